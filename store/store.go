@@ -1,0 +1,102 @@
+// Package store is the durable, ordered key-value store under Berth. It promises serializable transactions over byte
+// strings and nothing else: it knows no address, no subnet and no host. What Update has answered with nil is on disk (or
+// on a quorum) before the caller hears of it; what it has answered with an error wrapping ErrUnknown may be there or not;
+// any other error means that nothing of it is there.
+//
+// Data passes through it as functions: a caller hands Update a function of a Tx, and the store runs it against a state
+// that no other function can change meanwhile. Backends live in store/bolt (one host); store/storetest holds the one
+// conformance suite that every backend passes.
+package store
+
+import (
+	"context"
+	"errors"
+	"iter"
+)
+
+// The errors that a Store answers with; each comes wrapped, with what happened and what to do about it.
+var (
+	// ErrUnknown: the commit may or may not have reached the disk. The store refuses further writes until it is opened again.
+	ErrUnknown = errors.New("the outcome of the write is unknown")
+	// ErrNoSpace: there was no room; nothing was written, and writes succeed again as soon as there is room.
+	ErrNoSpace = errors.New("no space left for the store")
+	// ErrCorrupt: what is stored is not what was written (checksum, structure, version).
+	ErrCorrupt = errors.New("the stored data is damaged")
+	// ErrLocked: another process has the store open.
+	ErrLocked = errors.New("the store is in use")
+	// ErrReadOnly: a Put or Delete inside View.
+	ErrReadOnly = errors.New("the transaction is read-only")
+	// ErrLagged ends a Watch whose reader was too slow: read the records afresh and watch again.
+	ErrLagged = errors.New("the watch fell behind")
+	// ErrClosed: the store was closed.
+	ErrClosed = errors.New("the store is closed")
+)
+
+// Store is a serializable, durable map from byte strings to byte strings, in the order of bytes.Compare.
+// All its methods may be called from many goroutines at once.
+type Store interface {
+	// View runs fn over one consistent state. It may run beside updates and sees none that commits after it began.
+	View(ctx context.Context, fn func(Tx) error) error
+
+	// Update runs fn and commits what it wrote, atomically and durably, or, when fn fails, nothing of it: fn's error is
+	// returned as it is. fn may run more than once and must touch nothing but tx (see Tx.OnAbort). It must make a bounded
+	// number of writes, at most MaxWrites. A ctx that ends before fn began cancels the update; afterwards the answer is
+	// awaited, because the commit can no longer be taken back.
+	Update(ctx context.Context, fn func(Tx) error) error
+
+	// Watch yields, in commit order, each change to a key with the given prefix that commits after Watch was called,
+	// until ctx ends (then it stops without an error) or an error is yielded, which is the last.
+	Watch(ctx context.Context, prefix []byte) iter.Seq2[Change, error]
+
+	// Close waits for running transactions and releases the store. Calls after it answer ErrClosed.
+	Close() error
+}
+
+// MaxWrites is how many Puts and Deletes one Update may make.
+const MaxWrites = 4096
+
+// Tx is the view that a function passed to View or Update has of the store. It is valid, and the slices that it hands
+// out are valid and unchanged, until that function returns; they must not be modified. It is for one goroutine.
+type Tx interface {
+	// Get returns the value of key, or nil where there is none. An empty value is not nil.
+	Get(key []byte) ([]byte, error)
+	// Put sets key to value. The key is not empty. Both slices may be reused once Put has returned.
+	Put(key, value []byte) error
+	// Delete removes key; deleting what is not there succeeds.
+	Delete(key []byte) error
+	// Scan yields the records of a range in order. Writes to that range while it runs are not allowed.
+	Scan(Range) iter.Seq2[Record, error]
+	// OnAbort has undo called when what this run of the function wrote does not become part of the store: it failed,
+	// the commit failed, or it is run again. It is called before any other update can run that would have seen those writes.
+	OnAbort(undo func())
+}
+
+// Range selects the keys from From (included) to To (excluded).
+type Range struct {
+	From, To []byte // nil: from the first key, to behind the last one
+	Reverse  bool   // last key first
+	Limit    int    // at most so many records; 0: all
+}
+
+// Record is one key and its value.
+type Record struct {
+	Key, Value []byte
+}
+
+// Change is one committed write: Value is nil for a deletion. The slices belong to the receiver.
+type Change struct {
+	Record
+}
+
+// Prefix is the range of all keys that begin with p.
+func Prefix(p []byte) Range {
+	to := append([]byte(nil), p...)
+	for len(to) > 0 {
+		to[len(to)-1]++
+		if to[len(to)-1] != 0 {
+			return Range{From: p, To: to}
+		}
+		to = to[:len(to)-1]
+	}
+	return Range{From: p}
+}
