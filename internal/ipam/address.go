@@ -1,0 +1,244 @@
+package ipam
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+)
+
+// AddressRequest asks for one address through an attachment.
+type AddressRequest struct {
+	Pool      ID         // the attachment
+	Preferred netip.Addr // zero: choose one
+	MAC       MAC        // zero: none was sent
+	Name      string     // the endpoint's name; empty: none was sent
+	Gateway   bool       // it is to be the gateway
+}
+
+// RequestAddress takes an address and returns it with the length of its subnet's prefix (LN-3). It is on disk
+// then. A repetition, which is the same attachment, MAC and, where one is sent, name with a live lease, gets the same
+// answer and takes nothing twice. A preferred address is given or refused with the reason (LN-9).
+func (s *Service) RequestAddress(ctx context.Context, req AddressRequest) (netip.Prefix, error) {
+	var given netip.Prefix
+	err := s.update(ctx, func(c *change) error {
+		t, err := c.target(req.Pool)
+		if err != nil {
+			return err
+		}
+		var addr netip.Addr
+		switch {
+		case req.Gateway:
+			addr, err = t.takeGateway(req)
+		case req.Preferred.IsValid():
+			addr, err = t.takePreferred(req)
+		default:
+			addr, err = t.takeAny(req, s.memories)
+		}
+		given = netip.PrefixFrom(addr, t.sub.CIDR.Bits())
+		return err
+	})
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	s.wakeTrim()
+	return given, nil
+}
+
+// target is where a request takes its address: the attachment and what it holds, as read in the transaction.
+type target struct {
+	*change
+	at  *Attachment
+	sub *Subnet
+	sx  *subnetIndex
+}
+
+func (c *change) target(pool ID) (*target, error) {
+	at, err := c.attachment(pool)
+	if err != nil {
+		return nil, err
+	}
+	if at.Ended {
+		return nil, &refusal{ErrNotFound, fmt.Sprintf("pool %s of subnet %s was released", at.ID, at.CIDR)}
+	}
+	sub, sx, err := c.subnetOf(at)
+	if err != nil {
+		return nil, err
+	}
+	return &target{c, at, sub, sx}, nil
+}
+
+// takePreferred takes the address that was asked for, wherever in the subnet it lies.
+func (t *target) takePreferred(req AddressRequest) (netip.Addr, error) {
+	addr := req.Preferred
+	if err := t.checkHost(addr); err != nil {
+		return netip.Addr{}, err
+	}
+	held, err := t.lease(t.sub.ID, addr)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	switch {
+	case !held.Held():
+		return addr, t.take(req, addr, held, t.kindOf(req))
+	case t.repeats(req, held):
+		return addr, nil
+	case t.replays(req, held):
+		return addr, t.moveHere(held)
+	}
+	return netip.Addr{}, t.heldError(held)
+}
+
+// kindOf tells a wanted address from one that the network keeps for itself: endpoints have a MAC, because Berth asks the
+// engine for it, and auxiliary addresses have none. In the global space nothing has one.
+func (t *target) kindOf(req AddressRequest) Kind {
+	if req.MAC == (MAC{}) && req.Name == "" && t.sub.Space != GlobalSpace {
+		return Auxiliary
+	}
+	return Static
+}
+
+// repeats tells whether req is the request again that made held. An address alone identifies nobody.
+func (t *target) repeats(req AddressRequest, held *Lease) bool {
+	return held.Held() && req.MAC != (MAC{}) && held.MAC == req.MAC && held.Attachment == t.at.ID &&
+		(req.Name == "" || held.Name == req.Name)
+}
+
+// replays tells whether req is a swarm manager's replay after its restart: in the global space it asks for every
+// address again by itself, without a MAC, through a new attachment.
+func (t *target) replays(req AddressRequest, held *Lease) bool {
+	return t.sub.Space == GlobalSpace && req.MAC == (MAC{}) && held.MAC == (MAC{}) && held.Attachment != (ID{})
+}
+
+// takeAny chooses an address in the order that the design gives: what is the requester's already, what it had last, then
+// per pool the lowest that nobody ever had, then the one released longest ago.
+func (t *target) takeAny(req AddressRequest, memories int) (netip.Addr, error) {
+	if addr, ok := t.sx.byMAC[req.MAC]; ok && req.MAC != (MAC{}) {
+		held, err := t.lease(t.sub.ID, addr)
+		if err != nil {
+			return netip.Addr{}, err
+		}
+		if held != nil && t.repeats(req, held) {
+			return addr, nil
+		}
+	}
+	addr, before, err := t.choose(req)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return addr, t.take(req, addr, before, Automatic)
+}
+
+// take writes the lease and its event. before is the address's record as it was read in this transaction.
+func (t *target) take(req AddressRequest, addr netip.Addr, before *Lease, kind Kind) error {
+	e := &Event{Verb: LeaseTaken, Space: t.sub.Space, Subnet: t.sub.CIDR, Address: addr, Attachment: t.at.ID,
+		MAC: req.MAC, Name: req.Name, Detail: kind.String()}
+	id, err := t.event(e)
+	if err != nil {
+		return err
+	}
+	after := &Lease{ID: id, Address: addr, Kind: kind, Attachment: t.at.ID, MAC: req.MAC, Name: req.Name,
+		Host: t.host, Since: t.now}
+	return t.setLease(t.sub.ID, addr, before, after)
+}
+
+// moveHere gives a live lease to this attachment, and marks the one that had it: that is the remains of before the
+// manager's restart, which nobody will release.
+func (t *target) moveHere(held *Lease) error {
+	if held.Attachment == t.at.ID {
+		return nil
+	}
+	moved := *held
+	moved.Attachment = t.at.ID
+	if _, err := t.event(&Event{Verb: LeaseMoved, Space: t.sub.Space, Subnet: t.sub.CIDR, Address: held.Address,
+		Lease: held.ID, Attachment: t.at.ID, Name: held.Name, Detail: "replay of pool " + held.Attachment.Short()}); err != nil {
+		return err
+	}
+	if err := t.setLease(t.sub.ID, held.Address, held, &moved); err != nil {
+		return err
+	}
+	old, err := t.attachment(held.Attachment)
+	if errors.Is(err, ErrNotFound) || err == nil && old.Replayed {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	marked := *old
+	marked.Replayed = true
+	return t.setAttachment(marked.ID, &marked)
+}
+
+// checkHost refuses what can be nobody's address in the subnet.
+func (t *target) checkHost(addr netip.Addr) error {
+	switch {
+	case !t.sub.CIDR.Contains(addr):
+		return &refusal{ErrInvalid, fmt.Sprintf("%s is outside the subnet %s", addr, t.sub.CIDR)}
+	case t.sx.usable.Contains(addr):
+		return nil
+	case addr == t.sub.CIDR.Addr() && addr.Is6():
+		return &refusal{ErrInvalid, fmt.Sprintf("%s is the subnet-router anycast address of %s (RFC 4291); ask for another", addr, t.sub.CIDR)}
+	case addr == t.sub.CIDR.Addr():
+		return &refusal{ErrInvalid, fmt.Sprintf("%s is the network address of %s; ask for another", addr, t.sub.CIDR)}
+	default:
+		return &refusal{ErrInvalid, fmt.Sprintf("%s is the broadcast address of %s; ask for another", addr, t.sub.CIDR)}
+	}
+}
+
+func (t *target) heldError(held *Lease) error {
+	return &refusal{ErrInUse, fmt.Sprintf("%s is held by %s since %s; release it there or ask for another address",
+		held.Address, held.Holder(), held.Since.Format("2006-01-02 15:04:05 MST"))}
+}
+
+// ReleaseAddress gives an address back (LN-4). It acts only on a lease taken through this attachment; what is free, somebody
+// else's, the subnet's gateway, or of a pool that is gone, is left as it is, and that is no error, because the engine could do
+// nothing about one. The address is remembered for its last holder.
+func (s *Service) ReleaseAddress(ctx context.Context, pool ID, addr netip.Addr) error {
+	return s.update(ctx, func(c *change) error {
+		t, err := c.target(pool)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !t.sub.CIDR.Contains(addr) {
+			return nil
+		}
+		held, err := t.lease(t.sub.ID, addr)
+		if err != nil || !held.Held() || held.Attachment != pool {
+			return err
+		}
+		if err := t.release(t.sub, held); err != nil {
+			return err
+		}
+		return t.forgetOldest(s.memories)
+	})
+}
+
+// release turns a live lease into a memory.
+func (c *change) release(sub *Subnet, held *Lease) error {
+	if _, err := c.event(&Event{Verb: LeaseReleased, Space: sub.Space, Subnet: sub.CIDR, Address: held.Address,
+		Lease: held.ID, Attachment: held.Attachment, MAC: held.MAC, Name: held.Name}); err != nil {
+		return err
+	}
+	after := *held
+	after.Released = c.now
+	if n := c.ix.networks[sub.Network]; n != nil && n.Policy.Quarantine > 0 {
+		after.Until = c.now.Add(n.Policy.Quarantine)
+	}
+	return c.setLease(sub.ID, held.Address, held, &after)
+}
+
+// forgetOldest keeps the memories of a subnet within their number.
+func (t *target) forgetOldest(limit int) error {
+	addr, ok := t.sx.stale(limit, t.now)
+	if !ok {
+		return nil
+	}
+	m, err := t.lease(t.sub.ID, addr)
+	if err != nil || m == nil || m.Held() {
+		return err
+	}
+	return t.setLease(t.sub.ID, addr, m, nil)
+}

@@ -1,0 +1,119 @@
+package ipam
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Verb says what happened.
+type Verb uint8
+
+// The verbs of events. Their numbers are stored.
+const (
+	LeaseTaken Verb = iota + 1
+	LeaseReleased
+	PoolAttached
+	PoolReleased
+	SubnetCreated
+	SubnetRemoved
+	SpaceCreated
+	GatewaySet
+	PolicyChanged
+	LeaseMoved // by a replay in the global space, to another attachment
+)
+
+var verbNames = [...]string{
+	LeaseTaken: "lease.take", LeaseReleased: "lease.release", LeaseMoved: "lease.move",
+	PoolAttached: "pool.attach", PoolReleased: "pool.release",
+	SubnetCreated: "subnet.create", SubnetRemoved: "subnet.remove", SpaceCreated: "space.create",
+	GatewaySet: "subnet.gateway", PolicyChanged: "network.policy",
+}
+
+func (v Verb) String() string {
+	if int(v) < len(verbNames) && verbNames[v] != "" {
+		return verbNames[v]
+	}
+	return fmt.Sprintf("verb %d", uint8(v))
+}
+
+// MarshalText makes a Verb its name in JSON.
+func (v Verb) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (v *Verb) UnmarshalText(b []byte) error {
+	for i, name := range verbNames {
+		if name != "" && name == string(b) {
+			*v = Verb(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: no event is called %q", ErrInvalid, b)
+}
+
+// Event is one entry of the audit trail: who took or gave what, when. It is written in the transaction of the change
+// itself, so there is no change without its event.
+type Event struct {
+	ID         uint64       `json:"id"` // microseconds since 1970, made strictly increasing
+	Time       time.Time    `json:"time"`
+	Verb       Verb         `json:"verb"`
+	Actor      string       `json:"actor,omitempty"` // "engine" for calls of the Docker Engine
+	Space      string       `json:"space,omitempty"`
+	Subnet     netip.Prefix `json:"subnet,omitzero"`
+	Address    netip.Addr   `json:"address,omitzero"`
+	Lease      uint64       `json:"lease,omitempty"` // id of the lease that the event made or ended
+	Attachment ID           `json:"pool,omitzero"`
+	MAC        MAC          `json:"mac,omitzero"`
+	Name       string       `json:"name,omitempty"`
+	Host       string       `json:"host,omitempty"`
+	Detail     string       `json:"detail,omitempty"`
+}
+
+const eventVersion = 1
+
+// encodeEvent appends e without its id, which is the key and holds the time.
+func encodeEvent(b []byte, e *Event) []byte {
+	b = append(b, eventVersion, byte(e.Verb))
+	b = appendString(b, e.Actor)
+	b = appendString(b, e.Space)
+	b = appendPrefix(b, e.Subnet)
+	b = appendAddr(b, e.Address)
+	b = binary.AppendUvarint(b, e.Lease)
+	b = append(b, e.Attachment[:]...)
+	b = append(b, e.MAC[:]...)
+	b = appendString(b, e.Name)
+	b = appendString(b, e.Host)
+	return appendString(b, e.Detail)
+}
+
+// decodeEvent reads what encodeEvent wrote under id.
+func decodeEvent(id uint64, b []byte) (*Event, error) {
+	d := decoder{b: b}
+	if v := d.byte(); v != eventVersion {
+		return nil, fmt.Errorf("%w: event %d has version %d, this Berth reads %d", ErrDamaged, id, v, eventVersion)
+	}
+	e := &Event{ID: id, Time: time.UnixMicro(int64(id)).UTC(), Verb: Verb(d.byte()), Actor: d.string(), Space: d.string()}
+	e.Subnet, e.Address = d.prefix(), d.addr()
+	e.Lease = d.uvarint()
+	d.copy(e.Attachment[:])
+	d.copy(e.MAC[:])
+	e.Name, e.Host, e.Detail = d.string(), d.string(), d.string()
+	if d.failed || len(d.b) != 0 {
+		return nil, fmt.Errorf("%w: event %d does not decode", ErrDamaged, id)
+	}
+	return e, nil
+}
+
+type actorKey struct{}
+
+// WithActor names in ctx who asks, for the events of the request.
+func WithActor(ctx context.Context, actor string) context.Context {
+	return context.WithValue(ctx, actorKey{}, actor)
+}
+
+func actorOf(ctx context.Context) string {
+	actor, _ := ctx.Value(actorKey{}).(string)
+	return actor
+}

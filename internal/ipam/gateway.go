@@ -1,0 +1,103 @@
+package ipam
+
+import (
+	"fmt"
+	"net/netip"
+
+	"go4.org/netipx"
+)
+
+// takeGateway answers a request of the type com.docker.network.gateway. The first gateway of a subnet belongs to the subnet:
+// it is the same for every attachment, and no ReleaseAddress frees it. Another one asked for by address is a lease
+// of the attachment, as a host needs that shares a subnet with others; so is the one that an engine insists on where
+// the network was made with gateway=none.
+func (t *target) takeGateway(req AddressRequest) (netip.Addr, error) {
+	if !req.Preferred.IsValid() && t.sub.Gateway.IsValid() {
+		return t.sub.Gateway, nil
+	}
+	addr, err := t.gatewayAddr(req)
+	if err != nil || addr == t.sub.Gateway {
+		return addr, err
+	}
+	if err := t.leavesRoom(addr); err != nil {
+		return netip.Addr{}, err
+	}
+	held, err := t.lease(t.sub.ID, addr)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	if held.Held() {
+		if held.Kind == Gateway && held.Attachment == t.at.ID {
+			return addr, nil
+		}
+		return netip.Addr{}, t.heldError(held)
+	}
+	if t.sub.Gateway.IsValid() || t.sub.NoGateway {
+		return addr, t.take(req, addr, held, Gateway)
+	}
+	return addr, t.setGateway(addr, held)
+}
+
+// gatewayAddr is the address asked for, or else the lowest free one, outside of the attachment's own range
+// where there is such, so that the range is left to containers.
+func (t *target) gatewayAddr(req AddressRequest) (netip.Addr, error) {
+	if req.Preferred.IsValid() {
+		return req.Preferred, t.checkHost(req.Preferred)
+	}
+	ranges := []netipx.IPRange{t.sx.usable}
+	if !t.at.Pool.IsZero() {
+		ranges = outside(t.sx.usable, t.at.Pool.IPRange)
+	}
+	for _, r := range ranges {
+		if addr, _, err := t.chooseIn(r); err != nil || addr.IsValid() {
+			return addr, err
+		}
+	}
+	return netip.Addr{}, t.exhausted()
+}
+
+// outside is r without the part that lies in hole, and then that part itself.
+func outside(r, hole netipx.IPRange) []netipx.IPRange {
+	var b netipx.IPSetBuilder
+	b.AddRange(r)
+	b.RemoveRange(hole)
+	set, err := b.IPSet()
+	if err != nil {
+		return []netipx.IPRange{r}
+	}
+	return append(set.Ranges(), r)
+}
+
+// leavesRoom refuses a gateway that takes the only address there is for containers.
+func (t *target) leavesRoom(gateway netip.Addr) error {
+	for _, r := range t.ranges() {
+		if usable, ok := intersect(r, t.sx.usable); ok && (usable.From() != gateway || usable.To() != gateway) {
+			return nil
+		}
+	}
+	return &refusal{ErrExhausted, fmt.Sprintf("the pool %s is too small for its gateway %s: no address would be left for a container; use a larger subnet or range",
+		t.poolText(), gateway)}
+}
+
+func (t *target) poolText() string {
+	if !t.at.Pool.IsZero() {
+		return t.at.Pool.String()
+	}
+	return t.sub.CIDR.String()
+}
+
+// setGateway makes a free address the subnet's gateway.
+func (t *target) setGateway(addr netip.Addr, before *Lease) error {
+	id, err := t.event(&Event{Verb: GatewaySet, Space: t.sub.Space, Subnet: t.sub.CIDR, Address: addr, Attachment: t.at.ID})
+	if err != nil {
+		return err
+	}
+	l := &Lease{ID: id, Address: addr, Kind: Gateway, Host: t.host, Since: t.now}
+	if err := t.setLease(t.sub.ID, addr, before, l); err != nil {
+		return err
+	}
+	sub := *t.sub
+	sub.Gateway = addr
+	t.sub = &sub
+	return t.setSubnet(t.sub)
+}

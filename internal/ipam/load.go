@@ -1,0 +1,128 @@
+package ipam
+
+import (
+	"context"
+	"fmt"
+
+	"berth/store"
+)
+
+// load builds the index by one scan of the store.
+func (s *Service) load(ctx context.Context) error {
+	ix := newIndex()
+	err := s.store.View(ctx, func(tx store.Tx) error {
+		for _, step := range []func(*index, store.Tx) error{loadSpaces, loadNetworks, loadSubnets, loadAttachments, loadLeases, loadEvents} {
+			if err := step(ix, tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.ix = ix
+	return nil
+}
+
+func loadSpaces(ix *index, tx store.Tx) error {
+	for rec, err := range tx.Scan(kindRange(spaceKeys)) {
+		if err != nil {
+			return err
+		}
+		ix.space(string(rec.Key[1:]))
+	}
+	return nil
+}
+
+func loadNetworks(ix *index, tx store.Tx) error {
+	for rec, err := range tx.Scan(kindRange(networkKeys)) {
+		if err != nil {
+			return err
+		}
+		n := new(Network)
+		if err := decodeJSON("a network", rec.Value, n); err != nil {
+			return err
+		}
+		ix.networks[n.ID] = n
+	}
+	return nil
+}
+
+func loadSubnets(ix *index, tx store.Tx) error {
+	for rec, err := range tx.Scan(kindRange(subnetKeys)) {
+		if err != nil {
+			return err
+		}
+		sub := new(Subnet)
+		if err := decodeJSON("a subnet", rec.Value, sub); err != nil {
+			return err
+		}
+		if other, overlaps := ix.space(sub.Space).blocks.Overlap(sub.CIDR); overlaps {
+			return fmt.Errorf("%w: the subnets %s and %s of space %s overlap; restore a backup (`berth restore`)", ErrDamaged, sub.CIDR, other, sub.Space)
+		}
+		ix.addSubnet(sub, append([]byte(nil), rec.Value...))
+	}
+	return nil
+}
+
+func loadAttachments(ix *index, tx store.Tx) error {
+	for rec, err := range tx.Scan(kindRange(attachmentKeys)) {
+		if err != nil {
+			return err
+		}
+		a := new(Attachment)
+		if err := decodeJSON("a pool", rec.Value, a); err != nil {
+			return err
+		}
+		ix.attachments[a.ID] = cached[Attachment]{append([]byte(nil), rec.Value...), a}
+	}
+	return nil
+}
+
+// loadLeases takes the leases subnet by subnet, as their keys are ordered. Those of a subnet that is gone are
+// noted as orphans, for settle to sweep.
+func loadLeases(ix *index, tx store.Tx) error {
+	var subnet ID
+	var leases []*Lease
+	flush := func() {
+		if sx := ix.subnets[subnet]; sx != nil {
+			sx.load(leases)
+		} else if len(leases) > 0 {
+			ix.orphans = append(ix.orphans, subnet)
+		}
+		leases = leases[:0]
+	}
+	for rec, err := range tx.Scan(kindRange(leaseKeys)) {
+		if err != nil {
+			return err
+		}
+		id, addr, ok := leaseKeyParts(rec.Key)
+		if !ok {
+			return fmt.Errorf("%w: the key %x names no address", ErrDamaged, rec.Key)
+		}
+		if id != subnet {
+			flush()
+			subnet = id
+		}
+		l, err := decodeLease(addr, rec.Value)
+		if err != nil {
+			return err
+		}
+		leases = append(leases, l)
+	}
+	flush()
+	return nil
+}
+
+// loadEvents counts the events and finds the last one; ids go on behind it.
+func loadEvents(ix *index, tx store.Tx) error {
+	for rec, err := range tx.Scan(kindRange(eventKeys)) {
+		if err != nil {
+			return err
+		}
+		ix.events++
+		ix.lastEvent = eventID(rec.Key)
+	}
+	return nil
+}

@@ -1,0 +1,271 @@
+package ipam
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/internal/alloc"
+	"berth/store"
+)
+
+// PoolRequest asks for an attachment to a subnet. Nil and zero fields were not given.
+type PoolRequest struct {
+	Space string
+	CIDR  netip.Prefix // zero: choose one
+	Range Range        // the subPool (LN-6); needs CIDR
+
+	// For a subnet that is to be chosen:
+	IPv6  bool
+	Bits  int            // length of its prefix; 0: that of the base
+	Avoid []netip.Prefix // what it must not overlap besides: the host's routes
+
+	Gateway    netip.Addr
+	NoGateway  bool
+	Forget     *bool
+	Quarantine *time.Duration
+	Tags       map[string]string
+}
+
+// PoolGrant is the answer to a PoolRequest.
+type PoolGrant struct {
+	ID      ID           // of the attachment
+	CIDR    netip.Prefix // of the subnet
+	Gateway netip.Prefix // with the subnet's length; zero unless the request named one
+}
+
+// RequestPool attaches to the subnet of the given CIDR, which is made if it is not there, or to one that it chooses out of
+// the bases (LN-1, LN-7). The same CIDR and range asked for again is a second attachment to the same subnet; one that
+// overlaps another subnet of the space, or another range of the subnet, is refused.
+func (s *Service) RequestPool(ctx context.Context, req PoolRequest) (PoolGrant, error) {
+	if err := req.check(); err != nil {
+		return PoolGrant{}, err
+	}
+	var grant PoolGrant
+	err := s.update(ctx, func(c *change) error {
+		if err := c.ensureSpace(req.Space); err != nil {
+			return err
+		}
+		cidr := req.CIDR
+		var err error
+		if !cidr.IsValid() {
+			cidr, err = s.carve(c, req)
+			if err != nil {
+				return err
+			}
+		}
+		grant, err = c.attach(req, cidr)
+		return err
+	})
+	return grant, err
+}
+
+// check refuses what makes no sense in any state.
+func (req *PoolRequest) check() error {
+	if err := CheckName("space", req.Space); err != nil {
+		return err
+	}
+	if !req.CIDR.IsValid() {
+		switch {
+		case !req.Range.IsZero():
+			return &refusal{ErrInvalid, fmt.Sprintf("the range %s needs the subnet that it is a part of; give both", req.Range)}
+		case req.Gateway.IsValid():
+			return &refusal{ErrInvalid, fmt.Sprintf("the gateway %s needs the subnet that it is in; give both", req.Gateway)}
+		}
+		return nil
+	}
+	if req.CIDR != req.CIDR.Masked() {
+		return &refusal{ErrInvalid, fmt.Sprintf("%s has host bits set; the subnet is %s", req.CIDR, req.CIDR.Masked())}
+	}
+	if req.Bits != 0 {
+		return &refusal{ErrInvalid, fmt.Sprintf("the subnet %s has a size already; give the subnet or the size, not both", req.CIDR)}
+	}
+	if err := req.checkRange(); err != nil {
+		return err
+	}
+	if g := req.Gateway; g.IsValid() && !alloc.Usable(req.CIDR).Contains(g) {
+		return &refusal{ErrInvalid, fmt.Sprintf("the gateway %s is not a host address of the subnet %s", g, req.CIDR)}
+	}
+	return nil
+}
+
+func (req *PoolRequest) checkRange() error {
+	r := req.Range
+	if r.IsZero() {
+		return nil
+	}
+	if r.From().Is4() != req.CIDR.Addr().Is4() {
+		return &refusal{ErrInvalid, fmt.Sprintf("the range %s and the subnet %s are of different families", r, req.CIDR)}
+	}
+	if !req.CIDR.Contains(r.From()) || !req.CIDR.Contains(r.To()) {
+		return &refusal{ErrInvalid, fmt.Sprintf("the range %s is not inside the subnet %s", r, req.CIDR)}
+	}
+	if _, ok := intersect(r.IPRange, alloc.Usable(req.CIDR)); !ok {
+		return &refusal{ErrInvalid, fmt.Sprintf("the range %s holds no host address of the subnet %s", r, req.CIDR)}
+	}
+	return nil
+}
+
+// attach makes the attachment, and the subnet where it is not there.
+func (c *change) attach(req PoolRequest, cidr netip.Prefix) (PoolGrant, error) {
+	sub, err := c.findSubnet(req.Space, cidr)
+	if err != nil {
+		return PoolGrant{}, err
+	}
+	if sub == nil {
+		sub, err = c.createSubnet(req, cidr)
+	} else {
+		sub, err = c.joinSubnet(req, sub)
+	}
+	if err != nil {
+		return PoolGrant{}, err
+	}
+	at := &Attachment{ID: NewID(), Space: sub.Space, Subnet: sub.ID, CIDR: cidr, Pool: req.Range, Host: c.host, Created: c.now}
+	sub.Attachments = append(sub.Attachments, at.ID)
+	if err := c.setAttachment(at.ID, at); err != nil {
+		return PoolGrant{}, err
+	}
+	if err := c.setSubnet(sub); err != nil {
+		return PoolGrant{}, err
+	}
+	if _, err := c.event(&Event{Verb: PoolAttached, Space: sub.Space, Subnet: cidr, Attachment: at.ID, Detail: req.Range.String()}); err != nil {
+		return PoolGrant{}, err
+	}
+	grant := PoolGrant{ID: at.ID, CIDR: cidr}
+	if req.Gateway.IsValid() {
+		t := &target{c, at, sub, c.ix.subnets[sub.ID]}
+		if _, err := t.takeGateway(AddressRequest{Pool: at.ID, Preferred: req.Gateway, Gateway: true}); err != nil {
+			return PoolGrant{}, err
+		}
+		grant.Gateway = netip.PrefixFrom(req.Gateway, cidr.Bits())
+	}
+	return grant, nil
+}
+
+// findSubnet returns the subnet of exactly this CIDR, nil where the CIDR is free, and an error where it overlaps
+// another. Subnets of a space are disjoint and ordered by their first address, so that only the last one to begin before
+// the end of the CIDR can overlap it (LN-5).
+func (c *change) findSubnet(space string, cidr netip.Prefix) (*Subnet, error) {
+	family := subnetFamily(space, cidr.Addr().Is6())
+	last := append(slices.Clone(family), lastAddr(cidr).AsSlice()...)
+	for rec, err := range c.tx.Scan(store.Range{From: family, To: append(last, 0), Reverse: true, Limit: 1}) {
+		if err != nil {
+			return nil, err
+		}
+		sub := new(Subnet)
+		if err := decodeJSON("a subnet of space "+space, rec.Value, sub); err != nil {
+			return nil, err
+		}
+		if sub.CIDR == cidr {
+			return sub, nil
+		}
+		if sub.CIDR.Overlaps(cidr) {
+			return nil, &refusal{ErrOverlap, fmt.Sprintf("the subnet %s overlaps %s, which space %s has already (network %s); choose another subnet, or another space by --ipam-opt space=NAME",
+				cidr, sub.CIDR, space, c.networkName(sub.Network))}
+		}
+	}
+	return nil, nil
+}
+
+func (c *change) networkName(id ID) string {
+	if n := c.ix.networks[id]; n != nil {
+		return n.Name
+	}
+	return id.Short()
+}
+
+// createSubnet makes a subnet and the network that carries it. The caller writes the subnet's record.
+func (c *change) createSubnet(req PoolRequest, cidr netip.Prefix) (*Subnet, error) {
+	n := &Network{ID: NewID(), Space: req.Space, Created: c.now}
+	n.Name = "net-" + n.ID.Short()
+	req.apply(n)
+	pool := req.Range
+	if pool.IsZero() {
+		pool = wholeRange(cidr)
+	}
+	sub := &Subnet{ID: NewID(), Network: n.ID, Space: req.Space, CIDR: cidr, NoGateway: req.NoGateway,
+		Pools: []Pool{{pool}}, Created: c.now}
+	if _, err := c.event(&Event{Verb: SubnetCreated, Space: req.Space, Subnet: cidr, Name: n.Name}); err != nil {
+		return nil, err
+	}
+	return sub, c.setNetwork(n.ID, n)
+}
+
+// joinSubnet prepares a subnet that is there for one more attachment. The caller writes its record.
+func (c *change) joinSubnet(req PoolRequest, found *Subnet) (*Subnet, error) {
+	sub := *found
+	sub.Pools, sub.Attachments = slices.Clone(found.Pools), slices.Clone(found.Attachments)
+	if err := c.joinPool(&sub, req.Range); err != nil {
+		return nil, err
+	}
+	n := c.ix.networks[sub.Network]
+	if n == nil {
+		return nil, fmt.Errorf("%w: the network of subnet %s is not there; run `berth fsck`", ErrDamaged, sub.CIDR)
+	}
+	edited := *n
+	edited.Tags = maps.Clone(n.Tags)
+	if !req.apply(&edited) {
+		return &sub, nil
+	}
+	if _, err := c.event(&Event{Verb: PolicyChanged, Space: sub.Space, Subnet: sub.CIDR, Name: n.Name}); err != nil {
+		return nil, err
+	}
+	return &sub, c.setNetwork(n.ID, &edited)
+}
+
+// joinPool adds the range to the subnet's pools, unless it is one of them.
+func (c *change) joinPool(sub *Subnet, r Range) error {
+	if r.IsZero() {
+		r = wholeRange(sub.CIDR)
+	}
+	for _, p := range sub.Pools {
+		if p.Range == r {
+			return nil
+		}
+		if p.Range.Overlaps(r.IPRange) {
+			return &refusal{ErrOverlap, fmt.Sprintf("the range %s overlaps the range %s, which network %s has in the subnet %s already; take exactly that one or one beside it",
+				r, p.Range, c.networkName(sub.Network), sub.CIDR)}
+		}
+	}
+	sub.Pools = append(sub.Pools, Pool{r})
+	return nil
+}
+
+// apply sets what the request says of the network, and tells whether that changed anything.
+func (req *PoolRequest) apply(n *Network) bool {
+	before := n.Policy
+	if req.Forget != nil {
+		n.Policy.Forget = *req.Forget
+	}
+	if req.Quarantine != nil {
+		n.Policy.Quarantine = *req.Quarantine
+	}
+	changed := n.Policy != before
+	for key, value := range req.Tags {
+		if old, ok := n.Tags[key]; !ok || old != value {
+			if n.Tags == nil {
+				n.Tags = map[string]string{}
+			}
+			n.Tags[key] = value
+			changed = true
+		}
+	}
+	return changed
+}
+
+// ensureSpace makes a space on its first use (LN-5).
+func (c *change) ensureSpace(name string) error {
+	raw, err := c.tx.Get(spaceKey(name))
+	if err != nil || raw != nil {
+		return err
+	}
+	if _, err := c.putJSON(spaceKey(name), &Space{Name: name, Created: c.now}, false); err != nil {
+		return err
+	}
+	c.ix.space(name)
+	_, err = c.event(&Event{Verb: SpaceCreated, Space: name})
+	return err
+}

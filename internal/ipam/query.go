@@ -1,0 +1,266 @@
+package ipam
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"math/big"
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/internal/alloc"
+	"berth/store"
+	"go4.org/netipx"
+)
+
+// Count is a number of addresses, exact up to 2^128. In JSON it is a number up to 2^53 and a decimal string above.
+type Count struct{ *big.Int }
+
+// MarshalJSON keeps what a JSON number can hold exactly, and writes the rest as a string.
+func (n Count) MarshalJSON() ([]byte, error) {
+	if n.Int == nil {
+		return []byte("0"), nil
+	}
+	if n.BitLen() <= 53 {
+		return []byte(n.String()), nil
+	}
+	return json.Marshal(n.String())
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (n *Count) UnmarshalJSON(b []byte) error {
+	if len(b) > 1 && b[0] == '"' {
+		b = b[1 : len(b)-1]
+	}
+	n.Int = new(big.Int)
+	return n.Int.UnmarshalText(b)
+}
+
+// SpaceInfo is a space as it is shown.
+type SpaceInfo struct {
+	Space
+	Subnets int    `json:"subnets"`
+	Leases  uint64 `json:"leases"` // addresses held in all of them
+}
+
+// SubnetInfo is a subnet as it is shown, with what its network says.
+type SubnetInfo struct {
+	Subnet
+	NetworkName string            `json:"network_name"`
+	Tags        map[string]string `json:"tags,omitempty"`
+	Sticky      bool              `json:"sticky"`
+	Quarantine  string            `json:"quarantine,omitempty"`
+	Held        uint64            `json:"held"`
+	Remembered  int               `json:"remembered"`
+	Free        Count             `json:"free"` // of the addresses in its pools
+}
+
+// LeaseInfo is a lease or a memory as it is shown.
+type LeaseInfo struct {
+	ID       uint64       `json:"id"`
+	Address  netip.Addr   `json:"address"`
+	Subnet   netip.Prefix `json:"subnet"`
+	Space    string       `json:"space"`
+	Network  string       `json:"network"`
+	Kind     Kind         `json:"kind"`
+	State    string       `json:"state"` // held or remembered
+	Name     string       `json:"name,omitempty"`
+	MAC      MAC          `json:"mac,omitzero"`
+	Host     string       `json:"host"`
+	Pool     ID           `json:"pool,omitzero"`
+	Since    time.Time    `json:"since"`
+	Released time.Time    `json:"released,omitzero"`
+	Until    time.Time    `json:"quarantine_until,omitzero"`
+}
+
+// LeaseFilter chooses leases. Zero fields choose all that are held.
+type LeaseFilter struct {
+	Space      string
+	Subnet     netip.Prefix
+	Remembered bool // memories too
+}
+
+// Spaces lists the spaces by name.
+func (s *Service) Spaces(ctx context.Context) ([]SpaceInfo, error) {
+	var all []SpaceInfo
+	err := s.store.View(ctx, func(tx store.Tx) error {
+		all = nil
+		for rec, err := range tx.Scan(kindRange(spaceKeys)) {
+			if err != nil {
+				return err
+			}
+			var info SpaceInfo
+			if err := decodeJSON("a space", rec.Value, &info.Space); err != nil {
+				return err
+			}
+			all = append(all, info)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range all {
+		for _, id := range s.ix.space(all[i].Name).ids {
+			all[i].Subnets++
+			all[i].Leases += s.ix.subnets[id].held()
+		}
+	}
+	return all, nil
+}
+
+// Subnets lists the subnets of a space, or of all where it is empty, by space and address.
+func (s *Service) Subnets(ctx context.Context, space string) ([]SubnetInfo, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []SubnetInfo
+	for _, sx := range s.ix.subnets {
+		if sub := sx.record.value; space == "" || sub.Space == space {
+			all = append(all, s.describe(sub, sx))
+		}
+	}
+	slices.SortFunc(all, func(a, b SubnetInfo) int {
+		return cmp.Or(cmp.Compare(a.Space, b.Space), a.CIDR.Addr().Compare(b.CIDR.Addr()))
+	})
+	return all, nil
+}
+
+func (s *Service) describe(sub *Subnet, sx *subnetIndex) SubnetInfo {
+	info := SubnetInfo{Subnet: *sub, Held: sx.held(), Remembered: sx.released.Len(), Free: Count{new(big.Int)}}
+	if n := s.ix.networks[sub.Network]; n != nil {
+		info.NetworkName, info.Tags, info.Sticky = n.Name, n.Tags, !n.Policy.Forget
+		if n.Policy.Quarantine > 0 {
+			info.Quarantine = n.Policy.Quarantine.String()
+		}
+	}
+	for _, p := range sub.Pools {
+		if r, ok := intersect(p.Range.IPRange, sx.usable); ok {
+			info.Free.Add(info.Free.Int, sx.free(r))
+		}
+	}
+	return info
+}
+
+// free counts the addresses of r that nobody holds.
+func (sx *subnetIndex) free(r netipx.IPRange) *big.Int {
+	n := alloc.Size(r)
+	n.Sub(n, new(big.Int).SetUint64(sx.recorded.CountIn(r)))
+	for addr := range sx.memories {
+		if r.Contains(addr) {
+			n.Add(n, big.NewInt(1))
+		}
+	}
+	return n
+}
+
+// Leases lists leases by space, subnet and address.
+func (s *Service) Leases(ctx context.Context, f LeaseFilter) ([]LeaseInfo, error) {
+	subnets, err := s.Subnets(ctx, f.Space)
+	if err != nil {
+		return nil, err
+	}
+	var all []LeaseInfo
+	err = s.store.View(ctx, func(tx store.Tx) error {
+		all = nil
+		for _, sub := range subnets {
+			if f.Subnet.IsValid() && f.Subnet != sub.CIDR {
+				continue
+			}
+			if all, err = appendLeases(all, tx, sub, f.Remembered); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+func appendLeases(all []LeaseInfo, tx store.Tx, sub SubnetInfo, remembered bool) ([]LeaseInfo, error) {
+	for rec, err := range tx.Scan(store.Prefix(append([]byte{leaseKeys}, sub.ID[:]...))) {
+		if err != nil {
+			return nil, err
+		}
+		_, addr, _ := leaseKeyParts(rec.Key)
+		l, err := decodeLease(addr, rec.Value)
+		if err != nil {
+			return nil, err
+		}
+		if !l.Held() && !remembered {
+			continue
+		}
+		info := LeaseInfo{ID: l.ID, Address: addr, Subnet: sub.CIDR, Space: sub.Space, Network: sub.NetworkName,
+			Kind: l.Kind, State: "held", Name: l.Name, MAC: l.MAC, Host: l.Host, Pool: l.Attachment,
+			Since: l.Since, Released: l.Released, Until: l.Until}
+		if !l.Held() {
+			info.State = "remembered"
+		}
+		all = append(all, info)
+	}
+	return all, nil
+}
+
+// EventFilter chooses events.
+type EventFilter struct {
+	Since time.Time // zero: from the first
+	After uint64    // only those with a greater id
+	Last  int       // only so many, the latest; 0: all
+}
+
+// Events lists events, the oldest first.
+func (s *Service) Events(ctx context.Context, f EventFilter) ([]Event, error) {
+	r := eventsFrom(f.After)
+	if !f.Since.IsZero() {
+		if id := uint64(max(f.Since.UnixMicro(), 0)); id > f.After {
+			r = eventsFrom(id - 1)
+		}
+	}
+	r.Limit, r.Reverse = f.Last, f.Last > 0
+	var all []Event
+	err := s.store.View(ctx, func(tx store.Tx) error {
+		all = nil
+		for rec, err := range tx.Scan(r) {
+			if err != nil {
+				return err
+			}
+			e, err := decodeEvent(eventID(rec.Key), rec.Value)
+			if err != nil {
+				return err
+			}
+			all = append(all, *e)
+		}
+		return nil
+	})
+	if r.Reverse {
+		slices.Reverse(all)
+	}
+	return all, err
+}
+
+// Follow yields each event as it is committed, until ctx ends or an error is yielded, which is the last.
+func (s *Service) Follow(ctx context.Context) func(yield func(Event, error) bool) {
+	return func(yield func(Event, error) bool) {
+		for change, err := range s.store.Watch(ctx, []byte{eventKeys}) {
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			if change.Value == nil {
+				continue // trimmed
+			}
+			e, err := decodeEvent(eventID(change.Key), change.Value)
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			if !yield(*e, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package ipam
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"berth/store"
+)
+
+// pageSize is how many leases one transaction ends at most: an attachment may have millions.
+const pageSize = 512
+
+// ReleasePool ends an attachment with the leases taken through it (LN-2, LN-10). The last one to go takes its subnet and
+// network with it. An attachment that is not there is no error. It succeeds with addresses still out, since
+// the engine leaks some.
+func (s *Service) ReleasePool(ctx context.Context, pool ID) error {
+	var sub *Subnet
+	var last bool
+	err := s.update(ctx, func(c *change) error {
+		at, err := c.attachment(pool)
+		if err != nil || at.Ended {
+			return err
+		}
+		found, _, err := c.subnetOf(at)
+		if err != nil {
+			return err
+		}
+		sub, last, err = c.detach(at, found)
+		return err
+	})
+	switch {
+	case errors.Is(err, ErrNotFound) || err == nil && sub == nil:
+		return nil
+	case err != nil:
+		return err
+	case last:
+		return s.sweep(ctx, sub.ID)
+	default:
+		if err := s.releaseLeases(ctx, pool, sub.ID); err != nil {
+			return err
+		}
+		return s.releaseReplayed(ctx, sub)
+	}
+}
+
+// detach takes the attachment off its subnet, and the subnet away with the last one. Leases stay for now: those of a
+// subnet that is gone mean nothing, and those of an attachment that is Ended are released in pages.
+func (c *change) detach(at *Attachment, found *Subnet) (sub *Subnet, last bool, err error) {
+	edited := *found
+	edited.Attachments = without(found.Attachments, at.ID)
+	if _, err := c.event(&Event{Verb: PoolReleased, Space: at.Space, Subnet: at.CIDR, Attachment: at.ID}); err != nil {
+		return nil, false, err
+	}
+	if len(edited.Attachments) == 0 {
+		return &edited, true, c.endSubnet(at, found)
+	}
+	if edited.Pools, err = c.poolsLeft(&edited, at); err != nil {
+		return nil, false, err
+	}
+	ended := *at
+	ended.Ended = true
+	if err := c.setAttachment(at.ID, &ended); err != nil {
+		return nil, false, err
+	}
+	return &edited, false, c.setSubnet(&edited)
+}
+
+// poolsLeft is the subnet's pools less that of at, unless another attachment has the same.
+func (c *change) poolsLeft(sub *Subnet, at *Attachment) ([]Pool, error) {
+	gone := at.Pool
+	if gone.IsZero() {
+		gone = wholeRange(sub.CIDR)
+	}
+	for _, id := range sub.Attachments {
+		other, err := c.attachment(id)
+		if err != nil {
+			return nil, err
+		}
+		if other.Pool == at.Pool {
+			return sub.Pools, nil
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(sub.Pools), func(p Pool) bool { return p.Range == gone }), nil
+}
+
+// endSubnet removes the subnet and its network with the last attachment.
+func (c *change) endSubnet(at *Attachment, sub *Subnet) error {
+	if err := c.setAttachment(at.ID, nil); err != nil {
+		return err
+	}
+	if _, err := c.event(&Event{Verb: SubnetRemoved, Space: sub.Space, Subnet: sub.CIDR, Name: c.networkName(sub.Network)}); err != nil {
+		return err
+	}
+	if err := c.setNetwork(sub.Network, nil); err != nil {
+		return err
+	}
+	return c.removeSubnet(sub)
+}
+
+// releaseLeases makes memories of all leases that were taken through an attachment which has Ended, and then removes it.
+func (s *Service) releaseLeases(ctx context.Context, pool, subnet ID) error {
+	next := store.Prefix(append([]byte{leaseKeys}, subnet[:]...))
+	next.Limit = pageSize
+	for next.From != nil {
+		if err := s.update(ctx, func(c *change) error { return c.releasePage(pool, &next) }); err != nil {
+			return err
+		}
+	}
+	return s.update(ctx, func(c *change) error { return c.setAttachment(pool, nil) })
+}
+
+// releasePage ends the attachment's leases in one page of the subnet's, and moves next on; its From is nil at the end.
+func (c *change) releasePage(pool ID, next *store.Range) error {
+	at, err := c.attachment(pool)
+	if errors.Is(err, ErrNotFound) {
+		next.From = nil
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	sub, _, err := c.subnetOf(at)
+	if err != nil {
+		return err
+	}
+	page, follows, err := c.page(*next)
+	if err != nil {
+		return err
+	}
+	for _, held := range page {
+		if !held.Held() || held.Attachment != pool {
+			continue
+		}
+		if held.Kind == Gateway {
+			err = c.setLease(sub.ID, held.Address, held, nil)
+		} else {
+			err = c.release(sub, held)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	next.From = follows
+	return nil
+}
+
+// page reads the leases of a range, and tells where the next page begins, nil at the end.
+func (c *change) page(r store.Range) (page []*Lease, next []byte, err error) {
+	for rec, err := range c.tx.Scan(r) {
+		if err != nil {
+			return nil, nil, err
+		}
+		_, addr, _ := leaseKeyParts(rec.Key)
+		l, err := decodeLease(addr, rec.Value)
+		if err != nil {
+			return nil, nil, err
+		}
+		page = append(page, l)
+		next = append(slices.Clone(rec.Key), 0)
+	}
+	if len(page) < r.Limit {
+		next = nil
+	}
+	return page, next, nil
+}
+
+// releaseReplayed ends attachments that a swarm manager's replay took the leases from, once they have none left: their
+// manager knows only the attachment that it made after its restart.
+func (s *Service) releaseReplayed(ctx context.Context, sub *Subnet) error {
+	for _, id := range sub.Attachments {
+		idle := false
+		err := s.update(ctx, func(c *change) error {
+			at, err := c.attachment(id)
+			if err != nil || !at.Replayed {
+				return err
+			}
+			idle, err = c.idle(at)
+			return err
+		})
+		if errors.Is(err, ErrNotFound) || err == nil && !idle {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.ReleasePool(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// idle tells whether no live lease was taken through at.
+func (c *change) idle(at *Attachment) (bool, error) {
+	for rec, err := range c.tx.Scan(store.Prefix(append([]byte{leaseKeys}, at.Subnet[:]...))) {
+		if err != nil {
+			return false, err
+		}
+		_, addr, _ := leaseKeyParts(rec.Key)
+		l, err := decodeLease(addr, rec.Value)
+		if err != nil {
+			return false, err
+		}
+		if l.Held() && l.Attachment == at.ID {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// sweep deletes the leases of a subnet that is gone. A crash in the midst leaves the rest to the next Open.
+func (s *Service) sweep(ctx context.Context, subnet ID) error {
+	r := store.Prefix(append([]byte{leaseKeys}, subnet[:]...))
+	r.Limit = pageSize
+	for {
+		n := 0
+		err := s.store.Update(ctx, func(tx store.Tx) error {
+			var keys [][]byte
+			for rec, err := range tx.Scan(r) {
+				if err != nil {
+					return err
+				}
+				keys = append(keys, slices.Clone(rec.Key))
+			}
+			n = len(keys)
+			for _, key := range keys {
+				if err := tx.Delete(key); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil || n < pageSize {
+			return err
+		}
+	}
+}

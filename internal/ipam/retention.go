@@ -1,0 +1,108 @@
+package ipam
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"berth/store"
+)
+
+// Retention bounds the audit trail. Zero fields take the defaults: 90 days, a million events.
+type Retention struct {
+	Age   time.Duration
+	Count int
+}
+
+func (r Retention) withDefaults() Retention {
+	if r.Age == 0 {
+		r.Age = 90 * 24 * time.Hour
+	}
+	if r.Count == 0 {
+		r.Count = 1_000_000
+	}
+	return r
+}
+
+// slack is how far the number of events may run over before the trimming is woken, so that it works in whole pages.
+const slack = 4 * pageSize
+
+// Run trims the audit trail until ctx ends: every hour, and whenever it has grown too long. It returns nil then, or the
+// error of the store that stopped it.
+func (s *Service) Run(ctx context.Context) error {
+	hourly := time.NewTicker(time.Hour)
+	defer hourly.Stop()
+	for {
+		if err := s.Trim(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hourly.C:
+		case <-s.trim:
+		}
+	}
+}
+
+// wakeTrim has Run trim soon where there are too many events. It never waits.
+func (s *Service) wakeTrim() {
+	s.mu.Lock()
+	over := s.ix.events > s.retain.Count+slack
+	s.mu.Unlock()
+	if over {
+		select {
+		case s.trim <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Trim removes the events that are older or more than the retention allows, the oldest first, in bounded transactions.
+func (s *Service) Trim(ctx context.Context) error {
+	for {
+		removed := 0
+		err := s.update(ctx, func(c *change) (err error) {
+			removed, err = c.trimPage(s.retain)
+			return err
+		})
+		if err != nil || removed < pageSize {
+			return err
+		}
+	}
+}
+
+func (c *change) trimPage(keep Retention) (removed int, err error) {
+	oldest := uint64(max(c.now.Add(-keep.Age).UnixMicro(), 0))
+	over := c.ix.events - keep.Count
+	r := kindRange(eventKeys)
+	r.Limit = pageSize
+	var keys [][]byte
+	for rec, err := range c.tx.Scan(r) {
+		if err != nil {
+			return 0, err
+		}
+		if eventID(rec.Key) >= oldest && len(keys) >= over {
+			break
+		}
+		keys = append(keys, slices.Clone(rec.Key))
+	}
+	for _, key := range keys {
+		if err := c.tx.Delete(key); err != nil {
+			return 0, err
+		}
+	}
+	c.ix.events -= len(keys)
+	c.undo = append(c.undo, func() { c.ix.events += len(keys) })
+	return len(keys), nil
+}
+
+// eventsFrom is the range of the events after an id.
+func eventsFrom(after uint64) store.Range {
+	r := kindRange(eventKeys)
+	r.From = eventKey(after + 1)
+	return r
+}

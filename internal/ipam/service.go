@@ -1,0 +1,145 @@
+// Package ipam is the heart of Berth: it decides who has which address. It promises that an address is in at most one
+// holder's hands, that what it has answered is durable before it answers, that a release succeeds whatever it finds, and
+// that an owner gets the address back that it had. Refusals are sentences for a person, of the kinds in errors.go.
+//
+// A request comes in as a typed struct and runs as one change inside a store transaction: it reads its attachment and
+// subnet, asks the index in memory for a candidate, verifies the candidate's record in the transaction, writes the lease
+// and its event, and is answered after the commit. Records are the truth and the index is advice: it is built by one
+// scan in Open, and moved on by each change.
+package ipam
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"berth/store"
+)
+
+// Config is what a Service needs. Store and Host are mandatory.
+type Config struct {
+	Store     store.Store
+	Host      string           // this host's name, put in leases and events
+	Now       func() time.Time // default: time.Now
+	Bases     []Base           // where pools come from that name no subnet; default: DefaultBases and a ULA /48
+	Memories  int              // released addresses remembered per subnet; default 4,096
+	Retention Retention
+}
+
+// Base is a prefix out of which subnets of one size are carved.
+type Base struct {
+	Prefix netip.Prefix
+	Bits   int // length of the subnets' prefix
+}
+
+func (b Base) String() string { return fmt.Sprintf("%s in /%d", b.Prefix, b.Bits) }
+
+// DefaultBases are the private prefixes of RFC 1918 in /24s. Open adds a ULA /48 of the store's own (RFC 4193).
+func DefaultBases() []Base {
+	return []Base{
+		{netip.MustParsePrefix("172.16.0.0/12"), 24},
+		{netip.MustParsePrefix("192.168.0.0/16"), 24},
+		{netip.MustParsePrefix("10.0.0.0/8"), 24},
+	}
+}
+
+// DefaultMemories is how many released addresses a subnet remembers the holders of.
+const DefaultMemories = 4096
+
+// Service allocates addresses out of one store. Its methods may be called from many goroutines at once.
+type Service struct {
+	store    store.Store
+	host     string
+	now      func() time.Time
+	bases    []Base
+	memories int
+	retain   Retention
+
+	mu sync.Mutex // guards ix
+	ix *index
+
+	trim chan struct{} // wakes Run when there are too many events
+}
+
+// Open reads all records into the index, finishes what a crash cut off, and returns a Service that is ready to answer.
+// A record that cannot be read is an error wrapping ErrDamaged or store.ErrCorrupt.
+func Open(ctx context.Context, cfg Config) (*Service, error) {
+	s := &Service{
+		store: cfg.Store, host: cfg.Host, now: cfg.Now, bases: cfg.Bases,
+		memories: cfg.Memories, retain: cfg.Retention.withDefaults(),
+		trim: make(chan struct{}, 1),
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.memories == 0 {
+		s.memories = DefaultMemories
+	}
+	if err := s.load(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.settle(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// settle makes what every store has, and ends what a crash left half ended.
+func (s *Service) settle(ctx context.Context) error {
+	for _, name := range []string{LocalSpace, GlobalSpace} {
+		if err := s.update(ctx, func(c *change) error { return c.ensureSpace(name) }); err != nil {
+			return err
+		}
+	}
+	if s.bases == nil {
+		ula, err := s.ula(ctx)
+		if err != nil {
+			return err
+		}
+		s.bases = append(DefaultBases(), Base{ula, 64})
+	}
+	for id, a := range s.ix.attachments {
+		if a.value.Ended {
+			if err := s.releaseLeases(ctx, id, a.value.Subnet); err != nil {
+				return err
+			}
+		}
+	}
+	for _, subnet := range s.ix.orphans {
+		if err := s.sweep(ctx, subnet); err != nil {
+			return err
+		}
+	}
+	s.ix.orphans = nil
+	return nil
+}
+
+// ula is the store's own /48 out of fd00::/8, drawn once (RFC 4193, 3.2).
+func (s *Service) ula(ctx context.Context) (p netip.Prefix, err error) {
+	key := append([]byte{settingKeys}, "ula"...)
+	err = s.store.Update(ctx, func(tx store.Tx) error {
+		raw, err := tx.Get(key)
+		if err != nil {
+			return err
+		}
+		if raw == nil {
+			var drawn [16]byte
+			drawn[0] = 0xfd
+			rand.Read(drawn[1:6])
+			p = netip.PrefixFrom(netip.AddrFrom16(drawn), 48)
+			return tx.Put(key, []byte(p.String()))
+		}
+		p, err = netip.ParsePrefix(string(raw))
+		return err
+	})
+	if err != nil {
+		return p, fmt.Errorf("the store's IPv6 prefix: %w", err)
+	}
+	return p, nil
+}
+
+// Host is the name under which this service takes addresses.
+func (s *Service) Host() string { return s.host }

@@ -1,0 +1,152 @@
+package ipam
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"time"
+
+	"berth/internal/alloc"
+	"go4.org/netipx"
+)
+
+// The spaces that exist in every store (LN-5).
+const (
+	LocalSpace  = "local"  // of one host
+	GlobalSpace = "global" // of the cluster; swarm managers ask in it
+)
+
+// Space is a set of subnets that do not overlap; subnets of different spaces may (LN-5).
+type Space struct {
+	Name    string    `json:"name"`
+	Created time.Time `json:"created"`
+}
+
+// Policy says how the addresses of a network go round.
+type Policy struct {
+	Forget     bool          `json:"forget,omitempty"`     // sticky=off: a released address is not kept for its last holder
+	Quarantine time.Duration `json:"quarantine,omitempty"` // how long a released address is given to nobody but its last holder
+}
+
+// Network carries the name, the tags and the policy of its subnets. Those made for a pool that Docker asked for are
+// named `net-` and the first eight digits of their id, and end with their last attachment.
+type Network struct {
+	ID      ID                `json:"id"`
+	Name    string            `json:"name"`
+	Space   string            `json:"space"`
+	Tags    map[string]string `json:"tags,omitempty"`
+	Policy  Policy            `json:"policy"`
+	Created time.Time         `json:"created"`
+}
+
+// Pool is a range of a subnet out of which automatic addresses come (libnetwork's subPool; LN-6).
+type Pool struct {
+	Range Range `json:"range"`
+}
+
+// Subnet is a prefix with its gateway and pools (libnetwork's pool). It names the attachments that hold it, so that the
+// last one to go is known from this record alone.
+type Subnet struct {
+	ID          ID           `json:"id"`
+	Network     ID           `json:"network"`
+	Space       string       `json:"space"`
+	CIDR        netip.Prefix `json:"cidr"`
+	Gateway     netip.Addr   `json:"gateway,omitzero"`
+	NoGateway   bool         `json:"no_gateway,omitempty"` // gateway=none: none is chosen for it
+	Pools       []Pool       `json:"pools"`
+	Attachments []ID         `json:"attachments"`
+	Created     time.Time    `json:"created"`
+}
+
+// Attachment is a Docker network's hold on a subnet: what RequestPool makes, what the engine knows as its pool id, and
+// what ReleasePool ends. The same CIDR asked for again in a space is a second attachment to the same subnet.
+type Attachment struct {
+	ID      ID           `json:"id"`
+	Space   string       `json:"space"`
+	Subnet  ID           `json:"subnet"`
+	CIDR    netip.Prefix `json:"cidr"`
+	Pool    Range        `json:"pool,omitzero"` // the subPool asked for; zero: all pools of the subnet
+	Host    string       `json:"host"`
+	Created time.Time    `json:"created"`
+	Ended   bool         `json:"ended,omitempty"` // ReleasePool was asked for; its leases are being released
+
+	// Replayed: a swarm manager took leases of it over after its restart, and will never release it.
+	Replayed bool `json:"replayed,omitempty"`
+}
+
+// Range is a range of addresses, written as alloc.FormatRange does. The zero Range is none.
+type Range struct{ netipx.IPRange }
+
+// IsZero tells whether r is no range at all.
+func (r Range) IsZero() bool { return !r.IsValid() }
+
+func (r Range) String() string {
+	if r.IsZero() {
+		return ""
+	}
+	return alloc.FormatRange(r.IPRange)
+}
+
+// MarshalText makes a Range a string in JSON.
+func (r Range) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (r *Range) UnmarshalText(b []byte) error {
+	*r = Range{}
+	if len(b) == 0 {
+		return nil
+	}
+	parsed, err := alloc.ParseRange(string(b))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	r.IPRange = parsed
+	return nil
+}
+
+// without returns ids less id, in a slice of its own.
+func without(ids []ID, id ID) []ID {
+	return slices.DeleteFunc(slices.Clone(ids), func(other ID) bool { return other == id })
+}
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
+
+// CheckName refuses what cannot name a thing of the given noun: the grammar is that of Docker's own names, and a name must
+// not read as a word of the command line or as an address.
+func CheckName(noun, name string) error {
+	_, addrErr := netip.ParseAddr(name)
+	switch {
+	case !nameForm.MatchString(name):
+		return &refusal{ErrInvalid, fmt.Sprintf("%q cannot name a %s: use 1 to 63 letters, digits, '_', '.' and '-', beginning with a letter or digit", name, noun)}
+	case name == "pool" || name == "none" || name == "all":
+		return &refusal{ErrInvalid, fmt.Sprintf("%q cannot name a %s: the word has a meaning of its own; choose another", name, noun)}
+	case addrErr == nil:
+		return &refusal{ErrInvalid, fmt.Sprintf("%q cannot name a %s: it is an address; choose another", name, noun)}
+	}
+	return nil
+}
+
+// recordVersion leads every JSON record. A newer one is refused instead of misread.
+const recordVersion = 1
+
+// encodeJSON is the form of the few records that are seldom written.
+func encodeJSON(v any) ([]byte, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return append([]byte{recordVersion}, body...), nil
+}
+
+// decodeJSON reads what encodeJSON wrote; what names the record for the error.
+func decodeJSON(what string, b []byte, v any) error {
+	if len(b) == 0 || b[0] != recordVersion {
+		return fmt.Errorf("%w: the record of %s has a version that this Berth does not read", ErrDamaged, what)
+	}
+	if err := json.Unmarshal(b[1:], v); err != nil {
+		return fmt.Errorf("%w: the record of %s: %w", ErrDamaged, what, err)
+	}
+	return nil
+}
