@@ -90,9 +90,9 @@ func (t *target) takePreferred(req AddressRequest) (netip.Addr, error) {
 }
 
 // kindOf tells a wanted address from one that the network keeps for itself: endpoints have a MAC, because Berth asks the
-// engine for it, and auxiliary addresses have none. In the global space nothing has one.
+// engine for it, and auxiliary addresses have none. A swarm manager sends none at all.
 func (t *target) kindOf(req AddressRequest) Kind {
-	if req.MAC == (MAC{}) && req.Name == "" && t.sub.Space != GlobalSpace {
+	if req.MAC == (MAC{}) && req.Name == "" && !t.at.Swarm {
 		return Auxiliary
 	}
 	return Static
@@ -104,10 +104,10 @@ func (t *target) repeats(req AddressRequest, held *Lease) bool {
 		(req.Name == "" || held.Name == req.Name)
 }
 
-// replays tells whether req is a swarm manager's replay after its restart: in the global space it asks for every
-// address again by itself, without a MAC, through a new attachment.
+// replays tells whether req is a swarm manager's replay after its restart: it asks for every address again by itself,
+// without a MAC, through a new attachment.
 func (t *target) replays(req AddressRequest, held *Lease) bool {
-	return t.sub.Space == GlobalSpace && req.MAC == (MAC{}) && held.MAC == (MAC{}) && held.Attachment != (ID{})
+	return t.at.Swarm && req.MAC == (MAC{}) && held.MAC == (MAC{}) && held.Attachment != (ID{})
 }
 
 // takeAny chooses an address in the order that the design gives: what is the requester's already, what it had last, then

@@ -23,6 +23,7 @@ type PoolRequest struct {
 	Bits  int            // length of its prefix; 0: that of the base
 	Avoid []netip.Prefix // what it must not overlap besides: the host's routes
 
+	Swarm      bool // a swarm manager asks: it sends no MAC, and asks for everything again after its restart
 	Gateway    netip.Addr
 	NoGateway  bool
 	Forget     *bool
@@ -123,7 +124,7 @@ func (c *change) attach(req PoolRequest, cidr netip.Prefix) (PoolGrant, error) {
 	if err != nil {
 		return PoolGrant{}, err
 	}
-	at := &Attachment{ID: NewID(), Space: sub.Space, Subnet: sub.ID, CIDR: cidr, Pool: req.Range, Host: c.host, Created: c.now}
+	at := &Attachment{ID: NewID(), Space: sub.Space, Subnet: sub.ID, CIDR: cidr, Pool: req.Range, Swarm: req.Swarm, Host: c.host, Created: c.now}
 	sub.Attachments = append(sub.Attachments, at.ID)
 	if err := c.setAttachment(at.ID, at); err != nil {
 		return PoolGrant{}, err

@@ -72,6 +72,7 @@ type Attachment struct {
 	Created time.Time    `json:"created"`
 	Ended   bool         `json:"ended,omitempty"` // ReleasePool was asked for; its leases are being released
 
+	Swarm bool `json:"swarm,omitempty"` // held by a swarm manager
 	// Replayed: a swarm manager took leases of it over after its restart, and will never release it.
 	Replayed bool `json:"replayed,omitempty"`
 }

@@ -1,0 +1,133 @@
+// Package driver speaks Docker's IPAM protocol: the calls of a libnetwork remote IPAM driver, as JSON over HTTP on a unix
+// socket. It promises that each call is answered with what was asked for or with a sentence that says why not, that
+// nothing malformed is read as something else (the engine repeats a broken call with an empty body), and that a
+// release succeeds whatever it finds.
+//
+// A call comes in as a message of docker/go-plugins-helpers, is parsed here into netip values and an ipam request, and goes
+// to ipam.Service; the answer goes back as strings. The driver keeps no state. It never calls the Docker Engine, which
+// holds locks while it waits.
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"berth/internal/ipam"
+
+	api "github.com/docker/go-plugins-helpers/ipam"
+	"github.com/sirupsen/logrus"
+)
+
+// The options that the engine sends by itself.
+const (
+	optMAC         = "com.docker.network.endpoint.macaddress"
+	optName        = "com.docker.network.endpoint.name" // engines from v29 on
+	optAddressType = "RequestAddressType"
+	typeGateway    = "com.docker.network.gateway"
+)
+
+// metaGateway is the key under which a pool's gateway goes back, as a CIDR (LN-11).
+const metaGateway = "com.docker.network.gateway"
+
+// Config is what a Driver needs. Service and Log are mandatory.
+type Config struct {
+	Service *ipam.Service
+	Log     *logrus.Entry
+
+	// Avoid returns the prefixes that a chosen subnet must not overlap; default: HostPrefixes. The engine refuses a subnet that
+	// overlaps a route of its host, and asks for another.
+	Avoid func() ([]netip.Prefix, error)
+}
+
+// Driver answers the calls of one Docker Engine.
+type Driver struct {
+	service *ipam.Service
+	log     *logrus.Entry
+	avoid   func() ([]netip.Prefix, error)
+}
+
+// New returns a Driver over a Service.
+func New(cfg Config) *Driver {
+	d := &Driver{service: cfg.Service, log: cfg.Log, avoid: cfg.Avoid}
+	if d.avoid == nil {
+		d.avoid = HostPrefixes
+	}
+	return d
+}
+
+// capabilities asks the engine for the MAC of each endpoint (LN-14): it is what makes a repeated call and a container that
+// comes back known. A replay after a restart is not asked for: what was given is on disk.
+func (d *Driver) capabilities(context.Context, *struct{}) (*api.CapabilitiesResponse, error) {
+	return &api.CapabilitiesResponse{RequiresMACAddress: true}, nil
+}
+
+// addressSpaces names the spaces that the engine asks in by default (LN-5, LN-14).
+func (d *Driver) addressSpaces(context.Context, *struct{}) (*api.AddressSpacesResponse, error) {
+	return &api.AddressSpacesResponse{LocalDefaultAddressSpace: ipam.LocalSpace, GlobalDefaultAddressSpace: ipam.GlobalSpace}, nil
+}
+
+// requestPool attaches a Docker network to a subnet (LN-1).
+func (d *Driver) requestPool(ctx context.Context, msg *api.RequestPoolRequest) (*api.RequestPoolResponse, error) {
+	req, err := parsePool(msg)
+	if err != nil {
+		return nil, err
+	}
+	if !req.CIDR.IsValid() {
+		if req.Avoid, err = d.avoid(); err != nil {
+			d.log.WithError(err).Warn("the host's routes cannot be read: a chosen subnet may overlap one")
+		}
+	}
+	grant, err := d.service.RequestPool(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	answer := &api.RequestPoolResponse{PoolID: grant.ID.String(), Pool: grant.CIDR.String(), Data: map[string]string{}}
+	if grant.Gateway.IsValid() {
+		answer.Data[metaGateway] = grant.Gateway.String()
+	}
+	return answer, nil
+}
+
+// releasePool ends an attachment (LN-2). Unknown pools are released already.
+func (d *Driver) releasePool(ctx context.Context, msg *api.ReleasePoolRequest) (*struct{}, error) {
+	id, err := parsePoolID(msg.PoolID)
+	if errors.Is(err, errForeign) {
+		return &struct{}{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &struct{}{}, d.service.ReleasePool(context.WithoutCancel(ctx), id)
+}
+
+// requestAddress takes an address for an endpoint, a gateway or the network itself (LN-3).
+func (d *Driver) requestAddress(ctx context.Context, msg *api.RequestAddressRequest) (*api.RequestAddressResponse, error) {
+	req, err := parseAddress(msg)
+	if err != nil {
+		return nil, err
+	}
+	given, err := d.service.RequestAddress(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return &api.RequestAddressResponse{Address: given.String(), Data: map[string]string{}}, nil
+}
+
+// releaseAddress gives an address back (LN-4). The engine only logs an error here and forgets the address, so only what
+// cannot be read at all is refused, and a client that hangs up does not stop it.
+func (d *Driver) releaseAddress(ctx context.Context, msg *api.ReleaseAddressRequest) (*struct{}, error) {
+	id, err := parsePoolID(msg.PoolID)
+	if errors.Is(err, errForeign) {
+		return &struct{}{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	addr, err := parseAddr(msg.Address)
+	if err != nil {
+		return nil, fmt.Errorf("the address to release: %w", err)
+	}
+	return &struct{}{}, d.service.ReleaseAddress(context.WithoutCancel(ctx), id, addr)
+}

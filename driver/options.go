@@ -1,0 +1,126 @@
+package driver
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// tagPrefix begins the keys of tags, which are kept and shown (LN-11).
+const tagPrefix = "tag."
+
+// optionKeys are the keys of --ipam-opt, as they are told to one who mistyped one.
+const optionKeys = "gateway, quarantine, size, space, sticky, tag.KEY"
+
+// parseOptions reads what --ipam-opt said. The engine sends all of it with the request for each subnet of a network, of
+// either family, together with options of its own, which say nothing here; a swarm manager even leaves the first
+// subnet's gateway options in the request for the second.
+func parseOptions(opts map[string]string, req *ipam.PoolRequest) error {
+	for _, key := range slices.Sorted(maps.Keys(opts)) {
+		value := opts[key]
+		var err error
+		switch {
+		case strings.HasPrefix(key, "com.docker."), key == optAddressType:
+		case strings.HasPrefix(key, tagPrefix):
+			err = parseTag(key, value, req)
+		case key == "space":
+			err = ipam.CheckName("space", value)
+			req.Space = value
+		case key == "size":
+			err = parseSize(value, req)
+		case key == "gateway":
+			err = parseGateway(value, req)
+		case key == "quarantine":
+			err = parseQuarantine(value, req)
+		case key == "sticky":
+			err = parseSticky(value, req)
+		default:
+			err = fmt.Errorf("the key is unknown; the keys are %s", optionKeys)
+		}
+		if err != nil {
+			return fmt.Errorf("--ipam-opt %s=%s: %w", key, value, err)
+		}
+	}
+	return nil
+}
+
+func parseTag(key, value string, req *ipam.PoolRequest) error {
+	name := strings.TrimPrefix(key, tagPrefix)
+	if err := ipam.CheckName("tag", name); err != nil {
+		return err
+	}
+	if req.Tags == nil {
+		req.Tags = map[string]string{}
+	}
+	req.Tags[name] = value
+	return nil
+}
+
+// parseSize reads the prefix lengths of chosen subnets. Lengths up to 32 speak of IPv4 and greater ones of IPv6, so that
+// one option serves both halves of a dual-stack network: "26", "/26" or "26,80".
+func parseSize(value string, req *ipam.PoolRequest) error {
+	for part := range strings.SplitSeq(value, ",") {
+		bits, err := strconv.Atoi(strings.TrimPrefix(part, "/"))
+		if err != nil || bits < 1 || bits > 128 {
+			return fmt.Errorf("%q is not the length of a prefix: 1 to 32 for IPv4, 33 to 128 for IPv6", part)
+		}
+		if bits > 32 != req.IPv6 {
+			continue
+		}
+		if req.CIDR.IsValid() {
+			return fmt.Errorf("the subnet %s has a size already; leave out one of the two", req.CIDR)
+		}
+		req.Bits = bits
+	}
+	return nil
+}
+
+// parseGateway reads "none", or addresses, of which the one of the subnet's family and inside it is meant.
+func parseGateway(value string, req *ipam.PoolRequest) error {
+	if value == "none" {
+		req.NoGateway = true
+		return nil
+	}
+	var outside netip.Addr
+	for part := range strings.SplitSeq(value, ",") {
+		addr, err := parseAddr(part)
+		if err != nil {
+			return fmt.Errorf("%w; give an address, or none", err)
+		}
+		switch {
+		case addr.Is6() != req.IPv6:
+		case !req.CIDR.IsValid() || req.CIDR.Contains(addr):
+			req.Gateway = addr
+		default:
+			outside = addr
+		}
+	}
+	if outside.IsValid() && !req.Gateway.IsValid() {
+		return fmt.Errorf("%s is outside the subnet %s; give one gateway for each subnet, separated by commas", outside, req.CIDR)
+	}
+	return nil
+}
+
+func parseQuarantine(value string, req *ipam.PoolRequest) error {
+	d, err := time.ParseDuration(value)
+	if err != nil || d < 0 {
+		return fmt.Errorf("%q is not a duration such as 90s, 10m or 24h", value)
+	}
+	req.Quarantine = &d
+	return nil
+}
+
+func parseSticky(value string, req *ipam.PoolRequest) error {
+	if value != "on" && value != "off" {
+		return fmt.Errorf("%q is neither on nor off", value)
+	}
+	forget := value == "off"
+	req.Forget = &forget
+	return nil
+}

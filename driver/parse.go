@@ -1,0 +1,110 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"berth/internal/alloc"
+	"berth/internal/ipam"
+
+	api "github.com/docker/go-plugins-helpers/ipam"
+)
+
+// maxNameLength bounds what is recorded of an endpoint's name; Docker's own names are far shorter.
+const maxNameLength = 255
+
+// errForeign marks a pool id that no Berth made. It cannot be held here, so that releasing it succeeds.
+var errForeign = errors.New("no pool id of Berth's")
+
+// parsePool reads the request for a pool: which subnet, or which size and family where Berth is to choose, and the options.
+func parsePool(msg *api.RequestPoolRequest) (ipam.PoolRequest, error) {
+	req := ipam.PoolRequest{Space: msg.AddressSpace, IPv6: msg.V6, Swarm: msg.AddressSpace == ipam.GlobalSpace}
+	if msg.AddressSpace == "" {
+		return req, errors.New("the request names no address space (AddressSpace); Berth's are local and global")
+	}
+	if err := parseSubnet(msg, &req); err != nil {
+		return req, err
+	}
+	if err := parseOptions(msg.Options, &req); err != nil {
+		return req, err
+	}
+	return req, nil
+}
+
+// parseSubnet reads Pool and SubPool. A pool of the unspecified address, such as 0.0.0.0/24, asks for a size only (engines
+// from v29 on). The family is that of the subnet: a swarm manager sends V6 false with an IPv6 one.
+func parseSubnet(msg *api.RequestPoolRequest, req *ipam.PoolRequest) error {
+	if msg.Pool != "" {
+		p, err := alloc.ParsePrefix(msg.Pool)
+		if err != nil {
+			return fmt.Errorf("the subnet: %w", err)
+		}
+		switch {
+		case p.Bits() == 0:
+			return fmt.Errorf("the subnet %s is all there is of its family; name a smaller one", p)
+		case p.Addr().IsUnspecified():
+			req.IPv6, req.Bits = p.Addr().Is6(), p.Bits()
+		default:
+			req.CIDR, req.IPv6 = p, p.Addr().Is6()
+		}
+	}
+	if msg.SubPool != "" {
+		r, err := alloc.ParseRange(msg.SubPool)
+		if err != nil {
+			return fmt.Errorf("the range: %w", err)
+		}
+		req.Range = ipam.Range{IPRange: r}
+	}
+	return nil
+}
+
+// parsePoolID reads a pool id. An empty one is a mistake; one that is not Berth's is errForeign.
+func parsePoolID(s string) (ipam.ID, error) {
+	if s == "" {
+		return ipam.ID{}, errors.New("the request names no pool (PoolID)")
+	}
+	id, err := ipam.ParseID(s)
+	if err != nil {
+		return ipam.ID{}, fmt.Errorf("%w: %q", errForeign, s)
+	}
+	return id, nil
+}
+
+// parseAddress reads the request for an address.
+func parseAddress(msg *api.RequestAddressRequest) (ipam.AddressRequest, error) {
+	var req ipam.AddressRequest
+	var err error
+	if req.Pool, err = parsePoolID(msg.PoolID); err != nil {
+		return req, err
+	}
+	if msg.Address != "" {
+		if req.Preferred, err = parseAddr(msg.Address); err != nil {
+			return req, fmt.Errorf("the wanted address: %w", err)
+		}
+	}
+	if mac := msg.Options[optMAC]; mac != "" {
+		if req.MAC, err = ipam.ParseMAC(mac); err != nil {
+			return req, err
+		}
+	}
+	req.Name = strings.TrimPrefix(msg.Options[optName], "/")
+	if len(req.Name) > maxNameLength {
+		return req, fmt.Errorf("the endpoint's name has %d bytes; at most %d are recorded", len(req.Name), maxNameLength)
+	}
+	req.Gateway = msg.Options[optAddressType] == typeGateway
+	return req, nil
+}
+
+// parseAddr reads one address, with the same strictness as everywhere.
+func parseAddr(s string) (netip.Addr, error) {
+	if strings.ContainsAny(s, "/-+") {
+		return netip.Addr{}, fmt.Errorf("%q is not one address", s)
+	}
+	r, err := alloc.ParseRange(s)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return r.From(), nil
+}

@@ -1,0 +1,139 @@
+package driver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"berth/internal/ipam"
+
+	api "github.com/docker/go-plugins-helpers/ipam"
+	"github.com/docker/go-plugins-helpers/sdk"
+	"golang.org/x/net/netutil"
+)
+
+// Bounds on what a client may cost. The engine's own requests are below 1 KiB and a handful at a time.
+const (
+	maxBody        = 1 << 20
+	maxConnections = 4096
+	headerTimeout  = 5 * time.Second
+	bodyTimeout    = 10 * time.Second
+	answerTimeout  = 20 * time.Second // the engine of a managed plugin waits for 30 s
+	idleTimeout    = 2 * time.Minute
+)
+
+// Handler serves the plugin protocol. It takes the messages and the encoding of docker/go-plugins-helpers but not its
+// handler, which has no time-outs, no bound on bodies, no context, and answers an empty body without the
+// {"Err": ...} that the engine reads.
+func (d *Driver) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/Plugin.Activate", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", sdk.DefaultContentTypeV1_1)
+		io.WriteString(w, `{"Implements": ["IpamDriver"]}`+"\n")
+	})
+	mux.Handle("/IpamDriver.GetCapabilities", bare(d, "GetCapabilities", d.capabilities))
+	mux.Handle("/IpamDriver.GetDefaultAddressSpaces", bare(d, "GetDefaultAddressSpaces", d.addressSpaces))
+	mux.Handle("/IpamDriver.RequestPool", call(d, "RequestPool", d.requestPool))
+	mux.Handle("/IpamDriver.ReleasePool", call(d, "ReleasePool", d.releasePool))
+	mux.Handle("/IpamDriver.RequestAddress", call(d, "RequestAddress", d.requestAddress))
+	mux.Handle("/IpamDriver.ReleaseAddress", call(d, "ReleaseAddress", d.releaseAddress))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, http.StatusNotFound, fmt.Errorf("%q is no call of the IPAM driver protocol", r.URL.Path))
+	})
+	return mux
+}
+
+// Serve answers calls on l until ctx ends, then finishes those that are under way and returns nil.
+func (d *Driver) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{
+		Handler:           d.Handler(),
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       bodyTimeout,
+		WriteTimeout:      bodyTimeout + answerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    64 << 10,
+	}
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
+		defer cancel()
+		stopped <- server.Shutdown(drain)
+	})
+	err := server.Serve(netutil.LimitListener(l, maxConnections))
+	if stop() {
+		return err // it failed by itself
+	}
+	return <-stopped
+}
+
+// call makes an http.Handler of one of the driver's methods: it decodes the message, which must be there, and encodes
+// the answer, or the error as the engine reads it.
+func call[Req, Res any](d *Driver, name string, method func(context.Context, *Req) (*Res, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		req := new(Req)
+		if err := decode(w, r, req); err != nil {
+			d.log.WithField("call", name).WithError(err).Warn("refused a malformed request")
+			refuse(w, http.StatusBadRequest, err)
+			return
+		}
+		answer(d, w, r, name, req, method)
+	})
+}
+
+// bare is call for messages without a body.
+func bare[Res any](d *Driver, name string, method func(context.Context, *struct{}) (*Res, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer(d, w, r, name, nil, method)
+	})
+}
+
+func answer[Req, Res any](d *Driver, w http.ResponseWriter, r *http.Request, name string, req *Req, method func(context.Context, *Req) (*Res, error)) {
+	defer func() {
+		if p := recover(); p != nil {
+			d.log.WithField("call", name).Errorf("panic: %v\n%s", p, debug.Stack())
+			refuse(w, http.StatusInternalServerError, fmt.Errorf("%s failed inside Berth; its log says where", name))
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ipam.WithActor(r.Context(), "engine"), answerTimeout)
+	defer cancel()
+	res, err := method(ctx, req)
+	if err != nil {
+		d.log.WithField("call", name).WithError(err).Info("refused")
+		refuse(w, http.StatusInternalServerError, err)
+		return
+	}
+	sdk.EncodeResponse(w, res, false)
+}
+
+// decode reads one JSON message. The engine repeats a call whose connection broke with an empty body, which must not be
+// read as a message of zero values.
+func decode(w http.ResponseWriter, r *http.Request, req any) error {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return fmt.Errorf("the request could not be read: %w", err)
+	}
+	body = bytes.TrimSpace(body)
+	if len(body) == 0 {
+		return errors.New("the request has no body: the engine repeats a call with an empty one when its connection broke; do again what you did")
+	}
+	if body[0] != '{' {
+		return errors.New("the request is not a JSON object")
+	}
+	if err := json.Unmarshal(body, req); err != nil {
+		return fmt.Errorf("the request is not the JSON of this call: %w", err)
+	}
+	return nil
+}
+
+func refuse(w http.ResponseWriter, status int, err error) {
+	w.Header().Set("Content-Type", sdk.DefaultContentTypeV1_1)
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(api.NewErrorResponse(err.Error()))
+}
