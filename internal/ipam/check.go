@@ -1,0 +1,151 @@
+package ipam
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"berth/internal/alloc"
+	"berth/store"
+)
+
+// Check reads every record in one view and returns a sentence for each contradiction between them (`berth fsck`). It
+// changes nothing.
+func (s *Service) Check(ctx context.Context) ([]string, error) { return CheckStore(ctx, s.store) }
+
+// CheckStore is Check for a store that no Service has open.
+func CheckStore(ctx context.Context, st store.Store) (problems []string, err error) {
+	err = st.View(ctx, func(tx store.Tx) error {
+		ck := &checker{ix: newIndex()}
+		for _, step := range []func(*index, store.Tx) error{loadSpaces, loadNetworks, loadSubnets, loadAttachments} {
+			if err := step(ck.ix, tx); err != nil {
+				ck.problem("%v", err)
+			}
+		}
+		ck.subnets()
+		ck.attachments()
+		if err := ck.leases(tx); err != nil {
+			return err
+		}
+		if err := ck.events(tx); err != nil {
+			return err
+		}
+		problems = ck.problems
+		return nil
+	})
+	return problems, err
+}
+
+type checker struct {
+	ix       *index
+	problems []string
+}
+
+func (ck *checker) problem(format string, args ...any) {
+	ck.problems = append(ck.problems, fmt.Sprintf(format, args...))
+}
+
+// subnets checks each subnet against its network, its pools and the attachments that it names.
+func (ck *checker) subnets() {
+	for _, sx := range ck.ix.subnets {
+		sub := sx.record.value
+		if ck.ix.networks[sub.Network] == nil {
+			ck.problem("subnet %s of space %s: its network %s is not there", sub.CIDR, sub.Space, sub.Network)
+		}
+		for i, p := range sub.Pools {
+			if !sub.CIDR.Contains(p.Range.From()) || !sub.CIDR.Contains(p.Range.To()) {
+				ck.problem("subnet %s of space %s: the pool %s is not inside it", sub.CIDR, sub.Space, p.Range)
+			}
+			for _, other := range sub.Pools[:i] {
+				if other.Range.Overlaps(p.Range.IPRange) {
+					ck.problem("subnet %s of space %s: the pools %s and %s overlap", sub.CIDR, sub.Space, other.Range, p.Range)
+				}
+			}
+		}
+		if len(sub.Attachments) == 0 {
+			ck.problem("subnet %s of space %s: no Docker network holds it", sub.CIDR, sub.Space)
+		}
+		for _, id := range sub.Attachments {
+			if at := ck.ix.attachments[id].value; at == nil || at.Subnet != sub.ID {
+				ck.problem("subnet %s of space %s: its pool %s is not there", sub.CIDR, sub.Space, id)
+			}
+		}
+	}
+}
+
+// attachments checks that each belongs to a subnet that names it, unless it is being ended.
+func (ck *checker) attachments() {
+	for id, c := range ck.ix.attachments {
+		sx := ck.ix.subnets[c.value.Subnet]
+		if sx == nil {
+			ck.problem("pool %s: its subnet %s is not there", id, c.value.CIDR)
+			continue
+		}
+		named := false
+		for _, other := range sx.record.value.Attachments {
+			named = named || other == id
+		}
+		if !named && !c.value.Ended {
+			ck.problem("pool %s: its subnet %s does not know it", id, c.value.CIDR)
+		}
+	}
+}
+
+// leases checks that each decodes, lies in its subnet, may be given there, and was taken through an attachment that is there.
+func (ck *checker) leases(tx store.Tx) error {
+	gateways := map[ID]netip.Addr{}
+	for rec, err := range tx.Scan(kindRange(leaseKeys)) {
+		if err != nil {
+			return err
+		}
+		id, addr, ok := leaseKeyParts(rec.Key)
+		if !ok {
+			ck.problem("the key %x names no address", rec.Key)
+			continue
+		}
+		l, err := decodeLease(addr, rec.Value)
+		if err != nil {
+			ck.problem("%v", err)
+			continue
+		}
+		sx := ck.ix.subnets[id]
+		if sx == nil {
+			continue // the rest of a subnet that is gone; the next start sweeps it
+		}
+		ck.lease(sx.record.value, l)
+		if l.Held() && l.Kind == Gateway && l.Attachment == (ID{}) {
+			gateways[id] = addr
+		}
+	}
+	for id, sx := range ck.ix.subnets {
+		if sub := sx.record.value; sub.Gateway != gateways[id] {
+			ck.problem("subnet %s of space %s: its gateway is %s, and the lease of a gateway is that of %s", sub.CIDR, sub.Space, sub.Gateway, gateways[id])
+		}
+	}
+	return nil
+}
+
+func (ck *checker) lease(sub *Subnet, l *Lease) {
+	if !alloc.Usable(sub.CIDR).Contains(l.Address) {
+		ck.problem("%s is leased and is no host address of the subnet %s", l.Address, sub.CIDR)
+	}
+	if !l.Held() || l.Attachment == (ID{}) {
+		return
+	}
+	if at := ck.ix.attachments[l.Attachment].value; at == nil || at.Subnet != sub.ID {
+		ck.problem("%s of the subnet %s is held through pool %s, which is not there", l.Address, sub.CIDR, l.Attachment)
+	}
+}
+
+// events checks that each decodes.
+func (ck *checker) events(tx store.Tx) error {
+	for rec, err := range tx.Scan(kindRange(eventKeys)) {
+		if err != nil {
+			return err
+		}
+		if _, err := decodeEvent(eventID(rec.Key), rec.Value); err != nil {
+			ck.problem("%v", err)
+		}
+	}
+	return nil
+}
