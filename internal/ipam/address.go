@@ -138,7 +138,7 @@ func (t *target) take(req AddressRequest, addr netip.Addr, before *Lease, kind K
 		return err
 	}
 	after := &Lease{ID: id, Address: addr, Kind: kind, Attachment: t.at.ID, MAC: req.MAC, Name: req.Name,
-		Host: t.host, Since: t.now}
+		Host: t.host, Since: eventTime(id)}
 	return t.setLease(t.sub.ID, addr, before, after)
 }
 
@@ -218,12 +218,13 @@ func (s *Service) ReleaseAddress(ctx context.Context, pool ID, addr netip.Addr) 
 
 // release turns a live lease into a memory.
 func (c *change) release(sub *Subnet, held *Lease) error {
-	if _, err := c.event(&Event{Verb: LeaseReleased, Space: sub.Space, Subnet: sub.CIDR, Address: held.Address,
-		Lease: held.ID, Attachment: held.Attachment, MAC: held.MAC, Name: held.Name}); err != nil {
+	id, err := c.event(&Event{Verb: LeaseReleased, Space: sub.Space, Subnet: sub.CIDR, Address: held.Address,
+		Lease: held.ID, Attachment: held.Attachment, MAC: held.MAC, Name: held.Name})
+	if err != nil {
 		return err
 	}
 	after := *held
-	after.Released = c.now
+	after.Released = eventTime(id)
 	if n := c.ix.networks[sub.Network]; n != nil && n.Policy.Quarantine > 0 {
 		after.Until = c.now.Add(n.Policy.Quarantine)
 	}

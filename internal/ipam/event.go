@@ -71,6 +71,9 @@ type Event struct {
 	Detail     string       `json:"detail,omitempty"`
 }
 
+// eventTime is when the event of an id was written.
+func eventTime(id uint64) time.Time { return time.UnixMicro(int64(id)).UTC() }
+
 const eventVersion = 1
 
 // encodeEvent appends e without its id, which is the key and holds the time.
@@ -94,7 +97,7 @@ func decodeEvent(id uint64, b []byte) (*Event, error) {
 	if v := d.byte(); v != eventVersion {
 		return nil, fmt.Errorf("%w: event %d has version %d, this Berth reads %d", ErrDamaged, id, v, eventVersion)
 	}
-	e := &Event{ID: id, Time: time.UnixMicro(int64(id)).UTC(), Verb: Verb(d.byte()), Actor: d.string(), Space: d.string()}
+	e := &Event{ID: id, Time: eventTime(id), Verb: Verb(d.byte()), Actor: d.string(), Space: d.string()}
 	e.Subnet, e.Address = d.prefix(), d.addr()
 	e.Lease = d.uvarint()
 	d.copy(e.Attachment[:])

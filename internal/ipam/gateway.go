@@ -92,7 +92,7 @@ func (t *target) setGateway(addr netip.Addr, before *Lease) error {
 	if err != nil {
 		return err
 	}
-	l := &Lease{ID: id, Address: addr, Kind: Gateway, Host: t.host, Since: t.now}
+	l := &Lease{ID: id, Address: addr, Kind: Gateway, Host: t.host, Since: eventTime(id)}
 	if err := t.setLease(t.sub.ID, addr, before, l); err != nil {
 		return err
 	}

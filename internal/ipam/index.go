@@ -72,14 +72,6 @@ type memory struct {
 	addr     netip.Addr
 	released time.Time
 	until    time.Time
-	lease    uint64
-}
-
-func (m memory) before(other memory) bool {
-	if c := m.released.Compare(other.released); c != 0 {
-		return c < 0
-	}
-	return m.lease < other.lease
 }
 
 func newSubnetIndex(p netip.Prefix) *subnetIndex {
@@ -104,7 +96,7 @@ func (sx *subnetIndex) move(addr netip.Addr, before, after *Lease) {
 	}
 	sx.recorded.Add(addr)
 	if !after.Held() {
-		sx.remember(memory{addr, after.Released, after.Until, after.ID})
+		sx.remember(memory{addr, after.Released, after.Until})
 	}
 	if after.MAC != (MAC{}) {
 		sx.byMAC[after.MAC] = addr
@@ -133,7 +125,7 @@ func (sx *subnetIndex) forget(addr netip.Addr, before *Lease) {
 // remember puts m in its place: at the end, but for a change that is undone.
 func (sx *subnetIndex) remember(m memory) {
 	for e := sx.released.Back(); e != nil; e = e.Prev() {
-		if !m.before(e.Value.(memory)) {
+		if !m.released.Before(e.Value.(memory).released) {
 			sx.memories[m.addr] = sx.released.InsertAfter(m, e)
 			return
 		}
@@ -141,18 +133,10 @@ func (sx *subnetIndex) remember(m memory) {
 	sx.memories[m.addr] = sx.released.PushFront(m)
 }
 
-// load fills a new index from all leases of the subnet, in whichever order.
+// load fills a new index from all leases of the subnet, in whichever order: the least recently used first, so that each
+// memory is put in at the end, and the latest use of a name or MAC wins.
 func (sx *subnetIndex) load(leases []*Lease) {
-	// By age, so that each memory is put in at the end, and the latest use of a name or MAC wins.
-	slices.SortFunc(leases, func(a, b *Lease) int {
-		if c := a.Released.Compare(b.Released); c != 0 && !a.Held() && !b.Held() {
-			return c
-		}
-		if a.ID < b.ID {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(leases, func(a, b *Lease) int { return a.lastUsed().Compare(b.lastUsed()) })
 	for _, l := range leases {
 		sx.move(l.Address, nil, l)
 	}

@@ -51,13 +51,21 @@ type Lease struct {
 	MAC        MAC    // zero: none was sent
 	Name       string // the endpoint's name, from engines that send it
 	Host       string
-	Since      time.Time
-	Released   time.Time // zero while it is held
+	Since      time.Time // of the event that made it, and so unique in a store, like Released
+	Released   time.Time // of the event that ended it; zero while it is held
 	Until      time.Time // end of the quarantine after the release; zero: none
 }
 
 // Held tells whether somebody has the address now.
 func (l *Lease) Held() bool { return l != nil && l.Released.IsZero() }
+
+// lastUsed orders leases and memories by when they were last in somebody's hands.
+func (l *Lease) lastUsed() time.Time {
+	if l.Held() {
+		return l.Since
+	}
+	return l.Released
+}
 
 // Holder names who has the address, or had it, for an error: the endpoint, else the MAC, else the attachment.
 func (l *Lease) Holder() string {

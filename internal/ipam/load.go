@@ -110,19 +110,21 @@ func loadLeases(ix *index, tx store.Tx) error {
 			return err
 		}
 		leases = append(leases, l)
+		ix.lastEvent = max(ix.lastEvent, l.ID)
 	}
 	flush()
 	return nil
 }
 
-// loadEvents counts the events and finds the last one; ids go on behind it.
+// loadEvents counts the events and finds the last one. Ids go on behind it, and behind those of leases whose events were
+// trimmed away.
 func loadEvents(ix *index, tx store.Tx) error {
 	for rec, err := range tx.Scan(kindRange(eventKeys)) {
 		if err != nil {
 			return err
 		}
 		ix.events++
-		ix.lastEvent = eventID(rec.Key)
+		ix.lastEvent = max(ix.lastEvent, eventID(rec.Key))
 	}
 	return nil
 }

@@ -1,0 +1,263 @@
+package ipam_test
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/internal/ipam"
+
+	"go4.org/netipx"
+)
+
+// model is the slow, obvious allocator that the service is held against: lists that are walked from end to end.
+type model struct {
+	subnets map[string]*modelSubnet // by space and CIDR
+	pools   map[ipam.ID]*modelPool
+	now     time.Time
+	clock   int // order of what happened
+}
+
+type modelPool struct {
+	sub   *modelSubnet
+	r     ipam.Range
+	swarm bool
+}
+
+type modelSubnet struct {
+	space     string
+	cidr      netip.Prefix
+	gateway   netip.Addr
+	noGateway bool
+	forget    bool
+	wait      time.Duration
+	pools     []ipam.Range
+	records   map[netip.Addr]*modelRecord
+}
+
+type modelRecord struct {
+	held    bool
+	gateway bool
+	kind    ipam.Kind
+	pool    ipam.ID
+	mac     ipam.MAC
+	name    string
+	used    int // when it was taken or released last
+	until   time.Time
+}
+
+func newModel(now time.Time) *model {
+	return &model{subnets: map[string]*modelSubnet{}, pools: map[ipam.ID]*modelPool{}, now: now}
+}
+
+func (m *model) tick() int {
+	m.clock++
+	return m.clock
+}
+
+// hosts lists the addresses that a subnet allows, by RFC 950, 3021, 4291 and 6164.
+func hosts(p netip.Prefix) (all []netip.Addr) {
+	last := netipx.RangeOfPrefix(p).To()
+	for a := p.Addr(); p.Contains(a); a = a.Next() {
+		spare := p.Addr().BitLen() - p.Bits()
+		if spare > 1 && (a == p.Addr() || a == last && a.Is4()) {
+			continue
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// poolFits tells whether a request for a pool can be granted.
+func (m *model) poolFits(space string, p netip.Prefix, r ipam.Range) bool {
+	want := r
+	if want.IsZero() {
+		want = ipam.Range{IPRange: netipx.RangeOfPrefix(p)}
+	}
+	for _, sub := range m.subnets {
+		if sub.space != space || !sub.cidr.Overlaps(p) {
+			continue
+		}
+		if sub.cidr != p {
+			return false
+		}
+		for _, have := range sub.pools {
+			if have != want && have.Overlaps(want.IPRange) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (m *model) addPool(id ipam.ID, req ipam.PoolRequest) {
+	key := req.Space + " " + req.CIDR.String()
+	sub := m.subnets[key]
+	if sub == nil {
+		sub = &modelSubnet{space: req.Space, cidr: req.CIDR, noGateway: req.NoGateway, records: map[netip.Addr]*modelRecord{}}
+		m.subnets[key] = sub
+	}
+	if req.Forget != nil {
+		sub.forget = *req.Forget
+	}
+	if req.Quarantine != nil {
+		sub.wait = *req.Quarantine
+	}
+	r := req.Range
+	if r.IsZero() {
+		r = ipam.Range{IPRange: netipx.RangeOfPrefix(req.CIDR)}
+	}
+	if !slices.Contains(sub.pools, r) {
+		sub.pools = append(sub.pools, r)
+	}
+	m.pools[id] = &modelPool{sub, req.Range, req.Swarm}
+}
+
+func (m *model) removePool(id ipam.ID) {
+	at := m.pools[id]
+	delete(m.pools, id)
+	others, sameRange := 0, false
+	for _, other := range m.pools {
+		if other.sub == at.sub {
+			others++
+			sameRange = sameRange || other.r == at.r
+		}
+	}
+	if others == 0 {
+		delete(m.subnets, at.sub.space+" "+at.sub.cidr.String())
+		return
+	}
+	if !sameRange {
+		gone := at.r
+		if gone.IsZero() {
+			gone = ipam.Range{IPRange: netipx.RangeOfPrefix(at.sub.cidr)}
+		}
+		at.sub.pools = slices.DeleteFunc(at.sub.pools, func(r ipam.Range) bool { return r == gone })
+	}
+	for _, a := range hosts(at.sub.cidr) {
+		if rec := at.sub.records[a]; rec != nil && rec.held && rec.pool == id {
+			if rec.kind == ipam.Gateway {
+				delete(at.sub.records, a)
+			} else {
+				m.release(at.sub, rec)
+			}
+		}
+	}
+}
+
+func (m *model) release(sub *modelSubnet, rec *modelRecord) {
+	rec.held, rec.used = false, m.tick()
+	rec.until = time.Time{}
+	if sub.wait > 0 {
+		rec.until = m.now.Add(sub.wait)
+	}
+}
+
+// allowed lists the answers that a request for any address may get: none where it must be refused.
+func (m *model) allowed(id ipam.ID, req ipam.AddressRequest) []netip.Addr {
+	at := m.pools[id]
+	sub := at.sub
+	if same := m.latest(sub, func(rec *modelRecord) bool { return req.MAC != (ipam.MAC{}) && rec.mac == req.MAC }); same.IsValid() {
+		if rec := sub.records[same]; rec.held && rec.pool == id && (req.Name == "" || rec.name == req.Name) {
+			return []netip.Addr{same}
+		}
+	}
+	ranges := sub.pools
+	if !at.r.IsZero() {
+		ranges = []ipam.Range{at.r}
+	}
+	next := m.next(sub, ranges)
+	if sub.forget {
+		return next
+	}
+	for _, is := range []func(*modelRecord) bool{
+		func(rec *modelRecord) bool { return req.Name != "" && rec.name == req.Name },
+		func(rec *modelRecord) bool { return req.MAC != (ipam.MAC{}) && rec.mac == req.MAC },
+	} {
+		mine := func(a netip.Addr) bool {
+			rec := sub.records[a]
+			return rec != nil && is(rec) && !rec.held && (rec.kind == ipam.Static || inside(ranges, a))
+		}
+		if latest := m.latest(sub, is); latest.IsValid() && mine(latest) {
+			return []netip.Addr{latest}
+		}
+		// An older memory of the same owner may be found or not: only the latest is indexed.
+		for _, a := range hosts(sub.cidr) {
+			if mine(a) {
+				next = append(next, a)
+			}
+		}
+	}
+	return next
+}
+
+func inside(ranges []ipam.Range, a netip.Addr) bool {
+	return slices.ContainsFunc(ranges, func(r ipam.Range) bool { return r.Contains(a) })
+}
+
+// latest is the address whose record of the given kind was used last.
+func (m *model) latest(sub *modelSubnet, is func(*modelRecord) bool) (latest netip.Addr) {
+	used := -1
+	for a, rec := range sub.records {
+		if is(rec) && rec.used > used {
+			latest, used = a, rec.used
+		}
+	}
+	return latest
+}
+
+// next is the order of choice without any memory of the owner: per range the lowest never used, then the one released
+// longest ago that is past its quarantine.
+func (m *model) next(sub *modelSubnet, ranges []ipam.Range) []netip.Addr {
+	for _, r := range ranges {
+		var oldest netip.Addr
+		for _, a := range hosts(sub.cidr) {
+			if !r.Contains(a) {
+				continue
+			}
+			rec := sub.records[a]
+			if rec == nil {
+				return []netip.Addr{a}
+			}
+			if !rec.held && !rec.until.After(m.now) && (!oldest.IsValid() || rec.used < sub.records[oldest].used) {
+				oldest = a
+			}
+		}
+		if oldest.IsValid() {
+			return []netip.Addr{oldest}
+		}
+	}
+	return nil
+}
+
+// preferred tells whether an address asked for is given.
+func (m *model) preferred(id ipam.ID, req ipam.AddressRequest) bool {
+	at := m.pools[id]
+	if !slices.Contains(hosts(at.sub.cidr), req.Preferred) {
+		return false
+	}
+	rec := at.sub.records[req.Preferred]
+	switch {
+	case rec == nil || !rec.held:
+		return true
+	case req.MAC != (ipam.MAC{}) && rec.mac == req.MAC && rec.pool == id && (req.Name == "" || rec.name == req.Name):
+		return true
+	default:
+		return at.swarm && req.MAC == (ipam.MAC{}) && rec.mac == (ipam.MAC{}) && !rec.gateway
+	}
+}
+
+// taken writes down what was given.
+func (m *model) taken(id ipam.ID, req ipam.AddressRequest, a netip.Addr, kind ipam.Kind) {
+	sub := m.pools[id].sub
+	if rec := sub.records[a]; rec != nil && rec.held {
+		if rec.mac == (ipam.MAC{}) {
+			rec.pool = id // a replay moves it
+		}
+		return
+	}
+	if kind == ipam.Static && req.MAC == (ipam.MAC{}) && req.Name == "" && !m.pools[id].swarm {
+		kind = ipam.Auxiliary
+	}
+	sub.records[a] = &modelRecord{held: true, kind: kind, pool: id, mac: req.MAC, name: req.Name, used: m.tick()}
+}
