@@ -1,0 +1,197 @@
+//go:build engine
+
+package engine
+
+import "slices"
+
+// ip is what docker inspect says of a container's address on a network.
+func (h *House) ip(container, network string) string {
+	h.Helper()
+	ep, err := h.Engine.Endpoint(container, network)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return ep.IPAddress
+}
+
+// LN-3: what the container shows, what Docker says and what Berth has on record are one address.
+func runShowsAddress(h *House) {
+	n := h.network("--subnet", h.v4("0/24"))
+	var all []string
+	for range 4 {
+		all = append(all, h.address(h.container(n), n))
+	}
+	slices.Sort(all)
+	if len(slices.Compact(all)) != 4 {
+		h.Errorf("four containers have the addresses %v", all)
+	}
+	if shown := h.docker("run", "--rm", "--network", n, imageName, "ip", "-o", "-4", "addr", "show", "dev", "eth0"); shown == "" {
+		h.Error("a container that ends by itself shows no address")
+	}
+	if left := h.leases(h.v4("0/24")); len(left) != 5 { // four and the gateway
+		h.Errorf("Berth has %+v", left)
+	}
+}
+
+// LN-9: an explicit address is given, and refused to a second container with the name of its holder.
+func explicitAddress(h *House) {
+	n := h.network("--subnet", h.v4("0/24"), "--ip-range", h.v4("128/25"))
+	first := h.container(n, "--ip", h.v4("50"))
+	if a := h.address(first, n); a != h.v4("50") {
+		h.Fatalf("--ip %s gave %s", h.v4("50"), a)
+	}
+	ep, err := h.Engine.Endpoint(first, n)
+	if err != nil {
+		h.Fatal(err)
+	}
+	// An engine of the 20.10 line tells Berth no names: the holder is known by its MAC.
+	h.refused([]string{h.v4("50"), ep.MacAddress}, containerCommand(h.name(), n, "--ip", h.v4("50"))...)
+	gateway := h.gateway(first, n)
+	h.refused([]string{gateway, "gateway"}, containerCommand(h.name(), n, "--ip", gateway)...)
+	h.docker("rm", "-f", first)
+	if a := h.address(h.container(n, "--ip", h.v4("50")), n); a != h.v4("50") {
+		h.Errorf("after its holder is gone, --ip %s gave %s", h.v4("50"), a)
+	}
+}
+
+// gateway is the gateway that a container has on a network.
+func (h *House) gateway(container, network string) string {
+	h.Helper()
+	ep, err := h.Engine.Endpoint(container, network)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return ep.Gateway
+}
+
+// LN-3, BO-2: a container with a MAC of its own gets its address back though others came between.
+func macKeepsAddress(h *House) {
+	n := h.network("--subnet", h.v4("0/24"), "--ip-range", h.v4("64/29"))
+	const mac = "02:62:74:00:00:01"
+	c := h.name()
+	if err := h.Engine.CreateWithMAC(c, n, mac); err != nil {
+		h.Fatal(err)
+	}
+	h.docker("start", c)
+	before := h.address(c, n)
+	h.recorded(before, mac)
+	h.docker("stop", c)
+	if l := h.lease(before); l.Kind != "" {
+		h.Errorf("while the container is stopped, %s is on record as %+v", before, l)
+	}
+	for range 3 {
+		if a := h.address(h.container(n), n); a == before {
+			h.Errorf("another container got %s, which belongs to MAC %s", before, mac)
+		}
+	}
+	h.docker("start", c)
+	if after := h.address(c, n); after != before {
+		h.Errorf("after stop and start the container has %s; it had %s", after, before)
+	}
+	// A container made afresh with the MAC is the same owner.
+	h.docker("rm", "-f", c)
+	if err := h.Engine.CreateWithMAC(c, n, mac); err != nil {
+		h.Fatal(err)
+	}
+	h.docker("start", c)
+	if after := h.address(c, n); after != before {
+		h.Errorf("made afresh, the container has %s; it had %s", after, before)
+	}
+}
+
+// LN-10: disconnecting and removing gives the address back.
+func disconnectAndConnect(h *House) {
+	n := h.network("--subnet", h.v4("0/24"))
+	c := h.container(n)
+	a := h.address(c, n)
+	h.docker("network", "disconnect", n, c)
+	if l := h.lease(a); l.Kind != "" {
+		h.Errorf("after disconnect %s is on record as %+v", a, l)
+	}
+	h.docker("network", "connect", "--ip", h.v4("77"), n, c)
+	if a := h.address(c, n); a != h.v4("77") {
+		h.Errorf("connected with --ip %s, the container has %s", h.v4("77"), a)
+	}
+	h.docker("rm", "-f", c)
+	if left := h.leases(h.v4("0/24")); len(left) != 1 || left[0].Kind != "gateway" {
+		h.Errorf("after the container is gone, Berth has %+v", left)
+	}
+}
+
+// BO-7: a range that is full is refused with its name, and serves again as soon as an address comes back.
+func fullRange(h *House) {
+	n := h.network("--subnet", h.v4("0/24"), "--ip-range", h.v4("8/31"), "--gateway", h.v4("1"))
+	first, second := h.container(n), h.container(n)
+	h.refused([]string{h.v4("8")}, containerCommand(h.name(), n)...)
+	h.docker("rm", "-f", first)
+	third := h.container(n)
+	if a, b := h.address(second, n), h.address(third, n); a == b {
+		h.Errorf("two containers have %s", a)
+	}
+}
+
+// Containers reach one another at the addresses that Berth gave.
+func ping(h *House) {
+	n := h.network("--subnet", h.v4("0/24"))
+	a, b := h.container(n), h.container(n)
+	h.docker("exec", a, "ping", "-c", "1", "-W", "5", h.address(b, n))
+	h.docker("exec", b, "ping", "-c", "1", "-W", "5", h.address(a, n))
+	h.docker("exec", a, "ping", "-c", "1", "-W", "5", h.gateway(a, n))
+}
+
+// Invariants 1 and 2: killed while containers run, Berth comes back with what it had and gives none of it twice.
+func killed(h *House) {
+	n := h.network("--subnet", h.v4("0/24"))
+	holders := map[string]string{}
+	add := func() {
+		h.Helper()
+		c := h.container(n)
+		a := h.address(c, n)
+		if other, ok := holders[a]; ok {
+			h.Fatalf("%s and %s both have %s", other, c, a)
+		}
+		holders[a] = c
+	}
+	for range 3 {
+		add()
+	}
+	for range 2 {
+		if err := h.Berth.Kill(); err != nil {
+			h.Fatal(err)
+		}
+		if err := h.Berth.Revive(); err != nil {
+			h.Fatal(err)
+		}
+		add()
+		add()
+	}
+	for a, c := range holders { // all are still there, and still theirs
+		if got := h.address(c, n); got != a {
+			h.Errorf("%s had %s and has %s", c, a, got)
+		}
+	}
+	if got := h.leases(h.v4("0/24")); len(got) != len(holders)+1 {
+		h.Errorf("%d containers and a gateway; Berth has %+v", len(holders), got)
+	}
+	// Killed with a container stopping: the engine tries the release again until Berth is back.
+	for _, c := range holders {
+		if err := h.Berth.Kill(); err != nil {
+			h.Fatal(err)
+		}
+		released := make(chan error, 1)
+		go func() {
+			_, err := h.Engine.Docker("rm", "-f", c)
+			released <- err
+		}()
+		if err := h.Berth.Revive(); err != nil {
+			h.Fatal(err)
+		}
+		if err := <-released; err != nil {
+			h.Error(err)
+		}
+		break
+	}
+	if got := h.leases(h.v4("0/24")); len(got) != len(holders) {
+		h.Errorf("after one of %d containers is gone, Berth has %+v", len(holders), got)
+	}
+}

@@ -1,0 +1,97 @@
+//go:build engine
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// pluginDir is where the engine looks for legacy plugins: a socket's base name is its driver's name.
+const pluginDir = "/run/docker/plugins"
+
+// Berth is a running driver as the engine and a person see it.
+type Berth interface {
+	Driver() string      // what --ipam-driver takes
+	AdminSocket() string // where its command line reaches it
+	Kill() error         // SIGKILL; it returns when the process is dead
+	Revive() error       // it runs again after Kill, with the same state; returns when it answers
+	Log() string         // what it has written, for a test that failed
+}
+
+// Daemon is `berth serve` on a legacy plugin socket. Several live side by side under different names.
+type Daemon struct {
+	Name    string // the driver's name
+	Binary  string
+	Sockets string // the directory of its plugin socket: pluginDir, or what another engine has mounted there
+	process *Process
+}
+
+// startDaemon starts a daemon with a fresh state and waits until it answers.
+func startDaemon(name, binary, sockets string) (*Daemon, error) {
+	d := &Daemon{Name: name, Binary: binary, Sockets: sockets}
+	if err := os.RemoveAll(d.dir()); err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{d.state(), sockets} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return d, d.Revive()
+}
+
+func (d *Daemon) dir() string   { return filepath.Join(base, d.Name) }
+func (d *Daemon) state() string { return filepath.Join(d.dir(), "state") }
+
+// Driver is the name that the engine knows the daemon by.
+func (d *Daemon) Driver() string { return d.Name }
+
+// PluginSocket is what the engine speaks to.
+func (d *Daemon) PluginSocket() string { return filepath.Join(d.Sockets, d.Name+".sock") }
+
+// AdminSocket is what the command line speaks to.
+func (d *Daemon) AdminSocket() string { return filepath.Join(d.dir(), "admin.sock") }
+
+// Log is all that the daemon has written, over its restarts.
+func (d *Daemon) Log() string { return d.process.Log() }
+
+// Revive starts the daemon on the state that is there.
+func (d *Daemon) Revive() error {
+	p, err := startProcess(d.Name, nil, d.Binary, "serve", "--state", d.state(),
+		"--plugin-socket", d.PluginSocket(), "--admin-socket", d.AdminSocket(), "--log-level", "debug")
+	if err != nil {
+		return err
+	}
+	d.process = p
+	return awaitBerth(d.Binary, d.AdminSocket(), func() error {
+		if p.ended() {
+			return fmt.Errorf("berth serve ended:\n%s", p.Log())
+		}
+		_, err := os.Stat(d.PluginSocket())
+		return err
+	})
+}
+
+// Kill ends the daemon as a crash does.
+func (d *Daemon) Kill() error { return d.process.Signal(syscall.SIGKILL, 10*time.Second) }
+
+// Stop ends the daemon in order.
+func (d *Daemon) Stop() error { return d.process.Signal(syscall.SIGTERM, 10*time.Second) }
+
+// awaitBerth returns when a Berth answers on its admin socket and also holds.
+func awaitBerth(binary, adminSocket string, also func() error) error {
+	return eventually(40*time.Second, func() error {
+		if err := also(); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_, err := run(ctx, nil, binary, "--admin-socket", adminSocket, "lease", "ls")
+		return err
+	})
+}

@@ -1,0 +1,148 @@
+//go:build engine
+
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Engine is a Docker Engine, spoken to as a person does, with the docker command; where that command refuses what the
+// engine can do, with its HTTP API.
+type Engine struct {
+	Socket string // path of its unix socket
+}
+
+// machineEngine is the engine of this machine. It is used, never reconfigured.
+var machineEngine = Engine{Socket: "/var/run/docker.sock"}
+
+// Docker runs the docker command and returns what it wrote to standard output, trimmed. An error holds what it wrote to
+// standard error.
+func (e Engine) Docker(args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	return run(ctx, nil, "docker", append([]string{"--host", "unix://" + e.Socket}, args...)...)
+}
+
+// run is one command, its standard input and its trimmed output.
+func run(ctx context.Context, stdin io.Reader, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &errs
+	if err := cmd.Run(); err != nil {
+		text := strings.TrimSpace(errs.String())
+		return strings.TrimSpace(out.String()), fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, text)
+	}
+	return strings.TrimSpace(out.String()), nil
+}
+
+// post calls the engine's API.
+func (e Engine) post(path string, body any) error {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	client := http.Client{
+		Timeout: time.Minute,
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, "unix", e.Socket)
+			},
+		},
+	}
+	resp, err := client.Post("http://docker"+path, "application/json", bytes.NewReader(b))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= 300 {
+		return fmt.Errorf("POST %s: %s: %s", path, resp.Status, bytes.TrimSpace(text))
+	}
+	return nil
+}
+
+// CreateWithMAC creates, and does not start, a container whose interface has the given MAC address. Newer docker commands
+// refuse --mac-address against an engine of API 1.41; the API takes it.
+func (e Engine) CreateWithMAC(name, network, mac string) error {
+	return e.post("/containers/create?name="+name, map[string]any{
+		"Image":      imageName,
+		"Cmd":        sleepForever,
+		"MacAddress": mac,
+		"HostConfig": map[string]any{"NetworkMode": network},
+		"NetworkingConfig": map[string]any{
+			"EndpointsConfig": map[string]any{network: map[string]any{"MacAddress": mac}},
+		},
+	})
+}
+
+// Endpoint is a container's place on one network, as `docker inspect` shows it.
+type Endpoint struct {
+	IPAddress           string
+	IPPrefixLen         int
+	Gateway             string
+	GlobalIPv6Address   string
+	GlobalIPv6PrefixLen int
+	MacAddress          string
+}
+
+// Endpoint asks for a container's place on a network.
+func (e Engine) Endpoint(container, network string) (Endpoint, error) {
+	out, err := e.Docker("inspect", "-f", "{{json .NetworkSettings.Networks}}", container)
+	if err != nil {
+		return Endpoint{}, err
+	}
+	var all map[string]Endpoint
+	if err := json.Unmarshal([]byte(out), &all); err != nil {
+		return Endpoint{}, err
+	}
+	ep, ok := all[network]
+	if !ok {
+		return Endpoint{}, fmt.Errorf("%s is not on network %s: %s", container, network, out)
+	}
+	return ep, nil
+}
+
+// IPAMConfig is one subnet of a network, as `docker network inspect` shows it.
+type IPAMConfig struct {
+	Subnet, IPRange, Gateway string
+}
+
+// Subnets asks for the subnets of a network.
+func (e Engine) Subnets(network string) ([]IPAMConfig, error) {
+	out, err := e.Docker("network", "inspect", "-f", "{{json .IPAM.Config}}", network)
+	if err != nil {
+		return nil, err
+	}
+	var all []IPAMConfig
+	return all, json.Unmarshal([]byte(out), &all)
+}
+
+// ShownAddress is the address that a container's own `ip addr` shows on eth0, as a CIDR; family is "inet" or "inet6".
+func (e Engine) ShownAddress(container, family string) (string, error) {
+	out, err := e.Docker("exec", container, "ip", "-o", "addr", "show", "dev", "eth0")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		for i, field := range fields {
+			if field == family && i+1 < len(fields) && strings.Contains(line, "scope global") {
+				return fields[i+1], nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%s has no %s address on eth0:\n%s", container, family, out)
+}

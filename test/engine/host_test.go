@@ -1,0 +1,84 @@
+//go:build engine
+
+package engine
+
+import "testing"
+
+// scenario is one thing that a person does with Docker and Berth.
+type scenario struct {
+	name string
+	run  func(*House)
+}
+
+func scenarios() []scenario {
+	return []scenario{
+		{"network without a subnet", networkWithoutSubnet},
+		{"network with subnet, range, gateway and auxiliary addresses", networkWithEverything},
+		{"network of both families", networkOfBothFamilies},
+		{"size of the subnet chosen by option", networkBySize},
+		{"errors of network create", networkErrors},
+		{"same subnet again", sameSubnetAgain},
+		{"built-in driver beside it", builtInBeside},
+		{"run", runShowsAddress},
+		{"explicit address", explicitAddress},
+		{"MAC keeps its address", macKeepsAddress},
+		{"disconnect and connect", disconnectAndConnect},
+		{"full range", fullRange},
+		{"ping", ping},
+		{"killed", killed},
+	}
+}
+
+// TestLegacy runs every scenario over a daemon on a legacy plugin socket.
+func TestLegacy(t *testing.T) {
+	d, err := startDaemon(prefix+"legacy", binary, pluginDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	runScenarios(t, d, 1)
+}
+
+// TestManaged runs every scenario over the managed plugin, installed from a registry by one command.
+func TestManaged(t *testing.T) {
+	r := registry(t)
+	remote := r.Addr + "/" + prefix + "plugin:v1"
+	if err := publishPlugin(machineEngine, remote, binary); err != nil {
+		t.Fatal(err)
+	}
+	p, err := installPlugin(machineEngine, remote, "", binary, "BERTH_LOG_LEVEL=debug")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := removePlugins(machineEngine); err != nil {
+			t.Error(err)
+		}
+	})
+	runScenarios(t, p, 101)
+}
+
+func runScenarios(t *testing.T, b Berth, first int) {
+	for i, s := range scenarios() {
+		t.Run(s.name, func(t *testing.T) { s.run(enter(t, machineEngine, b, first+i)) })
+	}
+}
+
+// registry starts a registry for one test.
+func registry(t *testing.T) *Registry {
+	t.Helper()
+	r, err := startRegistry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}

@@ -1,0 +1,177 @@
+//go:build engine
+
+package engine
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// House is what a scenario runs in: an engine, and a Berth that it uses. Its methods fail the test where Docker or Berth
+// refuse; a scenario that wants a refusal asks the engine itself.
+type House struct {
+	*testing.T
+	Engine Engine
+	Berth  Berth
+	number int // of the scenario: it has 10.213.NUMBER.0/24 and fd00:213:NUMBER::/48 for itself
+	made   int
+}
+
+// enter gives a scenario its number, and removes what it made when it is over.
+func enter(t *testing.T, e Engine, b Berth, number int) *House {
+	h := &House{T: t, Engine: e, Berth: b, number: number}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("Berth's log:\n%s", tail(b.Log(), 40))
+		}
+		if err := removeContainers(e, h.prefix()); err != nil {
+			t.Error(err)
+		}
+		if err := removeNetworks(e, h.prefix()); err != nil {
+			t.Error(err)
+		}
+		for _, within := range []string{h.v4("0/24"), h.v6("/48")} {
+			left, err := leases(b, within)
+			if err != nil || len(left) > 0 {
+				t.Errorf("after all containers and networks are gone, Berth has %v (%v)", left, err)
+			}
+		}
+	})
+	return h
+}
+
+// v4 is an address or a range of the scenario's own: v4("0/24"), v4("17").
+func (h *House) v4(rest string) string { return fmt.Sprintf("10.213.%d.%s", h.number, rest) }
+
+// v6 is the same in IPv6: v6("::/64"), v6("::17").
+func (h *House) v6(rest string) string {
+	if strings.HasPrefix(rest, "/") {
+		rest = "::" + rest
+	}
+	return fmt.Sprintf("fd00:213:%x%s", h.number, rest)
+}
+
+// docker runs a command that must succeed.
+func (h *House) docker(args ...string) string {
+	h.Helper()
+	out, err := h.Engine.Docker(args...)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return out
+}
+
+// refused runs a command that must fail with an error that holds each of the words, and returns the error.
+func (h *House) refused(words []string, args ...string) string {
+	h.Helper()
+	out, err := h.Engine.Docker(args...)
+	if err == nil {
+		h.Fatalf("docker %s was not refused: %s", strings.Join(args, " "), out)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			h.Errorf("the error does not say %q: %v", word, err)
+		}
+	}
+	return err.Error()
+}
+
+// name is a name that nothing else on the engine has.
+func (h *House) name() string {
+	h.made++
+	return h.prefix() + strconv.Itoa(h.made)
+}
+
+func (h *House) prefix() string { return fmt.Sprintf("%s%d-", prefix, h.number) }
+
+// network creates a bridge network on the scenario's Berth and returns its name.
+func (h *House) network(options ...string) string {
+	h.Helper()
+	name := h.name()
+	h.docker(h.networkCommand(name, options...)...)
+	return name
+}
+
+// networkCommand is `docker network create` with a bridge of a name of its own.
+func (h *House) networkCommand(name string, options ...string) []string {
+	args := []string{"network", "create", "--driver", "bridge", "--ipam-driver", h.Berth.Driver(),
+		"--opt", "com.docker.network.bridge.name=" + strings.Replace(name, prefix, "bt", 1)}
+	return append(append(args, options...), name)
+}
+
+// container runs a container that stays, and returns its name.
+func (h *House) container(network string, options ...string) string {
+	h.Helper()
+	name := h.name()
+	h.docker(containerCommand(name, network, options...)...)
+	return name
+}
+
+func containerCommand(name, network string, options ...string) []string {
+	args := append([]string{"run", "--detach", "--name", name, "--network", network}, options...)
+	return append(append(args, imageName), sleepForever...)
+}
+
+// address is the IPv4 address of a container: what it shows itself, what Docker says and what Berth has on record must be
+// the same, with the mask of the subnet and the container's MAC.
+func (h *House) address(container, network string) string {
+	h.Helper()
+	ep, err := h.Engine.Endpoint(container, network)
+	if err != nil {
+		h.Fatal(err)
+	}
+	shown, err := h.Engine.ShownAddress(container, "inet")
+	if err != nil {
+		h.Fatal(err)
+	}
+	if said := fmt.Sprintf("%s/%d", ep.IPAddress, ep.IPPrefixLen); shown != said {
+		h.Errorf("%s shows %s, docker inspect says %s", container, shown, said)
+	}
+	h.recorded(ep.IPAddress, ep.MacAddress)
+	return ep.IPAddress
+}
+
+// recorded checks that Berth has exactly one lease of an address, with the given MAC.
+func (h *House) recorded(address, mac string) {
+	h.Helper()
+	bits := 32
+	if strings.Contains(address, ":") {
+		bits = 128
+	}
+	got := h.leases(fmt.Sprintf("%s/%d", address, bits))
+	if len(got) != 1 || got[0].MAC != mac {
+		h.Errorf("%s with MAC %s: Berth has %+v", address, mac, got)
+	}
+}
+
+// leases is what Berth has on record inside a prefix.
+func (h *House) leases(within string) []Lease {
+	h.Helper()
+	got, err := leases(h.Berth, within)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return got
+}
+
+// lease is the one lease of an address; Kind is empty where there is none.
+func (h *House) lease(address string) Lease {
+	h.Helper()
+	got := h.leases(netip.PrefixFrom(netip.MustParseAddr(address), netip.MustParseAddr(address).BitLen()).String())
+	if len(got) > 1 {
+		h.Fatalf("%s is on record %d times: %+v", address, len(got), got)
+	}
+	if len(got) == 0 {
+		return Lease{}
+	}
+	return got[0]
+}
+
+// tail is the last lines of a text.
+func tail(text string, lines int) string {
+	all := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

@@ -1,0 +1,97 @@
+//go:build engine
+
+package engine
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const imageName = "berth-t-busybox"
+
+// sleepForever is what the containers run. The shell ends on SIGTERM, so that stopping one takes no ten seconds.
+var sleepForever = []string{"sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done"}
+
+// importImage makes the image of the tests in an engine, from scratch: one static busybox and links to it.
+func importImage(e Engine) error {
+	busybox, err := busyboxPath()
+	if err != nil {
+		return err
+	}
+	archive, err := imageArchive(busybox)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err = run(ctx, bytes.NewReader(archive), "docker", "--host", "unix://"+e.Socket, "import", "-", imageName)
+	return err
+}
+
+// busyboxPath finds a static busybox: the one that scripts/needs unpacked, or the system's.
+func busyboxPath() (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	for _, path := range []string{filepath.Join(root, "build/tools/busybox"), "/bin/busybox"} {
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("there is no static busybox: run scripts/needs busybox")
+}
+
+// imageArchive is the image's file system as a tar file.
+func imageArchive(busybox string) ([]byte, error) {
+	program, err := os.ReadFile(busybox)
+	if err != nil {
+		return nil, err
+	}
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	put := func(h tar.Header, content []byte) {
+		h.Size = int64(len(content))
+		if err == nil {
+			err = w.WriteHeader(&h)
+		}
+		if err == nil {
+			_, err = w.Write(content)
+		}
+	}
+	put(tar.Header{Name: "bin/", Typeflag: tar.TypeDir, Mode: 0o755}, nil)
+	put(tar.Header{Name: "bin/busybox", Typeflag: tar.TypeReg, Mode: 0o755}, program)
+	for _, applet := range []string{"sh", "ip", "ping", "sleep"} {
+		put(tar.Header{Name: "bin/" + applet, Typeflag: tar.TypeSymlink, Linkname: "busybox", Mode: 0o777}, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), w.Close()
+}
+
+// moduleRoot is the top of the source tree.
+func moduleRoot() (string, error) {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOMOD: %w", err)
+	}
+	return filepath.Dir(strings.TrimSpace(string(out))), nil
+}
+
+// buildBerth makes the static binary that all of this is about, with a version of its own.
+func buildBerth(path, version string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+version, "-o", path, "berth/cmd/berth")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build berth: %w\n%s", err, out)
+	}
+	return nil
+}

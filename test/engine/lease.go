@@ -1,0 +1,69 @@
+//go:build engine
+
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+)
+
+// Lease is what the tests read of one line of `berth lease ls --format json`.
+type Lease struct {
+	Address string `json:"address"`
+	Kind    string `json:"kind"`
+	MAC     string `json:"mac"`
+	Name    string `json:"name"`
+}
+
+// leases asks Berth's command line for the addresses in use inside a prefix.
+func leases(b Berth, within string) ([]Lease, error) {
+	prefix, err := netip.ParsePrefix(within)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	out, err := run(ctx, nil, binary, "--admin-socket", b.AdminSocket(), "lease", "ls", "--format", "json")
+	if err != nil {
+		return nil, err
+	}
+	all, err := decodeLeases([]byte(out))
+	if err != nil {
+		return nil, fmt.Errorf("berth lease ls --format json: %w:\n%s", err, out)
+	}
+	var inside []Lease
+	for _, l := range all {
+		addr, err := netip.ParseAddr(l.Address)
+		if err != nil {
+			return nil, fmt.Errorf("berth lease ls shows the address %q", l.Address)
+		}
+		if prefix.Contains(addr) {
+			inside = append(inside, l)
+		}
+	}
+	return inside, nil
+}
+
+// decodeLeases reads one array, or one object after the other.
+func decodeLeases(out []byte) ([]Lease, error) {
+	if out = bytes.TrimSpace(out); bytes.HasPrefix(out, []byte("[")) {
+		var all []Lease
+		return all, json.Unmarshal(out, &all)
+	}
+	var all []Lease
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var l Lease
+		if err := d.Decode(&l); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+}

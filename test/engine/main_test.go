@@ -1,0 +1,55 @@
+//go:build engine
+
+package engine
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+var cleanOnly = flag.Bool("clean", false, "remove what an interrupted run left, and run nothing")
+
+// binary is the Berth that the tests run, built by TestMain.
+var binary = filepath.Join(base, "bin", "berth")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code, err := runAll(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "engine tests:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// runAll runs the tests between two clean-ups.
+func runAll(m *testing.M) (code int, err error) {
+	release, err := exclusive()
+	if err != nil {
+		return 1, err
+	}
+	defer release()
+	if err := cleanUp(machineEngine); err != nil {
+		return 1, fmt.Errorf("before the tests: %w", err)
+	}
+	if *cleanOnly {
+		return 0, nil
+	}
+	defer func() {
+		if cleanErr := cleanUp(machineEngine); cleanErr != nil {
+			err = fmt.Errorf("after the tests: %w", cleanErr)
+		}
+	}()
+	if os.Getenv("NOB") == "" { // XXX
+		if err := buildBerth(binary, "test-1"); err != nil {
+			return 1, err
+		}
+	}
+	if err := importImage(machineEngine); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}

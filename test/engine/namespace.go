@@ -1,0 +1,169 @@
+//go:build engine
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// PrivateEngine is an engine of the tests' own: in a network namespace of its own, because a second engine in the machine's
+// would take the first one's bridge away, and in a mount namespace of its own, where another directory is mounted over the
+// plugin sockets.
+type PrivateEngine struct {
+	Engine
+	Sockets string // the directory that this engine sees as /run/docker/plugins
+	name    string
+	holder  *Process // keeps the mount namespace while the engine is killed and started
+	dockerd *Process
+}
+
+// startPrivateEngine makes the namespaces, with address as the address of the engine's host, and starts an engine in them.
+func startPrivateEngine(name, address string) (*PrivateEngine, error) {
+	e := &PrivateEngine{name: name, Sockets: filepath.Join(base, name, "plugins")}
+	e.Socket = filepath.Join(base, name, "docker.sock")
+	if err := os.MkdirAll(e.Sockets, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(e.path("empty.json"), []byte("{}"), 0o600); err != nil {
+		return nil, err
+	}
+	// A bridge without ports stands for the host's network card. It has a carrier only with a port that is up.
+	for _, args := range []string{
+		"netns add " + name,
+		"-n " + name + " link set lo up",
+		"-n " + name + " link add host0 type bridge",
+		"-n " + name + " link add port0 type veth peer name port1",
+		"-n " + name + " link set port0 master host0 up",
+		"-n " + name + " link set port1 up",
+		"-n " + name + " link set host0 up",
+		"-n " + name + " address add " + address + " dev host0",
+	} {
+		if _, err := run(context.Background(), nil, "ip", strings.Fields(args)...); err != nil {
+			return nil, err
+		}
+	}
+	// `ip netns exec` would hide the cgroups from the engine.
+	var err error
+	e.holder, err = startProcess(name+"-holder", nil, "nsenter", "--net=/run/netns/"+name,
+		"unshare", "--mount", "--propagation", "private",
+		"sh", "-c", "mount --bind "+e.Sockets+" "+pluginDir+" && touch "+e.path("held")+" && exec sleep 1000000")
+	if err != nil {
+		return nil, err
+	}
+	if err := eventually(10*time.Second, func() error {
+		_, err := os.Stat(e.path("held"))
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, e.holder.Log())
+	}
+	return e, e.Start()
+}
+
+func (e *PrivateEngine) path(file string) string { return filepath.Join(base, e.name, file) }
+
+// Start starts the engine on the data that is there and waits until it answers.
+func (e *PrivateEngine) Start() error {
+	driver, err := machineEngine.Docker("info", "-f", "{{.Driver}}")
+	if err != nil {
+		return err
+	}
+	p, err := startProcess(e.name, nil, "nsenter", "--target", strconv.Itoa(e.holder.Pid()), "--mount", "--net",
+		"dockerd", "--config-file", e.path("empty.json"), "--data-root", e.path("data"), "--exec-root", e.path("run"),
+		"--pidfile", e.path("docker.pid"), "--host", "unix://"+e.Socket, "--bridge", "none", "--storage-driver", driver)
+	if err != nil {
+		return err
+	}
+	e.dockerd = p
+	return eventually(90*time.Second, func() error {
+		if p.ended() {
+			return fmt.Errorf("dockerd ended:\n%s", p.Log())
+		}
+		_, err := e.Docker("version")
+		return err
+	})
+}
+
+// Kill ends the engine as a crash does. Its containers' shims live on, as they do after a crash.
+func (e *PrivateEngine) Kill() error {
+	if err := e.dockerd.Signal(syscall.SIGKILL, 10*time.Second); err != nil {
+		return err
+	}
+	// Its containerd ends with it. What both would have removed in order is removed here.
+	containerd := e.path("run/containerd/containerd.pid")
+	if pid, err := readPid(containerd); err == nil {
+		killAndWait(pid)
+	}
+	for _, file := range []string{e.path("docker.pid"), containerd} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stop ends the engine in order, and the namespaces with it.
+func (e *PrivateEngine) Stop() error {
+	return errors.Join(e.dockerd.Signal(syscall.SIGTERM, time.Minute), e.holder.Signal(syscall.SIGKILL, 10*time.Second),
+		removeNamespaces())
+}
+
+func readPid(file string) (int, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(b)))
+}
+
+// removeNamespaces ends all that runs in the tests' network namespaces, containers of an engine there included, and
+// removes the namespaces.
+func removeNamespaces() error {
+	files, err := filepath.Glob("/run/netns/" + prefix + "*")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, file := range files {
+		name := filepath.Base(file)
+		out, err := run(context.Background(), nil, "ip", "netns", "pids", name)
+		errs = append(errs, err)
+		var pids []int
+		for field := range strings.FieldsSeq(out) {
+			if pid, err := strconv.Atoi(field); err == nil {
+				pids = append(append(pids, pid), descendants(pid)...)
+			}
+		}
+		for _, pid := range pids {
+			killAndWait(pid)
+		}
+		_, err = run(context.Background(), nil, "ip", "netns", "delete", name)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// descendants are the processes that pid and its children started and that still belong to them.
+func descendants(pid int) []int {
+	var all []int
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		for field := range strings.FieldsSeq(string(b)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				all = append(append(all, child), descendants(child)...)
+			}
+		}
+	}
+	return all
+}

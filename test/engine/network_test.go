@@ -1,0 +1,162 @@
+//go:build engine
+
+package engine
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// LN-7, LN-14: Berth chooses the subnet and its gateway.
+func networkWithoutSubnet(h *House) {
+	n := h.network()
+	got, err := h.Engine.Subnets(n)
+	if err != nil {
+		h.Fatal(err)
+	}
+	if len(got) != 1 {
+		h.Fatalf("the network has %d subnets: %+v", len(got), got)
+	}
+	subnet, err := netip.ParsePrefix(got[0].Subnet)
+	if err != nil || subnet != subnet.Masked() {
+		h.Fatalf("the subnet is %q", got[0].Subnet)
+	}
+	gateway := strings.SplitN(got[0].Gateway, "/", 2)[0]
+	if l := h.lease(gateway); l.Kind != "gateway" {
+		h.Errorf("the gateway %s is on record as %+v", gateway, l)
+	}
+	c := h.container(n)
+	if a := h.address(c, n); !subnet.Contains(netip.MustParseAddr(a)) || a == gateway {
+		h.Errorf("%s got %s of %s with the gateway %s", c, a, subnet, gateway)
+	}
+	h.docker("rm", "-f", c)
+	h.docker("network", "rm", n)
+	if left := h.leases(subnet.String()); len(left) != 0 { // LN-10
+		h.Errorf("after the network is gone, Berth has %+v", left)
+	}
+}
+
+// LN-1, LN-3, LN-6, LN-14: automatic addresses come from the range only, the gateway and the auxiliary address may lie
+// outside of it.
+func networkWithEverything(h *House) {
+	n := h.network("--subnet", h.v4("0/24"), "--ip-range", h.v4("128/29"), "--gateway", h.v4("254"),
+		"--aux-address", "router="+h.v4("7"), "--aux-address", "printer="+h.v4("129"))
+	if l := h.lease(h.v4("254")); l.Kind != "gateway" {
+		h.Errorf("the gateway is on record as %+v", l)
+	}
+	for _, last := range []string{"7", "129"} {
+		if l := h.lease(h.v4(last)); l.Kind != "auxiliary" {
+			h.Errorf("the auxiliary address %s is on record as %+v", h.v4(last), l)
+		}
+	}
+	wanted := netip.MustParsePrefix(h.v4("128/29"))
+	seen := map[string]bool{h.v4("129"): true}
+	for range 3 {
+		a := h.address(h.container(n), n)
+		if !wanted.Contains(netip.MustParseAddr(a)) || seen[a] {
+			h.Errorf("a container got %s; taken: %v", a, seen)
+		}
+		seen[a] = true
+	}
+	// An explicit one may lie anywhere in the subnet.
+	if a := h.address(h.container(n, "--ip", h.v4("33")), n); a != h.v4("33") {
+		h.Errorf("--ip %s gave %s", h.v4("33"), a)
+	}
+}
+
+// LN-8: IPv4 and IPv6 together.
+func networkOfBothFamilies(h *House) {
+	n := h.network("--ipv6", "--subnet", h.v4("0/24"), "--subnet", h.v6("::/64"))
+	c := h.container(n)
+	h.address(c, n)
+	ep, err := h.Engine.Endpoint(c, n)
+	if err != nil {
+		h.Fatal(err)
+	}
+	shown, err := h.Engine.ShownAddress(c, "inet6")
+	if err != nil {
+		h.Fatal(err)
+	}
+	if shown != ep.GlobalIPv6Address+"/64" {
+		h.Errorf("the container shows %s, docker inspect says %s/%d", shown, ep.GlobalIPv6Address, ep.GlobalIPv6PrefixLen)
+	}
+	h.recorded(ep.GlobalIPv6Address, ep.MacAddress)
+	h.docker("rm", "-f", c)
+	for _, within := range []string{h.v4("0/24"), h.v6("::/64")} {
+		for _, l := range h.leases(within) {
+			if l.Kind != "gateway" {
+				h.Errorf("after the container is gone, Berth has %+v", l)
+			}
+		}
+	}
+}
+
+// The size of a subnet that Berth chooses.
+func networkBySize(h *House) {
+	n := h.network("--ipam-opt", "size=28")
+	got, err := h.Engine.Subnets(n)
+	if err != nil {
+		h.Fatal(err)
+	}
+	if len(got) != 1 || netip.MustParsePrefix(got[0].Subnet).Bits() != 28 {
+		h.Errorf("size=28 gave %+v", got)
+	}
+	h.address(h.container(n), n)
+}
+
+// What a person reads when a network is refused.
+func networkErrors(h *House) {
+	first := h.network("--subnet", h.v4("0/25"))
+	for _, c := range []struct {
+		name    string
+		options []string
+		words   []string
+	}{
+		{"unknown option", []string{"--ipam-opt", "colour=red"}, []string{"colour", "space", "size", "gateway", "quarantine", "sticky", "tag."}},
+		{"overlap", []string{"--subnet", h.v4("64/26")}, []string{h.v4("64/26"), h.v4("0/25")}},
+		{"wider overlap", []string{"--subnet", h.v4("0/24")}, []string{h.v4("0/24"), h.v4("0/25")}},
+		{"host bits", []string{"--subnet", h.v4("129/25")}, []string{h.v4("129/25"), h.v4("128/25")}},
+		{"size that is none", []string{"--ipam-opt", "size=lots"}, []string{"size", "lots"}},
+		{"gateway outside", []string{"--subnet", h.v4("128/25"), "--gateway", h.v4("5")}, []string{h.v4("5")}},
+	} {
+		h.refused(c.words, h.networkCommand(h.name(), c.options...)...)
+	}
+	if left := h.leases(h.v4("0/24")); len(left) != 1 {
+		h.Errorf("the refused networks left something: %+v", left)
+	}
+	h.address(h.container(first), first)
+}
+
+// LN-10: a subnet is free again when its network is gone, whatever was on it.
+func sameSubnetAgain(h *House) {
+	for range 3 {
+		n := h.network("--subnet", h.v4("0/24"), "--gateway", h.v4("1"))
+		c := h.container(n, "--ip", h.v4("9"))
+		if a := h.address(c, n); a != h.v4("9") {
+			h.Errorf("--ip %s gave %s", h.v4("9"), a)
+		}
+		h.docker("rm", "-f", c)
+		h.docker("network", "rm", n)
+		if left := h.leases(h.v4("0/24")); len(left) != 0 {
+			h.Errorf("after the network is gone, Berth has %+v", left)
+		}
+	}
+}
+
+// LN-16: the built-in driver serves networks of the same host, and one container may be on both.
+func builtInBeside(h *House) {
+	ours := h.network("--subnet", h.v4("0/25"))
+	theirs := h.name()
+	h.docker("network", "create", "--subnet", h.v4("128/25"), theirs)
+	c := h.container(ours)
+	h.docker("network", "connect", theirs, c)
+	h.address(c, ours)
+	if ep, err := h.Engine.Endpoint(c, theirs); err != nil || !netip.MustParsePrefix(h.v4("128/25")).Contains(netip.MustParseAddr(ep.IPAddress)) {
+		h.Errorf("on the built-in driver's network the container has %+v (%v)", ep, err)
+	}
+	if got := h.leases(h.v4("128/25")); len(got) != 0 {
+		h.Errorf("Berth has addresses of the built-in driver: %+v", got)
+	}
+	other := h.container(theirs)
+	h.docker("exec", c, "ping", "-c", "1", "-W", "5", h.ip(other, theirs))
+}

@@ -1,0 +1,158 @@
+//go:build engine
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Plugin is Berth as a managed plugin of the engine.
+type Plugin struct {
+	Name   string // with its tag: what --ipam-driver takes
+	ID     string
+	engine Engine
+	binary string // whose command line speaks to it
+}
+
+// makePlugin creates a plugin from a binary with the tree's own script, as `make plugin` does.
+func makePlugin(name, binary string) error {
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	dir := filepath.Join(base, "plugin")
+	_, err = run(ctx, nil, filepath.Join(root, "scripts/plugin"), name, binary, dir)
+	return err
+}
+
+// publishPlugin creates a plugin, pushes it to the registry that its name says, and removes it here.
+func publishPlugin(e Engine, name, binary string) error {
+	if err := makePlugin(name, binary); err != nil {
+		return err
+	}
+	if _, err := e.Docker("plugin", "push", name); err != nil {
+		return err
+	}
+	_, err := e.Docker("plugin", "rm", name)
+	return err
+}
+
+// installPlugin does what a person does: one docker command with the name in the registry. An alias is the name that it
+// gets here; "" keeps the registry's.
+func installPlugin(e Engine, remote, alias, binary string, settings ...string) (*Plugin, error) {
+	args := []string{"plugin", "install", "--grant-all-permissions"}
+	p := &Plugin{Name: remote, engine: e, binary: binary}
+	if alias != "" {
+		args = append(args, "--alias", alias)
+		p.Name = alias
+	}
+	if _, err := e.Docker(append(append(args, remote), settings...)...); err != nil {
+		return nil, err
+	}
+	return p, p.Revive()
+}
+
+// Driver is the plugin's name with its tag.
+func (p *Plugin) Driver() string { return p.Name }
+
+// AdminSocket is where the engine shows the plugin's socket directory on the host.
+func (p *Plugin) AdminSocket() string { return filepath.Join(pluginDir, p.ID, "berth-admin.sock") }
+
+// Log is empty: the engine writes what a plugin says into its own log.
+func (p *Plugin) Log() string { return "(the plugin's log is in the engine's log)" }
+
+// Revive waits until the plugin answers: the engine starts a managed plugin again by itself.
+func (p *Plugin) Revive() error {
+	id, err := p.engine.Docker("plugin", "inspect", "-f", "{{.ID}}", p.Name)
+	if err != nil {
+		return err
+	}
+	p.ID = id
+	return awaitBerth(p.binary, p.AdminSocket(), func() error { return nil })
+}
+
+// Kill ends the plugin's process as a crash does.
+func (p *Plugin) Kill() error {
+	pid, err := listenerPid(p.AdminSocket())
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return err
+	}
+	return eventually(10*time.Second, func() error {
+		if processAlive(pid) {
+			return fmt.Errorf("the plugin's process %d is still there", pid)
+		}
+		return nil
+	})
+}
+
+// Disable stops the plugin, networks on it or not.
+func (p *Plugin) Disable() error {
+	_, err := p.engine.Docker("plugin", "disable", "-f", p.Name)
+	return err
+}
+
+// Enable starts it again and waits until it answers.
+func (p *Plugin) Enable() error {
+	if _, err := p.engine.Docker("plugin", "enable", p.Name); err != nil {
+		return err
+	}
+	return p.Revive()
+}
+
+// Upgrade brings another tag's code into the plugin, which must be disabled.
+func (p *Plugin) Upgrade(remote string) error {
+	_, err := p.engine.Docker("plugin", "upgrade", "--grant-all-permissions", "--skip-remote-check", p.Name, remote)
+	return err
+}
+
+// removePlugins removes every plugin of the tests.
+func removePlugins(e Engine) error {
+	out, err := e.Docker("plugin", "ls", "--format", "{{.Name}}")
+	if err != nil {
+		return err
+	}
+	for name := range strings.FieldsSeq(out) {
+		if !strings.Contains(name, prefix) {
+			continue
+		}
+		if _, err := e.Docker("plugin", "rm", "-f", name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listenerPid is the process that listens on a unix socket.
+func listenerPid(socket string) (int, error) {
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *syscall.Ucred
+	var credErr error
+	if err := raw.Control(func(fd uintptr) {
+		cred, credErr = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	}); err != nil {
+		return 0, err
+	}
+	if credErr != nil {
+		return 0, credErr
+	}
+	return int(cred.Pid), nil
+}

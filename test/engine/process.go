@@ -1,0 +1,151 @@
+//go:build engine
+
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// base holds everything that the tests put on the disk. Each process that they start names it in its arguments or works
+// in a namespace of the tests, and has a file in base/pids.
+const base = "/var/tmp/berth-t"
+
+// Process is a program that the tests started and that runs beside them.
+type Process struct {
+	Name string // of its pid file and its log
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+}
+
+// startProcess runs a program with its output in base/logs/NAME.log. It outlives the function, not the tests.
+func startProcess(name string, env []string, program string, args ...string) (*Process, error) {
+	for _, dir := range []string{"logs", "pids"} {
+		if err := os.MkdirAll(filepath.Join(base, dir), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	p := &Process{Name: name, cmd: exec.Command(program, args...), done: make(chan struct{})}
+	log, err := os.OpenFile(p.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	go func() {
+		_ = p.cmd.Wait() // how it ended is in its log; here it only counts that it did
+		close(p.done)
+	}()
+	pid := strconv.Itoa(p.Pid())
+	return p, os.WriteFile(filepath.Join(base, "pids", name), []byte(pid), 0o600)
+}
+
+func (p *Process) logPath() string { return filepath.Join(base, "logs", p.Name+".log") }
+
+// Pid is the process id.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Log is all that it has written so far.
+func (p *Process) Log() string {
+	b, err := os.ReadFile(p.logPath())
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// Signal sends a signal and returns when the process has ended; one that does not end within wait gets SIGKILL.
+func (p *Process) Signal(sig syscall.Signal, wait time.Duration) error {
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(wait):
+		_ = p.cmd.Process.Kill()
+		<-p.done
+		return fmt.Errorf("%s (pid %d) did not end within %s of signal %v", p.Name, p.Pid(), wait, sig)
+	}
+}
+
+// ended tells whether the process is gone.
+func (p *Process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// killRecorded ends what an interrupted run left: the processes of base/pids that still are what the file says, which
+// shows in their arguments.
+func killRecorded() {
+	files, _ := filepath.Glob(filepath.Join(base, "pids", "*"))
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+		if err != nil {
+			continue
+		}
+		cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if bytes.Contains(cmdline, []byte(base)) {
+			killAndWait(pid)
+		}
+	}
+}
+
+// killAndWait ends a process that need not be a child of ours.
+func killAndWait(pid int) {
+	if syscall.Kill(pid, syscall.SIGKILL) != nil {
+		return
+	}
+	_ = eventually(10*time.Second, func() error {
+		if processAlive(pid) {
+			return fmt.Errorf("pid %d is still there", pid)
+		}
+		return nil
+	})
+}
+
+// processAlive tells whether pid runs; a zombie does not.
+func processAlive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(after, "Z")
+}
+
+// eventually calls check until it answers nil, at short intervals; after the given time its last error is the answer.
+func eventually(within time.Duration, check func() error) error {
+	deadline := time.Now().Add(within)
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not within %s: %w", within, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

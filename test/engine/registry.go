@@ -1,0 +1,83 @@
+//go:build engine
+
+package engine
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Registry is a registry of images and plugins on 127.0.0.1, which the engine trusts without TLS by itself.
+type Registry struct {
+	Addr    string // host:port, the first part of the names in it
+	process *Process
+}
+
+// startRegistry runs Debian's docker-registry on a free port with its data under base.
+func startRegistry() (*Registry, error) {
+	program, err := registryPath()
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(base, "registry")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	config := filepath.Join(dir, "config.yml")
+	text := fmt.Sprintf("version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: %s/data\nhttp:\n  addr: %s\n", dir, addr)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	p, err := startProcess("registry", nil, program, "serve", config)
+	if err != nil {
+		return nil, err
+	}
+	return &Registry{Addr: addr, process: p}, eventually(20*time.Second, func() error {
+		if p.ended() {
+			return fmt.Errorf("docker-registry ended:\n%s", p.Log())
+		}
+		resp, err := http.Get("http://" + addr + "/v2/")
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("the registry answers %s", resp.Status)
+		}
+		return nil
+	})
+}
+
+// Stop ends the registry.
+func (r *Registry) Stop() error { return r.process.Signal(syscall.SIGTERM, 10*time.Second) }
+
+// registryPath finds docker-registry: the one that scripts/needs unpacked, or the system's.
+func registryPath() (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	unpacked := filepath.Join(root, "build/tools/docker-registry")
+	if _, err := os.Stat(unpacked); err == nil {
+		return unpacked, nil
+	}
+	path, err := exec.LookPath("docker-registry")
+	if err != nil {
+		return "", fmt.Errorf("there is no docker-registry: run scripts/needs test")
+	}
+	return path, nil
+}

@@ -1,0 +1,153 @@
+//go:build engine
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// contained is Berth in a container, made from the tree's Dockerfile.
+type contained struct {
+	name   string // of the image, the container and the driver
+	engine Engine
+}
+
+func (c *contained) Driver() string      { return c.name }
+func (c *contained) AdminSocket() string { return filepath.Join(base, c.name, "run", "admin.sock") }
+func (c *contained) await() error        { return awaitBerth(binary, c.AdminSocket(), func() error { return nil }) }
+
+// Log is what the engine kept of the daemon's output.
+func (c *contained) Log() string {
+	b, err := exec.Command("docker", "logs", c.name).CombinedOutput()
+	return fmt.Sprint(string(b), err)
+}
+
+// Kill ends its process as a crash does.
+func (c *contained) Kill() error {
+	_, err := c.engine.Docker("kill", c.name)
+	return err
+}
+
+// Revive starts the container again.
+func (c *contained) Revive() error {
+	if _, err := c.engine.Docker("start", c.name); err != nil {
+		return err
+	}
+	return c.await()
+}
+
+// The image needs no other image, and serves the engine that runs it.
+func TestContainer(t *testing.T) {
+	c := &contained{name: prefix + "contained", engine: machineEngine}
+	dir := filepath.Join(base, c.name)
+	buildImage(t, c.name, filepath.Join(dir, "context"))
+	t.Cleanup(func() {
+		if err := removeContainers(machineEngine, c.name); err != nil {
+			t.Error(err)
+		}
+	})
+	h := enter(t, machineEngine, c, 91)
+	h.docker("run", "--detach", "--name", c.name, "--network", "host", "--volume", pluginDir+":"+pluginDir,
+		"--volume", filepath.Join(dir, "run")+":/run/berth", "--volume", filepath.Join(dir, "state")+":/var/lib/berth",
+		c.name, "--plugin-socket", filepath.Join(pluginDir, c.name+".sock"))
+	if err := c.await(); err != nil {
+		t.Fatal(err, c.Log())
+	}
+	n := h.network("--subnet", h.v4("0/24"))
+	first := h.container(n)
+	a := h.address(first, n)
+	if err := c.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Revive(); err != nil {
+		t.Fatal(err, c.Log())
+	}
+	if again := h.address(first, n); again != a {
+		t.Errorf("%s had %s and has %s", first, a, again)
+	}
+	if b := h.address(h.container(n), n); b == a {
+		t.Errorf("two containers have %s", a)
+	}
+}
+
+// buildImage runs docker build on a directory that holds bin/berth, as the tree does after `make build`.
+func buildImage(t *testing.T, name, dir string) {
+	t.Helper()
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bin", "berth"), program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := machineEngine.Docker("build", "-q", "-t", name, "-f", filepath.Join(root, "Dockerfile"), dir); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// systemd hands the two sockets over: a connection is accepted before Berth runs, and starts it. Killed and started again,
+// it serves the same sockets.
+func TestSocketActivation(t *testing.T) {
+	name := prefix + "activated"
+	dir := filepath.Join(base, name)
+	plugin, admin := filepath.Join(pluginDir, name+".sock"), filepath.Join(dir, "admin.sock")
+	if err := os.MkdirAll(filepath.Join(dir, "state"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p, err := startProcess(name, nil, "systemd-socket-activate", "--fdname=plugin:admin", "--listen="+plugin, "--listen="+admin,
+		binary, "serve", "--state", filepath.Join(dir, "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Signal(syscall.SIGTERM, 10*time.Second); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(plugin); err != nil {
+			t.Errorf("Berth removed a socket that is not its own: %v", err)
+		}
+	})
+	for _, socket := range []string{plugin, admin} {
+		if err := eventually(10*time.Second, func() error {
+			_, err := os.Stat(socket)
+			return err
+		}); err != nil {
+			t.Fatalf("%v: %s", err, p.Log())
+		}
+	}
+	h := enter(t, machineEngine, &activated{name: name, admin: admin, process: p}, 92)
+	n := h.network("--subnet", h.v4("0/24")) // the engine's first connection starts Berth
+	h.address(h.container(n), n)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if out, err := run(ctx, nil, binary, "--admin-socket", admin, "subnet", "ls"); err != nil || !strings.Contains(out, h.v4("0/24")) {
+		t.Errorf("berth subnet ls: %s (%v)", out, err)
+	}
+}
+
+// activated is a Berth that was started for its sockets.
+type activated struct {
+	name, admin string
+	process     *Process
+}
+
+func (a *activated) Driver() string      { return a.name }
+func (a *activated) AdminSocket() string { return a.admin }
+func (a *activated) Log() string         { return a.process.Log() }
+func (a *activated) Kill() error         { return a.process.Signal(syscall.SIGKILL, 10*time.Second) }
+func (a *activated) Revive() error       { return fmt.Errorf("systemd starts %s", a.name) }
