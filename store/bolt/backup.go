@@ -1,0 +1,116 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"go.etcd.io/bbolt"
+
+	"berth/store"
+)
+
+// Backup writes the state as it is now to a new file on this host (0600), checks it as a whole, and only then gives it
+// its name. The store is in use meanwhile; what commits after Backup began is not in it. A file that is there already
+// is not overwritten.
+//
+// The read transaction lasts as long as writing the local file does, never as long as somebody takes to fetch it: while
+// it lasts no page of the state can be used again, so the state grows.
+func (s *Store) Backup(ctx context.Context, path string) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("backup: %s exists already: give another name: %w", path, fs.ErrExist)
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.part") // 0600
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	defer os.Remove(temp.Name()) // after the rename there is nothing of that name
+	defer temp.Close()
+	if err := s.copyTo(ctx, temp); err != nil {
+		return fmt.Errorf("backup to %s: %w", path, spaceError(err))
+	}
+	report, err := checkFile(ctx, temp.Name(), temp)
+	if err != nil {
+		return fmt.Errorf("backup to %s: what was written cannot be read back: %w", path, err)
+	}
+	if report.ID != s.id {
+		return fmt.Errorf("%w: backup to %s: it has the store id %s, not %s", store.ErrCorrupt, path, report.ID, s.id)
+	}
+	return publish(temp.Name(), path)
+}
+
+// publish gives a synced file its name, unless something has that name.
+func publish(from, path string) error {
+	// Linking, unlike renaming, never replaces what is there.
+	if err := os.Link(from, path); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("backup: %s exists already: give another name: %w", path, err)
+		}
+		if err := os.Rename(from, path); err != nil {
+			return fmt.Errorf("backup: %w", err)
+		}
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// copyTo writes the state to w and syncs it.
+func (s *Store) copyTo(ctx context.Context, w *os.File) (err error) {
+	defer guard(&err, s.faultError)()
+	btx, err := s.db.Begin(false)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = btx.Rollback() }() // a read transaction: nothing can be lost
+	if _, err := btx.WriteTo(ctxWriter{ctx, w}); err != nil {
+		return err
+	}
+	return w.Sync()
+}
+
+// ctxWriter is a file that stops taking when its context ends.
+type ctxWriter struct {
+	ctx context.Context
+	w   *os.File
+}
+
+func (c ctxWriter) Write(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.w.Write(b)
+}
+
+// snapshot begins a read transaction and returns the meta page that it stands on. done ends it.
+func (s *Store) snapshot(ctx context.Context) (m meta, done func(), err error) {
+	var btx *bbolt.Tx
+	begin := func(store.Tx) error {
+		if btx, err = s.db.Begin(false); err != nil {
+			return err
+		}
+		if m, _ = readMetas(s.reader).newest(); m.txid != uint64(btx.ID()) {
+			_ = btx.Rollback()
+			return fmt.Errorf("%w: the meta pages of %s are damaged%s", store.ErrCorrupt, s.files.db, adviceRestore)
+		}
+		return nil
+	}
+	// While a function runs in the committer nothing commits, so both see the same commit.
+	err = s.commit.update(ctx, begin)
+	if errors.Is(err, store.ErrUnknown) { // nothing commits any more at all
+		err = begin(nil)
+	}
+	if err != nil {
+		return meta{}, nil, err
+	}
+	return m, func() { _ = btx.Rollback() }, nil
+}

@@ -1,0 +1,214 @@
+package bolt
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"go.etcd.io/bbolt"
+
+	"berth/store"
+)
+
+// files are the paths that belong to one state: berth.db, and beside it berth.id and berth.lock.
+//
+// A state is made in this order: a whole file under a temporary name, synced; renamed to berth.db; then berth.id the
+// same way. Cut off anywhere, it leaves no berth.db (then the next Open starts again) or a whole one without berth.id
+// (then the next Open writes that). A berth.id without a berth.db therefore means that the file was lost.
+type files struct {
+	db, id, lock, temp string
+}
+
+func newFiles(path string) (files, error) {
+	if path == "" {
+		return files{}, errors.New("bolt: no path of a state was given")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return files{}, fmt.Errorf("the state's path: %w", err)
+	}
+	stem := strings.TrimSuffix(path, filepath.Ext(path))
+	return files{db: path, id: stem + ".id", lock: stem + ".lock", temp: path + ".new"}, nil
+}
+
+// makeDir makes the directory of the state when there is none.
+func (f files) makeDir() error {
+	dir := filepath.Dir(f.db)
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the directory of the state: %w", err)
+	}
+	return syncDir(filepath.Dir(dir))
+}
+
+// fresh says whether there is no state yet. It refuses when there was one.
+func (f files) fresh() (bool, error) {
+	if _, err := os.Stat(f.db); err == nil {
+		return false, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("look for the state: %w", err)
+	}
+	id, err := f.readID()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	return false, fmt.Errorf("%w: %s is gone: %s says that the store %s belongs there%s, or remove %s to start with an empty state",
+		store.ErrCorrupt, f.db, f.id, id, adviceRestore, f.id)
+}
+
+// create makes an empty state with a new id.
+func (f files) create(noSync bool) error {
+	var raw [16]byte
+	if _, err := rand.Read(raw[:]); err != nil {
+		return fmt.Errorf("draw a store id: %w", err)
+	}
+	if err := os.Remove(f.temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("make the state: %w", err)
+	}
+	if err := writeEmpty(f.temp, hex.EncodeToString(raw[:]), noSync); err != nil {
+		return fmt.Errorf("make the state: %w", spaceError(err))
+	}
+	return f.install(f.temp)
+}
+
+// install renames a whole and synced file to the state's name and writes the id beside it.
+func (f files) install(from string) error {
+	if err := os.Rename(from, f.db); err != nil {
+		return fmt.Errorf("put the state in its place: %w", err)
+	}
+	return syncDir(filepath.Dir(f.db))
+}
+
+// writeEmpty writes a bbolt file with our two buckets.
+func writeEmpty(path, id string, noSync bool) error {
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: noSync, NoGrowSync: noSync, FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		return err
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		if _, err := tx.CreateBucket(bucketData); err != nil {
+			return err
+		}
+		b, err := tx.CreateBucket(bucketMeta)
+		if err != nil {
+			return err
+		}
+		if err := b.Put(keyFormat, appendSealed(nil, keyFormat, []byte(strconv.Itoa(Format)))); err != nil {
+			return err
+		}
+		return b.Put(keyID, appendSealed(nil, keyID, []byte(id)))
+	})
+	if !noSync {
+		err = errors.Join(err, db.Sync())
+	}
+	return errors.Join(err, db.Close())
+}
+
+// matchID compares the id in the file with the one beside it, and writes that one when there is none.
+func (f files) matchID(id string) (healed bool, err error) {
+	err = f.compareID(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, f.writeID(id)
+	}
+	return false, err
+}
+
+// compareID refuses a file that is not the one that berth.id speaks of.
+func (f files) compareID(id string) error {
+	beside, err := f.readID()
+	if err != nil {
+		return err
+	}
+	if beside != id {
+		return fmt.Errorf("%w: %s holds the store %s, but %s says that %s belongs there: the file was exchanged; "+
+			"put the right one back, or a backup with `berth restore FILE`; if this one is right, remove %s",
+			store.ErrCorrupt, f.db, id, f.id, beside, f.id)
+	}
+	return nil
+}
+
+func (f files) readID() (string, error) {
+	b, err := os.ReadFile(f.id)
+	if err != nil {
+		return "", fmt.Errorf("read the store id: %w", err)
+	}
+	id := string(bytes.TrimSpace(b))
+	if !validID(id) {
+		return "", fmt.Errorf("%w: %s does not hold a store id: if %s is known to be right, remove %s and start again",
+			store.ErrCorrupt, f.id, f.db, f.id)
+	}
+	return id, nil
+}
+
+func (f files) writeID(id string) error {
+	if err := writeFile(f.id, []byte(id+"\n")); err != nil {
+		return fmt.Errorf("write the store id: %w", spaceError(err))
+	}
+	return nil
+}
+
+// writeFile writes a small file so that it is there as a whole or not at all.
+func writeFile(path string, b []byte) error {
+	t := path + ".new"
+	w, err := os.OpenFile(t, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	if err == nil {
+		err = w.Sync()
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		return errors.Join(err, os.Remove(t))
+	}
+	if err := os.Rename(t, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes new names in a directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync the directory: %w", err)
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func validID(id string) bool {
+	b, err := hex.DecodeString(id)
+	return err == nil && len(b) == 16
+}
+
+// parseFormat reads the format version; 0 when it is none.
+func parseFormat(b []byte) int {
+	n, err := strconv.Atoi(string(b))
+	if err != nil || n < 1 {
+		return 0
+	}
+	return n
+}
+
+func openQuiet(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: there is no %s%s", store.ErrCorrupt, path, adviceRestore)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the state: %w", err)
+	}
+	return f, nil
+}

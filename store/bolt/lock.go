@@ -1,0 +1,164 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"berth/store"
+)
+
+// acquire locks berth.lock and writes into it who we are. The kernel lets the lock go when the process ends, however it
+// ends; the file itself stays. It is a file of its own, not the state's, so that restore can exchange that one while it
+// holds the lock.
+func (f files) acquire(ctx context.Context, wait time.Duration, now time.Time) (*os.File, error) {
+	l, err := os.OpenFile(f.lock, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the state: %w", err)
+	}
+	if err := flock(ctx, l, wait); err != nil {
+		_ = l.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, lockedError(f.db, f.lock, f.holderNote())
+		}
+		return nil, fmt.Errorf("lock %s: %w", f.lock, err)
+	}
+	note := fmt.Sprintf("process %d (%s), started %s\n", os.Getpid(), ownCommand(), now.UTC().Format(time.RFC3339))
+	err = errors.Join(l.Truncate(0), func() error { _, err := l.WriteAt([]byte(note), 0); return err }())
+	if err != nil && !isNoSpace(err) { // the note is only advice: a full disk does not keep anyone from reading
+		_ = l.Close()
+		return nil, fmt.Errorf("write %s: %w", f.lock, err)
+	}
+	return l, nil
+}
+
+// flock takes the lock, trying for as long as wait.
+func flock(ctx context.Context, l *os.File, wait time.Duration) error {
+	const pause = 20 * time.Millisecond
+	deadline := time.NewTimer(wait)
+	defer deadline.Stop()
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		err := unix.Flock(int(l.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil || !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// holderNote is what the holder has written into the lock file about itself.
+func (f files) holderNote() string {
+	b, err := os.ReadFile(f.lock)
+	if err != nil || len(b) > 4096 {
+		return ""
+	}
+	return strings.ToValidUTF8(strings.TrimSpace(string(b)), "?")
+}
+
+// lockedError names the process that holds the lock on the file locked. note is what that process wrote about itself:
+// it stands in when the kernel does not show us the process, which then lives in another pid namespace.
+func lockedError(state, locked, note string) error {
+	who := "another process"
+	if pid := lockHolder(locked); pid > 0 {
+		who = fmt.Sprintf("process %d (%s)", pid, commandOf(pid))
+	} else if note != "" {
+		who = note + ", as it saw itself (it runs in another pid namespace)"
+	}
+	return fmt.Errorf("%w: the state %s is in use by %s: stop it, or give this one another --state", store.ErrLocked, state, who)
+}
+
+// lockHolder finds the process that holds a flock on path in /proc/locks; 0 when it cannot be seen. The device number
+// there is that of the underlying file system (overlayfs shows another one to stat), so files are compared by inode
+// and, where the process shows its descriptors, by looking at those.
+func lockHolder(path string) int {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return 0
+	}
+	b, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		return 0
+	}
+	for _, pid := range flockPids(b, st.Ino) {
+		if hasOpen(pid, info) {
+			return pid
+		}
+	}
+	return 0
+}
+
+// flockPids returns the processes in the text of /proc/locks that hold a flock on an inode of that number. A line reads
+// "1: FLOCK  ADVISORY  WRITE 1234 08:01:131 0 EOF"; one that waits has "->" behind the number.
+func flockPids(locks []byte, ino uint64) []int {
+	var pids []int
+	for line := range bytes.Lines(locks) {
+		f := strings.Fields(string(line))
+		if len(f) < 6 || f[1] != "FLOCK" || !strings.HasSuffix(f[5], ":"+strconv.FormatUint(ino, 10)) {
+			continue
+		}
+		if pid, err := strconv.Atoi(f[4]); err == nil && pid > 0 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// hasOpen says whether a process has the file open; where that is not for us to see, it is believed.
+func hasOpen(pid int, file os.FileInfo) bool {
+	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil || len(fds) == 0 {
+		return true
+	}
+	for _, fd := range fds {
+		if info, err := os.Stat(fd); err == nil && os.SameFile(info, file) {
+			return true
+		}
+	}
+	return false
+}
+
+func commandOf(pid int) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil || len(b) == 0 {
+		return "its command is not shown"
+	}
+	return printable(strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"))
+}
+
+func ownCommand() string { return printable(os.Args) }
+
+// printable joins a command line for a message; the program without its directory.
+func printable(args []string) string {
+	const most = 200
+	args = append([]string{filepath.Base(args[0])}, args[1:]...)
+	s := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(strings.Join(args, " "), "?"))
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "..."
+	}
+	return s
+}

@@ -1,0 +1,291 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"berth/store"
+)
+
+// Restored says what Restore has done.
+type Restored struct {
+	Report Report // of the state that is there now
+	// Kept is where the file lies that was there before; empty when there was none worth keeping.
+	Kept string
+	// OtherStore is the id that the place had before, when it is not the backup's.
+	OtherStore string
+}
+
+// Restore puts the backup from in the place of the state at statePath, whose daemon must be stopped: it refuses, forced
+// or not, with store.ErrLocked and the holder's name while a process has that state open. The backup is checked as a
+// whole before anything is touched. A state that holds something, or cannot be read, or is of another store, is replaced
+// only with force; its file is kept beside the new one under a name with the time.
+//
+// Cut off anywhere, it leaves either the old state or the new one in the place.
+func Restore(ctx context.Context, from, statePath string, force bool) (Restored, error) {
+	return restore(ctx, from, statePath, force, time.Now())
+}
+
+func restore(ctx context.Context, from, statePath string, force bool, now time.Time) (Restored, error) {
+	f, err := newFiles(statePath)
+	if err != nil {
+		return Restored{}, err
+	}
+	if err := f.makeDir(); err != nil {
+		return Restored{}, err
+	}
+	lock, err := f.acquire(ctx, time.Second, now)
+	if err != nil {
+		return Restored{}, err
+	}
+	defer lock.Close()
+	if err := f.unheld(); err != nil {
+		return Restored{}, err
+	}
+	backup, err := openBackup(f, from)
+	if err != nil {
+		return Restored{}, err
+	}
+	defer backup.Close()
+	report, err := checkFile(ctx, from, backup)
+	if err != nil {
+		return Restored{}, fmt.Errorf("the backup cannot be used, nothing was changed: %w", err)
+	}
+	done := Restored{}
+	done.OtherStore, err = f.replaceable(ctx, report.ID, force)
+	if err != nil {
+		return Restored{}, err
+	}
+	if err := copyFile(ctx, f.temp, backup); err != nil {
+		return Restored{}, fmt.Errorf("copy the backup, nothing was changed: %w", spaceError(err))
+	}
+	if done.Report, err = checkPath(ctx, f.temp); err != nil {
+		return Restored{}, errors.Join(fmt.Errorf("the copy of the backup is damaged, nothing was changed: %w", err), os.Remove(f.temp))
+	}
+	done.Report.Path = f.db
+	done.Kept, err = f.exchange(report.ID, now)
+	return done, err
+}
+
+// checkPath checks a file that has no id beside it.
+func checkPath(ctx context.Context, path string) (Report, error) {
+	db, err := openQuiet(path)
+	if err != nil {
+		return Report{}, err
+	}
+	defer db.Close()
+	report, err := checkFile(ctx, path, db)
+	if err != nil {
+		return report, err
+	}
+	return report, secondOpinion(ctx, path)
+}
+
+// unheld refuses when a process has the state's own file locked: one that does not know of our lock file.
+func (f files) unheld() error {
+	db, err := os.Open(f.db)
+	if err != nil {
+		return nil // nothing there that could be held; what else is wrong shows when it is replaced
+	}
+	defer db.Close()
+	if err := unix.Flock(int(db.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		return lockedError(f.db, f.db, "")
+	}
+	return nil
+}
+
+// openBackup opens the backup and refuses one that is the state itself, or in use.
+func openBackup(f files, from string) (*os.File, error) {
+	backup, err := os.Open(from)
+	if err != nil {
+		return nil, fmt.Errorf("open the backup: %w", err)
+	}
+	info, err := backup.Stat()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the backup: %w", err), backup.Close())
+	}
+	if now, err := os.Stat(f.db); err == nil && os.SameFile(info, now) {
+		_ = backup.Close()
+		return nil, fmt.Errorf("%s is the state itself: give a backup of it", from)
+	}
+	if err := unix.Flock(int(backup.Fd()), unix.LOCK_SH|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		_ = backup.Close()
+		return nil, fmt.Errorf("%s is not a backup but a state that is in use: take one with `berth backup FILE`: %w",
+			from, lockedError(from, from, ""))
+	}
+	return backup, nil
+}
+
+// replaceable says whether what is at the state's place may be replaced, and which other store it belongs to.
+func (f files) replaceable(ctx context.Context, id string, force bool) (other string, err error) {
+	beside, err := f.readID()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !force {
+		return "", err
+	}
+	if beside != id {
+		other = beside
+	}
+	if _, err := os.Lstat(f.db); errors.Is(err, fs.ErrNotExist) {
+		if other != "" && !force {
+			return "", fmt.Errorf("the backup is of the store %s, but %s belongs to the store %s: to restore it all the same, force it",
+				id, f.db, other)
+		}
+		return other, nil
+	}
+	if info, err := os.Stat(f.db); err == nil && info.IsDir() {
+		return "", sane(f.db, info)
+	}
+	if force {
+		return other, nil
+	}
+	report, err := checkPath(ctx, f.db)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("what is there now cannot be read, so it may hold something: force the restore, and its file is kept "+
+			"under another name: %w", err)
+	case report.Records > 0:
+		return "", fmt.Errorf("%s holds %d records: force the restore to replace them; the file is then kept under another name",
+			f.db, report.Records)
+	}
+	return other, nil
+}
+
+// copyFile writes a synced copy of from to path.
+func copyFile(ctx context.Context, path string, from *os.File) error {
+	w, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = from.Seek(0, io.SeekStart); err == nil {
+		_, err = io.Copy(ctxWriter{ctx, w}, from)
+	}
+	if err == nil {
+		err = w.Sync()
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// exchange puts f.temp in the state's place and keeps what was there under a name with the time. berth.id goes first
+// and comes last, so whichever of the two files is there when it is cut off, it is taken for the right one.
+func (f files) exchange(id string, now time.Time) (kept string, err error) {
+	if _, err := os.Lstat(f.db); err == nil {
+		kept = f.db + "." + now.UTC().Format("2006-01-02T15-04-05.000Z")
+		if err := keep(f.db, kept); err != nil {
+			return "", fmt.Errorf("keep the old state, nothing was changed: %w", spaceError(err))
+		}
+	}
+	if err := os.Remove(f.id); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return kept, fmt.Errorf("restore: %w", err)
+	}
+	if err := syncDir(filepath.Dir(f.db)); err != nil {
+		return kept, err
+	}
+	if err := f.install(f.temp); err != nil {
+		return kept, err
+	}
+	return kept, f.writeID(id)
+}
+
+// keep gives a file a second name, or, where the file system has no links, copies it.
+func keep(path, name string) error {
+	err := os.Link(path, name)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	from, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	return copyFile(context.Background(), name, from)
+}
+
+// Repair mends the one damage that can be: one of the two meta pages is lost, and the other one leads to a sound state.
+// It goes on from the commit that one names; the commit after it, if there was one, is gone. The file as it was is kept
+// beside it. Any other file is left alone, with the reason.
+func Repair(ctx context.Context, path string) (Restored, error) {
+	return repair(ctx, path, time.Now())
+}
+
+func repair(ctx context.Context, path string, now time.Time) (Restored, error) {
+	f, err := newFiles(path)
+	if err != nil {
+		return Restored{}, err
+	}
+	lock, err := f.acquire(ctx, time.Second, now)
+	if err != nil {
+		return Restored{}, err
+	}
+	defer lock.Close()
+	if err := f.unheld(); err != nil {
+		return Restored{}, err
+	}
+	db, err := openQuiet(f.db)
+	if err != nil {
+		return Restored{}, err
+	}
+	defer db.Close()
+	report, err := checkFile(ctx, f.db, db)
+	if err == nil {
+		return Restored{Report: report}, nil
+	}
+	var damage *metaError
+	if !errors.As(err, &damage) {
+		return Restored{}, fmt.Errorf("this damage cannot be repaired: %w", err)
+	}
+	if err := f.compareID(report.ID); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Restored{}, err
+	}
+	if err := copyFile(ctx, f.temp, db); err != nil {
+		return Restored{}, fmt.Errorf("copy the state, nothing was changed: %w", spaceError(err))
+	}
+	done := Restored{}
+	if err := mendMeta(f.temp); err == nil {
+		done.Report, err = checkPath(ctx, f.temp)
+	}
+	if err != nil && done.Report.ID == "" {
+		return Restored{}, errors.Join(fmt.Errorf("nothing was changed: %w", err), os.Remove(f.temp))
+	}
+	done.Report.Path = f.db
+	done.Kept, err = f.exchange(report.ID, now)
+	return done, err
+}
+
+// mendMeta writes the sound meta page over the damaged one, as one commit older, the way bbolt's own copies have it.
+func mendMeta(path string) error {
+	w, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	ms := readMetas(w)
+	m, ok := ms.newest()
+	if !ok || ms.err[0] == nil && ms.err[1] == nil {
+		return fmt.Errorf("%w: %s has no single damaged meta page", store.ErrCorrupt, path)
+	}
+	good := uint64(0)
+	if ms.err[0] != nil {
+		good = 1
+	}
+	b := make([]byte, m.pageSize)
+	if _, err := w.ReadAt(b, int64(good)*int64(m.pageSize)); err != nil {
+		return err
+	}
+	other := 1 - good
+	setMeta(b, other, m.txid-1)
+	if _, err := w.WriteAt(b, int64(other)*int64(m.pageSize)); err != nil {
+		return err
+	}
+	return w.Sync()
+}

@@ -1,0 +1,306 @@
+// Package bolt keeps a store.Store in one bbolt file of one host. It promises what store promises, and that a file which
+// is not whole is refused when it is opened, with what happened to it and how to go on: it never serves a damaged, cut,
+// exchanged or emptied file as if it were a new one, and it never crashes or hangs on one.
+//
+// A function handed to Update waits in a queue; whoever has the lead runs all that wait, one after the other, inside one
+// bbolt transaction, commits once, and answers them all (committer.go). What a function writes lies in a buffer of its
+// own (writes.go) until it has succeeded, then becomes sealed records (seal.go) in the one data bucket. View runs on
+// bbolt's read transactions. Beside the file berth.db lie berth.id, which says which store belongs here, and berth.lock,
+// which says who has it open.
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"go.etcd.io/bbolt"
+
+	"berth/store"
+)
+
+// Config says where the store lies and how it is opened.
+type Config struct {
+	// Path of the file, for example /var/lib/berth/berth.db. Its directory is made (0700) when there is none.
+	Path string
+	// Log takes what is worth knowing and is no answer to a call; nil: nothing is logged.
+	Log *logrus.Entry
+	// LockTimeout is how long Open waits for a process that is about to release the file; 0: one second.
+	LockTimeout time.Duration
+	// Now tells the time that is written into the lock file; nil: time.Now.
+	Now func() time.Time
+	// NoSync leaves out every fsync of the data: for tests only. What was acknowledged is lost with the machine.
+	NoSync bool
+}
+
+func (c Config) withDefaults() Config {
+	if c.Log == nil {
+		quiet := logrus.New()
+		quiet.SetOutput(io.Discard)
+		c.Log = logrus.NewEntry(quiet)
+	}
+	if c.LockTimeout <= 0 {
+		c.LockTimeout = time.Second
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// Store is a store.Store in a bbolt file. Open makes it.
+type Store struct {
+	files   files
+	id      string
+	log     *logrus.Entry
+	db      *bbolt.DB
+	reader  *os.File // the same file once more, for reading what bbolt does not show
+	lock    *os.File
+	commit  committer
+	watches watches
+
+	mu     sync.Mutex
+	idle   sync.Cond // views has become 0
+	views  int
+	closed bool
+}
+
+var _ store.Store = (*Store)(nil)
+
+var (
+	bucketMeta = []byte("meta")
+	bucketData = []byte("data")
+	keyFormat  = []byte("format")
+	keyID      = []byte("id")
+)
+
+// Format is the version of the file's layout that this package writes, and the newest one that it reads.
+const Format = 1
+
+const (
+	// mapSize is address space, not memory. bbolt must wait for all readers before it can map a file that has outgrown
+	// its map, so the map is larger than any state from the start.
+	mapSize = 1 << 30
+	// allocSize is how much the file grows at once. Each growth costs one more fsync.
+	allocSize = 4 << 20
+	// fillPercent is how full a page is left when it is split. Leases and events come in the order of their keys, so
+	// the page that is left behind is never written to again; bbolt's default would leave it half empty.
+	fillPercent = 0.9
+)
+
+// Open opens the store at cfg.Path, or makes it when there is none. It checks the whole file before it answers. It
+// refuses with an error wrapping store.ErrLocked, which names the process that has the store open, or store.ErrCorrupt,
+// which says what is wrong with the file and how to go on.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	cfg = cfg.withDefaults()
+	f, err := newFiles(cfg.Path)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.makeDir(); err != nil {
+		return nil, err
+	}
+	lock, err := f.acquire(ctx, cfg.LockTimeout, cfg.Now())
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{files: f, log: cfg.Log, lock: lock}
+	s.idle.L = &s.mu
+	if err := s.open(ctx, cfg); err != nil {
+		s.release()
+		return nil, err
+	}
+	s.commit.init(s)
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context, cfg Config) error {
+	fresh, err := s.files.fresh()
+	if err != nil {
+		return err
+	}
+	if fresh {
+		if err := s.files.create(cfg.NoSync); err != nil {
+			return err
+		}
+	}
+	if s.reader, err = os.Open(s.files.db); err != nil {
+		return fmt.Errorf("open the state: %w", err)
+	}
+	report, err := checkFile(ctx, s.files.db, s.reader)
+	if err != nil {
+		return err
+	}
+	s.id = report.ID
+	healed, err := s.files.matchID(report.ID)
+	if err != nil {
+		return err
+	}
+	if healed && !fresh {
+		s.log.WithField("id", report.ID).Warnf("%s was not there and has been written again", s.files.id)
+	}
+	s.db, err = openBolt(s.files.db, cfg)
+	return err
+}
+
+// openBolt opens a file that has been checked. bbolt would make a file that is not there and initialise an empty one;
+// it is not given the chance.
+func openBolt(path string, cfg Config) (db *bbolt.DB, err error) {
+	defer guard(&err, func(fault any) error {
+		return fmt.Errorf("%w: %s cannot be opened (%v)%s", store.ErrCorrupt, path, fault, adviceRestore)
+	})()
+	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
+		Timeout:         cfg.LockTimeout,
+		InitialMmapSize: mapSize,
+		FreelistType:    bbolt.FreelistMapType,
+		NoStatistics:    true,
+		NoSync:          cfg.NoSync,
+		NoGrowSync:      cfg.NoSync,
+		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			return os.OpenFile(name, flag&^os.O_CREATE, mode)
+		},
+	})
+	if errors.Is(err, bbolt.ErrTimeout) {
+		return nil, lockedError(path, path, "")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the state %s: %w", path, err)
+	}
+	db.AllocSize = allocSize
+	return db, nil
+}
+
+// guard turns a panic, a memory fault in the mapped file included, into an error. Use: defer guard(&err, explain)().
+func guard(err *error, explain func(fault any) error) func() {
+	old := debug.SetPanicOnFault(true)
+	return func() {
+		debug.SetPanicOnFault(old)
+		if fault := recover(); fault != nil {
+			*err = explain(fault)
+		}
+	}
+}
+
+// ID returns the store's id, 32 hexadecimal digits drawn when it was made. A backup has the id of its store.
+func (s *Store) ID() string { return s.id }
+
+// Path returns the path of the file.
+func (s *Store) Path() string { return s.files.db }
+
+// View implements store.Store.
+func (s *Store) View(ctx context.Context, fn func(store.Tx) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	btx, err := s.db.Begin(false)
+	if err != nil {
+		return fmt.Errorf("read the state %s: %w", s.files.db, err)
+	}
+	t := &tx{bucket: btx.Bucket(bucketData)}
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		t.over = true
+		_ = btx.Rollback() // of a read transaction: it fails only when it is over already
+		if p := recover(); p != nil {
+			if !s.isFault(p) {
+				panic(p)
+			}
+			err = s.faultError(p)
+		}
+	}()
+	return fn(t)
+}
+
+// isFault tells a fault in the mapped file (it was cut short, or the disk cannot read it) from any other panic.
+func (s *Store) isFault(p any) bool {
+	a, ok := p.(interface{ Addr() uintptr })
+	if !ok {
+		return false
+	}
+	base := s.db.Info().Data
+	return a.Addr() >= base && a.Addr() < base+max(mapSize, uintptr(fileSize(s.reader)))
+}
+
+func (s *Store) faultError(p any) error {
+	return fmt.Errorf("%w: a page of %s cannot be read (%v): the file was cut short or its disk fails%s",
+		store.ErrCorrupt, s.files.db, p, adviceRestore)
+}
+
+// enter counts a reader in, so that Close can wait for it.
+func (s *Store) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return fmt.Errorf("%w: %s", store.ErrClosed, s.files.db)
+	}
+	s.views++
+	return nil
+}
+
+func (s *Store) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.views--; s.views == 0 {
+		s.idle.Broadcast()
+	}
+}
+
+// Update implements store.Store.
+func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return s.commit.update(ctx, fn)
+}
+
+// Watch implements store.Store. The changes of one Update come in the order of their keys. A reader that is more than
+// watchBuffer changes behind ends with store.ErrLagged; Close ends it with store.ErrClosed.
+func (s *Store) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.Change, error] {
+	return s.watches.add(ctx, prefix)
+}
+
+// Close implements store.Store: updates that wait in the queue are still run. A second Close answers ErrClosed.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return fmt.Errorf("%w: %s", store.ErrClosed, s.files.db)
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.commit.close()
+	s.mu.Lock()
+	for s.views > 0 {
+		s.idle.Wait()
+	}
+	s.mu.Unlock()
+	s.watches.close()
+	return s.release()
+}
+
+// release gives back whatever open has taken.
+func (s *Store) release() error {
+	var errs []error
+	if s.db != nil && !s.commit.wedged {
+		errs = append(errs, s.db.Close())
+	}
+	if s.reader != nil {
+		errs = append(errs, s.reader.Close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close the state %s: %w", s.files.db, err)
+	}
+	return nil
+}

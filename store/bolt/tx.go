@@ -1,0 +1,272 @@
+package bolt
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+
+	"go.etcd.io/bbolt"
+
+	"berth/store"
+)
+
+var errTxOver = errors.New("bolt: the transaction is over: its function has returned")
+
+// tx is a store.Tx. In a View w is nil; in an Update it is the buffer that the function writes to, which lies over the
+// shared bbolt transaction as the functions before it have left that one.
+type tx struct {
+	bucket *bbolt.Bucket
+	cursor *bbolt.Cursor // for Get: sought afresh each time, so one serves all functions of a batch without allocating
+	w      *writes
+	undo   []func()
+	failed error // the first Put or Delete that was refused; the update fails with it whatever the function answers
+	over   bool
+}
+
+func (t *tx) Get(key []byte) ([]byte, error) {
+	if t.over {
+		return nil, errTxOver
+	}
+	if t.w != nil {
+		if w, ok := t.w.get(key); ok {
+			if w.sealed == nil {
+				return nil, nil
+			}
+			return w.sealed[sealSize:], nil
+		}
+	}
+	if len(key) == 0 {
+		return nil, nil
+	}
+	if t.cursor == nil {
+		t.cursor = t.bucket.Cursor()
+	}
+	k, v := t.cursor.Seek(key)
+	if k == nil || !bytes.Equal(k, key) {
+		return nil, nil
+	}
+	return unseal(key, v)
+}
+
+func (t *tx) Put(key, value []byte) error {
+	if err := t.writable(key); err != nil {
+		return err
+	}
+	if len(value) > maxValue {
+		return t.refuse(fmt.Errorf("bolt: the value of %s has %d bytes: at most %d", quoteKey(key), len(value), maxValue))
+	}
+	t.w.set(key, value, false)
+	return nil
+}
+
+func (t *tx) Delete(key []byte) error {
+	if err := t.writable(key); err != nil {
+		return err
+	}
+	t.w.set(key, nil, true)
+	return nil
+}
+
+func (t *tx) OnAbort(undo func()) {
+	if t.w != nil && !t.over {
+		t.undo = append(t.undo, undo)
+	}
+}
+
+const (
+	maxKey   = 4096    // bytes; bbolt's own bound is 32,768, etcd's request of 1.5 MiB bounds both
+	maxValue = 1 << 20 // bytes
+)
+
+// writable says whether one more write to key is allowed.
+func (t *tx) writable(key []byte) error {
+	switch {
+	case t.over:
+		return errTxOver
+	case t.w == nil:
+		return fmt.Errorf("%w: a View cannot change %s", store.ErrReadOnly, quoteKey(key))
+	case len(key) == 0:
+		return t.refuse(errors.New("bolt: a key must not be empty"))
+	case len(key) > maxKey:
+		return t.refuse(fmt.Errorf("bolt: the key %s is too long: at most %d bytes", quoteKey(key), maxKey))
+	case t.w.count >= store.MaxWrites:
+		return t.refuse(fmt.Errorf("bolt: one update makes at most %d writes: split it into several", store.MaxWrites))
+	}
+	return nil
+}
+
+func (t *tx) refuse(err error) error {
+	if t.failed == nil {
+		t.failed = err
+	}
+	return err
+}
+
+func (t *tx) Scan(r store.Range) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		if t.over {
+			yield(store.Record{}, errTxOver)
+			return
+		}
+		s := scanner{base: t.bucket.Cursor(), w: t.w, r: r}
+		for n := 0; r.Limit <= 0 || n < r.Limit; n++ {
+			key, stored, sure := s.next()
+			if key == nil {
+				return
+			}
+			value := stored[min(sealSize, len(stored)):]
+			if !sure {
+				var err error
+				if value, err = unseal(key, stored); err != nil {
+					yield(store.Record{}, err)
+					return
+				}
+			}
+			if !yield(store.Record{Key: key[:len(key):len(key)], Value: value}, nil) {
+				return
+			}
+			if t.over {
+				yield(store.Record{}, errTxOver)
+				return
+			}
+		}
+	}
+}
+
+// scanner walks over the records of a range: those of the bbolt bucket, covered by those of the buffer.
+type scanner struct {
+	base    *bbolt.Cursor
+	w       *writes
+	r       store.Range
+	started bool
+	k, v    []byte // the bucket's record that comes next, nil at the end
+	last    []byte // the key that was handed out last
+}
+
+// next returns the next record in its stored form, and a nil key at the end. sure is set for what the function has
+// written itself, which needs no checking.
+func (s *scanner) next() (key, stored []byte, sure bool) {
+	if !s.started {
+		s.seek()
+		s.started = true
+	}
+	for {
+		w, ok := s.buffered()
+		switch {
+		case s.k == nil && !ok:
+			return nil, nil, false
+		case !ok || s.k != nil && s.before(s.k, w.key):
+			key, stored = s.k, s.v
+			s.advance()
+			s.last = key
+			return key, stored, false
+		}
+		if s.k != nil && bytes.Equal(s.k, w.key) {
+			s.advance()
+		}
+		s.last = w.key
+		if w.sealed != nil {
+			return w.key, w.sealed, true
+		}
+	}
+}
+
+// before is the order of the scan.
+func (s *scanner) before(a, b []byte) bool {
+	if s.r.Reverse {
+		a, b = b, a
+	}
+	return bytes.Compare(a, b) < 0
+}
+
+// buffered returns the buffer's record that comes next. It searches afresh each time, because writes outside the range
+// may have moved the positions meanwhile.
+func (s *scanner) buffered() (write, bool) {
+	if s.w == nil || len(s.w.order) == 0 {
+		return write{}, false
+	}
+	i := 0
+	switch {
+	case s.r.Reverse && s.last != nil:
+		i, _ = s.w.find(s.last)
+		i--
+	case s.r.Reverse && s.r.To != nil:
+		i, _ = s.w.find(s.r.To)
+		i--
+	case s.r.Reverse:
+		i = len(s.w.order) - 1
+	case s.last != nil:
+		var same bool
+		if i, same = s.w.find(s.last); same {
+			i++
+		}
+	default:
+		i, _ = s.w.find(s.r.From)
+	}
+	if i < 0 || i >= len(s.w.order) {
+		return write{}, false
+	}
+	w := s.w.list[s.w.order[i]]
+	return w, s.inRange(w.key)
+}
+
+func (s *scanner) inRange(key []byte) bool {
+	if s.r.Reverse {
+		return s.r.From == nil || bytes.Compare(key, s.r.From) >= 0
+	}
+	return s.r.To == nil || bytes.Compare(key, s.r.To) < 0
+}
+
+// seek finds the bucket's first record of the scan.
+func (s *scanner) seek() {
+	if !s.r.Reverse {
+		if s.r.From == nil {
+			s.set(s.base.First())
+		} else {
+			s.set(s.base.Seek(s.r.From))
+		}
+		return
+	}
+	// Cursor.Last never ends on a tree whose pages have all been emptied in the same transaction.
+	if k, _ := s.base.First(); k == nil {
+		return
+	}
+	if s.r.To != nil {
+		if k, _ := s.base.Seek(s.r.To); k != nil {
+			s.set(s.prev(k))
+			return
+		}
+	}
+	s.set(s.base.Last())
+}
+
+func (s *scanner) advance() {
+	if s.r.Reverse {
+		s.set(s.prev(s.k))
+	} else {
+		s.set(s.base.Next())
+	}
+}
+
+// prev goes back from the record at. Cursor.Prev answers nil at the first record, but also when it comes to a page that
+// deletions in the same transaction have emptied; there it must be called again.
+func (s *scanner) prev(at []byte) (k, v []byte) {
+	if k, v = s.base.Prev(); k != nil || s.w == nil {
+		return k, v
+	}
+	first, _ := s.bucketFirst()
+	for k == nil && bytes.Compare(first, at) < 0 {
+		k, v = s.base.Prev()
+	}
+	return k, v
+}
+
+func (s *scanner) bucketFirst() (k, v []byte) { return s.base.Bucket().Cursor().First() }
+
+func (s *scanner) set(k, v []byte) {
+	if k != nil && !s.inRange(k) {
+		k, v = nil, nil
+	}
+	s.k, s.v = k, v
+}
