@@ -107,13 +107,14 @@ func (t *target) repeats(req AddressRequest, held *Lease) bool {
 // replays tells whether req is a swarm manager's replay after its restart: it asks for every address again by itself,
 // without a MAC, through a new attachment.
 func (t *target) replays(req AddressRequest, held *Lease) bool {
-	return t.at.Swarm && req.MAC == (MAC{}) && held.MAC == (MAC{}) && held.Attachment != (ID{})
+	return t.at.Swarm && req.MAC == (MAC{}) && held.MAC == (MAC{}) && held.Attachment != (ID{}) &&
+		req.Gateway == (held.Kind == Gateway)
 }
 
 // takeAny chooses an address in the order that the design gives: what is the requester's already, what it had last, then
 // per pool the lowest that nobody ever had, then the one released longest ago.
 func (t *target) takeAny(req AddressRequest, memories int) (netip.Addr, error) {
-	if addr, ok := t.sx.byMAC[req.MAC]; ok && req.MAC != (MAC{}) {
+	for addr := range t.sx.byMAC.of(req.MAC) {
 		held, err := t.lease(t.sub.ID, addr)
 		if err != nil {
 			return netip.Addr{}, err

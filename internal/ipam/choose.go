@@ -2,6 +2,7 @@ package ipam
 
 import (
 	"fmt"
+	"iter"
 	"net/netip"
 	"strings"
 	"time"
@@ -13,8 +14,10 @@ import (
 // choose finds a free address for req and returns it with its record, a memory or nil. The index proposes, and the record
 // decides: a proposal that turns out to be held corrects the index, so that the next one is another.
 func (t *target) choose(req AddressRequest) (netip.Addr, *Lease, error) {
-	if addr, m, err := t.remembered(req); err != nil || m != nil {
-		return addr, m, err
+	if m, err := t.remembered(req); err != nil {
+		return netip.Addr{}, nil, err
+	} else if m != nil {
+		return m.Address, m, nil
 	}
 	for _, r := range t.ranges() {
 		if addr, m, err := t.chooseIn(r); err != nil || addr.IsValid() {
@@ -38,29 +41,29 @@ func (t *target) ranges() []netipx.IPRange {
 
 // remembered is the free address that the name, else the MAC, of req had last. The quarantine does not bind
 // it. An address outside the pools counts only where it was asked for by address then.
-func (t *target) remembered(req AddressRequest) (netip.Addr, *Lease, error) {
+func (t *target) remembered(req AddressRequest) (*Lease, error) {
 	if n := t.ix.networks[t.sub.Network]; n != nil && n.Policy.Forget {
-		return netip.Addr{}, nil, nil
+		return nil, nil
 	}
-	for _, was := range []struct {
-		addr netip.Addr
-		same func(*Lease) bool
-	}{
-		{t.sx.byName[req.Name], func(m *Lease) bool { return req.Name != "" && m.Name == req.Name }},
-		{t.sx.byMAC[req.MAC], func(m *Lease) bool { return req.MAC != (MAC{}) && m.MAC == req.MAC }},
-	} {
-		if !was.addr.IsValid() {
-			continue
-		}
-		m, err := t.lease(t.sub.ID, was.addr)
+	byName, err := t.memoryAt(t.sx.byName.of(req.Name), func(m *Lease) bool { return m.Name == req.Name })
+	if err != nil || byName != nil {
+		return byName, err
+	}
+	return t.memoryAt(t.sx.byMAC.of(req.MAC), func(m *Lease) bool { return m.MAC == req.MAC })
+}
+
+// memoryAt is the first of the places that is a memory of the same owner.
+func (t *target) memoryAt(places iter.Seq[netip.Addr], same func(*Lease) bool) (*Lease, error) {
+	for addr := range places {
+		m, err := t.lease(t.sub.ID, addr)
 		if err != nil {
-			return netip.Addr{}, nil, err
+			return nil, err
 		}
-		if m != nil && !m.Held() && was.same(m) && (m.Kind == Static || t.inPools(was.addr)) {
-			return was.addr, m, nil
+		if m != nil && !m.Held() && same(m) && (m.Kind == Static || t.inPools(addr)) {
+			return m, nil
 		}
 	}
-	return netip.Addr{}, nil, nil
+	return nil, nil
 }
 
 func (t *target) inPools(addr netip.Addr) bool {

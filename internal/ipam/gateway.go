@@ -30,6 +30,9 @@ func (t *target) takeGateway(req AddressRequest) (netip.Addr, error) {
 		if held.Kind == Gateway && held.Attachment == t.at.ID {
 			return addr, nil
 		}
+		if t.replays(req, held) {
+			return addr, t.moveHere(held)
+		}
 		return netip.Addr{}, t.heldError(held)
 	}
 	if t.sub.Gateway.IsValid() || t.sub.NoGateway {

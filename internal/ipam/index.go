@@ -63,8 +63,8 @@ type subnetIndex struct {
 	recorded *alloc.Set     // addresses that have a record: held or remembered
 	released list.List      // of memory, the one released longest ago first
 	memories map[netip.Addr]*list.Element
-	byMAC    map[MAC]netip.Addr // where a MAC was seen last, held or remembered
-	byName   map[string]netip.Addr
+	byMAC    places[MAC]
+	byName   places[string]
 }
 
 // memory is a released address in the order of release.
@@ -79,8 +79,8 @@ func newSubnetIndex(p netip.Prefix) *subnetIndex {
 		usable:   alloc.Usable(p),
 		recorded: alloc.NewSet(p),
 		memories: map[netip.Addr]*list.Element{},
-		byMAC:    map[MAC]netip.Addr{},
-		byName:   map[string]netip.Addr{},
+		byMAC:    newPlaces[MAC](),
+		byName:   newPlaces[string](),
 	}
 }
 
@@ -98,12 +98,8 @@ func (sx *subnetIndex) move(addr netip.Addr, before, after *Lease) {
 	if !after.Held() {
 		sx.remember(memory{addr, after.Released, after.Until})
 	}
-	if after.MAC != (MAC{}) {
-		sx.byMAC[after.MAC] = addr
-	}
-	if after.Name != "" {
-		sx.byName[after.Name] = addr
-	}
+	sx.byMAC.add(after.MAC, addr)
+	sx.byName.add(after.Name, addr)
 }
 
 func (sx *subnetIndex) forget(addr netip.Addr, before *Lease) {
@@ -111,14 +107,9 @@ func (sx *subnetIndex) forget(addr netip.Addr, before *Lease) {
 		sx.released.Remove(e)
 		delete(sx.memories, addr)
 	}
-	if before == nil {
-		return
-	}
-	if sx.byMAC[before.MAC] == addr {
-		delete(sx.byMAC, before.MAC)
-	}
-	if before.Name != "" && sx.byName[before.Name] == addr {
-		delete(sx.byName, before.Name)
+	if before != nil {
+		sx.byMAC.remove(before.MAC, addr)
+		sx.byName.remove(before.Name, addr)
 	}
 }
 

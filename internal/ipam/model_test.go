@@ -153,42 +153,33 @@ func (m *model) release(sub *modelSubnet, rec *modelRecord) {
 	}
 }
 
-// allowed lists the answers that a request for any address may get: none where it must be refused.
-func (m *model) allowed(id ipam.ID, req ipam.AddressRequest) []netip.Addr {
+// any is the answer to a request for any address; the zero Addr is a refusal.
+func (m *model) any(id ipam.ID, req ipam.AddressRequest) netip.Addr {
 	at := m.pools[id]
 	sub := at.sub
-	if same := m.latest(sub, func(rec *modelRecord) bool { return req.MAC != (ipam.MAC{}) && rec.mac == req.MAC }); same.IsValid() {
-		if rec := sub.records[same]; rec.held && rec.pool == id && (req.Name == "" || rec.name == req.Name) {
-			return []netip.Addr{same}
-		}
+	if same := m.latest(sub, func(a netip.Addr, rec *modelRecord) bool {
+		return req.MAC != (ipam.MAC{}) && rec.mac == req.MAC && rec.held && rec.pool == id && (req.Name == "" || rec.name == req.Name)
+	}); same.IsValid() {
+		return same
 	}
 	ranges := sub.pools
 	if !at.r.IsZero() {
 		ranges = []ipam.Range{at.r}
 	}
-	next := m.next(sub, ranges)
-	if sub.forget {
-		return next
-	}
-	for _, is := range []func(*modelRecord) bool{
-		func(rec *modelRecord) bool { return req.Name != "" && rec.name == req.Name },
-		func(rec *modelRecord) bool { return req.MAC != (ipam.MAC{}) && rec.mac == req.MAC },
-	} {
-		mine := func(a netip.Addr) bool {
-			rec := sub.records[a]
-			return rec != nil && is(rec) && !rec.held && (rec.kind == ipam.Static || inside(ranges, a))
+	if !sub.forget {
+		mine := func(a netip.Addr, rec *modelRecord) bool {
+			return !rec.held && (rec.kind == ipam.Static || inside(ranges, a))
 		}
-		if latest := m.latest(sub, is); latest.IsValid() && mine(latest) {
-			return []netip.Addr{latest}
-		}
-		// An older memory of the same owner may be found or not: only the latest is indexed.
-		for _, a := range hosts(sub.cidr) {
-			if mine(a) {
-				next = append(next, a)
+		for _, is := range []func(*modelRecord) bool{
+			func(rec *modelRecord) bool { return req.Name != "" && rec.name == req.Name },
+			func(rec *modelRecord) bool { return req.MAC != (ipam.MAC{}) && rec.mac == req.MAC },
+		} {
+			if a := m.latest(sub, func(a netip.Addr, rec *modelRecord) bool { return is(rec) && mine(a, rec) }); a.IsValid() {
+				return a
 			}
 		}
 	}
-	return next
+	return m.next(sub, ranges)
 }
 
 func inside(ranges []ipam.Range, a netip.Addr) bool {
@@ -196,10 +187,10 @@ func inside(ranges []ipam.Range, a netip.Addr) bool {
 }
 
 // latest is the address whose record of the given kind was used last.
-func (m *model) latest(sub *modelSubnet, is func(*modelRecord) bool) (latest netip.Addr) {
+func (m *model) latest(sub *modelSubnet, is func(netip.Addr, *modelRecord) bool) (latest netip.Addr) {
 	used := -1
 	for a, rec := range sub.records {
-		if is(rec) && rec.used > used {
+		if is(a, rec) && rec.used > used {
 			latest, used = a, rec.used
 		}
 	}
@@ -208,7 +199,7 @@ func (m *model) latest(sub *modelSubnet, is func(*modelRecord) bool) (latest net
 
 // next is the order of choice without any memory of the owner: per range the lowest never used, then the one released
 // longest ago that is past its quarantine.
-func (m *model) next(sub *modelSubnet, ranges []ipam.Range) []netip.Addr {
+func (m *model) next(sub *modelSubnet, ranges []ipam.Range) netip.Addr {
 	for _, r := range ranges {
 		var oldest netip.Addr
 		for _, a := range hosts(sub.cidr) {
@@ -217,17 +208,17 @@ func (m *model) next(sub *modelSubnet, ranges []ipam.Range) []netip.Addr {
 			}
 			rec := sub.records[a]
 			if rec == nil {
-				return []netip.Addr{a}
+				return a
 			}
 			if !rec.held && !rec.until.After(m.now) && (!oldest.IsValid() || rec.used < sub.records[oldest].used) {
 				oldest = a
 			}
 		}
 		if oldest.IsValid() {
-			return []netip.Addr{oldest}
+			return oldest
 		}
 	}
-	return nil
+	return netip.Addr{}
 }
 
 // preferred tells whether an address asked for is given.

@@ -45,6 +45,9 @@ func (s *Service) RequestPool(ctx context.Context, req PoolRequest) (PoolGrant, 
 	if err := req.check(); err != nil {
 		return PoolGrant{}, err
 	}
+	if req.Range == wholeRange(req.CIDR) {
+		req.Range = Range{} // the same pool, whichever way it was asked for
+	}
 	var grant PoolGrant
 	err := s.update(ctx, func(c *change) error {
 		if err := c.ensureSpace(req.Space); err != nil {
