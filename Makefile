@@ -68,7 +68,7 @@ image: build ## the image IMAGE, from scratch, to run Berth in a container
 
 install: ## install the binary, the systemd units and the group `berth` (DESTDIR, PREFIX, UNITDIR)
 	@[ -x bin/berth ] || $(MAKE) --no-print-directory build
-	$(SUDO) scripts/install "$(DESTDIR)" "$(PREFIX)" "$(UNITDIR)"
+	$(SUDO) scripts/install bin/berth "$(DESTDIR)" "$(PREFIX)" "$(UNITDIR)"
 
 uninstall: ## remove what `make install` put there; the addresses in /var/lib/berth stay
 	$(SUDO) scripts/uninstall "$(DESTDIR)" "$(PREFIX)" "$(UNITDIR)"

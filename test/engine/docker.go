@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -130,19 +131,17 @@ func (e Engine) Subnets(network string) ([]IPAMConfig, error) {
 	return all, json.Unmarshal([]byte(out), &all)
 }
 
-// ShownAddress is the address that a container's own `ip addr` shows on eth0, as a CIDR; family is "inet" or "inet6".
-func (e Engine) ShownAddress(container, family string) (string, error) {
-	out, err := e.Docker("exec", container, "ip", "-o", "addr", "show", "dev", "eth0")
+// ShowsAddress tells whether a container's own `ip addr` shows exactly this address, a CIDR, on one of its interfaces. (An
+// interface that was disconnected and connected again is eth1.)
+func (e Engine) ShowsAddress(container, cidr string) error {
+	out, err := e.Docker("exec", container, "ip", "-o", "addr")
 	if err != nil {
-		return "", err
+		return err
 	}
 	for line := range strings.Lines(out) {
-		fields := strings.Fields(line)
-		for i, field := range fields {
-			if field == family && i+1 < len(fields) && strings.Contains(line, "scope global") {
-				return fields[i+1], nil
-			}
+		if slices.Contains(strings.Fields(line), cidr) && strings.Contains(line, "scope global") {
+			return nil
 		}
 	}
-	return "", fmt.Errorf("%s has no %s address on eth0:\n%s", container, family, out)
+	return fmt.Errorf("%s does not show %s:\n%s", container, cidr, out)
 }

@@ -122,8 +122,8 @@ func (h *House) taskAddresses(tasks []string, network string) {
 		if l := h.leases(a + "/32"); len(l) == 0 {
 			h.Errorf("%s has %s, which is not on record", task, a)
 		}
-		if shown, err := h.Engine.ShownAddress(task, "inet"); err != nil || shown != a+"/24" {
-			h.Errorf("%s shows %s, docker inspect says %s (%v)", task, shown, a, err)
+		if err := h.Engine.ShowsAddress(task, a+"/24"); err != nil {
+			h.Error(err)
 		}
 	}
 	for _, task := range tasks[1:] {

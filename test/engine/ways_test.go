@@ -22,7 +22,9 @@ type contained struct {
 
 func (c *contained) Driver() string      { return c.name }
 func (c *contained) AdminSocket() string { return filepath.Join(base, c.name, "run", "admin.sock") }
-func (c *contained) await() error        { return awaitBerth(binary, c.AdminSocket(), func() error { return nil }) }
+func (c *contained) await() error {
+	return awaitBerth(binary, c.AdminSocket(), func() error { return nil })
+}
 
 // Log is what the engine kept of the daemon's output.
 func (c *contained) Log() string {
@@ -100,8 +102,8 @@ func buildImage(t *testing.T, name, dir string) {
 	}
 }
 
-// systemd hands the two sockets over: a connection is accepted before Berth runs, and starts it. Killed and started again,
-// it serves the same sockets.
+// systemd hands the two sockets over: a connection is accepted before Berth runs, and starts it. Berth
+// leaves both in place when it ends: they are systemd's.
 func TestSocketActivation(t *testing.T) {
 	name := prefix + "activated"
 	dir := filepath.Join(base, name)

@@ -1,0 +1,80 @@
+//go:build engine
+
+package engine
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What `make install` puts into a package's directory, systemd finds no fault with; `make uninstall` takes all of it away.
+func TestInstall(t *testing.T) {
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dest := filepath.Join(base, "install")
+	script := func(name string, args ...string) {
+		t.Helper()
+		args = append(args, dest, "/opt", "/lib/systemd/system")
+		if _, err := run(context.Background(), nil, filepath.Join(root, "scripts", name), args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script("install", binary)
+	want := []string{"lib/systemd/system/berth-admin.socket", "lib/systemd/system/berth.service", "lib/systemd/system/berth.socket", "opt/bin/berth"}
+	if got := files(t, dest); !slices.Equal(got, want) {
+		t.Errorf("installed: %v", got)
+	}
+	units := filepath.Join(base, "units")
+	if err := os.MkdirAll(units, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	verify := []string{"verify", "--man=no"}
+	for _, file := range want[:3] {
+		text, err := os.ReadFile(filepath.Join(dest, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(file, ".service") && !strings.Contains(string(text), "ExecStart=/opt/bin/berth serve\n") {
+			t.Errorf("%s does not start what was installed:\n%s", file, text)
+		}
+		// systemd looks whether the program is there: it is, below the package's directory.
+		unit := filepath.Join(units, filepath.Base(file))
+		if err := os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), "/opt/bin/", dest+"/opt/bin/")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		verify = append(verify, unit)
+	}
+	out, err := run(context.Background(), nil, "sh", append([]string{"-c", `systemd-analyze "$@" 2>&1`, "sh"}, verify...)...)
+	if err != nil || out != "" {
+		t.Errorf("systemd-analyze verify: %s (%v)", out, err)
+	}
+	script("uninstall")
+	if got := files(t, dest); len(got) != 0 {
+		t.Errorf("uninstall left %v", got)
+	}
+}
+
+// files are the names of all files below dir, sorted.
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	var names []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		names = append(names, name)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
