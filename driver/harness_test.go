@@ -1,0 +1,238 @@
+package driver
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/store"
+	"berth/store/bolt"
+
+	api "github.com/docker/go-plugins-helpers/ipam"
+	"github.com/sirupsen/logrus"
+)
+
+// start is when the clock of a test begins.
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// clock is a clock that stands still until it is moved.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// bench is a Driver over a Service over a bolt file, and an engine's way to call it.
+type bench struct {
+	t       testing.TB
+	path    string
+	clock   *clock
+	bases   []ipam.Base
+	store   store.Store
+	service *ipam.Service
+	avoid   []netip.Prefix
+	handler http.Handler
+}
+
+// testBases are the default ones with an IPv6 prefix that is the same in each run.
+func testBases() []ipam.Base {
+	return append(ipam.DefaultBases(), ipam.Base{Prefix: netip.MustParsePrefix("fd00:be27::/48"), Bits: 64})
+}
+
+func newBench(t testing.TB, bases ...ipam.Base) *bench {
+	t.Helper()
+	if bases == nil {
+		bases = testBases()
+	}
+	b := &bench{t: t, path: filepath.Join(t.TempDir(), "berth.db"), clock: &clock{now: start}, bases: bases}
+	b.open()
+	t.Cleanup(b.close)
+	return b
+}
+
+// open opens the store and puts a Driver over it. Nothing of it is on a disk when the test fails: no fsync is made.
+func (b *bench) open() {
+	b.t.Helper()
+	st, err := bolt.Open(context.Background(), bolt.Config{Path: b.path, NoSync: true})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.use(st)
+}
+
+// use puts a Driver over a store.
+func (b *bench) use(st store.Store) {
+	b.t.Helper()
+	service, err := ipam.Open(context.Background(), ipam.Config{Store: st, Host: "alpha", Now: b.clock.Now, Bases: b.bases})
+	if err != nil {
+		st.Close()
+		b.t.Fatal(err)
+	}
+	b.store, b.service = st, service
+	b.handler = New(Config{Service: service, Log: quiet(), Avoid: func() ([]netip.Prefix, error) { return b.avoid, nil }}).Handler()
+}
+
+func (b *bench) close() {
+	if b.store == nil {
+		return
+	}
+	if err := b.store.Close(); err != nil {
+		b.t.Error(err)
+	}
+	b.store = nil
+}
+
+// reopen is a restart of the daemon.
+func (b *bench) reopen() {
+	b.t.Helper()
+	b.close()
+	b.open()
+}
+
+// check fails the test where the records contradict one another.
+func (b *bench) check() {
+	b.t.Helper()
+	problems, err := b.service.Check(context.Background())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, p := range problems {
+		b.t.Errorf("fsck: %s", p)
+	}
+}
+
+func quiet() *logrus.Entry {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return logrus.NewEntry(log)
+}
+
+// post sends one call with exactly this body.
+func post(h http.Handler, method, body string) (status int, reply string) {
+	r := httptest.NewRequest(http.MethodPost, "/"+method, strings.NewReader(body))
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+// send sends a message and reads the answer into res; a refusal comes back as its text.
+func (b *bench) send(method string, req, res any) (refused string) {
+	b.t.Helper()
+	status, reply := post(b.handler, "IpamDriver."+method, encode(b.t, req))
+	if status != http.StatusOK {
+		var e api.ErrorResponse
+		decodeReply(b.t, reply, &e)
+		if e.Err == "" {
+			b.t.Fatalf("%s: status %d without an error: %s", method, status, reply)
+		}
+		return e.Err
+	}
+	decodeReply(b.t, reply, res)
+	return ""
+}
+
+type opts = map[string]string
+
+// pool asks for a pool in a space and must get it.
+func (b *bench) pool(space, cidr, sub string, o opts) api.RequestPoolResponse {
+	b.t.Helper()
+	res, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: space, Pool: cidr, SubPool: sub, Options: o})
+	if refused != "" {
+		b.t.Fatalf("RequestPool %s %s %s %v: %s", space, cidr, sub, o, refused)
+	}
+	return res
+}
+
+func (b *bench) tryPool(req api.RequestPoolRequest) (res api.RequestPoolResponse, refused string) {
+	b.t.Helper()
+	refused = b.send("RequestPool", req, &res)
+	return res, refused
+}
+
+// take asks for an address and must get it. It returns the address without its length.
+func (b *bench) take(pool, addr string, o opts) string {
+	b.t.Helper()
+	got, refused := b.tryTake(pool, addr, o)
+	if refused != "" {
+		b.t.Fatalf("RequestAddress %q %v: %s", addr, o, refused)
+	}
+	return got
+}
+
+func (b *bench) tryTake(pool, addr string, o opts) (got, refused string) {
+	b.t.Helper()
+	var res api.RequestAddressResponse
+	if refused := b.send("RequestAddress", api.RequestAddressRequest{PoolID: pool, Address: addr, Options: o}, &res); refused != "" {
+		return "", refused
+	}
+	p, err := netip.ParsePrefix(res.Address)
+	if err != nil {
+		b.t.Fatalf("RequestAddress answered %q: %v", res.Address, err)
+	}
+	return p.Addr().String(), ""
+}
+
+// give releases an address, which always succeeds.
+func (b *bench) give(pool, addr string) {
+	b.t.Helper()
+	if refused := b.send("ReleaseAddress", api.ReleaseAddressRequest{PoolID: pool, Address: addr}, &struct{}{}); refused != "" {
+		b.t.Fatalf("ReleaseAddress %s: %s", addr, refused)
+	}
+}
+
+// drop releases a pool, which always succeeds.
+func (b *bench) drop(pool string) {
+	b.t.Helper()
+	if refused := b.send("ReleasePool", api.ReleasePoolRequest{PoolID: pool}, &struct{}{}); refused != "" {
+		b.t.Fatalf("ReleasePool: %s", refused)
+	}
+}
+
+// subnets are the subnets of a space as text.
+func (b *bench) subnets(space string) []string {
+	b.t.Helper()
+	infos, err := b.service.Subnets(context.Background(), space)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var all []string
+	for _, info := range infos {
+		all = append(all, info.CIDR.String())
+	}
+	return all
+}
+
+// mac is the option of an engine that was told RequiresMACAddress; n makes it another one.
+func mac(n int) opts { return opts{optMAC: macText(n)} }
+
+// named is what an engine of the v29 line sends.
+func named(name string, n int) opts { return opts{optMAC: macText(n), optName: name} }
+
+// gatewayType marks a request for the gateway.
+var gatewayType = opts{optAddressType: typeGateway}
+
+// serveRaw sends one call and returns all of the answer.
+func serveRaw(h http.Handler, method, body string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/"+method, strings.NewReader(body)))
+	return w
+}

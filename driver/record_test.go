@@ -1,0 +1,185 @@
+//go:build record
+
+package driver
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// The recorder writes the fixtures of TestWire: it is a plugin of the engine that passes each call on to a Berth and
+// writes down what was sent.
+//
+//	go test -tags record -run TestRecord ./driver -args -image IMAGE [-engine unix://SOCKET] [-plugins DIR] [-restart COMMAND]
+//
+// The image needs /pause, which sleeps, and ends with status 1 when called as "/pause fail". A COMMAND is run with one
+// of stop, kill and start, for an engine that may be stopped; never the machine's own.
+var (
+	recordEngine  = flag.String("engine", "", "the engine, if not the default one")
+	recordPlugins = flag.String("plugins", "/run/docker/plugins", "where it looks for plugins' sockets")
+	recordImage   = flag.String("image", "", "an image with /pause")
+	recordRestart = flag.String("restart", "", "command that stops, kills and starts the engine")
+	recordSwarm   = flag.Bool("swarm", false, "the engine is a swarm manager: record only its situations")
+)
+
+// recorder is the plugin.
+type recorder struct {
+	t      *testing.T
+	name   string // of the plugin
+	mu     sync.Mutex
+	bench  *bench
+	calls  *txtar.Archive
+	names  *poolNames
+	prefix string // of the things that it makes in the engine
+}
+
+func (r *recorder) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	body, err := io.ReadAll(q.Body)
+	if err != nil {
+		r.t.Errorf("reading a body: %v", err)
+	}
+	method := strings.TrimPrefix(q.URL.Path, "/")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls.Files = append(r.calls.Files, txtar.File{
+		Name: fmt.Sprintf("%02d %s", len(r.calls.Files)+1, method), Data: []byte(r.names.names(string(body))),
+	})
+	q.Body = io.NopCloser(bytes.NewReader(body))
+	answer := httptest.NewRecorder()
+	r.bench.handler.ServeHTTP(answer, q)
+	r.names.learn(method, answer.Body.Bytes())
+	for key, values := range answer.Header() {
+		w.Header()[key] = values
+	}
+	w.WriteHeader(answer.Code)
+	w.Write(answer.Body.Bytes())
+}
+
+// situation is a row of what an engine does: one file.
+type situation struct {
+	name   string
+	about  string
+	script string // lines of docker arguments; "!" before one that is to fail, "@" for the restart command; $N the prefix, $D the driver, $I the image
+}
+
+func TestRecord(t *testing.T) {
+	r := &recorder{t: t, name: "berth-rec-" + strings.ToLower(rand.Text()[:6])}
+	r.prefix = r.name
+	r.reset()
+	path := filepath.Join(*recordPlugins, r.name+".sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: r}
+	go server.Serve(l)
+	t.Cleanup(func() { server.Close(); os.Remove(path) })
+	version, err := r.docker("version", "-f", "{{.Server.Version}}")
+	if err != nil {
+		t.Fatal(err, version)
+	}
+	version, _, _ = strings.Cut(strings.TrimSpace(version), "+")
+	dir := filepath.Join("testdata/wire", version)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range situations() {
+		r.reset()
+		r.run(s.script)
+		r.mu.Lock()
+		r.calls.Comment = []byte(fmt.Sprintf("# %s\n# Recorded from Docker Engine %s:\n%s", s.about, version, commented(s.script)))
+		err := os.WriteFile(filepath.Join(dir, s.name+".txtar"), txtar.Format(r.calls), 0o644)
+		r.mu.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (r *recorder) reset() {
+	b := newBench(r.t)
+	b.avoid = []netip.Prefix{}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bench, r.calls, r.names = b, new(txtar.Archive), new(poolNames)
+}
+
+func (r *recorder) run(script string) {
+	for line := range strings.Lines(script) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		rest, fails := strings.CutPrefix(line, "!")
+		var out string
+		var err error
+		if wait, ok := strings.CutPrefix(rest, "%"); ok { // the engine's own time: there is nothing to ask for
+			var d time.Duration
+			d, err = time.ParseDuration(wait)
+			time.Sleep(d)
+		} else if command, ok := strings.CutPrefix(rest, "@"); ok {
+			raw, e := exec.Command("sh", "-c", *recordRestart+" "+command).CombinedOutput()
+			out, err = string(raw), e
+		} else if api, ok := strings.CutPrefix(rest, "curl "); ok {
+			out, err = r.curl(r.fill(api))
+		} else {
+			out, err = r.docker(strings.Fields(r.fill(rest))...)
+		}
+		if (err != nil) != fails {
+			r.t.Errorf("docker %s: %v: %s", line, err, out)
+		}
+	}
+}
+
+func (r *recorder) fill(s string) string {
+	return strings.NewReplacer("$N", r.prefix, "$D", r.name, "$I", *recordImage).Replace(s)
+}
+
+func (r *recorder) docker(args ...string) (string, error) {
+	cmd := exec.CommandContext(context.Background(), "docker", args...)
+	if *recordEngine != "" {
+		cmd.Env = append(os.Environ(), "DOCKER_HOST="+*recordEngine)
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// curl posts to the engine's own interface what the command line cannot say: PATH and BODY.
+func (r *recorder) curl(arg string) (string, error) {
+	path, body, _ := strings.Cut(arg, " ")
+	socket := strings.TrimPrefix(*recordEngine, "unix://")
+	if socket == "" {
+		socket = "/var/run/docker.sock"
+	}
+	out, err := exec.Command("curl", "-sSf", "--unix-socket", socket, "-H", "Content-Type: application/json",
+		"-d", body, "http://docker"+path).CombinedOutput()
+	return string(out), err
+}
+
+func commented(script string) string {
+	var b strings.Builder
+	for line := range strings.Lines(script) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '%' {
+			line = strings.NewReplacer("$N", "net", "$D", "berth", "$I", "image").Replace(line)
+			fmt.Fprintf(&b, "#   %s\n", line)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,116 @@
+package driver
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+var update = flag.Bool("update", false, "write the golden answers afresh")
+
+// TestWire answers what the two lines of engines sent, byte for byte (LN-1 to LN-4, LN-10, LN-11, LN-14).
+//
+// testdata/wire/ENGINE/SITUATION.txtar holds the calls of one situation in their order, each under its method, with the
+// body that was sent; SITUATION.golden holds the answers. Ids of pools are random, so that both name them P1, P2 ... in
+// the order in which they were given out. Those of the 20.10 line were recorded (record_test.go); how those of the v29 line
+// came about is said in each.
+func TestWire(t *testing.T) {
+	files, err := filepath.Glob("testdata/wire/*/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 20 {
+		t.Fatalf("only %d situations are there", len(files))
+	}
+	for _, file := range files {
+		engine, situation := filepath.Base(filepath.Dir(file)), strings.TrimSuffix(filepath.Base(file), ".txtar")
+		t.Run(engine+"/"+situation, func(t *testing.T) {
+			t.Parallel()
+			calls, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := answers(t, calls)
+			golden := strings.TrimSuffix(file, ".txtar") + ".golden"
+			if *update {
+				if err := os.WriteFile(golden, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("the answers changed (-golden +now):\n%s", diff)
+			}
+		})
+	}
+}
+
+// answers plays the calls to a Berth with an empty state and writes down what it answered.
+func answers(t *testing.T, calls *txtar.Archive) []byte {
+	b := newBench(t)
+	names := &poolNames{}
+	answers := new(txtar.Archive)
+	for _, call := range calls.Files {
+		number, method, ok := strings.Cut(call.Name, " ")
+		if !ok {
+			t.Fatalf("%q is not a number and a method", call.Name)
+		}
+		if method == "restart" {
+			b.reopen()
+			continue
+		}
+		w := serveRaw(b.handler, method, names.ids(string(call.Data)))
+		reply := names.learn(method, w.Body.Bytes())
+		answers.Files = append(answers.Files, txtar.File{
+			Name: fmt.Sprintf("%s %s %d %s", number, method, w.Code, w.Header().Get("Content-Type")),
+			Data: []byte(reply),
+		})
+	}
+	b.check()
+	return txtar.Format(answers)
+}
+
+// poolNames gives pools names that are the same in each run.
+type poolNames struct {
+	given []string // ids; the first is P1
+}
+
+// learn names the pool that an answer to RequestPool gave out, and puts names in place of ids.
+func (n *poolNames) learn(method string, reply []byte) string {
+	if method == "IpamDriver.RequestPool" {
+		var pool struct{ PoolID string }
+		if json.Unmarshal(bytes.TrimSpace(reply), &pool) == nil && pool.PoolID != "" {
+			n.given = append(n.given, pool.PoolID)
+		}
+	}
+	return n.names(string(reply))
+}
+
+// names puts names in place of ids, long and short.
+func (n *poolNames) names(s string) string {
+	for i, id := range n.given {
+		s = strings.ReplaceAll(s, id, fmt.Sprintf("P%d", i+1))
+		s = strings.ReplaceAll(s, id[:8], fmt.Sprintf("P%d", i+1))
+	}
+	return s
+}
+
+// ids puts ids in place of names, which stand between quotes.
+func (n *poolNames) ids(s string) string {
+	for i, id := range n.given {
+		s = strings.ReplaceAll(s, fmt.Sprintf(`"P%d"`, i+1), fmt.Sprintf("%q", id))
+	}
+	return s
+}
