@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"berth/store"
@@ -17,35 +18,61 @@ type change struct {
 	now   time.Time
 	actor string
 	host  string
-	buf   []byte
-	undo  []func()
+	moves []leaseMove // of the index, to be undone in reverse order
+	undo  []func()    // the same for what is not a lease, and independent of the leases
+	added int         // events
+	key   []byte      // buffers that are used again
+	value []byte
+	abort func()
+}
+
+// leaseMove is a step of one address in the index.
+type leaseMove struct {
+	sx            *subnetIndex
+	addr          netip.Addr
+	before, after *Lease
 }
 
 // update runs fn as one durable change. Whatever fn's error, nothing of it remains then.
 func (s *Service) update(ctx context.Context, fn func(*change) error) error {
-	actor := actorOf(ctx)
+	c := s.changes.Get().(*change)
+	defer s.changes.Put(c)
+	c.actor = actorOf(ctx)
 	return s.store.Update(ctx, func(tx store.Tx) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		c := &change{tx: tx, ix: s.ix, now: s.now(), actor: actor, host: s.host}
-		tx.OnAbort(func() { s.abort(c) })
+		c.tx, c.ix, c.now = tx, s.ix, s.now()
+		clear(c.moves)
+		clear(c.undo)
+		c.moves, c.undo, c.added = c.moves[:0], c.undo[:0], 0
+		tx.OnAbort(c.abort)
 		return fn(c)
 	})
 }
 
-// abort moves the index back to before c. It must not hold the lock twice: OnAbort runs after fn has returned.
-func (s *Service) abort(c *change) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := len(c.undo) - 1; i >= 0; i-- {
-		c.undo[i]()
+// newChange makes a change for the pool of them. Its abort moves the index back to before its last run; it is called when
+// that run is over and the lock is free.
+func (s *Service) newChange() any {
+	c := &change{host: s.host, key: make([]byte, 0, 64), value: make([]byte, 0, 256)}
+	c.abort = func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, m := range slices.Backward(c.moves) {
+			m.sx.move(m.addr, m.after, m.before)
+		}
+		for _, undo := range slices.Backward(c.undo) {
+			undo()
+		}
+		c.ix.events -= c.added
+		c.moves, c.undo, c.added = c.moves[:0], c.undo[:0], 0
 	}
-	c.undo = nil
+	return c
 }
 
 // attachment reads the attachment that the engine knows as pool id.
 func (c *change) attachment(id ID) (*Attachment, error) {
-	raw, err := c.tx.Get(attachmentKey(id))
+	c.key = attachmentKey(c.key[:0], id)
+	raw, err := c.tx.Get(c.key)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +91,8 @@ func (c *change) attachment(id ID) (*Attachment, error) {
 
 // subnetOf reads the subnet that an attachment holds.
 func (c *change) subnetOf(a *Attachment) (*Subnet, *subnetIndex, error) {
-	raw, err := c.tx.Get(subnetKey(a.Space, a.CIDR))
+	c.key = subnetKey(c.key[:0], a.Space, a.CIDR)
+	raw, err := c.tx.Get(c.key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,7 +112,8 @@ func (c *change) subnetOf(a *Attachment) (*Subnet, *subnetIndex, error) {
 
 // lease reads the record of an address; nil where it has none.
 func (c *change) lease(subnet ID, addr netip.Addr) (*Lease, error) {
-	raw, err := c.tx.Get(leaseKey(subnet, addr))
+	c.key = leaseKey(c.key[:0], subnet, addr)
+	raw, err := c.tx.Get(c.key)
 	if err != nil || raw == nil {
 		return nil, err
 	}
@@ -94,18 +123,19 @@ func (c *change) lease(subnet ID, addr netip.Addr) (*Lease, error) {
 // setLease replaces the record of an address: before as it was read, after nil to delete it.
 func (c *change) setLease(subnet ID, addr netip.Addr, before, after *Lease) error {
 	var err error
+	c.key = leaseKey(c.key[:0], subnet, addr)
 	if after == nil {
-		err = c.tx.Delete(leaseKey(subnet, addr))
+		err = c.tx.Delete(c.key)
 	} else {
-		c.buf = encodeLease(c.buf[:0], after)
-		err = c.tx.Put(leaseKey(subnet, addr), c.buf)
+		c.value = encodeLease(c.value[:0], after)
+		err = c.tx.Put(c.key, c.value)
 	}
 	if err != nil {
 		return err
 	}
 	sx := c.ix.subnets[subnet]
 	sx.move(addr, before, after)
-	c.undo = append(c.undo, func() { sx.move(addr, after, before) })
+	c.moves = append(c.moves, leaseMove{sx, addr, before, after})
 	return nil
 }
 
@@ -117,13 +147,14 @@ func (c *change) event(e *Event) (uint64, error) {
 	if e.Verb == LeaseTaken {
 		e.Lease = id // a lease has the id of the event that made it
 	}
-	c.buf = encodeEvent(c.buf[:0], e)
-	if err := c.tx.Put(eventKey(id), c.buf); err != nil {
-		return 0, err
-	}
-	c.ix.events++
-	c.undo = append(c.undo, func() { c.ix.events-- })
-	return id, nil
+	c.key, c.value = eventKey(c.key[:0], id), encodeEvent(c.value[:0], e)
+	c.countEvents(1)
+	return id, c.tx.Put(c.key, c.value)
+}
+
+func (c *change) countEvents(n int) {
+	c.added += n
+	c.ix.events += n
 }
 
 // nextID is the id of the event that this change writes next.
@@ -134,7 +165,7 @@ func (c *change) nextID() uint64 {
 
 // setAttachment writes a, or removes it where a is nil.
 func (c *change) setAttachment(id ID, a *Attachment) error {
-	raw, err := c.putJSON(attachmentKey(id), a, a == nil)
+	raw, err := c.putJSON(attachmentKey(nil, id), a, a == nil)
 	if err != nil {
 		return err
 	}
@@ -156,7 +187,7 @@ func (c *change) setAttachment(id ID, a *Attachment) error {
 
 // setSubnet writes a subnet that is new or has changed, but for its CIDR.
 func (c *change) setSubnet(sub *Subnet) error {
-	raw, err := c.putJSON(subnetKey(sub.Space, sub.CIDR), sub, false)
+	raw, err := c.putJSON(subnetKey(nil, sub.Space, sub.CIDR), sub, false)
 	if err != nil {
 		return err
 	}
@@ -173,7 +204,7 @@ func (c *change) setSubnet(sub *Subnet) error {
 
 // removeSubnet deletes a subnet's record. Its leases lose their meaning with it and are swept later.
 func (c *change) removeSubnet(sub *Subnet) error {
-	if err := c.tx.Delete(subnetKey(sub.Space, sub.CIDR)); err != nil {
+	if err := c.tx.Delete(subnetKey(nil, sub.Space, sub.CIDR)); err != nil {
 		return err
 	}
 	sx := c.ix.subnets[sub.ID]
@@ -184,7 +215,7 @@ func (c *change) removeSubnet(sub *Subnet) error {
 
 // setNetwork writes n, or removes it where n is nil.
 func (c *change) setNetwork(id ID, n *Network) error {
-	if _, err := c.putJSON(networkKey(id), n, n == nil); err != nil {
+	if _, err := c.putJSON(networkKey(nil, id), n, n == nil); err != nil {
 		return err
 	}
 	before := c.ix.networks[id]

@@ -70,9 +70,8 @@ func (d *decoder) time() time.Time {
 	return time.UnixMicro(int64(us)).UTC()
 }
 
-// appendAddr writes a length and that many bytes: 4, 16, or 0 for none.
+// appendAddr writes the 4 or 16 bytes of an address, none for the zero Addr.
 func appendAddr(b []byte, a netip.Addr) []byte {
-	b = append(b, byte(a.BitLen()/8))
 	if a.Is4() {
 		raw := a.As4()
 		return append(b, raw[:]...)
@@ -84,9 +83,14 @@ func appendAddr(b []byte, a netip.Addr) []byte {
 	return b
 }
 
+// appendSized writes the number of an address's bytes before them.
+func appendSized(b []byte, a netip.Addr) []byte {
+	return appendAddr(append(b, byte(a.BitLen()/8)), a)
+}
+
 // appendPrefix writes the address and the length of the prefix.
 func appendPrefix(b []byte, p netip.Prefix) []byte {
-	return append(appendAddr(b, p.Addr()), byte(max(p.Bits(), 0)))
+	return append(appendSized(b, p.Addr()), byte(max(p.Bits(), 0)))
 }
 
 func (d *decoder) addr() netip.Addr {

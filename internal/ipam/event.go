@@ -82,7 +82,7 @@ func encodeEvent(b []byte, e *Event) []byte {
 	b = appendString(b, e.Actor)
 	b = appendString(b, e.Space)
 	b = appendPrefix(b, e.Subnet)
-	b = appendAddr(b, e.Address)
+	b = appendSized(b, e.Address)
 	b = binary.AppendUvarint(b, e.Lease)
 	b = append(b, e.Attachment[:]...)
 	b = append(b, e.MAC[:]...)

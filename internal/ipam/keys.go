@@ -26,14 +26,16 @@ const (
 	spaceKeys      = 's'
 )
 
-func attachmentKey(id ID) []byte { return append([]byte{attachmentKeys}, id[:]...) }
-func networkKey(id ID) []byte    { return append([]byte{networkKeys}, id[:]...) }
-func spaceKey(name string) []byte {
-	return append([]byte{spaceKeys}, name...)
+// The functions append, so that the keys of a request share one buffer.
+
+func attachmentKey(b []byte, id ID) []byte { return append(append(b, attachmentKeys), id[:]...) }
+func networkKey(b []byte, id ID) []byte    { return append(append(b, networkKeys), id[:]...) }
+func spaceKey(b []byte, name string) []byte {
+	return append(append(b, spaceKeys), name...)
 }
 
-func eventKey(id uint64) []byte {
-	return binary.BigEndian.AppendUint64([]byte{eventKeys}, id)
+func eventKey(b []byte, id uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(b, eventKeys), id)
 }
 
 func eventID(key []byte) uint64 {
@@ -43,10 +45,14 @@ func eventID(key []byte) uint64 {
 	return binary.BigEndian.Uint64(key[1:])
 }
 
-func leaseKey(subnet ID, a netip.Addr) []byte {
-	b := make([]byte, 0, 1+16+16)
+func leaseKey(b []byte, subnet ID, a netip.Addr) []byte {
 	b = append(append(b, leaseKeys), subnet[:]...)
-	return append(b, a.AsSlice()...)
+	return appendAddr(b, a)
+}
+
+// leasesOf is the range of the leases of one subnet.
+func leasesOf(subnet ID) store.Range {
+	return store.Prefix(append([]byte{leaseKeys}, subnet[:]...))
 }
 
 // leaseKeyParts is the reverse of leaseKey.
@@ -59,16 +65,16 @@ func leaseKeyParts(key []byte) (subnet ID, a netip.Addr, ok bool) {
 }
 
 // subnetFamily is the part of a subnet's key that it shares with all subnets of its space and family.
-func subnetFamily(space string, is6 bool) []byte {
+func subnetFamily(b []byte, space string, is6 bool) []byte {
 	family := byte(4)
 	if is6 {
 		family = 6
 	}
-	return append(append([]byte{subnetKeys}, space...), 0, family)
+	return append(append(append(b, subnetKeys), space...), 0, family)
 }
 
-func subnetKey(space string, p netip.Prefix) []byte {
-	return append(subnetFamily(space, p.Addr().Is6()), p.Addr().AsSlice()...)
+func subnetKey(b []byte, space string, p netip.Prefix) []byte {
+	return appendAddr(subnetFamily(b, space, p.Addr().Is6()), p.Addr())
 }
 
 func kindRange(kind byte) store.Range { return store.Prefix([]byte{kind}) }

@@ -153,8 +153,8 @@ func (c *change) attach(req PoolRequest, cidr netip.Prefix) (PoolGrant, error) {
 // another. Subnets of a space are disjoint and ordered by their first address, so that only the last one to begin before
 // the end of the CIDR can overlap it (LN-5).
 func (c *change) findSubnet(space string, cidr netip.Prefix) (*Subnet, error) {
-	family := subnetFamily(space, cidr.Addr().Is6())
-	last := append(slices.Clone(family), lastAddr(cidr).AsSlice()...)
+	family := subnetFamily(nil, space, cidr.Addr().Is6())
+	last := appendAddr(slices.Clone(family), lastAddr(cidr))
 	for rec, err := range c.tx.Scan(store.Range{From: family, To: append(last, 0), Reverse: true, Limit: 1}) {
 		if err != nil {
 			return nil, err
@@ -262,11 +262,11 @@ func (req *PoolRequest) apply(n *Network) bool {
 
 // ensureSpace makes a space on its first use (LN-5).
 func (c *change) ensureSpace(name string) error {
-	raw, err := c.tx.Get(spaceKey(name))
+	raw, err := c.tx.Get(spaceKey(nil, name))
 	if err != nil || raw != nil {
 		return err
 	}
-	if _, err := c.putJSON(spaceKey(name), &Space{Name: name, Created: c.now}, false); err != nil {
+	if _, err := c.putJSON(spaceKey(nil, name), &Space{Name: name, Created: c.now}, false); err != nil {
 		return err
 	}
 	c.ix.space(name)

@@ -182,7 +182,7 @@ func (s *Service) Leases(ctx context.Context, f LeaseFilter) ([]LeaseInfo, error
 }
 
 func appendLeases(all []LeaseInfo, tx store.Tx, sub SubnetInfo, remembered bool) ([]LeaseInfo, error) {
-	for rec, err := range tx.Scan(store.Prefix(append([]byte{leaseKeys}, sub.ID[:]...))) {
+	for rec, err := range tx.Scan(leasesOf(sub.ID)) {
 		if err != nil {
 			return nil, err
 		}

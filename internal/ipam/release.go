@@ -100,7 +100,7 @@ func (c *change) endSubnet(at *Attachment, sub *Subnet) error {
 
 // releaseLeases makes memories of all leases that were taken through an attachment which has Ended, and then removes it.
 func (s *Service) releaseLeases(ctx context.Context, pool, subnet ID) error {
-	next := store.Prefix(append([]byte{leaseKeys}, subnet[:]...))
+	next := leasesOf(subnet)
 	next.Limit = pageSize
 	for next.From != nil {
 		if err := s.update(ctx, func(c *change) error { return c.releasePage(pool, &next) }); err != nil {
@@ -193,7 +193,7 @@ func (s *Service) releaseReplayed(ctx context.Context, sub *Subnet) error {
 
 // idle tells whether no live lease was taken through at.
 func (c *change) idle(at *Attachment) (bool, error) {
-	for rec, err := range c.tx.Scan(store.Prefix(append([]byte{leaseKeys}, at.Subnet[:]...))) {
+	for rec, err := range c.tx.Scan(leasesOf(at.Subnet)) {
 		if err != nil {
 			return false, err
 		}
@@ -211,7 +211,7 @@ func (c *change) idle(at *Attachment) (bool, error) {
 
 // sweep deletes the leases of a subnet that is gone. A crash in the midst leaves the rest to the next Open.
 func (s *Service) sweep(ctx context.Context, subnet ID) error {
-	r := store.Prefix(append([]byte{leaseKeys}, subnet[:]...))
+	r := leasesOf(subnet)
 	r.Limit = pageSize
 	for {
 		n := 0

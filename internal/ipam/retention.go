@@ -95,14 +95,13 @@ func (c *change) trimPage(keep Retention) (removed int, err error) {
 			return 0, err
 		}
 	}
-	c.ix.events -= len(keys)
-	c.undo = append(c.undo, func() { c.ix.events += len(keys) })
+	c.countEvents(-len(keys))
 	return len(keys), nil
 }
 
 // eventsFrom is the range of the events after an id.
 func eventsFrom(after uint64) store.Range {
 	r := kindRange(eventKeys)
-	r.From = eventKey(after + 1)
+	r.From = eventKey(nil, after+1)
 	return r
 }

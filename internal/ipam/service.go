@@ -61,6 +61,8 @@ type Service struct {
 	mu sync.Mutex // guards ix
 	ix *index
 
+	changes sync.Pool // of *change
+
 	trim chan struct{} // wakes Run when there are too many events
 }
 
@@ -72,6 +74,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 		memories: cfg.Memories, retain: cfg.Retention.withDefaults(),
 		trim: make(chan struct{}, 1),
 	}
+	s.changes.New = s.newChange
 	if s.now == nil {
 		s.now = time.Now
 	}
