@@ -1,0 +1,92 @@
+package ipam
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"berth/store/bolt"
+
+	"pgregory.net/rapid"
+)
+
+// The index is advice: whatever it is made to believe, no address has two holders, and every free one is found by
+// somebody in the end. (GA-22)
+func TestWrongIndex(t *testing.T) {
+	ctx := context.Background()
+	rapid.Check(t, func(t *rapid.T) {
+		dir := tempDir(t)
+		st, err := bolt.Open(ctx, bolt.Config{Path: filepath.Join(dir, "berth.db"), NoSync: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Close()
+		s, err := Open(ctx, Config{Store: st, Host: "h"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cidr := netip.MustParsePrefix("10.0.0.0/28")
+		grant, err := s.RequestPool(ctx, PoolRequest{Space: LocalSpace, CIDR: cidr})
+		if err != nil {
+			t.Fatal(err)
+		}
+		holders := map[netip.Addr]MAC{}
+		for n := range rapid.IntRange(1, 40).Draw(t, "steps") {
+			if rapid.Bool().Draw(t, "lie") {
+				lie(t, s)
+			}
+			mac := MAC{2, 0, 0, 0, 0, byte(n + 1)}
+			p, err := s.RequestAddress(ctx, AddressRequest{Pool: grant.ID, MAC: mac})
+			if err != nil {
+				for a := range holders {
+					if err := s.ReleaseAddress(ctx, grant.ID, a); err != nil {
+						t.Fatal(err)
+					}
+					delete(holders, a)
+					break
+				}
+				continue
+			}
+			if other, taken := holders[p.Addr()]; taken {
+				t.Fatalf("%v is given to %v and %v", p.Addr(), other, mac)
+			}
+			holders[p.Addr()] = mac
+		}
+		leases, err := s.Leases(ctx, LeaseFilter{})
+		if err != nil || len(leases) != len(holders) {
+			t.Fatalf("%d leases for %d holders, %v", len(leases), len(holders), err)
+		}
+	})
+}
+
+// lie makes the index believe that an address is free, remembered or held, against its record.
+func lie(t *rapid.T, s *Service) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sx := range s.ix.subnets {
+		a := sx.record.value.CIDR.Addr()
+		for range rapid.IntRange(1, 14).Draw(t, "address") {
+			a = a.Next()
+		}
+		m := MAC{2, 0, 0, 0, 0, byte(rapid.IntRange(1, 40).Draw(t, "mac"))}
+		switch rapid.IntRange(0, 2).Draw(t, "what") {
+		case 0:
+			sx.move(a, &Lease{MAC: m}, nil)
+		case 1:
+			sx.move(a, nil, &Lease{Address: a, MAC: m, Released: eventTime(1)})
+		case 2:
+			sx.byMAC.add(m, a)
+		}
+	}
+}
+
+func tempDir(t *rapid.T) string {
+	dir, err := os.MkdirTemp("", "berth-index")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
