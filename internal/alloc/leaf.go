@@ -159,7 +159,9 @@ func (l *leaf) before(block u128) (leaf, bool) {
 		return *l, true
 	}
 	i, _ := search(l.list, firstOf(block))
-	return leaf{first: l.first, list: l.list[:i]}, i > 0
+	rest := leaf{first: l.first, list: l.list[:i]}
+	rest.shrink()
+	return rest, i > 0
 }
 
 // after returns what the leaf holds above block, and false where that is nothing.

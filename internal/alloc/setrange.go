@@ -71,8 +71,8 @@ func lower(a, b u128) u128 {
 // addPart adds the offsets from a to z, both included, which lie in one block.
 func (s *Set) addPart(a, z u128) {
 	if inBlock(z)-inBlock(a) < few {
-		for x := a; !z.less(x); x = x.next() {
-			s.add(x)
+		for k := range inBlock(z) - inBlock(a) + 1 { // counted, because behind the last offset of ::/0 comes 0 again
+			s.add(a.add(u128{0, uint64(k)}))
 		}
 		return
 	}
