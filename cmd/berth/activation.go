@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/sirupsen/logrus"
+)
+
+// listen returns one listening socket for each spec: that which systemd handed over under its name
+// (sd_listen_fds(3), FileDescriptorName=), or one that is bound now. After an error nothing is left bound.
+func listen(log *logrus.Entry, specs ...socketSpec) (all []*socket, err error) {
+	handed, err := activation.ListenersWithNames()
+	if err != nil {
+		return nil, fmt.Errorf("the sockets that systemd handed over: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			closeSockets(log, all)
+		}
+	}()
+	for _, spec := range specs {
+		s, err := takeHanded(handed, spec)
+		if err == nil && s == nil {
+			s, err = bind(spec)
+		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, s)
+	}
+	for name, rest := range handed {
+		log.WithField("name", name).Warn("systemd handed over a socket that Berth has no use for; its names are plugin and admin")
+		for _, l := range rest {
+			l.Close()
+		}
+	}
+	return all, nil
+}
+
+// takeHanded takes the listener of spec's name out of handed; nil where there is none.
+func takeHanded(handed map[string][]net.Listener, spec socketSpec) (*socket, error) {
+	found := handed[spec.name]
+	delete(handed, spec.name)
+	switch len(found) {
+	case 0:
+		return nil, nil
+	case 1:
+	default:
+		return nil, fmt.Errorf("systemd handed over %d sockets named %s: there must be one", len(found), spec.name)
+	}
+	l, ok := found[0].(*net.UnixListener)
+	if !ok {
+		return nil, fmt.Errorf("the %s socket that systemd handed over is not a unix socket but %s", spec.name, found[0].Addr().Network())
+	}
+	return &socket{Listener: l, path: l.Addr().String()}, nil
+}
+
+func closeSockets(log *logrus.Entry, all []*socket) {
+	for _, s := range all {
+		if err := s.Close(); err != nil {
+			log.WithField("socket", s.path).WithError(err).Warn("the socket could not be removed")
+		}
+	}
+}

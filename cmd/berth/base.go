@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"berth/internal/ipam"
+)
+
+// baseList is the value of --default-pool: base=CIDR,size=N, given again or separated by semicolons or blanks.
+type baseList []ipam.Base
+
+// String implements pflag.Value.
+func (l *baseList) String() string {
+	var all []string
+	for _, b := range *l {
+		all = append(all, fmt.Sprintf("base=%s,size=%d", b.Prefix, b.Bits))
+	}
+	return strings.Join(all, ";")
+}
+
+// Type implements pflag.Value.
+func (l *baseList) Type() string { return "base=CIDR,size=N" }
+
+// Set implements pflag.Value: it adds to what is there.
+func (l *baseList) Set(text string) error {
+	words := strings.FieldsFunc(text, func(r rune) bool { return r == ';' || r == ' ' || r == '\t' || r == '\n' })
+	if len(words) == 0 {
+		return errors.New("it is empty: write base=CIDR,size=N, for example base=10.64.0.0/10,size=24")
+	}
+	for _, word := range words {
+		base, err := parseBase(word)
+		if err != nil {
+			return err
+		}
+		for _, other := range *l {
+			if other.Prefix.Overlaps(base.Prefix) {
+				return fmt.Errorf("the bases %s and %s overlap: give each prefix once", other.Prefix, base.Prefix)
+			}
+		}
+		*l = append(*l, base)
+	}
+	return nil
+}
+
+// parseBase reads base=CIDR,size=N, in either order.
+func parseBase(text string) (ipam.Base, error) {
+	var base ipam.Base
+	var size string
+	for _, part := range strings.Split(text, ",") {
+		key, value, _ := strings.Cut(part, "=")
+		switch {
+		case key == "base" && !base.Prefix.IsValid():
+			p, err := netip.ParsePrefix(value)
+			if err != nil {
+				return ipam.Base{}, fmt.Errorf("%q is not a prefix such as 10.64.0.0/10", value)
+			}
+			base.Prefix = p
+		case key == "size" && size == "":
+			size = value
+		default:
+			return ipam.Base{}, fmt.Errorf("%q is not base=CIDR,size=N, for example base=10.64.0.0/10,size=24", text)
+		}
+	}
+	if !base.Prefix.IsValid() || size == "" {
+		return ipam.Base{}, fmt.Errorf("%q names no base or no size: write base=CIDR,size=N, for example base=10.64.0.0/10,size=24", text)
+	}
+	return checkBase(base, size)
+}
+
+func checkBase(base ipam.Base, size string) (ipam.Base, error) {
+	p := base.Prefix
+	bits, err := strconv.Atoi(size)
+	switch {
+	case err != nil:
+		return ipam.Base{}, fmt.Errorf("the size %q of base %s is not a number, the length of its subnets' prefix, such as 24", size, p)
+	case p.Addr().Is4In6():
+		return ipam.Base{}, fmt.Errorf("the base %s is an IPv4 prefix written as IPv6: write it as IPv4", p)
+	case p != p.Masked():
+		return ipam.Base{}, fmt.Errorf("the base %s has host bits set: the prefix is %s", p, p.Masked())
+	case bits < p.Bits() || bits > p.Addr().BitLen():
+		return ipam.Base{}, fmt.Errorf("the size %d does not fit the base %s: it is the length of the subnets' prefix, from %d to %d",
+			bits, p, p.Bits(), p.Addr().BitLen())
+	}
+	base.Bits = bits
+	return base, nil
+}
+
+// families tells which families the bases are of.
+func (l baseList) families() (v4, v6 bool) {
+	for _, b := range l {
+		v4 = v4 || b.Prefix.Addr().Is4()
+		v6 = v6 || b.Prefix.Addr().Is6()
+	}
+	return v4, v6
+}
+
+// bases are those that ipam is to carve from: a family that the person said nothing of keeps its own defaults.
+// No bases at all leave everything to ipam.
+func (l baseList) bases() []ipam.Base {
+	v4, v6 := l.families()
+	if v6 && !v4 {
+		return append(ipam.DefaultBases(), l...)
+	}
+	return l
+}

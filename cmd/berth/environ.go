@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// variable is the name under which the environment carries a flag: --admin-socket is BERTH_ADMIN_SOCKET.
+func variable(flag string) string {
+	return "BERTH_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// fromEnvironment sets the flags that the command line did not from the environment. An empty variable counts as unset,
+// because the settable variables of a managed plugin are empty until somebody sets them. Only what belongs to an
+// installation is read: all flags of serve, and everywhere the admin socket.
+func fromEnvironment(cmd *cobra.Command, getenv func(string) string) error {
+	var failed error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed || f.Name == "help" || (cmd.Name() != "serve" && f.Name != "admin-socket" && f.Name != "state") {
+			return
+		}
+		value := strings.TrimSpace(getenv(variable(f.Name)))
+		if value == "" || failed != nil {
+			return
+		}
+		if err := f.Value.Set(value); err != nil {
+			failed = usage(cmd, fmt.Errorf("the environment has %s=%q: %w", variable(f.Name), value, err))
+		}
+	})
+	return failed
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"berth/internal/admin"
+
+	"github.com/spf13/cobra"
+)
+
+// places are where a daemon's admin socket may be: that of a daemon of this host, and those of managed plugins, whose
+// directories the Docker Engine shows here under their ids.
+type places struct {
+	host    string
+	plugins string // a pattern
+}
+
+func defaultPlaces() places {
+	return places{host: defaultAdminSocket, plugins: "/run/docker/plugins/*/berth-admin.sock"}
+}
+
+// probeTime is how long a socket has to take a connection while we look for a daemon.
+const probeTime = 2 * time.Second
+
+// find returns a client of the daemon that --admin-socket names, or of the only one that answers.
+func (p *program) find(ctx context.Context) (*admin.Client, error) {
+	socket := p.adminSocket
+	if socket == "" {
+		socket = strings.TrimSpace(p.env(variable("admin-socket"))) // completion runs without the flags being read
+	}
+	if socket == "" {
+		var err error
+		if socket, err = p.places.search(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return admin.NewClient(socket), nil
+}
+
+// search looks at the places in order.
+func (pl places) search(ctx context.Context) (string, error) {
+	hostErr := probe(ctx, pl.host)
+	if hostErr == nil {
+		return pl.host, nil
+	}
+	found, err := filepath.Glob(pl.plugins)
+	if err != nil {
+		return "", err
+	}
+	var answering []string
+	for _, socket := range found {
+		if probe(ctx, socket) == nil {
+			answering = append(answering, socket)
+		}
+	}
+	switch {
+	case len(answering) == 1:
+		return answering[0], nil
+	case len(answering) > 1:
+		return "", fmt.Errorf("%d managed plugins answer; choose one with --admin-socket or BERTH_ADMIN_SOCKET: %s",
+			len(answering), strings.Join(answering, ", "))
+	case isDenied(hostErr):
+		return "", fmt.Errorf("you may not use %s: run the command as root, or join the group %s and log in again", pl.host, adminGroup)
+	}
+	return "", fmt.Errorf("no Berth answers, neither on %s nor as a managed plugin: start it as root with `systemctl start berth`, "+
+		"`docker plugin enable NAME` or `berth serve`, or say where it is with --admin-socket", pl.host)
+}
+
+// probe tells whether something takes connections on a socket.
+func probe(ctx context.Context, socket string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+func isDenied(err error) bool { return errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM) }
+
+// spaceFlag adds --space.
+func (p *program) spaceFlag(cmd *cobra.Command, space *string) {
+	cmd.Flags().StringVar(space, "space", "", "only those of the space `NAME`")
+	cmd.RegisterFlagCompletionFunc("space", p.completeSpaces)
+}
+
+// completionTime bounds what a press of the tab key may wait for.
+const completionTime = 2 * time.Second
+
+func (p *program) completeSpaces(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return p.complete(cmd, func(ctx context.Context, c *admin.Client) (names []string, err error) {
+		all, err := c.Spaces(ctx)
+		for _, space := range all {
+			names = append(names, space.Name)
+		}
+		return names, err
+	})
+}
+
+func (p *program) completeSubnets(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return p.complete(cmd, func(ctx context.Context, c *admin.Client) (names []string, err error) {
+		all, err := c.Subnets(ctx, "")
+		for _, sub := range all {
+			names = append(names, sub.CIDR.String()+"\t"+sub.NetworkName+" in "+sub.Space)
+		}
+		return names, err
+	})
+}
+
+// complete asks the daemon for names. Where it does not answer there is nothing to complete with, and no error to show.
+func (p *program) complete(cmd *cobra.Command, ask func(context.Context, *admin.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	defer cancel()
+	client, err := p.find(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer client.Close()
+	names, err := ask(ctx, client)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

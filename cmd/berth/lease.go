@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+func (p *program) leaseCommand() *cobra.Command {
+	return group("lease", "Addresses that somebody has", p.leaseListCommand())
+}
+
+const leaseListHelp = `Lists the addresses that are held, by space, subnet and address. With --all it also lists those that were
+given back and are remembered for their last holder.`
+
+func (p *program) leaseListCommand() *cobra.Command {
+	var out output
+	var filter ipam.LeaseFilter
+	var subnet string
+	cmd := &cobra.Command{Use: "ls", Aliases: []string{"list"}, Short: "List leases", Long: leaseListHelp, Args: noArgs,
+		Example: `  berth lease ls
+  berth lease ls --subnet 10.1.0.0/24 --all
+  berth lease ls -q
+  berth lease ls --format '{{.Address}} {{.Name}} {{.MAC}}'
+  berth lease ls --format json`}
+	out.flags(cmd)
+	p.spaceFlag(cmd, &filter.Space)
+	cmd.Flags().StringVar(&subnet, "subnet", "", "only those of the subnet `CIDR`")
+	cmd.Flags().BoolVarP(&filter.Remembered, "all", "a", false, "also the addresses that are remembered for their last holder")
+	cmd.RegisterFlagCompletionFunc("subnet", p.completeSubnets)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		if subnet != "" {
+			if filter.Subnet, err = netip.ParsePrefix(subnet); err != nil {
+				return usage(cmd, fmt.Errorf("--subnet is %q and must be a prefix such as 10.1.0.0/24", subnet))
+			}
+		}
+		show, err := newTable(p.out, cmd, out, leaseColumns(filter.Remembered, out.noTrunc), func(l *ipam.LeaseInfo) string { return l.Address.String() })
+		if err != nil {
+			return err
+		}
+		client, err := p.find(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		all, err := client.Leases(cmd.Context(), filter)
+		if err != nil {
+			return err
+		}
+		return show.rows(all)
+	}
+	return cmd
+}
+
+func leaseColumns(remembered, noTrunc bool) []column[ipam.LeaseInfo] {
+	all := []column[ipam.LeaseInfo]{
+		{"ADDRESS", func(l *ipam.LeaseInfo) string { return l.Address.String() }},
+		{"SUBNET", func(l *ipam.LeaseInfo) string { return l.Subnet.String() }},
+		{"SPACE", func(l *ipam.LeaseInfo) string { return l.Space }},
+		{"NETWORK", func(l *ipam.LeaseInfo) string { return l.Network }},
+		{"KIND", func(l *ipam.LeaseInfo) string { return l.Kind.String() }},
+		{"NAME", func(l *ipam.LeaseInfo) string { return l.Name }},
+		{"MAC", func(l *ipam.LeaseInfo) string { return l.MAC.String() }},
+		{"HOST", func(l *ipam.LeaseInfo) string { return l.Host }},
+		{"POOL", func(l *ipam.LeaseInfo) string { return shortID(l.Pool, noTrunc) }},
+		{"SINCE", func(l *ipam.LeaseInfo) string { return localTime(l.Since) }},
+	}
+	if remembered {
+		all = append(all,
+			column[ipam.LeaseInfo]{"STATE", func(l *ipam.LeaseInfo) string { return l.State }},
+			column[ipam.LeaseInfo]{"RELEASED", func(l *ipam.LeaseInfo) string { return localTime(l.Released) }})
+	}
+	return all
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// program is what the verbs share: where they write, the environment, and the flags that all of them have.
+type program struct {
+	out, err    io.Writer
+	env         func(string) string
+	started     time.Time // of the process
+	adminSocket string    // --admin-socket; empty: not given
+	places      places    // where a daemon is looked for without it
+}
+
+const rootHelp = `Berth gives Docker networks and containers addresses that are theirs, and keeps them theirs.
+
+"berth serve" is the daemon. The other commands ask it over its admin socket; they find it by
+themselves, be it a daemon of this host or a managed plugin of this host's Docker Engine.
+
+Exit codes: 0 done; 1 refused, with the reason on standard error; 2 wrong usage.`
+
+func (p *program) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "berth",
+		Short: "Durable IP addresses for Docker networks and containers",
+		Long:  rootHelp,
+		Example: `  berth serve                               the daemon, as root
+  docker network create --ipam-driver berth NAME
+  berth lease ls                            who has which address
+  berth events --follow                     who takes and gives what, as it happens`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetOut(p.out)
+	root.SetErr(p.err)
+	asGroup(root)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
+	root.PersistentFlags().StringVar(&p.adminSocket, "admin-socket", "",
+		"`path` of the daemon's admin socket (serve: "+defaultAdminSocket+"; elsewhere: the one that is found)")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return fromEnvironment(cmd, p.env) }
+	root.AddCommand(p.serveCommand(), p.leaseCommand())
+	return root
+}
+
+// group makes a command that only holds others.
+func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short}
+	asGroup(cmd)
+	cmd.AddCommand(verbs...)
+	return cmd
+}
+
+// asGroup has a command without a verb show its help, and refuse a verb that is none.
+func asGroup(cmd *cobra.Command) {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		text := fmt.Sprintf("%q is no command of %s", args[0], cmd.CommandPath())
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			text += fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
+		}
+		return usage(cmd, errors.New(text))
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+}
+
+// noArgs and oneArg are the counts of arguments that the verbs take.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage(cmd, fmt.Errorf("%s takes no arguments, and %q is one", cmd.CommandPath(), args[0]))
+	}
+	return nil
+}
+
+func oneArg(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usage(cmd, fmt.Errorf("%s takes exactly one argument, %s", cmd.CommandPath(), what))
+		}
+		return nil
+	}
+}
+
+// usageError is wrong usage: exit code 2.
+type usageError struct{ error }
+
+func (e *usageError) Unwrap() error { return e.error }
+
+// usage marks err as wrong usage of cmd, and says where the right one is written.
+func usage(cmd *cobra.Command, err error) error {
+	return &usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
+}
+
+func isUsage(err error) bool {
+	var u *usageError
+	return errors.As(err, &u)
+}
+
+// oneLine keeps an error to a line, whatever a library or a file name put into it.
+func oneLine(err error) string {
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
+	return strings.Join(lines, "; ")
+}
+
+// detached is a context for what must still be done when ctx has ended.
+func detached(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), d)
+}

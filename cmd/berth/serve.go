@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"os/user"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"berth/driver"
+	"berth/internal/admin"
+	"berth/internal/ipam"
+	"berth/store/bolt"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/sirupsen/logrus"
+)
+
+// adminGroup is the group whose members may use the admin socket.
+const adminGroup = "berth"
+
+// serve runs the daemon until ctx ends or SIGTERM or SIGINT comes; it then finishes what is under way and returns nil. This
+// is the only place where the rooms of Berth are put together.
+func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+
+	// Most of the memory is the index, which lives as long as the daemon: less garbage is worth more than fewer collections.
+	debug.SetGCPercent(gcPercent)
+	st, err := bolt.Open(ctx, bolt.Config{Path: cfg.statePath(), Log: log})
+	if err != nil {
+		return err
+	}
+	service, err := ipam.Open(ctx, ipam.Config{Store: st, Host: cfg.host, Bases: cfg.bases.bases(), Retention: cfg.retention})
+	if err != nil {
+		return errors.Join(err, st.Close())
+	}
+	debug.FreeOSMemory() // what reading the records took
+	err = serveOn(ctx, cfg, log, started, st, service)
+	return errors.Join(err, st.Close())
+}
+
+// serveOn binds the sockets, which answer from then on, and serves on them.
+func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time, st *bolt.Store, service *ipam.Service) error {
+	gid := groupID(adminGroup)
+	sockets, err := listen(log,
+		socketSpec{name: "plugin", flag: "--plugin-socket", path: cfg.pluginSocket, gid: -1},
+		socketSpec{name: "admin", flag: "--admin-socket", path: cfg.adminSocket, gid: gid})
+	if err != nil {
+		return err
+	}
+	defer closeSockets(log, sockets)
+	plugin := driver.New(driver.Config{Service: service, Log: log})
+	control := admin.New(admin.Config{Service: service, Log: log, GID: gid, TempDir: cfg.state,
+		Version: admin.Version{Version: version, Host: cfg.host, Store: cfg.store, StoreID: st.ID(), State: st.Path(),
+			PID: os.Getpid(), Started: started.UTC()},
+		Backup: st.Backup,
+		Fsck:   func(ctx context.Context) (admin.FileReport, error) { return fileReport(st.Check(ctx)) },
+	})
+	announce(ctx, cfg, log, started, service)
+	return together(ctx,
+		func(ctx context.Context) error { return plugin.Serve(ctx, sockets[0]) },
+		func(ctx context.Context) error { return control.Serve(ctx, sockets[1]) },
+		func(ctx context.Context) error { return keepTrimmed(ctx, log, service) })
+}
+
+// announce says once what runs, and tells the service manager where there is one.
+func announce(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time, service *ipam.Service) {
+	var subnets int
+	var leases uint64
+	spaces, err := service.Spaces(ctx)
+	if err != nil {
+		log.WithError(err).Warn("the spaces could not be counted")
+	}
+	for _, space := range spaces {
+		subnets += space.Subnets
+		leases += space.Leases
+	}
+	log.WithFields(logrus.Fields{"version": version, "state": cfg.statePath(), "plugin": cfg.pluginSocket, "admin": cfg.adminSocket,
+		"host": cfg.host, "subnets": subnets, "leases": leases, "ready_ms": time.Since(started).Milliseconds()}).Info("Berth is ready")
+	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+		log.WithError(err).Warn("the service manager could not be told that Berth is ready")
+	}
+}
+
+// keepTrimmed trims the audit trail until ctx ends. A trimming that fails (the disk is full, say) is tried again later: it
+// is no reason to stop giving addresses.
+func keepTrimmed(ctx context.Context, log *logrus.Entry, service *ipam.Service) error {
+	for {
+		err := service.Run(ctx)
+		if err == nil {
+			return nil
+		}
+		log.WithError(err).Error("old events could not be removed; the next try is in a minute")
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Minute):
+		}
+	}
+}
+
+// together runs the tasks until ctx ends or one of them fails; then it ends them all, and returns when they have.
+func together(ctx context.Context, tasks ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(tasks))
+	var wg sync.WaitGroup
+	for i, task := range tasks {
+		wg.Go(func() {
+			if errs[i] = task(ctx); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// groupID looks a group up; -1 where there is none of that name.
+func groupID(name string) int {
+	g, err := user.LookupGroup(name)
+	if err != nil {
+		return -1
+	}
+	gid, err := strconv.Atoi(g.Gid)
+	if err != nil {
+		return -1
+	}
+	return gid
+}
+
+// fileReport is what bolt's check says, as the admin API says it. A damaged file is a report, not an error.
+func fileReport(r bolt.Report, err error) (admin.FileReport, error) {
+	report := admin.FileReport{Path: r.Path, StoreID: r.ID, Format: r.Format, Commit: r.Commit, Size: r.Size,
+		Records: r.Records, Problems: r.Problems}
+	if len(r.Problems) > 0 {
+		return report, nil
+	}
+	return report, err
+}
+
+func (cfg serveConfig) statePath() string { return filepath.Join(cfg.state, stateFile) }
+
+// prepareState makes the directory of the state, for its owner alone.
+func (cfg serveConfig) prepareState(log *logrus.Entry) error {
+	info, err := os.Stat(cfg.state)
+	if errors.Is(err, os.ErrNotExist) {
+		if err := os.MkdirAll(cfg.state, 0o700); err != nil {
+			return fmt.Errorf("the directory of the state: %w; choose another with --state", err)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("the state is kept in a directory, and %s is none; choose another with --state", cfg.state)
+	}
+	if mode := info.Mode().Perm(); mode&0o022 != 0 {
+		log.WithField("state", cfg.state).Warnf("others may write to the directory of the state (mode %o): chmod 700 it", mode)
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"berth/internal/ipam"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+)
+
+// Where things are unless somebody says otherwise.
+const (
+	defaultState        = "/var/lib/berth"
+	defaultPluginSocket = "/run/docker/plugins/berth.sock"
+	defaultAdminSocket  = "/run/berth/admin.sock"
+	stateFile           = "berth.db"
+)
+
+// gcPercent: see serve.
+const gcPercent = 50
+
+// serveConfig is what the flags of serve say.
+type serveConfig struct {
+	state, pluginSocket, adminSocket string
+	store                            string
+	host                             string
+	bases                            baseList
+	retention                        ipam.Retention
+	logLevel, logFormat              string
+}
+
+const serveHelp = `Serve is the daemon: it answers the Docker Engine on the plugin socket, and the other commands of berth
+on the admin socket. It runs in the foreground, writes its log to standard error, and ends in order,
+with exit code 0, at SIGTERM or SIGINT.
+
+The name of the plugin socket's file, less ".sock", is what "docker network create --ipam-driver" takes.
+Sockets that systemd hands over under the names "plugin" and "admin" are used instead of the paths.
+
+Every flag can also be given in the environment: --default-pool is BERTH_DEFAULT_POOL, and so on. A flag
+goes before the environment, and an empty variable counts as not set.
+
+Networks that name no subnet get one out of the default pools: /24s out of 172.16.0.0/12, 192.168.0.0/16
+and 10.0.0.0/8, and for IPv6 /64s out of a prefix of Berth's own, drawn once per state. --default-pool
+replaces all of these of its family; the other family keeps its defaults.`
+
+const serveExample = `  berth serve
+  berth serve --state /srv/berth --log-format json
+  berth serve --default-pool base=10.64.0.0/10,size=24
+  berth serve --default-pool base=10.64.0.0/10,size=26 --default-pool base=fd12:3456:789a::/48,size=64
+  BERTH_DEFAULT_POOL="base=10.64.0.0/10,size=24 base=10.128.0.0/10,size=20" berth serve`
+
+func (p *program) serveCommand() *cobra.Command {
+	var cfg serveConfig
+	cmd := &cobra.Command{Use: "serve", Short: "Run the daemon", Long: serveHelp, Example: serveExample, Args: noArgs}
+	f := cmd.Flags()
+	f.StringVar(&cfg.state, "state", defaultState, "`directory` of the state; it is made if it is not there")
+	f.StringVar(&cfg.pluginSocket, "plugin-socket", defaultPluginSocket, "`path` of the socket that the Docker Engine asks")
+	f.StringVar(&cfg.store, "store", "bolt", "`kind` of store: bolt, a file on this host, is the one that exists")
+	f.StringVar(&cfg.host, "host", "", "`name` of this host in leases and events (default: the system's host name)")
+	f.Var(&cfg.bases, "default-pool", "where subnets come from that nobody names; repeatable (see above)")
+	f.DurationVar(&cfg.retention.Age, "event-age", 90*24*time.Hour, "how `long` events are kept")
+	f.IntVar(&cfg.retention.Count, "event-count", 1_000_000, "how `many` events are kept")
+	f.StringVar(&cfg.logLevel, "log-level", "info", "the least that is logged: debug, info, warning or error")
+	f.StringVar(&cfg.logFormat, "log-format", "text", "text or json")
+	cmd.MarkFlagDirname("state")
+	cmd.RegisterFlagCompletionFunc("store", words("bolt"))
+	cmd.RegisterFlagCompletionFunc("log-level", words("debug", "info", "warning", "error"))
+	cmd.RegisterFlagCompletionFunc("log-format", words("text", "json"))
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg.adminSocket = p.adminSocket
+		if cfg.adminSocket == "" {
+			cfg.adminSocket = defaultAdminSocket
+		}
+		if err := cfg.check(); err != nil {
+			return usage(cmd, err)
+		}
+		log, err := newLog(p.err, cfg, p.env("JOURNAL_STREAM") != "")
+		if err != nil {
+			return usage(cmd, err)
+		}
+		if err := cfg.prepareState(log); err != nil {
+			return err
+		}
+		return serve(cmd.Context(), cfg, log, p.started)
+	}
+	return cmd
+}
+
+// words completes a flag that takes one of a few.
+func words(all ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(all, cobra.ShellCompDirectiveNoFileComp)
+}
+
+// check refuses what makes no sense, and fills in what the system knows.
+func (cfg *serveConfig) check() (err error) {
+	switch cfg.store {
+	case "bolt":
+	case "etcd", "mem":
+		return fmt.Errorf("the store %q is not built yet in this version of Berth: use --store bolt", cfg.store)
+	default:
+		return fmt.Errorf("there is no store %q: use --store bolt", cfg.store)
+	}
+	switch {
+	case cfg.retention.Age <= 0:
+		return errors.New("--event-age must be more than nothing: events of the last minutes are what `berth events` shows")
+	case cfg.retention.Count <= 0:
+		return errors.New("--event-count must be at least 1")
+	case cfg.state == "":
+		return errors.New("--state is empty: give the directory of the state")
+	case cfg.pluginSocket == "":
+		return errors.New("--plugin-socket is empty: give the path of a socket")
+	case cfg.pluginSocket == cfg.adminSocket:
+		return fmt.Errorf("the plugin socket and the admin socket are both %s: give two paths", cfg.adminSocket)
+	}
+	if cfg.host == "" {
+		if cfg.host, err = os.Hostname(); err != nil {
+			return fmt.Errorf("the host has no name: give it one with --host: %w", err)
+		}
+	}
+	return nil
+}
+
+// newLog returns the log of the daemon. The journal has times of its own.
+func newLog(w io.Writer, cfg serveConfig, journal bool) (*logrus.Entry, error) {
+	log := logrus.New()
+	log.SetOutput(w)
+	level, err := logrus.ParseLevel(cfg.logLevel)
+	if err != nil {
+		return nil, fmt.Errorf("--log-level is %q: use debug, info, warning or error", cfg.logLevel)
+	}
+	log.SetLevel(level)
+	switch cfg.logFormat {
+	case "text":
+		log.SetFormatter(&logrus.TextFormatter{DisableColors: true, FullTimestamp: true, DisableTimestamp: journal})
+	case "json":
+		log.SetFormatter(&logrus.JSONFormatter{TimestampFormat: time.RFC3339Nano})
+	default:
+		return nil, fmt.Errorf("--log-format is %q: use text or json", cfg.logFormat)
+	}
+	return logrus.NewEntry(log), nil
+}

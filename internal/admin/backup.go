@@ -1,0 +1,88 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// backupName is how the copy is called while it is written. One that a crash has left is removed before the next.
+const backupName = "backup.sending"
+
+// storeIDHeader says which store a backup is of.
+const storeIDHeader = "Berth-Store-Id"
+
+// backup sends the state as it is at one moment. The state is copied to a file here first, so that a client that is slow
+// to take it holds no read transaction; the file has no name any more while it is sent, so that nothing remains of it
+// whatever happens.
+func (s *Server) backup(w http.ResponseWriter, r *http.Request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	select {
+	case s.backups <- struct{}{}:
+		defer func() { <-s.backups }()
+	default:
+		return &Problem{Status: http.StatusConflict, Code: CodeBusy, Detail: "another backup is being taken at this moment; try again when it is done"}
+	}
+	control, err := untimed(w)
+	if err != nil {
+		return err
+	}
+	f, err := s.copyState(r)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
+	w.Header().Set(storeIDHeader, s.cfg.Version.StoreID)
+	begin(w, "application/octet-stream")
+	if _, err := io.Copy(&patient{w, control}, f); err != nil {
+		s.log.WithError(err).WithField("peer", r.RemoteAddr).Info("a backup was not taken to its end")
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// copyState returns an open copy of the state that has no name.
+func (s *Server) copyState(r *http.Request) (*os.File, error) {
+	path := filepath.Join(s.cfg.TempDir, backupName)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the rest of an earlier backup: %w", err)
+	}
+	if err := s.cfg.Backup(r.Context(), path); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	return f, errors.Join(err, os.Remove(path))
+}
+
+// untimed takes the server's time limits off an operation that may last: the read limit too, because the end of that one
+// counts as the client's going away.
+func untimed(w http.ResponseWriter) (*http.ResponseController, error) {
+	control := http.NewResponseController(w)
+	return control, errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))
+}
+
+// patient is a stream: its client has stallTimeout for each piece of it, and no limit for the whole.
+type patient struct {
+	w       io.Writer
+	control *http.ResponseController
+}
+
+func (p *patient) Write(b []byte) (int, error) {
+	if err := p.control.SetWriteDeadline(time.Now().Add(stallTimeout)); err != nil {
+		return 0, err
+	}
+	return p.w.Write(b)
+}

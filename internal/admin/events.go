@@ -1,0 +1,145 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// lookAgain is how often a follower looks for events by itself. The store's word that there is one may be missed for a
+// moment, when following begins and when a follower was too slow for it; the records never are.
+const lookAgain = time.Second
+
+func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
+	q, err := query(r, "since", "after", "last", "follow")
+	if err != nil {
+		return err
+	}
+	f := ipam.EventFilter{}
+	if f.Since, err = timeOf(q, "since"); err != nil {
+		return err
+	}
+	if f.After, _, err = numberOf(q, "after", 1<<63-1); err != nil {
+		return err
+	}
+	last, given, err := numberOf(q, "last", MaxEvents)
+	if err != nil {
+		return err
+	}
+	follow, err := boolOf(q, "follow")
+	if err != nil {
+		return err
+	}
+	if !given {
+		last = DefaultEvents
+	}
+	past, more, err := s.lastEvents(r.Context(), f, int(last))
+	if err != nil {
+		return err
+	}
+	if follow {
+		return s.follow(w, r, past)
+	}
+	return reply(w, EventList{Events: past, More: more})
+}
+
+// lastEvents returns the last n of the events that f chooses, at least the empty list, and whether there are more.
+func (s *Server) lastEvents(ctx context.Context, f ipam.EventFilter, n int) (events []ipam.Event, more bool, err error) {
+	f.Last = n + 1
+	if events, err = s.cfg.Service.Events(ctx, f); err != nil {
+		return nil, false, err
+	}
+	if more = len(events) > n; more {
+		events = events[1:]
+	}
+	return append([]ipam.Event{}, events...), more, nil
+}
+
+// follow sends the past events and then each that comes, a line of JSON for each, until the client goes or the server ends.
+// Events are read from the records, so that none is missed or sent twice; the store's watch only says when to look.
+func (s *Server) follow(w http.ResponseWriter, r *http.Request, past []ipam.Event) error {
+	from, err := s.position(r.Context(), past)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	wake := s.watch(ctx)
+	defer func() { cancel(); <-wake.done }()
+	control, err := untimed(w)
+	if err != nil {
+		return err
+	}
+	begin(w, "application/x-ndjson")
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
+	for {
+		if len(past) > 0 {
+			from = past[len(past)-1].ID
+		}
+		if err := sendEvents(w, control, past); err != nil {
+			return nil // the client is gone, or does not read
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.ended:
+			return nil
+		case <-wake.up:
+		case <-again.C:
+		}
+		if past, err = s.cfg.Service.Events(ctx, ipam.EventFilter{After: from}); err != nil {
+			return err
+		}
+	}
+}
+
+// position is the id behind which following begins: that of the last event there is.
+func (s *Server) position(ctx context.Context, past []ipam.Event) (uint64, error) {
+	if len(past) > 0 {
+		return past[len(past)-1].ID, nil
+	}
+	last, err := s.cfg.Service.Events(ctx, ipam.EventFilter{Last: 1})
+	if err != nil || len(last) == 0 {
+		return 0, err
+	}
+	return last[0].ID, nil
+}
+
+func sendEvents(w http.ResponseWriter, control *http.ResponseController, events []ipam.Event) error {
+	if err := control.SetWriteDeadline(time.Now().Add(stallTimeout)); err != nil {
+		return err
+	}
+	e := json.NewEncoder(w)
+	for i := range events {
+		if err := e.Encode(&events[i]); err != nil {
+			return err
+		}
+	}
+	return control.Flush()
+}
+
+// waker tells that there may be new events: up holds one word at most.
+type waker struct {
+	up   chan struct{}
+	done chan struct{} // closed when it has ended
+}
+
+func (s *Server) watch(ctx context.Context) waker {
+	w := waker{make(chan struct{}, 1), make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		for _, err := range s.cfg.Service.Follow(ctx) {
+			if err != nil {
+				return // the follower goes on by itself, every lookAgain
+			}
+			select {
+			case w.up <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return w
+}

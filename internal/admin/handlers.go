@@ -1,0 +1,247 @@
+package admin
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// The bounds of `last`, the number of events in one answer.
+const (
+	DefaultEvents = 100
+	MaxEvents     = 10_000
+)
+
+func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
+	if _, err := s.cfg.Service.Spaces(r.Context()); err != nil {
+		return err
+	}
+	return reply(w, map[string]string{"status": "ok"})
+}
+
+func (s *Server) version(w http.ResponseWriter, _ *http.Request) error {
+	return reply(w, s.cfg.Version)
+}
+
+func (s *Server) spaces(w http.ResponseWriter, r *http.Request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	all, err := s.cfg.Service.Spaces(r.Context())
+	if err != nil {
+		return err
+	}
+	return replyList(w, "spaces", all)
+}
+
+func (s *Server) subnets(w http.ResponseWriter, r *http.Request) error {
+	q, err := query(r, "space")
+	if err != nil {
+		return err
+	}
+	space := q.Get("space")
+	if err := s.knowsSpace(r, space); err != nil {
+		return err
+	}
+	all, err := s.cfg.Service.Subnets(r.Context(), space)
+	if err != nil {
+		return err
+	}
+	return replyList(w, "subnets", all)
+}
+
+func (s *Server) leases(w http.ResponseWriter, r *http.Request) error {
+	q, err := query(r, "space", "subnet", "remembered")
+	if err != nil {
+		return err
+	}
+	f := ipam.LeaseFilter{Space: q.Get("space")}
+	if f.Remembered, err = boolOf(q, "remembered"); err != nil {
+		return err
+	}
+	if text := q.Get("subnet"); text != "" {
+		if f.Subnet, err = netip.ParsePrefix(text); err != nil {
+			return invalid("the subnet %q is not a prefix such as 10.1.0.0/24", text)
+		}
+		f.Subnet = f.Subnet.Masked()
+	}
+	if err := s.knowsSubnet(r, f); err != nil {
+		return err
+	}
+	all, err := s.cfg.Service.Leases(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	return replyList(w, "leases", all)
+}
+
+// knowsSpace refuses a space that is not there: an empty list would say that it is, and holds nothing.
+func (s *Server) knowsSpace(r *http.Request, name string) error {
+	if name == "" {
+		return nil
+	}
+	all, err := s.cfg.Service.Spaces(r.Context())
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, space := range all {
+		if space.Name == name {
+			return nil
+		}
+		names = append(names, space.Name)
+	}
+	return &Problem{Status: http.StatusNotFound, Code: CodeNotFound,
+		Detail: fmt.Sprintf("there is no space %q; there are %s", name, strings.Join(names, ", "))}
+}
+
+func (s *Server) knowsSubnet(r *http.Request, f ipam.LeaseFilter) error {
+	if err := s.knowsSpace(r, f.Space); err != nil || !f.Subnet.IsValid() {
+		return err
+	}
+	all, err := s.cfg.Service.Subnets(r.Context(), f.Space)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(all, func(sub ipam.SubnetInfo) bool { return sub.CIDR == f.Subnet }) {
+		return nil
+	}
+	in := ""
+	if f.Space != "" {
+		in = " in the space " + f.Space
+	}
+	return &Problem{Status: http.StatusNotFound, Code: CodeNotFound,
+		Detail: fmt.Sprintf("there is no subnet %s%s; `berth subnet ls` lists those that are there", f.Subnet, in)}
+}
+
+func (s *Server) fsck(w http.ResponseWriter, r *http.Request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	if _, err := untimed(w); err != nil {
+		return err
+	}
+	var report FsckReport
+	var err error
+	if report.File, err = s.cfg.Fsck(r.Context()); err != nil {
+		return err
+	}
+	if report.Problems, err = s.cfg.Service.Check(r.Context()); err != nil {
+		return err
+	}
+	report.OK = len(report.Problems) == 0 && len(report.File.Problems) == 0
+	report.Problems = append([]string{}, report.Problems...) // in JSON a list, not null
+	report.File.Problems = append([]string{}, report.File.Problems...)
+	return reply(w, report)
+}
+
+// query returns the parameters of a request, and refuses one that the operation does not have: a misspelt filter would
+// otherwise be a list of everything.
+func query(r *http.Request, known ...string) (url.Values, error) {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, invalid("the query %q cannot be read: %v", r.URL.RawQuery, err)
+	}
+	for name, values := range q {
+		switch {
+		case !slices.Contains(known, name):
+			return nil, invalid("%s has no parameter %q; it has %s", r.URL.Path, name, orNone(known))
+		case len(values) > 1:
+			return nil, invalid("the parameter %q is given %d times; give it once", name, len(values))
+		}
+	}
+	return q, nil
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+func boolOf(q url.Values, name string) (bool, error) {
+	switch text := q.Get(name); text {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, invalid("the parameter %q is %q; it is true or false", name, text)
+	}
+}
+
+// numberOf reads a number from 0 to most.
+func numberOf(q url.Values, name string, most uint64) (n uint64, given bool, err error) {
+	text := q.Get(name)
+	if text == "" {
+		return 0, false, nil
+	}
+	n, err = strconv.ParseUint(text, 10, 64)
+	if err != nil || n > most {
+		return 0, false, invalid("the parameter %q is %q; it is a number from 0 to %d", name, text, most)
+	}
+	return n, true, nil
+}
+
+func timeOf(q url.Values, name string) (time.Time, error) {
+	text := q.Get(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, invalid("the parameter %q is %q; it is a time such as 2026-01-31T08:00:00Z (RFC 3339)", name, text)
+	}
+	return t, nil
+}
+
+// reply answers with one JSON object.
+func reply(w http.ResponseWriter, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	begin(w, "application/json")
+	w.Write(append(body, '\n')) // a client that is gone is told by the server
+	return nil
+}
+
+// replyList answers with an object of one list. It is written item by item: a list may be long, and its text need not be
+// in memory as a whole.
+func replyList[T any](w http.ResponseWriter, name string, items []T) error {
+	begin(w, "application/json")
+	b := bufio.NewWriterSize(w, 32<<10)
+	fmt.Fprintf(b, "{%q:[", name)
+	for i := range items {
+		if i > 0 {
+			b.WriteString(",\n")
+		}
+		item, err := json.Marshal(&items[i])
+		if err != nil {
+			return err
+		}
+		if _, err := b.Write(item); err != nil {
+			return nil // the client is gone
+		}
+	}
+	b.WriteString("]}\n")
+	b.Flush()
+	return nil
+}
+
+func begin(w http.ResponseWriter, contentType string) {
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+}

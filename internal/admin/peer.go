@@ -1,0 +1,136 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// peer is the process at the other end of a connection, as the kernel noted it when it connected (unix(7), SO_PEERCRED).
+// It is the net.Addr of the connection, because that is what comes through whatever wraps the connection.
+type peer struct {
+	uid, gid, pid int
+	groups        []int // the supplementary ones
+	err           error // it is not known
+}
+
+// Network implements net.Addr.
+func (p *peer) Network() string { return "unix" }
+
+func (p *peer) String() string {
+	if p.err != nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("pid %d, uid %d", p.pid, p.uid)
+}
+
+// may refuses a peer that is neither root, nor our own user, nor a member of the group gid.
+func (p *peer) may(gid int) *Problem {
+	switch {
+	case p == nil || p.err != nil:
+		return forbidden("the kernel does not say who you are")
+	case p.uid == 0, p.uid == os.Geteuid():
+		return nil
+	case gid >= 0 && (p.gid == gid || slices.Contains(p.groups, gid)):
+		return nil
+	}
+	return forbidden(fmt.Sprintf("user %d may not use Berth's admin socket: run the command as root, or join the group berth and log in again", p.uid))
+}
+
+func forbidden(detail string) *Problem {
+	return &Problem{Status: http.StatusForbidden, Code: CodeForbidden, Detail: detail}
+}
+
+// peerListener notes of each connection who it is.
+type peerListener struct{ net.Listener }
+
+// peerConn is a connection whose remote address is its peer.
+type peerConn struct {
+	net.Conn
+	peer *peer
+}
+
+// Accept implements net.Listener.
+func (l *peerListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &peerConn{c, lookUpPeer(c)}, nil
+}
+
+// RemoteAddr implements net.Conn.
+func (c *peerConn) RemoteAddr() net.Addr { return c.peer }
+
+func lookUpPeer(c net.Conn) *peer {
+	unixConn, ok := c.(*net.UnixConn)
+	if !ok {
+		return &peer{err: fmt.Errorf("%s is no unix socket", c.LocalAddr().Network())}
+	}
+	raw, err := unixConn.SyscallConn()
+	if err != nil {
+		return &peer{err: err}
+	}
+	p := &peer{}
+	if err := raw.Control(func(fd uintptr) { p.err = p.read(int(fd)) }); err != nil {
+		return &peer{err: err}
+	}
+	return p
+}
+
+func (p *peer) read(fd int) error {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return err
+	}
+	p.uid, p.gid, p.pid = int(cred.Uid), int(cred.Gid), int(cred.Pid)
+	p.groups = peerGroups(fd)
+	return nil
+}
+
+// peerGroups asks for the supplementary groups (SO_PEERGROUPS, Linux 4.13); none where the kernel does not know. The
+// system's own word is asked and not /etc/group, because a process has the groups that it logged in with.
+func peerGroups(fd int) []int {
+	buf := make([]uint32, 64)
+	for {
+		size := uint32(len(buf) * 4)
+		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_PEERGROUPS,
+			uintptr(unsafe.Pointer(&buf[0])), uintptr(unsafe.Pointer(&size)), 0)
+		if errno == unix.ERANGE && int(size) > len(buf)*4 {
+			buf = make([]uint32, size/4)
+			continue
+		}
+		if errno != 0 {
+			return nil
+		}
+		groups := make([]int, 0, size/4)
+		for _, gid := range buf[:size/4] {
+			groups = append(groups, int(gid))
+		}
+		return groups
+	}
+}
+
+type peerKey struct{}
+
+// withPeer is an http.Server's ConnContext.
+func withPeer(ctx context.Context, c net.Conn) context.Context {
+	p, _ := c.RemoteAddr().(*peer)
+	return context.WithValue(ctx, peerKey{}, p)
+}
+
+func peerOf(ctx context.Context) *peer {
+	p, _ := ctx.Value(peerKey{}).(*peer)
+	return p
+}
+
+// newErrorLog is where http.Server writes what clients do to it.
+func newErrorLog(w io.Writer) *log.Logger { return log.New(w, "", 0) }

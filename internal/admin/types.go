@@ -1,0 +1,57 @@
+package admin
+
+import (
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// Version is the answer of GET /v1/version.
+type Version struct {
+	Version string    `json:"version"`
+	Host    string    `json:"host"`
+	Store   string    `json:"store"` // kind of store: bolt
+	StoreID string    `json:"store_id"`
+	State   string    `json:"state"` // path of the state's file, as the daemon sees it
+	PID     int       `json:"pid"`   // as the daemon sees itself
+	Started time.Time `json:"started"`
+}
+
+// FileReport says what a check of the state's file found.
+type FileReport struct {
+	Path     string   `json:"path"`
+	StoreID  string   `json:"store_id"`
+	Format   int      `json:"format"`
+	Commit   uint64   `json:"commit"` // number of the last commit
+	Size     int64    `json:"size"`   // in bytes
+	Records  int      `json:"records"`
+	Problems []string `json:"problems"` // of the file's structure and checksums
+}
+
+// FsckReport is the answer of POST /v1/fsck.
+type FsckReport struct {
+	OK       bool       `json:"ok"`
+	File     FileReport `json:"file"`
+	Problems []string   `json:"problems"` // between the records
+}
+
+// SpaceList, SubnetList, LeaseList and EventList are the answers of the lists.
+type SpaceList struct {
+	Spaces []ipam.SpaceInfo `json:"spaces"`
+}
+
+// SubnetList is the answer of GET /v1/subnets.
+type SubnetList struct {
+	Subnets []ipam.SubnetInfo `json:"subnets"`
+}
+
+// LeaseList is the answer of GET /v1/leases.
+type LeaseList struct {
+	Leases []ipam.LeaseInfo `json:"leases"`
+}
+
+// EventList is the answer of GET /v1/events without follow.
+type EventList struct {
+	Events []ipam.Event `json:"events"` // the oldest first
+	More   bool         `json:"more"`   // there may be older ones that the filter chooses and `last` left out
+}
