@@ -95,11 +95,15 @@ func span(w, a, b int) uint64 {
 
 // count returns how many bits from a to z, both included, are set.
 func (b *bitmap) count(a, z int) int {
-	n := 0
-	for w := a >> 6; w <= z>>6; w++ {
-		n += bits.OnesCount64(b.words[w] & span(w, a, z))
+	first, last := a>>6, z>>6
+	n := bits.OnesCount64(b.words[first] & span(first, a, z))
+	if first == last {
+		return n
 	}
-	return n
+	for _, word := range b.words[first+1 : last] {
+		n += bits.OnesCount64(word)
+	}
+	return n + bits.OnesCount64(b.words[last]&span(last, a, z))
 }
 
 // setRange sets the bits from a to z, both included.

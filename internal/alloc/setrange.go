@@ -115,17 +115,19 @@ func (s *Set) isolate(block u128) int {
 	if held && s.leaves[i].shape == bitmapLeaf {
 		return i
 	}
-	b := s.bitmap()
-	if held {
-		switch l := &s.leaves[i]; l.shape {
-		case fullLeaf:
-			b.setRange(0, s.size-1)
-		case listLeaf:
-			from, to := l.part(firstOf(block), lastOf(block))
-			for _, x := range l.list[from:to] {
-				b.set(inBlock(x))
-			}
+	var b *bitmap
+	switch {
+	case held && s.leaves[i].shape == fullLeaf:
+		b = s.fullBitmap()
+	case held:
+		b = s.bitmap()
+		l := &s.leaves[i]
+		from, to := l.part(firstOf(block), lastOf(block))
+		for _, x := range l.list[from:to] {
+			b.set(inBlock(x))
 		}
+	default:
+		b = s.bitmap()
 	}
 	s.replace(block, block, leaf{first: block, last: block, bits: b, shape: bitmapLeaf})
 	i, _ = s.find(block)

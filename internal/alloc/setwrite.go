@@ -197,3 +197,15 @@ func (s *Set) bitmap() *bitmap {
 	b.reset()
 	return b
 }
+
+// fullBitmap returns a bitmap for one block that is all ones.
+func (s *Set) fullBitmap() *bitmap {
+	b := s.spare
+	if b == nil {
+		b = newBitmap(s.size)
+		b.setRange(0, s.size-1)
+		return b
+	}
+	s.spare = nil
+	return b
+}
