@@ -1,0 +1,147 @@
+// Command bench measures what Berth promises about speed and size, each figure beside its yardstick in the same run, and
+// writes docs/benchmarks.md. Absolute figures depend on the machine and on what else it does; the ratios travel.
+//
+// Each measurement is a function of a file of its own that returns rows; main runs them one after the other, on an
+// otherwise idle machine, and prints them as they come.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// row is one line of the report.
+type row struct {
+	what     string
+	bound    string
+	measured string
+	met      bool
+}
+
+// measurement is one group of rows.
+type measurement struct {
+	name string
+	run  func(env) ([]row, error)
+}
+
+// env is where a measurement works.
+type env struct {
+	dir   string        // empty, removed afterwards
+	berth string        // the binary
+	round time.Duration // how long one side of a comparison runs each time
+}
+
+func main() {
+	only := flag.String("only", "", "run the measurements whose name matches this expression")
+	out := flag.String("o", "docs/benchmarks.md", "where to write the report; empty: only print")
+	round := flag.Duration("round", time.Second, "length of each round of a comparison")
+	flag.Parse()
+	if err := run(*only, *out, *round); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(only, out string, round time.Duration) error {
+	match, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "berth-bench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	berth := filepath.Join(dir, "berth")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", berth, "./cmd/berth")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building berth: %w\n%s", err, text)
+	}
+	var all []row
+	for _, m := range []measurement{
+		{"alloc", measureAlloc}, {"carve", measureCarve}, {"service", measureService}, {"socket", measureSocket},
+		{"start", measureStart}, {"docker", measureDocker},
+	} {
+		if !match.MatchString(m.name) {
+			continue
+		}
+		work := filepath.Join(dir, m.name)
+		if err := os.Mkdir(work, 0o700); err != nil {
+			return err
+		}
+		rows, err := m.run(env{dir: work, berth: berth, round: round})
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		for _, r := range rows {
+			fmt.Println(r.line())
+		}
+		all = append(all, rows...)
+		os.RemoveAll(work)
+	}
+	if out == "" || only != "" {
+		return nil
+	}
+	return os.WriteFile(out, []byte(report(all)), 0o644)
+}
+
+func (r row) line() string {
+	verdict := "met"
+	if !r.met {
+		verdict = "**missed**"
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s |", r.what, r.bound, r.measured, verdict)
+}
+
+func report(rows []row) string {
+	var b strings.Builder
+	b.WriteString(`# Benchmarks
+
+Written by ` + "`make bench`" + `, which measures each figure beside its yardstick in the same run. Ratios are medians of
+rounds that alternate; absolute figures belong to the machine that ran them (` + machine() + `).
+
+| what | bound | measured | |
+|---|---|---|---|
+`)
+	for _, r := range rows {
+		b.WriteString(r.line() + "\n")
+	}
+	b.WriteString(explanation)
+	return b.String()
+}
+
+// explanation says how the figures came about.
+const explanation = `
+How they are measured:
+
+- *alloc* and *carve*: the sets and the tree of ` + "`internal/alloc`" + ` alone, in memory.
+- *Service*: ` + "`ipam.Service`" + ` on a bbolt file, lease and event durable before each answer, against bare bbolt transactions
+  that put two keys of the same size for each address, as many addresses in a transaction as there are callers.
+- *socket*: RequestAddress as HTTP on a unix socket, load generator on the same machine, against a handler of
+  docker/go-plugins-helpers that answers without doing anything.
+- *start*: the daemon over a state with 65,536 leases taken one by one, from exec to the first answer, the check of the whole
+  file included; resident memory as the kernel counts it (VmRSS) after that.
+- *docker run*: whole runs of the command, alternating between a network on Berth and one on the engine's own IPAM.
+`
+
+func machine() string {
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	model := "unknown processor"
+	if m := regexp.MustCompile(`model name\s*: (.*)`).FindSubmatch(text); m != nil {
+		model = string(m[1])
+	}
+	return fmt.Sprintf("%d cores, %s", strings.Count(string(text), "processor\t"), model)
+}
+
+func median[T int | float64 | time.Duration](all []T) T {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2]
+}

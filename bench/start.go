@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/store/bolt"
+)
+
+const startLeases = 65_536
+
+// measureStart times the daemon over a state of 65,536 leases.
+func measureStart(e env) ([]row, error) {
+	state := filepath.Join(e.dir, "state")
+	if err := fillState(state); err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(filepath.Join(state, "berth.db"))
+	if err != nil {
+		return nil, err
+	}
+	var ready []time.Duration
+	var resident []float64
+	for range 9 {
+		d, mib, err := startOnce(e, state)
+		if err != nil {
+			return nil, err
+		}
+		ready, resident = append(ready, d), append(resident, mib)
+	}
+	ms, rss, file := median(ready), median(resident), float64(info.Size())/(1<<20)
+	return []row{
+		{"start: ready with 65,536 leases on disk, file checked", "250 ms", fmt.Sprintf("%d ms", ms.Milliseconds()), ms <= 250*time.Millisecond},
+		{"start: resident then", "48 MiB", fmt.Sprintf("%.1f MiB", rss), rss <= 48},
+		{"start: state file, events included", "48 MiB", fmt.Sprintf("%.1f MiB", file), file <= 48},
+	}, nil
+}
+
+// fillState takes the leases by 16 callers, each take an event besides.
+func fillState(state string) error {
+	ctx := context.Background()
+	st, err := bolt.Open(ctx, bolt.Config{Path: filepath.Join(state, "berth.db")})
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	s, err := ipam.Open(ctx, ipam.Config{Store: st, Host: "bench"})
+	if err != nil {
+		return err
+	}
+	grant, err := s.RequestPool(ctx, ipam.PoolRequest{Space: ipam.LocalSpace, CIDR: netip.MustParsePrefix("10.0.0.0/15")})
+	if err != nil {
+		return err
+	}
+	const callers = 16
+	mac := make(macs, callers)
+	errs := make([]error, callers)
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			for range startLeases / callers {
+				if _, errs[i] = s.RequestAddress(ctx, ipam.AddressRequest{Pool: grant.ID, MAC: mac.next(i)}); errs[i] != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startOnce starts the daemon and returns the time to its first answer, and its resident memory in MiB after that.
+func startOnce(e env, state string) (time.Duration, float64, error) {
+	socket := filepath.Join(e.dir, "plugin.sock")
+	cmd := exec.Command(e.berth, "serve", "--state", state, "--plugin-socket", socket,
+		"--admin-socket", filepath.Join(e.dir, "admin.sock"), "--log-level", "warning")
+	cmd.Stderr = os.Stderr
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		return 0, 0, err
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Signal(syscall.SIGTERM)
+	c := newSocketClient(socket, 1)
+	for {
+		if conn, err := net.Dial("unix", socket); err == nil {
+			conn.Close()
+			break
+		}
+		if time.Since(start) > 30*time.Second {
+			return 0, 0, fmt.Errorf("the daemon does not answer on %s", socket)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if err := c.call("GetCapabilities", nil, nil); err != nil {
+		return 0, 0, err
+	}
+	ready := time.Since(start)
+	c.CloseIdleConnections()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+	if err != nil {
+		return 0, 0, err
+	}
+	m := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(text)
+	if m == nil {
+		return 0, 0, fmt.Errorf("no VmRSS in the status of process %d", cmd.Process.Pid)
+	}
+	kb, err := strconv.Atoi(string(m[1]))
+	return ready, float64(kb) / 1024, err
+}
