@@ -19,6 +19,7 @@ type Lease struct {
 	Kind    string `json:"kind"`
 	MAC     string `json:"mac"`
 	Name    string `json:"name"`
+	Space   string `json:"space"`
 }
 
 // leases asks Berth's command line for the addresses in use inside a prefix.

@@ -27,10 +27,13 @@ type PrivateEngine struct {
 
 // startPrivateEngine makes the namespaces, with address as the address of the engine's host, and starts an engine in them.
 func startPrivateEngine(name, address string) (*PrivateEngine, error) {
-	e := &PrivateEngine{name: name, Sockets: filepath.Join(base, name, "plugins")}
-	e.Socket = filepath.Join(base, name, "docker.sock")
-	if err := os.MkdirAll(e.Sockets, 0o700); err != nil {
-		return nil, err
+	// Short, because a managed plugin's directory below it adds 65 bytes and a unix socket's path ends at 107.
+	e := &PrivateEngine{name: name, Sockets: filepath.Join(base, "plug")}
+	e.Socket = e.path("docker.sock")
+	for _, dir := range []string{e.Sockets, e.path("")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
 	}
 	if err := os.WriteFile(e.path("empty.json"), []byte("{}"), 0o600); err != nil {
 		return nil, err

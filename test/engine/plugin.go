@@ -14,28 +14,29 @@ import (
 
 // Plugin is Berth as a managed plugin of the engine.
 type Plugin struct {
-	Name   string // with its tag: what --ipam-driver takes
-	ID     string
-	engine Engine
-	binary string // whose command line speaks to it
+	Name    string // with its tag: what --ipam-driver takes
+	ID      string
+	Sockets string // the directory in which the engine makes the plugin's own
+	engine  Engine
+	binary  string // whose command line speaks to it
 }
 
 // makePlugin creates a plugin from a binary with the tree's own script, as `make plugin` does.
-func makePlugin(name, binary string) error {
+func makePlugin(e Engine, name, binary string) error {
 	root, err := moduleRoot()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	dir := filepath.Join(base, "plugin")
-	_, err = run(ctx, nil, filepath.Join(root, "scripts/plugin"), name, binary, dir)
+	_, err = run(ctx, nil, "env", "DOCKER_HOST=unix://"+e.Socket, filepath.Join(root, "scripts/plugin"),
+		name, binary, filepath.Join(base, "plugin"))
 	return err
 }
 
 // publishPlugin creates a plugin, pushes it to the registry that its name says, and removes it here.
 func publishPlugin(e Engine, name, binary string) error {
-	if err := makePlugin(name, binary); err != nil {
+	if err := makePlugin(e, name, binary); err != nil {
 		return err
 	}
 	if _, err := e.Docker("plugin", "push", name); err != nil {
@@ -49,7 +50,7 @@ func publishPlugin(e Engine, name, binary string) error {
 // gets here; "" keeps the registry's.
 func installPlugin(e Engine, remote, alias, binary string, settings ...string) (*Plugin, error) {
 	args := []string{"plugin", "install", "--grant-all-permissions"}
-	p := &Plugin{Name: remote, engine: e, binary: binary}
+	p := &Plugin{Name: remote, Sockets: pluginDir, engine: e, binary: binary}
 	if alias != "" {
 		args = append(args, "--alias", alias)
 		p.Name = alias
@@ -64,7 +65,7 @@ func installPlugin(e Engine, remote, alias, binary string, settings ...string) (
 func (p *Plugin) Driver() string { return p.Name }
 
 // AdminSocket is where the engine shows the plugin's socket directory on the host.
-func (p *Plugin) AdminSocket() string { return filepath.Join(pluginDir, p.ID, "berth-admin.sock") }
+func (p *Plugin) AdminSocket() string { return filepath.Join(p.Sockets, p.ID, "berth-admin.sock") }
 
 // Log is empty: the engine writes what a plugin says into its own log.
 func (p *Plugin) Log() string { return "(the plugin's log is in the engine's log)" }

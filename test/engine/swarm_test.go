@@ -4,6 +4,7 @@ package engine
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,45 +15,56 @@ import (
 // swarmHost is the address of the swarm's only node.
 const swarmHost = "10.213.250.1"
 
-// A swarm's overlay network on Berth: the manager asks in the global space, the node in the local one; and a manager that
-// was killed and started asks for all of it again.
-func TestSwarm(t *testing.T) {
+// swarm makes a swarm of one node, with Berth as a managed plugin in it.
+func swarm(t *testing.T) (*PrivateEngine, *House) {
+	t.Helper()
 	e, err := startPrivateEngine(prefix+"swarm", swarmHost+"/24")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := e.Stop(); err != nil {
-			t.Error(err)
-		}
 		if t.Failed() {
 			t.Logf("the engine's log:\n%s", tail(e.dockerd.Log(), 60))
 		}
-	})
-	d, err := startDaemon("berth", binary, e.Sockets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("Berth's log:\n%s", tail(d.Log(), 200))
-		}
-		if err := d.Stop(); err != nil {
+		_, err := e.Docker("swarm", "leave", "--force")
+		if err := errors.Join(err, e.Stop()); err != nil {
 			t.Error(err)
 		}
 	})
+	// A swarm refuses legacy plugins: "legacy plugin berth of type IpamDriver is not supported in swarm mode".
+	p := &Plugin{Name: prefix + "swarm:latest", Sockets: e.Sockets, engine: e.Engine, binary: binary}
+	if err := makePlugin(e.Engine, p.Name, binary); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Enable(); err != nil {
+		t.Fatal(err)
+	}
 	if err := importImage(e.Engine); err != nil {
 		t.Fatal(err)
 	}
-	h := &House{T: t, Engine: e.Engine, Berth: d, number: 93}
+	h := &House{T: t, Engine: e.Engine, Berth: p, number: 93}
 	h.docker("swarm", "init", "--advertise-addr", swarmHost)
-	n, service := h.name(), h.name()
-	h.docker("network", "create", "--driver", "overlay", "--attachable", "--ipam-driver", d.Driver(), "--subnet", h.v4("0/24"), n)
-	h.docker(append([]string{"service", "create", "--detach", "--name", service, "--replicas", "2", "--network", n,
+	return e, h
+}
+
+// overlay creates an overlay network and a service of two tasks on it.
+func (h *House) overlay() (network, service string) {
+	h.Helper()
+	network, service = h.name(), h.name()
+	h.docker("network", "create", "--driver", "overlay", "--attachable", "--ipam-driver", h.Berth.Driver(),
+		"--subnet", h.v4("0/24"), network)
+	h.docker(append([]string{"service", "create", "--detach", "--name", service, "--replicas", "2", "--network", network,
 		"--no-resolve-image", "--restart-delay", "1s", imageName}, sleepForever...)...)
-	tasks := h.tasks(service, n, 2)
-	before := h.leases(h.v4("0/24"))
-	h.taskAddresses(tasks, n)
+	h.taskAddresses(h.tasks(service, network, 2), network)
+	return network, service
+}
+
+// A swarm's overlay network on Berth: the manager asks in the global space, the node in the local one; and a manager that
+// was killed and started asks for all of it again (invariant 3).
+func TestSwarm(t *testing.T) {
+	e, h := swarm(t)
+	n, service := h.overlay()
+	global, local := h.bySpace()
 
 	if err := e.Kill(); err != nil {
 		t.Fatal(err)
@@ -60,29 +72,82 @@ func TestSwarm(t *testing.T) {
 	if err := e.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// The node's tasks died with the engine; the manager starts two afresh.
-	tasks = h.tasks(service, n, 2)
-	h.taskAddresses(tasks, n)
+	if err := h.Berth.Revive(); err != nil {
+		t.Fatal(err)
+	}
+	// The node's tasks died with the engine; the manager starts two afresh, and gives the addresses of the dead ones back.
+	h.taskAddresses(h.tasks(service, n, 2), n)
+	h.settles(func(now, _ map[string]string) bool { return len(now) == len(global) },
+		"before the crash the manager had %v", global)
 	h.docker("service", "scale", "--detach", service+"=3")
-	tasks = h.tasks(service, n, 3)
+	tasks := h.tasks(service, n, 3)
 	h.taskAddresses(tasks, n)
-	after := h.leases(h.v4("0/24"))
-	t.Logf("before the crash %d leases, with one task more after it %d", len(before), len(after))
-
+	if now, _ := h.bySpace(); len(now) != len(global)+1 {
+		t.Errorf("before the crash the manager had %v, with one task more %v", global, now)
+	}
 	attached := h.container(n) // --attachable
 	h.docker("exec", attached, "ping", "-c", "1", "-W", "5", h.ip(tasks[0], n))
 	h.docker("rm", "-f", attached)
+	h.removeOverlay(n, service)
+	// What the node had when it was killed, nobody ever gives back. The rest it gives back in its own time.
+	h.settles(func(now, stale map[string]string) bool { return len(now) == 0 && subset(stale, local) },
+		"the network is gone; when it was killed, the node had %v", local)
+
+	// The same subnet again, beside those remains: a task that gets an address of theirs fails, and the next one gets another.
+	n, service = h.overlay()
+	h.removeOverlay(n, service)
+	h.settles(func(now, stale map[string]string) bool { return len(now) == 0 && subset(stale, local) },
+		"the second network is gone; when it was killed, the node had %v", local)
+}
+
+// settles waits until what the manager and the node hold is as the test wants it.
+func (h *House) settles(want func(global, local map[string]string) bool, format string, args ...any) {
+	h.Helper()
+	if err := eventually(time.Minute, func() error {
+		global, local := h.bySpace()
+		if !want(global, local) {
+			return fmt.Errorf(format+"; now the manager has %v and the node %v", append(args, global, local)...)
+		}
+		return nil
+	}); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// removeOverlay removes a service, and its network as soon as the service's tasks have ended.
+func (h *House) removeOverlay(network, service string) {
+	h.Helper()
 	h.docker("service", "rm", service)
 	if err := eventually(time.Minute, func() error {
-		_, err := h.Engine.Docker("network", "rm", n)
+		_, err := h.Engine.Docker("network", "rm", network)
 		return err
 	}); err != nil {
-		t.Fatal(err)
+		h.Fatal(err)
 	}
-	h.docker("swarm", "leave", "--force")
-	if left := h.leases(h.v4("0/24")); len(left) != 0 {
-		t.Errorf("after the network is gone, Berth has %+v", left)
+}
+
+// bySpace is what the manager (global space) and the node (local space) hold: address and MAC, each address once.
+func (h *House) bySpace() (global, local map[string]string) {
+	h.Helper()
+	spaces := map[string]map[string]string{"global": {}, "local": {}}
+	for _, l := range h.leases(h.v4("0/24")) {
+		space := spaces[l.Space]
+		if _, twice := space[l.Address]; twice || space == nil {
+			h.Fatalf("%s is on record twice in space %s", l.Address, l.Space)
+		}
+		space[l.Address] = l.MAC
 	}
+	return spaces["global"], spaces["local"]
+}
+
+// subset tells whether all of a is in b.
+func subset(a, b map[string]string) bool {
+	for k, v := range a {
+		if w, ok := b[k]; !ok || v != w {
+			return false
+		}
+	}
+	return true
 }
 
 // tasks waits until a service has exactly so many running containers on a network, and returns their names.
