@@ -36,6 +36,7 @@ var (
 	recordPlugins = flag.String("plugins", "/run/docker/plugins", "where it looks for plugins' sockets")
 	recordImage   = flag.String("image", "", "an image with /pause")
 	recordRestart = flag.String("restart", "", "command that stops, kills and starts the engine")
+	recordDriver  = flag.String("driver", "", "a managed plugin that passes all calls on to DIR/recorder.sock, as swarm needs one")
 	recordSwarm   = flag.Bool("swarm", false, "the engine is a swarm manager: record only its situations")
 )
 
@@ -84,6 +85,9 @@ func TestRecord(t *testing.T) {
 	r.prefix = r.name
 	r.reset()
 	path := filepath.Join(*recordPlugins, r.name+".sock")
+	if *recordDriver != "" {
+		r.name, path = *recordDriver, filepath.Join(*recordPlugins, "recorder.sock")
+	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
