@@ -14,12 +14,11 @@ func variable(flag string) string {
 }
 
 // fromEnvironment sets the flags that the command line did not from the environment. An empty variable counts as unset,
-// because the settable variables of a managed plugin are empty until somebody sets them. Only what belongs to an
-// installation is read: all flags of serve, and everywhere the admin socket.
+// because the settable variables of a managed plugin are empty until somebody sets them.
 func fromEnvironment(cmd *cobra.Command, getenv func(string) string) error {
 	var failed error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Changed || f.Name == "help" || (cmd.Name() != "serve" && f.Name != "admin-socket" && f.Name != "state") {
+		if f.Changed || f.Name == "help" || !reads(cmd.Name(), f.Name) {
 			return
 		}
 		value := strings.TrimSpace(getenv(variable(f.Name)))
@@ -31,4 +30,16 @@ func fromEnvironment(cmd *cobra.Command, getenv func(string) string) error {
 		}
 	})
 	return failed
+}
+
+// reads tells whether a verb takes a flag from the environment: only what belongs to an installation. A variable for
+// --format or --force would change what a script does behind its back.
+func reads(verb, flag string) bool {
+	switch verb {
+	case "serve":
+		return true
+	case "restore":
+		return flag == "admin-socket" || flag == "state"
+	}
+	return flag == "admin-socket"
 }

@@ -18,8 +18,7 @@ import (
 var version = "dev"
 
 func main() {
-	started := time.Now()
-	p := &program{out: os.Stdout, err: os.Stderr, env: os.Getenv, started: started, places: defaultPlaces()}
+	p := &program{out: os.Stdout, err: os.Stderr, env: os.Getenv, now: time.Now, started: time.Now(), places: defaultPlaces()}
 	os.Exit(p.run(context.Background(), os.Args[1:]))
 }
 
@@ -32,7 +31,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return 0
 	}
 	fmt.Fprintf(p.err, "berth: %s\n", oneLine(err))
-	if isUsage(err) {
+	if !p.understood || isUsage(err) {
 		return 2
 	}
 	return 1

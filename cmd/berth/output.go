@@ -30,7 +30,6 @@ func (o *output) flags(cmd *cobra.Command) {
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "only what identifies a row")
 	f.BoolVar(&o.noTrunc, "no-trunc", false, "do not shorten ids")
 	cmd.RegisterFlagCompletionFunc("format", words("table", "json"))
-	cmd.MarkFlagsMutuallyExclusive("format", "quiet")
 }
 
 // column is one column of the table that --format table shows.
@@ -43,6 +42,7 @@ type column[T any] struct {
 type table[T any] struct {
 	w       io.Writer
 	columns []column[T]
+	line    func(*T) string // instead of columns, for what comes row by row
 	id      func(*T) string
 	format  string // table, json, quiet, or empty: by rows
 	row     *template.Template
@@ -52,6 +52,9 @@ type table[T any] struct {
 // newTable reads the format; a template that cannot be read is wrong usage.
 func newTable[T any](w io.Writer, cmd *cobra.Command, o output, columns []column[T], id func(*T) string) (*table[T], error) {
 	t := &table[T]{w: w, columns: columns, id: id, format: o.format}
+	if o.quiet && cmd.Flags().Changed("format") {
+		return nil, usage(cmd, errors.New("--format and --quiet are two ways to show: give one of them"))
+	}
 	if o.quiet {
 		t.format = "quiet"
 	}
@@ -66,7 +69,7 @@ func newTable[T any](w io.Writer, cmd *cobra.Command, o output, columns []column
 	text = strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(text) // shells leave them as they are
 	row, err := template.New("--format").Funcs(templateFuncs()).Parse(text)
 	if err == nil {
-		err = row.Execute(io.Discard, new(T))
+		err = checkFields[T](row)
 	}
 	if err != nil {
 		return nil, usage(cmd, fmt.Errorf("--format is neither table nor json, and as a template it is wrong: %w; the fields are %s",
@@ -74,6 +77,16 @@ func newTable[T any](w io.Writer, cmd *cobra.Command, o output, columns []column
 	}
 	t.format, t.row = "", row
 	return t, nil
+}
+
+// checkFields refuses a template that names a field which a T does not have. What else goes wrong with an empty T is
+// nobody's fault.
+func checkFields[T any](row *template.Template) error {
+	err := row.Execute(io.Discard, new(T))
+	if err != nil && strings.Contains(err.Error(), "can't evaluate field") {
+		return err
+	}
+	return nil
 }
 
 func templateFuncs() template.FuncMap {
@@ -91,7 +104,7 @@ func templateFuncs() template.FuncMap {
 // rows shows all items.
 func (t *table[T]) rows(items []T) error {
 	w := t.w
-	if t.format == "table" || t.titled {
+	if t.line == nil && t.format == "table" || t.titled {
 		tabs := tabwriter.NewWriter(t.w, 0, 8, 3, ' ', 0)
 		defer tabs.Flush()
 		w = tabs
@@ -116,6 +129,10 @@ func (t *table[T]) one(w io.Writer, item *T) error {
 	case "json":
 		return json.NewEncoder(w).Encode(item)
 	case "table":
+		if t.line != nil {
+			_, err := fmt.Fprintln(w, t.line(item))
+			return err
+		}
 		cells := make([]string, len(t.columns))
 		for i, c := range t.columns {
 			cells[i] = printable(c.value(item))

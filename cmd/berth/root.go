@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,9 @@ import (
 type program struct {
 	out, err    io.Writer
 	env         func(string) string
+	now         func() time.Time
 	started     time.Time // of the process
+	understood  bool      // the command line names a verb, with flags and arguments that it has
 	adminSocket string    // --admin-socket; empty: not given
 	places      places    // where a daemon is looked for without it
 }
@@ -45,8 +46,12 @@ func (p *program) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
 	root.PersistentFlags().StringVar(&p.adminSocket, "admin-socket", "",
 		"`path` of the daemon's admin socket (serve: "+defaultAdminSocket+"; elsewhere: the one that is found)")
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return fromEnvironment(cmd, p.env) }
-	root.AddCommand(p.serveCommand(), p.leaseCommand())
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		p.understood = true
+		return fromEnvironment(cmd, p.env)
+	}
+	root.AddCommand(p.serveCommand(), p.leaseCommand(), p.subnetCommand(), p.spaceCommand(), p.eventsCommand(),
+		p.backupCommand(), p.restoreCommand(), p.fsckCommand(), p.versionCommand())
 	return root
 }
 
@@ -110,9 +115,4 @@ func isUsage(err error) bool {
 func oneLine(err error) string {
 	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
 	return strings.Join(lines, "; ")
-}
-
-// detached is a context for what must still be done when ctx has ended.
-func detached(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), d)
 }

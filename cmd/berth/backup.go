@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"berth/internal/admin"
+	"berth/store"
+	"berth/store/bolt"
+
+	"github.com/spf13/cobra"
+)
+
+const backupHelp = `Fetches the whole state from the daemon, as it is at one moment, while the daemon goes on giving addresses.
+It is written to a temporary name beside FILE, checked as a whole, and only then called FILE, which
+only you can read. A FILE that is there is replaced only with --force, and then as a whole.`
+
+func (p *program) backupCommand() *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{Use: "backup FILE", Short: "Write a backup of the daemon's state to a file", Long: backupHelp,
+		Args:    oneArg("the file to write"),
+		Example: "  berth backup berth-$(date +%F).db\n  berth backup --force /backup/berth.db"}
+	cmd.Flags().BoolVarP(&force, "force", "f", false, "replace FILE if it is there")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkTarget(cmd.Context(), args[0], force); err != nil {
+			return err
+		}
+		client, err := p.find(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		report, err := fetchBackup(cmd.Context(), client, args[0], force)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(p.out, "%s: %d records, %d bytes, store %s\n", args[0], report.Records, report.Size, report.ID)
+		return err
+	}
+	return cmd
+}
+
+// checkTarget refuses a file that a backup must not replace.
+func checkTarget(ctx context.Context, path string, force bool) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is there and is not a regular file; give another name", path)
+	case !force:
+		return fmt.Errorf("%s is there already; give another name, or replace it with --force", path)
+	}
+	if _, err := bolt.Check(ctx, path); errors.Is(err, store.ErrLocked) {
+		return fmt.Errorf("%s is a state in use and not a backup; give another name: %w", path, err)
+	}
+	return nil
+}
+
+// fetchBackup writes the daemon's state to path; whatever goes wrong, path is the file it was.
+func fetchBackup(ctx context.Context, client *admin.Client, path string, force bool) (bolt.Report, error) {
+	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.part") // 0600
+	if err != nil {
+		return bolt.Report{}, err
+	}
+	defer os.Remove(temp.Name()) // after the renaming there is nothing of that name
+	defer temp.Close()
+	_, id, err := client.Backup(ctx, temp)
+	if err == nil {
+		err = temp.Sync()
+	}
+	if err = errors.Join(err, temp.Close()); err != nil {
+		return bolt.Report{}, err
+	}
+	report, err := checkCopy(ctx, temp.Name())
+	if err != nil {
+		return report, fmt.Errorf("what arrived is not a sound backup, and was thrown away: %w", err)
+	}
+	if report.ID != id {
+		return report, fmt.Errorf("what arrived is a backup of the store %s and not of the daemon's, %s; it was thrown away", report.ID, id)
+	}
+	if err := publish(temp.Name(), path, force); err != nil {
+		return report, err
+	}
+	return report, syncDir(filepath.Dir(path))
+}
+
+// checkCopy checks a file that has no id beside it, as a backup has not.
+func checkCopy(ctx context.Context, path string) (bolt.Report, error) {
+	report, err := bolt.Check(ctx, path)
+	if report.ID != "" && errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return report, err
+}
+
+// publish gives a synced file its name.
+func publish(from, path string, force bool) error {
+	if force {
+		return os.Rename(from, path)
+	}
+	err := os.Link(from, path) // unlike a renaming it never replaces what is there
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s has come into being meanwhile; give another name, or replace it with --force", path)
+	}
+	if err != nil { // a file system without links
+		return os.Rename(from, path)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

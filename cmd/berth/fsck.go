@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"berth/internal/admin"
+	"berth/internal/ipam"
+	"berth/store"
+	"berth/store/bolt"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+)
+
+const fsckHelp = `Checks a state: the structure of its file and the checksum of every record, then the records against one
+another. It lists what is wrong and ends with exit code 1 if there is something.
+
+Without FILE and --state the daemon checks its own state, while it goes on giving addresses. With
+--state the state of a daemon that does not run is checked; FILE is a backup. --repair mends the one damage
+that can be mended: the loss of one of the two pages that name the last commit. It goes back to the
+commit before, and keeps the file as it was beside the new one.`
+
+func (p *program) fsckCommand() *cobra.Command {
+	var state string
+	var repair bool
+	cmd := &cobra.Command{Use: "fsck [FILE]", Short: "Check the state, or a backup", Long: fsckHelp,
+		Args:    atMostOne("a backup"),
+		Example: "  berth fsck\n  berth fsck berth-2026-01-31.db\n  berth fsck --state /var/lib/berth\n  berth fsck --state /var/lib/berth --repair"}
+	cmd.Flags().StringVar(&state, "state", "", "`directory` of the state of a daemon that does not run")
+	cmd.Flags().BoolVar(&repair, "repair", false, "mend what can be mended; needs --state")
+	cmd.MarkFlagDirname("state")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		report, err := p.fsck(cmd, args, state, repair)
+		if err != nil {
+			return err
+		}
+		return showFsck(p.out, report)
+	}
+	return cmd
+}
+
+// fsck chooses what is checked, and by whom.
+func (p *program) fsck(cmd *cobra.Command, args []string, state string, repair bool) (admin.FsckReport, error) {
+	ctx := cmd.Context()
+	switch {
+	case len(args) > 0 && state != "":
+		return admin.FsckReport{}, usage(cmd, errors.New("FILE and --state are two things to check: give one of them"))
+	case repair && state == "":
+		return admin.FsckReport{}, usage(cmd, errors.New("--repair needs --state: it changes the state of a daemon that does not run"))
+	case len(args) > 0:
+		return fsckBackup(ctx, args[0])
+	case repair:
+		done, err := bolt.Repair(ctx, filepath.Join(state, stateFile))
+		if err != nil {
+			return admin.FsckReport{}, err
+		}
+		if done.Kept != "" {
+			fmt.Fprintf(p.out, "mended; what was there is now %s\n", done.Kept)
+		}
+		return fsckState(ctx, filepath.Join(state, stateFile))
+	case state != "":
+		return fsckState(ctx, filepath.Join(state, stateFile))
+	}
+	client, err := p.find(ctx)
+	if err != nil {
+		return admin.FsckReport{}, fmt.Errorf("%w; to check the state of a daemon that does not run, name it with --state", err)
+	}
+	defer client.Close()
+	return client.Fsck(ctx)
+}
+
+// fsckState checks a state that no daemon has open.
+func fsckState(ctx context.Context, path string) (admin.FsckReport, error) {
+	if _, err := os.Stat(path); err != nil {
+		return admin.FsckReport{}, fmt.Errorf("there is no state: %w", err) // opening would make one
+	}
+	report, err := fsckRecords(ctx, path)
+	if errors.Is(err, store.ErrLocked) {
+		return report, fmt.Errorf("%w; or have that one check it, with `berth fsck` alone", err)
+	}
+	if err != nil && !errors.Is(err, store.ErrCorrupt) {
+		return report, err
+	}
+	file, fileErr := bolt.Check(ctx, path)
+	report.File, err = fileReport(file, errors.Join(err, fileErr))
+	if err != nil {
+		report.File.Problems = []string{oneLine(err)}
+	}
+	report.OK = len(report.Problems) == 0 && len(report.File.Problems) == 0
+	return report, nil
+}
+
+// fsckBackup checks a backup. It is done with a copy, because a store that is opened writes beside its file.
+func fsckBackup(ctx context.Context, path string) (admin.FsckReport, error) {
+	if _, err := os.Stat(path); err != nil {
+		return admin.FsckReport{}, err
+	}
+	dir, err := os.MkdirTemp("", "berth-fsck-")
+	if err != nil {
+		return admin.FsckReport{}, err
+	}
+	defer os.RemoveAll(dir)
+	copied := filepath.Join(dir, stateFile)
+	done, err := bolt.Restore(ctx, path, copied, false)
+	if errors.Is(err, store.ErrCorrupt) {
+		file, checkErr := checkCopy(ctx, path)
+		report, _ := fileReport(file, checkErr)
+		if len(report.Problems) == 0 {
+			report.Problems = []string{oneLine(err)}
+		}
+		report.Path = path
+		return admin.FsckReport{File: report}, nil
+	}
+	if err != nil {
+		return admin.FsckReport{}, err
+	}
+	report, err := fsckRecords(ctx, copied)
+	if err != nil {
+		return report, err
+	}
+	report.File, err = fileReport(done.Report, nil)
+	report.File.Path = path
+	report.OK = len(report.Problems) == 0
+	return report, err
+}
+
+// fsckRecords opens a state, which checks its file, and checks the records in it against one another.
+func fsckRecords(ctx context.Context, path string) (report admin.FsckReport, err error) {
+	quiet := logrus.New()
+	quiet.SetOutput(io.Discard)
+	st, err := bolt.Open(ctx, bolt.Config{Path: path, Log: logrus.NewEntry(quiet)})
+	if err != nil {
+		return report, err
+	}
+	report.Problems, err = ipam.CheckStore(ctx, st)
+	return report, errors.Join(err, st.Close())
+}
+
+// errFound is the answer to a check that has found something; the list has been shown.
+var errFound = errors.New("the state is damaged; `berth restore` puts a backup in its place")
+
+func showFsck(w io.Writer, r admin.FsckReport) error {
+	all := append(append([]string{}, r.File.Problems...), r.Problems...)
+	for _, problem := range all {
+		fmt.Fprintln(w, problem)
+	}
+	if len(all) > 0 || !r.OK {
+		return fmt.Errorf("%s: %d found: %w", r.File.Path, len(all), errFound)
+	}
+	_, err := fmt.Fprintf(w, "%s is sound: %d records, %d bytes, commit %d, store %s\n",
+		r.File.Path, r.File.Records, r.File.Size, r.File.Commit, r.File.StoreID)
+	return err
+}
+
+func atMostOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usage(cmd, fmt.Errorf("%s takes at most one argument, %s", cmd.CommandPath(), what))
+		}
+		return nil
+	}
+}
