@@ -13,6 +13,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +25,7 @@ type Config struct {
 	Store     store.Store
 	Host      string           // this host's name, put in leases and events
 	Now       func() time.Time // default: time.Now
-	Bases     []Base           // where pools come from that name no subnet; default: DefaultBases and a ULA /48
+	Bases     []Base           // where pools come from that name no subnet; a family without any: see DefaultBases
 	Memories  int              // released addresses remembered per subnet; default 4,096
 	Retention Retention
 }
@@ -37,7 +38,8 @@ type Base struct {
 
 func (b Base) String() string { return fmt.Sprintf("%s in /%d", b.Prefix, b.Bits) }
 
-// DefaultBases are the private prefixes of RFC 1918 in /24s. Open adds a ULA /48 of the store's own (RFC 4193).
+// DefaultBases are the private prefixes of RFC 1918 in /24s. For IPv6 the default is a ULA /48 of the store's own in /64s
+// (RFC 4193), drawn by Open.
 func DefaultBases() []Base {
 	return []Base{
 		{netip.MustParsePrefix("172.16.0.0/12"), 24},
@@ -97,12 +99,8 @@ func (s *Service) settle(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.bases == nil {
-		ula, err := s.ula(ctx)
-		if err != nil {
-			return err
-		}
-		s.bases = append(DefaultBases(), Base{ula, 64})
+	if err := s.defaultBases(ctx); err != nil {
+		return err
 	}
 	for id, a := range s.ix.attachments {
 		if a.value.Ended {
@@ -118,6 +116,23 @@ func (s *Service) settle(ctx context.Context) error {
 	}
 	s.ix.orphans = nil
 	return nil
+}
+
+// defaultBases gives each family that was told no bases its own.
+func (s *Service) defaultBases(ctx context.Context) error {
+	has := map[bool]bool{} // by whether it is IPv6
+	for _, base := range s.bases {
+		has[base.Prefix.Addr().Is6()] = true
+	}
+	if !has[false] {
+		s.bases = append(slices.Clip(s.bases), DefaultBases()...)
+	}
+	if has[true] {
+		return nil
+	}
+	ula, err := s.ula(ctx)
+	s.bases = append(slices.Clip(s.bases), Base{ula, 64})
+	return err
 }
 
 // ula is the store's own /48 out of fd00::/8, drawn once (RFC 4193, 3.2).
