@@ -147,20 +147,11 @@ func (l *leaf) count(a, z u128) u128 {
 	return u128{0, uint64(l.bits.count(inBlock(first), inBlock(last)))}
 }
 
-// before returns what the leaf holds below block, and false where that is nothing. It shares memory with the leaf.
+// before returns what the leaf holds below a block that is its business, and false where that is nothing. It takes over
+// the leaf's memory.
 func (l *leaf) before(block u128) (leaf, bool) {
-	if !l.first.less(block) {
-		return leaf{}, false
-	}
-	switch l.shape {
-	case fullLeaf:
-		last := block.prev()
-		if l.last.less(last) {
-			last = l.last
-		}
-		return leaf{first: l.first, last: last, shape: fullLeaf}, true
-	case bitmapLeaf:
-		return *l, true
+	if l.shape != listLeaf {
+		return leaf{first: l.first, last: block.prev(), shape: fullLeaf}, l.first.less(block) // a bitmap has but one block
 	}
 	i, _ := search(l.list, firstOf(block))
 	rest := leaf{first: l.first, list: l.list[:i]}
@@ -168,17 +159,10 @@ func (l *leaf) before(block u128) (leaf, bool) {
 	return rest, i > 0
 }
 
-// after returns what the leaf holds above block, and false where that is nothing.
+// after returns what the leaf holds above a block that it does not begin behind, and false where that is nothing.
 func (l *leaf) after(block u128) (leaf, bool) {
 	if l.shape != listLeaf {
-		if !block.less(l.last) {
-			return leaf{}, false
-		}
-		first := block.next()
-		if first.less(l.first) {
-			first = l.first
-		}
-		return leaf{first: first, last: l.last, bits: l.bits, shape: l.shape}, true
+		return leaf{first: block.next(), last: l.last, shape: fullLeaf}, block.less(l.last)
 	}
 	i, found := search(l.list, lastOf(block))
 	if found {

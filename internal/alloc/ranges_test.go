@@ -91,6 +91,7 @@ func TestParseRangeRefuses(t *testing.T) {
 		{"10.0.0.1+007", "write 10.0.0.1+7"},
 		{"10.0.0.1+", `"" is not a count`},
 		{"10.0.0.1+-1", "is not an IPv4 or IPv6 address"},
+		{"x+5", `"x" is not an IPv4 or IPv6 address`},
 		{"10.0.0.1+x", `"x" is not a count`},
 		{"255.255.255.255+2", "runs over the end of IPv4; from 255.255.255.255 on there are only 1 addresses"},
 		{"10.0.0.0+4294967296", "runs over the end of IPv4"},

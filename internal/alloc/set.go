@@ -123,6 +123,10 @@ func (s *Set) CountIn(r netipx.IPRange) uint64 {
 
 // offset returns how far a lies behind the prefix's first address; false where it lies outside.
 func (s *Set) offset(a netip.Addr) (u128, bool) {
+	if s.is4 {
+		x := valueOf(a).sub(s.base) // below the base it comes round to something far above max
+		return x, a.Is4() && !s.max.less(x)
+	}
 	if !s.prefix.Contains(a) {
 		return u128{}, false
 	}
@@ -132,11 +136,8 @@ func (s *Set) offset(a netip.Addr) (u128, bool) {
 // cut returns the offsets of the first and the last address of the part of r that lies in the prefix; false where
 // there is none.
 func (s *Set) cut(r netipx.IPRange) (first, last u128, ok bool) {
-	from, to := r.From(), r.To()
+	from, to := r.From(), r.To() // they have no zones: netipx makes no range with one
 	if s.width == 0 || from.BitLen() != s.width || to.BitLen() != from.BitLen() {
-		return u128{}, u128{}, false
-	}
-	if !s.is4 && (from.Zone() != "" || to.Zone() != "") {
 		return u128{}, u128{}, false
 	}
 	first, last = valueOf(from), valueOf(to)
