@@ -95,7 +95,7 @@ func (b *Blocks) root(p netip.Prefix) **node {
 	return &b.v6
 }
 
-// obstacles returns what of avoid lies in base, in order, without those that lie in another one.
+// obstacles returns what of avoid lies in base or around it, in order, the larger of two that begin together first.
 func obstacles(base netip.Prefix, avoid []netip.Prefix) []area {
 	var all []area
 	for _, p := range avoid {
@@ -109,17 +109,12 @@ func obstacles(base netip.Prefix, avoid []netip.Prefix) []area {
 		}
 		return a.bits - b.bits
 	})
-	outer := all[:0]
-	for _, a := range all {
-		if len(outer) == 0 || !outer[len(outer)-1].covers(a) {
-			outer = append(outer, a)
-		}
-	}
-	return outer
+	return all
 }
 
 // carve returns where the lowest free area of the given length in r begins. n is the tree of the members in r, or the
-// member around it; avoid is what else lies in r, or around it, in order and disjoint. Only areas with something of avoid
+// member around it; avoid is what else lies in r, or around it, in order, so that one
+// around r is the first. Only areas with something of avoid
 // in them can be searched in vain, so at most len(avoid) * 128 are.
 func carve(r area, bits int, n *node, avoid []area) (u128, bool) {
 	switch {

@@ -198,7 +198,21 @@ func TestSetMemory(t *testing.T) {
 			for _, a := range all[2:] {
 				s.Remove(a)
 			}
-		}, 12000}, // the table of leaves keeps its length until the set is empty
+		}, 12000},
+		{"200 left of 20,000", "fd00::/64", func(s *Set) {
+			all := scattered(s.prefix, 20000)
+			for _, a := range all {
+				s.Add(a)
+			}
+			for i, a := range all {
+				if i%100 != 0 {
+					s.Remove(a)
+				}
+			}
+			if len(s.leaves) > 2 { // short lists join
+				t.Errorf("200 members in %d leaves", len(s.leaves))
+			}
+		}, 20000}, // the table of leaves keeps its length until the set is empty
 	} {
 		s := NewSet(netip.MustParsePrefix(c.prefix))
 		c.fill(s)
