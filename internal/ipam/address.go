@@ -107,8 +107,8 @@ func (t *target) repeats(req AddressRequest, held *Lease) bool {
 // replays tells whether req is a swarm manager's replay after its restart: it asks for every address again by itself,
 // without a MAC, through a new attachment.
 func (t *target) replays(req AddressRequest, held *Lease) bool {
-	return t.at.Swarm && req.MAC == (MAC{}) && held.MAC == (MAC{}) && held.Attachment != (ID{}) &&
-		req.Gateway == (held.Kind == Gateway)
+	return t.at.Swarm && req.MAC == (MAC{}) && held.MAC == (MAC{}) &&
+		held.Attachment != (ID{}) && held.Attachment != t.at.ID && req.Gateway == (held.Kind == Gateway)
 }
 
 // takeAny chooses an address in the order that the design gives: what is the requester's already, what it had last, then
@@ -143,12 +143,8 @@ func (t *target) take(req AddressRequest, addr netip.Addr, before *Lease, kind K
 	return t.setLease(t.sub.ID, addr, before, after)
 }
 
-// moveHere gives a live lease to this attachment, and marks the one that had it: that is the remains of before the
-// manager's restart, which nobody will release.
+// moveHere gives a live lease to this attachment, which is the heir of the one that had it.
 func (t *target) moveHere(held *Lease) error {
-	if held.Attachment == t.at.ID {
-		return nil
-	}
 	moved := *held
 	moved.Attachment = t.at.ID
 	if _, err := t.event(&Event{Verb: LeaseMoved, Space: t.sub.Space, Subnet: t.sub.CIDR, Address: held.Address,
@@ -158,16 +154,21 @@ func (t *target) moveHere(held *Lease) error {
 	if err := t.setLease(t.sub.ID, held.Address, held, &moved); err != nil {
 		return err
 	}
-	old, err := t.attachment(held.Attachment)
-	if errors.Is(err, ErrNotFound) || err == nil && old.Replayed {
+	return t.inherit(held.Attachment, true)
+}
+
+// inherit makes this attachment the heir of old.
+func (t *target) inherit(old ID, bereft bool) error {
+	at, err := t.attachment(old)
+	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
-	if err != nil {
+	if err != nil || at.Heir == t.at.ID && (at.Bereft || !bereft) {
 		return err
 	}
-	marked := *old
-	marked.Replayed = true
-	return t.setAttachment(marked.ID, &marked)
+	marked := *at
+	marked.Heir, marked.Bereft = t.at.ID, bereft
+	return t.setAttachment(old, &marked)
 }
 
 // checkHost refuses what can be nobody's address in the subnet.

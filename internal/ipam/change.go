@@ -107,6 +107,9 @@ func (c *change) subnetOf(a *Attachment) (*Subnet, *subnetIndex, error) {
 	if err := decodeJSON("subnet "+a.CIDR.String(), raw, sub); err != nil {
 		return nil, nil, err
 	}
+	if sub.ID != a.Subnet {
+		return nil, nil, &refusal{ErrDamaged, fmt.Sprintf("pool %s is of a subnet %s that was replaced; run `berth fsck`", a.ID, a.CIDR)}
+	}
 	return sub, sx, nil
 }
 

@@ -77,6 +77,9 @@ func (ck *checker) subnets() {
 func (ck *checker) attachments() {
 	for id, c := range ck.ix.attachments {
 		sx := ck.ix.subnets[c.value.Subnet]
+		if sx == nil && c.value.Ended {
+			continue // its subnet ended first
+		}
 		if sx == nil {
 			ck.problem("pool %s: its subnet %s is not there", id, c.value.CIDR)
 			continue

@@ -71,7 +71,6 @@ func TestReplay(t *testing.T) {
 		{Pool: after.ID, Preferred: gateway, Gateway: true},
 		{Pool: after.ID, Preferred: vip},
 		{Pool: after.ID, Preferred: task},
-		{Pool: after.ID, Preferred: task}, // and once more
 	} {
 		if got := mustTake(t, s, again); got != again.Preferred {
 			t.Fatalf("replaying %v gave %v", again.Preferred, got)
@@ -83,7 +82,10 @@ func TestReplay(t *testing.T) {
 	if next := mustTake(t, s, ipam.AddressRequest{Pool: after.ID}); next == vip || next == task || next == gateway {
 		t.Fatalf("%v was given twice", next)
 	}
-	// An endpoint with a MAC is no replay, nor is a request in another space.
+	// Nothing is a replay twice, nor is an endpoint with a MAC one.
+	if _, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: after.ID, Preferred: task}); !errors.Is(err, ipam.ErrInUse) {
+		t.Fatalf("a task's address was given twice: %v", err)
+	}
 	if _, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: after.ID, Preferred: task, MAC: mac(1)}); !errors.Is(err, ipam.ErrInUse) {
 		t.Fatalf("an endpoint took over a task's address: %v", err)
 	}

@@ -234,7 +234,7 @@ func (m *model) preferred(id ipam.ID, req ipam.AddressRequest) bool {
 	case req.MAC != (ipam.MAC{}) && rec.mac == req.MAC && rec.pool == id && (req.Name == "" || rec.name == req.Name):
 		return true
 	default:
-		return at.swarm && req.MAC == (ipam.MAC{}) && rec.mac == (ipam.MAC{}) && !rec.gateway
+		return at.swarm && req.MAC == (ipam.MAC{}) && rec.mac == (ipam.MAC{}) && !rec.gateway && rec.pool != id
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *Service) ReleasePool(ctx context.Context, pool ID) error {
 		if err := s.releaseLeases(ctx, pool, sub.ID); err != nil {
 			return err
 		}
-		return s.releaseReplayed(ctx, sub)
+		return s.releaseInherited(ctx, pool, sub.Attachments)
 	}
 }
 
@@ -113,8 +113,8 @@ func (s *Service) releaseLeases(ctx context.Context, pool, subnet ID) error {
 // releasePage ends the attachment's leases in one page of the subnet's, and moves next on; its From is nil at the end.
 func (c *change) releasePage(pool ID, next *store.Range) error {
 	at, err := c.attachment(pool)
-	if errors.Is(err, ErrNotFound) {
-		next.From = nil
+	if errors.Is(err, ErrNotFound) || err == nil && c.ix.subnets[at.Subnet] == nil {
+		next.From = nil // its subnet ended meanwhile, and took the leases with it
 		return nil
 	}
 	if err != nil {
@@ -165,20 +165,22 @@ func (c *change) page(r store.Range) (page []*Lease, next []byte, err error) {
 	return page, next, nil
 }
 
-// releaseReplayed ends attachments that a swarm manager's replay took the leases from, once they have none left: their
-// manager knows only the attachment that it made after its restart.
-func (s *Service) releaseReplayed(ctx context.Context, sub *Subnet) error {
-	for _, id := range sub.Attachments {
-		idle := false
+// releaseInherited ends those of the attachments whose heir has ended: after its restart, a swarm manager knows only the heir.
+func (s *Service) releaseInherited(ctx context.Context, heir ID, attachments []ID) error {
+	for _, id := range attachments {
+		ends := false
 		err := s.update(ctx, func(c *change) error {
 			at, err := c.attachment(id)
-			if err != nil || !at.Replayed {
+			if err != nil || at.Heir != heir {
 				return err
 			}
-			idle, err = c.idle(at)
+			ends = at.Bereft
+			if !ends {
+				ends, err = c.idle(at)
+			}
 			return err
 		})
-		if errors.Is(err, ErrNotFound) || err == nil && !idle {
+		if errors.Is(err, ErrNotFound) || err == nil && !ends {
 			continue
 		}
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -102,12 +103,8 @@ func (s *Service) settle(ctx context.Context) error {
 	if err := s.defaultBases(ctx); err != nil {
 		return err
 	}
-	for id, a := range s.ix.attachments {
-		if a.value.Ended {
-			if err := s.releaseLeases(ctx, id, a.value.Subnet); err != nil {
-				return err
-			}
-		}
+	if err := s.settleAttachments(ctx); err != nil {
+		return err
 	}
 	for _, subnet := range s.ix.orphans {
 		if err := s.sweep(ctx, subnet); err != nil {
@@ -115,6 +112,29 @@ func (s *Service) settle(ctx context.Context) error {
 		}
 	}
 	s.ix.orphans = nil
+	return nil
+}
+
+// settleAttachments ends those whose end was cut off, and those that were to end with an heir which is gone.
+func (s *Service) settleAttachments(ctx context.Context) error {
+	known := maps.Clone(s.ix.attachments)
+	for id, a := range known {
+		if !a.value.Ended {
+			continue
+		}
+		if err := s.releaseLeases(ctx, id, a.value.Subnet); err != nil {
+			return err
+		}
+	}
+	for id, a := range known {
+		heir := a.value.Heir
+		if _, lives := s.ix.attachments[heir]; heir == (ID{}) || lives {
+			continue
+		}
+		if err := s.releaseInherited(ctx, heir, []ID{id}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -73,8 +73,11 @@ type Attachment struct {
 	Ended   bool         `json:"ended,omitempty"` // ReleasePool was asked for; its leases are being released
 
 	Swarm bool `json:"swarm,omitempty"` // held by a swarm manager
-	// Replayed: a swarm manager took leases of it over after its restart, and will never release it.
-	Replayed bool `json:"replayed,omitempty"`
+
+	// Heir is the attachment that the manager's replay after its restart made in the place of this one, which nobody will
+	// release: it ends with its heir, if it is idle or is Bereft, which means that the heir took leases over.
+	Heir   ID   `json:"heir,omitzero"`
+	Bereft bool `json:"bereft,omitempty"`
 }
 
 // Range is a range of addresses, written as alloc.FormatRange does. The zero Range is none.
