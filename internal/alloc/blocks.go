@@ -113,9 +113,8 @@ func obstacles(base netip.Prefix, avoid []netip.Prefix) []area {
 }
 
 // carve returns where the lowest free area of the given length in r begins. n is the tree of the members in r, or the
-// member around it; avoid is what else lies in r, or around it, in order, so that one
-// around r is the first. Only areas with something of avoid
-// in them can be searched in vain, so at most len(avoid) * 128 are.
+// member around it; avoid is what else lies in r, or around it, in order, so that one around r is the first. Only areas
+// with something of avoid in them can be searched in vain, so at most len(avoid) * 128 are.
 func carve(r area, bits int, n *node, avoid []area) (u128, bool) {
 	switch {
 	case n == nil && len(avoid) == 0:
