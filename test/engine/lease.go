@@ -20,6 +20,7 @@ type Lease struct {
 	MAC     string `json:"mac"`
 	Name    string `json:"name"`
 	Space   string `json:"space"`
+	Host    string `json:"host"`
 }
 
 // leases asks Berth's command line for the addresses in use inside a prefix.
@@ -28,9 +29,7 @@ func leases(b Berth, within string) ([]Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	out, err := run(ctx, nil, binary, "--admin-socket", b.AdminSocket(), "lease", "ls", "--format", "json")
+	out, err := berth(b, "lease", "ls", "--format", "json")
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +48,13 @@ func leases(b Berth, within string) ([]Lease, error) {
 		}
 	}
 	return inside, nil
+}
+
+// berth runs Berth's command line against one daemon.
+func berth(b Berth, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	return run(ctx, nil, binary, append([]string{"--admin-socket", b.AdminSocket()}, args...)...)
 }
 
 // decodeLeases reads one array, or one object after the other.

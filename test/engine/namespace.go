@@ -94,6 +94,16 @@ func (e *PrivateEngine) Start() error {
 	})
 }
 
+// Find runs Berth's command line where this engine's plugin sockets are and no other daemon of the machine is seen, and
+// leaves it to find the daemon by itself.
+func (e *PrivateEngine) Find(binary string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	hide := "[ ! -d /run/berth ] || mount -t tmpfs none /run/berth; exec \"$@\""
+	return run(ctx, nil, "nsenter", append([]string{"--target", strconv.Itoa(e.holder.Pid()), "--mount",
+		"unshare", "--mount", "--propagation", "private", "sh", "-c", hide, "sh", binary}, args...)...)
+}
+
 // Kill ends the engine as a crash does. Its containers' shims live on, as they do after a crash.
 func (e *PrivateEngine) Kill() error {
 	if err := e.dockerd.Signal(syscall.SIGKILL, 10*time.Second); err != nil {

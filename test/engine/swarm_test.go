@@ -65,6 +65,9 @@ func TestSwarm(t *testing.T) {
 	e, h := swarm(t)
 	n, service := h.overlay()
 	global, local := h.bySpace()
+	if out, err := e.Find(binary, "lease", "ls", "-q", "--space", "local"); err != nil || len(strings.Fields(out)) != len(local) {
+		t.Errorf("berth lease ls, which finds the plugin by itself: %s (%v); the node has %v", out, err, local)
+	}
 
 	if err := e.Kill(); err != nil {
 		t.Fatal(err)

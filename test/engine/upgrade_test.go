@@ -3,28 +3,27 @@
 package engine
 
 import (
-	"context"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // The data of a managed plugin lives on through `docker plugin upgrade`: the leases, what Berth remembers of owners, and the
-// pool ids that the engine has stored (invariant 5).
+// pool ids that the engine has stored (invariant 5); and so does what was set with `docker plugin set`.
 func TestPluginUpgrade(t *testing.T) {
-	r := registry(t)
 	newer := filepath.Join(base, "bin", "berth-newer")
 	if err := buildBerth(newer, "test-2"); err != nil {
 		t.Fatal(err)
 	}
-	repository := r.Addr + "/" + prefix + "upgraded"
+	repository := registry(t).Addr + "/" + prefix + "upgraded"
 	for tag, program := range map[string]string{"v1": binary, "v2": newer} {
 		if err := publishPlugin(machineEngine, repository+":"+tag, program); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p, err := installPlugin(machineEngine, repository+":v1", prefix+"upgraded:latest", binary)
+	p, err := installPlugin(machineEngine, repository+":v1", prefix+"upgraded:latest", binary,
+		"BERTH_HOST=berth-t-host", "BERTH_DEFAULT_POOL=base=10.213.192.0/20,size=26")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,56 +33,71 @@ func TestPluginUpgrade(t *testing.T) {
 		}
 	})
 	h := enter(t, machineEngine, p, 90)
+	h.upgraded(func() error {
+		if err := p.Disable(); err != nil {
+			return err
+		}
+		if err := p.Upgrade(repository + ":v2"); err != nil {
+			return err
+		}
+		return p.Enable()
+	})
+	if v, err := berth(p, "version"); err != nil || !strings.Contains(v, "test-2") {
+		t.Errorf("after the upgrade, berth version says %q (%v)", v, err)
+	}
+}
 
+// upgraded checks that what was there before an upgrade is there after it.
+func (h *House) upgraded(upgrade func() error) {
+	h.Helper()
+	h.hasSettings()
 	n := h.network("--subnet", h.v4("0/24"), "--ip-range", h.v4("64/26"))
 	stays := h.container(n)
 	staysAt := h.address(stays, n)
 	const mac = "02:62:74:00:00:02"
 	returns := h.name()
 	if err := h.Engine.CreateWithMAC(returns, n, mac); err != nil {
-		t.Fatal(err)
+		h.Fatal(err)
 	}
 	h.docker("start", returns)
 	returnsAt := h.address(returns, n)
 	h.docker("stop", returns)
 	leasesBefore := h.leases(h.v4("0/24"))
-
-	if err := p.Disable(); err != nil {
-		t.Fatal(err)
+	if err := upgrade(); err != nil {
+		h.Fatal(err)
 	}
-	if err := p.Upgrade(repository + ":v2"); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Enable(); err != nil {
-		t.Fatal(err)
-	}
-	if v := daemonVersion(t, p); !strings.Contains(v, "test-2") {
-		t.Errorf("after the upgrade the daemon is %q", v)
-	}
-
 	if got := h.leases(h.v4("0/24")); len(got) != len(leasesBefore) {
-		t.Errorf("before the upgrade Berth had %+v, now %+v", leasesBefore, got)
+		h.Errorf("before the upgrade Berth had %+v, now %+v", leasesBefore, got)
 	}
 	if a := h.address(stays, n); a != staysAt {
-		t.Errorf("the container that ran on had %s and has %s", staysAt, a)
+		h.Errorf("the container that ran on had %s and has %s", staysAt, a)
 	}
 	if a := h.address(h.container(n), n); a == staysAt || a == returnsAt {
-		t.Errorf("a new container got %s, which is another's", a)
+		h.Errorf("a new container got %s, which is another's", a)
 	}
 	h.docker("start", returns)
 	if a := h.address(returns, n); a != returnsAt {
-		t.Errorf("the container with a MAC of its own had %s and has %s", returnsAt, a)
+		h.Errorf("the container with a MAC of its own had %s and has %s", returnsAt, a)
 	}
+	h.hasSettings()
 }
 
-// daemonVersion asks a Berth for the version of its daemon.
-func daemonVersion(t *testing.T, b Berth) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	out, err := run(ctx, nil, binary, "--admin-socket", b.AdminSocket(), "version")
-	if err != nil {
-		t.Fatal(err)
+// hasSettings checks that the plugin goes by what it was installed with: the host's name, and the default pool.
+func (h *House) hasSettings() {
+	h.Helper()
+	n := h.network()
+	got, err := h.Engine.Subnets(n)
+	if err != nil || len(got) != 1 {
+		h.Fatalf("subnets of %s: %+v (%v)", n, got, err)
 	}
-	return out
+	subnet, err := netip.ParsePrefix(got[0].Subnet)
+	if err != nil || subnet.Bits() != 26 || !netip.MustParsePrefix("10.213.192.0/20").Contains(subnet.Addr()) {
+		h.Errorf("the network's subnet is %s, which is no /26 of 10.213.192.0/20", got[0].Subnet)
+	}
+	c := h.container(n)
+	if l := h.lease(h.address(c, n)); l.Host != "berth-t-host" {
+		h.Errorf("the lease is of host %q: %+v", l.Host, l)
+	}
+	h.docker("rm", "-f", c)
+	h.docker("network", "rm", n)
 }

@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -135,9 +134,7 @@ func TestSocketActivation(t *testing.T) {
 	h := enter(t, machineEngine, &activated{name: name, admin: admin, process: p}, 92)
 	n := h.network("--subnet", h.v4("0/24")) // the engine's first connection starts Berth
 	h.address(h.container(n), n)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if out, err := run(ctx, nil, binary, "--admin-socket", admin, "subnet", "ls"); err != nil || !strings.Contains(out, h.v4("0/24")) {
+	if out, err := berth(h.Berth, "subnet", "ls"); err != nil || !strings.Contains(out, h.v4("0/24")) {
 		t.Errorf("berth subnet ls: %s (%v)", out, err)
 	}
 }
