@@ -88,22 +88,3 @@ func checkBase(base ipam.Base, size string) (ipam.Base, error) {
 	base.Bits = bits
 	return base, nil
 }
-
-// families tells which families the bases are of.
-func (l baseList) families() (v4, v6 bool) {
-	for _, b := range l {
-		v4 = v4 || b.Prefix.Addr().Is4()
-		v6 = v6 || b.Prefix.Addr().Is6()
-	}
-	return v4, v6
-}
-
-// bases are those that ipam is to carve from: a family that the person said nothing of keeps its own defaults.
-// No bases at all leave everything to ipam.
-func (l baseList) bases() []ipam.Base {
-	v4, v6 := l.families()
-	if v6 && !v4 {
-		return append(ipam.DefaultBases(), l...)
-	}
-	return l
-}

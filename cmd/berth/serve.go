@@ -39,7 +39,7 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 	if err != nil {
 		return err
 	}
-	service, err := ipam.Open(ctx, ipam.Config{Store: st, Host: cfg.host, Bases: cfg.bases.bases(), Retention: cfg.retention})
+	service, err := ipam.Open(ctx, ipam.Config{Store: st, Host: cfg.host, Bases: cfg.bases, Retention: cfg.retention})
 	if err != nil {
 		return errors.Join(err, st.Close())
 	}

@@ -65,13 +65,17 @@ type Server struct {
 	cfg      Config
 	log      *logrus.Entry
 	ended    chan struct{} // closed when Serve is to end: streams end then
-	backups  chan struct{} // one token for each backup that may be made at a time
+	backups  chan struct{} // holds the one backup that may be taken at a time
 	handlers http.Handler
+
+	maxConnections int
+	headerTimeout  time.Duration
 }
 
 // New returns a Server. It serves once.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, log: cfg.Log, ended: make(chan struct{}), backups: make(chan struct{}, 1)}
+	s := &Server{cfg: cfg, log: cfg.Log, ended: make(chan struct{}), backups: make(chan struct{}, 1),
+		maxConnections: maxConnections, headerTimeout: headerTimeout}
 	s.handlers = s.recovered(s.permitted(http.MaxBytesHandler(s.mux(), maxBody)))
 	return s
 }
@@ -144,7 +148,7 @@ func allowed(methods map[string]route) string {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           s.handlers,
-		ReadHeaderTimeout: headerTimeout,
+		ReadHeaderTimeout: s.headerTimeout,
 		ReadTimeout:       bodyTimeout,
 		WriteTimeout:      answerTimeout,
 		IdleTimeout:       idleTimeout,
@@ -165,7 +169,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		}
 		stopped <- err
 	})
-	err := server.Serve(netutil.LimitListener(&peerListener{l}, maxConnections))
+	err := server.Serve(netutil.LimitListener(&peerListener{l}, s.maxConnections))
 	if stop() {
 		return fmt.Errorf("the admin socket: %w", err)
 	}

@@ -1,0 +1,200 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
+)
+
+func description(t *testing.T) (*openapi3.T, routers.Router) {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Validate(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	router, err := legacy.NewRouter(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	openapi3filter.RegisterBodyDecoder("application/problem+json", openapi3filter.JSONBodyDecoder)
+	openapi3filter.RegisterBodyDecoder("application/x-ndjson", openapi3filter.JSONBodyDecoder) // the test asks for one line
+	return doc, router
+}
+
+// TestDescribed holds the description and the route table to one another, in both directions.
+func TestDescribed(t *testing.T) {
+	doc, _ := description(t)
+	var described, served []string
+	for path, item := range doc.Paths.Map() {
+		for method := range item.Operations() {
+			described = append(described, method+" "+path)
+		}
+	}
+	for _, r := range (&Server{}).routes() {
+		served = append(served, r.method+" "+r.path)
+	}
+	slices.Sort(described)
+	slices.Sort(served)
+	if !slices.Equal(described, served) {
+		t.Errorf("described: %q\nserved:    %q", described, served)
+	}
+}
+
+// TestCodesDescribed holds the list of codes to the description.
+func TestCodesDescribed(t *testing.T) {
+	doc, _ := description(t)
+	var described []string
+	for _, v := range doc.Components.Schemas["Problem"].Value.Properties["code"].Value.Enum {
+		described = append(described, v.(string))
+	}
+	own := []string{CodeInvalid, CodeNotFound, CodeInUse, CodeExhausted, CodeOverlap, CodeNoPath, CodeNoMethod, CodeForbidden,
+		CodeBusy, CodeTooLarge, CodeDamaged, CodeNoSpace, CodeUnknownOutcome, CodeUnavailable, CodeInternal}
+	slices.Sort(described)
+	slices.Sort(own)
+	if !slices.Equal(described, own) {
+		t.Errorf("described: %q\nused:      %q", described, own)
+	}
+	for _, k := range kinds {
+		if !slices.Contains(own, k.code) {
+			t.Errorf("%v has the code %q, which is not one of the API", k.is, k.code)
+		}
+	}
+}
+
+// TestAnswersAsDescribed asks every operation, in every way that makes a different answer, and holds request and answer
+// to the description.
+func TestAnswersAsDescribed(t *testing.T) {
+	h := start(t, nil)
+	h.furnish(t)
+	_, router := description(t)
+	asked := map[string]bool{}
+	for _, c := range []struct {
+		method, target string
+		status         int
+		has            string // in the body
+	}{
+		{"GET", "/healthz", 200, `"ok"`},
+		{"GET", "/v1/version", 200, `"store":"bolt"`},
+		{"GET", "/v1/spaces", 200, `"name":"lab"`},
+		{"GET", "/v1/subnets", 200, `"cidr":"10.1.0.0/24"`},
+		{"GET", "/v1/subnets?space=local", 200, `"free":"18446744073709551615"`},
+		{"GET", "/v1/subnets?space=lab", 200, `"quarantine":"1h0m0s"`},
+		{"GET", "/v1/subnets?space=global", 200, `"subnets":[]`},
+		{"GET", "/v1/subnets?space=nowhere", 404, CodeNotFound},
+		{"GET", "/v1/leases", 200, `"name":"web"`},
+		{"GET", "/v1/leases?space=lab&subnet=10.1.0.0/24&remembered=true", 200, `"state":"remembered"`},
+		{"GET", "/v1/leases?subnet=10.2.0.0/24", 404, CodeNotFound},
+		{"GET", "/v1/events", 200, `"verb":"lease.take"`},
+		{"GET", "/v1/events?last=0", 200, `"more":true`},
+		{"GET", "/v1/events?since=2020-01-01T00:00:00Z&after=5&last=3", 200, `"more":true`},
+		{"POST", "/v1/fsck", 200, `"ok":true`},
+		{"POST", "/v1/backup", 200, ""},
+	} {
+		t.Run(c.method+" "+c.target, func(t *testing.T) {
+			body := h.checked(t, router, c.method, c.target, c.status)
+			if !strings.Contains(body, c.has) {
+				t.Errorf("the answer has no %s: %s", c.has, body)
+			}
+			asked[c.method+" "+strings.Split(c.target, "?")[0]] = true
+		})
+	}
+	for _, r := range h.server.routes() {
+		if !asked[r.method+" "+r.path] {
+			t.Errorf("%s %s was not tested", r.method, r.path)
+		}
+	}
+}
+
+// checked sends a request and validates it and its answer.
+func (h *house) checked(t *testing.T, router routers.Router, method, target string, status int) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://berth"+target, http.NoBody)
+	must(t, err)
+	route, params, err := router.FindRoute(req)
+	if err != nil {
+		t.Fatalf("no operation is described for it: %v", err)
+	}
+	in := &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route}
+	if err := openapi3filter.ValidateRequest(t.Context(), in); err != nil {
+		t.Errorf("the request is not as described: %v", err)
+	}
+	res, err := h.client.http.Do(req)
+	must(t, err)
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	must(t, err)
+	if res.StatusCode != status {
+		t.Fatalf("status %d, want %d: %s", res.StatusCode, status, body)
+	}
+	if h.validate(t, in, res, body); status != http.StatusOK {
+		if got := res.Header.Get("Content-Type"); got != "application/problem+json" {
+			t.Errorf("the content type of a refusal is %q", got)
+		}
+	}
+	return string(body)
+}
+
+func (h *house) validate(t *testing.T, in *openapi3filter.RequestValidationInput, res *http.Response, body []byte) {
+	t.Helper()
+	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: res.StatusCode, Header: res.Header,
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true}}
+	out.SetBodyBytes(body)
+	if err := openapi3filter.ValidateResponse(t.Context(), out); err != nil {
+		t.Errorf("the answer is not as described: %v", err)
+	}
+}
+
+// TestFollowedEventsAsDescribed holds the lines of a stream to the description of an event.
+func TestFollowedEventsAsDescribed(t *testing.T) {
+	h := start(t, nil)
+	h.furnish(t)
+	_, router := description(t)
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://berth/v1/events?follow=true&last=50", http.NoBody)
+	must(t, err)
+	route, params, err := router.FindRoute(req)
+	must(t, err)
+	res, err := h.client.http.Do(req)
+	must(t, err)
+	defer res.Body.Close()
+	in := &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route}
+	lines := readLines(t, res.Body, 6)
+	for _, line := range lines {
+		h.validate(t, in, res, line)
+	}
+	if !bytes.Contains(bytes.Join(lines, nil), []byte(`"verb":"subnet.create"`)) {
+		t.Errorf("no subnet was created: %s", lines)
+	}
+}
+
+// readLines reads so many lines of a stream that goes on.
+func readLines(t *testing.T, r io.Reader, n int) [][]byte {
+	t.Helper()
+	var lines [][]byte
+	var text []byte
+	one := make([]byte, 1)
+	for len(lines) < n {
+		if _, err := io.ReadFull(r, one); err != nil {
+			t.Fatal(fmt.Errorf("after %d lines: %w", len(lines), err))
+		}
+		if one[0] == '\n' {
+			lines = append(lines, text)
+			text = nil
+			continue
+		}
+		text = append(text, one[0])
+	}
+	return lines
+}

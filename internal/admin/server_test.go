@@ -1,0 +1,250 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/store"
+)
+
+// ask sends one request as it is given.
+func (h *house) ask(t *testing.T, method, target, body string) (*http.Response, *Problem) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://berth"+target, strings.NewReader(body))
+	must(t, err)
+	res, err := h.client.http.Do(req)
+	must(t, err)
+	defer res.Body.Close()
+	if res.StatusCode == http.StatusOK {
+		return res, &Problem{}
+	}
+	var p *Problem
+	if err := h.client.problem(res); !errors.As(err, &p) {
+		t.Fatalf("%s %s: the refusal is no problem: %v", method, target, err)
+	}
+	return res, p
+}
+
+func TestRefusals(t *testing.T) {
+	h := start(t, nil)
+	for _, c := range []struct {
+		method, target, code string
+		status               int
+	}{
+		{"GET", "/", CodeNoPath, 404},
+		{"GET", "/v1/nothing", CodeNoPath, 404},
+		{"GET", "/v1/leases/", CodeNoPath, 404},
+		{"GET", "//v1/leases", CodeNoPath, 404},
+		{"GET", "/v1/../v1/leases", CodeNoPath, 404},
+		{"POST", "/v1/leases", CodeNoMethod, 405},
+		{"DELETE", "/v1/spaces", CodeNoMethod, 405},
+		{"GET", "/v1/backup", CodeNoMethod, 405},
+		{"BREW", "/v1/fsck", CodeNoMethod, 405},
+		{"GET", "/v1/spaces?space=x", CodeInvalid, 400},
+		{"GET", "/v1/subnets?spaec=local", CodeInvalid, 400},
+		{"GET", "/v1/subnets?space=local&space=global", CodeInvalid, 400},
+		{"GET", "/v1/subnets?space=%zz", CodeInvalid, 400},
+		{"GET", "/v1/leases?subnet=10.1.0.0", CodeInvalid, 400},
+		{"GET", "/v1/leases?remembered=yes", CodeInvalid, 400},
+		{"GET", "/v1/events?last=10001", CodeInvalid, 400},
+		{"GET", "/v1/events?last=-1", CodeInvalid, 400},
+		{"GET", "/v1/events?after=18446744073709551615", CodeInvalid, 400},
+		{"GET", "/v1/events?since=yesterday", CodeInvalid, 400},
+		{"GET", "/v1/events?follow=1", CodeInvalid, 400},
+		{"POST", "/v1/fsck?deep=true", CodeInvalid, 400},
+		{"POST", "/v1/backup?to=/tmp/x", CodeInvalid, 400},
+	} {
+		t.Run(c.method+" "+c.target, func(t *testing.T) {
+			res, p := h.ask(t, c.method, c.target, "")
+			if res.StatusCode != c.status || p.Code != c.code || p.Status != c.status || p.Title == "" || p.Detail == "" {
+				t.Errorf("status %d, problem %+v; want %d, %s", res.StatusCode, p, c.status, c.code)
+			}
+			if c.status == http.StatusMethodNotAllowed && res.Header.Get("Allow") == "" {
+				t.Error("the answer does not say which methods there are")
+			}
+		})
+	}
+}
+
+func TestHead(t *testing.T) {
+	h := start(t, nil)
+	res, _ := h.ask(t, "HEAD", "/v1/leases", "")
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("HEAD /v1/leases: %s", res.Status)
+	}
+}
+
+// Each error of the rooms inside has its code, whatever is wrapped around it; an unknown one is a defect.
+func TestProblemOf(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		code   string
+		status int
+	}{
+		{ipam.ErrInvalid, CodeInvalid, 400},
+		{ipam.ErrNotFound, CodeNotFound, 404},
+		{ipam.ErrInUse, CodeInUse, 409},
+		{ipam.ErrExhausted, CodeExhausted, 409},
+		{ipam.ErrOverlap, CodeOverlap, 409},
+		{ipam.ErrDamaged, CodeDamaged, 500},
+		{store.ErrCorrupt, CodeDamaged, 500},
+		{store.ErrNoSpace, CodeNoSpace, 507},
+		{store.ErrUnknown, CodeUnknownOutcome, 503},
+		{store.ErrClosed, CodeUnavailable, 503},
+		{context.DeadlineExceeded, CodeUnavailable, 503},
+		{errors.New("anything"), CodeInternal, 500},
+		{invalid("no"), CodeInvalid, 400},
+	} {
+		p := problemOf(fmt.Errorf("around: %w", c.err))
+		if p.Code != c.code || p.Status != c.status {
+			t.Errorf("%v: %d %s, want %d %s", c.err, p.Status, p.Code, c.status, c.code)
+		}
+	}
+}
+
+func TestPanicIsAnswered(t *testing.T) {
+	h := start(t, func(s *Server) {
+		s.cfg.Fsck = func(context.Context) (FileReport, error) { panic("on purpose") }
+	})
+	_, err := h.client.Fsck(t.Context())
+	var p *Problem
+	if !errors.As(err, &p) || p.Code != CodeInternal || strings.Contains(p.Detail, "on purpose") {
+		t.Errorf("the answer to a panic: %v", err)
+	}
+	if _, err := h.client.Version(t.Context()); err != nil {
+		t.Errorf("after a panic: %v", err)
+	}
+}
+
+// A panic behind the beginning of an answer must not look like its end.
+func TestLatePanicCutsTheAnswer(t *testing.T) {
+	h := start(t, func(s *Server) {
+		s.handlers = s.recovered(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			begin(w, "application/json")
+			io.WriteString(w, `{"spaces":[`)
+			http.NewResponseController(w).Flush()
+			panic("on purpose")
+		}))
+	})
+	if all, err := h.client.Spaces(t.Context()); err == nil {
+		t.Errorf("half an answer was taken for a whole one: %v", all)
+	}
+}
+
+// Garbage, a huge header, and clients that say nothing are refused or cut off, and harm nobody else.
+func TestHostileClients(t *testing.T) {
+	const most = 8
+	h := start(t, func(s *Server) { s.maxConnections, s.headerTimeout = most, 100*time.Millisecond })
+	for _, garbage := range []string{
+		"", "\x16\x03\x01\x02\x00\x01\x00", "GET\r\n\r\n", "GET /v1/spaces HTTP/1.1\r\n\r\n",
+		"GET /v1/spaces HTTP/9.9\r\nHost: a\r\n\r\n", "GET /" + strings.Repeat("x", 1<<20) + " HTTP/1.1\r\nHost: a\r\n\r\n",
+		"POST /v1/fsck HTTP/1.1\r\nHost: a\r\nContent-Length: -5\r\n\r\n",
+	} {
+		conn := h.dial(t)
+		io.WriteString(conn, garbage) // it may be cut off in the middle
+		if unixConn, ok := conn.(*net.UnixConn); ok {
+			unixConn.CloseWrite()
+		}
+		answer, _ := io.ReadAll(conn)
+		if len(answer) > 0 && !strings.HasPrefix(string(answer), "HTTP/1.1 4") && !strings.HasPrefix(string(answer), "HTTP/1.1 505") {
+			t.Errorf("%.40q was answered with %.60q", garbage, answer)
+		}
+		conn.Close()
+	}
+	var silent []net.Conn
+	for range 4 * most {
+		silent = append(silent, h.dial(t))
+	}
+	if _, err := h.client.Version(t.Context()); err != nil {
+		t.Errorf("beside %d silent clients: %v", len(silent), err)
+	}
+	for _, conn := range silent {
+		conn.Close()
+	}
+}
+
+func (h *house) dial(t *testing.T) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("unix", h.socket)
+	must(t, err)
+	return conn
+}
+
+// TestBodyBound: no operation reads a body, and a body without end is cut off.
+func TestBodyBound(t *testing.T) {
+	h := start(t, nil)
+	s := h.server
+	read := make(chan error, 1)
+	wrapped := http.MaxBytesHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, err := io.Copy(io.Discard, r.Body)
+		read <- err
+	}), maxBody)
+	s.recovered(wrapped).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/v1/fsck", strings.NewReader(strings.Repeat("x", maxBody+1))))
+	var tooLarge *http.MaxBytesError
+	if err := <-read; !errors.As(err, &tooLarge) {
+		t.Errorf("reading more than the bound: %v", err)
+	}
+	if res, _ := h.ask(t, "POST", "/v1/fsck", strings.Repeat("x", 1<<10)); res.StatusCode != http.StatusOK {
+		t.Errorf("a body that nobody needs: %s", res.Status)
+	}
+}
+
+// TestStrangers: the socket's mode keeps strangers out; where it does not, they are refused all the same.
+func TestStrangers(t *testing.T) {
+	const group = 990
+	for _, c := range []struct {
+		name    string
+		peer    *peer
+		gid     int
+		allowed bool
+	}{
+		{"root", &peer{uid: 0, gid: 0}, -1, true},
+		{"a stranger", &peer{uid: 4242, gid: 4242}, group, false},
+		{"a member by login group", &peer{uid: 4242, gid: group}, group, true},
+		{"a member by another group", &peer{uid: 4242, gid: 4242, groups: []int{4, group}}, group, true},
+		{"no group at all", &peer{uid: 4242, gid: 4242, groups: []int{4}}, -1, false},
+		{"unknown", &peer{err: errors.New("no credentials")}, group, false},
+		{"no peer", nil, group, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := start(t, func(s *Server) { s.cfg.GID = c.gid })
+			req := httptest.NewRequest("GET", "/v1/version", nil)
+			req = req.WithContext(context.WithValue(req.Context(), peerKey{}, c.peer))
+			w := httptest.NewRecorder()
+			h.server.handlers.ServeHTTP(w, req)
+			if allowed := w.Code == http.StatusOK; allowed != c.allowed {
+				t.Errorf("status %d: %s", w.Code, w.Body)
+			}
+			if !c.allowed && !strings.Contains(w.Body.String(), CodeForbidden) {
+				t.Errorf("the refusal has not the code %s: %s", CodeForbidden, w.Body)
+			}
+		})
+	}
+}
+
+// The kernel's word on who is at the other end: here it is this process itself.
+func TestPeerOfConnection(t *testing.T) {
+	got := make(chan *peer, 1)
+	h := start(t, func(s *Server) {
+		s.handlers = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- peerOf(r.Context()) })
+	})
+	h.ask(t, "GET", "/", "")
+	p := <-got
+	if p.err != nil {
+		t.Fatal(p.err)
+	}
+	uid, gid, pid, groups := own(t)
+	if p.uid != uid || p.gid != gid || p.pid != pid || !slices.Equal(p.groups, groups) {
+		t.Errorf("the peer is %+v, this process is uid %d, gid %d, pid %d, groups %v", p, uid, gid, pid, groups)
+	}
+}
