@@ -25,12 +25,6 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) error {
 	if _, err := query(r); err != nil {
 		return err
 	}
-	select {
-	case s.backups <- struct{}{}:
-		defer func() { <-s.backups }()
-	default:
-		return &Problem{Status: http.StatusConflict, Code: CodeBusy, Detail: "another backup is being taken at this moment; try again when it is done"}
-	}
 	control, err := untimed(w)
 	if err != nil {
 		return err
@@ -54,8 +48,14 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// copyState returns an open copy of the state that has no name.
+// copyState returns an open copy of the state that has no name. One is made at a time, since it has a name meanwhile.
 func (s *Server) copyState(r *http.Request) (*os.File, error) {
+	select {
+	case s.backups <- struct{}{}:
+		defer func() { <-s.backups }()
+	default:
+		return nil, &Problem{Status: http.StatusConflict, Code: CodeBusy, Detail: "another backup is being taken at this moment; try again when it is done"}
+	}
 	path := filepath.Join(s.cfg.TempDir, backupName)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("the rest of an earlier backup: %w", err)
