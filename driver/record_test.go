@@ -37,6 +37,7 @@ var (
 	recordImage   = flag.String("image", "", "an image with /pause")
 	recordRestart = flag.String("restart", "", "command that stops, kills and starts the engine")
 	recordDriver  = flag.String("driver", "", "a managed plugin that passes all calls on to DIR/recorder.sock, as swarm needs one")
+	recordOnly    = flag.String("situation", "", "record only this one")
 	recordSwarm   = flag.Bool("swarm", false, "the engine is a swarm manager: record only its situations")
 )
 
@@ -82,7 +83,6 @@ type situation struct {
 
 func TestRecord(t *testing.T) {
 	r := &recorder{t: t, name: "berth-rec-" + strings.ToLower(rand.Text()[:6])}
-	r.prefix = r.name
 	r.reset()
 	path := filepath.Join(*recordPlugins, r.name+".sock")
 	if *recordDriver != "" {
@@ -95,6 +95,9 @@ func TestRecord(t *testing.T) {
 	server := &http.Server{Handler: r}
 	go server.Serve(l)
 	t.Cleanup(func() { server.Close(); os.Remove(path) })
+	if *recordDriver != "" { // it meets the engine when it is enabled, and a recorder must answer then
+		r.run("plugin disable -f " + *recordDriver + "\nplugin enable " + *recordDriver)
+	}
 	version, err := r.docker("version", "-f", "{{.Server.Version}}")
 	if err != nil {
 		t.Fatal(err, version)
@@ -104,8 +107,12 @@ func TestRecord(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range situations() {
+	for i, s := range situations() {
+		if *recordOnly != "" && s.name != *recordOnly {
+			continue
+		}
 		r.reset()
+		r.prefix = fmt.Sprintf("berth-rec-%s-%d", strings.ToLower(rand.Text()[:4]), i)
 		r.run(s.script)
 		r.mu.Lock()
 		r.calls.Comment = []byte(fmt.Sprintf("# %s\n# Recorded from Docker Engine %s:\n%s", s.about, version, commented(s.script)))

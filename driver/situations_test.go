@@ -117,10 +117,7 @@ var swarmSituations = []situation{
 	{name: "swarm-same-ip", about: "Two containers that want one address of an attachable network.",
 		script: "network create -d overlay --attachable --ipam-driver $D --subnet 10.91.5.0/24 $N\n" + `run -d --name $N-c --network $N --ip 10.91.5.77 $I /pause
 			!run -d --name $N-d --network $N --ip 10.91.5.77 $I /pause
-			rm -f $N-c $N-d
-			@gone $N
-			network rm $N
-			@settle`},
+			rm -f $N-c $N-d`},
 	{name: "swarm-restart", about: "A manager that is killed asks for all its pools and addresses again.",
 		script: `network create -d overlay --attachable --ipam-driver $D --subnet 10.91.5.0/24 $N
 			service create -d --name $N-s --network $N --replicas 2 $I /pause
