@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -31,7 +32,7 @@ func runAll(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	defer release()
+	defer func() { err = errors.Join(err, release()) }()
 	if err := cleanUp(machineEngine); err != nil {
 		return 1, fmt.Errorf("before the tests: %w", err)
 	}
