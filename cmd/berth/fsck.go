@@ -33,7 +33,7 @@ func (p *program) fsckCommand() *cobra.Command {
 		Example: "  berth fsck\n  berth fsck berth-2026-01-31.db\n  berth fsck --state /var/lib/berth\n  berth fsck --state /var/lib/berth --repair"}
 	cmd.Flags().StringVar(&state, "state", "", "`directory` of the state of a daemon that does not run")
 	cmd.Flags().BoolVar(&repair, "repair", false, "mend what can be mended; needs --state")
-	cmd.MarkFlagDirname("state")
+	completesDirs(cmd, "state")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		report, err := p.fsck(cmd, args, state, repair)
 		if err != nil {

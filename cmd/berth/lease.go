@@ -30,7 +30,7 @@ func (p *program) leaseListCommand() *cobra.Command {
 	p.spaceFlag(cmd, &filter.Space)
 	cmd.Flags().StringVar(&subnet, "subnet", "", "only those of the subnet `CIDR`")
 	cmd.Flags().BoolVarP(&filter.Remembered, "all", "a", false, "also the addresses that are remembered for their last holder")
-	cmd.RegisterFlagCompletionFunc("subnet", p.completeSubnets)
+	completes(cmd, "subnet", p.completeSubnets)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if subnet != "" {
 			if filter.Subnet, err = netip.ParsePrefix(subnet); err != nil {

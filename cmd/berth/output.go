@@ -29,7 +29,7 @@ func (o *output) flags(cmd *cobra.Command) {
 	f.StringVar(&o.format, "format", "table", "`how` to show: table, json (an object per line), a Go template for each row, or \"table TEMPLATE\"")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "only what identifies a row")
 	f.BoolVar(&o.noTrunc, "no-trunc", false, "do not shorten ids")
-	cmd.RegisterFlagCompletionFunc("format", words("table", "json"))
+	completes(cmd, "format", words("table", "json"))
 }
 
 // column is one column of the table that --format table shows.

@@ -26,7 +26,7 @@ func (p *program) restoreCommand() *cobra.Command {
   berth restore berth-2026-01-31.db --state /srv/berth --force`}
 	cmd.Flags().StringVar(&state, "state", defaultState, "`directory` of the state (also BERTH_STATE)")
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "replace a state that holds something")
-	cmd.MarkFlagDirname("state")
+	completesDirs(cmd, "state")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		done, err := bolt.Restore(cmd.Context(), args[0], filepath.Join(state, stateFile), force)
 		if err != nil {

@@ -67,10 +67,10 @@ func (p *program) serveCommand() *cobra.Command {
 	f.IntVar(&cfg.retention.Count, "event-count", 1_000_000, "how `many` events are kept")
 	f.StringVar(&cfg.logLevel, "log-level", "info", "the least that is logged: debug, info, warning or error")
 	f.StringVar(&cfg.logFormat, "log-format", "text", "text or json")
-	cmd.MarkFlagDirname("state")
-	cmd.RegisterFlagCompletionFunc("store", words("bolt"))
-	cmd.RegisterFlagCompletionFunc("log-level", words("debug", "info", "warning", "error"))
-	cmd.RegisterFlagCompletionFunc("log-format", words("text", "json"))
+	completesDirs(cmd, "state")
+	completes(cmd, "store", words("bolt"))
+	completes(cmd, "log-level", words("debug", "info", "warning", "error"))
+	completes(cmd, "log-format", words("text", "json"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg.adminSocket = p.adminSocket
 		if cfg.adminSocket == "" {
@@ -89,11 +89,6 @@ func (p *program) serveCommand() *cobra.Command {
 		return serve(cmd.Context(), cfg, log, p.started)
 	}
 	return cmd
-}
-
-// words completes a flag that takes one of a few.
-func words(all ...string) cobra.CompletionFunc {
-	return cobra.FixedCompletions(all, cobra.ShellCompDirectiveNoFileComp)
 }
 
 // check refuses what makes no sense, and fills in what the system knows.

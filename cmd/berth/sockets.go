@@ -144,7 +144,7 @@ func (s *socket) Close() error {
 func listener(c net.Conn) string {
 	pid := 0
 	if raw, err := c.(*net.UnixConn).SyscallConn(); err == nil {
-		raw.Control(func(fd uintptr) {
+		_ = raw.Control(func(fd uintptr) {
 			if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
 				pid = int(cred.Pid)
 			}

@@ -34,7 +34,7 @@ func (p *program) versionCommand() *cobra.Command {
 		Long:    "Shows the version of this command and, when a daemon answers, the daemon's and where its state is.",
 		Example: "  berth version\n  berth version --format json\n  berth version --format '{{.Client.Version}}'"}
 	cmd.Flags().StringVar(&format, "format", "table", "`how` to show: table, json or a Go template")
-	cmd.RegisterFlagCompletionFunc("format", words("table", "json"))
+	completes(cmd, "format", words("table", "json"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		show, err := newTable(p.out, cmd, output{format: format}, nil, func(v *versions) string { return v.Client.Version })
 		if err != nil {

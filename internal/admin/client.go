@@ -96,7 +96,7 @@ func (c *Client) Follow(ctx context.Context, f ipam.EventFilter) iter.Seq2[ipam.
 			var e ipam.Event
 			if err := d.Decode(&e); err != nil {
 				if ctx.Err() == nil {
-					yield(ipam.Event{}, fmt.Errorf("Berth on %s stopped sending events: %w", c.socket, sentence(err)))
+					yield(ipam.Event{}, fmt.Errorf("the daemon on %s stopped sending events: %w", c.socket, sentence(err)))
 				}
 				return
 			}
@@ -173,7 +173,7 @@ func (c *Client) do(ctx context.Context, method, path string, q params) (*http.R
 		if errors.As(err, &u) {
 			err = u.Err // without the made-up URL
 		}
-		return nil, fmt.Errorf("Berth does not answer on %s: %w", c.socket, err)
+		return nil, fmt.Errorf("no Berth answers on %s: %w", c.socket, err)
 	}
 	if res.StatusCode == http.StatusOK {
 		return res, nil

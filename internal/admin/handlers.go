@@ -212,7 +212,7 @@ func reply(w http.ResponseWriter, v any) error {
 		return err
 	}
 	begin(w, "application/json")
-	w.Write(append(body, '\n')) // a client that is gone is told by the server
+	_, _ = w.Write(append(body, '\n')) // a client that is gone: the server notices
 	return nil
 }
 
@@ -224,7 +224,7 @@ func replyList[T any](w http.ResponseWriter, name string, items []T) error {
 	fmt.Fprintf(b, "{%q:[", name)
 	for i := range items {
 		if i > 0 {
-			b.WriteString(",\n")
+			fmt.Fprint(b, ",\n")
 		}
 		item, err := json.Marshal(&items[i])
 		if err != nil {
@@ -234,7 +234,7 @@ func replyList[T any](w http.ResponseWriter, name string, items []T) error {
 			return nil // the client is gone
 		}
 	}
-	b.WriteString("]}\n")
+	fmt.Fprint(b, "]}\n")
 	b.Flush()
 	return nil
 }

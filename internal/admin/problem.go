@@ -107,5 +107,5 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *Problem) {
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Status)
-	json.NewEncoder(w).Encode(p)
+	_ = json.NewEncoder(w).Encode(p) // a client that is gone: the server notices
 }

@@ -12,6 +12,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -185,7 +186,7 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 			if p == nil {
 				return
 			}
-			if p == http.ErrAbortHandler { // how a handler cuts off an answer that has begun
+			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) { // an answer that has begun is cut off
 				panic(p)
 			}
 			s.log.WithFields(logrus.Fields{"method": r.Method, "path": r.URL.Path}).

@@ -92,14 +92,16 @@ func TestFollowOnlyNew(t *testing.T) {
 // A server that ends ends its streams, and the follower hears of it.
 func TestFollowEndsWithTheServer(t *testing.T) {
 	h := start(t, nil)
+	stopped := make(chan error, 1)
 	for _, err := range h.client.Follow(t.Context(), ipam.EventFilter{Last: 1}) {
 		if err != nil {
+			must(t, <-stopped)
 			if !strings.Contains(err.Error(), "stopped sending") {
 				t.Errorf("the stream ended with %v", err)
 			}
 			return
 		}
-		go h.stop()
+		go func() { stopped <- h.stop() }()
 	}
 	t.Error("the stream ended without an error")
 }
@@ -216,7 +218,7 @@ func TestClientErrors(t *testing.T) {
 	c := NewClient(filepath.Join(t.TempDir(), "nobody.sock"))
 	defer c.Close()
 	_, err := c.Version(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "does not answer on "+c.Socket()) || strings.Contains(err.Error(), "http://") {
+	if err == nil || !strings.Contains(err.Error(), "no Berth answers on "+c.Socket()) || strings.Contains(err.Error(), "http://") {
 		t.Errorf("a socket that is not there: %v", err)
 	}
 }

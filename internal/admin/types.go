@@ -35,7 +35,7 @@ type FsckReport struct {
 	Problems []string   `json:"problems"` // between the records
 }
 
-// SpaceList, SubnetList, LeaseList and EventList are the answers of the lists.
+// SpaceList is the answer of GET /v1/spaces.
 type SpaceList struct {
 	Spaces []ipam.SpaceInfo `json:"spaces"`
 }
