@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,35 +68,37 @@ func publish(from, path string) error {
 // copyTo writes the state to w and syncs it.
 func (s *Store) copyTo(ctx context.Context, w *os.File) (err error) {
 	defer guard(&err, s.faultError)()
-	btx, err := s.db.Begin(false)
+	btx, err := s.begin(false)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = btx.Rollback() }() // a read transaction: nothing can be lost
-	if _, err := btx.WriteTo(ctxWriter{ctx, w}); err != nil {
-		return err
+	out := &ctxWriter{ctx: ctx, w: w}
+	if _, err := btx.WriteTo(out); err != nil {
+		return cmp.Or(out.err, err) // bbolt passes some errors on as text only
 	}
 	return w.Sync()
 }
 
-// ctxWriter is a file that stops taking when its context ends.
+// ctxWriter is a file that stops taking when its context ends, and remembers its first error.
 type ctxWriter struct {
 	ctx context.Context
 	w   *os.File
+	err error
 }
 
-func (c ctxWriter) Write(b []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
+func (c *ctxWriter) Write(b []byte) (n int, err error) {
+	if c.err = c.ctx.Err(); c.err == nil {
+		n, c.err = c.w.Write(b)
 	}
-	return c.w.Write(b)
+	return n, c.err
 }
 
 // snapshot begins a read transaction and returns the meta page that it stands on. done ends it.
 func (s *Store) snapshot(ctx context.Context) (m meta, done func(), err error) {
 	var btx *bbolt.Tx
 	begin := func(store.Tx) error {
-		if btx, err = s.db.Begin(false); err != nil {
+		if btx, err = s.begin(false); err != nil {
 			return err
 		}
 		if m, _ = readMetas(s.reader).newest(); m.txid != uint64(btx.ID()) {

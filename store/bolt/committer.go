@@ -285,11 +285,14 @@ func (c *committer) runSome(b *batch) {
 }
 
 func (c *committer) begin(b *batch) (err error) {
-	defer guard(&err, c.s.faultError)()
-	btx, err := c.s.db.Begin(true)
+	btx, err := c.s.begin(true)
 	if err != nil {
-		return fmt.Errorf("write to the state %s: %w", c.s.files.db, err)
+		return err
 	}
+	defer guard(&err, func(fault any) error {
+		c.discard(b)
+		return c.s.faultError(fault)
+	})()
 	b.tx = btx
 	bucket := btx.Bucket(bucketData)
 	bucket.FillPercent = fillPercent

@@ -165,7 +165,7 @@ func copyFile(ctx context.Context, path string, from *os.File) error {
 		return err
 	}
 	if _, err = from.Seek(0, io.SeekStart); err == nil {
-		_, err = io.Copy(ctxWriter{ctx, w}, from)
+		_, err = io.Copy(&ctxWriter{ctx: ctx, w: w}, from)
 	}
 	if err == nil {
 		err = w.Sync()

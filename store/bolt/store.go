@@ -18,6 +18,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -65,6 +66,8 @@ type Store struct {
 	lock    *os.File
 	commit  committer
 	watches watches
+
+	gone atomic.Pointer[error] // why bbolt cannot be asked any more
 
 	mu     sync.Mutex
 	idle   sync.Cond // views has become 0
@@ -203,11 +206,11 @@ func (s *Store) View(ctx context.Context, fn func(store.Tx) error) (err error) {
 		return err
 	}
 	defer s.leave()
-	btx, err := s.db.Begin(false)
+	btx, err := s.begin(false)
 	if err != nil {
-		return fmt.Errorf("read the state %s: %w", s.files.db, err)
+		return err
 	}
-	t := &tx{bucket: btx.Bucket(bucketData)}
+	t := &tx{}
 	old := debug.SetPanicOnFault(true)
 	defer func() {
 		debug.SetPanicOnFault(old)
@@ -220,7 +223,25 @@ func (s *Store) View(ctx context.Context, fn func(store.Tx) error) (err error) {
 			err = s.faultError(p)
 		}
 	}()
+	t.bucket = btx.Bucket(bucketData)
 	return fn(t)
+}
+
+// begin begins a bbolt transaction. A fault in there (the file was cut so short that even its meta pages are gone) leaves
+// bbolt's own locks held for ever, so nothing is asked of bbolt afterwards.
+func (s *Store) begin(writable bool) (btx *bbolt.Tx, err error) {
+	if gone := s.gone.Load(); gone != nil {
+		return nil, *gone
+	}
+	defer guard(&err, func(fault any) error {
+		err := s.faultError(fault)
+		s.gone.Store(&err)
+		return err
+	})()
+	if btx, err = s.db.Begin(writable); err != nil {
+		return nil, fmt.Errorf("open a transaction on the state %s: %w", s.files.db, err)
+	}
+	return btx, nil
 }
 
 // isFault tells a fault in the mapped file (it was cut short, or the disk cannot read it) from any other panic.
@@ -290,7 +311,7 @@ func (s *Store) Close() error {
 // release gives back whatever open has taken.
 func (s *Store) release() error {
 	var errs []error
-	if s.db != nil && !s.commit.wedged {
+	if s.db != nil && !s.commit.wedged && s.gone.Load() == nil {
 		errs = append(errs, s.db.Close())
 	}
 	if s.reader != nil {
