@@ -122,9 +122,12 @@ func (e *PrivateEngine) Kill() error {
 	return nil
 }
 
+// StopEngine ends the engine in order: it stops its containers and gives their addresses back.
+func (e *PrivateEngine) StopEngine() error { return e.dockerd.Signal(syscall.SIGTERM, time.Minute) }
+
 // Stop ends the engine in order, and the namespaces with it.
 func (e *PrivateEngine) Stop() error {
-	return errors.Join(e.dockerd.Signal(syscall.SIGTERM, time.Minute), e.holder.Signal(syscall.SIGKILL, 10*time.Second),
+	return errors.Join(e.StopEngine(), e.holder.Signal(syscall.SIGKILL, 10*time.Second),
 		removeNamespaces())
 }
 
