@@ -1,0 +1,213 @@
+package driver
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	api "github.com/docker/go-plugins-helpers/ipam"
+)
+
+// TestOptionsRefused: a wrong value and an unknown key are errors that quote what was written and say what may be.
+func TestOptionsRefused(t *testing.T) {
+	for _, row := range []struct {
+		key, value string
+		want       []string
+	}{
+		{"foo", "bar", []string{"unknown", "gateway", "quarantine", "size", "space", "sticky", "tag.KEY"}},
+		{"Size", "26", []string{"unknown"}},
+		{"", "", []string{"unknown"}},
+		{"tag", "x", []string{"unknown"}},
+		{"tag.", "x", []string{"tag"}},
+		{"tag.a b", "x", []string{"a b"}},
+		{"space", "", []string{"space"}},
+		{"space", "a/b", []string{"a/b"}},
+		{"space", "none", []string{"none"}},
+		{"space", "10.0.0.1", []string{"address"}},
+		{"space", strings.Repeat("a", 64), []string{"63"}},
+		{"size", "", []string{"prefix"}},
+		{"size", "0", []string{`"0"`}},
+		{"size", "129", []string{`"129"`}},
+		{"size", "-1", []string{`"-1"`}},
+		{"size", "24,", []string{"prefix"}},
+		{"size", "big", []string{`"big"`}},
+		{"size", "24.5", []string{`"24.5"`}},
+		{"gateway", "", []string{"address"}},
+		{"gateway", "yes", []string{`"yes"`, "none"}},
+		{"gateway", "None", []string{`"None"`, "none"}},
+		{"gateway", "10.0.0.1", []string{"needs the subnet"}},
+		{"gateway", "10.0.0.0/24", []string{"not one address"}},
+		{"quarantine", "", []string{"duration"}},
+		{"quarantine", "10", []string{`"10"`, "10m"}},
+		{"quarantine", "-1s", []string{`"-1s"`}},
+		{"sticky", "", []string{"on", "off"}},
+		{"sticky", "true", []string{`"true"`, "on", "off"}},
+		{"sticky", "ON", []string{`"ON"`}},
+	} {
+		b := newBench(t)
+		_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Options: opts{row.key: row.value}})
+		wantText(t, refused, row.want...)
+		if row.key != "gateway" || row.value != "10.0.0.1" {
+			wantText(t, refused, "--ipam-opt "+row.key+"="+row.value)
+		}
+		if got := b.subnets(""); len(got) != 0 {
+			t.Errorf("something was made: %v", got)
+		}
+	}
+}
+
+// TestOptionSpace: a space is made on its first use (LN-5).
+func TestOptionSpace(t *testing.T) {
+	b := newBench(t)
+	for range 2 {
+		b.pool("local", "10.0.0.0/24", "", opts{"space": "lab"})
+	}
+	b.pool("local", "10.0.0.0/24", "", nil)
+	if got := b.subnets("lab"); !slices.Equal(got, []string{"10.0.0.0/24"}) {
+		t.Errorf("subnets of lab: %v", got)
+	}
+	spaces, err := b.service.Spaces(context.Background())
+	if err != nil || len(spaces) != 3 {
+		t.Errorf("spaces: %+v %v", spaces, err)
+	}
+	b.reopen()
+	if got := b.subnets("lab"); !slices.Equal(got, []string{"10.0.0.0/24"}) {
+		t.Errorf("subnets of lab after a restart: %v", got)
+	}
+}
+
+// TestOptionTags: tags are kept and shown, other options of the engine's own are neither (LN-11).
+func TestOptionTags(t *testing.T) {
+	b := newBench(t)
+	b.pool("local", "10.0.0.0/24", "", opts{"tag.team": "red", "tag.note": "a=b, c", "tag.empty": "", "com.docker.network.ipam.serial": "true"})
+	b.reopen()
+	infos, err := b.service.Subnets(context.Background(), "local")
+	if err != nil || len(infos) != 1 {
+		t.Fatal(infos, err)
+	}
+	tags := infos[0].Tags
+	if len(tags) != 3 || tags["team"] != "red" || tags["note"] != "a=b, c" {
+		t.Errorf("tags: %q", tags)
+	}
+}
+
+// TestOptionsOfOneFamily: the engine sends all options with the request for each family; each takes its own (LN-8, LN-11).
+func TestOptionsOfOneFamily(t *testing.T) {
+	for _, row := range []struct {
+		options    opts
+		v4, v6     string // subnets asked for
+		got4, got6 api.RequestPoolResponse
+	}{
+		{opts{"size": "26"}, "", "", api.RequestPoolResponse{Pool: "172.16.0.0/26"}, api.RequestPoolResponse{Pool: "fd00:be27::/64"}},
+		{opts{"size": "/80"}, "", "", api.RequestPoolResponse{Pool: "172.16.0.0/24"}, api.RequestPoolResponse{Pool: "fd00:be27::/80"}},
+		{opts{"size": "26,80"}, "", "", api.RequestPoolResponse{Pool: "172.16.0.0/26"}, api.RequestPoolResponse{Pool: "fd00:be27::/80"}},
+		{opts{"size": "80"}, "10.0.0.0/24", "", api.RequestPoolResponse{Pool: "10.0.0.0/24"}, api.RequestPoolResponse{Pool: "fd00:be27::/80"}},
+		{opts{"gateway": "10.0.0.9"}, "10.0.0.0/24", "", api.RequestPoolResponse{Pool: "10.0.0.0/24", Data: opts{metaGateway: "10.0.0.9/24"}},
+			api.RequestPoolResponse{Pool: "fd00:be27::/64"}},
+		{opts{"gateway": "fd00::9"}, "10.0.0.0/24", "fd00::/64", api.RequestPoolResponse{Pool: "10.0.0.0/24"},
+			api.RequestPoolResponse{Pool: "fd00::/64", Data: opts{metaGateway: "fd00::9/64"}}},
+		{opts{"gateway": "10.0.0.9,fd00::9"}, "10.0.0.0/24", "fd00::/64", api.RequestPoolResponse{Pool: "10.0.0.0/24", Data: opts{metaGateway: "10.0.0.9/24"}},
+			api.RequestPoolResponse{Pool: "fd00::/64", Data: opts{metaGateway: "fd00::9/64"}}},
+	} {
+		b := newBench(t)
+		for _, family := range []struct {
+			v6   bool
+			pool string
+			want api.RequestPoolResponse
+		}{{false, row.v4, row.got4}, {true, row.v6, row.got6}} {
+			got, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: family.pool, V6: family.v6, Options: row.options})
+			if refused != "" || got.Pool != family.want.Pool || got.Data[metaGateway] != family.want.Data[metaGateway] {
+				t.Errorf("%v, V6 %v: %+v %s", row.options, family.v6, got, refused)
+			}
+		}
+		b.check()
+	}
+}
+
+// TestOptionsOfTwoSubnets: a network of two subnets in one family sends both gateways with each.
+func TestOptionsOfTwoSubnets(t *testing.T) {
+	b := newBench(t)
+	o := opts{"gateway": "10.0.0.9,10.0.1.9"}
+	for cidr, want := range map[string]string{"10.0.0.0/24": "10.0.0.9/24", "10.0.1.0/24": "10.0.1.9/24"} {
+		if got := b.pool("local", cidr, "", o).Data[metaGateway]; got != want {
+			t.Errorf("%s: gateway %s", cidr, got)
+		}
+	}
+	_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: "10.0.2.0/24", Options: o})
+	wantText(t, refused, "outside", "10.0.2.0/24", "one gateway for each subnet")
+}
+
+// TestOptionGateway: a gateway that was named is not asked for by the engine but belongs to nobody else; with none, no
+// address is set aside until the engine insists, and that one goes back (LN-11).
+func TestOptionGateway(t *testing.T) {
+	b := newBench(t)
+	p := b.pool("local", "10.0.0.0/29", "", opts{"gateway": "10.0.0.2"}).PoolID
+	_, refused := b.tryTake(p, "10.0.0.2", mac(1))
+	wantText(t, refused, "10.0.0.2", "gateway")
+	all, _ := b.fill(p)
+	if !slices.Equal(all, []string{"10.0.0.1", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6"}) {
+		t.Errorf("given: %v", all)
+	}
+	none := b.pool("local", "10.0.1.0/29", "", opts{"gateway": "none"})
+	if len(none.Data) != 0 {
+		t.Errorf("metadata without a gateway: %v", none.Data)
+	}
+	asked := b.take(none.PoolID, "", gatewayType)
+	_, refused = b.tryTake(none.PoolID, asked, mac(1))
+	wantText(t, refused, asked, "gateway")
+	b.give(none.PoolID, asked)
+	if got := b.take(none.PoolID, asked, mac(1)); got != asked {
+		t.Errorf("the gateway that was given back: %s", got)
+	}
+	b.check()
+}
+
+// TestQuarantine: a released address is given to nobody but its last holder until the time is over, over a restart too.
+func TestQuarantine(t *testing.T) {
+	const hour = time.Hour
+	for _, restart := range []bool{false, true} {
+		b := newBench(t)
+		p := b.pool("local", "10.0.0.0/30", "", opts{"quarantine": "1h"}).PoolID
+		one, two := b.take(p, "", named("one", 1)), b.take(p, "", named("two", 2))
+		b.give(p, one)
+		b.clock.move(hour / 2)
+		b.give(p, two)
+		if restart {
+			b.reopen()
+		}
+		_, refused := b.tryTake(p, "", mac(9))
+		wantText(t, refused, "quarantine", start.Add(hour).Format(time.RFC3339))
+		if got := b.take(p, "", named("two", 22)); got != two {
+			t.Errorf("its last holder gets %s instead of %s", got, two)
+		}
+		b.clock.move(hour/2 - time.Second)
+		if got, refused := b.tryTake(p, "", mac(9)); refused == "" {
+			t.Errorf("%s went out a second early", got)
+		}
+		b.clock.move(time.Second)
+		if got := b.take(p, "", mac(9)); got != one {
+			t.Errorf("after the quarantine: %s", got)
+		}
+		b.check()
+	}
+}
+
+// TestPolicyChange: the same subnet asked for with other words changes its policy from then on.
+func TestPolicyChange(t *testing.T) {
+	b := newBench(t)
+	p := b.pool("local", "10.0.0.0/30", "", nil).PoolID
+	b.give(p, b.take(p, "", mac(1)))
+	b.pool("local", "10.0.0.0/30", "", opts{"quarantine": "10m", "sticky": "off"})
+	b.reopen()
+	infos, err := b.service.Subnets(context.Background(), "")
+	if err != nil || len(infos) != 1 || infos[0].Sticky || infos[0].Quarantine != "10m0s" {
+		t.Errorf("%+v %v", infos, err)
+	}
+	b.pool("local", "10.0.0.0/30", "", nil) // says nothing, changes nothing
+	infos, err = b.service.Subnets(context.Background(), "")
+	if err != nil || len(infos) != 1 || infos[0].Sticky || infos[0].Quarantine != "10m0s" {
+		t.Errorf("%+v %v", infos, err)
+	}
+}
