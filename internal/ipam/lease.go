@@ -81,7 +81,11 @@ func (l *Lease) Holder() string {
 	case l.MAC != (MAC{}):
 		return fmt.Sprintf("the endpoint with MAC %s on host %s", l.MAC, l.Host)
 	default:
-		return fmt.Sprintf("an %s address of pool %s on host %s", l.Kind, l.Attachment.Short(), l.Host)
+		article := "a"
+		if l.Kind == Automatic || l.Kind == Auxiliary {
+			article = "an"
+		}
+		return fmt.Sprintf("%s %s address of pool %s on host %s", article, l.Kind, l.Attachment.Short(), l.Host)
 	}
 }
 
