@@ -136,7 +136,7 @@ func TestSwarmSameAddress(t *testing.T) {
 	p := b.pool("global", "10.0.9.0/24", "", serial).PoolID
 	addr := b.take(p, "10.0.9.77", serial)
 	_, refused := b.tryTake(p, addr, serial)
-	wantText(t, refused, addr, "held by")
+	wantText(t, refused, addr, "held by a static address")
 
 	after := b.pool("global", "10.0.9.0/24", "", serial).PoolID
 	b.take(after, addr, serial)
