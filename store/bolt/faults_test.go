@@ -1,0 +1,194 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"berth/store"
+)
+
+// TestKilled kills a process with 16 callers at work, again and again, on one state: nothing that it acknowledged is lost.
+func TestKilled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "berth.db")
+	var runs []ran
+	acked := 0
+	for round := range 8 {
+		n := 0
+		r := runHelper(t, path, "16 9999", func(line string, c *exec.Cmd) {
+			if n++; n == 10+97*round {
+				must(t, c.Process.Kill())
+			}
+		})
+		if !r.killed {
+			t.Fatalf("round %d ended by itself: %q", round, r.lines[len(r.lines)-1])
+		}
+		acked += len(r.answer["ack"])
+		runs = append(runs, r)
+	}
+	if found := wantWhole(t, path, runs...); found < acked || acked < 1000 {
+		t.Errorf("%d found, %d acknowledged", found, acked)
+	}
+}
+
+// TestKilledAtEachCall ends the process at the n-th call of each kind that the store makes, from the making of the
+// state on: it always opens again, with all that was acknowledged.
+func TestKilledAtEachCall(t *testing.T) {
+	for _, call := range []string{"openat", "flock", "pwrite64", "fdatasync", "fsync", "ftruncate", "/^rename", "mmap", "pread64", "/^mkdir"} {
+		t.Run(strings.Trim(call, "/^"), func(t *testing.T) {
+			killed := 0
+			for _, when := range []int{1, 2, 3, 4, 6, 11} {
+				path := filepath.Join(t.TempDir(), "state", "berth.db")
+				r := runHelper(t, path, "4 5", nil, "-e", "trace="+call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, when))
+				if r.killed {
+					killed++
+				}
+				wantWhole(t, path, r)
+			}
+			if killed == 0 {
+				t.Errorf("no call of %s was met", call)
+			}
+		})
+	}
+}
+
+// TestFailingCalls has one call fail: what was acknowledged stays, and what the callers hear is true.
+func TestFailingCalls(t *testing.T) {
+	for _, c := range []struct {
+		call, error string
+		when        string
+		want        string // the verdict that must occur
+		goesOn      bool   // updates succeed after it
+	}{
+		{"fdatasync", "EIO", "3", "unknown", false},
+		{"fdatasync", "EIO", "4", "unknown", false},
+		{"pwrite64", "EIO", "10", "unknown", false},
+		{"pwrite64", "EIO", "11", "unknown", false},
+		{"pwrite64", "ENOSPC", "10", "full", true},
+		{"pwrite64", "ENOSPC", "11", "full", true},
+		{"pwrite64", "EDQUOT", "13", "full", true},
+		{"pwrite64", "ENOSPC", "10+", "full", false},
+		{"ftruncate", "ENOSPC", "1", "full", true},
+		{"ftruncate", "EFBIG", "1", "full", true},
+		{"ftruncate", "EIO", "1", "unknown", false},
+		{"fsync", "EIO", "1", "unknown", false},
+	} {
+		t.Run(c.call+" "+c.error+" "+c.when, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "berth.db")
+			// The state is made first, so that the faults meet the store at work. strace counts the calls of each thread.
+			before := runHelper(t, path, "0 0", nil)
+			r := runHelper(t, path, "4 60", nil, "-P", path, "-e", "trace="+c.call, "-e", "inject="+c.call+":error="+c.error+":when="+c.when)
+			bad := len(r.answer[c.want])
+			if !r.opened || bad == 0 {
+				t.Errorf("no caller heard %q: %q", c.want, r.lines)
+			}
+			last := strings.Fields(r.lines[len(r.lines)-1])[0]
+			if c.goesOn != (last == "ack") {
+				t.Errorf("the last answer is %q", last)
+			}
+			wantWhole(t, path, before, r)
+		})
+	}
+}
+
+// TestFullDisk fills a small file system: what does not fit is refused and leaves nothing behind, reading goes on, and
+// with more room writing does too, without opening the store again.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"))
+	defer func() { must(t, unix.Unmount(dir, 0)) }()
+	path := filepath.Join(dir, "berth.db")
+	s, err := Open(context.Background(), Config{Path: path})
+	must(t, err)
+	var acked, full, undone int
+	n := 0
+	try := func() error {
+		n++
+		err := s.Update(context.Background(), func(tx store.Tx) error {
+			tx.OnAbort(func() { undone++ })
+			return tx.Put(fmt.Appendf(nil, "lease/%020d", n), []byte(strings.Repeat("v", 900)))
+		})
+		switch {
+		case err == nil:
+			acked++
+		case errors.Is(err, store.ErrNoSpace):
+			full++
+		default:
+			t.Fatal(err)
+		}
+		return err
+	}
+	count := func() (records int) {
+		must(t, s.View(context.Background(), func(tx store.Tx) error {
+			for _, err := range tx.Scan(store.Range{}) {
+				if err != nil {
+					return err
+				}
+				records++
+			}
+			return nil
+		}))
+		return records
+	}
+	for size := 2; size <= 4; size++ {
+		for try() == nil {
+		}
+		for range 10 {
+			_ = try()
+		}
+		if err := s.Backup(context.Background(), filepath.Join(dir, "backup")); !errors.Is(err, store.ErrNoSpace) {
+			t.Errorf("Backup to a full disk: %v", err)
+		}
+		if got := count(); got != acked || full != undone || full == 0 {
+			t.Fatalf("%d records, %d acknowledged; %d refused, %d taken back", got, acked, full, undone)
+		}
+		must(t, unix.Mount("", dir, "", unix.MS_REMOUNT, fmt.Sprintf("size=%dm", size)))
+		if err := try(); err != nil {
+			t.Fatalf("with more room: %v", err)
+		}
+	}
+	if _, err := s.Check(context.Background()); err != nil {
+		t.Error(err)
+	}
+	must(t, s.Close())
+	if r, err := Check(context.Background(), path); err != nil || r.Records != acked {
+		t.Errorf("%d records, %d acknowledged, %v", r.Records, acked, err)
+	}
+}
+
+// TestFullDiskAtTheStart: there is no room to make a state; with room there is.
+func TestFullDiskAtTheStart(t *testing.T) {
+	dir := t.TempDir()
+	must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=8k"))
+	defer func() { must(t, unix.Unmount(dir, 0)) }()
+	path := filepath.Join(dir, "berth.db")
+	if _, err := Open(context.Background(), Config{Path: path}); !errors.Is(err, store.ErrNoSpace) {
+		t.Errorf("Open on a full disk: %v", err)
+	}
+	must(t, unix.Mount("", dir, "", unix.MS_REMOUNT, "size=1m"))
+	s, err := Open(context.Background(), Config{Path: path})
+	must(t, err)
+	must(t, s.Close())
+}
+
+// TestSecondProcess: an error that names the first.
+func TestSecondProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "berth.db")
+	s := open(t, path)
+	r := runHelper(t, path, "1 1", nil)
+	want := fmt.Sprintf("in use by process %d (", os.Getpid())
+	if r.exit != 3 || len(r.answer["open"]) != 1 || !strings.Contains(r.answer["open"][0], want) {
+		t.Errorf("exit %d, %q; want %q", r.exit, r.lines, want)
+	}
+	must(t, s.Close())
+	if r = runHelper(t, path, "1 1", nil); r.exit != 0 {
+		t.Errorf("after it was closed: exit %d, %q", r.exit, r.lines)
+	}
+}
