@@ -9,6 +9,22 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// completionCommand adds cobra's command that writes the completion of a shell, for the shells of Linux.
+func completionCommand(root *cobra.Command) {
+	root.InitDefaultCompletionCmd("")
+	for _, cmd := range root.Commands() {
+		if cmd.Name() != "completion" {
+			continue
+		}
+		asGroup(cmd)
+		for _, shell := range cmd.Commands() {
+			if shell.Name() == "powershell" {
+				cmd.RemoveCommand(shell)
+			}
+		}
+	}
+}
+
 // completes has the shell complete a flag.
 func completes(cmd *cobra.Command, flag string, fn cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, fn); err != nil {

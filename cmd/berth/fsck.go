@@ -66,12 +66,21 @@ func (p *program) fsck(cmd *cobra.Command, args []string, state string, repair b
 	case state != "":
 		return fsckState(ctx, filepath.Join(state, stateFile))
 	}
+	return p.fsckRunning(ctx)
+}
+
+// fsckRunning has the daemon check its own state.
+func (p *program) fsckRunning(ctx context.Context) (report admin.FsckReport, err error) {
 	client, err := p.find(ctx)
-	if err != nil {
-		return admin.FsckReport{}, fmt.Errorf("%w; to check the state of a daemon that does not run, name it with --state", err)
+	if err == nil {
+		defer client.Close()
+		report, err = client.Fsck(ctx)
 	}
-	defer client.Close()
-	return client.Fsck(ctx)
+	var refused *admin.Problem
+	if err != nil && !errors.As(err, &refused) {
+		err = fmt.Errorf("%w; to check the state of a daemon that does not run, name it with --state", err)
+	}
+	return report, err
 }
 
 // fsckState checks a state that no daemon has open.
@@ -87,8 +96,10 @@ func fsckState(ctx context.Context, path string) (admin.FsckReport, error) {
 		return report, err
 	}
 	file, fileErr := bolt.Check(ctx, path)
-	report.File, err = fileReport(file, errors.Join(err, fileErr))
-	if err != nil {
+	if fileErr != nil {
+		err = fileErr // what opening said, and more
+	}
+	if report.File, err = fileReport(file, err); err != nil {
 		report.File.Problems = []string{oneLine(err)}
 	}
 	report.OK = len(report.Problems) == 0 && len(report.File.Problems) == 0
@@ -109,7 +120,10 @@ func fsckBackup(ctx context.Context, path string) (admin.FsckReport, error) {
 	done, err := bolt.Restore(ctx, path, copied, false)
 	if errors.Is(err, store.ErrCorrupt) {
 		file, checkErr := checkCopy(ctx, path)
-		report, _ := fileReport(file, checkErr)
+		if checkErr != nil {
+			err = checkErr
+		}
+		report, _ := fileReport(file, err)
 		if len(report.Problems) == 0 {
 			report.Problems = []string{oneLine(err)}
 		}

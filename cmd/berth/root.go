@@ -52,6 +52,7 @@ func (p *program) rootCommand() *cobra.Command {
 	}
 	root.AddCommand(p.serveCommand(), p.leaseCommand(), p.subnetCommand(), p.spaceCommand(), p.eventsCommand(),
 		p.backupCommand(), p.restoreCommand(), p.fsckCommand(), p.versionCommand())
+	completionCommand(root)
 	return root
 }
 

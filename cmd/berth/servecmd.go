@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 	"time"
 
 	"berth/internal/ipam"
@@ -79,7 +80,7 @@ func (p *program) serveCommand() *cobra.Command {
 		if err := cfg.check(); err != nil {
 			return usage(cmd, err)
 		}
-		log, err := newLog(p.err, cfg, p.env("JOURNAL_STREAM") != "")
+		log, err := newLog(p.err, cfg, isJournal(p.err, p.env("JOURNAL_STREAM")))
 		if err != nil {
 			return usage(cmd, err)
 		}
@@ -118,6 +119,21 @@ func (cfg *serveConfig) check() (err error) {
 		}
 	}
 	return nil
+}
+
+// isJournal tells whether w is the journal: systemd says in JOURNAL_STREAM which device and inode that is
+// (systemd.exec(5)), because a child may inherit the variable and write elsewhere.
+func isJournal(w io.Writer, stream string) bool {
+	f, ok := w.(*os.File)
+	if !ok || stream == "" {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stream == fmt.Sprintf("%d:%d", st.Dev, st.Ino)
 }
 
 // newLog returns the log of the daemon. The journal has times of its own.

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"io"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// parse reads a command line of a verb without carrying it out, and returns the verb.
+func parse(t *testing.T, env map[string]string, verb string, args ...string) (*cobra.Command, error) {
+	t.Helper()
+	p := &program{out: io.Discard, err: io.Discard, env: func(name string) string { return env[name] }}
+	root := p.rootCommand()
+	cmd, _, err := root.Find([]string{verb})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.RunE = func(*cobra.Command, []string) error { return nil }
+	root.SetArgs(append([]string{verb}, args...))
+	return cmd, root.Execute()
+}
+
+func TestEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		name, verb string
+		env        map[string]string
+		args       []string
+		flag, want string
+	}{
+		{"default", "serve", nil, nil, "state", "/var/lib/berth"},
+		{"environment", "serve", map[string]string{"BERTH_STATE": "/e"}, nil, "state", "/e"},
+		{"flag wins", "serve", map[string]string{"BERTH_STATE": "/e"}, []string{"--state", "/f"}, "state", "/f"},
+		{"empty is unset", "serve", map[string]string{"BERTH_STATE": ""}, nil, "state", "/var/lib/berth"},
+		{"blank is unset", "serve", map[string]string{"BERTH_STORE": " "}, nil, "store", "bolt"},
+		{"name with a dash", "serve", map[string]string{"BERTH_PLUGIN_SOCKET": "/p"}, nil, "plugin-socket", "/p"},
+		{"global flag", "serve", map[string]string{"BERTH_ADMIN_SOCKET": "/a"}, nil, "admin-socket", "/a"},
+		{"number", "serve", map[string]string{"BERTH_EVENT_COUNT": "77"}, nil, "event-count", "77"},
+		{"duration", "serve", map[string]string{"BERTH_EVENT_AGE": "2h"}, nil, "event-age", "2h0m0s"},
+		{"several pools", "serve", map[string]string{"BERTH_DEFAULT_POOL": "base=10.0.0.0/9,size=24;base=10.128.0.0/9,size=25"}, nil,
+			"default-pool", "base=10.0.0.0/9,size=24;base=10.128.0.0/9,size=25"},
+		{"flag replaces all pools", "serve", map[string]string{"BERTH_DEFAULT_POOL": "base=10.0.0.0/9,size=24"},
+			[]string{"--default-pool", "base=10.128.0.0/9,size=25"}, "default-pool", "base=10.128.0.0/9,size=25"},
+		{"client", "events", map[string]string{"BERTH_ADMIN_SOCKET": "/a"}, nil, "admin-socket", "/a"},
+		{"only what belongs to an installation", "events", map[string]string{"BERTH_FORMAT": "json"}, nil, "format", "table"},
+		{"restore knows where the state is", "restore", map[string]string{"BERTH_STATE": "/e"}, []string{"x"}, "state", "/e"},
+		{"fsck asks the daemon", "fsck", map[string]string{"BERTH_STATE": "/e"}, nil, "state", ""},
+		{"force is never meant by accident", "restore", map[string]string{"BERTH_FORCE": "true"}, []string{"x"}, "force", "false"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmd, err := parse(t, c.env, c.verb, c.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := cmd.Flags().Lookup(c.flag).Value.String(); got != c.want {
+				t.Errorf("--%s is %q, want %q", c.flag, got, c.want)
+			}
+		})
+	}
+}
+
+func TestEnvironmentRefused(t *testing.T) {
+	_, err := parse(t, map[string]string{"BERTH_EVENT_COUNT": "many"}, "serve")
+	if err == nil || !isUsage(err) {
+		t.Errorf("BERTH_EVENT_COUNT=many: %v; want wrong usage", err)
+	}
+}
+
+// The outside surface of serve is fixed: each flag of the design is there, under its name and its default.
+func TestServeFlags(t *testing.T) {
+	cmd, err := parse(t, nil, "serve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"state": "/var/lib/berth", "plugin-socket": "/run/docker/plugins/berth.sock", "admin-socket": "",
+		"store": "bolt", "host": "", "default-pool": "", "event-age": "2160h0m0s", "event-count": "1000000",
+		"log-level": "info", "log-format": "text"}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if def, ok := want[f.Name]; f.Name != "help" && (!ok || def != f.DefValue) {
+			t.Errorf("--%s has the default %q, want %q", f.Name, f.DefValue, def)
+		}
+		delete(want, f.Name)
+	})
+	if len(want) > 0 {
+		t.Errorf("serve has no flags %v", want)
+	}
+}

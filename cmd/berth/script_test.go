@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"berth/internal/admin"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
+)
+
+// leakTested are the tests, checked for goroutines that stay behind.
+type leakTested struct{ m *testing.M }
+
+func (l leakTested) Run() int {
+	code := l.m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+func TestMain(m *testing.M) {
+	testscript.Main(leakTested{m}, map[string]func(){"berth": main, "exits": exits})
+}
+
+// exits CODE PROGRAM ARGS... succeeds where the program ends with that code.
+func exits() {
+	want, err := strconv.Atoi(os.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(os.Args[2], os.Args[3:]...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	err = cmd.Run()
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) {
+		panic(err)
+	}
+	if got := cmd.ProcessState.ExitCode(); got != want {
+		fmt.Fprintf(os.Stderr, "%q ended with code %d, not %d\n", os.Args[2:], got, want)
+		os.Exit(1)
+	}
+}
+
+// TestScripts runs testdata/*.txtar. Each has a daemon to itself, where it starts one:
+//
+//	exec berth serve &daemon&   on the sockets in $WORK, which the environment names
+//	ready                       waits until it says so (sd_notify)
+//	call METHOD JSON            asks its plugin socket; the PoolID of the answer is kept in $POOL
+//	terminate                   sends it SIGTERM; `wait daemon` then holds it to exit code 0
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		Setup:               setUpScript,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"ready": ready, "call": call, "mode": mode, "socket": leaveSocket, "terminate": terminate, "await": await,
+		},
+	})
+}
+
+type notifyKey struct{}
+
+func setUpScript(env *testscript.Env) error {
+	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: env.WorkDir + "/notify", Net: "unixgram"})
+	if err != nil {
+		return err
+	}
+	env.Defer(func() { notify.Close() })
+	env.Values[notifyKey{}] = notify
+	env.Setenv("NOTIFY_SOCKET", env.WorkDir+"/notify")
+	env.Setenv("BERTH_STATE", env.WorkDir+"/state")
+	env.Setenv("BERTH_PLUGIN_SOCKET", env.WorkDir+"/plugin.sock")
+	env.Setenv("BERTH_ADMIN_SOCKET", env.WorkDir+"/admin.sock")
+	env.Setenv("BERTH_HOST", "alpha")
+	env.Setenv("TZ", "UTC")
+	return nil
+}
+
+// ready waits for the daemon's word that it serves.
+func ready(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: ready")
+	}
+	notify := ts.Value(notifyKey{}).(*net.UnixConn)
+	ts.Check(notify.SetReadDeadline(time.Now().Add(20 * time.Second)))
+	b := make([]byte, 256)
+	n, err := notify.Read(b)
+	ts.Check(err)
+	if got := string(b[:n]); got != "READY=1" {
+		ts.Fatalf("the daemon said %q", got)
+	}
+}
+
+// terminate sends SIGTERM to the process that answers on the admin socket.
+func terminate(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: terminate")
+	}
+	client := admin.NewClient(ts.Getenv("BERTH_ADMIN_SOCKET"))
+	defer client.Close()
+	v, err := client.Version(context.Background())
+	ts.Check(err)
+	ts.Check(syscall.Kill(v.PID, syscall.SIGTERM))
+}
+
+// call sends one message to the plugin socket.
+func call(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: [!] call METHOD JSON")
+	}
+	transport := &http.Transport{Dial: func(string, string) (net.Conn, error) {
+		return net.Dial("unix", ts.Getenv("BERTH_PLUGIN_SOCKET"))
+	}}
+	defer transport.CloseIdleConnections()
+	body := strings.ReplaceAll(args[1], "POOL", ts.Getenv("POOL"))
+	res, err := (&http.Client{Transport: transport}).Post("http://plugin/IpamDriver."+args[0], "application/json", strings.NewReader(body))
+	ts.Check(err)
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	ts.Check(err)
+	ts.Logf("%s: %s", res.Status, bytes.TrimSpace(answer))
+	if (res.StatusCode == http.StatusOK) == neg {
+		ts.Fatalf("%s was answered with %s", args[0], res.Status)
+	}
+	var pool struct{ PoolID string }
+	if json.Unmarshal(answer, &pool) == nil && pool.PoolID != "" {
+		ts.Setenv("POOL", pool.PoolID)
+	}
+}
+
+// mode FILE MODE holds a file to what `ls -l` shows of it.
+func mode(ts *testscript.TestScript, _ bool, args []string) {
+	info, err := os.Lstat(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if got := info.Mode().String(); got != args[1] {
+		ts.Fatalf("%s has the mode %s, not %s", args[0], got, args[1])
+	}
+}
+
+// leaveSocket PATH leaves a socket there on which nothing listens any more, as a crash does.
+func leaveSocket(ts *testscript.TestScript, _ bool, args []string) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: ts.MkAbs(args[0]), Net: "unix"})
+	ts.Check(err)
+	l.SetUnlinkOnClose(false)
+	ts.Check(l.Close())
+}
+
+// await FILE TEXT waits until a background command has written the text.
+func await(ts *testscript.TestScript, _ bool, args []string) {
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	late := time.After(20 * time.Second)
+	for {
+		b, err := os.ReadFile(ts.MkAbs(args[0]))
+		if err == nil && strings.Contains(string(b), args[1]) {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-late:
+			ts.Fatalf("%s does not hold %q: %s", args[0], args[1], b)
+		}
+	}
+}

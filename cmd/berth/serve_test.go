@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"berth/internal/admin"
+	"berth/internal/ipam"
+
+	"github.com/sirupsen/logrus"
+)
+
+// announced listens for the word of a daemon that it is ready.
+func announced(t *testing.T) (path string, wait func()) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "notify")
+	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { notify.Close() })
+	return path, func() {
+		t.Helper()
+		if err := notify.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := notify.Read(make([]byte, 64)); err != nil {
+			t.Fatalf("the daemon is not ready: %v", err)
+		}
+	}
+}
+
+// TestServeEnds runs the daemon in this process, uses it, and ends it: no goroutine stays (TestMain looks), no socket,
+// nothing but the state's own files, and its address is there the next time.
+func TestServeEnds(t *testing.T) {
+	dir := t.TempDir()
+	notify, wait := announced(t)
+	t.Setenv("NOTIFY_SOCKET", notify)
+	for round := range 2 {
+		var log bytes.Buffer
+		p := &program{out: io.Discard, err: &log, env: func(string) string { return "" }, now: time.Now, started: time.Now()}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan int, 1)
+		go func() {
+			ended <- p.run(ctx, []string{"serve", "--state", filepath.Join(dir, "state"), "--host", "alpha",
+				"--plugin-socket", filepath.Join(dir, "plugin.sock"), "--admin-socket", filepath.Join(dir, "admin.sock")})
+		}()
+		wait()
+		client := admin.NewClient(filepath.Join(dir, "admin.sock"))
+		spaces, err := client.Spaces(t.Context())
+		if err != nil || len(spaces) != 2 {
+			t.Errorf("round %d: %v, %v", round, spaces, err)
+		}
+		following := make(chan error, 1)
+		go func() { // a stream that is open must not hold the end up
+			for _, err := range client.Follow(context.Background(), ipam.EventFilter{Last: 1}) {
+				if err != nil {
+					following <- err
+					return
+				}
+				cancel()
+			}
+			following <- nil
+		}()
+		if code := <-ended; code != 0 {
+			t.Errorf("round %d: code %d:\n%s", round, code, log.String())
+		}
+		if err := <-following; err == nil {
+			t.Error("the stream ended without a word")
+		}
+		client.Close()
+		left, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil || len(left) != 1 {
+			t.Errorf("round %d left behind %q, %v", round, left, err)
+		}
+	}
+}
+
+// Sockets that systemd hands over are served on, and stay where they are at the end: they belong to their units.
+func TestSocketActivation(t *testing.T) {
+	dir := t.TempDir()
+	notify, wait := announced(t)
+	var files []*os.File
+	for _, name := range []string{"plugin", "admin"} {
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, name), Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetUnlinkOnClose(false)
+		f, err := l.File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		files = append(files, f)
+	}
+	var log bytes.Buffer
+	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec berth serve --state "$0" --plugin-socket /nowhere/a --admin-socket /nowhere/b`, filepath.Join(dir, "state"))
+	cmd.Env = append(os.Environ(), "LISTEN_FDS=2", "LISTEN_FDNAMES=plugin:admin", "NOTIFY_SOCKET="+notify)
+	cmd.ExtraFiles, cmd.Stdout, cmd.Stderr = files, &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		f.Close()
+	}
+	wait()
+	client := admin.NewClient(filepath.Join(dir, "admin"))
+	if _, err := client.Version(t.Context()); err != nil {
+		t.Error(err)
+	}
+	client.Close()
+	conn, err := net.Dial("unix", filepath.Join(dir, "plugin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(conn, "POST /Plugin.Activate HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+	if answer, err := io.ReadAll(conn); err != nil || !bytes.Contains(answer, []byte("IpamDriver")) {
+		t.Errorf("the plugin socket answers %q, %v", answer, err)
+	}
+	conn.Close()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v:\n%s", err, log.String())
+	}
+	for _, name := range []string{"plugin", "admin"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+			t.Errorf("the daemon removed a socket of systemd: %v", err)
+		}
+	}
+}
+
+// A task that fails ends the others, and its error is the answer.
+func TestTogether(t *testing.T) {
+	failed := errors.New("failed")
+	ended := false
+	err := together(t.Context(),
+		func(ctx context.Context) error { <-ctx.Done(); ended = true; return nil },
+		func(context.Context) error { return failed })
+	if !errors.Is(err, failed) || !ended {
+		t.Errorf("together: %v, the other task ended: %v", err, ended)
+	}
+}
+
+func TestPrepareState(t *testing.T) {
+	var log bytes.Buffer
+	l := logrus.New()
+	l.SetOutput(&log)
+	dir := filepath.Join(t.TempDir(), "a", "state")
+	cfg := serveConfig{state: dir}
+	if err := cfg.prepareState(logrus.NewEntry(l)); err != nil {
+		t.Fatal(err)
+	}
+	if mode, _ := owned(t, dir); mode.Perm() != 0o700 {
+		t.Errorf("the mode is %v", mode)
+	}
+	if err := cfg.prepareState(logrus.NewEntry(l)); err != nil || log.Len() > 0 {
+		t.Errorf("the second time: %v, %s", err, log.String())
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.prepareState(logrus.NewEntry(l)); err != nil || !strings.Contains(log.String(), "others may write") {
+		t.Errorf("a directory that everybody may write to: %v, %s", err, log.String())
+	}
+}
+
+func TestNewLog(t *testing.T) {
+	for _, c := range []struct {
+		format  string
+		journal bool
+		has     string
+		hasNot  string
+	}{
+		{"text", false, "time=", "{"},
+		{"text", true, "level=info", "time="},
+		{"json", false, `"time":"`, "level=info"},
+	} {
+		var b bytes.Buffer
+		log, err := newLog(&b, serveConfig{logLevel: "info", logFormat: c.format}, c.journal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Debug("hidden")
+		log.Info("a line\nand another")
+		if got := b.String(); !strings.Contains(got, c.has) || strings.Contains(got, c.hasNot) || strings.Contains(got, "hidden") || strings.Count(got, "\n") != 1 {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
+// The variable may be inherited by a process whose standard error is something else.
+func TestIsJournal(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := info.Sys().(*syscall.Stat_t)
+	own := fmt.Sprintf("%d:%d", st.Dev, st.Ino)
+	for _, c := range []struct {
+		w      io.Writer
+		stream string
+		want   bool
+	}{{f, own, true}, {f, "1:2", false}, {f, "", false}, {io.Discard, own, false}} {
+		if got := isJournal(c.w, c.stream); got != c.want {
+			t.Errorf("%T, %q: %v", c.w, c.stream, got)
+		}
+	}
+}

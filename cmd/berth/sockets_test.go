@@ -1,0 +1,197 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+)
+
+func spec(path string, gid int) socketSpec {
+	return socketSpec{name: "plugin", flag: "--plugin-socket", path: path, gid: gid}
+}
+
+// owned returns the mode and the group of a file.
+func owned(t *testing.T, path string) (fs.FileMode, int) {
+	t.Helper()
+	info, err := os.Lstat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Mode(), int(info.Sys().(*syscall.Stat_t).Gid)
+}
+
+func TestBind(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "berth.sock")
+	before := syscall.Umask(0o022)
+	defer syscall.Umask(before)
+	s, err := bind(spec(path, -1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mask := syscall.Umask(0o022); mask != 0o022 {
+		t.Errorf("the mask is %o afterwards", mask)
+	}
+	if mode, _ := owned(t, path); mode != fs.ModeSocket|0o600 {
+		t.Errorf("the socket's mode is %v", mode)
+	}
+	if mode, _ := owned(t, filepath.Dir(path)); mode != fs.ModeDir|0o700 {
+		t.Errorf("the directory's mode is %v", mode)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+}
+
+// A socket for a group: its members reach it and may connect, nobody else. A directory that is there stays as it is.
+func TestBindForGroup(t *testing.T) {
+	gid := os.Getegid()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "new", "admin.sock")
+	s, err := bind(spec(path, gid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if mode, got := owned(t, path); mode != fs.ModeSocket|0o660 || got != gid {
+		t.Errorf("the socket's mode is %v, its group %d", mode, got)
+	}
+	if mode, got := owned(t, filepath.Dir(path)); mode != fs.ModeDir|0o750 || got != gid {
+		t.Errorf("the directory's mode is %v, its group %d", mode, got)
+	}
+	there := filepath.Join(dir, "there")
+	if err := os.Mkdir(there, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(there, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	other, err := bind(spec(filepath.Join(there, "admin.sock"), gid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if mode, _ := owned(t, there); mode != fs.ModeDir|0o711 {
+		t.Errorf("the mode of a directory that was there is now %v", mode)
+	}
+}
+
+func TestBindOverDeadSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "berth.sock")
+	dead(t, path)
+	s, err := bind(spec(path, -1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+}
+
+func TestBindBesideLiving(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "berth.sock")
+	listening(t, path)
+	_, err := bind(spec(path, -1))
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d ", os.Getpid())) || !strings.Contains(err.Error(), "--plugin-socket") {
+		t.Errorf("beside a living socket: %v", err)
+	}
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatalf("the living socket is harmed: %v", err)
+	}
+	conn.Close()
+}
+
+// What is not a socket is never followed and never removed.
+func TestBindOverOtherThings(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(dir, "target.sock")
+	dead(t, target)
+	for name, make := range map[string]func(path string) error{
+		"file":      func(path string) error { return os.WriteFile(path, []byte("precious"), 0o600) },
+		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
+		"fifo":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"link":      func(path string) error { return os.Symlink(target, path) },
+		"dangling":  func(path string) error { return os.Symlink(filepath.Join(dir, "nowhere"), path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(dir, name)
+			if err := make(path); err != nil {
+				t.Fatal(err)
+			}
+			before, err := os.Lstat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := bind(spec(path, -1)); err == nil || !strings.Contains(err.Error(), "is not a socket") {
+				t.Errorf("over a %s: %v", name, err)
+			}
+			if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) || before.Mode() != after.Mode() {
+				t.Errorf("the %s was touched: %v", name, err)
+			}
+		})
+	}
+	if _, err := os.Lstat(target); err != nil {
+		t.Errorf("what a link pointed to was touched: %v", err)
+	}
+}
+
+func TestBindPathTooLong(t *testing.T) {
+	path := filepath.Join(t.TempDir(), strings.Repeat("x", maxSocketPath), "berth.sock")
+	if _, err := bind(spec(path, -1)); err == nil || !strings.Contains(err.Error(), "at most 107") {
+		t.Errorf("a path that is too long: %v", err)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); err == nil {
+		t.Error("its directory was made")
+	}
+}
+
+// At its end a daemon removes its own socket only: another may have taken the place.
+func TestCloseLeavesAnothersSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "berth.sock")
+	s, err := bind(spec(path, -1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	listening(t, path)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(path); err != nil {
+		t.Errorf("another's socket is gone: %v", err)
+	}
+}
+
+// Where the second socket cannot be bound, the first is not left behind.
+func TestListenAllOrNothing(t *testing.T) {
+	quiet := logrus.New()
+	quiet.SetOutput(io.Discard)
+	dir := t.TempDir()
+	first, second := filepath.Join(dir, "first.sock"), filepath.Join(dir, "second.sock")
+	if err := os.WriteFile(second, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listen(logrus.NewEntry(quiet), spec(first, -1), spec(second, -1)); err == nil {
+		t.Fatal("a file was taken for a socket")
+	}
+	if _, err := os.Lstat(first); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the first socket is left behind: %v", err)
+	}
+}
