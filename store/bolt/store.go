@@ -23,6 +23,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 
 	"berth/store"
 )
@@ -216,6 +217,9 @@ func (s *Store) View(ctx context.Context, fn func(store.Tx) error) (err error) {
 		debug.SetPanicOnFault(old)
 		t.over = true
 		_ = btx.Rollback() // of a read transaction: it fails only when it is over already
+		if t.scanned > scannedMany {
+			s.dropPages()
+		}
 		if p := recover(); p != nil {
 			if !s.isFault(p) {
 				panic(p)
@@ -225,6 +229,16 @@ func (s *Store) View(ctx context.Context, fn func(store.Tx) error) (err error) {
 	}()
 	t.bucket = btx.Bucket(bucketData)
 	return fn(t)
+}
+
+// scannedMany is how many records a View reads before the pages that it has mapped are given back.
+const scannedMany = 16384
+
+// dropPages takes the file's pages out of this process's memory; the kernel keeps them cached, and one that is read again
+// comes back at once. A daemon reads its whole state when it starts, and afterwards little of it.
+func (s *Store) dropPages() {
+	// The mapping lives as long as the store, and what fails here costs only memory.
+	_, _, _ = unix.Syscall(unix.SYS_MADVISE, s.db.Info().Data, uintptr(min(fileSize(s.reader), mapSize)), unix.MADV_DONTNEED)
 }
 
 // begin begins a bbolt transaction. A fault in there (the file was cut so short that even its meta pages are gone) leaves

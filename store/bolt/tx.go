@@ -16,12 +16,13 @@ var errTxOver = errors.New("bolt: the transaction is over: its function has retu
 // tx is a store.Tx. In a View w is nil; in an Update it is the buffer that the function writes to, which lies over the
 // shared bbolt transaction as the functions before it have left that one.
 type tx struct {
-	bucket *bbolt.Bucket
-	cursor *bbolt.Cursor // for Get: sought afresh each time, so one serves all functions of a batch without allocating
-	w      *writes
-	undo   []func()
-	failed error // the first Put or Delete that was refused; the update fails with it whatever the function answers
-	over   bool
+	bucket  *bbolt.Bucket
+	cursor  *bbolt.Cursor // for Get: sought afresh each time, so one serves all functions of a batch without allocating
+	w       *writes
+	undo    []func()
+	scanned int   // records that Scan has yielded
+	failed  error // the first Put or Delete that was refused; the update fails with it whatever the function answers
+	over    bool
 }
 
 func (t *tx) Get(key []byte) ([]byte, error) {
@@ -111,6 +112,7 @@ func (t *tx) Scan(r store.Range) iter.Seq2[store.Record, error] {
 		}
 		s := scanner{base: t.bucket.Cursor(), w: t.w, r: r}
 		for n := 0; r.Limit <= 0 || n < r.Limit; n++ {
+			t.scanned++
 			key, stored, sure := s.next()
 			if key == nil {
 				return
