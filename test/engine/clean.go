@@ -32,6 +32,10 @@ func exclusive() (release func() error, err error) {
 // cleanUp removes all that a run made, or left when it was interrupted. It is harmless where there is nothing.
 func cleanUp(e Engine) error {
 	var errs []error
+	if _, err := os.Stat("/run/" + demoName); err == nil {
+		_, err := demo("down")
+		errs = append(errs, err)
+	}
 	// A network goes after its containers and before its driver, which may be a container, too.
 	errs = append(errs, removeContainers(e, prefix+"[0-9]"), removeNetworks(e, prefix), removeContainers(e, prefix))
 	errs = append(errs, removePlugins(e), removeImages(e), removeNamespaces())
