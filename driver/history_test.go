@@ -1,0 +1,304 @@
+package driver
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	api "github.com/docker/go-plugins-helpers/ipam"
+)
+
+// What a client does to one subnet. Pools are named by their number in the history.
+type step struct {
+	kind string // attach, detach, take, give
+	cidr string
+	pool string
+	addr string // take: asked for, "" any; give: which
+	mac  int
+}
+
+type outcome struct {
+	refused string
+	pool    string // attach
+	addr    string // take
+}
+
+// held is one subnet in the model: who holds which address through which pool. A pool that was released stays in gone.
+type held struct {
+	pools string // ids, sorted, each with a comma behind it
+	by    string // "address pool mac" lines, sorted
+}
+
+// subnetModel is what one subnet does, in the words of design.md's invariants: an address is in at most one holder's hands;
+// a repetition (same pool and MAC) gets the same answer; releases succeed, and free only what was taken through the pool;
+// a pool that is gone gives nothing.
+func subnetModel(size int) porcupine.Model {
+	return porcupine.Model{
+		Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
+			parts := map[string][]porcupine.Operation{}
+			for _, op := range all {
+				cidr := op.Input.(step).cidr
+				parts[cidr] = append(parts[cidr], op)
+			}
+			var list [][]porcupine.Operation
+			for _, part := range parts {
+				list = append(list, part)
+			}
+			return list
+		},
+		Init: func() any { return held{} },
+		Step: func(state, input, output any) (bool, any) {
+			return state.(held).step(input.(step), output.(outcome), size)
+		},
+		DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
+		DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
+	}
+}
+
+func (h held) step(in step, out outcome, size int) (bool, held) {
+	switch in.kind {
+	case "attach":
+		ids := append(h.ids(), out.pool)
+		slices.Sort(ids)
+		return out.refused == "", held{strings.Join(ids, ","), h.by}
+	case "detach":
+		ids := slices.DeleteFunc(h.ids(), func(id string) bool { return id == in.pool })
+		left := slices.DeleteFunc(h.lines(), func(line string) bool { return strings.Fields(line)[1] == in.pool })
+		return out.refused == "", held{strings.Join(ids, ","), strings.Join(left, "\n")}
+	case "give":
+		left := slices.DeleteFunc(h.lines(), func(line string) bool {
+			f := strings.Fields(line)
+			return f[0] == in.addr && f[1] == in.pool
+		})
+		return out.refused == "", held{h.pools, strings.Join(left, "\n")}
+	default:
+		return h.take(in, out, size)
+	}
+}
+
+func (h held) take(in step, out outcome, size int) (bool, held) {
+	lines := h.lines()
+	mine := fmt.Sprintf("%s %d", in.pool, in.mac)
+	holder := map[string]string{}
+	var own []string
+	for _, line := range lines {
+		addr, who, _ := strings.Cut(line, " ")
+		holder[addr] = who
+		if who == mine {
+			own = append(own, addr)
+		}
+	}
+	there := slices.Contains(h.ids(), in.pool)
+	if out.refused != "" {
+		switch {
+		case !there:
+			return strings.Contains(out.refused, "released"), h
+		case in.addr != "":
+			return holder[in.addr] != "" && holder[in.addr] != mine && strings.Contains(out.refused, "held by"), h
+		default:
+			return len(lines) == size && len(own) == 0 && strings.Contains(out.refused, "no address is free"), h
+		}
+	}
+	switch {
+	case !there, in.addr != "" && out.addr != in.addr:
+		return false, h
+	case slices.Contains(own, out.addr):
+		return true, h // a repetition
+	case holder[out.addr] != "", in.addr == "" && len(own) > 0:
+		return false, h
+	}
+	lines = append(lines, out.addr+" "+mine)
+	slices.Sort(lines)
+	return true, held{h.pools, strings.Join(lines, "\n")}
+}
+
+func (h held) ids() []string   { return split(h.pools, ",") }
+func (h held) lines() []string { return split(h.by, "\n") }
+
+func split(s, sep string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, sep)
+}
+
+// history is what many clients did and heard.
+type history struct {
+	handler http.Handler
+	begin   time.Time
+	mu      sync.Mutex
+	ops     []porcupine.Operation
+}
+
+// do makes one call and writes it down.
+func (h *history) do(t *testing.T, client int, in step) outcome {
+	method, body := in.message(t)
+	called := time.Since(h.begin)
+	status, reply := post(h.handler, method, body)
+	returned := time.Since(h.begin)
+	out := outcome{}
+	var msg struct{ PoolID, Address, Err string }
+	if err := json.Unmarshal([]byte(reply), &msg); err != nil {
+		t.Errorf("%s: %q", method, reply)
+	}
+	if status != http.StatusOK {
+		out.refused = cmp.Or(msg.Err, "without a word")
+	}
+	out.pool = msg.PoolID
+	if p, err := netip.ParsePrefix(msg.Address); err == nil {
+		out.addr = p.Addr().String()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: in, Output: out, Call: called.Nanoseconds(), Return: returned.Nanoseconds()})
+	return out
+}
+
+func (in step) message(t *testing.T) (method, body string) {
+	switch in.kind {
+	case "attach":
+		return "IpamDriver.RequestPool", encode(t, api.RequestPoolRequest{AddressSpace: "local", Pool: in.cidr})
+	case "detach":
+		return "IpamDriver.ReleasePool", encode(t, api.ReleasePoolRequest{PoolID: in.pool})
+	case "give":
+		return "IpamDriver.ReleaseAddress", encode(t, api.ReleaseAddressRequest{PoolID: in.pool, Address: in.addr})
+	default:
+		return "IpamDriver.RequestAddress", encode(t, api.RequestAddressRequest{PoolID: in.pool, Address: in.addr, Options: mac(in.mac)})
+	}
+}
+
+// TestHistory: what concurrent clients hear could have been said by one that does one thing after the other (LN-5, LN-9,
+// GA-22). Each round is a store of its own with many small subnets, so that each is often full and its checking is short.
+func TestHistory(t *testing.T) {
+	for round := range 6 {
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			h := &history{handler: b.handler, begin: time.Now()}
+			const clients, subnets, steps = 8, 24, 72
+			var wg sync.WaitGroup
+			for client := range clients {
+				random := rand.New(rand.NewPCG(uint64(round), uint64(client)))
+				wg.Go(func() {
+					w := worker{h: h, t: t, client: client, random: random, pools: map[string][]string{}}
+					for n := range steps {
+						// All clients go over the subnets together, so that they meet, and each subnet's history is short.
+						w.act(fmt.Sprintf("10.0.%d.0/29", n*subnets/steps))
+					}
+				})
+			}
+			wg.Wait()
+			b.check()
+			result, info := porcupine.CheckOperationsVerbose(subnetModel(6), h.ops, 30*time.Second)
+			if result != porcupine.Ok {
+				t.Errorf("%s over %d operations: %s", result, len(h.ops), explain(t, h, info))
+			}
+		})
+	}
+}
+
+// explain writes the history that cannot be explained into a page that can be opened.
+func explain(t *testing.T, h *history, info porcupine.LinearizationInfo) string {
+	for _, op := range h.ops {
+		if porcupine.CheckOperationsTimeout(subnetModel(6), only(h.ops, op.Input.(step).cidr), 5*time.Second) == porcupine.Ok {
+			continue
+		}
+		cidr := op.Input.(step).cidr
+		var b strings.Builder
+		for _, op := range only(h.ops, cidr) {
+			fmt.Fprintf(&b, "\n%8d-%8d client %d: %+v -> %+v", op.Call/1000, op.Return/1000, op.ClientId, op.Input, op.Output)
+		}
+		return b.String()
+	}
+	return fmt.Sprintf("%d partitions", len(info.PartialLinearizations()))
+}
+
+func only(all []porcupine.Operation, cidr string) (part []porcupine.Operation) {
+	for _, op := range all {
+		if op.Input.(step).cidr == cidr {
+			part = append(part, op)
+		}
+	}
+	return part
+}
+
+// worker is one client, which knows what it has been given.
+type worker struct {
+	h      *history
+	t      *testing.T
+	client int
+	random *rand.Rand
+	pools  map[string][]string // of a subnet
+	taken  []step              // as gives
+}
+
+// act does something to a subnet.
+func (w *worker) act(cidr string) {
+	pools := w.pools[cidr]
+	if len(pools) == 0 {
+		out := w.h.do(w.t, w.client, step{kind: "attach", cidr: cidr})
+		w.pools[cidr] = []string{out.pool}
+		return
+	}
+	pool := pools[w.random.IntN(len(pools))]
+	switch p := w.random.IntN(100); {
+	case p < 8:
+		out := w.h.do(w.t, w.client, step{kind: "attach", cidr: cidr})
+		w.pools[cidr] = append(pools, out.pool)
+	case p < 14:
+		w.h.do(w.t, w.client, step{kind: "detach", cidr: cidr, pool: pool}) // it is asked on all the same
+	case p < 35 && len(w.taken) > 0 && w.taken[len(w.taken)-1].cidr == cidr:
+		last := len(w.taken) - 1
+		w.h.do(w.t, w.client, w.taken[last])
+		w.taken = w.taken[:last]
+	default:
+		in := step{kind: "take", cidr: cidr, pool: pool, mac: w.client*4 + w.random.IntN(4)}
+		if w.random.IntN(3) == 0 {
+			in.addr = netip.MustParsePrefix(cidr).Addr().Next().String()
+		}
+		if out := w.h.do(w.t, w.client, in); out.refused == "" {
+			w.taken = append(w.taken, step{kind: "give", cidr: cidr, pool: pool, addr: out.addr})
+		}
+	}
+}
+
+// TestHistoryNotices: a history in which something was given twice, kept after its release or refused for nothing is not
+// explained.
+func TestHistoryNotices(t *testing.T) {
+	const cidr = "10.0.0.0/29"
+	attach := []any{step{kind: "attach", cidr: cidr}, outcome{pool: "p"}}
+	take := func(mac int, asked string, out outcome) []any {
+		return []any{step{kind: "take", cidr: cidr, pool: "p", addr: asked, mac: mac}, out}
+	}
+	one := outcome{addr: "10.0.0.1"}
+	give := []any{step{kind: "give", cidr: cidr, pool: "p", addr: "10.0.0.1"}, outcome{}}
+	for name, row := range map[string]struct {
+		ops  [][]any
+		want porcupine.CheckResult
+	}{
+		"sound":             {[][]any{attach, take(1, "", one), take(1, "", one), give, take(2, "", one)}, porcupine.Ok},
+		"given twice":       {[][]any{attach, take(1, "", one), take(2, "", one)}, porcupine.Illegal},
+		"two for one":       {[][]any{attach, take(1, "", one), take(1, "", outcome{addr: "10.0.0.2"})}, porcupine.Illegal},
+		"another one":       {[][]any{attach, take(1, "10.0.0.2", one)}, porcupine.Illegal},
+		"full though empty": {[][]any{attach, take(1, "", outcome{refused: "no address is free"})}, porcupine.Illegal},
+		"held by nobody":    {[][]any{attach, take(1, "", one), give, take(2, "10.0.0.1", outcome{refused: "held by"})}, porcupine.Illegal},
+		"out of nothing":    {[][]any{take(1, "", one)}, porcupine.Illegal},
+	} {
+		var ops []porcupine.Operation
+		for i, op := range row.ops {
+			ops = append(ops, porcupine.Operation{Input: op[0], Output: op[1], Call: int64(2 * i), Return: int64(2*i + 1)})
+		}
+		if got := porcupine.CheckOperationsTimeout(subnetModel(6), ops, 10*time.Second); got != row.want {
+			t.Errorf("%s: %s; want %s", name, got, row.want)
+		}
+	}
+}

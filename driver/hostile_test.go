@@ -1,0 +1,350 @@
+package driver
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"berth/store"
+
+	api "github.com/docker/go-plugins-helpers/ipam"
+	"go.uber.org/goleak"
+)
+
+// patience is far more than anything here takes. It only ends a test that would hang.
+const patience = 60 * time.Second
+
+// served is a Driver on a unix socket.
+type served struct {
+	*bench
+	socket string
+	stop   func() error // ends Serve and returns its answer
+}
+
+func serveBench(t *testing.T, b *bench) *served {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "berth") // the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &served{bench: b, socket: filepath.Join(dir, "berth.sock")}
+	l, err := net.Listen("unix", s.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	answer := make(chan error, 1)
+	d := New(Config{Service: b.service, Log: quiet()})
+	go func() { answer <- d.Serve(ctx, l) }()
+	s.stop = sync.OnceValue(func() error {
+		cancel()
+		select {
+		case err := <-answer:
+			return err
+		case <-time.After(patience):
+			return errors.New("Serve did not end")
+		}
+	})
+	t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			t.Error(err)
+		}
+		os.RemoveAll(dir)
+	})
+	return s
+}
+
+func (s *served) dial(t *testing.T) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("unix", s.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(patience))
+	return conn
+}
+
+// client is a well-behaved one.
+func (s *served) client(t *testing.T) *http.Client {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", s.socket)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: patience}
+}
+
+// ask makes one call of a well-behaved client.
+func ask(c *http.Client, method, body string) (status int, reply string, err error) {
+	res, err := c.Post("http://berth/IpamDriver."+method, "application/json", strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	return res.StatusCode, string(raw), err
+}
+
+// TestHostile: whatever comes over the socket is answered with an error or cut off, and a well-behaved client is answered
+// all the while.
+func TestHostile(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	s := serveBench(t, newBench(t))
+	pool := s.pool("local", "10.0.0.0/16", "", nil).PoolID
+	others := wellBehaved(t, s, pool)
+	t.Run("attacks", func(t *testing.T) {
+		for name, attack := range attacks(pool) {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				attack(t, s)
+			})
+		}
+	})
+	others()
+	s.check()
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	if _, err := net.Dial("unix", s.socket); err == nil {
+		t.Error("the socket still answers after Serve has ended")
+	}
+	s.close()
+	goleak.VerifyNone(t, before)
+}
+
+// wellBehaved takes and releases addresses until the function that it returns is called; that one fails the test where a
+// call was not answered as it should be, or none was made.
+func wellBehaved(t *testing.T, s *served, pool string) (stop func()) {
+	c := s.client(t)
+	done, ended := make(chan struct{}), make(chan error, 1)
+	calls := 0
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				ended <- nil
+				return
+			default:
+			}
+			status, reply, err := ask(c, "RequestAddress", fmt.Sprintf(`{"PoolID":%q,"Options":{%q:%q}}`, pool, optMAC, macText(n%100)))
+			var got api.RequestAddressResponse
+			if err == nil && status == http.StatusOK {
+				err = json.Unmarshal([]byte(reply), &got)
+			}
+			if err != nil || got.Address == "" {
+				ended <- fmt.Errorf("call %d: %d %q %v", n, status, reply, err)
+				return
+			}
+			calls++
+		}
+	}()
+	return func() {
+		close(done)
+		if err := <-ended; err != nil {
+			t.Errorf("a well-behaved client was not answered: %v", err)
+		}
+		if calls == 0 {
+			t.Error("the well-behaved client never got to ask")
+		}
+		c.CloseIdleConnections()
+	}
+}
+
+// attacks are what a hostile or broken client does; each fails its test where it is neither answered with an error nor
+// cut off.
+func attacks(pool string) map[string]func(*testing.T, *served) {
+	const post = "POST /IpamDriver.RequestAddress HTTP/1.1\r\nHost: x\r\n"
+	noise := make([]byte, 1<<20)
+	rand.Read(noise)
+	all := map[string]func(*testing.T, *served){
+		"huge body":    func(t *testing.T, s *served) { hugeBody(t, s, pool) },
+		"slow header":  func(t *testing.T, s *served) { drip(t, s, post+"X-Slow: ") },
+		"slow body":    func(t *testing.T, s *served) { drip(t, s, post+"Content-Length: 100000\r\n\r\n{") },
+		"slow chunks":  func(t *testing.T, s *served) { drip(t, s, post+"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n5\r\n") },
+		"silence":      func(t *testing.T, s *served) { refusedOrClosed(t, s.dial(t)) },
+		"half a call":  func(t *testing.T, s *served) { halfACall(t, s, pool) },
+		"1,000 idle":   func(t *testing.T, s *served) { idle(t, s, 1000) },
+		"many at once": func(t *testing.T, s *served) { manyAtOnce(t, s) },
+	}
+	for name, raw := range map[string]string{
+		"noise":               string(noise),
+		"zeros":               strings.Repeat("\x00", 4096),
+		"TLS":                 "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+		"no HTTP":             "hello\r\n\r\n",
+		"other protocol":      "GET / SMTP/1.0\r\n\r\n",
+		"HTTP/2":              "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"long line":           "POST /" + strings.Repeat("a", 1<<18) + " HTTP/1.1\r\n\r\n",
+		"many headers":        post + strings.Repeat("X-Y: z\r\n", 1<<15) + "\r\n",
+		"negative length":     post + "Content-Length: -5\r\n\r\n",
+		"two lengths":         post + "Content-Length: 5\r\nContent-Length: 6\r\n\r\n{}",
+		"length and chunks":   post + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"no chunk":            post + "Transfer-Encoding: chunked\r\n\r\nzzz\r\n",
+		"empty body":          post + "Content-Length: 0\r\n\r\n",
+		"GET":                 "GET /IpamDriver.RequestPool HTTP/1.1\r\nHost: x\r\n\r\n",
+		"body of another":     post + "Content-Length: 4\r\n\r\n[{}]",
+		"garbage body":        post + "Content-Length: 8\r\n\r\n\xde\xad\xbe\xef\xde\xad\xbe\xef",
+		"deep JSON":           post + "Content-Length: 60000\r\n\r\n" + strings.Repeat(`{"a":[`, 10000),
+		"unknown call":        "POST /IpamDriver.Shutdown HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",
+		"other path":          "POST /../../etc/passwd HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",
+		"absolute URL":        "POST http://elsewhere/ HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",
+		"expects, then lies":  post + "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n[]",
+		"unknown expectation": post + "Expect: miracles\r\nContent-Length: 2\r\n\r\n{}",
+	} {
+		all[name] = func(t *testing.T, s *served) {
+			conn := s.dial(t)
+			go io.WriteString(conn, raw) // it may be cut off before it has said everything
+			refusedOrClosed(t, conn)
+		}
+	}
+	return all
+}
+
+// refusedOrClosed waits for an answer, which must be an error, or for the end of the connection.
+func refusedOrClosed(t *testing.T, conn net.Conn) {
+	t.Helper()
+	r := bufio.NewReader(conn)
+	res, err := http.ReadResponse(r, nil)
+	if err == nil && res.StatusCode == http.StatusContinue {
+		res, err = http.ReadResponse(r, nil)
+	}
+	var timeout net.Error
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout():
+		t.Errorf("neither answered nor cut off within %s", patience)
+	case err == nil && res.StatusCode < 300:
+		body, _ := io.ReadAll(res.Body)
+		t.Errorf("answered with %s: %s", res.Status, body)
+	}
+}
+
+// drip sends a beginning at once and then a byte at a time, without end.
+func drip(t *testing.T, s *served, begin string) {
+	conn := s.dial(t)
+	go func() {
+		for text := begin; ; text = "a" {
+			if _, err := io.WriteString(conn, text); err != nil {
+				return
+			}
+			time.Sleep(50 * time.Millisecond) // the attack itself is slow; nothing waits for it
+		}
+	}()
+	refusedOrClosed(t, conn)
+}
+
+// hugeBody is a message that would be a good one but for its size.
+func hugeBody(t *testing.T, s *served, pool string) {
+	for _, size := range []int{maxBody + 1, 8 * maxBody} {
+		body := append(bytes.Repeat([]byte(" "), size), fmt.Sprintf(`{"PoolID":%q}`, pool)...)
+		res, err := s.client(t).Post("http://berth/IpamDriver.RequestAddress", "application/json", bytes.NewReader(body))
+		if err != nil {
+			continue // cut off while it was still being sent
+		}
+		defer res.Body.Close()
+		if raw, _ := io.ReadAll(res.Body); res.StatusCode < 400 {
+			t.Errorf("%d bytes were answered with %s: %s", len(body), res.Status, raw)
+		}
+	}
+}
+
+// halfACall hangs up in the midst of a body, many times.
+func halfACall(t *testing.T, s *served, pool string) {
+	for range 50 {
+		conn := s.dial(t)
+		fmt.Fprintf(conn, "POST /IpamDriver.RequestAddress HTTP/1.1\r\nHost: x\r\nContent-Length: 200\r\n\r\n{\"PoolID\":%q", pool)
+		conn.Close()
+	}
+}
+
+// idle opens connections that say nothing; one more is still answered.
+func idle(t *testing.T, s *served, n int) {
+	for range n {
+		s.dial(t)
+	}
+	if status, reply, err := ask(s.client(t), "GetCapabilities", ""); err != nil || status != http.StatusOK {
+		t.Errorf("beside %d idle connections: %d %q %v", n, status, reply, err)
+	}
+}
+
+// manyAtOnce asks for pools that are nonsense from many connections at the same time.
+func manyAtOnce(t *testing.T, s *served) {
+	var wg sync.WaitGroup
+	for n := range 100 {
+		wg.Go(func() {
+			c := s.client(t)
+			status, reply, err := ask(c, "RequestPool", fmt.Sprintf(`{"AddressSpace":"local","Pool":"10.0.%d.1/24"}`, n))
+			if err != nil || status < 400 || !strings.Contains(reply, `"Err"`) {
+				t.Errorf("%d %q %v", status, reply, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// panicking is a store whose updates panic.
+type panicking struct{ store.Store }
+
+func (panicking) Update(context.Context, func(store.Tx) error) error { panic("a defect") }
+
+// TestPanic: a defect inside is an answer to the caller, and to nobody else.
+func TestPanic(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	b := newBench(t)
+	p := b.pool("local", "10.0.0.0/24", "", nil).PoolID
+	broken := &switchable{Store: b.store}
+	b.use(broken)
+	s := serveBench(t, b)
+	c := s.client(t)
+	broken.set(panicking{b.store})
+	for _, method := range withBody {
+		status, reply, err := ask(c, method, fmt.Sprintf(`{"AddressSpace":"local","PoolID":%q,"Address":"10.0.0.9"}`, p))
+		if err != nil || status != http.StatusInternalServerError || !strings.Contains(reply, method+" failed inside Berth") || strings.Contains(reply, "goroutine") {
+			t.Errorf("%s: %d %q %v", method, status, reply, err)
+		}
+	}
+	broken.set(nil)
+	if got := b.take(p, "10.0.0.9", mac(1)); got != "10.0.0.9" {
+		t.Errorf("afterwards: %s", got)
+	}
+	c.CloseIdleConnections()
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	b.close()
+	goleak.VerifyNone(t, before)
+}
+
+// switchable is a store that can be exchanged while it is used.
+type switchable struct {
+	store.Store
+	mu  sync.Mutex
+	now store.Store
+}
+
+func (s *switchable) set(st store.Store) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = st
+}
+
+func (s *switchable) Update(ctx context.Context, fn func(store.Tx) error) error {
+	s.mu.Lock()
+	st := s.now
+	s.mu.Unlock()
+	if st == nil {
+		st = s.Store
+	}
+	return st.Update(ctx, fn)
+}
