@@ -163,7 +163,7 @@ func (t *table[T]) titles(w io.Writer) error {
 		names[name] = strings.ToUpper(name)
 	}
 	var line strings.Builder
-	if err := t.row.Execute(&line, names); err != nil {
+	if err := t.row.Execute(&line, names); err != nil || strings.Contains(line.String(), "%!") {
 		return nil
 	}
 	_, err := fmt.Fprintln(w, line.String())

@@ -46,7 +46,7 @@ func TestOutput(t *testing.T) {
 		{[]string{"-q"}, "fig\nwatermelon\n"},
 		{[]string{"--format", `{{.Name}}\t{{.Size}}`}, "fig\t3\nwatermelon\t30\n"},
 		{[]string{"--format", `table {{.Name}}\t{{.Size}}`}, "NAME         SIZE\nfig          3\nwatermelon   30\n"},
-		{[]string{"--format", `table {{printf "%02d" .Size}}\t{{.Name}}`}, "%!d(string=SIZE)   NAME\n03                 fig\n30                 watermelon\n"},
+		{[]string{"--format", `table {{printf "%02d" .Size}}\t{{.Name}}`}, "03   fig\n30   watermelon\n"},
 		{[]string{"--format", `{{json .}} {{upper .Name}} {{len .Name}}`}, `{"name":"fig","size":3} FIG 3` + "\n" + `{"name":"watermelon","size":30} WATERMELON 10` + "\n"},
 	} {
 		got, err := show(t, c.args...)

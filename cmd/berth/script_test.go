@@ -90,6 +90,7 @@ func setUpScript(env *testscript.Env) error {
 	env.Setenv("BERTH_ADMIN_SOCKET", env.WorkDir+"/admin.sock")
 	env.Setenv("BERTH_HOST", "alpha")
 	env.Setenv("TZ", "UTC")
+	env.Setenv("GORACE", "atexit_sleep_ms=0") // or each command takes a second under the race detector
 	return nil
 }
 
@@ -125,8 +126,8 @@ func call(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: [!] call METHOD JSON")
 	}
-	transport := &http.Transport{Dial: func(string, string) (net.Conn, error) {
-		return net.Dial("unix", ts.Getenv("BERTH_PLUGIN_SOCKET"))
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", ts.Getenv("BERTH_PLUGIN_SOCKET"))
 	}}
 	defer transport.CloseIdleConnections()
 	body := strings.ReplaceAll(args[1], "POOL", ts.Getenv("POOL"))
