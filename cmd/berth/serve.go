@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"os/user"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"sync"
 	"syscall"
@@ -33,8 +32,7 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 
-	// Most of the memory is the index, which lives as long as the daemon: less garbage is worth more than fewer collections.
-	debug.SetGCPercent(gcPercent)
+	settled := memoryForLoading()
 	st, err := bolt.Open(ctx, bolt.Config{Path: cfg.statePath(), Log: log})
 	if err != nil {
 		return err
@@ -43,7 +41,7 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 	if err != nil {
 		return errors.Join(err, st.Close())
 	}
-	debug.FreeOSMemory() // what reading the records took
+	settled()
 	err = serveOn(ctx, cfg, log, started, st, service)
 	return errors.Join(err, st.Close())
 }

@@ -22,9 +22,6 @@ const (
 	stateFile           = "berth.db"
 )
 
-// gcPercent: see serve.
-const gcPercent = 50
-
 // serveConfig is what the flags of serve say.
 type serveConfig struct {
 	state, pluginSocket, adminSocket string

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -236,8 +237,14 @@ func replyList[T any](w http.ResponseWriter, name string, items []T) error {
 	}
 	fmt.Fprint(b, "]}\n")
 	b.Flush()
+	if len(items) > longList {
+		debug.FreeOSMemory() // the collector would keep it for minutes, several times the size of all the rest
+	}
 	return nil
 }
+
+// longList is from which length on the memory of a list is given back to the system at once.
+const longList = 10_000
 
 func begin(w http.ResponseWriter, contentType string) {
 	h := w.Header()
