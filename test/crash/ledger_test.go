@@ -1,0 +1,218 @@
+package crash
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+
+	api "github.com/docker/go-plugins-helpers/ipam"
+)
+
+const optMAC = "com.docker.network.endpoint.macaddress"
+
+// lease is one address that a caller asked for.
+type lease struct {
+	pool     string
+	mac      string
+	addr     string // of the answer; empty: none was heard, it may have been taken or not
+	released bool   // its release was asked for, answered or not
+}
+
+// pool is one attachment that was acknowledged.
+type pool struct {
+	id, cidr string
+	released bool
+}
+
+// ledger is what all callers were told, over all lives of the daemon.
+type ledger struct {
+	*place
+	mu     sync.Mutex
+	next   int               // of MACs
+	open   map[string]*lease // by MAC: all that have not been released and answered
+	holder map[string]*lease // by address: acknowledged, and its release not asked for
+	pools  []*pool
+	acked  int
+	wake   chan struct{} // gets a value when acked has reached until
+	until  int
+}
+
+func newLedger(p *place) *ledger {
+	return &ledger{place: p, open: map[string]*lease{}, holder: map[string]*lease{}, wake: make(chan struct{}, 1)}
+}
+
+// wakeAfter has wake get a value after n further acknowledgements.
+func (l *ledger) wakeAfter(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until = l.acked + n
+}
+
+// heard counts an acknowledgement. mu is held.
+func (l *ledger) heard() {
+	l.acked++
+	if l.acked == l.until {
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// begin writes down that an address is about to be asked for, under a MAC of its own.
+func (l *ledger) begin(pool string) *lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next++
+	n := l.next
+	le := &lease{pool: pool, mac: fmt.Sprintf("02:42:%02x:%02x:%02x:%02x", n>>24&0xff, n>>16&0xff, n>>8&0xff, n&0xff)}
+	l.open[le.mac] = le
+	return le
+}
+
+// took writes down the answer, and fails the test where the address is in somebody's hands.
+func (l *ledger) took(le *lease, address string) {
+	addr := netip.MustParsePrefix(address).Addr().String()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if other := l.holder[addr]; other != nil && other != le {
+		l.t.Errorf("GIVEN TWICE: %s is held by %s and was given to %s", addr, other.mac, le.mac)
+	}
+	le.addr = addr
+	l.holder[addr] = le
+	l.heard()
+}
+
+// drop writes that nothing was taken.
+func (l *ledger) drop(le *lease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, le.mac)
+}
+
+// releasing writes that a release is about to be asked for: from now on the address may be anybody's.
+func (l *ledger) releasing(le *lease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	le.released = true
+	if l.holder[le.addr] == le {
+		delete(l.holder, le.addr)
+	}
+}
+
+// released writes that the release was answered.
+func (l *ledger) releasedFor(le *lease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, le.mac)
+	l.heard()
+}
+
+// take asks for an address.
+func (l *ledger) take(pool, addr string) (*lease, error) {
+	le := l.begin(pool)
+	return le, l.ask(le, addr)
+}
+
+func (l *ledger) ask(le *lease, addr string) error {
+	r, err := l.call("RequestAddress", api.RequestAddressRequest{PoolID: le.pool, Address: addr, Options: map[string]string{optMAC: le.mac}})
+	if err == nil {
+		l.took(le, r.Address)
+		return nil
+	}
+	if text, ok := refused(err); ok && !strings.Contains(text, "unknown") {
+		l.drop(le)
+	}
+	return err
+}
+
+// give releases an address.
+func (l *ledger) give(le *lease) error {
+	l.releasing(le)
+	_, err := l.call("ReleaseAddress", api.ReleaseAddressRequest{PoolID: le.pool, Address: le.addr})
+	if err == nil {
+		l.releasedFor(le)
+	}
+	return err
+}
+
+// attach asks for a pool.
+func (l *ledger) attach(cidr string, options map[string]string) (*pool, error) {
+	r, err := l.call("RequestPool", api.RequestPoolRequest{AddressSpace: "local", Pool: cidr, Options: options})
+	if err != nil {
+		return nil, err
+	}
+	p := &pool{id: r.PoolID, cidr: r.Pool}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pools = append(l.pools, p)
+	l.heard()
+	return p, nil
+}
+
+// detach releases a pool.
+func (l *ledger) detach(p *pool) error {
+	l.mu.Lock()
+	p.released = true
+	l.mu.Unlock()
+	_, err := l.call("ReleasePool", api.ReleasePoolRequest{PoolID: p.id})
+	if err == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.heard()
+	}
+	return err
+}
+
+// verify asks the daemon for all that it acknowledged, with nobody else about: each address is still its holder's, who asks
+// again, and is refused to another. What was in the air is brought to an end.
+func (l *ledger) verify() {
+	l.t.Helper()
+	for _, p := range l.pools {
+		if p.released {
+			continue
+		}
+		if le, err := l.take(p.id, ""); err != nil {
+			l.t.Errorf("LOST: pool %s of %s: %v", p.id, p.cidr, err)
+		} else if err := l.give(le); err != nil {
+			l.t.Error(err)
+		}
+	}
+	for _, le := range l.open {
+		switch {
+		case le.released:
+			l.mustGive(le)
+		case le.addr != "":
+			l.verifyHeld(le)
+		default: // taken or not: asked for again, it is there now
+			if err := l.ask(le, ""); err != nil {
+				l.t.Errorf("%s, whose first call was not answered, asks again: %v", le.mac, err)
+			} else {
+				l.mustGive(le)
+			}
+		}
+	}
+}
+
+func (l *ledger) mustGive(le *lease) {
+	l.t.Helper()
+	if err := l.give(le); err != nil {
+		l.t.Errorf("releasing %s: %v", le.addr, err)
+	}
+}
+
+func (l *ledger) verifyHeld(le *lease) {
+	l.t.Helper()
+	for _, addr := range []string{le.addr, ""} {
+		r, err := l.call("RequestAddress", api.RequestAddressRequest{PoolID: le.pool, Address: addr, Options: map[string]string{optMAC: le.mac}})
+		if err != nil || !strings.HasPrefix(r.Address, le.addr+"/") {
+			l.t.Errorf("LOST: %s has %s acknowledged, asks for %q and gets %q (%v)", le.mac, le.addr, addr, r.Address, err)
+			return
+		}
+	}
+	_, err := l.call("RequestAddress", api.RequestAddressRequest{PoolID: le.pool, Address: le.addr, Options: map[string]string{optMAC: "02:00:00:00:00:01"}})
+	if text, ok := refused(err); !ok || !strings.Contains(text, le.mac) {
+		l.t.Errorf("GIVEN TWICE: %s is held by %s, and a stranger gets: %v", le.addr, le.mac, err)
+	}
+}
