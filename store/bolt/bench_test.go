@@ -85,6 +85,8 @@ func benchUpdate(b *testing.B, callers, gets int) {
 	}
 	wg.Wait()
 	perSecond(b, b.N)
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/float64(commits(b, s)), "updates/commit")
 }
 
 func perSecond(b *testing.B, n int) {

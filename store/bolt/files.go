@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 
 	"berth/store"
 )
@@ -202,6 +203,8 @@ func parseFormat(b []byte) int {
 	return n
 }
 
+// openQuiet opens a file that nobody writes to, and keeps it so until it is closed: what changes while it is read would
+// look like damage.
 func openQuiet(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -209,6 +212,9 @@ func openQuiet(path string) (*os.File, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the state: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, errors.Join(lockedError(path, path, ""), f.Close())
 	}
 	return f, nil
 }

@@ -2,11 +2,13 @@ package bolt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"berth/store"
 )
@@ -21,7 +23,7 @@ func secondOpinion(ctx context.Context, path string) (err error) {
 		ReadOnly: true, Timeout: time.Second, PreLoadFreelist: true, FreelistType: bbolt.FreelistMapType,
 		OpenFile: func(name string, _ int, _ os.FileMode) (*os.File, error) { return os.Open(name) },
 	})
-	if err == bbolt.ErrTimeout {
+	if errors.Is(err, bolterrors.ErrTimeout) {
 		return lockedError(path, path, "")
 	}
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 	"golang.org/x/sys/unix"
 
 	"berth/store"
@@ -171,7 +172,7 @@ func openBolt(path string, cfg Config) (db *bbolt.DB, err error) {
 			return os.OpenFile(name, flag&^os.O_CREATE, mode)
 		},
 	})
-	if errors.Is(err, bbolt.ErrTimeout) {
+	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, lockedError(path, path, "")
 	}
 	if err != nil {

@@ -1,14 +1,13 @@
 package bolt
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"sync"
 	"sync/atomic"
-
-	"bytes"
 
 	"berth/store"
 )

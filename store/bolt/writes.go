@@ -11,9 +11,8 @@ type write struct {
 }
 
 // writes is what one function has written and nobody else can see yet. It becomes part of the shared transaction when
-// the function has succeeded; forgetting it is all that a failure takes. It was measured against an undo log inside the
-// shared transaction, which reads every old value before it is replaced: the buffer is quicker, and a function that fails
-// leaves no page of the tree touched.
+// the function has succeeded; forgetting it is all that a failure takes. (An undo log inside the shared transaction would
+// have to read every old value before it is replaced, and a function that fails would leave pages of the tree touched.)
 type writes struct {
 	list  []write // the last write of each key, in the order of first writing
 	order []int32 // indexes into list, sorted by key

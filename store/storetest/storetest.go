@@ -13,7 +13,6 @@ package storetest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -67,11 +66,6 @@ func Run(t *testing.T, fresh func(t *testing.T) store.Store) {
 		})
 	}
 }
-
-// kv is a record as text.
-type kv struct{ key, value string }
-
-func (r kv) String() string { return fmt.Sprintf("%q=%q", r.key, r.value) }
 
 func update(t testing.TB, s store.Store, fn func(store.Tx) error) {
 	t.Helper()

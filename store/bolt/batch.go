@@ -1,0 +1,266 @@
+package bolt
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"go.etcd.io/bbolt"
+
+	"berth/store"
+)
+
+// batch is the set of calls that are answered together.
+type batch struct {
+	calls []*call
+	at    int // calls before it have run
+	from  int // calls before it have been settled
+	tx    *bbolt.Tx
+	t     tx // what the calls' transactions are copied from
+	dirty bool
+	wrote int
+	over  chan struct{} // closed when all calls have their answers
+}
+
+// batchWrites bounds one bbolt transaction: what lies behind it goes into the next one.
+const batchWrites = 4 * store.MaxWrites
+
+// run runs the current batch to its end and answers everybody in it. It can be left by a function that ends its
+// goroutine, and called again to go on behind that function.
+func (c *committer) run() {
+	b := c.current
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	for b.from < len(b.calls) {
+		c.runSome(b)
+	}
+	c.current = nil
+	close(b.over)
+	clear(b.calls)
+	c.spare = b.calls[:0]
+	b.calls = nil
+}
+
+// runSome runs as many functions as fit one bbolt transaction, commits it and settles them.
+func (c *committer) runSome(b *batch) {
+	if c.broken != nil {
+		c.settle(b, len(b.calls), c.broken, true)
+		return
+	}
+	if b.tx == nil {
+		if err := c.begin(b); err != nil {
+			c.settle(b, len(b.calls), err, true)
+			return
+		}
+	}
+	for b.at < len(b.calls) && b.wrote < batchWrites {
+		k := b.calls[b.at]
+		b.at++
+		if !k.state.CompareAndSwap(stateQueued, stateBegun) {
+			continue
+		}
+		if err := c.runOne(b, k); err != nil { // the shared transaction is spoilt
+			c.discard(b)
+			c.settle(b, b.at, err, true)
+			return
+		}
+	}
+	err := c.finish(b)
+	c.settle(b, b.at, err, false)
+}
+
+func (c *committer) begin(b *batch) (err error) {
+	btx, err := c.s.begin(true)
+	if err != nil {
+		return err
+	}
+	defer guard(&err, func(fault any) error {
+		c.discard(b)
+		return c.s.faultError(fault)
+	})()
+	b.tx = btx
+	bucket := btx.Bucket(bucketData)
+	bucket.FillPercent = fillPercent
+	b.t = tx{bucket: bucket, cursor: bucket.Cursor(), w: &c.w}
+	b.dirty, b.wrote = false, 0
+	return nil
+}
+
+// runOne runs one function and makes its writes part of the shared transaction. It fails only when that one cannot be
+// used any more.
+func (c *committer) runOne(b *batch, k *call) error {
+	k.tx = b.t
+	k.bound = b.dirty
+	c.w.reset()
+	c.call(k)
+	if !k.done {
+		return nil
+	}
+	err := c.apply(b, k)
+	if err != nil {
+		return err
+	}
+	k.bound = k.bound || b.dirty
+	b.wrote += c.w.count
+	return nil
+}
+
+// call runs the function of k. When it fails, its hooks are run at once.
+func (c *committer) call(k *call) {
+	returned := false
+	defer func() {
+		k.tx.over = true
+		switch p := recover(); {
+		case p != nil && c.s.isFault(p):
+			k.err = c.s.faultError(p)
+		case p != nil:
+			k.panics, k.panicked = true, p
+			c.s.log.Errorf("a function handed to Update panicked: %v\n%s", p, debug.Stack())
+		case !returned:
+			k.err = errors.New("the function handed to Update ended its goroutine")
+		}
+		if k.err == nil && !k.panics {
+			k.err = k.tx.failed
+		}
+		k.done = k.err == nil && !k.panics
+		if !k.done {
+			c.abort(k)
+		}
+	}()
+	k.err = k.fn(&k.tx)
+	returned = true
+}
+
+// abort runs the hooks of k, the last one first. A hook that panics is logged; the others are still run.
+func (c *committer) abort(k *call) {
+	hooks := k.tx.undo
+	k.tx.undo = nil
+	for i := len(hooks) - 1; i >= 0; i-- {
+		func() {
+			defer func() {
+				if p := recover(); p != nil {
+					c.s.log.Errorf("a function handed to OnAbort panicked: %v\n%s", p, debug.Stack())
+				}
+			}()
+			hooks[i]()
+		}()
+	}
+}
+
+// apply copies the buffer into the shared transaction, in the order of the keys.
+func (c *committer) apply(b *batch, k *call) (err error) {
+	if len(c.w.order) == 0 {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = c.s.faultError(p)
+		}
+	}()
+	watched := c.s.watches.any()
+	for _, i := range c.w.order {
+		w := c.w.list[i]
+		if w.sealed == nil {
+			if found, _ := b.t.cursor.Seek(w.key); found == nil || !bytes.Equal(found, w.key) {
+				continue
+			}
+			err = b.t.bucket.Delete(w.key)
+		} else {
+			err = b.t.bucket.Put(w.key, w.sealed)
+		}
+		if err != nil {
+			return fmt.Errorf("write %s to the state %s: %w", quoteKey(w.key), c.s.files.db, err)
+		}
+		b.dirty = true
+		if watched {
+			c.changes = append(c.changes, w)
+		}
+	}
+	return nil
+}
+
+// finish ends the shared transaction: it commits what was written, and drops it when there is nothing.
+func (c *committer) finish(b *batch) error {
+	if !b.dirty {
+		c.discard(b)
+		return nil
+	}
+	id := b.tx.ID()
+	err := c.commitTx(b.tx)
+	b.tx = nil
+	if err == nil {
+		return nil
+	}
+	return c.commitFailed(id, err)
+}
+
+// commitTx commits. A panic in it (a page that cannot be read while the tree is rebalanced) is a failed commit.
+func (c *committer) commitTx(btx *bbolt.Tx) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the commit broke off: %v", p)
+			c.rollback(btx)
+		}
+	}()
+	return btx.Commit()
+}
+
+func (c *committer) discard(b *batch) {
+	c.rollback(b.tx)
+	b.tx = nil
+}
+
+func (c *committer) rollback(btx *bbolt.Tx) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.breakOff(fmt.Errorf("a transaction cannot be taken back: %v", p))
+			c.wedged = true
+		}
+	}()
+	_ = btx.Rollback() // it fails only when the transaction is over
+}
+
+// commitFailed says what a failed commit means. bbolt writes data pages, syncs, writes one meta page, syncs again. When
+// there was no room and no meta page has changed, nothing of the transaction is there, bbolt has read its list of free
+// pages afresh, and the next transaction starts from the state before. After anything else nobody can know what the
+// disk holds, and the kernel may have dropped what it could not write: no write is tried again.
+func (c *committer) commitFailed(id int, err error) error {
+	if isNoSpace(err) && c.s.committedBefore(uint64(id)) {
+		return fmt.Errorf("%w: the state %s was not changed (%v): make room on its disk, then it goes on by itself",
+			store.ErrNoSpace, c.s.files.db, err)
+	}
+	return c.breakOff(err)
+}
+
+func (c *committer) breakOff(err error) error {
+	broken := fmt.Errorf("%w: writing the state %s failed (%v): writes are refused until the daemon is started again, "+
+		"because only reading the file afresh tells what it holds; look at its disk first", store.ErrUnknown, c.s.files.db, err)
+	c.mu.Lock()
+	if c.broken == nil {
+		c.broken = broken
+	}
+	c.mu.Unlock()
+	c.s.log.Error(broken)
+	return broken
+}
+
+// settle gives the calls from b.from to end their outcome. With err, those that depended on the commit (all, when every
+// is set) are taken back, the last one first.
+func (c *committer) settle(b *batch, end int, err error, every bool) {
+	if err != nil {
+		for i := end - 1; i >= b.from; i-- {
+			k := b.calls[i]
+			if k.bound || every {
+				c.abort(k)
+				k.err = err
+			}
+		}
+	} else if len(c.changes) > 0 {
+		c.s.watches.publish(c.changes)
+	}
+	clear(c.changes)
+	c.changes = c.changes[:0]
+	c.w.reset()
+	c.w.mem.recycle()
+	b.at, b.from = end, end
+}
