@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 
 	"berth/internal/admin"
-	"berth/store"
 	"berth/store/bolt"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 const backupHelp = `Fetches the whole state from the daemon, as it is at one moment, while the daemon goes on giving addresses.
@@ -26,7 +26,7 @@ func (p *program) backupCommand() *cobra.Command {
 		Example: "  berth backup berth-$(date +%F).db\n  berth backup --force /backup/berth.db"}
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "replace FILE if it is there")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkTarget(cmd.Context(), args[0], force); err != nil {
+		if err := checkTarget(args[0], force); err != nil {
 			return err
 		}
 		client, err := p.find(cmd.Context())
@@ -45,7 +45,7 @@ func (p *program) backupCommand() *cobra.Command {
 }
 
 // checkTarget refuses a file that a backup must not replace.
-func checkTarget(ctx context.Context, path string, force bool) error {
+func checkTarget(path string, force bool) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -58,8 +58,18 @@ func checkTarget(ctx context.Context, path string, force bool) error {
 	case !force:
 		return fmt.Errorf("%s is there already; give another name, or replace it with --force", path)
 	}
-	if _, err := bolt.Check(ctx, path); errors.Is(err, store.ErrLocked) {
-		return fmt.Errorf("%s is a state in use and not a backup; give another name: %w", path, err)
+	return notInUse(path)
+}
+
+// notInUse refuses the file of a state that a daemon has open: bbolt holds a lock on it.
+func notInUse(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // and with it the lock
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		return fmt.Errorf("%s is a state in use and not a backup; give another name", path)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -67,8 +68,12 @@ func (pl places) search(ctx context.Context) (string, error) {
 	case isDenied(hostErr):
 		return "", fmt.Errorf("you may not use %s: run the command as root, or join the group %s and log in again", pl.host, adminGroup)
 	}
-	return "", fmt.Errorf("no Berth answers, neither on %s nor as a managed plugin: start it as root with `systemctl start berth`, "+
-		"`docker plugin enable NAME` or `berth serve`, or say where it is with --admin-socket", pl.host)
+	hidden := ""
+	if _, err := os.ReadDir(filepath.Dir(filepath.Dir(pl.plugins))); isDenied(err) {
+		hidden = " (those of managed plugins are for root to see)"
+	}
+	return "", fmt.Errorf("no Berth answers, neither on %s nor as a managed plugin%s: start it as root with `systemctl start berth`, "+
+		"`docker plugin enable NAME` or `berth serve`, or say where it is with --admin-socket", pl.host, hidden)
 }
 
 // probe tells whether something takes connections on a socket.

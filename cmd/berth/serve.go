@@ -42,8 +42,11 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 		return errors.Join(err, st.Close())
 	}
 	settled()
-	err = serveOn(ctx, cfg, log, started, st, service)
-	return errors.Join(err, st.Close())
+	err = errors.Join(serveOn(ctx, cfg, log, started, st, service), st.Close())
+	if err == nil {
+		log.Info("Berth has ended")
+	}
+	return err
 }
 
 // serveOn binds the sockets, which answer from then on, and serves on them.

@@ -30,7 +30,7 @@ type house struct {
 }
 
 // start serves on a fresh state. edit may change the server before it begins.
-func start(t *testing.T, edit func(*Server)) *house {
+func start(t testing.TB, edit func(*Server)) *house {
 	t.Helper()
 	h := &house{socket: filepath.Join(t.TempDir(), "admin.sock"), temp: t.TempDir()}
 	var err error
@@ -57,7 +57,7 @@ func start(t *testing.T, edit func(*Server)) *house {
 	return h
 }
 
-func (h *house) serve(t *testing.T) {
+func (h *house) serve(t testing.TB) {
 	t.Helper()
 	l, err := net.Listen("unix", h.socket)
 	if err != nil {
@@ -111,7 +111,7 @@ func (h *house) furnish(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
