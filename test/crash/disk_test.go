@@ -1,0 +1,267 @@
+package crash
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fault is a kind of system call on the state file that fails, with what a person must hear of it.
+type fault struct {
+	call  string
+	error string
+	says  []string
+	heals bool   // it goes on by itself once the disk works again; else after a restart, or either
+	when  string // which of a thread's calls fail, as strace has it; empty: all
+}
+
+// runtimeFaults are the calls that a running daemon makes on its file: writing pages, growing the file, and syncing either.
+var runtimeFaults = []fault{
+	{"pwrite64", "ENOSPC", []string{"no space left", "make room", "goes on by itself"}, true, ""},
+	{"ftruncate", "ENOSPC", []string{"no space left", "make room", "goes on by itself"}, true, ""},
+	{"pwrite64", "EIO", []string{"input/output error", "unknown", "started again"}, false, ""},
+	{"ftruncate", "EIO", []string{"input/output error", "unknown", "started again"}, false, ""},
+	{"fdatasync", "EIO", []string{"input/output error", "unknown", "started again"}, false, ""},
+	{"fdatasync", "ENOSPC", []string{"no space left"}, false, ""},
+	{"fsync", "EIO", []string{"input/output error", "unknown", "started again"}, false, ""},
+	{"fsync", "ENOSPC", []string{"no space left"}, false, ""},
+	// In the midst of a commit: some pages are written and some are not, the pages are synced and the commit mark is not.
+	{"fdatasync", "EIO", []string{"input/output error", "unknown", "started again"}, false, "2+2"},
+	{"fdatasync", "ENOSPC", []string{"no space left"}, false, "2+2"},
+	{"pwrite64", "EIO", []string{"input/output error", "unknown", "started again"}, false, "3+5"},
+	{"pwrite64", "ENOSPC", []string{"no space left"}, false, "3+5"},
+}
+
+// TestDisk fails each kind of system call on the state file under 16 callers: nothing that was acknowledged is lost, the
+// refusal says why and what to do, and after a restart all is there.
+func TestDisk(t *testing.T) {
+	for _, f := range runtimeFaults {
+		t.Run(strings.TrimSpace(f.call+" "+f.error+" "+f.when), func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			l := newLedger(p)
+			d := p.start()
+			shared, err := l.attach("10.9.0.0/22", map[string]string{"sticky": "off"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			busy(l, shared.id, 100)
+
+			release := d.inject(f)
+			says := untilRefused(l, shared.id)
+			if !release() {
+				t.Fatalf("the fault was not in force; refused with %q", says)
+			}
+			for _, part := range append(f.says, p.db()) {
+				if !strings.Contains(says, part) {
+					t.Errorf("the refusal says %q; want %q in it", says, part)
+				}
+			}
+			le, err := l.take(shared.id, "")
+			switch {
+			case f.heals && err != nil:
+				t.Errorf("the disk works again, and it does not go on: %v", err)
+			case f.heals:
+				l.mustGive(le)
+			case err == nil && strings.Contains(says, "unknown"):
+				t.Error("it went on though it had said that it cannot know what the disk holds")
+			}
+			d.kill()
+			d = p.start()
+			l.verify()
+			d.fsck()
+			busy(l, shared.id, 50)
+			d.stop()
+		})
+	}
+}
+
+// busy has all callers work until n calls have been acknowledged.
+func busy(l *ledger, shared string, n int) {
+	l.t.Helper()
+	stop := make(chan struct{})
+	l.wakeAfter(n)
+	wait := work(l, shared, 1, stop)
+	select {
+	case <-l.wake:
+	case <-time.After(patience):
+		l.t.Error("the callers hear nothing")
+	}
+	close(stop)
+	wait()
+}
+
+// inject fails all further calls of one kind on the state file. The function that it returns ends that, and tells whether
+// any was failed.
+func (d *daemon) inject(f fault) (release func() bool) {
+	d.t.Helper()
+	trace := filepath.Join(d.dir, "trace")
+	var said lockedBuffer
+	inject := "inject=" + f.call + ":error=" + f.error
+	if f.when != "" {
+		inject += ":when=" + f.when
+	}
+	cmd := exec.Command("strace", "-f", "-o", trace, "-P", d.db(), "-e", "trace="+f.call, "-e", inject, "-p", strconv.Itoa(d.cmd.Process.Pid))
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		d.t.Fatalf("%v: strace is needed (apt-get install strace)", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		cmd.Wait() // how it ended is in what it said
+		close(ended)
+	}()
+	d.t.Cleanup(func() {
+		cmd.Process.Kill() // it may have ended already
+		<-ended
+	})
+	d.await(func() error {
+		if !strings.Contains(said.String(), "attached") {
+			return fmt.Errorf("strace has not attached: %s", said.String())
+		}
+		return nil
+	})
+	return func() bool {
+		cmd.Process.Signal(syscall.SIGINT) // it lets the daemon go
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			d.t.Error("strace does not end")
+		}
+		log, err := os.ReadFile(trace)
+		if err != nil {
+			d.t.Error(err)
+		}
+		return bytes.Contains(log, []byte("(INJECTED)"))
+	}
+}
+
+// untilRefused has all callers work, while networks with large tags let the file grow, and returns the first refusal that is
+// not of the subnet's own.
+func untilRefused(l *ledger, shared string) string {
+	l.t.Helper()
+	stop := make(chan struct{})
+	wait := work(l, shared, 2, stop)
+	defer wait()
+	defer close(stop)
+	large := map[string]string{"tag.note": strings.Repeat("n", 800_000)}
+	deadline := time.Now().Add(patience)
+	for i := 0; time.Now().Before(deadline); i++ {
+		_, err := l.attach(fmt.Sprintf("10.50.%d.0/24", i), large)
+		if text, ok := refused(err); ok {
+			return text
+		}
+		if err != nil {
+			l.t.Errorf("neither answered nor refused: %v", err)
+			return err.Error()
+		}
+		if i == 60 {
+			l.t.Error("the file grew 60 times and nothing failed")
+			return ""
+		}
+	}
+	l.t.Error("nothing was refused")
+	return ""
+}
+
+// startFault is a call on one file that a start makes, of a new state, of one that holds something, or of both.
+type startFault struct {
+	call, on    string
+	fresh, used bool
+}
+
+var startFaults = []startFault{
+	{"openat", "berth.lock", true, true}, {"flock", "berth.lock", true, true}, {"ftruncate", "berth.lock", true, true},
+	{"pwrite64", "berth.lock", true, true},
+	{"openat", "berth.db", true, true}, {"flock", "berth.db", true, true}, {"newfstatat", "berth.db", true, true},
+	{"fstat", "berth.db", true, true}, {"pread64", "berth.db", true, true}, {"mmap", "berth.db", true, true},
+	{"pwrite64", "berth.db", true, false}, {"fdatasync", "berth.db", true, false},
+	{"openat", "berth.db.new", true, false}, {"pwrite64", "berth.db.new", true, false}, {"ftruncate", "berth.db.new", true, false},
+	{"fsync", "berth.db.new", true, false}, {"renameat", "berth.db.new", true, false},
+	{"openat", "berth.id", true, true}, {"openat", "berth.id.new", true, false}, {"write", "berth.id.new", true, false},
+	{"fsync", "berth.id.new", true, false}, {"renameat", "berth.id.new", true, false},
+	{"fsync", ".", true, false},
+}
+
+// TestDiskAtStart fails each of the calls that a start makes, of a new state and of one that holds something. The daemon
+// says which file and why, or starts all the same; the next start finds everything, and never an empty state.
+func TestDiskAtStart(t *testing.T) {
+	for _, fresh := range []bool{true, false} {
+		for _, f := range startFaults {
+			if fresh && !f.fresh || !fresh && !f.used {
+				continue
+			}
+			for _, errno := range []string{"EIO", "ENOSPC"} {
+				if errno == "ENOSPC" && f.used {
+					continue // only what makes a file needs room
+				}
+				t.Run(fmt.Sprintf("fresh %v, %s %s %s", fresh, f.call, f.on, errno), func(t *testing.T) {
+					t.Parallel()
+					p := newPlace(t)
+					l := newLedger(p)
+					if !fresh {
+						d := p.start()
+						shared, err := l.attach("10.9.0.0/22", nil)
+						if err != nil {
+							t.Fatal(err)
+						}
+						busy(l, shared.id, 20)
+						d.kill()
+					}
+					p.startWith(f.call, filepath.Join(p.state(), f.on), errno)
+					d := p.start()
+					l.verify()
+					d.fsck()
+					d.stop()
+				})
+			}
+		}
+	}
+}
+
+// startWith starts a daemon whose first call of one kind on one file fails, and ends it: it has either refused, saying which
+// file or directory and why, or served.
+func (p *place) startWith(call, path, errno string) {
+	p.t.Helper()
+	// -D: the daemon itself is the child, which can be ended by its id.
+	d := p.launch("strace", "-D", "-f", "-qq", "-o", filepath.Join(p.dir, "trace"), "-P", path, "-e", "trace="+call,
+		"-e", "inject="+call+":error="+errno+":when=1")
+	defer func() {
+		if log, err := os.ReadFile(filepath.Join(p.dir, "trace")); err != nil || !bytes.Contains(log, []byte("(INJECTED)")) {
+			p.t.Errorf("the fault was not in force: %v", err)
+		}
+	}()
+	served := fmt.Errorf("not yet")
+	deadline := time.Now().Add(patience)
+	for served != nil && time.Now().Before(deadline) {
+		if _, _, served = p.post("GetCapabilities", nil); served == nil {
+			break
+		}
+		select {
+		case <-d.ended:
+			deadline = time.Time{}
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	if served == nil {
+		d.kill()
+		return
+	}
+	select {
+	case <-d.ended:
+	default:
+		p.t.Fatalf("neither served nor ended:\n%s", d.log.String())
+	}
+	log := d.log.String()
+	why := map[string]string{"EIO": "input/output error", "ENOSPC": "no space left on device"}[errno]
+	if d.err == nil || !strings.Contains(log, p.dir) || !strings.Contains(log, why) || strings.Contains(log, "goroutine ") {
+		p.t.Errorf("it ended with %v and does not say which file and why (%s):\n%s", d.err, why, log)
+	}
+}
