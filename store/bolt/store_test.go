@@ -57,13 +57,13 @@ func TestReopen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "deep", "berth.db")
 	s := open(t, path)
 	id := s.ID()
-	for i := range 2000 {
+	for i := range 300 {
 		put(t, s, fmt.Sprintf("k%06d", i), fmt.Sprintf("v%d", i))
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := Check(context.Background(), path); err != nil || r.Records != 2000 {
+	if r, err := Check(context.Background(), path); err != nil || r.Records != 300 {
 		t.Fatalf("check: %+v, %v", r, err)
 	}
 	s = open(t, path)
@@ -73,7 +73,7 @@ func TestReopen(t *testing.T) {
 	if got := get(t, s, "k000017"); got != "v17" {
 		t.Fatalf("got %q", got)
 	}
-	if r, err := s.Check(context.Background()); err != nil || r.Records != 2000 {
+	if r, err := s.Check(context.Background()); err != nil || r.Records != 300 {
 		t.Fatalf("check: %+v, %v", r, err)
 	}
 }
