@@ -26,7 +26,7 @@ type output struct {
 
 func (o *output) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.format, "format", "table", "`how` to show: table, json (an object per line), a Go template for each row, or \"table TEMPLATE\"")
+	f.StringVar(&o.format, "format", "table", "`form` of the output: table, json (an object per line), a Go template for each row, or \"table TEMPLATE\"")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "only what identifies a row")
 	f.BoolVar(&o.noTrunc, "no-trunc", false, "do not shorten ids")
 	completes(cmd, "format", words("table", "json"))

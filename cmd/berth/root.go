@@ -53,6 +53,7 @@ func (p *program) rootCommand() *cobra.Command {
 	root.AddCommand(p.serveCommand(), p.leaseCommand(), p.subnetCommand(), p.spaceCommand(), p.eventsCommand(),
 		p.backupCommand(), p.restoreCommand(), p.fsckCommand(), p.versionCommand())
 	completionCommand(root)
+	root.SetHelpCommand(helpCommand())
 	return root
 }
 
@@ -77,7 +78,25 @@ func asGroup(cmd *cobra.Command) {
 		return usage(cmd, errors.New(text))
 	}
 	cmd.SuggestionsMinimumDistance = 2
+	cmd.DisableFlagsInUseLine = true
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+}
+
+// helpCommand is cobra's, but for a command that is not there: that is wrong usage here as everywhere.
+func helpCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "help [COMMAND]", Short: "Show the help of a command"}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		found, rest, err := cmd.Root().Find(args)
+		if err == nil && len(rest) > 0 {
+			err = fmt.Errorf("there is no command %q", strings.Join(args, " "))
+		}
+		if err != nil {
+			return usage(cmd.Root(), err)
+		}
+		found.InitDefaultHelpFlag()
+		return found.Help()
+	}
+	return cmd
 }
 
 // noArgs and oneArg are the counts of arguments that the verbs take.

@@ -33,7 +33,7 @@ func (p *program) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "version", Short: "Show the versions of this command and of the daemon", Args: noArgs,
 		Long:    "Shows the version of this command and, when a daemon answers, the daemon's and where its state is.",
 		Example: "  berth version\n  berth version --format json\n  berth version --format '{{.Client.Version}}'"}
-	cmd.Flags().StringVar(&format, "format", "table", "`how` to show: table, json or a Go template")
+	cmd.Flags().StringVar(&format, "format", "table", "`form` of the output: table, json or a Go template")
 	completes(cmd, "format", words("table", "json"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		show, err := newTable(p.out, cmd, output{format: format}, nil, func(v *versions) string { return v.Client.Version })
