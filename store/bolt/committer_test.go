@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -260,4 +261,19 @@ func randomFunction(tx store.Tx, seed int, heard *string) error {
 		return errWanted
 	}
 	return nil
+}
+
+// TestNoSpaceAfterTheMetaPage: "no space" from the last sync comes when the meta page is written already, so it does not
+// mean that nothing is there.
+func TestNoSpaceAfterTheMetaPage(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "berth.db"))
+	put(t, s, "a", "1")
+	last := int(commits(t, s))
+	if err := s.commit.commitFailed(last+1, syscall.ENOSPC); !errors.Is(err, store.ErrNoSpace) {
+		t.Errorf("before the meta page: %v", err)
+	}
+	put(t, s, "a", "2")
+	if err := s.commit.commitFailed(last+1, syscall.ENOSPC); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("after the meta page: %v", err)
+	}
 }
