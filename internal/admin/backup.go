@@ -57,8 +57,14 @@ func (s *Server) copyState(r *http.Request) (*os.File, error) {
 		return nil, &Problem{Status: http.StatusConflict, Code: CodeBusy, Detail: "another backup is being taken at this moment; try again when it is done"}
 	}
 	path := filepath.Join(s.cfg.TempDir, backupName)
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the rest of an earlier backup: %w", err)
+	rest, err := filepath.Glob(filepath.Join(s.cfg.TempDir, "."+backupName+".*.part")) // the store's own temporary name
+	if err != nil {
+		return nil, err
+	}
+	for _, old := range append(rest, path) {
+		if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("the rest of an earlier backup: %w", err)
+		}
 	}
 	if err := s.cfg.Backup(r.Context(), path); err != nil {
 		return nil, err

@@ -181,7 +181,9 @@ func TestBackupBusy(t *testing.T) {
 // What a crash in the middle of a backup has left does not keep the next one from its place.
 func TestBackupAfterACrash(t *testing.T) {
 	h := start(t, nil)
-	must(t, os.WriteFile(filepath.Join(h.temp, backupName), []byte("half"), 0o600))
+	for _, name := range []string{backupName, "." + backupName + ".12345.part"} {
+		must(t, os.WriteFile(filepath.Join(h.temp, name), []byte("half"), 0o600))
+	}
 	_, _, err := h.client.Backup(t.Context(), &bytes.Buffer{})
 	must(t, err)
 	leftOvers(t, h)
