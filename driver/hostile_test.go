@@ -32,6 +32,9 @@ type served struct {
 	*bench
 	socket string
 	stop   func() error // ends Serve and returns its answer
+
+	mu     sync.Mutex
+	opened []func() // what hangUp closes
 }
 
 func serveBench(t *testing.T, b *bench) *served {
@@ -67,23 +70,38 @@ func serveBench(t *testing.T, b *bench) *served {
 	return s
 }
 
-func (s *served) dial(t *testing.T) net.Conn {
-	t.Helper()
+// dial opens a connection that stays open until hangUp.
+func (s *served) dial() (net.Conn, error) {
 	conn, err := net.Dial("unix", s.socket)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(patience))
-	return conn
+	s.later(func() { conn.Close() })
+	return conn, conn.SetDeadline(time.Now().Add(patience))
+}
+
+func (s *served) later(close func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opened = append(s.opened, close)
+}
+
+// hangUp closes all connections of clients.
+func (s *served) hangUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, close := range s.opened {
+		close()
+	}
+	s.opened = nil
 }
 
 // client is a well-behaved one.
-func (s *served) client(t *testing.T) *http.Client {
+func (s *served) client() *http.Client {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", s.socket)
 	}}
-	t.Cleanup(transport.CloseIdleConnections)
+	s.later(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: patience}
 }
 
@@ -105,15 +123,17 @@ func TestHostile(t *testing.T) {
 	s := serveBench(t, newBench(t))
 	pool := s.pool("local", "10.0.0.0/16", "", nil).PoolID
 	others := wellBehaved(t, s, pool)
-	t.Run("attacks", func(t *testing.T) {
-		for name, attack := range attacks(pool) {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				attack(t, s)
-			})
-		}
-	})
+	var wg sync.WaitGroup
+	for name, attack := range attacks(pool) {
+		wg.Go(func() { // all at the same time
+			if err := attack(s); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	wg.Wait()
 	others()
+	s.hangUp()
 	s.check()
 	if err := s.stop(); err != nil {
 		t.Error(err)
@@ -128,7 +148,7 @@ func TestHostile(t *testing.T) {
 // wellBehaved takes and releases addresses until the function that it returns is called; that one fails the test where a
 // call was not answered as it should be, or none was made.
 func wellBehaved(t *testing.T, s *served, pool string) (stop func()) {
-	c := s.client(t)
+	c := s.client()
 	done, ended := make(chan struct{}), make(chan error, 1)
 	calls := 0
 	go func() {
@@ -159,25 +179,23 @@ func wellBehaved(t *testing.T, s *served, pool string) (stop func()) {
 		if calls == 0 {
 			t.Error("the well-behaved client never got to ask")
 		}
-		c.CloseIdleConnections()
 	}
 }
 
-// attacks are what a hostile or broken client does; each fails its test where it is neither answered with an error nor
-// cut off.
-func attacks(pool string) map[string]func(*testing.T, *served) {
+// attacks are what a hostile or broken client does; each is an error where it is neither refused nor cut off.
+func attacks(pool string) map[string]func(*served) error {
 	const post = "POST /IpamDriver.RequestAddress HTTP/1.1\r\nHost: x\r\n"
 	noise := make([]byte, 1<<20)
 	rand.Read(noise)
-	all := map[string]func(*testing.T, *served){
-		"huge body":    func(t *testing.T, s *served) { hugeBody(t, s, pool) },
-		"slow header":  func(t *testing.T, s *served) { drip(t, s, post+"X-Slow: ") },
-		"slow body":    func(t *testing.T, s *served) { drip(t, s, post+"Content-Length: 100000\r\n\r\n{") },
-		"slow chunks":  func(t *testing.T, s *served) { drip(t, s, post+"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n5\r\n") },
-		"silence":      func(t *testing.T, s *served) { refusedOrClosed(t, s.dial(t)) },
-		"half a call":  func(t *testing.T, s *served) { halfACall(t, s, pool) },
-		"1,000 idle":   func(t *testing.T, s *served) { idle(t, s, 1000) },
-		"many at once": func(t *testing.T, s *served) { manyAtOnce(t, s) },
+	all := map[string]func(*served) error{
+		"huge body":    func(s *served) error { return hugeBody(s, pool) },
+		"slow header":  func(s *served) error { return drip(s, post+"X-Slow: ") },
+		"slow body":    func(s *served) error { return drip(s, post+"Content-Length: 100000\r\n\r\n{") },
+		"slow chunks":  func(s *served) error { return drip(s, post+"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n5\r\n") },
+		"silence":      func(s *served) error { return send(s, "") },
+		"half a call":  func(s *served) error { return halfACall(s, pool) },
+		"1,000 idle":   func(s *served) error { return idle(s, 1000) },
+		"many at once": manyAtOnce,
 	}
 	for name, raw := range map[string]string{
 		"noise":               string(noise),
@@ -203,18 +221,23 @@ func attacks(pool string) map[string]func(*testing.T, *served) {
 		"expects, then lies":  post + "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n[]",
 		"unknown expectation": post + "Expect: miracles\r\nContent-Length: 2\r\n\r\n{}",
 	} {
-		all[name] = func(t *testing.T, s *served) {
-			conn := s.dial(t)
-			go io.WriteString(conn, raw) // it may be cut off before it has said everything
-			refusedOrClosed(t, conn)
-		}
+		all[name] = func(s *served) error { return send(s, raw) }
 	}
 	return all
 }
 
+// send sends what one client has to say; it may be cut off before it has said everything.
+func send(s *served, raw string) error {
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
+	go io.WriteString(conn, raw)
+	return refusedOrClosed(conn)
+}
+
 // refusedOrClosed waits for an answer, which must be an error, or for the end of the connection.
-func refusedOrClosed(t *testing.T, conn net.Conn) {
-	t.Helper()
+func refusedOrClosed(conn net.Conn) error {
 	r := bufio.NewReader(conn)
 	res, err := http.ReadResponse(r, nil)
 	if err == nil && res.StatusCode == http.StatusContinue {
@@ -223,16 +246,20 @@ func refusedOrClosed(t *testing.T, conn net.Conn) {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &timeout) && timeout.Timeout():
-		t.Errorf("neither answered nor cut off within %s", patience)
+		return fmt.Errorf("neither answered nor cut off within %s", patience)
 	case err == nil && res.StatusCode < 300:
 		body, _ := io.ReadAll(res.Body)
-		t.Errorf("answered with %s: %s", res.Status, body)
+		return fmt.Errorf("answered with %s: %s", res.Status, body)
 	}
+	return nil
 }
 
 // drip sends a beginning at once and then a byte at a time, without end.
-func drip(t *testing.T, s *served, begin string) {
-	conn := s.dial(t)
+func drip(s *served, begin string) error {
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
 	go func() {
 		for text := begin; ; text = "a" {
 			if _, err := io.WriteString(conn, text); err != nil {
@@ -241,56 +268,63 @@ func drip(t *testing.T, s *served, begin string) {
 			time.Sleep(50 * time.Millisecond) // the attack itself is slow; nothing waits for it
 		}
 	}()
-	refusedOrClosed(t, conn)
+	defer conn.Close()
+	return refusedOrClosed(conn)
 }
 
 // hugeBody is a message that would be a good one but for its size.
-func hugeBody(t *testing.T, s *served, pool string) {
+func hugeBody(s *served, pool string) error {
 	for _, size := range []int{maxBody + 1, 8 * maxBody} {
 		body := append(bytes.Repeat([]byte(" "), size), fmt.Sprintf(`{"PoolID":%q}`, pool)...)
-		res, err := s.client(t).Post("http://berth/IpamDriver.RequestAddress", "application/json", bytes.NewReader(body))
-		if err != nil {
-			continue // cut off while it was still being sent
-		}
-		defer res.Body.Close()
-		if raw, _ := io.ReadAll(res.Body); res.StatusCode < 400 {
-			t.Errorf("%d bytes were answered with %s: %s", len(body), res.Status, raw)
+		status, reply, err := ask(s.client(), "RequestAddress", string(body))
+		if err == nil && status < 300 { // an error: cut off while it was still being sent
+			return fmt.Errorf("%d bytes were answered with %d %s", len(body), status, reply)
 		}
 	}
+	return nil
 }
 
 // halfACall hangs up in the midst of a body, many times.
-func halfACall(t *testing.T, s *served, pool string) {
+func halfACall(s *served, pool string) error {
 	for range 50 {
-		conn := s.dial(t)
+		conn, err := s.dial()
+		if err != nil {
+			return err
+		}
 		fmt.Fprintf(conn, "POST /IpamDriver.RequestAddress HTTP/1.1\r\nHost: x\r\nContent-Length: 200\r\n\r\n{\"PoolID\":%q", pool)
 		conn.Close()
 	}
+	return nil
 }
 
 // idle opens connections that say nothing; one more is still answered.
-func idle(t *testing.T, s *served, n int) {
+func idle(s *served, n int) error {
 	for range n {
-		s.dial(t)
+		if _, err := s.dial(); err != nil {
+			return err
+		}
 	}
-	if status, reply, err := ask(s.client(t), "GetCapabilities", ""); err != nil || status != http.StatusOK {
-		t.Errorf("beside %d idle connections: %d %q %v", n, status, reply, err)
+	status, reply, err := ask(s.client(), "GetCapabilities", "")
+	if err != nil || status != http.StatusOK {
+		return fmt.Errorf("beside %d idle connections: %d %q %v", n, status, reply, err)
 	}
+	return nil
 }
 
 // manyAtOnce asks for pools that are nonsense from many connections at the same time.
-func manyAtOnce(t *testing.T, s *served) {
+func manyAtOnce(s *served) error {
+	errs := make([]error, 100)
 	var wg sync.WaitGroup
-	for n := range 100 {
+	for n := range errs {
 		wg.Go(func() {
-			c := s.client(t)
-			status, reply, err := ask(c, "RequestPool", fmt.Sprintf(`{"AddressSpace":"local","Pool":"10.0.%d.1/24"}`, n))
+			status, reply, err := ask(s.client(), "RequestPool", fmt.Sprintf(`{"AddressSpace":"local","Pool":"10.0.%d.1/24"}`, n))
 			if err != nil || status < 400 || !strings.Contains(reply, `"Err"`) {
-				t.Errorf("%d %q %v", status, reply, err)
+				errs[n] = fmt.Errorf("%d %q %v", status, reply, err)
 			}
 		})
 	}
 	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // panicking is a store whose updates panic.
@@ -306,7 +340,7 @@ func TestPanic(t *testing.T) {
 	broken := &switchable{Store: b.store}
 	b.use(broken)
 	s := serveBench(t, b)
-	c := s.client(t)
+	c := s.client()
 	broken.set(panicking{b.store})
 	for _, method := range withBody {
 		status, reply, err := ask(c, method, fmt.Sprintf(`{"AddressSpace":"local","PoolID":%q,"Address":"10.0.0.9"}`, p))
@@ -318,7 +352,7 @@ func TestPanic(t *testing.T) {
 	if got := b.take(p, "10.0.0.9", mac(1)); got != "10.0.0.9" {
 		t.Errorf("afterwards: %s", got)
 	}
-	c.CloseIdleConnections()
+	s.hangUp()
 	if err := s.stop(); err != nil {
 		t.Error(err)
 	}
