@@ -21,10 +21,10 @@ var mayImport = map[string][]string{
 	"internal/alloc":  {},
 	"internal/ipam":   {"internal/alloc", "store"},
 	"driver":          {"internal/alloc", "internal/ipam"},
-	"internal/admin":  {"internal/ipam", "store", "store/bolt"},
-	"cmd/berth":       {"driver", "internal/admin", "internal/alloc", "internal/ipam", "store", "store/bolt"},
+	"internal/admin":  {"internal/ipam", "store"},
+	"cmd/berth":       {"driver", "internal/admin", "internal/ipam", "store", "store/bolt"},
 	"bench":           {"driver", "internal/alloc", "internal/ipam", "store/bolt"},
-	"test/engine":     {"internal/ipam"},
+	"test/engine":     {},
 	"test/crash":      {},
 }
 
