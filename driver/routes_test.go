@@ -1,0 +1,89 @@
+package driver
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	api "github.com/docker/go-plugins-helpers/ipam"
+)
+
+// TestNameServers: the engine refuses a chosen subnet that holds a name server, so these are avoided; what does not parse
+// is not the driver's to complain about.
+func TestNameServers(t *testing.T) {
+	for _, row := range []struct{ text, want string }{
+		{"", ""},
+		{"nameserver 10.0.0.1", "10.0.0.1/32"},
+		{"nameserver 10.0.0.1\nnameserver 10.0.0.2\n", "10.0.0.1/32 10.0.0.2/32"},
+		{"# nameserver 10.0.0.1\n; nameserver 10.0.0.2\nsearch nameserver 10.0.0.3", ""},
+		{"\tnameserver\t10.0.0.1 # first\r\n", "10.0.0.1/32"},
+		{"nameserver fe80::1%eth0", "fe80::1/128"},
+		{"nameserver ::ffff:10.0.0.1", "10.0.0.1/32"},
+		{"nameserver\nnameserver here\nnameserver 10.0.0.1", "10.0.0.1/32"},
+	} {
+		path := filepath.Join(t.TempDir(), "resolv.conf")
+		if err := os.WriteFile(path, []byte(row.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		all, err := nameServers(path)
+		var got []string
+		for _, p := range all {
+			got = append(got, p.String())
+		}
+		if err != nil || strings.Join(got, " ") != row.want {
+			t.Errorf("%q: %v %v; want %s", row.text, got, err, row.want)
+		}
+	}
+	if all, err := nameServers(filepath.Join(t.TempDir(), "none")); err != nil || len(all) != 0 {
+		t.Errorf("without the file: %v %v", all, err)
+	}
+	if _, err := nameServers(t.TempDir()); err == nil {
+		t.Error("a directory was read")
+	}
+}
+
+// TestHostPrefixes: the default route says nothing, or nothing could be chosen at all.
+func TestHostPrefixes(t *testing.T) {
+	all, err := HostPrefixes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		if !p.IsValid() || p.Bits() == 0 || p.Addr().Is4In6() || p != p.Masked() {
+			t.Errorf("%v", p)
+		}
+	}
+}
+
+// TestRoutesUnknown: where the routes cannot be read a subnet is chosen all the same, away from what is known.
+func TestRoutesUnknown(t *testing.T) {
+	b := newBench(t)
+	known := netip.MustParsePrefix("172.16.0.0/16")
+	b.handler = New(Config{Service: b.service, Log: quiet(), Avoid: func() ([]netip.Prefix, error) {
+		return []netip.Prefix{known}, errors.New("no netlink here")
+	}}).Handler()
+	if got := b.pool("local", "", "", nil).Pool; got != "172.17.0.0/24" {
+		t.Errorf("chosen: %s", got)
+	}
+	b.pool("local", "10.0.0.0/24", "", nil)
+	if got := b.subnets(""); !slices.Equal(got, []string{"10.0.0.0/24", "172.17.0.0/24"}) {
+		t.Errorf("subnets: %v", got)
+	}
+}
+
+// TestLongName: an endpoint's name is recorded whole or the request is refused.
+func TestLongName(t *testing.T) {
+	b := newBench(t)
+	p := b.pool("local", "10.0.0.0/24", "", nil).PoolID
+	b.take(p, "", opts{optName: strings.Repeat("n", 255), optMAC: macText(1)})
+	_, refused := b.tryTake(p, "", opts{optName: strings.Repeat("n", 256), optMAC: macText(2)})
+	wantText(t, refused, "name", "256", "255")
+	if refused := b.send("RequestAddress", api.RequestAddressRequest{PoolID: p, Options: opts{optName: "a\nb\x00\"", optMAC: macText(3)}}, &struct{}{}); refused != "" {
+		t.Errorf("an odd name: %s", refused)
+	}
+	b.check()
+}
