@@ -26,7 +26,7 @@ type output struct {
 
 func (o *output) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.format, "format", "table", "`form` of the output: table, json (an object per line), a Go template for each row, or \"table TEMPLATE\"")
+	f.StringVar(&o.format, "format", "table", "`form` of the output: table, json (one array; events: an object per line), a Go template for each row, or \"table TEMPLATE\"")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "only what identifies a row")
 	f.BoolVar(&o.noTrunc, "no-trunc", false, "do not shorten ids")
 	completes(cmd, "format", words("table", "json"))
@@ -103,6 +103,9 @@ func templateFuncs() template.FuncMap {
 
 // rows shows all items.
 func (t *table[T]) rows(items []T) error {
+	if t.format == "json" && t.line == nil {
+		return t.array(items)
+	}
 	w := t.w
 	if t.line == nil && t.format == "table" || t.titled {
 		tabs := tabwriter.NewWriter(t.w, 0, 8, 3, ' ', 0)
@@ -118,6 +121,26 @@ func (t *table[T]) rows(items []T) error {
 		}
 	}
 	return nil
+}
+
+// array shows all items as one JSON array, each on a line of its own.
+func (t *table[T]) array(items []T) error {
+	sep := "["
+	for i := range items {
+		text, err := json.Marshal(&items[i])
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(t.w, "%s%s", sep, text); err != nil {
+			return err
+		}
+		sep = ",\n "
+	}
+	if len(items) == 0 {
+		fmt.Fprint(t.w, sep)
+	}
+	_, err := fmt.Fprintln(t.w, "]")
+	return err
 }
 
 // one shows one item.

@@ -42,7 +42,7 @@ func TestOutput(t *testing.T) {
 		want string
 	}{
 		{nil, "NAME         COLOUR   INITIAL\nfig          -        f\nwatermelon   -        w\n"},
-		{[]string{"--format", "json"}, `{"name":"fig","size":3}` + "\n" + `{"name":"watermelon","size":30}` + "\n"},
+		{[]string{"--format", "json"}, `[{"name":"fig","size":3},` + "\n" + ` {"name":"watermelon","size":30}]` + "\n"},
 		{[]string{"-q"}, "fig\nwatermelon\n"},
 		{[]string{"--format", `{{.Name}}\t{{.Size}}`}, "fig\t3\nwatermelon\t30\n"},
 		{[]string{"--format", `table {{.Name}}\t{{.Size}}`}, "NAME         SIZE\nfig          3\nwatermelon   30\n"},
