@@ -3,6 +3,7 @@ package driver
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 // serial is what a swarm manager sends with each request, and with that for a gateway.
@@ -141,6 +142,18 @@ func TestSwarmSameAddress(t *testing.T) {
 	after := b.pool("global", "10.0.9.0/24", "", serial).PoolID
 	b.take(after, addr, serial)
 	_, refused = b.tryTake(after, addr, serial)
+	wantText(t, refused, addr, "held by")
+}
+
+// TestSwarmOlderTakesNothing: a replay comes through a pool that is newer than the one it takes from. Two networks of one
+// subnet in one life of the manager: what the newer one holds, the older one is refused (GA-22, LN-9).
+func TestSwarmOlderTakesNothing(t *testing.T) {
+	b := newBench(t)
+	older := b.pool("global", "10.0.9.0/24", "", serial).PoolID
+	b.clock.move(time.Second)
+	newer := b.pool("global", "10.0.9.0/24", "", serial).PoolID
+	addr := b.take(newer, "10.0.9.77", serial)
+	_, refused := b.tryTake(older, addr, serial)
 	wantText(t, refused, addr, "held by")
 }
 
