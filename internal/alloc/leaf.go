@@ -180,7 +180,7 @@ func (l *leaf) part(a, z u128) (from, to int) {
 		from, _ = search(l.list, a)
 	}
 	if to = len(l.list); z.less(l.list[to-1]) {
-		found := false
+		var found bool
 		if to, found = search(l.list, z); found {
 			to++
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // AddressRequest asks for one address through an attachment.
@@ -105,10 +106,13 @@ func (t *target) repeats(req AddressRequest, held *Lease) bool {
 }
 
 // replays tells whether req is a swarm manager's replay after its restart: it asks for every address again by itself,
-// without a MAC, through a new attachment.
+// without a MAC, through an attachment that is newer than the lease's. (A subnet names its attachments in their order.)
 func (t *target) replays(req AddressRequest, held *Lease) bool {
-	return t.at.Swarm && req.MAC == (MAC{}) && held.MAC == (MAC{}) &&
-		held.Attachment != (ID{}) && held.Attachment != t.at.ID && req.Gateway == (held.Kind == Gateway)
+	if !t.at.Swarm || req.MAC != (MAC{}) || held.MAC != (MAC{}) || req.Gateway != (held.Kind == Gateway) {
+		return false
+	}
+	older := slices.Index(t.sub.Attachments, held.Attachment)
+	return older >= 0 && older < slices.Index(t.sub.Attachments, t.at.ID)
 }
 
 // takeAny chooses an address in the order that the design gives: what is the requester's already, what it had last, then

@@ -22,6 +22,7 @@ type modelPool struct {
 	sub   *modelSubnet
 	r     ipam.Range
 	swarm bool
+	made  int
 }
 
 type modelSubnet struct {
@@ -110,7 +111,7 @@ func (m *model) addPool(id ipam.ID, req ipam.PoolRequest) {
 	if !slices.Contains(sub.pools, r) {
 		sub.pools = append(sub.pools, r)
 	}
-	m.pools[id] = &modelPool{sub, req.Range, req.Swarm}
+	m.pools[id] = &modelPool{sub, req.Range, req.Swarm, m.tick()}
 }
 
 func (m *model) removePool(id ipam.ID) {
@@ -234,7 +235,7 @@ func (m *model) preferred(id ipam.ID, req ipam.AddressRequest) bool {
 	case req.MAC != (ipam.MAC{}) && rec.mac == req.MAC && rec.pool == id && (req.Name == "" || rec.name == req.Name):
 		return true
 	default:
-		return at.swarm && req.MAC == (ipam.MAC{}) && rec.mac == (ipam.MAC{}) && !rec.gateway && rec.pool != id
+		return at.swarm && req.MAC == (ipam.MAC{}) && rec.mac == (ipam.MAC{}) && !rec.gateway && m.pools[rec.pool].made < at.made
 	}
 }
 

@@ -240,7 +240,8 @@ func (mc *machine) requestGateway(t *rapid.T) {
 		return
 	}
 	if rec := sub.records[a]; rec != nil && rec.held {
-		if !rec.gateway || rec.pool != req.Pool && !mc.m.pools[req.Pool].swarm {
+		at, other := mc.m.pools[req.Pool], mc.m.pools[rec.pool]
+		if !rec.gateway || at != other && (!at.swarm || other.made > at.made) {
 			t.Fatalf("the gateway %v is in use", got)
 		}
 		rec.pool = req.Pool

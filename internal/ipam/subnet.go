@@ -27,7 +27,7 @@ type Space struct {
 // Policy says how the addresses of a network go round.
 type Policy struct {
 	Forget     bool          `json:"forget,omitempty"`     // sticky=off: a released address is not kept for its last holder
-	Quarantine time.Duration `json:"quarantine,omitempty"` // how long a released address is given to nobody but its last holder
+	Quarantine time.Duration `json:"quarantine,omitempty"` // how long a released address is chosen for nobody but its last holder
 }
 
 // Network carries the name, the tags and the policy of its subnets. Those made for a pool that Docker asked for are
@@ -56,7 +56,7 @@ type Subnet struct {
 	Gateway     netip.Addr   `json:"gateway,omitzero"`
 	NoGateway   bool         `json:"no_gateway,omitempty"` // gateway=none: none is chosen for it
 	Pools       []Pool       `json:"pools"`
-	Attachments []ID         `json:"attachments"`
+	Attachments []ID         `json:"attachments"` // the oldest first
 	Created     time.Time    `json:"created"`
 }
 

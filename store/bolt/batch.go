@@ -213,7 +213,7 @@ func (c *committer) discard(b *batch) {
 func (c *committer) rollback(btx *bbolt.Tx) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.breakOff(fmt.Errorf("a transaction cannot be taken back: %v", p))
+			_ = c.breakOff(fmt.Errorf("a transaction cannot be taken back: %v", p))
 			c.wedged = true
 		}
 	}()

@@ -3,10 +3,12 @@ package bolt
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"syscall"
 
 	"berth/store"
 )
@@ -83,6 +85,11 @@ func checkFile(ctx context.Context, path string, f *os.File) (Report, error) {
 		return report, err
 	}
 	ms := readMetas(f)
+	for i, err := range ms.err {
+		if isReadError(err) {
+			return report, unreadable(path, uint64(i), err)
+		}
+	}
 	m, ok := ms.newest()
 	if !ok {
 		return report, fmt.Errorf("%w: %s is not a Berth state, or its beginning was overwritten (meta page 0 %v, meta page 1 %v)%s",
@@ -108,6 +115,16 @@ func checkFile(ctx context.Context, path string, f *os.File) (Report, error) {
 type metaError struct{ error }
 
 func (e *metaError) Unwrap() error { return e.error }
+
+// isReadError tells whether the disk did not hand out what was asked for, which says nothing of the file's contents.
+func isReadError(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno)
+}
+
+func unreadable(path string, page uint64, err error) error {
+	return fmt.Errorf("page %d of the state %s: %w: look at its disk; the file was not changed", page, path, err)
+}
 
 // sane refuses what cannot be a state at all.
 func sane(path string, info os.FileInfo) error {

@@ -157,25 +157,21 @@ func (c *committer) lead() {
 	finished = true
 }
 
-// gather waits until nobody else is about to join, and takes the queue. It answers false, having given up the lead,
-// when there is none.
+// yields is how often the leader lets others run before it takes the queue; more brought no larger batches.
+const yields = 4
+
+// gather takes the queue once those who are about to join have joined. It answers false, having given up the lead, when
+// there is none.
 //
 // The callers that were answered a moment ago are about to come again: taking the first of them alone would make every
 // second batch a batch of one. Yielding lets them run; no clock is asked.
 func (c *committer) gather() bool {
-	const patience = 4
-	n, same := -1, 0
-	for same < patience {
+	for range yields {
 		runtime.Gosched()
 		c.mu.Lock()
-		now := len(c.queue)
+		n := len(c.queue)
 		c.mu.Unlock()
-		if now == n {
-			same++
-		} else {
-			n, same = now, 0
-		}
-		if n >= c.lastN && n > 0 {
+		if n > 0 && n >= c.lastN {
 			break
 		}
 	}

@@ -119,8 +119,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{files: f, log: cfg.Log, lock: lock}
 	s.idle.L = &s.mu
 	if err := s.open(ctx, cfg); err != nil {
-		s.release()
-		return nil, err
+		return nil, errors.Join(err, s.release())
 	}
 	s.commit.init(s)
 	return s, nil

@@ -188,7 +188,7 @@ func (s *scanner) buffered() (write, bool) {
 	if s.w == nil || len(s.w.order) == 0 {
 		return write{}, false
 	}
-	i := 0
+	var i int
 	switch {
 	case s.r.Reverse && s.last != nil:
 		i, _ = s.w.find(s.last)

@@ -41,6 +41,10 @@ func (c *checker) descend(id uint64, depth int, low, high []byte, fn visit) {
 		return
 	}
 	p, err := c.read(id, depth)
+	if isReadError(err) {
+		c.fatal = unreadable(c.report.Path, id, err)
+		return
+	}
 	if err != nil {
 		c.problem("page %d %v", id, err)
 		return
@@ -57,7 +61,7 @@ func (c *checker) descend(id uint64, depth int, low, high []byte, fn visit) {
 		c.problem("page %d has no entries", id)
 	}
 	for i := range p.count {
-		if c.ctx.Err() != nil || c.more > 0 {
+		if c.ctx.Err() != nil || c.more > 0 || c.fatal != nil {
 			return
 		}
 		e, end, err := p.branch(i, high)

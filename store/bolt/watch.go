@@ -89,7 +89,7 @@ func (w *watcher) read(yield func(store.Change, error) bool) {
 		switch {
 		case end == nil && len(got) == 0:
 			<-w.wake
-		case end == errStopped:
+		case errors.Is(end, errStopped):
 			return
 		case end != nil:
 			yield(store.Change{}, end)
@@ -101,7 +101,7 @@ func (w *watcher) read(yield func(store.Change, error) bool) {
 func (w *watcher) stopped() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.end == errStopped
+	return errors.Is(w.end, errStopped)
 }
 
 // finish ends the watch with err; drop throws away what was not read yet.
@@ -118,7 +118,7 @@ func (w *watcher) finish(err error, drop bool) {
 func (w *watcher) endWith(err error, drop bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.end == nil || err == errStopped {
+	if w.end == nil || errors.Is(err, errStopped) {
 		w.end = err
 	}
 	if drop {
