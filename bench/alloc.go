@@ -54,7 +54,7 @@ func fillSixteen() row {
 	}
 	ns, ratio := median(all), median(ends)
 	return row{"alloc: filling a /16, per address; last 1,000 against first 1,000", "100 ns; 1.5x",
-		fmt.Sprintf("%.0f ns; %.2fx", ns, ratio), ns <= 100 && ratio <= 1.5}
+		fmt.Sprintf("%.0f ns; %.2fx", ns, ratio), verdict(ns <= 100 && ratio <= 1.5)}
 }
 
 // churn gives a random address back and takes the next, in a /16 that is so full.
@@ -85,7 +85,7 @@ func churn(percent int) row {
 		rounds = append(rounds, float64(time.Since(start).Nanoseconds())/n)
 	}
 	ns := median(rounds)
-	return row{fmt.Sprintf("alloc: give one back and take the next, a /16 %d %% full", percent), "300 ns", fmt.Sprintf("%.0f ns", ns), ns <= 300}
+	return row{fmt.Sprintf("alloc: give one back and take the next, a /16 %d %% full", percent), "300 ns", fmt.Sprintf("%.0f ns", ns), verdict(ns <= 300)}
 }
 
 // scattered adds 20,000 random addresses of a /64.
@@ -113,7 +113,7 @@ func scattered() row {
 	}
 	ns, mib := median(rounds), float64(bytes)/(1<<20)
 	return row{"alloc: 20,000 scattered addresses of a /64: time each; memory of all", "1,000 ns; 2 MiB",
-		fmt.Sprintf("%.0f ns; %.2f MiB", ns, mib), ns <= 1000 && mib <= 2}
+		fmt.Sprintf("%.0f ns; %.2f MiB", ns, mib), verdict(ns <= 1000 && mib <= 2)}
 }
 
 func heap() uint64 {
@@ -149,5 +149,5 @@ func measureCarve(env) ([]row, error) {
 	}
 	ratio := median(ratios)
 	return []row{{"10,000 subnets carved from 10.0.0.0/8: last 1,000 against first 1,000", "2x",
-		fmt.Sprintf("%.2fx (%.0f ns each)", ratio, median(each)), ratio <= 2}}, nil
+		fmt.Sprintf("%.2fx (%.0f ns each)", ratio, median(each)), verdict(ratio <= 2)}}, nil
 }

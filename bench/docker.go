@@ -73,7 +73,7 @@ func compareRuns() ([]row, error) {
 	}
 	ratio := median(ratios)
 	return []row{{"docker run --rm on a Berth network, against the built-in IPAM", "1.05x",
-		fmt.Sprintf("%.3fx (%.0f ms, %.0f ms)", ratio, median(ours), median(theirs)), ratio <= 1.05}}, nil
+		fmt.Sprintf("%.3fx (%.0f ms, %.0f ms)", ratio, median(ours), median(theirs)), verdict(ratio <= 1.05)}}, nil
 }
 
 // timeRun is the time of one container's whole life in milliseconds.

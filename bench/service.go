@@ -76,21 +76,23 @@ func (m macs) next(caller int) (mac ipam.MAC) {
 func measureService(e env) ([]row, error) {
 	var rows []row
 	for _, c := range []struct {
-		callers int
-		rate    float64
-	}{{1, 8_000}, {16, 60_000}, {64, 120_000}} {
-		r, err := serviceRate(e, c.callers, c.rate)
-		if err != nil {
-			return nil, err
+		callers     int
+		rate, ratio float64 // the bound, and what it is of two bare keys where it was set
+	}{{1, 8_000, 8 / 9.9}, {16, 60_000, 60 / 88.0}, {64, 120_000, 120 / 192.0}} {
+		for _, dir := range e.media() {
+			r, err := serviceRate(e, dir, c.callers, c.rate, c.ratio)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, r)
 		}
-		rows = append(rows, r)
 	}
 	return rows, nil
 }
 
-func serviceRate(e env, callers int, bound float64) (row, error) {
+func serviceRate(e env, dir medium, callers int, bound, boundRatio float64) (row, error) {
 	ctx := context.Background()
-	st, err := bolt.Open(ctx, bolt.Config{Path: filepath.Join(e.dir, fmt.Sprintf("service-%d.db", callers), "berth.db")})
+	st, err := bolt.Open(ctx, bolt.Config{Path: filepath.Join(dir.path, fmt.Sprintf("service-%d", callers), "berth.db")})
 	if err != nil {
 		return row{}, err
 	}
@@ -110,7 +112,7 @@ func serviceRate(e env, callers int, bound float64) (row, error) {
 			return err
 		})
 	}
-	bare, closeBare, err := bareKeys(filepath.Join(e.dir, fmt.Sprintf("bare-%d.db", callers)), 2, callers)
+	bare, closeBare, err := bareKeys(filepath.Join(dir.path, fmt.Sprintf("bare-%d.db", callers)), 2, callers)
 	if err != nil {
 		return row{}, err
 	}
@@ -126,9 +128,13 @@ func serviceRate(e env, callers int, bound float64) (row, error) {
 	if callers == 1 {
 		noun = "caller"
 	}
-	return row{fmt.Sprintf("Service on bolt, %d %s, against two bare keys in batches of %d", callers, noun, callers),
-		fmt.Sprintf("%.0fk/s", bound/1000),
-		fmt.Sprintf("%.1fk/s: %.2fx of %.1fk/s", rate/1000, ratio, bareRate/1000), rate >= bound}, nil
+	r := row{fmt.Sprintf("Service on bolt, %d %s, against two bare keys in batches of %d: %s", callers, noun, callers, dir.name),
+		fmt.Sprintf("%.0fk/s, which was %.2fx", bound/1000, boundRatio),
+		fmt.Sprintf("%.1fk/s: %.2fx of %.1fk/s", rate/1000, ratio, bareRate/1000), verdict(rate >= bound)}
+	if rate < bound && ratio >= boundRatio && dir.disk {
+		r.verdict = "missed in figures, met as a ratio: two bare keys are below the bound's own yardstick on this disk"
+	}
+	return r, nil
 }
 
 // bareKeys returns a function that puts batch times so many keys in one bbolt transaction, and one that ends it.

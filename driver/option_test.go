@@ -34,6 +34,8 @@ func TestOptionsRefused(t *testing.T) {
 		{"size", "24,", []string{"prefix"}},
 		{"size", "big", []string{`"big"`}},
 		{"size", "24.5", []string{`"24.5"`}},
+		{"size", "+028", []string{`"+028"`}},
+		{"size", "26,27", []string{"/26", "/27", "one size"}},
 		{"gateway", "", []string{"address"}},
 		{"gateway", "yes", []string{`"yes"`, "none"}},
 		{"gateway", "None", []string{`"None"`, "none"}},
@@ -56,6 +58,15 @@ func TestOptionsRefused(t *testing.T) {
 			t.Errorf("something was made: %v", got)
 		}
 	}
+}
+
+// TestOptionsTwice: two gateways inside one subnet, and a size beside one that the subnet says, contradict one another.
+func TestOptionsTwice(t *testing.T) {
+	b := newBench(t)
+	_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: "10.0.0.0/24", Options: opts{"gateway": "10.0.0.1,10.0.0.2"}})
+	wantText(t, refused, "10.0.0.1", "10.0.0.2", "one gateway")
+	_, refused = b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: "0.0.0.0/24", Options: opts{"size": "26"}})
+	wantText(t, refused, "/24", "/26", "one size")
 }
 
 // TestOptionSpace: a space is made on its first use (LN-5).

@@ -66,17 +66,20 @@ func parseTag(key, value string, req *ipam.PoolRequest) error {
 // one option serves both halves of a dual-stack network: "26", "/26" or "26,80".
 func parseSize(value string, req *ipam.PoolRequest) error {
 	for part := range strings.SplitSeq(value, ",") {
-		bits, err := strconv.Atoi(strings.TrimPrefix(part, "/"))
-		if err != nil || bits < 1 || bits > 128 {
+		digits := strings.TrimPrefix(part, "/")
+		bits, err := strconv.Atoi(digits)
+		if err != nil || bits < 1 || bits > 128 || strconv.Itoa(bits) != digits {
 			return fmt.Errorf("%q is not the length of a prefix: 1 to 32 for IPv4, 33 to 128 for IPv6", part)
 		}
-		if bits > 32 != req.IPv6 {
-			continue
-		}
-		if req.CIDR.IsValid() {
+		switch {
+		case bits > 32 != req.IPv6:
+		case req.CIDR.IsValid():
 			return fmt.Errorf("the subnet %s has a size already; leave out one of the two", req.CIDR)
+		case req.Bits != 0 && req.Bits != bits:
+			return fmt.Errorf("the subnet is to be a /%d and a /%d; give one size for each family", req.Bits, bits)
+		default:
+			req.Bits = bits
 		}
-		req.Bits = bits
 	}
 	return nil
 }
@@ -95,6 +98,8 @@ func parseGateway(value string, req *ipam.PoolRequest) error {
 		}
 		switch {
 		case addr.Is6() != req.IPv6:
+		case req.CIDR.IsValid() && req.CIDR.Contains(addr) && req.Gateway.IsValid() && req.Gateway != addr:
+			return fmt.Errorf("%s and %s are both in the subnet %s, which has one gateway", req.Gateway, addr, req.CIDR)
 		case !req.CIDR.IsValid() || req.CIDR.Contains(addr):
 			req.Gateway = addr
 		default:

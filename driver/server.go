@@ -62,9 +62,13 @@ func (d *Driver) Serve(ctx context.Context, l net.Listener) error {
 	}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
-		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), bodyTimeout+answerTimeout)
 		defer cancel()
-		stopped <- server.Shutdown(drain)
+		err := server.Shutdown(drain)
+		if err != nil {
+			err = server.Close() // what is left is a client that does not send or read
+		}
+		stopped <- err
 	})
 	err := server.Serve(netutil.LimitListener(l, maxConnections))
 	if stop() {
