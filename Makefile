@@ -49,6 +49,7 @@ soak: ## SIGKILL under load, SOAK_ROUNDS times
 	go test ./test/crash -count 1 -timeout 0 -run Soak -rounds $(SOAK_ROUNDS) -v
 
 bench: ## run the benchmarks and write docs/benchmarks.md
+	@scripts/needs go busybox engine
 	go run ./bench
 
 fuzz: ## every fuzz target for FUZZTIME
