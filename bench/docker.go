@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	benchName   = "berth-bench" // of the driver, the networks and the image
+	benchName   = "berth-bench"         // of the driver, the networks and the image
 	busyboxPath = "build/tools/busybox" // unpacked by scripts/needs
 )
 
