@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 
+	"berth/internal/admin"
 	"berth/internal/ipam"
 
 	"github.com/spf13/cobra"
@@ -37,20 +39,8 @@ func (p *program) leaseListCommand() *cobra.Command {
 				return usage(cmd, fmt.Errorf("--subnet is %q and must be a prefix such as 10.1.0.0/24", subnet))
 			}
 		}
-		show, err := newTable(p.out, cmd, out, leaseColumns(filter.Remembered, out.noTrunc), func(l *ipam.LeaseInfo) string { return l.Address.String() })
-		if err != nil {
-			return err
-		}
-		client, err := p.find(cmd.Context())
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		all, err := client.Leases(cmd.Context(), filter)
-		if err != nil {
-			return err
-		}
-		return show.rows(all)
+		return list(p, cmd, out, leaseColumns(filter.Remembered, out.noTrunc), func(l *ipam.LeaseInfo) string { return l.Address.String() },
+			func(ctx context.Context, c *admin.Client) ([]ipam.LeaseInfo, error) { return c.Leases(ctx, filter) })
 	}
 	return cmd
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"strconv"
 
+	"berth/internal/admin"
 	"berth/internal/ipam"
 
 	"github.com/spf13/cobra"
@@ -22,20 +24,8 @@ func (p *program) spaceListCommand() *cobra.Command {
 		Example: "  berth space ls\n  berth space ls -q\n  berth space ls --format json"}
 	out.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		show, err := newTable(p.out, cmd, out, spaceColumns(), func(s *ipam.SpaceInfo) string { return s.Name })
-		if err != nil {
-			return err
-		}
-		client, err := p.find(cmd.Context())
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		all, err := client.Spaces(cmd.Context())
-		if err != nil {
-			return err
-		}
-		return show.rows(all)
+		return list(p, cmd, out, spaceColumns(), func(s *ipam.SpaceInfo) string { return s.Name },
+			func(ctx context.Context, c *admin.Client) ([]ipam.SpaceInfo, error) { return c.Spaces(ctx) })
 	}
 	return cmd
 }

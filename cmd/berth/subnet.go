@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
+	"berth/internal/admin"
 	"berth/internal/ipam"
 
 	"github.com/spf13/cobra"
@@ -28,20 +30,8 @@ func (p *program) subnetListCommand() *cobra.Command {
 	out.flags(cmd)
 	p.spaceFlag(cmd, &space)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		show, err := newTable(p.out, cmd, out, subnetColumns(out.noTrunc), func(s *ipam.SubnetInfo) string { return shortID(s.ID, out.noTrunc) })
-		if err != nil {
-			return err
-		}
-		client, err := p.find(cmd.Context())
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		all, err := client.Subnets(cmd.Context(), space)
-		if err != nil {
-			return err
-		}
-		return show.rows(all)
+		return list(p, cmd, out, subnetColumns(out.noTrunc), func(s *ipam.SubnetInfo) string { return shortID(s.ID, out.noTrunc) },
+			func(ctx context.Context, c *admin.Client) ([]ipam.SubnetInfo, error) { return c.Subnets(ctx, space) })
 	}
 	return cmd
 }

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+
+	"berth/internal/admin"
+
+	"github.com/spf13/cobra"
+)
+
+// list shows what the daemon has of one kind, in the format that was asked for. A wrong format is told before the daemon is
+// looked for.
+func list[T any](p *program, cmd *cobra.Command, out output, columns []column[T], id func(*T) string,
+	fetch func(context.Context, *admin.Client) ([]T, error)) error {
+	show, err := newTable(p.out, cmd, out, columns, id)
+	if err != nil {
+		return err
+	}
+	client, err := p.find(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	all, err := fetch(cmd.Context(), client)
+	if err != nil {
+		return err
+	}
+	return show.rows(all)
+}
