@@ -13,6 +13,9 @@ import (
 // moment, when following begins and when a follower was too slow for it; the records never are.
 const lookAgain = time.Second
 
+// followPage is how many events a follower that is behind is sent at a time.
+const followPage = 1024
+
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	q, err := query(r, "since", "after", "last", "follow")
 	if err != nil {
@@ -82,6 +85,9 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, past []ipam.Even
 		if err := sendEvents(w, control, past); err != nil {
 			return nil // the client is gone, or does not read
 		}
+		if len(past) == followPage {
+			wake.now() // there are more
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -90,7 +96,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, past []ipam.Even
 		case <-wake.up:
 		case <-again.C:
 		}
-		if past, err = s.cfg.Service.Events(ctx, ipam.EventFilter{After: from}); err != nil {
+		if past, err = s.cfg.Service.Events(ctx, ipam.EventFilter{After: from, First: followPage}); err != nil {
 			return err
 		}
 	}
@@ -135,11 +141,16 @@ func (s *Server) watch(ctx context.Context) waker {
 			if err != nil {
 				return // the follower goes on by itself, every lookAgain
 			}
-			select {
-			case w.up <- struct{}{}:
-			default:
-			}
+			w.now()
 		}
 	}()
 	return w
+}
+
+// now says the word.
+func (w waker) now() {
+	select {
+	case w.up <- struct{}{}:
+	default:
+	}
 }

@@ -4,10 +4,10 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,11 +78,7 @@ func (s *Server) leases(w http.ResponseWriter, r *http.Request) error {
 	if err := s.knowsSubnet(r, f); err != nil {
 		return err
 	}
-	all, err := s.cfg.Service.Leases(r.Context(), f)
-	if err != nil {
-		return err
-	}
-	return replyList(w, "leases", all)
+	return replyEach(w, "leases", s.cfg.Service.Leases(r.Context(), f))
 }
 
 // knowsSpace refuses a space that is not there: an empty list would say that it is, and holds nothing.
@@ -217,34 +213,51 @@ func reply(w http.ResponseWriter, v any) error {
 	return nil
 }
 
-// replyList answers with an object of one list. It is written item by item: a list may be long, and its text need not be
-// in memory as a whole.
+// replyList answers with an object of one list.
 func replyList[T any](w http.ResponseWriter, name string, items []T) error {
-	begin(w, "application/json")
+	return replyEach(w, name, func(yield func(T, error) bool) {
+		for _, item := range items {
+			if !yield(item, nil) {
+				return
+			}
+		}
+	})
+}
+
+// replyEach answers with an object of one list, which is written item by item: a list may be long, and it need not be in
+// memory as a whole. An error after the first item cuts the answer off, so that nobody takes it for a whole one.
+func replyEach[T any](w http.ResponseWriter, name string, items iter.Seq2[T, error]) error {
 	b := bufio.NewWriterSize(w, 32<<10)
-	fmt.Fprintf(b, "{%q:[", name)
-	for i := range items {
-		if i > 0 {
-			fmt.Fprint(b, ",\n")
+	sep := fmt.Sprintf("{%q:[", name)
+	begun := false
+	for item, err := range items {
+		var text []byte
+		if err == nil {
+			text, err = json.Marshal(&item)
 		}
-		item, err := json.Marshal(&items[i])
-		if err != nil {
+		switch {
+		case err != nil && begun:
+			panic(http.ErrAbortHandler)
+		case err != nil:
 			return err
+		case !begun:
+			begin(w, "application/json")
+			begun = true
 		}
-		if _, err := b.Write(item); err != nil {
+		fmt.Fprint(b, sep)
+		if _, err := b.Write(text); err != nil {
 			return nil // the client is gone
 		}
+		sep = ",\n"
+	}
+	if !begun {
+		begin(w, "application/json")
+		fmt.Fprint(b, sep)
 	}
 	fmt.Fprint(b, "]}\n")
 	b.Flush()
-	if len(items) > longList {
-		debug.FreeOSMemory() // the collector would keep it for minutes, several times the size of all the rest
-	}
 	return nil
 }
-
-// longList is from which length on the memory of a list is given back to the system at once.
-const longList = 10_000
 
 func begin(w http.ResponseWriter, contentType string) {
 	h := w.Header()

@@ -128,8 +128,11 @@ func TestBackup(t *testing.T) {
 	defer st.Close()
 	service, err := ipam.Open(t.Context(), ipam.Config{Store: st, Host: "beta"})
 	must(t, err)
-	got, err := service.Leases(t.Context(), ipam.LeaseFilter{Remembered: true})
-	must(t, err)
+	var got []ipam.LeaseInfo
+	for l, err := range service.Leases(t.Context(), ipam.LeaseFilter{Remembered: true}) {
+		must(t, err)
+		got = append(got, l)
+	}
 	if len(got) != len(want) || len(got) == 0 {
 		t.Fatalf("the backup has %d leases, the store %d", len(got), len(want))
 	}

@@ -43,12 +43,19 @@ func mustTake(t rapid.TB, s *ipam.Service, req ipam.AddressRequest) netip.Addr {
 
 func heldAddrs(t rapid.TB, s *ipam.Service) (all []string) {
 	t.Helper()
-	leases, err := s.Leases(ctx, ipam.LeaseFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range leases {
+	for _, l := range listLeases(t, s, ipam.LeaseFilter{}) {
 		all = append(all, l.Address.String())
+	}
+	return all
+}
+
+func listLeases(t rapid.TB, s *ipam.Service, f ipam.LeaseFilter) (all []ipam.LeaseInfo) {
+	t.Helper()
+	for l, err := range s.Leases(ctx, f) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, l)
 	}
 	return all
 }
@@ -245,9 +252,9 @@ func TestMemoriesAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	leases, err := s.Leases(ctx, ipam.LeaseFilter{Remembered: true})
-	if err != nil || len(leases) != 6 || leases[0].Address.String() != "10.0.0.15" {
-		t.Fatalf("%d are remembered, from %+v, %v", len(leases), leases[0], err)
+	leases := listLeases(t, s, ipam.LeaseFilter{Remembered: true})
+	if len(leases) != 6 || leases[0].Address.String() != "10.0.0.15" {
+		t.Fatalf("%d are remembered: %+v", len(leases), leases)
 	}
 	if got := mustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: mac(20)}); got.String() != "10.0.0.20" {
 		t.Fatalf("the last one came back to %v", got)
@@ -290,10 +297,7 @@ func TestRetention(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: mac(9999)})
-	leases, err := s.Leases(ctx, ipam.LeaseFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	leases := listLeases(t, s, ipam.LeaseFilter{})
 	for _, l := range leases[:1500] {
 		if l.ID >= leases[1500].ID {
 			t.Fatalf("lease %d of %v is not older than the new one, %d", l.ID, l.Address, leases[1500].ID)

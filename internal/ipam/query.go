@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"iter"
 	"math/big"
 	"net/netip"
 	"slices"
@@ -159,56 +160,65 @@ func (sx *subnetIndex) free(r netipx.IPRange) *big.Int {
 	return n
 }
 
-// Leases lists leases by space, subnet and address.
-func (s *Service) Leases(ctx context.Context, f LeaseFilter) ([]LeaseInfo, error) {
-	subnets, err := s.Subnets(ctx, f.Space)
-	if err != nil {
-		return nil, err
-	}
-	var all []LeaseInfo
-	err = s.store.View(ctx, func(tx store.Tx) error {
-		all = nil
+// Leases yields leases by space, subnet and address, until an error is yielded, which is the last. It reads them in pages, so
+// that neither a long list nor a slow receiver keeps a state of the store alive; a lease that changes meanwhile is seen
+// as it was or as it is.
+func (s *Service) Leases(ctx context.Context, f LeaseFilter) iter.Seq2[LeaseInfo, error] {
+	return func(yield func(LeaseInfo, error) bool) {
+		subnets, err := s.Subnets(ctx, f.Space)
+		if err != nil {
+			yield(LeaseInfo{}, err)
+			return
+		}
 		for _, sub := range subnets {
 			if f.Subnet.IsValid() && f.Subnet != sub.CIDR {
 				continue
 			}
-			if all, err = appendLeases(all, tx, sub, f.Remembered); err != nil {
-				return err
+			if !s.leasesOf(ctx, &sub, f.Remembered, yield) {
+				return
 			}
 		}
-		return nil
-	})
-	return all, err
+	}
 }
 
-func appendLeases(all []LeaseInfo, tx store.Tx, sub SubnetInfo, remembered bool) ([]LeaseInfo, error) {
-	for rec, err := range tx.Scan(leasesOf(sub.ID)) {
+// leasesOf yields the leases of one subnet, and tells whether more are wanted.
+func (s *Service) leasesOf(ctx context.Context, sub *SubnetInfo, remembered bool, yield func(LeaseInfo, error) bool) bool {
+	next := leasesOf(sub.ID)
+	next.Limit = pageSize
+	for next.From != nil {
+		var page []*Lease
+		err := s.store.View(ctx, func(tx store.Tx) (err error) {
+			page, next.From, err = readPage(tx, next)
+			return err
+		})
 		if err != nil {
-			return nil, err
+			yield(LeaseInfo{}, err)
+			return false
 		}
-		_, addr, _ := leaseKeyParts(rec.Key)
-		l, err := decodeLease(addr, rec.Value)
-		if err != nil {
-			return nil, err
+		for _, l := range page {
+			if (l.Held() || remembered) && !yield(sub.show(l), nil) {
+				return false
+			}
 		}
-		if !l.Held() && !remembered {
-			continue
-		}
-		info := LeaseInfo{ID: l.ID, Address: addr, Subnet: sub.CIDR, Space: sub.Space, Network: sub.NetworkName,
-			Kind: l.Kind, State: "held", Name: l.Name, MAC: l.MAC, Host: l.Host, Pool: l.Attachment,
-			Since: l.Since, Released: l.Released, Until: l.Until}
-		if !l.Held() {
-			info.State = "remembered"
-		}
-		all = append(all, info)
 	}
-	return all, nil
+	return true
+}
+
+func (sub *SubnetInfo) show(l *Lease) LeaseInfo {
+	info := LeaseInfo{ID: l.ID, Address: l.Address, Subnet: sub.CIDR, Space: sub.Space, Network: sub.NetworkName,
+		Kind: l.Kind, State: "held", Name: l.Name, MAC: l.MAC, Host: l.Host, Pool: l.Attachment,
+		Since: l.Since, Released: l.Released, Until: l.Until}
+	if !l.Held() {
+		info.State = "remembered"
+	}
+	return info
 }
 
 // EventFilter chooses events.
 type EventFilter struct {
 	Since time.Time // zero: from the first
 	After uint64    // only those with a greater id
+	First int       // only so many, the earliest; 0: all
 	Last  int       // only so many, the latest; 0: all
 }
 
@@ -220,7 +230,10 @@ func (s *Service) Events(ctx context.Context, f EventFilter) ([]Event, error) {
 			r = eventsFrom(id - 1)
 		}
 	}
-	r.Limit, r.Reverse = f.Last, f.Last > 0
+	r.Limit, r.Reverse = f.First, false
+	if f.Last > 0 {
+		r.Limit, r.Reverse = f.Last, true
+	}
 	var all []Event
 	err := s.store.View(ctx, func(tx store.Tx) error {
 		all = nil

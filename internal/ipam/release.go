@@ -124,7 +124,7 @@ func (c *change) releasePage(pool ID, next *store.Range) error {
 	if err != nil {
 		return err
 	}
-	page, follows, err := c.page(*next)
+	page, follows, err := readPage(c.tx, *next)
 	if err != nil {
 		return err
 	}
@@ -145,9 +145,9 @@ func (c *change) releasePage(pool ID, next *store.Range) error {
 	return nil
 }
 
-// page reads the leases of a range, and tells where the next page begins, nil at the end.
-func (c *change) page(r store.Range) (page []*Lease, next []byte, err error) {
-	for rec, err := range c.tx.Scan(r) {
+// readPage reads the leases of a range, and tells where the next page begins, nil at the end.
+func readPage(tx store.Tx, r store.Range) (page []*Lease, next []byte, err error) {
+	for rec, err := range tx.Scan(r) {
 		if err != nil {
 			return nil, nil, err
 		}
@@ -157,12 +157,12 @@ func (c *change) page(r store.Range) (page []*Lease, next []byte, err error) {
 			return nil, nil, err
 		}
 		page = append(page, l)
-		next = append(slices.Clone(rec.Key), 0)
+		next = append(next[:0], rec.Key...)
 	}
 	if len(page) < r.Limit {
-		next = nil
+		return page, nil, nil
 	}
-	return page, next, nil
+	return page, append(next, 0), nil
 }
 
 // releaseInherited ends those of the attachments whose heir has ended: after its restart, a swarm manager knows only the heir.

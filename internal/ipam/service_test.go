@@ -334,10 +334,7 @@ func (mc *machine) check(t *rapid.T) {
 	if err != nil || len(problems) > 0 {
 		t.Fatalf("check: %q, %v", problems, err)
 	}
-	leases, err := mc.s.Leases(context.Background(), ipam.LeaseFilter{Remembered: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	leases := listLeases(t, mc.s, ipam.LeaseFilter{Remembered: true})
 	n := 0
 	for _, sub := range mc.m.subnets {
 		n += len(sub.records)
