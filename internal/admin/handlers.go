@@ -23,7 +23,7 @@ const (
 )
 
 func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
-	if _, err := s.cfg.Service.Spaces(r.Context()); err != nil {
+	if err := s.cfg.Service.Writable(r.Context()); err != nil {
 		return err
 	}
 	return reply(w, map[string]string{"status": "ok"})

@@ -15,6 +15,7 @@ import (
 
 	"berth/internal/ipam"
 	"berth/store"
+	"berth/store/storetest"
 )
 
 // ask sends one request as it is given.
@@ -111,6 +112,38 @@ func TestProblemOf(t *testing.T) {
 		if p.Code != c.code || p.Status != c.status {
 			t.Errorf("%v: %d %s, want %d %s", c.err, p.Status, p.Code, c.status, c.code)
 		}
+	}
+}
+
+// A store that takes no writes any more is no healthy daemon, though it still reads.
+func TestHealth(t *testing.T) {
+	var faulty *storetest.Faulty
+	h := start(t, func(s *Server) {
+		model := storetest.NewModel()
+		faulty = storetest.NewFaulty(model)
+		service, err := ipam.Open(t.Context(), ipam.Config{Store: faulty, Host: "alpha"})
+		must(t, err)
+		s.cfg.Service = service
+	})
+	health := func() int {
+		t.Helper()
+		res, err := h.client.http.Get("http://berth/healthz")
+		must(t, err)
+		defer res.Body.Close()
+		return res.StatusCode
+	}
+	if got := health(); got != http.StatusOK {
+		t.Errorf("at first: %d", got)
+	}
+	faulty.Next(storetest.Fault{After: errors.New("the sync failed")})
+	if _, err := h.server.cfg.Service.RequestPool(t.Context(), ipam.PoolRequest{Space: "local"}); !errors.Is(err, store.ErrUnknown) {
+		t.Fatalf("the write succeeded: %v", err)
+	}
+	if got := health(); got != http.StatusServiceUnavailable {
+		t.Errorf("after a failed sync: %d", got)
+	}
+	if _, err := h.client.Subnets(t.Context(), ""); err != nil {
+		t.Errorf("it does not read any more: %v", err)
 	}
 }
 

@@ -179,5 +179,7 @@ func (s *Service) ula(ctx context.Context) (p netip.Prefix, err error) {
 	return p, nil
 }
 
-// Host is the name under which this service takes addresses.
-func (s *Service) Host() string { return s.host }
+// Writable tells why the store takes no writes at present; nil where it does.
+func (s *Service) Writable(ctx context.Context) error {
+	return s.store.Update(ctx, func(store.Tx) error { return nil })
+}
