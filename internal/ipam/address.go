@@ -34,7 +34,7 @@ func (s *Service) RequestAddress(ctx context.Context, req AddressRequest) (netip
 		case req.Preferred.IsValid():
 			addr, err = t.takePreferred(req)
 		default:
-			addr, err = t.takeAny(req, s.memories)
+			addr, err = t.takeAny(req)
 		}
 		given = netip.PrefixFrom(addr, t.sub.CIDR.Bits())
 		return err
@@ -117,7 +117,7 @@ func (t *target) replays(req AddressRequest, held *Lease) bool {
 
 // takeAny chooses an address in the order that the design gives: what is the requester's already, what it had last, then
 // per pool the lowest that nobody ever had, then the one released longest ago.
-func (t *target) takeAny(req AddressRequest, memories int) (netip.Addr, error) {
+func (t *target) takeAny(req AddressRequest) (netip.Addr, error) {
 	for addr := range t.sx.byMAC.of(req.MAC) {
 		held, err := t.lease(t.sub.ID, addr)
 		if err != nil {
@@ -215,14 +215,11 @@ func (s *Service) ReleaseAddress(ctx context.Context, pool ID, addr netip.Addr) 
 		if err != nil || !held.Held() || held.Attachment != pool {
 			return err
 		}
-		if err := t.release(t.sub, held); err != nil {
-			return err
-		}
-		return t.forgetOldest(s.memories)
+		return t.release(t.sub, held)
 	})
 }
 
-// release turns a live lease into a memory.
+// release turns a live lease into a memory, for which the oldest one is forgotten where there are enough.
 func (c *change) release(sub *Subnet, held *Lease) error {
 	id, err := c.event(&Event{Verb: LeaseReleased, Space: sub.Space, Subnet: sub.CIDR, Address: held.Address,
 		Lease: held.ID, Attachment: held.Attachment, MAC: held.MAC, Name: held.Name})
@@ -234,18 +231,21 @@ func (c *change) release(sub *Subnet, held *Lease) error {
 	if n := c.ix.networks[sub.Network]; n != nil && n.Policy.Quarantine > 0 {
 		after.Until = c.now.Add(n.Policy.Quarantine)
 	}
-	return c.setLease(sub.ID, held.Address, held, &after)
+	if err := c.setLease(sub.ID, held.Address, held, &after); err != nil {
+		return err
+	}
+	return c.forgetOldest(sub.ID)
 }
 
 // forgetOldest keeps the memories of a subnet within their number.
-func (t *target) forgetOldest(limit int) error {
-	addr, ok := t.sx.stale(limit, t.now)
+func (c *change) forgetOldest(subnet ID) error {
+	addr, ok := c.ix.subnets[subnet].stale(c.memories, c.now)
 	if !ok {
 		return nil
 	}
-	m, err := t.lease(t.sub.ID, addr)
+	m, err := c.lease(subnet, addr)
 	if err != nil || m == nil || m.Held() {
 		return err
 	}
-	return t.setLease(t.sub.ID, addr, m, nil)
+	return c.setLease(subnet, addr, m, nil)
 }

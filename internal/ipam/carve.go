@@ -3,7 +3,6 @@ package ipam
 import (
 	"errors"
 	"fmt"
-	"math/big"
 	"net/netip"
 	"slices"
 	"strings"
@@ -103,8 +102,3 @@ func few(noun string, all []netip.Prefix) string {
 func wholeRange(p netip.Prefix) Range { return Range{netipx.RangeOfPrefix(p)} }
 
 func lastAddr(p netip.Prefix) netip.Addr { return netipx.RangeOfPrefix(p).To() }
-
-// countText is the number of addresses in a range.
-func countText(r netipx.IPRange) string { return size(r).String() }
-
-func size(r netipx.IPRange) *big.Int { return alloc.Size(r) }

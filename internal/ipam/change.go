@@ -18,6 +18,9 @@ type change struct {
 	now   time.Time
 	actor string
 	host  string
+
+	memories int // how many a subnet keeps
+
 	moves []leaseMove // of the index, to be undone in reverse order
 	undo  []func()    // the same for what is not a lease, and independent of the leases
 	added int         // events
@@ -53,7 +56,7 @@ func (s *Service) update(ctx context.Context, fn func(*change) error) error {
 // newChange makes a change for the pool of them. Its abort moves the index back to before its last run; it is called when
 // that run is over and the lock is free.
 func (s *Service) newChange() any {
-	c := &change{host: s.host, key: make([]byte, 0, 64), value: make([]byte, 0, 256)}
+	c := &change{host: s.host, memories: s.memories, key: make([]byte, 0, 64), value: make([]byte, 0, 256)}
 	c.abort = func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -113,7 +113,7 @@ func (t *target) exhausted() error {
 			fmt.Fprintf(&b, "%sthe pool %s has no host address", sep, alloc.FormatRange(r))
 			continue
 		}
-		fmt.Fprintf(&b, "%sall %s of the pool %s are taken", sep, countText(usable), alloc.FormatRange(r))
+		fmt.Fprintf(&b, "%sall %s of the pool %s are taken", sep, alloc.Size(usable), alloc.FormatRange(r))
 		if _, ready, _ := t.sx.longestReleased(r, t.now); !ready.IsZero() && (until.IsZero() || ready.Before(until)) {
 			until = ready
 		}

@@ -261,6 +261,23 @@ func TestMemoriesAreBounded(t *testing.T) {
 	}
 }
 
+// The end of an attachment leaves no more memories than releases one by one do.
+func TestMemoriesOfAnAttachmentAreBounded(t *testing.T) {
+	s := newService(t, time.Now)
+	req := ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.0.0/20")}
+	pool := mustPool(t, s, req)
+	mustPool(t, s, req) // so that the subnet stays
+	for i := range 1100 {
+		mustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: mac(i + 1)})
+	}
+	if err := s.ReleasePool(ctx, pool.ID); err != nil {
+		t.Fatal(err)
+	}
+	if left := listLeases(t, s, ipam.LeaseFilter{Remembered: true}); len(left) != memories || left[0].State != "remembered" {
+		t.Fatalf("%d records are left, want %d memories", len(left), memories)
+	}
+}
+
 func TestRetention(t *testing.T) {
 	c := newClock()
 	st := openStore(t, filepath.Join(t.TempDir(), "berth.db"))

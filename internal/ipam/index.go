@@ -160,17 +160,13 @@ func (sx *subnetIndex) longestReleased(r netipx.IPRange, now time.Time) (addr ne
 	return netip.Addr{}, ready, false
 }
 
-// stale is the oldest memory beyond limit of them that no quarantine keeps.
+// stale is the oldest memory, where there are more than limit and no quarantine keeps it.
 func (sx *subnetIndex) stale(limit int, now time.Time) (netip.Addr, bool) {
 	if sx.released.Len() <= limit {
 		return netip.Addr{}, false
 	}
-	for e := sx.released.Front(); e != nil; e = e.Next() {
-		if m := e.Value.(memory); !m.until.After(now) {
-			return m.addr, true
-		}
-	}
-	return netip.Addr{}, false
+	m := sx.released.Front().Value.(memory)
+	return m.addr, !m.until.After(now)
 }
 
 // intersect is the part that a and b share.

@@ -152,6 +152,7 @@ func (m *model) release(sub *modelSubnet, rec *modelRecord) {
 	if sub.wait > 0 {
 		rec.until = m.now.Add(sub.wait)
 	}
+	m.forget(sub, memories)
 }
 
 // any is the answer to a request for any address; the zero Addr is a refusal.

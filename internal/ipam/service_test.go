@@ -20,6 +20,9 @@ import (
 	"pgregory.net/rapid"
 )
 
+// memories is how many the services of these tests keep in a subnet.
+const memories = 6
+
 // clock is a time that only the test moves.
 type clock struct{ now time.Time }
 
@@ -38,7 +41,7 @@ func openStore(t rapid.TB, path string) store.Store {
 
 func openService(t rapid.TB, st store.Store, now func() time.Time) *ipam.Service {
 	t.Helper()
-	s, err := ipam.Open(context.Background(), ipam.Config{Store: st, Host: "h1", Now: now, Memories: 6})
+	s, err := ipam.Open(context.Background(), ipam.Config{Store: st, Host: "h1", Now: now, Memories: memories})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,11 +296,10 @@ func (mc *machine) releaseAddress(t *rapid.T) {
 	sub := mc.m.pools[pool].sub
 	if rec := sub.records[a]; rec != nil && rec.held && rec.pool == pool {
 		mc.m.release(sub, rec)
-		mc.m.forget(sub, 6)
 	}
 }
 
-// forget drops the oldest memory beyond the limit that no quarantine keeps.
+// forget drops the oldest memory beyond the limit, unless a quarantine keeps it.
 func (m *model) forget(sub *modelSubnet, limit int) {
 	var oldest netip.Addr
 	n := 0
@@ -306,11 +308,11 @@ func (m *model) forget(sub *modelSubnet, limit int) {
 			continue
 		}
 		n++
-		if !rec.until.After(m.now) && (!oldest.IsValid() || rec.used < sub.records[oldest].used) {
+		if !oldest.IsValid() || rec.used < sub.records[oldest].used {
 			oldest = a
 		}
 	}
-	if n > limit && oldest.IsValid() {
+	if n > limit && !sub.records[oldest].until.After(m.now) {
 		delete(sub.records, oldest)
 	}
 }
