@@ -68,7 +68,7 @@ image: build ## the image IMAGE, from scratch, to run Berth in a container
 	$(SUDO) docker build -t $(IMAGE) .
 
 install: ## install the binary, the systemd units and the group `berth` (DESTDIR, PREFIX, UNITDIR)
-	@[ -x bin/berth ] || $(MAKE) --no-print-directory build
+	@if command -v go >/dev/null || [ ! -x bin/berth ]; then $(MAKE) --no-print-directory build; fi
 	$(SUDO) scripts/install bin/berth "$(DESTDIR)" "$(PREFIX)" "$(UNITDIR)"
 
 uninstall: ## remove what `make install` put there; the addresses in /var/lib/berth stay

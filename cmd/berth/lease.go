@@ -61,7 +61,8 @@ func leaseColumns(remembered, noTrunc bool) []column[ipam.LeaseInfo] {
 	if remembered {
 		all = append(all,
 			column[ipam.LeaseInfo]{"STATE", func(l *ipam.LeaseInfo) string { return l.State }},
-			column[ipam.LeaseInfo]{"RELEASED", func(l *ipam.LeaseInfo) string { return localTime(l.Released) }})
+			column[ipam.LeaseInfo]{"RELEASED", func(l *ipam.LeaseInfo) string { return localTime(l.Released) }},
+			column[ipam.LeaseInfo]{"QUARANTINED UNTIL", func(l *ipam.LeaseInfo) string { return localTime(l.Until) }})
 	}
 	return all
 }

@@ -37,6 +37,7 @@ func (p *program) rootCommand() *cobra.Command {
   docker network create --ipam-driver berth NAME
   berth lease ls                            who has which address
   berth events --follow                     who takes and gives what, as it happens`,
+		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -94,7 +94,7 @@ func (cfg *serveConfig) check() (err error) {
 	switch cfg.store {
 	case "bolt":
 	case "etcd", "mem":
-		return fmt.Errorf("the store %q is not built yet in this version of Berth: use --store bolt", cfg.store)
+		return fmt.Errorf("this version of Berth has no store %q: use --store bolt", cfg.store)
 	default:
 		return fmt.Errorf("there is no store %q: use --store bolt", cfg.store)
 	}

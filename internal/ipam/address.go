@@ -192,8 +192,12 @@ func (t *target) checkHost(addr netip.Addr) error {
 }
 
 func (t *target) heldError(held *Lease) error {
-	return &refusal{ErrInUse, fmt.Sprintf("%s is held by %s since %s; release it there or ask for another address",
-		held.Address, held.Holder(), held.Since.Format("2006-01-02 15:04:05 MST"))}
+	todo := "remove that container, or ask for another address"
+	if held.Kind == Gateway || held.Kind == Auxiliary {
+		todo = "ask for another address"
+	}
+	return &refusal{ErrInUse, fmt.Sprintf("%s is held by %s since %s; %s",
+		held.Address, held.Holder(), held.Since.Format("2006-01-02 15:04:05 MST"), todo)}
 }
 
 // ReleaseAddress gives an address back (LN-4). It acts only on a lease taken through this attachment; what is free, somebody

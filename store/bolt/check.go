@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -105,8 +106,8 @@ func checkFile(ctx context.Context, path string, f *os.File) (Report, error) {
 			return report, rest
 		}
 		return report, &metaError{fmt.Errorf("%w: meta page %d of %s %v, so its last commit may be gone (what the other one shows is "+
-			"sound, up to commit %d)%s, or, to go on from that commit, run `berth fsck --repair`",
-			store.ErrCorrupt, i, path, err, m.txid, adviceRestore)}
+			"sound, up to commit %d)%s, or, to go on from that commit, run `berth fsck --repair --state %s`",
+			store.ErrCorrupt, i, path, err, m.txid, adviceRestore, filepath.Dir(path))}
 	}
 	return c.run()
 }

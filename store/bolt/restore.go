@@ -147,10 +147,10 @@ func (f files) replaceable(ctx context.Context, id string, force bool) (other st
 	report, err := checkPath(ctx, f.db)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("what is there now cannot be read, so it may hold something: force the restore, and its file is kept "+
+		return "", fmt.Errorf("what is there now cannot be read, so it may hold something: force the restore (--force), and its file is kept "+
 			"under another name: %w", err)
 	case report.Records > 0:
-		return "", fmt.Errorf("%s holds %d records: force the restore to replace them; the file is then kept under another name",
+		return "", fmt.Errorf("%s holds %d records: force the restore (--force) to replace them; the file is then kept under another name",
 			f.db, report.Records)
 	}
 	return other, nil
