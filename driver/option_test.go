@@ -65,6 +65,9 @@ func TestOptionsTwice(t *testing.T) {
 	b := newBench(t)
 	_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: "10.0.0.0/24", Options: opts{"gateway": "10.0.0.1,10.0.0.2"}})
 	wantText(t, refused, "10.0.0.1", "10.0.0.2", "one gateway")
+	p := b.pool("local", "10.0.1.0/24", "", opts{"gateway": "10.0.1.7"}).PoolID
+	_, refused = b.tryTake(p, "10.0.1.8", gatewayType)
+	wantText(t, refused, "two gateways", "10.0.1.7", "10.0.1.8")
 	_, refused = b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: "0.0.0.0/24", Options: opts{"size": "26"}})
 	wantText(t, refused, "/24", "/26", "one size")
 }

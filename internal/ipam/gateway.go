@@ -15,6 +15,9 @@ func (t *target) takeGateway(req AddressRequest) (netip.Addr, error) {
 	if !req.Preferred.IsValid() && t.sub.Gateway.IsValid() {
 		return t.sub.Gateway, nil
 	}
+	if named := t.at.Gateway; named.IsValid() && req.Preferred.IsValid() && req.Preferred != named {
+		return netip.Addr{}, &refusal{ErrInvalid, fmt.Sprintf("the network has two gateways, %s by --ipam-opt gateway and %s by --gateway; give one of them", named, req.Preferred)}
+	}
 	addr, err := t.gatewayAddr(req)
 	if err != nil {
 		return addr, err

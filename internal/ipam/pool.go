@@ -127,7 +127,7 @@ func (c *change) attach(req PoolRequest, cidr netip.Prefix) (PoolGrant, error) {
 	if err != nil {
 		return PoolGrant{}, err
 	}
-	at := &Attachment{ID: NewID(), Space: sub.Space, Subnet: sub.ID, CIDR: cidr, Pool: req.Range, Swarm: req.Swarm, Host: c.host, Created: c.now}
+	at := &Attachment{ID: NewID(), Space: sub.Space, Subnet: sub.ID, CIDR: cidr, Pool: req.Range, Gateway: req.Gateway, Swarm: req.Swarm, Host: c.host, Created: c.now}
 	sub.Attachments = append(sub.Attachments, at.ID)
 	if err := c.setAttachment(at.ID, at); err != nil {
 		return PoolGrant{}, err

@@ -67,7 +67,8 @@ type Attachment struct {
 	Space   string       `json:"space"`
 	Subnet  ID           `json:"subnet"`
 	CIDR    netip.Prefix `json:"cidr"`
-	Pool    Range        `json:"pool,omitzero"` // the subPool asked for; zero: all pools of the subnet
+	Pool    Range        `json:"pool,omitzero"`    // the subPool asked for; zero: all pools of the subnet
+	Gateway netip.Addr   `json:"gateway,omitzero"` // the one that the request for it named
 	Host    string       `json:"host"`
 	Created time.Time    `json:"created"`
 	Ended   bool         `json:"ended,omitempty"` // ReleasePool was asked for; its leases are being released
