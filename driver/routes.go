@@ -19,15 +19,11 @@ const resolvConf = "/etc/resolv.conf"
 // HostPrefixes returns what the engine checks a chosen subnet against: the routes of this network namespace but the
 // default ones, and the addresses of the name servers.
 func HostPrefixes() ([]netip.Prefix, error) {
-	servers, err := nameServers(resolvConf)
-	if err != nil {
-		return nil, err
+	all, err := nameServers(resolvConf)
+	routes, routesErr := netlink.RouteList(nil, netlink.FAMILY_ALL)
+	if routesErr != nil {
+		err = errors.Join(err, fmt.Errorf("listing the host's routes: %w", routesErr))
 	}
-	routes, err := netlink.RouteList(nil, netlink.FAMILY_ALL)
-	if err != nil {
-		return servers, fmt.Errorf("listing the host's routes: %w", err)
-	}
-	all := servers
 	for _, route := range routes {
 		if route.Dst == nil {
 			continue
@@ -36,7 +32,7 @@ func HostPrefixes() ([]netip.Prefix, error) {
 			all = append(all, p)
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 // nameServers reads the addresses of a resolv.conf; a missing file has none.

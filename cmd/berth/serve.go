@@ -70,7 +70,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 	return together(ctx,
 		func(ctx context.Context) error { return plugin.Serve(ctx, sockets[0]) },
 		func(ctx context.Context) error { return control.Serve(ctx, sockets[1]) },
-		func(ctx context.Context) error { return keepTrimmed(ctx, log, service) })
+		func(ctx context.Context) error { return keepUp(ctx, log, service) })
 }
 
 // announce says once what runs, and tells the service manager where there is one.
@@ -92,15 +92,15 @@ func announce(ctx context.Context, cfg serveConfig, log *logrus.Entry, started t
 	}
 }
 
-// keepTrimmed trims the audit trail until ctx ends. A trimming that fails (the disk is full, say) is tried again later: it
-// is no reason to stop giving addresses.
-func keepTrimmed(ctx context.Context, log *logrus.Entry, service *ipam.Service) error {
+// keepUp runs the service's upkeep until ctx ends. One that fails (the disk is full, say) is tried again later: it is no
+// reason to stop giving addresses.
+func keepUp(ctx context.Context, log *logrus.Entry, service *ipam.Service) error {
 	for {
 		err := service.Run(ctx)
 		if err == nil {
 			return nil
 		}
-		log.WithError(err).Error("old events could not be removed; the next try is in a minute")
+		log.WithError(err).Error("old events could not be removed, or a release not be finished; the next try is in a minute")
 		select {
 		case <-ctx.Done():
 			return nil

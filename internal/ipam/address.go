@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 )
 
 // AddressRequest asks for one address through an attachment.
@@ -25,6 +24,9 @@ func (s *Service) RequestAddress(ctx context.Context, req AddressRequest) (netip
 	err := s.update(ctx, func(c *change) error {
 		t, err := c.target(req.Pool)
 		if err != nil {
+			return err
+		}
+		if err := t.revive(); err != nil {
 			return err
 		}
 		var addr netip.Addr
@@ -84,10 +86,29 @@ func (t *target) takePreferred(req AddressRequest) (netip.Addr, error) {
 		return addr, t.take(req, addr, held, t.kindOf(req))
 	case t.repeats(req, held):
 		return addr, nil
-	case t.replays(req, held):
-		return addr, t.moveHere(held)
 	}
-	return netip.Addr{}, t.heldError(held)
+	return addr, t.replay(req, held)
+}
+
+// replay gives a live lease to this attachment where req is a manager's replay, and else refuses.
+func (t *target) replay(req AddressRequest, held *Lease) error {
+	again, err := t.replays(req, held)
+	if err != nil {
+		return err
+	}
+	if !again {
+		return t.heldError(held)
+	}
+	moved := *held
+	moved.Attachment = t.at.ID
+	if _, err := t.event(&Event{Verb: LeaseMoved, Space: t.sub.Space, Subnet: t.sub.CIDR, Address: held.Address,
+		Lease: held.ID, Attachment: t.at.ID, Name: held.Name, Detail: "replay of pool " + held.Attachment.Short()}); err != nil {
+		return err
+	}
+	if err := t.setLease(t.sub.ID, held.Address, held, &moved); err != nil {
+		return err
+	}
+	return t.setHeir(held.Attachment, t.at.ID, true)
 }
 
 // kindOf tells a wanted address from one that the network keeps for itself: endpoints have a MAC, because Berth asks the
@@ -105,14 +126,17 @@ func (t *target) repeats(req AddressRequest, held *Lease) bool {
 		(req.Name == "" || held.Name == req.Name)
 }
 
-// replays tells whether req is a swarm manager's replay after its restart: it asks for every address again by itself,
-// without a MAC, through an attachment that is newer than the lease's. (A subnet names its attachments in their order.)
-func (t *target) replays(req AddressRequest, held *Lease) bool {
-	if !t.at.Swarm || req.MAC != (MAC{}) || held.MAC != (MAC{}) || req.Gateway != (held.Kind == Gateway) {
-		return false
+// replays tells whether req is a swarm manager's replay after its restart: through its new attachment, the heir, it asks by
+// address and without a MAC for what the old one holds.
+func (t *target) replays(req AddressRequest, held *Lease) (bool, error) {
+	if !t.at.Swarm || req.MAC != (MAC{}) || held.MAC != (MAC{}) || held.Attachment == (ID{}) || req.Gateway != (held.Kind == Gateway) {
+		return false, nil
 	}
-	older := slices.Index(t.sub.Attachments, held.Attachment)
-	return older >= 0 && older < slices.Index(t.sub.Attachments, t.at.ID)
+	old, err := t.attachment(held.Attachment)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && old.Heir == t.at.ID, err
 }
 
 // takeAny chooses an address in the order that the design gives: what is the requester's already, what it had last, then
@@ -145,34 +169,6 @@ func (t *target) take(req AddressRequest, addr netip.Addr, before *Lease, kind K
 	after := &Lease{ID: id, Address: addr, Kind: kind, Attachment: t.at.ID, MAC: req.MAC, Name: req.Name,
 		Host: t.host, Since: eventTime(id)}
 	return t.setLease(t.sub.ID, addr, before, after)
-}
-
-// moveHere gives a live lease to this attachment, which is the heir of the one that had it.
-func (t *target) moveHere(held *Lease) error {
-	moved := *held
-	moved.Attachment = t.at.ID
-	if _, err := t.event(&Event{Verb: LeaseMoved, Space: t.sub.Space, Subnet: t.sub.CIDR, Address: held.Address,
-		Lease: held.ID, Attachment: t.at.ID, Name: held.Name, Detail: "replay of pool " + held.Attachment.Short()}); err != nil {
-		return err
-	}
-	if err := t.setLease(t.sub.ID, held.Address, held, &moved); err != nil {
-		return err
-	}
-	return t.inherit(held.Attachment, true)
-}
-
-// inherit makes this attachment the heir of old.
-func (t *target) inherit(old ID, bereft bool) error {
-	at, err := t.attachment(old)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	if err != nil || at.Heir == t.at.ID && (at.Bereft || !bereft) {
-		return err
-	}
-	marked := *at
-	marked.Heir, marked.Bereft = t.at.ID, bereft
-	return t.setAttachment(old, &marked)
 }
 
 // checkHost refuses what can be nobody's address in the subnet.
@@ -212,8 +208,8 @@ func (s *Service) ReleaseAddress(ctx context.Context, pool ID, addr netip.Addr) 
 		if err != nil {
 			return err
 		}
-		if !t.sub.CIDR.Contains(addr) {
-			return nil
+		if err := t.revive(); err != nil || !t.sub.CIDR.Contains(addr) {
+			return err
 		}
 		held, err := t.lease(t.sub.ID, addr)
 		if err != nil || !held.Held() || held.Attachment != pool {

@@ -36,36 +36,15 @@ func (t *target) takeGateway(req AddressRequest) (netip.Addr, error) {
 		if held.Kind == Gateway && held.Attachment == t.at.ID {
 			return addr, nil
 		}
-		if t.replays(req, held) {
-			return addr, t.moveHere(held)
+		if err := t.inheritAll(); err != nil {
+			return netip.Addr{}, err
 		}
-		return netip.Addr{}, t.heldError(held)
+		return addr, t.replay(req, held)
 	}
 	if t.sub.Gateway.IsValid() || t.sub.NoGateway {
 		return addr, t.take(req, addr, held, Gateway)
 	}
 	return addr, t.setGateway(addr, held)
-}
-
-// inheritAll follows a manager that asks by address for the gateway that the subnet has already: after its restart, in all
-// likelihood. So the attachments that it had before have an heir, which ends them where nothing is held through them.
-func (t *target) inheritAll() error {
-	if !t.at.Swarm {
-		return nil
-	}
-	for _, id := range t.sub.Attachments {
-		old, err := t.attachment(id)
-		if err != nil {
-			return err
-		}
-		if id == t.at.ID || !old.Swarm || old.Host != t.host || old.Heir != (ID{}) || t.at.Heir == id {
-			continue
-		}
-		if err := t.inherit(id, false); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // gatewayAddr is the address asked for, or else the lowest free one, outside of the attachment's own range

@@ -63,6 +63,7 @@ type subnetIndex struct {
 	recorded *alloc.Set     // addresses that have a record: held or remembered
 	released list.List      // of memory, the one released longest ago first
 	memories map[netip.Addr]*list.Element
+	live     map[ID]int // leases in somebody's hands, by the attachment
 	byMAC    places[MAC]
 	byName   places[string]
 }
@@ -79,6 +80,7 @@ func newSubnetIndex(p netip.Prefix) *subnetIndex {
 		usable:   alloc.Usable(p),
 		recorded: alloc.NewSet(p),
 		memories: map[netip.Addr]*list.Element{},
+		live:     map[ID]int{},
 		byMAC:    newPlaces[MAC](),
 		byName:   newPlaces[string](),
 	}
@@ -95,7 +97,9 @@ func (sx *subnetIndex) move(addr netip.Addr, before, after *Lease) {
 		return
 	}
 	sx.recorded.Add(addr)
-	if !after.Held() {
+	if after.Held() {
+		sx.live[after.Attachment]++
+	} else {
 		sx.remember(memory{addr, after.Released, after.Until})
 	}
 	sx.byMAC.add(after.MAC, addr)
@@ -106,6 +110,11 @@ func (sx *subnetIndex) forget(addr netip.Addr, before *Lease) {
 	if e := sx.memories[addr]; e != nil {
 		sx.released.Remove(e)
 		delete(sx.memories, addr)
+	}
+	if before.Held() {
+		if sx.live[before.Attachment]--; sx.live[before.Attachment] <= 0 {
+			delete(sx.live, before.Attachment)
+		}
 	}
 	if before != nil {
 		sx.byMAC.remove(before.MAC, addr)

@@ -23,6 +23,7 @@ type modelPool struct {
 	r     ipam.Range
 	swarm bool
 	made  int
+	heir  ipam.ID
 }
 
 type modelSubnet struct {
@@ -111,7 +112,7 @@ func (m *model) addPool(id ipam.ID, req ipam.PoolRequest) {
 	if !slices.Contains(sub.pools, r) {
 		sub.pools = append(sub.pools, r)
 	}
-	m.pools[id] = &modelPool{sub, req.Range, req.Swarm, m.tick()}
+	m.pools[id] = &modelPool{sub: sub, r: req.Range, swarm: req.Swarm, made: m.tick()}
 }
 
 func (m *model) removePool(id ipam.ID) {
@@ -236,13 +237,24 @@ func (m *model) preferred(id ipam.ID, req ipam.AddressRequest) bool {
 	case req.MAC != (ipam.MAC{}) && rec.mac == req.MAC && rec.pool == id && (req.Name == "" || rec.name == req.Name):
 		return true
 	default:
-		return at.swarm && req.MAC == (ipam.MAC{}) && rec.mac == (ipam.MAC{}) && !rec.gateway && m.pools[rec.pool].made < at.made
+		return at.swarm && req.MAC == (ipam.MAC{}) && rec.mac == (ipam.MAC{}) && !rec.gateway && m.pools[rec.pool].heir == id
+	}
+}
+
+// inherit makes a pool the heir of the older ones of its subnet's swarm.
+func (m *model) inherit(id ipam.ID) {
+	at := m.pools[id]
+	for _, other := range m.pools {
+		if at.swarm && other.swarm && other.sub == at.sub && other.made < at.made {
+			other.heir = id
+		}
 	}
 }
 
 // taken writes down what was given.
 func (m *model) taken(id ipam.ID, req ipam.AddressRequest, a netip.Addr, kind ipam.Kind) {
 	sub := m.pools[id].sub
+	m.pools[id].heir = ipam.ID{}
 	if rec := sub.records[a]; rec != nil && rec.held {
 		if rec.mac == (ipam.MAC{}) {
 			rec.pool = id // a replay moves it

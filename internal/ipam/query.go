@@ -152,6 +152,9 @@ func (s *Service) describe(sub *Subnet, sx *subnetIndex) SubnetInfo {
 func (sx *subnetIndex) free(r netipx.IPRange) *big.Int {
 	n := alloc.Size(r)
 	n.Sub(n, new(big.Int).SetUint64(sx.recorded.CountIn(r)))
+	if r == sx.usable {
+		return n.Add(n, big.NewInt(int64(sx.released.Len())))
+	}
 	for addr := range sx.memories {
 		if r.Contains(addr) {
 			n.Add(n, big.NewInt(1))

@@ -15,11 +15,25 @@ const pageSize = 512
 // network with it. An attachment that is not there is no error. It succeeds with addresses still out, since
 // the engine leaks some.
 func (s *Service) ReleasePool(ctx context.Context, pool ID) error {
+	return s.end(ctx, pool, func(*change, *Attachment) (bool, error) { return true, nil })
+}
+
+// end ends an attachment if a condition holds, which is asked in the same transaction. What a failure cuts off after that
+// is gone on with by a repetition, by Run and by the next Open.
+func (s *Service) end(ctx context.Context, pool ID, condition func(*change, *Attachment) (bool, error)) error {
 	var sub *Subnet
 	var last bool
 	err := s.update(ctx, func(c *change) error {
+		sub, last = nil, false
 		at, err := c.attachment(pool)
-		if err != nil || at.Ended {
+		if err != nil {
+			return err
+		}
+		if at.Ended {
+			sub = &Subnet{ID: at.Subnet, Attachments: c.ix.inheritedBy(pool)}
+			return nil
+		}
+		if ends, err := condition(c, at); err != nil || !ends {
 			return err
 		}
 		found, _, err := c.subnetOf(at)
@@ -36,12 +50,11 @@ func (s *Service) ReleasePool(ctx context.Context, pool ID) error {
 		return err
 	case last:
 		return s.sweep(ctx, sub.ID)
-	default:
-		if err := s.releaseLeases(ctx, pool, sub.ID); err != nil {
-			return err
-		}
-		return s.releaseInherited(ctx, pool, sub.Attachments)
 	}
+	if err := s.releaseLeases(ctx, pool, sub.ID); err != nil {
+		return err
+	}
+	return s.releaseInherited(ctx, pool, sub.Attachments)
 }
 
 // detach takes the attachment off its subnet, and the subnet away with the last one. Leases stay for now: those of a
@@ -100,35 +113,40 @@ func (c *change) endSubnet(at *Attachment, sub *Subnet) error {
 
 // releaseLeases makes memories of all leases that were taken through an attachment which has Ended, and then removes it.
 func (s *Service) releaseLeases(ctx context.Context, pool, subnet ID) error {
-	next := leasesOf(subnet)
-	next.Limit = pageSize
-	for next.From != nil {
-		if err := s.update(ctx, func(c *change) error { return c.releasePage(pool, &next) }); err != nil {
+	page := leasesOf(subnet)
+	page.Limit = pageSize
+	for page.From != nil {
+		var next []byte
+		err := s.update(ctx, func(c *change) (err error) {
+			next, err = c.releasePage(pool, page)
+			return err
+		})
+		if err != nil {
 			return err
 		}
+		page.From = next
 	}
 	return s.update(ctx, func(c *change) error { return c.setAttachment(pool, nil) })
 }
 
-// releasePage ends the attachment's leases in one page of the subnet's, and moves next on; its From is nil at the end.
-func (c *change) releasePage(pool ID, next *store.Range) error {
+// releasePage ends the attachment's leases in one page of the subnet's, and tells where the next one begins; nil is the end.
+func (c *change) releasePage(pool ID, page store.Range) (next []byte, err error) {
 	at, err := c.attachment(pool)
-	if errors.Is(err, ErrNotFound) || err == nil && c.ix.subnets[at.Subnet] == nil {
-		next.From = nil // its subnet ended meanwhile, and took the leases with it
-		return nil
+	if errors.Is(err, ErrNotFound) || err == nil && c.idle(at) {
+		return nil, nil // nothing is left of it, or its subnet ended meanwhile and took the leases with it
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sub, _, err := c.subnetOf(at)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	page, follows, err := readPage(c.tx, *next)
+	leases, next, err := readPage(c.tx, page)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, held := range page {
+	for _, held := range leases {
 		if !held.Held() || held.Attachment != pool {
 			continue
 		}
@@ -138,11 +156,10 @@ func (c *change) releasePage(pool ID, next *store.Range) error {
 			err = c.release(sub, held)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	next.From = follows
-	return nil
+	return next, nil
 }
 
 // readPage reads the leases of a range, and tells where the next page begins, nil at the end.
@@ -163,52 +180,6 @@ func readPage(tx store.Tx, r store.Range) (page []*Lease, next []byte, err error
 		return page, nil, nil
 	}
 	return page, append(next, 0), nil
-}
-
-// releaseInherited ends those of the attachments whose heir has ended: after its restart, a swarm manager knows only the heir.
-func (s *Service) releaseInherited(ctx context.Context, heir ID, attachments []ID) error {
-	for _, id := range attachments {
-		ends := false
-		err := s.update(ctx, func(c *change) error {
-			at, err := c.attachment(id)
-			if err != nil || at.Heir != heir {
-				return err
-			}
-			ends = at.Bereft
-			if !ends {
-				ends, err = c.idle(at)
-			}
-			return err
-		})
-		if errors.Is(err, ErrNotFound) || err == nil && !ends {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if err := s.ReleasePool(ctx, id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// idle tells whether no live lease was taken through at.
-func (c *change) idle(at *Attachment) (bool, error) {
-	for rec, err := range c.tx.Scan(leasesOf(at.Subnet)) {
-		if err != nil {
-			return false, err
-		}
-		_, addr, _ := leaseKeyParts(rec.Key)
-		l, err := decodeLease(addr, rec.Value)
-		if err != nil {
-			return false, err
-		}
-		if l.Held() && l.Attachment == at.ID {
-			return false, nil
-		}
-	}
-	return true, nil
 }
 
 // sweep deletes the leases of a subnet that is gone. A crash in the midst leaves the rest to the next Open.

@@ -2,6 +2,7 @@ package ipam
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -27,13 +28,13 @@ func (r Retention) withDefaults() Retention {
 // slack is how far the number of events may run over before the trimming is woken, so that it works in whole pages.
 const slack = 4 * pageSize
 
-// Run trims the audit trail until ctx ends: every hour, and whenever it has grown too long. It returns nil then, or the
-// error of the store that stopped it.
+// Run trims the audit trail and finishes what a failure has cut off, every minute and whenever the trail has grown too long,
+// until ctx ends. It returns nil then, or the error of the store that stopped it.
 func (s *Service) Run(ctx context.Context) error {
-	hourly := time.NewTicker(time.Hour)
-	defer hourly.Stop()
+	again := time.NewTicker(time.Minute)
+	defer again.Stop()
 	for {
-		if err := s.Trim(ctx); err != nil {
+		if err := errors.Join(s.Trim(ctx), s.finish(ctx)); err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -42,10 +43,28 @@ func (s *Service) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-hourly.C:
+		case <-again.C:
 		case <-s.trim:
 		}
 	}
+}
+
+// finish ends the attachments whose end was cut off.
+func (s *Service) finish(ctx context.Context) error {
+	s.mu.Lock()
+	var ended []ID
+	for id, a := range s.ix.attachments {
+		if a.value.Ended {
+			ended = append(ended, id)
+		}
+	}
+	s.mu.Unlock()
+	for _, id := range ended {
+		if err := s.ReleasePool(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // wakeTrim has Run trim soon where there are too many events. It never waits.

@@ -117,16 +117,10 @@ func (s *Service) settle(ctx context.Context) error {
 
 // settleAttachments ends those whose end was cut off, and those that were to end with an heir which is gone.
 func (s *Service) settleAttachments(ctx context.Context) error {
-	known := maps.Clone(s.ix.attachments)
-	for id, a := range known {
-		if !a.value.Ended {
-			continue
-		}
-		if err := s.releaseLeases(ctx, id, a.value.Subnet); err != nil {
-			return err
-		}
+	if err := s.finish(ctx); err != nil {
+		return err
 	}
-	for id, a := range known {
+	for id, a := range maps.Clone(s.ix.attachments) {
 		heir := a.value.Heir
 		if _, lives := s.ix.attachments[heir]; heir == (ID{}) || lives {
 			continue

@@ -15,6 +15,7 @@ import (
 	"berth/internal/ipam"
 	"berth/store"
 	"berth/store/bolt"
+	"berth/store/storetest"
 
 	"go4.org/netipx"
 	"pgregory.net/rapid"
@@ -88,7 +89,7 @@ func TestModel(t *testing.T) { // GA-22, LN-3 to LN-10
 		defer os.RemoveAll(dir)
 		c := newClock()
 		mc := &machine{path: filepath.Join(dir, "berth.db"), clock: c, m: newModel(c.now)}
-		mc.store = openStore(t, mc.path)
+		mc.store = rerunning(openStore(t, mc.path))
 		defer func() { mc.store.Close() }()
 		mc.s = openService(t, mc.store, c.Now)
 		t.Repeat(map[string]func(*rapid.T){
@@ -104,6 +105,18 @@ func TestModel(t *testing.T) { // GA-22, LN-3 to LN-10
 			"":               mc.check,
 		})
 	})
+}
+
+// rerunning is a store that runs every third function twice, as one with optimistic transactions may.
+func rerunning(st store.Store) store.Store {
+	faulty := storetest.NewFaulty(st)
+	faulty.Each(func(n int) storetest.Fault {
+		if n%3 == 0 {
+			return storetest.Fault{Reruns: 1}
+		}
+		return storetest.Fault{}
+	})
+	return faulty
 }
 
 func (mc *machine) requestPool(t *rapid.T) {
@@ -239,13 +252,20 @@ func (mc *machine) requestGateway(t *rapid.T) {
 	if req.Preferred.IsValid() && a != req.Preferred || !slices.Contains(hosts(sub.cidr), a) {
 		t.Fatalf("the gateway %v for %+v", got, req)
 	}
+	mc.m.pools[req.Pool].heir = ipam.ID{}
 	if a == sub.gateway {
+		if req.Preferred.IsValid() {
+			mc.m.inherit(req.Pool)
+		}
 		return
 	}
 	if rec := sub.records[a]; rec != nil && rec.held {
 		at, other := mc.m.pools[req.Pool], mc.m.pools[rec.pool]
 		if !rec.gateway || at != other && (!at.swarm || other.made > at.made) {
 			t.Fatalf("the gateway %v is in use", got)
+		}
+		if at != other {
+			mc.m.inherit(req.Pool)
 		}
 		rec.pool = req.Pool
 		return
@@ -293,6 +313,7 @@ func (mc *machine) releaseAddress(t *rapid.T) {
 	if err := mc.s.ReleaseAddress(context.Background(), pool, a); err != nil {
 		t.Fatal(err)
 	}
+	mc.m.pools[pool].heir = ipam.ID{}
 	sub := mc.m.pools[pool].sub
 	if rec := sub.records[a]; rec != nil && rec.held && rec.pool == pool {
 		mc.m.release(sub, rec)
@@ -326,7 +347,7 @@ func (mc *machine) reopen(t *rapid.T) {
 	if err := mc.store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	mc.store = openStore(t, mc.path)
+	mc.store = rerunning(openStore(t, mc.path))
 	mc.s = openService(t, mc.store, mc.clock.Now)
 }
 

@@ -75,8 +75,8 @@ type Attachment struct {
 
 	Swarm bool `json:"swarm,omitempty"` // held by a swarm manager
 
-	// Heir is the attachment that the manager's replay after its restart made in the place of this one, which nobody will
-	// release: it ends with its heir, if it is idle or is Bereft, which means that the heir took leases over.
+	// Heir is the attachment that the manager's replay after its restart made in the place of this one. It ends with its heir,
+	// if nothing is held through it or it is Bereft, which means that the heir took leases over (heir.go).
 	Heir   ID   `json:"heir,omitzero"`
 	Bereft bool `json:"bereft,omitempty"`
 }

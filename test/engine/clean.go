@@ -59,13 +59,17 @@ func removeContainers(e Engine, begin string) error {
 }
 
 // removeNetworks removes the networks whose names begin with a regular expression. Where a daemon of an interrupted run is
-// gone, each of the engine's releases fails after 15 seconds, and the networks go all the same.
+// gone, each of the engine's releases fails after 15 seconds, and the networks go all the same: so one by one.
 func removeNetworks(e Engine, begin string) error {
 	out, err := e.Docker("network", "ls", "-q", "--filter", "name=^"+begin)
 	if err != nil || out == "" {
 		return err
 	}
-	_, err = e.Docker(append([]string{"network", "rm"}, strings.Fields(out)...)...)
+	for _, id := range strings.Fields(out) {
+		if _, rmErr := e.Docker("network", "rm", id); rmErr != nil {
+			err = errors.Join(err, rmErr)
+		}
+	}
 	return err
 }
 
