@@ -44,7 +44,6 @@ func (s *Service) RequestAddress(ctx context.Context, req AddressRequest) (netip
 	if err != nil {
 		return netip.Prefix{}, err
 	}
-	s.wakeTrim()
 	return given, nil
 }
 

@@ -41,7 +41,8 @@ func (s *Service) update(ctx context.Context, fn func(*change) error) error {
 	c := s.changes.Get().(*change)
 	defer s.changes.Put(c)
 	c.actor = actorOf(ctx)
-	return s.store.Update(ctx, func(tx store.Tx) error {
+	events := 0
+	err := s.store.Update(ctx, func(tx store.Tx) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		c.tx, c.ix, c.now = tx, s.ix, s.now()
@@ -49,8 +50,14 @@ func (s *Service) update(ctx context.Context, fn func(*change) error) error {
 		clear(c.undo)
 		c.moves, c.undo, c.added = c.moves[:0], c.undo[:0], 0
 		tx.OnAbort(c.abort)
-		return fn(c)
+		err := fn(c)
+		events = c.ix.events
+		return err
 	})
+	if err == nil {
+		s.wakeTrim(events)
+	}
+	return err
 }
 
 // newChange makes a change for the pool of them. Its abort moves the index back to before its last run; it is called when

@@ -21,62 +21,62 @@ func (s *Service) ReleasePool(ctx context.Context, pool ID) error {
 // end ends an attachment if a condition holds, which is asked in the same transaction. What a failure cuts off after that
 // is gone on with by a repetition, by Run and by the next Open.
 func (s *Service) end(ctx context.Context, pool ID, condition func(*change, *Attachment) (bool, error)) error {
-	var sub *Subnet
-	var last bool
+	var subnet ID
+	var inherited []ID
+	var ended, last bool
 	err := s.update(ctx, func(c *change) error {
-		sub, last = nil, false
 		at, err := c.attachment(pool)
 		if err != nil {
 			return err
 		}
-		if at.Ended {
-			sub = &Subnet{ID: at.Subnet, Attachments: c.ix.inheritedBy(pool)}
+		subnet, inherited, ended, last = at.Subnet, c.ix.inheritedBy(pool), at.Ended, false
+		if ended {
 			return nil
 		}
-		if ends, err := condition(c, at); err != nil || !ends {
+		if ended, err = condition(c, at); err != nil || !ended {
 			return err
 		}
 		found, _, err := c.subnetOf(at)
 		if err != nil {
 			return err
 		}
-		sub, last, err = c.detach(at, found)
+		last, err = c.detach(at, found)
 		return err
 	})
 	switch {
-	case errors.Is(err, ErrNotFound) || err == nil && sub == nil:
+	case errors.Is(err, ErrNotFound) || err == nil && !ended:
 		return nil
 	case err != nil:
 		return err
 	case last:
-		return s.sweep(ctx, sub.ID)
+		return s.sweep(ctx, subnet)
 	}
-	if err := s.releaseLeases(ctx, pool, sub.ID); err != nil {
+	if err := s.releaseLeases(ctx, pool, subnet); err != nil {
 		return err
 	}
-	return s.releaseInherited(ctx, pool, sub.Attachments)
+	return s.releaseInherited(ctx, pool, inherited)
 }
 
 // detach takes the attachment off its subnet, and the subnet away with the last one. Leases stay for now: those of a
 // subnet that is gone mean nothing, and those of an attachment that is Ended are released in pages.
-func (c *change) detach(at *Attachment, found *Subnet) (sub *Subnet, last bool, err error) {
+func (c *change) detach(at *Attachment, found *Subnet) (last bool, err error) {
 	edited := *found
 	edited.Attachments = without(found.Attachments, at.ID)
 	if _, err := c.event(&Event{Verb: PoolReleased, Space: at.Space, Subnet: at.CIDR, Attachment: at.ID}); err != nil {
-		return nil, false, err
+		return false, err
 	}
 	if len(edited.Attachments) == 0 {
-		return &edited, true, c.endSubnet(at, found)
+		return true, c.endSubnet(at, found)
 	}
 	if edited.Pools, err = c.poolsLeft(&edited, at); err != nil {
-		return nil, false, err
+		return false, err
 	}
 	ended := *at
 	ended.Ended = true
 	if err := c.setAttachment(at.ID, &ended); err != nil {
-		return nil, false, err
+		return false, err
 	}
-	return &edited, false, c.setSubnet(&edited)
+	return false, c.setSubnet(&edited)
 }
 
 // poolsLeft is the subnet's pools less that of at, unless another attachment has the same.
@@ -184,28 +184,37 @@ func readPage(tx store.Tx, r store.Range) (page []*Lease, next []byte, err error
 
 // sweep deletes the leases of a subnet that is gone. A crash in the midst leaves the rest to the next Open.
 func (s *Service) sweep(ctx context.Context, subnet ID) error {
-	r := leasesOf(subnet)
-	r.Limit = pageSize
+	page := leasesOf(subnet)
+	page.Limit = pageSize
 	for {
 		n := 0
-		err := s.store.Update(ctx, func(tx store.Tx) error {
-			var keys [][]byte
-			for rec, err := range tx.Scan(r) {
-				if err != nil {
-					return err
-				}
-				keys = append(keys, slices.Clone(rec.Key))
-			}
-			n = len(keys)
-			for _, key := range keys {
-				if err := tx.Delete(key); err != nil {
-					return err
-				}
-			}
-			return nil
+		err := s.store.Update(ctx, func(tx store.Tx) (err error) {
+			n, err = deleteWhile(tx, page, func(int, []byte) bool { return true })
+			return err
 		})
 		if err != nil || n < pageSize {
 			return err
 		}
 	}
+}
+
+// deleteWhile deletes the records of a range up to the first one that goes not, which is told of by its number and key, and
+// returns how many there were.
+func deleteWhile(tx store.Tx, r store.Range, goes func(n int, key []byte) bool) (int, error) {
+	var keys [][]byte
+	for rec, err := range tx.Scan(r) {
+		if err != nil {
+			return 0, err
+		}
+		if !goes(len(keys), rec.Key) {
+			break
+		}
+		keys = append(keys, slices.Clone(rec.Key))
+	}
+	for _, key := range keys {
+		if err := tx.Delete(key); err != nil {
+			return 0, err
+		}
+	}
+	return len(keys), nil
 }

@@ -3,7 +3,6 @@ package ipam
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"berth/store"
@@ -68,15 +67,13 @@ func (s *Service) finish(ctx context.Context) error {
 }
 
 // wakeTrim has Run trim soon where there are too many events. It never waits.
-func (s *Service) wakeTrim() {
-	s.mu.Lock()
-	over := s.ix.events > s.retain.Count+slack
-	s.mu.Unlock()
-	if over {
-		select {
-		case s.trim <- struct{}{}:
-		default:
-		}
+func (s *Service) wakeTrim(events int) {
+	if events <= s.retain.Count+slack {
+		return
+	}
+	select {
+	case s.trim <- struct{}{}:
+	default:
 	}
 }
 
@@ -97,25 +94,11 @@ func (s *Service) Trim(ctx context.Context) error {
 func (c *change) trimPage(keep Retention) (removed int, err error) {
 	oldest := uint64(max(c.now.Add(-keep.Age).UnixMicro(), 0))
 	over := c.ix.events - keep.Count
-	r := kindRange(eventKeys)
-	r.Limit = pageSize
-	var keys [][]byte
-	for rec, err := range c.tx.Scan(r) {
-		if err != nil {
-			return 0, err
-		}
-		if eventID(rec.Key) >= oldest && len(keys) >= over {
-			break
-		}
-		keys = append(keys, slices.Clone(rec.Key))
-	}
-	for _, key := range keys {
-		if err := c.tx.Delete(key); err != nil {
-			return 0, err
-		}
-	}
-	c.countEvents(-len(keys))
-	return len(keys), nil
+	page := kindRange(eventKeys)
+	page.Limit = pageSize
+	removed, err = deleteWhile(c.tx, page, func(n int, key []byte) bool { return eventID(key) < oldest || n < over })
+	c.countEvents(-removed)
+	return removed, err
 }
 
 // eventsFrom is the range of the events after an id.
