@@ -15,6 +15,10 @@ var (
 	ErrExhausted = errors.New("nothing free")
 	// ErrOverlap: the prefix or range overlaps another.
 	ErrOverlap = errors.New("overlap")
+	// ErrChanged: it is no longer as the requester saw it.
+	ErrChanged = errors.New("changed meanwhile")
+	// ErrKeyReused: the key of an edit was used for another one.
+	ErrKeyReused = errors.New("key used for another request")
 	// ErrDamaged: a record cannot be read, or contradicts another.
 	ErrDamaged = errors.New("damaged record")
 )

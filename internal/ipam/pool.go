@@ -23,6 +23,10 @@ type PoolRequest struct {
 	Bits  int            // length of its prefix; 0: that of the base
 	Avoid []netip.Prefix // what it must not overlap besides: the host's routes
 
+	// For a planned network: its name or id, and the name of the pool to take from. CIDR chooses one of its subnets.
+	Network string
+	Pool    string
+
 	Swarm      bool // a swarm manager asks: it sends no MAC, and asks for everything again after its restart
 	Gateway    netip.Addr
 	NoGateway  bool
@@ -191,7 +195,7 @@ func (c *change) createSubnet(req PoolRequest, cidr netip.Prefix) (*Subnet, erro
 		pool = wholeRange(cidr)
 	}
 	sub := &Subnet{ID: NewID(), Network: n.ID, Space: req.Space, CIDR: cidr, NoGateway: req.NoGateway,
-		Pools: []Pool{{pool}}, Created: c.now}
+		Pools: []Pool{{Range: pool}}, Created: c.now}
 	if _, err := c.event(&Event{Verb: SubnetCreated, Space: req.Space, Subnet: cidr, Name: n.Name}); err != nil {
 		return nil, err
 	}
@@ -234,7 +238,7 @@ func (c *change) joinPool(sub *Subnet, r Range) error {
 				r, p.Range, c.networkName(sub.Network), sub.CIDR)}
 		}
 	}
-	sub.Pools = append(sub.Pools, Pool{r})
+	sub.Pools = append(sub.Pools, Pool{Range: r})
 	return nil
 }
 

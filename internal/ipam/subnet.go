@@ -30,34 +30,71 @@ type Policy struct {
 	Quarantine time.Duration `json:"quarantine,omitempty"` // how long a released address is chosen for nobody but its last holder
 }
 
-// Network carries the name, the tags and the policy of its subnets. Those made for a pool that Docker asked for are
-// named `net-` and the first eight digits of their id, and end with their last attachment.
+// Network carries the name, the tags and the policy of its subnets (GA-2). Those made for a pool that Docker asked for are
+// named `net-` and the first eight digits of their id, and end with their last attachment, unless they are Planned.
 type Network struct {
-	ID      ID                `json:"id"`
-	Name    string            `json:"name"`
-	Space   string            `json:"space"`
-	Tags    map[string]string `json:"tags,omitempty"`
-	Policy  Policy            `json:"policy"`
-	Created time.Time         `json:"created"`
+	ID        ID                `json:"id"`
+	Name      string            `json:"name"` // unique in a store
+	Space     string            `json:"space"`
+	Tags      map[string]string `json:"tags,omitempty"`
+	MACPrefix string            `json:"mac_prefix,omitempty"` // three octets, as in "aa:00:00"
+	Links     []Link            `json:"links,omitempty"`      // by host
+	Policy    Policy            `json:"policy"`
+	Created   time.Time         `json:"created"`
+
+	// Planned networks were made, edited or reserved in by a person, and stay when Docker leaves them.
+	Planned bool `json:"planned,omitempty"`
+	// Revision is the id of the event of the last change to the network, its subnets, pools or exclusions.
+	Revision uint64 `json:"revision,omitempty"`
+	// Stage is not empty while the network is not there as a whole: it is seen by nobody and gives no address.
+	Stage Stage `json:"stage,omitempty"`
 }
 
-// Pool is a range of a subnet out of which automatic addresses come (libnetwork's subPool; LN-6).
+// Stage says why a network is not there as a whole.
+type Stage string
+
+// The stages. A network that is there has none.
+const (
+	Arriving Stage = "arriving" // an import writes it
+	Leaving  Stage = "leaving"  // it was removed, and its records go in pages
+)
+
+// Link is a network's L2 attachment on one host: how, and to what (GA-2). It is stated, shown and exported; Berth
+// connects nothing.
+type Link struct {
+	Host string `json:"host"`
+	Mode string `json:"mode"` // bridged, routed, macvlan, ipvlan, ovs
+	Link string `json:"link"` // the bridge, the parent or the routing table
+}
+
+// Pool is a range of a subnet out of which automatic addresses come (libnetwork's subPool; LN-6). Several may have one
+// name, in several subnets of a network.
 type Pool struct {
-	Range Range `json:"range"`
+	Name  string `json:"name,omitempty"`
+	Range Range  `json:"range"`
 }
 
-// Subnet is a prefix with its gateway and pools (libnetwork's pool). It names the attachments that hold it, so that the
-// last one to go is known from this record alone.
+// Exclusion is a range of which nothing is given automatically, and by request only where that is forced (GA-8, GA-9).
+type Exclusion struct {
+	Range Range  `json:"range"`
+	Note  string `json:"note,omitempty"`
+}
+
+// Subnet is a prefix with its gateway, pools and exclusions (libnetwork's pool; GA-4). It names the attachments that hold
+// it, so that the last one to go is known from this record alone.
 type Subnet struct {
 	ID          ID           `json:"id"`
 	Network     ID           `json:"network"`
 	Space       string       `json:"space"`
+	Name        string       `json:"name,omitempty"` // unique in its network
 	CIDR        netip.Prefix `json:"cidr"`
 	Gateway     netip.Addr   `json:"gateway,omitzero"`
-	NoGateway   bool         `json:"no_gateway,omitempty"` // gateway=none: none is chosen for it
+	NoGateway   bool         `json:"no_gateway,omitempty"` // none is chosen for it
+	DHCP        bool         `json:"dhcp,omitempty"`       // stated for others; Berth serves none (GA-12)
 	Pools       []Pool       `json:"pools"`
-	Attachments []ID         `json:"attachments"` // the oldest first
-	Created     time.Time    `json:"created"`
+	Exclusions  []Exclusion  `json:"exclusions,omitempty"` // disjoint, the lowest first
+	Attachments []ID         `json:"attachments"`          // the oldest first
+	Created     time.Time    `json:"created"`              // unique in a store: the order of a network's subnets
 }
 
 // Attachment is a Docker network's hold on a subnet: what RequestPool makes, what the engine knows as its pool id, and
@@ -68,6 +105,7 @@ type Attachment struct {
 	Subnet  ID           `json:"subnet"`
 	CIDR    netip.Prefix `json:"cidr"`
 	Pool    Range        `json:"pool,omitzero"`    // the subPool asked for; zero: all pools of the subnet
+	Named   string       `json:"named,omitempty"`  // the pool asked for by name; it follows a renaming
 	Gateway netip.Addr   `json:"gateway,omitzero"` // the one that the request for it named
 	Host    string       `json:"host"`
 	Created time.Time    `json:"created"`
@@ -133,8 +171,11 @@ func CheckName(noun, name string) error {
 	return nil
 }
 
-// recordVersion leads every JSON record. A newer one is refused instead of misread.
-const recordVersion = 1
+// recordVersion leads every JSON record; those from oldestRecord on are read. A newer one is refused instead of misread.
+const (
+	recordVersion = 2
+	oldestRecord  = 1
+)
 
 // encodeJSON is the form of the few records that are seldom written.
 func encodeJSON(v any) ([]byte, error) {
@@ -147,7 +188,7 @@ func encodeJSON(v any) ([]byte, error) {
 
 // decodeJSON reads what encodeJSON wrote; what names the record for the error.
 func decodeJSON(what string, b []byte, v any) error {
-	if len(b) == 0 || b[0] != recordVersion {
+	if len(b) == 0 || b[0] < oldestRecord || b[0] > recordVersion {
 		return fmt.Errorf("%w: the record of %s has a version that this Berth does not read", ErrDamaged, what)
 	}
 	if err := json.Unmarshal(b[1:], v); err != nil {

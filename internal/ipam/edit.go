@@ -1,0 +1,227 @@
+package ipam
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Edit is one change of the plan: a network, subnet, pool, exclusion, reservation, or an address taken for what is no
+// container. It names its network by name or id, and a subnet by CIDR, name or id.
+type Edit interface {
+	// apply makes the change, or refuses it with nothing changed that the transaction would keep.
+	apply(*change) (Result, error)
+}
+
+// Result tells what an edit made or changed. Fields that do not apply are zero.
+type Result struct {
+	Network   ID           `json:"network,omitzero"`
+	Subnet    ID           `json:"subnet,omitzero"`
+	CIDR      netip.Prefix `json:"cidr,omitzero"` // of the subnet
+	Addresses []netip.Addr `json:"addresses,omitempty"`
+}
+
+// EditOptions say how edits are made.
+type EditOptions struct {
+	DryRun  bool   // tell what would change, and change nothing
+	IfMatch uint64 // refuse (ErrChanged) unless this is the revision of the first edit's network; 0: any
+
+	// Key makes edits happen once: given again within KeyAge it gets the first answer, provided that Request, a digest of
+	// what was asked, is the same (else ErrKeyReused). Empty: none.
+	Key     string
+	Request [32]byte
+}
+
+// KeyAge is how long the answer to a key is kept.
+const KeyAge = 24 * time.Hour
+
+// Outcome is what edits came to.
+type Outcome struct {
+	Results  []Result `json:"results"` // one for each edit
+	Changes  []Event  `json:"changes"` // in order; those of a dry run have no id
+	Revision uint64   `json:"revision"`
+	Replayed bool     `json:"replayed,omitempty"` // the answer is that of the same key before
+}
+
+// EditError says which of several edits was refused.
+type EditError struct {
+	Index int // from 0
+	Err   error
+}
+
+func (e *EditError) Error() string { return e.Err.Error() }
+func (e *EditError) Unwrap() error { return e.Err }
+
+// MaxEdits is how many edits one call makes, so that its transaction stays bounded.
+const MaxEdits = 256
+
+// CreateNetwork makes a network with its subnets (GA-1, GA-2).
+type CreateNetwork struct {
+	Name       string            `json:"name"`
+	Space      string            `json:"space,omitempty"` // default: local
+	Tags       map[string]string `json:"tags,omitempty"`
+	MACPrefix  string            `json:"mac_prefix,omitempty"`
+	Links      []Link            `json:"links,omitempty"`
+	Sticky     *bool             `json:"sticky,omitempty"`
+	Quarantine *Duration         `json:"quarantine,omitempty"`
+	Subnets    []SubnetSpec      `json:"subnets,omitempty"`
+}
+
+// SubnetSpec describes a subnet that is to be made: by its CIDR, or as the lowest free prefix of Bits inside From.
+type SubnetSpec struct {
+	CIDR    netip.Prefix `json:"cidr,omitzero"`
+	Bits    int          `json:"bits,omitempty"`
+	From    netip.Prefix `json:"from,omitzero"`
+	Name    string       `json:"name,omitempty"`
+	Gateway netip.Addr   `json:"gateway,omitzero"` // zero: none (GA-5)
+	DHCP    bool         `json:"dhcp,omitempty"`
+	Pool    bool         `json:"pool,omitempty"` // a pool of the whole subnet (GA-15, GA-18)
+}
+
+// ModifyNetwork changes what is not nil.
+type ModifyNetwork struct {
+	Network    string             `json:"network"`
+	Name       *string            `json:"name,omitempty"`
+	Tags       map[string]*string `json:"tags,omitempty"` // nil removes a tag; tags that are not named stay
+	MACPrefix  *string            `json:"mac_prefix,omitempty"`
+	Links      []Link             `json:"links,omitempty"` // replaces that of the same host; an empty Mode removes it
+	Sticky     *bool              `json:"sticky,omitempty"`
+	Quarantine *Duration          `json:"quarantine,omitempty"`
+}
+
+// RemoveNetwork removes a network of which nothing is in use. Force removes it with its reservations.
+type RemoveNetwork struct {
+	Network string `json:"network"`
+	Force   bool   `json:"force,omitempty"`
+}
+
+// AddSubnet adds a subnet (GA-11).
+type AddSubnet struct {
+	Network string `json:"network"`
+	SubnetSpec
+}
+
+// ModifySubnet changes what is not nil (GA-11 to GA-14).
+type ModifySubnet struct {
+	Network string        `json:"network"`
+	Subnet  string        `json:"subnet"`
+	Name    *string       `json:"name,omitempty"` // "": none
+	CIDR    *netip.Prefix `json:"cidr,omitempty"`
+	Gateway *netip.Addr   `json:"gateway,omitempty"` // the zero Addr: none
+	DHCP    *bool         `json:"dhcp,omitempty"`
+}
+
+// RemoveSubnet removes a subnet of which nothing is in use (GA-11).
+type RemoveSubnet struct {
+	Network string `json:"network"`
+	Subnet  string `json:"subnet"`
+}
+
+// AddPool adds a pool: a range, or with the zero Range the whole of Subnet (GA-17, GA-18).
+type AddPool struct {
+	Network string `json:"network"`
+	Range   Range  `json:"range,omitzero"`
+	Subnet  string `json:"subnet,omitempty"`
+	Name    string `json:"name,omitempty"`
+}
+
+// ModifyPool renames a pool: all ranges of a name, or the one of exactly a range (GA-21). The empty Name takes the name away.
+type ModifyPool struct {
+	Network string `json:"network"`
+	Pool    string `json:"pool"` // a name or a range
+	Name    string `json:"name"`
+}
+
+// RemovePool takes a range out of the pools, which splits those that it lies in, or all ranges of a name (GA-19). What is
+// in use stays in use.
+type RemovePool struct {
+	Network string `json:"network"`
+	Pool    string `json:"pool"` // a name or a range
+}
+
+// AddExclusion excludes a range; what is in use stays with its holder (GA-10, GA-20).
+type AddExclusion struct {
+	Network string `json:"network"`
+	Range   Range  `json:"range"`
+	Note    string `json:"note,omitempty"`
+}
+
+// RemoveExclusion takes a range out of the exclusions, which splits those that it lies in (GA-20).
+type RemoveExclusion struct {
+	Network string `json:"network"`
+	Range   Range  `json:"range"`
+}
+
+// AddReservation reserves addresses for an owner. What the owner has reserved already stays as it is. Force goes over
+// exclusions, and reserves what somebody holds, for after its release.
+type AddReservation struct {
+	Network string `json:"network"`
+	Owner   string `json:"owner"`
+	Wishes  []Wish `json:"wishes,omitempty"` // none: one address out of any pool
+	Force   bool   `json:"force,omitempty"`
+}
+
+// RemoveReservation ends the reservation of one address of an owner, or with the zero Address of all. What is in use
+// stays in use.
+type RemoveReservation struct {
+	Network string     `json:"network"`
+	Owner   string     `json:"owner"`
+	Address netip.Addr `json:"address,omitzero"`
+}
+
+// TakeAddress takes addresses for an interface of what is no container: a router, a VM, a printer (GA-24).
+type TakeAddress struct {
+	Network   string    `json:"network"`
+	Subnet    string    `json:"subnet,omitempty"` // only out of this one
+	Owner     string    `json:"owner"`
+	Interface Interface `json:"interface"`
+	Force     bool      `json:"force,omitempty"` // over exclusions (GA-9)
+}
+
+// ReleaseAddress gives back one address that was taken for an owner by TakeAddress, or with the zero Address all.
+type ReleaseAddress struct {
+	Network string     `json:"network"`
+	Owner   string     `json:"owner"`
+	Address netip.Addr `json:"address,omitzero"`
+}
+
+// NewEdit returns an empty edit of an operation such as "pool.add", to be filled from JSON; false for an unknown one.
+func NewEdit(op string) (Edit, bool) {
+	make, ok := map[string]func() Edit{
+		"network.create":     func() Edit { return new(CreateNetwork) },
+		"network.modify":     func() Edit { return new(ModifyNetwork) },
+		"network.remove":     func() Edit { return new(RemoveNetwork) },
+		"subnet.add":         func() Edit { return new(AddSubnet) },
+		"subnet.modify":      func() Edit { return new(ModifySubnet) },
+		"subnet.remove":      func() Edit { return new(RemoveSubnet) },
+		"pool.add":           func() Edit { return new(AddPool) },
+		"pool.modify":        func() Edit { return new(ModifyPool) },
+		"pool.remove":        func() Edit { return new(RemovePool) },
+		"exclusion.add":      func() Edit { return new(AddExclusion) },
+		"exclusion.remove":   func() Edit { return new(RemoveExclusion) },
+		"reservation.add":    func() Edit { return new(AddReservation) },
+		"reservation.remove": func() Edit { return new(RemoveReservation) },
+		"address.take":       func() Edit { return new(TakeAddress) },
+		"address.release":    func() Edit { return new(ReleaseAddress) },
+	}[op]
+	if !ok {
+		return nil, false
+	}
+	return make(), true
+}
+
+// Duration is a time.Duration written as in "10m" or "24h".
+type Duration time.Duration
+
+// MarshalText makes a Duration a string in JSON.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (d *Duration) UnmarshalText(b []byte) error {
+	parsed, err := time.ParseDuration(string(b))
+	if err != nil || parsed < 0 {
+		return fmt.Errorf("%w: %q is not a duration such as 90s, 10m or 24h", ErrInvalid, b)
+	}
+	*d = Duration(parsed)
+	return nil
+}

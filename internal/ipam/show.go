@@ -1,0 +1,93 @@
+package ipam
+
+import (
+	"net/netip"
+	"time"
+)
+
+// NetworkInfo is a network as it is shown, with all that is planned in it (GA-23, GA-26).
+type NetworkInfo struct {
+	ID        ID                `json:"id"`
+	Name      string            `json:"name"`
+	Space     string            `json:"space"`
+	Tags      map[string]string `json:"tags"`
+	MACPrefix string            `json:"mac_prefix"`
+
+	// The first subnet of each family, and the map of its first pool: what there was before a network could have several.
+	Network  netip.Prefix `json:"network"`
+	Gateway  netip.Addr   `json:"gateway"`
+	Network6 netip.Prefix `json:"network6"`
+	Gateway6 netip.Addr   `json:"gateway6"`
+	Map      string       `json:"map,omitempty"`
+
+	Subnets    []SubnetPlan `json:"subnets"`
+	Links      []Link       `json:"links"`
+	Sticky     bool         `json:"sticky"`
+	Quarantine string       `json:"quarantine,omitempty"`
+	Planned    bool         `json:"planned"` // it stays when Docker leaves it
+	Revision   uint64       `json:"revision"`
+	Created    time.Time    `json:"created"`
+	Held       uint64       `json:"held"`     // addresses in somebody's hands, gateways among them
+	Reserved   uint64       `json:"reserved"` // addresses that are reserved
+	Docker     int          `json:"docker"`   // Docker networks on it
+}
+
+// SubnetPlan is a subnet as its network shows it.
+type SubnetPlan struct {
+	ID         ID              `json:"id"`
+	Name       string          `json:"name"`
+	CIDR       netip.Prefix    `json:"cidr"`
+	Gateway    netip.Addr      `json:"gateway"`
+	DHCP       bool            `json:"dhcp"`
+	Pools      []PoolPlan      `json:"pools"`
+	Exclusions []ExclusionPlan `json:"exclusions"`
+	Held       uint64          `json:"held"`
+	Reserved   uint64          `json:"reserved"`
+	Docker     int             `json:"docker"`
+}
+
+// PoolPlan is a pool with what is taken of it. Map has a character for each address from Start to End, X taken and . free;
+// it is empty for more than MaxMap addresses.
+type PoolPlan struct {
+	Name  string     `json:"name"`
+	Start netip.Addr `json:"start"`
+	End   netip.Addr `json:"end"`
+	Map   string     `json:"map,omitempty"`
+	Free  Count      `json:"free"`
+}
+
+// MaxMap is the most addresses that a map is drawn of.
+const MaxMap = 65536
+
+// ExclusionPlan is an exclusion as its subnet shows it.
+type ExclusionPlan struct {
+	Start netip.Addr `json:"start"`
+	End   netip.Addr `json:"end"`
+	Note  string     `json:"note"`
+}
+
+// ReservationInfo is a reserved address as it is shown.
+type ReservationInfo struct {
+	Owner     string       `json:"owner"`
+	Address   netip.Addr   `json:"address"`
+	Kind      Kind         `json:"kind"` // static or automatic
+	InUse     bool         `json:"in_use"`
+	Endpoint  string       `json:"endpoint"` // who has it in use
+	Host      string       `json:"host"`
+	Network   string       `json:"network"`
+	Subnet    netip.Prefix `json:"subnet"`
+	Interface int          `json:"interface"`
+	Slot      int          `json:"slot"`
+	Since     time.Time    `json:"since"`
+}
+
+// TakenAddress is an address that was taken for what is no container.
+type TakenAddress struct {
+	Owner     string       `json:"owner"`
+	Address   netip.Addr   `json:"address"`
+	Network   string       `json:"network"`
+	Subnet    netip.Prefix `json:"subnet"`
+	Interface int          `json:"interface"`
+	Slot      int          `json:"slot"`
+	Since     time.Time    `json:"since"`
+}
