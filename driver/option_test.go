@@ -2,10 +2,14 @@ package driver
 
 import (
 	"context"
+	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"berth/internal/ipam"
 
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
@@ -16,7 +20,7 @@ func TestOptionsRefused(t *testing.T) {
 		key, value string
 		want       []string
 	}{
-		{"foo", "bar", []string{"unknown", "gateway", "quarantine", "size", "space", "sticky", "tag.KEY"}},
+		{"foo", "bar", []string{"unknown", "gateway", "network", "pool", "quarantine", "size", "space", "sticky", "tag.KEY"}},
 		{"Size", "26", []string{"unknown"}},
 		{"", "", []string{"unknown"}},
 		{"tag", "x", []string{"unknown"}},
@@ -27,6 +31,17 @@ func TestOptionsRefused(t *testing.T) {
 		{"space", "none", []string{"none"}},
 		{"space", "10.0.0.1", []string{"address"}},
 		{"space", strings.Repeat("a", 64), []string{"63"}},
+		{"network", "", []string{"cannot name a network"}},
+		{"network", "a/b", []string{"a/b"}},
+		{"network", "none", []string{`"none"`, "meaning of its own"}},
+		{"network", "10.0.0.0", []string{"address"}},
+		{"network", "10.0.0.0/24", []string{"10.0.0.0/24"}},
+		{"network", strings.Repeat("a", 64), []string{"63"}},
+		{"pool", "", []string{"cannot name a pool"}},
+		{"pool", "pool", []string{`"pool"`, "meaning of its own"}},
+		{"pool", "all", []string{`"all"`, "meaning of its own"}},
+		{"pool", "10.0.0.1-10.0.0.9x/", []string{"cannot name a pool"}},
+		{"pool", "fd00::1", []string{"fd00::1"}},
 		{"size", "", []string{"prefix"}},
 		{"size", "0", []string{`"0"`}},
 		{"size", "129", []string{`"129"`}},
@@ -70,6 +85,48 @@ func TestOptionsTwice(t *testing.T) {
 	wantText(t, refused, "two gateways", "10.0.1.7", "10.0.1.8")
 	_, refused = b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: "0.0.0.0/24", Options: opts{"size": "26"}})
 	wantText(t, refused, "/24", "/26", "one size")
+	for _, row := range []api.RequestPoolRequest{
+		{Options: opts{"network": "front", "size": "26"}},
+		{Options: opts{"network": "front", "size": "80"}}, // of the other family
+		{Options: opts{"network": "front"}, Pool: "0.0.0.0/24"},
+		{Options: opts{"network": "front"}, Pool: "::/80", V6: true},
+	} {
+		row.AddressSpace = "local"
+		_, refused = b.tryPool(row)
+		wantText(t, refused, "network=front", "size", "--subnet")
+	}
+	_, refused = b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: "10.0.2.0/24", SubPool: "10.0.2.0/25", Options: opts{"pool": "web"}})
+	wantText(t, refused, "pool=web", "10.0.2.0/25", "--ip-range", "one of the two")
+}
+
+// TestOptionNetwork: what of a request goes on to a planned network. The space that the engine asks in by default is
+// no wish, save a swarm manager's.
+func TestOptionNetwork(t *testing.T) {
+	const id = "0b5cf5ea-52f4-4a3c-8f43-3a7d3a4fd0a1"
+	for _, row := range []struct {
+		space, pool string
+		options     opts
+		want        ipam.PoolRequest
+	}{
+		{"local", "", opts{"network": "front"}, ipam.PoolRequest{Network: "front"}},
+		{"local", "", opts{"network": id}, ipam.PoolRequest{Network: id}},
+		{"local", "", opts{"network": "front", "pool": "web"}, ipam.PoolRequest{Network: "front", Pool: "web"}},
+		{"local", "", opts{"network": "front", "space": "lab"}, ipam.PoolRequest{Network: "front", Space: "lab"}},
+		{"local", "", opts{"network": "front", "space": "local"}, ipam.PoolRequest{Network: "front", Space: "local"}},
+		{"local", "10.0.0.0/24", opts{"network": "front"}, ipam.PoolRequest{Network: "front", CIDR: netip.MustParsePrefix("10.0.0.0/24")}},
+		{"local", "10.0.0.0/24", opts{"pool": "web"}, ipam.PoolRequest{Space: "local", Pool: "web", CIDR: netip.MustParsePrefix("10.0.0.0/24")}},
+		{"lab", "", opts{"network": "front"}, ipam.PoolRequest{Network: "front"}},
+		{"global", "", opts{"network": "front"}, ipam.PoolRequest{Network: "front", Space: "global", Swarm: true}},
+		{"global", "", opts{"network": "front", "space": "lab"}, ipam.PoolRequest{Network: "front", Space: "lab", Swarm: true}},
+	} {
+		got, err := parsePool(&api.RequestPoolRequest{AddressSpace: row.space, Pool: row.pool, Options: row.options})
+		if err != nil {
+			t.Errorf("%v: %v", row.options, err)
+		}
+		if !reflect.DeepEqual(got, row.want) {
+			t.Errorf("%s %s %v: %+v, want %+v", row.space, row.pool, row.options, got, row.want)
+		}
+	}
 }
 
 // TestOptionSpace: a space is made on its first use (LN-5).

@@ -16,7 +16,7 @@ import (
 const tagPrefix = "tag."
 
 // optionKeys are the keys of --ipam-opt, as they are told to one who mistyped one.
-const optionKeys = "gateway, quarantine, size, space, sticky, tag.KEY"
+const optionKeys = "gateway, network, pool, quarantine, size, space, sticky, tag.KEY"
 
 // parseOptions reads what --ipam-opt said. The engine sends all of it with the request for each subnet of a network, of
 // either family, together with options of its own, which say nothing here; a swarm manager even leaves the first
@@ -32,6 +32,12 @@ func parseOptions(opts map[string]string, req *ipam.PoolRequest) error {
 		case key == "space":
 			err = ipam.CheckName("space", value)
 			req.Space = value
+		case key == "network":
+			err = ipam.CheckName("network", value) // its name or its id
+			req.Network = value
+		case key == "pool":
+			err = ipam.CheckName("pool", value)
+			req.Pool = value
 		case key == "size":
 			err = parseSize(value, req)
 		case key == "gateway":
@@ -46,6 +52,25 @@ func parseOptions(opts map[string]string, req *ipam.PoolRequest) error {
 		if err != nil {
 			return fmt.Errorf("--ipam-opt %s=%s: %w", key, value, err)
 		}
+	}
+	return settlePlanned(opts, req)
+}
+
+// settlePlanned refuses what contradicts network= and pool=. A planned network is in a space of its own, so that the one
+// which the engine asks in by default is no wish. That of a swarm manager stays one: each of its nodes asks for the same
+// addresses again in the space local, where they must not be held already.
+func settlePlanned(opts map[string]string, req *ipam.PoolRequest) error {
+	if req.Pool != "" && !req.Range.IsZero() {
+		return fmt.Errorf("--ipam-opt pool=%s: the range %s (--ip-range) says already which addresses; leave out one of the two", req.Pool, req.Range)
+	}
+	if req.Network == "" {
+		return nil
+	}
+	if _, given := opts["size"]; given || req.Bits != 0 {
+		return fmt.Errorf("--ipam-opt network=%s: the subnets of a planned network have their sizes already; leave out the size, and choose one with --subnet", req.Network)
+	}
+	if _, given := opts["space"]; !given && !req.Swarm {
+		req.Space = ""
 	}
 	return nil
 }
