@@ -41,20 +41,20 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Version asks which Berth answers.
 func (c *Client) Version(ctx context.Context) (v Version, err error) {
-	return v, c.call(ctx, http.MethodGet, "/v1/version", nil, &v)
+	return v, c.call(ctx, http.MethodGet, "/v1/version", nil, nil, &v)
 }
 
 // Spaces lists the spaces by name.
 func (c *Client) Spaces(ctx context.Context) ([]ipam.SpaceInfo, error) {
 	var list SpaceList
-	err := c.call(ctx, http.MethodGet, "/v1/spaces", nil, &list)
+	err := c.call(ctx, http.MethodGet, "/v1/spaces", nil, nil, &list)
 	return list.Spaces, err
 }
 
 // Subnets lists the subnets of a space, or of all where it is empty, by space and address.
 func (c *Client) Subnets(ctx context.Context, space string) ([]ipam.SubnetInfo, error) {
 	var list SubnetList
-	err := c.call(ctx, http.MethodGet, "/v1/subnets", params{"space": space}, &list)
+	err := c.call(ctx, http.MethodGet, "/v1/subnets", params{"space": space}, nil, &list)
 	return list.Subnets, err
 }
 
@@ -68,14 +68,14 @@ func (c *Client) Leases(ctx context.Context, f ipam.LeaseFilter) ([]ipam.LeaseIn
 		q["remembered"] = "true"
 	}
 	var list LeaseList
-	err := c.call(ctx, http.MethodGet, "/v1/leases", q, &list)
+	err := c.call(ctx, http.MethodGet, "/v1/leases", q, nil, &list)
 	return list.Leases, err
 }
 
 // Events lists the last events that f chooses, the oldest first. f.Last is taken as it is: 0 chooses none.
 func (c *Client) Events(ctx context.Context, f ipam.EventFilter) (EventList, error) {
 	var list EventList
-	err := c.call(ctx, http.MethodGet, "/v1/events", eventParams(f), &list)
+	err := c.call(ctx, http.MethodGet, "/v1/events", eventParams(f), nil, &list)
 	return list, err
 }
 
@@ -85,7 +85,7 @@ func (c *Client) Follow(ctx context.Context, f ipam.EventFilter) iter.Seq2[ipam.
 	return func(yield func(ipam.Event, error) bool) {
 		q := eventParams(f)
 		q["follow"] = "true"
-		res, err := c.do(ctx, http.MethodGet, "/v1/events", q)
+		res, err := c.do(ctx, request{method: http.MethodGet, path: "/v1/events", query: q})
 		if err != nil {
 			yield(ipam.Event{}, err)
 			return
@@ -110,7 +110,7 @@ func (c *Client) Follow(ctx context.Context, f ipam.EventFilter) iter.Seq2[ipam.
 // Backup copies the state of the server, as it is at one moment, to w. It returns the number of bytes and the id of the
 // store. After an error what w has is not a backup.
 func (c *Client) Backup(ctx context.Context, w io.Writer) (size int64, storeID string, err error) {
-	res, err := c.do(ctx, http.MethodPost, "/v1/backup", nil)
+	res, err := c.do(ctx, request{method: http.MethodPost, path: "/v1/backup"})
 	if err != nil {
 		return 0, "", err
 	}
@@ -124,7 +124,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) (size int64, storeID s
 
 // Fsck has the server check its file and its records.
 func (c *Client) Fsck(ctx context.Context) (report FsckReport, err error) {
-	return report, c.call(ctx, http.MethodPost, "/v1/fsck", nil, &report)
+	return report, c.call(ctx, http.MethodPost, "/v1/fsck", nil, nil, &report)
 }
 
 // params are the parameters of a request; empty ones are not sent.
@@ -141,29 +141,36 @@ func eventParams(f ipam.EventFilter) params {
 	return q
 }
 
-// call asks for one JSON answer.
-func (c *Client) call(ctx context.Context, method, path string, q params, answer any) error {
-	res, err := c.do(ctx, method, path, q)
+// request is what a Client sends.
+type request struct {
+	method string
+	path   string // of the segments that come from outside each with url.PathEscape
+	query  params
+	header map[string]string // empty ones are not sent
+	body   any               // an io.Reader is sent as it is, whose type the header tells; anything else as JSON; nil: none
+}
+
+// call asks for one JSON answer. The body is JSON, or nil.
+func (c *Client) call(ctx context.Context, method, path string, q params, body, answer any) error {
+	return c.fetch(ctx, request{method: method, path: path, query: q, body: body}, answer)
+}
+
+// fetch is call for a request with headers of its own.
+func (c *Client) fetch(ctx context.Context, r request, answer any) error {
+	res, err := c.do(ctx, r)
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
 	if err := json.NewDecoder(res.Body).Decode(answer); err != nil {
-		return fmt.Errorf("the answer of Berth on %s to %s cannot be read: %w", c.socket, path, sentence(err))
+		return fmt.Errorf("the answer of Berth on %s to %s cannot be read: %w", c.socket, r.path, sentence(err))
 	}
 	return nil
 }
 
-// do sends a request and returns the answer if it is one of success.
-func (c *Client) do(ctx context.Context, method, path string, q params) (*http.Response, error) {
-	values := url.Values{}
-	for name, value := range q {
-		if value != "" {
-			values.Set(name, value)
-		}
-	}
-	target := url.URL{Scheme: "http", Host: "berth", Path: path, RawQuery: values.Encode()}
-	req, err := http.NewRequestWithContext(ctx, method, target.String(), http.NoBody)
+// do sends a request and returns the answer if it is one of success; its body is the caller's to close.
+func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
+	req, err := r.build(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -180,6 +187,45 @@ func (c *Client) do(ctx context.Context, method, path string, q params) (*http.R
 	}
 	defer res.Body.Close()
 	return nil, c.problem(res)
+}
+
+func (r request) build(ctx context.Context) (*http.Request, error) {
+	values := url.Values{}
+	for name, value := range r.query {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	target := "http://berth" + r.path
+	if len(values) > 0 {
+		target += "?" + values.Encode()
+	}
+	var body io.Reader = http.NoBody
+	isJSON := false
+	switch b := r.body.(type) {
+	case nil:
+	case io.Reader:
+		body = b
+	default:
+		text, err := json.Marshal(b)
+		if err != nil {
+			return nil, err
+		}
+		body, isJSON = bytes.NewReader(text), true
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, target, body)
+	if err != nil {
+		return nil, err
+	}
+	if isJSON {
+		req.Header.Set("Content-Type", jsonType)
+	}
+	for name, value := range r.header {
+		if value != "" {
+			req.Header.Set(name, value)
+		}
+	}
+	return req, nil
 }
 
 // problem reads a refusal.

@@ -208,7 +208,7 @@ func reply(w http.ResponseWriter, v any) error {
 	if err != nil {
 		return err
 	}
-	begin(w, "application/json")
+	begin(w, jsonType)
 	_, _ = w.Write(append(body, '\n')) // a client that is gone: the server notices
 	return nil
 }
@@ -241,7 +241,7 @@ func replyEach[T any](w http.ResponseWriter, name string, items iter.Seq2[T, err
 		case err != nil:
 			return err
 		case !begun:
-			begin(w, "application/json")
+			begin(w, jsonType)
 			begun = true
 		}
 		fmt.Fprint(b, sep)
@@ -251,13 +251,16 @@ func replyEach[T any](w http.ResponseWriter, name string, items iter.Seq2[T, err
 		sep = ",\n"
 	}
 	if !begun {
-		begin(w, "application/json")
+		begin(w, jsonType)
 		fmt.Fprint(b, sep)
 	}
 	fmt.Fprint(b, "]}\n")
 	b.Flush()
 	return nil
 }
+
+// jsonType is the content type of bodies and answers.
+const jsonType = "application/json"
 
 func begin(w http.ResponseWriter, contentType string) {
 	h := w.Header()

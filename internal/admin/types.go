@@ -55,3 +55,26 @@ type EventList struct {
 	Events []ipam.Event `json:"events"` // the oldest first
 	More   bool         `json:"more"`   // there may be older ones that the filter chooses and `last` left out
 }
+
+// NetworkList is the answer of GET /v1/networks.
+type NetworkList struct {
+	Networks []ipam.NetworkInfo `json:"networks"`
+	Next     string             `json:"next,omitempty"` // the cursor of the next page; none behind the last
+}
+
+// ReservationList is the answer of GET /v1/reservations, and of the reservations of a network.
+type ReservationList struct {
+	Reservations []ipam.ReservationInfo `json:"reservations"`
+	Next         string                 `json:"next,omitempty"`
+}
+
+// AddressList is the answer of GET /v1/addresses, and of the addresses of a network.
+type AddressList struct {
+	Addresses []ipam.TakenAddress `json:"addresses"`
+	Next      string              `json:"next,omitempty"`
+}
+
+// VariableList is the answer of GET /v1/networks/{network}/env/{owner}.
+type VariableList struct {
+	Variables []string `json:"variables"` // KEY=VALUE
+}
