@@ -1,8 +1,10 @@
 package ipam
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // Plan is networks the way a document describes them (`berth export`, `berth import`). Lines are those of the document, for
@@ -12,9 +14,11 @@ type Plan struct {
 }
 
 // PlannedNetwork is one network of a Plan with all that is planned in it. An import makes it, or, where a network of its
-// name is there, adds to that one what it lacks.
+// name is there, adds to that one what it lacks; a field that is zero says nothing about a network that is there. Without a
+// name it stands for whichever networks of its space have the addresses of its pools, exclusions, reservations and
+// addresses, and has nothing else.
 type PlannedNetwork struct {
-	Name         string               `json:"name"`
+	Name         string               `json:"name,omitempty"`
 	Space        string               `json:"space,omitempty"` // default: local
 	Tags         map[string]string    `json:"tags,omitempty"`
 	MACPrefix    string               `json:"mac_prefix,omitempty"`
@@ -22,6 +26,8 @@ type PlannedNetwork struct {
 	Sticky       *bool                `json:"sticky,omitempty"`
 	Quarantine   *Duration            `json:"quarantine,omitempty"`
 	Subnets      []PlannedSubnet      `json:"subnets,omitempty"`
+	Pools        []PlannedPool        `json:"pools,omitempty"`      // of whichever of its subnets holds them,
+	Exclusions   []PlannedExclusion   `json:"exclusions,omitempty"` // beside those that stand with a subnet
 	Reservations []PlannedReservation `json:"reservations,omitempty"`
 	Addresses    []PlannedAddress     `json:"addresses,omitempty"` // taken for what is no container
 	Line         int                  `json:"line,omitempty"`
@@ -57,6 +63,7 @@ type PlannedReservation struct {
 	Owner     string     `json:"owner"`
 	Address   netip.Addr `json:"address"`
 	Automatic bool       `json:"automatic,omitempty"` // Berth chose it
+	Unplaced  bool       `json:"unplaced,omitempty"`  // at the next free slot of the owner's interface 0
 	Interface int        `json:"interface,omitempty"`
 	Slot      int        `json:"slot,omitempty"`
 	Line      int        `json:"line,omitempty"`
@@ -66,6 +73,7 @@ type PlannedReservation struct {
 type PlannedAddress struct {
 	Owner     string     `json:"owner"`
 	Address   netip.Addr `json:"address"`
+	Unplaced  bool       `json:"unplaced,omitempty"` // at the next free slot of the owner's interface 0
 	Interface int        `json:"interface,omitempty"`
 	Slot      int        `json:"slot,omitempty"`
 	Line      int        `json:"line,omitempty"`
@@ -77,16 +85,44 @@ type PlanProblem struct {
 	Text string `json:"text"`
 }
 
-// PlanError is all that is wrong with a plan; nothing of it was written. It is of the kind ErrInvalid.
-type PlanError struct{ Problems []PlanProblem }
+func (p PlanProblem) String() string {
+	if p.Line > 0 {
+		return fmt.Sprintf("line %d: %s", p.Line, p.Text)
+	}
+	return p.Text
+}
+
+// MaxProblems is how many problems of a plan are listed; the rest is only counted.
+const MaxProblems = 100
+
+// PlanError is all that is wrong with a plan; nothing of it was written. It is of the kind ErrInvalid. The zero PlanError
+// says that nothing is.
+type PlanError struct {
+	Problems []PlanProblem `json:"problems"`
+	More     int           `json:"more,omitempty"` // how many there are beside those
+}
+
+// Add notes a problem of a line; 0: unknown.
+func (e *PlanError) Add(line int, format string, args ...any) {
+	if len(e.Problems) >= MaxProblems {
+		e.More++
+		return
+	}
+	e.Problems = append(e.Problems, PlanProblem{line, fmt.Sprintf(format, args...)})
+}
+
+// Err is e, the problems in the order of their lines, or nil where nothing is wrong.
+func (e *PlanError) Err() error {
+	if len(e.Problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(e.Problems, func(a, b PlanProblem) int { return cmp.Compare(a.Line, b.Line) })
+	return e
+}
 
 func (e *PlanError) Error() string {
-	first := e.Problems[0]
-	text := first.Text
-	if first.Line > 0 {
-		text = fmt.Sprintf("line %d: %s", first.Line, text)
-	}
-	if n := len(e.Problems) - 1; n > 0 {
+	text := e.Problems[0].String()
+	if n := len(e.Problems) - 1 + e.More; n > 0 {
 		text += fmt.Sprintf(" (and %d more)", n)
 	}
 	return text
@@ -105,8 +141,8 @@ type ImportReport struct {
 type ImportState struct {
 	ID      ID     `json:"id"`
 	Actor   string `json:"actor"`
-	Done    int    `json:"done"`  // steps
-	Total   int    `json:"total"` // steps
+	Done    int    `json:"done"`  // of the things that it adds
+	Total   int    `json:"total"`
 	Undoing bool   `json:"undoing,omitempty"`
 	Running bool   `json:"running"`           // this daemon works on it at this moment
 	Network string `json:"network,omitempty"` // the one that it stopped in
