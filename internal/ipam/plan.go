@@ -141,7 +141,7 @@ type ImportReport struct {
 type ImportState struct {
 	ID      ID     `json:"id"`
 	Actor   string `json:"actor"`
-	Done    int    `json:"done"`  // of the things that it adds
+	Done    int    `json:"done"` // of the things that it adds
 	Total   int    `json:"total"`
 	Undoing bool   `json:"undoing,omitempty"`
 	Running bool   `json:"running"`           // this daemon works on it at this moment
