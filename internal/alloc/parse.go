@@ -54,7 +54,7 @@ func parseRange(s string) (netipx.IPRange, error) {
 	if a, n, ok := strings.Cut(s, "+"); ok {
 		return parseCount(a, n)
 	}
-	a, err := parseAddr(s)
+	a, err := ParseAddr(s)
 	if err != nil {
 		return netipx.IPRange{}, err
 	}
@@ -63,11 +63,11 @@ func parseRange(s string) (netipx.IPRange, error) {
 
 // parseEnds reads the two sides of "A-B".
 func parseEnds(a, b string) (netipx.IPRange, error) {
-	from, err := parseAddr(a)
+	from, err := ParseAddr(a)
 	if err != nil {
 		return netipx.IPRange{}, err
 	}
-	to, err := parseAddr(b)
+	to, err := ParseAddr(b)
 	if err != nil {
 		return netipx.IPRange{}, err
 	}
@@ -82,7 +82,7 @@ func parseEnds(a, b string) (netipx.IPRange, error) {
 
 // parseCount reads the two sides of "A+N".
 func parseCount(a, count string) (netipx.IPRange, error) {
-	from, err := parseAddr(a)
+	from, err := ParseAddr(a)
 	if err != nil {
 		return netipx.IPRange{}, err
 	}
@@ -118,7 +118,7 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	if !ok {
 		return netip.Prefix{}, errors.New("it has no length; write it like 10.0.0.0/24 or 2001:db8::/64")
 	}
-	a, err := parseAddr(address)
+	a, err := ParseAddr(address)
 	if err != nil {
 		return netip.Prefix{}, err
 	}
@@ -139,8 +139,9 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// parseAddr reads one address, and explains what the standard library's refusals leave unsaid.
-func parseAddr(s string) (netip.Addr, error) {
+// ParseAddr reads one address with the strictness of ParseRange, and explains what the standard library's refusals leave
+// unsaid. Its errors quote what was refused; they wrap nothing.
+func ParseAddr(s string) (netip.Addr, error) {
 	switch {
 	case s == "":
 		return netip.Addr{}, errors.New("an address is missing; write one like 10.0.0.1 or 2001:db8::1")

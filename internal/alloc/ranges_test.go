@@ -145,6 +145,28 @@ func TestParsePrefix(t *testing.T) {
 	}
 }
 
+func TestParseAddr(t *testing.T) {
+	for in, want := range map[string]string{"10.0.0.1": "10.0.0.1", "FD00:0::1": "fd00::1", "::": "::", "0.0.0.0": "0.0.0.0"} {
+		if a, err := ParseAddr(in); err != nil || a.String() != want {
+			t.Errorf("ParseAddr(%q) = %v, %v", in, a, err)
+		}
+	}
+	for in, says := range map[string]string{
+		"":                  "an address is missing",
+		"10.0.0.0/24":       `"10.0.0.0/24" is not an IPv4 or IPv6 address`,
+		"10.0.0.1-10.0.0.1": "is not an IPv4 or IPv6 address",
+		"10.0.0.1+1":        "is not an IPv4 or IPv6 address",
+		"::ffff:10.0.0.1":   "write 10.0.0.1",
+		"fe80::1%eth0":      "has a zone",
+		"10.0.0.010":        "write 10.0.0.10",
+		"10.0.0.1 ":         "has blanks",
+	} {
+		if a, err := ParseAddr(in); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("ParseAddr(%q) = %v, %v; want an error with %q", in, a, err, says)
+		}
+	}
+}
+
 func TestSize(t *testing.T) {
 	for in, want := range map[string]string{
 		"10.0.0.1": "1", "10.0.0.0/8": "16777216", "0.0.0.0/0": "4294967296", "10.0.0.1-10.0.0.5": "5",

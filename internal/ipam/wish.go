@@ -1,8 +1,11 @@
 package ipam
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,27 +43,29 @@ const maxSlots = 64
 
 // ParseInterface reads Ganeti's form, "0:ip0=192.0.2.4,ip1=pool,ip2=NAME", where "ip" is "ip0" and a number of the interface
 // that is left out is 0; "N:add,...", "N:modify,ip1=A", "N:modify,ip1=none", "N:remove"; or a lone address, "pool" or name.
-// Its errors wrap ErrInvalid.
+// The wishes come by slot. Its errors wrap ErrInvalid. GA-24
 func ParseInterface(s string) (Interface, error) {
 	in, err := parseInterface(s)
 	if err != nil {
-		return Interface{}, &refusal{ErrInvalid, fmt.Sprintf("%q says not which addresses: %v; write an address, pool, the name of a pool, or 0:ip0=...,ip1=...", s, err)}
+		return Interface{}, &refusal{ErrInvalid, fmt.Sprintf("%q does not say which addresses are wanted: %v", s, err)}
 	}
 	return in, nil
 }
 
 func parseInterface(s string) (in Interface, err error) {
-	if !strings.ContainsAny(s, "=,") && !strings.HasSuffix(s, ":remove") {
+	number, rest, numbered := cutNumber(s)
+	if !numbered && !strings.ContainsAny(s, "=,") {
 		w, err := parseWish(0, s)
-		in.Wishes = []Wish{w}
-		return in, err
-	}
-	rest := s
-	if head, tail, ok := strings.Cut(s, ":"); ok && !strings.Contains(head, "=") {
-		if in.Number, err = strconv.Atoi(head); err != nil || in.Number < -1 || in.Number >= maxSlots || head != strconv.Itoa(in.Number) {
-			return in, fmt.Errorf("%q is not the number of an interface (0 to %d, or -1 for the next)", head, maxSlots-1)
+		if err != nil {
+			return in, err
 		}
-		rest = tail
+		in.Wishes = []Wish{w}
+		return in, in.check()
+	}
+	if numbered {
+		if in.Number, err = strconv.Atoi(number); err != nil || number != strconv.Itoa(in.Number) {
+			return in, fmt.Errorf("%q is not the number of an interface; write 0 to %d, or -1 for the next", number, maxSlots-1)
+		}
 	}
 	parts := strings.Split(rest, ",")
 	switch v := Action(parts[0]); v {
@@ -74,22 +79,36 @@ func parseInterface(s string) (in Interface, err error) {
 		}
 		in.Wishes = append(in.Wishes, w)
 	}
+	slices.SortStableFunc(in.Wishes, func(a, b Wish) int { return cmp.Compare(a.Slot, b.Slot) })
 	return in, in.check()
+}
+
+// cutNumber takes the number of the interface from the front. An IPv6 address may begin like one.
+func cutNumber(s string) (number, rest string, ok bool) {
+	number, rest, ok = strings.Cut(s, ":")
+	digits := strings.TrimPrefix(number, "-")
+	if !ok || digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return "", s, false
+	}
+	if beforeWish, _, _ := strings.Cut(rest, "="); strings.Contains(beforeWish, ":") {
+		return "", s, false
+	}
+	return number, rest, true
 }
 
 // parseSlot reads "ip1=VALUE".
 func parseSlot(part string) (Wish, error) {
 	key, value, ok := strings.Cut(part, "=")
-	number, isIP := strings.CutPrefix(key, "ip")
-	if !ok || !isIP {
-		return Wish{}, fmt.Errorf("%q is not of the form ip0=ADDRESS", part)
+	if !ok {
+		return Wish{}, fmt.Errorf("%q has no slot; write ip0=%s, and ip1=... for a second address", part, cmp.Or(part, "ADDRESS"))
 	}
-	slot := 0
+	number, isIP := strings.CutPrefix(key, "ip")
+	slot, err := 0, error(nil)
 	if number != "" {
-		var err error
-		if slot, err = strconv.Atoi(number); err != nil || slot < 0 || slot >= maxSlots || number != strconv.Itoa(slot) {
-			return Wish{}, fmt.Errorf("%q is not one of ip0 to ip%d", key, maxSlots-1)
-		}
+		slot, err = strconv.Atoi(number)
+	}
+	if !isIP || err != nil || slot < 0 || slot >= maxSlots || number != "" && number != strconv.Itoa(slot) {
+		return Wish{}, fmt.Errorf("%q is not one of ip0 to ip%d", key, maxSlots-1)
 	}
 	return parseWish(slot, value)
 }
@@ -97,15 +116,23 @@ func parseSlot(part string) (Wish, error) {
 func parseWish(slot int, value string) (Wish, error) {
 	switch {
 	case value == "":
-		return Wish{}, fmt.Errorf("ip%d is empty", slot)
+		return Wish{}, errors.New("an address is missing; write one, or pool, or the name of a pool")
 	case value == "pool":
 		return Wish{Slot: slot}, nil
 	case value == "none":
 		return Wish{Slot: slot, None: true}, nil
 	}
-	if r, err := alloc.ParseRange(value); err == nil && r.From() == r.To() && !strings.ContainsAny(value, "/+") {
-		return Wish{Slot: slot, Address: r.From()}, nil
-	} else if err != nil && strings.ContainsAny(value, ":/") {
+	if address, _, ok := strings.Cut(value, "/"); ok {
+		return Wish{}, fmt.Errorf("%q is a prefix, and one address is wanted; write %s", value, cmp.Or(address, "an address"))
+	}
+	if _, err := alloc.ParseRange(value); err == nil && strings.ContainsAny(value, "-+") {
+		return Wish{}, fmt.Errorf("%q is a range, and one address is wanted; write one, or the name of a pool", value)
+	}
+	addr, err := alloc.ParseAddr(value)
+	if err == nil {
+		return Wish{Slot: slot, Address: addr}, nil
+	}
+	if meansAddress(value) {
 		return Wish{}, err
 	}
 	if err := CheckName("pool", value); err != nil {
@@ -114,26 +141,41 @@ func parseWish(slot int, value string) (Wish, error) {
 	return Wish{Slot: slot, Pool: value}, nil
 }
 
-// check refuses slots that are given twice, gaps where the whole interface is described, and what goes not together.
+// meansAddress tells whether what is no address was meant as one: a mistyped address must not pass for a pool's name.
+func meansAddress(s string) bool {
+	return strings.Contains(s, ":") || strings.Count(s, ".") == 3 && strings.Trim(s, "0123456789.") == ""
+}
+
+// check refuses slots that are given twice, gaps where the whole interface is described, and what goes not together. It
+// holds for what came as JSON, too.
 func (in *Interface) check() error {
 	if in.Number < -1 || in.Number >= maxSlots {
-		return fmt.Errorf("%d is not the number of an interface (0 to %d, or -1 for the next)", in.Number, maxSlots-1)
+		return fmt.Errorf("%d is not the number of an interface; write 0 to %d, or -1 for the next", in.Number, maxSlots-1)
+	}
+	switch in.Action {
+	case Ensure, AddInterface, ModifyInterface, RemoveInterface:
+	default:
+		return fmt.Errorf("%q is not one of add, modify and remove", in.Action)
 	}
 	if in.Number == -1 && in.Action != AddInterface {
-		return fmt.Errorf("-1 is the next interface; it goes with add")
+		return errors.New("-1 is the next interface, which goes with add; write -1:add,ip0=...")
 	}
 	if in.Action == RemoveInterface && len(in.Wishes) > 0 {
-		return fmt.Errorf("an interface that is removed has no addresses")
+		return fmt.Errorf("an interface that is removed gets no addresses; write %d:remove", in.Number)
+	}
+	if in.Action == ModifyInterface && len(in.Wishes) == 0 {
+		return fmt.Errorf("it says not what is to be modified; write %d:modify,ip0=ADDRESS, or ip0=none", in.Number)
 	}
 	seen := map[int]bool{}
 	for _, w := range in.Wishes {
-		switch {
-		case w.Slot < 0 || w.Slot >= maxSlots:
-			return fmt.Errorf("ip%d is not one of ip0 to ip%d", w.Slot, maxSlots-1)
-		case seen[w.Slot]:
+		if seen[w.Slot] {
 			return fmt.Errorf("ip%d is given twice", w.Slot)
-		case w.None && in.Action != ModifyInterface:
-			return fmt.Errorf("ip%d=none gives back what is there; it goes with modify", w.Slot)
+		}
+		if err := w.check(); err != nil {
+			return err
+		}
+		if w.None && in.Action != ModifyInterface {
+			return fmt.Errorf("ip%d=none gives back what is there, which goes with modify; write %d:modify,ip%d=none", w.Slot, in.Number, w.Slot)
 		}
 		seen[w.Slot] = true
 	}
@@ -142,8 +184,26 @@ func (in *Interface) check() error {
 	}
 	for slot := range len(in.Wishes) {
 		if !seen[slot] {
-			return fmt.Errorf("ip%d is missing: the addresses of an interface are numbered without gaps", slot)
+			return fmt.Errorf("ip%d is missing; number the addresses of an interface from ip0 on, without gaps", slot)
 		}
+	}
+	return nil
+}
+
+// check refuses what is no wish for one address.
+func (w *Wish) check() error {
+	a := w.Address
+	switch {
+	case w.Slot < 0 || w.Slot >= maxSlots:
+		return fmt.Errorf("ip%d is not one of ip0 to ip%d", w.Slot, maxSlots-1)
+	case a.IsValid() && w.Pool != "" || w.None && (a.IsValid() || w.Pool != ""):
+		return fmt.Errorf("ip%d is wished for in two ways; give one of an address, a pool, and none", w.Slot)
+	case a.Is4In6():
+		return fmt.Errorf("%s is an IPv4 address mapped into IPv6; write %s", a, a.Unmap())
+	case a.Zone() != "":
+		return fmt.Errorf("%q has a zone, which means something on one host only; write it without", a)
+	case w.Pool != "":
+		return CheckName("pool", w.Pool)
 	}
 	return nil
 }
