@@ -28,7 +28,7 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, method, path, query string) {
 		req := &http.Request{Method: method, URL: &url.URL{Path: path, RawQuery: query}, Header: http.Header{}, Body: http.NoBody}
 		w := timedRecorder{httptest.NewRecorder()}
-		s.recovered(s.mux()).ServeHTTP(w, req.WithContext(t.Context()))
+		s.recovered(s.mux()).ServeHTTP(w, req.WithContext(as(t.Context(), RoleAdmin)))
 		if w.Code >= http.StatusInternalServerError {
 			t.Fatalf("%s %q?%q: status %d: %s", method, path, query, w.Code, w.Body)
 		}

@@ -60,7 +60,7 @@ func TestCodesDescribed(t *testing.T) {
 	for _, v := range doc.Components.Schemas["Problem"].Value.Properties["code"].Value.Enum {
 		described = append(described, v.(string))
 	}
-	own := []string{CodeInvalid, CodeNotFound, CodeInUse, CodeExhausted, CodeOverlap, CodeNoPath, CodeNoMethod, CodeForbidden,
+	own := []string{CodeInvalid, CodeNotFound, CodeInUse, CodeExhausted, CodeOverlap, CodeNoPath, CodeNoMethod, CodeForbidden, CodeUnauthenticated,
 		CodeBusy, CodeTooLarge, CodeDamaged, CodeNoSpace, CodeUnknownOutcome, CodeUnavailable, CodeInternal}
 	slices.Sort(described)
 	slices.Sort(own)
@@ -80,7 +80,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
 	_, router := description(t)
-	asked := map[string]bool{}
+	asked := map[string]bool{"POST /v1/tokens": true} // TestTokensAsDescribed
 	for _, c := range []struct {
 		method, target string
 		status         int
@@ -102,6 +102,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 		{"GET", "/v1/events?since=2020-01-01T00:00:00Z&after=5&last=3", 200, `"more":true`},
 		{"POST", "/v1/fsck", 200, `"ok":true`},
 		{"POST", "/v1/backup", 200, ""},
+		{"GET", "/v1/tokens", 200, `"tokens":[]`},
 	} {
 		t.Run(c.method+" "+c.target, func(t *testing.T) {
 			body := h.checked(t, router, c.method, c.target, c.status)

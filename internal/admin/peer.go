@@ -3,12 +3,10 @@ package admin
 import (
 	"context"
 	"fmt"
-	"io"
-	"log"
 	"net"
-	"net/http"
-	"os"
-	"slices"
+	"os/user"
+	"strconv"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +18,9 @@ type peer struct {
 	uid, gid, pid int
 	groups        []int // the supplementary ones
 	err           error // it is not known
+
+	once sync.Once
+	name string // of the user, as actor wants it
 }
 
 // Network implements net.Addr.
@@ -32,21 +33,15 @@ func (p *peer) String() string {
 	return fmt.Sprintf("pid %d, uid %d", p.pid, p.uid)
 }
 
-// may refuses a peer that is neither root, nor our own user, nor a member of the group gid.
-func (p *peer) may(gid int) *Problem {
-	switch {
-	case p == nil || p.err != nil:
-		return forbidden("the kernel does not say who you are")
-	case p.uid == 0, p.uid == os.Geteuid():
-		return nil
-	case gid >= 0 && (p.gid == gid || slices.Contains(p.groups, gid)):
-		return nil
-	}
-	return forbidden(fmt.Sprintf("user %d may not use Berth's admin socket: run the command as root, or join the group berth and log in again", p.uid))
-}
-
-func forbidden(detail string) *Problem {
-	return &Problem{Status: http.StatusForbidden, Code: CodeForbidden, Detail: detail}
+// actor names the peer's user in events: "root (uid 0)", or "uid 1000" where the system has no name for him.
+func (p *peer) actor() string {
+	p.once.Do(func() {
+		p.name = "uid " + strconv.Itoa(p.uid)
+		if u, err := user.LookupId(strconv.Itoa(p.uid)); err == nil {
+			p.name = fmt.Sprintf("%s (%s)", u.Username, p.name)
+		}
+	})
+	return p.name
 }
 
 // peerListener notes of each connection who it is.
@@ -131,6 +126,3 @@ func peerOf(ctx context.Context) *peer {
 	p, _ := ctx.Value(peerKey{}).(*peer)
 	return p
 }
-
-// newErrorLog is where http.Server writes what clients do to it.
-func newErrorLog(w io.Writer) *log.Logger { return log.New(w, "", 0) }

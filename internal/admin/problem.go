@@ -13,21 +13,22 @@ import (
 
 // The codes of problems. They are part of the API: programs compare them, people read the detail.
 const (
-	CodeInvalid        = "invalid"         // the request makes no sense
-	CodeNotFound       = "not_found"       // the named thing is not there
-	CodeInUse          = "in_use"          // somebody else holds it
-	CodeExhausted      = "exhausted"       // nothing is left to give
-	CodeOverlap        = "overlap"         // it overlaps another
-	CodeNoPath         = "no_such_path"    // the API has no such path
-	CodeNoMethod       = "no_such_method"  // the path has no such method
-	CodeForbidden      = "forbidden"       // you may not
-	CodeBusy           = "busy"            // somebody else does the same at this moment
-	CodeTooLarge       = "too_large"       // the request's body
-	CodeDamaged        = "damaged"         // what is stored cannot be read
-	CodeNoSpace        = "no_space"        // the disk is full
-	CodeUnknownOutcome = "unknown_outcome" // a write failed half-way; the daemon must be started again
-	CodeUnavailable    = "unavailable"     // the daemon is ending, or too slow
-	CodeInternal       = "internal"        // a defect of Berth
+	CodeInvalid         = "invalid"         // the request makes no sense
+	CodeNotFound        = "not_found"       // the named thing is not there
+	CodeInUse           = "in_use"          // somebody else holds it
+	CodeExhausted       = "exhausted"       // nothing is left to give
+	CodeOverlap         = "overlap"         // it overlaps another
+	CodeNoPath          = "no_such_path"    // the API has no such path
+	CodeNoMethod        = "no_such_method"  // the path has no such method
+	CodeForbidden       = "forbidden"       // you may not
+	CodeUnauthenticated = "unauthenticated" // you do not say who you are, or it is not true
+	CodeBusy            = "busy"            // somebody else does the same at this moment
+	CodeTooLarge        = "too_large"       // the request's body
+	CodeDamaged         = "damaged"         // what is stored cannot be read
+	CodeNoSpace         = "no_space"        // the disk is full
+	CodeUnknownOutcome  = "unknown_outcome" // a write failed half-way; the daemon must be started again
+	CodeUnavailable     = "unavailable"     // the daemon is ending, or too slow
+	CodeInternal        = "internal"        // a defect of Berth
 )
 
 // Problem is a refusal as it goes over the wire (RFC 9457), and the error that Client returns for it.

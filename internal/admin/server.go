@@ -1,9 +1,9 @@
-// Package admin is the way into a running Berth for people and programs: HTTP under /v1/ on a unix socket, described by
-// openapi.yaml. It promises that every answer is JSON of the shape written there, that every refusal is a problem
-// (RFC 9457) with a code that does not change, that nobody is served but root, the daemon's own user and the
-// members of one group, and that a client which is slow, gone or hostile costs a bounded amount and harms no other.
+// Package admin is the way into a running Berth for people and programs: HTTP under /v1/ on a unix socket or over TLS,
+// described by openapi.yaml. It promises that every answer is JSON of the shape written there, that every refusal is a problem
+// (RFC 9457) with a code that does not change, that nobody is served but whom access.go lets in, and changes nothing whom
+// it lets only read, and that a client which is slow, gone or hostile costs a bounded amount and harms no other.
 //
-// A request passes the connection cap and the look at who asks (peer.go), the recovery and the route table (this file), its
+// A request passes the connection cap, the look at who asks (access.go), the recovery and the route table (this file), its
 // handler (handlers.go), which asks ipam.Service, and goes back as JSON or as a problem (problem.go). Client is the other
 // end of it, for the command line (client.go).
 package admin
@@ -14,10 +14,12 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"berth/internal/ipam"
@@ -57,47 +59,61 @@ type Config struct {
 	// TempDir is where the copy of a backup lies while it is sent: a directory with room for the state, nobody else's.
 	TempDir string
 
-	// GID is the group whose members may use the socket; negative: none.
-	GID int
+	// GID is the group whose members may use the socket; negative: none. Those of ReadGID may look and change nothing; 0 or
+	// negative: none.
+	GID, ReadGID int
+
+	// Tokens are those with which one may ask over TLS; nil: none that a restart keeps.
+	Tokens *Tokens
 }
 
 // Server answers the admin API.
 type Server struct {
 	cfg      Config
 	log      *logrus.Entry
-	ended    chan struct{} // closed when Serve is to end: streams end then
+	ended    chan struct{} // closed when the server is to end: streams end then
+	end      func()        // closes it
 	backups  chan struct{} // holds the one backup that may be taken at a time
 	handlers http.Handler
 
 	maxConnections int
 	headerTimeout  time.Duration
+	now            func() time.Time // for certificates
 }
 
-// New returns a Server. It serves once.
+// New returns a Server. It serves once on each of Serve and ServeTLS, until the same end.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, log: cfg.Log, ended: make(chan struct{}), backups: make(chan struct{}, 1),
-		maxConnections: maxConnections, headerTimeout: headerTimeout}
+		maxConnections: maxConnections, headerTimeout: headerTimeout, now: time.Now}
+	s.end = sync.OnceFunc(func() { close(s.ended) })
+	if s.cfg.Tokens == nil {
+		s.cfg.Tokens = new(Tokens)
+	}
 	s.handlers = s.recovered(s.permitted(http.MaxBytesHandler(s.mux(), maxBody)))
 	return s
 }
 
-// route is one operation. Streams set their own deadlines.
+// route is one operation. Streams set their own deadlines. What reads changes nothing and shows no secrets: it is for those
+// who may only look, too.
 type route struct {
 	method, path string
 	handle       func(http.ResponseWriter, *http.Request) error
+	reads        bool
 }
 
 // routes lists the operations. openapi.yaml describes exactly these; a test holds the two together.
 func (s *Server) routes() []route {
 	return []route{
-		{http.MethodGet, "/healthz", s.health},
-		{http.MethodGet, "/v1/version", s.version},
-		{http.MethodGet, "/v1/spaces", s.spaces},
-		{http.MethodGet, "/v1/subnets", s.subnets},
-		{http.MethodGet, "/v1/leases", s.leases},
-		{http.MethodGet, "/v1/events", s.events},
-		{http.MethodPost, "/v1/backup", s.backup},
-		{http.MethodPost, "/v1/fsck", s.fsck},
+		{http.MethodGet, "/healthz", s.health, true},
+		{http.MethodGet, "/v1/version", s.version, true},
+		{http.MethodGet, "/v1/spaces", s.spaces, true},
+		{http.MethodGet, "/v1/subnets", s.subnets, true},
+		{http.MethodGet, "/v1/leases", s.leases, true},
+		{http.MethodGet, "/v1/events", s.events, true},
+		{http.MethodPost, "/v1/backup", s.backup, false},
+		{http.MethodPost, "/v1/fsck", s.fsck, false},
+		{http.MethodGet, "/v1/tokens", s.tokens, false},
+		{http.MethodPost, "/v1/tokens", s.createToken, false},
 	}
 }
 
@@ -127,6 +143,10 @@ func (s *Server) mux() http.Handler {
 			s.refuse(w, r, noSuchMethod(r.Method, r.URL.Path, allow))
 			return
 		}
+		if p := mayCall(r.Context(), route); p != nil {
+			s.refuse(w, r, p)
+			return
+		}
 		if err := route.handle(w, r); err != nil {
 			s.refuse(w, r, problemOf(err))
 		}
@@ -145,23 +165,34 @@ func allowed(methods map[string]route) string {
 	return strings.Join(all, ", ")
 }
 
-// Serve answers on l until ctx ends; then it ends the streams, finishes what else is under way and returns nil.
+// Serve answers on a unix socket until ctx ends; then it ends the streams, finishes what else is under way and returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	server := &http.Server{
+	server := s.newHTTP(logrus.DebugLevel)
+	server.ConnContext = withPeer
+	if err := s.run(ctx, server, netutil.LimitListener(&peerListener{l}, s.maxConnections)); err != nil {
+		return fmt.Errorf("the admin socket: %w", err)
+	}
+	return nil
+}
+
+// newHTTP returns what serves on one listener. level is that at which it logs what clients do to their connections.
+func (s *Server) newHTTP(level logrus.Level) *http.Server {
+	return &http.Server{
 		Handler:           s.handlers,
 		ReadHeaderTimeout: s.headerTimeout,
 		ReadTimeout:       bodyTimeout,
 		WriteTimeout:      answerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ConnContext:       withPeer,
+		ErrorLog:          log.New(&lineLog{s.log, level}, "", 0),
 	}
-	logged := s.log.WriterLevel(logrus.DebugLevel)
-	defer logged.Close()
-	server.ErrorLog = newErrorLog(logged)
+}
+
+// run serves on l until ctx ends.
+func (s *Server) run(ctx context.Context, server *http.Server, l net.Listener) error {
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
-		close(s.ended)
+		s.end()
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 		defer cancel()
 		err := server.Shutdown(drain)
@@ -170,11 +201,22 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		}
 		stopped <- err
 	})
-	err := server.Serve(netutil.LimitListener(&peerListener{l}, s.maxConnections))
+	err := server.Serve(l)
 	if stop() {
-		return fmt.Errorf("the admin socket: %w", err)
+		return err
 	}
 	return <-stopped
+}
+
+// lineLog is where http.Server writes what clients do to it.
+type lineLog struct {
+	log   *logrus.Entry
+	level logrus.Level
+}
+
+func (l *lineLog) Write(line []byte) (int, error) {
+	l.log.Log(l.level, string(bytes.TrimSpace(line)))
+	return len(line), nil
 }
 
 // recovered keeps a panic of a handler to its request.
@@ -217,16 +259,3 @@ func (a *answer) Write(b []byte) (int, error) {
 
 // Unwrap lets http.ResponseController through.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
-
-// permitted serves only those who may use the socket. The mode of its file says the same; this holds where somebody has
-// changed that, or has made the socket for us.
-func (s *Server) permitted(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := peerOf(r.Context()).may(s.cfg.GID); err != nil {
-			s.log.WithField("peer", r.RemoteAddr).Warn("refused a stranger on the admin socket")
-			s.refuse(w, r, err)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}

@@ -1,0 +1,92 @@
+package admin
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// Remote says where a daemon is that is asked over TLS, and who asks.
+type Remote struct {
+	URL       string // https://HOST:PORT
+	CA        string // a PEM file of authorities that the daemon's certificate may be of; empty: those of the system
+	TokenFile string // a file with a token in it; empty: none
+	Cert, Key string // PEM files of the client's certificate; empty: none
+}
+
+// Bounds on the beginning of a connection. An answer may take its time.
+const (
+	dialTimeout      = 10 * time.Second
+	handshakeTimeout = 10 * time.Second
+)
+
+// NewRemoteClient returns a Client that asks over TLS. It connects with its first call.
+func NewRemoteClient(r Remote) (*Client, error) {
+	base, err := url.Parse(r.URL)
+	if err != nil || base.Scheme != "https" || base.Host == "" || base.User != nil || strings.Trim(base.Path, "/") != "" || base.RawQuery != "" || base.Fragment != "" {
+		return nil, fmt.Errorf("%q is not the address of a daemon, such as https://berth.example:7890", r.URL)
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS13}
+	if r.CA != "" {
+		if config.RootCAs, err = readCAs(r.CA); err != nil {
+			return nil, err
+		}
+	}
+	if (r.Cert == "") != (r.Key == "") {
+		return nil, errors.New("a client's certificate and its key go together: give both files")
+	}
+	if r.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(r.Cert, r.Key)
+		if err != nil {
+			return nil, fmt.Errorf("the certificate %s with the key %s: %w", r.Cert, r.Key, err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	token, err := readToken(r.TokenFile)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSClientConfig: config, TLSHandshakeTimeout: handshakeTimeout}
+	return &Client{socket: r.URL, http: &http.Client{Transport: &toRemote{base.Host, token, transport}}}, nil
+}
+
+// readToken reads the first line of a file.
+func readToken(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("the token: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if !strings.HasPrefix(token, TokenPrefix) || strings.ContainsAny(token, " \t\r\n") {
+		return "", fmt.Errorf("%s holds no token of Berth, which is one word that begins with %s", path, TokenPrefix)
+	}
+	return token, nil
+}
+
+// toRemote sends a Client's requests to a host, with a token. Wherever an answer wants to send it, it goes to that host only.
+type toRemote struct {
+	host, token string
+	transport   *http.Transport
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *toRemote) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.URL.Scheme, r.URL.Host, r.Host = "https", t.host, ""
+	if t.token != "" {
+		r.Header.Set("Authorization", "Bearer "+t.token)
+	}
+	return t.transport.RoundTrip(r)
+}
+
+// CloseIdleConnections is what http.Client looks for.
+func (t *toRemote) CloseIdleConnections() { t.transport.CloseIdleConnections() }

@@ -1,0 +1,74 @@
+package admin
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+)
+
+// sent sends a request with a body of JSON and holds it and its answer to the description.
+func (h *house) sent(t *testing.T, router routers.Router, method, target, body string, status int) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://berth"+target, strings.NewReader(body))
+	must(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	route, params, err := router.FindRoute(req)
+	must(t, err)
+	in := &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route,
+		Options: &openapi3filter.Options{SkipSettingDefaults: true}}
+	if err := openapi3filter.ValidateRequest(t.Context(), in); err != nil && status == http.StatusOK {
+		t.Errorf("the request is not as described: %v", err)
+	}
+	req.Body = io.NopCloser(strings.NewReader(body))
+	res, err := h.client.http.Do(req)
+	must(t, err)
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	must(t, err)
+	if res.StatusCode != status {
+		t.Fatalf("status %d, want %d: %s", res.StatusCode, status, answer)
+	}
+	h.validate(t, in, res, answer)
+	return string(answer)
+}
+
+// TestTokensAsDescribed creates tokens of every form, and is refused others.
+func TestTokensAsDescribed(t *testing.T) {
+	h := start(t, nil)
+	_, router := description(t)
+	for _, c := range []struct {
+		body   string
+		status int
+		has    string
+	}{
+		{`{"name":"ci"}`, 200, `"role":"admin"`},
+		{`{"name":"look","role":"read-only","lifetime":"720h"}`, 200, `"expires":"`},
+		{`{"name":"ever","lifetime":"0s"}`, 200, `"token":"berth_`},
+		{`{"name":"ci"}`, 409, CodeInUse},
+		{`{"name":"pool"}`, 400, CodeInvalid},
+		{`{"name":"a b"}`, 400, CodeInvalid},
+		{`{}`, 400, CodeInvalid},
+		{``, 400, CodeInvalid},
+		{`null`, 400, CodeInvalid},
+		{`{"name":"x","role":"root"}`, 400, CodeInvalid},
+		{`{"name":"x","lifetime":"1ns"}`, 400, CodeInvalid},
+		{`{"name":"x","lifetime":"-1h"}`, 400, CodeInvalid},
+		{`{"name":"x","lifetime":"for ever"}`, 400, CodeInvalid},
+		{`{"name":"x","rank":"admin"}`, 400, CodeInvalid},
+		{`{"name":"x"}{"name":"y"}`, 400, CodeInvalid},
+		{`{"name":"` + strings.Repeat("x", maxBody) + `"}`, 413, CodeTooLarge},
+	} {
+		answer := h.sent(t, router, "POST", "/v1/tokens", c.body, c.status)
+		if !strings.Contains(answer, c.has) {
+			t.Errorf("%.40s: the answer has no %s: %s", c.body, c.has, answer)
+		}
+	}
+	list := h.checked(t, router, "GET", "/v1/tokens", 200)
+	if strings.Contains(list, TokenPrefix) || strings.Count(list, `"name"`) != 3 {
+		t.Errorf("the list: %s", list)
+	}
+}

@@ -1,0 +1,150 @@
+package admin
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/store"
+)
+
+// TokenFile is how the file of the tokens is called in the directory of the state. It is no part of a backup: who restores an
+// old state does not mean to admit again whom he has sent away since.
+const TokenFile = "tokens.json"
+
+// tokenFileVersion leads the file.
+const tokenFileVersion = 1
+
+// tokenFile is what is in the file.
+type tokenFile struct {
+	Version int           `json:"version"`
+	Tokens  []storedToken `json:"tokens"`
+}
+
+type storedToken struct {
+	Name    string    `json:"name"`
+	Role    Role      `json:"role"`
+	SHA256  string    `json:"sha256"` // of the token's text, in hexadecimal digits
+	Created time.Time `json:"created"`
+	By      string    `json:"by"`
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// OpenTokens reads the tokens of a file; one that is not there holds none. A file that cannot be read as a whole is refused.
+func OpenTokens(path string, now func() time.Time) (*Tokens, error) {
+	t := &Tokens{path: path, now: now}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the tokens of the admin API: %w", err)
+	}
+	all, err := readTokens(text)
+	if err != nil {
+		return nil, fmt.Errorf("the tokens of the admin API, in %s, cannot be read: %w; mend the file, or move it away and create the tokens anew", path, err)
+	}
+	t.all.Store(&all)
+	return t, nil
+}
+
+func readTokens(text []byte) ([]*token, error) {
+	var file tokenFile
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&file); err != nil {
+		return nil, err
+	}
+	if d.More() {
+		return nil, errors.New("something follows its end")
+	}
+	if file.Version != tokenFileVersion {
+		return nil, fmt.Errorf("it has version %d, and this Berth reads %d", file.Version, tokenFileVersion)
+	}
+	var all []*token
+	for _, stored := range file.Tokens {
+		one, err := stored.token()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b *token) int { return strings.Compare(a.Name, b.Name) })
+	for i := range all[:max(len(all)-1, 0)] {
+		if all[i].Name == all[i+1].Name {
+			return nil, fmt.Errorf("it has two tokens named %s", all[i].Name)
+		}
+	}
+	return all, nil
+}
+
+func (s *storedToken) token() (*token, error) {
+	if err := ipam.CheckName("token", s.Name); err != nil {
+		return nil, err
+	}
+	if s.Role != RoleAdmin && s.Role != RoleReadOnly {
+		return nil, fmt.Errorf("the token %s has the role %q, which is none", s.Name, s.Role)
+	}
+	hash, err := hex.DecodeString(s.SHA256)
+	if err != nil || len(hash) != sha256.Size {
+		return nil, fmt.Errorf("the hash of the token %s is not %d hexadecimal digits", s.Name, 2*sha256.Size)
+	}
+	return newToken(TokenInfo{Name: s.Name, Role: s.Role, Created: s.Created, By: s.By, Expires: s.Expires}, [sha256.Size]byte(hash)), nil
+}
+
+// save writes the file anew, for its owner alone: after a crash it is there as it was, or as it is to be.
+func (t *Tokens) save(all []*token) error {
+	if t.path == "" {
+		return nil
+	}
+	file := tokenFile{Version: tokenFileVersion, Tokens: []storedToken{}}
+	for _, one := range all {
+		file.Tokens = append(file.Tokens, storedToken{Name: one.Name, Role: one.Role, SHA256: hex.EncodeToString(one.hash[:]),
+			Created: one.Created, By: one.By, Expires: one.Expires})
+	}
+	text, err := json.MarshalIndent(file, "", "  ")
+	if err != nil {
+		return err
+	}
+	err = replaceFile(t.path, append(text, '\n'))
+	if errors.Is(err, syscall.ENOSPC) {
+		err = fmt.Errorf("%w: %w", store.ErrNoSpace, err)
+	}
+	if err != nil {
+		return fmt.Errorf("the tokens could not be written: %w", err)
+	}
+	return nil
+}
+
+// replaceFile puts a file of mode 0600 in the place of path as a whole, durably. A rest of one that was cut off is overwritten
+// by the next: there is one writer, who holds the state.
+func replaceFile(path string, text []byte) error {
+	temp := path + ".part"
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
