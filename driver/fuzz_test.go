@@ -60,6 +60,10 @@ func FuzzParsePool(f *testing.F) {
 		{"local", "10.0.0.9/24", "10.0.0.9-10.0.0.1", false, "tag.a", "b"},
 		{"", "0.0.0.0/0", "10.0.0.1+300", false, "space", "lab"},
 		{"local", "10.0.0.0/24", "", false, "gateway", "10.0.1.1,fd00::1"},
+		{"local", "10.0.0.0/24", "", false, "network", "front"},
+		{"global", "", "", true, "network", "front"},
+		{"local", "0.0.0.0/24", "", false, "network", "front"},
+		{"local", "10.0.0.0/24", "10.0.0.128/25", false, "pool", "web"},
 	} {
 		f.Add(seed.space, seed.pool, seed.sub, seed.v6, seed.key, seed.value)
 	}
@@ -72,8 +76,11 @@ func FuzzParsePool(f *testing.F) {
 			}
 			return
 		}
-		if req.Space == "" || space == "" {
-			t.Errorf("no space: %+v", req)
+		if (req.Space == "") != (req.Network != "" && !req.Swarm) || space == "" {
+			t.Errorf("the space %q became %+v", space, req)
+		}
+		if req.Network != "" && req.Bits != 0 || req.Pool != "" && !req.Range.IsZero() {
+			t.Errorf("a contradiction was accepted: %+v", req)
 		}
 		if (pool == "") != (!req.CIDR.IsValid() && !sizeOnly(pool)) {
 			t.Errorf("the pool %q became %v", pool, req.CIDR)

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -117,6 +118,21 @@ func (b *bench) check() {
 	}
 	for _, p := range problems {
 		b.t.Errorf("fsck: %s", p)
+	}
+}
+
+// edit changes the plan as the admin's interface does: by the name of an operation and its fields in JSON.
+func (b *bench) edit(op, fields string) {
+	b.t.Helper()
+	edit, ok := ipam.NewEdit(op)
+	if !ok {
+		b.t.Fatalf("no edit is called %q", op)
+	}
+	if err := json.Unmarshal([]byte(fields), edit); err != nil {
+		b.t.Fatalf("%s %s: %v", op, fields, err)
+	}
+	if _, err := b.service.Edit(context.Background(), ipam.EditOptions{}, edit); err != nil {
+		b.t.Fatalf("%s %s: %v", op, fields, err)
 	}
 }
 

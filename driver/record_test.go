@@ -76,9 +76,11 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 
 // situation is a row of what an engine does: one file.
 type situation struct {
-	name   string
-	about  string
-	script string // lines of docker arguments; "!" before one that is to fail, "@" for the restart command; $N the prefix, $D the driver, $I the image
+	name  string
+	about string
+	// Lines of docker arguments; "!" before one that is to fail, "@" for the restart command, "+" for a change of the plan; $N
+	// is the prefix, $D the driver, $I the image.
+	script string
 }
 
 func TestRecord(t *testing.T) {
@@ -145,6 +147,8 @@ func (r *recorder) run(script string) {
 			var d time.Duration
 			d, err = time.ParseDuration(wait)
 			time.Sleep(d)
+		} else if edit, ok := strings.CutPrefix(rest, "+"); ok {
+			r.edit(edit)
 		} else if command, ok := strings.CutPrefix(rest, "@"); ok {
 			raw, e := exec.Command("sh", "-c", *recordRestart+" "+command).CombinedOutput()
 			out, err = string(raw), e
@@ -157,6 +161,17 @@ func (r *recorder) run(script string) {
 			r.t.Errorf("docker %s: %v: %s", line, err, out)
 		}
 	}
+}
+
+// edit changes the plan: OPERATION and its fields.
+func (r *recorder) edit(s string) {
+	op, fields, _ := strings.Cut(s, " ")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bench.edit(op, fields)
+	r.calls.Files = append(r.calls.Files, txtar.File{
+		Name: fmt.Sprintf("%02d edit %s", len(r.calls.Files)+1, op), Data: []byte(fields + "\n"),
+	})
 }
 
 func (r *recorder) fill(s string) string {
@@ -187,7 +202,7 @@ func (r *recorder) curl(arg string) (string, error) {
 func commented(script string) string {
 	var b strings.Builder
 	for line := range strings.Lines(script) {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '%' {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '%' && line[0] != '+' {
 			line = strings.NewReplacer("$N", "net", "$D", "berth", "$I", "image").Replace(line)
 			fmt.Fprintf(&b, "#   %s\n", line)
 		}

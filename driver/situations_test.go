@@ -13,6 +13,13 @@ func situations() []situation {
 	return plainSituations
 }
 
+// plan has a network of two IPv4 subnets, the first with two pools and an exclusion, and an IPv6 one.
+const plan = `+network.create {"name":"front","subnets":[{"cidr":"10.91.8.0/24","gateway":"10.91.8.254"},{"cidr":"10.91.9.0/24","gateway":"10.91.9.1","pool":true},{"cidr":"fd91:8::/64","gateway":"fd91:8::1","pool":true}]}
+	+pool.add {"network":"front","range":"10.91.8.10-10.91.8.12","name":"web"}
+	+pool.add {"network":"front","range":"10.91.8.20-10.91.8.29","name":"rest"}
+	+exclusion.add {"network":"front","range":"10.91.8.11","note":"printer"}
+`
+
 const one = "network create -d bridge --ipam-driver $D --subnet 10.91.7.0/24 --gateway 10.91.7.1 $N\n"
 
 var plainSituations = []situation{
@@ -87,6 +94,37 @@ var plainSituations = []situation{
 		script: `!network create -d bridge --ipam-driver $D --subnet 10.91.3.0/24 --subnet 10.91.4.0/24 $N`},
 	{name: "v6-gateway-refused", about: "Two families, of which the second one's gateway is refused.",
 		script: "!network create -d bridge --ipam-driver $D --ipv6 --subnet 10.91.3.0/24 --subnet fd91:3::/64 --gateway fd91:3:: $N"},
+	{name: "planned", about: "A planned network: the option alone chooses subnet and gateway.",
+		script: plan + `network create -d bridge --ipam-driver $D --ipam-opt network=front $N
+			run -d --name $N-c --network $N $I /pause
+			rm -f $N-c
+			network rm $N
+			network create -d bridge --ipam-driver $D --ipam-opt network=front $N
+			network rm $N`},
+	{name: "planned-pool", about: "A pool by name until it is full: it never goes on to the next one.",
+		script: plan + `network create -d bridge --ipam-driver $D --ipam-opt network=front --ipam-opt pool=web $N
+			run -d --name $N-c --network $N $I /pause
+			run -d --name $N-d --network $N $I /pause
+			!run -d --name $N-e --network $N $I /pause
+			rm -f $N-c $N-d $N-e
+			network rm $N`},
+	{name: "planned-subnet", about: "One of a planned network's subnets, by --subnet, with an address that is asked for.",
+		script: plan + `network create -d bridge --ipam-driver $D --subnet 10.91.9.0/24 --ipam-opt network=front $N
+			run -d --name $N-c --network $N --ip 10.91.9.77 $I /pause
+			rm -f $N-c
+			network rm $N`},
+	{name: "planned-dual-stack", about: "A planned network of both families.",
+		script: plan + `network create -d bridge --ipam-driver $D --ipv6 --ipam-opt network=front $N
+			run -d --name $N-c --network $N $I /pause
+			rm -f $N-c
+			network rm $N`},
+	{name: "planned-refused", about: "A planned network that is not there, one without a subnet, a pool and a subnet that are not there.",
+		script: plan + `+network.create {"name":"flat"}
+			!network create -d bridge --ipam-driver $D --ipam-opt network=back $N
+			!network create -d bridge --ipam-driver $D --ipam-opt network=flat $N
+			!network create -d bridge --ipam-driver $D --ipam-opt network=front --ipam-opt pool=db $N
+			!network create -d bridge --ipam-driver $D --subnet 10.91.10.0/24 --ipam-opt network=front $N
+			!network create -d bridge --ipam-driver $D --ipam-opt network=front --ipam-opt size=26 $N`},
 	{name: "config-only", about: "A network that is a configuration only: no call at all.",
 		script: `network create --config-only --ipam-driver $D --subnet 10.91.3.0/24 $N
 			network rm $N`},

@@ -19,7 +19,8 @@ var update = flag.Bool("update", false, "write the golden answers afresh")
 // TestWire answers what the two lines of engines sent, byte for byte (LN-1 to LN-4, LN-10, LN-11, LN-14).
 //
 // testdata/wire/ENGINE/SITUATION.txtar holds the calls of one situation in their order, each under its method, with the
-// body that was sent; SITUATION.golden holds the answers. Ids of pools are random, so that both name them P1, P2 ... in
+// body that was sent; between them "restart" is one of the daemon, and "edit OPERATION" a change of the plan, with its
+// fields. SITUATION.golden holds the answers. Ids of pools are random, so that both name them P1, P2 ... in
 // the order in which they were given out. Those of the 20.10 line were recorded (record_test.go); how those of the v29 line
 // came about is said in each.
 func TestWire(t *testing.T) {
@@ -69,6 +70,10 @@ func answers(t *testing.T, calls *txtar.Archive) []byte {
 		}
 		if method == "restart" {
 			b.reopen()
+			continue
+		}
+		if op, ok := strings.CutPrefix(method, "edit "); ok {
+			b.edit(op, string(call.Data))
 			continue
 		}
 		w := serveRaw(b.handler, method, names.ids(string(call.Data)))
