@@ -3,8 +3,8 @@
 // (RFC 9457) with a code that does not change, that nobody is served but whom access.go lets in, and changes nothing whom
 // it lets only read, and that a client which is slow, gone or hostile costs a bounded amount and harms no other.
 //
-// A request passes the connection cap, the look at who asks (access.go), the recovery and the route table (this file), its
-// handler (handlers.go), which asks ipam.Service, and goes back as JSON or as a problem (problem.go). Client is the other
+// A request passes the connection cap, the look at who asks (access.go), the recovery and the route table (this file, router.go),
+// its handler, which asks ipam.Service, and goes back as JSON or as a problem (problem.go). Client is the other
 // end of it, for the command line (client.go).
 package admin
 
@@ -18,7 +18,6 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
@@ -115,54 +114,6 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/v1/tokens", s.tokens, false},
 		{http.MethodPost, "/v1/tokens", s.createToken, false},
 	}
-}
-
-// mux answers what is no path, and what is no method of a path, as the problems that they are.
-func (s *Server) mux() http.Handler {
-	byPath := map[string]map[string]route{}
-	for _, r := range s.routes() {
-		if byPath[r.path] == nil {
-			byPath[r.path] = map[string]route{}
-		}
-		byPath[r.path][r.method] = r
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		methods, known := byPath[r.URL.Path]
-		if !known {
-			s.refuse(w, r, noSuchPath(r.URL.Path))
-			return
-		}
-		method := r.Method
-		if method == http.MethodHead {
-			method = http.MethodGet
-		}
-		route, ok := methods[method]
-		if !ok {
-			allow := allowed(methods)
-			w.Header().Set("Allow", allow)
-			s.refuse(w, r, noSuchMethod(r.Method, r.URL.Path, allow))
-			return
-		}
-		if p := mayCall(r.Context(), route); p != nil {
-			s.refuse(w, r, p)
-			return
-		}
-		if err := route.handle(w, r); err != nil {
-			s.refuse(w, r, problemOf(err))
-		}
-	})
-}
-
-// allowed lists the methods of a path, which has one.
-func allowed(methods map[string]route) string {
-	var all []string
-	for method := range methods {
-		all = append(all, method)
-		if method == http.MethodGet {
-			all = append(all, http.MethodHead)
-		}
-	}
-	return strings.Join(all, ", ")
 }
 
 // Serve answers on a unix socket until ctx ends; then it ends the streams, finishes what else is under way and returns nil.
