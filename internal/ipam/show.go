@@ -74,6 +74,7 @@ type ReservationInfo struct {
 	InUse     bool         `json:"in_use"`
 	Endpoint  string       `json:"endpoint"` // who has it in use
 	Host      string       `json:"host"`
+	Space     string       `json:"space"`
 	Network   string       `json:"network"`
 	Subnet    netip.Prefix `json:"subnet"`
 	Interface int          `json:"interface"`
@@ -85,6 +86,7 @@ type ReservationInfo struct {
 type TakenAddress struct {
 	Owner     string       `json:"owner"`
 	Address   netip.Addr   `json:"address"`
+	Space     string       `json:"space"`
 	Network   string       `json:"network"`
 	Subnet    netip.Prefix `json:"subnet"`
 	Interface int          `json:"interface"`
