@@ -41,5 +41,5 @@ func reads(verb, flag string) bool {
 	case "restore":
 		return flag == "admin-socket" || flag == "state"
 	}
-	return flag == "admin-socket"
+	return flag == "admin-socket" || isRemoteFlag(flag)
 }

@@ -43,6 +43,10 @@ func TestEnvironment(t *testing.T) {
 		{"flag replaces all pools", "serve", map[string]string{"BERTH_DEFAULT_POOL": "base=10.0.0.0/9,size=24"},
 			[]string{"--default-pool", "base=10.128.0.0/9,size=25"}, "default-pool", "base=10.128.0.0/9,size=25"},
 		{"client", "events", map[string]string{"BERTH_ADMIN_SOCKET": "/a"}, nil, "admin-socket", "/a"},
+		{"a token", "events", map[string]string{"BERTH_TOKEN_FILE": "/t"}, nil, "token-file", "/t"},
+		{"authorities", "events", map[string]string{"BERTH_ADMIN_CA": "/ca"}, nil, "admin-ca", "/ca"},
+		{"a certificate", "events", map[string]string{"BERTH_ADMIN_CLIENT_CERT": "/c"}, nil, "admin-client-cert", "/c"},
+		{"its key", "events", map[string]string{"BERTH_ADMIN_CLIENT_KEY": "/k"}, nil, "admin-client-key", "/k"},
 		{"only what belongs to an installation", "events", map[string]string{"BERTH_FORMAT": "json"}, nil, "format", "table"},
 		{"restore knows where the state is", "restore", map[string]string{"BERTH_STATE": "/e"}, []string{"x"}, "state", "/e"},
 		{"fsck asks the daemon", "fsck", map[string]string{"BERTH_STATE": "/e"}, nil, "state", ""},
@@ -75,7 +79,8 @@ func TestServeFlags(t *testing.T) {
 	}
 	want := map[string]string{"state": "/var/lib/berth", "plugin-socket": "/run/docker/plugins/berth.sock", "admin-socket": "",
 		"store": "bolt", "host": "", "default-pool": "", "event-age": "2160h0m0s", "event-count": "1000000",
-		"log-level": "info", "log-format": "text"}
+		"log-level": "info", "log-format": "text", "admin-listen": "", "admin-cert": "", "admin-key": "", "admin-client-ca": "",
+		"token-file": "", "admin-ca": "", "admin-client-cert": "", "admin-client-key": ""} // of all commands
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if def, ok := want[f.Name]; f.Name != "help" && (!ok || def != f.DefValue) {
 			t.Errorf("--%s has the default %q, want %q", f.Name, f.DefValue, def)

@@ -28,7 +28,7 @@ func defaultPlaces() places {
 // probeTime is how long a socket has to take a connection while we look for a daemon.
 const probeTime = 2 * time.Second
 
-// find returns a client of the daemon that --admin-socket names, or of the only one that answers.
+// find returns a client of the daemon that --admin-socket names, a path or an https:// address, or of the only one that answers.
 func (p *program) find(ctx context.Context) (*admin.Client, error) {
 	socket := p.adminSocket
 	if socket == "" {
@@ -39,6 +39,9 @@ func (p *program) find(ctx context.Context) (*admin.Client, error) {
 		if socket, err = p.places.search(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if strings.Contains(socket, "://") {
+		return p.remote.client(socket, p.env)
 	}
 	return admin.NewClient(socket), nil
 }

@@ -18,6 +18,7 @@ type program struct {
 	started     time.Time // of the process
 	understood  bool      // the command line names a verb, with flags and arguments that it has
 	adminSocket string    // --admin-socket; empty: not given
+	remote      remoteFlags
 	places      places    // where a daemon is looked for without it
 }
 
@@ -46,13 +47,14 @@ func (p *program) rootCommand() *cobra.Command {
 	asGroup(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
 	root.PersistentFlags().StringVar(&p.adminSocket, "admin-socket", "",
-		"`path` of the daemon's admin socket (serve: "+defaultAdminSocket+"; elsewhere: the one that is found)")
+		"`path` of the daemon's admin socket, or https://HOST:PORT (serve: "+defaultAdminSocket+"; elsewhere: the one that is found)")
+	p.remote.flags(root.PersistentFlags())
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		p.understood = true
 		return fromEnvironment(cmd, p.env)
 	}
 	root.AddCommand(p.serveCommand(), p.leaseCommand(), p.subnetCommand(), p.spaceCommand(), p.eventsCommand(),
-		p.backupCommand(), p.restoreCommand(), p.fsckCommand(), p.versionCommand())
+		p.backupCommand(), p.restoreCommand(), p.fsckCommand(), p.tokenCommand(), p.versionCommand())
 	completionCommand(root)
 	root.SetHelpCommand(helpCommand())
 	return root

@@ -63,6 +63,7 @@ func exits() {
 //	exec berth serve &daemon&   on the sockets in $WORK, which the environment names
 //	ready                       waits until it says so (sd_notify)
 //	call METHOD JSON            asks its plugin socket; the PoolID of the answer is kept in $POOL
+//	certs, remote LOG           for a daemon on the network (certs_test.go)
 //	terminate                   sends it SIGTERM; `wait daemon` then holds it to exit code 0
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -71,6 +72,7 @@ func TestScripts(t *testing.T) {
 		Setup:               setUpScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready": ready, "call": call, "mode": mode, "socket": leaveSocket, "terminate": terminate, "await": await,
+			"certs": certs, "remote": remote, "keep": keep,
 		},
 	})
 }

@@ -22,8 +22,11 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// adminGroup is the group whose members may use the admin socket.
-const adminGroup = "berth"
+// adminGroup is the group whose members may use the admin socket, and readGroup that of those who may only look there.
+const (
+	adminGroup = "berth"
+	readGroup  = "berth-read"
+)
 
 // serve runs the daemon until ctx ends or SIGTERM or SIGINT comes; it then finishes what is under way and returns nil. This
 // is the only place where the rooms of Berth are put together.
@@ -51,16 +54,25 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 
 // serveOn binds the sockets, which answer from then on, and serves on them.
 func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time, st *bolt.Store, service *ipam.Service) error {
-	gid := groupID(adminGroup)
+	gid, readGID := groupID(adminGroup), groupID(readGroup)
 	sockets, err := listen(log,
 		socketSpec{name: "plugin", flag: "--plugin-socket", path: cfg.pluginSocket, gid: -1},
-		socketSpec{name: "admin", flag: "--admin-socket", path: cfg.adminSocket, gid: gid})
+		socketSpec{name: "admin", flag: "--admin-socket", path: cfg.adminSocket, gid: gid, readGID: readGID})
 	if err != nil {
 		return err
 	}
 	defer closeSockets(log, sockets)
+	remote, err := cfg.listenRemote(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer remote.Close()
+	tokens, err := admin.OpenTokens(filepath.Join(cfg.state, admin.TokenFile), time.Now)
+	if err != nil {
+		return err
+	}
 	plugin := driver.New(driver.Config{Service: service, Log: log})
-	control := admin.New(admin.Config{Service: service, Log: log, GID: gid, TempDir: cfg.state,
+	control := admin.New(admin.Config{Service: service, Log: log, GID: gid, ReadGID: readGID, Tokens: tokens, TempDir: cfg.state,
 		Version: admin.Version{Version: version, Host: cfg.host, Store: cfg.store, StoreID: st.ID(), State: st.Path(),
 			PID: os.Getpid(), Started: started.UTC()},
 		Backup: st.Backup,
@@ -70,6 +82,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 	return together(ctx,
 		func(ctx context.Context) error { return plugin.Serve(ctx, sockets[0]) },
 		func(ctx context.Context) error { return control.Serve(ctx, sockets[1]) },
+		func(ctx context.Context) error { return remote.serve(ctx, control) },
 		func(ctx context.Context) error { return keepUp(ctx, log, service) })
 }
 

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
+	"berth/internal/admin"
 	"berth/internal/ipam"
 
 	"github.com/sirupsen/logrus"
@@ -25,6 +27,8 @@ const (
 // serveConfig is what the flags of serve say.
 type serveConfig struct {
 	state, pluginSocket, adminSocket string
+	adminListen                      string         // empty: not over the network
+	adminKeys                        admin.KeyFiles // of adminListen
 	store                            string
 	host                             string
 	bases                            baseList
@@ -42,6 +46,9 @@ Sockets that systemd hands over under the names "plugin" and "admin" are used in
 Every flag can also be given in the environment: --default-pool is BERTH_DEFAULT_POOL, and so on. A flag
 goes before the environment, and an empty variable counts as not set.
 
+With --admin-listen the admin API is also spoken over the network, in TLS 1.3 and never in plain text, with
+those who send a token ("berth token create") or, with --admin-client-ca, show a certificate.
+
 Networks that name no subnet get one out of the default pools: /24s out of 172.16.0.0/12, 192.168.0.0/16
 and 10.0.0.0/8, and for IPv6 /64s out of a prefix of Berth's own, drawn once per state. --default-pool
 replaces all of these of its family; the other family keeps its defaults.`
@@ -58,6 +65,10 @@ func (p *program) serveCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&cfg.state, "state", defaultState, "`directory` of the state; it is made if it is not there")
 	f.StringVar(&cfg.pluginSocket, "plugin-socket", defaultPluginSocket, "`path` of the socket that the Docker Engine asks")
+	f.StringVar(&cfg.adminListen, "admin-listen", "", "`HOST:PORT` on which the admin API is spoken over TLS (default: on none)")
+	f.StringVar(&cfg.adminKeys.Cert, "admin-cert", "", "`file` with the daemon's certificate for that, in PEM; it may be replaced at any time")
+	f.StringVar(&cfg.adminKeys.Key, "admin-key", "", "`file` with its key")
+	f.StringVar(&cfg.adminKeys.ClientCA, "admin-client-ca", "", "`file` with the authorities whose clients may ask with a certificate instead of a token")
 	f.StringVar(&cfg.store, "store", "bolt", "`kind` of store: bolt, a file on this host, is the one that exists")
 	f.StringVar(&cfg.host, "host", "", "`name` of this host in leases and events (default: the system's host name)")
 	f.Var(&cfg.bases, "default-pool", "where subnets come from that nobody names; repeatable (see above)")
@@ -107,8 +118,17 @@ func (cfg *serveConfig) check() (err error) {
 		return errors.New("--state is empty: give the directory of the state")
 	case cfg.pluginSocket == "":
 		return errors.New("--plugin-socket is empty: give the path of a socket")
+	case strings.Contains(cfg.adminSocket, "://"):
+		return fmt.Errorf("--admin-socket is %s, and the daemon's is a path: it listens on the network with --admin-listen", cfg.adminSocket)
+	case cfg.adminListen == "" && cfg.adminKeys != admin.KeyFiles{}:
+		return errors.New("--admin-cert, --admin-key and --admin-client-ca are for --admin-listen, which is not given")
 	case cfg.pluginSocket == cfg.adminSocket:
 		return fmt.Errorf("the plugin socket and the admin socket are both %s: give two paths", cfg.adminSocket)
+	}
+	if cfg.adminListen != "" {
+		if err := cfg.adminKeys.CheckListen(cfg.adminListen); err != nil {
+			return fmt.Errorf("--admin-listen: %w (--admin-cert, --admin-key)", err)
+		}
 	}
 	if cfg.host == "" {
 		if cfg.host, err = os.Hostname(); err != nil {

@@ -27,6 +27,8 @@ type socketSpec struct {
 	flag string // with which a person names another path
 	path string
 	gid  int // group whose members may connect; -1: only our own user
+
+	readGID int // another such group; 0 or -1: none
 }
 
 // maxSocketPath is what fits into sockaddr_un (unix(7)), its final zero taken off.
@@ -53,6 +55,9 @@ func bind(spec socketSpec) (*socket, error) {
 	s := &socket{Listener: l, path: path}
 	if s.file, err = os.Lstat(path); err == nil && spec.gid >= 0 {
 		err = share(path, spec.gid, 0o660)
+	}
+	if err == nil && spec.readGID > 0 {
+		err = admit(path, spec.readGID, aclRead|aclWrite)
 	}
 	if err != nil {
 		s.Close()
@@ -83,10 +88,15 @@ func makeSocketDir(spec socketSpec) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("the directory of the %s socket: %w; choose another path with %s", spec.name, err, spec.flag)
 	}
-	if spec.gid < 0 {
-		return nil
+	if spec.gid >= 0 { // its members must be able to reach the socket
+		if err := share(dir, spec.gid, 0o750); err != nil {
+			return err
+		}
 	}
-	return share(dir, spec.gid, 0o750) // its members must be able to reach the socket
+	if spec.readGID > 0 {
+		return admit(dir, spec.readGID, aclRead|aclExecute)
+	}
+	return nil
 }
 
 func share(path string, gid int, mode fs.FileMode) error {

@@ -80,7 +80,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
 	_, router := description(t)
-	asked := map[string]bool{"POST /v1/tokens": true} // TestTokensAsDescribed
+	asked := map[string]bool{"POST /v1/tokens": true, "DELETE /v1/tokens/{token}": true} // TestTokensAsDescribed
 	for _, c := range []struct {
 		method, target string
 		status         int

@@ -113,6 +113,7 @@ func (s *Server) routes() []route {
 		{http.MethodPost, "/v1/fsck", s.fsck, false},
 		{http.MethodGet, "/v1/tokens", s.tokens, false},
 		{http.MethodPost, "/v1/tokens", s.createToken, false},
+		{http.MethodDelete, "/v1/tokens/{token}", s.removeToken, false},
 	}
 }
 

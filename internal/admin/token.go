@@ -155,22 +155,22 @@ func (req *TokenRequest) check() error {
 
 // Remove ends a token. It is refused from then on even where the file cannot be written; what asks with it at that moment
 // is cut off.
-func (t *Tokens) Remove(name string) error {
+func (t *Tokens) Remove(name string) (TokenInfo, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.list()
 	place, ok := find(before, name)
 	if !ok {
-		return &Problem{Status: http.StatusNotFound, Code: CodeNotFound,
+		return TokenInfo{}, &Problem{Status: http.StatusNotFound, Code: CodeNotFound,
 			Detail: fmt.Sprintf("there is no token %q; `berth token ls` lists those that there are", name)}
 	}
 	before[place].end()
 	after := slices.Delete(slices.Clone(before), place, place+1)
 	if err := t.save(after); err != nil {
-		return fmt.Errorf("the token %s is refused from now on, but comes back with the daemon's next start; remove it again: %w", name, err)
+		return TokenInfo{}, fmt.Errorf("the token %s is refused from now on, but comes back with the daemon's next start; remove it again: %w", name, err)
 	}
 	t.all.Store(&after)
-	return nil
+	return before[place].show(t.time()), nil
 }
 
 // find tells where a name is, or belongs.

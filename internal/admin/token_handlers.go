@@ -37,6 +37,18 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, made)
 }
 
+func (s *Server) removeToken(w http.ResponseWriter, r *http.Request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	removed, err := s.cfg.Tokens.Remove(r.PathValue("token"))
+	if err != nil {
+		return err
+	}
+	s.log.WithField("token", removed.Name).WithField("by", callerIn(r.Context()).actor).Info("a token was removed")
+	return reply(w, removed)
+}
+
 func readTokenRequest(body io.Reader) (req TokenRequest, err error) {
 	d := json.NewDecoder(body)
 	d.DisallowUnknownFields()

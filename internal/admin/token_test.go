@@ -71,4 +71,12 @@ func TestTokensAsDescribed(t *testing.T) {
 	if strings.Contains(list, TokenPrefix) || strings.Count(list, `"name"`) != 3 {
 		t.Errorf("the list: %s", list)
 	}
+	if answer := h.checked(t, router, "DELETE", "/v1/tokens/ci", 200); !strings.Contains(answer, `"name":"ci"`) {
+		t.Errorf("what was removed: %s", answer)
+	}
+	for _, gone := range []string{"ci", "CI", "a%20b", "%2e%2e", "a%2Fb"} {
+		if answer := h.checked(t, router, "DELETE", "/v1/tokens/"+gone, 404); !strings.Contains(answer, CodeNotFound) {
+			t.Errorf("a token %s that is not there: %s", gone, answer)
+		}
+	}
 }
