@@ -80,13 +80,20 @@ func (t *target) takePreferred(req AddressRequest) (netip.Addr, error) {
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	switch {
-	case !held.Held():
-		return addr, t.take(req, addr, held, t.kindOf(req))
-	case t.repeats(req, held):
-		return addr, nil
+	if held.Held() {
+		if t.repeats(req, held) {
+			return addr, nil
+		}
+		return addr, t.replay(req, held)
 	}
-	return addr, t.replay(req, held)
+	if err := t.checkWanted(addr); err != nil {
+		return netip.Addr{}, err
+	}
+	kind := t.kindOf(req)
+	if r := held.reserved(); r != nil && kind == Auxiliary {
+		return netip.Addr{}, t.reservedError(addr, r)
+	}
+	return addr, t.take(req, addr, held, kind)
 }
 
 // replay gives a live lease to this attachment where req is a manager's replay, and else refuses.
@@ -166,7 +173,7 @@ func (t *target) take(req AddressRequest, addr netip.Addr, before *Lease, kind K
 		return err
 	}
 	after := &Lease{ID: id, Address: addr, Kind: kind, Attachment: t.at.ID, MAC: req.MAC, Name: req.Name,
-		Host: t.host, Since: eventTime(id)}
+		Host: t.host, Since: eventTime(id), Reservation: before.reserved()}
 	return t.setLease(t.sub.ID, addr, before, after)
 }
 
@@ -186,10 +193,34 @@ func (t *target) checkHost(addr netip.Addr) error {
 	}
 }
 
-func (t *target) heldError(held *Lease) error {
+// checkWanted refuses what nobody may ask for by address, whether it is free or not: no host address, or one that is
+// excluded (GA-9).
+func (t *target) checkWanted(addr netip.Addr) error {
+	if err := t.checkHost(addr); err != nil {
+		return err
+	}
+	if x := t.sub.exclusion(addr); x != nil {
+		return t.excludedError(addr, x)
+	}
+	return nil
+}
+
+func (c *change) excludedError(addr netip.Addr, x *Exclusion) error {
+	return &refusal{ErrInUse, fmt.Sprintf("%s is excluded with %s; ask for another address, or take it out with `berth exclusion rm`", addr, x)}
+}
+
+func (c *change) reservedError(addr netip.Addr, r *Reservation) error {
+	return &refusal{ErrInUse, fmt.Sprintf("%s is reserved for %s since %s; ask for another address, or end that with `berth reservation rm`",
+		addr, r.Owner, eventTime(r.ID).Format("2006-01-02 15:04:05 MST"))}
+}
+
+func (c *change) heldError(held *Lease) error {
 	todo := "remove that container, or ask for another address"
-	if held.Kind == Gateway || held.Kind == Auxiliary {
+	switch held.Kind {
+	case Gateway, Auxiliary:
 		todo = "ask for another address"
+	case External:
+		todo = "release it with `berth address release`, or ask for another address"
 	}
 	return &refusal{ErrInUse, fmt.Sprintf("%s is held by %s since %s; %s",
 		held.Address, held.Holder(), held.Since.Format("2006-01-02 15:04:05 MST"), todo)}
@@ -225,9 +256,12 @@ func (c *change) release(sub *Subnet, held *Lease) error {
 	if err != nil {
 		return err
 	}
+	if held.Reservation != nil {
+		return c.setLease(sub.ID, held.Address, held, held.unheld())
+	}
 	after := *held
 	after.Released = eventTime(id)
-	if n := c.ix.networks[sub.Network]; n != nil && n.Policy.Quarantine > 0 {
+	if n := c.ix.network(sub.Network); n != nil && n.Policy.Quarantine > 0 {
 		after.Until = c.now.Add(n.Policy.Quarantine)
 	}
 	if err := c.setLease(sub.ID, held.Address, held, &after); err != nil {
@@ -243,7 +277,7 @@ func (c *change) forgetOldest(subnet ID) error {
 		return nil
 	}
 	m, err := c.lease(subnet, addr)
-	if err != nil || m == nil || m.Held() {
+	if err != nil || !m.Remembered() || m.Reservation != nil {
 		return err
 	}
 	return c.setLease(subnet, addr, m, nil)

@@ -21,6 +21,8 @@ type change struct {
 
 	memories int // how many a subnet keeps
 
+	edit editing // what belongs to edits of the plan
+
 	moves []leaseMove // of the index, to be undone in reverse order
 	undo  []func()    // the same for what is not a lease, and independent of the leases
 	added int         // events
@@ -48,7 +50,7 @@ func (s *Service) update(ctx context.Context, fn func(*change) error) error {
 		c.tx, c.ix, c.now = tx, s.ix, s.now()
 		clear(c.moves)
 		clear(c.undo)
-		c.moves, c.undo, c.added = c.moves[:0], c.undo[:0], 0
+		c.moves, c.undo, c.added, c.edit = c.moves[:0], c.undo[:0], 0, editing{}
 		tx.OnAbort(c.abort)
 		err := fn(c)
 		events = c.ix.events
@@ -162,6 +164,11 @@ func (c *change) event(e *Event) (uint64, error) {
 	}
 	c.key, c.value = eventKey(c.key[:0], id), encodeEvent(c.value[:0], e)
 	c.countEvents(1)
+	if c.edit.collects {
+		told := *e
+		told.ID, told.Time = id, eventTime(id)
+		c.edit.changes = append(c.edit.changes, told)
+	}
 	return id, c.tx.Put(c.key, c.value)
 }
 
@@ -206,8 +213,8 @@ func (c *change) setSubnet(sub *Subnet) error {
 	}
 	if sx := c.ix.subnets[sub.ID]; sx != nil {
 		before := sx.record
-		sx.record = cached[Subnet]{raw, sub}
-		c.undo = append(c.undo, func() { sx.record = before })
+		c.ix.replaceSubnet(sx, cached[Subnet]{raw, sub})
+		c.undo = append(c.undo, func() { c.ix.replaceSubnet(sx, before) })
 		return nil
 	}
 	c.ix.addSubnet(sub, raw)
@@ -220,20 +227,34 @@ func (c *change) removeSubnet(sub *Subnet) error {
 	if err := c.tx.Delete(subnetKey(nil, sub.Space, sub.CIDR)); err != nil {
 		return err
 	}
-	sx := c.ix.subnets[sub.ID]
-	c.ix.dropSubnet(sub)
-	c.undo = append(c.undo, func() { c.ix.restoreSubnet(sub, sx) })
+	sx := c.ix.dropSubnet(sub)
+	c.undo = append(c.undo, func() { c.ix.putSubnet(sub, sx) })
 	return nil
 }
 
-// setNetwork writes n, or removes it where n is nil.
+// setNetwork writes n, or removes it where n is nil, together with the record of its name. Whether a name is free is asked
+// before (nameFree).
 func (c *change) setNetwork(id ID, n *Network) error {
-	if _, err := c.putJSON(networkKey(nil, id), n, n == nil); err != nil {
+	var before cached[Network]
+	if nx := c.ix.networks[id]; nx != nil {
+		before = nx.record
+	}
+	if was := before.value; was != nil && was.Stage != Leaving && (n == nil || n.Name != was.Name || n.Stage == Leaving) {
+		if err := c.tx.Delete(nameKey(nil, was.Name)); err != nil {
+			return err
+		}
+	}
+	raw, err := c.putJSON(networkKey(nil, id), n, n == nil)
+	if err != nil {
 		return err
 	}
-	before := c.ix.networks[id]
+	if n != nil && n.Stage != Leaving {
+		if err := c.tx.Put(nameKey(nil, n.Name), id[:]); err != nil {
+			return err
+		}
+	}
 	c.undo = append(c.undo, func() { c.ix.setNetwork(id, before) })
-	c.ix.setNetwork(id, n)
+	c.ix.setNetwork(id, cached[Network]{raw, n})
 	return nil
 }
 
@@ -246,32 +267,4 @@ func (c *change) putJSON(key []byte, v any, remove bool) ([]byte, error) {
 		return nil, err
 	}
 	return raw, c.tx.Put(key, raw)
-}
-
-func (ix *index) addSubnet(sub *Subnet, raw []byte) {
-	sx := newSubnetIndex(sub.CIDR)
-	sx.record = cached[Subnet]{raw, sub}
-	ix.restoreSubnet(sub, sx)
-}
-
-func (ix *index) restoreSubnet(sub *Subnet, sx *subnetIndex) {
-	ix.subnets[sub.ID] = sx
-	sp := ix.space(sub.Space)
-	sp.blocks.Insert(sub.CIDR)
-	sp.ids[sub.CIDR] = sub.ID
-}
-
-func (ix *index) dropSubnet(sub *Subnet) {
-	delete(ix.subnets, sub.ID)
-	sp := ix.space(sub.Space)
-	sp.blocks.Remove(sub.CIDR)
-	delete(sp.ids, sub.CIDR)
-}
-
-func (ix *index) setNetwork(id ID, n *Network) {
-	if n == nil {
-		delete(ix.networks, id)
-	} else {
-		ix.networks[id] = n
-	}
 }

@@ -49,7 +49,7 @@ func (ck *checker) problem(format string, args ...any) {
 func (ck *checker) subnets() {
 	for _, sx := range ck.ix.subnets {
 		sub := sx.record.value
-		if ck.ix.networks[sub.Network] == nil {
+		if ck.ix.network(sub.Network) == nil {
 			ck.problem("subnet %s of space %s: its network %s is not there", sub.CIDR, sub.Space, sub.Network)
 		}
 		for i, p := range sub.Pools {
@@ -62,7 +62,7 @@ func (ck *checker) subnets() {
 				}
 			}
 		}
-		if len(sub.Attachments) == 0 {
+		if n := ck.ix.network(sub.Network); len(sub.Attachments) == 0 && (n == nil || !n.Planned) {
 			ck.problem("subnet %s of space %s: no Docker network holds it", sub.CIDR, sub.Space)
 		}
 		for _, id := range sub.Attachments {

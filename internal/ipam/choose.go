@@ -3,46 +3,88 @@ package ipam
 import (
 	"fmt"
 	"iter"
+	"math/big"
 	"net/netip"
 	"strings"
 	"time"
 
 	"berth/internal/alloc"
-	"go4.org/netipx"
 )
 
-// choose finds a free address for req and returns it with its record, a memory or nil. The index proposes, and the record
-// decides: a proposal that turns out to be held corrects the index, so that the next one is another.
+// choose finds a free address for req and returns it with its record, a memory, a reservation or nil. The index proposes,
+// and the record decides: a proposal that turns out to be held corrects the index, so that the next one is another.
 func (t *target) choose(req AddressRequest) (netip.Addr, *Lease, error) {
-	if m, err := t.remembered(req); err != nil {
-		return netip.Addr{}, nil, err
-	} else if m != nil {
-		return m.Address, m, nil
+	if r, err := t.reservedFor(req); err != nil || r != nil {
+		return addressOf(r), r, err
 	}
-	for _, r := range t.ranges() {
-		if addr, m, err := t.chooseIn(r); err != nil || addr.IsValid() {
+	if m, err := t.remembered(req); err != nil || m != nil {
+		return addressOf(m), m, err
+	}
+	for _, p := range t.pools() {
+		if addr, m, err := t.chooseIn(p); err != nil || addr.IsValid() {
 			return addr, m, err
 		}
 	}
 	return netip.Addr{}, nil, t.exhausted()
 }
 
-// ranges are where automatic addresses come from: the subPool of the attachment, else all pools of the subnet.
-func (t *target) ranges() []netipx.IPRange {
-	if !t.at.Pool.IsZero() {
-		return []netipx.IPRange{t.at.Pool.IPRange}
+func addressOf(l *Lease) netip.Addr {
+	if l == nil {
+		return netip.Addr{}
 	}
-	ranges := make([]netipx.IPRange, 0, len(t.sub.Pools))
-	for _, p := range t.sub.Pools {
-		ranges = append(ranges, p.Range.IPRange)
+	return l.Address
+}
+
+// pools are where automatic addresses come from, in order: all pools of the subnet, or those that the attachment named
+// (which never spills over to others; GA-16), or what lies of them in its range.
+func (t *target) pools() []openPool {
+	all := t.sx.openPools(t.sub)
+	if t.at.Named == "" && t.at.Pool.IsZero() {
+		return all
 	}
-	return ranges
+	var chosen []openPool
+	for _, p := range all {
+		if t.at.Named != "" && p.Name != t.at.Named {
+			continue
+		}
+		if t.at.Pool.IsZero() || t.at.Pool == p.Range {
+			chosen = append(chosen, p)
+		} else if t.at.Pool.Overlaps(p.Range.IPRange) {
+			chosen = append(chosen, p.within(t.at.Pool.IPRange))
+		}
+	}
+	return chosen
+}
+
+// reservedFor is the free address that is reserved for the name, else the MAC, of req. Where the owner's addresses are all in
+// other hands it is refused, because another address would not be the owner's.
+func (t *target) reservedFor(req AddressRequest) (*Lease, error) {
+	for _, owner := range []string{req.Name, req.MAC.String()} {
+		if owner == "" {
+			continue
+		}
+		free, held, err := t.reservations(t.sub.ID, owner)
+		if err != nil || len(free) > 0 {
+			return first(free), err
+		}
+		if len(held) > 0 {
+			return nil, t.heldError(held[0])
+		}
+	}
+	return nil, nil
+}
+
+func first(leases []*Lease) *Lease {
+	if len(leases) == 0 {
+		return nil
+	}
+	return leases[0]
 }
 
 // remembered is the free address that the name, else the MAC, of req had last. The quarantine does not bind
 // it. An address outside the pools counts only where it was asked for by address then.
 func (t *target) remembered(req AddressRequest) (*Lease, error) {
-	if n := t.ix.networks[t.sub.Network]; n != nil && n.Policy.Forget {
+	if n := t.ix.network(t.sub.Network); n != nil && n.Policy.Forget {
 		return nil, nil
 	}
 	byName, err := t.memoryAt(t.sx.byName.of(req.Name), func(m *Lease) bool { return m.Name == req.Name })
@@ -59,7 +101,7 @@ func (t *target) memoryAt(places iter.Seq[netip.Addr], same func(*Lease) bool) (
 		if err != nil {
 			return nil, err
 		}
-		if m != nil && !m.Held() && same(m) && (m.Kind == Static || t.inPools(addr)) {
+		if m.Remembered() && m.Reservation == nil && same(m) && (t.inPools(addr) || m.Kind == Static && t.sub.exclusion(addr) == nil) {
 			return m, nil
 		}
 	}
@@ -67,20 +109,21 @@ func (t *target) memoryAt(places iter.Seq[netip.Addr], same func(*Lease) bool) (
 }
 
 func (t *target) inPools(addr netip.Addr) bool {
-	for _, r := range t.ranges() {
-		if r.Contains(addr) {
+	for _, p := range t.pools() {
+		if p.contains(addr) {
 			return true
 		}
 	}
 	return false
 }
 
-// chooseIn proposes addresses of one range until one is free by its record.
-func (t *target) chooseIn(r netipx.IPRange) (netip.Addr, *Lease, error) {
+// chooseIn proposes addresses of one pool until one is free by its record: the lowest that nobody ever had, then the one
+// that was released longest ago and is past its quarantine.
+func (t *target) chooseIn(p openPool) (netip.Addr, *Lease, error) {
 	for {
-		addr, ok := t.sx.neverUsed(r)
+		addr, ok := t.sx.neverUsed(p)
 		if !ok {
-			addr, _, ok = t.sx.longestReleased(r, t.now)
+			addr, _, ok = t.sx.longestReleased(p, t.now)
 		}
 		if !ok {
 			return netip.Addr{}, nil, nil
@@ -95,32 +138,63 @@ func (t *target) chooseIn(r netipx.IPRange) (netip.Addr, *Lease, error) {
 
 // free tells whether l, the record of an address or nil, lets anybody have it at the given time.
 func (l *Lease) free(now time.Time) bool {
-	return l == nil || !l.Held() && !l.Until.After(now)
+	return l == nil || !l.Held() && l.Reservation == nil && !l.Until.After(now)
 }
 
 // exhausted says why nothing was found: how much there is, and where it went.
 func (t *target) exhausted() error {
+	pools := t.pools()
+	if len(pools) == 0 {
+		return t.noPool()
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "no address is free in the subnet %s of space %s", t.sub.CIDR, t.sub.Space)
 	var until time.Time
-	for i, r := range t.ranges() {
+	for i, p := range pools {
 		sep := ", "
 		if i == 0 {
 			sep = ": "
 		}
-		usable, ok := intersect(r, t.sx.usable)
-		if !ok {
-			fmt.Fprintf(&b, "%sthe pool %s has no host address", sep, alloc.FormatRange(r))
-			continue
-		}
-		fmt.Fprintf(&b, "%sall %s of the pool %s are taken", sep, alloc.Size(usable), alloc.FormatRange(r))
-		if _, ready, _ := t.sx.longestReleased(r, t.now); !ready.IsZero() && (until.IsZero() || ready.Before(until)) {
+		b.WriteString(sep + p.taken())
+		if _, ready, _ := t.sx.longestReleased(p, t.now); !ready.IsZero() && (until.IsZero() || ready.Before(until)) {
 			until = ready
 		}
 	}
 	if !until.IsZero() {
 		fmt.Fprintf(&b, " or in quarantine, the first until %s", until.Format(time.RFC3339))
 	}
-	b.WriteString("; remove containers, or create a network with a larger subnet or range")
+	if n := t.ix.network(t.sub.Network); n != nil && n.Planned {
+		fmt.Fprintf(&b, "; remove containers, or give network %s more with `berth pool add`", n.Name)
+	} else {
+		b.WriteString("; remove containers, or create a network with a larger subnet or range")
+	}
 	return &refusal{ErrExhausted, b.String()}
+}
+
+// taken says how many addresses of a full pool there are.
+func (p *openPool) taken() string {
+	name := "the pool " + alloc.FormatRange(p.Range.IPRange)
+	if p.Name != "" {
+		name = fmt.Sprintf("the pool %s (%s)", p.Name, p.Range)
+	}
+	if len(p.ranges) == 0 {
+		return name + " has no host address that is not excluded"
+	}
+	n := new(big.Int)
+	for _, r := range p.ranges {
+		n.Add(n, alloc.Size(r))
+	}
+	return fmt.Sprintf("all %s of %s are taken", n, name)
+}
+
+// noPool says why there is no dynamic address at all (GA-15).
+func (t *target) noPool() error {
+	what := "no pool"
+	if t.at.Named != "" {
+		what = "no pool named " + t.at.Named
+	} else if !t.at.Pool.IsZero() {
+		what = fmt.Sprintf("no pool in the range %s", t.at.Pool)
+	}
+	return &refusal{ErrExhausted, fmt.Sprintf("the subnet %s of network %s has %s, so that no address can be chosen; ask for one by address, or add a pool with `berth pool add`",
+		t.sub.CIDR, t.networkName(t.sub.Network), what)}
 }

@@ -157,7 +157,8 @@ type RemoveExclusion struct {
 type AddReservation struct {
 	Network string `json:"network"`
 	Owner   string `json:"owner"`
-	Wishes  []Wish `json:"wishes,omitempty"` // none: one address out of any pool
+	Number  int    `json:"interface,omitempty"` // of the owner's interface
+	Wishes  []Wish `json:"wishes,omitempty"`    // none: one address out of any pool
 	Force   bool   `json:"force,omitempty"`
 }
 

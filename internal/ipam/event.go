@@ -3,6 +3,7 @@ package ipam
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"time"
@@ -23,6 +24,17 @@ const (
 	GatewaySet
 	PolicyChanged
 	LeaseMoved // by a replay in the global space, to another attachment
+	NetworkCreated
+	NetworkModified
+	NetworkRemoved
+	SubnetModified
+	PoolAdded
+	PoolModified
+	PoolRemoved
+	ExclusionAdded
+	ExclusionRemoved
+	ReservationAdded
+	ReservationRemoved
 )
 
 var verbNames = [...]string{
@@ -30,6 +42,11 @@ var verbNames = [...]string{
 	PoolAttached: "pool.attach", PoolReleased: "pool.release",
 	SubnetCreated: "subnet.create", SubnetRemoved: "subnet.remove", SpaceCreated: "space.create",
 	GatewaySet: "subnet.gateway", PolicyChanged: "network.policy",
+	NetworkCreated: "network.create", NetworkModified: "network.modify", NetworkRemoved: "network.remove",
+	SubnetModified: "subnet.modify",
+	PoolAdded:      "pool.add", PoolModified: "pool.modify", PoolRemoved: "pool.remove",
+	ExclusionAdded: "exclusion.add", ExclusionRemoved: "exclusion.remove",
+	ReservationAdded: "reservation.add", ReservationRemoved: "reservation.remove",
 }
 
 func (v Verb) String() string {
@@ -69,16 +86,29 @@ type Event struct {
 	Name       string       `json:"name,omitempty"`
 	Host       string       `json:"host,omitempty"`
 	Detail     string       `json:"detail,omitempty"`
+
+	// What a change of the plan changed, as JSON: the fields that differ, or the whole of what was made or removed.
+	Network string          `json:"network,omitempty"` // its name
+	Before  json.RawMessage `json:"before,omitempty"`
+	After   json.RawMessage `json:"after,omitempty"`
 }
 
 // eventTime is when the event of an id was written.
 func eventTime(id uint64) time.Time { return time.UnixMicro(int64(id)).UTC() }
 
-const eventVersion = 1
+// The versions of an event's record: the second one has what a change of the plan changed behind what the first one has.
+const (
+	eventVersion     = 1
+	eventVersionPlan = 2
+)
 
 // encodeEvent appends e without its id, which is the key and holds the time.
 func encodeEvent(b []byte, e *Event) []byte {
-	b = append(b, eventVersion, byte(e.Verb))
+	version := byte(eventVersion)
+	if e.Network != "" || e.Before != nil || e.After != nil {
+		version = eventVersionPlan
+	}
+	b = append(b, version, byte(e.Verb))
 	b = appendString(b, e.Actor)
 	b = appendString(b, e.Space)
 	b = appendPrefix(b, e.Subnet)
@@ -88,14 +118,21 @@ func encodeEvent(b []byte, e *Event) []byte {
 	b = append(b, e.MAC[:]...)
 	b = appendString(b, e.Name)
 	b = appendString(b, e.Host)
-	return appendString(b, e.Detail)
+	b = appendString(b, e.Detail)
+	if version == eventVersion {
+		return b
+	}
+	b = appendString(b, e.Network)
+	b = appendString(b, string(e.Before))
+	return appendString(b, string(e.After))
 }
 
 // decodeEvent reads what encodeEvent wrote under id.
 func decodeEvent(id uint64, b []byte) (*Event, error) {
 	d := decoder{b: b}
-	if v := d.byte(); v != eventVersion {
-		return nil, fmt.Errorf("%w: event %d has version %d, this Berth reads %d", ErrDamaged, id, v, eventVersion)
+	version := d.byte()
+	if version < eventVersion || version > eventVersionPlan {
+		return nil, fmt.Errorf("%w: event %d has version %d, this Berth reads up to %d", ErrDamaged, id, version, eventVersionPlan)
 	}
 	e := &Event{ID: id, Time: eventTime(id), Verb: Verb(d.byte()), Actor: d.string(), Space: d.string()}
 	e.Subnet, e.Address = d.prefix(), d.addr()
@@ -103,10 +140,23 @@ func decodeEvent(id uint64, b []byte) (*Event, error) {
 	d.copy(e.Attachment[:])
 	d.copy(e.MAC[:])
 	e.Name, e.Host, e.Detail = d.string(), d.string(), d.string()
+	if version == eventVersionPlan {
+		e.Network, e.Before, e.After = d.string(), d.json(), d.json()
+	}
 	if d.failed || len(d.b) != 0 {
 		return nil, fmt.Errorf("%w: event %d does not decode", ErrDamaged, id)
 	}
 	return e, nil
+}
+
+// json reads a document, nil where it is empty. One that is no JSON is damage: it could not be shown.
+func (d *decoder) json() json.RawMessage {
+	text := d.string()
+	if text == "" {
+		return nil
+	}
+	d.failed = d.failed || !json.Valid([]byte(text))
+	return json.RawMessage(text)
 }
 
 type actorKey struct{}

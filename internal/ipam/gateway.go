@@ -41,6 +41,9 @@ func (t *target) takeGateway(req AddressRequest) (netip.Addr, error) {
 		}
 		return addr, t.replay(req, held)
 	}
+	if r := held.reserved(); r != nil {
+		return netip.Addr{}, t.reservedError(addr, r)
+	}
 	if t.sub.Gateway.IsValid() || t.sub.NoGateway {
 		return addr, t.take(req, addr, held, Gateway)
 	}
@@ -51,18 +54,34 @@ func (t *target) takeGateway(req AddressRequest) (netip.Addr, error) {
 // where there is such, so that the range is left to containers.
 func (t *target) gatewayAddr(req AddressRequest) (netip.Addr, error) {
 	if req.Preferred.IsValid() {
-		return req.Preferred, t.checkHost(req.Preferred)
+		if req.Preferred == t.sub.Gateway {
+			return req.Preferred, nil
+		}
+		return req.Preferred, t.checkWanted(req.Preferred)
+	}
+	for _, p := range t.gatewayPools() {
+		if addr, _, err := t.chooseIn(p); err != nil || addr.IsValid() {
+			return addr, err
+		}
+	}
+	return netip.Addr{}, t.exhausted()
+}
+
+// gatewayPools are where a gateway is chosen: of a planned subnet in its pools like everything automatic, since
+// whatever else there is belongs to others.
+func (t *target) gatewayPools() []openPool {
+	if n := t.ix.network(t.sub.Network); n != nil && n.Planned {
+		return t.pools()
 	}
 	ranges := []netipx.IPRange{t.sx.usable}
 	if !t.at.Pool.IsZero() {
 		ranges = outside(t.sx.usable, t.at.Pool.IPRange)
 	}
+	pools := make([]openPool, 0, len(ranges))
 	for _, r := range ranges {
-		if addr, _, err := t.chooseIn(r); err != nil || addr.IsValid() {
-			return addr, err
-		}
+		pools = append(pools, openPool{ranges: t.sub.openRanges(r, t.sx.usable)})
 	}
-	return netip.Addr{}, t.exhausted()
+	return pools
 }
 
 // outside is r without the part that lies in hole, and then that part itself.
@@ -79,9 +98,15 @@ func outside(r, hole netipx.IPRange) []netipx.IPRange {
 
 // leavesRoom refuses a gateway that takes the only address there is for containers.
 func (t *target) leavesRoom(gateway netip.Addr) error {
-	for _, r := range t.ranges() {
-		if usable, ok := intersect(r, t.sx.usable); ok && (usable.From() != gateway || usable.To() != gateway) {
-			return nil
+	pools := t.pools()
+	if len(pools) == 0 {
+		return nil // addresses are taken by name here
+	}
+	for _, p := range pools {
+		for _, r := range p.ranges {
+			if r.From() != gateway || r.To() != gateway {
+				return nil
+			}
 		}
 	}
 	return &refusal{ErrExhausted, fmt.Sprintf("the pool %s is too small for its gateway %s: no address would be left for a container; use a larger subnet or range",

@@ -18,10 +18,12 @@ type index struct {
 	spaces      map[string]*spaceIndex
 	subnets     map[ID]*subnetIndex
 	attachments map[ID]cached[Attachment]
-	networks    map[ID]*Network
+	networks    map[ID]*networkIndex
+	names       map[string]ID // of networks
 	lastEvent   uint64
-	events      int  // how many are stored
-	orphans     []ID // subnets that are gone and had leases when the store was opened
+	events      int      // how many are stored
+	orphans     []ID     // subnets that are gone and had leases when the store was opened
+	strays      [][]byte // keys of memories that lay outside of their subnet then
 }
 
 func newIndex() *index {
@@ -29,7 +31,8 @@ func newIndex() *index {
 		spaces:      map[string]*spaceIndex{},
 		subnets:     map[ID]*subnetIndex{},
 		attachments: map[ID]cached[Attachment]{},
-		networks:    map[ID]*Network{},
+		networks:    map[ID]*networkIndex{},
+		names:       map[string]ID{},
 	}
 }
 
@@ -59,13 +62,18 @@ func (ix *index) space(name string) *spaceIndex {
 // subnetIndex is the index of one subnet.
 type subnetIndex struct {
 	record   cached[Subnet]
+	open     []openPool     // of the subnet openOf
+	openOf   *Subnet        // as it was when open was worked out
 	usable   netipx.IPRange // what the subnet allows (alloc.Usable)
-	recorded *alloc.Set     // addresses that have a record: held or remembered
+	recorded *alloc.Set     // addresses that have a record: held, remembered or reserved
+	idle     int            // how many are reserved and not held
+	reserved int            // how many are reserved
 	released list.List      // of memory, the one released longest ago first
 	memories map[netip.Addr]*list.Element
 	live     map[ID]int // leases in somebody's hands, by the attachment
 	byMAC    places[MAC]
 	byName   places[string]
+	byOwner  places[string] // of reservations
 }
 
 // memory is a released address in the order of release.
@@ -81,13 +89,13 @@ func newSubnetIndex(p netip.Prefix) *subnetIndex {
 		recorded: alloc.NewSet(p),
 		memories: map[netip.Addr]*list.Element{},
 		live:     map[ID]int{},
-		byMAC:    newPlaces[MAC](),
-		byName:   newPlaces[string](),
 	}
 }
 
 // held is the number of addresses in somebody's hands.
-func (sx *subnetIndex) held() uint64 { return sx.recorded.Len() - uint64(sx.released.Len()) }
+func (sx *subnetIndex) held() uint64 {
+	return sx.recorded.Len() - uint64(sx.released.Len()) - uint64(sx.idle)
+}
 
 // move takes the index from one state of addr's record to the next; nil is no record.
 func (sx *subnetIndex) move(addr netip.Addr, before, after *Lease) {
@@ -97,13 +105,20 @@ func (sx *subnetIndex) move(addr netip.Addr, before, after *Lease) {
 		return
 	}
 	sx.recorded.Add(addr)
-	if after.Held() {
+	switch {
+	case after.Held():
 		sx.live[after.Attachment]++
-	} else {
+	case after.Reservation != nil:
+		sx.idle++
+	default:
 		sx.remember(memory{addr, after.Released, after.Until})
 	}
 	sx.byMAC.add(after.MAC, addr)
 	sx.byName.add(after.Name, addr)
+	if r := after.Reservation; r != nil {
+		sx.reserved++
+		sx.byOwner.add(r.Owner, addr)
+	}
 }
 
 func (sx *subnetIndex) forget(addr netip.Addr, before *Lease) {
@@ -116,9 +131,16 @@ func (sx *subnetIndex) forget(addr netip.Addr, before *Lease) {
 			delete(sx.live, before.Attachment)
 		}
 	}
+	if before.idle() {
+		sx.idle--
+	}
 	if before != nil {
 		sx.byMAC.remove(before.MAC, addr)
 		sx.byName.remove(before.Name, addr)
+	}
+	if r := before.reserved(); r != nil {
+		sx.reserved--
+		sx.byOwner.remove(r.Owner, addr)
 	}
 }
 
@@ -142,21 +164,22 @@ func (sx *subnetIndex) load(leases []*Lease) {
 	}
 }
 
-// neverUsed is the lowest address of r that the subnet allows and that has no record.
-func (sx *subnetIndex) neverUsed(r netipx.IPRange) (netip.Addr, bool) {
-	r, ok := intersect(r, sx.usable)
-	if !ok {
-		return netip.Addr{}, false
+// neverUsed is the lowest address of p that has no record.
+func (sx *subnetIndex) neverUsed(p openPool) (netip.Addr, bool) {
+	for _, r := range p.ranges {
+		if addr, ok := sx.recorded.NextFree(r); ok {
+			return addr, true
+		}
 	}
-	return sx.recorded.NextFree(r)
+	return netip.Addr{}, false
 }
 
-// longestReleased is the address of r that was released longest ago and is past its quarantine. Else ready tells when the
-// first quarantine in r ends; it is zero where nothing in r is in quarantine.
-func (sx *subnetIndex) longestReleased(r netipx.IPRange, now time.Time) (addr netip.Addr, ready time.Time, ok bool) {
+// longestReleased is the address of p that was released longest ago and is past its quarantine. Else ready tells when the
+// first quarantine in p ends; it is zero where nothing in p is in quarantine.
+func (sx *subnetIndex) longestReleased(p openPool, now time.Time) (addr netip.Addr, ready time.Time, ok bool) {
 	for e := sx.released.Front(); e != nil; e = e.Next() {
 		m := e.Value.(memory)
-		if !r.Contains(m.addr) {
+		if !p.contains(m.addr) {
 			continue
 		}
 		if !m.until.After(now) {
@@ -176,17 +199,4 @@ func (sx *subnetIndex) stale(limit int, now time.Time) (netip.Addr, bool) {
 	}
 	m := sx.released.Front().Value.(memory)
 	return m.addr, !m.until.After(now)
-}
-
-// intersect is the part that a and b share.
-func intersect(a, b netipx.IPRange) (netipx.IPRange, bool) {
-	from, to := a.From(), a.To()
-	if from.Less(b.From()) {
-		from = b.From()
-	}
-	if b.To().Less(to) {
-		to = b.To()
-	}
-	r := netipx.IPRangeFrom(from, to)
-	return r, r.IsValid()
 }

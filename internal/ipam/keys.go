@@ -11,25 +11,32 @@ import (
 //
 //	a ID                         an attachment
 //	e id(8)                      an event, in the order of time
-//	l subnet ID, address(4|16)   a lease or a memory
+//	i name                       the id of the network of that name
+//	k key                        the outcome of the edits that were made with that key
+//	l subnet ID, address(4|16)   a lease, a memory or a reservation
 //	m name                       the store's own settings
 //	n ID                         a network
 //	p space 0 family address     a subnet, by its first address: overlap is a look at two neighbours
 //	s name                       a space
+//	t time(8) key                when a key was used, for its end
 const (
 	attachmentKeys = 'a'
 	eventKeys      = 'e'
+	nameKeys       = 'i'
+	outcomeKeys    = 'k'
 	leaseKeys      = 'l'
 	settingKeys    = 'm'
 	networkKeys    = 'n'
 	subnetKeys     = 'p'
 	spaceKeys      = 's'
+	usedKeys       = 't'
 )
 
 // The functions append, so that the keys of a request share one buffer.
 
 func attachmentKey(b []byte, id ID) []byte { return append(append(b, attachmentKeys), id[:]...) }
 func networkKey(b []byte, id ID) []byte    { return append(append(b, networkKeys), id[:]...) }
+func nameKey(b []byte, name string) []byte { return append(append(b, nameKeys), name...) }
 func spaceKey(b []byte, name string) []byte {
 	return append(append(b, spaceKeys), name...)
 }

@@ -16,9 +16,10 @@ const (
 	Static                    // asked for by address
 	Gateway                   // a subnet's gateway, or one that an attachment has for itself
 	Auxiliary                 // kept for the network by `--aux-address`: static, with nobody's MAC
+	External                  // taken by a person for what is no container; Name is its owner
 )
 
-var kindNames = [...]string{Automatic: "automatic", Static: "static", Gateway: "gateway", Auxiliary: "auxiliary"}
+var kindNames = [...]string{Automatic: "automatic", Static: "static", Gateway: "gateway", Auxiliary: "auxiliary", External: "external"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) && kindNames[k] != "" {
@@ -41,8 +42,8 @@ func (k *Kind) UnmarshalText(b []byte) error {
 	return fmt.Errorf("%w: no kind of lease is called %q", ErrInvalid, b)
 }
 
-// Lease is an address in somebody's hands or, once Released is set, the memory of whose it was. There is one
-// record per address, so that no address can have two holders (GA-22).
+// Lease is the record of an address: in somebody's hands or, once Released is set, the memory of whose it was, or, with
+// the zero Kind, reserved and nothing else. There is one record per address, so that no address can have two holders (GA-22).
 type Lease struct {
 	ID         uint64     // of the event that made it; unique in a store, increasing
 	Address    netip.Addr // kept in the record's key
@@ -54,10 +55,62 @@ type Lease struct {
 	Since      time.Time // of the event that made it, and so unique in a store, like Released
 	Released   time.Time // of the event that ended it; zero while it is held
 	Until      time.Time // end of the quarantine after the release; zero: none
+
+	Slot        Slot         // of an External one
+	Reservation *Reservation // whose the address is, in use or not; nil: nobody's
+}
+
+// Slot is a place at an owner's interface (GA-24): the number of the interface, and of the address there.
+type Slot struct{ Interface, Number uint8 }
+
+func (s Slot) String() string { return fmt.Sprintf("%d:ip%d", s.Interface, s.Number) }
+
+// Reservation is what makes an address somebody's: it is given to nobody else, and stays when the address is released.
+type Reservation struct {
+	ID    uint64 // of the event that made it
+	Owner string
+	Kind  Kind // Static: asked for by address; Automatic: Berth chose it
+	Slot  Slot
 }
 
 // Held tells whether somebody has the address now.
-func (l *Lease) Held() bool { return l != nil && l.Released.IsZero() }
+func (l *Lease) Held() bool { return l != nil && l.Kind != 0 && l.Released.IsZero() }
+
+// Remembered tells whether nobody has the address, and somebody had it.
+func (l *Lease) Remembered() bool { return l != nil && l.Kind != 0 && !l.Released.IsZero() }
+
+// reserved is the reservation of the address, nil where there is none.
+func (l *Lease) reserved() *Reservation {
+	if l == nil {
+		return nil
+	}
+	return l.Reservation
+}
+
+// idle tells whether the address is reserved and nobody has it.
+func (l *Lease) idle() bool { return l.reserved() != nil && !l.Held() }
+
+// unheld is what is left of a record when nobody has the address any more, and no memory of it is kept.
+func (l *Lease) unheld() *Lease {
+	if l.reserved() == nil {
+		return nil
+	}
+	return &Lease{Address: l.Address, Reservation: l.Reservation}
+}
+
+// withReservation is the record of the same address with another reservation, nil where nothing is left to be said of it.
+// What is reserved has no memory of others.
+func (l *Lease) withReservation(addr netip.Addr, r *Reservation) *Lease {
+	if l.Held() {
+		after := *l
+		after.Reservation = r
+		return &after
+	}
+	if r == nil {
+		return nil
+	}
+	return &Lease{Address: addr, Reservation: r}
+}
 
 // lastUsed orders leases and memories by when they were last in somebody's hands.
 func (l *Lease) lastUsed() time.Time {
@@ -74,6 +127,8 @@ func (l *Lease) Holder() string {
 		return "the gateway of its subnet"
 	case l.Kind == Gateway:
 		return fmt.Sprintf("the gateway of pool %s on host %s", l.Attachment.Short(), l.Host)
+	case l.Kind == External:
+		return fmt.Sprintf("%s (%s, by berth address take)", l.Name, l.Slot)
 	case l.Name != "" && l.MAC != (MAC{}):
 		return fmt.Sprintf("%s (MAC %s) on host %s", l.Name, l.MAC, l.Host)
 	case l.Name != "":
@@ -89,12 +144,20 @@ func (l *Lease) Holder() string {
 	}
 }
 
-const leaseVersion = 1
+// The versions of a lease's record: the second one has a slot and a reservation behind what the first one has.
+const (
+	leaseVersion     = 1
+	leaseVersionFull = 2
+)
 
 // encodeLease appends l without its address. Leases are written once per allocation, hence a compact form of their own
 // instead of JSON: about 60 bytes.
 func encodeLease(b []byte, l *Lease) []byte {
-	b = append(b, leaseVersion, byte(l.Kind))
+	version := byte(leaseVersion)
+	if l.Slot != (Slot{}) || l.Reservation != nil {
+		version = leaseVersionFull
+	}
+	b = append(b, version, byte(l.Kind))
 	b = binary.AppendUvarint(b, l.ID)
 	b = append(b, l.Attachment[:]...)
 	b = append(b, l.MAC[:]...)
@@ -102,22 +165,49 @@ func encodeLease(b []byte, l *Lease) []byte {
 	b = appendString(b, l.Host)
 	b = appendTime(b, l.Since)
 	b = appendTime(b, l.Released)
-	return appendTime(b, l.Until)
+	b = appendTime(b, l.Until)
+	if version == leaseVersion {
+		return b
+	}
+	b = append(b, l.Slot.Interface, l.Slot.Number)
+	if l.Reservation == nil {
+		return append(b, 0)
+	}
+	r := l.Reservation
+	b = append(b, byte(r.Kind), r.Slot.Interface, r.Slot.Number)
+	return appendString(binary.AppendUvarint(b, r.ID), r.Owner)
 }
 
 // decodeLease reads what encodeLease wrote for addr.
 func decodeLease(addr netip.Addr, b []byte) (*Lease, error) {
 	d := decoder{b: b}
-	if v := d.byte(); v != leaseVersion {
-		return nil, fmt.Errorf("%w: the lease of %s has version %d, this Berth reads %d", ErrDamaged, addr, v, leaseVersion)
+	version := d.byte()
+	if version < leaseVersion || version > leaseVersionFull {
+		return nil, fmt.Errorf("%w: the lease of %s has version %d, this Berth reads up to %d", ErrDamaged, addr, version, leaseVersionFull)
 	}
 	l := &Lease{Address: addr, Kind: Kind(d.byte()), ID: d.uvarint()}
 	d.copy(l.Attachment[:])
 	d.copy(l.MAC[:])
 	l.Name, l.Host = d.string(), d.string()
 	l.Since, l.Released, l.Until = d.time(), d.time(), d.time()
+	if version == leaseVersionFull {
+		l.Slot, l.Reservation = d.slot(), d.reservation()
+	}
 	if d.failed || len(d.b) != 0 {
 		return nil, fmt.Errorf("%w: the lease of %s does not decode", ErrDamaged, addr)
 	}
 	return l, nil
+}
+
+func (d *decoder) slot() Slot { return Slot{d.byte(), d.byte()} }
+
+// reservation reads one, nil where its kind is 0.
+func (d *decoder) reservation() *Reservation {
+	kind := Kind(d.byte())
+	if kind == 0 {
+		return nil
+	}
+	r := &Reservation{Kind: kind, Slot: d.slot()}
+	r.ID, r.Owner = d.uvarint(), d.string()
+	return r
 }

@@ -44,7 +44,7 @@ func loadNetworks(ix *index, tx store.Tx) error {
 		if err := decodeJSON("a network", rec.Value, n); err != nil {
 			return err
 		}
-		ix.networks[n.ID] = n
+		ix.setNetwork(n.ID, cached[Network]{append([]byte(nil), rec.Value...), n})
 	}
 	return nil
 }
@@ -108,6 +108,10 @@ func loadLeases(ix *index, tx store.Tx) error {
 		l, err := decodeLease(addr, rec.Value)
 		if err != nil {
 			return err
+		}
+		if sx := ix.subnets[id]; sx != nil && !sx.usable.Contains(addr) && l.Remembered() && l.Reservation == nil {
+			ix.strays = append(ix.strays, append([]byte(nil), rec.Key...))
+			continue
 		}
 		leases = append(leases, l)
 		ix.lastEvent = max(ix.lastEvent, l.ID)

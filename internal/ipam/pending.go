@@ -4,73 +4,9 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"net/netip"
 )
 
 var errPending = errors.New("not there yet")
-
-func (e *CreateNetwork) apply(*change) (Result, error)     { return Result{}, errPending }
-func (e *ModifyNetwork) apply(*change) (Result, error)     { return Result{}, errPending }
-func (e *RemoveNetwork) apply(*change) (Result, error)     { return Result{}, errPending }
-func (e *AddSubnet) apply(*change) (Result, error)         { return Result{}, errPending }
-func (e *ModifySubnet) apply(*change) (Result, error)      { return Result{}, errPending }
-func (e *RemoveSubnet) apply(*change) (Result, error)      { return Result{}, errPending }
-func (e *AddPool) apply(*change) (Result, error)           { return Result{}, errPending }
-func (e *ModifyPool) apply(*change) (Result, error)        { return Result{}, errPending }
-func (e *RemovePool) apply(*change) (Result, error)        { return Result{}, errPending }
-func (e *AddExclusion) apply(*change) (Result, error)      { return Result{}, errPending }
-func (e *RemoveExclusion) apply(*change) (Result, error)   { return Result{}, errPending }
-func (e *AddReservation) apply(*change) (Result, error)    { return Result{}, errPending }
-func (e *RemoveReservation) apply(*change) (Result, error) { return Result{}, errPending }
-func (e *TakeAddress) apply(*change) (Result, error)       { return Result{}, errPending }
-func (e *ReleaseAddress) apply(*change) (Result, error)    { return Result{}, errPending }
-
-// Edit makes the edits as one durable change: all of them, or none, with an *EditError that says which was refused where there are
-// several.
-func (s *Service) Edit(ctx context.Context, opt EditOptions, edits ...Edit) (Outcome, error) {
-	return Outcome{}, errPending
-}
-
-// NetworkFilter chooses networks. Zero fields choose all.
-type NetworkFilter struct {
-	Space string
-	After string // only those with a greater name
-	Limit int    // only so many
-}
-
-// Networks lists networks by name, without the maps of their pools.
-func (s *Service) Networks(ctx context.Context, f NetworkFilter) ([]NetworkInfo, error) {
-	return nil, errPending
-}
-
-// Network returns one network, by name or id, with its maps.
-func (s *Service) Network(ctx context.Context, ref string) (NetworkInfo, error) {
-	return NetworkInfo{}, errPending
-}
-
-// AddressFilter chooses reservations and taken addresses. Zero fields choose all. They come by space, subnet and address.
-type AddressFilter struct {
-	Network    string // name or id
-	Owner      string
-	AfterSpace string     // with After: only those behind that address of that space
-	After      netip.Addr //
-	Limit      int
-}
-
-// Reservations yields reserved addresses, until an error is yielded, which is the last.
-func (s *Service) Reservations(ctx context.Context, f AddressFilter) iter.Seq2[ReservationInfo, error] {
-	return func(yield func(ReservationInfo, error) bool) { yield(ReservationInfo{}, errPending) }
-}
-
-// Taken yields the addresses that were taken for what is no container, until an error is yielded, which is the last.
-func (s *Service) Taken(ctx context.Context, f AddressFilter) iter.Seq2[TakenAddress, error] {
-	return func(yield func(TakenAddress, error) bool) { yield(TakenAddress{}, errPending) }
-}
-
-// Available lists the lowest addresses that an automatic request in a subnet, by id, could be given, at most limit.
-func (s *Service) Available(ctx context.Context, subnet ID, limit int) ([]netip.Addr, error) {
-	return nil, errPending
-}
 
 // Environment lists the variables that describe the addresses of an owner in a network, KEY=VALUE, in the form of Ganeti's
 // hooks (GA-25).

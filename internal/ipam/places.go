@@ -13,15 +13,14 @@ type places[K comparable] struct {
 	older  map[K][]netip.Addr
 }
 
-func newPlaces[K comparable]() places[K] {
-	return places[K]{map[K]netip.Addr{}, map[K][]netip.Addr{}}
-}
-
 // add makes addr the latest place of k, which is not the zero K.
 func (p *places[K]) add(k K, addr netip.Addr) {
 	var none K
 	if k == none {
 		return
+	}
+	if p.latest == nil {
+		p.latest, p.older = map[K]netip.Addr{}, map[K][]netip.Addr{} // with the first: there may be many empty subnets
 	}
 	if was, ok := p.latest[k]; ok && was != addr {
 		p.older[k] = append(p.older[k], was)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"berth/internal/alloc"
-	"berth/store"
 )
 
 // PoolRequest asks for an attachment to a subnet. Nil and zero fields were not given.
@@ -53,12 +52,15 @@ func (s *Service) RequestPool(ctx context.Context, req PoolRequest) (PoolGrant, 
 		req.Range = Range{} // the same pool, whichever way it was asked for
 	}
 	var grant PoolGrant
-	err := s.update(ctx, func(c *change) error {
+	err := s.update(ctx, func(c *change) (err error) {
+		if req.Network != "" {
+			grant, err = c.attachPlanned(req)
+			return err
+		}
 		if err := c.ensureSpace(req.Space); err != nil {
 			return err
 		}
 		cidr := req.CIDR
-		var err error
 		if !cidr.IsValid() {
 			cidr, err = s.carve(c, req)
 			if err != nil {
@@ -73,14 +75,21 @@ func (s *Service) RequestPool(ctx context.Context, req PoolRequest) (PoolGrant, 
 
 // check refuses what makes no sense in any state.
 func (req *PoolRequest) check() error {
-	if err := CheckName("space", req.Space); err != nil {
-		return err
+	if req.Network == "" || req.Space != "" {
+		if err := CheckName("space", req.Space); err != nil {
+			return err
+		}
+	}
+	if req.Network != "" && req.Bits != 0 {
+		return &refusal{ErrInvalid, fmt.Sprintf("the subnets of network %s are planned, and have a size; leave out the size", req.Network)}
 	}
 	if !req.CIDR.IsValid() {
 		switch {
+		case req.Pool != "" && req.Network == "":
+			return &refusal{ErrInvalid, fmt.Sprintf("the pool %s is one of a planned network; say which one with --ipam-opt network=NAME", req.Pool)}
 		case !req.Range.IsZero():
 			return &refusal{ErrInvalid, fmt.Sprintf("the range %s needs the subnet that it is a part of; give both", req.Range)}
-		case req.Gateway.IsValid():
+		case req.Gateway.IsValid() && req.Network == "":
 			return &refusal{ErrInvalid, fmt.Sprintf("the gateway %s needs the subnet that it is in; give both", req.Gateway)}
 		}
 		return nil
@@ -123,15 +132,31 @@ func (c *change) attach(req PoolRequest, cidr netip.Prefix) (PoolGrant, error) {
 	if err != nil {
 		return PoolGrant{}, err
 	}
-	if sub == nil {
-		sub, err = c.createSubnet(req, cidr)
-	} else {
-		sub, err = c.joinSubnet(req, sub)
+	if sub != nil {
+		return c.join(req, sub)
 	}
+	if req.Pool != "" {
+		return PoolGrant{}, &refusal{ErrNotFound, fmt.Sprintf("no network has the subnet %s yet, so that it has no pool named %s; plan it with `berth network create`", cidr, req.Pool)}
+	}
+	if sub, err = c.createSubnet(req, cidr); err != nil {
+		return PoolGrant{}, err
+	}
+	return c.hold(req, sub)
+}
+
+// join attaches to a subnet that is there.
+func (c *change) join(req PoolRequest, found *Subnet) (PoolGrant, error) {
+	sub, err := c.joinSubnet(req, found)
 	if err != nil {
 		return PoolGrant{}, err
 	}
-	at := &Attachment{ID: NewID(), Space: sub.Space, Subnet: sub.ID, CIDR: cidr, Pool: req.Range, Gateway: req.Gateway, Swarm: req.Swarm, Host: c.host, Created: c.now}
+	return c.hold(req, sub)
+}
+
+// hold makes the attachment, and writes the subnet that it is of.
+func (c *change) hold(req PoolRequest, sub *Subnet) (PoolGrant, error) {
+	cidr := sub.CIDR
+	at := &Attachment{ID: NewID(), Space: sub.Space, Subnet: sub.ID, CIDR: cidr, Pool: req.Range, Named: req.Pool, Gateway: req.Gateway, Swarm: req.Swarm, Host: c.host, Created: c.now}
 	sub.Attachments = append(sub.Attachments, at.ID)
 	if err := c.setAttachment(at.ID, at); err != nil {
 		return PoolGrant{}, err
@@ -153,33 +178,23 @@ func (c *change) attach(req PoolRequest, cidr netip.Prefix) (PoolGrant, error) {
 	return grant, nil
 }
 
-// findSubnet returns the subnet of exactly this CIDR, nil where the CIDR is free, and an error where it overlaps
-// another. Subnets of a space are disjoint and ordered by their first address, so that only the last one to begin before
-// the end of the CIDR can overlap it (LN-5).
+// findSubnet returns the subnet of exactly this CIDR, nil where the CIDR is free, and an error where it overlaps another
+// (LN-5).
 func (c *change) findSubnet(space string, cidr netip.Prefix) (*Subnet, error) {
-	family := subnetFamily(nil, space, cidr.Addr().Is6())
-	last := appendAddr(slices.Clone(family), lastAddr(cidr))
-	for rec, err := range c.tx.Scan(store.Range{From: family, To: append(last, 0), Reverse: true, Limit: 1}) {
-		if err != nil {
-			return nil, err
-		}
-		sub := new(Subnet)
-		if err := decodeJSON("a subnet of space "+space, rec.Value, sub); err != nil {
-			return nil, err
-		}
-		if sub.CIDR == cidr {
-			return sub, nil
-		}
-		if sub.CIDR.Overlaps(cidr) {
-			return nil, &refusal{ErrOverlap, fmt.Sprintf("the subnet %s overlaps %s, which space %s has already (network %s); choose another subnet, or another space by --ipam-opt space=NAME",
-				cidr, sub.CIDR, space, c.networkName(sub.Network))}
-		}
+	sub, err := c.overlapping(space, cidr, ID{})
+	if err != nil || sub == nil || sub.CIDR == cidr {
+		return sub, err
 	}
-	return nil, nil
+	return nil, c.overlapError(cidr, sub, "choose another subnet, or another space by --ipam-opt space=NAME")
+}
+
+func (c *change) overlapError(cidr netip.Prefix, other *Subnet, todo string) error {
+	return &refusal{ErrOverlap, fmt.Sprintf("the subnet %s overlaps %s, which space %s has already (network %s); %s",
+		cidr, other.CIDR, other.Space, c.networkName(other.Network), todo)}
 }
 
 func (c *change) networkName(id ID) string {
-	if n := c.ix.networks[id]; n != nil {
+	if n := c.ix.network(id); n != nil {
 		return n.Name
 	}
 	return id.Short()
@@ -189,16 +204,20 @@ func (c *change) networkName(id ID) string {
 func (c *change) createSubnet(req PoolRequest, cidr netip.Prefix) (*Subnet, error) {
 	n := &Network{ID: NewID(), Space: req.Space, Created: c.now}
 	n.Name = "net-" + n.ID.Short()
+	if taken, err := c.tx.Get(nameKey(nil, n.Name)); err != nil || taken != nil {
+		n.Name = "net-" + n.ID.String()
+	}
 	req.apply(n)
 	pool := req.Range
 	if pool.IsZero() {
 		pool = wholeRange(cidr)
 	}
-	sub := &Subnet{ID: NewID(), Network: n.ID, Space: req.Space, CIDR: cidr, NoGateway: req.NoGateway,
-		Pools: []Pool{{Range: pool}}, Created: c.now}
-	if _, err := c.event(&Event{Verb: SubnetCreated, Space: req.Space, Subnet: cidr, Name: n.Name}); err != nil {
+	id, err := c.event(&Event{Verb: SubnetCreated, Space: req.Space, Subnet: cidr, Name: n.Name})
+	if err != nil {
 		return nil, err
 	}
+	sub := &Subnet{ID: NewID(), Network: n.ID, Space: req.Space, CIDR: cidr, NoGateway: req.NoGateway,
+		Pools: []Pool{{Range: pool}}, Created: eventTime(id)}
 	return sub, c.setNetwork(n.ID, n)
 }
 
@@ -206,12 +225,18 @@ func (c *change) createSubnet(req PoolRequest, cidr netip.Prefix) (*Subnet, erro
 func (c *change) joinSubnet(req PoolRequest, found *Subnet) (*Subnet, error) {
 	sub := *found
 	sub.Pools, sub.Attachments = slices.Clone(found.Pools), slices.Clone(found.Attachments)
-	if err := c.joinPool(&sub, req.Range); err != nil {
-		return nil, err
-	}
-	n := c.ix.networks[sub.Network]
+	n := c.ix.network(sub.Network)
 	if n == nil {
 		return nil, fmt.Errorf("%w: the network of subnet %s is not there; run `berth fsck`", ErrDamaged, sub.CIDR)
+	}
+	if n.Stage != "" {
+		return nil, &refusal{ErrInUse, fmt.Sprintf("the subnet %s belongs to network %s, which is %s at this moment", sub.CIDR, n.Name, n.Stage)}
+	}
+	if n.Planned || req.Network != "" || req.Pool != "" {
+		return &sub, c.joinPlan(req, &sub, n)
+	}
+	if err := c.joinPool(&sub, req.Range); err != nil {
+		return nil, err
 	}
 	edited := *n
 	edited.Tags = maps.Clone(n.Tags)

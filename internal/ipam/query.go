@@ -12,7 +12,6 @@ import (
 
 	"berth/internal/alloc"
 	"berth/store"
-	"go4.org/netipx"
 )
 
 // Count is a number of addresses, exact up to 2^128. In JSON it is a number up to 2^53 and a decimal string above.
@@ -70,6 +69,7 @@ type LeaseInfo struct {
 	MAC      MAC          `json:"mac,omitzero"`
 	Host     string       `json:"host"`
 	Pool     ID           `json:"pool,omitzero"`
+	Owner    string       `json:"owner,omitempty"` // whose the address is by a reservation
 	Since    time.Time    `json:"since"`
 	Released time.Time    `json:"released,omitzero"`
 	Until    time.Time    `json:"quarantine_until,omitzero"`
@@ -122,7 +122,11 @@ func (s *Service) Subnets(ctx context.Context, space string) ([]SubnetInfo, erro
 	defer s.mu.Unlock()
 	var all []SubnetInfo
 	for _, sx := range s.ix.subnets {
-		if sub := sx.record.value; space == "" || sub.Space == space {
+		sub := sx.record.value
+		if n := s.ix.network(sub.Network); n != nil && n.Stage != "" {
+			continue // it is not there as a whole
+		}
+		if space == "" || sub.Space == space {
 			all = append(all, s.describe(sub, sx))
 		}
 	}
@@ -134,29 +138,28 @@ func (s *Service) Subnets(ctx context.Context, space string) ([]SubnetInfo, erro
 
 func (s *Service) describe(sub *Subnet, sx *subnetIndex) SubnetInfo {
 	info := SubnetInfo{Subnet: *sub, Held: sx.held(), Remembered: sx.released.Len(), Free: Count{new(big.Int)}}
-	if n := s.ix.networks[sub.Network]; n != nil {
+	if n := s.ix.network(sub.Network); n != nil {
 		info.NetworkName, info.Tags, info.Sticky = n.Name, n.Tags, !n.Policy.Forget
 		if n.Policy.Quarantine > 0 {
 			info.Quarantine = n.Policy.Quarantine.String()
 		}
 	}
 	for _, p := range sub.Pools {
-		if r, ok := intersect(p.Range.IPRange, sx.usable); ok {
-			info.Free.Add(info.Free.Int, sx.free(r))
-		}
+		open := openPool{ranges: sub.openRanges(p.Range.IPRange, sx.usable)}
+		info.Free.Add(info.Free.Int, sx.free(&open))
 	}
 	return info
 }
 
-// free counts the addresses of r that nobody holds.
-func (sx *subnetIndex) free(r netipx.IPRange) *big.Int {
-	n := alloc.Size(r)
-	n.Sub(n, new(big.Int).SetUint64(sx.recorded.CountIn(r)))
-	if r == sx.usable {
-		return n.Add(n, big.NewInt(int64(sx.released.Len())))
+// free counts the addresses of p that nobody holds, and that are nobody's.
+func (sx *subnetIndex) free(p *openPool) *big.Int {
+	n := new(big.Int)
+	for _, r := range p.ranges {
+		n.Add(n, alloc.Size(r))
+		n.Sub(n, new(big.Int).SetUint64(sx.recorded.CountIn(r)))
 	}
 	for addr := range sx.memories {
-		if r.Contains(addr) {
+		if p.contains(addr) {
 			n.Add(n, big.NewInt(1))
 		}
 	}
@@ -186,22 +189,13 @@ func (s *Service) Leases(ctx context.Context, f LeaseFilter) iter.Seq2[LeaseInfo
 
 // leasesOf yields the leases of one subnet, and tells whether more are wanted.
 func (s *Service) leasesOf(ctx context.Context, sub *SubnetInfo, remembered bool, yield func(LeaseInfo, error) bool) bool {
-	next := leasesOf(sub.ID)
-	next.Limit = pageSize
-	for next.From != nil {
-		var page []*Lease
-		err := s.store.View(ctx, func(tx store.Tx) (err error) {
-			page, next.From, err = readPage(tx, next)
-			return err
-		})
+	for l, err := range s.records(ctx, sub.ID, netip.Addr{}) {
 		if err != nil {
 			yield(LeaseInfo{}, err)
 			return false
 		}
-		for _, l := range page {
-			if (l.Held() || remembered) && !yield(sub.show(l), nil) {
-				return false
-			}
+		if (l.Held() || remembered && l.Remembered()) && !yield(sub.show(l), nil) {
+			return false
 		}
 	}
 	return true
@@ -211,6 +205,9 @@ func (sub *SubnetInfo) show(l *Lease) LeaseInfo {
 	info := LeaseInfo{ID: l.ID, Address: l.Address, Subnet: sub.CIDR, Space: sub.Space, Network: sub.NetworkName,
 		Kind: l.Kind, State: "held", Name: l.Name, MAC: l.MAC, Host: l.Host, Pool: l.Attachment,
 		Since: l.Since, Released: l.Released, Until: l.Until}
+	if r := l.Reservation; r != nil {
+		info.Owner = r.Owner
+	}
 	if !l.Held() {
 		info.State = "remembered"
 	}

@@ -59,13 +59,13 @@ func TestEventsFirstAndLast(t *testing.T) {
 	}
 	all := events(ipam.EventFilter{})
 	last, first := events(ipam.EventFilter{Last: 3}), events(ipam.EventFilter{After: all[1].ID, First: 3})
-	if len(all) < 10 || len(last) != 3 || last[2] != all[len(all)-1] || last[0] != all[len(all)-3] {
+	if len(all) < 10 || len(last) != 3 || last[2].ID != all[len(all)-1].ID || last[0].ID != all[len(all)-3].ID {
 		t.Errorf("the last three: %+v", last)
 	}
-	if len(first) != 3 || first[0] != all[2] || first[2] != all[4] {
+	if len(first) != 3 || first[0].ID != all[2].ID || first[2].ID != all[4].ID {
 		t.Errorf("the three after %d: %+v", all[1].ID, first)
 	}
-	if since := events(ipam.EventFilter{Since: all[4].Time}); len(since) != len(all)-4 || since[0] != all[4] {
+	if since := events(ipam.EventFilter{Since: all[4].Time}); len(since) != len(all)-4 || since[0].ID != all[4].ID {
 		t.Errorf("since the fifth: %d of %d", len(since), len(all))
 	}
 }

@@ -65,11 +65,16 @@ func (c *change) detach(at *Attachment, found *Subnet) (last bool, err error) {
 	if _, err := c.event(&Event{Verb: PoolReleased, Space: at.Space, Subnet: at.CIDR, Attachment: at.ID}); err != nil {
 		return false, err
 	}
-	if len(edited.Attachments) == 0 {
+	n := c.ix.network(found.Network)
+	planned := n != nil && n.Planned
+	switch {
+	case planned: // its pools are not the attachments' to take away
+	case len(edited.Attachments) == 0:
 		return true, c.endSubnet(at, found)
-	}
-	if edited.Pools, err = c.poolsLeft(&edited, at); err != nil {
-		return false, err
+	default:
+		if edited.Pools, err = c.poolsLeft(&edited, at); err != nil {
+			return false, err
+		}
 	}
 	ended := *at
 	ended.Ended = true
@@ -105,10 +110,10 @@ func (c *change) endSubnet(at *Attachment, sub *Subnet) error {
 	if _, err := c.event(&Event{Verb: SubnetRemoved, Space: sub.Space, Subnet: sub.CIDR, Name: c.networkName(sub.Network)}); err != nil {
 		return err
 	}
-	if err := c.setNetwork(sub.Network, nil); err != nil {
+	if err := c.removeSubnet(sub); err != nil {
 		return err
 	}
-	return c.removeSubnet(sub)
+	return c.setNetwork(sub.Network, nil)
 }
 
 // releaseLeases makes memories of all leases that were taken through an attachment which has Ended, and then removes it.
@@ -151,7 +156,7 @@ func (c *change) releasePage(pool ID, page store.Range) (next []byte, err error)
 			continue
 		}
 		if held.Kind == Gateway {
-			err = c.setLease(sub.ID, held.Address, held, nil)
+			err = c.setLease(sub.ID, held.Address, held, held.unheld())
 		} else {
 			err = c.release(sub, held)
 		}

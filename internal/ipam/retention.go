@@ -48,8 +48,11 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// finish ends the attachments whose end was cut off.
+// finish ends the attachments and networks whose end was cut off.
 func (s *Service) finish(ctx context.Context) error {
+	if err := s.finishLeaving(ctx); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	var ended []ID
 	for id, a := range s.ix.attachments {
@@ -77,18 +80,23 @@ func (s *Service) wakeTrim(events int) {
 	}
 }
 
-// Trim removes the events that are older or more than the retention allows, the oldest first, in bounded transactions.
+// Trim removes the events that are older or more than the retention allows, the oldest first, and the outcomes of edits
+// whose keys are past KeyAge, in bounded transactions.
 func (s *Service) Trim(ctx context.Context) error {
-	for {
-		removed := 0
-		err := s.update(ctx, func(c *change) (err error) {
-			removed, err = c.trimPage(s.retain)
-			return err
-		})
-		if err != nil || removed < pageSize {
-			return err
+	for _, trim := range []func(*change) (int, error){
+		func(c *change) (int, error) { return c.trimPage(s.retain) }, (*change).trimKeys,
+	} {
+		for removed := pageSize; removed == pageSize; {
+			err := s.update(ctx, func(c *change) (err error) {
+				removed, err = trim(c)
+				return err
+			})
+			if err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
 func (c *change) trimPage(keep Retention) (removed int, err error) {

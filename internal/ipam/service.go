@@ -84,6 +84,9 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	if s.memories == 0 {
 		s.memories = DefaultMemories
 	}
+	if err := s.upgrade(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.load(ctx); err != nil {
 		return nil, err
 	}
@@ -112,6 +115,27 @@ func (s *Service) settle(ctx context.Context) error {
 		}
 	}
 	s.ix.orphans = nil
+	return s.sweepStrays(ctx)
+}
+
+// sweepStrays deletes the memories that lie outside of their subnet since it was made smaller.
+func (s *Service) sweepStrays(ctx context.Context) error {
+	for strays := s.ix.strays; len(strays) > 0; {
+		page := strays[:min(len(strays), pageSize)]
+		err := s.store.Update(ctx, func(tx store.Tx) error {
+			for _, key := range page {
+				if err := tx.Delete(key); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		strays = strays[len(page):]
+	}
+	s.ix.strays = nil
 	return nil
 }
 

@@ -80,6 +80,13 @@ type Exclusion struct {
 	Note  string `json:"note,omitempty"`
 }
 
+func (x Exclusion) String() string {
+	if x.Note == "" {
+		return x.Range.String()
+	}
+	return fmt.Sprintf("%s (%s)", x.Range, x.Note)
+}
+
 // Subnet is a prefix with its gateway, pools and exclusions (libnetwork's pool; GA-4). It names the attachments that hold
 // it, so that the last one to go is known from this record alone.
 type Subnet struct {
@@ -159,14 +166,17 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 // CheckName refuses what cannot name a thing of the given noun: the grammar is that of Docker's own names, and a name must
 // not read as a word of the command line or as an address.
 func CheckName(noun, name string) error {
-	_, addrErr := netip.ParseAddr(name)
+	_, rangeErr := alloc.ParseRange(name)
+	_, idErr := ParseID(name)
 	switch {
 	case !nameForm.MatchString(name):
 		return &refusal{ErrInvalid, fmt.Sprintf("%q cannot name a %s: use 1 to 63 letters, digits, '_', '.' and '-', beginning with a letter or digit", name, noun)}
 	case name == "pool" || name == "none" || name == "all":
 		return &refusal{ErrInvalid, fmt.Sprintf("%q cannot name a %s: the word has a meaning of its own; choose another", name, noun)}
-	case addrErr == nil:
-		return &refusal{ErrInvalid, fmt.Sprintf("%q cannot name a %s: it is an address; choose another", name, noun)}
+	case rangeErr == nil:
+		return &refusal{ErrInvalid, fmt.Sprintf("%q cannot name a %s: it is an address or a range; choose another", name, noun)}
+	case idErr == nil:
+		return &refusal{ErrInvalid, fmt.Sprintf("%q cannot name a %s: it is an id; choose another", name, noun)}
 	}
 	return nil
 }

@@ -1,0 +1,102 @@
+package ipam
+
+import (
+	"net/netip"
+	"slices"
+
+	"berth/internal/alloc"
+	"go4.org/netipx"
+)
+
+// openPool is what a pool leaves for automatic addresses: its host addresses less the exclusions (GA-8).
+type openPool struct {
+	Pool
+	ranges []netipx.IPRange // disjoint, the lowest first
+}
+
+// contains tells whether an automatic request may be given addr.
+func (p *openPool) contains(addr netip.Addr) bool {
+	i, found := slices.BinarySearchFunc(p.ranges, addr, func(r netipx.IPRange, a netip.Addr) int { return r.From().Compare(a) })
+	return found || i > 0 && p.ranges[i-1].Contains(addr)
+}
+
+// within is the part of the pool that lies in r.
+func (p *openPool) within(r netipx.IPRange) openPool {
+	part := openPool{Pool: p.Pool}
+	for _, own := range p.ranges {
+		if both, ok := intersect(own, r); ok {
+			part.ranges = append(part.ranges, both)
+		}
+	}
+	return part
+}
+
+// openPools are the pools of sub, in order. They are worked out once for each state of the subnet's record.
+func (sx *subnetIndex) openPools(sub *Subnet) []openPool {
+	if sx.openOf == sub {
+		return sx.open
+	}
+	open := make([]openPool, 0, len(sub.Pools))
+	for _, p := range sub.Pools {
+		open = append(open, openPool{p, sub.openRanges(p.Range.IPRange, sx.usable)})
+	}
+	sx.open, sx.openOf = open, sub
+	return open
+}
+
+// openRanges is the part of r that is usable and not excluded.
+func (sub *Subnet) openRanges(r, usable netipx.IPRange) (left []netipx.IPRange) {
+	r, ok := intersect(r, usable)
+	if !ok {
+		return nil
+	}
+	for _, x := range sub.Exclusions[sub.exclusionsBefore(r.From()):] {
+		if r.To().Less(x.Range.From()) {
+			break
+		}
+		if r.From().Less(x.Range.From()) {
+			left = append(left, netipx.IPRangeFrom(r.From(), x.Range.From().Prev()))
+		}
+		if !x.Range.To().Less(r.To()) {
+			return left
+		}
+		r = netipx.IPRangeFrom(x.Range.To().Next(), r.To())
+	}
+	return append(left, r)
+}
+
+// exclusionsBefore counts the exclusions that end before addr.
+func (sub *Subnet) exclusionsBefore(addr netip.Addr) int {
+	n, _ := slices.BinarySearchFunc(sub.Exclusions, addr, func(x Exclusion, a netip.Addr) int { return x.Range.To().Compare(a) })
+	return n
+}
+
+// exclusion is the one that addr lies in, nil where it lies in none.
+func (sub *Subnet) exclusion(addr netip.Addr) *Exclusion {
+	n := sub.exclusionsBefore(addr)
+	if n < len(sub.Exclusions) && sub.Exclusions[n].Range.Contains(addr) {
+		return &sub.Exclusions[n]
+	}
+	return nil
+}
+
+// intersect is the part that a and b share; false where they share nothing, or are of different families.
+func intersect(a, b netipx.IPRange) (netipx.IPRange, bool) {
+	if a.From().Is4() != b.From().Is4() {
+		return netipx.IPRange{}, false
+	}
+	from, to := a.From(), a.To()
+	if from.Less(b.From()) {
+		from = b.From()
+	}
+	if b.To().Less(to) {
+		to = b.To()
+	}
+	r := netipx.IPRangeFrom(from, to)
+	return r, r.IsValid()
+}
+
+// covers tells whether all of r is in p.
+func covers(p netip.Prefix, r netipx.IPRange) bool { return p.Contains(r.From()) && p.Contains(r.To()) }
+
+func usableIn(p netip.Prefix) netipx.IPRange { return alloc.Usable(p) }

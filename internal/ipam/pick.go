@@ -1,0 +1,127 @@
+package ipam
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// picked is an address that may be taken: where it is, and its record.
+type picked struct {
+	sub    *Subnet
+	addr   netip.Addr
+	record *Lease // as it was read; nil: none
+}
+
+// reach is where an edit looks for addresses: the network's subnets in order, or one of them.
+func (p *plan) reach(subnet string) ([]*Subnet, error) {
+	if subnet != "" {
+		sub, err := p.subnet(subnet)
+		return []*Subnet{sub}, err
+	}
+	all, err := p.subnets()
+	if err == nil && len(all) == 0 {
+		err = p.noSubnet()
+	}
+	return all, err
+}
+
+// noSubnet is the answer of a network that is L2 only (GA-1).
+func (p *plan) noSubnet() error {
+	return &refusal{ErrExhausted, fmt.Sprintf("network %s has no subnet, so that it gives no addresses; add one with `berth subnet add %s CIDR`", p.n.Name, p.n.Name)}
+}
+
+// pick finds what a wish may be given: the address that it names, if the owner may have it, or a free one out of its pools.
+// Force goes over exclusions (GA-9).
+func (p *plan) pick(owner string, w Wish, subnets []*Subnet, force bool) (picked, error) {
+	if w.Address.IsValid() {
+		return p.pickAddress(owner, w.Address, subnets, force)
+	}
+	for _, find := range []func(*target, string) (*Lease, error){pickReserved, pickRemembered} {
+		for _, sub := range subnets {
+			l, err := find(p.target(sub, w.Pool), owner)
+			if err != nil || l != nil {
+				return picked{sub, addressOf(l), l}, err
+			}
+		}
+	}
+	for _, sub := range subnets { // LN-13, GA-16
+		t := p.target(sub, w.Pool)
+		for _, pool := range t.pools() {
+			addr, l, err := t.chooseIn(pool)
+			if err != nil || addr.IsValid() {
+				return picked{sub, addr, l}, err
+			}
+		}
+	}
+	return picked{}, p.exhausted(w.Pool, subnets)
+}
+
+// target is a subnet for one who asks for an address without a Docker network, by the name of a pool or by none.
+func (p *plan) target(sub *Subnet, pool string) *target {
+	return &target{p.change, &Attachment{Subnet: sub.ID, Space: sub.Space, CIDR: sub.CIDR, Named: pool}, sub, p.ix.subnets[sub.ID]}
+}
+
+// pickReserved is the first address that is reserved for the owner, free and, where a pool is named, in it.
+func pickReserved(t *target, owner string) (*Lease, error) {
+	free, _, err := t.reservations(t.sub.ID, owner)
+	for _, l := range free {
+		if t.at.Named == "" || t.inPools(l.Address) {
+			return l, err
+		}
+	}
+	return nil, err
+}
+
+func pickRemembered(t *target, owner string) (*Lease, error) {
+	return t.remembered(AddressRequest{Name: owner})
+}
+
+// pickAddress finds out whether the owner may have an address.
+func (p *plan) pickAddress(owner string, addr netip.Addr, subnets []*Subnet, force bool) (picked, error) {
+	for _, sub := range subnets {
+		if !sub.CIDR.Contains(addr) {
+			continue
+		}
+		t := p.target(sub, "")
+		if err := t.checkHost(addr); err != nil {
+			return picked{}, err
+		}
+		l, err := p.lease(sub.ID, addr)
+		if err != nil {
+			return picked{}, err
+		}
+		if r := l.reserved(); r != nil && r.Owner != owner {
+			return picked{}, p.reservedError(addr, r)
+		}
+		if x := sub.exclusion(addr); x != nil && !force {
+			return picked{}, &refusal{ErrInUse, fmt.Sprintf("%s is excluded with %s; take it all the same with --force", addr, x)}
+		}
+		return picked{sub, addr, l}, nil
+	}
+	return picked{}, &refusal{ErrInvalid, fmt.Sprintf("no subnet of network %s holds %s; it has %s", p.n.Name, addr, p.subnetList())}
+}
+
+// exhausted says why no pool of the subnets has an address.
+func (p *plan) exhausted(pool string, subnets []*Subnet) error {
+	var parts []string
+	for _, sub := range subnets {
+		t := p.target(sub, pool)
+		for _, open := range t.pools() {
+			parts = append(parts, open.taken())
+		}
+	}
+	where := "network " + p.n.Name
+	if len(subnets) == 1 {
+		where = fmt.Sprintf("the subnet %s of network %s", subnets[0].CIDR, p.n.Name)
+	}
+	switch {
+	case len(parts) == 0 && pool != "":
+		return &refusal{ErrNotFound, fmt.Sprintf("%s has no pool named %s; `berth pool ls %s` lists its pools", where, pool, p.n.Name)}
+	case len(parts) == 0:
+		return &refusal{ErrExhausted, fmt.Sprintf("%s has no pool, so that no address can be chosen; ask for one by address, or add a pool with `berth pool add`", where)}
+	case len(parts) > 3:
+		parts = append(parts[:3], "...")
+	}
+	return &refusal{ErrExhausted, fmt.Sprintf("no address is free in %s: %s; give it more with `berth pool add`", where, strings.Join(parts, ", "))}
+}

@@ -1,0 +1,143 @@
+package ipam
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"berth/internal/alloc"
+	"berth/store"
+	"go4.org/netipx"
+)
+
+// maxForgotten is how many memories one change of a CIDR deletes; further ones mean nothing outside of their subnet, and
+// are deleted at the next start.
+const maxForgotten = 1000
+
+// overlapping reads the subnet of a space that overlaps cidr and is not self, nil where there is none. Since subnets of a
+// space are disjoint, only the last one to begin before the end of cidr can, or the one before that where the last is self.
+func (c *change) overlapping(space string, cidr netip.Prefix, self ID) (*Subnet, error) {
+	family := subnetFamily(nil, space, cidr.Addr().Is6())
+	last := appendAddr(slices.Clone(family), lastAddr(cidr))
+	for rec, err := range c.tx.Scan(store.Range{From: family, To: append(last, 0), Reverse: true, Limit: 2}) {
+		if err != nil {
+			return nil, err
+		}
+		sub := new(Subnet)
+		if err := decodeJSON("a subnet of space "+space, rec.Value, sub); err != nil {
+			return nil, err
+		}
+		switch {
+		case sub.ID == self:
+		case sub.CIDR.Overlaps(cidr):
+			return sub, nil
+		default:
+			return nil, nil
+		}
+	}
+	return nil, nil
+}
+
+// checkResize refuses another CIDR of a subnet where it overlaps another subnet (GA-13), or where the part cut off holds a
+// lease, a reservation or an exclusion (GA-14), and trims the pools.
+func (p *plan) checkResize(sub, edited *Subnet) error {
+	if err := checkPrefix(edited.CIDR); err != nil {
+		return err
+	}
+	if edited.CIDR.Addr().Is4() != sub.CIDR.Addr().Is4() {
+		return &refusal{ErrInvalid, fmt.Sprintf("the subnet %s cannot become %s, which is of the other family; add that one, and remove this", sub.CIDR, edited.CIDR)}
+	}
+	if err := p.noOverlap(edited.CIDR, sub.ID); err != nil {
+		return err
+	}
+	for _, x := range sub.Exclusions {
+		if !covers(edited.CIDR, x.Range.IPRange) {
+			return &refusal{ErrInUse, fmt.Sprintf("the subnet %s cannot become %s: the exclusion %s would be cut off; take it out with `berth exclusion rm` first", sub.CIDR, edited.CIDR, x)}
+		}
+	}
+	if err := p.checkCutOff(sub, edited); err != nil {
+		return err
+	}
+	edited.Pools = trimmed(sub.Pools, wholeRange(edited.CIDR).IPRange)
+	return nil
+}
+
+// checkCutOff refuses to cut off an address that somebody has or owns; the gateway counts unless it changes, too.
+func (p *plan) checkCutOff(sub, edited *Subnet) error {
+	usable := alloc.Usable(edited.CIDR)
+	var used error
+	err := p.eachLease(sub.ID, func(l *Lease) error {
+		gateway := l.Address == sub.Gateway && edited.Gateway != sub.Gateway
+		switch {
+		case usable.Contains(l.Address) || gateway || !l.Held() && l.Reservation == nil:
+			return nil
+		case l.Address == sub.Gateway:
+			used = &refusal{ErrInUse, fmt.Sprintf("the subnet %s cannot become %s: its gateway %s would be no host address of it; give another one with --gateway", sub.CIDR, edited.CIDR, sub.Gateway)}
+		case l.Held():
+			used = &refusal{ErrInUse, fmt.Sprintf("the subnet %s cannot become %s: %s, held by %s, would be no host address of it", sub.CIDR, edited.CIDR, l.Address, l.Holder())}
+		default:
+			used = &refusal{ErrInUse, fmt.Sprintf("the subnet %s cannot become %s: %s, reserved for %s, would be no host address of it", sub.CIDR, edited.CIDR, l.Address, l.Reservation.Owner)}
+		}
+		return errStop
+	})
+	if errors.Is(err, errStop) {
+		return used
+	}
+	return err
+}
+
+// trimmed is the pools less what lies outside of r.
+func trimmed(pools []Pool, r netipx.IPRange) []Pool {
+	left := []Pool{}
+	for _, pool := range pools {
+		if both, ok := intersect(pool.Range.IPRange, r); ok {
+			left = append(left, Pool{pool.Name, Range{both}})
+		}
+	}
+	return left
+}
+
+// resize writes the subnet under its other CIDR. Its leases are keyed by its id and stay.
+func (p *plan) resize(sub, edited *Subnet) error {
+	sx, outside, err := p.indexOf(edited)
+	if err != nil {
+		return err
+	}
+	for _, addr := range outside[:min(len(outside), maxForgotten)] {
+		if err := p.tx.Delete(leaseKey(nil, sub.ID, addr)); err != nil {
+			return err
+		}
+	}
+	if err := p.tx.Delete(subnetKey(nil, sub.Space, sub.CIDR)); err != nil {
+		return err
+	}
+	raw, err := p.putJSON(subnetKey(nil, edited.Space, edited.CIDR), edited, false)
+	if err != nil {
+		return err
+	}
+	sx.record = cached[Subnet]{raw, edited}
+	before := p.ix.dropSubnet(sub)
+	p.ix.putSubnet(edited, sx)
+	p.undo = append(p.undo, func() {
+		p.ix.dropSubnet(edited)
+		p.ix.putSubnet(sub, before)
+	})
+	return nil
+}
+
+// indexOf builds the index of a subnet from its records, and lists the memories that lie outside of it.
+func (p *plan) indexOf(sub *Subnet) (sx *subnetIndex, outside []netip.Addr, err error) {
+	sx = newSubnetIndex(sub.CIDR)
+	var leases []*Lease
+	err = p.eachLease(sub.ID, func(l *Lease) error {
+		if sx.usable.Contains(l.Address) {
+			leases = append(leases, l)
+		} else {
+			outside = append(outside, l.Address)
+		}
+		return nil
+	})
+	sx.load(leases)
+	return sx, outside, err
+}
