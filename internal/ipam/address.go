@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+
+	"berth/internal/alloc"
 )
 
 // AddressRequest asks for one address through an attachment.
@@ -90,7 +92,7 @@ func (t *target) takePreferred(req AddressRequest) (netip.Addr, error) {
 		return netip.Addr{}, err
 	}
 	kind := t.kindOf(req)
-	if r := held.reserved(); r != nil && kind == Auxiliary {
+	if r := held.reserved(); r != nil && (kind == Auxiliary || !r.allows(req)) {
 		return netip.Addr{}, t.reservedError(addr, r)
 	}
 	return addr, t.take(req, addr, held, kind)
@@ -179,17 +181,25 @@ func (t *target) take(req AddressRequest, addr netip.Addr, before *Lease, kind K
 
 // checkHost refuses what can be nobody's address in the subnet.
 func (t *target) checkHost(addr netip.Addr) error {
+	if why := notHost(t.sub.CIDR, addr); why != "" {
+		return &refusal{ErrInvalid, fmt.Sprintf("%s is %s; ask for another", addr, why)}
+	}
+	return nil
+}
+
+// notHost says what an address is that can be nobody's in a subnet; empty where it can be somebody's.
+func notHost(cidr netip.Prefix, addr netip.Addr) string {
 	switch {
-	case !t.sub.CIDR.Contains(addr):
-		return &refusal{ErrInvalid, fmt.Sprintf("%s is outside the subnet %s", addr, t.sub.CIDR)}
-	case t.sx.usable.Contains(addr):
-		return nil
-	case addr == t.sub.CIDR.Addr() && addr.Is6():
-		return &refusal{ErrInvalid, fmt.Sprintf("%s is the subnet-router anycast address of %s (RFC 4291); ask for another", addr, t.sub.CIDR)}
-	case addr == t.sub.CIDR.Addr():
-		return &refusal{ErrInvalid, fmt.Sprintf("%s is the network address of %s; ask for another", addr, t.sub.CIDR)}
+	case !cidr.Contains(addr):
+		return fmt.Sprintf("outside the subnet %s", cidr)
+	case alloc.Usable(cidr).Contains(addr):
+		return ""
+	case addr == cidr.Addr() && addr.Is6():
+		return fmt.Sprintf("the subnet-router anycast address of %s (RFC 4291)", cidr)
+	case addr == cidr.Addr():
+		return fmt.Sprintf("the network address of %s", cidr)
 	default:
-		return &refusal{ErrInvalid, fmt.Sprintf("%s is the broadcast address of %s; ask for another", addr, t.sub.CIDR)}
+		return fmt.Sprintf("the broadcast address of %s", cidr)
 	}
 }
 

@@ -39,6 +39,7 @@ func (e *TakeAddress) apply(c *change) (Result, error) {
 	if err := in.ready(e.Owner); err != nil {
 		return Result{}, err
 	}
+	e.Owner = canonicalOwner(e.Owner)
 	has, err := p.taken(e.Owner)
 	if err != nil {
 		return Result{}, err
@@ -53,6 +54,9 @@ func (e *TakeAddress) apply(c *change) (Result, error) {
 	result := Result{Network: p.n.ID}
 	if len(subnets) == 1 {
 		result.Subnet, result.CIDR = subnets[0].ID, subnets[0].CIDR
+	}
+	if err := p.makeRoom(&in, has); err != nil {
+		return Result{}, err
 	}
 	for _, w := range in.Wishes {
 		slot := Slot{uint8(in.Number), uint8(w.Slot)}
@@ -141,11 +145,28 @@ func noGap(owner string, number int, filled map[int]bool) error {
 	return nil
 }
 
+// makeRoom releases what is given back, and what another given address replaces, before anything is taken: two slots may
+// change places.
+func (p *plan) makeRoom(in *Interface, has interfaces) error {
+	for _, w := range in.Wishes {
+		slot := Slot{uint8(in.Number), uint8(w.Slot)}
+		one, there := has[slot]
+		if !there || in.Action != ModifyInterface || !w.None && (!w.Address.IsValid() || w.Address == one.addr) {
+			continue
+		}
+		if err := p.release(one.sub, one.record); err != nil {
+			return err
+		}
+		delete(has, slot)
+	}
+	return nil
+}
+
 // settleSlot makes one slot of an interface what a wish wants of it, and returns its address; the zero one for none.
 func (p *plan) settleSlot(e *TakeAddress, slot Slot, w Wish, subnets []*Subnet, has picked, action Action) (netip.Addr, error) {
 	switch {
 	case w.None:
-		return netip.Addr{}, p.release(has.sub, has.record)
+		return netip.Addr{}, nil
 	case has.record == nil:
 		return p.takeFor(e, slot, w, subnets)
 	case p.meets(w, has.sub, has.addr) && (w.Address.IsValid() || action == Ensure):
@@ -202,7 +223,7 @@ func (e *ReleaseAddress) apply(c *change) (Result, error) {
 	if err := CheckOwner(e.Owner); err != nil {
 		return Result{}, err
 	}
-	has, err := p.taken(e.Owner)
+	has, err := p.taken(canonicalOwner(e.Owner))
 	if err != nil {
 		return Result{}, err
 	}

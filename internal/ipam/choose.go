@@ -147,32 +147,45 @@ func (t *target) exhausted() error {
 	if len(pools) == 0 {
 		return t.noPool()
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "no address is free in the subnet %s of space %s", t.sub.CIDR, t.sub.Space)
-	var until time.Time
-	for i, p := range pools {
-		sep := ", "
-		if i == 0 {
-			sep = ": "
-		}
-		b.WriteString(sep + p.taken())
-		if _, ready, _ := t.sx.longestReleased(p, t.now); !ready.IsZero() && (until.IsZero() || ready.Before(until)) {
-			until = ready
-		}
-	}
-	if !until.IsZero() {
-		fmt.Fprintf(&b, " or in quarantine, the first until %s", until.Format(time.RFC3339))
-	}
+	var f fullness
+	f.add(t, pools)
+	todo := "create a network with a larger subnet or range"
 	if n := t.ix.network(t.sub.Network); n != nil && n.Planned {
-		fmt.Fprintf(&b, "; remove containers, or give network %s more with `berth pool add`", n.Name)
-	} else {
-		b.WriteString("; remove containers, or create a network with a larger subnet or range")
+		todo = fmt.Sprintf("give network %s more with `berth pool add`", n.Name)
 	}
-	return &refusal{ErrExhausted, b.String()}
+	return &refusal{ErrExhausted, fmt.Sprintf("no address is free in the subnet %s of space %s: %s; remove containers, or %s", t.sub.CIDR, t.sub.Space, f, todo)}
+}
+
+// fullness is how full pools are, for an error.
+type fullness struct {
+	pools []string
+	until time.Time // the first end of a quarantine; zero: none
+}
+
+func (f *fullness) add(t *target, pools []openPool) {
+	for _, p := range pools {
+		f.pools = append(f.pools, p.taken(t.sub))
+		if _, ready, _ := t.sx.longestReleased(p, t.now); !ready.IsZero() && (f.until.IsZero() || ready.Before(f.until)) {
+			f.until = ready
+		}
+	}
+}
+
+// String names at most four pools.
+func (f fullness) String() string {
+	const shown = 4
+	text := strings.Join(f.pools[:min(len(f.pools), shown)], ", ")
+	if more := len(f.pools) - shown; more > 0 {
+		text += fmt.Sprintf(" and those of %d more", more)
+	}
+	if !f.until.IsZero() {
+		text += fmt.Sprintf(" or in quarantine, the first until %s", f.until.Format(time.RFC3339))
+	}
+	return text
 }
 
 // taken says how many addresses of a full pool there are.
-func (p *openPool) taken() string {
+func (p *openPool) taken(sub *Subnet) string {
 	name := "the pool " + alloc.FormatRange(p.Range.IPRange)
 	if p.Name != "" {
 		name = fmt.Sprintf("the pool %s (%s)", p.Name, p.Range)
@@ -183,6 +196,9 @@ func (p *openPool) taken() string {
 	n := new(big.Int)
 	for _, r := range p.ranges {
 		n.Add(n, alloc.Size(r))
+	}
+	if whole, ok := intersect(p.Range.IPRange, alloc.Usable(sub.CIDR)); ok && n.Cmp(alloc.Size(whole)) < 0 && len(sub.Exclusions) > 0 {
+		return fmt.Sprintf("all %s of %s that are not excluded are taken", n, name)
 	}
 	return fmt.Sprintf("all %s of %s are taken", n, name)
 }

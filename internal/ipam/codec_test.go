@@ -86,12 +86,12 @@ func TestEventWithoutAddress(t *testing.T) {
 // A record of a later version is refused, not misread.
 func TestNewerRecords(t *testing.T) {
 	a := netip.MustParseAddr("10.0.0.2")
-	lease := encodeLease(nil, &Lease{Kind: Static})
+	lease := encodeLease(nil, &Lease{Kind: Static, Slot: Slot{1, 0}})
 	lease[0]++
-	if _, err := decodeLease(a, lease); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "version 2") {
+	if _, err := decodeLease(a, lease); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "version 3") {
 		t.Errorf("lease: %v", err)
 	}
-	event := encodeEvent(nil, &Event{Verb: LeaseTaken})
+	event := encodeEvent(nil, &Event{Verb: LeaseTaken, Network: "n"})
 	event[0]++
 	if _, err := decodeEvent(1, event); !errors.Is(err, ErrDamaged) {
 		t.Errorf("event: %v", err)

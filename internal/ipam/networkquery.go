@@ -95,9 +95,9 @@ func (s *Service) showNetwork(nx *networkIndex, maps bool) NetworkInfo {
 		info.Held += sub.Held
 		info.Reserved += sub.Reserved
 		info.Docker += sub.Docker
-		info.first(&sub)
 		info.Subnets = append(info.Subnets, sub)
 	}
+	info.flatten()
 	return info
 }
 
@@ -108,16 +108,23 @@ func copyTags(tags map[string]string) map[string]string {
 	return maps.Clone(tags)
 }
 
-// first fills the flat fields from the first subnet of each family (GA-26).
-func (info *NetworkInfo) first(sub *SubnetPlan) {
-	if len(info.Subnets) == 0 && len(sub.Pools) > 0 {
-		info.Map = sub.Pools[0].Map
-	}
-	switch {
-	case sub.CIDR.Addr().Is4() && !info.Network.IsValid():
-		info.Network, info.Gateway = sub.CIDR, sub.Gateway
-	case sub.CIDR.Addr().Is6() && !info.Network6.IsValid():
-		info.Network6, info.Gateway6 = sub.CIDR, sub.Gateway
+// flatten fills the flat fields from the first subnet of each family, and the map from the first pool of the first IPv4
+// subnet, or of the first one where there is none (GA-26).
+func (info *NetworkInfo) flatten() {
+	for i, sub := range info.Subnets {
+		first4 := sub.CIDR.Addr().Is4() && !info.Network.IsValid()
+		switch {
+		case first4:
+			info.Network, info.Gateway = sub.CIDR, sub.Gateway
+		case sub.CIDR.Addr().Is6() && !info.Network6.IsValid():
+			info.Network6, info.Gateway6 = sub.CIDR, sub.Gateway
+		}
+		if first4 || i == 0 {
+			info.Map = ""
+			if len(sub.Pools) > 0 {
+				info.Map = sub.Pools[0].Map
+			}
+		}
 	}
 }
 

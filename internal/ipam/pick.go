@@ -3,7 +3,6 @@ package ipam
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 )
 
 // picked is an address that may be taken: where it is, and its record.
@@ -104,24 +103,20 @@ func (p *plan) pickAddress(owner string, addr netip.Addr, subnets []*Subnet, for
 
 // exhausted says why no pool of the subnets has an address.
 func (p *plan) exhausted(pool string, subnets []*Subnet) error {
-	var parts []string
+	var f fullness
 	for _, sub := range subnets {
 		t := p.target(sub, pool)
-		for _, open := range t.pools() {
-			parts = append(parts, open.taken())
-		}
+		f.add(t, t.pools())
 	}
 	where := "network " + p.n.Name
 	if len(subnets) == 1 {
 		where = fmt.Sprintf("the subnet %s of network %s", subnets[0].CIDR, p.n.Name)
 	}
 	switch {
-	case len(parts) == 0 && pool != "":
+	case len(f.pools) == 0 && pool != "":
 		return &refusal{ErrNotFound, fmt.Sprintf("%s has no pool named %s; `berth pool ls %s` lists its pools", where, pool, p.n.Name)}
-	case len(parts) == 0:
+	case len(f.pools) == 0:
 		return &refusal{ErrExhausted, fmt.Sprintf("%s has no pool, so that no address can be chosen; ask for one by address, or add a pool with `berth pool add`", where)}
-	case len(parts) > 3:
-		parts = append(parts[:3], "...")
 	}
-	return &refusal{ErrExhausted, fmt.Sprintf("no address is free in %s: %s; give it more with `berth pool add`", where, strings.Join(parts, ", "))}
+	return &refusal{ErrExhausted, fmt.Sprintf("no address is free in %s: %s; give it more with `berth pool add`", where, f)}
 }

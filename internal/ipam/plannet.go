@@ -236,6 +236,14 @@ func (c *change) nameFree(name string) error {
 
 var ownerSegment = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
+// canonicalOwner writes a MAC address the one way in which it is compared.
+func canonicalOwner(owner string) string {
+	if mac, err := ParseMAC(owner); err == nil {
+		return mac.String()
+	}
+	return owner
+}
+
 // CheckOwner refuses what names no owner: a path of segments in the grammar of names, such as shop/web/1, a container's
 // name, or a MAC address.
 func CheckOwner(owner string) error {

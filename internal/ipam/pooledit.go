@@ -256,7 +256,7 @@ func (e *AddExclusion) apply(c *change) (Result, error) {
 	at := sub.exclusionsBefore(e.Range.From())
 	if at < len(sub.Exclusions) && sub.Exclusions[at].Range.Overlaps(e.Range.IPRange) {
 		other := sub.Exclusions[at]
-		return Result{}, &refusal{ErrOverlap, fmt.Sprintf("the range %s overlaps the exclusion %s of the subnet %s; give a range beside it, or remove that one first", e.Range, other.Range, sub.CIDR)}
+		return Result{}, &refusal{ErrOverlap, fmt.Sprintf("the range %s overlaps the exclusion %s of the subnet %s; give a range beside it, or remove that one first", e.Range, other, sub.CIDR)}
 	}
 	x := Exclusion{e.Range, e.Note}
 	if err := p.note(&Event{Verb: ExclusionAdded, Subnet: sub.CIDR}, nil, x); err != nil {

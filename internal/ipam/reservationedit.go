@@ -26,6 +26,7 @@ func (e *AddReservation) apply(c *change) (Result, error) {
 	if err := in.ready(e.Owner); err != nil {
 		return Result{}, err
 	}
+	e.Owner = canonicalOwner(e.Owner)
 	subnets, err := p.reach("")
 	if err != nil {
 		return Result{}, err
@@ -156,7 +157,7 @@ func (e *RemoveReservation) apply(c *change) (Result, error) {
 	if err := CheckOwner(e.Owner); err != nil {
 		return Result{}, err
 	}
-	owned, err := p.owned(e.Owner)
+	owned, err := p.owned(canonicalOwner(e.Owner))
 	if err != nil {
 		return Result{}, err
 	}
@@ -170,13 +171,6 @@ func (e *RemoveReservation) apply(c *change) (Result, error) {
 			return Result{}, err
 		}
 		result.Addresses = append(result.Addresses, has.addr)
-	}
-	if len(result.Addresses) == 0 {
-		what := "no address"
-		if e.Address.IsValid() {
-			what = "not " + e.Address.String()
-		}
-		return Result{}, &refusal{ErrNotFound, fmt.Sprintf("%s has %s reserved in network %s; `berth reservation ls %s` lists what is", e.Owner, what, p.n.Name, p.n.Name)}
 	}
 	return result, nil
 }

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"berth/internal/alloc"
 	"berth/store"
 	"go4.org/netipx"
 )
@@ -65,26 +64,35 @@ func (p *plan) checkResize(sub, edited *Subnet) error {
 
 // checkCutOff refuses to cut off an address that somebody has or owns; the gateway counts unless it changes, too.
 func (p *plan) checkCutOff(sub, edited *Subnet) error {
-	usable := alloc.Usable(edited.CIDR)
 	var used error
 	err := p.eachLease(sub.ID, func(l *Lease) error {
-		gateway := l.Address == sub.Gateway && edited.Gateway != sub.Gateway
-		switch {
-		case usable.Contains(l.Address) || gateway || !l.Held() && l.Reservation == nil:
+		why := notHost(edited.CIDR, l.Address)
+		replaced := l.Address == sub.Gateway && edited.Gateway != sub.Gateway
+		if why == "" || replaced || !l.Held() && l.Reservation == nil {
 			return nil
-		case l.Address == sub.Gateway:
-			used = &refusal{ErrInUse, fmt.Sprintf("the subnet %s cannot become %s: its gateway %s would be no host address of it; give another one with --gateway", sub.CIDR, edited.CIDR, sub.Gateway)}
-		case l.Held():
-			used = &refusal{ErrInUse, fmt.Sprintf("the subnet %s cannot become %s: %s, held by %s, would be no host address of it", sub.CIDR, edited.CIDR, l.Address, l.Holder())}
-		default:
-			used = &refusal{ErrInUse, fmt.Sprintf("the subnet %s cannot become %s: %s, reserved for %s, would be no host address of it", sub.CIDR, edited.CIDR, l.Address, l.Reservation.Owner)}
 		}
+		whose := "reserved for " + holderOf(l)
+		switch {
+		case l.Address == sub.Gateway:
+			whose = "its gateway, for which --gateway gives another one"
+		case l.Held():
+			whose = "held by " + holderOf(l)
+		}
+		used = &refusal{ErrInUse, fmt.Sprintf("the subnet %s cannot become %s: %s, %s, would be %s", sub.CIDR, edited.CIDR, l.Address, whose, why)}
 		return errStop
 	})
 	if errors.Is(err, errStop) {
 		return used
 	}
 	return err
+}
+
+// holderOf names who has an address, or else whose it is.
+func holderOf(l *Lease) string {
+	if l.Held() {
+		return l.Holder()
+	}
+	return l.Reservation.Owner
 }
 
 // trimmed is the pools less what lies outside of r.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"berth/internal/alloc"
@@ -179,6 +180,16 @@ func CheckName(noun, name string) error {
 		return &refusal{ErrInvalid, fmt.Sprintf("%q cannot name a %s: it is an id; choose another", name, noun)}
 	}
 	return nil
+}
+
+// meansRange tells whether a text was meant as an address or a range, right or wrong: a mistyped one must not pass for a name.
+func meansRange(s string) bool {
+	a, b, two := strings.Cut(s, "-")
+	return meansAddress(a) && (!two || meansAddress(b))
+}
+
+func meansAddress(s string) bool {
+	return strings.Contains(s, ":") || strings.Count(s, ".") == 3 && strings.Trim(s, "0123456789.") == ""
 }
 
 // recordVersion leads every JSON record; those from oldestRecord on are read. A newer one is refused instead of misread.

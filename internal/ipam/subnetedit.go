@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-
-	"berth/internal/alloc"
 )
 
 // subnetFacts is what events tell of a subnet.
@@ -119,8 +117,6 @@ func checkPrefix(p netip.Prefix) error {
 		return &refusal{ErrInvalid, "a subnet is missing: write one like 10.0.0.0/24 or 2001:db8::/64"}
 	case p.Addr().Is4In6():
 		return &refusal{ErrInvalid, fmt.Sprintf("%s is an IPv4 subnet mapped into IPv6; write it as IPv4", p)}
-	case p.Bits() == 0:
-		return &refusal{ErrInvalid, fmt.Sprintf("the subnet %s is all there is of its family; name a smaller one", p)}
 	case p != p.Masked():
 		return &refusal{ErrInvalid, fmt.Sprintf("%s has host bits set; the subnet is %s", p, p.Masked())}
 	}
@@ -151,8 +147,8 @@ func (p *plan) checkSubnet(sub *Subnet) error {
 			return &refusal{ErrInUse, fmt.Sprintf("network %s has a subnet named %s already (%s); choose another name", p.n.Name, sub.Name, p.ix.subnets[other].record.value.CIDR)}
 		}
 	}
-	if sub.Gateway.IsValid() && !alloc.Usable(sub.CIDR).Contains(sub.Gateway) {
-		return &refusal{ErrInvalid, fmt.Sprintf("the gateway %s is not a host address of the subnet %s; give another one with --gateway, or none", sub.Gateway, sub.CIDR)}
+	if why := notHost(sub.CIDR, sub.Gateway); sub.Gateway.IsValid() && why != "" {
+		return &refusal{ErrInvalid, fmt.Sprintf("the gateway %s is %s; give another one with --gateway, or none", sub.Gateway, why)}
 	}
 	if !sub.DHCP {
 		return nil

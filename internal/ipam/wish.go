@@ -141,11 +141,6 @@ func parseWish(slot int, value string) (Wish, error) {
 	return Wish{Slot: slot, Pool: value}, nil
 }
 
-// meansAddress tells whether what is no address was meant as one: a mistyped address must not pass for a pool's name.
-func meansAddress(s string) bool {
-	return strings.Contains(s, ":") || strings.Count(s, ".") == 3 && strings.Trim(s, "0123456789.") == ""
-}
-
 // check refuses slots that are given twice, gaps where the whole interface is described, and what goes not together. It
 // holds for what came as JSON, too.
 func (in *Interface) check() error {
