@@ -1,0 +1,432 @@
+package ipam_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/store"
+	"berth/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// planForEdits has something of everything, for edits to change.
+const planForEdits = `
+	network net1 subnet=192.0.2.0/24,gw=192.0.2.1,name=lan+2001:db8::/64,pool tag.site=a
+	network spare
+	pool net1 192.0.2.10-192.0.2.100 name=front
+	exclude net1 192.0.2.60+5 note=printers
+	reserve net1 web 192.0.2.11
+	take net1 rtr 0:ip0=192.0.2.12,ip1=pool
+	take net1 gone 192.0.2.200
+	release net1 gone
+	attach A net=net1
+	ask A mac=1
+	attach B cidr=198.51.100.0/24
+`
+
+// editsOfAllKinds are edits that can be made of planForEdits, each by itself.
+func editsOfAllKinds() map[string]ipam.Edit {
+	return map[string]ipam.Edit{
+		"network.create": &ipam.CreateNetwork{Name: "new", Space: "lab", Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.0.0.0/24"), Gateway: netip.MustParseAddr("10.0.0.1"), Pool: true}}},
+		"network.modify": &ipam.ModifyNetwork{Network: "net1", Name: ptr("core"), Tags: map[string]*string{"site": ptr("b")}},
+		"network.remove": &ipam.RemoveNetwork{Network: "spare"},
+		"subnet.add":     &ipam.AddSubnet{Network: "spare", SubnetSpec: ipam.SubnetSpec{CIDR: netip.MustParsePrefix("203.0.113.0/24"), Gateway: netip.MustParseAddr("203.0.113.1"), Pool: true}},
+		"subnet.modify":  &ipam.ModifySubnet{Network: "net1", Subnet: "2001:db8::/64", CIDR: ptr(netip.MustParsePrefix("2001:db8::/56")), Name: ptr("six"), Gateway: ptr(netip.MustParseAddr("2001:db8::1"))},
+		"subnet.remove":  &ipam.RemoveSubnet{Network: "net1", Subnet: "2001:db8::/64"},
+		"pool.add":       &ipam.AddPool{Network: "net1", Range: mustRange("192.0.2.150+9"), Name: "back"},
+		"pool.modify":    &ipam.ModifyPool{Network: "net1", Pool: "front", Name: "first"},
+		"pool.remove":    &ipam.RemovePool{Network: "net1", Pool: "192.0.2.20-192.0.2.50"},
+
+		"exclusion.add":      &ipam.AddExclusion{Network: "net1", Range: mustRange("192.0.2.30+2"), Note: "x"},
+		"exclusion.remove":   &ipam.RemoveExclusion{Network: "net1", Range: mustRange("192.0.2.62")},
+		"reservation.add":    &ipam.AddReservation{Network: "net1", Owner: "db"},
+		"reservation.remove": &ipam.RemoveReservation{Network: "net1", Owner: "web"},
+		"address.take":       &ipam.TakeAddress{Network: "net1", Owner: "vm", Interface: ipam.Interface{Wishes: []ipam.Wish{{Address: netip.MustParseAddr("192.0.2.200")}, {Slot: 1}}}},
+		"address.release":    &ipam.ReleaseAddress{Network: "net1", Owner: "rtr"},
+	}
+}
+
+// Every edit has a dry run, which tells what it would change and changes nothing.
+func TestDryRun(t *testing.T) {
+	for op, e := range editsOfAllKinds() {
+		t.Run(op, func(t *testing.T) {
+			r := newRoom(t)
+			r.run(planForEdits)
+			before, all := dump(t, r.store), r.everything()
+			would, err := r.s.Edit(ctx, ipam.EditOptions{DryRun: true}, e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(would.Changes) == 0 || would.Changes[0].ID != 0 || len(would.Results) != 1 {
+				t.Errorf("it would change %+v", would)
+			}
+			if diff := cmp.Diff(before, dump(t, r.store)); diff != "" {
+				t.Fatalf("a dry run wrote:\n%s", diff)
+			}
+			if diff := cmp.Diff(all, r.everything(), showOptions); diff != "" {
+				t.Fatalf("after a dry run other things are shown:\n%s", diff)
+			}
+			r.reopened()
+			did := r.edit(e)
+			if len(did.Changes) != len(would.Changes) {
+				t.Fatalf("it would have changed %+v\nand changed %+v", would.Changes, did.Changes)
+			}
+			for i, c := range did.Changes {
+				w := would.Changes[i]
+				if c.ID == 0 || c.Verb != w.Verb || c.Subnet != w.Subnet || c.Address != w.Address || string(c.After) != string(w.After) {
+					t.Errorf("it would have changed %+v\nand changed %+v", w, c)
+				}
+			}
+			if diff := cmp.Diff(before, dump(t, r.store)); diff == "" {
+				t.Fatal("the edit wrote nothing")
+			}
+			r.reopened()
+		})
+	}
+}
+
+// NewEdit knows every kind of edit by its operation.
+func TestNewEdit(t *testing.T) {
+	for op, e := range editsOfAllKinds() {
+		made, ok := ipam.NewEdit(op)
+		if got, want := fmt.Sprintf("%T", made), fmt.Sprintf("%T", e); !ok || got != want {
+			t.Errorf("%s is %s, want %s", op, got, want)
+		}
+	}
+	if _, ok := ipam.NewEdit("pool.paint"); ok {
+		t.Error("an operation that is not there has an edit")
+	}
+}
+
+// Several edits are made together or not at all, and the refusal says which one it was.
+func TestEditsTogether(t *testing.T) {
+	r := newRoom(t)
+	r.run("network net1 subnet=192.0.2.0/24")
+	before := dump(t, r.store)
+	pool := func(text string) ipam.Edit { return &ipam.AddPool{Network: "net1", Range: mustRange(text)} }
+	_, err := r.s.Edit(ctx, ipam.EditOptions{}, pool("192.0.2.10+5"), &ipam.CreateNetwork{Name: "net2"}, pool("192.0.2.12"), pool("192.0.2.30"))
+	var which *ipam.EditError
+	if !errors.As(err, &which) || which.Index != 2 || !errors.Is(err, ipam.ErrOverlap) {
+		t.Fatalf("%v", err)
+	}
+	if diff := cmp.Diff(before, dump(t, r.store)); diff != "" {
+		t.Fatal(diff)
+	}
+	r.run(`
+		show networks -> net1
+		show net1 pools ->
+		network net2`)
+	out := r.edit(pool("192.0.2.10+5"), &ipam.CreateNetwork{Name: "net3", Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("198.51.100.0/24")}}},
+		&ipam.TakeAddress{Network: "net1", Owner: "a"}, &ipam.TakeAddress{Network: "net3", Owner: "a", Interface: ipam.Interface{Wishes: []ipam.Wish{{Address: netip.MustParseAddr("198.51.100.9")}}}},
+		&ipam.ModifyNetwork{Network: "net3", Name: ptr("net4")}, &ipam.AddPool{Network: "net4", Subnet: "198.51.100.0/24"})
+	if len(out.Results) != 6 || joined(out.Results[2].Addresses) != "192.0.2.10" || joined(out.Results[3].Addresses) != "198.51.100.9" || out.Revision != r.show("net1").Revision {
+		t.Errorf("%+v", out)
+	}
+	r.run("show networks -> net1 net2 net4\nshow net4 taken -> a:0.0=198.51.100.9")
+	if _, err := r.s.Edit(ctx, ipam.EditOptions{}); kindOf(err) != "invalid" {
+		t.Errorf("no edits: %v", err)
+	}
+	many := make([]ipam.Edit, ipam.MaxEdits+1)
+	for i := range many {
+		many[i] = &ipam.CreateNetwork{Name: fmt.Sprintf("many%d", i)}
+	}
+	if _, err := r.s.Edit(ctx, ipam.EditOptions{}, many...); kindOf(err) != "invalid" {
+		t.Errorf("too many edits: %v", err)
+	}
+	if _, err := r.s.Edit(ctx, ipam.EditOptions{}, many[1:]...); err != nil {
+		t.Errorf("as many edits as one call makes: %v", err)
+	}
+	r.reopened()
+}
+
+// What swaps names is seen as the sum of its edits.
+func TestEditsInOrder(t *testing.T) {
+	r := newRoom(t)
+	r.run("network a subnet=192.0.2.0/24,name=x,dhcp+198.51.100.0/24,name=y\nnetwork b")
+	ids := [2]ipam.ID{r.show("a").ID, r.show("b").ID}
+	r.edit(&ipam.ModifyNetwork{Network: "a", Name: ptr("c")}, &ipam.ModifyNetwork{Network: "b", Name: ptr("a")}, &ipam.ModifyNetwork{Network: "c", Name: ptr("b")})
+	if r.show("b").ID != ids[0] || r.show("a").ID != ids[1] {
+		t.Error("the names were not swapped")
+	}
+	r.edit(&ipam.ModifySubnet{Network: "b", Subnet: "x", Name: ptr("z"), DHCP: ptr(false)}, &ipam.ModifySubnet{Network: "b", Subnet: "y", Name: ptr("x"), DHCP: ptr(true)},
+		&ipam.ModifySubnet{Network: "b", Subnet: "z", Name: ptr("y")})
+	r.run("show b subnets -> y:192.0.2.0/24:-:false x:198.51.100.0/24:-:true")
+	// A subnet that is removed makes room for the next edit, and one that is refused afterwards brings it back.
+	more := &ipam.AddSubnet{Network: "a", SubnetSpec: ipam.SubnetSpec{CIDR: netip.MustParsePrefix("192.0.2.0/25"), Name: "half"}}
+	if _, err := r.s.Edit(ctx, ipam.EditOptions{}, &ipam.RemoveSubnet{Network: "b", Subnet: "y"}, more, more); !errors.Is(err, ipam.ErrOverlap) {
+		t.Fatal(err)
+	}
+	r.run("show b subnets -> y:192.0.2.0/24:-:false x:198.51.100.0/24:-:true\nshow a subnets ->")
+	r.edit(&ipam.RemoveSubnet{Network: "b", Subnet: "y"}, more)
+	r.run("show a subnets -> half:192.0.2.0/25:-:false\nshow b subnets -> x:198.51.100.0/24:-:true")
+}
+
+// One call makes no more than one transaction can hold, whatever its edits say; what is refused leaves nothing behind.
+func TestEditsAreBounded(t *testing.T) {
+	r := newRoom(t)
+	r.run("network net1 subnet=10.0.0.0/8,pool")
+	wishes := make([]ipam.Wish, 64)
+	for i := range wishes {
+		wishes[i].Slot = i
+	}
+	edits := make([]ipam.Edit, ipam.MaxEdits)
+	for i := range edits {
+		edits[i] = &ipam.TakeAddress{Network: "net1", Owner: fmt.Sprintf("vm%d", i), Interface: ipam.Interface{Wishes: wishes}}
+	}
+	before, all := dump(t, r.store), r.everything()
+	out, err := r.s.Edit(ctx, ipam.EditOptions{}, edits...)
+	if err == nil {
+		if n := len(r.taken(ipam.AddressFilter{})); n != len(edits)*len(wishes) || len(out.Results) != len(edits) {
+			t.Fatalf("%d addresses were taken", n)
+		}
+		return
+	}
+	if kindOf(err) != "invalid" {
+		t.Errorf("too much for one transaction: %v", err)
+	}
+	if diff := cmp.Diff(before, dump(t, r.store)); diff != "" {
+		t.Fatal("something was written")
+	}
+	if diff := cmp.Diff(all, r.everything(), showOptions); diff != "" {
+		t.Fatal("something is shown")
+	}
+	r.run("take net1 a pool -> 10.0.0.1")
+}
+
+// Two who change the same network do not overwrite one another.
+func TestIfMatch(t *testing.T) {
+	r := newRoom(t)
+	r.run("network net1 subnet=192.0.2.0/24\nnetwork net2")
+	seen := r.show("net1").Revision
+	add := func(rev uint64, text string) (ipam.Outcome, error) {
+		return r.s.Edit(ctx, ipam.EditOptions{IfMatch: rev}, &ipam.AddPool{Network: "net1", Range: mustRange(text)})
+	}
+	out, err := add(seen, "192.0.2.10")
+	if err != nil || out.Revision <= seen || out.Revision != r.show("net1").Revision {
+		t.Fatalf("%+v, %v; it was %d", out, err, seen)
+	}
+	before := dump(t, r.store)
+	if _, err := add(seen, "192.0.2.11"); !errors.Is(err, ipam.ErrChanged) {
+		t.Fatalf("an old revision: %v", err)
+	}
+	if diff := cmp.Diff(before, dump(t, r.store)); diff != "" {
+		t.Fatal(diff)
+	}
+	// Other networks, and who takes addresses, change no revision; each change of the plan does.
+	last := out.Revision
+	r.run("network.set net2 name=net3\ntake net1 a 192.0.2.30\nreserve net1 b 192.0.2.31\nattach A net=net1\nask A mac=1\nrelease net1 a\ndetach A")
+	if now := r.show("net1").Revision; now != last {
+		t.Errorf("the revision went from %d to %d", last, now)
+	}
+	for _, step := range []string{"network.set net1 name=net4", "network.set net4 tag.a=b", "subnet net4 198.51.100.0/24", "subnet.set net4 198.51.100.0/24 gw=198.51.100.9",
+		"subnet.set net4 198.51.100.0/24 cidr=198.51.100.0/25", "pool net4 192.0.2.12", "pool.set net4 192.0.2.12 b", "pool.rm net4 b", "exclude net4 192.0.2.40", "include net4 192.0.2.40", "subnet.rm net4 198.51.100.0/25"} {
+		r.run(step)
+		now := r.show("net4").Revision
+		if now <= last {
+			t.Errorf("%s: the revision stayed %d", step, now)
+		}
+		last = now
+	}
+	r.reopened()
+	if got := r.show("net4").Revision; got != last {
+		t.Errorf("after a restart %d, before it %d", got, last)
+	}
+	if _, err := r.s.Edit(ctx, ipam.EditOptions{IfMatch: last + 1}, &ipam.RemoveNetwork{Network: "net4", Force: true}); !errors.Is(err, ipam.ErrChanged) {
+		t.Errorf("a revision that never was: %v", err)
+	}
+	// Several edits of one network under one revision.
+	if _, err := r.s.Edit(ctx, ipam.EditOptions{IfMatch: last}, &ipam.AddPool{Network: "net4", Range: mustRange("192.0.2.50")}, &ipam.AddPool{Network: "net4", Range: mustRange("192.0.2.51")}); err != nil {
+		t.Error(err)
+	}
+}
+
+// With an idempotency key edits are made once; the answer is kept for 24 hours.
+func TestKeys(t *testing.T) {
+	r := newRoom(t)
+	r.run("network net1 subnet=192.0.2.0/24,pool")
+	take := func(key, request, owner string) (ipam.Outcome, error) {
+		return r.s.Edit(ctx, ipam.EditOptions{Key: key, Request: sha256.Sum256([]byte(request))}, &ipam.TakeAddress{Network: "net1", Owner: owner, Interface: ipam.Interface{Number: -1, Action: ipam.AddInterface}})
+	}
+	one, err := take("k1", "a", "vm")
+	if err != nil || one.Replayed {
+		t.Fatalf("%+v, %v", one, err)
+	}
+	r.clock.now = r.clock.now.Add(ipam.KeyAge - time.Second)
+	r.reopened()
+	before := dump(t, r.store)
+	again, err := take("k1", "a", "vm")
+	if err != nil || !again.Replayed || joined(again.Results[0].Addresses) != joined(one.Results[0].Addresses) || again.Revision != one.Revision || len(again.Changes) != len(one.Changes) {
+		t.Fatalf("%+v\n%+v, %v", one, again, err)
+	}
+	if diff := cmp.Diff(before, dump(t, r.store)); diff != "" {
+		t.Fatalf("a replay wrote:\n%s", diff)
+	}
+	if _, err := take("k1", "b", "vm"); !errors.Is(err, ipam.ErrKeyReused) {
+		t.Fatalf("a key for another request: %v", err)
+	}
+	if two, err := take("k2", "a", "vm"); err != nil || two.Replayed || joined(two.Results[0].Addresses) == joined(one.Results[0].Addresses) {
+		t.Fatalf("another key: %+v, %v", two, err)
+	}
+	// Trim takes what is older, and that only.
+	if err := r.s.Trim(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := take("k1", "a", "vm"); err != nil || !again.Replayed {
+		t.Fatalf("trimmed early: %+v, %v", again, err)
+	}
+	r.clock.now = r.clock.now.Add(2 * time.Second)
+	if err := r.s.Trim(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for key := range dump(t, r.store) {
+		if strings.HasPrefix(key, `"k`) && key != `"kk2"` {
+			t.Errorf("the key %s was not trimmed", key)
+		}
+	}
+	fresh, err := take("k1", "b", "vm")
+	if err != nil || fresh.Replayed {
+		t.Fatalf("after its time: %+v, %v", fresh, err)
+	}
+	if again, err := take("k2", "a", "vm"); err != nil || !again.Replayed {
+		t.Fatalf("the other key: %+v, %v", again, err)
+	}
+	// Its time is over and nobody trimmed: the key is free, and its new use has its own 24 hours.
+	r.clock.now = r.clock.now.Add(ipam.KeyAge)
+	if late, err := take("k1", "c", "vm"); err != nil || late.Replayed {
+		t.Fatalf("after its time, untrimmed: %+v, %v", late, err)
+	}
+	if err := r.s.Trim(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := take("k1", "c", "vm"); err != nil || !again.Replayed {
+		t.Fatalf("trimmed with its former use: %+v, %v", again, err)
+	}
+	r.run("show net1 taken -> vm:0.0=192.0.2.1 vm:1.0=192.0.2.2 vm:2.0=192.0.2.3 vm:3.0=192.0.2.4")
+}
+
+// Many keys go in pages.
+func TestKeysTrimmedInPages(t *testing.T) {
+	r := newRoom(t)
+	r.run("network net1")
+	for i := range 1100 {
+		if _, err := r.s.Edit(ctx, ipam.EditOptions{Key: fmt.Sprintf("key%d", i)}, &ipam.ModifyNetwork{Network: "net1", Tags: map[string]*string{"n": ptr(fmt.Sprint(i))}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if countKeys(t, r.store, 'k') != 1100 || countKeys(t, r.store, 't') != 1100 {
+		t.Fatalf("%d keys, %d times", countKeys(t, r.store, 'k'), countKeys(t, r.store, 't'))
+	}
+	r.clock.now = r.clock.now.Add(ipam.KeyAge)
+	if err := r.s.Trim(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if countKeys(t, r.store, 'k') != 0 || countKeys(t, r.store, 't') != 0 {
+		t.Fatalf("%d keys, %d times are left", countKeys(t, r.store, 'k'), countKeys(t, r.store, 't'))
+	}
+}
+
+// A refused edit uses up no key; a dry run neither.
+func TestKeyOfRefused(t *testing.T) {
+	r := newRoom(t)
+	r.run("network net1 subnet=192.0.2.0/30,pool")
+	opt := ipam.EditOptions{Key: "k"}
+	take := &ipam.TakeAddress{Network: "net2", Owner: "vm"}
+	if _, err := r.s.Edit(ctx, opt, take); !errors.Is(err, ipam.ErrNotFound) {
+		t.Fatal(err)
+	}
+	dry := opt
+	dry.DryRun = true
+	take.Network = "net1"
+	if out, err := r.s.Edit(ctx, dry, take); err != nil || joined(out.Results[0].Addresses) != "192.0.2.1" {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if out, err := r.s.Edit(ctx, opt, take); err != nil || out.Replayed {
+		t.Fatalf("%+v, %v", out, err)
+	}
+}
+
+// Whatever the store does to an edit, its key is used exactly when it was made. It is repeated until it is known.
+func TestKeysUnderFaults(t *testing.T) {
+	disk := errors.New("the disk")
+	for name, faults := range map[string][]storetest.Fault{
+		"full":          {{Before: store.ErrNoSpace}},
+		"full twice":    {{Before: store.ErrNoSpace}, {Before: store.ErrNoSpace}},
+		"written":       {{After: disk}},
+		"lost":          {{Lost: disk}},
+		"run again":     {{Reruns: 3}},
+		"full, written": {{Before: store.ErrNoSpace}, {After: disk}},
+		"lost, written": {{Lost: disk}, {After: disk}, {Reruns: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRoom(t)
+			r.run("network net1 subnet=192.0.2.0/24,pool")
+			var out ipam.Outcome
+			for _, fault := range append(faults, storetest.Fault{}) {
+				r.store.Next(fault)
+				var err error
+				out, err = r.s.Edit(ctx, ipam.EditOptions{Key: "k", Request: [32]byte{1}}, &ipam.TakeAddress{Network: "net1", Owner: "vm", Interface: ipam.Interface{Number: -1, Action: ipam.AddInterface}})
+				if err == nil {
+					break
+				}
+				if errors.Is(err, store.ErrUnknown) {
+					r.store.Heal()
+					r.open() // as after a restart
+				}
+			}
+			if len(out.Results) != 1 || joined(out.Results[0].Addresses) != "192.0.2.1" {
+				t.Errorf("%+v", out)
+			}
+			r.run("show net1 taken -> vm:0.0=192.0.2.1")
+		})
+	}
+}
+
+// An edit that the store fails leaves the index as the records are: what was free is free, and what was planned is planned.
+func TestEditsUnderFaults(t *testing.T) {
+	for op, e := range editsOfAllKinds() {
+		t.Run(op, func(t *testing.T) {
+			r := newRoom(t)
+			r.run(planForEdits)
+			records, all := dump(t, r.store), r.everything()
+			for _, fault := range []storetest.Fault{{Before: store.ErrNoSpace}, {Lost: errors.New("the disk")}, {Reruns: 2, Before: store.ErrNoSpace}} {
+				r.store.Next(fault)
+				if _, err := r.s.Edit(ctx, ipam.EditOptions{}, e); err == nil {
+					t.Fatal("it was made")
+				}
+				r.store.Heal()
+				if diff := cmp.Diff(records, dump(t, r.store)); diff != "" {
+					t.Fatalf("%+v wrote:\n%s", fault, diff)
+				}
+				if diff := cmp.Diff(all, r.everything(), showOptions); diff != "" {
+					t.Fatalf("%+v: other things are shown:\n%s", fault, diff)
+				}
+			}
+			r.store.Next(storetest.Fault{Reruns: 2})
+			r.edit(e)
+			r.reopened()
+		})
+	}
+}
+
+// An edit that is committed succeeds, also where what it leaves to be cleared away cannot be at that moment.
+func TestEditWhoseClearingFails(t *testing.T) {
+	for _, e := range []ipam.Edit{&ipam.RemoveSubnet{Network: "net1", Subnet: "lan"}, &ipam.RemoveNetwork{Network: "net1", Force: true}} {
+		r := newRoom(t)
+		r.run("network net1 subnet=192.0.2.0/24,gw=192.0.2.1,name=lan,pool\ntake net1 a pool\nrelease net1 a")
+		r.store.Next(storetest.Fault{}, storetest.Fault{Before: store.ErrNoSpace})
+		if _, err := r.s.Edit(ctx, ipam.EditOptions{}, e); err != nil {
+			t.Errorf("%T was made, and answers %v", e, err)
+		}
+		r.reopened()
+		if n := countKeys(t, r.store, 'l'); n != 0 {
+			t.Errorf("%T: %d records of addresses are left after a restart", e, n)
+		}
+	}
+}
