@@ -1,0 +1,173 @@
+package plan
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"berth/internal/alloc"
+	"berth/internal/ipam"
+
+	"go4.org/netipx"
+)
+
+// The parsers of single values. Their errors are sentences that quote the text and say what to write.
+
+func parseRange(text string) (ipam.Range, error) {
+	r, err := alloc.ParseRange(text)
+	return ipam.Range{IPRange: r}, err
+}
+
+// wholeOf is the range of a pool of a whole subnet.
+func wholeOf(p netip.Prefix) ipam.Range { return ipam.Range{IPRange: netipx.RangeOfPrefix(p)} }
+
+func parseBool(text string) (bool, error) {
+	switch strings.ToLower(text) {
+	case "true", "yes", "1":
+		return true, nil
+	case "false", "no", "0":
+		return false, nil
+	}
+	return false, fmt.Errorf("%q is neither true nor false", text)
+}
+
+// parseNumber reads the number of an interface or of a slot.
+func parseNumber(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || text != strconv.Itoa(n) {
+		return 0, fmt.Errorf("%q is not a number from 0 on", text)
+	}
+	return n, nil
+}
+
+func parseDuration(text string) (*ipam.Duration, error) {
+	d := new(ipam.Duration)
+	return d, d.UnmarshalText([]byte(text))
+}
+
+// formatDuration is the shortest form that parseDuration reads: 10m, not 10m0s.
+func formatDuration(d ipam.Duration) string {
+	text := time.Duration(d).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// parseTags reads "site=a;team=blue", where a backslash takes the meaning from a character behind it.
+func parseTags(text string) (map[string]string, error) {
+	tags := map[string]string{}
+	for _, pair := range splitEscaped(text, ';') {
+		parts := splitEscaped(pair, '=')
+		if len(parts) != 2 || parts[0] == "" {
+			return nil, fmt.Errorf("%q is not of the form KEY=VALUE; write tags like site=a;team=blue", pair)
+		}
+		key := unescape(parts[0])
+		if _, twice := tags[key]; twice {
+			return nil, fmt.Errorf("the tag %q is given twice", key)
+		}
+		tags[key] = unescape(parts[1])
+	}
+	return tags, nil
+}
+
+func formatTags(tags map[string]string) string {
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		pairs = append(pairs, escape(key)+"="+escape(tags[key]))
+	}
+	return strings.Join(pairs, ";")
+}
+
+// parseLinks reads "alpha bridged br0;beta routed 100": host, mode and link, apart by blanks.
+func parseLinks(text string) ([]ipam.Link, error) {
+	var links []ipam.Link
+	for _, part := range strings.Split(text, ";") {
+		words := strings.Fields(part)
+		if len(words) != 3 {
+			return nil, fmt.Errorf("%q is not of the form HOST MODE LINK; write links like alpha bridged br0;beta routed 100", part)
+		}
+		links = append(links, ipam.Link{Host: words[0], Mode: words[1], Link: words[2]})
+	}
+	return links, nil
+}
+
+func formatLinks(links []ipam.Link) string {
+	var parts []string
+	for _, l := range links {
+		parts = append(parts, l.Host+" "+l.Mode+" "+l.Link)
+	}
+	return strings.Join(parts, ";")
+}
+
+var escaper = strings.NewReplacer(`\`, `\\`, `;`, `\;`, `=`, `\=`)
+
+func escape(text string) string { return escaper.Replace(text) }
+
+func unescape(text string) string {
+	var b strings.Builder
+	escaped := false
+	for i := range len(text) {
+		if escaped = text[i] == '\\' && !escaped; !escaped {
+			b.WriteByte(text[i])
+		}
+	}
+	return b.String()
+}
+
+// splitEscaped cuts text at each sep that no backslash stands before, and leaves the backslashes in.
+func splitEscaped(text string, sep byte) []string {
+	var parts []string
+	from, escaped := 0, false
+	for i := range len(text) {
+		switch {
+		case escaped:
+			escaped = false
+		case text[i] == '\\':
+			escaped = true
+		case text[i] == sep:
+			parts = append(parts, text[from:i])
+			from = i + 1
+		}
+	}
+	return append(parts, text[from:])
+}
+
+// readAll reads a document of a bounded size.
+func readAll(r io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > MaxSize {
+		return nil, fmt.Errorf("%w: the document has more than %d MiB; import it in parts", ipam.ErrInvalid, MaxSize>>20)
+	}
+	return text, nil
+}
+
+// notText says which line of text is no UTF-8, and why; 0 where all are.
+func notText(text []byte) (line int, why string) {
+	if bytes.HasPrefix(text, []byte{0xff, 0xfe}) || bytes.HasPrefix(text, []byte{0xfe, 0xff}) {
+		return 1, "the file is UTF-16; save it as UTF-8"
+	}
+	if utf8.Valid(text) {
+		return 0, ""
+	}
+	for part := range bytes.Lines(text) {
+		line++
+		if !utf8.Valid(part) {
+			break
+		}
+	}
+	return line, "the line is not UTF-8; save the file as UTF-8"
+}

@@ -1,0 +1,376 @@
+package plan
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"berth/internal/alloc"
+	"berth/internal/ipam"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// version is that of the YAML document.
+const version = "1"
+
+// ReadYAML reads a document. What is wrong with it is an *ipam.PlanError.
+func ReadYAML(r io.Reader) (ipam.Plan, error) {
+	text, err := readAll(r)
+	if err != nil {
+		return ipam.Plan{}, err
+	}
+	d := &document{}
+	if line, why := notText(text); line > 0 {
+		d.Add(line, "%s", why)
+		return ipam.Plan{}, d.Err()
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var root, further yaml.Node
+	switch err := decoder.Decode(&root); {
+	case errors.Is(err, io.EOF):
+		d.Add(0, "the document is empty; a plan has version: 1 and networks:")
+		return ipam.Plan{}, d.Err()
+	case err != nil:
+		d.syntax(err)
+		return ipam.Plan{}, d.Err()
+	}
+	if err := decoder.Decode(&further); err == nil {
+		d.Add(further.Line, "a second document begins here; a plan is one")
+	} else if !errors.Is(err, io.EOF) {
+		d.syntax(err)
+	}
+	p := d.plan(root.Content[0])
+	return p, d.Err()
+}
+
+// document is one that is being read: what is wrong with it is collected.
+type document struct{ ipam.PlanError }
+
+var yamlLine = regexp.MustCompile(`^yaml: line (\d+): (.*)`)
+
+// syntax notes an error of the library.
+func (d *document) syntax(err error) {
+	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+		line, _ := strconv.Atoi(m[1])
+		d.Add(line, "it is no YAML: %s", m[2])
+		return
+	}
+	d.Add(0, "it is no YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+}
+
+func (d *document) plan(n *yaml.Node) (p ipam.Plan) {
+	said := ""
+	d.mapping(n, "the plan", "version, networks", func(key string, v *yaml.Node) bool {
+		switch key {
+		case "version":
+			said = d.text(v)
+			if said != version {
+				d.Add(v.Line, "the document has version %q; this Berth reads %s", said, version)
+			}
+		case "networks":
+			p.Networks = list(d, v, "networks", d.network)
+		default:
+			return false
+		}
+		return true
+	})
+	if said == "" && n.Kind == yaml.MappingNode {
+		d.Add(n.Line, "the document has no version; write version: %s", version)
+	}
+	return p
+}
+
+func (d *document) network(n *yaml.Node) ipam.PlannedNetwork {
+	p := ipam.PlannedNetwork{Line: n.Line}
+	d.mapping(n, "a network", "name, space, tags, mac_prefix, links, sticky, quarantine, subnets, pools, exclusions, reservations, addresses",
+		func(key string, v *yaml.Node) bool {
+			switch key {
+			case "name":
+				p.Name = d.text(v)
+			case "space":
+				p.Space = d.text(v)
+			case "tags":
+				p.Tags = d.tags(v)
+			case "mac_prefix":
+				p.MACPrefix = d.text(v)
+			case "links":
+				p.Links = list(d, v, key, d.link)
+			case "sticky":
+				if b, ok := value(d, v, parseBool); ok {
+					p.Sticky = &b
+				}
+			case "quarantine":
+				p.Quarantine, _ = value(d, v, parseDuration)
+			case "subnets":
+				p.Subnets = list(d, v, key, d.subnet)
+			case "pools":
+				p.Pools = list(d, v, key, d.pool)
+			case "exclusions":
+				p.Exclusions = list(d, v, key, d.exclusion)
+			case "reservations":
+				p.Reservations = list(d, v, key, d.reservation)
+			case "addresses":
+				p.Addresses = list(d, v, key, d.address)
+			default:
+				return false
+			}
+			return true
+		})
+	if p.Name == "" && n.Kind == yaml.MappingNode {
+		d.Add(n.Line, "the network has no name")
+	}
+	return p
+}
+
+func (d *document) tags(n *yaml.Node) map[string]string {
+	tags := map[string]string{}
+	d.mapping(n, "tags", "", func(key string, v *yaml.Node) bool {
+		tags[key] = d.text(v)
+		return true
+	})
+	return tags
+}
+
+func (d *document) link(n *yaml.Node) (l ipam.Link) {
+	d.mapping(n, "a link", "host, mode, link", func(key string, v *yaml.Node) bool {
+		switch key {
+		case "host":
+			l.Host = d.text(v)
+		case "mode":
+			l.Mode = d.text(v)
+		case "link":
+			l.Link = d.text(v)
+		default:
+			return false
+		}
+		return true
+	})
+	return l
+}
+
+func (d *document) subnet(n *yaml.Node) ipam.PlannedSubnet {
+	p := ipam.PlannedSubnet{Line: n.Line}
+	whole := 0 // the line of pool: true
+	said := d.mapping(n, "a subnet", "cidr, name, gateway, dhcp, pool, pools, exclusions", func(key string, v *yaml.Node) bool {
+		switch key {
+		case "cidr":
+			p.CIDR, _ = value(d, v, alloc.ParsePrefix)
+		case "name":
+			p.Name = d.text(v)
+		case "gateway":
+			if v.Tag != "!!null" {
+				p.Gateway, _ = value(d, v, alloc.ParseAddr)
+			}
+		case "dhcp":
+			p.DHCP, _ = value(d, v, parseBool)
+		case "pool":
+			if b, _ := value(d, v, parseBool); b {
+				whole = v.Line
+			}
+		case "pools":
+			p.Pools = list(d, v, key, d.pool)
+		case "exclusions":
+			p.Exclusions = list(d, v, key, d.exclusion)
+		default:
+			return false
+		}
+		return true
+	})
+	if said && !p.CIDR.IsValid() && !hasKey(n, "cidr") {
+		d.Add(n.Line, "the subnet has no cidr; write one like cidr: 192.0.2.0/24")
+	}
+	if whole > 0 && p.CIDR.IsValid() {
+		p.Pools = append(p.Pools, ipam.PlannedPool{Range: wholeOf(p.CIDR), Line: whole})
+	}
+	return p
+}
+
+// pool reads a range with its name, or a range alone.
+func (d *document) pool(n *yaml.Node) ipam.PlannedPool {
+	p := ipam.PlannedPool{Line: n.Line}
+	p.Range = d.ranged(n, "a pool", "name", &p.Name)
+	return p
+}
+
+// exclusion reads a range with its note, or a range alone.
+func (d *document) exclusion(n *yaml.Node) ipam.PlannedExclusion {
+	p := ipam.PlannedExclusion{Line: n.Line}
+	p.Range = d.ranged(n, "an exclusion", "note", &p.Note)
+	return p
+}
+
+// ranged reads a range and one further text, or a range alone.
+func (d *document) ranged(n *yaml.Node, what, further string, text *string) (r ipam.Range) {
+	if n.Kind == yaml.ScalarNode {
+		r, _ = value(d, n, parseRange)
+		return r
+	}
+	said := d.mapping(n, what, "range, "+further, func(key string, v *yaml.Node) bool {
+		switch key {
+		case "range":
+			r, _ = value(d, v, parseRange)
+		case further:
+			*text = d.text(v)
+		default:
+			return false
+		}
+		return true
+	})
+	if said && !hasKey(n, "range") {
+		d.Add(n.Line, "%s has no range; write one like range: 192.0.2.10-192.0.2.99", what)
+	}
+	return r
+}
+
+func (d *document) reservation(n *yaml.Node) ipam.PlannedReservation {
+	p := ipam.PlannedReservation{Line: n.Line}
+	var at owned
+	d.owned(n, "a reservation", ", automatic", &at, func(key string, v *yaml.Node) bool {
+		if key == "automatic" {
+			p.Automatic, _ = value(d, v, parseBool)
+		}
+		return key == "automatic"
+	})
+	p.Owner, p.Address, p.Unplaced, p.Interface, p.Slot = at.owner, at.address, !at.placed, at.nic, at.slot
+	return p
+}
+
+func (d *document) address(n *yaml.Node) ipam.PlannedAddress {
+	var at owned
+	d.owned(n, "an address", "", &at, func(string, *yaml.Node) bool { return false })
+	return ipam.PlannedAddress{Owner: at.owner, Address: at.address, Unplaced: !at.placed, Interface: at.nic, Slot: at.slot, Line: n.Line}
+}
+
+// owned is an address with its owner and its place there.
+type owned struct {
+	owner     string
+	address   netip.Addr
+	placed    bool // interface or slot are said
+	nic, slot int
+}
+
+func (d *document) owned(n *yaml.Node, what, further string, at *owned, other func(string, *yaml.Node) bool) {
+	said := d.mapping(n, what, "owner, address, interface, slot"+further, func(key string, v *yaml.Node) bool {
+		switch key {
+		case "owner":
+			at.owner = d.text(v)
+		case "address":
+			at.address, _ = value(d, v, alloc.ParseAddr)
+		case "interface":
+			at.nic, at.placed = value(d, v, parseNumber)
+		case "slot":
+			at.slot, at.placed = value(d, v, parseNumber)
+		default:
+			return other(key, v)
+		}
+		return true
+	})
+	if said && at.owner == "" {
+		d.Add(n.Line, "%s has no owner", what)
+	}
+	if said && !hasKey(n, "address") {
+		d.Add(n.Line, "%s has no address", what)
+	}
+}
+
+// mapping hands each key of n to field, which answers false for one that it does not know. It answers whether n is one.
+func (d *document) mapping(n *yaml.Node, what, keys string, field func(key string, v *yaml.Node) bool) bool {
+	if n.Kind != yaml.MappingNode {
+		d.Add(n.Line, "%s is %s here, and must have keys: %s", what, kindOf(n), orAny(keys))
+		return false
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, v := n.Content[i], n.Content[i+1]
+		for j := 0; j < i; j += 2 {
+			if n.Content[j].Value == key.Value {
+				d.Add(key.Line, "%s has the key %s twice", what, key.Value)
+				break
+			}
+		}
+		if key.Kind != yaml.ScalarNode || !field(key.Value, v) {
+			d.Add(key.Line, "%s has no key %q; it has %s", what, key.Value, orAny(keys))
+		}
+	}
+	return true
+}
+
+func orAny(keys string) string {
+	if keys == "" {
+		return "KEY: VALUE"
+	}
+	return keys
+}
+
+func hasKey(n *yaml.Node, key string) bool {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return true
+		}
+	}
+	return false
+}
+
+// list reads each item of a sequence; nothing at all is the empty one.
+func list[T any](d *document, n *yaml.Node, what string, item func(*yaml.Node) T) []T {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return nil
+	}
+	if n.Kind != yaml.SequenceNode {
+		d.Add(n.Line, "%s is %s here, and must be a list", what, kindOf(n))
+		return nil
+	}
+	items := make([]T, 0, len(n.Content))
+	for _, child := range n.Content {
+		items = append(items, item(child))
+	}
+	return items
+}
+
+// text reads a scalar as it is written, be it a number or a word that YAML has a meaning for: names are names.
+func (d *document) text(n *yaml.Node) string {
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		d.Add(n.Line, "there is %s here, and a text is expected", kindOf(n))
+		return ""
+	case n.Tag == "!!null":
+		return ""
+	}
+	return n.Value
+}
+
+// value reads a scalar by one of the parsers; false where it could not.
+func value[T any](d *document, n *yaml.Node, parse func(string) (T, error)) (v T, ok bool) {
+	if n.Kind != yaml.ScalarNode {
+		d.Add(n.Line, "there is %s here, and a single value is expected", kindOf(n))
+		return v, false
+	}
+	v, err := parse(n.Value)
+	if err != nil {
+		d.Add(n.Line, "%v", err)
+		return v, false
+	}
+	return v, true
+}
+
+func kindOf(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias (*" + n.Value + ")" // references could make a small document a huge one
+	case yaml.ScalarNode:
+		if n.Tag == "!!null" {
+			return "nothing"
+		}
+		return fmt.Sprintf("%q", n.Value)
+	}
+	return "nothing"
+}

@@ -1,0 +1,195 @@
+package plan
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"berth/internal/ipam"
+
+	"github.com/google/go-cmp/cmp"
+	"go4.org/netipx"
+)
+
+// everything is a document in all the forms that a person may write.
+const everything = `# the plan of a site
+version: 1
+networks:
+  - name: net1
+    space: lab
+    tags: {site: a, "odd key": "on"}
+    mac_prefix: aa:00:00
+    links:
+      - {host: alpha, mode: bridged, link: br0}
+    sticky: no
+    quarantine: 10m
+    subnets:
+      - cidr: 192.0.2.0/24
+        name: lan
+        gateway: 192.0.2.1
+        dhcp: true
+        pools:
+          - {range: 192.0.2.10+91, name: pool1}
+          - 192.0.2.128/26
+        exclusions:
+          - {range: 192.0.2.60-192.0.2.64, note: "printers: 2nd floor"}
+          - 192.0.2.7
+      - cidr: 2001:db8::/64
+        gateway:
+        pool: true
+    pools:
+      - 192.0.2.200+4
+    exclusions: [192.0.2.201]
+    reservations:
+      - owner: web
+        address: 192.0.2.11
+      - {owner: 123, address: "2001:db8::", interface: 1, slot: 2, automatic: true}
+    addresses:
+      - {owner: rtr, address: 192.0.2.12, slot: 1}
+  - name: flat
+    subnets: []
+`
+
+func TestReadYAML(t *testing.T) {
+	p, err := ReadYAML(strings.NewReader(everything))
+	if err != nil {
+		t.Fatal(err)
+	}
+	no, tenMinutes := false, ipam.Duration(600e9)
+	want := ipam.Plan{Networks: []ipam.PlannedNetwork{{
+		Name: "net1", Space: "lab", Tags: map[string]string{"site": "a", "odd key": "on"}, MACPrefix: "aa:00:00",
+		Links:  []ipam.Link{{Host: "alpha", Mode: "bridged", Link: "br0"}},
+		Sticky: &no, Quarantine: &tenMinutes, Line: 4,
+		Subnets: []ipam.PlannedSubnet{
+			{CIDR: netip.MustParsePrefix("192.0.2.0/24"), Name: "lan", Gateway: netip.MustParseAddr("192.0.2.1"), DHCP: true, Line: 13,
+				Pools: []ipam.PlannedPool{{Range: ranged("192.0.2.10-192.0.2.100"), Name: "pool1", Line: 18},
+					{Range: ranged("192.0.2.128-192.0.2.191"), Line: 19}},
+				Exclusions: []ipam.PlannedExclusion{{Range: ranged("192.0.2.60-192.0.2.64"), Note: "printers: 2nd floor", Line: 21},
+					{Range: ranged("192.0.2.7-192.0.2.7"), Line: 22}}},
+			{CIDR: netip.MustParsePrefix("2001:db8::/64"), Line: 23,
+				Pools: []ipam.PlannedPool{{Range: ranged("2001:db8::-2001:db8::ffff:ffff:ffff:ffff"), Line: 25}}},
+		},
+		Pools:      []ipam.PlannedPool{{Range: ranged("192.0.2.200-192.0.2.203"), Line: 27}},
+		Exclusions: []ipam.PlannedExclusion{{Range: ranged("192.0.2.201-192.0.2.201"), Line: 28}},
+		Reservations: []ipam.PlannedReservation{{Owner: "web", Address: netip.MustParseAddr("192.0.2.11"), Unplaced: true, Line: 30},
+			{Owner: "123", Address: netip.MustParseAddr("2001:db8::"), Interface: 1, Slot: 2, Automatic: true, Line: 32}},
+		Addresses: []ipam.PlannedAddress{{Owner: "rtr", Address: netip.MustParseAddr("192.0.2.12"), Slot: 1, Line: 34}},
+	}, {Name: "flat", Subnets: []ipam.PlannedSubnet{}, Line: 35}}}
+	if diff := cmp.Diff(want, p, comparers...); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func ranged(s string) ipam.Range { return ipam.Range{IPRange: netipx.MustParseIPRange(s)} }
+
+var comparers = []cmp.Option{
+	cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
+	cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
+	cmp.Comparer(func(a, b ipam.Range) bool { return a == b }),
+}
+
+// TestBadYAML holds each kind of bad input to its line and its words.
+func TestBadYAML(t *testing.T) {
+	const head = "version: 1\nnetworks:\n- name: net1\n"
+	for _, c := range []struct {
+		name, text string
+		problems   []string // "line: words"
+	}{
+		{"empty", "", []string{"0: the document is empty"}},
+		{"only a comment", "# nothing\n", []string{"0: the document is empty"}},
+		{"no YAML", "version: 1\nnetworks: [\n", []string{"3: it is no YAML: "}},
+		{"tabs", "version: 1\nnetworks:\n\t- name: a\n", []string{"3: it is no YAML: found character that cannot start any token"}},
+		{"no mapping", "- a\n- b\n", []string{"1: the plan is a list here, and must have keys: version, networks"}},
+		{"a text", "hello\n", []string{`1: the plan is "hello" here`}},
+		{"no version", "networks: []\n", []string{"1: the document has no version; write version: 1"}},
+		{"newer", "version: 2\n", []string{`1: the document has version "2"; this Berth reads 1`}},
+		{"two documents", "version: 1\n---\nversion: 1\n", []string{"2: a second document begins here"}},
+		{"bad second document", "version: 1\n---\n[\n", []string{"4: it is no YAML"}},
+		{"not UTF-8", "version: 1\n# caf\xe9\n", []string{"2: the line is not UTF-8"}},
+		{"UTF-16", "\xff\xfev\x00", []string{"1: the file is UTF-16; save it as UTF-8"}},
+		{"unknown key", "version: 1\nnetwork: []\n", []string{`2: the plan has no key "network"; it has version, networks`}},
+		{"key twice", head + "  name: net2\n", []string{"4: a network has the key name twice"}},
+		{"key that is a list", "version: 1\n[a]: b\n", []string{`2: the plan has no key ""`}},
+		{"networks no list", "version: 1\nnetworks: {a: b}\n", []string{"2: networks is a mapping here, and must be a list"}},
+		{"alias", head + "  tags: &t {a: b}\n- name: net2\n  tags: *t\n", []string{"6: tags is an alias (*t) here"}},
+		{"merge", head + "  <<: {space: lab}\n", []string{`4: a network has no key "<<"`}},
+		{"no name", "version: 1\nnetworks:\n- space: lab\n- \n", []string{"3: the network has no name", "4: a network is nothing here"}},
+		{"name no text", "version: 1\nnetworks:\n- name: [a]\n", []string{"3: there is a list here, and a text is expected", "3: the network has no name"}},
+		{"sticky", head + "  sticky: perhaps\n", []string{`4: "perhaps" is neither true nor false`}},
+		{"quarantine", head + "  quarantine: 10\n", []string{`4: invalid request: "10" is not a duration such as 90s, 10m or 24h`}},
+		{"quarantine negative", head + "  quarantine: -1m\n", []string{`4: invalid request: "-1m" is not a duration`}},
+		{"subnet unknown key", head + "  subnets:\n  - cidr: 192.0.2.0/24\n    vlan: 3\n",
+			[]string{`6: a subnet has no key "vlan"; it has cidr, name, gateway, dhcp, pool, pools, exclusions`}},
+		{"subnet without cidr", head + "  subnets:\n  - name: lan\n", []string{"5: the subnet has no cidr"}},
+		{"host bits", head + "  subnets:\n  - cidr: 192.0.2.1/24\n", []string{`5: invalid subnet "192.0.2.1/24": it has host bits; the subnet that holds 192.0.2.1 is 192.0.2.0/24`}},
+		{"mapped", head + "  subnets:\n  - cidr: ::ffff:192.0.2.0/120\n", []string{"5: invalid subnet \"::ffff:192.0.2.0/120\": ::ffff:192.0.2.0 is an IPv4 address mapped into IPv6"}},
+		{"gateway", head + "  subnets:\n  - cidr: 192.0.2.0/24\n    gateway: 192.0.2.01\n", []string{`6: "192.0.2.01" has leading zeros`}},
+		{"gateway a mapping", head + "  subnets:\n  - cidr: 192.0.2.0/24\n    gateway: {a: b}\n", []string{"6: there is a mapping here, and a single value is expected"}},
+		{"reversed", head + "  pools:\n  - 192.0.2.9-192.0.2.1\n", []string{`5: invalid range "192.0.2.9-192.0.2.1": it is reversed; write 192.0.2.1-192.0.2.9`}},
+		{"mixed", head + "  pools:\n  - {range: 192.0.2.9-2001:db8::1}\n", []string{"5: invalid range \"192.0.2.9-2001:db8::1\": one end is IPv4 and the other IPv6"}},
+		{"pool without range", head + "  pools:\n  - {name: a}\n", []string{"5: a pool has no range"}},
+		{"pool with a note", head + "  pools:\n  - {range: 192.0.2.9, note: a}\n", []string{`5: a pool has no key "note"; it has range, name`}},
+		{"exclusion without range", head + "  exclusions:\n  - {note: a}\n", []string{"5: an exclusion has no range"}},
+		{"reservation", head + "  reservations:\n  - {owner: web}\n  - {address: 192.0.2.1}\n  - web\n",
+			[]string{"5: a reservation has no address", "6: a reservation has no owner", `7: a reservation is "web" here`}},
+		{"reservation of a range", head + "  reservations:\n  - {owner: web, address: 192.0.2.0/24}\n", []string{`5: "192.0.2.0/24" is not an IPv4 or IPv6 address`}},
+		{"slot", head + "  addresses:\n  - {owner: rtr, address: 192.0.2.1, slot: one, interface: -1}\n",
+			[]string{`5: "one" is not a number from 0 on`, `5: "-1" is not a number from 0 on`}},
+		{"address automatic", head + "  addresses:\n  - {owner: rtr, address: 192.0.2.1, automatic: true}\n", []string{`5: an address has no key "automatic"`}},
+		{"link", head + "  links:\n  - {hostname: alpha}\n", []string{`5: a link has no key "hostname"; it has host, mode, link`}},
+		{"several", head + "  sticky: a\n  space: [b]\n  colour: c\n", []string{`4: "a" is neither`, "5: there is a list", "6: a network has no key"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := ReadYAML(strings.NewReader(c.text))
+			problems(t, err, c.problems)
+		})
+	}
+}
+
+// problems holds a PlanError to what it must say.
+func problems(t *testing.T, err error, want []string) {
+	t.Helper()
+	var e *ipam.PlanError
+	if !errors.As(err, &e) || !errors.Is(err, ipam.ErrInvalid) {
+		t.Fatalf("the error is %v", err)
+	}
+	var got []string
+	for _, p := range e.Problems {
+		got = append(got, fmt.Sprintf("%d: %s", p.Line, p.Text))
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%d problems, want %d: %q", len(got), len(want), got)
+	}
+	for i := range want {
+		if !strings.HasPrefix(got[i], want[i]) {
+			t.Errorf("problem %d is %q, want %q", i, got[i], want[i])
+		}
+	}
+}
+
+// A document too large is refused before it is parsed.
+func TestTooLarge(t *testing.T) {
+	_, err := ReadYAML(&endless{})
+	if err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) {
+	copy(b, bytes.Repeat([]byte("#\n"), len(b)/2+1))
+	return len(b), nil
+}
+
+// A thousand bad lines are a hundred problems and the number of the others.
+func TestManyProblems(t *testing.T) {
+	_, err := ReadYAML(strings.NewReader("version: 1\nnetworks:\n" + strings.Repeat("- colour: red\n", 1000)))
+	var e *ipam.PlanError
+	if !errors.As(err, &e) || len(e.Problems) != ipam.MaxProblems || e.More != 1900 {
+		t.Errorf("%d problems and %d more", len(e.Problems), e.More)
+	}
+}
