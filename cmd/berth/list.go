@@ -16,14 +16,21 @@ func list[T any](p *program, cmd *cobra.Command, out output, columns []column[T]
 	if err != nil {
 		return err
 	}
+	return p.ask(cmd, func(ctx context.Context, c *admin.Client) error {
+		all, err := fetch(ctx, c)
+		if err != nil {
+			return err
+		}
+		return show.rows(all)
+	})
+}
+
+// ask finds the daemon and has fn ask it.
+func (p *program) ask(cmd *cobra.Command, fn func(context.Context, *admin.Client) error) error {
 	client, err := p.find(cmd.Context())
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	all, err := fetch(cmd.Context(), client)
-	if err != nil {
-		return err
-	}
-	return show.rows(all)
+	return fn(cmd.Context(), client)
 }

@@ -79,6 +79,25 @@ func newTable[T any](w io.Writer, cmd *cobra.Command, o output, columns []column
 	return t, nil
 }
 
+// newObject reads the format of what is one object and not a list. What it calls text, a table would call table.
+func newObject[T any](w io.Writer, cmd *cobra.Command, format string) (*table[T], error) {
+	if format == "text" {
+		format = "table"
+	}
+	return newTable[T](w, cmd, output{format: format}, nil, nil)
+}
+
+// showObject shows one object: as text where no other format was asked for.
+func showObject[T any](t *table[T], item *T, text func(io.Writer) error) error {
+	switch {
+	case t.format == "table":
+		return text(t.w)
+	case t.titled:
+		return t.rows([]T{*item})
+	}
+	return t.one(t.w, item)
+}
+
 // checkFields refuses a template that names a field which a T does not have. What else goes wrong with an empty T is
 // nobody's fault.
 func checkFields[T any](row *template.Template) error {

@@ -19,7 +19,7 @@ type program struct {
 	understood  bool      // the command line names a verb, with flags and arguments that it has
 	adminSocket string    // --admin-socket; empty: not given
 	remote      remoteFlags
-	places      places    // where a daemon is looked for without it
+	places      places // where a daemon is looked for without it
 }
 
 const rootHelp = `Berth gives Docker networks and containers addresses that are theirs, and keeps them theirs.
@@ -54,6 +54,7 @@ func (p *program) rootCommand() *cobra.Command {
 		return fromEnvironment(cmd, p.env)
 	}
 	root.AddCommand(p.serveCommand(), p.leaseCommand(), p.subnetCommand(), p.spaceCommand(), p.eventsCommand(),
+		p.networkCommand(), p.poolCommand(), p.exclusionCommand(), p.reservationCommand(), p.addressCommand(), p.envCommand(),
 		p.backupCommand(), p.restoreCommand(), p.fsckCommand(), p.tokenCommand(), p.versionCommand())
 	completionCommand(root)
 	root.SetHelpCommand(helpCommand())

@@ -167,15 +167,14 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 // CheckName refuses what cannot name a thing of the given noun: the grammar is that of Docker's own names, and a name must
 // not read as a word of the command line or as an address.
 func CheckName(noun, name string) error {
-	_, rangeErr := alloc.ParseRange(name)
 	_, idErr := ParseID(name)
 	switch {
 	case !nameForm.MatchString(name):
 		return &refusal{ErrInvalid, fmt.Sprintf("%q cannot name a %s: use 1 to 63 letters, digits, '_', '.' and '-', beginning with a letter or digit", name, noun)}
 	case name == "pool" || name == "none" || name == "all":
 		return &refusal{ErrInvalid, fmt.Sprintf("%q cannot name a %s: the word has a meaning of its own; choose another", name, noun)}
-	case rangeErr == nil:
-		return &refusal{ErrInvalid, fmt.Sprintf("%q cannot name a %s: it is an address or a range; choose another", name, noun)}
+	case meansRange(name):
+		return &refusal{ErrInvalid, fmt.Sprintf("%q cannot name a %s: it reads as an address or a range; choose another", name, noun)}
 	case idErr == nil:
 		return &refusal{ErrInvalid, fmt.Sprintf("%q cannot name a %s: it is an id; choose another", name, noun)}
 	}
