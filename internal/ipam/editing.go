@@ -71,7 +71,7 @@ func (c *change) makeEdits(edits []Edit, out *Outcome) error {
 	}
 	out.Changes = append([]Event{}, c.edit.changes...)
 	if n := c.ix.network(out.Results[0].Network); n != nil {
-		out.Revision = n.Revision
+		out.Revision = n.revision()
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func (s *Service) showNetwork(nx *networkIndex, maps bool) NetworkInfo {
 	n := nx.record.value
 	info := NetworkInfo{ID: n.ID, Name: n.Name, Space: n.Space, Tags: copyTags(n.Tags), MACPrefix: n.MACPrefix,
 		Subnets: []SubnetPlan{}, Links: append([]Link{}, n.Links...), Sticky: !n.Policy.Forget, Planned: n.Planned,
-		Revision: n.Revision, Created: n.Created}
+		Revision: n.revision(), Created: n.Created}
 	if n.Policy.Quarantine > 0 {
 		info.Quarantine = n.Policy.Quarantine.String()
 	}
@@ -236,7 +236,7 @@ func (s *Service) Reservations(ctx context.Context, f AddressFilter) iter.Seq2[R
 		if r == nil || f.Owner != "" && r.Owner != f.Owner {
 			return ReservationInfo{}, false
 		}
-		info := ReservationInfo{Owner: r.Owner, Address: l.Address, Kind: r.Kind, InUse: l.Held(), Network: sub.NetworkName, Subnet: sub.CIDR,
+		info := ReservationInfo{Owner: r.Owner, Address: l.Address, Kind: r.Kind, InUse: l.Held(), Space: sub.Space, Network: sub.NetworkName, Subnet: sub.CIDR,
 			Interface: int(r.Slot.Interface), Slot: int(r.Slot.Number), Since: eventTime(r.ID)}
 		if l.Held() {
 			info.Endpoint, info.Host = cmp.Or(l.Name, l.MAC.String()), l.Host
@@ -251,7 +251,7 @@ func (s *Service) Taken(ctx context.Context, f AddressFilter) iter.Seq2[TakenAdd
 		if !l.Held() || l.Kind != External || f.Owner != "" && l.Name != f.Owner {
 			return TakenAddress{}, false
 		}
-		return TakenAddress{Owner: l.Name, Address: l.Address, Network: sub.NetworkName, Subnet: sub.CIDR,
+		return TakenAddress{Owner: l.Name, Address: l.Address, Space: sub.Space, Network: sub.NetworkName, Subnet: sub.CIDR,
 			Interface: int(l.Slot.Interface), Slot: int(l.Slot.Number), Since: l.Since}, true
 	})
 }
@@ -296,9 +296,13 @@ func (s *Service) subnetsFor(ctx context.Context, f AddressFilter) ([]SubnetInfo
 	}
 	all, err := s.Subnets(ctx, "")
 	return slices.DeleteFunc(all, func(sub SubnetInfo) bool {
-		past := f.After.IsValid() && (sub.Space < f.AfterSpace || sub.Space == f.AfterSpace && lastAddr(sub.CIDR).Less(f.After))
-		return past || network != (ID{}) && sub.Network != network
+		return f.past(&sub) || network != (ID{}) && sub.Network != network
 	}), err
+}
+
+// past tells whether f begins behind all of the subnet.
+func (f *AddressFilter) past(sub *SubnetInfo) bool {
+	return f.After.IsValid() && (sub.Space < f.AfterSpace || sub.Space == f.AfterSpace && lastAddr(sub.CIDR).Less(f.After))
 }
 
 // afterIn is the address of the subnet behind which f begins; the zero one is before the first.

@@ -84,8 +84,8 @@ func (c *change) plan(ref string) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if seen := c.edit.match; seen != 0 && seen != n.Revision {
-		return nil, &refusal{ErrChanged, fmt.Sprintf("network %s was changed since you read it (revision %d, now %d); read it again, and change that", n.Name, seen, n.Revision)}
+	if seen := c.edit.match; seen != 0 && seen != n.revision() {
+		return nil, &refusal{ErrChanged, fmt.Sprintf("network %s was changed since you read it (revision %d, now %d); read it again, and change that", n.Name, seen, n.revision())}
 	}
 	c.edit.match = 0
 	return &plan{c, n}, nil

@@ -80,6 +80,8 @@ type LeaseFilter struct {
 	Space      string
 	Subnet     netip.Prefix
 	Remembered bool // memories too
+	AfterSpace string
+	After      netip.Addr // only those behind this address of that space; zero: all
 }
 
 // Spaces lists the spaces by name.
@@ -176,20 +178,21 @@ func (s *Service) Leases(ctx context.Context, f LeaseFilter) iter.Seq2[LeaseInfo
 			yield(LeaseInfo{}, err)
 			return
 		}
+		begin := AddressFilter{AfterSpace: f.AfterSpace, After: f.After}
 		for _, sub := range subnets {
-			if f.Subnet.IsValid() && f.Subnet != sub.CIDR {
+			if f.Subnet.IsValid() && f.Subnet != sub.CIDR || begin.past(&sub) {
 				continue
 			}
-			if !s.leasesOf(ctx, &sub, f.Remembered, yield) {
+			if !s.leasesOf(ctx, &sub, begin.afterIn(&sub), f.Remembered, yield) {
 				return
 			}
 		}
 	}
 }
 
-// leasesOf yields the leases of one subnet, and tells whether more are wanted.
-func (s *Service) leasesOf(ctx context.Context, sub *SubnetInfo, remembered bool, yield func(LeaseInfo, error) bool) bool {
-	for l, err := range s.records(ctx, sub.ID, netip.Addr{}) {
+// leasesOf yields the leases of one subnet behind an address, and tells whether more are wanted.
+func (s *Service) leasesOf(ctx context.Context, sub *SubnetInfo, after netip.Addr, remembered bool, yield func(LeaseInfo, error) bool) bool {
+	for l, err := range s.records(ctx, sub.ID, after) {
 		if err != nil {
 			yield(LeaseInfo{}, err)
 			return false
