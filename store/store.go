@@ -28,6 +28,8 @@ var (
 	ErrReadOnly = errors.New("the transaction is read-only")
 	// ErrLagged ends a Watch whose reader was too slow: read the records afresh and watch again.
 	ErrLagged = errors.New("the watch fell behind")
+	// ErrTooMany: the update made more than MaxWrites writes.
+	ErrTooMany = errors.New("too many writes for one update")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
 )

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"berth/store"
 )
 
 // editing is what a change keeps for edits of the plan.
@@ -52,10 +54,14 @@ func (s *Service) Edit(ctx context.Context, opt EditOptions, edits ...Edit) (Out
 		}
 		return out, nil
 	}
+	if errors.Is(err, store.ErrTooMany) {
+		return Outcome{}, &refusal{ErrInvalid, "these changes are more than one transaction holds; make them in several requests"}
+	}
 	if err != nil {
 		return Outcome{}, err
 	}
-	return out, s.clearAway(ctx, did)
+	s.clearAway(ctx, did)
+	return out, nil
 }
 
 func (c *change) makeEdits(edits []Edit, out *Outcome) error {
@@ -76,17 +82,40 @@ func (c *change) makeEdits(edits []Edit, out *Outcome) error {
 	return nil
 }
 
-// clearAway removes in pages what removals have left. What a failure cuts off is gone on with by Run and the next Open.
-func (s *Service) clearAway(ctx context.Context, did editing) error {
-	for _, subnet := range did.swept {
+// clearAway removes in pages what removals have left, which means nothing any more. What a failure cuts off is gone on with
+// by Run and the next Open, and is no failure of the edits.
+func (s *Service) clearAway(ctx context.Context, did editing) {
+	s.mu.Lock()
+	s.ix.orphans = append(s.ix.orphans, did.swept...)
+	s.mu.Unlock()
+	if len(did.swept) > 0 || did.leaving {
+		_ = s.finishPlans(ctx)
+	}
+}
+
+// finishPlans removes the rest of networks and subnets that were removed.
+func (s *Service) finishPlans(ctx context.Context) error {
+	if err := s.finishLeaving(ctx); err != nil {
+		return err
+	}
+	for {
+		s.mu.Lock()
+		var subnet ID
+		n := len(s.ix.orphans)
+		if n > 0 {
+			subnet = s.ix.orphans[n-1]
+		}
+		s.mu.Unlock()
+		if n == 0 {
+			return nil
+		}
 		if err := s.sweep(ctx, subnet); err != nil {
 			return err
 		}
+		s.mu.Lock()
+		s.ix.orphans = without(s.ix.orphans, subnet)
+		s.mu.Unlock()
 	}
-	if did.leaving {
-		return s.finishLeaving(ctx)
-	}
-	return nil
 }
 
 // kept is the record of a key: what was asked and what came of it.

@@ -254,14 +254,12 @@ func (s *Service) finishLeaving(ctx context.Context) error {
 			swept, left, err = c.leavePage()
 			return err
 		})
-		for _, subnet := range swept {
-			if err == nil {
-				err = s.sweep(ctx, subnet)
-			}
-		}
 		if err != nil || !left {
 			return err
 		}
+		s.mu.Lock()
+		s.ix.orphans = append(s.ix.orphans, swept...)
+		s.mu.Unlock()
 	}
 	return nil
 }

@@ -172,6 +172,13 @@ func (e *RemoveReservation) apply(c *change) (Result, error) {
 		}
 		result.Addresses = append(result.Addresses, has.addr)
 	}
+	if len(result.Addresses) == 0 {
+		what := "no address"
+		if e.Address.IsValid() {
+			what = "not " + e.Address.String()
+		}
+		return Result{}, &refusal{ErrNotFound, fmt.Sprintf("%s has %s reserved in network %s; `berth reservation ls %s` lists what is", e.Owner, what, p.n.Name, p.n.Name)}
+	}
 	return result, nil
 }
 

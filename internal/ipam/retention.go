@@ -48,9 +48,9 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// finish ends the attachments and networks whose end was cut off.
+// finish ends the attachments, networks and subnets whose end was cut off.
 func (s *Service) finish(ctx context.Context) error {
-	if err := s.finishLeaving(ctx); err != nil {
+	if err := s.finishPlans(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()

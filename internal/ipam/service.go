@@ -109,12 +109,6 @@ func (s *Service) settle(ctx context.Context) error {
 	if err := s.settleAttachments(ctx); err != nil {
 		return err
 	}
-	for _, subnet := range s.ix.orphans {
-		if err := s.sweep(ctx, subnet); err != nil {
-			return err
-		}
-	}
-	s.ix.orphans = nil
 	return s.sweepStrays(ctx)
 }
 

@@ -92,7 +92,7 @@ func (t *tx) writable(key []byte) error {
 	case len(key) > maxKey:
 		return t.refuse(fmt.Errorf("bolt: the key %s is too long: at most %d bytes", quoteKey(key), maxKey))
 	case t.w.count >= store.MaxWrites:
-		return t.refuse(fmt.Errorf("bolt: one update makes at most %d writes: split it into several", store.MaxWrites))
+		return t.refuse(fmt.Errorf("%w: one makes at most %d; split it into several", store.ErrTooMany, store.MaxWrites))
 	}
 	return nil
 }

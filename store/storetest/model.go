@@ -136,7 +136,7 @@ func (t *modelTx) write(key []byte) error {
 	case len(key) == 0:
 		t.failed = errors.New("an empty key")
 	case t.count > store.MaxWrites:
-		t.failed = errors.New("too many writes")
+		t.failed = store.ErrTooMany
 	}
 	if t.touched == nil {
 		t.touched = map[string]bool{}

@@ -291,8 +291,8 @@ func testMaxWrites(t *testing.T, s store.Store) {
 			return nil
 		})
 	}
-	if err := write(store.MaxWrites + 1); err == nil {
-		t.Error("more than MaxWrites writes were taken")
+	if err := write(store.MaxWrites + 1); !errors.Is(err, store.ErrTooMany) {
+		t.Errorf("more than MaxWrites writes: %v", err)
 	}
 	wantAll(t, s, "")
 	if err := write(store.MaxWrites); err != nil {
