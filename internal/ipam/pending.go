@@ -8,12 +8,6 @@ import (
 
 var errPending = errors.New("not there yet")
 
-// Environment lists the variables that describe the addresses of an owner in a network, KEY=VALUE, in the form of Ganeti's
-// hooks (GA-25).
-func (s *Service) Environment(ctx context.Context, network, owner string) ([]string, error) {
-	return nil, errPending
-}
-
 // Export yields the plan network by network, by name, until an error is yielded, which is the last.
 func (s *Service) Export(ctx context.Context) iter.Seq2[PlannedNetwork, error] {
 	return func(yield func(PlannedNetwork, error) bool) { yield(PlannedNetwork{}, errPending) }
