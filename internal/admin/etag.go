@@ -1,9 +1,70 @@
 package admin
 
-import "strconv"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+)
 
-// keyHeader makes a change happen once, however often it is sent.
-const keyHeader = "Idempotency-Key"
-
-// etag is the entity tag of a revision.
+// etag is the entity tag of a revision: what If-Match takes.
 func etag(revision uint64) string { return `"` + strconv.FormatUint(revision, 10) + `"` }
+
+// shownTag is the entity tag of what is shown of a network. Its first part is the revision of the plan, and If-Match
+// looks at nothing else: an address that is taken meanwhile keeps nobody from planning. Its second part is of the whole
+// answer, in which each such address shows, so that If-None-Match is right about it.
+func shownTag(revision uint64, body []byte) string {
+	sum := sha256.Sum256(body)
+	return `"` + strconv.FormatUint(revision, 10) + "-" + hex.EncodeToString(sum[:6]) + `"`
+}
+
+// ifMatch reads the revision that a change is for; 0: any.
+func ifMatch(r *http.Request) (uint64, error) {
+	values := r.Header.Values("If-Match")
+	if len(values) == 0 || len(values) == 1 && values[0] == "*" {
+		return 0, nil
+	}
+	given := strings.Join(values, ", ")
+	tag, quoted := strings.CutPrefix(given, `"`)
+	tag, closed := strings.CutSuffix(tag, `"`)
+	number, _, _ := strings.Cut(tag, "-")
+	revision, err := strconv.ParseUint(number, 10, 64)
+	if !quoted || !closed || err != nil {
+		return 0, invalid("the header If-Match is %s; it is one ETag of an answer, such as %s, or *", given, etag(1769846400000000))
+	}
+	return revision, nil
+}
+
+// noneMatches tells whether the client has what tag is of (If-None-Match, RFC 9110, 13.1.2).
+func noneMatches(r *http.Request, tag string) bool {
+	for _, value := range r.Header.Values("If-None-Match") {
+		for given := range strings.SplitSeq(value, ",") {
+			if given = strings.TrimPrefix(strings.TrimSpace(given), "W/"); given == tag || given == "*" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// replyShown answers with an object of a network whose plan has a revision, or says that the client has it.
+func replyShown(w http.ResponseWriter, r *http.Request, revision uint64, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	tag := shownTag(revision, body)
+	h := w.Header()
+	h.Set("ETag", tag)
+	h.Set("Cache-Control", "no-cache") // it may be kept, and is to be asked for again
+	if noneMatches(r, tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	h.Set("Content-Type", jsonType)
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(append(body, '\n')) // a client that is gone: the server notices
+	return nil
+}

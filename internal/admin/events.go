@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"berth/internal/ipam"
@@ -17,9 +18,15 @@ const lookAgain = time.Second
 const followPage = 1024
 
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
-	q, err := query(r, "since", "after", "last", "follow")
+	q, err := query(r, "since", "after", "last", "follow", "network", "verb")
 	if err != nil {
 		return err
+	}
+	wanted := choice{network: q.Get("network")}
+	if text := q.Get("verb"); text != "" {
+		if err := wanted.verb.UnmarshalText([]byte(text)); err != nil {
+			return invalid("the parameter \"verb\" is %q; it is one such as lease.take or pool.add", text)
+		}
 	}
 	f := ipam.EventFilter{}
 	if f.Since, err = timeOf(q, "since"); err != nil {
@@ -39,31 +46,50 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	if !given {
 		last = DefaultEvents
 	}
-	past, more, err := s.lastEvents(r.Context(), f, int(last))
+	past, more, err := s.lastEvents(r.Context(), f, wanted, int(last))
 	if err != nil {
 		return err
 	}
 	if follow {
-		return s.follow(w, r, past)
+		return s.follow(w, r, wanted, past)
 	}
 	return reply(w, EventList{Events: past, More: more})
 }
 
-// lastEvents returns the last n of the events that f chooses, at least the empty list, and whether there are more.
-func (s *Server) lastEvents(ctx context.Context, f ipam.EventFilter, n int) (events []ipam.Event, more bool, err error) {
-	f.Last = n + 1
-	if events, err = s.cfg.Service.Events(ctx, f); err != nil {
-		return nil, false, err
+// choice says which events are wanted besides their time; its zero fields choose all.
+type choice struct {
+	network string // the name of it, as it was then
+	verb    ipam.Verb
+}
+
+// of leaves the events that are wanted, in the slice of all.
+func (c choice) of(events []ipam.Event) []ipam.Event {
+	return slices.DeleteFunc(events, func(e ipam.Event) bool {
+		return c.network != "" && e.Network != c.network || c.verb != 0 && e.Verb != c.verb
+	})
+}
+
+// lastEvents returns the last n of the events that f and wanted choose, at least the empty list, and whether there are
+// more. It looks further back until it has found them, four times as far each time.
+func (s *Server) lastEvents(ctx context.Context, f ipam.EventFilter, wanted choice, n int) (events []ipam.Event, more bool, err error) {
+	for f.Last = n + 1; ; f.Last *= 4 {
+		if events, err = s.cfg.Service.Events(ctx, f); err != nil {
+			return nil, false, err
+		}
+		whole := len(events) < f.Last
+		if events = wanted.of(events); whole || len(events) > n {
+			break
+		}
 	}
 	if more = len(events) > n; more {
-		events = events[1:]
+		events = events[len(events)-n:]
 	}
 	return append([]ipam.Event{}, events...), more, nil
 }
 
 // follow sends the past events and then each that comes, a line of JSON for each, until the client goes or the server ends.
 // Events are read from the records, so that none is missed or sent twice; the store's watch only says when to look.
-func (s *Server) follow(w http.ResponseWriter, r *http.Request, past []ipam.Event) error {
+func (s *Server) follow(w http.ResponseWriter, r *http.Request, wanted choice, past []ipam.Event) error {
 	from, err := s.position(r.Context(), past)
 	if err != nil {
 		return err
@@ -79,14 +105,8 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, past []ipam.Even
 	again := time.NewTicker(lookAgain)
 	defer again.Stop()
 	for {
-		if len(past) > 0 {
-			from = past[len(past)-1].ID
-		}
 		if err := sendEvents(w, control, past); err != nil {
 			return nil // the client is gone, or does not read
-		}
-		if len(past) == followPage {
-			wake.now() // there are more
 		}
 		select {
 		case <-ctx.Done():
@@ -99,6 +119,13 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, past []ipam.Even
 		if past, err = s.cfg.Service.Events(ctx, ipam.EventFilter{After: from, First: followPage}); err != nil {
 			return err
 		}
+		if len(past) > 0 {
+			from = past[len(past)-1].ID
+		}
+		if len(past) == followPage {
+			wake.now() // there are more
+		}
+		past = wanted.of(past)
 	}
 }
 

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -44,8 +45,13 @@ func (s *Server) spaces(w http.ResponseWriter, r *http.Request) error {
 	return replyList(w, "spaces", all)
 }
 
+// subnets lists all of them, unless a page is asked for.
 func (s *Server) subnets(w http.ResponseWriter, r *http.Request) error {
-	q, err := query(r, "space")
+	q, err := query(r, "space", "limit", "after")
+	if err != nil {
+		return err
+	}
+	p, err := pageOf(r, q, 2)
 	if err != nil {
 		return err
 	}
@@ -53,15 +59,39 @@ func (s *Server) subnets(w http.ResponseWriter, r *http.Request) error {
 	if err := s.knowsSpace(r, space); err != nil {
 		return err
 	}
+	afterSpace, after, err := p.placeOf()
+	if err != nil {
+		return err
+	}
 	all, err := s.cfg.Service.Subnets(r.Context(), space)
 	if err != nil {
 		return err
 	}
-	return replyList(w, "subnets", all)
+	first, found := slices.BinarySearchFunc(all, after, func(sub ipam.SubnetInfo, after netip.Addr) int {
+		return cmp.Or(cmp.Compare(sub.Space, afterSpace), sub.CIDR.Addr().Compare(after))
+	})
+	if found {
+		first++
+	}
+	if all = all[first:]; !p.paged() {
+		return replyList(w, "subnets", all)
+	}
+	var list SubnetList
+	list.Subnets, list.Next, err = take(p, yes(all), func(sub *ipam.SubnetInfo) string { return cursor(sub.Space, sub.CIDR.Addr().String()) })
+	if err != nil {
+		return err
+	}
+	link(w, r, list.Next)
+	return reply(w, list)
 }
 
+// leases lists all of them, in a stream, unless a page is asked for.
 func (s *Server) leases(w http.ResponseWriter, r *http.Request) error {
-	q, err := query(r, "space", "subnet", "remembered")
+	q, err := query(r, "space", "subnet", "remembered", "limit", "after")
+	if err != nil {
+		return err
+	}
+	p, err := pageOf(r, q, 2)
 	if err != nil {
 		return err
 	}
@@ -78,7 +108,20 @@ func (s *Server) leases(w http.ResponseWriter, r *http.Request) error {
 	if err := s.knowsSubnet(r, f); err != nil {
 		return err
 	}
-	return replyEach(w, "leases", s.cfg.Service.Leases(r.Context(), f))
+	if f.AfterSpace, f.After, err = p.placeOf(); err != nil {
+		return err
+	}
+	all := s.cfg.Service.Leases(r.Context(), f)
+	if !p.paged() {
+		return replyEach(w, "leases", all)
+	}
+	var list LeaseList
+	list.Leases, list.Next, err = take(p, all, func(l *ipam.LeaseInfo) string { return cursor(l.Space, l.Address.String()) })
+	if err != nil {
+		return err
+	}
+	link(w, r, list.Next)
+	return reply(w, list)
 }
 
 // knowsSpace refuses a space that is not there: an empty list would say that it is, and holds nothing.
@@ -215,13 +258,18 @@ func reply(w http.ResponseWriter, v any) error {
 
 // replyList answers with an object of one list.
 func replyList[T any](w http.ResponseWriter, name string, items []T) error {
-	return replyEach(w, name, func(yield func(T, error) bool) {
+	return replyEach(w, name, yes(items))
+}
+
+// yes yields the items of a list, without an error.
+func yes[T any](items []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		for _, item := range items {
 			if !yield(item, nil) {
 				return
 			}
 		}
-	})
+	}
 }
 
 // replyEach answers with an object of one list, which is written item by item: a list may be long, and it need not be in

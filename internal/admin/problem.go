@@ -23,6 +23,9 @@ const (
 	CodeForbidden       = "forbidden"       // you may not
 	CodeUnauthenticated = "unauthenticated" // you do not say who you are, or it is not true
 	CodeBusy            = "busy"            // somebody else does the same at this moment
+	CodeChanged         = "changed"         // it is no longer as If-Match says
+	CodeKeyReused       = "key_reused"      // the Idempotency-Key is that of another request
+	CodeMediaType       = "media_type"      // the body is not of the type that the operation reads
 	CodeTooLarge        = "too_large"       // the request's body
 	CodeDamaged         = "damaged"         // what is stored cannot be read
 	CodeNoSpace         = "no_space"        // the disk is full
@@ -37,6 +40,7 @@ type Problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 	Code   string `json:"code"`
+	Index  *int   `json:"index,omitempty"` // which of several changes was refused, from 0
 }
 
 func (p *Problem) Error() string { return p.Detail }
@@ -52,6 +56,8 @@ var kinds = []struct {
 	{ipam.ErrInUse, http.StatusConflict, CodeInUse},
 	{ipam.ErrExhausted, http.StatusConflict, CodeExhausted},
 	{ipam.ErrOverlap, http.StatusConflict, CodeOverlap},
+	{ipam.ErrChanged, http.StatusPreconditionFailed, CodeChanged},
+	{ipam.ErrKeyReused, http.StatusUnprocessableEntity, CodeKeyReused},
 	{store.ErrNoSpace, http.StatusInsufficientStorage, CodeNoSpace},
 	{store.ErrUnknown, http.StatusServiceUnavailable, CodeUnknownOutcome},
 	{store.ErrClosed, http.StatusServiceUnavailable, CodeUnavailable},
@@ -63,6 +69,12 @@ var kinds = []struct {
 
 // problemOf translates an error of the rooms inside.
 func problemOf(err error) *Problem {
+	var one *ipam.EditError
+	if errors.As(err, &one) {
+		p := *problemOf(one.Err)
+		p.Index = &one.Index
+		return &p
+	}
 	var p *Problem
 	if errors.As(err, &p) {
 		return p

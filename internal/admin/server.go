@@ -102,7 +102,7 @@ type route struct {
 
 // routes lists the operations. openapi.yaml describes exactly these; a test holds the two together.
 func (s *Server) routes() []route {
-	return []route{
+	return append(s.planRoutes(), []route{
 		{http.MethodGet, "/healthz", s.health, true},
 		{http.MethodGet, "/v1/version", s.version, true},
 		{http.MethodGet, "/v1/spaces", s.spaces, true},
@@ -114,7 +114,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/v1/tokens", s.tokens, false},
 		{http.MethodPost, "/v1/tokens", s.createToken, false},
 		{http.MethodDelete, "/v1/tokens/{token}", s.removeToken, false},
-	}
+	}...)
 }
 
 // Serve answers on a unix socket until ctx ends; then it ends the streams, finishes what else is under way and returns nil.

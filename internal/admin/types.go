@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"net/netip"
 	"time"
 
 	"berth/internal/ipam"
@@ -43,11 +44,13 @@ type SpaceList struct {
 // SubnetList is the answer of GET /v1/subnets.
 type SubnetList struct {
 	Subnets []ipam.SubnetInfo `json:"subnets"`
+	Next    string            `json:"next,omitempty"` // the cursor of the next page; none behind the last
 }
 
 // LeaseList is the answer of GET /v1/leases.
 type LeaseList struct {
 	Leases []ipam.LeaseInfo `json:"leases"`
+	Next   string           `json:"next,omitempty"`
 }
 
 // EventList is the answer of GET /v1/events without follow.
@@ -59,7 +62,7 @@ type EventList struct {
 // NetworkList is the answer of GET /v1/networks.
 type NetworkList struct {
 	Networks []ipam.NetworkInfo `json:"networks"`
-	Next     string             `json:"next,omitempty"` // the cursor of the next page; none behind the last
+	Next     string             `json:"next,omitempty"`
 }
 
 // ReservationList is the answer of GET /v1/reservations, and of the reservations of a network.
@@ -77,4 +80,39 @@ type AddressList struct {
 // VariableList is the answer of GET /v1/networks/{network}/env/{owner}.
 type VariableList struct {
 	Variables []string `json:"variables"` // KEY=VALUE
+}
+
+// SubnetPlanList is the answer of GET /v1/networks/{network}/subnets.
+type SubnetPlanList struct {
+	Subnets []ipam.SubnetPlan `json:"subnets"`
+	Next    string            `json:"next,omitempty"`
+}
+
+// PoolEntry is a pool with the subnet that it is in.
+type PoolEntry struct {
+	Subnet netip.Prefix `json:"subnet"`
+	ipam.PoolPlan
+}
+
+// PoolList is the answer of GET /v1/networks/{network}/pools.
+type PoolList struct {
+	Pools []PoolEntry `json:"pools"`
+	Next  string      `json:"next,omitempty"`
+}
+
+// ExclusionEntry is an exclusion with the subnet that it is in.
+type ExclusionEntry struct {
+	Subnet netip.Prefix `json:"subnet"`
+	ipam.ExclusionPlan
+}
+
+// ExclusionList is the answer of GET /v1/networks/{network}/exclusions.
+type ExclusionList struct {
+	Exclusions []ExclusionEntry `json:"exclusions"`
+	Next       string           `json:"next,omitempty"`
+}
+
+// AvailableList is the answer of GET /v1/subnets/{id}/available-ips.
+type AvailableList struct {
+	Addresses []netip.Addr `json:"addresses"`
 }

@@ -1,0 +1,151 @@
+package admin
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"berth/internal/ipam"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Bodies are read by the strict successor of encoding/json: a field that is not there, given twice or in another case is
+// refused, and each refusal says which field it is about.
+
+// readBody returns the JSON text that is the body of a request.
+func readBody(r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(r.Body)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, &Problem{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge,
+			Detail: fmt.Sprintf("the body is larger than %d bytes; send it in parts", tooLarge.Limit)}
+	case err != nil:
+		return nil, invalid("the body did not arrive: %v", err)
+	case len(bytes.TrimSpace(body)) == 0:
+		return nil, invalid("the body is empty; %s %s wants one of JSON", r.Method, r.URL.Path)
+	}
+	if given := r.Header.Get("Content-Type"); given != jsonType {
+		if kind, _, err := mime.ParseMediaType(given); err != nil || kind != jsonType {
+			return nil, &Problem{Status: http.StatusUnsupportedMediaType, Code: CodeMediaType,
+				Detail: fmt.Sprintf("the content type of the body is %q; it must be %s", given, jsonType)}
+		}
+	}
+	return body, nil
+}
+
+// items splits a body that is one object, or a list of them, which makes it several changes.
+func items(body []byte) ([]jsontext.Value, error) {
+	text := jsontext.Value(bytes.TrimSpace(body))
+	if text[0] != '[' {
+		return []jsontext.Value{text}, nil
+	}
+	var all []jsontext.Value
+	if err := decode(text, &all); err != nil {
+		return nil, err
+	}
+	return all, checkNumber(len(all))
+}
+
+func checkNumber(edits int) error {
+	switch {
+	case edits == 0:
+		return invalid("the list is empty; there is nothing to change")
+	case edits > ipam.MaxEdits:
+		return invalid("%d changes are too many for one request; send at most %d at a time", edits, ipam.MaxEdits)
+	}
+	return nil
+}
+
+// decode reads one JSON value into v, where text must be an object if v is a struct.
+func decode(text []byte, v any) error {
+	if kind := jsontext.Value(text).Kind(); kind == 'n' {
+		return invalid("the body is null; it must be an object")
+	}
+	err := json.Unmarshal(text, v, json.RejectUnknownMembers(true))
+	var wrong *json.SemanticError
+	var broken *jsontext.SyntacticError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong):
+		return invalid("%s", wrongField(wrong))
+	case errors.As(err, &broken):
+		return invalid("the body is no proper JSON%s: %v", place(broken.JSONPointer), broken.Err)
+	}
+	return invalid("the body cannot be read: %v", err)
+}
+
+// wrongField says which field of a body is wrong and what it should be.
+func wrongField(e *json.SemanticError) string {
+	switch {
+	case errors.Is(e.Err, json.ErrUnknownName):
+		return fmt.Sprintf("there is no field %q here; openapi.yaml lists those that there are", fieldName(e.JSONPointer))
+	case e.Err != nil && e.JSONKind == '"':
+		return fmt.Sprintf("the field %q is wrong: %s", fieldName(e.JSONPointer), strings.TrimPrefix(e.Err.Error(), ipam.ErrInvalid.Error()+": "))
+	case e.Err != nil:
+		return fmt.Sprintf("the field %q cannot be %s: %v", fieldName(e.JSONPointer), e.JSONValue, e.Err)
+	case e.JSONPointer == "":
+		return fmt.Sprintf("the body is %s; it must be %s", kindWord(e.JSONKind), typeWord(e.GoType))
+	}
+	return fmt.Sprintf("the field %q is %s; it must be %s", fieldName(e.JSONPointer), kindWord(e.JSONKind), typeWord(e.GoType))
+}
+
+// fieldName is the path of a field as people write it: subnets.0.gateway.
+func fieldName(p jsontext.Pointer) string {
+	var parts []string
+	for token := range p.Tokens() {
+		parts = append(parts, token)
+	}
+	return strings.Join(parts, ".")
+}
+
+func place(p jsontext.Pointer) string {
+	if p == "" {
+		return ""
+	}
+	return fmt.Sprintf(" at %q", fieldName(p))
+}
+
+func kindWord(k jsontext.Kind) string {
+	switch k {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "true or false"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case '[':
+		return "a list"
+	}
+	return "an object"
+}
+
+func typeWord(t reflect.Type) string {
+	switch {
+	case t == nil:
+		return "something else"
+	case t.Kind() == reflect.Pointer:
+		return typeWord(t.Elem())
+	case reflect.PointerTo(t).Implements(textReader), t.Kind() == reflect.String:
+		return "a string"
+	case t.Kind() == reflect.Bool:
+		return "true or false"
+	case t.Kind() == reflect.Slice:
+		return "a list"
+	case t.Kind() == reflect.Struct, t.Kind() == reflect.Map:
+		return "an object"
+	}
+	return "a whole number"
+}
+
+var textReader = reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()
