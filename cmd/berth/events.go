@@ -14,9 +14,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const eventsHelp = `Shows who took or gave back what, and when; the oldest first. Without --since it shows the last 100 events,
-with it those since then; never more than 10,000 that are past. --follow goes on with each event as it
-happens, until it is interrupted, and shows past ones only if --since or --last asks for them.`
+const eventsHelp = `Shows who took, gave back or changed what, how it was before, and when; the oldest first. Without --since
+it shows the last 100 events, with it those since then; never more than 10,000 that are past. --follow
+goes on with each event as it happens, until it is interrupted, and shows past ones only if --since or
+--last asks for them.`
 
 // eventsRequest is what the flags of events say.
 type eventsRequest struct {
@@ -28,7 +29,7 @@ type eventsRequest struct {
 func (p *program) eventsCommand() *cobra.Command {
 	var out output
 	var req eventsRequest
-	cmd := &cobra.Command{Use: "events", Short: "Show who took or gave back what", Long: eventsHelp, Args: noArgs,
+	cmd := &cobra.Command{Use: "events", Short: "Show who took, gave back or changed what", Long: eventsHelp, Args: noArgs,
 		Example: `  berth events
   berth events --since 2h
   berth events --since 2026-01-31T08:00:00Z --last 500
@@ -109,6 +110,9 @@ func followEvents(ctx context.Context, client *admin.Client, f ipam.EventFilter,
 // eventLine is an event for a person: when, what, about which address or subnet, and the rest by name.
 func eventLine(e *ipam.Event, noTrunc bool) string {
 	object := e.Space
+	if e.Network != "" {
+		object = e.Network
+	}
 	switch {
 	case e.Address.IsValid():
 		object = e.Address.String()
@@ -126,10 +130,15 @@ func eventLine(e *ipam.Event, noTrunc bool) string {
 	if e.Address.IsValid() && e.Subnet.IsValid() {
 		add("subnet", e.Subnet.String())
 	}
+	if object != e.Network {
+		add("network", e.Network)
+	}
 	add("space", e.Space)
 	add("pool", shortID(e.Attachment, noTrunc))
 	add("host", e.Host)
 	add("by", e.Actor)
 	add("detail", e.Detail)
-	return fmt.Sprintf("%s  %-14s  %-18s  %s", e.Time.Local().Format("2006-01-02 15:04:05.000"), e.Verb, object, strings.Join(rest, " "))
+	add("before", string(e.Before))
+	add("after", string(e.After))
+	return fmt.Sprintf("%s  %-18s  %-18s  %s", e.Time.Local().Format("2006-01-02 15:04:05.000"), e.Verb, object, strings.Join(rest, " "))
 }
