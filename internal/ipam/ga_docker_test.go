@@ -140,10 +140,14 @@ func dockerMade(r *room) string {
 // A network that Docker made goes with its last Docker network, unless somebody edited it or reserved in it.
 func TestDockerMadeBecomesPlanned(t *testing.T) {
 	for name, edit := range map[string]func(network string) ipam.Edit{
-		"":            nil,
-		"renamed":     func(n string) ipam.Edit { return &ipam.ModifyNetwork{Network: n, Name: ptr("core")} },
-		"tagged":      func(n string) ipam.Edit { return &ipam.ModifyNetwork{Network: n, Tags: map[string]*string{"a": ptr("b")}} },
-		"subnet name": func(n string) ipam.Edit { return &ipam.ModifySubnet{Network: n, Subnet: "192.0.2.0/24", Name: ptr("lan")} },
+		"":        nil,
+		"renamed": func(n string) ipam.Edit { return &ipam.ModifyNetwork{Network: n, Name: ptr("core")} },
+		"tagged": func(n string) ipam.Edit {
+			return &ipam.ModifyNetwork{Network: n, Tags: map[string]*string{"a": ptr("b")}}
+		},
+		"subnet name": func(n string) ipam.Edit {
+			return &ipam.ModifySubnet{Network: n, Subnet: "192.0.2.0/24", Name: ptr("lan")}
+		},
 		"subnet added": func(n string) ipam.Edit {
 			return &ipam.AddSubnet{Network: n, SubnetSpec: ipam.SubnetSpec{CIDR: netip.MustParsePrefix("198.51.100.0/24")}}
 		},

@@ -87,9 +87,9 @@ func TestGA23JSON(t *testing.T) {
 	}
 	var got struct {
 		ID, Name, Space, Network, Gateway, Network6, Gateway6, Map string
-		MACPrefix                                                 string `json:"mac_prefix"`
-		Tags                                                      map[string]string
-		Subnets                                                   []struct {
+		MACPrefix                                                  string `json:"mac_prefix"`
+		Tags                                                       map[string]string
+		Subnets                                                    []struct {
 			ID, Name, CIDR, Gateway string
 			DHCP                    *bool
 			Pools                   []struct {
