@@ -22,6 +22,9 @@ func CheckStore(ctx context.Context, st store.Store) (problems []string, err err
 				ck.problem("%v", err)
 			}
 		}
+		if err := ck.names(tx); err != nil {
+			return err
+		}
 		ck.subnets()
 		ck.attachments()
 		if err := ck.leases(tx); err != nil {
@@ -45,6 +48,24 @@ func (ck *checker) problem(format string, args ...any) {
 	ck.problems = append(ck.problems, fmt.Sprintf(format, args...))
 }
 
+// names checks that each network has its name, and that each name is one's.
+func (ck *checker) names(tx store.Tx) error {
+	for rec, err := range tx.Scan(kindRange(nameKeys)) {
+		if err != nil {
+			return err
+		}
+		name := string(rec.Key[1:])
+		if len(rec.Value) != len(ID{}) || ck.ix.names[name] != ID(rec.Value) {
+			ck.problem("the name %s is kept for a network that does not have it", name)
+		}
+		delete(ck.ix.names, name)
+	}
+	for name, id := range ck.ix.names {
+		ck.problem("network %s: nothing finds it by its name %s", id, name)
+	}
+	return nil
+}
+
 // subnets checks each subnet against its network, its pools and the attachments that it names.
 func (ck *checker) subnets() {
 	for _, sx := range ck.ix.subnets {
@@ -62,6 +83,7 @@ func (ck *checker) subnets() {
 				}
 			}
 		}
+		ck.exclusions(sub)
 		if n := ck.ix.network(sub.Network); len(sub.Attachments) == 0 && (n == nil || !n.Planned) {
 			ck.problem("subnet %s of space %s: no Docker network holds it", sub.CIDR, sub.Space)
 		}
@@ -69,6 +91,18 @@ func (ck *checker) subnets() {
 			if at := ck.ix.attachments[id].value; at == nil || at.Subnet != sub.ID {
 				ck.problem("subnet %s of space %s: its pool %s is not there", sub.CIDR, sub.Space, id)
 			}
+		}
+	}
+}
+
+// exclusions checks that those of a subnet lie in it, in order and apart: they are searched by halving.
+func (ck *checker) exclusions(sub *Subnet) {
+	for i, x := range sub.Exclusions {
+		if !covers(sub.CIDR, x.Range.IPRange) {
+			ck.problem("subnet %s of space %s: the exclusion %s is not inside it", sub.CIDR, sub.Space, x)
+		}
+		if i > 0 && !sub.Exclusions[i-1].Range.To().Less(x.Range.From()) {
+			ck.problem("subnet %s of space %s: the exclusions %s and %s overlap", sub.CIDR, sub.Space, sub.Exclusions[i-1], x)
 		}
 	}
 }
@@ -129,7 +163,7 @@ func (ck *checker) leases(tx store.Tx) error {
 }
 
 func (ck *checker) lease(sub *Subnet, l *Lease) {
-	if !alloc.Usable(sub.CIDR).Contains(l.Address) {
+	if !alloc.Usable(sub.CIDR).Contains(l.Address) && (l.Held() || l.Reservation != nil) {
 		ck.problem("%s is leased and is no host address of the subnet %s", l.Address, sub.CIDR)
 	}
 	if !l.Held() || l.Attachment == (ID{}) {

@@ -82,7 +82,7 @@ func first(leases []*Lease) *Lease {
 }
 
 // remembered is the free address that the name, else the MAC, of req had last. The quarantine does not bind
-// it. An address outside the pools counts only where it was asked for by address then.
+// it. An address outside the pools counts only where it was asked for by address then, and no pool is named now.
 func (t *target) remembered(req AddressRequest) (*Lease, error) {
 	if n := t.ix.network(t.sub.Network); n != nil && n.Policy.Forget {
 		return nil, nil
@@ -101,7 +101,7 @@ func (t *target) memoryAt(places iter.Seq[netip.Addr], same func(*Lease) bool) (
 		if err != nil {
 			return nil, err
 		}
-		if m.Remembered() && m.Reservation == nil && same(m) && (t.inPools(addr) || m.Kind == Static && t.sub.exclusion(addr) == nil) {
+		if m.Remembered() && m.Reservation == nil && same(m) && (t.inPools(addr) || m.Kind == Static && t.at.Named == "" && t.sub.exclusion(addr) == nil) {
 			return m, nil
 		}
 	}

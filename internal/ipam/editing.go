@@ -17,8 +17,9 @@ type editing struct {
 	changes  []Event // what was written, where it collects
 	match    uint64  // the revision that the first network edited must have; 0: any
 	swept    []ID    // subnets that were removed, whose leases are to go
-	leaving  bool    // a network is left to be removed in pages
-	staged   bool    // networks that are not there as a whole are edited, too (imports)
+	strays   []stray
+	leaving  bool // a network is left to be removed in pages
+	staged   bool // networks that are not there as a whole are edited, too (imports)
 }
 
 // errDryRun ends a transaction whose writes are not wanted.
@@ -86,16 +87,16 @@ func (c *change) makeEdits(edits []Edit, out *Outcome) error {
 // by Run and the next Open, and is no failure of the edits.
 func (s *Service) clearAway(ctx context.Context, did editing) {
 	s.mu.Lock()
-	s.ix.orphans = append(s.ix.orphans, did.swept...)
+	s.ix.orphans, s.ix.strays = append(s.ix.orphans, did.swept...), append(s.ix.strays, did.strays...)
 	s.mu.Unlock()
-	if len(did.swept) > 0 || did.leaving {
+	if len(did.swept) > 0 || len(did.strays) > 0 || did.leaving {
 		_ = s.finishPlans(ctx)
 	}
 }
 
 // finishPlans removes the rest of networks and subnets that were removed.
 func (s *Service) finishPlans(ctx context.Context) error {
-	if err := s.finishLeaving(ctx); err != nil {
+	if err := errors.Join(s.finishLeaving(ctx), s.sweepStrays(ctx)); err != nil {
 		return err
 	}
 	for {

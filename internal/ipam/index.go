@@ -21,9 +21,9 @@ type index struct {
 	networks    map[ID]*networkIndex
 	names       map[string]ID // of networks
 	lastEvent   uint64
-	events      int      // how many are stored
-	orphans     []ID     // subnets that are gone and had leases when the store was opened
-	strays      [][]byte // keys of memories that lay outside of their subnet then
+	events      int  // how many are stored
+	orphans     []ID // subnets that are gone and may have leases still
+	strays      []stray
 }
 
 func newIndex() *index {

@@ -110,7 +110,7 @@ func loadLeases(ix *index, tx store.Tx) error {
 			return err
 		}
 		if sx := ix.subnets[id]; sx != nil && !sx.usable.Contains(addr) && l.Remembered() && l.Reservation == nil {
-			ix.strays = append(ix.strays, append([]byte(nil), rec.Key...))
+			ix.strays = append(ix.strays, stray{id, addr})
 			continue
 		}
 		leases = append(leases, l)

@@ -82,7 +82,7 @@ func (e *ModifyPool) apply(c *change) (Result, error) {
 	return Result{Network: p.n.ID}, p.renamePool(e.Pool, e.Name)
 }
 
-// renameRange names the pool of exactly one range.
+// renameRange names the pool of exactly one range. Attachments follow it where it was the last of its name.
 func (p *plan) renameRange(r Range, name string) error {
 	sub, err := p.holding(r)
 	if err != nil {
@@ -99,7 +99,17 @@ func (p *plan) renameRange(r Range, name string) error {
 	edited := *sub
 	edited.Pools = slices.Clone(sub.Pools)
 	edited.Pools[i].Name = name
-	return p.setSubnet(&edited)
+	if err := p.setSubnet(&edited); err != nil {
+		return err
+	}
+	if before.Name == "" || edited.hasPool(before.Name) {
+		return nil
+	}
+	return p.renameAttached(sub, before.Name, name)
+}
+
+func (sub *Subnet) hasPool(name string) bool {
+	return slices.ContainsFunc(sub.Pools, func(pool Pool) bool { return pool.Name == name })
 }
 
 // renamePool gives all ranges of a name another one, and tells the attachments that take from it (GA-21, invariant 5).
@@ -158,7 +168,7 @@ func (p *plan) named(name string) ([]*Subnet, error) {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(sub *Subnet) bool {
-		return name == "" || !slices.ContainsFunc(sub.Pools, func(pool Pool) bool { return pool.Name == name })
+		return name == "" || !sub.hasPool(name)
 	})
 	if len(all) == 0 {
 		return nil, &refusal{ErrNotFound, fmt.Sprintf("network %s has no pool named %q; `berth pool ls %s` lists its pools", p.n.Name, name, p.n.Name)}

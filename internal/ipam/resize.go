@@ -1,6 +1,7 @@
 package ipam
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -9,10 +10,6 @@ import (
 	"berth/store"
 	"go4.org/netipx"
 )
-
-// maxForgotten is how many memories one change of a CIDR deletes; further ones mean nothing outside of their subnet, and
-// are deleted at the next start.
-const maxForgotten = 1000
 
 // overlapping reads the subnet of a space that overlaps cidr and is not self, nil where there is none. Since subnets of a
 // space are disjoint, only the last one to begin before the end of cidr can, or the one before that where the last is self.
@@ -112,16 +109,17 @@ func (p *plan) resize(sub, edited *Subnet) error {
 	if err != nil {
 		return err
 	}
-	for _, addr := range outside[:min(len(outside), maxForgotten)] {
-		if err := p.tx.Delete(leaseKey(nil, sub.ID, addr)); err != nil {
-			return err
-		}
+	for _, addr := range outside {
+		p.edit.strays = append(p.edit.strays, stray{sub.ID, addr})
 	}
 	if err := p.tx.Delete(subnetKey(nil, sub.Space, sub.CIDR)); err != nil {
 		return err
 	}
 	raw, err := p.putJSON(subnetKey(nil, edited.Space, edited.CIDR), edited, false)
 	if err != nil {
+		return err
+	}
+	if err := p.moveAttachments(edited); err != nil {
 		return err
 	}
 	sx.record = cached[Subnet]{raw, edited}
@@ -131,6 +129,25 @@ func (p *plan) resize(sub, edited *Subnet) error {
 		p.ix.dropSubnet(edited)
 		p.ix.putSubnet(sub, before)
 	})
+	return nil
+}
+
+// moveAttachments tells attachments that are being ended where their subnet is now; others keep it from changing.
+func (p *plan) moveAttachments(edited *Subnet) error {
+	for id, known := range p.ix.attachments {
+		if known.value.Subnet != edited.ID {
+			continue
+		}
+		at, err := p.attachment(id)
+		if err != nil {
+			return err
+		}
+		moved := *at
+		moved.CIDR = edited.CIDR
+		if err := p.setAttachment(id, &moved); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -148,4 +165,48 @@ func (p *plan) indexOf(sub *Subnet) (sx *subnetIndex, outside []netip.Addr, err 
 	})
 	sx.load(leases)
 	return sx, outside, err
+}
+
+// stray is the memory of an address that lies outside of its subnet since that was made smaller. It means nothing.
+type stray struct {
+	subnet ID
+	addr   netip.Addr
+}
+
+// sweepStrays deletes the strays that the index knows, in pages.
+func (s *Service) sweepStrays(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		page := slices.Clone(s.ix.strays[:min(len(s.ix.strays), pageSize)])
+		s.mu.Unlock()
+		if len(page) == 0 {
+			return nil
+		}
+		err := s.update(ctx, func(c *change) error {
+			for _, one := range page {
+				if err := c.sweepStray(one); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.ix.strays = slices.DeleteFunc(s.ix.strays, func(one stray) bool { return slices.Contains(page, one) })
+		s.mu.Unlock()
+	}
+}
+
+// sweepStray deletes one, unless its subnet has grown over it again.
+func (c *change) sweepStray(one stray) error {
+	if sx := c.ix.subnets[one.subnet]; sx != nil && sx.usable.Contains(one.addr) {
+		return nil
+	}
+	l, err := c.lease(one.subnet, one.addr)
+	if err != nil || !l.Remembered() || l.Reservation != nil {
+		return err
+	}
+	return c.tx.Delete(leaseKey(nil, one.subnet, one.addr))
 }

@@ -106,31 +106,7 @@ func (s *Service) settle(ctx context.Context) error {
 	if err := s.defaultBases(ctx); err != nil {
 		return err
 	}
-	if err := s.settleAttachments(ctx); err != nil {
-		return err
-	}
-	return s.sweepStrays(ctx)
-}
-
-// sweepStrays deletes the memories that lie outside of their subnet since it was made smaller.
-func (s *Service) sweepStrays(ctx context.Context) error {
-	for strays := s.ix.strays; len(strays) > 0; {
-		page := strays[:min(len(strays), pageSize)]
-		err := s.store.Update(ctx, func(tx store.Tx) error {
-			for _, key := range page {
-				if err := tx.Delete(key); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		strays = strays[len(page):]
-	}
-	s.ix.strays = nil
-	return nil
+	return s.settleAttachments(ctx)
 }
 
 // settleAttachments ends those whose end was cut off, and those that were to end with an heir which is gone.
