@@ -9,6 +9,7 @@ import (
 
 // attachPlanned attaches to a subnet of a network that the request names (`--ipam-opt network=NAME`).
 func (c *change) attachPlanned(req PoolRequest) (PoolGrant, error) {
+	c.sinceRenamed(&req)
 	p, err := c.plan(req.Network)
 	if err != nil {
 		return PoolGrant{}, err
@@ -28,6 +29,21 @@ func (c *change) attachPlanned(req PoolRequest) (PoolGrant, error) {
 		grant.Gateway = netip.PrefixFrom(sub.Gateway, sub.CIDR.Bits())
 	}
 	return grant, err
+}
+
+// sinceRenamed puts today's names into a swarm manager's replay, which says those of the network's creation.
+func (c *change) sinceRenamed(req *PoolRequest) {
+	req.asked.network, req.asked.pool = req.Network, req.Pool
+	if !req.Swarm || !req.CIDR.IsValid() {
+		return
+	}
+	for _, known := range c.ix.attachments {
+		at := known.value
+		if at.Swarm && at.CIDR == req.CIDR && at.AskedNetwork == req.Network && at.AskedPool == req.Pool && c.ix.subnets[at.Subnet] != nil {
+			req.Network, req.Pool = c.ix.subnets[at.Subnet].record.value.Network.String(), at.Named
+			return
+		}
+	}
 }
 
 // choose is the subnet that a Docker network is attached to: the one of the CIDR given, or the first of the family that has

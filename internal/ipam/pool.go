@@ -25,6 +25,7 @@ type PoolRequest struct {
 	// For a planned network: its name or id, and the name of the pool to take from. CIDR chooses one of its subnets.
 	Network string
 	Pool    string
+	asked   struct{ network, pool string } // as they were called when the request was first made
 
 	Swarm      bool // a swarm manager asks: it sends no MAC, and asks for everything again after its restart
 	Gateway    netip.Addr
@@ -156,7 +157,7 @@ func (c *change) join(req PoolRequest, found *Subnet) (PoolGrant, error) {
 // hold makes the attachment, and writes the subnet that it is of.
 func (c *change) hold(req PoolRequest, sub *Subnet) (PoolGrant, error) {
 	cidr := sub.CIDR
-	at := &Attachment{ID: NewID(), Space: sub.Space, Subnet: sub.ID, CIDR: cidr, Pool: req.Range, Named: req.Pool, Gateway: req.Gateway, Swarm: req.Swarm, Host: c.host, Created: c.now}
+	at := &Attachment{ID: NewID(), Space: sub.Space, Subnet: sub.ID, CIDR: cidr, Pool: req.Range, Named: req.Pool, AskedNetwork: req.asked.network, AskedPool: req.asked.pool, Gateway: req.Gateway, Swarm: req.Swarm, Host: c.host, Created: c.now}
 	sub.Attachments = append(sub.Attachments, at.ID)
 	if err := c.setAttachment(at.ID, at); err != nil {
 		return PoolGrant{}, err

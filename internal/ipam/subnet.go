@@ -120,6 +120,9 @@ type Attachment struct {
 	Ended   bool         `json:"ended,omitempty"` // ReleasePool was asked for; its leases are being released
 
 	Swarm bool `json:"swarm,omitempty"` // held by a swarm manager
+	// The names by which the network and pool were asked for then: a manager that restarts says them again, whatever they are now.
+	AskedNetwork string `json:"asked_network,omitempty"`
+	AskedPool    string `json:"asked_pool,omitempty"`
 
 	// Heir is the attachment that the manager's replay after its restart made in the place of this one. It ends with its heir,
 	// if nothing is held through it or it is Bereft, which means that the heir took leases over (heir.go).
