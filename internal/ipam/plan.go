@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
+	"time"
 )
 
 // Plan is networks the way a document describes them (`berth export`, `berth import`). Lines are those of the document, for
@@ -63,6 +65,7 @@ type PlannedReservation struct {
 	Owner     string     `json:"owner"`
 	Address   netip.Addr `json:"address"`
 	Automatic bool       `json:"automatic,omitempty"` // Berth chose it
+	Force     bool       `json:"force,omitempty"`     // somebody else holds it: for after its release
 	Unplaced  bool       `json:"unplaced,omitempty"`  // at the next free slot of the owner's interface 0
 	Interface int        `json:"interface,omitempty"`
 	Slot      int        `json:"slot,omitempty"`
@@ -130,20 +133,67 @@ func (e *PlanError) Error() string {
 
 func (e *PlanError) Unwrap() error { return ErrInvalid }
 
-// ImportReport counts what an import came to.
+// Counts says how many things of each kind there are.
+type Counts struct {
+	Networks     int `json:"networks"`
+	Subnets      int `json:"subnets"`
+	Pools        int `json:"pools"`
+	Exclusions   int `json:"exclusions"`
+	Reservations int `json:"reservations"`
+	Addresses    int `json:"addresses"`
+}
+
+// Sum is how many there are in all.
+func (n Counts) Sum() int {
+	return n.Networks + n.Subnets + n.Pools + n.Exclusions + n.Reservations + n.Addresses
+}
+
+func (n Counts) String() string {
+	var parts []string
+	for _, one := range []struct {
+		n    int
+		noun string
+	}{{n.Networks, "network"}, {n.Subnets, "subnet"}, {n.Pools, "pool"}, {n.Exclusions, "exclusion"},
+		{n.Reservations, "reservation"}, {n.Addresses, "address"}} {
+		switch {
+		case one.n == 1:
+			parts = append(parts, "1 "+one.noun)
+		case one.n > 1 && strings.HasSuffix(one.noun, "s"):
+			parts = append(parts, fmt.Sprintf("%d %ses", one.n, one.noun))
+		case one.n > 1:
+			parts = append(parts, fmt.Sprintf("%d %ss", one.n, one.noun))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ImportReport says what an import came to.
 type ImportReport struct {
-	DryRun    bool `json:"dry_run,omitempty"`
-	Added     int  `json:"added"`     // networks, subnets, pools, exclusions, reservations and addresses
-	Unchanged int  `json:"unchanged"` // what was there already, just so
+	DryRun    bool              `json:"dry_run,omitempty"`
+	Undone    bool              `json:"undone,omitempty"` // what was added is taken back
+	Added     Counts            `json:"added"`
+	Unchanged Counts            `json:"unchanged"`          // what was there already, just so
+	Networks  []ImportedNetwork `json:"networks,omitempty"` // of a dry run: where something would be added
+}
+
+// ImportedNetwork is what an import would add in one network.
+type ImportedNetwork struct {
+	Name  string `json:"name"`
+	New   bool   `json:"new,omitempty"`
+	Added Counts `json:"added"`
 }
 
 // ImportState is an import that has begun and not ended: it is under way, or was cut off.
 type ImportState struct {
-	ID      ID     `json:"id"`
-	Actor   string `json:"actor"`
-	Done    int    `json:"done"` // of the things that it adds
-	Total   int    `json:"total"`
-	Undoing bool   `json:"undoing,omitempty"`
-	Running bool   `json:"running"`           // this daemon works on it at this moment
-	Network string `json:"network,omitempty"` // the one that it stopped in
+	ID      ID        `json:"id"`
+	Actor   string    `json:"actor,omitempty"` // who began it
+	Began   time.Time `json:"began"`
+	Done    int       `json:"done"` // of the steps that it takes
+	Total   int       `json:"total"`
+	Undoing bool      `json:"undoing,omitempty"`
+	Running bool      `json:"running"`           // this daemon works on it at this moment
+	Network string    `json:"network,omitempty"` // the one that it is in
 }

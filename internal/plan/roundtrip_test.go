@@ -65,7 +65,7 @@ func drawnNetwork(t *rapid.T, name string) ipam.PlannedNetwork {
 		n.Subnets = append(n.Subnets, drawnSubnet(t))
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "reservations") {
-		r := ipam.PlannedReservation{Owner: drawnName.Draw(t, "owner"), Address: drawnAddr.Draw(t, "address"), Automatic: rapid.Bool().Draw(t, "automatic"),
+		r := ipam.PlannedReservation{Owner: drawnName.Draw(t, "owner"), Address: drawnAddr.Draw(t, "address"), Automatic: rapid.Bool().Draw(t, "automatic"), Force: rapid.Bool().Draw(t, "force"),
 			Interface: rapid.IntRange(0, 2).Draw(t, "interface"), Slot: rapid.IntRange(0, 2).Draw(t, "slot")}
 		r.Unplaced = r.Interface == 0 && r.Slot == 0
 		n.Reservations = append(n.Reservations, r)

@@ -287,8 +287,9 @@ func checkOwned(r *ownedRow) error {
 var ownedNeeds = [][]string{{"address"}, {"owner", "device", "dns_name"}}
 
 var reservationSheet = sheet[ownedRow]{
-	columns: append(ownedColumns(), column[ownedRow]{name: "automatic",
-		set: parsed(parseBool, func(r *ownedRow, b bool) { r.Automatic = b }), get: func(r *ownedRow) string { return yes(r.Automatic) }}),
+	columns: append(ownedColumns(),
+		column[ownedRow]{name: "automatic", set: parsed(parseBool, func(r *ownedRow, b bool) { r.Automatic = b }), get: func(r *ownedRow) string { return yes(r.Automatic) }},
+		column[ownedRow]{name: "force", set: parsed(parseBool, func(r *ownedRow, b bool) { r.Force = b }), get: func(r *ownedRow) string { return yes(r.Force) }}),
 	needs: ownedNeeds, row: newOwnedRow, check: checkOwned,
 	place: func(r *ownedRow) *where { return &r.where },
 	add: func(n *ipam.PlannedNetwork, r *ownedRow) {

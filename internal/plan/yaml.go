@@ -125,6 +125,9 @@ func (d *document) network(n *yaml.Node) ipam.PlannedNetwork {
 	if p.Name == "" && n.Kind == yaml.MappingNode {
 		d.Add(n.Line, "the network has no name")
 	}
+	if p.Space == "" {
+		p.Space = ipam.LocalSpace // a document says all of a network
+	}
 	return p
 }
 
@@ -231,11 +234,16 @@ func (d *document) ranged(n *yaml.Node, what, further string, text *string) (r i
 func (d *document) reservation(n *yaml.Node) ipam.PlannedReservation {
 	p := ipam.PlannedReservation{Line: n.Line}
 	var at owned
-	d.owned(n, "a reservation", ", automatic", &at, func(key string, v *yaml.Node) bool {
-		if key == "automatic" {
+	d.owned(n, "a reservation", ", automatic, force", &at, func(key string, v *yaml.Node) bool {
+		switch key {
+		case "automatic":
 			p.Automatic, _ = value(d, v, parseBool)
+		case "force":
+			p.Force, _ = value(d, v, parseBool)
+		default:
+			return false
 		}
-		return key == "automatic"
+		return true
 	})
 	p.Owner, p.Address, p.Unplaced, p.Interface, p.Slot = at.owner, at.address, !at.placed, at.nic, at.slot
 	return p

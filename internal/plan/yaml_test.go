@@ -77,7 +77,7 @@ func TestReadYAML(t *testing.T) {
 		Reservations: []ipam.PlannedReservation{{Owner: "web", Address: netip.MustParseAddr("192.0.2.11"), Unplaced: true, Line: 30},
 			{Owner: "123", Address: netip.MustParseAddr("2001:db8::"), Interface: 1, Slot: 2, Automatic: true, Line: 32}},
 		Addresses: []ipam.PlannedAddress{{Owner: "rtr", Address: netip.MustParseAddr("192.0.2.12"), Slot: 1, Line: 34}},
-	}, {Name: "flat", Subnets: []ipam.PlannedSubnet{}, Line: 35}}}
+	}, {Name: "flat", Space: "local", Subnets: []ipam.PlannedSubnet{}, Line: 35}}}
 	if diff := cmp.Diff(want, p, comparers...); diff != "" {
 		t.Error(diff)
 	}

@@ -128,11 +128,14 @@ func (w *yamlWriter) owned(n *ipam.PlannedNetwork) {
 		w.line("  reservations:")
 	}
 	for _, r := range n.Reservations {
-		automatic := ""
+		flags := ""
 		if r.Automatic {
-			automatic = ", automatic: true"
+			flags = ", automatic: true"
 		}
-		w.line("    - {owner: %s, address: %s%s%s}", w.text(r.Owner), w.text(r.Address.String()), place(r.Interface, r.Slot), automatic)
+		if r.Force {
+			flags += ", force: true"
+		}
+		w.line("    - {owner: %s, address: %s%s%s}", w.text(r.Owner), w.text(r.Address.String()), place(r.Interface, r.Slot), flags)
 	}
 	if len(n.Addresses) > 0 {
 		w.line("  addresses:")
