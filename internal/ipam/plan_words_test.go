@@ -241,8 +241,8 @@ func (r *room) wishes(text string) (all []ipam.Wish) {
 //	ask POOL [NAME] [mac=N] [ip=ADDRESS]; gateway POOL [ip=ADDRESS]; back POOL ADDRESS; detach POOL
 func (r *room) docker(verb string, words []string) (string, error) {
 	r.t.Helper()
-	args, opt := options(words, "six", "pool", "ip")
-	name := args[0]
+	name := words[0]
+	args, opt := options(words[1:], "six", "pool", "ip")
 	id, known := r.pools[name]
 	switch verb {
 	case "attach":
@@ -254,11 +254,11 @@ func (r *room) docker(verb string, words []string) (string, error) {
 		r.t.Fatalf("no pool is called %s", name)
 	}
 	if verb == "back" {
-		return "", r.s.ReleaseAddress(ctx, id, r.addr(args[1]))
+		return "", r.s.ReleaseAddress(ctx, id, r.addr(args[0]))
 	}
 	req := ipam.AddressRequest{Pool: id, Preferred: r.addr(opt["ip"]), Gateway: verb == "gateway"}
-	if len(args) > 1 {
-		req.Name = args[1]
+	if len(args) > 0 {
+		req.Name = args[0]
 	}
 	if text, ok := opt["mac"]; ok {
 		n, err := strconv.Atoi(text)
