@@ -3,15 +3,9 @@ package ipam
 import (
 	"context"
 	"errors"
-	"iter"
 )
 
 var errPending = errors.New("not there yet")
-
-// Export yields the plan network by network, by name, until an error is yielded, which is the last.
-func (s *Service) Export(ctx context.Context) iter.Seq2[PlannedNetwork, error] {
-	return func(yield func(PlannedNetwork, error) bool) { yield(PlannedNetwork{}, errPending) }
-}
 
 // ImportOptions say how a plan is imported.
 type ImportOptions struct {
