@@ -140,6 +140,7 @@ func (s *Service) Subnets(ctx context.Context, space string) ([]SubnetInfo, erro
 
 func (s *Service) describe(sub *Subnet, sx *subnetIndex) SubnetInfo {
 	info := SubnetInfo{Subnet: *sub, Held: sx.held(), Remembered: sx.released.Len(), Free: Count{new(big.Int)}}
+	info.Pools, info.Attachments = append([]Pool{}, sub.Pools...), append([]ID{}, sub.Attachments...) // in JSON lists, not null
 	if n := s.ix.network(sub.Network); n != nil {
 		info.NetworkName, info.Tags, info.Sticky = n.Name, n.Tags, !n.Policy.Forget
 		if n.Policy.Quarantine > 0 {
