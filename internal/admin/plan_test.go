@@ -1,0 +1,268 @@
+package admin
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth/internal/ipam"
+
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+)
+
+// step is one request and what it is to be answered.
+type step struct {
+	method, target, body string
+	status               int
+	has                  string            // in the answer's body
+	header               map[string]string // of the request
+}
+
+// answered is what came back.
+type answered struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// outcome reads the answer to a change.
+func (a answered) outcome(t *testing.T) (out ipam.Outcome) {
+	t.Helper()
+	must(t, json.Unmarshal([]byte(a.body), &out))
+	return out
+}
+
+// problem reads a refusal.
+func (a answered) problem(t *testing.T) (p Problem) {
+	t.Helper()
+	must(t, json.Unmarshal([]byte(a.body), &p))
+	return p
+}
+
+// send sends a request with JSON and holds its answer to the description, and the request too where it succeeds.
+func (h *house) send(t *testing.T, router routers.Router, s step) answered {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), s.method, "http://berth"+s.target, strings.NewReader(s.body))
+	must(t, err)
+	if s.body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range s.header {
+		req.Header.Set(name, value)
+	}
+	route, params, err := router.FindRoute(req)
+	must(t, err)
+	in := &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route, Options: asSent}
+	described := openapi3filter.ValidateRequest(t.Context(), in)
+	req.Body = io.NopCloser(strings.NewReader(s.body))
+	res, err := h.client.http.Do(req)
+	must(t, err)
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	must(t, err)
+	if described != nil && res.StatusCode < 300 {
+		t.Errorf("the request is not as described, and was answered: %v", described)
+	}
+	h.validate(t, in, res, body)
+	if refused, problem := res.StatusCode >= 400, res.Header.Get("Content-Type") == "application/problem+json"; refused != problem {
+		t.Errorf("status %d with the content type %q", res.StatusCode, res.Header.Get("Content-Type"))
+	}
+	return answered{res.StatusCode, res.Header, string(body)}
+}
+
+// play sends a request and holds its answer to what the step says.
+func (h *house) play(t *testing.T, router routers.Router, s step) answered {
+	t.Helper()
+	got := h.send(t, router, s)
+	if got.status != s.status || !strings.Contains(got.body, s.has) {
+		t.Fatalf("%s %s %s: status %d, want %d with %s: %s", s.method, s.target, s.body, got.status, s.status, s.has, got.body)
+	}
+	return got
+}
+
+// planned makes a network to work in, and returns its router and the id of its first subnet.
+func (h *house) planned(t *testing.T) (routers.Router, string) {
+	t.Helper()
+	_, router := description(t)
+	made := h.play(t, router, step{method: "POST", target: "/v1/networks", status: 200, body: `{"name": "net1", "tags": {"site": "a"}, "subnets": [
+		{"cidr": "192.0.2.0/24", "gateway": "192.0.2.1", "name": "lan"}, {"cidr": "2001:db8::/64", "pool": true}]}`})
+	if made.header.Get("ETag") == "" {
+		t.Error("the answer to a change has no ETag")
+	}
+	n, err := h.client.Network(t.Context(), "net1")
+	must(t, err)
+	return router, n.Subnets[0].ID.String()
+}
+
+// TestPlanAsDescribed plays a life of a network through every operation of the plan, and what each of them refuses.
+func TestPlanAsDescribed(t *testing.T) {
+	h := start(t, nil)
+	router, lan := h.planned(t)
+	played := map[string]bool{"POST /v1/networks": true}
+	const net1 = "/v1/networks/net1"
+	nobody := ipam.NewID().String()
+	for _, s := range []step{
+		{"POST", "/v1/networks", `[{"name": "flat", "subnets": [{"cidr": "10.7.0.0/24", "pool": true}]}, {"name": "wire"}]`, 200, `"network.create"`, nil},
+		{"POST", "/v1/networks?dry_run=true", `{"name": "net9"}`, 200, `"id":0`, nil},
+		{"POST", "/v1/networks", `{"name": "net1"}`, 409, CodeInUse, nil},
+		{"POST", "/v1/networks", `{"name": "pool"}`, 400, CodeInvalid, nil},
+		{"POST", "/v1/networks", `{"name": "over", "subnets": [{"cidr": "192.0.2.128/25"}]}`, 409, CodeOverlap, nil},
+		{"GET", "/v1/networks", "", 200, `"name":"wire"`, nil},
+		{"GET", "/v1/networks?space=global", "", 200, `"networks":[]`, nil},
+		{"GET", "/v1/networks?space=nowhere", "", 404, CodeNotFound, nil},
+		{"GET", net1, "", 200, `"network":"192.0.2.0/24"`, nil},
+		{"GET", "/v1/networks/net9", "", 404, CodeNotFound, nil},
+		{"PATCH", net1, `{"tags": {"site": null, "team": "blue"}, "quarantine": "10m", "sticky": false}`, 200, `"network.modify"`, nil},
+		{"PATCH", net1, `{"quarantine": "soon"}`, 400, `quarantine`, nil},
+		{"PATCH", "/v1/networks/net9", `{"name": "net8"}`, 404, CodeNotFound, nil},
+
+		{"POST", net1 + "/subnets", `{"bits": 26, "from": "198.51.100.0/24", "name": "old"}`, 200, `"cidr":"198.51.100.0/26"`, nil},
+		{"POST", net1 + "/subnets?dry_run=true", `[{"cidr": "203.0.113.0/25"}, {"cidr": "203.0.113.128/25"}]`, 200, `203.0.113.128/25`, nil},
+		{"POST", net1 + "/subnets", `[{"cidr": "203.0.113.0/25"}, {"cidr": "203.0.113.64/26"}]`, 409, `"index":1`, nil},
+		{"GET", net1 + "/subnets", "", 200, `"name":"old"`, nil},
+		{"GET", "/v1/networks/wire/subnets", "", 200, `"subnets":[]`, nil},
+		{"GET", "/v1/networks/net9/subnets", "", 404, CodeNotFound, nil},
+		{"PATCH", net1 + "/subnets/old", `{"cidr": "198.51.100.0/25", "gateway": "198.51.100.1", "dhcp": true, "name": ""}`, 200, `"subnet.modify"`, nil},
+		{"PATCH", net1 + "/subnets/198.51.100.0%2F25", `{"gateway": ""}`, 200, `"revision"`, nil},
+		{"PATCH", net1 + "/subnets/nothing", `{"dhcp": false}`, 404, CodeNotFound, nil},
+		{"DELETE", net1 + "/subnets/198.51.100.0%2F25?dry_run=true", "", 200, `"subnet.remove"`, nil},
+		{"DELETE", net1 + "/subnets/198.51.100.0%2F25", "", 200, `"subnet.remove"`, nil},
+		{"DELETE", net1 + "/subnets/198.51.100.0%2F25", "", 404, CodeNotFound, nil},
+
+		{"POST", net1 + "/pools", `[{"range": "192.0.2.10-192.0.2.100", "name": "pool1"}, {"range": "192.0.2.128/26"}]`, 200, `"pool.add"`, nil},
+		{"POST", net1 + "/pools", `{"range": "192.0.2.50+3"}`, 409, CodeOverlap, nil},
+		{"POST", net1 + "/pools", `{"range": "192.0.2.50-192.0.2.40"}`, 400, `reversed`, nil},
+		{"GET", net1 + "/pools", "", 200, `"map":"........`, nil},
+		{"GET", "/v1/networks/net9/pools", "", 404, CodeNotFound, nil},
+		{"PATCH", net1 + "/pools/pool1", `{"name": "front"}`, 200, `"pool.modify"`, nil},
+		{"PATCH", net1 + "/pools/192.0.2.128%2F26", `{"name": "back"}`, 200, `"pool.modify"`, nil},
+		{"PATCH", net1 + "/pools/pool1", `{"name": "front"}`, 404, CodeNotFound, nil},
+		{"DELETE", net1 + "/pools/192.0.2.20-192.0.2.50", "", 200, `"pool.remove"`, nil},
+		{"DELETE", net1 + "/pools/back?dry_run=true", "", 200, `"pool.remove"`, nil},
+		{"DELETE", net1 + "/pools/back", "", 200, `"pool.remove"`, nil},
+		{"DELETE", net1 + "/pools/back", "", 404, CodeNotFound, nil},
+
+		{"POST", net1 + "/exclusions", `[{"range": "192.0.2.60+5", "note": "printers"}, {"range": "192.0.2.200"}]`, 200, `"exclusion.add"`, nil},
+		{"POST", net1 + "/exclusions", `{"range": "192.0.2.62"}`, 409, CodeOverlap, nil},
+		{"GET", net1 + "/exclusions", "", 200, `"note":"printers"`, nil},
+		{"GET", "/v1/networks/wire/exclusions", "", 200, `"exclusions":[]`, nil},
+		{"DELETE", net1 + "/exclusions/192.0.2.200", "", 200, `"exclusion.remove"`, nil},
+		{"DELETE", net1 + "/exclusions/192.0.2.62+1", "", 200, `"exclusion.remove"`, nil},
+		{"DELETE", net1 + "/exclusions/192.0.2.0%2F33", "", 400, CodeInvalid, nil},
+		{"GET", net1 + "/exclusions", "", 200, `"end":"192.0.2.61"`, nil},
+
+		{"POST", net1 + "/reservations", `{"owner": "shop/web/1", "wishes": [{"slot": 0, "address": "192.0.2.11"}]}`, 200, `"addresses":["192.0.2.11"]`, nil},
+		{"POST", net1 + "/reservations", `[{"owner": "db", "wishes": [{"slot": 0, "pool": "front"}]}, {"owner": "cache"}]`, 200, `"reservation.add"`, nil},
+		{"POST", net1 + "/reservations", `{"owner": "other", "wishes": [{"slot": 0, "address": "192.0.2.11"}]}`, 409, CodeInUse, nil},
+		{"POST", net1 + "/reservations", `{"owner": "other", "wishes": [{"slot": 0, "address": "192.0.2.60"}]}`, 409, `exclu`, nil},
+		{"GET", net1 + "/reservations", "", 200, `"owner":"cache"`, nil},
+		{"GET", net1 + "/reservations?owner=shop/web/1", "", 200, `"address":"192.0.2.11"`, nil},
+		{"GET", net1 + "/reservations?owner=nobody", "", 200, `"reservations":[]`, nil},
+		{"GET", "/v1/reservations", "", 200, `"space":"local"`, nil},
+		{"GET", "/v1/networks/net9/reservations", "", 404, CodeNotFound, nil},
+		{"DELETE", net1 + "/reservations/db?address=192.0.2.1111", "", 400, CodeInvalid, nil},
+		{"DELETE", net1 + "/reservations/cache", "", 200, `"reservation.remove"`, nil},
+		{"DELETE", net1 + "/reservations/shop%2Fweb%2F1?address=192.0.2.11", "", 200, `"reservation.remove"`, nil},
+		{"GET", net1 + "/reservations?owner=shop/web/1", "", 200, `"reservations":[]`, nil},
+
+		{"POST", net1 + "/addresses", `{"owner": "rtr", "interface": {"number": 0, "wishes": [{"slot": 0}, {"slot": 1, "pool": "front"}, {"slot": 2, "address": "192.0.2.250"}]}}`, 200, `"192.0.2.250"`, nil},
+		{"POST", net1 + "/addresses", `{"owner": "vm", "interface": {"number": 0, "wishes": [{"slot": 0, "address": "192.0.2.250"}]}}`, 409, CodeInUse, nil},
+		{"POST", net1 + "/addresses", `{"owner": "vm", "interface": {"number": 0, "wishes": [{"slot": 1}]}}`, 400, `ip0 is missing`, nil},
+		{"GET", net1 + "/addresses", "", 200, `"owner":"rtr"`, nil},
+		{"GET", "/v1/addresses?owner=rtr&limit=2", "", 200, `"next":"`, nil},
+		{"GET", "/v1/networks/net9/addresses", "", 404, CodeNotFound, nil},
+		{"GET", net1 + "/env/rtr", "", 200, `=192.0.2.250"`, nil},
+		{"GET", net1 + "/env/nobody", "", 404, CodeNotFound, nil},
+		{"DELETE", net1 + "/addresses/rtr?address=192.0.2.250", "", 200, `"192.0.2.250"`, nil},
+		{"DELETE", net1 + "/addresses/rtr?dry_run=true", "", 200, `"lease.release"`, nil},
+		{"DELETE", net1 + "/addresses/rtr", "", 200, `"lease.release"`, nil},
+		{"GET", net1 + "/addresses", "", 200, `"addresses":[]`, nil},
+
+		{"GET", "/v1/subnets/" + lan, "", 200, `"name":"lan"`, nil},
+		{"GET", "/v1/subnets/" + nobody, "", 404, CodeNotFound, nil},
+		{"GET", "/v1/subnets/10.7.0.0%2F24", "", 400, CodeInvalid, nil},
+		{"GET", "/v1/subnets/" + lan + "/available-ips", "", 200, `"addresses":["192.0.2.1`, nil},
+		{"GET", "/v1/subnets/" + lan + "/available-ips?limit=2", "", 200, `"addresses":["192.0.2.1`, nil},
+		{"GET", "/v1/subnets/" + nobody + "/available-ips", "", 404, CodeNotFound, nil},
+		{"GET", "/v1/subnets/" + lan + "/available-ips?limit=0", "", 400, CodeInvalid, nil},
+		{"POST", "/v1/subnets/" + lan + "/available-ips", `{"owner": "vm"}`, 200, `"addresses":["192.0.2.1`, nil},
+		{"POST", "/v1/subnets/" + lan + "/available-ips", `[{"owner": "vm", "count": 2, "pool": "front"}, {"owner": "vm"}]`, 200, `"addresses":["192.0.2.1`, nil},
+		{"POST", "/v1/subnets/" + lan + "/available-ips", `{"owner": "vm", "count": 65}`, 400, `1 to 64`, nil},
+		{"POST", "/v1/subnets/" + lan + "/available-ips", `{"owner": "vm", "count": 0}`, 400, `1 to 64`, nil},
+		{"POST", "/v1/subnets/" + lan + "/available-ips", `{"owner": "vm", "pool": "nothing"}`, 404, CodeNotFound, nil},
+		{"POST", "/v1/subnets/" + nobody + "/available-ips", `{"owner": "vm"}`, 404, CodeNotFound, nil},
+
+		{"POST", "/v1/edits", `{"edits": [{"op": "pool.add", "network": "wire", "range": "192.0.2.1"}]}`, 400, CodeInvalid, nil},
+		{"POST", "/v1/edits", `{"dry_run": true, "edits": [{"op": "network.modify", "network": "net1", "name": "net2"}]}`, 200, `"network.modify"`, nil},
+		{"POST", "/v1/edits", `{"edits": [{"op": "network.modify", "network": "net1", "name": "net2"}, {"network": "net2", "op": "address.release", "owner": "vm"},
+			{"op": "network.modify", "network": "net2", "name": "net1"}]}`, 200, `"lease.release"`, nil},
+
+		{"DELETE", net1, "", 409, CodeInUse, nil},
+		{"DELETE", net1 + "?force=true&dry_run=true", "", 200, `"network.remove"`, nil},
+		{"DELETE", net1 + "?force=true", "", 200, `"network.remove"`, nil},
+		{"DELETE", net1, "", 404, CodeNotFound, nil},
+	} {
+		h.play(t, router, s)
+		req, err := http.NewRequest(s.method, "http://berth"+s.target, http.NoBody)
+		must(t, err)
+		route, _, err := router.FindRoute(req)
+		must(t, err)
+		if s.status == http.StatusOK {
+			played[s.method+" "+route.Path] = true
+		}
+	}
+	for _, r := range h.server.planRoutes() {
+		if !played[r.method+" "+r.path] {
+			t.Errorf("%s %s was not played", r.method, r.path)
+		}
+	}
+	if problems, err := h.service.Check(t.Context()); err != nil || len(problems) > 0 {
+		t.Errorf("fsck: %q, %v", problems, err)
+	}
+}
+
+// What the next address is, and for whom, in the order of the answers.
+func TestTakeNext(t *testing.T) {
+	h := start(t, nil)
+	router, lan := h.planned(t)
+	h.play(t, router, step{method: "POST", target: "/v1/networks/net1/pools", body: `{"range": "192.0.2.10+4", "name": "small"}`, status: 200})
+	take := func(body string, status int) answered {
+		t.Helper()
+		return h.play(t, router, step{method: "POST", target: "/v1/subnets/" + lan + "/available-ips", body: body, status: status})
+	}
+	free := h.play(t, router, step{method: "GET", target: "/v1/subnets/" + lan + "/available-ips", status: 200})
+	if want := `{"addresses":["192.0.2.10",` + "\n" + `"192.0.2.11",` + "\n" + `"192.0.2.12",` + "\n" + `"192.0.2.13"]}` + "\n"; free.body != want {
+		t.Errorf("free are %s, want %s", free.body, want)
+	}
+	got := take(`[{"owner": "vm", "count": 2}, {"owner": "vm"}]`, 200).outcome(t)
+	var addrs []string
+	for _, r := range got.Results {
+		if r.Subnet.String() != lan || r.CIDR != netip.MustParsePrefix("192.0.2.0/24") {
+			t.Errorf("the answer is about %s %s", r.Subnet, r.CIDR)
+		}
+		for _, a := range r.Addresses {
+			addrs = append(addrs, a.String())
+		}
+	}
+	if want := []string{"192.0.2.10", "192.0.2.11", "192.0.2.12"}; !slices.Equal(addrs, want) {
+		t.Errorf("taken were %q, want %q", addrs, want)
+	}
+	// There is one left, and two are wanted: neither is taken, though the IPv6 subnet has room.
+	if p := take(`{"owner": "vm", "count": 2}`, 409).problem(t); p.Code != CodeExhausted {
+		t.Errorf("two of one: %+v", p)
+	}
+	taken, err := h.client.Addresses(t.Context(), "net1", "vm")
+	must(t, err)
+	var slots []string
+	for _, a := range taken {
+		slots = append(slots, ipam.Slot{Interface: uint8(a.Interface), Number: uint8(a.Slot)}.String())
+	}
+	if want := []string{"0:ip0", "0:ip1", "1:ip0"}; !slices.Equal(slots, want) {
+		t.Errorf("the interfaces are %q, want %q", slots, want)
+	}
+}
