@@ -15,6 +15,7 @@ import (
 
 	"berth/driver"
 	"berth/internal/admin"
+	"berth/internal/hook"
 	"berth/internal/ipam"
 	"berth/store/bolt"
 
@@ -78,12 +79,21 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 		Backup: st.Backup,
 		Fsck:   func(ctx context.Context) (admin.FileReport, error) { return fileReport(st.Check(ctx)) },
 	})
-	announce(ctx, cfg, log, started, service)
-	return together(ctx,
+	tasks := []func(context.Context) error{
 		func(ctx context.Context) error { return plugin.Serve(ctx, sockets[0]) },
 		func(ctx context.Context) error { return control.Serve(ctx, sockets[1]) },
 		func(ctx context.Context) error { return remote.serve(ctx, control) },
-		func(ctx context.Context) error { return keepUp(ctx, log, service) })
+		func(ctx context.Context) error { return keepUp(ctx, log, service) },
+	}
+	if cfg.hookDir != "" {
+		hooks, err := hook.Open(ctx, hook.Config{Service: service, Dir: cfg.hookDir, Log: log})
+		if err != nil {
+			return err
+		}
+		tasks = append(tasks, hooks.Run)
+	}
+	announce(ctx, cfg, log, started, service)
+	return together(ctx, tasks...)
 }
 
 // announce says once what runs, and tells the service manager where there is one.

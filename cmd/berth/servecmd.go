@@ -29,6 +29,7 @@ type serveConfig struct {
 	state, pluginSocket, adminSocket string
 	adminListen                      string         // empty: not over the network
 	adminKeys                        admin.KeyFiles // of adminListen
+	hookDir                          string         // empty: no hooks
 	store                            string
 	host                             string
 	bases                            baseList
@@ -69,6 +70,7 @@ func (p *program) serveCommand() *cobra.Command {
 	f.StringVar(&cfg.adminKeys.Cert, "admin-cert", "", "`file` with the daemon's certificate for that, in PEM; it may be replaced at any time")
 	f.StringVar(&cfg.adminKeys.Key, "admin-key", "", "`file` with its key")
 	f.StringVar(&cfg.adminKeys.ClientCA, "admin-client-ca", "", "`file` with the authorities whose clients may ask with a certificate instead of a token")
+	f.StringVar(&cfg.hookDir, "hook", "", "`directory` of executables that are run after each address taken or given back (default: none)")
 	f.StringVar(&cfg.store, "store", "bolt", "`kind` of store: bolt, a file on this host, is the one that exists")
 	f.StringVar(&cfg.host, "host", "", "`name` of this host in leases and events (default: the system's host name)")
 	f.Var(&cfg.bases, "default-pool", "where subnets come from that nobody names; repeatable (see above)")
@@ -77,6 +79,7 @@ func (p *program) serveCommand() *cobra.Command {
 	f.StringVar(&cfg.logLevel, "log-level", "info", "the least `level` that is logged: debug, info, warning or error")
 	f.StringVar(&cfg.logFormat, "log-format", "text", "`form` of the log: text or json")
 	completesDirs(cmd, "state")
+	completesDirs(cmd, "hook")
 	completes(cmd, "store", words("bolt"))
 	completes(cmd, "log-level", words("debug", "info", "warning", "error"))
 	completes(cmd, "log-format", words("text", "json"))

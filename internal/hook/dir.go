@@ -1,0 +1,74 @@
+package hook
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// programs lists what is to be run of the directory, by name. It is read for each event, so that what is put there counts from
+// the next event on. What may not be run is logged once.
+func (h *Hooks) programs() ([]string, error) {
+	if err := checkDir(h.cfg.Dir); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(h.cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	there := map[string]bool{}
+	for _, entry := range entries {
+		file := filepath.Join(h.cfg.Dir, entry.Name())
+		there[file] = true
+		err := trusted(file, false, os.Geteuid())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was removed meanwhile
+		}
+		if err == nil {
+			all = append(all, file)
+			delete(h.told, file)
+			continue
+		}
+		if h.told[file] != err.Error() {
+			h.told[file] = err.Error()
+			h.log.WithField("file", file).Warn("this is not run as a hook: it " + err.Error())
+		}
+	}
+	for file := range h.told {
+		if !there[file] {
+			delete(h.told, file)
+		}
+	}
+	return all, nil
+}
+
+// trusted says why a file may not be run, or a directory not be run from, by a daemon of a user; its error is the rest of a sentence about it. A
+// link is no file, because it is not seen here who may change what it leads to.
+func trusted(file string, dir bool, uid int) error {
+	look := os.Lstat
+	if dir {
+		look = os.Stat
+	}
+	info, err := look(file)
+	if err != nil {
+		return fmt.Errorf("cannot be looked at: %w", err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case dir && !info.IsDir():
+		return errors.New("is no directory")
+	case !dir && !info.Mode().IsRegular():
+		return errors.New("is no regular file")
+	case !ok || st.Uid != 0 && int(st.Uid) != uid:
+		return errors.New("belongs to neither root nor the daemon's user: chown it")
+	case info.Mode().Perm()&0o022 != 0:
+		return errors.New("can be written by others than its owner: chmod go-w it")
+	case !dir && info.Mode().Perm()&0o111 == 0:
+		return errors.New("is not executable: chmod +x it")
+	}
+	return nil
+}

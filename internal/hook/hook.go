@@ -1,0 +1,149 @@
+// Package hook tells other programs who has which address: after each address that is taken or given back it runs the
+// executables of a directory, with the variables of Ganeti's hooks (GA-25). It promises that no request ever waits for
+// them, that they run one at a time and in the order of the events, that none runs longer than its bound or leaves
+// something of its process group behind, and that nothing runs which others than root or the daemon's user could have
+// written.
+//
+// An event is read from the records (ipam.Service.Tail) in a goroutine of its own, its variables are asked for
+// (ipam.Service.EventEnvironment), the directory is read (dir.go), and each program in it is run (run.go). A hook that fails
+// is logged and counted; nothing else comes of it.
+package hook
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"berth/internal/ipam"
+
+	"github.com/sirupsen/logrus"
+)
+
+// DefaultBound is how long a hook may run.
+const DefaultBound = 10 * time.Second
+
+// pause is how long to wait after the events could not be read.
+const pause = 10 * time.Second
+
+// Config is what Hooks need. Service, Dir and Log are mandatory.
+type Config struct {
+	Service *ipam.Service
+	Dir     string
+	Log     *logrus.Entry
+	Bound   time.Duration // how long each may run; default: DefaultBound
+}
+
+// Hooks run the executables of a directory.
+type Hooks struct {
+	cfg   Config
+	log   *logrus.Entry
+	after uint64 // the event that was dealt with last
+
+	told map[string]string // what was logged of a file of the directory, so that it is logged once
+
+	runs, failures atomic.Uint64
+}
+
+// Counts tell what became of hooks since the daemon began.
+type Counts struct {
+	Runs     uint64 `json:"runs"`
+	Failures uint64 `json:"failures"` // of these: ended with an error, killed, or could not be started
+}
+
+// Open returns Hooks that follow the events from now on: what was before is not told again. It refuses a directory from
+// which nothing may be run.
+func Open(ctx context.Context, cfg Config) (*Hooks, error) {
+	h := &Hooks{cfg: cfg, log: cfg.Log, told: map[string]string{}}
+	if h.cfg.Bound == 0 {
+		h.cfg.Bound = DefaultBound
+	}
+	var err error
+	if h.cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil {
+		return nil, err
+	}
+	if err := checkDir(h.cfg.Dir); err != nil {
+		return nil, err
+	}
+	h.after, err = cfg.Service.LastEvent(ctx)
+	return h, err
+}
+
+// Counts may be asked for at any time.
+func (h *Hooks) Counts() Counts { return Counts{h.runs.Load(), h.failures.Load()} }
+
+// Run follows the events until ctx ends. A hook that runs then is let end; those that would have come after it are not run.
+func (h *Hooks) Run(ctx context.Context) error {
+	for {
+		err := h.follow(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		h.log.WithError(err).Errorf("the events cannot be read, so that no hook runs; the next try is in %s", pause)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (h *Hooks) follow(ctx context.Context) error {
+	for e, err := range h.cfg.Service.Tail(ctx, h.after) {
+		if err != nil {
+			return err
+		}
+		h.after = e.ID
+		if e.Verb == ipam.LeaseTaken || e.Verb == ipam.LeaseReleased {
+			h.tell(ctx, &e)
+		}
+	}
+	return ctx.Err()
+}
+
+// tell runs the hooks for one event.
+func (h *Hooks) tell(ctx context.Context, e *ipam.Event) {
+	log := h.log.WithField("event", e.ID).WithField("address", e.Address)
+	programs, err := h.programs()
+	var env []string
+	if err == nil && len(programs) > 0 {
+		env, err = h.cfg.Service.EventEnvironment(ctx, e)
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			h.failures.Add(1)
+			log.WithError(err).Error("no hook was run")
+		}
+		return
+	}
+	for _, program := range programs {
+		if ctx.Err() != nil {
+			return
+		}
+		h.runs.Add(1)
+		log := log.WithField("hook", program)
+		output, err := run(program, append([]string{path}, env...), h.cfg.Bound)
+		if output != "" {
+			log = log.WithField("output", output)
+		}
+		if err != nil {
+			h.failures.Add(1)
+			log.WithError(err).Error("a hook failed")
+			continue
+		}
+		log.Debug("a hook has run")
+	}
+}
+
+// path is all that a hook has of the daemon's environment.
+const path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// checkDir refuses a directory that is none, or in which others could put programs.
+func checkDir(dir string) error {
+	if err := trusted(dir, true, os.Geteuid()); err != nil {
+		return fmt.Errorf("the directory of the hooks, %s, %w", dir, err)
+	}
+	return nil
+}
