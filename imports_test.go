@@ -23,9 +23,8 @@ var mayImport = map[string][]string{
 	"internal/plan":   {"internal/alloc", "internal/ipam"},
 	"driver":          {"internal/alloc", "internal/ipam"},
 	"internal/admin":  {"internal/ipam", "store"},
-	"internal/hook":   {"internal/ipam"},
-	"cmd/berth":       {"driver", "internal/admin", "internal/alloc", "internal/hook", "internal/ipam", "internal/plan", "store", "store/bolt"},
-	"bench":           {"driver", "internal/alloc", "internal/ipam", "store/bolt"},
+	"cmd/berth":       {"driver", "internal/admin", "internal/alloc", "internal/ipam", "internal/plan", "store", "store/bolt"},
+	"bench":           {"driver", "internal/admin", "internal/alloc", "internal/ipam", "store/bolt"},
 	"test/engine":     {},
 	"test/crash":      {},
 }

@@ -82,7 +82,7 @@ func run(only, out string, round time.Duration) error {
 	var all []row
 	for _, m := range []measurement{
 		{"alloc", measureAlloc}, {"carve", measureCarve}, {"service", measureService}, {"socket", measureSocket},
-		{"start", measureStart}, {"docker", measureDocker},
+		{"start", measureStart}, {"plan", measurePlan}, {"docker", measureDocker},
 	} {
 		if !match.MatchString(m.name) {
 			continue
@@ -151,6 +151,8 @@ How they are measured:
   8k, 60k and 120k a second were set on a machine where such keys made 9.9k, 88k and 192k: as a ratio, 0.81, 0.68 and 0.62.
 - *socket*: RequestAddress as HTTP on a unix socket, load generator on the same machine, against a handler of
   docker/go-plugins-helpers that answers without doing anything.
+- *network show*: the command as a whole, beside the time of its request alone. *take*: POST available-ips of the admin API
+  and RequestAddress, each as HTTP on a unix socket, on the same state.
 - *start*: the daemon over a state with 65,536 leases taken one by one, from exec to the first answer, the check of the whole
   file included; resident memory as the kernel counts it (VmRSS) after that.
 - *docker run*: whole runs of the command, alternating between a network on Berth and one on the engine's own IPAM.
