@@ -1,7 +1,6 @@
 package ipam
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -290,52 +289,4 @@ func (p *plan) dropSubnet(sub *Subnet) error {
 	}
 	p.edit.swept = append(p.edit.swept, sub.ID)
 	return p.removeSubnet(sub)
-}
-
-// errStop ends a walk over leases.
-var errStop = errors.New("seen enough")
-
-// unused refuses a subnet that somebody uses: a Docker network, the holder of an address or, unless reservations do not
-// count, an owner (GA-11).
-func (p *plan) unused(sub *Subnet, reserved bool) error {
-	if n := len(sub.Attachments); n > 0 {
-		return &refusal{ErrInUse, fmt.Sprintf("%s on the subnet %s of network %s; remove it with `docker network rm` first", dockerNetworks(n), sub.CIDR, p.n.Name)}
-	}
-	var used error
-	err := p.eachLease(sub.ID, func(l *Lease) error {
-		switch {
-		case l.Held() && (l.Kind != Gateway || l.Attachment != (ID{})):
-			used = &refusal{ErrInUse, fmt.Sprintf("the subnet %s of network %s is in use: %s is held by %s", sub.CIDR, p.n.Name, l.Address, l.Holder())}
-		case l.Reservation != nil && !reserved:
-			used = &refusal{ErrInUse, fmt.Sprintf("the subnet %s of network %s is in use: %s is reserved for %s; end that with `berth reservation rm`", sub.CIDR, p.n.Name, l.Address, l.Reservation.Owner)}
-		default:
-			return nil
-		}
-		return errStop
-	})
-	if errors.Is(err, errStop) {
-		return used
-	}
-	return err
-}
-
-// eachLease walks over all records of a subnet's addresses, until fn fails.
-func (c *change) eachLease(subnet ID, fn func(*Lease) error) error {
-	for rec, err := range c.tx.Scan(leasesOf(subnet)) {
-		if err != nil {
-			return err
-		}
-		_, addr, ok := leaseKeyParts(rec.Key)
-		if !ok {
-			return fmt.Errorf("%w: the key %x names no address", ErrDamaged, rec.Key)
-		}
-		l, err := decodeLease(addr, rec.Value)
-		if err != nil {
-			return err
-		}
-		if err := fn(l); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -11,6 +11,60 @@ import (
 	"berth/store"
 )
 
+// plan is the network that an edit changes, as it was read in the transaction.
+type plan struct {
+	*change
+	n *Network
+}
+
+// plan opens a network for an edit. The first one must have the revision that the requester saw, where one was given.
+func (c *change) plan(ref string) (*plan, error) {
+	n, err := c.network(ref)
+	if err != nil {
+		return nil, err
+	}
+	if seen := c.edit.match; seen != 0 && seen != n.revision() {
+		return nil, &refusal{ErrChanged, fmt.Sprintf("network %s was changed since you read it (revision %d, now %d); read it again, and change that", n.Name, seen, n.revision())}
+	}
+	c.edit.match = 0
+	return &plan{c, n}, nil
+}
+
+// note writes the event of an edit and gives the network a new revision.
+func (p *plan) note(e *Event, before, after any) error {
+	id, err := p.tell(e, before, after)
+	if err != nil {
+		return err
+	}
+	edited := *p.n
+	edited.Planned, edited.Revision = true, id
+	p.n = &edited
+	return p.setNetwork(edited.ID, &edited)
+}
+
+// tell writes the event of a change in the network that is no change of its plan.
+func (p *plan) tell(e *Event, before, after any) (id uint64, err error) {
+	e.Space, e.Network = p.n.Space, p.n.Name
+	if e.Before, err = rawJSON(before); err != nil {
+		return 0, err
+	}
+	if e.After, err = rawJSON(after); err != nil {
+		return 0, err
+	}
+	return p.event(e)
+}
+
+// keep makes a network that Docker's request made a planned one: somebody counts on it.
+func (p *plan) keep() error {
+	if p.n.Planned {
+		return nil
+	}
+	edited := *p.n
+	edited.Planned = true
+	p.n = &edited
+	return p.setNetwork(edited.ID, &edited)
+}
+
 // findNetwork reads the network of a name or an id, whole or its first eight digits; nil where there is none.
 func (c *change) findNetwork(ref string) (*Network, error) {
 	id, err := c.networkID(ref)
@@ -70,60 +124,6 @@ func (c *change) network(ref string) (*Network, error) {
 		return nil, &refusal{ErrInUse, fmt.Sprintf("network %s is being imported; see `berth status`", n.Name)}
 	}
 	return n, nil
-}
-
-// plan is the network that an edit changes, as it was read in the transaction.
-type plan struct {
-	*change
-	n *Network
-}
-
-// plan opens a network for an edit. The first one must have the revision that the requester saw, where one was given.
-func (c *change) plan(ref string) (*plan, error) {
-	n, err := c.network(ref)
-	if err != nil {
-		return nil, err
-	}
-	if seen := c.edit.match; seen != 0 && seen != n.revision() {
-		return nil, &refusal{ErrChanged, fmt.Sprintf("network %s was changed since you read it (revision %d, now %d); read it again, and change that", n.Name, seen, n.revision())}
-	}
-	c.edit.match = 0
-	return &plan{c, n}, nil
-}
-
-// note writes the event of an edit and gives the network a new revision.
-func (p *plan) note(e *Event, before, after any) error {
-	id, err := p.tell(e, before, after)
-	if err != nil {
-		return err
-	}
-	edited := *p.n
-	edited.Planned, edited.Revision = true, id
-	p.n = &edited
-	return p.setNetwork(edited.ID, &edited)
-}
-
-// tell writes the event of a change in the network that is no change of its plan.
-func (p *plan) tell(e *Event, before, after any) (id uint64, err error) {
-	e.Space, e.Network = p.n.Space, p.n.Name
-	if e.Before, err = rawJSON(before); err != nil {
-		return 0, err
-	}
-	if e.After, err = rawJSON(after); err != nil {
-		return 0, err
-	}
-	return p.event(e)
-}
-
-// keep makes a network that Docker's request made a planned one: somebody counts on it.
-func (p *plan) keep() error {
-	if p.n.Planned {
-		return nil
-	}
-	edited := *p.n
-	edited.Planned = true
-	p.n = &edited
-	return p.setNetwork(edited.ID, &edited)
 }
 
 // subnets lists the network's subnets in the order in which they are searched.
