@@ -17,8 +17,8 @@ func formatKey() []byte { return append([]byte{settingKeys}, "format"...) }
 // upgrade brings the state into today's form, a page at a time, and refuses one of a newer form. It may be cut off
 // anywhere and is gone on with by the next Open.
 func (s *Service) upgrade(ctx context.Context) error {
-	format, err := s.format(ctx)
-	if err != nil || format == stateFormat {
+	format, old, err := s.format(ctx)
+	if err != nil || format == stateFormat && !old {
 		return err
 	}
 	if format > stateFormat {
@@ -26,21 +26,24 @@ func (s *Service) upgrade(ctx context.Context) error {
 	}
 	for page := kindRange(networkKeys); page.From != nil; {
 		page.Limit = pageSize
+		var next []byte
 		err := s.store.Update(ctx, func(tx store.Tx) (err error) {
-			page.From, err = upgradeNetworks(tx, page)
+			next, err = upgradeNetworks(tx, page)
 			return err
 		})
 		if err != nil {
 			return fmt.Errorf("bringing the state into the format %d: %w", stateFormat, err)
 		}
+		page.From = next
 	}
 	return s.store.Update(ctx, func(tx store.Tx) error {
 		return tx.Put(formatKey(), strconv.AppendInt(nil, stateFormat, 10))
 	})
 }
 
-// format reads the number of the state's form; an empty store, like one of the first form, has none.
-func (s *Service) format(ctx context.Context) (format int, err error) {
+// format reads the number of the state's form; an empty store, like one of the first form, has none. It also tells whether
+// there are networks of an older form: a Berth before this one takes a state without any, and may have made some.
+func (s *Service) format(ctx context.Context) (format int, old bool, err error) {
 	err = s.store.View(ctx, func(tx store.Tx) error {
 		raw, err := tx.Get(formatKey())
 		if err != nil {
@@ -52,9 +55,15 @@ func (s *Service) format(ctx context.Context) (format int, err error) {
 				return fmt.Errorf("%w: the format of the state is %q", ErrDamaged, raw)
 			}
 		}
+		for rec, err := range tx.Scan(kindRange(networkKeys)) {
+			if err != nil {
+				return err
+			}
+			old = old || len(rec.Value) > 0 && rec.Value[0] < recordVersion
+		}
 		return nil
 	})
-	return format, err
+	return format, old, err
 }
 
 // upgradeNetworks writes a page of networks anew, with a record for the name of each, and tells where the next page begins.
