@@ -115,7 +115,10 @@ func changeLines(changes []ipam.Event) []string {
 
 // changeLine is an event of the plan for a person: what happens, in which network, to what, and what is before and after.
 func changeLine(e *ipam.Event) string {
-	object := []string{e.Network}
+	var object []string
+	if e.Network != "" {
+		object = append(object, e.Network)
+	}
 	if e.Subnet.IsValid() {
 		object = append(object, e.Subnet.String())
 	}
@@ -125,12 +128,15 @@ func changeLine(e *ipam.Event) string {
 	if e.Name != "" && e.Name != e.Network {
 		object = append(object, e.Name)
 	}
-	named := strings.Join(slices.DeleteFunc(object, func(s string) bool { return s == "" }), " ")
-	line := fmt.Sprintf("%-18s  %-24s  %s", e.Verb, named, difference(e.Before, e.After))
-	if e.Detail != "" {
-		line += "  (" + e.Detail + ")"
+	if len(object) == 0 {
+		object = []string{e.Space}
 	}
-	return printable(strings.TrimRight(line, " "))
+	parts := []string{fmt.Sprintf("%-18s", e.Verb), fmt.Sprintf("%-24s", strings.Join(object, " ")), difference(e.Before, e.After)}
+	if e.Detail != "" && !strings.Contains(parts[2], "="+e.Detail) {
+		parts = append(parts, "("+e.Detail+")")
+	}
+	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+	return printable(strings.TrimRight(strings.Join(parts, "  "), " "))
 }
 
 // difference writes what was made as "name=lan", what was removed as "was name=lan", what was modified as "name=lan->lan2", and what
@@ -152,7 +158,7 @@ func difference(before, after json.RawMessage) string {
 func modified(was, is []field) string {
 	var texts []string
 	for _, f := range was {
-		value := "-"
+		value := "none"
 		if i := slices.IndexFunc(is, func(other field) bool { return other.name == f.name }); i >= 0 {
 			value = is[i].value
 		}
@@ -163,7 +169,7 @@ func modified(was, is []field) string {
 	}
 	for _, f := range is {
 		if !slices.ContainsFunc(was, func(other field) bool { return other.name == f.name }) {
-			texts = append(texts, f.name+"=-->"+f.value)
+			texts = append(texts, f.name+"=none->"+f.value)
 		}
 	}
 	return strings.Join(texts, " ")
@@ -204,7 +210,7 @@ func fields(raw json.RawMessage) (all []field) {
 		text := string(value)
 		var s string
 		if json.Unmarshal(value, &s) == nil {
-			text = cmp.Or(s, "-")
+			text = cmp.Or(s, "none")
 		} else if several := objects(value); value[0] == '[' && len(several) > 0 {
 			text = "(" + joinObjects(several) + ")"
 		}

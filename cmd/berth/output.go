@@ -72,7 +72,7 @@ func newTable[T any](w io.Writer, cmd *cobra.Command, o output, columns []column
 		err = checkFields[T](row)
 	}
 	if err != nil {
-		return nil, usage(cmd, fmt.Errorf("--format is neither table nor json, and as a template it is wrong: %w; the fields are %s",
+		return nil, usage(cmd, fmt.Errorf("--format is none of its words, and as a template it is wrong: %w; the fields are %s",
 			err, strings.Join(fieldNames[T](), ", ")))
 	}
 	t.format, t.row = "", row

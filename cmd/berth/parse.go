@@ -150,8 +150,11 @@ func parseSubnet(text string) (newSubnet, error) {
 	if err == nil {
 		err = n.wholePools()
 	}
-	if err != nil {
+	switch {
+	case err != nil && any:
 		return n, fmt.Errorf("--subnet %q: %w", text, err)
+	case err != nil:
+		return n, fmt.Errorf("--subnet: %w", err)
 	}
 	return n, nil
 }

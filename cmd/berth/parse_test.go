@@ -145,8 +145,8 @@ func TestChangeLine(t *testing.T) {
 		{"", `{"name":"lan","cidr":"192.0.2.0/24","pools":[{"range":"192.0.2.0/24"}]}`, `name=lan cidr=192.0.2.0/24 pools=(range=192.0.2.0/24)`},
 		{`{"range":"192.0.2.10-192.0.2.19"}`, "", `was range=192.0.2.10-192.0.2.19`},
 		{`{"name":"lan","dhcp":true}`, `{"name":"lan2","dhcp":false}`, `name=lan->lan2 dhcp=true->false`},
-		{`{"gateway":"192.0.2.1"}`, `{"gateway":""}`, `gateway=192.0.2.1->-`},
-		{`{"a":1}`, `{"b":"x"}`, `a=1->- b=-->x`},
+		{`{"gateway":"192.0.2.1"}`, `{"gateway":""}`, `gateway=192.0.2.1->none`},
+		{`{"a":1}`, `{"b":"x"}`, `a=1->none b=none->x`},
 		{"null", `{"note":"a\tb"}`, `note=a?b`},
 		{"", "", ""},
 		{"[1]", "[2]", ""},
@@ -160,6 +160,10 @@ func TestChangeLine(t *testing.T) {
 		if got := changeLine(e); got != want {
 			t.Errorf("%q\nwant\n%q", got, want)
 		}
+	}
+	taken := &ipam.Event{Verb: ipam.LeaseTaken, Network: "net1", Address: netip.MustParseAddr("192.0.2.12"), Name: "rtr", Detail: "external 0:ip0"}
+	if got, want := changeLine(taken), "lease.take          net1 192.0.2.12 rtr       (external 0:ip0)"; got != want {
+		t.Errorf("%q\nwant\n%q", got, want)
 	}
 	if got := changeLines(nil); len(got) != 1 || got[0] != "nothing would change" {
 		t.Errorf("%q", got)

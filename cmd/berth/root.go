@@ -36,6 +36,7 @@ func (p *program) rootCommand() *cobra.Command {
 		Long:  rootHelp,
 		Example: `  berth serve                               the daemon, as root
   docker network create --ipam-driver berth NAME
+  berth network create NAME --subnet CIDR   plan a network before Docker uses it (--ipam-opt network=NAME)
   berth lease ls                            who has which address
   berth events --follow                     who takes and gives what, as it happens`,
 		Version:       version,
