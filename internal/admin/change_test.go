@@ -1,0 +1,456 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"berth/internal/ipam"
+	"berth/store"
+	"berth/store/storetest"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
+)
+
+// What is wrong with a body is said, with the field where there is one, and nothing is changed.
+func TestBadBodies(t *testing.T) {
+	h := start(t, nil)
+	router, lan := h.planned(t)
+	before := h.everything(t)
+	many := strings.Repeat(`{"range": "192.0.2.9"},`, ipam.MaxEdits)
+	for _, c := range []struct {
+		target, body, has string
+	}{
+		{"/v1/networks", "", "empty"},
+		{"/v1/networks", " \n", "empty"},
+		{"/v1/networks", "null", "null"},
+		{"/v1/networks", "[]", "empty"},
+		{"/v1/networks", "[null]", "null"},
+		{"/v1/networks", `"net2"`, "a string"},
+		{"/v1/networks", `7`, "a number"},
+		{"/v1/networks", `{`, "no proper JSON"},
+		{"/v1/networks", `{"name": "net2"`, "no proper JSON"},
+		{"/v1/networks", `{"name": "net2"} {"name": "net3"}`, "no proper JSON"},
+		{"/v1/networks", `{"name": "net2"}]`, "no proper JSON"},
+		{"/v1/networks", `{"name": "net2", }`, "no proper JSON"},
+		{"/v1/networks", "{\"name\": \"\xff\"}", "no proper JSON"},
+		{"/v1/networks", `{"name": "net2", "name": "net3"}`, `at "name": duplicate`},
+		{"/v1/networks", `{"Name": "net2"}`, `no field "Name"`},
+		{"/v1/networks", `{"name": "net2", "subnets": [{"cidr": "10.1.0.0/24"}, {"cdir": "10.2.0.0/24"}]}`, `no field "subnets.1.cdir"`},
+		{"/v1/networks", `{"name": 2}`, `the field "name" is a number; it must be a string`},
+		{"/v1/networks", `{"name": "net2", "sticky": "yes"}`, `the field "sticky" is a string; it must be true or false`},
+		{"/v1/networks", `{"name": "net2", "subnets": {}}`, `the field "subnets" is an object; it must be a list`},
+		{"/v1/networks", `{"name": "net2", "subnets": [{"bits": 24.5}]}`, `the field "subnets.0.bits" cannot be 24.5`},
+		{"/v1/networks", `{"name": "net2", "subnets": [{"cidr": "10.1.0.0"}]}`, `the field "subnets.0.cidr" is wrong`},
+		{"/v1/networks", `{"name": "net2", "subnets": [{"cidr": "10.1.0.7/24"}]}`, "10.1.0.0/24"},
+		{"/v1/networks", `{"name": "net2", "subnets": [{"cidr": "10.1.0.0/24", "gateway": "::ffff:10.1.0.1"}]}`, "10.1.0.1"},
+		{"/v1/networks", `{"name": "net2", "subnets": [{"cidr": "fd00::/64", "gateway": "fd00::1%eth0"}]}`, "fd00::1"},
+		{"/v1/networks", `{"name": "net2", "quarantine": "-1s"}`, `the field "quarantine" is wrong`},
+		{"/v1/networks", `{"name": "no/name"}`, "no/name"},
+		{"/v1/networks/net1/pools", `{"network": "net2", "range": "192.0.2.9"}`, `leave the field "network" out`},
+		{"/v1/networks/net1/pools", `{"range": "192.0.2.9-198.51.100.1-2"}`, `the field "range" is wrong`},
+		{"/v1/networks/net1/pools", `{"range": "192.0.2.200-192.0.3.10"}`, "192.0.2.255"},
+		{"/v1/networks/net1/pools", `{"range": "192.0.2.9-2001:db8::9"}`, "IPv6"},
+		{"/v1/networks/net1/pools", "[" + many + `{"range": "192.0.2.9"}]`, fmt.Sprint(ipam.MaxEdits)},
+		{"/v1/networks/net1/reservations", `{"owner": ""}`, "owner"},
+		{"/v1/networks/net1/reservations", `{"owner": "a//b"}`, "a//b"},
+		{"/v1/networks/net1/reservations", `{"owner": "a", "wishes": [{"slot": 1}]}`, "ip0 is missing"},
+		{"/v1/networks/net1/reservations", `{"owner": "a", "wishes": [{"slot": 64}]}`, "ip64"},
+		{"/v1/networks/net1/addresses", `{"owner": "a", "interface": {"number": 1e9}}`, "interface"},
+		{"/v1/networks/net1/addresses", `{"owner": "a", "interface": {"number": 0, "action": "explode"}}`, "explode"},
+		{"/v1/subnets/" + lan + "/available-ips", `{"owner": "a", "count": -1}`, `"count" is -1`},
+		{"/v1/subnets/" + lan + "/available-ips", `{"owner": "a", "size": 1}`, `no field "size"`},
+		{"/v1/edits", `[]`, "a list; it must be an object"},
+		{"/v1/edits", `{}`, "nothing to change"},
+		{"/v1/edits", `{"edits": []}`, "nothing to change"},
+		{"/v1/edits", `{"edits": [{}]}`, `no operation ""`},
+		{"/v1/edits", `{"edits": [null]}`, "null"},
+		{"/v1/edits", `{"edits": [7]}`, "a number"},
+		{"/v1/edits", `{"edits": [{"op": "pool.explode"}]}`, `no operation "pool.explode"`},
+		{"/v1/edits", `{"edits": [{"op": "pool.add", "op": "pool.remove"}]}`, "duplicate"},
+		{"/v1/edits", `{"edits": [{"op": "pool.add", "network": "net1", "rnage": "192.0.2.9"}]}`, `no field "rnage"`},
+		{"/v1/edits", `{"edits": [{"op": "pool.modify", "network": "net1", "pool": "192.0.2.9"}]}`, `"name" is missing`},
+		{"/v1/edits", `{"edits": [], "atomic": false}`, `no field "atomic"`},
+	} {
+		p := h.play(t, router, step{method: "POST", target: c.target, body: c.body, status: http.StatusBadRequest}).problem(t)
+		if p.Code != CodeInvalid || !strings.Contains(p.Detail, c.has) || strings.Contains(p.Detail, "\n") {
+			t.Errorf("POST %s %.80s: %s %q, want %q", c.target, c.body, p.Code, p.Detail, c.has)
+		}
+	}
+	for _, target := range []string{"/v1/networks/net1", "/v1/networks/net1/subnets/lan", "/v1/networks/net1/pools/front"} {
+		h.play(t, router, step{method: "PATCH", target: target, body: `[{}]`, status: 400, has: "a list; it must be an object"})
+		h.play(t, router, step{method: "PATCH", target: target, body: `{"network": "net1", "subnet": "lan", "pool": "front", "name": "x"}`, status: 400})
+	}
+	h.play(t, router, step{method: "PATCH", target: "/v1/networks/net1/pools/front", body: `{}`, status: 400, has: `\"name\" is missing`})
+	if after := h.everything(t); !cmp.Equal(before, after) {
+		t.Errorf("a refused body changed something: %s", cmp.Diff(before, after))
+	}
+}
+
+// everything is what a change would change, as it is shown; no event is younger than the last one.
+func (h *house) everything(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, target := range []string{"/v1/networks", "/v1/networks/net1", "/v1/reservations", "/v1/addresses", "/v1/leases", "/v1/events?last=10000"} {
+		res, err := h.client.http.Get("http://berth" + target)
+		must(t, err)
+		body := new(strings.Builder)
+		_, err = fmt.Fprint(body, res.Status, " ")
+		must(t, err)
+		must(t, res.Write(body))
+		all = append(all, body.String()[strings.Index(body.String(), "\r\n\r\n"):])
+	}
+	return all
+}
+
+func TestContentType(t *testing.T) {
+	h := start(t, nil)
+	router, _ := h.planned(t)
+	for kind, status := range map[string]int{
+		"application/json": 200, "application/json; charset=utf-8": 200, "Application/JSON": 200,
+		"text/plain": 415, "application/x-www-form-urlencoded": 415, "application/json;": 200, "json": 415, "application/jsonp": 415,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://berth/v1/networks?dry_run=true", strings.NewReader(`{"name": "net2"}`))
+		must(t, err)
+		req.Header.Set("Content-Type", kind)
+		res, err := h.client.http.Do(req)
+		must(t, err)
+		res.Body.Close()
+		if res.StatusCode != status {
+			t.Errorf("the content type %q: status %d, want %d", kind, res.StatusCode, status)
+		}
+	}
+	p := h.play(t, router, step{method: "PATCH", target: "/v1/networks/net1", body: `{}`, status: 415, header: map[string]string{"Content-Type": ""}}).problem(t)
+	if p.Code != CodeMediaType {
+		t.Errorf("no content type: %+v", p)
+	}
+}
+
+// A body is read up to the bound and no further.
+func TestBodyTooLarge(t *testing.T) {
+	h := start(t, nil)
+	router, _ := h.planned(t)
+	note := func(size int) string {
+		text := `{"range": "192.0.2.9", "note": ""}`
+		return strings.Replace(text, `""`, `"`+strings.Repeat("x", size-len(text))+`"`, 1)
+	}
+	p := h.play(t, router, step{method: "POST", target: "/v1/networks/net1/exclusions", body: note(maxBody + 1), status: http.StatusRequestEntityTooLarge}).problem(t)
+	if p.Code != CodeTooLarge {
+		t.Errorf("more than the bound: %+v", p)
+	}
+	if got := h.send(t, router, step{method: "POST", target: "/v1/networks/net1/exclusions?dry_run=true", body: note(maxBody)}); got.status == http.StatusRequestEntityTooLarge {
+		t.Errorf("just the bound: %d %s", got.status, got.body)
+	}
+}
+
+// Two admins have read the same network, and both change it: the second one is told, and neither overwrites the other.
+func TestIfMatch(t *testing.T) {
+	h := start(t, nil)
+	router, _ := h.planned(t)
+	get := func() string {
+		t.Helper()
+		return h.play(t, router, step{method: "GET", target: "/v1/networks/net1", status: 200}).header.Get("ETag")
+	}
+	seen := get()
+	first := h.play(t, router, step{method: "PATCH", target: "/v1/networks/net1", body: `{"tags": {"by": "first"}}`, status: 200, header: map[string]string{"If-Match": seen}})
+	for _, s := range []step{
+		{method: "PATCH", target: "/v1/networks/net1", body: `{"tags": {"by": "second"}}`},
+		{method: "POST", target: "/v1/networks/net1/pools", body: `{"range": "192.0.2.9"}`},
+		{method: "POST", target: "/v1/networks/net1/reservations", body: `{"owner": "web", "wishes": [{"slot": 0, "address": "192.0.2.9"}]}`},
+		{method: "DELETE", target: "/v1/networks/net1"},
+		{method: "DELETE", target: "/v1/networks/net1/subnets/lan"},
+		{method: "POST", target: "/v1/edits", body: `{"edits": [{"op": "network.remove", "network": "net1"}]}`},
+	} {
+		s.status, s.header = http.StatusPreconditionFailed, map[string]string{"If-Match": seen}
+		if p := h.play(t, router, s).problem(t); p.Code != CodeChanged || !strings.Contains(p.Detail, "net1") {
+			t.Errorf("%s %s: %+v", s.method, s.target, p)
+		}
+	}
+	n, err := h.client.Network(t.Context(), "net1")
+	must(t, err)
+	if n.Tags["by"] != "first" {
+		t.Errorf("the tags are %v", n.Tags)
+	}
+	// The answer to a change has the tag for the next one, as every part of the network has.
+	second := h.play(t, router, step{method: "POST", target: "/v1/networks/net1/pools", body: `{"range": "192.0.2.9"}`, status: 200, header: map[string]string{"If-Match": first.header.Get("ETag")}})
+	for _, part := range []string{"", "/subnets", "/pools", "/exclusions", "/reservations", "/addresses"} {
+		tag := h.play(t, router, step{method: "GET", target: "/v1/networks/net1" + part, status: 200}).header.Get("ETag")
+		if !strings.HasPrefix(tag, strings.TrimSuffix(second.header.Get("ETag"), `"`)+"-") {
+			t.Errorf("%s has the ETag %s after a change to %s", part, tag, second.header.Get("ETag"))
+		}
+		h.play(t, router, step{method: "PATCH", target: "/v1/networks/net1?dry_run=true", body: `{"sticky": false}`, status: 200, header: map[string]string{"If-Match": tag}})
+	}
+	// What others take meanwhile is no change of the plan.
+	seen = get()
+	h.play(t, router, step{method: "POST", target: "/v1/networks/net1/addresses", body: `{"owner": "vm", "interface": {"number": 0}}`, status: 200})
+	h.play(t, router, step{method: "PATCH", target: "/v1/networks/net1", body: `{"sticky": false}`, status: 200, header: map[string]string{"If-Match": seen}})
+	h.play(t, router, step{method: "PATCH", target: "/v1/networks/net1", body: `{"sticky": true}`, status: 200, header: map[string]string{"If-Match": "*"}})
+	for _, wrong := range []string{`7`, `""`, `"seven"`, `W/"7"`, `"7", "8"`, `"-7"`, `"99999999999999999999"`} {
+		h.play(t, router, step{method: "PATCH", target: "/v1/networks/net1", body: `{"sticky": true}`, status: 400, header: map[string]string{"If-Match": wrong}})
+	}
+}
+
+// A network that Docker asked for has a revision before anybody has edited it: a race for its first change has one winner.
+func TestIfMatchOfDockersNetwork(t *testing.T) {
+	h := start(t, nil)
+	h.furnish(t)
+	all, err := h.client.Networks(t.Context(), "lab")
+	must(t, err)
+	seen := all[0].Revision
+	var mu sync.Mutex
+	var won int
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			name := fmt.Sprintf("net%d", i)
+			_, err := h.client.Edit(t.Context(), EditOptions{IfMatch: seen}, &ipam.ModifyNetwork{Network: all[0].ID.String(), Name: &name})
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				won++
+			} else if p, ok := err.(*Problem); !ok || p.Code != CodeChanged {
+				t.Errorf("refused as %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if seen == 0 || won != 1 {
+		t.Errorf("of revision %d there were %d first changes", seen, won)
+	}
+}
+
+func TestIfNoneMatch(t *testing.T) {
+	h := start(t, nil)
+	router, lan := h.planned(t)
+	for _, target := range []string{"/v1/networks/net1", "/v1/networks/net1/pools", "/v1/networks/net1/subnets", "/v1/networks/net1/addresses", "/v1/subnets/" + lan} {
+		tag := h.play(t, router, step{method: "GET", target: target, status: 200}).header.Get("ETag")
+		for _, same := range []string{tag, "W/" + tag, `"other", ` + tag, "*"} {
+			got := h.play(t, router, step{method: "GET", target: target, status: 304, header: map[string]string{"If-None-Match": same}})
+			if got.body != "" || got.header.Get("ETag") != tag {
+				t.Errorf("%s: 304 with the ETag %s and %q", target, got.header.Get("ETag"), got.body)
+			}
+		}
+		h.play(t, router, step{method: "GET", target: target, status: 200, header: map[string]string{"If-None-Match": `"other"`}})
+	}
+	// An address that is taken is no change of the plan, and shows all the same.
+	tag := h.play(t, router, step{method: "GET", target: "/v1/networks/net1", status: 200}).header.Get("ETag")
+	h.play(t, router, step{method: "POST", target: "/v1/networks/net1/addresses", body: `{"owner": "vm", "interface": {"number": 0}}`, status: 200})
+	h.play(t, router, step{method: "GET", target: "/v1/networks/net1", status: 200, header: map[string]string{"If-None-Match": tag}})
+}
+
+// A key makes a change once: the same request gets the same answer, another one is refused.
+func TestIdempotencyKey(t *testing.T) {
+	h := start(t, nil)
+	router, lan := h.planned(t)
+	next := step{method: "POST", target: "/v1/subnets/" + lan + "/available-ips", body: `{"owner": "vm"}`, status: 200, header: map[string]string{keyHeader: "key 1"}}
+	h.play(t, router, step{method: "POST", target: "/v1/networks/net1/pools", body: `{"range": "192.0.2.10-192.0.2.20"}`, status: 200})
+	first := h.play(t, router, next)
+	if first.header.Get(replayedHeader) != "" || first.outcome(t).Replayed {
+		t.Error("the first answer is called a repetition")
+	}
+	again := h.play(t, router, next)
+	if again.header.Get(replayedHeader) != "true" || !again.outcome(t).Replayed || again.header.Get("ETag") != first.header.Get("ETag") {
+		t.Errorf("the second answer: %v %s", again.header, again.body)
+	}
+	if a, b := first.outcome(t).Results[0].Addresses, again.outcome(t).Results[0].Addresses; !slices.Equal(a, b) || len(a) != 1 {
+		t.Errorf("first %v, then %v", a, b)
+	}
+	for _, other := range []step{
+		{method: "POST", target: next.target, body: `{"owner": "vm2"}`},
+		{method: "POST", target: next.target, body: `{"owner": "vm"} `},
+		{method: "POST", target: "/v1/networks/net1/pools", body: `{"range": "192.0.2.30"}`},
+		{method: "POST", target: "/v1/edits", body: `{"edits": [{"op": "network.remove", "network": "net1", "force": true}]}`},
+		{method: "DELETE", target: "/v1/networks/net1/addresses/vm"},
+		{method: "PATCH", target: "/v1/networks/net1", body: `{"sticky": false}`},
+	} {
+		other.status, other.header = http.StatusUnprocessableEntity, next.header
+		if p := h.play(t, router, other).problem(t); p.Code != CodeKeyReused {
+			t.Errorf("%s %s: %+v", other.method, other.target, p)
+		}
+	}
+	// A dry run neither looks at keys nor keeps them.
+	dry := step{method: "POST", target: next.target + "?dry_run=true", body: next.body, status: 200, header: map[string]string{keyHeader: "key 2"}}
+	h.play(t, router, dry)
+	h.play(t, router, dry)
+	next.header = dry.header
+	if h.play(t, router, next).header.Get(replayedHeader) != "" {
+		t.Error("a dry run kept its key")
+	}
+	// A refused request keeps none either: it may succeed later.
+	pool := step{method: "POST", target: "/v1/networks/net1/pools", body: `{"range": "10.7.0.9"}`, status: 400, header: map[string]string{keyHeader: "key 3"}}
+	h.play(t, router, pool)
+	h.play(t, router, step{method: "POST", target: "/v1/networks/net1/subnets", body: `{"cidr": "10.7.0.0/24"}`, status: 200})
+	pool.status = 200
+	if h.play(t, router, pool).header.Get(replayedHeader) != "" {
+		t.Error("a refusal was replayed")
+	}
+	for _, wrong := range []string{"", strings.Repeat("x", maxKey+1), "tab\there", "caf\u00e9"} {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://berth/v1/networks", strings.NewReader(`{"name": "net7"}`))
+		must(t, err)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header[keyHeader] = []string{wrong}
+		res, err := h.client.http.Do(req)
+		must(t, err)
+		res.Body.Close()
+		if res.StatusCode != http.StatusBadRequest {
+			t.Errorf("the key %.20q: status %d", wrong, res.StatusCode)
+		}
+	}
+}
+
+// The same key from many at once makes the change once, and everybody gets its answer.
+func TestIdempotencyRace(t *testing.T) {
+	h := start(t, nil)
+	_, lan := h.planned(t)
+	var mu sync.Mutex
+	answers := map[string]int{}
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			out, err := h.client.Edit(t.Context(), EditOptions{Key: "once"}, &ipam.TakeAddress{Network: "net1", Subnet: lan, Owner: "vm",
+				Interface: ipam.Interface{Number: -1, Action: ipam.AddInterface, Wishes: []ipam.Wish{{Address: netip.MustParseAddr("192.0.2.77")}}}})
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			answers[fmt.Sprint(out.Results[0].Addresses, out.Revision)]++
+		})
+	}
+	wg.Wait()
+	taken, err := h.client.Addresses(t.Context(), "net1", "vm")
+	must(t, err)
+	if len(answers) != 1 || len(taken) != 1 {
+		t.Errorf("%d different answers, %d addresses: %v", len(answers), len(taken), answers)
+	}
+}
+
+// Of several changes all are made, or none; the one that is in the way is named.
+func TestBulkIsWhole(t *testing.T) {
+	h := start(t, nil)
+	router, _ := h.planned(t)
+	before := h.everything(t)
+	for _, c := range []struct {
+		target, body string
+		index        int
+	}{
+		{"/v1/networks", `[{"name": "net2"}, {"name": "net3"}, {"name": "net2"}]`, 2},
+		{"/v1/networks/net1/pools", `[{"range": "192.0.2.10+5"}, {"range": "192.0.2.14"}]`, 1},
+		{"/v1/networks/net1/pools", `[{"range": "192.0.2.10+5"}, {"rnage": "192.0.2.24"}, {"range": "192.0.2.34"}]`, 1},
+		{"/v1/networks/net1/pools", `[{"range": "192.0.2.10+5"}, {"network": "net1", "range": "192.0.2.24"}]`, 1},
+		{"/v1/edits", `{"edits": [{"op": "network.remove", "network": "net1"}, {"op": "network.remove", "network": "net1"}]}`, 1},
+		{"/v1/edits", `{"edits": [{"op": "reservation.add", "network": "net1", "owner": "web", "wishes": [{"slot": 0, "address": "192.0.2.9"}]},
+			{"op": "address.take", "network": "net1", "owner": "vm", "interface": {"number": 0, "wishes": [{"slot": 0, "address": "192.0.2.9"}]}}]}`, 1},
+		{"/v1/edits", `{"edits": [{"op": "network.explode"}, {"op": "network.remove", "network": "net1"}]}`, 0},
+	} {
+		got := h.send(t, router, step{method: "POST", target: c.target, body: c.body})
+		if p := got.problem(t); p.Index == nil || *p.Index != c.index {
+			t.Errorf("%s: %s", c.body, got.body)
+		}
+		if after := h.everything(t); !cmp.Equal(before, after) {
+			t.Fatalf("%s was refused and changed something: %s", c.body, cmp.Diff(before, after))
+		}
+	}
+	// A change that is alone has no index.
+	if got := h.send(t, router, step{method: "POST", target: "/v1/networks", body: `{"name": "net1"}`}); got.problem(t).Index != nil {
+		t.Errorf("one change: %s", got.body)
+	}
+	edits := make([]ipam.Edit, ipam.MaxEdits)
+	for i := range edits {
+		edits[i] = &ipam.CreateNetwork{Name: fmt.Sprintf("many%03d", i)}
+	}
+	if _, err := h.client.Edit(t.Context(), EditOptions{DryRun: true}, edits...); err != nil {
+		t.Errorf("as many as there may be: %v", err)
+	}
+	if after := h.everything(t); !cmp.Equal(before, after) {
+		t.Errorf("a dry run changed something: %s", cmp.Diff(before, after))
+	}
+	_, err := h.client.Edit(t.Context(), EditOptions{}, append(edits, &ipam.CreateNetwork{Name: "more"})...)
+	if p, ok := err.(*Problem); !ok || p.Code != CodeInvalid {
+		t.Errorf("one more: %v", err)
+	}
+	out, err := h.client.Edit(t.Context(), EditOptions{}, edits...)
+	must(t, err)
+	if len(out.Results) != len(edits) || out.Revision == 0 {
+		t.Errorf("%d results, revision %d", len(out.Results), out.Revision)
+	}
+}
+
+// A full disk, and a change whose outcome is not known, have answers of their own.
+func TestChangeOfUnknownOutcome(t *testing.T) {
+	var faulty *storetest.Faulty
+	h := start(t, func(s *Server) {
+		faulty = storetest.NewFaulty(storetest.NewModel())
+		service, err := ipam.Open(t.Context(), ipam.Config{Store: faulty, Host: "alpha"})
+		must(t, err)
+		s.cfg.Service = service
+	})
+	router, _ := h.planned(t)
+	change := step{method: "POST", target: "/v1/networks", body: `{"name": "net2"}`, status: http.StatusInsufficientStorage, has: CodeNoSpace}
+	faulty.Next(storetest.Fault{Before: store.ErrNoSpace})
+	h.play(t, router, change)
+	change.status, change.has = http.StatusServiceUnavailable, CodeUnknownOutcome
+	faulty.Next(storetest.Fault{After: store.ErrUnknown})
+	h.play(t, router, change)
+}
+
+// The operations of bulk requests, their fields and their names are those of the description.
+func TestOperationsDescribed(t *testing.T) {
+	doc, _ := description(t)
+	one := doc.Components.Schemas["Edit"].Value.OneOf
+	if len(one) < 15 {
+		t.Errorf("%d operations are described", len(one))
+	}
+	for _, ref := range one {
+		op := ref.Value.Properties["op"].Value.Enum[0].(string)
+		e, known := ipam.NewEdit(op)
+		if !known || ipam.OpOf(e) != op {
+			t.Errorf("%s is described, and is %T, whose operation is %q", op, e, ipam.OpOf(e))
+			continue
+		}
+		holdFields(t, op, reflect.TypeOf(e).Elem(), ref, "op")
+	}
+	for name, v := range map[string]any{
+		"Network": ipam.NetworkInfo{}, "PlannedSubnet": ipam.SubnetPlan{}, "PlannedPool": ipam.PoolPlan{}, "PlannedExclusion": ipam.ExclusionPlan{},
+		"Reservation": ipam.ReservationInfo{}, "TakenAddress": ipam.TakenAddress{}, "Outcome": ipam.Outcome{}, "Event": ipam.Event{},
+		"Link": ipam.Link{}, "Wish": ipam.Wish{}, "Interface": ipam.Interface{}, "SubnetSpec": ipam.SubnetSpec{}, "Taking": taking{},
+		"Problem": Problem{}, "PoolEntry": PoolEntry{}, "ExclusionEntry": ExclusionEntry{}, "Lease": ipam.LeaseInfo{}, "Subnet": ipam.SubnetInfo{},
+	} {
+		holdFields(t, name, reflect.TypeOf(v), doc.Components.Schemas[name])
+	}
+}
+
+// holdFields compares the fields of a type in JSON with those that are described.
+func holdFields(t *testing.T, name string, typ reflect.Type, ref *openapi3.SchemaRef, besides ...string) {
+	t.Helper()
+	var described []string
+	for field := range ref.Value.Properties {
+		described = append(described, field)
+	}
+	has := append(fieldsOf(typ), besides...)
+	slices.Sort(described)
+	slices.Sort(has)
+	if !slices.Equal(described, has) {
+		t.Errorf("%s has the fields %q, described are %q", name, has, described)
+	}
+}
+
+func fieldsOf(typ reflect.Type) (all []string) {
+	for i := range typ.NumField() {
+		f := typ.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" {
+			all = append(all, fieldsOf(f.Type)...)
+			continue
+		}
+		all = append(all, name)
+	}
+	return all
+}
