@@ -1,12 +1,10 @@
 package ipam
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
 	"maps"
-	"net/netip"
 	"slices"
 
 	"berth/store"
@@ -173,8 +171,8 @@ func (p *PlannedNetwork) owned(tx store.Tx, subnets []*Subnet) error {
 			p.ownedBy(l)
 		}
 	}
-	slices.SortFunc(p.Reservations, func(a, b PlannedReservation) int { return compareAddrs(a.Address, b.Address) })
-	slices.SortFunc(p.Addresses, func(a, b PlannedAddress) int { return compareAddrs(a.Address, b.Address) })
+	slices.SortFunc(p.Reservations, func(a, b PlannedReservation) int { return a.Address.Compare(b.Address) })
+	slices.SortFunc(p.Addresses, func(a, b PlannedAddress) int { return a.Address.Compare(b.Address) })
 	return nil
 }
 
@@ -189,6 +187,3 @@ func (p *PlannedNetwork) ownedBy(l *Lease) {
 			Interface: int(l.Slot.Interface), Slot: int(l.Slot.Number)})
 	}
 }
-
-// compareAddrs orders addresses, those of IPv4 first.
-func compareAddrs(a, b netip.Addr) int { return cmp.Or(cmp.Compare(a.BitLen(), b.BitLen()), a.Compare(b)) }
