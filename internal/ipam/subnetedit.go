@@ -104,7 +104,7 @@ func (p *plan) placeIn(spec *SubnetSpec) (netip.Prefix, error) {
 	blocks := p.ix.space(p.n.Space).blocks
 	cidr, err := p.carveFrom(blocks, Base{from, bits}, PoolRequest{Space: p.n.Space})
 	if err == nil && !cidr.IsValid() {
-		err = &refusal{ErrExhausted, fmt.Sprintf("no /%d is free in %s: %s of space %s are in the way", bits, from, few("subnet", blocks.In(from)), p.n.Space)}
+		err = &refusal{ErrExhausted, fmt.Sprintf("no /%d is free in %s, where the space %s has %s", bits, from, p.n.Space, few("subnet", blocks.In(from)))}
 	}
 	return cidr, err
 }

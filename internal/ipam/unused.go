@@ -18,7 +18,7 @@ func (p *plan) unused(sub *Subnet, reserved bool) error {
 	err := p.eachLease(sub.ID, func(l *Lease) error {
 		switch {
 		case l.Held() && (l.Kind != Gateway || l.Attachment != (ID{})):
-			used = &refusal{ErrInUse, fmt.Sprintf("the subnet %s of network %s is in use: %s is held by %s", sub.CIDR, p.n.Name, l.Address, l.Holder())}
+			used = &refusal{ErrInUse, fmt.Sprintf("the subnet %s of network %s is in use: %s is held by %s, which must give it back first", sub.CIDR, p.n.Name, l.Address, l.Holder())}
 		case l.Reservation != nil && !reserved:
 			used = &refusal{ErrInUse, fmt.Sprintf("the subnet %s of network %s is in use: %s is reserved for %s; end that with `berth reservation rm`", sub.CIDR, p.n.Name, l.Address, l.Reservation.Owner)}
 		default:
