@@ -37,6 +37,7 @@ type Keys struct {
 	mu     sync.Mutex
 	seen   []os.FileInfo // the files, when they were last read
 	config *tls.Config
+	told   string // what is wrong with the files, so that it is logged once
 }
 
 // OpenKeys reads the files.
@@ -101,22 +102,27 @@ func readCAs(path string) (*x509.CertPool, error) {
 func (k *Keys) forClient(*tls.ClientHelloInfo) (*tls.Config, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	seen, err := k.look()
-	if err == nil && slices.EqualFunc(seen, k.seen, sameContent) {
-		return k.config, nil
-	}
-	var config *tls.Config
-	if err == nil {
-		k.seen = seen // what cannot be read is told once
-		config, err = k.files.read()
-	}
-	if err != nil {
+	if err := k.renew(); err != nil && err.Error() != k.told {
+		k.told = err.Error()
 		k.log.WithError(err).Error("the certificates of the admin API have changed and cannot be read; it goes on with those from before")
-		return k.config, nil
 	}
-	k.config = config
+	return k.config, nil
+}
+
+// renew reads the files again if they have changed.
+func (k *Keys) renew() error {
+	seen, err := k.look()
+	if err != nil || slices.EqualFunc(seen, k.seen, sameContent) {
+		return err
+	}
+	k.seen = seen
+	config, err := k.files.read()
+	if err != nil {
+		return err
+	}
+	k.config, k.told = config, ""
 	k.log.Info("the certificates of the admin API have changed and were read again")
-	return config, nil
+	return nil
 }
 
 func sameContent(a, b os.FileInfo) bool {

@@ -1,12 +1,6 @@
 package admin
 
-import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"net/http"
-)
+import "net/http"
 
 // TokenList is the answer of GET /v1/tokens.
 type TokenList struct {
@@ -25,8 +19,12 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request) error {
 	if _, err := query(r); err != nil {
 		return err
 	}
-	req, err := readTokenRequest(r.Body)
+	body, err := readBody(r)
 	if err != nil {
+		return err
+	}
+	var req TokenRequest
+	if err := decode(body, &req); err != nil {
 		return err
 	}
 	made, err := s.cfg.Tokens.Create(req, callerIn(r.Context()).actor)
@@ -47,21 +45,4 @@ func (s *Server) removeToken(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.log.WithField("token", removed.Name).WithField("by", callerIn(r.Context()).actor).Info("a token was removed")
 	return reply(w, removed)
-}
-
-func readTokenRequest(body io.Reader) (req TokenRequest, err error) {
-	d := json.NewDecoder(body)
-	d.DisallowUnknownFields()
-	if err = d.Decode(&req); err == nil && d.More() {
-		err = errors.New("something follows its end")
-	}
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return req, &Problem{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge,
-			Detail: fmt.Sprintf("the request has more than %d bytes", tooLarge.Limit)}
-	case err != nil:
-		return req, invalid("the body is not the JSON of a token that is wanted, such as %s: %v", `{"name": "ci", "role": "read-only", "lifetime": "720h"}`, err)
-	}
-	return req, nil
 }

@@ -1,0 +1,206 @@
+package admin
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+func openTokens(t *testing.T, path string) *Tokens {
+	t.Helper()
+	all, err := OpenTokens(path, time.Now)
+	must(t, err)
+	return all
+}
+
+// TestTokensAreKept: a token outlives the daemon, as a hash that only its owner can read.
+func TestTokensAreKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), TokenFile)
+	before := openTokens(t, path)
+	var made []NewToken
+	for _, req := range []TokenRequest{{Name: "ci"}, {Name: "Look", Role: RoleReadOnly, Lifetime: ipam.Duration(time.Hour)}, {Name: "a.b-c_d"}} {
+		one, err := before.Create(req, "root (uid 0)")
+		must(t, err)
+		made = append(made, one)
+	}
+	_, err := before.Remove("a.b-c_d")
+	must(t, err)
+	info, err := os.Stat(path)
+	must(t, err)
+	text, err := os.ReadFile(path)
+	must(t, err)
+	if info.Mode().Perm() != 0o600 || strings.Contains(string(text), TokenPrefix) {
+		t.Errorf("the file, of mode %v:\n%s", info.Mode(), text)
+	}
+	for _, one := range made {
+		if secret := strings.TrimPrefix(one.Token, TokenPrefix); len(secret) != 64 || strings.Contains(string(text), secret) {
+			t.Errorf("the token %q and the file:\n%s", one.Token, text)
+		}
+	}
+	after := openTokens(t, path)
+	if got, want := after.List(), before.List(); !slices.Equal(got, want) || len(got) != 2 {
+		t.Errorf("after a restart: %+v, before: %+v", got, want)
+	}
+	for i, want := range []*caller{{actor: "token ci", role: RoleAdmin}, {actor: "token Look", role: RoleReadOnly}, nil} {
+		got, p := after.caller(made[i].Token)
+		if want == nil && p == nil || want != nil && (p != nil || got.actor != want.actor || got.role != want.role) {
+			t.Errorf("%s: %+v, %v", made[i].Name, got, p)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
+	must(t, err)
+	if len(left) != 1 {
+		t.Errorf("beside the file there is %q", left)
+	}
+}
+
+// TestDamagedTokenFile: a file that cannot be read as a whole is refused; an empty one is not a file without tokens.
+func TestDamagedTokenFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), TokenFile)
+	hash := strings.Repeat("ab", sha256.Size)
+	one := func(name, role, hash string) string {
+		return fmt.Sprintf(`{"name":%q,"role":%q,"sha256":%q,"created":"2026-01-31T08:00:00Z","by":"x"}`, name, role, hash)
+	}
+	file := func(tokens ...string) string { return `{"version":1,"tokens":[` + strings.Join(tokens, ",") + `]}` }
+	for _, c := range []struct {
+		text string
+		ok   bool
+	}{
+		{file(), true},
+		{file(one("a", "admin", hash)), true},
+		{file(one("b", "admin", hash), one("a", "read-only", hash)), true},
+		{"", false},
+		{"{}", false},
+		{"null", false},
+		{file(one("a", "admin", hash))[:60], false},
+		{file() + file(), false},
+		{file(one("a", "root", hash)), false},
+		{file(one("a", "", hash)), false},
+		{file(one("", "admin", hash)), false},
+		{file(one("../a", "admin", hash)), false},
+		{file(one("a", "admin", hash[2:])), false},
+		{file(one("a", "admin", "")), false},
+		{file(one("a", "admin", strings.Replace(hash, "a", "g", 1))), false},
+		{file(one("a", "admin", hash), one("a", "read-only", hash)), false},
+		{`{"version":2,"tokens":[]}`, false},
+		{`{"version":1,"tokens":[],"roles":[]}`, false},
+		{`{"version":1,"tokens":[{"name":"a","role":"admin","sha256":"` + hash + `","created":"yesterday"}]}`, false},
+	} {
+		must(t, os.WriteFile(path, []byte(c.text), 0o600))
+		if _, err := OpenTokens(path, time.Now); (err == nil) != c.ok {
+			t.Errorf("%s: %v", c.text, err)
+		} else if err != nil && !strings.Contains(err.Error(), path) {
+			t.Errorf("the error does not say which file: %v", err)
+		}
+	}
+}
+
+// TestTokenFileCannotBeWritten: what was not written is not there, but a token that is removed is refused at once.
+func TestTokenFileCannotBeWritten(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	must(t, os.Mkdir(dir, 0o700))
+	all := openTokens(t, filepath.Join(dir, TokenFile))
+	made, err := all.Create(TokenRequest{Name: "ci"}, "x")
+	must(t, err)
+	must(t, os.Rename(dir, dir+".away"))
+	if _, err := all.Create(TokenRequest{Name: "other"}, "x"); err == nil || len(all.List()) != 1 {
+		t.Errorf("a token that is nowhere: %v, %+v", err, all.List())
+	}
+	if _, err := all.Remove("ci"); err == nil || !strings.Contains(err.Error(), "comes back") {
+		t.Errorf("removed, and not from the file: %v", err)
+	}
+	if _, p := all.caller(made.Token); p == nil {
+		t.Error("it is taken all the same")
+	}
+	must(t, os.Rename(dir+".away", dir))
+	_, err = all.Remove("ci")
+	must(t, err)
+	if again := openTokens(t, filepath.Join(dir, TokenFile)); len(again.List()) != 0 {
+		t.Errorf("it came back: %+v", again.List())
+	}
+}
+
+// TestTokensFromManySides: tokens are created and removed by many at once, and each time by one.
+func TestTokensFromManySides(t *testing.T) {
+	path := filepath.Join(t.TempDir(), TokenFile)
+	all := openTokens(t, path)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	created, removed := map[string]int{}, map[string]int{}
+	for range 8 {
+		wg.Go(func() {
+			for i := range 20 {
+				name := fmt.Sprintf("t%d", i)
+				made, err := all.Create(TokenRequest{Name: name}, "x")
+				var p *Problem
+				if err != nil && (!errors.As(err, &p) || p.Code != CodeInUse) {
+					t.Error(err)
+				}
+				if err == nil {
+					if who, p := all.caller(made.Token); p == nil && who.actor != "token "+name {
+						t.Errorf("%s is %s", name, who.actor)
+					}
+				}
+				_, gone := all.Remove(name)
+				if gone != nil && (!errors.As(gone, &p) || p.Code != CodeNotFound) {
+					t.Error(gone)
+				}
+				mu.Lock()
+				if err == nil {
+					created[name]++
+				}
+				if gone == nil {
+					removed[name]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	for name, n := range created {
+		if removed[name] != n {
+			t.Errorf("%s was created %d times and removed %d times", name, n, removed[name])
+		}
+	}
+	if again := openTokens(t, path); len(all.List())+len(again.List()) != 0 {
+		t.Errorf("left: %+v, on disk %+v", all.List(), again.List())
+	}
+}
+
+func TestTokenBound(t *testing.T) {
+	var all Tokens
+	for i := range maxTokens {
+		_, err := all.Create(TokenRequest{Name: fmt.Sprintf("t%d", i)}, "x")
+		must(t, err)
+	}
+	var p *Problem
+	if _, err := all.Create(TokenRequest{Name: "more"}, "x"); !errors.As(err, &p) || p.Code != CodeExhausted {
+		t.Errorf("one too many: %v", err)
+	}
+}
+
+// FuzzTokenFile: whatever the file holds, it is refused, or read as tokens that are kept the same way.
+func FuzzTokenFile(f *testing.F) {
+	f.Add([]byte(`{"version":1,"tokens":[{"name":"a","role":"admin","sha256":"` + strings.Repeat("0", 64) + `","created":"2026-01-31T08:00:00Z","by":"x"}]}`))
+	f.Add([]byte(`{"version":1,"tokens":[]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		all, err := readTokens(text)
+		if err != nil {
+			return
+		}
+		for i, one := range all {
+			if ipam.CheckName("token", one.Name) != nil || one.Role != RoleAdmin && one.Role != RoleReadOnly || i > 0 && all[i-1].Name >= one.Name {
+				t.Fatalf("%q was read as %+v", text, one.TokenInfo)
+			}
+		}
+	})
+}
