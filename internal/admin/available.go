@@ -66,7 +66,7 @@ func (s *Server) takeNext(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	network, err := s.cfg.Service.NetworkOf(r.Context(), id)
+	network, err := s.cfg.Service.NetworkOf(id)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 
 // readBody returns the JSON text that is the body of a request.
 func readBody(r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(r.Body)
+	body, err := readAll(r)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -39,6 +39,16 @@ func readBody(r *http.Request) ([]byte, error) {
 		}
 	}
 	return body, nil
+}
+
+// readAll reads the body into memory that is enough at once where the client has said its size.
+func readAll(r *http.Request) ([]byte, error) {
+	if r.ContentLength < 0 || r.ContentLength > maxBody {
+		return io.ReadAll(r.Body)
+	}
+	body := make([]byte, r.ContentLength)
+	_, err := io.ReadFull(r.Body, body)
+	return body, err
 }
 
 // items splits a body that is one object, or a list of them, which makes it several changes.

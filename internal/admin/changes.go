@@ -174,7 +174,9 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request, dry bool, body []b
 	if out.Revision > 0 {
 		w.Header().Set("ETag", etag(out.Revision))
 	}
-	out.Results, out.Changes = append([]ipam.Result{}, out.Results...), append([]ipam.Event{}, out.Changes...) // in JSON lists, not null
+	if out.Changes == nil {
+		out.Changes = []ipam.Event{} // in JSON a list, not null
+	}
 	return reply(w, out)
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"net/netip"
@@ -187,6 +188,9 @@ func (s *Server) fsck(w http.ResponseWriter, r *http.Request) error {
 // query returns the parameters of a request, and refuses one that the operation does not have: a misspelt filter would
 // otherwise be a list of everything.
 func query(r *http.Request, known ...string) (url.Values, error) {
+	if r.URL.RawQuery == "" {
+		return nil, nil
+	}
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, invalid("the query %q cannot be read: %v", r.URL.RawQuery, err)
@@ -252,7 +256,8 @@ func reply(w http.ResponseWriter, v any) error {
 		return err
 	}
 	begin(w, jsonType)
-	_, _ = w.Write(append(body, '\n')) // a client that is gone: the server notices
+	_, _ = w.Write(body) // a client that is gone: the server notices
+	_, _ = io.WriteString(w, "\n")
 	return nil
 }
 
