@@ -66,15 +66,19 @@ func exits() {
 //	certs, remote LOG           for a daemon on the network (certs_test.go)
 //	terminate                   sends it SIGTERM; `wait daemon` then holds it to exit code 0
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata",
+	testscript.Run(t, scriptParams("testdata"))
+}
+
+func scriptParams(dir string) testscript.Params {
+	return testscript.Params{
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		Setup:               setUpScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready": ready, "call": call, "mode": mode, "socket": leaveSocket, "terminate": terminate, "await": await,
 			"certs": certs, "remote": remote, "keep": keep,
 		},
-	})
+	}
 }
 
 type notifyKey struct{}
