@@ -1,6 +1,13 @@
 package admin
 
-import "net/http"
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"berth/internal/ipam"
+)
 
 // TokenList is the answer of GET /v1/tokens.
 type TokenList struct {
@@ -31,6 +38,10 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := s.note(r, ipam.TokenCreated, &made.TokenInfo); err != nil { // nobody has the token yet
+		_, undone := s.cfg.Tokens.Remove(made.Name)
+		return errors.Join(err, undone)
+	}
 	s.log.WithField("token", made.Name).WithField("role", made.Role).WithField("by", made.By).Info("a token was created")
 	return reply(w, made)
 }
@@ -43,6 +54,19 @@ func (s *Server) removeToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.log.WithField("token", removed.Name).WithField("by", callerIn(r.Context()).actor).Info("a token was removed")
+	log := s.log.WithField("token", removed.Name).WithField("by", callerIn(r.Context()).actor)
+	log.Info("a token was removed")
+	if err := s.note(r, ipam.TokenRemoved, &removed); err != nil { // it stays removed
+		log.WithError(err).Error("the event of a token's removal could not be written")
+	}
 	return reply(w, removed)
+}
+
+// note puts a change of the tokens into the audit trail, also where the token's own request is cut off by it.
+func (s *Server) note(r *http.Request, verb ipam.Verb, t *TokenInfo) error {
+	detail := string(t.Role)
+	if !t.Expires.IsZero() {
+		detail += " until " + t.Expires.Format(time.RFC3339)
+	}
+	return s.cfg.Service.Note(context.WithoutCancel(r.Context()), ipam.Event{Verb: verb, Name: t.Name, Detail: detail})
 }

@@ -1,10 +1,16 @@
 package admin
 
 import (
+	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/store/storetest"
 
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
@@ -34,6 +40,46 @@ func (h *house) sent(t *testing.T, router routers.Router, method, target, body s
 	}
 	h.validate(t, in, res, answer)
 	return string(answer)
+}
+
+// TestTokenEvents: who creates and removes tokens is in the audit trail; what cannot be put there is not created, and what is
+// removed stays so.
+func TestTokenEvents(t *testing.T) {
+	var faulty *storetest.Faulty
+	h := start(t, func(s *Server) {
+		faulty = storetest.NewFaulty(storetest.NewModel())
+		service, err := ipam.Open(t.Context(), ipam.Config{Store: faulty, Host: "alpha"})
+		must(t, err)
+		s.cfg.Service = service
+	})
+	for _, req := range []TokenRequest{{Name: "ci", Lifetime: ipam.Duration(time.Hour)}, {Name: "look", Role: RoleReadOnly}} {
+		_, err := h.client.CreateToken(t.Context(), req)
+		must(t, err)
+	}
+	_, err := h.client.RemoveToken(t.Context(), "ci")
+	must(t, err)
+	list, err := h.client.Events(t.Context(), ipam.EventFilter{Last: 3})
+	must(t, err)
+	actor := (&peer{uid: os.Geteuid()}).actor()
+	for i, want := range []struct {
+		verb         ipam.Verb
+		name, detail string
+	}{{ipam.TokenCreated, "ci", "admin until 2"}, {ipam.TokenCreated, "look", "read-only"}, {ipam.TokenRemoved, "ci", "admin until 2"}} {
+		e := list.Events[i]
+		if e.Verb != want.verb || e.Name != want.name || !strings.HasPrefix(e.Detail, want.detail) || e.Actor != actor || e.Host != "alpha" {
+			t.Errorf("event %d is %+v, want %+v", i, e, want)
+		}
+	}
+	faulty.Next(storetest.Fault{Before: errors.New("no")})
+	if _, err := h.client.CreateToken(t.Context(), TokenRequest{Name: "secret"}); err == nil {
+		t.Error("a token was created without an event")
+	}
+	faulty.Next(storetest.Fault{Before: errors.New("no")})
+	_, err = h.client.RemoveToken(t.Context(), "look")
+	must(t, err)
+	if left, err := h.client.Tokens(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("left: %+v, %v", left, err)
+	}
 }
 
 // TestTokensAsDescribed creates tokens of every form, and is refused others.

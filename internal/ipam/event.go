@@ -35,6 +35,8 @@ const (
 	ExclusionRemoved
 	ReservationAdded
 	ReservationRemoved
+	TokenCreated // by the admin API, which keeps them beside the store
+	TokenRemoved
 )
 
 var verbNames = [...]string{
@@ -47,6 +49,7 @@ var verbNames = [...]string{
 	PoolAdded:      "pool.add", PoolModified: "pool.modify", PoolRemoved: "pool.remove",
 	ExclusionAdded: "exclusion.add", ExclusionRemoved: "exclusion.remove",
 	ReservationAdded: "reservation.add", ReservationRemoved: "reservation.remove",
+	TokenCreated: "token.create", TokenRemoved: "token.remove",
 }
 
 func (v Verb) String() string {
