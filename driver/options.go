@@ -33,7 +33,7 @@ func parseOptions(opts map[string]string, req *ipam.PoolRequest) error {
 			err = ipam.CheckName("space", value)
 			req.Space = value
 		case key == "network":
-			err = ipam.CheckName("network", value) // its name or its id
+			err = checkNetwork(value)
 			req.Network = value
 		case key == "pool":
 			err = ipam.CheckName("pool", value)
@@ -73,6 +73,14 @@ func settlePlanned(opts map[string]string, req *ipam.PoolRequest) error {
 		req.Space = ""
 	}
 	return nil
+}
+
+// checkNetwork refuses what is neither the name nor the id of a network.
+func checkNetwork(value string) error {
+	if _, err := ipam.ParseID(value); err == nil {
+		return nil
+	}
+	return ipam.CheckName("network", value)
 }
 
 func parseTag(key, value string, req *ipam.PoolRequest) error {
