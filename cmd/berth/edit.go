@@ -60,13 +60,10 @@ func (e *editor) make(said func(ipam.Outcome) []string, edits ...ipam.Edit) erro
 		return err
 	}
 	return showObject(e.show, &out, func(w io.Writer) error {
-		lines := []string{}
 		if e.dryRun {
-			lines = changeLines(out.Changes)
-		} else {
-			lines = said(out)
+			said = func(out ipam.Outcome) []string { return changeLines(out.Changes) }
 		}
-		for _, line := range lines {
+		for _, line := range said(out) {
 			if _, err := fmt.Fprintln(w, line); err != nil {
 				return err
 			}

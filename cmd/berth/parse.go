@@ -130,12 +130,11 @@ type newSubnet struct {
 // parseSubnet reads "CIDR", which is the short form with a whole-subnet pool (GA-26), or "CIDR,OPTION,...", which has a pool only
 // where one is among the options (GA-15). In the place of a CIDR it takes "/BITS" with the option from=CIDR.
 func parseSubnet(text string) (newSubnet, error) {
-	n := newSubnet{}
-	prefix, options, any := strings.Cut(text, ",")
-	n.spec.Pool = !any
-	from := ""
-	err := error(nil)
-	if any {
+	prefix, options, more := strings.Cut(text, ",")
+	n := newSubnet{spec: ipam.SubnetSpec{Pool: !more}}
+	var from string
+	var err error
+	if more {
 		err = eachOption(options, "dhcp, from, gateway, name, pool", func(key, value string, said bool) (bool, error) {
 			if key == "from" {
 				from = value
@@ -151,7 +150,7 @@ func parseSubnet(text string) (newSubnet, error) {
 		err = n.wholePools()
 	}
 	switch {
-	case err != nil && any:
+	case err != nil && more:
 		return n, fmt.Errorf("--subnet %q: %w", text, err)
 	case err != nil:
 		return n, fmt.Errorf("--subnet: %w", err)

@@ -25,13 +25,12 @@ are then taken from one after the other.`
 func (p *program) poolAddCommand() *cobra.Command {
 	var edit editing
 	var subnet, name string
-	cmd := &cobra.Command{Use: "add NETWORK RANGE", Short: "Add a pool to a network", Long: poolAddHelp,
+	cmd := &cobra.Command{Use: "add NETWORK RANGE|--subnet SUBNET", Short: "Add a pool to a network", Long: poolAddHelp,
 		ValidArgsFunction: p.completeRefs(networkRefs),
 		Example: `  berth pool add net1 192.0.2.10-192.0.2.100 --name pool1
   berth pool add net1 192.0.2.10+91
   berth pool add net1 192.0.2.128/26
   berth pool add net1 --subnet lan`}
-	cmd.Use = "add NETWORK RANGE|--subnet SUBNET"
 	cmd.Flags().StringVar(&subnet, "subnet", "", "instead of a range: the whole of this `SUBNET`, a CIDR, a name or an id")
 	cmd.Flags().StringVar(&name, "name", "", "its `NAME`")
 	completes(cmd, "subnet", p.completeFlag(subnetRefs))
