@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -267,4 +268,58 @@ func readLines(t *testing.T, r io.Reader, n int) [][]byte {
 		text = append(text, one[0])
 	}
 	return lines
+}
+
+// The operations of bulk requests, their fields and their names are those of the description.
+func TestOperationsDescribed(t *testing.T) {
+	doc, _ := description(t)
+	one := doc.Components.Schemas["Edit"].Value.OneOf
+	if len(one) < 15 {
+		t.Errorf("%d operations are described", len(one))
+	}
+	for _, ref := range one {
+		op := ref.Value.Properties["op"].Value.Enum[0].(string)
+		e, known := ipam.NewEdit(op)
+		if !known || ipam.OpOf(e) != op {
+			t.Errorf("%s is described, and is %T, whose operation is %q", op, e, ipam.OpOf(e))
+			continue
+		}
+		holdFields(t, op, reflect.TypeOf(e).Elem(), ref, "op")
+	}
+	for name, v := range map[string]any{
+		"Network": ipam.NetworkInfo{}, "PlannedSubnet": ipam.SubnetPlan{}, "PlannedPool": ipam.PoolPlan{}, "PlannedExclusion": ipam.ExclusionPlan{},
+		"Reservation": ipam.ReservationInfo{}, "TakenAddress": ipam.TakenAddress{}, "Outcome": ipam.Outcome{}, "Event": ipam.Event{},
+		"Link": ipam.Link{}, "Wish": ipam.Wish{}, "Interface": ipam.Interface{}, "SubnetSpec": ipam.SubnetSpec{}, "Taking": taking{},
+		"Problem": Problem{}, "PoolEntry": PoolEntry{}, "ExclusionEntry": ExclusionEntry{}, "Lease": ipam.LeaseInfo{}, "Subnet": ipam.SubnetInfo{},
+	} {
+		holdFields(t, name, reflect.TypeOf(v), doc.Components.Schemas[name])
+	}
+}
+
+// holdFields compares the fields of a type in JSON with those that are described.
+func holdFields(t *testing.T, name string, typ reflect.Type, ref *openapi3.SchemaRef, besides ...string) {
+	t.Helper()
+	var described []string
+	for field := range ref.Value.Properties {
+		described = append(described, field)
+	}
+	has := append(fieldsOf(typ), besides...)
+	slices.Sort(described)
+	slices.Sort(has)
+	if !slices.Equal(described, has) {
+		t.Errorf("%s has the fields %q, described are %q", name, has, described)
+	}
+}
+
+func fieldsOf(typ reflect.Type) (all []string) {
+	for i := range typ.NumField() {
+		f := typ.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" {
+			all = append(all, fieldsOf(f.Type)...)
+			continue
+		}
+		all = append(all, name)
+	}
+	return all
 }
