@@ -124,9 +124,13 @@ func (mc *planMachine) drawSubnet(t *rapid.T) netip.Prefix {
 	return mc.m.subnets[rapid.IntRange(0, len(mc.m.subnets)-1).Draw(t, "subnet")].cidr
 }
 
-// drawAddr draws an address in a subnet, or near it.
+// drawAddr draws an address that somebody has, had or owns, or else one in a subnet, or near it.
 func (mc *planMachine) drawAddr(t *rapid.T, label string) netip.Addr {
 	p := mc.drawSubnet(t)
+	if sub := mc.m.named(p.String()); sub != nil && len(sub.records) > 0 && rapid.Bool().Draw(t, "known") {
+		known := slices.SortedFunc(maps.Keys(sub.records), netip.Addr.Compare)
+		return known[rapid.IntRange(0, len(known)-1).Draw(t, label)]
+	}
 	a := p.Addr()
 	for range rapid.IntRange(0, 1<<(p.Addr().BitLen()-p.Bits())).Draw(t, label) {
 		a = a.Next()
@@ -225,7 +229,11 @@ func (mc *planMachine) renamePool(t *rapid.T) {
 }
 
 func (mc *planMachine) exclude(t *rapid.T) {
-	mc.edit(t, &ipam.AddExclusion{Network: "net1", Range: mc.drawRange(t), Note: rapid.SampledFrom(planNames).Draw(t, "note")})
+	r := mc.drawRange(t)
+	if a := mc.drawAddr(t, "at"); rapid.Bool().Draw(t, "one") {
+		r = ipam.Range{IPRange: netipx.IPRangeFrom(a, a)}
+	}
+	mc.edit(t, &ipam.AddExclusion{Network: "net1", Range: r, Note: rapid.SampledFrom(planNames).Draw(t, "note")})
 }
 
 func (mc *planMachine) include(t *rapid.T) {
