@@ -42,7 +42,7 @@ func (p *program) reservationAddCommand() *cobra.Command {
 		}
 		in, err := parseWishes(wishes)
 		if err == nil && in.Action != ipam.Ensure {
-			err = fmt.Errorf("--ip %q changes what is there, which a reservation does not; end that one with berth reservation rm, and write ip0=...,ip1=...", wishes[0])
+			err = fmt.Errorf("--ip %q changes what is there, which a reservation does not; end that one with berth reservation rm, and write ip0=ADDRESS", wishes[0])
 		}
 		if err != nil {
 			return usage(cmd, err)
