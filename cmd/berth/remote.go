@@ -18,7 +18,7 @@ type remoteFlags struct {
 	admin.Remote
 }
 
-// The names of those flags; each is also read from the environment.
+// The names of those flags; each is also read from the environment, which serve, that has no use for them, leaves alone.
 const (
 	flagTokenFile  = "token-file"
 	flagCA         = "admin-ca"
@@ -26,15 +26,25 @@ const (
 	flagClientKey  = "admin-client-key"
 )
 
-func isRemoteFlag(name string) bool {
-	return slices.Contains([]string{flagTokenFile, flagCA, flagClientCert, flagClientKey}, name)
-}
+var remoteFlagNames = []string{flagTokenFile, flagCA, flagClientCert, flagClientKey}
+
+func isRemoteFlag(name string) bool { return slices.Contains(remoteFlagNames, name) }
 
 func (r *remoteFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&r.TokenFile, flagTokenFile, "", "`file` with the token for a daemon on the network")
 	f.StringVar(&r.CA, flagCA, "", "`file` with the authorities that its certificate may be of (default: the system's)")
 	f.StringVar(&r.Cert, flagClientCert, "", "`file` with a certificate to show to it")
 	f.StringVar(&r.Key, flagClientKey, "", "`file` with the key of that certificate")
+}
+
+// notForServe refuses those flags where they are given to the daemon itself.
+func (r *remoteFlags) notForServe(f *pflag.FlagSet) error {
+	for _, name := range remoteFlagNames {
+		if f.Changed(name) {
+			return fmt.Errorf("--%s is for the commands that ask a daemon; the daemon's own are --admin-cert, --admin-key and --admin-client-ca", name)
+		}
+	}
+	return nil
 }
 
 // client asks the daemon at an address. What no flag says is taken from the environment: completion runs without the flags

@@ -84,6 +84,9 @@ func (p *program) serveCommand() *cobra.Command {
 	completes(cmd, "log-level", words("debug", "info", "warning", "error"))
 	completes(cmd, "log-format", words("text", "json"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := p.remote.notForServe(cmd.Flags()); err != nil {
+			return usage(cmd, err)
+		}
 		cfg.adminSocket = p.adminSocket
 		if cfg.adminSocket == "" {
 			cfg.adminSocket = defaultAdminSocket

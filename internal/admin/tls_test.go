@@ -438,7 +438,7 @@ func TestPlainText(t *testing.T) {
 // socket.
 func TestSlowClients(t *testing.T) {
 	const most = 4
-	w := startTLS(t, func(s *Server) { s.maxConnections, s.headerTimeout = most, 200*time.Millisecond })
+	w := startTLS(t, func(s *Server) { s.maxConnections, s.headerTimeout = most, 700*time.Millisecond })
 	as := who{header: bearer(w.token(t, "ops", RoleAdmin, 0))}
 	for range 2 * most {
 		conn, err := net.Dial("tcp", w.addr)

@@ -95,7 +95,6 @@ type house struct {
 	service *ipam.Service
 	root    string // holds the directory of the hooks, and what they write
 	dir     string
-	pool    ipam.ID
 	hooks   *Hooks
 	log     chan *logrus.Entry
 	cancel  func() // tells the hooks to end
