@@ -194,9 +194,9 @@ func TestReservations(t *testing.T) {
 			take net1 four pool ! exhausted
 			unreserve net1 two 198.51.100.10
 			reserve net1 four back -> 198.51.100.10
-			unreserve net1 two 198.51.100.10
+			unreserve net1 two 198.51.100.10 ! notfound; 198.51.100.10; two
 			show net1 reserved -> two=192.0.2.9 web=192.0.2.10 db=192.0.2.11 four=198.51.100.10 three=198.51.100.11
-			unreserve net1 nobody
+			unreserve net1 nobody ! notfound; nobody
 			unreserve net1 two
 			take net1 x 192.0.2.9 -> 192.0.2.9
 		`},

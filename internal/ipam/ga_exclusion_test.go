@@ -119,6 +119,17 @@ func TestGA10ExcludedInUse(t *testing.T) {
 			unreserve net1 web
 			ask A web mac=1 -> 192.0.2.1
 		`},
+		{"its owner may also ask for it by address", `
+			network net1 subnet=192.0.2.0/28,pool
+			reserve net1 web 192.0.2.5
+			exclude net1 192.0.2.4-192.0.2.6 note=x
+			reserve net1 db 192.0.2.6 force
+			attach A net=net1
+			ask A web mac=1 ip=192.0.2.5 -> 192.0.2.5
+			ask A web mac=2 ip=192.0.2.6 ! inuse; 192.0.2.6
+			take net1 db 192.0.2.6 -> 192.0.2.6
+			ask A other mac=3 ip=192.0.2.4 ! inuse; x
+		`},
 		{"the gateway", `
 			network net1 subnet=192.0.2.0/28,gw=192.0.2.1,pool
 			exclude net1 192.0.2.0-192.0.2.3
