@@ -1,0 +1,220 @@
+//go:build engine
+
+package engine
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func plannedScenarios() []scenario {
+	return []scenario{
+		{"pools by name and without", plannedPools},
+		{"Compose", compose},
+		{"exclusion over a running container", exclusionOverRunning},
+		{"pool removed and split under running containers", poolSplit},
+		{"docker network rm, and again", networkAgain},
+		{"reservation", reservation},
+		{"addresses taken beside containers", takenBeside},
+		{"errors of a planned network", plannedErrors},
+		{"route of the host in the way", routeInTheWay},
+		{"both families", plannedFamilies},
+		{"two subnets", twoSubnets},
+		{"what changes while Docker is attached", changesWhileAttached},
+		{"network without a plan", networkWithoutPlan},
+		{"renamed while containers run", renamed},
+	}
+}
+
+// TestPlanned runs what a network engineer plans and changes, over a daemon on a legacy plugin socket, each twice: the
+// second time finds nothing of the first.
+func TestPlanned(t *testing.T) {
+	d, err := startDaemon(prefix+"planner", binary, pluginDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	for i, s := range plannedScenarios() {
+		for _, round := range []string{"once", "again"} {
+			t.Run(s.name+", "+round, func(t *testing.T) { s.run(enterPlanned(t, machineEngine, d, 21+i)) })
+		}
+	}
+}
+
+// GA-16, LN-6, BO-7: containers come from the pool that their network names, until it is full; with no name given, a full
+// pool goes on to the next one of the subnet. Excluded addresses and the gateway never go out (GA-8).
+func plannedPools(h *House) {
+	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("254")+",name=lan")
+	h.berth("pool", "add", front, h.span(10, 12), "--name", "web")
+	h.berth("pool", "add", front, h.v4("20+2"), "--name", "rest")
+	h.berth("exclusion", "add", front, h.v4("11"), "--note", "printer")
+
+	n := h.on(front, "--ipam-opt", "pool=web")
+	h.planShows(front, n)
+	all := h.gets(n, "10", "12")
+	if g := h.gateway(all[0], n); g != h.v4("254") {
+		h.Errorf("a container has the gateway %s", g)
+	}
+	h.full(n, "web", front)
+	h.docker("exec", all[0], "ping", "-c", "1", "-W", "5", h.address(all[1], n))
+	h.docker("exec", all[0], "ping", "-c", "1", "-W", "5", h.v4("254"))
+	h.docker("rm", "-f", all[0])
+	all[0] = h.container(n)
+	h.docker(append([]string{"rm", "-f"}, all...)...)
+	h.docker("network", "rm", n)
+
+	n = h.on(front)
+	h.gets(n, "10", "12")
+	h.gets(n, "20")
+	h.gets(n, "21")
+	h.full(n, h.v4("0/24"))
+	if lan := h.show(front).Subnets[0]; lan.Pools[0].Map != "XXX" || lan.Pools[1].Map != "XX" {
+		h.Errorf("the maps of the full pools: %+v", lan.Pools)
+	}
+}
+
+// planShows checks that a Docker network has the subnet and the gateway of a plan of one subnet.
+func (h *House) planShows(planned, network string) {
+	h.Helper()
+	plan := h.show(planned)
+	got, err := h.Engine.Subnets(network)
+	if err != nil || len(got) != 1 {
+		h.Fatalf("subnets of %s: %+v (%v)", network, got, err)
+	}
+	gateway, _, _ := strings.Cut(got[0].Gateway, "/")
+	// Of a network that was created with --subnet, Docker shows only what was said then.
+	if s := plan.Subnets[0]; got[0].Subnet != s.CIDR || gateway != s.Gateway && gateway != "" || plan.Docker != 1 {
+		h.Errorf("Docker has %+v, the plan is %+v", got[0], plan)
+	}
+}
+
+// `docker network rm` leaves the planned network as it is, and the next one is as the first; also when Berth was killed in
+// between.
+func networkAgain(h *House) {
+	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1"), "--tag", "site=a")
+	h.berth("pool", "add", front, h.span(10, 12), "--name", "web")
+	h.berth("exclusion", "add", front, h.v4("12"))
+	h.berth("reservation", "add", front, "--owner", "db", "--ip", h.v4("11"))
+	before := h.show(front)
+	for range 3 {
+		n := h.on(front, "--ipam-opt", "pool=web")
+		h.planShows(front, n)
+		c := h.gets(n, "10")
+		h.full(n, "web")
+		h.docker("rm", "-f", c[0])
+		h.docker("network", "rm", n)
+		after := h.show(front)
+		if after.Subnets[0].pools() != before.Subnets[0].pools() || after.Gateway != h.v4("1") || after.Docker != 0 ||
+			!slices.Equal(after.Subnets[0].Exclusions, before.Subnets[0].Exclusions) || after.Reserved != 1 || after.ID != before.ID {
+			h.Errorf("planned: %+v\nafter docker network rm: %+v", before, after)
+		}
+		if err := h.Berth.Kill(); err != nil {
+			h.Fatal(err)
+		}
+		if err := h.Berth.Revive(); err != nil {
+			h.Fatal(err)
+		}
+	}
+}
+
+// What a person reads when a Docker network cannot be had from the plan; nothing is left of the refused ones.
+func plannedErrors(h *House) {
+	front := h.plan("--subnet", h.v4("0/25")+",name=lan,gateway="+h.v4("1"))
+	h.berth("pool", "add", front, h.span(10, 12), "--name", "web")
+	flat := h.plan() // GA-1: L2 only
+	for _, c := range []struct {
+		name    string
+		options []string
+		words   []string
+	}{
+		{"no subnet", []string{"--ipam-opt", "network=" + flat}, []string{flat, "no subnet"}},
+		{"unknown network", []string{"--ipam-opt", "network=nowhere"}, []string{"nowhere", "berth network"}},
+		{"unknown pool", []string{"--ipam-opt", "network=" + front, "--ipam-opt", "pool=db"}, []string{"db", front}},
+		{"unknown subnet", []string{"--ipam-opt", "network=" + front, "--subnet", h.v4("128/25")}, []string{front, h.v4("128/25")}},
+		{"a part of a subnet", []string{"--ipam-opt", "network=" + front, "--subnet", h.v4("0/26")}, []string{front, h.v4("0/26")}},
+		{"no subnet of the family", []string{"--ipv6", "--ipam-opt", "network=" + front}, []string{front, "IPv6"}},
+		{"another space", []string{"--ipam-opt", "network=" + front, "--ipam-opt", "space=lab"}, []string{front, "lab"}},
+		{"a size", []string{"--ipam-opt", "network=" + front, "--ipam-opt", "size=26"}, []string{front, "size"}},
+		{"a pool of no plan", []string{"--ipam-opt", "pool=web"}, []string{"web"}},
+		{"unknown option", []string{"--ipam-opt", "net=" + front}, []string{"net=", "network", "pool"}},
+	} {
+		h.refused(c.words, h.networkCommand(h.name(), c.options...)...)
+	}
+	if n := h.show(front); n.Docker != 0 {
+		h.Errorf("the refused networks left something: %+v", n)
+	}
+	h.gets(h.on(front, "--ipam-opt", "pool=web"), "10")
+}
+
+// A subnet that overlaps a route of the host is refused at once, where the engine would ask for it without end.
+func routeInTheWay(h *House) {
+	theirs := h.name()
+	h.docker("network", "create", "--subnet", h.v4("64/26"), theirs)
+	front := h.plan("--subnet", h.v4("0/24"))
+	h.refused([]string{front, h.v4("64/26"), "route", "--subnet"}, h.networkCommand(h.name(), "--ipam-opt", "network="+front)...)
+	h.docker("network", "rm", theirs)
+	h.gets(h.on(front), "2")
+}
+
+// LN-8: a planned network of both families.
+func plannedFamilies(h *House) {
+	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1")+",pool", "--subnet", h.v6("::/64")+",gateway="+h.v6("::1"))
+	h.berth("pool", "add", front, h.v6("::10+2"))
+	n := h.on(front, "--ipv6")
+	for range 2 {
+		c := h.container(n)
+		h.address(c, n)
+		ep, err := h.Engine.Endpoint(c, n)
+		if err != nil {
+			h.Fatal(err)
+		}
+		if a := ep.GlobalIPv6Address; a != h.v6("::10") && a != h.v6("::11") {
+			h.Errorf("%s got %s, which is in no pool", c, a)
+		}
+		if err := h.Engine.ShowsAddress(c, ep.GlobalIPv6Address+"/64"); err != nil {
+			h.Error(err)
+		}
+		h.recorded(ep.GlobalIPv6Address, ep.MacAddress)
+		h.docker("exec", c, "ping", "-6", "-c", "1", "-W", "5", h.v6("::1"))
+	}
+	h.full(n, h.v6("::/64"))
+	if err := removeContainers(h.Engine, h.prefix()); err != nil {
+		h.Fatal(err)
+	}
+	h.docker("network", "rm", n)
+	// The engine never gives back the IPv4 address of a container whose IPv6 one was refused; the network's end does.
+	for _, l := range append(h.leases(h.v4("0/24")), h.leases(h.v6("::/64"))...) {
+		if l.Kind != "gateway" {
+			h.Errorf("after the network is gone, Berth has %+v", l)
+		}
+	}
+	if got, err := h.Engine.Subnets(h.on(front, "--ipv6")); err != nil || len(got) != 2 || got[1].Subnet != h.v6("::/64") {
+		h.Errorf("created again, the network has %+v (%v)", got, err)
+	}
+}
+
+// A Docker network takes the first subnet that has none, or the one that it names.
+func twoSubnets(h *House) {
+	front := h.plan("--subnet", h.v4("0/25")+",pool,gateway="+h.v4("1"), "--subnet", h.v4("128/25")+",name=upper,pool,gateway="+h.v4("129"))
+	first, second := h.on(front), h.on(front)
+	h.gets(first, "2")
+	h.gets(second, "130")
+	h.refused([]string{front}, h.networkCommand(h.name(), "--ipam-opt", "network="+front)...)
+	if n := h.show(front); n.Docker != 2 || n.Subnets[0].Docker != 1 || n.Subnets[1].Docker != 1 {
+		h.Errorf("two Docker networks: %+v", n)
+	}
+	if err := removeContainers(h.Engine, h.prefix()); err != nil {
+		h.Fatal(err)
+	}
+	h.docker("network", "rm", first, second)
+	second = h.on(front, "--subnet", h.v4("128/25"))
+	h.gets(second, "131") // what was never used comes first
+	first = h.on(front)
+	h.gets(first, "3")
+	h.berthRefuses([]string{h.v4("128/25")}, "subnet", "rm", front, "upper")
+}
