@@ -261,8 +261,12 @@ func (s *Service) ReleaseAddress(ctx context.Context, pool ID, addr netip.Addr) 
 
 // release turns a live lease into a memory, for which the oldest one is forgotten where there are enough.
 func (c *change) release(sub *Subnet, held *Lease) error {
-	id, err := c.event(&Event{Verb: LeaseReleased, Space: sub.Space, Subnet: sub.CIDR, Address: held.Address,
-		Lease: held.ID, Attachment: held.Attachment, MAC: held.MAC, Name: held.Name})
+	e := &Event{Verb: LeaseReleased, Space: sub.Space, Subnet: sub.CIDR, Address: held.Address,
+		Lease: held.ID, Attachment: held.Attachment, MAC: held.MAC, Name: held.Name}
+	if held.Kind == External {
+		e.Network = c.networkName(sub.Network)
+	}
+	id, err := c.event(e)
 	if err != nil {
 		return err
 	}

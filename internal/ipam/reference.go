@@ -31,7 +31,11 @@ func (c *change) plan(ref string) (*plan, error) {
 }
 
 // note writes the event of an edit and gives the network a new revision.
+// What changes nothing has no event.
 func (p *plan) note(e *Event, before, after any) error {
+	if same, err := nothing(before, after); err != nil || same {
+		return err
+	}
 	id, err := p.tell(e, before, after)
 	if err != nil {
 		return err
@@ -40,6 +44,19 @@ func (p *plan) note(e *Event, before, after any) error {
 	edited.Planned, edited.Revision = true, id
 	p.n = &edited
 	return p.setNetwork(edited.ID, &edited)
+}
+
+// nothing tells whether a modification leaves things as they were.
+func nothing(before, after any) (bool, error) {
+	if before == nil || after == nil {
+		return false, nil
+	}
+	was, err := rawJSON(before)
+	if err != nil {
+		return false, err
+	}
+	is, err := rawJSON(after)
+	return string(was) == string(is), err
 }
 
 // tell writes the event of a change in the network that is no change of its plan.

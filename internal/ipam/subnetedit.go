@@ -13,6 +13,8 @@ type subnetFacts struct {
 	Gateway string       `json:"gateway,omitempty"` // "none" where there is none
 	DHCP    *bool        `json:"dhcp,omitempty"`
 	Pools   []Pool       `json:"pools,omitempty"`
+
+	Exclusions []Exclusion `json:"exclusions,omitempty"`
 }
 
 func (sub *Subnet) facts() subnetFacts {
@@ -20,7 +22,7 @@ func (sub *Subnet) facts() subnetFacts {
 	if sub.Gateway.IsValid() {
 		gateway = sub.Gateway.String()
 	}
-	return subnetFacts{sub.Name, sub.CIDR, gateway, &dhcp, sub.Pools}
+	return subnetFacts{sub.Name, sub.CIDR, gateway, &dhcp, sub.Pools, sub.Exclusions}
 }
 
 // differing is f less what is the same in other.
@@ -39,6 +41,9 @@ func (f subnetFacts) differing(other subnetFacts) subnetFacts {
 	}
 	if slices.Equal(f.Pools, other.Pools) {
 		f.Pools = nil
+	}
+	if slices.Equal(f.Exclusions, other.Exclusions) {
+		f.Exclusions = nil
 	}
 	return f
 }
