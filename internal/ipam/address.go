@@ -88,14 +88,16 @@ func (t *target) takePreferred(req AddressRequest) (netip.Addr, error) {
 		}
 		return addr, t.replay(req, held)
 	}
-	if err := t.checkWanted(addr); err != nil {
-		return netip.Addr{}, err
-	}
-	kind := t.kindOf(req)
-	if r := held.reserved(); r != nil && (kind == Auxiliary || !r.allows(req)) {
+	kind, r := t.kindOf(req), held.reserved()
+	switch {
+	case r == nil:
+		if err := t.checkWanted(addr); err != nil {
+			return netip.Addr{}, err
+		}
+	case kind == Auxiliary || !r.allows(req):
 		return netip.Addr{}, t.reservedError(addr, r)
 	}
-	return addr, t.take(req, addr, held, kind)
+	return addr, t.take(req, addr, held, kind) // its owner may have it, though it may be excluded since
 }
 
 // replay gives a live lease to this attachment where req is a manager's replay, and else refuses.
