@@ -90,10 +90,11 @@ func (p *plan) pickAddress(owner string, addr netip.Addr, subnets []*Subnet, for
 		if err != nil {
 			return picked{}, err
 		}
-		if r := l.reserved(); r != nil && r.Owner != owner {
+		r := l.reserved()
+		if r != nil && r.Owner != owner {
 			return picked{}, p.reservedError(addr, r)
 		}
-		if x := sub.exclusion(addr); x != nil && !force {
+		if x := sub.exclusion(addr); x != nil && r == nil && !force {
 			return picked{}, &refusal{ErrInUse, fmt.Sprintf("%s is excluded with %s; take it all the same with --force", addr, x)}
 		}
 		return picked{sub, addr, l}, nil
