@@ -242,3 +242,95 @@ func TestPlannedStays(t *testing.T) {
 	}
 	b.check()
 }
+
+// TestPlannedPolicy: what an option says otherwise than the plan is for `berth network modify` to change; what says the same is
+// no contradiction.
+func TestPlannedPolicy(t *testing.T) {
+	b := front(t)
+	b.edit("network.modify", `{"network":"front","sticky":false,"quarantine":"10m","tags":{"team":"red"}}`)
+	for _, o := range []opts{{"sticky": "off"}, {"quarantine": "600s"}, {"tag.team": "red"}, {"gateway": "10.0.0.254"}} {
+		b.drop(b.planned("10.0.0.0/24", o).PoolID)
+	}
+	for _, o := range []opts{{"sticky": "on"}, {"quarantine": "1h"}, {"tag.team": "blue"}, {"tag.x": "y"}} {
+		_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Options: with(o)})
+		wantText(t, refused, "front", "berth network modify")
+	}
+	_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Options: with(opts{"gateway": "none"})})
+	wantText(t, refused, "10.0.0.254", "gateway=none")
+	_, refused = b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Options: with(opts{"gateway": "10.0.9.1"})})
+	wantText(t, refused, "10.0.9.1", "10.0.0.0/24")
+	// A second gateway beside the planned one is the Docker network's own, and ends with it.
+	p := b.planned("", opts{"gateway": "10.0.0.9"})
+	if p.Data[metaGateway] != "10.0.0.9/24" {
+		t.Errorf("metadata: %v", p.Data)
+	}
+	_, refused = b.tryTake(p.PoolID, "10.0.0.9", mac(1))
+	wantText(t, refused, "10.0.0.9", "gateway")
+	b.give(p.PoolID, "10.0.0.9")
+	b.drop(p.PoolID)
+	if again := b.planned("", nil); again.Data[metaGateway] != "10.0.0.254/24" {
+		t.Errorf("the plan's gateway: %v", again.Data)
+	}
+	b.check()
+}
+
+// TestPlannedWithoutGateway: an engine of the 20.10 line wants a gateway for its bridge all the same. It is the Docker
+// network's, out of the pool, and goes back with it.
+func TestPlannedWithoutGateway(t *testing.T) {
+	b := front(t)
+	for range 2 {
+		p := b.planned("10.0.1.0/24", nil)
+		asked := b.take(p.PoolID, "", gatewayType)
+		_, refused := b.tryTake(p.PoolID, asked, mac(1))
+		wantText(t, refused, asked, "gateway")
+		b.give(p.PoolID, asked)
+		b.drop(p.PoolID)
+	}
+	info, err := b.service.Network(context.Background(), "front")
+	if err != nil || info.Subnets[1].Gateway.IsValid() || info.Subnets[1].Held != 0 {
+		t.Errorf("%+v %v", info.Subnets[1], err)
+	}
+	b.check()
+}
+
+// TestPlannedSwarm: a swarm's network on a planned one of the space global. The restarted manager asks for it again by the
+// subnet and with the options of then, also after the plan was renamed; the node asks for the same addresses in local.
+func TestPlannedSwarm(t *testing.T) {
+	b := newBench(t)
+	b.edit("network.create", `{"name":"mesh","space":"global","subnets":[{"cidr":"10.0.9.0/24","gateway":"10.0.9.1"}]}`)
+	b.edit("pool.add", `{"network":"mesh","range":"10.0.9.10+20","name":"tasks"}`)
+	o := opts{"network": "mesh", "pool": "tasks", "com.docker.network.ipam.serial": "true"}
+	before := b.pool("global", "", "", o)
+	if before.Pool != "10.0.9.0/24" || before.Data[metaGateway] != "10.0.9.1/24" {
+		t.Fatalf("the manager's pool: %+v", before)
+	}
+	tasks := []string{b.take(before.PoolID, "", serial), b.take(before.PoolID, "", serial)}
+	node := b.pool("local", "10.0.9.0/24", "", nil).PoolID
+	b.take(node, "10.0.9.1", gatewayType)
+	for n, task := range tasks {
+		b.take(node, task, mac(n))
+	}
+	b.edit("network.modify", `{"network":"mesh","name":"web"}`)
+	b.edit("pool.modify", `{"network":"web","pool":"tasks","name":"work"}`)
+	b.reopen()
+	after := b.pool("global", "10.0.9.0/24", "", o).PoolID
+	b.take(after, "10.0.9.1", serialGateway)
+	for _, task := range tasks {
+		if got := b.take(after, task, serial); got != task {
+			t.Errorf("the replay asked for %s and got %s", task, got)
+		}
+	}
+	if next := b.take(after, "", serial); next != "10.0.9.12" {
+		t.Errorf("the next task has %s", next)
+	}
+	for _, addr := range append(tasks, "10.0.9.12", "10.0.9.1") {
+		b.give(after, addr)
+	}
+	b.drop(after)
+	b.drop(node)
+	info, err := b.service.Network(context.Background(), "web")
+	if err != nil || info.Docker != 0 || info.Held != 1 { // its gateway
+		t.Errorf("after the swarm's network is gone: %+v %v", info, err)
+	}
+	b.check()
+}
