@@ -16,6 +16,7 @@ import (
 
 	"berth/internal/ipam"
 	"berth/store"
+	"berth/store/storetest"
 
 	"go4.org/netipx"
 	"pgregory.net/rapid"
@@ -27,7 +28,7 @@ import (
 type planMachine struct {
 	path  string
 	clock *clock
-	store store.Store
+	store *storetest.Faulty
 	s     *ipam.Service
 	m     *planModel
 }
@@ -41,7 +42,7 @@ func TestPlanModel(t *testing.T) { // GA-3 to GA-24
 		defer os.RemoveAll(dir)
 		c := newClock()
 		mc := &planMachine{path: filepath.Join(dir, "berth.db"), clock: c, m: newPlanModel(c.now)}
-		mc.store = rerunning(openStore(t, mc.path))
+		mc.store = rerunning(openStore(t, mc.path)).(*storetest.Faulty)
 		defer func() { mc.store.Close() }()
 		mc.s = openService(t, mc.store, c.Now)
 		if _, err := mc.s.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: "net1"}); err != nil {
@@ -68,6 +69,13 @@ var (
 
 // edit makes an edit of both, and compares what comes of it.
 func (mc *planMachine) edit(t *rapid.T, e ipam.Edit) {
+	if rapid.IntRange(0, 7).Draw(t, "full") == 0 {
+		mc.store.Next(storetest.Fault{Reruns: 1, Before: store.ErrNoSpace})
+		if _, err := mc.s.Edit(context.Background(), ipam.EditOptions{}, e); err == nil {
+			t.Fatalf("%T%+v was made on a full disk", e, e)
+		}
+		mc.check(t) // nothing of it is left
+	}
 	out, err := mc.s.Edit(context.Background(), ipam.EditOptions{}, e)
 	next := mc.m.clone()
 	if err == nil {
@@ -467,7 +475,7 @@ func (mc *planMachine) reopen(t *rapid.T) {
 	if err := mc.store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	mc.store = rerunning(openStore(t, mc.path))
+	mc.store = rerunning(openStore(t, mc.path)).(*storetest.Faulty)
 	mc.s = openService(t, mc.store, mc.clock.Now)
 }
 
