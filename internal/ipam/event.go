@@ -37,6 +37,8 @@ const (
 	ReservationRemoved
 	TokenCreated // by the admin API, which keeps them beside the store
 	TokenRemoved
+	ImportBegun
+	ImportEnded // finished or taken back
 )
 
 var verbNames = [...]string{
@@ -50,6 +52,7 @@ var verbNames = [...]string{
 	ExclusionAdded: "exclusion.add", ExclusionRemoved: "exclusion.remove",
 	ReservationAdded: "reservation.add", ReservationRemoved: "reservation.remove",
 	TokenCreated: "token.create", TokenRemoved: "token.remove",
+	ImportBegun: "import.begin", ImportEnded: "import.end",
 }
 
 func (v Verb) String() string {

@@ -12,6 +12,7 @@ import (
 //	a ID                         an attachment
 //	e id(8)                      an event, in the order of time
 //	i name                       the id of the network of that name
+//	j ...                        the journal of an import that has begun and not ended
 //	k key                        the outcome of the edits that were made with that key
 //	l subnet ID, address(4|16)   a lease, a memory or a reservation
 //	m name                       the store's own settings
@@ -23,6 +24,7 @@ const (
 	attachmentKeys = 'a'
 	eventKeys      = 'e'
 	nameKeys       = 'i'
+	importKeys     = 'j'
 	outcomeKeys    = 'k'
 	leaseKeys      = 'l'
 	settingKeys    = 'm'

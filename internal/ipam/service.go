@@ -67,6 +67,8 @@ type Service struct {
 	changes sync.Pool // of *change
 
 	trim chan struct{} // wakes Run when there are too many events
+
+	imports importing
 }
 
 // Open reads all records into the index, finishes what a crash cut off, and returns a Service that is ready to answer.
@@ -106,7 +108,10 @@ func (s *Service) settle(ctx context.Context) error {
 	if err := s.defaultBases(ctx); err != nil {
 		return err
 	}
-	return s.settleAttachments(ctx)
+	if err := s.settleAttachments(ctx); err != nil {
+		return err
+	}
+	return s.sweepJournal(ctx)
 }
 
 // settleAttachments ends those whose end was cut off, and those that were to end with an heir which is gone.

@@ -165,8 +165,8 @@ func (w *yamlWriter) line(format string, args ...any) {
 }
 
 // plain are the texts that no reader of YAML takes for anything but a text, wherever they stand: words that begin with a
-// letter, and addresses with their ranges and prefixes, of IPv6 those with a gap and no colon at either end.
-var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$|^[0-9]+\.[0-9]+\.[0-9]+\.[0-9][-/.0-9]*$|^[0-9a-f]+:[0-9a-f:]*:[0-9a-f:/-]*[0-9a-f]$`)
+// letter, and addresses with their ranges and prefixes, of IPv6 those with a gap (no time of day has one) and no colon at either end.
+var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$|^[0-9]+\.[0-9]+\.[0-9]+\.[0-9][-/.0-9]*$|^[0-9a-f][0-9a-f:]*::[0-9a-f:/-]*[0-9a-f]$`)
 
 // text is a scalar.
 func (w *yamlWriter) text(s string) string {

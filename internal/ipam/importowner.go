@@ -1,0 +1,358 @@
+package ipam
+
+import (
+	"iter"
+	"net/netip"
+	"slices"
+)
+
+// wanted is an address of the plan that is to be reserved for, or taken by, an owner.
+type wanted struct {
+	owner     string
+	addr      netip.Addr
+	slot      Slot
+	unplaced  bool // its slot is the next free one
+	automatic bool // of a reservation
+	force     bool // of a reservation
+	line      int
+	sub       *draftSubnet
+	skip      bool // it is there already, or refused
+}
+
+// draftOwners are the reservations of a network, or its taken addresses.
+type draftOwners struct {
+	wanted []*wanted
+	byAddr map[netip.Addr]*wanted
+	slots  map[string][]slotUse // by owner: those of the plan and those that are there
+}
+
+// slotUse is an address in an owner's slot.
+type slotUse struct {
+	Slot
+	addr netip.Addr
+	line int // 0: it is there, or the line is not known
+}
+
+// owners takes the reservations and addresses of a network of the plan into the drafts of those that hold them.
+func (ck *importCheck) owners(p *PlannedNetwork, d *draftNetwork) error {
+	for i := range p.Reservations {
+		r := &p.Reservations[i]
+		w := &wanted{owner: r.Owner, addr: r.Address, unplaced: r.Unplaced, automatic: r.Automatic, force: r.Force, line: r.Line}
+		if err := ck.want(p, d, w, r.Interface, r.Slot); err != nil {
+			return err
+		}
+		if w.sub != nil {
+			ck.addOwned(&w.sub.in.reserved, "reserved", w)
+		}
+	}
+	for i := range p.Addresses {
+		a := &p.Addresses[i]
+		w := &wanted{owner: a.Owner, addr: a.Address, unplaced: a.Unplaced, line: a.Line}
+		if err := ck.want(p, d, w, a.Interface, a.Slot); err != nil {
+			return err
+		}
+		if w.sub != nil {
+			ck.addOwned(&w.sub.in.taken, "taken", w)
+		}
+	}
+	return nil
+}
+
+// want looks at what can be said of one without the others, and finds its subnet; where that is nil, it is refused.
+func (ck *importCheck) want(p *PlannedNetwork, d *draftNetwork, w *wanted, nic, slot int) error {
+	switch {
+	case !w.addr.IsValid():
+		ck.Add(w.line, "the address of %s is missing", w.owner)
+		return nil
+	case w.addr.Is4In6():
+		ck.Add(w.line, "%s is an IPv4 address mapped into IPv6; write %s", w.addr, w.addr.Unmap())
+		return nil
+	case nic < 0 || nic >= maxSlots || slot < 0 || slot >= maxSlots:
+		ck.Add(w.line, "%s is to be at interface %d, slot %d; there are 0 to %d of both", w.addr, nic, slot, maxSlots-1)
+		return nil
+	}
+	if err := CheckOwner(w.owner); err != nil {
+		ck.refuse(w.line, err)
+		return nil
+	}
+	w.owner, w.slot = canonicalOwner(w.owner), Slot{uint8(nic), uint8(slot)}
+	sub, err := ck.holding(p, d, w.addr, w.line)
+	if err != nil || sub == nil {
+		return err
+	}
+	switch why := notHost(sub.sub.CIDR, w.addr); {
+	case why != "":
+		ck.Add(w.line, "%s is %s", w.addr, why)
+	case w.addr == sub.sub.Gateway:
+		ck.Add(w.line, "%s is the gateway of the subnet %s, and can be nobody else's", w.addr, sub.sub.CIDR)
+	default:
+		w.sub = sub
+	}
+	return nil
+}
+
+func (ck *importCheck) addOwned(o *draftOwners, how string, w *wanted) {
+	if o.byAddr == nil {
+		o.byAddr, o.slots = map[netip.Addr]*wanted{}, map[string][]slotUse{}
+	}
+	if before := o.byAddr[w.addr]; before != nil {
+		ck.Add(w.line, "%s is to be %s for %s and for %s%s", w.addr, how, before.owner, w.owner, lineBefore(before.line))
+		return
+	}
+	o.byAddr[w.addr] = w
+	o.wanted = append(o.wanted, w)
+	if _, known := o.slots[w.owner]; !known {
+		o.slots[w.owner] = nil
+	}
+}
+
+// checkOwners holds the reservations and addresses of a network against one another and against what is there.
+func (ck *importCheck) checkOwners(d *draftNetwork) error {
+	if d.old {
+		if err := ck.presentSlots(d); err != nil {
+			return err
+		}
+	}
+	for _, w := range d.reserved.wanted {
+		if other := d.taken.byAddr[w.addr]; other != nil && other.owner != w.owner && !w.force {
+			ck.Add(w.line, "%s is to be reserved for %s and taken by %s%s; it is one owner's, or reserved for after its release (force)",
+				w.addr, w.owner, other.owner, lineBefore(other.line))
+		}
+		if err := ck.checkReserved(w); err != nil {
+			return err
+		}
+	}
+	for _, w := range d.taken.wanted {
+		if err := ck.checkTaken(w); err != nil {
+			return err
+		}
+	}
+	ck.place(&d.reserved)
+	ck.place(&d.taken)
+	ck.checkGaps(&d.taken)
+	return nil
+}
+
+// presentLease reads the record of an address of the plan; nil where it has none.
+func (ck *importCheck) presentLease(w *wanted) (*Lease, error) {
+	if !w.sub.old {
+		return nil, nil
+	}
+	raw, err := ck.tx.Get(leaseKey(nil, w.sub.sub.ID, w.addr))
+	if err != nil || raw == nil {
+		return nil, err
+	}
+	return decodeLease(w.addr, raw)
+}
+
+// checkReserved compares a reservation with what is there.
+func (ck *importCheck) checkReserved(w *wanted) error {
+	l, err := ck.presentLease(w)
+	if err != nil || l == nil {
+		return err
+	}
+	switch r := l.Reservation; {
+	case r != nil && r.Owner != w.owner:
+		ck.Add(w.line, "%s is reserved for %s already, and not for %s; end that with `berth reservation rm`, or leave it out", w.addr, r.Owner, w.owner)
+		w.skip = true
+	case r != nil && !w.unplaced && r.Slot != w.slot:
+		ck.Add(w.line, "%s is reserved for %s as %s already, and not as %s; end that with `berth reservation rm`, or leave it out", w.addr, w.owner, r.Slot, w.slot)
+		w.skip = true
+	case r != nil:
+		ck.unchanged.Reservations++
+		w.skip = true
+	case l.Held() && l.Kind == Gateway, l.Held() && l.Name != w.owner && !w.force:
+		ck.Add(w.line, "%s is held by %s, and cannot be reserved for %s", w.addr, l.Holder(), w.owner)
+		w.skip = true
+	}
+	return nil
+}
+
+// checkTaken compares a taken address with what is there.
+func (ck *importCheck) checkTaken(w *wanted) error {
+	l, err := ck.presentLease(w)
+	if err != nil || l == nil {
+		return err
+	}
+	own := l.Held() && l.Kind == External && l.Name == w.owner
+	switch r := l.Reservation; {
+	case own && !w.unplaced && l.Slot != w.slot:
+		ck.Add(w.line, "%s has %s as %s already, and not as %s; change it with `berth address take`, or leave it out", w.owner, w.addr, l.Slot, w.slot)
+		w.skip = true
+	case own:
+		ck.unchanged.Addresses++
+		w.skip = true
+	case l.Held():
+		ck.Add(w.line, "%s is held by %s, and cannot be taken for %s", w.addr, l.Holder(), w.owner)
+		w.skip = true
+	case r != nil && r.Owner != w.owner:
+		ck.Add(w.line, "%s is reserved for %s, and cannot be taken for %s", w.addr, r.Owner, w.owner)
+		w.skip = true
+	}
+	return nil
+}
+
+// place gives each its slot: first those that say theirs, then the others the lowest that is left of interface 0.
+func (ck *importCheck) place(o *draftOwners) {
+	for _, w := range o.wanted {
+		if w.skip || w.unplaced {
+			continue
+		}
+		if use := slotIn(o.slots[w.owner], w.slot); use != nil {
+			ck.Add(w.line, "%s has %s as %s%s, and cannot have %s there", w.owner, use.addr, w.slot, lineBefore(use.line), w.addr)
+			w.skip = true
+			continue
+		}
+		o.slots[w.owner] = append(o.slots[w.owner], slotUse{w.slot, w.addr, w.line})
+	}
+	for _, w := range o.wanted {
+		if w.skip || !w.unplaced {
+			continue
+		}
+		for w.slot = (Slot{}); slotIn(o.slots[w.owner], w.slot) != nil; w.slot.Number++ {
+		}
+		if w.slot.Number >= maxSlots {
+			ck.Add(w.line, "%s has %d addresses at interface 0, and cannot have more; say another interface for %s", w.owner, maxSlots, w.addr)
+			w.skip = true
+			continue
+		}
+		o.slots[w.owner] = append(o.slots[w.owner], slotUse{w.slot, w.addr, w.line})
+	}
+}
+
+func slotIn(all []slotUse, slot Slot) *slotUse {
+	i := slices.IndexFunc(all, func(use slotUse) bool { return use.Slot == slot })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+// checkGaps refuses interfaces whose addresses are not numbered from ip0 on (GA-24).
+func (ck *importCheck) checkGaps(o *draftOwners) {
+	for _, w := range o.wanted {
+		if w.skip || w.slot.Number == 0 || slotIn(o.slots[w.owner], Slot{w.slot.Interface, w.slot.Number - 1}) != nil {
+			continue
+		}
+		ck.Add(w.line, "interface %d of %s would have ip%d (%s) and no ip%d: the addresses of an interface are numbered without gaps",
+			w.slot.Interface, w.owner, w.slot.Number, w.addr, w.slot.Number-1)
+	}
+}
+
+// presentSlots finds the slots that the owners of the plan have already.
+func (ck *importCheck) presentSlots(d *draftNetwork) error {
+	if len(d.reserved.slots)+len(d.taken.slots) == 0 {
+		return nil
+	}
+	for _, id := range ck.subnetsOf(d.n.ID) {
+		for _, addr := range ck.addressesOf(id, d) {
+			raw, err := ck.tx.Get(leaseKey(nil, id, addr))
+			if err != nil {
+				return err
+			}
+			if raw == nil {
+				continue
+			}
+			l, err := decodeLease(addr, raw)
+			if err != nil {
+				return err
+			}
+			d.noteSlots(l)
+		}
+	}
+	return nil
+}
+
+func (d *draftNetwork) noteSlots(l *Lease) {
+	if r := l.Reservation; r != nil {
+		d.reserved.noteSlot(r.Owner, r.Slot, l.Address)
+	}
+	if l.Held() && l.Kind == External {
+		d.taken.noteSlot(l.Name, l.Slot, l.Address)
+	}
+}
+
+func (o *draftOwners) noteSlot(owner string, slot Slot, addr netip.Addr) {
+	if uses, wanted := o.slots[owner]; wanted && slotIn(uses, slot) == nil {
+		o.slots[owner] = append(uses, slotUse{slot, addr, 0})
+	}
+}
+
+func (ck *importCheck) subnetsOf(network ID) []ID {
+	ck.mu.Lock()
+	defer ck.mu.Unlock()
+	if nx := ck.ix.networks[network]; nx != nil {
+		return slices.Clone(nx.subnets)
+	}
+	return nil
+}
+
+// addressesOf are the addresses of a subnet at which the index has seen an owner of the plan.
+func (ck *importCheck) addressesOf(subnet ID, d *draftNetwork) (all []netip.Addr) {
+	ck.mu.Lock()
+	defer ck.mu.Unlock()
+	sx := ck.ix.subnets[subnet]
+	if sx == nil {
+		return nil
+	}
+	for owner, addr := range sx.byOwner.all() {
+		if _, wanted := d.reserved.slots[owner]; wanted {
+			all = append(all, addr)
+		}
+	}
+	for owner, addr := range sx.byName.all() {
+		if _, wanted := d.taken.slots[owner]; wanted {
+			all = append(all, addr)
+		}
+	}
+	return all
+}
+
+// all yields each place with what was seen there.
+func (p *places[K]) all() iter.Seq2[K, netip.Addr] {
+	return func(yield func(K, netip.Addr) bool) {
+		for k, addr := range p.latest {
+			if !yield(k, addr) {
+				return
+			}
+		}
+		for k, addrs := range p.older {
+			for _, addr := range addrs {
+				if !yield(k, addr) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// counts says what is to be added in a network.
+func (d *draftNetwork) counts() (n Counts) {
+	if !d.old {
+		n.Networks = 1
+	}
+	for _, sub := range d.subnets {
+		if !sub.old {
+			n.Subnets++
+		}
+		n.Pools += len(sub.pools)
+		n.Exclusions += len(sub.exclusions)
+	}
+	n.Reservations, n.Addresses = d.reserved.count(), d.taken.count()
+	return n
+}
+
+func (o *draftOwners) count() (n int) {
+	for _, w := range o.wanted {
+		if !w.skip {
+			n++
+		}
+	}
+	return n
+}
+
+// plus is the sum of both.
+func (n Counts) plus(m Counts) Counts {
+	return Counts{n.Networks + m.Networks, n.Subnets + m.Subnets, n.Pools + m.Pools, n.Exclusions + m.Exclusions,
+		n.Reservations + m.Reservations, n.Addresses + m.Addresses}
+}

@@ -1,0 +1,388 @@
+package ipam
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"berth/internal/alloc"
+)
+
+// draftSubnet is a subnet as it will be.
+type draftSubnet struct {
+	in         *draftNetwork
+	line       int
+	old        bool    // it is there
+	planned    bool    // the plan describes it
+	touched    bool    // the plan has something of it or in it
+	sub        *Subnet // its record, or the one to be made, without the ranges of the plan
+	pools      []draftRange
+	exclusions []draftRange
+}
+
+// draftRange is a pool or an exclusion.
+type draftRange struct {
+	Range
+	text string // name or note
+	line int
+	old  bool // it is there
+}
+
+// presentSubnets takes the subnets of a network that is there into its draft.
+func (ck *importCheck) presentSubnets(d *draftNetwork) error {
+	subnets, err := ck.viewSubnets(ck.tx, d.n.ID)
+	for _, sub := range subnets {
+		ck.space(sub.Space).subnets[sub.CIDR] = &draftSubnet{in: d, old: true, sub: sub}
+		d.note(sub)
+	}
+	return err
+}
+
+// note keeps what only one subnet of a network can have.
+func (d *draftNetwork) note(sub *Subnet) {
+	if sub.Name != "" {
+		d.names[sub.Name] = sub.CIDR
+	}
+	if sub.DHCP {
+		d.dhcp[sub.CIDR.Addr().Is6()] = sub.CIDR
+	}
+}
+
+// touch has the import look at the subnet.
+func (sub *draftSubnet) touch() {
+	if !sub.touched {
+		sub.touched = true
+		sub.in.subnets = append(sub.in.subnets, sub)
+	}
+}
+
+// subnet takes a subnet of the plan into the draft of its network.
+func (ck *importCheck) subnet(d *draftNetwork, p *PlannedSubnet) {
+	if err := checkPrefix(p.CIDR); err != nil {
+		ck.refuse(p.Line, err)
+		return
+	}
+	draft := ck.space(d.n.Space).subnets[p.CIDR]
+	switch {
+	case draft != nil && draft.planned:
+		ck.Add(p.Line, "the subnet %s of space %s is planned twice%s", p.CIDR, d.n.Space, lineBefore(draft.line))
+		return
+	case draft != nil && draft.in == d:
+		ck.unchanged.Subnets++
+		ck.compareSubnet(draft.sub, p)
+	default:
+		if draft = ck.newSubnet(d, p); draft == nil {
+			return
+		}
+	}
+	draft.planned, draft.line = true, p.Line
+	draft.touch()
+	for _, pool := range p.Pools {
+		draft.pools = append(draft.pools, draftRange{Range: pool.Range, text: pool.Name, line: pool.Line})
+	}
+	for _, x := range p.Exclusions {
+		draft.exclusions = append(draft.exclusions, draftRange{Range: x.Range, text: x.Note, line: x.Line})
+	}
+}
+
+// newSubnet drafts a subnet that is not there; nil where there is no room for it.
+func (ck *importCheck) newSubnet(d *draftNetwork, p *PlannedSubnet) *draftSubnet {
+	space := ck.space(d.n.Space)
+	if other, overlaps := space.blocks.Overlap(p.CIDR); overlaps {
+		ck.Add(p.Line, "the subnet %s overlaps %s of network %s%s", p.CIDR, other, space.subnets[other].in.n.Name, lineBefore(space.subnets[other].line))
+		return nil
+	}
+	if why := ck.overlapsPresent(d.n.Space, p.CIDR); why != "" {
+		ck.Add(p.Line, "%s", why)
+		return nil
+	}
+	sub := &Subnet{ID: NewID(), Network: d.n.ID, Space: d.n.Space, Name: p.Name, CIDR: p.CIDR, Gateway: p.Gateway,
+		NoGateway: !p.Gateway.IsValid(), DHCP: p.DHCP, Pools: []Pool{}}
+	if p.Name != "" {
+		ck.refuse(p.Line, CheckName("subnet", p.Name))
+	}
+	if other, taken := d.names[p.Name]; taken {
+		ck.Add(p.Line, "two subnets of network %s would be named %s: %s and %s", d.n.Name, p.Name, other, p.CIDR)
+	}
+	if why := notHost(p.CIDR, p.Gateway); p.Gateway.IsValid() && why != "" {
+		ck.Add(p.Line, "the gateway %s is %s", p.Gateway, why)
+	}
+	if other, taken := d.dhcp[p.CIDR.Addr().Is6()]; taken && p.DHCP { // GA-12
+		ck.Add(p.Line, "two subnets of network %s would have DHCP: %s and %s; one cable has one for each family", d.n.Name, other, p.CIDR)
+	}
+	d.note(sub)
+	draft := &draftSubnet{in: d, sub: sub}
+	space.blocks.Insert(p.CIDR)
+	space.subnets[p.CIDR] = draft
+	return draft
+}
+
+// overlapsPresent says which subnet that is there overlaps one of the plan; empty where none does.
+func (ck *importCheck) overlapsPresent(space string, cidr netip.Prefix) string {
+	ck.mu.Lock()
+	defer ck.mu.Unlock()
+	sp := ck.ix.spaces[space]
+	if sp == nil {
+		return ""
+	}
+	other, overlaps := sp.blocks.Overlap(cidr)
+	if !overlaps {
+		return ""
+	}
+	name := "?"
+	if n := ck.ix.network(ck.ix.subnets[sp.ids[other]].record.value.Network); n != nil {
+		name = n.Name
+	}
+	if other == cidr {
+		return fmt.Sprintf("network %s has the subnet %s of space %s already", name, cidr, space)
+	}
+	return fmt.Sprintf("the subnet %s overlaps %s, which network %s has in the space %s", cidr, other, name, space)
+}
+
+// compareSubnet refuses what the plan wants otherwise than it is.
+func (ck *importCheck) compareSubnet(old *Subnet, p *PlannedSubnet) {
+	differs := func(what, is, wanted string) {
+		if is == "" {
+			is = "none"
+		}
+		ck.Add(p.Line, "the %s of the subnet %s is %s and not %s; change it with `berth subnet modify`, or leave it out", what, p.CIDR, is, wanted)
+	}
+	if p.Name != "" && p.Name != old.Name {
+		differs("name", old.Name, p.Name)
+	}
+	if p.Gateway.IsValid() && p.Gateway != old.Gateway {
+		is := ""
+		if old.Gateway.IsValid() {
+			is = old.Gateway.String()
+		}
+		differs("gateway", is, p.Gateway.String())
+	}
+	if p.DHCP && !old.DHCP {
+		differs("DHCP flag", "off", "on")
+	}
+}
+
+// ranges takes the pools and exclusions of the plan that stand with no subnet into the drafts of those that hold them.
+func (ck *importCheck) ranges(p *PlannedNetwork, d *draftNetwork) error {
+	for _, pool := range p.Pools {
+		r := draftRange{Range: pool.Range, text: pool.Name, line: pool.Line}
+		sub, err := ck.holdingRange(p, d, r)
+		if err != nil {
+			return err
+		}
+		if sub != nil {
+			sub.pools = append(sub.pools, r)
+		}
+	}
+	for _, x := range p.Exclusions {
+		r := draftRange{Range: x.Range, text: x.Note, line: x.Line}
+		sub, err := ck.holdingRange(p, d, r)
+		if err != nil {
+			return err
+		}
+		if sub != nil {
+			sub.exclusions = append(sub.exclusions, r)
+		}
+	}
+	return nil
+}
+
+func (ck *importCheck) holdingRange(p *PlannedNetwork, d *draftNetwork, r draftRange) (*draftSubnet, error) {
+	if r.IsZero() {
+		ck.Add(r.line, "a range is missing")
+		return nil, nil
+	}
+	return ck.holding(p, d, r.From(), r.line)
+}
+
+// holding finds the subnet that has an address: one of d, or, where that is nil, any of the space. It notes a problem and
+// answers nil where there is none.
+func (ck *importCheck) holding(p *PlannedNetwork, d *draftNetwork, addr netip.Addr, line int) (*draftSubnet, error) {
+	name := cmp.Or(p.Space, LocalSpace)
+	if d != nil {
+		name = d.n.Space
+	}
+	sub, err := ck.subnetAt(ck.space(name), name, addr)
+	switch {
+	case err != nil:
+		return nil, err
+	case sub == nil && d != nil:
+		ck.Add(line, "no subnet of network %s holds %s", d.n.Name, addr)
+		return nil, nil
+	case sub == nil:
+		ck.Add(line, "no subnet of the space %s holds %s", name, addr)
+		return nil, nil
+	case d != nil && sub.in != d:
+		ck.Add(line, "%s is in the subnet %s of network %s, and not in network %s", addr, sub.sub.CIDR, sub.in.n.Name, d.n.Name)
+		return nil, nil
+	case sub.in.n.Stage != "":
+		ck.Add(line, "%s is in network %s, which is being imported or removed; see `berth status`", addr, sub.in.n.Name)
+		return nil, nil
+	}
+	sub.touch()
+	return sub, nil
+}
+
+// subnetAt is the subnet of a space that has an address, of the plan or of what is there; nil where none has.
+func (ck *importCheck) subnetAt(sp *draftSpace, name string, addr netip.Addr) (*draftSubnet, error) {
+	if sp.last != nil && sp.last.sub.CIDR.Contains(addr) {
+		return sp.last, nil
+	}
+	host := netip.PrefixFrom(addr, addr.BitLen())
+	if cidr, ok := sp.blocks.Overlap(host); ok {
+		sp.last = sp.subnets[cidr]
+		return sp.last, nil
+	}
+	known := ck.presentAt(name, host)
+	if known.value == nil {
+		return nil, nil
+	}
+	old, err := viewSubnet(ck.tx, known)
+	if err != nil || old == nil {
+		return nil, err
+	}
+	if sub := sp.subnets[old.CIDR]; sub != nil {
+		sp.last = sub
+		return sub, nil
+	}
+	n, err := ck.viewNetwork(ck.tx, old.Network)
+	if err != nil || n == nil {
+		return nil, err
+	}
+	d := ck.byID[n.ID]
+	if d == nil {
+		d = ck.draft(n)
+	}
+	sp.last = &draftSubnet{in: d, old: true, sub: old}
+	sp.subnets[old.CIDR] = sp.last
+	return sp.last, nil
+}
+
+// presentAt is what the index knows of the subnet that has an address.
+func (ck *importCheck) presentAt(space string, host netip.Prefix) (known cached[Subnet]) {
+	ck.mu.Lock()
+	defer ck.mu.Unlock()
+	sp := ck.ix.spaces[space]
+	if sp == nil {
+		return known
+	}
+	if cidr, ok := sp.blocks.Overlap(host); ok {
+		known = ck.ix.subnets[sp.ids[cidr]].record
+	}
+	return known
+}
+
+// maxSubnetRecord is the size of the largest record of a subnet, with its pools and exclusions; a store takes one of 1 MiB.
+const maxSubnetRecord = 900_000
+
+// checkRanges holds the pools and exclusions of a subnet against it and one another, and leaves those that are to be added.
+func (ck *importCheck) checkRanges(sub *draftSubnet) {
+	pools, exclusions := []draftRange{}, []draftRange{}
+	for _, pool := range sub.sub.Pools {
+		pools = append(pools, draftRange{Range: pool.Range, text: pool.Name, old: true})
+	}
+	for _, x := range sub.sub.Exclusions {
+		exclusions = append(exclusions, draftRange{Range: x.Range, text: x.Note, old: true})
+	}
+	usable := alloc.Usable(sub.sub.CIDR)
+	for _, r := range sub.pools {
+		if r.text != "" {
+			ck.refuse(r.line, CheckName("pool", r.text))
+		}
+		if !ck.inside(sub, "pool", r) {
+			continue
+		}
+		if _, ok := intersect(r.IPRange, usable); !ok {
+			ck.Add(r.line, "the pool %s holds no host address of the subnet %s", r, sub.sub.CIDR)
+		}
+		pools = append(pools, r)
+	}
+	for _, r := range sub.exclusions {
+		ck.refuse(r.line, checkText("the note", r.text))
+		if ck.inside(sub, "exclusion", r) {
+			exclusions = append(exclusions, r)
+		}
+	}
+	sub.pools = ck.disjoint(sub, "pool", pools, &ck.unchanged.Pools)
+	sub.exclusions = ck.disjoint(sub, "exclusion", exclusions, &ck.unchanged.Exclusions)
+	if n := recordSize(pools) + recordSize(exclusions); n > maxSubnetRecord {
+		ck.Add(sub.line, "the subnet %s would have %d pools and %d exclusions, which are more than one subnet can keep", sub.sub.CIDR,
+			len(pools), len(exclusions))
+	}
+}
+
+// recordSize is about how many bytes ranges take in the record of a subnet.
+func recordSize(list []draftRange) int {
+	n := len(list) * 40
+	for i := range list {
+		n += 2*len(list[i].text) + 2*len(list[i].From().String())
+	}
+	return n
+}
+
+func (ck *importCheck) inside(sub *draftSubnet, noun string, r draftRange) bool {
+	switch {
+	case r.IsZero():
+		ck.Add(r.line, "a range is missing")
+	case !covers(sub.sub.CIDR, r.IPRange):
+		ck.Add(r.line, "the %s %s is not inside the subnet %s", noun, r, sub.sub.CIDR)
+	default:
+		return true
+	}
+	return false
+}
+
+// disjoint refuses ranges that overlap, and answers with those that are to be added, in the order of the plan. all begins
+// with those that are there.
+func (ck *importCheck) disjoint(sub *draftSubnet, noun string, all []draftRange, unchanged *int) []draftRange {
+	order := make([]int, len(all))
+	for i := range all {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(all[a].From().Compare(all[b].From()), all[a].To().Compare(all[b].To()))
+	})
+	added := make([]bool, len(all))
+	var last *draftRange
+	for _, i := range order {
+		r := &all[i]
+		switch {
+		case last == nil || last.To().Less(r.From()):
+			added[i] = !r.old
+		case last.Range == r.Range && last.old && (r.text == "" || r.text == last.text):
+			*unchanged++
+		default:
+			ck.overlap(sub, noun, last, r)
+		}
+		if last == nil || last.To().Less(r.To()) {
+			last = r
+		}
+	}
+	var left []draftRange
+	for i := range all {
+		if added[i] {
+			left = append(left, all[i])
+		}
+	}
+	return left
+}
+
+// overlap notes that two ranges overlap, at the later of them.
+func (ck *importCheck) overlap(sub *draftSubnet, noun string, a, b *draftRange) {
+	if b.old || !a.old && b.line < a.line {
+		a, b = b, a
+	}
+	where := lineBefore(a.line)
+	if a.old {
+		where = ", which is there"
+	}
+	switch {
+	case a.Range == b.Range && a.old:
+		ck.Add(b.line, "the %s %s of the subnet %s is there as %q and not as %q; change it, or leave the text out", noun, b, sub.sub.CIDR, a.text, b.text)
+	case a.Range == b.Range:
+		ck.Add(b.line, "the %s %s of the subnet %s is planned twice%s", noun, b, sub.sub.CIDR, where)
+	default:
+		ck.Add(b.line, "the %s %s of the subnet %s overlaps %s%s", noun, b, sub.sub.CIDR, a, where)
+	}
+}
