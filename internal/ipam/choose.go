@@ -164,7 +164,7 @@ type fullness struct {
 
 func (f *fullness) add(t *target, pools []openPool) {
 	for _, p := range pools {
-		f.pools = append(f.pools, p.taken(t.sub))
+		f.pools = append(f.pools, p.taken(t.sub, t.sx.idle > 0))
 		if _, ready, _ := t.sx.longestReleased(p, t.now); !ready.IsZero() && (f.until.IsZero() || ready.Before(f.until)) {
 			f.until = ready
 		}
@@ -185,7 +185,7 @@ func (f fullness) String() string {
 }
 
 // taken says how many addresses of a full pool there are.
-func (p *openPool) taken(sub *Subnet) string {
+func (p *openPool) taken(sub *Subnet, reserved bool) string {
 	name := "the pool " + alloc.FormatRange(p.Range.IPRange)
 	if p.Name != "" {
 		name = fmt.Sprintf("the pool %s (%s)", p.Name, p.Range)
@@ -193,14 +193,17 @@ func (p *openPool) taken(sub *Subnet) string {
 	if len(p.ranges) == 0 {
 		return name + " has no host address that is not excluded"
 	}
-	n := new(big.Int)
+	n, state := new(big.Int), "taken"
+	if reserved {
+		state = "taken or reserved"
+	}
 	for _, r := range p.ranges {
 		n.Add(n, alloc.Size(r))
 	}
 	if whole, ok := intersect(p.Range.IPRange, alloc.Usable(sub.CIDR)); ok && n.Cmp(alloc.Size(whole)) < 0 && len(sub.Exclusions) > 0 {
-		return fmt.Sprintf("all %s of %s that are not excluded are taken", n, name)
+		return fmt.Sprintf("all %s of %s that are not excluded are %s", n, name, state)
 	}
-	return fmt.Sprintf("all %s of %s are taken", n, name)
+	return fmt.Sprintf("all %s of %s are %s", n, name, state)
 }
 
 // noPool says why there is no dynamic address at all (GA-15).
