@@ -26,6 +26,7 @@ const (
 	optName        = "com.docker.network.endpoint.name" // engines from v29 on
 	optAddressType = "RequestAddressType"
 	typeGateway    = "com.docker.network.gateway"
+	optSerial      = "com.docker.network.ipam.serial" // a swarm's, of the manager and of its nodes
 )
 
 // metaGateway is the key under which a pool's gateway goes back, as a CIDR (LN-11).

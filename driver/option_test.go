@@ -97,6 +97,8 @@ func TestOptionsTwice(t *testing.T) {
 	}
 	_, refused = b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: "10.0.2.0/24", SubPool: "10.0.2.0/25", Options: opts{"pool": "web"}})
 	wantText(t, refused, "pool=web", "10.0.2.0/25", "--ip-range", "one of the two")
+	_, refused = b.tryPool(api.RequestPoolRequest{AddressSpace: "global", Options: opts{"space": "local"}})
+	wantText(t, refused, "space=local", "swarm", "global")
 }
 
 // TestOptionNetwork: what of a request goes on to a planned network. The space that the engine asks in by default is
@@ -118,6 +120,12 @@ func TestOptionNetwork(t *testing.T) {
 		{"lab", "", opts{"network": "front"}, ipam.PoolRequest{Network: "front"}},
 		{"global", "", opts{"network": "front"}, ipam.PoolRequest{Network: "front", Space: "global", Swarm: true}},
 		{"global", "", opts{"network": "front", "space": "lab"}, ipam.PoolRequest{Network: "front", Space: "lab", Swarm: true}},
+		// A swarm's node, and the manager after its restart, ask for the subnet that was chosen, with the options of then.
+		{"local", "10.0.0.0/24", opts{"network": "front", "pool": "web", "space": "lab", "size": "26", optSerial: "true"},
+			ipam.PoolRequest{Space: "local", CIDR: netip.MustParsePrefix("10.0.0.0/24")}},
+		{"global", "10.0.0.0/26", opts{"size": "26", optSerial: "true"}, ipam.PoolRequest{Space: "global", Swarm: true, CIDR: netip.MustParsePrefix("10.0.0.0/26")}},
+		{"global", "10.0.0.0/26", opts{"size": "26", "space": "lab"}, ipam.PoolRequest{Space: "lab", Swarm: true, CIDR: netip.MustParsePrefix("10.0.0.0/26")}},
+		{"global", "", opts{"size": "26"}, ipam.PoolRequest{Space: "global", Swarm: true, Bits: 26}},
 	} {
 		got, err := parsePool(&api.RequestPoolRequest{AddressSpace: row.space, Pool: row.pool, Options: row.options})
 		if err != nil {

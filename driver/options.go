@@ -60,6 +60,10 @@ func parseOptions(opts map[string]string, req *ipam.PoolRequest) error {
 // which the engine asks in by default is no wish. That of a swarm manager stays one: each of its nodes asks for the same
 // addresses again in the space local, where they must not be held already.
 func settlePlanned(opts map[string]string, req *ipam.PoolRequest) error {
+	if req.Swarm && req.Space == ipam.LocalSpace {
+		return fmt.Errorf("--ipam-opt space=%s: a swarm's nodes ask in this space for what its manager took; choose another, or leave it out for %s",
+			req.Space, ipam.GlobalSpace)
+	}
 	if req.Pool != "" && !req.Range.IsZero() {
 		return fmt.Errorf("--ipam-opt pool=%s: the range %s (--ip-range) says already which addresses; leave out one of the two", req.Pool, req.Range)
 	}

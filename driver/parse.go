@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"strings"
 
@@ -27,10 +28,30 @@ func parsePool(msg *api.RequestPoolRequest) (ipam.PoolRequest, error) {
 	if err := parseSubnet(msg, &req); err != nil {
 		return req, err
 	}
-	if err := parseOptions(msg.Options, &req); err != nil {
+	opts := msg.Options
+	if _, serial := opts[optSerial]; serial || req.Swarm {
+		opts = swarmOptions(opts, req)
+	}
+	if err := parseOptions(opts, &req); err != nil {
 		return req, err
 	}
 	return req, nil
+}
+
+// swarmOptions leaves out of a swarm's options what has had its effect. The manager chose a subnet by them; a node asks for that
+// one in the space local, with the same options, and so does the manager itself after its restart. A node that took network,
+// pool and space at their word would find its addresses held by the manager.
+func swarmOptions(opts map[string]string, req ipam.PoolRequest) map[string]string {
+	left := maps.Clone(opts)
+	if req.CIDR.IsValid() {
+		delete(left, "size")
+	}
+	if !req.Swarm {
+		for _, key := range []string{"network", "pool", "space"} {
+			delete(left, key)
+		}
+	}
+	return left
 }
 
 // parseSubnet reads Pool and SubPool. A pool of the unspecified address, such as 0.0.0.0/24, asks for a size only (engines

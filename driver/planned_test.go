@@ -92,7 +92,7 @@ func TestPlannedRefused(t *testing.T) {
 			}
 		})
 	}
-	_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "global", Options: with(opts{"com.docker.network.ipam.serial": "true"})})
+	_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "global", Options: with(opts{optSerial: "true"})})
 	wantText(t, refused, "front", "local", "global") // a swarm's nodes ask in local for what the manager took
 	if got := b.subnets(""); len(got) != 4 {
 		t.Errorf("something was made: %v", got)
@@ -299,13 +299,13 @@ func TestPlannedSwarm(t *testing.T) {
 	b := newBench(t)
 	b.edit("network.create", `{"name":"mesh","space":"global","subnets":[{"cidr":"10.0.9.0/24","gateway":"10.0.9.1"}]}`)
 	b.edit("pool.add", `{"network":"mesh","range":"10.0.9.10+20","name":"tasks"}`)
-	o := opts{"network": "mesh", "pool": "tasks", "com.docker.network.ipam.serial": "true"}
+	o := opts{"network": "mesh", "pool": "tasks", optSerial: "true"}
 	before := b.pool("global", "", "", o)
 	if before.Pool != "10.0.9.0/24" || before.Data[metaGateway] != "10.0.9.1/24" {
 		t.Fatalf("the manager's pool: %+v", before)
 	}
 	tasks := []string{b.take(before.PoolID, "", serial), b.take(before.PoolID, "", serial)}
-	node := b.pool("local", "10.0.9.0/24", "", nil).PoolID
+	node := b.pool("local", "10.0.9.0/24", "", o).PoolID // the manager stores its options with that mark
 	b.take(node, "10.0.9.1", gatewayType)
 	for n, task := range tasks {
 		b.take(node, task, mac(n))

@@ -8,8 +8,8 @@ import (
 
 // serial is what a swarm manager sends with each request, and with that for a gateway.
 var (
-	serial        = opts{"com.docker.network.ipam.serial": "true"}
-	serialGateway = opts{"com.docker.network.ipam.serial": "true", optAddressType: typeGateway}
+	serial        = opts{optSerial: "true"}
+	serialGateway = opts{optSerial: "true", optAddressType: typeGateway}
 )
 
 // TestSwarmReplay: a restarted manager asks for all its pools and addresses again, by address and without a MAC. It gets
