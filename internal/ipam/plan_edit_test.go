@@ -430,3 +430,36 @@ func TestEditWhoseClearingFails(t *testing.T) {
 		}
 	}
 }
+
+// What is tried and not kept, a dry run or an edit that the store fails, leaves the order as it was in which addresses are
+// remembered: an owner gets back the one that it had last.
+func TestDryRunKeepsTheLastMemory(t *testing.T) {
+	tries := map[string]func(*room, ipam.Edit) error{
+		"dry run": func(r *room, e ipam.Edit) error {
+			_, err := r.s.Edit(ctx, ipam.EditOptions{DryRun: true}, e)
+			return err
+		},
+		"full disk": func(r *room, e ipam.Edit) error {
+			r.store.Next(storetest.Fault{Before: store.ErrNoSpace})
+			if _, err := r.s.Edit(ctx, ipam.EditOptions{}, e); err == nil {
+				return errors.New("it was made")
+			}
+			return nil
+		},
+	}
+	for name, try := range tries {
+		t.Run(name, func(t *testing.T) {
+			r := newRoom(t)
+			r.run(`
+				network net1 subnet=192.0.2.0/29,pool
+				take net1 db 0:ip0=pool,ip1=pool -> 192.0.2.1 192.0.2.2
+				release net1 db 192.0.2.2
+				release net1 db 192.0.2.1`)
+			other := ipam.Interface{Wishes: []ipam.Wish{{Address: netip.MustParseAddr("192.0.2.2")}}}
+			if err := try(r, &ipam.TakeAddress{Network: "net1", Owner: "other", Interface: other}); err != nil {
+				t.Fatal(err)
+			}
+			r.run("take net1 db pool -> 192.0.2.1")
+		})
+	}
+}

@@ -430,7 +430,7 @@ func (mc *planMachine) askThis(t *rapid.T) {
 	case !sub.host(req.Preferred):
 		no = refusals{ipam.ErrInvalid}
 	case rec.held && mc.m.repeats(rec, req):
-	case rec.held, sub.excluded(req.Preferred), rec.owner != "" && req.Name != "" && req.Name != rec.owner && req.MAC.String() != rec.owner:
+	case rec.held, rec.owner == "" && sub.excluded(req.Preferred), rec.owner != "" && req.Name != "" && req.Name != rec.owner && req.MAC.String() != rec.owner:
 		no = refusals{ipam.ErrInUse}
 	}
 	got, err := mc.s.RequestAddress(context.Background(), req)

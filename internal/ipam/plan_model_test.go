@@ -231,7 +231,7 @@ func (m *planModel) may(owner string, a netip.Addr, force bool) (sub *planSubnet
 		return nil, refusals{ipam.ErrInvalid}
 	}
 	rec := sub.records[a]
-	if rec.owner != "" && rec.owner != owner || sub.excluded(a) && !force {
+	if rec.owner != "" && rec.owner != owner || sub.excluded(a) && !force && rec.owner != owner {
 		no = append(no, ipam.ErrInUse)
 	}
 	return sub, no
