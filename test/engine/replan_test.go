@@ -111,6 +111,18 @@ func reservation(h *House) {
 	}
 	h.berth("reservation", "rm", front, "--owner", "db")
 	h.gets(n, "11")
+
+	// One for a MAC is its container's without a word, which is how engines of the 20.10 line tell who asks.
+	const mac = "02:62:74:00:00:05"
+	h.berth("reservation", "add", front, "--owner", mac, "--ip", h.v4("40"))
+	c := h.name()
+	if err := h.Engine.CreateWithMAC(c, n, mac); err != nil {
+		h.Fatal(err)
+	}
+	h.docker("start", c)
+	if a := h.address(c, n); a != h.v4("40") {
+		h.Errorf("the container with MAC %s has %s", mac, a)
+	}
 }
 
 // GA-22: what is taken for routers and printers while containers start is never the same.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -48,11 +49,11 @@ func swarm(t *testing.T) (*PrivateEngine, *House) {
 }
 
 // overlay creates an overlay network and a service of two tasks on it.
-func (h *House) overlay() (network, service string) {
+func (h *House) overlay(options ...string) (network, service string) {
 	h.Helper()
 	network, service = h.name(), h.name()
-	h.docker("network", "create", "--driver", "overlay", "--attachable", "--ipam-driver", h.Berth.Driver(),
-		"--subnet", h.v4("0/24"), network)
+	create := append([]string{"network", "create", "--driver", "overlay", "--attachable", "--ipam-driver", h.Berth.Driver()}, options...)
+	h.docker(append(create, network)...)
 	h.docker(append([]string{"service", "create", "--detach", "--name", service, "--replicas", "2", "--network", network,
 		"--no-resolve-image", "--restart-delay", "1s", imageName}, sleepForever...)...)
 	h.taskAddresses(h.tasks(service, network, 2), network)
@@ -63,7 +64,7 @@ func (h *House) overlay() (network, service string) {
 // was killed and started asks for all of it again (invariant 3).
 func TestSwarm(t *testing.T) {
 	e, h := swarm(t)
-	n, service := h.overlay()
+	n, service := h.overlay("--subnet", h.v4("0/24"))
 	global, local := h.bySpace()
 	if out, err := e.Find(binary, "lease", "ls", "-q", "--space", "local"); err != nil || len(strings.Fields(out)) != len(local) {
 		t.Errorf("berth lease ls, which finds the plugin by itself: %s (%v); the node has %v", out, err, local)
@@ -97,10 +98,39 @@ func TestSwarm(t *testing.T) {
 		"the network is gone; when it was killed, the node had %v", local)
 
 	// The same subnet again, beside those remains: a task that gets an address of theirs fails, and the next one gets another.
-	n, service = h.overlay()
+	n, service = h.overlay("--subnet", h.v4("0/24"))
 	h.removeOverlay(n, service)
 	h.settles(func(now, stale map[string]string) bool { return len(now) == 0 && subset(stale, local) },
 		"the second network is gone; when it was killed, the node had %v", local)
+
+	(&House{T: t, Engine: e.Engine, Berth: h.Berth, number: 95}).plannedOverlay()
+	// The nodes, and the manager after its restart, ask with the options of the creation for what the manager chose by them.
+	for _, option := range []string{"size=26", "space=lab"} {
+		n, service := h.overlay("--ipam-opt", option)
+		h.removeOverlay(n, service)
+	}
+}
+
+// plannedOverlay is a swarm's network on one that was planned in the space of swarms: tasks come from its pool, and it stays.
+func (h *House) plannedOverlay() {
+	mesh := h.plan("--space", "global", "--subnet", h.v4("0/24")+",gateway="+h.v4("254"))
+	h.berth("pool", "add", mesh, h.span(10, 19), "--name", "tasks")
+	n, service := h.overlay("--ipam-opt", "network="+mesh, "--ipam-opt", "pool=tasks")
+	h.planShows(mesh, n)
+	global, _ := h.bySpace()
+	if len(global) != 5 { // the gateway, the service, two tasks, the node's load balancer
+		h.Errorf("the manager has %v", global)
+	}
+	for address := range global {
+		if a := netip.MustParseAddr(address); address != h.v4("254") && (a.Less(netip.MustParseAddr(h.v4("10"))) || netip.MustParseAddr(h.v4("19")).Less(a)) {
+			h.Errorf("%s is in no pool", address)
+		}
+	}
+	h.removeOverlay(n, service)
+	h.settles(func(global, local map[string]string) bool { return len(global) == 1 && len(local) == 0 }, "the network is gone")
+	if left := h.show(mesh); left.Docker != 0 || left.Gateway != h.v4("254") || len(left.Subnets[0].Pools) != 1 {
+		h.Errorf("after docker network rm: %+v", left)
+	}
 }
 
 // settles waits until what the manager and the node hold is as the test wants it.
@@ -182,7 +212,11 @@ func (h *House) taskAddresses(tasks []string, network string) {
 	h.Helper()
 	taken := map[string]string{h.serviceAddress(tasks[0]): "the service"}
 	for _, task := range tasks {
-		a := h.ip(task, network)
+		ep, err := h.Engine.Endpoint(task, network)
+		if err != nil {
+			h.Fatal(err)
+		}
+		a := ep.IPAddress
 		if other, ok := taken[a]; ok || a == "" {
 			h.Errorf("%s and %s both have %q", other, task, a)
 		}
@@ -190,7 +224,7 @@ func (h *House) taskAddresses(tasks []string, network string) {
 		if l := h.leases(a + "/32"); len(l) == 0 {
 			h.Errorf("%s has %s, which is not on record", task, a)
 		}
-		if err := h.Engine.ShowsAddress(task, a+"/24"); err != nil {
+		if err := h.Engine.ShowsAddress(task, fmt.Sprintf("%s/%d", a, ep.IPPrefixLen)); err != nil {
 			h.Error(err)
 		}
 	}
