@@ -24,13 +24,16 @@ type Client struct {
 	http   *http.Client
 }
 
+// continueTimeout is how long a Client that sends a large body waits for a refusal before it sends it.
+const continueTimeout = 5 * time.Second
+
 // NewClient returns a Client of the server on a unix socket. It connects with its first call.
 func NewClient(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket)
 	}
-	return &Client{socket: socket, http: &http.Client{Transport: &http.Transport{DialContext: dial}}}
+	return &Client{socket: socket, http: &http.Client{Transport: &http.Transport{DialContext: dial, ExpectContinueTimeout: continueTimeout}}}
 }
 
 // Socket is the path of the socket.

@@ -110,7 +110,8 @@ func TestAnswersAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
 	_, router := description(t)
-	asked := map[string]bool{"POST /v1/tokens": true, "DELETE /v1/tokens/{token}": true} // TestTokensAsDescribed
+	asked := map[string]bool{"POST /v1/tokens": true, "DELETE /v1/tokens/{token}": true, // TestTokensAsDescribed
+		"POST /v1/import": true, "POST /v1/import/resume": true, "POST /v1/import/undo": true} // TestImportAsDescribed
 	for _, c := range []struct {
 		method, target string
 		status         int
@@ -130,6 +131,9 @@ func TestAnswersAsDescribed(t *testing.T) {
 		{"GET", "/v1/events", 200, `"verb":"lease.take"`},
 		{"GET", "/v1/events?last=0", 200, `"more":true`},
 		{"GET", "/v1/events?since=2020-01-01T00:00:00Z&after=5&last=3", 200, `"more":true`},
+		{"GET", "/v1/status", 200, `"writable":true`},
+		{"GET", "/v1/export", 200, `"networks":[]`},
+		{"GET", "/v1/export?network=nowhere", 404, CodeNotFound},
 		{"POST", "/v1/fsck", 200, `"ok":true`},
 		{"POST", "/v1/backup", 200, ""},
 		{"GET", "/v1/tokens", 200, `"tokens":[]`},
@@ -290,7 +294,10 @@ func TestOperationsDescribed(t *testing.T) {
 		"Network": ipam.NetworkInfo{}, "PlannedSubnet": ipam.SubnetPlan{}, "PlannedPool": ipam.PoolPlan{}, "PlannedExclusion": ipam.ExclusionPlan{},
 		"Reservation": ipam.ReservationInfo{}, "TakenAddress": ipam.TakenAddress{}, "Outcome": ipam.Outcome{}, "Event": ipam.Event{},
 		"Link": ipam.Link{}, "Wish": ipam.Wish{}, "Interface": ipam.Interface{}, "SubnetSpec": ipam.SubnetSpec{}, "Taking": taking{},
-		"Problem": Problem{}, "PoolEntry": PoolEntry{}, "ExclusionEntry": ExclusionEntry{}, "Lease": ipam.LeaseInfo{}, "Subnet": ipam.SubnetInfo{},
+		"Problem": Problem{}, "Status": Status{}, "ImportLine": ImportLine{}, "ImportState": ipam.ImportState{}, "ImportReport": ipam.ImportReport{},
+		"Counts": ipam.Counts{}, "Plan": ipam.Plan{}, "PlanNetwork": ipam.PlannedNetwork{}, "PlanSubnet": ipam.PlannedSubnet{}, "PlanPool": ipam.PlannedPool{},
+		"PlanExclusion": ipam.PlannedExclusion{}, "PlanReservation": ipam.PlannedReservation{}, "PlanAddress": ipam.PlannedAddress{},
+		"PoolEntry": PoolEntry{}, "ExclusionEntry": ExclusionEntry{}, "Lease": ipam.LeaseInfo{}, "Subnet": ipam.SubnetInfo{},
 	} {
 		holdFields(t, name, reflect.TypeOf(v), doc.Components.Schemas[name])
 	}

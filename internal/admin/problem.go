@@ -41,6 +41,10 @@ type Problem struct {
 	Detail string `json:"detail"`
 	Code   string `json:"code"`
 	Index  *int   `json:"index,omitempty"` // which of several changes was refused, from 0
+
+	// Problems are all that is wrong with a plan, up to ipam.MaxProblems, and More how many there are beside those.
+	Problems []ipam.PlanProblem `json:"problems,omitempty"`
+	More     int                `json:"more,omitempty"`
 }
 
 func (p *Problem) Error() string { return p.Detail }
@@ -78,6 +82,10 @@ func problemOf(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
 		return p
+	}
+	var plan *ipam.PlanError
+	if errors.As(err, &plan) {
+		return &Problem{Status: http.StatusBadRequest, Code: CodeInvalid, Detail: err.Error(), Problems: plan.Problems, More: plan.More}
 	}
 	for _, k := range kinds {
 		if errors.Is(err, k.is) {

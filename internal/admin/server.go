@@ -73,6 +73,7 @@ type Server struct {
 	ended    chan struct{} // closed when the server is to end: streams end then
 	end      func()        // closes it
 	backups  chan struct{} // holds the one backup that may be taken at a time
+	imports  chan struct{} // holds the one import that may be worked on at a time
 	handlers http.Handler
 
 	maxConnections int
@@ -82,13 +83,13 @@ type Server struct {
 
 // New returns a Server. It serves once on each of Serve and ServeTLS, until the same end.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, log: cfg.Log, ended: make(chan struct{}), backups: make(chan struct{}, 1),
+	s := &Server{cfg: cfg, log: cfg.Log, ended: make(chan struct{}), backups: make(chan struct{}, 1), imports: make(chan struct{}, 1),
 		maxConnections: maxConnections, headerTimeout: headerTimeout, now: time.Now}
 	s.end = sync.OnceFunc(func() { close(s.ended) })
 	if s.cfg.Tokens == nil {
 		s.cfg.Tokens = new(Tokens)
 	}
-	s.handlers = s.recovered(s.permitted(http.MaxBytesHandler(s.mux(), maxBody)))
+	s.handlers = s.recovered(s.permitted(bounded(s.mux())))
 	return s
 }
 
@@ -109,6 +110,11 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/v1/subnets", s.subnets, true},
 		{http.MethodGet, "/v1/leases", s.leases, true},
 		{http.MethodGet, "/v1/events", s.events, true},
+		{http.MethodGet, "/v1/status", s.status, true},
+		{http.MethodGet, "/v1/export", s.export, true},
+		{http.MethodPost, importPath, s.importPlan, false},
+		{http.MethodPost, importPath + "/resume", s.resumeImport, false},
+		{http.MethodPost, importPath + "/undo", s.undoImport, false},
 		{http.MethodPost, "/v1/backup", s.backup, false},
 		{http.MethodPost, "/v1/fsck", s.fsck, false},
 		{http.MethodGet, "/v1/tokens", s.tokens, false},

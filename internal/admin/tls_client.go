@@ -52,7 +52,7 @@ func NewRemoteClient(r Remote) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSClientConfig: config, TLSHandshakeTimeout: handshakeTimeout}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSClientConfig: config, TLSHandshakeTimeout: handshakeTimeout, ExpectContinueTimeout: continueTimeout}
 	return &Client{socket: r.URL, http: &http.Client{Transport: &toRemote{base.Host, token, transport}}}, nil
 }
 

@@ -302,8 +302,12 @@ func (s *Service) importStopped(ctx context.Context, err error) error {
 	if stateErr != nil || state == nil {
 		return err
 	}
-	if state.Undoing {
-		return fmt.Errorf("%w; the import is taken back down to step %d of %d, go on with `berth import --undo`", err, state.Done, state.Total)
+	what := err.Error()
+	if errors.Is(err, context.Canceled) {
+		what = "it was interrupted"
 	}
-	return fmt.Errorf("%w; the import stopped after %d of %d steps: finish it with `berth import --resume`, or take it back with `berth import --undo`", err, state.Done, state.Total)
+	if state.Undoing {
+		return &refusal{err, fmt.Sprintf("%s; the import is taken back down to step %d of %d: go on with `berth import --undo`", what, state.Done, state.Total)}
+	}
+	return &refusal{err, fmt.Sprintf("%s; the import stopped after %d of %d steps: finish it with `berth import --resume`, or take it back with `berth import --undo`", what, state.Done, state.Total)}
 }

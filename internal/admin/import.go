@@ -1,0 +1,179 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// maxPlan is the largest body of POST /v1/import, which has a whole plan.
+const maxPlan = 64 << 20
+
+const importPath = "/v1/import"
+
+// importPause is how often an import says at most how far it is.
+const importPause = 100 * time.Millisecond
+
+// ImportLine is a line of the answer of POST /v1/import, and of its resume and undo: how far it is, and at the end what it
+// came to, or why it stopped.
+type ImportLine struct {
+	Done    int                `json:"done,omitempty"`
+	Total   int                `json:"total,omitempty"`
+	Report  *ipam.ImportReport `json:"report,omitempty"`
+	Problem *Problem           `json:"problem,omitempty"`
+}
+
+// bounded keeps bodies to a size.
+func bounded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		most := int64(maxBody)
+		if r.URL.Path == importPath {
+			most = maxPlan
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, most)
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) importPlan(w http.ResponseWriter, r *http.Request) error {
+	q, err := query(r, "dry_run")
+	if err != nil {
+		return err
+	}
+	dry, err := boolOf(q, "dry_run")
+	if err != nil {
+		return err
+	}
+	return s.importing(w, r, func(ctx context.Context, progress func(int, int)) (ipam.ImportReport, error) {
+		p, err := s.readPlan(r)
+		if err != nil {
+			return ipam.ImportReport{}, err
+		}
+		return s.cfg.Service.Import(ctx, p, ipam.ImportOptions{DryRun: dry, Progress: progress})
+	})
+}
+
+func (s *Server) resumeImport(w http.ResponseWriter, r *http.Request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	return s.importing(w, r, s.cfg.Service.ResumeImport)
+}
+
+func (s *Server) undoImport(w http.ResponseWriter, r *http.Request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	return s.importing(w, r, s.cfg.Service.UndoImport)
+}
+
+// importing runs one of the operations of an import, and sends how far it is.
+func (s *Server) importing(w http.ResponseWriter, r *http.Request, run func(context.Context, func(done, total int)) (ipam.ImportReport, error)) error {
+	control, err := untimed(w)
+	if err != nil {
+		return err
+	}
+	r.Body = &patientBody{r.Body, control}
+	lines := &importLines{w: w, control: control}
+	report, err := s.alone(r.Context(), func(ctx context.Context) (ipam.ImportReport, error) { return run(ctx, lines.progress) })
+	switch {
+	case err != nil && !lines.begun:
+		return err
+	case err != nil:
+		p := problemOf(err)
+		if p.Title == "" {
+			p.Title = http.StatusText(p.Status)
+		}
+		lines.send(ImportLine{Problem: p})
+	default:
+		lines.send(ImportLine{Report: &report})
+	}
+	return nil
+}
+
+// alone runs one import at a time, which bounds the memory for plans, too. It ends where its client goes, or the server: what
+// was written by then is journalled.
+func (s *Server) alone(ctx context.Context, run func(context.Context) (ipam.ImportReport, error)) (ipam.ImportReport, error) {
+	select {
+	case s.imports <- struct{}{}:
+		defer func() { <-s.imports }()
+	default:
+		return ipam.ImportReport{}, &Problem{Status: http.StatusConflict, Code: CodeBusy,
+			Detail: "an import is under way; `berth status` shows how far it is, and the next one can begin when it has ended"}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return run(ctx)
+}
+
+// readPlan reads the body of an import.
+func (s *Server) readPlan(r *http.Request) (p ipam.Plan, err error) {
+	body, err := readBody(r)
+	if err != nil {
+		return p, err
+	}
+	return p, decode(body, &p)
+}
+
+// patientBody is a body whose client has time for each piece of it.
+type patientBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (b *patientBody) Read(p []byte) (int, error) {
+	if err := b.control.SetReadDeadline(time.Now().Add(stallTimeout)); err != nil {
+		return 0, err
+	}
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		_ = b.control.SetReadDeadline(time.Time{}) // from here on a read only waits for the client to go
+	}
+	return n, err
+}
+
+// importLines is the answer of an import.
+type importLines struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	begun   bool
+	said    time.Time
+	gone    bool // the client does not read any more; the server ends the import
+}
+
+func (l *importLines) progress(done, total int) {
+	now := time.Now()
+	if !l.begun || now.Sub(l.said) >= importPause {
+		l.said = now
+		l.send(ImportLine{Done: done, Total: total})
+	}
+}
+
+func (l *importLines) send(line ImportLine) {
+	if l.gone {
+		return
+	}
+	if !l.begun {
+		l.begun = true
+		begin(l.w, "application/x-ndjson")
+	}
+	text, err := json.Marshal(line)
+	if err == nil {
+		_, err = (&patient{l.w, l.control}).Write(append(text, '\n'))
+	}
+	if err == nil {
+		err = l.control.Flush()
+	}
+	l.gone = err != nil
+}

@@ -1,0 +1,287 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"berth/internal/ipam"
+
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// aPlan has everything in it that a plan can have.
+const aPlan = `{"networks": [
+	{"name": "front", "space": "lab", "tags": {"site": "a"}, "mac_prefix": "aa:00:00", "links": [{"host": "h1", "mode": "bridged", "link": "br0"}],
+		"sticky": false, "quarantine": "10m", "line": 3,
+		"subnets": [{"cidr": "192.0.2.0/24", "name": "lan", "gateway": "192.0.2.1", "dhcp": true, "line": 4,
+			"pools": [{"range": "192.0.2.10+5", "name": "p", "line": 5}], "exclusions": [{"range": "192.0.2.60", "note": "printer", "line": 6}]}],
+		"pools": [{"range": "192.0.2.128/26"}], "exclusions": [{"range": "192.0.2.70"}],
+		"reservations": [{"owner": "web", "address": "192.0.2.11", "unplaced": true, "automatic": true}, {"owner": "x", "address": "192.0.2.12", "force": true, "interface": 1, "slot": 0}],
+		"addresses": [{"owner": "rtr", "address": "192.0.2.12", "interface": 0, "slot": 0}]},
+	{"name": "wire"}]}`
+
+// TestImportAsDescribed holds export, import, resume and undo, and their refusals, to the description.
+func TestImportAsDescribed(t *testing.T) {
+	h := start(t, nil)
+	_, router := description(t)
+	for _, s := range []step{
+		{"POST", "/v1/import?dry_run=true", aPlan, 200, `"dry_run":true,"added":{"networks":2,"subnets":1,"pools":2,"exclusions":2,"reservations":2,"addresses":1}`, nil},
+		{"GET", "/v1/export", "", 200, `"networks":[]`, nil},
+		{"POST", "/v1/import", aPlan, 200, `"done":`, nil},
+		{"POST", "/v1/import", aPlan, 200, `"report":{"added":{"networks":0,`, nil},
+		{"GET", "/v1/export", "", 200, `"name":"wire"`, nil},
+		{"GET", "/v1/export?network=front", "", 200, `"quarantine":"10m0s"`, nil},
+		{"GET", "/v1/networks/front", "", 200, `"reserved":2`, nil},
+		{"GET", "/v1/status", "", 200, `"networks":2,"subnets":1,"leases":2,"reserved":2,"docker":0`, nil},
+		{"POST", "/v1/import", `{"networks": [{"name": "a b", "line": 7}, {"name": "c"}, {"name": "c", "line": 9}]}`, 400, `"problems":[{"line":7,`, nil},
+		{"POST", "/v1/import", `{"networks": [` + strings.Repeat(`{"name": "all"},`, 150) + `{"name": "b"}]}`, 400, `"more":50`, nil},
+		{"POST", "/v1/import", `{"networks": [{"name": "a", "colour": "red"}]}`, 400, `there is no field \"networks.0.colour\" here`, nil},
+		{"POST", "/v1/import", `{"networks": [{"name": "a", "pools": [{"range": "192.0.2.9-192.0.2.1"}]}]}`, 400, `reversed`, nil},
+		{"POST", "/v1/import?dry_run=perhaps", aPlan, 400, `dry_run`, nil},
+		{"POST", "/v1/import?force=true", aPlan, 400, `has no parameter`, nil},
+		{"POST", "/v1/import/resume", "", 404, `no import was cut off`, nil},
+		{"POST", "/v1/import/undo", "", 404, `no import was cut off`, nil},
+		{"POST", "/v1/import/undo?x=y", "", 400, `has no parameter`, nil},
+		{"POST", "/v1/import/resume?x=y", "", 400, `has no parameter`, nil},
+		{"GET", "/v1/export?x=y", "", 400, `has no parameter`, nil},
+		{"GET", "/v1/status?x=y", "", 400, `has no parameter`, nil},
+	} {
+		h.play(t, router, s)
+	}
+}
+
+// manyAddresses needs several transactions.
+func manyAddresses(name string, third byte) ipam.Plan {
+	n := ipam.PlannedNetwork{Name: name, Subnets: []ipam.PlannedSubnet{{CIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, third, 0, 0}), 16)}}}
+	for i := range 3000 {
+		n.Reservations = append(n.Reservations, ipam.PlannedReservation{Owner: fmt.Sprint("web-", i), Address: netip.AddrFrom4([4]byte{10, third, byte(i>>8 + 1), byte(i)})})
+	}
+	return ipam.Plan{Networks: []ipam.PlannedNetwork{n}}
+}
+
+// Each line of an import is as described, the last one is the report, and what is in between is how far it is.
+func TestImportLinesAsDescribed(t *testing.T) {
+	h := start(t, nil)
+	_, router := description(t)
+	text, err := json.Marshal(manyAddresses("large", 1))
+	must(t, err)
+	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://berth/v1/import", bytes.NewReader(text))
+	must(t, err)
+	req.Header.Set("Content-Type", jsonType)
+	route, params, err := router.FindRoute(req)
+	must(t, err)
+	res, err := h.client.http.Do(req)
+	must(t, err)
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	must(t, err)
+	in := &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route}
+	lines := bytes.Split(bytes.TrimSpace(body), []byte("\n"))
+	for _, line := range lines {
+		h.validate(t, in, res, line)
+	}
+	if len(lines) < 2 || !bytes.Contains(lines[0], []byte(`"total":3003`)) || !bytes.Contains(lines[len(lines)-1], []byte(`"reservations":3000`)) {
+		t.Errorf("the lines are %s", lines)
+	}
+}
+
+// TestClientImport goes there and back through the client, and hears of the progress.
+func TestClientImport(t *testing.T) {
+	h := start(t, nil)
+	p := manyAddresses("large", 1)
+	dry, err := h.client.Import(t.Context(), p, true, nil)
+	must(t, err)
+	if !dry.DryRun || dry.Added.Reservations != 3000 || len(dry.Networks) != 1 {
+		t.Errorf("%+v", dry)
+	}
+	heard := 0
+	report, err := h.client.Import(t.Context(), p, false, func(done, total int) {
+		if done <= heard || done > total || total != 3003 {
+			t.Errorf("%d of %d after %d", done, total, heard)
+		}
+		heard = done
+	})
+	must(t, err)
+	if report.Added.Reservations != 3000 || heard == 0 {
+		t.Errorf("%+v after %d", report, heard)
+	}
+	var back []ipam.PlannedNetwork
+	for n, err := range h.client.Export(t.Context(), "") {
+		must(t, err)
+		back = append(back, n)
+	}
+	p.Networks[0].Space = "local"
+	if diff := cmp.Diff(p.Networks, back, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}), cmpopts.EquateEmpty()); diff != "" {
+		t.Error(diff)
+	}
+	for _, err := range h.client.Export(t.Context(), "nowhere") {
+		var problem *Problem
+		if !errors.As(err, &problem) || problem.Code != CodeNotFound {
+			t.Errorf("the export of a network that is not there: %v", err)
+		}
+	}
+	for range h.client.Export(t.Context(), "") {
+		break // a receiver that has seen enough
+	}
+	_, err = h.client.Import(t.Context(), ipam.Plan{Networks: []ipam.PlannedNetwork{{Name: "x y", Line: 4}}}, false, nil)
+	var problem *Problem
+	if !errors.As(err, &problem) || len(problem.Problems) != 1 || problem.Problems[0].Line != 4 || !strings.HasPrefix(problem.Detail, "line 4: ") {
+		t.Errorf("%+v", err)
+	}
+	if _, err := h.client.Import(t.Context(), ipam.Plan{}, false, nil); err != nil {
+		t.Errorf("nothing: %v", err)
+	}
+}
+
+// A plan too large is refused before it is sent, and other bodies are not as large.
+func TestPlanTooLarge(t *testing.T) {
+	h := start(t, nil)
+	large := strings.Repeat(" ", maxBody+1)
+	if _, p := h.ask(t, "POST", "/v1/edits", large); p == nil || p.Code != CodeTooLarge {
+		t.Errorf("a large body elsewhere: %+v", p)
+	}
+	if _, p := h.ask(t, "POST", "/v1/import", large+aPlan); p == nil || p.Code != CodeMediaType { // it was read
+		t.Errorf("a plan of more than 1 MiB: %+v", p)
+	}
+	if _, p := h.ask(t, "POST", "/v1/import", strings.Repeat(" ", maxPlan+1)); p == nil || p.Code != CodeTooLarge {
+		t.Errorf("a plan of more than 64 MiB: %+v", p)
+	}
+}
+
+// An import that was cut off is named by the status, and finished or taken back through the client.
+func TestImportCutOff(t *testing.T) {
+	for _, undo := range []bool{false, true} {
+		h := start(t, nil)
+		ctx, cancel := context.WithCancel(ipam.WithActor(t.Context(), "uid 7"))
+		_, err := h.service.Import(ctx, manyAddresses("large", 1), ipam.ImportOptions{Progress: func(int, int) { cancel() }})
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("%v", err)
+		}
+		st, err := h.client.Status(t.Context())
+		must(t, err)
+		if im := st.Import; im == nil || im.Running || im.Done == 0 || im.Done >= im.Total || im.Network != "large" || im.Actor != "uid 7" || st.Totals.Networks != 0 {
+			t.Fatalf("%+v, %+v", st.Import, st.Totals)
+		}
+		var problem *Problem
+		if _, err := h.client.Import(t.Context(), manyAddresses("other", 2), false, nil); !errors.As(err, &problem) || problem.Code != CodeInUse {
+			t.Errorf("another import: %v", err)
+		}
+		var report ipam.ImportReport
+		if undo {
+			report, err = h.client.UndoImport(t.Context(), func(int, int) {})
+		} else {
+			report, err = h.client.ResumeImport(t.Context(), func(int, int) {})
+		}
+		must(t, err)
+		if report.Undone != undo || report.Added.Reservations == 0 {
+			t.Errorf("%+v", report)
+		}
+		if st, err = h.client.Status(t.Context()); err != nil || st.Import != nil || undo == (st.Totals.Networks == 1) {
+			t.Errorf("%+v, %v", st, err)
+		}
+	}
+}
+
+// One import is worked on at a time; the refusal comes before the plan is sent.
+func TestImportBusy(t *testing.T) {
+	h := start(t, nil)
+	h.server.imports <- struct{}{}
+	var problem *Problem
+	if _, err := h.client.Import(t.Context(), manyAddresses("large", 1), false, nil); !errors.As(err, &problem) || problem.Code != CodeBusy {
+		t.Errorf("%v", err)
+	}
+	<-h.server.imports
+	_, err := h.client.Import(t.Context(), manyAddresses("large", 1), false, nil)
+	must(t, err)
+}
+
+// runs has the server run something else as an import.
+func runs(run func(context.Context, func(done, total int)) (ipam.ImportReport, error)) func(*Server) {
+	return func(s *Server) {
+		s.handlers = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := s.importing(w, r, run); err != nil {
+				s.refuse(w, r, problemOf(err))
+			}
+		})
+	}
+}
+
+// A problem that comes after the first line is a line itself.
+func TestImportStopped(t *testing.T) {
+	h := start(t, runs(func(_ context.Context, progress func(int, int)) (ipam.ImportReport, error) {
+		progress(1, 2)
+		return ipam.ImportReport{}, fmt.Errorf("%w: somebody was faster", ipam.ErrInUse)
+	}))
+	heard := 0
+	_, err := h.client.Import(t.Context(), ipam.Plan{}, false, func(int, int) { heard++ })
+	var problem *Problem
+	if !errors.As(err, &problem) || problem.Code != CodeInUse || !strings.Contains(problem.Detail, "somebody was faster") || problem.Title == "" || heard != 1 {
+		t.Errorf("%+v after %d lines", err, heard)
+	}
+}
+
+// An import ends with its client, and with the daemon.
+func TestImportEnds(t *testing.T) {
+	ended := make(chan error, 1)
+	waits := runs(func(ctx context.Context, progress func(int, int)) (ipam.ImportReport, error) {
+		progress(1, 2)
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return ipam.ImportReport{}, ctx.Err()
+	})
+	h := start(t, waits)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := h.client.ResumeImport(ctx, func(int, int) { cancel() })
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "berth import --resume") || !errors.Is(<-ended, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+	h = start(t, waits)
+	stopped := make(chan error, 1)
+	_, err = h.client.ResumeImport(t.Context(), func(int, int) { go func() { stopped <- h.stop() }() })
+	var problem *Problem
+	if !errors.As(err, &problem) || problem.Code != CodeUnavailable || !errors.Is(<-ended, context.Canceled) {
+		t.Errorf("the daemon ended: %v", err)
+	}
+	must(t, <-stopped)
+	h = start(t, runs(func(_ context.Context, progress func(int, int)) (ipam.ImportReport, error) {
+		progress(1, 2)
+		panic(http.ErrAbortHandler)
+	}))
+	if _, err := h.client.UndoImport(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "broke the import off: it closed the connection; once it runs again, `berth status` tells") {
+		t.Errorf("the daemon was killed: %v", err)
+	}
+}
+
+// What breaks off in the middle of an export is told from a whole one.
+func TestExportBrokenOff(t *testing.T) {
+	h := start(t, func(s *Server) {
+		whole := s.handlers
+		s.handlers = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/v1/export" {
+				whole.ServeHTTP(w, r)
+				return
+			}
+			fmt.Fprint(w, `{"networks":[{"name":"a"},`+"\n")
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		})
+	})
+	var last error
+	n := 0
+	for _, last = range h.client.Export(t.Context(), "") {
+		n++
+	}
+	if n != 2 || last == nil || !strings.Contains(last.Error(), "broke off: it closed the connection") {
+		t.Errorf("%d, %v", n, last)
+	}
+}

@@ -1,0 +1,59 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"berth/internal/ipam"
+)
+
+// Import imports a plan, or with dryRun tells what it would come to. What is wrong with the plan is in the Problems of the
+// *Problem that it is refused with. progress may be nil.
+func (c *Client) Import(ctx context.Context, p ipam.Plan, dryRun bool, progress func(done, total int)) (ipam.ImportReport, error) {
+	q := params{}
+	if dryRun {
+		q["dry_run"] = "true"
+	}
+	if p.Networks == nil {
+		p.Networks = []ipam.PlannedNetwork{}
+	}
+	return c.importing(ctx, request{method: http.MethodPost, path: importPath, query: q, body: p,
+		header: map[string]string{"Expect": "100-continue"}}, progress)
+}
+
+// ResumeImport finishes an import that was cut off.
+func (c *Client) ResumeImport(ctx context.Context, progress func(done, total int)) (ipam.ImportReport, error) {
+	return c.importing(ctx, request{method: http.MethodPost, path: importPath + "/resume"}, progress)
+}
+
+// UndoImport takes an import that was cut off back.
+func (c *Client) UndoImport(ctx context.Context, progress func(done, total int)) (ipam.ImportReport, error) {
+	return c.importing(ctx, request{method: http.MethodPost, path: importPath + "/undo"}, progress)
+}
+
+func (c *Client) importing(ctx context.Context, r request, progress func(done, total int)) (ipam.ImportReport, error) {
+	res, err := c.do(ctx, r)
+	if err != nil {
+		return ipam.ImportReport{}, err
+	}
+	defer res.Body.Close()
+	d := json.NewDecoder(bufio.NewReader(res.Body))
+	for {
+		var line ImportLine
+		switch err := d.Decode(&line); {
+		case err != nil && ctx.Err() != nil:
+			return ipam.ImportReport{}, fmt.Errorf("the import was interrupted; finish it with `berth import --resume`, or take it back with `berth import --undo`: %w", ctx.Err())
+		case err != nil:
+			return ipam.ImportReport{}, fmt.Errorf("the daemon on %s broke the import off: %w; once it runs again, `berth status` tells how far it came", c.socket, sentence(err))
+		case line.Problem != nil:
+			return ipam.ImportReport{}, line.Problem
+		case line.Report != nil:
+			return *line.Report, nil
+		case progress != nil:
+			progress(line.Done, line.Total)
+		}
+	}
+}
