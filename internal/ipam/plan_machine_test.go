@@ -54,7 +54,7 @@ func TestPlanModel(t *testing.T) { // GA-3 to GA-24
 			"exclude": mc.exclude, "include": mc.include,
 			"reserve": mc.reserve, "unreserve": mc.unreserve,
 			"take": mc.take, "take2": mc.take, "release": mc.release,
-			"attach": mc.attach, "detach": mc.detach, "ask": mc.ask, "ask2": mc.ask, "askThis": mc.askThis, "back": mc.back,
+			"attach": mc.attach, "detach": mc.detach, "ask": mc.ask, "ask2": mc.ask, "askThis": mc.askThis, "askGateway": mc.askGateway, "back": mc.back,
 			"policy": mc.policy, "wait": mc.wait, "reopen": mc.reopen, "dryRun": mc.dryRun,
 			"": mc.check,
 		})
@@ -353,7 +353,14 @@ func (mc *planMachine) detach(t *rapid.T) {
 	sub := mc.m.docker[id].sub
 	delete(mc.m.docker, id)
 	for _, a := range hosts(sub.cidr) {
-		if rec := sub.records[a]; rec.held && rec.pool == id && rec.kind != ipam.External {
+		rec := sub.records[a]
+		switch {
+		case !rec.held || rec.pool != id:
+		case rec.kind == ipam.Gateway && rec.owner == "":
+			delete(sub.records, a) // nobody's to remember
+		case rec.kind == ipam.Gateway:
+			sub.records[a] = planRecord{owner: rec.owner, ownedNIC: rec.ownedNIC, ownedSlot: rec.ownedSlot}
+		default:
 			mc.m.release(sub, a)
 		}
 	}
@@ -444,6 +451,67 @@ func (mc *planMachine) askThis(t *rapid.T) {
 	if !rec.held {
 		mc.m.hold(sub, req.Preferred, planRecord{kind: ipam.Static, name: req.Name, mac: req.MAC, pool: req.Pool})
 	}
+}
+
+// askGateway asks for the gateway: the subnet's, or one that the Docker network has for itself.
+func (mc *planMachine) askGateway(t *rapid.T) {
+	req := ipam.AddressRequest{Pool: mc.docker(t), Gateway: true}
+	at := mc.m.docker[req.Pool]
+	sub := at.sub
+	if rapid.Bool().Draw(t, "this") {
+		req.Preferred = mc.drawAddr(t, "address")
+	}
+	want := req.Preferred
+	if !want.IsValid() {
+		if want = sub.gateway; !want.IsValid() {
+			want = mc.m.free(sub, at.pool)
+		}
+	}
+	rec := sub.records[want]
+	again := rec.held && rec.kind == ipam.Gateway && (rec.pool == req.Pool || want == sub.gateway)
+	var no refusals
+	switch {
+	case want.IsValid() && want == sub.gateway:
+	case !want.IsValid():
+		no = refusals{ipam.ErrExhausted}
+	case !sub.host(want):
+		no = refusals{ipam.ErrInvalid}
+	default:
+		if sub.excluded(want) || rec.held && !again || rec.owner != "" && !again {
+			no = append(no, ipam.ErrInUse)
+		}
+		if !mc.m.leavesRoom(at, want) {
+			no = append(no, ipam.ErrExhausted)
+		}
+	}
+	got, err := mc.s.RequestAddress(context.Background(), req)
+	mc.compare(t, req, err, no)
+	if err != nil {
+		return
+	}
+	if got.Addr() != want {
+		t.Fatalf("the gateway for %+v is %v; the model gives %v", req, got, want)
+	}
+	if !again {
+		mc.m.hold(sub, want, planRecord{kind: ipam.Gateway, pool: req.Pool})
+	}
+}
+
+// leavesRoom tells whether the pools of a Docker network, where it has some, have another address than its gateway.
+func (m *planModel) leavesRoom(at *planDocker, gateway netip.Addr) bool {
+	pools := false
+	for _, p := range at.sub.pools {
+		if at.pool != "" && p.name != at.pool {
+			continue
+		}
+		pools = true
+		for _, a := range hosts(at.sub.cidr) {
+			if a != gateway && at.sub.open(p, a) {
+				return true
+			}
+		}
+	}
+	return !pools
 }
 
 func (mc *planMachine) back(t *rapid.T) {
