@@ -94,18 +94,25 @@ func (t *target) remembered(req AddressRequest) (*Lease, error) {
 	return t.memoryAt(t.sx.byMAC.of(req.MAC), func(m *Lease) bool { return m.MAC == req.MAC })
 }
 
-// memoryAt is the first of the places that is a memory of the same owner.
-func (t *target) memoryAt(places iter.Seq[netip.Addr], same func(*Lease) bool) (*Lease, error) {
+// memoryAt is the memory of the same owner, among the places, that was released last. The order of the places says not
+// which: a change that was taken back has put them in another.
+func (t *target) memoryAt(places iter.Seq[netip.Addr], same func(*Lease) bool) (last *Lease, err error) {
 	for addr := range places {
 		m, err := t.lease(t.sub.ID, addr)
 		if err != nil {
 			return nil, err
 		}
-		if m.Remembered() && m.Reservation == nil && same(m) && (t.inPools(addr) || m.Kind == Static && t.at.Named == "" && t.sub.exclusion(addr) == nil) {
-			return m, nil
+		if m.Remembered() && m.Reservation == nil && same(m) && t.recalls(m) && (last == nil || last.Released.Before(m.Released)) {
+			last = m
 		}
 	}
-	return nil, nil
+	return last, nil
+}
+
+// recalls tells whether an address that was the requester's may be so again: out of the pools only where it was asked for
+// by address then, and no pool is named now.
+func (t *target) recalls(m *Lease) bool {
+	return t.inPools(m.Address) || m.Kind == Static && t.at.Named == "" && t.sub.exclusion(m.Address) == nil
 }
 
 func (t *target) inPools(addr netip.Addr) bool {
