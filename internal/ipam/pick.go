@@ -100,7 +100,7 @@ func (p *plan) pickAddress(owner string, addr netip.Addr, subnets []*Subnet, for
 		return picked{sub, addr, l}, nil
 	}
 	if len(subnets) == 1 {
-		return picked{}, &refusal{ErrInvalid, fmt.Sprintf("%s is %s", addr, notHost(subnets[0].CIDR, addr))}
+		return picked{}, &refusal{ErrInvalid, fmt.Sprintf("%s is %s of network %s", addr, notHost(subnets[0].CIDR, addr), p.n.Name)}
 	}
 	return picked{}, &refusal{ErrInvalid, fmt.Sprintf("no subnet of network %s holds %s; it has %s", p.n.Name, addr, p.subnetList())}
 }
