@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"berth/internal/admin"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+const statusHelp = `Shows which Berth answers, since when, where its state is, how much it keeps, whether it takes writes and why
+not, and an import that is under way or was cut off.`
+
+func (p *program) statusCommand() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{Use: "status", Short: "Show how the daemon is", Long: statusHelp, Args: noArgs,
+		Example: "  berth status\n  berth status --format json\n  berth status --format '{{.Writable}}'"}
+	cmd.Flags().StringVar(&format, "format", "text", "`form` of the output: text, json or a Go template")
+	completes(cmd, "format", words("text", "json"))
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		show, err := newObject[admin.Status](p.out, cmd, format)
+		if err != nil {
+			return err
+		}
+		return p.ask(cmd, func(ctx context.Context, c *admin.Client) error {
+			st, err := c.Status(ctx)
+			if err != nil {
+				return err
+			}
+			return showObject(show, &st, func(w io.Writer) error { return statusText(w, c.Socket(), &st) })
+		})
+	}
+	return cmd
+}
+
+func statusText(w io.Writer, socket string, st *admin.Status) error {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-10s %s\n", name+":", printable(fmt.Sprintf(format, args...)))
+	}
+	line("Daemon", "%s on host %s, process %d", st.Version.Version, st.Host, st.PID)
+	line("Up", "%s, since %s", (time.Duration(st.Uptime) * time.Second).String(), localTime(st.Started))
+	line("Socket", "%s", socket)
+	line("State", "%s (%s %s)", st.State, st.Store, st.StoreID)
+	if st.Writable {
+		line("Writes", "taken")
+	} else {
+		line("Writes", "refused: %s", st.Reason)
+	}
+	line("Keeps", "%s, %s, %s, %s, %s, %s", several(st.Totals.Spaces, "space"), several(st.Totals.Networks, "network"),
+		several(st.Totals.Subnets, "subnet"), several(st.Totals.Docker, "Docker network"),
+		fmt.Sprintf("%d addresses held", st.Totals.Leases), fmt.Sprintf("%d reserved", st.Totals.Reserved))
+	line("Import", "%s", importText(st.Import))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func several(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// importText says how far an import is, and what is to be done about it.
+func importText(im *ipam.ImportState) string {
+	if im == nil {
+		return "none is open"
+	}
+	by := ""
+	if im.Actor != "" {
+		by = " by " + im.Actor
+	}
+	in := ""
+	if im.Network != "" {
+		in = ", in network " + im.Network
+	}
+	text := fmt.Sprintf("begun %s%s, %d of %d steps done%s: ", localTime(im.Began), by, im.Done, im.Total, in)
+	switch {
+	case im.Running && im.Undoing:
+		return text + "it is being taken back"
+	case im.Running:
+		return text + "it is under way"
+	case im.Undoing:
+		return text + "the taking back was cut off; go on with `berth import --undo`"
+	}
+	return text + "it was cut off; finish it with `berth import --resume`, or take it back with `berth import --undo`"
+}
