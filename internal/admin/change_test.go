@@ -3,6 +3,7 @@ package admin
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -138,6 +139,14 @@ func TestBodyTooLarge(t *testing.T) {
 	p := h.play(t, router, step{method: "POST", target: "/v1/networks/net1/exclusions", body: note(maxBody + 1), status: http.StatusRequestEntityTooLarge}).problem(t)
 	if p.Code != CodeTooLarge {
 		t.Errorf("more than the bound: %+v", p)
+	}
+	// Nor is memory set aside for what a client only says it will send.
+	req := httptest.NewRequest("POST", "/v1/networks", strings.NewReader("{}"))
+	req.ContentLength = 1 << 50
+	w := httptest.NewRecorder()
+	h.server.recovered(h.server.mux()).ServeHTTP(w, req.WithContext(as(t.Context(), RoleAdmin)))
+	if w.Code != http.StatusUnsupportedMediaType {
+		t.Errorf("a size that is not true: %d %s", w.Code, w.Body)
 	}
 	if got := h.send(t, router, step{method: "POST", target: "/v1/networks/net1/exclusions?dry_run=true", body: note(maxBody)}); got.status == http.StatusRequestEntityTooLarge {
 		t.Errorf("just the bound: %d %s", got.status, got.body)

@@ -48,6 +48,9 @@ func TestIdempotencyKey(t *testing.T) {
 	dry := step{method: "POST", target: next.target + "?dry_run=true", body: next.body, status: 200, header: map[string]string{keyHeader: "key 2"}}
 	h.play(t, router, dry)
 	h.play(t, router, dry)
+	used := dry
+	used.header = map[string]string{keyHeader: "key 1"}
+	h.play(t, router, used)
 	next.header = dry.header
 	if h.play(t, router, next).header.Get(replayedHeader) != "" {
 		t.Error("a dry run kept its key")

@@ -121,7 +121,7 @@ func (h *house) paged(t *testing.T, router routers.Router, target, list string, 
 		if len(items) > limit || next != "" && len(items) != limit {
 			t.Fatalf("%s: a page of %d has %d items", target, limit, len(items))
 		}
-		if all = append(all, items...); next == "" || len(all) > 10_000 {
+		if all = append(all, items...); next == "" || len(all) > 500 {
 			return all
 		}
 		items, next = h.page(t, router, target+sep+"after="+url.QueryEscape(next), list, limit)
@@ -143,13 +143,13 @@ func TestPagesOverChanges(t *testing.T) {
 		{"/v1/reservations", "reservations", `"10.7.0.2"`, `"10.7.2.1"`, []ipam.Edit{&ipam.RemoveReservation{Network: "net00", Owner: "web", Address: netip.MustParseAddr("10.7.0.2")}}},
 	} {
 		var next string
-		for last := ""; !strings.Contains(last, c.gone); {
+		for last, pages := "", 0; !strings.Contains(last, c.gone); pages++ {
 			target := c.target
 			if next != "" {
 				target += "?after=" + url.QueryEscape(next)
 			}
 			var items []string
-			if items, next = h.page(t, router, target, c.list, 1); next == "" {
+			if items, next = h.page(t, router, target, c.list, 1); next == "" || pages > 100 {
 				t.Fatalf("%s has no %s", c.target, c.gone)
 			}
 			last = items[0]
