@@ -1,0 +1,214 @@
+package crash
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/admin"
+)
+
+// networksOf and reservedIn are the size of the plan that is imported.
+const (
+	networksIn = 20
+	subnetsIn  = 10
+	reservedIn = 100 // in each subnet
+)
+
+// planDocument describes them, of networks that are not there and of one that is.
+func planDocument() []byte {
+	var b bytes.Buffer
+	b.WriteString("version: 1\nnetworks:\n")
+	for n := range networksIn {
+		fmt.Fprintf(&b, "- name: plan%02d\n  subnets:\n", n)
+		for s := range subnetsIn {
+			fmt.Fprintf(&b, "  - {cidr: 10.%d.%d.0/24, gateway: 10.%d.%d.1, pool: true}\n", 200+n, s, 200+n, s)
+		}
+		b.WriteString("  reservations:\n")
+		for s := range subnetsIn {
+			for r := range reservedIn {
+				fmt.Fprintf(&b, "  - {owner: web-%d-%d, address: 10.%d.%d.%d}\n", s, r, 200+n, s, r+2)
+			}
+		}
+	}
+	b.WriteString("- name: there\n  subnets:\n  - {cidr: 198.51.100.0/24, name: new}\n  reservations:\n  - {owner: web, address: 192.0.2.77}\n")
+	return b.Bytes()
+}
+
+// berth runs a command on the daemon's socket.
+func (p *place) berth(args ...string) (string, error) {
+	out, err := exec.Command(binary, append(args, "--admin-socket", p.admin())...).CombinedOutput()
+	return string(out), err
+}
+
+func (p *place) mustBerth(args ...string) string {
+	p.t.Helper()
+	out, err := p.berth(args...)
+	if err != nil {
+		p.t.Fatalf("berth %v: %v\n%s", args, err, out)
+	}
+	return out
+}
+
+// wholeNetworks fails the test where one of the plan's networks is seen in part, and counts those that are there. It answers
+// false where the daemon does not answer.
+func (p *place) wholeNetworks(c *admin.Client) (there int, ok bool) {
+	all, err := c.Networks(p.t.Context(), "")
+	if err != nil {
+		return 0, false
+	}
+	for _, n := range all {
+		if !strings.HasPrefix(n.Name, "plan") {
+			continue
+		}
+		there++
+		if len(n.Subnets) != subnetsIn || n.Reserved != subnetsIn*reservedIn || n.Held != subnetsIn {
+			p.t.Errorf("network %s is seen in part: %d subnets, %d reserved, %d held", n.Name, len(n.Subnets), n.Reserved, n.Held)
+		}
+	}
+	return there, true
+}
+
+// TestImportKilled kills the daemon in the midst of an import, under callers who take and release, and once more in the midst
+// of what ends it. At no time is a network seen in part, the status names what was cut off, and it is finished or taken back.
+func TestImportKilled(t *testing.T) {
+	for _, undo := range []bool{false, true} {
+		t.Run(fmt.Sprintf("undo %v", undo), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(7, 7))
+			p := newPlace(t)
+			file := filepath.Join(p.dir, "plan.yaml")
+			if err := os.WriteFile(file, planDocument(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			l := newLedger(p)
+			d := p.start()
+			p.mustBerth("network", "create", "there", "--subnet", "192.0.2.0/24")
+			shared, err := l.attach("10.9.0.0/22", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := p.mustBerth("export")
+			d, cut := p.killedIn(l, d, shared.id, random, 2, "import", file)
+			if !cut {
+				t.Fatal("the import was not cut off")
+			}
+			end := "--resume"
+			if undo {
+				end = "--undo"
+			}
+			st := p.status()
+			if st.Import == nil || st.Import.Running || st.Import.Undoing || st.Import.Done == 0 || st.Import.Done >= st.Import.Total {
+				t.Fatalf("the import that was cut off is %+v", st.Import)
+			}
+			if out := p.mustBerth("status"); !strings.Contains(out, "it was cut off; finish it with `berth import --resume`, or take it back with `berth import --undo`") {
+				t.Errorf("status says: %s", out)
+			}
+			if out, err := p.berth("import", file); err == nil || !strings.Contains(out, "was cut off after") {
+				t.Errorf("a second import: %v, %s", err, out)
+			}
+			if d, cut = p.killedIn(l, d, shared.id, random, 64, "import", end); cut {
+				if st := p.status(); st.Import == nil || st.Import.Undoing != undo {
+					t.Fatalf("what was cut off is %+v", st.Import)
+				}
+				p.mustBerth("import", end)
+			}
+			if st := p.status(); st.Import != nil {
+				t.Errorf("it has ended, and is open: %+v", st.Import)
+			}
+			p.ended(undo, before, file)
+			l.verify()
+			d.fsck()
+			d.stop()
+		})
+	}
+}
+
+// ended holds what there is after an import to what was to be.
+func (p *place) ended(undo bool, before, file string) {
+	p.t.Helper()
+	if undo {
+		if after := p.mustBerth("export"); after != before {
+			p.t.Errorf("taken back, the plan is\n%s\nand was\n%s", after, before)
+		}
+		return
+	}
+	if out := p.mustBerth("import", file); !strings.HasPrefix(out, "added nothing; ") {
+		p.t.Errorf("finished, and imported again it says: %s", out)
+	}
+	c := admin.NewClient(p.admin())
+	defer c.Close()
+	if there, ok := p.wholeNetworks(c); !ok || there != networksIn {
+		p.t.Errorf("%d networks are there", there)
+	}
+}
+
+func (p *place) status() admin.Status {
+	p.t.Helper()
+	c := admin.NewClient(p.admin())
+	defer c.Close()
+	st, err := c.Status(p.t.Context())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return st
+}
+
+// killedIn runs a command that works on an import, lets callers work meanwhile, kills the daemon when the import has moved and
+// a part of it is done, and starts the daemon again. It answers whether the command was cut off by that.
+func (p *place) killedIn(l *ledger, d *daemon, shared string, random *rand.Rand, part int, args ...string) (next *daemon, cut bool) {
+	p.t.Helper()
+	stop := make(chan struct{})
+	wait := work(l, shared, random.Uint64(), stop)
+	c := admin.NewClient(p.admin())
+	defer c.Close()
+	ended := make(chan struct{})
+	var err error
+	go func() {
+		_, err = p.berth(args...)
+		close(ended)
+	}()
+	p.watch(c, d, part, ended)
+	d.kill()
+	close(stop)
+	wait()
+	<-ended
+	d = p.start()
+	if _, ok := p.wholeNetworks(c); !ok {
+		p.t.Error("the daemon does not list its networks")
+	}
+	d.fsck()
+	return d, err != nil
+}
+
+// watch looks at the networks until an import has moved and one part of so many is done, or its command has ended.
+func (p *place) watch(c *admin.Client, d *daemon, part int, ended <-chan struct{}) {
+	p.t.Helper()
+	began := -1
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		st, err := c.Status(p.t.Context())
+		if err != nil {
+			p.t.Errorf("the status of an import: %v\n%s", err, d.log.String())
+			return
+		}
+		p.wholeNetworks(c)
+		select {
+		case <-ended:
+			return
+		default:
+		}
+		switch im := st.Import; {
+		case im == nil || !im.Running:
+		case began < 0:
+			began = im.Done
+		case im.Done != began && im.Done > im.Total/part:
+			return
+		}
+	}
+	p.t.Error("the import does not get on")
+}
