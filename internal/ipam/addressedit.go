@@ -26,6 +26,24 @@ func (in *Interface) ready(owner string) error {
 	return nil
 }
 
+// each fulfils the wishes, those for a given address first, lest one of the others is given it. It returns the addresses by
+// slot, without those of slots that have none.
+func (in *Interface) each(fulfil func(Slot, Wish) (netip.Addr, error)) ([]netip.Addr, error) {
+	addrs := make([]netip.Addr, len(in.Wishes))
+	for _, given := range []bool{true, false} {
+		for i, w := range in.Wishes {
+			if w.Address.IsValid() != given {
+				continue
+			}
+			var err error
+			if addrs[i], err = fulfil(Slot{uint8(in.Number), uint8(w.Slot)}, w); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return slices.DeleteFunc(addrs, func(addr netip.Addr) bool { return !addr.IsValid() }), nil
+}
+
 // interfaces is what an owner has taken in a network.
 type interfaces map[Slot]picked
 
@@ -58,15 +76,11 @@ func (e *TakeAddress) apply(c *change) (Result, error) {
 	if err := p.makeRoom(&in, has); err != nil {
 		return Result{}, err
 	}
-	for _, w := range in.Wishes {
-		slot := Slot{uint8(in.Number), uint8(w.Slot)}
-		addr, err := p.settleSlot(e, slot, w, subnets, has[slot], in.Action)
-		if err != nil {
-			return Result{}, err
-		}
-		if addr.IsValid() {
-			result.Addresses = append(result.Addresses, addr)
-		}
+	result.Addresses, err = in.each(func(slot Slot, w Wish) (netip.Addr, error) {
+		return p.settleSlot(e, slot, w, subnets, has[slot], in.Action)
+	})
+	if err != nil {
+		return Result{}, err
 	}
 	if in.Action == RemoveInterface {
 		result.Addresses, err = p.giveBack(has, func(slot Slot, _ netip.Addr) bool { return int(slot.Interface) == in.Number })

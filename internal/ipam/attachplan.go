@@ -14,7 +14,10 @@ func (c *change) attachPlanned(req PoolRequest) (PoolGrant, error) {
 	if err != nil {
 		return PoolGrant{}, err
 	}
-	if req.Space != "" && req.Space != p.n.Space {
+	if req.Swarm && p.n.Space == LocalSpace {
+		return PoolGrant{}, &refusal{ErrInvalid, fmt.Sprintf("network %s is in the space %s, which belongs to one host; plan one for a swarm with `berth network create --space %s`", p.n.Name, p.n.Space, GlobalSpace)}
+	}
+	if req.Space != "" && req.Space != p.n.Space && !req.Swarm {
 		return PoolGrant{}, &refusal{ErrInvalid, fmt.Sprintf("network %s is in the space %s, not in %s; leave out --ipam-opt space=%s", p.n.Name, p.n.Space, req.Space, req.Space)}
 	}
 	sub, err := p.choose(&req)
@@ -47,7 +50,7 @@ func (c *change) sinceRenamed(req *PoolRequest) {
 }
 
 // choose is the subnet that a Docker network is attached to: the one of the CIDR given, or the first of the family that has
-// no Docker network on this host.
+// no Docker network on this host, of those that have the pool that is named.
 func (p *plan) choose(req *PoolRequest) (*Subnet, error) {
 	all, err := p.subnets()
 	if err != nil {
@@ -64,6 +67,7 @@ func (p *plan) choose(req *PoolRequest) (*Subnet, error) {
 		return all[i], nil
 	}
 	taken := 0
+	var chosen *Subnet
 	for _, sub := range all {
 		if sub.CIDR.Addr().Is6() != req.IPv6 {
 			continue
@@ -72,10 +76,16 @@ func (p *plan) choose(req *PoolRequest) (*Subnet, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !here {
-			return sub, p.offRoutes(sub, req.Avoid)
+		if here {
+			taken++
+			continue
 		}
-		taken++
+		if chosen == nil || req.Pool != "" && !chosen.hasPool(req.Pool) && sub.hasPool(req.Pool) {
+			chosen = sub
+		}
+	}
+	if chosen != nil {
+		return chosen, p.offRoutes(chosen, req.Avoid)
 	}
 	return nil, p.noneLeft(req.IPv6, taken)
 }

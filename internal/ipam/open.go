@@ -4,7 +4,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"berth/internal/alloc"
 	"go4.org/netipx"
 )
 
@@ -98,5 +97,3 @@ func intersect(a, b netipx.IPRange) (netipx.IPRange, bool) {
 
 // covers tells whether all of r is in p.
 func covers(p netip.Prefix, r netipx.IPRange) bool { return p.Contains(r.From()) && p.Contains(r.To()) }
-
-func usableIn(p netip.Prefix) netipx.IPRange { return alloc.Usable(p) }

@@ -100,15 +100,15 @@ func (c *change) findNetwork(ref string) (*Network, error) {
 }
 
 func (c *change) networkID(ref string) (ID, error) {
+	if id, err := ParseID(ref); err == nil {
+		return id, nil // which no name looks like
+	}
 	raw, err := c.tx.Get(nameKey(nil, ref))
 	if err != nil {
 		return ID{}, err
 	}
 	if len(raw) == len(ID{}) {
 		return ID(raw), nil
-	}
-	if id, err := ParseID(ref); err == nil {
-		return id, nil
 	}
 	return c.ix.shortNetwork(ref), nil
 }

@@ -36,13 +36,9 @@ func (e *AddReservation) apply(c *change) (Result, error) {
 		return Result{}, err
 	}
 	result := Result{Network: p.n.ID}
-	for _, w := range in.Wishes {
-		slot := Slot{uint8(in.Number), uint8(w.Slot)}
-		addr, err := p.reserve(e, slot, w, subnets, owned[slot])
-		if err != nil {
-			return Result{}, err
-		}
-		result.Addresses = append(result.Addresses, addr)
+	result.Addresses, err = in.each(func(slot Slot, w Wish) (netip.Addr, error) { return p.reserve(e, slot, w, subnets, owned[slot]) })
+	if err != nil {
+		return Result{}, err
 	}
 	return result, p.keep()
 }

@@ -153,7 +153,7 @@ func (in *Interface) check() error {
 		return fmt.Errorf("%q is not one of add, modify and remove", in.Action)
 	}
 	if in.Number == -1 && in.Action != AddInterface {
-		return errors.New("-1 is the next interface, which goes with add; write -1:add,ip0=...")
+		return errors.New("-1 is the next interface, which goes with add; write -1:add,ip0=pool")
 	}
 	if in.Action == RemoveInterface && len(in.Wishes) > 0 {
 		return fmt.Errorf("an interface that is removed gets no addresses; write %d:remove", in.Number)

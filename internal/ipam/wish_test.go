@@ -81,7 +81,7 @@ func TestParseInterfaceRefuses(t *testing.T) {
 		{"-0:ip0=pool", `"-0" is not the number of an interface`},
 		{"-2:add,ip0=pool", "-2 is not the number of an interface"},
 		{"99999999999999999999:ip0=pool", "is not the number of an interface"},
-		{"-1:ip0=pool", "-1 is the next interface, which goes with add; write -1:add,ip0=..."},
+		{"-1:ip0=pool", "-1 is the next interface, which goes with add; write -1:add,ip0=pool"},
 		{"-1:modify,ip0=pool", "goes with add"},
 		{"ip0=none", "ip0=none gives back what is there, which goes with modify; write 0:modify,ip0=none"},
 		{"none", "write 0:modify,ip0=none"},
