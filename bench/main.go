@@ -82,7 +82,7 @@ func run(only, out string, round time.Duration) error {
 	var all []row
 	for _, m := range []measurement{
 		{"alloc", measureAlloc}, {"carve", measureCarve}, {"service", measureService}, {"socket", measureSocket},
-		{"start", measureStart}, {"plan", measurePlan}, {"docker", measureDocker},
+		{"start", measureStart}, {"plan", measurePlan}, {"import", measureImport}, {"docker", measureDocker},
 	} {
 		if !match.MatchString(m.name) {
 			continue
