@@ -213,6 +213,19 @@ func TestReservations(t *testing.T) {
 			take net1 rtr 1:add,ip0=192.0.2.60 -> 192.0.2.60
 			ask A rtr mac=2 ! inuse; rtr
 		`},
+		{"what is reserved goes before what is remembered", `
+			network net1 subnet=192.0.2.0/24,pool
+			take net1 db pool -> 192.0.2.1
+			release net1 db
+			reserve net1 db 192.0.2.9
+			take net1 db pool -> 192.0.2.9
+			take net1 db 1:ip=pool -> 192.0.2.1
+		`},
+		{"given addresses go before those that are chosen", `
+			network net1 subnet=192.0.2.0/24,pool
+			take net1 a 0:ip0=pool,ip1=192.0.2.1 -> 192.0.2.2 192.0.2.1
+			reserve net1 b pool,192.0.2.3 -> 192.0.2.4 192.0.2.3
+		`},
 		{"a MAC is an owner", `
 			network net1 subnet=192.0.2.0/24,pool
 			reserve net1 02:00:00:00:00:0A 192.0.2.10

@@ -189,3 +189,32 @@ func TestEditOfNothing(t *testing.T) {
 		t.Errorf("%d events, the first %+v", len(got), got[0])
 	}
 }
+
+// Events that were not kept are not counted: dry runs take nothing from the audit trail.
+func TestDryRunsAreNotCounted(t *testing.T) {
+	r := newRoom(t)
+	s, err := ipam.Open(ctx, ipam.Config{Store: r.store, Host: "h1", Now: r.clock.Now, Retention: ipam.Retention{Count: 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(name string, dry bool) {
+		if _, err := s.Edit(ctx, ipam.EditOptions{DryRun: dry}, &ipam.CreateNetwork{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create("a", false)
+	create("b", false)
+	for range 30 {
+		create("c", true)
+	}
+	before, err := s.Events(ctx, ipam.EventFilter{})
+	if err != nil || len(before) > 10 {
+		t.Fatal(len(before), err)
+	}
+	if err := s.Trim(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := s.Events(ctx, ipam.EventFilter{}); err != nil || len(after) != len(before) {
+		t.Errorf("of %d events %d are left, %v", len(before), len(after), err)
+	}
+}

@@ -1,6 +1,7 @@
 package ipam_test
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -335,15 +336,24 @@ func (m *planModel) take(e *ipam.TakeAddress) (given []netip.Addr, no refusals) 
 			delete(has, at)
 		}
 	}
-	for _, w := range in.Wishes {
-		if w.None {
-			continue
+	return eachWish(in.Wishes, func(w ipam.Wish) (netip.Addr, refusals) { return m.takeSlot(e, w, has) })
+}
+
+// eachWish grants wishes, those for given addresses first, until one is refused. It answers with the addresses by slot.
+func eachWish(wishes []ipam.Wish, grant func(ipam.Wish) (netip.Addr, refusals)) (given []netip.Addr, no refusals) {
+	bySlot := map[int]netip.Addr{}
+	for _, named := range []bool{true, false} {
+		for _, w := range wishes {
+			if w.None || w.Address.IsValid() != named {
+				continue
+			}
+			if bySlot[w.Slot], no = grant(w); len(no) > 0 {
+				return nil, no
+			}
 		}
-		a, no := m.takeSlot(e, w, has)
-		if len(no) > 0 {
-			return nil, no
-		}
-		given = append(given, a)
+	}
+	for _, slot := range slices.Sorted(maps.Keys(bySlot)) {
+		given = append(given, bySlot[slot])
 	}
 	return given, nil
 }
@@ -427,27 +437,25 @@ func (m *planModel) reserve(e *ipam.AddReservation) (given []netip.Addr, no refu
 			}
 		}
 	}
-	for _, w := range e.Wishes {
-		a, there := owned[w.Slot]
-		switch {
-		case there && m.meets(w, a):
-		case there:
-			return nil, refusals{ipam.ErrInUse}
-		default:
-			var sub *planSubnet
-			if sub, a, no = m.reservable(e, w); len(no) > 0 {
-				return nil, no
+	return eachWish(e.Wishes, func(w ipam.Wish) (netip.Addr, refusals) {
+		if a, there := owned[w.Slot]; there {
+			if !m.meets(w, a) {
+				return a, refusals{ipam.ErrInUse}
 			}
-			rec := sub.records[a]
-			if !rec.held {
-				rec = planRecord{}
-			}
-			rec.owner, rec.ownedNIC, rec.ownedSlot = e.Owner, e.Number, w.Slot
-			sub.records[a] = rec
+			return a, nil
 		}
-		given = append(given, a)
-	}
-	return given, nil
+		sub, a, no := m.reservable(e, w)
+		if len(no) > 0 {
+			return a, no
+		}
+		rec := sub.records[a]
+		if !rec.held {
+			rec = planRecord{}
+		}
+		rec.owner, rec.ownedNIC, rec.ownedSlot = e.Owner, e.Number, w.Slot
+		sub.records[a] = rec
+		return a, nil
+	})
 }
 
 func (m *planModel) reservable(e *ipam.AddReservation, w ipam.Wish) (sub *planSubnet, a netip.Addr, no refusals) {
