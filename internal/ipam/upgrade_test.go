@@ -72,7 +72,7 @@ func former(t testing.TB, records []record) (*room, formerState) {
 	return r, was
 }
 
-// covers tells where got lacks something that want has. Both are decoded JSON.
+// lacks tells where got lacks something that want has. Both are decoded JSON.
 func lacks(path string, want, got any) []string {
 	switch want := want.(type) {
 	case map[string]any:
