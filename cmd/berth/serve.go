@@ -72,8 +72,12 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 	if err != nil {
 		return err
 	}
+	hooks, hookCounts, err := cfg.hooks(ctx, log, service)
+	if err != nil {
+		return err
+	}
 	plugin := driver.New(driver.Config{Service: service, Log: log})
-	control := admin.New(admin.Config{Service: service, Log: log, GID: gid, ReadGID: readGID, Tokens: tokens, TempDir: cfg.state,
+	control := admin.New(admin.Config{Service: service, Log: log, GID: gid, ReadGID: readGID, Tokens: tokens, TempDir: cfg.state, Hooks: hookCounts,
 		Version: admin.Version{Version: version, Host: cfg.host, Store: cfg.store, StoreID: st.ID(), State: st.Path(),
 			PID: os.Getpid(), Started: started.UTC()},
 		Backup: st.Backup,
@@ -84,16 +88,25 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 		func(ctx context.Context) error { return control.Serve(ctx, sockets[1]) },
 		func(ctx context.Context) error { return remote.serve(ctx, control) },
 		func(ctx context.Context) error { return keepUp(ctx, log, service) },
-	}
-	if cfg.hookDir != "" {
-		hooks, err := hook.Open(ctx, hook.Config{Service: service, Dir: cfg.hookDir, Log: log})
-		if err != nil {
-			return err
-		}
-		tasks = append(tasks, hooks.Run)
+		hooks,
 	}
 	announce(ctx, cfg, log, started, service)
 	return together(ctx, tasks...)
+}
+
+// hooks opens the directory of hooks, where one is given, and returns what runs and what counts them.
+func (cfg serveConfig) hooks(ctx context.Context, log *logrus.Entry, service *ipam.Service) (run func(context.Context) error, counts func() *admin.HookCounts, err error) {
+	if cfg.hookDir == "" {
+		return func(context.Context) error { return nil }, nil, nil
+	}
+	hooks, err := hook.Open(ctx, hook.Config{Service: service, Dir: cfg.hookDir, Log: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	return hooks.Run, func() *admin.HookCounts {
+		n := hooks.Counts()
+		return &admin.HookCounts{Runs: n.Runs, Failures: n.Failures}
+	}, nil
 }
 
 // announce says once what runs, and tells the service manager where there is one.

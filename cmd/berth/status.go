@@ -56,6 +56,9 @@ func statusText(w io.Writer, socket string, st *admin.Status) error {
 		several(st.Totals.Subnets, "subnet"), several(st.Totals.Docker, "Docker network"),
 		fmt.Sprintf("%d addresses held", st.Totals.Leases), fmt.Sprintf("%d reserved", st.Totals.Reserved))
 	line("Import", "%s", importText(st.Import))
+	if st.Hooks != nil {
+		line("Hooks", "%d run, %d failed", st.Hooks.Runs, st.Hooks.Failures)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

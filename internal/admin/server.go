@@ -55,6 +55,8 @@ type Config struct {
 	// package does not know.
 	Backup func(ctx context.Context, path string) error
 	Fsck   func(ctx context.Context) (FileReport, error)
+	// Hooks tells what became of the hooks; nil where there are none.
+	Hooks func() *HookCounts
 	// TempDir is where the copy of a backup lies while it is sent: a directory with room for the state, nobody else's.
 	TempDir string
 

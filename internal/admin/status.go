@@ -16,6 +16,13 @@ type Status struct {
 	Writable bool              `json:"writable"`
 	Reason   string            `json:"reason,omitempty"` // why it is not
 	Import   *ipam.ImportState `json:"import,omitempty"` // one that is under way or was cut off
+	Hooks    *HookCounts       `json:"hooks,omitempty"`  // where there are hooks (serve --hook)
+}
+
+// HookCounts tell what became of hooks since the daemon began.
+type HookCounts struct {
+	Runs     uint64 `json:"runs"`
+	Failures uint64 `json:"failures"` // of these
 }
 
 // writeTime is how long the store has to say whether it takes writes.
@@ -32,6 +39,9 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	}
 	if st.Import, err = s.cfg.Service.ImportState(r.Context()); err != nil {
 		return err
+	}
+	if s.cfg.Hooks != nil {
+		st.Hooks = s.cfg.Hooks()
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), writeTime)
 	defer cancel()

@@ -186,6 +186,7 @@ func (s *Service) Available(ctx context.Context, subnet ID, limit int) (free []n
 			return &refusal{ErrNotFound, "there is no subnet " + subnet.String() + "; `berth subnet ls` lists those that are there"}
 		}
 		free = []netip.Addr{}
+		limit = max(limit, 0)
 		for _, p := range sx.openPools(sx.record.value) {
 			for _, r := range p.ranges {
 				free = sx.freeIn(r, free, limit, c)
