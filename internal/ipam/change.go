@@ -40,8 +40,7 @@ type leaseMove struct {
 
 // update runs fn as one durable change. Whatever fn's error, nothing of it remains then.
 func (s *Service) update(ctx context.Context, fn func(*change) error) error {
-	s.imports.asking.Add(1)
-	defer s.imports.asking.Add(-1)
+	s.imports.asked.Add(1)
 	c := s.changes.Get().(*change)
 	defer s.changes.Put(c)
 	c.actor = actorOf(ctx)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"berth/store"
 )
@@ -14,12 +13,6 @@ import (
 type ImportOptions struct {
 	DryRun   bool
 	Progress func(done, total int) // called after each transaction; may be nil
-}
-
-// importing is what a Service knows of imports in memory.
-type importing struct {
-	running atomic.Bool  // one works on an import, or on taking it back
-	asking  atomic.Int64 // changes that are under way, an import's own among them
 }
 
 // Import checks the plan as a whole, against itself and what is there, and then adds what is not there, in bounded
@@ -58,10 +51,11 @@ func (s *Service) Import(ctx context.Context, p Plan, opt ImportOptions) (Import
 	if err != nil || len(steps) == 0 {
 		return report, err
 	}
-	if err := s.beginImport(ctx, &importHead{Unchanged: report.Unchanged}, steps); err != nil {
+	var at pace
+	if err := s.beginImport(ctx, &importHead{Unchanged: report.Unchanged}, steps, &at); err != nil {
 		return ImportReport{}, err
 	}
-	return s.runImport(ctx, opt.Progress)
+	return s.runImport(ctx, opt.Progress, &at)
 }
 
 // enterImport makes sure that only one works on imports at a time.
@@ -148,7 +142,7 @@ func (s *Service) ResumeImport(ctx context.Context, progress func(done, total in
 	}); err != nil {
 		return ImportReport{}, err
 	}
-	return s.runImport(ctx, progress)
+	return s.runImport(ctx, progress, new(pace))
 }
 
 // UndoImport takes back what an import that was cut off has added, the last first. Where somebody uses something of it
@@ -164,7 +158,7 @@ func (s *Service) UndoImport(ctx context.Context, progress func(done, total int)
 	}); err != nil {
 		return ImportReport{}, err
 	}
-	return s.runImport(ctx, progress)
+	return s.runImport(ctx, progress, new(pace))
 }
 
 // openImport opens the import that was cut off.
@@ -185,19 +179,12 @@ func (s *Service) openImport(ctx context.Context, enter func(*importHead) error)
 	})
 }
 
-// The writes of one transaction of an import, about. Where nobody else asks for anything, they are many, because each
-// transaction costs a sync; where somebody does, they are few, because he waits for it.
-const (
-	idleWrites = 2000
-	busyWrites = 96
-)
-
 // runImport makes steps, or takes them back, until there are no more.
-func (s *Service) runImport(ctx context.Context, progress func(done, total int)) (ImportReport, error) {
+func (s *Service) runImport(ctx context.Context, progress func(done, total int), at *pace) (ImportReport, error) {
 	var reader journalReader
 	var first *importHead
 	for {
-		head, did, err := s.importSome(ctx, &reader)
+		part, did, err := s.importSome(ctx, &reader, at)
 		for _, subnet := range did.swept {
 			if err == nil {
 				err = s.sweep(ctx, subnet)
@@ -207,13 +194,13 @@ func (s *Service) runImport(ctx context.Context, progress func(done, total int))
 			return ImportReport{}, s.importStopped(ctx, err)
 		}
 		if first == nil {
-			first = head.before
+			first = part.before
 		}
 		if progress != nil {
-			progress(head.Done, head.Total)
+			progress(part.Done, part.Total)
 		}
-		if head.ended {
-			return head.report(first), s.sweepJournal(ctx)
+		if part.ended {
+			return part.report(first), s.sweepJournal(ctx, at)
 		}
 	}
 }
@@ -233,8 +220,8 @@ func (p *importPart) report(first *importHead) ImportReport {
 }
 
 // importSome makes as many steps as one transaction may have.
-func (s *Service) importSome(ctx context.Context, reader *journalReader) (part importPart, did editing, err error) {
-	err = s.update(ctx, func(c *change) error {
+func (s *Service) importSome(ctx context.Context, reader *journalReader, at *pace) (part importPart, did editing, err error) {
+	err = s.paced(ctx, at, func(c *change, most int) error {
 		head, err := readHead(c.tx)
 		if err != nil {
 			return err
@@ -244,8 +231,7 @@ func (s *Service) importSome(ctx context.Context, reader *journalReader) (part i
 		}
 		before := *head
 		part = importPart{before: &before}
-		st := &stepper{change: c}
-		if err := s.makeSteps(st, head, reader); err != nil {
+		if err := s.makeSteps(&stepper{change: c}, head, reader, most); err != nil {
 			return err
 		}
 		part.importHead, did = *head, c.edit
@@ -260,13 +246,11 @@ func (s *Service) importSome(ctx context.Context, reader *journalReader) (part i
 // over tells whether nothing is left to be done, or to be taken back.
 func (h *importHead) over() bool { return h.Undoing && h.Done == 0 || !h.Undoing && h.Done == h.Total }
 
-func (s *Service) makeSteps(st *stepper, head *importHead, reader *journalReader) error {
+// makeSteps makes steps until they have made so many writes, or somebody else asks meanwhile.
+func (s *Service) makeSteps(st *stepper, head *importHead, reader *journalReader, most int) error {
+	asked := s.imports.asked.Load()
 	for writes := 0; !head.over(); {
-		most := idleWrites
-		if s.imports.asking.Load() > 1 {
-			most = busyWrites
-		}
-		if writes >= most {
+		if writes >= most || writes >= fewWrites && s.imports.asked.Load() != asked {
 			return nil
 		}
 		var done Counts

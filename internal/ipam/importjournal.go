@@ -28,12 +28,12 @@ type importHead struct {
 	Unchanged Counts    `json:"unchanged"`
 }
 
-const (
-	chunkSize   = 64 << 10 // of the steps in one record, about
-	chunksAtOne = 4        // in one transaction
-)
+// chunkSize is the size of the steps in one record, about.
+const chunkSize = 8 << 10
 
-func headKey() []byte { return []byte{importKeys} }
+// headKey is with the settings, away from the rest of the journal: each transaction of the import writes the page that it is
+// on, and that one should be small.
+func headKey() []byte { return append([]byte{settingKeys}, "import"...) }
 
 func chunkKey(n int) []byte {
 	return binary.BigEndian.AppendUint32([]byte{importKeys, 'c'}, uint32(n))
@@ -43,16 +43,17 @@ func chunkKey(n int) []byte {
 func revealedKey(network ID) []byte { return append([]byte{importKeys, 'r'}, network[:]...) }
 
 // beginImport writes the journal.
-func (s *Service) beginImport(ctx context.Context, head *importHead, steps []step) error {
-	if err := s.sweepJournal(ctx); err != nil {
+func (s *Service) beginImport(ctx context.Context, head *importHead, steps []step, at *pace) error {
+	if err := s.sweepJournal(ctx, at); err != nil {
 		return err
 	}
-	chunks := chunked(steps)
-	head.ID, head.Actor, head.Began, head.Chunks, head.Total = NewID(), actorOf(ctx), s.now(), len(chunks), len(steps)
-	for from := 0; from < len(chunks); from += chunksAtOne {
-		err := s.store.Update(ctx, func(tx store.Tx) error {
-			for i := from; i < min(from+chunksAtOne, len(chunks)); i++ {
-				if err := tx.Put(chunkKey(i), chunks[i]); err != nil {
+	all := chunked(steps)
+	head.ID, head.Actor, head.Began, head.Chunks, head.Total = NewID(), actorOf(ctx), s.now(), len(all), len(steps)
+	for from, to := 0, 0; from < len(all); from = to {
+		err := s.paced(ctx, at, func(c *change, most int) error {
+			to = min(from+chunks(most), len(all))
+			for i := from; i < to; i++ {
+				if err := c.tx.Put(chunkKey(i), all[i]); err != nil {
 					return err
 				}
 			}
@@ -114,17 +115,17 @@ func (c *change) endImport(head *importHead) error {
 }
 
 // sweepJournal deletes what an import that is over, or never began, has left of its journal.
-func (s *Service) sweepJournal(ctx context.Context) error {
+func (s *Service) sweepJournal(ctx context.Context, at *pace) error {
 	for {
 		n := 0
-		err := s.store.Update(ctx, func(tx store.Tx) (err error) {
+		err := s.paced(ctx, at, func(c *change, most int) (err error) {
 			n = 0
-			if head, err := readHead(tx); err != nil || head != nil {
+			if head, err := readHead(c.tx); err != nil || head != nil {
 				return err
 			}
 			page := kindRange(importKeys)
-			page.Limit = chunksAtOne * 4
-			n, err = deleteWhile(tx, page, func(int, []byte) bool { return true })
+			page.Limit = chunks(most)
+			n, err = deleteWhile(c.tx, page, func(int, []byte) bool { return true })
 			return err
 		})
 		if err != nil || n == 0 {

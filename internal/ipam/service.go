@@ -111,7 +111,7 @@ func (s *Service) settle(ctx context.Context) error {
 	if err := s.settleAttachments(ctx); err != nil {
 		return err
 	}
-	return s.sweepJournal(ctx)
+	return s.sweepJournal(ctx, new(pace))
 }
 
 // settleAttachments ends those whose end was cut off, and those that were to end with an heir which is gone.
