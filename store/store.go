@@ -30,6 +30,8 @@ var (
 	ErrLagged = errors.New("the watch fell behind")
 	// ErrTooMany: the update made more than MaxWrites writes.
 	ErrTooMany = errors.New("too many writes for one update")
+	// ErrTooLarge: a value of more than MaxValue bytes.
+	ErrTooLarge = errors.New("too large for one record")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
 )
@@ -56,6 +58,9 @@ type Store interface {
 
 // MaxWrites is how many Puts and Deletes one Update may make.
 const MaxWrites = 4096
+
+// MaxValue is how many bytes one value has at most. etcd's request of 1.5 MiB bounds it, too.
+const MaxValue = 1 << 20
 
 // Tx is the view that a function passed to View or Update has of the store. It is valid, and the slices that it hands
 // out are valid and unchanged, until that function returns; they must not be modified. It is for one goroutine.

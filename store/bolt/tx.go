@@ -54,8 +54,8 @@ func (t *tx) Put(key, value []byte) error {
 	if err := t.writable(key); err != nil {
 		return err
 	}
-	if len(value) > maxValue {
-		return t.refuse(fmt.Errorf("bolt: the value of %s has %d bytes: at most %d", quoteKey(key), len(value), maxValue))
+	if len(value) > store.MaxValue {
+		return t.refuse(fmt.Errorf("%w: the value of %s has %d bytes; at most %d are kept", store.ErrTooLarge, quoteKey(key), len(value), store.MaxValue))
 	}
 	t.w.set(key, value, false)
 	return nil
@@ -75,10 +75,7 @@ func (t *tx) OnAbort(undo func()) {
 	}
 }
 
-const (
-	maxKey   = 4096    // bytes; bbolt's own bound is 32,768, etcd's request of 1.5 MiB bounds both
-	maxValue = 1 << 20 // bytes
-)
+const maxKey = 4096 // bytes; bbolt's own bound is 32,768
 
 // writable says whether one more write to key is allowed.
 func (t *tx) writable(key []byte) error {

@@ -115,6 +115,10 @@ func (t *modelTx) Put(key, value []byte) error {
 	if err := t.write(key); err != nil {
 		return err
 	}
+	if len(value) > store.MaxValue {
+		t.failed = store.ErrTooLarge
+		return t.failed
+	}
 	t.data[string(key)] = string(value)
 	return nil
 }

@@ -33,6 +33,7 @@ func Run(t *testing.T, fresh func(t *testing.T) store.Store) {
 		{"ReadOnly", testReadOnly},
 		{"Refusals", testRefusals},
 		{"MaxWrites", testMaxWrites},
+		{"MaxValue", testMaxValue},
 		{"OverAfterReturn", testOver},
 		{"Model", testModel},
 		{"Failing", testFailing},

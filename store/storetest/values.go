@@ -280,6 +280,19 @@ func testRefusals(t *testing.T, s store.Store) {
 	wantAll(t, s, "")
 }
 
+func testMaxValue(t *testing.T, s store.Store) {
+	put := func(n int) error {
+		return s.Update(context.Background(), func(tx store.Tx) error { return tx.Put([]byte("k"), make([]byte, n)) })
+	}
+	if err := put(store.MaxValue + 1); !errors.Is(err, store.ErrTooLarge) {
+		t.Errorf("a value of more than MaxValue bytes: %v", err)
+	}
+	wantAll(t, s, "")
+	if err := put(store.MaxValue); err != nil {
+		t.Errorf("a value of MaxValue bytes was refused: %v", err)
+	}
+}
+
 func testMaxWrites(t *testing.T, s store.Store) {
 	write := func(n int) error {
 		return s.Update(context.Background(), func(tx store.Tx) error {
