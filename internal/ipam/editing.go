@@ -55,10 +55,13 @@ func (s *Service) Edit(ctx context.Context, opt EditOptions, edits ...Edit) (Out
 		}
 		return out, nil
 	}
-	if errors.Is(err, store.ErrTooMany) {
+	switch {
+	case errors.Is(err, store.ErrTooMany):
 		return Outcome{}, &refusal{ErrInvalid, "these changes are more than one transaction holds; make them in several requests"}
-	}
-	if err != nil {
+	case errors.Is(err, store.ErrTooLarge):
+		return Outcome{}, &refusal{ErrInvalid, "what one network or subnet has of tags, links, pools and exclusions would be more than one record, or the event of such a change, holds; " +
+			"change less at once, or take some of it away"}
+	case err != nil:
 		return Outcome{}, err
 	}
 	s.clearAway(ctx, did)

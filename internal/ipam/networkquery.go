@@ -181,9 +181,9 @@ func (sx *subnetIndex) mark(addr netip.Addr) byte {
 // Available lists the lowest addresses that an automatic request in a subnet, by id, could be given, at most limit.
 func (s *Service) Available(ctx context.Context, subnet ID, limit int) (free []netip.Addr, err error) {
 	err = s.look(ctx, func(c *change) error {
-		sx := c.ix.subnets[subnet]
-		if sx == nil {
-			return &refusal{ErrNotFound, "there is no subnet " + subnet.String() + "; `berth subnet ls` lists those that are there"}
+		sx, _, err := c.wholeSubnet(subnet)
+		if err != nil {
+			return err
 		}
 		free = []netip.Addr{}
 		limit = max(limit, 0)

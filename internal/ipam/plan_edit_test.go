@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"berth/internal/ipam"
@@ -195,6 +196,77 @@ func TestEditsAreBounded(t *testing.T) {
 		t.Fatal("something is shown")
 	}
 	r.run("take net1 a pool -> 10.0.0.1")
+}
+
+// What a network or subnet keeps is one record, and each change of it one event, which are bounded: what would be more is
+// refused as a mistake of the one who asks, changes nothing, and keeps nobody from taking something away again.
+func TestRecordsAreBounded(t *testing.T) {
+	r := newRoom(t)
+	r.run("network net1 subnet=2001:db8::/64")
+	tags := func(n int) map[string]*string {
+		all := map[string]*string{}
+		for i := range n {
+			value := strings.Repeat("x", 250)
+			all[fmt.Sprintf("t%d", i)] = &value
+		}
+		return all
+	}
+	if _, err := r.s.Edit(ctx, ipam.EditOptions{}, &ipam.ModifyNetwork{Network: "net1", Tags: tags(2500)}); err != nil {
+		t.Fatal(err)
+	}
+	before, all := dump(t, r.store), r.everything()
+	for name, e := range map[string]*ipam.ModifyNetwork{
+		"a record": {Network: "net1", Tags: tags(5000)},
+		"an event": {Network: "net1", Tags: map[string]*string{"site": new(string)}}, // all of them, before and after
+	} {
+		if _, err := r.s.Edit(ctx, ipam.EditOptions{}, e); kindOf(err) != "invalid" {
+			t.Errorf("too much for %s: %v", name, err)
+		}
+		if diff := cmp.Diff(before, dump(t, r.store)); diff != "" {
+			t.Fatalf("%s: something was written", name)
+		}
+		if diff := cmp.Diff(all, r.everything(), showOptions); diff != "" {
+			t.Fatalf("%s: something is shown", name)
+		}
+	}
+	gone := tags(2500)
+	for key := range gone {
+		gone[key] = nil
+	}
+	if _, err := r.s.Edit(ctx, ipam.EditOptions{}, &ipam.ModifyNetwork{Network: "net1", Tags: gone}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A network that was removed is gone at once, however many of its records are there still: nothing is told of its subnets.
+func TestLeavingIsNotSeen(t *testing.T) {
+	r := newRoom(t)
+	var of, left ipam.ID
+	for i := range 501 {
+		sub := &ipam.AddSubnet{Network: "net1", SubnetSpec: ipam.SubnetSpec{CIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 24), Pool: true}}
+		edits := []ipam.Edit{sub}
+		if i == 0 {
+			edits = []ipam.Edit{&ipam.CreateNetwork{Name: "net1"}, sub}
+		}
+		out, err := r.s.Edit(ctx, ipam.EditOptions{}, edits...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of, left = out.Results[0].Network, out.Results[len(edits)-1].Subnet
+	}
+	r.store.Next(storetest.Fault{}, storetest.Fault{Before: store.ErrNoSpace})
+	if _, err := r.s.Edit(ctx, ipam.EditOptions{}, &ipam.RemoveNetwork{Network: "net1"}); err != nil {
+		t.Fatal(err)
+	}
+	if network, err := r.s.NetworkOf(left); err != nil || network != of {
+		t.Fatalf("the subnet is of %v (%v), and this test needs it to be there still", network, err)
+	}
+	if free, err := r.s.Available(ctx, left, 10); kindOf(err) != "notfound" {
+		t.Errorf("the network is gone, and %v are free in it (%v)", free, err)
+	}
+	if _, _, err := r.s.Subnet(ctx, left); kindOf(err) != "notfound" {
+		t.Errorf("the network is gone, and its subnet is shown (%v)", err)
+	}
 }
 
 // Two who change the same network do not overwrite one another.
