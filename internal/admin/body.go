@@ -100,7 +100,7 @@ func wrongField(e *json.SemanticError) string {
 		return fmt.Sprintf("there is no field %q here; openapi.yaml lists those that there are", fieldName(e.JSONPointer))
 	case e.Err != nil && e.JSONKind == '"':
 		return fmt.Sprintf("the field %q is wrong: %s", fieldName(e.JSONPointer), strings.TrimPrefix(e.Err.Error(), ipam.ErrInvalid.Error()+": "))
-	case e.Err != nil:
+	case e.Err != nil && e.JSONValue != nil:
 		return fmt.Sprintf("the field %q cannot be %s: %v", fieldName(e.JSONPointer), e.JSONValue, e.Err)
 	case e.JSONPointer == "":
 		return fmt.Sprintf("the body is %s; it must be %s", kindWord(e.JSONKind), typeWord(e.GoType))

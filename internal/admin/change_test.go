@@ -48,6 +48,7 @@ func TestBadBodies(t *testing.T) {
 		{"/v1/networks", `{"name": "net2", "subnets": [{"cidr": "10.1.0.0/24", "gateway": "::ffff:10.1.0.1"}]}`, "10.1.0.1"},
 		{"/v1/networks", `{"name": "net2", "subnets": [{"cidr": "fd00::/64", "gateway": "fd00::1%eth0"}]}`, "fd00::1"},
 		{"/v1/networks", `{"name": "net2", "quarantine": "-1s"}`, `the field "quarantine" is wrong`},
+		{"/v1/networks", `{"name": "net2", "quarantine": 5}`, `the field "quarantine" is a number; it must be a string`},
 		{"/v1/networks", `{"name": "no/name"}`, "no/name"},
 		{"/v1/networks/net1/pools", `{"network": "net2", "range": "192.0.2.9"}`, `leave the field "network" out`},
 		{"/v1/networks/net1/pools", `{"range": "192.0.2.9-198.51.100.1-2"}`, `the field "range" is wrong`},

@@ -31,7 +31,7 @@ func ifMatch(r *http.Request) (uint64, error) {
 	tag, closed := strings.CutSuffix(tag, `"`)
 	number, _, _ := strings.Cut(tag, "-")
 	revision, err := strconv.ParseUint(number, 10, 64)
-	if !quoted || !closed || err != nil {
+	if !quoted || !closed || err != nil || revision == 0 { // no network has that one, and an edit takes it for any
 		return 0, invalid("the header If-Match is %s; it is one ETag of an answer, such as %s, or *", given, etag(1769846400000000))
 	}
 	return revision, nil

@@ -52,7 +52,7 @@ func TestIfMatch(t *testing.T) {
 	h.play(t, router, step{method: "POST", target: "/v1/networks/net1/addresses", body: `{"owner": "vm", "interface": {"number": 0}}`, status: 200})
 	h.play(t, router, step{method: "PATCH", target: "/v1/networks/net1", body: `{"sticky": false}`, status: 200, header: map[string]string{"If-Match": seen}})
 	h.play(t, router, step{method: "PATCH", target: "/v1/networks/net1", body: `{"sticky": true}`, status: 200, header: map[string]string{"If-Match": "*"}})
-	for _, wrong := range []string{`7`, `""`, `"seven"`, `W/"7"`, `"7", "8"`, `"-7"`, `"99999999999999999999"`} {
+	for _, wrong := range []string{`"0"`, `"0-ab"`, `7`, `""`, `"seven"`, `W/"7"`, `"7", "8"`, `"-7"`, `"99999999999999999999"`} {
 		h.play(t, router, step{method: "PATCH", target: "/v1/networks/net1", body: `{"sticky": true}`, status: 400, header: map[string]string{"If-Match": wrong}})
 	}
 }
