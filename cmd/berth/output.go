@@ -121,14 +121,18 @@ func templateFuncs() template.FuncMap {
 }
 
 // rows shows all items.
-func (t *table[T]) rows(items []T) error {
+func (t *table[T]) rows(items []T) (err error) {
 	if t.format == "json" && t.line == nil {
 		return t.array(items)
 	}
 	w := t.w
 	if t.line == nil && t.format == "table" || t.titled {
 		tabs := tabwriter.NewWriter(t.w, 0, 8, 3, ' ', 0)
-		defer tabs.Flush()
+		defer func() {
+			if failed := tabs.Flush(); err == nil { // most is written only here
+				err = failed
+			}
+		}()
 		w = tabs
 		if err := t.titles(w); err != nil {
 			return err

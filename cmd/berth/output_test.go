@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -69,6 +70,25 @@ func TestOutputRefused(t *testing.T) {
 		}
 		if err == nil || !isUsage(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want wrong usage with %q", args, err, want)
+		}
+	}
+}
+
+// full is a disk on which nothing more can be written.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// A list that could not be written is a failure, whichever its form.
+func TestOutputFails(t *testing.T) {
+	columns := []column[fruit]{{"NAME", func(f *fruit) string { return f.Name }}, {"INITIAL", func(f *fruit) string { return f.Name[:1] }}}
+	for _, format := range []string{"table", "json", "{{.Name}}", `table {{.Name}}\t{{.Size}}`} {
+		tab, err := newTable(full{}, &cobra.Command{Use: "ls"}, output{format: format}, columns, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tab.rows(fruits); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("--format %q onto a full disk: %v", format, err)
 		}
 	}
 }
