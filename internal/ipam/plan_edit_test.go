@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -266,6 +267,13 @@ func TestLeavingIsNotSeen(t *testing.T) {
 	}
 	if _, _, err := r.s.Subnet(ctx, left); kindOf(err) != "notfound" {
 		t.Errorf("the network is gone, and its subnet is shown (%v)", err)
+	}
+	spaces, err := r.s.Spaces(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.IndexFunc(spaces, func(sp ipam.SpaceInfo) bool { return sp.Subnets != 0 }); i >= 0 {
+		t.Errorf("the network is gone, and the space %s has %d subnets", spaces[i].Name, spaces[i].Subnets)
 	}
 }
 

@@ -108,6 +108,9 @@ func (s *Service) Spaces(ctx context.Context) ([]SpaceInfo, error) {
 	defer s.mu.Unlock()
 	for i := range all {
 		for _, id := range s.ix.space(all[i].Name).ids {
+			if n := s.ix.network(s.ix.subnets[id].record.value.Network); n != nil && n.Stage != "" {
+				continue // as in Subnets
+			}
 			all[i].Subnets++
 			all[i].Leases += s.ix.subnets[id].held()
 		}
