@@ -356,7 +356,6 @@ func TestImportProblems(t *testing.T) {
 			[]string{"6: two subnets of network a would have DHCP: 10.0.0.0/24 and 10.0.1.0/24"}},
 		{"DHCP there", "- name: net2\n  subnets: [{cidr: 2001:db8:1::/64, dhcp: true}]\n", []string{"4: two subnets of network net2 would have DHCP: 2001:db8::/64 and 2001:db8:1::/64"}},
 		{"pool outside", "- name: a\n  subnets:\n  - cidr: 10.0.0.0/24\n    pools: [10.0.0.250-10.0.1.5]\n", []string{"6: the pool 10.0.0.250-10.0.1.5 is not inside the subnet 10.0.0.0/24"}}, // GA-17
-		{"pool of no host", "- name: a\n  subnets:\n  - cidr: 10.0.0.0/24\n    pools: [10.0.0.0]\n", []string{"6: the pool 10.0.0.0 holds no host address"}},
 		{"pool name", "- name: a\n  subnets:\n  - cidr: 10.0.0.0/24\n    pools: [{range: 10.0.0.9, name: none}]\n", []string{`6: "none" cannot name a pool`}},
 		{"pools overlap", "- name: a\n  subnets:\n  - cidr: 10.0.0.0/24\n    pools:\n    - 10.0.0.100+50\n    - 10.0.0.9\n    - 10.0.0.0/25\n", []string{"9: the pool 10.0.0.0/25 of the subnet 10.0.0.0/24 overlaps 10.0.0.9, before in line 8", "9: the pool 10.0.0.0/25 of the subnet 10.0.0.0/24 overlaps 10.0.0.100-10.0.0.149, before in line 7"}},
 		{"pool twice", "- name: a\n  subnets:\n  - cidr: 10.0.0.0/24\n    pools:\n    - 10.0.0.9\n    - 10.0.0.9\n", []string{"8: the pool 10.0.0.9 of the subnet 10.0.0.0/24 is planned twice, before in line 7"}},

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-
-	"berth/internal/alloc"
 )
 
 // draftSubnet is a subnet as it will be.
@@ -285,18 +283,13 @@ func (ck *importCheck) checkRanges(sub *draftSubnet) {
 	for _, x := range sub.sub.Exclusions {
 		exclusions = append(exclusions, draftRange{Range: x.Range, text: x.Note, old: true})
 	}
-	usable := alloc.Usable(sub.sub.CIDR)
 	for _, r := range sub.pools {
 		if r.text != "" {
 			ck.refuse(r.line, CheckName("pool", r.text))
 		}
-		if !ck.inside(sub, "pool", r) {
-			continue
+		if ck.inside(sub, "pool", r) { // one without a host address may be what a removal has left
+			pools = append(pools, r)
 		}
-		if _, ok := intersect(r.IPRange, usable); !ok {
-			ck.Add(r.line, "the pool %s holds no host address of the subnet %s", r, sub.sub.CIDR)
-		}
-		pools = append(pools, r)
 	}
 	for _, r := range sub.exclusions {
 		ck.refuse(r.line, checkText("the note", r.text))
