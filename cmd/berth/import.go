@@ -25,13 +25,13 @@ that are there subnets, pools, exclusions, reservations and addresses. Nothing t
 contradicts it is refused. FILE may be -, which is standard input.
 
 The document is checked as a whole before anything is written, and everything that is wrong with it is listed with
-its line. Then it is written in small steps, during which Docker goes on getting addresses; a network is there as
-a whole or not at all. An import that is interrupted stays open: berth status names it, and --resume finishes it,
+its line. Then it is written in small steps, during which Docker goes on getting addresses; a new network is there
+as a whole or not at all. An import that is interrupted stays open: berth status names it, and --resume finishes it,
 or --undo takes back what it has added. Nothing else is imported before that.
 
 --csv reads a table of one kind of thing, as spreadsheets and NetBox write it (prefixes are subnets, ip-ranges
 pools or exclusions, ip-addresses addresses or reservations). Its first row names the columns, in any order. Rows
-of subnets that name no network belong to --network; all others find theirs by their address.`
+that name no network belong to --network; without it, all but subnets find theirs by their address.`
 
 // importFlags are the flags of import.
 type importFlags struct {

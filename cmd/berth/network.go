@@ -29,7 +29,7 @@ type networkFlags struct {
 
 func (n *networkFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&n.macPrefix, "mac-prefix", "", "the first three octets of the MACs that are drawn for it: `aa:00:00`")
+	f.StringVar(&n.macPrefix, "mac-prefix", "", "the first three octets of its MACs, `aa:00:00`; stated, shown and told to hooks, Berth draws none")
 	f.StringArrayVar(&n.tags, "tag", nil, "a tag, `KEY=VALUE` (repeatable)")
 	f.StringArrayVar(&n.links, "link", nil, "what it is attached to on a host: `host=H,mode=M,link=L`; stated and shown, Berth connects nothing (repeatable)")
 	f.StringVar(&n.sticky, "sticky", "", "`on|off`: whether a released address is kept for its last holder (a new network: on)")

@@ -11,15 +11,23 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestPlanningPage runs the examples of docs/planning.md, from the first to the last, on one daemon: each line that begins with
-// "$ berth", and holds what it says to the lines below it. GA-27
-func TestPlanningPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/planning.md")
+// TestPlanningPage runs the examples of docs/planning.md. GA-27
+func TestPlanningPage(t *testing.T) { runPage(t, "planning.md", 50, nil) }
+
+// TestImportPage runs the examples of docs/import.md, on the document and the table that it shows.
+func TestImportPage(t *testing.T) {
+	runPage(t, "import.md", 6, map[string]string{"yaml": "plan.yaml", "csv": "prefixes.csv"})
+}
+
+// runPage runs the examples of a page of docs, from the first to the last, on one daemon: each line that begins with
+// "$ berth", and holds what it says to the lines below it. The first block in each language of files is what is in that file.
+func runPage(t *testing.T, name string, least int, files map[string]string) {
+	page, err := os.ReadFile(filepath.Join("../../docs", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	examples := pageExamples(string(page))
-	if len(examples) < 50 {
+	if len(examples) < least {
 		t.Fatalf("the page has %d examples", len(examples))
 	}
 	var script strings.Builder
@@ -28,8 +36,16 @@ func TestPlanningPage(t *testing.T) {
 		script.WriteString(e.script())
 	}
 	script.WriteString("terminate\nwait daemon\n")
+	for language, file := range files {
+		_, text, found := strings.Cut(string(page), "\n```"+language+"\n")
+		text, _, ended := strings.Cut(text, "\n```\n")
+		if !found || !ended {
+			t.Fatalf("the page has no block of %s", language)
+		}
+		fmt.Fprintf(&script, "-- %s --\n%s\n", file, text)
+	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "planning.txtar"), []byte(script.String()), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "page.txtar"), []byte(script.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	params := scriptParams(dir)
@@ -62,10 +78,10 @@ func pageExamples(page string) (all []example) {
 	return all
 }
 
-// script runs the command and compares. A refusal is on standard error, in one line.
+// script runs the command and compares. A refusal is the last line, on standard error.
 func (e example) script() string {
 	run := "exec "
-	if len(e.output) == 1 && strings.HasPrefix(e.output[0], "berth: ") {
+	if n := len(e.output); n > 0 && strings.HasPrefix(e.output[n-1], "berth: ") {
 		run = "exec exits 1 "
 	}
 	var want strings.Builder
@@ -78,7 +94,7 @@ func (e example) script() string {
 // says LINE... holds what the last command said to the lines. An ellipsis stands for whatever there is, alone for any number
 // of lines.
 func says(ts *testscript.TestScript, _ bool, want []string) {
-	got := ts.ReadFile("stdout") + ts.ReadFile("stderr")
+	got := ts.ReadFile("stderr") + ts.ReadFile("stdout") // what is noted on the way comes first
 	form := "^"
 	for _, line := range want {
 		if line == "…" {

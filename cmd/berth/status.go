@@ -14,7 +14,7 @@ import (
 )
 
 const statusHelp = `Shows which Berth answers, since when, where its state is, how much it keeps, whether it takes writes and why
-not, and an import that is under way or was cut off.`
+not, an import that is under way or was cut off, and what became of the hooks.`
 
 func (p *program) statusCommand() *cobra.Command {
 	var format string
