@@ -2,7 +2,6 @@ package ipam
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -156,19 +155,12 @@ func (sub *Subnet) planned() PlannedSubnet {
 // owned adds the reservations and the taken addresses in the subnets, by address.
 func (p *PlannedNetwork) owned(tx store.Tx, subnets []*Subnet) error {
 	for _, sub := range subnets {
-		for rec, err := range tx.Scan(leasesOf(sub.ID)) {
-			if err != nil {
-				return err
-			}
-			_, addr, ok := leaseKeyParts(rec.Key)
-			if !ok {
-				return fmt.Errorf("%w: the key %x names no address", ErrDamaged, rec.Key)
-			}
-			l, err := decodeLease(addr, rec.Value)
-			if err != nil {
-				return err
-			}
+		err := eachLease(tx, sub.ID, func(l *Lease) error {
 			p.ownedBy(l)
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	slices.SortFunc(p.Reservations, func(a, b PlannedReservation) int { return a.Address.Compare(b.Address) })

@@ -2,7 +2,6 @@ package ipam
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"slices"
 )
@@ -116,8 +115,8 @@ func (s *stepper) set(sub *Subnet) error {
 
 func (s *stepper) makeNetwork(st *step) error {
 	n := new(Network)
-	if err := json.Unmarshal(st.body, n); err != nil {
-		return fmt.Errorf("%w: the journal of an import: %w", ErrDamaged, err)
+	if err := st.decode(n); err != nil {
+		return err
 	}
 	if err := s.nameFree(n.Name); err != nil {
 		return err
@@ -143,8 +142,8 @@ func (s *stepper) reveal() error {
 
 func (s *stepper) makeSubnet(st *step) (Counts, error) {
 	sub := new(Subnet)
-	if err := json.Unmarshal(st.body, sub); err != nil {
-		return Counts{}, fmt.Errorf("%w: the journal of an import: %w", ErrDamaged, err)
+	if err := st.decode(sub); err != nil {
+		return Counts{}, err
 	}
 	if err := s.p.noOverlap(sub.CIDR, ID{}); err != nil {
 		return Counts{}, err
@@ -165,8 +164,8 @@ func (s *stepper) makeSubnet(st *step) (Counts, error) {
 
 func (s *stepper) addPools(st *step) (Counts, error) {
 	var pools []Pool
-	if err := json.Unmarshal(st.body, &pools); err != nil {
-		return Counts{}, fmt.Errorf("%w: the journal of an import: %w", ErrDamaged, err)
+	if err := st.decode(&pools); err != nil {
+		return Counts{}, err
 	}
 	edited := *s.sub
 	edited.Pools = slices.Clone(edited.Pools)
@@ -188,8 +187,8 @@ func (s *stepper) addPools(st *step) (Counts, error) {
 
 func (s *stepper) addExclusions(st *step) (Counts, error) {
 	var exclusions []Exclusion
-	if err := json.Unmarshal(st.body, &exclusions); err != nil {
-		return Counts{}, fmt.Errorf("%w: the journal of an import: %w", ErrDamaged, err)
+	if err := st.decode(&exclusions); err != nil {
+		return Counts{}, err
 	}
 	edited := *s.sub
 	edited.Exclusions = slices.Clone(edited.Exclusions)

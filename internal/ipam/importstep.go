@@ -156,6 +156,14 @@ func (draft *draftSubnet) steps(add func(step, any) error) error {
 	return nil
 }
 
+// decode reads the body of a step into v.
+func (st *step) decode(v any) error {
+	if err := json.Unmarshal(st.body, v); err != nil {
+		return fmt.Errorf("%w: the journal of an import: %w", ErrDamaged, err)
+	}
+	return nil
+}
+
 // append writes st in the form of the journal.
 func (st *step) append(b []byte) []byte {
 	flags := byte(0)

@@ -2,7 +2,6 @@ package ipam
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,7 +25,7 @@ func (s *stepper) revert(st *step) (Counts, error) {
 	}
 	switch st.op {
 	case stepSubnet:
-		return s.dropSubnet()
+		return s.dropSubnet(st)
 	case stepPools:
 		return s.dropPools(st)
 	case stepExclusions:
@@ -85,7 +84,7 @@ func (s *stepper) untouched(sub *Subnet, since uint64) error {
 		return s.p.unused(sub, true)
 	}
 	var used error
-	err := s.eachLease(sub.ID, func(l *Lease) error {
+	err := eachLease(s.tx, sub.ID, func(l *Lease) error {
 		switch r := l.Reservation; {
 		case l.Held() && l.ID > since:
 			used = &refusal{ErrInUse, fmt.Sprintf("network %s is in use: %s is held by %s", s.p.n.Name, l.Address, l.Holder())}
@@ -102,10 +101,26 @@ func (s *stepper) untouched(sub *Subnet, since uint64) error {
 	return err
 }
 
+// asMade refuses to remove a subnet that somebody has changed since it was made.
+func (s *stepper) asMade(st *step) error {
+	made := new(Subnet)
+	if err := st.decode(made); err != nil {
+		return err
+	}
+	same, err := nothing(made.facts(), s.sub.facts())
+	if err == nil && !same {
+		err = &refusal{ErrInUse, fmt.Sprintf("the subnet %s of network %s was changed since it was imported; if it is to go all the same, remove it with `berth subnet rm %s %s`", s.sub.CIDR, s.p.n.Name, s.p.n.Name, s.sub.CIDR)}
+	}
+	return err
+}
+
 // dropSubnet removes the subnet of the last step.
-func (s *stepper) dropSubnet() (Counts, error) {
+func (s *stepper) dropSubnet(st *step) (Counts, error) {
 	sub := s.sub
 	if err := s.p.unused(sub, false); err != nil {
+		return Counts{}, err
+	}
+	if err := s.asMade(st); err != nil {
 		return Counts{}, err
 	}
 	if err := s.p.dropGateway(sub); err != nil {
@@ -123,8 +138,8 @@ func (s *stepper) dropSubnet() (Counts, error) {
 
 func (s *stepper) dropPools(st *step) (n Counts, err error) {
 	var pools []Pool
-	if err := json.Unmarshal(st.body, &pools); err != nil {
-		return n, fmt.Errorf("%w: the journal of an import: %w", ErrDamaged, err)
+	if err := st.decode(&pools); err != nil {
+		return n, err
 	}
 	edited := *s.sub
 	edited.Pools = slices.Clone(edited.Pools)
@@ -144,8 +159,8 @@ func (s *stepper) dropPools(st *step) (n Counts, err error) {
 
 func (s *stepper) dropExclusions(st *step) (n Counts, err error) {
 	var exclusions []Exclusion
-	if err := json.Unmarshal(st.body, &exclusions); err != nil {
-		return n, fmt.Errorf("%w: the journal of an import: %w", ErrDamaged, err)
+	if err := st.decode(&exclusions); err != nil {
+		return n, err
 	}
 	edited := *s.sub
 	edited.Exclusions = slices.Clone(edited.Exclusions)

@@ -62,7 +62,7 @@ func (p *plan) checkResize(sub, edited *Subnet) error {
 // checkCutOff refuses to cut off an address that somebody has or owns; the gateway counts unless it changes, too.
 func (p *plan) checkCutOff(sub, edited *Subnet) error {
 	var used error
-	err := p.eachLease(sub.ID, func(l *Lease) error {
+	err := eachLease(p.tx, sub.ID, func(l *Lease) error {
 		why := notHost(edited.CIDR, l.Address)
 		replaced := l.Address == sub.Gateway && edited.Gateway != sub.Gateway
 		if why == "" || replaced || !l.Held() && l.Reservation == nil {
@@ -155,7 +155,7 @@ func (p *plan) moveAttachments(edited *Subnet) error {
 func (p *plan) indexOf(sub *Subnet) (sx *subnetIndex, outside []netip.Addr, err error) {
 	sx = newSubnetIndex(sub.CIDR)
 	var leases []*Lease
-	err = p.eachLease(sub.ID, func(l *Lease) error {
+	err = eachLease(p.tx, sub.ID, func(l *Lease) error {
 		if sx.usable.Contains(l.Address) {
 			leases = append(leases, l)
 		} else {

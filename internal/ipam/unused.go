@@ -3,6 +3,8 @@ package ipam
 import (
 	"errors"
 	"fmt"
+
+	"berth/store"
 )
 
 // errStop ends a walk over leases.
@@ -15,7 +17,7 @@ func (p *plan) unused(sub *Subnet, reserved bool) error {
 		return &refusal{ErrInUse, fmt.Sprintf("%s on the subnet %s of network %s; remove it with `docker network rm` first", dockerNetworks(n), sub.CIDR, p.n.Name)}
 	}
 	var used error
-	err := p.eachLease(sub.ID, func(l *Lease) error {
+	err := eachLease(p.tx, sub.ID, func(l *Lease) error {
 		switch {
 		case l.Held() && (l.Kind != Gateway || l.Attachment != (ID{})):
 			used = &refusal{ErrInUse, fmt.Sprintf("the subnet %s of network %s is in use: %s is held by %s, which must give it back first", sub.CIDR, p.n.Name, l.Address, l.Holder())}
@@ -33,8 +35,8 @@ func (p *plan) unused(sub *Subnet, reserved bool) error {
 }
 
 // eachLease walks over all records of a subnet's addresses, until fn fails.
-func (c *change) eachLease(subnet ID, fn func(*Lease) error) error {
-	for rec, err := range c.tx.Scan(leasesOf(subnet)) {
+func eachLease(tx store.Tx, subnet ID, fn func(*Lease) error) error {
+	for rec, err := range tx.Scan(leasesOf(subnet)) {
 		if err != nil {
 			return err
 		}
