@@ -145,6 +145,8 @@ func (s *Server) newHTTP(level logrus.Level) *http.Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          log.New(&lineLog{s.log, level}, "", 0),
+
+		DisableGeneralOptionsHandler: true, // it would answer to anybody
 	}
 }
 

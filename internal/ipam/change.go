@@ -208,6 +208,9 @@ func (c *change) setAttachment(id ID, a *Attachment) error {
 
 // setSubnet writes a subnet that is new or has changed, but for its CIDR.
 func (c *change) setSubnet(sub *Subnet) error {
+	if len(sub.Pools) > maxRanges || len(sub.Exclusions) > maxRanges {
+		return &refusal{ErrInvalid, fmt.Sprintf("the subnet %s would have %d pools and %d exclusions; it keeps at most %d of each, so put ranges that lie side by side into one", sub.CIDR, len(sub.Pools), len(sub.Exclusions), maxRanges)}
+	}
 	raw, err := c.putJSON(subnetKey(nil, sub.Space, sub.CIDR), sub, false)
 	if err != nil {
 		return err

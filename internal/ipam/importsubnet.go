@@ -299,7 +299,7 @@ func (ck *importCheck) checkRanges(sub *draftSubnet) {
 	}
 	sub.pools = ck.disjoint(sub, "pool", pools, &ck.unchanged.Pools)
 	sub.exclusions = ck.disjoint(sub, "exclusion", exclusions, &ck.unchanged.Exclusions)
-	if n := recordSize(pools) + recordSize(exclusions); n > maxSubnetRecord {
+	if n := recordSize(pools) + recordSize(exclusions); n > maxSubnetRecord || len(pools) > maxRanges || len(exclusions) > maxRanges {
 		ck.Add(sub.line, "the subnet %s would have %d pools and %d exclusions, which are more than one subnet can keep", sub.sub.CIDR,
 			len(pools), len(exclusions))
 	}

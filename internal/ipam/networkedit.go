@@ -125,6 +125,9 @@ func (e *ModifyNetwork) on(n *Network) error {
 			return err
 		}
 	}
+	if len(n.Tags) > maxTags {
+		return &refusal{ErrInvalid, fmt.Sprintf("network %s would have %d tags; it keeps at most %d", n.Name, len(n.Tags), maxTags)}
+	}
 	for _, link := range e.Links {
 		if err := n.link(link); err != nil {
 			return err
@@ -159,6 +162,9 @@ func (n *Network) tag(key string, value *string) error {
 	n.Tags[key] = *value
 	return nil
 }
+
+// maxTags is how many tags a network keeps.
+const maxTags = 128
 
 var macPrefixForm = regexp.MustCompile(`^[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}$`)
 

@@ -199,29 +199,29 @@ func TestEditsAreBounded(t *testing.T) {
 	r.run("take net1 a pool -> 10.0.0.1")
 }
 
-// What a network or subnet keeps is one record, and each change of it one event, which are bounded: what would be more is
-// refused as a mistake of the one who asks, changes nothing, and keeps nobody from taking something away again.
+// What a network or subnet keeps is one record, which is bounded: what would be more is refused as a mistake of the one who
+// asks, changes nothing, and keeps nobody from taking something away again.
 func TestRecordsAreBounded(t *testing.T) {
 	r := newRoom(t)
-	r.run("network net1 subnet=2001:db8::/64")
-	tags := func(n int) map[string]*string {
-		all := map[string]*string{}
-		for i := range n {
-			value := strings.Repeat("x", 250)
-			all[fmt.Sprintf("t%d", i)] = &value
-		}
-		return all
+	cidr := netip.MustParsePrefix("10.0.0.0/16")
+	tags, exclusions := map[string]string{}, []ipam.PlannedExclusion{}
+	for i := range 128 {
+		tags[fmt.Sprintf("t%d", i)] = strings.Repeat("x", 250)
 	}
-	if _, err := r.s.Edit(ctx, ipam.EditOptions{}, &ipam.ModifyNetwork{Network: "net1", Tags: tags(2500)}); err != nil {
+	addr := cidr.Addr().Next()
+	for range 4096 {
+		exclusions = append(exclusions, ipam.PlannedExclusion{Range: mustRange(addr.String())})
+		addr = addr.Next().Next()
+	}
+	plan := ipam.Plan{Networks: []ipam.PlannedNetwork{{Name: "net1", Tags: tags, Subnets: []ipam.PlannedSubnet{{CIDR: cidr, Exclusions: exclusions}}}}}
+	if _, err := r.s.Import(ctx, plan, ipam.ImportOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	more := &ipam.AddExclusion{Network: "net1", Range: mustRange("10.0.200.1")}
 	before, all := dump(t, r.store), r.everything()
-	for name, e := range map[string]*ipam.ModifyNetwork{
-		"a record": {Network: "net1", Tags: tags(5000)},
-		"an event": {Network: "net1", Tags: map[string]*string{"site": new(string)}}, // all of them, before and after
-	} {
+	for name, e := range map[string]ipam.Edit{"a tag": &ipam.ModifyNetwork{Network: "net1", Tags: map[string]*string{"site": new(string)}}, "an exclusion": more} {
 		if _, err := r.s.Edit(ctx, ipam.EditOptions{}, e); kindOf(err) != "invalid" {
-			t.Errorf("too much for %s: %v", name, err)
+			t.Errorf("%s more: %v", name, err)
 		}
 		if diff := cmp.Diff(before, dump(t, r.store)); diff != "" {
 			t.Fatalf("%s: something was written", name)
@@ -230,12 +230,11 @@ func TestRecordsAreBounded(t *testing.T) {
 			t.Fatalf("%s: something is shown", name)
 		}
 	}
-	gone := tags(2500)
-	for key := range gone {
-		gone[key] = nil
-	}
-	if _, err := r.s.Edit(ctx, ipam.EditOptions{}, &ipam.ModifyNetwork{Network: "net1", Tags: gone}); err != nil {
-		t.Error(err)
+	r.edit(&ipam.ModifyNetwork{Network: "net1", Tags: map[string]*string{"t0": nil, "site": new(string)}})
+	r.edit(&ipam.RemoveExclusion{Network: "net1", Range: mustRange("10.0.0.0/24")}, more)
+	plan.Networks[0].Name, plan.Networks[0].Space, plan.Networks[0].Subnets[0].Exclusions = "net2", "lab", append(exclusions, ipam.PlannedExclusion{Range: more.Range})
+	if _, err := r.s.Import(ctx, plan, ipam.ImportOptions{}); kindOf(err) != "invalid" {
+		t.Errorf("an import of too many exclusions: %v", err)
 	}
 }
 

@@ -1,14 +1,10 @@
 package ipam
 
 import (
-	"bytes"
 	"fmt"
 	"net/netip"
 	"regexp"
-	"slices"
 	"strings"
-
-	"berth/store"
 )
 
 // plan is the network that an edit changes, as it was read in the transaction.
@@ -218,18 +214,13 @@ func (p *plan) holding(r Range) (*Subnet, error) {
 	if r.IsZero() {
 		return nil, &refusal{ErrInvalid, "a range is missing: write one as A-B, A+N, a CIDR, or one address"}
 	}
-	family := subnetFamily(nil, p.n.Space, r.From().Is6())
-	last := appendAddr(slices.Clone(family), r.From())
-	for rec, err := range p.tx.Scan(store.Range{From: family, To: append(last, 0), Reverse: true, Limit: 1}) {
-		if err != nil {
-			return nil, err
-		}
-		sub := new(Subnet)
-		if err := decodeJSON("a subnet of space "+p.n.Space, bytes.Clone(rec.Value), sub); err != nil {
-			return nil, err
-		}
+	sp := p.ix.space(p.n.Space)
+	if cidr, ok := sp.blocks.Overlap(netip.PrefixFrom(r.From(), r.From().BitLen())); ok {
+		sub, err := p.readSubnet(p.ix.subnets[sp.ids[cidr]].record.value)
 		switch {
-		case sub.Network != p.n.ID || !sub.CIDR.Contains(r.From()):
+		case err != nil:
+			return nil, err
+		case sub.Network != p.n.ID:
 		case covers(sub.CIDR, r.IPRange):
 			return sub, nil
 		default:

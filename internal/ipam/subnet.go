@@ -81,6 +81,10 @@ type Exclusion struct {
 	Note  string `json:"note,omitempty"`
 }
 
+// maxRanges is how many pools, and how many exclusions, a subnet keeps: all of them are in its one record, which each change
+// of one of them writes anew.
+const maxRanges = 4096
+
 func (x Exclusion) String() string {
 	if x.Note == "" {
 		return x.Range.String()
