@@ -176,6 +176,7 @@ func (ck *importCheck) newNetwork(p *PlannedNetwork) *Network {
 		value := p.Tags[key]
 		ck.refuse(p.Line, n.tag(key, &value))
 	}
+	ck.refuse(p.Line, n.checkTags())
 	for _, link := range p.Links {
 		if slices.ContainsFunc(n.Links, func(other Link) bool { return other.Host == link.Host }) {
 			ck.Add(p.Line, "the network %s has two links on the host %s, and can have one", p.Name, link.Host)

@@ -125,8 +125,8 @@ func (e *ModifyNetwork) on(n *Network) error {
 			return err
 		}
 	}
-	if len(n.Tags) > maxTags {
-		return &refusal{ErrInvalid, fmt.Sprintf("network %s would have %d tags; it keeps at most %d", n.Name, len(n.Tags), maxTags)}
+	if err := n.checkTags(); err != nil {
+		return err
 	}
 	for _, link := range e.Links {
 		if err := n.link(link); err != nil {
@@ -165,6 +165,13 @@ func (n *Network) tag(key string, value *string) error {
 
 // maxTags is how many tags a network keeps.
 const maxTags = 128
+
+func (n *Network) checkTags() error {
+	if len(n.Tags) <= maxTags {
+		return nil
+	}
+	return &refusal{ErrInvalid, fmt.Sprintf("network %s would have %d tags; it keeps at most %d", n.Name, len(n.Tags), maxTags)}
+}
 
 var macPrefixForm = regexp.MustCompile(`^[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}$`)
 
