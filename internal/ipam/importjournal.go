@@ -64,8 +64,11 @@ func (s *Service) beginImport(ctx context.Context, head *importHead, steps []ste
 		}
 	}
 	return s.update(ctx, func(c *change) error {
-		if other, err := readHead(c.tx); err != nil || other != nil {
+		switch other, err := readHead(c.tx); {
+		case err != nil:
 			return err
+		case other != nil:
+			return other.openError()
 		}
 		if _, err := c.event(&Event{Verb: ImportBegun, Detail: head.ID.Short()}); err != nil {
 			return err

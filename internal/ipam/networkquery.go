@@ -259,6 +259,7 @@ func (s *Service) Taken(ctx context.Context, f AddressFilter) iter.Seq2[TakenAdd
 
 // eachOf yields what show makes of the addresses that f chooses, read in pages.
 func eachOf[T any](ctx context.Context, s *Service, f AddressFilter, show func(*SubnetInfo, *Lease) (T, bool)) iter.Seq2[T, error] {
+	f.Owner = canonicalOwner(f.Owner)
 	return func(yield func(T, error) bool) {
 		var none T
 		subnets, err := s.subnetsFor(ctx, f)
