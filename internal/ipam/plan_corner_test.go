@@ -359,7 +359,7 @@ func request2(t *testing.T, r *room, cidr string) ipam.ID {
 // An owner that is a MAC address is the same in each way of writing it, also where it is looked for.
 func TestMACOwnersAreListed(t *testing.T) {
 	r := newRoom(t)
-	r.run("network net1 subnet=192.0.2.0/24,pool\nreserve net1 02:42:0A:00:00:01\ntake net1 02-42-0a-00-00-02")
+	r.run("network net1 subnet=192.0.2.0/24,pool\nreserve net1 02:42:0A:00:00:01\ntake net1 02-42-0a-00-00-02 pool")
 	for _, owner := range []string{"02:42:0a:00:00:01", "02:42:0A:00:00:01", "02-42-0A-00-00-01"} {
 		n := 0
 		for one, err := range r.s.Reservations(ctx, ipam.AddressFilter{Owner: owner}) {
