@@ -232,6 +232,7 @@ type AddressFilter struct {
 
 // Reservations yields reserved addresses, until an error is yielded, which is the last.
 func (s *Service) Reservations(ctx context.Context, f AddressFilter) iter.Seq2[ReservationInfo, error] {
+	f.Owner = canonicalOwner(f.Owner)
 	return eachOf(ctx, s, f, func(sub *SubnetInfo, l *Lease) (ReservationInfo, bool) {
 		r := l.Reservation
 		if r == nil || f.Owner != "" && r.Owner != f.Owner {
@@ -248,6 +249,7 @@ func (s *Service) Reservations(ctx context.Context, f AddressFilter) iter.Seq2[R
 
 // Taken yields the addresses that were taken for what is no container, until an error is yielded, which is the last.
 func (s *Service) Taken(ctx context.Context, f AddressFilter) iter.Seq2[TakenAddress, error] {
+	f.Owner = canonicalOwner(f.Owner)
 	return eachOf(ctx, s, f, func(sub *SubnetInfo, l *Lease) (TakenAddress, bool) {
 		if !l.Held() || l.Kind != External || f.Owner != "" && l.Name != f.Owner {
 			return TakenAddress{}, false
@@ -259,7 +261,6 @@ func (s *Service) Taken(ctx context.Context, f AddressFilter) iter.Seq2[TakenAdd
 
 // eachOf yields what show makes of the addresses that f chooses, read in pages.
 func eachOf[T any](ctx context.Context, s *Service, f AddressFilter, show func(*SubnetInfo, *Lease) (T, bool)) iter.Seq2[T, error] {
-	f.Owner = canonicalOwner(f.Owner)
 	return func(yield func(T, error) bool) {
 		var none T
 		subnets, err := s.subnetsFor(ctx, f)
