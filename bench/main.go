@@ -153,6 +153,8 @@ How they are measured:
   docker/go-plugins-helpers that answers without doing anything.
 - *network show*: the command as a whole, beside the time of its request alone. *take*: POST available-ips of the admin API
   and RequestAddress, each as HTTP on a unix socket, on the same state.
+- *import and export*: the commands as a whole, from a YAML document to the answer of a daemon with an empty state, and back. *During
+  an import*: callers who take addresses all the time, for a while alone and then while the command imports a fifth of that plan.
 - *start*: the daemon over a state with 65,536 leases taken one by one, from exec to the first answer, the check of the whole
   file included; resident memory as the kernel counts it (VmRSS) after that.
 - *docker run*: whole runs of the command, alternating between a network on Berth and one on the engine's own IPAM.

@@ -1,8 +1,10 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -12,6 +14,9 @@ import (
 
 // maxPlan is the largest body of POST /v1/import, which has a whole plan.
 const maxPlan = 64 << 20
+
+// maxThings is how many things a plan may have: what they take in memory is more than what they take in the body.
+const maxThings = 1_000_000
 
 const importPath = "/v1/import"
 
@@ -122,6 +127,10 @@ func (s *Server) readPlan(r *http.Request) (p ipam.Plan, err error) {
 	body, err := readBody(r)
 	if err != nil {
 		return p, err
+	}
+	if bytes.Count(body, []byte("{")) > maxThings || bytes.Count(body, []byte(",")) > 8*maxThings {
+		return p, &Problem{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge,
+			Detail: fmt.Sprintf("the plan has more than %d things; import it in parts", maxThings)}
 	}
 	return p, decode(body, &p)
 }

@@ -158,6 +158,44 @@ func TestPlanTooLarge(t *testing.T) {
 	}
 }
 
+// A plan of little in itself that would be much in memory is refused before it is read.
+func TestPlanOfTooMany(t *testing.T) {
+	h := start(t, nil)
+	for _, body := range []string{
+		`{"networks":[` + strings.Repeat("{},", maxThings) + `{}]}`,
+		`{"networks":[{"name":"a","tags":{` + strings.Repeat(`"":"",`, 8*maxThings) + `"a":""}}]}`,
+	} {
+		res, err := h.client.do(t.Context(), request{method: http.MethodPost, path: importPath, body: strings.NewReader(body), header: map[string]string{"Content-Type": jsonType}})
+		var problem *Problem
+		if !errors.As(err, &problem) || problem.Code != CodeTooLarge {
+			t.Errorf("%v, %v", res, err)
+		}
+	}
+}
+
+// Over TLS a plan goes there and back as over the socket.
+func TestImportOverTLS(t *testing.T) {
+	w := startTLS(t, nil)
+	transport := &http.Transport{TLSClientConfig: w.config(who{}), ExpectContinueTimeout: continueTimeout}
+	c := &Client{socket: w.addr, http: &http.Client{Transport: &toRemote{w.addr, w.token(t, "ops", RoleAdmin, 0), transport}}}
+	defer c.Close()
+	p := manyAddresses("large", 1)
+	heard := 0
+	report, err := c.Import(t.Context(), p, false, func(int, int) { heard++ })
+	must(t, err)
+	if report.Added.Reservations != 3000 || heard == 0 {
+		t.Errorf("%+v after %d", report, heard)
+	}
+	n := 0
+	for _, err := range c.Export(t.Context(), "") {
+		must(t, err)
+		n++
+	}
+	if n != 1 {
+		t.Errorf("%d networks came back", n)
+	}
+}
+
 // An import that was cut off is named by the status, and finished or taken back through the client.
 func TestImportCutOff(t *testing.T) {
 	for _, undo := range []bool{false, true} {

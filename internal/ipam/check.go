@@ -25,6 +25,7 @@ func CheckStore(ctx context.Context, st store.Store) (problems []string, err err
 		if err := ck.names(tx); err != nil {
 			return err
 		}
+		ck.stages(tx)
 		ck.subnets()
 		ck.attachments()
 		if err := ck.leases(tx); err != nil {
@@ -64,6 +65,28 @@ func (ck *checker) names(tx store.Tx) error {
 		ck.problem("network %s: nothing finds it by its name %s", id, name)
 	}
 	return nil
+}
+
+// stages checks that what an import has not finished has an import that can finish it, or take it back.
+func (ck *checker) stages(tx store.Tx) {
+	head, err := readHead(tx)
+	if err != nil {
+		ck.problem("%v", err)
+		return
+	}
+	for _, nx := range ck.ix.networks {
+		if n := nx.record.value; n != nil && n.Stage == Arriving && head == nil {
+			ck.problem("network %s is being imported, and no import is open", n.Name)
+		}
+	}
+	if head == nil {
+		return
+	}
+	for i := range head.Chunks {
+		if _, err := new(journalReader).read(tx, i); err != nil {
+			ck.problem("%v", err)
+		}
+	}
 }
 
 // subnets checks each subnet against its network, its pools and the attachments that it names.
