@@ -59,6 +59,9 @@ func (t *target) pools() []openPool {
 // reservedFor is the free address that is reserved for the name, else the MAC, of req. Where the owner's addresses are all in
 // other hands it is refused, because another address would not be the owner's.
 func (t *target) reservedFor(req AddressRequest) (*Lease, error) {
+	if t.sx.reserved == 0 {
+		return nil, nil
+	}
 	for _, owner := range []string{req.Name, req.MAC.String()} {
 		if owner == "" {
 			continue
