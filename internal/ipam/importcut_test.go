@@ -115,13 +115,18 @@ func TestImportCutOff(t *testing.T) {
 	if updates < 6 {
 		t.Fatalf("the import has %d transactions; the plan is too small for this test", updates)
 	}
-	for at := 1; at <= updates; at++ {
-		for name, fault := range map[string]storetest.Fault{
-			"before": {Before: fmt.Errorf("%w: full", store.ErrNoSpace)}, "after": {After: errors.New("broken")}, "lost": {Lost: errors.New("broken")},
-		} {
-			for _, undo := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s %d undo %v", name, at, undo), func(t *testing.T) { cutOff(t, p, at, fault, undo, want) })
-			}
+	faults := []struct {
+		name string
+		storetest.Fault
+	}{
+		{"before", storetest.Fault{Before: fmt.Errorf("%w: full", store.ErrNoSpace)}},
+		{"after", storetest.Fault{After: errors.New("broken")}},
+		{"lost", storetest.Fault{Lost: errors.New("broken")}},
+	}
+	for at := 1; at <= updates; at++ { // each transaction in two ways, each way in two of three
+		for i, undo := range []bool{false, true} {
+			fault := faults[(at+i)%len(faults)]
+			t.Run(fmt.Sprintf("%s %d undo %v", fault.name, at, undo), func(t *testing.T) { cutOff(t, p, at, fault.Fault, undo, want) })
 		}
 	}
 }
@@ -375,6 +380,32 @@ func TestUndoCutOff(t *testing.T) {
 		}
 		if !failed {
 			return
+		}
+	}
+}
+
+// TestImportJournalDamaged: fsck tells of a network that nothing can finish, and of a journal that has lost a part.
+func TestImportJournalDamaged(t *testing.T) {
+	for key, want := range map[string]string{
+		"mimport":            "network large is being imported, and no import is open",
+		"jc\x00\x00\x00\x01": "a part of the journal of an import is not there",
+	} {
+		r := newRoom(t)
+		r.run(beforeLargePlan)
+		half, cancel := context.WithCancel(ctx)
+		if _, err := r.s.Import(half, largePlan(), ipam.ImportOptions{Progress: func(done, total int) {
+			if done > total/4 {
+				cancel()
+			}
+		}}); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if err := r.store.Update(ctx, func(tx store.Tx) error { return tx.Delete([]byte(key)) }); err != nil {
+			t.Fatal(err)
+		}
+		problems, err := r.s.Check(ctx)
+		if err != nil || !strings.Contains(strings.Join(problems, "\n"), want) {
+			t.Errorf("without %q: %q, %v; want %q", key, problems, err, want)
 		}
 	}
 }
