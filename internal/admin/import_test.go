@@ -283,6 +283,9 @@ func TestImportEnds(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "berth import --resume") || !errors.Is(<-ended, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
+	if _, err := h.client.ResumeImport(ctx, nil); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "`berth status` tells") {
+		t.Errorf("interrupted before: %v", err)
+	}
 	h = start(t, waits)
 	stopped := make(chan error, 1)
 	_, err = h.client.ResumeImport(t.Context(), func(int, int) { go func() { stopped <- h.stop() }() })

@@ -36,6 +36,9 @@ func (c *Client) UndoImport(ctx context.Context, progress func(done, total int))
 
 func (c *Client) importing(ctx context.Context, r request, progress func(done, total int)) (ipam.ImportReport, error) {
 	res, err := c.do(ctx, r)
+	if err != nil && ctx.Err() != nil {
+		return ipam.ImportReport{}, &interrupted{"interrupted; `berth status` tells whether an import is open", ctx.Err()}
+	}
 	if err != nil {
 		return ipam.ImportReport{}, err
 	}
@@ -45,7 +48,7 @@ func (c *Client) importing(ctx context.Context, r request, progress func(done, t
 		var line ImportLine
 		switch err := d.Decode(&line); {
 		case err != nil && ctx.Err() != nil:
-			return ipam.ImportReport{}, fmt.Errorf("the import was interrupted; finish it with `berth import --resume`, or take it back with `berth import --undo`: %w", ctx.Err())
+			return ipam.ImportReport{}, &interrupted{"interrupted; the import stays open: finish it with `berth import --resume`, or take it back with `berth import --undo`", ctx.Err()}
 		case err != nil:
 			return ipam.ImportReport{}, fmt.Errorf("the daemon on %s broke the import off: %w; once it runs again, `berth status` tells how far it came", c.socket, sentence(err))
 		case line.Problem != nil:
@@ -57,3 +60,12 @@ func (c *Client) importing(ctx context.Context, r request, progress func(done, t
 		}
 	}
 }
+
+// interrupted is an import that its client has ended.
+type interrupted struct {
+	text string
+	why  error
+}
+
+func (e *interrupted) Error() string { return e.text }
+func (e *interrupted) Unwrap() error { return e.why }
