@@ -134,11 +134,7 @@ func (s *Server) position(ctx context.Context, past []ipam.Event) (uint64, error
 	if len(past) > 0 {
 		return past[len(past)-1].ID, nil
 	}
-	last, err := s.cfg.Service.Events(ctx, ipam.EventFilter{Last: 1})
-	if err != nil || len(last) == 0 {
-		return 0, err
-	}
-	return last[0].ID, nil
+	return s.cfg.Service.LastEvent(ctx)
 }
 
 func sendEvents(w http.ResponseWriter, control *http.ResponseController, events []ipam.Event) error {

@@ -205,13 +205,18 @@ func (p *plan) takeFor(e *TakeAddress, slot Slot, w Wish, subnets []*Subnet) (ne
 	if found.record.Held() {
 		return netip.Addr{}, p.heldError(found.record)
 	}
-	ev := &Event{Verb: LeaseTaken, Subnet: found.sub.CIDR, Address: found.addr, Name: e.Owner, Detail: External.String() + " " + slot.String()}
-	id, err := p.tell(ev, nil, nil)
+	return found.addr, p.writeTaken(found, e.Owner, slot)
+}
+
+// writeTaken puts a free address into the hands of what is no container.
+func (p *plan) writeTaken(at picked, owner string, slot Slot) error {
+	e := &Event{Verb: LeaseTaken, Subnet: at.sub.CIDR, Address: at.addr, Name: owner, Detail: External.String() + " " + slot.String()}
+	id, err := p.tell(e, nil, nil)
 	if err != nil {
-		return netip.Addr{}, err
+		return err
 	}
-	after := &Lease{ID: id, Address: found.addr, Kind: External, Name: e.Owner, Host: p.host, Since: eventTime(id), Slot: slot, Reservation: found.record.reserved()}
-	return found.addr, p.setLease(found.sub.ID, found.addr, found.record, after)
+	after := &Lease{ID: id, Address: at.addr, Kind: External, Name: owner, Host: p.host, Since: eventTime(id), Slot: slot, Reservation: at.record.reserved()}
+	return p.setLease(at.sub.ID, at.addr, at.record, after)
 }
 
 // giveBack releases what of it goes, by slot.

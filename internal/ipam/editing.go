@@ -19,7 +19,6 @@ type editing struct {
 	swept    []ID    // subnets that were removed, whose leases are to go
 	strays   []stray
 	leaving  bool // a network is left to be removed in pages
-	staged   bool // networks that are not there as a whole are edited, too (imports)
 }
 
 // errDryRun ends a transaction whose writes are not wanted.

@@ -20,10 +20,9 @@ func (e *AddExclusion) apply(c *change) (Result, error) {
 	if gateway := sub.Gateway; gateway.IsValid() && e.Range.From() == gateway && e.Range.To() == gateway {
 		return Result{}, &refusal{ErrInUse, fmt.Sprintf("%s is the gateway of the subnet %s, which nobody is given anyway", gateway, sub.CIDR)}
 	}
-	at := sub.exclusionsBefore(e.Range.From())
-	if at < len(sub.Exclusions) && sub.Exclusions[at].Range.Overlaps(e.Range.IPRange) {
-		other := sub.Exclusions[at]
-		return Result{}, &refusal{ErrOverlap, fmt.Sprintf("the range %s overlaps the exclusion %s of the subnet %s; give a range beside it, or remove that one first", e.Range, other, sub.CIDR)}
+	at, other := sub.placeOfExclusion(e.Range)
+	if other != nil {
+		return Result{}, &refusal{ErrOverlap, fmt.Sprintf("the range %s overlaps the exclusion %s of the subnet %s; give a range beside it, or remove that one first", e.Range, *other, sub.CIDR)}
 	}
 	x := Exclusion{e.Range, e.Note}
 	if err := p.note(&Event{Verb: ExclusionAdded, Subnet: sub.CIDR}, nil, x); err != nil {

@@ -173,9 +173,8 @@ func (s *stepper) addPools(st *step) (Counts, error) {
 		if !covers(edited.CIDR, pool.Range.IPRange) {
 			return Counts{}, &refusal{ErrInvalid, fmt.Sprintf("the pool %s is no longer inside the subnet %s of network %s", pool, edited.CIDR, s.p.n.Name)}
 		}
-		i := slices.IndexFunc(edited.Pools, func(other Pool) bool { return other.Range.Overlaps(pool.Range.IPRange) })
-		if i >= 0 {
-			return Counts{}, &refusal{ErrOverlap, fmt.Sprintf("the pool %s overlaps %s of the subnet %s of network %s, which was added meanwhile", pool, edited.Pools[i], edited.CIDR, s.p.n.Name)}
+		if other := edited.overlappingPool(pool.Range); other != nil {
+			return Counts{}, &refusal{ErrOverlap, fmt.Sprintf("the pool %s overlaps %s of the subnet %s of network %s, which was added meanwhile", pool, *other, edited.CIDR, s.p.n.Name)}
 		}
 		if _, err := s.tell(&Event{Verb: PoolAdded, Subnet: edited.CIDR}, nil, pool); err != nil {
 			return Counts{}, err
@@ -196,9 +195,9 @@ func (s *stepper) addExclusions(st *step) (Counts, error) {
 		if !covers(edited.CIDR, x.Range.IPRange) {
 			return Counts{}, &refusal{ErrInvalid, fmt.Sprintf("the exclusion %s is no longer inside the subnet %s of network %s", x, edited.CIDR, s.p.n.Name)}
 		}
-		at := edited.exclusionsBefore(x.Range.From())
-		if at < len(edited.Exclusions) && edited.Exclusions[at].Range.Overlaps(x.Range.IPRange) {
-			return Counts{}, &refusal{ErrOverlap, fmt.Sprintf("the exclusion %s overlaps %s of the subnet %s of network %s, which was added meanwhile", x, edited.Exclusions[at], edited.CIDR, s.p.n.Name)}
+		at, other := edited.placeOfExclusion(x.Range)
+		if other != nil {
+			return Counts{}, &refusal{ErrOverlap, fmt.Sprintf("the exclusion %s overlaps %s of the subnet %s of network %s, which was added meanwhile", x, *other, edited.CIDR, s.p.n.Name)}
 		}
 		if _, err := s.tell(&Event{Verb: ExclusionAdded, Subnet: edited.CIDR}, nil, x); err != nil {
 			return Counts{}, err
@@ -245,11 +244,7 @@ func (s *stepper) reserve(st *step) error {
 	if st.automatic {
 		r.Kind = Automatic
 	}
-	e := &Event{Verb: ReservationAdded, Subnet: s.sub.CIDR, Address: st.addr, Name: st.owner, Detail: r.Kind.String()}
-	if r.ID, err = s.p.tell(e, nil, r.facts()); err != nil {
-		return err
-	}
-	if err := s.setLease(s.sub.ID, st.addr, l, l.withReservation(st.addr, r)); err != nil {
+	if err := s.p.writeReservation(picked{s.sub, st.addr, l}, r); err != nil {
 		return err
 	}
 	return s.p.keep()
@@ -273,13 +268,7 @@ func (s *stepper) take(st *step) error {
 	if err := s.slotFree(st, func(owner string) (map[Slot]picked, error) { return s.p.taken(owner) }); err != nil {
 		return err
 	}
-	e := &Event{Verb: LeaseTaken, Subnet: s.sub.CIDR, Address: st.addr, Name: st.owner, Detail: External.String() + " " + st.slot.String()}
-	id, err := s.p.tell(e, nil, nil)
-	if err != nil {
-		return err
-	}
-	after := &Lease{ID: id, Address: st.addr, Kind: External, Name: st.owner, Host: s.host, Since: eventTime(id), Slot: st.slot, Reservation: l.reserved()}
-	if err := s.setLease(s.sub.ID, st.addr, l, after); err != nil {
+	if err := s.p.writeTaken(picked{s.sub, st.addr, l}, st.owner, st.slot); err != nil {
 		return err
 	}
 	return s.p.keep()

@@ -291,11 +291,16 @@ func eachOf[T any](ctx context.Context, s *Service, f AddressFilter, show func(*
 func (s *Service) subnetsFor(ctx context.Context, f AddressFilter) ([]SubnetInfo, error) {
 	var network ID
 	if f.Network != "" {
-		n, err := s.Network(ctx, f.Network)
+		err := s.look(ctx, func(c *change) error {
+			n, err := c.network(f.Network)
+			if err == nil {
+				network = n.ID
+			}
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
-		network = n.ID
 	}
 	all, err := s.Subnets(ctx, "")
 	return slices.DeleteFunc(all, func(sub SubnetInfo) bool {

@@ -70,6 +70,26 @@ func (sub *Subnet) exclusionsBefore(addr netip.Addr) int {
 	return n
 }
 
+// overlappingPool is a pool that has an address of r, nil where none has.
+func (sub *Subnet) overlappingPool(r Range) *Pool {
+	for i := range sub.Pools {
+		if sub.Pools[i].Range.Overlaps(r.IPRange) {
+			return &sub.Pools[i]
+		}
+	}
+	return nil
+}
+
+// placeOfExclusion is where an exclusion of r belongs among the others, and the one that has an address of r, nil where none
+// has.
+func (sub *Subnet) placeOfExclusion(r Range) (at int, other *Exclusion) {
+	at = sub.exclusionsBefore(r.From())
+	if at < len(sub.Exclusions) && sub.Exclusions[at].Range.Overlaps(r.IPRange) {
+		return at, &sub.Exclusions[at]
+	}
+	return at, nil
+}
+
 // exclusion is the one that addr lies in, nil where it lies in none.
 func (sub *Subnet) exclusion(addr netip.Addr) *Exclusion {
 	n := sub.exclusionsBefore(addr)

@@ -25,10 +25,8 @@ func (e *AddPool) apply(c *change) (Result, error) {
 	if _, ok := intersect(r.IPRange, alloc.Usable(sub.CIDR)); !ok {
 		return Result{}, &refusal{ErrInvalid, fmt.Sprintf("the range %s holds no host address of the subnet %s", r, sub.CIDR)}
 	}
-	for _, other := range sub.Pools {
-		if other.Range.Overlaps(r.IPRange) {
-			return Result{}, &refusal{ErrOverlap, fmt.Sprintf("the range %s overlaps the pool %s of the subnet %s; give a range beside it, or remove that pool first", r, other, sub.CIDR)}
-		}
+	if other := sub.overlappingPool(r); other != nil {
+		return Result{}, &refusal{ErrOverlap, fmt.Sprintf("the range %s overlaps the pool %s of the subnet %s; give a range beside it, or remove that pool first", r, *other, sub.CIDR)}
 	}
 	pool := Pool{e.Name, r}
 	if err := p.note(&Event{Verb: PoolAdded, Subnet: sub.CIDR}, nil, pool); err != nil {

@@ -150,8 +150,7 @@ func (s *Service) describe(sub *Subnet, sx *subnetIndex) SubnetInfo {
 			info.Quarantine = n.Policy.Quarantine.String()
 		}
 	}
-	for _, p := range sub.Pools {
-		open := openPool{ranges: sub.openRanges(p.Range.IPRange, sx.usable)}
+	for _, open := range sx.openPools(sub) {
 		info.Free.Add(info.Free.Int, sx.free(&open))
 	}
 	return info

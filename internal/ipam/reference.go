@@ -133,7 +133,7 @@ func (c *change) network(ref string) (*Network, error) {
 		return nil, err
 	case n == nil || n.Stage == Leaving:
 		return nil, &refusal{ErrNotFound, fmt.Sprintf("there is no network %q; `berth network ls` lists those that are there", ref)}
-	case n.Stage == Arriving && !c.edit.staged:
+	case n.Stage == Arriving:
 		return nil, &refusal{ErrInUse, fmt.Sprintf("network %s is being imported; see `berth status`", n.Name)}
 	}
 	return n, nil

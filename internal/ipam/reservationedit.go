@@ -79,11 +79,16 @@ func (p *plan) reserve(e *AddReservation, slot Slot, w Wish, subnets []*Subnet, 
 	if !w.Address.IsValid() {
 		r.Kind = Automatic
 	}
-	ev := &Event{Verb: ReservationAdded, Subnet: found.sub.CIDR, Address: found.addr, Name: e.Owner, Detail: r.Kind.String()}
-	if r.ID, err = p.tell(ev, nil, r.facts()); err != nil {
-		return netip.Addr{}, err
+	return found.addr, p.writeReservation(found, r)
+}
+
+// writeReservation makes an address the owner's.
+func (p *plan) writeReservation(at picked, r *Reservation) (err error) {
+	e := &Event{Verb: ReservationAdded, Subnet: at.sub.CIDR, Address: at.addr, Name: r.Owner, Detail: r.Kind.String()}
+	if r.ID, err = p.tell(e, nil, r.facts()); err != nil {
+		return err
 	}
-	return found.addr, p.setLease(found.sub.ID, found.addr, found.record, found.record.withReservation(found.addr, r))
+	return p.setLease(at.sub.ID, at.addr, at.record, at.record.withReservation(at.addr, r))
 }
 
 // toReserve finds the address: the one wished for, where nobody else has it; else the one that the owner has in use and
