@@ -10,13 +10,6 @@ import (
 	"berth/internal/ipam"
 )
 
-// lookAgain is how often a follower looks for events by itself. The store's word that there is one may be missed for a
-// moment, when following begins and when a follower was too slow for it; the records never are.
-const lookAgain = time.Second
-
-// followPage is how many events a follower that is behind is sent at a time.
-const followPage = 1024
-
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	q, err := query(r, "since", "after", "last", "follow", "network", "verb")
 	if err != nil {
@@ -88,45 +81,45 @@ func (s *Server) lastEvents(ctx context.Context, f ipam.EventFilter, wanted choi
 }
 
 // follow sends the past events and then each that comes, a line of JSON for each, until the client goes or the server ends.
-// Events are read from the records, so that none is missed or sent twice; the store's watch only says when to look.
 func (s *Server) follow(w http.ResponseWriter, r *http.Request, wanted choice, past []ipam.Event) error {
 	from, err := s.position(r.Context(), past)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	wake := s.watch(ctx)
-	defer func() { cancel(); <-wake.done }()
+	stopped := s.endWith(ctx, cancel)
+	defer func() { cancel(); <-stopped }()
 	control, err := untimed(w)
 	if err != nil {
 		return err
 	}
 	begin(w, "application/x-ndjson")
-	again := time.NewTicker(lookAgain)
-	defer again.Stop()
-	for {
-		if err := sendEvents(w, control, past); err != nil {
-			return nil // the client is gone, or does not read
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-s.ended:
-			return nil
-		case <-wake.up:
-		case <-again.C:
-		}
-		if past, err = s.cfg.Service.Events(ctx, ipam.EventFilter{After: from, First: followPage}); err != nil {
+	if err := sendEvents(w, control, past); err != nil {
+		return nil // the client is gone, or does not read
+	}
+	for page, err := range s.cfg.Service.TailPages(ctx, from) {
+		if err != nil {
 			return err
 		}
-		if len(past) > 0 {
-			from = past[len(past)-1].ID
+		if err := sendEvents(w, control, wanted.of(page)); err != nil {
+			return nil
 		}
-		if len(past) == followPage {
-			wake.now() // there are more
-		}
-		past = wanted.of(past)
 	}
+	return nil
+}
+
+// endWith cancels ctx when the server ends. What it returns is closed when it waits no more.
+func (s *Server) endWith(ctx context.Context, cancel context.CancelFunc) <-chan struct{} {
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		select {
+		case <-s.ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return stopped
 }
 
 // position is the id behind which following begins: that of the last event there is.
@@ -148,32 +141,4 @@ func sendEvents(w http.ResponseWriter, control *http.ResponseController, events 
 		}
 	}
 	return control.Flush()
-}
-
-// waker tells that there may be new events: up holds one word at most.
-type waker struct {
-	up   chan struct{}
-	done chan struct{} // closed when it has ended
-}
-
-func (s *Server) watch(ctx context.Context) waker {
-	w := waker{make(chan struct{}, 1), make(chan struct{})}
-	go func() {
-		defer close(w.done)
-		for _, err := range s.cfg.Service.Follow(ctx) {
-			if err != nil {
-				return // the follower goes on by itself, every lookAgain
-			}
-			w.now()
-		}
-	}()
-	return w
-}
-
-// now says the word.
-func (w waker) now() {
-	select {
-	case w.up <- struct{}{}:
-	default:
-	}
 }

@@ -22,11 +22,28 @@ func (s *Service) LastEvent(ctx context.Context) (uint64, error) {
 	return last[0].ID, nil
 }
 
-// Tail yields each event behind an id, and then each that is committed, until ctx ends or an error is yielded, which is the
-// last. It reads them from the records, however slow the receiver is: none is missed, unless the retention has removed it
-// meanwhile, none comes twice, and none waits in memory but for a page of them.
+// Tail yields what TailPages yields, event by event.
 func (s *Service) Tail(ctx context.Context, after uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
+		for page, err := range s.TailPages(ctx, after) {
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			for _, e := range page {
+				if !yield(e, nil) || ctx.Err() != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// TailPages yields the events behind an id, and then those that are committed, as many at a time as there are, until ctx ends
+// or an error is yielded, which is the last. It reads them from the records, however slow the receiver is: none is missed,
+// unless the retention has removed it meanwhile, none comes twice, and none waits in memory but for a page of them.
+func (s *Service) TailPages(ctx context.Context, after uint64) iter.Seq2[[]Event, error] {
+	return func(yield func([]Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		woken, done := s.wakings(ctx)
 		defer func() { cancel(); <-done }()
@@ -38,16 +55,17 @@ func (s *Service) Tail(ctx context.Context, after uint64) iter.Seq2[Event, error
 				return
 			}
 			if err != nil {
-				yield(Event{}, err)
+				yield(nil, err)
 				return
 			}
-			for _, e := range page {
-				if !yield(e, nil) || ctx.Err() != nil {
+			full := len(page) == tailPage
+			if len(page) > 0 {
+				after = page[len(page)-1].ID
+				if !yield(page, nil) || ctx.Err() != nil {
 					return
 				}
-				after = e.ID
 			}
-			if len(page) == tailPage {
+			if full {
 				continue
 			}
 			select {
