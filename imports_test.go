@@ -17,6 +17,7 @@ import (
 var mayImport = map[string][]string{
 	"store":           {},
 	"store/bolt":      {"store"},
+	"store/mem":       {"store"},
 	"store/storetest": {"store"},
 	"internal/alloc":  {},
 	"internal/ipam":   {"internal/alloc", "store"},
@@ -24,8 +25,10 @@ var mayImport = map[string][]string{
 	"driver":          {"internal/alloc", "internal/ipam"},
 	"internal/admin":  {"internal/ipam", "store"},
 	"internal/hook":   {"internal/ipam"},
-	"cmd/berth":       {"driver", "internal/admin", "internal/alloc", "internal/hook", "internal/ipam", "internal/plan", "store", "store/bolt"},
-	"bench":           {"driver", "internal/admin", "internal/alloc", "internal/ipam", "store/bolt"},
+	"internal/docker": {"internal/ipam"},
+	"internal/deploy": {"internal/ipam"},
+	"cmd/berth":       {"driver", "internal/admin", "internal/alloc", "internal/deploy", "internal/docker", "internal/hook", "internal/ipam", "internal/plan", "store", "store/bolt", "store/mem"},
+	"bench":           {"driver", "internal/admin", "internal/alloc", "internal/docker", "internal/ipam", "store/bolt", "store/mem"},
 	"test/engine":     {},
 	"test/crash":      {},
 }

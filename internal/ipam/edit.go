@@ -64,6 +64,9 @@ type CreateNetwork struct {
 	Links      []Link            `json:"links,omitempty"`
 	Sticky     *bool             `json:"sticky,omitempty"`
 	Quarantine *Duration         `json:"quarantine,omitempty"`
+	Type       string            `json:"type,omitempty"` // manual (default), dynamic or vip (BO-8)
+	Static     []Range           `json:"static,omitempty"`
+	OwnerRules []OwnerRule       `json:"owner_rules,omitempty"`
 	Subnets    []SubnetSpec      `json:"subnets,omitempty"`
 }
 
@@ -87,6 +90,8 @@ type ModifyNetwork struct {
 	Links      []Link             `json:"links,omitempty"` // replaces that of the same host; an empty Mode removes it
 	Sticky     *bool              `json:"sticky,omitempty"`
 	Quarantine *Duration          `json:"quarantine,omitempty"`
+	Static     *[]Range           `json:"static,omitempty"`      // the bands for static use; replaces those there are (BO-10)
+	OwnerRules []OwnerRule        `json:"owner_rules,omitempty"` // replaces that of the same pattern; one without owner and pool removes it
 }
 
 // RemoveNetwork removes a network of which nothing is in use. Force removes it with its reservations.
@@ -152,14 +157,37 @@ type RemoveExclusion struct {
 	Range   Range  `json:"range"`
 }
 
-// AddReservation reserves addresses for an owner. What the owner has reserved already stays as it is. Force goes over
-// exclusions, and reserves what somebody holds, for after its release.
+// AddReservation reserves addresses for an owner: given ones (static), or such as Berth chooses (automatic). What the owner
+// has reserved already stays, if the wish can mean it (BO-5). Force goes over exclusions, and reserves what somebody
+// holds, for after its release.
 type AddReservation struct {
 	Network string `json:"network"`
 	Owner   string `json:"owner"`
 	Number  int    `json:"interface,omitempty"` // of the owner's interface
 	Wishes  []Wish `json:"wishes,omitempty"`    // none: one address out of any pool
 	Force   bool   `json:"force,omitempty"`
+
+	// Automatic makes given addresses automatic ones, which those of a static band cannot be.
+	Automatic bool `json:"automatic,omitempty"`
+	// Replace keeps an address that is not wished for any more until its owner runs with the new one (BO-13).
+	Replace bool `json:"replace,omitempty"`
+	// For is how long the owner lives; then what is reserved for it is nobody's (BO-11). Zero: without an end.
+	For Duration `json:"for,omitempty"`
+}
+
+// BindReservations makes what is reserved for owners what is wanted, as a deploy does: what is there and fits is bound first
+// (BO-9), then static addresses are reserved, then automatic ones (BO-10). What an owner has elsewhere, or has otherwise, is
+// kept until it runs with the new one (BO-13).
+type BindReservations struct {
+	Wanted []AddReservation `json:"wanted"` // at most MaxEdits, one for each owner and network (BO-6)
+}
+
+// ReleaseOwner ends all that is reserved for an owner, on all networks and where there is none any more (BO-3, BO-12), and
+// what it has in hand by TakeAddress. What an endpoint has in use stays in use.
+type ReleaseOwner struct {
+	Owner    string `json:"owner"`
+	Under    bool   `json:"under,omitempty"`    // and of all owners whose path begins with it: shop, shop/web
+	Replaced bool   `json:"replaced,omitempty"` // only what was replaced, where the owner has its new address in use (BO-13)
 }
 
 // RemoveReservation ends the reservation of one address of an owner, or with the zero Address of all. What is in use
@@ -202,6 +230,8 @@ func NewEdit(op string) (Edit, bool) {
 		"exclusion.remove":   func() Edit { return new(RemoveExclusion) },
 		"reservation.add":    func() Edit { return new(AddReservation) },
 		"reservation.remove": func() Edit { return new(RemoveReservation) },
+		"reservation.bind":   func() Edit { return new(BindReservations) },
+		"owner.release":      func() Edit { return new(ReleaseOwner) },
 		"address.take":       func() Edit { return new(TakeAddress) },
 		"address.release":    func() Edit { return new(ReleaseAddress) },
 	}[op]
@@ -226,3 +256,6 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	*d = Duration(parsed)
 	return nil
 }
+
+func (e *BindReservations) apply(c *change) (Result, error) { panic("pending") }
+func (e *ReleaseOwner) apply(c *change) (Result, error)     { panic("pending") }

@@ -73,6 +73,7 @@ type LeaseInfo struct {
 	Since    time.Time    `json:"since"`
 	Released time.Time    `json:"released,omitzero"`
 	Until    time.Time    `json:"quarantine_until,omitzero"`
+	SeenBy   *SeenBy      `json:"seen_by,omitempty"` // the container that has it, where a witness knows
 }
 
 // LeaseFilter chooses leases. Zero fields choose all that are held.

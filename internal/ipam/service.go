@@ -29,6 +29,10 @@ type Config struct {
 	Bases     []Base           // where pools come from that name no subnet; a family without any: see DefaultBases
 	Memories  int              // released addresses remembered per subnet; default 4,096
 	Retention Retention
+
+	// Forgets says that the store does: the state is rebuilt from what runs (BO-4). Ids of attachments are then worked out from
+	// what was asked for, and a second reservation of an address is refused whoever asks (BO-5).
+	Forgets bool
 }
 
 // Base is a prefix out of which subnets of one size are carved.

@@ -21,6 +21,9 @@ type NetworkInfo struct {
 	Map      string       `json:"map,omitempty"`
 
 	Subnets    []SubnetPlan `json:"subnets"`
+	Type       string       `json:"type"` // manual, dynamic or vip
+	Static     []Range      `json:"static"`
+	OwnerRules []OwnerRule  `json:"owner_rules"`
 	Links      []Link       `json:"links"`
 	Sticky     bool         `json:"sticky"`
 	Quarantine string       `json:"quarantine,omitempty"`
@@ -80,6 +83,8 @@ type ReservationInfo struct {
 	Interface int          `json:"interface"`
 	Slot      int          `json:"slot"`
 	Since     time.Time    `json:"since"`
+	Replaced  bool         `json:"replaced,omitempty"` // kept until its owner runs with the one that replaces it (BO-13)
+	Until     time.Time    `json:"until,omitzero"`     // the end of the owner (BO-11)
 }
 
 // TakenAddress is an address that was taken for what is no container.

@@ -41,6 +41,8 @@ type Network struct {
 	MACPrefix string            `json:"mac_prefix,omitempty"` // three octets, as in "aa:00:00"
 	Links     []Link            `json:"links,omitempty"`      // by host
 	Policy    Policy            `json:"policy"`
+	Type      NetworkType       `json:"type,omitempty"`
+	Rules     []OwnerRule       `json:"rules,omitempty"` // in the order in which they were made
 	Created   time.Time         `json:"created"`
 
 	// Planned networks were made, edited or reserved in by a person, and stay when Docker leaves them.
@@ -105,6 +107,7 @@ type Subnet struct {
 	DHCP        bool         `json:"dhcp,omitempty"`       // stated for others; Berth serves none (GA-12)
 	Pools       []Pool       `json:"pools"`
 	Exclusions  []Exclusion  `json:"exclusions,omitempty"` // disjoint, the lowest first
+	Static      []Range      `json:"static,omitempty"`     // bands for static use: nothing automatic comes out of them (BO-10); like Exclusions
 	Attachments []ID         `json:"attachments"`          // the oldest first
 	Created     time.Time    `json:"created"`              // unique in a store: the order of a network's subnets
 }

@@ -1,0 +1,131 @@
+package ipam
+
+import (
+	"net/netip"
+	"time"
+)
+
+// EngineView is what one Docker Engine says that runs, at one moment: its networks whose addresses come from this Berth, and
+// all of its containers. The room internal/docker reads it.
+type EngineView struct {
+	Host       string            `json:"host"`   // whose engine it is, as leases call it
+	Engine     string            `json:"engine"` // its own id
+	Taken      time.Time         `json:"taken"`
+	Networks   []EngineNetwork   `json:"networks"`
+	Containers []EngineContainer `json:"containers"`
+}
+
+// EngineNetwork is a Docker network.
+type EngineNetwork struct {
+	ID      string            `json:"id"`
+	Name    string            `json:"name"`
+	Driver  string            `json:"driver"`            // of its addresses (--ipam-driver)
+	Swarm   bool              `json:"swarm,omitempty"`   // its scope is the swarm
+	Options map[string]string `json:"options,omitempty"` // --ipam-opt
+	Subnets []EngineSubnet    `json:"subnets"`
+}
+
+// EngineSubnet is one subnet of a Docker network.
+type EngineSubnet struct {
+	CIDR    netip.Prefix          `json:"cidr"`
+	Range   netip.Prefix          `json:"range,omitzero"` // --ip-range
+	Gateway netip.Addr            `json:"gateway,omitzero"`
+	Aux     map[string]netip.Addr `json:"aux,omitempty"` // --aux-address
+}
+
+// EngineContainer is a container, running or not. What is an endpoint and no container, such as a swarm's load balancer, has
+// no ID.
+type EngineContainer struct {
+	ID        string           `json:"id,omitempty"`
+	Name      string           `json:"name"`
+	Project   string           `json:"project,omitempty"` // of Compose
+	Service   string           `json:"service,omitempty"`
+	Number    int              `json:"number,omitempty"` // of the service's replicas, from 1
+	State     string           `json:"state,omitempty"`  // created, running, paused, exited, ...
+	Endpoints []EngineEndpoint `json:"endpoints,omitempty"`
+}
+
+// EngineEndpoint is a container's place on a network. Only a running one has an ID, a MAC and addresses.
+type EngineEndpoint struct {
+	Network   string       `json:"network"` // its id
+	ID        string       `json:"id,omitempty"`
+	MAC       MAC          `json:"mac,omitzero"`
+	Addresses []netip.Addr `json:"addresses,omitempty"` // at most one per family
+	Wanted    []netip.Addr `json:"wanted,omitempty"`    // given by the user, running or not
+}
+
+// Owner is the container as an owner: project/service/number where Compose made it, else its name.
+func (c *EngineContainer) Owner() string { return "" }
+
+// SeenBy tells which container holds an address, as the engine says.
+type SeenBy struct {
+	Container string `json:"container"` // its name, as it is now
+	ID        string `json:"id,omitempty"`
+	Project   string `json:"project,omitempty"`
+	Service   string `json:"service,omitempty"`
+	State     string `json:"state,omitempty"`
+	Network   string `json:"network"` // the Docker network's name
+}
+
+// FindingKind says what is wrong between the records and what runs.
+type FindingKind string
+
+// The kinds of findings.
+const (
+	UnusedLease           FindingKind = "unused_lease"           // no endpoint has it
+	UncoveredAddress      FindingKind = "uncovered_address"      // an endpoint has it, and no lease
+	DoubledAddress        FindingKind = "doubled_address"        // two have it
+	UnusedSubnet          FindingKind = "unused_subnet"          // made for Docker networks, of which none is there
+	UnknownPool           FindingKind = "unknown_pool"           // a Docker network whose subnet no attachment holds
+	StaleMemory           FindingKind = "stale_memory"           // of one who will not come back
+	WrongGateway          FindingKind = "wrong_gateway"          // the Docker network has another one than the subnet
+	UnusedAttachment      FindingKind = "unused_attachment"      // the Docker network that it was made for is not there
+	SupersededReservation FindingKind = "superseded_reservation" // its owner runs with the address that replaced it (BO-13)
+)
+
+// Finding is one thing that is wrong.
+type Finding struct {
+	Kind       FindingKind `json:"kind"`
+	Space      string      `json:"space,omitempty"`
+	Address    netip.Addr  `json:"address,omitzero"`
+	Network    string      `json:"network,omitempty"` // Berth's, or else Docker's
+	Host       string      `json:"host,omitempty"`
+	Owner      string      `json:"owner,omitempty"`
+	Seen       time.Time   `json:"seen"` // first so
+	Repairable bool        `json:"repairable"`
+	Repaired   bool        `json:"repaired,omitempty"`
+	Detail     string      `json:"detail"` // a sentence: what, who, and what to do
+
+	Lease  uint64       `json:"lease,omitempty"` // by which a repair knows it again
+	Pool   ID           `json:"pool,omitzero"`
+	Subnet netip.Prefix `json:"subnet,omitzero"`
+	MAC    MAC          `json:"mac,omitzero"`
+}
+
+// CheckReport is what a comparison of the records with what runs came to (`berth check`).
+type CheckReport struct {
+	Host     string              `json:"host"`
+	Taken    time.Time           `json:"taken"`              // when the engine was asked
+	Engine   string              `json:"engine"`             // reachable, unreachable, or none
+	Trouble  string              `json:"trouble,omitempty"`  // why it could not be asked
+	Findings []Finding           `json:"findings"`           // by kind, space and address
+	Counts   map[FindingKind]int `json:"counts"`             // of all kinds, 0 where there are none
+	Repaired int                 `json:"repaired,omitempty"` // how many were put right
+}
+
+// CheckRequest asks for a comparison.
+type CheckRequest struct {
+	Repair bool         `json:"repair,omitempty"`
+	Only   *CheckReport `json:"only,omitempty"` // repair only what stands in this one and is so still
+	View   *EngineView  `json:"view,omitempty"` // from one who reads the engine for a daemon that may not
+}
+
+// WitnessState is how it stands with the witness, for `berth status`.
+type WitnessState struct {
+	Engine string              `json:"engine"` // reachable, unreachable, or none
+	Detail string              `json:"detail,omitempty"`
+	Seen   time.Time           `json:"seen,omitzero"` // when it was last reached
+	Runs   int                 `json:"runs"`          // checks since the start
+	Last   time.Time           `json:"last,omitzero"` // check
+	Counts map[FindingKind]int `json:"counts,omitempty"`
+}
