@@ -26,6 +26,7 @@ import (
 //
 //	take net1 web pool -> 192.0.2.10     a step and what it answers
 //	take net1 db pool ! exhausted; full  a step that is refused: the kind of the error, and what its sentence holds
+//	take net1 db pool ! exhausted; =NotEnoughCapacity  its code (bo_words_test.go)
 //
 // Whatever is refused leaves every record as it was, after each step Berth finds no contradiction between its records, and
 // at the end a service that is started afresh shows the same.
@@ -120,6 +121,10 @@ func (r *room) refused(line, want string, err error) {
 		r.t.Fatalf("%s\n\twas refused as %s: %v", line, kindOf(err), err)
 	}
 	for _, part := range parts[1:] {
+		if code, ok := strings.CutPrefix(strings.TrimSpace(part), "="); ok {
+			r.coded(line, code, err)
+			continue
+		}
 		if !strings.Contains(err.Error(), strings.TrimSpace(part)) {
 			r.t.Fatalf("%s\n\tdoes not say %q: %v", line, strings.TrimSpace(part), err)
 		}
@@ -265,6 +270,9 @@ func ptr[T any](v T) *T { return &v }
 func (r *room) step(words []string) (string, error) {
 	r.t.Helper()
 	verb, args := words[0], words[1:]
+	if got, done, err := r.ownerStep(verb, args); done {
+		return got, err
+	}
 	if e := r.parseEdit(verb, args); e != nil {
 		out, err := r.s.Edit(ctx, ipam.EditOptions{}, e)
 		if err != nil {
