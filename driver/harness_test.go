@@ -16,6 +16,7 @@ import (
 	"berth/internal/ipam"
 	"berth/store"
 	"berth/store/bolt"
+	"berth/store/mem"
 
 	api "github.com/docker/go-plugins-helpers/ipam"
 	"github.com/sirupsen/logrus"
@@ -42,7 +43,7 @@ func (c *clock) move(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// bench is a Driver over a Service over a bolt file, and an engine's way to call it.
+// bench is a Driver over a Service over a store, most often a bolt file, and an engine's way to call it.
 type bench struct {
 	t       testing.TB
 	path    string
@@ -66,6 +67,15 @@ func newBench(t testing.TB, bases ...ipam.Base) *bench {
 	}
 	b := &bench{t: t, path: filepath.Join(t.TempDir(), "berth.db"), clock: &clock{now: start}, bases: bases}
 	b.open()
+	t.Cleanup(b.close)
+	return b
+}
+
+// memBench is a bench over a store in memory, which ends with it.
+func memBench(t testing.TB) *bench {
+	t.Helper()
+	b := &bench{t: t, clock: &clock{now: start}, bases: testBases()}
+	b.use(mem.New())
 	t.Cleanup(b.close)
 	return b
 }

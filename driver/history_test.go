@@ -177,32 +177,42 @@ func (in step) message(t *testing.T) (method, body string) {
 }
 
 // TestHistory: what concurrent clients hear could have been said by one that does one thing after the other (LN-5, LN-9,
-// GA-22). Each round is a store of its own with many small subnets, so that each is often full and its checking is short.
+// GA-22), over a file and over a store in memory (BO-4). Each round is a store of its own with many small subnets, so that
+// each is often full and its checking is short.
 func TestHistory(t *testing.T) {
 	for round := range 6 {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
-			h := &history{handler: b.handler, begin: time.Now()}
-			const clients, subnets, steps = 8, 24, 72
-			var wg sync.WaitGroup
-			for client := range clients {
-				random := rand.New(rand.NewPCG(uint64(round), uint64(client)))
-				wg.Go(func() {
-					w := worker{h: h, t: t, client: client, random: random, pools: map[string][]string{}}
-					for n := range steps {
-						// All clients go over the subnets together, so that they meet, and each subnet's history is short.
-						w.act(fmt.Sprintf("10.0.%d.0/29", n*subnets/steps))
-					}
-				})
-			}
-			wg.Wait()
-			b.check()
-			result, info := porcupine.CheckOperationsVerbose(subnetModel(6), h.ops, 30*time.Second)
-			if result != porcupine.Ok {
-				t.Errorf("%s over %d operations: %s", result, len(h.ops), explain(t, h, info))
+			runHistory(t, newBench(t), round)
+		})
+	}
+	for round := range 3 {
+		t.Run(fmt.Sprint("mem", round), func(t *testing.T) {
+			t.Parallel()
+			runHistory(t, memBench(t), 6+round)
+		})
+	}
+}
+
+func runHistory(t *testing.T, b *bench, round int) {
+	h := &history{handler: b.handler, begin: time.Now()}
+	const clients, subnets, steps = 8, 24, 72
+	var wg sync.WaitGroup
+	for client := range clients {
+		random := rand.New(rand.NewPCG(uint64(round), uint64(client)))
+		wg.Go(func() {
+			w := worker{h: h, t: t, client: client, random: random, pools: map[string][]string{}}
+			for n := range steps {
+				// All clients go over the subnets together, so that they meet, and each subnet's history is short.
+				w.act(fmt.Sprintf("10.0.%d.0/29", n*subnets/steps))
 			}
 		})
+	}
+	wg.Wait()
+	b.check()
+	result, info := porcupine.CheckOperationsVerbose(subnetModel(6), h.ops, 30*time.Second)
+	if result != porcupine.Ok {
+		t.Errorf("%s over %d operations: %s", result, len(h.ops), explain(t, h, info))
 	}
 }
 

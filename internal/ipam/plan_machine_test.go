@@ -5,8 +5,6 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -31,14 +29,9 @@ type planMachine struct {
 }
 
 func TestPlanModel(t *testing.T) { // GA-3 to GA-24
-	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "berth-plan")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
+	eachStore(t, "berth-plan", func(t *rapid.T, path string) {
 		c := newClock()
-		mc := &planMachine{path: filepath.Join(dir, "berth.db"), clock: c, m: newPlanModel(c.now)}
+		mc := &planMachine{path: path, clock: c, m: newPlanModel(c.now)}
 		mc.store = rerunning(openStore(t, mc.path)).(*storetest.Faulty)
 		defer func() { mc.store.Close() }()
 		mc.s = openService(t, mc.store, c.Now)
@@ -319,10 +312,7 @@ func (mc *planMachine) wait(t *rapid.T) {
 }
 
 func (mc *planMachine) reopen(t *rapid.T) {
-	if err := mc.store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	mc.store = rerunning(openStore(t, mc.path)).(*storetest.Faulty)
+	mc.store = reopen(t, mc.store, mc.path).(*storetest.Faulty)
 	mc.s = openService(t, mc.store, mc.clock.Now)
 }
 

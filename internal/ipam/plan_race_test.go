@@ -17,7 +17,12 @@ import (
 // GA-22: whoever asks at the same time, by hand, by Docker, for reservations, or while the plan changes under them: no address
 // is in two hands, and nothing contradicts anything afterwards.
 func TestGA22Races(t *testing.T) {
-	st := openStore(t, filepath.Join(t.TempDir(), "berth.db"))
+	t.Run("bolt", func(t *testing.T) { race(t, filepath.Join(t.TempDir(), "berth.db")) })
+	t.Run("mem", func(t *testing.T) { race(t, "") }) // BO-4
+}
+
+func race(t *testing.T, path string) {
+	st := openStore(t, path)
 	t.Cleanup(func() { st.Close() })
 	s := openService(t, st, time.Now)
 	_, err := s.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: "net1", Subnets: []ipam.SubnetSpec{

@@ -15,6 +15,7 @@ import (
 	"berth/internal/ipam"
 	"berth/store"
 	"berth/store/bolt"
+	"berth/store/mem"
 	"berth/store/storetest"
 
 	"go4.org/netipx"
@@ -31,8 +32,12 @@ func newClock() *clock { return &clock{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UT
 
 func (c *clock) Now() time.Time { return c.now }
 
+// openStore opens the file at path, or a store in memory where there is no path.
 func openStore(t rapid.TB, path string) store.Store {
 	t.Helper()
+	if path == "" {
+		return mem.New()
+	}
 	st, err := bolt.Open(context.Background(), bolt.Config{Path: path, NoSync: true})
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +76,8 @@ func prefixes(texts ...string) (all []netip.Prefix) {
 	return all
 }
 
-// machine drives the service and the model together, over a store that is closed and opened again now and then.
+// machine drives the service and the model together, over a store that is closed and opened again now and then. One in
+// memory stays open, and another service goes on with it.
 type machine struct {
 	path  string
 	clock *clock
@@ -81,14 +87,9 @@ type machine struct {
 }
 
 func TestModel(t *testing.T) { // GA-22, LN-3 to LN-10
-	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "berth-model")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
+	eachStore(t, "berth-model", func(t *rapid.T, path string) {
 		c := newClock()
-		mc := &machine{path: filepath.Join(dir, "berth.db"), clock: c, m: newModel(c.now)}
+		mc := &machine{path: path, clock: c, m: newModel(c.now)}
 		mc.store = rerunning(openStore(t, mc.path))
 		defer func() { mc.store.Close() }()
 		mc.s = openService(t, mc.store, c.Now)
@@ -105,6 +106,35 @@ func TestModel(t *testing.T) { // GA-22, LN-3 to LN-10
 			"":               mc.check,
 		})
 	})
+}
+
+// eachStore checks a property over a file of its own, and over a store in memory, which has no path (BO-4).
+func eachStore(t *testing.T, name string, check func(t *rapid.T, path string)) {
+	t.Run("bolt", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			dir, err := os.MkdirTemp("", name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(dir)
+			check(t, filepath.Join(dir, "berth.db"))
+		})
+	})
+	t.Run("mem", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) { check(t, "") })
+	})
+}
+
+// reopen closes the file of a store and opens it afresh. One in memory has nothing to open: it goes on.
+func reopen(t rapid.TB, st store.Store, path string) store.Store {
+	t.Helper()
+	if path == "" {
+		return st
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return rerunning(openStore(t, path))
 }
 
 // rerunning is a store that runs every third function twice, as one with optimistic transactions may.
@@ -344,10 +374,7 @@ func (mc *machine) wait(t *rapid.T) {
 }
 
 func (mc *machine) reopen(t *rapid.T) {
-	if err := mc.store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	mc.store = rerunning(openStore(t, mc.path))
+	mc.store = reopen(t, mc.store, mc.path)
 	mc.s = openService(t, mc.store, mc.clock.Now)
 }
 
