@@ -1,6 +1,7 @@
 package ipam
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 )
@@ -55,7 +56,12 @@ type EngineEndpoint struct {
 }
 
 // Owner is the container as an owner: project/service/number where Compose made it, else its name.
-func (c *EngineContainer) Owner() string { return "" }
+func (c *EngineContainer) Owner() string {
+	if c.Project == "" || c.Service == "" || c.Number <= 0 {
+		return c.Name
+	}
+	return fmt.Sprintf("%s/%s/%d", c.Project, c.Service, c.Number)
+}
 
 // SeenBy tells which container holds an address, as the engine says.
 type SeenBy struct {
