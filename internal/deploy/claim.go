@@ -1,0 +1,206 @@
+package deploy
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"berth/internal/ipam"
+
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+// Plan is what the services of a project want, and, once it was Granted, what they have.
+type Plan struct {
+	project  *Project
+	networks map[string]*network
+	claims   []*claim
+	notes    []string // about what is left alone
+}
+
+// claim is what one owner wants on one network, which is one reservation of one or two addresses (BO-6).
+type claim struct {
+	service string
+	owner   string
+	on      *network
+	wishes  []ipam.Wish
+	shared  bool // the owner is one of several replicas, all of which share what a file says
+	has     []netip.Addr
+}
+
+// Plan works out what the services want of the planned networks. Its refusals say which part of the files is at fault.
+func (p *Project) Plan(m Mapping, planned []ipam.NetworkInfo) (*Plan, error) {
+	networks, notes, err := p.networks(m, planned)
+	if err != nil {
+		return nil, err
+	}
+	plan := &Plan{project: p, networks: networks, notes: notes}
+	for _, name := range p.services() {
+		service := p.compose.Services[name]
+		for _, key := range slices.Sorted(maps.Keys(service.Networks)) {
+			if networks[key] == nil {
+				continue
+			}
+			if err := plan.claim(&service, networks[key]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := p.checkNames(); err != nil {
+		return nil, err
+	}
+	if len(plan.claims) == 0 {
+		return nil, plan.nothing()
+	}
+	// Addresses that a file names come first, so that none of them is chosen for somebody else (BO-10).
+	slices.SortStableFunc(plan.claims, func(a, b *claim) int { return cmp.Compare(b.given(), a.given()) })
+	return plan, nil
+}
+
+// checkNames refuses one container_name for two services: their containers could not live side by side, nor their addresses.
+func (p *Project) checkNames() error {
+	owners := map[string]string{}
+	for _, name := range p.services() {
+		container := p.compose.Services[name].ContainerName
+		if other, taken := owners[container]; taken && container != "" {
+			return fmt.Errorf("the services %s and %s have the same container_name, %s", other, name, container)
+		}
+		owners[container] = name
+	}
+	return nil
+}
+
+// nothing is the refusal of a project of which Berth gives no address.
+func (p *Plan) nothing() error {
+	why := "no network that a running service is on has Berth as its IPAM driver; write ipam: {driver: berth, options: {network: NAME}}, or say --ipam-driver or --network"
+	if len(p.notes) > 0 {
+		why = strings.TrimSuffix(strings.Join(p.notes, " "), ".")
+	} else if len(p.networks) > 0 {
+		why = "its services have no replicas"
+	}
+	return fmt.Errorf("there is nothing to reserve for the project %s: %s", p.project.Name(), why)
+}
+
+// claim adds what a service wants on a network, for each of its replicas.
+func (p *Plan) claim(service *types.ServiceConfig, on *network) error {
+	replicas := service.GetScale()
+	wishes, err := on.wishes(service.Name, service.Networks[on.key])
+	if err != nil {
+		return err
+	}
+	if given := (&claim{wishes: wishes}).given(); given > 0 && replicas > 1 {
+		return fmt.Errorf("services.%s has %d replicas, and an address for one of them on the network %s; leave the address out, or make a service of each replica",
+			service.Name, replicas, on.key)
+	}
+	for number := range replicas {
+		owner := service.ContainerName
+		if owner == "" {
+			owner = fmt.Sprintf("%s/%s/%d", p.project.Name(), service.Name, number+1)
+		}
+		if err := ipam.CheckOwner(owner); err != nil {
+			return fmt.Errorf("services.%s: %w", service.Name, err)
+		}
+		p.claims = append(p.claims, &claim{service: service.Name, owner: owner, on: on, wishes: wishes, shared: replicas > 1})
+	}
+	return nil
+}
+
+// wishes are for one address of each subnet that the Docker network has: the one that the file gives, or any.
+func (n *network) wishes(service string, says *types.ServiceNetworkConfig) (all []ipam.Wish, err error) {
+	if says == nil {
+		says = &types.ServiceNetworkConfig{}
+	}
+	given := map[int]netip.Addr{}
+	for _, own := range []struct {
+		family int
+		text   string
+	}{{4, says.Ipv4Address}, {6, says.Ipv6Address}} {
+		if own.text == "" {
+			continue
+		}
+		if given[own.family], err = n.own(own.family, own.text); err != nil {
+			return nil, fmt.Errorf("services.%s.networks.%s.ipv%d_address is %q: %w", service, n.key, own.family, own.text, err)
+		}
+	}
+	for _, subnet := range n.subnets {
+		w := ipam.Wish{Slot: len(all), Address: given[familyOf(subnet.Addr())]}
+		if !w.Address.IsValid() {
+			w.Subnet, w.Pool = subnet.String(), n.pool
+		}
+		all = append(all, w)
+	}
+	return all, nil
+}
+
+// own reads an address that the file gives a service. Whether the planned network has it is for the daemon to say.
+func (n *network) own(family int, text string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(text)
+	if err != nil || a.Zone() != "" || a.Is4In6() || familyOf(a) != family {
+		return a, fmt.Errorf("that is not an IPv%d address", family)
+	}
+	i := slices.IndexFunc(n.subnets, func(p netip.Prefix) bool { return familyOf(p.Addr()) == family })
+	if i < 0 {
+		return a, fmt.Errorf("the network has no IPv%d; its planned network %s has %s", family, n.planned.Name, listOf(n.planned.Subnets))
+	}
+	for _, s := range n.planned.Subnets {
+		if s.CIDR.Contains(a) && s.CIDR != n.subnets[i] {
+			return a, fmt.Errorf("that is of %s, and the network has %s of the planned network %s; write {subnet: %s} in its ipam.config, or another address",
+				s.CIDR, n.subnets[i], n.planned.Name, s.CIDR)
+		}
+	}
+	return a, nil
+}
+
+// given is how many addresses the file names.
+func (c *claim) given() (count int) {
+	for _, w := range c.wishes {
+		if w.Address.IsValid() {
+			count++
+		}
+	}
+	return count
+}
+
+// Edits are what is to be asked of the daemon. Made again, they change nothing (BO-5). An address that a file names anew
+// replaces the one before, which stays its owner's until that runs with the new one (BO-13).
+func (p *Plan) Edits() []ipam.Edit {
+	edits := make([]ipam.Edit, len(p.claims))
+	for i, c := range p.claims {
+		edits[i] = &ipam.AddReservation{Network: c.on.planned.ID.String(), Owner: c.owner, Wishes: c.wishes, Replace: true}
+	}
+	return edits
+}
+
+// Where says which part of the files an edit is for.
+func (p *Plan) Where(edit int) string {
+	return fmt.Sprintf("service %s, network %s", p.claims[edit].service, p.claims[edit].on.key)
+}
+
+// Grant takes what the edits came to.
+func (p *Plan) Grant(results []ipam.Result) error {
+	if len(results) != len(p.claims) {
+		return fmt.Errorf("%d reservations were asked for, and %d came", len(p.claims), len(results))
+	}
+	for i, c := range p.claims {
+		if len(results[i].Addresses) != len(c.wishes) {
+			return fmt.Errorf("%s was to have %d addresses on the network %s, and got %d", c.owner, len(c.wishes), c.on.planned.Name, len(results[i].Addresses))
+		}
+		c.has = results[i].Addresses
+	}
+	return nil
+}
+
+// Release ends all that is reserved for the project's owners: those under its name, and the containers with names of their
+// own (BO-3).
+func (p *Project) Release() []ipam.Edit {
+	edits := []ipam.Edit{&ipam.ReleaseOwner{Owner: p.Name(), Under: true}}
+	for _, name := range p.services() {
+		if container := p.compose.Services[name].ContainerName; container != "" {
+			edits = append(edits, &ipam.ReleaseOwner{Owner: container})
+		}
+	}
+	return edits
+}

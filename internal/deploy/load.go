@@ -1,0 +1,150 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+	"go.yaml.in/yaml/v4"
+)
+
+// Source says which Compose files are meant, in the terms of Compose's own flags.
+type Source struct {
+	Files       []string       // none: those of COMPOSE_FILE, or which Compose finds
+	Directory   string         // of the project; empty: that of the first file
+	Project     string         // its name; empty: as Compose works it out
+	EnvFiles    []string       // none: .env of the directory
+	Profiles    []string       // none: those of COMPOSE_PROFILES
+	Scale       map[string]int // replicas of services, instead of what the files say
+	Environment []string       // KEY=VALUE
+}
+
+// Project is a Compose project as its files describe it.
+type Project struct {
+	compose *types.Project
+	version string // of the first file; empty: it has none
+}
+
+// marker begins each override, by which it is told from what a person wrote.
+const marker = "# Written by `berth compose`"
+
+// IsOverride tells whether a file is an override that Override wrote. A file that is not there is none.
+func IsOverride(name string) (bool, error) {
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	head := make([]byte, len(marker))
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, err
+	}
+	return string(head[:n]) == marker, nil
+}
+
+// Load reads a project. Overrides of an earlier run are left out of it, also where COMPOSE_FILE names them: what they fix
+// is not what the files say. What the containers' environment comes from is not read.
+func Load(ctx context.Context, from Source) (*Project, error) {
+	if slices.Contains(from.Files, "-") {
+		return nil, errors.New("a Compose file is read from a file, which its override goes beside; write standard input into one")
+	}
+	options, err := cli.NewProjectOptions(slices.Clone(from.Files),
+		cli.WithWorkingDirectory(from.Directory),
+		cli.WithEnv(from.Environment),
+		cli.WithEnvFiles(from.EnvFiles...), cli.WithDotEnv, // which may say COMPOSE_FILE
+		cli.WithConfigFileEnv, cli.WithDefaultConfigPath,
+		cli.WithEnvFiles(from.EnvFiles...), cli.WithDotEnv, // that of the directory of the files
+		cli.WithDefaultProfiles(from.Profiles...),
+		cli.WithName(from.Project),
+		cli.WithoutEnvironmentResolution, cli.WithoutLabelsResolution)
+	if err != nil {
+		return nil, err
+	}
+	if err := leaveOverrides(options); err != nil {
+		return nil, err
+	}
+	loaded, err := options.LoadProject(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &Project{compose: loaded}
+	if p.version, err = versionOf(loaded.ComposeFiles[0]); err != nil {
+		return nil, err
+	}
+	return p, p.scale(from.Scale)
+}
+
+// leaveOverrides takes our own files out of those that are to be read.
+func leaveOverrides(options *cli.ProjectOptions) error {
+	if len(options.ConfigPaths) == 0 {
+		return errors.New("there is no Compose file here; say which one is meant with -f")
+	}
+	var left []string
+	for _, file := range options.ConfigPaths {
+		ours, err := IsOverride(file)
+		if err != nil {
+			return err
+		}
+		if !ours {
+			left = append(left, file)
+		}
+	}
+	if len(left) == 0 {
+		return fmt.Errorf("%s is what `berth compose` wrote; give the Compose file that it goes beside", strings.Join(options.ConfigPaths, ", "))
+	}
+	options.ConfigPaths = left
+	return nil
+}
+
+// versionOf is what a file says of itself. Older versions of docker-compose want all files of a project to say the same.
+func versionOf(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	var head struct{ Version yaml.Node }
+	if err := yaml.Unmarshal(text, &head); err != nil {
+		return "", fmt.Errorf("%s: %w", file, err)
+	}
+	if head.Version.Tag != "!!str" {
+		return "", nil
+	}
+	return head.Version.Value, nil
+}
+
+// scale sets the number of replicas of services.
+func (p *Project) scale(replicas map[string]int) error {
+	for _, name := range slices.Sorted(maps.Keys(replicas)) {
+		service, ok := p.compose.Services[name]
+		switch n := replicas[name]; {
+		case !ok:
+			return fmt.Errorf("the project %s has no service %q to scale; it has %s", p.Name(), name, strings.Join(p.services(), ", "))
+		case n < 0:
+			return fmt.Errorf("the service %s cannot have %d replicas", name, n)
+		case n > 1 && service.ContainerName != "":
+			return fmt.Errorf("the service %s has the container_name %s, which only one replica can have", name, service.ContainerName)
+		default:
+			service.SetScale(n)
+			p.compose.Services[name] = service
+		}
+	}
+	return nil
+}
+
+// Name is the name of the project, which its owners begin with.
+func (p *Project) Name() string { return p.compose.Name }
+
+// services are the names of the services in use, in order.
+func (p *Project) services() []string { return slices.Sorted(maps.Keys(p.compose.Services)) }

@@ -1,0 +1,85 @@
+package deploy
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+// macOf works out the MAC of an owner on a network: the network's prefix, or one of those that nobody is assigned, and a
+// hash. The MAC stays as long as the network and the owner do. Where another owner of the file has it, the next hash is taken.
+func macOf(c *claim, taken map[string]bool) string {
+	for try := 0; ; try++ {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", c.on.planned.ID, c.owner, try))
+		mac := fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", sum[0], sum[1], sum[2], sum[3], sum[4])
+		if prefix := c.on.planned.MACPrefix; prefix != "" {
+			mac = fmt.Sprintf("%s:%02x:%02x:%02x", prefix, sum[0], sum[1], sum[2])
+		}
+		if !taken[mac] {
+			taken[mac] = true
+			return mac
+		}
+	}
+}
+
+// macs gives the services their MACs, by name. docker-compose 1.29 knows no MAC but that of a service, which the engine
+// gives to the container's first network; so a service has one where that network is Berth's. The file's own goes before.
+func (p *Plan) macs() map[string]string {
+	services := p.project.compose.Services
+	given, taken := map[string]string{}, map[string]bool{}
+	for _, name := range p.project.services() {
+		taken[strings.ToLower(ownMAC(services[name]))] = true
+	}
+	byName := slices.SortedFunc(slices.Values(p.claims), func(a, b *claim) int { return cmp.Compare(a.service, b.service) })
+	for _, c := range byName {
+		service := services[c.service]
+		if !c.shared && ownMAC(service) == "" && firstNetwork(service, p.project.compose.Networks) == c.on.key {
+			given[c.service] = macOf(c, taken)
+		}
+	}
+	return given
+}
+
+// ownMAC is the one that the file gives a service, be it on one of its networks.
+func ownMAC(service types.ServiceConfig) string {
+	mac := service.MacAddress
+	for _, key := range service.NetworksByPriority() {
+		if on := service.Networks[key]; on != nil {
+			mac = cmp.Or(mac, on.MacAddress)
+		}
+	}
+	return mac
+}
+
+// firstNetwork is the network that a container is created with; empty where the versions of Compose do not agree on it. Among
+// networks of the same priority the newer ones go by the key. docker-compose 1.29 goes by the name that Docker knows, and by
+// nothing where any network has a priority.
+func firstNetwork(service types.ServiceConfig, networks types.Networks) string {
+	keys := service.NetworksByPriority()
+	if len(keys) == 0 {
+		return ""
+	}
+	priority := func(key string) int {
+		if service.Networks[key] == nil {
+			return 0
+		}
+		return service.Networks[key].Priority
+	}
+	first := keys[0]
+	if slices.ContainsFunc(keys, func(key string) bool { return priority(key) != 0 }) {
+		if len(keys) > 1 && priority(keys[1]) == priority(first) {
+			return ""
+		}
+		return first
+	}
+	for _, key := range keys {
+		if networks[key].Name < networks[first].Name {
+			return ""
+		}
+	}
+	return first
+}

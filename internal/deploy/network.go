@@ -1,0 +1,273 @@
+package deploy
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"berth/internal/ipam"
+
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+// Mapping says which networks of a project are planned ones, where its files do not.
+type Mapping struct {
+	Driver   string            // the IPAM driver that is Berth; empty: what is called berth, with or without path and tag
+	Networks map[string]string // of the project, to planned ones by name or id
+}
+
+// network is a network of the project that is on a planned one.
+type network struct {
+	key     string
+	compose types.NetworkConfig
+	planned *ipam.NetworkInfo
+	subnets []netip.Prefix // of the Docker network, one of a family, IPv4 first
+	pool    string         // out of which its containers get addresses; empty: any
+}
+
+// isBerth tells whether an IPAM driver is Berth. A managed plugin's name has a tag, and often the path of a registry.
+func (m Mapping) isBerth(driver string) bool {
+	if m.Driver != "" {
+		return driver == m.Driver
+	}
+	name, _, _ := strings.Cut(driver[strings.LastIndexByte(driver, '/')+1:], ":")
+	return name == "berth"
+}
+
+// networks finds the networks on which Berth gives the addresses, by key. Of others that may be meant, notes tell why they
+// are left alone.
+func (p *Project) networks(m Mapping, plan []ipam.NetworkInfo) (found map[string]*network, notes []string, err error) {
+	for _, key := range slices.Sorted(maps.Keys(m.Networks)) {
+		if _, ok := p.compose.Networks[key]; !ok {
+			return nil, nil, fmt.Errorf("the project %s has no network %q; it has %s", p.Name(), key,
+				strings.Join(slices.Sorted(maps.Keys(p.compose.Networks)), ", "))
+		}
+	}
+	found = map[string]*network{}
+	for _, key := range slices.Sorted(maps.Keys(p.compose.Networks)) {
+		n := &network{key: key, compose: p.compose.Networks[key]}
+		if !p.uses(key) {
+			continue
+		}
+		note, err := n.find(m, plan)
+		if err != nil {
+			return nil, nil, err
+		}
+		if note != "" {
+			notes = append(notes, note)
+		}
+		if n.planned != nil {
+			found[key] = n
+		}
+	}
+	return found, notes, nil
+}
+
+// uses tells whether a service is on a network.
+func (p *Project) uses(key string) bool {
+	for _, service := range p.compose.Services {
+		if _, ok := service.Networks[key]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// find finds the planned network and what the Docker network has of it. Where that is not Berth's matter, planned stays nil.
+func (n *network) find(m Mapping, plan []ipam.NetworkInfo) (note string, err error) {
+	ref, byHand := m.Networks[n.key]
+	driver := n.compose.Ipam.Driver
+	switch {
+	case byHand && driver == "" && !bool(n.compose.External):
+		return "", fmt.Errorf("networks.%s has no IPAM driver, so that Docker gives its addresses itself; write ipam: {driver: berth} there", n.key)
+	case byHand:
+	case bool(n.compose.External):
+		return fmt.Sprintf("%s is external and left alone. Where it is on a planned network, say --network %s=NAME.", n.key, n.key), nil
+	case !m.isBerth(driver):
+		return "", nil
+	default:
+		ref = cmp.Or(n.option("network"), n.compose.DriverOpts["network"])
+	}
+	if ref == "" {
+		n.planned = n.bySubnet(plan)
+	} else if n.planned = byRef(plan, ref); n.planned == nil {
+		return "", fmt.Errorf("networks.%s is on the planned network %q, which is not there; make it with `berth network create`, or name another with --network %s=NAME (`berth network ls` lists them)",
+			n.key, ref, n.key)
+	}
+	if n.planned == nil {
+		return fmt.Sprintf("%s is Berth's, but names no planned network (ipam.options.network), so that nothing is reserved on it.", n.key), nil
+	}
+	if n.planned.Type == string(ipam.Dynamic) {
+		note = fmt.Sprintf("%s is on the planned network %s, of the type dynamic: somebody else chooses its addresses.", n.key, n.planned.Name)
+		n.planned = nil
+		return note, nil
+	}
+	n.pool = n.option("pool")
+	return "", n.choose()
+}
+
+// option is one of those that `docker network create` takes as --ipam-opt.
+func (n *network) option(key string) string { return n.compose.Ipam.Options[key] }
+
+func byRef(plan []ipam.NetworkInfo, ref string) *ipam.NetworkInfo {
+	i := slices.IndexFunc(plan, func(n ipam.NetworkInfo) bool { return n.Name == ref || n.ID.String() == ref })
+	if i < 0 {
+		return nil
+	}
+	return &plan[i]
+}
+
+// bySubnet is the planned network with a subnet that the file names: Docker comes to it by that, too.
+func (n *network) bySubnet(plan []ipam.NetworkInfo) *ipam.NetworkInfo {
+	space := cmp.Or(n.option("space"), ipam.LocalSpace)
+	for i := range plan {
+		for _, sub := range plan[i].Subnets {
+			if plan[i].Space == space && plan[i].Planned && slices.Contains(n.named(), sub.CIDR) {
+				return &plan[i]
+			}
+		}
+	}
+	return nil
+}
+
+// named are the subnets that the file names.
+func (n *network) named() (all []netip.Prefix) {
+	for _, c := range n.compose.Ipam.Config {
+		if prefix, err := netip.ParsePrefix(c.Subnet); err == nil {
+			all = append(all, prefix.Masked())
+		}
+	}
+	return all
+}
+
+// choose finds out which subnets of the planned network the Docker network has. It has IPv6 where the plan has, unless the
+// file says that it has none.
+func (n *network) choose() error {
+	if len(n.planned.Subnets) == 0 {
+		return fmt.Errorf("networks.%s is on the planned network %s, which has no subnet; add one with `berth subnet add %s CIDR`", n.key, n.planned.Name, n.planned.Name)
+	}
+	for _, cidr := range n.named() {
+		if !slices.ContainsFunc(n.planned.Subnets, func(s ipam.SubnetPlan) bool { return s.CIDR == cidr }) {
+			return fmt.Errorf("networks.%s names the subnet %s, which the planned network %s does not have; it has %s",
+				n.key, cidr, n.planned.Name, listOf(n.planned.Subnets))
+		}
+	}
+	for _, family := range []struct {
+		number int
+		wanted *bool
+	}{{4, n.compose.EnableIPv4}, {6, n.compose.EnableIPv6}} {
+		if family.wanted != nil && !*family.wanted {
+			continue
+		}
+		subnet, err := n.subnet(family.number)
+		if err != nil {
+			return err
+		}
+		if subnet.IsValid() {
+			n.subnets = append(n.subnets, subnet)
+		}
+	}
+	return nil
+}
+
+// subnet is the one of a family that the Docker network has; the zero Prefix where it has none.
+func (n *network) subnet(family int) (netip.Prefix, error) {
+	all := narrow(n.planned.Subnets, func(s *ipam.SubnetPlan) bool { return familyOf(s.CIDR.Addr()) == family })
+	left := prefer(all, func(s *ipam.SubnetPlan) bool { return slices.Contains(n.named(), s.CIDR) })
+	if n.pool != "" {
+		left = prefer(left, func(s *ipam.SubnetPlan) bool {
+			return slices.ContainsFunc(s.Pools, func(p ipam.PoolPlan) bool { return p.Name == n.pool })
+		})
+	}
+	if bool(n.compose.External) && slices.ContainsFunc(n.planned.Subnets, func(s ipam.SubnetPlan) bool { return s.Docker > 0 }) {
+		left = narrow(left, func(s *ipam.SubnetPlan) bool { return s.Docker > 0 })
+	}
+	switch {
+	case len(left) == 0:
+		return netip.Prefix{}, nil
+	case len(left) == 1:
+		return left[0].CIDR, nil
+	case bool(n.compose.External):
+		return netip.Prefix{}, fmt.Errorf("networks.%s is external, and Docker networks are on several IPv%d subnets of the planned network %s (%s), so that it cannot be known which is meant",
+			n.key, family, n.planned.Name, listOf(left))
+	}
+	return netip.Prefix{}, fmt.Errorf("networks.%s is on the planned network %s, which has several IPv%d subnets (%s); name one in the Compose file, with ipam: {config: [{subnet: %s}]}",
+		n.key, n.planned.Name, family, listOf(left), left[0].CIDR)
+}
+
+func narrow(all []ipam.SubnetPlan, keep func(*ipam.SubnetPlan) bool) (left []ipam.SubnetPlan) {
+	for i := range all {
+		if keep(&all[i]) {
+			left = append(left, all[i])
+		}
+	}
+	return left
+}
+
+// prefer is narrow, but all of them where none is kept.
+func prefer(all []ipam.SubnetPlan, keep func(*ipam.SubnetPlan) bool) []ipam.SubnetPlan {
+	if left := narrow(all, keep); len(left) > 0 {
+		return left
+	}
+	return all
+}
+
+func listOf(subnets []ipam.SubnetPlan) string {
+	all := make([]string, len(subnets))
+	for i, s := range subnets {
+		all[i] = s.CIDR.String()
+	}
+	return strings.Join(all, ", ")
+}
+
+func familyOf(a netip.Addr) int {
+	if a.Is4() {
+		return 4
+	}
+	return 6
+}
+
+// complete is what the override says of the network: all that the files say, because docker-compose 1.29 takes the last
+// description of a network as a whole, and the subnets, without which the engine refuses addresses of a service's own. False:
+// the files name the subnets themselves, or somebody else made the network.
+func (n *network) complete(project string) (types.NetworkConfig, bool) {
+	c, changed := n.compose, false
+	if bool(c.External) {
+		return c, false
+	}
+	c.Ipam.Config = nil
+	for _, pool := range n.compose.Ipam.Config {
+		own := *pool
+		c.Ipam.Config = append(c.Ipam.Config, &own)
+	}
+	for _, subnet := range n.subnets {
+		family := familyOf(subnet.Addr())
+		i := slices.IndexFunc(c.Ipam.Config, func(p *types.IPAMPool) bool { return familyOfPool(p) == family })
+		if i < 0 {
+			i = len(c.Ipam.Config)
+			c.Ipam.Config = append(c.Ipam.Config, &types.IPAMPool{})
+		}
+		if c.Ipam.Config[i].Subnet == "" {
+			c.Ipam.Config[i].Subnet, changed = subnet.String(), true
+		}
+		if family == 6 && c.EnableIPv6 == nil {
+			enable := true
+			c.EnableIPv6, changed = &enable, true
+		}
+	}
+	if c.Name == project+"_"+n.key {
+		c.Name = "" // Compose's own, which another --project-name changes
+	}
+	return c, changed
+}
+
+// familyOfPool is the family of what a file says of a subnet, be it only its range or its gateway.
+func familyOfPool(p *types.IPAMPool) int {
+	if strings.Contains(cmp.Or(p.Subnet, p.IPRange, p.Gateway), ":") {
+		return 6
+	}
+	return 4
+}

@@ -1,0 +1,141 @@
+package deploy
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Override is the file that gives each service what was granted. It goes behind the project's own files.
+func (p *Plan) Override() ([]byte, error) {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s for the project %s: what its services have reserved. Write it again when the\n"+
+		"# Compose file has changed; a network that Docker has already is to be made afresh once (docker compose down).\n", marker, p.project.Name())
+	for _, note := range p.notes {
+		fmt.Fprintf(&b, "# %s\n", note)
+	}
+	root := mapping()
+	if p.project.version != "" {
+		put(root, "version", text(p.project.version))
+	}
+	put(root, "services", p.services())
+	networks, err := p.described()
+	if err != nil {
+		return nil, err
+	}
+	if len(networks.Content) > 0 {
+		put(root, "networks", networks)
+	}
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(root); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), e.Close()
+}
+
+// services describes the services, those of several replicas by a comment alone.
+func (p *Plan) services() *yaml.Node {
+	all, macs := mapping(), p.macs()
+	byService := map[string][]*claim{}
+	for _, c := range p.claims {
+		byService[c.service] = append(byService[c.service], c)
+	}
+	for _, name := range slices.Sorted(maps.Keys(byService)) {
+		claims := byService[name]
+		slices.SortStableFunc(claims, func(a, b *claim) int { return strings.Compare(a.on.key, b.on.key) })
+		if claims[0].shared {
+			put(all, name, mapping()).HeadComment = sharedComment(claims)
+			continue
+		}
+		service, networks := mapping(), mapping()
+		if mac := macs[name]; mac != "" {
+			put(service, "mac_address", text(mac))
+		}
+		for _, c := range claims {
+			on := mapping()
+			for _, a := range c.has {
+				put(on, fmt.Sprintf("ipv%d_address", familyOf(a)), text(a.String()))
+			}
+			put(networks, c.on.key, on)
+		}
+		put(service, "networks", networks)
+		put(all, name, service)
+	}
+	return all
+}
+
+// sharedComment says why nothing is fixed for a service, and what its replicas have.
+func sharedComment(claims []*claim) string {
+	replicas := map[string]bool{}
+	lines := []string{"", "Engines that tell the names of containers (from v29 on) get them these addresses, others one of the pool:"}
+	for _, c := range claims {
+		replicas[c.owner] = true
+		lines = append(lines, fmt.Sprintf("  %s on %s: %s", c.owner, c.on.key, join(c.has)))
+	}
+	lines[0] = fmt.Sprintf("Its %d replicas share what a Compose file says, so that nothing is fixed here.", len(replicas))
+	return "# " + strings.Join(lines, "\n# ")
+}
+
+func join(addrs []netip.Addr) string {
+	all := make([]string, len(addrs))
+	for i, a := range addrs {
+		all[i] = a.String()
+	}
+	return strings.Join(all, ", ")
+}
+
+// described are the networks whose subnets the files do not name.
+func (p *Plan) described() (*yaml.Node, error) {
+	all := mapping()
+	for _, key := range slices.Sorted(maps.Keys(p.networks)) {
+		config, needed := p.networks[key].complete(p.project.Name())
+		if !needed {
+			continue
+		}
+		n := &yaml.Node{}
+		if err := n.Encode(config); err != nil {
+			return nil, fmt.Errorf("networks.%s: %w", key, err)
+		}
+		plain(n)
+		put(all, key, n)
+	}
+	return all, nil
+}
+
+// plain has a value read by every parser as what it is: texts are quoted, because older ones take some for numbers or
+// truths, and a $ that stands for itself is doubled, because Compose puts variables in.
+func plain(n *yaml.Node) {
+	switch n.Kind {
+	case yaml.ScalarNode:
+		if n.Tag == "!!str" {
+			*n = *text(strings.ReplaceAll(n.Value, "$", "$$"))
+		}
+	case yaml.MappingNode:
+		for i := 1; i < len(n.Content); i += 2 {
+			plain(n.Content[i])
+		}
+	default:
+		for _, below := range n.Content {
+			plain(below)
+		}
+	}
+}
+
+func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"} }
+
+func text(s string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: s}
+}
+
+// put adds a key and its value to a mapping, and returns the key.
+func put(m *yaml.Node, key string, value *yaml.Node) *yaml.Node {
+	k := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}
+	m.Content = append(m.Content, k, value)
+	return k
+}
