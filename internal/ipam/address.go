@@ -52,9 +52,10 @@ func (s *Service) RequestAddress(ctx context.Context, req AddressRequest) (netip
 // target is where a request takes its address: the attachment and what it holds, as read in the transaction.
 type target struct {
 	*change
-	at  *Attachment
-	sub *Subnet
-	sx  *subnetIndex
+	at   *Attachment
+	sub  *Subnet
+	sx   *subnetIndex
+	pool string // the pool that the attachment names, or else the one that the network's rule gives its owner; empty: any
 }
 
 func (c *change) target(pool ID) (*target, error) {
@@ -69,7 +70,7 @@ func (c *change) target(pool ID) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &target{c, at, sub, sx}, nil
+	return &target{c, at, sub, sx, at.Named}, nil
 }
 
 // takePreferred takes the address that was asked for, wherever in the subnet it lies.
@@ -94,7 +95,7 @@ func (t *target) takePreferred(req AddressRequest) (netip.Addr, error) {
 		if err := t.checkWanted(addr); err != nil {
 			return netip.Addr{}, err
 		}
-	case kind == Auxiliary || !r.allows(req):
+	case kind == Auxiliary || !t.ix.network(t.sub.Network).canBe(req, r.Owner):
 		return netip.Addr{}, t.reservedError(addr, r)
 	}
 	return addr, t.take(req, addr, held, kind) // its owner may have it, though it may be excluded since
@@ -184,7 +185,7 @@ func (t *target) take(req AddressRequest, addr netip.Addr, before *Lease, kind K
 // checkHost refuses what can be nobody's address in the subnet.
 func (t *target) checkHost(addr netip.Addr) error {
 	if why := notHost(t.sub.CIDR, addr); why != "" {
-		return &refusal{ErrInvalid, fmt.Sprintf("%s is %s; ask for another", addr, why)}
+		return refuse(OutsideSubnet, ErrInvalid, "%s is %s; ask for another", addr, why)
 	}
 	return nil
 }
@@ -218,12 +219,12 @@ func (t *target) checkWanted(addr netip.Addr) error {
 }
 
 func (c *change) excludedError(addr netip.Addr, x *Exclusion) error {
-	return &refusal{ErrInUse, fmt.Sprintf("%s is excluded with %s; ask for another address, or take it out with `berth exclusion rm`", addr, x)}
+	return refuse(IPReserved, ErrInUse, "%s is excluded with %s; ask for another address, or take it out with `berth exclusion rm`", addr, x)
 }
 
 func (c *change) reservedError(addr netip.Addr, r *Reservation) error {
-	return &refusal{ErrInUse, fmt.Sprintf("%s is reserved for %s since %s; ask for another address, or end that with `berth reservation rm`",
-		addr, r.Owner, eventTime(r.ID).Format("2006-01-02 15:04:05 MST"))}
+	return refuse(AlreadyInUse, ErrInUse, "%s is reserved for %s since %s; ask for another address, or end that with `berth reservation rm`",
+		addr, r.Owner, eventTime(r.ID).Format("2006-01-02 15:04:05 MST"))
 }
 
 func (c *change) heldError(held *Lease) error {
@@ -234,8 +235,12 @@ func (c *change) heldError(held *Lease) error {
 	case External:
 		todo = "release it with `berth address release`, or ask for another address"
 	}
-	return &refusal{ErrInUse, fmt.Sprintf("%s is held by %s since %s; %s",
-		held.Address, held.Holder(), held.Since.Format("2006-01-02 15:04:05 MST"), todo)}
+	whose := ""
+	if r := held.Reservation; r != nil {
+		whose = fmt.Sprintf(", as what is reserved for %s,", r.Owner)
+	}
+	return refuse(AlreadyInUse, ErrInUse, "%s is held by %s%s since %s; %s",
+		held.Address, held.Holder(), whose, held.Since.Format("2006-01-02 15:04:05 MST"), todo)
 }
 
 // ReleaseAddress gives an address back (LN-4). It acts only on a lease taken through this attachment; what is free, somebody
@@ -274,6 +279,9 @@ func (c *change) release(sub *Subnet, held *Lease) error {
 	}
 	if held.Reservation != nil {
 		return c.setLease(sub.ID, held.Address, held, held.unheld())
+	}
+	if c.ix.subnets[sub.ID] == nil {
+		return c.setLease(sub.ID, held.Address, held, nil) // nobody comes back to a subnet that is gone
 	}
 	after := *held
 	after.Released = eventTime(id)

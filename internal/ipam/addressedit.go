@@ -94,7 +94,7 @@ func (p *plan) taken(owner string) (interfaces, error) {
 	all := interfaces{}
 	for _, id := range p.ix.networkIndex(p.n.ID).subnets {
 		sx := p.ix.subnets[id]
-		for addr := range sx.byName.of(owner) {
+		for addr := range sx.byName.of(rememberedName(owner)) {
 			l, err := p.lease(id, addr)
 			if err != nil {
 				return nil, err

@@ -19,7 +19,8 @@ type change struct {
 	actor string
 	host  string
 
-	memories int // how many a subnet keeps
+	memories int  // how many a subnet keeps
+	forgets  bool // the state is rebuilt from what runs (BO-4)
 
 	edit editing // what belongs to edits of the plan
 
@@ -53,7 +54,10 @@ func (s *Service) update(ctx context.Context, fn func(*change) error) error {
 		clear(c.undo)
 		c.moves, c.undo, c.added, c.edit = c.moves[:0], c.undo[:0], 0, editing{}
 		tx.OnAbort(c.abort)
-		err := fn(c)
+		err := c.endDue()
+		if err == nil {
+			err = fn(c)
+		}
 		events = c.ix.events
 		return err
 	})
@@ -66,7 +70,7 @@ func (s *Service) update(ctx context.Context, fn func(*change) error) error {
 // newChange makes a change for the pool of them. Its abort moves the index back to before its last run; it is called when
 // that run is over and the lock is free.
 func (s *Service) newChange() any {
-	c := &change{host: s.host, memories: s.memories, key: make([]byte, 0, 64), value: make([]byte, 0, 256)}
+	c := &change{host: s.host, memories: s.memories, forgets: s.forgets, key: make([]byte, 0, 64), value: make([]byte, 0, 256)}
 	c.abort = func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -150,6 +154,9 @@ func (c *change) setLease(subnet ID, addr netip.Addr, before, after *Lease) erro
 		return err
 	}
 	sx := c.ix.subnets[subnet]
+	if sx == nil {
+		return nil // the subnet is gone, and its index with it
+	}
 	sx.move(addr, before, after)
 	c.moves = append(c.moves, leaseMove{sx, addr, before, after})
 	return nil
@@ -208,8 +215,9 @@ func (c *change) setAttachment(id ID, a *Attachment) error {
 
 // setSubnet writes a subnet that is new or has changed, but for its CIDR.
 func (c *change) setSubnet(sub *Subnet) error {
-	if len(sub.Pools) > maxRanges || len(sub.Exclusions) > maxRanges {
-		return &refusal{ErrInvalid, fmt.Sprintf("the subnet %s would have %d pools and %d exclusions; it keeps at most %d of each, so put ranges that lie side by side into one", sub.CIDR, len(sub.Pools), len(sub.Exclusions), maxRanges)}
+	if len(sub.Pools) > maxRanges || len(sub.Exclusions) > maxRanges || len(sub.Static) > maxRanges {
+		return &refusal{ErrInvalid, fmt.Sprintf("the subnet %s would have %d pools, %d exclusions and %d static bands; it keeps at most %d of each, so put ranges that lie side by side into one",
+			sub.CIDR, len(sub.Pools), len(sub.Exclusions), len(sub.Static), maxRanges)}
 	}
 	raw, err := c.putJSON(subnetKey(nil, sub.Space, sub.CIDR), sub, false)
 	if err != nil {

@@ -128,6 +128,17 @@ func (ck *checker) exclusions(sub *Subnet) {
 			ck.problem("subnet %s of space %s: the exclusions %s and %s overlap", sub.CIDR, sub.Space, sub.Exclusions[i-1], x)
 		}
 	}
+	for i, band := range sub.Static {
+		if !covers(sub.CIDR, band.IPRange) {
+			ck.problem("subnet %s of space %s: the static band %s is not inside it", sub.CIDR, sub.Space, band)
+		}
+		if i > 0 && !sub.Static[i-1].To().Less(band.From()) {
+			ck.problem("subnet %s of space %s: the static bands %s and %s overlap", sub.CIDR, sub.Space, sub.Static[i-1], band)
+		}
+		if _, x := sub.placeOfExclusion(band); x != nil {
+			ck.problem("subnet %s of space %s: the static band %s and the exclusion %s overlap", sub.CIDR, sub.Space, band, x)
+		}
+	}
 }
 
 // attachments checks that each belongs to a subnet that names it, unless it is being ended.

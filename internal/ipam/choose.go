@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math/big"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,11 @@ func (t *target) choose(req AddressRequest) (netip.Addr, *Lease, error) {
 	if r, err := t.reservedFor(req); err != nil || r != nil {
 		return addressOf(r), r, err
 	}
+	n := t.ix.network(t.sub.Network)
+	if err := n.checkAutomatic(); err != nil {
+		return netip.Addr{}, nil, err
+	}
+	t.byRule(n, req.Name)
 	if m, err := t.remembered(req); err != nil || m != nil {
 		return addressOf(m), m, err
 	}
@@ -35,16 +41,39 @@ func addressOf(l *Lease) netip.Addr {
 	return l.Address
 }
 
-// pools are where automatic addresses come from, in order: all pools of the subnet, or those that the attachment named
-// (which never spills over to others; GA-16), or what lies of them in its range.
+// byRule has an attachment that names no pool take from that which a rule of the network gives the owner. A rule binds the
+// families in which its pool is: a network's other family may have pools without names.
+func (t *target) byRule(n *Network, name string) {
+	if t.pool != "" || !t.at.Pool.IsZero() || n == nil || len(n.Rules) == 0 {
+		return
+	}
+	for owner := range n.Owners(name) {
+		if r, _ := n.rule(owner); r.Pool != "" && t.ix.familyHasPool(n.ID, t.sub.CIDR.Addr().Is6(), r.Pool) {
+			t.pool = r.Pool
+			return
+		}
+	}
+}
+
+// familyHasPool tells whether a subnet of the family has a pool of the name.
+func (ix *index) familyHasPool(network ID, is6 bool, name string) bool {
+	nx := ix.networks[network]
+	return nx != nil && slices.ContainsFunc(nx.subnets, func(id ID) bool {
+		sub := ix.subnets[id].record.value
+		return sub.CIDR.Addr().Is6() == is6 && sub.hasPool(name)
+	})
+}
+
+// pools are where automatic addresses come from, in order: all pools of the subnet, or those of the name that is wanted
+// (which never spills over to others; GA-16), or what lies of them in the attachment's range.
 func (t *target) pools() []openPool {
 	all := t.sx.openPools(t.sub)
-	if t.at.Named == "" && t.at.Pool.IsZero() {
+	if t.pool == "" && t.at.Pool.IsZero() {
 		return all
 	}
 	var chosen []openPool
 	for _, p := range all {
-		if t.at.Named != "" && p.Name != t.at.Named {
+		if t.pool != "" && p.Name != t.pool {
 			continue
 		}
 		if t.at.Pool.IsZero() || t.at.Pool == p.Range {
@@ -56,32 +85,42 @@ func (t *target) pools() []openPool {
 	return chosen
 }
 
-// reservedFor is the free address that is reserved for the name, else the MAC, of req. Where the owner's addresses are all in
-// other hands it is refused, because another address would not be the owner's.
+// reservedFor is the free address that is reserved for whom the name can mean, else for the MAC, of req. Where the owner's
+// addresses are all in other hands it is refused, because another address would not be the owner's.
 func (t *target) reservedFor(req AddressRequest) (*Lease, error) {
 	if t.sx.reserved == 0 {
 		return nil, nil
 	}
-	for _, owner := range []string{req.Name, req.MAC.String()} {
-		if owner == "" {
-			continue
+	if req.Name != "" {
+		for owner := range t.ix.network(t.sub.Network).Owners(req.Name) {
+			if r, err := t.reservedOf(owner); err != nil || r != nil {
+				return r, err
+			}
 		}
-		free, held, err := t.reservations(t.sub.ID, owner)
-		if err != nil || len(free) > 0 {
-			return first(free), err
+	}
+	if req.MAC == (MAC{}) {
+		return nil, nil
+	}
+	return t.reservedOf(req.MAC.String())
+}
+
+// reservedOf is the first address that is reserved for an owner, and wanted; nil where there is none.
+func (t *target) reservedOf(owner string) (*Lease, error) {
+	free, held, err := t.reservations(t.sub.ID, owner)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range free {
+		if !l.Reservation.Replaced {
+			return l, nil
 		}
-		if len(held) > 0 {
-			return nil, t.heldError(held[0])
+	}
+	for _, l := range held {
+		if !l.Reservation.Replaced {
+			return nil, t.heldError(l)
 		}
 	}
 	return nil, nil
-}
-
-func first(leases []*Lease) *Lease {
-	if len(leases) == 0 {
-		return nil
-	}
-	return leases[0]
 }
 
 // remembered is the free address that the name, else the MAC, of req had last. The quarantine does not bind
@@ -90,7 +129,8 @@ func (t *target) remembered(req AddressRequest) (*Lease, error) {
 	if n := t.ix.network(t.sub.Network); n != nil && n.Policy.Forget {
 		return nil, nil
 	}
-	byName, err := t.memoryAt(t.sx.byName.of(req.Name), func(m *Lease) bool { return m.Name == req.Name })
+	name := rememberedName(req.Name)
+	byName, err := t.memoryAt(t.sx.byName.of(name), func(m *Lease) bool { return rememberedName(m.Name) == name })
 	if err != nil || byName != nil {
 		return byName, err
 	}
@@ -115,7 +155,7 @@ func (t *target) memoryAt(places iter.Seq[netip.Addr], same func(*Lease) bool) (
 // recalls tells whether an address that was the requester's may be so again: out of the pools only where it was asked for
 // by address then, and no pool is named now.
 func (t *target) recalls(m *Lease) bool {
-	return t.inPools(m.Address) || m.Kind == Static && t.at.Named == "" && t.sub.exclusion(m.Address) == nil
+	return t.inPools(m.Address) || m.Kind == Static && t.pool == "" && t.sub.exclusion(m.Address) == nil
 }
 
 func (t *target) inPools(addr netip.Addr) bool {
@@ -163,7 +203,7 @@ func (t *target) exhausted() error {
 	if n := t.ix.network(t.sub.Network); n != nil && n.Planned {
 		todo = fmt.Sprintf("give network %s more with `berth pool add`", n.Name)
 	}
-	return &refusal{ErrExhausted, fmt.Sprintf("no address is free in the subnet %s of space %s: %s; remove containers, or %s", t.sub.CIDR, t.sub.Space, f, todo)}
+	return refuse(NotEnoughCapacity, ErrExhausted, "no address is free in the subnet %s of space %s (1 wanted, 0 free): %s; remove containers, or %s", t.sub.CIDR, t.sub.Space, f, todo)
 }
 
 // fullness is how full pools are, for an error.
@@ -201,7 +241,7 @@ func (p *openPool) taken(sub *Subnet, reserved bool) string {
 		name = fmt.Sprintf("the pool %s (%s)", p.Name, p.Range)
 	}
 	if len(p.ranges) == 0 {
-		return name + " has no host address that is not excluded"
+		return name + " has no host address that is not excluded" + sub.orStatic()
 	}
 	n, state := new(big.Int), "taken"
 	if reserved {
@@ -210,8 +250,8 @@ func (p *openPool) taken(sub *Subnet, reserved bool) string {
 	for _, r := range p.ranges {
 		n.Add(n, alloc.Size(r))
 	}
-	if whole, ok := intersect(p.Range.IPRange, alloc.Usable(sub.CIDR)); ok && n.Cmp(alloc.Size(whole)) < 0 && len(sub.Exclusions) > 0 {
-		return fmt.Sprintf("all %s of %s that are not excluded are %s", n, name, state)
+	if whole, ok := intersect(p.Range.IPRange, alloc.Usable(sub.CIDR)); ok && n.Cmp(alloc.Size(whole)) < 0 && len(sub.Exclusions)+len(sub.Static) > 0 {
+		return fmt.Sprintf("all %s of %s that are not excluded%s are %s", n, name, sub.orStatic(), state)
 	}
 	return fmt.Sprintf("all %s of %s are %s", n, name, state)
 }
@@ -219,11 +259,11 @@ func (p *openPool) taken(sub *Subnet, reserved bool) string {
 // noPool says why there is no dynamic address at all (GA-15).
 func (t *target) noPool() error {
 	what := "no pool"
-	if t.at.Named != "" {
-		what = "no pool named " + t.at.Named
+	if t.pool != "" {
+		what = "no pool named " + t.pool
 	} else if !t.at.Pool.IsZero() {
 		what = fmt.Sprintf("no pool in the range %s", t.at.Pool)
 	}
-	return &refusal{ErrExhausted, fmt.Sprintf("the subnet %s of network %s has %s, so that no address can be chosen; ask for one by address, or add a pool with `berth pool add`",
-		t.sub.CIDR, t.networkName(t.sub.Network), what)}
+	return refuse(NotEnoughCapacity, ErrExhausted, "the subnet %s of network %s has %s, so that no address can be chosen; ask for one by address, or add a pool with `berth pool add`",
+		t.sub.CIDR, t.networkName(t.sub.Network), what)
 }

@@ -1,6 +1,9 @@
 package ipam
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Code is the stable name of a refusal that is about a reservation or an address, with which its sentence begins. Programs
 // compare it; the names are BOSH's.
@@ -15,12 +18,18 @@ const (
 	IPReserved        Code = "NetworkReservationIpReserved"        // it is excluded
 	WrongType         Code = "NetworkReservationWrongType"         // the network's type, or the static band, allows no such kind (BO-8)
 	IPMissing         Code = "NetworkReservationIpMissing"         // one is needed, or none is there
+	StaticOutOfRange  Code = "NetworkStaticIpOutOfRange"           // a static band is outside of the subnets, or excluded
 )
 
 // coded is a refusal with its code.
 type coded struct {
 	*refusal
 	code Code
+}
+
+// refuse makes a refusal of a code and a kind.
+func refuse(code Code, kind error, format string, args ...any) error {
+	return &coded{&refusal{kind, fmt.Sprintf(format, args...)}, code}
 }
 
 func (e *coded) Error() string { return string(e.code) + ": " + e.text }

@@ -256,6 +256,3 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	*d = Duration(parsed)
 	return nil
 }
-
-func (e *BindReservations) apply(c *change) (Result, error) { panic("pending") }
-func (e *ReleaseOwner) apply(c *change) (Result, error)     { panic("pending") }

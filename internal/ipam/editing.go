@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"berth/store"
@@ -14,11 +15,13 @@ import (
 // editing is what a change keeps for edits of the plan.
 type editing struct {
 	collects bool
-	changes  []Event // what was written, where it collects
-	match    uint64  // the revision that the first network edited must have; 0: any
-	swept    []ID    // subnets that were removed, whose leases are to go
+	changes  []Event   // what was written, where it collects
+	match    uint64    // the revision that the first network edited must have; 0: any
+	swept    []*Subnet // that were removed, whose leases are to go
 	strays   []stray
 	leaving  bool // a network is left to be removed in pages
+
+	wanted, given int // automatic addresses of one request, for its refusal (BO-7)
 }
 
 // errDryRun ends a transaction whose writes are not wanted.
@@ -103,20 +106,19 @@ func (s *Service) finishPlans(ctx context.Context) error {
 	}
 	for {
 		s.mu.Lock()
-		var subnet ID
-		n := len(s.ix.orphans)
-		if n > 0 {
-			subnet = s.ix.orphans[n-1]
+		var gone *Subnet
+		if n := len(s.ix.orphans); n > 0 {
+			gone = s.ix.orphans[n-1]
 		}
 		s.mu.Unlock()
-		if n == 0 {
+		if gone == nil {
 			return nil
 		}
-		if err := s.sweep(ctx, subnet); err != nil {
+		if err := s.sweep(ctx, gone); err != nil {
 			return err
 		}
 		s.mu.Lock()
-		s.ix.orphans = without(s.ix.orphans, subnet)
+		s.ix.orphans = slices.DeleteFunc(s.ix.orphans, func(other *Subnet) bool { return other == gone })
 		s.mu.Unlock()
 	}
 }

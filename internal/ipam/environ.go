@@ -51,7 +51,7 @@ func (c *change) addressesOf(network ID, owner string) (all []ownAddress, err er
 	for _, id := range c.ix.networkIndex(network).subnets {
 		sx := c.ix.subnets[id]
 		seen := map[netip.Addr]bool{}
-		for _, places := range []func(func(netip.Addr) bool){sx.byOwner.of(owner), sx.byName.of(owner), sx.byMAC.of(mac)} {
+		for _, places := range []func(func(netip.Addr) bool){sx.byOwner.of(owner), sx.byName.of(rememberedName(owner)), sx.byMAC.of(mac)} {
 			for addr := range places {
 				if seen[addr] {
 					continue

@@ -39,6 +39,8 @@ const (
 	TokenRemoved
 	ImportBegun
 	ImportEnded // finished or taken back
+	LeaseNamed  // a witness learnt whose it is; Name says it
+	ReservationModified
 )
 
 var verbNames = [...]string{
@@ -53,6 +55,7 @@ var verbNames = [...]string{
 	ReservationAdded: "reservation.add", ReservationRemoved: "reservation.remove",
 	TokenCreated: "token.create", TokenRemoved: "token.remove",
 	ImportBegun: "import.begin", ImportEnded: "import.end",
+	LeaseNamed: "lease.name", ReservationModified: "reservation.modify",
 }
 
 func (v Verb) String() string {

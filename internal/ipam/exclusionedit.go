@@ -24,6 +24,9 @@ func (e *AddExclusion) apply(c *change) (Result, error) {
 	if other != nil {
 		return Result{}, &refusal{ErrOverlap, fmt.Sprintf("the range %s overlaps the exclusion %s of the subnet %s; give a range beside it, or remove that one first", e.Range, *other, sub.CIDR)}
 	}
+	if err := sub.outsideStatic(e.Range); err != nil {
+		return Result{}, err
+	}
 	x := Exclusion{e.Range, e.Note}
 	if err := p.note(&Event{Verb: ExclusionAdded, Subnet: sub.CIDR}, nil, x); err != nil {
 		return Result{}, err

@@ -78,8 +78,9 @@ func (t *target) gatewayPools() []openPool {
 		ranges = outside(t.sx.usable, t.at.Pool.IPRange)
 	}
 	pools := make([]openPool, 0, len(ranges))
+	closed := t.sub.closed()
 	for _, r := range ranges {
-		pools = append(pools, openPool{ranges: t.sub.openRanges(r, t.sx.usable)})
+		pools = append(pools, openPool{ranges: openRanges(r, t.sx.usable, closed)})
 	}
 	return pools
 }

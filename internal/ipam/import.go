@@ -185,9 +185,9 @@ func (s *Service) runImport(ctx context.Context, progress func(done, total int),
 	var first *importHead
 	for {
 		part, did, err := s.importSome(ctx, &reader, at)
-		for _, subnet := range did.swept {
+		for _, gone := range did.swept {
 			if err == nil {
-				err = s.sweep(ctx, subnet)
+				err = s.sweep(ctx, gone)
 			}
 		}
 		if err != nil {

@@ -234,10 +234,13 @@ func (s *stepper) reserve(st *step) error {
 	switch r := l.reserved(); {
 	case r != nil:
 		return s.reservedError(st.addr, r)
-	case l.Held() && (l.Kind == Gateway || l.Name != st.owner && !st.force):
+	case l.Held() && (l.Kind == Gateway || !s.p.n.holds(l, st.owner) && !st.force):
 		return s.heldError(l)
 	}
-	if err := s.slotFree(st, s.p.owned); err != nil {
+	if err := s.slotFree(st, func(owner string) (map[Slot]picked, error) {
+		owned, err := s.p.owned(owner)
+		return owned.wanted, err
+	}); err != nil {
 		return err
 	}
 	r := &Reservation{Owner: st.owner, Kind: Static, Slot: st.slot}

@@ -161,7 +161,7 @@ func (ck *importCheck) checkReserved(w *wanted) error {
 	case r != nil:
 		ck.unchanged.Reservations++
 		w.skip = true
-	case l.Held() && l.Kind == Gateway, l.Held() && l.Name != w.owner && !w.force:
+	case l.Held() && l.Kind == Gateway, l.Held() && !w.sub.in.n.holds(l, w.owner) && !w.force:
 		ck.Add(w.line, "%s is held by %s, and cannot be reserved for %s", w.addr, l.Holder(), w.owner)
 		w.skip = true
 	}
@@ -300,8 +300,12 @@ func (ck *importCheck) addressesOf(subnet ID, d *draftNetwork) (all []netip.Addr
 			all = append(all, addr)
 		}
 	}
-	for owner, addr := range sx.byName.all() {
-		if _, wanted := d.taken.slots[owner]; wanted {
+	taken := map[string]bool{}
+	for owner := range d.taken.slots {
+		taken[rememberedName(owner)] = true
+	}
+	for name, addr := range sx.byName.all() {
+		if taken[name] {
 			all = append(all, addr)
 		}
 	}

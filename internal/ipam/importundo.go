@@ -130,7 +130,7 @@ func (s *stepper) dropSubnet(st *step) (Counts, error) {
 		return Counts{}, err
 	}
 	if s.ix.subnets[sub.ID].recorded.Len() > 0 {
-		s.edit.swept = append(s.edit.swept, sub.ID) // memories
+		s.edit.swept = append(s.edit.swept, sub) // memories
 	}
 	s.sub = nil
 	return Counts{Subnets: 1, Pools: len(sub.Pools)}, s.removeSubnet(sub)
@@ -184,7 +184,7 @@ func (s *stepper) endReservation(st *step) (Counts, error) {
 	if r := l.reserved(); err != nil || r == nil || r.Owner != st.owner || r.Slot != st.slot {
 		return Counts{}, err
 	}
-	return Counts{Reservations: 1}, s.p.endReservation(picked{s.sub, st.addr, l})
+	return Counts{Reservations: 1}, s.p.endReservation(picked{s.sub, st.addr, l}, "an import is taken back")
 }
 
 // release gives the address back, without a memory of it: it is as if it had never been taken.

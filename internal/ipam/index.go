@@ -21,9 +21,10 @@ type index struct {
 	networks    map[ID]*networkIndex
 	names       map[string]ID // of networks
 	lastEvent   uint64
-	events      int  // how many are stored
-	orphans     []ID // subnets that are gone and may have leases still
+	events      int       // how many are stored
+	orphans     []*Subnet // that are gone and may have leases still
 	strays      []stray
+	ends        endings // of reservations
 }
 
 func newIndex() *index {
@@ -72,8 +73,9 @@ type subnetIndex struct {
 	memories map[netip.Addr]*list.Element
 	live     map[ID]int // leases in somebody's hands, by the attachment
 	byMAC    places[MAC]
-	byName   places[string]
+	byName   places[string] // by rememberedName
 	byOwner  places[string] // of reservations
+	ends     *endings
 }
 
 // memory is a released address in the order of release.
@@ -83,8 +85,9 @@ type memory struct {
 	until    time.Time
 }
 
-func newSubnetIndex(p netip.Prefix) *subnetIndex {
+func newSubnetIndex(p netip.Prefix, ends *endings) *subnetIndex {
 	return &subnetIndex{
+		ends:     ends,
 		usable:   alloc.Usable(p),
 		recorded: alloc.NewSet(p),
 		memories: map[netip.Addr]*list.Element{},
@@ -114,10 +117,11 @@ func (sx *subnetIndex) move(addr netip.Addr, before, after *Lease) {
 		sx.remember(memory{addr, after.Released, after.Until})
 	}
 	sx.byMAC.add(after.MAC, addr)
-	sx.byName.add(after.Name, addr)
+	sx.byName.add(rememberedName(after.Name), addr)
 	if r := after.Reservation; r != nil {
 		sx.reserved++
 		sx.byOwner.add(r.Owner, addr)
+		sx.ends.add(sx, addr, r.Until)
 	}
 }
 
@@ -136,11 +140,12 @@ func (sx *subnetIndex) forget(addr netip.Addr, before *Lease) {
 	}
 	if before != nil {
 		sx.byMAC.remove(before.MAC, addr)
-		sx.byName.remove(before.Name, addr)
+		sx.byName.remove(rememberedName(before.Name), addr)
 	}
 	if r := before.reserved(); r != nil {
 		sx.reserved--
 		sx.byOwner.remove(r.Owner, addr)
+		sx.ends.remove(sx, addr)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 //	i name                       the id of the network of that name
 //	j ...                        the journal of an import that has begun and not ended
 //	k key                        the outcome of the edits that were made with that key
+//	d network ID, owner          an owner in a network whose addresses somebody else chooses
 //	l subnet ID, address(4|16)   a lease, a memory or a reservation
 //	m name                       the store's own settings
 //	n ID                         a network
@@ -22,6 +23,7 @@ import (
 //	t time(8) key                when a key was used, for its end
 const (
 	attachmentKeys = 'a'
+	dynamicKeys    = 'd'
 	eventKeys      = 'e'
 	nameKeys       = 'i'
 	importKeys     = 'j'
@@ -41,6 +43,11 @@ func networkKey(b []byte, id ID) []byte    { return append(append(b, networkKeys
 func nameKey(b []byte, name string) []byte { return append(append(b, nameKeys), name...) }
 func spaceKey(b []byte, name string) []byte {
 	return append(append(b, spaceKeys), name...)
+}
+
+// ownerKey is that of an owner in a dynamic network.
+func ownerKey(network ID, owner string) []byte {
+	return append(append([]byte{dynamicKeys}, network[:]...), owner...)
 }
 
 func eventKey(b []byte, id uint64) []byte {

@@ -71,6 +71,9 @@ type Reservation struct {
 	Owner string
 	Kind  Kind // Static: asked for by address; Automatic: Berth chose it
 	Slot  Slot
+
+	Replaced bool      // another address is wanted in its place; it is kept until the owner runs with that one (BO-13)
+	Until    time.Time // the owner's end; zero: none (BO-11)
 }
 
 // Held tells whether somebody has the address now.
@@ -144,17 +147,22 @@ func (l *Lease) Holder() string {
 	}
 }
 
-// The versions of a lease's record: the second one has a slot and a reservation behind what the first one has.
+// The versions of a lease's record: the second one has a slot and a reservation behind what the first one has, the third how
+// the reservation ends.
 const (
 	leaseVersion     = 1
 	leaseVersionFull = 2
+	leaseVersionEnds = 3
 )
 
 // encodeLease appends l without its address. Leases are written once per allocation, hence a compact form of their own
 // instead of JSON: about 60 bytes.
 func encodeLease(b []byte, l *Lease) []byte {
 	version := byte(leaseVersion)
-	if l.Slot != (Slot{}) || l.Reservation != nil {
+	switch r := l.Reservation; {
+	case r != nil && (r.Replaced || !r.Until.IsZero()):
+		version = leaseVersionEnds
+	case r != nil || l.Slot != (Slot{}):
 		version = leaseVersionFull
 	}
 	b = append(b, version, byte(l.Kind))
@@ -175,23 +183,34 @@ func encodeLease(b []byte, l *Lease) []byte {
 	}
 	r := l.Reservation
 	b = append(b, byte(r.Kind), r.Slot.Interface, r.Slot.Number)
-	return appendString(binary.AppendUvarint(b, r.ID), r.Owner)
+	b = appendString(binary.AppendUvarint(b, r.ID), r.Owner)
+	if version == leaseVersionEnds {
+		replaced := byte(0)
+		if r.Replaced {
+			replaced = 1
+		}
+		b = appendTime(append(b, replaced), r.Until)
+	}
+	return b
 }
 
 // decodeLease reads what encodeLease wrote for addr.
 func decodeLease(addr netip.Addr, b []byte) (*Lease, error) {
 	d := decoder{b: b}
 	version := d.byte()
-	if version < leaseVersion || version > leaseVersionFull {
-		return nil, fmt.Errorf("%w: the lease of %s has version %d, this Berth reads up to %d", ErrDamaged, addr, version, leaseVersionFull)
+	if version < leaseVersion || version > leaseVersionEnds {
+		return nil, fmt.Errorf("%w: the lease of %s has version %d, this Berth reads up to %d", ErrDamaged, addr, version, leaseVersionEnds)
 	}
 	l := &Lease{Address: addr, Kind: Kind(d.byte()), ID: d.uvarint()}
 	d.copy(l.Attachment[:])
 	d.copy(l.MAC[:])
 	l.Name, l.Host = d.string(), d.string()
 	l.Since, l.Released, l.Until = d.time(), d.time(), d.time()
-	if version == leaseVersionFull {
+	if version >= leaseVersionFull {
 		l.Slot, l.Reservation = d.slot(), d.reservation()
+	}
+	if version == leaseVersionEnds && l.Reservation != nil {
+		l.Reservation.Replaced, l.Reservation.Until = d.byte() == 1, d.time()
 	}
 	if d.failed || len(d.b) != 0 {
 		return nil, fmt.Errorf("%w: the lease of %s does not decode", ErrDamaged, addr)

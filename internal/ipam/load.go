@@ -89,7 +89,7 @@ func loadLeases(ix *index, tx store.Tx) error {
 		if sx := ix.subnets[subnet]; sx != nil {
 			sx.load(leases)
 		} else if len(leases) > 0 {
-			ix.orphans = append(ix.orphans, subnet)
+			ix.orphans = append(ix.orphans, catchAll(subnet, leases[0].Address))
 		}
 		leases = leases[:0]
 	}

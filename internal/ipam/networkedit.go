@@ -23,11 +23,14 @@ type networkFacts struct {
 	Links      []Link            `json:"links,omitempty"`
 	Sticky     *bool             `json:"sticky,omitempty"`
 	Quarantine *Duration         `json:"quarantine,omitempty"`
+	Type       NetworkType       `json:"type,omitempty"`
+	Static     []Range           `json:"static,omitempty"`
+	Rules      []OwnerRule       `json:"owner_rules,omitempty"`
 }
 
 func (n *Network) facts() networkFacts {
 	sticky, quarantine := !n.Policy.Forget, Duration(n.Policy.Quarantine)
-	return networkFacts{n.Name, n.Tags, n.MACPrefix, n.Links, &sticky, &quarantine}
+	return networkFacts{Name: n.Name, Tags: n.Tags, MACPrefix: n.MACPrefix, Links: n.Links, Sticky: &sticky, Quarantine: &quarantine, Type: n.Type, Rules: n.Rules}
 }
 
 // differing is f less what is the same in other.
@@ -50,6 +53,15 @@ func (f networkFacts) differing(other networkFacts) networkFacts {
 	if *f.Quarantine == *other.Quarantine {
 		f.Quarantine = nil
 	}
+	if f.Type == other.Type {
+		f.Type = ""
+	}
+	if slices.Equal(f.Static, other.Static) {
+		f.Static = nil
+	}
+	if slices.Equal(f.Rules, other.Rules) {
+		f.Rules = nil
+	}
 	return f
 }
 
@@ -66,12 +78,16 @@ func (e *CreateNetwork) apply(c *change) (Result, error) {
 	if err := c.nameFree(e.Name); err != nil {
 		return Result{}, err
 	}
-	n := &Network{ID: NewID(), Name: e.Name, Space: e.Space, Created: c.now, Planned: true}
+	kind, err := ParseNetworkType(e.Type)
+	if err != nil {
+		return Result{}, err
+	}
+	n := &Network{ID: NewID(), Name: e.Name, Space: e.Space, Type: kind, Created: c.now, Planned: true}
 	tags := map[string]*string{}
 	for key, value := range e.Tags {
 		tags[key] = &value
 	}
-	set := ModifyNetwork{Tags: tags, MACPrefix: &e.MACPrefix, Links: e.Links, Sticky: e.Sticky, Quarantine: e.Quarantine}
+	set := ModifyNetwork{Tags: tags, MACPrefix: &e.MACPrefix, Links: e.Links, Sticky: e.Sticky, Quarantine: e.Quarantine, OwnerRules: e.OwnerRules}
 	if err := set.on(n); err != nil {
 		return Result{}, err
 	}
@@ -79,11 +95,18 @@ func (e *CreateNetwork) apply(c *change) (Result, error) {
 		return Result{}, err
 	}
 	p := &plan{c, n}
-	if err := p.note(&Event{Verb: NetworkCreated}, nil, n.facts()); err != nil {
+	facts := n.facts()
+	facts.Static = e.Static
+	if err := p.note(&Event{Verb: NetworkCreated}, nil, facts); err != nil {
 		return Result{}, err
 	}
 	for i := range e.Subnets {
 		if _, err := p.addSubnet(&e.Subnets[i]); err != nil {
+			return Result{}, err
+		}
+	}
+	if len(e.Static) > 0 {
+		if err := p.setStatic(e.Static); err != nil {
 			return Result{}, err
 		}
 	}
@@ -96,7 +119,7 @@ func (e *ModifyNetwork) apply(c *change) (Result, error) {
 		return Result{}, err
 	}
 	edited := *p.n
-	edited.Tags, edited.Links = maps.Clone(edited.Tags), slices.Clone(edited.Links)
+	edited.Tags, edited.Links, edited.Rules = maps.Clone(edited.Tags), slices.Clone(edited.Links), slices.Clone(edited.Rules)
 	if e.Name != nil && *e.Name != edited.Name {
 		if err := c.nameFree(*e.Name); err != nil {
 			return Result{}, err
@@ -107,6 +130,13 @@ func (e *ModifyNetwork) apply(c *change) (Result, error) {
 		return Result{}, err
 	}
 	before, after := p.n.facts(), edited.facts()
+	before.Static, after.Static = c.ix.bands(edited.ID), c.ix.bands(edited.ID)
+	if e.Static != nil {
+		if err := p.setStatic(*e.Static); err != nil {
+			return Result{}, err
+		}
+		after.Static = c.ix.bands(edited.ID)
+	}
 	p.n = &edited
 	return Result{Network: edited.ID}, p.note(&Event{Verb: NetworkModified}, before.differing(after), after.differing(before))
 }
@@ -141,6 +171,11 @@ func (e *ModifyNetwork) on(n *Network) error {
 			return &refusal{ErrInvalid, fmt.Sprintf("the quarantine %s is negative", time.Duration(*e.Quarantine))}
 		}
 		n.Policy.Quarantine = time.Duration(*e.Quarantine)
+	}
+	for _, r := range e.OwnerRules {
+		if err := n.setRule(r); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -241,6 +276,9 @@ func (e *RemoveNetwork) apply(c *change) (Result, error) {
 			return Result{}, err
 		}
 	}
+	if err := p.dismissOwners(e.Force); err != nil {
+		return Result{}, err
+	}
 	if _, err := p.tell(&Event{Verb: NetworkRemoved}, p.n.facts(), nil); err != nil {
 		return Result{}, err
 	}
@@ -261,7 +299,7 @@ func (e *RemoveNetwork) apply(c *change) (Result, error) {
 // finishLeaving removes what is left of networks that were removed, a page of subnets at a time.
 func (s *Service) finishLeaving(ctx context.Context) error {
 	for s.leaving() {
-		var swept []ID
+		var swept []*Subnet
 		left := false
 		err := s.update(ctx, func(c *change) (err error) {
 			swept, left, err = c.leavePage()
@@ -290,7 +328,7 @@ func (s *Service) leaving() bool {
 }
 
 // leavePage removes one page of a network that is leaving, and tells whether there may be more.
-func (c *change) leavePage() (swept []ID, left bool, err error) {
+func (c *change) leavePage() (swept []*Subnet, left bool, err error) {
 	for id, nx := range c.ix.networks {
 		if nx.record.value == nil || nx.record.value.Stage != Leaving {
 			continue

@@ -52,7 +52,7 @@ func (ix *index) dropEmpty(id ID, nx *networkIndex) {
 
 // addSubnet puts a new subnet into the index.
 func (ix *index) addSubnet(sub *Subnet, raw []byte) {
-	sx := newSubnetIndex(sub.CIDR)
+	sx := newSubnetIndex(sub.CIDR, &ix.ends)
 	sx.record = cached[Subnet]{raw, sub}
 	ix.putSubnet(sub, sx)
 }

@@ -86,6 +86,7 @@ func (s *Service) showNetwork(nx *networkIndex, maps bool) NetworkInfo {
 	n := nx.record.value
 	info := NetworkInfo{ID: n.ID, Name: n.Name, Space: n.Space, Tags: copyTags(n.Tags), MACPrefix: n.MACPrefix,
 		Subnets: []SubnetPlan{}, Links: append([]Link{}, n.Links...), Sticky: !n.Policy.Forget, Planned: n.Planned,
+		Type: n.Type.String(), Static: append([]Range{}, s.ix.bands(n.ID)...), OwnerRules: append([]OwnerRule{}, n.Rules...),
 		Revision: n.revision(), Created: n.Created}
 	if n.Policy.Quarantine > 0 {
 		info.Quarantine = n.Policy.Quarantine.String()
@@ -230,16 +231,40 @@ type AddressFilter struct {
 	Limit      int // only so many
 }
 
-// Reservations yields reserved addresses, until an error is yielded, which is the last.
+// Reservations yields reserved addresses, until an error is yielded, which is the last. Behind them come, without addresses,
+// the owners in networks whose addresses somebody else chooses.
 func (s *Service) Reservations(ctx context.Context, f AddressFilter) iter.Seq2[ReservationInfo, error] {
+	return func(yield func(ReservationInfo, error) bool) {
+		found := 0
+		for info, err := range s.reservedAddresses(ctx, f) {
+			found++
+			if !yield(info, err) || err != nil || found == f.Limit {
+				return
+			}
+		}
+		owners, err := s.dynamicReservations(ctx, f)
+		if err != nil {
+			yield(ReservationInfo{}, err)
+			return
+		}
+		for _, info := range owners {
+			found++
+			if !yield(info, nil) || found == f.Limit {
+				return
+			}
+		}
+	}
+}
+
+func (s *Service) reservedAddresses(ctx context.Context, f AddressFilter) iter.Seq2[ReservationInfo, error] {
 	f.Owner = canonicalOwner(f.Owner)
 	return eachOf(ctx, s, f, func(sub *SubnetInfo, l *Lease) (ReservationInfo, bool) {
 		r := l.Reservation
-		if r == nil || f.Owner != "" && r.Owner != f.Owner {
+		if r == nil || f.Owner != "" && r.Owner != f.Owner || !r.Until.IsZero() && !r.Until.After(s.now()) {
 			return ReservationInfo{}, false
 		}
 		info := ReservationInfo{Owner: r.Owner, Address: l.Address, Kind: r.Kind, InUse: l.Held(), Space: sub.Space, Network: sub.NetworkName, Subnet: sub.CIDR,
-			Interface: int(r.Slot.Interface), Slot: int(r.Slot.Number), Since: eventTime(r.ID)}
+			Interface: int(r.Slot.Interface), Slot: int(r.Slot.Number), Since: eventTime(r.ID), Replaced: r.Replaced, Until: r.Until}
 		if l.Held() {
 			info.Endpoint, info.Host = cmp.Or(l.Name, l.MAC.String()), l.Host
 		}

@@ -7,7 +7,7 @@ import (
 	"go4.org/netipx"
 )
 
-// openPool is what a pool leaves for automatic addresses: its host addresses less the exclusions (GA-8).
+// openPool is what a pool leaves for automatic addresses: its host addresses less the exclusions and static bands (GA-8).
 type openPool struct {
 	Pool
 	ranges []netipx.IPRange // disjoint, the lowest first
@@ -35,33 +35,53 @@ func (sx *subnetIndex) openPools(sub *Subnet) []openPool {
 	if sx.openOf == sub {
 		return sx.open
 	}
-	open := make([]openPool, 0, len(sub.Pools))
+	open, closed := make([]openPool, 0, len(sub.Pools)), sub.closed()
 	for _, p := range sub.Pools {
-		open = append(open, openPool{p, sub.openRanges(p.Range.IPRange, sx.usable)})
+		open = append(open, openPool{p, openRanges(p.Range.IPRange, sx.usable, closed)})
 	}
 	sx.open, sx.openOf = open, sub
 	return open
 }
 
-// openRanges is the part of r that is usable and not excluded.
-func (sub *Subnet) openRanges(r, usable netipx.IPRange) (left []netipx.IPRange) {
+// closed is where nothing automatic comes from: the exclusions and the static bands, which never overlap one another, in
+// order (GA-8, BO-10).
+func (sub *Subnet) closed() []Range {
+	all := make([]Range, 0, len(sub.Exclusions)+len(sub.Static))
+	for _, x := range sub.Exclusions {
+		all = append(all, x.Range)
+	}
+	if len(sub.Static) > 0 {
+		all = append(all, sub.Static...)
+		slices.SortFunc(all, func(a, b Range) int { return a.From().Compare(b.From()) })
+	}
+	return all
+}
+
+// openRanges is the part of r that is usable and not closed.
+func openRanges(r, usable netipx.IPRange, closed []Range) (left []netipx.IPRange) {
 	r, ok := intersect(r, usable)
 	if !ok {
 		return nil
 	}
-	for _, x := range sub.Exclusions[sub.exclusionsBefore(r.From()):] {
-		if r.To().Less(x.Range.From()) {
+	for _, x := range closed[endingBefore(closed, r.From()):] {
+		if r.To().Less(x.From()) {
 			break
 		}
-		if r.From().Less(x.Range.From()) {
-			left = append(left, netipx.IPRangeFrom(r.From(), x.Range.From().Prev()))
+		if r.From().Less(x.From()) {
+			left = append(left, netipx.IPRangeFrom(r.From(), x.From().Prev()))
 		}
-		if !x.Range.To().Less(r.To()) {
+		if !x.To().Less(r.To()) {
 			return left
 		}
-		r = netipx.IPRangeFrom(x.Range.To().Next(), r.To())
+		r = netipx.IPRangeFrom(x.To().Next(), r.To())
 	}
 	return append(left, r)
+}
+
+// endingBefore counts the ranges, disjoint and in order, that end before addr.
+func endingBefore(ranges []Range, addr netip.Addr) int {
+	n, _ := slices.BinarySearchFunc(ranges, addr, func(r Range, a netip.Addr) int { return r.To().Compare(a) })
+	return n
 }
 
 // exclusionsBefore counts the exclusions that end before addr.

@@ -1,13 +1,10 @@
 package ipam
 
-// NetworkType says who chooses the addresses of a network (BO-8).
-type NetworkType string
-
-// The types of networks.
-const (
-	Manual  NetworkType = ""        // static and automatic addresses, chosen here; written "manual"
-	Dynamic NetworkType = "dynamic" // somebody else chooses; here they are recorded
-	VIP     NetworkType = "vip"     // static addresses only
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
 )
 
 // OwnerRule maps the names of endpoints to an owner, a pool, or both. Of a network's rules the first that matches counts.
@@ -17,7 +14,187 @@ type OwnerRule struct {
 	Pool    string `json:"pool,omitempty"`
 }
 
+// maxRules is how many rules a network keeps: a request looks at all of them.
+const maxRules = 64
+
+// maxStars is how many places of a pattern may vary.
+const maxStars = 4
+
+// check refuses a rule that could never do what it says.
+func (r OwnerRule) check() error {
+	stars := strings.Count(r.Pattern, "*")
+	switch {
+	case r.Pattern == "" || len(r.Pattern) > maxText:
+		return &refusal{ErrInvalid, fmt.Sprintf("the pattern %q matches no name; write one such as web-*", r.Pattern)}
+	case CheckOwner(strings.ReplaceAll(r.Pattern, "*", "x")) != nil:
+		return &refusal{ErrInvalid, fmt.Sprintf("the pattern %q matches no name: names and owners have letters, digits, '_', '.', '-' and '/', and * stands for any of them", r.Pattern)}
+	case stars > maxStars:
+		return &refusal{ErrInvalid, fmt.Sprintf("the pattern %q has %d stars; at most %d are allowed", r.Pattern, stars, maxStars)}
+	case strings.Contains(r.Pattern, "**"):
+		return &refusal{ErrInvalid, fmt.Sprintf("the pattern %q has two stars side by side; one stands for as many characters as there are", r.Pattern)}
+	}
+	if r.Pool != "" {
+		if err := CheckName("pool", r.Pool); err != nil {
+			return err
+		}
+	}
+	if r.Owner == "" {
+		return nil
+	}
+	if n := strings.Count(r.Owner, "*"); n > stars {
+		return &refusal{ErrInvalid, fmt.Sprintf("the owner %q has %d stars, and the pattern %q has %d to fill them with", r.Owner, n, r.Pattern, stars)}
+	}
+	return CheckOwner(strings.ReplaceAll(r.Owner, "*", "x"))
+}
+
+// match tells whether the pattern is that of a name, and what its stars stand for. Each but the last stands for as little as
+// it can.
+func (r OwnerRule) match(name string) (stars []string, ok bool) {
+	first, rest, varies := strings.Cut(r.Pattern, "*")
+	if !varies {
+		return nil, name == r.Pattern
+	}
+	name, ok = strings.CutPrefix(name, first)
+	for ok && varies {
+		var part string
+		part, rest, varies = strings.Cut(rest, "*")
+		at := strings.Index(name, part)
+		if !varies {
+			at = len(name) - len(part)
+			ok = strings.HasSuffix(name, part)
+		}
+		if ok = ok && at >= 0; ok {
+			stars, name = append(stars, name[:at]), name[at+len(part):]
+		}
+	}
+	return stars, ok
+}
+
+// owner is whom the rule makes of a name that it matched; empty where it names none.
+func (r OwnerRule) owner(stars []string) string {
+	owner := r.Owner
+	for _, star := range stars {
+		owner = strings.Replace(owner, "*", star, 1)
+	}
+	if owner == "" || CheckOwner(owner) != nil {
+		return "" // what a star stood for is no part of an owner
+	}
+	return owner
+}
+
+// rule is the first of the network's rules that matches a name or an owner, and whom it makes of it.
+func (n *Network) rule(name string) (found OwnerRule, owner string) {
+	if n == nil || name == "" {
+		return OwnerRule{}, ""
+	}
+	for _, r := range n.Rules {
+		if stars, ok := r.match(name); ok {
+			return r, r.owner(stars)
+		}
+	}
+	return OwnerRule{}, ""
+}
+
 // Owners are whom the name of an endpoint can mean, the likeliest first: what a rule of the network makes of it, itself, and
 // project/service/number for the names that Compose gives (shop-web-1, shop_web_1, and 0123456789ab_shop-web-1 while a
 // replica is recreated).
-func (n *Network) Owners(name string) []string { panic("pending") }
+func (n *Network) Owners(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		final := finalName(name)
+		if _, owner := n.rule(final); owner != "" && !yield(owner) {
+			return
+		}
+		if !yield(final) || final != name && !yield(name) {
+			return
+		}
+		for owner := range composeOwners(final) {
+			if !yield(owner) {
+				return
+			}
+		}
+	}
+}
+
+// finalName is the name of a container that Compose recreates: until the old one is gone, one of the two has the first digits
+// of an id before its name.
+func finalName(name string) string {
+	const digits = 12
+	if len(name) <= digits+1 || name[digits] != '_' || strings.Trim(name[:digits], "0123456789abcdef") != "" {
+		return name
+	}
+	return name[digits+1:]
+}
+
+// composeOwners are the owners project/service/number of which Compose makes a name. A dash may be one of the project's or
+// of the service's name, so that there may be several.
+func composeOwners(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		at := strings.LastIndexAny(name, "-_")
+		if at < 0 || !isNumber(name[at+1:]) {
+			return
+		}
+		both, number, between := name[:at], name[at+1:], name[at]
+		for i := 1; i < len(both)-1; i++ {
+			if both[i] == between && !yield(both[:i]+"/"+both[i+1:]+"/"+number) {
+				return
+			}
+		}
+	}
+}
+
+// composeName is the name that Compose gives the container of an owner project/service/number; other owners stay as they are.
+func composeName(owner string) string {
+	if parts := strings.Split(owner, "/"); len(parts) == 3 && isNumber(parts[2]) {
+		return strings.Join(parts, "-")
+	}
+	return owner
+}
+
+func isNumber(s string) bool {
+	return s != "" && s[0] != '0' && strings.Trim(s, "0123456789") == ""
+}
+
+// remembered is the form of a name by which memories are found: Compose's older names differ from its newer ones in the
+// characters between their parts, and are the same replica's.
+func rememberedName(name string) string {
+	name = finalName(name)
+	if at := strings.LastIndexByte(name, '_'); at > 0 && isNumber(name[at+1:]) {
+		return strings.ReplaceAll(name, "_", "-")
+	}
+	return name
+}
+
+// canBe tells whether one who sends a name, a MAC, or neither, may be an owner: it is for the address that was asked for to
+// say whose it is where nothing is sent.
+func (n *Network) canBe(req AddressRequest, owner string) bool {
+	if req.Name == "" || req.MAC != (MAC{}) && req.MAC.String() == owner {
+		return true
+	}
+	for other := range n.Owners(req.Name) {
+		if other == owner {
+			return true
+		}
+	}
+	return false
+}
+
+// setRule puts a rule in the place of that of its pattern, or behind the others; one that says nothing removes it.
+func (n *Network) setRule(r OwnerRule) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	at := slices.IndexFunc(n.Rules, func(other OwnerRule) bool { return other.Pattern == r.Pattern })
+	switch says := r.Owner != "" || r.Pool != ""; {
+	case !says && at < 0:
+		return &refusal{ErrNotFound, fmt.Sprintf("network %s has no rule for %s", n.Name, r.Pattern)}
+	case !says:
+		n.Rules = slices.Delete(n.Rules, at, at+1)
+	case at >= 0:
+		n.Rules[at] = r
+	case len(n.Rules) == maxRules:
+		return &refusal{ErrInvalid, fmt.Sprintf("network %s has %d rules for owners already, and more are not kept; put some together with *", n.Name, maxRules)}
+	default:
+		n.Rules = append(n.Rules, r)
+	}
+	return nil
+}

@@ -36,12 +36,23 @@ func (p *plan) pick(owner string, w Wish, subnets []*Subnet, force bool) (picked
 	if w.Address.IsValid() {
 		return p.pickAddress(owner, w.Address, subnets, force)
 	}
-	for _, find := range []func(*target, string) (*Lease, error){pickReserved, pickRemembered} {
-		for _, sub := range subnets {
-			l, err := find(p.target(sub, w.Pool), owner)
-			if err != nil || l != nil {
-				return picked{sub, addressOf(l), l}, err
-			}
+	subnets, err := w.in(p, subnets)
+	if err != nil {
+		return picked{}, err
+	}
+	for _, sub := range subnets {
+		l, err := pickReserved(p.target(sub, w.Pool), owner)
+		if err != nil || l != nil {
+			return picked{sub, addressOf(l), l}, err
+		}
+	}
+	if err := p.n.checkAutomatic(); err != nil {
+		return picked{}, err
+	}
+	for _, sub := range subnets {
+		l, err := pickRemembered(p.target(sub, w.Pool), owner)
+		if err != nil || l != nil {
+			return picked{sub, addressOf(l), l}, err
 		}
 	}
 	for _, sub := range subnets { // LN-13, GA-16
@@ -58,14 +69,14 @@ func (p *plan) pick(owner string, w Wish, subnets []*Subnet, force bool) (picked
 
 // target is a subnet for one who asks for an address without a Docker network, by the name of a pool or by none.
 func (p *plan) target(sub *Subnet, pool string) *target {
-	return &target{p.change, &Attachment{Subnet: sub.ID, Space: sub.Space, CIDR: sub.CIDR, Named: pool}, sub, p.ix.subnets[sub.ID]}
+	return &target{p.change, &Attachment{Subnet: sub.ID, Space: sub.Space, CIDR: sub.CIDR}, sub, p.ix.subnets[sub.ID], pool}
 }
 
 // pickReserved is the first address that is reserved for the owner, free and, where a pool is named, in it.
 func pickReserved(t *target, owner string) (*Lease, error) {
 	free, _, err := t.reservations(t.sub.ID, owner)
 	for _, l := range free {
-		if t.at.Named == "" || t.inPools(l.Address) {
+		if !l.Reservation.Replaced && (t.pool == "" || t.inPools(l.Address)) {
 			return l, err
 		}
 	}
@@ -95,14 +106,14 @@ func (p *plan) pickAddress(owner string, addr netip.Addr, subnets []*Subnet, for
 			return picked{}, p.reservedError(addr, r)
 		}
 		if x := sub.exclusion(addr); x != nil && r == nil && !force {
-			return picked{}, &refusal{ErrInUse, fmt.Sprintf("%s is excluded with %s; take it all the same with --force", addr, x)}
+			return picked{}, refuse(IPReserved, ErrInUse, "%s is excluded with %s; take it all the same with --force", addr, x)
 		}
 		return picked{sub, addr, l}, nil
 	}
 	if len(subnets) == 1 {
-		return picked{}, &refusal{ErrInvalid, fmt.Sprintf("%s is %s of network %s", addr, notHost(subnets[0].CIDR, addr), p.n.Name)}
+		return picked{}, refuse(OutsideSubnet, ErrInvalid, "%s is %s of network %s", addr, notHost(subnets[0].CIDR, addr), p.n.Name)
 	}
-	return picked{}, &refusal{ErrInvalid, fmt.Sprintf("no subnet of network %s holds %s; it has %s", p.n.Name, addr, p.subnetList())}
+	return picked{}, refuse(OutsideSubnet, ErrInvalid, "no subnet of network %s holds %s; it has %s", p.n.Name, addr, p.subnetList())
 }
 
 // exhausted says why no pool of the subnets has an address.
@@ -120,7 +131,8 @@ func (p *plan) exhausted(pool string, subnets []*Subnet) error {
 	case len(f.pools) == 0 && pool != "":
 		return &refusal{ErrNotFound, fmt.Sprintf("%s has no pool named %s; `berth pool ls %s` lists its pools", where, pool, p.n.Name)}
 	case len(f.pools) == 0:
-		return &refusal{ErrExhausted, fmt.Sprintf("%s has no pool, so that no address can be chosen; ask for one by address, or add a pool with `berth pool add`", where)}
+		return refuse(NotEnoughCapacity, ErrExhausted, "%s has no pool, so that no address can be chosen; ask for one by address, or add a pool with `berth pool add`", where)
 	}
-	return &refusal{ErrExhausted, fmt.Sprintf("no address is free in %s: %s; give it more with `berth pool add`", where, f)}
+	return refuse(NotEnoughCapacity, ErrExhausted, "no address is free in %s (%d wanted, %d free): %s; give it more with `berth pool add`",
+		where, max(p.edit.wanted, 1), p.edit.given, f)
 }

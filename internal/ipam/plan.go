@@ -27,9 +27,12 @@ type PlannedNetwork struct {
 	Links        []Link               `json:"links,omitempty"`
 	Sticky       *bool                `json:"sticky,omitempty"`
 	Quarantine   *Duration            `json:"quarantine,omitempty"`
+	Type         string               `json:"type,omitempty"`        // manual (default), dynamic or vip
+	OwnerRules   []OwnerRule          `json:"owner_rules,omitempty"` // in the order in which they are tried
 	Subnets      []PlannedSubnet      `json:"subnets,omitempty"`
-	Pools        []PlannedPool        `json:"pools,omitempty"`      // of whichever of its subnets holds them,
-	Exclusions   []PlannedExclusion   `json:"exclusions,omitempty"` // beside those that stand with a subnet
+	Static       []PlannedBand        `json:"static,omitempty"` // of whichever of its subnets holds them,
+	Pools        []PlannedPool        `json:"pools,omitempty"`  // beside those that stand with a subnet
+	Exclusions   []PlannedExclusion   `json:"exclusions,omitempty"`
 	Reservations []PlannedReservation `json:"reservations,omitempty"`
 	Addresses    []PlannedAddress     `json:"addresses,omitempty"` // taken for what is no container
 	Line         int                  `json:"line,omitempty"`
@@ -41,6 +44,7 @@ type PlannedSubnet struct {
 	Name       string             `json:"name,omitempty"`
 	Gateway    netip.Addr         `json:"gateway,omitzero"`
 	DHCP       bool               `json:"dhcp,omitempty"`
+	Static     []PlannedBand      `json:"static,omitempty"`
 	Pools      []PlannedPool      `json:"pools,omitempty"`
 	Exclusions []PlannedExclusion `json:"exclusions,omitempty"`
 	Line       int                `json:"line,omitempty"`
@@ -60,11 +64,19 @@ type PlannedExclusion struct {
 	Line  int    `json:"line,omitempty"`
 }
 
-// PlannedReservation is one address that belongs to an owner.
+// PlannedBand is one range for static use.
+type PlannedBand struct {
+	Range Range `json:"range"`
+	Line  int   `json:"line,omitempty"`
+}
+
+// PlannedReservation is one address that belongs to an owner; in a dynamic network it is an owner alone.
 type PlannedReservation struct {
 	Owner     string     `json:"owner"`
-	Address   netip.Addr `json:"address"`
+	Address   netip.Addr `json:"address,omitzero"`
 	Automatic bool       `json:"automatic,omitempty"` // Berth chose it
+	Replaced  bool       `json:"replaced,omitempty"`  // another is wanted in its place, and it is kept until that is in use
+	Until     time.Time  `json:"until,omitzero"`      // the owner's end; what is over is not imported
 	Force     bool       `json:"force,omitempty"`     // somebody else holds it: for after its release
 	Unplaced  bool       `json:"unplaced,omitempty"`  // at the next free slot of the owner's interface 0
 	Interface int        `json:"interface,omitempty"`

@@ -2,6 +2,7 @@ package ipam
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -157,7 +158,7 @@ func (c *change) join(req PoolRequest, found *Subnet) (PoolGrant, error) {
 // hold makes the attachment, and writes the subnet that it is of.
 func (c *change) hold(req PoolRequest, sub *Subnet) (PoolGrant, error) {
 	cidr := sub.CIDR
-	at := &Attachment{ID: NewID(), Space: sub.Space, Subnet: sub.ID, CIDR: cidr, Pool: req.Range, Named: req.Pool, AskedNetwork: req.asked.network, AskedPool: req.asked.pool, Gateway: req.Gateway, Swarm: req.Swarm, Host: c.host, Created: c.now}
+	at := &Attachment{ID: c.attachmentID(req, sub), Space: sub.Space, Subnet: sub.ID, CIDR: cidr, Pool: req.Range, Named: req.Pool, AskedNetwork: req.asked.network, AskedPool: req.asked.pool, Gateway: req.Gateway, Swarm: req.Swarm, Host: c.host, Created: c.now}
 	sub.Attachments = append(sub.Attachments, at.ID)
 	if err := c.setAttachment(at.ID, at); err != nil {
 		return PoolGrant{}, err
@@ -170,13 +171,27 @@ func (c *change) hold(req PoolRequest, sub *Subnet) (PoolGrant, error) {
 	}
 	grant := PoolGrant{ID: at.ID, CIDR: cidr}
 	if req.Gateway.IsValid() {
-		t := &target{c, at, sub, c.ix.subnets[sub.ID]}
+		t := &target{c, at, sub, c.ix.subnets[sub.ID], at.Named}
 		if _, err := t.takeGateway(AddressRequest{Pool: at.ID, Preferred: req.Gateway, Gateway: true}); err != nil {
 			return PoolGrant{}, err
 		}
 		grant.Gateway = netip.PrefixFrom(req.Gateway, cidr.Bits())
 	}
 	return grant, nil
+}
+
+// attachmentID is a new id or, where the state is rebuilt from what runs, one that is worked out from what was asked for: the
+// engine goes on saying the one that it was told, and tells nobody which.
+func (c *change) attachmentID(req PoolRequest, sub *Subnet) ID {
+	if !c.forgets {
+		return NewID()
+	}
+	for n := 0; ; n++ {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s\x00%d", sub.Space, sub.CIDR, req.Range, req.Pool, n))
+		if id := workedOut(sum); c.ix.attachments[id].value == nil {
+			return id
+		}
+	}
 }
 
 // findSubnet returns the subnet of exactly this CIDR, nil where the CIDR is free, and an error where it overlaps another

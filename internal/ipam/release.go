@@ -3,6 +3,7 @@ package ipam
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 
 	"berth/store"
@@ -21,7 +22,7 @@ func (s *Service) ReleasePool(ctx context.Context, pool ID) error {
 // end ends an attachment if a condition holds, which is asked in the same transaction. What a failure cuts off after that
 // is gone on with by a repetition, by Run and by the next Open.
 func (s *Service) end(ctx context.Context, pool ID, condition func(*change, *Attachment) (bool, error)) error {
-	var subnet ID
+	var gone *Subnet
 	var inherited []ID
 	var ended, last bool
 	err := s.update(ctx, func(c *change) error {
@@ -29,7 +30,7 @@ func (s *Service) end(ctx context.Context, pool ID, condition func(*change, *Att
 		if err != nil {
 			return err
 		}
-		subnet, inherited, ended, last = at.Subnet, c.ix.inheritedBy(pool), at.Ended, false
+		gone, inherited, ended, last = &Subnet{ID: at.Subnet, Space: at.Space, CIDR: at.CIDR}, c.ix.inheritedBy(pool), at.Ended, false
 		if ended {
 			return nil
 		}
@@ -49,9 +50,9 @@ func (s *Service) end(ctx context.Context, pool ID, condition func(*change, *Att
 	case err != nil:
 		return err
 	case last:
-		return s.sweep(ctx, subnet)
+		return s.sweep(ctx, gone)
 	}
-	if err := s.releaseLeases(ctx, pool, subnet); err != nil {
+	if err := s.releaseLeases(ctx, pool, gone.ID); err != nil {
 		return err
 	}
 	return s.releaseInherited(ctx, pool, inherited)
@@ -187,20 +188,54 @@ func readPage(tx store.Tx, r store.Range) (page []*Lease, next []byte, err error
 	return page, append(next, 0), nil
 }
 
-// sweep deletes the leases of a subnet that is gone. A crash in the midst leaves the rest to the next Open.
-func (s *Service) sweep(ctx context.Context, subnet ID) error {
-	page := leasesOf(subnet)
+// catchAll is the subnet of an address of which is not known in which it was: one that fits every address of its family, so
+// that what is left of a subnet that is gone ends by the same path as everything else (BO-12).
+func catchAll(gone ID, addr netip.Addr) *Subnet {
+	return &Subnet{ID: gone, CIDR: netip.PrefixFrom(addr, 0).Masked()}
+}
+
+// sweep ends what there is of leases and reservations in a subnet that is gone. A crash in the midst leaves the rest to the
+// next Open.
+func (s *Service) sweep(ctx context.Context, gone *Subnet) error {
+	page := leasesOf(gone.ID)
 	page.Limit = pageSize
-	for {
-		n := 0
-		err := s.store.Update(ctx, func(tx store.Tx) (err error) {
-			n, err = deleteWhile(tx, page, func(int, []byte) bool { return true })
+	for page.From != nil {
+		var next []byte
+		err := s.update(ctx, func(c *change) (err error) {
+			next, err = c.sweepPage(gone, page)
 			return err
 		})
-		if err != nil || n < pageSize {
+		if err != nil {
 			return err
 		}
+		page.From = next
 	}
+	return nil
+}
+
+func (c *change) sweepPage(gone *Subnet, page store.Range) (next []byte, err error) {
+	leases, next, err := readPage(c.tx, page)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range leases {
+		if l.Reservation != nil {
+			if err := c.endReservation(picked{gone, l.Address, l}, "its subnet is gone"); err != nil {
+				return nil, err
+			}
+			l = l.withReservation(l.Address, nil)
+		}
+		switch {
+		case l.Held() && l.Kind != Gateway:
+			err = c.release(gone, l)
+		case l != nil:
+			err = c.setLease(gone.ID, l.Address, l, nil)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return next, nil
 }
 
 // deleteWhile deletes the records of a range up to the first one that goes not, which is told of by its number and key, and

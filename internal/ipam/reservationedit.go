@@ -4,119 +4,195 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 )
 
-// reservationFacts is what events tell of a reservation.
-type reservationFacts struct {
-	Owner string `json:"owner"`
-	Kind  Kind   `json:"kind"`
-	Slot  string `json:"slot"`
-}
-
-func (r *Reservation) facts() reservationFacts {
-	return reservationFacts{r.Owner, r.Kind, r.Slot.String()}
-}
-
 func (e *AddReservation) apply(c *change) (Result, error) {
+	p, in, err := e.begin(c)
+	if err != nil {
+		return Result{}, err
+	}
+	if p.n.Type == Dynamic {
+		return Result{Network: p.n.ID}, p.recordOwner(e)
+	}
+	addrs, err := p.fulfil(e, in, func(Wish) bool { return true })
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Network: p.n.ID, Addresses: addrs}, p.keep()
+}
+
+// begin opens the network of a reservation, and refuses what makes no sense in any state of it.
+func (e *AddReservation) begin(c *change) (*plan, Interface, error) {
+	in := Interface{Number: e.Number, Wishes: slices.Clone(e.Wishes)}
 	p, err := c.plan(e.Network)
 	if err != nil {
-		return Result{}, err
+		return nil, in, err
 	}
-	in := Interface{Number: e.Number, Wishes: e.Wishes}
 	if err := in.ready(e.Owner); err != nil {
-		return Result{}, err
+		return nil, in, err
 	}
 	e.Owner = canonicalOwner(e.Owner)
+	if e.For < 0 {
+		return nil, in, &refusal{ErrInvalid, fmt.Sprintf("%s cannot live for %s; give a time that is not negative, or none", e.Owner, time.Duration(e.For))}
+	}
+	for _, w := range in.Wishes {
+		if w.Address.IsValid() {
+			if err := p.n.checkStatic(); err != nil {
+				return nil, in, err
+			}
+		} else if e.Automatic && len(in.Wishes) == 1 {
+			e.Automatic = false // it is so anyway
+		}
+	}
+	return p, in, nil
+}
+
+// fulfil reserves what is wished for, of the wishes that are chosen now, and returns the addresses by slot.
+func (p *plan) fulfil(e *AddReservation, in Interface, now func(Wish) bool) ([]netip.Addr, error) {
 	subnets, err := p.reach("")
 	if err != nil {
-		return Result{}, err
+		return nil, err
 	}
 	owned, err := p.owned(e.Owner)
 	if err != nil {
-		return Result{}, err
+		return nil, err
 	}
-	result := Result{Network: p.n.ID}
-	result.Addresses, err = in.each(func(slot Slot, w Wish) (netip.Addr, error) { return p.reserve(e, slot, w, subnets, owned[slot]) })
-	if err != nil {
-		return Result{}, err
-	}
-	return result, p.keep()
-}
-
-// owned reads what is reserved for an owner in the network.
-func (p *plan) owned(owner string) (map[Slot]picked, error) {
-	all := map[Slot]picked{}
-	for _, id := range p.ix.networkIndex(p.n.ID).subnets {
-		sub := p.ix.subnets[id].record.value
-		free, held, err := p.reservations(id, owner)
-		if err != nil {
-			return nil, err
-		}
-		for _, l := range append(free, held...) {
-			all[l.Reservation.Slot] = picked{sub, l.Address, l}
+	for _, slot := range slots(owned.wanted) {
+		if int(slot.Interface) != e.Number {
+			return nil, p.alreadyExists(e.Owner, owned.wanted[slot], fmt.Sprintf("an owner has one reservation in a network, of one interface, which may have several addresses (--ip %d:ip0=...,ip1=...)", slot.Interface))
 		}
 	}
-	return all, nil
+	in.Wishes = slices.DeleteFunc(in.Wishes, func(w Wish) bool { return !now(w) })
+	p.edit.wanted, p.edit.given = 0, 0
+	for _, w := range in.Wishes {
+		if has := owned.wanted[Slot{uint8(e.Number), uint8(w.Slot)}]; !w.Address.IsValid() && has.record == nil {
+			p.edit.wanted++
+		}
+	}
+	return in.each(func(slot Slot, w Wish) (netip.Addr, error) {
+		addr, err := p.reserve(e, slot, w, subnets, owned)
+		if !w.Address.IsValid() && err == nil {
+			p.edit.given++
+		}
+		return addr, err
+	})
 }
 
 // reserve makes one slot of an owner's interface a reserved address. What is reserved there already stays, if the wish
-// can mean it (BO-5), and refuses another wish (BO-6).
-func (p *plan) reserve(e *AddReservation, slot Slot, w Wish, subnets []*Subnet, has picked) (netip.Addr, error) {
-	if has.record != nil {
-		if !p.meets(w, has.sub, has.addr) {
-			return netip.Addr{}, &refusal{ErrInUse, fmt.Sprintf("%s has %s reserved in network %s already (%s); end that first with `berth reservation rm`", e.Owner, has.addr, p.n.Name, slot)}
-		}
-		return has.addr, nil
+// can mean it (BO-5, BO-9); else it is refused (BO-6), or kept beside the new one until that is in use (BO-13).
+func (p *plan) reserve(e *AddReservation, slot Slot, w Wish, subnets []*Subnet, owned ownedSlots) (netip.Addr, error) {
+	has, there := owned.wanted[slot]
+	switch {
+	case there && p.forgets:
+		return netip.Addr{}, p.secondUse(has)
+	case there && p.meets(w, has.sub, has.addr):
+		return has.addr, p.reserveAgain(e, w, has)
+	case there && !e.Replace:
+		return netip.Addr{}, p.alreadyExists(e.Owner, has, "end that first with `berth reservation rm`, or change it with --replace, which keeps both until the new one is in use")
 	}
 	found, err := p.toReserve(e, w, subnets)
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	if r := found.record.reserved(); r != nil {
-		return netip.Addr{}, &refusal{ErrInUse, fmt.Sprintf("%s is reserved for %s already, as %s", found.addr, r.Owner, r.Slot)}
+	if there {
+		old := *has.record.Reservation
+		old.Replaced = true
+		if err := p.changeReservation(has, old); err != nil {
+			return netip.Addr{}, err
+		}
 	}
-	r := &Reservation{Owner: e.Owner, Kind: Static, Slot: slot}
-	if !w.Address.IsValid() {
-		r.Kind = Automatic
-	}
-	return found.addr, p.writeReservation(found, r)
+	return found.addr, p.reserveNew(e, slot, w, found)
 }
 
-// writeReservation makes an address the owner's.
-func (p *plan) writeReservation(at picked, r *Reservation) (err error) {
-	e := &Event{Verb: ReservationAdded, Subnet: at.sub.CIDR, Address: at.addr, Name: r.Owner, Detail: r.Kind.String()}
-	if r.ID, err = p.tell(e, nil, r.facts()); err != nil {
+// reserveAgain is what comes of a reservation that is there when it is wished for again: its kind is that of the wish, and it
+// lives for as long as is said now.
+func (p *plan) reserveAgain(e *AddReservation, w Wish, has picked) error {
+	kind, err := p.kindOf(e, w, has.sub, has.addr)
+	if err != nil {
 		return err
 	}
-	return p.setLease(at.sub.ID, at.addr, at.record, at.record.withReservation(at.addr, r))
+	r := *has.record.Reservation
+	if kind == Automatic && !e.Automatic && (p.n.Type == VIP || !has.sub.static(has.addr).IsZero()) {
+		kind = r.Kind // which address it is to be was left open, and it can be no other
+	}
+	r.Kind = kind
+	if e.For > 0 {
+		r.Until = p.now.Add(time.Duration(e.For))
+	}
+	return p.changeReservation(has, r)
+}
+
+// reserveNew writes a reservation of a free address, or one of the owner's that was replaced and is wanted again.
+func (p *plan) reserveNew(e *AddReservation, slot Slot, w Wish, found picked) error {
+	kind, err := p.kindOf(e, w, found.sub, found.addr)
+	if err != nil {
+		return err
+	}
+	r := &Reservation{Owner: e.Owner, Kind: kind, Slot: slot}
+	if e.For > 0 {
+		r.Until = p.now.Add(time.Duration(e.For))
+	}
+	old := found.record.reserved()
+	switch {
+	case old == nil:
+		return p.writeReservation(found, r)
+	case old.Owner == e.Owner && old.Replaced:
+		r.ID = old.ID
+		return p.changeReservation(found, *r)
+	}
+	return p.alreadyExists(e.Owner, found, "an address is reserved once")
+}
+
+// kindOf is static for an address that was wished for, unless it is said to be an automatic one, which none of a static band
+// can be (BO-10).
+func (p *plan) kindOf(e *AddReservation, w Wish, sub *Subnet, addr netip.Addr) (Kind, error) {
+	if w.Address.IsValid() && !e.Automatic {
+		return Static, nil
+	}
+	if band := sub.static(addr); e.Automatic && !band.IsZero() {
+		return 0, refuse(WrongType, ErrInvalid, "%s cannot be an automatic address of %s: it lies in the static band %s of network %s; reserve it as a static one, or wish for none",
+			addr, e.Owner, band, p.n.Name)
+	}
+	return Automatic, nil
 }
 
 // toReserve finds the address: the one wished for, where nobody else has it; else the one that the owner has in use and
 // not reserved, or a free one.
 func (p *plan) toReserve(e *AddReservation, w Wish, subnets []*Subnet) (picked, error) {
 	if !w.Address.IsValid() {
-		for _, sub := range subnets {
-			if l, err := p.inUseBy(e.Owner, sub, w.Pool); err != nil || l != nil {
-				return picked{sub, addressOf(l), l}, err
-			}
-		}
-		return p.pickUnreserved(e.Owner, w, subnets)
+		return p.toReserveAny(e, w, subnets)
 	}
 	found, err := p.pick(e.Owner, w, subnets, e.Force)
 	if err != nil || !found.record.Held() {
 		return found, err
 	}
 	held := found.record
-	if held.Kind == Gateway || held.Name != e.Owner && !e.Force {
+	if held.Kind == Gateway || !p.n.holds(held, e.Owner) && !e.Force {
 		return picked{}, p.heldError(held)
 	}
 	return found, nil
 }
 
-// pickUnreserved is pick less what is reserved for the owner in other slots.
-func (p *plan) pickUnreserved(owner string, w Wish, subnets []*Subnet) (picked, error) {
+func (p *plan) toReserveAny(e *AddReservation, w Wish, subnets []*Subnet) (picked, error) {
+	if p.n.Type == VIP {
+		return picked{}, refuse(WrongType, ErrInvalid, "network %s is of the type vip, which has static reservations only; say which address with --ip", p.n.Name)
+	}
+	subnets, err := w.in(p, subnets)
+	if err != nil {
+		return picked{}, err
+	}
+	if r, _ := p.n.rule(e.Owner); w.Pool == "" && r.Pool != "" {
+		w.Pool = r.Pool
+	}
 	for _, sub := range subnets {
-		l, err := pickRemembered(p.target(sub, w.Pool), owner)
+		l, err := p.inUseBy(e.Owner, p.target(sub, w.Pool))
+		if err != nil || l != nil {
+			return picked{sub, addressOf(l), l}, err
+		}
+	}
+	for _, sub := range subnets { // less what is reserved for the owner in other slots
+		l, err := pickRemembered(p.target(sub, w.Pool), e.Owner)
 		if err != nil || l != nil {
 			return picked{sub, addressOf(l), l}, err
 		}
@@ -124,26 +200,13 @@ func (p *plan) pickUnreserved(owner string, w Wish, subnets []*Subnet) (picked, 
 	return p.pick("", w, subnets, false)
 }
 
-// inUseBy is an address in the pools of sub that is held under the owner's name and is nobody's reservation.
-func (p *plan) inUseBy(owner string, sub *Subnet, pool string) (*Lease, error) {
-	t := p.target(sub, pool)
-	for addr := range t.sx.byName.of(owner) {
-		l, err := p.lease(sub.ID, addr)
-		if err != nil {
-			return nil, err
-		}
-		if l.Held() && l.Name == owner && l.Reservation == nil && t.inPools(addr) {
-			return l, nil
-		}
-	}
-	return nil, nil
-}
-
 // meets tells whether an address is what a wish can mean.
 func (p *plan) meets(w Wish, sub *Subnet, addr netip.Addr) bool {
 	switch {
 	case w.Address.IsValid():
 		return w.Address == addr
+	case !w.suits(sub):
+		return false
 	case w.Pool == "":
 		return true
 	}
@@ -158,47 +221,47 @@ func (e *RemoveReservation) apply(c *change) (Result, error) {
 	if err := CheckOwner(e.Owner); err != nil {
 		return Result{}, err
 	}
-	owned, err := p.owned(canonicalOwner(e.Owner))
+	owner := canonicalOwner(e.Owner)
+	owned, err := p.owned(owner)
 	if err != nil {
 		return Result{}, err
 	}
 	result := Result{Network: p.n.ID}
-	for _, slot := range slots(owned) {
-		has := owned[slot]
+	for _, has := range owned.all() {
 		if e.Address.IsValid() && e.Address != has.addr {
 			continue
 		}
-		if err := p.endReservation(has); err != nil {
+		if err := p.endReservation(has, ""); err != nil {
 			return Result{}, err
 		}
 		result.Addresses = append(result.Addresses, has.addr)
 	}
-	if len(result.Addresses) == 0 {
-		what := "no address"
-		if e.Address.IsValid() {
-			what = "not " + e.Address.String()
+	if e.Address.IsValid() && len(result.Addresses) > 0 {
+		return result, p.wantAgain(owner, owned, e.Address)
+	}
+	unplaced, err := p.forgetOwner(owner)
+	if err != nil || unplaced || len(result.Addresses) > 0 {
+		return result, err
+	}
+	what := "no address"
+	if e.Address.IsValid() {
+		what = "not " + e.Address.String()
+	}
+	return Result{}, refuse(IPMissing, ErrNotFound, "%s has %s reserved in network %s; `berth reservation ls %s` lists what is", e.Owner, what, p.n.Name, p.n.Name)
+}
+
+// wantAgain takes a change of an address back: where the one that was to replace another is given up, that is wanted again.
+func (p *plan) wantAgain(owner string, owned ownedSlots, gone netip.Addr) error {
+	for slot, has := range owned.wanted {
+		if has.addr != gone {
+			continue
 		}
-		return Result{}, &refusal{ErrNotFound, fmt.Sprintf("%s has %s reserved in network %s; `berth reservation ls %s` lists what is", e.Owner, what, p.n.Name, p.n.Name)}
+		for _, old := range slices.Backward(owned.replaced) {
+			if r := *old.record.Reservation; r.Slot == slot {
+				r.Replaced = false
+				return p.changeReservation(old, r)
+			}
+		}
 	}
-	return result, nil
-}
-
-// endReservation makes an address nobody's. Who has it in use keeps it.
-func (p *plan) endReservation(has picked) error {
-	r := has.record.Reservation
-	ev := &Event{Verb: ReservationRemoved, Subnet: has.sub.CIDR, Address: has.addr, Name: r.Owner}
-	if _, err := p.tell(ev, r.facts(), nil); err != nil {
-		return err
-	}
-	return p.setLease(has.sub.ID, has.addr, has.record, has.record.withReservation(has.addr, nil))
-}
-
-// slots lists the slots of a map in order.
-func slots(of map[Slot]picked) []Slot {
-	all := make([]Slot, 0, len(of))
-	for slot := range of {
-		all = append(all, slot)
-	}
-	slices.SortFunc(all, Slot.compare)
-	return all
+	return nil
 }

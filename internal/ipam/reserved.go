@@ -25,11 +25,6 @@ func (c *change) reservations(subnet ID, owner string) (free, held []*Lease, err
 	return free, held, nil
 }
 
-// allows tells whether one who asks for the address by address may have it: its owner, and one who says not who it is.
-func (r *Reservation) allows(req AddressRequest) bool {
-	return req.Name == "" || req.Name == r.Owner || req.MAC != (MAC{}) && req.MAC.String() == r.Owner
-}
-
 func byReservedSlot(a, b *Lease) int { return a.Reservation.Slot.compare(b.Reservation.Slot) }
 
 func (s Slot) compare(other Slot) int {

@@ -52,6 +52,11 @@ func (p *plan) checkResize(sub, edited *Subnet) error {
 			return &refusal{ErrInUse, fmt.Sprintf("the subnet %s cannot become %s: the exclusion %s would be cut off; take it out with `berth exclusion rm` first", sub.CIDR, edited.CIDR, x)}
 		}
 	}
+	for _, band := range sub.Static {
+		if !covers(edited.CIDR, band.IPRange) {
+			return &refusal{ErrInUse, fmt.Sprintf("the subnet %s cannot become %s: the static band %s would be cut off; change it with `berth network modify --static` first", sub.CIDR, edited.CIDR, band)}
+		}
+	}
 	if err := p.checkCutOff(sub, edited); err != nil {
 		return err
 	}
@@ -153,7 +158,7 @@ func (p *plan) moveAttachments(edited *Subnet) error {
 
 // indexOf builds the index of a subnet from its records, and lists the memories that lie outside of it.
 func (p *plan) indexOf(sub *Subnet) (sx *subnetIndex, outside []netip.Addr, err error) {
-	sx = newSubnetIndex(sub.CIDR)
+	sx = newSubnetIndex(sub.CIDR, &p.ix.ends)
 	var leases []*Lease
 	err = eachLease(p.tx, sub.ID, func(l *Lease) error {
 		if sx.usable.Contains(l.Address) {

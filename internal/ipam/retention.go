@@ -27,13 +27,13 @@ func (r Retention) withDefaults() Retention {
 // slack is how far the number of events may run over before the trimming is woken, so that it works in whole pages.
 const slack = 4 * pageSize
 
-// Run trims the audit trail and finishes what a failure has cut off, every minute and whenever the trail has grown too long,
+// Run trims the audit trail, ends owners whose time is over, and finishes what a failure has cut off, every minute and whenever the trail has grown too long,
 // until ctx ends. It returns nil then, or the error of the store that stopped it.
 func (s *Service) Run(ctx context.Context) error {
 	again := time.NewTicker(time.Minute)
 	defer again.Stop()
 	for {
-		if err := errors.Join(s.Trim(ctx), s.finish(ctx)); err != nil {
+		if err := errors.Join(s.Trim(ctx), s.endOwners(ctx), s.finish(ctx)); err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}

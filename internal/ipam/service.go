@@ -64,6 +64,7 @@ type Service struct {
 	bases    []Base
 	memories int
 	retain   Retention
+	forgets  bool
 
 	mu sync.Mutex // guards ix
 	ix *index
@@ -80,7 +81,7 @@ type Service struct {
 func Open(ctx context.Context, cfg Config) (*Service, error) {
 	s := &Service{
 		store: cfg.Store, host: cfg.Host, now: cfg.Now, bases: cfg.Bases,
-		memories: cfg.Memories, retain: cfg.Retention.withDefaults(),
+		memories: cfg.Memories, retain: cfg.Retention.withDefaults(), forgets: cfg.Forgets,
 		trim: make(chan struct{}, 1),
 	}
 	s.changes.New = s.newChange

@@ -72,8 +72,8 @@ type ExclusionPlan struct {
 // ReservationInfo is a reserved address as it is shown.
 type ReservationInfo struct {
 	Owner     string       `json:"owner"`
-	Address   netip.Addr   `json:"address"`
-	Kind      Kind         `json:"kind"` // static or automatic
+	Address   netip.Addr   `json:"address"` // zero in a dynamic network, until one is recorded
+	Kind      Kind         `json:"kind"`    // static or automatic
 	InUse     bool         `json:"in_use"`
 	Endpoint  string       `json:"endpoint"` // who has it in use
 	Host      string       `json:"host"`

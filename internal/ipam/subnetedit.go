@@ -283,7 +283,7 @@ func (e *RemoveSubnet) apply(c *change) (Result, error) {
 	if err := p.note(&Event{Verb: SubnetRemoved, Subnet: sub.CIDR}, sub.facts(), nil); err != nil {
 		return Result{}, err
 	}
-	c.edit.swept = append(c.edit.swept, sub.ID)
+	c.edit.swept = append(c.edit.swept, sub)
 	return Result{Network: p.n.ID, Subnet: sub.ID, CIDR: sub.CIDR}, c.removeSubnet(sub)
 }
 
@@ -292,6 +292,6 @@ func (p *plan) dropSubnet(sub *Subnet) error {
 	if _, err := p.tell(&Event{Verb: SubnetRemoved, Subnet: sub.CIDR}, sub.facts(), nil); err != nil {
 		return err
 	}
-	p.edit.swept = append(p.edit.swept, sub.ID)
+	p.edit.swept = append(p.edit.swept, sub)
 	return p.removeSubnet(sub)
 }

@@ -9,8 +9,9 @@ import (
 )
 
 // stateFormat is the number of the form that all records together have. The first one had none written down; the second
-// has a record for each network's name, and networks that a Berth of the first one refuses to read (GA-26).
-const stateFormat = 2
+// has a record for each network's name, and networks that a Berth of the first one refuses to read (GA-26); the third has
+// owners' rules, types, static bands and reservations that end, which a Berth before it would pass over.
+const stateFormat = 3
 
 func formatKey() []byte { return append([]byte{settingKeys}, "format"...) }
 
@@ -24,7 +25,11 @@ func (s *Service) upgrade(ctx context.Context) error {
 	if format > stateFormat {
 		return fmt.Errorf("%w: the state has the format %d of a newer Berth, and this one reads up to %d; run that one, or restore a backup of before (`berth restore`)", ErrDamaged, format, stateFormat)
 	}
-	for page := kindRange(networkKeys); page.From != nil; {
+	page := kindRange(networkKeys)
+	if format > 1 && !old {
+		page.From = nil // its networks have their names; what is new is read as not there
+	}
+	for page.From != nil {
 		page.Limit = pageSize
 		var next []byte
 		err := s.store.Update(ctx, func(tx store.Tx) (err error) {

@@ -36,6 +36,34 @@ type Wish struct {
 	Address netip.Addr `json:"address,omitzero"` // this one
 	Pool    string     `json:"pool,omitempty"`   // any of the pools of this name
 	None    bool       `json:"none,omitempty"`   // give it back (modify)
+	Family  int        `json:"family,omitempty"` // 4 or 6: only an address of that one; 0: either
+	Subnet  string     `json:"subnet,omitempty"` // CIDR, name or id: only an address of that one
+}
+
+// family tells whether an address is of the family that is wished for.
+func (w *Wish) family(addr netip.Addr) bool {
+	return w.Family == 0 || (w.Family == 6) == addr.Is6()
+}
+
+// suits tells whether a subnet is one that is wished for.
+func (w *Wish) suits(sub *Subnet) bool {
+	return w.family(sub.CIDR.Addr()) && (w.Subnet == "" || w.Subnet == sub.CIDR.String() || w.Subnet == sub.Name || w.Subnet == sub.ID.String() || w.Subnet == sub.ID.Short())
+}
+
+// in lists the subnets that suit, and refuses to go on where there is none.
+func (w *Wish) in(p *plan, subnets []*Subnet) ([]*Subnet, error) {
+	if w.Family == 0 && w.Subnet == "" {
+		return subnets, nil
+	}
+	left := slices.DeleteFunc(slices.Clone(subnets), func(sub *Subnet) bool { return !w.suits(sub) })
+	if len(left) > 0 {
+		return left, nil
+	}
+	what := "subnet " + w.Subnet
+	if w.Subnet == "" {
+		what = fmt.Sprintf("IPv%d subnet", w.Family)
+	}
+	return nil, refuse(OutsideSubnet, ErrNotFound, "network %s has no %s; it has %s", p.n.Name, what, p.subnetList())
 }
 
 // maxSlots bounds the interfaces of an owner, and the addresses of each.
@@ -191,6 +219,10 @@ func (w *Wish) check() error {
 	switch {
 	case w.Slot < 0 || w.Slot >= maxSlots:
 		return fmt.Errorf("ip%d is not one of ip0 to ip%d", w.Slot, maxSlots-1)
+	case w.Family != 0 && w.Family != 4 && w.Family != 6:
+		return fmt.Errorf("%d is no family of ip%d; write 4 or 6", w.Family, w.Slot)
+	case a.IsValid() && !w.family(a):
+		return fmt.Errorf("%s is not of the family IPv%d, which is wished for with it", a, w.Family)
 	case a.IsValid() && w.Pool != "" || w.None && (a.IsValid() || w.Pool != ""):
 		return fmt.Errorf("ip%d is wished for in two ways; give one of an address, a pool, and none", w.Slot)
 	case a.Is4In6():

@@ -1,0 +1,52 @@
+package ipam
+
+import "fmt"
+
+// NetworkType says who chooses the addresses of a network (BO-8).
+type NetworkType string
+
+// The types of networks.
+const (
+	Manual  NetworkType = ""        // static and automatic addresses, chosen here; written "manual"
+	Dynamic NetworkType = "dynamic" // somebody else chooses; here they are recorded
+	VIP     NetworkType = "vip"     // static addresses only
+)
+
+func (t NetworkType) String() string {
+	if t == Manual {
+		return "manual"
+	}
+	return string(t)
+}
+
+// ParseNetworkType reads manual, dynamic or vip; empty is manual.
+func ParseNetworkType(s string) (NetworkType, error) {
+	switch t := NetworkType(s); t {
+	case Manual, Dynamic, VIP:
+		return t, nil
+	case "manual":
+		return Manual, nil
+	}
+	return Manual, &refusal{ErrInvalid, fmt.Sprintf("%q is no type of network: write manual, dynamic or vip", s)}
+}
+
+// checkAutomatic refuses to choose an address in a network of which Berth chooses none.
+func (n *Network) checkAutomatic() error {
+	switch {
+	case n == nil || n.Type == Manual:
+		return nil
+	case n.Type == VIP:
+		return refuse(WrongType, ErrInvalid, "network %s is of the type vip, of which every address is given by a person; ask for one by address", n.Name)
+	default:
+		return refuse(IPMissing, ErrInvalid, "network %s is of the type dynamic: somebody else chooses its addresses; ask for the one that was chosen, by address", n.Name)
+	}
+}
+
+// checkStatic refuses to reserve a given address in a network of which somebody else chooses the addresses.
+func (n *Network) checkStatic() error {
+	if n.Type != Dynamic {
+		return nil
+	}
+	return refuse(WrongType, ErrInvalid, "network %s is of the type dynamic: somebody else chooses its addresses, so that none can be reserved by address; "+
+		"reserve without one, and record the one that was chosen with `berth address take`", n.Name)
+}
