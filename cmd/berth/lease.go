@@ -16,15 +16,21 @@ func (p *program) leaseCommand() *cobra.Command {
 }
 
 const leaseListHelp = `Lists the addresses that are held, by space, subnet and address. With --all it also lists those that were
-given back and are remembered for their last holder.`
+given back and are remembered for their last holder.
+
+NAME is that of the container that has the address, where the daemon knows from the engine which one it is, else the one that
+the engine sent when it asked for the address. --wide also shows the Compose project and service, whose the address is by a
+reservation, and how the container is; --format json has the container as seen_by.`
 
 func (p *program) leaseListCommand() *cobra.Command {
 	var out output
 	var filter ipam.LeaseFilter
 	var subnet string
+	var wide bool
 	cmd := &cobra.Command{Use: "ls", Aliases: []string{"list"}, Short: "List leases", Long: leaseListHelp, Args: noArgs,
 		Example: `  berth lease ls
   berth lease ls --subnet 10.1.0.0/24 --all
+  berth lease ls --wide
   berth lease ls -q
   berth lease ls --format '{{.Address}} {{.Name}} {{.MAC}}'
   berth lease ls --format json`}
@@ -32,6 +38,7 @@ func (p *program) leaseListCommand() *cobra.Command {
 	p.spaceFlag(cmd, &filter.Space)
 	cmd.Flags().StringVar(&subnet, "subnet", "", "only those of the subnet `CIDR`")
 	cmd.Flags().BoolVarP(&filter.Remembered, "all", "a", false, "also the addresses that are remembered for their last holder")
+	cmd.Flags().BoolVarP(&wide, "wide", "w", false, "also the project, service, owner and state of the container")
 	completes(cmd, "subnet", p.completeSubnets)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if subnet != "" {
@@ -39,7 +46,11 @@ func (p *program) leaseListCommand() *cobra.Command {
 				return usage(cmd, fmt.Errorf("--subnet is %q and must be a prefix such as 10.1.0.0/24", subnet))
 			}
 		}
-		return list(p, cmd, out, leaseColumns(filter.Remembered, out.noTrunc), func(l *ipam.LeaseInfo) string { return l.Address.String() },
+		columns := leaseColumns(filter.Remembered, out.noTrunc)
+		if wide {
+			columns = append(columns, containerColumns()...)
+		}
+		return list(p, cmd, out, columns, func(l *ipam.LeaseInfo) string { return l.Address.String() },
 			func(ctx context.Context, c *admin.Client) ([]ipam.LeaseInfo, error) { return c.Leases(ctx, filter) })
 	}
 	return cmd
@@ -52,7 +63,7 @@ func leaseColumns(remembered, noTrunc bool) []column[ipam.LeaseInfo] {
 		{"SPACE", func(l *ipam.LeaseInfo) string { return l.Space }},
 		{"NETWORK", func(l *ipam.LeaseInfo) string { return l.Network }},
 		{"KIND", func(l *ipam.LeaseInfo) string { return l.Kind.String() }},
-		{"NAME", func(l *ipam.LeaseInfo) string { return l.Name }},
+		{"NAME", leaseName},
 		{"MAC", func(l *ipam.LeaseInfo) string { return l.MAC.String() }},
 		{"HOST", func(l *ipam.LeaseInfo) string { return l.Host }},
 		{"POOL", func(l *ipam.LeaseInfo) string { return shortID(l.Pool, noTrunc) }},
@@ -65,4 +76,30 @@ func leaseColumns(remembered, noTrunc bool) []column[ipam.LeaseInfo] {
 			column[ipam.LeaseInfo]{"QUARANTINED UNTIL", func(l *ipam.LeaseInfo) string { return localTime(l.Until) }})
 	}
 	return all
+}
+
+// leaseName is who has an address, as the engine calls it now.
+func leaseName(l *ipam.LeaseInfo) string {
+	if l.SeenBy != nil && l.SeenBy.Container != "" {
+		return l.SeenBy.Container
+	}
+	return l.Name
+}
+
+// containerColumns tell what a witness knows of who has an address.
+func containerColumns() []column[ipam.LeaseInfo] {
+	seen := func(value func(*ipam.SeenBy) string) func(*ipam.LeaseInfo) string {
+		return func(l *ipam.LeaseInfo) string {
+			if l.SeenBy == nil {
+				return ""
+			}
+			return value(l.SeenBy)
+		}
+	}
+	return []column[ipam.LeaseInfo]{
+		{"OWNER", func(l *ipam.LeaseInfo) string { return l.Owner }},
+		{"PROJECT", seen(func(s *ipam.SeenBy) string { return s.Project })},
+		{"SERVICE", seen(func(s *ipam.SeenBy) string { return s.Service })},
+		{"CONTAINER STATE", seen(func(s *ipam.SeenBy) string { return s.State })},
+	}
 }

@@ -25,15 +25,17 @@ type networkFlags struct {
 	macPrefix          string
 	sticky, quarantine string
 	tags, links        []string
+	owners             ownerFlags
 }
 
-func (n *networkFlags) flags(cmd *cobra.Command) {
+func (n *networkFlags) flags(cmd *cobra.Command, static string) {
 	f := cmd.Flags()
 	f.StringVar(&n.macPrefix, "mac-prefix", "", "the first three octets of its MACs, `aa:00:00`; stated, shown and told to hooks, Berth draws none")
 	f.StringArrayVar(&n.tags, "tag", nil, "a tag, `KEY=VALUE` (repeatable)")
 	f.StringArrayVar(&n.links, "link", nil, "what it is attached to on a host: `host=H,mode=M,link=L`; stated and shown, Berth connects nothing (repeatable)")
 	f.StringVar(&n.sticky, "sticky", "", "`on|off`: whether a released address is kept for its last holder (a new network: on)")
 	f.StringVar(&n.quarantine, "quarantine", "", "how `long` a released address is chosen for nobody but its last holder: 10m (a new network: 0s)")
+	n.owners.flags(cmd, static)
 	completes(cmd, "sticky", words("on", "off"))
 }
 
@@ -65,25 +67,37 @@ separated by commas, they come only from the pools that are among these:
   pool                 a pool of the whole subnet
   pool=NAME            the same, with a name
   pool=RANGE           a pool of A-B, A+N, a CIDR or one address (repeatable)
-/BITS,from=CIDR takes the lowest free prefix of that length out of a larger one.`
+/BITS,from=CIDR takes the lowest free prefix of that length out of a larger one.
+
+--type says who chooses addresses: manual, Berth where nobody names one; dynamic, somebody else, so that only what
+is named is recorded; vip, addresses that a person names and moves, and no others. Out of a --static band nothing is
+given that nobody names.
+` + ownerRuleHelp
 
 func (p *program) networkCreateCommand() *cobra.Command {
 	var flags networkFlags
 	var edit editing
-	var space string
+	var space, kind string
 	var subnets []string
 	cmd := &cobra.Command{Use: "create NETWORK", Short: "Create a network", Long: networkCreateHelp, Args: takes("NETWORK"),
 		Example: `  berth network create flat --subnet 10.7.0.0/24
   berth network create net1 --subnet 192.0.2.0/24,gateway=192.0.2.1,name=lan --subnet 2001:db8::/64,pool --tag site=a
   berth network create net2 --subnet /26,from=10.0.0.0/16,pool --sticky off --quarantine 10m
+  berth network create front --subnet 10.8.0.0/24 --static 10.8.0.8-10.8.0.15 --owner-rule 'web-*=owner:shop/web/*'
+  berth network create vips --type vip --subnet 203.0.113.0/28
   berth network create wire --mac-prefix aa:00:00 --link host=alpha,mode=bridged,link=br0`}
 	cmd.Flags().StringArrayVar(&subnets, "subnet", nil, "a subnet: `CIDR` or CIDR,OPTION,... (repeatable)")
 	cmd.Flags().StringVar(&space, "space", ipam.LocalSpace, "the address space `NAME`")
+	cmd.Flags().StringVar(&kind, "type", networkTypes[0], "who chooses its addresses: `manual`, dynamic or vip")
 	completes(cmd, "space", p.completeSpaces)
-	flags.flags(cmd)
+	completes(cmd, "type", words(networkTypes...))
+	flags.flags(cmd, "a `RANGE` for static use only, out of which nothing automatic is given (repeatable)")
 	edit.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		edits, err := flags.create(cmd, args[0], space, subnets)
+		if err := checkType(kind); err != nil {
+			return usage(cmd, err)
+		}
+		edits, err := flags.create(cmd, &ipam.CreateNetwork{Name: args[0], Space: space, Type: kind}, subnets)
 		if err != nil {
 			return err
 		}
@@ -93,15 +107,21 @@ func (p *program) networkCreateCommand() *cobra.Command {
 }
 
 // create makes the edits: the network with its subnets, and the pools that a SubnetSpec cannot say.
-func (n *networkFlags) create(cmd *cobra.Command, name, space string, subnets []string) ([]ipam.Edit, error) {
-	create := &ipam.CreateNetwork{Name: name, Space: space, MACPrefix: n.macPrefix}
+func (n *networkFlags) create(cmd *cobra.Command, create *ipam.CreateNetwork, subnets []string) ([]ipam.Edit, error) {
+	create.MACPrefix = n.macPrefix
 	edits := []ipam.Edit{create}
-	err := ipam.CheckName("network", name)
+	err := ipam.CheckName("network", create.Name)
 	if err == nil {
 		create.Tags, err = parseTags(n.tags)
 	}
 	if err == nil {
 		create.Links, err = parseLinks(n.links)
+	}
+	if err == nil {
+		create.Static, err = parseStatic(n.owners.static)
+	}
+	if err == nil {
+		create.OwnerRules, err = parseOwnerRules(n.owners.rules)
 	}
 	for _, text := range subnets {
 		if err != nil {
@@ -111,7 +131,7 @@ func (n *networkFlags) create(cmd *cobra.Command, name, space string, subnets []
 		sub, err = parseSubnet(text)
 		create.Subnets = append(create.Subnets, sub.spec)
 		for _, pool := range sub.pools {
-			pool.Network = name
+			pool.Network = create.Name
 			edits = append(edits, pool)
 		}
 	}
@@ -123,26 +143,32 @@ func (n *networkFlags) create(cmd *cobra.Command, name, space string, subnets []
 }
 
 const networkModifyHelp = `Changes what the flags say and leaves the rest. Addresses stay with their holders; a network that Docker asked for
-becomes a planned one, and stays when Docker leaves it.`
+becomes a planned one, and stays when Docker leaves it. --static replaces the bands there are, --owner-rule the rule
+of the same pattern; a new rule comes behind the others.
+` + ownerRuleHelp
 
 func (p *program) networkModifyCommand() *cobra.Command {
 	var flags networkFlags
 	var edit editing
 	var name string
-	var untag, unlink []string
+	var gone removals
 	cmd := &cobra.Command{Use: "modify NETWORK", Short: "Rename a network, change its tags, links and policy", Long: networkModifyHelp,
 		Args: takes("NETWORK"), ValidArgsFunction: p.completeRefs(networkRefs),
 		Example: `  berth network modify net1 --name front
   berth network modify net1 --tag site=b --tag-rm rack
+  berth network modify net1 --static 10.8.0.8-10.8.0.15 --static 10.8.0.32/28
+  berth network modify net1 --owner-rule 'web-*=pool:web' --owner-rule-rm 'db-*'
   berth network modify net1 --sticky off --quarantine 10m --dry-run`}
 	f := cmd.Flags()
 	f.StringVar(&name, "name", "", "the new `NAME`")
-	f.StringArrayVar(&untag, "tag-rm", nil, "the `KEY` of a tag that is removed (repeatable)")
-	f.StringArrayVar(&unlink, "link-rm", nil, "the `HOST` whose link is removed (repeatable)")
-	flags.flags(cmd)
+	f.StringArrayVar(&gone.tags, "tag-rm", nil, "the `KEY` of a tag that is removed (repeatable)")
+	f.StringArrayVar(&gone.links, "link-rm", nil, "the `HOST` whose link is removed (repeatable)")
+	f.StringArrayVar(&gone.rules, "owner-rule-rm", nil, "the `PATTERN` of a rule that is removed (repeatable)")
+	flags.flags(cmd, "a `RANGE` for static use only, instead of those there are; none: there is none any more (repeatable)")
+	completes(cmd, "owner-rule-rm", p.completeFlag(ruleRefs))
 	edit.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		modify, err := flags.modify(cmd, args[0], untag, unlink)
+		modify, err := flags.modify(cmd, args[0], gone)
 		if err != nil {
 			return err
 		}
@@ -157,29 +183,26 @@ func (p *program) networkModifyCommand() *cobra.Command {
 	return cmd
 }
 
+// removals name what modify takes away.
+type removals struct{ tags, links, rules []string }
+
 // modify makes the edit.
-func (n *networkFlags) modify(cmd *cobra.Command, network string, untag, unlink []string) (*ipam.ModifyNetwork, error) {
-	if err := changed(cmd, "name", "tag", "tag-rm", "mac-prefix", "link", "link-rm", "sticky", "quarantine"); err != nil {
+func (n *networkFlags) modify(cmd *cobra.Command, network string, gone removals) (*ipam.ModifyNetwork, error) {
+	if err := changed(cmd, "name", "tag", "tag-rm", "mac-prefix", "link", "link-rm", "sticky", "quarantine", "static", "owner-rule", "owner-rule-rm"); err != nil {
 		return nil, err
 	}
-	m := &ipam.ModifyNetwork{Network: network, Tags: map[string]*string{}}
-	tags, err := parseTags(n.tags)
+	m := &ipam.ModifyNetwork{Network: network}
+	err := n.retag(m, gone.tags)
+	if err == nil {
+		m.Links, err = parseLinks(n.links)
+	}
+	if err == nil {
+		err = n.owners.modify(cmd, m, gone.rules)
+	}
 	if err != nil {
 		return nil, usage(cmd, err)
 	}
-	for key, value := range tags {
-		m.Tags[key] = &value
-	}
-	for _, key := range untag {
-		if _, ok := tags[key]; ok {
-			return nil, usage(cmd, fmt.Errorf("the tag %s is set and removed; do one of them", key))
-		}
-		m.Tags[key] = nil
-	}
-	if m.Links, err = parseLinks(n.links); err != nil {
-		return nil, usage(cmd, err)
-	}
-	for _, host := range unlink {
+	for _, host := range gone.links {
 		m.Links = append(m.Links, ipam.Link{Host: host})
 	}
 	if cmd.Flags().Changed("mac-prefix") {
@@ -187,6 +210,25 @@ func (n *networkFlags) modify(cmd *cobra.Command, network string, untag, unlink 
 	}
 	m.Sticky, m.Quarantine, err = n.policy(cmd)
 	return m, err
+}
+
+// retag says which tags are set and which removed.
+func (n *networkFlags) retag(m *ipam.ModifyNetwork, gone []string) error {
+	tags, err := parseTags(n.tags)
+	if err != nil {
+		return err
+	}
+	m.Tags = map[string]*string{}
+	for key, value := range tags {
+		m.Tags[key] = &value
+	}
+	for _, key := range gone {
+		if _, ok := tags[key]; ok {
+			return fmt.Errorf("the tag %s is set and removed; do one of them", key)
+		}
+		m.Tags[key] = nil
+	}
+	return nil
 }
 
 const networkRemoveHelp = `Removes networks of which nothing is in use, and prints their names. Those with reservations are refused unless

@@ -51,12 +51,19 @@ func writeNetwork(w io.Writer, n *ipam.NetworkInfo) error {
 	pg.line("NETWORK %s", n.Name)
 	pg.entry("id", n.ID.String())
 	pg.entry("space", n.Space)
+	pg.entry("type", n.Type)
 	pg.entry("tags", tagText(n.Tags))
 	pg.entry("mac prefix", n.MACPrefix)
 	for _, l := range n.Links {
 		pg.entry("link", fmt.Sprintf("on %s: %s %s", l.Host, l.Mode, l.Link))
 	}
 	pg.entry("policy", policyText(n))
+	for _, band := range n.Static {
+		pg.entry("static", band.String())
+	}
+	for _, r := range n.OwnerRules {
+		pg.entry("owner rule", ruleText(r))
+	}
 	pg.entry("in use", useText(n.Held, n.Reserved, n.Docker))
 	if !n.Planned {
 		pg.entry("made for", "Docker; it ends with its last Docker network, unless it is edited")

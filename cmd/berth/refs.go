@@ -78,6 +78,16 @@ func exclusionRefs(ctx context.Context, c *admin.Client, network string) (names 
 	return names, err
 }
 
+func ruleRefs(ctx context.Context, c *admin.Client, network string) (patterns []string, err error) {
+	all, err := networksOf(ctx, c, network)
+	for _, n := range all {
+		for _, r := range n.OwnerRules {
+			patterns = append(patterns, r.Pattern+"\t"+ruleText(r))
+		}
+	}
+	return patterns, err
+}
+
 // wishRefs lists what --ip takes that has a name.
 func wishRefs(ctx context.Context, c *admin.Client, network string) ([]string, error) {
 	names := []string{"pool\tone of any pool"}

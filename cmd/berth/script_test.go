@@ -95,6 +95,7 @@ func setUpScript(env *testscript.Env) error {
 	env.Setenv("BERTH_PLUGIN_SOCKET", env.WorkDir+"/plugin.sock")
 	env.Setenv("BERTH_ADMIN_SOCKET", env.WorkDir+"/admin.sock")
 	env.Setenv("BERTH_HOST", "alpha")
+	env.Setenv("BERTH_DOCKER_HOST", "none") // the machine's own engine is none of a script's business
 	env.Setenv("TZ", "UTC")
 	env.Setenv("GORACE", "atexit_sleep_ms=0") // or each command takes a second under the race detector
 	return nil

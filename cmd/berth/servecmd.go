@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -32,6 +33,10 @@ type serveConfig struct {
 	hookDir                          string         // empty: no hooks
 	store                            string
 	host                             string
+	dockerHost                       string        // of the engine that is read; check leaves it empty where none is
+	ipamDriver                       string        // as the engine calls this daemon
+	checkEvery, checkGrace           time.Duration // every 0: never
+	checkRepair                      bool
 	bases                            baseList
 	retention                        ipam.Retention
 	logLevel, logFormat              string
@@ -50,6 +55,13 @@ goes before the environment, and an empty variable counts as not set.
 With --admin-listen the admin API is also spoken over the network, in TLS 1.3 and never in plain text, with
 those who send a token ("berth token create") or, with --admin-client-ca, show a certificate.
 
+The daemon reads the Docker Engine of this host where it may, and changes nothing in it: it learns which
+container has which address, and compares what it has given with what runs, at its start and every
+--check-every ("berth check"). With --check-repair it puts right what is sure, and without it nothing. A
+managed plugin has no engine to read; "berth witness" reads it there.
+
+--store mem keeps nothing: at its start the daemon takes what runs, as the engine tells it, for what it has given.
+
 Networks that name no subnet get one out of the default pools: /24s out of 172.16.0.0/12, 192.168.0.0/16
 and 10.0.0.0/8, and for IPv6 /64s out of a prefix of Berth's own, drawn once per state. --default-pool
 replaces all of these of its family; the other family keeps its defaults.`
@@ -58,6 +70,7 @@ const serveExample = `  berth serve
   berth serve --state /srv/berth --log-format json
   berth serve --default-pool base=10.64.0.0/10,size=24
   berth serve --default-pool base=10.64.0.0/10,size=26 --default-pool base=fd12:3456:789a::/48,size=64
+  berth serve --docker-host unix:///run/docker.sock --check-every 1m --check-repair
   BERTH_DEFAULT_POOL="base=10.64.0.0/10,size=24 base=10.128.0.0/10,size=20" berth serve`
 
 func (p *program) serveCommand() *cobra.Command {
@@ -71,8 +84,13 @@ func (p *program) serveCommand() *cobra.Command {
 	f.StringVar(&cfg.adminKeys.Key, "admin-key", "", "`file` with its key")
 	f.StringVar(&cfg.adminKeys.ClientCA, "admin-client-ca", "", "`file` with the authorities whose clients may ask with a certificate instead of a token")
 	f.StringVar(&cfg.hookDir, "hook", "", "`directory` of executables that are run after each address taken or given back (default: none)")
-	f.StringVar(&cfg.store, "store", "bolt", "`kind` of store: bolt, a file on this host, is the one that exists")
+	f.StringVar(&cfg.store, "store", "bolt", "`kind` of store: bolt, a file on this host; or mem, which is empty at each start")
 	f.StringVar(&cfg.host, "host", "", "`name` of this host in leases and events (default: the system's host name)")
+	f.StringVar(&cfg.dockerHost, "docker-host", "", "`URL` of the engine that is read (default: "+defaultDockerHost+", if it can be opened; none: no engine)")
+	f.StringVar(&cfg.ipamDriver, "ipam-driver", "", "`name` of this daemon in the engine's networks (default: the plugin socket's file name less .sock)")
+	f.DurationVar(&cfg.checkEvery, "check-every", 5*time.Minute, "how often what runs is compared with what is given, a `duration`; 0: never")
+	f.DurationVar(&cfg.checkGrace, "check-grace", 5*time.Minute, "how long a lease is without its endpoint until that is sure, a `duration`")
+	f.BoolVar(&cfg.checkRepair, "check-repair", false, "put right without being asked what is sure")
 	f.Var(&cfg.bases, "default-pool", "where subnets come from that nobody names; repeatable (see above)")
 	f.DurationVar(&cfg.retention.Age, "event-age", 90*24*time.Hour, "how long events are kept, a `duration`")
 	f.IntVar(&cfg.retention.Count, "event-count", 1_000_000, "at most `N` events are kept")
@@ -80,7 +98,7 @@ func (p *program) serveCommand() *cobra.Command {
 	f.StringVar(&cfg.logFormat, "log-format", "text", "`form` of the log: text or json")
 	completesDirs(cmd, "state")
 	completesDirs(cmd, "hook")
-	completes(cmd, "store", words("bolt"))
+	completes(cmd, "store", words("bolt", "mem"))
 	completes(cmd, "log-level", words("debug", "info", "warning", "error"))
 	completes(cmd, "log-format", words("text", "json"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -109,17 +127,19 @@ func (p *program) serveCommand() *cobra.Command {
 // check refuses what makes no sense, and fills in what the system knows.
 func (cfg *serveConfig) check() (err error) {
 	switch cfg.store {
-	case "bolt":
-	case "etcd", "mem":
-		return fmt.Errorf("this version of Berth has no store %q: use --store bolt", cfg.store)
+	case "bolt", "mem":
+	case "etcd":
+		return errors.New("this version of Berth has no store \"etcd\": use --store bolt or mem")
 	default:
-		return fmt.Errorf("there is no store %q: use --store bolt", cfg.store)
+		return fmt.Errorf("there is no store %q: use --store bolt or mem", cfg.store)
 	}
 	switch {
 	case cfg.retention.Age <= 0:
 		return errors.New("--event-age must be more than nothing: events of the last minutes are what `berth events` shows")
 	case cfg.retention.Count <= 0:
 		return errors.New("--event-count must be at least 1")
+	case cfg.checkEvery < 0 || cfg.checkGrace < 0:
+		return errors.New("--check-every and --check-grace are durations such as 5m, and not less than nothing")
 	case cfg.state == "":
 		return errors.New("--state is empty: give the directory of the state")
 	case cfg.pluginSocket == "":
@@ -135,6 +155,12 @@ func (cfg *serveConfig) check() (err error) {
 		if err := cfg.adminKeys.CheckListen(cfg.adminListen); err != nil {
 			return fmt.Errorf("--admin-listen: %w (--admin-cert, --admin-key)", err)
 		}
+	}
+	if cfg.ipamDriver == "" {
+		cfg.ipamDriver = strings.TrimSuffix(filepath.Base(cfg.pluginSocket), ".sock")
+	}
+	if cfg.dockerHost, err = engineHost(cfg.dockerHost); err != nil {
+		return err
 	}
 	if cfg.host == "" {
 		if cfg.host, err = os.Hostname(); err != nil {
