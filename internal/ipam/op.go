@@ -29,6 +29,10 @@ func OpOf(e Edit) string {
 		return "reservation.add"
 	case *RemoveReservation:
 		return "reservation.remove"
+	case *BindReservations:
+		return "reservation.bind"
+	case *ReleaseOwner:
+		return "owner.release"
 	case *TakeAddress:
 		return "address.take"
 	case *ReleaseAddress:
