@@ -2,6 +2,7 @@ package ipam_test
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 //	end OWNER [under] [replaced]
 //	owned NET [OWNER]     answers OWNER=ADDRESS for each address that is reserved, with ":a" where it is automatic, "*" where it
 //	                      is in use, "!" where another one replaces it, and "~" where its owner has an end
+//	lost ADDRESS          the witness ends the lease, of which no endpoint is left; answers whether there was one
 //	events N VERB ...     the addresses of the last N events that are of these kinds
 func (r *room) ownerStep(verb string, words []string) (got string, done bool, err error) {
 	r.t.Helper()
@@ -26,6 +28,9 @@ func (r *room) ownerStep(verb string, words []string) (got string, done bool, er
 		return r.owned(words), true, nil
 	case "events":
 		return r.lately(words), true, nil
+	case "lost":
+		got, err := r.lost(r.addr(words[0]))
+		return got, true, err
 	}
 	e := r.ownerEdit(verb, words)
 	if e == nil {
@@ -195,4 +200,21 @@ func (r *room) coded(line, want string, err error) {
 	if !strings.HasPrefix(err.Error(), string(code)+": ") {
 		r.t.Fatalf("%s\n\tdoes not begin with its code: %v", line, err)
 	}
+}
+
+// lost ends the lease of an address as the witness does, twice: the second time nothing is left of it.
+func (r *room) lost(addr netip.Addr) (string, error) {
+	r.t.Helper()
+	for _, l := range listLeases(r.t, r.s, ipam.LeaseFilter{}) {
+		if l.Address != addr {
+			continue
+		}
+		ref := ipam.LeaseRef{Space: l.Space, Address: addr, ID: l.ID}
+		ended, err := r.s.ReleaseLease(ctx, ref)
+		if again, err2 := r.s.ReleaseLease(ctx, ref); again || err2 != nil {
+			r.t.Fatalf("the lease of %s ended twice: %v", addr, err2)
+		}
+		return strconv.FormatBool(ended), err
+	}
+	return "false", nil
 }

@@ -1,0 +1,323 @@
+package ipam_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/store/storetest"
+)
+
+// BO-11: an owner with an end has its address until then; after it the address is everybody's at once, by an event.
+func TestBO11ShortLived(t *testing.T) {
+	const job = `
+			network n subnet=192.0.2.0/30,pool
+			attach A net=n
+			reserve n job/1 for=1h -> 192.0.2.1
+			owned n -> job/1=192.0.2.1:a~
+			ask A x mac=9 -> 192.0.2.2
+			wait 59m59s
+			ask A y mac=8 ! exhausted; =NotEnoughCapacity
+			ask A y mac=8 ip=192.0.2.1 ! inuse; =AlreadyInUse; job/1
+			reserve n y ! exhausted; =NotEnoughCapacity
+			take n y 192.0.2.1 ! inuse; =AlreadyInUse; job/1
+			wait 1s
+	`
+	const told = "\nevents 3 reservation.remove -> reservation.remove:192.0.2.1\n"
+	runScripts(t, []script{
+		{"given to a container", job + `ask A y mac=8 -> 192.0.2.1` + told + `owned n -> `},
+		{"given to one who asks by address", job + `ask A y mac=8 ip=192.0.2.1 -> 192.0.2.1` + told},
+		{"given to one without a name", job + `ask A mac=7 -> 192.0.2.1` + told},
+		{"reserved", job + `reserve n y -> 192.0.2.1` + told + `owned n -> y=192.0.2.1:a`},
+		{"reserved by address", job + `reserve n y 192.0.2.1 -> 192.0.2.1` + told + `owned n -> y=192.0.2.1`},
+		{"bound", job + `bind n y` + told + `owned n -> y=192.0.2.1:a`},
+		{"taken by hand", job + `take n y pool -> 192.0.2.1` + told},
+		{"taken by hand and by address", job + `take n y 192.0.2.1 -> 192.0.2.1` + told},
+		{"after a restart", job + "host h1\n" + `ask A y mac=8 -> 192.0.2.1` + told},
+		{"as a gateway", job + "gateway A ip=192.0.2.1 -> 192.0.2.1" + told},
+		{"reserved again by the owner itself, without an end", job + "reserve n job/1 -> 192.0.2.1\nwait 100h\nowned n -> job/1=192.0.2.1:a"},
+		{"in use at its end", `
+			network n subnet=192.0.2.0/30,pool
+			attach A net=n
+			reserve n job/1 for=1h -> 192.0.2.1
+			ask A job/1 mac=1 -> 192.0.2.1
+			ask A x mac=9 -> 192.0.2.2
+			wait 2h
+			ask A y mac=8 ! exhausted; =NotEnoughCapacity
+			ask A y mac=8 ip=192.0.2.1 ! inuse; =AlreadyInUse; job/1
+			ask A job/1 mac=1 -> 192.0.2.1
+			back A 192.0.2.1
+			ask A y mac=8 -> 192.0.2.1
+			owned n -> 
+		`},
+		{"its owner comes back late, and gets another if it must", `
+			network n subnet=192.0.2.0/29,pool
+			attach A net=n
+			reserve n job/1 for=1h -> 192.0.2.1
+			wait 2h
+			reserve n x 192.0.2.1 -> 192.0.2.1
+			ask A job/1 mac=1 -> 192.0.2.2
+			ask A x mac=2 -> 192.0.2.1
+		`},
+		{"a longer life", `
+			network n subnet=192.0.2.0/30,pool
+			reserve n job/1 for=1h -> 192.0.2.1
+			wait 30m
+			reserve n job/1 for=1h -> 192.0.2.1
+			wait 45m
+			reserve n x 192.0.2.1 ! inuse; =AlreadyInUse; job/1
+			wait 15m
+			reserve n x 192.0.2.1 -> 192.0.2.1
+		`},
+		{"counted as free", `
+			network n subnet=192.0.2.0/29,gw=192.0.2.1,pool
+			reserve n job/1 for=1h
+			reserve n job/2 for=1h
+			show n free -> 3
+			wait 1h
+			bind n a b c d e f ! exhausted; =NotEnoughCapacity; 6 wanted; 5 free
+			bind n a b c d e
+		`},
+	})
+}
+
+// BO-11: Run removes what has ended, with its event, though nobody asks.
+func TestBO11Run(t *testing.T) {
+	r := newRoom(t)
+	r.run(`
+		network n subnet=192.0.2.0/28,pool
+		attach A net=n
+		reserve n job/1 for=1h
+		reserve n job/2 for=1h
+		reserve n job/3 for=3h
+		reserve n web
+		ask A job/2 mac=1
+	`)
+	r.clock.now = r.clock.now.Add(2 * time.Hour)
+	last := lastEvent(t, r)
+	done, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- r.s.Run(done) }()
+	deadline := time.Now().Add(10 * time.Second)
+	for len(removed(eventsAfter(t, r, last))) < 2 && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(removed(eventsAfter(t, r, last))); got != "[192.0.2.1 192.0.2.2]" {
+		t.Errorf("ended: %s", got)
+	}
+	r.run(`
+		owned n -> job/3=192.0.2.3:a~ web=192.0.2.4:a
+		ask A job/2 mac=1 -> 192.0.2.2
+		reserve n next -> 192.0.2.1
+	`)
+}
+
+// removed lists the addresses of events that ended reservations.
+func removed(events []ipam.Event) (all []netip.Addr) {
+	for _, e := range events {
+		if e.Verb == ipam.ReservationRemoved {
+			all = append(all, e.Address)
+		}
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return all
+}
+
+// BO-12: what was in use on a subnet that is gone is released by an event for each address, as any release is: with the lease
+// that it ended, whose it was and through what.
+func TestBO12LeasesOfGoneSubnet(t *testing.T) {
+	for _, n := range []int{1, 3, 700} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			r := newRoom(t)
+			r.run(`attach A cidr=10.9.0.0/16`)
+			leases := map[uint64]string{}
+			for i := range n {
+				got, err := r.s.RequestAddress(ctx, ipam.AddressRequest{Pool: r.pools["A"], MAC: mac(i + 1), Name: fmt.Sprintf("c%d", i)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				leases[eventsOfLast(t, r).Lease] = fmt.Sprintf("%s %s c%d", got.Addr(), mac(i+1), i)
+			}
+			last := lastEvent(t, r)
+			r.run(`detach A`)
+			gone := r.settled(last)
+			for id, want := range leases {
+				if gone[id] != want {
+					t.Errorf("lease %d, %s: released as %q", id, want, gone[id])
+				}
+			}
+			if len(gone) != len(leases) {
+				t.Errorf("%d were released, of %d", len(gone), len(leases))
+			}
+			if left := r.taken(ipam.AddressFilter{}); len(left) > 0 {
+				t.Error(left)
+			}
+			r.run("attach A cidr=10.9.0.0/16\nask A c0 mac=1 -> 10.9.0.1\nask A new mac=900 -> 10.9.0.2")
+		})
+	}
+}
+
+// eventsOfLast is the latest event.
+func eventsOfLast(t testing.TB, r *room) ipam.Event {
+	t.Helper()
+	all, err := r.s.Events(ctx, ipam.EventFilter{Last: 1})
+	if err != nil || len(all) != 1 {
+		t.Fatal(len(all), err)
+	}
+	return all[0]
+}
+
+// settled lets what goes in pages come to its end, and tells the leases that were released since an event; each may be so once.
+func (r *room) settled(last uint64) map[uint64]string {
+	r.t.Helper()
+	r.reopened()
+	gone := map[uint64]string{}
+	for _, e := range eventsAfter(r.t, r, last) {
+		if e.Verb != ipam.LeaseReleased {
+			continue
+		}
+		if gone[e.Lease] != "" {
+			r.t.Errorf("lease %d was released twice: %+v", e.Lease, e)
+		}
+		gone[e.Lease] = fmt.Sprintf("%s %s %s", e.Address, e.MAC, e.Name)
+	}
+	return gone
+}
+
+// BO-12: what was reserved on a network that is removed by force, or on a subnet of it, ends by an event for each address.
+func TestBO12ReservationsOfGoneNetwork(t *testing.T) {
+	for _, n := range []int{1, 5, 600} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			r := newRoom(t)
+			r.run(`network n subnet=10.9.0.0/16,gw=10.9.255.254,pool+2001:db8::/64,pool`)
+			for i := 0; i < n; i += 100 {
+				var edits []ipam.Edit
+				for j := i; j < min(n, i+100); j++ {
+					edits = append(edits, &ipam.AddReservation{Network: "n", Owner: fmt.Sprintf("shop/web/%d", j)})
+				}
+				r.edit(edits...)
+			}
+			r.run("reserve n six 2001:db8::5\nnetwork.rm n ! inuse")
+			last := lastEvent(t, r)
+			r.run(`network.rm n force`)
+			r.reopened()
+			gone := removed(eventsAfter(t, r, last))
+			if len(gone) != n+1 || len(slices.Compact(slices.Clone(gone))) != n+1 {
+				t.Errorf("%d reservations ended, of %d", len(gone), n+1)
+			}
+			if left := r.reservations(ipam.AddressFilter{}); len(left) > 0 {
+				t.Error(left)
+			}
+			r.run(`
+				end shop under
+				network n subnet=10.9.0.0/16,pool
+				reserve n new -> 10.9.0.1
+				owned n -> new=10.9.0.1:a
+			`)
+		})
+	}
+}
+
+// BO-12: an end that is cut off goes on with the next start, and each address is released once.
+func TestBO12CutOff(t *testing.T) {
+	for cut := 1; cut <= 6; cut++ {
+		t.Run(fmt.Sprint(cut), func(t *testing.T) {
+			r := newRoom(t)
+			r.run(`attach A cidr=10.9.0.0/16`)
+			want := map[netip.Addr]bool{}
+			for i := range 1100 {
+				got, err := r.s.RequestAddress(ctx, ipam.AddressRequest{Pool: r.pools["A"], MAC: mac(i + 1)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				want[got.Addr()] = true
+			}
+			last := lastEvent(t, r)
+			r.store.Each(func(n int) storetest.Fault {
+				if n == cut {
+					return storetest.Fault{Lost: context.DeadlineExceeded}
+				}
+				return storetest.Fault{}
+			})
+			err := r.s.ReleasePool(ctx, r.pools["A"])
+			r.store.Each(nil)
+			r.store.Heal()
+			r.open()
+			if err := r.s.ReleasePool(ctx, r.pools["A"]); err != nil {
+				t.Fatal(err)
+			}
+			gone := r.settled(last)
+			if len(gone) != len(want) {
+				t.Errorf("cut off after %d (%v): %d were released, of %d", cut, err, len(gone), len(want))
+			}
+			if problems, err := r.s.Check(ctx); err != nil || len(problems) > 0 {
+				t.Errorf("%q, %v", problems, err)
+			}
+			if subnets, err := r.s.Subnets(ctx, ""); err != nil || len(subnets) > 0 {
+				t.Errorf("%v, %v", subnets, err)
+			}
+		})
+	}
+}
+
+// BO-15: a deployment is deleted with all its owners, running or not, and whatever they have on whichever network.
+func TestBO15Deployment(t *testing.T) {
+	runScripts(t, []script{
+		{"running or not, reserved, taken and replaced", `
+			network n subnet=192.0.2.0/28,pool
+			network m space=lab subnet=192.0.2.0/28,pool
+			attach A net=n
+			bind n shop/web/1=192.0.2.1 shop/web/2=192.0.2.2 shop/job/1=192.0.2.3 blog/web/1=192.0.2.4
+			bind n shop/web/1=192.0.2.5
+			reserve m shop/web/1 192.0.2.6,192.0.2.7
+			take n shop/vm/1 192.0.2.8
+			ask A shop-web-2 mac=2 -> 192.0.2.2
+			ask A blog-web-1 mac=3 -> 192.0.2.4
+			end shop under
+			owned n -> blog/web/1=192.0.2.4*
+			owned m -> 
+			show n taken ->
+			show n counts -> held 2 reserved 1 docker 1 planned true
+			ask A x mac=9 -> 192.0.2.1
+			back A 192.0.2.2
+			ask A y mac=8 -> 192.0.2.3
+			end shop under
+		`},
+		{"with several that share its name", `
+			network n subnet=192.0.2.0/28,pool
+			bind n shop/web/1 shop shop-web-1 shop.old/web/1 shop/1
+			end shop under
+			owned n -> shop-web-1=192.0.2.3:a shop.old/web/1=192.0.2.4:a
+		`},
+	})
+}
+
+// BO-15, BO-3: a large deployment on many networks goes in one call.
+func TestBO15Large(t *testing.T) {
+	r := newRoom(t)
+	for i := range 20 {
+		r.edit(&ipam.CreateNetwork{Name: fmt.Sprintf("n%d", i), Subnets: []ipam.SubnetSpec{{CIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i), 0, 0}), 16), Pool: true}}})
+		var edits []ipam.Edit
+		for j := range 100 {
+			edits = append(edits, &ipam.AddReservation{Network: fmt.Sprintf("n%d", i), Owner: fmt.Sprintf("shop/web/%d", j)})
+		}
+		r.edit(edits...)
+	}
+	last := lastEvent(t, r)
+	r.edit(&ipam.ReleaseOwner{Owner: "shop", Under: true})
+	if left := len(r.reservations(ipam.AddressFilter{})); left > 0 {
+		t.Errorf("%d are left", left)
+	}
+	if gone := len(removed(eventsAfter(t, r, last))); gone != 2000 {
+		t.Errorf("%d events", gone)
+	}
+	r.run("")
+}
