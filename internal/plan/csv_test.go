@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"berth/internal/ipam"
 
@@ -24,8 +25,9 @@ func TestReadCSV(t *testing.T) {
 		notes Notes
 	}{
 		{"networks", Table{Noun: "networks"},
-			"name,space,mac_prefix,sticky,quarantine,tags,links\nnet1,lab,aa:00:00,FALSE,1h,\"site=a;odd\\=key=x\\;y\",alpha bridged br0;beta routed 100\nflat,,,,,,\n",
+			"name,space,mac_prefix,sticky,quarantine,type,owner_rules,tags,links\nnet1,lab,aa:00:00,FALSE,1h,vip,\"web-*=pool:web; db-*=pool:db,owner:shop/*\",\"site=a;odd\\=key=x\\;y\",alpha bridged br0;beta routed 100\nflat,,,,,,,,\n",
 			[]ipam.PlannedNetwork{{Name: "net1", Space: "lab", MACPrefix: "aa:00:00", Sticky: &no, Quarantine: &hour, Line: 2,
+				Type: "vip", OwnerRules: []ipam.OwnerRule{{Pattern: "web-*", Pool: "web"}, {Pattern: "db-*", Pool: "db", Owner: "shop/*"}},
 				Tags:  map[string]string{"site": "a", "odd=key": "x;y"},
 				Links: []ipam.Link{{Host: "alpha", Mode: "bridged", Link: "br0"}, {Host: "beta", Mode: "routed", Link: "100"}}},
 				{Name: "flat", Line: 3}}, Notes{}},
@@ -38,6 +40,9 @@ func TestReadCSV(t *testing.T) {
 				{CIDR: prefix("192.0.2.0/24"), Gateway: addr("192.0.2.1"), DHCP: true, Name: "lan", Line: 2},
 				{CIDR: prefix("2001:db8::/64"), Line: 4, Pools: []ipam.PlannedPool{{Range: wholeOf(prefix("2001:db8::/64")), Line: 4}}}}},
 				{Name: "net2", Line: 5, Subnets: []ipam.PlannedSubnet{{CIDR: prefix("198.51.100.0/24"), Line: 5}}}}, Notes{}},
+		{"subnets with static bands", Table{Noun: "subnets", Network: "net1"}, "prefix,static\n192.0.2.0/24,192.0.2.8/29; 192.0.2.64\n",
+			[]ipam.PlannedNetwork{{Name: "net1", Line: 2, Subnets: []ipam.PlannedSubnet{{CIDR: prefix("192.0.2.0/24"), Line: 2,
+				Static: []ipam.PlannedBand{{Range: ranged("192.0.2.8-192.0.2.15"), Line: 2}, {Range: ranged("192.0.2.64-192.0.2.64"), Line: 2}}}}}}, Notes{}},
 		{"subnets with tabs", Table{Noun: "subnets", Network: "net9", Space: "lab"}, "prefix\tname\n192.0.2.0/24\t\n",
 			[]ipam.PlannedNetwork{{Name: "net9", Space: "lab", Line: 2, Subnets: []ipam.PlannedSubnet{{CIDR: prefix("192.0.2.0/24"), Line: 2}}}}, Notes{}},
 		{"NetBox's table of prefixes", Table{Noun: "subnets", Network: "site"},
@@ -65,6 +70,10 @@ func TestReadCSV(t *testing.T) {
 			[]ipam.PlannedNetwork{{Name: "net1", Line: 2, Reservations: []ipam.PlannedReservation{
 				{Owner: "web", Address: addr("192.0.2.11"), Unplaced: true, Line: 2},
 				{Owner: "web", Address: addr("192.0.2.12"), Slot: 1, Automatic: true, Line: 3}}}}, Notes{}},
+		{"reservations that end", Table{Noun: "reservations", Network: "net1"}, "owner,address,slot,replaced,until\nweb,192.0.2.11,1,yes,\njob,,,,2026-05-01T20:00:00+02:00\n",
+			[]ipam.PlannedNetwork{{Name: "net1", Line: 2, Reservations: []ipam.PlannedReservation{
+				{Owner: "web", Address: addr("192.0.2.11"), Slot: 1, Replaced: true, Line: 2},
+				{Owner: "job", Unplaced: true, Until: time.Date(2026, 5, 1, 18, 0, 0, 0, time.UTC), Line: 3}}}}, Notes{}},
 		{"NetBox's ip-addresses", Table{Noun: "addresses"},
 			"ID,IP Address,VRF,Status,DNS Name,Interface,Parent\n1,10.0.1.5/24,Global,Active,rtr.example.net,eth0,rtr\n2,10.0.1.6/24,Global,Active,nas.example.net,,\n",
 			[]ipam.PlannedNetwork{{Line: 2, Addresses: []ipam.PlannedAddress{
@@ -101,7 +110,7 @@ func TestBadCSV(t *testing.T) {
 		noun, text string
 		problems   []string
 	}{
-		{"subnets", "", []string{"0: the table is empty; its first row names the columns: network, space, prefix, name, gateway, dhcp, pool"}},
+		{"subnets", "", []string{"0: the table is empty; its first row names the columns: network, space, prefix, name, gateway, dhcp, static, pool"}},
 		{"subnets", "network,name\nnet1,lan\n", []string{"1: there is no column prefix, which subnets need"}},
 		{"subnets", "prefix,colour\n192.0.2.0/24,red\n", []string{`1: there is no column "colour"; there are network, space, prefix`}},
 		{"subnets", "prefix,CIDR\n,\n", []string{`1: the column "prefix" is there twice, perhaps under another name`}},
@@ -122,8 +131,15 @@ func TestBadCSV(t *testing.T) {
 		{"pools", "start_address,end_address,name\n,10.0.0.2,a\n10.0.0.9,10.0.0.2,\n10.0.0.9/33,,\n10.0.0.9,2001:db8::1,\n",
 			[]string{"2: the row has no start", `3: invalid range "10.0.0.9-10.0.0.2": it is reversed`, `4: start_address: "33" is no length of a prefix`, "5: invalid range"}},
 		{"reservations", "address\n10.0.0.1\n", []string{"1: there is no column owner or device or dns_name, which reservations need"}},
-		{"reservations", "address,owner,slot\n10.0.0.1,,\n,web,\n10.0.0.1,web,two\n10.0.0.1,web,-1\n", []string{"2: 10.0.0.1 has no owner",
-			"3: the row has no address", `4: slot: "two" is not a number from 0 on`, `5: slot: "-1" is not a number`}},
+		{"reservations", "address,owner,slot,until\n10.0.0.1,,,\n10.0.0.1,web,two,\n10.0.0.1,web,-1,tomorrow\n,,1,\n", []string{"2: 10.0.0.1 has no owner",
+			`3: slot: "two" is not a number from 0 on`, `4: slot: "-1" is not a number`, `4: until: "tomorrow" is not a time such as 2026-05-01T18:00:00Z`,
+			"5: the row has no owner"}},
+		{"addresses", "owner\nrtr\n", []string{"1: there is no column address, which addresses need"}},
+		{"addresses", "address,owner\n,rtr\n", []string{"2: the row has no address"}},
+		{"networks", "name,type,owner_rules\na,static,\nb,vip,web-*\nc,,web-*=pool\nd,,\"a=pool:x;b=pool:x,pool:y\"\ne,,a=pool:x;\n", []string{
+			`2: type: "static" is no type of network: write manual, dynamic or vip`, `3: owner_rules: "web-*" is no rule for owners; write PATTERN=pool:NAME`,
+			`4: owner_rules: "pool" is neither pool:NAME nor owner:PATH, in the rule for web-*`, "5: owner_rules: the rule for b says pool: twice", `6: owner_rules: "" is no rule`}},
+		{"subnets", "prefix,static\n10.0.0.0/24,10.0.0.8+4;x\n", []string{`2: static: invalid range "x"`}},
 		{"addresses", "address,owner,automatic\n10.0.0.1,rtr,true\n", []string{`1: there is no column "automatic"`}},
 	} {
 		t.Run(c.noun+" "+c.problems[0], func(t *testing.T) {

@@ -58,6 +58,10 @@ func drawnNetwork(t *rapid.T, name string) ipam.PlannedNetwork {
 		sticky, quarantine := rapid.Bool().Draw(t, "sticky"), ipam.Duration(rapid.Int64Range(0, 1e6).Draw(t, "quarantine")*int64(time.Second))
 		n.Sticky, n.Quarantine = &sticky, &quarantine
 	}
+	n.Type = rapid.SampledFrom([]string{"", "manual", "dynamic", "vip"}).Draw(t, "type")
+	for range rapid.IntRange(0, 2).Draw(t, "rules") {
+		n.OwnerRules = append(n.OwnerRules, drawnRule(t))
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "links") {
 		n.Links = append(n.Links, ipam.Link{Host: drawnWord.Draw(t, "host"), Mode: drawnWord.Draw(t, "mode"), Link: drawnWord.Draw(t, "link")})
 	}
@@ -66,12 +70,34 @@ func drawnNetwork(t *rapid.T, name string) ipam.PlannedNetwork {
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "reservations") {
 		r := ipam.PlannedReservation{Owner: drawnName.Draw(t, "owner"), Address: drawnAddr.Draw(t, "address"), Automatic: rapid.Bool().Draw(t, "automatic"), Force: rapid.Bool().Draw(t, "force"),
-			Interface: rapid.IntRange(0, 2).Draw(t, "interface"), Slot: rapid.IntRange(0, 2).Draw(t, "slot")}
+			Replaced: rapid.Bool().Draw(t, "replaced"), Interface: rapid.IntRange(0, 2).Draw(t, "interface"), Slot: rapid.IntRange(0, 2).Draw(t, "slot")}
 		r.Unplaced = r.Interface == 0 && r.Slot == 0
-		n.Reservations = append(n.Reservations, r)
 		n.Addresses = append(n.Addresses, ipam.PlannedAddress{Owner: r.Owner, Address: r.Address, Unplaced: r.Unplaced, Interface: r.Interface, Slot: r.Slot})
+		if rapid.Bool().Draw(t, "ends") {
+			r.Until = time.UnixMicro(rapid.Int64Range(1, 1<<50).Draw(t, "until")).UTC()
+		}
+		if rapid.Bool().Draw(t, "owner alone") {
+			r.Address = netip.Addr{}
+		}
+		n.Reservations = append(n.Reservations, r)
 	}
 	return n
+}
+
+// drawnRule is any that a network can have.
+func drawnRule(t *rapid.T) ipam.OwnerRule {
+	r := ipam.OwnerRule{Pattern: rapid.SampledFrom([]string{"*", "web-*", "*-db-*", "shop/web/1", "02:42:00:00:00:01", "-", "1"}).Draw(t, "pattern")}
+	what := rapid.IntRange(1, 3).Draw(t, "meaning")
+	if what&1 != 0 {
+		r.Pool = drawnName.Draw(t, "pool")
+	}
+	if what&2 != 0 {
+		r.Owner = drawnName.Draw(t, "owner")
+	}
+	if _, err := ipam.ParseOwnerRule(r.String()); err != nil {
+		t.Skip("no network has such a rule")
+	}
+	return r
 }
 
 func drawnSubnet(t *rapid.T) ipam.PlannedSubnet {
@@ -86,6 +112,7 @@ func drawnSubnet(t *rapid.T) ipam.PlannedSubnet {
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "ranges") {
 		sub.Pools = append(sub.Pools, ipam.PlannedPool{Range: drawnRange(t), Name: rapid.OneOf(rapid.Just(""), drawnName).Draw(t, "name")})
+		sub.Static = append(sub.Static, ipam.PlannedBand{Range: drawnRange(t)})
 		sub.Exclusions = append(sub.Exclusions, ipam.PlannedExclusion{Range: drawnRange(t), Note: drawnText.Draw(t, "note")})
 	}
 	return sub

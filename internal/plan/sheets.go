@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"berth/internal/alloc"
 	"berth/internal/ipam"
@@ -77,6 +78,8 @@ var networkSheet = sheet[ipam.PlannedNetwork]{
 		{name: "mac_prefix", set: parsed(asIs, func(n *ipam.PlannedNetwork, s string) { n.MACPrefix = s }), get: func(n *ipam.PlannedNetwork) string { return n.MACPrefix }},
 		{name: "sticky", set: parsed(parseBool, func(n *ipam.PlannedNetwork, b bool) { n.Sticky = &b }), get: func(n *ipam.PlannedNetwork) string { return stickyText(n.Sticky) }},
 		{name: "quarantine", set: parsed(parseDuration, func(n *ipam.PlannedNetwork, d *ipam.Duration) { n.Quarantine = d }), get: func(n *ipam.PlannedNetwork) string { return quarantineText(n.Quarantine) }},
+		{name: "type", set: parsed(parseType, func(n *ipam.PlannedNetwork, s string) { n.Type = s }), get: func(n *ipam.PlannedNetwork) string { return n.Type }},
+		{name: "owner_rules", set: parsed(parseRules, func(n *ipam.PlannedNetwork, r []ipam.OwnerRule) { n.OwnerRules = r }), get: func(n *ipam.PlannedNetwork) string { return formatRules(n.OwnerRules) }},
 		{name: "tags", raw: true, set: parsed(parseTags, func(n *ipam.PlannedNetwork, t map[string]string) { n.Tags = t }), get: func(n *ipam.PlannedNetwork) string { return formatTags(n.Tags) }},
 		{name: "links", set: parsed(parseLinks, func(n *ipam.PlannedNetwork, l []ipam.Link) { n.Links = l }), get: func(n *ipam.PlannedNetwork) string { return formatLinks(n.Links) }},
 	},
@@ -110,6 +113,13 @@ func quarantineText(d *ipam.Duration) string {
 	return formatDuration(*d)
 }
 
+func untilText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return formatTime(t)
+}
+
 type subnetRow struct {
 	where
 	ipam.PlannedSubnet
@@ -122,6 +132,7 @@ var subnetSheet = sheet[subnetRow]{
 		column[subnetRow]{name: "name", set: parsed(asIs, func(r *subnetRow, s string) { r.Name = s }), get: func(r *subnetRow) string { return r.Name }},
 		column[subnetRow]{name: "gateway", set: parsed(parseHost, func(r *subnetRow, a netip.Addr) { r.Gateway = a }), get: func(r *subnetRow) string { return addrText(r.Gateway) }},
 		column[subnetRow]{name: "dhcp", set: parsed(parseBool, func(r *subnetRow, b bool) { r.DHCP = b }), get: func(r *subnetRow) string { return yes(r.DHCP) }},
+		column[subnetRow]{name: "static", set: parsed(parseBands, func(r *subnetRow, b []ipam.PlannedBand) { r.Static = b }), get: func(r *subnetRow) string { return formatBands(r.Static) }},
 		column[subnetRow]{name: "pool", aliases: []string{"is_pool"}, set: parsed(parseBool, func(r *subnetRow, b bool) { r.pool = b })},
 	),
 	needs: [][]string{{"prefix"}},
@@ -134,6 +145,9 @@ var subnetSheet = sheet[subnetRow]{
 	},
 	place: func(r *subnetRow) *where { return &r.where },
 	add: func(n *ipam.PlannedNetwork, r *subnetRow) {
+		for i := range r.Static {
+			r.Static[i].Line = r.Line
+		}
 		if r.pool {
 			r.Pools = []ipam.PlannedPool{{Range: wholeOf(r.CIDR), Line: r.Line}}
 		}
@@ -269,28 +283,35 @@ func newOwnedRow(line int) ownedRow {
 	return ownedRow{PlannedReservation: ipam.PlannedReservation{Line: line, Unplaced: true}}
 }
 
+// checkOwned finds the owner.
 func checkOwned(r *ownedRow) error {
-	for _, name := range []string{r.device, r.dns} {
-		if r.Owner == "" {
-			r.Owner = name
-		}
-	}
+	r.Owner = cmp.Or(r.Owner, r.device, r.dns)
 	switch {
-	case !r.Address.IsValid():
-		return errors.New("the row has no address")
-	case r.Owner == "":
+	case r.Owner == "" && r.Address.IsValid():
 		return fmt.Errorf("%s has no owner", r.Address)
+	case r.Owner == "":
+		return errors.New("the row has no owner")
 	}
 	return nil
 }
 
-var ownedNeeds = [][]string{{"address"}, {"owner", "device", "dns_name"}}
+func checkAddress(r *ownedRow) error {
+	if !r.Address.IsValid() {
+		return errors.New("the row has no address")
+	}
+	return checkOwned(r)
+}
+
+// ownerNeeds are those of reservations, which have no address where somebody else chooses them.
+var ownerNeeds = [][]string{{"owner", "device", "dns_name"}}
 
 var reservationSheet = sheet[ownedRow]{
 	columns: append(ownedColumns(),
 		column[ownedRow]{name: "automatic", set: parsed(parseBool, func(r *ownedRow, b bool) { r.Automatic = b }), get: func(r *ownedRow) string { return yes(r.Automatic) }},
+		column[ownedRow]{name: "replaced", set: parsed(parseBool, func(r *ownedRow, b bool) { r.Replaced = b }), get: func(r *ownedRow) string { return yes(r.Replaced) }},
+		column[ownedRow]{name: "until", set: parsed(parseTime, func(r *ownedRow, t time.Time) { r.Until = t }), get: func(r *ownedRow) string { return untilText(r.Until) }},
 		column[ownedRow]{name: "force", set: parsed(parseBool, func(r *ownedRow, b bool) { r.Force = b }), get: func(r *ownedRow) string { return yes(r.Force) }}),
-	needs: ownedNeeds, row: newOwnedRow, check: checkOwned,
+	needs: ownerNeeds, row: newOwnedRow, check: checkOwned,
 	place: func(r *ownedRow) *where { return &r.where },
 	add: func(n *ipam.PlannedNetwork, r *ownedRow) {
 		n.Reservations = append(n.Reservations, r.PlannedReservation)
@@ -304,7 +325,7 @@ var reservationSheet = sheet[ownedRow]{
 }
 
 var addressSheet = sheet[ownedRow]{
-	columns: ownedColumns(), needs: ownedNeeds, row: newOwnedRow, check: checkOwned,
+	columns: ownedColumns(), needs: append([][]string{{"address"}}, ownerNeeds...), row: newOwnedRow, check: checkAddress,
 	place: func(r *ownedRow) *where { return &r.where },
 	add: func(n *ipam.PlannedNetwork, r *ownedRow) {
 		n.Addresses = append(n.Addresses, ipam.PlannedAddress{Owner: r.Owner, Address: r.Address, Unplaced: r.Unplaced,

@@ -64,6 +64,65 @@ func formatDuration(d ipam.Duration) string {
 	return text
 }
 
+// parseType keeps the word, which tells a network that is to be manual from one of which nothing is said.
+func parseType(text string) (string, error) {
+	t, err := ipam.ParseNetworkType(text)
+	return t.String(), err
+}
+
+// parseTime reads RFC 3339.
+func parseTime(text string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is not a time such as 2026-05-01T18:00:00Z", text)
+	}
+	return t.UTC(), nil
+}
+
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// parseRules reads "web-*=pool:web;db=owner:shop/db/1", in the order in which they are tried.
+func parseRules(text string) ([]ipam.OwnerRule, error) {
+	var rules []ipam.OwnerRule
+	for part := range strings.SplitSeq(text, ";") {
+		r, err := ipam.ParseOwnerRule(strings.TrimSpace(part))
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, r)
+	}
+	return rules, nil
+}
+
+func formatRules(rules []ipam.OwnerRule) string {
+	var parts []string
+	for _, r := range rules {
+		parts = append(parts, r.String())
+	}
+	return strings.Join(parts, ";")
+}
+
+// parseBands reads "192.0.2.8-192.0.2.15;192.0.2.64/29".
+func parseBands(text string) ([]ipam.PlannedBand, error) {
+	var bands []ipam.PlannedBand
+	for part := range strings.SplitSeq(text, ";") {
+		r, err := parseRange(strings.TrimSpace(part))
+		if err != nil {
+			return nil, err
+		}
+		bands = append(bands, ipam.PlannedBand{Range: r})
+	}
+	return bands, nil
+}
+
+func formatBands(bands []ipam.PlannedBand) string {
+	var parts []string
+	for _, b := range bands {
+		parts = append(parts, b.Range.String())
+	}
+	return strings.Join(parts, ";")
+}
+
 // parseTags reads "site=a;team=blue", where a backslash takes the meaning from a character behind it.
 func parseTags(text string) (map[string]string, error) {
 	tags := map[string]string{}

@@ -3,7 +3,6 @@ package plan
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"net/netip"
 	"regexp"
@@ -88,7 +87,7 @@ func (d *document) plan(n *yaml.Node) (p ipam.Plan) {
 
 func (d *document) network(n *yaml.Node) ipam.PlannedNetwork {
 	p := ipam.PlannedNetwork{Line: n.Line}
-	d.mapping(n, "a network", "name, space, tags, mac_prefix, links, sticky, quarantine, subnets, pools, exclusions, reservations, addresses",
+	d.mapping(n, "a network", "name, space, tags, mac_prefix, links, sticky, quarantine, type, owner_rules, subnets, static, pools, exclusions, reservations, addresses",
 		func(key string, v *yaml.Node) bool {
 			switch key {
 			case "name":
@@ -107,8 +106,14 @@ func (d *document) network(n *yaml.Node) ipam.PlannedNetwork {
 				}
 			case "quarantine":
 				p.Quarantine, _ = value(d, v, parseDuration)
+			case "type":
+				p.Type, _ = value(d, v, parseType)
+			case "owner_rules":
+				p.OwnerRules = list(d, v, key, d.rule)
 			case "subnets":
 				p.Subnets = list(d, v, key, d.subnet)
+			case "static":
+				p.Static = list(d, v, key, d.band)
 			case "pools":
 				p.Pools = list(d, v, key, d.pool)
 			case "exclusions":
@@ -157,10 +162,27 @@ func (d *document) link(n *yaml.Node) (l ipam.Link) {
 	return l
 }
 
+func (d *document) rule(n *yaml.Node) (r ipam.OwnerRule) {
+	d.mapping(n, "a rule for owners", "pattern, owner, pool", func(key string, v *yaml.Node) bool {
+		switch key {
+		case "pattern":
+			r.Pattern = d.text(v)
+		case "owner":
+			r.Owner = d.text(v)
+		case "pool":
+			r.Pool = d.text(v)
+		default:
+			return false
+		}
+		return true
+	})
+	return r
+}
+
 func (d *document) subnet(n *yaml.Node) ipam.PlannedSubnet {
 	p := ipam.PlannedSubnet{Line: n.Line}
 	whole := 0 // the line of pool: true
-	said := d.mapping(n, "a subnet", "cidr, name, gateway, dhcp, pool, pools, exclusions", func(key string, v *yaml.Node) bool {
+	said := d.mapping(n, "a subnet", "cidr, name, gateway, dhcp, static, pool, pools, exclusions", func(key string, v *yaml.Node) bool {
 		switch key {
 		case "cidr":
 			p.CIDR, _ = value(d, v, alloc.ParsePrefix)
@@ -172,6 +194,8 @@ func (d *document) subnet(n *yaml.Node) ipam.PlannedSubnet {
 			}
 		case "dhcp":
 			p.DHCP, _ = value(d, v, parseBool)
+		case "static":
+			p.Static = list(d, v, key, d.band)
 		case "pool":
 			if b, _ := value(d, v, parseBool); b {
 				whole = v.Line
@@ -191,6 +215,12 @@ func (d *document) subnet(n *yaml.Node) ipam.PlannedSubnet {
 	if whole > 0 && p.CIDR.IsValid() {
 		p.Pools = append(p.Pools, ipam.PlannedPool{Range: wholeOf(p.CIDR), Line: whole})
 	}
+	return p
+}
+
+func (d *document) band(n *yaml.Node) ipam.PlannedBand {
+	p := ipam.PlannedBand{Line: n.Line}
+	p.Range, _ = value(d, n, parseRange)
 	return p
 }
 
@@ -234,10 +264,14 @@ func (d *document) ranged(n *yaml.Node, what, further string, text *string) (r i
 func (d *document) reservation(n *yaml.Node) ipam.PlannedReservation {
 	p := ipam.PlannedReservation{Line: n.Line}
 	var at owned
-	d.owned(n, "a reservation", ", automatic, force", &at, func(key string, v *yaml.Node) bool {
+	d.owned(n, "a reservation", ", automatic, replaced, until, force", &at, func(key string, v *yaml.Node) bool {
 		switch key {
 		case "automatic":
 			p.Automatic, _ = value(d, v, parseBool)
+		case "replaced":
+			p.Replaced, _ = value(d, v, parseBool)
+		case "until":
+			p.Until, _ = value(d, v, parseTime)
 		case "force":
 			p.Force, _ = value(d, v, parseBool)
 		default:
@@ -251,7 +285,9 @@ func (d *document) reservation(n *yaml.Node) ipam.PlannedReservation {
 
 func (d *document) address(n *yaml.Node) ipam.PlannedAddress {
 	var at owned
-	d.owned(n, "an address", "", &at, func(string, *yaml.Node) bool { return false })
+	if d.owned(n, "an address", "", &at, func(string, *yaml.Node) bool { return false }) && !hasKey(n, "address") {
+		d.Add(n.Line, "an address has no address")
+	}
 	return ipam.PlannedAddress{Owner: at.owner, Address: at.address, Unplaced: !at.placed, Interface: at.nic, Slot: at.slot, Line: n.Line}
 }
 
@@ -263,7 +299,8 @@ type owned struct {
 	nic, slot int
 }
 
-func (d *document) owned(n *yaml.Node, what, further string, at *owned, other func(string, *yaml.Node) bool) {
+// owned reads one, and answers whether there was one to be read.
+func (d *document) owned(n *yaml.Node, what, further string, at *owned, other func(string, *yaml.Node) bool) bool {
 	said := d.mapping(n, what, "owner, address, interface, slot"+further, func(key string, v *yaml.Node) bool {
 		switch key {
 		case "owner":
@@ -282,103 +319,5 @@ func (d *document) owned(n *yaml.Node, what, further string, at *owned, other fu
 	if said && at.owner == "" {
 		d.Add(n.Line, "%s has no owner", what)
 	}
-	if said && !hasKey(n, "address") {
-		d.Add(n.Line, "%s has no address", what)
-	}
-}
-
-// mapping hands each key of n to field, which answers false for one that it does not know. It answers whether n is one.
-func (d *document) mapping(n *yaml.Node, what, keys string, field func(key string, v *yaml.Node) bool) bool {
-	if n.Kind != yaml.MappingNode {
-		d.Add(n.Line, "%s is %s here, and must have keys: %s", what, kindOf(n), orAny(keys))
-		return false
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, v := n.Content[i], n.Content[i+1]
-		for j := 0; j < i; j += 2 {
-			if n.Content[j].Value == key.Value {
-				d.Add(key.Line, "%s has the key %s twice", what, key.Value)
-				break
-			}
-		}
-		if key.Kind != yaml.ScalarNode || !field(key.Value, v) {
-			d.Add(key.Line, "%s has no key %q; it has %s", what, key.Value, orAny(keys))
-		}
-	}
-	return true
-}
-
-func orAny(keys string) string {
-	if keys == "" {
-		return "KEY: VALUE"
-	}
-	return keys
-}
-
-func hasKey(n *yaml.Node, key string) bool {
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return true
-		}
-	}
-	return false
-}
-
-// list reads each item of a sequence; nothing at all is the empty one.
-func list[T any](d *document, n *yaml.Node, what string, item func(*yaml.Node) T) []T {
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
-		return nil
-	}
-	if n.Kind != yaml.SequenceNode {
-		d.Add(n.Line, "%s is %s here, and must be a list", what, kindOf(n))
-		return nil
-	}
-	items := make([]T, 0, len(n.Content))
-	for _, child := range n.Content {
-		items = append(items, item(child))
-	}
-	return items
-}
-
-// text reads a scalar as it is written, be it a number or a word that YAML has a meaning for: names are names.
-func (d *document) text(n *yaml.Node) string {
-	switch {
-	case n.Kind != yaml.ScalarNode:
-		d.Add(n.Line, "there is %s here, and a text is expected", kindOf(n))
-		return ""
-	case n.Tag == "!!null":
-		return ""
-	}
-	return n.Value
-}
-
-// value reads a scalar by one of the parsers; false where it could not.
-func value[T any](d *document, n *yaml.Node, parse func(string) (T, error)) (v T, ok bool) {
-	if n.Kind != yaml.ScalarNode {
-		d.Add(n.Line, "there is %s here, and a single value is expected", kindOf(n))
-		return v, false
-	}
-	v, err := parse(n.Value)
-	if err != nil {
-		d.Add(n.Line, "%v", err)
-		return v, false
-	}
-	return v, true
-}
-
-func kindOf(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "a mapping"
-	case yaml.SequenceNode:
-		return "a list"
-	case yaml.AliasNode:
-		return "an alias (*" + n.Value + ")" // references could make a small document a huge one
-	case yaml.ScalarNode:
-		if n.Tag == "!!null" {
-			return "nothing"
-		}
-		return fmt.Sprintf("%q", n.Value)
-	}
-	return "nothing"
+	return said
 }

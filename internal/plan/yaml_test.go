@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"berth/internal/ipam"
 
@@ -26,11 +27,16 @@ networks:
       - {host: alpha, mode: bridged, link: br0}
     sticky: no
     quarantine: 10m
+    type: manual
+    owner_rules:
+      - {pattern: web-*, pool: pool1}
+      - {pattern: "*_db_*", owner: "shop/db-*/*"}
     subnets:
       - cidr: 192.0.2.0/24
         name: lan
         gateway: 192.0.2.1
         dhcp: true
+        static: [192.0.2.8+4, 192.0.2.32/28]
         pools:
           - {range: 192.0.2.10+91, name: pool1}
           - 192.0.2.128/26
@@ -40,6 +46,8 @@ networks:
       - cidr: 2001:db8::/64
         gateway:
         pool: true
+    static:
+      - 192.0.2.48
     pools:
       - 192.0.2.200+4
     exclusions: [192.0.2.201]
@@ -47,6 +55,8 @@ networks:
       - owner: web
         address: 192.0.2.11
       - {owner: 123, address: "2001:db8::", interface: 1, slot: 2, automatic: true}
+      - {owner: web, address: 192.0.2.15, replaced: yes, until: 2026-05-01T18:00:00Z}
+      - owner: seen
     addresses:
       - {owner: rtr, address: 192.0.2.12, slot: 1}
   - name: flat
@@ -63,21 +73,26 @@ func TestReadYAML(t *testing.T) {
 		Name: "net1", Space: "lab", Tags: map[string]string{"site": "a", "odd key": "on"}, MACPrefix: "aa:00:00",
 		Links:  []ipam.Link{{Host: "alpha", Mode: "bridged", Link: "br0"}},
 		Sticky: &no, Quarantine: &tenMinutes, Line: 4,
+		Type: "manual", OwnerRules: []ipam.OwnerRule{{Pattern: "web-*", Pool: "pool1"}, {Pattern: "*_db_*", Owner: "shop/db-*/*"}},
 		Subnets: []ipam.PlannedSubnet{
-			{CIDR: netip.MustParsePrefix("192.0.2.0/24"), Name: "lan", Gateway: netip.MustParseAddr("192.0.2.1"), DHCP: true, Line: 13,
-				Pools: []ipam.PlannedPool{{Range: ranged("192.0.2.10-192.0.2.100"), Name: "pool1", Line: 18},
-					{Range: ranged("192.0.2.128-192.0.2.191"), Line: 19}},
-				Exclusions: []ipam.PlannedExclusion{{Range: ranged("192.0.2.60-192.0.2.64"), Note: "printers: 2nd floor", Line: 21},
-					{Range: ranged("192.0.2.7-192.0.2.7"), Line: 22}}},
-			{CIDR: netip.MustParsePrefix("2001:db8::/64"), Line: 23,
-				Pools: []ipam.PlannedPool{{Range: ranged("2001:db8::-2001:db8::ffff:ffff:ffff:ffff"), Line: 25}}},
+			{CIDR: netip.MustParsePrefix("192.0.2.0/24"), Name: "lan", Gateway: netip.MustParseAddr("192.0.2.1"), DHCP: true, Line: 17,
+				Static: []ipam.PlannedBand{{Range: ranged("192.0.2.8-192.0.2.11"), Line: 21}, {Range: ranged("192.0.2.32-192.0.2.47"), Line: 21}},
+				Pools: []ipam.PlannedPool{{Range: ranged("192.0.2.10-192.0.2.100"), Name: "pool1", Line: 23},
+					{Range: ranged("192.0.2.128-192.0.2.191"), Line: 24}},
+				Exclusions: []ipam.PlannedExclusion{{Range: ranged("192.0.2.60-192.0.2.64"), Note: "printers: 2nd floor", Line: 26},
+					{Range: ranged("192.0.2.7-192.0.2.7"), Line: 27}}},
+			{CIDR: netip.MustParsePrefix("2001:db8::/64"), Line: 28,
+				Pools: []ipam.PlannedPool{{Range: ranged("2001:db8::-2001:db8::ffff:ffff:ffff:ffff"), Line: 30}}},
 		},
-		Pools:      []ipam.PlannedPool{{Range: ranged("192.0.2.200-192.0.2.203"), Line: 27}},
-		Exclusions: []ipam.PlannedExclusion{{Range: ranged("192.0.2.201-192.0.2.201"), Line: 28}},
-		Reservations: []ipam.PlannedReservation{{Owner: "web", Address: netip.MustParseAddr("192.0.2.11"), Unplaced: true, Line: 30},
-			{Owner: "123", Address: netip.MustParseAddr("2001:db8::"), Interface: 1, Slot: 2, Automatic: true, Line: 32}},
-		Addresses: []ipam.PlannedAddress{{Owner: "rtr", Address: netip.MustParseAddr("192.0.2.12"), Slot: 1, Line: 34}},
-	}, {Name: "flat", Space: "local", Subnets: []ipam.PlannedSubnet{}, Line: 35}}}
+		Static:     []ipam.PlannedBand{{Range: ranged("192.0.2.48-192.0.2.48"), Line: 32}},
+		Pools:      []ipam.PlannedPool{{Range: ranged("192.0.2.200-192.0.2.203"), Line: 34}},
+		Exclusions: []ipam.PlannedExclusion{{Range: ranged("192.0.2.201-192.0.2.201"), Line: 35}},
+		Reservations: []ipam.PlannedReservation{{Owner: "web", Address: netip.MustParseAddr("192.0.2.11"), Unplaced: true, Line: 37},
+			{Owner: "123", Address: netip.MustParseAddr("2001:db8::"), Interface: 1, Slot: 2, Automatic: true, Line: 39},
+			{Owner: "web", Address: netip.MustParseAddr("192.0.2.15"), Unplaced: true, Replaced: true, Until: time.Date(2026, 5, 1, 18, 0, 0, 0, time.UTC), Line: 40},
+			{Owner: "seen", Unplaced: true, Line: 41}},
+		Addresses: []ipam.PlannedAddress{{Owner: "rtr", Address: netip.MustParseAddr("192.0.2.12"), Slot: 1, Line: 43}},
+	}, {Name: "flat", Space: "local", Subnets: []ipam.PlannedSubnet{}, Line: 44}}}
 	if diff := cmp.Diff(want, p, comparers...); diff != "" {
 		t.Error(diff)
 	}
@@ -122,7 +137,7 @@ func TestBadYAML(t *testing.T) {
 		{"quarantine", head + "  quarantine: 10\n", []string{`4: invalid request: "10" is not a duration such as 90s, 10m or 24h`}},
 		{"quarantine negative", head + "  quarantine: -1m\n", []string{`4: invalid request: "-1m" is not a duration`}},
 		{"subnet unknown key", head + "  subnets:\n  - cidr: 192.0.2.0/24\n    vlan: 3\n",
-			[]string{`6: a subnet has no key "vlan"; it has cidr, name, gateway, dhcp, pool, pools, exclusions`}},
+			[]string{`6: a subnet has no key "vlan"; it has cidr, name, gateway, dhcp, static, pool, pools, exclusions`}},
 		{"subnet without cidr", head + "  subnets:\n  - name: lan\n", []string{"5: the subnet has no cidr"}},
 		{"host bits", head + "  subnets:\n  - cidr: 192.0.2.1/24\n", []string{`5: invalid subnet "192.0.2.1/24": it has host bits; the subnet that holds 192.0.2.1 is 192.0.2.0/24`}},
 		{"mapped", head + "  subnets:\n  - cidr: ::ffff:192.0.2.0/120\n", []string{"5: invalid subnet \"::ffff:192.0.2.0/120\": ::ffff:192.0.2.0 is an IPv4 address mapped into IPv6"}},
@@ -133,8 +148,17 @@ func TestBadYAML(t *testing.T) {
 		{"pool without range", head + "  pools:\n  - {name: a}\n", []string{"5: a pool has no range"}},
 		{"pool with a note", head + "  pools:\n  - {range: 192.0.2.9, note: a}\n", []string{`5: a pool has no key "note"; it has range, name`}},
 		{"exclusion without range", head + "  exclusions:\n  - {note: a}\n", []string{"5: an exclusion has no range"}},
-		{"reservation", head + "  reservations:\n  - {owner: web}\n  - {address: 192.0.2.1}\n  - web\n",
-			[]string{"5: a reservation has no address", "6: a reservation has no owner", `7: a reservation is "web" here`}},
+		{"reservation", head + "  reservations:\n  - {address: 192.0.2.1}\n  - web\n",
+			[]string{"5: a reservation has no owner", `6: a reservation is "web" here`}},
+		{"until", head + "  reservations:\n  - {owner: web, until: 2026-05-01, replaced: perhaps}\n",
+			[]string{`5: "2026-05-01" is not a time such as 2026-05-01T18:00:00Z`, `5: "perhaps" is neither true nor false`}},
+		{"address without one", head + "  addresses:\n  - {owner: rtr}\n", []string{"5: an address has no address"}},
+		{"address replaced", head + "  addresses:\n  - {owner: rtr, address: 192.0.2.1, replaced: true}\n", []string{`5: an address has no key "replaced"`}},
+		{"type", head + "  type: automatic\n", []string{`4: "automatic" is no type of network: write manual, dynamic or vip`}},
+		{"static", head + "  static: 192.0.2.8/29\n  subnets:\n  - cidr: 192.0.2.0/24\n    static: [x, {range: 192.0.2.1}]\n", []string{
+			`4: static is "192.0.2.8/29" here, and must be a list`, `7: invalid range "x"`, "7: there is a mapping here, and a single value is expected"}},
+		{"owner rule", head + "  owner_rules:\n  - web-*=pool:web\n  - {name: web}\n", []string{`5: a rule for owners is "web-*=pool:web" here, and must have keys: pattern, owner, pool`,
+			`6: a rule for owners has no key "name"; it has pattern, owner, pool`}},
 		{"reservation of a range", head + "  reservations:\n  - {owner: web, address: 192.0.2.0/24}\n", []string{`5: "192.0.2.0/24" is not an IPv4 or IPv6 address`}},
 		{"slot", head + "  addresses:\n  - {owner: rtr, address: 192.0.2.1, slot: one, interface: -1}\n",
 			[]string{`5: "one" is not a number from 0 on`, `5: "-1" is not a number from 0 on`}},

@@ -51,7 +51,10 @@ func (w *yamlWriter) Write(n *ipam.PlannedNetwork) error {
 	if n.Quarantine != nil {
 		w.line("  quarantine: %s", formatDuration(*n.Quarantine))
 	}
+	w.field("  type", n.Type)
+	w.rules(n.OwnerRules)
 	w.subnets(n.Subnets)
+	w.bands("  ", n.Static)
 	w.pools("  ", n.Pools)
 	w.exclusions("  ", n.Exclusions)
 	w.owned(n)
@@ -75,6 +78,22 @@ func (w *yamlWriter) begin(rest string) {
 	}
 }
 
+func (w *yamlWriter) rules(all []ipam.OwnerRule) {
+	if len(all) > 0 {
+		w.line("  owner_rules:")
+	}
+	for _, r := range all {
+		meaning := ""
+		if r.Owner != "" {
+			meaning = ", owner: " + w.text(r.Owner)
+		}
+		if r.Pool != "" {
+			meaning += ", pool: " + w.text(r.Pool)
+		}
+		w.line("    - {pattern: %s%s}", w.text(r.Pattern), meaning)
+	}
+}
+
 func (w *yamlWriter) subnets(all []ipam.PlannedSubnet) {
 	if len(all) > 0 {
 		w.line("  subnets:")
@@ -88,12 +107,22 @@ func (w *yamlWriter) subnets(all []ipam.PlannedSubnet) {
 		if sub.DHCP {
 			w.line("      dhcp: true")
 		}
+		w.bands("      ", sub.Static)
 		if len(sub.Pools) == 1 && sub.Pools[0].Name == "" && sub.Pools[0].Range == wholeOf(sub.CIDR) {
 			w.line("      pool: true")
 		} else {
 			w.pools("      ", sub.Pools)
 		}
 		w.exclusions("      ", sub.Exclusions)
+	}
+}
+
+func (w *yamlWriter) bands(indent string, all []ipam.PlannedBand) {
+	if len(all) > 0 {
+		w.line("%sstatic:", indent)
+	}
+	for _, b := range all {
+		w.ranged(indent, b.Range, "", "")
 	}
 }
 
@@ -127,15 +156,8 @@ func (w *yamlWriter) owned(n *ipam.PlannedNetwork) {
 	if len(n.Reservations) > 0 {
 		w.line("  reservations:")
 	}
-	for _, r := range n.Reservations {
-		flags := ""
-		if r.Automatic {
-			flags = ", automatic: true"
-		}
-		if r.Force {
-			flags += ", force: true"
-		}
-		w.line("    - {owner: %s, address: %s%s%s}", w.text(r.Owner), w.text(r.Address.String()), place(r.Interface, r.Slot), flags)
+	for i := range n.Reservations {
+		w.reservation(&n.Reservations[i])
 	}
 	if len(n.Addresses) > 0 {
 		w.line("  addresses:")
@@ -143,6 +165,26 @@ func (w *yamlWriter) owned(n *ipam.PlannedNetwork) {
 	for _, a := range n.Addresses {
 		w.line("    - {owner: %s, address: %s%s}", w.text(a.Owner), w.text(a.Address.String()), place(a.Interface, a.Slot))
 	}
+}
+
+func (w *yamlWriter) reservation(r *ipam.PlannedReservation) {
+	address, further := "", ""
+	if r.Address.IsValid() {
+		address = ", address: " + w.text(r.Address.String())
+	}
+	if r.Automatic {
+		further = ", automatic: true"
+	}
+	if r.Replaced {
+		further += ", replaced: true"
+	}
+	if !r.Until.IsZero() {
+		further += ", until: " + w.text(formatTime(r.Until))
+	}
+	if r.Force {
+		further += ", force: true"
+	}
+	w.line("    - {owner: %s%s%s%s}", w.text(r.Owner), address, place(r.Interface, r.Slot), further)
 }
 
 // place is left out where it is the first: an address without one takes the first that is free.
