@@ -139,19 +139,18 @@ func TestBO13Both(t *testing.T) {
 			end a replaced
 			owned n -> a=192.0.2.6*
 		`},
-		{"not while the old one runs beside the new one", `
+		{"who has the old one in hand beside the new one keeps it", `
 			network n subnet=192.0.2.0/28,pool
 			attach A net=n
 			reserve n a 192.0.2.5
 			ask A a mac=1 -> 192.0.2.5
 			reserve n a 192.0.2.6 replace
 			ask A a mac=2 -> 192.0.2.6
-			end a replaced
 			owned n -> a=192.0.2.5*! a=192.0.2.6*
-			reserve n b 192.0.2.5 ! inuse; =AlreadyInUse; 192.0.2.5; a
-			back A 192.0.2.5
 			end a replaced
 			owned n -> a=192.0.2.6*
+			reserve n b 192.0.2.5 ! inuse; =AlreadyInUse; 192.0.2.5; a
+			back A 192.0.2.5
 			reserve n b 192.0.2.5 -> 192.0.2.5
 		`},
 		{"back before anything ran with the new one", `
@@ -209,11 +208,17 @@ func TestBO13Both(t *testing.T) {
 			end a replaced
 			owned n -> a=192.0.2.5* a=2001:db8::6*
 		`},
-		{"an address of the owner's that it may not have twice", `
+		{"two addresses of an owner change places, or one takes the other's", `
 			network n subnet=192.0.2.0/28,pool
 			reserve n a 192.0.2.5,192.0.2.6
-			reserve n a 192.0.2.6,192.0.2.5 replace ! inuse; =AlreadyExists; 192.0.2.6
+			reserve n a 192.0.2.6,192.0.2.5 ! inuse; =AlreadyExists; a
+			reserve n a 192.0.2.6,192.0.2.5 replace -> 192.0.2.6 192.0.2.5
+			reserve n a 192.0.2.6,192.0.2.5 -> 192.0.2.6 192.0.2.5
 			owned n -> a=192.0.2.5 a=192.0.2.6
+			bind n a=192.0.2.5
+			owned n -> a=192.0.2.5 a=192.0.2.6!
+			bind n a=192.0.2.7,192.0.2.5,192.0.2.6
+			owned n -> a=192.0.2.5 a=192.0.2.6 a=192.0.2.7
 		`},
 		{"ends with its owner", `
 			network n subnet=192.0.2.0/28,pool

@@ -17,22 +17,46 @@ func TestBO8Types(t *testing.T) {
 			reserve n c 192.0.2.6 automatic -> 192.0.2.6
 			owned n -> b=192.0.2.1:a a=192.0.2.5 c=192.0.2.6:a
 		`},
-		{"dynamic: an owner is recorded, and a static wish is refused", `
+		{"dynamic: what somebody else chose is recorded, and a static wish is refused", `
 			network d subnet=192.0.2.0/28,gw=192.0.2.1,pool type=dynamic
 			reserve d a 192.0.2.5 ! invalid; =WrongType; d; dynamic
 			reserve d a 192.0.2.5 force ! invalid; =WrongType; d; dynamic
-			reserve d a 192.0.2.5 automatic ! invalid; =WrongType; d; dynamic
 			bind d a=192.0.2.5 ! invalid; =WrongType; d; dynamic
+			reserve d a 192.0.2.5 automatic -> 192.0.2.5
+			reserve d a 192.0.2.5 automatic -> 192.0.2.5
+			reserve d a -> 192.0.2.5
+			reserve d a 192.0.2.6 automatic ! inuse; =AlreadyExists; 192.0.2.5
+			reserve d b 192.0.2.5 automatic ! inuse; =AlreadyInUse; a
+			reserve d b 192.0.9.5 automatic ! invalid; =OutsideSubnet; 192.0.9.5
+			owned d -> a=192.0.2.5:a
+			take d x pool ! invalid; =IPMissing; d
+			take d x 192.0.2.6 -> 192.0.2.6
+			take d y 192.0.2.6 ! inuse; =AlreadyInUse; x
+		`},
+		{"dynamic: an owner is recorded whose address nobody knows", `
+			network d subnet=192.0.2.0/28,gw=192.0.2.1,pool type=dynamic
 			reserve d a
 			reserve d a
 			bind d a b
 			show d counts -> held 1 reserved 0 docker 0 planned true
 			unreserve d a
 			unreserve d a ! notfound; =IPMissing; a
+			reserve d b 192.0.2.5 automatic -> 192.0.2.5
 			unreserve d b
-			take d x pool ! invalid; =IPMissing; d
-			take d x 192.0.2.5 -> 192.0.2.5
-			take d y 192.0.2.5 ! inuse; =AlreadyInUse; x
+			unreserve d b ! notfound; =IPMissing; b
+		`},
+		{"dynamic: what is recorded for an owner is the owner's", `
+			network d subnet=192.0.2.0/28 type=dynamic
+			attach D net=d
+			reserve d web 192.0.2.5 automatic
+			ask D web mac=1 -> 192.0.2.5
+			ask D db mac=2 ip=192.0.2.5 ! inuse; =AlreadyInUse; web
+			back D 192.0.2.5
+			ask D db mac=2 ip=192.0.2.5 ! inuse; =AlreadyInUse; web
+			reserve d web 192.0.2.6 automatic replace -> 192.0.2.6
+			ask D web mac=1 -> 192.0.2.6
+			end web replaced
+			ask D db mac=2 ip=192.0.2.5 -> 192.0.2.5
 		`},
 		{"dynamic: Docker is told an address, or none", `
 			network d subnet=192.0.2.0/28,gw=192.0.2.1,pool type=dynamic
