@@ -117,9 +117,10 @@ func (req *ipRequest) none(n *ipam.NetworkInfo) error {
 	return fmt.Errorf("%s has no %s in network %s; reserve one with `berth reservation add %s --owner %s%s`", req.owner, what, n.Name, n.Name, req.owner, how)
 }
 
-// slotted lists reserved addresses by interface and slot, without those that are kept only until their owner has the new one.
+// slotted lists reserved addresses by interface and slot, without those that are kept only until their owner has the
+// new one, and owners whose address somebody else is still to choose.
 func slotted(all []ipam.ReservationInfo) (addresses []netip.Addr) {
-	all = slices.DeleteFunc(all, func(r ipam.ReservationInfo) bool { return r.Replaced })
+	all = slices.DeleteFunc(all, func(r ipam.ReservationInfo) bool { return r.Replaced || !r.Address.IsValid() })
 	slices.SortFunc(all, func(a, b ipam.ReservationInfo) int {
 		return cmp.Or(a.Interface-b.Interface, a.Slot-b.Slot, a.Address.Compare(b.Address))
 	})

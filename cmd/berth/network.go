@@ -94,8 +94,8 @@ func (p *program) networkCreateCommand() *cobra.Command {
 	flags.flags(cmd, "a `RANGE` for static use only, out of which nothing automatic is given (repeatable)")
 	edit.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkType(kind); err != nil {
-			return usage(cmd, err)
+		if _, err := ipam.ParseNetworkType(kind); err != nil {
+			return usage(cmd, fmt.Errorf("--type: %w", err))
 		}
 		edits, err := flags.create(cmd, &ipam.CreateNetwork{Name: args[0], Space: space, Type: kind}, subnets)
 		if err != nil {

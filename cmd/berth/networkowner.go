@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"berth/internal/ipam"
 
@@ -29,14 +28,7 @@ automatic addresses come from the pools of that name; with owner: they are that 
 the * of that place in PATTERN matched. The first rule that matches counts.`
 
 // networkTypes are the words of --type.
-var networkTypes = []string{"manual", string(ipam.Dynamic), string(ipam.VIP)}
-
-func checkType(text string) error {
-	if slices.Contains(networkTypes, text) {
-		return nil
-	}
-	return fmt.Errorf("--type is %q and must be manual, dynamic or vip", text)
-}
+var networkTypes = []string{ipam.Manual.String(), ipam.Dynamic.String(), ipam.VIP.String()}
 
 // parseStatic reads the ranges of --static; "none" alone is that there are none.
 func parseStatic(texts []string) ([]ipam.Range, error) {
@@ -61,11 +53,11 @@ func parseStatic(texts []string) ([]ipam.Range, error) {
 func parseOwnerRules(texts []string) ([]ipam.OwnerRule, error) {
 	var rules []ipam.OwnerRule
 	for _, text := range texts {
-		rule, err := parseOwnerRule(text)
+		rule, err := ipam.ParseOwnerRule(text)
 		if err != nil {
-			return nil, fmt.Errorf("--owner-rule %q: %w", text, err)
+			return nil, fmt.Errorf("--owner-rule: %w", err)
 		}
-		if slices.ContainsFunc(rules, func(r ipam.OwnerRule) bool { return r.Pattern == rule.Pattern }) {
+		if hasRule(rules, rule.Pattern) {
 			return nil, fmt.Errorf("--owner-rule %s is given twice; write PATTERN=pool:NAME,owner:PATH for both", rule.Pattern)
 		}
 		rules = append(rules, rule)
@@ -73,32 +65,8 @@ func parseOwnerRules(texts []string) ([]ipam.OwnerRule, error) {
 	return rules, nil
 }
 
-func parseOwnerRule(text string) (rule ipam.OwnerRule, err error) {
-	pattern, meaning, ok := strings.Cut(text, "=")
-	if !ok || pattern == "" {
-		return rule, errors.New("write PATTERN=pool:NAME or PATTERN=owner:PATH, for example 'web-*=pool:web'")
-	}
-	rule.Pattern = pattern
-	for part := range strings.SplitSeq(meaning, ",") {
-		key, value, _ := strings.Cut(part, ":")
-		var to *string
-		switch key {
-		case "pool":
-			to = &rule.Pool
-		case "owner":
-			to = &rule.Owner
-		default:
-			return rule, fmt.Errorf("%q is neither pool:NAME nor owner:PATH", part)
-		}
-		switch {
-		case value == "":
-			return rule, fmt.Errorf("%s: is empty; to take the rule away, give --owner-rule-rm %s to berth network modify", key, pattern)
-		case *to != "":
-			return rule, fmt.Errorf("%s: is given twice", key)
-		}
-		*to = value
-	}
-	return rule, nil
+func hasRule(rules []ipam.OwnerRule, pattern string) bool {
+	return slices.ContainsFunc(rules, func(r ipam.OwnerRule) bool { return r.Pattern == pattern })
 }
 
 // modify says which bands and rules are set, and which rules removed.
@@ -115,23 +83,11 @@ func (o *ownerFlags) modify(cmd *cobra.Command, m *ipam.ModifyNetwork, gone []st
 		return err
 	}
 	for _, pattern := range gone {
-		if slices.ContainsFunc(rules, func(r ipam.OwnerRule) bool { return r.Pattern == pattern }) {
+		if hasRule(rules, pattern) {
 			return fmt.Errorf("the owner rule %s is set and removed; do one of them", pattern)
 		}
 		rules = append(rules, ipam.OwnerRule{Pattern: pattern})
 	}
 	m.OwnerRules = rules
 	return nil
-}
-
-// ruleText is a rule as --owner-rule writes it.
-func ruleText(r ipam.OwnerRule) string {
-	var parts []string
-	if r.Pool != "" {
-		parts = append(parts, "pool:"+r.Pool)
-	}
-	if r.Owner != "" {
-		parts = append(parts, "owner:"+r.Owner)
-	}
-	return r.Pattern + "=" + strings.Join(parts, ",")
 }

@@ -62,7 +62,7 @@ func writeNetwork(w io.Writer, n *ipam.NetworkInfo) error {
 		pg.entry("static", band.String())
 	}
 	for _, r := range n.OwnerRules {
-		pg.entry("owner rule", ruleText(r))
+		pg.entry("owner rule", r.String())
 	}
 	pg.entry("in use", useText(n.Held, n.Reserved, n.Docker))
 	if !n.Planned {

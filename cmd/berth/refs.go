@@ -82,7 +82,7 @@ func ruleRefs(ctx context.Context, c *admin.Client, network string) (patterns []
 	all, err := networksOf(ctx, c, network)
 	for _, n := range all {
 		for _, r := range n.OwnerRules {
-			patterns = append(patterns, r.Pattern+"\t"+ruleText(r))
+			patterns = append(patterns, r.Pattern+"\t"+r.String())
 		}
 	}
 	return patterns, err

@@ -152,7 +152,7 @@ func (p *program) reservationListCommand() *cobra.Command {
 	ownerFlag(cmd, &owner, "whose are listed, and no others'")
 	completes(cmd, "owner", p.completeFlag(reservationOwners))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		show, err := newTable(p.out, cmd, out, nil, func(r *ipam.ReservationInfo) string { return r.Address.String() })
+		show, err := newTable(p.out, cmd, out, nil, reservedText)
 		if err != nil {
 			return err
 		}
@@ -171,10 +171,15 @@ func (p *program) reservationListCommand() *cobra.Command {
 // reservationColumns are the columns of what is listed; some only where a row has something in them.
 func reservationColumns(all []ipam.ReservationInfo) []column[ipam.ReservationInfo] {
 	columns := []column[ipam.ReservationInfo]{
-		{"ADDRESS", func(r *ipam.ReservationInfo) string { return r.Address.String() }},
+		{"ADDRESS", reservedText},
 		{"OWNER", func(r *ipam.ReservationInfo) string { return r.Owner }},
 		{"NETWORK", func(r *ipam.ReservationInfo) string { return r.Network }},
-		{"SUBNET", func(r *ipam.ReservationInfo) string { return r.Subnet.String() }},
+		{"SUBNET", func(r *ipam.ReservationInfo) string {
+			if !r.Subnet.IsValid() {
+				return ""
+			}
+			return r.Subnet.String()
+		}},
 		{"KIND", func(r *ipam.ReservationInfo) string { return r.Kind.String() }},
 		{"SLOT", func(r *ipam.ReservationInfo) string { return slotText(r.Interface, r.Slot) }},
 		{"IN USE BY", func(r *ipam.ReservationInfo) string { return userText(r) }},
@@ -195,6 +200,14 @@ func yes(is bool) string {
 		return "yes"
 	}
 	return ""
+}
+
+// reservedText is the address, which an owner on a network of the type dynamic need not have yet.
+func reservedText(r *ipam.ReservationInfo) string {
+	if !r.Address.IsValid() {
+		return ""
+	}
+	return r.Address.String()
 }
 
 // userText says who has a reserved address in use, and where.
