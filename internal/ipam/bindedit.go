@@ -30,21 +30,27 @@ func (e *BindReservations) apply(c *change) (Result, error) {
 	if err := c.replaceOthers(all, wanted); err != nil {
 		return Result{}, err
 	}
+	wants, err := capacities(all)
+	if err != nil {
+		return Result{}, err
+	}
 	for _, static := range []bool{true, false} { // BO-10: what is given by name first
 		for _, b := range all {
-			if b.p.n.Type == Dynamic {
+			if b.unplaced() {
 				continue
 			}
+			c.edit.capacity = wants[b.p.n.ID]
 			b.addrs, err = b.p.fulfil(b.AddReservation, b.in, func(w Wish) bool { return w.Address.IsValid() || !static })
 			if err != nil {
 				return Result{}, err
 			}
 		}
 	}
+	c.edit.capacity = nil
 	result := Result{Network: all[0].p.n.ID}
 	for _, b := range all {
-		if b.p.n.Type == Dynamic {
-			err = b.p.recordOwner(b.AddReservation)
+		if b.unplaced() {
+			b.addrs, err = b.p.recordOwner(b.AddReservation)
 		} else {
 			err = b.p.keep()
 		}
@@ -54,6 +60,22 @@ func (e *BindReservations) apply(c *change) (Result, error) {
 		result.Addresses = append(result.Addresses, b.addrs...)
 	}
 	return result, nil
+}
+
+// capacities counts what is wanted of each network.
+func capacities(all []*binding) (map[ID]*capacity, error) {
+	wants := map[ID]*capacity{}
+	for _, b := range all {
+		n, err := b.p.lacking(b.AddReservation, b.in)
+		if err != nil {
+			return nil, err
+		}
+		if wants[b.p.n.ID] == nil {
+			wants[b.p.n.ID] = &capacity{}
+		}
+		wants[b.p.n.ID].wanted += n
+	}
+	return wants, nil
 }
 
 // begin opens the networks, and refuses two reservations of one owner in one of them (BO-6).
@@ -91,6 +113,9 @@ func (c *change) replaceOthers(all []*binding, wanted map[ownerIn]*binding) erro
 		return c.changeReservation(at, r)
 	})
 }
+
+// unplaced tells whether somebody else chooses the address.
+func (b *binding) unplaced() bool { return b.p.n.Type == Dynamic && !b.in.byAddress() }
 
 func (b *binding) wishes(slot Slot) bool {
 	for _, w := range b.in.Wishes {

@@ -155,7 +155,7 @@ func (t *target) memoryAt(places iter.Seq[netip.Addr], same func(*Lease) bool) (
 // recalls tells whether an address that was the requester's may be so again: out of the pools only where it was asked for
 // by address then, and no pool is named now.
 func (t *target) recalls(m *Lease) bool {
-	return t.inPools(m.Address) || m.Kind == Static && t.pool == "" && t.sub.exclusion(m.Address) == nil
+	return t.inPools(m.Address) || m.Kind == Static && t.pool == "" && t.sub.exclusion(m.Address) == nil && t.sub.static(m.Address).IsZero()
 }
 
 func (t *target) inPools(addr netip.Addr) bool {

@@ -87,8 +87,8 @@ func TestEventWithoutAddress(t *testing.T) {
 func TestNewerRecords(t *testing.T) {
 	a := netip.MustParseAddr("10.0.0.2")
 	lease := encodeLease(nil, &Lease{Kind: Static, Slot: Slot{1, 0}})
-	lease[0]++
-	if _, err := decodeLease(a, lease); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "version 3") {
+	lease[0] = leaseVersionEnds + 1
+	if _, err := decodeLease(a, lease); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "version 4") {
 		t.Errorf("lease: %v", err)
 	}
 	event := encodeEvent(nil, &Event{Verb: LeaseTaken, Network: "n"})

@@ -3,6 +3,7 @@ package ipam
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -17,8 +18,22 @@ type dynamicOwner struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// recordOwner makes an owner known in a dynamic network.
-func (p *plan) recordOwner(e *AddReservation) error {
+// recordOwner makes an owner known in a dynamic network, and returns what addresses are known of it.
+func (p *plan) recordOwner(e *AddReservation) (addrs []netip.Addr, err error) {
+	owned, err := p.owned(e.Owner)
+	if err != nil {
+		return nil, err
+	}
+	for _, slot := range slots(owned.wanted) {
+		addrs = append(addrs, owned.wanted[slot].addr)
+	}
+	if len(addrs) == 0 {
+		err = p.writeOwner(e)
+	}
+	return addrs, err
+}
+
+func (p *plan) writeOwner(e *AddReservation) error {
 	key := ownerKey(p.n.ID, e.Owner)
 	known, err := p.tx.Get(key)
 	if err != nil {

@@ -21,8 +21,11 @@ type editing struct {
 	strays   []stray
 	leaving  bool // a network is left to be removed in pages
 
-	wanted, given int // automatic addresses of one request, for its refusal (BO-7)
+	capacity *capacity // of the request that is made now
 }
+
+// capacity counts the automatic addresses of one request in one network, for its refusal (BO-7).
+type capacity struct{ wanted, given int }
 
 // errDryRun ends a transaction whose writes are not wanted.
 var errDryRun = errors.New("a dry run")

@@ -132,7 +132,7 @@ type ownerPlace struct {
 }
 
 // releaseReplaced ends what was replaced where the owner has in use what replaced it (BO-13): the address in the same place or,
-// where that is wanted no more, any that the owner has. What is in use itself is kept.
+// where that is wanted no more, any that the owner has. Who has the old one in hand keeps it.
 func (c *change) releaseReplaced(owners ownerSet) (Result, error) {
 	var old []picked
 	inUse := map[ownerPlace]bool{} // of each that is wanted
@@ -154,7 +154,7 @@ func (c *change) releaseReplaced(owners ownerSet) (Result, error) {
 	for _, at := range old {
 		r := at.record.Reservation
 		runs, wanted := inUse[ownerPlace{r.Owner, at.sub.Network, r.Slot}]
-		if at.record.Held() || wanted && !runs || !any[r.Owner] {
+		if wanted && !runs || !any[r.Owner] {
 			continue
 		}
 		if err := c.endReservation(at, "its owner has the address that replaced it in use"); err != nil {

@@ -133,6 +133,9 @@ func (p *plan) exhausted(pool string, subnets []*Subnet) error {
 	case len(f.pools) == 0:
 		return refuse(NotEnoughCapacity, ErrExhausted, "%s has no pool, so that no address can be chosen; ask for one by address, or add a pool with `berth pool add`", where)
 	}
-	return refuse(NotEnoughCapacity, ErrExhausted, "no address is free in %s (%d wanted, %d free): %s; give it more with `berth pool add`",
-		where, max(p.edit.wanted, 1), p.edit.given, f)
+	n := capacity{wanted: 1}
+	if p.edit.capacity != nil {
+		n = *p.edit.capacity
+	}
+	return refuse(NotEnoughCapacity, ErrExhausted, "no address is free in %s (%d wanted, %d free): %s; give it more with `berth pool add`", where, n.wanted, n.given, f)
 }

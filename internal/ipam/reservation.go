@@ -133,7 +133,7 @@ func (p *plan) inUseBy(owner string, t *target) (*Lease, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.Held() && l.Kind != External && l.Reservation == nil && p.n.holds(l, owner) && t.inPools(addr) {
+		if l.Held() && l.Reservation == nil && p.n.holds(l, owner) && t.inPools(addr) {
 			return l, nil
 		}
 	}

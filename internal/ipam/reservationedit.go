@@ -2,6 +2,7 @@ package ipam
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -12,14 +13,26 @@ func (e *AddReservation) apply(c *change) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if p.n.Type == Dynamic {
-		return Result{Network: p.n.ID}, p.recordOwner(e)
+	if p.n.Type == Dynamic && !in.byAddress() {
+		addrs, err := p.recordOwner(e)
+		return Result{Network: p.n.ID, Addresses: addrs}, err
 	}
+	n, err := p.lacking(e, in)
+	if err != nil {
+		return Result{}, err
+	}
+	p.edit.capacity = &capacity{wanted: n}
 	addrs, err := p.fulfil(e, in, func(Wish) bool { return true })
 	if err != nil {
 		return Result{}, err
 	}
+	p.edit.capacity = nil
 	return Result{Network: p.n.ID, Addresses: addrs}, p.keep()
+}
+
+// byAddress tells whether all that is wished for are given addresses.
+func (in *Interface) byAddress() bool {
+	return !slices.ContainsFunc(in.Wishes, func(w Wish) bool { return !w.Address.IsValid() })
 }
 
 // begin opens the network of a reservation, and refuses what makes no sense in any state of it.
@@ -37,12 +50,10 @@ func (e *AddReservation) begin(c *change) (*plan, Interface, error) {
 		return nil, in, &refusal{ErrInvalid, fmt.Sprintf("%s cannot live for %s; give a time that is not negative, or none", e.Owner, time.Duration(e.For))}
 	}
 	for _, w := range in.Wishes {
-		if w.Address.IsValid() {
+		if w.Address.IsValid() && !e.Automatic {
 			if err := p.n.checkStatic(); err != nil {
 				return nil, in, err
 			}
-		} else if e.Automatic && len(in.Wishes) == 1 {
-			e.Automatic = false // it is so anyway
 		}
 	}
 	return p, in, nil
@@ -63,20 +74,81 @@ func (p *plan) fulfil(e *AddReservation, in Interface, now func(Wish) bool) ([]n
 			return nil, p.alreadyExists(e.Owner, owned.wanted[slot], fmt.Sprintf("an owner has one reservation in a network, of one interface, which may have several addresses (--ip %d:ip0=...,ip1=...)", slot.Interface))
 		}
 	}
-	in.Wishes = slices.DeleteFunc(in.Wishes, func(w Wish) bool { return !now(w) })
-	p.edit.wanted, p.edit.given = 0, 0
-	for _, w := range in.Wishes {
-		if has := owned.wanted[Slot{uint8(e.Number), uint8(w.Slot)}]; !w.Address.IsValid() && has.record == nil {
-			p.edit.wanted++
+	in.Wishes = slices.DeleteFunc(slices.Clone(in.Wishes), func(w Wish) bool { return !now(w) })
+	if e.Replace {
+		if err := p.reslot(e, in, owned); err != nil {
+			return nil, err
 		}
+	}
+	if _, err := p.forgetOwner(e.Owner); err != nil {
+		return nil, err // it has an address now
 	}
 	return in.each(func(slot Slot, w Wish) (netip.Addr, error) {
 		addr, err := p.reserve(e, slot, w, subnets, owned)
-		if !w.Address.IsValid() && err == nil {
-			p.edit.given++
+		if p.lacks(w, slot, owned) && err == nil {
+			p.edit.capacity.given++
 		}
 		return addr, err
 	})
+}
+
+// lacks tells whether a wish needs an automatic address that is not there yet.
+func (p *plan) lacks(w Wish, slot Slot, owned ownedSlots) bool {
+	has, there := owned.wanted[slot]
+	return !w.Address.IsValid() && !(there && p.meets(w, has.sub, has.addr))
+}
+
+// lacking counts the automatic addresses that an owner is to get.
+func (p *plan) lacking(e *AddReservation, in Interface) (n int, err error) {
+	owned, err := p.owned(e.Owner)
+	for _, w := range in.Wishes {
+		if p.lacks(w, Slot{uint8(e.Number), uint8(w.Slot)}, owned) {
+			n++
+		}
+	}
+	return n, err
+}
+
+// reslot gives addresses that the owner has, and that are wished for in other slots, these slots: two may change places.
+func (p *plan) reslot(e *AddReservation, in Interface, owned ownedSlots) error {
+	had := maps.Clone(owned.wanted)
+	for _, w := range in.Wishes {
+		to := Slot{uint8(e.Number), uint8(w.Slot)}
+		for _, from := range slots(had) {
+			at := had[from]
+			if at.addr != w.Address || from == to {
+				continue
+			}
+			if owned.wanted[from].addr == at.addr {
+				delete(owned.wanted, from)
+			}
+			r := *at.record.Reservation
+			r.Slot = to
+			moved := at
+			moved.record = at.record.withReservation(at.addr, &r)
+			if err := p.changeReservation(at, r); err != nil {
+				return err
+			}
+			owned.wanted[to] = moved
+		}
+	}
+	return p.displaced(had, owned)
+}
+
+// displaced marks what had to make room for an address of another slot as replaced.
+func (p *plan) displaced(had map[Slot]picked, owned ownedSlots) error {
+	for _, slot := range slots(had) {
+		at, has := had[slot], owned.wanted[slot]
+		if has.record == nil || has.addr == at.addr || slices.ContainsFunc(slots(owned.wanted), func(s Slot) bool { return owned.wanted[s].addr == at.addr }) {
+			continue
+		}
+		r := *at.record.Reservation
+		r.Replaced = true
+		if err := p.changeReservation(at, r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reserve makes one slot of an owner's interface a reserved address. What is reserved there already stays, if the wish
@@ -113,7 +185,7 @@ func (p *plan) reserveAgain(e *AddReservation, w Wish, has picked) error {
 		return err
 	}
 	r := *has.record.Reservation
-	if kind == Automatic && !e.Automatic && (p.n.Type == VIP || !has.sub.static(has.addr).IsZero()) {
+	if kind == Automatic && !(e.Automatic && w.Address.IsValid()) && (p.n.Type == VIP || !has.sub.static(has.addr).IsZero()) {
 		kind = r.Kind // which address it is to be was left open, and it can be no other
 	}
 	r.Kind = kind
@@ -147,10 +219,12 @@ func (p *plan) reserveNew(e *AddReservation, slot Slot, w Wish, found picked) er
 // kindOf is static for an address that was wished for, unless it is said to be an automatic one, which none of a static band
 // can be (BO-10).
 func (p *plan) kindOf(e *AddReservation, w Wish, sub *Subnet, addr netip.Addr) (Kind, error) {
-	if w.Address.IsValid() && !e.Automatic {
+	switch band := sub.static(addr); {
+	case w.Address.IsValid() && !e.Automatic:
 		return Static, nil
-	}
-	if band := sub.static(addr); e.Automatic && !band.IsZero() {
+	case e.Automatic && w.Address.IsValid() && p.n.Type == VIP:
+		return 0, refuse(WrongType, ErrInvalid, "network %s is of the type vip, which has static reservations only; reserve %s as one", p.n.Name, addr)
+	case e.Automatic && w.Address.IsValid() && !band.IsZero():
 		return 0, refuse(WrongType, ErrInvalid, "%s cannot be an automatic address of %s: it lies in the static band %s of network %s; reserve it as a static one, or wish for none",
 			addr, e.Owner, band, p.n.Name)
 	}

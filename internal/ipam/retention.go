@@ -50,9 +50,6 @@ func (s *Service) Run(ctx context.Context) error {
 
 // finish ends the attachments, networks and subnets whose end was cut off.
 func (s *Service) finish(ctx context.Context) error {
-	if err := s.finishPlans(ctx); err != nil {
-		return err
-	}
 	s.mu.Lock()
 	var ended []ID
 	for id, a := range s.ix.attachments {
@@ -66,7 +63,7 @@ func (s *Service) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return s.finishPlans(ctx)
 }
 
 // wakeTrim has Run trim soon where there are too many events. It never waits.

@@ -34,7 +34,7 @@ func TestNewerStateIsRefused(t *testing.T) {
 	}
 	newer := func(b []byte) []byte { b[0] = 200; return b }
 	for name, change := range map[string]func(testing.TB, store.Store){
-		"format":     set("mformat", func([]byte) []byte { return []byte("3") }),
+		"format":     set("mformat", func([]byte) []byte { return []byte("4") }),
 		"no format":  set("mformat", func([]byte) []byte { return []byte("two") }),
 		"network":    set("n", newer),
 		"subnet":     set("p", newer),

@@ -141,7 +141,13 @@ func TestGA26Upgrade(t *testing.T) {
 	shows(t, "spaces", was.Spaces, spaces)
 	shows(t, "subnets", was.Subnets, subnets)
 	shows(t, "leases", was.Leases, listLeases(t, r.s, ipam.LeaseFilter{Remembered: true}))
-	shows(t, "events", was.Events, events)
+	last := len(was.Events)
+	shows(t, "events", was.Events, events[:last])
+	for _, e := range events[last:] { // BO-12: that version swept away without a word what its crash had left of a subnet
+		if e.Verb != ipam.LeaseReleased || e.Subnet.Bits() != 0 {
+			t.Errorf("%+v", e)
+		}
+	}
 	r.reopened()
 
 	for _, sub := range subnets {
