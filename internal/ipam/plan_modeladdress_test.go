@@ -177,7 +177,7 @@ func (m *planModel) reservable(e *ipam.AddReservation, w ipam.Wish) (sub *planSu
 			return nil, w.Address, no
 		}
 		rec := sub.records[w.Address]
-		if rec.owner != "" || rec.held && (rec.kind == ipam.Gateway || rec.name != e.Owner && !e.Force) {
+		if rec.owner != "" || rec.held && (rec.kind == ipam.Gateway || !rec.by(e.Owner) && !e.Force) {
 			no = append(no, ipam.ErrInUse)
 		}
 		return sub, w.Address, no
@@ -195,9 +195,14 @@ func (m *planModel) reservable(e *ipam.AddReservation, w ipam.Wish) (sub *planSu
 	return m.pick("", w.Pool)
 }
 
+// by tells whether an address is in an owner's hands, by its name or by its MAC.
+func (rec planRecord) by(owner string) bool {
+	return rec.name == owner || rec.mac != (ipam.MAC{}) && rec.mac.String() == owner
+}
+
 func (m *planModel) inUse(sub *planSubnet, owner string, w ipam.Wish) (one netip.Addr) {
 	for a, rec := range sub.records {
-		if !rec.held || rec.name != owner || rec.owner != "" || !sub.inPools(w.Pool, a) {
+		if !rec.held || !rec.by(owner) || rec.owner != "" || !sub.inPools(w.Pool, a) {
 			continue
 		}
 		m.unsure = m.unsure || one.IsValid()
