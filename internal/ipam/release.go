@@ -188,6 +188,9 @@ func readPage(tx store.Tx, r store.Range) (page []*Lease, next []byte, err error
 	return page, append(next, 0), nil
 }
 
+// subnetGone is why a reservation ended that was swept.
+const subnetGone = "its subnet is gone"
+
 // catchAll is the subnet of an address of which is not known in which it was: one that fits every address of its family, so
 // that what is left of a subnet that is gone ends by the same path as everything else (BO-12).
 func catchAll(gone ID, addr netip.Addr) *Subnet {
@@ -220,7 +223,7 @@ func (c *change) sweepPage(gone *Subnet, page store.Range) (next []byte, err err
 	}
 	for _, l := range leases {
 		if l.Reservation != nil {
-			if err := c.endReservation(picked{gone, l.Address, l}, "its subnet is gone"); err != nil {
+			if err := c.endReservation(picked{gone, l.Address, l}, subnetGone); err != nil {
 				return nil, err
 			}
 			l = l.withReservation(l.Address, nil)

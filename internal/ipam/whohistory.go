@@ -1,0 +1,252 @@
+package ipam
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"time"
+
+	"berth/store"
+)
+
+// history follows the tenures that a filter chooses through the events, in their order. It keeps those tenures and nothing else.
+type history struct {
+	s      *Service
+	f      WhoFilter
+	oldest time.Time             // of the events that are kept
+	open   map[tenant]*beginning // begun by the events, and not ended
+	known  map[tenant]*beginning // what the records say, less what ended since they were read
+	swept  map[tenant]bool       // what ended with its subnet, and is yet to be swept
+	ended  []Tenure
+}
+
+// tenant identifies a tenure that lasts: a lease by its id, a reservation by its place.
+type tenant struct {
+	lease uint64
+	space string
+	addr  netip.Addr
+}
+
+// beginning is a tenure that has begun.
+type beginning struct {
+	Tenure
+	id         uint64 // of the event that began it
+	attachment ID     // through which it is had
+}
+
+func newHistory(s *Service, f WhoFilter) *history {
+	return &history{s: s, f: f, open: map[tenant]*beginning{}, known: map[tenant]*beginning{}, swept: map[tenant]bool{}}
+}
+
+// note takes down what the record of an address says. It counts as Early unless the event of its beginning is kept.
+func (h *history) note(sub *SubnetInfo, l *Lease) {
+	if l == nil {
+		return
+	}
+	t := Tenure{Space: sub.Space, Subnet: sub.CIDR, Address: l.Address, Early: true}
+	if l.Kind != 0 && h.f.chooses(sub.Space, l.Address, l.MAC, l.Name) {
+		had := t
+		had.What, had.Kind, had.Lease, had.Name, had.MAC, had.Host = LeaseTenure, l.Kind.String(), l.ID, l.Name, l.MAC, l.Host
+		had.From, had.Until = l.Since, l.Released
+		h.known[tenant{lease: l.ID}] = &beginning{had, l.ID, l.Attachment}
+	}
+	if r := l.Reservation; r != nil && h.f.chooses(sub.Space, l.Address, MAC{}, r.Owner) {
+		t.What, t.Kind, t.Name, t.From = ReservationTenure, r.Kind.String(), r.Owner, eventTime(r.ID)
+		h.known[tenant{space: t.Space, addr: t.Address}] = &beginning{Tenure: t, id: r.ID}
+	}
+}
+
+// add goes on with the next event.
+func (h *history) add(ctx context.Context, e *Event) (err error) {
+	if h.oldest.IsZero() {
+		h.oldest = e.Time
+	}
+	switch e.Verb {
+	case LeaseTaken, GatewaySet:
+		b := beginningOf(e)
+		if k := (tenant{lease: b.Lease}); h.known[k] != nil || h.choosesEvent(e) { // a name may have been learnt since
+			h.open[k] = b
+		}
+	case LeaseMoved, LeaseNamed, LeaseReleased:
+		err = h.goOn(ctx, e)
+	case ReservationAdded:
+		h.reserve(e)
+	case ReservationModified:
+		if b := h.open[tenant{space: e.Space, addr: e.Address}]; b != nil {
+			b.Kind = kindIn(e.Detail)
+		}
+	case ReservationRemoved:
+		h.unreserve(e)
+	case PoolReleased: // the leases taken through it have events of their own, but for gateways
+		h.endAll(e, func(b *beginning) bool { return b.Kind == Gateway.String() && b.attachment == e.Attachment })
+	case SubnetModified:
+		h.endAll(e, func(b *beginning) bool {
+			return b.Kind == Gateway.String() && b.attachment == (ID{}) && b.isGatewayBefore(e)
+		})
+	case SubnetRemoved:
+		h.endAll(e, func(b *beginning) bool { return b.Space == e.Space && e.Subnet.Contains(b.Address) })
+	}
+	return err
+}
+
+func (h *history) choosesEvent(e *Event) bool {
+	return h.f.chooses(e.Space, e.Address, e.MAC, e.Name)
+}
+
+// beginningOf is the tenure that an event began: a lease's, or that of a subnet's gateway.
+func beginningOf(e *Event) *beginning {
+	t := Tenure{Space: e.Space, Subnet: e.Subnet, Address: e.Address, What: LeaseTenure, Kind: kindIn(e.Detail), Lease: e.ID,
+		Name: e.Name, MAC: e.MAC, Host: e.Host, From: e.Time, By: e.Actor}
+	if e.Verb == GatewaySet {
+		t.Kind = Gateway.String()
+		return &beginning{Tenure: t, id: e.ID} // it is the subnet's, and no attachment's
+	}
+	return &beginning{t, e.ID, e.Attachment}
+}
+
+// kindIn reads the kind of a lease or reservation, which an event's detail begins with.
+func kindIn(detail string) string {
+	word, _, _ := strings.Cut(detail, " ")
+	if new(Kind).UnmarshalText([]byte(word)) != nil {
+		return ""
+	}
+	return word
+}
+
+// goOn takes down what an event says of a lease that began before.
+func (h *history) goOn(ctx context.Context, e *Event) error {
+	k := tenant{lease: e.Lease}
+	if h.swept[k] {
+		return nil // it ended before
+	}
+	if h.open[k] == nil {
+		b, err := h.earlier(ctx, k, e)
+		if err != nil || b == nil {
+			return err
+		}
+		h.open[k] = b
+	}
+	b := h.open[k]
+	if e.Name != "" {
+		b.Name = e.Name
+	}
+	switch e.Verb {
+	case LeaseMoved:
+		b.attachment = e.Attachment
+	case LeaseReleased:
+		h.end(k, e)
+	}
+	return nil
+}
+
+// earlier is the beginning of a lease of which an event tells that the filter chooses, though it did not choose how the
+// lease began, or that is not kept any more; nil where it does not.
+func (h *history) earlier(ctx context.Context, k tenant, e *Event) (b *beginning, err error) {
+	if known := h.known[k]; known != nil {
+		b := *known
+		b.Until = time.Time{}
+		return &b, nil
+	}
+	if !h.choosesEvent(e) {
+		return nil, nil
+	}
+	err = h.s.store.View(ctx, func(tx store.Tx) error {
+		b = nil
+		raw, err := tx.Get(eventKey(nil, e.Lease))
+		if err != nil || raw == nil {
+			return err
+		}
+		began, err := decodeEvent(e.Lease, raw)
+		if err == nil {
+			b = beginningOf(began)
+		}
+		return err
+	})
+	if err != nil || b != nil {
+		return b, err
+	}
+	t := Tenure{Space: e.Space, Subnet: e.Subnet, Address: e.Address, What: LeaseTenure, Lease: e.Lease,
+		Name: e.Name, MAC: e.MAC, Host: e.Host, From: eventTime(e.Lease), Early: true}
+	return &beginning{t, e.Lease, e.Attachment}, nil
+}
+
+// reserve begins a reservation. In a dynamic network it is of no address, and nobody has one by it.
+func (h *history) reserve(e *Event) {
+	if e.Address.IsValid() && h.choosesEvent(e) {
+		h.open[tenant{space: e.Space, addr: e.Address}] = &beginning{id: e.ID, Tenure: Tenure{Space: e.Space, Subnet: e.Subnet, Address: e.Address, What: ReservationTenure,
+			Kind: kindIn(e.Detail), Name: e.Name, From: e.Time, By: e.Actor}}
+	}
+}
+
+// unreserve ends a reservation. Of one whose beginning is not kept nobody knows when that was.
+func (h *history) unreserve(e *Event) {
+	k := tenant{space: e.Space, addr: e.Address}
+	if e.Detail == subnetGone && (h.isSwept(k) || h.open[k] != nil) {
+		return // it ended before, and the address may be in another subnet by now
+	}
+	switch known := h.known[k]; {
+	case h.open[k] != nil:
+	case known != nil && known.id < e.ID:
+		h.open[k] = known
+	case e.Address.IsValid() && h.choosesEvent(e):
+		t := Tenure{Space: e.Space, Subnet: e.Subnet, Address: e.Address, What: ReservationTenure, Name: e.Name, From: h.oldest, Early: true}
+		var was reservationFacts
+		if json.Unmarshal(e.Before, &was) == nil && was.Kind != 0 {
+			t.Kind = was.Kind.String()
+		}
+		h.open[k] = &beginning{Tenure: t}
+	default:
+		return
+	}
+	h.end(k, e)
+}
+
+// isSwept tells whether a reservation ended with its subnet before. Of a sweep after a crash it is not known in which space.
+func (h *history) isSwept(k tenant) bool {
+	if h.swept[k] {
+		delete(h.swept, k)
+		return true
+	}
+	for other := range h.swept {
+		if k.space == "" && other.lease == 0 && other.addr == k.addr {
+			delete(h.swept, other)
+			return true
+		}
+	}
+	return false
+}
+
+// isGatewayBefore tells whether the tenure is that of the gateway which a subnet had until an event.
+func (b *beginning) isGatewayBefore(e *Event) bool {
+	if b.Space != e.Space || !e.Subnet.Contains(b.Address) {
+		return false
+	}
+	var was subnetFacts // the fields that differ
+	return json.Unmarshal(e.Before, &was) == nil && was.Gateway == b.Address.String()
+}
+
+// endAll ends what an event ends without saying so of each.
+func (h *history) endAll(e *Event, ends func(*beginning) bool) {
+	for k, b := range h.open {
+		if ends(b) {
+			h.end(k, e)
+		}
+	}
+}
+
+// end ends a tenure with an event.
+func (h *history) end(k tenant, e *Event) {
+	b := h.open[k]
+	b.Subnet, b.Until, b.EndedBy = e.Subnet, e.Time, e.Actor
+	delete(h.open, k)
+	if e.Verb == SubnetRemoved {
+		h.swept[k] = true
+	}
+	if known := h.known[k]; known != nil && known.id < e.ID {
+		delete(h.known, k)
+	}
+	if h.f.lasted(&b.Tenure) {
+		h.ended = append(h.ended, b.Tenure)
+	}
+}
