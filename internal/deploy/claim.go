@@ -49,7 +49,7 @@ func (p *Project) Plan(m Mapping, planned []ipam.NetworkInfo) (*Plan, error) {
 			}
 		}
 	}
-	if err := p.checkNames(); err != nil {
+	if err := plan.checkOwners(); err != nil {
 		return nil, err
 	}
 	if len(plan.claims) == 0 {
@@ -60,15 +60,25 @@ func (p *Project) Plan(m Mapping, planned []ipam.NetworkInfo) (*Plan, error) {
 	return plan, nil
 }
 
-// checkNames refuses one container_name for two services: their containers could not live side by side, nor their addresses.
-func (p *Project) checkNames() error {
-	owners := map[string]string{}
-	for _, name := range p.services() {
-		container := p.compose.Services[name].ContainerName
-		if other, taken := owners[container]; taken && container != "" {
-			return fmt.Errorf("the services %s and %s have the same container_name, %s", other, name, container)
+// checkOwners refuses two claims that would come to one reservation: of two services with one container_name, and of a service
+// that is on two Docker networks of one planned network (BO-6).
+func (p *Plan) checkOwners() error {
+	type place struct {
+		owner   string
+		network ipam.ID
+	}
+	there := map[place]*claim{}
+	for _, c := range p.claims {
+		at := place{c.owner, c.on.planned.ID}
+		switch other := there[at]; {
+		case other == nil:
+			there[at] = c
+		case other.service != c.service:
+			return fmt.Errorf("the services %s and %s have the same container_name, %s", other.service, c.service, c.owner)
+		default:
+			return fmt.Errorf("services.%s is on the networks %s and %s, which are on one planned network, %s; an owner has one reservation there, so plan a network for each",
+				c.service, other.on.key, c.on.key, c.on.planned.Name)
 		}
-		owners[container] = name
 	}
 	return nil
 }

@@ -75,12 +75,17 @@ func Load(ctx context.Context, from Source) (*Project, error) {
 	if err := leaveOverrides(options); err != nil {
 		return nil, err
 	}
-	loaded, err := options.LoadProject(ctx)
-	if err != nil {
-		return nil, err
+	p := &Project{}
+	for i, file := range options.ConfigPaths {
+		version, err := versionOf(file)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			p.version = version
+		}
 	}
-	p := &Project{compose: loaded}
-	if p.version, err = versionOf(loaded.ComposeFiles[0]); err != nil {
+	if p.compose, err = options.LoadProject(ctx); err != nil {
 		return nil, err
 	}
 	return p, p.scale(from.Scale)

@@ -14,8 +14,8 @@ import (
 // Override is the file that gives each service what was granted. It goes behind the project's own files.
 func (p *Plan) Override() ([]byte, error) {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s for the project %s: what its services have reserved. Write it again when the\n"+
-		"# Compose file has changed; a network that Docker has already is to be made afresh once (docker compose down).\n", marker, p.project.Name())
+	fmt.Fprintf(&b, "%s for the project %s: the addresses that its services have reserved. Write it again when\n"+
+		"# the Compose file has changed. A network that Docker made without it is made afresh by `docker compose down` and `up`.\n", marker, p.project.Name())
 	for _, note := range p.notes {
 		fmt.Fprintf(&b, "# %s\n", note)
 	}

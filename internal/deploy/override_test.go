@@ -1,0 +1,147 @@
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+var update = flag.Bool("update", false, "write what the overrides are into testdata")
+
+// projects are the archives of testdata, and how each is read. In each, `want` is the override.
+var projects = []struct {
+	name    string
+	source  func(dir string) Source
+	mapping Mapping
+}{
+	{name: "single"},
+	{name: "dual"},
+	{name: "named"},
+	{name: "replicas"},
+	{name: "external", mapping: Mapping{Networks: map[string]string{"lan": "dual"}}},
+	{name: "several", source: func(dir string) Source {
+		return Source{Files: []string{filepath.Join(dir, "compose.yaml"), filepath.Join(dir, "more/more.yaml")}, Project: "other",
+			EnvFiles: []string{filepath.Join(dir, "vars.env")}, Profiles: []string{"debug"}, Scale: map[string]int{"debug": 2}}
+	}},
+}
+
+func sourceOf(of func(string) Source, dir string) Source {
+	if of == nil {
+		return Source{Files: []string{filepath.Join(dir, "compose.yaml")}}
+	}
+	return of(dir)
+}
+
+// The overrides are as testdata has them; and written again, over the same reservations, the same bytes: for a project that
+// finds the first one beside its files, too.
+func TestOverride(t *testing.T) {
+	for _, c := range projects {
+		t.Run(c.name, func(t *testing.T) {
+			dir, want := unpack(t, c.name)
+			source, l := sourceOf(c.source, dir), newLedger()
+			got := override(t, l, source, c.mapping)
+			if *update {
+				updateWant(t, c.name, got)
+			} else if d := cmp.Diff(string(want), string(got)); d != "" {
+				t.Errorf("the override is not the one in testdata (go test -update writes it):\n%s", d)
+			}
+			written := filepath.Join(dir, "berth.override.yaml")
+			write(t, written, got)
+			source.Files = append(source.Files, written)
+			for range 3 {
+				if again := override(t, l, source, c.mapping); !bytes.Equal(got, again) {
+					t.Fatalf("written again it differs:\n%s", cmp.Diff(string(got), string(again)))
+				}
+			}
+		})
+	}
+}
+
+func updateWant(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".txtar")
+	a, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := len(a.Files) - 1; a.Files[last].Name == "want" {
+		a.Files = a.Files[:last]
+	}
+	a.Files = append(a.Files, txtar.File{Name: "want", Data: got})
+	if err := os.WriteFile(file, txtar.Format(a), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Read behind its project, an override leaves everything as it was but for addresses, MACs, subnets and whether there is
+// IPv6.
+func TestOverrideAddsNothingElse(t *testing.T) {
+	for _, c := range projects {
+		t.Run(c.name, func(t *testing.T) {
+			dir, _ := unpack(t, c.name)
+			source := sourceOf(c.source, dir)
+			before := compose(t, source)
+			written := filepath.Join(dir, "berth.override.yaml")
+			write(t, written, override(t, newLedger(), source, c.mapping))
+			source.Files = append(source.Files, written)
+			after := compose(t, source)
+			d := cmp.Diff(before, after, cmpopts.EquateEmpty(),
+				cmpopts.IgnoreFields(types.Project{}, "ComposeFiles"),
+				cmpopts.IgnoreFields(types.NetworkConfig{}, "EnableIPv6"),
+				cmpopts.IgnoreFields(types.IPAMConfig{}, "Config"),
+				cmpopts.IgnoreFields(types.ServiceNetworkConfig{}, "Ipv4Address", "Ipv6Address"),
+				cmpopts.IgnoreFields(types.ContainerSpec{}, "MacAddress"))
+			if d != "" {
+				t.Errorf("the override changes more than it should:\n%s", d)
+			}
+			checkSubnets(t, before, after)
+		})
+	}
+}
+
+// checkSubnets holds the networks to what the files said of their subnets.
+func checkSubnets(t *testing.T, before, after *types.Project) {
+	t.Helper()
+	for key, n := range before.Networks {
+		for _, was := range n.Ipam.Config {
+			found := false
+			for _, is := range after.Networks[key].Ipam.Config {
+				found = found || is.Gateway == was.Gateway && is.IPRange == was.IPRange && (was.Subnet == "" || is.Subnet == was.Subnet)
+			}
+			if !found {
+				t.Errorf("networks.%s was said to have %+v, and has %+v", key, was, after.Networks[key].Ipam.Config)
+			}
+		}
+	}
+}
+
+// compose reads files as Compose does, overrides among them.
+func compose(t *testing.T, from Source) *types.Project {
+	t.Helper()
+	options, err := cli.NewProjectOptions(from.Files, cli.WithEnvFiles(from.EnvFiles...), cli.WithDotEnv, cli.WithProfiles(from.Profiles),
+		cli.WithName(from.Project), cli.WithoutEnvironmentResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := options.LoadProject(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, service := range p.Services {
+		for key, says := range service.Networks {
+			if says == nil {
+				service.Networks[key] = &types.ServiceNetworkConfig{}
+			}
+		}
+	}
+	return p
+}

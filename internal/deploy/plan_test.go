@@ -1,0 +1,272 @@
+package deploy
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth/internal/ipam"
+
+	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/google/go-cmp/cmp"
+)
+
+// file writes a Compose file of its own into a directory called shop.
+func file(t *testing.T, text string) Source {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "shop", "compose.yaml")
+	write(t, name, []byte(text))
+	return Source{Files: []string{name}}
+}
+
+// What cannot be meant is refused, with the part of the file and what to do.
+func TestRefusals(t *testing.T) {
+	front := "\nnetworks: {front: {ipam: {driver: berth, options: {network: front}}}}\n"
+	for _, c := range []struct {
+		name, file string
+		mapping    Mapping
+		words      []string
+	}{
+		{name: "unknown planned network", file: "services: {web: {image: x, networks: [lan]}}\nnetworks: {lan: {ipam: {driver: berth, options: {network: fornt}}}}",
+			words: []string{`networks.lan is on the planned network "fornt", which is not there`, "berth network create", "--network lan=NAME"}},
+		{name: "unknown planned network by hand", file: "services: {web: {image: x, networks: [lan]}}\nnetworks: {lan: {external: true}}", mapping: Mapping{Networks: map[string]string{"lan": "fornt"}},
+			words: []string{`networks.lan is on the planned network "fornt"`}},
+		{name: "unknown network of the file", file: "services: {web: {image: x, networks: [front]}}" + front, mapping: Mapping{Networks: map[string]string{"lan": "front"}},
+			words: []string{`the project shop has no network "lan"; it has front`}},
+		{name: "no network of ours", file: "services: {web: {image: x}}", words: []string{"nothing to reserve for the project shop", "ipam: {driver: berth"}},
+		{name: "another driver", file: "services: {web: {image: x, networks: [front]}}" + front, mapping: Mapping{Driver: "ship"}, words: []string{"nothing to reserve"}},
+		{name: "no replicas", file: "services: {web: {image: x, scale: 0, networks: [front]}}" + front, words: []string{"its services have no replicas"}},
+		{name: "dynamic", file: "services: {web: {image: x}}\nnetworks: {default: {ipam: {driver: berth, options: {network: theirs}}}}",
+			words: []string{"nothing to reserve", "theirs, of the type dynamic"}},
+		{name: "Docker's own addresses", file: "services: {web: {image: x}}", mapping: Mapping{Networks: map[string]string{"default": "front"}},
+			words: []string{"networks.default has no IPAM driver", "ipam: {driver: berth}"}},
+		{name: "no subnet", file: "services: {web: {image: x}}\nnetworks: {default: {ipam: {driver: berth, options: {network: wire}}}}",
+			words: []string{"wire, which has no subnet", "berth subnet add wire"}},
+		{name: "several subnets", file: "services: {web: {image: x}}\nnetworks: {default: {ipam: {driver: berth, options: {network: two}}}}",
+			words: []string{"several IPv4 subnets (10.10.0.0/24, 10.11.0.0/24)", "ipam: {config: [{subnet: 10.10.0.0/24}]}"}},
+		{name: "several subnets of an external network", file: "services: {web: {image: x, networks: [lan]}}\nnetworks: {lan: {external: true}}", mapping: Mapping{Networks: map[string]string{"lan": "two"}},
+			words: []string{"networks.lan is external", "several IPv4 subnets of the planned network two (10.10.0.0/24, 10.11.0.0/24)"}},
+		{name: "subnet of another", file: "services: {web: {image: x}}\nnetworks: {default: {ipam: {driver: berth, options: {network: front}, config: [{subnet: 10.99.0.0/24}]}}}",
+			words: []string{"networks.default names the subnet 10.99.0.0/24", "front does not have; it has 10.8.0.0/24"}},
+		{name: "address of another subnet", file: "services: {web: {image: x, networks: {lan: {ipv4_address: 10.11.0.4}}}}\nnetworks: {lan: {ipam: {driver: berth, options: {network: two, pool: a}}}}",
+			words: []string{"services.web.networks.lan.ipv4_address", "that is of 10.11.0.0/24, and the network has 10.10.0.0/24"}},
+		{name: "no address", file: "services: {web: {image: x, networks: {front: {ipv4_address: 10.8.0.900}}}}" + front, words: []string{`services.web.networks.front.ipv4_address is "10.8.0.900": that is not an IPv4 address`}},
+		{name: "of the other family", file: "services: {web: {image: x, networks: {front: {ipv6_address: 10.8.0.9}}}}" + front, words: []string{`ipv6_address is "10.8.0.9": that is not an IPv6 address`}},
+		{name: "no such family", file: "services: {web: {image: x, networks: {front: {ipv6_address: 'fd00::9'}}}}" + front, words: []string{"the network has no IPv6", "front has 10.8.0.0/24"}},
+		{name: "one address for many", file: "services: {web: {image: x, scale: 2, networks: {front: {ipv4_address: 10.8.0.9}}}}" + front,
+			words: []string{"services.web has 2 replicas, and an address for one of them on the network front"}},
+		{name: "owner that is none", file: "services: {_web: {image: x, networks: [front]}}" + front, words: []string{"services._web", `"shop/_web/1" names no owner`}},
+		{name: "one name for two", file: "services: {web: {image: x, container_name: box, networks: [front]}, db: {image: x, container_name: box, networks: [front]}}" + front,
+			words: []string{"the services db and web have the same container_name, box"}},
+		{name: "one planned network twice", file: "services: {web: {image: x, networks: [front, back]}}\nnetworks: {front: {ipam: {driver: berth, options: {network: two, pool: a}}}, back: {ipam: {driver: berth, options: {network: two, pool: b}}}}",
+			words: []string{"services.web is on the networks back and front", "one planned network, two", "plan a network for each"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := load(t, file(t, c.file)).Plan(c.mapping, planned())
+			if err == nil {
+				t.Fatal("it was not refused")
+			}
+			for _, word := range c.words {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("the refusal does not say %q: %v", word, err)
+				}
+			}
+		})
+	}
+}
+
+// Files that cannot be read, or are not what is meant.
+func TestLoadRefusals(t *testing.T) {
+	const text = "services: {web: {image: x, container_name: box}, db: {image: x}}"
+	ours := file(t, marker+" for somebody\nservices: {web: {}}\n")
+	empty := Source{Directory: t.TempDir(), Environment: []string{"COMPOSE_FILE=" + ours.Files[0]}}
+	changed := func(change func(*Source)) Source {
+		s := file(t, text)
+		change(&s)
+		return s
+	}
+	for _, c := range []struct {
+		name   string
+		source Source
+		word   string
+	}{
+		{"not there", Source{Files: []string{filepath.Join(t.TempDir(), "compose.yaml")}}, "no such file"},
+		{"no YAML", file(t, "services: ["), "compose.yaml"},
+		{"unknown key", file(t, "services: {web: {imagee: x}}"), "imagee"},
+		{"standard input", Source{Files: []string{"-"}}, "standard input"},
+		{"an override", ours, "is what `berth compose` wrote"},
+		{"an override, by the environment", empty, "is what `berth compose` wrote"},
+		{"project name", changed(func(s *Source) { s.Project = "A b" }), "project name"},
+		{"scale of none", changed(func(s *Source) { s.Scale = map[string]int{"wbe": 2} }), `no service "wbe" to scale; it has db, web`},
+		{"scale below nothing", changed(func(s *Source) { s.Scale = map[string]int{"db": -1} }), "cannot have -1 replicas"},
+		{"scale of a container", changed(func(s *Source) { s.Scale = map[string]int{"web": 2} }), "container_name box, which only one replica can have"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Load(context.Background(), c.source)
+			if err == nil || !strings.Contains(err.Error(), c.word) {
+				t.Errorf("got %v, and %q was to be said", err, c.word)
+			}
+		})
+	}
+}
+
+// The project's name, its files and its profiles come from where Compose takes them.
+func TestLoadAsCompose(t *testing.T) {
+	const text = "services: {web: {image: x, networks: [front]}, debug: {image: x, profiles: [debug], networks: [front]}}\nnetworks: {front: {ipam: {driver: berth, options: {network: front}}}}"
+	dir := filepath.Join(t.TempDir(), "Shop.1")
+	write(t, filepath.Join(dir, "docker-compose.yml"), []byte(text))
+	write(t, filepath.Join(dir, "named.yaml"), []byte("name: named\n"+text))
+	write(t, filepath.Join(dir, ".env"), []byte("COMPOSE_PROFILES=debug\n"))
+	for _, c := range []struct {
+		name   string
+		source Source
+		owners string
+	}{
+		{"found", Source{Directory: dir}, "shop1/debug/1 shop1/web/1"},
+		{"by the environment", Source{Directory: dir, Environment: []string{"COMPOSE_PROJECT_NAME=env", "COMPOSE_FILE=" + filepath.Join(dir, "named.yaml")}}, "env/debug/1 env/web/1"},
+		{"by the file", Source{Files: []string{filepath.Join(dir, "named.yaml")}}, "named/debug/1 named/web/1"},
+		{"by the flag", Source{Files: []string{filepath.Join(dir, "named.yaml")}, Project: "flag", Profiles: []string{"none"}}, "flag/web/1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			plan, err := load(t, c.source).Plan(Mapping{}, planned())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(owners(plan.Edits()), " "); got != c.owners {
+				t.Errorf("the owners are %s, not %s", got, c.owners)
+			}
+		})
+	}
+}
+
+func owners(edits []ipam.Edit) (all []string) {
+	for _, e := range edits {
+		all = append(all, e.(*ipam.AddReservation).Owner)
+	}
+	return all
+}
+
+// BO-10: addresses that a file gives are asked for before any is chosen; each is named after its service (BO-5).
+func TestGivenFirst(t *testing.T) {
+	plan, err := load(t, file(t, `
+services:
+  a: {image: x, networks: [front]}
+  b: {image: x, networks: {front: {ipv4_address: 10.8.0.10}}}
+networks: {front: {ipam: {driver: berth, options: {network: front, pool: web}}}}
+`)).Plan(Mapping{}, planned())
+	if err != nil {
+		t.Fatal(err)
+	}
+	network := planned()[0].ID.String()
+	want := []ipam.Edit{
+		&ipam.AddReservation{Network: network, Owner: "shop/b/1", Wishes: []ipam.Wish{{Address: planned()[0].Subnets[0].CIDR.Addr().Next().Next().Next().Next().Next().Next().Next().Next().Next().Next()}}, Replace: true},
+		&ipam.AddReservation{Network: network, Owner: "shop/a/1", Wishes: []ipam.Wish{{Subnet: "10.8.0.0/24", Pool: "web"}}, Replace: true},
+	}
+	if d := cmp.Diff(want, plan.Edits(), cmp.Comparer(func(a, b ipam.Wish) bool { return a == b })); d != "" {
+		t.Errorf("what is asked for differs:\n%s", d)
+	}
+	if got := plan.Where(0); got != "service b, network front" {
+		t.Errorf("the first edit is for %s", got)
+	}
+	if err := plan.Grant(nil); err == nil {
+		t.Error("nothing was granted, and taken")
+	}
+	if err := plan.Grant(make([]ipam.Result, 2)); err == nil || !strings.Contains(err.Error(), "shop/b/1 was to have 1 addresses") {
+		t.Errorf("no addresses were granted, and taken: %v", err)
+	}
+}
+
+// BO-3: what is released is what is under the project's name, and the containers that have names of their own.
+func TestRelease(t *testing.T) {
+	p := load(t, file(t, "services: {web: {image: x, container_name: box}, db: {image: x}}"))
+	want := []ipam.Edit{&ipam.ReleaseOwner{Owner: "shop", Under: true}, &ipam.ReleaseOwner{Owner: "box"}}
+	if d := cmp.Diff(want, p.Release()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestIsBerth(t *testing.T) {
+	for driver, want := range map[string]bool{
+		"berth": true, "berth:latest": true, "net/berth": true, "registry.example:5000/net/berth:1.0": true,
+		"": false, "default": false, "berth2": false, "berth/other": false, "my-berth": false, "host:5000/x": false,
+	} {
+		if got := (Mapping{}).isBerth(driver); got != want {
+			t.Errorf("%q is Berth: %t", driver, got)
+		}
+	}
+	if m := (Mapping{Driver: "ship"}); !m.isBerth("ship") || m.isBerth("berth") {
+		t.Error("the driver that was given is not the only one")
+	}
+}
+
+// A MAC is the owner's on that network, has the network's prefix, and is one interface's: not a group's, and not one that was
+// assigned to a maker of cards. Two owners of a file never share one.
+func TestMAC(t *testing.T) {
+	dual, front := &network{planned: &planned()[1]}, &network{planned: &planned()[0]}
+	a := macOf(&claim{owner: "shop/a/1", on: front}, map[string]bool{})
+	if a != macOf(&claim{owner: "shop/a/1", on: front}, map[string]bool{}) || !strings.HasPrefix(a, "02:") || len(a) != 17 {
+		t.Errorf("the MAC is %s", a)
+	}
+	if b := macOf(&claim{owner: "shop/a/1", on: dual}, map[string]bool{}); !strings.HasPrefix(b, "aa:00:01:") || len(b) != 17 {
+		t.Errorf("with the prefix it is %s", b)
+	}
+	again, taken := map[string]int{}, map[string]bool{}
+	for i := range 20000 { // of 24 bits, of which a dozen owners fall together
+		c := &claim{owner: "shop/a/" + strings.Repeat("x", i%50) + string(rune('a'+i/50%26)) + strings.Repeat("y", i/1300), on: dual}
+		again[macOf(c, map[string]bool{})]++
+		macOf(c, taken)
+	}
+	if len(again) == 20000 || len(taken) != 20000 {
+		t.Errorf("20000 owners have %d MACs, %d without regard to each other", len(taken), len(again))
+	}
+}
+
+// The MAC of a service goes to its first network. It is written where all versions of Compose mean the same one.
+func TestFirstNetwork(t *testing.T) {
+	networks := types.Networks{"a": {Name: "shop_a"}, "b": {Name: "shop_b"}, "c": {Name: "aaa"}}
+	for _, c := range []struct {
+		priorities map[string]int
+		want       string
+	}{
+		{map[string]int{}, ""},
+		{map[string]int{"b": 0}, "b"},
+		{map[string]int{"a": 0, "b": 0}, "a"},
+		{map[string]int{"a": 0, "c": 0}, ""}, // a by its key, c by its name
+		{map[string]int{"a": 0, "c": 1}, "c"},
+		{map[string]int{"a": 1, "b": 2, "c": 1}, "b"},
+		{map[string]int{"a": 1, "b": 1}, ""},
+		{map[string]int{"a": 0, "b": -1}, "a"},
+	} {
+		var service types.ServiceConfig
+		service.Networks = map[string]*types.ServiceNetworkConfig{}
+		for key, priority := range c.priorities {
+			service.Networks[key] = &types.ServiceNetworkConfig{Priority: priority}
+			if priority == 0 {
+				service.Networks[key] = nil
+			}
+		}
+		if got := firstNetwork(service, networks); got != c.want {
+			t.Errorf("of %v the first is %q, not %q", slices.Sorted(maps.Keys(c.priorities)), got, c.want)
+		}
+	}
+}
+
+func TestIsOverride(t *testing.T) {
+	dir := t.TempDir()
+	for text, want := range map[string]bool{"": false, "#": false, marker: true, marker + " for x\n": true, "services: {}\n" + marker: false} {
+		name := filepath.Join(dir, "file")
+		write(t, name, []byte(text))
+		if got, err := IsOverride(name); got != want || err != nil {
+			t.Errorf("%q is an override: %t (%v)", text, got, err)
+		}
+	}
+	if got, err := IsOverride(filepath.Join(dir, "none")); got || err != nil {
+		t.Errorf("what is not there: %t (%v)", got, err)
+	}
+	if _, err := IsOverride(dir); err == nil {
+		t.Error("a directory was read")
+	}
+}
