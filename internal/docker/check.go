@@ -1,0 +1,122 @@
+package docker
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// Check compares the records with what runs, at this moment, and puts right what is sure if that is wanted. An engine that does
+// not answer is no error: the report says so, and finds nothing.
+func (w *Witness) Check(ctx context.Context, req ipam.CheckRequest) (ipam.CheckReport, error) {
+	if req.Only != nil && req.Only.Host != w.cfg.Host {
+		return ipam.CheckReport{}, refuse(ipam.ErrInvalid, "the report is of host %q, and this Berth repairs what is wrong on host %q", req.Only.Host, w.cfg.Host)
+	}
+	done, err := w.take(ctx)
+	if err != nil {
+		return ipam.CheckReport{}, err
+	}
+	defer done()
+	ctx = ipam.WithActor(ctx, actor)
+	src, err := w.ask(ctx, req.View)
+	if err != nil {
+		return ipam.CheckReport{}, err
+	}
+	var found []finding
+	if src.view != nil {
+		found, err = w.examine(ctx, &src)
+	}
+	if err != nil {
+		return ipam.CheckReport{}, err
+	}
+	if src.view == nil { // or not any more
+		return w.blind(src.trouble), nil
+	}
+	for i := range found {
+		f := &found[i]
+		f.Seen = w.patience.first[f.key()]
+		f.Repairable = f.sure && (!f.slow || w.patience.ripe(f, src.view.Taken))
+	}
+	err = w.endSuperseded(ctx, found)
+	if err == nil && req.Repair {
+		err = w.repair(ctx, found, req)
+	}
+	if err != nil {
+		return ipam.CheckReport{}, err
+	}
+	r := report(w.cfg.Host, reachYes, src.view.Taken, found)
+	w.checked(&r)
+	return r, nil
+}
+
+// examine finds what is wrong. What the engine said before the records were read may have been over by then, so that only
+// that counts which a second view shows, too. If the engine is gone by then, src has no view any more.
+func (w *Witness) examine(ctx context.Context, src *source) ([]finding, error) {
+	rec, err := read(ctx, w.cfg.Service, src.view, true)
+	if err != nil {
+		return nil, err
+	}
+	now := w.cfg.Now()
+	c := compare(src.view, rec, now)
+	found := c.found
+	switch {
+	case !src.own:
+		found = w.confirmed(found, src.view.Taken, now)
+	case len(found) > 0:
+		again, err := w.readEngine(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			w.lost(err)
+			*src = source{trouble: err}
+			return nil, nil
+		}
+		found = both(found, compare(again, rec, now).found)
+	}
+	w.patience.note(src.view.Engine, src.view.Taken, found)
+	w.learn(ctx, src, c.matches)
+	return found, nil
+}
+
+// confirmed leaves out what a single view of another's says of endpoints: it may have been over when the records were read. It
+// counts when a later view shows the same endpoint.
+func (w *Witness) confirmed(found []finding, taken, now time.Time) []finding {
+	doubts := map[key]time.Time{}
+	sure := make([]finding, 0, len(found))
+	for _, f := range found {
+		if f.Kind != ipam.UncoveredAddress && f.Kind != ipam.DoubledAddress {
+			sure = append(sure, f)
+			continue
+		}
+		doubts[f.key()] = now
+		if before, known := w.doubts[f.key()]; known && taken.After(before) {
+			sure = append(sure, f)
+		}
+	}
+	w.doubts = doubts
+	return sure
+}
+
+// blind is the report of a check that saw nothing.
+func (w *Witness) blind(trouble error) ipam.CheckReport {
+	r := report(w.cfg.Host, reachNone, w.cfg.Now(), nil)
+	if trouble != nil {
+		r.Engine, r.Trouble = reachNot, trouble.Error()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state.Runs++
+	w.state.Last = w.cfg.Now()
+	return r
+}
+
+// checked notes what a check came to.
+func (w *Witness) checked(r *ipam.CheckReport) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state.Runs++
+	w.state.Last, w.state.Counts = r.Taken, maps.Clone(r.Counts)
+}

@@ -1,0 +1,55 @@
+package docker
+
+import (
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// longGone is after how long the memory of one who is not there any more is stale.
+const longGone = 30 * 24 * time.Hour
+
+// comparison is a view held against the records. It asks nobody: the same view and records make the same findings.
+type comparison struct {
+	view *ipam.EngineView
+	rec  *records
+	seen *sights
+	now  time.Time
+
+	held    map[place]*ipam.LeaseInfo
+	busy    map[ipam.ID]bool // attachments with a lease of an address that an endpoint has
+	doubled map[place]bool
+	matches []match
+	found   []finding
+}
+
+// match is a lease and the endpoint that has it.
+type match struct {
+	lease *ipam.LeaseInfo
+	sight *sight
+}
+
+// compare finds what is wrong. It judges only leases and attachments of the view's host, and only those that are older than
+// the view.
+func compare(view *ipam.EngineView, rec *records, now time.Time) *comparison {
+	c := &comparison{view: view, rec: rec, seen: newSights(view, rec), now: now,
+		held: make(map[place]*ipam.LeaseInfo, len(rec.leases)), busy: map[ipam.ID]bool{}, doubled: map[place]bool{}}
+	for i := range rec.leases {
+		if l := &rec.leases[i]; l.State == "held" {
+			c.held[place{l.Space, l.Address}] = l
+		}
+	}
+	c.judgeSights()
+	for i := range rec.leases {
+		c.judgeLease(&rec.leases[i])
+	}
+	c.judgeSegments()
+	c.judgeNetworks()
+	c.judgeReservations()
+	return c
+}
+
+func (c *comparison) add(f finding) {
+	f.Host = c.view.Host
+	c.found = append(c.found, f)
+}

@@ -1,0 +1,76 @@
+package docker
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// kinds are all kinds of findings, in the order of a report.
+var kinds = []ipam.FindingKind{
+	ipam.UnusedLease, ipam.UncoveredAddress, ipam.DoubledAddress, ipam.UnusedSubnet, ipam.UnusedAttachment, ipam.UnknownPool,
+	ipam.WrongGateway, ipam.StaleMemory, ipam.SupersededReservation,
+}
+
+// finding is one thing that is wrong, with what is needed to put it right.
+type finding struct {
+	ipam.Finding
+	thing string    // the endpoint or Docker network that it is about, by id
+	name  string    // the container's, for a lease of its address
+	pools []ipam.ID // attachments that a repair ends
+
+	// sure says that it may be put right: at once or, with slow, when it has been so for long enough.
+	sure, slow bool
+}
+
+// key tells a finding from others, and from one of the same address that came later.
+type key struct {
+	kind   ipam.FindingKind
+	space  string
+	addr   netip.Addr
+	subnet netip.Prefix
+	lease  uint64
+	pool   ipam.ID
+	thing  string
+}
+
+func (f *finding) key() key {
+	return key{f.Kind, f.Space, f.Address, f.Subnet, f.Lease, f.Pool, f.thing}
+}
+
+// mark is what a report of before has of a key.
+func mark(f *ipam.Finding) key {
+	return key{f.Kind, f.Space, f.Address, f.Subnet, f.Lease, f.Pool, ""}
+}
+
+// both are those of the findings that others have, too.
+func both(found, others []finding) []finding {
+	there := make(map[key]bool, len(others))
+	for i := range others {
+		there[others[i].key()] = true
+	}
+	return slices.DeleteFunc(found, func(f finding) bool { return !there[f.key()] })
+}
+
+// report makes a report of findings, in order.
+func report(host, engine string, taken time.Time, found []finding) ipam.CheckReport {
+	r := ipam.CheckReport{Host: host, Engine: engine, Taken: taken, Findings: make([]ipam.Finding, 0, len(found)), Counts: map[ipam.FindingKind]int{}}
+	for _, kind := range kinds {
+		r.Counts[kind] = 0
+	}
+	for i := range found {
+		r.Findings = append(r.Findings, found[i].Finding)
+		r.Counts[found[i].Kind]++
+		if found[i].Repaired {
+			r.Repaired++
+		}
+	}
+	slices.SortStableFunc(r.Findings, func(a, b ipam.Finding) int {
+		return cmp.Or(cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)), cmp.Compare(a.Space, b.Space),
+			a.Address.Compare(b.Address), a.Subnet.Compare(b.Subnet), cmp.Compare(a.Network, b.Network), cmp.Compare(a.Lease, b.Lease))
+	})
+	return r
+}

@@ -1,0 +1,204 @@
+package docker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"berth/internal/ipam"
+)
+
+const timeForm = "2006-01-02 15:04:05 MST"
+
+// judgeSights finds the lease of each address that an endpoint has, and what is wrong with it.
+func (c *comparison) judgeSights() {
+	for _, s := range c.seen.all {
+		c.judgeTwo(s)
+		if other := c.cover(s); other != nil {
+			c.addLeasedToOther(s, other)
+		}
+	}
+}
+
+// judgeTwo finds a second endpoint with the address of one.
+func (c *comparison) judgeTwo(s *sight) {
+	var ids, names []string
+	for _, other := range c.seen.at[s.home()] {
+		if other.home() == s.home() && !slices.Contains(ids, other.endpoint.ID) {
+			ids, names = append(ids, other.endpoint.ID), append(names, fmt.Sprintf("%s (MAC %s, network %s)", other.who(), other.endpoint.MAC, other.network.Name))
+		}
+	}
+	if len(ids) < 2 || c.doubled[s.home()] {
+		return
+	}
+	c.doubled[s.home()] = true
+	slices.Sort(ids)
+	c.add(finding{thing: strings.Join(ids, " "), Finding: ipam.Finding{Kind: ipam.DoubledAddress, Space: s.spaces[0], Address: s.addr,
+		Network: c.networkOf(s), Owner: s.container.Owner(), MAC: s.endpoint.MAC,
+		Detail: fmt.Sprintf("%s have %s at once; stop all of them but one", strings.Join(names, " and "), s.addr)}})
+}
+
+// cover finds the leases of what an endpoint has: a swarm's address is leased by its manager and by its node. It returns one
+// that is somebody else's, nil where there is none such.
+func (c *comparison) cover(s *sight) (other *ipam.LeaseInfo) {
+	covered := false
+	for _, space := range s.spaces {
+		l := c.held[place{space, s.addr}]
+		switch {
+		case l == nil:
+		case fits(l, s):
+			covered = true
+			c.matches = append(c.matches, match{l, s})
+		default:
+			return l
+		}
+	}
+	if !covered {
+		c.addUncovered(s)
+	}
+	return nil
+}
+
+// fits tells whether a lease can be that of an endpoint. Where one of the two has no MAC it goes by the address: a swarm's
+// manager sends none, and ipvlan has none.
+func fits(l *ipam.LeaseInfo, s *sight) bool {
+	switch l.Kind {
+	case ipam.Automatic, ipam.Static:
+		return l.MAC == (ipam.MAC{}) || s.endpoint.MAC == (ipam.MAC{}) || l.MAC == s.endpoint.MAC
+	case ipam.Auxiliary:
+		if s.subnet == nil {
+			return true
+		}
+		for _, addr := range s.subnet.Aux {
+			if addr == s.addr {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+func (c *comparison) addLeasedToOther(s *sight, l *ipam.LeaseInfo) {
+	if c.doubled[s.home()] {
+		return // the endpoints are told of already
+	}
+	c.doubled[s.home()] = true
+	c.add(finding{thing: s.endpoint.ID, Finding: ipam.Finding{Kind: ipam.DoubledAddress, Space: l.Space, Address: s.addr, Network: l.Network,
+		Owner: s.container.Owner(), Lease: l.ID, MAC: s.endpoint.MAC,
+		Detail: fmt.Sprintf("%s (MAC %s) has %s, which is leased to %s; stop that container, or the other one", s.who(), s.endpoint.MAC, s.addr, holder(l))}})
+}
+
+// holder names who has a lease, by what it has.
+func holder(l *ipam.LeaseInfo) string {
+	text := "the endpoint"
+	switch {
+	case l.Kind == ipam.Gateway:
+		text = "the network as its gateway"
+	case l.Kind == ipam.Auxiliary:
+		text = "the network as an auxiliary address"
+	case l.Name != "":
+		text = l.Name
+	}
+	if l.MAC != (ipam.MAC{}) {
+		text += fmt.Sprintf(" with MAC %s", l.MAC)
+	}
+	return fmt.Sprintf("%s on host %s since %s", text, l.Host, l.Since.Format(timeForm))
+}
+
+// networkOf is the name of Berth's network that an address is in, else of Docker's.
+func (c *comparison) networkOf(s *sight) string {
+	if s.subnet != nil {
+		for _, space := range s.spaces {
+			for _, at := range c.rec.all[segment{space, s.subnet.CIDR}] {
+				return at.Network
+			}
+		}
+	}
+	return s.network.Name
+}
+
+func (c *comparison) addUncovered(s *sight) {
+	f := finding{thing: s.endpoint.ID, name: s.container.Name, Finding: ipam.Finding{Kind: ipam.UncoveredAddress, Space: s.spaces[0], Address: s.addr,
+		Network: c.networkOf(s), Owner: s.container.Owner(), MAC: s.endpoint.MAC}}
+	at, why := c.attachmentFor(s)
+	if at != nil {
+		f.sure, f.Pool, f.Subnet = true, at.ID, at.CIDR
+		why = "`berth check --repair` leases it to that container"
+	}
+	f.Detail = fmt.Sprintf("%s has %s, and there is no lease of it, so that others could be given it; %s", s.who(), s.addr, why)
+	c.add(f)
+}
+
+// attachmentFor is the attachment through which the engine will release the address, or why that is not known. Only what is
+// certain counts: a lease through another one would outlive its container, and be taken for a sign that the other is in use.
+func (c *comparison) attachmentFor(s *sight) (*ipam.AttachmentInfo, string) {
+	if s.subnet == nil {
+		return nil, fmt.Sprintf("it is in no subnet of the Docker network %s, which has to be made anew", s.network.Name)
+	}
+	if s.endpoint.MAC == (ipam.MAC{}) && s.container.ID == "" {
+		return nil, "it is no container's, and has no MAC to lease it to"
+	}
+	all := c.attachmentsHere(segment{s.spaces[0], s.subnet.CIDR})
+	if len(all) == 0 {
+		return nil, fmt.Sprintf("Berth does not know the pool of the Docker network %s: remove and create the network", s.network.Name)
+	}
+	if len(all) > 1 {
+		all = slices.DeleteFunc(all, func(at ipam.AttachmentInfo) bool { return !at.Range.IsZero() && !at.Range.Contains(s.addr) })
+	}
+	if len(all) != 1 {
+		return nil, "several Docker networks are on its subnet, and the engine does not tell whose it is: start the container anew"
+	}
+	return &all[0], ""
+}
+
+// attachmentsHere are those of this host on a subnet, without those of a swarm's manager, through which no container has
+// anything.
+func (c *comparison) attachmentsHere(seg segment) (all []ipam.AttachmentInfo) {
+	for _, at := range c.rec.here[seg] {
+		if !at.Swarm {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// judgeLease finds leases that no endpoint has, and memories that are of no use. What a swarm's manager has leased may be in use
+// on any node.
+func (c *comparison) judgeLease(l *ipam.LeaseInfo) {
+	if l.State != "held" {
+		c.judgeMemory(l)
+		return
+	}
+	if len(c.seen.at[place{l.Space, l.Address}]) > 0 {
+		c.busy[l.Pool] = true
+		return
+	}
+	at, known := c.rec.attachments[l.Pool]
+	switch {
+	case l.Host != c.view.Host || l.Kind != ipam.Automatic && l.Kind != ipam.Static:
+		return
+	case !known || at.Swarm || l.Since.After(c.view.Taken):
+		return
+	}
+	c.add(finding{sure: true, slow: true, Finding: ipam.Finding{Kind: ipam.UnusedLease, Space: l.Space, Address: l.Address, Network: l.Network,
+		Owner: cmp.Or(l.Owner, l.Name), Lease: l.ID, Pool: l.Pool, Subnet: l.Subnet, MAC: l.MAC,
+		Detail: fmt.Sprintf("%s is leased to %s, and no endpoint of the engine has it", l.Address, holder(l))}})
+}
+
+// judgeMemory finds the memory of one who will not come back: who was released long ago, and of whom the engine has no
+// container, be it stopped. A stopped one's MAC is not known, so that a memory without a name may be its.
+func (c *comparison) judgeMemory(l *ipam.LeaseInfo) {
+	switch {
+	case l.State != "remembered" || l.Host != c.view.Host || c.now.Sub(l.Released) <= longGone || l.Until.After(c.now):
+		return
+	case l.Name != "" && c.seen.names[l.Name], l.MAC != (ipam.MAC{}) && c.seen.macs[l.MAC]:
+		return
+	case l.Name == "" && c.seen.stopped[segment{l.Space, l.Subnet}]:
+		return
+	}
+	c.add(finding{sure: true, Finding: ipam.Finding{Kind: ipam.StaleMemory, Space: l.Space, Address: l.Address, Network: l.Network,
+		Owner: l.Name, Lease: l.ID, Subnet: l.Subnet, MAC: l.MAC,
+		Detail: fmt.Sprintf("%s is remembered for %s, who gave it back at %s and is not there any more", l.Address, cmp.Or(l.Name, l.MAC.String(), "nobody"), l.Released.Format(timeForm))}})
+}

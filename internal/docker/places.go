@@ -1,0 +1,155 @@
+package docker
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"berth/internal/ipam"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+)
+
+// places gathers the containers of a view, and where each is on its networks, from the list of containers and from what each network
+// says itself: a network knows endpoints that are no container's, such as a swarm's load balancer.
+type places struct {
+	byID       map[string]string // network by id
+	byName     map[string]string
+	containers map[string]*ipam.EngineContainer
+	others     []*ipam.EngineContainer
+	known      map[string]bool         // endpoints by id
+	gateways   map[string][]netip.Addr // of the containers on a network, by its id
+}
+
+func newPlaces(networks []ipam.EngineNetwork) *places {
+	p := &places{byID: map[string]string{}, byName: map[string]string{}, containers: map[string]*ipam.EngineContainer{}, known: map[string]bool{}, gateways: map[string][]netip.Addr{}}
+	for _, n := range networks {
+		p.byID[n.ID], p.byName[n.Name] = n.ID, n.ID
+	}
+	return p
+}
+
+func (p *places) addContainer(c *container.Summary) {
+	shown := showContainer(c)
+	p.containers[c.ID] = shown
+	if c.NetworkSettings == nil {
+		return
+	}
+	_, task := c.Labels[labelTask]
+	for name, s := range c.NetworkSettings.Networks {
+		if s == nil {
+			continue
+		}
+		id, ours := p.networkOf(name, s)
+		if !ours {
+			continue
+		}
+		ep := ipam.EngineEndpoint{Network: id}
+		if s.IPAMConfig != nil && !task { // a swarm's manager gives its tasks their addresses, and no user
+			ep.Wanted = valid(s.IPAMConfig.IPv4Address, s.IPAMConfig.IPv6Address)
+		}
+		if s.EndpointID != "" {
+			ep.ID, ep.MAC = s.EndpointID, macOf(s.MacAddress)
+			ep.Addresses = valid(s.IPAddress, s.GlobalIPv6Address)
+			p.known[ep.ID] = true
+			p.gateways[id] = append(p.gateways[id], valid(s.Gateway, s.IPv6Gateway)...)
+		}
+		shown.Endpoints = append(shown.Endpoints, ep)
+	}
+}
+
+// networkOf finds the network of a container's entry. A container that does not run names it as its user did, and its id is that
+// of the network which it was on last: another one of that name takes its place.
+func (p *places) networkOf(name string, s *network.EndpointSettings) (string, bool) {
+	if id, ours := p.byID[s.NetworkID]; ours {
+		return id, true
+	}
+	if s.EndpointID != "" {
+		return "", false
+	}
+	if id, ours := p.byName[name]; ours {
+		return id, true
+	}
+	id, ours := p.byID[name]
+	return id, ours
+}
+
+// addEndpoint adds what a network says is on it, under a container's id or another key.
+func (p *places) addEndpoint(networkID, key string, r network.EndpointResource) {
+	if p.known[r.EndpointID] {
+		return
+	}
+	p.known[r.EndpointID] = true
+	ep := ipam.EngineEndpoint{Network: networkID, ID: r.EndpointID, MAC: macOf(r.MacAddress), Addresses: valid(r.IPv4Address.Addr(), r.IPv6Address.Addr())}
+	c := p.containers[key]
+	if c == nil {
+		p.others = append(p.others, &ipam.EngineContainer{Name: cmp.Or(r.Name, key), Endpoints: []ipam.EngineEndpoint{ep}})
+		return
+	}
+	for i := range c.Endpoints { // it has started since the containers were listed
+		if own := &c.Endpoints[i]; own.Network == networkID && own.ID == "" {
+			ep.Wanted = own.Wanted
+			*own = ep
+			return
+		}
+	}
+	c.Endpoints = append(c.Endpoints, ep)
+}
+
+// fillGateways gives the subnets of a network the gateways that its containers have, where the network itself does not say one:
+// that is so where its user gave the subnet and no gateway.
+func (p *places) fillGateways(n *ipam.EngineNetwork) {
+	for _, gateway := range p.gateways[n.ID] {
+		for i := range n.Subnets {
+			if sub := &n.Subnets[i]; !sub.Gateway.IsValid() && sub.CIDR.Contains(gateway) {
+				sub.Gateway = gateway
+			}
+		}
+	}
+}
+
+// drop forgets the places on a network that is gone.
+func (p *places) drop(networkID string) {
+	for _, c := range p.containers {
+		c.Endpoints = slices.DeleteFunc(c.Endpoints, func(ep ipam.EngineEndpoint) bool { return ep.Network == networkID })
+	}
+}
+
+// sorted lists all, by name.
+func (p *places) sorted() []ipam.EngineContainer {
+	all := make([]ipam.EngineContainer, 0, len(p.containers)+len(p.others))
+	for _, c := range p.containers {
+		all = append(all, *c)
+	}
+	for _, c := range p.others {
+		all = append(all, *c)
+	}
+	for _, c := range all {
+		slices.SortFunc(c.Endpoints, func(a, b ipam.EngineEndpoint) int {
+			return cmp.Or(cmp.Compare(a.Network, b.Network), cmp.Compare(a.ID, b.ID))
+		})
+	}
+	slices.SortFunc(all, func(a, b ipam.EngineContainer) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	return all
+}
+
+// valid are those of the addresses that are addresses.
+func valid(addrs ...netip.Addr) (all []netip.Addr) {
+	for _, addr := range addrs {
+		if addr.IsValid() && !addr.IsUnspecified() {
+			all = append(all, addr.Unmap().WithZone(""))
+		}
+	}
+	return all
+}
+
+// macOf reads a hardware address; the zero MAC stands for those of another length, and for none (ipvlan).
+func macOf(hw network.HardwareAddr) (mac ipam.MAC) {
+	if len(hw) == len(mac) {
+		copy(mac[:], hw)
+	}
+	return mac
+}

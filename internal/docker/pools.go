@@ -1,0 +1,207 @@
+package docker
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"berth/internal/ipam"
+
+	"go4.org/netipx"
+)
+
+// judgeSegments counts the attachments of each subnet of this host against the Docker networks that have it.
+func (c *comparison) judgeSegments() {
+	for seg, all := range c.rec.here {
+		var own, manager []ipam.AttachmentInfo
+		for _, at := range all {
+			switch {
+			case at.Created.After(c.view.Taken): // its Docker network is being made
+			case at.Swarm:
+				manager = append(manager, at)
+			default:
+				own = append(own, at)
+			}
+		}
+		networks := c.seen.networks[seg]
+		if len(networks) == 0 {
+			for _, at := range manager {
+				c.addLeftManager(&at)
+			}
+		}
+		if surplus := len(own) - len(networks); surplus > 0 {
+			c.judgeSurplus(seg, own, networks, surplus)
+		} else if surplus < 0 && len(own) > 0 {
+			c.judgeLack(seg, own, networks)
+		}
+	}
+}
+
+// judgeSurplus tells which of the attachments belong to no Docker network. That is sure only where those through which no
+// endpoint has anything are exactly as many as are too many, and the others go with the Docker networks that are there.
+func (c *comparison) judgeSurplus(seg segment, own []ipam.AttachmentInfo, networks []*ipam.EngineNetwork, surplus int) {
+	var idle, rest []ipam.AttachmentInfo
+	for _, at := range own {
+		if c.busy[at.ID] {
+			rest = append(rest, at)
+		} else {
+			idle = append(idle, at)
+		}
+	}
+	switch {
+	case len(idle) != surplus || !agree(seg, rest, networks):
+		c.add(finding{Finding: ipam.Finding{Kind: ipam.UnusedAttachment, Space: seg.space, Network: own[0].Network, Subnet: seg.cidr,
+			Detail: fmt.Sprintf("%d Docker networks were made of the subnet %s on this host, and the engine has %d of them (%s); which one left its pool behind is not sure until each has a container",
+				len(own), seg.cidr, len(networks), names(networks))}})
+	case len(networks) == 0 && !own[0].Planned && len(c.rec.all[seg]) == len(own):
+		c.addUnusedSubnet(seg, idle)
+	default:
+		for _, at := range idle {
+			c.add(finding{sure: true, slow: true, pools: []ipam.ID{at.ID}, Finding: ipam.Finding{Kind: ipam.UnusedAttachment, Space: seg.space, Network: at.Network,
+				Subnet: seg.cidr, Pool: at.ID, Detail: fmt.Sprintf("pool %s of the subnet %s was made for a Docker network at %s, and the engine has none that it could be for",
+					at.ID.Short(), seg.cidr, at.Created.Format(timeForm))}})
+		}
+	}
+}
+
+func (c *comparison) addUnusedSubnet(seg segment, all []ipam.AttachmentInfo) {
+	f := finding{sure: true, slow: true, Finding: ipam.Finding{Kind: ipam.UnusedSubnet, Space: seg.space, Network: all[0].Network, Subnet: seg.cidr, Pool: all[0].ID,
+		Detail: fmt.Sprintf("the subnet %s was made for a Docker network at %s, and the engine has none that is of it", seg.cidr, all[0].Created.Format(timeForm))}}
+	for _, at := range all {
+		f.pools = append(f.pools, at.ID)
+	}
+	c.add(f)
+}
+
+// addLeftManager reports what a swarm's manager has attached to, and does not list any more. It may have handed its office on,
+// so that this is never sure.
+func (c *comparison) addLeftManager(at *ipam.AttachmentInfo) {
+	c.add(finding{Finding: ipam.Finding{Kind: ipam.UnusedAttachment, Space: at.Space, Network: at.Network, Subnet: at.CIDR, Pool: at.ID,
+		Detail: fmt.Sprintf("pool %s of the subnet %s was made for a swarm's network at %s, which this engine does not list; whether the swarm still has it, another manager can tell",
+			at.ID.Short(), at.CIDR, at.Created.Format(timeForm))}})
+}
+
+// judgeLack reports Docker networks that are more than the attachments of their subnet.
+func (c *comparison) judgeLack(seg segment, own []ipam.AttachmentInfo, networks []*ipam.EngineNetwork) {
+	var local []*ipam.EngineNetwork
+	for _, n := range networks {
+		if !n.Swarm { // of which a node has nothing before its first container
+			local = append(local, n)
+		}
+	}
+	if len(local) <= len(own) {
+		return
+	}
+	var ids []string
+	for _, n := range local {
+		ids = append(ids, n.ID)
+	}
+	c.add(finding{thing: strings.Join(ids, " "), Finding: ipam.Finding{Kind: ipam.UnknownPool, Space: seg.space, Network: own[0].Network, Subnet: seg.cidr,
+		Detail: fmt.Sprintf("the Docker networks %s have the subnet %s, and Berth knows only %d pools of it: remove and create the one in which no container starts",
+			names(local), seg.cidr, len(own))}})
+}
+
+// agree tells whether the attachments can be those of the networks, as far as their ranges tell. One by the name of a pool, and a
+// swarm's, goes with any.
+func agree(seg segment, attachments []ipam.AttachmentInfo, networks []*ipam.EngineNetwork) bool {
+	count := map[ipam.Range]int{}
+	anyAttachment, anyNetwork := 0, 0
+	for _, at := range attachments {
+		if at.Named != "" {
+			anyAttachment++
+		} else {
+			count[at.Range]++
+		}
+	}
+	for _, n := range networks {
+		if n.Swarm || n.Options["pool"] != "" {
+			anyNetwork++
+		} else {
+			count[rangeOf(n, seg.cidr)]--
+		}
+	}
+	for _, n := range count {
+		if n > 0 {
+			anyNetwork -= n
+		} else {
+			anyAttachment += n
+		}
+	}
+	return anyAttachment >= 0 && anyNetwork >= 0
+}
+
+// rangeOf is the part of a subnet that a Docker network was given by --ip-range; the whole subnet is no part.
+func rangeOf(n *ipam.EngineNetwork, cidr netip.Prefix) ipam.Range {
+	for _, sub := range n.Subnets {
+		if sub.CIDR == cidr && sub.Range.IsValid() && sub.Range != cidr {
+			return ipam.Range{IPRange: netipx.RangeOfPrefix(sub.Range)}
+		}
+	}
+	return ipam.Range{}
+}
+
+func names(networks []*ipam.EngineNetwork) string {
+	if len(networks) == 0 {
+		return "none"
+	}
+	var all []string
+	for _, n := range networks {
+		all = append(all, n.Name)
+	}
+	return strings.Join(all, ", ")
+}
+
+// judgeNetworks looks for the subnets of each Docker network among the attachments.
+func (c *comparison) judgeNetworks() {
+	for i := range c.view.Networks {
+		n := &c.view.Networks[i]
+		for j := range n.Subnets {
+			sub := &n.Subnets[j]
+			spaces := c.rec.spacesOf(n, sub.CIDR)
+			switch attached := c.attachedTo(n, spaces, sub.CIDR); {
+			case len(attached) > 0:
+				c.judgeGateway(n, sub, spaces, attached)
+			case !n.Swarm || c.seen.used[n.ID]:
+				c.add(finding{thing: n.ID, Finding: ipam.Finding{Kind: ipam.UnknownPool, Space: spaces[0], Network: n.Name, Subnet: sub.CIDR,
+					Detail: fmt.Sprintf("Berth does not know the pool of the Docker network %s on the subnet %s, so that no container can start there: remove and create the network", n.Name, sub.CIDR)}})
+			}
+		}
+	}
+}
+
+// attachedTo are the attachments that may be a Docker network's: those of this host or, of a swarm's network, also those of
+// whichever host its manager is on.
+func (c *comparison) attachedTo(n *ipam.EngineNetwork, spaces []string, cidr netip.Prefix) (all []ipam.AttachmentInfo) {
+	for _, space := range spaces {
+		if n.Swarm && space != ipam.LocalSpace {
+			all = append(all, c.rec.all[segment{space, cidr}]...)
+		} else {
+			all = append(all, c.rec.here[segment{space, cidr}]...)
+		}
+	}
+	return all
+}
+
+// judgeGateway finds a gateway that is neither the subnet's nor one that an attachment has for itself.
+func (c *comparison) judgeGateway(n *ipam.EngineNetwork, sub *ipam.EngineSubnet, spaces []string, attached []ipam.AttachmentInfo) {
+	if !sub.Gateway.IsValid() {
+		return
+	}
+	for _, at := range attached {
+		if at.Gateway == sub.Gateway {
+			return
+		}
+	}
+	for _, space := range spaces {
+		if l := c.held[place{space, sub.Gateway}]; l != nil && l.Kind == ipam.Gateway && (n.Swarm || l.Host == c.view.Host) {
+			return
+		}
+	}
+	instead := "no gateway"
+	if gateway := attached[0].Gateway; gateway.IsValid() {
+		instead = "the gateway " + gateway.String()
+	}
+	c.add(finding{thing: n.ID, Finding: ipam.Finding{Kind: ipam.WrongGateway, Space: attached[0].Space, Address: sub.Gateway, Network: attached[0].Network, Subnet: sub.CIDR,
+		Detail: fmt.Sprintf("the Docker network %s has the gateway %s, and its subnet %s has %s: remove and create the Docker network, or change the subnet when it has no Docker network",
+			n.Name, sub.Gateway, sub.CIDR, instead)}})
+}

@@ -1,0 +1,152 @@
+package docker
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+
+	"berth/internal/ipam"
+)
+
+// place is an address where it means one thing: in its space.
+type place struct {
+	space string
+	addr  netip.Addr
+}
+
+// segment is a subnet of a space. Docker does not tell which pool a network has; this is what both know of it.
+type segment struct {
+	space string
+	cidr  netip.Prefix
+}
+
+// records is what Berth has written, read after a view was taken.
+type records struct {
+	leases       []ipam.LeaseInfo // held and remembered
+	reservations []ipam.ReservationInfo
+	networks     map[string]string                 // the spaces of networks, by name and by id
+	all          map[segment][]ipam.AttachmentInfo // of all hosts
+	here         map[segment][]ipam.AttachmentInfo // of the host that is judged
+	attachments  map[ipam.ID]ipam.AttachmentInfo
+}
+
+// read reads what a view is to be held against: the leases of the spaces that this host has something in, and with memories
+// also those that are remembered. Attachments are read last, so that a lease whose attachment is not among them is one that is
+// being ended.
+func read(ctx context.Context, s *ipam.Service, view *ipam.EngineView, memories bool) (*records, error) {
+	rec := &records{networks: map[string]string{}}
+	if err := rec.readNetworks(ctx, s, view); err != nil {
+		return nil, err
+	}
+	spaces, err := rec.spaces(ctx, s, view)
+	if err != nil {
+		return nil, err
+	}
+	for _, space := range spaces {
+		for l, err := range s.Leases(ctx, ipam.LeaseFilter{Space: space, Remembered: memories}) {
+			if err != nil {
+				return nil, err
+			}
+			rec.leases = append(rec.leases, l)
+		}
+	}
+	for r, err := range s.Reservations(ctx, ipam.AddressFilter{}) {
+		if err != nil {
+			return nil, err
+		}
+		rec.reservations = append(rec.reservations, r)
+	}
+	attachments, err := s.Attachments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rec.index(attachments, view.Host)
+	return rec, nil
+}
+
+// readNetworks finds out the spaces of networks, if a Docker network names one by --ipam-opt network=.
+func (rec *records) readNetworks(ctx context.Context, s *ipam.Service, view *ipam.EngineView) error {
+	if !slices.ContainsFunc(view.Networks, func(n ipam.EngineNetwork) bool { return n.Options["network"] != "" }) {
+		return nil
+	}
+	all, err := s.Networks(ctx, ipam.NetworkFilter{})
+	if err != nil {
+		return err
+	}
+	for _, n := range all {
+		rec.networks[n.Name], rec.networks[n.ID.String()] = n.Space, n.Space
+	}
+	return nil
+}
+
+// spaces are those in which the host holds, or the view sees, a subnet.
+func (rec *records) spaces(ctx context.Context, s *ipam.Service, view *ipam.EngineView) ([]string, error) {
+	attachments, err := s.Attachments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rec.index(attachments, view.Host)
+	var all []string
+	for i := range view.Networks {
+		n := &view.Networks[i]
+		for _, sub := range n.Subnets {
+			all = append(all, rec.spacesOf(n, sub.CIDR)...)
+		}
+	}
+	for seg := range rec.here {
+		all = append(all, seg.space)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+func (rec *records) index(attachments []ipam.AttachmentInfo, host string) {
+	rec.all, rec.here = map[segment][]ipam.AttachmentInfo{}, map[segment][]ipam.AttachmentInfo{}
+	rec.attachments = make(map[ipam.ID]ipam.AttachmentInfo, len(attachments))
+	for _, at := range attachments {
+		seg := segment{at.Space, at.CIDR}
+		rec.attachments[at.ID] = at
+		rec.all[seg] = append(rec.all[seg], at)
+		if at.Host == host {
+			rec.here[seg] = append(rec.here[seg], at)
+		}
+	}
+}
+
+// spacesOf are the spaces in which Berth may hold a subnet for a Docker network, the likeliest first. A swarm's network has
+// its addresses in the manager's space, and once more in the space local of each node on which it is in use. A planned network
+// that is not called any more what the Docker network calls it is looked for by the subnet.
+func (rec *records) spacesOf(n *ipam.EngineNetwork, cidr netip.Prefix) []string {
+	space, named := n.Options["space"], n.Options["network"]
+	if space == "" && named != "" {
+		space = rec.networks[named]
+		if space == "" && !n.Swarm {
+			if found := rec.spacesWith(cidr); len(found) > 0 {
+				return found
+			}
+		}
+	}
+	switch {
+	case !n.Swarm && space == "":
+		return []string{ipam.LocalSpace}
+	case !n.Swarm:
+		return []string{space}
+	case space == "":
+		space = ipam.GlobalSpace
+	}
+	if len(rec.here[segment{ipam.LocalSpace, cidr}]) > 0 {
+		return []string{ipam.LocalSpace, space}
+	}
+	return []string{space}
+}
+
+// spacesWith are those in which this host has the subnet.
+func (rec *records) spacesWith(cidr netip.Prefix) (all []string) {
+	for seg := range rec.here {
+		if seg.cidr == cidr {
+			all = append(all, seg.space)
+		}
+	}
+	slices.Sort(all)
+	return all
+}

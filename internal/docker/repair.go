@@ -1,0 +1,105 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"berth/internal/ipam"
+
+	"github.com/sirupsen/logrus"
+)
+
+// repair puts right what is sure. Each repair names what it ends by the id of the lease or attachment, so that what was taken
+// meanwhile is not touched. What the service refuses is told of in the finding.
+func (w *Witness) repair(ctx context.Context, found []finding, req ipam.CheckRequest) error {
+	chosen := chooser(req)
+	for i := range found {
+		f := &found[i]
+		if !f.Repairable || f.Kind == ipam.SupersededReservation || !chosen(f) {
+			continue
+		}
+		done, err := w.repairOne(ctx, f)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			f.fail(err)
+		case done:
+			f.Repaired = true
+			w.tellRepaired(f)
+		}
+	}
+	return nil
+}
+
+// chooser tells of a finding whether its repair is wanted: with a report of before only if it stands in that one, too.
+func chooser(req ipam.CheckRequest) func(*finding) bool {
+	if req.Only == nil {
+		return func(*finding) bool { return true }
+	}
+	listed := make(map[key]bool, len(req.Only.Findings))
+	for i := range req.Only.Findings {
+		listed[mark(&req.Only.Findings[i])] = true
+	}
+	return func(f *finding) bool { return listed[mark(&f.Finding)] }
+}
+
+// repairOne tells whether there was still something to be put right.
+func (w *Witness) repairOne(ctx context.Context, f *finding) (bool, error) {
+	s := w.cfg.Service
+	ref := ipam.LeaseRef{Space: f.Space, Address: f.Address, ID: f.Lease}
+	switch f.Kind {
+	case ipam.UnusedLease:
+		return s.ReleaseLease(ctx, ref)
+	case ipam.StaleMemory:
+		return s.ForgetMemory(ctx, ref)
+	case ipam.UncoveredAddress:
+		_, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: f.Pool, Preferred: f.Address, MAC: f.MAC, Name: f.name})
+		return err == nil, err
+	case ipam.UnusedAttachment, ipam.UnusedSubnet:
+		for _, id := range f.pools {
+			if err := s.ReleasePool(ctx, id); err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	}
+	return false, fmt.Errorf("nothing puts right what is %s", f.Kind)
+}
+
+// endSuperseded ends what is kept for owners besides what they run with, which is sure at once (BO-13).
+func (w *Witness) endSuperseded(ctx context.Context, found []finding) error {
+	ended := map[string][]netip.Addr{} // by owner: one edit ends all that is kept for it
+	for i := range found {
+		f := &found[i]
+		if f.Kind != ipam.SupersededReservation {
+			continue
+		}
+		addrs, done := ended[f.Owner]
+		if !done {
+			out, err := w.cfg.Service.Edit(ctx, ipam.EditOptions{}, &ipam.ReleaseOwner{Owner: f.Owner, Replaced: true})
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				f.fail(err)
+				continue
+			}
+			addrs = out.Results[0].Addresses
+			ended[f.Owner] = addrs
+		}
+		if f.Repaired = slices.Contains(addrs, f.Address); f.Repaired {
+			w.tellRepaired(f)
+		}
+	}
+	return nil
+}
+
+// fail tells in a finding why it could not be put right.
+func (f *finding) fail(err error) { f.Detail += "; it could not be put right: " + err.Error() }
+
+func (w *Witness) tellRepaired(f *finding) {
+	w.log.WithFields(logrus.Fields{"kind": f.Kind, "space": f.Space, "address": f.Address, "subnet": f.Subnet, "owner": f.Owner}).Info("put right: " + f.Detail)
+}

@@ -1,0 +1,52 @@
+package docker
+
+import (
+	"fmt"
+
+	"berth/internal/ipam"
+)
+
+// judgeReservations finds the addresses that were kept for owners until they run with others, which they do (BO-13).
+func (c *comparison) judgeReservations() {
+	at := make(map[place]match, len(c.matches))
+	for _, m := range c.matches {
+		at[place{m.lease.Space, m.lease.Address}] = m
+	}
+	wanted := map[holding]bool{} // owners that want an address on a network, and
+	runs := map[holding]*ipam.ReservationInfo{}
+	for i := range c.rec.reservations {
+		r := &c.rec.reservations[i]
+		if r.Replaced {
+			continue
+		}
+		wanted[holding{r.Owner, r.Network}] = true
+		if m, seen := at[place{r.Space, r.Address}]; seen && m.belongs(r) {
+			runs[holding{r.Owner, r.Network}], runs[holding{r.Owner, ""}] = r, r
+		}
+	}
+	for i := range c.rec.reservations {
+		r := &c.rec.reservations[i]
+		where := holding{r.Owner, r.Network}
+		if !wanted[where] {
+			where.network = "" // it wants none there any more, so that whichever it has elsewhere counts
+		}
+		if now := runs[where]; r.Replaced && !r.InUse && now != nil {
+			c.addSuperseded(r, now)
+		}
+	}
+}
+
+// holding is an owner on a network; on whichever where that is empty.
+type holding struct{ owner, network string }
+
+// belongs tells whether it is the owner that has a reserved address. One that was reserved in somebody else's hands, for after its release,
+// is older as a lease than as a reservation.
+func (m match) belongs(r *ipam.ReservationInfo) bool {
+	c := m.sight.container
+	return !m.lease.Since.Before(r.Since) || r.Owner == c.Owner() || r.Owner == c.Name || r.Owner == m.sight.endpoint.MAC.String()
+}
+
+func (c *comparison) addSuperseded(old, now *ipam.ReservationInfo) {
+	c.add(finding{sure: true, Finding: ipam.Finding{Kind: ipam.SupersededReservation, Space: old.Space, Address: old.Address, Network: old.Network,
+		Owner: old.Owner, Subnet: old.Subnet, Detail: fmt.Sprintf("%s was kept for %s, which runs with %s now", old.Address, old.Owner, now.Address)}})
+}

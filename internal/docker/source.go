@@ -1,0 +1,83 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// Whether an engine answers, as reports and states say it.
+const (
+	reachYes  = "reachable"
+	reachNot  = "unreachable"
+	reachNone = "none"
+)
+
+// source is where a check has its view from.
+type source struct {
+	view    *ipam.EngineView // nil: there is none
+	own     bool             // the engine was asked just now, and can be asked again
+	trouble error            // why there is none
+}
+
+// ask reads the engine, or takes a view that another has read: that of the request, or the last one that was pushed.
+func (w *Witness) ask(ctx context.Context, req *ipam.EngineView) (source, error) {
+	var failed error
+	if w.cfg.Engine != nil {
+		view, err := w.readEngine(ctx)
+		if err == nil {
+			return source{view: view, own: true}, nil
+		}
+		if ctx.Err() != nil {
+			return source{}, ctx.Err()
+		}
+		w.lost(err)
+		failed = err
+	}
+	if req != nil {
+		if err := w.accept(req); err != nil {
+			return source{}, err
+		}
+		return source{view: req}, nil
+	}
+	w.mu.RLock()
+	pushed := w.pushed
+	w.mu.RUnlock()
+	if pushed == nil {
+		return source{trouble: failed}, nil
+	}
+	if age := w.cfg.Now().Sub(pushed.Taken); age > fresh {
+		err := errors.Join(failed, fmt.Errorf("the last view that berth witness has sent is %s old", age.Round(time.Second)))
+		w.lost(err)
+		return source{trouble: err}, nil
+	}
+	return source{view: pushed}, nil
+}
+
+// readEngine takes a view, which is as old as its beginning.
+func (w *Witness) readEngine(ctx context.Context) (*ipam.EngineView, error) {
+	taken := w.cfg.Now()
+	view, err := w.cfg.Engine.View(ctx, w.cfg.Host, w.cfg.Drivers)
+	if err != nil {
+		return nil, err
+	}
+	view.Taken = taken
+	return &view, nil
+}
+
+// accept refuses a view of another's that says nothing about what runs here and now.
+func (w *Witness) accept(view *ipam.EngineView) error {
+	age := w.cfg.Now().Sub(view.Taken)
+	switch {
+	case view.Host != w.cfg.Host:
+		return refuse(ipam.ErrInvalid, "the view is of host %q, and this Berth gives out the addresses of host %q; say --host %s", view.Host, w.cfg.Host, w.cfg.Host)
+	case age > fresh:
+		return refuse(ipam.ErrInvalid, "the view was taken %s ago; one that is older than %s says nothing about what runs now", age.Round(time.Second), fresh)
+	case age < -fresh:
+		return refuse(ipam.ErrInvalid, "the view will be taken in %s: set the clock of whoever took it", (-age).Round(time.Second))
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package docker
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"berth/internal/ipam"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+)
+
+// View reads which networks have their addresses from one of the drivers, and all containers with their places on these. A
+// driver's name and the same with :latest are one. It asks for the list of networks, that of containers, and each network of
+// ours; what ends in between is not in the view.
+func (e *Engine) View(ctx context.Context, host string, drivers []string) (ipam.EngineView, error) {
+	ours := func(n *network.Network) bool {
+		return !n.ConfigOnly && slices.ContainsFunc(drivers, func(d string) bool { return driverName(d) == driverName(n.IPAM.Driver) })
+	}
+	ctx, cancel := context.WithTimeout(ctx, patienceWithEngine)
+	defer cancel()
+	api := e.client()
+	view := ipam.EngineView{Host: host, Taken: time.Now().UTC()}
+	list, err := api.NetworkList(ctx, client.NetworkListOptions{})
+	if err != nil {
+		return ipam.EngineView{}, fmt.Errorf("the engine's networks: %w", err)
+	}
+	for _, n := range list.Items {
+		if ours(&n.Network) {
+			view.Networks = append(view.Networks, showNetwork(&n.Network))
+		}
+	}
+	if err := readContainers(ctx, api, &view); err != nil {
+		return ipam.EngineView{}, err
+	}
+	view.Engine = e.identity(ctx, api)
+	return view, nil
+}
+
+// driverName is the name of a driver without the tag that managed plugins have where none was said.
+func driverName(s string) string { return strings.TrimSuffix(s, ":latest") }
+
+// Network reads one network, by name or id, whichever driver its addresses come from, with the containers on it.
+func (e *Engine) Network(ctx context.Context, ref string) (ipam.EngineView, error) {
+	ctx, cancel := context.WithTimeout(ctx, patienceWithEngine)
+	defer cancel()
+	api := e.client()
+	view := ipam.EngineView{Taken: time.Now().UTC()}
+	answer, err := api.NetworkInspect(ctx, ref, client.NetworkInspectOptions{})
+	if errdefs.IsNotFound(err) {
+		return ipam.EngineView{}, refuse(ipam.ErrNotFound, "the engine has no network %s; `docker network ls` lists those that are there", ref)
+	}
+	if err != nil {
+		return ipam.EngineView{}, fmt.Errorf("the engine's network %s: %w", ref, err)
+	}
+	view.Networks = []ipam.EngineNetwork{showNetwork(&answer.Network.Network)}
+	if err := readContainers(ctx, api, &view); err != nil {
+		return ipam.EngineView{}, err
+	}
+	view.Containers = slices.DeleteFunc(view.Containers, func(c ipam.EngineContainer) bool { return len(c.Endpoints) == 0 })
+	view.Engine = e.identity(ctx, api)
+	return view, nil
+}
+
+// readContainers adds the containers to a view, with their places on its networks.
+func readContainers(ctx context.Context, api *client.Client, view *ipam.EngineView) error {
+	list, err := api.ContainerList(ctx, client.ContainerListOptions{All: true})
+	if err != nil {
+		return fmt.Errorf("the engine's containers: %w", err)
+	}
+	p := newPlaces(view.Networks)
+	for i := range list.Items {
+		p.addContainer(&list.Items[i])
+	}
+	there := view.Networks[:0]
+	for _, n := range view.Networks {
+		answer, err := api.NetworkInspect(ctx, n.ID, client.NetworkInspectOptions{})
+		if errdefs.IsNotFound(err) {
+			p.drop(n.ID)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("the engine's network %s: %w", n.Name, err)
+		}
+		p.fillGateways(&n)
+		there = append(there, n)
+		for key, resource := range answer.Network.Containers {
+			p.addEndpoint(n.ID, key, resource)
+		}
+	}
+	view.Networks = there
+	view.Containers = p.sorted()
+	slices.SortFunc(view.Networks, func(a, b ipam.EngineNetwork) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	return nil
+}
+
+func showNetwork(n *network.Network) ipam.EngineNetwork {
+	shown := ipam.EngineNetwork{ID: n.ID, Name: n.Name, Driver: n.IPAM.Driver, Swarm: n.Scope == "swarm", Options: n.IPAM.Options, Subnets: []ipam.EngineSubnet{}}
+	for _, c := range n.IPAM.Config {
+		if c.Subnet.IsValid() { // that of a swarm's network is not there yet before its first task
+			shown.Subnets = append(shown.Subnets, ipam.EngineSubnet{CIDR: c.Subnet.Masked(), Range: c.IPRange.Masked(), Gateway: c.Gateway, Aux: c.AuxAddress})
+		}
+	}
+	return shown
+}
+
+// The labels that say what a container is to Compose, and that it is a swarm's.
+const (
+	labelProject = "com.docker.compose.project"
+	labelService = "com.docker.compose.service"
+	labelNumber  = "com.docker.compose.container-number"
+	labelOneOff  = "com.docker.compose.oneoff"
+	labelTask    = "com.docker.swarm.task.id"
+)
+
+// showContainer leaves out the endpoints. What `docker compose run` makes has the number of a replica, and is none.
+func showContainer(c *container.Summary) *ipam.EngineContainer {
+	shown := &ipam.EngineContainer{ID: c.ID, State: string(c.State), Project: c.Labels[labelProject], Service: c.Labels[labelService]}
+	for _, name := range c.Names {
+		if name = strings.TrimPrefix(name, "/"); !strings.Contains(name, "/") { // others are those of legacy links
+			shown.Name = name
+		}
+	}
+	if oneOff, _ := strconv.ParseBool(c.Labels[labelOneOff]); !oneOff {
+		shown.Number, _ = strconv.Atoi(c.Labels[labelNumber])
+	}
+	return shown
+}

@@ -1,0 +1,134 @@
+package docker
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"time"
+
+	"berth/internal/ipam"
+
+	"github.com/sirupsen/logrus"
+)
+
+// How often is checked, and for how long the engine must not have known a thing before it is ended, unless a user says otherwise.
+const (
+	DefaultEvery = 5 * time.Minute
+	DefaultGrace = 5 * time.Minute
+)
+
+// fresh is how old a view may be that another one has read: after that it says nothing about what runs.
+const fresh = 2 * time.Minute
+
+// actor is who does what is done here, in events.
+const actor = "check"
+
+// Config is what a Witness needs. Service, Host and Log are mandatory.
+type Config struct {
+	Service *ipam.Service
+	Host    string           // whose leases and attachments are judged
+	Engine  *Engine          // nil: only views that others push
+	Drivers []string         // the names under which the engine may know this Berth
+	Every   time.Duration    // between checks; 0: none but those that are asked for
+	Grace   time.Duration    // default: DefaultGrace
+	Repair  bool             // put right what is sure in each check
+	Now     func() time.Time // default: time.Now
+	Log     *logrus.Entry
+}
+
+// Witness holds what the engine says against the records. Its methods may be called from many goroutines at once.
+type Witness struct {
+	cfg  Config
+	log  *logrus.Entry
+	turn chan struct{} // holds a token while nobody looks or checks; it guards the next two
+
+	patience patience
+	doubts   map[key]time.Time // what a view of another's showed of endpoints, and when the records were read that it was held against
+
+	calm  time.Duration // how long events are gathered before a look
+	pause time.Duration // how long to wait at first for an engine that is away
+
+	mu     sync.RWMutex // guards what is below
+	pushed *ipam.EngineView
+	seen   map[place]seenLease
+	state  ipam.WitnessState
+}
+
+// seenLease is who has a lease.
+type seenLease struct {
+	lease uint64
+	by    ipam.SeenBy
+}
+
+// New returns a witness that has seen nothing.
+func New(cfg Config) *Witness {
+	if cfg.Grace == 0 {
+		cfg.Grace = DefaultGrace
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	w := &Witness{cfg: cfg, log: cfg.Log, turn: make(chan struct{}, 1), patience: patience{grace: cfg.Grace}, calm: time.Second, pause: time.Second}
+	w.turn <- struct{}{}
+	w.state.Engine = reachNone
+	if cfg.Engine != nil {
+		w.state = ipam.WitnessState{Engine: reachNot, Detail: "it was not asked yet"}
+	}
+	return w
+}
+
+// take waits for the turn to look or check, and returns what ends it.
+func (w *Witness) take(ctx context.Context) (func(), error) {
+	select {
+	case <-w.turn:
+		return func() { w.turn <- struct{}{} }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// SeenBy is the container that has a lease, nil where none is known. It tells what was seen last, also when the engine is away.
+func (w *Witness) SeenBy(space string, addr netip.Addr, lease uint64) *ipam.SeenBy {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if s, ok := w.seen[place{space, addr}]; ok && s.lease == lease {
+		by := s.by
+		return &by
+	}
+	return nil
+}
+
+// State tells how it stands.
+func (w *Witness) State() ipam.WitnessState {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.state
+}
+
+// publish lets others see who has which lease.
+func (w *Witness) publish(matches []match) {
+	seen := make(map[place]seenLease, len(matches))
+	for _, m := range matches {
+		c := m.sight.container
+		seen[place{m.lease.Space, m.lease.Address}] = seenLease{m.lease.ID, ipam.SeenBy{Container: c.Name, ID: c.ID,
+			Project: c.Project, Service: c.Service, State: c.State, Network: m.sight.network.Name}}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = seen
+}
+
+// reached notes that the engine has answered.
+func (w *Witness) reached(taken time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state.Engine, w.state.Detail, w.state.Seen = reachYes, "", taken
+}
+
+// lost notes that the engine has not answered, so that nothing is sure of what was seen before.
+func (w *Witness) lost(why error) {
+	w.patience.broken()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state.Engine, w.state.Detail = reachNot, why.Error()
+}
