@@ -1,6 +1,7 @@
 package ipam_test
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -60,13 +61,43 @@ func TestBO9Bind(t *testing.T) {
 			bind n new
 			owned n -> old=192.0.2.1:a new=192.0.2.2:a
 		`},
+		{"wanted again on a network that it was not wanted on for a while", `
+			network n subnet=192.0.2.0/28,pool
+			network m subnet=198.51.100.0/28,pool
+			bind n a a@m b@m
+			bind n a
+			owned m -> a=198.51.100.1:a! b=198.51.100.2:a
+			bind n a a@m
+			owned m -> a=198.51.100.1:a b=198.51.100.2:a
+			bind n a
+			bind n a a@m=198.51.100.1
+			owned m -> a=198.51.100.1 b=198.51.100.2:a
+		`},
+		{"wanted again in a slot that was not wanted for a while", `
+			network n subnet=192.0.2.0/28,pool
+			bind n a=pool,pool
+			bind n a=pool
+			owned n -> a=192.0.2.1:a a=192.0.2.2:a!
+			bind n a=pool,pool
+			owned n -> a=192.0.2.1:a a=192.0.2.2:a
+		`},
+		{"what the owner had last", `
+			network n subnet=192.0.2.0/28,pool
+			attach A net=n
+			ask A x mac=9
+			ask A shop-web-1 mac=1 -> 192.0.2.2
+			back A 192.0.2.2
+			bind n shop/web/1
+			owned n -> shop/web/1=192.0.2.2:a
+		`},
 		{"what the owner has in hand and has not reserved", `
 			network n subnet=192.0.2.0/28,pool
 			attach A net=n
 			ask A x mac=9
 			ask A web mac=1 -> 192.0.2.2
-			bind n web
-			owned n -> web=192.0.2.2:a*
+			ask A shop_web_1 mac=2 -> 192.0.2.3
+			bind n web shop/web/1
+			owned n -> web=192.0.2.2:a* shop/web/1=192.0.2.3:a*
 		`},
 	})
 }
@@ -290,4 +321,12 @@ func TestBO14Gateway(t *testing.T) {
 			subnet.set n 192.0.2.0/28 gw=none
 			owned n -> a=192.0.2.2:a b=192.0.2.9
 		`}})
+}
+
+// A network that Docker's request made stays from its first reservation on, also where several are bound at once.
+func TestBO9DockerMade(t *testing.T) {
+	r := newRoom(t)
+	r.run(`attach A cidr=192.0.2.0/28`)
+	n := strings.Fields(r.describe([]string{"networks"}))[0]
+	r.run("bind " + n + " a b c=192.0.2.9\ndetach A\nowned " + n + " -> a=192.0.2.1:a b=192.0.2.2:a c=192.0.2.9\nshow " + n + " counts -> held 0 reserved 3 docker 0 planned true")
 }

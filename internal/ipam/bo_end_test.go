@@ -99,17 +99,7 @@ func TestBO11Run(t *testing.T) {
 	`)
 	r.clock.now = r.clock.now.Add(2 * time.Hour)
 	last := lastEvent(t, r)
-	done, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- r.s.Run(done) }()
-	deadline := time.Now().Add(10 * time.Second)
-	for len(removed(eventsAfter(t, r, last))) < 2 && time.Now().Before(deadline) {
-		time.Sleep(time.Millisecond)
-	}
-	stop()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	r.runUntil(func() bool { return len(removed(eventsAfter(t, r, last))) == 2 })
 	if got := fmt.Sprint(removed(eventsAfter(t, r, last))); got != "[192.0.2.1 192.0.2.2]" {
 		t.Errorf("ended: %s", got)
 	}
@@ -129,6 +119,79 @@ func removed(events []ipam.Event) (all []netip.Addr) {
 	}
 	slices.SortFunc(all, netip.Addr.Compare)
 	return all
+}
+
+// BO-11: however many have ended, each address is anybody's at once, also for one whose other wishes are refused.
+func TestBO11Many(t *testing.T) {
+	const n = 1500
+	r := newRoom(t)
+	r.edit(&ipam.CreateNetwork{Name: "n", Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.0.0.0/16"), Pool: true}}})
+	for i := 0; i < n; i += 250 {
+		var edits []ipam.Edit
+		for j := range 250 {
+			edits = append(edits, &ipam.AddReservation{Network: "n", Owner: fmt.Sprintf("job/%d", i+j), For: ipam.Duration(time.Hour)})
+		}
+		r.edit(edits...)
+	}
+	r.clock.now = r.clock.now.Add(time.Hour)
+	for i := range 20 {
+		owner, addr := fmt.Sprintf("x/%d", i), fmt.Sprintf("10.0.2.%d", 10*i)
+		if _, err := r.step([]string{"reserve", "n", owner, "192.0.2.1"}); ipam.CodeOf(err) != ipam.OutsideSubnet {
+			t.Errorf("%s: %v", owner, err)
+		}
+		r.line(fmt.Sprintf("reserve n %s %s -> %s", owner, addr, addr))
+	}
+	last := lastEvent(t, r)
+	r.runUntil(func() bool { return len(removed(eventsAfter(t, r, 0))) == n })
+	if gone := removed(eventsAfter(t, r, 0)); len(gone) != n || len(slices.Compact(gone)) != n {
+		t.Errorf("%d ended, of %d; %d of them since", len(gone), n, len(removed(eventsAfter(t, r, last))))
+	}
+}
+
+// BO-11: an owner of a dynamic network, whose address nobody knows, ends just so.
+func TestBO11Dynamic(t *testing.T) {
+	runScripts(t, []script{
+		{"with the next change", `
+			network d subnet=192.0.2.0/28,pool type=dynamic
+			reserve d job for=1h
+			wait 59m
+			unreserve d job
+			reserve d job for=1h
+			wait 1h
+			network other
+			unreserve d job ! notfound; =IPMissing
+		`},
+		{"holds its network no longer", `
+			network d subnet=192.0.2.0/28,pool type=dynamic
+			reserve d job for=1h
+			network.rm d ! inuse; job
+			wait 1h
+			network.rm d
+		`},
+	})
+	r := newRoom(t)
+	r.run("network d subnet=192.0.2.0/28,pool type=dynamic\nreserve d job for=1h")
+	r.clock.now = r.clock.now.Add(time.Hour)
+	last := lastEvent(t, r)
+	r.runUntil(func() bool { return len(removed(eventsAfter(t, r, last))) == 1 })
+	if gone := removed(eventsAfter(t, r, last)); len(gone) != 1 {
+		t.Errorf("ended: %v", gone)
+	}
+}
+
+// runUntil lets Run do its work until it is done, or far too late.
+func (r *room) runUntil(done func() bool) {
+	r.t.Helper()
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- r.s.Run(running) }()
+	for deadline := time.Now().Add(10 * time.Second); !done() && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // BO-12: what was in use on a subnet that is gone is released by an event for each address, as any release is: with the lease

@@ -218,3 +218,22 @@ func (r *room) lost(addr netip.Addr) (string, error) {
 	}
 	return "false", nil
 }
+
+// onlyEnded tells whether since a dump nothing was written but the ends of owners whose time is over, which end whatever else is
+// asked, and refused (BO-11).
+func (r *room) onlyEnded(before map[string]string) bool {
+	r.t.Helper()
+	all, err := r.s.Events(ctx, ipam.EventFilter{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	old := 0
+	for key := range before {
+		if strings.HasPrefix(key, `"e`) {
+			old++
+		}
+	}
+	return len(all) > old && !slices.ContainsFunc(all[old:], func(e ipam.Event) bool {
+		return e.Verb != ipam.ReservationRemoved || !strings.Contains(e.Detail, "time is over")
+	})
+}

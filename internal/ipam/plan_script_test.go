@@ -77,6 +77,11 @@ func (r *room) line(line string) {
 	r.t.Helper()
 	step, want, answered := strings.Cut(line+" ", " -> ")
 	step, refusal, refused := strings.Cut(step, " ! ")
+	if refused { // owners whose time is over end before whatever comes next, also before what is refused (BO-11)
+		if err := r.s.Trim(ctx); err != nil {
+			r.t.Fatal(err)
+		}
+	}
 	before := dump(r.t, r.store)
 	got, err := r.step(strings.Fields(step))
 	if problems, checkErr := r.s.Check(ctx); checkErr != nil || len(problems) > 0 {
@@ -85,6 +90,11 @@ func (r *room) line(line string) {
 	switch {
 	case refused:
 		r.refused(line, refusal, err)
+		if r.onlyEnded(before) {
+			before = dump(r.t, r.store)
+			_, err = r.step(strings.Fields(step))
+			r.refused(line, refusal, err)
+		}
 		if diff := cmp.Diff(before, dump(r.t, r.store)); diff != "" {
 			r.t.Fatalf("%s\n\twas refused (%v) and changed records:\n%s", line, err, diff)
 		}
