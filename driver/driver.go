@@ -40,6 +40,9 @@ type Config struct {
 	// Avoid returns the prefixes that a chosen subnet must not overlap; default: HostPrefixes. The engine refuses a subnet that
 	// overlaps a route of its host, and asks for another.
 	Avoid func() ([]netip.Prefix, error)
+
+	// Ready refuses all calls but the handshake, as long as it returns an error; default: never.
+	Ready func() error
 }
 
 // Driver answers the calls of one Docker Engine.
@@ -47,13 +50,17 @@ type Driver struct {
 	service *ipam.Service
 	log     *logrus.Entry
 	avoid   func() ([]netip.Prefix, error)
+	ready   func() error
 }
 
 // New returns a Driver over a Service.
 func New(cfg Config) *Driver {
-	d := &Driver{service: cfg.Service, log: cfg.Log, avoid: cfg.Avoid}
+	d := &Driver{service: cfg.Service, log: cfg.Log, avoid: cfg.Avoid, ready: cfg.Ready}
 	if d.avoid == nil {
 		d.avoid = HostPrefixes
+	}
+	if d.ready == nil {
+		d.ready = func() error { return nil }
 	}
 	return d
 }

@@ -87,6 +87,10 @@ func call[Req, Res any](d *Driver, name string, method func(context.Context, *Re
 			refuse(w, http.StatusBadRequest, err)
 			return
 		}
+		if err := d.ready(); err != nil {
+			refuse(w, http.StatusServiceUnavailable, err)
+			return
+		}
 		answer(d, w, r, name, req, method)
 	})
 }

@@ -15,13 +15,13 @@ const (
 // noDockerHost is the value of --docker-host for no engine at all.
 const noDockerHost = "none"
 
-// engineHost is which engine --docker-host means: where nothing is said the one of this host, if its socket is there and may
-// be used. Empty: none.
+// engineHost is which engine --docker-host means: where nothing is said the one of this host, unless its socket is not for us
+// to use. One that is not there yet is waited for: Berth is started before the engine. Empty: none.
 func engineHost(said string) (string, error) {
 	switch {
 	case said == noDockerHost:
 		return "", nil
-	case said == "" && mayWrite(defaultDockerSocket):
+	case said == "" && mayUse(defaultDockerSocket):
 		return defaultDockerHost, nil
 	case said == "":
 		return "", nil
@@ -31,9 +31,9 @@ func engineHost(said string) (string, error) {
 	return said, nil
 }
 
-// mayWrite tells whether a socket may be used. It does not connect: that would start an engine which systemd keeps waiting for
-// whoever is first.
-func mayWrite(path string) bool {
+// mayUse tells whether a socket may be used, once it is there. It does not connect: that would start an engine which systemd
+// keeps waiting for whoever is first.
+func mayUse(path string) bool {
 	const write = 2
-	return syscall.Access(path, write) == nil
+	return !isDenied(syscall.Access(path, write))
 }

@@ -15,6 +15,7 @@ import (
 
 	"berth/driver"
 	"berth/internal/admin"
+	"berth/internal/docker"
 	"berth/internal/hook"
 	"berth/internal/ipam"
 	"berth/store/bolt"
@@ -37,11 +38,11 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 
 	settled := memoryForLoading()
-	st, err := bolt.Open(ctx, bolt.Config{Path: cfg.statePath(), Log: log})
+	st, err := openStorage(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
-	service, err := ipam.Open(ctx, ipam.Config{Store: st, Host: cfg.host, Bases: cfg.bases, Retention: cfg.retention})
+	service, err := ipam.Open(ctx, ipam.Config{Store: st, Host: cfg.host, Bases: cfg.bases, Retention: cfg.retention, Forgets: st.forgets})
 	if err != nil {
 		return errors.Join(err, st.Close())
 	}
@@ -54,7 +55,7 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 }
 
 // serveOn binds the sockets, which answer from then on, and serves on them.
-func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time, st *bolt.Store, service *ipam.Service) error {
+func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time, st *storage, service *ipam.Service) error {
 	gid, readGID := groupID(adminGroup), groupID(readGroup)
 	sockets, err := listen(log,
 		socketSpec{name: "plugin", flag: "--plugin-socket", path: cfg.pluginSocket, gid: -1},
@@ -76,22 +77,44 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 	if err != nil {
 		return err
 	}
-	plugin := driver.New(driver.Config{Service: service, Log: log})
+	engine, err := cfg.openEngine()
+	if err != nil {
+		return err
+	}
+	if engine != nil {
+		defer engine.Close()
+	}
+	witness := docker.New(docker.Config{Service: service, Host: cfg.host, Engine: engine, Drivers: []string{cfg.ipamDriver},
+		Every: cfg.checkEvery, Grace: cfg.checkGrace, Repair: cfg.checkRepair, Log: log})
+	rebuild := &rebuilding{service: service, cfg: cfg, log: log}
+	if st.forgets {
+		rebuild.engine = engine
+	}
+	plugin := driver.New(driver.Config{Service: service, Log: log, Ready: rebuild.ready})
 	control := admin.New(admin.Config{Service: service, Log: log, GID: gid, ReadGID: readGID, Tokens: tokens, TempDir: cfg.state, Hooks: hookCounts,
-		Version: admin.Version{Version: version, Host: cfg.host, Store: cfg.store, StoreID: st.ID(), State: st.Path(),
+		Version: admin.Version{Version: version, Host: cfg.host, Store: cfg.store, StoreID: st.id, State: st.path,
 			PID: os.Getpid(), Started: started.UTC()},
-		Backup: st.Backup,
-		Fsck:   func(ctx context.Context) (admin.FileReport, error) { return fileReport(st.Check(ctx)) },
+		Backup: st.backup, Fsck: st.fsck,
+		Check: witness.Check, Show: witness.Show, SeenBy: witness.SeenBy, Witness: witness.State,
 	})
 	tasks := []func(context.Context) error{
 		func(ctx context.Context) error { return plugin.Serve(ctx, sockets[0]) },
 		func(ctx context.Context) error { return control.Serve(ctx, sockets[1]) },
 		func(ctx context.Context) error { return remote.serve(ctx, control) },
 		func(ctx context.Context) error { return keepUp(ctx, log, service) },
+		func(ctx context.Context) error { return together(ctx, rebuild.run, witness.Run) },
 		hooks,
 	}
 	announce(ctx, cfg, log, started, service)
 	return together(ctx, tasks...)
+}
+
+// openEngine opens the engine that is read, nil where there is none. Whether it answers is seen later.
+func (cfg serveConfig) openEngine() (*docker.Engine, error) {
+	if cfg.dockerHost == "" {
+		return nil, nil
+	}
+	return docker.Open(cfg.dockerHost)
 }
 
 // hooks opens the directory of hooks, where one is given, and returns what runs and what counts them.

@@ -39,8 +39,16 @@ type leaseMove struct {
 	before, after *Lease
 }
 
-// update runs fn as one durable change. Whatever fn's error, nothing of it remains then.
+// update runs fn as one durable change, after the owners whose time is over have ended. Whatever fn's error, nothing of it
+// remains then.
 func (s *Service) update(ctx context.Context, fn func(*change) error) error {
+	if err := s.endOwners(ctx); err != nil {
+		return err
+	}
+	return s.change(ctx, fn)
+}
+
+func (s *Service) change(ctx context.Context, fn func(*change) error) error {
 	s.imports.asked.Add(1)
 	c := s.changes.Get().(*change)
 	defer s.changes.Put(c)
@@ -54,10 +62,7 @@ func (s *Service) update(ctx context.Context, fn func(*change) error) error {
 		clear(c.undo)
 		c.moves, c.undo, c.added, c.edit = c.moves[:0], c.undo[:0], 0, editing{}
 		tx.OnAbort(c.abort)
-		err := c.endDue()
-		if err == nil {
-			err = fn(c)
-		}
+		err := fn(c)
 		events = c.ix.events
 		return err
 	})

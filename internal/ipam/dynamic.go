@@ -34,8 +34,7 @@ func (p *plan) recordOwner(e *AddReservation) (addrs []netip.Addr, err error) {
 }
 
 func (p *plan) writeOwner(e *AddReservation) error {
-	key := ownerKey(p.n.ID, e.Owner)
-	known, err := p.tx.Get(key)
+	known, err := p.tx.Get(ownerKey(p.n.ID, e.Owner))
 	if err != nil {
 		return err
 	}
@@ -60,16 +59,15 @@ func (p *plan) writeOwner(e *AddReservation) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.putJSON(key, &record, false); err != nil {
+	if err := p.setOwner(p.n.ID, e.Owner, &record); err != nil {
 		return err
 	}
 	return p.keep()
 }
 
 // forgetOwner ends what recordOwner made, and tells whether it was there.
-func (p *plan) forgetOwner(owner string) (known bool, err error) {
-	key := ownerKey(p.n.ID, owner)
-	raw, err := p.tx.Get(key)
+func (p *plan) forgetOwner(owner, why string) (known bool, err error) {
+	raw, err := p.tx.Get(ownerKey(p.n.ID, owner))
 	if err != nil || raw == nil {
 		return false, err
 	}
@@ -77,10 +75,10 @@ func (p *plan) forgetOwner(owner string) (known bool, err error) {
 	if err := decodeJSON("an owner", raw, &record); err != nil {
 		return false, err
 	}
-	if _, err := p.tell(&Event{Verb: ReservationRemoved, Name: owner}, reservationFacts{Owner: owner, Kind: Automatic, Until: record.Until}, nil); err != nil {
+	if _, err := p.tell(&Event{Verb: ReservationRemoved, Name: owner, Detail: why}, reservationFacts{Owner: owner, Kind: Automatic, Until: record.Until}, nil); err != nil {
 		return false, err
 	}
-	return true, p.tx.Delete(key)
+	return true, p.setOwner(p.n.ID, owner, nil)
 }
 
 // forgetOwners ends what is known of owners in all dynamic networks.
@@ -95,7 +93,7 @@ func (c *change) forgetOwners(owners ownerSet) error {
 			if !owners.has(one.owner) {
 				continue
 			}
-			if _, err := p.forgetOwner(one.owner); err != nil {
+			if _, err := p.forgetOwner(one.owner, ""); err != nil {
 				return err
 			}
 		}
@@ -116,7 +114,7 @@ func (p *plan) dismissOwners(force bool) error {
 		if !force {
 			return &refusal{ErrInUse, fmt.Sprintf("network %s is in use: %s has a reservation in it; end that with `berth reservation rm`", p.n.Name, one.owner)}
 		}
-		if _, err := p.forgetOwner(one.owner); err != nil {
+		if _, err := p.forgetOwner(one.owner, ""); err != nil {
 			return err
 		}
 	}

@@ -4,94 +4,158 @@ import (
 	"context"
 	"net/netip"
 	"time"
+
+	"berth/store"
 )
 
 // endings are the reservations of owners that live for a time (BO-11). They are few, and what has ended is looked for only
 // when something can have.
 type endings struct {
-	at   map[place]time.Time
+	at   map[ending]time.Time
 	next time.Time // none ends before; zero: there is none
 }
 
-// place is an address of a subnet.
-type place struct {
+// ending is what ends: an address of a subnet, or an owner that is known in a dynamic network.
+type ending struct {
 	sx   *subnetIndex
 	addr netip.Addr
+
+	network ID
+	owner   string
 }
 
-func (e *endings) add(sx *subnetIndex, addr netip.Addr, end time.Time) {
+func (e *endings) add(what ending, end time.Time) {
 	if end.IsZero() {
 		return
 	}
 	if e.at == nil {
-		e.at = map[place]time.Time{}
+		e.at = map[ending]time.Time{}
 	}
-	e.at[place{sx, addr}] = end
+	e.at[what] = end
 	if e.next.IsZero() || end.Before(e.next) {
 		e.next = end
 	}
 }
 
-func (e *endings) remove(sx *subnetIndex, addr netip.Addr) { delete(e.at, place{sx, addr}) }
+func (e *endings) remove(what ending) { delete(e.at, what) }
 
-// due takes the places whose time is over, at most limit of them.
-func (e *endings) due(now time.Time, limit int) []place {
-	if e.next.IsZero() || e.next.After(now) {
-		return nil
-	}
-	var due []place
+// overdue tells whether something can have ended.
+func (e *endings) overdue(now time.Time) bool { return !e.next.IsZero() && !e.next.After(now) }
+
+// due lists what has ended, at most limit of it.
+func (e *endings) due(now time.Time, limit int) []ending {
+	var due []ending
 	e.next = time.Time{}
-	for p, end := range e.at {
+	for what, end := range e.at {
 		if !end.After(now) && len(due) < limit {
-			due = append(due, p)
-		} else if e.next.IsZero() || end.Before(e.next) {
+			due = append(due, what)
+		}
+		if e.next.IsZero() || end.Before(e.next) {
 			e.next = end
 		}
 	}
 	return due
 }
 
-// endDue ends the reservations whose owners' time is over, as a part of whatever change comes next: from then on the
-// addresses are anybody's (BO-11).
-func (c *change) endDue() error {
-	due := c.ix.ends.due(c.now, pageSize)
-	if len(due) == 0 {
+// endOwners ends the reservations of owners whose time is over. It runs before each change, so that from then on the
+// addresses are anybody's, and where nothing else changes, with Run (BO-11).
+func (s *Service) endOwners(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		overdue := s.ix.ends.overdue(s.now())
+		s.mu.Unlock()
+		if !overdue {
+			return nil
+		}
+		ended := 0
+		err := s.change(ctx, func(c *change) (err error) {
+			ended, err = c.endDue()
+			return err
+		})
+		if err != nil || ended == 0 {
+			return err
+		}
+	}
+}
+
+func (c *change) endDue() (ended int, err error) {
+	for _, what := range c.ix.ends.due(c.now, pageSize) {
+		if what.sx == nil {
+			err = c.endDynamic(what)
+		} else {
+			err = c.endPlaced(what)
+		}
+		if err != nil {
+			return 0, err
+		}
+		ended++
+	}
+	return ended, nil
+}
+
+const timeIsOver = "its owner's time is over"
+
+func (c *change) endPlaced(what ending) error {
+	sub := what.sx.record.value
+	if c.ix.subnets[sub.ID] != what.sx {
+		c.ix.ends.remove(what) // its subnet is gone, and the sweep releases it
 		return nil
 	}
-	c.undo = append(c.undo, func() { // what was not ended is due still
-		for _, p := range due {
-			if end, left := c.ix.ends.at[p]; left {
-				c.ix.ends.add(p.sx, p.addr, end)
-			}
-		}
-	})
-	for _, at := range due {
-		sub := at.sx.record.value
-		if c.ix.subnets[sub.ID] != at.sx {
-			c.ix.ends.remove(at.sx, at.addr) // its subnet is gone, and the sweep releases it
-			continue
-		}
-		l, err := c.lease(sub.ID, at.addr)
-		if err != nil {
-			return err
-		}
-		if r := l.reserved(); r == nil || r.Until.IsZero() || r.Until.After(c.now) {
-			continue // the index was wrong
-		}
-		if err := c.endReservation(picked{sub, at.addr, l}, "its owner's time is over"); err != nil {
-			return err
-		}
+	l, err := c.lease(sub.ID, what.addr)
+	if err != nil {
+		return err
 	}
+	if r := l.reserved(); r == nil || r.Until.IsZero() || r.Until.After(c.now) {
+		c.ix.ends.remove(what) // the index was wrong
+		return nil
+	}
+	return c.endReservation(picked{sub, what.addr, l}, timeIsOver)
+}
+
+func (c *change) endDynamic(what ending) error {
+	n := c.ix.network(what.network)
+	if n == nil {
+		c.ix.ends.remove(what)
+		return nil
+	}
+	known, err := (&plan{c, n}).forgetOwner(what.owner, timeIsOver)
+	if !known {
+		c.ix.ends.remove(what)
+	}
+	return err
+}
+
+// setOwner writes an owner of a dynamic network, or removes it where the record is nil.
+func (c *change) setOwner(network ID, owner string, record *dynamicOwner) error {
+	if _, err := c.putJSON(ownerKey(network, owner), record, record == nil); err != nil {
+		return err
+	}
+	what := ending{network: network, owner: owner}
+	before := c.ix.ends.at[what]
+	c.ix.ends.remove(what)
+	if record != nil {
+		c.ix.ends.add(what, record.Until)
+	}
+	c.undo = append(c.undo, func() {
+		c.ix.ends.remove(what)
+		c.ix.ends.add(what, before)
+	})
 	return nil
 }
 
-// End ends the reservations whose owners' time is over, where nothing else changes.
-func (s *Service) endOwners(ctx context.Context) error {
-	s.mu.Lock()
-	next := s.ix.ends.next
-	s.mu.Unlock()
-	if next.IsZero() || next.After(s.now()) {
-		return nil
+// loadOwners takes the owners of dynamic networks whose time will be over.
+func loadOwners(ix *index, tx store.Tx) error {
+	for id, nx := range ix.networks {
+		if nx.record.value == nil || nx.record.value.Type != Dynamic {
+			continue
+		}
+		known, err := readOwners(tx, id)
+		if err != nil {
+			return err
+		}
+		for _, one := range known {
+			ix.ends.add(ending{network: id, owner: one.owner}, one.Until)
+		}
 	}
-	return s.update(ctx, func(*change) error { return nil })
+	return nil
 }

@@ -121,7 +121,7 @@ func (sx *subnetIndex) move(addr netip.Addr, before, after *Lease) {
 	if r := after.Reservation; r != nil {
 		sx.reserved++
 		sx.byOwner.add(r.Owner, addr)
-		sx.ends.add(sx, addr, r.Until)
+		sx.ends.add(ending{sx: sx, addr: addr}, r.Until)
 	}
 }
 
@@ -145,7 +145,7 @@ func (sx *subnetIndex) forget(addr netip.Addr, before *Lease) {
 	if r := before.reserved(); r != nil {
 		sx.reserved--
 		sx.byOwner.remove(r.Owner, addr)
-		sx.ends.remove(sx, addr)
+		sx.ends.remove(ending{sx: sx, addr: addr})
 	}
 }
 

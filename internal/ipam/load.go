@@ -11,7 +11,7 @@ import (
 func (s *Service) load(ctx context.Context) error {
 	ix := newIndex()
 	err := s.store.View(ctx, func(tx store.Tx) error {
-		for _, step := range []func(*index, store.Tx) error{loadSpaces, loadNetworks, loadSubnets, loadAttachments, loadLeases, loadEvents} {
+		for _, step := range []func(*index, store.Tx) error{loadSpaces, loadNetworks, loadSubnets, loadAttachments, loadOwners, loadLeases, loadEvents} {
 			if err := step(ix, tx); err != nil {
 				return err
 			}

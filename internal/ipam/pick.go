@@ -84,7 +84,12 @@ func pickReserved(t *target, owner string) (*Lease, error) {
 }
 
 func pickRemembered(t *target, owner string) (*Lease, error) {
-	return t.remembered(AddressRequest{Name: owner})
+	mac, _ := ParseMAC(owner)
+	l, err := t.remembered(AddressRequest{Name: owner, MAC: mac})
+	if name := composeName(owner); err == nil && l == nil && name != owner {
+		return t.remembered(AddressRequest{Name: name})
+	}
+	return l, err
 }
 
 // pickAddress finds out whether the owner may have an address.

@@ -208,7 +208,7 @@ func (m *planModel) pick(owner, pool string) (*planSubnet, netip.Addr, refusals)
 		}
 	}
 	for _, sub := range m.subnets {
-		if a := m.remembered(sub, pool, func(rec planRecord) bool { return rec.name == owner }); a.IsValid() && owner != "" {
+		if a := m.remembered(sub, pool, func(rec planRecord) bool { return rec.by(owner) }); a.IsValid() && owner != "" {
 			return sub, a, nil
 		}
 	}

@@ -188,7 +188,7 @@ func (m *planModel) reservable(e *ipam.AddReservation, w ipam.Wish) (sub *planSu
 		}
 	}
 	for _, sub := range m.subnets {
-		if a := m.remembered(sub, w.Pool, func(rec planRecord) bool { return rec.name == e.Owner }); a.IsValid() {
+		if a := m.remembered(sub, w.Pool, func(rec planRecord) bool { return rec.by(e.Owner) }); a.IsValid() {
 			return sub, a, nil
 		}
 	}

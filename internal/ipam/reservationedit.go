@@ -80,7 +80,7 @@ func (p *plan) fulfil(e *AddReservation, in Interface, now func(Wish) bool) ([]n
 			return nil, err
 		}
 	}
-	if _, err := p.forgetOwner(e.Owner); err != nil {
+	if _, err := p.forgetOwner(e.Owner, "it has an address now"); err != nil {
 		return nil, err // it has an address now
 	}
 	return in.each(func(slot Slot, w Wish) (netip.Addr, error) {
@@ -163,9 +163,12 @@ func (p *plan) reserve(e *AddReservation, slot Slot, w Wish, subnets []*Subnet, 
 	case there && !e.Replace:
 		return netip.Addr{}, p.alreadyExists(e.Owner, has, "end that first with `berth reservation rm`, or change it with --replace, which keeps both until the new one is in use")
 	}
-	found, err := p.toReserve(e, w, subnets)
-	if err != nil {
-		return netip.Addr{}, err
+	found, again := p.wantedAgain(w, slot, owned)
+	if !again {
+		var err error
+		if found, err = p.toReserve(e, w, subnets); err != nil {
+			return netip.Addr{}, err
+		}
 	}
 	if there {
 		old := *has.record.Reservation
@@ -175,6 +178,20 @@ func (p *plan) reserve(e *AddReservation, slot Slot, w Wish, subnets []*Subnet, 
 		}
 	}
 	return found.addr, p.reserveNew(e, slot, w, found)
+}
+
+// wantedAgain is the address that the owner had last in a slot, and that is kept still, where an automatic wish can mean it (BO-9).
+func (p *plan) wantedAgain(w Wish, slot Slot, owned ownedSlots) (last picked, found bool) {
+	for _, old := range owned.replaced {
+		r := old.record.Reservation
+		if w.Address.IsValid() || r.Slot != slot || !p.meets(w, old.sub, old.addr) {
+			continue
+		}
+		if !found || last.record.Reservation.ID < r.ID {
+			last, found = old, true
+		}
+	}
+	return last, found
 }
 
 // reserveAgain is what comes of a reservation that is there when it is wished for again: its kind is that of the wish, and it
@@ -256,7 +273,7 @@ func (p *plan) toReserveAny(e *AddReservation, w Wish, subnets []*Subnet) (picke
 	if err != nil {
 		return picked{}, err
 	}
-	if r, _ := p.n.rule(e.Owner); w.Pool == "" && r.Pool != "" {
+	if r, _ := p.n.rule(e.Owner); w.Pool == "" && slices.ContainsFunc(subnets, func(sub *Subnet) bool { return sub.hasPool(r.Pool) }) {
 		w.Pool = r.Pool
 	}
 	for _, sub := range subnets {
@@ -313,7 +330,7 @@ func (e *RemoveReservation) apply(c *change) (Result, error) {
 	if e.Address.IsValid() && len(result.Addresses) > 0 {
 		return result, p.wantAgain(owner, owned, e.Address)
 	}
-	unplaced, err := p.forgetOwner(owner)
+	unplaced, err := p.forgetOwner(owner, "")
 	if err != nil || unplaced || len(result.Addresses) > 0 {
 		return result, err
 	}

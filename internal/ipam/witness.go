@@ -3,8 +3,6 @@ package ipam
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -138,86 +136,4 @@ func (s *Service) ForgetMemory(ctx context.Context, ref LeaseRef) (done bool, er
 		return c.setLease(sub.ID, l.Address, l, l.unheld())
 	})
 	return done && err == nil, err
-}
-
-// Rebuild makes this host's attachments and leases out of what an engine says that runs, in a store that forgets (BO-4). parse
-// reads a Docker network's wish for a subnet. What cannot be made is told of together in the end, and the rest is there: an
-// address that runs twice is refused with AlreadyInUse.
-func (s *Service) Rebuild(ctx context.Context, view EngineView, parse func(EngineNetwork, EngineSubnet) (PoolRequest, error)) error {
-	pools := map[string][]PoolGrant{} // by the Docker network
-	var failed []error
-	for _, n := range view.Networks {
-		for _, sub := range n.Subnets {
-			req, err := parse(n, sub)
-			if err != nil {
-				failed = append(failed, fmt.Errorf("the Docker network %s: %w", n.Name, err))
-				continue
-			}
-			grant, err := s.rebuildPool(ctx, req, sub)
-			failed = append(failed, err)
-			if grant.ID != (ID{}) {
-				pools[n.ID] = append(pools[n.ID], grant)
-			}
-		}
-	}
-	for _, container := range view.Containers {
-		for _, e := range container.Endpoints {
-			failed = append(failed, s.rebuildLeases(ctx, container.Name, e, pools[e.Network]))
-		}
-	}
-	return errors.Join(failed...)
-}
-
-// rebuildPool asks for what a Docker network asked for when it was made.
-func (s *Service) rebuildPool(ctx context.Context, req PoolRequest, sub EngineSubnet) (PoolGrant, error) {
-	if err := s.replan(ctx, req, sub); err != nil {
-		return PoolGrant{}, err
-	}
-	grant, err := s.RequestPool(ctx, req)
-	if err != nil {
-		return PoolGrant{}, err
-	}
-	if sub.Gateway.IsValid() && !grant.Gateway.IsValid() {
-		_, err = s.RequestAddress(ctx, AddressRequest{Pool: grant.ID, Preferred: sub.Gateway, Gateway: true})
-	}
-	for _, addr := range sub.Aux {
-		if err == nil {
-			_, err = s.RequestAddress(ctx, AddressRequest{Pool: grant.ID, Preferred: addr})
-		}
-	}
-	return grant, err
-}
-
-// replan makes the planned network that a Docker network names, where it was forgotten: with its subnet, and a pool of the
-// whole of that.
-func (s *Service) replan(ctx context.Context, req PoolRequest, sub EngineSubnet) error {
-	if req.Network == "" {
-		return nil
-	}
-	_, err := s.Network(ctx, req.Network)
-	if !errors.Is(err, ErrNotFound) {
-		return err
-	}
-	_, err = s.Edit(ctx, EditOptions{},
-		&CreateNetwork{Name: req.Network, Space: req.Space, Subnets: []SubnetSpec{{CIDR: sub.CIDR, Gateway: sub.Gateway}}},
-		&AddPool{Network: req.Network, Subnet: sub.CIDR.String(), Name: req.Pool})
-	return err
-}
-
-// rebuildLeases takes the addresses of an endpoint that runs.
-func (s *Service) rebuildLeases(ctx context.Context, name string, e EngineEndpoint, pools []PoolGrant) error {
-	var failed []error
-	for _, addr := range e.Addresses {
-		for _, pool := range pools {
-			if !pool.CIDR.Contains(addr) {
-				continue
-			}
-			_, err := s.RequestAddress(ctx, AddressRequest{Pool: pool.ID, Preferred: addr, MAC: e.MAC, Name: name})
-			if err != nil {
-				err = fmt.Errorf("the container %s: %w", name, err)
-			}
-			failed = append(failed, err)
-		}
-	}
-	return errors.Join(failed...)
 }

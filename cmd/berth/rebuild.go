@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"berth/driver"
+	"berth/internal/docker"
+	"berth/internal/ipam"
+
+	"github.com/sirupsen/logrus"
+)
+
+// lookForEngine is how often an engine is asked for what runs that did not answer yet.
+const lookForEngine = time.Second
+
+// rebuilding makes the state of a store that forgets out of what runs (BO-4). Until that is done the engine is refused: an
+// address that is free here may be somebody's.
+type rebuilding struct {
+	service *ipam.Service
+	engine  *docker.Engine // nil: there is nothing to rebuild from, and nothing to wait for
+	cfg     serveConfig
+	log     *logrus.Entry
+	done    atomic.Bool
+}
+
+// ready refuses as long as the state is not whole.
+func (r *rebuilding) ready() error {
+	if r.done.Load() || r.engine == nil {
+		return nil
+	}
+	return errors.New("the addresses in use are not known yet: this Berth keeps them in memory (--store mem), and the engine has not told what runs; " +
+		"try again in a moment, or keep them with --store bolt")
+}
+
+// run asks the engine until it has told, or ctx ends.
+func (r *rebuilding) run(ctx context.Context) error {
+	if r.engine == nil {
+		return nil
+	}
+	for told := false; ; told = true {
+		view, err := r.engine.View(ctx, r.cfg.host, []string{r.cfg.ipamDriver})
+		if err == nil {
+			err = r.service.Rebuild(ipam.WithActor(ctx, "rebuild"), view, driver.ParseNetwork)
+			r.done.Store(true)
+			log := r.log.WithFields(logrus.Fields{"networks": len(view.Networks), "containers": len(view.Containers)})
+			if err != nil {
+				log.WithError(err).Warn("the state was made out of what runs, but for some of it; `berth check` lists that")
+			} else {
+				log.Info("the state was made out of what runs")
+			}
+			return nil
+		}
+		if !told {
+			r.log.WithError(err).Warn("the state cannot be made out of what runs yet; no addresses are given until it is")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(lookForEngine):
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"berth/internal/admin"
+	"berth/store"
+	"berth/store/bolt"
+	"berth/store/mem"
+
+	"github.com/sirupsen/logrus"
+)
+
+// storage is the store of a daemon, with what belongs to one kind of it only.
+type storage struct {
+	store.Store
+	id, path string // path: of its file; empty where it has none
+	forgets  bool   // what is in it is gone with the daemon (BO-4)
+	backup   func(ctx context.Context, path string) error
+	fsck     func(ctx context.Context) (admin.FileReport, error)
+}
+
+// openStorage opens the store that --store names.
+func openStorage(ctx context.Context, cfg serveConfig, log *logrus.Entry) (*storage, error) {
+	if cfg.store == "mem" {
+		st := mem.New()
+		return &storage{Store: st, id: st.ID(), forgets: true,
+			backup: func(context.Context, string) error {
+				return errors.New("the store mem has nothing to back up: it is made anew out of what runs; `berth export` writes what is planned")
+			},
+			fsck: func(context.Context) (admin.FileReport, error) {
+				return admin.FileReport{StoreID: st.ID(), Problems: []string{}}, nil
+			},
+		}, nil
+	}
+	st, err := bolt.Open(ctx, bolt.Config{Path: cfg.statePath(), Log: log})
+	if err != nil {
+		return nil, err
+	}
+	return &storage{Store: st, id: st.ID(), path: st.Path(), backup: st.Backup,
+		fsck: func(ctx context.Context) (admin.FileReport, error) { return fileReport(st.Check(ctx)) }}, nil
+}
