@@ -77,11 +77,6 @@ func (r *room) line(line string) {
 	r.t.Helper()
 	step, want, answered := strings.Cut(line+" ", " -> ")
 	step, refusal, refused := strings.Cut(step, " ! ")
-	if refused { // owners whose time is over end before whatever comes next, also before what is refused (BO-11)
-		if err := r.s.Trim(ctx); err != nil {
-			r.t.Fatal(err)
-		}
-	}
 	before := dump(r.t, r.store)
 	got, err := r.step(strings.Fields(step))
 	if problems, checkErr := r.s.Check(ctx); checkErr != nil || len(problems) > 0 {
