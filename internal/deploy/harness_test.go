@@ -23,6 +23,7 @@ func planned() []ipam.NetworkInfo {
 		{Name: "theirs", Type: "dynamic", Subnets: subnets("10.12.0.0/24")},
 		{Name: "lab", Space: "lab", Subnets: subnets("10.8.0.0/24")},
 		{Name: "six", Subnets: subnets("fd00:13::/64")},
+		{Name: "still", Subnets: subnets("10.14.0.0/24", "fd00:14::/64")},
 	}
 	for i := range all {
 		all[i].ID, all[i].Planned = ipam.ID{15: byte(i + 1)}, true
@@ -30,6 +31,7 @@ func planned() []ipam.NetworkInfo {
 			all[i].Space = ipam.LocalSpace
 		}
 	}
+	all[7].Subnets[1].Pools = nil
 	all[2].Subnets[0].Pools = []ipam.PoolPlan{{Name: "a"}}
 	all[2].Subnets[1].Pools = []ipam.PoolPlan{{Name: "b"}, {Name: "c"}}
 	return all
@@ -37,7 +39,7 @@ func planned() []ipam.NetworkInfo {
 
 func subnets(cidrs ...string) (all []ipam.SubnetPlan) {
 	for _, c := range cidrs {
-		all = append(all, ipam.SubnetPlan{CIDR: netip.MustParsePrefix(c)})
+		all = append(all, ipam.SubnetPlan{CIDR: netip.MustParsePrefix(c), Pools: []ipam.PoolPlan{{Name: "web"}}})
 	}
 	return all
 }

@@ -143,8 +143,8 @@ func (n *network) named() (all []netip.Prefix) {
 	return all
 }
 
-// choose finds out which subnets of the planned network the Docker network has. It has IPv6 where the plan has, unless the
-// file says that it has none.
+// choose finds out which subnets of the planned network the Docker network has. Where the file does not say whether there is
+// IPv6, there is where the plan gives such addresses to containers.
 func (n *network) choose() error {
 	if len(n.planned.Subnets) == 0 {
 		return fmt.Errorf("networks.%s is on the planned network %s, which has no subnet; add one with `berth subnet add %s CIDR`", n.key, n.planned.Name, n.planned.Name)
@@ -166,15 +166,15 @@ func (n *network) choose() error {
 		if err != nil {
 			return err
 		}
-		if subnet.IsValid() {
-			n.subnets = append(n.subnets, subnet)
+		if subnet != nil && (family.number == 4 || family.wanted != nil || len(subnet.Pools) > 0) {
+			n.subnets = append(n.subnets, subnet.CIDR)
 		}
 	}
 	return nil
 }
 
-// subnet is the one of a family that the Docker network has; the zero Prefix where it has none.
-func (n *network) subnet(family int) (netip.Prefix, error) {
+// subnet is the one of a family that the Docker network has; nil where it has none.
+func (n *network) subnet(family int) (*ipam.SubnetPlan, error) {
 	all := narrow(n.planned.Subnets, func(s *ipam.SubnetPlan) bool { return familyOf(s.CIDR.Addr()) == family })
 	left := prefer(all, func(s *ipam.SubnetPlan) bool { return slices.Contains(n.named(), s.CIDR) })
 	if n.pool != "" {
@@ -187,14 +187,14 @@ func (n *network) subnet(family int) (netip.Prefix, error) {
 	}
 	switch {
 	case len(left) == 0:
-		return netip.Prefix{}, nil
+		return nil, nil
 	case len(left) == 1:
-		return left[0].CIDR, nil
+		return &left[0], nil
 	case bool(n.compose.External):
-		return netip.Prefix{}, fmt.Errorf("networks.%s is external, and Docker networks are on several IPv%d subnets of the planned network %s (%s), so that it cannot be known which is meant",
+		return nil, fmt.Errorf("networks.%s is external, and Docker networks are on several IPv%d subnets of the planned network %s (%s), so that it cannot be known which is meant",
 			n.key, family, n.planned.Name, listOf(left))
 	}
-	return netip.Prefix{}, fmt.Errorf("networks.%s is on the planned network %s, which has several IPv%d subnets (%s); name one in the Compose file, with ipam: {config: [{subnet: %s}]}",
+	return nil, fmt.Errorf("networks.%s is on the planned network %s, which has several IPv%d subnets (%s); name one in the Compose file, with ipam: {config: [{subnet: %s}]}",
 		n.key, n.planned.Name, family, listOf(left), left[0].CIDR)
 }
 
