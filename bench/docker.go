@@ -30,7 +30,7 @@ func measureDocker(e env) (rows []row, err error) {
 	var undo [][]string
 	defer func() {
 		for _, args := range undo {
-			err = errors.Join(err, docker(nil, args...))
+			err = errors.Join(err, runDocker(nil, args...))
 		}
 		err = errors.Join(err, daemon.Process.Signal(syscall.SIGTERM), daemon.Wait())
 	}()
@@ -47,7 +47,7 @@ func measureDocker(e env) (rows []row, err error) {
 		{[]string{"network", "create", "--subnet", "10.214.2.0/24", builtin}, []string{"network", "rm", builtin}},
 		{[]string{"import", "-", benchName}, []string{"image", "rm", benchName}},
 	} {
-		if err := docker(image, step.do...); err != nil {
+		if err := runDocker(image, step.do...); err != nil {
 			return nil, err
 		}
 		undo = append(undo, step.undo)
@@ -79,11 +79,11 @@ func compareRuns() ([]row, error) {
 // timeRun is the time of one container's whole life in milliseconds.
 func timeRun(network string) (float64, error) {
 	start := time.Now()
-	err := docker(nil, "run", "--rm", "--network", network, benchName, "/busybox", "true")
+	err := runDocker(nil, "run", "--rm", "--network", network, benchName, "/busybox", "true")
 	return float64(time.Since(start).Microseconds()) / 1000, err
 }
 
-func docker(stdin []byte, args ...string) error {
+func runDocker(stdin []byte, args ...string) error {
 	cmd := exec.Command("docker", args...)
 	cmd.Stdin = bytes.NewReader(stdin)
 	if text, err := cmd.CombinedOutput(); err != nil {

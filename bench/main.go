@@ -82,7 +82,7 @@ func run(only, out string, round time.Duration) error {
 	var all []row
 	for _, m := range []measurement{
 		{"alloc", measureAlloc}, {"carve", measureCarve}, {"service", measureService}, {"socket", measureSocket},
-		{"start", measureStart}, {"plan", measurePlan}, {"import", measureImport}, {"docker", measureDocker},
+		{"start", measureStart}, {"plan", measurePlan}, {"owner", measureOwner}, {"import", measureImport}, {"docker", measureDocker},
 	} {
 		if !match.MatchString(m.name) {
 			continue
@@ -153,6 +153,8 @@ How they are measured:
   docker/go-plugins-helpers that answers without doing anything.
 - *network show*: the command as a whole, beside the time of its request alone. *take*: POST available-ips of the admin API
   and RequestAddress, each as HTTP on a unix socket, on the same state.
+- *owner rules*: addresses taken by names as Compose gives them, in turn on two networks that are the same but for the rules, of which the
+  last one matches. *check*: the comparison of a view of an engine with the records, all in use.
 - *import and export*: the commands as a whole, from a YAML document to the answer of a daemon with an empty state, and back. *During
   an import*: callers who take addresses all the time, for a while alone and then while the command imports a fifth of that plan.
 - *start*: the daemon over a state with 65,536 leases taken one by one, from exec to the first answer, the check of the whole
