@@ -27,13 +27,14 @@ type Berth interface {
 type Daemon struct {
 	Name    string // the driver's name
 	Binary  string
-	Sockets string // the directory of its plugin socket: pluginDir, or what another engine has mounted there
+	Sockets string   // the directory of its plugin socket: pluginDir, or what another engine has mounted there
+	Flags   []string // of serve, besides those of its state and sockets
 	process *Process
 }
 
 // startDaemon starts a daemon with a fresh state and waits until it answers.
-func startDaemon(name, binary, sockets string) (*Daemon, error) {
-	d := &Daemon{Name: name, Binary: binary, Sockets: sockets}
+func startDaemon(name, binary, sockets string, flags ...string) (*Daemon, error) {
+	d := &Daemon{Name: name, Binary: binary, Sockets: sockets, Flags: flags}
 	if err := os.RemoveAll(d.dir()); err != nil {
 		return nil, err
 	}
@@ -62,8 +63,8 @@ func (d *Daemon) Log() string { return d.process.Log() }
 
 // Revive starts the daemon on the state that is there.
 func (d *Daemon) Revive() error {
-	p, err := startProcess(d.Name, nil, d.Binary, "serve", "--state", d.state(),
-		"--plugin-socket", d.PluginSocket(), "--admin-socket", d.AdminSocket(), "--log-level", "debug")
+	p, err := startProcess(d.Name, nil, d.Binary, append([]string{"serve", "--state", d.state(),
+		"--plugin-socket", d.PluginSocket(), "--admin-socket", d.AdminSocket(), "--log-level", "debug"}, d.Flags...)...)
 	if err != nil {
 		return err
 	}
