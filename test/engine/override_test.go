@@ -1,0 +1,324 @@
+//go:build engine
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestOverride runs Compose projects whose services keep their addresses, over a daemon on a legacy plugin socket.
+func TestOverride(t *testing.T) {
+	d, err := startDaemon(prefix+"owners", binary, pluginDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	for i, s := range []scenario{
+		{"by override", keptByOverride},
+		{"by override, on external networks", keptOnExternal},
+		{"by MAC", keptByMAC},
+	} {
+		t.Run(s.name, func(t *testing.T) { s.run(enterPlanned(t, machineEngine, d, 71+i)) })
+	}
+}
+
+// project is a Compose project and the files that describe it.
+type project struct {
+	*House
+	name  string
+	files []string
+}
+
+// newProject writes a Compose file. What ${...} means in it is the scenario's.
+func (h *House) newProject(text string, variables map[string]string) *project {
+	h.Helper()
+	p := &project{House: h, name: h.name()}
+	for name, value := range variables {
+		text = strings.ReplaceAll(text, "${"+name+"}", value)
+	}
+	text = strings.NewReplacer("${image}", imageName, "${project}", p.name, "${driver}", h.Berth.Driver(),
+		"${run}", `["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done"]`,
+		"${bridge}", strings.Replace(p.name, prefix, "bt", 1)).Replace(text)
+	p.files = []string{h.composeFile(text)}
+	h.Cleanup(func() { // what a refused command left
+		if err := removeContainers(h.Engine, p.name); err != nil {
+			h.Error(err)
+		}
+	})
+	return p
+}
+
+// override has Berth write the override, which goes behind the file.
+func (p *project) override(args ...string) []byte {
+	p.Helper()
+	file := filepath.Join(filepath.Dir(p.files[0]), "berth.override.yaml")
+	p.berth(append([]string{"compose", "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(), "-o", file}, args...)...)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		p.Fatal(err)
+	}
+	if !slices.Contains(p.files, file) {
+		p.files = append(p.files, file)
+	}
+	return text
+}
+
+// run is docker-compose over all files, which must succeed.
+func (p *project) run(args ...string) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	command := []string{"DOCKER_HOST=unix://" + p.Engine.Socket, "docker-compose", "--project-name", p.name}
+	for _, f := range p.files {
+		command = append(command, "--file", f)
+	}
+	if _, err := run(ctx, nil, "env", append(command, args...)...); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// has is where a container is on a network: its addresses and its MAC, as it shows them itself, as Docker says and as Berth
+// has them on record.
+func (p *project) has(container, network string) Endpoint {
+	p.Helper()
+	p.address(container, network)
+	ep, err := p.Engine.Endpoint(container, network)
+	if err != nil {
+		p.Fatal(err)
+	}
+	if ep.GlobalIPv6Address != "" {
+		p.recorded(ep.GlobalIPv6Address, ep.MacAddress)
+		if err := p.Engine.ShowsAddress(container, fmt.Sprintf("%s/%d", ep.GlobalIPv6Address, ep.GlobalIPv6PrefixLen)); err != nil {
+			p.Error(err)
+		}
+	}
+	return ep
+}
+
+// reserved are the addresses that an owner has reserved on a planned network, IPv4 first.
+func (h *House) reserved(planned, owner string) (all []string) {
+	h.Helper()
+	out := h.berth("reservation", "ls", planned, "--owner", owner, "--format", "json")
+	var got []struct{ Address string }
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		h.Fatalf("berth reservation ls: %v: %s", err, out)
+	}
+	for _, r := range got {
+		all = append(all, r.Address)
+	}
+	return all
+}
+
+// over runs a check after each of what happens to a project in its life.
+func (p *project) over(victim string, check func()) {
+	p.Helper()
+	for _, step := range []func(){
+		func() { p.run("up", "--detach") },
+		func() { p.docker("kill", victim); p.run("up", "--detach") },
+		func() { p.docker("rm", "-f", victim); p.run("up", "--detach") },
+		func() { p.run("up", "--detach", "--force-recreate") },
+		func() { p.run("restart", "--timeout", "1") },
+		func() { p.run("down", "--timeout", "1"); p.run("up", "--detach") },
+		func() {
+			if err := p.Berth.Kill(); err != nil {
+				p.Fatal(err)
+			}
+			if err := p.Berth.Revive(); err != nil {
+				p.Fatal(err)
+			}
+			p.run("up", "--detach", "--force-recreate")
+		},
+	} {
+		step()
+		check()
+	}
+}
+
+const ownersFile = `
+version: "3.7"
+services:
+  web:
+    image: ${image}
+    command: ${run}
+    networks: {front: {aliases: [www]}}
+  db:
+    image: ${image}
+    command: ${run}
+    container_name: ${project}-db
+    networks:
+      front: {ipv4_address: ${db}}
+  both:
+    image: ${image}
+    command: ${run}
+    networks: [front, back]
+  worker:
+    image: ${image}
+    command: ${run}
+    scale: 3
+    networks: [front]
+networks:
+  front:
+    driver_opts: {com.docker.network.bridge.name: ${bridge}}
+    ipam: {driver: ${driver}, options: {network: ${front}}}
+  back:
+    ipam: {driver: ${driver}, options: {network: ${back}, pool: web}}
+`
+
+// BO-2: with its override, each service of a project has its own addresses over all that happens to it, and the replicas of
+// another, for which nothing can be fixed, take none of these.
+func keptByOverride(h *House) {
+	front := h.plan("--subnet", h.v4("0/25")+",gateway="+h.v4("1")+",pool="+h.v4("10")+"-"+h.v4("99"),
+		"--subnet", h.v6("::/64")+",gateway="+h.v6("::1")+",pool="+h.v6("::10")+"-"+h.v6("::99"))
+	back := h.plan("--subnet", h.v4("128/25")+",gateway="+h.v4("129"), "--mac-prefix", "aa:00:71")
+	h.berth("pool", "add", back, h.v4("140+9"), "--name", "web")
+	p := h.newProject(ownersFile, map[string]string{"front": front, "back": back, "db": h.v4("80")})
+	first := p.override()
+	if again := p.override(); string(first) != string(again) {
+		h.Errorf("written again, the override differs:\n%s\n%s", first, again)
+	}
+	web, db, both := p.name+"_web_1", p.name+"-db", p.name+"_both_1"
+	inFront, inBack := p.name+"_front", p.name+"_back"
+	if got := h.reserved(front, db); len(got) != 2 || got[0] != h.v4("80") {
+		h.Fatalf("%s has %v reserved", db, got)
+	}
+	// The MAC is that of the first network, by the names that Docker knows.
+	macs := map[string]string{}
+	p.over(web, func() {
+		h.Helper()
+		for _, c := range []struct{ container, owner, planned, network string }{
+			{web, p.name + "/web/1", front, inFront},
+			{db, db, front, inFront},
+			{both, p.name + "/both/1", front, inFront},
+			{both, p.name + "/both/1", back, inBack},
+		} {
+			want := h.reserved(c.planned, c.owner)
+			ep := p.has(c.container, c.network)
+			if got := slices.DeleteFunc([]string{ep.IPAddress, ep.GlobalIPv6Address}, func(a string) bool { return a == "" }); !slices.Equal(got, want) {
+				h.Errorf("%s has %v on %s; reserved for %s is %v", c.container, got, c.network, c.owner, want)
+			}
+			if c.container == both && c.network == inFront {
+				continue // the second network of a container has no MAC that docker-compose 1.29 could be told
+			}
+			if before, known := macs[c.container]; known && before != ep.MacAddress || !strings.Contains(string(first), ep.MacAddress) {
+				h.Errorf("%s has the MAC %s, before %s; the override is\n%s", c.container, ep.MacAddress, before, first)
+			}
+			macs[c.container] = ep.MacAddress
+		}
+		p.apart("worker", inFront, 3, slices.Concat(h.reserved(front, p.name+"/web/1"), h.reserved(front, db), h.reserved(front, p.name+"/both/1")))
+		h.docker("exec", web, "ping", "-c", "1", "-W", "5", h.v4("80"))
+	})
+	if !strings.HasPrefix(macs[both], "aa:00:71:") {
+		h.Errorf("on a network with a MAC prefix %s has the MAC %s", both, macs[both])
+	}
+	if third := p.override(); string(first) != string(third) {
+		h.Errorf("written while it runs, the override differs:\n%s\n%s", first, third)
+	}
+	p.run("down", "--timeout", "1")
+	p.berth("compose", "-f", p.files[0], "-p", p.name, "--release")
+	if left := h.show(front).Reserved + h.show(back).Reserved; left != 0 {
+		h.Errorf("after --release %d addresses are reserved", left)
+	}
+}
+
+// apart checks that the replicas of a service have addresses of their own, none of which is kept for somebody else.
+func (p *project) apart(service, network string, count int, kept []string) {
+	p.Helper()
+	seen := map[string]bool{}
+	for _, a := range kept {
+		seen[a] = true
+	}
+	for i := range count {
+		a := p.has(fmt.Sprintf("%s_%s_%d", p.name, service, i+1), network).IPAddress
+		if seen[a] {
+			p.Errorf("%s %d has %s, which is another's", service, i+1, a)
+		}
+		seen[a] = true
+	}
+}
+
+// A Docker network that was made beside Compose, with its subnet named and the network not: the file says by hand which one
+// is meant.
+func keptOnExternal(h *House) {
+	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1")+",pool="+h.v4("10")+"-"+h.v4("99"), "--subnet", h.v6("::/64")+",pool")
+	lan := h.network("--subnet", h.v4("0/24"))
+	p := h.newProject(`
+services:
+  web:
+    image: ${image}
+    command: ${run}
+    networks: [lan]
+networks:
+  lan: {external: true, name: ${lan}}
+`, map[string]string{"lan": lan})
+	p.override("--network", "lan="+front)
+	web := p.name + "_web_1"
+	want := h.reserved(front, p.name+"/web/1")
+	p.over(web, func() {
+		h.Helper()
+		if a := p.has(web, lan).IPAddress; len(want) != 1 || a != want[0] {
+			h.Errorf("%s has %s; reserved is %v", web, a, want)
+		}
+	})
+	p.run("down", "--timeout", "1")
+}
+
+// BO-2: a MAC in the Compose file, for which an address is reserved, keeps that without any override; replicas of another
+// service get what is left, however many come and go.
+func keptByMAC(h *House) {
+	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1")+",pool="+h.v4("10")+"-"+h.v4("19"))
+	const mac, absent = "02:42:0a:d5:49:01", "02:42:0a:d5:49:02"
+	h.berth("reservation", "add", front, "--owner", mac)
+	h.berth("reservation", "add", front, "--owner", absent)
+	kept := slices.Concat(h.reserved(front, mac), h.reserved(front, absent))
+	if len(kept) != 2 {
+		h.Fatalf("reserved are %v", kept)
+	}
+	p := h.newProject(`
+services:
+  db:
+    image: ${image}
+    command: ${run}
+    mac_address: `+mac+`
+    networks: [front]
+  worker:
+    image: ${image}
+    command: ${run}
+    networks: [front]
+networks:
+  front:
+    ipam: {driver: ${driver}, options: {network: ${front}}}
+`, map[string]string{"front": front})
+	db, network := p.name+"_db_1", p.name+"_front"
+	check := func(workers int) {
+		h.Helper()
+		if ep := p.has(db, network); ep.IPAddress != kept[0] || ep.MacAddress != mac {
+			h.Errorf("%s has %s and the MAC %s; reserved for %s is %s", db, ep.IPAddress, ep.MacAddress, mac, kept[0])
+		}
+		p.apart("worker", network, workers, kept)
+	}
+	p.over(db, func() { h.Helper(); check(1) })
+	for range 3 {
+		p.run("up", "--detach", "--scale", "worker=3")
+		check(3)
+		p.run("up", "--detach", "--scale", "worker=3", "--force-recreate")
+		check(3)
+		p.run("up", "--detach", "--scale", "worker=1")
+		check(1)
+	}
+	p.run("down", "--timeout", "1")
+	if got := h.reserved(front, mac); !slices.Equal(got, kept[:1]) {
+		h.Errorf("after down, reserved for %s is %v", mac, got)
+	}
+}
