@@ -223,7 +223,7 @@ func (c *change) excludedError(addr netip.Addr, x *Exclusion) error {
 }
 
 func (c *change) reservedError(addr netip.Addr, r *Reservation) error {
-	return refuse(AlreadyInUse, ErrInUse, "%s is reserved for %s since %s; ask for another address, or end that with `berth reservation rm`",
+	return refuse(AlreadyInUse, ErrInUse, "%s is held by %s, for whom it is reserved since %s; ask for another address, or end that with `berth reservation rm`",
 		addr, r.Owner, eventTime(r.ID).Format("2006-01-02 15:04:05 MST"))
 }
 
