@@ -31,14 +31,17 @@ func (r *reading) RoundTrip(req *http.Request) (*http.Response, error) {
 // its prefix. The client, which wants an address there, would refuse the whole list for it.
 var longGateway = regexp.MustCompile(`("Gateway":\s*"[0-9A-Fa-f:.]+)/[0-9]{1,3}"`)
 
-// mend takes the prefixes off gateways. What looks like one elsewhere is in a string, where its quotes are escaped.
+// mended is an answer with the prefixes taken off its gateways. What looks like one elsewhere is in a string, where its quotes
+// are escaped.
+func mended(body []byte) []byte { return longGateway.ReplaceAll(body, []byte(`$1"`)) }
+
 func mend(resp *http.Response) (*http.Response, error) {
 	body, err := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
 	if err != nil {
 		return nil, err
 	}
-	body = longGateway.ReplaceAll(body, []byte(`$1"`))
+	body = mended(body)
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
 	return resp, nil

@@ -27,7 +27,7 @@ func (e *Engine) View(ctx context.Context, host string, drivers []string) (ipam.
 	ctx, cancel := context.WithTimeout(ctx, patienceWithEngine)
 	defer cancel()
 	api := e.client()
-	view := ipam.EngineView{Host: host, Taken: time.Now().UTC()}
+	view := ipam.EngineView{Host: host, Taken: time.Now().UTC(), Networks: []ipam.EngineNetwork{}}
 	list, err := api.NetworkList(ctx, client.NetworkListOptions{})
 	if err != nil {
 		return ipam.EngineView{}, fmt.Errorf("the engine's networks: %w", err)

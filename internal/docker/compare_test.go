@@ -1,0 +1,504 @@
+package docker
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/alloc"
+	"berth/internal/ipam"
+)
+
+// now is when the comparisons of these tests are made, and took when their views were taken.
+var (
+	now  = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	took = now.Add(-time.Second)
+	old  = now.Add(-time.Hour)
+)
+
+func addr(text string) netip.Addr     { return netip.MustParseAddr(text) }
+func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
+
+func macN(n int) ipam.MAC    { return ipam.MAC{2, 0, 0, byte(n >> 16), byte(n >> 8), byte(n)} }
+func idN(n int) (id ipam.ID) { id[0], id[15] = byte(n), 1; return id }
+
+func rangeText(t testing.TB, text string) ipam.Range {
+	t.Helper()
+	r, err := alloc.ParseRange(text)
+	must(t, err)
+	return ipam.Range{IPRange: r}
+}
+
+// scene is what a comparison is made of.
+type scene struct {
+	view         ipam.EngineView
+	attachments  []ipam.AttachmentInfo
+	leases       []ipam.LeaseInfo
+	reservations []ipam.ReservationInfo
+	networks     map[string]string
+}
+
+// newScene is a Docker network n1 of 10.8.0.0/24 with the container web at .2, all of it as it is to be.
+func newScene() *scene {
+	s := &scene{view: ipam.EngineView{Host: "h1", Taken: took}, networks: map[string]string{}}
+	s.attach(1, "10.8.0.0/24")
+	s.gateway("10.8.0.1")
+	s.network(1, "10.8.0.0/24", "10.8.0.1")
+	s.run("web", 1, "10.8.0.2", 1)
+	s.lease("10.8.0.2", 1, 1)
+	return s
+}
+
+func (s *scene) network(n int, cidr, gateway string) *ipam.EngineNetwork {
+	sub := ipam.EngineSubnet{CIDR: prefix(cidr)}
+	if gateway != "" {
+		sub.Gateway = addr(gateway)
+	}
+	s.view.Networks = append(s.view.Networks, ipam.EngineNetwork{ID: fmt.Sprintf("n%d", n), Name: fmt.Sprintf("docker%d", n), Driver: "berth", Subnets: []ipam.EngineSubnet{sub}})
+	return &s.view.Networks[len(s.view.Networks)-1]
+}
+
+func (s *scene) attach(n int, cidr string) *ipam.AttachmentInfo {
+	s.attachments = append(s.attachments, ipam.AttachmentInfo{ID: idN(n), Space: "local", CIDR: prefix(cidr), Network: "front", Host: "h1", Created: old, Gateway: prefix(cidr).Addr().Next()})
+	return &s.attachments[len(s.attachments)-1]
+}
+
+// run is a container with one endpoint, whose MAC and id have a number.
+func (s *scene) run(name string, network int, address string, n int) *ipam.EngineContainer {
+	s.view.Containers = append(s.view.Containers, ipam.EngineContainer{ID: "c-" + name, Name: name, State: "running", Endpoints: []ipam.EngineEndpoint{
+		{Network: fmt.Sprintf("n%d", network), ID: fmt.Sprintf("e%d", n), MAC: macN(n), Addresses: []netip.Addr{addr(address)}}}})
+	return &s.view.Containers[len(s.view.Containers)-1]
+}
+
+// lease is one of a MAC, through an attachment.
+func (s *scene) lease(address string, n, attachment int) *ipam.LeaseInfo {
+	s.leases = append(s.leases, ipam.LeaseInfo{ID: uint64(100 + len(s.leases)), Address: addr(address), Subnet: netip.PrefixFrom(addr(address), 24).Masked(), Space: "local", Network: "front",
+		Kind: ipam.Automatic, State: "held", MAC: macN(n), Host: "h1", Pool: idN(attachment), Since: old})
+	return &s.leases[len(s.leases)-1]
+}
+
+func (s *scene) gateway(address string) *ipam.LeaseInfo {
+	l := s.lease(address, 0, 0)
+	l.MAC, l.Pool, l.Kind = ipam.MAC{}, ipam.ID{}, ipam.Gateway
+	return l
+}
+
+func (s *scene) memory(address string, n int, released time.Time) *ipam.LeaseInfo {
+	l := s.lease(address, n, 1)
+	l.State, l.Released = "remembered", released
+	return l
+}
+
+func (s *scene) reserve(owner, address string, replaced bool) *ipam.ReservationInfo {
+	s.reservations = append(s.reservations, ipam.ReservationInfo{Owner: owner, Address: addr(address), Kind: ipam.Static, Space: "local", Network: "front", Subnet: prefix("10.8.0.0/24"), Since: old, Replaced: replaced})
+	return &s.reservations[len(s.reservations)-1]
+}
+
+func (s *scene) compare() *comparison {
+	rec := &records{leases: s.leases, reservations: s.reservations, networks: s.networks}
+	rec.index(s.attachments, s.view.Host)
+	return compare(&s.view, rec, now)
+}
+
+// brief lists findings: the kind, what it is about, and whether it is sure.
+func brief(found []finding) []string {
+	all := []string{}
+	for _, f := range found {
+		text := string(f.Kind) + " "
+		if f.Address.IsValid() {
+			text += f.Address.String()
+		} else {
+			text += f.Subnet.String()
+		}
+		if f.Space != "local" {
+			text += " in " + f.Space
+		}
+		if f.Pool != (ipam.ID{}) && f.Kind != ipam.UnusedLease {
+			text += fmt.Sprintf(" pool%d", f.Pool[0])
+		}
+		if f.sure {
+			text += " sure"
+		}
+		if f.slow {
+			text += "ly" // after a time
+		}
+		all = append(all, text)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestCompare(t *testing.T) {
+	swarm := func(s *scene) { // its network: the manager's attachment, and that of the node
+		*s = scene{view: ipam.EngineView{Host: "h1", Taken: took}, networks: map[string]string{}}
+		s.network(1, "10.0.9.0/24", "10.0.9.1").Swarm = true
+		global := s.attach(1, "10.0.9.0/24")
+		global.Space, global.Swarm, global.Host = "global", true, "manager"
+		s.attach(2, "10.0.9.0/24")
+		s.run("web.1.x", 1, "10.0.9.3", 3)
+		s.lease("10.0.9.3", 3, 2)
+		l := s.lease("10.0.9.3", 0, 1)
+		l.Space, l.MAC, l.Host, l.Kind = "global", ipam.MAC{}, "manager", ipam.Static
+	}
+	for name, row := range map[string]struct {
+		change func(t *testing.T, s *scene)
+		want   []string
+	}{
+		"as it is to be": {},
+
+		// Leases that nobody uses.
+		"a container that is gone": {func(_ *testing.T, s *scene) { s.view.Containers = nil }, []string{"unused_lease 10.8.0.2 surely"}},
+		"of another host":          {func(_ *testing.T, s *scene) { s.lease("10.8.0.7", 7, 1).Host = "h2" }, nil},
+		"younger than the view":    {func(_ *testing.T, s *scene) { s.lease("10.8.0.7", 7, 1).Since = now }, nil},
+		"its attachment is ending": {func(_ *testing.T, s *scene) { s.lease("10.8.0.7", 7, 9) }, nil},
+		"auxiliary": {func(_ *testing.T, s *scene) {
+			l := s.lease("10.8.0.7", 0, 1)
+			l.Kind, l.MAC = ipam.Auxiliary, ipam.MAC{}
+		}, nil},
+		"external": {func(_ *testing.T, s *scene) {
+			l := s.lease("10.8.0.7", 0, 0)
+			l.Kind, l.MAC, l.Pool = ipam.External, ipam.MAC{}, ipam.ID{}
+		}, nil},
+		"a container that has stopped, with a lease": {func(_ *testing.T, s *scene) {
+			s.view.Containers[0].State, s.view.Containers[0].Endpoints[0] = "exited", ipam.EngineEndpoint{Network: "n1", Wanted: addrs("10.8.0.2")}
+		}, []string{"unused_lease 10.8.0.2 surely"}},
+		"an endpoint without a container uses it": {func(_ *testing.T, s *scene) { s.view.Containers[0].ID, s.view.Containers[0].Name = "", "lb" }, nil},
+		"the same address in another space uses it not": {func(_ *testing.T, s *scene) {
+			s.attach(5, "10.8.0.0/24").Space = "lab"
+			s.network(5, "10.8.0.0/24", "10.8.0.1").Options = map[string]string{"space": "lab"}
+			s.run("lab", 5, "10.8.0.9", 9)
+			l := s.lease("10.8.0.9", 9, 5)
+			l.Space = "lab"
+			s.lease("10.8.0.9", 9, 1)
+		}, []string{"unused_lease 10.8.0.9 surely"}},
+
+		// Addresses that no lease covers.
+		"a container without a lease": {func(_ *testing.T, s *scene) { s.run("db", 1, "10.8.0.3", 3) }, []string{"uncovered_address 10.8.0.3 pool1 sure"}},
+		"a MAC that is not known (ipvlan)": {func(_ *testing.T, s *scene) {
+			s.view.Containers[0].Endpoints[0].MAC = ipam.MAC{}
+		}, nil},
+		"a lease without a MAC": {func(_ *testing.T, s *scene) { s.leases[1].MAC = ipam.MAC{} }, nil},
+		"only a memory": {func(_ *testing.T, s *scene) {
+			s.run("db", 1, "10.8.0.3", 3)
+			s.memory("10.8.0.3", 3, old)
+		}, []string{"uncovered_address 10.8.0.3 pool1 sure"}},
+		"two attachments": {func(_ *testing.T, s *scene) {
+			s.attach(2, "10.8.0.0/24")
+			s.network(2, "10.8.0.0/24", "")
+			s.run("db", 1, "10.8.0.3", 3)
+		}, []string{"uncovered_address 10.8.0.3"}},
+		"two attachments, of which one has the range": {func(t *testing.T, s *scene) {
+			s.attachments[0].Range = rangeText(t, "10.8.0.0-10.8.0.127")
+			s.view.Networks[0].Subnets[0].Range = prefix("10.8.0.0/25")
+			s.attach(2, "10.8.0.0/24").Range = rangeText(t, "10.8.0.128-10.8.0.255")
+			s.network(2, "10.8.0.0/24", "").Subnets[0].Range = prefix("10.8.0.128/25")
+			s.run("db", 2, "10.8.0.200", 3)
+		}, []string{"uncovered_address 10.8.0.200 pool2 sure"}},
+		"in no subnet of its network": {func(_ *testing.T, s *scene) { s.run("db", 1, "10.9.0.3", 3) }, []string{"uncovered_address 10.9.0.3"}},
+		"an endpoint with neither container nor MAC": {func(_ *testing.T, s *scene) {
+			c := s.run("lb", 1, "10.8.0.3", 3)
+			c.ID, c.Endpoints[0].MAC = "", ipam.MAC{}
+		}, []string{"uncovered_address 10.8.0.3"}},
+
+		// One address with two users.
+		"leased to another MAC": {func(_ *testing.T, s *scene) { s.leases[1].MAC = macN(9) }, []string{"doubled_address 10.8.0.2"}},
+		"leased to another MAC on another host": {func(_ *testing.T, s *scene) {
+			s.leases[1].MAC, s.leases[1].Host = macN(9), "h2"
+		}, []string{"doubled_address 10.8.0.2"}},
+		"two endpoints": {func(_ *testing.T, s *scene) {
+			s.attach(2, "10.8.0.0/24")
+			s.network(2, "10.8.0.0/24", "")
+			s.run("db", 2, "10.8.0.2", 2)
+		}, []string{"doubled_address 10.8.0.2"}},
+		"a container on the gateway": {func(_ *testing.T, s *scene) { s.run("db", 1, "10.8.0.1", 3) }, []string{"doubled_address 10.8.0.1"}},
+		"a container on an address that was taken for a router": {func(_ *testing.T, s *scene) {
+			s.run("db", 1, "10.8.0.3", 3)
+			l := s.lease("10.8.0.3", 0, 0)
+			l.Kind, l.MAC, l.Pool, l.Name = ipam.External, ipam.MAC{}, ipam.ID{}, "router"
+		}, []string{"doubled_address 10.8.0.3"}},
+		"a container on an auxiliary address": {func(_ *testing.T, s *scene) {
+			s.run("db", 1, "10.8.0.3", 3)
+			l := s.lease("10.8.0.3", 0, 1)
+			l.Kind, l.MAC = ipam.Auxiliary, ipam.MAC{}
+			s.view.Networks[0].Subnets[0].Aux = map[string]netip.Addr{"r": addr("10.8.0.3")}
+		}, []string{"doubled_address 10.8.0.3"}},
+
+		// Attachments and subnets without a Docker network.
+		"no Docker network": {func(_ *testing.T, s *scene) {
+			s.view.Networks, s.view.Containers, s.leases = nil, nil, s.leases[:1]
+		}, []string{"unused_subnet 10.8.0.0/24 pool1 surely"}},
+		"no Docker network, with leases": {func(_ *testing.T, s *scene) { s.view.Networks, s.view.Containers = nil, nil },
+			[]string{"unused_lease 10.8.0.2 surely", "unused_subnet 10.8.0.0/24 pool1 surely"}},
+		"no Docker network of a planned subnet": {func(_ *testing.T, s *scene) {
+			s.view.Networks, s.view.Containers, s.leases = nil, nil, s.leases[:1]
+			s.attachments[0].Planned = true
+		}, []string{"unused_attachment 10.8.0.0/24 pool1 surely"}},
+		"no Docker network here, and one elsewhere": {func(_ *testing.T, s *scene) {
+			s.view.Networks, s.view.Containers, s.leases = nil, nil, s.leases[:1]
+			s.attach(2, "10.8.0.0/24").Host = "h2"
+		}, []string{"unused_attachment 10.8.0.0/24 pool1 surely"}},
+		"an attachment that was made since": {func(_ *testing.T, s *scene) { s.attach(2, "10.8.1.0/24").Created = now }, nil},
+		"two attachments and one Docker network, whose container tells": {func(_ *testing.T, s *scene) { s.attach(2, "10.8.0.0/24") },
+			[]string{"unused_attachment 10.8.0.0/24 pool2 surely"}},
+		"two attachments and one Docker network without containers": {func(_ *testing.T, s *scene) {
+			s.attach(2, "10.8.0.0/24")
+			s.view.Containers, s.leases = nil, s.leases[:1]
+		}, []string{"unused_attachment 10.8.0.0/24"}},
+		"both attachments in use": {func(_ *testing.T, s *scene) {
+			s.attach(2, "10.8.0.0/24")
+			s.run("db", 1, "10.8.0.3", 3)
+			s.lease("10.8.0.3", 3, 2)
+		}, []string{"unused_attachment 10.8.0.0/24"}},
+		"an address that is doubled counts as use": {func(_ *testing.T, s *scene) {
+			s.attach(2, "10.8.0.0/24")
+			s.run("db", 1, "10.8.0.3", 3)
+			s.lease("10.8.0.3", 9, 2)
+		}, []string{"doubled_address 10.8.0.3", "unused_attachment 10.8.0.0/24"}},
+		"the idle one has the Docker network's range": {func(t *testing.T, s *scene) {
+			s.attach(2, "10.8.0.0/24").Range = rangeText(t, "10.8.0.128-10.8.0.255")
+			s.view.Networks[0].Subnets[0].Range = prefix("10.8.0.128/25")
+		}, []string{"unused_attachment 10.8.0.0/24"}},
+		"a pool by name goes with any range": {func(t *testing.T, s *scene) {
+			s.attach(2, "10.8.0.0/24").Range = rangeText(t, "10.8.0.128-10.8.0.255")
+			s.attachments[0].Named = "web"
+			s.view.Networks[0].Options = map[string]string{"pool": "web"}
+		}, []string{"unused_attachment 10.8.0.0/24 pool2 surely"}},
+
+		// Docker networks whose pool is unknown.
+		"no attachment": {func(_ *testing.T, s *scene) { s.attachments, s.leases = nil, nil },
+			[]string{"uncovered_address 10.8.0.2", "unknown_pool 10.8.0.0/24"}},
+		"an attachment of another host only":    {func(_ *testing.T, s *scene) { s.attachments[0].Host = "h2" }, []string{"unknown_pool 10.8.0.0/24"}},
+		"more Docker networks than attachments": {func(_ *testing.T, s *scene) { s.network(2, "10.8.0.0/24", "") }, []string{"unknown_pool 10.8.0.0/24"}},
+		"in the space that it names": {func(_ *testing.T, s *scene) { s.view.Networks[0].Options = map[string]string{"space": "lab"} },
+			[]string{"uncovered_address 10.8.0.2 in lab", "unknown_pool 10.8.0.0/24 in lab", "unused_lease 10.8.0.2 surely", "unused_subnet 10.8.0.0/24 pool1 surely"}},
+		"in the space of the planned network that it names": {func(_ *testing.T, s *scene) {
+			s.view.Networks[0].Options = map[string]string{"network": "front"}
+			s.networks["front"] = "lab"
+			s.attachments[0].Space, s.leases[0].Space, s.leases[1].Space = "lab", "lab", "lab"
+		}, nil},
+		"a planned network that has another name now": {func(_ *testing.T, s *scene) {
+			s.view.Networks[0].Options = map[string]string{"network": "former"}
+			s.attachments[0].Space, s.leases[0].Space, s.leases[1].Space = "lab", "lab", "lab"
+		}, nil},
+
+		// Gateways.
+		"another gateway": {func(_ *testing.T, s *scene) { s.view.Networks[0].Subnets[0].Gateway = addr("10.8.0.254") }, []string{"wrong_gateway 10.8.0.254"}},
+		"the gateway of an attachment": {func(_ *testing.T, s *scene) {
+			s.view.Networks[0].Subnets[0].Gateway = addr("10.8.0.254")
+			l := s.gateway("10.8.0.254")
+			l.Pool = idN(1)
+		}, nil},
+		"the gateway of another host's attachment": {func(_ *testing.T, s *scene) {
+			s.view.Networks[0].Subnets[0].Gateway = addr("10.8.0.254")
+			l := s.gateway("10.8.0.254")
+			l.Pool, l.Host = idN(1), "h2"
+		}, []string{"wrong_gateway 10.8.0.254"}},
+		"a gateway that is a container's": {func(_ *testing.T, s *scene) { s.view.Networks[0].Subnets[0].Gateway = addr("10.8.0.2") }, []string{"wrong_gateway 10.8.0.2"}},
+		"no gateway is told":              {func(_ *testing.T, s *scene) { s.view.Networks[0].Subnets[0].Gateway = netip.Addr{} }, nil},
+		"a subnet without one": {func(_ *testing.T, s *scene) {
+			s.attachments[0].Gateway = netip.Addr{}
+			s.leases[0].Kind = ipam.External
+		}, []string{"wrong_gateway 10.8.0.1"}},
+
+		// Memories.
+		"a memory of 29 days":   {func(_ *testing.T, s *scene) { s.memory("10.8.0.7", 7, now.Add(-29*24*time.Hour)).Name = "gone" }, nil},
+		"a memory of 31 days":   {func(_ *testing.T, s *scene) { s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour)).Name = "gone" }, []string{"stale_memory 10.8.0.7 sure"}},
+		"of a container's name": {func(_ *testing.T, s *scene) { s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour)).Name = "web" }, nil},
+		"of a container's MAC":  {func(_ *testing.T, s *scene) { s.memory("10.8.0.7", 1, now.Add(-31*24*time.Hour)).Name = "gone" }, nil},
+		"of another host's":     {func(_ *testing.T, s *scene) { s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour)).Host = "h2" }, nil},
+		"without a name":        {func(_ *testing.T, s *scene) { s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour)) }, []string{"stale_memory 10.8.0.7 sure"}},
+		"still in its quarantine": {func(_ *testing.T, s *scene) {
+			l := s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour))
+			l.Name, l.Until = "gone", now.Add(time.Hour)
+		}, nil},
+		"without a name, and a container that does not run": {func(_ *testing.T, s *scene) {
+			s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour))
+			s.view.Containers = append(s.view.Containers, ipam.EngineContainer{ID: "c9", Name: "out", State: "exited", Endpoints: []ipam.EngineEndpoint{{Network: "n1"}}})
+		}, nil},
+
+		// Reservations that were replaced (BO-13).
+		"replaced, and it runs with the new one": {func(_ *testing.T, s *scene) {
+			s.reserve("web", "10.8.0.2", false)
+			s.reserve("web", "10.8.0.8", true)
+		}, []string{"superseded_reservation 10.8.0.8 sure"}},
+		"replaced, and it does not run": {func(_ *testing.T, s *scene) {
+			s.reserve("db", "10.8.0.3", false)
+			s.reserve("db", "10.8.0.8", true)
+		}, nil},
+		"replaced, and the old one is in use": {func(_ *testing.T, s *scene) {
+			s.reserve("web", "10.8.0.2", false)
+			s.reserve("web", "10.8.0.8", true).InUse = true
+		}, nil},
+		"replaced, and the new one is leased to nobody that runs": {func(_ *testing.T, s *scene) {
+			s.reserve("db", "10.8.0.3", false).InUse = true
+			s.lease("10.8.0.3", 3, 1)
+			s.reserve("db", "10.8.0.8", true)
+		}, []string{"unused_lease 10.8.0.3 surely"}},
+		"replaced, and the new one is in another's hands still": {func(_ *testing.T, s *scene) {
+			s.reserve("db", "10.8.0.2", false).Since = now.Add(-time.Minute)
+			s.reserve("db", "10.8.0.8", true)
+		}, nil},
+		"replaced, and the new one was in its hands before": {func(_ *testing.T, s *scene) {
+			s.reserve("web", "10.8.0.2", false).Since = now.Add(-time.Minute)
+			s.reserve("web", "10.8.0.8", true)
+		}, []string{"superseded_reservation 10.8.0.8 sure"}},
+		"by a MAC": {func(_ *testing.T, s *scene) {
+			s.reserve(macN(1).String(), "10.8.0.2", false).Since = now.Add(-time.Minute)
+			s.reserve(macN(1).String(), "10.8.0.8", true)
+		}, []string{"superseded_reservation 10.8.0.8 sure"}},
+		"replaced by one on another network": {func(_ *testing.T, s *scene) {
+			s.reserve("web", "10.8.0.2", false)
+			s.reserve("web", "10.9.0.8", true).Network = "back"
+		}, []string{"superseded_reservation 10.9.0.8 sure"}},
+		"wanted on both networks, and it runs on the other": {func(_ *testing.T, s *scene) {
+			s.reserve("web", "10.8.0.2", false)
+			s.reserve("web", "10.9.0.9", false).Network = "back"
+			s.reserve("web", "10.9.0.8", true).Network = "back"
+		}, nil},
+		"none is wanted any more": {func(_ *testing.T, s *scene) { s.reserve("web", "10.8.0.8", true) }, nil},
+
+		// Swarms.
+		"a swarm's network": {func(_ *testing.T, s *scene) { swarm(s) }, nil},
+		"a swarm's addresses on other nodes": {func(_ *testing.T, s *scene) {
+			swarm(s)
+			l := s.lease("10.0.9.4", 0, 1)
+			l.Space, l.MAC = "global", ipam.MAC{}
+			s.attachments[0].Host, l.Host = "h1", "h1"
+		}, nil},
+		"a node's lease that leaked":      {func(_ *testing.T, s *scene) { swarm(s); s.lease("10.0.9.4", 4, 2) }, []string{"unused_lease 10.0.9.4 surely"}},
+		"a node's attachment that leaked": {func(_ *testing.T, s *scene) { swarm(s); s.attach(3, "10.0.9.0/24") }, []string{"unused_attachment 10.0.9.0/24 pool3 surely"}},
+		"a manager's second attachment, before the first one's end": {func(_ *testing.T, s *scene) {
+			swarm(s)
+			second := s.attach(3, "10.0.9.0/24")
+			second.Space, second.Swarm = "global", true
+		}, nil},
+		"a manager that lists the network no more": {func(_ *testing.T, s *scene) {
+			swarm(s)
+			s.attachments[0].Host = "h1"
+			s.attachments, s.leases, s.view.Networks, s.view.Containers = s.attachments[:1], nil, nil, nil
+		}, []string{"unused_attachment 10.0.9.0/24 in global pool1"}},
+		"a node that has nothing of it yet": {func(_ *testing.T, s *scene) {
+			swarm(s)
+			s.attachments, s.leases, s.view.Containers = nil, nil, nil
+		}, nil},
+		"a node's container that nobody knows of": {func(_ *testing.T, s *scene) {
+			swarm(s)
+			s.attachments, s.leases = nil, nil
+		}, []string{"uncovered_address 10.0.9.3 in global", "unknown_pool 10.0.9.0/24 in global"}},
+		"a node's lease of another MAC": {func(_ *testing.T, s *scene) { swarm(s); s.leases[0].MAC = macN(9) }, []string{"doubled_address 10.0.9.3"}},
+		"a swarm's gateway":             {func(_ *testing.T, s *scene) { swarm(s); s.attachments[1].Gateway = addr("10.0.9.7") }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene()
+			if row.change != nil {
+				row.change(t, s)
+			}
+			c := s.compare()
+			if got := brief(c.found); !slices.Equal(got, append([]string{}, row.want...)) {
+				t.Errorf("found %q, want %q", got, row.want)
+			}
+			for _, f := range c.found {
+				if f.Detail == "" || f.Host != "h1" || f.Network == "" || strings.Contains(f.Detail, "%!") {
+					t.Errorf("%s says too little: %+v", f.Kind, f.Finding)
+				}
+			}
+		})
+	}
+}
+
+// TestCompareMatches: who has a lease is told by what the engine says of it.
+func TestCompareMatches(t *testing.T) {
+	s := newScene()
+	s.run("db", 1, "10.8.0.3", 3)
+	s.lease("10.8.0.3", 9, 1) // another MAC's
+	s.run("new", 1, "10.8.0.4", 4)
+	c := s.compare()
+	if len(c.matches) != 1 || c.matches[0].lease.Address != addr("10.8.0.2") || c.matches[0].sight.container.Name != "web" {
+		t.Errorf("matches: %v", c.matches)
+	}
+}
+
+// TestBoth: of two comparisons only what both have counts, and an endpoint that was started anew is another one.
+func TestBoth(t *testing.T) {
+	first, second := newScene(), newScene()
+	first.run("db", 1, "10.8.0.3", 3)
+	first.run("gone", 1, "10.8.0.4", 4)
+	first.run("again", 1, "10.8.0.5", 5)
+	first.lease("10.8.0.6", 6, 1)
+	second.leases = first.leases
+	second.run("db", 1, "10.8.0.3", 3)
+	second.run("again", 1, "10.8.0.5", 50)
+	second.run("started", 1, "10.8.0.6", 6)
+	got := brief(both(first.compare().found, second.compare().found))
+	if want := []string{"uncovered_address 10.8.0.3 pool1 sure"}; !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+// TestReport: findings stand by kind, space and address, and all kinds are counted.
+func TestReport(t *testing.T) {
+	s := newScene()
+	for _, a := range []string{"10.8.0.30", "10.8.0.4", "10.8.0.200"} {
+		s.lease(a, 9, 1)
+	}
+	s.run("db", 1, "10.8.0.3", 3)
+	s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour))
+	r := report("h1", reachYes, took, s.compare().found)
+	var got []string
+	for _, f := range r.Findings {
+		got = append(got, string(f.Kind)+" "+f.Address.String())
+	}
+	want := []string{"unused_lease 10.8.0.4", "unused_lease 10.8.0.30", "unused_lease 10.8.0.200", "uncovered_address 10.8.0.3", "stale_memory 10.8.0.7"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the report has %q, want %q", got, want)
+	}
+	if len(r.Counts) != 9 || r.Counts[ipam.UnusedLease] != 3 || r.Counts[ipam.StaleMemory] != 1 {
+		t.Errorf("it counts %v", r.Counts)
+	}
+	if n, known := r.Counts[ipam.WrongGateway]; n != 0 || !known {
+		t.Errorf("it counts %v", r.Counts)
+	}
+}
+
+// large is a scene of n leases, of which a tenth is unused, and n containers, of which a tenth has no lease.
+func large(n int) *scene {
+	s := newScene()
+	s.attachments[0].CIDR, s.view.Networks[0].Subnets[0].CIDR = prefix("10.8.0.0/16"), prefix("10.8.0.0/16")
+	a := addr("10.8.1.0")
+	for i := range n {
+		l := s.lease(a.String(), i+100, 1)
+		l.Subnet = prefix("10.8.0.0/16")
+		if i%10 != 0 {
+			s.run(fmt.Sprintf("c%d", i), 1, a.String(), i+100)
+		} else {
+			s.run(fmt.Sprintf("c%d", i), 1, a.Next().String(), i+100_000)
+		}
+		a = a.Next().Next()
+	}
+	return s
+}
+
+// TestCompareMany: ten thousand leases are compared in no time to speak of, because each is looked at once. (It takes
+// 0.03 s; what looks at all for each takes minutes.)
+func TestCompareMany(t *testing.T) {
+	s := large(10_000)
+	begin := time.Now()
+	c := s.compare()
+	if spent := time.Since(begin); spent > 5*time.Second {
+		t.Errorf("it took %s", spent)
+	}
+	r := report("h1", reachYes, took, c.found)
+	if r.Counts[ipam.UnusedLease] != 1000 || r.Counts[ipam.UncoveredAddress] != 1000 || len(r.Findings) != 2000 {
+		t.Errorf("found %v", r.Counts)
+	}
+}
+
+func BenchmarkCompare(b *testing.B) {
+	s := large(10_000)
+	for b.Loop() {
+		s.compare()
+	}
+}

@@ -1,0 +1,244 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/store/bolt"
+
+	"github.com/sirupsen/logrus"
+	"pgregory.net/rapid"
+)
+
+// clock is a time that only the test moves.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) wait(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// house is a service with records of its own and an engine that asks it for addresses.
+type house struct {
+	t       rapid.TB
+	close   func() error // of its store
+	service *ipam.Service
+	clock   *clock
+	view    ipam.EngineView // what the engine runs
+	pools   map[string]ipam.ID
+	number  int // of the last MAC and endpoint
+}
+
+func newHouse(t rapid.TB, dir string) *house {
+	t.Helper()
+	st, err := bolt.Open(context.Background(), bolt.Config{Path: filepath.Join(dir, "berth.db"), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &house{t: t, close: st.Close, clock: &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, pools: map[string]ipam.ID{}}
+	h.service, err = ipam.Open(context.Background(), ipam.Config{Store: st, Host: "h1", Now: h.clock.Now})
+	h.must(err)
+	h.view = ipam.EngineView{Host: "h1", Networks: []ipam.EngineNetwork{}}
+	return h
+}
+
+func (h *house) must(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// taken is the engine's view at this moment.
+func (h *house) taken() ipam.EngineView {
+	view := h.view
+	view.Taken = h.clock.Now()
+	view.Networks, view.Containers = slices.Clone(view.Networks), slices.Clone(view.Containers)
+	return view
+}
+
+// network makes a Docker network, as the engine does.
+func (h *house) network(name, cidr string) {
+	h.t.Helper()
+	grant, err := h.service.RequestPool(context.Background(), ipam.PoolRequest{Space: "local", CIDR: netip.MustParsePrefix(cidr)})
+	h.must(err)
+	gateway, err := h.service.RequestAddress(context.Background(), ipam.AddressRequest{Pool: grant.ID, Gateway: true})
+	h.must(err)
+	h.pools[name] = grant.ID
+	h.view.Networks = append(h.view.Networks, ipam.EngineNetwork{ID: "id-" + name, Name: name, Driver: "berth", Subnets: []ipam.EngineSubnet{{CIDR: grant.CIDR, Gateway: gateway.Addr()}}})
+}
+
+// lease takes an address as the engine does for a container of a MAC, and says nothing of a name.
+func (h *house) lease(network string, mac ipam.MAC, preferred netip.Addr) netip.Addr {
+	h.t.Helper()
+	got, err := h.service.RequestAddress(context.Background(), ipam.AddressRequest{Pool: h.pools[network], MAC: mac, Preferred: preferred})
+	h.must(err)
+	return got.Addr()
+}
+
+// run starts a container on a network.
+func (h *house) run(name, network string) netip.Addr {
+	h.t.Helper()
+	h.number++
+	got := h.lease(network, macN(h.number), netip.Addr{})
+	h.appear(name, network, got)
+	return got
+}
+
+// appear is a container that runs with an address, and the MAC of the last number, whatever the records say.
+func (h *house) appear(name, network string, addr netip.Addr) {
+	h.view.Containers = append(h.view.Containers, ipam.EngineContainer{ID: "id-" + name, Name: name, State: "running", Endpoints: []ipam.EngineEndpoint{
+		{Network: "id-" + network, ID: fmt.Sprintf("e%d", h.number), MAC: macN(h.number), Addresses: []netip.Addr{addr}}}})
+}
+
+// vanish is the end of a container of which Berth learns nothing.
+func (h *house) vanish(name string) {
+	h.view.Containers = slices.DeleteFunc(slices.Clone(h.view.Containers), func(c ipam.EngineContainer) bool { return c.Name == name })
+}
+
+func (h *house) vanishNetwork(name string) {
+	h.view.Networks = slices.DeleteFunc(slices.Clone(h.view.Networks), func(n ipam.EngineNetwork) bool { return n.Name == name })
+}
+
+func (h *house) release(network string, addr netip.Addr) {
+	h.t.Helper()
+	h.must(h.service.ReleaseAddress(context.Background(), h.pools[network], addr))
+}
+
+// leaseOf is the lease or memory of an address; its zero value where there is none.
+func (h *house) leaseOf(addr netip.Addr) ipam.LeaseInfo {
+	h.t.Helper()
+	for l, err := range h.service.Leases(context.Background(), ipam.LeaseFilter{Remembered: true}) {
+		h.must(err)
+		if l.Address == addr {
+			return l
+		}
+	}
+	return ipam.LeaseInfo{}
+}
+
+func (h *house) edit(edits ...ipam.Edit) {
+	h.t.Helper()
+	_, err := h.service.Edit(context.Background(), ipam.EditOptions{}, edits...)
+	h.must(err)
+}
+
+// lastEvent is the last one of a verb.
+func (h *house) lastEvent(verb ipam.Verb) ipam.Event {
+	h.t.Helper()
+	all, err := h.service.Events(context.Background(), ipam.EventFilter{})
+	h.must(err)
+	for _, e := range slices.Backward(all) {
+		if e.Verb == verb {
+			return e
+		}
+	}
+	h.t.Fatalf("there is no event %s", verb)
+	return ipam.Event{}
+}
+
+// witness returns one that is pushed its views or, with an engine, reads that.
+func (h *house) witness(engine *Engine, change func(*Config)) *Witness {
+	cfg := Config{Service: h.service, Host: "h1", Engine: engine, Drivers: []string{"berth"}, Now: h.clock.Now, Log: quiet()}
+	if change != nil {
+		change(&cfg)
+	}
+	return New(cfg)
+}
+
+func quiet() *logrus.Entry {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return logrus.NewEntry(log)
+}
+
+// town is a house whose engine is read over its socket.
+type town struct {
+	*house
+	t      *testing.T
+	engine *fakeEngine
+	w      *Witness
+}
+
+func newTown(t *testing.T) *town {
+	t.Helper()
+	h := newHouse(t, t.TempDir())
+	t.Cleanup(func() { must(t, h.close()) })
+	tn := &town{house: h, t: t, engine: newFakeEngine(t)}
+	tn.w = h.witness(tn.engine.open(), nil)
+	h.network("front", "10.8.0.0/24")
+	tn.settle(time.Second)
+	return tn
+}
+
+// settle lets the engine run what was made, and time pass.
+func (tn *town) settle(d time.Duration) {
+	tn.engine.set(tn.view)
+	tn.clock.wait(d)
+}
+
+// check makes a check, which is to succeed.
+func (tn *town) check(req ipam.CheckRequest) ipam.CheckReport {
+	tn.t.Helper()
+	r, err := tn.w.Check(tn.t.Context(), req)
+	must(tn.t, err)
+	return r
+}
+
+// told lists findings: the kind, the address or subnet, and what may or did become of it.
+func told(r *ipam.CheckReport) []string {
+	all := []string{}
+	for _, f := range r.Findings {
+		text := string(f.Kind) + " "
+		if f.Address.IsValid() {
+			text += f.Address.String()
+		} else {
+			text += f.Subnet.String()
+		}
+		switch {
+		case f.Repaired:
+			text += " repaired"
+		case f.Repairable:
+			text += " repairable"
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func wantTold(t testing.TB, r ipam.CheckReport, want ...string) {
+	t.Helper()
+	if got := told(&r); !slices.Equal(got, append([]string{}, want...)) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+	if r.Engine != reachYes || r.Trouble != "" {
+		t.Errorf("the engine is %s: %s", r.Engine, r.Trouble)
+	}
+}
+
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for late := time.Now().Add(30 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("in 30 seconds it did not come to this: %s", what)
+		}
+	}
+}

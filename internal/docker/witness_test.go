@@ -1,0 +1,370 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var errTest = errors.New("the stream broke")
+
+// TestRepairs: each kind of what is sure is put right, by the actor check, and is not there any more afterwards.
+func TestRepairs(t *testing.T) {
+	for name, row := range map[string]struct {
+		make func(tn *town)
+		want string
+		verb ipam.Verb
+		then func(tn *town)
+	}{
+		"a lease": {
+			func(tn *town) { tn.run("gone", "front"); tn.vanish("gone") }, "unused_lease 10.8.0.2", ipam.LeaseReleased,
+			func(tn *town) {
+				if got := tn.lease("front", macN(1), netip.Addr{}); got != addr("10.8.0.2") {
+					tn.t.Errorf("its holder came again and got %s", got)
+				}
+			}},
+		"an attachment": {
+			func(tn *town) {
+				tn.run("web", "front")
+				tn.network("twin", "10.8.0.0/24")
+				tn.vanishNetwork("twin")
+			}, "unused_attachment 10.8.0.0/24", ipam.PoolReleased,
+			func(tn *town) {
+				at, err := tn.service.Attachments(tn.t.Context())
+				must(tn.t, err)
+				if len(at) != 1 || at[0].ID != tn.pools["front"] {
+					tn.t.Errorf("attachments are left: %v", at)
+				}
+			}},
+		"a subnet": {
+			func(tn *town) {
+				tn.network("back", "10.9.0.0/24")
+				tn.run("db", "back")
+				tn.network("twin", "10.9.0.0/24")
+				tn.vanish("db")
+				tn.vanishNetwork("back")
+				tn.vanishNetwork("twin")
+			}, "unused_subnet 10.9.0.0/24", ipam.SubnetRemoved,
+			func(tn *town) {
+				if subnets, err := tn.service.Subnets(tn.t.Context(), ""); err != nil || len(subnets) != 1 {
+					tn.t.Errorf("subnets are left: %v, %v", subnets, err)
+				}
+			}},
+		"a memory": {
+			func(tn *town) {
+				got := tn.run("gone", "front")
+				must(tn.t, tn.service.NameLeases(tn.t.Context(), []ipam.LeaseName{{LeaseRef: ipam.LeaseRef{Space: "local", Address: got, ID: tn.leaseOf(got).ID}, Name: "gone"}}))
+				tn.release("front", got)
+				tn.vanish("gone")
+				tn.settle(31 * 24 * time.Hour)
+			}, "stale_memory 10.8.0.2", 0,
+			func(tn *town) {
+				if l := tn.leaseOf(addr("10.8.0.2")); l.ID != 0 {
+					tn.t.Errorf("left: %+v", l)
+				}
+			}},
+		"an address": {
+			func(tn *town) { tn.number++; tn.appear("web", "front", addr("10.8.0.9")) }, "uncovered_address 10.8.0.9", ipam.LeaseTaken,
+			func(tn *town) {
+				l := tn.leaseOf(addr("10.8.0.9"))
+				if l.MAC != macN(1) || l.Name != "web" || l.Pool != tn.pools["front"] {
+					tn.t.Errorf("the lease is %+v", l)
+				}
+				tn.release("front", addr("10.8.0.9"))
+				if l := tn.leaseOf(addr("10.8.0.9")); l.State != "remembered" {
+					tn.t.Errorf("after the container's stop it is %+v", l)
+				}
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tn := newTown(t)
+			row.make(tn)
+			tn.settle(time.Second)
+			tn.check(ipam.CheckRequest{})
+			tn.clock.wait(5 * time.Minute)
+			found := tn.check(ipam.CheckRequest{})
+			if got := told(&found); !slices.Contains(got, row.want+" repairable") {
+				t.Fatalf("found %q", got)
+			}
+			r := tn.check(ipam.CheckRequest{Repair: true})
+			if got := told(&r); !slices.Contains(got, row.want+" repaired") || r.Repaired != len(r.Findings) {
+				t.Errorf("repaired %d of %q", r.Repaired, got)
+			}
+			if row.verb != 0 {
+				if e := tn.lastEvent(row.verb); e.Actor != "check" {
+					t.Errorf("its event is by %q", e.Actor)
+				}
+			}
+			wantTold(t, tn.check(ipam.CheckRequest{Repair: true}))
+			row.then(tn)
+		})
+	}
+}
+
+// TestRepairRefused: what the service refuses is told of, and stays as it is.
+func TestRepairRefused(t *testing.T) {
+	tn := newTown(t)
+	net := tn.leaseOf(addr("10.8.0.1")).Network
+	tn.edit(&ipam.AddReservation{Network: net, Owner: "db", Wishes: []ipam.Wish{{Address: addr("10.8.0.9")}}})
+	tn.number++
+	tn.appear("web", "front", addr("10.8.0.9"))
+	tn.settle(time.Second)
+	r := tn.check(ipam.CheckRequest{Repair: true})
+	wantTold(t, r, "uncovered_address 10.8.0.9 repairable")
+	if d := r.Findings[0].Detail; !strings.Contains(d, "could not be put right") || !strings.Contains(d, "db") {
+		t.Errorf("it says %q", d)
+	}
+	if r.Repaired != 0 || tn.leaseOf(addr("10.8.0.9")).State == "held" {
+		t.Error("it is leased")
+	}
+}
+
+// TestRepairOnly: with a report of before only that is put right which stands in it and is so still.
+func TestRepairOnly(t *testing.T) {
+	tn := newTown(t)
+	tn.run("one", "front")
+	tn.run("two", "front")
+	tn.vanish("one")
+	tn.settle(time.Second)
+	before := tn.check(ipam.CheckRequest{})
+	tn.vanish("two")
+	tn.settle(time.Second)
+	tn.check(ipam.CheckRequest{})
+	tn.clock.wait(time.Hour)
+	wantTold(t, tn.check(ipam.CheckRequest{Only: &before}), "unused_lease 10.8.0.2 repairable", "unused_lease 10.8.0.3 repairable")
+	wantTold(t, tn.check(ipam.CheckRequest{Repair: true, Only: &before}), "unused_lease 10.8.0.2 repaired", "unused_lease 10.8.0.3 repairable")
+
+	// The same address leaked once more is another lease.
+	tn.lease("front", macN(1), addr("10.8.0.2"))
+	tn.clock.wait(time.Second)
+	tn.check(ipam.CheckRequest{})
+	tn.clock.wait(time.Hour)
+	wantTold(t, tn.check(ipam.CheckRequest{Repair: true, Only: &before}), "unused_lease 10.8.0.2 repairable", "unused_lease 10.8.0.3 repairable")
+
+	_, err := tn.w.Check(t.Context(), ipam.CheckRequest{Repair: true, Only: &ipam.CheckReport{Host: "h2"}})
+	if !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "h2") {
+		t.Errorf("with a report of another host: %v", err)
+	}
+}
+
+// during does something once, when the engine has been asked for the last thing of its n-th view from now.
+func (tn *town) during(n int, do func()) {
+	tn.engine.mu.Lock()
+	defer tn.engine.mu.Unlock()
+	tn.engine.ask = func(_, path string) {
+		if !strings.HasSuffix(path, "/networks/id-front") {
+			return
+		}
+		if n--; n == 0 {
+			tn.engine.mu.Lock()
+			networks, containers := tn.engine.networks, tn.engine.containers
+			tn.engine.mu.Unlock()
+			do()
+			tn.engine.mu.Lock()
+			later, laterContainers := tn.engine.networks, tn.engine.containers
+			tn.engine.networks, tn.engine.containers = networks, containers // for the answer to this
+			tn.engine.ask = func(_, _ string) {
+				tn.engine.mu.Lock()
+				defer tn.engine.mu.Unlock()
+				tn.engine.networks, tn.engine.containers, tn.engine.ask = later, laterContainers, nil
+			}
+			tn.engine.mu.Unlock()
+		}
+	}
+}
+
+// TestStoppedMeanwhile: a container that stops, and whose address goes to another, between the view and the records, has lost
+// nothing: it is in the first view only.
+func TestStoppedMeanwhile(t *testing.T) {
+	tn := newTown(t)
+	stopped, other := tn.run("stopped", "front"), tn.run("other", "front")
+	tn.settle(time.Second)
+	tn.during(1, func() {
+		tn.release("front", stopped)
+		tn.release("front", other)
+		tn.vanish("stopped")
+		tn.vanish("other")
+		tn.number++
+		tn.appear("next", "front", tn.lease("front", macN(tn.number), other))
+		tn.engine.set(tn.view)
+	})
+	wantTold(t, tn.check(ipam.CheckRequest{Repair: true}))
+	if l := tn.leaseOf(stopped); l.State != "remembered" {
+		t.Errorf("its address is %s", l.State)
+	}
+	if l := tn.leaseOf(other); l.State != "held" || l.MAC != macN(3) {
+		t.Errorf("the other's is %s of %s", l.State, l.MAC)
+	}
+	wantTold(t, tn.check(ipam.CheckRequest{Repair: true}))
+}
+
+// TestDiesMeanwhile: an engine that is gone when it is asked for a second view hides what it shows no more.
+func TestDiesMeanwhile(t *testing.T) {
+	tn, leak := leaked(t)
+	tn.check(ipam.CheckRequest{})
+	tn.clock.wait(5 * time.Minute)
+	tn.engine.mu.Lock()
+	lists := 0
+	tn.engine.ask = func(_, path string) {
+		tn.engine.mu.Lock()
+		defer tn.engine.mu.Unlock()
+		if strings.HasSuffix(path, "/containers/json") {
+			if lists++; lists == 1 {
+				tn.engine.refuse = "/networks/id-front"
+			}
+		}
+	}
+	tn.engine.refuse = ""
+	tn.engine.mu.Unlock()
+	r := tn.check(ipam.CheckRequest{Repair: true})
+	if r.Engine != reachNot || len(r.Findings) != 0 || !strings.Contains(r.Trouble, "it hurts") {
+		t.Errorf("the report is %+v", r)
+	}
+	if l := tn.leaseOf(addr(leak)); l.State != "held" {
+		t.Errorf("the lease is %s", l.State)
+	}
+}
+
+// TestSuperseded: an address that was kept until its owner runs with another one ends in checks and in looks, wanted or not (BO-13).
+func TestSuperseded(t *testing.T) {
+	for name, see := range map[string]func(tn *town){
+		"check": func(tn *town) {
+			wantTold(tn.t, tn.check(ipam.CheckRequest{}), "superseded_reservation 10.8.0.20 repaired", "superseded_reservation 10.8.0.21 repaired")
+		},
+		"look": func(tn *town) { must(tn.t, tn.w.look(tn.t.Context())) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tn := newTown(t)
+			net := tn.leaseOf(addr("10.8.0.1")).Network
+			wish := func(a ...string) *ipam.AddReservation {
+				e := &ipam.AddReservation{Network: net, Owner: "web", Replace: true}
+				for i, text := range a {
+					e.Wishes = append(e.Wishes, ipam.Wish{Slot: i, Address: addr(text)})
+				}
+				return e
+			}
+			tn.edit(wish("10.8.0.20", "10.8.0.21"))
+			tn.edit(wish("10.8.0.30", "10.8.0.31"))
+			kept := func() (all []string) {
+				for r, err := range tn.service.Reservations(t.Context(), ipam.AddressFilter{Owner: "web"}) {
+					must(t, err)
+					all = append(all, r.Address.String())
+				}
+				return all
+			}
+			all := []string{"10.8.0.20", "10.8.0.21", "10.8.0.30", "10.8.0.31"}
+			wantTold(t, tn.check(ipam.CheckRequest{Repair: true}))
+			if got := kept(); !slices.Equal(got, all) {
+				t.Fatalf("before it runs it has %v", got)
+			}
+			for _, a := range []string{"10.8.0.30", "10.8.0.31"} { // of two endpoints, because Docker gives one no second address
+				tn.number++
+				got, err := tn.service.RequestAddress(t.Context(), ipam.AddressRequest{Pool: tn.pools["front"], MAC: macN(tn.number), Name: "web", Preferred: addr(a)})
+				must(t, err)
+				tn.appear("web of "+a, "front", got.Addr())
+			}
+			tn.settle(time.Second)
+			see(tn)
+			if got := kept(); !slices.Equal(got, all[2:]) {
+				t.Errorf("afterwards it has %v", got)
+			}
+			if e := tn.lastEvent(ipam.ReservationRemoved); e.Actor != "check" {
+				t.Errorf("its event is by %q", e.Actor)
+			}
+		})
+	}
+}
+
+// TestNames: leases of an engine that sends no names get them from what runs, and who asks is told who has a lease, and no other.
+func TestNames(t *testing.T) {
+	tn := newTown(t)
+	a := tn.run("web", "front")
+	c := &tn.view.Containers[0]
+	c.Project, c.Service, c.Number = "shop", "web", 1
+	tn.settle(time.Second)
+	must(t, tn.w.look(t.Context()))
+	l := tn.leaseOf(a)
+	if l.Name != "web" {
+		t.Errorf("the lease is called %q", l.Name)
+	}
+	want := &ipam.SeenBy{Container: "web", ID: "id-web", Project: "shop", Service: "web", State: "running", Network: "front"}
+	if diff := cmp.Diff(want, tn.w.SeenBy("local", a, l.ID)); diff != "" {
+		t.Errorf("seen by (-want +got):\n%s", diff)
+	}
+	for what, got := range map[string]*ipam.SeenBy{
+		"another lease": tn.w.SeenBy("local", a, l.ID+1), "another space": tn.w.SeenBy("lab", a, l.ID), "another address": tn.w.SeenBy("local", a.Next(), l.ID),
+	} {
+		if got != nil {
+			t.Errorf("%s is seen by %v", what, got)
+		}
+	}
+	c = &tn.view.Containers[0]
+	c.Name = "renamed"
+	tn.settle(time.Second)
+	must(t, tn.w.look(t.Context()))
+	if got := tn.w.SeenBy("local", a, l.ID); got == nil || got.Container != "renamed" {
+		t.Errorf("after it was renamed it is seen by %v", got)
+	}
+	if got := tn.leaseOf(a).Name; got != "web" {
+		t.Errorf("the lease is called %q", got)
+	}
+	tn.engine.stop()
+	if err := tn.w.look(t.Context()); err == nil {
+		t.Error("a look of nothing succeeded")
+	}
+	if got := tn.w.SeenBy("local", a, l.ID); got == nil {
+		t.Error("it is forgotten because the engine is away")
+	}
+}
+
+// TestState: how it stands, for a person.
+func TestState(t *testing.T) {
+	tn, _ := leaked(t)
+	if s := tn.w.State(); s.Engine != reachNot || s.Runs != 0 || s.Detail == "" {
+		t.Errorf("at first: %+v", s)
+	}
+	tn.check(ipam.CheckRequest{})
+	s := tn.w.State()
+	if s.Engine != reachYes || s.Runs != 1 || s.Counts[ipam.UnusedLease] != 1 || !s.Last.Equal(tn.clock.Now()) || !s.Seen.Equal(tn.clock.Now()) || s.Detail != "" {
+		t.Errorf("after a check: %+v", s)
+	}
+	seen := tn.clock.Now()
+	tn.clock.wait(time.Minute)
+	tn.engine.stop()
+	tn.check(ipam.CheckRequest{})
+	s = tn.w.State()
+	if s.Engine != reachNot || s.Runs != 2 || s.Counts[ipam.UnusedLease] != 1 || !s.Last.Equal(tn.clock.Now()) || !s.Seen.Equal(seen) || s.Detail == "" {
+		t.Errorf("after one without an engine: %+v", s)
+	}
+	none := tn.witness(nil, nil)
+	r, err := none.Check(t.Context(), ipam.CheckRequest{Repair: true})
+	must(t, err)
+	if r.Engine != reachNone || r.Trouble != "" || r.Findings == nil || len(r.Findings) != 0 || none.State().Engine != reachNone {
+		t.Errorf("where there is none: %+v", r)
+	}
+}
+
+// TestCheckEnds: who waits for his turn need not.
+func TestCheckEnds(t *testing.T) {
+	tn := newTown(t)
+	done, err := tn.w.take(t.Context())
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := tn.w.Check(ctx, ipam.CheckRequest{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+	done()
+	if _, err := tn.w.Check(ctx, ipam.CheckRequest{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+	wantTold(t, tn.check(ipam.CheckRequest{}))
+}
