@@ -1,6 +1,7 @@
 package ipam
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -149,10 +150,10 @@ func (s *Service) dynamicReservations(ctx context.Context, f AddressFilter) (all
 				return err
 			}
 			for _, one := range known {
-				if owner != "" && one.owner != owner || !one.Until.IsZero() && !one.Until.After(c.now) {
+				if owner != "" && one.owner != owner || !one.Until.IsZero() && !one.Until.After(c.now) || f.passed(n, one.owner) {
 					continue
 				}
-				info := ReservationInfo{Owner: one.owner, Kind: Automatic, Space: n.Space, Network: n.Name, Since: eventTime(one.ID), Until: one.Until}
+				info := ReservationInfo{Dynamic: true, Owner: one.owner, Kind: Automatic, Space: n.Space, Network: n.Name, Since: eventTime(one.ID), Until: one.Until}
 				taken, err := p.taken(one.owner)
 				if err != nil {
 					return err
@@ -168,6 +169,11 @@ func (s *Service) dynamicReservations(ctx context.Context, f AddressFilter) (all
 		return nil
 	})
 	return all, err
+}
+
+// passed tells whether f begins behind an owner of a dynamic network.
+func (f *AddressFilter) passed(n *Network, owner string) bool {
+	return cmp.Or(strings.Compare(n.Name, f.AfterNetwork), strings.Compare(owner, f.AfterOwner)) <= 0
 }
 
 // knownOwner is an owner of a dynamic network.

@@ -229,6 +229,8 @@ type AddressFilter struct {
 	AfterSpace string // with After: only those behind that address of that space
 	After      netip.Addr
 	Limit      int // only so many
+
+	AfterNetwork, AfterOwner string // only owners of dynamic networks, behind that one of that network; empty: all
 }
 
 // Reservations yields reserved addresses, until an error is yielded, which is the last. Behind them come, without addresses,
@@ -236,10 +238,12 @@ type AddressFilter struct {
 func (s *Service) Reservations(ctx context.Context, f AddressFilter) iter.Seq2[ReservationInfo, error] {
 	return func(yield func(ReservationInfo, error) bool) {
 		found := 0
-		for info, err := range s.reservedAddresses(ctx, f) {
-			found++
-			if !yield(info, err) || err != nil || found == f.Limit {
-				return
+		if f.AfterNetwork == "" {
+			for info, err := range s.reservedAddresses(ctx, f) {
+				found++
+				if !yield(info, err) || err != nil || found == f.Limit {
+					return
+				}
 			}
 		}
 		owners, err := s.dynamicReservations(ctx, f)

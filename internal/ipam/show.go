@@ -85,6 +85,7 @@ type ReservationInfo struct {
 	Since     time.Time    `json:"since"`
 	Replaced  bool         `json:"replaced,omitempty"` // kept until its owner runs with the one that replaces it (BO-13)
 	Until     time.Time    `json:"until,omitzero"`     // the end of the owner (BO-11)
+	Dynamic   bool         `json:"-"`                  // the owner is known in a dynamic network, whatever its address is
 }
 
 // TakenAddress is an address that was taken for what is no container.
