@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/user"
 	"strconv"
+	"strings"
 	"testing"
 
 	"berth/internal/ipam"
@@ -16,6 +17,16 @@ import (
 // as is the context of a request of somebody with a role.
 func as(ctx context.Context, role Role) context.Context {
 	return context.WithValue(ctx, callerKey{}, &caller{actor: "somebody", role: role})
+}
+
+// someRequests are those of everybody and those of admins.
+var someRequests = []struct {
+	method, path, body string
+	looks              bool
+}{
+	{"GET", "/v1/subnets", "", true}, {"HEAD", "/v1/subnets", "", true}, {"POST", "/v1/fsck", "", false}, {"GET", "/v1/tokens", "", false},
+	{"GET", "/v1/who?name=web", "", true}, {"GET", "/v1/check", "", true}, {"POST", "/v1/check", "{}", false}, {"PUT", "/v1/witness", "{}", false},
+	{"DELETE", "/v1/owners/web", "", false},
 }
 
 // TestSocketRoles: who may look and who may change on the socket, by what the kernel says of the peer.
@@ -44,20 +55,19 @@ func TestSocketRoles(t *testing.T) {
 		{"no peer", nil, group, readGroup, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := start(t, func(s *Server) { s.cfg.GID, s.cfg.ReadGID = c.gid, c.readGID })
-			for _, r := range []struct {
-				method, path string
-				allowed      bool
-			}{
-				{"GET", "/v1/subnets", c.looks}, {"HEAD", "/v1/subnets", c.looks}, {"POST", "/v1/fsck", c.changes}, {"GET", "/v1/tokens", c.changes},
-			} {
-				req := httptest.NewRequest(r.method, r.path, http.NoBody)
+			h := start(t, func(s *Server) {
+				s.cfg.GID, s.cfg.ReadGID = c.gid, c.readGID
+				new(watcher).join(s)
+			})
+			for _, r := range someRequests {
+				req := httptest.NewRequest(r.method, r.path, strings.NewReader(r.body))
+				req.Header.Set("Content-Type", jsonType)
 				req.Header.Set("Authorization", "Bearer whatever") // is for TLS
 				req = req.WithContext(context.WithValue(req.Context(), peerKey{}, c.peer))
 				answer := timedRecorder{httptest.NewRecorder()}
 				h.server.handlers.ServeHTTP(answer, req)
 				want := http.StatusForbidden
-				if r.allowed {
+				if c.changes || r.looks && c.looks {
 					want = http.StatusOK
 				}
 				if answer.Code != want {

@@ -36,7 +36,17 @@ func FuzzRequest(f *testing.F) {
 	f.Add("DELETE", "/v1/networks/net1/addresses/a%2Fb", "address=192.0.2.9", "")
 	f.Add("POST", "/v1/edits", "", `{"edits":[{"op":"pool.add","network":"net1","range":"192.0.2.10+91","name":"front"},{"op":"address.take","network":"net1",
 		"owner":"rtr","interface":{"number":-1,"action":"add","wishes":[{"slot":0,"pool":"front"}]},"force":true}],"dry_run":false}`)
-	s := New(start(f, nil).server.cfg)
+	f.Add("GET", "/v1/who", "name=shop/web/1&space=local&at=2026-01-31T08:00:00Z", "")
+	f.Add("GET", "/v1/who", "mac=02-42-0a-00-00-02&address=2001:db8::1", "")
+	f.Add("GET", "/v1/check", "", "")
+	f.Add("POST", "/v1/check", "", `{"repair":true,"only":{"host":"a","findings":[{"kind":"unused_lease","address":"192.0.2.9","lease":7,"pool":"","mac":""}],"counts":{"unused_lease":1}}}`)
+	f.Add("PUT", "/v1/witness", "", `{"host":"a","engine":"e","taken":"2026-01-31T08:00:00Z","networks":[{"id":"n","name":"n","driver":"berth","subnets":[{"cidr":"192.0.2.0/24","range":"",
+		"aux":{"a":"192.0.2.9"}}]}],"containers":[{"name":"c","endpoints":[{"network":"n","mac":"02:42:0a:00:00:02","addresses":["192.0.2.9"]}]}]}`)
+	f.Add("DELETE", "/v1/owners/shop%2Fweb", "under=true&replaced=false&dry_run=true", "")
+	f.Add("POST", "/v1/networks", "", `{"name":"net1","type":"dynamic","static":["192.0.2.8/29"],"owner_rules":[{"pattern":"web-*","owner":"shop/web/*","pool":"web"}]}`)
+	f.Add("POST", "/v1/edits", "", `{"edits":[{"op":"reservation.bind","wanted":[{"network":"net1","owner":"a","for":"1h","replace":true,"automatic":true,
+		"wishes":[{"slot":0,"family":4,"subnet":"lan"}]}]},{"op":"owner.release","owner":"a","under":true,"replaced":true}]}`)
+	s := New(start(f, new(watcher).join).server.cfg)
 	close(s.ended) // a stream ends when it has shown what is there
 	f.Fuzz(func(t *testing.T, method, path, query, body string) {
 		target := &url.URL{Path: path, RawPath: path, RawQuery: query}

@@ -112,7 +112,7 @@ func (s *Server) leases(w http.ResponseWriter, r *http.Request) error {
 	if f.AfterSpace, f.After, err = p.placeOf(); err != nil {
 		return err
 	}
-	all := s.cfg.Service.Leases(r.Context(), f)
+	all := s.witnessed(s.cfg.Service.Leases(r.Context(), f))
 	if !p.paged() {
 		return replyEach(w, "leases", all)
 	}

@@ -15,7 +15,7 @@ import (
 // maxPlan is the largest body of POST /v1/import, which has a whole plan.
 const maxPlan = 64 << 20
 
-// maxThings is how many things a plan may have: what they take in memory is more than what they take in the body.
+// maxThings is how many things a plan, or what an engine shows, may have: what they take in memory is more than what they take in the body.
 const maxThings = 1_000_000
 
 const importPath = "/v1/import"
@@ -36,8 +36,11 @@ type ImportLine struct {
 func bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		most := int64(maxBody)
-		if r.URL.Path == importPath {
+		switch r.URL.Path {
+		case importPath:
 			most = maxPlan
+		case checkPath, witnessPath:
+			most = maxView
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, most)
 		next.ServeHTTP(w, r)
@@ -128,11 +131,16 @@ func (s *Server) readPlan(r *http.Request) (p ipam.Plan, err error) {
 	if err != nil {
 		return p, err
 	}
-	if bytes.Count(body, []byte("{")) > maxThings || bytes.Count(body, []byte(",")) > 8*maxThings {
+	if hasMany(body) {
 		return p, &Problem{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge,
 			Detail: fmt.Sprintf("the plan has more than %d things; import it in parts", maxThings)}
 	}
 	return p, decode(body, &p)
+}
+
+// hasMany tells whether a body may have more than maxThings in it.
+func hasMany(body []byte) bool {
+	return bytes.Count(body, []byte("{")) > maxThings || bytes.Count(body, []byte(",")) > 8*maxThings
 }
 
 // patientBody is a body whose client has time for each piece of it.

@@ -91,7 +91,7 @@ func TestCodesDescribed(t *testing.T) {
 		described = append(described, v.(string))
 	}
 	own := []string{CodeInvalid, CodeNotFound, CodeInUse, CodeExhausted, CodeOverlap, CodeNoPath, CodeNoMethod, CodeForbidden, CodeUnauthenticated,
-		CodeBusy, CodeChanged, CodeKeyReused, CodeMediaType, CodeTooLarge, CodeDamaged, CodeNoSpace, CodeUnknownOutcome, CodeUnavailable, CodeInternal}
+		CodeBusy, CodeNoWitness, CodeChanged, CodeKeyReused, CodeMediaType, CodeTooLarge, CodeDamaged, CodeNoSpace, CodeUnknownOutcome, CodeUnavailable, CodeInternal}
 	slices.Sort(described)
 	slices.Sort(own)
 	if !slices.Equal(described, own) {
@@ -111,7 +111,8 @@ func TestAnswersAsDescribed(t *testing.T) {
 	h.furnish(t)
 	_, router := description(t)
 	asked := map[string]bool{"POST /v1/tokens": true, "DELETE /v1/tokens/{token}": true, // TestTokensAsDescribed
-		"POST /v1/import": true, "POST /v1/import/resume": true, "POST /v1/import/undo": true} // TestImportAsDescribed
+		"POST /v1/import": true, "POST /v1/import/resume": true, "POST /v1/import/undo": true, // TestImportAsDescribed
+		"GET /v1/check": true, "POST /v1/check": true, "PUT /v1/witness": true} // TestWitnessAsDescribed
 	for _, c := range []struct {
 		method, target string
 		status         int
@@ -131,6 +132,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 		{"GET", "/v1/events", 200, `"verb":"lease.take"`},
 		{"GET", "/v1/events?last=0", 200, `"more":true`},
 		{"GET", "/v1/events?since=2020-01-01T00:00:00Z&after=5&last=3", 200, `"more":true`},
+		{"GET", "/v1/who?name=web", 200, `"tenures":[{"space":"lab"`}, // and TestWhoAsDescribed
 		{"GET", "/v1/status", 200, `"writable":true`},
 		{"GET", "/v1/export", 200, `"networks":[]`},
 		{"GET", "/v1/export?network=nowhere", 404, CodeNotFound},
@@ -185,6 +187,47 @@ func TestVerbsDescribed(t *testing.T) {
 	}
 	slices.Sort(described)
 	slices.Sort(used)
+	if !slices.Equal(described, used) {
+		t.Errorf("described: %q\nused:      %q", described, used)
+	}
+}
+
+// TestReasonsDescribed holds the codes of reservations to the description, where each has its meaning.
+func TestReasonsDescribed(t *testing.T) {
+	doc, _ := description(t)
+	reason := doc.Components.Schemas["Reason"].Value
+	var described []string
+	for _, v := range reason.Enum {
+		described = append(described, v.(string))
+		_, short, _ := strings.Cut(strings.Replace(v.(string), "NetworkStatic", "NetworkReservationStatic", 1), "NetworkReservation")
+		if !strings.Contains(reason.Description, short+": ") {
+			t.Errorf("%s is described without a meaning", v)
+		}
+	}
+	var used []string
+	for _, code := range []ipam.Code{ipam.AlreadyInUse, ipam.AlreadyExists, ipam.NotEnoughCapacity, ipam.OutsideSubnet, ipam.IPReserved, ipam.WrongType, ipam.IPMissing, ipam.StaticOutOfRange} {
+		used = append(used, string(code))
+	}
+	slices.Sort(described)
+	slices.Sort(used)
+	if !slices.Equal(described, used) {
+		t.Errorf("described: %q\nused:      %q", described, used)
+	}
+}
+
+// TestFindingsDescribed holds the kinds of findings to the description, where each has its meaning.
+func TestFindingsDescribed(t *testing.T) {
+	doc, _ := description(t)
+	kind := doc.Components.Schemas["FindingKind"].Value
+	var described []string
+	for _, v := range kind.Enum {
+		described = append(described, v.(string))
+		if !strings.Contains(kind.Description, v.(string)+": ") {
+			t.Errorf("%s is described without a meaning", v)
+		}
+	}
+	used := []string{string(ipam.UnusedLease), string(ipam.UncoveredAddress), string(ipam.DoubledAddress), string(ipam.UnusedSubnet), string(ipam.UnknownPool),
+		string(ipam.StaleMemory), string(ipam.WrongGateway), string(ipam.UnusedAttachment), string(ipam.SupersededReservation)}
 	if !slices.Equal(described, used) {
 		t.Errorf("described: %q\nused:      %q", described, used)
 	}
@@ -278,7 +321,7 @@ func readLines(t *testing.T, r io.Reader, n int) [][]byte {
 func TestOperationsDescribed(t *testing.T) {
 	doc, _ := description(t)
 	one := doc.Components.Schemas["Edit"].Value.OneOf
-	if len(one) < 15 {
+	if len(one) < 17 {
 		t.Errorf("%d operations are described", len(one))
 	}
 	for _, ref := range one {
@@ -297,10 +340,15 @@ func TestOperationsDescribed(t *testing.T) {
 		"Problem": Problem{}, "Status": Status{}, "ImportLine": ImportLine{}, "ImportState": ipam.ImportState{}, "ImportReport": ipam.ImportReport{},
 		"Counts": ipam.Counts{}, "Plan": ipam.Plan{}, "PlanNetwork": ipam.PlannedNetwork{}, "PlanSubnet": ipam.PlannedSubnet{}, "PlanPool": ipam.PlannedPool{},
 		"PlanExclusion": ipam.PlannedExclusion{}, "PlanReservation": ipam.PlannedReservation{}, "PlanAddress": ipam.PlannedAddress{},
+		"CheckReport": ipam.CheckReport{}, "CheckRequest": ipam.CheckRequest{}, "Finding": ipam.Finding{}, "WitnessState": ipam.WitnessState{}, "SeenBy": ipam.SeenBy{},
+		"EngineView": ipam.EngineView{}, "EngineNetwork": ipam.EngineNetwork{}, "EngineSubnet": ipam.EngineSubnet{}, "EngineContainer": ipam.EngineContainer{},
+		"EngineEndpoint": ipam.EngineEndpoint{}, "Tenure": ipam.Tenure{}, "OwnerRule": ipam.OwnerRule{}, "PlanBand": ipam.PlannedBand{},
 		"PoolEntry": PoolEntry{}, "ExclusionEntry": ExclusionEntry{}, "Lease": ipam.LeaseInfo{}, "Subnet": ipam.SubnetInfo{},
 	} {
 		holdFields(t, name, reflect.TypeOf(v), doc.Components.Schemas[name])
 	}
+	bind := doc.Components.Schemas["EditReservationBind"].Value.Properties["wanted"]
+	holdFields(t, "what is bound", reflect.TypeFor[ipam.AddReservation](), bind.Value.Items)
 }
 
 // holdFields compares the fields of a type in JSON with those that are described.
@@ -326,7 +374,9 @@ func fieldsOf(typ reflect.Type) (all []string) {
 			all = append(all, fieldsOf(f.Type)...)
 			continue
 		}
-		all = append(all, name)
+		if name != "-" {
+			all = append(all, name)
+		}
 	}
 	return all
 }

@@ -57,9 +57,26 @@ func (p page) placeOf() (space string, addr netip.Addr, err error) {
 	}
 	addr, err = netip.ParseAddr(p.after[1])
 	if err != nil || p.after[0] == "" {
-		return "", addr, invalid(`the parameter "after" is not the "next" of an answer`)
+		return "", addr, notNext()
 	}
 	return p.after[0], addr, nil
+}
+
+func notNext() *Problem { return invalid(`the parameter "after" is not the "next" of an answer`) }
+
+// ownerCursor stands for an owner in a dynamic network, which has no place among addresses. No name has a space in it.
+func ownerCursor(network, owner string) string { return cursor("", network+" "+owner) }
+
+// ownerOf reads what ownerCursor wrote; empty for another cursor.
+func (p page) ownerOf() (network, owner string) {
+	if p.after == nil || p.after[0] != "" {
+		return "", ""
+	}
+	network, owner, both := strings.Cut(p.after[1], " ")
+	if !both {
+		return "", ""
+	}
+	return network, owner
 }
 
 // addrOf reads a cursor that is an address.
@@ -68,7 +85,7 @@ func (p page) addrOf() (addr netip.Addr, err error) {
 		return addr, nil
 	}
 	if addr, err = netip.ParseAddr(p.after[0]); err != nil {
-		return addr, invalid(`the parameter "after" is not the "next" of an answer`)
+		return addr, notNext()
 	}
 	return addr, nil
 }

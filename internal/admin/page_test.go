@@ -33,6 +33,12 @@ func (h *house) populated(t *testing.T) {
 		edits = append(edits, &ipam.AddSubnet{Network: "net00", SubnetSpec: ipam.SubnetSpec{CIDR: block}},
 			&ipam.AddPool{Network: "net00", Range: addrs(at)}, &ipam.AddExclusion{Network: "net00", Range: addrs(at.Next())})
 	}
+	// Owners in networks of which somebody else chooses the addresses, one of which is recorded.
+	for _, name := range []string{"dyn1", "dyn2"} {
+		edits = append(edits, &ipam.CreateNetwork{Name: name, Type: "dynamic", Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.9." + name[3:] + ".0/24")}}},
+			&ipam.AddReservation{Network: name, Owner: "dynamic/1"}, &ipam.AddReservation{Network: name, Owner: "dynamic/2"},
+			&ipam.TakeAddress{Network: name, Owner: "dynamic/2", Interface: ipam.Interface{Wishes: []ipam.Wish{{Address: netip.MustParseAddr("10.9." + name[3:] + ".7")}}}})
+	}
 	_, err := h.client.Edit(t.Context(), EditOptions{}, edits...)
 	must(t, err)
 }
@@ -59,7 +65,9 @@ func TestPages(t *testing.T) {
 		{"/v1/networks/net00/subnets", "subnets", 30},
 		{"/v1/networks/net00/pools", "pools", 30},
 		{"/v1/networks/net00/exclusions", "exclusions", 30},
-		{"/v1/reservations", "reservations", 60},
+		{"/v1/reservations", "reservations", 64},
+		{"/v1/networks/dyn1/reservations", "reservations", 2},
+		{"/v1/reservations?owner=dynamic/2", "reservations", 2},
 		{"/v1/reservations?owner=web", "reservations", 60},
 		{"/v1/networks/net03/reservations", "reservations", 2},
 		{"/v1/addresses", "addresses", 30},
@@ -166,9 +174,10 @@ func TestPagesOverChanges(t *testing.T) {
 func TestBadPages(t *testing.T) {
 	h := start(t, nil)
 	router, _ := h.planned(t)
+	h.play(t, router, step{"GET", "/v1/addresses?after=" + ownerCursor("net1", "web"), "", 400, `is not the \"next\"`, nil}) // it is of another list
 	for _, target := range []string{"/v1/networks", "/v1/subnets", "/v1/leases", "/v1/reservations", "/v1/addresses",
 		"/v1/networks/net1/subnets", "/v1/networks/net1/pools", "/v1/networks/net1/exclusions", "/v1/networks/net1/reservations"} {
-		for _, q := range []string{"limit=0", "limit=-1", "limit=1001", "limit=many", "after=%21", "after=" + cursor("a", "b", "c"), "after=" + cursor("\x00", "nothing")} {
+		for _, q := range []string{"limit=0", "limit=-1", "limit=1001", "limit=many", "after=%21", "after=" + cursor("a", "b", "c"), "after=" + cursor("\x00", "nothing"), "after=" + cursor("", "nothing")} {
 			if p := h.play(t, router, step{method: "GET", target: target + "?" + q, status: 400}).problem(t); p.Code != CodeInvalid {
 				t.Errorf("%s?%s: %+v", target, q, p)
 			}

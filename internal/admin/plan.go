@@ -37,6 +37,8 @@ func (s *Server) planRoutes() []route {
 		{http.MethodPost, network + "/reservations", post(s, func(r *http.Request, e *ipam.AddReservation) error { return inNetwork(r, &e.Network) }), false},
 		{http.MethodDelete, network + "/reservations/{owner}", remove(s, removeReservation, "address"), false},
 
+		{http.MethodDelete, "/v1/owners/{owner}", remove(s, releaseOwner, "under", "replaced"), false},
+
 		{http.MethodGet, "/v1/addresses", s.addresses, true},
 		{http.MethodGet, network + "/addresses", s.addresses, true},
 		{http.MethodPost, network + "/addresses", post(s, func(r *http.Request, e *ipam.TakeAddress) error { return inNetwork(r, &e.Network) }), false},
@@ -87,6 +89,15 @@ func removeExclusion(r *http.Request, _ url.Values) (ipam.Edit, error) {
 func removeReservation(r *http.Request, q url.Values) (ipam.Edit, error) {
 	addr, err := addressOf(q)
 	return &ipam.RemoveReservation{Network: r.PathValue("network"), Owner: r.PathValue("owner"), Address: addr}, err
+}
+
+func releaseOwner(r *http.Request, q url.Values) (ipam.Edit, error) {
+	under, err := boolOf(q, "under")
+	if err != nil {
+		return nil, err
+	}
+	replaced, err := boolOf(q, "replaced")
+	return &ipam.ReleaseOwner{Owner: r.PathValue("owner"), Under: under, Replaced: replaced}, err
 }
 
 func releaseAddress(r *http.Request, q url.Values) (ipam.Edit, error) {
@@ -218,7 +229,10 @@ func (s *Server) filtered(r *http.Request) (p page, f ipam.AddressFilter, revisi
 		return p, f, 0, err
 	}
 	f = ipam.AddressFilter{Network: r.PathValue("network"), Owner: q.Get("owner"), Limit: p.limit + 1}
-	if f.AfterSpace, f.After, err = p.placeOf(); err != nil || f.Network == "" {
+	if f.AfterNetwork, f.AfterOwner = p.ownerOf(); f.AfterNetwork == "" {
+		f.AfterSpace, f.After, err = p.placeOf()
+	}
+	if err != nil || f.Network == "" {
 		return p, f, 0, err
 	}
 	revision, err = s.cfg.Service.Revision(r.Context(), f.Network)
@@ -232,7 +246,12 @@ func (s *Server) reservations(w http.ResponseWriter, r *http.Request) error {
 	}
 	var list ReservationList
 	list.Reservations, list.Next, err = take(p, s.cfg.Service.Reservations(r.Context(), f),
-		func(i *ipam.ReservationInfo) string { return cursor(i.Space, i.Address.String()) })
+		func(i *ipam.ReservationInfo) string {
+			if i.Dynamic {
+				return ownerCursor(i.Network, i.Owner)
+			}
+			return cursor(i.Space, i.Address.String())
+		})
 	if err != nil {
 		return err
 	}
@@ -241,6 +260,9 @@ func (s *Server) reservations(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) addresses(w http.ResponseWriter, r *http.Request) error {
 	p, f, revision, err := s.filtered(r)
+	if err == nil && f.AfterNetwork != "" {
+		err = notNext()
+	}
 	if err != nil {
 		return err
 	}

@@ -170,6 +170,12 @@ func TestPlanAsDescribed(t *testing.T) {
 		{"DELETE", net1 + "/reservations/shop%2Fweb%2F1?address=192.0.2.11", "", 200, `"reservation.remove"`, nil},
 		{"GET", net1 + "/reservations?owner=shop/web/1", "", 200, `"reservations":[]`, nil},
 
+		{"POST", net1 + "/reservations", `{"owner": "shop/tmp/1"}`, 200, `"reservation.add"`, nil},
+		{"DELETE", "/v1/owners/shop%2Ftmp%2F1?dry_run=true", "", 200, `"reservation.remove"`, nil},
+		{"DELETE", "/v1/owners/shop%2Ftmp%2F1?replaced=true", "", 200, `"changes":[]`, nil},
+		{"DELETE", "/v1/owners/shop%2Ftmp?under=true", "", 200, `"reservation.remove"`, nil},
+		{"DELETE", "/v1/owners/shop%2Ftmp%2F1", "", 200, `"changes":[]`, nil},
+
 		{"POST", net1 + "/addresses", `{"owner": "rtr", "interface": {"number": 0, "wishes": [{"slot": 0}, {"slot": 1, "pool": "front"}, {"slot": 2, "address": "192.0.2.250"}]}}`, 200, `"192.0.2.250"`, nil},
 		{"POST", net1 + "/addresses", `{"owner": "vm", "interface": {"number": 0, "wishes": [{"slot": 0, "address": "192.0.2.250"}]}}`, 409, CodeInUse, nil},
 		{"POST", net1 + "/addresses", `{"owner": "vm", "interface": {"number": 0, "wishes": [{"slot": 1}]}}`, 400, `ip0 is missing`, nil},
@@ -224,6 +230,74 @@ func TestPlanAsDescribed(t *testing.T) {
 	if problems, err := h.service.Check(t.Context()); err != nil || len(problems) > 0 {
 		t.Errorf("fsck: %q, %v", problems, err)
 	}
+}
+
+// TestOwnersAsDescribed plays what belongs to owners: types of networks, rules, static bands, changes of addresses (BO-8 to BO-13).
+func TestOwnersAsDescribed(t *testing.T) {
+	h := start(t, nil)
+	router, _ := h.planned(t)
+	const net1 = "/v1/networks/net1"
+	for _, s := range []step{
+		{"POST", "/v1/networks", `[{"name": "vips", "type": "vip", "subnets": [{"cidr": "203.0.113.0/28"}]}, {"name": "lab", "type": "dynamic"},
+			{"name": "front", "type": "manual", "static": ["10.8.0.8-10.8.0.15"], "owner_rules": [{"pattern": "web-*", "owner": "shop/web/*", "pool": "web"}],
+			"subnets": [{"cidr": "10.8.0.0/24", "pool": true}]}]`, 200, `"network.create"`, nil},
+		{"GET", "/v1/networks/vips", "", 200, `"type":"vip","static":[],"owner_rules":[]`, nil},
+		{"GET", "/v1/networks/front", "", 200, `"type":"manual","static":["10.8.0.8/29"],"owner_rules":[{"pattern":"web-*","owner":"shop/web/*","pool":"web"}]`, nil},
+		{"GET", "/v1/networks", "", 200, `"type":"dynamic"`, nil},
+		{"GET", "/v1/subnets", "", 200, `"static":["10.8.0.8/29"]`, nil},
+		{"PATCH", net1, `{"static": ["192.0.2.8+8", "192.0.2.32/28"], "owner_rules": [{"pattern": "db", "pool": "back"}, {"pattern": "x-*", "owner": "x/*"}]}`, 200, `"network.modify"`, nil},
+		{"PATCH", net1, `{"owner_rules": [{"pattern": "db"}]}`, 200, `"network.modify"`, nil},
+		{"GET", net1, "", 200, `"static":["192.0.2.8/29","192.0.2.32/28"],"owner_rules":[{"pattern":"x-*","owner":"x/*"}]`, nil},
+		{"PATCH", net1, `{"static": ["198.51.100.8"]}`, 400, `"reason":"NetworkStaticIpOutOfRange"`, nil},
+		{"PATCH", net1, `{"static": []}`, 200, `"network.modify"`, nil},
+		{"GET", net1, "", 200, `"static":[]`, nil},
+
+		{"POST", net1 + "/reservations", `{"owner": "shop/web/1", "wishes": [{"slot": 0, "address": "192.0.2.11"}], "automatic": true}`, 200, `"addresses":["192.0.2.11"]`, nil},
+		{"GET", net1 + "/reservations", "", 200, `"kind":"automatic"`, nil},
+		{"POST", net1 + "/reservations", `{"owner": "shop/web/1", "wishes": [{"slot": 0, "address": "192.0.2.12"}]}`, 409, `"reason":"NetworkReservationAlreadyExists"`, nil},
+		{"POST", net1 + "/reservations", `{"owner": "shop/web/1", "wishes": [{"slot": 0, "address": "192.0.2.12"}], "replace": true}`, 200, `"reservation.modify"`, nil},
+		{"GET", net1 + "/reservations", "", 200, `"replaced":true`, nil},
+		{"POST", net1 + "/reservations", `{"owner": "batch/1", "wishes": [{"slot": 0, "family": 6}], "for": "1h"}`, 200, `"2001:db8::1"`, nil},
+		{"GET", net1 + "/reservations?owner=batch/1", "", 200, `"until":"`, nil},
+		{"POST", net1 + "/reservations", `[{"owner": "a", "wishes": [{"slot": 0, "address": "192.0.2.77"}]}, {"owner": "b", "wishes": [{"slot": 0, "address": "192.0.2.77"}]}]`, 409,
+			`"detail":"NetworkReservationAlreadyInUse: `, nil},
+		{"POST", net1 + "/reservations", `[{"owner": "a", "wishes": [{"slot": 0, "address": "192.0.2.77"}]}, {"owner": "b", "wishes": [{"slot": 0, "address": "192.0.2.77"}]}]`, 409,
+			`"reason":"NetworkReservationAlreadyInUse","index":1`, nil},
+		{"POST", net1 + "/reservations", `{"owner": "a", "wishes": [{"slot": 0, "address": "198.51.100.7"}]}`, 400, `"reason":"NetworkReservationIpOutsideSubnet"`, nil},
+		{"POST", "/v1/networks/vips/reservations", `{"owner": "a"}`, 400, `"reason":"NetworkReservationWrongType"`, nil},
+		{"POST", "/v1/networks/lab/reservations", `[{"owner": "a"}, {"owner": "b", "for": "90m"}]`, 200, `"reservation.add"`, nil},
+		{"GET", "/v1/networks/lab/reservations", "", 200, `"owner":"a","address":"","kind":"automatic"`, nil},
+
+		{"POST", "/v1/edits", `{"edits": [{"op": "reservation.bind", "wanted": [{"network": "net1", "owner": "shop/web/1", "wishes": [{"slot": 0, "address": "192.0.2.11"}]},
+			{"network": "front", "owner": "shop/db/1", "for": "24h"}]}]}`, 200, `"reservation.modify"`, nil},
+		{"POST", "/v1/edits", `{"edits": [{"op": "reservation.bind", "wanted": [{"network": "net1", "owner": "a"}, {"network": "net1", "owner": "a"}]}]}`, 400,
+			`"reason":"NetworkReservationAlreadyExists"`, nil},
+		{"POST", "/v1/edits", `{"edits": [{"op": "owner.release", "owner": "shop/web/1", "replaced": true}]}`, 200, `"changes":[]`, nil},
+		{"DELETE", "/v1/owners/shop%2Fweb?under=true&dry_run=true", "", 200, `"reservation.remove"`, nil},
+		{"POST", "/v1/edits", `{"edits": [{"op": "owner.release", "owner": "shop", "under": true}]}`, 200, `"192.0.2.11"`, nil},
+		{"DELETE", "/v1/owners/b", "", 200, `"reservation.remove"`, nil},
+		{"GET", "/v1/reservations?owner=shop/web/1", "", 200, `"reservations":[]`, nil},
+	} {
+		h.play(t, router, s)
+	}
+	if problems, err := h.service.Check(t.Context()); err != nil || len(problems) > 0 {
+		t.Errorf("fsck: %q, %v", problems, err)
+	}
+}
+
+// A release of an owner happens once, however often it is sent.
+func TestReleaseOwnerOnce(t *testing.T) {
+	h := start(t, nil)
+	router, _ := h.planned(t)
+	reserve := step{"POST", "/v1/networks/net1/reservations", `{"owner": "web"}`, 200, `"reservation.add"`, nil}
+	release := step{"DELETE", "/v1/owners/web", "", 200, `"reservation.remove"`, map[string]string{keyHeader: "k1"}}
+	h.play(t, router, reserve)
+	first := h.play(t, router, release)
+	h.play(t, router, reserve)
+	if again := h.play(t, router, release); again.header.Get(replayedHeader) != "true" || !slices.Equal(first.outcome(t).Results[0].Addresses, again.outcome(t).Results[0].Addresses) {
+		t.Errorf("first %s, again %s", first.body, again.body)
+	}
+	h.play(t, router, step{"GET", "/v1/reservations", "", 200, `"owner":"web"`, nil})
 }
 
 // What the next address is, and for whom, in the order of the answers.

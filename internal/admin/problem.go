@@ -23,6 +23,7 @@ const (
 	CodeForbidden       = "forbidden"       // you may not
 	CodeUnauthenticated = "unauthenticated" // you do not say who you are, or it is not true
 	CodeBusy            = "busy"            // somebody else does the same at this moment
+	CodeNoWitness       = "no_witness"      // nobody tells this daemon what runs
 	CodeChanged         = "changed"         // it is no longer as If-Match says
 	CodeKeyReused       = "key_reused"      // the Idempotency-Key is that of another request
 	CodeMediaType       = "media_type"      // the body is not of the type that the operation reads
@@ -40,7 +41,8 @@ type Problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 	Code   string `json:"code"`
-	Index  *int   `json:"index,omitempty"` // which of several changes was refused, from 0
+	Reason string `json:"reason,omitempty"` // what is wrong with a reservation or an address: an ipam.Code
+	Index  *int   `json:"index,omitempty"`  // which of several changes was refused, from 0
 
 	// Problems are all that is wrong with a plan, up to ipam.MaxProblems, and More how many there are beside those.
 	Problems []ipam.PlanProblem `json:"problems,omitempty"`
@@ -89,7 +91,7 @@ func problemOf(err error) *Problem {
 	}
 	for _, k := range kinds {
 		if errors.Is(err, k.is) {
-			return &Problem{Status: k.status, Code: k.code, Detail: err.Error()}
+			return &Problem{Status: k.status, Code: k.code, Detail: err.Error(), Reason: string(ipam.CodeOf(err))}
 		}
 	}
 	return &Problem{Status: http.StatusInternalServerError, Code: CodeInternal, Detail: err.Error()}

@@ -17,6 +17,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -57,6 +58,14 @@ type Config struct {
 	Fsck   func(ctx context.Context) (FileReport, error)
 	// Hooks tells what became of the hooks; nil where there are none.
 	Hooks func() *HookCounts
+
+	// The witness, who sees what runs: Check compares the records with it, Show tells him of an engine, SeenBy says which
+	// container holds a lease, nil where nobody knows, and Witness how it stands with him. Each is nil where there is none.
+	Check   func(context.Context, ipam.CheckRequest) (ipam.CheckReport, error)
+	Show    func(context.Context, ipam.EngineView) error
+	SeenBy  func(space string, addr netip.Addr, lease uint64) *ipam.SeenBy
+	Witness func() ipam.WitnessState
+
 	// TempDir is where the copy of a backup lies while it is sent: a directory with room for the state, nobody else's.
 	TempDir string
 
@@ -76,6 +85,7 @@ type Server struct {
 	end      func()        // closes it
 	backups  chan struct{} // holds the one backup that may be taken at a time
 	imports  chan struct{} // holds the one import that may be worked on at a time
+	views    chan struct{} // holds the one large body that the witness is given at a time
 	handlers http.Handler
 
 	maxConnections int
@@ -86,7 +96,7 @@ type Server struct {
 // New returns a Server. It serves once on each of Serve and ServeTLS, until the same end.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, log: cfg.Log, ended: make(chan struct{}), backups: make(chan struct{}, 1), imports: make(chan struct{}, 1),
-		maxConnections: maxConnections, headerTimeout: headerTimeout, now: time.Now}
+		views: make(chan struct{}, 1), maxConnections: maxConnections, headerTimeout: headerTimeout, now: time.Now}
 	s.end = sync.OnceFunc(func() { close(s.ended) })
 	if s.cfg.Tokens == nil {
 		s.cfg.Tokens = new(Tokens)
@@ -117,6 +127,10 @@ func (s *Server) routes() []route {
 		{http.MethodPost, importPath, s.importPlan, false},
 		{http.MethodPost, importPath + "/resume", s.resumeImport, false},
 		{http.MethodPost, importPath + "/undo", s.undoImport, false},
+		{http.MethodGet, "/v1/who", s.who, true},
+		{http.MethodGet, checkPath, s.check, true},
+		{http.MethodPost, checkPath, s.checkWith, false},
+		{http.MethodPut, witnessPath, s.showEngine, false},
 		{http.MethodPost, "/v1/backup", s.backup, false},
 		{http.MethodPost, "/v1/fsck", s.fsck, false},
 		{http.MethodGet, "/v1/tokens", s.tokens, false},

@@ -17,6 +17,8 @@ type Status struct {
 	Reason   string            `json:"reason,omitempty"` // why it is not
 	Import   *ipam.ImportState `json:"import,omitempty"` // one that is under way or was cut off
 	Hooks    *HookCounts       `json:"hooks,omitempty"`  // where there are hooks (serve --hook)
+
+	Witness *ipam.WitnessState `json:"witness,omitempty"` // where there is one
 }
 
 // HookCounts tell what became of hooks since the daemon began.
@@ -42,6 +44,10 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	}
 	if s.cfg.Hooks != nil {
 		st.Hooks = s.cfg.Hooks()
+	}
+	if s.cfg.Witness != nil {
+		seen := s.cfg.Witness()
+		st.Witness = &seen
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), writeTime)
 	defer cancel()

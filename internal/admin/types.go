@@ -53,6 +53,11 @@ type LeaseList struct {
 	Next   string           `json:"next,omitempty"`
 }
 
+// TenureList is the answer of GET /v1/who.
+type TenureList struct {
+	Tenures []ipam.Tenure `json:"tenures"` // the earliest first
+}
+
 // EventList is the answer of GET /v1/events without follow.
 type EventList struct {
 	Events []ipam.Event `json:"events"` // the oldest first

@@ -1,0 +1,398 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// watcher is a witness that says what a test wants, and keeps what it was asked.
+type watcher struct {
+	mu     sync.Mutex
+	asked  []ipam.CheckRequest
+	shown  []ipam.EngineView
+	report ipam.CheckReport
+	err    error
+	during func(context.Context) // runs while it checks
+}
+
+func (w *watcher) check(ctx context.Context, req ipam.CheckRequest) (ipam.CheckReport, error) {
+	w.mu.Lock()
+	w.asked = append(w.asked, req)
+	during := w.during
+	w.mu.Unlock()
+	if during != nil {
+		during(ctx)
+	}
+	return w.report, w.err
+}
+
+func (w *watcher) show(_ context.Context, view ipam.EngineView) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.shown = append(w.shown, view)
+	return w.err
+}
+
+// join makes it the witness of a server.
+func (w *watcher) join(s *Server) {
+	s.cfg.Check, s.cfg.Show = w.check, w.show
+	s.cfg.SeenBy = func(space string, addr netip.Addr, lease uint64) *ipam.SeenBy {
+		if space != "lab" || addr.String() != "10.1.0.2" || lease == 0 {
+			return nil
+		}
+		return &ipam.SeenBy{Container: "shop-web-1", ID: "c1", Project: "shop", Service: "web", State: "running", Network: "shop_default"}
+	}
+	s.cfg.Witness = func() ipam.WitnessState {
+		return ipam.WitnessState{Engine: "unreachable", Detail: "connection refused", Seen: aMoment, Runs: 3, Last: aMoment, Counts: map[ipam.FindingKind]int{ipam.UnusedLease: 2}}
+	}
+}
+
+var aMoment = time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+
+// aReport and aView have everything in them that there can be.
+func aReport() ipam.CheckReport {
+	mac := ipam.MAC{2, 0, 0, 0, 0, 1}
+	return ipam.CheckReport{Host: "alpha", Taken: aMoment, Engine: "reachable", Trouble: "slow", Repaired: 1, Counts: map[ipam.FindingKind]int{ipam.UnusedLease: 1, ipam.WrongGateway: 0},
+		Findings: []ipam.Finding{
+			{Kind: ipam.UnusedLease, Space: "lab", Address: netip.MustParseAddr("10.1.0.2"), Network: "net1", Host: "alpha", Owner: "web", Seen: aMoment, Repairable: true, Repaired: true,
+				Detail: "nobody uses it", Lease: 7, Pool: ipam.ID{1}, Subnet: netip.MustParsePrefix("10.1.0.0/24"), MAC: mac},
+			{Kind: ipam.UnknownPool, Seen: aMoment, Detail: "no pool"},
+		}}
+}
+
+func aView() ipam.EngineView {
+	one := netip.MustParseAddr("10.1.0.2")
+	return ipam.EngineView{Host: "alpha", Engine: "E1", Taken: aMoment,
+		Networks: []ipam.EngineNetwork{{ID: "n1", Name: "shop_default", Driver: "berth", Swarm: true, Options: map[string]string{"network": "net1"},
+			Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("10.1.0.0/24"), Range: netip.MustParsePrefix("10.1.0.128/25"), Gateway: one.Prev(), Aux: map[string]netip.Addr{"a": one.Next()}}}}},
+		Containers: []ipam.EngineContainer{{ID: "c1", Name: "shop-web-1", Project: "shop", Service: "web", Number: 1, State: "running",
+			Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e1", MAC: ipam.MAC{2, 0, 0, 0, 0, 1}, Addresses: []netip.Addr{one}, Wanted: []netip.Addr{one}}}},
+			{Name: "lb-net1"}}}
+}
+
+func inJSON(t testing.TB, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	must(t, err)
+	return string(text)
+}
+
+// TestWitnessAsDescribed asks everything that the witness answers, and holds it to the description.
+func TestWitnessAsDescribed(t *testing.T) {
+	w := &watcher{report: aReport()}
+	h := start(t, w.join)
+	h.furnish(t)
+	_, router := description(t)
+	view, report := inJSON(t, aView()), inJSON(t, aReport())
+	for _, s := range []step{
+		{"GET", "/v1/check", "", 200, `"kind":"unused_lease"`, nil},
+		{"POST", "/v1/check", `{}`, 200, `"counts":{"unused_lease":1,"wrong_gateway":0}`, nil},
+		{"POST", "/v1/check", `{"repair": true}`, 200, `"repaired":1`, nil},
+		{"POST", "/v1/check", `{"repair": true, "only": ` + report + `}`, 200, `"lease":7`, nil},
+		{"POST", "/v1/check", `{"view": ` + view + `}`, 200, `"engine":"reachable"`, nil},
+		{"PUT", "/v1/witness", view, 200, `"ok"`, nil},
+		{"PUT", "/v1/witness", `{"host": "alpha", "engine": "E1", "taken": "2026-01-02T03:04:05Z", "networks": null, "containers": null}`, 200, `"ok"`, nil},
+		{"GET", "/v1/status", "", 200, `"witness":{"engine":"unreachable","detail":"connection refused",`, nil},
+		{"GET", "/v1/leases?space=lab", "", 200, `"seen_by":{"container":"shop-web-1","id":"c1","project":"shop","service":"web","state":"running","network":"shop_default"}`, nil},
+		{"GET", "/v1/leases?space=lab&limit=2", "", 200, `"seen_by":{"container":"shop-web-1"`, nil},
+	} {
+		h.play(t, router, s)
+	}
+	same := cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})
+	only, seen := aReport(), aView()
+	want := []ipam.CheckRequest{{}, {}, {Repair: true}, {Repair: true, Only: &only}, {View: &seen}}
+	if diff := cmp.Diff(want, w.asked, same); diff != "" {
+		t.Errorf("asked was:\n%s", diff)
+	}
+	if diff := cmp.Diff(aView(), w.shown[0], same); diff != "" {
+		t.Errorf("shown was:\n%s", diff)
+	}
+	w.report = ipam.CheckReport{Host: "alpha", Taken: aMoment, Engine: "none"}
+	h.play(t, router, step{"GET", "/v1/check", "", 200, `"findings":[],"counts":{}`, nil})
+	w.err = fmt.Errorf("%w: the view is of host beta", ipam.ErrInvalid)
+	h.play(t, router, step{"GET", "/v1/check", "", 400, "host beta", nil})
+	h.play(t, router, step{"PUT", "/v1/witness", view, 400, "host beta", nil})
+}
+
+// Nobody holds what is only remembered, and of what the witness does not know nothing is said.
+func TestSeenBy(t *testing.T) {
+	h := start(t, new(watcher).join)
+	h.furnish(t)
+	all, err := h.client.Leases(t.Context(), ipam.LeaseFilter{Remembered: true})
+	must(t, err)
+	seen := 0
+	for _, l := range all {
+		if (l.SeenBy != nil) != (l.Space == "lab" && l.Address.String() == "10.1.0.2" && l.State == "held") {
+			t.Errorf("%s %s (%s) is seen by %+v", l.Space, l.Address, l.State, l.SeenBy)
+		}
+		if l.SeenBy != nil {
+			seen++
+		}
+	}
+	if seen != 1 {
+		t.Errorf("%d of %d are seen", seen, len(all))
+	}
+	h.server.cfg.SeenBy = func(_ string, _ netip.Addr, lease uint64) *ipam.SeenBy {
+		return &ipam.SeenBy{Container: fmt.Sprint(lease)}
+	}
+	all, err = h.client.Leases(t.Context(), ipam.LeaseFilter{Remembered: true})
+	must(t, err)
+	for _, l := range all {
+		if held := l.State == "held"; held != (l.SeenBy != nil) || held && l.SeenBy.Container != fmt.Sprint(l.ID) {
+			t.Errorf("%s (%s, lease %d) is seen by %+v", l.Address, l.State, l.ID, l.SeenBy)
+		}
+	}
+}
+
+// Where there is no witness that is said, with what to do, and the rest works without.
+func TestNoWitness(t *testing.T) {
+	h := start(t, nil)
+	h.furnish(t)
+	_, router := description(t)
+	for _, s := range []step{
+		{"GET", "/v1/check", "", 409, "--docker-host", nil},
+		{"POST", "/v1/check", `{"repair": true}`, 409, "--docker-host", nil},
+		{"PUT", "/v1/witness", inJSON(t, aView()), 409, "--docker-host", nil},
+	} {
+		if p := h.play(t, router, s).problem(t); p.Code != CodeNoWitness {
+			t.Errorf("%s %s: %+v", s.method, s.target, p)
+		}
+	}
+	for _, target := range []string{"/v1/status", "/v1/leases"} {
+		if got := h.play(t, router, step{"GET", target, "", 200, "", nil}); strings.Contains(got.body, "witness") || strings.Contains(got.body, "seen_by") {
+			t.Errorf("%s: %s", target, got.body)
+		}
+	}
+}
+
+// What is wrong with a body is said, and the witness hears of none of it.
+func TestBadWitnessBodies(t *testing.T) {
+	w := new(watcher)
+	h := start(t, w.join)
+	_, router := description(t)
+	for _, c := range []struct {
+		method, target, body, has string
+		status                    int
+	}{
+		{"GET", "/v1/check?repair=true", "", "no parameter", 400},
+		{"POST", "/v1/check?repair=true", "{}", "no parameter", 400},
+		{"PUT", "/v1/witness?host=a", "{}", "no parameter", 400},
+		{"POST", "/v1/check", "", "empty", 400},
+		{"POST", "/v1/check", "null", "null", 400},
+		{"POST", "/v1/check", "[]", "a list; it must be an object", 400},
+		{"POST", "/v1/check", `{"repair": "yes"}`, `the field "repair" is a string`, 400},
+		{"POST", "/v1/check", `{"fix": true}`, `no field "fix"`, 400},
+		{"POST", "/v1/check", `{"repair": true, "repair": false}`, "duplicate", 400},
+		{"POST", "/v1/check", `{"only": {"findings": [{"kind": "unused_lease", "address": "10.1.0"}]}}`, `the field "only.findings.0.address" is wrong`, 400},
+		{"POST", "/v1/check", `{"view": {"hosts": []}}`, `no field "view.hosts"`, 400},
+		{"PUT", "/v1/witness", "", "empty", 400},
+		{"PUT", "/v1/witness", "[]", "a list; it must be an object", 400},
+		{"PUT", "/v1/witness", `{"host": 7}`, `the field "host" is a number`, 400},
+		{"PUT", "/v1/witness", `{"containers": [{"name": "a", "endpoints": [{"network": "n", "mac": "02"}]}]}`, `the field "containers.0.endpoints.0.mac" is wrong`, 400},
+		{"PUT", "/v1/witness", `{"networks": [{"subnets": [{"cidr": "10.1.0.0"}]}]}`, `the field "networks.0.subnets.0.cidr" is wrong`, 400},
+		{"PUT", "/v1/witness", `{"host": "a"`, "no proper JSON", 400},
+	} {
+		p := h.play(t, router, step{c.method, c.target, c.body, c.status, "", nil}).problem(t)
+		if p.Code != CodeInvalid || !strings.Contains(p.Detail, c.has) {
+			t.Errorf("%s %s %s: %s %q, want %q", c.method, c.target, c.body, p.Code, p.Detail, c.has)
+		}
+	}
+	if p := h.play(t, router, step{"PUT", "/v1/witness", "{}", 415, "", map[string]string{"Content-Type": "text/plain"}}).problem(t); p.Code != CodeMediaType {
+		t.Errorf("%+v", p)
+	}
+	if len(w.asked)+len(w.shown) > 0 {
+		t.Errorf("the witness was asked: %+v, %+v", w.asked, w.shown)
+	}
+}
+
+// What an engine runs may be more than any other body, up to a bound of its own; one such is worked on at a time.
+func TestLargeView(t *testing.T) {
+	w := new(watcher)
+	h := start(t, w.join)
+	_, router := description(t)
+	view := ipam.EngineView{Host: "alpha", Engine: "E1"}
+	for i := range 20_000 {
+		view.Containers = append(view.Containers, ipam.EngineContainer{ID: strings.Repeat("c", 64), Name: fmt.Sprint("container-", i)})
+	}
+	must(t, h.client.ShowEngine(t.Context(), view))
+	if len(w.shown) != 1 || len(w.shown[0].Containers) != 20_000 {
+		t.Fatalf("shown were %d", len(w.shown))
+	}
+	big := func(size int) string {
+		text := `{"host":"","engine":"","taken":"2026-01-02T03:04:05Z","networks":[],"containers":[]}`
+		return strings.Replace(text, `""`, `"`+strings.Repeat("x", size-len(text))+`"`, 1)
+	}
+	for _, s := range []step{
+		{"PUT", "/v1/witness", big(maxView), 200, "ok", nil},
+		{"PUT", "/v1/witness", big(maxView + 1), 413, CodeTooLarge, nil},
+		{"POST", "/v1/check", `{"view":` + big(maxView) + `}`, 413, CodeTooLarge, nil},
+		{"POST", "/v1/networks", big(maxBody + 1), 413, CodeTooLarge, nil},
+		{"PUT", "/v1/witness", `{"containers":[` + strings.Repeat("{},", maxThings) + `{}]}`, 413, "no engine runs as many", nil},
+	} {
+		h.play(t, router, s)
+	}
+
+	// While a large one is worked on another one waits its turn, and a small one is not held up.
+	inside, goOn := make(chan struct{}), make(chan struct{})
+	w.during = func(context.Context) {
+		inside <- struct{}{}
+		<-goOn
+	}
+	answered := make(chan error, 1)
+	go func() {
+		_, err := h.client.Check(t.Context(), ipam.CheckRequest{View: &view})
+		answered <- err
+	}()
+	<-inside
+	if err := h.client.ShowEngine(t.Context(), view); problemCode(err) != CodeBusy {
+		t.Errorf("a second large one: %v", err)
+	}
+	must(t, h.client.ShowEngine(t.Context(), aView()))
+	close(goOn)
+	must(t, <-answered)
+	w.mu.Lock()
+	w.during = nil
+	w.mu.Unlock()
+	must(t, h.client.ShowEngine(t.Context(), view)) // the place is free again
+}
+
+// TestClientCheck: the zero request may be asked by those who only look.
+func TestClientCheck(t *testing.T) {
+	w := &watcher{report: aReport()}
+	var methods []string
+	h := start(t, func(s *Server) {
+		w.join(s)
+		inner := s.handlers
+		s.handlers = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			methods = append(methods, r.Method+" "+r.URL.Path)
+			inner.ServeHTTP(rw, r)
+		})
+	})
+	view, only := aView(), aReport()
+	for _, req := range []ipam.CheckRequest{{}, {Repair: true}, {Only: &only}, {View: &view}} {
+		report, err := h.client.Check(t.Context(), req)
+		must(t, err)
+		if diff := cmp.Diff(w.report, report, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {
+			t.Error(diff)
+		}
+	}
+	must(t, h.client.ShowEngine(t.Context(), view))
+	if diff := cmp.Diff([]string{"GET /v1/check", "POST /v1/check", "POST /v1/check", "POST /v1/check", "PUT /v1/witness"}, methods); diff != "" {
+		t.Error(diff)
+	}
+	w.err = errors.New("a defect")
+	if _, err := h.client.Check(t.Context(), ipam.CheckRequest{}); problemCode(err) != CodeInternal {
+		t.Error(err)
+	}
+	if err := h.client.ShowEngine(t.Context(), view); problemCode(err) != CodeInternal {
+		t.Error(err)
+	}
+	if h.client.http.Timeout != 0 {
+		t.Errorf("the client waits for %s only", h.client.http.Timeout)
+	}
+}
+
+// limits is a recorder that keeps what time a handler has to answer in.
+type limits struct {
+	*httptest.ResponseRecorder
+	read, write time.Time
+}
+
+func (l *limits) SetReadDeadline(t time.Time) error  { l.read = t; return nil }
+func (l *limits) SetWriteDeadline(t time.Time) error { l.write = t; return nil }
+
+// A check takes as long as the engine does: no limit of the server ends it, and its answer has one again.
+func TestCheckHasTime(t *testing.T) {
+	for _, body := range []string{"", "{}"} {
+		l := &limits{ResponseRecorder: httptest.NewRecorder(), read: aMoment, write: aMoment}
+		w := &watcher{}
+		w.during = func(context.Context) {
+			if !l.read.IsZero() || !l.write.IsZero() {
+				t.Errorf("while it checks the limits are %s and %s", l.read, l.write)
+			}
+		}
+		h := start(t, w.join)
+		req := httptest.NewRequest("GET", "/v1/check", http.NoBody)
+		if body != "" {
+			req = httptest.NewRequest("POST", "/v1/check", strings.NewReader(body))
+			req.Header.Set("Content-Type", jsonType)
+		}
+		h.server.recovered(h.server.mux()).ServeHTTP(l, req.WithContext(as(t.Context(), RoleAdmin)))
+		if l.Code != http.StatusOK || len(w.asked) != 1 || l.write.IsZero() {
+			t.Errorf("%d, %s, the answer has until %s", l.Code, l.Body, l.write)
+		}
+	}
+}
+
+// A check ends where its client goes, and where the server ends.
+func TestCheckIsEnded(t *testing.T) {
+	for _, leaves := range []string{"the client", "the server"} {
+		t.Run(leaves, func(t *testing.T) {
+			inside := make(chan struct{})
+			w := &watcher{during: func(ctx context.Context) { close(inside); <-ctx.Done() }, err: context.Canceled}
+			h := start(t, w.join)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			answered := make(chan error, 1)
+			go func() {
+				_, err := h.client.Check(ctx, ipam.CheckRequest{Repair: true})
+				answered <- err
+			}()
+			<-inside
+			if leaves == "the client" {
+				cancel()
+			} else {
+				must(t, h.stop())
+			}
+			if err := <-answered; err == nil {
+				t.Error("it was answered")
+			}
+			must(t, h.stop()) // which waits for what is under way
+		})
+	}
+}
+
+// A body that breaks off gives its place back.
+func TestLargeViewBreaksOff(t *testing.T) {
+	w := new(watcher)
+	h := start(t, w.join)
+	for range 3 {
+		req, err := http.NewRequestWithContext(t.Context(), "PUT", "http://berth/v1/witness", io.MultiReader(strings.NewReader(`{"host":"`), &broken{}))
+		must(t, err)
+		req.Header.Set("Content-Type", jsonType)
+		if res, err := h.client.http.Do(req); err == nil {
+			res.Body.Close()
+			t.Fatal("it was answered")
+		}
+	}
+	view := aView()
+	for i := range 20_000 {
+		view.Containers = append(view.Containers, ipam.EngineContainer{ID: strings.Repeat("c", 64), Name: fmt.Sprint(i)})
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for err := h.client.ShowEngine(t.Context(), view); err != nil; err = h.client.ShowEngine(t.Context(), view) {
+		if problemCode(err) != CodeBusy || time.Now().After(deadline) { // the server may not have noticed yet
+			t.Fatal(err)
+		}
+	}
+}
+
+// broken is a body that ends in an error.
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, errors.New("broken off") }
