@@ -1,0 +1,173 @@
+package docker
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// newPushed is a house whose engine is read by another, and a witness of it.
+func newPushed(t *testing.T) (*house, *Witness) {
+	t.Helper()
+	h := newHouse(t, t.TempDir())
+	t.Cleanup(func() { must(t, h.close()) })
+	h.network("front", "10.8.0.0/24")
+	h.clock.wait(time.Second)
+	return h, h.witness(nil, nil)
+}
+
+func checkOf(t *testing.T, w *Witness, req ipam.CheckRequest) ipam.CheckReport {
+	t.Helper()
+	r, err := w.Check(t.Context(), req)
+	must(t, err)
+	return r
+}
+
+// show pushes what runs at this moment.
+func (h *house) show(t *testing.T, w *Witness) {
+	t.Helper()
+	must(t, w.Show(t.Context(), h.taken()))
+}
+
+// TestShow: a view that is pushed does what a look does.
+func TestShow(t *testing.T) {
+	h, w := newPushed(t)
+	a := h.run("web", "front")
+	h.clock.wait(time.Second)
+	h.show(t, w)
+	l := h.leaseOf(a)
+	if by := w.SeenBy("local", a, l.ID); l.Name != "web" || by == nil || by.Container != "web" {
+		t.Errorf("the lease is called %q, and seen by %v", l.Name, by)
+	}
+	if s := w.State(); s.Engine != reachYes || s.Runs != 0 {
+		t.Errorf("the state is %+v", s)
+	}
+	before := h.taken()
+	before.Taken = before.Taken.Add(-time.Second)
+	before.Containers = nil
+	must(t, w.Show(t.Context(), before))
+	if w.SeenBy("local", a, l.ID) == nil {
+		t.Error("a view that came late took the place of a later one")
+	}
+}
+
+// TestPushedRepair: what is pushed is good for repairs, as long as it keeps coming.
+func TestPushedRepair(t *testing.T) {
+	for name, row := range map[string]struct {
+		gap  time.Duration // in the midst, without a view, at whose end there is a check
+		want string
+	}{
+		"each minute":       {0, "unused_lease 10.8.0.2 repaired"},
+		"with a small gap":  {2 * time.Minute, "unused_lease 10.8.0.2 repaired"},
+		"with a larger gap": {2*time.Minute + time.Second, "unused_lease 10.8.0.2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, w := newPushed(t)
+			h.run("gone", "front")
+			h.vanish("gone")
+			h.clock.wait(time.Second)
+			for range 3 {
+				h.show(t, w)
+				wantTold(t, checkOf(t, w, ipam.CheckRequest{Repair: true}), "unused_lease 10.8.0.2")
+				h.clock.wait(time.Minute)
+			}
+			h.clock.wait(row.gap - time.Minute)
+			if r := checkOf(t, w, ipam.CheckRequest{Repair: true}); row.gap > fresh {
+				if r.Engine != reachNot || len(r.Findings) != 0 || !strings.Contains(r.Trouble, "2m1s old") {
+					t.Errorf("of an old view: %+v", r)
+				}
+			} else if r.Engine != reachYes {
+				t.Errorf("of a fresh view: %+v", r)
+			}
+			h.clock.wait(3 * time.Minute)
+			h.show(t, w)
+			wantTold(t, checkOf(t, w, ipam.CheckRequest{Repair: true}), row.want)
+		})
+	}
+}
+
+// TestPushedEndpoints: what a single view says of an endpoint may be over; a later one that shows the same endpoint confirms it.
+func TestPushedEndpoints(t *testing.T) {
+	h, w := newPushed(t)
+	h.number++
+	h.appear("web", "front", addr("10.8.0.9"))
+	h.show(t, w)
+	wantTold(t, checkOf(t, w, ipam.CheckRequest{Repair: true}))
+	h.clock.wait(time.Second)
+	wantTold(t, checkOf(t, w, ipam.CheckRequest{Repair: true})) // the same view
+	h.vanish("web")
+	h.number++
+	h.appear("web", "front", addr("10.8.0.9"))
+	h.clock.wait(time.Second)
+	h.show(t, w)
+	wantTold(t, checkOf(t, w, ipam.CheckRequest{Repair: true})) // another endpoint
+	h.clock.wait(time.Second)
+	h.show(t, w)
+	wantTold(t, checkOf(t, w, ipam.CheckRequest{Repair: true}), "uncovered_address 10.8.0.9 repaired")
+	if l := h.leaseOf(addr("10.8.0.9")); l.MAC != macN(2) || l.State != "held" {
+		t.Errorf("the lease is %+v", l)
+	}
+}
+
+// TestGivenView: a view may come with the request.
+func TestGivenView(t *testing.T) {
+	h, w := newPushed(t)
+	h.run("gone", "front")
+	h.vanish("gone")
+	h.clock.wait(time.Second)
+	given := func() ipam.CheckRequest {
+		view := h.taken()
+		return ipam.CheckRequest{Repair: true, View: &view}
+	}
+	wantTold(t, checkOf(t, w, given()), "unused_lease 10.8.0.2")
+	h.clock.wait(5 * time.Minute)
+	wantTold(t, checkOf(t, w, given()), "unused_lease 10.8.0.2 repaired")
+	wantTold(t, checkOf(t, w, given()))
+}
+
+// TestGivenViewBesideEngine: where the daemon's own engine does not answer, a view that is given tells what is wrong, and nothing is
+// sure that takes time.
+func TestGivenViewBesideEngine(t *testing.T) {
+	tn, leak := leaked(t)
+	tn.engine.stop()
+	for range 3 {
+		view := tn.taken()
+		r := tn.check(ipam.CheckRequest{Repair: true, View: &view})
+		wantTold(t, r, "unused_lease "+leak)
+		if s := tn.w.State(); s.Engine != reachNot {
+			t.Errorf("the engine is %s", s.Engine)
+		}
+		tn.clock.wait(5 * time.Minute)
+	}
+}
+
+// TestViewsRefused: what says nothing about what runs here and now is refused.
+func TestViewsRefused(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*ipam.EngineView)
+		want   string
+	}{
+		"another host": {func(v *ipam.EngineView) { v.Host = "h2" }, `of host "h2"`},
+		"too old":      {func(v *ipam.EngineView) { v.Taken = v.Taken.Add(-fresh - time.Second) }, "2m1s ago"},
+		"never taken":  {func(v *ipam.EngineView) { v.Taken = time.Time{} }, "says nothing about what runs now"},
+		"to come":      {func(v *ipam.EngineView) { v.Taken = v.Taken.Add(fresh + time.Second) }, "set the clock"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, w := newPushed(t)
+			view := h.taken()
+			row.change(&view)
+			if err := w.Show(t.Context(), view); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("pushed: %v", err)
+			}
+			if _, err := w.Check(t.Context(), ipam.CheckRequest{View: &view}); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("given: %v", err)
+			}
+			if s := w.State(); s.Engine != reachNone || s.Runs != 0 {
+				t.Errorf("the state is %+v", s)
+			}
+		})
+	}
+}
