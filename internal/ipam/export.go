@@ -1,10 +1,12 @@
 package ipam
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"berth/store"
 )
@@ -61,7 +63,7 @@ func (s *Service) exportNetwork(ctx context.Context, id ID) (planned *PlannedNet
 		for _, sub := range subnets {
 			planned.Subnets = append(planned.Subnets, sub.planned())
 		}
-		return planned.owned(tx, subnets)
+		return planned.owned(tx, n, subnets, s.now())
 	})
 	return planned, err
 }
@@ -138,11 +140,18 @@ func (n *Network) planned() *PlannedNetwork {
 		quarantine := Duration(n.Policy.Quarantine)
 		p.Quarantine = &quarantine
 	}
+	if n.Type != Manual {
+		p.Type = n.Type.String()
+	}
+	p.OwnerRules = slices.Clone(n.Rules)
 	return p
 }
 
 func (sub *Subnet) planned() PlannedSubnet {
 	p := PlannedSubnet{CIDR: sub.CIDR, Name: sub.Name, Gateway: sub.Gateway, DHCP: sub.DHCP}
+	for _, band := range sub.Static {
+		p.Static = append(p.Static, PlannedBand{Range: band})
+	}
 	for _, pool := range sub.Pools {
 		p.Pools = append(p.Pools, PlannedPool{Range: pool.Range, Name: pool.Name})
 	}
@@ -152,26 +161,48 @@ func (sub *Subnet) planned() PlannedSubnet {
 	return p
 }
 
-// owned adds the reservations and the taken addresses in the subnets, by address.
-func (p *PlannedNetwork) owned(tx store.Tx, subnets []*Subnet) error {
+// owned adds the reservations and the taken addresses in the subnets, by address, less the reservations whose time is over.
+func (p *PlannedNetwork) owned(tx store.Tx, n *Network, subnets []*Subnet, now time.Time) error {
+	if n.Type == Dynamic {
+		known, err := readOwners(tx, n.ID)
+		if err != nil {
+			return err
+		}
+		for _, one := range known {
+			if !over(one.Until, now) {
+				p.Reservations = append(p.Reservations, PlannedReservation{Owner: one.owner, Until: stored(one.Until)})
+			}
+		}
+	}
 	for _, sub := range subnets {
 		err := eachLease(tx, sub.ID, func(l *Lease) error {
-			p.ownedBy(l)
+			p.ownedBy(l, n.Type == Manual && !sub.static(l.Address).IsZero(), now)
 			return nil
 		})
 		if err != nil {
 			return err
 		}
 	}
-	slices.SortFunc(p.Reservations, func(a, b PlannedReservation) int { return a.Address.Compare(b.Address) })
+	slices.SortFunc(p.Reservations, func(a, b PlannedReservation) int {
+		return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.Owner, b.Owner))
+	})
 	slices.SortFunc(p.Addresses, func(a, b PlannedAddress) int { return a.Address.Compare(b.Address) })
 	return nil
 }
 
-func (p *PlannedNetwork) ownedBy(l *Lease) {
+// stored is a time as a lease keeps it: in microseconds.
+func stored(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+// over tells whether an end has come; the zero time is none.
+func over(end, now time.Time) bool { return !end.IsZero() && !end.After(now) }
+
+// ownedBy adds what an address is. An automatic reservation over which a static band was laid later can only be a static one
+// where it is made anew.
+func (p *PlannedNetwork) ownedBy(l *Lease, static bool, now time.Time) {
 	external := l.Held() && l.Kind == External
-	if r := l.Reservation; r != nil {
-		p.Reservations = append(p.Reservations, PlannedReservation{Owner: r.Owner, Address: l.Address, Automatic: r.Kind == Automatic,
+	if r := l.Reservation; r != nil && !over(r.Until, now) {
+		p.Reservations = append(p.Reservations, PlannedReservation{Owner: r.Owner, Address: l.Address,
+			Automatic: r.Kind == Automatic && !static, Replaced: r.Replaced, Until: r.Until,
 			Force: external && l.Name != r.Owner, Interface: int(r.Slot.Interface), Slot: int(r.Slot.Number)})
 	}
 	if external {

@@ -234,7 +234,7 @@ networks:
 		pool net1 192.0.2.30+10 ! overlap
 		exclude net1 192.0.2.35 ! overlap
 		take net1 rtr 0:modify,ip3=192.0.2.52 ! invalid; without gaps
-		reserve net1 x 198.51.100.7 force ! inuse; reserved for db
+		reserve net1 x 198.51.100.7 force ! inuse; held by db
 	`)
 	if got := r.taken(ipam.AddressFilter{Owner: "rtr"}); len(got) != 2 || got[1].Slot != 1 {
 		t.Errorf("rtr has %+v", got)

@@ -26,6 +26,8 @@ func (s *stepper) apply(st *step) (Counts, error) {
 		return Counts{}, s.reveal()
 	case stepSubnet:
 		return s.makeSubnet(st)
+	case stepOwner:
+		return Counts{Reservations: 1}, s.know(st)
 	}
 	if err := s.openSubnet(st); err != nil {
 		return Counts{}, err
@@ -199,6 +201,9 @@ func (s *stepper) addExclusions(st *step) (Counts, error) {
 		if other != nil {
 			return Counts{}, &refusal{ErrOverlap, fmt.Sprintf("the exclusion %s overlaps %s of the subnet %s of network %s, which was added meanwhile", x, *other, edited.CIDR, s.p.n.Name)}
 		}
+		if err := edited.outsideStatic(x.Range); err != nil {
+			return Counts{}, err
+		}
 		if _, err := s.tell(&Event{Verb: ExclusionAdded, Subnet: edited.CIDR}, nil, x); err != nil {
 			return Counts{}, err
 		}
@@ -237,13 +242,13 @@ func (s *stepper) reserve(st *step) error {
 	case l.Held() && (l.Kind == Gateway || !s.p.n.holds(l, st.owner) && !st.force):
 		return s.heldError(l)
 	}
-	if err := s.slotFree(st, func(owner string) (map[Slot]picked, error) {
-		owned, err := s.p.owned(owner)
-		return owned.wanted, err
-	}); err != nil {
+	if err := s.p.n.checkKind(st.owner, s.sub, st.addr, st.automatic); err != nil {
 		return err
 	}
-	r := &Reservation{Owner: st.owner, Kind: Static, Slot: st.slot}
+	if err := s.ownerFree(st); err != nil {
+		return err
+	}
+	r := &Reservation{Owner: st.owner, Kind: Static, Slot: st.slot, Replaced: st.replaced, Until: st.until}
 	if st.automatic {
 		r.Kind = Automatic
 	}
@@ -251,6 +256,20 @@ func (s *stepper) reserve(st *step) error {
 		return err
 	}
 	return s.p.keep()
+}
+
+// ownerFree refuses a slot that has an address meanwhile. Who was known without one is so no longer.
+func (s *stepper) ownerFree(st *step) error {
+	if st.replaced {
+		return nil
+	}
+	if _, err := s.p.forgetOwner(st.owner, ""); err != nil {
+		return err
+	}
+	return s.slotFree(st, func(owner string) (map[Slot]picked, error) {
+		owned, err := s.p.owned(owner)
+		return owned.wanted, err
+	})
 }
 
 // take takes an address for what is no container.

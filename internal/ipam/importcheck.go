@@ -24,6 +24,7 @@ type importCheck struct {
 	byID      map[ID]*draftNetwork // of those that are there
 	spaces    map[string]*draftSpace
 	unchanged Counts
+	began     time.Time
 }
 
 // draftNetwork is a network as it will be.
@@ -36,6 +37,7 @@ type draftNetwork struct {
 	dhcp     map[bool]netip.Prefix   // of those that have DHCP, by whether they are IPv6
 	reserved draftOwners
 	taken    draftOwners
+	known    []*wanted // owners of a dynamic network, without an address
 }
 
 // draftSpace has the subnets of a space that the plan is about.
@@ -47,7 +49,7 @@ type draftSpace struct {
 
 // checkImport works out what a plan comes to. What is wrong with it is in the PlanError of the answer.
 func (s *Service) checkImport(tx store.Tx, p *Plan) (*importCheck, error) {
-	ck := &importCheck{Service: s, tx: tx, byName: map[string]*draftNetwork{}, byID: map[ID]*draftNetwork{}, spaces: map[string]*draftSpace{}}
+	ck := &importCheck{Service: s, tx: tx, byName: map[string]*draftNetwork{}, byID: map[ID]*draftNetwork{}, spaces: map[string]*draftSpace{}, began: s.now()}
 	drafts := make([]*draftNetwork, len(p.Networks)) // nil: any of the space, or one that was refused
 	for i := range p.Networks {
 		var err error
@@ -148,7 +150,7 @@ func (ck *importCheck) draft(old *Network) *draftNetwork {
 
 // nameless refuses what only a network with a name can have.
 func (ck *importCheck) nameless(p *PlannedNetwork) {
-	if p.MACPrefix != "" || len(p.Tags) > 0 || len(p.Links) > 0 || p.Sticky != nil || p.Quarantine != nil {
+	if p.MACPrefix != "" || len(p.Tags) > 0 || len(p.Links) > 0 || p.Sticky != nil || p.Quarantine != nil || p.Type != "" || len(p.OwnerRules) > 0 {
 		ck.Add(p.Line, "the network has no name")
 	}
 	for _, sub := range p.Subnets {
@@ -172,6 +174,10 @@ func (ck *importCheck) newNetwork(p *PlannedNetwork) *Network {
 	}
 	set := ModifyNetwork{MACPrefix: &p.MACPrefix, Sticky: p.Sticky, Quarantine: p.Quarantine}
 	ck.refuse(p.Line, set.on(n))
+	var err error
+	n.Type, err = ParseNetworkType(p.Type)
+	ck.refuse(p.Line, err)
+	ck.rules(n, p)
 	for _, key := range slices.Sorted(maps.Keys(p.Tags)) {
 		value := p.Tags[key]
 		ck.refuse(p.Line, n.tag(key, &value))
@@ -185,6 +191,20 @@ func (ck *importCheck) newNetwork(p *PlannedNetwork) *Network {
 		ck.refuse(p.Line, n.link(link))
 	}
 	return n
+}
+
+// rules gives a new network its rules for owners.
+func (ck *importCheck) rules(n *Network, p *PlannedNetwork) {
+	for _, r := range p.OwnerRules {
+		switch {
+		case slices.ContainsFunc(n.Rules, func(other OwnerRule) bool { return other.Pattern == r.Pattern }):
+			ck.Add(p.Line, "the network %s has two rules for the owners %s, and can have one; put both into one", p.Name, r.Pattern)
+		case r.Owner == "" && r.Pool == "":
+			ck.Add(p.Line, "the rule of network %s for the owners %q says neither owner nor pool", p.Name, r.Pattern)
+		default:
+			ck.refuse(p.Line, n.setRule(r))
+		}
+	}
 }
 
 // compareNetwork refuses what the plan wants otherwise than it is: an import adds, and changes nothing.
@@ -213,6 +233,20 @@ func (ck *importCheck) compareNetwork(old *Network, p *PlannedNetwork) {
 			differs("link on the host "+link.Host, "", link.Mode+" "+link.Link)
 		case old.Links[i] != link:
 			differs("link on the host "+link.Host, old.Links[i].Mode+" "+old.Links[i].Link, link.Mode+" "+link.Link)
+		}
+	}
+	if t, err := ParseNetworkType(p.Type); err != nil {
+		ck.refuse(p.Line, err)
+	} else if p.Type != "" && t != old.Type {
+		ck.Add(p.Line, "network %s is of the type %s and not %s, and stays so; leave the type out, or choose another network", p.Name, old.Type, t)
+	}
+	for _, r := range p.OwnerRules {
+		i := slices.IndexFunc(old.Rules, func(other OwnerRule) bool { return other.Pattern == r.Pattern })
+		switch {
+		case i < 0:
+			differs("rule for the owners "+r.Pattern, "", r.String())
+		case old.Rules[i] != r:
+			differs("rule for the owners "+r.Pattern, old.Rules[i].String(), r.String())
 		}
 	}
 	if p.Sticky != nil && *p.Sticky == old.Policy.Forget {

@@ -4,19 +4,27 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
+	"time"
 )
 
 // wanted is an address of the plan that is to be reserved for, or taken by, an owner.
 type wanted struct {
-	owner     string
-	addr      netip.Addr
-	slot      Slot
-	unplaced  bool // its slot is the next free one
-	automatic bool // of a reservation
-	force     bool // of a reservation
-	line      int
-	sub       *draftSubnet
-	skip      bool // it is there already, or refused
+	owner    string
+	addr     netip.Addr // none: of an owner in a dynamic network
+	slot     Slot
+	unplaced bool // its slot is the next free one
+	terms         // of a reservation
+	line     int
+	sub      *draftSubnet
+	skip     bool // it is there already, or refused
+}
+
+// terms are those on which an address is reserved.
+type terms struct {
+	automatic bool
+	replaced  bool
+	force     bool
+	until     time.Time
 }
 
 // draftOwners are the reservations of a network, or its taken addresses.
@@ -37,7 +45,15 @@ type slotUse struct {
 func (ck *importCheck) owners(p *PlannedNetwork, d *draftNetwork) error {
 	for i := range p.Reservations {
 		r := &p.Reservations[i]
-		w := &wanted{owner: r.Owner, addr: r.Address, unplaced: r.Unplaced, automatic: r.Automatic, force: r.Force, line: r.Line}
+		if over(r.Until, ck.began) {
+			continue // an old export is no mistake
+		}
+		w := &wanted{owner: r.Owner, addr: r.Address, unplaced: r.Unplaced, line: r.Line,
+			terms: terms{r.Automatic, r.Replaced, r.Force, stored(r.Until)}}
+		if !w.addr.IsValid() && d != nil && d.n.Type == Dynamic {
+			ck.wantOwner(d, w)
+			continue
+		}
 		if err := ck.want(p, d, w, r.Interface, r.Slot); err != nil {
 			return err
 		}
@@ -62,7 +78,7 @@ func (ck *importCheck) owners(p *PlannedNetwork, d *draftNetwork) error {
 func (ck *importCheck) want(p *PlannedNetwork, d *draftNetwork, w *wanted, nic, slot int) error {
 	switch {
 	case !w.addr.IsValid():
-		ck.Add(w.line, "the address of %s is missing", w.owner)
+		ck.refuse(w.line, refuse(IPMissing, ErrInvalid, "the address of %s is missing; only a network of the type dynamic has owners without one", w.owner))
 		return nil
 	case w.addr.Is4In6():
 		ck.Add(w.line, "%s is an IPv4 address mapped into IPv6; write %s", w.addr, w.addr.Unmap())
@@ -91,19 +107,24 @@ func (ck *importCheck) want(p *PlannedNetwork, d *draftNetwork, w *wanted, nic, 
 	return nil
 }
 
-func (ck *importCheck) addOwned(o *draftOwners, how string, w *wanted) {
+// about has the slots that an owner has already looked up.
+func (o *draftOwners) about(owner string) {
 	if o.byAddr == nil {
 		o.byAddr, o.slots = map[netip.Addr]*wanted{}, map[string][]slotUse{}
 	}
+	if _, known := o.slots[owner]; !known {
+		o.slots[owner] = nil
+	}
+}
+
+func (ck *importCheck) addOwned(o *draftOwners, how string, w *wanted) {
+	o.about(w.owner)
 	if before := o.byAddr[w.addr]; before != nil {
 		ck.Add(w.line, "%s is to be %s for %s and for %s%s", w.addr, how, before.owner, w.owner, lineBefore(before.line))
 		return
 	}
 	o.byAddr[w.addr] = w
 	o.wanted = append(o.wanted, w)
-	if _, known := o.slots[w.owner]; !known {
-		o.slots[w.owner] = nil
-	}
 }
 
 // checkOwners holds the reservations and addresses of a network against one another and against what is there.
@@ -121,16 +142,35 @@ func (ck *importCheck) checkOwners(d *draftNetwork) error {
 		if err := ck.checkReserved(w); err != nil {
 			return err
 		}
+		if !w.skip {
+			ck.refuse(w.line, d.n.checkKind(w.owner, w.sub.sub, w.addr, w.automatic))
+		}
 	}
 	for _, w := range d.taken.wanted {
 		if err := ck.checkTaken(w); err != nil {
 			return err
 		}
 	}
+	if err := ck.checkKnown(d); err != nil {
+		return err
+	}
 	ck.place(&d.reserved)
 	ck.place(&d.taken)
 	ck.checkGaps(&d.taken)
 	return nil
+}
+
+// checkKind refuses a kind of reservation that the network's type, or a static band, does not allow (BO-8, BO-10). What
+// somebody else has chosen lies where it lies.
+func (n *Network) checkKind(owner string, sub *Subnet, addr netip.Addr, automatic bool) error {
+	switch {
+	case !automatic:
+		return n.checkStatic()
+	case n.Type == Dynamic:
+		return nil
+	}
+	_, err := (&plan{n: n}).kindOf(&AddReservation{Owner: owner, Automatic: true}, Wish{Address: addr}, sub, addr)
+	return err
 }
 
 // presentLease reads the record of an address of the plan; nil where it has none.
@@ -151,12 +191,19 @@ func (ck *importCheck) checkReserved(w *wanted) error {
 	if err != nil || l == nil {
 		return err
 	}
-	switch r := l.Reservation; {
+	const todo = "end that with `berth reservation rm`, or leave it out"
+	switch r := ck.reservation(l); {
 	case r != nil && r.Owner != w.owner:
-		ck.Add(w.line, "%s is reserved for %s already, and not for %s; end that with `berth reservation rm`, or leave it out", w.addr, r.Owner, w.owner)
+		ck.Add(w.line, "%s is reserved for %s already, and not for %s; %s", w.addr, r.Owner, w.owner, todo)
 		w.skip = true
 	case r != nil && !w.unplaced && r.Slot != w.slot:
-		ck.Add(w.line, "%s is reserved for %s as %s already, and not as %s; end that with `berth reservation rm`, or leave it out", w.addr, w.owner, r.Slot, w.slot)
+		ck.Add(w.line, "%s is reserved for %s as %s already, and not as %s; %s", w.addr, w.owner, r.Slot, w.slot, todo)
+		w.skip = true
+	case r != nil && w.replaced && !r.Replaced:
+		ck.Add(w.line, "%s is reserved for %s already, and nothing replaces it; %s", w.addr, w.owner, todo)
+		w.skip = true
+	case r != nil && !w.until.IsZero() && !w.until.Equal(r.Until):
+		ck.Add(w.line, "%s is reserved for %s already, %s, and not %s; %s", w.addr, w.owner, endText(r.Until), endText(w.until), todo)
 		w.skip = true
 	case r != nil:
 		ck.unchanged.Reservations++
@@ -168,6 +215,21 @@ func (ck *importCheck) checkReserved(w *wanted) error {
 	return nil
 }
 
+// reservation is that of an address, unless its time is over: then the first change of the import ends it.
+func (ck *importCheck) reservation(l *Lease) *Reservation {
+	if r := l.Reservation; r != nil && !over(r.Until, ck.began) {
+		return r
+	}
+	return nil
+}
+
+func endText(end time.Time) string {
+	if end.IsZero() {
+		return "without an end"
+	}
+	return "until " + end.Format(time.RFC3339)
+}
+
 // checkTaken compares a taken address with what is there.
 func (ck *importCheck) checkTaken(w *wanted) error {
 	l, err := ck.presentLease(w)
@@ -175,7 +237,7 @@ func (ck *importCheck) checkTaken(w *wanted) error {
 		return err
 	}
 	own := l.Held() && l.Kind == External && l.Name == w.owner
-	switch r := l.Reservation; {
+	switch r := ck.reservation(l); {
 	case own && !w.unplaced && l.Slot != w.slot:
 		ck.Add(w.line, "%s has %s as %s already, and not as %s; change it with `berth address take`, or leave it out", w.owner, w.addr, l.Slot, w.slot)
 		w.skip = true
@@ -192,10 +254,11 @@ func (ck *importCheck) checkTaken(w *wanted) error {
 	return nil
 }
 
-// place gives each its slot: first those that say theirs, then the others the lowest that is left of interface 0.
+// place gives each its slot: first those that say theirs, then the others the lowest that is left of interface 0. What is
+// replaced shares the slot of what replaces it.
 func (ck *importCheck) place(o *draftOwners) {
 	for _, w := range o.wanted {
-		if w.skip || w.unplaced {
+		if w.skip || w.unplaced || w.replaced {
 			continue
 		}
 		if use := slotIn(o.slots[w.owner], w.slot); use != nil {
@@ -206,7 +269,7 @@ func (ck *importCheck) place(o *draftOwners) {
 		o.slots[w.owner] = append(o.slots[w.owner], slotUse{w.slot, w.addr, w.line})
 	}
 	for _, w := range o.wanted {
-		if w.skip || !w.unplaced {
+		if w.skip || !w.unplaced || w.replaced {
 			continue
 		}
 		for w.slot = (Slot{}); slotIn(o.slots[w.owner], w.slot) != nil; w.slot.Number++ {
@@ -257,14 +320,15 @@ func (ck *importCheck) presentSlots(d *draftNetwork) error {
 			if err != nil {
 				return err
 			}
-			d.noteSlots(l)
+			d.noteSlots(l, ck.reservation(l))
 		}
 	}
 	return nil
 }
 
-func (d *draftNetwork) noteSlots(l *Lease) {
-	if r := l.Reservation; r != nil {
+// noteSlots takes what an address is into the slots; r is its reservation, where it has one.
+func (d *draftNetwork) noteSlots(l *Lease, r *Reservation) {
+	if r != nil && !r.Replaced {
 		d.reserved.noteSlot(r.Owner, r.Slot, l.Address)
 	}
 	if l.Held() && l.Kind == External {
@@ -342,12 +406,13 @@ func (d *draftNetwork) counts() (n Counts) {
 		n.Pools += len(sub.pools)
 		n.Exclusions += len(sub.exclusions)
 	}
-	n.Reservations, n.Addresses = d.reserved.count(), d.taken.count()
+	n.Reservations, n.Addresses = added(d.reserved.wanted)+added(d.known), added(d.taken.wanted)
 	return n
 }
 
-func (o *draftOwners) count() (n int) {
-	for _, w := range o.wanted {
+// added counts those that are to be added.
+func added(all []*wanted) (n int) {
+	for _, w := range all {
 		if !w.skip {
 			n++
 		}

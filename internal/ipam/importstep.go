@@ -21,19 +21,19 @@ const (
 	stepExclusions                   // add exclusions to a subnet
 	stepReserve                      // reserve an address
 	stepTake                         // take an address for what is no container
+	stepOwner                        // make an owner known in a dynamic network
 )
 
 // step is the smallest part of an import, of a few writes. All steps together are what it adds.
 type step struct {
-	op        stepOp
-	network   ID
-	subnet    ID
-	body      []byte // JSON of what is made: a Network, a Subnet, []Pool or []Exclusion
-	addr      netip.Addr
-	owner     string
-	slot      Slot
-	automatic bool
-	force     bool
+	op      stepOp
+	network ID
+	subnet  ID
+	body    []byte // JSON of what is made: a Network, a Subnet, []Pool or []Exclusion
+	addr    netip.Addr
+	owner   string
+	slot    Slot
+	terms   // of a reservation
 }
 
 // stepRanges is how many pools or exclusions one step adds, so that its writes are bounded.
@@ -42,7 +42,7 @@ const stepRanges = 100
 // writes is about how many records a step writes; the store bounds those of a transaction.
 func (st *step) writes() int {
 	switch st.op {
-	case stepReserve, stepTake:
+	case stepReserve, stepTake, stepOwner:
 		return 3
 	case stepPools, stepExclusions:
 		return 4 * stepRanges
@@ -114,8 +114,12 @@ func (d *draftNetwork) steps(all []step) ([]step, error) {
 	}
 	for _, w := range d.reserved.wanted {
 		if !w.skip {
-			all = append(all, step{op: stepReserve, network: d.n.ID, subnet: w.sub.sub.ID, addr: w.addr, owner: w.owner, slot: w.slot,
-				automatic: w.automatic, force: w.force})
+			all = append(all, step{op: stepReserve, network: d.n.ID, subnet: w.sub.sub.ID, addr: w.addr, owner: w.owner, slot: w.slot, terms: w.terms})
+		}
+	}
+	for _, w := range d.known {
+		if !w.skip {
+			all = append(all, step{op: stepOwner, network: d.n.ID, owner: w.owner, terms: w.terms})
 		}
 	}
 	if !d.old {
@@ -167,13 +171,15 @@ func (st *step) decode(v any) error {
 // append writes st in the form of the journal.
 func (st *step) append(b []byte) []byte {
 	flags := byte(0)
-	if st.automatic {
-		flags |= 1
-	}
-	if st.force {
-		flags |= 2
+	for i, set := range []bool{st.automatic, st.force, st.replaced, !st.until.IsZero()} {
+		if set {
+			flags |= 1 << i
+		}
 	}
 	b = append(b, byte(st.op), flags, st.slot.Interface, st.slot.Number)
+	if !st.until.IsZero() {
+		b = appendTime(b, st.until)
+	}
 	b = append(b, st.network[:]...)
 	b = append(b, st.subnet[:]...)
 	b = appendSized(b, st.addr)
@@ -189,8 +195,11 @@ func decodeSteps(b []byte) ([]step, error) {
 	for len(d.b) > 0 && !d.failed {
 		st := step{op: stepOp(d.byte())}
 		flags := d.byte()
-		st.automatic, st.force = flags&1 != 0, flags&2 != 0
+		st.automatic, st.force, st.replaced = flags&1 != 0, flags&2 != 0, flags&4 != 0
 		st.slot = Slot{d.byte(), d.byte()}
+		if flags&8 != 0 {
+			st.until = d.time()
+		}
 		d.copy(st.network[:])
 		d.copy(st.subnet[:])
 		st.addr, st.owner = d.addr(), d.string()

@@ -15,11 +15,12 @@ type draftSubnet struct {
 	planned    bool    // the plan describes it
 	touched    bool    // the plan has something of it or in it
 	sub        *Subnet // its record, or the one to be made, without the ranges of the plan
+	bands      []draftRange
 	pools      []draftRange
 	exclusions []draftRange
 }
 
-// draftRange is a pool or an exclusion.
+// draftRange is a static band, a pool or an exclusion.
 type draftRange struct {
 	Range
 	text string // name or note
@@ -76,6 +77,9 @@ func (ck *importCheck) subnet(d *draftNetwork, p *PlannedSubnet) {
 	}
 	draft.planned, draft.line = true, p.Line
 	draft.touch()
+	for _, band := range p.Static {
+		draft.bands = append(draft.bands, draftRange{Range: band.Range, line: band.Line})
+	}
 	for _, pool := range p.Pools {
 		draft.pools = append(draft.pools, draftRange{Range: pool.Range, text: pool.Name, line: pool.Line})
 	}
@@ -161,8 +165,18 @@ func (ck *importCheck) compareSubnet(old *Subnet, p *PlannedSubnet) {
 	}
 }
 
-// ranges takes the pools and exclusions of the plan that stand with no subnet into the drafts of those that hold them.
+// ranges takes the ranges of the plan that stand with no subnet into the drafts of those that hold them.
 func (ck *importCheck) ranges(p *PlannedNetwork, d *draftNetwork) error {
+	for _, band := range p.Static {
+		r := draftRange{Range: band.Range, line: band.Line}
+		sub, err := ck.holdingRange(p, d, r)
+		if err != nil {
+			return err
+		}
+		if sub != nil {
+			sub.bands = append(sub.bands, r)
+		}
+	}
 	for _, pool := range p.Pools {
 		r := draftRange{Range: pool.Range, text: pool.Name, line: pool.Line}
 		sub, err := ck.holdingRange(p, d, r)
@@ -274,8 +288,10 @@ func (ck *importCheck) presentAt(space string, host netip.Prefix) (known cached[
 // maxSubnetRecord is the size of the largest record of a subnet, with its pools and exclusions; a store takes one of 1 MiB.
 const maxSubnetRecord = 900_000
 
-// checkRanges holds the pools and exclusions of a subnet against it and one another, and leaves those that are to be added.
+// checkRanges holds the bands, pools and exclusions of a subnet against it and one another, and leaves those that are to be
+// added.
 func (ck *importCheck) checkRanges(sub *draftSubnet) {
+	ck.checkBands(sub)
 	pools, exclusions := []draftRange{}, []draftRange{}
 	for _, pool := range sub.sub.Pools {
 		pools = append(pools, draftRange{Range: pool.Range, text: pool.Name, old: true})
@@ -299,7 +315,10 @@ func (ck *importCheck) checkRanges(sub *draftSubnet) {
 	}
 	sub.pools = ck.disjoint(sub, "pool", pools, &ck.unchanged.Pools)
 	sub.exclusions = ck.disjoint(sub, "exclusion", exclusions, &ck.unchanged.Exclusions)
-	if n := recordSize(pools) + recordSize(exclusions); n > maxSubnetRecord || len(pools) > maxRanges || len(exclusions) > maxRanges {
+	for _, r := range sub.exclusions {
+		ck.refuse(r.line, sub.sub.outsideStatic(r.Range))
+	}
+	if n := recordSize(pools) + recordSize(exclusions) + recordSize(sub.bands); n > maxSubnetRecord || len(pools) > maxRanges || len(exclusions) > maxRanges {
 		ck.Add(sub.line, "the subnet %s would have %d pools and %d exclusions, which are more than one subnet can keep", sub.sub.CIDR,
 			len(pools), len(exclusions))
 	}

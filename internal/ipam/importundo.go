@@ -19,6 +19,8 @@ func (s *stepper) revert(st *step) (Counts, error) {
 		return Counts{Networks: 1}, s.removeNetwork()
 	case stepReveal:
 		return Counts{}, s.hide()
+	case stepOwner:
+		return s.forget(st)
 	}
 	if there, err = s.findSubnet(st); err != nil || !there {
 		return Counts{}, err
@@ -72,6 +74,9 @@ func (s *stepper) hide() error {
 		if err := s.untouched(sub, revealed); err != nil {
 			return err
 		}
+	}
+	if err := s.noneKnown(revealed); err != nil {
+		return err
 	}
 	n.Stage = Arriving
 	s.p.n = &n

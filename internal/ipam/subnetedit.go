@@ -15,6 +15,7 @@ type subnetFacts struct {
 	Pools   []Pool       `json:"pools,omitempty"`
 
 	Exclusions []Exclusion `json:"exclusions,omitempty"`
+	Static     []Range     `json:"static,omitempty"`
 }
 
 func (sub *Subnet) facts() subnetFacts {
@@ -22,7 +23,7 @@ func (sub *Subnet) facts() subnetFacts {
 	if sub.Gateway.IsValid() {
 		gateway = sub.Gateway.String()
 	}
-	return subnetFacts{sub.Name, sub.CIDR, gateway, &dhcp, sub.Pools, sub.Exclusions}
+	return subnetFacts{sub.Name, sub.CIDR, gateway, &dhcp, sub.Pools, sub.Exclusions, sub.Static}
 }
 
 // differing is f less what is the same in other.
@@ -44,6 +45,9 @@ func (f subnetFacts) differing(other subnetFacts) subnetFacts {
 	}
 	if slices.Equal(f.Exclusions, other.Exclusions) {
 		f.Exclusions = nil
+	}
+	if slices.Equal(f.Static, other.Static) {
+		f.Static = nil
 	}
 	return f
 }
