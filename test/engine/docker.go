@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os/exec"
 	"slices"
 	"strings"
@@ -21,6 +19,9 @@ import (
 type Engine struct {
 	Socket string // path of its unix socket
 }
+
+// URL is where it listens, as programs are told.
+func (e Engine) URL() string { return "unix://" + e.Socket }
 
 // machineEngine is the engine of this machine. It is used, never reconfigured.
 var machineEngine = Engine{Socket: "/var/run/docker.sock"}
@@ -51,16 +52,7 @@ func (e Engine) post(path string, body any) error {
 	if err != nil {
 		return err
 	}
-	client := http.Client{
-		Timeout: time.Minute,
-		Transport: &http.Transport{
-			DisableKeepAlives: true,
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return (&net.Dialer{}).DialContext(ctx, "unix", e.Socket)
-			},
-		},
-	}
-	resp, err := client.Post("http://docker"+path, "application/json", bytes.NewReader(b))
+	resp, err := overSocket(e.Socket).Post("http://docker"+path, "application/json", bytes.NewReader(b))
 	if err != nil {
 		return err
 	}

@@ -15,12 +15,19 @@ import (
 
 // Lease is what the tests read of one line of `berth lease ls --format json`.
 type Lease struct {
-	Address string `json:"address"`
-	Kind    string `json:"kind"`
-	MAC     string `json:"mac"`
-	Name    string `json:"name"`
-	Space   string `json:"space"`
-	Host    string `json:"host"`
+	ID      uint64    `json:"id"` // that of no other lease, also of the same address
+	Address string    `json:"address"`
+	Kind    string    `json:"kind"`
+	MAC     string    `json:"mac"`
+	Name    string    `json:"name"`
+	Space   string    `json:"space"`
+	Host    string    `json:"host"`
+	Pool    string    `json:"pool"`  // by which an engine gives it back
+	Owner   string    `json:"owner"` // by a reservation
+	Since   time.Time `json:"since"`
+	SeenBy  struct {  // as the witness says
+		Container, Project, Service, State, Network string
+	} `json:"seen_by"`
 }
 
 // leases asks Berth's command line for the addresses in use inside a prefix.

@@ -1,0 +1,172 @@
+//go:build engine
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Report is what the tests read of `berth check --format json`.
+type Report struct {
+	Host, Engine, Trouble string
+	Findings              []Finding
+	Counts                map[string]int
+	Repaired              int
+}
+
+// Finding is one thing that is wrong.
+type Finding struct {
+	Kind, Address, Subnet, Network, Host, Owner, MAC, Detail string
+	Seen                                                     time.Time
+	Repairable, Repaired                                     bool
+	Lease                                                    uint64
+}
+
+// at is what it is about: an address, or else a subnet.
+func (f Finding) at() string {
+	if f.Address != "" {
+		return f.Address
+	}
+	return f.Subnet
+}
+
+// left are the findings that are still there, as "KIND ADDRESS" or "KIND SUBNET", sorted.
+func (r Report) left() []string {
+	all := []string{}
+	for i := range r.Findings {
+		if f := &r.Findings[i]; !f.Repaired {
+			all = append(all, f.Kind+" "+f.at())
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// find is the finding of a kind about an address or a subnet, nil where there is none.
+func (r Report) find(kind, at string) *Finding {
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Kind == kind && f.at() == at {
+			return f
+		}
+	}
+	return nil
+}
+
+// check runs `berth check`. What it leaves, and an engine that is away, is an error of the command beside the report.
+func check(b Berth, args ...string) (r Report, out string, failed error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // an engine that hangs is given its time
+	defer cancel()
+	out, failed = run(ctx, nil, binary, append([]string{"--admin-socket", b.AdminSocket(), "check", "--format", "json"}, args...)...)
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		return r, out, fmt.Errorf("berth check --format json: %w: %s (%v)", err, out, failed)
+	}
+	return r, out, failed
+}
+
+// check runs `berth check` on an engine that answers, and holds the command's end against what it says.
+func (h *House) check(args ...string) Report {
+	h.Helper()
+	r, out, err := check(h.Berth, args...)
+	if r.Engine != "reachable" {
+		h.Fatalf("berth check: %s (%v)", out, err)
+	}
+	if left := r.left(); (err == nil) != (len(left) == 0) {
+		h.Errorf("berth check leaves %v, and ends with %v", left, err)
+	}
+	return r
+}
+
+// finds checks that `berth check` finds exactly this ("KIND ADDRESS" or "KIND SUBNET"), and returns its report.
+func (h *House) finds(want ...string) Report {
+	h.Helper()
+	slices.Sort(want)
+	r := h.check()
+	if got := r.left(); !slices.Equal(got, want) {
+		h.Fatalf("berth check finds %v, not %v: %+v", got, want, r.Findings)
+	}
+	return r
+}
+
+// heals checks that `berth check --repair` puts right exactly this, and what takes patience not in its first run.
+func (h *House) heals(want ...string) {
+	h.Helper()
+	slices.Sort(want)
+	for _, f := range h.finds(want...).Findings {
+		if f.Repairable || f.Detail == "" || f.Seen.IsZero() {
+			h.Errorf("seen for the first time: %+v", f)
+		}
+	}
+	var healed []string
+	if err := eventually(20*time.Second, func() error {
+		r := h.check("--repair")
+		for i := range r.Findings {
+			if f := &r.Findings[i]; f.Repaired {
+				healed = append(healed, f.Kind+" "+f.at())
+			}
+		}
+		if left := r.left(); len(left) > 0 {
+			return fmt.Errorf("berth check --repair leaves %v: %+v", left, r.Findings)
+		}
+		return nil
+	}); err != nil {
+		h.Fatal(err)
+	}
+	if slices.Sort(healed); !slices.Equal(healed, want) {
+		h.Errorf("put right was %v, not %v", healed, want)
+	}
+	h.finds()
+}
+
+// witnessed starts a daemon of the scenario's own, which reads an engine and lets a thing go after a second and in two checks.
+// It checks when it is asked to, and not by itself, unless flags say otherwise.
+func witnessed(t *testing.T, e Engine, sockets string, number int, flags ...string) (*House, *Daemon) {
+	t.Helper()
+	d, err := startDaemon(fmt.Sprintf("%sw%d", prefix, number), binary, sockets,
+		append([]string{"--docker-host", e.URL(), "--check-every", "0", "--check-grace", "1s"}, flags...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return enterPlanned(t, e, d, number), d
+}
+
+// seen waits until `berth lease ls` tells which container has an address.
+func (h *House) seen(address, container string) Lease {
+	h.Helper()
+	var l Lease
+	if err := eventually(20*time.Second, func() error {
+		if l = h.lease(address); l.SeenBy.Container != container {
+			return fmt.Errorf("%s is said to be that of %q, not %s: %+v", address, l.SeenBy.Container, container, l)
+		}
+		return nil
+	}); err != nil {
+		h.Fatal(err)
+	}
+	return l
+}
+
+// leased are all addresses in use inside the scenario's own IPv4 range that are not gateways.
+func (h *House) leased() []string {
+	h.Helper()
+	all := []string{}
+	for _, l := range h.leases(h.v4("0/24")) {
+		if l.Kind != "gateway" {
+			all = append(all, l.Address)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// last is the last part of an address.
+func last(address string) string { return address[strings.LastIndexAny(address, ".:")+1:] }
