@@ -81,6 +81,18 @@ func TestBO9Bind(t *testing.T) {
 			bind n a=pool,pool
 			owned n -> a=192.0.2.1:a a=192.0.2.2:a
 		`},
+		{"wanted again where only static ones are", `
+			network v subnet=203.0.113.0/28 type=vip
+			bind v a=203.0.113.5,203.0.113.6
+			bind v a=203.0.113.5
+			bind v a=203.0.113.5,pool
+			owned v -> a=203.0.113.5 a=203.0.113.6
+			network n subnet=192.0.2.0/28,pool static=192.0.2.2
+			bind n a=192.0.2.1,192.0.2.2
+			bind n a=192.0.2.1
+			bind n a=pool,pool
+			owned n -> a=192.0.2.1:a a=192.0.2.2
+		`},
 		{"what the owner had last", `
 			network n subnet=192.0.2.0/28,pool
 			attach A net=n
@@ -251,6 +263,15 @@ func TestBO13Both(t *testing.T) {
 			bind n a=192.0.2.7,192.0.2.5,192.0.2.6
 			owned n -> a=192.0.2.5 a=192.0.2.6 a=192.0.2.7
 		`},
+		{"one that was replaced is wanted in another place", `
+			network n subnet=192.0.2.0/28,pool
+			reserve n a 192.0.2.5,192.0.2.6
+			bind n a=192.0.2.5
+			owned n -> a=192.0.2.5 a=192.0.2.6!
+			reserve n a 192.0.2.6,pool replace -> 192.0.2.6 192.0.2.1
+			owned n -> a=192.0.2.1:a a=192.0.2.5! a=192.0.2.6
+			reserve n a 192.0.2.6,pool -> 192.0.2.6 192.0.2.1
+		`},
 		{"ends with its owner", `
 			network n subnet=192.0.2.0/28,pool
 			reserve n a 192.0.2.5
@@ -269,6 +290,12 @@ func TestBO13Both(t *testing.T) {
 			unreserve n a 192.0.2.7
 			owned n -> a=192.0.2.6
 			reserve n a 192.0.2.6 -> 192.0.2.6
+			reserve n a 192.0.2.3 replace
+			reserve n a 192.0.2.4 replace
+			unreserve n a 192.0.2.4
+			owned n -> a=192.0.2.3 a=192.0.2.6!
+			unreserve n a 192.0.2.3
+			owned n -> a=192.0.2.6
 			reserve n a 192.0.2.7 ! inuse; =AlreadyExists; 192.0.2.6
 		`},
 		{"of all owners under a path", `

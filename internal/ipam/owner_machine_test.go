@@ -1,0 +1,565 @@
+package ipam_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/store"
+	"berth/store/storetest"
+
+	"pgregory.net/rapid"
+)
+
+// ownerMachine drives the service and the model of owners together, over a store that runs functions again, refuses writes,
+// loses or hides the outcome of some, and is opened afresh now and then.
+type ownerMachine struct {
+	path   string
+	clock  *clock
+	store  *storetest.Faulty
+	s      *ipam.Service
+	m      *ownerModel
+	docker []dockerNet
+
+	ended map[toldOf]bool // whose time is over; the event is written with the next change
+	last  uint64          // event that was read
+	told  map[toldOf]bool // what the events say that is reserved, and held
+}
+
+// dockerNet is a Docker network on one of the networks.
+type dockerNet struct {
+	id  ipam.ID
+	net string
+}
+
+// toldOf is a reservation or a lease as events tell of it.
+type toldOf struct {
+	network, owner string // "" for a lease
+	lease          uint64
+	addr           netip.Addr
+}
+
+// BO-1 to BO-15 less BO-4, in any order and mixture.
+func TestOwnerModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "berth-owners")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		mc := &ownerMachine{path: filepath.Join(dir, "berth.db"), clock: newClock(), told: map[toldOf]bool{}, ended: map[toldOf]bool{}}
+		mc.store = rerunning(openStore(t, mc.path)).(*storetest.Faulty)
+		defer func() { mc.store.Close() }()
+		mc.s = openService(t, mc.store, mc.clock.Now)
+		mc.plan(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"reserve": mc.reserve, "reserve2": mc.reserve, "replace": mc.replace, "bind": mc.bind, "unreserve": mc.unreserve,
+			"end": mc.end, "endReplaced": mc.endReplaced,
+			"ask": mc.ask, "ask2": mc.ask, "ask3": mc.ask, "back": mc.back, "back2": mc.back, "attach": mc.attach, "detach": mc.detach,
+			"take": mc.take, "giveBack": mc.giveBack,
+			"bands": mc.bands, "rules": mc.rules, "wait": mc.wait, "reopen": mc.reopen,
+			"": mc.check,
+		})
+	})
+}
+
+// plan makes the networks: two manual ones, of which the first has a named pool and addresses outside of its pools, and a vip one.
+func (mc *ownerMachine) plan(t *rapid.T) {
+	mc.m = &ownerModel{now: mc.clock.now, nets: map[string]*ownedNet{}}
+	for _, n := range []struct{ name, kind, cidr, pool, web string }{
+		{"n", "manual", "10.0.0.0/28", "10.0.0.1-10.0.0.5", "10.0.0.8-10.0.0.9"},
+		{"m", "manual", "10.0.1.0/29", "10.0.1.0-10.0.1.7", ""},
+		{"v", "vip", "10.0.2.0/29", "10.0.2.0-10.0.2.7", ""},
+	} {
+		edits := []ipam.Edit{
+			&ipam.CreateNetwork{Name: n.name, Type: n.kind, Sticky: ptr(false), Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix(n.cidr)}}},
+			&ipam.AddPool{Network: n.name, Range: mustRange(n.pool)},
+		}
+		cidr := netip.MustParsePrefix(n.cidr)
+		own := &ownedNet{kind: n.kind, cidr: cidr, hosts: hosts(cidr), pools: map[string]ipam.Range{"": mustRange(n.pool)}, records: map[netip.Addr]ownedRecord{}}
+		if n.web != "" {
+			edits = append(edits, &ipam.AddPool{Network: n.name, Range: mustRange(n.web), Name: "web"})
+			own.pools["web"] = mustRange(n.web)
+		}
+		if _, err := mc.s.Edit(ctx, ipam.EditOptions{}, edits...); err != nil {
+			t.Fatal(err)
+		}
+		mc.m.nets[n.name] = own
+	}
+}
+
+var (
+	ownerMACs  = []ipam.MAC{mac(1), mac(2), mac(3)}
+	ownerNames = []string{"web", "shop/web/1", "shop/db/1", "prod/api/1", ownerMACs[0].String()}
+	askNames   = []string{"", "web", "shop-web-1", "shop_web_1", "0123456789ab_shop-web-1", "api-1", "sharp_knuth"}
+)
+
+// run makes one step of both: do on the service, whose addresses judge is told of. A refusal leaves every record as it was; a
+// step whose outcome the store hid is made again after a restart.
+func (mc *ownerMachine) run(t *rapid.T, what any, do func() ([]netip.Addr, error), judge func(m *ownerModel, got []netip.Addr) verdict) {
+	fault := mc.fault(t)
+	if fault != (storetest.Fault{}) {
+		mc.settle(t)
+		mc.store.Next(fault)
+	}
+	before := mc.dump(t)
+	got, err := do()
+	switch {
+	case errors.Is(err, store.ErrUnknown): // a daemon that learns no outcome is started again, and asked again
+		mc.store.Heal()
+		mc.reopen(t)
+		got, err = do()
+	case errors.Is(err, store.ErrNoSpace):
+		mc.unchanged(t, what, err, before)
+		got, err = do()
+	}
+	mc.expire()
+	next := mc.m.clone()
+	v := judge(next, got)
+	switch {
+	case v.wrong != "":
+		t.Fatalf("%T%+v: %v: %s", what, what, got, v.wrong)
+	case err != nil && next.unsure: // a later wish may hang on an earlier choice
+		mc.unchanged(t, what, err, before)
+	case (err != nil) != v.refused():
+		t.Fatalf("%T%+v: %v, %v; the model refuses it as %q", what, what, got, err, v.codes)
+	case err != nil && !slices.Contains(v.codes, ipam.CodeOf(err)):
+		t.Fatalf("%T%+v: %v; the model refuses it as %q", what, what, err, v.codes)
+	case err != nil:
+		mc.unchanged(t, what, err, before)
+	default:
+		mc.m = next
+	}
+}
+
+// expire ends the reservations of owners whose time is over.
+func (mc *ownerMachine) expire() {
+	for name, n := range mc.m.nets {
+		for a, rec := range n.records {
+			if rec.owner != "" && !rec.until.IsZero() && !rec.until.After(mc.m.now) {
+				mc.ended[toldOf{network: name, owner: rec.owner, addr: a}] = true
+				n.put(a, rec.unowned())
+			}
+		}
+	}
+}
+
+// fault draws what goes wrong with the next update, seldom anything.
+func (mc *ownerMachine) fault(t *rapid.T) storetest.Fault {
+	switch rapid.IntRange(0, 11).Draw(t, "fault") {
+	case 0:
+		return storetest.Fault{Reruns: 1, Before: store.ErrNoSpace}
+	case 1:
+		return storetest.Fault{Lost: context.DeadlineExceeded}
+	case 2:
+		return storetest.Fault{After: context.DeadlineExceeded}
+	}
+	return storetest.Fault{}
+}
+
+// settle ends the owners whose time is over, which else the first update of the next step would do.
+func (mc *ownerMachine) settle(t *rapid.T) {
+	if err := mc.s.Trim(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (mc *ownerMachine) dump(t *rapid.T) map[string]string {
+	all := map[string]string{}
+	err := mc.store.View(ctx, func(tx store.Tx) error {
+		for rec, err := range tx.Scan(store.Range{}) {
+			if err != nil {
+				return err
+			}
+			all[string(rec.Key)] = string(rec.Value)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// unchanged fails the test where a refused step has left something but the ends of owners whose time is over.
+func (mc *ownerMachine) unchanged(t *rapid.T, what any, refused error, before map[string]string) {
+	after := mc.dump(t)
+	if maps.Equal(before, after) {
+		return
+	}
+	events, err := mc.s.Events(ctx, ipam.EventFilter{After: mc.last})
+	if err != nil || len(events) == 0 || len(after)-len(before) > len(events) {
+		t.Fatalf("%T%+v was refused (%v) and changed records", what, what, refused)
+	}
+	for _, e := range events {
+		if e.Verb != ipam.ReservationRemoved || e.Detail != "its owner's time is over" {
+			t.Fatalf("%T%+v was refused (%v) and wrote %+v", what, what, refused, e)
+		}
+	}
+}
+
+// edit makes one edit; chosen are the addresses that it gave.
+func (mc *ownerMachine) edit(t *rapid.T, e ipam.Edit, judge func(m *ownerModel, got []netip.Addr) verdict) {
+	mc.run(t, e, func() ([]netip.Addr, error) {
+		out, err := mc.s.Edit(context.Background(), ipam.EditOptions{}, e)
+		if err != nil {
+			return nil, err
+		}
+		return out.Results[0].Addresses, nil
+	}, judge)
+}
+
+func (mc *ownerMachine) drawNet(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"n", "n", "n", "m", "m", "v"}).Draw(t, "net")
+}
+
+// drawAddr draws an address of a network, often one of which something is known, seldom one outside.
+func (mc *ownerMachine) drawAddr(t *rapid.T, net string) netip.Addr {
+	n := mc.m.nets[net]
+	known := slices.SortedFunc(maps.Keys(n.records), netip.Addr.Compare)
+	switch i := rapid.IntRange(0, 15).Draw(t, "address"); {
+	case i == 0:
+		return netip.MustParseAddr("10.9.9.9")
+	case i < 8 && len(known) > 0:
+		return rapid.SampledFrom(known).Draw(t, "known")
+	}
+	return rapid.SampledFrom(n.hosts).Draw(t, "host")
+}
+
+func (mc *ownerMachine) drawWishes(t *rapid.T, net string) (wishes []ipam.Wish) {
+	for slot := range rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "slots") {
+		w := ipam.Wish{Slot: slot}
+		switch rapid.IntRange(0, 4).Draw(t, "wish") {
+		case 0, 1:
+			w.Address = mc.drawAddr(t, net)
+		case 2:
+			if net == "n" {
+				w.Pool = "web"
+			}
+		}
+		wishes = append(wishes, w)
+	}
+	return wishes
+}
+
+func (mc *ownerMachine) drawReservation(t *rapid.T) *ipam.AddReservation {
+	e := &ipam.AddReservation{Network: mc.drawNet(t), Owner: rapid.SampledFrom(ownerNames).Draw(t, "owner"),
+		Force: rapid.IntRange(0, 5).Draw(t, "force") == 0, Automatic: rapid.IntRange(0, 5).Draw(t, "automatic") == 0}
+	e.Wishes = mc.drawWishes(t, e.Network)
+	if rapid.IntRange(0, 7).Draw(t, "nic") == 0 {
+		e.Number = 1
+	}
+	if rapid.IntRange(0, 4).Draw(t, "for") == 0 {
+		e.For = ipam.Duration(rapid.SampledFrom([]time.Duration{time.Minute, time.Hour}).Draw(t, "life"))
+	}
+	return e
+}
+
+func (mc *ownerMachine) addReservation(t *rapid.T, e *ipam.AddReservation) {
+	asked := *e
+	mc.edit(t, e, func(m *ownerModel, got []netip.Addr) verdict {
+		return m.reserve(&asked, got, func(ipam.Wish) bool { return true })
+	})
+}
+
+func (mc *ownerMachine) reserve(t *rapid.T) { mc.addReservation(t, mc.drawReservation(t)) }
+
+func (mc *ownerMachine) replace(t *rapid.T) {
+	e := mc.drawReservation(t)
+	e.Replace = true
+	mc.addReservation(t, e)
+}
+
+func (mc *ownerMachine) bind(t *rapid.T) {
+	e := &ipam.BindReservations{}
+	for range rapid.IntRange(1, 3).Draw(t, "wanted") {
+		one := mc.drawReservation(t)
+		one.Replace = false
+		e.Wanted = append(e.Wanted, *one)
+	}
+	mc.edit(t, e, func(m *ownerModel, got []netip.Addr) verdict { return m.bind(e, got) })
+}
+
+func (mc *ownerMachine) unreserve(t *rapid.T) {
+	e := &ipam.RemoveReservation{Network: mc.drawNet(t), Owner: rapid.SampledFrom(ownerNames).Draw(t, "owner")}
+	if rapid.Bool().Draw(t, "one") {
+		e.Address = mc.drawAddr(t, e.Network)
+	}
+	before, hidden := mc.m.clone(), false
+	mc.run(t, e, func() ([]netip.Addr, error) {
+		_, err := mc.s.Edit(context.Background(), ipam.EditOptions{}, e)
+		if hidden && ipam.CodeOf(err) == ipam.IPMissing {
+			return nil, nil // the first time was the one that counted
+		}
+		hidden = errors.Is(err, store.ErrUnknown)
+		return nil, err
+	}, func(m *ownerModel, _ []netip.Addr) verdict {
+		return m.unreserve(e, func(a netip.Addr) bool {
+			return !mc.isReplaced(t, e.Network, a) && before.nets[e.Network].records[a].replaced
+		})
+	})
+}
+
+func (mc *ownerMachine) isReplaced(t *rapid.T, net string, a netip.Addr) bool {
+	for res, err := range mc.s.Reservations(ctx, ipam.AddressFilter{Network: net}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Address == a {
+			return res.Replaced
+		}
+	}
+	return false
+}
+
+func (mc *ownerMachine) drawEnd(t *rapid.T) *ipam.ReleaseOwner {
+	return &ipam.ReleaseOwner{Owner: rapid.SampledFrom(append(ownerNames, "shop", "shop/web", "nobody")).Draw(t, "owner"), Under: rapid.Bool().Draw(t, "under")}
+}
+
+func (mc *ownerMachine) releaseOwner(t *rapid.T, e *ipam.ReleaseOwner) {
+	asked := *e
+	mc.edit(t, e, func(m *ownerModel, _ []netip.Addr) verdict {
+		m.endOwner(&asked)
+		return verdict{}
+	})
+}
+
+func (mc *ownerMachine) end(t *rapid.T) { mc.releaseOwner(t, mc.drawEnd(t)) }
+
+func (mc *ownerMachine) endReplaced(t *rapid.T) {
+	e := mc.drawEnd(t)
+	e.Replaced = true
+	mc.releaseOwner(t, e)
+}
+
+func (mc *ownerMachine) drawDocker(t *rapid.T) dockerNet {
+	if len(mc.docker) == 0 {
+		t.Skip("no Docker network")
+	}
+	return mc.docker[rapid.IntRange(0, len(mc.docker)-1).Draw(t, "docker")]
+}
+
+func (mc *ownerMachine) ask(t *rapid.T) {
+	d := mc.drawDocker(t)
+	req := ipam.AddressRequest{Pool: d.id, MAC: rapid.SampledFrom(ownerMACs).Draw(t, "mac"), Name: rapid.SampledFrom(askNames).Draw(t, "name")}
+	if rapid.IntRange(0, 4).Draw(t, "byAddress") == 0 {
+		req.Preferred = mc.drawAddr(t, d.net)
+	}
+	mc.run(t, req, func() ([]netip.Addr, error) {
+		got, err := mc.s.RequestAddress(context.Background(), req)
+		return []netip.Addr{got.Addr()}, err
+	}, func(m *ownerModel, got []netip.Addr) verdict { return m.nets[d.net].ask(req, got[0]) })
+}
+
+func (mc *ownerMachine) back(t *rapid.T) {
+	d := mc.drawDocker(t)
+	a := mc.drawAddr(t, d.net)
+	mc.run(t, a, func() ([]netip.Addr, error) { return nil, mc.s.ReleaseAddress(context.Background(), d.id, a) },
+		func(m *ownerModel, _ []netip.Addr) verdict {
+			if n := m.nets[d.net]; n.records[a].docker == d.id {
+				n.release(a)
+			}
+			return verdict{}
+		})
+}
+
+func (mc *ownerMachine) attach(t *rapid.T) {
+	if len(mc.docker) > 2 {
+		t.Skip("enough Docker networks")
+	}
+	d := dockerNet{net: mc.drawNet(t)}
+	grant, err := mc.s.RequestPool(ctx, ipam.PoolRequest{Network: d.net, CIDR: mc.m.nets[d.net].cidr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.id = grant.ID
+	mc.docker = append(mc.docker, d)
+}
+
+func (mc *ownerMachine) detach(t *rapid.T) {
+	d := mc.drawDocker(t)
+	if err := mc.s.ReleasePool(ctx, d.id); err != nil {
+		t.Fatal(err)
+	}
+	mc.expire()
+	mc.docker = slices.DeleteFunc(mc.docker, func(other dockerNet) bool { return other == d })
+	n := mc.m.nets[d.net]
+	for _, a := range n.hosts {
+		if n.records[a].docker == d.id {
+			n.release(a)
+		}
+	}
+}
+
+func (mc *ownerMachine) take(t *rapid.T) {
+	net := mc.drawNet(t)
+	e := &ipam.TakeAddress{Network: net, Owner: rapid.SampledFrom(ownerNames[:4]).Draw(t, "owner"), Interface: ipam.Interface{Wishes: mc.drawWishes(t, net)[:1]}}
+	mc.edit(t, e, func(m *ownerModel, got []netip.Addr) verdict {
+		var a netip.Addr
+		if len(got) > 0 {
+			a = got[0]
+		}
+		return m.nets[net].take(e.Owner, e.Interface.Wishes[0], a)
+	})
+}
+
+func (mc *ownerMachine) giveBack(t *rapid.T) {
+	e := &ipam.ReleaseAddress{Network: mc.drawNet(t), Owner: rapid.SampledFrom(ownerNames[:4]).Draw(t, "owner")}
+	mc.edit(t, e, func(m *ownerModel, _ []netip.Addr) verdict {
+		n := m.nets[e.Network]
+		for _, a := range n.hosts {
+			if rec := n.records[a]; rec.external && rec.name == e.Owner {
+				n.release(a)
+			}
+		}
+		return verdict{}
+	})
+}
+
+// bands puts one static band into a network, or none.
+func (mc *ownerMachine) bands(t *rapid.T) {
+	net := mc.drawNet(t)
+	n := mc.m.nets[net]
+	bands := []ipam.Range{}
+	if rapid.Bool().Draw(t, "band") {
+		from := rapid.IntRange(0, len(n.hosts)-1).Draw(t, "from")
+		to := rapid.IntRange(from, min(from+3, len(n.hosts)-1)).Draw(t, "to")
+		bands = append(bands, mustRange(n.hosts[from].String()+"-"+n.hosts[to].String()))
+	}
+	mc.edit(t, &ipam.ModifyNetwork{Network: net, Static: &bands}, func(m *ownerModel, _ []netip.Addr) verdict {
+		m.nets[net].static = bands
+		return verdict{}
+	})
+}
+
+// rules puts the two rules into the first network, or takes them out.
+func (mc *ownerMachine) rules(t *rapid.T) {
+	on := !mc.m.nets["n"].ruled
+	all := []ipam.OwnerRule{{Pattern: "api-*"}, {Pattern: "web*"}}
+	if on {
+		all[0].Owner, all[1].Pool = "prod/api/*", "web"
+	}
+	if _, err := mc.s.Edit(ctx, ipam.EditOptions{}, &ipam.ModifyNetwork{Network: "n", OwnerRules: all}); err != nil {
+		t.Fatal(err)
+	}
+	mc.m.nets["n"].ruled = on
+}
+
+func (mc *ownerMachine) wait(t *rapid.T) {
+	mc.clock.now = mc.clock.now.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(t, "wait"))
+	mc.m.now = mc.clock.now
+	mc.expire()
+}
+
+func (mc *ownerMachine) reopen(t *rapid.T) {
+	if err := mc.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mc.store = rerunning(openStore(t, mc.path)).(*storetest.Faulty)
+	mc.s = openService(t, mc.store, mc.clock.Now)
+}
+
+// check holds everything that is shown, and what the events have told, against the model after each step.
+func (mc *ownerMachine) check(t *rapid.T) {
+	if problems, err := mc.s.Check(ctx); err != nil || len(problems) > 0 {
+		t.Fatalf("check: %q, %v", problems, err)
+	}
+	mc.expire()
+	got := map[string]string{}
+	var holds []toldOf
+	for _, l := range listLeases(t, mc.s, ipam.LeaseFilter{}) {
+		got[l.Network+" "+l.Address.String()] = fmt.Sprintf("held by %q %s through %s external %t;", l.Name, l.MAC, l.Pool, l.Kind == ipam.External)
+		holds = append(holds, toldOf{lease: l.ID, addr: l.Address})
+	}
+	owned := mc.shownReservations(t, got)
+	mc.checkEvents(t, append(owned, holds...))
+	want := map[string]string{}
+	for name, n := range mc.m.nets {
+		mc.checkPlaces(t, n)
+		for a, rec := range n.records {
+			text := ""
+			if rec.held {
+				text += fmt.Sprintf("held by %q %s through %s external %t;", rec.name, rec.mac, rec.docker, rec.external)
+			}
+			if rec.owner != "" {
+				text += fmt.Sprintf(" %s of %s at %d:%d replaced %t until %s", rec.kind, rec.owner, rec.nic, rec.slot, rec.replaced, rec.until.UTC())
+			}
+			want[name+" "+a.String()] = text
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Fatalf("shown is\n%v\nthe model has\n%v", got, want)
+	}
+}
+
+// shownReservations adds what is reserved to what is held, and returns it as the events have to have told it.
+func (mc *ownerMachine) shownReservations(t *rapid.T, got map[string]string) (owned []toldOf) {
+	for res, err := range mc.s.Reservations(ctx, ipam.AddressFilter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		owned = append(owned, toldOf{network: res.Network, owner: res.Owner, addr: res.Address})
+		if !res.Until.IsZero() && !res.Until.After(mc.clock.now) {
+			continue // its end is written with the next change
+		}
+		got[res.Network+" "+res.Address.String()] += fmt.Sprintf(" %s of %s at %d:%d replaced %t until %s", res.Kind, res.Owner, res.Interface, res.Slot, res.Replaced, res.Until.UTC())
+	}
+	return owned
+}
+
+// checkPlaces holds that nobody has two wanted addresses in one place, nor two interfaces (BO-6).
+func (mc *ownerMachine) checkPlaces(t *rapid.T, n *ownedNet) {
+	places := map[string]ownedRecord{}
+	for a, rec := range n.records {
+		if rec.owner == "" || rec.replaced {
+			continue
+		}
+		if other, twice := places[fmt.Sprint(rec.owner, rec.slot)]; twice || other.owner != "" && other.nic != rec.nic {
+			t.Fatalf("%s has %s beside %+v", rec.owner, a, other)
+		}
+		places[fmt.Sprint(rec.owner, rec.slot)] = rec
+	}
+}
+
+// checkEvents holds that what the events told of since the beginning is what there is: nothing comes or goes without one (BO-12).
+func (mc *ownerMachine) checkEvents(t *rapid.T, there []toldOf) {
+	events, err := mc.s.Events(ctx, ipam.EventFilter{After: mc.last})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		mc.last = e.ID
+		key, begins, ends := toldOf{network: e.Network, owner: e.Name, addr: e.Address}, e.Verb == ipam.ReservationAdded, e.Verb == ipam.ReservationRemoved
+		if e.Verb == ipam.LeaseTaken || e.Verb == ipam.LeaseReleased {
+			key, begins, ends = toldOf{lease: cmp.Or(e.Lease, e.ID), addr: e.Address}, e.Verb == ipam.LeaseTaken, e.Verb == ipam.LeaseReleased
+		}
+		switch known := mc.told[key]; {
+		case begins && known, ends && !known:
+			t.Fatalf("told twice, or of what is not there: %+v", e)
+		case begins:
+			mc.told[key] = true
+		case ends:
+			delete(mc.told, key)
+			delete(mc.ended, key)
+		}
+	}
+	for _, one := range there {
+		if !mc.told[one] {
+			t.Fatalf("no event told of %+v", one)
+		}
+	}
+	for one := range mc.told {
+		if !slices.Contains(there, one) && !mc.ended[one] {
+			t.Fatalf("no event told of the end of %+v", one)
+		}
+	}
+}
