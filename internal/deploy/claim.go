@@ -153,7 +153,8 @@ func (n *network) own(family int, text string) (netip.Addr, error) {
 	}
 	i := slices.IndexFunc(n.subnets, func(p netip.Prefix) bool { return familyOf(p.Addr()) == family })
 	if i < 0 {
-		return a, fmt.Errorf("the network has no IPv%d; its planned network %s has %s", family, n.planned.Name, listOf(n.planned.Subnets))
+		hint := map[int]string{6: ", and enable_ipv6: true in the file makes it one"}[family]
+		return a, fmt.Errorf("networks.%s is no IPv%d network; the planned network %s has %s%s", n.key, family, n.planned.Name, listOf(n.planned.Subnets), hint)
 	}
 	for _, s := range n.planned.Subnets {
 		if s.CIDR.Contains(a) && s.CIDR != n.subnets[i] {

@@ -143,8 +143,8 @@ func (n *network) named() (all []netip.Prefix) {
 	return all
 }
 
-// choose finds out which subnets of the planned network the Docker network has. Where the file does not say whether there is
-// IPv6, there is where the plan gives such addresses to containers.
+// choose finds out which subnets of the planned network the Docker network has. Of a network that the file leaves to the plan
+// (no enable_ipv6, no subnets) there is IPv6 where the plan gives such addresses to containers.
 func (n *network) choose() error {
 	if len(n.planned.Subnets) == 0 {
 		return fmt.Errorf("networks.%s is on the planned network %s, which has no subnet; add one with `berth subnet add %s CIDR`", n.key, n.planned.Name, n.planned.Name)
@@ -157,16 +157,16 @@ func (n *network) choose() error {
 	}
 	for _, family := range []struct {
 		number int
-		wanted *bool
+		said   *bool
 	}{{4, n.compose.EnableIPv4}, {6, n.compose.EnableIPv6}} {
-		if family.wanted != nil && !*family.wanted {
+		if family.said != nil && !*family.said {
 			continue
 		}
 		subnet, err := n.subnet(family.number)
 		if err != nil {
 			return err
 		}
-		if subnet != nil && (family.number == 4 || family.wanted != nil || len(subnet.Pools) > 0) {
+		if subnet != nil && (family.number == 4 || family.said != nil || len(n.named()) == 0 && len(subnet.Pools) > 0) {
 			n.subnets = append(n.subnets, subnet.CIDR)
 		}
 	}

@@ -73,7 +73,7 @@ func (p *Plan) services() *yaml.Node {
 // sharedComment says why nothing is fixed for a service, and what its replicas have.
 func sharedComment(claims []*claim) string {
 	replicas := map[string]bool{}
-	lines := []string{"", "Engines that tell the names of containers (from v29 on) get them these addresses, others one of the pool:"}
+	lines := []string{"", "Where the engine tells the names of containers (v29 and later) each gets its own, elsewhere one of the pool:"}
 	for _, c := range claims {
 		replicas[c.owner] = true
 		lines = append(lines, fmt.Sprintf("  %s on %s: %s", c.owner, c.on.key, join(c.has)))
