@@ -320,10 +320,7 @@ func TestImportProblems(t *testing.T) {
 	`
 	r := newRoom(t)
 	r.run(state)
-	for _, c := range []struct {
-		name, networks string
-		problems       []string // "line: words"
-	}{
+	problems(t, r, []badPlan{
 		{"name", "- name: a/b\n", []string{`3: "a/b" cannot name a network`}},
 		{"reserved word", "- name: pool\n- name: none\n- name: all\n", []string{`3: "pool" cannot name a network: the word has a meaning`, `4: "none"`, `5: "all"`}},
 		{"address as a name", "- name: 192.0.2.1\n", []string{`3: "192.0.2.1" cannot name a network: it reads as an address`}},
@@ -386,7 +383,18 @@ func TestImportProblems(t *testing.T) {
 		{"taken by another", "- name: net1\n  addresses: [{owner: nas, address: 192.0.2.50}]\n", []string{"4: 192.0.2.50 is held by rtr"}},
 		{"taken and reserved for another", "- name: net1\n  addresses: [{owner: nas, address: 192.0.2.11}]\n", []string{"4: 192.0.2.11 is reserved for web, and cannot be taken for nas"}},
 		{"taken and reserved in the plan", "- name: net1\n  reservations: [{owner: x, address: 192.0.2.70}]\n  addresses: [{owner: y, address: 192.0.2.70}]\n", []string{"4: 192.0.2.70 is to be reserved for x and taken by y, before in line 5"}}, // GA-6
-	} {
+	})
+}
+
+// badPlan is networks of a plan, and what is wrong with them as "line: words"; nil where nothing is.
+type badPlan struct {
+	name, networks string
+	problems       []string
+}
+
+// problems holds each plan to what is wrong with it.
+func problems(t *testing.T, r *room, plans []badPlan) {
+	for _, c := range plans {
 		t.Run(c.name, func(t *testing.T) {
 			before := dump(t, r.store)
 			p, err := plan.ReadYAML(strings.NewReader("version: 1\nnetworks:\n" + c.networks))
