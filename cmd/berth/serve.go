@@ -92,7 +92,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 	}
 	plugin := driver.New(driver.Config{Service: service, Log: log, Ready: rebuild.ready})
 	control := admin.New(admin.Config{Service: service, Log: log, GID: gid, ReadGID: readGID, Tokens: tokens, TempDir: cfg.state, Hooks: hookCounts,
-		Version: admin.Version{Version: version, Host: cfg.host, Store: cfg.store, StoreID: st.id, State: st.path,
+		Version: admin.Version{Version: version, Host: cfg.host, Driver: cfg.ipamDriver, Store: cfg.store, StoreID: st.id, State: st.path,
 			PID: os.Getpid(), Started: started.UTC()},
 		Backup: st.backup, Fsck: st.fsck,
 		Check: witness.Check, Show: witness.Show, SeenBy: witness.SeenBy, Witness: witness.State,
