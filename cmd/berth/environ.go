@@ -36,10 +36,10 @@ func fromEnvironment(cmd *cobra.Command, getenv func(string) string) error {
 // --format or --force would change what a script does behind its back.
 func reads(verb, flag string) bool {
 	switch verb {
-	case "serve":
+	case "serve", "witness":
 		return true
 	case "restore":
 		return flag == "admin-socket" || flag == "state"
 	}
-	return flag == "admin-socket" || isRemoteFlag(flag)
+	return flag == "admin-socket" || flag == flagDockerHost || isRemoteFlag(flag)
 }

@@ -46,7 +46,7 @@ func exits() {
 		panic(err)
 	}
 	cmd := exec.Command(os.Args[2], os.Args[3:]...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err = cmd.Run()
 	var ended *exec.ExitError
 	if err != nil && !errors.As(err, &ended) {
@@ -64,6 +64,7 @@ func exits() {
 //	ready                       waits until it says so (sd_notify)
 //	call METHOD JSON            asks its plugin socket; the PoolID of the answer is kept in $POOL
 //	certs, remote LOG           for a daemon on the network (certs_test.go)
+//	engine VERB ...             a Docker Engine that is read (engine_test.go)
 //	terminate                   sends it SIGTERM; `wait daemon` then holds it to exit code 0
 func TestScripts(t *testing.T) {
 	testscript.Run(t, scriptParams("testdata"))
@@ -76,7 +77,7 @@ func scriptParams(dir string) testscript.Params {
 		Setup:               setUpScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready": ready, "call": call, "mode": mode, "socket": leaveSocket, "terminate": terminate, "await": await,
-			"certs": certs, "remote": remote, "keep": keep,
+			"certs": certs, "remote": remote, "keep": keep, "engine": engine,
 		},
 	}
 }
@@ -90,6 +91,9 @@ func setUpScript(env *testscript.Env) error {
 	}
 	env.Defer(func() { notify.Close() })
 	env.Values[notifyKey{}] = notify
+	stand := &scriptEngine{path: env.WorkDir + "/engine.sock", changed: make(chan struct{})}
+	env.Defer(stand.stop)
+	env.Values[engineKey{}] = stand
 	env.Setenv("NOTIFY_SOCKET", env.WorkDir+"/notify")
 	env.Setenv("BERTH_STATE", env.WorkDir+"/state")
 	env.Setenv("BERTH_PLUGIN_SOCKET", env.WorkDir+"/plugin.sock")

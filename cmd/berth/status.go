@@ -14,7 +14,8 @@ import (
 )
 
 const statusHelp = `Shows which Berth answers, since when, where its state is, how much it keeps, whether it takes writes and why
-not, an import that is under way or was cut off, and what became of the hooks.`
+not, an import that is under way or was cut off, how it stands with the engine that is read, and what became of the
+hooks.`
 
 func (p *program) statusCommand() *cobra.Command {
 	var format string
@@ -56,6 +57,10 @@ func statusText(w io.Writer, socket string, st *admin.Status) error {
 		several(st.Totals.Subnets, "subnet"), several(st.Totals.Docker, "Docker network"),
 		fmt.Sprintf("%d addresses held", st.Totals.Leases), fmt.Sprintf("%d reserved", st.Totals.Reserved))
 	line("Import", "%s", importText(st.Import))
+	if st.Witness != nil {
+		line("Engine", "%s", engineText(st.Witness))
+		line("Check", "%s", checkText(st.Witness))
+	}
 	if st.Hooks != nil {
 		line("Hooks", "%d run, %d failed", st.Hooks.Runs, st.Hooks.Failures)
 	}
@@ -68,6 +73,31 @@ func several(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// engineText says whether what runs can be seen.
+func engineText(w *ipam.WitnessState) string {
+	switch {
+	case w.Engine == engineNone:
+		return "none is read; `berth witness` reads one for this daemon, and `berth check` once"
+	case w.Engine == engineReachable:
+		return "reachable, last read " + localTime(w.Seen)
+	case w.Seen.IsZero():
+		return w.Engine + ": " + w.Detail
+	}
+	return fmt.Sprintf("%s since %s: %s", w.Engine, localTime(w.Seen), w.Detail)
+}
+
+// checkText says what the last comparison with what runs came to.
+func checkText(w *ipam.WitnessState) string {
+	if w.Runs == 0 {
+		return "there was none yet"
+	}
+	found := "it could not see what runs"
+	if w.Engine == engineReachable {
+		found = findingsText(w.Counts)
+	}
+	return fmt.Sprintf("%s since the start, the last %s: %s", several(w.Runs, "run"), localTime(w.Last), found)
 }
 
 // importText says how far an import is, and what is to be done about it.
