@@ -2,11 +2,14 @@ package ipam_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"berth/internal/ipam"
+
+	"pgregory.net/rapid"
 )
 
 // Whom a name can mean, the likeliest first.
@@ -127,4 +130,53 @@ func TestOwnerRulesOfReservations(t *testing.T) {
 		ask A lost mac=4 -> 192.0.2.5
 		ask A other mac=5 -> 192.0.2.7
 	`)
+}
+
+// What a pattern matches is what the like regular expression does, whose stars are as short as they can be.
+func TestOwnerRulesMatch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pattern := strings.ReplaceAll(rapid.StringMatching(`[ab*]{1,8}`).Draw(t, "pattern"), "**", "*")
+		name := rapid.StringMatching(`[ab]{1,10}`).Draw(t, "name")
+		stars := strings.Count(pattern, "*")
+		if stars == 0 {
+			return
+		}
+		n := &ipam.Network{Rules: []ipam.OwnerRule{{Pattern: pattern, Owner: "x" + strings.Repeat(".*", stars)}}}
+		want := name
+		if found := regexp.MustCompile("^" + strings.ReplaceAll(pattern, "*", "(.*?)") + "$").FindStringSubmatch(name); found != nil {
+			want = "x." + strings.Join(found[1:], ".")
+		}
+		for got := range n.Owners(name) {
+			if got != want {
+				t.Fatalf("%s makes %s of %s, and not %s", pattern, got, name, want)
+			}
+			return
+		}
+	})
+}
+
+// A rule reads as it is written; what is none is refused, and nothing else happens.
+func FuzzParseOwnerRule(f *testing.F) {
+	for _, text := range []string{"web-*=pool:web", "web-*=owner:shop/web/*", "a=pool:b,owner:c/d", "*=pool:*", "=", "a=b", "a=pool:", "a=owner:/", "a**=pool:x", "a=pool:b,pool:c"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := ipam.ParseOwnerRule(text)
+		if err != nil {
+			if kindOf(err) != "invalid" {
+				t.Errorf("%q: %v", text, err)
+			}
+			return
+		}
+		again, err := ipam.ParseOwnerRule(r.String())
+		if err != nil || again != r {
+			t.Errorf("%q is %+v, which is written %q: %+v, %v", text, r, r.String(), again, err)
+		}
+		n := &ipam.Network{Rules: []ipam.OwnerRule{r}}
+		for owner := range n.Owners(text) {
+			if owner == "" {
+				t.Errorf("%q names nobody as an owner", text)
+			}
+		}
+	})
 }
