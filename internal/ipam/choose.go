@@ -44,14 +44,11 @@ func addressOf(l *Lease) netip.Addr {
 // byRule has an attachment that names no pool take from that which a rule of the network gives the owner. A rule binds the
 // families in which its pool is: a network's other family may have pools without names.
 func (t *target) byRule(n *Network, name string) {
-	if t.pool != "" || !t.at.Pool.IsZero() || n == nil || len(n.Rules) == 0 {
+	if t.pool != "" || !t.at.Pool.IsZero() {
 		return
 	}
-	for owner := range n.Owners(name) {
-		if r, _ := n.rule(owner); r.Pool != "" && t.ix.familyHasPool(n.ID, t.sub.CIDR.Addr().Is6(), r.Pool) {
-			t.pool = r.Pool
-			return
-		}
+	if pool := n.pool(name); pool != "" && t.ix.familyHasPool(n.ID, t.sub.CIDR.Addr().Is6(), pool) {
+		t.pool = pool
 	}
 }
 

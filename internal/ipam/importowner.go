@@ -167,8 +167,7 @@ func (n *Network) checkKind(owner string, sub *Subnet, addr netip.Addr, automati
 	case n.Type == Dynamic:
 		return nil
 	}
-	_, err := (&plan{n: n}).kindOf(&AddReservation{Owner: owner, Automatic: true}, Wish{Address: addr}, sub, addr)
-	return err
+	return n.checkAutomaticAt(owner, sub, addr)
 }
 
 // presentLease reads the record of an address of the plan; nil where it has none.

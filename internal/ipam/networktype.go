@@ -1,6 +1,9 @@
 package ipam
 
-import "fmt"
+import (
+	"fmt"
+	"net/netip"
+)
 
 // NetworkType says who chooses the addresses of a network (BO-8).
 type NetworkType string
@@ -40,6 +43,19 @@ func (n *Network) checkAutomatic() error {
 	default:
 		return refuse(IPMissing, ErrInvalid, "network %s is of the type dynamic: somebody else chooses its addresses; ask for the one that was chosen, by address", n.Name)
 	}
+}
+
+// checkAutomaticAt refuses an automatic reservation of a given address where the network's type, or a static band, has static
+// ones only (BO-10).
+func (n *Network) checkAutomaticAt(owner string, sub *Subnet, addr netip.Addr) error {
+	switch band := sub.static(addr); {
+	case n.Type == VIP:
+		return refuse(WrongType, ErrInvalid, "network %s is of the type vip, which has static reservations only; reserve %s as one", n.Name, addr)
+	case !band.IsZero():
+		return refuse(WrongType, ErrInvalid, "%s cannot be an automatic address of %s: it lies in the static band %s of network %s; reserve it as a static one, or wish for none",
+			addr, owner, band, n.Name)
+	}
+	return nil
 }
 
 // checkStatic refuses to reserve a given address in a network of which somebody else chooses the addresses.

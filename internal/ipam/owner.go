@@ -72,14 +72,19 @@ func (r OwnerRule) match(name string) (stars []string, ok bool) {
 
 // owner is whom the rule makes of a name that it matched; empty where it names none.
 func (r OwnerRule) owner(stars []string) string {
-	owner := r.Owner
-	for _, star := range stars {
-		owner = strings.Replace(owner, "*", star, 1)
-	}
-	if owner == "" || CheckOwner(owner) != nil {
+	owner := fill(r.Owner, stars)
+	if owner == "" || !isPath(owner) {
 		return "" // what a star stood for is no part of an owner
 	}
 	return owner
+}
+
+// fill puts what stars stand for in their places.
+func fill(pattern string, stars []string) string {
+	for _, star := range stars {
+		pattern = strings.Replace(pattern, "*", star, 1)
+	}
+	return pattern
 }
 
 // rule is the first of the network's rules that matches a name or an owner, and whom it makes of it.
@@ -87,12 +92,37 @@ func (n *Network) rule(name string) (found OwnerRule, owner string) {
 	if n == nil || name == "" {
 		return OwnerRule{}, ""
 	}
-	for _, r := range n.Rules {
+	for i := range n.Rules {
+		r := &n.Rules[i]
+		if first, _, _ := strings.Cut(r.Pattern, "*"); !strings.HasPrefix(name, first) {
+			continue
+		}
 		if stars, ok := r.match(name); ok {
-			return r, r.owner(stars)
+			return *r, r.owner(stars)
 		}
 	}
 	return OwnerRule{}, ""
+}
+
+// pool is that which the rules give one who sends a name; empty: none.
+func (n *Network) pool(name string) string {
+	if n == nil || len(n.Rules) == 0 || name == "" {
+		return ""
+	}
+	final := finalName(name)
+	r, owner := n.rule(final)
+	if r.Pool == "" && owner != "" {
+		r, _ = n.rule(owner)
+	}
+	if r.Pool != "" {
+		return r.Pool
+	}
+	for owner := range composeOwners(final) {
+		if r, _ := n.rule(owner); r.Pool != "" {
+			return r.Pool
+		}
+	}
+	return ""
 }
 
 // Owners are whom the name of an endpoint can mean, the likeliest first: what a rule of the network makes of it, itself, and
@@ -148,6 +178,21 @@ func composeName(owner string) string {
 		return strings.Join(parts, "-")
 	}
 	return owner
+}
+
+// namesOf are the names by which an owner can have come: itself, the one that Compose gives, and those of which the network's
+// rules make the owner.
+func (n *Network) namesOf(owner string) []string {
+	names := []string{owner}
+	if name := composeName(owner); name != owner {
+		names = append(names, name)
+	}
+	for _, r := range n.Rules {
+		if stars, ok := (OwnerRule{Pattern: r.Owner}).match(owner); ok && r.Owner != "" && strings.Count(r.Owner, "*") == strings.Count(r.Pattern, "*") {
+			names = append(names, fill(r.Pattern, stars))
+		}
+	}
+	return names
 }
 
 func isNumber(s string) bool {

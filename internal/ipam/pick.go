@@ -85,11 +85,13 @@ func pickReserved(t *target, owner string) (*Lease, error) {
 
 func pickRemembered(t *target, owner string) (*Lease, error) {
 	mac, _ := ParseMAC(owner)
-	l, err := t.remembered(AddressRequest{Name: owner, MAC: mac})
-	if name := composeName(owner); err == nil && l == nil && name != owner {
-		return t.remembered(AddressRequest{Name: name})
+	for _, name := range t.ix.network(t.sub.Network).namesOf(owner) {
+		l, err := t.remembered(AddressRequest{Name: name, MAC: mac})
+		if err != nil || l != nil {
+			return l, err
+		}
 	}
-	return l, err
+	return nil, nil
 }
 
 // pickAddress finds out whether the owner may have an address.

@@ -3,7 +3,6 @@ package ipam
 import (
 	"fmt"
 	"net/netip"
-	"regexp"
 	"strings"
 )
 
@@ -242,7 +241,20 @@ func (c *change) nameFree(name string) error {
 	return &refusal{ErrInUse, fmt.Sprintf("there is a network %s already; choose another name", name)}
 }
 
-var ownerSegment = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
+// isSegment tells whether a text has the grammar of names. Owners are worked out of names while an engine waits.
+func isSegment(s string) bool {
+	if s == "" || len(s) > 63 {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		case i == 0 || c != '_' && c != '.' && c != '-':
+			return false
+		}
+	}
+	return true
+}
 
 // canonicalOwner writes a MAC address the one way in which it is compared.
 func canonicalOwner(owner string) string {
@@ -255,16 +267,27 @@ func canonicalOwner(owner string) string {
 // CheckOwner refuses what names no owner: a path of segments in the grammar of names, such as shop/web/1, a container's
 // name, or a MAC address.
 func CheckOwner(owner string) error {
+	if isPath(owner) {
+		return nil
+	}
 	if _, err := ParseMAC(owner); err == nil {
 		return nil
 	}
-	if len(owner) > 255 {
-		return &refusal{ErrInvalid, fmt.Sprintf("the owner has %d characters; at most 255 are allowed", len(owner))}
+	if len(owner) > maxText {
+		return &refusal{ErrInvalid, fmt.Sprintf("the owner has %d characters; at most %d are allowed", len(owner), maxText)}
+	}
+	return &refusal{ErrInvalid, fmt.Sprintf("%q names no owner: write a name such as web, a path such as shop/web/1, or a MAC address", owner)}
+}
+
+// isPath tells whether an owner is a path, of one segment or more.
+func isPath(owner string) bool {
+	if len(owner) > maxText {
+		return false
 	}
 	for segment := range strings.SplitSeq(owner, "/") {
-		if !ownerSegment.MatchString(segment) {
-			return &refusal{ErrInvalid, fmt.Sprintf("%q names no owner: write a name such as web, a path such as shop/web/1, or a MAC address", owner)}
+		if !isSegment(segment) {
+			return false
 		}
 	}
-	return nil
+	return true
 }

@@ -102,6 +102,16 @@ func (p *plan) owned(owner string) (ownedSlots, error) {
 	return all, nil
 }
 
+// last is the one of a slot that was reserved last, of those that were replaced.
+func (o ownedSlots) last(slot Slot) (last picked, found bool) {
+	for _, old := range o.replaced {
+		if r := old.record.Reservation; r.Slot == slot && (!found || last.record.Reservation.ID < r.ID) {
+			last, found = old, true
+		}
+	}
+	return last, found
+}
+
 // all lists both, what is wanted first, by slot.
 func (o ownedSlots) all() []picked {
 	var all []picked
@@ -122,7 +132,7 @@ func (n *Network) holds(l *Lease, owner string) bool {
 // inUseBy is an address in the pools of a subnet that the owner has in hand, and that is nobody's reservation.
 func (p *plan) inUseBy(owner string, t *target) (*Lease, error) {
 	var found []netip.Addr
-	for _, name := range []string{owner, composeName(owner)} {
+	for _, name := range p.n.namesOf(owner) {
 		found = slices.AppendSeq(found, t.sx.byName.of(rememberedName(name)))
 	}
 	if mac, err := ParseMAC(owner); err == nil {

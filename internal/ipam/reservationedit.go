@@ -88,6 +88,7 @@ func (p *plan) fulfil(e *AddReservation, in Interface, now func(Wish) bool) ([]n
 		if p.lacks(w, slot, owned) && err == nil {
 			p.edit.capacity.given++
 		}
+		owned.replaced = slices.DeleteFunc(owned.replaced, func(old picked) bool { return old.addr == addr })
 		return addr, err
 	})
 }
@@ -181,30 +182,22 @@ func (p *plan) reserve(e *AddReservation, slot Slot, w Wish, subnets []*Subnet, 
 }
 
 // wantedAgain is the address that the owner had last in a slot, and that is kept still, where an automatic wish can mean it (BO-9).
-func (p *plan) wantedAgain(w Wish, slot Slot, owned ownedSlots) (last picked, found bool) {
-	for _, old := range owned.replaced {
-		r := old.record.Reservation
-		if w.Address.IsValid() || r.Slot != slot || !p.meets(w, old.sub, old.addr) {
-			continue
-		}
-		if !found || last.record.Reservation.ID < r.ID {
-			last, found = old, true
-		}
+func (p *plan) wantedAgain(w Wish, slot Slot, owned ownedSlots) (picked, bool) {
+	if w.Address.IsValid() {
+		return picked{}, false
 	}
-	return last, found
+	owned.replaced = slices.DeleteFunc(slices.Clone(owned.replaced), func(old picked) bool { return !p.meets(w, old.sub, old.addr) })
+	return owned.last(slot)
 }
 
 // reserveAgain is what comes of a reservation that is there when it is wished for again: its kind is that of the wish, and it
 // lives for as long as is said now.
 func (p *plan) reserveAgain(e *AddReservation, w Wish, has picked) error {
-	kind, err := p.kindOf(e, w, has.sub, has.addr)
+	kind, err := p.kindOf(e, w, has)
 	if err != nil {
 		return err
 	}
 	r := *has.record.Reservation
-	if kind == Automatic && !(e.Automatic && w.Address.IsValid()) && (p.n.Type == VIP || !has.sub.static(has.addr).IsZero()) {
-		kind = r.Kind // which address it is to be was left open, and it can be no other
-	}
 	r.Kind = kind
 	if e.For > 0 {
 		r.Until = p.now.Add(time.Duration(e.For))
@@ -214,7 +207,7 @@ func (p *plan) reserveAgain(e *AddReservation, w Wish, has picked) error {
 
 // reserveNew writes a reservation of a free address, or one of the owner's that was replaced and is wanted again.
 func (p *plan) reserveNew(e *AddReservation, slot Slot, w Wish, found picked) error {
-	kind, err := p.kindOf(e, w, found.sub, found.addr)
+	kind, err := p.kindOf(e, w, found)
 	if err != nil {
 		return err
 	}
@@ -235,15 +228,15 @@ func (p *plan) reserveNew(e *AddReservation, slot Slot, w Wish, found picked) er
 
 // kindOf is static for an address that was wished for, unless it is said to be an automatic one, which none of a static band
 // can be (BO-10).
-func (p *plan) kindOf(e *AddReservation, w Wish, sub *Subnet, addr netip.Addr) (Kind, error) {
-	switch band := sub.static(addr); {
+func (p *plan) kindOf(e *AddReservation, w Wish, at picked) (Kind, error) {
+	had := at.record.reserved()
+	switch {
 	case w.Address.IsValid() && !e.Automatic:
 		return Static, nil
-	case e.Automatic && w.Address.IsValid() && p.n.Type == VIP:
-		return 0, refuse(WrongType, ErrInvalid, "network %s is of the type vip, which has static reservations only; reserve %s as one", p.n.Name, addr)
-	case e.Automatic && w.Address.IsValid() && !band.IsZero():
-		return 0, refuse(WrongType, ErrInvalid, "%s cannot be an automatic address of %s: it lies in the static band %s of network %s; reserve it as a static one, or wish for none",
-			addr, e.Owner, band, p.n.Name)
+	case w.Address.IsValid():
+		return Automatic, p.n.checkAutomaticAt(e.Owner, at.sub, at.addr)
+	case had != nil && p.n.checkAutomaticAt(e.Owner, at.sub, at.addr) != nil:
+		return had.Kind, nil // which address it is to be was left open, and it can be no other
 	}
 	return Automatic, nil
 }
@@ -347,11 +340,10 @@ func (p *plan) wantAgain(owner string, owned ownedSlots, gone netip.Addr) error 
 		if has.addr != gone {
 			continue
 		}
-		for _, old := range slices.Backward(owned.replaced) {
-			if r := *old.record.Reservation; r.Slot == slot {
-				r.Replaced = false
-				return p.changeReservation(old, r)
-			}
+		if old, found := owned.last(slot); found {
+			r := *old.record.Reservation
+			r.Replaced = false
+			return p.changeReservation(old, r)
 		}
 	}
 	return nil
