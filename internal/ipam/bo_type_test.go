@@ -116,6 +116,17 @@ func TestBO8Types(t *testing.T) {
 			ask V b mac=2 ! invalid; =WrongType; v; vip
 			ask V c mac=3 ip=203.0.113.5 ! inuse; =AlreadyInUse; a
 		`},
+		{"a gateway that nobody named", `
+			network v subnet=203.0.113.0/28,pool type=vip
+			network d subnet=192.0.2.0/28,pool type=dynamic
+			attach V net=v
+			attach D net=d
+			gateway V ! invalid; =WrongType; v; vip
+			gateway D ! invalid; =IPMissing; d; dynamic
+			gateway V ip=203.0.113.1 -> 203.0.113.1
+			gateway D ip=192.0.2.1 -> 192.0.2.1
+			gateway V -> 203.0.113.1
+		`},
 		{"no such type", `
 			network n type=static ! invalid; static; manual; dynamic; vip
 			network n type=VIP ! invalid; VIP
