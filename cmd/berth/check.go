@@ -15,8 +15,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const checkHelp = `Compares what Berth has given with what the Docker Engine says that runs, and lists what differs, each with a sentence that says
-what it is and what to do. It changes nothing in Docker, and without --repair nothing in Berth.
+const checkHelp = `Compares what Berth has given with what the Docker Engine says that runs, and lists what differs, each with
+a sentence that says what it is and what to do. It changes nothing in Docker, and nothing in Berth without
+--repair, save that an address which was replaced is released once its owner runs with the new one.
 
   unused_lease            an address is held, and no endpoint has it
   uncovered_address       an endpoint has an address, and nobody holds it
@@ -28,11 +29,11 @@ what it is and what to do. It changes nothing in Docker, and without --repair no
   stale_memory            an address is remembered for one who will not come back
   superseded_reservation  its owner runs with the address that replaced it
 
---repair puts right what is sure: what the engine, reachable all the while, has not known for five minutes (berth serve
---check-grace) and in two checks. --repair-from takes a report of before (--format json), and puts right only what stands in it and is
-so still. The daemon compares by itself every five minutes (--check-every).
+--repair puts right what is sure: what the engine, reachable all the while, has not known for five minutes
+(berth serve --check-grace) and in two checks. --repair-from takes a report of before (--format json), and puts
+right only what stands in it and is so still. The daemon compares by itself every five minutes (--check-every).
 
-A daemon that has no engine to read, such as a managed plugin, is shown what this host's engine says, read here.
+For a daemon that has no engine to read, such as a managed plugin, that of this host is read here.
 
 Exit code 0: nothing is wrong, or all of it was put right. 1: something is left, or the engine could not be asked.`
 

@@ -50,6 +50,13 @@ func TestEnvironment(t *testing.T) {
 		{"only what belongs to an installation", "events", map[string]string{"BERTH_FORMAT": "json"}, nil, "format", "table"},
 		{"restore knows where the state is", "restore", map[string]string{"BERTH_STATE": "/e"}, []string{"x"}, "state", "/e"},
 		{"fsck asks the daemon", "fsck", map[string]string{"BERTH_STATE": "/e"}, nil, "state", ""},
+		{"the engine of serve", "serve", map[string]string{"BERTH_DOCKER_HOST": "none"}, nil, "docker-host", "none"},
+		{"how often is checked", "serve", map[string]string{"BERTH_CHECK_EVERY": "0"}, nil, "check-every", "0s"},
+		{"repairs", "serve", map[string]string{"BERTH_CHECK_REPAIR": "true"}, nil, "check-repair", "true"},
+		{"the engine is of an installation", "check", map[string]string{"BERTH_DOCKER_HOST": "tcp://e:1"}, nil, "docker-host", "tcp://e:1"},
+		{"repairs are never meant by accident", "check", map[string]string{"BERTH_REPAIR": "true"}, nil, "repair", "false"},
+		{"witness is a service", "witness", map[string]string{"BERTH_EVERY": "5s"}, nil, "every", "5s"},
+		{"drivers", "witness", map[string]string{"BERTH_IPAM_DRIVER": "a/b:1,c"}, nil, "ipam-driver", "[a/b:1,c]"},
 		{"force is never meant by accident", "restore", map[string]string{"BERTH_FORCE": "true"}, []string{"x"}, "force", "false"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -19,9 +19,21 @@ func TestImportPage(t *testing.T) {
 	runPage(t, "import.md", 6, map[string]string{"yaml": "plan.yaml", "csv": "prefixes.csv"})
 }
 
+// TestOwnersPage runs the examples of docs/owners.md, beside an engine of its own.
+func TestOwnersPage(t *testing.T) {
+	runPageOn(t, "owners.md", 40, nil, "env BERTH_DOCKER_HOST=unix://$WORK/engine.sock\nenv BERTH_PLUGIN_SOCKET=$WORK/berth.sock\n"+
+		"engine start\nexec berth serve --check-every 0 --check-grace 1ms &daemon&\nready\n")
+}
+
 // runPage runs the examples of a page of docs, from the first to the last, on one daemon: each line that begins with
 // "$ berth", and holds what it says to the lines below it. The first block in each language of files is what is in that file.
+// What happens between two of them, and is for nobody to read, stands in a comment: <!-- run: LINE OF A SCRIPT -->.
 func runPage(t *testing.T, name string, least int, files map[string]string) {
+	runPageOn(t, name, least, files, "exec berth serve &daemon&\nready\n")
+}
+
+// runPageOn is runPage on the daemon that a script starts.
+func runPageOn(t *testing.T, name string, least int, files map[string]string, start string) {
 	page, err := os.ReadFile(filepath.Join("../../docs", name))
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +43,7 @@ func runPage(t *testing.T, name string, least int, files map[string]string) {
 		t.Fatalf("the page has %d examples", len(examples))
 	}
 	var script strings.Builder
-	script.WriteString("exec berth serve &daemon&\nready\n")
+	script.WriteString(start)
 	for _, e := range examples {
 		script.WriteString(e.script())
 	}
@@ -57,6 +69,7 @@ func runPage(t *testing.T, name string, least int, files map[string]string) {
 type example struct {
 	command string
 	output  []string
+	hidden  string // a line of a script instead
 }
 
 // pageExamples reads the blocks that are marked as console.
@@ -65,7 +78,10 @@ func pageExamples(page string) (all []example) {
 	for line := range strings.Lines(page) {
 		line = strings.TrimRight(line, "\n")
 		command, isCommand := strings.CutPrefix(line, "$ ")
+		hidden, isHidden := strings.CutPrefix(line, "<!-- run: ")
 		switch {
+		case isHidden:
+			all = append(all, example{hidden: strings.TrimSuffix(hidden, " -->")})
 		case strings.HasPrefix(line, "```"):
 			inside = line == "```console"
 		case inside && isCommand:
@@ -80,6 +96,9 @@ func pageExamples(page string) (all []example) {
 
 // script runs the command and compares. A refusal is the last line, on standard error.
 func (e example) script() string {
+	if e.hidden != "" {
+		return e.hidden + "\n"
+	}
 	run := "exec "
 	if n := len(e.output); n > 0 && strings.HasPrefix(e.output[n-1], "berth: ") {
 		run = "exec exits 1 "
@@ -94,7 +113,7 @@ func (e example) script() string {
 // says LINE... holds what the last command said to the lines. An ellipsis stands for whatever there is, alone for any number
 // of lines.
 func says(ts *testscript.TestScript, _ bool, want []string) {
-	got := ts.ReadFile("stderr") + ts.ReadFile("stdout") // what is noted on the way comes first
+	noted, got := ts.ReadFile("stderr"), ts.ReadFile("stdout")
 	form := "^"
 	for _, line := range want {
 		if line == "…" {
@@ -103,7 +122,8 @@ func says(ts *testscript.TestScript, _ bool, want []string) {
 		}
 		form += strings.ReplaceAll(regexp.QuoteMeta(line), "…", ".*") + `\n`
 	}
-	if !regexp.MustCompile(form + "$").MatchString(got) {
-		ts.Fatalf("it says\n%s\nand not\n%s", got, strings.Join(want, "\n"))
+	whole := regexp.MustCompile(form + "$")
+	if !whole.MatchString(noted+got) && !whole.MatchString(got+noted) { // what is noted on the way comes first, an error last
+		ts.Fatalf("it says\n%s\nand not\n%s", noted+got, strings.Join(want, "\n"))
 	}
 }
