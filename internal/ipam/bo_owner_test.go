@@ -295,7 +295,12 @@ func TestBO6One(t *testing.T) {
 			network n subnet=192.0.2.0/28,pool
 			bind n a=192.0.2.5 a=192.0.2.6 ! invalid|inuse; =AlreadyExists; a
 			bind n a a ! invalid|inuse; =AlreadyExists; a
+			reserve n a 192.0.2.5,192.0.2.5 ! invalid|inuse; =AlreadyExists; 192.0.2.5
 			owned n -> 
+			reserve n a 192.0.2.5
+			reserve n a pool,192.0.2.5,192.0.2.5 replace ! invalid|inuse; =AlreadyExists; 192.0.2.5
+			bind n a=pool,192.0.2.5,192.0.2.5 ! invalid|inuse; =AlreadyExists; 192.0.2.5
+			owned n -> a=192.0.2.5
 		`},
 		{"the old one during a change is not a wanted one", `
 			network n subnet=192.0.2.0/28,pool

@@ -355,7 +355,7 @@ func (m *ownerModel) toReserve(n *ownedNet, e *ipam.AddReservation, w ipam.Wish,
 			return rec.owner == e.Owner && rec.replaced && rec.nic == e.Number && rec.slot == w.Slot && meets(a)
 		},
 		func(a netip.Addr, rec ownedRecord) bool {
-			return n.kind != "vip" && rec.held && rec.owner == "" && n.holds(rec, e.Owner) && n.open(a, pool) && (!n.ruled || rec.name != "api-1" || a == got)
+			return n.kind != "vip" && rec.held && rec.owner == "" && n.holds(rec, e.Owner) && n.open(a, pool)
 		},
 	} {
 		all := slices.DeleteFunc(slices.Clone(n.hosts), func(a netip.Addr) bool { return !from(a, n.records[a]) })
