@@ -4,8 +4,8 @@
 // any other error means that nothing of it is there.
 //
 // Data passes through it as functions: a caller hands Update a function of a Tx, and the store runs it against a state
-// that no other function can change meanwhile. Backends live in store/bolt (one host); store/storetest holds the one
-// conformance suite that every backend passes.
+// that no other function can change meanwhile. Backends live in store/bolt (a file of one host) and store/mem (which keeps
+// nothing); store/storetest holds the one conformance suite that every backend passes.
 package store
 
 import (
