@@ -12,7 +12,7 @@ type Version struct {
 	Version string    `json:"version"`
 	Host    string    `json:"host"`
 	Driver  string    `json:"driver"` // as the engine calls it (--ipam-driver), unless it is a managed plugin
-	Store   string    `json:"store"` // kind of store: bolt
+	Store   string    `json:"store"`  // kind of store: bolt
 	StoreID string    `json:"store_id"`
 	State   string    `json:"state"` // path of the state's file, as the daemon sees it
 	PID     int       `json:"pid"`   // as the daemon sees itself
