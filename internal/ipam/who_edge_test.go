@@ -71,6 +71,41 @@ func TestWhoOverReplay(t *testing.T) {
 	r.who(gateway.String(), "lease gateway "+gateway.String()+" 0s-")
 }
 
+// A gateway of an attachment's own ends with the attachment to which a replay has moved it.
+func TestWhoOfMovedGateway(t *testing.T) {
+	r := newRoom(t)
+	attach := func() ipam.ID {
+		return mustPool(t, r.s, ipam.PoolRequest{Space: "global", Swarm: true, CIDR: netip.MustParsePrefix("10.0.9.0/24")}).ID
+	}
+	other := attach() // with which the subnet stays
+	mustTake(t, r.s, ipam.AddressRequest{Pool: other, Gateway: true})
+	mustTake(t, r.s, ipam.AddressRequest{Pool: other, MAC: mac(1)})
+	own := ipam.AddressRequest{Pool: attach(), Preferred: netip.MustParseAddr("10.0.9.9"), Gateway: true}
+	mustTake(t, r.s, own)
+	r.clock.now = r.clock.now.Add(time.Minute)
+	own.Pool = attach()
+	mustTake(t, r.s, own)
+	mustTake(t, r.s, ipam.AddressRequest{Pool: other, MAC: mac(2)})
+	r.who("10.0.9.9", "lease gateway 10.0.9.9 0s-")
+	r.clock.now = r.clock.now.Add(time.Minute)
+	if err := r.s.ReleasePool(ctx, own.Pool); err != nil {
+		t.Fatal(err)
+	}
+	r.who("10.0.9.9", "lease gateway 10.0.9.9 0s-2m0s")
+}
+
+// An owner in a dynamic network has no address by that (BO-8), and what is recorded for it is had as any other.
+func TestWhoInDynamicNetwork(t *testing.T) {
+	r := newRoom(t)
+	r.run(`
+		network net1 type=dynamic subnet=192.0.2.0/24
+		reserve net1 web
+		take net1 web 192.0.2.7
+		wait 1m
+		unreserve net1 web`)
+	r.who("web", "lease external 192.0.2.7 web 0s-")
+}
+
 // The beginning belongs to a tenure and its end does not: each moment has one holder at most.
 func TestWhoAtTheMoment(t *testing.T) {
 	r := newRoom(t)
@@ -179,13 +214,13 @@ func TestWhoAfterTrimming(t *testing.T) {
 	} {
 		r.who(question, want)
 	}
-	r.run("back p 192.0.2.3\nunreserve net1 ended\nwait 1m\nask p next mac=4 ip=192.0.2.3\nreserve net1 next 192.0.2.51")
+	r.run("back p 192.0.2.3\nwait 1m\nunreserve net1 ended\nask p next mac=4 ip=192.0.2.3\nreserve net1 next 192.0.2.51")
 	keep(len(eventsAfter(t, r, last)))
 	for question, want := range map[string]string{
 		"db":          "lease 192.0.2.3 db mac=3 ?0s-2m0s",
 		"mac=3":       "lease 192.0.2.3 db mac=3 ?0s-2m0s",
 		"192.0.2.3":   "lease 192.0.2.3 db mac=3 ?0s-2m0s\nlease static 192.0.2.3 next mac=4 3m0s-",
-		"192.0.2.51":  "reservation static 192.0.2.51 ended ?2m0s-2m0s\nreservation static 192.0.2.51 next 3m0s-",
+		"192.0.2.51":  "reservation static 192.0.2.51 ended ?2m0s-3m0s\nreservation static 192.0.2.51 next 3m0s-",
 		"ended at 1m": "",
 		"own":         "reservation static 192.0.2.50 own ?0s-",
 	} {
@@ -225,6 +260,20 @@ func TestWhoAfterCutOffSweep(t *testing.T) {
 	} {
 		r.who(question, want)
 	}
+}
+
+// What was swept late ends nothing that began in its place meanwhile, though its own beginning is not kept.
+func TestWhoAfterLateSweep(t *testing.T) {
+	r := newRoom(t)
+	r.run("network net1 subnet=192.0.2.0/24,pool\nreserve net1 web 192.0.2.5")
+	net1 := netip.MustParsePrefix("192.0.2.0/24")
+	late := ipam.Event{Verb: ipam.ReservationRemoved, Space: "local", Subnet: net1, Address: netip.MustParseAddr("192.0.2.5"), Name: "web", Detail: "its subnet is gone"}
+	if err := r.s.Note(ctx, late); err != nil {
+		t.Fatal(err)
+	}
+	r.who("web", "reservation static 192.0.2.5 web 0s-")
+	r.run("wait 1m\nunreserve net1 web")
+	r.who("web", "reservation static 192.0.2.5 web 0s-1m0s")
 }
 
 // More than a page of events and of records is seen as a whole.

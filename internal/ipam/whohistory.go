@@ -17,7 +17,7 @@ type history struct {
 	oldest time.Time             // of the events that are kept
 	open   map[tenant]*beginning // begun by the events, and not ended
 	known  map[tenant]*beginning // what the records say, less what ended since they were read
-	swept  map[tenant]bool       // what ended with its subnet, and is yet to be swept
+	swept  map[tenant]bool       // what ended with its subnet, and is swept later
 	ended  []Tenure
 }
 
@@ -81,9 +81,7 @@ func (h *history) add(ctx context.Context, e *Event) (err error) {
 	case PoolReleased: // the leases taken through it have events of their own, but for gateways
 		h.endAll(e, func(b *beginning) bool { return b.Kind == Gateway.String() && b.attachment == e.Attachment })
 	case SubnetModified:
-		h.endAll(e, func(b *beginning) bool {
-			return b.Kind == Gateway.String() && b.attachment == (ID{}) && b.isGatewayBefore(e)
-		})
+		h.endAll(e, func(b *beginning) bool { return b.Kind == Gateway.String() && b.isGatewayBefore(e) })
 	case SubnetRemoved:
 		h.endAll(e, func(b *beginning) bool { return b.Space == e.Space && e.Subnet.Contains(b.Address) })
 	}
@@ -144,9 +142,7 @@ func (h *history) goOn(ctx context.Context, e *Event) error {
 // lease began, or that is not kept any more; nil where it does not.
 func (h *history) earlier(ctx context.Context, k tenant, e *Event) (b *beginning, err error) {
 	if known := h.known[k]; known != nil {
-		b := *known
-		b.Until = time.Time{}
-		return &b, nil
+		return known, nil
 	}
 	if !h.choosesEvent(e) {
 		return nil, nil
@@ -204,13 +200,11 @@ func (h *history) unreserve(e *Event) {
 
 // isSwept tells whether a reservation ended with its subnet before. Of a sweep after a crash it is not known in which space.
 func (h *history) isSwept(k tenant) bool {
-	if h.swept[k] {
-		delete(h.swept, k)
-		return true
+	if h.swept[k] || k.space != "" {
+		return h.swept[k]
 	}
 	for other := range h.swept {
-		if k.space == "" && other.lease == 0 && other.addr == k.addr {
-			delete(h.swept, other)
+		if other.addr == k.addr {
 			return true
 		}
 	}
