@@ -228,6 +228,9 @@ func (n *ownedNet) release(a netip.Addr) { n.put(a, n.records[a].unheld()) }
 // reserve is one AddReservation: the wishes for given addresses first. got is what was given, by slot.
 func (m *ownerModel) reserve(e *ipam.AddReservation, got []netip.Addr, chosen func(ipam.Wish) bool) verdict {
 	n := m.nets[e.Network]
+	if twice(e.Wishes) {
+		return no(ipam.AlreadyExists, ipam.AlreadyInUse, ipam.OutsideSubnet, ipam.WrongType, ipam.NotEnoughCapacity) // whatever is seen first
+	}
 	for _, a := range n.wanted(e.Owner) {
 		if n.records[a].nic != e.Number {
 			return no(ipam.AlreadyExists)
@@ -252,6 +255,18 @@ func (m *ownerModel) reserve(e *ipam.AddReservation, got []netip.Addr, chosen fu
 		}
 	}
 	return verdict{}
+}
+
+// twice tells whether an address is wished for in two places.
+func twice(wishes []ipam.Wish) bool {
+	seen := map[netip.Addr]bool{}
+	for _, w := range wishes {
+		if w.Address.IsValid() && seen[w.Address] {
+			return true
+		}
+		seen[w.Address] = true
+	}
+	return false
 }
 
 // changePlaces gives addresses of the owner, wished for in other slots, these slots; what was there before is replaced, unless it
@@ -388,6 +403,9 @@ func (m *ownerModel) bind(e *ipam.BindReservations, got []netip.Addr) verdict {
 	}
 	seen := map[[2]string]bool{}
 	for _, one := range e.Wanted {
+		if twice(one.Wishes) {
+			return m.reserve(&one, nil, nil)
+		}
 		if seen[[2]string{one.Network, one.Owner}] {
 			return no(ipam.AlreadyExists)
 		}
