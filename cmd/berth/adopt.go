@@ -90,6 +90,9 @@ func (p *program) adopt(cmd *cobra.Command, flags *adoptFlags, ref string, show 
 		return err
 	}
 	a.driver = names[0]
+	if strings.TrimSuffix(a.docker.Driver, ":latest") == strings.TrimSuffix(a.driver, ":latest") {
+		return fmt.Errorf("the Docker network %s has its addresses from this Berth already; `berth network ls` lists its network", a.docker.Name)
+	}
 	return p.importAdoption(ctx, client, a, flags.edit.dryRun, show)
 }
 
@@ -155,6 +158,10 @@ func (a *adoption) move() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintln(&b, printable(fmt.Sprintf(format, args...))) }
 	n := a.docker
+	if n.Name == "bridge" {
+		line("Nothing was changed in Docker. Its network bridge stays what it is: the engine does not let it be removed.")
+		return b.String()
+	}
 	line("Nothing was changed in Docker. To move its network %s to Berth, with the driver and options (-d, -o) that `docker network inspect` shows:", n.Name)
 	on := a.containers()
 	for _, c := range on {

@@ -38,6 +38,7 @@ func (p *program) rootCommand() *cobra.Command {
   docker network create --ipam-driver berth NAME
   berth network create NAME --subnet CIDR   plan a network before Docker uses it (--ipam-opt network=NAME)
   berth lease ls                            who has which address
+  berth check                               whether what is given is what runs
   berth events --follow                     who takes and gives what, as it happens`,
 		Version:       version,
 		SilenceErrors: true,

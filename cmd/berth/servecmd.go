@@ -138,8 +138,10 @@ func (cfg *serveConfig) check() (err error) {
 		return errors.New("--event-age must be more than nothing: events of the last minutes are what `berth events` shows")
 	case cfg.retention.Count <= 0:
 		return errors.New("--event-count must be at least 1")
-	case cfg.checkEvery < 0 || cfg.checkGrace < 0:
-		return errors.New("--check-every and --check-grace are durations such as 5m, and not less than nothing")
+	case cfg.checkEvery < 0:
+		return errors.New("--check-every is a duration such as 5m, or 0 for never")
+	case cfg.checkGrace <= 0:
+		return errors.New("--check-grace must be more than nothing: what the engine does not know at one moment, it may know at the next")
 	case cfg.state == "":
 		return errors.New("--state is empty: give the directory of the state")
 	case cfg.pluginSocket == "":
