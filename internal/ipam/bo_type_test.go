@@ -125,7 +125,6 @@ func TestBO8Types(t *testing.T) {
 			gateway D ! invalid; =IPMissing; d; dynamic
 			gateway V ip=203.0.113.1 -> 203.0.113.1
 			gateway D ip=192.0.2.1 -> 192.0.2.1
-			gateway V -> 203.0.113.1
 		`},
 		{"no such type", `
 			network n type=static ! invalid; static; manual; dynamic; vip

@@ -59,6 +59,9 @@ func (t *target) gatewayAddr(req AddressRequest) (netip.Addr, error) {
 		}
 		return req.Preferred, t.checkWanted(req.Preferred)
 	}
+	if err := t.ix.network(t.sub.Network).checkAutomatic(); err != nil {
+		return netip.Addr{}, err
+	}
 	for _, p := range t.gatewayPools() {
 		if addr, _, err := t.chooseIn(p); err != nil || addr.IsValid() {
 			return addr, err

@@ -49,11 +49,15 @@ func (e *AddReservation) begin(c *change) (*plan, Interface, error) {
 	if e.For < 0 {
 		return nil, in, &refusal{ErrInvalid, fmt.Sprintf("%s cannot live for %s; give a time that is not negative, or none", e.Owner, time.Duration(e.For))}
 	}
-	for _, w := range in.Wishes {
-		if w.Address.IsValid() && !e.Automatic {
-			if err := p.n.checkStatic(); err != nil {
-				return nil, in, err
-			}
+	for i, w := range in.Wishes {
+		if !w.Address.IsValid() {
+			continue
+		}
+		if slices.ContainsFunc(in.Wishes[:i], func(other Wish) bool { return other.Address == w.Address }) {
+			return nil, in, refuse(AlreadyExists, ErrInUse, "%s is wished for twice for %s; an address is reserved once", w.Address, e.Owner)
+		}
+		if err := p.n.checkStatic(); err != nil && !e.Automatic {
+			return nil, in, err
 		}
 	}
 	return p, in, nil

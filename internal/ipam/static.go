@@ -26,6 +26,9 @@ func (sub *Subnet) orStatic() string {
 
 // setStatic makes bands the network's only ones. What is in use, or somebody's, in a band stays.
 func (p *plan) setStatic(bands []Range) error {
+	if p.n.Type == Dynamic && len(bands) > 0 {
+		return refuse(WrongType, ErrInvalid, "network %s is of the type dynamic: somebody else chooses its addresses, so that none are kept from being chosen here", p.n.Name)
+	}
 	all, err := p.subnets()
 	if err != nil {
 		return err
