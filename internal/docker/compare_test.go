@@ -213,6 +213,10 @@ func TestCompare(t *testing.T) {
 			s.network(2, "10.8.0.0/24", "")
 			s.run("db", 2, "10.8.0.2", 2)
 		}, []string{"doubled_address 10.8.0.2"}},
+		"two endpoints, and no lease": {func(_ *testing.T, s *scene) {
+			s.run("db", 1, "10.8.0.2", 2)
+			s.leases = s.leases[:1]
+		}, []string{"doubled_address 10.8.0.2"}},
 		"a container on the gateway": {func(_ *testing.T, s *scene) { s.run("db", 1, "10.8.0.1", 3) }, []string{"doubled_address 10.8.0.1"}},
 		"a container on an address that was taken for a router": {func(_ *testing.T, s *scene) {
 			s.run("db", 1, "10.8.0.3", 3)
@@ -266,6 +270,14 @@ func TestCompare(t *testing.T) {
 			s.attachments[0].Named = "web"
 			s.view.Networks[0].Options = map[string]string{"pool": "web"}
 		}, []string{"unused_attachment 10.8.0.0/24 pool2 surely"}},
+
+		"as many are idle as are not too many, and a pool by name would go with any": {func(t *testing.T, s *scene) {
+			s.attach(2, "10.8.0.0/24").Named = "web"
+			s.run("db", 1, "10.8.0.3", 3)
+			s.lease("10.8.0.3", 3, 2)
+			s.attach(3, "10.8.0.0/24")
+			s.view.Networks[0].Options = map[string]string{"pool": "web"}
+		}, []string{"unused_attachment 10.8.0.0/24"}},
 
 		// Docker networks whose pool is unknown.
 		"no attachment": {func(_ *testing.T, s *scene) { s.attachments, s.leases = nil, nil },
@@ -388,8 +400,9 @@ func TestCompare(t *testing.T) {
 			swarm(s)
 			s.attachments, s.leases = nil, nil
 		}, []string{"uncovered_address 10.0.9.3 in global", "unknown_pool 10.0.9.0/24 in global"}},
-		"a node's lease of another MAC": {func(_ *testing.T, s *scene) { swarm(s); s.leases[0].MAC = macN(9) }, []string{"doubled_address 10.0.9.3"}},
-		"a swarm's gateway":             {func(_ *testing.T, s *scene) { swarm(s); s.attachments[1].Gateway = addr("10.0.9.7") }, nil},
+		"a node's container without a lease": {func(_ *testing.T, s *scene) { swarm(s); s.leases = nil }, []string{"uncovered_address 10.0.9.3 pool2 sure"}},
+		"a node's lease of another MAC":      {func(_ *testing.T, s *scene) { swarm(s); s.leases[0].MAC = macN(9) }, []string{"doubled_address 10.0.9.3"}},
+		"a swarm's gateway":                  {func(_ *testing.T, s *scene) { swarm(s); s.attachments[1].Gateway = addr("10.0.9.7") }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene()

@@ -74,6 +74,7 @@ func TestView(t *testing.T) {
 			{ID: "c4", Name: "made", State: "created", Endpoints: []ipam.EngineEndpoint{{Network: "n1", Wanted: addrs("10.213.7.30")}}},
 			{Name: "mesh-endpoint", Endpoints: []ipam.EngineEndpoint{{Network: "n5", ID: "e7", MAC: mac(t, "02:42:0a:00:09:02"), Addresses: addrs("10.0.9.2")}}},
 			{ID: "c6", Name: "mesh_web.1.x", State: "running", Endpoints: []ipam.EngineEndpoint{{Network: "n5", ID: "e6", MAC: mac(t, "02:42:0a:00:09:05"), Addresses: addrs("10.0.9.5")}}},
+			{ID: "c8", Name: "namesake", State: "running"}, // on another network of the same name
 			{ID: "c5", Name: "out", State: "exited", Endpoints: []ipam.EngineEndpoint{{Network: "n1", Wanted: addrs("10.213.7.31")}}},
 			{ID: "c7", Name: "quick", State: "created", Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e5", MAC: mac(t, "02:42:0a:d5:07:82"),
 				Addresses: addrs("10.213.7.130"), Wanted: addrs("10.213.7.130")}}},

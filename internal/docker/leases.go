@@ -54,7 +54,7 @@ func (c *comparison) cover(s *sight) (other *ipam.LeaseInfo) {
 			return l
 		}
 	}
-	if !covered {
+	if !covered && !c.doubled[s.home()] { // whose it is to be is known when only one has it
 		c.addUncovered(s)
 	}
 	return nil

@@ -63,6 +63,10 @@ func TestPatience(t *testing.T) {
 			tn.w.breakOff(tn.t.Context(), nil)
 			tn.clock.wait(5 * time.Minute)
 		}, ""},
+		"the engine's events began anew": {func(tn *town) {
+			tn.w.breakOff(tn.t.Context(), nil)
+			tn.clock.wait(5 * time.Minute)
+		}, ""},
 		"it is another engine": {func(tn *town) {
 			must(tn.t, tn.w.cfg.Engine.renew())
 			tn.engine.id = "other"

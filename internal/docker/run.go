@@ -98,28 +98,40 @@ type follower struct {
 }
 
 func (f *follower) follow(ctx context.Context) {
-	pause := f.witness.pause
+	var pause time.Duration
 	for {
-		connected := false
-		for _, err := range f.witness.cfg.Engine.Watch(ctx) {
-			if err != nil || !connected {
-				connected = err == nil
-				f.tell(ctx, err)
-				continue
-			}
-			pause = f.witness.pause
-			select {
-			case f.stirred <- struct{}{}:
-			default:
-			}
-		}
+		connected := f.followOnce(ctx)
+		pause = nextPause(pause, f.witness.pause, connected)
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, longestPause)
 	}
+}
+
+// followOnce follows the events until they break off, and tells whether there was an engine at all.
+func (f *follower) followOnce(ctx context.Context) (connected bool) {
+	for _, err := range f.witness.cfg.Engine.Watch(ctx) {
+		if err != nil || !connected {
+			connected = connected || err == nil
+			f.tell(ctx, err)
+			continue
+		}
+		select {
+		case f.stirred <- struct{}{}:
+		default:
+		}
+	}
+	return connected
+}
+
+// nextPause is how long to wait for an engine: twice as long as before, unless it was there.
+func nextPause(before, first time.Duration, connected bool) time.Duration {
+	if before == 0 || connected {
+		return first
+	}
+	return min(2*before, longestPause)
 }
 
 func (f *follower) tell(ctx context.Context, news error) {

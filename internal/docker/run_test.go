@@ -80,9 +80,24 @@ func TestRunEvery(t *testing.T) {
 	if l := tn.leaseOf(addr(leak)); l.State != "held" {
 		t.Fatalf("before its time the lease is %s", l.State)
 	}
-	tn.clock.wait(5 * time.Minute)
-	eventually(t, "the end of the lease", func() bool { return tn.leaseOf(addr(leak)).State == "remembered" })
+	eventually(t, "the end of the lease", func() bool {
+		tn.clock.wait(time.Minute)
+		return tn.leaseOf(addr(leak)).State == "remembered"
+	})
 	eventually(t, "a check that finds nothing", func() bool { return tn.w.State().Counts[ipam.UnusedLease] == 0 })
+}
+
+// TestNextPause: an engine that stays away is asked more and more seldom, and one that was there soon.
+func TestNextPause(t *testing.T) {
+	pause := time.Duration(0)
+	var got []time.Duration
+	for _, connected := range []bool{false, false, false, false, false, false, false, false, true, false} {
+		pause = nextPause(pause, time.Second, connected)
+		got = append(got, pause/time.Second)
+	}
+	if want := []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 1, 2}; !slices.Equal(got, want) {
+		t.Errorf("the pauses are %d s, want %d", got, want)
+	}
 }
 
 // TestRunRestart: checks before and after a restart of the engine do not count together.

@@ -127,6 +127,28 @@ func TestRepairRefused(t *testing.T) {
 	}
 }
 
+// TestNotRepaired: what is not sure is not put right, however long it has been so.
+func TestNotRepaired(t *testing.T) {
+	tn := newTown(t)
+	tn.run("web", "front")
+	tn.number++
+	tn.appear("other", "front", addr("10.8.0.2")) // doubled
+	tn.network("back", "10.9.0.0/24")
+	tn.network("twin", "10.9.0.0/24") // either may be the one that is gone
+	tn.vanishNetwork("twin")
+	tn.view.Networks[1].Subnets[0].Gateway = addr("10.9.0.77")
+	tn.view.Networks = append(tn.view.Networks, ipam.EngineNetwork{ID: "id-alien", Name: "alien", Driver: "berth", Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.7.0.0/24")}}})
+	tn.settle(time.Second)
+	for range 3 {
+		r := tn.check(ipam.CheckRequest{Repair: true})
+		wantTold(t, r, "doubled_address 10.8.0.2", "unused_attachment 10.9.0.0/24", "unknown_pool 10.7.0.0/24", "wrong_gateway 10.9.0.77")
+		tn.clock.wait(time.Hour)
+	}
+	if at, err := tn.service.Attachments(t.Context()); err != nil || len(at) != 3 {
+		t.Errorf("attachments: %v, %v", at, err)
+	}
+}
+
 // TestRepairOnly: with a report of before only that is put right which stands in it and is so still.
 func TestRepairOnly(t *testing.T) {
 	tn := newTown(t)
@@ -322,6 +344,22 @@ func TestNames(t *testing.T) {
 	}
 	if got := tn.w.SeenBy("local", a, l.ID); got == nil {
 		t.Error("it is forgotten because the engine is away")
+	}
+}
+
+// TestNoNameByAddress: an endpoint that has no MAC may have got its address after the records were read, so that it names nothing.
+func TestNoNameByAddress(t *testing.T) {
+	tn := newTown(t)
+	a := tn.run("web", "front")
+	tn.view.Containers[0].Endpoints[0].MAC = ipam.MAC{}
+	tn.settle(time.Second)
+	wantTold(t, tn.check(ipam.CheckRequest{}))
+	l := tn.leaseOf(a)
+	if l.Name != "" {
+		t.Errorf("the lease is called %q", l.Name)
+	}
+	if by := tn.w.SeenBy("local", a, l.ID); by == nil || by.Container != "web" {
+		t.Errorf("it is seen by %v", by)
 	}
 }
 
