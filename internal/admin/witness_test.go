@@ -325,6 +325,14 @@ type limits struct {
 	read, write time.Time
 }
 
+// Read is the beginning of a body: its client has a time for it.
+func (l *limits) Read([]byte) (int, error) {
+	if !l.read.After(time.Now()) {
+		return 0, fmt.Errorf("the body has until %s", l.read)
+	}
+	return 0, io.EOF
+}
+
 func (l *limits) SetReadDeadline(t time.Time) error  { l.read = t; return nil }
 func (l *limits) SetWriteDeadline(t time.Time) error { l.write = t; return nil }
 
@@ -341,7 +349,8 @@ func TestCheckHasTime(t *testing.T) {
 		h := start(t, w.join)
 		req := httptest.NewRequest("GET", "/v1/check", http.NoBody)
 		if body != "" {
-			req = httptest.NewRequest("POST", "/v1/check", strings.NewReader(body))
+			req = httptest.NewRequest("POST", "/v1/check", io.MultiReader(l, strings.NewReader(body)))
+			req.ContentLength = int64(len(body))
 			req.Header.Set("Content-Type", jsonType)
 		}
 		h.server.recovered(h.server.mux()).ServeHTTP(l, req.WithContext(as(t.Context(), RoleAdmin)))
@@ -369,7 +378,11 @@ func TestCheckIsEnded(t *testing.T) {
 			if leaves == "the client" {
 				cancel()
 			} else {
+				began := time.Now()
 				must(t, h.stop())
+				if took := time.Since(began); took >= drainTimeout {
+					t.Errorf("the server waited for %s", took)
+				}
 			}
 			if err := <-answered; err == nil {
 				t.Error("it was answered")

@@ -83,13 +83,20 @@ func TestWhoOfMovedGateway(t *testing.T) {
 	own := ipam.AddressRequest{Pool: attach(), Preferred: netip.MustParseAddr("10.0.9.9"), Gateway: true}
 	mustTake(t, r.s, own)
 	r.clock.now = r.clock.now.Add(time.Minute)
+	left := own.Pool
 	own.Pool = attach()
 	mustTake(t, r.s, own)
 	mustTake(t, r.s, ipam.AddressRequest{Pool: other, MAC: mac(2)})
+	if err := r.s.ReleasePool(ctx, left); err != nil {
+		t.Fatal(err)
+	}
 	r.who("10.0.9.9", "lease gateway 10.0.9.9 0s-")
 	r.clock.now = r.clock.now.Add(time.Minute)
 	if err := r.s.ReleasePool(ctx, own.Pool); err != nil {
 		t.Fatal(err)
+	}
+	if subnets, err := r.s.Subnets(ctx, "global"); err != nil || len(subnets) != 1 {
+		t.Fatalf("the subnet did not stay: %v, %v", subnets, err)
 	}
 	r.who("10.0.9.9", "lease gateway 10.0.9.9 0s-2m0s")
 }
