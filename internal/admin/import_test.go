@@ -28,6 +28,10 @@ const aPlan = `{"networks": [
 		"pools": [{"range": "192.0.2.128/26"}], "exclusions": [{"range": "192.0.2.70"}],
 		"reservations": [{"owner": "web", "address": "192.0.2.11", "unplaced": true, "automatic": true}, {"owner": "x", "address": "192.0.2.12", "force": true, "interface": 1, "slot": 0}],
 		"addresses": [{"owner": "rtr", "address": "192.0.2.12", "interface": 0, "slot": 0}]},
+	{"name": "vips", "type": "vip", "owner_rules": [{"pattern": "web-*", "owner": "shop/web/*", "pool": "w"}, {"pattern": "db", "pool": "d"}],
+		"static": [{"range": "203.0.113.8/29", "line": 8}], "subnets": [{"cidr": "203.0.113.0/24", "static": [{"range": "203.0.113.32/29"}]}],
+		"reservations": [{"owner": "a", "address": "203.0.113.9", "replaced": true}, {"owner": "b", "address": "203.0.113.10", "until": "2126-01-02T03:04:05Z"}]},
+	{"name": "others", "type": "dynamic", "reservations": [{"owner": "c"}]},
 	{"name": "wire"}]}`
 
 // TestImportAsDescribed holds export, import, resume and undo, and their refusals, to the description.
@@ -35,14 +39,19 @@ func TestImportAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	_, router := description(t)
 	for _, s := range []step{
-		{"POST", "/v1/import?dry_run=true", aPlan, 200, `"dry_run":true,"added":{"networks":2,"subnets":1,"pools":2,"exclusions":2,"reservations":2,"addresses":1}`, nil},
+		{"POST", "/v1/import?dry_run=true", aPlan, 200, `"dry_run":true,"added":{"networks":4,"subnets":2,"pools":2,"exclusions":2,"reservations":5,"addresses":1}`, nil},
 		{"GET", "/v1/export", "", 200, `"networks":[]`, nil},
 		{"POST", "/v1/import", aPlan, 200, `"done":`, nil},
 		{"POST", "/v1/import", aPlan, 200, `"report":{"added":{"networks":0,`, nil},
 		{"GET", "/v1/export", "", 200, `"name":"wire"`, nil},
 		{"GET", "/v1/export?network=front", "", 200, `"quarantine":"10m0s"`, nil},
+		{"GET", "/v1/export?network=vips", "", 200, `"static":[{"range":"203.0.113.8/29"},{"range":"203.0.113.32/29"}]`, nil},
+		{"GET", "/v1/export?network=vips", "", 200, `"replaced":true`, nil},
+		{"GET", "/v1/export?network=vips", "", 200, `"until":"2126-01-02T03:04:05Z"`, nil},
+		{"GET", "/v1/export?network=others", "", 200, `"reservations":[{"owner":"c"`, nil},
+		{"GET", "/v1/networks/others/reservations", "", 200, `"owner":"c"`, nil},
 		{"GET", "/v1/networks/front", "", 200, `"reserved":2`, nil},
-		{"GET", "/v1/status", "", 200, `"networks":2,"subnets":1,"leases":2,"reserved":2,"docker":0`, nil},
+		{"GET", "/v1/status", "", 200, `"networks":4,"subnets":2,"leases":2,"reserved":4,"docker":0`, nil},
 		{"POST", "/v1/import", `{"networks": [{"name": "a b", "line": 7}, {"name": "c"}, {"name": "c", "line": 9}]}`, 400, `"problems":[{"line":7,`, nil},
 		{"POST", "/v1/import", `{"networks": [` + strings.Repeat(`{"name": "all"},`, 150) + `{"name": "b"}]}`, 400, `"more":50`, nil},
 		{"POST", "/v1/import", `{"networks": [{"name": "a", "colour": "red"}]}`, 400, `there is no field \"networks.0.colour\" here`, nil},
