@@ -11,6 +11,12 @@ import (
 // Check compares the records with what runs, at this moment, and puts right what is sure if that is wanted. An engine that does
 // not answer is no error: the report says so, and finds nothing.
 func (w *Witness) Check(ctx context.Context, req ipam.CheckRequest) (ipam.CheckReport, error) {
+	return w.check(ctx, req, false)
+}
+
+// check is Check. One that nobody has asked for repairs nothing by an engine without any Docker network of Berth's: that may be
+// another engine than the one that Berth serves.
+func (w *Witness) check(ctx context.Context, req ipam.CheckRequest, unasked bool) (ipam.CheckReport, error) {
 	if req.Only != nil && req.Only.Host != w.cfg.Host {
 		return ipam.CheckReport{}, refuse(ipam.ErrInvalid, "the report is of host %q, and this Berth repairs what is wrong on host %q", req.Only.Host, w.cfg.Host)
 	}
@@ -40,7 +46,7 @@ func (w *Witness) Check(ctx context.Context, req ipam.CheckRequest) (ipam.CheckR
 		f.Repairable = f.sure && (!f.slow || w.patience.ripe(f, src.view.Taken))
 	}
 	err = w.endSuperseded(ctx, found)
-	if err == nil && req.Repair {
+	if err == nil && req.Repair && !(unasked && len(src.view.Networks) == 0) {
 		err = w.repair(ctx, found, req)
 	}
 	if err != nil {

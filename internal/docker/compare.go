@@ -1,6 +1,8 @@
 package docker
 
 import (
+	"fmt"
+	"net/netip"
 	"time"
 
 	"berth/internal/ipam"
@@ -17,7 +19,8 @@ type comparison struct {
 	now  time.Time
 
 	held    map[place]*ipam.LeaseInfo
-	busy    map[ipam.ID]bool // attachments with a lease of an address that an endpoint has
+	foreign map[netip.Prefix]*ipam.EngineNetwork // which may be this Berth's by another name
+	busy    map[ipam.ID]bool                     // attachments with a lease of an address that an endpoint has
 	doubled map[place]bool
 	matches []match
 	found   []finding
@@ -33,10 +36,16 @@ type match struct {
 // the view.
 func compare(view *ipam.EngineView, rec *records, now time.Time) *comparison {
 	c := &comparison{view: view, rec: rec, seen: newSights(view, rec), now: now,
-		held: make(map[place]*ipam.LeaseInfo, len(rec.leases)), busy: map[ipam.ID]bool{}, doubled: map[place]bool{}}
+		held: make(map[place]*ipam.LeaseInfo, len(rec.leases)), foreign: map[netip.Prefix]*ipam.EngineNetwork{},
+		busy: map[ipam.ID]bool{}, doubled: map[place]bool{}}
 	for i := range rec.leases {
 		if l := &rec.leases[i]; l.State == "held" {
 			c.held[place{l.Space, l.Address}] = l
+		}
+	}
+	for i := range view.Foreign {
+		for _, sub := range view.Foreign[i].Subnets {
+			c.foreign[sub.CIDR] = &view.Foreign[i]
 		}
 	}
 	c.judgeSights()
@@ -51,5 +60,9 @@ func compare(view *ipam.EngineView, rec *records, now time.Time) *comparison {
 
 func (c *comparison) add(f finding) {
 	f.Host = c.view.Host
+	if n := c.foreign[f.Subnet]; f.slow && n != nil {
+		f.sure = false
+		f.Detail += fmt.Sprintf("; but the Docker network %s has the subnet %s by the IPAM driver %s, and if that is another name of this Berth, say it by --ipam-driver", n.Name, f.Subnet, n.Driver)
+	}
 	c.found = append(c.found, f)
 }

@@ -279,6 +279,19 @@ func TestCompare(t *testing.T) {
 			s.view.Networks[0].Options = map[string]string{"pool": "web"}
 		}, []string{"unused_attachment 10.8.0.0/24"}},
 
+		"all of it by a driver of another name": {func(_ *testing.T, s *scene) {
+			s.view.Foreign, s.view.Networks, s.view.Containers = s.view.Networks, nil, nil
+		}, []string{"unused_lease 10.8.0.2ly", "unused_subnet 10.8.0.0/24 pool1ly"}},
+		"one of two by a driver of another name": {func(_ *testing.T, s *scene) {
+			s.attach(2, "10.8.0.0/24")
+			s.view.Foreign = []ipam.EngineNetwork{s.view.Networks[0]}
+			s.lease("10.8.0.3", 3, 2)
+		}, []string{"unused_attachment 10.8.0.0/24 pool2ly", "unused_lease 10.8.0.3ly"}},
+		"of another subnet by another driver": {func(_ *testing.T, s *scene) {
+			s.view.Foreign, s.view.Networks, s.view.Containers = s.view.Networks, nil, nil
+			s.view.Foreign[0].Subnets[0].CIDR = prefix("10.8.0.0/25")
+		}, []string{"unused_lease 10.8.0.2 surely", "unused_subnet 10.8.0.0/24 pool1 surely"}},
+
 		// Docker networks whose pool is unknown.
 		"no attachment": {func(_ *testing.T, s *scene) { s.attachments, s.leases = nil, nil },
 			[]string{"uncovered_address 10.8.0.2", "unknown_pool 10.8.0.0/24"}},

@@ -69,6 +69,7 @@ func TestView(t *testing.T) {
 				{CIDR: netip.MustParsePrefix("10.0.9.0/24"), Gateway: netip.MustParseAddr("10.0.9.1")}}},
 			{ID: "n6", Name: "unborn", Driver: "berth", Swarm: true},
 		},
+		Foreign: []ipam.EngineNetwork{{ID: "n7", Name: "alien", Driver: "vendor/ipam:1", Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("10.44.0.0/24")}}}},
 		Containers: []ipam.EngineContainer{
 			{Name: "ep-stale", Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e9", MAC: mac(t, "02:42:0a:d5:07:90"), Addresses: addrs("10.213.7.144")}}},
 			{ID: "c4", Name: "made", State: "created", Endpoints: []ipam.EngineEndpoint{{Network: "n1", Wanted: addrs("10.213.7.30")}}},

@@ -70,7 +70,7 @@ func (w *Witness) round(ctx context.Context, d *diary) {
 		d.failed(w, w.look(ctx))
 		return
 	}
-	r, err := w.Check(ctx, ipam.CheckRequest{Repair: w.cfg.Repair})
+	r, err := w.check(ctx, ipam.CheckRequest{Repair: w.cfg.Repair}, true)
 	if err != nil {
 		d.failed(w, err)
 		return

@@ -87,6 +87,27 @@ func TestRunEvery(t *testing.T) {
 	eventually(t, "a check that finds nothing", func() bool { return tn.w.State().Counts[ipam.UnusedLease] == 0 })
 }
 
+// TestRunBesideTheWrongEngine: one that has no Docker network of Berth's may be another one, by which nothing is ended that nobody
+// has asked for.
+func TestRunBesideTheWrongEngine(t *testing.T) {
+	tn, leak := leaked(t)
+	tn.vanish("web")
+	tn.vanishNetwork("front")
+	tn.settle(time.Second)
+	tn.live(func(cfg *Config) { cfg.Every, cfg.Repair = 2*time.Millisecond, true })
+	eventually(t, "checks for hours", func() bool {
+		tn.clock.wait(5 * time.Minute)
+		return tn.w.State().Runs > 20
+	})
+	if l := tn.leaseOf(addr(leak)); l.State != "held" {
+		t.Errorf("the lease is %s", l.State)
+	}
+	if n := tn.w.State().Counts[ipam.UnusedSubnet]; n != 1 {
+		t.Errorf("it found %d subnets without a Docker network", n)
+	}
+	wantTold(t, tn.check(ipam.CheckRequest{Repair: true}), "unused_lease 10.8.0.2 repaired", "unused_lease "+leak+" repaired", "unused_subnet 10.8.0.0/24 repaired")
+}
+
 // TestNextPause: an engine that stays away is asked more and more seldom, and one that was there soon.
 func TestNextPause(t *testing.T) {
 	pause := time.Duration(0)

@@ -22,7 +22,7 @@ import (
 // ours; what ends in between is not in the view.
 func (e *Engine) View(ctx context.Context, host string, drivers []string) (ipam.EngineView, error) {
 	ours := func(n *network.Network) bool {
-		return !n.ConfigOnly && slices.ContainsFunc(drivers, func(d string) bool { return driverName(d) == driverName(n.IPAM.Driver) })
+		return slices.ContainsFunc(drivers, func(d string) bool { return driverName(d) == driverName(n.IPAM.Driver) })
 	}
 	ctx, cancel := context.WithTimeout(ctx, patienceWithEngine)
 	defer cancel()
@@ -33,8 +33,12 @@ func (e *Engine) View(ctx context.Context, host string, drivers []string) (ipam.
 		return ipam.EngineView{}, fmt.Errorf("the engine's networks: %w", err)
 	}
 	for _, n := range list.Items {
-		if ours(&n.Network) {
+		switch {
+		case n.ConfigOnly: // it holds nothing
+		case ours(&n.Network):
 			view.Networks = append(view.Networks, showNetwork(&n.Network))
+		case !slices.Contains(builtIn, n.IPAM.Driver):
+			view.Foreign = append(view.Foreign, showNetwork(&n.Network))
 		}
 	}
 	if err := readContainers(ctx, api, &view); err != nil {
@@ -43,6 +47,9 @@ func (e *Engine) View(ctx context.Context, host string, drivers []string) (ipam.
 	view.Engine = e.identity(ctx, api)
 	return view, nil
 }
+
+// builtIn are the engine's own IPAM drivers.
+var builtIn = []string{"", "default", "null", "windowsnull"}
 
 // driverName is the name of a driver without the tag that managed plugins have where none was said.
 func driverName(s string) string { return strings.TrimSuffix(s, ":latest") }

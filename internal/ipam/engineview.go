@@ -14,6 +14,10 @@ type EngineView struct {
 	Taken      time.Time         `json:"taken"`
 	Networks   []EngineNetwork   `json:"networks"`
 	Containers []EngineContainer `json:"containers"`
+
+	// Foreign are the networks whose addresses come from drivers that are neither this Berth, as far as its names are known,
+	// nor the engine's own. One that has a subnet of this Berth's is its own by another name.
+	Foreign []EngineNetwork `json:"foreign,omitempty"`
 }
 
 // EngineNetwork is a Docker network.
