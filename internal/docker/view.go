@@ -138,7 +138,8 @@ func showContainer(c *container.Summary) *ipam.EngineContainer {
 		}
 	}
 	if oneOff, _ := strconv.ParseBool(c.Labels[labelOneOff]); !oneOff {
-		shown.Number, _ = strconv.Atoi(c.Labels[labelNumber])
+		number, _ := strconv.Atoi(c.Labels[labelNumber])
+		shown.Number = max(number, 0)
 	}
 	return shown
 }
