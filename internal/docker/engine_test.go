@@ -72,6 +72,7 @@ func TestView(t *testing.T) {
 		Foreign: []ipam.EngineNetwork{{ID: "n7", Name: "alien", Driver: "vendor/ipam:1", Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("10.44.0.0/24")}}}},
 		Containers: []ipam.EngineContainer{
 			{Name: "ep-stale", Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e9", MAC: mac(t, "02:42:0a:d5:07:90"), Addresses: addrs("10.213.7.144")}}},
+			{ID: "c9", Name: "killed", State: "exited", Endpoints: []ipam.EngineEndpoint{{Network: "n1"}}}, // with remains of its endpoint
 			{ID: "c4", Name: "made", State: "created", Endpoints: []ipam.EngineEndpoint{{Network: "n1", Wanted: addrs("10.213.7.30")}}},
 			{Name: "mesh-endpoint", Endpoints: []ipam.EngineEndpoint{{Network: "n5", ID: "e7", MAC: mac(t, "02:42:0a:00:09:02"), Addresses: addrs("10.0.9.2")}}},
 			{ID: "c6", Name: "mesh_web.1.x", State: "running", Endpoints: []ipam.EngineEndpoint{{Network: "n5", ID: "e6", MAC: mac(t, "02:42:0a:00:09:05"), Addresses: addrs("10.0.9.5")}}},

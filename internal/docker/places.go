@@ -37,11 +37,12 @@ func (p *places) addContainer(c *container.Summary) {
 		return
 	}
 	_, task := c.Labels[labelTask]
+	runs := lives(c.State)
 	for name, s := range c.NetworkSettings.Networks {
 		if s == nil {
 			continue
 		}
-		id, ours := p.networkOf(name, s)
+		id, ours := p.networkOf(name, s, runs)
 		if !ours {
 			continue
 		}
@@ -49,7 +50,7 @@ func (p *places) addContainer(c *container.Summary) {
 		if s.IPAMConfig != nil && !task { // a swarm's manager gives its tasks their addresses, and no user
 			ep.Wanted = valid(s.IPAMConfig.IPv4Address, s.IPAMConfig.IPv6Address)
 		}
-		if s.EndpointID != "" {
+		if runs && s.EndpointID != "" {
 			ep.ID, ep.MAC = s.EndpointID, macOf(s.MacAddress)
 			ep.Addresses = valid(s.IPAddress, s.GlobalIPv6Address)
 			p.known[ep.ID] = true
@@ -59,13 +60,19 @@ func (p *places) addContainer(c *container.Summary) {
 	}
 }
 
+// lives tells whether the list of containers is to be believed about the endpoints of one in a state. Others show what was left of
+// theirs when the engine was killed; one that is being started is told of by its network.
+func lives(state container.ContainerState) bool {
+	return state == container.StateRunning || state == container.StatePaused || state == container.StateRestarting
+}
+
 // networkOf finds the network of a container's entry. A container that does not run names it as its user did, and its id is that
 // of the network which it was on last: another one of that name takes its place.
-func (p *places) networkOf(name string, s *network.EndpointSettings) (string, bool) {
+func (p *places) networkOf(name string, s *network.EndpointSettings, runs bool) (string, bool) {
 	if id, ours := p.byID[s.NetworkID]; ours {
 		return id, true
 	}
-	if s.EndpointID != "" {
+	if runs {
 		return "", false
 	}
 	if id, ours := p.byName[name]; ours {
