@@ -36,9 +36,9 @@ func (r *rebuilding) ready() error {
 }
 
 // run asks the engine until it has told, or ctx ends.
-func (r *rebuilding) run(ctx context.Context) error {
+func (r *rebuilding) run(ctx context.Context) {
 	if r.engine == nil {
-		return nil
+		return
 	}
 	for told := false; ; told = true {
 		view, err := r.engine.View(ctx, r.cfg.host, []string{r.cfg.ipamDriver})
@@ -51,14 +51,14 @@ func (r *rebuilding) run(ctx context.Context) error {
 			} else {
 				log.Info("the state was made out of what runs")
 			}
-			return nil
+			return
 		}
 		if !told {
 			r.log.WithError(err).Warn("the state cannot be made out of what runs yet; no addresses are given until it is")
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-time.After(lookForEngine):
 		}
 	}

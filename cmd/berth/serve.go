@@ -102,7 +102,10 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 		func(ctx context.Context) error { return control.Serve(ctx, sockets[1]) },
 		func(ctx context.Context) error { return remote.serve(ctx, control) },
 		func(ctx context.Context) error { return keepUp(ctx, log, service) },
-		func(ctx context.Context) error { return together(ctx, rebuild.run, witness.Run) },
+		func(ctx context.Context) error {
+			rebuild.run(ctx) // before which there is nothing to hold against what runs
+			return witness.Run(ctx)
+		},
 		hooks,
 	}
 	announce(ctx, cfg, log, started, service)
