@@ -16,7 +16,8 @@ type House struct {
 	*testing.T
 	Engine Engine
 	Berth  Berth
-	number int // of the scenario: it has 10.213.NUMBER.0/24 and fd00:213:NUMBER::/48 for itself
+	reads  []string // flags that tell `berth check` of the engine, where the daemon itself reads none
+	number int      // of the scenario: it has 10.213.NUMBER.0/24 and fd00:213:NUMBER::/48 for itself
 	made   int
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 // Report is what the tests read of `berth check --format json`.
 type Report struct {
 	Host, Engine, Trouble string
+	Taken                 time.Time
 	Findings              []Finding
 	Counts                map[string]int
 	Repaired              int
@@ -72,7 +74,7 @@ func check(b Berth, args ...string) (r Report, out string, failed error) {
 // check runs `berth check` on an engine that answers, and holds the command's end against what it says.
 func (h *House) check(args ...string) Report {
 	h.Helper()
-	r, out, err := check(h.Berth, args...)
+	r, out, err := check(h.Berth, append(args, h.reads...)...)
 	if r.Engine != "reachable" {
 		h.Fatalf("berth check: %s (%v)", out, err)
 	}
@@ -98,7 +100,7 @@ func (h *House) heals(want ...string) {
 	h.Helper()
 	slices.Sort(want)
 	for _, f := range h.finds(want...).Findings {
-		if f.Repairable || f.Detail == "" || f.Seen.IsZero() {
+		if f.Repairable != (f.Kind == "uncovered_address") || f.Detail == "" || f.Seen.IsZero() {
 			h.Errorf("seen for the first time: %+v", f)
 		}
 	}
@@ -123,9 +125,9 @@ func (h *House) heals(want ...string) {
 	h.finds()
 }
 
-// witnessed starts a daemon of the scenario's own, which reads an engine and lets a thing go after a second and in two checks.
-// It checks when it is asked to, and not by itself, unless flags say otherwise.
-func witnessed(t *testing.T, e Engine, sockets string, number int, flags ...string) (*House, *Daemon) {
+// witness starts a daemon of a scenario's own, which reads an engine and lets a thing go after a second and in two checks. It
+// checks when it is asked to, and not by itself, unless flags say otherwise.
+func witness(t *testing.T, e Engine, sockets string, number int, flags ...string) *Daemon {
 	t.Helper()
 	d, err := startDaemon(fmt.Sprintf("%sw%d", prefix, number), binary, sockets,
 		append([]string{"--docker-host", e.URL(), "--check-every", "0", "--check-grace", "1s"}, flags...)...)
@@ -137,7 +139,30 @@ func witnessed(t *testing.T, e Engine, sockets string, number int, flags ...stri
 			t.Error(err)
 		}
 	})
-	return enterPlanned(t, e, d, number), d
+	return d
+}
+
+// witnessed gives a scenario its number and a witness on this machine's engine.
+func witnessed(t *testing.T, number int, flags ...string) (*House, *Daemon) {
+	t.Helper()
+	d := witness(t, machineEngine, pluginDir, number, flags...)
+	return enterPlanned(t, machineEngine, d, number), d
+}
+
+// relayed gives a scenario its number, and a witness that the engine reaches through a relay.
+func relayed(t *testing.T, e Engine, sockets string, number int) (*House, *Relay) {
+	t.Helper()
+	d := witness(t, e, filepath.Join(base, fmt.Sprintf("%sw%d", prefix, number), "plug"), number)
+	r, err := startRelay(d, sockets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return enterPlanned(t, e, d, number), r
 }
 
 // seen waits until `berth lease ls` tells which container has an address.

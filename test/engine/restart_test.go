@@ -24,7 +24,7 @@ func TestEngineRestart(t *testing.T) {
 		}
 	})
 	// The daemon is there before the engine asks, as the systemd units have it.
-	d, err := startDaemon(prefix+"survivor", binary, e.Sockets)
+	d, err := startDaemon(prefix+"survivor", binary, e.Sockets, "--docker-host", e.URL())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 // swarmHost is the address of the swarm's only node.
 const swarmHost = "10.213.250.1"
 
-// swarm makes a swarm of one node, with Berth as a managed plugin in it.
-func swarm(t *testing.T) (*PrivateEngine, *House) {
+// swarm makes a swarm of one node, with Berth as a managed plugin in it, which may be given settings.
+func swarm(t *testing.T, settings ...string) (*PrivateEngine, *House) {
 	t.Helper()
 	e, err := startPrivateEngine(prefix+"swarm", swarmHost+"/24")
 	if err != nil {
@@ -35,6 +35,9 @@ func swarm(t *testing.T) (*PrivateEngine, *House) {
 	// A swarm refuses legacy plugins: "legacy plugin berth of type IpamDriver is not supported in swarm mode".
 	p := &Plugin{Name: prefix + "swarm:latest", Sockets: e.Sockets, engine: e.Engine, binary: binary}
 	if err := makePlugin(e.Engine, p.Name, binary); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Docker(append([]string{"plugin", "set", p.Name}, settings...)...); len(settings) > 0 && err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Enable(); err != nil {

@@ -16,7 +16,7 @@ import (
 // The names that an engine of the 20.10 line does not send come from the witness: those of containers, also of renamed ones,
 // and the projects and services of Compose.
 func TestWitnessNames(t *testing.T) {
-	h, _ := witnessed(t, machineEngine, pluginDir, 41)
+	h, _ := witnessed(t, 41)
 	n := h.network("--subnet", h.v4("0/24"))
 	c := h.container(n)
 	a := h.address(c, n)
@@ -72,7 +72,7 @@ func (h *House) who(args ...string) (all []Tenure) {
 
 // Who has an address and who had it, since when and until when: by its name, by the address and by the MAC.
 func TestWitnessWho(t *testing.T) {
-	h, _ := witnessed(t, machineEngine, pluginDir, 42)
+	h, _ := witnessed(t, 42)
 	n := h.network("--subnet", h.v4("0/24"))
 	begin := time.Now()
 	first := h.container(n, "--ip", h.v4("50"))
@@ -115,7 +115,7 @@ func TestWitnessWho(t *testing.T) {
 // Where all is well, a check finds nothing and says so: of both families, planned and not, with auxiliary addresses, with
 // containers that run and that do not.
 func TestCheckHealthy(t *testing.T) {
-	h, _ := witnessed(t, machineEngine, pluginDir, 43)
+	h, _ := witnessed(t, 43)
 	n := h.network("--ipv6", "--subnet", h.v4("0/25"), "--subnet", h.v6("::/64"), "--aux-address", "router="+h.v4("7"), "--ip-range", h.v4("64/26"))
 	front := h.plan("--subnet", h.v4("128/25")+",pool")
 	p := h.on(front)
@@ -156,7 +156,7 @@ func TestCheckHealthy(t *testing.T) {
 // Beside a daemon that reads no engine, `berth witness` tells what runs: names, and what a check is made of. A check reads the
 // engine by itself where there is no witness.
 func TestWitnessBeside(t *testing.T) {
-	h, d := witnessed(t, machineEngine, pluginDir, 44, "--docker-host", "none")
+	h, d := witnessed(t, 44, "--docker-host", "none")
 	n := h.network("--subnet", h.v4("0/24"))
 	c := h.container(n)
 	a := h.address(c, n)

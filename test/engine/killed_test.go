@@ -1,0 +1,243 @@
+//go:build engine
+
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// engineOf starts an engine of a scenario's own, with the image of the tests.
+func engineOf(t *testing.T, number int) *PrivateEngine {
+	t.Helper()
+	e, err := startPrivateEngine(fmt.Sprintf("%se%d", prefix, number), fmt.Sprintf("10.213.%d.1/24", 180+number))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the engine's log:\n%s", tail(e.dockerd.Log(), 40))
+		}
+		if err := e.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := importImage(e.Engine); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// withMAC runs a container with a MAC of its own, and with a restart policy.
+func (h *House) withMAC(network, mac string) string {
+	h.Helper()
+	name := h.name()
+	if err := h.Engine.CreateWithMAC(name, network, mac); err != nil {
+		h.Fatal(err)
+	}
+	h.docker("update", "--restart", "always", name)
+	h.docker("start", name)
+	return name
+}
+
+// What a stopped engine hides keeps its address: a check says that it sees nothing, and ends nothing, however long it is so;
+// neither does the daemon, which is told here to put right by itself, at every turn, what is sure.
+func TestKilledHides(t *testing.T) {
+	e := engineOf(t, 56)
+	h := enterPlanned(t, e.Engine, witness(t, e.Engine, e.Sockets, 56, "--check-every", "300ms", "--check-repair"), 56)
+	n := h.network("--subnet", h.v4("0/24"))
+	all := []string{h.withMAC(n, "02:62:74:00:56:01"), h.withMAC(n, "02:62:74:00:56:02"), h.container(n, "--restart", "always", "--ip", h.v4("99"))}
+	h.docker("stop", h.container(n))
+	at := map[string]string{}
+	for _, c := range all {
+		at[c] = h.address(c, n)
+	}
+	h.finds()
+	before := h.leases(h.v4("0/24"))
+	stay := func(when string) {
+		t.Helper()
+		if now := h.leases(h.v4("0/24")); !slices.EqualFunc(now, before, func(a, b Lease) bool { return a.ID == b.ID && a.Address == b.Address }) {
+			t.Errorf("%s: Berth had %+v and has %+v", when, before, now)
+		}
+	}
+	blind := func(when string) {
+		t.Helper()
+		r, out, err := check(h.Berth, "--repair")
+		if err == nil || r.Engine != "unreachable" || r.Trouble == "" || len(r.Findings) != 0 || r.Repaired != 0 {
+			t.Errorf("%s: berth check --repair: %s (%v)", when, out, err)
+		}
+		stay(when)
+	}
+	back := func(when string) {
+		t.Helper()
+		h.allRun(all)
+		for c, a := range at {
+			if got := h.address(c, n); got != a {
+				t.Errorf("%s: %s had %s and has %s", when, c, a, got)
+			}
+		}
+		h.finds()
+	}
+
+	if err := e.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for killed := time.Now(); time.Since(killed) < 3*time.Second; { // three times the grace
+		blind("the engine was killed")
+	}
+	if out, err := berth(h.Berth, "check"); err == nil || !strings.Contains(err.Error(), "could not be asked") {
+		t.Errorf("berth check: %s (%v)", out, err)
+	}
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	back("started again")
+
+	before = h.leases(h.v4("0/24")) // the engine has given its addresses back, and asked for them afresh
+	if err := e.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Thaw(); err != nil {
+			t.Error(err)
+		}
+	})
+	blind("the engine hangs")
+	if err := e.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	back("the engine goes on")
+	stay("the engine goes on")
+
+	if err := e.StopEngine(); err != nil { // in order: it gives back what it has
+		t.Fatal(err)
+	}
+	before = slices.DeleteFunc(before, func(l Lease) bool { return l.Kind != "gateway" })
+	blind("the engine was stopped")
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	back("started again in order")
+}
+
+// The engine is killed in the midst of docker run, 50 times: before Berth is asked, before it hears the answer, and at all
+// moments of the command. Once what is left has been checked and put right, there is no lease without a user, no user
+// without a lease, and nothing twice.
+func TestKilledFiftyTimes(t *testing.T) {
+	e := engineOf(t, 57)
+	h, r := relayed(t, e.Engine, e.Sockets, 57)
+	n := h.network("--subnet", h.v4("0/24"))
+	always := []string{h.withMAC(n, "02:62:74:00:57:01"), h.container(n, "--restart", "always")}
+	before := h.address(always[0], n)
+	cut := 0
+	for round := range 50 {
+		name := h.name()
+		policy := "no"
+		if round%7 == 6 {
+			policy = "always"
+		}
+		if h.killedAt(e, r, round, containerCommand(name, n, "--restart", policy)) {
+			cut++
+		}
+		if err := e.Start(); err != nil {
+			t.Fatal(err)
+		}
+		h.allRun(always)
+		if policy == "always" && e.run(name) == nil {
+			always = append(always, name)
+		} else {
+			_, _ = e.Docker("rm", "-f", name) // if it came to be at all
+		}
+	}
+	h.allRun(always)
+	found := h.check()
+	t.Logf("%d of 50 commands were cut off; %d leases were without a user, %d containers restart by themselves", cut, found.Counts["unused_lease"], len(always))
+	if cut < 25 || found.Counts["unused_lease"] < 15 {
+		t.Errorf("%d commands were cut off, and %d leases without a user: the faults were not in force", cut, found.Counts["unused_lease"])
+	}
+	h.heals(found.left()...)
+	leases, users := h.covered(n)
+	if !maps.Equal(leases, users) {
+		t.Errorf("Berth has %v, and %v run", leases, users)
+	}
+	if len(users) != len(always) || users[before] != "02:62:74:00:57:01" {
+		t.Errorf("%v run, and have %v; the one that had %s has a MAC of its own", always, users, before)
+	}
+	for _, c := range always {
+		h.address(c, n)
+	}
+	h.address(h.container(n), n)
+}
+
+// run starts a container, which may run already.
+func (e *PrivateEngine) run(container string) error {
+	_, err := e.Docker("start", container)
+	return err
+}
+
+// covered are the addresses and MACs of Berth's leases of a network, but for its gateway, and those of the containers that run,
+// as the engine tells of each of them. None may be there twice.
+func (h *House) covered(network string) (leases, users map[string]string) {
+	h.Helper()
+	leases, users = map[string]string{}, map[string]string{}
+	add := func(all map[string]string, address, mac string) {
+		if other, twice := all[address]; twice {
+			h.Errorf("%s is that of %s and of %s", address, other, mac)
+		}
+		all[address] = mac
+	}
+	for _, l := range h.leases(h.v4("0/24")) {
+		if l.Kind != "gateway" {
+			add(leases, l.Address, l.MAC)
+		}
+	}
+	for id := range strings.FieldsSeq(h.docker("ps", "-q", "--filter", "network="+network)) {
+		ep, err := h.Engine.Endpoint(id, network)
+		if err != nil {
+			h.Fatal(err)
+		}
+		add(users, ep.IPAddress, ep.MacAddress)
+	}
+	return leases, users
+}
+
+// killedAt runs a docker command and kills the engine in the midst of it, in each round at another moment. It tells whether the
+// command failed for it.
+func (h *House) killedAt(e *PrivateEngine, r *Relay, round int, command []string) (cut bool) {
+	h.Helper()
+	now, dead := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	switch round % 5 {
+	case 0, 1: // Berth has not been asked yet; it has answered, and the engine does not know yet
+		r.Stop(func(answered bool) {
+			if answered == (round%5 == 1) {
+				once.Do(func() { close(now) })
+				<-dead
+			}
+		})
+	default: // after so long
+		time.AfterFunc(time.Duration(round)*12*time.Millisecond, func() { close(now) })
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := h.Engine.Docker(command...)
+		ended <- err
+	}()
+	select {
+	case <-now:
+	case <-time.After(30 * time.Second):
+		h.Errorf("round %d: the engine has asked for no address", round)
+	}
+	err := e.Kill()
+	r.Stop(nil)
+	close(dead)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return <-ended != nil
+}
