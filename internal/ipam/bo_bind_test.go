@@ -160,6 +160,10 @@ func TestBO13Both(t *testing.T) {
 			ask A x mac=9 ip=192.0.2.5 ! inuse; =AlreadyInUse; a
 			end a replaced
 			owned n -> a=192.0.2.5! a=192.0.2.6
+			ask A a mac=1 ip=192.0.2.5 -> 192.0.2.5
+			end a replaced
+			owned n -> a=192.0.2.5*! a=192.0.2.6
+			back A 192.0.2.5
 			ask A a mac=1 -> 192.0.2.6
 			owned n -> a=192.0.2.5! a=192.0.2.6*
 			end a replaced
@@ -258,10 +262,12 @@ func TestBO13Both(t *testing.T) {
 			reserve n a 192.0.2.6,192.0.2.5 replace -> 192.0.2.6 192.0.2.5
 			reserve n a 192.0.2.6,192.0.2.5 -> 192.0.2.6 192.0.2.5
 			owned n -> a=192.0.2.5 a=192.0.2.6
-			bind n a=192.0.2.5
+			reserve n a 192.0.2.5 replace -> 192.0.2.5
 			owned n -> a=192.0.2.5 a=192.0.2.6!
 			bind n a=192.0.2.7,192.0.2.5,192.0.2.6
 			owned n -> a=192.0.2.5 a=192.0.2.6 a=192.0.2.7
+			reserve n a 192.0.2.8,192.0.2.7 replace -> 192.0.2.8 192.0.2.7
+			owned n -> a=192.0.2.5! a=192.0.2.6 a=192.0.2.7 a=192.0.2.8
 		`},
 		{"one that was replaced is wanted in another place", `
 			network n subnet=192.0.2.0/28,pool

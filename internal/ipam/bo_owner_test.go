@@ -81,6 +81,11 @@ func TestBO2Successor(t *testing.T) {
 			ask A shop-web-1 mac=2 ! inuse; =AlreadyInUse; 192.0.2.2; shop-web-1; 02:00:00:00:00:01
 			lost 192.0.2.2 -> true
 			owned n -> shop/web/1=192.0.2.2:a` + nobody + `ask A shop-web-1 mac=2 -> 192.0.2.2`},
+		{"another host's is not for this one's witness to end", full + `
+			host h2
+			lost 192.0.2.2 -> false
+			host h1
+			lost 192.0.2.2 -> true`},
 		{"the Docker network is made anew", full + `
 			detach A
 			attach A net=n

@@ -235,12 +235,17 @@ func (mc *ownerMachine) drawAddr(t *rapid.T, net string) netip.Addr {
 	return rapid.SampledFrom(n.hosts).Draw(t, "host")
 }
 
-func (mc *ownerMachine) drawWishes(t *rapid.T, net string) (wishes []ipam.Wish) {
+// drawWishes draws what an owner wishes for, now and then an address that it has.
+func (mc *ownerMachine) drawWishes(t *rapid.T, net, owner string) (wishes []ipam.Wish) {
+	n := mc.m.nets[net]
+	own := slices.DeleteFunc(slices.Clone(n.hosts), func(a netip.Addr) bool { return n.records[a].owner != owner })
 	for slot := range rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "slots") {
 		w := ipam.Wish{Slot: slot}
 		switch rapid.IntRange(0, 4).Draw(t, "wish") {
-		case 0, 1:
+		case 0:
 			w.Address = mc.drawAddr(t, net)
+		case 1:
+			w.Address = rapid.SampledFrom(append(own, n.hosts[0])).Draw(t, "own")
 		case 2:
 			if net == "n" {
 				w.Pool = "web"
@@ -254,7 +259,7 @@ func (mc *ownerMachine) drawWishes(t *rapid.T, net string) (wishes []ipam.Wish) 
 func (mc *ownerMachine) drawReservation(t *rapid.T) *ipam.AddReservation {
 	e := &ipam.AddReservation{Network: mc.drawNet(t), Owner: rapid.SampledFrom(ownerNames).Draw(t, "owner"),
 		Force: rapid.IntRange(0, 5).Draw(t, "force") == 0, Automatic: rapid.IntRange(0, 5).Draw(t, "automatic") == 0}
-	e.Wishes = mc.drawWishes(t, e.Network)
+	e.Wishes = mc.drawWishes(t, e.Network, e.Owner)
 	if rapid.IntRange(0, 7).Draw(t, "nic") == 0 {
 		e.Number = 1
 	}
@@ -401,8 +406,8 @@ func (mc *ownerMachine) detach(t *rapid.T) {
 }
 
 func (mc *ownerMachine) take(t *rapid.T) {
-	net := mc.drawNet(t)
-	e := &ipam.TakeAddress{Network: net, Owner: rapid.SampledFrom(ownerNames[:4]).Draw(t, "owner"), Interface: ipam.Interface{Wishes: mc.drawWishes(t, net)[:1]}}
+	net, owner := mc.drawNet(t), rapid.SampledFrom(ownerNames[:4]).Draw(t, "owner")
+	e := &ipam.TakeAddress{Network: net, Owner: owner, Interface: ipam.Interface{Wishes: mc.drawWishes(t, net, owner)[:1]}}
 	mc.edit(t, e, func(m *ownerModel, got []netip.Addr) verdict {
 		var a netip.Addr
 		if len(got) > 0 {

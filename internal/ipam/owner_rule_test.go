@@ -20,6 +20,7 @@ func TestOwners(t *testing.T) {
 		{Pattern: "x*y*z", Owner: "*-*"},
 		{Pattern: "pool-*", Pool: "web"},
 		{Pattern: "exact", Owner: "other"},
+		{Pattern: "exa*", Owner: "late/*"}, // of two that match the first one counts
 	}}
 	for name, want := range map[string]string{
 		"web":                     "web",
@@ -49,7 +50,7 @@ func TestOwners(t *testing.T) {
 		"pool-a":                  "pool-a",
 		"exact":                   "other exact",
 		"inexact":                 "inexact",
-		"exact1":                  "exact1",
+		"exact1":                  "late/ct1 exact1",
 	} {
 		if got := strings.Join(slices.Collect(n.Owners(name)), " "); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
@@ -123,6 +124,8 @@ func TestOwnerRulesOfReservations(t *testing.T) {
 		t.Errorf("of both families: %s", got)
 	}
 	r.run(`
+		attach B net=n six
+		ask B web9 mac=9 -> 2001:db8::2
 		attach A net=n cidr=192.0.2.0/24
 		ask A shop-web-2 mac=1 -> 192.0.2.23
 		ask A web5 mac=2 -> 192.0.2.25
