@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"time"
 
@@ -44,6 +45,9 @@ func (w *Witness) check(ctx context.Context, req ipam.CheckRequest, unasked bool
 		f := &found[i]
 		f.Seen = w.patience.first[f.key()]
 		f.Repairable = f.sure && (!f.slow || w.patience.ripe(f, src.view.Taken))
+		if f.sure && !f.Repairable {
+			f.Detail += fmt.Sprintf("; it can be put right when that has been so for %s and in two checks", w.cfg.Grace)
+		}
 	}
 	err = w.endSuperseded(ctx, found)
 	if err == nil && req.Repair && !(unasked && len(src.view.Networks) == 0) {

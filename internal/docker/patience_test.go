@@ -105,7 +105,11 @@ func TestPatience(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tn, leak := leaked(t)
-			wantTold(t, tn.check(repair), "unused_lease "+leak)
+			first := tn.check(repair)
+			wantTold(t, first, "unused_lease "+leak)
+			if d := first.Findings[0].Detail; !strings.Contains(d, "can be put right when that has been so for 5m0s and in two checks") {
+				t.Errorf("it says %q", d)
+			}
 			row.do(tn)
 			want := strings.TrimSpace("unused_lease " + leak + " " + row.want)
 			wantTold(t, tn.check(repair), want)
