@@ -1,0 +1,104 @@
+package docker
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// TestCompareMatches: who has a lease is told by what the engine says of it.
+func TestCompareMatches(t *testing.T) {
+	s := newScene()
+	s.run("db", 1, "10.8.0.3", 3)
+	s.lease("10.8.0.3", 9, 1) // another MAC's
+	s.run("new", 1, "10.8.0.4", 4)
+	c := s.compare()
+	if len(c.matches) != 1 || c.matches[0].lease.Address != addr("10.8.0.2") || c.matches[0].sight.container.Name != "web" {
+		t.Errorf("matches: %v", c.matches)
+	}
+}
+
+// TestBoth: of two comparisons only what both have counts, and an endpoint that was started anew is another one.
+func TestBoth(t *testing.T) {
+	first, second := newScene(), newScene()
+	first.run("db", 1, "10.8.0.3", 3)
+	first.run("gone", 1, "10.8.0.4", 4)
+	first.run("again", 1, "10.8.0.5", 5)
+	first.lease("10.8.0.6", 6, 1)
+	second.leases = first.leases
+	second.run("db", 1, "10.8.0.3", 3)
+	second.run("again", 1, "10.8.0.5", 50)
+	second.run("started", 1, "10.8.0.6", 6)
+	got := brief(both(first.compare().found, second.compare().found))
+	if want := []string{"uncovered_address 10.8.0.3 pool1 sure"}; !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+// TestReport: findings stand by kind, space and address, and all kinds are counted.
+func TestReport(t *testing.T) {
+	s := newScene()
+	for _, a := range []string{"10.8.0.30", "10.8.0.4", "10.8.0.200"} {
+		s.lease(a, 9, 1)
+	}
+	s.run("db", 1, "10.8.0.3", 3)
+	s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour))
+	r := report("h1", reachYes, took, s.compare().found)
+	var got []string
+	for _, f := range r.Findings {
+		got = append(got, string(f.Kind)+" "+f.Address.String())
+	}
+	want := []string{"unused_lease 10.8.0.4", "unused_lease 10.8.0.30", "unused_lease 10.8.0.200", "uncovered_address 10.8.0.3", "stale_memory 10.8.0.7"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the report has %q, want %q", got, want)
+	}
+	if len(r.Counts) != 9 || r.Counts[ipam.UnusedLease] != 3 || r.Counts[ipam.StaleMemory] != 1 {
+		t.Errorf("it counts %v", r.Counts)
+	}
+	if n, known := r.Counts[ipam.WrongGateway]; n != 0 || !known {
+		t.Errorf("it counts %v", r.Counts)
+	}
+}
+
+// large is a scene of n leases, of which a tenth is unused, and n containers, of which a tenth has no lease.
+func large(n int) *scene {
+	s := newScene()
+	s.attachments[0].CIDR, s.view.Networks[0].Subnets[0].CIDR = prefix("10.8.0.0/16"), prefix("10.8.0.0/16")
+	a := addr("10.8.1.0")
+	for i := range n {
+		l := s.lease(a.String(), i+100, 1)
+		l.Subnet = prefix("10.8.0.0/16")
+		if i%10 != 0 {
+			s.run(fmt.Sprintf("c%d", i), 1, a.String(), i+100)
+		} else {
+			s.run(fmt.Sprintf("c%d", i), 1, a.Next().String(), i+100_000)
+		}
+		a = a.Next().Next()
+	}
+	return s
+}
+
+// TestCompareMany: ten thousand leases are compared in no time to speak of, because each is looked at once. (It takes
+// 0.03 s; what looks at all for each takes minutes.)
+func TestCompareMany(t *testing.T) {
+	s := large(10_000)
+	begin := time.Now()
+	c := s.compare()
+	if spent := time.Since(begin); spent > 5*time.Second {
+		t.Errorf("it took %s", spent)
+	}
+	r := report("h1", reachYes, took, c.found)
+	if r.Counts[ipam.UnusedLease] != 1000 || r.Counts[ipam.UncoveredAddress] != 1000 || len(r.Findings) != 2000 {
+		t.Errorf("found %v", r.Counts)
+	}
+}
+
+func BenchmarkCompare(b *testing.B) {
+	s := large(10_000)
+	for b.Loop() {
+		s.compare()
+	}
+}
