@@ -41,6 +41,7 @@ func TestMemory(t *testing.T) {
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			h, _ := witnessed(t, 58+i, "--store", "mem")
+			h.rebuilt()
 			s.run(h)
 		})
 	}

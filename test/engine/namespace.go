@@ -131,10 +131,10 @@ func (e *PrivateEngine) Thaw() error { return syscall.Kill(e.dockerd.Pid(), sysc
 // StopEngine ends the engine in order: it stops its containers and gives their addresses back.
 func (e *PrivateEngine) StopEngine() error { return e.dockerd.Signal(syscall.SIGTERM, time.Minute) }
 
-// Stop ends the engine in order, and the namespaces with it.
+// Stop ends the engine in order, and the namespaces with it; its data goes, so that the next one of the name is a new one.
 func (e *PrivateEngine) Stop() error {
-	return errors.Join(e.StopEngine(), e.holder.Signal(syscall.SIGKILL, 10*time.Second),
-		removeNamespaces())
+	err := errors.Join(e.StopEngine(), e.holder.Signal(syscall.SIGKILL, 10*time.Second), removeNamespaces())
+	return errors.Join(err, unmountUnder(e.path("")), os.RemoveAll(e.path("")))
 }
 
 func readPid(file string) (int, error) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 )
@@ -192,6 +191,3 @@ func (h *House) leased() []string {
 	slices.Sort(all)
 	return all
 }
-
-// last is the last part of an address.
-func last(address string) string { return address[strings.LastIndexAny(address, ".:")+1:] }
