@@ -40,9 +40,12 @@ func (e *BindReservations) apply(c *change) (Result, error) {
 				continue
 			}
 			c.edit.capacity = wants[b.p.n.ID]
-			b.addrs, err = b.p.fulfil(b.AddReservation, b.in, func(w Wish) bool { return w.Address.IsValid() || !static })
+			chosen, err := b.p.fulfil(b.AddReservation, b.in, func(w Wish) bool { return w.Address.IsValid() == static })
 			if err != nil {
 				return Result{}, err
+			}
+			if !static {
+				b.addrs = b.bySlot(chosen)
 			}
 		}
 	}
@@ -116,6 +119,18 @@ func (c *change) replaceOthers(all []*binding, wanted map[ownerIn]*binding) erro
 
 // unplaced tells whether somebody else chooses the address.
 func (b *binding) unplaced() bool { return b.p.n.Type == Dynamic && !b.in.byAddress() }
+
+// bySlot are the addresses that the wishes came to: those that were given, and in their places those that were chosen.
+func (b *binding) bySlot(chosen []netip.Addr) (all []netip.Addr) {
+	for _, w := range b.in.Wishes {
+		if w.Address.IsValid() {
+			all = append(all, w.Address)
+		} else if len(chosen) > 0 {
+			all, chosen = append(all, chosen[0]), chosen[1:]
+		}
+	}
+	return all
+}
 
 func (b *binding) wishes(slot Slot) bool {
 	for _, w := range b.in.Wishes {

@@ -182,3 +182,21 @@ func TestBO5Forgets(t *testing.T) {
 		t.Errorf("reserved are %s", got)
 	}
 }
+
+// BO-5, BO-9: there, too, a bind of several addresses uses each once, and again it is a second use.
+func TestBO5ForgetsBind(t *testing.T) {
+	r := forgetful(t)
+	r.edit(&ipam.CreateNetwork{Name: "n", Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("192.0.2.0/28"), Pool: true}}})
+	bind := &ipam.BindReservations{Wanted: []ipam.AddReservation{{Network: "n", Owner: "a", Wishes: r.wishes("pool,192.0.2.5")}, {Network: "n", Owner: "b"}}}
+	out, err := r.s.Edit(context.Background(), ipam.EditOptions{}, bind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.5"), netip.MustParseAddr("192.0.2.2")}
+	if diff := cmp.Diff(want, out.Results[0].Addresses, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := r.s.Edit(context.Background(), ipam.EditOptions{}, bind); ipam.CodeOf(err) != ipam.AlreadyInUse {
+		t.Errorf("again: %v", err)
+	}
+}

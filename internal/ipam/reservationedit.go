@@ -85,7 +85,7 @@ func (p *plan) fulfil(e *AddReservation, in Interface, now func(Wish) bool) ([]n
 		}
 	}
 	if _, err := p.forgetOwner(e.Owner, "it has an address now"); err != nil {
-		return nil, err // it has an address now
+		return nil, err
 	}
 	return in.each(func(slot Slot, w Wish) (netip.Addr, error) {
 		addr, err := p.reserve(e, slot, w, subnets, owned)
@@ -325,7 +325,7 @@ func (e *RemoveReservation) apply(c *change) (Result, error) {
 		result.Addresses = append(result.Addresses, has.addr)
 	}
 	if e.Address.IsValid() && len(result.Addresses) > 0 {
-		return result, p.wantAgain(owner, owned, e.Address)
+		return result, p.wantAgain(owned, e.Address)
 	}
 	unplaced, err := p.forgetOwner(owner, "")
 	if err != nil || unplaced || len(result.Addresses) > 0 {
@@ -339,7 +339,7 @@ func (e *RemoveReservation) apply(c *change) (Result, error) {
 }
 
 // wantAgain takes a change of an address back: where the one that was to replace another is given up, that is wanted again.
-func (p *plan) wantAgain(owner string, owned ownedSlots, gone netip.Addr) error {
+func (p *plan) wantAgain(owned ownedSlots, gone netip.Addr) error {
 	for slot, has := range owned.wanted {
 		if has.addr != gone {
 			continue
