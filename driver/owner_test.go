@@ -283,6 +283,8 @@ func TestOwnerRules(t *testing.T) {
 			[]ask{{"prod-api-n1", "10.0.0.99"}, {"prod-api-n2", "10.0.0.10"}, {"prod/api/1", ""}}},
 		{"an owner and a pool", `{"pattern":"api*","owner":"prod/api/*","pool":"web"}`, nil,
 			[]ask{{"api1", "10.0.0.99"}, {"api2", "10.0.0.20"}, {"other", "10.0.0.10"}}},
+		{"a pool by the owner that a rule makes", `{"pattern":"api*","owner":"prod/api/*"},{"pattern":"prod/*","pool":"web"}`, nil,
+			[]ask{{"api1", "10.0.0.99"}, {"api2", "10.0.0.20"}, {"other", "10.0.0.10"}, {"prod/api/3", "10.0.0.21"}}},
 		{"the first that matches", `{"pattern":"web-a*","pool":"web"},{"pattern":"web-*","owner":"prod/api/1"}`, nil,
 			[]ask{{"web-ax", "10.0.0.20"}, {"web-b", "10.0.0.99"}, {"web-c", ""}}},
 		{"one pool of the Docker network's own", `{"pattern":"web-*","pool":"web"},{"pattern":"api","owner":"prod/api/1"}`, opts{"pool": "rest"},

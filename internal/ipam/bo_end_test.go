@@ -2,13 +2,16 @@ package ipam_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"berth/internal/ipam"
+	"berth/store"
 	"berth/store/storetest"
 )
 
@@ -73,6 +76,26 @@ func TestBO11ShortLived(t *testing.T) {
 			wait 15m
 			reserve n x 192.0.2.1 -> 192.0.2.1
 		`},
+		{"in a subnet that has grown meanwhile, or shrunk", `
+			network n subnet=192.0.2.0/28,pool
+			reserve n job/1 for=1h -> 192.0.2.1
+			subnet.set n 192.0.2.0/28 cidr=192.0.2.0/27
+			reserve n job/2 for=2h -> 192.0.2.2
+			wait 1h
+			subnet.set n 192.0.2.0/27 cidr=192.0.2.0/29
+			wait 1h
+			reserve n y 192.0.2.1,192.0.2.2 -> 192.0.2.1 192.0.2.2
+			events 9 reservation.remove -> reservation.remove:192.0.2.1 reservation.remove:192.0.2.2
+		`},
+		{"on a network that has gone meanwhile", `
+			network n subnet=192.0.2.0/28,pool
+			reserve n job/1 for=1h -> 192.0.2.1
+			network.rm n force
+			wait 2h
+			network n subnet=192.0.2.0/28,pool
+			reserve n y -> 192.0.2.1
+			events 9 reservation.remove -> reservation.remove:192.0.2.1
+		`},
 		{"counted as free", `
 			network n subnet=192.0.2.0/29,gw=192.0.2.1,pool
 			reserve n job/1 for=1h
@@ -121,9 +144,9 @@ func removed(events []ipam.Event) (all []netip.Addr) {
 	return all
 }
 
-// BO-11: however many have ended, each address is anybody's at once, also for one whose other wishes are refused.
-func TestBO11Many(t *testing.T) {
-	const n = 1500
+// manyJobs reserves addresses from 10.0.0.1 on for owners whose time is over now.
+func manyJobs(t *testing.T, n int) *room {
+	t.Helper()
 	r := newRoom(t)
 	r.edit(&ipam.CreateNetwork{Name: "n", Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.0.0.0/16"), Pool: true}}})
 	for i := 0; i < n; i += 250 {
@@ -134,17 +157,53 @@ func TestBO11Many(t *testing.T) {
 		r.edit(edits...)
 	}
 	r.clock.now = r.clock.now.Add(time.Hour)
-	for i := range 20 {
-		owner, addr := fmt.Sprintf("x/%d", i), fmt.Sprintf("10.0.2.%d", 10*i)
-		if _, err := r.step([]string{"reserve", "n", owner, "192.0.2.1"}); ipam.CodeOf(err) != ipam.OutsideSubnet {
-			t.Errorf("%s: %v", owner, err)
-		}
-		r.line(fmt.Sprintf("reserve n %s %s -> %s", owner, addr, addr))
+	return r
+}
+
+// BO-11: however many have ended, each address is anybody's at once, and Run ends them all.
+func TestBO11Many(t *testing.T) {
+	const n = 1500
+	var wishes []string
+	for i := range 60 {
+		wishes = append(wishes, fmt.Sprintf("10.0.%d.%d", i%5, 3*i+1))
 	}
-	last := lastEvent(t, r)
+	manyJobs(t, n).line("reserve n x " + strings.Join(wishes, ",") + " -> " + strings.Join(wishes, " "))
+
+	r := manyJobs(t, n)
+	if _, err := r.step([]string{"reserve", "n", "x", "192.0.2.1"}); ipam.CodeOf(err) != ipam.OutsideSubnet {
+		t.Error(err)
+	}
+	r.line("reserve n x " + strings.Join(wishes, ",") + " -> " + strings.Join(wishes, " ")) // what was refused before has put nothing back
+
+	r = manyJobs(t, n)
 	r.runUntil(func() bool { return len(removed(eventsAfter(t, r, 0))) == n })
 	if gone := removed(eventsAfter(t, r, 0)); len(gone) != n || len(slices.Compact(gone)) != n {
-		t.Errorf("%d ended, of %d; %d of them since", len(gone), n, len(removed(eventsAfter(t, r, last))))
+		t.Errorf("%d ended, of %d", len(gone), n)
+	}
+}
+
+// BO-11: an end that is not written, because the store refuses or loses it, is no end; nor is a longer life one.
+func TestBO11Undone(t *testing.T) {
+	for _, network := range []string{"network n subnet=192.0.2.0/28,pool", "network n subnet=192.0.2.0/28 type=dynamic"} {
+		r := newRoom(t)
+		r.run(network + "\nreserve n job for=1h")
+		long := []string{"reserve", "n", "job", "for=5h"}
+		for _, fault := range []storetest.Fault{{Reruns: 2, Before: store.ErrNoSpace}, {Lost: context.DeadlineExceeded}} {
+			r.store.Next(fault)
+			if _, err := r.step(long); err == nil {
+				t.Errorf("%s: made in spite of %+v", network, fault)
+			}
+			r.store.Heal()
+		}
+		r.clock.now = r.clock.now.Add(time.Hour)
+		r.store.Next(storetest.Fault{Reruns: 1, Before: store.ErrNoSpace})
+		if _, err := r.step([]string{"unreserve", "n", "job"}); !errors.Is(err, store.ErrNoSpace) {
+			t.Errorf("%s: on a full disk: %v", network, err)
+		}
+		r.line("unreserve n job ! notfound; =IPMissing") // its time is over
+		if got := len(removed(eventsAfter(t, r, 0))); got != 1 {
+			t.Errorf("%s: %d ends", network, got)
+		}
 	}
 }
 

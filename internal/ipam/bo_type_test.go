@@ -41,6 +41,7 @@ func TestBO8Types(t *testing.T) {
 			show d counts -> held 1 reserved 0 docker 0 planned true
 			unreserve d a
 			unreserve d a ! notfound; =IPMissing; a
+			reserve d b
 			reserve d b 192.0.2.5 automatic -> 192.0.2.5
 			unreserve d b
 			unreserve d b ! notfound; =IPMissing; b
@@ -215,6 +216,11 @@ func TestBO10Bands(t *testing.T) {
 		`},
 		{"what is no band", `
 			network n subnet=192.0.2.0/29,pool
+			exclude n 192.0.2.6
+			network.set n static=192.0.2.5-192.0.2.6 ! overlap; =StaticOutOfRange; 192.0.2.6
+			include n 192.0.2.6
+			network.set n static=192.0.2.5-192.0.2.6
+			network.set n static=none
 			network.set n static=198.51.100.1-198.51.100.2 ! invalid; 198.51.100.1
 			network.set n static=192.0.2.4-192.0.2.9 ! invalid; 192.0.2.9
 			network.set n static=192.0.2.1-192.0.2.4,192.0.2.4-192.0.2.5 ! invalid|overlap; 192.0.2.4

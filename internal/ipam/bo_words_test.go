@@ -184,7 +184,7 @@ func (r *room) lately(words []string) string {
 // codes are BOSH's names by the words that scripts and cases have for them.
 var codes = map[string]ipam.Code{
 	"AlreadyInUse": ipam.AlreadyInUse, "AlreadyExists": ipam.AlreadyExists, "NotEnoughCapacity": ipam.NotEnoughCapacity,
-	"OutsideSubnet": ipam.OutsideSubnet, "IPReserved": ipam.IPReserved, "WrongType": ipam.WrongType, "IPMissing": ipam.IPMissing,
+	"OutsideSubnet": ipam.OutsideSubnet, "IPReserved": ipam.IPReserved, "WrongType": ipam.WrongType, "IPMissing": ipam.IPMissing, "StaticOutOfRange": ipam.StaticOutOfRange,
 }
 
 // coded holds a refusal's code against the one that a script names, and its sentence against its code.

@@ -87,7 +87,7 @@ func (c aCase) names(t *testing.T, steps string) {
 		return
 	}
 	for word, code := range map[string]string{"AlreadyInUse": "AlreadyInUse", "IpOutsideSubnet": "OutsideSubnet",
-		"IpReserved": "IPReserved", "WrongType": "WrongType", "already reserved by": "AlreadyInUse"} {
+		"StaticIpOutOfRange": "StaticOutOfRange", "IpReserved": "IPReserved", "WrongType": "WrongType", "already reserved by": "AlreadyInUse"} {
 		if strings.Contains(c.expected, word) && !strings.Contains(steps, "="+code) {
 			t.Errorf("%s expects %q, and its steps have no =%s", c.id, c.expected, code)
 		}
