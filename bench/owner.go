@@ -9,7 +9,6 @@ import (
 
 	"berth/internal/docker"
 	"berth/internal/ipam"
-	"berth/store/bolt"
 
 	"github.com/sirupsen/logrus"
 )
@@ -37,15 +36,11 @@ const ruled = 8
 // gives them.
 func rulesRow(e env, dir medium, callers int) (row, error) {
 	ctx := context.Background()
-	st, err := bolt.Open(ctx, bolt.Config{Path: filepath.Join(dir.path, fmt.Sprintf("rules-%d", callers), "berth.db")})
+	s, closeStore, err := openService(ctx, filepath.Join(dir.path, fmt.Sprintf("rules-%d", callers)), false)
 	if err != nil {
 		return row{}, err
 	}
-	defer st.Close()
-	s, err := ipam.Open(ctx, ipam.Config{Store: st, Host: "bench"})
-	if err != nil {
-		return row{}, err
-	}
+	defer closeStore()
 	var rules []ipam.OwnerRule
 	for i := range ruled {
 		rules = append(rules, ipam.OwnerRule{Pattern: fmt.Sprintf("other%d-*", i), Owner: "other/*"})
@@ -97,15 +92,11 @@ const checked = 10_000
 // checkRow times a check of leases all of which are in use, from the view of an engine to the report.
 func checkRow(e env) (row, error) {
 	ctx := context.Background()
-	st, err := bolt.Open(ctx, bolt.Config{Path: filepath.Join(e.dir, "check", "berth.db"), NoSync: true})
+	s, closeStore, err := openService(ctx, filepath.Join(e.dir, "check"), true)
 	if err != nil {
 		return row{}, err
 	}
-	defer st.Close()
-	s, err := ipam.Open(ctx, ipam.Config{Store: st, Host: "bench"})
-	if err != nil {
-		return row{}, err
-	}
+	defer closeStore()
 	view, err := running(ctx, s)
 	if err != nil {
 		return row{}, err

@@ -18,7 +18,6 @@ import (
 	"berth/driver"
 	"berth/internal/admin"
 	"berth/internal/ipam"
-	"berth/store/bolt"
 
 	api "github.com/docker/go-plugins-helpers/ipam"
 	"github.com/sirupsen/logrus"
@@ -90,15 +89,11 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 // fillNetwork plans a /16 and has each address of it taken.
 func fillNetwork(state string) error {
 	ctx := context.Background()
-	st, err := bolt.Open(ctx, bolt.Config{Path: filepath.Join(state, "berth.db"), NoSync: true})
+	s, closeStore, err := openService(ctx, state, true)
 	if err != nil {
 		return err
 	}
-	defer st.Close()
-	s, err := ipam.Open(ctx, ipam.Config{Store: st, Host: "bench"})
-	if err != nil {
-		return err
-	}
+	defer closeStore()
 	cidr := netip.MustParsePrefix("10.1.0.0/16")
 	if _, err := s.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: "full", Subnets: []ipam.SubnetSpec{{CIDR: cidr, Pool: true}}}); err != nil {
 		return err
@@ -127,15 +122,11 @@ func takeRow(e env, dir medium, callers int) (row, error) {
 	if err := os.Mkdir(work, 0o700); err != nil {
 		return row{}, err
 	}
-	st, err := bolt.Open(ctx, bolt.Config{Path: filepath.Join(work, "state", "berth.db")})
+	s, closeStore, err := openService(ctx, filepath.Join(work, "state"), false)
 	if err != nil {
 		return row{}, err
 	}
-	defer st.Close()
-	s, err := ipam.Open(ctx, ipam.Config{Store: st, Host: "bench"})
-	if err != nil {
-		return row{}, err
-	}
+	defer closeStore()
 	made, err := s.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: "lan",
 		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.0.0.0/8"), Pool: true}}})
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
 	"path/filepath"
@@ -63,6 +64,19 @@ func alternate(a, b func() (float64, error)) (rateA, rateB, ratio float64, err e
 	return median(as), median(bs), median(ratios), nil
 }
 
+// openService opens a service on a file in a directory, and returns what closes the file.
+func openService(ctx context.Context, dir string, noSync bool) (*ipam.Service, func() error, error) {
+	st, err := bolt.Open(ctx, bolt.Config{Path: filepath.Join(dir, "berth.db"), NoSync: noSync})
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := ipam.Open(ctx, ipam.Config{Store: st, Host: "bench"})
+	if err != nil {
+		return nil, nil, errors.Join(err, st.Close())
+	}
+	return s, st.Close, nil
+}
+
 // macs hands every caller MACs of its own.
 type macs []uint32
 
@@ -92,15 +106,11 @@ func measureService(e env) ([]row, error) {
 
 func serviceRate(e env, dir medium, callers int, bound, boundRatio float64) (row, error) {
 	ctx := context.Background()
-	st, err := bolt.Open(ctx, bolt.Config{Path: filepath.Join(dir.path, fmt.Sprintf("service-%d", callers), "berth.db")})
+	s, closeStore, err := openService(ctx, filepath.Join(dir.path, fmt.Sprintf("service-%d", callers)), false)
 	if err != nil {
 		return row{}, err
 	}
-	defer st.Close()
-	s, err := ipam.Open(ctx, ipam.Config{Store: st, Host: "bench"})
-	if err != nil {
-		return row{}, err
-	}
+	defer closeStore()
 	grant, err := s.RequestPool(ctx, ipam.PoolRequest{Space: ipam.LocalSpace, CIDR: netip.MustParsePrefix("10.0.0.0/8")})
 	if err != nil {
 		return row{}, err

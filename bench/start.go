@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"berth/internal/ipam"
-	"berth/store/bolt"
 )
 
 const startLeases = 65_536
@@ -50,15 +49,11 @@ func measureStart(e env) ([]row, error) {
 // fillState takes the leases by 16 callers, each take an event besides.
 func fillState(state string) error {
 	ctx := context.Background()
-	st, err := bolt.Open(ctx, bolt.Config{Path: filepath.Join(state, "berth.db")})
+	s, closeStore, err := openService(ctx, state, false)
 	if err != nil {
 		return err
 	}
-	defer st.Close()
-	s, err := ipam.Open(ctx, ipam.Config{Store: st, Host: "bench"})
-	if err != nil {
-		return err
-	}
+	defer closeStore()
 	grant, err := s.RequestPool(ctx, ipam.PoolRequest{Space: ipam.LocalSpace, CIDR: netip.MustParsePrefix("10.0.0.0/15")})
 	if err != nil {
 		return err
