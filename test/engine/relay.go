@@ -4,11 +4,9 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -112,12 +110,4 @@ func unreadable(w http.ResponseWriter, answer []byte) {
 }
 
 // brokenOff ends the connection without a word.
-func brokenOff(w http.ResponseWriter, _ []byte) {
-	conn, _, err := http.NewResponseController(w).Hijack()
-	if err == nil {
-		err = conn.Close()
-	}
-	if err != nil && !errors.Is(err, os.ErrClosed) {
-		panic(http.ErrAbortHandler)
-	}
-}
+func brokenOff(http.ResponseWriter, []byte) { panic(http.ErrAbortHandler) }

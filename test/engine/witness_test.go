@@ -167,7 +167,7 @@ func TestWitnessBeside(t *testing.T) {
 	if l := h.lease(a); l.SeenBy.Container != "" {
 		t.Errorf("nobody has looked, and %s is shown as %+v", a, l)
 	}
-	here := []string{"--docker-host", machineEngine.URL(), "--ipam-driver", d.Driver()}
+	here := []string{"--docker-host", machineEngine.URL()} // what the engine calls the daemon, that says itself
 	if r := h.check(here...); len(r.Findings) != 0 {
 		t.Errorf("berth check --docker-host: %+v", r)
 	}
