@@ -15,14 +15,15 @@ import (
 // choose finds a free address for req and returns it with its record, a memory, a reservation or nil. The index proposes,
 // and the record decides: a proposal that turns out to be held corrects the index, so that the next one is another.
 func (t *target) choose(req AddressRequest) (netip.Addr, *Lease, error) {
-	if r, err := t.reservedFor(req); err != nil || r != nil {
+	n := t.ix.network(t.sub.Network)
+	who := n.meaning(req.Name)
+	if r, err := t.reservedFor(who, req.MAC); err != nil || r != nil {
 		return addressOf(r), r, err
 	}
-	n := t.ix.network(t.sub.Network)
 	if err := n.checkAutomatic(); err != nil {
 		return netip.Addr{}, nil, err
 	}
-	t.byRule(n, req.Name)
+	t.byRule(who)
 	if m, err := t.remembered(req); err != nil || m != nil {
 		return addressOf(m), m, err
 	}
@@ -43,11 +44,11 @@ func addressOf(l *Lease) netip.Addr {
 
 // byRule has an attachment that names no pool take from that which a rule of the network gives the owner. A rule binds the
 // families in which its pool is: a network's other family may have pools without names.
-func (t *target) byRule(n *Network, name string) {
+func (t *target) byRule(who meaning) {
 	if t.pool != "" || !t.at.Pool.IsZero() {
 		return
 	}
-	if pool := n.pool(name); pool != "" && t.ix.familyHasPool(n.ID, t.sub.CIDR.Addr().Is6(), pool) {
+	if pool := who.pool(); pool != "" && t.ix.familyHasPool(who.n.ID, t.sub.CIDR.Addr().Is6(), pool) {
 		t.pool = pool
 	}
 }
@@ -82,23 +83,21 @@ func (t *target) pools() []openPool {
 	return chosen
 }
 
-// reservedFor is the free address that is reserved for whom the name can mean, else for the MAC, of req. Where the owner's
-// addresses are all in other hands it is refused, because another address would not be the owner's.
-func (t *target) reservedFor(req AddressRequest) (*Lease, error) {
+// reservedFor is the free address that is reserved for whom a name can mean, else for a MAC. Where the owner's addresses are
+// all in other hands it is refused, because another address would not be the owner's.
+func (t *target) reservedFor(who meaning, mac MAC) (*Lease, error) {
 	if t.sx.reserved == 0 {
 		return nil, nil
 	}
-	if req.Name != "" {
-		for owner := range t.ix.network(t.sub.Network).Owners(req.Name) {
-			if r, err := t.reservedOf(owner); err != nil || r != nil {
-				return r, err
-			}
+	for owner := range who.owners {
+		if r, err := t.reservedOf(owner); err != nil || r != nil {
+			return r, err
 		}
 	}
-	if req.MAC == (MAC{}) {
+	if mac == (MAC{}) {
 		return nil, nil
 	}
-	return t.reservedOf(req.MAC.String())
+	return t.reservedOf(mac.String())
 }
 
 // reservedOf is the first address that is reserved for an owner, and wanted; nil where there is none.

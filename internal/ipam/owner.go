@@ -104,45 +104,50 @@ func (n *Network) rule(name string) (found OwnerRule, owner string) {
 	return OwnerRule{}, ""
 }
 
-// pool is that which the rules give one who sends a name; empty: none.
-func (n *Network) pool(name string) string {
-	if n == nil || len(n.Rules) == 0 || name == "" {
+// Owners are whom the name of an endpoint can mean, the likeliest first: what a rule of the network makes of it, itself, and
+// project/service/number for the names that Compose gives (shop-web-1, shop_web_1, and 0123456789ab_shop-web-1 while a
+// replica is recreated).
+func (n *Network) Owners(name string) iter.Seq[string] { return n.meaning(name).owners }
+
+// meaning is what a network makes of the name of an endpoint.
+type meaning struct {
+	n           *Network
+	name, final string
+	rule        OwnerRule // the one that matches; zero: none
+	owner       string    // whom that makes of it
+}
+
+func (n *Network) meaning(name string) meaning {
+	m := meaning{n: n, name: name, final: finalName(name)}
+	m.rule, m.owner = n.rule(m.final)
+	return m
+}
+
+// owners yields them as Owners says.
+func (m meaning) owners(yield func(string) bool) {
+	if m.owner != "" && !yield(m.owner) || m.name == "" {
+		return
+	}
+	if !yield(m.final) || m.final != m.name && !yield(m.name) {
+		return
+	}
+	composeOwners(m.final)(yield)
+}
+
+// pool is that which the rules give one of the name; empty: none.
+func (m meaning) pool() string {
+	if m.n == nil || len(m.n.Rules) == 0 {
 		return ""
 	}
-	final := finalName(name)
-	r, owner := n.rule(final)
-	if r.Pool == "" && owner != "" {
-		r, _ = n.rule(owner)
+	if m.rule.Pool != "" {
+		return m.rule.Pool
 	}
-	if r.Pool != "" {
-		return r.Pool
-	}
-	for owner := range composeOwners(final) {
-		if r, _ := n.rule(owner); r.Pool != "" {
+	for owner := range m.owners {
+		if r, _ := m.n.rule(owner); r.Pool != "" {
 			return r.Pool
 		}
 	}
 	return ""
-}
-
-// Owners are whom the name of an endpoint can mean, the likeliest first: what a rule of the network makes of it, itself, and
-// project/service/number for the names that Compose gives (shop-web-1, shop_web_1, and 0123456789ab_shop-web-1 while a
-// replica is recreated).
-func (n *Network) Owners(name string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		final := finalName(name)
-		if _, owner := n.rule(final); owner != "" && !yield(owner) {
-			return
-		}
-		if !yield(final) || final != name && !yield(name) {
-			return
-		}
-		for owner := range composeOwners(final) {
-			if !yield(owner) {
-				return
-			}
-		}
-	}
 }
 
 // finalName is the name of a container that Compose recreates: until the old one is gone, one of the two has the first digits
