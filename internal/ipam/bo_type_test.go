@@ -42,7 +42,9 @@ func TestBO8Types(t *testing.T) {
 			unreserve d a
 			unreserve d a ! notfound; =IPMissing; a
 			reserve d b
+			owned d b -> b=invalid IP:a
 			reserve d b 192.0.2.5 automatic -> 192.0.2.5
+			owned d b -> b=192.0.2.5:a
 			unreserve d b
 			unreserve d b ! notfound; =IPMissing; b
 		`},

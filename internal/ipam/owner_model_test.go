@@ -317,11 +317,11 @@ func (m *ownerModel) reserveSlot(n *ownedNet, e *ipam.AddReservation, w ipam.Wis
 		return no(ipam.AlreadyExists)
 	}
 	a, v := m.toReserve(n, e, w, got, meets)
+	if e.Automatic && w.Address.IsValid() && (n.kind == "vip" || n.inBand(a)) {
+		return no(append(v.codes, ipam.WrongType)...)
+	}
 	if v.refused() || v.wrong != "" {
 		return v
-	}
-	if e.Automatic && w.Address.IsValid() && (n.kind == "vip" || n.inBand(a)) {
-		return no(ipam.WrongType)
 	}
 	if there {
 		old := n.records[has]
