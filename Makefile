@@ -35,7 +35,7 @@ unit: ## go vet, and all tests that need no Docker Engine, under the race detect
 
 # The engine tests make plugin sockets, network namespaces and an engine of their own: they run as root.
 engine: build ## the tests on the real Docker Engine (ENGINE_FLAGS='-run Swarm -v' for some of them)
-	go test -tags engine -count 1 -timeout 20m -exec "$(CURDIR)/scripts/as-root" ./test/engine/... $(ENGINE_FLAGS)
+	go test -tags engine -count 1 -timeout 40m -exec "$(CURDIR)/scripts/as-root" ./test/engine/... $(ENGINE_FLAGS)
 
 engine-clean: ## remove what an interrupted `make engine` left behind
 	go test -tags engine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -clean
