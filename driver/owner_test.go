@@ -285,6 +285,8 @@ func TestOwnerRules(t *testing.T) {
 			[]ask{{"api1", "10.0.0.99"}, {"api2", "10.0.0.20"}, {"other", "10.0.0.10"}}},
 		{"a pool by the owner that a rule makes", `{"pattern":"api*","owner":"prod/api/*"},{"pattern":"prod/*","pool":"web"}`, nil,
 			[]ask{{"api1", "10.0.0.99"}, {"api2", "10.0.0.20"}, {"other", "10.0.0.10"}, {"prod/api/3", "10.0.0.21"}}},
+		{"its own pool before that of the owner it makes", `{"pattern":"api*","owner":"prod/api/*","pool":"web"},{"pattern":"prod/*","pool":"rest"}`, nil,
+			[]ask{{"api2", "10.0.0.20"}, {"prod/api/3", "10.0.0.30"}}},
 		{"the first that matches", `{"pattern":"web-a*","pool":"web"},{"pattern":"web-*","owner":"prod/api/1"}`, nil,
 			[]ask{{"web-ax", "10.0.0.20"}, {"web-b", "10.0.0.99"}, {"web-c", ""}}},
 		{"one pool of the Docker network's own", `{"pattern":"web-*","pool":"web"},{"pattern":"api","owner":"prod/api/1"}`, opts{"pool": "rest"},

@@ -56,6 +56,9 @@ func TestOwners(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
+	if got := slices.Collect(n.Owners("")); len(got) > 0 {
+		t.Errorf("no name means %q", got)
+	}
 	if got := slices.Collect((*ipam.Network)(nil).Owners("shop-web-1")); !slices.Equal(got, []string{"shop-web-1", "shop/web/1"}) {
 		t.Errorf("without a network: %q", got)
 	}
