@@ -81,6 +81,16 @@ func TestBO9Bind(t *testing.T) {
 			bind n a=pool,pool
 			owned n -> a=192.0.2.1:a a=192.0.2.2:a
 		`},
+		{"what the owner has, or had last, by a name of which a rule makes it", `
+			network n subnet=192.0.2.0/28,pool rule=api-*=owner:prod/api/*
+			attach A net=n
+			ask A x mac=9
+			ask A api-1 mac=1 -> 192.0.2.2
+			ask A api-2 mac=2 -> 192.0.2.3
+			back A 192.0.2.3
+			bind n prod/api/2 prod/api/1 prod/api/3
+			owned n -> prod/api/1=192.0.2.2:a* prod/api/2=192.0.2.3:a prod/api/3=192.0.2.4:a
+		`},
 		{"wanted again where only static ones are", `
 			network v subnet=203.0.113.0/28 type=vip
 			bind v a=203.0.113.5,203.0.113.6
