@@ -162,7 +162,12 @@ func (a *adoption) move() string {
 		line("Nothing was changed in Docker. Its network bridge stays what it is: the engine does not let it be removed.")
 		return b.String()
 	}
-	line("Nothing was changed in Docker. To move its network %s to Berth, with the driver and options (-d, -o) that `docker network inspect` shows:", n.Name)
+	if slices.ContainsFunc(a.view.Containers, func(c ipam.EngineContainer) bool { return c.Project != "" }) {
+		line("Nothing was changed in Docker. Compose made containers of its network %s: write the driver %s and the option network=%s into the Compose file, and run `docker compose down` and `up`.", n.Name, a.driver, a.name)
+		line("What follows is for containers that Compose knows nothing of: its own would lose their aliases.")
+	} else {
+		line("Nothing was changed in Docker. To move its network %s to Berth:", n.Name)
+	}
 	on := a.containers()
 	for _, c := range on {
 		line("  docker network disconnect --force %s %s", n.Name, c.name)
@@ -182,9 +187,7 @@ func (a *adoption) move() string {
 	if n.Swarm {
 		line("Services on it are removed before that and created again after it: they cannot be disconnected.")
 	}
-	if slices.ContainsFunc(a.view.Containers, func(c ipam.EngineContainer) bool { return c.Project != "" }) {
-		line("What Compose made of a Compose file: write the driver and the option network into the file, and run `docker compose down` and `up` instead.")
-	}
+	line("Say again what the network and its containers had besides, as `docker network inspect` and `docker inspect` show it: -d, -o, --internal, --attachable and --label of the network, --alias and --link of a container.")
 	return b.String()
 }
 

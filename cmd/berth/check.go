@@ -64,6 +64,9 @@ func (p *program) checkCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if err := notEmpty(cmd, "repair-from", "format"); err != nil {
+			return err
+		}
 		report, err := p.check(cmd, &flags)
 		if err != nil {
 			return err

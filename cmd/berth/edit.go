@@ -236,8 +236,23 @@ func takes(names ...string) cobra.PositionalArgs {
 		if len(args) > len(names) {
 			return usage(cmd, fmt.Errorf("%q is one argument too many: %s %s", args[len(names)], cmd.CommandPath(), strings.Join(names, " ")))
 		}
+		for i, arg := range args {
+			if strings.TrimSpace(arg) == "" { // a script's variable that is not set
+				return usage(cmd, fmt.Errorf("%s is empty: %s %s", names[i], cmd.CommandPath(), strings.Join(names, " ")))
+			}
+		}
 		return nil
 	}
+}
+
+// notEmpty refuses flags that are given without a value, where no value would mean something else.
+func notEmpty(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && strings.TrimSpace(f.Value.String()) == "" {
+			return usage(cmd, fmt.Errorf("--%s is empty; give it a value, or leave it out", name))
+		}
+	}
+	return nil
 }
 
 // mayTake allows one argument.

@@ -20,7 +20,7 @@ const lookForEngine = time.Second
 // address that is free here may be somebody's.
 type rebuilding struct {
 	service *ipam.Service
-	engine  *docker.Engine // nil: there is nothing to rebuild from, and nothing to wait for
+	engine  *docker.Engine // nil: the store does not forget
 	cfg     serveConfig
 	log     *logrus.Entry
 	done    atomic.Bool

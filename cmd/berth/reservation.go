@@ -44,13 +44,13 @@ func (p *program) reservationAddCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVar(&wishes, "ip", nil, "which: an address, pool, a `NAME`, or ip0=...,ip1=... (repeatable)")
 	f.BoolVarP(&add.Force, "force", "f", false, "also what is excluded, and what somebody holds, for after its release")
-	f.BoolVar(&add.Replace, "replace", false, "instead of what the owner has, which is kept until it runs with the new one")
+	f.BoolVar(&add.Replace, "replace", false, "with --ip: that instead of what the owner has, which is kept until it runs with the new one")
 	f.BoolVar(&add.Automatic, "automatic", false, "the addresses of --ip count as chosen by Berth, and not as static")
 	f.StringVar(&lives, "for", "", "how `long` the owner lives: 2h (default: without an end)")
 	completes(cmd, "ip", p.completeFlag(wishRefs))
 	edit.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := needsOwner(cmd, add.Owner); err != nil {
+		if err := errors.Join(needsOwner(cmd, add.Owner), notEmpty(cmd, "for")); err != nil {
 			return err
 		}
 		in, err := parseWishes(wishes)
@@ -134,9 +134,22 @@ func (p *program) reservationReleaseCommand() *cobra.Command {
 	edit.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		release.Owner = args[0]
-		return p.edit(cmd, edit, sayAddresses, &release)
+		return p.edit(cmd, edit, func(out ipam.Outcome) []string {
+			if len(out.Results[0].Addresses) == 0 {
+				fmt.Fprintf(p.err, "%s: nothing is released: %s\n", cmd.CommandPath(), nothingReleased(&release))
+			}
+			return sayAddresses(out)
+		}, &release)
 	}
 	return cmd
+}
+
+// nothingReleased says why a release came to nothing.
+func nothingReleased(r *ipam.ReleaseOwner) string {
+	if r.Replaced {
+		return fmt.Sprintf("of %s nothing was replaced, or it has the new address not in use yet", r.Owner)
+	}
+	return fmt.Sprintf("%s has no address by a reservation", r.Owner)
 }
 
 const reservationListHelp = `Lists reserved addresses, of one network or of all, whose they are, and who has them in use. REPLACED are those that are

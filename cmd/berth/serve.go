@@ -147,7 +147,11 @@ func announce(ctx context.Context, cfg serveConfig, log *logrus.Entry, started t
 		subnets += space.Subnets
 		leases += space.Leases
 	}
-	log.WithFields(logrus.Fields{"version": version, "state": cfg.statePath(), "plugin": cfg.pluginSocket, "admin": cfg.adminSocket,
+	state := cfg.statePath()
+	if cfg.store == "mem" {
+		state = "in memory"
+	}
+	log.WithFields(logrus.Fields{"version": version, "state": state, "plugin": cfg.pluginSocket, "admin": cfg.adminSocket,
 		"host": cfg.host, "subnets": subnets, "leases": leases, "ready_ms": time.Since(started).Milliseconds()}).Info("Berth is ready")
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
 		log.WithError(err).Warn("the service manager could not be told that Berth is ready")

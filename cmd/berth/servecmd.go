@@ -164,6 +164,9 @@ func (cfg *serveConfig) check() (err error) {
 	if cfg.dockerHost, err = engineHost(cfg.dockerHost); err != nil {
 		return err
 	}
+	if cfg.store == "mem" && cfg.dockerHost == "" {
+		return errors.New("--store mem makes its state out of what the engine runs, and there is none to ask: name one with --docker-host, or use --store bolt")
+	}
 	if cfg.host == "" {
 		if cfg.host, err = os.Hostname(); err != nil {
 			return fmt.Errorf("the host has no name: give it one with --host: %w", err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"berth/internal/admin"
 	"berth/internal/ipam"
@@ -38,7 +39,9 @@ func (p *program) whoCommand() *cobra.Command {
 				return usage(cmd, fmt.Errorf("--at is %q and %w", at, err))
 			}
 		}
-		whom(args[0], &filter)
+		if err := whom(args[0], &filter); err != nil {
+			return usage(cmd, err)
+		}
 		show, err := newTable(p.out, cmd, out, nil, func(t *ipam.Tenure) string { return t.Address.String() })
 		if err != nil {
 			return err
@@ -55,18 +58,28 @@ func (p *program) whoCommand() *cobra.Command {
 	return cmd
 }
 
-// whom says what was asked for: an address, a MAC, or else a name.
-func whom(text string, f *ipam.WhoFilter) {
+// whom says what was asked for: an address, a MAC, or else a name, which a mistyped address is not.
+func whom(text string, f *ipam.WhoFilter) error {
 	if a, err := netip.ParseAddr(text); err == nil {
 		f.Address = a
-		return
+		return nil
 	}
 	if mac, err := ipam.ParseMAC(text); err == nil {
 		f.MAC = mac
-		return
+		return nil
 	}
 	f.Name = text
+	err := ipam.CheckOwner(text)
+	if first, _, path := strings.Cut(text, "/"); err == nil && (!path || isNumber(text[len(first)+1:])) {
+		err = ipam.CheckName("container", first) // 10.0.0.999 and 10.0.0.0/24 have the letters of names
+	}
+	if err != nil {
+		return fmt.Errorf("%q is no address, and no MAC or name of a container or an owner", text)
+	}
+	return nil
 }
+
+func isNumber(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
 // whoColumns name the space only where addresses are of several.
 func whoColumns(all []ipam.Tenure) []column[ipam.Tenure] {

@@ -97,6 +97,9 @@ func (p *Plan) nothing() error {
 // claim adds what a service wants on a network, for each of its replicas.
 func (p *Plan) claim(service *types.ServiceConfig, on *network) error {
 	replicas := service.GetScale()
+	if replicas > maxReplicas {
+		return fmt.Errorf("services.%s has %d replicas; at most %d are possible", service.Name, replicas, maxReplicas)
+	}
 	wishes, err := on.wishes(service.Name, service.Networks[on.key])
 	if err != nil {
 		return err

@@ -129,6 +129,9 @@ func versionOf(file string) (string, error) {
 	return head.Version.Value, nil
 }
 
+// maxReplicas is how many replicas a service has at most: each has an address reserved.
+const maxReplicas = 4096
+
 // scale sets the number of replicas of services.
 func (p *Project) scale(replicas map[string]int) error {
 	for _, name := range slices.Sorted(maps.Keys(replicas)) {
@@ -136,8 +139,8 @@ func (p *Project) scale(replicas map[string]int) error {
 		switch n := replicas[name]; {
 		case !ok:
 			return fmt.Errorf("the project %s has no service %q to scale; it has %s", p.Name(), name, strings.Join(p.services(), ", "))
-		case n < 0:
-			return fmt.Errorf("the service %s cannot have %d replicas", name, n)
+		case n < 0 || n > maxReplicas:
+			return fmt.Errorf("the service %s cannot have %d replicas; 0 to %d are possible", name, n, maxReplicas)
 		case n > 1 && service.ContainerName != "":
 			return fmt.Errorf("the service %s has the container_name %s, which only one replica can have", name, service.ContainerName)
 		default:

@@ -101,5 +101,11 @@ func (w *Witness) endSuperseded(ctx context.Context, found []finding) error {
 func (f *finding) fail(err error) { f.Detail += "; it could not be put right: " + err.Error() }
 
 func (w *Witness) tellRepaired(f *finding) {
-	w.log.WithFields(logrus.Fields{"kind": f.Kind, "space": f.Space, "address": f.Address, "subnet": f.Subnet, "owner": f.Owner}).Info("put right: " + f.Detail)
+	fields := logrus.Fields{"kind": f.Kind, "space": f.Space}
+	if f.Address.IsValid() {
+		fields["address"], fields["owner"] = f.Address, f.Owner
+	} else {
+		fields["subnet"] = f.Subnet
+	}
+	w.log.WithFields(fields).Info("put right: " + f.Detail)
 }

@@ -228,7 +228,7 @@ func (c *change) reservedError(addr netip.Addr, r *Reservation) error {
 }
 
 func (c *change) heldError(held *Lease) error {
-	todo := "remove that container, or ask for another address"
+	todo := "remove that container, or ask for another address; if there is no such container, `berth check --repair` gives it free"
 	switch held.Kind {
 	case Gateway, Auxiliary:
 		todo = "ask for another address"

@@ -99,7 +99,7 @@ func (c *change) attachment(id ID) (*Attachment, error) {
 		return nil, err
 	}
 	if raw == nil {
-		return nil, &refusal{ErrNotFound, fmt.Sprintf("there is no pool %s: it was released, or belongs to another Berth; see `berth subnet ls`", id)}
+		return nil, &refusal{ErrNotFound, fmt.Sprintf("there is no pool %s: it was released, or belongs to another Berth or another state of this one; remove the Docker network and create it again; `berth subnet ls` lists what is there", id)}
 	}
 	if known := c.ix.attachments[id]; known.is(raw) {
 		return known.value, nil

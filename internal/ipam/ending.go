@@ -60,6 +60,7 @@ func (e *endings) due(now time.Time, limit int) []ending {
 // endOwners ends the reservations of owners whose time is over. It runs before each change, so that from then on the
 // addresses are anybody's, and where nothing else changes, with Run (BO-11).
 func (s *Service) endOwners(ctx context.Context) error {
+	ctx = WithActor(ctx, "berth") // and nobody who happens to ask for something now
 	for {
 		s.mu.Lock()
 		overdue := s.ix.ends.overdue(s.now())
@@ -119,7 +120,7 @@ func (c *change) endDynamic(what ending) error {
 		return nil
 	}
 	known, err := (&plan{c, n}).forgetOwner(what.owner, timeIsOver)
-	if !known {
+	if err == nil && !known {
 		c.ix.ends.remove(what)
 	}
 	return err

@@ -27,23 +27,32 @@ func (r Retention) withDefaults() Retention {
 // slack is how far the number of events may run over before the trimming is woken, so that it works in whole pages.
 const slack = 4 * pageSize
 
-// Run trims the audit trail, ends owners whose time is over, and finishes what a failure has cut off, every minute and whenever the trail has grown too long,
-// until ctx ends. It returns nil then, or the error of the store that stopped it.
+// Run trims the audit trail and finishes what a failure has cut off, every minute and whenever the trail has grown too long, and
+// ends owners when their time is over, until ctx ends. It returns nil then, or the error of the store that stopped it.
 func (s *Service) Run(ctx context.Context) error {
 	again := time.NewTicker(time.Minute)
 	defer again.Stop()
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
 	for {
-		if err := errors.Join(s.Trim(ctx), s.endOwners(ctx), s.finish(ctx)); err != nil {
-			if ctx.Err() != nil {
+		err := errors.Join(s.Trim(ctx), s.finish(ctx))
+		for waiting := true; waiting && err == nil; {
+			select {
+			case <-ctx.Done():
 				return nil
+			case <-second.C:
+				err = s.endOwners(ctx)
+			case <-again.C:
+				waiting = false
+			case <-s.trim:
+				waiting = false
 			}
-			return err
 		}
-		select {
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			return nil
-		case <-again.C:
-		case <-s.trim:
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
