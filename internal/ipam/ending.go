@@ -57,10 +57,12 @@ func (e *endings) due(now time.Time, limit int) []ending {
 	return due
 }
 
+// endingActor is who ends them, for their events, and nobody who happens to ask for something at that moment.
+const endingActor = "berth"
+
 // endOwners ends the reservations of owners whose time is over. It runs before each change, so that from then on the
 // addresses are anybody's, and where nothing else changes, with Run (BO-11).
 func (s *Service) endOwners(ctx context.Context) error {
-	ctx = WithActor(ctx, "berth") // and nobody who happens to ask for something now
 	for {
 		s.mu.Lock()
 		overdue := s.ix.ends.overdue(s.now())
@@ -69,7 +71,7 @@ func (s *Service) endOwners(ctx context.Context) error {
 			return nil
 		}
 		ended := 0
-		err := s.change(ctx, func(c *change) (err error) {
+		err := s.change(WithActor(ctx, endingActor), func(c *change) (err error) {
 			ended, err = c.endDue()
 			return err
 		})

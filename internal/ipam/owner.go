@@ -204,7 +204,7 @@ func isNumber(s string) bool {
 	return s != "" && s[0] != '0' && strings.Trim(s, "0123456789") == ""
 }
 
-// remembered is the form of a name by which memories are found: Compose's older names differ from its newer ones in the
+// rememberedName is the form of a name by which memories are found: Compose's older names differ from its newer ones in the
 // characters between their parts, and are the same replica's.
 func rememberedName(name string) string {
 	name = finalName(name)
