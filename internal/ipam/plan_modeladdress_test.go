@@ -137,6 +137,11 @@ func (m *planModel) releaseTaken(e *ipam.ReleaseAddress) refusals {
 
 // reserve makes addresses an owner's.
 func (m *planModel) reserve(e *ipam.AddReservation) (given []netip.Addr, no refusals) {
+	for i, w := range e.Wishes {
+		if w.Address.IsValid() && slices.ContainsFunc(e.Wishes[:i], func(other ipam.Wish) bool { return other.Address == w.Address }) {
+			return nil, refusals{ipam.ErrInUse} // before anything else is looked at
+		}
+	}
 	if len(m.subnets) == 0 {
 		return nil, refusals{ipam.ErrExhausted}
 	}
