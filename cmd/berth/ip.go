@@ -140,23 +140,10 @@ func heldBy(ctx context.Context, c *admin.Client, n *ipam.NetworkInfo, owner str
 			return nil, err
 		}
 		for _, l := range leases {
-			if l.MAC == mac && mac != (ipam.MAC{}) || means(rules, l.Name, owner) || l.SeenBy != nil && means(rules, l.SeenBy.Container, owner) {
+			if l.MAC == mac && mac != (ipam.MAC{}) || rules.Means(l.Name, owner) || l.SeenBy != nil && rules.Means(l.SeenBy.Container, owner) {
 				addresses = append(addresses, l.Address)
 			}
 		}
 	}
 	return addresses, nil
-}
-
-// means tells whether a name can be that of an owner.
-func means(rules *ipam.Network, name, owner string) bool {
-	if name == "" {
-		return false
-	}
-	for other := range rules.Owners(name) {
-		if other == owner {
-			return true
-		}
-	}
-	return false
 }

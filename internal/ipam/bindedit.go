@@ -69,14 +69,14 @@ func (e *BindReservations) apply(c *change) (Result, error) {
 func capacities(all []*binding) (map[ID]*capacity, error) {
 	wants := map[ID]*capacity{}
 	for _, b := range all {
-		n, err := b.p.lacking(b.AddReservation, b.in)
+		owned, err := b.p.owned(b.Owner)
 		if err != nil {
 			return nil, err
 		}
 		if wants[b.p.n.ID] == nil {
 			wants[b.p.n.ID] = &capacity{}
 		}
-		wants[b.p.n.ID].wanted += n
+		wants[b.p.n.ID].wanted += b.p.lacking(b.AddReservation, b.in, owned)
 	}
 	return wants, nil
 }

@@ -200,3 +200,38 @@ func readOwners(tx store.Tx, network ID) ([]knownOwner, error) {
 	}
 	return all, nil
 }
+
+// setOwner writes an owner of a dynamic network, or removes it where the record is nil.
+func (c *change) setOwner(network ID, owner string, record *dynamicOwner) error {
+	if _, err := c.putJSON(ownerKey(network, owner), record, record == nil); err != nil {
+		return err
+	}
+	what := ending{network: network, owner: owner}
+	before := c.ix.ends.at[what]
+	c.ix.ends.remove(what)
+	if record != nil {
+		c.ix.ends.add(what, record.Until)
+	}
+	c.undo = append(c.undo, func() {
+		c.ix.ends.remove(what)
+		c.ix.ends.add(what, before)
+	})
+	return nil
+}
+
+// loadOwners takes the owners of dynamic networks whose time will be over.
+func loadOwners(ix *index, tx store.Tx) error {
+	for id, nx := range ix.networks {
+		if nx.record.value == nil || nx.record.value.Type != Dynamic {
+			continue
+		}
+		known, err := readOwners(tx, id)
+		if err != nil {
+			return err
+		}
+		for _, one := range known {
+			ix.ends.add(ending{network: id, owner: one.owner}, one.Until)
+		}
+	}
+	return nil
+}

@@ -217,10 +217,12 @@ func rememberedName(name string) string {
 // canBe tells whether one who sends a name, a MAC, or neither, may be an owner: it is for the address that was asked for to
 // say whose it is where nothing is sent.
 func (n *Network) canBe(req AddressRequest, owner string) bool {
-	if req.Name == "" || req.MAC != (MAC{}) && req.MAC.String() == owner {
-		return true
-	}
-	for other := range n.Owners(req.Name) {
+	return req.Name == "" || req.MAC != (MAC{}) && req.MAC.String() == owner || n.Means(req.Name, owner)
+}
+
+// Means tells whether the name of an endpoint can mean an owner.
+func (n *Network) Means(name, owner string) bool {
+	for other := range n.Owners(name) {
 		if other == owner {
 			return true
 		}

@@ -17,11 +17,6 @@ func (e *AddReservation) apply(c *change) (Result, error) {
 		addrs, err := p.recordOwner(e)
 		return Result{Network: p.n.ID, Addresses: addrs}, err
 	}
-	n, err := p.lacking(e, in)
-	if err != nil {
-		return Result{}, err
-	}
-	p.edit.capacity = &capacity{wanted: n}
 	addrs, err := p.fulfil(e, in, func(Wish) bool { return true })
 	if err != nil {
 		return Result{}, err
@@ -78,6 +73,9 @@ func (p *plan) fulfil(e *AddReservation, in Interface, now func(Wish) bool) ([]n
 			return nil, p.alreadyExists(e.Owner, owned.wanted[slot], fmt.Sprintf("an owner has one reservation in a network, of one interface, which may have several addresses (--ip %d:ip0=...,ip1=...)", slot.Interface))
 		}
 	}
+	if p.edit.capacity == nil { // else it is that of several owners together
+		p.edit.capacity = &capacity{wanted: p.lacking(e, in, owned)}
+	}
 	in.Wishes = slices.DeleteFunc(slices.Clone(in.Wishes), func(w Wish) bool { return !now(w) })
 	if e.Replace {
 		if err := p.reslot(e, in, owned); err != nil {
@@ -104,14 +102,13 @@ func (p *plan) lacks(w Wish, slot Slot, owned ownedSlots) bool {
 }
 
 // lacking counts the automatic addresses that an owner is to get.
-func (p *plan) lacking(e *AddReservation, in Interface) (n int, err error) {
-	owned, err := p.owned(e.Owner)
+func (p *plan) lacking(e *AddReservation, in Interface, owned ownedSlots) (n int) {
 	for _, w := range in.Wishes {
 		if p.lacks(w, Slot{uint8(e.Number), uint8(w.Slot)}, owned) {
 			n++
 		}
 	}
-	return n, err
+	return n
 }
 
 // reslot gives addresses that the owner has, and that are wished for in other slots, these slots: two may change places.

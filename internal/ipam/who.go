@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"time"
-
-	"berth/store"
 )
 
 // WhoFilter chooses tenures: by exactly one of Address, MAC and Name.
@@ -120,13 +118,8 @@ func (h *history) readRecords(ctx context.Context) error {
 
 // recordOf reads the record of an address; nil where it has none.
 func (s *Service) recordOf(ctx context.Context, subnet ID, addr netip.Addr) (l *Lease, err error) {
-	err = s.store.View(ctx, func(tx store.Tx) error {
-		l = nil
-		raw, err := tx.Get(leaseKey(nil, subnet, addr))
-		if err != nil || raw == nil {
-			return err
-		}
-		l, err = decodeLease(addr, raw)
+	err = s.look(ctx, func(c *change) (err error) {
+		l, err = c.lease(subnet, addr)
 		return err
 	})
 	return l, err
