@@ -146,37 +146,24 @@ func (d *document) tags(n *yaml.Node) map[string]string {
 }
 
 func (d *document) link(n *yaml.Node) (l ipam.Link) {
-	d.mapping(n, "a link", "host, mode, link", func(key string, v *yaml.Node) bool {
-		switch key {
-		case "host":
-			l.Host = d.text(v)
-		case "mode":
-			l.Mode = d.text(v)
-		case "link":
-			l.Link = d.text(v)
-		default:
-			return false
-		}
-		return true
-	})
+	d.texts(n, "a link", "host, mode, link", map[string]*string{"host": &l.Host, "mode": &l.Mode, "link": &l.Link})
 	return l
 }
 
 func (d *document) rule(n *yaml.Node) (r ipam.OwnerRule) {
-	d.mapping(n, "a rule for owners", "pattern, owner, pool", func(key string, v *yaml.Node) bool {
-		switch key {
-		case "pattern":
-			r.Pattern = d.text(v)
-		case "owner":
-			r.Owner = d.text(v)
-		case "pool":
-			r.Pool = d.text(v)
-		default:
-			return false
-		}
-		return true
-	})
+	d.texts(n, "a rule for owners", "pattern, owner, pool", map[string]*string{"pattern": &r.Pattern, "owner": &r.Owner, "pool": &r.Pool})
 	return r
+}
+
+// texts reads a mapping of which each value is a text.
+func (d *document) texts(n *yaml.Node, what, keys string, to map[string]*string) {
+	d.mapping(n, what, keys, func(key string, v *yaml.Node) bool {
+		text, known := to[key]
+		if known {
+			*text = d.text(v)
+		}
+		return known
+	})
 }
 
 func (d *document) subnet(n *yaml.Node) ipam.PlannedSubnet {
