@@ -98,7 +98,7 @@ func (p *program) check(cmd *cobra.Command, flags *checkFlags) (report ipam.Chec
 		return client.Check(ctx, req)
 	}
 	report, err = client.Check(ctx, req)
-	if err != nil || report.Engine != engineNone || !flags.engine.mayLookHere(client) {
+	if err != nil || report.Engine != ipam.NoEngine || !flags.engine.mayLookHere(client) {
 		return report, err // where the daemon's own engine is away, another one is none to go by
 	}
 	if req.View, err = flags.engine.view(ctx, client); err != nil {
@@ -129,7 +129,7 @@ func (p *program) checkRequest(cmd *cobra.Command, flags *checkFlags) (req ipam.
 
 // writeReport is a report for a person.
 func writeReport(w io.Writer, r *ipam.CheckReport) error {
-	if r.Engine != engineReachable {
+	if r.Engine != ipam.EngineReachable {
 		return nil // the error says it
 	}
 	var text bytes.Buffer
@@ -212,9 +212,9 @@ func findingsText(counts map[ipam.FindingKind]int) string {
 // leftOf is the error that ends a check which leaves something to do; the report has been shown.
 func leftOf(r *ipam.CheckReport) error {
 	switch left := len(r.Findings) - r.Repaired; {
-	case r.Engine == engineNone:
+	case r.Engine == ipam.NoEngine:
 		return errors.New("the daemon reads no engine, so that nothing was compared; name one with --docker-host")
-	case r.Engine != engineReachable:
+	case r.Engine != ipam.EngineReachable:
 		return fmt.Errorf("the engine could not be asked, so that nothing was compared: %s", r.Trouble)
 	case left > 0:
 		return fmt.Errorf("%s left", several(left, "finding"))

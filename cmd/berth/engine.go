@@ -14,12 +14,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// How an engine is, as reports and states say it.
-const (
-	engineReachable = "reachable"
-	engineNone      = "none"
-)
-
 // engineFlags say which engine a command reads by itself, and what Berth is called there.
 type engineFlags struct {
 	host    string
@@ -28,7 +22,7 @@ type engineFlags struct {
 
 func (e *engineFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&e.host, flagDockerHost, "", "`URL` of the engine (default: "+defaultDockerHost+")")
+	f.StringVar(&e.host, flagDockerHost, "", "`URL` of the engine (default: "+docker.DefaultHost+")")
 	f.StringSliceVar(&e.drivers, flagDriver, nil,
 		"`NAME` that Berth has in the engine's networks (repeatable; default: the managed plugin's whose socket is used, else what the daemon says)")
 }
@@ -41,11 +35,8 @@ const (
 
 // open opens the engine; whether it answers is seen when it is asked.
 func (e *engineFlags) open() (*docker.Engine, error) {
-	switch e.host {
-	case noDockerHost:
-		return nil, errors.New("--docker-host is none, and an engine is to be read: give its URL, such as " + defaultDockerHost)
-	case "":
-		return docker.Open(defaultDockerHost)
+	if e.host == noDockerHost {
+		return nil, errors.New("--docker-host is none, and an engine is to be read: give its URL, such as " + docker.DefaultHost)
 	}
 	return docker.Open(e.host)
 }

@@ -4,12 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
-)
 
-// defaultDockerHost is where the Docker Engine of this host answers.
-const (
-	defaultDockerHost   = "unix://" + defaultDockerSocket
-	defaultDockerSocket = "/var/run/docker.sock"
+	"berth/internal/docker"
 )
 
 // noDockerHost is the value of --docker-host for no engine at all.
@@ -21,12 +17,12 @@ func engineHost(said string) (string, error) {
 	switch {
 	case said == noDockerHost:
 		return "", nil
-	case said == "" && mayUse(defaultDockerSocket):
-		return defaultDockerHost, nil
+	case said == "" && mayUse(strings.TrimPrefix(docker.DefaultHost, "unix://")):
+		return docker.DefaultHost, nil
 	case said == "":
 		return "", nil
 	case !strings.Contains(said, "://"):
-		return "", fmt.Errorf("--docker-host is %q and must be a URL such as %s, or none", said, defaultDockerHost)
+		return "", fmt.Errorf("--docker-host is %q and must be a URL such as %s, or none", said, docker.DefaultHost)
 	}
 	return said, nil
 }

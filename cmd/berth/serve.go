@@ -18,7 +18,6 @@ import (
 	"berth/internal/docker"
 	"berth/internal/hook"
 	"berth/internal/ipam"
-	"berth/store/bolt"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/sirupsen/logrus"
@@ -203,16 +202,6 @@ func groupID(name string) int {
 		return -1
 	}
 	return gid
-}
-
-// fileReport is what bolt's check says, as the admin API says it. A damaged file is a report, not an error.
-func fileReport(r bolt.Report, err error) (admin.FileReport, error) {
-	report := admin.FileReport{Path: r.Path, StoreID: r.ID, Format: r.Format, Commit: r.Commit, Size: r.Size,
-		Records: r.Records, Problems: r.Problems}
-	if len(r.Problems) > 0 {
-		return report, nil
-	}
-	return report, err
 }
 
 func (cfg serveConfig) statePath() string { return filepath.Join(cfg.state, stateFile) }

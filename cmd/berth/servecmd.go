@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"berth/internal/admin"
+	"berth/internal/docker"
 	"berth/internal/ipam"
 
 	"github.com/sirupsen/logrus"
@@ -86,7 +87,7 @@ func (p *program) serveCommand() *cobra.Command {
 	f.StringVar(&cfg.hookDir, "hook", "", "`directory` of executables that are run after each address taken or given back (default: none)")
 	f.StringVar(&cfg.store, "store", "bolt", "`kind` of store: bolt, a file on this host; or mem, which is empty at each start")
 	f.StringVar(&cfg.host, "host", "", "`name` of this host in leases and events (default: the system's host name)")
-	f.StringVar(&cfg.dockerHost, "docker-host", "", "`URL` of the engine that is read (default: "+defaultDockerHost+", unless it is not for this user to open; none: no engine)")
+	f.StringVar(&cfg.dockerHost, "docker-host", "", "`URL` of the engine that is read (default: "+docker.DefaultHost+", unless it is not for this user to open; none: no engine)")
 	f.StringVar(&cfg.ipamDriver, "ipam-driver", "", "`name` of this daemon in the engine's networks (default: the plugin socket's file name less .sock)")
 	f.DurationVar(&cfg.checkEvery, "check-every", 5*time.Minute, "how often what runs is compared with what is given, a `duration`; 0: never")
 	f.DurationVar(&cfg.checkGrace, "check-grace", 5*time.Minute, "how long a lease is without its endpoint until that is sure, a `duration`")

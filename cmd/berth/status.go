@@ -78,9 +78,9 @@ func several(n int, noun string) string {
 // engineText says whether what runs can be seen.
 func engineText(w *ipam.WitnessState) string {
 	switch {
-	case w.Engine == engineNone:
+	case w.Engine == ipam.NoEngine:
 		return "none is read; `berth witness` reads one for this daemon, and `berth check` once"
-	case w.Engine == engineReachable:
+	case w.Engine == ipam.EngineReachable:
 		return "reachable, last read " + localTime(w.Seen)
 	case w.Seen.IsZero():
 		return w.Engine + ": " + w.Detail
@@ -94,7 +94,7 @@ func checkText(w *ipam.WitnessState) string {
 		return "there was none yet"
 	}
 	found := "it could not see what runs"
-	if w.Engine == engineReachable {
+	if w.Engine == ipam.EngineReachable {
 		found = findingsText(w.Counts)
 	}
 	return fmt.Sprintf("%s since the start, the last %s: %s", several(w.Runs, "run"), localTime(w.Last), found)

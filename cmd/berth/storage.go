@@ -41,3 +41,13 @@ func openStorage(ctx context.Context, cfg serveConfig, log *logrus.Entry) (*stor
 	return &storage{Store: st, id: st.ID(), path: st.Path(), backup: st.Backup,
 		fsck: func(ctx context.Context) (admin.FileReport, error) { return fileReport(st.Check(ctx)) }}, nil
 }
+
+// fileReport is what bolt's check says, as the admin API says it. A damaged file is a report, not an error.
+func fileReport(r bolt.Report, err error) (admin.FileReport, error) {
+	report := admin.FileReport{Path: r.Path, StoreID: r.ID, Format: r.Format, Commit: r.Commit, Size: r.Size,
+		Records: r.Records, Problems: r.Problems}
+	if len(r.Problems) > 0 {
+		return report, nil
+	}
+	return report, err
+}

@@ -56,7 +56,7 @@ func (w *Witness) check(ctx context.Context, req ipam.CheckRequest, unasked bool
 	if err != nil {
 		return ipam.CheckReport{}, err
 	}
-	r := report(w.cfg.Host, reachYes, src.view.Taken, found)
+	r := report(w.cfg.Host, ipam.EngineReachable, src.view.Taken, found)
 	w.checked(&r)
 	return r, nil
 }
@@ -112,9 +112,9 @@ func (w *Witness) confirmed(found []finding, taken, now time.Time) []finding {
 
 // blind is the report of a check that saw nothing.
 func (w *Witness) blind(trouble error) ipam.CheckReport {
-	r := report(w.cfg.Host, reachNone, w.cfg.Now(), nil)
+	r := report(w.cfg.Host, ipam.NoEngine, w.cfg.Now(), nil)
 	if trouble != nil {
-		r.Engine, r.Trouble = reachNot, trouble.Error()
+		r.Engine, r.Trouble = ipam.EngineUnreachable, trouble.Error()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

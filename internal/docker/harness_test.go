@@ -229,7 +229,7 @@ func wantTold(t testing.TB, r ipam.CheckReport, want ...string) {
 	if got := told(&r); !slices.Equal(got, append([]string{}, want...)) {
 		t.Errorf("found %q, want %q", got, want)
 	}
-	if r.Engine != reachYes || r.Trouble != "" {
+	if r.Engine != ipam.EngineReachable || r.Trouble != "" {
 		t.Errorf("the engine is %s: %s", r.Engine, r.Trouble)
 	}
 }

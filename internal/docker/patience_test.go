@@ -46,7 +46,7 @@ func TestPatience(t *testing.T) {
 			tn.clock.wait(4 * time.Minute)
 			tn.engine.stop()
 			r := tn.check(repair)
-			if r.Engine != reachNot || len(r.Findings) != 0 || r.Trouble == "" {
+			if r.Engine != ipam.EngineUnreachable || len(r.Findings) != 0 || r.Trouble == "" {
 				tn.t.Errorf("of an engine that is away: %+v", r)
 			}
 			tn.engine.start()

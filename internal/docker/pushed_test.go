@@ -42,7 +42,7 @@ func TestShow(t *testing.T) {
 	if by := w.SeenBy("local", a, l.ID); l.Name != "web" || by == nil || by.Container != "web" {
 		t.Errorf("the lease is called %q, and seen by %v", l.Name, by)
 	}
-	if s := w.State(); s.Engine != reachYes || s.Runs != 0 {
+	if s := w.State(); s.Engine != ipam.EngineReachable || s.Runs != 0 {
 		t.Errorf("the state is %+v", s)
 	}
 	before := h.taken()
@@ -76,10 +76,10 @@ func TestPushedRepair(t *testing.T) {
 			}
 			h.clock.wait(row.gap - time.Minute)
 			if r := checkOf(t, w, ipam.CheckRequest{Repair: true}); row.gap > fresh {
-				if r.Engine != reachNot || len(r.Findings) != 0 || !strings.Contains(r.Trouble, "2m1s old") {
+				if r.Engine != ipam.EngineUnreachable || len(r.Findings) != 0 || !strings.Contains(r.Trouble, "2m1s old") {
 					t.Errorf("of an old view: %+v", r)
 				}
-			} else if r.Engine != reachYes {
+			} else if r.Engine != ipam.EngineReachable {
 				t.Errorf("of a fresh view: %+v", r)
 			}
 			h.clock.wait(3 * time.Minute)
@@ -137,7 +137,7 @@ func TestGivenViewBesideEngine(t *testing.T) {
 		view := tn.taken()
 		r := tn.check(ipam.CheckRequest{Repair: true, View: &view})
 		wantTold(t, r, "unused_lease "+leak)
-		if s := tn.w.State(); s.Engine != reachNot {
+		if s := tn.w.State(); s.Engine != ipam.EngineUnreachable {
 			t.Errorf("the engine is %s", s.Engine)
 		}
 		tn.clock.wait(5 * time.Minute)
@@ -165,7 +165,7 @@ func TestViewsRefused(t *testing.T) {
 			if _, err := w.Check(t.Context(), ipam.CheckRequest{View: &view}); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("given: %v", err)
 			}
-			if s := w.State(); s.Engine != reachNone || s.Runs != 0 {
+			if s := w.State(); s.Engine != ipam.NoEngine || s.Runs != 0 {
 				t.Errorf("the state is %+v", s)
 			}
 		})

@@ -46,7 +46,7 @@ func TestReport(t *testing.T) {
 	}
 	s.run("db", 1, "10.8.0.3", 3)
 	s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour))
-	r := report("h1", reachYes, took, s.compare().found)
+	r := report("h1", ipam.EngineReachable, took, s.compare().found)
 	var got []string
 	for _, f := range r.Findings {
 		got = append(got, string(f.Kind)+" "+f.Address.String())
@@ -90,7 +90,7 @@ func TestCompareMany(t *testing.T) {
 	if spent := time.Since(begin); spent > 5*time.Second {
 		t.Errorf("it took %s", spent)
 	}
-	r := report("h1", reachYes, took, c.found)
+	r := report("h1", ipam.EngineReachable, took, c.found)
 	if r.Counts[ipam.UnusedLease] != 1000 || r.Counts[ipam.UncoveredAddress] != 1000 || len(r.Findings) != 2000 {
 		t.Errorf("found %v", r.Counts)
 	}

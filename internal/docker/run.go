@@ -151,9 +151,9 @@ func (d *diary) engine(w *Witness) {
 		return
 	}
 	switch {
-	case state.Engine == reachNot:
+	case state.Engine == ipam.EngineUnreachable:
 		w.log.Warnf("the engine cannot be read, so that nothing is checked until it can: %s", state.Detail)
-	case d.reach == reachNot:
+	case d.reach == ipam.EngineUnreachable:
 		w.log.Info("the engine can be read again")
 	}
 	d.reach = state.Engine
@@ -171,14 +171,14 @@ func (d *diary) found(w *Witness, r *ipam.CheckReport) {
 	if findings != "" && findings != d.findings {
 		w.log.WithField("repaired", r.Repaired).Warnf("the records and what runs differ: %s; `berth check` tells more", findings)
 	}
-	if r.Engine == reachYes {
+	if r.Engine == ipam.EngineReachable {
 		d.findings = findings
 	}
 }
 
 // failed tells of an error, unless it is that of an engine which is away, of which is told elsewhere.
 func (d *diary) failed(w *Witness, err error) {
-	if err != nil && w.State().Engine != reachNot {
+	if err != nil && w.State().Engine != ipam.EngineUnreachable {
 		w.log.WithError(err).Error("the records could not be held against what runs")
 	}
 }

@@ -39,7 +39,7 @@ func TestRun(t *testing.T) {
 	tn := newTown(t)
 	stop := tn.live(every(time.Hour))
 	eventually(t, "a check", func() bool { return tn.w.State().Runs == 1 })
-	if s := tn.w.State(); s.Engine != reachYes {
+	if s := tn.w.State(); s.Engine != ipam.EngineReachable {
 		t.Errorf("the state is %+v", s)
 	}
 	a := tn.run("web", "front")
@@ -50,9 +50,9 @@ func TestRun(t *testing.T) {
 		t.Error("it is not seen")
 	}
 	tn.engine.stop()
-	eventually(t, "an engine that is away", func() bool { return tn.w.State().Engine == reachNot })
+	eventually(t, "an engine that is away", func() bool { return tn.w.State().Engine == ipam.EngineUnreachable })
 	tn.engine.start()
-	eventually(t, "a check of the engine that came back", func() bool { return tn.w.State().Engine == reachYes && tn.w.State().Runs == 2 })
+	eventually(t, "a check of the engine that came back", func() bool { return tn.w.State().Engine == ipam.EngineReachable && tn.w.State().Runs == 2 })
 	stop()
 	if tn.engine.follows() {
 		eventually(t, "the end of the events", func() bool { return !tn.engine.follows() })
@@ -127,7 +127,7 @@ func TestRunRestart(t *testing.T) {
 	tn.live(func(cfg *Config) { cfg.Every, cfg.Repair = time.Hour, true })
 	eventually(t, "a check", func() bool { return tn.w.State().Counts[ipam.UnusedLease] == 1 })
 	tn.engine.stop()
-	eventually(t, "an engine that is away", func() bool { return tn.w.State().Engine == reachNot })
+	eventually(t, "an engine that is away", func() bool { return tn.w.State().Engine == ipam.EngineUnreachable })
 	tn.clock.wait(time.Hour)
 	tn.engine.start()
 	eventually(t, "another check", func() bool { return tn.w.State().Runs == 2 })
@@ -150,7 +150,7 @@ func TestRunLooksOnly(t *testing.T) {
 	tn.settle(time.Second)
 	tn.engine.happen("container", "rename")
 	eventually(t, "another name", func() bool { return tn.leaseOf(b).Name == "db" })
-	if s := tn.w.State(); s.Runs != 0 || s.Engine != reachYes {
+	if s := tn.w.State(); s.Runs != 0 || s.Engine != ipam.EngineReachable {
 		t.Errorf("the state is %+v", s)
 	}
 }
@@ -185,13 +185,13 @@ func TestRunPushed(t *testing.T) {
 	w.cfg.Engine = nil
 	tn.live(every(5 * time.Millisecond))
 	eventually(t, "a check of nothing", func() bool { return tn.w.State().Runs > 0 })
-	if s := tn.w.State(); s.Engine != reachNone {
+	if s := tn.w.State(); s.Engine != ipam.NoEngine {
 		t.Errorf("the state is %+v", s)
 	}
 	tn.show(t, tn.w)
 	eventually(t, "a check", func() bool { return tn.w.State().Counts[ipam.UnusedLease] == 1 })
 	tn.clock.wait(3 * time.Minute)
-	eventually(t, "an old view", func() bool { return tn.w.State().Engine == reachNot })
+	eventually(t, "an old view", func() bool { return tn.w.State().Engine == ipam.EngineUnreachable })
 }
 
 // lines gathers what is logged.

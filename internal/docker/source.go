@@ -9,13 +9,6 @@ import (
 	"berth/internal/ipam"
 )
 
-// Whether an engine answers, as reports and states say it.
-const (
-	reachYes  = "reachable"
-	reachNot  = "unreachable"
-	reachNone = "none"
-)
-
 // source is where a check has its view from.
 type source struct {
 	view    *ipam.EngineView // nil: there is none

@@ -70,12 +70,12 @@ func TestNoNameByAddress(t *testing.T) {
 // TestState: how it stands, for a person.
 func TestState(t *testing.T) {
 	tn, _ := leaked(t)
-	if s := tn.w.State(); s.Engine != reachNot || s.Runs != 0 || s.Detail == "" {
+	if s := tn.w.State(); s.Engine != ipam.EngineUnreachable || s.Runs != 0 || s.Detail == "" {
 		t.Errorf("at first: %+v", s)
 	}
 	tn.check(ipam.CheckRequest{})
 	s := tn.w.State()
-	if s.Engine != reachYes || s.Runs != 1 || s.Counts[ipam.UnusedLease] != 1 || !s.Last.Equal(tn.clock.Now()) || !s.Seen.Equal(tn.clock.Now()) || s.Detail != "" {
+	if s.Engine != ipam.EngineReachable || s.Runs != 1 || s.Counts[ipam.UnusedLease] != 1 || !s.Last.Equal(tn.clock.Now()) || !s.Seen.Equal(tn.clock.Now()) || s.Detail != "" {
 		t.Errorf("after a check: %+v", s)
 	}
 	seen := tn.clock.Now()
@@ -83,13 +83,13 @@ func TestState(t *testing.T) {
 	tn.engine.stop()
 	tn.check(ipam.CheckRequest{})
 	s = tn.w.State()
-	if s.Engine != reachNot || s.Runs != 2 || s.Counts[ipam.UnusedLease] != 1 || !s.Last.Equal(tn.clock.Now()) || !s.Seen.Equal(seen) || s.Detail == "" {
+	if s.Engine != ipam.EngineUnreachable || s.Runs != 2 || s.Counts[ipam.UnusedLease] != 1 || !s.Last.Equal(tn.clock.Now()) || !s.Seen.Equal(seen) || s.Detail == "" {
 		t.Errorf("after one without an engine: %+v", s)
 	}
 	none := tn.witness(nil, nil)
 	r, err := none.Check(t.Context(), ipam.CheckRequest{Repair: true})
 	must(t, err)
-	if r.Engine != reachNone || r.Trouble != "" || r.Findings == nil || len(r.Findings) != 0 || none.State().Engine != reachNone {
+	if r.Engine != ipam.NoEngine || r.Trouble != "" || r.Findings == nil || len(r.Findings) != 0 || none.State().Engine != ipam.NoEngine {
 		t.Errorf("where there is none: %+v", r)
 	}
 }

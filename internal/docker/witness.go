@@ -70,9 +70,9 @@ func New(cfg Config) *Witness {
 	}
 	w := &Witness{cfg: cfg, log: cfg.Log, turn: make(chan struct{}, 1), patience: patience{grace: cfg.Grace}, calm: time.Second, pause: time.Second}
 	w.turn <- struct{}{}
-	w.state.Engine = reachNone
+	w.state.Engine = ipam.NoEngine
 	if cfg.Engine != nil {
-		w.state = ipam.WitnessState{Engine: reachNot, Detail: "it was not asked yet"}
+		w.state = ipam.WitnessState{Engine: ipam.EngineUnreachable, Detail: "it was not asked yet"}
 	}
 	return w
 }
@@ -122,7 +122,7 @@ func (w *Witness) publish(matches []match) {
 func (w *Witness) reached(taken time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.state.Engine, w.state.Detail, w.state.Seen = reachYes, "", taken
+	w.state.Engine, w.state.Detail, w.state.Seen = ipam.EngineReachable, "", taken
 }
 
 // lost notes that the engine has not answered, so that nothing is sure of what was seen before.
@@ -130,5 +130,5 @@ func (w *Witness) lost(why error) {
 	w.patience.broken()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.state.Engine, w.state.Detail = reachNot, why.Error()
+	w.state.Engine, w.state.Detail = ipam.EngineUnreachable, why.Error()
 }

@@ -245,7 +245,7 @@ func TestDiesMeanwhile(t *testing.T) {
 	tn.engine.refuse = ""
 	tn.engine.mu.Unlock()
 	r := tn.check(ipam.CheckRequest{Repair: true})
-	if r.Engine != reachNot || len(r.Findings) != 0 || !strings.Contains(r.Trouble, "it hurts") {
+	if r.Engine != ipam.EngineUnreachable || len(r.Findings) != 0 || !strings.Contains(r.Trouble, "it hurts") {
 		t.Errorf("the report is %+v", r)
 	}
 	if l := tn.leaseOf(addr(leak)); l.State != "held" {

@@ -67,6 +67,13 @@ func (c *EngineContainer) Owner() string {
 	return fmt.Sprintf("%s/%s/%d", c.Project, c.Service, c.Number)
 }
 
+// How an engine is to be had, as reports and states say it.
+const (
+	EngineReachable   = "reachable"
+	EngineUnreachable = "unreachable"
+	NoEngine          = "none" // there is none to be asked, and nobody has sent a view
+)
+
 // SeenBy tells which container holds an address, as the engine says.
 type SeenBy struct {
 	Container string `json:"container"` // its name, as it is now
@@ -116,7 +123,7 @@ type Finding struct {
 type CheckReport struct {
 	Host     string              `json:"host"`
 	Taken    time.Time           `json:"taken"`              // when the engine was asked
-	Engine   string              `json:"engine"`             // reachable, unreachable, or none
+	Engine   string              `json:"engine"`             // EngineReachable, EngineUnreachable or NoEngine
 	Trouble  string              `json:"trouble,omitempty"`  // why it could not be asked
 	Findings []Finding           `json:"findings"`           // by kind, space and address
 	Counts   map[FindingKind]int `json:"counts"`             // of all kinds, 0 where there are none
@@ -132,7 +139,7 @@ type CheckRequest struct {
 
 // WitnessState is how it stands with the witness, for `berth status`.
 type WitnessState struct {
-	Engine string              `json:"engine"` // reachable, unreachable, or none
+	Engine string              `json:"engine"` // as in CheckReport
 	Detail string              `json:"detail,omitempty"`
 	Seen   time.Time           `json:"seen,omitzero"` // when it was last reached
 	Runs   int                 `json:"runs"`          // checks since the start
