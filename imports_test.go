@@ -17,6 +17,7 @@ import (
 var mayImport = map[string][]string{
 	"store":           {},
 	"store/bolt":      {"store"},
+	"store/etcd":      {"store"},
 	"store/mem":       {"store"},
 	"store/storetest": {"store"},
 	"internal/alloc":  {},
@@ -27,8 +28,8 @@ var mayImport = map[string][]string{
 	"internal/hook":   {"internal/ipam"},
 	"internal/docker": {"internal/ipam"},
 	"internal/deploy": {"internal/ipam"},
-	"cmd/berth":       {"driver", "internal/admin", "internal/alloc", "internal/deploy", "internal/docker", "internal/hook", "internal/ipam", "internal/plan", "store", "store/bolt", "store/mem"},
-	"bench":           {"driver", "internal/admin", "internal/alloc", "internal/docker", "internal/ipam", "store/bolt", "store/mem"},
+	"cmd/berth":       {"driver", "internal/admin", "internal/alloc", "internal/deploy", "internal/docker", "internal/hook", "internal/ipam", "internal/plan", "store", "store/bolt", "store/etcd", "store/mem"},
+	"bench":           {"driver", "internal/admin", "internal/alloc", "internal/docker", "internal/ipam", "store", "store/bolt", "store/etcd", "store/mem"},
 	"test/engine":     {},
 	"test/crash":      {},
 }

@@ -4,8 +4,9 @@
 // any other error means that nothing of it is there.
 //
 // Data passes through it as functions: a caller hands Update a function of a Tx, and the store runs it against a state
-// that no other function can change meanwhile. Backends live in store/bolt (a file of one host) and store/mem (which keeps
-// nothing); store/storetest holds the one conformance suite that every backend passes.
+// that no other function can change meanwhile. Backends live in store/bolt (a file of one host), store/etcd (which several
+// hosts share; shared.go) and store/mem (which keeps nothing); store/storetest holds the one conformance suite that every
+// backend passes.
 package store
 
 import (
@@ -16,7 +17,8 @@ import (
 
 // The errors that a Store answers with; each comes wrapped, with what happened and what to do about it.
 var (
-	// ErrUnknown: the commit may or may not have reached the disk. The store refuses further writes until it is opened again.
+	// ErrUnknown: the commit may or may not have reached the disk. A store on a disk refuses further writes until it is opened
+	// again; a Shared one until it has found out.
 	ErrUnknown = errors.New("the outcome of the write is unknown")
 	// ErrNoSpace: there was no room; nothing was written, and writes succeed again as soon as there is room.
 	ErrNoSpace = errors.New("no space left for the store")
@@ -34,6 +36,8 @@ var (
 	ErrTooLarge = errors.New("too large for one record")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
+	// ErrAway: a Shared store is out of reach. Nothing was written, and it is tried again with the next request.
+	ErrAway = errors.New("the shared store is out of reach")
 )
 
 // Store is a serializable, durable map from byte strings to byte strings, in the order of bytes.Compare.

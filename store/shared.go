@@ -1,0 +1,47 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Shared is a Store that other processes write to as well, each through a handle of its own.
+//
+// A handle sees the state as of one moment, and that moment moves on only between two functions: what others have
+// committed is handed to the function given to Follow first, and only then seen by the functions of Update. So whoever keeps
+// an index of the records is never behind what a function of his reads. An Update that was answered, with success or
+// with the error of its function, was decided on a state no older than its call.
+//
+// An update whose outcome cannot be learnt in time is answered with ErrUnknown, and its hooks (Tx.OnAbort) are run. When it
+// turns out that it was committed after all, its writes come by Follow like those of others.
+type Shared interface {
+	Store
+
+	// Follow runs load over the state as it is, and from then on hands apply each commit of others, whole and in order. Both
+	// run where no function of Update runs. Follow is called once.
+	Follow(ctx context.Context, load func(Tx) error, apply func([]Foreign)) error
+
+	// Reach tells how the store is reached. It never waits.
+	Reach() Reach
+
+	// Announce has name stand among those present, with its value, for as long as this handle is open and reaches the
+	// store, and some seconds more. It returns at once. Nothing else depends on it.
+	Announce(name string, value []byte)
+
+	// Present is who is announced, by name, as far as is known here.
+	Present() map[string][]byte
+}
+
+// Foreign is a write that somebody else committed. The slices belong to the receiver.
+type Foreign struct {
+	Key    []byte
+	Before []byte // nil: there was none
+	After  []byte // nil: it was deleted
+}
+
+// Reach is how a Shared store is reached at one moment.
+type Reach struct {
+	Err   error     // why it is out of reach; nil: it is within
+	Since time.Time // when that began
+	Fresh time.Time // what is read here is all that there was at that time
+}
