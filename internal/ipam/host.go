@@ -1,0 +1,68 @@
+package ipam
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// HostState says what a host of a cluster may do.
+type HostState string
+
+// The states. A host that takes part as usual has none.
+const (
+	HostDraining HostState = "draining" // it takes no new address, and keeps what it has
+	HostLeaving  HostState = "leaving"  // it was asked to go, and gives everything back as soon as it hears of it
+	HostRemoved  HostState = "removed"  // it is refused until it is admitted
+)
+
+// maxHosts is how many hosts share a store at most. It is the distance between two event ids of one host, in microseconds, so
+// that no two hosts make the same.
+const maxHosts = 256
+
+// Host is a host's record in a shared store.
+type Host struct {
+	Name    string    `json:"name"`
+	ID      ID        `json:"id"`
+	Session ID        `json:"session"` // of the daemon that speaks for it
+	Slot    int       `json:"slot"`    // less than maxHosts; no two hosts that are not removed have the same
+	State   HostState `json:"state,omitempty"`
+	Joined  time.Time `json:"joined"`
+	Started time.Time `json:"started"` // the daemon
+	Version string    `json:"version,omitempty"`
+}
+
+// HostInfo is a host as it is shown, with what `berth host rm` would free.
+type HostInfo struct {
+	Host
+	Present  bool `json:"present"` // its daemon is there at this moment
+	Self     bool `json:"self"`    // it is the host that answers
+	Pools    int  `json:"pools"`   // Docker networks' holds on subnets
+	Leases   int  `json:"leases"`  // addresses in use through them, headroom not counted
+	Headroom int  `json:"headroom"`
+}
+
+// Hosts lists the hosts of the cluster by name, those that were removed last.
+func (s *Service) Hosts(ctx context.Context) ([]HostInfo, error) { panic("pending") }
+
+// DrainHost has a host take no new address, or, with Undo, take them again.
+type DrainHost struct {
+	Name string `json:"name"`
+	Undo bool   `json:"undo,omitempty"`
+}
+
+// RemoveHost takes a host out of the cluster with all it holds. One whose daemon is there is asked to go, and gives everything
+// back by itself; of one that is not, a person must say that it is Off, because what it holds may be in use.
+type RemoveHost struct {
+	Name string `json:"name"`
+	Off  bool   `json:"off,omitempty"`
+}
+
+// AdmitHost lets a host take part again that was removed.
+type AdmitHost struct {
+	Name string `json:"name"`
+}
+
+func (e DrainHost) apply(c *change) (Result, error)  { return Result{}, fmt.Errorf("pending") }
+func (e RemoveHost) apply(c *change) (Result, error) { return Result{}, fmt.Errorf("pending") }
+func (e AdmitHost) apply(c *change) (Result, error)  { return Result{}, fmt.Errorf("pending") }
