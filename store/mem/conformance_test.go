@@ -1,6 +1,7 @@
 package mem
 
 import (
+	"fmt"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -23,4 +24,17 @@ func TestConformanceRunAgain(t *testing.T) {
 		f.Each(func(n int) storetest.Fault { return storetest.Fault{Reruns: n % 3} })
 		return f
 	})
+}
+
+// They hold for each of several handles, and for one that lags behind the others.
+func TestConformanceOfHandles(t *testing.T) {
+	for _, lags := range []bool{false, true} {
+		t.Run(fmt.Sprintf("lags=%t", lags), func(t *testing.T) {
+			storetest.Run(t, func(t *testing.T) store.Store {
+				s := joined(t, 2)[1]
+				s.Lag(lags)
+				return s
+			})
+		})
+	}
 }

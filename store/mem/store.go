@@ -1,10 +1,12 @@
-// Package mem keeps a store.Store in the memory of one process. It promises what store promises, except that nothing is
-// there after Close: it is for tests, and for a daemon that draws its state anew from what runs (BO-4).
+// Package mem keeps a store.Shared in the memory of one process. It promises what store promises, except that nothing is
+// there after Close: it is for tests, and for a daemon that draws its state anew from what runs (BO-4). Several handles
+// (Join) stand for several hosts; one can be put out of reach, and lose outcomes, as over a network (outage.go).
 //
 // The state is a B-tree whose copies share their nodes until one of them is written to (tidwall/btree). Each transaction
 // has a copy of its own, made in constant time: View reads it, Update writes to it (tx.go), and an update that succeeds
 // has its copy take the place of the state, in the same moment in which those who watch are handed its changes (watch.go).
-// Updates run one at a time on the goroutines of their callers; the package starts no goroutine.
+// The other handles are handed them right before (commit.go). Updates of all handles run one at a time on the goroutines
+// of their callers; the package starts no goroutine.
 package mem
 
 import (
@@ -14,6 +16,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/tidwall/btree"
@@ -21,19 +24,38 @@ import (
 	"berth/store"
 )
 
-// Store is a store.Store in memory. New makes it.
+// Store is a handle on a store.Shared in memory. New makes the first one of a state, Join the others.
 type Store struct {
-	id      string
-	turn    chan struct{} // holds a token while an update runs
+	*common
 	running sync.WaitGroup
+	taking  sync.Mutex // held while commits of others are handed to apply
 
-	mu       sync.Mutex
-	state    *tree // never written to, only copied and replaced
+	// Below here, the lock of common guards everything.
+	seen     *tree     // the state as this handle sees it; never written to, only copied and replaced
+	late     []*commit // what has become of it since, in order
+	apply    func([]store.Foreign)
 	watchers map[*watcher]struct{}
 	closed   bool
+
+	announced map[string][]byte
+	outage    *outage
+	cut       chan struct{} // closed by Cut
+	lose      *loss
+	lags      bool
 }
 
-var _ store.Store = (*Store)(nil)
+var _ store.Shared = (*Store)(nil)
+
+// common is what the handles on one state have in common.
+type common struct {
+	id   string
+	turn chan struct{} // holds a token while an update runs
+
+	mu      sync.Mutex
+	state   *tree
+	handles []*Store // that are open
+	present map[string]presence
+}
 
 // tree is the records by key.
 type tree = btree.BTreeG[store.Record]
@@ -41,12 +63,30 @@ type tree = btree.BTreeG[store.Record]
 // New returns an empty store.
 func New() *Store {
 	byKey := func(a, b store.Record) bool { return bytes.Compare(a.Key, b.Key) < 0 }
-	return &Store{
-		id:       newID(),
-		turn:     make(chan struct{}, 1),
-		state:    btree.NewBTreeGOptions(byKey, btree.Options{NoLocks: true}),
-		watchers: map[*watcher]struct{}{},
+	return (&common{
+		id:      newID(),
+		turn:    make(chan struct{}, 1),
+		state:   btree.NewBTreeGOptions(byKey, btree.Options{NoLocks: true}),
+		present: map[string]presence{},
+	}).join()
+}
+
+// Join returns another handle on the same state, whether this one is still open or not. What is committed through one of them is
+// somebody else's for all others.
+func (s *Store) Join() *Store { return s.common.join() }
+
+func (c *common) join() *Store {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := &Store{
+		common:    c,
+		seen:      c.state,
+		watchers:  map[*watcher]struct{}{},
+		announced: map[string][]byte{},
+		cut:       make(chan struct{}),
 	}
+	c.handles = append(c.handles, s)
+	return s
 }
 
 func newID() string {
@@ -55,7 +95,7 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// ID returns the store's id, 32 hexadecimal digits drawn when it was made: a store in memory is another one after each start.
+// ID returns the state's id, 32 hexadecimal digits drawn when it was made: a store in memory is another one after each start.
 func (s *Store) ID() string { return s.id }
 
 var errClosed = fmt.Errorf("%w: it was in memory, and nothing of it is left", store.ErrClosed)
@@ -71,12 +111,28 @@ func (s *Store) enter() error {
 	return nil
 }
 
-// copied returns the state as it is now, for one transaction. Even copying writes a mark to the tree, so it takes the lock.
+// copied returns the state as it is seen now, for one transaction. Even copying writes a mark to the tree, so it takes the lock.
 func (s *Store) copied() *tree {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.state.IsoCopy()
+	return s.seen.IsoCopy()
 }
+
+// await takes the turn; it is given back by leave.
+func (s *Store) await(ctx context.Context) error {
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := ctx.Err(); err != nil { // both were ready
+		s.leave()
+		return err
+	}
+	return nil
+}
+
+func (s *Store) leave() { <-s.turn }
 
 // View implements store.Store.
 func (s *Store) View(ctx context.Context, fn func(store.Tx) error) error {
@@ -87,6 +143,11 @@ func (s *Store) View(ctx context.Context, fn func(store.Tx) error) error {
 		return err
 	}
 	defer s.running.Done()
+	if s.behind() {
+		if err := s.awaitCaughtUp(ctx); err != nil {
+			return err
+		}
+	}
 	t := &tx{tree: s.copied()}
 	defer func() { t.over = true }()
 	return fn(t)
@@ -101,13 +162,15 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 		return err
 	}
 	defer s.running.Done()
-	select {
-	case s.turn <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := s.awaitReach(ctx); err != nil {
+		return err
 	}
-	defer func() { <-s.turn }()
-	if err := ctx.Err(); err != nil { // both were ready
+	defer s.leave()
+	if s.behind() {
+		s.inVain(fn)
+	}
+	s.catchUp()
+	if err := s.upToDate(); err != nil {
 		return err
 	}
 	t := &tx{tree: s.copied(), writable: true}
@@ -118,22 +181,16 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if t.failed != nil {
 		return t.failed
 	}
-	s.commit(t)
-	return nil
-}
-
-// commit makes what t has written the state, and hands it to those who watch.
-func (s *Store) commit(t *tx) {
-	t.undo = nil
 	if len(t.wrote) == 0 {
-		return
+		t.undo = nil
+		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.watchers) > 0 {
-		s.publish(changes(s.state, t.tree, t.wrote))
+	if l := s.lost(); l != nil {
+		return s.answerLost(t, l)
 	}
-	s.state = t.tree
+	t.undo = nil
+	s.commit(t, s)
+	return nil
 }
 
 // Watch implements store.Store. The changes of one Update come in the order of their keys. A reader that is more than
@@ -142,7 +199,8 @@ func (s *Store) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.Change
 	return s.watch(ctx, prefix)
 }
 
-// Close implements store.Store: updates that wait for their turn are still run. A second Close answers ErrClosed.
+// Close implements store.Store: updates of this handle that wait for their turn are still run, and nothing is handed to its
+// apply any more when it returns. The other handles go on. A second Close answers ErrClosed.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -150,8 +208,15 @@ func (s *Store) Close() error {
 		return errClosed
 	}
 	s.closed = true
+	s.withdraw()
 	s.mu.Unlock()
 	s.running.Wait()
+	s.mu.Lock()
+	s.handles = slices.DeleteFunc(s.handles, func(h *Store) bool { return h == s })
+	s.late, s.apply = nil, nil
+	s.mu.Unlock()
+	s.taking.Lock() // what is being handed over ends first
+	defer s.taking.Unlock()
 	s.endWatches()
 	return nil
 }

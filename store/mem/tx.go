@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 
 	"berth/store"
 )
@@ -30,7 +29,9 @@ type tx struct {
 // last one first, and none is left out when another one panics.
 func (t *tx) end() {
 	t.over = true
-	for _, undo := range t.undo {
+	hooks := t.undo
+	t.undo = nil
+	for _, undo := range hooks {
 		defer undo()
 	}
 }
@@ -138,18 +139,4 @@ func walk(at *tree, r store.Range, visit func(store.Record) bool) {
 		return
 	}
 	at.Descend(store.Record{Key: r.To}, down)
-}
-
-// changes lists what became different for the keys that were written, in the order of the keys.
-func changes(before, after *tree, wrote [][]byte) []store.Record {
-	slices.SortFunc(wrote, bytes.Compare)
-	var all []store.Record
-	for _, key := range slices.CompactFunc(wrote, bytes.Equal) {
-		_, was := before.Get(store.Record{Key: key})
-		now, is := after.Get(store.Record{Key: key})
-		if was || is {
-			all = append(all, store.Record{Key: key, Value: now.Value})
-		}
-	}
-	return all
 }

@@ -15,7 +15,7 @@ const watchBuffer = 8192
 
 var errWatchUsed = errors.New("mem: a watch can be read once only: call Watch again")
 
-// watcher is one reader. It is among the store's watchers from the call of Watch until it ended; the store's lock guards
+// watcher is one reader. It is among its handle's watchers from the call of Watch until it ended; the lock of common guards
 // what it holds.
 type watcher struct {
 	s      *Store
@@ -111,7 +111,7 @@ func (w *watcher) signal() {
 }
 
 // publish hands the changes of one commit to those who watch their keys. The caller holds the store's lock.
-func (s *Store) publish(changed []store.Record) {
+func (s *Store) publish(changed []change) {
 	for w := range s.watchers {
 		w.push(changed)
 	}
@@ -119,9 +119,9 @@ func (s *Store) publish(changed []store.Record) {
 
 // push copies the changes, because they belong to the receiver. One that has fallen too far behind loses what it has not
 // read, and is told so.
-func (w *watcher) push(changed []store.Record) {
-	for _, r := range changed {
-		if !bytes.HasPrefix(r.Key, w.prefix) {
+func (w *watcher) push(changed []change) {
+	for _, c := range changed {
+		if !bytes.HasPrefix(c.key, w.prefix) {
 			continue
 		}
 		if len(w.pending) >= watchBuffer {
@@ -129,7 +129,7 @@ func (w *watcher) push(changed []store.Record) {
 			w.finish(fmt.Errorf("%w: more than %d changes came before they were read", store.ErrLagged, watchBuffer))
 			return
 		}
-		w.pending = append(w.pending, store.Change{Record: store.Record{Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value)}})
+		w.pending = append(w.pending, store.Change{Record: store.Record{Key: bytes.Clone(c.key), Value: bytes.Clone(c.after)}})
 		w.signal()
 	}
 }

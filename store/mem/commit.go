@@ -1,0 +1,126 @@
+package mem
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"berth/store"
+)
+
+// commit is one update that has become part of the state.
+type commit struct {
+	at      time.Time
+	changed []change // in the order of the keys
+	state   *tree    // with it
+}
+
+// change is what became of one key. No slice is ever written to; nil: there is none.
+type change struct {
+	key, before, after []byte
+}
+
+// changes lists what became of the keys that were written.
+func changes(before, after *tree, wrote [][]byte) []change {
+	slices.SortFunc(wrote, bytes.Compare)
+	var all []change
+	for _, key := range slices.CompactFunc(wrote, bytes.Equal) {
+		was, had := before.Get(store.Record{Key: key})
+		now, has := after.Get(store.Record{Key: key})
+		if had || has {
+			all = append(all, change{key, was.Value, now.Value})
+		}
+	}
+	return all
+}
+
+// foreign copies the changes for a receiver, because they belong to him.
+func (c *commit) foreign() []store.Foreign {
+	all := make([]store.Foreign, 0, len(c.changed))
+	for _, ch := range c.changed {
+		all = append(all, store.Foreign{Key: bytes.Clone(ch.key), Before: bytes.Clone(ch.before), After: bytes.Clone(ch.after)})
+	}
+	return all
+}
+
+// commit makes what t has written the state. First it is handed to the other handles that are there to hear of it; then all of
+// them see it in one moment, or a view through one could be older than an earlier one through another. own is the handle that
+// need not be told; nil: none.
+func (s *Store) commit(t *tx, own *Store) {
+	s.mu.Lock()
+	c := &commit{state: t.tree}
+	if len(s.handles) > 1 || len(s.watchers) > 0 || own == nil {
+		c.at, c.changed = time.Now(), changes(s.state, t.tree, t.wrote)
+	}
+	others := make([]*Store, 0, len(s.handles))
+	for _, h := range s.handles {
+		if h != own {
+			h.late = append(h.late, c)
+			others = append(others, h)
+		}
+	}
+	s.mu.Unlock()
+	took := make([][]*commit, len(others))
+	defer func() { // also when an apply panics
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.state = c.state
+		if own != nil {
+			own.show([]*commit{c})
+		}
+		for i, h := range others {
+			h.show(took[i])
+		}
+	}()
+	for i, h := range others {
+		if !h.waits() {
+			took[i] = h.take()
+		}
+	}
+}
+
+// take hands apply what others have committed, and returns it, to be shown. The caller has the turn.
+func (s *Store) take() (took []*commit) {
+	s.taking.Lock()
+	defer s.taking.Unlock()
+	for {
+		c, apply := s.nextLate()
+		if c == nil {
+			return took
+		}
+		took = append(took, c)
+		if apply != nil && len(c.changed) > 0 {
+			apply(c.foreign())
+		}
+	}
+}
+
+// nextLate takes the first of the commits that the handle has not taken in, nil where there is none or it is out of reach.
+func (s *Store) nextLate() (*commit, func([]store.Foreign)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.late) == 0 || s.outage != nil {
+		return nil, nil
+	}
+	c := s.late[0]
+	s.late = s.late[1:]
+	return c, s.apply
+}
+
+// show has the handle see commits that it has taken in. The caller holds the lock of common.
+func (s *Store) show(took []*commit) {
+	for _, c := range took {
+		s.seen = c.state
+		if len(s.watchers) > 0 {
+			s.publish(c.changed)
+		}
+	}
+}
+
+// catchUp takes in what others have committed. The caller has the turn.
+func (s *Store) catchUp() {
+	took := s.take()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.show(took)
+}

@@ -1,0 +1,269 @@
+package mem
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"berth/store"
+)
+
+// joined opens n handles on one state.
+func joined(t *testing.T, n int) []*Store {
+	t.Helper()
+	all := []*Store{open(t)}
+	for len(all) < n {
+		s := all[0].Join()
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil && !errors.Is(err, store.ErrClosed) {
+				t.Error(err)
+			}
+		})
+		all = append(all, s)
+	}
+	return all
+}
+
+// told is what a handle's apply was handed, each commit in brackets.
+type told struct {
+	mu  sync.Mutex
+	log []string
+}
+
+func (h *told) apply(foreign []store.Foreign) {
+	var all []string
+	for _, f := range foreign {
+		all = append(all, fmt.Sprintf("%s:%s>%s", f.Key, word(f.Before), word(f.After)))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.log = append(h.log, fmt.Sprint(all))
+}
+
+// word is a value as it is told; none differs from an empty one.
+func word(v []byte) string {
+	if v == nil {
+		return "-"
+	}
+	return string(v)
+}
+
+func (h *told) want(t *testing.T, want string) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if got := strings.Join(h.log, " "); got != want {
+		t.Errorf("apply was handed\n     %s\nwant %s", got, want)
+	}
+	h.log = nil
+}
+
+// follow has s followed by a new told.
+func follow(t *testing.T, s *Store) *told {
+	t.Helper()
+	h := &told{}
+	if err := s.Follow(t.Context(), func(store.Tx) error { return nil }, h.apply); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func wantState(t *testing.T, s *Store, want string) {
+	t.Helper()
+	err := s.View(t.Context(), func(tx store.Tx) error {
+		if got := list(t, tx, store.Range{}); got != want {
+			t.Errorf("a view sees %q, want %q", got, want)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, s *Store, keys ...string) {
+	t.Helper()
+	err := s.Update(t.Context(), func(tx store.Tx) error {
+		for _, k := range keys {
+			if err := tx.Delete([]byte(k)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Each commit comes to the others, and to them only, once, with what was there before.
+func TestFollow(t *testing.T) {
+	all := joined(t, 3)
+	put(t, all[0], "early", "a")
+	b, c := follow(t, all[1]), follow(t, all[2])
+	put(t, all[0], "1", "b", "a", "b")
+	put(t, all[1], "", "c")
+	remove(t, all[2], "a", "never was")
+	remove(t, all[0], "never was")
+	b.want(t, "[a:early>1 b:->1] [a:1>-]")
+	c.want(t, "[a:early>1 b:->1] [c:->]")
+	for _, s := range all {
+		wantState(t, s, "b=1 c=")
+	}
+}
+
+func TestFollowLoads(t *testing.T) {
+	all := joined(t, 2)
+	put(t, all[0], "1", "a")
+	h := &told{}
+	err := all[1].Follow(t.Context(), func(tx store.Tx) error {
+		if got := list(t, tx, store.Range{}); got != "a=1" {
+			t.Errorf("load sees %s", got)
+		}
+		if err := tx.Put([]byte("b"), nil); !errors.Is(err, store.ErrReadOnly) {
+			t.Errorf("a write while loading: %v", err)
+		}
+		return errors.New("wanted")
+	}, h.apply)
+	if err == nil || err.Error() != "wanted" {
+		t.Errorf("Follow whose load fails answers %v", err)
+	}
+	put(t, all[0], "2", "a")
+	h.want(t, "")
+	follow(t, all[1])
+	if err := all[1].Follow(t.Context(), func(store.Tx) error { return nil }, h.apply); !errors.Is(err, errFollowed) {
+		t.Errorf("a second Follow answers %v", err)
+	}
+}
+
+// The slices that apply is handed are its own.
+func TestFollowCopies(t *testing.T) {
+	all := joined(t, 3)
+	put(t, all[0], "1", "a")
+	spoil := func(foreign []store.Foreign) {
+		for _, f := range foreign {
+			f.Key[0], f.Before[0], f.After[0] = 'x', 'x', 'x'
+		}
+	}
+	if err := all[1].Follow(t.Context(), func(store.Tx) error { return nil }, spoil); err != nil {
+		t.Fatal(err)
+	}
+	c := follow(t, all[2])
+	put(t, all[0], "2", "a")
+	c.want(t, "[a:1>2]")
+	wantState(t, all[1], "a=2")
+}
+
+// A watch of one handle yields what is committed through all of them.
+func TestWatchOfAllHandles(t *testing.T) {
+	all := joined(t, 2)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	w := all[1].Watch(ctx, nil)
+	put(t, all[0], "1", "a")
+	put(t, all[1], "1", "b")
+	remove(t, all[0], "a")
+	var got []string
+	for c, err := range w {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = append(got, fmt.Sprintf("%s:%s", c.Key, word(c.Value))); len(got) == 3 {
+			break
+		}
+	}
+	if want := "[a:1 b:1 a:-]"; fmt.Sprint(got) != want {
+		t.Errorf("the watch yields %v, want %s", got, want)
+	}
+}
+
+// A handle that is closed leaves the others as they are, and hears of nothing any more; another one can be had from it.
+func TestCloseOneHandle(t *testing.T) {
+	all := joined(t, 2)
+	a := follow(t, all[0])
+	put(t, all[1], "1", "a")
+	if err := all[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	put(t, all[1], "2", "a")
+	a.want(t, "[a:->1]")
+	again := all[0].Join()
+	defer again.Close()
+	h := follow(t, again)
+	wantState(t, again, "a=2")
+	put(t, all[1], "3", "a")
+	h.want(t, "[a:2>3]")
+	if len(again.handles) != 2 {
+		t.Errorf("%d handles are kept", len(again.handles))
+	}
+}
+
+func TestPresent(t *testing.T) {
+	all := joined(t, 3)
+	value := []byte("1")
+	all[0].Announce("a", value)
+	value[0] = 'x'
+	all[1].Announce("b", nil)
+	all[1].Announce("b", []byte("2"))
+	wantPresent(t, all[2], "a=1 b=2")
+	all[2].Present()["a"][0] = 'x'
+	wantPresent(t, all[0], "a=1 b=2")
+	if err := all[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	all[0].Announce("a", nil)
+	wantPresent(t, all[1], "b=2")
+}
+
+func wantPresent(t *testing.T, s *Store, want string) {
+	t.Helper()
+	var got []string
+	for _, name := range []string{"a", "b", "c"} {
+		if v, ok := s.Present()[name]; ok {
+			got = append(got, name+"="+string(v))
+		}
+	}
+	if all := strings.Join(got, " "); all != want {
+		t.Errorf("present are %q, want %q", all, want)
+	}
+}
+
+func TestWithinReach(t *testing.T) {
+	s := open(t)
+	before := time.Now()
+	if r := s.Reach(); r.Err != nil || !r.Since.IsZero() || r.Fresh.Before(before) {
+		t.Errorf("within reach: %+v", r)
+	}
+}
+
+// Where apply panics, the caller whose commit it was hears the panic, and all handles see what was committed.
+func TestApplyThatPanics(t *testing.T) {
+	all := joined(t, 3)
+	if err := all[1].Follow(t.Context(), func(store.Tx) error { return nil }, func([]store.Foreign) { panic("in apply") }); err != nil {
+		t.Fatal(err)
+	}
+	c := follow(t, all[2])
+	func() {
+		defer func() {
+			if p := recover(); p != "in apply" {
+				t.Errorf("the caller saw the panic %v", p)
+			}
+		}()
+		put(t, all[0], "1", "a")
+	}()
+	err := all[2].Update(t.Context(), func(tx store.Tx) error {
+		if v, _ := tx.Get([]byte("a")); !bytes.Equal(v, []byte("1")) {
+			t.Errorf("the other handle reads %q", v)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.want(t, "[a:->1]")
+}
