@@ -2,6 +2,7 @@ package alloc
 
 import (
 	"math/big"
+	"math/bits"
 	"net/netip"
 
 	"go4.org/netipx"
@@ -36,4 +37,15 @@ func Size(r netipx.IPRange) *big.Int {
 	}
 	from, to := new(big.Int).SetBytes(r.From().AsSlice()), new(big.Int).SetBytes(r.To().AsSlice())
 	return to.Sub(to, from).Add(to, big.NewInt(1))
+}
+
+// Place is an address of r: the n-th of a sequence in which the first one is the first of r, and each next one lies in the
+// middle of a gap between those before it that is as large as any (van der Corput).
+func Place(r netipx.IPRange, n uint8) netip.Addr {
+	if n == 0 {
+		return r.From()
+	}
+	from := valueOf(r.From())
+	size := valueOf(r.To()).sub(from)
+	return from.add(size.parts256(bits.Reverse8(n))).addr(r.From().Is4())
 }

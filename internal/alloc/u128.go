@@ -95,3 +95,14 @@ func (v u128) mask(i int) u128 {
 	}
 	return u128{v.hi, v.lo &^ (^uint64(0) >> (i - 64))}
 }
+
+// parts256 is n parts of 256 of v.
+func (v u128) parts256(n uint8) u128 {
+	times := func(v u128) u128 {
+		carry, lo := bits.Mul64(v.lo, uint64(n))
+		return u128{v.hi*uint64(n) + carry, lo}
+	}
+	whole := times(u128{v.hi >> 8, v.hi<<56 | v.lo>>8})
+	rest := times(u128{0, v.lo & 255})
+	return whole.add(u128{0, rest.lo >> 8})
+}

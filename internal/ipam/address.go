@@ -24,6 +24,9 @@ type AddressRequest struct {
 func (s *Service) RequestAddress(ctx context.Context, req AddressRequest) (netip.Prefix, error) {
 	var given netip.Prefix
 	err := s.update(ctx, func(c *change) error {
+		if err := c.mayTake(); err != nil {
+			return err
+		}
 		t, err := c.target(req.Pool)
 		if err != nil {
 			return err
@@ -111,7 +114,7 @@ func (t *target) replay(req AddressRequest, held *Lease) error {
 		return t.heldError(held)
 	}
 	moved := *held
-	moved.Attachment = t.at.ID
+	moved.Attachment, moved.Host = t.at.ID, t.host // the manager that leads now may be another
 	if _, err := t.event(&Event{Verb: LeaseMoved, Space: t.sub.Space, Subnet: t.sub.CIDR, Address: held.Address,
 		Lease: held.ID, Attachment: t.at.ID, Name: held.Name, Detail: "replay of pool " + held.Attachment.Short()}); err != nil {
 		return err

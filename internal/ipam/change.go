@@ -21,6 +21,8 @@ type change struct {
 
 	memories int  // how many a subnet keeps
 	forgets  bool // the state is rebuilt from what runs (BO-4)
+	page     int  // how many leases a transaction ends at most
+	membership
 
 	edit editing // what belongs to edits of the plan
 
@@ -54,6 +56,9 @@ func (s *Service) change(ctx context.Context, fn func(*change) error) error {
 	defer s.changes.Put(c)
 	c.actor = actorOf(ctx)
 	events := 0
+	if s.member != nil {
+		c.present = s.shared().Present()
+	}
 	err := s.store.Update(ctx, func(tx store.Tx) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -62,9 +67,15 @@ func (s *Service) change(ctx context.Context, fn func(*change) error) error {
 		clear(c.undo)
 		c.moves, c.undo, c.added, c.edit = c.moves[:0], c.undo[:0], 0, editing{}
 		tx.OnAbort(c.abort)
+		if err := c.enter(s.joined); err != nil {
+			return err
+		}
 		err := fn(c)
 		events = c.ix.events
-		return err
+		if err != nil {
+			return err
+		}
+		return c.leave()
 	})
 	if err == nil {
 		s.wakeTrim(events)
@@ -75,7 +86,7 @@ func (s *Service) change(ctx context.Context, fn func(*change) error) error {
 // newChange makes a change for the pool of them. Its abort moves the index back to before its last run; it is called when
 // that run is over and the lock is free.
 func (s *Service) newChange() any {
-	c := &change{host: s.host, memories: s.memories, forgets: s.forgets, key: make([]byte, 0, 64), value: make([]byte, 0, 256)}
+	c := &change{host: s.host, memories: s.memories, forgets: s.forgets, page: s.page, membership: membership{member: s.member}, key: make([]byte, 0, 64), value: make([]byte, 0, 256)}
 	c.abort = func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -168,7 +179,7 @@ func (c *change) setLease(subnet ID, addr netip.Addr, before, after *Lease) erro
 }
 
 // event writes an entry of the audit trail and returns its id: the time in microseconds, made strictly increasing, so that
-// ids stay unique when the clock is set back.
+// ids stay unique when the clock is set back. Of hosts that share a store each makes ids of its own (membership.own).
 func (c *change) event(e *Event) (uint64, error) {
 	id := c.nextID()
 	e.Actor, e.Host = c.actor, c.host
@@ -192,7 +203,7 @@ func (c *change) countEvents(n int) {
 
 // nextID is the id of the event that this change writes next.
 func (c *change) nextID() uint64 {
-	c.ix.lastEvent = max(c.ix.lastEvent+1, uint64(max(c.now.UnixMicro(), 0)))
+	c.ix.lastEvent = c.own(max(c.ix.lastEvent+1, uint64(max(c.now.UnixMicro(), 0))))
 	return c.ix.lastEvent
 }
 

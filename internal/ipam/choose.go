@@ -163,11 +163,12 @@ func (t *target) inPools(addr netip.Addr) bool {
 	return false
 }
 
-// chooseIn proposes addresses of one pool until one is free by its record: the lowest that nobody ever had, then the one
-// that was released longest ago and is past its quarantine.
+// chooseIn proposes addresses of one pool until one is free by its record: the lowest that nobody ever had, on a host that
+// shares the pool with others from its own place in it on, then the one that was released longest ago and is past its
+// quarantine.
 func (t *target) chooseIn(p openPool) (netip.Addr, *Lease, error) {
 	for {
-		addr, ok := t.sx.neverUsed(p)
+		addr, ok := t.sx.neverUsed(p, t.slot())
 		if !ok {
 			addr, _, ok = t.sx.longestReleased(p, t.now)
 		}

@@ -20,6 +20,7 @@ type editing struct {
 	swept    []*Subnet // that were removed, whose leases are to go
 	strays   []stray
 	leaving  bool // a network is left to be removed in pages
+	ended    bool // attachments are left to be ended in pages
 
 	capacity *capacity // of the request that is made now
 }
@@ -45,6 +46,7 @@ func (s *Service) Edit(ctx context.Context, opt EditOptions, edits ...Edit) (Out
 			return err
 		}
 		c.edit = editing{collects: true, match: opt.IfMatch}
+		c.plans = true
 		if err := c.makeEdits(edits, &out); err != nil {
 			return err
 		}
@@ -97,6 +99,10 @@ func (s *Service) clearAway(ctx context.Context, did editing) {
 	s.mu.Lock()
 	s.ix.orphans, s.ix.strays = append(s.ix.orphans, did.swept...), append(s.ix.strays, did.strays...)
 	s.mu.Unlock()
+	if did.ended {
+		_ = s.finish(ctx)
+		return
+	}
 	if len(did.swept) > 0 || len(did.strays) > 0 || did.leaving {
 		_ = s.finishPlans(ctx)
 	}
@@ -179,7 +185,7 @@ func usedKey(used uint64, key string) []byte {
 func (c *change) trimKeys() (removed int, err error) {
 	over := uint64(max(c.now.Add(-KeyAge).UnixMicro(), 0))
 	page := kindRange(usedKeys)
-	page.Limit = pageSize
+	page.Limit = c.page
 	var keys []string
 	removed, err = deleteWhile(c.tx, page, func(_ int, key []byte) bool {
 		if len(key) < 9 || binary.BigEndian.Uint64(key[1:]) > over {

@@ -80,7 +80,7 @@ func (s *Service) endOwners(ctx context.Context) error {
 }
 
 func (c *change) endDue() (ended int, err error) {
-	for _, what := range c.ix.ends.due(c.now, pageSize) {
+	for _, what := range c.ix.ends.due(c.now, c.page) {
 		if what.sx == nil {
 			err = c.endDynamic(what)
 		} else {

@@ -19,6 +19,10 @@ var (
 	ErrChanged = errors.New("changed meanwhile")
 	// ErrKeyReused: the key of an edit was used for another one.
 	ErrKeyReused = errors.New("key used for another request")
+	// ErrAlone: hosts are asked for, and the store is one host's own.
+	ErrAlone = errors.New("no other hosts")
+	// ErrHost: this host may not do that in the cluster, or take no part in it at all.
+	ErrHost = errors.New("the host is refused")
 	// ErrDamaged: a record cannot be read, or contradicts another.
 	ErrDamaged = errors.New("damaged record")
 )

@@ -41,6 +41,11 @@ const (
 	ImportEnded // finished or taken back
 	LeaseNamed  // a witness learnt whose it is; Name says it
 	ReservationModified
+	HostJoined // a shared store's; Name is the host's in all of these
+	HostDrained
+	HostLeft // it was asked to, and has not gone yet
+	HostGone
+	HostAdmitted
 )
 
 var verbNames = [...]string{
@@ -56,6 +61,7 @@ var verbNames = [...]string{
 	TokenCreated: "token.create", TokenRemoved: "token.remove",
 	ImportBegun: "import.begin", ImportEnded: "import.end",
 	LeaseNamed: "lease.name", ReservationModified: "reservation.modify",
+	HostJoined: "host.join", HostDrained: "host.drain", HostLeft: "host.leave", HostGone: "host.remove", HostAdmitted: "host.admit",
 }
 
 func (v Verb) String() string {

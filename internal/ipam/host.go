@@ -1,8 +1,10 @@
 package ipam
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -42,27 +44,64 @@ type HostInfo struct {
 	Headroom int  `json:"headroom"`
 }
 
-// Hosts lists the hosts of the cluster by name, those that were removed last.
-func (s *Service) Hosts(ctx context.Context) ([]HostInfo, error) { panic("pending") }
+var errAlone = &refusal{ErrAlone, "this Berth has a store of its own (--store bolt): it knows no other hosts"}
 
-// DrainHost has a host take no new address, or, with Undo, take them again.
-type DrainHost struct {
-	Name string `json:"name"`
-	Undo bool   `json:"undo,omitempty"`
+// Hosts lists the hosts of the cluster by name, those that were removed last. Where the store is the host's own it is refused
+// with ErrAlone.
+func (s *Service) Hosts(ctx context.Context) (all []HostInfo, err error) {
+	if s.member == nil {
+		return nil, errAlone
+	}
+	held := map[ID]counted{}
+	for l, err := range s.Leases(ctx, LeaseFilter{}) {
+		if err != nil {
+			return nil, err
+		}
+		n := held[l.Pool]
+		n.count(l.Kind)
+		held[l.Pool] = n
+	}
+	present := s.shared().Present()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, known := range s.ix.hosts {
+		h := HostInfo{Host: *known.value, Self: known.value.ID == s.member.Host}
+		_, h.Present = present[h.Name]
+		for id, at := range s.ix.attachments {
+			if at.value.Host == h.Name && !at.value.Ended {
+				h.Pools++
+				h.Leases += held[id].leases
+				h.Headroom += held[id].headroom
+			}
+		}
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(a, b HostInfo) int {
+		return cmp.Or(boolCompare(a.State == HostRemoved, b.State == HostRemoved), strings.Compare(a.Name, b.Name))
+	})
+	return all, nil
 }
 
-// RemoveHost takes a host out of the cluster with all it holds. One whose daemon is there is asked to go, and gives everything
-// back by itself; of one that is not, a person must say that it is Off, because what it holds may be in use.
-type RemoveHost struct {
-	Name string `json:"name"`
-	Off  bool   `json:"off,omitempty"`
+// counted is what is held through one attachment.
+type counted struct{ leases, headroom int }
+
+func (n *counted) count(kind Kind) {
+	switch kind {
+	case Headroom:
+		n.headroom++
+	case Gateway:
+	default:
+		n.leases++
+	}
 }
 
-// AdmitHost lets a host take part again that was removed.
-type AdmitHost struct {
-	Name string `json:"name"`
+// boolCompare orders false before true.
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }
-
-func (e DrainHost) apply(c *change) (Result, error)  { return Result{}, fmt.Errorf("pending") }
-func (e RemoveHost) apply(c *change) (Result, error) { return Result{}, fmt.Errorf("pending") }
-func (e AdmitHost) apply(c *change) (Result, error)  { return Result{}, fmt.Errorf("pending") }

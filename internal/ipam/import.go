@@ -19,12 +19,13 @@ type ImportOptions struct {
 // transactions, each network as a whole or not at all. A plan that is refused is a *PlanError, and nothing of it is written.
 // After any other error the import is open: ImportState tells of it, and ResumeImport or UndoImport ends it.
 func (s *Service) Import(ctx context.Context, p Plan, opt ImportOptions) (ImportReport, error) {
-	if err := s.enterImport(); err != nil {
+	leave, err := s.enterImport(ctx)
+	if err != nil {
 		return ImportReport{}, err
 	}
-	defer s.imports.running.Store(false)
+	defer leave()
 	var ck *importCheck
-	err := s.store.View(ctx, func(tx store.Tx) error {
+	err = s.store.View(ctx, func(tx store.Tx) error {
 		head, err := readHead(tx)
 		if err != nil {
 			return err
@@ -56,14 +57,6 @@ func (s *Service) Import(ctx context.Context, p Plan, opt ImportOptions) (Import
 		return ImportReport{}, err
 	}
 	return s.runImport(ctx, opt.Progress, &at)
-}
-
-// enterImport makes sure that only one works on imports at a time.
-func (s *Service) enterImport() error {
-	if s.imports.running.CompareAndSwap(false, true) {
-		return nil
-	}
-	return &refusal{ErrInUse, "an import is under way; `berth status` shows how far it is, and the next one can begin when it has ended"}
 }
 
 func (h *importHead) openError() error {
@@ -130,10 +123,11 @@ func (s *Service) importedNetwork(tx store.Tx, head importHead) (string, error) 
 
 // ResumeImport does the rest of an import that was cut off.
 func (s *Service) ResumeImport(ctx context.Context, progress func(done, total int)) (ImportReport, error) {
-	if err := s.enterImport(); err != nil {
+	leave, err := s.enterImport(ctx)
+	if err != nil {
 		return ImportReport{}, err
 	}
-	defer s.imports.running.Store(false)
+	defer leave()
 	if err := s.openImport(ctx, func(head *importHead) error {
 		if head.Undoing {
 			return head.openError()
@@ -148,10 +142,11 @@ func (s *Service) ResumeImport(ctx context.Context, progress func(done, total in
 // UndoImport takes back what an import that was cut off has added, the last first. Where somebody uses something of it
 // meanwhile it stops there, with an error that names it, and can be called again.
 func (s *Service) UndoImport(ctx context.Context, progress func(done, total int)) (ImportReport, error) {
-	if err := s.enterImport(); err != nil {
+	leave, err := s.enterImport(ctx)
+	if err != nil {
 		return ImportReport{}, err
 	}
-	defer s.imports.running.Store(false)
+	defer leave()
 	if err := s.openImport(ctx, func(head *importHead) error {
 		head.Undoing = true
 		return nil

@@ -168,7 +168,7 @@ func (ck *importCheck) networkNamed(name string) (*Network, error) {
 }
 
 func (ck *importCheck) newNetwork(p *PlannedNetwork) *Network {
-	n := &Network{ID: NewID(), Name: p.Name, Space: p.Space, Planned: true}
+	n := &Network{ID: ck.member.marked(NewID()), Name: p.Name, Space: p.Space, Planned: true}
 	if n.Space == "" {
 		n.Space = LocalSpace
 	}

@@ -63,6 +63,10 @@ func (s *Service) paced(ctx context.Context, at *pace, fn func(c *change, most i
 		if most == 0 { // once: fn may run again
 			most = at.next(s.imports.asked.Load())
 		}
+		if err := c.holdImport(); err != nil {
+			return err
+		}
+		c.plans = true
 		return fn(c, most)
 	})
 	if err == nil {

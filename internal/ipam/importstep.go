@@ -80,7 +80,7 @@ func (ck *importCheck) numberSubnets() {
 	}
 	ids := make([]ID, len(fresh))
 	for i := range ids {
-		ids[i] = NewID()
+		ids[i] = ck.member.marked(NewID())
 	}
 	slices.SortFunc(ids, func(a, b ID) int { return bytes.Compare(a[:], b[:]) })
 	for i, sub := range fresh {

@@ -98,7 +98,7 @@ func (ck *importCheck) newSubnet(d *draftNetwork, p *PlannedSubnet) *draftSubnet
 		ck.Add(p.Line, "%s", why)
 		return nil
 	}
-	sub := &Subnet{ID: NewID(), Network: d.n.ID, Space: d.n.Space, Name: p.Name, CIDR: p.CIDR, Gateway: p.Gateway,
+	sub := &Subnet{ID: ck.member.marked(NewID()), Network: d.n.ID, Space: d.n.Space, Name: p.Name, CIDR: p.CIDR, Gateway: p.Gateway,
 		NoGateway: !p.Gateway.IsValid(), DHCP: p.DHCP, Pools: []Pool{}}
 	if p.Name != "" {
 		ck.refuse(p.Line, CheckName("subnet", p.Name))

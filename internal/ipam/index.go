@@ -20,6 +20,8 @@ type index struct {
 	attachments map[ID]cached[Attachment]
 	networks    map[ID]*networkIndex
 	names       map[string]ID // of networks
+	hosts       map[string]cached[Host]
+	unread      []ID // subnets whose leases are to be read again
 	lastEvent   uint64
 	events      int       // how many are stored
 	orphans     []*Subnet // that are gone and may have leases still
@@ -34,6 +36,7 @@ func newIndex() *index {
 		attachments: map[ID]cached[Attachment]{},
 		networks:    map[ID]*networkIndex{},
 		names:       map[string]ID{},
+		hosts:       map[string]cached[Host]{},
 	}
 }
 
@@ -169,14 +172,18 @@ func (sx *subnetIndex) load(leases []*Lease) {
 	}
 }
 
-// neverUsed is the lowest address of p that has no record.
-func (sx *subnetIndex) neverUsed(p openPool) (netip.Addr, bool) {
+// neverUsed is the lowest address of p that has no record. Each slot but the first begins at a place of its own in each range
+// and comes to what lies before it in the end: hosts that share a pool do not race for the same address then.
+func (sx *subnetIndex) neverUsed(p openPool, slot int) (netip.Addr, bool) {
 	for _, r := range p.ranges {
-		if addr, ok := sx.recorded.NextFree(r); ok {
+		if addr, ok := sx.recorded.NextFree(netipx.IPRangeFrom(alloc.Place(r, uint8(slot)), r.To())); ok {
 			return addr, true
 		}
 	}
-	return netip.Addr{}, false
+	if slot == 0 {
+		return netip.Addr{}, false
+	}
+	return sx.neverUsed(p, 0)
 }
 
 // longestReleased is the address of p that was released longest ago and is past its quarantine. Else ready tells when the

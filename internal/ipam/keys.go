@@ -11,6 +11,7 @@ import (
 //
 //	a ID                         an attachment
 //	e id(8)                      an event, in the order of time
+//	h name                       a host that shares the store
 //	i name                       the id of the network of that name
 //	j ...                        the journal of an import that has begun and not ended
 //	k key                        the outcome of the edits that were made with that key
@@ -25,6 +26,7 @@ const (
 	attachmentKeys = 'a'
 	dynamicKeys    = 'd'
 	eventKeys      = 'e'
+	hostKeys       = 'h'
 	nameKeys       = 'i'
 	importKeys     = 'j'
 	outcomeKeys    = 'k'

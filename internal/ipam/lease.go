@@ -17,9 +17,10 @@ const (
 	Gateway                   // a subnet's gateway, or one that an attachment has for itself
 	Auxiliary                 // kept for the network by `--aux-address`: static, with nobody's MAC
 	External                  // taken by a person for what is no container; Name is its owner
+	Headroom                  // claimed for a host of a cluster, which gives it to a container while the shared store is out of reach
 )
 
-var kindNames = [...]string{Automatic: "automatic", Static: "static", Gateway: "gateway", Auxiliary: "auxiliary", External: "external"}
+var kindNames = [...]string{Automatic: "automatic", Static: "static", Gateway: "gateway", Auxiliary: "auxiliary", External: "external", Headroom: "headroom"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) && kindNames[k] != "" {

@@ -9,19 +9,35 @@ import (
 
 // load builds the index by one scan of the store.
 func (s *Service) load(ctx context.Context) error {
-	ix := newIndex()
-	err := s.store.View(ctx, func(tx store.Tx) error {
-		for _, step := range []func(*index, store.Tx) error{loadSpaces, loadNetworks, loadSubnets, loadAttachments, loadOwners, loadLeases, loadEvents} {
+	read := func(tx store.Tx) error {
+		ix := newIndex()
+		for _, step := range []func(*index, store.Tx) error{loadHosts, loadSpaces, loadNetworks, loadSubnets, loadAttachments, loadOwners, loadLeases, loadEvents} {
 			if err := step(ix, tx); err != nil {
 				return err
 			}
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ix = ix
 		return nil
-	})
-	if err != nil {
-		return err
 	}
-	s.ix = ix
+	if s.member == nil {
+		return s.store.View(ctx, read)
+	}
+	return s.shared().Follow(ctx, read, s.follow)
+}
+
+func loadHosts(ix *index, tx store.Tx) error {
+	for rec, err := range tx.Scan(kindRange(hostKeys)) {
+		if err != nil {
+			return err
+		}
+		h := new(Host)
+		if err := decodeJSON("a host", rec.Value, h); err != nil {
+			return err
+		}
+		ix.hosts[h.Name] = cached[Host]{append([]byte(nil), rec.Value...), h}
+	}
 	return nil
 }
 

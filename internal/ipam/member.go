@@ -4,6 +4,7 @@ package ipam
 type Member struct {
 	Host    ID      // the host's own id, kept with its own state: a name may be given again, an id is not
 	Session ID      // of this run of the daemon: of two that call themselves the same host, the later one goes on
+	Version string  // of the daemon, for others to see
 	Mark    [4]byte // which each id ends with that is made in the store, and no other: it tells which store an id is of
 }
 

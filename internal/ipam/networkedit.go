@@ -82,7 +82,7 @@ func (e *CreateNetwork) apply(c *change) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	n := &Network{ID: NewID(), Name: e.Name, Space: e.Space, Type: kind, Created: c.now, Planned: true}
+	n := &Network{ID: c.newID(), Name: e.Name, Space: e.Space, Type: kind, Created: c.now, Planned: true}
 	tags := map[string]*string{}
 	for key, value := range e.Tags {
 		tags[key] = &value

@@ -55,6 +55,9 @@ func (s *Service) RequestPool(ctx context.Context, req PoolRequest) (PoolGrant, 
 	}
 	var grant PoolGrant
 	err := s.update(ctx, func(c *change) (err error) {
+		if err := c.mayTake(); err != nil {
+			return err
+		}
 		if req.Network != "" {
 			grant, err = c.attachPlanned(req)
 			return err
@@ -184,7 +187,7 @@ func (c *change) hold(req PoolRequest, sub *Subnet) (PoolGrant, error) {
 // engine goes on saying the one that it was told, and tells nobody which.
 func (c *change) attachmentID(req PoolRequest, sub *Subnet) ID {
 	if !c.forgets {
-		return NewID()
+		return c.newID()
 	}
 	for n := 0; ; n++ {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s\x00%d", sub.Space, sub.CIDR, req.Range, req.Pool, n))
@@ -218,7 +221,7 @@ func (c *change) networkName(id ID) string {
 
 // createSubnet makes a subnet and the network that carries it. The caller writes the subnet's record.
 func (c *change) createSubnet(req PoolRequest, cidr netip.Prefix) (*Subnet, error) {
-	n := &Network{ID: NewID(), Space: req.Space, Created: c.now}
+	n := &Network{ID: c.newID(), Space: req.Space, Created: c.now}
 	n.Name = "net-" + n.ID.Short()
 	if taken, err := c.tx.Get(nameKey(nil, n.Name)); err != nil || taken != nil {
 		n.Name = "net-" + n.ID.String()
@@ -232,7 +235,7 @@ func (c *change) createSubnet(req PoolRequest, cidr netip.Prefix) (*Subnet, erro
 	if err != nil {
 		return nil, err
 	}
-	sub := &Subnet{ID: NewID(), Network: n.ID, Space: req.Space, CIDR: cidr, NoGateway: req.NoGateway,
+	sub := &Subnet{ID: c.newID(), Network: n.ID, Space: req.Space, CIDR: cidr, NoGateway: req.NoGateway,
 		Pools: []Pool{{Range: pool}}, Created: eventTime(id)}
 	return sub, c.setNetwork(n.ID, n)
 }

@@ -9,8 +9,12 @@ import (
 	"berth/store"
 )
 
-// pageSize is how many leases one transaction ends at most: an attachment may have millions.
-const pageSize = 512
+// pageSize is Service.page of a host's own store. That of a shared one fits a transaction of etcd, which makes 128 writes at
+// most: a larger one would keep all other hosts waiting.
+const (
+	pageSize       = 512
+	sharedPageSize = 48
+)
 
 // ReleasePool ends an attachment with the leases taken through it (LN-2, LN-10). The last one to go takes its subnet and
 // network with it. An attachment that is not there is no error. It succeeds with addresses still out, since
@@ -120,7 +124,7 @@ func (c *change) endSubnet(at *Attachment, sub *Subnet) error {
 // releaseLeases makes memories of all leases that were taken through an attachment which has Ended, and then removes it.
 func (s *Service) releaseLeases(ctx context.Context, pool, subnet ID) error {
 	page := leasesOf(subnet)
-	page.Limit = pageSize
+	page.Limit = s.page
 	for page.From != nil {
 		var next []byte
 		err := s.update(ctx, func(c *change) (err error) {
@@ -201,7 +205,7 @@ func catchAll(gone ID, addr netip.Addr) *Subnet {
 // next Open.
 func (s *Service) sweep(ctx context.Context, gone *Subnet) error {
 	page := leasesOf(gone.ID)
-	page.Limit = pageSize
+	page.Limit = s.page
 	for page.From != nil {
 		var next []byte
 		err := s.update(ctx, func(c *change) (err error) {

@@ -182,7 +182,7 @@ type stray struct {
 func (s *Service) sweepStrays(ctx context.Context) error {
 	for {
 		s.mu.Lock()
-		page := slices.Clone(s.ix.strays[:min(len(s.ix.strays), pageSize)])
+		page := slices.Clone(s.ix.strays[:min(len(s.ix.strays), s.page)])
 		s.mu.Unlock()
 		if len(page) == 0 {
 			return nil

@@ -41,7 +41,7 @@ func (s *Service) Run(ctx context.Context) error {
 			case <-ctx.Done():
 				return nil
 			case <-second.C:
-				err = s.endOwners(ctx)
+				err = errors.Join(s.endOwners(ctx), s.catchUp(ctx))
 			case <-again.C:
 				waiting = false
 			case <-s.trim:
@@ -62,7 +62,7 @@ func (s *Service) finish(ctx context.Context) error {
 	s.mu.Lock()
 	var ended []ID
 	for id, a := range s.ix.attachments {
-		if a.value.Ended {
+		if a.value.Ended && s.finishes(a.value.Host) {
 			ended = append(ended, id)
 		}
 	}
@@ -73,6 +73,16 @@ func (s *Service) finish(ctx context.Context) error {
 		}
 	}
 	return s.finishPlans(ctx)
+}
+
+// finishes tells whether what a host has begun is for this Service to finish: of hosts that share a store each finishes its own,
+// and all those of one that was removed. The caller holds mu.
+func (s *Service) finishes(host string) bool {
+	if s.member == nil || host == s.host {
+		return true
+	}
+	h := s.ix.hosts[host].value
+	return h == nil || h.State == HostRemoved
 }
 
 // wakeTrim has Run trim soon where there are too many events. It never waits.
@@ -92,7 +102,7 @@ func (s *Service) Trim(ctx context.Context) error {
 	for _, trim := range []func(*change) (int, error){
 		func(c *change) (int, error) { return c.trimPage(s.retain) }, (*change).trimKeys,
 	} {
-		for removed := pageSize; removed == pageSize; {
+		for removed := s.page; removed == s.page; {
 			err := s.update(ctx, func(c *change) (err error) {
 				removed, err = trim(c)
 				return err
@@ -109,7 +119,7 @@ func (c *change) trimPage(keep Retention) (removed int, err error) {
 	oldest := uint64(max(c.now.Add(-keep.Age).UnixMicro(), 0))
 	over := c.ix.events - keep.Count
 	page := kindRange(eventKeys)
-	page.Limit = pageSize
+	page.Limit = c.page
 	removed, err = deleteWhile(c.tx, page, func(n int, key []byte) bool { return eventID(key) < oldest || n < over })
 	c.countEvents(-removed)
 	return removed, err

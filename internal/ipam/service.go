@@ -33,6 +33,9 @@ type Config struct {
 	// Forgets says that the store does: the state is rebuilt from what runs (BO-4). Ids of attachments are then worked out from
 	// what was asked for, and a second reservation of an address is refused whoever asks (BO-5).
 	Forgets bool
+
+	// Member makes the host one of several that share the store, which is a store.Shared then. nil: the store is the host's own.
+	Member *Member
 }
 
 // Base is a prefix out of which subnets of one size are carved.
@@ -65,9 +68,12 @@ type Service struct {
 	memories int
 	retain   Retention
 	forgets  bool
+	member   *Member
+	page     int // how many leases, or other records, one transaction ends at most: an attachment may have millions
 
-	mu sync.Mutex // guards ix
-	ix *index
+	mu     sync.Mutex // guards ix
+	ix     *index
+	joined bool // the host takes part in the cluster
 
 	changes sync.Pool // of *change
 
@@ -82,7 +88,10 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	s := &Service{
 		store: cfg.Store, host: cfg.Host, now: cfg.Now, bases: cfg.Bases,
 		memories: cfg.Memories, retain: cfg.Retention.withDefaults(), forgets: cfg.Forgets,
-		trim: make(chan struct{}, 1),
+		trim: make(chan struct{}, 1), member: cfg.Member, page: pageSize,
+	}
+	if s.member != nil {
+		s.page = sharedPageSize
 	}
 	s.changes.New = s.newChange
 	if s.now == nil {
@@ -97,6 +106,9 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	if err := s.load(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.join(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.settle(ctx); err != nil {
 		return nil, err
 	}
@@ -105,7 +117,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 
 // settle makes what every store has, and ends what a crash left half ended.
 func (s *Service) settle(ctx context.Context) error {
-	for _, name := range []string{LocalSpace, GlobalSpace} {
+	for _, name := range s.spaces() {
 		if err := s.update(ctx, func(c *change) error { return c.ensureSpace(name) }); err != nil {
 			return err
 		}
@@ -116,7 +128,18 @@ func (s *Service) settle(ctx context.Context) error {
 	if err := s.settleAttachments(ctx); err != nil {
 		return err
 	}
+	if s.member != nil {
+		return nil // another host may be writing one at this moment; the next import sweeps
+	}
 	return s.sweepJournal(ctx, new(pace))
+}
+
+// spaces are those that the store always has. The local one is each host's own, and never in a shared store.
+func (s *Service) spaces() []string {
+	if s.member != nil {
+		return []string{GlobalSpace}
+	}
+	return []string{LocalSpace, GlobalSpace}
 }
 
 // settleAttachments ends those whose end was cut off, and those that were to end with an heir which is gone.
@@ -124,9 +147,12 @@ func (s *Service) settleAttachments(ctx context.Context) error {
 	if err := s.finish(ctx); err != nil {
 		return err
 	}
-	for id, a := range maps.Clone(s.ix.attachments) {
+	s.mu.Lock()
+	all := maps.Clone(s.ix.attachments)
+	s.mu.Unlock()
+	for id, a := range all {
 		heir := a.value.Heir
-		if _, lives := s.ix.attachments[heir]; heir == (ID{}) || lives {
+		if _, lives := all[heir]; heir == (ID{}) || lives {
 			continue
 		}
 		if err := s.releaseInherited(ctx, heir, []ID{id}); err != nil {

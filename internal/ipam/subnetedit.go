@@ -70,7 +70,7 @@ func (p *plan) addSubnet(spec *SubnetSpec) (*Subnet, error) {
 	if err != nil {
 		return nil, err
 	}
-	sub := &Subnet{ID: NewID(), Network: p.n.ID, Space: p.n.Space, Name: spec.Name, CIDR: cidr, Gateway: spec.Gateway,
+	sub := &Subnet{ID: p.newID(), Network: p.n.ID, Space: p.n.Space, Name: spec.Name, CIDR: cidr, Gateway: spec.Gateway,
 		NoGateway: !spec.Gateway.IsValid(), DHCP: spec.DHCP, Pools: []Pool{}}
 	if spec.Pool {
 		sub.Pools = append(sub.Pools, Pool{Range: wholeRange(cidr)})
