@@ -250,3 +250,37 @@ func FuzzParsePrefix(f *testing.F) {
 		}
 	})
 }
+
+func TestPlace(t *testing.T) {
+	for _, c := range []struct {
+		r    string
+		n    uint8
+		want string
+	}{
+		{"10.0.0.0-10.0.0.255", 0, "10.0.0.0"},
+		{"10.0.0.0-10.0.0.255", 1, "10.0.0.127"},
+		{"10.0.0.0/16", 2, "10.0.63.255"},
+		{"10.0.0.0/16", 3, "10.0.191.255"},
+		{"10.0.0.7-10.0.0.7", 255, "10.0.0.7"},
+		{"0.0.0.0/0", 255, "254.255.255.255"},
+		{"::/0", 1, "7fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"},
+		{"fd00::/64", 255, "fd00::feff:ffff:ffff:ffff"},
+	} {
+		r, err := ParseRange(c.r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Place(r, c.n).String(); got != c.want {
+			t.Errorf("Place(%s, %d) = %s, want %s", c.r, c.n, got, c.want)
+		}
+	}
+	r := Usable(netip.MustParsePrefix("10.0.0.0/22"))
+	seen := map[netip.Addr]bool{}
+	for n := range 256 {
+		a := Place(r, uint8(n))
+		if !r.Contains(a) || seen[a] {
+			t.Errorf("Place(%s, %d) = %s", r, n, a)
+		}
+		seen[a] = true
+	}
+}

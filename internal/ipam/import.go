@@ -91,6 +91,11 @@ func (s *Service) ImportState(ctx context.Context) (state *ImportState, err erro
 		}
 		state = &ImportState{ID: head.ID, Actor: head.Actor, Began: head.Began, Done: head.Done, Total: head.Total,
 			Undoing: head.Undoing, Running: s.imports.running.Load()}
+		if s.member != nil && !state.Running {
+			if state.Running, err = s.importsElsewhere(tx); err != nil {
+				return err
+			}
+		}
 		state.Network, err = s.importedNetwork(tx, *head)
 		return err
 	})

@@ -3,6 +3,8 @@ package ipam
 import (
 	"context"
 	"fmt"
+
+	"berth/store"
 )
 
 // importClaim says which host of a cluster works on imports: there is one journal, and one who writes it. A claim of a daemon
@@ -35,14 +37,12 @@ func (s *Service) enterImport(ctx context.Context) (leave func(), err error) {
 }
 
 func (c *change) claimImport() error {
-	other, err := c.importClaim()
+	other, err := readImportClaim(c.tx)
 	if err != nil {
 		return err
 	}
-	if other != nil {
-		if h := c.ix.hosts[other.Host].value; h != nil && h.Session == other.Session && c.isPresent(h.Name) && h.Name != c.host {
-			return &refusal{ErrInUse, fmt.Sprintf("an import is under way on host %s; the next one can begin when it has ended", h.Name)}
-		}
+	if other != nil && other.Host != c.host && other.counts(c.ix, c.present) {
+		return &refusal{ErrInUse, fmt.Sprintf("an import is under way on host %s; the next one can begin when it has ended", other.Host)}
 	}
 	_, err = c.putJSON(importClaimKey(), &importClaim{c.host, c.member.Session}, false)
 	return err
@@ -53,7 +53,7 @@ func (c *change) holdImport() error {
 	if c.member == nil {
 		return nil
 	}
-	claim, err := c.importClaim()
+	claim, err := readImportClaim(c.tx)
 	if err == nil && (claim == nil || claim.Session != c.member.Session) {
 		err = &refusal{ErrInUse, "another host of the cluster went on with the import while this one was out of reach; `berth status` shows how far it is"}
 	}
@@ -61,16 +61,35 @@ func (c *change) holdImport() error {
 }
 
 func (c *change) disclaimImport() error {
-	claim, err := c.importClaim()
+	claim, err := readImportClaim(c.tx)
 	if err != nil || claim == nil || claim.Session != c.member.Session {
 		return err
 	}
 	return c.tx.Delete(importClaimKey())
 }
 
-// importClaim reads the claim, nil where nobody works on an import.
-func (c *change) importClaim() (*importClaim, error) {
-	raw, err := c.tx.Get(importClaimKey())
+// counts tells whether the daemon that has made the claim is there.
+func (claim *importClaim) counts(ix *index, present map[string][]byte) bool {
+	h := ix.hosts[claim.Host].value
+	_, there := present[claim.Host]
+	return there && h != nil && h.Session == claim.Session
+}
+
+// importsElsewhere tells whether another host works on an import.
+func (s *Service) importsElsewhere(tx store.Tx) (bool, error) {
+	claim, err := readImportClaim(tx)
+	if err != nil || claim == nil {
+		return false, err
+	}
+	present := s.shared().Present()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return claim.Host != s.host && claim.counts(s.ix, present), nil
+}
+
+// readImportClaim reads the claim, nil where nobody works on an import.
+func readImportClaim(tx store.Tx) (*importClaim, error) {
+	raw, err := tx.Get(importClaimKey())
 	if err != nil || raw == nil {
 		return nil, err
 	}

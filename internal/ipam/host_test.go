@@ -1,0 +1,402 @@
+package ipam
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/store/mem"
+)
+
+var clusterMark = [4]byte{1, 2, 3, 4}
+
+// cluster is several hosts in one process, with a store that all share.
+type cluster struct {
+	*testing.T
+	store *mem.Store
+	ids   map[string]ID
+}
+
+func newCluster(t *testing.T) *cluster { return &cluster{t, mem.New(), map[string]ID{}} }
+
+// open starts the daemon of a host, or another one of it.
+func (cl *cluster) open(name string) (*Service, error) {
+	if cl.ids[name] == (ID{}) {
+		cl.ids[name] = NewID()
+	}
+	return cl.openAs(name, cl.ids[name])
+}
+
+func (cl *cluster) openAs(name string, id ID) (*Service, error) {
+	st := cl.store.Join()
+	s, err := Open(cl.Context(), Config{Store: st, Host: name, Member: &Member{Host: id, Session: NewID(), Mark: clusterMark}})
+	if err == nil {
+		st.Announce(name, []byte{1})
+	}
+	return s, err
+}
+
+func (cl *cluster) must(name string) *Service {
+	cl.Helper()
+	s, err := cl.open(name)
+	if err != nil {
+		cl.Fatal(err)
+	}
+	return s
+}
+
+func (cl *cluster) edit(s *Service, e Edit) {
+	cl.Helper()
+	if _, err := s.Edit(cl.Context(), EditOptions{}, e); err != nil {
+		cl.Fatal(err)
+	}
+}
+
+// refused fails unless err is of the kind and says the words.
+func (cl *cluster) refused(err, kind error, words ...string) {
+	cl.Helper()
+	if !errors.Is(err, kind) {
+		cl.Fatalf("got %v, want %v", err, kind)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			cl.Errorf("%q does not say %q", err, w)
+		}
+	}
+}
+
+func (cl *cluster) attach(s *Service, req PoolRequest) PoolGrant {
+	cl.Helper()
+	g, err := s.RequestPool(cl.Context(), req)
+	if err != nil {
+		cl.Fatal(err)
+	}
+	return g
+}
+
+func (cl *cluster) take(s *Service, pool ID, mac byte) netip.Addr {
+	cl.Helper()
+	p, err := s.RequestAddress(cl.Context(), AddressRequest{Pool: pool, MAC: MAC{2, mac}})
+	if err != nil {
+		cl.Fatal(err)
+	}
+	return p.Addr()
+}
+
+func (cl *cluster) sound(all ...*Service) {
+	cl.Helper()
+	for _, s := range all {
+		if problems, err := s.Check(context.Background()); err != nil || len(problems) > 0 {
+			cl.Error(problems, err)
+		}
+	}
+}
+
+func lan(cidr string) *CreateNetwork {
+	p := netip.MustParsePrefix(cidr)
+	return &CreateNetwork{Name: "lan", Space: GlobalSpace, Subnets: []SubnetSpec{{CIDR: p, Gateway: p.Addr().Next(), Pool: true}}}
+}
+
+// LN-12, BO-1, GA-22: two hosts draw from one subnet until nothing is left; no address goes out twice.
+func TestTwoHosts(t *testing.T) {
+	cl := newCluster(t)
+	hosts := []*Service{cl.must("a"), cl.must("b")}
+	cl.edit(hosts[0], lan("10.77.0.0/24"))
+	var pools []ID
+	for _, s := range hosts {
+		g := cl.attach(s, PoolRequest{Network: "lan"})
+		if !g.ID.Bears(clusterMark) {
+			t.Errorf("the pool's id %s does not tell whose it is", g.ID)
+		}
+		pools = append(pools, g.ID)
+	}
+	seen := map[netip.Addr]bool{}
+	for i := range 253 {
+		addr := cl.take(hosts[i%2], pools[i%2], byte(i))
+		if seen[addr] {
+			t.Fatalf("%s went out twice", addr)
+		}
+		seen[addr] = true
+	}
+	for i, s := range hosts {
+		_, err := s.RequestAddress(t.Context(), AddressRequest{Pool: pools[i], MAC: MAC{4}})
+		cl.refused(err, ErrExhausted)
+	}
+	all, err := hosts[0].Hosts(t.Context())
+	if err != nil || len(all) != 2 || !all[0].Self || all[1].Self || all[1].Leases != 126 || all[1].Pools != 1 || !all[1].Present {
+		t.Errorf("%+v, %v", all, err)
+	}
+	cl.sound(hosts...)
+}
+
+// Each host begins at a place of its own, so that hosts do not race for one address, and comes round in the end.
+func TestPlacesOfHosts(t *testing.T) {
+	cl := newCluster(t)
+	a := cl.must("a")
+	cl.edit(a, lan("10.77.0.0/24"))
+	want := map[string]string{"a": "10.77.0.2", "b": "10.77.0.127", "c": "10.77.0.64"}
+	for _, name := range []string{"a", "b", "c"} {
+		s := a
+		if name != "a" {
+			s = cl.must(name)
+		}
+		if got := cl.take(s, cl.attach(s, PoolRequest{Network: "lan"}).ID, 1).String(); got != want[name] {
+			t.Errorf("host %s begins with %s, want %s", name, got, want[name])
+		}
+	}
+}
+
+// Ids of events, and so of leases, are one host's only, whatever the clocks say.
+func TestEventIDsOfHosts(t *testing.T) {
+	cl := newCluster(t)
+	a, b := cl.must("a"), cl.must("b")
+	stands := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	b.now = func() time.Time { return stands }
+	cl.edit(a, lan("10.77.0.0/24"))
+	pa, pb := cl.attach(a, PoolRequest{Network: "lan"}).ID, cl.attach(b, PoolRequest{Network: "lan"}).ID
+	for i := range byte(20) {
+		cl.take(a, pa, i)
+		cl.take(b, pb, i)
+	}
+	events, err := a.Events(t.Context(), EventFilter{})
+	if err != nil || len(events) < 40 {
+		t.Fatal(len(events), err)
+	}
+	slot := map[string]uint64{"a": 0, "b": 1}
+	last := uint64(0)
+	for _, e := range events {
+		if e.ID%maxHosts != slot[e.Host] {
+			t.Errorf("host %s made the id %d", e.Host, e.ID)
+		}
+		last = max(last, e.ID)
+	}
+	if at := eventTime(last); at.Before(stands) || at.After(stands.Add(time.Second)) {
+		t.Errorf("the ids have come to %s", at)
+	}
+}
+
+// A name is one host's, a host has one name, and of two daemons of one host the later one goes on.
+func TestWhoseNameItIs(t *testing.T) {
+	cl := newCluster(t)
+	a := cl.must("a")
+	_, err := cl.openAs("a", NewID())
+	cl.refused(err, ErrHost, "there is a host a in the cluster already", "--host", "berth host rm a --off")
+	_, err = cl.openAs("c", cl.ids["a"])
+	cl.refused(err, ErrHost, "known to the cluster as a", "--host a")
+	later := cl.must("a")
+	_, err = a.RequestPool(t.Context(), PoolRequest{Space: GlobalSpace, CIDR: netip.MustParsePrefix("10.1.0.0/24")})
+	cl.refused(err, ErrHost, "another daemon of host a took over")
+	cl.attach(later, PoolRequest{Space: GlobalSpace, CIDR: netip.MustParsePrefix("10.1.0.0/24")})
+}
+
+// A draining host takes nothing new, and what it has it keeps and may give back.
+func TestDrainHost(t *testing.T) {
+	cl := newCluster(t)
+	a, b := cl.must("a"), cl.must("b")
+	cl.edit(a, lan("10.77.0.0/24"))
+	pool := cl.attach(b, PoolRequest{Network: "lan"}).ID
+	addr := cl.take(b, pool, 1)
+	cl.edit(a, &DrainHost{Name: "b"})
+	_, err := b.RequestAddress(t.Context(), AddressRequest{Pool: pool, MAC: MAC{9}})
+	cl.refused(err, ErrHost, "host b is draining", "berth host drain --undo b")
+	_, err = b.RequestPool(t.Context(), PoolRequest{Space: GlobalSpace, CIDR: netip.MustParsePrefix("10.1.0.0/24")})
+	cl.refused(err, ErrHost)
+	cl.take(a, cl.attach(a, PoolRequest{Network: "lan"}).ID, 2)
+	if err := b.ReleaseAddress(t.Context(), pool, addr); err != nil {
+		t.Fatal(err)
+	}
+	cl.edit(b, &DrainHost{Name: "b", Undo: true})
+	if got := cl.take(b, pool, 1); got != addr {
+		t.Errorf("after the draining it has %s, before it had %s", got, addr)
+	}
+	_, err = a.Edit(t.Context(), EditOptions{}, &DrainHost{Name: "nobody"})
+	cl.refused(err, ErrNotFound, "berth host ls")
+}
+
+// A host that is there is asked to go; of one that is not, a person says that it is off; then all it held is free, a subnet that
+// nobody planned ends with it, and it is refused until it is admitted.
+func TestRemoveHost(t *testing.T) {
+	cl := newCluster(t)
+	a, b := cl.must("a"), cl.must("b")
+	cl.edit(a, lan("10.77.0.0/24"))
+	pool := cl.attach(b, PoolRequest{Network: "lan"}).ID
+	addr := cl.take(b, pool, 1)
+	own := PoolRequest{Space: GlobalSpace, CIDR: netip.MustParsePrefix("10.1.0.0/24")}
+	cl.take(b, cl.attach(b, own).ID, 2)
+
+	cl.edit(a, &RemoveHost{Name: "b"})
+	_, err := b.RequestAddress(t.Context(), AddressRequest{Pool: pool, MAC: MAC{9}})
+	cl.refused(err, ErrHost, "host b is leaving")
+	if err := b.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = cl.must("b")
+	b.shared().(*mem.Store).Close()
+	_, err = a.Edit(t.Context(), EditOptions{}, &AdmitHost{Name: "b"})
+	cl.refused(err, ErrInUse)
+	cl.edit(a, &RemoveHost{Name: "b", Off: true})
+
+	if left := leasesOfHost(t, a, "b"); left != "" {
+		t.Errorf("host b still has %s", left)
+	}
+	subnets, err := a.Subnets(t.Context(), GlobalSpace)
+	if err != nil || len(subnets) != 1 {
+		t.Errorf("the subnets are %v, %v", subnets, err)
+	}
+	_, err = cl.open("b")
+	cl.refused(err, ErrHost, "was removed", "berth host admit b")
+	cl.edit(a, &AdmitHost{Name: "b"})
+	b = cl.must("b")
+	if got := cl.take(b, cl.attach(b, PoolRequest{Network: "lan"}).ID, 1); got != addr {
+		t.Errorf("it has %s, and had %s", got, addr)
+	}
+	cl.sound(a, b)
+}
+
+// Without the person's word, a host that does not answer keeps what it holds; its name is another one's to take once it was
+// removed.
+func TestRemoveSilentHost(t *testing.T) {
+	cl := newCluster(t)
+	a, b := cl.must("a"), cl.must("b")
+	if err := b.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := a.Edit(t.Context(), EditOptions{}, &RemoveHost{Name: "b"})
+	cl.refused(err, ErrInUse, "does not answer", "--off")
+	cl.edit(a, &RemoveHost{Name: "b", Off: true})
+	if _, err := cl.openAs("b", NewID()); err != nil {
+		t.Error(err)
+	}
+	_, err = cl.open("b")
+	cl.refused(err, ErrHost, "there is a host b in the cluster already")
+}
+
+func leasesOfHost(t *testing.T, s *Service, host string) (all string) {
+	t.Helper()
+	for l, err := range s.Leases(t.Context(), LeaseFilter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Host == host {
+			all += fmt.Sprintf("%s (%s) ", l.Address, l.Kind)
+		}
+	}
+	return all
+}
+
+// Docker networks of several hosts join one subnet, whose gateway none of them frees; a host's own gateway is a lease of
+// that host, and goes with its network.
+func TestGatewaysOfHosts(t *testing.T) {
+	cl := newCluster(t)
+	a, b := cl.must("a"), cl.must("b")
+	cl.edit(a, lan("10.77.0.0/24"))
+	pa, pb := cl.attach(a, PoolRequest{Network: "lan"}).ID, cl.attach(b, PoolRequest{Network: "lan"}).ID
+	gateway := func(s *Service, pool ID, want string) netip.Addr {
+		t.Helper()
+		req := AddressRequest{Pool: pool, Gateway: true}
+		if want != "" {
+			req.Preferred = netip.MustParseAddr(want)
+		}
+		p, err := s.RequestAddress(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Addr()
+	}
+	if got := gateway(a, pa, ""); got.String() != "10.77.0.1" {
+		t.Error(got)
+	}
+	own := gateway(b, pb, "10.77.0.3")
+	if left := leasesOfHost(t, a, "b"); left != "10.77.0.3 (gateway) " {
+		t.Errorf("host b has %q", left)
+	}
+	for _, addr := range []netip.Addr{own, netip.MustParseAddr("10.77.0.1")} {
+		if err := b.ReleaseAddress(t.Context(), pb, addr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.ReleasePool(t.Context(), pb); err != nil {
+		t.Fatal(err)
+	}
+	if left := leasesOfHost(t, a, "b"); left != "" {
+		t.Errorf("host b still has %q", left)
+	}
+	if left := leasesOfHost(t, a, "a"); left != "10.77.0.1 (gateway) " {
+		t.Errorf("the subnet's gateway: %q", left)
+	}
+	cl.sound(a, b)
+}
+
+// GA-13: another CIDR that one host gives a subnet is what the others allocate out of.
+func TestForeignResize(t *testing.T) {
+	cl := newCluster(t)
+	a, b := cl.must("a"), cl.must("b")
+	cl.edit(a, lan("10.77.0.0/30"))
+	pool := cl.attach(b, PoolRequest{Network: "lan"}).ID
+	if got := cl.take(b, pool, 1).String(); got != "10.77.0.2" {
+		t.Fatal(got)
+	}
+	if err := b.ReleasePool(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	larger := netip.MustParsePrefix("10.77.0.0/29")
+	cl.edit(a, &ModifySubnet{Network: "lan", Subnet: "10.77.0.0/30", CIDR: &larger})
+	cl.edit(a, &AddPool{Network: "lan", Range: wholeRange(netip.MustParsePrefix("10.77.0.4/30"))})
+	pool = cl.attach(b, PoolRequest{Network: "lan"}).ID
+	if got := cl.take(b, pool, 1).String(); got != "10.77.0.2" {
+		t.Errorf("the memory of %s was lost", got)
+	}
+	for range 4 {
+		cl.take(b, pool, byte(len(leasesOfHost(t, b, "b"))))
+	}
+	_, err := b.RequestAddress(t.Context(), AddressRequest{Pool: pool, MAC: MAC{9}})
+	cl.refused(err, ErrExhausted)
+	cl.sound(a, b)
+}
+
+// One host works on imports at a time; a claim of a daemon that is gone counts for nothing.
+func TestImportsOfHosts(t *testing.T) {
+	cl := newCluster(t)
+	a, b := cl.must("a"), cl.must("b")
+	leave, err := a.enterImport(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.enterImport(t.Context())
+	cl.refused(err, ErrInUse, "on host a")
+	leave()
+	again, err := b.enterImport(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again()
+	if _, err = a.enterImport(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = b.enterImport(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Where the store is the host's own, there are no other hosts.
+func TestNoHosts(t *testing.T) {
+	s, err := Open(t.Context(), Config{Store: mem.New(), Host: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Hosts(t.Context()); !errors.Is(err, ErrAlone) {
+		t.Error(err)
+	}
+	for _, e := range []Edit{&DrainHost{Name: "a"}, &RemoveHost{Name: "a"}, &AdmitHost{Name: "a"}} {
+		if _, err := s.Edit(t.Context(), EditOptions{}, e); !errors.Is(err, ErrAlone) {
+			t.Error(err)
+		}
+	}
+}
