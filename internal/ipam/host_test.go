@@ -231,6 +231,8 @@ func TestRemoveHost(t *testing.T) {
 	cl.edit(a, &RemoveHost{Name: "b"})
 	_, err := b.RequestAddress(t.Context(), AddressRequest{Pool: pool, MAC: MAC{9}})
 	cl.refused(err, ErrHost, "host b is leaving")
+	_, err = a.Edit(t.Context(), EditOptions{}, &RemoveHost{Name: "b", Off: true})
+	cl.refused(err, ErrInUse, "it is not off")
 	if err := b.store.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -76,6 +76,8 @@ func (e *RemoveHost) apply(c *change) (Result, error) {
 	switch {
 	case h.State == HostRemoved:
 		return Result{}, &refusal{ErrInUse, fmt.Sprintf("host %s was removed already; `berth host admit %s` lets it in again", h.Name, h.Name)}
+	case e.Off && c.isPresent(h.Name) && h.ID != c.member.Host:
+		return Result{}, &refusal{ErrInUse, fmt.Sprintf("the daemon of host %s answers, or did some seconds ago, so that it is not off: ask it to go with `berth host rm %s`, without --off", h.Name, h.Name)}
 	case e.Off:
 		return Result{}, c.removeHost(h)
 	case h.State == HostLeaving:
