@@ -31,6 +31,7 @@ var mayImport = map[string][]string{
 	"cmd/berth":       {"driver", "internal/admin", "internal/alloc", "internal/deploy", "internal/docker", "internal/hook", "internal/ipam", "internal/plan", "store", "store/bolt", "store/etcd", "store/mem"},
 	"bench":           {"driver", "internal/admin", "internal/alloc", "internal/docker", "internal/ipam", "store", "store/bolt", "store/etcd", "store/mem"},
 	"test/engine":     {},
+	"test/cluster":    {},
 	"test/crash":      {},
 }
 

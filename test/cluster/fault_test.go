@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// fault is something that happens while all hosts work.
+type fault struct {
+	name string
+	// strike makes it happen. It returns what is nil once it is proven to be in force, and what ends it.
+	strike func(tr *trial) (proof func() error, heal func())
+	// hit are the hosts whose callers notice it, as sign counts; those of the others go on.
+	hit  []int
+	sign func(*party) int64
+}
+
+var faults = []fault{
+	{name: "leader cut off", strike: func(tr *trial) (func() error, func()) {
+		leader, others := tr.etcd.leader()
+		leader.cut(tr.t)
+		return func() error { return errors.Join(leader.dropped(), tr.etcd.another(others)) }, func() { leader.heal(tr.t) }
+	}},
+	{name: "leader killed", strike: func(tr *trial) (func() error, func()) {
+		leader, others := tr.etcd.leader()
+		leader.kill()
+		return func() error { return errors.Join(leader.killed(), tr.etcd.another(others)) }, leader.start
+	}},
+	{name: "leader stopped", strike: func(tr *trial) (func() error, func()) {
+		leader, others := tr.etcd.leader()
+		leader.freeze()
+		return func() error { return errors.Join(leader.stopped(), tr.etcd.another(others)) }, leader.thaw
+	}},
+	{name: "quorum lost", hit: []int{0, 1, 2}, sign: refusals, strike: func(tr *trial) (func() error, func()) {
+		leader, others := tr.etcd.leader()
+		leader.cut(tr.t)
+		others[0].cut(tr.t)
+		proof := func() error { return errors.Join(leader.dropped(), others[0].dropped(), tr.etcd.headless(others[1])) }
+		return proof, func() { leader.heal(tr.t); others[0].heal(tr.t) }
+	}},
+	{name: "host cut off", hit: []int{0}, sign: refusals, strike: func(tr *trial) (func() error, func()) {
+		h := tr.hosts[0]
+		h.cut(tr.t)
+		return h.dropped, func() { h.heal(tr.t) }
+	}},
+	{name: "daemon killed", hit: []int{0}, sign: nobodyThere, strike: func(tr *trial) (func() error, func()) {
+		h := tr.hosts[0]
+		h.kill()
+		return h.killed, h.start
+	}},
+}
+
+// rounds is how often a fault happens in one history.
+const rounds = 3
+
+// TestFaults: whatever becomes of etcd's leader, of its quorum, of a host's way there or of a daemon, no address is in two
+// hands, what was acknowledged is kept, and what is answered could have been answered by one who does one thing after the
+// other (LN-12, BO-1, GA-22). When the fault is over, all goes on by itself.
+func TestFaults(t *testing.T) {
+	for i, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			e := startEtcd(t)
+			var hosts []*host
+			for n := 1; n <= 3; n++ {
+				h := newHost(t, n, "--store", "etcd", "--etcd-endpoints", e.endpoints())
+				h.start()
+				hosts = append(hosts, h)
+			}
+			plan(hosts[0])
+			tr := ofHosts(t, e, hosts)
+			tr.run(f, uint64(i))
+		})
+	}
+	if *reportFile != "" && !t.Failed() {
+		if err := writeReports(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAlone: the same of one daemon that has a store of its own, and is killed.
+func TestAlone(t *testing.T) {
+	h := newHost(t, 1, "--store", "bolt")
+	h.start()
+	plan(h)
+	tr := ofHosts(t, nil, []*host{h})
+	tr.run(faults[len(faults)-1], 0)
+}
+
+// plan makes the network that all take from.
+func plan(h *host) {
+	h.t.Helper()
+	if _, err := h.berth("network", "create", "lan", "--space", space, "--subnet", fmt.Sprintf("%s,gateway=%s,pool", shared, gateway)); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// run lets the callers work, has the fault happen, and judges what they heard.
+func (tr *trial) run(f fault, seed uint64) {
+	tr.t.Helper()
+	stop := tr.begin(seed)
+	tr.more(least/20, "before the fault")
+	for tr.rounds = range rounds {
+		proof, heal := f.strike(tr)
+		await(tr.t, f.name+" is in force", proof)
+		tr.during(f)
+		heal()
+		if tr.etcd != nil {
+			tr.etcd.whole()
+		}
+		everyone(tr, tr.parties, least/100, "after the fault", answers)
+	}
+	tr.rounds = rounds
+	tr.more(least*6/10-tr.answered(), "to the end of the history") // each take that succeeds is released
+	stop()
+	tr.judge(f.name)
+}
+
+// during waits until enough has been asked while the fault is in force, of those whom it hits and of the others.
+func (tr *trial) during(f fault) {
+	tr.t.Helper()
+	var hit []*party
+	for _, i := range f.hit {
+		hit = append(hit, tr.parties[i])
+	}
+	everyone(tr, hit, 4*callers, "noticed where it hits", f.sign)
+	if len(hit) < len(tr.parties) {
+		tr.more(least/50, "answered while the fault is in force")
+	}
+}

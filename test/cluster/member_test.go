@@ -1,0 +1,156 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+// member is one member of etcd, over all its lives.
+type member struct {
+	*node
+	*process
+	t     testing.TB
+	words []string
+}
+
+func (m *member) url() string { return "http://" + m.addr + ":2379" }
+
+func (m *member) start() { m.process = startProcess(m.t, m.in(m.words...)) }
+
+// etcd is a cluster of three members, and the tests' own client of it, which asks for nothing but its state.
+type etcd struct {
+	t       testing.TB
+	members []*member
+	client  *clientv3.Client
+}
+
+// etcdBinary is Debian's.
+const etcdBinary = "/usr/bin/etcd"
+
+func startEtcd(t testing.TB) *etcd {
+	t.Helper()
+	if _, err := os.Stat(etcdBinary); err != nil {
+		t.Fatalf("%v (apt-get install etcd-server)", err)
+	}
+	e := &etcd{t: t}
+	dir := tempDir(t)
+	var cluster, urls []string
+	for n := 1; n <= 3; n++ {
+		m := &member{node: newNode(t, fmt.Sprintf("m%d", n), n), t: t}
+		e.members = append(e.members, m)
+		cluster = append(cluster, m.name+"=http://"+m.addr+":2380")
+		urls = append(urls, m.url())
+	}
+	for _, m := range e.members {
+		peer := "http://" + m.addr + ":2380"
+		m.words = []string{etcdBinary, "--name", m.name, "--data-dir", filepath.Join(dir, m.name), "--log-level", "error", "--logger", "zap",
+			"--listen-client-urls", m.url(), "--advertise-client-urls", m.url(), "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+			"--initial-cluster", strings.Join(cluster, ","), "--initial-cluster-token", filepath.Base(dir)}
+		m.start()
+	}
+	var err error
+	if e.client, err = clientv3.New(clientv3.Config{Endpoints: urls, Logger: zap.NewNop(), DialTimeout: time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.client.Close() })
+	e.whole()
+	return e
+}
+
+func (e *etcd) endpoints() string {
+	var urls []string
+	for _, m := range e.members {
+		urls = append(urls, m.url())
+	}
+	return strings.Join(urls, ",")
+}
+
+// status asks one member what it knows.
+func (e *etcd) status(m *member) (*clientv3.StatusResponse, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	return e.client.Status(ctx, m.url())
+}
+
+// whole waits until all members follow one leader.
+func (e *etcd) whole() {
+	e.t.Helper()
+	await(e.t, "etcd is whole", func() error {
+		var first *clientv3.StatusResponse
+		for _, m := range e.members {
+			st, err := e.status(m)
+			if err != nil {
+				return fmt.Errorf("%s: %w", m.name, err)
+			}
+			if first == nil {
+				first = st
+			}
+			if st.Leader == 0 || st.Leader != first.Leader {
+				return fmt.Errorf("%s follows %x, and %s %x", m.name, st.Leader, e.members[0].name, first.Leader)
+			}
+		}
+		return nil
+	}, e.processes()...)
+}
+
+func (e *etcd) processes() (all []*process) {
+	for _, m := range e.members {
+		all = append(all, m.process)
+	}
+	return all
+}
+
+// leader is the member that leads, and the others.
+func (e *etcd) leader() (leader *member, others []*member) {
+	e.t.Helper()
+	await(e.t, "there is a leader", func() error {
+		leader, others = nil, nil
+		for _, m := range e.members {
+			st, err := e.status(m)
+			if err == nil && st.Leader == st.Header.MemberId {
+				leader = m
+			} else {
+				others = append(others, m)
+			}
+		}
+		if leader == nil || len(others) != 2 {
+			return fmt.Errorf("no leader is known")
+		}
+		return nil
+	})
+	return leader, others
+}
+
+// another is nil when one of the given members leads.
+func (e *etcd) another(of []*member) error {
+	for _, m := range of {
+		if st, err := e.status(m); err == nil && st.Leader == st.Header.MemberId {
+			return nil
+		}
+	}
+	return fmt.Errorf("none of the other members leads")
+}
+
+// headless is nil when the member says that it knows no leader.
+func (e *etcd) headless(m *member) error {
+	st, err := e.status(m)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", m.name, err)
+	case st.Leader != 0:
+		return fmt.Errorf("%s still knows a leader", m.name)
+	}
+	return nil
+}
+
+func (m *member) freeze() { m.signal(m.t, syscall.SIGSTOP) }
+func (m *member) thaw()   { m.signal(m.t, syscall.SIGCONT) }

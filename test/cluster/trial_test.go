@@ -1,0 +1,190 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"berth/internal/admin"
+	"berth/internal/ipam"
+
+	api "github.com/docker/go-plugins-helpers/ipam"
+)
+
+// least is how many operations a history has, those that were only told that the store is away not counted.
+const least = 50_000
+
+// party is one host in a trial: whom its callers ask, and what became of that so far.
+type party struct {
+	name   string
+	to     daemon
+	leases func(ctx context.Context) ([]ipam.LeaseInfo, error) // all that is held in the shared network, as this host reads it
+	check  func() error                                        // the records contradict one another
+	counts counts
+}
+
+// trial is a history in the making.
+type trial struct {
+	t       testing.TB
+	etcd    *etcd
+	hosts   []*host // where they are processes
+	parties []*party
+	clients []*client
+	rounds  int
+}
+
+// space is where the shared network is.
+const space = ipam.GlobalSpace
+
+// ofHosts is a trial whose parties are daemons.
+func ofHosts(t testing.TB, e *etcd, hosts []*host) *trial {
+	tr := &trial{t: t, etcd: e, hosts: hosts}
+	for _, h := range hosts {
+		c := admin.NewClient(h.admin())
+		t.Cleanup(c.Close)
+		tr.parties = append(tr.parties, &party{
+			name: h.name, to: h,
+			leases: func(ctx context.Context) ([]ipam.LeaseInfo, error) {
+				return c.Leases(ctx, ipam.LeaseFilter{Space: space, Subnet: shared})
+			},
+			check: func() error { _, err := h.berth("fsck"); return err },
+		})
+	}
+	return tr
+}
+
+// begin attaches each host to the network and lets the callers loose.
+func (tr *trial) begin(seed uint64) (stop func()) {
+	tr.t.Helper()
+	start := time.Now()
+	for i, p := range tr.parties {
+		pool := attach(tr.t, p.to, api.RequestPoolRequest{AddressSpace: "local", Pool: shared.String(), Options: map[string]string{"network": "lan"}})
+		for n := range callers {
+			tr.clients = append(tr.clients, newClient(&recorder{to: p.to, pool: pool, begin: start, host: i, number: n, counts: &p.counts}, seed))
+		}
+	}
+	return work(tr.t, tr.clients)
+}
+
+func (tr *trial) answered() (n int64) {
+	for _, p := range tr.parties {
+		n += p.counts.answered.Load()
+	}
+	return n
+}
+
+// more waits until the store has answered n further takes.
+func (tr *trial) more(n int64, what string) {
+	tr.t.Helper()
+	until := tr.answered() + n
+	await(tr.t, what, func() error {
+		if got := tr.answered(); got < until {
+			return fmt.Errorf("%d answers of %d: %s", got, until, tr.state())
+		}
+		return nil
+	})
+}
+
+// everyone waits until each host's count has grown by n.
+func everyone(tr *trial, parties []*party, n int64, what string, count func(*party) int64) {
+	tr.t.Helper()
+	var until []int64
+	for _, p := range parties {
+		until = append(until, count(p)+n)
+	}
+	await(tr.t, what, func() error {
+		for i, p := range parties {
+			if got := count(p); got < until[i] {
+				return fmt.Errorf("host %s is at %d of %d: %s", p.name, got, until[i], tr.state())
+			}
+		}
+		return nil
+	})
+}
+
+func answers(p *party) int64     { return p.counts.answered.Load() }
+func refusals(p *party) int64    { return p.counts.away.Load() }
+func nobodyThere(p *party) int64 { return p.counts.unsent.Load() }
+
+// state is for the message of a wait that was in vain.
+func (tr *trial) state() (text string) {
+	for _, p := range tr.parties {
+		text += fmt.Sprintf(" %s answered %d, away %d, lost %d, unsent %d;", p.name, p.counts.answered.Load(), p.counts.away.Load(), p.counts.lost.Load(), p.counts.unsent.Load())
+	}
+	return text
+}
+
+// readBack holds what every host reads against what was acknowledged: nothing is missing, and nothing is held that
+// nobody was given.
+func (tr *trial) readBack(h history) {
+	tr.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, p := range tr.parties {
+		want := h.held()
+		leases, err := p.leases(ctx)
+		if err != nil {
+			tr.t.Errorf("the leases, as host %s reads them: %v", p.name, err)
+			continue
+		}
+		for _, l := range leases {
+			who, addr := ownerOf(l), l.Address
+			switch has, ok := want[who]; {
+			case addr == gateway:
+			case !ok:
+				tr.t.Errorf("LEAKED, as host %s reads it: %s is held by %s, who was not given it or gave it back", p.name, addr, l.MAC)
+			case has != addr:
+				tr.t.Errorf("host %s reads that %s has %s, who was given %s", p.name, l.MAC, addr, has)
+			}
+			delete(want, who)
+		}
+		for who, addr := range want {
+			tr.t.Errorf("LOST, as host %s reads it: %s of %s", p.name, addr, who.mac())
+		}
+		if err := p.check(); err != nil {
+			tr.t.Errorf("host %s: %v", p.name, err)
+		}
+	}
+}
+
+func ownerOf(l ipam.LeaseInfo) holder {
+	return holder(l.MAC[2])<<24 | holder(l.MAC[3])<<16 | holder(l.MAC[4])<<8 | holder(l.MAC[5])
+}
+
+// judge holds the history against everything, and says what it saw.
+func (tr *trial) judge(name string) {
+	tr.t.Helper()
+	var recorders []*recorder
+	for _, c := range tr.clients {
+		recorders = append(recorders, c.recorder)
+	}
+	h := newHistory(recorders)
+	report := h.report(name, tr)
+	for _, op := range h {
+		if op.verdict == other {
+			tr.t.Errorf("an answer that there should not be: %v", op)
+			break
+		}
+	}
+	for _, d := range h.doubled() {
+		tr.t.Errorf("DOUBLED: %s", d)
+	}
+	for _, op := range h.falselyFull(addresses) {
+		tr.t.Errorf("refused as full while an address was free: %v", op)
+	}
+	if err := h.linearizable(); err != nil {
+		tr.t.Errorf("not linearizable: %v", err)
+	}
+	if forged, ok := h.doctored(); !ok {
+		tr.t.Error("the history cannot be doctored, to see that it would be refused")
+	} else if forged.linearizable() == nil || len(forged.doubled()) == 0 {
+		tr.t.Error("the history with an address given twice is explained, too: the check is worth nothing")
+	}
+	tr.readBack(h)
+	if report.decided() < least {
+		tr.t.Errorf("%d operations; want at least %d", report.decided(), least)
+	}
+	tr.t.Log(report)
+	reports = append(reports, report)
+}
