@@ -38,3 +38,33 @@ func TestConformanceOfHandles(t *testing.T) {
 		})
 	}
 }
+
+// GA-22: several handles on one state keep the promises of a store that several hosts share, also when some of them take in
+// what others commit late, and run functions again.
+func TestConformanceShared(t *testing.T) {
+	for _, lags := range []bool{false, true} {
+		t.Run(fmt.Sprintf("lags=%t", lags), func(t *testing.T) {
+			storetest.RunShared(t, func(*testing.T) func() store.Shared {
+				first, n := New(), 0
+				return func() store.Shared {
+					s := first.Join()
+					s.Lag(lags && n%2 == 0)
+					n++
+					return s
+				}
+			})
+		})
+	}
+}
+
+// They keep them before faults, too.
+func TestConformanceSharedRunAgain(t *testing.T) {
+	storetest.RunShared(t, func(*testing.T) func() store.Shared {
+		first := New()
+		return func() store.Shared {
+			f := storetest.NewFaultyShared(first.Join())
+			f.Each(func(n int) storetest.Fault { return storetest.Fault{Reruns: n % 3} })
+			return f
+		}
+	})
+}

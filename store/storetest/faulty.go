@@ -100,7 +100,10 @@ var errRerun = errors.New("run again")
 
 // Update implements store.Store.
 func (f *Faulty) Update(ctx context.Context, fn func(store.Tx) error) error {
-	fault := f.fault()
+	return f.update(ctx, fn, f.fault())
+}
+
+func (f *Faulty) update(ctx context.Context, fn func(store.Tx) error, fault Fault) error {
 	if fault.Wait != nil {
 		select {
 		case <-fault.Wait:

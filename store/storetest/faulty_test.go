@@ -148,3 +148,16 @@ func TestHistoryNoticesLoss(t *testing.T) {
 		t.Error("a store that forgets passes")
 	}
 }
+
+// idle is a handle that runs nothing.
+type idle struct{ store.Shared }
+
+func (idle) Update(context.Context, func(store.Tx) error) error { panic("it ran") }
+
+func TestFaultySharedHasNoAfter(t *testing.T) {
+	f := NewFaultyShared(idle{})
+	f.Next(Fault{After: errWanted})
+	if err := f.Update(context.Background(), puts("a=1")); err != errNoAfter {
+		t.Errorf("Fault.After on a shared store: %v", err)
+	}
+}

@@ -1,0 +1,46 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+
+	"berth/store"
+)
+
+// FaultyShared is Faulty before a handle of a store.Shared, and a store.Shared itself. It has the faults but Fault.After: what was
+// committed without an answer comes back by Follow, in its place among what others commit, and only the handle knows that
+// place (mem.Store.LoseNext).
+type FaultyShared struct {
+	*Faulty
+	shared store.Shared
+}
+
+var _ store.Shared = (*FaultyShared)(nil)
+
+// NewFaultyShared returns a wrapper of s without any faults. Closing it closes s.
+func NewFaultyShared(s store.Shared) *FaultyShared { return &FaultyShared{NewFaulty(s), s} }
+
+// Update implements store.Store.
+func (f *FaultyShared) Update(ctx context.Context, fn func(store.Tx) error) error {
+	fault := f.fault()
+	if fault.After != nil {
+		return errNoAfter
+	}
+	return f.update(ctx, fn, fault)
+}
+
+var errNoAfter = errors.New("storetest: Fault.After is not for a shared store")
+
+// Follow implements store.Shared.
+func (f *FaultyShared) Follow(ctx context.Context, load func(store.Tx) error, apply func([]store.Foreign)) error {
+	return f.shared.Follow(ctx, load, apply)
+}
+
+// Reach implements store.Shared.
+func (f *FaultyShared) Reach() store.Reach { return f.shared.Reach() }
+
+// Announce implements store.Shared.
+func (f *FaultyShared) Announce(name string, value []byte) { f.shared.Announce(name, value) }
+
+// Present implements store.Shared.
+func (f *FaultyShared) Present() map[string][]byte { return f.shared.Present() }

@@ -1,0 +1,309 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"berth/store"
+)
+
+// testSharedCounters loses an increment where two handles read the same value.
+func testSharedCounters(t *testing.T, h *handles) {
+	all := h.three()
+	crewOf(all, func(i, w, n int) {
+		try(t, all[i], func(tx store.Tx) error { return add(tx, fmt.Sprintf("counter%d", (w+n)%2), 1) })
+	})
+	for i, s := range all {
+		sum := 0
+		view(t, s, func(tx store.Tx) error {
+			for rec, err := range tx.Scan(store.Prefix([]byte("counter"))) {
+				if err != nil {
+					return err
+				}
+				n, err := strconv.Atoi(string(rec.Value))
+				if err != nil {
+					return err
+				}
+				sum += n
+			}
+			return nil
+		})
+		if want := len(all) * crew * shifts; sum != want {
+			t.Errorf("handle %d counts %d increments of %d", i, sum, want)
+		}
+	}
+}
+
+// skews are pairs of updates through two handles. One reads some of q/2, q/4 and q/6, and notes under "saw" that they are as
+// they were in the beginning; the other one reads "saw" and, where there is none, changes what the first one reads. Whichever
+// comes second must know of the other.
+var skews = []struct {
+	name    string
+	read    func(tx store.Tx) (string, error)
+	disturb func(tx store.Tx) error
+}{
+	{"a value is overwritten", getting("q/4"), puts("q/4=new")},
+	{"an empty value is put where there was none", getting("q/5"), puts("q/5=")},
+	{"a key is deleted", getting("q/4"), deletes("q/4")},
+	{"a key that is not there is written", getting("q/3"), puts("q/3=new")},
+	{"a range is overwritten", scanning(store.Prefix([]byte("q/")), 0), puts("q/6=new")},
+	{"a key is put into a range", scanning(store.Prefix([]byte("q/")), 0), puts("q/5=new")},
+	{"the first key of a range is deleted", scanning(store.Prefix([]byte("q/")), 0), deletes("q/2")},
+	{"the last key of a range is deleted", scanning(store.Prefix([]byte("q/")), 0), deletes("q/6")},
+	{"a key is put before the last one read", scanning(store.Range{From: []byte("q/"), Limit: 2}, 0), puts("q/3=new")},
+	{"a key is put before the first one read", scanning(store.Range{From: []byte("q/"), Limit: 1}, 0), puts("q/1=new")},
+	{"the first one read is deleted", scanning(store.Range{From: []byte("q/"), Limit: 1}, 0), deletes("q/2")},
+	{"a key is put behind the first one read backwards", scanning(store.Range{To: []byte("q0"), Limit: 1, Reverse: true}, 0), puts("q/7=new")},
+	{"the one read backwards is deleted", scanning(store.Range{To: []byte("q0"), Limit: 1, Reverse: true}, 0), deletes("q/6")},
+	{"a key is put into what was read of a range", scanning(store.Prefix([]byte("q/")), 2), puts("q/3=new")},
+	{"a key is deleted of what was read of a range", scanning(store.Prefix([]byte("q/")), 2), deletes("q/4")},
+	{"a key is put into what was read of a range backwards", scanning(store.Range{To: []byte("q0"), Reverse: true}, 2), puts("q/5=new")},
+	{"a key is put into a range that was empty", scanning(store.Prefix([]byte("q/6/")), 0), puts("q/6/1=new")},
+	{"a key is put in front of everything", scanning(store.Range{Limit: 1}, 0), puts("a=new")},
+	{"a key is put behind everything", scanning(store.Range{Reverse: true, Limit: 1}, 0), puts("z=new")},
+}
+
+// getting reads one key.
+func getting(key string) func(store.Tx) (string, error) {
+	return func(tx store.Tx) (string, error) {
+		v, err := tx.Get([]byte(key))
+		return fmt.Sprintf("%t %s", v != nil, v), err
+	}
+}
+
+// scanning reads a range, and leaves off after some records; 0: not.
+func scanning(r store.Range, leave int) func(store.Tx) (string, error) {
+	return func(tx store.Tx) (string, error) {
+		var all []string
+		for rec, err := range tx.Scan(r) {
+			if err != nil {
+				return "", err
+			}
+			if all = append(all, fmt.Sprintf("%s=%s", rec.Key, rec.Value)); len(all) == leave {
+				break
+			}
+		}
+		return fmt.Sprint(all), nil
+	}
+}
+
+func deletes(keys ...string) func(store.Tx) error {
+	return func(tx store.Tx) error {
+		for _, k := range keys {
+			if err := tx.Delete([]byte(k)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func testSharedSkews(t *testing.T, h *handles) {
+	all := []store.Shared{h.one(), h.one()}
+	for _, c := range skews {
+		t.Run(c.name, func(t *testing.T) {
+			for range 6 {
+				wipe(t, all[0])
+				update(t, all[0], puts("q/2=2", "q/4=4", "q/6=6"))
+				settle(t, all[1])
+				skew(t, all, c.read, c.disturb)
+			}
+		})
+	}
+}
+
+// skew runs the two updates of a pair, if the store lets them, side by side.
+func skew(t *testing.T, all []store.Shared, read func(store.Tx) (string, error), disturb func(store.Tx) error) {
+	var before string
+	view(t, all[0], func(tx store.Tx) (err error) { before, err = read(tx); return err })
+	meet := meeting()
+	saw, disturbed := false, false
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		first := true
+		try(t, all[0], func(tx store.Tx) error {
+			now, err := read(tx)
+			meet(&first)
+			if saw = now == before; err != nil || !saw {
+				return err
+			}
+			return tx.Put([]byte("saw"), nil)
+		})
+	})
+	wg.Go(func() {
+		first := true
+		try(t, all[1], func(tx store.Tx) error {
+			v, err := tx.Get([]byte("saw"))
+			meet(&first)
+			if disturbed = v == nil; err != nil || !disturbed {
+				return err
+			}
+			return disturb(tx)
+		})
+	})
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	if saw && disturbed {
+		t.Fatal("both were decided as if they had come first")
+	}
+	if !saw && !disturbed {
+		t.Fatal("both were decided as if they had come second")
+	}
+}
+
+// meeting has two functions wait for one another in their first runs. Where a store runs them one behind the other the first
+// one cannot meet the second one, so it does not wait for long.
+func meeting() func(first *bool) {
+	there := make(chan struct{})
+	var once sync.Mutex
+	n := 0
+	return func(first *bool) {
+		if !*first {
+			return
+		}
+		*first = false
+		once.Lock()
+		if n++; n == 2 {
+			close(there)
+		}
+		once.Unlock()
+		select {
+		case <-there:
+		case <-time.After(3 * time.Millisecond):
+		}
+	}
+}
+
+// testSharedPhantoms: each update counts a range and adds the record that the count names.
+func testSharedPhantoms(t *testing.T, h *handles) {
+	all := h.three()
+	crewOf(all, func(i, w, n int) {
+		try(t, all[i], func(tx store.Tx) error {
+			rows, err := keysOf(tx, "row/")
+			if err != nil {
+				return err
+			}
+			return tx.Put(fmt.Appendf(nil, "row/%05d", len(rows)), fmt.Appendf(nil, "%d.%d.%d", i, w, n))
+		})
+	})
+	seen := map[string]bool{}
+	view(t, all[0], func(tx store.Tx) error {
+		for rec, err := range tx.Scan(store.Prefix([]byte("row/"))) {
+			if err != nil {
+				return err
+			}
+			seen[string(rec.Value)] = true
+		}
+		return nil
+	})
+	if want := len(all) * crew * shifts; len(seen) != want {
+		t.Errorf("%d of %d rows are left", len(seen), want)
+	}
+}
+
+func keysOf(tx store.Tx, prefix string) (keys []string, err error) {
+	for rec, err := range tx.Scan(store.Prefix([]byte(prefix))) {
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, string(rec.Key))
+	}
+	return keys, nil
+}
+
+// testSharedDeletions: each update deletes its own row while there is another one. One row is always left, unless an update
+// counts one that is gone: a deletion leaves nothing behind in a range that could be compared.
+func testSharedDeletions(t *testing.T, h *handles) {
+	all := h.three()
+	for round := range 12 {
+		update(t, all[0], puts("row/0=", "row/1=", "row/2="))
+		for _, s := range all {
+			settle(t, s)
+		}
+		var wg sync.WaitGroup
+		for i, s := range all {
+			wg.Go(func() {
+				try(t, s, func(tx store.Tx) error {
+					rows, err := keysOf(tx, "row/")
+					if err != nil || len(rows) < 2 {
+						return err
+					}
+					return tx.Delete(fmt.Appendf(nil, "row/%d", i))
+				})
+			})
+		}
+		wg.Wait()
+		var left []string
+		view(t, all[round%3], func(tx store.Tx) (err error) { left, err = keysOf(tx, "row/"); return err })
+		if len(left) != 1 {
+			t.Fatalf("round %d: the rows %q are left, not one", round, left)
+		}
+	}
+}
+
+// testDecidedLate: what was answered through one handle is known to each update that another handle is asked for afterwards,
+// whether that succeeds, fails or writes nothing, and to each view.
+func testDecidedLate(t *testing.T, h *handles) {
+	all := h.three()
+	for n := range 30 {
+		want := strconv.Itoa(n)
+		update(t, all[n%3], puts("n="+want))
+		for i := range 2 {
+			s, got := all[(n+1+i)%3], ""
+			read := func(tx store.Tx) error {
+				v, err := tx.Get([]byte("n"))
+				got = string(v)
+				return err
+			}
+			switch (n + i) % 4 {
+			case 0:
+				update(t, s, read)
+			case 1:
+				err := s.Update(context.Background(), func(tx store.Tx) error { return errors.Join(read(tx), tx.Delete([]byte("n")), errWanted) })
+				if !errors.Is(err, errWanted) {
+					t.Errorf("Update answers %v", err)
+				}
+			case 2:
+				update(t, s, func(tx store.Tx) error { return errors.Join(read(tx), tx.Put([]byte("m"), []byte(want))) })
+			default:
+				view(t, s, read)
+			}
+			if got != want {
+				t.Errorf("round %d, another handle's call %d was decided with n=%q", n, i, got)
+			}
+		}
+	}
+}
+
+// testSharedHooks: of all runs of a function whose update succeeded, each but the last one is taken back, the last hook first,
+// before the next run.
+func testSharedHooks(t *testing.T, h *handles) {
+	all := h.three()
+	crewOf(all, func(i, w, n int) {
+		var log []string
+		runs := 0
+		try(t, all[i], func(tx store.Tx) error {
+			runs++
+			log = append(log, "run")
+			tx.OnAbort(func() { log = append(log, "first") })
+			tx.OnAbort(func() { log = append(log, "second") })
+			return add(tx, "n", 1)
+		})
+		want := slices.Repeat([]string{"run", "second", "first"}, runs)
+		if want = want[:len(want)-2]; !slices.Equal(log, want) {
+			t.Errorf("a function that ran %d times: %q", runs, log)
+		}
+	})
+	want := fmt.Sprintf("n=%d", len(all)*crew*shifts)
+	for _, s := range all {
+		wantAll(t, s, want)
+	}
+}
