@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -29,25 +30,31 @@ type Daemon struct {
 	Binary  string
 	Sockets string   // the directory of its plugin socket: pluginDir, or what another engine has mounted there
 	Flags   []string // of serve, besides those of its state and sockets
+	Dir     string   // of its state, its admin socket and its log
+	within  []string // what its command begins with, where it runs in an engine's namespaces
 	process *Process
 }
 
 // startDaemon starts a daemon with a fresh state and waits until it answers.
 func startDaemon(name, binary, sockets string, flags ...string) (*Daemon, error) {
-	d := &Daemon{Name: name, Binary: binary, Sockets: sockets, Flags: flags}
-	if err := os.RemoveAll(d.dir()); err != nil {
-		return nil, err
-	}
-	for _, dir := range []string{d.state(), sockets} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, err
-		}
-	}
-	return d, d.Revive()
+	d := &Daemon{Name: name, Binary: binary, Sockets: sockets, Flags: flags, Dir: filepath.Join(base, name)}
+	return d, d.start()
 }
 
-func (d *Daemon) dir() string   { return filepath.Join(base, d.Name) }
-func (d *Daemon) state() string { return filepath.Join(d.dir(), "state") }
+// start starts the daemon with a fresh state and waits until it answers.
+func (d *Daemon) start() error {
+	if err := os.RemoveAll(d.Dir); err != nil {
+		return err
+	}
+	for _, dir := range []string{d.state(), d.Sockets} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	return d.Revive()
+}
+
+func (d *Daemon) state() string { return filepath.Join(d.Dir, "state") }
 
 // Driver is the name that the engine knows the daemon by.
 func (d *Daemon) Driver() string { return d.Name }
@@ -56,15 +63,17 @@ func (d *Daemon) Driver() string { return d.Name }
 func (d *Daemon) PluginSocket() string { return filepath.Join(d.Sockets, d.Name+".sock") }
 
 // AdminSocket is what the command line speaks to.
-func (d *Daemon) AdminSocket() string { return filepath.Join(d.dir(), "admin.sock") }
+func (d *Daemon) AdminSocket() string { return filepath.Join(d.Dir, "admin.sock") }
 
 // Log is all that the daemon has written, over its restarts.
 func (d *Daemon) Log() string { return d.process.Log() }
 
 // Revive starts the daemon on the state that is there.
 func (d *Daemon) Revive() error {
-	p, err := startProcess(d.Name, nil, d.Binary, append([]string{"serve", "--state", d.state(),
-		"--plugin-socket", d.PluginSocket(), "--admin-socket", d.AdminSocket(), "--log-level", "debug"}, d.Flags...)...)
+	args := append(slices.Clone(d.within), d.Binary, "serve", "--state", d.state(),
+		"--plugin-socket", d.PluginSocket(), "--admin-socket", d.AdminSocket(), "--log-level", "debug")
+	args = append(args, d.Flags...)
+	p, err := startProcess(filepath.Base(d.Dir), nil, args[0], args[1:]...)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,8 +28,30 @@ type PrivateEngine struct {
 
 // startPrivateEngine makes the namespaces, with address as the address of the engine's host, and starts an engine in them.
 func startPrivateEngine(name, address string) (*PrivateEngine, error) {
-	// Short, because a managed plugin's directory below it adds 65 bytes and a unix socket's path ends at 107.
-	e := &PrivateEngine{name: name, Sockets: filepath.Join(base, "plug")}
+	// A bridge without ports stands for the host's network card. It has a carrier only with a port that is up.
+	if err := ip(
+		"netns add "+name,
+		"-n "+name+" link set lo up",
+		"-n "+name+" link add host0 type bridge",
+		"-n "+name+" link add port0 type veth peer name port1",
+		"-n "+name+" link set port0 master host0 up",
+		"-n "+name+" link set port1 up",
+		"-n "+name+" link set host0 up",
+		"-n "+name+" address add "+address+" dev host0",
+	); err != nil {
+		return nil, err
+	}
+	e, err := privateEngine(name, filepath.Join(base, "plug"))
+	if err != nil {
+		return nil, err
+	}
+	return e, e.Start()
+}
+
+// privateEngine makes what an engine needs in a network namespace that is there, and does not start it. The directory of its
+// plugin sockets is short, because a managed plugin's directory below it adds 65 bytes and a unix socket's path ends at 107.
+func privateEngine(name, sockets string) (*PrivateEngine, error) {
+	e := &PrivateEngine{name: name, Sockets: sockets}
 	e.Socket = e.path("docker.sock")
 	for _, dir := range []string{e.Sockets, e.path("")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -37,21 +60,6 @@ func startPrivateEngine(name, address string) (*PrivateEngine, error) {
 	}
 	if err := os.WriteFile(e.path("empty.json"), []byte("{}"), 0o600); err != nil {
 		return nil, err
-	}
-	// A bridge without ports stands for the host's network card. It has a carrier only with a port that is up.
-	for _, args := range []string{
-		"netns add " + name,
-		"-n " + name + " link set lo up",
-		"-n " + name + " link add host0 type bridge",
-		"-n " + name + " link add port0 type veth peer name port1",
-		"-n " + name + " link set port0 master host0 up",
-		"-n " + name + " link set port1 up",
-		"-n " + name + " link set host0 up",
-		"-n " + name + " address add " + address + " dev host0",
-	} {
-		if _, err := run(context.Background(), nil, "ip", strings.Fields(args)...); err != nil {
-			return nil, err
-		}
 	}
 	// `ip netns exec` would hide the cgroups from the engine.
 	var err error
@@ -67,20 +75,22 @@ func startPrivateEngine(name, address string) (*PrivateEngine, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, e.holder.Log())
 	}
-	return e, e.Start()
+	return e, nil
+}
+
+// within is what a command begins with that is to run in the engine's namespaces; it takes the place of the process.
+func (e *PrivateEngine) within() []string {
+	return []string{"nsenter", "--target", strconv.Itoa(e.holder.Pid()), "--mount", "--net"}
 }
 
 func (e *PrivateEngine) path(file string) string { return filepath.Join(base, e.name, file) }
 
-// Start starts the engine on the data that is there and waits until it answers.
+// Start starts the engine on the data that is there and waits until it answers. It keeps its images in the way that is the
+// fastest here: which that is it finds out by itself.
 func (e *PrivateEngine) Start() error {
-	driver, err := machineEngine.Docker("info", "-f", "{{.Driver}}")
-	if err != nil {
-		return err
-	}
-	p, err := startProcess(e.name, nil, "nsenter", "--target", strconv.Itoa(e.holder.Pid()), "--mount", "--net",
-		"dockerd", "--config-file", e.path("empty.json"), "--data-root", e.path("data"), "--exec-root", e.path("run"),
-		"--pidfile", e.path("docker.pid"), "--host", "unix://"+e.Socket, "--bridge", "none", "--storage-driver", driver)
+	args := append(e.within(), "dockerd", "--config-file", e.path("empty.json"), "--data-root", e.path("data"), "--exec-root", e.path("run"),
+		"--pidfile", e.path("docker.pid"), "--host", "unix://"+e.Socket, "--bridge", "none", "--log-level", "warn")
+	p, err := startProcess(e.name, nil, args[0], args[1:]...)
 	if err != nil {
 		return err
 	}
@@ -92,6 +102,12 @@ func (e *PrivateEngine) Start() error {
 		_, err := e.Docker("version")
 		return err
 	})
+}
+
+// complaints are the lines of the engine's log that are no mere news of a container's start.
+func (e *PrivateEngine) complaints() string {
+	lines := strings.Split(e.dockerd.Log(), "\n")
+	return strings.Join(slices.DeleteFunc(lines, func(s string) bool { return strings.Contains(s, "level=info") }), "\n")
 }
 
 // Find runs Berth's command line where this engine's plugin sockets are and no other daemon of the machine is seen, and
@@ -133,7 +149,7 @@ func (e *PrivateEngine) StopEngine() error { return e.dockerd.Signal(syscall.SIG
 
 // Stop ends the engine in order, and the namespaces with it; its data goes, so that the next one of the name is a new one.
 func (e *PrivateEngine) Stop() error {
-	err := errors.Join(e.StopEngine(), e.holder.Signal(syscall.SIGKILL, 10*time.Second), removeNamespaces())
+	err := errors.Join(e.StopEngine(), e.holder.Signal(syscall.SIGKILL, 10*time.Second), removeNamespace(e.name))
 	return errors.Join(err, unmountUnder(e.path("")), os.RemoveAll(e.path("")))
 }
 
@@ -145,31 +161,39 @@ func readPid(file string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(b)))
 }
 
-// removeNamespaces ends all that runs in the tests' network namespaces, containers of an engine there included, and
-// removes the namespaces.
+// ip runs some commands of ip(8), and ends with the first that fails.
+func ip(commands ...string) error {
+	for _, args := range commands {
+		if _, err := run(context.Background(), nil, "ip", strings.Fields(args)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeNamespaces removes all of the tests' network namespaces.
 func removeNamespaces() error {
 	files, err := filepath.Glob("/run/netns/" + prefix + "*")
+	for _, file := range files {
+		err = errors.Join(err, removeNamespace(filepath.Base(file)))
+	}
+	return err
+}
+
+// removeNamespace ends all that runs in a network namespace, containers of an engine there included, and removes it.
+func removeNamespace(name string) error {
+	out, err := run(context.Background(), nil, "ip", "netns", "pids", name)
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, file := range files {
-		name := filepath.Base(file)
-		out, err := run(context.Background(), nil, "ip", "netns", "pids", name)
-		errs = append(errs, err)
-		var pids []int
-		for field := range strings.FieldsSeq(out) {
-			if pid, err := strconv.Atoi(field); err == nil {
-				pids = append(append(pids, pid), descendants(pid)...)
-			}
+	var pids []int
+	for field := range strings.FieldsSeq(out) {
+		if pid, err := strconv.Atoi(field); err == nil {
+			pids = append(append(pids, pid), descendants(pid)...)
 		}
-		for _, pid := range pids {
-			killAndWait(pid)
-		}
-		_, err = run(context.Background(), nil, "ip", "netns", "delete", name)
-		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	killAndWait(pids...)
+	return ip("netns delete " + name)
 }
 
 // descendants are the processes that pid and its children started and that still belong to them.

@@ -112,14 +112,16 @@ func killRecorded() {
 	}
 }
 
-// killAndWait ends a process that need not be a child of ours.
-func killAndWait(pid int) {
-	if syscall.Kill(pid, syscall.SIGKILL) != nil {
-		return
+// killAndWait ends processes that need not be children of ours.
+func killAndWait(pids ...int) {
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone
 	}
 	_ = eventually(10*time.Second, func() error {
-		if processAlive(pid) {
-			return fmt.Errorf("pid %d is still there", pid)
+		for _, pid := range pids {
+			if processAlive(pid) {
+				return fmt.Errorf("pid %d is still there", pid)
+			}
 		}
 		return nil
 	})

@@ -1,0 +1,238 @@
+//go:build engine
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Cluster is several Docker hosts on one fabric, whose Berths share one etcd.
+type Cluster struct {
+	*testing.T
+	fabric Fabric
+	etcd   *Etcd
+	hosts  []*Host
+}
+
+// Host is one of them: a House with an engine and a Berth of its own, in namespaces of its own.
+type Host struct {
+	*House
+	name    string // as Berth calls it: a, b, c
+	address string // on ctl
+	engine  *PrivateEngine
+	daemon  *Daemon // nil where Berth is a plugin
+}
+
+// cluster makes so many hosts, whose scenarios have a number, and removes all of it when the test is over. Their engines run
+// and have the image of the tests; what Berth they have is for the test to say.
+func cluster(t *testing.T, hosts, number int) *Cluster {
+	t.Helper()
+	c := &Cluster{T: t}
+	t.Cleanup(func() {
+		if err := c.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	var err error
+	if c.fabric, err = startFabric(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range hosts {
+		h, err := c.build(t, string(rune('a'+i)), i+1, number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.hosts = append(c.hosts, h)
+	}
+	if err := c.each(func(h *Host) error { return errors.Join(h.engine.Start(), importImage(h.Engine)) }); err != nil {
+		t.Fatal(err)
+	}
+	if c.etcd, err = startEtcd(c.fabric); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// build makes a host's namespaces and joins them to the fabric.
+func (c *Cluster) build(t *testing.T, name string, number, scenario int) (*Host, error) {
+	ns := prefix + name
+	if err := c.fabric.station(ns, number); err != nil {
+		return nil, err
+	}
+	if err := c.fabric.plug(ns, "lan"); err != nil {
+		return nil, err
+	}
+	// The bridge of the containers carries the host's port to the others.
+	if err := ip("-n "+ns+" link add brl2 type bridge", "-n "+ns+" link set lan0 master brl2", "-n "+ns+" link set brl2 up"); err != nil {
+		return nil, err
+	}
+	e, err := privateEngine(ns, filepath.Join(base, "p"+name))
+	if err != nil {
+		return nil, err
+	}
+	return &Host{House: &House{T: t, Engine: e.Engine, number: scenario}, name: name, address: ctlAddress(number), engine: e}, nil
+}
+
+// serve starts a Berth on each host, with flags besides those of the cluster.
+func (c *Cluster) serve(flags ...string) {
+	c.Helper()
+	if err := c.each(func(h *Host) error {
+		h.daemon = c.berthOf(h, h.name, flags...)
+		h.Berth = h.daemon
+		return h.daemon.start()
+	}); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// berthOf is a Berth in a host's namespaces, not started, which calls the host by a name.
+func (c *Cluster) berthOf(h *Host, name string, flags ...string) *Daemon {
+	flags = append([]string{"--store", "etcd", "--etcd-endpoints", c.etcd.Endpoints(), "--host", name, "--docker-host", h.engine.URL()}, flags...)
+	return &Daemon{Name: "berth", Binary: binary, Sockets: h.engine.Sockets, Dir: filepath.Join(base, prefix+h.name+"-berth"),
+		Flags: flags, within: h.engine.within()}
+}
+
+// each does something on all hosts at the same time.
+func (c *Cluster) each(do func(*Host) error) error { return atOnce(c.hosts, do) }
+
+// atOnce does something with all at the same time; its error says what went wrong with which.
+func atOnce[T any](all []T, do func(T) error) error {
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, one := range all {
+		wg.Go(func() {
+			if err := do(one); err != nil {
+				errs[i] = fmt.Errorf("%v: %w", one, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (h *Host) String() string { return "host " + h.name }
+
+// stop ends the cluster. It is torn down, not left in order: what a test wants of its end it looks at before.
+func (c *Cluster) stop() error {
+	errs := []error{c.each((*Host).stop)}
+	if c.etcd != nil {
+		errs = append(errs, c.etcd.Stop())
+	}
+	if c.fabric.name != "" {
+		errs = append(errs, removeNamespace(c.fabric.name))
+	}
+	return errors.Join(errs...)
+}
+
+func (h *Host) stop() error {
+	var errs []error
+	if h.daemon != nil && h.daemon.process != nil {
+		if h.Failed() {
+			h.Logf("%v: Berth's log:\n%s", h, tail(h.daemon.Log(), 40))
+		}
+		errs = append(errs, h.daemon.Stop(), os.RemoveAll(h.daemon.Dir))
+	}
+	if h.engine.dockerd != nil {
+		if h.Failed() {
+			h.Logf("%v: the engine's log:\n%s", h, tail(h.engine.complaints(), 40))
+		}
+		errs = append(errs, h.engine.Kill())
+	}
+	errs = append(errs, h.engine.holder.Signal(syscall.SIGKILL, 10*time.Second), removeNamespace(h.engine.name))
+	return errors.Join(append(errs, unmountUnder(h.engine.path("")), os.RemoveAll(h.engine.path("")))...)
+}
+
+// crash ends a host's engine and its Berth as a power cut does; its containers' processes live on. back starts both again.
+func (h *Host) crash() error { return errors.Join(h.engine.Kill(), h.daemon.Kill()) }
+
+func (h *Host) back() error { return errors.Join(h.daemon.Revive(), h.engine.Start()) }
+
+// startMany runs so many containers on a network, all at once, by as many callers.
+func (h *Host) startMany(network string, count int, options ...string) error {
+	names := make([]string, count)
+	for i := range names {
+		names[i] = h.House.name()
+	}
+	return atOnce(names, func(name string) error {
+		args := append([]string{"run", "--detach", "--name", name, "--network", network}, options...)
+		_, err := h.Engine.Docker(append(args, imageName, "sleep", "1000000")...)
+		return err
+	})
+}
+
+// removeMany removes containers.
+func (h *Host) removeMany(names ...string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	_, err := h.Engine.Docker(append([]string{"rm", "--force"}, names...)...)
+	return err
+}
+
+// Held is an address that a container has.
+type Held struct {
+	Host, Container, Address, MAC string
+	pid                           string // of a process in its network namespace
+}
+
+// held is what a host's containers have on a network: Docker says it, and the container's own device shows it.
+func (h *Host) held(network string) ([]Held, error) {
+	ids, err := h.Engine.Docker("ps", "--quiet", "--no-trunc", "--filter", "network="+network)
+	if err != nil || ids == "" {
+		return nil, err
+	}
+	format := `{{.Name}} {{.State.Pid}} {{with index .NetworkSettings.Networks "` + network + `"}}{{.IPAddress}}/{{.IPPrefixLen}} {{.MacAddress}}{{end}}`
+	out, err := h.Engine.Docker(append([]string{"inspect", "--format", format}, strings.Fields(ids)...)...)
+	if err != nil {
+		return nil, err
+	}
+	lines := strings.Split(out, "\n")
+	all := make([]Held, len(lines))
+	for i, line := range lines {
+		f := strings.Fields(line)
+		if len(f) != 4 {
+			return nil, fmt.Errorf("%v: docker inspect says %q", h, line)
+		}
+		shown, err := showsNow(f[1])
+		if err != nil {
+			return nil, err
+		}
+		if !strings.Contains(shown, " "+f[2]+" ") {
+			return nil, fmt.Errorf("%v: %s has %s, as Docker says; its own ip addr: %s", h, f[0], f[2], shown)
+		}
+		address, _, _ := strings.Cut(f[2], "/")
+		all[i] = Held{Host: h.name, Container: strings.TrimPrefix(f[0], "/"), Address: address, MAC: f[3], pid: f[1]}
+	}
+	return all, nil
+}
+
+// pings has one of the host's containers call all addresses, and tells which of them do not answer. Those are called again for
+// a while: the kernel's table of neighbours, which all namespaces of a machine share, may have no room for a moment.
+func (h *Host) pings(all []Held) error {
+	at := slices.IndexFunc(all, func(x Held) bool { return x.Host == h.name })
+	if at < 0 {
+		return fmt.Errorf("%v has no container to call from", h)
+	}
+	var silent []string
+	for _, x := range all {
+		silent = append(silent, x.Address)
+	}
+	err := eventually(time.Minute, func() error {
+		script := "for a in " + strings.Join(silent, " ") + "; do ping -q -c 1 -W 1 $a >/dev/null || echo $a; done"
+		out, err := h.Engine.Docker("exec", all[at].Container, "sh", "-c", script)
+		if silent = strings.Fields(out); err == nil && len(silent) > 0 {
+			err = fmt.Errorf("from %s on %v these do not answer: %v", all[at].Container, h, silent)
+		}
+		return err
+	})
+	return errors.Join(err, forgetNeighbours(all[at].pid))
+}

@@ -1,0 +1,77 @@
+//go:build engine
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Etcd is an etcd of three members, each in a network namespace of its own on a fabric.
+type Etcd struct{ members []*Process }
+
+// startEtcd starts the members on fresh data and waits until each of them serves.
+func startEtcd(f Fabric) (*Etcd, error) {
+	c := &Etcd{}
+	var peers []string
+	for i := range 3 {
+		peers = append(peers, fmt.Sprintf("m%d=http://%s:2380", i, ctlAddress(101+i)))
+	}
+	for i := range 3 {
+		name := etcdName(i)
+		if err := f.station(name, 101+i); err != nil {
+			return nil, err
+		}
+		url := "http://" + ctlAddress(101+i)
+		p, err := startProcess(name, nil, "nsenter", "--net=/run/netns/"+name, "etcd", "--name", fmt.Sprintf("m%d", i),
+			"--data-dir", filepath.Join(base, name), "--initial-cluster", strings.Join(peers, ","),
+			"--listen-client-urls", url+":2379", "--advertise-client-urls", url+":2379",
+			"--listen-peer-urls", url+":2380", "--initial-advertise-peer-urls", url+":2380",
+			"--heartbeat-interval", "100", "--election-timeout", "1000", "--log-level", "warn")
+		if err != nil {
+			return nil, err
+		}
+		c.members = append(c.members, p)
+	}
+	for i, p := range c.members {
+		if err := eventually(40*time.Second, func() error {
+			if p.ended() {
+				return fmt.Errorf("etcd ended:\n%s", tail(p.Log(), 20))
+			}
+			out, err := get(etcdName(i), "http://"+ctlAddress(101+i)+":2379/health")
+			if err == nil && !strings.Contains(out, `"true"`) {
+				return errors.New(out)
+			}
+			return err
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// etcdName is the namespace of a member.
+func etcdName(member int) string { return fmt.Sprintf("%setcd%d", prefix, member) }
+
+// Endpoints is what a client is told.
+func (c *Etcd) Endpoints() string {
+	var all []string
+	for i := range c.members {
+		all = append(all, "http://"+ctlAddress(101+i)+":2379")
+	}
+	return strings.Join(all, ",")
+}
+
+// Stop ends the members and deletes their data.
+func (c *Etcd) Stop() error {
+	var errs []error
+	for i, p := range c.members {
+		errs = append(errs, p.Signal(syscall.SIGKILL, 10*time.Second), removeNamespace(etcdName(i)), os.RemoveAll(filepath.Join(base, etcdName(i))))
+	}
+	return errors.Join(errs...)
+}

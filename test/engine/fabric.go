@@ -1,0 +1,89 @@
+//go:build engine
+
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Fabric is what joins the hosts of a cluster: two switches in a network namespace of their own. On lan are the hosts' bridges,
+// and through them their containers, as on one layer 2. On ctl are the hosts themselves and the members of their etcd.
+type Fabric struct{ name string }
+
+// ctlAddress is the address that a host (1 to 99) or a member of the etcd (from 101) has on ctl.
+func ctlAddress(number int) string { return fmt.Sprintf("10.213.240.%d", number) }
+
+// startFabric makes the switches.
+func startFabric() (Fabric, error) {
+	f := Fabric{name: prefix + "fab"}
+	err := ip("netns add " + f.name)
+	for _, device := range []string{"lan", "ctl"} {
+		err = errors.Join(err, ip("-n "+f.name+" link add "+device+" type bridge", "-n "+f.name+" link set "+device+" up"))
+	}
+	return f, err
+}
+
+// station makes a network namespace with a device ctl0 on ctl that has the station's address.
+func (f Fabric) station(name string, number int) error {
+	if err := ip("netns add "+name, "-n "+name+" link set lo up"); err != nil {
+		return err
+	}
+	if err := f.plug(name, "ctl"); err != nil {
+		return err
+	}
+	return ip("-n " + name + " address add " + ctlAddress(number) + "/24 dev ctl0")
+}
+
+// plug joins a namespace to a switch by a device of the switch's name and 0.
+func (f Fabric) plug(name, to string) error {
+	port := to + strings.TrimPrefix(name, prefix) // a device's name has 15 characters
+	return ip("link add "+to+"0 netns "+name+" type veth peer name "+port+" netns "+f.name,
+		"-n "+f.name+" link set "+port+" master "+to+" up",
+		"-n "+name+" link set "+to+"0 up")
+}
+
+// cutOff drops all that a namespace sends and is sent, as a broken network does. What its bridges pass on goes on.
+func cutOff(name string) error {
+	return nft(name, `table inet berth-t {
+		chain in { type filter hook input priority -300; policy drop; iif lo accept; }
+		chain out { type filter hook output priority -300; policy drop; oif lo accept; }
+	}`)
+}
+
+// reconnect undoes cutOff.
+func reconnect(name string) error { return nft(name, "delete table inet berth-t") }
+
+// nft gives nft commands in a namespace.
+func nft(name, commands string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	_, err := run(ctx, bytes.NewReader([]byte(commands)), "nsenter", "--net=/run/netns/"+name, "nft", "-f", "-")
+	return err
+}
+
+// get is the answer to a GET from within a namespace.
+func get(name, url string) (string, error) {
+	busybox, err := busyboxPath()
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return run(ctx, nil, "nsenter", "--net=/run/netns/"+name, busybox, "wget", "-q", "-O", "-", url)
+}
+
+// showsNow is what `ip addr` says in the network namespace of a process.
+func showsNow(pid string) (string, error) {
+	return run(context.Background(), nil, "nsenter", "--target", pid, "--net", "ip", "-oneline", "-4", "address", "show", "scope", "global")
+}
+
+// forgetNeighbours makes room in the table of neighbours: it forgets those that a process's namespace knows.
+func forgetNeighbours(pid string) error {
+	_, err := run(context.Background(), nil, "nsenter", "--target", pid, "--net", "ip", "neighbour", "flush", "all")
+	return err
+}
