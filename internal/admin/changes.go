@@ -54,8 +54,8 @@ func patch[T any, E planned[T]](s *Server, inPath func(*http.Request, E) error) 
 	}
 }
 
-// remove makes the change that the path and the query are; params are the parameters besides dry_run.
-func remove(s *Server, read func(*http.Request, url.Values) (ipam.Edit, error), params ...string) handler {
+// bare makes the change that the path and the query are, without a body; params are the parameters besides dry_run.
+func bare(s *Server, read func(*http.Request, url.Values) (ipam.Edit, error), params ...string) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		q, err := query(r, append([]string{"dry_run"}, params...)...)
 		if err != nil {

@@ -22,6 +22,7 @@ import (
 type Client struct {
 	socket string
 	http   *http.Client
+	away   func(Away)
 }
 
 // continueTimeout is how long a Client that sends a large body waits for a refusal before it sends it.
@@ -39,12 +40,15 @@ func NewClient(socket string) *Client {
 // Socket is the path of the socket.
 func (c *Client) Socket() string { return c.socket }
 
+// OnAway has fn called with each answer that tells that the shared store is out of reach. It is set before the first call.
+func (c *Client) OnAway(fn func(Away)) { c.away = fn }
+
 // Close gives back the connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Version asks which Berth answers.
 func (c *Client) Version(ctx context.Context) (v Version, err error) {
-	return v, c.call(ctx, http.MethodGet, "/v1/version", nil, nil, &v)
+	return v, c.call(ctx, http.MethodGet, versionPath, nil, nil, &v)
 }
 
 // Spaces lists the spaces by name.
@@ -184,6 +188,9 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 			err = u.Err // without the made-up URL
 		}
 		return nil, fmt.Errorf("no Berth answers on %s: %w", c.socket, err)
+	}
+	if a, ok := awayIn(res.Header); ok && c.away != nil {
+		c.away(a)
 	}
 	if res.StatusCode == http.StatusOK {
 		return res, nil

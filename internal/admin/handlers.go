@@ -24,13 +24,6 @@ const (
 	MaxEvents     = 10_000
 )
 
-func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
-	if err := s.cfg.Service.Writable(r.Context()); err != nil {
-		return err
-	}
-	return reply(w, map[string]string{"status": "ok"})
-}
-
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) error {
 	return reply(w, s.cfg.Version)
 }

@@ -73,7 +73,7 @@ func TestDescribed(t *testing.T) {
 			described = append(described, method+" "+path)
 		}
 	}
-	for _, r := range (&Server{}).routes() {
+	for _, r := range allRoutes(&Server{}) {
 		served = append(served, r.method+" "+r.path)
 	}
 	slices.Sort(described)
@@ -83,6 +83,9 @@ func TestDescribed(t *testing.T) {
 	}
 }
 
+// allRoutes are those for callers with a role, and those for anybody.
+func allRoutes(s *Server) []route { return slices.Concat(s.routes(), s.probes()) }
+
 // TestCodesDescribed holds the list of codes to the description.
 func TestCodesDescribed(t *testing.T) {
 	doc, _ := description(t)
@@ -91,7 +94,7 @@ func TestCodesDescribed(t *testing.T) {
 		described = append(described, v.(string))
 	}
 	own := []string{CodeInvalid, CodeNotFound, CodeInUse, CodeExhausted, CodeOverlap, CodeNoPath, CodeNoMethod, CodeForbidden, CodeUnauthenticated,
-		CodeBusy, CodeNoWitness, CodeChanged, CodeKeyReused, CodeMediaType, CodeTooLarge, CodeDamaged, CodeNoSpace, CodeUnknownOutcome, CodeUnavailable, CodeInternal}
+		CodeBusy, CodeNoWitness, CodeNoCluster, CodeHostRefused, CodeAway, CodeChanged, CodeKeyReused, CodeMediaType, CodeTooLarge, CodeDamaged, CodeNoSpace, CodeUnknownOutcome, CodeUnavailable, CodeInternal}
 	slices.Sort(described)
 	slices.Sort(own)
 	if !slices.Equal(described, own) {
@@ -112,13 +115,16 @@ func TestAnswersAsDescribed(t *testing.T) {
 	_, router := description(t)
 	asked := map[string]bool{"POST /v1/tokens": true, "DELETE /v1/tokens/{token}": true, // TestTokensAsDescribed
 		"POST /v1/import": true, "POST /v1/import/resume": true, "POST /v1/import/undo": true, // TestImportAsDescribed
+		"GET /v1/hosts": true, "GET /v1/hosts/{name}": true, "DELETE /v1/hosts/{name}": true, // TestHostsAsDescribed
+		"POST /v1/hosts/{name}/drain": true, "POST /v1/hosts/{name}/admit": true,
 		"GET /v1/check": true, "POST /v1/check": true, "PUT /v1/witness": true} // TestWitnessAsDescribed
 	for _, c := range []struct {
 		method, target string
 		status         int
 		has            string // in the body
 	}{
-		{"GET", "/healthz", 200, `"ok"`},
+		{"GET", "/healthz", 200, "ok\n"},
+		{"GET", "/readyz", 200, "ready\n"},
 		{"GET", "/v1/version", 200, `"store":"bolt"`},
 		{"GET", "/v1/spaces", 200, `"name":"lab"`},
 		{"GET", "/v1/subnets", 200, `"cidr":"10.1.0.0/24"`},
@@ -151,7 +157,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 	for _, r := range h.server.planRoutes() {
 		asked[r.method+" "+r.path] = true // TestPlanAsDescribed
 	}
-	for _, r := range h.server.routes() {
+	for _, r := range allRoutes(h.server) {
 		if !asked[r.method+" "+r.path] {
 			t.Errorf("%s %s was not tested", r.method, r.path)
 		}
@@ -161,9 +167,12 @@ func TestAnswersAsDescribed(t *testing.T) {
 // TestRolesDescribed holds who may call what to the description.
 func TestRolesDescribed(t *testing.T) {
 	doc, _ := description(t)
-	for _, r := range (&Server{}).routes() {
+	for _, r := range allRoutes(&Server{}) {
 		want := "admin"
-		if r.reads {
+		switch {
+		case r.path == healthPath || r.path == readyPath:
+			want = "anybody"
+		case r.reads:
 			want = "read"
 		}
 		if got := doc.Paths.Value(r.path).GetOperation(r.method).Extensions["x-role"]; got != want {
@@ -337,7 +346,7 @@ func TestOperationsDescribed(t *testing.T) {
 		"Network": ipam.NetworkInfo{}, "PlannedSubnet": ipam.SubnetPlan{}, "PlannedPool": ipam.PoolPlan{}, "PlannedExclusion": ipam.ExclusionPlan{},
 		"Reservation": ipam.ReservationInfo{}, "TakenAddress": ipam.TakenAddress{}, "Outcome": ipam.Outcome{}, "Event": ipam.Event{},
 		"Link": ipam.Link{}, "Wish": ipam.Wish{}, "Interface": ipam.Interface{}, "SubnetSpec": ipam.SubnetSpec{}, "Taking": taking{},
-		"Problem": Problem{}, "Status": Status{}, "ImportLine": ImportLine{}, "ImportState": ipam.ImportState{}, "ImportReport": ipam.ImportReport{},
+		"Problem": Problem{}, "Status": Status{}, "Cluster": ClusterStatus{}, "Headroom": ipam.HeadroomState{}, "Host": ipam.HostInfo{}, "ImportLine": ImportLine{}, "ImportState": ipam.ImportState{}, "ImportReport": ipam.ImportReport{},
 		"Counts": ipam.Counts{}, "Plan": ipam.Plan{}, "PlanNetwork": ipam.PlannedNetwork{}, "PlanSubnet": ipam.PlannedSubnet{}, "PlanPool": ipam.PlannedPool{},
 		"PlanExclusion": ipam.PlannedExclusion{}, "PlanReservation": ipam.PlannedReservation{}, "PlanAddress": ipam.PlannedAddress{},
 		"CheckReport": ipam.CheckReport{}, "CheckRequest": ipam.CheckRequest{}, "Finding": ipam.Finding{}, "WitnessState": ipam.WitnessState{}, "SeenBy": ipam.SeenBy{},

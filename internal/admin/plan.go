@@ -16,33 +16,33 @@ func (s *Server) planRoutes() []route {
 		{http.MethodPost, "/v1/networks", post(s, func(*http.Request, *ipam.CreateNetwork) error { return nil }), false},
 		{http.MethodGet, network, s.network, true},
 		{http.MethodPatch, network, patch(s, func(r *http.Request, e *ipam.ModifyNetwork) error { return inNetwork(r, &e.Network) }), false},
-		{http.MethodDelete, network, remove(s, removeNetwork, "force"), false},
+		{http.MethodDelete, network, bare(s, removeNetwork, "force"), false},
 
 		{http.MethodGet, network + "/subnets", s.networkSubnets, true},
 		{http.MethodPost, network + "/subnets", post(s, func(r *http.Request, e *ipam.AddSubnet) error { return inNetwork(r, &e.Network) }), false},
 		{http.MethodPatch, network + "/subnets/{subnet}", patch(s, modifySubnet), false},
-		{http.MethodDelete, network + "/subnets/{subnet}", remove(s, removeSubnet), false},
+		{http.MethodDelete, network + "/subnets/{subnet}", bare(s, removeSubnet), false},
 
 		{http.MethodGet, network + "/pools", s.pools, true},
 		{http.MethodPost, network + "/pools", post(s, func(r *http.Request, e *ipam.AddPool) error { return inNetwork(r, &e.Network) }), false},
 		{http.MethodPatch, network + "/pools/{pool}", patch(s, modifyPool), false},
-		{http.MethodDelete, network + "/pools/{pool}", remove(s, removePool), false},
+		{http.MethodDelete, network + "/pools/{pool}", bare(s, removePool), false},
 
 		{http.MethodGet, network + "/exclusions", s.exclusions, true},
 		{http.MethodPost, network + "/exclusions", post(s, func(r *http.Request, e *ipam.AddExclusion) error { return inNetwork(r, &e.Network) }), false},
-		{http.MethodDelete, network + "/exclusions/{range}", remove(s, removeExclusion), false},
+		{http.MethodDelete, network + "/exclusions/{range}", bare(s, removeExclusion), false},
 
 		{http.MethodGet, "/v1/reservations", s.reservations, true},
 		{http.MethodGet, network + "/reservations", s.reservations, true},
 		{http.MethodPost, network + "/reservations", post(s, func(r *http.Request, e *ipam.AddReservation) error { return inNetwork(r, &e.Network) }), false},
-		{http.MethodDelete, network + "/reservations/{owner}", remove(s, removeReservation, "address"), false},
+		{http.MethodDelete, network + "/reservations/{owner}", bare(s, removeReservation, "address"), false},
 
-		{http.MethodDelete, "/v1/owners/{owner}", remove(s, releaseOwner, "under", "replaced"), false},
+		{http.MethodDelete, "/v1/owners/{owner}", bare(s, releaseOwner, "under", "replaced"), false},
 
 		{http.MethodGet, "/v1/addresses", s.addresses, true},
 		{http.MethodGet, network + "/addresses", s.addresses, true},
 		{http.MethodPost, network + "/addresses", post(s, func(r *http.Request, e *ipam.TakeAddress) error { return inNetwork(r, &e.Network) }), false},
-		{http.MethodDelete, network + "/addresses/{owner}", remove(s, releaseAddress, "address"), false},
+		{http.MethodDelete, network + "/addresses/{owner}", bare(s, releaseAddress, "address"), false},
 
 		{http.MethodGet, network + "/env/{owner}", s.environment, true},
 		{http.MethodGet, "/v1/subnets/{id}", s.subnet, true},

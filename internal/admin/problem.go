@@ -24,6 +24,9 @@ const (
 	CodeUnauthenticated = "unauthenticated" // you do not say who you are, or it is not true
 	CodeBusy            = "busy"            // somebody else does the same at this moment
 	CodeNoWitness       = "no_witness"      // nobody tells this daemon what runs
+	CodeNoCluster       = "no_cluster"      // the daemon's store is its host's own
+	CodeHostRefused     = "host_refused"    // the host may not do that in its cluster
+	CodeAway            = "store_away"      // the shared store is out of reach
 	CodeChanged         = "changed"         // it is no longer as If-Match says
 	CodeKeyReused       = "key_reused"      // the Idempotency-Key is that of another request
 	CodeMediaType       = "media_type"      // the body is not of the type that the operation reads
@@ -64,6 +67,9 @@ var kinds = []struct {
 	{ipam.ErrOverlap, http.StatusConflict, CodeOverlap},
 	{ipam.ErrChanged, http.StatusPreconditionFailed, CodeChanged},
 	{ipam.ErrKeyReused, http.StatusUnprocessableEntity, CodeKeyReused},
+	{ipam.ErrAlone, http.StatusConflict, CodeNoCluster},
+	{ipam.ErrHost, http.StatusConflict, CodeHostRefused},
+	{store.ErrAway, http.StatusServiceUnavailable, CodeAway},
 	{store.ErrNoSpace, http.StatusInsufficientStorage, CodeNoSpace},
 	{store.ErrUnknown, http.StatusServiceUnavailable, CodeUnknownOutcome},
 	{store.ErrClosed, http.StatusServiceUnavailable, CodeUnavailable},

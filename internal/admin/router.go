@@ -49,6 +49,9 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, methods map[string
 		s.refuse(w, r, p)
 		return
 	}
+	if route.reads && route.path != statusPath && route.path != versionPath {
+		s.tellsAge(w.Header())
+	}
 	if err := route.handle(w, r); err != nil {
 		s.refuse(w, r, problemOf(err))
 	}

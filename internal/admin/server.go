@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,6 +57,10 @@ type Config struct {
 	// package does not know.
 	Backup func(ctx context.Context, path string) error
 	Fsck   func(ctx context.Context) (FileReport, error)
+	// Cluster tells how it stands with the store that this host shares with others; nil where it shares none.
+	Cluster func() ClusterStatus
+	// Ready tells why no addresses are given yet; nil where they always are.
+	Ready func() error
 	// Hooks tells what became of the hooks; nil where there are none.
 	Hooks func() *HookCounts
 
@@ -101,7 +106,7 @@ func New(cfg Config) *Server {
 	if s.cfg.Tokens == nil {
 		s.cfg.Tokens = new(Tokens)
 	}
-	s.handlers = s.recovered(s.permitted(bounded(s.mux())))
+	s.handlers = s.recovered(s.probed(s.permitted(bounded(s.mux()))))
 	return s
 }
 
@@ -115,14 +120,13 @@ type route struct {
 
 // routes lists the operations. openapi.yaml describes exactly these; a test holds the two together.
 func (s *Server) routes() []route {
-	return append(s.planRoutes(), []route{
-		{http.MethodGet, "/healthz", s.health, true},
-		{http.MethodGet, "/v1/version", s.version, true},
+	return slices.Concat(s.planRoutes(), s.hostRoutes(), []route{
+		{http.MethodGet, versionPath, s.version, true},
 		{http.MethodGet, "/v1/spaces", s.spaces, true},
 		{http.MethodGet, "/v1/subnets", s.subnets, true},
 		{http.MethodGet, "/v1/leases", s.leases, true},
 		{http.MethodGet, "/v1/events", s.events, true},
-		{http.MethodGet, "/v1/status", s.status, true},
+		{http.MethodGet, statusPath, s.status, true},
 		{http.MethodGet, "/v1/export", s.export, true},
 		{http.MethodPost, importPath, s.importPlan, false},
 		{http.MethodPost, importPath + "/resume", s.resumeImport, false},
@@ -136,7 +140,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/v1/tokens", s.tokens, false},
 		{http.MethodPost, "/v1/tokens", s.createToken, false},
 		{http.MethodDelete, "/v1/tokens/{token}", s.removeToken, false},
-	}...)
+	})
 }
 
 // Serve answers on a unix socket until ctx ends; then it ends the streams, finishes what else is under way and returns nil.

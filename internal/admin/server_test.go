@@ -125,7 +125,7 @@ func TestProblemOf(t *testing.T) {
 	}
 }
 
-// A store that takes no writes any more is no healthy daemon, though it still reads.
+// A store that takes no writes any more is not ready, though the daemon still reads, and serves.
 func TestHealth(t *testing.T) {
 	var faulty *storetest.Faulty
 	h := start(t, func(s *Server) {
@@ -135,23 +135,25 @@ func TestHealth(t *testing.T) {
 		must(t, err)
 		s.cfg.Service = service
 	})
-	health := func() int {
+	probe := func(path string, want int, line string) {
 		t.Helper()
-		res, err := h.client.http.Get("http://berth/healthz")
+		res, err := h.client.http.Get("http://berth" + path)
 		must(t, err)
 		defer res.Body.Close()
-		return res.StatusCode
+		body, err := io.ReadAll(res.Body)
+		must(t, err)
+		if res.StatusCode != want || string(body) != line+"\n" {
+			t.Errorf("%s: %d %q, want %d %q", path, res.StatusCode, body, want, line)
+		}
 	}
-	if got := health(); got != http.StatusOK {
-		t.Errorf("at first: %d", got)
-	}
+	probe("/healthz", http.StatusOK, "ok")
+	probe("/readyz", http.StatusOK, "ready")
 	faulty.Next(storetest.Fault{After: errors.New("the sync failed")})
 	if _, err := h.server.cfg.Service.RequestPool(t.Context(), ipam.PoolRequest{Space: "local"}); !errors.Is(err, store.ErrUnknown) {
 		t.Fatalf("the write succeeded: %v", err)
 	}
-	if got := health(); got != http.StatusServiceUnavailable {
-		t.Errorf("after a failed sync: %d", got)
-	}
+	probe("/healthz", http.StatusOK, "ok")
+	probe("/readyz", http.StatusServiceUnavailable, "not ready: the store refuses writes; `berth status` says why")
 	if _, err := h.client.Subnets(t.Context(), ""); err != nil {
 		t.Errorf("it does not read any more: %v", err)
 	}

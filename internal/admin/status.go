@@ -19,6 +19,7 @@ type Status struct {
 	Hooks    *HookCounts       `json:"hooks,omitempty"`  // where there are hooks (serve --hook)
 
 	Witness *ipam.WitnessState `json:"witness,omitempty"` // where there is one
+	Cluster *ClusterStatus     `json:"cluster,omitempty"` // where the host shares a store with others (serve --store etcd)
 }
 
 // HookCounts tell what became of hooks since the daemon began.
@@ -26,6 +27,12 @@ type HookCounts struct {
 	Runs     uint64 `json:"runs"`
 	Failures uint64 `json:"failures"` // of these
 }
+
+// The operations that are about the daemon, and not about what it keeps.
+const (
+	statusPath  = "/v1/status"
+	versionPath = "/v1/version"
+)
 
 // writeTime is how long the store has to say whether it takes writes.
 const writeTime = 5 * time.Second
@@ -49,6 +56,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 		seen := s.cfg.Witness()
 		st.Witness = &seen
 	}
+	st.Cluster = s.clusterStatus(r.Context())
 	ctx, cancel := context.WithTimeout(r.Context(), writeTime)
 	defer cancel()
 	if err := s.cfg.Service.Writable(ctx); err != nil {
@@ -59,5 +67,5 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 
 // Status asks how the server is.
 func (c *Client) Status(ctx context.Context) (st Status, err error) {
-	return st, c.call(ctx, http.MethodGet, "/v1/status", nil, nil, &st)
+	return st, c.call(ctx, http.MethodGet, statusPath, nil, nil, &st)
 }

@@ -234,6 +234,9 @@ func NewEdit(op string) (Edit, bool) {
 		"owner.release":      func() Edit { return new(ReleaseOwner) },
 		"address.take":       func() Edit { return new(TakeAddress) },
 		"address.release":    func() Edit { return new(ReleaseAddress) },
+		"host.drain":         func() Edit { return new(DrainHost) },
+		"host.remove":        func() Edit { return new(RemoveHost) },
+		"host.admit":         func() Edit { return new(AdmitHost) },
 	}[op]
 	if !ok {
 		return nil, false

@@ -37,6 +37,12 @@ func OpOf(e Edit) string {
 		return "address.take"
 	case *ReleaseAddress:
 		return "address.release"
+	case *DrainHost:
+		return "host.drain"
+	case *RemoveHost:
+		return "host.remove"
+	case *AdmitHost:
+		return "host.admit"
 	}
 	return ""
 }

@@ -1,0 +1,245 @@
+package admin
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/store/mem"
+)
+
+// clustered is a house on a store that it shares with a host beta.
+type clustered struct {
+	*house
+	beta  *ipam.Service
+	store *mem.Store // the house's handle
+}
+
+func startClustered(t *testing.T, edit func(*Server)) *clustered {
+	t.Helper()
+	c := &clustered{store: mem.New()}
+	other := c.store.Join()
+	alpha := join(t, c.store, "alpha")
+	c.beta = join(t, other, "beta")
+	c.house = start(t, func(s *Server) {
+		s.cfg.Service = alpha
+		s.cfg.Cluster = func() ClusterStatus {
+			reach := c.store.Reach()
+			st := ClusterStatus{Endpoints: []string{"http://192.0.2.1:2379"}, Prefix: "berth/", ID: strings.Repeat("a1", 16), HostID: ipam.NewID(),
+				Since: reach.Since, Fresh: aMoment, Age: 12.5, Waiting: 1, Oldest: aMoment, Commits: 1,
+				Headroom: []ipam.HeadroomState{{Space: "global", Network: "lan", Subnet: netip.MustParsePrefix("10.77.0.0/24"), Wanted: 16, Claimed: 15, Used: 1}}}
+			if reach.Err != nil {
+				st.Away = reach.Err.Error()
+			}
+			return st
+		}
+		if edit != nil {
+			edit(s)
+		}
+	})
+	t.Cleanup(func() { must(t, other.Close()) })
+	return c
+}
+
+// join opens a service of a host on a handle.
+func join(t *testing.T, st *mem.Store, name string) *ipam.Service {
+	t.Helper()
+	s, err := ipam.Open(t.Context(), ipam.Config{Store: st, Host: name,
+		Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Version: "v1", Mark: [4]byte{1, 2, 3, 4}}})
+	must(t, err)
+	st.Announce(name, nil)
+	return s
+}
+
+// TestHostsAsDescribed plays a life of a host through every operation, and what each of them refuses.
+func TestHostsAsDescribed(t *testing.T) {
+	c := startClustered(t, nil)
+	_, router := description(t)
+	_, err := c.beta.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace,
+		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.77.0.0/24"), Pool: true}}})
+	must(t, err)
+	pool, err := c.beta.RequestPool(t.Context(), ipam.PoolRequest{Network: "lan"})
+	must(t, err)
+	_, err = c.beta.RequestAddress(t.Context(), ipam.AddressRequest{Pool: pool.ID, MAC: ipam.MAC{2, 0, 0, 0, 0, 1}})
+	must(t, err)
+	const beta = "/v1/hosts/beta"
+	for _, s := range []step{
+		{"GET", "/v1/hosts", "", 200, `"hosts":[{"name":"alpha"`, nil},
+		{"GET", "/v1/hosts?name=beta", "", 400, CodeInvalid, nil},
+		{"GET", "/v1/hosts/alpha", "", 200, `"self":true`, nil},
+		{"GET", beta, "", 200, `"present":true,"self":false,"pools":1,"leases":1,"headroom":0`, nil},
+		{"GET", "/v1/hosts/gamma", "", 404, `there is no host \"gamma\" in the cluster; there are alpha, beta`, nil},
+
+		{"POST", beta + "/drain", `{}`, 200, `"host.drain"`, nil},
+		{"GET", beta, "", 200, `"state":"draining"`, nil},
+		{"POST", beta + "/drain?dry_run=true", `{"undo": true}`, 200, `"host.drain"`, nil},
+		{"GET", beta, "", 200, `"state":"draining"`, nil},
+		{"POST", beta + "/drain", `{"undo": true}`, 200, `"host.drain"`, nil},
+		{"POST", beta + "/drain", `{"name": "beta"}`, 400, `leave the field \"name\" out`, nil},
+		{"POST", beta + "/drain", `{"undone": true}`, 400, CodeInvalid, nil},
+		{"POST", "/v1/hosts/gamma/drain", `{}`, 404, CodeNotFound, nil},
+		{"POST", beta + "/admit", "", 409, CodeInUse, nil},
+
+		{"DELETE", beta + "?off=maybe", "", 400, CodeInvalid, nil},
+		{"DELETE", "/v1/hosts/gamma", "", 404, CodeNotFound, nil},
+		{"DELETE", beta + "?off=true", "", 409, "is not off", nil},
+		{"DELETE", beta + "?dry_run=true", "", 200, `"host.leave"`, nil},
+		{"GET", beta, "", 200, `"slot":1,"joined"`, nil}, // and no state
+		{"DELETE", beta, "", 200, `"host.leave"`, nil},
+		{"GET", beta, "", 200, `"state":"leaving"`, nil},
+	} {
+		c.play(t, router, s)
+	}
+	// As beta's daemon does when it hears of it.
+	_, err = c.beta.Edit(t.Context(), ipam.EditOptions{}, &ipam.RemoveHost{Name: "beta", Off: true})
+	must(t, err)
+	for _, s := range []step{
+		{"GET", beta, "", 200, `"state":"removed"`, nil},
+		{"GET", beta, "", 200, `"pools":0,"leases":0`, nil},
+		{"DELETE", beta + "?off=true", "", 409, CodeInUse, nil},
+		{"POST", beta + "/admit?dry_run=true", "", 200, `"host.admit"`, nil},
+		{"POST", beta + "/admit", "", 200, `"host.admit"`, nil},
+		{"GET", beta, "", 200, `"slot":1,"joined"`, nil},
+		{"POST", "/v1/edits", `{"edits": [{"op": "host.drain", "name": "beta"}, {"op": "host.drain", "name": "beta", "undo": true}]}`, 200, `"host.drain"`, nil},
+		{"POST", "/v1/edits", `{"edits": [{"op": "host.admit", "name": "beta"}]}`, 409, CodeInUse, nil},
+	} {
+		c.play(t, router, s)
+	}
+}
+
+// What a host is refused in its cluster is a problem of its own, and so is a store out of reach.
+func TestHostsRefused(t *testing.T) {
+	c := startClustered(t, nil)
+	_, router := description(t)
+	_, err := c.beta.Edit(t.Context(), ipam.EditOptions{}, &ipam.RemoveHost{Name: "alpha"})
+	must(t, err)
+	_, err = c.client.Edit(t.Context(), EditOptions{}, &ipam.RemoveHost{Name: "alpha", Off: true})
+	must(t, err)
+	c.play(t, router, step{"POST", "/v1/networks", `{"name": "lan", "space": "global"}`, 409, CodeHostRefused, nil})
+	c.store.Cut(errors.New("no route to host"))
+	c.play(t, router, step{"POST", "/v1/networks", `{"name": "lan", "space": "global"}`, 503, CodeAway, nil})
+}
+
+// A store of the host's own knows no hosts, and says so.
+func TestNoHosts(t *testing.T) {
+	h := start(t, nil)
+	_, router := description(t)
+	for _, s := range []step{
+		{method: "GET", target: "/v1/hosts"}, {method: "GET", target: "/v1/hosts/beta"}, {method: "DELETE", target: "/v1/hosts/beta"},
+		{method: "POST", target: "/v1/hosts/beta/drain", body: "{}"}, {method: "POST", target: "/v1/hosts/beta/admit"},
+	} {
+		s.status, s.has = http.StatusConflict, `"detail":"this Berth has a store of its own (--store bolt): it knows no other hosts","code":"no_cluster"`
+		c := h.play(t, router, s)
+		if got := c.header.Get(awayHeader); got != "" {
+			t.Errorf("%s %s: %s: %s", s.method, s.target, awayHeader, got)
+		}
+	}
+}
+
+// What is read while the shared store is out of reach says how old it is, and the client tells.
+func TestAge(t *testing.T) {
+	var never atomic.Bool
+	c := startClustered(t, func(s *Server) {
+		known := s.cfg.Cluster
+		s.cfg.Cluster = func() ClusterStatus {
+			st := known()
+			if never.Load() {
+				st.Fresh, st.Age = time.Time{}, 0
+			}
+			return st
+		}
+	})
+	var told []Away
+	c.client.OnAway(func(a Away) { told = append(told, a) })
+	read := func() {
+		t.Helper()
+		_, err := c.client.Networks(t.Context(), "")
+		must(t, err)
+	}
+	read()
+	if len(told) > 0 {
+		t.Errorf("within reach: %v", told)
+	}
+	c.store.Cut(errors.New("no route to host"))
+	since := c.store.Reach().Since.Truncate(time.Second)
+	read()
+	never.Store(true)
+	read()
+	if len(told) != 2 || !told[0].Since.Equal(since) || told[0].Age != 12*time.Second || told[1].Age >= 0 {
+		t.Errorf("it tells %v, out of reach since %s", told, since)
+	}
+	_, err := c.client.Status(t.Context()) // which says it all by itself
+	must(t, err)
+	_, err = c.client.Version(t.Context())
+	must(t, err)
+	c.store.Heal()
+	read()
+	if len(told) != 2 {
+		t.Errorf("it tells %v", told)
+	}
+}
+
+// The status tells of the shared store, and of the hosts as far as they are known.
+func TestClusterStatus(t *testing.T) {
+	c := startClustered(t, nil)
+	_, router := description(t)
+	c.play(t, router, step{"GET", "/v1/status", "", 200, `"others":["beta"]`, nil})
+	c.play(t, router, step{"GET", "/v1/status", "", 200, `"waiting":1,"oldest":"2026-01-02T03:04:05.000006Z","headroom":[{"space":"global","network":"lan"`, nil})
+	_, err := c.client.Edit(t.Context(), EditOptions{}, &ipam.DrainHost{Name: "alpha"})
+	must(t, err)
+	c.play(t, router, step{"GET", "/v1/status", "", 200, `"host_state":"draining","others":["beta"]`, nil})
+	c.store.Cut(errors.New("no route to host"))
+	got := c.play(t, router, step{"GET", "/v1/status", "", 200, `no route to host","since":"`, nil})
+	if !strings.Contains(got.body, `"fresh":"2026-01-02T03:04:05.000006Z","age":12.5`) {
+		t.Errorf("it has no age: %s", got.body)
+	}
+}
+
+// TestProbes: anybody may ask them, on the socket and over the network, and learns nothing but that.
+func TestProbes(t *testing.T) {
+	var ready atomic.Bool
+	away := startClustered(t, nil)
+	w := startTLS(t, func(s *Server) {
+		s.cfg.Ready = func() error {
+			if ready.Load() {
+				return nil
+			}
+			return errors.New("secret")
+		}
+		s.cfg.Cluster = away.server.cfg.Cluster
+	})
+	stranger := w.client(t, who{})
+	ask := func(method, path string, want int, line string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, "https://"+w.addr+path, http.NoBody)
+		must(t, err)
+		res, err := stranger.Do(req)
+		must(t, err)
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		must(t, err)
+		body := string(text)
+		if res.StatusCode != want || !strings.HasPrefix(body, line) || strings.Contains(body, "secret") || strings.Contains(body, "no route") {
+			t.Errorf("%s %s: %d %q, want %d %q", method, path, res.StatusCode, body, want, line)
+		}
+	}
+	ask("GET", "/healthz", 200, "ok\n")
+	ask("HEAD", "/healthz", 200, "")
+	ask("POST", "/healthz", 405, "{")
+	ask("GET", "/readyz", 503, "not ready: the addresses in use are not known yet\n")
+	ready.Store(true)
+	ask("GET", "/readyz", 200, "ready\n")
+	away.store.Cut(errors.New("no route to host"))
+	ask("GET", "/readyz", 503, "not ready: the shared store is out of reach since 20")
+	ask("GET", "/healthz", 200, "ok\n")
+	away.store.Heal()
+	ask("GET", "/readyz", 200, "ready\n")
+	ask("GET", "/readyz/", 401, "{")
+	ask("GET", "/v1/version", 401, "{")
+}

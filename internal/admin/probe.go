@@ -1,0 +1,88 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// The probes: what a supervisor asks, who has neither a token nor the rights of a group. They tell nothing of what is kept.
+const (
+	healthPath = "/healthz"
+	readyPath  = "/readyz"
+)
+
+// readyTime is how long the store has to say whether it takes writes.
+const readyTime = 2 * time.Second
+
+// probes lists the operations that anybody may call who can connect.
+func (s *Server) probes() []route {
+	return []route{
+		{http.MethodGet, healthPath, s.health, true},
+		{http.MethodGet, readyPath, s.ready, true},
+	}
+}
+
+// probed answers the probes before it is asked who calls.
+func (s *Server) probed(next http.Handler) http.Handler {
+	byPath := map[string]route{}
+	for _, r := range s.probes() {
+		byPath[r.path] = r
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		probe, ok := byPath[r.URL.EscapedPath()]
+		switch {
+		case !ok:
+			next.ServeHTTP(w, r)
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			const allow = "GET, HEAD"
+			w.Header().Set("Allow", allow)
+			s.refuse(w, r, noSuchMethod(r.Method, r.URL.Path, allow))
+		default:
+			_ = probe.handle(w, r) // they answer always
+		}
+	})
+}
+
+// health says that the daemon serves.
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
+	return sayPlain(w, http.StatusOK, "ok")
+}
+
+// ready says whether requests can be answered now, and in a few words why not. `berth status` says more, to those who may ask it.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), readyTime)
+	defer cancel()
+	if err := s.notReady(ctx); err != nil {
+		return sayPlain(w, http.StatusServiceUnavailable, err.Error())
+	}
+	return sayPlain(w, http.StatusOK, "ready")
+}
+
+func (s *Server) notReady(ctx context.Context) error {
+	if s.cfg.Ready != nil && s.cfg.Ready() != nil {
+		return errors.New("not ready: the addresses in use are not known yet")
+	}
+	if err := s.cfg.Service.Writable(ctx); err != nil {
+		return errors.New("not ready: the store refuses writes; `berth status` says why")
+	}
+	if s.cfg.Cluster != nil {
+		if c := s.cfg.Cluster(); c.Away != "" {
+			return fmt.Errorf("not ready: the shared store is out of reach since %s; `berth status` says why", c.Since.UTC().Format(time.RFC3339))
+		}
+	}
+	return nil
+}
+
+// sayPlain answers with one line of text.
+func sayPlain(w http.ResponseWriter, status int, line string) error {
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, line+"\n") // a client that is gone: the server notices
+	return nil
+}
