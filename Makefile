@@ -31,7 +31,7 @@ dist: ## static binaries for amd64 and arm64 in bin/
 unit: ## go vet, and all tests that need no Docker Engine, under the race detector
 	go vet ./...
 	go vet -tags engine ./test/...
-	go test -race ./...
+	go test -race -timeout 20m ./...
 
 # The engine tests make plugin sockets, network namespaces and an engine of their own: they run as root.
 engine: build ## the tests on the real Docker Engine (ENGINE_FLAGS='-run Swarm -v' for some of them)
@@ -49,7 +49,7 @@ soak: ## SIGKILL under load, SOAK_ROUNDS times
 	go test ./test/crash -count 1 -timeout 0 -run Soak -rounds $(SOAK_ROUNDS) -v
 
 bench: ## run the benchmarks and write docs/benchmarks.md
-	@scripts/needs go busybox engine
+	@scripts/needs go busybox etcd engine
 	go run ./bench
 
 fuzz: ## every fuzz target for FUZZTIME

@@ -17,6 +17,10 @@ type Etcd struct{ members []*Process }
 
 // startEtcd starts the members on fresh data and waits until each of them serves.
 func startEtcd(f Fabric) (*Etcd, error) {
+	program, err := toolPath("etcd")
+	if err != nil {
+		return nil, err
+	}
 	c := &Etcd{}
 	var peers []string
 	for i := range 3 {
@@ -28,7 +32,7 @@ func startEtcd(f Fabric) (*Etcd, error) {
 			return nil, err
 		}
 		url := "http://" + ctlAddress(101+i)
-		p, err := startProcess(name, nil, "nsenter", "--net=/run/netns/"+name, "etcd", "--name", fmt.Sprintf("m%d", i),
+		p, err := startProcess(name, nil, "nsenter", "--net=/run/netns/"+name, program, "--name", fmt.Sprintf("m%d", i),
 			"--data-dir", filepath.Join(base, name), "--initial-cluster", strings.Join(peers, ","),
 			"--listen-client-urls", url+":2379", "--advertise-client-urls", url+":2379",
 			"--listen-peer-urls", url+":2380", "--initial-advertise-peer-urls", url+":2380",

@@ -21,7 +21,7 @@ type Registry struct {
 
 // startRegistry runs Debian's docker-registry on a free port with its data under base.
 func startRegistry() (*Registry, error) {
-	program, err := registryPath()
+	program, err := toolPath("docker-registry")
 	if err != nil {
 		return nil, err
 	}
@@ -65,19 +65,19 @@ func startRegistry() (*Registry, error) {
 // Stop ends the registry.
 func (r *Registry) Stop() error { return r.process.Signal(syscall.SIGTERM, 10*time.Second) }
 
-// registryPath finds docker-registry: the one that scripts/needs unpacked, or the system's.
-func registryPath() (string, error) {
+// toolPath finds a program of the tests: the one that scripts/needs unpacked, or the system's.
+func toolPath(name string) (string, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return "", err
 	}
-	unpacked := filepath.Join(root, "build/tools/docker-registry")
+	unpacked := filepath.Join(root, "build/tools", name)
 	if _, err := os.Stat(unpacked); err == nil {
 		return unpacked, nil
 	}
-	path, err := exec.LookPath("docker-registry")
+	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("there is no docker-registry: run scripts/needs test")
+		return "", fmt.Errorf("there is no %s: run scripts/needs test", name)
 	}
 	return path, nil
 }
