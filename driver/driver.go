@@ -4,7 +4,7 @@
 // release succeeds whatever it finds.
 //
 // A call comes in as a message of docker/go-plugins-helpers, is parsed here into netip values and an ipam request, and goes
-// to ipam.Service; the answer goes back as strings. The driver keeps no state. It never calls the Docker Engine, which
+// to the Service; the answer goes back as strings. The driver keeps no state. It never calls the Docker Engine, which
 // holds locks while it waits.
 package driver
 
@@ -32,9 +32,17 @@ const (
 // metaGateway is the key under which a pool's gateway goes back, as a CIDR (LN-11).
 const metaGateway = "com.docker.network.gateway"
 
+// Service decides who has which address: ipam.Service over one store, or ipam.Estate over the host's own and the cluster's.
+type Service interface {
+	RequestPool(context.Context, ipam.PoolRequest) (ipam.PoolGrant, error)
+	ReleasePool(ctx context.Context, pool ipam.ID) error
+	RequestAddress(context.Context, ipam.AddressRequest) (netip.Prefix, error)
+	ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.Addr) error
+}
+
 // Config is what a Driver needs. Service and Log are mandatory.
 type Config struct {
-	Service *ipam.Service
+	Service Service
 	Log     *logrus.Entry
 
 	// Avoid returns the prefixes that a chosen subnet must not overlap; default: HostPrefixes. The engine refuses a subnet that
@@ -47,7 +55,7 @@ type Config struct {
 
 // Driver answers the calls of one Docker Engine.
 type Driver struct {
-	service *ipam.Service
+	service Service
 	log     *logrus.Entry
 	avoid   func() ([]netip.Prefix, error)
 	ready   func() error

@@ -33,7 +33,7 @@ type records struct {
 // read reads what a view is to be held against: the leases of the spaces that this host has something in, and with memories
 // also those that are remembered. Attachments are read last, so that a lease whose attachment is not among them is one that is
 // being ended.
-func read(ctx context.Context, s *ipam.Service, view *ipam.EngineView, memories bool) (*records, error) {
+func read(ctx context.Context, s Records, view *ipam.EngineView, memories bool) (*records, error) {
 	rec := &records{networks: map[string]string{}}
 	if err := rec.readNetworks(ctx, s, view); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func read(ctx context.Context, s *ipam.Service, view *ipam.EngineView, memories 
 }
 
 // readNetworks finds out the spaces of networks, if a Docker network names one by --ipam-opt network=.
-func (rec *records) readNetworks(ctx context.Context, s *ipam.Service, view *ipam.EngineView) error {
+func (rec *records) readNetworks(ctx context.Context, s Records, view *ipam.EngineView) error {
 	if !slices.ContainsFunc(view.Networks, func(n ipam.EngineNetwork) bool { return n.Options["network"] != "" }) {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (rec *records) readNetworks(ctx context.Context, s *ipam.Service, view *ipa
 }
 
 // spaces are those in which the host holds, or the view sees, a subnet.
-func (rec *records) spaces(ctx context.Context, s *ipam.Service, view *ipam.EngineView) ([]string, error) {
+func (rec *records) spaces(ctx context.Context, s Records, view *ipam.EngineView) ([]string, error) {
 	attachments, err := s.Attachments(ctx)
 	if err != nil {
 		return nil, err

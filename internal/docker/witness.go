@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"iter"
 	"net/netip"
 	"sync"
 	"time"
@@ -23,10 +24,27 @@ const fresh = 2 * time.Minute
 // actor is who does what is done here, in events.
 const actor = "check"
 
+// Records are what is held against the engine, and put right: ipam.Service over one store, or ipam.Estate over the host's own
+// and the cluster's.
+type Records interface {
+	Networks(context.Context, ipam.NetworkFilter) ([]ipam.NetworkInfo, error)
+	Leases(context.Context, ipam.LeaseFilter) iter.Seq2[ipam.LeaseInfo, error]
+	Reservations(context.Context, ipam.AddressFilter) iter.Seq2[ipam.ReservationInfo, error]
+	Attachments(context.Context) ([]ipam.AttachmentInfo, error)
+
+	NameLeases(context.Context, []ipam.LeaseName) error
+	ReleaseLease(context.Context, ipam.LeaseRef) (done bool, err error)
+	ForgetMemory(context.Context, ipam.LeaseRef) (done bool, err error)
+	RequestAddress(context.Context, ipam.AddressRequest) (netip.Prefix, error)
+	ReleasePool(ctx context.Context, pool ipam.ID) error
+	Edit(context.Context, ipam.EditOptions, ...ipam.Edit) (ipam.Outcome, error)
+}
+
 // Config is what a Witness needs. Service, Host and Log are mandatory.
 type Config struct {
-	Service *ipam.Service
+	Service Records
 	Host    string           // whose leases and attachments are judged
+	Cluster bool             // other hosts have leases and attachments, too, outside the space local
 	Engine  *Engine          // nil: only views that others push
 	Drivers []string         // the names under which the engine may know this Berth
 	Every   time.Duration    // between checks; 0: none but those that are asked for

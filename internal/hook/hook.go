@@ -4,14 +4,15 @@
 // something of its process group behind, and that nothing runs which others than root or the daemon's user could have
 // written.
 //
-// An event is read from the records (ipam.Service.Tail) in a goroutine of its own, its variables are asked for
-// (ipam.Service.EventEnvironment), the directory is read (dir.go), and each program in it is run (run.go). A hook that fails
+// An event is read from the records (Service.Tail) in a goroutine of its own, its variables are asked for
+// (Service.EventEnvironment), the directory is read (dir.go), and each program in it is run (run.go). A hook that fails
 // is logged and counted; nothing else comes of it.
 package hook
 
 import (
 	"context"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -28,10 +29,18 @@ const DefaultBound = 10 * time.Second
 // pause is how long to wait after the events could not be read.
 const pause = 10 * time.Second
 
+// Service tells of events: ipam.Service over one store, or ipam.Estate over the host's own and the cluster's.
+type Service interface {
+	LastEvent(context.Context) (uint64, error)
+	Tail(ctx context.Context, after uint64) iter.Seq2[ipam.Event, error]
+	EventEnvironment(context.Context, *ipam.Event) ([]string, error)
+}
+
 // Config is what Hooks need. Service, Dir and Log are mandatory.
 type Config struct {
-	Service *ipam.Service
+	Service Service
 	Dir     string
+	Host    string // only what this host does is told, where several share a store; empty: all
 	Log     *logrus.Entry
 	Bound   time.Duration // how long each may run; default: DefaultBound
 }
@@ -95,8 +104,8 @@ func (h *Hooks) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		h.after = e.ID
-		if e.Verb == ipam.LeaseTaken || e.Verb == ipam.LeaseReleased {
+		h.after = max(h.after, e.ID) // events of two stores come each in the order of its own
+		if (e.Verb == ipam.LeaseTaken || e.Verb == ipam.LeaseReleased) && (h.cfg.Host == "" || e.Host == h.cfg.Host) {
 			h.tell(ctx, &e)
 		}
 	}

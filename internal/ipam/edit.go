@@ -11,6 +11,8 @@ import (
 type Edit interface {
 	// apply makes the change, or refuses it with nothing changed that the transaction would keep.
 	apply(*change) (Result, error)
+	// place tells what the change is about, for an Estate.
+	place() place
 }
 
 // Result tells what an edit made or changed. Fields that do not apply are zero.

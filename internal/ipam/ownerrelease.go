@@ -11,10 +11,7 @@ func (e *ReleaseOwner) apply(c *change) (Result, error) {
 	if err := CheckOwner(e.Owner); err != nil {
 		return Result{}, err
 	}
-	owners := ownerSet{names: []string{canonicalOwner(e.Owner)}}
-	if e.Under {
-		owners.under = e.Owner + "/"
-	}
+	owners := e.owners()
 	if e.Replaced {
 		return c.releaseReplaced(owners)
 	}
@@ -36,6 +33,14 @@ func (e *ReleaseOwner) apply(c *change) (Result, error) {
 		return Result{}, err
 	}
 	return result, c.forgetOwners(owners)
+}
+
+func (e *ReleaseOwner) owners() ownerSet {
+	owners := ownerSet{names: []string{canonicalOwner(e.Owner)}}
+	if e.Under {
+		owners.under = e.Owner + "/"
+	}
+	return owners
 }
 
 // ownerSet is owners by name, or by what their paths begin with.

@@ -41,7 +41,8 @@ func (n *Count) UnmarshalJSON(b []byte) error {
 type SpaceInfo struct {
 	Space
 	Subnets int    `json:"subnets"`
-	Leases  uint64 `json:"leases"` // addresses held in all of them
+	Leases  uint64 `json:"leases"`          // addresses held in all of them
+	Store   string `json:"store,omitempty"` // on a host of a cluster: HostStore or ClusterStore
 }
 
 // SubnetInfo is a subnet as it is shown, with what its network says.
@@ -136,10 +137,12 @@ func (s *Service) Subnets(ctx context.Context, space string) ([]SubnetInfo, erro
 			all = append(all, s.describe(sub, sx))
 		}
 	}
-	slices.SortFunc(all, func(a, b SubnetInfo) int {
-		return cmp.Or(cmp.Compare(a.Space, b.Space), a.CIDR.Addr().Compare(b.CIDR.Addr()))
-	})
+	slices.SortFunc(all, orderSubnets)
 	return all, nil
+}
+
+func orderSubnets(a, b SubnetInfo) int {
+	return cmp.Or(cmp.Compare(a.Space, b.Space), a.CIDR.Addr().Compare(b.CIDR.Addr()))
 }
 
 func (s *Service) describe(sub *Subnet, sx *subnetIndex) SubnetInfo {

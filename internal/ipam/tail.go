@@ -24,8 +24,12 @@ func (s *Service) LastEvent(ctx context.Context) (uint64, error) {
 
 // Tail yields what TailPages yields, event by event.
 func (s *Service) Tail(ctx context.Context, after uint64) iter.Seq2[Event, error] {
+	return eachOfPages(ctx, s.TailPages(ctx, after))
+}
+
+func eachOfPages(ctx context.Context, pages iter.Seq2[[]Event, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		for page, err := range s.TailPages(ctx, after) {
+		for page, err := range pages {
 			if err != nil {
 				yield(Event{}, err)
 				return

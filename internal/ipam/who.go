@@ -158,8 +158,10 @@ func (h *history) tenures() []Tenure {
 		all = append(all, b.Tenure)
 	}
 	all = slices.DeleteFunc(all, func(t Tenure) bool { return !h.f.lasted(&t) })
-	slices.SortFunc(all, func(a, b Tenure) int {
-		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Space, b.Space), a.Address.Compare(b.Address), cmp.Compare(a.What, b.What))
-	})
+	slices.SortFunc(all, orderTenures)
 	return all
+}
+
+func orderTenures(a, b Tenure) int {
+	return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Space, b.Space), a.Address.Compare(b.Address), cmp.Compare(a.What, b.What))
 }

@@ -1,0 +1,188 @@
+package ipam
+
+import (
+	"context"
+	"fmt"
+)
+
+// Edit is Service.Edit in the store that the edits are about; edits of both are refused. Only releases of owners go to both, the
+// cluster's first: what of them was made before a failure does no harm when it is asked for again.
+func (e *Estate) Edit(ctx context.Context, opt EditOptions, edits ...Edit) (Outcome, error) {
+	at, err := e.answered(ctx, opt)
+	if err == nil && at == (halves{}) {
+		at, err = e.placeEdits(ctx, edits)
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	if !at.shared {
+		return e.local.Edit(ctx, opt, edits...)
+	}
+	out, err := e.shared.Edit(ctx, opt, edits...)
+	if err != nil || !at.own {
+		return out, err
+	}
+	own, err := e.local.Edit(ctx, opt, edits...)
+	if err != nil {
+		return Outcome{}, &refusal{err, fmt.Sprintf("it was released in the store of the cluster, and not in this host's own: %s; ask for it again", err)}
+	}
+	return out.and(own), nil
+}
+
+// and is what the same edits came to in two stores.
+func (out Outcome) and(other Outcome) Outcome {
+	for i := range out.Results {
+		out.Results[i].Addresses = append(out.Results[i].Addresses, other.Results[i].Addresses...)
+	}
+	out.Changes = append(out.Changes, other.Changes...)
+	out.Replayed = out.Replayed && other.Replayed
+	return out
+}
+
+// answered are the stores in which the key of edits was used. What they were about may be gone since, or be called otherwise.
+func (e *Estate) answered(ctx context.Context, opt EditOptions) (at halves, err error) {
+	if opt.Key == "" {
+		return at, nil
+	}
+	at.own, err = e.local.answered(ctx, opt.Key)
+	if s, away := e.shared.service(); err == nil && away == nil {
+		at.shared, err = s.answered(ctx, opt.Key)
+	}
+	return at, err
+}
+
+// answered tells whether the outcome of a key is kept.
+func (s *Service) answered(ctx context.Context, key string) (is bool, err error) {
+	err = s.look(ctx, func(c *change) error {
+		raw, err := c.tx.Get(outcomeKey(key))
+		if err != nil || raw == nil {
+			return err
+		}
+		var k kept
+		err = decodeJSON("an idempotency key", raw, &k)
+		is = err == nil && c.now.Sub(eventTime(k.Time)) < KeyAge
+		return err
+	})
+	return is, err
+}
+
+// Note is Service.Note in the store of the event's space, and in the host's own where it has none.
+func (e *Estate) Note(ctx context.Context, ev Event) error {
+	s, err := e.in(ev.Space)
+	if err != nil {
+		return err
+	}
+	return s.Note(ctx, ev)
+}
+
+// Import is Service.Import in the store that the plan is about. A plan of both is refused.
+func (e *Estate) Import(ctx context.Context, p Plan, opt ImportOptions) (ImportReport, error) {
+	own, err := e.ownsPlan(&p)
+	if err != nil {
+		return ImportReport{}, err
+	}
+	if own {
+		return e.local.Import(ctx, p, opt)
+	}
+	s, err := e.cluster("what the plan is about")
+	if err != nil {
+		return ImportReport{}, err
+	}
+	return s.Import(ctx, p, opt)
+}
+
+// ownsPlan tells whether a plan is the host's own store's.
+func (e *Estate) ownsPlan(p *Plan) (own bool, err error) {
+	var wrong PlanError
+	of := map[bool]*PlannedNetwork{} // the first one of each store
+	for i := range p.Networks {
+		n := &p.Networks[i]
+		own, err := e.ownsPlanned(n)
+		if err != nil {
+			wrong.Add(n.Line, "%s", err)
+		} else if of[own] == nil {
+			of[own] = n
+		}
+	}
+	if err := wrong.Err(); err != nil {
+		return false, err
+	}
+	if of[true] != nil && of[false] != nil {
+		return false, &refusal{ErrInvalid, fmt.Sprintf("the plan has networks of this host's own store (%s) and of the cluster's (%s); import those of each store by themselves",
+			of[true].called(), of[false].called())}
+	}
+	return of[false] == nil, nil
+}
+
+// ownsPlanned tells whether a network of a plan is the host's own store's: one that is there is where it is, another one goes by
+// its space.
+func (e *Estate) ownsPlanned(p *PlannedNetwork) (bool, error) {
+	own := e.local.ownsSpace(p.Space)
+	if p.Name == "" {
+		return own, nil
+	}
+	n, has, err := e.find(p.Name, p.Space)
+	switch {
+	case err != nil:
+		return false, err
+	case n == nil:
+		return own, nil
+	case p.Space == "" || p.Space == n.Space || has == own:
+		return has, nil
+	}
+	return false, &refusal{ErrInUse, fmt.Sprintf("there is a network %s already, in the space %s and not in %s; choose another name", p.Name, n.Space, p.Space)}
+}
+
+// called names a network of a plan for a person.
+func (p *PlannedNetwork) called() string {
+	space := p.Space
+	if space == "" {
+		space = LocalSpace
+	}
+	if p.Name == "" {
+		return "those of the space " + space
+	}
+	return fmt.Sprintf("%s, space %s", p.Name, space)
+}
+
+// ImportState is Service.ImportState of the store in which an import is open, the host's own first.
+func (e *Estate) ImportState(ctx context.Context) (*ImportState, error) {
+	_, state, err := e.importing(ctx)
+	return state, err
+}
+
+// ResumeImport is Service.ResumeImport in the store in which an import is open.
+func (e *Estate) ResumeImport(ctx context.Context, progress func(done, total int)) (ImportReport, error) {
+	s, err := e.importer(ctx)
+	if err != nil {
+		return ImportReport{}, err
+	}
+	return s.ResumeImport(ctx, progress)
+}
+
+// UndoImport is Service.UndoImport in the store in which an import is open.
+func (e *Estate) UndoImport(ctx context.Context, progress func(done, total int)) (ImportReport, error) {
+	s, err := e.importer(ctx)
+	if err != nil {
+		return ImportReport{}, err
+	}
+	return s.UndoImport(ctx, progress)
+}
+
+// importer is the Service with an open import, the host's own where there is none.
+func (e *Estate) importer(ctx context.Context) (*Service, error) {
+	s, state, err := e.importing(ctx)
+	if err == nil && state == nil {
+		_, err = e.cluster("an import that was cut off")
+	}
+	return s, err
+}
+
+func (e *Estate) importing(ctx context.Context) (*Service, *ImportState, error) {
+	for _, s := range e.stores() {
+		if state, err := s.ImportState(ctx); state != nil || err != nil {
+			return s, state, err
+		}
+	}
+	return e.local, nil, nil
+}

@@ -1,0 +1,197 @@
+package ipam
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// place says what an edit is about, by which it is known in which store it is made.
+type place struct {
+	networks []string      // by name or id
+	space    string        // of a network that is made
+	name     string        // which a network is given
+	owner    *ReleaseOwner // what an owner has, wherever that is
+	hosts    bool          // of the cluster
+}
+
+func on(networks ...string) place { return place{networks: networks} }
+
+func (e *CreateNetwork) place() place {
+	if e.Space == "" {
+		return place{space: LocalSpace, name: e.Name}
+	}
+	return place{space: e.Space, name: e.Name}
+}
+
+func (e *ModifyNetwork) place() place {
+	if e.Name == nil {
+		return on(e.Network)
+	}
+	return place{networks: []string{e.Network}, name: *e.Name}
+}
+
+func (e *BindReservations) place() (p place) {
+	for i := range e.Wanted {
+		p.networks = append(p.networks, e.Wanted[i].Network)
+	}
+	return p
+}
+
+func (e *RemoveNetwork) place() place     { return on(e.Network) }
+func (e *AddSubnet) place() place         { return on(e.Network) }
+func (e *ModifySubnet) place() place      { return on(e.Network) }
+func (e *RemoveSubnet) place() place      { return on(e.Network) }
+func (e *AddPool) place() place           { return on(e.Network) }
+func (e *ModifyPool) place() place        { return on(e.Network) }
+func (e *RemovePool) place() place        { return on(e.Network) }
+func (e *AddExclusion) place() place      { return on(e.Network) }
+func (e *RemoveExclusion) place() place   { return on(e.Network) }
+func (e *AddReservation) place() place    { return on(e.Network) }
+func (e *RemoveReservation) place() place { return on(e.Network) }
+func (e *TakeAddress) place() place       { return on(e.Network) }
+func (e *ReleaseAddress) place() place    { return on(e.Network) }
+func (e *ReleaseOwner) place() place      { return place{owner: e} }
+func (e *DrainHost) place() place         { return place{hosts: true} }
+func (e *RemoveHost) place() place        { return place{hosts: true} }
+func (e *AdmitHost) place() place         { return place{hosts: true} }
+
+// halves are the stores that something is about: the host's own, the cluster's, both, or none of which it is known.
+type halves struct{ own, shared bool }
+
+func (h halves) or(other halves) halves { return halves{h.own || other.own, h.shared || other.shared} }
+
+// placing finds out in which store the edits of one call are made.
+type placing struct {
+	*Estate
+	given map[string]bool // names that networks are given by these edits
+}
+
+// placeEdits are the stores in which edits are made: one, because what they do is one transaction. Only what owners have is
+// released in both.
+func (e *Estate) placeEdits(ctx context.Context, edits []Edit) (halves, error) {
+	p := placing{e, map[string]bool{}}
+	var fixed, owners halves
+	first := map[halves]int{}
+	for i, edit := range edits {
+		at := edit.place()
+		h, err := p.halves(ctx, &at)
+		if err != nil && len(edits) > 1 {
+			err = &EditError{i, err}
+		}
+		if err != nil {
+			return halves{}, err
+		}
+		if _, seen := first[h]; !seen {
+			first[h] = i
+		}
+		if at.owner != nil {
+			owners = owners.or(h)
+		} else {
+			fixed = fixed.or(h)
+		}
+	}
+	all := fixed.or(owners)
+	if fixed != (halves{}) && all.own && all.shared {
+		return halves{}, bothStores(first)
+	}
+	return all, nil
+}
+
+// bothStores refuses edits of which some are of one store, and some of the other.
+func bothStores(first map[halves]int) error {
+	own, shared := first[halves{own: true}], first[halves{shared: true}]
+	if both, seen := first[halves{true, true}]; seen {
+		return &EditError{both, &refusal{ErrInvalid, "the owner has addresses in this host's own store and in that of the cluster, and one request changes one of them; release it in a request of its own"}}
+	}
+	return &EditError{max(own, shared), &refusal{ErrInvalid, fmt.Sprintf("of these changes number %d is one of this host's own store, and number %d one of the cluster's; one request changes one of them, so make two",
+		own+1, shared+1)}}
+}
+
+// halves are the stores that one edit is about.
+func (p *placing) halves(ctx context.Context, at *place) (h halves, err error) {
+	switch {
+	case at.hosts:
+		return halves{shared: true}, nil
+	case at.owner != nil:
+		return p.owned(ctx, at.owner)
+	case at.space != "":
+		h = halvesOf(p.local.ownsSpace(at.space))
+	}
+	var renamed *Network
+	for _, ref := range at.networks {
+		if p.given[ref] {
+			continue // where the rest of the edits is
+		}
+		n, own, err := p.find(ref, "")
+		if err != nil {
+			return h, err
+		}
+		if n == nil {
+			if _, err := p.cluster(fmt.Sprintf("network %q", ref)); err != nil {
+				return h, err
+			}
+			continue // as it is refused by whichever store the edits go to
+		}
+		renamed, h = n, h.or(halvesOf(own))
+	}
+	if h.own && h.shared {
+		return h, &refusal{ErrInvalid, "the networks are in this host's own store and in that of the cluster, and one change is made in one of them; make two"}
+	}
+	if at.name != "" {
+		err = p.nameFree(at.name, h, renamed)
+		p.given[at.name] = true
+	}
+	return h, err
+}
+
+func halvesOf(own bool) halves { return halves{own, !own} }
+
+// nameFree refuses a name that the other store has; those of the same store are refused in the change.
+func (p *placing) nameFree(name string, h halves, renamed *Network) error {
+	if renamed != nil && renamed.Name == name {
+		return nil
+	}
+	other := p.local
+	if h.own {
+		var err error
+		if other, err = p.shared.service(); err != nil {
+			return nil // what is the host's own goes on without the cluster
+		}
+	}
+	if n := other.named(name); n != nil {
+		return &refusal{ErrInUse, fmt.Sprintf("there is a network %s already, in the space %s; choose another name", name, n.Space)}
+	}
+	return nil
+}
+
+// owned are the stores in which an owner has something.
+func (p *placing) owned(ctx context.Context, e *ReleaseOwner) (h halves, err error) {
+	shared, err := p.shared.service()
+	if err != nil {
+		return h, &refusal{err, fmt.Sprintf("what %s has in the store of the cluster cannot be told: %s", e.Owner, err)}
+	}
+	if h.own, err = p.local.owns(ctx, e); err == nil {
+		h.shared, err = shared.owns(ctx, e)
+	}
+	return h, err
+}
+
+// owns tells whether there is something that e would release.
+func (s *Service) owns(ctx context.Context, e *ReleaseOwner) (found bool, err error) {
+	owners := e.owners()
+	err = s.look(ctx, func(c *change) error {
+		found = false
+		note := func(picked) error { found = true; return nil }
+		err := errors.Join(c.eachOwned(owners, note), c.eachTaken(owners, note))
+		for _, n := range c.dynamicNetworks() {
+			known, errN := (&plan{c, n}).dynamicOwners()
+			for _, one := range known {
+				found = found || owners.has(one.owner)
+			}
+			err = errors.Join(err, errN)
+		}
+		return err
+	})
+	return found, err
+}

@@ -1,0 +1,218 @@
+package ipam
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"net/netip"
+	"strings"
+)
+
+// In which store a space is.
+const (
+	HostStore    = "host"    // this host's own
+	ClusterStore = "cluster" // the one that it shares with others
+)
+
+// Spaces is Service.Spaces of both stores. A space that both have networks in stands there twice, until it is copied.
+func (e *Estate) Spaces(ctx context.Context) ([]SpaceInfo, error) {
+	return merged(e, func(a, b SpaceInfo) int { return strings.Compare(a.Name, b.Name) }, func(s *Service) (kept []SpaceInfo, err error) {
+		all, err := s.Spaces(ctx)
+		for _, info := range all {
+			info.Store = ClusterStore
+			if s == e.local {
+				info.Store = HostStore
+			}
+			if s != e.local || s.ownsSpace(info.Name) { // `global` is in each store from the beginning
+				kept = append(kept, info)
+			}
+		}
+		return kept, err
+	})
+}
+
+// Totals is the sum of both stores' Totals.
+func (e *Estate) Totals(ctx context.Context) (sum Totals, err error) {
+	for _, s := range e.stores() {
+		t, err := s.Totals(ctx)
+		if err != nil {
+			return Totals{}, err
+		}
+		sum.Networks += t.Networks
+		sum.Subnets += t.Subnets
+		sum.Leases += t.Leases
+		sum.Reserved += t.Reserved
+		sum.Docker += t.Docker
+	}
+	spaces, err := e.Spaces(ctx)
+	sum.Spaces = len(spaces)
+	return sum, err
+}
+
+// Networks is Service.Networks of both stores. Two of one name are not parted by the limit.
+func (e *Estate) Networks(ctx context.Context, f NetworkFilter) ([]NetworkInfo, error) {
+	byName := func(a, b NetworkInfo) int { return strings.Compare(a.Name, b.Name) }
+	all, err := merged(e, byName, func(s *Service) ([]NetworkInfo, error) { return s.Networks(ctx, f) })
+	return upTo(all, f.Limit, byName), err
+}
+
+// Network is Service.Network in the store that has it.
+func (e *Estate) Network(ctx context.Context, ref string) (NetworkInfo, error) {
+	s, err := e.with(ref)
+	if err != nil {
+		return NetworkInfo{}, err
+	}
+	return s.Network(ctx, ref)
+}
+
+// Revision is Service.Revision in the store that has the network.
+func (e *Estate) Revision(ctx context.Context, network string) (uint64, error) {
+	s, err := e.with(network)
+	if err != nil {
+		return 0, err
+	}
+	return s.Revision(ctx, network)
+}
+
+// Environment is Service.Environment in the store that has the network.
+func (e *Estate) Environment(ctx context.Context, network, owner string) ([]string, error) {
+	s, err := e.with(network)
+	if err != nil {
+		return nil, err
+	}
+	return s.Environment(ctx, network, owner)
+}
+
+// Subnets is Service.Subnets of both stores.
+func (e *Estate) Subnets(ctx context.Context, space string) ([]SubnetInfo, error) {
+	return merged(e, orderSubnets, func(s *Service) ([]SubnetInfo, error) { return s.Subnets(ctx, space) })
+}
+
+// Subnet is Service.Subnet in the store that has it.
+func (e *Estate) Subnet(ctx context.Context, id ID) (SubnetInfo, uint64, error) {
+	s, err := e.having(id)
+	if err != nil {
+		return SubnetInfo{}, 0, err
+	}
+	return s.Subnet(ctx, id)
+}
+
+// NetworkOf is Service.NetworkOf in the store that has the subnet.
+func (e *Estate) NetworkOf(subnet ID) (ID, error) {
+	s, err := e.having(subnet)
+	if err != nil {
+		return ID{}, err
+	}
+	return s.NetworkOf(subnet)
+}
+
+// Available is Service.Available in the store that has the subnet.
+func (e *Estate) Available(ctx context.Context, subnet ID, limit int) ([]netip.Addr, error) {
+	s, err := e.having(subnet)
+	if err != nil {
+		return nil, err
+	}
+	return s.Available(ctx, subnet, limit)
+}
+
+// Leases is Service.Leases of both stores.
+func (e *Estate) Leases(ctx context.Context, f LeaseFilter) iter.Seq2[LeaseInfo, error] {
+	return mergedEach(e, 0, func(a, b LeaseInfo) int { return orderPlaces(a.Space, a.Address, b.Space, b.Address) },
+		func(s *Service) iter.Seq2[LeaseInfo, error] { return s.Leases(ctx, f) })
+}
+
+func orderPlaces(space string, addr netip.Addr, otherSpace string, other netip.Addr) int {
+	return cmp.Or(strings.Compare(space, otherSpace), addr.Compare(other))
+}
+
+// Reservations is Service.Reservations of both stores, or of the one that has the network of the filter.
+func (e *Estate) Reservations(ctx context.Context, f AddressFilter) iter.Seq2[ReservationInfo, error] {
+	order := func(a, b ReservationInfo) int {
+		switch {
+		case a.Dynamic != b.Dynamic:
+			return asInt(a.Dynamic) - asInt(b.Dynamic)
+		case a.Dynamic:
+			return cmp.Or(strings.Compare(a.Network, b.Network), strings.Compare(a.Owner, b.Owner))
+		}
+		return orderPlaces(a.Space, a.Address, b.Space, b.Address)
+	}
+	return filteredEach(e, f, order, func(s *Service) iter.Seq2[ReservationInfo, error] { return s.Reservations(ctx, f) })
+}
+
+// Taken is Service.Taken of both stores, or of the one that has the network of the filter.
+func (e *Estate) Taken(ctx context.Context, f AddressFilter) iter.Seq2[TakenAddress, error] {
+	order := func(a, b TakenAddress) int { return orderPlaces(a.Space, a.Address, b.Space, b.Address) }
+	return filteredEach(e, f, order, func(s *Service) iter.Seq2[TakenAddress, error] { return s.Taken(ctx, f) })
+}
+
+func filteredEach[T any](e *Estate, f AddressFilter, order func(a, b T) int, ask func(*Service) iter.Seq2[T, error]) iter.Seq2[T, error] {
+	if f.Network == "" {
+		return mergedEach(e, f.Limit, order, ask)
+	}
+	s, err := e.with(f.Network)
+	if err != nil {
+		return refusedEach[T](err)
+	}
+	return ask(s)
+}
+
+// Attachments is Service.Attachments of both stores.
+func (e *Estate) Attachments(ctx context.Context) ([]AttachmentInfo, error) {
+	return merged(e, orderAttachments, func(s *Service) ([]AttachmentInfo, error) { return s.Attachments(ctx) })
+}
+
+func orderAttachments(a, b AttachmentInfo) int {
+	return cmp.Or(cmp.Compare(a.Space, b.Space), a.CIDR.Addr().Compare(b.CIDR.Addr()), a.Created.Compare(b.Created), cmp.Compare(a.ID.String(), b.ID.String()))
+}
+
+// Who is Service.Who of both stores.
+func (e *Estate) Who(ctx context.Context, f WhoFilter) ([]Tenure, error) {
+	return merged(e, orderTenures, func(s *Service) ([]Tenure, error) { return s.Who(ctx, f) })
+}
+
+// Hosts is Service.Hosts of the cluster.
+func (e *Estate) Hosts(ctx context.Context) ([]HostInfo, error) {
+	s, err := e.shared.service()
+	if err != nil {
+		return nil, err
+	}
+	return s.Hosts(ctx)
+}
+
+// Export is Service.Export of both stores, or of the one that has the network. It is refused where the cluster's was never
+// reached: what it yields is taken for the whole plan.
+func (e *Estate) Export(ctx context.Context, network string) iter.Seq2[PlannedNetwork, error] {
+	if network != "" {
+		s, err := e.with(network)
+		if err != nil {
+			return refusedEach[PlannedNetwork](err)
+		}
+		return s.Export(ctx, network)
+	}
+	if err := e.Partial(); err != nil {
+		return refusedEach[PlannedNetwork](&refusal{err, fmt.Sprintf("the plan is in this host's own store and in that of the cluster, and the latter cannot be asked: %s", err)})
+	}
+	return mergedEach(e, 0, func(a, b PlannedNetwork) int { return strings.Compare(a.Name, b.Name) },
+		func(s *Service) iter.Seq2[PlannedNetwork, error] { return s.Export(ctx, "") })
+}
+
+// Writable tells of the host's own store; Shared.State of the other one.
+func (e *Estate) Writable(ctx context.Context) error { return e.local.Writable(ctx) }
+
+// Check is Service.Check of both stores. That the cluster's was never reached is a problem, too: nothing is known of it.
+func (e *Estate) Check(ctx context.Context) ([]string, error) {
+	problems, err := e.local.Check(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, away := e.shared.service()
+	if away != nil {
+		return append(problems, "the store of the cluster was not checked: "+away.Error()), nil
+	}
+	theirs, err := s.Check(ctx)
+	for _, p := range theirs {
+		problems = append(problems, "in the store of the cluster: "+p)
+	}
+	return problems, err
+}
