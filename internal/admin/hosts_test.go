@@ -73,7 +73,7 @@ func TestHostsAsDescribed(t *testing.T) {
 		{"GET", "/v1/hosts", "", 200, `"hosts":[{"name":"alpha"`, nil},
 		{"GET", "/v1/hosts?name=beta", "", 400, CodeInvalid, nil},
 		{"GET", "/v1/hosts/alpha", "", 200, `"self":true`, nil},
-		{"GET", beta, "", 200, `"present":true,"self":false,"pools":1,"leases":1,"headroom":0`, nil},
+		{"GET", beta, "", 200, `"present":true,"self":false,"pools":1,"leases":1,"headroom":0,"first":["10.77.0.`, nil},
 		{"GET", "/v1/hosts/gamma", "", 404, `there is no host \"gamma\" in the cluster; there are alpha, beta`, nil},
 
 		{"POST", beta + "/drain", `{}`, 200, `"host.drain"`, nil},

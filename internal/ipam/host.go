@@ -3,6 +3,7 @@ package ipam
 import (
 	"cmp"
 	"context"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -42,7 +43,12 @@ type HostInfo struct {
 	Pools    int  `json:"pools"`   // Docker networks' holds on subnets
 	Leases   int  `json:"leases"`  // addresses in use through them, headroom not counted
 	Headroom int  `json:"headroom"`
+
+	First []netip.Addr `json:"first,omitempty"` // of the leases, so that a person knows which they are
 }
+
+// shownAddresses is how many HostInfo names.
+const shownAddresses = 10
 
 var errAlone = &refusal{ErrAlone, "this Berth has a store of its own (--store bolt): it knows no other hosts"}
 
@@ -58,7 +64,7 @@ func (s *Service) Hosts(ctx context.Context) (all []HostInfo, err error) {
 			return nil, err
 		}
 		n := held[l.Pool]
-		n.count(l.Kind)
+		n.count(&l)
 		held[l.Pool] = n
 	}
 	present := s.shared().Present()
@@ -72,8 +78,11 @@ func (s *Service) Hosts(ctx context.Context) (all []HostInfo, err error) {
 				h.Pools++
 				h.Leases += held[id].leases
 				h.Headroom += held[id].headroom
+				h.First = append(h.First, held[id].first...)
 			}
 		}
+		slices.SortFunc(h.First, netip.Addr.Compare)
+		h.First = h.First[:min(len(h.First), shownAddresses)]
 		all = append(all, h)
 	}
 	slices.SortFunc(all, func(a, b HostInfo) int {
@@ -83,15 +92,21 @@ func (s *Service) Hosts(ctx context.Context) (all []HostInfo, err error) {
 }
 
 // counted is what is held through one attachment.
-type counted struct{ leases, headroom int }
+type counted struct {
+	leases, headroom int
+	first            []netip.Addr // of the leases, up to shownAddresses
+}
 
-func (n *counted) count(kind Kind) {
-	switch kind {
+func (n *counted) count(l *LeaseInfo) {
+	switch l.Kind {
 	case Headroom:
 		n.headroom++
 	case Gateway:
 	default:
 		n.leases++
+		if len(n.first) < shownAddresses {
+			n.first = append(n.first, l.Address)
+		}
 	}
 }
 

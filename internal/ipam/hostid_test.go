@@ -1,0 +1,53 @@
+package ipam_test
+
+import (
+	"strings"
+	"testing"
+
+	"berth/internal/ipam"
+	"berth/store/mem"
+)
+
+// A host's id is drawn once for each state, and so is what it knows of its cluster.
+func TestOwnHost(t *testing.T) {
+	ctx, st := t.Context(), mem.New()
+	id, err := ipam.OwnHost(ctx, st)
+	if err != nil || id == (ipam.ID{}) {
+		t.Fatal(id, err)
+	}
+	again, err := ipam.OwnHost(ctx, st)
+	if err != nil || again != id {
+		t.Errorf("it is %s, and then %s, %v", id, again, err)
+	}
+	if other, err := ipam.OwnHost(ctx, mem.New()); err != nil || other == id {
+		t.Errorf("another state has the id %s, too, %v", other, err)
+	}
+	if problems, err := ipam.CheckStore(ctx, st); err != nil || len(problems) > 0 {
+		t.Errorf("the check finds %q, %v", problems, err)
+	}
+}
+
+func TestKeepCluster(t *testing.T) {
+	ctx, st := t.Context(), mem.New()
+	one, other := strings.Repeat("0a", 16), strings.Repeat("0b", 16)
+	if got, err := ipam.KnownCluster(ctx, st); err != nil || got != "" {
+		t.Errorf("at first: %q, %v", got, err)
+	}
+	for range 2 {
+		if err := ipam.KeepCluster(ctx, st, one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ipam.KeepCluster(ctx, st, other); err == nil || !strings.Contains(err.Error(), one) {
+		t.Errorf("another cluster: %v", err)
+	}
+	if got, err := ipam.KnownCluster(ctx, st); err != nil || got != one {
+		t.Errorf("it belongs to %q, %v", got, err)
+	}
+	if got := ipam.ClusterMark(one); got != [4]byte{0x0a, 0x0a, 0x0a, 0x0a} {
+		t.Errorf("its mark is %x", got)
+	}
+	if got := ipam.ClusterMark(""); got != [4]byte{} {
+		t.Errorf("no cluster has the mark %x", got)
+	}
+}
