@@ -134,6 +134,9 @@ func (s *Server) knowsSpace(r *http.Request, name string) error {
 		}
 		names = append(names, space.Name)
 	}
+	if err := s.cfg.Service.Partial(); err != nil {
+		return fmt.Errorf("the space %s is none of this host's own: %w", name, err)
+	}
 	return &Problem{Status: http.StatusNotFound, Code: CodeNotFound,
 		Detail: fmt.Sprintf("there is no space %q; there are %s", name, strings.Join(names, ", "))}
 }
@@ -148,6 +151,9 @@ func (s *Server) knowsSubnet(r *http.Request, f ipam.LeaseFilter) error {
 	}
 	if slices.ContainsFunc(all, func(sub ipam.SubnetInfo) bool { return sub.CIDR == f.Subnet }) {
 		return nil
+	}
+	if err := s.cfg.Service.Partial(); err != nil {
+		return fmt.Errorf("the subnet %s is none of this host's own: %w", f.Subnet, err)
 	}
 	in := ""
 	if f.Space != "" {

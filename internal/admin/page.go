@@ -91,15 +91,17 @@ func (p page) addrOf() (addr netip.Addr, err error) {
 }
 
 // take reads a page of a list, of which items has one more than the limit if there is another page behind it. cursorOf
-// tells the cursor of an item.
+// tells the cursor of an item. Items of one cursor, of two stores, stand on one page, if it is longer for that.
 func take[T any](p page, items iter.Seq2[T, error], cursorOf func(*T) string) (list []T, next string, err error) {
 	list = []T{} // in JSON a list, not null
 	for item, err := range items {
 		if err != nil {
 			return nil, "", err
 		}
-		if len(list) == p.limit {
-			return list, cursorOf(&list[p.limit-1]), nil
+		if n := len(list); n >= p.limit {
+			if last := cursorOf(&list[n-1]); last != cursorOf(&item) {
+				return list, last, nil
+			}
 		}
 		list = append(list, item)
 	}

@@ -125,10 +125,10 @@ func (s *Server) networks(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list := NetworkList{Networks: append([]ipam.NetworkInfo{}, all...)}
-	if len(all) > p.limit {
-		list.Networks = list.Networks[:p.limit]
-		list.Next = cursor(list.Networks[p.limit-1].Name)
+	var list NetworkList
+	list.Networks, list.Next, err = take(p, yes(all), func(n *ipam.NetworkInfo) string { return cursor(n.Name) })
+	if err != nil {
+		return err
 	}
 	link(w, r, list.Next)
 	return reply(w, list)

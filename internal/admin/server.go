@@ -4,7 +4,7 @@
 // it lets only read, and that a client which is slow, gone or hostile costs a bounded amount and harms no other.
 //
 // A request passes the connection cap, the look at who asks (access.go), the recovery and the route table (this file, router.go),
-// its handler, which asks ipam.Service, and goes back as JSON or as a problem (problem.go). Client is the other
+// its handler, which asks the Service, and goes back as JSON or as a problem (problem.go). Client is the other
 // end of it, for the command line (client.go).
 package admin
 
@@ -49,7 +49,7 @@ var OpenAPI []byte
 
 // Config is what a Server needs. Service, Log and Version are mandatory.
 type Config struct {
-	Service *ipam.Service
+	Service Service
 	Log     *logrus.Entry
 	Version Version
 

@@ -149,7 +149,7 @@ func TestHealth(t *testing.T) {
 	probe("/healthz", http.StatusOK, "ok")
 	probe("/readyz", http.StatusOK, "ready")
 	faulty.Next(storetest.Fault{After: errors.New("the sync failed")})
-	if _, err := h.server.cfg.Service.RequestPool(t.Context(), ipam.PoolRequest{Space: "local"}); !errors.Is(err, store.ErrUnknown) {
+	if _, err := h.server.cfg.Service.(*ipam.Service).RequestPool(t.Context(), ipam.PoolRequest{Space: "local"}); !errors.Is(err, store.ErrUnknown) {
 		t.Fatalf("the write succeeded: %v", err)
 	}
 	probe("/healthz", http.StatusOK, "ok")

@@ -1,0 +1,51 @@
+package admin
+
+import (
+	"context"
+	"iter"
+	"net/netip"
+
+	"berth/internal/ipam"
+)
+
+// Service knows and changes who has which address: ipam.Service over one store, or ipam.Estate over the host's own and the
+// cluster's.
+type Service interface {
+	// What is there.
+	Totals(context.Context) (ipam.Totals, error)
+	Spaces(context.Context) ([]ipam.SpaceInfo, error)
+	Networks(context.Context, ipam.NetworkFilter) ([]ipam.NetworkInfo, error)
+	Network(ctx context.Context, ref string) (ipam.NetworkInfo, error)
+	Revision(ctx context.Context, network string) (uint64, error)
+	Subnets(ctx context.Context, space string) ([]ipam.SubnetInfo, error)
+	Subnet(ctx context.Context, id ipam.ID) (info ipam.SubnetInfo, revision uint64, err error)
+	NetworkOf(subnet ipam.ID) (ipam.ID, error)
+	Available(ctx context.Context, subnet ipam.ID, limit int) ([]netip.Addr, error)
+	Leases(context.Context, ipam.LeaseFilter) iter.Seq2[ipam.LeaseInfo, error]
+	Reservations(context.Context, ipam.AddressFilter) iter.Seq2[ipam.ReservationInfo, error]
+	Taken(context.Context, ipam.AddressFilter) iter.Seq2[ipam.TakenAddress, error]
+	Environment(ctx context.Context, network, owner string) ([]string, error)
+	Hosts(context.Context) ([]ipam.HostInfo, error)
+	Partial() error
+
+	// What was.
+	Who(context.Context, ipam.WhoFilter) ([]ipam.Tenure, error)
+	Events(context.Context, ipam.EventFilter) ([]ipam.Event, error)
+	LastEvent(context.Context) (uint64, error)
+	TailPages(ctx context.Context, after uint64) iter.Seq2[[]ipam.Event, error]
+
+	// Changes.
+	Edit(context.Context, ipam.EditOptions, ...ipam.Edit) (ipam.Outcome, error)
+	Note(context.Context, ipam.Event) error
+
+	// Plans as a whole.
+	Export(ctx context.Context, network string) iter.Seq2[ipam.PlannedNetwork, error]
+	Import(context.Context, ipam.Plan, ipam.ImportOptions) (ipam.ImportReport, error)
+	ImportState(context.Context) (*ipam.ImportState, error)
+	ResumeImport(ctx context.Context, progress func(done, total int)) (ipam.ImportReport, error)
+	UndoImport(ctx context.Context, progress func(done, total int)) (ipam.ImportReport, error)
+
+	// The store.
+	Writable(context.Context) error
+	Check(context.Context) ([]string, error)
+}
