@@ -82,7 +82,7 @@ func run(only, out string, round time.Duration) error {
 	var all []row
 	for _, m := range []measurement{
 		{"alloc", measureAlloc}, {"carve", measureCarve}, {"service", measureService}, {"socket", measureSocket},
-		{"start", measureStart}, {"plan", measurePlan}, {"owner", measureOwner}, {"import", measureImport}, {"docker", measureDocker},
+		{"start", measureStart}, {"plan", measurePlan}, {"owner", measureOwner}, {"import", measureImport}, {"cluster", measureCluster}, {"docker", measureDocker},
 	} {
 		if !match.MatchString(m.name) {
 			continue

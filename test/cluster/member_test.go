@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -26,22 +27,32 @@ func (m *member) url() string { return "http://" + m.addr + ":2379" }
 
 func (m *member) start() { m.process = startProcess(m.t, m.in(m.words...)) }
 
-// etcd is a cluster of three members, and the tests' own client of it, which asks for nothing but its state.
-type etcd struct {
+// etcdServers is a cluster of three members, and the tests' own client of it, which asks for nothing but its state.
+type etcdServers struct {
 	t       testing.TB
 	members []*member
 	client  *clientv3.Client
 }
 
-// etcdBinary is Debian's.
-const etcdBinary = "/usr/bin/etcd"
-
-func startEtcd(t testing.TB) *etcd {
+// etcdBinary is Debian's, where scripts/needs unpacks it, or one that is installed.
+func etcdBinary(t testing.TB) string {
 	t.Helper()
-	if _, err := os.Stat(etcdBinary); err != nil {
-		t.Fatalf("%v (apt-get install etcd-server)", err)
+	if unpacked, err := filepath.Abs("../../build/tools/etcd"); err == nil {
+		if _, err := os.Stat(unpacked); err == nil {
+			return unpacked
+		}
 	}
-	e := &etcd{t: t}
+	installed, err := exec.LookPath("etcd")
+	if err != nil {
+		t.Fatalf("%v (scripts/needs etcd unpacks it)", err)
+	}
+	return installed
+}
+
+func startEtcd(t testing.TB) *etcdServers {
+	t.Helper()
+	program := etcdBinary(t)
+	e := &etcdServers{t: t}
 	dir := tempDir(t)
 	var cluster, urls []string
 	for n := 1; n <= 3; n++ {
@@ -52,7 +63,7 @@ func startEtcd(t testing.TB) *etcd {
 	}
 	for _, m := range e.members {
 		peer := "http://" + m.addr + ":2380"
-		m.words = []string{etcdBinary, "--name", m.name, "--data-dir", filepath.Join(dir, m.name), "--log-level", "error", "--logger", "zap",
+		m.words = []string{program, "--name", m.name, "--data-dir", filepath.Join(dir, m.name), "--log-level", "error", "--logger", "zap",
 			"--listen-client-urls", m.url(), "--advertise-client-urls", m.url(), "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
 			"--initial-cluster", strings.Join(cluster, ","), "--initial-cluster-token", filepath.Base(dir)}
 		m.start()
@@ -66,7 +77,7 @@ func startEtcd(t testing.TB) *etcd {
 	return e
 }
 
-func (e *etcd) endpoints() string {
+func (e *etcdServers) endpoints() string {
 	var urls []string
 	for _, m := range e.members {
 		urls = append(urls, m.url())
@@ -75,14 +86,14 @@ func (e *etcd) endpoints() string {
 }
 
 // status asks one member what it knows.
-func (e *etcd) status(m *member) (*clientv3.StatusResponse, error) {
+func (e *etcdServers) status(m *member) (*clientv3.StatusResponse, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
 	return e.client.Status(ctx, m.url())
 }
 
 // whole waits until all members follow one leader.
-func (e *etcd) whole() {
+func (e *etcdServers) whole() {
 	e.t.Helper()
 	await(e.t, "etcd is whole", func() error {
 		var first *clientv3.StatusResponse
@@ -102,7 +113,7 @@ func (e *etcd) whole() {
 	}, e.processes()...)
 }
 
-func (e *etcd) processes() (all []*process) {
+func (e *etcdServers) processes() (all []*process) {
 	for _, m := range e.members {
 		all = append(all, m.process)
 	}
@@ -110,7 +121,7 @@ func (e *etcd) processes() (all []*process) {
 }
 
 // leader is the member that leads, and the others.
-func (e *etcd) leader() (leader *member, others []*member) {
+func (e *etcdServers) leader() (leader *member, others []*member) {
 	e.t.Helper()
 	await(e.t, "there is a leader", func() error {
 		leader, others = nil, nil
@@ -131,7 +142,7 @@ func (e *etcd) leader() (leader *member, others []*member) {
 }
 
 // another is nil when one of the given members leads.
-func (e *etcd) another(of []*member) error {
+func (e *etcdServers) another(of []*member) error {
 	for _, m := range of {
 		if st, err := e.status(m); err == nil && st.Leader == st.Header.MemberId {
 			return nil
@@ -141,7 +152,7 @@ func (e *etcd) another(of []*member) error {
 }
 
 // headless is nil when the member says that it knows no leader.
-func (e *etcd) headless(m *member) error {
+func (e *etcdServers) headless(m *member) error {
 	st, err := e.status(m)
 	switch {
 	case err != nil:

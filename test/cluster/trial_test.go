@@ -27,7 +27,7 @@ type party struct {
 // trial is a history in the making.
 type trial struct {
 	t       testing.TB
-	etcd    *etcd
+	etcd    *etcdServers
 	hosts   []*host // where they are processes
 	parties []*party
 	clients []*client
@@ -38,7 +38,7 @@ type trial struct {
 const space = ipam.GlobalSpace
 
 // ofHosts is a trial whose parties are daemons.
-func ofHosts(t testing.TB, e *etcd, hosts []*host) *trial {
+func ofHosts(t testing.TB, e *etcdServers, hosts []*host) *trial {
 	tr := &trial{t: t, etcd: e, hosts: hosts}
 	for _, h := range hosts {
 		c := admin.NewClient(h.admin())

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+)
+
+// etcdPath is Debian's, unpacked by scripts/needs.
+const etcdPath = "build/tools/etcd"
+
+// servers is an etcd that a measurement runs against.
+type servers struct {
+	endpoints []string
+	stop      func() error
+}
+
+// freeURL is a URL of this machine that nobody listens on.
+func freeURL() (*url.URL, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	return &url.URL{Scheme: "http", Host: l.Addr().String()}, l.Close()
+}
+
+// embedded starts three members in this process.
+func embedded(dir string) (*servers, error) {
+	const members = 3
+	var configs []*embed.Config
+	var cluster []string
+	s := &servers{}
+	for n := range members {
+		peer, err := freeURL()
+		if err != nil {
+			return nil, err
+		}
+		client, err := freeURL()
+		if err != nil {
+			return nil, err
+		}
+		cfg := embed.NewConfig()
+		cfg.Name, cfg.Dir = fmt.Sprintf("m%d", n), filepath.Join(dir, fmt.Sprintf("m%d", n))
+		cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
+		cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
+		cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+		configs = append(configs, cfg)
+		cluster = append(cluster, cfg.Name+"="+peer.String())
+		s.endpoints = append(s.endpoints, client.String())
+	}
+	var running []*embed.Etcd
+	s.stop = func() error {
+		for _, e := range running {
+			e.Close()
+		}
+		return nil
+	}
+	for _, cfg := range configs {
+		cfg.InitialCluster = strings.Join(cluster, ",")
+		e, err := embed.StartEtcd(cfg)
+		if err != nil {
+			return nil, errors.Join(err, s.stop())
+		}
+		running = append(running, e)
+	}
+	return s, s.ready()
+}
+
+// debian starts the one member that Debian's package is.
+func debian(dir string) (*servers, error) {
+	peer, err := freeURL()
+	if err != nil {
+		return nil, err
+	}
+	client, err := freeURL()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(etcdPath, "--name", "m0", "--data-dir", filepath.Join(dir, "m0"), "--log-level", "error", "--logger", "zap",
+		"--listen-client-urls", client.String(), "--advertise-client-urls", client.String(),
+		"--listen-peer-urls", peer.String(), "--initial-advertise-peer-urls", peer.String(), "--initial-cluster", "m0="+peer.String())
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%w (scripts/needs etcd unpacks it)", err)
+	}
+	s := &servers{endpoints: []string{client.String()}, stop: func() error {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			return err
+		}
+		_ = cmd.Wait() // it says which signal ended it
+		return nil
+	}}
+	return s, s.ready()
+}
+
+func (s *servers) client() (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: s.endpoints, Logger: zap.NewNop(), DialTimeout: 5 * time.Second})
+}
+
+// ready waits until a write is answered.
+func (s *servers) ready() error {
+	c, err := s.client()
+	if err != nil {
+		return errors.Join(err, s.stop())
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if _, err := c.Put(ctx, "bench/ready", ""); err != nil {
+		return errors.Join(fmt.Errorf("etcd does not answer: %w", err), s.stop())
+	}
+	return nil
+}
+
+// bareCreates returns a function that claims one address as plainly as it can be done: a transaction that puts a key unless
+// it is there.
+func bareCreates(c *clientv3.Client, callers int) func(caller int) error {
+	value := strings.Repeat("v", 100)
+	run := time.Now().UnixNano()
+	next := make([]int, callers)
+	return func(caller int) error {
+		next[caller]++
+		key := fmt.Sprintf("bare/%x/%d/%d", run, caller, next[caller])
+		res, err := c.Txn(context.Background()).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(clientv3.OpPut(key, value)).Commit()
+		if err == nil && !res.Succeeded {
+			err = fmt.Errorf("%s is there already", key)
+		}
+		return err
+	}
+}

@@ -1,0 +1,142 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"berth/driver"
+	"berth/internal/ipam"
+	"berth/store/etcd"
+
+	"github.com/sirupsen/logrus"
+)
+
+// clock is the machine's, and wrong by what it is stepped.
+type clock struct {
+	off  atomic.Int64
+	read atomic.Int64 // how often, since it was stepped
+}
+
+func (c *clock) now() time.Time {
+	c.read.Add(1)
+	return time.Now().Add(time.Duration(c.off.Load()))
+}
+
+func (c *clock) step(off time.Duration) {
+	c.off.Store(int64(off))
+	c.read.Store(0)
+}
+
+// inProcess is a daemon's driver and service in this process, with a clock of its own.
+type inProcess struct {
+	clock   clock
+	service *ipam.Service
+	handler http.Handler
+}
+
+func (d *inProcess) post(method string, body []byte) ([]byte, error) {
+	w := httptest.NewRecorder()
+	d.handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/IpamDriver."+method, bytes.NewReader(body)))
+	return w.Body.Bytes(), nil
+}
+
+func openInProcess(t *testing.T, e *etcdServers, name string) *inProcess {
+	t.Helper()
+	st, err := etcd.Open(t.Context(), etcd.Config{Endpoints: strings.Split(e.endpoints(), ",")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	d := &inProcess{}
+	d.service, err = ipam.Open(t.Context(), ipam.Config{Store: st, Host: name, Now: d.clock.now,
+		Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: ipam.ClusterMark(st.Cluster())}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	d.handler = driver.New(driver.Config{Service: d.service, Log: logrus.NewEntry(log)}).Handler()
+	return d
+}
+
+// party is the host in a trial.
+func (d *inProcess) party(name string) *party {
+	return &party{name: name, to: d,
+		leases: func(ctx context.Context) (all []ipam.LeaseInfo, err error) {
+			for l, err := range d.service.Leases(ctx, ipam.LeaseFilter{Space: space, Subnet: shared}) {
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, l)
+			}
+			return all, nil
+		},
+		check: func() error {
+			problems, err := d.service.Check(context.Background())
+			for _, p := range problems {
+				err = errors.Join(err, fmt.Errorf("%v", p))
+			}
+			return err
+		},
+	}
+}
+
+// TestClockStepped: hosts whose clocks are hours apart, and step back and forth, give nothing twice (LN-12). The clock is
+// injected, so that the hosts are in this process; etcd's members are not.
+func TestClockStepped(t *testing.T) {
+	e := startEtcd(t)
+	var all []*inProcess
+	tr := &trial{t: t, etcd: e}
+	for n := range 3 {
+		d := openInProcess(t, e, fmt.Sprintf("h%d", n))
+		all = append(all, d)
+		tr.parties = append(tr.parties, d.party(fmt.Sprintf("h%d", n)))
+	}
+	if _, err := all[0].service.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: space,
+		Subnets: []ipam.SubnetSpec{{CIDR: shared, Name: "wire", Gateway: gateway}}}, &ipam.AddPool{Network: "lan", Subnet: "wire", Name: "all"}); err != nil {
+		t.Fatal(err)
+	}
+	steps := [][]time.Duration{{5 * time.Hour, -7 * time.Hour, 0}, {-30 * time.Hour, time.Hour, 2 * time.Minute}, {-time.Hour, -time.Hour, 300 * time.Hour}}
+	tr.run(fault{name: "clock stepped", strike: func(tr *trial) (proof func() error, heal func()) {
+		var ahead netip.Addr // an address whose lease says that it began in the future
+		for i, off := range steps[tr.rounds] {
+			all[i].clock.step(off)
+		}
+		proof = func() error {
+			for i, d := range all {
+				if d.clock.read.Load() == 0 {
+					return fmt.Errorf("host %d has not looked at its clock", i)
+				}
+			}
+			leases, err := tr.parties[0].leases(t.Context())
+			for _, l := range leases {
+				if l.Since.After(time.Now().Add(time.Minute)) {
+					ahead = l.Address
+				}
+			}
+			if err == nil && !ahead.IsValid() {
+				err = errors.New("no lease is of a clock that is ahead")
+			}
+			return err
+		}
+		return proof, func() {
+			for _, d := range all {
+				d.clock.step(0)
+			}
+		}
+	}}, 1)
+}
