@@ -216,6 +216,8 @@ func leftOf(r *ipam.CheckReport) error {
 		return errors.New("the daemon reads no engine, so that nothing was compared; name one with --docker-host")
 	case r.Engine != ipam.EngineReachable:
 		return fmt.Errorf("the engine could not be asked, so that nothing was compared: %s", r.Trouble)
+	case r.Trouble != "":
+		return errors.New(r.Trouble)
 	case left > 0:
 		return fmt.Errorf("%s left", several(left, "finding"))
 	}

@@ -57,6 +57,9 @@ func (w *Witness) check(ctx context.Context, req ipam.CheckRequest, unasked bool
 		return ipam.CheckReport{}, err
 	}
 	r := report(w.cfg.Host, ipam.EngineReachable, src.view.Taken, found)
+	if src.trouble != nil {
+		r.Trouble = "the networks of the cluster were not compared: " + src.trouble.Error()
+	}
 	w.checked(&r)
 	return r, nil
 }
@@ -64,10 +67,11 @@ func (w *Witness) check(ctx context.Context, req ipam.CheckRequest, unasked bool
 // examine finds what is wrong. What the engine said before the records were read may have been over by then, so that only
 // that counts which a second view shows, too. If the engine is gone by then, src has no view any more.
 func (w *Witness) examine(ctx context.Context, src *source) ([]finding, error) {
-	rec, err := read(ctx, w.cfg.Service, src.view, true)
+	rec, err := w.read(ctx, src.view, true)
 	if err != nil {
 		return nil, err
 	}
+	src.trouble = rec.partial
 	now := w.cfg.Now()
 	c := compare(src.view, rec, now)
 	found := c.found

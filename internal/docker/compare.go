@@ -35,6 +35,7 @@ type match struct {
 // compare finds what is wrong. It judges only leases and attachments of the view's host, and only those that are older than
 // the view.
 func compare(view *ipam.EngineView, rec *records, now time.Time) *comparison {
+	view = rec.visible(view)
 	c := &comparison{view: view, rec: rec, seen: newSights(view, rec), now: now,
 		held: make(map[place]*ipam.LeaseInfo, len(rec.leases)), foreign: map[netip.Prefix]*ipam.EngineNetwork{},
 		busy: map[ipam.ID]bool{}, doubled: map[place]bool{}}

@@ -47,7 +47,7 @@ func (c *comparison) cover(s *sight) (other *ipam.LeaseInfo) {
 		l := c.held[place{space, s.addr}]
 		switch {
 		case l == nil:
-		case fits(l, s):
+		case fits(l, s) && !c.elsewhere(l):
 			covered = true
 			c.matches = append(c.matches, match{l, s})
 		default:
@@ -61,9 +61,11 @@ func (c *comparison) cover(s *sight) (other *ipam.LeaseInfo) {
 }
 
 // fits tells whether a lease can be that of an endpoint. Where one of the two has no MAC it goes by the address: a swarm's
-// manager sends none, and ipvlan has none.
+// manager sends none, and ipvlan has none. Out of its headroom a host gives addresses of which the store hears later.
 func fits(l *ipam.LeaseInfo, s *sight) bool {
 	switch l.Kind {
+	case ipam.Headroom:
+		return true
 	case ipam.Automatic, ipam.Static:
 		return l.MAC == (ipam.MAC{}) || s.endpoint.MAC == (ipam.MAC{}) || l.MAC == s.endpoint.MAC
 	case ipam.Auxiliary:
@@ -96,6 +98,8 @@ func holder(l *ipam.LeaseInfo) string {
 	switch {
 	case l.Kind == ipam.Gateway:
 		text = "the network as its gateway"
+	case l.Kind == ipam.Headroom:
+		text = "nobody yet, as headroom"
 	case l.Kind == ipam.Auxiliary:
 		text = "the network as an auxiliary address"
 	case l.Name != "":

@@ -54,7 +54,7 @@ func (w *Witness) look(ctx context.Context) error {
 // glance does with a view what asks for no second one.
 func (w *Witness) glance(ctx context.Context, src *source) error {
 	ctx = ipam.WithActor(ctx, actor)
-	rec, err := read(ctx, w.cfg.Service, src.view, false)
+	rec, err := w.read(ctx, src.view, false)
 	if err != nil {
 		return err
 	}

@@ -28,13 +28,16 @@ type records struct {
 	all          map[segment][]ipam.AttachmentInfo // of all hosts
 	here         map[segment][]ipam.AttachmentInfo // of the host that is judged
 	attachments  map[ipam.ID]ipam.AttachmentInfo
+
+	cluster bool  // other hosts' are among them
+	partial error // why those of the cluster could not be read
 }
 
 // read reads what a view is to be held against: the leases of the spaces that this host has something in, and with memories
 // also those that are remembered. Attachments are read last, so that a lease whose attachment is not among them is one that is
 // being ended.
 func read(ctx context.Context, s Records, view *ipam.EngineView, memories bool) (*records, error) {
-	rec := &records{networks: map[string]string{}}
+	rec := &records{networks: map[string]string{}, partial: s.Partial()}
 	if err := rec.readNetworks(ctx, s, view); err != nil {
 		return nil, err
 	}
@@ -64,6 +67,14 @@ func read(ctx context.Context, s Records, view *ipam.EngineView, memories bool) 
 	return rec, nil
 }
 
+func (w *Witness) read(ctx context.Context, view *ipam.EngineView, memories bool) (*records, error) {
+	rec, err := read(ctx, w.cfg.Service, view, memories)
+	if err == nil {
+		rec.cluster = w.cfg.Cluster
+	}
+	return rec, err
+}
+
 // readNetworks finds out the spaces of networks, if a Docker network names one by --ipam-opt network=.
 func (rec *records) readNetworks(ctx context.Context, s Records, view *ipam.EngineView) error {
 	if !slices.ContainsFunc(view.Networks, func(n ipam.EngineNetwork) bool { return n.Options["network"] != "" }) {
@@ -74,7 +85,12 @@ func (rec *records) readNetworks(ctx context.Context, s Records, view *ipam.Engi
 		return err
 	}
 	for _, n := range all {
-		rec.networks[n.Name], rec.networks[n.ID.String()] = n.Space, n.Space
+		rec.networks[n.ID.String()] = n.Space
+		if other, two := rec.networks[n.Name]; two && other != n.Space {
+			rec.networks[n.Name] = "" // the subnet tells which
+		} else {
+			rec.networks[n.Name] = n.Space
+		}
 	}
 	return nil
 }

@@ -38,6 +38,8 @@ type scene struct {
 	leases       []ipam.LeaseInfo
 	reservations []ipam.ReservationInfo
 	networks     map[string]string
+	cluster      bool
+	partial      error
 }
 
 // newScene is a Docker network n1 of 10.8.0.0/24 with the container web at .2, all of it as it is to be.
@@ -97,7 +99,7 @@ func (s *scene) reserve(owner, address string, replaced bool) *ipam.ReservationI
 }
 
 func (s *scene) compare() *comparison {
-	rec := &records{leases: s.leases, reservations: s.reservations, networks: s.networks}
+	rec := &records{leases: s.leases, reservations: s.reservations, networks: s.networks, cluster: s.cluster, partial: s.partial}
 	rec.index(s.attachments, s.view.Host)
 	return compare(&s.view, rec, now)
 }

@@ -13,7 +13,7 @@ import (
 type source struct {
 	view    *ipam.EngineView // nil: there is none
 	own     bool             // the engine was asked just now, and can be asked again
-	trouble error            // why there is none
+	trouble error            // why there is none, or not all of the records to hold against it
 }
 
 // ask reads the engine, or takes a view that another has read: that of the request, or the last one that was pushed.

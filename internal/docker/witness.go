@@ -31,6 +31,7 @@ type Records interface {
 	Leases(context.Context, ipam.LeaseFilter) iter.Seq2[ipam.LeaseInfo, error]
 	Reservations(context.Context, ipam.AddressFilter) iter.Seq2[ipam.ReservationInfo, error]
 	Attachments(context.Context) ([]ipam.AttachmentInfo, error)
+	Partial() error
 
 	NameLeases(context.Context, []ipam.LeaseName) error
 	ReleaseLease(context.Context, ipam.LeaseRef) (done bool, err error)
@@ -44,7 +45,7 @@ type Records interface {
 type Config struct {
 	Service Records
 	Host    string           // whose leases and attachments are judged
-	Cluster bool             // other hosts have leases and attachments, too, outside the space local
+	Cluster bool             // other hosts have leases and attachments, too, in all spaces but local
 	Engine  *Engine          // nil: only views that others push
 	Drivers []string         // the names under which the engine may know this Berth
 	Every   time.Duration    // between checks; 0: none but those that are asked for

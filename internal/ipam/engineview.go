@@ -124,7 +124,7 @@ type CheckReport struct {
 	Host     string              `json:"host"`
 	Taken    time.Time           `json:"taken"`              // when the engine was asked
 	Engine   string              `json:"engine"`             // EngineReachable, EngineUnreachable or NoEngine
-	Trouble  string              `json:"trouble,omitempty"`  // why it could not be asked
+	Trouble  string              `json:"trouble,omitempty"`  // why it could not be asked, or why not all was compared
 	Findings []Finding           `json:"findings"`           // by kind, space and address
 	Counts   map[FindingKind]int `json:"counts"`             // of all kinds, 0 where there are none
 	Repaired int                 `json:"repaired,omitempty"` // how many were put right
