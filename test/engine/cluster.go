@@ -169,15 +169,6 @@ func (h *Host) startMany(network string, count int, options ...string) error {
 	})
 }
 
-// removeMany removes containers.
-func (h *Host) removeMany(names ...string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	_, err := h.Engine.Docker(append([]string{"rm", "--force"}, names...)...)
-	return err
-}
-
 // Held is an address that a container has.
 type Held struct {
 	Host, Container, Address, MAC string

@@ -1,0 +1,269 @@
+//go:build engine
+
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// away is what the tests read of `berth status --format json` about the shared store.
+type away struct {
+	Away    string
+	Waiting int
+	Age     float64
+}
+
+func (h *Host) away() (away, error) {
+	out, err := berth(h.Berth, "status", "--format", "json")
+	if err != nil {
+		return away{}, err
+	}
+	var st struct{ Cluster *away }
+	if err := json.Unmarshal([]byte(out), &st); err != nil || st.Cluster == nil {
+		return away{}, fmt.Errorf("berth status says nothing of the shared store: %s (%v)", out, err)
+	}
+	return *st.Cluster, nil
+}
+
+// One host is cut off from etcd, while the other goes on: it refuses new addresses of the shared spaces with the reason, its own
+// space works, what it gives back is kept and told later, and what it claimed in advance it gives out. When the way is there
+// again, everything settles without a hand, and at no moment an address is twice (invariants 1, 2, 4, 6 and 7).
+func TestAway(t *testing.T) {
+	c := cluster(t, 2, 111)
+	c.serve()
+	a, b := c.hosts[0], c.hosts[1]
+	lap := c.laps()
+	a.planLAN()
+	a.berth("network", "create", "spare", "--space", "global", "--subnet", spareSubnet+",gateway=10.79.0.1,pool", "--headroom", "16")
+	if err := c.each(func(h *Host) error {
+		if err := h.joinLAN(); err != nil {
+			return err
+		}
+		if err := h.joinSpare(); err != nil {
+			return err
+		}
+		_, err := h.Engine.Docker(h.networkCommand("own", "--subnet", h.v4("0/24"))...)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.each(func(h *Host) error {
+		for _, network := range []string{"lan", "spare", "own"} {
+			if err := h.startMany(network, 3); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := c.agree("lan", lanSubnet, 3, 3)
+	claimed := c.headroom(b, 16)
+	c.headroom(a, 16)
+	pool := b.lease(b.gateway()).Pool
+	lap("both hosts run")
+
+	if err := cutOff(b.engine.name); err != nil {
+		t.Fatal(err)
+	}
+	b.refusedAtOnce(pool)
+	c.reach(before) // what runs goes on
+	if st, err := b.away(); err != nil || st.Away == "" {
+		t.Errorf("berth status: %+v (%v)", st, err)
+	}
+	if err := b.startMany("own", 3); err != nil {
+		t.Errorf("a network of the host's own space: %v", err)
+	}
+	gone := b.dropsOne("lan")
+	if st, err := b.away(); err != nil || st.Waiting != 1 {
+		t.Errorf("a container of the shared network was removed, while etcd is out of reach: %+v (%v)", st, err)
+	}
+	if err := a.startMany("lan", 20); err != nil {
+		t.Fatal(err)
+	}
+	if l := a.lease(gone); l.Host != "b" {
+		t.Errorf("%s was given back on a host that is cut off; %v shows %+v", gone, a, l)
+	}
+	lap("one container gone on the host that is cut off, 20 more on the other")
+
+	c.outOfHeadroom(claimed)
+	lap("16 containers out of the headroom, 20 more on the other host")
+
+	// Its Berth is killed as well, and does not reach etcd when it begins: what it has kept is still known.
+	if err := b.Berth.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Berth.Revive(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.startMany("own", 1); err != nil {
+		t.Errorf("a network of the host's own space, etcd was never reached: %v", err)
+	}
+	b.refusedAtOnce(pool)
+	again := b.dropsOne("lan")
+	b.dropsOne("spare")
+	if err := b.startMany("spare", 1); err != nil { // the address that was just given back is the host's
+		t.Logf("an address of the headroom that was given back is not given out again: %v", err)
+	}
+	lap("the Berth that is cut off was killed and is back")
+
+	if err := reconnect(b.engine.name); err != nil {
+		t.Fatal(err)
+	}
+	if err := eventually(time.Minute, func() error {
+		st, err := b.away()
+		if err == nil && (st.Away != "" || st.Waiting > 0) {
+			err = fmt.Errorf("%v says %+v", b, st)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{gone, again} {
+		if l := a.lease(address); l.Host == "b" {
+			t.Errorf("%s was given back, and the host is reached again; %v shows %+v", address, a, l)
+		}
+	}
+	c.settled()
+	c.headroom(b, 16)
+	if err := b.startMany("lan", 5); err != nil {
+		t.Error(err)
+	}
+	c.settled()
+	lap("the host is reached again")
+}
+
+// spareSubnet is that of the network spare, of which each host has a headroom.
+const spareSubnet = "10.79.0.0/24"
+
+// joinSpare creates the host's Docker network on spare, with a bridge that no other host sees.
+func (h *Host) joinSpare() error {
+	_, err := h.Engine.Docker("network", "create", "--driver", "bridge", "--ipam-driver", "berth", "--ipam-opt", "network=spare",
+		"--ipam-opt", "gateway=10.79.0.25"+h.address[len(h.address)-1:], "spare")
+	return err
+}
+
+// headroom waits until a host has claimed so many addresses of spare in advance, as the other hosts see it, and returns them.
+func (c *Cluster) headroom(of *Host, want int) (addresses []string) {
+	c.Helper()
+	if err := eventually(30*time.Second, func() error {
+		for _, h := range c.hosts {
+			all, err := leases(h.Berth, spareSubnet)
+			if err != nil {
+				return err
+			}
+			addresses = nil
+			for _, l := range all {
+				if l.Kind == "headroom" && l.Host == of.name {
+					addresses = append(addresses, l.Address)
+				}
+			}
+			if len(addresses) != want {
+				return fmt.Errorf("%v shows a headroom of %d for host %s: %v", h, len(addresses), of.name, addresses)
+			}
+		}
+		return nil
+	}); err != nil {
+		c.Fatal(err)
+	}
+	return addresses
+}
+
+// refusedAtOnce checks that the engine and its Berth refuse an address of lan, with the reason. Berth does so within 2 s, by the
+// issue; here it is given more, because this machine may be busy.
+func (h *Host) refusedAtOnce(pool string) {
+	h.Helper()
+	begun := time.Now()
+	got, err := takeByHand(h.daemon.PluginSocket(), pool, "", "02:62:74:00:b1:01")
+	took := time.Since(begun)
+	if err == nil || !strings.Contains(err.Error(), "out of reach") {
+		h.Errorf("cut off from etcd: Berth gave %s (%v)", got, err)
+	}
+	if took > 6*time.Second {
+		h.Errorf("the refusal took %s", took)
+	}
+	h.Logf("refused after %s: %v", took.Round(time.Millisecond), err)
+	name := h.House.name()
+	h.refused([]string{"out of reach"}, "run", "--detach", "--name", name, "--network", "lan", imageName, "sleep", "1000000")
+	h.docker("rm", "--force", name)
+}
+
+// dropsOne removes one of the host's containers on a network, and returns the address that it had.
+func (h *Host) dropsOne(network string) string {
+	h.Helper()
+	held, err := h.held(network)
+	if err != nil || len(held) == 0 {
+		h.Fatalf("%v has %v on %s (%v)", h, held, network, err)
+	}
+	h.docker("rm", "--force", held[0].Container)
+	return held[0].Address
+}
+
+// outOfHeadroom has the second host, which is cut off, give out all that it has claimed, and then refuse, while the first one goes on.
+func (c *Cluster) outOfHeadroom(claimed []string) {
+	c.Helper()
+	a, b := c.hosts[0], c.hosts[1]
+	had, err := b.held("spare")
+	if err != nil {
+		c.Fatal(err)
+	}
+	if err := c.each(func(h *Host) error {
+		if h == a {
+			return h.startMany("spare", 20)
+		}
+		return h.startMany("spare", len(claimed))
+	}); err != nil {
+		c.Fatal(err)
+	}
+	all, err := c.holders("spare")
+	if err != nil {
+		c.Fatal(err)
+	}
+	out := 0
+	for address, x := range all {
+		if x.Host != b.name || slices.ContainsFunc(had, func(y Held) bool { return y.Container == x.Container }) {
+			continue
+		}
+		if out++; !slices.Contains(claimed, address) {
+			c.Errorf("%s of %s is none of those that were claimed: %v", address, x.Container, claimed)
+		}
+	}
+	if out != len(claimed) {
+		c.Errorf("%d of %d containers started out of the headroom", out, len(claimed))
+	}
+	name := b.House.name()
+	b.refused([]string{"out of reach"}, "run", "--detach", "--name", name, "--network", "spare", imageName, "sleep", "1000000")
+	b.docker("rm", "--force", name)
+}
+
+// settled waits until what each Berth has on record of the shared networks is what all containers have, with nothing to find for a check.
+func (c *Cluster) settled() {
+	c.Helper()
+	if err := eventually(time.Minute, func() error {
+		for network, subnet := range map[string]string{"lan": lanSubnet, "spare": spareSubnet} {
+			all, err := c.holders(network)
+			if err != nil {
+				c.Fatal(err) // an address is twice: that settles nothing
+			}
+			for _, h := range c.hosts {
+				rest, err := recordsOf(h.Berth, subnet, all)
+				if err != nil {
+					return fmt.Errorf("%v: %w", h, err)
+				}
+				for _, l := range rest {
+					if l.Kind != "gateway" && l.Kind != "headroom" {
+						return fmt.Errorf("%v has on record what no container has: %+v", h, l)
+					}
+				}
+			}
+		}
+		return c.each((*Host).clean)
+	}); err != nil {
+		c.Fatal(err)
+	}
+}

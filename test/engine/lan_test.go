@@ -1,0 +1,138 @@
+//go:build engine
+
+package engine
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Two, then three hosts start 100 containers each at once on one network: none has another's address, what is on record is what
+// they have, and they reach one another. Then one host's engine and Berth are killed, the others go on, and it comes back
+// (LN-12, BO-1, GA-22, invariants 1 to 3).
+func TestLAN(t *testing.T) {
+	c := cluster(t, 3, 110)
+	c.serve()
+	a, b, last := c.hosts[0], c.hosts[1], c.hosts[2]
+	lap := c.laps()
+
+	a.planLAN()
+	two := *c
+	two.hosts = c.hosts[:2]
+	if err := two.each((*Host).joinLAN); err != nil {
+		t.Fatal(err)
+	}
+	if err := two.each(func(h *Host) error { return h.startMany("lan", 100) }); err != nil {
+		t.Fatal(err)
+	}
+	lap("2 x 100 containers started")
+	all, rest := two.agree("lan", lanSubnet, 100, 100)
+	two.onlyGateways(rest, a, b)
+	two.reach(all)
+	lap("all reach one another")
+	two.settles("lan", 100, 100)
+	if err := two.each(func(h *Host) error { return h.removeAll("lan") }); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := last.joinLAN(); err != nil {
+		t.Fatal(err)
+	}
+	lap("the third host is there")
+	if err := c.each(func(h *Host) error { return h.startMany("lan", 100, "--restart", "always") }); err != nil {
+		t.Fatal(err)
+	}
+	lap("3 x 100 containers started")
+	all, rest = c.agree("lan", lanSubnet, 100, 100, 100)
+	c.onlyGateways(rest, a, b, last)
+	c.reach(all)
+	lap("all reach one another")
+	c.settles("lan", 100, 100, 100)
+
+	c.killed(a, all)
+	lap("host a was killed, and is back")
+	if err := c.each(func(h *Host) error { return h.leave("lan") }); err != nil {
+		t.Fatal(err)
+	}
+	lap("all containers and Docker networks removed")
+	for _, h := range c.hosts {
+		left, err := leases(h.Berth, lanSubnet)
+		if err != nil || len(left) != 1 || left[0].Address != "10.77.0.1" {
+			t.Errorf("all is gone; %v has %+v (%v)", h, left, err)
+		}
+	}
+	b.berth("network", "rm", "lan")
+	if all, err := networks(last.Berth); err != nil || len(all) > 0 {
+		t.Errorf("%v still has %+v (%v)", last, all, err)
+	}
+}
+
+// killed kills a host's engine and Berth. Its containers run on, and keep their addresses from those that the others start
+// meanwhile; then the host comes back.
+func (c *Cluster) killed(h *Host, before map[string]Held) {
+	c.Helper()
+	if err := h.crash(); err != nil {
+		c.Fatal(err)
+	}
+	rest := *c
+	rest.hosts = slices.DeleteFunc(slices.Clone(c.hosts), func(x *Host) bool { return x == h })
+	if err := rest.each(func(h *Host) error { return h.startMany("lan", 10, "--restart", "always") }); err != nil {
+		c.Fatal(err)
+	}
+	others, err := rest.holders("lan")
+	if err != nil {
+		c.Fatal(err)
+	}
+	ran := 0
+	for a, x := range before {
+		if x.Host != h.name {
+			continue
+		}
+		if _, err := showsNow(x.pid); err == nil {
+			ran++
+		}
+		if y, ok := others[a]; ok {
+			c.Errorf("%s of %s, whose engine was killed, was given to %s on host %s", a, x.Container, y.Container, y.Host)
+		}
+	}
+	c.Logf("while the engine of %v is dead, %d of its containers run on", h, ran)
+	maps.DeleteFunc(before, func(_ string, x Held) bool { return x.Host != h.name })
+	if err := h.back(); err != nil {
+		c.Fatal(err)
+	}
+	each := []int{110, 110, 110}
+	each[slices.Index(c.hosts, h)] = 100
+	c.settles("lan", each...)
+	all, other := c.agree("lan", lanSubnet, each...)
+	c.onlyGateways(other, c.hosts...)
+	kept := 0
+	for a, x := range all {
+		if y, ok := before[a]; ok && x.Host == h.name && y.Container == x.Container {
+			kept++
+		}
+	}
+	c.Logf("%d of its 100 containers have the address that they had", kept)
+}
+
+// reach has a container of each host call all others.
+func (c *Cluster) reach(all map[string]Held) {
+	c.Helper()
+	called := slices.Collect(maps.Values(all))
+	for _, h := range c.hosts {
+		if err := h.pings(called); err != nil {
+			c.Error(err)
+		}
+	}
+}
+
+// laps tells in the test's log what took how long.
+func (c *Cluster) laps() func(what string) {
+	last := time.Now()
+	return func(what string) {
+		c.Helper()
+		c.Logf("%5.1f s: %s", time.Since(last).Seconds(), what)
+		last = time.Now()
+	}
+}

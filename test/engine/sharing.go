@@ -1,0 +1,198 @@
+//go:build engine
+
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// lanSubnet is that of the network lan, in which all hosts of a cluster have their bridge brl2.
+const lanSubnet = "10.77.0.0/22"
+
+// planLAN plans lan on one host, with a router that is no host's.
+func (h *Host) planLAN(options ...string) {
+	h.Helper()
+	h.berth(append([]string{"network", "create", "lan", "--space", "global", "--subnet", lanSubnet + ",gateway=10.77.0.1,pool"}, options...)...)
+}
+
+// gateway is the address that the host's bridge has on lan.
+func (h *Host) gateway() string {
+	return "10.77.3." + h.address[strings.LastIndex(h.address, ".")+1:]
+}
+
+// joinLAN creates the host's Docker network on lan. Every second host names the subnet, as it must where it has a route to it.
+func (h *Host) joinLAN() error {
+	args := []string{"network", "create", "--driver", "bridge", "--opt", "com.docker.network.bridge.name=brl2", "--ipam-driver", "berth", "--ipam-opt", "network=lan"}
+	if h.name == "b" {
+		args = append(args, "--ipam-opt", "gateway="+h.gateway())
+	} else {
+		args = append(args, "--subnet", lanSubnet, "--gateway", h.gateway())
+	}
+	if _, err := h.Engine.Docker(append(args, "lan")...); err != nil {
+		return err
+	}
+	subnets, err := h.Engine.Subnets("lan")
+	if err == nil && (len(subnets) != 1 || subnets[0].Subnet != lanSubnet || strings.TrimSuffix(subnets[0].Gateway, "/22") != h.gateway()) {
+		err = fmt.Errorf("docker network inspect says %+v", subnets)
+	}
+	return err
+}
+
+// leave removes the host's containers on a Docker network, and the network.
+func (h *Host) leave(network string) error {
+	if err := h.removeAll(network); err != nil {
+		return err
+	}
+	_, err := h.Engine.Docker("network", "rm", network)
+	return err
+}
+
+// removeAll removes the host's containers on a Docker network.
+func (h *Host) removeAll(network string) error {
+	held, err := h.held(network)
+	if err != nil || len(held) == 0 {
+		return err
+	}
+	args := []string{"rm", "--force"}
+	for _, x := range held {
+		args = append(args, x.Container)
+	}
+	_, err = h.Engine.Docker(args...)
+	return err
+}
+
+// holders are what all hosts' containers have on a network, by address. An address that two have is an error.
+func (c *Cluster) holders(network string) (map[string]Held, error) {
+	all := map[string]Held{}
+	for _, h := range c.hosts {
+		held, err := h.held(network)
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range held {
+			if y, ok := all[x.Address]; ok {
+				return nil, fmt.Errorf("%s is twice: %s on host %s and %s on host %s have it", x.Address, x.Container, x.Host, y.Container, y.Host)
+			}
+			all[x.Address] = x
+		}
+	}
+	return all, nil
+}
+
+// agree checks that so many containers of each host are on a network, that no address is there twice, and that each Berth, whichever
+// host's, has on record exactly what they have: the address, the host and the MAC. It returns what they have, by address, and all
+// else that is on record.
+func (c *Cluster) agree(network, subnet string, each ...int) (map[string]Held, []Lease) {
+	c.Helper()
+	all, err := c.holders(network)
+	if err != nil {
+		c.Fatal(err)
+	}
+	for i, h := range c.hosts {
+		n := 0
+		for _, x := range all {
+			if x.Host == h.name {
+				n++
+			}
+		}
+		if n != each[i] {
+			c.Fatalf("%v has %d containers on %s, not %d", h, n, network, each[i])
+		}
+	}
+	var rest []Lease
+	for i, h := range c.hosts {
+		others, err := recordsOf(h.Berth, subnet, all)
+		if err != nil {
+			c.Fatalf("the records, as %v shows them: %v", h, err)
+		}
+		if i > 0 && !slices.EqualFunc(rest, others, func(a, b Lease) bool { return a.ID == b.ID && a.Address == b.Address }) {
+			c.Fatalf("%v shows %+v, another host %+v", h, others, rest)
+		}
+		rest = others
+	}
+	return all, rest
+}
+
+// recordsOf compares what a Berth has on record within a subnet with what containers have, and returns what else it has, the lowest first.
+func recordsOf(b Berth, subnet string, holders map[string]Held) (rest []Lease, err error) {
+	records, err := leases(b, subnet)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, l := range records {
+		if seen[l.Address] {
+			return nil, fmt.Errorf("%s is on record twice", l.Address)
+		}
+		seen[l.Address] = true
+		x, ok := holders[l.Address]
+		if !ok {
+			rest = append(rest, l)
+			continue
+		}
+		if l.Host != x.Host || l.MAC != x.MAC || l.Kind != "automatic" && l.Kind != "static" {
+			return nil, fmt.Errorf("%+v has it; on record is %+v", x, l)
+		}
+	}
+	for a, x := range holders {
+		if !seen[a] {
+			return nil, fmt.Errorf("%s on host %s has %s, which is not on record", x.Container, x.Host, a)
+		}
+	}
+	slices.SortFunc(rest, func(a, b Lease) int {
+		return cmp.Or(netip.MustParseAddr(a.Address).Compare(netip.MustParseAddr(b.Address)), cmp.Compare(a.ID, b.ID))
+	})
+	return rest, nil
+}
+
+// onlyGateways checks that what is on record beside the containers is the router's address and those of so many hosts' bridges.
+func (c *Cluster) onlyGateways(rest []Lease, hosts ...*Host) {
+	c.Helper()
+	want := map[string]string{"10.77.0.1": ""}
+	for _, h := range hosts {
+		want[h.gateway()] = h.name
+	}
+	for _, l := range rest {
+		if host, ok := want[l.Address]; !ok || l.Kind != "gateway" || host != "" && l.Host != host {
+			c.Errorf("beside the containers this is on record: %+v", l)
+		}
+		delete(want, l.Address)
+	}
+	if len(want) > 0 {
+		c.Errorf("these gateways are not on record: %v", want)
+	}
+}
+
+// settles waits until all containers that are to run do, and until `berth check` of each host finds nothing.
+func (c *Cluster) settles(network string, each ...int) {
+	c.Helper()
+	err := eventually(3*time.Minute, func() error {
+		for i, h := range c.hosts {
+			held, err := h.held(network)
+			if err == nil && len(held) != each[i] {
+				err = fmt.Errorf("%v has %d containers on %s, not %d", h, len(held), network, each[i])
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return c.each((*Host).clean)
+	})
+	if err != nil {
+		c.Fatal(err)
+	}
+}
+
+// clean is an error where `berth check` of the host finds something.
+func (h *Host) clean() error {
+	r, out, err := check(h.Berth)
+	if err != nil || r.Engine != "reachable" || len(r.Findings) > 0 {
+		return fmt.Errorf("berth check: %s (%w)", out, err)
+	}
+	return nil
+}
