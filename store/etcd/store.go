@@ -4,16 +4,23 @@ package etcd
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"iter"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"berth/store"
-
 	"github.com/sirupsen/logrus"
+
+	"berth/store"
+	"berth/store/internal/watch"
 )
 
 // ErrForeign: what is under the prefix belongs to another cluster of Berth than is expected, to something else, or to a newer Berth.
 var ErrForeign = errors.New("this is not the shared store that was expected")
+
+var errClosed = fmt.Errorf("%w: the handle on etcd", store.ErrClosed)
 
 // Config says where the store is and how it is reached. Endpoints is mandatory.
 type Config struct {
@@ -26,17 +33,114 @@ type Config struct {
 	Log               *logrus.Entry // default: nothing is logged
 }
 
+func (c Config) withDefaults() Config {
+	if c.Prefix == "" {
+		c.Prefix = "berth/"
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = 1500 * time.Millisecond
+	}
+	if c.Log == nil {
+		quiet := logrus.New()
+		quiet.SetOutput(io.Discard)
+		c.Log = logrus.NewEntry(quiet)
+	}
+	return c
+}
+
 // Store is a handle on the shared store. Open makes it.
-type Store struct{}
+type Store struct {
+	cfg     Config
+	layout  layout
+	log     *logrus.Entry
+	ctx     context.Context // ends with the handle
+	cancel  context.CancelFunc
+	members *members
+	cluster string
+	sizes   limits
+	workers sync.WaitGroup
+
+	// turn is held while functions run and until it is known what became of what they wrote, and while the mirror is moved
+	// by the watch. So it moves only between functions.
+	turn  sync.Mutex
+	apply func([]store.Foreign) // of the follower
+	own   map[int64]ownCommit   // what this handle has committed and the mirror has not come to
+
+	mirror   mirror
+	feed     feed
+	commit   committer
+	pulse    pulse
+	presence presence
+	reach    reach
+	watches  watch.Set
+	answered atomic.Int64 // the revision of the last update that was answered
+
+	count struct{ commits, updates, conflicts, unknown atomic.Uint64 }
+
+	mu      sync.Mutex
+	closed  bool
+	refusal error          // why the store cannot be used any more
+	running sync.WaitGroup // Views
+}
 
 var _ store.Shared = (*Store)(nil)
 
 // Open connects, reads everything under the prefix, and makes an empty store where there is none. Without an answer of etcd in
 // time it fails with store.ErrAway; what is there and not the store expected is ErrForeign.
-func Open(ctx context.Context, cfg Config) (*Store, error) { panic("pending") }
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	cfg = cfg.withDefaults()
+	if len(cfg.Endpoints) == 0 {
+		return nil, errors.New("no endpoint of etcd is given: --etcd-endpoints http://HOST:2379")
+	}
+	s := &Store{cfg: cfg, layout: newLayout(cfg.Prefix), log: cfg.Log, own: map[int64]ownCommit{}}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	var err error
+	if s.members, err = newMembers(cfg); err != nil {
+		s.cancel()
+		return nil, err
+	}
+	s.sizes.ops.Store(maxOps)
+	s.sizes.bytes.Store(maxBytes)
+	s.feed.s = s
+	s.pulse = pulse{s: s, wake: make(chan struct{}, 1)}
+	s.commit.s = s
+	if err := s.open(ctx); err != nil {
+		s.cancel()
+		s.members.close()
+		return nil, err
+	}
+	s.commit.init(s)
+	s.workers.Go(s.feed.run)
+	s.workers.Go(s.pulse.run)
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context) error {
+	first, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	if err := s.found(first); err != nil {
+		return err
+	}
+	n, err := s.read(ctx)
+	if err == nil {
+		err = s.expected(n)
+	}
+	if err != nil {
+		return err
+	}
+	s.cluster = n.meta.Cluster
+	s.cfg.Cluster = n.meta.Cluster
+	s.mirror.set(n)
+	s.feed.rev = n.rev
+	s.reach.fresh = time.Now()
+	s.presence.marked = time.Now()
+	mark, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	return s.mark(mark)
+}
 
 // Cluster is the store's id, 32 hexadecimal digits, drawn when it was made.
-func (s *Store) Cluster() string { panic("pending") }
+func (s *Store) Cluster() string { return s.cluster }
 
 // Counts is what the handle has done since it was opened.
 type Counts struct {
@@ -47,17 +151,80 @@ type Counts struct {
 }
 
 // Counts tells what the handle has done.
-func (s *Store) Counts() Counts { panic("pending") }
-
-func (s *Store) View(ctx context.Context, fn func(store.Tx) error) error   { panic("pending") }
-func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error { panic("pending") }
-func (s *Store) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.Change, error] {
-	panic("pending")
+func (s *Store) Counts() Counts {
+	c := &s.count
+	return Counts{Commits: c.commits.Load(), Updates: c.updates.Load(), Conflicts: c.conflicts.Load(), Unknown: c.unknown.Load()}
 }
-func (s *Store) Close() error                       { panic("pending") }
-func (s *Store) Reach() store.Reach                 { panic("pending") }
-func (s *Store) Announce(name string, value []byte) { panic("pending") }
-func (s *Store) Present() map[string][]byte         { panic("pending") }
+
+// Update implements store.Store.
+func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return s.commit.update(ctx, fn)
+}
+
+// Watch implements store.Store. The changes of one commit come in the order of their keys; several updates may be one
+// commit, and then the last value of a key is what is told.
+func (s *Store) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.Change, error] {
+	return s.watches.Watch(ctx, prefix)
+}
+
+// Follow implements store.Shared.
 func (s *Store) Follow(ctx context.Context, load func(store.Tx) error, apply func([]store.Foreign)) error {
-	panic("pending")
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.running.Done()
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.apply != nil {
+		return errors.New("the store is followed already")
+	}
+	t, _ := s.mirror.copied()
+	view := &tx{tree: t}
+	view.rules.ReadOnly = true
+	defer func() { view.rules.Over = true }()
+	if err := load(view); err != nil {
+		return err
+	}
+	s.apply = apply
+	return nil
+}
+
+func (s *Store) limits() limit { return s.sizes.now() }
+
+// refuse has updates refused with err; nil: not any more.
+func (s *Store) refuse(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refusal = nil
+	if errors.Is(err, ErrForeign) {
+		s.refusal = err
+	}
+}
+
+func (s *Store) refused() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refusal
+}
+
+// Close implements store.Store: updates that wait are still run. A second Close answers ErrClosed.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return errClosed
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.commit.close()
+	s.running.Wait()
+	s.cancel()
+	s.workers.Wait()
+	s.leave()
+	s.watches.Close(errClosed)
+	s.members.close()
+	return nil
 }

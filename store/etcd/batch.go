@@ -1,0 +1,177 @@
+package etcd
+
+import (
+	"bytes"
+	"errors"
+	"runtime/debug"
+
+	"berth/store/internal/record"
+)
+
+// batch is what several functions, one run after the other over the same state, have read and written. It becomes one
+// transaction of etcd.
+type batch struct {
+	base    int64 // the revision of the state
+	gate    int64 // the revision in which the gate was opened, as of then
+	tree    *tree // the state, and over it what was written
+	wrote   map[string]*write
+	deletes int              // how many of wrote are deletions
+	bytes   int              // of keys and values in wrote
+	read    map[string]int64 // key to the revision that wrote its record; 0: there was none
+	order   []string         // the keys of read, as they came
+	ranges  []span
+	calls   []*call // whose functions have been run
+}
+
+// span is a range of keys: from (included) to (excluded). nil: from the first one, to behind the last one.
+type span struct{ from, to []byte }
+
+// write is one record to be written. value is nil for a deletion.
+type write struct {
+	key, sealed, value []byte // value is part of sealed
+}
+
+func newWrite(key, value []byte) *write {
+	mem := make([]byte, 0, len(key)+record.SealSize+len(value))
+	mem = append(mem, key...)
+	w := &write{key: mem[:len(key):len(key)]}
+	w.sealed = record.AppendSealed(mem[len(key):], key, value)
+	w.value = w.sealed[record.SealSize:len(w.sealed):len(w.sealed)]
+	return w
+}
+
+// size is about how many bytes the write takes in a request.
+func (w *write) size() int { return len(w.key) + len(w.sealed) + 32 }
+
+func newBatch(m *mirror) *batch {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &batch{base: m.rev, gate: m.gate, tree: m.tree.IsoCopy(), wrote: map[string]*write{}, read: map[string]int64{}}
+}
+
+// noteKey notes that the record of key was read: mod is the revision that wrote it, 0 where there is none. What the batch
+// itself has written is not noted.
+func (b *batch) noteKey(key []byte, mod int64) {
+	if b.wrote[string(key)] != nil {
+		return
+	}
+	if _, known := b.read[string(key)]; !known {
+		b.read[string(key)] = mod
+		b.order = append(b.order, string(key))
+	}
+}
+
+func (b *batch) noteRange(s span) {
+	if s.to != nil && bytes.Compare(s.from, s.to) >= 0 {
+		return
+	}
+	b.ranges = append(b.ranges, span{bytes.Clone(s.from), bytes.Clone(s.to)})
+}
+
+func (b *batch) put(w *write) { b.restore(w.key, w) }
+
+// restore has w take the place of what is to be written to key. nil: nothing.
+func (b *batch) restore(key []byte, w *write) {
+	if was := b.wrote[string(key)]; was != nil {
+		b.bytes -= was.size()
+		if was.value == nil {
+			b.deletes--
+		}
+	}
+	if w == nil {
+		delete(b.wrote, string(key))
+		return
+	}
+	b.wrote[string(w.key)] = w
+	b.bytes += w.size()
+	if w.value == nil {
+		b.deletes++
+	}
+}
+
+// compares and ops are how many of them the transaction takes, the handle's own ones included.
+func (b *batch) compares() int {
+	n := 2 + len(b.read) + len(b.ranges)
+	if len(b.ranges) > 0 {
+		n++
+	}
+	return n
+}
+
+func (b *batch) ops() int {
+	n := 2 + len(b.wrote)
+	if b.deletes > 0 {
+		n++
+	}
+	return n
+}
+
+// run runs the function of k. When it fails, its writes are taken back and its hooks are run at once; what it has read stays
+// noted, because its answer follows from that.
+func (b *batch) run(k *call, log logger) {
+	k.tx = tx{tree: b.tree, b: b}
+	k.err, k.panics, k.panicked, k.wrote = nil, false, nil, false
+	k.reads, k.ranges = len(b.order), len(b.ranges)
+	b.calls = append(b.calls, k)
+	returned := false
+	defer func() {
+		k.tx.rules.Over = true
+		switch p := recover(); {
+		case p != nil:
+			k.panics, k.panicked = true, p
+			log.Errorf("a function handed to Update panicked: %v\n%s", p, debug.Stack())
+		case !returned:
+			k.err = errors.New("the function handed to Update ended its goroutine")
+		}
+		if k.err == nil && !k.panics {
+			k.err = k.tx.rules.Failed
+		}
+		k.wrote = len(k.tx.old) > 0
+		if k.err != nil || k.panics {
+			k.tx.takeBack()
+			k.wrote = false
+			k.abort(log)
+		}
+	}()
+	k.err = k.fn(&k.tx)
+	returned = true
+}
+
+// logger is the part of a log that is used here.
+type logger interface{ Errorf(string, ...any) }
+
+// abort runs the hooks of k, the last one first. A hook that panics is logged; the others are still run.
+func (k *call) abort(log logger) {
+	hooks := k.tx.undo
+	k.tx.undo = nil
+	for i := len(hooks) - 1; i >= 0; i-- {
+		func() {
+			defer func() {
+				if p := recover(); p != nil {
+					log.Errorf("a function handed to OnAbort panicked: %v\n%s", p, debug.Stack())
+				}
+			}()
+			hooks[i]()
+		}()
+	}
+}
+
+// abort takes all functions back, the last one first.
+func (b *batch) abort(log logger) {
+	for i := len(b.calls) - 1; i >= 0; i-- {
+		b.calls[i].abort(log)
+	}
+}
+
+// dropLast takes the last function back as if it had not been run.
+func (b *batch) dropLast(log logger) *call {
+	k := b.calls[len(b.calls)-1]
+	b.calls = b.calls[:len(b.calls)-1]
+	k.tx.takeBack()
+	k.abort(log)
+	for _, key := range b.order[k.reads:] {
+		delete(b.read, key)
+	}
+	b.order, b.ranges = b.order[:k.reads], b.ranges[:k.ranges]
+	return k
+}

@@ -1,0 +1,197 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"berth/store"
+	"berth/store/internal/record"
+)
+
+// committer has the functions of all callers of Update run, as many as wait at a time in one transaction of etcd. One
+// goroutine does so, one transaction after the other.
+type committer struct {
+	s    *Store
+	wake chan struct{} // holds one token when the queue is not empty, or the committer is to end
+	done chan struct{} // closed when the goroutine has ended
+
+	mu     sync.Mutex
+	queue  []*call
+	closed bool
+	doubt  *doubt // the outcome of a transaction is not known
+	m      marker
+
+	// What follows belongs to the goroutine.
+	lastN int   // how many functions the last batch had
+	floor int64 // the mirror must have come to this revision before the next function runs
+}
+
+// call is one caller of Update.
+type call struct {
+	ctx      context.Context
+	fn       func(store.Tx) error
+	deadline time.Time
+	state    atomic.Int32
+	over     chan struct{} // closed when it has its answer
+	tx       tx
+
+	err      error
+	panicked any
+	panics   bool
+	wrote    bool // the function succeeded, having written something
+	reads    int  // how many keys and ranges its batch had read before it
+	ranges   int
+	runs     int
+	since    int64 // a revision that is newer than the call; 0: none is known
+}
+
+const (
+	stateQueued = iota
+	stateBegun
+	stateDropped
+)
+
+func (c *committer) init(s *Store) {
+	c.s = s
+	c.wake, c.done = make(chan struct{}, 1), make(chan struct{})
+	go c.lead()
+}
+
+func (c *committer) update(ctx context.Context, fn func(store.Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	k := &call{ctx: ctx, fn: fn, deadline: time.Now().Add(c.s.cfg.Timeout), over: make(chan struct{})}
+	c.mu.Lock()
+	if err := c.refusal(); err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	c.queue = append(c.queue, k)
+	c.mu.Unlock()
+	c.signal()
+	timer := time.NewTimer(c.s.cfg.Timeout)
+	defer timer.Stop()
+	select {
+	case <-k.over:
+	case <-ctx.Done():
+		if k.state.CompareAndSwap(stateQueued, stateDropped) {
+			return ctx.Err()
+		}
+		<-k.over
+	case <-timer.C:
+		if k.state.CompareAndSwap(stateQueued, stateDropped) {
+			return c.s.awayError()
+		}
+		<-k.over
+	}
+	return k.answer()
+}
+
+func (c *committer) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// refusal says why no update can begin. The caller holds mu.
+func (c *committer) refusal() error {
+	switch {
+	case c.closed:
+		return errClosed
+	case c.doubt != nil:
+		return fmt.Errorf("%w: what became of an earlier write is not known yet (%v)", store.ErrAway, c.doubt.why)
+	}
+	return c.s.refused()
+}
+
+// lead runs batches until the committer is closed and nobody waits.
+func (c *committer) lead() {
+	defer close(c.done)
+	for {
+		calls, more := c.gather()
+		for len(calls) > 0 {
+			calls = c.round(calls)
+		}
+		if !more {
+			return
+		}
+	}
+}
+
+// yields is how often the leader lets others run before it takes the queue.
+const yields = 8
+
+// gather takes the queue once those who are about to join have joined: the callers that were answered a moment ago are
+// about to come again, and taking the first of them alone would make every second batch a batch of one. No clock is asked.
+func (c *committer) gather() (calls []*call, more bool) {
+	for {
+		for range yields {
+			runtime.Gosched()
+			c.mu.Lock()
+			n := len(c.queue)
+			c.mu.Unlock()
+			if n > 0 && n >= c.lastN {
+				break
+			}
+		}
+		c.mu.Lock()
+		calls, c.queue = c.queue, nil
+		closed := c.closed
+		c.mu.Unlock()
+		c.lastN = len(calls)
+		if len(calls) > 0 || closed {
+			return calls, !closed || len(calls) > 0
+		}
+		<-c.wake
+	}
+}
+
+// begin picks the calls that still want to be run and have time for it, and answers the others.
+func (c *committer) begin(calls []*call) []*call {
+	late := time.Now().Add(c.s.cfg.Timeout / 4)
+	picked := calls[:0]
+	for _, k := range calls {
+		if k.runs == 0 && k.deadline.Before(late) {
+			if k.state.CompareAndSwap(stateQueued, stateDropped) {
+				k.finish(c.s.awayError())
+			}
+			continue
+		}
+		if k.runs > 0 || k.state.CompareAndSwap(stateQueued, stateBegun) {
+			picked = append(picked, k)
+		}
+	}
+	return picked
+}
+
+// finish gives k its answer. A function that failed, or panicked, has its own answer where err is nil.
+func (k *call) finish(err error) {
+	if err != nil {
+		k.err, k.panics = err, false
+	}
+	k.tx = tx{rules: record.Rules{Over: true}} // its caller may hold on to it
+	close(k.over)
+}
+
+// answer is what the caller hears.
+func (k *call) answer() error {
+	if k.panics {
+		panic(k.panicked)
+	}
+	return k.err
+}
+
+// close waits until the queue is empty and refuses what comes later.
+func (c *committer) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.signal()
+	<-c.done
+}

@@ -1,0 +1,259 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"berth/store"
+	"berth/store/internal/record"
+)
+
+type kv = mvccpb.KeyValue
+
+// feed moves the mirror by a watch of everything under the prefix.
+type feed struct {
+	s *Store
+
+	mu     sync.Mutex
+	cancel context.CancelFunc // of the watch as it is
+	afresh bool               // read everything before watching again
+
+	// What follows is guarded by the turn.
+	rev  int64 // the watch has told of everything up to this revision
+	gate *gate // closed, as the watch tells; nil: open
+}
+
+// gate is a large transaction that is being applied. What is written meanwhile is held back until it is whole.
+type gate struct {
+	id   string
+	held []*clientv3.Event
+}
+
+// run watches until the store is closed.
+func (f *feed) run() {
+	for try := 1; f.s.ctx.Err() == nil; try++ {
+		if f.wantsAfresh() {
+			if err := f.s.reload(); err != nil {
+				f.s.reach.bad(err)
+				f.s.log.Warnf("the shared store cannot be read afresh: %v", err)
+				f.setAfresh()
+				pause(f.s.ctx, 6)
+				continue
+			}
+		}
+		if f.watch() {
+			try = 1
+		}
+		pause(f.s.ctx, try)
+	}
+}
+
+// again has everything read afresh, because the mirror cannot be right.
+func (f *feed) again() {
+	f.setAfresh()
+	f.restart()
+}
+
+// restart has the watch begun anew, because it tells nothing.
+func (f *feed) restart() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cancel != nil {
+		f.cancel()
+	}
+}
+
+func (f *feed) setAfresh() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.afresh = true
+}
+
+func (f *feed) wantsAfresh() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.afresh
+	f.afresh = false
+	return was
+}
+
+// watch watches at the member in use until the watch ends; it answers whether it told anything.
+func (f *feed) watch() (told bool) {
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(f.s.members.use()))
+	defer cancel()
+	defer context.AfterFunc(f.s.ctx, cancel)()
+	f.mu.Lock()
+	f.cancel = cancel
+	f.mu.Unlock()
+	c, _, err := f.s.members.client(ctx)
+	if err != nil {
+		return false
+	}
+	f.s.turn.Lock()
+	from := f.rev + 1
+	f.s.turn.Unlock()
+	for resp := range c.Watch(ctx, f.s.layout.prefix, clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithProgressNotify()) {
+		switch err := resp.Err(); {
+		case errors.Is(err, rpctypes.ErrCompacted):
+			f.setAfresh()
+			return told
+		case err != nil:
+			return told
+		}
+		told = true
+		f.s.turn.Lock()
+		f.take(resp.Events)
+		f.s.turn.Unlock()
+	}
+	return told
+}
+
+// take takes what the watch tells, commit by commit. The caller has the turn.
+func (f *feed) take(events []*clientv3.Event) {
+	for len(events) > 0 {
+		rev := events[0].Kv.ModRevision
+		n := 1
+		for n < len(events) && events[n].Kv.ModRevision == rev {
+			n++
+		}
+		f.commit(rev, events[:n])
+		events = events[n:]
+	}
+}
+
+// commit takes one commit.
+func (f *feed) commit(rev int64, events []*clientv3.Event) {
+	l := &f.s.layout
+	old := rev <= f.s.mirror.at()
+	f.rev = rev
+	var data []*clientv3.Event
+	for _, e := range events {
+		key := string(e.Kv.Key)
+		switch {
+		case strings.HasPrefix(key, l.present):
+			f.s.mirror.setPresent(key[len(l.present):], e)
+		case old:
+		case key == l.gate && len(e.Kv.Value) > 0:
+			f.gate = &gate{id: string(e.Kv.Value)}
+		case key == l.gate:
+			f.s.mirror.setGate(rev)
+			if f.gate != nil {
+				data = append(f.gate.held, data...)
+				f.gate = nil
+			}
+		case strings.HasPrefix(key, l.data):
+			data = append(data, e)
+		}
+	}
+	switch {
+	case old:
+	case f.gate != nil:
+		f.gate.held = append(f.gate.held, data...)
+	default:
+		f.s.publish(rev, f.s.changes(data))
+	}
+}
+
+// changes says what events did to the mirror, in the order of the keys.
+func (s *Store) changes(events []*clientv3.Event) []change {
+	s.mirror.mu.Lock()
+	defer s.mirror.mu.Unlock()
+	all := make([]change, 0, len(events))
+	for _, e := range events {
+		c := change{key: e.Kv.Key[len(s.layout.data):], mod: e.Kv.ModRevision}
+		if was, found := s.mirror.tree.Get(rec{key: c.key}); found {
+			c.before = was.value
+		}
+		if e.Type == clientv3.EventTypePut {
+			c.after, c.bad = unseal(c.key, e.Kv.Value)
+		}
+		all = append(all, c)
+	}
+	slices.SortStableFunc(all, func(a, b change) int { return bytes.Compare(a.key, b.key) })
+	last := all[:0] // of several changes of a key the last one
+	for i, c := range all {
+		if i+1 < len(all) && bytes.Equal(all[i+1].key, c.key) || c.before == nil && c.after == nil {
+			continue
+		}
+		last = append(last, c)
+	}
+	return last
+}
+
+// unseal returns the value in its stored form, or what there is instead, and why.
+func unseal(key, stored []byte) ([]byte, error) {
+	value, err := record.Unseal(key, stored)
+	if err != nil {
+		return append([]byte{}, stored...), err
+	}
+	return value, nil
+}
+
+// publish moves the mirror to rev and tells those who watch and follow of it. The caller has the turn.
+func (s *Store) publish(rev int64, all []change) {
+	own, known := s.own[rev]
+	delete(s.own, rev)
+	s.mirror.move(rev, all)
+	switch {
+	case known:
+		s.watches.Publish(own.changes)
+	case len(all) > 0:
+		if s.watches.Any() {
+			s.watches.Publish(records(all))
+		}
+		s.tell(all)
+	}
+}
+
+// tell hands changes of others to the follower: those that this handle has not written over meanwhile.
+func (s *Store) tell(all []change) {
+	if s.apply == nil {
+		return
+	}
+	foreign := make([]store.Foreign, 0, len(all))
+	for _, c := range all {
+		if !s.overwritten(c.key) {
+			foreign = append(foreign, store.Foreign{Key: bytes.Clone(c.key), Before: bytes.Clone(c.before), After: bytes.Clone(c.after)})
+		}
+	}
+	if len(foreign) > 0 {
+		s.apply(foreign)
+	}
+}
+
+// overwritten tells whether a commit of this handle that the watch has not told of yet has written key.
+func (s *Store) overwritten(key []byte) bool {
+	for _, o := range s.own {
+		if o.wrote[string(key)] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// ownCommit is what this handle has committed.
+type ownCommit struct {
+	wrote   map[string]*write
+	changes []store.Record // for those who watch, update by update
+}
+
+// advance moves the mirror to the state that b has made of it, without waiting for the watch. The caller has the turn.
+func (s *Store) advance(b *batch, rev int64) {
+	s.mirror.mu.Lock()
+	for _, w := range b.wrote {
+		if w.value != nil {
+			b.tree.Set(rec{key: w.key, value: w.value, mod: rev})
+		}
+	}
+	s.mirror.tree = b.tree
+	s.mirror.come(rev)
+	s.mirror.mu.Unlock()
+}

@@ -1,0 +1,56 @@
+package etcd
+
+import (
+	"fmt"
+	"strconv"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// layout is the names of all keys under the prefix.
+//
+//	meta          what is there, in JSON (meta)
+//	d/KEY         a record: its value, sealed
+//	last          put by every transaction that changes records: its ModRevision is that of the last change
+//	gone          put by every transaction that deletes records, because a deletion leaves no trace in a range
+//	gate          empty: open; otherwise the large transaction that is being applied
+//	s/SESSION/N   writes of a large transaction that wait to be applied
+//	t/SESSION     the number of the last transaction of a handle
+//	p/NAME        what NAME announces
+type layout struct {
+	prefix, meta, data, last, gone, gate, staged, marker, present string
+}
+
+func newLayout(prefix string) layout {
+	return layout{
+		prefix: prefix, meta: prefix + "meta", data: prefix + "d/", last: prefix + "last", gone: prefix + "gone",
+		gate: prefix + "gate", staged: prefix + "s/", marker: prefix + "t/", present: prefix + "p/",
+	}
+}
+
+// end is the first key behind those that begin with prefix.
+func end(prefix string) string { return clientv3.GetPrefixRangeEnd(prefix) }
+
+// meta is what the key meta holds.
+type meta struct {
+	Program string `json:"program"` // "berth"
+	Version int    `json:"version"` // of the layout
+	Cluster string `json:"cluster"` // 32 hexadecimal digits
+	Created string `json:"created"` // RFC 3339
+}
+
+// Format is the version of the layout that this package writes, and the newest one that it reads.
+const Format = 1
+
+func (m meta) check(where string) error {
+	switch {
+	case m.Program != "berth" || m.Cluster == "" || m.Version < 1:
+		return fmt.Errorf("%w: %s holds something that is not Berth's: choose another prefix (--etcd-prefix)", ErrForeign, where)
+	case m.Version > Format:
+		return fmt.Errorf("%w: %s was written by a newer Berth (format %d; this one reads up to %d): update this one", ErrForeign, where, m.Version, Format)
+	}
+	return nil
+}
+
+// number is a marker's value.
+func number(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -1,0 +1,218 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"berth/store"
+)
+
+// snapshot is everything that is stored, as of one revision.
+type snapshot struct {
+	rev     int64
+	meta    *meta
+	others  bool // there are keys, and none of them is meta
+	tree    *tree
+	gate    int64
+	closed  string // the large transaction that is being applied
+	present map[string][]byte
+}
+
+// pageSize is how many keys are read at a time.
+const pageSize = 8192
+
+// read reads everything under the prefix, page by page at one revision.
+func (s *Store) read(ctx context.Context) (*snapshot, error) {
+	for {
+		n := &snapshot{tree: newTree(), present: map[string][]byte{}}
+		err := s.pages(ctx, n)
+		if !errors.Is(err, rpctypes.ErrCompacted) { // compacted while it was read
+			return n, err
+		}
+	}
+}
+
+func (s *Store) pages(ctx context.Context, n *snapshot) error {
+	from, to := s.layout.prefix, end(s.layout.prefix)
+	for {
+		var g *clientv3.GetResponse
+		page, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+		err := s.members.ask(page, func(ctx context.Context, c *clientv3.Client) (err error) {
+			g, err = c.Get(ctx, from, clientv3.WithRange(to), clientv3.WithLimit(pageSize), clientv3.WithRev(n.rev))
+			return err
+		})
+		cancel()
+		if err != nil {
+			return err
+		}
+		if n.rev == 0 {
+			n.rev = g.Header.Revision
+		}
+		for _, kv := range g.Kvs {
+			if err := s.sort(n, kv); err != nil {
+				return err
+			}
+		}
+		if !g.More || len(g.Kvs) == 0 {
+			return nil
+		}
+		from = string(g.Kvs[len(g.Kvs)-1].Key) + "\x00"
+	}
+}
+
+// sort puts one key where it belongs.
+func (s *Store) sort(n *snapshot, kv *kv) error {
+	key, l := string(kv.Key), &s.layout
+	switch {
+	case strings.HasPrefix(key, l.data):
+		r := rec{key: kv.Key[len(l.data):], mod: kv.ModRevision}
+		r.value, r.bad = unseal(r.key, kv.Value)
+		n.tree.Load(r)
+	case strings.HasPrefix(key, l.present):
+		n.present[key[len(l.present):]] = kv.Value
+	case key == l.gate:
+		n.gate, n.closed = kv.ModRevision, string(kv.Value)
+	case key == l.meta:
+		n.meta = &meta{}
+		if json.Unmarshal(kv.Value, n.meta) != nil {
+			*n.meta = meta{} // whatever it is: check says so
+		}
+		return n.meta.check(s.where(l.meta))
+	}
+	n.others = true
+	return nil
+}
+
+// where names a key for a person.
+func (s *Store) where(key string) string {
+	return fmt.Sprintf("%q in etcd at %s", key, strings.Join(s.cfg.Endpoints, ", "))
+}
+
+// found makes the store where there is none, and checks that the one there is the one expected.
+func (s *Store) found(ctx context.Context) error {
+	l := &s.layout
+	id := drawn(16)
+	fresh, err := json.Marshal(meta{Program: "berth", Version: Format, Cluster: id, Created: time.Now().UTC().Format(time.RFC3339)})
+	if err != nil {
+		return err
+	}
+	var g *clientv3.GetResponse
+	err = s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) (err error) {
+		g, err = c.Get(ctx, l.prefix, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly())
+		return err
+	})
+	if err != nil || len(g.Kvs) > 0 {
+		return err
+	}
+	if s.cfg.Cluster != "" {
+		return s.missing()
+	}
+	return s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
+		_, err := c.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(l.prefix).WithPrefix(), "<", int64(1))).Then(clientv3.OpPut(l.meta, string(fresh))).Commit()
+		return err
+	})
+}
+
+func (s *Store) missing() error {
+	return fmt.Errorf("%w: there is nothing under %s, where the cluster %s was: look whether etcd lost its data, or whether this is another etcd or prefix", ErrForeign, s.where(s.layout.prefix), s.cfg.Cluster)
+}
+
+// expected checks that a snapshot is that of the store that was expected.
+func (s *Store) expected(n *snapshot) error {
+	switch {
+	case n.meta == nil && n.others:
+		return fmt.Errorf("%w: there is something under %s that is not Berth's: choose another prefix (--etcd-prefix)", ErrForeign, s.where(s.layout.prefix))
+	case n.meta == nil:
+		return s.missing()
+	case s.cfg.Cluster != "" && n.meta.Cluster != s.cfg.Cluster:
+		return fmt.Errorf("%w: under %s is the cluster %s, and this host belongs to %s: look at --etcd-endpoints and --etcd-prefix", ErrForeign, s.where(s.layout.prefix), n.meta.Cluster, s.cfg.Cluster)
+	}
+	return nil
+}
+
+// reload reads everything afresh, because the watch has missed something, and tells the follower what is different.
+func (s *Store) reload() error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	n, err := s.read(s.ctx)
+	if err == nil {
+		err = s.expected(n)
+	}
+	s.refuse(err)
+	if err != nil {
+		return err
+	}
+	m := &s.mirror
+	m.mu.Lock()
+	before := m.tree.IsoCopy()
+	m.mu.Unlock()
+	for rev, own := range s.own { // the follower knows these
+		if rev <= n.rev {
+			for key, w := range own.wrote {
+				if w.value == nil {
+					before.Delete(rec{key: []byte(key)})
+				} else {
+					before.Set(rec{key: w.key, value: w.value})
+				}
+			}
+			delete(s.own, rev)
+		}
+	}
+	all := differences(before, n.tree)
+	m.set(n)
+	s.feed.rev, s.feed.gate = n.rev, nil
+	s.watches.Interrupt(fmt.Errorf("%w: the connection to etcd was lost for so long that changes were missed", store.ErrLagged))
+	s.tell(all)
+	return nil
+}
+
+// set has a snapshot take the place of everything.
+func (m *mirror) set(n *snapshot) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tree, m.gate, m.present = n.tree, n.gate, n.present
+	m.come(n.rev)
+}
+
+// differences lists what is different in after, in the order of the keys.
+func differences(before, after *tree) []change {
+	var all []change
+	a, b := before.Iter(), after.Iter()
+	defer a.Release()
+	defer b.Release()
+	inA, inB := a.First(), b.First()
+	for inA || inB {
+		order := 0
+		switch {
+		case !inA:
+			order = 1
+		case !inB:
+			order = -1
+		default:
+			order = bytes.Compare(a.Item().key, b.Item().key)
+		}
+		switch {
+		case order < 0:
+			all = append(all, change{key: a.Item().key, before: a.Item().value})
+		case order > 0:
+			all = append(all, change{key: b.Item().key, after: b.Item().value})
+		case !bytes.Equal(a.Item().value, b.Item().value):
+			all = append(all, change{key: b.Item().key, before: a.Item().value, after: b.Item().value})
+		}
+		if order <= 0 {
+			inA = a.Next()
+		}
+		if order >= 0 {
+			inB = b.Next()
+		}
+	}
+	return all
+}

@@ -1,0 +1,121 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"sync"
+
+	"github.com/tidwall/btree"
+
+	"berth/store"
+)
+
+// rec is a record as the mirror has it.
+type rec struct {
+	key, value []byte
+	mod        int64 // the revision that wrote it; 0: nobody knows it yet, because it is being written
+	bad        error // what is stored is not what was written: value is as it was found
+}
+
+// tree is the records by key. Its copies share their nodes until one of them is written to.
+type tree = btree.BTreeG[rec]
+
+func newTree() *tree {
+	byKey := func(a, b rec) bool { return bytes.Compare(a.key, b.key) < 0 }
+	return btree.NewBTreeGOptions(byKey, btree.Options{NoLocks: true})
+}
+
+// mirror is all that is stored, as of one revision.
+type mirror struct {
+	mu      sync.Mutex
+	tree    *tree
+	rev     int64 // of etcd: later writes are not here
+	gate    int64 // the revision in which the gate was opened last; 0: it never was closed
+	present map[string][]byte
+	waiters map[*waiter]struct{}
+}
+
+// waiter is somebody who waits until the mirror has come to a revision.
+type waiter struct {
+	rev  int64
+	come chan struct{}
+}
+
+// copied returns the records as they are now, and their revision, for one transaction.
+func (m *mirror) copied() (*tree, int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.tree.IsoCopy(), m.rev
+}
+
+// at is the revision that the mirror has come to.
+func (m *mirror) at() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rev
+}
+
+// wait returns when the mirror has come to rev, or ctx ends.
+func (m *mirror) wait(ctx context.Context, rev int64) error {
+	m.mu.Lock()
+	if m.rev >= rev {
+		m.mu.Unlock()
+		return nil
+	}
+	w := &waiter{rev: rev, come: make(chan struct{})}
+	if m.waiters == nil {
+		m.waiters = map[*waiter]struct{}{}
+	}
+	m.waiters[w] = struct{}{}
+	m.mu.Unlock()
+	select {
+	case <-w.come:
+		return nil
+	case <-ctx.Done():
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.waiters, w)
+		return ctx.Err()
+	}
+}
+
+// move brings the mirror to rev, with what was written since.
+func (m *mirror) move(rev int64, all []change) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range all {
+		if c.after == nil {
+			m.tree.Delete(rec{key: c.key})
+		} else {
+			m.tree.Set(rec{key: c.key, value: c.after, mod: c.mod, bad: c.bad})
+		}
+	}
+	m.come(rev)
+}
+
+// come notes that the mirror has come to rev. The caller holds mu.
+func (m *mirror) come(rev int64) {
+	m.rev = rev
+	for w := range m.waiters {
+		if w.rev <= rev {
+			close(w.come)
+			delete(m.waiters, w)
+		}
+	}
+}
+
+// change is what one commit did to one record.
+type change struct {
+	key, before, after []byte // nil: there was none, or there is none any more
+	mod                int64
+	bad                error
+}
+
+// records is the changes as those who watch are told of them.
+func records(all []change) []store.Record {
+	list := make([]store.Record, len(all))
+	for i, c := range all {
+		list[i] = store.Record{Key: c.key, Value: c.after}
+	}
+	return list
+}

@@ -1,0 +1,144 @@
+package etcd
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"context"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+)
+
+func put(key string, value []byte) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(key), Value: value}}}
+}
+
+// del deletes key, or with an end the keys from key (included) to end (excluded).
+func del(key, end string) *pb.RequestOp {
+	r := &pb.DeleteRangeRequest{Key: []byte(key)}
+	if end != "" {
+		r.RangeEnd = []byte(end)
+	}
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: r}}
+}
+
+func get(key string) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(key)}}}
+}
+
+// modIs compares the revision that wrote key last; 0: there is none.
+func modIs(key string, mod int64) *pb.Compare {
+	return &pb.Compare{
+		Key: []byte(key), Target: pb.Compare_MOD, Result: pb.Compare_EQUAL,
+		TargetUnion: &pb.Compare_ModRevision{ModRevision: mod},
+	}
+}
+
+// modBelow compares the revisions that wrote key, or with an end the keys up to it, last.
+func modBelow(key, end string, mod int64) *pb.Compare {
+	c := &pb.Compare{
+		Key: []byte(key), Target: pb.Compare_MOD, Result: pb.Compare_LESS,
+		TargetUnion: &pb.Compare_ModRevision{ModRevision: mod},
+	}
+	if end != "" {
+		c.RangeEnd = []byte(end)
+	}
+	return c
+}
+
+// unchanged compares that no record of a range was written behind base. It does not see those that were deleted.
+func (l *layout) unchanged(s span, base int64) *pb.Compare {
+	to := end(l.data)
+	if s.to != nil {
+		to = l.data + string(s.to)
+	}
+	return modBelow(l.data+string(s.from), to, base+1)
+}
+
+const (
+	// maxOps is how many comparisons, and how many operations, a member of etcd takes in one transaction (--max-txn-ops).
+	maxOps = 128
+	// maxBytes is what a batch takes of the 1.5 MiB that a request has at most (--max-request-bytes): a value of
+	// store.MaxValue under a long key fits.
+	maxBytes = 1<<20 + 64<<10
+	// batchOps is how much several functions may write together: more makes the request slow and brings nothing.
+	batchOps = 1024
+)
+
+// limits is how large a transaction may be. A member that was started with lower bounds says so, and they are halved.
+type limits struct {
+	ops, bytes atomic.Int64
+}
+
+// limit is the bounds at one moment.
+type limit struct{ ops, bytes int }
+
+func (l *limits) now() limit { return limit{int(l.ops.Load()), int(l.bytes.Load())} }
+
+// lower halves the bound that an answer of etcd speaks of; false: it speaks of none.
+func (l *limits) lower(err error, was limit) bool {
+	switch {
+	case errors.Is(err, rpctypes.ErrTooManyOps) && was.ops > 8:
+		l.ops.CompareAndSwap(int64(was.ops), int64(was.ops/2))
+		return true
+	case (errors.Is(err, rpctypes.ErrRequestTooLarge) || err != nil && strings.Contains(err.Error(), "message larger than max")) && was.bytes > 8<<10:
+		l.bytes.CompareAndSwap(int64(was.bytes), int64(was.bytes/2))
+		return true
+	}
+	return false
+}
+
+// fit tells whether b can be one transaction, and a further function may join it.
+func (l limit) fit(b *batch) bool {
+	if b.compares() > l.ops || b.bytes > l.bytes {
+		return false
+	}
+	if len(b.calls) > 1 && len(b.wrote) > batchOps {
+		return false
+	}
+	_, ok := l.width(b.compares(), b.ops())
+	return ok
+}
+
+// width says how a transaction of so many comparisons and operations is laid out. etcd bounds the comparisons and the
+// operations of a transaction, but an operation may be a transaction, too, whose bound is what the outer one leaves: so
+// operations go in groups. 0: they fit as they are.
+func (l limit) width(compares, ops int) (groups int, ok bool) {
+	if max(compares, ops) <= l.ops {
+		return 0, true
+	}
+	for groups = 1; groups < l.ops; groups++ {
+		if each := l.ops - max(compares, groups+2); each > 0 && groups*each >= ops-2 {
+			return groups, true
+		}
+	}
+	return 0, false
+}
+
+// group puts all operations but the first two, which the answer is read from, into groups.
+func group(r *pb.TxnRequest, groups int) {
+	if groups == 0 {
+		return
+	}
+	head, rest := r.Success[:2:2], r.Success[2:]
+	each := (len(rest) + groups - 1) / groups
+	for len(rest) > 0 {
+		n := min(each, len(rest))
+		head = append(head, &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: &pb.TxnRequest{Success: rest[:n:n]}}})
+		rest = rest[n:]
+	}
+	r.Success = head
+}
+
+// pause lets some time pass before the nth try, so that those who collide do not do so again.
+func pause(ctx context.Context, n int) {
+	most := min(time.Duration(1)<<min(n, 6)*time.Millisecond, 50*time.Millisecond)
+	select {
+	case <-time.After(rand.N(most)):
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,174 @@
+package etcd
+
+import (
+	"bytes"
+	"iter"
+	"slices"
+
+	"berth/store"
+	"berth/store/internal/record"
+)
+
+// tx is a store.Tx. A View's reads a copy of the mirror that is its own. An Update's reads and writes the tree of its
+// batch, and notes there what it reads, because etcd compares that when the batch is committed.
+type tx struct {
+	rules record.Rules
+	tree  *tree
+	b     *batch // nil in a View
+	old   []old  // what its writes have replaced in the batch, in the order of writing
+	undo  []func()
+}
+
+// old is a record of the batch before a write.
+type old struct {
+	at    rec
+	was   bool   // there was one
+	wrote *write // by an earlier function, or by this one; nil: neither
+	now   *write
+}
+
+func (t *tx) Get(key []byte) ([]byte, error) {
+	if t.rules.Over {
+		return nil, record.ErrOver
+	}
+	r, found := t.tree.Get(rec{key: key})
+	if t.b != nil {
+		t.b.noteKey(key, r.mod)
+	}
+	switch {
+	case !found:
+		return nil, nil
+	case r.bad != nil:
+		return nil, r.bad
+	}
+	return r.value, nil
+}
+
+func (t *tx) Put(key, value []byte) error {
+	if err := t.rules.Put(key, value); err != nil {
+		return err
+	}
+	w := newWrite(key, value)
+	t.keep(w)
+	t.b.put(w)
+	t.tree.Set(rec{key: w.key, value: w.value})
+	return nil
+}
+
+func (t *tx) Delete(key []byte) error {
+	if err := t.rules.Delete(key); err != nil {
+		return err
+	}
+	w := &write{key: bytes.Clone(key)}
+	t.keep(w)
+	t.b.put(w)
+	t.tree.Delete(rec{key: w.key})
+	return nil
+}
+
+// keep notes what w is about to replace.
+func (t *tx) keep(w *write) {
+	at, was := t.tree.Get(rec{key: w.key})
+	at.key = w.key
+	t.old = append(t.old, old{at, was, t.b.wrote[string(w.key)], w})
+}
+
+// changes is what its writes have changed, in the order of the keys.
+func (t *tx) changes() []store.Record {
+	all := slices.Clone(t.old)
+	slices.SortStableFunc(all, func(a, b old) int { return bytes.Compare(a.now.key, b.now.key) })
+	var list []store.Record
+	for i, was := 0, false; i < len(all); i++ {
+		o := all[i]
+		if first := i == 0 || !bytes.Equal(all[i-1].now.key, o.now.key); first {
+			was = o.was
+		}
+		if last := i+1 == len(all) || !bytes.Equal(all[i+1].now.key, o.now.key); last && (was || o.now.value != nil) {
+			list = append(list, store.Record{Key: o.now.key, Value: o.now.value})
+		}
+	}
+	return list
+}
+
+// takeBack undoes its writes.
+func (t *tx) takeBack() {
+	for i := len(t.old) - 1; i >= 0; i-- {
+		o := t.old[i]
+		t.b.restore(o.at.key, o.wrote)
+		if o.was {
+			t.tree.Set(o.at)
+		} else {
+			t.tree.Delete(o.at)
+		}
+	}
+	t.old = nil
+}
+
+func (t *tx) OnAbort(undo func()) {
+	if t.b != nil && !t.rules.Over {
+		t.undo = append(t.undo, undo)
+	}
+}
+
+func (t *tx) Scan(r store.Range) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		if t.rules.Over {
+			yield(store.Record{}, record.ErrOver)
+			return
+		}
+		n, whole := 0, true
+		var last []byte
+		visit := func(at rec) bool {
+			n++
+			last = at.key
+			var going bool
+			if at.bad != nil {
+				going = yield(store.Record{}, at.bad) && false
+			} else {
+				going = yield(store.Record{Key: at.key, Value: at.value}, nil)
+			}
+			whole = going && !t.rules.Over && n != r.Limit
+			return whole
+		}
+		over := t.tree
+		if t.b != nil { // writes outside the range may move what lies in the nodes that the walk stands on
+			over = over.IsoCopy()
+			defer func() { t.b.noteRange(read(r, last, whole)) }()
+		}
+		walk(over, r, visit)
+	}
+}
+
+// read is the part of a range that a scan has seen: all of it, or up to the last record that it yielded.
+func read(r store.Range, last []byte, whole bool) span {
+	s := span{from: r.From, to: r.To}
+	switch {
+	case whole || last == nil:
+	case r.Reverse:
+		s.from = last
+	default:
+		s.to = append(bytes.Clone(last), 0)
+	}
+	return s
+}
+
+// walk visits the records of a range in its order, until visit answers false.
+func walk(at *tree, r store.Range, visit func(rec) bool) {
+	if !r.Reverse {
+		at.Ascend(rec{key: r.From}, func(c rec) bool {
+			return (r.To == nil || bytes.Compare(c.key, r.To) < 0) && visit(c)
+		})
+		return
+	}
+	down := func(c rec) bool {
+		if r.To != nil && bytes.Equal(c.key, r.To) { // where Descend begins, and not part of the range
+			return true
+		}
+		return bytes.Compare(c.key, r.From) >= 0 && visit(c)
+	}
+	if r.To == nil {
+		at.Reverse(down)
+		return
+	}
+	at.Descend(rec{key: r.To}, down)
+}

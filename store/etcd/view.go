@@ -1,0 +1,65 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"berth/store"
+	"berth/store/internal/record"
+)
+
+// viewPatience is how long a View waits for etcd to say that what is known here is all there is.
+const viewPatience = 500 * time.Millisecond
+
+// View implements store.Store. It is linearizable where etcd answers. Where it does not, fn sees what was known last, this
+// handle's own answered updates included; Reach tells how old that is.
+func (s *Store) View(ctx context.Context, fn func(store.Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.running.Done()
+	if err := s.freshen(ctx); err != nil {
+		return err
+	}
+	t, _ := s.mirror.copied()
+	view := &tx{tree: t, rules: record.Rules{ReadOnly: true}}
+	defer func() { view.rules.Over = true }()
+	return fn(view)
+}
+
+// freshen brings the mirror to the state of now.
+func (s *Store) freshen(ctx context.Context) error {
+	if !s.reach.away() {
+		soon, cancel := context.WithTimeout(ctx, min(viewPatience, s.cfg.Timeout))
+		rev, err := s.askLast(soon)
+		if err == nil {
+			_ = s.mirror.wait(soon, rev) // what is known then is the answer
+		}
+		cancel()
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	own, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	err := s.mirror.wait(own, s.answered.Load())
+	if err != nil && ctx.Err() == nil {
+		return errors.Join(s.awayError(), errors.New("what was written last cannot be read yet"))
+	}
+	return err
+}
+
+// enter counts a View in, so that Close can wait for it.
+func (s *Store) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	s.running.Add(1)
+	return nil
+}

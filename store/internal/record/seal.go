@@ -1,0 +1,58 @@
+// Package record is what the backends of store.Store have in common about one record: the checksum that its value is
+// stored with (seal.go), and which writes a transaction takes (rules.go).
+package record
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"berth/store"
+)
+
+// SealSize is what sealing puts before a value: the format byte and the checksum, big-endian.
+const SealSize = 5
+
+// sealFormat is the only format of a record there is. A later one takes another byte and is told apart record by record.
+const sealFormat = 1
+
+// castagnoli is a table that the standard library builds once; amd64 and arm64 have an instruction for this polynomial.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum covers the format, the key's length, the key and the value, so a value that turns up under another key, or a
+// boundary between the two that has moved, is noticed as well as a flipped bit.
+func checksum(key, value []byte) uint32 {
+	start := uint32(len(key))<<8 | sealFormat
+	return crc32.Update(crc32.Update(start, castagnoli, key), castagnoli, value)
+}
+
+// AppendSealed appends the stored form of value under key to dst.
+func AppendSealed(dst, key, value []byte) []byte {
+	dst = append(dst, sealFormat)
+	dst = binary.BigEndian.AppendUint32(dst, checksum(key, value))
+	return append(dst, value...)
+}
+
+// Unseal returns the value inside its stored form; it shares memory with it. What is wrong with it wraps store.ErrCorrupt.
+func Unseal(key, stored []byte) ([]byte, error) {
+	if len(stored) < SealSize {
+		return nil, fmt.Errorf("%w: the record %s holds %d bytes, fewer than its checksum takes", store.ErrCorrupt, Quote(key), len(stored))
+	}
+	if stored[0] != sealFormat {
+		return nil, fmt.Errorf("%w: the record %s has the unknown format %d", store.ErrCorrupt, Quote(key), stored[0])
+	}
+	value := stored[SealSize:len(stored):len(stored)]
+	if binary.BigEndian.Uint32(stored[1:SealSize]) != checksum(key, value) {
+		return nil, fmt.Errorf("%w: the record %s does not match its checksum", store.ErrCorrupt, Quote(key))
+	}
+	return value, nil
+}
+
+// Quote prints a key for a person: keys are mostly text, and what is not comes out escaped.
+func Quote(key []byte) string {
+	const most = 128
+	if len(key) > most {
+		return fmt.Sprintf("%q... (%d bytes)", key[:most], len(key))
+	}
+	return fmt.Sprintf("%q", key)
+}

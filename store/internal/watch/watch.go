@@ -1,0 +1,198 @@
+// Package watch hands the changes that a backend of store.Store commits to those who watch them. A reader that falls too
+// far behind is told so and left alone: it never holds up a commit.
+package watch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"sync/atomic"
+
+	"berth/store"
+)
+
+// buffer is how many changes a watcher may be behind before it is told that it lagged.
+const buffer = 8192
+
+var (
+	errUsed = errors.New("a watch can be read once only: call Watch again")
+	// errStopped ends a watch whose context has ended; the reader does not see it.
+	errStopped = errors.New("stopped")
+)
+
+// Set is all watchers of a store. The zero Set is empty.
+type Set struct {
+	count  atomic.Int32 // so that a commit that nobody watches takes no lock
+	mu     sync.Mutex
+	closed error
+	set    map[*watcher]struct{}
+}
+
+// watcher is one reader. It is in the set from the call of Watch until it ended.
+type watcher struct {
+	prefix []byte
+	all    *Set
+	wake   chan struct{} // holds one token when there is something new
+	stop   func() bool   // forgets the hook on the context
+
+	mu      sync.Mutex
+	pending []store.Change
+	end     error // nothing comes after pending: ErrLagged, ErrClosed, or errStopped
+	used    bool
+}
+
+// Any tells whether anybody watches.
+func (ws *Set) Any() bool { return ws.count.Load() > 0 }
+
+// Watch is store.Store's.
+func (ws *Set) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.Change, error] {
+	w := &watcher{prefix: bytes.Clone(prefix), all: ws, wake: make(chan struct{}, 1)}
+	ws.mu.Lock()
+	if ws.closed != nil {
+		w.end = ws.closed
+	} else {
+		if ws.set == nil {
+			ws.set = map[*watcher]struct{}{}
+		}
+		ws.set[w] = struct{}{}
+		ws.count.Add(1)
+	}
+	ws.mu.Unlock()
+	// A watch that is never read must not stay for ever either.
+	w.stop = context.AfterFunc(ctx, func() { w.finish(errStopped) })
+	return w.read
+}
+
+// read is the iterator.
+func (w *watcher) read(yield func(store.Change, error) bool) {
+	w.mu.Lock()
+	used := w.used
+	w.used = true
+	w.mu.Unlock()
+	if used {
+		yield(store.Change{}, errUsed)
+		return
+	}
+	defer w.stop()
+	defer w.finish(errStopped)
+	for {
+		w.mu.Lock()
+		got, end := w.pending, w.end
+		w.pending = nil
+		w.mu.Unlock()
+		for i, c := range got {
+			if i%64 == 63 && w.stopped() {
+				return
+			}
+			if !yield(c, nil) {
+				return
+			}
+		}
+		switch {
+		case end == nil && len(got) == 0:
+			<-w.wake
+		case errors.Is(end, errStopped):
+			return
+		case end != nil:
+			yield(store.Change{}, end)
+			return
+		}
+	}
+}
+
+func (w *watcher) stopped() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return errors.Is(w.end, errStopped)
+}
+
+// finish ends the watch with err and throws away what was not read yet.
+func (w *watcher) finish(err error) {
+	w.all.mu.Lock()
+	if _, in := w.all.set[w]; in {
+		delete(w.all.set, w)
+		w.all.count.Add(-1)
+	}
+	w.all.mu.Unlock()
+	w.endWith(err, true)
+}
+
+func (w *watcher) endWith(err error, drop bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.end == nil || errors.Is(err, errStopped) {
+		w.end = err
+	}
+	if drop {
+		w.pending = nil
+	}
+	w.signal()
+}
+
+func (w *watcher) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Publish hands the changes of one commit (a nil value is a deletion) to whoever watches them. It copies them.
+func (ws *Set) Publish(changes []store.Record) {
+	if !ws.Any() {
+		return
+	}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for w := range ws.set {
+		if w.push(changes) {
+			continue
+		}
+		delete(ws.set, w)
+		ws.count.Add(-1)
+	}
+}
+
+// push answers false when the watcher has fallen too far behind.
+func (w *watcher) push(changes []store.Record) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range changes {
+		if !bytes.HasPrefix(c.Key, w.prefix) {
+			continue
+		}
+		if len(w.pending) >= buffer {
+			w.pending = nil
+			w.end = fmt.Errorf("%w: more than %d changes came before they were read", store.ErrLagged, buffer)
+			w.signal()
+			return false
+		}
+		w.pending = append(w.pending, store.Change{Record: store.Record{Key: bytes.Clone(c.Key), Value: bytes.Clone(c.Value)}})
+	}
+	if len(w.pending) > 0 {
+		w.signal()
+	}
+	return true
+}
+
+// Interrupt ends all watches with err once what is pending has been read. Later ones are not touched.
+func (ws *Set) Interrupt(err error) {
+	ws.mu.Lock()
+	all := ws.set
+	ws.set = nil
+	ws.count.Store(0)
+	ws.mu.Unlock()
+	for w := range all {
+		w.endWith(err, false)
+	}
+}
+
+// Close ends all watches, and those that come later, with err.
+func (ws *Set) Close(err error) {
+	ws.mu.Lock()
+	ws.closed = err
+	ws.mu.Unlock()
+	ws.Interrupt(err)
+}
