@@ -16,7 +16,7 @@ func (s *Service) Check(ctx context.Context) ([]string, error) { return CheckSto
 // CheckStore is Check for a store that no Service has open.
 func CheckStore(ctx context.Context, st store.Store) (problems []string, err error) {
 	err = st.View(ctx, func(tx store.Tx) error {
-		ck := &checker{ix: newIndex()}
+		ck := &checker{ix: newIndex(), copied: map[string]*copyMark{}}
 		for _, step := range []func(*index, store.Tx) error{loadSpaces, loadNetworks, loadSubnets, loadAttachments} {
 			if err := step(ck.ix, tx); err != nil {
 				ck.problem("%v", err)
@@ -26,6 +26,9 @@ func CheckStore(ctx context.Context, st store.Store) (problems []string, err err
 			return err
 		}
 		ck.stages(tx)
+		if err := ck.marks(tx); err != nil {
+			return err
+		}
 		ck.subnets()
 		ck.attachments()
 		if err := ck.leases(tx); err != nil {
@@ -42,6 +45,7 @@ func CheckStore(ctx context.Context, st store.Store) (problems []string, err err
 
 type checker struct {
 	ix       *index
+	copied   map[string]*copyMark // the spaces of which not all need be there
 	problems []string
 }
 
@@ -87,6 +91,23 @@ func (ck *checker) stages(tx store.Tx) {
 			ck.problem("%v", err)
 		}
 	}
+}
+
+// marks reads which spaces are copied, and checks that no other network is.
+func (ck *checker) marks(tx store.Tx) error {
+	marks, err := readMarks(tx)
+	if err != nil {
+		return err
+	}
+	for _, m := range marks {
+		ck.copied[m.Space] = m
+	}
+	for _, nx := range ck.ix.networks {
+		if n := nx.record.value; n != nil && n.Stage == Moving && ck.copied[n.Space] == nil {
+			ck.problem("network %s is being copied, and no copy of its space %s is open", n.Name, n.Space)
+		}
+	}
+	return nil
 }
 
 // subnets checks each subnet against its network, its pools and the attachments that it names.
@@ -189,7 +210,7 @@ func (ck *checker) leases(tx store.Tx) error {
 		}
 	}
 	for id, sx := range ck.ix.subnets {
-		if sub := sx.record.value; sub.Gateway != gateways[id] {
+		if sub := sx.record.value; sub.Gateway != gateways[id] && ck.copied[sub.Space] == nil {
 			ck.problem("subnet %s of space %s: its gateway is %s, and the lease of a gateway is that of %s", sub.CIDR, sub.Space, sub.Gateway, gateways[id])
 		}
 	}

@@ -46,6 +46,7 @@ const (
 	HostLeft // it was asked to, and has not gone yet
 	HostGone
 	HostAdmitted
+	SpaceMoved // to this store, or from it; Name is the space's
 )
 
 var verbNames = [...]string{
@@ -62,6 +63,7 @@ var verbNames = [...]string{
 	ImportBegun: "import.begin", ImportEnded: "import.end",
 	LeaseNamed: "lease.name", ReservationModified: "reservation.modify",
 	HostJoined: "host.join", HostDrained: "host.drain", HostLeft: "host.leave", HostGone: "host.remove", HostAdmitted: "host.admit",
+	SpaceMoved: "space.move",
 }
 
 func (v Verb) String() string {

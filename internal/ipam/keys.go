@@ -10,6 +10,7 @@ import (
 // The keys of the store. Each begins with a letter for its kind of record:
 //
 //	a ID                         an attachment
+//	c space                      a copy of the space to or from another store, which has not ended
 //	e id(8)                      an event, in the order of time
 //	h name                       a host that shares the store
 //	i name                       the id of the network of that name
@@ -24,6 +25,7 @@ import (
 //	t time(8) key                when a key was used, for its end
 const (
 	attachmentKeys = 'a'
+	copyKeys       = 'c'
 	dynamicKeys    = 'd'
 	eventKeys      = 'e'
 	hostKeys       = 'h'

@@ -134,6 +134,8 @@ func (c *change) network(ref string) (*Network, error) {
 		return nil, &refusal{ErrNotFound, fmt.Sprintf("there is no network %q; `berth network ls` lists those that are there", ref)}
 	case n.Stage == Arriving:
 		return nil, &refusal{ErrInUse, fmt.Sprintf("network %s is being imported; see `berth status`", n.Name)}
+	case n.Stage == Moving:
+		return nil, &refusal{ErrInUse, fmt.Sprintf("network %s is being copied from one store to another; where that was cut off, `berth store copy` goes on with it", n.Name)}
 	}
 	return n, nil
 }

@@ -36,6 +36,9 @@ type Config struct {
 
 	// Member makes the host one of several that share the store, which is a store.Shared then. nil: the store is the host's own.
 	Member *Member
+
+	// Copying opens a store for CopySpaces, also one that is refused else because a copy was cut off.
+	Copying bool
 }
 
 // Base is a prefix out of which subnets of one size are carved.
@@ -105,6 +108,11 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	}
 	if err := s.load(ctx); err != nil {
 		return nil, err
+	}
+	if s.member == nil && !cfg.Copying {
+		if err := s.refuseCopied(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.join(ctx); err != nil {
 		return nil, err

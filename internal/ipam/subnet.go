@@ -60,6 +60,7 @@ type Stage string
 const (
 	Arriving Stage = "arriving" // an import writes it
 	Leaving  Stage = "leaving"  // it was removed, and its records go in pages
+	Moving   Stage = "moving"   // it is copied from another store, or to it
 )
 
 // Link is a network's L2 attachment on one host: how, and to what (GA-2). It is stated, shown and exported; Berth
