@@ -22,8 +22,14 @@ type AddressRequest struct {
 // then. A repetition, which is the same attachment, MAC and, where one is sent, name with a live lease, gets the same
 // answer and takes nothing twice. A preferred address is given or refused with the reason (LN-9).
 func (s *Service) RequestAddress(ctx context.Context, req AddressRequest) (netip.Prefix, error) {
-	var given netip.Prefix
-	err := s.update(ctx, func(c *change) error {
+	given, _, err := s.requestAddress(ctx, req)
+	return given, err
+}
+
+// requestAddress is RequestAddress that tells, also with store.ErrUnknown, which lease was made; nil where none was.
+func (s *Service) requestAddress(ctx context.Context, req AddressRequest) (given netip.Prefix, made *Lease, err error) {
+	err = s.update(ctx, func(c *change) error {
+		made = nil
 		if err := c.mayTake(); err != nil {
 			return err
 		}
@@ -43,13 +49,13 @@ func (s *Service) RequestAddress(ctx context.Context, req AddressRequest) (netip
 		default:
 			addr, err = t.takeAny(req)
 		}
-		given = netip.PrefixFrom(addr, t.sub.CIDR.Bits())
+		given, made = netip.PrefixFrom(addr, t.sub.CIDR.Bits()), t.made
 		return err
 	})
 	if err != nil {
-		return netip.Prefix{}, err
+		given = netip.Prefix{}
 	}
-	return given, nil
+	return given, made, err
 }
 
 // target is where a request takes its address: the attachment and what it holds, as read in the transaction.
@@ -59,6 +65,7 @@ type target struct {
 	sub  *Subnet
 	sx   *subnetIndex
 	pool string // the pool that the attachment names, or else the one that the network's rule gives its owner; empty: any
+	made *Lease // by this request
 }
 
 func (c *change) target(pool ID) (*target, error) {
@@ -73,7 +80,7 @@ func (c *change) target(pool ID) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &target{c, at, sub, sx, at.Named}, nil
+	return &target{change: c, at: at, sub: sub, sx: sx, pool: at.Named}, nil
 }
 
 // takePreferred takes the address that was asked for, wherever in the subnet it lies.
@@ -156,20 +163,25 @@ func (t *target) replays(req AddressRequest, held *Lease) (bool, error) {
 // takeAny chooses an address in the order that the design gives: what is the requester's already, what it had last, then
 // per pool the lowest that nobody ever had, then the one released longest ago.
 func (t *target) takeAny(req AddressRequest) (netip.Addr, error) {
-	for addr := range t.sx.byMAC.of(req.MAC) {
-		held, err := t.lease(t.sub.ID, addr)
-		if err != nil {
-			return netip.Addr{}, err
-		}
-		if held != nil && t.repeats(req, held) {
-			return addr, nil
-		}
+	if held, err := t.repeated(req); err != nil || held != nil {
+		return addressOf(held), err
 	}
 	addr, before, err := t.choose(req)
 	if err != nil {
 		return netip.Addr{}, err
 	}
 	return addr, t.take(req, addr, before, Automatic)
+}
+
+// repeated is the live lease that req made before; nil where it is no repetition.
+func (t *target) repeated(req AddressRequest) (*Lease, error) {
+	for addr := range t.sx.byMAC.of(req.MAC) {
+		held, err := t.lease(t.sub.ID, addr)
+		if err != nil || held != nil && t.repeats(req, held) {
+			return held, err
+		}
+	}
+	return nil, nil
 }
 
 // take writes the lease and its event. before is the address's record as it was read in this transaction.
@@ -180,9 +192,9 @@ func (t *target) take(req AddressRequest, addr netip.Addr, before *Lease, kind K
 	if err != nil {
 		return err
 	}
-	after := &Lease{ID: id, Address: addr, Kind: kind, Attachment: t.at.ID, MAC: req.MAC, Name: req.Name,
+	t.made = &Lease{ID: id, Address: addr, Kind: kind, Attachment: t.at.ID, MAC: req.MAC, Name: req.Name,
 		Host: t.host, Since: eventTime(id), Reservation: before.reserved()}
-	return t.setLease(t.sub.ID, addr, before, after)
+	return t.setLease(t.sub.ID, addr, before, t.made)
 }
 
 // checkHost refuses what can be nobody's address in the subnet.
@@ -235,6 +247,8 @@ func (c *change) heldError(held *Lease) error {
 	switch held.Kind {
 	case Gateway, Auxiliary:
 		todo = "ask for another address"
+	case Headroom:
+		todo = "ask for another address, or lower the headroom with `berth network modify --headroom`"
 	case External:
 		todo = "release it with `berth address release`, or ask for another address"
 	}
@@ -250,27 +264,44 @@ func (c *change) heldError(held *Lease) error {
 // else's, the subnet's gateway, or of a pool that is gone, is left as it is, and that is no error, because the engine could do
 // nothing about one. The address is remembered for its last holder.
 func (s *Service) ReleaseAddress(ctx context.Context, pool ID, addr netip.Addr) error {
-	return s.update(ctx, func(c *change) error {
-		t, err := c.target(pool)
-		if errors.Is(err, ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := t.revive(); err != nil || !t.sub.CIDR.Contains(addr) {
-			return err
-		}
-		held, err := t.lease(t.sub.ID, addr)
-		if err != nil || !held.Held() || held.Attachment != pool {
-			return err
-		}
-		return t.release(t.sub, held)
-	})
+	_, err := s.releaseAddress(ctx, pool, addr)
+	return err
 }
 
-// release turns a live lease into a memory, for which the oldest one is forgotten where there are enough.
+// releaseAddress is ReleaseAddress that tells, also with store.ErrUnknown, which lease it ended; 0 where none was to be ended.
+func (s *Service) releaseAddress(ctx context.Context, pool ID, addr netip.Addr) (ended uint64, err error) {
+	err = s.update(ctx, func(c *change) (err error) {
+		ended, err = c.giveFree(pool, addr, 0)
+		return err
+	})
+	return ended, err
+}
+
+// giveFree ends the lease of an address that was taken through an attachment, and tells its id. With an id it ends only that lease.
+func (c *change) giveFree(pool ID, addr netip.Addr, id uint64) (ended uint64, err error) {
+	t, err := c.target(pool)
+	if errors.Is(err, ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if err := t.revive(); err != nil || !t.sub.CIDR.Contains(addr) {
+		return 0, err
+	}
+	held, err := t.lease(t.sub.ID, addr)
+	if err != nil || !held.Held() || held.Attachment != pool || held.Kind == Headroom || id != 0 && held.ID != id {
+		return 0, err
+	}
+	return held.ID, t.release(t.sub, held)
+}
+
+// release turns a live lease into a memory, for which the oldest one is forgotten where there are enough. Headroom was nobody's,
+// and leaves none.
 func (c *change) release(sub *Subnet, held *Lease) error {
+	if held.Kind == Headroom {
+		return c.unclaim(sub, held)
+	}
 	e := &Event{Verb: LeaseReleased, Space: sub.Space, Subnet: sub.CIDR, Address: held.Address,
 		Lease: held.ID, Attachment: held.Attachment, MAC: held.MAC, Name: held.Name}
 	if held.Kind == External {

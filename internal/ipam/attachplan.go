@@ -137,7 +137,7 @@ func (c *change) joinPlan(req PoolRequest, sub *Subnet, n *Network) error {
 	if req.NoGateway && sub.Gateway.IsValid() {
 		return &refusal{ErrInvalid, fmt.Sprintf("the subnet %s of network %s has the gateway %s; leave out --ipam-opt gateway=none", sub.CIDR, n.Name, sub.Gateway)}
 	}
-	t := &target{c, &Attachment{Pool: req.Range}, sub, c.ix.subnets[sub.ID], req.Pool}
+	t := &target{change: c, at: &Attachment{Pool: req.Range}, sub: sub, sx: c.ix.subnets[sub.ID], pool: req.Pool}
 	if len(t.pools()) > 0 || req.Pool == "" && (req.Range.IsZero() || len(sub.Pools) == 0) {
 		return nil
 	}

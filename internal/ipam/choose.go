@@ -3,6 +3,7 @@ package ipam
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"math/big"
 	"net/netip"
 	"slices"
@@ -205,8 +206,9 @@ func (t *target) exhausted() error {
 
 // fullness is how full pools are, for an error.
 type fullness struct {
-	pools []string
-	until time.Time // the first end of a quarantine; zero: none
+	pools    []string
+	until    time.Time      // the first end of a quarantine; zero: none
+	headroom map[string]int // by host
 }
 
 func (f *fullness) add(t *target, pools []openPool) {
@@ -214,6 +216,16 @@ func (f *fullness) add(t *target, pools []openPool) {
 		f.pools = append(f.pools, p.taken(t.sub, t.sx.idle > 0))
 		if _, ready, _ := t.sx.longestReleased(p, t.now); !ready.IsZero() && (f.until.IsZero() || ready.Before(f.until)) {
 			f.until = ready
+		}
+		for at, addrs := range t.sx.headroom {
+			for addr := range addrs {
+				if known := t.ix.attachments[at].value; known != nil && p.contains(addr) {
+					if f.headroom == nil {
+						f.headroom = map[string]int{}
+					}
+					f.headroom[known.Host]++
+				}
+			}
 		}
 	}
 }
@@ -227,6 +239,13 @@ func (f fullness) String() string {
 	}
 	if !f.until.IsZero() {
 		text += fmt.Sprintf(" or in quarantine, the first until %s", f.until.Format(time.RFC3339))
+	}
+	var hosts []string
+	for _, host := range slices.Sorted(maps.Keys(f.headroom)) {
+		hosts = append(hosts, fmt.Sprintf("%d of host %s", f.headroom[host], host))
+	}
+	if len(hosts) > 0 {
+		text += fmt.Sprintf(" (headroom among them: %s)", strings.Join(hosts[:min(len(hosts), shown)], ", "))
 	}
 	return text
 }

@@ -46,7 +46,9 @@ const (
 	HostLeft // it was asked to, and has not gone yet
 	HostGone
 	HostAdmitted
-	SpaceMoved // to this store, or from it; Name is the space's
+	SpaceMoved       // to this store, or from it; Name is the space's
+	HeadroomClaimed  // a lease begins, of nobody yet: LeaseTaken follows when it is used
+	HeadroomReleased // it ends, and nobody had it
 )
 
 var verbNames = [...]string{
@@ -63,6 +65,7 @@ var verbNames = [...]string{
 	ImportBegun: "import.begin", ImportEnded: "import.end",
 	LeaseNamed: "lease.name", ReservationModified: "reservation.modify",
 	HostJoined: "host.join", HostDrained: "host.drain", HostLeft: "host.leave", HostGone: "host.remove", HostAdmitted: "host.admit",
+	HeadroomClaimed: "headroom.claim", HeadroomReleased: "headroom.release",
 	SpaceMoved: "space.move",
 }
 

@@ -74,7 +74,8 @@ type subnetIndex struct {
 	reserved int            // how many are reserved
 	released list.List      // of memory, the one released longest ago first
 	memories map[netip.Addr]*list.Element
-	live     map[ID]int // leases in somebody's hands, by the attachment
+	live     map[ID]int // leases in somebody's hands, by the attachment; headroom among them
+	headroom claims
 	byMAC    places[MAC]
 	byName   places[string] // by rememberedName
 	byOwner  places[string] // of reservations
@@ -114,6 +115,7 @@ func (sx *subnetIndex) move(addr netip.Addr, before, after *Lease) {
 	switch {
 	case after.Held():
 		sx.live[after.Attachment]++
+		sx.headroom.add(after)
 	case after.Reservation != nil:
 		sx.idle++
 	default:
@@ -134,6 +136,7 @@ func (sx *subnetIndex) forget(addr netip.Addr, before *Lease) {
 		delete(sx.memories, addr)
 	}
 	if before.Held() {
+		sx.headroom.remove(before)
 		if sx.live[before.Attachment]--; sx.live[before.Attachment] <= 0 {
 			delete(sx.live, before.Attachment)
 		}

@@ -21,6 +21,8 @@ import (
 //	m name                       the store's own settings
 //	n ID                         a network
 //	p space 0 family address     a subnet, by its first address: overlap is a look at two neighbours
+//	q seq(8)                     of a host that shares a store, in its own: what that store has not been told
+//	r pool ID [address]          likewise: its headroom, by attachment
 //	s name                       a space
 //	t time(8) key                when a key was used, for its end
 const (
@@ -36,6 +38,8 @@ const (
 	settingKeys    = 'm'
 	networkKeys    = 'n'
 	subnetKeys     = 'p'
+	outboxKeys     = 'q'
+	headroomKeys   = 'r'
 	spaceKeys      = 's'
 	usedKeys       = 't'
 )

@@ -131,6 +131,8 @@ func (l *Lease) Holder() string {
 		return "the gateway of its subnet"
 	case l.Kind == Gateway:
 		return fmt.Sprintf("the gateway of pool %s on host %s", l.Attachment.Short(), l.Host)
+	case l.Kind == Headroom:
+		return "the headroom of host " + l.Host
 	case l.Kind == External:
 		return fmt.Sprintf("%s (%s, by berth address take)", l.Name, l.Slot)
 	case l.Name != "" && l.MAC != (MAC{}):

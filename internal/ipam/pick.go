@@ -69,7 +69,7 @@ func (p *plan) pick(owner string, w Wish, subnets []*Subnet, force bool) (picked
 
 // target is a subnet for one who asks for an address without a Docker network, by the name of a pool or by none.
 func (p *plan) target(sub *Subnet, pool string) *target {
-	return &target{p.change, &Attachment{Subnet: sub.ID, Space: sub.Space, CIDR: sub.CIDR}, sub, p.ix.subnets[sub.ID], pool}
+	return &target{change: p.change, at: &Attachment{Subnet: sub.ID, Space: sub.Space, CIDR: sub.CIDR}, sub: sub, sx: p.ix.subnets[sub.ID], pool: pool}
 }
 
 // pickReserved is the first address that is reserved for the owner, free and, where a pool is named, in it.

@@ -174,7 +174,7 @@ func (c *change) hold(req PoolRequest, sub *Subnet) (PoolGrant, error) {
 	}
 	grant := PoolGrant{ID: at.ID, CIDR: cidr}
 	if req.Gateway.IsValid() {
-		t := &target{c, at, sub, c.ix.subnets[sub.ID], at.Named}
+		t := &target{change: c, at: at, sub: sub, sx: c.ix.subnets[sub.ID], pool: at.Named}
 		if _, err := t.takeGateway(AddressRequest{Pool: at.ID, Preferred: req.Gateway, Gateway: true}); err != nil {
 			return PoolGrant{}, err
 		}

@@ -2,8 +2,9 @@ package ipam
 
 import (
 	"context"
-	"net/netip"
-	"sync/atomic"
+	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"berth/store"
@@ -13,78 +14,165 @@ import (
 var ErrAway = store.ErrAway
 
 // Shared is one host's half of a cluster: the Service over the shared store, and what the host does while that is out of reach.
-// It keeps what it must not forget meanwhile in the host's own store.
+// It keeps what it must not forget meanwhile in the host's own store: releases that the shared store has not been told of
+// (outbox.go), and addresses that are claimed there in advance (headroom.go).
+//
+// Two rules make that safe. What the host has kept is told before it asks for anything else, so that nothing of it can be about
+// a later lease. And what it takes to be its own is so: an address enters the host's own store after it was claimed in the shared
+// one, and leaves it before it is given back there.
 type Shared struct {
-	own   store.Store // of the host: the queue of releases, and the headroom
+	own   store.Store // of the host
 	mark  [4]byte
 	host  string
+	now   func() time.Time
 	reach func() store.Reach
+	open  func(context.Context) (*Service, error)
+	warn  func(error)
 
-	opened atomic.Pointer[Service]
+	turn    sync.Mutex    // of writing to own; held while the disk writes
+	telling chan struct{} // holds a token while the shared store is told what was kept
+	wake    chan struct{} // has Run look at once
+	asking  keyedLock[endpoint]
+
+	mu      sync.Mutex // guards what follows, and is never held while anything waits
+	svc     *Service   // nil: it was not opened yet
+	fault   error      // why it was not, or why Run has ended
+	since   time.Time  // of the fault
+	outbox  []waiting  // as in own, in order
+	nextSeq uint64
+	stocks  map[ID]*stock // likewise, by attachment
+	inUse   int           // addresses of them of which the shared store is to be told
 }
 
 // SharedConfig is what a Shared needs.
 type SharedConfig struct {
 	Own  store.Store // the host's own
-	Mark [4]byte     // of the cluster
+	Mark [4]byte     // of the cluster; zero where it is not known yet
 	Host string
 	// Open opens the Service over the shared store. It is called again, after a while, as long as it fails with store.ErrAway.
 	Open  func(ctx context.Context) (*Service, error)
 	Reach func() store.Reach
 	Now   func() time.Time // default: time.Now
-}
-
-// SharedState is how it stands with the shared store and with what this host keeps meanwhile, for `berth status`.
-type SharedState struct {
-	Err      error           // why the store is out of reach; nil: it is within
-	Since    time.Time       // when that began
-	Fresh    time.Time       // what is read of it is all that there was at that time; zero: it was never read
-	Mark     [4]byte         // of the cluster
-	Host     HostState       // of this host, as far as is known
-	Waiting  int             // releases, and uses of headroom, that the store has not heard of yet
-	Oldest   time.Time       // since when the first of them waits; zero: none does
-	Headroom []HeadroomState // by space and subnet
-}
-
-// HeadroomState is this host's headroom on one subnet.
-type HeadroomState struct {
-	Space   string       `json:"space"`
-	Network string       `json:"network"`
-	Subnet  netip.Prefix `json:"subnet"`
-	Wanted  int          `json:"wanted"`
-	Claimed int          `json:"claimed"` // those that can be given out
-	Used    int          `json:"used"`    // given out, and the store has not heard of it yet
+	// Warn is told what a person should know of and no caller hears; nil: nobody is.
+	Warn func(error)
 }
 
 // OpenShared reads what the host has kept, and returns at once; Run opens the shared store.
-func OpenShared(ctx context.Context, cfg SharedConfig) (*Shared, error) { panic("pending") }
-
-// Run opens the shared Service, delivers what waits whenever the store is in reach, keeps the headroom full and does the
-// Service's upkeep, until ctx ends. Its error is one that no waiting mends: the store is another cluster's, or the host is refused.
-func (s *Shared) Run(ctx context.Context) error { panic("pending") }
-
-// service is the Service over the shared store, or the reason why there is none yet, wrapping ErrAway. It is there while the
-// store is out of reach, too, once it was opened: what is read from it then has the age that State tells.
-func (s *Shared) service() (*Service, error) { panic("pending") }
-
-// The calls of the engine, as those of Service. Out of reach of the store they answer within 2 s: a new pool or address is
-// refused with ErrAway, unless the headroom has one; a release succeeds and is queued.
-
-func (s *Shared) RequestPool(ctx context.Context, req PoolRequest) (PoolGrant, error) {
-	panic("pending")
-}
-func (s *Shared) ReleasePool(ctx context.Context, pool ID) error { panic("pending") }
-func (s *Shared) RequestAddress(ctx context.Context, req AddressRequest) (netip.Prefix, error) {
-	panic("pending")
-}
-func (s *Shared) ReleaseAddress(ctx context.Context, pool ID, addr netip.Addr) error {
-	panic("pending")
-}
-
-// Edit makes edits in the shared store, after what waits was delivered.
-func (s *Shared) Edit(ctx context.Context, opt EditOptions, edits ...Edit) (Outcome, error) {
-	panic("pending")
+func OpenShared(ctx context.Context, cfg SharedConfig) (*Shared, error) {
+	s := &Shared{own: cfg.Own, mark: cfg.Mark, host: cfg.Host, now: cfg.Now, reach: cfg.Reach, open: cfg.Open, warn: cfg.Warn,
+		telling: make(chan struct{}, 1), wake: make(chan struct{}, 1), stocks: map[ID]*stock{}}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.warn == nil {
+		s.warn = func(error) {}
+	}
+	s.fault, s.since = errors.New("it has not been reached since the daemon began"), s.now()
+	err := s.own.View(ctx, func(tx store.Tx) (err error) {
+		if s.outbox, s.nextSeq, err = readOutbox(tx); err != nil {
+			return err
+		}
+		s.stocks, err = readStocks(tx)
+		for _, st := range s.stocks {
+			s.inUse += len(st.uses())
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("what this host kept for the shared store: %w", err)
+	}
+	return s, nil
 }
 
-// State tells how it stands. It never waits.
-func (s *Shared) State() SharedState { panic("pending") }
+// service is the Service over the shared store, or the reason why there is none yet. It is there while the store is out of
+// reach, too, once it was opened: what is read from it then has the age that State tells.
+func (s *Shared) service() (*Service, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.svc != nil {
+		return s.svc, nil
+	}
+	if errors.Is(s.fault, ErrHost) {
+		return nil, s.fault
+	}
+	return nil, &outOfReach{s.fault, s.since}
+}
+
+// within is the Service where the store is in reach, as far as is known, and else why it is not.
+func (s *Shared) within() (*Service, error) {
+	svc, err := s.service()
+	if err != nil {
+		return nil, err
+	}
+	if r := s.reach(); r.Err != nil {
+		return nil, &outOfReach{r.Err, r.Since}
+	}
+	return svc, nil
+}
+
+// outOfReach is the refusal of what needs the shared store.
+type outOfReach struct {
+	why   error
+	since time.Time
+}
+
+func (e *outOfReach) Error() string {
+	return fmt.Sprintf("the shared store is out of reach since %s (%v), so that nothing new can be taken in the spaces of the cluster. "+
+		"Containers go on with the addresses they have, what they give back is kept and told later, and networks of the space local work as ever. "+
+		"Look after etcd and the way to it; `berth status` tells how it stands", e.since.Format("2006-01-02 15:04:05 MST"), e.why)
+}
+
+func (e *outOfReach) Unwrap() []error { return []error{ErrAway, e.why} }
+
+// isAway tells whether a request failed because the store was out of reach, with nothing changed.
+func isAway(err error) bool { return errors.Is(err, ErrAway) }
+
+// patience is how long a request waits until the store has been told what was kept. With the time that the store itself takes to
+// answer, or to give up, that makes less than 2 s.
+const patience = 400 * time.Millisecond
+
+// ready is the Service, once it has been told what this host kept. Out of reach of it the error wraps ErrAway, at once where
+// that is known.
+func (s *Shared) ready(ctx context.Context) (*Service, error) {
+	svc, err := s.within()
+	if err != nil || !s.keeps() {
+		return svc, err
+	}
+	begun := time.Now()
+	hurried, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = s.tell(hurried, svc)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded), err == nil && time.Since(begun) > patience:
+		return nil, &outOfReach{errors.New("it is being told what this host has kept, which takes long"), s.now()}
+	case errors.Is(err, store.ErrUnknown):
+		return nil, &outOfReach{err, s.now()}
+	case isAway(err):
+		return nil, s.away(err)
+	case err != nil:
+		return nil, err
+	}
+	return svc, nil
+}
+
+// away is the refusal that a request gets which the store answered with ErrAway.
+func (s *Shared) away(err error) error {
+	var told *outOfReach
+	if errors.As(err, &told) {
+		return err
+	}
+	if r := s.reach(); r.Err != nil {
+		return &outOfReach{r.Err, r.Since}
+	}
+	return &outOfReach{err, s.now()}
+}
+
+// poke has Run look at once. It never waits.
+func (s *Shared) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}

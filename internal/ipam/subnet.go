@@ -42,7 +42,8 @@ type Network struct {
 	Links     []Link            `json:"links,omitempty"`      // by host
 	Policy    Policy            `json:"policy"`
 	Type      NetworkType       `json:"type,omitempty"`
-	Rules     []OwnerRule       `json:"rules,omitempty"` // in the order in which they were made
+	Rules     []OwnerRule       `json:"rules,omitempty"`    // in the order in which they were made
+	Headroom  int               `json:"headroom,omitempty"` // addresses that each host keeps claimed for each of its attachments
 	Created   time.Time         `json:"created"`
 
 	// Planned networks were made, edited or reserved in by a person, and stay when Docker leaves them.

@@ -1,6 +1,7 @@
 package ipam
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/netip"
@@ -18,6 +19,7 @@ type history struct {
 	open   map[tenant]*beginning // begun by the events, and not ended
 	known  map[tenant]*beginning // what the records say, less what ended since they were read
 	swept  map[tenant]bool       // what ended with its subnet, and is swept later
+	used   map[tenant]*beginning // leases that were headroom before: their first event tells of nobody
 	ended  []Tenure
 }
 
@@ -36,7 +38,7 @@ type beginning struct {
 }
 
 func newHistory(s *Service, f WhoFilter) *history {
-	return &history{s: s, f: f, open: map[tenant]*beginning{}, known: map[tenant]*beginning{}, swept: map[tenant]bool{}}
+	return &history{s: s, f: f, open: map[tenant]*beginning{}, known: map[tenant]*beginning{}, swept: map[tenant]bool{}, used: map[tenant]*beginning{}}
 }
 
 // note takes down what the record of an address says. It counts as Early unless the event of its beginning is kept.
@@ -65,6 +67,9 @@ func (h *history) add(ctx context.Context, e *Event) (err error) {
 	switch e.Verb {
 	case LeaseTaken, GatewaySet:
 		b := beginningOf(e)
+		if b.Lease != e.ID {
+			h.used[tenant{lease: b.Lease}] = b
+		}
 		if k := (tenant{lease: b.Lease}); h.known[k] != nil || h.choosesEvent(e) { // a name may have been learnt since
 			h.open[k] = b
 		}
@@ -94,7 +99,7 @@ func (h *history) choosesEvent(e *Event) bool {
 
 // beginningOf is the tenure that an event began: a lease's, or that of a subnet's gateway.
 func beginningOf(e *Event) *beginning {
-	t := Tenure{Space: e.Space, Subnet: e.Subnet, Address: e.Address, What: LeaseTenure, Kind: kindIn(e.Detail), Lease: e.ID,
+	t := Tenure{Space: e.Space, Subnet: e.Subnet, Address: e.Address, What: LeaseTenure, Kind: kindIn(e.Detail), Lease: cmp.Or(e.Lease, e.ID),
 		Name: e.Name, MAC: e.MAC, Host: e.Host, From: e.Time, By: e.Actor}
 	if e.Verb == GatewaySet {
 		t.Kind = Gateway.String()
@@ -147,6 +152,9 @@ func (h *history) earlier(ctx context.Context, k tenant, e *Event) (b *beginning
 	if !h.choosesEvent(e) {
 		return nil, nil
 	}
+	if used := h.used[k]; used != nil {
+		return used, nil
+	}
 	err = h.s.store.View(ctx, func(tx store.Tx) error {
 		b = nil
 		raw, err := tx.Get(eventKey(nil, e.Lease))
@@ -154,7 +162,7 @@ func (h *history) earlier(ctx context.Context, k tenant, e *Event) (b *beginning
 			return err
 		}
 		began, err := decodeEvent(e.Lease, raw)
-		if err == nil {
+		if err == nil && began.Verb != HeadroomClaimed { // who had it then is not known any more
 			b = beginningOf(began)
 		}
 		return err

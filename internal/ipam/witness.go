@@ -33,7 +33,7 @@ type AttachmentInfo struct {
 	Range   Range        `json:"range,omitzero"`
 	Named   string       `json:"named,omitempty"`
 	Created time.Time    `json:"created"`
-	Live    int          `json:"live"`             // leases held through it
+	Live    int          `json:"live"`             // leases held through it, headroom not counted
 	Gateway netip.Addr   `json:"gateway,omitzero"` // the subnet's
 }
 
@@ -51,7 +51,7 @@ func (s *Service) Attachments(ctx context.Context) ([]AttachmentInfo, error) {
 			continue
 		}
 		info := AttachmentInfo{ID: id, Space: at.Space, CIDR: at.CIDR, Host: at.Host, Swarm: at.Swarm, Range: at.Pool, Named: at.Named,
-			Created: at.Created, Live: sx.live[id], Gateway: sx.record.value.Gateway}
+			Created: at.Created, Live: sx.live[id] - len(sx.headroom[id]), Gateway: sx.record.value.Gateway}
 		if n := s.ix.network(sx.record.value.Network); n != nil {
 			info.Network, info.Planned = n.Name, n.Planned
 		}
@@ -84,7 +84,7 @@ func (s *Service) NameLeases(ctx context.Context, names []LeaseName) error {
 
 func (c *change) nameLease(name LeaseName) error {
 	sub, l, err := c.leaseOf(name.LeaseRef)
-	if err != nil || !l.Held() || l.Name != "" || l.Attachment == (ID{}) || l.Kind == Gateway || name.Name == "" || len(name.Name) > maxText {
+	if err != nil || !l.Held() || l.Name != "" || l.Attachment == (ID{}) || l.Kind == Gateway || l.Kind == Headroom || name.Name == "" || len(name.Name) > maxText {
 		return err
 	}
 	e := &Event{Verb: LeaseNamed, Space: sub.Space, Subnet: sub.CIDR, Address: l.Address, Lease: l.ID, Attachment: l.Attachment, MAC: l.MAC, Name: name.Name}
@@ -115,7 +115,7 @@ func (s *Service) ReleaseLease(ctx context.Context, ref LeaseRef) (done bool, er
 	err = s.update(ctx, func(c *change) error {
 		done = false
 		sub, l, err := c.leaseOf(ref)
-		if err != nil || !l.Held() || l.Attachment == (ID{}) || l.Host != s.host {
+		if err != nil || !l.Held() || l.Attachment == (ID{}) || l.Host != s.host || l.Kind == Headroom { // which the host itself gives back
 			return err
 		}
 		done = true

@@ -1,0 +1,266 @@
+package ipam
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/store"
+)
+
+// parting is a release that the shared store has not been told of: of an address, or of a pool with all that was taken through it.
+type parting struct {
+	Pool    ID         `json:"pool"`
+	Address netip.Addr `json:"address,omitzero"` // zero: the pool
+	Lease   uint64     `json:"lease,omitempty"`  // only this one; 0: the daemon had not reached the store yet, and knew no id
+	Since   time.Time  `json:"since"`
+}
+
+// waiting is a parting in its place.
+type waiting struct {
+	seq uint64
+	parting
+}
+
+func outboxKey(seq uint64) []byte {
+	return binary.BigEndian.AppendUint64([]byte{outboxKeys}, seq)
+}
+
+// readOutbox reads what waits, in order, and the number of what is queued next.
+func readOutbox(tx store.Tx) (all []waiting, next uint64, err error) {
+	next = 1
+	for rec, err := range tx.Scan(kindRange(outboxKeys)) {
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(rec.Key) != 9 {
+			return nil, 0, fmt.Errorf("%w: the key %x numbers no release", ErrDamaged, rec.Key)
+		}
+		w := waiting{seq: binary.BigEndian.Uint64(rec.Key[1:])}
+		if err := decodeJSON("a release that waits", rec.Value, &w.parting); err != nil {
+			return nil, 0, err
+		}
+		all, next = append(all, w), w.seq+1
+	}
+	return all, next, nil
+}
+
+// Undelivered counts what a host keeps in its own store that the shared store has not been told of: releases, and headroom in use.
+func Undelivered(ctx context.Context, own store.Store) (n int, err error) {
+	err = own.View(ctx, func(tx store.Tx) error {
+		n = 0
+		all, _, err := readOutbox(tx)
+		if err != nil {
+			return err
+		}
+		stocks, err := readStocks(tx)
+		for _, st := range stocks {
+			n += len(st.uses())
+		}
+		n += len(all)
+		return err
+	})
+	return n, err
+}
+
+// note is a write to the host's own store.
+type note struct{ key, value []byte } // value nil: it goes
+
+func noteJSON(key []byte, v any) (note, error) {
+	raw, err := encodeJSON(v)
+	return note{key, raw}, err
+}
+
+// keep makes writes to the host's own store, all or none, and then has the copy in memory follow. It is not given up when the
+// caller goes away: what he is told, or has been told, depends on it. The caller has turn.
+func (s *Shared) keep(ctx context.Context, notes []note, then func()) error {
+	if len(notes) == 0 {
+		return nil
+	}
+	err := s.own.Update(context.WithoutCancel(ctx), func(tx store.Tx) error {
+		for _, n := range notes {
+			var err error
+			if n.value == nil {
+				err = tx.Delete(n.key)
+			} else {
+				err = tx.Put(n.key, n.value)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("what this host has to remember for the shared store could not be written to its own: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	then()
+	return nil
+}
+
+// queue keeps a release until the shared store can be told of it. One that waits already is not kept twice.
+func (s *Shared) queue(ctx context.Context, p parting) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return s.queueInTurn(ctx, p)
+}
+
+func (s *Shared) queueInTurn(ctx context.Context, p parting) error {
+	return s.queueWith(ctx, p, nil, func() {})
+}
+
+// queueWith is queueInTurn that makes other writes, too.
+func (s *Shared) queueWith(ctx context.Context, p parting, notes []note, then func()) error {
+	if s.isQueued(p) {
+		return s.keep(ctx, notes, then)
+	}
+	p.Since = s.now().UTC()
+	w := waiting{s.nextSeq, p}
+	n, err := noteJSON(outboxKey(w.seq), &w.parting)
+	if err != nil {
+		return err
+	}
+	return s.keep(ctx, append(notes, n), func() {
+		s.outbox = append(s.outbox, w)
+		s.nextSeq++
+		then()
+	})
+}
+
+// queuePool queues the release of a pool, and forgets its headroom.
+func (s *Shared) queuePool(ctx context.Context, pool ID) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	notes, then := s.withoutStock(pool)
+	return s.queueWith(ctx, parting{Pool: pool}, notes, then)
+}
+
+// isQueued tells whether a release waits, or that of its whole pool.
+func (s *Shared) isQueued(p parting) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.outbox, func(w waiting) bool {
+		return w.Pool == p.Pool && (!w.Address.IsValid() || w.Address == p.Address && (w.Lease == p.Lease || w.Lease == 0))
+	})
+}
+
+// keeps tells whether there is anything that the shared store has not been told of.
+func (s *Shared) keeps() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.outbox) > 0 || s.inUse > 0
+}
+
+// tell tells the store all that was kept, in order: first who has headroom in use, then what was released. What the store has
+// taken in is forgotten here, durably, before tell returns without an error.
+func (s *Shared) tell(ctx context.Context, svc *Service) error {
+	return s.inTellingTurn(ctx, func() error { return s.tellInTurn(ctx, svc) })
+}
+
+// inTellingTurn runs fn while nobody else tells the store anything of what is kept here.
+func (s *Shared) inTellingTurn(ctx context.Context, fn func() error) error {
+	select {
+	case s.telling <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.telling }()
+	return fn()
+}
+
+// heldActor is whose doing it is what the store is told of, whoever happens to have it told.
+const heldActor = "engine"
+
+func (s *Shared) tellInTurn(ctx context.Context, svc *Service) error {
+	ctx = WithActor(ctx, heldActor)
+	for {
+		page := s.usesPage()
+		if len(page) == 0 {
+			break
+		}
+		if err := s.tellUses(ctx, svc, page); err != nil {
+			return err
+		}
+	}
+	for {
+		page := s.outboxPage()
+		if len(page) == 0 {
+			return nil
+		}
+		if err := s.tellPartings(ctx, svc, page); err != nil {
+			return err
+		}
+	}
+}
+
+// outboxPage is what is told next in one transaction: some addresses, or one pool.
+func (s *Shared) outboxPage() []waiting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for n < min(len(s.outbox), claimPage) && s.outbox[n].Address.IsValid() {
+		n++
+	}
+	if n == 0 {
+		n = min(len(s.outbox), 1)
+	}
+	return slices.Clone(s.outbox[:n])
+}
+
+// tellPartings tells the store of releases. One that it cannot take in whatever the time, because a record is damaged, is given up:
+// the witness finds what it leaves.
+func (s *Shared) tellPartings(ctx context.Context, svc *Service, page []waiting) error {
+	err := svc.takePartings(ctx, page)
+	if hopeless(err) {
+		if len(page) > 1 {
+			for i := range page {
+				if err := s.tellPartings(ctx, svc, page[i:i+1]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		s.warn(fmt.Errorf("a release that waited is given up (pool %s, address %s): %w; `berth check` finds what it leaves", page[0].Pool, page[0].Address, err))
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	notes := make([]note, len(page))
+	for i, w := range page {
+		notes[i] = note{key: outboxKey(w.seq)}
+	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return s.keep(ctx, notes, func() {
+		s.outbox = slices.DeleteFunc(s.outbox, func(w waiting) bool {
+			return slices.ContainsFunc(page, func(told waiting) bool { return told.seq == w.seq })
+		})
+	})
+}
+
+// hopeless tells whether a thing is refused for what it is, so that no repetition helps.
+func hopeless(err error) bool {
+	return errors.Is(err, ErrDamaged) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound)
+}
+
+// takePartings makes releases that waited. It may be done twice.
+func (s *Service) takePartings(ctx context.Context, page []waiting) error {
+	if len(page) == 1 && !page[0].Address.IsValid() {
+		return s.ReleasePool(ctx, page[0].Pool)
+	}
+	return s.update(ctx, func(c *change) error {
+		for _, w := range page {
+			if _, err := c.giveFree(w.Pool, w.Address, w.Lease); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

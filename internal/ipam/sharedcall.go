@@ -1,0 +1,295 @@
+package ipam
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"berth/store"
+)
+
+// The calls of the engine, as those of Service. Out of reach of the store they answer within 2 s: a new pool or address is
+// refused with ErrAway, unless the headroom has one; a release succeeds and is queued. Where the outcome is unknown nothing is
+// given, and the release of exactly what may have been made is queued.
+
+// RequestPool is that of Service.
+func (s *Shared) RequestPool(ctx context.Context, req PoolRequest) (PoolGrant, error) {
+	svc, err := s.ready(ctx)
+	if err != nil {
+		return PoolGrant{}, err
+	}
+	grant, err := svc.RequestPool(ctx, req)
+	switch {
+	case err == nil:
+		s.poke() // its headroom
+		return grant, nil
+	case isUnknown(err) && grant.ID != (ID{}):
+		return PoolGrant{}, s.takeBack(ctx, parting{Pool: grant.ID}, "the subnet "+grant.CIDR.String(), err)
+	case isAway(err):
+		err = s.away(err)
+	}
+	return PoolGrant{}, err
+}
+
+// takeBack queues the release of what may have been made, and says so.
+func (s *Shared) takeBack(ctx context.Context, p parting, what string, unknown error) error {
+	if err := s.queue(ctx, p); err != nil {
+		return errors.Join(unknown, err)
+	}
+	s.poke()
+	return &refusal{store.ErrUnknown, fmt.Sprintf("the shared store did not answer in time (%v), so that %s is not given; should it have been taken all the same, it is given back as soon as the store answers: ask again then",
+		unknown, what)}
+}
+
+// ReleasePool is that of Service. The release is queued in any case, with which the attachment's headroom is the host's no more:
+// before it ends in the shared store, and so that none is claimed for it meanwhile.
+func (s *Shared) ReleasePool(ctx context.Context, pool ID) error {
+	if err := s.queuePool(ctx, pool); err != nil {
+		return err
+	}
+	_, err := s.ready(ctx)
+	s.poke()
+	if ctx.Err() != nil || isAway(err) || isUnknown(err) || errors.Is(err, ErrHost) {
+		return nil // it is told later
+	}
+	return err
+}
+
+// RequestAddress is that of Service. A repetition is answered out of reach of the store, too.
+func (s *Shared) RequestAddress(ctx context.Context, req AddressRequest) (netip.Prefix, error) {
+	if req.MAC != (MAC{}) {
+		defer s.asking.lock(endpoint{req.Pool, req.MAC})()
+	}
+	begun := time.Now()
+	svc, err := s.ready(ctx)
+	if err == nil {
+		var given netip.Prefix
+		var made *Lease
+		given, made, err = svc.requestAddress(ctx, req)
+		switch {
+		case err == nil:
+			return given, nil
+		case isUnknown(err) && made != nil:
+			return netip.Prefix{}, s.takeBack(ctx, parting{Pool: req.Pool, Address: made.Address, Lease: made.ID}, made.Address.String(), err)
+		case errors.Is(err, ErrExhausted) || errors.Is(err, ErrInUse):
+			return s.lastResort(ctx, svc, req, begun, err)
+		}
+	}
+	if isAway(err) || isUnknown(err) {
+		return s.addressAway(ctx, req, s.away(err))
+	}
+	return netip.Prefix{}, err
+}
+
+// lastResort gives an address of this host's own headroom where nothing else is free, or exactly that is asked for, and tells the
+// store of it if that takes no time.
+func (s *Shared) lastResort(ctx context.Context, svc *Service, req AddressRequest, begun time.Time, refused error) (netip.Prefix, error) {
+	given, err := s.fromHeadroom(ctx, svc, req)
+	if err != nil || !given.IsValid() {
+		return netip.Prefix{}, refused
+	}
+	if left := patience - time.Since(begun); left > 0 {
+		hurried, cancel := context.WithTimeout(ctx, left)
+		defer cancel()
+		_ = s.tell(hurried, svc) // else it is told later: the address is claimed, and its use is durable
+	}
+	s.poke()
+	return given, nil
+}
+
+// addressAway answers out of reach of the store: a repetition with what there is, and the rest out of the headroom.
+func (s *Shared) addressAway(ctx context.Context, req AddressRequest, refused error) (netip.Prefix, error) {
+	if s.isQueued(parting{Pool: req.Pool}) {
+		return netip.Prefix{}, &refusal{ErrNotFound, fmt.Sprintf("pool %s was released", req.Pool)}
+	}
+	svc, _ := s.service()
+	if svc != nil {
+		given, lease, err := svc.given(ctx, req)
+		if err != nil {
+			return netip.Prefix{}, err
+		}
+		if given.IsValid() && !s.isQueued(parting{Pool: req.Pool, Address: given.Addr(), Lease: lease}) {
+			return given, nil
+		}
+	}
+	if st := s.stockOf(req.Pool); st != nil {
+		if addr := st.had(&req); addr.IsValid() {
+			return netip.PrefixFrom(addr, st.CIDR.Bits()), nil
+		}
+	}
+	given, err := s.fromHeadroom(ctx, svc, req)
+	if err == nil && !given.IsValid() {
+		err = refused
+	}
+	return given, err
+}
+
+// given is what a request was given before, with the id of the lease, as far as is known here; the zero prefix where it is no
+// repetition.
+func (s *Service) given(ctx context.Context, req AddressRequest) (given netip.Prefix, lease uint64, err error) {
+	err = s.look(ctx, func(c *change) error {
+		t, err := c.target(req.Pool)
+		if err != nil {
+			return err
+		}
+		var addr netip.Addr
+		if addr, lease, err = t.alreadyGiven(req); addr.IsValid() {
+			given = netip.PrefixFrom(addr, t.sub.CIDR.Bits())
+		}
+		return err
+	})
+	return given, lease, err
+}
+
+// alreadyGiven is the address that req is answered with without anything being taken; the zero one where there is none.
+func (t *target) alreadyGiven(req AddressRequest) (netip.Addr, uint64, error) {
+	gateway := t.sub.Gateway
+	switch {
+	case req.Gateway && gateway.IsValid() && (!req.Preferred.IsValid() || req.Preferred == gateway):
+		return gateway, 0, nil
+	case !req.Preferred.IsValid() && !req.Gateway:
+		held, err := t.repeated(req)
+		if held == nil || err != nil {
+			return netip.Addr{}, 0, err
+		}
+		return held.Address, held.ID, nil
+	case !req.Preferred.IsValid():
+		return netip.Addr{}, 0, nil
+	}
+	held, err := t.lease(t.sub.ID, req.Preferred)
+	if err != nil || !held.Held() || held.Attachment != t.at.ID {
+		return netip.Addr{}, 0, err
+	}
+	if req.Gateway && held.Kind != Gateway || !req.Gateway && !t.repeats(req, held) {
+		return netip.Addr{}, 0, nil
+	}
+	return held.Address, held.ID, nil
+}
+
+// ReleaseAddress is that of Service.
+func (s *Shared) ReleaseAddress(ctx context.Context, pool ID, addr netip.Addr) error {
+	if is, err := s.releaseSpare(ctx, pool, addr); is || err != nil {
+		s.poke()
+		return err
+	}
+	svc, err := s.ready(ctx)
+	if err != nil {
+		return s.releaseLater(ctx, pool, addr)
+	}
+	ended, err := svc.releaseAddress(ctx, pool, addr)
+	switch {
+	case err == nil || hopeless(err):
+		return err
+	case isUnknown(err) && ended != 0:
+		return s.queue(ctx, parting{Pool: pool, Address: addr, Lease: ended})
+	}
+	return s.releaseLater(ctx, pool, addr)
+}
+
+// releaseLater queues a release. It names the lease, unless the daemon has not reached the store yet: then what it knows is that it
+// was taken through this host's attachment, through which nothing is taken before the release is delivered.
+func (s *Shared) releaseLater(ctx context.Context, pool ID, addr netip.Addr) error {
+	ctx = context.WithoutCancel(ctx)
+	p := parting{Pool: pool, Address: addr}
+	if queued, err := s.queueUnopened(ctx, p); queued || err != nil {
+		return err
+	}
+	svc, err := s.service()
+	if err != nil {
+		return err
+	}
+	p.Lease, err = svc.heldThrough(ctx, pool, addr)
+	if err != nil || p.Lease == 0 {
+		return err
+	}
+	return s.queue(ctx, p)
+}
+
+// queueUnopened queues a release if the shared store was not opened yet. It is not opened, and asked for something, before the
+// release is in the queue.
+func (s *Shared) queueUnopened(ctx context.Context, p parting) (queued bool, err error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if svc, _ := s.service(); svc != nil {
+		return false, nil
+	}
+	return true, s.queueInTurn(ctx, p)
+}
+
+// heldThrough is the id of the lease of an address that an attachment has, as far as is known here; 0 where it has none.
+func (s *Service) heldThrough(ctx context.Context, pool ID, addr netip.Addr) (lease uint64, err error) {
+	err = s.look(ctx, func(c *change) error {
+		t, err := c.target(pool)
+		if errors.Is(err, ErrNotFound) || err == nil && !t.sub.CIDR.Contains(addr) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		held, err := t.lease(t.sub.ID, addr)
+		if err == nil && held.Held() && held.Attachment == pool && held.Kind != Headroom {
+			lease = held.ID
+		}
+		return err
+	})
+	return lease, err
+}
+
+// Edit makes edits in the shared store, after what waits was delivered.
+func (s *Shared) Edit(ctx context.Context, opt EditOptions, edits ...Edit) (Outcome, error) {
+	svc, err := s.ready(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	out, err := svc.Edit(ctx, opt, edits...)
+	if isAway(err) {
+		err = s.away(err)
+	}
+	s.poke() // a network's headroom may be another
+	return out, err
+}
+
+// endpoint is who asks for an address, as far as it can be told. Of several requests of one endpoint each sees what became of the
+// one before: the second one must not be answered with a lease whose release the first one queues.
+type endpoint struct {
+	pool ID
+	mac  MAC
+}
+
+// keyedLock is a mutex for each key. The zero key locks nothing but itself.
+type keyedLock[K comparable] struct {
+	mu   sync.Mutex
+	held map[K]*keyLock
+}
+
+type keyLock struct {
+	sync.Mutex
+	users int
+}
+
+// lock returns what unlocks.
+func (l *keyedLock[K]) lock(k K) (unlock func()) {
+	l.mu.Lock()
+	if l.held == nil {
+		l.held = map[K]*keyLock{}
+	}
+	one := l.held[k]
+	if one == nil {
+		one = &keyLock{}
+		l.held[k] = one
+	}
+	one.users++
+	l.mu.Unlock()
+	one.Lock()
+	return func() {
+		one.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if one.users--; one.users == 0 {
+			delete(l.held, k)
+		}
+	}
+}
