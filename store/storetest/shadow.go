@@ -30,10 +30,20 @@ type shadow struct {
 func newShadow(t *testing.T, s store.Shared, rule func(map[string]string) error) *shadow {
 	t.Helper()
 	sh := &shadow{t: t, s: s, rule: rule}
-	if err := s.Follow(context.Background(), sh.load, sh.apply); err != nil {
-		t.Errorf("Follow: %v", err)
-	}
+	sh.follow(func() {})
 	return sh
+}
+
+// follow runs while, too, before the load is over.
+func (sh *shadow) follow(while func()) {
+	sh.t.Helper()
+	load := func(tx store.Tx) error {
+		defer while()
+		return sh.load(tx)
+	}
+	if err := sh.s.Follow(context.Background(), load, sh.apply); err != nil {
+		sh.t.Errorf("Follow: %v", err)
+	}
 }
 
 func (sh *shadow) load(tx store.Tx) error {
@@ -110,8 +120,8 @@ func spoil(slices ...[]byte) {
 	}
 }
 
-// update runs fn, whose writes move the shadow along. Before it the shadow must be what the function reads, everything or, with
-// keys, those alone, so that it is not in the way of all others.
+// update runs fn, whose writes move the shadow along. Before it, and after it, the shadow must be what the function reads:
+// everything or, with keys, those alone, so that it is not in the way of all others.
 func (sh *shadow) update(fn func(tx store.Tx) error, keys ...string) error {
 	return sh.s.Update(context.Background(), func(tx store.Tx) error {
 		defer sh.alone(&sh.inside)()
@@ -120,9 +130,15 @@ func (sh *shadow) update(fn func(tx store.Tx) error, keys ...string) error {
 		moved := &shadowTx{Tx: tx, sh: sh}
 		tx.OnAbort(moved.back)
 		if err := sh.compare(tx, keys); err != nil {
-			sh.t.Errorf("inside a function: %v", err)
+			sh.t.Errorf("at the begin of a function: %v", err)
 		}
-		return fn(moved)
+		if err := fn(moved); err != nil {
+			return err
+		}
+		if err := sh.compare(tx, keys); err != nil {
+			sh.t.Errorf("at the end of a function: %v", err)
+		}
+		return nil
 	})
 }
 

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"berth/store"
 )
@@ -121,6 +124,7 @@ func testFollowWhole(t *testing.T, h *handles) {
 // testFollowJoins: handles that are opened and followed while others write miss nothing, and hear of nothing twice.
 func testFollowJoins(t *testing.T, h *handles) {
 	writers := []store.Shared{h.one(), h.one()}
+	var written atomic.Int32
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	for i, s := range writers {
@@ -131,13 +135,20 @@ func testFollowJoins(t *testing.T, h *handles) {
 					return
 				default:
 					try(t, s, scribble(i, 0, n))
+					written.Add(1)
 				}
 			}
 		})
 	}
 	var joined []*shadow
 	for n := range 8 {
-		sh := newShadow(t, h.one(), nil)
+		sh := &shadow{t: t, s: h.one()}
+		sh.follow(func() { // others go on if they can; where they wait for the load, it does not wait for them
+			until := written.Load() + 4
+			for deadline := time.Now().Add(3 * time.Millisecond); written.Load() < until && time.Now().Before(deadline); {
+				runtime.Gosched()
+			}
+		})
 		if err := sh.update(puts(fmt.Sprintf("joined=%d", n))); err != nil {
 			t.Error(err)
 		}
