@@ -20,7 +20,7 @@ var mayImport = map[string][]string{
 	"store/etcd":            {"store", "store/internal/record", "store/internal/watch"},
 	"store/internal/record": {"store"},
 	"store/internal/watch":  {"store"},
-	"store/mem":             {"store"},
+	"store/mem":             {"store", "store/internal/record", "store/internal/watch"},
 	"store/storetest":       {"store"},
 	"internal/alloc":        {},
 	"internal/ipam":         {"internal/alloc", "store"},

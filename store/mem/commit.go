@@ -43,13 +43,22 @@ func (c *commit) foreign() []store.Foreign {
 	return all
 }
 
+// records are the changes for those who watch.
+func (c *commit) records() []store.Record {
+	all := make([]store.Record, 0, len(c.changed))
+	for _, ch := range c.changed {
+		all = append(all, store.Record{Key: ch.key, Value: ch.after})
+	}
+	return all
+}
+
 // commit makes what t has written the state. First it is handed to the other handles that are there to hear of it; then all of
 // them see it in one moment, or a view through one could be older than an earlier one through another. own is the handle that
 // need not be told; nil: none.
 func (s *Store) commit(t *tx, own *Store) {
 	s.mu.Lock()
 	c := &commit{state: t.tree}
-	if len(s.handles) > 1 || len(s.watchers) > 0 || own == nil {
+	if len(s.handles) > 1 || s.watches.Any() || own == nil {
 		c.at, c.changed = time.Now(), changes(s.state, t.tree, t.wrote)
 	}
 	others := make([]*Store, 0, len(s.handles))
@@ -111,8 +120,8 @@ func (s *Store) nextLate() (*commit, func([]store.Foreign)) {
 func (s *Store) show(took []*commit) {
 	for _, c := range took {
 		s.seen = c.state
-		if len(s.watchers) > 0 {
-			s.publish(c.changed)
+		if s.watches.Any() {
+			s.watches.Publish(c.records())
 		}
 	}
 }

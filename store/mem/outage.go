@@ -129,7 +129,7 @@ func (s *Store) behind() bool {
 
 // inVain runs fn over the state as it was, and takes it back.
 func (s *Store) inVain(fn func(store.Tx) error) {
-	t := &tx{tree: s.copied(), writable: true}
+	t := &tx{tree: s.copied()}
 	defer t.end()
 	_ = fn(t) // it is decided by the next run
 }

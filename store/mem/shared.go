@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth/store"
+	"berth/store/internal/record"
 )
 
 var errFollowed = errors.New("mem: a handle is followed once only: join another one")
@@ -29,8 +30,8 @@ func (s *Store) Follow(ctx context.Context, load func(store.Tx) error, apply fun
 		return errFollowed
 	}
 	s.catchUp()
-	t := &tx{tree: s.copied()}
-	defer func() { t.over = true }()
+	t := &tx{tree: s.copied(), rules: record.Rules{ReadOnly: true}}
+	defer func() { t.rules.Over = true }()
 	if err := load(t); err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@
 //
 // The state is a B-tree whose copies share their nodes until one of them is written to (tidwall/btree). Each transaction
 // has a copy of its own, made in constant time: View reads it, Update writes to it (tx.go), and an update that succeeds
-// has its copy take the place of the state, in the same moment in which those who watch are handed its changes (watch.go).
+// has its copy take the place of the state, in the same moment in which those who watch are handed its changes (store/internal/watch).
 // The other handles are handed them right before (commit.go). Updates of all handles run one at a time on the goroutines
 // of their callers; the package starts no goroutine.
 package mem
@@ -22,6 +22,8 @@ import (
 	"github.com/tidwall/btree"
 
 	"berth/store"
+	"berth/store/internal/record"
+	"berth/store/internal/watch"
 )
 
 // Store is a handle on a store.Shared in memory. New makes the first one of a state, Join the others.
@@ -31,11 +33,11 @@ type Store struct {
 	taking  sync.Mutex // held while commits of others are handed to apply
 
 	// Below here, the lock of common guards everything.
-	seen     *tree     // the state as this handle sees it; never written to, only copied and replaced
-	late     []*commit // what has become of it since, in order
-	apply    func([]store.Foreign)
-	watchers map[*watcher]struct{}
-	closed   bool
+	seen    *tree     // the state as this handle sees it; never written to, only copied and replaced
+	late    []*commit // what has become of it since, in order
+	apply   func([]store.Foreign)
+	watches watch.Set
+	closed  bool
 
 	announced map[string][]byte
 	outage    *outage
@@ -81,7 +83,6 @@ func (c *common) join() *Store {
 	s := &Store{
 		common:    c,
 		seen:      c.state,
-		watchers:  map[*watcher]struct{}{},
 		announced: map[string][]byte{},
 		cut:       make(chan struct{}),
 	}
@@ -148,8 +149,8 @@ func (s *Store) View(ctx context.Context, fn func(store.Tx) error) error {
 			return err
 		}
 	}
-	t := &tx{tree: s.copied()}
-	defer func() { t.over = true }()
+	t := &tx{tree: s.copied(), rules: record.Rules{ReadOnly: true}}
+	defer func() { t.rules.Over = true }()
 	return fn(t)
 }
 
@@ -173,13 +174,13 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if err := s.upToDate(); err != nil {
 		return err
 	}
-	t := &tx{tree: s.copied(), writable: true}
+	t := &tx{tree: s.copied()}
 	defer t.end() // before the next update has its turn, also when fn panics or ends its goroutine
 	if err := fn(t); err != nil {
 		return err
 	}
-	if t.failed != nil {
-		return t.failed
+	if t.rules.Failed != nil {
+		return t.rules.Failed
 	}
 	if len(t.wrote) == 0 {
 		t.undo = nil
@@ -193,10 +194,9 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return nil
 }
 
-// Watch implements store.Store. The changes of one Update come in the order of their keys. A reader that is more than
-// watchBuffer changes behind ends with store.ErrLagged; Close ends it with store.ErrClosed.
+// Watch implements store.Store. The changes of one Update come in the order of their keys; Close ends it with store.ErrClosed.
 func (s *Store) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.Change, error] {
-	return s.watch(ctx, prefix)
+	return s.watches.Watch(ctx, prefix)
 }
 
 // Close implements store.Store: updates of this handle that wait for their turn are still run, and nothing is handed to its
@@ -217,6 +217,6 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.taking.Lock() // what is being handed over ends first
 	defer s.taking.Unlock()
-	s.endWatches()
+	s.watches.Close(errClosed)
 	return nil
 }

@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"berth/store"
+	"berth/store/internal/record"
 )
 
 func open(t *testing.T) *Store {
@@ -205,124 +204,11 @@ func TestHooksThatPanic(t *testing.T) {
 func TestLongKey(t *testing.T) {
 	s := open(t)
 	err := s.Update(t.Context(), func(tx store.Tx) error {
-		_ = tx.Put([]byte(strings.Repeat("k", maxKey+1)), nil)
+		_ = tx.Put([]byte(strings.Repeat("k", record.MaxKey+1)), nil)
 		return nil
 	})
 	if err == nil || !strings.Contains(err.Error(), "too long") {
-		t.Errorf("a key of %d bytes: %v", maxKey+1, err)
+		t.Errorf("a key of %d bytes: %v", record.MaxKey+1, err)
 	}
-	put(t, s, "1", strings.Repeat("k", maxKey))
-}
-
-// A reader that is too slow is told so, as its next and last word; the others go on.
-func TestWatchLags(t *testing.T) {
-	s := open(t)
-	slow, other := s.Watch(t.Context(), []byte("k")), s.Watch(t.Context(), []byte("other"))
-	for i := range 3 {
-		var keys []string
-		for k := range watchBuffer/2 + 1 {
-			keys = append(keys, fmt.Sprintf("k%d/%d", i, k))
-		}
-		if len(keys) > store.MaxWrites {
-			put(t, s, "1", keys[store.MaxWrites:]...)
-		}
-		put(t, s, "1", keys[:min(len(keys), store.MaxWrites)]...)
-	}
-	put(t, s, "1", "other")
-	n := 0
-	for c, err := range slow {
-		if n++; !errors.Is(err, store.ErrLagged) || c.Key != nil {
-			t.Errorf("the slow watch yields %q, %v", c.Key, err)
-		}
-	}
-	if n != 1 {
-		t.Errorf("the slow watch yields %d times", n)
-	}
-	next, stop := iter.Pull2(other)
-	defer stop()
-	if c, err, ok := next(); !ok || err != nil || string(c.Key) != "other" {
-		t.Errorf("the other watch yields %q, %v", c.Key, err)
-	}
-	if len(s.watchers) != 1 {
-		t.Errorf("%d watchers are kept", len(s.watchers))
-	}
-}
-
-// The changes are the receiver's: writing to them reaches neither the store nor another watcher.
-func TestWatchCopies(t *testing.T) {
-	s := open(t)
-	one, stopOne := iter.Pull2(s.Watch(t.Context(), nil))
-	defer stopOne()
-	two, stopTwo := iter.Pull2(s.Watch(t.Context(), nil))
-	defer stopTwo()
-	put(t, s, "1", "a")
-	for _, next := range []func() (store.Change, error, bool){one, two} {
-		c, err, ok := next()
-		if !ok || err != nil || string(c.Key)+"="+string(c.Value) != "a=1" {
-			t.Fatalf("%q=%q, %v", c.Key, c.Value, err)
-		}
-		c.Key[0], c.Value[0] = 'x', 'x'
-	}
-	err := s.View(t.Context(), func(tx store.Tx) error {
-		if got := list(t, tx, store.Range{}); got != "a=1" {
-			t.Errorf("the store holds %s", got)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// A watch is read once; the second reader is told so, whether the first one has left or not.
-func TestWatchIsReadOnce(t *testing.T) {
-	s := open(t)
-	w := s.Watch(t.Context(), nil)
-	again := func() {
-		n := 0
-		for _, err := range w {
-			if n++; !errors.Is(err, errWatchUsed) {
-				t.Errorf("the second reader hears %v", err)
-			}
-		}
-		if n != 1 {
-			t.Errorf("the second reader hears %d times", n)
-		}
-	}
-	put(t, s, "1", "a", "b")
-	got := ""
-	for c, err := range w {
-		if err != nil {
-			t.Fatal(err)
-		}
-		again()
-		if got += string(c.Key); got == "ab" {
-			break
-		}
-	}
-	again()
-	if len(s.watchers) != 0 {
-		t.Errorf("%d watchers are kept", len(s.watchers))
-	}
-}
-
-// A watch that is never read is forgotten when its context ends.
-func TestUnreadWatch(t *testing.T) {
-	s := open(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	_ = s.Watch(ctx, nil)
-	kept := func() int {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.watchers)
-	}
-	if kept() != 1 {
-		t.Fatal("the watch is not there before it is read")
-	}
-	cancel()
-	for deadline := time.Now().Add(10 * time.Second); kept() > 0; runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatal("the watch is still there")
-		}
-	}
+	put(t, s, "1", strings.Repeat("k", record.MaxKey))
 }
