@@ -56,9 +56,6 @@ func (s *Service) change(ctx context.Context, fn func(*change) error) error {
 	defer s.changes.Put(c)
 	c.actor = actorOf(ctx)
 	events := 0
-	if s.member != nil {
-		c.present = s.shared().Present()
-	}
 	err := s.store.Update(ctx, func(tx store.Tx) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -87,6 +84,9 @@ func (s *Service) change(ctx context.Context, fn func(*change) error) error {
 // that run is over and the lock is free.
 func (s *Service) newChange() any {
 	c := &change{host: s.host, memories: s.memories, forgets: s.forgets, page: s.page, membership: membership{member: s.member}, key: make([]byte, 0, 64), value: make([]byte, 0, 256)}
+	if s.member != nil {
+		c.present = s.shared().Present
+	}
 	c.abort = func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -183,7 +183,7 @@ func (c *change) setLease(subnet ID, addr netip.Addr, before, after *Lease) erro
 func (c *change) event(e *Event) (uint64, error) {
 	id := c.nextID()
 	e.Actor, e.Host = c.actor, c.host
-	if e.Verb == LeaseTaken {
+	if (e.Verb == LeaseTaken || e.Verb == HeadroomClaimed) && e.Lease == 0 {
 		e.Lease = id // a lease has the id of the event that made it
 	}
 	c.key, c.value = eventKey(c.key[:0], id), encodeEvent(c.value[:0], e)

@@ -145,6 +145,6 @@ func (e *AdmitHost) apply(c *change) (Result, error) {
 
 // isPresent tells whether the daemon of a host is there at this moment.
 func (c *change) isPresent(host string) bool {
-	_, ok := c.present[host]
+	_, ok := c.present()[host]
 	return ok
 }

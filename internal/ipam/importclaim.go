@@ -41,7 +41,7 @@ func (c *change) claimImport() error {
 	if err != nil {
 		return err
 	}
-	if other != nil && other.Host != c.host && other.counts(c.ix, c.present) {
+	if other != nil && other.Host != c.host && other.counts(c.ix, c.present()) {
 		return &refusal{ErrInUse, fmt.Sprintf("an import is under way on host %s; the next one can begin when it has ended", other.Host)}
 	}
 	_, err = c.putJSON(importClaimKey(), &importClaim{c.host, c.member.Session}, false)

@@ -19,7 +19,7 @@ type membership struct {
 	plans  bool      // the change touches the plan
 	tx     plannedTx // the store's, which notices that
 
-	present map[string][]byte // the hosts whose daemons are there
+	present func() map[string][]byte // the hosts whose daemons are there
 }
 
 // planKey has the number of the last change of the plan.
