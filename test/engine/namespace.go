@@ -104,10 +104,12 @@ func (e *PrivateEngine) Start() error {
 	})
 }
 
-// complaints are the lines of the engine's log that are no mere news of a container's start.
+// complaints are the lines of the engine's log but for the news of containers, and for what its kernel has no IPVS for.
 func (e *PrivateEngine) complaints() string {
 	lines := strings.Split(e.dockerd.Log(), "\n")
-	return strings.Join(slices.DeleteFunc(lines, func(s string) bool { return strings.Contains(s, "level=info") }), "\n")
+	return strings.Join(slices.DeleteFunc(lines, func(s string) bool {
+		return strings.Contains(s, "level=info") || strings.Contains(s, "net.ipv4.vs.")
+	}), "\n")
 }
 
 // Find runs Berth's command line where this engine's plugin sockets are and no other daemon of the machine is seen, and
