@@ -39,6 +39,13 @@ func completesDirs(cmd *cobra.Command, flag string) {
 	}
 }
 
+// completesFiles has the shell complete a flag that takes a file.
+func completesFiles(cmd *cobra.Command, flag string) {
+	if err := cmd.MarkFlagFilename(flag); err != nil {
+		panic(err)
+	}
+}
+
 // words completes a flag that takes one of a few.
 func words(all ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(all, cobra.ShellCompDirectiveNoFileComp)
@@ -82,6 +89,7 @@ func (p *program) complete(cmd *cobra.Command, ask func(context.Context, *admin.
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer client.Close()
+	client.OnAway(nil)
 	names, err := ask(ctx, client)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

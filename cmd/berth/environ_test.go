@@ -87,6 +87,7 @@ func TestServeFlags(t *testing.T) {
 	want := map[string]string{"state": "/var/lib/berth", "plugin-socket": "/run/docker/plugins/berth.sock", "admin-socket": "",
 		"store": "bolt", "host": "", "default-pool": "", "event-age": "2160h0m0s", "event-count": "1000000",
 		"log-level": "info", "log-format": "text", "admin-listen": "", "admin-cert": "", "admin-key": "", "admin-client-ca": "", "hook": "",
+		"etcd-endpoints": "[]", "etcd-cacert": "", "etcd-cert": "", "etcd-key": "", "etcd-user": "", "etcd-password-file": "", "etcd-prefix": "berth/",
 		"docker-host": "", "ipam-driver": "", "check-every": "5m0s", "check-grace": "5m0s", "check-repair": "false",
 		"token-file": "", "admin-ca": "", "admin-client-cert": "", "admin-client-key": ""} // of all commands
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -30,6 +30,26 @@ const probeTime = 2 * time.Second
 
 // find returns a client of the daemon that --admin-socket names, a path or an https:// address, or of the only one that answers.
 func (p *program) find(ctx context.Context) (*admin.Client, error) {
+	c, err := p.client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.OnAway(p.warnAway)
+	return c, nil
+}
+
+// warnAway says once that what is shown of the shared store is old, or nothing at all.
+func (p *program) warnAway(a admin.Away) {
+	p.warned.Do(func() {
+		shown := "nothing of it can be shown"
+		if a.Age >= 0 {
+			shown = fmt.Sprintf("what is shown of it is %s old", a.Age)
+		}
+		fmt.Fprintf(p.err, "berth: the shared store is out of reach since %s; %s\n", localTime(a.Since), shown)
+	})
+}
+
+func (p *program) client(ctx context.Context) (*admin.Client, error) {
 	socket := p.adminSocket
 	if socket == "" {
 		socket = strings.TrimSpace(p.env(variable("admin-socket"))) // completion runs without the flags being read

@@ -18,7 +18,7 @@ import (
 var version = "dev"
 
 func main() {
-	p := &program{out: os.Stdout, err: os.Stderr, env: os.Getenv, now: time.Now, started: time.Now(), places: defaultPlaces()}
+	p := &program{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv, now: time.Now, started: time.Now(), places: defaultPlaces()}
 	os.Exit(p.run(context.Background(), os.Args[1:]))
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 
 // program is what the verbs share: where they write, the environment, and the flags that all of them have.
 type program struct {
+	in          io.Reader // where somebody can be asked
 	out, err    io.Writer
 	env         func(string) string
 	now         func() time.Time
@@ -19,7 +21,8 @@ type program struct {
 	understood  bool      // the command line names a verb, with flags and arguments that it has
 	adminSocket string    // --admin-socket; empty: not given
 	remote      remoteFlags
-	places      places // where a daemon is looked for without it
+	places      places    // where a daemon is looked for without it
+	warned      sync.Once // that the shared store is out of reach
 }
 
 const rootHelp = `Berth gives Docker networks and containers addresses that are theirs, and keeps them theirs.
@@ -57,7 +60,7 @@ func (p *program) rootCommand() *cobra.Command {
 	}
 	root.AddCommand(p.serveCommand(), p.leaseCommand(), p.subnetCommand(), p.spaceCommand(), p.eventsCommand(),
 		p.networkCommand(), p.poolCommand(), p.exclusionCommand(), p.reservationCommand(), p.addressCommand(), p.envCommand(), p.ipCommand(), p.whoCommand(),
-		p.statusCommand(), p.checkCommand(), p.witnessCommand(), p.adoptCommand(), p.composeCommand(),
+		p.statusCommand(), p.checkCommand(), p.witnessCommand(), p.adoptCommand(), p.composeCommand(), p.hostCommand(),
 		p.exportCommand(), p.importCommand(), p.backupCommand(), p.restoreCommand(), p.fsckCommand(), p.tokenCommand(), p.versionCommand())
 	completionCommand(root)
 	root.SetHelpCommand(helpCommand())

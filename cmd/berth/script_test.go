@@ -65,6 +65,7 @@ func exits() {
 //	call METHOD JSON            asks its plugin socket; the PoolID of the answer is kept in $POOL
 //	certs, remote LOG           for a daemon on the network (certs_test.go)
 //	engine VERB ...             a Docker Engine that is read (engine_test.go)
+//	etcd VERB ...               an etcd that daemons share (etcd_test.go)
 //	terminate                   sends it SIGTERM; `wait daemon` then holds it to exit code 0
 func TestScripts(t *testing.T) {
 	testscript.Run(t, scriptParams("testdata"))
@@ -77,7 +78,7 @@ func scriptParams(dir string) testscript.Params {
 		Setup:               setUpScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready": ready, "call": call, "mode": mode, "socket": leaveSocket, "terminate": terminate, "await": await,
-			"certs": certs, "remote": remote, "keep": keep, "engine": engine,
+			"certs": certs, "remote": remote, "keep": keep, "engine": engine, "etcd": etcdCommand,
 		},
 	}
 }
@@ -94,6 +95,9 @@ func setUpScript(env *testscript.Env) error {
 	stand := &scriptEngine{path: env.WorkDir + "/engine.sock", changed: make(chan struct{})}
 	env.Defer(stand.stop)
 	env.Values[engineKey{}] = stand
+	etcd := &scriptEtcd{dir: env.WorkDir}
+	env.Defer(etcd.end)
+	env.Values[etcdKey{}] = etcd
 	env.Setenv("NOTIFY_SOCKET", env.WorkDir+"/notify")
 	env.Setenv("BERTH_STATE", env.WorkDir+"/state")
 	env.Setenv("BERTH_PLUGIN_SOCKET", env.WorkDir+"/plugin.sock")

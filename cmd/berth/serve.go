@@ -41,20 +41,49 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 	if err != nil {
 		return err
 	}
-	service, err := ipam.Open(ctx, ipam.Config{Store: st, Host: cfg.host, Bases: cfg.bases, Retention: cfg.retention, Forgets: st.forgets})
+	records := ipam.Config{Host: cfg.host, Bases: cfg.bases, Retention: cfg.retention}
+	service, err := openOwn(ctx, st, records)
 	if err != nil {
 		return errors.Join(err, st.Close())
 	}
 	settled()
-	err = errors.Join(serveOn(ctx, cfg, log, started, st, service), st.Close())
-	if err == nil {
+	h := &house{own: service, service: service}
+	if cfg.store == storeEtcd {
+		if h.cluster, err = openCluster(ctx, cfg, log, st, records); err != nil {
+			return errors.Join(err, st.Close())
+		}
+		h.service = ipam.NewEstate(service, h.cluster.shared)
+	}
+	err = serveOn(ctx, cfg, log, started, st, h)
+	if h.cluster != nil {
+		err = errors.Join(err, h.cluster.close())
+	}
+	if err = errors.Join(err, st.Close()); err == nil {
 		log.Info("Berth has ended")
 	}
 	return err
 }
 
+// house is who knows which address is whose.
+type house struct {
+	own     *ipam.Service // over the host's own store
+	cluster *cluster      // nil: the host shares no store
+	service interface {   // what the rooms ask: own, or an Estate of that and the cluster's
+		driver.Service
+		admin.Service
+		docker.Records
+		hook.Service
+	}
+}
+
+// openOwn opens the Service over the host's own store.
+func openOwn(ctx context.Context, st *storage, cfg ipam.Config) (*ipam.Service, error) {
+	cfg.Store, cfg.Forgets = st, st.forgets
+	return ipam.Open(ctx, cfg)
+}
+
 // serveOn binds the sockets, which answer from then on, and serves on them.
-func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time, st *storage, service *ipam.Service) error {
+func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time, st *storage, h *house) error {
 	gid, readGID := groupID(adminGroup), groupID(readGroup)
 	sockets, err := listen(log,
 		socketSpec{name: "plugin", flag: "--plugin-socket", path: cfg.pluginSocket, gid: -1},
@@ -72,7 +101,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 	if err != nil {
 		return err
 	}
-	hooks, hookCounts, err := cfg.hooks(ctx, log, service)
+	hooks, hookCounts, err := cfg.hooks(ctx, log, h.service)
 	if err != nil {
 		return err
 	}
@@ -83,14 +112,14 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 	if engine != nil {
 		defer engine.Close()
 	}
-	witness := docker.New(docker.Config{Service: service, Host: cfg.host, Engine: engine, Drivers: []string{cfg.ipamDriver},
+	witness := docker.New(docker.Config{Service: h.service, Host: cfg.host, Engine: engine, Drivers: []string{cfg.ipamDriver},
 		Every: cfg.checkEvery, Grace: cfg.checkGrace, Repair: cfg.checkRepair, Log: log})
-	rebuild := &rebuilding{service: service, cfg: cfg, log: log}
+	rebuild := &rebuilding{service: h.own, cfg: cfg, log: log}
 	if st.forgets {
 		rebuild.engine = engine
 	}
-	plugin := driver.New(driver.Config{Service: service, Log: log, Ready: rebuild.ready})
-	control := admin.New(admin.Config{Service: service, Log: log, GID: gid, ReadGID: readGID, Tokens: tokens, TempDir: cfg.state, Hooks: hookCounts,
+	plugin := driver.New(driver.Config{Service: h.service, Log: log, Ready: rebuild.ready})
+	control := admin.New(admin.Config{Service: h.service, Cluster: h.status(), Ready: rebuild.ready, Log: log, GID: gid, ReadGID: readGID, Tokens: tokens, TempDir: cfg.state, Hooks: hookCounts,
 		Version: admin.Version{Version: version, Host: cfg.host, Driver: cfg.ipamDriver, Store: cfg.store, StoreID: st.id, State: st.path,
 			PID: os.Getpid(), Started: started.UTC()},
 		Backup: st.backup, Fsck: st.fsck,
@@ -100,15 +129,32 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 		func(ctx context.Context) error { return plugin.Serve(ctx, sockets[0]) },
 		func(ctx context.Context) error { return control.Serve(ctx, sockets[1]) },
 		func(ctx context.Context) error { return remote.serve(ctx, control) },
-		func(ctx context.Context) error { return keepUp(ctx, log, service) },
+		func(ctx context.Context) error { return keepUp(ctx, log, h.own) },
+		h.takePart,
 		func(ctx context.Context) error {
 			rebuild.run(ctx) // before which there is nothing to hold against what runs
 			return witness.Run(ctx)
 		},
 		hooks,
 	}
-	announce(ctx, cfg, log, started, service)
+	announce(ctx, cfg, log, started, h.service)
 	return together(ctx, tasks...)
+}
+
+// takePart has the host take part in its cluster until ctx ends.
+func (h *house) takePart(ctx context.Context) error {
+	if h.cluster == nil {
+		return nil
+	}
+	return h.cluster.run(ctx)
+}
+
+// status tells how it stands with the shared store; nil where there is none.
+func (h *house) status() func() admin.ClusterStatus {
+	if h.cluster == nil {
+		return nil
+	}
+	return h.cluster.status
 }
 
 // openEngine opens the engine that is read, nil where there is none. Whether it answers is seen later.
@@ -120,7 +166,7 @@ func (cfg serveConfig) openEngine() (*docker.Engine, error) {
 }
 
 // hooks opens the directory of hooks, where one is given, and returns what runs and what counts them.
-func (cfg serveConfig) hooks(ctx context.Context, log *logrus.Entry, service *ipam.Service) (run func(context.Context) error, counts func() *admin.HookCounts, err error) {
+func (cfg serveConfig) hooks(ctx context.Context, log *logrus.Entry, service hook.Service) (run func(context.Context) error, counts func() *admin.HookCounts, err error) {
 	if cfg.hookDir == "" {
 		return func(context.Context) error { return nil }, nil, nil
 	}
@@ -135,7 +181,7 @@ func (cfg serveConfig) hooks(ctx context.Context, log *logrus.Entry, service *ip
 }
 
 // announce says once what runs, and tells the service manager where there is one.
-func announce(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time, service *ipam.Service) {
+func announce(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time, service admin.Service) {
 	var subnets int
 	var leases uint64
 	spaces, err := service.Spaces(ctx)

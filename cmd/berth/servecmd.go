@@ -33,6 +33,7 @@ type serveConfig struct {
 	adminKeys                        admin.KeyFiles // of adminListen
 	hookDir                          string         // empty: no hooks
 	store                            string
+	etcd                             etcdFlags // of --store etcd
 	host                             string
 	dockerHost                       string        // of the engine that is read; check leaves it empty where none is
 	ipamDriver                       string        // as the engine calls this daemon
@@ -61,6 +62,10 @@ container has which address, and compares what it has given with what runs, at i
 --check-every ("berth check"). With --check-repair it puts right what is sure, and without it nothing. A
 managed plugin has no engine to read; "berth witness" reads it there.
 
+--store etcd shares all spaces but "local" with the other hosts whose daemons have the same --etcd-endpoints and --etcd-prefix, under a
+--host of its own for each ("berth host ls"). What belongs to this host alone stays in --state. The daemon starts, and the space "local" works,
+while etcd is out of reach.
+
 --store mem keeps nothing: at its start the daemon takes what runs, as the engine tells it, for what it has given.
 
 Networks that name no subnet get one out of the default pools: /24s out of 172.16.0.0/12, 192.168.0.0/16
@@ -71,6 +76,7 @@ const serveExample = `  berth serve
   berth serve --state /srv/berth --log-format json
   berth serve --default-pool base=10.64.0.0/10,size=24
   berth serve --default-pool base=10.64.0.0/10,size=26 --default-pool base=fd12:3456:789a::/48,size=64
+  berth serve --store etcd --etcd-endpoints http://10.0.0.11:2379,http://10.0.0.12:2379 --host a
   berth serve --docker-host unix:///run/docker.sock --check-every 1m --check-repair
   BERTH_DEFAULT_POOL="base=10.64.0.0/10,size=24 base=10.128.0.0/10,size=20" berth serve`
 
@@ -85,7 +91,8 @@ func (p *program) serveCommand() *cobra.Command {
 	f.StringVar(&cfg.adminKeys.Key, "admin-key", "", "`file` with its key")
 	f.StringVar(&cfg.adminKeys.ClientCA, "admin-client-ca", "", "`file` with the authorities whose clients may ask with a certificate instead of a token")
 	f.StringVar(&cfg.hookDir, "hook", "", "`directory` of executables that are run after each address taken or given back (default: none)")
-	f.StringVar(&cfg.store, "store", "bolt", "`kind` of store: bolt, a file on this host; or mem, which is empty at each start")
+	f.StringVar(&cfg.store, "store", "bolt", "`kind` of store: bolt, a file on this host; etcd, which several hosts share; or mem, which is empty at each start")
+	cfg.etcd.flags(cmd)
 	f.StringVar(&cfg.host, "host", "", "`name` of this host in leases and events (default: the system's host name)")
 	f.StringVar(&cfg.dockerHost, "docker-host", "", "`URL` of the engine that is read (default: "+docker.DefaultHost+", unless it is not for this user to open; none: no engine)")
 	f.StringVar(&cfg.ipamDriver, "ipam-driver", "", "`name` of this daemon in the engine's networks (default: the plugin socket's file name less .sock)")
@@ -99,7 +106,8 @@ func (p *program) serveCommand() *cobra.Command {
 	f.StringVar(&cfg.logFormat, "log-format", "text", "`form` of the log: text or json")
 	completesDirs(cmd, "state")
 	completesDirs(cmd, "hook")
-	completes(cmd, "store", words("bolt", "mem"))
+	completes(cmd, "store", words("bolt", "etcd", "mem"))
+	completesEtcd(cmd)
 	completes(cmd, "log-level", words("debug", "info", "warning", "error"))
 	completes(cmd, "log-format", words("text", "json"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -127,12 +135,8 @@ func (p *program) serveCommand() *cobra.Command {
 
 // check refuses what makes no sense, and fills in what the system knows.
 func (cfg *serveConfig) check() (err error) {
-	switch cfg.store {
-	case "bolt", "mem":
-	case "etcd":
-		return errors.New("this version of Berth has no store \"etcd\": use --store bolt or mem")
-	default:
-		return fmt.Errorf("there is no store %q: use --store bolt or mem", cfg.store)
+	if err := cfg.checkStore(); err != nil {
+		return err
 	}
 	switch {
 	case cfg.retention.Age <= 0:
@@ -173,7 +177,23 @@ func (cfg *serveConfig) check() (err error) {
 			return fmt.Errorf("the host has no name: give it one with --host: %w", err)
 		}
 	}
+	if cfg.store == storeEtcd {
+		if err := ipam.CheckName("host", cfg.host); err != nil {
+			return fmt.Errorf("--host, by which the others know this one: %w", err)
+		}
+	}
 	return nil
+}
+
+// checkStore refuses a store that there is not, and flags of another one.
+func (cfg *serveConfig) checkStore() error {
+	switch cfg.store {
+	case "bolt", "mem":
+		return cfg.etcd.unused(cfg.store)
+	case storeEtcd:
+		return cfg.etcd.check()
+	}
+	return fmt.Errorf("there is no store %q: use --store bolt, etcd or mem", cfg.store)
 }
 
 // isJournal tells whether w is the journal: systemd says in JOURNAL_STREAM which device and inode that is

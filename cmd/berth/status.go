@@ -15,7 +15,8 @@ import (
 
 const statusHelp = `Shows which Berth answers, since when, where its state is, how much it keeps, whether it takes writes and why
 not, an import that is under way or was cut off, how it stands with the engine that is read, and what became of the
-hooks.`
+hooks. With --store etcd also whether the shared store is in reach, since when not and why, and how old is what is
+shown of it, which other hosts are there, what waits to be told to the store, and how much headroom there is.`
 
 func (p *program) statusCommand() *cobra.Command {
 	var format string
@@ -47,11 +48,22 @@ func statusText(w io.Writer, socket string, st *admin.Status) error {
 	line("Daemon", "%s on host %s, process %d", st.Version.Version, st.Host, st.PID)
 	line("Up", "%s, since %s", (time.Duration(st.Uptime) * time.Second).String(), localTime(st.Started))
 	line("Socket", "%s", socket)
-	line("State", "%s (%s %s)", st.State, st.Store, st.StoreID)
+	kind := st.Store
+	if st.Cluster != nil {
+		kind = "the host's own, bolt"
+	}
+	line("State", "%s (%s %s)", st.State, kind, st.StoreID)
 	if st.Writable {
 		line("Writes", "taken")
 	} else {
 		line("Writes", "refused: %s", st.Reason)
+	}
+	if c := st.Cluster; c != nil {
+		line("Cluster", "%s", clusterText(c))
+		line("Shared", "%s", reachText(c))
+		line("Host", "%s", selfText(st.Host, c))
+		line("Waiting", "%s", waitingText(c))
+		line("Headroom", "%s", headroomText(c.Headroom))
 	}
 	line("Keeps", "%s, %s, %s, %s, %s, %s", several(st.Totals.Spaces, "space"), several(st.Totals.Networks, "network"),
 		several(st.Totals.Subnets, "subnet"), several(st.Totals.Docker, "Docker network"),

@@ -12,14 +12,15 @@ import (
 // ClusterStatus says how a daemon stands with the store that its host shares with others. It is a part of GET /v1/status.
 type ClusterStatus struct {
 	Endpoints []string  `json:"endpoints"`
-	Prefix    string    `json:"prefix"`          // of all keys there
-	ID        string    `json:"id,omitempty"`    // of the cluster; empty: none was ever reached
-	Away      string    `json:"away,omitempty"`  // why the store is out of reach; empty: it is within
-	Since     time.Time `json:"since,omitzero"`  // when that began
-	Fresh     time.Time `json:"fresh,omitzero"`  // what is read of it is all that there was then; zero: it was never read
-	Age       float64   `json:"age,omitempty"`   // seconds since then
-	Waiting   int       `json:"waiting"`         // releases, and uses of headroom, that the store has not heard of
-	Oldest    time.Time `json:"oldest,omitzero"` // since when the first of them waits
+	Prefix    string    `json:"prefix"`            // of all keys there
+	ID        string    `json:"id,omitempty"`      // of the cluster; empty: none was ever reached
+	Away      string    `json:"away,omitempty"`    // why the store is out of reach; empty: it is within
+	Refused   string    `json:"refused,omitempty"` // why this host is refused there; empty: it is not
+	Since     time.Time `json:"since,omitzero"`    // when either began
+	Fresh     time.Time `json:"fresh,omitzero"`    // what is read of it is all that there was then; zero: it was never read
+	Age       float64   `json:"age,omitempty"`     // seconds since then
+	Waiting   int       `json:"waiting"`           // releases, and uses of headroom, that the store has not heard of
+	Oldest    time.Time `json:"oldest,omitzero"`   // since when the first of them waits
 
 	Headroom []ipam.HeadroomState `json:"headroom"` // by space and subnet
 
@@ -47,7 +48,7 @@ func (s *Server) tellsAge(h http.Header) {
 		return
 	}
 	c := s.cfg.Cluster()
-	if c.Away == "" {
+	if c.Away == "" && (c.Refused == "" || !c.Fresh.IsZero()) { // who is refused may read on
 		return
 	}
 	h.Set(awayHeader, c.Since.UTC().Format(time.RFC3339))

@@ -70,8 +70,11 @@ func (s *Server) notReady(ctx context.Context) error {
 		return errors.New("not ready: the store refuses writes; `berth status` says why")
 	}
 	if s.cfg.Cluster != nil {
-		if c := s.cfg.Cluster(); c.Away != "" {
+		switch c := s.cfg.Cluster(); {
+		case c.Away != "":
 			return fmt.Errorf("not ready: the shared store is out of reach since %s; `berth status` says why", c.Since.UTC().Format(time.RFC3339))
+		case c.Refused != "":
+			return fmt.Errorf("not ready: this host is refused in the cluster since %s; `berth status` says why", c.Since.UTC().Format(time.RFC3339))
 		}
 	}
 	return nil
