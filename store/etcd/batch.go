@@ -12,7 +12,8 @@ import (
 // transaction of etcd.
 type batch struct {
 	base    int64 // the revision of the state
-	gate    int64 // the revision in which the gate was opened, as of then
+	gate    int64 // the revision that wrote the gate last, as of then
+	locked  bool  // the gate is closed for it
 	tree    *tree // the state, and over it what was written
 	wrote   map[string]*write
 	deletes int              // how many of wrote are deletions

@@ -196,31 +196,35 @@ func isHandshake(err error) bool {
 // explain makes an error of the client one for a person.
 func (m *members) explain(err error) error {
 	where := strings.Join(m.cfg.Endpoints, ", ")
-	text := reason(err)
+	text := said{err}
 	switch {
 	case isAway(err):
-		return fmt.Errorf("%w: etcd at %s does not answer (%s): look whether it runs and has a quorum, and whether this host reaches it", store.ErrAway, where, text)
+		return fmt.Errorf("%w: etcd at %s does not answer (%w): look whether it runs and has a quorum, and whether this host reaches it", store.ErrAway, where, text)
 	case isHandshake(err):
-		return fmt.Errorf("etcd at %s does not agree on a connection (%s): look at http or https in --etcd-endpoints, and at --etcd-cacert, --etcd-cert and --etcd-key", where, text)
-	case errors.Is(err, rpctypes.ErrNoSpace) || strings.Contains(text, "space exceeded"):
-		return fmt.Errorf("%w: etcd at %s has used up its quota (%s): compact and defragment it, then disarm its alarm", store.ErrNoSpace, where, text)
-	case code(err) == codes.InvalidArgument && strings.Contains(text, "authentication failed"), code(err) == codes.Unauthenticated, code(err) == codes.PermissionDenied,
+		return fmt.Errorf("etcd at %s does not agree on a connection (%w): look at http or https in --etcd-endpoints, and at --etcd-cacert, --etcd-cert and --etcd-key", where, text)
+	case errors.Is(err, rpctypes.ErrNoSpace) || strings.Contains(text.Error(), "space exceeded"):
+		return fmt.Errorf("%w: etcd at %s has used up its quota (%w): compact and defragment it, then disarm its alarm", store.ErrNoSpace, where, text)
+	case code(err) == codes.InvalidArgument && strings.Contains(text.Error(), "authentication failed"), code(err) == codes.Unauthenticated, code(err) == codes.PermissionDenied,
 		errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrAuthNotEnabled):
-		return fmt.Errorf("etcd at %s refuses the user %q (%s): look at --etcd-user and --etcd-password-file, and at what the user may do under the prefix %q", where, m.cfg.User, text, m.cfg.Prefix)
+		return fmt.Errorf("etcd at %s refuses the user %q (%w): look at --etcd-user and --etcd-password-file, and at what the user may do under the prefix %q", where, m.cfg.User, text, m.cfg.Prefix)
 	}
-	return fmt.Errorf("etcd at %s refuses a request (%s)", where, text)
+	return fmt.Errorf("etcd at %s refuses a request (%w)", where, text)
 }
 
-// reason is the text of an error without gRPC's words around it.
-func reason(err error) string {
+// said is an error without gRPC's words around it.
+type said struct{ err error }
+
+func (s said) Unwrap() error { return s.err }
+
+func (s said) Error() string {
 	var e rpctypes.EtcdError
-	if errors.As(err, &e) {
+	if errors.As(s.err, &e) {
 		return e.Error()
 	}
-	if s, ok := status.FromError(err); ok {
-		return s.Message()
+	if st, ok := status.FromError(s.err); ok {
+		return st.Message()
 	}
-	return err.Error()
+	return s.err.Error()
 }
 
 // sentHandler notes in the context of a request that it was given to a connection. One that never was has changed nothing.

@@ -3,11 +3,14 @@ package etcd
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"berth/store"
 )
 
 // round runs the functions of as many calls as fit one transaction, commits it and answers them. It returns the calls that
@@ -24,60 +27,79 @@ func (c *committer) round(calls []*call) (again []*call) {
 	}
 	ctx, cancel := context.WithDeadline(c.s.ctx, deadline)
 	defer cancel()
-	if err := c.ready(ctx); err != nil {
+	locked, err := c.ready(ctx, calls)
+	if err != nil {
 		for _, k := range calls {
 			k.finish(err)
 		}
 		return nil
 	}
-	c.s.turn.Lock()
-	unlock := c.s.turn.Unlock
-	defer func() { unlock() }()
-	b, rest := c.fill(calls)
-	v := c.commit(ctx, b)
-	switch {
-	case v.committed:
-		c.answer(b, nil)
-		return rest
-	case v.err != nil:
-		b.abort(c.s.log)
-		c.answer(b, v.err)
-		return rest
+	b, rest, v := c.try(ctx, calls, locked)
+	if locked != 0 && !v.committed || len(b.wrote) == 0 {
+		c.s.unlock(locked)
 	}
-	b.abort(c.s.log)
-	c.s.turn.Unlock()
-	unlock = func() {}
-	c.floor = max(c.floor, v.rev)
-	return append(c.retry(b.calls, v), rest...)
+	if !v.committed && v.err == nil {
+		c.floor = max(c.floor, v.rev)
+		return append(c.retry(b.calls), rest...)
+	}
+	for _, k := range b.calls {
+		k.finish(v.answer(k))
+	}
+	return rest
 }
 
+// try runs functions and commits what they have written, in one turn.
+func (c *committer) try(ctx context.Context, calls []*call, locked int64) (b *batch, rest []*call, v verdict) {
+	c.s.turn.Lock()
+	defer c.s.turn.Unlock()
+	b, rest = c.fill(calls, locked)
+	if v = c.commit(ctx, b); !v.committed {
+		b.abort(c.s.log)
+	}
+	return b, rest, v
+}
+
+// lockAfter is how often a call is run before the gate is closed for it.
+const lockAfter = 6
+
 // ready waits until a function may run: the mirror has come to what this handle has committed, and etcd is there.
-func (c *committer) ready(ctx context.Context) error {
+// Where others have come before a call too often, the gate is closed for it: locked is the revision of that.
+func (c *committer) ready(ctx context.Context, calls []*call) (locked int64, err error) {
 	c.mu.Lock()
-	var err error
 	if c.doubt != nil {
 		err = c.refusal()
 	}
 	c.mu.Unlock()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if c.s.reach.away() { // a request that is not answered leaves doubt, a question does not
 		if _, err := c.s.askLast(ctx); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if c.s.mirror.wait(ctx, c.floor) != nil {
-		return c.s.awayError()
+		return 0, c.s.awayError()
 	}
-	return nil
+	if !slices.ContainsFunc(calls, func(k *call) bool { return k.runs >= lockAfter }) {
+		return 0, nil
+	}
+	locked, last, err := c.s.lock(ctx)
+	if err == nil && locked != 0 && c.s.mirror.wait(ctx, last) != nil {
+		c.s.unlock(locked)
+		err = c.s.awayError()
+	}
+	return locked, err
 }
 
 // fill runs functions until the batch is full. Each of them runs on one goroutine, which ends with the batch, or when a
 // function ends it.
-func (c *committer) fill(calls []*call) (b *batch, rest []*call) {
+func (c *committer) fill(calls []*call, locked int64) (b *batch, rest []*call) {
 	b = newBatch(&c.s.mirror)
-	limit := c.s.limits()
+	if locked != 0 {
+		b.gate, b.locked = locked, true
+	}
+	limit := c.s.sizes.now()
 	at := 0
 	for full := false; at < len(calls) && !full; {
 		done := make(chan struct{})
@@ -101,13 +123,6 @@ func (c *committer) fill(calls []*call) (b *batch, rest []*call) {
 	return b, calls[at:]
 }
 
-// answer answers all calls of a batch. One that has failed by itself keeps its own error.
-func (c *committer) answer(b *batch, err error) {
-	for _, k := range b.calls {
-		k.finish(err)
-	}
-}
-
 // verdict is what became of a batch.
 type verdict struct {
 	committed bool
@@ -115,12 +130,24 @@ type verdict struct {
 	rev       int64 // otherwise: the mirror must come to this revision before it is tried again
 }
 
+// answer is what k hears of it; nil: its function's own answer. Of what wrote nothing the outcome is never unknown.
+func (v verdict) answer(k *call) error {
+	if errors.Is(v.err, store.ErrUnknown) && !k.wrote {
+		return fmt.Errorf("%w: %v", store.ErrAway, v.err)
+	}
+	return v.err
+}
+
 // commit makes b part of the store.
 func (c *committer) commit(ctx context.Context, b *batch) verdict {
-	if len(b.wrote) == 0 {
+	limit := c.s.sizes.now()
+	switch {
+	case len(b.wrote) == 0:
 		return c.confirm(ctx, b)
+	case limit.fit(b):
+		return c.write(ctx, b, limit)
 	}
-	return c.write(ctx, b)
+	return c.writeLarge(ctx, b, limit)
 }
 
 // confirm looks whether the state from which a batch that wrote nothing has its answers is as new as its calls.
@@ -142,7 +169,7 @@ func (c *committer) confirm(ctx context.Context, b *batch) verdict {
 }
 
 // retry prepares calls for another run, unless their time is up.
-func (c *committer) retry(calls []*call, v verdict) []*call {
+func (c *committer) retry(calls []*call) []*call {
 	c.s.count.conflicts.Add(uint64(len(calls)))
 	most := 0
 	for _, k := range calls {
@@ -163,40 +190,54 @@ func (c *committer) retry(calls []*call, v verdict) []*call {
 	return left
 }
 
-// request is the transaction of etcd that commits b, with the number n in the handle's marker.
-func (c *committer) request(b *batch, m marker) *pb.TxnRequest {
-	l := &c.s.layout
+// request is the transaction of etcd that commits b, or with a closing value that closes the gate for it.
+func (c *committer) request(b *batch, m marker, l limit, closing string) *pb.TxnRequest {
+	keys := &c.s.layout
 	r := &pb.TxnRequest{
-		Compare: make([]*pb.Compare, 0, b.compares()),
-		Success: make([]*pb.RequestOp, 0, b.ops()),
-		Failure: []*pb.RequestOp{get(l.last), get(l.marker + m.session)},
+		Compare: c.compare(b, m, l),
+		Success: make([]*pb.RequestOp, 0, b.ops()+1),
+		Failure: []*pb.RequestOp{get(keys.last), get(keys.marker + m.session), get(keys.gate)},
 	}
-	r.Compare = append(r.Compare, modIs(l.marker+m.session, m.mod), modIs(l.gate, b.gate))
-	for key, mod := range b.read {
-		r.Compare = append(r.Compare, modIs(l.data+key, mod))
-	}
-	for _, s := range b.ranges {
-		r.Compare = append(r.Compare, l.unchanged(s, b.base))
-	}
-	if len(b.ranges) > 0 {
-		r.Compare = append(r.Compare, modBelow(l.gone, "", b.base+1))
-	}
-	last := put(l.last, nil)
+	last, mark := put(keys.last, nil), put(keys.marker+m.session, []byte(number(m.n+1)))
 	last.GetRequestPut().PrevKv = true
-	mark := put(l.marker+m.session, []byte(number(m.n+1)))
 	mark.GetRequestPut().Lease = m.lease
 	r.Success = append(r.Success, last, mark)
+	if b.locked || closing != "" {
+		r.Success = append(r.Success, put(keys.gate, []byte(closing)))
+	}
+	if closing != "" {
+		return r
+	}
 	if b.deletes > 0 {
-		r.Success = append(r.Success, put(l.gone, nil))
+		r.Success = append(r.Success, put(keys.gone, nil))
 	}
 	for _, w := range b.sorted() {
-		if w.value == nil {
-			r.Success = append(r.Success, del(l.data+string(w.key), ""))
-		} else {
-			r.Success = append(r.Success, put(l.data+string(w.key), w.sealed))
-		}
+		r.Success = append(r.Success, keys.op(w))
 	}
+	groups, _ := l.width(len(r.Compare), len(r.Success))
+	group(r, groups)
 	return r
+}
+
+// compare is what etcd compares: that nothing b has read has been written since, that the gate is as it was, and that the
+// handle's last transaction was the one that it knows. What is too much for that is coarser: that nothing has been written.
+func (c *committer) compare(b *batch, m marker, l limit) []*pb.Compare {
+	keys := &c.s.layout
+	all := make([]*pb.Compare, 0, b.compares())
+	all = append(all, modIs(keys.marker+m.session, m.mod), modIs(keys.gate, b.gate))
+	if b.compares() > l.ops {
+		return append(all, modBelow(keys.last, "", b.base+1))
+	}
+	for key, mod := range b.read {
+		all = append(all, modIs(keys.data+key, mod))
+	}
+	for _, s := range b.ranges {
+		all = append(all, keys.unchanged(s, b.base))
+	}
+	if len(b.ranges) > 0 {
+		all = append(all, modBelow(keys.gone, "", b.base+1))
+	}
+	return all
 }
 
 // sorted is what is to be written, in the order of the keys.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -31,10 +32,12 @@ type feed struct {
 	gate *gate // closed, as the watch tells; nil: open
 }
 
-// gate is a large transaction that is being applied. What is written meanwhile is held back until it is whole.
+// gate is the gate while it is closed. What is written meanwhile is held back until it is whole.
 type gate struct {
-	id   string
-	held []*clientv3.Event
+	closed int64 // the revision of that
+	value  gateValue
+	held   []*clientv3.Event
+	moved  time.Time // when the watch told of something behind it last
 }
 
 // run watches until the store is closed.
@@ -135,6 +138,7 @@ func (f *feed) commit(rev int64, events []*clientv3.Event) {
 	old := rev <= f.s.mirror.at()
 	f.rev = rev
 	var data []*clientv3.Event
+	opened := false
 	for _, e := range events {
 		key := string(e.Kv.Key)
 		switch {
@@ -142,24 +146,39 @@ func (f *feed) commit(rev int64, events []*clientv3.Event) {
 			f.s.mirror.setPresent(key[len(l.present):], e)
 		case old:
 		case key == l.gate && len(e.Kv.Value) > 0:
-			f.gate = &gate{id: string(e.Kv.Value)}
+			f.close(e.Kv)
 		case key == l.gate:
+			opened = true
 			f.s.mirror.setGate(rev)
-			if f.gate != nil {
-				data = append(f.gate.held, data...)
-				f.gate = nil
-			}
 		case strings.HasPrefix(key, l.data):
 			data = append(data, e)
 		}
 	}
-	switch {
-	case old:
-	case f.gate != nil:
-		f.gate.held = append(f.gate.held, data...)
-	default:
-		f.s.publish(rev, f.s.changes(data))
+	as := rev
+	if f.gate != nil && !old {
+		f.gate.held, f.gate.moved = append(f.gate.held, data...), time.Now()
+		if !opened {
+			return
+		}
+		data = f.gate.held
+		if f.gate.value.Chunks > 0 {
+			as = f.gate.closed
+		}
+		f.gate = nil
 	}
+	if !old {
+		f.s.publish(rev, as, f.s.changes(data))
+	}
+}
+
+// close notes that the gate is closed.
+func (f *feed) close(kv *kv) {
+	value, err := parseGate(kv.Value)
+	if err != nil {
+		f.s.log.Error(err)
+	}
+	f.gate = &gate{closed: kv.ModRevision, value: value, moved: time.Now()}
+	f.s.pulse.hurry()
 }
 
 // changes says what events did to the mirror, in the order of the keys.
@@ -197,10 +216,11 @@ func unseal(key, stored []byte) ([]byte, error) {
 	return value, nil
 }
 
-// publish moves the mirror to rev and tells those who watch and follow of it. The caller has the turn.
-func (s *Store) publish(rev int64, all []change) {
-	own, known := s.own[rev]
-	delete(s.own, rev)
+// publish moves the mirror to rev and tells those who watch and follow of it. If it was this handle that committed it, it was
+// in the revision as. The caller has the turn.
+func (s *Store) publish(rev, as int64, all []change) {
+	own, known := s.own[as]
+	delete(s.own, as)
 	s.mirror.move(rev, all)
 	switch {
 	case known:

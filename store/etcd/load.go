@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -22,20 +23,34 @@ type snapshot struct {
 	others  bool // there are keys, and none of them is meta
 	tree    *tree
 	gate    int64
-	closed  string // the large transaction that is being applied
+	closed  []byte          // what the gate holds where it is closed
+	staged  map[string]bool // the sessions that have staged something
+	markers map[string]bool
 	present map[string][]byte
 }
 
 // pageSize is how many keys are read at a time.
 const pageSize = 8192
 
-// read reads everything under the prefix, page by page at one revision.
+// read reads everything under the prefix, page by page at one revision. Where the gate is closed it opens it before.
 func (s *Store) read(ctx context.Context) (*snapshot, error) {
 	for {
-		n := &snapshot{tree: newTree(), present: map[string][]byte{}}
+		n := &snapshot{tree: newTree(), staged: map[string]bool{}, markers: map[string]bool{}, present: map[string][]byte{}}
 		err := s.pages(ctx, n)
-		if !errors.Is(err, rpctypes.ErrCompacted) { // compacted while it was read
-			return n, err
+		switch {
+		case errors.Is(err, rpctypes.ErrCompacted): // while it was read
+			continue
+		case err != nil:
+			return nil, err
+		case len(n.closed) == 0:
+			return n, s.expected(n)
+		}
+		g, err := parseGate(n.closed)
+		if err == nil {
+			err = s.finish(ctx, n.gate, g, nil)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 }
@@ -79,7 +94,12 @@ func (s *Store) sort(n *snapshot, kv *kv) error {
 	case strings.HasPrefix(key, l.present):
 		n.present[key[len(l.present):]] = kv.Value
 	case key == l.gate:
-		n.gate, n.closed = kv.ModRevision, string(kv.Value)
+		n.gate, n.closed = kv.ModRevision, kv.Value
+	case strings.HasPrefix(key, l.staged):
+		session, _, _ := strings.Cut(key[len(l.staged):], "/")
+		n.staged[session] = true
+	case strings.HasPrefix(key, l.marker):
+		n.markers[key[len(l.marker):]] = true
 	case key == l.meta:
 		n.meta = &meta{}
 		if json.Unmarshal(kv.Value, n.meta) != nil {
@@ -138,14 +158,33 @@ func (s *Store) expected(n *snapshot) error {
 	return nil
 }
 
+// sweep removes what handles have staged that are gone: what is staged under a session without a marker is never committed.
+func (s *Store) sweep(ctx context.Context, n *snapshot) error {
+	for session := range n.staged {
+		if n.markers[session] {
+			continue
+		}
+		prefix := s.layout.staged + session + "/"
+		r := &pb.TxnRequest{
+			Compare: []*pb.Compare{modIs(s.layout.marker+session, 0), modIs(s.layout.gate, n.gate)},
+			Success: []*pb.RequestOp{del(prefix, end(prefix))},
+		}
+		err := s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
+			_, err := pb.NewKVClient(c.ActiveConnection()).Txn(ctx, r)
+			return rpctypes.Error(err)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // reload reads everything afresh, because the watch has missed something, and tells the follower what is different.
 func (s *Store) reload() error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	n, err := s.read(s.ctx)
-	if err == nil {
-		err = s.expected(n)
-	}
 	s.refuse(err)
 	if err != nil {
 		return err

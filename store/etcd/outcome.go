@@ -57,17 +57,40 @@ func (m marker) ours(kvs []*kv) bool {
 	return len(kvs) == 1 && string(kvs[0].Value) == number(m.n+1)
 }
 
-// write commits a batch that has written something.
-func (c *committer) write(ctx context.Context, b *batch) verdict {
+// write commits a batch that fits one transaction.
+func (c *committer) write(ctx context.Context, b *batch, l limit) verdict {
+	return c.sendBatch(ctx, b, l, "")
+}
+
+// writeLarge commits a batch that does not: it goes through the gate.
+func (c *committer) writeLarge(ctx context.Context, b *batch, l limit) verdict {
+	g, parts, err := c.stage(ctx, b, c.marker(), l.bytes)
+	switch {
+	case c.s.sizes.lower(err, l):
+		c.s.unstage(ctx, g)
+		return verdict{}
+	case err != nil:
+		return verdict{err: err}
+	}
+	v := c.sendBatch(ctx, b, l, g.String())
+	if !v.committed {
+		if v.err == nil {
+			c.s.unstage(ctx, g)
+		}
+		return v
+	}
+	if err := c.s.finish(c.s.ctx, c.floor, g, parts); err != nil {
+		c.s.log.Warnf("a large update is committed but cannot be finished yet (%v): the first host that reaches etcd goes on with it", err)
+	}
+	return v
+}
+
+// sendBatch sends the transaction that commits b, or closes the gate for it, and finds out what became of it.
+func (c *committer) sendBatch(ctx context.Context, b *batch, l limit, closing string) verdict {
 	m := c.marker()
-	limit := c.s.limits()
-	groups, _ := limit.width(b.compares(), b.ops())
-	r := c.request(b, m)
-	group(r, groups)
-	deadline, _ := ctx.Deadline()
-	first, cancel := context.WithDeadline(ctx, deadline.Add(-c.s.cfg.Timeout*2/5))
+	first, cancel := c.attempt(ctx)
 	defer cancel()
-	resp, unsent, err := c.s.send(first, r)
+	resp, unsent, err := c.s.send(first, c.request(b, m, l, closing))
 	switch {
 	case err == nil && resp.Succeeded:
 		c.s.reach.good()
@@ -75,11 +98,14 @@ func (c *committer) write(ctx context.Context, b *batch) verdict {
 		if prev := resp.Responses[0].GetResponsePut().GetPrevKv(); prev != nil {
 			before = prev.ModRevision
 		}
+		if b.locked || closing != "" {
+			before = resp.Header.Revision // the gate has moved, too: the watch tells
+		}
 		return c.committed(b, resp.Header.Revision, before)
 	case err == nil:
 		c.s.reach.good()
 		return c.refuted(ctx, b, m, resp)
-	case c.s.sizes.lower(err, limit):
+	case c.s.sizes.lower(err, l):
 		return verdict{}
 	case unsent || !isAway(err):
 		err = c.s.members.explain(err)
@@ -89,6 +115,12 @@ func (c *committer) write(ctx context.Context, b *batch) verdict {
 		return verdict{err: err}
 	}
 	return c.resolve(ctx, b, m, err)
+}
+
+// attempt is the time in which a commit is to be answered. What is left afterwards is for finding out what became of it.
+func (c *committer) attempt(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, _ := ctx.Deadline()
+	return context.WithDeadline(ctx, deadline.Add(-c.s.cfg.Timeout*2/5))
 }
 
 // committed notes that b is part of the store as of rev. before is the revision of the last change before it.
@@ -119,10 +151,7 @@ func (c *committer) committed(b *batch, rev, before int64) verdict {
 
 // refuted says why a comparison of b did not hold.
 func (c *committer) refuted(ctx context.Context, b *batch, m marker, resp *pb.TxnResponse) verdict {
-	var last int64
-	if kvs := resp.Responses[0].GetResponseRange().GetKvs(); len(kvs) == 1 {
-		last = kvs[0].ModRevision
-	}
+	last, gate := modOf(resp.Responses[0]), modOf(resp.Responses[2])
 	kvs := resp.Responses[1].GetResponseRange().GetKvs()
 	switch {
 	case m.ours(kvs): // the client has sent it twice
@@ -131,7 +160,8 @@ func (c *committer) refuted(ctx context.Context, b *batch, m marker, resp *pb.Tx
 		if err := c.s.mark(ctx); err != nil {
 			return verdict{err: err}
 		}
-		return verdict{rev: last}
+	case gate != b.gate:
+		return verdict{rev: max(last, gate)}
 	case last <= b.base: // something was changed that does not say so: somebody else writes under the prefix
 		c.s.feed.again()
 	}

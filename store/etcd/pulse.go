@@ -109,7 +109,7 @@ func (p *pulse) hurry() {
 func (p *pulse) run() {
 	for p.s.ctx.Err() == nil {
 		next := beat
-		if p.s.inDoubt() || p.s.reach.away() {
+		if p.s.inDoubt() || p.s.reach.away() || p.s.gateClosed() {
 			next = beatQuick
 		}
 		select {
@@ -138,10 +138,17 @@ func (p *pulse) once() {
 		s.log.Info("the shared store is within reach again")
 	}
 	s.clear(ctx)
+	s.rollForward(ctx)
 	if s.mirror.wait(ctx, rev) != nil && s.ctx.Err() == nil {
 		s.feed.restart() // the watch is said to be there and tells nothing
 	}
 	s.keepLeases(ctx)
+}
+
+func (s *Store) gateClosed() bool {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return s.feed.gate != nil
 }
 
 func (s *Store) inDoubt() bool {

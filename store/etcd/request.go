@@ -94,13 +94,14 @@ func (l *limits) lower(err error, was limit) bool {
 
 // fit tells whether b can be one transaction, and a further function may join it.
 func (l limit) fit(b *batch) bool {
-	if b.compares() > l.ops || b.bytes > l.bytes {
+	compares := b.compares()
+	if compares > l.ops && len(b.calls) == 1 {
+		compares = 3 // coarser ones
+	}
+	if compares > l.ops || b.bytes > l.bytes || len(b.calls) > 1 && len(b.wrote) > batchOps {
 		return false
 	}
-	if len(b.calls) > 1 && len(b.wrote) > batchOps {
-		return false
-	}
-	_, ok := l.width(b.compares(), b.ops())
+	_, ok := l.width(compares, b.ops()+1)
 	return ok
 }
 

@@ -59,6 +59,7 @@ type Store struct {
 	cluster string
 	sizes   limits
 	workers sync.WaitGroup
+	dies    func(step string) error // for tests: an error is the handle's end in the midst of a large update
 
 	// turn is held while functions run and until it is known what became of what they wrote, and while the mirror is moved
 	// by the watch. So it moves only between functions.
@@ -122,9 +123,6 @@ func (s *Store) open(ctx context.Context) error {
 		return err
 	}
 	n, err := s.read(ctx)
-	if err == nil {
-		err = s.expected(n)
-	}
 	if err != nil {
 		return err
 	}
@@ -136,7 +134,10 @@ func (s *Store) open(ctx context.Context) error {
 	s.presence.marked = time.Now()
 	mark, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	return s.mark(mark)
+	if err := s.mark(mark); err != nil {
+		return err
+	}
+	return s.sweep(mark, n)
 }
 
 // Cluster is the store's id, 32 hexadecimal digits, drawn when it was made.
@@ -176,6 +177,9 @@ func (s *Store) Follow(ctx context.Context, load func(store.Tx) error, apply fun
 		return err
 	}
 	defer s.running.Done()
+	if err := s.freshen(ctx); err != nil {
+		return err
+	}
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if s.apply != nil {
@@ -192,7 +196,13 @@ func (s *Store) Follow(ctx context.Context, load func(store.Tx) error, apply fun
 	return nil
 }
 
-func (s *Store) limits() limit { return s.sizes.now() }
+// step is called behind each step of a large update.
+func (s *Store) step(name string) error {
+	if s.dies == nil {
+		return nil
+	}
+	return s.dies(name)
+}
 
 // refuse has updates refused with err; nil: not any more.
 func (s *Store) refuse(err error) {

@@ -1,0 +1,226 @@
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"berth/store"
+)
+
+// A batch that is too large for one transaction of etcd goes through the gate. What it writes is staged under keys that
+// nobody looks at. One transaction, which compares what the batch has read, then closes the gate: with that the batch is
+// committed. While the gate is closed no other batch can be, because each compares it. What was staged is applied, and the
+// gate is opened. Mirrors hold back what is written between the two. Whoever finds that it does not go on goes on with it.
+//
+// A batch that others have come before too often closes the gate as well, with nothing staged: then nobody can come before
+// it again, and the transaction that commits it opens the gate.
+
+// gateValue is what the key gate holds while the gate is closed.
+type gateValue struct {
+	Staged string `json:"staged,omitempty"` // the prefix of the chunks' keys
+	Chunks int    `json:"chunks"`           // 0: the gate is closed for a batch that is not committed yet
+}
+
+// gatePatience is how long a closed gate may stand still before another handle goes on with what is behind it.
+const gatePatience = 500 * time.Millisecond
+
+// stage writes the chunks of b, for apply to find.
+func (c *committer) stage(ctx context.Context, b *batch, m marker, size int) (gateValue, [][]byte, error) {
+	s := c.s
+	c.stages++
+	parts := chunks(b.sorted(), size)
+	g := gateValue{Staged: s.layout.staged + m.session + "/" + strconv.Itoa(c.stages) + "/", Chunks: len(parts)}
+	for n, part := range parts {
+		err := s.members.ask(ctx, func(ctx context.Context, cl *clientv3.Client) error {
+			_, err := cl.Put(ctx, g.chunk(n), string(part))
+			return err
+		})
+		if err != nil {
+			return g, nil, err
+		}
+		if err := s.step("staged " + strconv.Itoa(n)); err != nil {
+			return g, nil, err
+		}
+	}
+	return g, parts, nil
+}
+
+func (g gateValue) chunk(n int) string { return g.Staged + strconv.Itoa(n) }
+
+func (g gateValue) String() string {
+	text, _ := json.Marshal(g) // it never fails
+	return string(text)
+}
+
+func parseGate(value []byte) (gateValue, error) {
+	var g gateValue
+	if err := json.Unmarshal(value, &g); err != nil {
+		return g, fmt.Errorf("%w: the gate holds %q", store.ErrCorrupt, value)
+	}
+	return g, nil
+}
+
+// unstage removes what was staged in vain. What is left is removed when its handle is long gone (sweep).
+func (s *Store) unstage(ctx context.Context, g gateValue) {
+	_ = s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
+		_, err := c.Delete(ctx, g.Staged, clientv3.WithPrefix())
+		return err
+	})
+}
+
+// lock closes the gate for a batch that is about to be run, and answers the revisions of that and of the last change. Where
+// somebody else was quicker closed is 0.
+func (s *Store) lock(ctx context.Context) (closed, last int64, err error) {
+	s.mirror.mu.Lock()
+	open := s.mirror.gate
+	s.mirror.mu.Unlock()
+	r := &pb.TxnRequest{
+		Compare: []*pb.Compare{modIs(s.layout.gate, open)},
+		Success: []*pb.RequestOp{put(s.layout.gate, []byte(gateValue{}.String())), get(s.layout.last)},
+	}
+	resp, _, err := s.send(ctx, r)
+	switch {
+	case err != nil:
+		return 0, 0, s.members.explain(err)
+	case !resp.Succeeded:
+		return 0, 0, nil
+	}
+	return resp.Header.Revision, modOf(resp.Responses[1]), nil
+}
+
+// unlock opens the gate that was closed for a batch which was not committed. Where that fails others do it.
+func (s *Store) unlock(closed int64) {
+	if closed != 0 {
+		_ = s.finish(s.ctx, closed, gateValue{}, nil)
+	}
+}
+
+// modOf is the revision that wrote the key that was asked for last; 0: there is none.
+func modOf(r *pb.ResponseOp) int64 {
+	if kvs := r.GetResponseRange().GetKvs(); len(kvs) == 1 {
+		return kvs[0].ModRevision
+	}
+	return 0
+}
+
+// finish applies what the gate was closed for in the revision closed, and opens it. parts is what was staged, as far as it is
+// known here. Several handles may do so at once: each step is made once, or twice with the same result.
+func (s *Store) finish(ctx context.Context, closed int64, g gateValue, parts [][]byte) error {
+	for n := range g.Chunks {
+		part, err := s.part(ctx, closed, g, n, parts)
+		if err != nil || part == nil {
+			return err
+		}
+		all, err := parseChunk(part)
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", store.ErrCorrupt, s.where(g.chunk(n)), err)
+		}
+		if open, err := s.applyAll(ctx, closed, all); err != nil || open {
+			return err
+		}
+		if err := s.step("applied " + strconv.Itoa(n)); err != nil {
+			return err
+		}
+	}
+	ops := []*pb.RequestOp{put(s.layout.gate, nil)}
+	if g.Chunks > 0 {
+		ops = append(ops, put(s.layout.last, nil), del(g.Staged, end(g.Staged)))
+	}
+	_, err := s.behindGate(ctx, closed, ops)
+	return err
+}
+
+// part is a chunk; nil: the gate has been opened meanwhile.
+func (s *Store) part(ctx context.Context, closed int64, g gateValue, n int, parts [][]byte) (part []byte, err error) {
+	if n < len(parts) {
+		return parts[n], nil
+	}
+	step, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	err = s.members.ask(step, func(ctx context.Context, c *clientv3.Client) error {
+		t, err := c.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.layout.gate), "=", closed)).Then(clientv3.OpGet(g.chunk(n))).Commit()
+		switch {
+		case err != nil || !t.Succeeded:
+			return err
+		case len(t.Responses[0].GetResponseRange().Kvs) == 0:
+			return fmt.Errorf("%w: %s is not there, which is part of an update that was committed: restore etcd from a backup", store.ErrCorrupt, s.where(g.chunk(n)))
+		}
+		part = t.Responses[0].GetResponseRange().Kvs[0].Value
+		return nil
+	})
+	return part, err
+}
+
+// applyAll makes writes that stand behind the gate, as many as fit one transaction at a time. open: the gate has been opened
+// meanwhile, so all is done.
+func (s *Store) applyAll(ctx context.Context, closed int64, all []*write) (open bool, err error) {
+	for len(all) > 0 {
+		limit := s.sizes.now()
+		ops := []*pb.RequestOp{put(s.layout.last, nil), put(s.layout.gone, nil)}
+		n, bytes := 0, 0
+		for n < len(all) && (n == 0 || bytes+all[n].size() <= limit.bytes) {
+			if _, ok := limit.width(1, len(ops)+1); !ok || n == batchOps {
+				break
+			}
+			ops = append(ops, s.layout.op(all[n]))
+			bytes += all[n].size()
+			n++
+		}
+		open, err := s.behindGate(ctx, closed, ops)
+		switch {
+		case s.sizes.lower(err, limit):
+			continue
+		case err != nil || open:
+			return open, err
+		}
+		all = all[n:]
+	}
+	return false, nil
+}
+
+// behindGate sends operations that may be done twice, while the gate is closed as it was in the revision closed.
+func (s *Store) behindGate(ctx context.Context, closed int64, ops []*pb.RequestOp) (open bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	r := &pb.TxnRequest{Compare: []*pb.Compare{modIs(s.layout.gate, closed)}, Success: ops}
+	groups, _ := s.sizes.now().width(1, len(ops))
+	group(r, groups)
+	err = s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
+		resp, err := pb.NewKVClient(c.ActiveConnection()).Txn(ctx, r)
+		if err != nil {
+			return rpctypes.Error(err)
+		}
+		open = !resp.Succeeded
+		return nil
+	})
+	return open, err
+}
+
+// op is the operation of a write.
+func (l *layout) op(w *write) *pb.RequestOp {
+	if w.value == nil {
+		return del(l.data+string(w.key), "")
+	}
+	return put(l.data+string(w.key), w.sealed)
+}
+
+// rollForward goes on with what the gate was closed for, if nobody else has for some time.
+func (s *Store) rollForward(ctx context.Context) {
+	s.turn.Lock()
+	g := s.feed.gate
+	s.turn.Unlock()
+	if g == nil || time.Since(g.moved) < gatePatience {
+		return
+	}
+	err := s.finish(ctx, g.closed, g.value, nil)
+	if err != nil && ctx.Err() == nil {
+		s.log.Errorf("a large update that another host has begun cannot be finished: %v", err)
+	}
+}
