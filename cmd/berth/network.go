@@ -24,6 +24,7 @@ func (p *program) networkCommand() *cobra.Command {
 type networkFlags struct {
 	macPrefix          string
 	sticky, quarantine string
+	headroom           int
 	tags, links        []string
 	owners             ownerFlags
 }
@@ -35,6 +36,7 @@ func (n *networkFlags) flags(cmd *cobra.Command, static string) {
 	f.StringArrayVar(&n.links, "link", nil, "what it is attached to on a host: `host=H,mode=M,link=L`; stated and shown, Berth connects nothing (repeatable)")
 	f.StringVar(&n.sticky, "sticky", "", "`on|off`: whether a released address is kept for its last holder (a new network: on)")
 	f.StringVar(&n.quarantine, "quarantine", "", "how `long` a released address is chosen for nobody but its last holder: 10m (a new network: 0s)")
+	f.IntVar(&n.headroom, "headroom", 0, "how many addresses `N` each host of a cluster keeps claimed for each of its Docker networks, for when the shared store is out of reach")
 	n.owners.flags(cmd, static)
 	completes(cmd, "sticky", words("on", "off"))
 }
@@ -72,6 +74,9 @@ separated by commas, they come only from the pools that are among these:
 --type says who chooses addresses: manual, Berth where nobody names one; dynamic, somebody else, so that only what
 is named is recorded; vip, addresses that a person names and moves, and no others. Out of a --static band nothing is
 given that nobody names.
+
+--headroom N has each host of a cluster claim N addresses in advance for each Docker network that it has on the network, and
+give them to containers while the shared store is out of reach. They count as held; berth lease ls shows them.
 ` + ownerRuleHelp
 
 func (p *program) networkCreateCommand() *cobra.Command {
@@ -108,7 +113,7 @@ func (p *program) networkCreateCommand() *cobra.Command {
 
 // create makes the edits: the network with its subnets, and the pools that a SubnetSpec cannot say.
 func (n *networkFlags) create(cmd *cobra.Command, create *ipam.CreateNetwork, subnets []string) ([]ipam.Edit, error) {
-	create.MACPrefix = n.macPrefix
+	create.MACPrefix, create.Headroom = n.macPrefix, n.headroom
 	edits := []ipam.Edit{create}
 	err := ipam.CheckName("network", create.Name)
 	if err == nil {
@@ -188,7 +193,7 @@ type removals struct{ tags, links, rules []string }
 
 // modify makes the edit.
 func (n *networkFlags) modify(cmd *cobra.Command, network string, gone removals) (*ipam.ModifyNetwork, error) {
-	if err := changed(cmd, "name", "tag", "tag-rm", "mac-prefix", "link", "link-rm", "sticky", "quarantine", "static", "owner-rule", "owner-rule-rm"); err != nil {
+	if err := changed(cmd, "name", "tag", "tag-rm", "mac-prefix", "link", "link-rm", "sticky", "quarantine", "headroom", "static", "owner-rule", "owner-rule-rm"); err != nil {
 		return nil, err
 	}
 	m := &ipam.ModifyNetwork{Network: network}
@@ -207,6 +212,9 @@ func (n *networkFlags) modify(cmd *cobra.Command, network string, gone removals)
 	}
 	if cmd.Flags().Changed("mac-prefix") {
 		m.MACPrefix = &n.macPrefix
+	}
+	if cmd.Flags().Changed("headroom") {
+		m.Headroom = &n.headroom
 	}
 	m.Sticky, m.Quarantine, err = n.policy(cmd)
 	return m, err

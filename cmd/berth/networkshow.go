@@ -58,6 +58,9 @@ func writeNetwork(w io.Writer, n *ipam.NetworkInfo) error {
 		pg.entry("link", fmt.Sprintf("on %s: %s %s", l.Host, l.Mode, l.Link))
 	}
 	pg.entry("policy", policyText(n))
+	if n.Headroom > 0 {
+		pg.entry("headroom", fmt.Sprintf("%d for each Docker network of each host", n.Headroom))
+	}
 	for _, band := range n.Static {
 		pg.entry("static", band.String())
 	}

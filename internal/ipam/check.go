@@ -37,6 +37,9 @@ func CheckStore(ctx context.Context, st store.Store) (problems []string, err err
 		if err := ck.events(tx); err != nil {
 			return err
 		}
+		if err := ck.kept(tx); err != nil {
+			return err
+		}
 		problems = ck.problems
 		return nil
 	})
@@ -240,4 +243,37 @@ func (ck *checker) events(tx store.Tx) error {
 		}
 	}
 	return nil
+}
+
+// kept checks what a host keeps for the store that it shares with others: each release and each address of the headroom decodes, and
+// is one.
+func (ck *checker) kept(tx store.Tx) error {
+	for _, kind := range []struct {
+		letter byte
+		check  func(store.Record) error
+	}{{outboxKeys, checkParting}, {headroomKeys, ck.checkStock()}} {
+		for rec, err := range tx.Scan(kindRange(kind.letter)) {
+			if err != nil {
+				return err
+			}
+			if err := kind.check(rec); err != nil {
+				ck.problem("%v", err)
+			}
+		}
+	}
+	return nil
+}
+
+func checkParting(rec store.Record) error {
+	w, err := decodeWaiting(rec)
+	if err == nil && w.Pool == (ID{}) {
+		err = fmt.Errorf("%w: the release %d that waits is of no pool", ErrDamaged, w.seq)
+	}
+	return err
+}
+
+// checkStock checks the records of the headroom in the order of their keys, in which an attachment comes before its addresses.
+func (ck *checker) checkStock() func(store.Record) error {
+	known := map[ID]*stock{}
+	return func(rec store.Record) error { return takeStock(known, rec) }
 }

@@ -66,7 +66,8 @@ type CreateNetwork struct {
 	Links      []Link            `json:"links,omitempty"`
 	Sticky     *bool             `json:"sticky,omitempty"`
 	Quarantine *Duration         `json:"quarantine,omitempty"`
-	Type       string            `json:"type,omitempty"` // manual (default), dynamic or vip (BO-8)
+	Headroom   int               `json:"headroom,omitempty"` // addresses that each host keeps claimed for each of its attachments
+	Type       string            `json:"type,omitempty"`     // manual (default), dynamic or vip (BO-8)
 	Static     []Range           `json:"static,omitempty"`
 	OwnerRules []OwnerRule       `json:"owner_rules,omitempty"`
 	Subnets    []SubnetSpec      `json:"subnets,omitempty"`
@@ -92,6 +93,7 @@ type ModifyNetwork struct {
 	Links      []Link             `json:"links,omitempty"` // replaces that of the same host; an empty Mode removes it
 	Sticky     *bool              `json:"sticky,omitempty"`
 	Quarantine *Duration          `json:"quarantine,omitempty"`
+	Headroom   *int               `json:"headroom,omitempty"`
 	Static     *[]Range           `json:"static,omitempty"`      // the bands for static use; replaces those there are (BO-10)
 	OwnerRules []OwnerRule        `json:"owner_rules,omitempty"` // replaces that of the same pattern; one without owner and pool removes it
 }

@@ -140,6 +140,7 @@ func (n *Network) planned() *PlannedNetwork {
 		quarantine := Duration(n.Policy.Quarantine)
 		p.Quarantine = &quarantine
 	}
+	p.Headroom = n.Headroom
 	if n.Type != Manual {
 		p.Type = n.Type.String()
 	}

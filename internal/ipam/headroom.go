@@ -121,29 +121,38 @@ func readStocks(tx store.Tx) (map[ID]*stock, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(rec.Key) < 17 {
-			return nil, fmt.Errorf("%w: the key %x names no headroom", ErrDamaged, rec.Key)
-		}
-		pool := ID(rec.Key[1:17])
-		if len(rec.Key) == 17 { // before its addresses
-			st := &stock{spares: map[netip.Addr]spare{}}
-			if err := decodeJSON("the headroom of pool "+pool.String(), rec.Value, &st.stockFacts); err != nil {
-				return nil, err
-			}
-			all[pool] = st
-			continue
-		}
-		addr, ok := netip.AddrFromSlice(rec.Key[17:])
-		if st := all[pool]; !ok || st == nil || !st.CIDR.Contains(addr) {
-			return nil, fmt.Errorf("%w: the key %x names no address of a headroom", ErrDamaged, rec.Key)
-		}
-		var sp spare
-		if err := decodeJSON("the headroom "+addr.String(), rec.Value, &sp); err != nil {
+		if err := takeStock(all, rec); err != nil {
 			return nil, err
 		}
-		all[pool].spares[addr] = sp
 	}
 	return all, nil
+}
+
+// takeStock takes in one record of the headroom, that of an attachment before those of its addresses.
+func takeStock(all map[ID]*stock, rec store.Record) error {
+	if len(rec.Key) < 17 {
+		return fmt.Errorf("%w: the key %x names no headroom", ErrDamaged, rec.Key)
+	}
+	pool := ID(rec.Key[1:17])
+	if len(rec.Key) == 17 {
+		st := &stock{spares: map[netip.Addr]spare{}}
+		all[pool] = st
+		return decodeJSON("the headroom of pool "+pool.String(), rec.Value, &st.stockFacts)
+	}
+	addr, ok := netip.AddrFromSlice(rec.Key[17:])
+	st := all[pool]
+	if !ok || st == nil {
+		return fmt.Errorf("%w: the key %x names no address of a headroom", ErrDamaged, rec.Key)
+	}
+	var sp spare
+	if err := decodeJSON("the headroom "+addr.String(), rec.Value, &sp); err != nil {
+		return err
+	}
+	if sp.Lease == 0 || sp.Use == nil && (sp.Told || !sp.Released.IsZero()) {
+		return fmt.Errorf("%w: the headroom %s of pool %s contradicts itself", ErrDamaged, addr, pool)
+	}
+	st.spares[addr] = sp
+	return nil
 }
 
 // DropHeadroom has a host forget the headroom that it knows of: its own store was put back to what it was, and the addresses may be

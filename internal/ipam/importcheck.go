@@ -150,7 +150,7 @@ func (ck *importCheck) draft(old *Network) *draftNetwork {
 
 // nameless refuses what only a network with a name can have.
 func (ck *importCheck) nameless(p *PlannedNetwork) {
-	if p.MACPrefix != "" || len(p.Tags) > 0 || len(p.Links) > 0 || p.Sticky != nil || p.Quarantine != nil || p.Type != "" || len(p.OwnerRules) > 0 {
+	if p.MACPrefix != "" || len(p.Tags) > 0 || len(p.Links) > 0 || p.Sticky != nil || p.Quarantine != nil || p.Headroom != 0 || p.Type != "" || len(p.OwnerRules) > 0 {
 		ck.Add(p.Line, "the network has no name")
 	}
 	for _, sub := range p.Subnets {
@@ -177,6 +177,7 @@ func (ck *importCheck) newNetwork(p *PlannedNetwork) *Network {
 	var err error
 	n.Type, err = ParseNetworkType(p.Type)
 	ck.refuse(p.Line, err)
+	ck.refuse(p.Line, n.setHeadroom(p.Headroom))
 	ck.rules(n, p)
 	for _, key := range slices.Sorted(maps.Keys(p.Tags)) {
 		value := p.Tags[key]
@@ -254,6 +255,9 @@ func (ck *importCheck) compareNetwork(old *Network, p *PlannedNetwork) {
 	}
 	if p.Quarantine != nil && *p.Quarantine != Duration(old.Policy.Quarantine) {
 		differs("quarantine", old.Policy.Quarantine.String(), time.Duration(*p.Quarantine).String())
+	}
+	if p.Headroom != 0 && p.Headroom != old.Headroom {
+		differs("headroom", fmt.Sprint(old.Headroom), fmt.Sprint(p.Headroom))
 	}
 }
 

@@ -23,6 +23,7 @@ type networkFacts struct {
 	Links      []Link            `json:"links,omitempty"`
 	Sticky     *bool             `json:"sticky,omitempty"`
 	Quarantine *Duration         `json:"quarantine,omitempty"`
+	Headroom   *int              `json:"headroom,omitempty"` // nil: none, or it does not differ
 	Type       NetworkType       `json:"type,omitempty"`
 	Static     []Range           `json:"static,omitempty"`
 	Rules      []OwnerRule       `json:"owner_rules,omitempty"`
@@ -30,7 +31,11 @@ type networkFacts struct {
 
 func (n *Network) facts() networkFacts {
 	sticky, quarantine := !n.Policy.Forget, Duration(n.Policy.Quarantine)
-	return networkFacts{Name: n.Name, Tags: n.Tags, MACPrefix: n.MACPrefix, Links: n.Links, Sticky: &sticky, Quarantine: &quarantine, Type: n.Type, Rules: n.Rules}
+	f := networkFacts{Name: n.Name, Tags: n.Tags, MACPrefix: n.MACPrefix, Links: n.Links, Sticky: &sticky, Quarantine: &quarantine, Type: n.Type, Rules: n.Rules}
+	if n.Headroom > 0 {
+		f.Headroom = &n.Headroom
+	}
+	return f
 }
 
 // differing is f less what is the same in other.
@@ -52,6 +57,12 @@ func (f networkFacts) differing(other networkFacts) networkFacts {
 	}
 	if *f.Quarantine == *other.Quarantine {
 		f.Quarantine = nil
+	}
+	switch {
+	case f.Headroom == nil && other.Headroom != nil:
+		f.Headroom = new(int)
+	case f.Headroom != nil && other.Headroom != nil && *f.Headroom == *other.Headroom:
+		f.Headroom = nil
 	}
 	if f.Type == other.Type {
 		f.Type = ""
@@ -87,7 +98,7 @@ func (e *CreateNetwork) apply(c *change) (Result, error) {
 	for key, value := range e.Tags {
 		tags[key] = &value
 	}
-	set := ModifyNetwork{Tags: tags, MACPrefix: &e.MACPrefix, Links: e.Links, Sticky: e.Sticky, Quarantine: e.Quarantine, OwnerRules: e.OwnerRules}
+	set := ModifyNetwork{Tags: tags, MACPrefix: &e.MACPrefix, Links: e.Links, Sticky: e.Sticky, Quarantine: e.Quarantine, Headroom: &e.Headroom, OwnerRules: e.OwnerRules}
 	if err := set.on(n); err != nil {
 		return Result{}, err
 	}
@@ -177,6 +188,26 @@ func (e *ModifyNetwork) on(n *Network) error {
 			return err
 		}
 	}
+	if e.Headroom != nil {
+		return n.setHeadroom(*e.Headroom)
+	}
+	return nil
+}
+
+// maxHeadroom is how much of it an attachment can have: all of it is claimed by, and written for, each host.
+const maxHeadroom = 1024
+
+// setHeadroom says how many addresses each host keeps claimed for each of its attachments.
+func (n *Network) setHeadroom(wanted int) error {
+	switch {
+	case wanted < 0 || wanted > maxHeadroom:
+		return &refusal{ErrInvalid, fmt.Sprintf("a headroom of %d addresses is none: write 0 to %d", wanted, maxHeadroom)}
+	case wanted > 0 && n.Space == LocalSpace:
+		return &refusal{ErrInvalid, fmt.Sprintf("network %s is in the space local, which each host keeps for itself: it needs no headroom", n.Name)}
+	case wanted > 0 && n.Type != Manual:
+		return refuse(WrongType, ErrInvalid, "network %s is of the type %s: Berth chooses none of its addresses, and can keep none as headroom", n.Name, n.Type)
+	}
+	n.Headroom = wanted
 	return nil
 }
 

@@ -87,7 +87,7 @@ func (s *Service) showNetwork(nx *networkIndex, maps bool) NetworkInfo {
 	info := NetworkInfo{ID: n.ID, Name: n.Name, Space: n.Space, Tags: copyTags(n.Tags), MACPrefix: n.MACPrefix,
 		Subnets: []SubnetPlan{}, Links: append([]Link{}, n.Links...), Sticky: !n.Policy.Forget, Planned: n.Planned,
 		Type: n.Type.String(), Static: append([]Range{}, s.ix.bands(n.ID)...), OwnerRules: append([]OwnerRule{}, n.Rules...),
-		Revision: n.revision(), Created: n.Created}
+		Headroom: n.Headroom, Revision: n.revision(), Created: n.Created}
 	if n.Policy.Quarantine > 0 {
 		info.Quarantine = n.Policy.Quarantine.String()
 	}

@@ -37,16 +37,21 @@ func readOutbox(tx store.Tx) (all []waiting, next uint64, err error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		if len(rec.Key) != 9 {
-			return nil, 0, fmt.Errorf("%w: the key %x numbers no release", ErrDamaged, rec.Key)
-		}
-		w := waiting{seq: binary.BigEndian.Uint64(rec.Key[1:])}
-		if err := decodeJSON("a release that waits", rec.Value, &w.parting); err != nil {
+		w, err := decodeWaiting(rec)
+		if err != nil {
 			return nil, 0, err
 		}
 		all, next = append(all, w), w.seq+1
 	}
 	return all, next, nil
+}
+
+func decodeWaiting(rec store.Record) (w waiting, err error) {
+	if len(rec.Key) != 9 {
+		return w, fmt.Errorf("%w: the key %x numbers no release", ErrDamaged, rec.Key)
+	}
+	w.seq = binary.BigEndian.Uint64(rec.Key[1:])
+	return w, decodeJSON("a release that waits", rec.Value, &w.parting)
 }
 
 // Undelivered counts what a host keeps in its own store that the shared store has not been told of: releases, and headroom in use.

@@ -27,6 +27,7 @@ type PlannedNetwork struct {
 	Links        []Link               `json:"links,omitempty"`
 	Sticky       *bool                `json:"sticky,omitempty"`
 	Quarantine   *Duration            `json:"quarantine,omitempty"`
+	Headroom     int                  `json:"headroom,omitempty"`
 	Type         string               `json:"type,omitempty"`        // manual (default), dynamic or vip
 	OwnerRules   []OwnerRule          `json:"owner_rules,omitempty"` // in the order in which they are tried
 	Subnets      []PlannedSubnet      `json:"subnets,omitempty"`

@@ -27,7 +27,8 @@ type NetworkInfo struct {
 	Links      []Link       `json:"links"`
 	Sticky     bool         `json:"sticky"`
 	Quarantine string       `json:"quarantine,omitempty"`
-	Planned    bool         `json:"planned"` // it stays when Docker leaves it
+	Headroom   int          `json:"headroom,omitempty"` // addresses that each host keeps claimed for each Docker network
+	Planned    bool         `json:"planned"`            // it stays when Docker leaves it
 	Revision   uint64       `json:"revision"`
 	Created    time.Time    `json:"created"`
 	Held       uint64       `json:"held"`     // addresses in somebody's hands, gateways among them

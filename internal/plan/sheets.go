@@ -78,6 +78,7 @@ var networkSheet = sheet[ipam.PlannedNetwork]{
 		{name: "mac_prefix", set: parsed(asIs, func(n *ipam.PlannedNetwork, s string) { n.MACPrefix = s }), get: func(n *ipam.PlannedNetwork) string { return n.MACPrefix }},
 		{name: "sticky", set: parsed(parseBool, func(n *ipam.PlannedNetwork, b bool) { n.Sticky = &b }), get: func(n *ipam.PlannedNetwork) string { return stickyText(n.Sticky) }},
 		{name: "quarantine", set: parsed(parseDuration, func(n *ipam.PlannedNetwork, d *ipam.Duration) { n.Quarantine = d }), get: func(n *ipam.PlannedNetwork) string { return quarantineText(n.Quarantine) }},
+		{name: "headroom", set: parsed(parseNumber, func(n *ipam.PlannedNetwork, count int) { n.Headroom = count }), get: func(n *ipam.PlannedNetwork) string { return countText(n.Headroom) }},
 		{name: "type", set: parsed(parseType, func(n *ipam.PlannedNetwork, s string) { n.Type = s }), get: func(n *ipam.PlannedNetwork) string { return n.Type }},
 		{name: "owner_rules", set: parsed(parseRules, func(n *ipam.PlannedNetwork, r []ipam.OwnerRule) { n.OwnerRules = r }), get: func(n *ipam.PlannedNetwork) string { return formatRules(n.OwnerRules) }},
 		{name: "tags", raw: true, set: parsed(parseTags, func(n *ipam.PlannedNetwork, t map[string]string) { n.Tags = t }), get: func(n *ipam.PlannedNetwork) string { return formatTags(n.Tags) }},
@@ -111,6 +112,14 @@ func quarantineText(d *ipam.Duration) string {
 		return ""
 	}
 	return formatDuration(*d)
+}
+
+// countText leaves out nothing at all.
+func countText(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 func untilText(t time.Time) string {

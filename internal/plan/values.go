@@ -38,7 +38,7 @@ func parseBool(text string) (bool, error) {
 	return false, fmt.Errorf("%q is neither true nor false", text)
 }
 
-// parseNumber reads the number of an interface or of a slot.
+// parseNumber reads the number of an interface or of a slot, or of addresses.
 func parseNumber(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || text != strconv.Itoa(n) {

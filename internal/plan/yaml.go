@@ -87,7 +87,7 @@ func (d *document) plan(n *yaml.Node) (p ipam.Plan) {
 
 func (d *document) network(n *yaml.Node) ipam.PlannedNetwork {
 	p := ipam.PlannedNetwork{Line: n.Line}
-	d.mapping(n, "a network", "name, space, tags, mac_prefix, links, sticky, quarantine, type, owner_rules, subnets, static, pools, exclusions, reservations, addresses",
+	d.mapping(n, "a network", "name, space, tags, mac_prefix, links, sticky, quarantine, headroom, type, owner_rules, subnets, static, pools, exclusions, reservations, addresses",
 		func(key string, v *yaml.Node) bool {
 			switch key {
 			case "name":
@@ -106,6 +106,8 @@ func (d *document) network(n *yaml.Node) ipam.PlannedNetwork {
 				}
 			case "quarantine":
 				p.Quarantine, _ = value(d, v, parseDuration)
+			case "headroom":
+				p.Headroom, _ = value(d, v, parseNumber)
 			case "type":
 				p.Type, _ = value(d, v, parseType)
 			case "owner_rules":

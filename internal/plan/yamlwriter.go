@@ -51,6 +51,9 @@ func (w *yamlWriter) Write(n *ipam.PlannedNetwork) error {
 	if n.Quarantine != nil {
 		w.line("  quarantine: %s", formatDuration(*n.Quarantine))
 	}
+	if n.Headroom > 0 {
+		w.line("  headroom: %d", n.Headroom)
+	}
 	w.field("  type", n.Type)
 	w.rules(n.OwnerRules)
 	w.subnets(n.Subnets)
