@@ -59,11 +59,11 @@ func openSharers(ctx context.Context, s *servers, prefix string, hosts int) (all
 		all = append(all, h)
 		if i == 0 {
 			if _, err := h.service.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: sharedNetwork, Space: ipam.GlobalSpace,
-				Subnets: []ipam.SubnetSpec{{CIDR: sharedSubnet, Name: "wire"}}}, &ipam.AddPool{Network: sharedNetwork, Subnet: "wire", Name: "all"}); err != nil {
+				Subnets: []ipam.SubnetSpec{{CIDR: sharedSubnet, Name: "wire"}}}, &ipam.AddPool{Network: sharedNetwork, Subnet: "wire", Name: "front"}); err != nil {
 				return all, err
 			}
 		}
-		grant, err := h.service.RequestPool(ctx, ipam.PoolRequest{Space: ipam.LocalSpace, Network: sharedNetwork})
+		grant, err := h.service.RequestPool(ctx, ipam.PoolRequest{Space: ipam.GlobalSpace, Network: sharedNetwork})
 		if err != nil {
 			return all, err
 		}

@@ -107,7 +107,7 @@ func TestClockStepped(t *testing.T) {
 		tr.parties = append(tr.parties, d.party(fmt.Sprintf("h%d", n)))
 	}
 	if _, err := all[0].service.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: space,
-		Subnets: []ipam.SubnetSpec{{CIDR: shared, Name: "wire", Gateway: gateway}}}, &ipam.AddPool{Network: "lan", Subnet: "wire", Name: "all"}); err != nil {
+		Subnets: []ipam.SubnetSpec{{CIDR: shared, Name: "wire", Gateway: gateway}}}, &ipam.AddPool{Network: "lan", Subnet: "wire", Name: "front"}); err != nil {
 		t.Fatal(err)
 	}
 	steps := [][]time.Duration{{5 * time.Hour, -7 * time.Hour, 0}, {-30 * time.Hour, time.Hour, 2 * time.Minute}, {-time.Hour, -time.Hour, 300 * time.Hour}}
