@@ -204,28 +204,32 @@ func (cp *copying) hostID() ID {
 const maxPasses = 4
 
 // write makes the target's copy what the source has, and compares them.
-func (cp *copying) write(ctx context.Context, name string) (report CopiedSpace, err error) {
-	for range maxPasses {
-		for _, s := range []*Service{cp.from, cp.to} {
-			if err := s.endOwners(ctx); err != nil {
-				return report, err
-			}
-		}
-		all, err := cp.read(ctx, name)
-		if err != nil {
-			return report, err
-		}
-		if err := cp.count(ctx, name, all); err != nil {
-			return report, err
-		}
-		if err := cp.writeSpace(ctx, name, all); err != nil {
-			return report, err
-		}
-		if report, err = cp.compare(ctx, name, all); !errors.Is(err, errDiffers) {
+func (cp *copying) write(ctx context.Context, name string) (CopiedSpace, error) {
+	for pass := 1; ; pass++ {
+		report, err := cp.writeOnce(ctx, name)
+		if pass == maxPasses || !errors.Is(err, errDiffers) {
 			return report, err
 		}
 	}
-	return report, err
+}
+
+func (cp *copying) writeOnce(ctx context.Context, name string) (report CopiedSpace, err error) {
+	for _, s := range []*Service{cp.from, cp.to} {
+		if err := s.endOwners(ctx); err != nil {
+			return report, err
+		}
+	}
+	all, err := cp.read(ctx, name)
+	if err != nil {
+		return report, err
+	}
+	if err := cp.count(ctx, name, all); err != nil {
+		return report, err
+	}
+	if err := cp.writeSpace(ctx, name, all); err != nil {
+		return report, err
+	}
+	return cp.compare(ctx, name, all)
 }
 
 // step tells how far it is.
