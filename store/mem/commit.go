@@ -57,6 +57,9 @@ func (c *commit) records() []store.Record {
 // need not be told; nil: none.
 func (s *Store) commit(t *tx, own *Store) {
 	s.mu.Lock()
+	if t.reads != nil { // it ran over an older state
+		t.tree = t.onto(s.state.IsoCopy())
+	}
 	c := &commit{state: t.tree}
 	if len(s.handles) > 1 || s.watches.Any() || own == nil {
 		c.at, c.changed = time.Now(), changes(s.state, t.tree, t.wrote)
@@ -69,67 +72,70 @@ func (s *Store) commit(t *tx, own *Store) {
 		}
 	}
 	s.mu.Unlock()
-	took := make([][]*commit, len(others))
 	defer func() { // also when an apply panics
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.state = c.state
 		if own != nil {
-			own.show([]*commit{c})
+			own.taken = append(own.taken, c)
+			own.show()
 		}
-		for i, h := range others {
-			h.show(took[i])
+		for _, h := range others {
+			h.show()
 		}
 	}()
-	for i, h := range others {
+	for _, h := range others {
 		if !h.waits() {
-			took[i] = h.take()
+			h.take()
 		}
 	}
 }
 
-// take hands apply what others have committed, and returns it, to be shown. The caller has the turn.
-func (s *Store) take() (took []*commit) {
+// take hands apply all that others have committed, and nothing where the handle is out of reach. It is shown afterwards. The
+// caller has the turn.
+func (s *Store) take() {
 	s.taking.Lock()
 	defer s.taking.Unlock()
-	for {
-		c, apply := s.nextLate()
-		if c == nil {
-			return took
-		}
-		took = append(took, c)
+	late, apply := s.nextLate()
+	for _, c := range late {
 		if apply != nil && len(c.changed) > 0 {
 			apply(c.foreign())
 		}
 	}
 }
 
-// nextLate takes the first of the commits that the handle has not taken in, nil where there is none or it is out of reach.
-func (s *Store) nextLate() (*commit, func([]store.Foreign)) {
+// nextLate is what the handle has yet to take in, and takes in now.
+func (s *Store) nextLate() ([]*commit, func([]store.Foreign)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.late) == 0 || s.outage != nil {
+	if s.outage != nil {
 		return nil, nil
 	}
-	c := s.late[0]
-	s.late = s.late[1:]
-	return c, s.apply
+	late := s.late
+	s.taken, s.late = append(s.taken, late...), nil
+	return late, s.apply
 }
 
-// show has the handle see commits that it has taken in. The caller holds the lock of common.
-func (s *Store) show(took []*commit) {
-	for _, c := range took {
+// show has the handle see what it has taken in. The caller holds the lock of common.
+func (s *Store) show() {
+	for _, c := range s.taken {
 		s.seen = c.state
 		if s.watches.Any() {
 			s.watches.Publish(c.records())
 		}
 	}
+	s.taken = nil
 }
 
-// catchUp takes in what others have committed. The caller has the turn.
-func (s *Store) catchUp() {
-	took := s.take()
+// catchUp takes in what others have committed. The error is why it cannot: there is something, and the handle is out of reach.
+// The caller has the turn.
+func (s *Store) catchUp() error {
+	s.take()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.show(took)
+	s.show()
+	if len(s.late) > 0 {
+		return s.outage.err
+	}
+	return nil
 }

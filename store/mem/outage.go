@@ -56,7 +56,7 @@ func (s *Store) Heal() {
 		}
 	}
 	s.mu.Unlock()
-	s.catchUp()
+	_ = s.catchUp() // cut again already, there is another Heal
 }
 
 // LoseNext has the next Update of this handle that writes something answer store.ErrUnknown, after its hooks have run. When it
@@ -97,61 +97,6 @@ func (s *Store) answerLost(t *tx, l *loss) error {
 		s.commit(t, nil)
 	}
 	return err
-}
-
-// Lag has the handle take in what others commit only when it is asked for something, or, with false, at once again. An Update
-// then runs its function over the state as it was known first, takes that back, and runs it again over the state as it is: so
-// do stores over a network that compare when they commit.
-func (s *Store) Lag(lags bool) {
-	_ = s.await(context.Background()) // which does not end
-	defer s.leave()
-	s.mu.Lock()
-	s.lags = lags
-	s.mu.Unlock()
-	if !lags {
-		s.catchUp()
-	}
-}
-
-// waits tells whether commits of others are left until somebody asks.
-func (s *Store) waits() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lags
-}
-
-// behind tells whether a handle within reach has yet to take something in.
-func (s *Store) behind() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lags && s.outage == nil && len(s.late) > 0
-}
-
-// inVain runs fn over the state as it was, and takes it back.
-func (s *Store) inVain(fn func(store.Tx) error) {
-	t := &tx{tree: s.copied()}
-	defer t.end()
-	_ = fn(t) // it is decided by the next run
-}
-
-// awaitCaughtUp waits for the turn, and takes in what others have committed.
-func (s *Store) awaitCaughtUp(ctx context.Context) error {
-	if err := s.await(ctx); err != nil {
-		return err
-	}
-	defer s.leave()
-	s.catchUp()
-	return nil
-}
-
-// upToDate refuses an update over a state that is not the latest: the handle was put out of reach before it had caught up.
-func (s *Store) upToDate() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.late) > 0 {
-		return s.outage.err
-	}
-	return nil
 }
 
 // awaitReach takes the turn within reach of the state.

@@ -192,6 +192,46 @@ func TestLag(t *testing.T) {
 	h.want(t, "[a:2>3]")
 }
 
+// What a handle that lags has read and written before it knew of others is committed where they touched nothing of it.
+func TestLagCommits(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		read func(store.Tx)
+		runs int
+	}{
+		{"another key", func(tx store.Tx) { _, _ = tx.Get([]byte("b")) }, 1},
+		{"another range", func(tx store.Tx) { list(t, tx, store.Prefix([]byte("b"))) }, 1},
+		{"the key", func(tx store.Tx) { _, _ = tx.Get([]byte("a")) }, 2},
+		{"its range", func(tx store.Tx) { list(t, tx, store.Range{To: []byte("b")}) }, 2},
+		{"a key that it writes", func(tx store.Tx) { _ = tx.Put([]byte("a"), nil); _ = tx.Put([]byte("a"), []byte("new")) }, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			all := joined(t, 2)
+			h := follow(t, all[1])
+			other := follow(t, all[0])
+			all[1].Lag(true)
+			put(t, all[0], "new", "a")
+			runs := 0
+			err := all[1].Update(t.Context(), func(tx store.Tx) error {
+				runs++
+				c.read(tx)
+				return tx.Put([]byte("b"), []byte("1"))
+			})
+			if err != nil || runs != c.runs {
+				t.Errorf("the function ran %d times (%v)", runs, err)
+			}
+			h.want(t, "[a:->new]")
+			for _, s := range all {
+				wantState(t, s, "a=new b=1")
+			}
+			put(t, all[1], "2", "b")
+			if c.name != "a key that it writes" {
+				other.want(t, "[b:->1] [b:1>2]")
+			}
+		})
+	}
+}
+
 // A handle that is cut and healed again and again while all write counts right, and no write is lost.
 func TestCutUnderLoad(t *testing.T) {
 	all := joined(t, 3)

@@ -29,7 +29,7 @@ func (s *Store) Follow(ctx context.Context, load func(store.Tx) error, apply fun
 	if s.followed() {
 		return errFollowed
 	}
-	s.catchUp()
+	_ = s.catchUp() // out of reach, what is known is loaded, and the rest comes later
 	t := &tx{tree: s.copied(), rules: record.Rules{ReadOnly: true}}
 	defer func() { t.rules.Over = true }()
 	if err := load(t); err != nil {

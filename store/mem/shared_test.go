@@ -266,4 +266,5 @@ func TestApplyThatPanics(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.want(t, "[a:->1]")
+	wantState(t, all[1], "a=1")
 }

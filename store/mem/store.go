@@ -35,6 +35,7 @@ type Store struct {
 	// Below here, the lock of common guards everything.
 	seen    *tree     // the state as this handle sees it; never written to, only copied and replaced
 	late    []*commit // what has become of it since, in order
+	taken   []*commit // likewise, and before that: apply has heard of it
 	apply   func([]store.Foreign)
 	watches watch.Set
 	closed  bool
@@ -168,20 +169,23 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	}
 	defer s.leave()
 	if s.behind() {
-		s.inVain(fn)
+		if done, err := s.updateLate(fn); done {
+			return err
+		}
 	}
-	s.catchUp()
-	if err := s.upToDate(); err != nil {
+	if err := s.catchUp(); err != nil {
 		return err
 	}
 	t := &tx{tree: s.copied()}
 	defer t.end() // before the next update has its turn, also when fn panics or ends its goroutine
-	if err := fn(t); err != nil {
+	if err := t.run(fn); err != nil {
 		return err
 	}
-	if t.rules.Failed != nil {
-		return t.rules.Failed
-	}
+	return s.finish(t)
+}
+
+// finish commits what the function of t wrote, which has succeeded over the state as it is.
+func (s *Store) finish(t *tx) error {
 	if len(t.wrote) == 0 {
 		t.undo = nil
 		return nil

@@ -15,6 +15,15 @@ type tx struct {
 	rules record.Rules
 	wrote [][]byte // the key of each Put and Delete, repeated ones included
 	undo  []func()
+	reads *reads // what was read, where that is to be known; nil: it is not
+}
+
+// run runs fn and answers its error, or that of a write that was refused.
+func (t *tx) run(fn func(store.Tx) error) error {
+	if err := fn(t); err != nil {
+		return err
+	}
+	return t.rules.Failed
 }
 
 // end closes the transaction. What it wrote has become the state, or its hooks are still there: then they are run, the
@@ -32,6 +41,7 @@ func (t *tx) Get(key []byte) ([]byte, error) {
 	if t.rules.Over {
 		return nil, record.ErrOver
 	}
+	t.reads.get(key)
 	r, _ := t.tree.Get(store.Record{Key: key})
 	return r.Value, nil
 }
@@ -72,6 +82,7 @@ func (t *tx) Scan(r store.Range) iter.Seq2[store.Record, error] {
 			yield(store.Record{}, record.ErrOver)
 			return
 		}
+		t.reads.scan(r)
 		n := 0
 		visit := func(rec store.Record) bool {
 			n++
