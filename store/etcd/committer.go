@@ -126,18 +126,17 @@ func (c *committer) lead() {
 }
 
 // yields is how often the leader lets others run before it takes the queue.
-const yields = 8
+const yields = 16
 
 // gather takes the queue once those who are about to join have joined: the callers that were answered a moment ago are
-// about to come again, and taking the first of them alone would make every second batch a batch of one. No clock is asked.
+// about to come again, beside those who wait already, and taking the first of them alone would make every second batch a
+// small one. No clock is asked.
 func (c *committer) gather() (calls []*call, more bool) {
 	for {
+		expected := c.lastN + c.waiting()
 		for range yields {
 			runtime.Gosched()
-			c.mu.Lock()
-			n := len(c.queue)
-			c.mu.Unlock()
-			if n > 0 && n >= c.lastN {
+			if n := c.waiting(); n > 0 && n >= expected {
 				break
 			}
 		}
@@ -151,6 +150,12 @@ func (c *committer) gather() (calls []*call, more bool) {
 		}
 		<-c.wake
 	}
+}
+
+func (c *committer) waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.queue)
 }
 
 // begin picks the calls that still want to be run and have time for it, and answers the others.

@@ -21,7 +21,10 @@ type kv = mvccpb.KeyValue
 
 // feed moves the mirror by a watch of everything under the prefix.
 type feed struct {
-	s *Store
+	s     *Store
+	begun chan struct{} // closed when the watch stands for the first time
+
+	once sync.Once
 
 	mu     sync.Mutex
 	cancel context.CancelFunc // of the watch as it is
@@ -103,7 +106,7 @@ func (f *feed) watch() (told bool) {
 	f.s.turn.Lock()
 	from := f.rev + 1
 	f.s.turn.Unlock()
-	for resp := range c.Watch(ctx, f.s.layout.prefix, clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithProgressNotify()) {
+	for resp := range c.Watch(ctx, f.s.layout.prefix, clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithProgressNotify(), clientv3.WithCreatedNotify()) {
 		switch err := resp.Err(); {
 		case errors.Is(err, rpctypes.ErrCompacted):
 			f.setAfresh()
@@ -112,6 +115,9 @@ func (f *feed) watch() (told bool) {
 			return told
 		}
 		told = true
+		if resp.Created {
+			f.once.Do(func() { close(f.begun) })
+		}
 		f.s.turn.Lock()
 		f.take(resp.Events)
 		f.s.turn.Unlock()

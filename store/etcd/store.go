@@ -102,7 +102,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.sizes.ops.Store(maxOps)
 	s.sizes.bytes.Store(maxBytes)
-	s.feed.s = s
+	s.feed.s, s.feed.begun = s, make(chan struct{})
 	s.pulse = pulse{s: s, wake: make(chan struct{}, 1)}
 	s.commit.s = s
 	if err := s.open(ctx); err != nil {
@@ -113,6 +113,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.commit.init(s)
 	s.workers.Go(s.feed.run)
 	s.workers.Go(s.pulse.run)
+	begun, cancel := context.WithTimeout(ctx, cfg.Timeout)
+	defer cancel()
+	select {
+	case <-s.feed.begun:
+	case <-begun.Done(): // the feed goes on trying
+	}
 	return s, nil
 }
 
