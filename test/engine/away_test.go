@@ -3,32 +3,12 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 )
-
-// away is what the tests read of `berth status --format json` about the shared store.
-type away struct {
-	Away    string
-	Waiting int
-	Age     float64
-}
-
-func (h *Host) away() (away, error) {
-	out, err := berth(h.Berth, "status", "--format", "json")
-	if err != nil {
-		return away{}, err
-	}
-	var st struct{ Cluster *away }
-	if err := json.Unmarshal([]byte(out), &st); err != nil || st.Cluster == nil {
-		return away{}, fmt.Errorf("berth status says nothing of the shared store: %s (%v)", out, err)
-	}
-	return *st.Cluster, nil
-}
 
 // One host is cut off from etcd, while the other goes on: it refuses new addresses of the shared spaces with the reason, its own
 // space works, what it gives back is kept and told later, and what it claimed in advance it gives out. When the way is there
@@ -115,13 +95,7 @@ func TestAway(t *testing.T) {
 	if err := reconnect(b.engine.name); err != nil {
 		t.Fatal(err)
 	}
-	if err := eventually(time.Minute, func() error {
-		st, err := b.away()
-		if err == nil && (st.Away != "" || st.Waiting > 0) {
-			err = fmt.Errorf("%v says %+v", b, st)
-		}
-		return err
-	}); err != nil {
+	if err := b.reaches(); err != nil {
 		t.Fatal(err)
 	}
 	for _, address := range []string{gone, again} {

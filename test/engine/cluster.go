@@ -88,7 +88,10 @@ func (c *Cluster) serve(flags ...string) {
 	if err := c.each(func(h *Host) error {
 		h.daemon = c.berthOf(h, h.name, flags...)
 		h.Berth = h.daemon
-		return h.daemon.start()
+		if err := h.daemon.start(); err != nil {
+			return err
+		}
+		return h.reaches()
 	}); err != nil {
 		c.Fatal(err)
 	}

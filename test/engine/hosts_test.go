@@ -69,14 +69,16 @@ func TestHosts(t *testing.T) {
 	c.run("off", c.off)
 }
 
-// run runs a part of the test as one of its own.
+// run runs a part of the test as one of its own. Each part builds on the one before.
 func (c *Cluster) run(name string, part func()) {
 	outer := c.T
-	outer.Run(name, func(t *testing.T) {
+	if !outer.Run(name, func(t *testing.T) {
 		c.as(t)
 		defer c.as(outer)
 		part()
-	})
+	}) {
+		outer.FailNow()
+	}
 }
 
 // as has t told what fails.
@@ -196,17 +198,14 @@ func (c *Cluster) drained() {
 // askedToGo: a host whose daemon answers gives back all it has by itself when it is removed, and is refused until it is let in.
 func (c *Cluster) askedToGo() {
 	a, b := c.hosts[0], c.hosts[1]
-	a.berth("host", "rm", "--yes", "b")
-	a.awaitsHost("b", "removed", true)
-	left, err := leases(a.Berth, lanSubnet)
+	held, err := b.held("lan")
 	if err != nil {
 		c.Fatal(err)
 	}
-	for _, l := range left {
-		if l.Host == "b" {
-			c.Errorf("host b was removed; on record is %+v", l)
-		}
-	}
+	a.berthRefuses([]string{"--yes", "2 addresses", held[0].Address, held[1].Address}, "host", "rm", "b") // nobody can be asked
+	a.berth("host", "rm", "--yes", "b")
+	a.awaitsHost("b", "removed", true)
+	a.awaitsFreed("b")
 	b.refusesNew("removed", "berth host admit b")
 	if err := b.leave("lan"); err != nil { // what it gives back is nobody's any more
 		c.Error(err)
@@ -214,6 +213,22 @@ func (c *Cluster) askedToGo() {
 	a.berth("host", "admit", "b")
 	a.awaitsHost("b", "", true)
 	c.joinsAgain(b)
+}
+
+// awaitsFreed waits until nothing of lan is on record for another host.
+func (h *Host) awaitsFreed(name string) {
+	h.Helper()
+	if err := eventually(90*time.Second, func() error {
+		all, err := leases(h.Berth, lanSubnet)
+		for _, l := range all {
+			if l.Host == name {
+				return fmt.Errorf("host %s was removed; on record is %+v", name, l)
+			}
+		}
+		return err
+	}); err != nil {
+		h.Fatal(err)
+	}
 }
 
 // joinsAgain has a host that was let in again create its network and run containers.
@@ -248,6 +263,7 @@ func (c *Cluster) off() {
 	}
 	a.berth("host", "rm", "--off", "--yes", "b")
 	a.awaitsHost("b", "removed", false)
+	a.awaitsFreed("b")
 	// Somebody else takes one of its addresses.
 	name := a.House.name()
 	a.docker("run", "--detach", "--name", name, "--network", "lan", "--ip", held[0].Address, imageName, "sleep", "1000000")

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -21,7 +22,7 @@ func TestLAN(t *testing.T) {
 	a.planLAN()
 	two := *c
 	two.hosts = c.hosts[:2]
-	if err := two.each((*Host).joinLAN); err != nil {
+	if err := errors.Join(a.joinLAN(), b.joinLANBy("--ipam-opt", "gateway="+b.gateway())); err != nil {
 		t.Fatal(err)
 	}
 	if err := two.each(func(h *Host) error { return h.startMany("lan", 100) }); err != nil {

@@ -4,12 +4,43 @@ package engine
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 )
+
+// away is what the tests read of `berth status --format json` about the shared store.
+type away struct {
+	Away    string
+	Waiting int
+	Age     float64
+}
+
+func (h *Host) away() (away, error) {
+	out, err := berth(h.Berth, "status", "--format", "json")
+	if err != nil {
+		return away{}, err
+	}
+	var st struct{ Cluster *away }
+	if err := json.Unmarshal([]byte(out), &st); err != nil || st.Cluster == nil {
+		return away{}, fmt.Errorf("berth status says nothing of the shared store: %s (%v)", out, err)
+	}
+	return *st.Cluster, nil
+}
+
+// reaches waits until the host reaches the shared store and has told it all that it kept.
+func (h *Host) reaches() error {
+	return eventually(time.Minute, func() error {
+		st, err := h.away()
+		if err == nil && (st.Away != "" || st.Waiting > 0) {
+			err = fmt.Errorf("%v says %+v", h, st)
+		}
+		return err
+	})
+}
 
 // lanSubnet is that of the network lan, in which all hosts of a cluster have their bridge brl2.
 const lanSubnet = "10.77.0.0/22"
@@ -25,14 +56,15 @@ func (h *Host) gateway() string {
 	return "10.77.3." + h.address[strings.LastIndex(h.address, ".")+1:]
 }
 
-// joinLAN creates the host's Docker network on lan. Every second host names the subnet, as it must where it has a route to it.
+// joinLAN creates the host's Docker network on lan.
 func (h *Host) joinLAN() error {
-	args := []string{"network", "create", "--driver", "bridge", "--opt", "com.docker.network.bridge.name=brl2", "--ipam-driver", "berth", "--ipam-opt", "network=lan"}
-	if h.name == "b" {
-		args = append(args, "--ipam-opt", "gateway="+h.gateway())
-	} else {
-		args = append(args, "--subnet", lanSubnet, "--gateway", h.gateway())
-	}
+	return h.joinLANBy("--subnet", lanSubnet, "--gateway", h.gateway())
+}
+
+// joinLANBy does so with other words. The subnet need not be named where the host has no route to it.
+func (h *Host) joinLANBy(options ...string) error {
+	args := append([]string{"network", "create", "--driver", "bridge", "--opt", "com.docker.network.bridge.name=brl2",
+		"--ipam-driver", "berth", "--ipam-opt", "network=lan"}, options...)
 	if _, err := h.Engine.Docker(append(args, "lan")...); err != nil {
 		return err
 	}
