@@ -38,8 +38,8 @@ func reads(verb, flag string) bool {
 	switch verb {
 	case "serve", "witness":
 		return true
-	case "restore":
-		return flag == "admin-socket" || flag == "state"
+	case "copy", "restore": // which stand in for the daemon
+		return flag == "admin-socket" || flag == "state" || flag == "host" || strings.HasPrefix(flag, "etcd-")
 	}
 	return flag == "admin-socket" || flag == flagDockerHost || isRemoteFlag(flag)
 }

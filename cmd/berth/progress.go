@@ -19,7 +19,12 @@ type progress struct {
 
 // progress shows how far an import is, or one that is taken back.
 func (p *program) progress(undo bool) *progress {
-	g := &progress{what: "importing", back: undo}
+	return p.showProgress("importing", undo)
+}
+
+// showProgress shows how far something is.
+func (p *program) showProgress(what string, undo bool) *progress {
+	g := &progress{what: what, back: undo}
 	if undo {
 		g.what = "taking back"
 	}

@@ -61,7 +61,7 @@ func (p *program) rootCommand() *cobra.Command {
 	root.AddCommand(p.serveCommand(), p.leaseCommand(), p.subnetCommand(), p.spaceCommand(), p.eventsCommand(),
 		p.networkCommand(), p.poolCommand(), p.exclusionCommand(), p.reservationCommand(), p.addressCommand(), p.envCommand(), p.ipCommand(), p.whoCommand(),
 		p.statusCommand(), p.checkCommand(), p.witnessCommand(), p.adoptCommand(), p.composeCommand(), p.hostCommand(),
-		p.exportCommand(), p.importCommand(), p.backupCommand(), p.restoreCommand(), p.fsckCommand(), p.tokenCommand(), p.versionCommand())
+		p.exportCommand(), p.importCommand(), p.backupCommand(), p.restoreCommand(), p.storeCommand(), p.fsckCommand(), p.tokenCommand(), p.versionCommand())
 	completionCommand(root)
 	root.SetHelpCommand(helpCommand())
 	return root

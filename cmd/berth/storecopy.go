@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"berth/internal/ipam"
+	"berth/store"
+	"berth/store/bolt"
+	"berth/store/etcd"
+
+	"github.com/spf13/cobra"
+)
+
+const storeCopyHelp = `Takes the spaces of one store to the other, with all that is in them: networks, subnets, Docker's pools, leases,
+memories, reservations, events. From bolt to etcd a host that was alone joins a cluster with its networks; from etcd to bolt it leaves
+with them. The ids stay as they are, so that Docker's networks and containers go on as before. The space "local" belongs to
+one host, and stays in bolt.
+
+The daemon of this host must not run meanwhile; those of other hosts may. What the other store has already (a network of the name, a subnet that
+overlaps) is refused before anything is written, and so are networks that several hosts use.
+
+Everything is written to the other store first, where nobody sees it, and read back and compared, record by record. Then the one store lets go,
+and the other shows it: nothing is ever in both. A copy that was cut off is gone on with by the same command, or taken back with --undo
+as long as the one store has not let go.`
+
+// storeBolt is the value of --store for the host's own.
+const storeBolt = "bolt"
+
+// storeCopy is what the flags of store copy say.
+type storeCopy struct {
+	from, to    string
+	state, host string
+	etcd        etcdFlags
+	spaces      []string
+	dryRun      bool
+	undo        bool
+	format      string
+}
+
+func (p *program) storeCommand() *cobra.Command {
+	return group("store", "Move what is kept from one store to another", p.storeCopyCommand())
+}
+
+func (p *program) storeCopyCommand() *cobra.Command {
+	var c storeCopy
+	cmd := &cobra.Command{Use: "copy --from STORE --to STORE", Short: "Take spaces from the host's own store to the shared one, or back", Long: storeCopyHelp,
+		Args: noArgs,
+		Example: `  systemctl stop berth.socket berth-admin.socket berth
+  berth store copy --from bolt --to etcd --etcd-endpoints http://10.0.0.11:2379 --dry-run
+  berth store copy --from bolt --to etcd --etcd-endpoints http://10.0.0.11:2379
+  berth store copy --from etcd --to bolt --etcd-endpoints http://10.0.0.11:2379 --space lab`}
+	f := cmd.Flags()
+	f.StringVar(&c.from, "from", "", "`STORE` that has them: bolt or etcd")
+	f.StringVar(&c.to, "to", "", "`STORE` that is to have them: etcd or bolt")
+	f.StringVar(&c.state, "state", defaultState, "`directory` of the host's own state")
+	f.StringVar(&c.host, "host", "", "`name` of this host, as its daemon has it (default: the system's host name)")
+	c.etcd.flags(cmd)
+	f.StringSliceVar(&c.spaces, "space", nil, "only the space `NAME`; repeatable (default: all but local)")
+	f.BoolVar(&c.dryRun, "dry-run", false, "check, show what would be copied, and copy nothing")
+	f.BoolVar(&c.undo, "undo", false, "take back a copy that was cut off")
+	f.StringVar(&c.format, "format", "text", "`form` of the output: text, json or a Go template")
+	completesDirs(cmd, "state")
+	completesEtcd(cmd)
+	for _, flag := range []string{"from", "to"} {
+		completes(cmd, flag, words(storeBolt, storeEtcd))
+	}
+	completes(cmd, "format", words("text", "json"))
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := c.check(); err != nil {
+			return usage(cmd, err)
+		}
+		show, err := newObject[ipam.CopyReport](p.out, cmd, c.format)
+		if err != nil {
+			return err
+		}
+		report, err := p.copyStore(cmd.Context(), &c)
+		if err != nil {
+			return err
+		}
+		return showObject(show, &report, func(w io.Writer) error { return c.said(w, &report) })
+	}
+	return cmd
+}
+
+// check refuses what makes no sense.
+func (c *storeCopy) check() (err error) {
+	stores := []string{storeBolt, storeEtcd}
+	switch {
+	case c.from == "" || c.to == "":
+		return errors.New("say from which store to which: --from bolt --to etcd, or --from etcd --to bolt")
+	case !slices.Contains(stores, c.from) || !slices.Contains(stores, c.to):
+		return fmt.Errorf("it is copied from bolt to etcd, or from etcd to bolt, and not from %s to %s; a backup is put back with `berth restore`", c.from, c.to)
+	case c.from == c.to:
+		return fmt.Errorf("both stores are %s: say --from bolt --to etcd, or --from etcd --to bolt", c.from)
+	case c.undo && c.dryRun:
+		return errors.New("--undo takes back what is there, and --dry-run changes nothing: give one of them")
+	}
+	if c.host == "" {
+		if c.host, err = os.Hostname(); err != nil {
+			return fmt.Errorf("the host has no name: give it one with --host: %w", err)
+		}
+	}
+	if err := ipam.CheckName("host", c.host); err != nil {
+		return fmt.Errorf("--host, by which the others know this one: %w", err)
+	}
+	return c.etcd.check()
+}
+
+// command is how the same copy is called again.
+func (c *storeCopy) command() string {
+	return fmt.Sprintf("berth store copy --from %s --to %s", c.from, c.to)
+}
+
+// copyStore opens both stores and copies.
+func (p *program) copyStore(ctx context.Context, c *storeCopy) (report ipam.CopyReport, err error) {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	own, err := c.openOwn(ctx)
+	if err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, own.Close()) }()
+	shared, err := c.openShared(ctx, own)
+	if err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, shared.Close()) }()
+	ownService, err := ipam.Open(ctx, ipam.Config{Store: own, Host: c.host, Copying: true})
+	if err != nil {
+		return report, err
+	}
+	sharedService, err := openMember(ctx, own, shared, c.host)
+	if err != nil {
+		return report, err
+	}
+	progress := p.showProgress("copying", c.undo)
+	defer progress.end()
+	opt := ipam.CopyOptions{Spaces: c.spaces, DryRun: c.dryRun, Undo: c.undo, Command: c.command(), Progress: progress.set}
+	ctx = ipam.WithActor(ctx, "berth store copy")
+	if c.to == storeBolt {
+		report, err = ipam.CopySpaces(ctx, sharedService, ownService, opt)
+		return report, p.listCollisions(err)
+	}
+	back, err := c.openShared(ctx, own) // what was written is read back from etcd, and not out of this process's memory
+	if err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, back.Close()) }()
+	opt.ReadBack = back
+	report, err = ipam.CopySpaces(ctx, ownService, sharedService, opt)
+	return report, p.listCollisions(err)
+}
+
+// openOwn opens the host's own store, which no daemon may have open.
+func (c *storeCopy) openOwn(ctx context.Context) (*bolt.Store, error) {
+	path := filepath.Join(c.state, stateFile)
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("there is no state of this host: %w; say with --state where its daemon keeps it", err) // opening would make one
+	}
+	st, err := bolt.Open(ctx, bolt.Config{Path: path})
+	if errors.Is(err, store.ErrLocked) {
+		return nil, fmt.Errorf("%w; nothing may be given meanwhile, so a copy needs this host's daemon to be stopped", err)
+	}
+	if err == nil && c.to == storeBolt {
+		err = readyToLeave(ctx, st)
+	}
+	if err != nil && st != nil {
+		return nil, errors.Join(err, st.Close())
+	}
+	return st, err
+}
+
+// readyToLeave refuses to take from the shared store what that has not heard of yet. The headroom stays there.
+func readyToLeave(ctx context.Context, own store.Store) error {
+	waiting, err := ipam.Undelivered(ctx, own)
+	if err != nil {
+		return err
+	}
+	if waiting > 0 {
+		return fmt.Errorf("this host has given or taken back addresses while the shared store was out of reach, of which that has not heard yet (%d); start the daemon until `berth status` says that none waits", waiting)
+	}
+	return ipam.DropHeadroom(ctx, own)
+}
+
+// openMember opens the cluster's records, as the host whose own store is given.
+func openMember(ctx context.Context, own store.Store, shared *etcd.Store, host string) (*ipam.Service, error) {
+	if err := ipam.KeepCluster(ctx, own, shared.Cluster()); err != nil {
+		return nil, err
+	}
+	id, err := ipam.OwnHost(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	member := &ipam.Member{Host: id, Session: ipam.NewID(), Version: version, Mark: ipam.ClusterMark(shared.Cluster())}
+	return ipam.Open(ctx, ipam.Config{Store: shared, Host: host, Member: member})
+}
+
+// openShared opens the cluster's store, which is the one that the host belongs to, where it belongs to one.
+func (c *storeCopy) openShared(ctx context.Context, own store.Store) (*etcd.Store, error) {
+	cfg, err := c.etcd.config()
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Cluster, err = ipam.KnownCluster(ctx, own); err != nil {
+		return nil, err
+	}
+	return etcd.Open(ctx, cfg)
+}
+
+// listCollisions shows all that keeps a copy from being made.
+func (p *program) listCollisions(err error) error {
+	var wrong *ipam.PlanError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	if len(wrong.Problems) == 1 && wrong.More == 0 {
+		return fmt.Errorf("%s; nothing was copied", printable(wrong.Problems[0].Text))
+	}
+	for _, problem := range wrong.Problems {
+		fmt.Fprintln(p.err, printable(problem.Text))
+	}
+	return fmt.Errorf("%s; nothing was copied", several(len(wrong.Problems)+wrong.More, "collision"))
+}
+
+// said is what a copy came to, for a person.
+func (c *storeCopy) said(w io.Writer, r *ipam.CopyReport) error {
+	var b strings.Builder
+	networks, events := 0, 0
+	var spaces []string
+	for _, space := range r.Spaces {
+		spaces = append(spaces, space.Name)
+		networks, events = networks+len(space.Networks), events+space.Events
+		for _, n := range space.Networks {
+			fmt.Fprintf(&b, "%s: %s, with %s, %s, %s, %s, %s\n", space.Name, n.Name, several(n.Subnets, "subnet"), several(n.Docker, "Docker network"),
+				several(n.Leases, "lease"), several(n.Reservations, "reservation"), fmt.Sprintf("%d remembered", n.Memories))
+		}
+	}
+	the := "the space " + strings.Join(spaces, ", ")
+	if len(spaces) > 1 {
+		the = "the spaces " + strings.Join(spaces, ", ")
+	}
+	what := fmt.Sprintf("%s, with %s and %s,", the, several(networks, "network"), several(events, "event"))
+	switch {
+	case r.Undone:
+		fmt.Fprintf(&b, "taken back: %s has %s, as before\n", c.from, the)
+	case r.DryRun:
+		fmt.Fprintf(&b, "would copy %s from %s to %s\n", what, c.from, c.to)
+	default:
+		fmt.Fprintf(&b, "copied %s from %s to %s, and compared each record; %s has them no longer\n", what, c.from, c.to, c.from)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
