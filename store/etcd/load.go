@@ -120,6 +120,9 @@ func (s *Store) where(key string) string {
 func (s *Store) found(ctx context.Context) error {
 	l := &s.layout
 	id := drawn(16)
+	if s.cfg.Create {
+		id = s.cfg.Cluster
+	}
 	fresh, err := json.Marshal(meta{Program: "berth", Version: Format, Cluster: id, Created: time.Now().UTC().Format(time.RFC3339)})
 	if err != nil {
 		return err
@@ -132,7 +135,7 @@ func (s *Store) found(ctx context.Context) error {
 	if err != nil || len(g.Kvs) > 0 {
 		return err
 	}
-	if s.cfg.Cluster != "" {
+	if s.cfg.Cluster != "" && !s.cfg.Create {
 		return s.missing()
 	}
 	return s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {

@@ -29,6 +29,7 @@ type Config struct {
 	User, Password    string
 	Prefix            string        // of all keys; default "berth/"
 	Cluster           string        // the id that is expected under the prefix; empty: whichever is there, or a new one
+	Create            bool          // make the store Cluster where there is nothing under the prefix: it is put back there
 	Timeout           time.Duration // how long a request is waited for; default 1.5 s
 	Log               *logrus.Entry // default: nothing is logged
 }
