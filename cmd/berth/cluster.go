@@ -25,9 +25,10 @@ type cluster struct {
 	member ipam.Member
 	log    *logrus.Entry
 
-	mu    sync.Mutex
-	store *etcd.Store // nil: it was not opened yet
-	told  string      // why not, as it was last told in the log
+	mu      sync.Mutex
+	store   *etcd.Store // nil: it was not opened yet
+	told    string      // why not, as it was last told in the log
+	refused bool        // the last trouble was one that no waiting mends
 }
 
 // openCluster reads what the host knows of its cluster. It asks nobody.
@@ -104,6 +105,35 @@ func (c *cluster) reach() store.Reach {
 	return store.Reach{Err: store.ErrAway}
 }
 
+// How long it is waited for the shared store before the daemon says that it is ready, and how often it is looked: what comes first
+// would be refused otherwise, for a moment that nobody would understand.
+const (
+	firstTime = 5 * time.Second
+	lookFirst = 10 * time.Millisecond
+)
+
+// awaitFirst waits until the store is open, or could not be opened.
+func (c *cluster) awaitFirst(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, firstTime)
+	defer cancel()
+	again := time.NewTicker(lookFirst)
+	defer again.Stop()
+	for c.shared.State().Err != nil && !c.failed() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		}
+	}
+}
+
+// failed tells whether the store could not be opened when that was last tried.
+func (c *cluster) failed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.told != ""
+}
+
 // refusedPause is how long it is waited after a refusal that no waiting mends, but perhaps a person.
 const refusedPause = 5 * time.Second
 
@@ -116,12 +146,22 @@ func (c *cluster) run(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
+		c.mu.Lock()
+		c.refused = true
+		c.mu.Unlock()
 		if text := err.Error(); text != told {
 			told = text
 			c.log.WithError(err).Error("this host is refused in the cluster, which is tried again; the space local works meanwhile")
 		}
 		pauseFor(ctx, refusedPause)
 	}
+}
+
+// refuses tells whether trouble with the store is one that no waiting mends.
+func (c *cluster) refuses(err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refused && !errors.Is(err, store.ErrAway) && !errors.Is(err, store.ErrUnknown)
 }
 
 // close ends the handle on the shared store, which says that this host is not there any more.
@@ -137,11 +177,12 @@ func (c *cluster) status() admin.ClusterStatus {
 	state := c.shared.State()
 	st := admin.ClusterStatus{Endpoints: c.etcd.Endpoints, Prefix: c.etcd.Prefix, ID: c.etcd.Cluster, HostID: c.member.Host, HostState: state.Host,
 		Since: state.Since, Fresh: state.Fresh, Waiting: state.Waiting, Oldest: state.Oldest, Headroom: append([]ipam.HeadroomState{}, state.Headroom...)}
-	switch {
-	case errors.Is(state.Err, ipam.ErrHost), errors.Is(state.Err, etcd.ErrForeign):
-		st.Refused = state.Err.Error()
-	case state.Err != nil:
-		st.Away = strings.TrimPrefix(state.Err.Error(), store.ErrAway.Error()+": ")
+	if err := state.Err; err != nil {
+		if text := strings.TrimPrefix(err.Error(), store.ErrAway.Error()+": "); c.refuses(err) {
+			st.Refused = text
+		} else {
+			st.Away = text
+		}
 	}
 	if !state.Fresh.IsZero() {
 		st.Age = max(time.Since(state.Fresh).Seconds(), 0)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,17 +10,22 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 )
 
 // scriptEtcd is the etcd of a script.
 type scriptEtcd struct {
 	dir     string
 	url     string // of its clients
+	health  string // the URL that says whether it serves
 	args    []string
 	process *exec.Cmd // nil: it does not run
 }
@@ -28,12 +34,13 @@ type etcdKey struct{}
 
 // etcdCommand is `etcd VERB` of a script:
 //
-//	etcd start [FLAG...]   starts one with no data, with further flags; its URL is in $ETCD
+//	etcd start [FLAG...]   starts one with no data, with further flags; its URL is in $ETCD. With --cert-file it speaks TLS
 //	etcd stop, cont        it does not answer, and answers again (SIGSTOP, SIGCONT)
+//	etcd guard USER WORD   users and passwords from now on, and one who may do what he likes under berth/ only
 //	etcd kill, again       it ends without a word, and starts again on what it has; etcd/ in $WORK is that
 func etcdCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: etcd start|stop|cont|kill|again [FLAG...]")
+		ts.Fatalf("usage: etcd start|stop|cont|guard|kill|again [ARG...]")
 	}
 	e := ts.Value(etcdKey{}).(*scriptEtcd)
 	switch verb := args[0]; verb {
@@ -45,6 +52,8 @@ func etcdCommand(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(e.process.Process.Signal(syscall.SIGSTOP))
 	case "cont":
 		ts.Check(e.process.Process.Signal(syscall.SIGCONT))
+	case "guard":
+		ts.Check(e.guard(args[1], args[2]))
 	case "kill":
 		e.end()
 	case "again":
@@ -70,20 +79,26 @@ func etcdProgram() (string, error) {
 	return path, nil
 }
 
-// choose finds two ports that nobody uses at the moment.
+// choose finds ports that nobody uses at the moment.
 func (e *scriptEtcd) choose(flags []string) error {
-	var urls []string
-	for range 2 {
+	scheme, urls := "http://", []string(nil)
+	if slices.ContainsFunc(flags, func(f string) bool { return strings.HasPrefix(f, "--cert-file") }) {
+		scheme = "https://"
+	}
+	for range 3 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return err
 		}
 		defer l.Close()
-		urls = append(urls, "http://"+l.Addr().String())
+		urls = append(urls, l.Addr().String())
 	}
-	e.url = urls[0]
-	e.args = append([]string{"--data-dir", filepath.Join(e.dir, "etcd"), "--listen-client-urls", urls[0], "--advertise-client-urls", urls[0],
-		"--listen-peer-urls", urls[1], "--initial-advertise-peer-urls", urls[1], "--initial-cluster", "default=" + urls[1], "--log-level", "error"}, flags...)
+	e.url = scheme + urls[0]
+	peer, probe := "http://"+urls[1], "http://"+urls[2]
+	e.health = probe + "/health"
+	e.args = append([]string{"--data-dir", filepath.Join(e.dir, "etcd"), "--listen-client-urls", e.url, "--advertise-client-urls", e.url,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer, "--listen-metrics-urls", probe,
+		"--log-level", "error"}, flags...)
 	return nil
 }
 
@@ -116,13 +131,49 @@ func (e *scriptEtcd) start() error {
 }
 
 func (e *scriptEtcd) healthy(client *http.Client) (bool, error) {
-	res, err := client.Get(e.url + "/health")
+	res, err := client.Get(e.health)
 	if err != nil {
 		return false, err
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	return strings.Contains(string(body), `"true"`), err
+}
+
+// guard has it want users and passwords, and makes one user who may read and write what begins with berth/, and nothing else.
+func (e *scriptEtcd) guard(user, password string) error {
+	cfg := clientv3.Config{Endpoints: []string{e.url}, Logger: zap.NewNop(), DialTimeout: 10 * time.Second}
+	if strings.HasPrefix(e.url, "https:") { // as certs makes them
+		at := func(name string) string { return filepath.Join(e.dir, name) }
+		var err error
+		if cfg.TLS, err = (transport.TLSInfo{TrustedCAFile: at("ca.pem"), CertFile: at("admin.pem"), KeyFile: at("admin.key")}).ClientConfig(); err != nil {
+			return err
+		}
+	}
+	c, err := clientv3.New(cfg)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	for _, do := range []func() error{
+		func() error { _, err := c.RoleAdd(ctx, user); return err },
+		func() error {
+			_, err := c.RoleGrantPermission(ctx, user, "berth/", clientv3.GetPrefixRangeEnd("berth/"), clientv3.PermissionType(clientv3.PermReadWrite))
+			return err
+		},
+		func() error { _, err := c.UserAdd(ctx, user, password); return err },
+		func() error { _, err := c.UserGrantRole(ctx, user, user); return err },
+		func() error { _, err := c.UserAdd(ctx, "root", "of etcd"); return err },
+		func() error { _, err := c.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := c.AuthEnable(ctx); return err },
+	} {
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // end kills it where it runs.

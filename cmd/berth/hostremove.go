@@ -122,8 +122,8 @@ func (p *program) awaitLeft(ctx context.Context, c *admin.Client, h *ipam.HostIn
 		var refused *admin.Problem
 		switch {
 		case err == nil && now.State == ipam.HostRemoved, h.Self && errors.As(err, &refused) && refused.Code == admin.CodeHostRefused:
-			fmt.Fprintf(p.err, "berth: host %s has left\n", h.Name)
-			return nil
+			_, err = fmt.Fprintf(p.out, "%s has left\n", h.Name)
+			return err
 		case err == nil:
 			*h = now
 		case ctx.Err() == nil:

@@ -25,6 +25,14 @@ func TestOwnersPage(t *testing.T) {
 		"engine start\nexec berth serve --check-every 0 --check-grace 1ms &daemon&\nready\n")
 }
 
+// TestOperatingPage runs the examples of docs/operating.md on two hosts that share a store, of which b is the one that Docker asks.
+func TestOperatingPage(t *testing.T) {
+	runPageOn(t, "operating.md", 6, nil, "etcd start\nenv BERTH_STORE=etcd\nenv BERTH_ETCD_ENDPOINTS=$ETCD\n"+
+		"exec berth serve --host a &daemon&\nready\nenv BERTH_PLUGIN_SOCKET=$WORK/b.sock\n"+
+		"exec berth serve --host b --state b --admin-socket b-admin.sock &b&\nready\n"+
+		"exec berth network create lan --space global --subnet 10.77.0.0/24,gateway=10.77.0.1,pool --headroom 16\n")
+}
+
 // runPage runs the examples of a page of docs, from the first to the last, on one daemon: each line that begins with
 // "$ berth", and holds what it says to the lines below it. The first block in each language of files is what is in that file.
 // What happens between two of them, and is for nobody to read, stands in a comment: <!-- run: LINE OF A SCRIPT -->.

@@ -137,7 +137,13 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 		},
 		hooks,
 	}
-	announce(ctx, cfg, log, started, h.service)
+	tasks = append(tasks, func(ctx context.Context) error {
+		if h.cluster != nil {
+			h.cluster.awaitFirst(ctx)
+		}
+		announce(ctx, cfg, log, started, h.service)
+		return nil
+	})
 	return together(ctx, tasks...)
 }
 
