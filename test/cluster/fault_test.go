@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 )
 
@@ -10,7 +11,8 @@ import (
 type fault struct {
 	name string
 	// strike makes it happen. It returns what is nil once it is proven to be in force, and what ends it.
-	strike func(tr *trial) (proof func() error, heal func())
+	strike   func(tr *trial) (proof func() error, heal func())
+	headroom int // of each host
 	// hit are the hosts whose callers notice it, as sign counts; those of the others go on.
 	hit  []int
 	sign func(*party) int64
@@ -32,13 +34,8 @@ var faults = []fault{
 		leader.freeze()
 		return func() error { return errors.Join(leader.stopped(), tr.etcd.another(others)) }, leader.thaw
 	}},
-	{name: "quorum lost", hit: []int{0, 1, 2}, sign: refusals, strike: func(tr *trial) (func() error, func()) {
-		leader, others := tr.etcd.leader()
-		leader.cut(tr.t)
-		others[0].cut(tr.t)
-		proof := func() error { return errors.Join(leader.dropped(), others[0].dropped(), tr.etcd.headless(others[1])) }
-		return proof, func() { leader.heal(tr.t); others[0].heal(tr.t) }
-	}},
+	{name: "quorum lost", hit: []int{0, 1, 2}, sign: refusals, strike: loseQuorum},
+	{name: "quorum lost, with headroom", headroom: 16, hit: []int{0, 1, 2}, sign: refusals, strike: loseQuorum},
 	{name: "host cut off", hit: []int{0}, sign: refusals, strike: func(tr *trial) (func() error, func()) {
 		h := tr.hosts[0]
 		h.cut(tr.t)
@@ -49,6 +46,17 @@ var faults = []fault{
 		h.kill()
 		return h.killed, h.start
 	}},
+}
+
+// loseQuorum cuts two members off.
+func loseQuorum(tr *trial) (proof func() error, heal func()) {
+	leader, others := tr.etcd.leader()
+	leader.cut(tr.t)
+	others[0].cut(tr.t)
+	proof = func() error {
+		return errors.Join(leader.dropped(), others[0].dropped(), tr.etcd.headless(others[1]))
+	}
+	return proof, func() { leader.heal(tr.t); others[0].heal(tr.t) }
 }
 
 // rounds is how often a fault happens in one history.
@@ -67,8 +75,9 @@ func TestFaults(t *testing.T) {
 				h.start()
 				hosts = append(hosts, h)
 			}
-			plan(hosts[0])
+			plan(hosts[0], f.headroom)
 			tr := ofHosts(t, e, hosts)
+			tr.headroom = f.headroom
 			tr.run(f, uint64(i))
 		})
 	}
@@ -83,15 +92,19 @@ func TestFaults(t *testing.T) {
 func TestAlone(t *testing.T) {
 	h := newHost(t, 1, "--store", "bolt")
 	h.start()
-	plan(h)
+	plan(h, 0)
 	tr := ofHosts(t, nil, []*host{h})
 	tr.run(faults[len(faults)-1], 0)
 }
 
 // plan makes the network that all take from.
-func plan(h *host) {
+func plan(h *host, headroom int) {
 	h.t.Helper()
-	if _, err := h.berth("network", "create", "lan", "--space", space, "--subnet", fmt.Sprintf("%s,gateway=%s,pool", shared, gateway)); err != nil {
+	args := []string{"network", "create", "lan", "--space", space, "--subnet", fmt.Sprintf("%s,gateway=%s,pool", shared, gateway)}
+	if headroom > 0 {
+		args = append(args, "--headroom", strconv.Itoa(headroom))
+	}
+	if _, err := h.berth(args...); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -43,6 +43,7 @@ type verdict string
 const (
 	done  verdict = "done"
 	taken verdict = "taken" // refused: another one has that address
+	spare verdict = "spare" // refused: that address is claimed for a host's headroom
 	full  verdict = "full"  // refused: no address is free
 	away  verdict = "away"  // refused: the store is out of reach, and nothing was written
 	lost  verdict = "lost"  // no answer, or one that says that the outcome is unknown
@@ -66,7 +67,7 @@ type operation struct {
 
 // answered tells whether the store decided it: a take that it granted or refused. A release is answered without it, too.
 func (op *operation) answered() bool {
-	return !op.give && (op.verdict == done || op.verdict == taken || op.verdict == full)
+	return !op.give && (op.verdict == done || op.verdict == taken || op.verdict == full || op.verdict == spare)
 }
 
 // recorder is the history of one caller. Only counts is for others to read while it works.
@@ -131,13 +132,17 @@ func (op *operation) judge(answer reply, err error) {
 		if err != nil || op.asked.IsValid() && op.addr != op.asked {
 			op.verdict, op.said = other, "the answer is "+answer.Address
 		}
+	case op.give: // the engine forgets the address, whatever it is told
+		op.verdict, op.said = other, refusal
 	case strings.Contains(refusal, "unknown"):
 		op.verdict, op.said = lost, refusal
 	case strings.Contains(refusal, "out of reach"):
 		op.verdict = away
-	case !op.give && op.asked.IsValid() && held:
+	case op.asked.IsValid() && held:
 		op.verdict, op.holder = taken, who
-	case !op.give && !op.asked.IsValid() && strings.Contains(refusal, "no address is free"):
+	case op.asked.IsValid() && strings.Contains(refusal, "held by the headroom of host"):
+		op.verdict = spare
+	case !op.asked.IsValid() && strings.Contains(refusal, "no address is free"):
 		op.verdict = full
 	default:
 		op.verdict, op.said = other, refusal
@@ -168,12 +173,13 @@ const never = time.Duration(math.MaxInt64)
 // history is all that was asked and answered, in the order of the calls.
 type history []operation
 
-func newHistory(recorders []*recorder) (h history) {
+// With headroom a host gives addresses by itself where the store is away, so that a grant does not show that it has been reached.
+func newHistory(recorders []*recorder, headroom bool) (h history) {
 	for _, r := range recorders {
 		h = append(h, r.ops...)
 	}
 	slices.SortFunc(h, func(a, b operation) int { return cmp.Compare(a.called, b.called) })
-	h.boundReleases()
+	h.boundReleases(headroom)
 	h.placeLost()
 	return h
 }
@@ -181,13 +187,13 @@ func newHistory(recorders []*recorder) (h history) {
 // boundReleases moves the end of each release to where its effect must have been seen. A host whose store is away keeps a
 // release and says yes; it delivers it before its next request there. So a release has come into force when a take that its host
 // began after the answer was answered by the store.
-func (h history) boundReleases() {
+func (h history) boundReleases(headroom bool) {
 	soonest := map[int]time.Duration{} // by host: the first return among the takes that were called later than here
 	type bound struct{ at, until time.Duration }
 	bounds := map[int][]bound{}
 	for i := len(h) - 1; i >= 0; i-- {
 		op := &h[i]
-		if !op.answered() {
+		if !op.answered() || headroom && op.verdict == done {
 			continue
 		}
 		until, ok := soonest[op.host]
