@@ -1,6 +1,7 @@
 package ipam
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -91,7 +92,7 @@ func (e *RemoveHost) apply(c *change) (Result, error) {
 
 // removeHost ends all holds of a host. Their leases are released in pages afterwards.
 func (c *change) removeHost(h *Host) error {
-	for _, id := range c.heldBy(h.Name) {
+	for _, id := range c.ix.heldBy(h.Name) {
 		at, err := c.attachment(id)
 		if errors.Is(err, ErrNotFound) {
 			continue
@@ -115,14 +116,27 @@ func (c *change) removeHost(h *Host) error {
 	return c.setHostState(h, HostRemoved, HostGone, "")
 }
 
+// releasePools ends all holds of this host with all leases taken through them.
+func (s *Service) releasePools(ctx context.Context) error {
+	s.mu.Lock()
+	held := s.ix.heldBy(s.host)
+	s.mu.Unlock()
+	for _, id := range held {
+		if err := s.ReleasePool(ctx, id); err != nil {
+			return err
+		}
+	}
+	return s.finish(ctx)
+}
+
 // heldBy lists the holds of a host that have not ended, the oldest first.
-func (c *change) heldBy(host string) (all []ID) {
-	for id, at := range c.ix.attachments {
+func (ix *index) heldBy(host string) (all []ID) {
+	for id, at := range ix.attachments {
 		if at.value.Host == host && !at.value.Ended {
 			all = append(all, id)
 		}
 	}
-	slices.SortFunc(all, func(a, b ID) int { return c.ix.attachments[a].value.Created.Compare(c.ix.attachments[b].value.Created) })
+	slices.SortFunc(all, func(a, b ID) int { return ix.attachments[a].value.Created.Compare(ix.attachments[b].value.Created) })
 	return all
 }
 

@@ -183,10 +183,13 @@ func (s *Shared) doAll(ctx context.Context, svc *Service, l *looking) error {
 	return s.review(ctx, svc)
 }
 
-// depart gives back what this host has in advance, and takes it out of the cluster, as was asked: all else that it holds ends with
-// that.
+// depart gives back all that this host has, and then takes it out of the cluster, as was asked: in this order, because a host that
+// was removed finishes nothing any more.
 func (s *Shared) depart(ctx context.Context, svc *Service) error {
 	if err := s.giveBack(ctx, svc); err != nil {
+		return err
+	}
+	if err := svc.releasePools(ctx); err != nil {
 		return err
 	}
 	_, err := svc.Edit(ctx, EditOptions{}, &RemoveHost{Name: s.host, Off: true})
