@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"berth/internal/admin"
 )
 
 // patience is far more than anything here takes. It only ends a test that would hang.
@@ -45,16 +47,19 @@ func buildAndRun(m *testing.M) int {
 type place struct {
 	t      testing.TB
 	dir    string
+	space  string   // that the tests work in
+	flags  []string // of the daemon, beside those of every one
 	client *http.Client
 }
 
+// newPlace is one whose daemon keeps everything in a file of its own.
 func newPlace(t testing.TB) *place {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "berth-crash") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{t: t, dir: dir}
+	p := &place{t: t, dir: dir, space: "local"}
 	transport := &http.Transport{
 		MaxIdleConnsPerHost: 64,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -87,6 +92,7 @@ type daemon struct {
 func (p *place) launch(before ...string) *daemon {
 	p.t.Helper()
 	words := append(before, binary, "serve", "--state", p.state(), "--plugin-socket", p.socket(), "--admin-socket", p.admin(), "--host", "alpha")
+	words = append(words, p.flags...)
 	d := &daemon{place: p, cmd: exec.Command(words[0], words[1:]...), ended: make(chan struct{})}
 	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
 	d.cmd.WaitDelay = time.Second
@@ -101,12 +107,21 @@ func (p *place) launch(before ...string) *daemon {
 	return d
 }
 
-// start starts a daemon and waits until it answers.
+// start starts a daemon and waits until it answers, and has reached the store that it shares where it does.
 func (p *place) start() *daemon {
 	p.t.Helper()
 	d := p.launch()
 	d.await(func() error {
 		_, _, err := p.post("GetCapabilities", nil)
+		return err
+	})
+	c := admin.NewClient(p.admin())
+	defer c.Close()
+	d.await(func() error {
+		st, err := c.Status(p.t.Context())
+		if err == nil && st.Cluster != nil && st.Cluster.Away != "" {
+			err = errors.New(st.Cluster.Away)
+		}
 		return err
 	})
 	return d

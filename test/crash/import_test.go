@@ -22,11 +22,11 @@ const (
 )
 
 // planDocument describes them, of networks that are not there and of one that is.
-func planDocument() []byte {
+func planDocument(space string) []byte {
 	var b bytes.Buffer
 	b.WriteString("version: 1\nnetworks:\n")
 	for n := range networksIn {
-		fmt.Fprintf(&b, "- name: plan%02d\n  subnets:\n", n)
+		fmt.Fprintf(&b, "- name: plan%02d\n  space: %s\n  subnets:\n", n, space)
 		for s := range subnetsIn {
 			fmt.Fprintf(&b, "  - {cidr: 10.%d.%d.0/24, gateway: 10.%d.%d.1, pool: true}\n", 200+n, s, 200+n, s)
 		}
@@ -37,7 +37,7 @@ func planDocument() []byte {
 			}
 		}
 	}
-	b.WriteString("- name: there\n  subnets:\n  - {cidr: 198.51.100.0/24, name: new}\n  reservations:\n  - {owner: web, address: 192.0.2.77}\n")
+	fmt.Fprintf(&b, "- name: there\n  space: %s\n  subnets:\n  - {cidr: 198.51.100.0/24, name: new}\n  reservations:\n  - {owner: web, address: 192.0.2.77}\n", space)
 	return b.Bytes()
 }
 
@@ -80,53 +80,56 @@ func (p *place) wholeNetworks(c *admin.Client) (there int, ok bool) {
 func TestImportKilled(t *testing.T) {
 	for _, undo := range []bool{false, true} {
 		t.Run(fmt.Sprintf("undo %v", undo), func(t *testing.T) {
-			random := rand.New(rand.NewPCG(7, 7))
-			p := newPlace(t)
-			file := filepath.Join(p.dir, "plan.yaml")
-			if err := os.WriteFile(file, planDocument(), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			l := newLedger(p)
-			d := p.start()
-			p.mustBerth("network", "create", "there", "--subnet", "192.0.2.0/24")
-			shared, err := l.attach("10.9.0.0/22", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			before := p.mustBerth("export")
-			d, cut := p.killedIn(l, d, shared.id, random, 2, "import", file)
-			if !cut {
-				t.Fatal("the import was not cut off")
-			}
-			end := "--resume"
-			if undo {
-				end = "--undo"
-			}
-			st := p.status()
-			if st.Import == nil || st.Import.Running || st.Import.Undoing || st.Import.Done == 0 || st.Import.Done >= st.Import.Total {
-				t.Fatalf("the import that was cut off is %+v", st.Import)
-			}
-			if out := p.mustBerth("status"); !strings.Contains(out, "it was cut off; finish it with `berth import --resume`, or take it back with `berth import --undo`") {
-				t.Errorf("status says: %s", out)
-			}
-			if out, err := p.berth("import", file); err == nil || !strings.Contains(out, "was cut off after") {
-				t.Errorf("a second import: %v, %s", err, out)
-			}
-			if d, cut = p.killedIn(l, d, shared.id, random, 64, "import", end); cut {
-				if st := p.status(); st.Import == nil || st.Import.Undoing != undo {
-					t.Fatalf("what was cut off is %+v", st.Import)
-				}
-				p.mustBerth("import", end)
-			}
-			if st := p.status(); st.Import != nil {
-				t.Errorf("it has ended, and is open: %+v", st.Import)
-			}
-			p.ended(undo, before, file)
-			l.verify()
-			d.fsck()
-			d.stop()
+			eachStore(t, func(t *testing.T, p *place) { importKilled(t, p, undo) })
 		})
 	}
+}
+
+func importKilled(t *testing.T, p *place, undo bool) {
+	random := rand.New(rand.NewPCG(7, 7))
+	file := filepath.Join(p.dir, "plan.yaml")
+	if err := os.WriteFile(file, planDocument(p.space), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := newLedger(p)
+	d := p.start()
+	p.mustBerth("network", "create", "there", "--space", p.space, "--subnet", "192.0.2.0/24")
+	shared, err := l.attach("10.9.0.0/22", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := p.mustBerth("export")
+	d, cut := p.killedIn(l, d, shared.id, random, 2, "import", file)
+	if !cut {
+		t.Fatal("the import was not cut off")
+	}
+	end := "--resume"
+	if undo {
+		end = "--undo"
+	}
+	st := p.status()
+	if st.Import == nil || st.Import.Running || st.Import.Undoing || st.Import.Done == 0 || st.Import.Done >= st.Import.Total {
+		t.Fatalf("the import that was cut off is %+v", st.Import)
+	}
+	if out := p.mustBerth("status"); !strings.Contains(out, "it was cut off; finish it with `berth import --resume`, or take it back with `berth import --undo`") {
+		t.Errorf("status says: %s", out)
+	}
+	if out, err := p.berth("import", file); err == nil || !strings.Contains(out, "was cut off after") {
+		t.Errorf("a second import: %v, %s", err, out)
+	}
+	if d, cut = p.killedIn(l, d, shared.id, random, 64, "import", end); cut {
+		if st := p.status(); st.Import == nil || st.Import.Undoing != undo {
+			t.Fatalf("what was cut off is %+v", st.Import)
+		}
+		p.mustBerth("import", end)
+	}
+	if st := p.status(); st.Import != nil {
+		t.Errorf("it has ended, and is open: %+v", st.Import)
+	}
+	p.ended(undo, before, file)
+	l.verify()
+	d.fsck()
+	d.stop()
 }
 
 // ended holds what there is after an import to what was to be.

@@ -18,10 +18,13 @@ func TestSoak(t *testing.T) {
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}
+	eachStore(t, soak)
+}
+
+func soak(t *testing.T, p *place) {
 	t.Logf("%d rounds, -seed %d", *rounds, *seed)
 	random := rand.New(rand.NewPCG(*seed, 0))
 	begin := time.Now()
-	p := newPlace(t)
 	l := newLedger(p)
 	d := p.start()
 	shared, err := l.attach("10.9.0.0/22", map[string]string{"sticky": "off"})

@@ -2,6 +2,7 @@ package crash
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"strings"
 	"sync"
@@ -139,6 +140,13 @@ func (l *ledger) give(le *lease) error {
 
 // attach asks for a pool.
 func (l *ledger) attach(cidr string, options map[string]string) (*pool, error) {
+	if l.space != "local" {
+		options = maps.Clone(options)
+		if options == nil {
+			options = map[string]string{}
+		}
+		options["space"] = l.space
+	}
 	r, err := l.call("RequestPool", api.RequestPoolRequest{AddressSpace: "local", Pool: cidr, Options: options})
 	if err != nil {
 		return nil, err

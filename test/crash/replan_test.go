@@ -46,15 +46,16 @@ var shapes = []plannedShape{
 
 // TestReplan kills the daemon while a network is resized and its pools are changed (GA-13, GA-14): it is as it was, or as it
 // was to be, and never in between; the address that is in use stays.
-func TestReplan(t *testing.T) {
+func TestReplan(t *testing.T) { eachStore(t, replan) }
+
+func replan(t *testing.T, p *place) {
 	random := rand.New(rand.NewPCG(1, 2))
-	p := newPlace(t)
 	d := p.start()
 	client := admin.NewClient(p.admin())
 	defer client.Close()
 	ctx := context.Background()
 	first := shapes[0]
-	if _, err := client.Edit(ctx, admin.EditOptions{}, &ipam.CreateNetwork{Name: "lan",
+	if _, err := client.Edit(ctx, admin.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: p.space,
 		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix(first.cidr), Name: "wire", Gateway: netip.MustParseAddr(first.gateway)}}},
 		&ipam.AddPool{Network: "lan", Name: "front", Subnet: "wire"},
 		&ipam.TakeAddress{Network: "lan", Owner: "rtr", Interface: ipam.Interface{Wishes: []ipam.Wish{{Address: netip.MustParseAddr("10.8.0.20")}}}},
