@@ -34,6 +34,7 @@ func RunShared(t *testing.T, fresh func(t *testing.T) (open func() store.Shared)
 		{"Follow", testFollow},
 		{"FollowQuiet", testFollowQuiet},
 		{"FollowOwn", testFollowOwn},
+		{"FollowBlind", testFollowBlind},
 		{"FollowWholeAndInOrder", testFollowWhole},
 		{"FollowJoinsUnderLoad", testFollowJoins},
 		{"FollowUnderLoad", testFollowUnderLoad},

@@ -219,6 +219,49 @@ func testFollowUnderLoad(t *testing.T, h *handles) {
 	wantSame(t, shadows)
 }
 
+// testFollowBlind: a write of a key that was not read, for which others have written it just before or write it meanwhile. Whichever
+// came last, the shadow says the same as the store.
+func testFollowBlind(t *testing.T, h *handles) {
+	all := []store.Shared{h.one(), h.one()}
+	sh, wait := newShadow(t, all[0], nil), &patience{}
+	update(t, all[1], puts("other=1"))
+	settle(t, all[0])
+	for n := range 12 {
+		own, others := puts(fmt.Sprintf("k=own%d", n)), puts(fmt.Sprintf("k=others%d", n), "l=1")
+		switch n % 3 {
+		case 1:
+			own = deletes("k")
+		case 2:
+			others = deletes("k", "l")
+		}
+		begun, done := make(chan struct{}), make(chan struct{})
+		var wg sync.WaitGroup
+		first := true
+		if n%2 == 0 {
+			update(t, all[1], others)
+		} else {
+			wg.Go(func() { <-begun; try(t, all[1], others); close(done) })
+		}
+		err := sh.update(func(tx store.Tx) error {
+			err := own(tx)
+			if first && n%2 == 1 {
+				close(begun)
+				wait.forIt(done)
+			}
+			first = false
+			return err
+		}, "other")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		wantSame(t, []*shadow{sh})
+		if t.Failed() {
+			t.Fatalf("in round %d", n)
+		}
+	}
+}
+
 // testLarge: updates of as many writes as there may be are seen whole by another handle.
 func testLarge(t *testing.T, h *handles) {
 	all := []store.Shared{h.one(), h.one()}
