@@ -110,6 +110,7 @@ func (b *batch) ops() int {
 // run runs the function of k. When it fails, its writes are taken back and its hooks are run at once; what it has read stays
 // noted, because its answer follows from that.
 func (b *batch) run(k *call, log logger) {
+	k.runs++
 	k.tx = tx{tree: b.tree, b: b}
 	k.err, k.panics, k.panicked, k.wrote = nil, false, nil, false
 	k.reads, k.ranges = len(b.order), len(b.ranges)
@@ -155,6 +156,14 @@ func (k *call) abort(log logger) {
 			hooks[i]()
 		}()
 	}
+}
+
+// mostRuns is how often that of its functions has been run that was run most.
+func (b *batch) mostRuns() (most int) {
+	for _, k := range b.calls {
+		most = max(most, k.runs)
+	}
+	return most
 }
 
 // abort takes all functions back, the last one first.

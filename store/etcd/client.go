@@ -5,20 +5,17 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"strings"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats"
-	"google.golang.org/grpc/status"
 
 	"berth/store"
 )
@@ -33,6 +30,8 @@ type members struct {
 	cancel context.CancelFunc
 	making chan struct{} // holds a token while a client is made
 
+	opened atomic.Bool // the store was opened: what is wrong with the way to it now may be right again later
+
 	mu      sync.Mutex
 	clients []*clientv3.Client // of the endpoint with the same index; nil: not made yet
 	at      int                // the endpoint in use
@@ -41,6 +40,12 @@ type members struct {
 }
 
 func newMembers(cfg Config) (*members, error) {
+	for _, e := range cfg.Endpoints {
+		u, err := url.Parse(e)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return nil, fmt.Errorf("%q is no endpoint of etcd: give http://HOST:PORT or https://HOST:PORT", e)
+		}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &members{cfg: cfg, ctx: ctx, cancel: cancel, making: make(chan struct{}, 1), clients: make([]*clientv3.Client, len(cfg.Endpoints))}
 	m.inUse, m.stop = context.WithCancel(ctx)
@@ -60,16 +65,16 @@ func newMembers(cfg Config) (*members, error) {
 
 // client is the client of the endpoint in use, and its index.
 func (m *members) client(ctx context.Context) (*clientv3.Client, int, error) {
+	if c, at := m.made(); c != nil {
+		return c, at, nil
+	}
 	select {
 	case m.making <- struct{}{}:
 		defer func() { <-m.making }()
 	case <-ctx.Done():
 		return nil, 0, ctx.Err()
 	}
-	m.mu.Lock()
-	at := m.at
-	c := m.clients[at]
-	m.mu.Unlock()
+	c, at := m.made()
 	if c != nil {
 		return c, at, nil
 	}
@@ -81,6 +86,12 @@ func (m *members) client(ctx context.Context) (*clientv3.Client, int, error) {
 	defer m.mu.Unlock()
 	m.clients[at] = c
 	return c, at, nil
+}
+
+func (m *members) made() (c *clientv3.Client, at int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.clients[m.at], m.at
 }
 
 func (m *members) dial(endpoint string) (*clientv3.Client, error) {
@@ -102,8 +113,14 @@ func (m *members) dial(endpoint string) (*clientv3.Client, error) {
 				MinConnectTimeout: time.Second,
 			}),
 			grpc.WithStatsHandler(sentHandler{}),
+			grpc.WithChainUnaryInterceptor(notWaiting),
 		},
 	})
+}
+
+// notWaiting has a request fail at once, with the reason, while there is no connection. etcd's client would have it wait.
+func notWaiting(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return invoke(ctx, method, req, reply, cc, append(opts, grpc.WaitForReady(false))...)
 }
 
 // fail has the next endpoint come into use, if that with index at still is the one in use.
@@ -136,13 +153,27 @@ func (m *members) close() {
 	}
 }
 
-// ask sends a request that may be sent twice: to the member in use, and where that one does not answer to the next ones, each
-// for a share of the time that ctx leaves. The error is ready for a person.
+// ask sends a request that may be sent twice: to the member in use, where that one does not answer to the next ones, and again
+// until ctx ends. The error is ready for a person.
 func (m *members) ask(ctx context.Context, do func(context.Context, *clientv3.Client) error) error {
+	for {
+		err := m.askOnce(ctx, do)
+		if err == nil || !errors.Is(err, store.ErrAway) || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return err // it says more than that the time is up
+		}
+	}
+}
+
+// askOnce asks each member at most once, for a share of the time that ctx leaves.
+func (m *members) askOnce(ctx context.Context, do func(context.Context, *clientv3.Client) error) error {
 	var err error
 	for left := len(m.clients); left > 0; left-- {
-		share := ctx
-		cancel := context.CancelFunc(func() {})
+		share, cancel := ctx, context.CancelFunc(func() {})
 		if deadline, ok := ctx.Deadline(); ok && left > 1 {
 			share, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
 		}
@@ -160,71 +191,6 @@ func (m *members) ask(ctx context.Context, do func(context.Context, *clientv3.Cl
 		m.fail(at)
 	}
 	return m.explain(err)
-}
-
-// isAway tells an error that says that there was no answer from one that is an answer.
-func isAway(err error) bool {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return true
-	}
-	switch code(err) {
-	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Unknown, codes.Internal, codes.Aborted:
-		return !isHandshake(err)
-	}
-	return false
-}
-
-func code(err error) codes.Code {
-	var e rpctypes.EtcdError
-	if errors.As(err, &e) {
-		return e.Code()
-	}
-	return status.Code(err)
-}
-
-// isHandshake tells that somebody is there with whom no connection can be agreed on: gRPC says so in its text only.
-func isHandshake(err error) bool {
-	text := err.Error()
-	for _, part := range []string{"x509:", "tls:", "authentication handshake failed", "error reading server preface: http2:"} {
-		if strings.Contains(text, part) {
-			return true
-		}
-	}
-	return false
-}
-
-// explain makes an error of the client one for a person.
-func (m *members) explain(err error) error {
-	where := strings.Join(m.cfg.Endpoints, ", ")
-	text := said{err}
-	switch {
-	case isAway(err):
-		return fmt.Errorf("%w: etcd at %s does not answer (%w): look whether it runs and has a quorum, and whether this host reaches it", store.ErrAway, where, text)
-	case isHandshake(err):
-		return fmt.Errorf("etcd at %s does not agree on a connection (%w): look at http or https in --etcd-endpoints, and at --etcd-cacert, --etcd-cert and --etcd-key", where, text)
-	case errors.Is(err, rpctypes.ErrNoSpace) || strings.Contains(text.Error(), "space exceeded"):
-		return fmt.Errorf("%w: etcd at %s has used up its quota (%w): compact and defragment it, then disarm its alarm", store.ErrNoSpace, where, text)
-	case code(err) == codes.InvalidArgument && strings.Contains(text.Error(), "authentication failed"), code(err) == codes.Unauthenticated, code(err) == codes.PermissionDenied,
-		errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrAuthNotEnabled):
-		return fmt.Errorf("etcd at %s refuses the user %q (%w): look at --etcd-user and --etcd-password-file, and at what the user may do under the prefix %q", where, m.cfg.User, text, m.cfg.Prefix)
-	}
-	return fmt.Errorf("etcd at %s refuses a request (%w)", where, text)
-}
-
-// said is an error without gRPC's words around it.
-type said struct{ err error }
-
-func (s said) Unwrap() error { return s.err }
-
-func (s said) Error() string {
-	var e rpctypes.EtcdError
-	if errors.As(s.err, &e) {
-		return e.Error()
-	}
-	if st, ok := status.FromError(s.err); ok {
-		return st.Message()
-	}
-	return s.err.Error()
 }
 
 // sentHandler notes in the context of a request that it was given to a connection. One that never was has changed nothing.

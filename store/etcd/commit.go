@@ -16,31 +16,20 @@ import (
 // round runs the functions of as many calls as fit one transaction, commits it and answers them. It returns the calls that
 // are to be run in another round.
 func (c *committer) round(calls []*call) (again []*call) {
-	if calls = c.begin(calls); len(calls) == 0 {
+	if calls = c.inTime(calls); len(calls) == 0 {
 		return nil
 	}
-	deadline := calls[0].deadline
-	for _, k := range calls {
-		if k.deadline.Before(deadline) {
-			deadline = k.deadline
-		}
-	}
-	ctx, cancel := context.WithDeadline(c.s.ctx, deadline)
+	first := slices.MinFunc(calls, func(a, b *call) int { return a.deadline.Compare(b.deadline) })
+	ctx, cancel := context.WithDeadline(c.s.ctx, first.deadline)
 	defer cancel()
-	locked, err := c.ready(ctx, calls)
-	if err != nil {
-		for _, k := range calls {
-			k.finish(err)
-		}
-		return nil
-	}
-	b, rest, v := c.try(ctx, calls, locked)
-	if locked != 0 && !v.committed || len(b.wrote) == 0 {
-		c.s.unlock(locked)
-	}
+	b, rest, v := c.try(ctx, calls)
 	if !v.committed && v.err == nil {
 		c.floor = max(c.floor, v.rev)
-		return append(c.retry(b.calls), rest...)
+		c.s.count.conflicts.Add(uint64(len(b.calls)))
+		if runs := b.mostRuns(); runs > 1 {
+			pause(c.s.ctx, runs)
+		}
+		return append(b.calls, rest...)
 	}
 	for _, k := range b.calls {
 		k.finish(v.answer(k))
@@ -48,77 +37,106 @@ func (c *committer) round(calls []*call) (again []*call) {
 	return rest
 }
 
-// try runs functions and commits what they have written, in one turn.
-func (c *committer) try(ctx context.Context, calls []*call, locked int64) (b *batch, rest []*call, v verdict) {
-	c.s.turn.Lock()
-	defer c.s.turn.Unlock()
-	b, rest = c.fill(calls, locked)
-	if v = c.commit(ctx, b); !v.committed {
-		b.abort(c.s.log)
+// inTime picks the calls that have time for another run, and answers the others.
+func (c *committer) inTime(calls []*call) []*call {
+	late := time.Now().Add(c.s.cfg.Timeout / 4)
+	picked := calls[:0:0]
+	for _, k := range calls {
+		switch {
+		case !k.deadline.Before(late):
+			picked = append(picked, k)
+		case k.runs > 1:
+			k.finish(fmt.Errorf("%w: others wrote what it reads %d times in turn", c.s.awayError(), k.runs))
+		case k.runs == 1 || k.state.CompareAndSwap(stateQueued, stateDropped):
+			k.finish(c.s.awayError())
+		}
 	}
-	return b, rest, v
+	return picked
 }
 
 // lockAfter is how often a call is run before the gate is closed for it.
 const lockAfter = 6
 
-// ready waits until a function may run: the mirror has come to what this handle has committed, and etcd is there.
-// Where others have come before a call too often, the gate is closed for it: locked is the revision of that.
-func (c *committer) ready(ctx context.Context, calls []*call) (locked int64, err error) {
-	c.mu.Lock()
-	if c.doubt != nil {
-		err = c.refusal()
+// try waits until functions may run, runs them and commits what they have written, in one turn.
+func (c *committer) try(ctx context.Context, calls []*call) (b *batch, rest []*call, v verdict) {
+	if err := c.ready(ctx); err != nil {
+		return c.begin(calls), nil, verdict{err: err}
 	}
-	c.mu.Unlock()
-	if err != nil {
-		return 0, err
+	var locked int64
+	if slices.ContainsFunc(calls, func(k *call) bool { return k.runs >= lockAfter }) {
+		var err error
+		if locked, err = c.s.lock(ctx); err != nil {
+			return c.begin(calls), nil, verdict{err: err}
+		}
+	}
+	if err := c.s.turn.take(ctx); err != nil {
+		return c.begin(calls), nil, verdict{err: c.s.awayError()}
+	}
+	defer c.s.turn.give()
+	b, rest = c.fill(calls, locked)
+	if v = c.commit(ctx, b); !v.committed {
+		b.abort(c.s.log)
+	}
+	if locked != 0 && (!v.committed || len(b.wrote) == 0) {
+		c.s.unlock(locked)
+	}
+	return b, rest, v
+}
+
+// begin is a batch of all calls that still want an answer, without running them.
+func (c *committer) begin(calls []*call) *batch {
+	b := &batch{}
+	for _, k := range calls {
+		if k.begin() {
+			b.calls = append(b.calls, k)
+		}
+	}
+	return b
+}
+
+// ready waits until a function may run: etcd is there, and the mirror has come to what this handle knows to be committed.
+func (c *committer) ready(ctx context.Context) error {
+	if err := c.doubted(); err != nil {
+		return err
 	}
 	if c.s.reach.away() { // a request that is not answered leaves doubt, a question does not
 		if _, err := c.s.askLast(ctx); err != nil {
-			return 0, err
+			c.s.reach.bad(err)
+			return err
 		}
 	}
 	if c.s.mirror.wait(ctx, c.floor) != nil {
-		return 0, c.s.awayError()
+		return c.s.awayError()
 	}
-	if !slices.ContainsFunc(calls, func(k *call) bool { return k.runs >= lockAfter }) {
-		return 0, nil
-	}
-	locked, last, err := c.s.lock(ctx)
-	if err == nil && locked != 0 && c.s.mirror.wait(ctx, last) != nil {
-		c.s.unlock(locked)
-		err = c.s.awayError()
-	}
-	return locked, err
+	return nil
 }
 
-// fill runs functions until the batch is full. Each of them runs on one goroutine, which ends with the batch, or when a
-// function ends it.
+// fill runs functions until the batch is full. They run on one goroutine, which ends with the batch, or when a function
+// ends it.
 func (c *committer) fill(calls []*call, locked int64) (b *batch, rest []*call) {
 	b = newBatch(&c.s.mirror)
 	if locked != 0 {
 		b.gate, b.locked = locked, true
 	}
-	limit := c.s.sizes.now()
-	at := 0
-	for full := false; at < len(calls) && !full; {
+	limit, at := c.s.sizes.now(), 0
+	more := func() bool { return at < len(calls) && limit.fit(b) }
+	for more() {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			for at < len(calls) && !full {
+			for more() {
 				k := calls[at]
 				at++
-				k.runs++
-				b.run(k, c.s.log)
-				full = !limit.fit(b)
+				if k.begin() {
+					b.run(k, c.s.log)
+				}
 			}
 		}()
 		<-done
-		full = !limit.fit(b)
 	}
 	if len(b.calls) > 1 && !limit.fit(b) {
 		at--
-		b.dropLast(c.s.log).runs--
+		b.dropLast(c.s.log)
 	}
 	return b, calls[at:]
 }
@@ -157,6 +175,7 @@ func (c *committer) confirm(ctx context.Context, b *batch) verdict {
 	}
 	rev, err := c.s.askLast(ctx)
 	if err != nil {
+		c.s.reach.bad(err)
 		return verdict{err: err}
 	}
 	if rev <= b.base {
@@ -166,28 +185,6 @@ func (c *committer) confirm(ctx context.Context, b *batch) verdict {
 		k.since = rev
 	}
 	return verdict{rev: rev}
-}
-
-// retry prepares calls for another run, unless their time is up.
-func (c *committer) retry(calls []*call) []*call {
-	c.s.count.conflicts.Add(uint64(len(calls)))
-	most := 0
-	for _, k := range calls {
-		most = max(most, k.runs)
-	}
-	now := time.Now()
-	left := calls[:0:0]
-	for _, k := range calls {
-		if k.deadline.Before(now) {
-			k.finish(fmt.Errorf("%w: others wrote the same records %d times in turn", c.s.awayError(), k.runs))
-			continue
-		}
-		left = append(left, k)
-	}
-	if most > 1 {
-		pause(c.s.ctx, most)
-	}
-	return left
 }
 
 // request is the transaction of etcd that commits b, or with a closing value that closes the gate for it.

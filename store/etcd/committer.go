@@ -111,6 +111,16 @@ func (c *committer) refusal() error {
 	return c.s.refused()
 }
 
+// doubted says that no update can be run because the outcome of another is not known, or the store is not the one expected.
+func (c *committer) doubted() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.refusal(); err != errClosed {
+		return err
+	}
+	return nil
+}
+
 // lead runs batches until the committer is closed and nobody waits.
 func (c *committer) lead() {
 	defer close(c.done)
@@ -158,22 +168,9 @@ func (c *committer) waiting() int {
 	return len(c.queue)
 }
 
-// begin picks the calls that still want to be run and have time for it, and answers the others.
-func (c *committer) begin(calls []*call) []*call {
-	late := time.Now().Add(c.s.cfg.Timeout / 4)
-	picked := calls[:0]
-	for _, k := range calls {
-		if k.runs == 0 && k.deadline.Before(late) {
-			if k.state.CompareAndSwap(stateQueued, stateDropped) {
-				k.finish(c.s.awayError())
-			}
-			continue
-		}
-		if k.runs > 0 || k.state.CompareAndSwap(stateQueued, stateBegun) {
-			picked = append(picked, k)
-		}
-	}
-	return picked
+// begin tells whether k still wants to be run. From then on it is answered by its batch.
+func (k *call) begin() bool {
+	return k.state.CompareAndSwap(stateQueued, stateBegun) || k.state.Load() == stateBegun
 }
 
 // finish gives k its answer. A function that failed, or panicked, has its own answer where err is nil.

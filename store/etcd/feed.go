@@ -31,16 +31,8 @@ type feed struct {
 	afresh bool               // read everything before watching again
 
 	// What follows is guarded by the turn.
-	rev  int64 // the watch has told of everything up to this revision
-	gate *gate // closed, as the watch tells; nil: open
-}
-
-// gate is the gate while it is closed. What is written meanwhile is held back until it is whole.
-type gate struct {
-	closed int64 // the revision of that
-	value  gateValue
-	held   []*clientv3.Event
-	moved  time.Time // when the watch told of something behind it last
+	rev  int64             // the watch has told of everything up to this revision
+	held []*clientv3.Event // what was written since the gate was closed, until it is whole
 }
 
 // run watches until the store is closed.
@@ -48,10 +40,9 @@ func (f *feed) run() {
 	for try := 1; f.s.ctx.Err() == nil; try++ {
 		if f.wantsAfresh() {
 			if err := f.s.reload(); err != nil {
-				f.s.reach.bad(err)
 				f.s.log.Warnf("the shared store cannot be read afresh: %v", err)
 				f.setAfresh()
-				pause(f.s.ctx, 6)
+				pause(f.s.ctx, try)
 				continue
 			}
 		}
@@ -103,9 +94,11 @@ func (f *feed) watch() (told bool) {
 	if err != nil {
 		return false
 	}
-	f.s.turn.Lock()
+	if f.s.turn.take(ctx) != nil {
+		return false
+	}
 	from := f.rev + 1
-	f.s.turn.Unlock()
+	f.s.turn.give()
 	for resp := range c.Watch(ctx, f.s.layout.prefix, clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithProgressNotify(), clientv3.WithCreatedNotify()) {
 		switch err := resp.Err(); {
 		case errors.Is(err, rpctypes.ErrCompacted):
@@ -118,9 +111,11 @@ func (f *feed) watch() (told bool) {
 		if resp.Created {
 			f.once.Do(func() { close(f.begun) })
 		}
-		f.s.turn.Lock()
+		if f.s.turn.take(ctx) != nil {
+			return told
+		}
 		f.take(resp.Events)
-		f.s.turn.Unlock()
+		f.s.turn.give()
 	}
 	return told
 }
@@ -155,26 +150,29 @@ func (f *feed) commit(rev int64, events []*clientv3.Event) {
 			f.close(e.Kv)
 		case key == l.gate:
 			opened = true
-			f.s.mirror.setGate(rev)
 		case strings.HasPrefix(key, l.data):
 			data = append(data, e)
 		}
 	}
+	if old {
+		return
+	}
 	as := rev
-	if f.gate != nil && !old {
-		f.gate.held, f.gate.moved = append(f.gate.held, data...), time.Now()
+	if was := f.s.mirror.closed(); was != nil {
+		f.held = append(f.held, data...)
 		if !opened {
+			f.s.mirror.shutGate(&shut{was.closed, was.value, time.Now()})
 			return
 		}
-		data = f.gate.held
-		if f.gate.value.Chunks > 0 {
-			as = f.gate.closed
+		if was.value.Chunks > 0 {
+			as = was.closed
 		}
-		f.gate = nil
+		data, f.held = f.held, nil
 	}
-	if !old {
-		f.s.publish(rev, as, f.s.changes(data))
+	if opened {
+		f.s.mirror.openGate(rev)
 	}
+	f.s.publish(rev, as, f.s.changes(data))
 }
 
 // close notes that the gate is closed.
@@ -183,7 +181,7 @@ func (f *feed) close(kv *kv) {
 	if err != nil {
 		f.s.log.Error(err)
 	}
-	f.gate = &gate{closed: kv.ModRevision, value: value, moved: time.Now()}
+	f.s.mirror.shutGate(&shut{kv.ModRevision, value, time.Now()})
 	f.s.pulse.hurry()
 }
 

@@ -75,9 +75,9 @@ func (s *Store) unstage(ctx context.Context, g gateValue) {
 	})
 }
 
-// lock closes the gate for a batch that is about to be run, and answers the revisions of that and of the last change. Where
-// somebody else was quicker closed is 0.
-func (s *Store) lock(ctx context.Context) (closed, last int64, err error) {
+// lock closes the gate for a batch that is about to be run, and waits until the mirror has come to all that was before. Where
+// somebody else was quicker the answer is 0.
+func (s *Store) lock(ctx context.Context) (closed int64, err error) {
 	s.mirror.mu.Lock()
 	open := s.mirror.gate
 	s.mirror.mu.Unlock()
@@ -88,18 +88,25 @@ func (s *Store) lock(ctx context.Context) (closed, last int64, err error) {
 	resp, _, err := s.send(ctx, r)
 	switch {
 	case err != nil:
-		return 0, 0, s.members.explain(err)
+		err = s.members.explain(err)
+		s.reach.bad(err)
+		return 0, err
 	case !resp.Succeeded:
-		return 0, 0, nil
+		return 0, nil
 	}
-	return resp.Header.Revision, modOf(resp.Responses[1]), nil
+	closed = resp.Header.Revision
+	if s.mirror.wait(ctx, modOf(resp.Responses[1])) != nil {
+		s.unlock(closed)
+		return 0, s.awayError()
+	}
+	return closed, nil
 }
 
 // unlock opens the gate that was closed for a batch which was not committed. Where that fails others do it.
 func (s *Store) unlock(closed int64) {
-	if closed != 0 {
-		_ = s.finish(s.ctx, closed, gateValue{}, nil)
-	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout/3)
+	defer cancel()
+	_ = s.finish(ctx, closed, gateValue{}, nil)
 }
 
 // modOf is the revision that wrote the key that was asked for last; 0: there is none.
@@ -212,14 +219,11 @@ func (l *layout) op(w *write) *pb.RequestOp {
 }
 
 // rollForward goes on with what the gate was closed for, if nobody else has for some time.
-func (s *Store) rollForward(ctx context.Context) {
-	s.turn.Lock()
-	g := s.feed.gate
-	s.turn.Unlock()
-	if g == nil || time.Since(g.moved) < gatePatience {
+func (s *Store) rollForward(ctx context.Context, shut *shut) {
+	if time.Since(shut.moved) < gatePatience {
 		return
 	}
-	err := s.finish(ctx, g.closed, g.value, nil)
+	err := s.finish(ctx, shut.closed, shut.value, nil)
 	if err != nil && ctx.Err() == nil {
 		s.log.Errorf("a large update that another host has begun cannot be finished: %v", err)
 	}

@@ -3,14 +3,23 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
+
+	"berth/store"
 )
 
 // embedded is the endpoint of a server in this process that the tests of the package share; each store has a prefix of its own.
@@ -27,11 +36,9 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	embedded = e.Clients[0].Addr().String()
-	embedded = "http://" + embedded
+	embedded = "http://" + e.Clients[0].Addr().String()
 	code := m.Run()
 	e.Close()
-	<-e.Server.StopNotify()
 	_ = os.RemoveAll(dir)
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
@@ -48,8 +55,8 @@ func startEmbedded(dir string, change func(*embed.Config)) (*embed.Etcd, error) 
 	cfg.Dir = dir
 	cfg.LogLevel = "error"
 	cfg.LogOutputs = []string{os.DevNull}
-	any := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
-	cfg.ListenClientUrls, cfg.ListenPeerUrls = []url.URL{any}, []url.URL{any}
+	free := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
+	cfg.ListenClientUrls, cfg.ListenPeerUrls = []url.URL{free}, []url.URL{free}
 	if change != nil {
 		change(cfg)
 	}
@@ -66,7 +73,102 @@ func startEmbedded(dir string, change func(*embed.Config)) (*embed.Etcd, error) 
 	}
 }
 
+// otherEmbedded starts a server for one test, and returns its endpoint.
+func otherEmbedded(t testing.TB, change func(*embed.Config)) string {
+	t.Helper()
+	e, err := startEmbedded(t.TempDir(), change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e.Config().ListenClientUrls[0].Scheme + "://" + e.Clients[0].Addr().String()
+}
+
+// process is Debian's etcd, running for one test.
+type process struct {
+	t        testing.TB
+	args     []string
+	cmd      *exec.Cmd
+	endpoint string
+}
+
+// startDebian starts Debian's etcd on free ports.
+func startDebian(t testing.TB, args ...string) *process {
+	t.Helper()
+	client, peer := freeAddress(t), freeAddress(t)
+	p := &process{t: t, endpoint: "http://" + client}
+	p.args = append([]string{
+		"--name=test", "--data-dir=" + filepath.Join(t.TempDir(), "data"), "--log-level=error",
+		"--listen-client-urls=http://" + client, "--advertise-client-urls=http://" + client,
+		"--listen-peer-urls=http://" + peer, "--initial-advertise-peer-urls=http://" + peer, "--initial-cluster=test=http://" + peer,
+	}, args...)
+	t.Cleanup(func() { p.end(syscall.SIGKILL) })
+	p.start()
+	return p
+}
+
+func (p *process) start() {
+	p.t.Helper()
+	program, err := filepath.Abs("../../build/tools/etcd")
+	if _, serr := os.Stat(program); err != nil || serr != nil {
+		if program, err = exec.LookPath("etcd"); err != nil {
+			p.t.Fatalf("Debian's etcd is not there (%v): `make test` gets it", err)
+		}
+	}
+	p.cmd = exec.Command(program, p.args...)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	c := rawClient(p.t, p.endpoint)
+	eventually(p.t, "Debian's etcd answers", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err := c.Get(ctx, "x")
+		return err == nil
+	})
+}
+
+// end ends the process with a signal and waits for it.
+func (p *process) end(sig syscall.Signal) {
+	if p.cmd == nil || p.cmd.Process == nil || p.cmd.ProcessState != nil {
+		return
+	}
+	p.signal(sig)
+	_ = p.cmd.Wait() // it was killed: that is all it says
+}
+
+func (p *process) signal(sig syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Error(err)
+	}
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func rawClient(t testing.TB, endpoint string) *clientv3.Client {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
 func freshPrefix() string { return fmt.Sprintf("test/%d/%d/", os.Getpid(), prefixes.Add(1)) }
+
+// patient is a store of its own for a test in which etcd answers, late as it may be.
+func patient() Config { return Config{Prefix: freshPrefix(), Timeout: 30 * time.Second} }
 
 func open(t testing.TB, cfg Config) *Store {
 	t.Helper()
@@ -79,4 +181,92 @@ func open(t testing.TB, cfg Config) *Store {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	return s
+}
+
+// eventually waits until ok answers true.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
+func update(t testing.TB, s *Store, fn func(store.Tx) error) {
+	t.Helper()
+	if err := s.Update(context.Background(), fn); err != nil {
+		t.Fatalf("Update: %v", err)
+	}
+}
+
+func putting(key, value string) func(store.Tx) error {
+	return func(tx store.Tx) error { return tx.Put([]byte(key), []byte(value)) }
+}
+
+// value reads a record; "-" is none.
+func value(t testing.TB, s *Store, key string) string {
+	t.Helper()
+	got := "-"
+	err := s.View(context.Background(), func(tx store.Tx) error {
+		v, err := tx.Get([]byte(key))
+		if v != nil {
+			got = string(v)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatalf("View: %v", err)
+	}
+	return got
+}
+
+// follower notes what a handle is told of others, and checks that it fits together.
+type follower struct {
+	mu   sync.Mutex
+	data map[string]string
+	told int
+}
+
+func follow(t testing.TB, s *Store) *follower {
+	t.Helper()
+	f := &follower{data: map[string]string{}}
+	load := func(tx store.Tx) error {
+		for r, err := range tx.Scan(store.Range{}) {
+			if err != nil {
+				return err
+			}
+			f.data[string(r.Key)] = string(r.Value)
+		}
+		return nil
+	}
+	err := s.Follow(context.Background(), load, func(all []store.Foreign) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.told++
+		for _, c := range all {
+			was, had := f.data[string(c.Key)]
+			if had != (c.Before != nil) || was != string(c.Before) {
+				t.Errorf("told that %q was %q, it was %q", c.Key, c.Before, was)
+			}
+			if c.After == nil {
+				delete(f.data, string(c.Key))
+			} else {
+				f.data[string(c.Key)] = string(c.After)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *follower) get(key string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if v, ok := f.data[key]; ok {
+		return v
+	}
+	return "-"
 }

@@ -185,8 +185,10 @@ func (s *Store) sweep(ctx context.Context, n *snapshot) error {
 
 // reload reads everything afresh, because the watch has missed something, and tells the follower what is different.
 func (s *Store) reload() error {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	if err := s.turn.take(s.ctx); err != nil {
+		return err
+	}
+	defer s.turn.give()
 	n, err := s.read(s.ctx)
 	s.refuse(err)
 	if err != nil {
@@ -210,7 +212,7 @@ func (s *Store) reload() error {
 	}
 	all := differences(before, n.tree)
 	m.set(n)
-	s.feed.rev, s.feed.gate = n.rev, nil
+	s.feed.rev, s.feed.held = n.rev, nil
 	s.watches.Interrupt(fmt.Errorf("%w: the connection to etcd was lost for so long that changes were missed", store.ErrLagged))
 	s.tell(all)
 	return nil
@@ -220,7 +222,7 @@ func (s *Store) reload() error {
 func (m *mirror) set(n *snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tree, m.gate, m.present = n.tree, n.gate, n.present
+	m.tree, m.gate, m.shut, m.present = n.tree, n.gate, nil, n.present
 	m.come(n.rev)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"sync"
+	"time"
 
 	"github.com/tidwall/btree"
 
@@ -31,8 +32,16 @@ type mirror struct {
 	tree    *tree
 	rev     int64 // of etcd: later writes are not here
 	gate    int64 // the revision in which the gate was opened last; 0: it never was closed
+	shut    *shut // the gate is closed, in a later revision than that which the mirror has come to
 	present map[string][]byte
 	waiters map[*waiter]struct{}
+}
+
+// shut is the gate while it is closed.
+type shut struct {
+	closed int64 // the revision of that
+	value  gateValue
+	moved  time.Time // when the watch told of something behind it last
 }
 
 // waiter is somebody who waits until the mirror has come to a revision.
@@ -102,6 +111,26 @@ func (m *mirror) come(rev int64) {
 			delete(m.waiters, w)
 		}
 	}
+}
+
+// closed tells how the gate is closed; nil: it is open.
+func (m *mirror) closed() *shut {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.shut
+}
+
+func (m *mirror) shutGate(s *shut) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.shut = s
+}
+
+// openGate notes that the gate was opened in the revision rev.
+func (m *mirror) openGate(rev int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.gate, m.shut = rev, nil
 }
 
 // change is what one commit did to one record.

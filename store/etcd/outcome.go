@@ -34,8 +34,22 @@ type doubt struct {
 	why error
 }
 
-// send sends a transaction once. Without an answer, unsent says that etcd never saw it.
+// send sends a transaction so that etcd sees it once at most. Without an answer, unsent says that it has not seen it.
 func (s *Store) send(ctx context.Context, r *pb.TxnRequest) (resp *pb.TxnResponse, unsent bool, err error) {
+	for {
+		resp, unsent, err = s.sendOnce(ctx, r)
+		if err == nil || !unsent || !isAway(err) {
+			return resp, unsent, err
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, true, err
+		}
+	}
+}
+
+func (s *Store) sendOnce(ctx context.Context, r *pb.TxnRequest) (resp *pb.TxnResponse, unsent bool, err error) {
 	c, at, err := s.members.client(ctx)
 	if err != nil {
 		return nil, true, err
@@ -74,12 +88,16 @@ func (c *committer) writeLarge(ctx context.Context, b *batch, l limit) verdict {
 	}
 	v := c.sendBatch(ctx, b, l, g.String())
 	if !v.committed {
-		if v.err == nil {
+		if !errors.Is(v.err, store.ErrUnknown) {
 			c.s.unstage(ctx, g)
 		}
 		return v
 	}
-	if err := c.s.finish(c.s.ctx, c.floor, g, parts); err != nil {
+	err = c.s.step("closed")
+	if err == nil {
+		err = c.s.finish(c.s.ctx, c.floor, g, parts)
+	}
+	if err != nil {
 		c.s.log.Warnf("a large update is committed but cannot be finished yet (%v): the first host that reaches etcd goes on with it", err)
 	}
 	return v
@@ -180,7 +198,7 @@ func (c *committer) resolve(ctx context.Context, b *batch, m marker, why error) 
 		c.doubt = &doubt{m: m, why: err}
 		c.mu.Unlock()
 		c.s.pulse.hurry()
-		return verdict{err: fmt.Errorf("%w: etcd did not answer a commit (%v): it is being found out; what turns out to be written stays written", store.ErrUnknown, why)}
+		return verdict{err: fmt.Errorf("%w: etcd did not answer a commit (%v): it is being found out; what turns out to be written stays written", store.ErrUnknown, said{why})}
 	case committed:
 		return c.committed(b, now.mod, now.mod)
 	}
@@ -261,21 +279,25 @@ func drawn(n int) string {
 // askLast asks for the revision of the last change of a record, as of now or later. 0: there was none yet.
 func (s *Store) askLast(ctx context.Context) (rev int64, err error) {
 	asked := time.Now()
+	var now int64
 	err = s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
 		g, err := c.Get(ctx, s.layout.last)
 		if err != nil {
 			return err
 		}
-		rev = 0
+		rev, now = 0, g.Header.Revision
 		if len(g.Kvs) == 1 {
 			rev = g.Kvs[0].ModRevision
 		}
 		return nil
 	})
 	if err != nil {
-		s.reach.bad(err)
 		return 0, err
 	}
+	if at := s.mirror.at(); now < at || rev < s.seen.Load() { // etcd has less than it had: it was emptied, or restored
+		s.feed.again()
+	}
+	s.seen.Store(rev)
 	s.reach.good()
 	s.reach.seen(rev, asked, s.mirror.at())
 	return rev, nil

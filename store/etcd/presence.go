@@ -62,12 +62,6 @@ func (m *mirror) setPresent(name string, e *clientv3.Event) {
 	}
 }
 
-func (m *mirror) setGate(rev int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.gate = rev
-}
-
 // keepLeases keeps what this handle announces, and its marker, alive.
 func (s *Store) keepLeases(ctx context.Context) {
 	p := &s.presence

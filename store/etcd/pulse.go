@@ -109,7 +109,7 @@ func (p *pulse) hurry() {
 func (p *pulse) run() {
 	for p.s.ctx.Err() == nil {
 		next := beat
-		if p.s.inDoubt() || p.s.reach.away() || p.s.gateClosed() {
+		if p.s.inDoubt() || p.s.reach.away() || p.s.mirror.closed() != nil {
 			next = beatQuick
 		}
 		select {
@@ -129,6 +129,9 @@ func (p *pulse) once() {
 	was := s.reach.away()
 	rev, err := s.askLast(ctx)
 	if err != nil {
+		if s.ctx.Err() == nil {
+			s.reach.bad(err)
+		}
 		if !was && s.ctx.Err() == nil {
 			s.log.Warn(err)
 		}
@@ -138,17 +141,14 @@ func (p *pulse) once() {
 		s.log.Info("the shared store is within reach again")
 	}
 	s.clear(ctx)
-	s.rollForward(ctx)
-	if s.mirror.wait(ctx, rev) != nil && s.ctx.Err() == nil {
+	s.keepLeases(ctx)
+	if shut := s.mirror.closed(); shut != nil {
+		s.rollForward(ctx, shut)
+		return
+	}
+	if s.mirror.wait(ctx, rev) != nil && s.ctx.Err() == nil && s.mirror.closed() == nil {
 		s.feed.restart() // the watch is said to be there and tells nothing
 	}
-	s.keepLeases(ctx)
-}
-
-func (s *Store) gateClosed() bool {
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	return s.feed.gate != nil
 }
 
 func (s *Store) inDoubt() bool {

@@ -137,7 +137,7 @@ func group(r *pb.TxnRequest, groups int) {
 
 // pause lets some time pass before the nth try, so that those who collide do not do so again.
 func pause(ctx context.Context, n int) {
-	most := min(time.Duration(1)<<min(n, 6)*time.Millisecond, 50*time.Millisecond)
+	most := time.Millisecond << min(n, 10)
 	select {
 	case <-time.After(rand.N(most)):
 	case <-ctx.Done():

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,7 +37,10 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	if c.Prefix == "" {
-		c.Prefix = "berth/"
+		c.Prefix = "berth"
+	}
+	if !strings.HasSuffix(c.Prefix, "/") {
+		c.Prefix += "/"
 	}
 	if c.Timeout <= 0 {
 		c.Timeout = 1500 * time.Millisecond
@@ -64,7 +68,7 @@ type Store struct {
 
 	// turn is held while functions run and until it is known what became of what they wrote, and while the mirror is moved
 	// by the watch. So it moves only between functions.
-	turn  sync.Mutex
+	turn  turn
 	apply func([]store.Foreign) // of the follower
 	own   map[int64]ownCommit   // what this handle has committed and the mirror has not come to
 
@@ -76,6 +80,7 @@ type Store struct {
 	reach    reach
 	watches  watch.Set
 	answered atomic.Int64 // the revision of the last update that was answered
+	seen     atomic.Int64 // the revision of the last change, as far as etcd was asked
 
 	count struct{ commits, updates, conflicts, unknown atomic.Uint64 }
 
@@ -87,6 +92,20 @@ type Store struct {
 
 var _ store.Shared = (*Store)(nil)
 
+// turn is a lock that one can leave off waiting for.
+type turn chan struct{}
+
+func (t turn) take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t turn) give() { <-t }
+
 // Open connects, reads everything under the prefix, and makes an empty store where there is none. Without an answer of etcd in
 // time it fails with store.ErrAway; what is there and not the store expected is ErrForeign.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
@@ -94,7 +113,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if len(cfg.Endpoints) == 0 {
 		return nil, errors.New("no endpoint of etcd is given: --etcd-endpoints http://HOST:2379")
 	}
-	s := &Store{cfg: cfg, layout: newLayout(cfg.Prefix), log: cfg.Log, own: map[int64]ownCommit{}}
+	s := &Store{cfg: cfg, layout: newLayout(cfg.Prefix), log: cfg.Log, turn: make(turn, 1), own: map[int64]ownCommit{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	var err error
 	if s.members, err = newMembers(cfg); err != nil {
@@ -111,6 +130,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		s.members.close()
 		return nil, err
 	}
+	s.members.opened.Store(true)
 	s.commit.init(s)
 	s.workers.Go(s.feed.run)
 	s.workers.Go(s.pulse.run)
@@ -127,6 +147,11 @@ func (s *Store) open(ctx context.Context) error {
 	first, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	if err := s.found(first); err != nil {
+		for _, e := range s.cfg.Endpoints {
+			if errors.Is(err, store.ErrAway) && speaksTLS(ctx, e) {
+				return fmt.Errorf("etcd at %s wants TLS: write https in --etcd-endpoints, and give --etcd-cacert", e)
+			}
+		}
 		return err
 	}
 	n, err := s.read(ctx)
@@ -187,8 +212,10 @@ func (s *Store) Follow(ctx context.Context, load func(store.Tx) error, apply fun
 	if err := s.freshen(ctx); err != nil {
 		return err
 	}
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	if err := s.turn.take(ctx); err != nil {
+		return err
+	}
+	defer s.turn.give()
 	if s.apply != nil {
 		return errors.New("the store is followed already")
 	}

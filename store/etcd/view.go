@@ -36,8 +36,11 @@ func (s *Store) freshen(ctx context.Context) error {
 	if !s.reach.away() {
 		soon, cancel := context.WithTimeout(ctx, min(viewPatience, s.cfg.Timeout))
 		rev, err := s.askLast(soon)
-		if err == nil {
+		switch {
+		case err == nil:
 			_ = s.mirror.wait(soon, rev) // what is known then is the answer
+		case ctx.Err() == nil:
+			s.reach.bad(err)
 		}
 		cancel()
 	}

@@ -1,0 +1,126 @@
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"berth/store"
+)
+
+// isAway tells an error that says that there was no answer from one that is an answer.
+func isAway(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return true
+	}
+	switch code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Unknown, codes.Internal, codes.Aborted:
+		return !isHandshake(err)
+	}
+	return false
+}
+
+// code is gRPC's code of an error; OK where it is not gRPC's.
+func code(err error) codes.Code {
+	var e rpctypes.EtcdError
+	if errors.As(err, &e) {
+		return e.Code()
+	}
+	if s, ok := status.FromError(err); ok {
+		return s.Code()
+	}
+	return codes.OK
+}
+
+// isHandshake tells that somebody is there with whom no connection can be agreed on: gRPC says so in its text only.
+func isHandshake(err error) bool {
+	text := err.Error()
+	for _, part := range []string{"x509:", "tls:", "handshake failed: EOF", "error reading server preface: http2:"} {
+		if strings.Contains(text, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// explain makes an error of the client one for a person. Once the store was opened, whatever keeps etcd from answering is
+// store.ErrAway: nothing was written, and it may be mended.
+func (m *members) explain(err error) error {
+	where := strings.Join(m.cfg.Endpoints, ", ")
+	text := said{err}
+	switch {
+	case isAway(err):
+		return fmt.Errorf("%w: etcd at %s does not answer (%w): look whether it runs and has a quorum, and whether this host reaches it", store.ErrAway, where, text)
+	case isHandshake(err):
+		return m.refused(fmt.Errorf("etcd at %s does not agree on a connection (%w): look at http or https in --etcd-endpoints, and at --etcd-cacert, --etcd-cert and --etcd-key", where, text))
+	case isLogin(err):
+		return m.refused(fmt.Errorf("etcd at %s refuses the user %q (%w): look at --etcd-user and --etcd-password-file, and at what the user may do under the prefix %q", where, m.cfg.User, text, m.cfg.Prefix))
+	case strings.Contains(text.Error(), "space exceeded"):
+		return fmt.Errorf("%w: etcd at %s has used up its quota (%w): compact and defragment it, then disarm its alarm", store.ErrNoSpace, where, text)
+	case errors.Is(err, rpctypes.ErrRequestTooLarge):
+		return fmt.Errorf("%w: etcd at %s takes no request of this size (%w): start its members with a larger --max-request-bytes", store.ErrTooLarge, where, text)
+	case code(err) == codes.OK: // not of etcd
+		return err
+	}
+	return fmt.Errorf("etcd at %s refuses a request (%w)", where, text)
+}
+
+func (m *members) refused(err error) error {
+	if m.opened.Load() {
+		return fmt.Errorf("%w: %w", store.ErrAway, err)
+	}
+	return err
+}
+
+// isLogin tells that etcd does not let the user in, or not do what it was asked.
+func isLogin(err error) bool {
+	switch code(err) {
+	case codes.Unauthenticated, codes.PermissionDenied:
+		return true
+	case codes.InvalidArgument, codes.FailedPrecondition:
+		text := err.Error()
+		return strings.Contains(text, "authentication") || strings.Contains(text, "user name") || strings.Contains(text, "auth")
+	}
+	return false
+}
+
+// said is an error without gRPC's words around it.
+type said struct{ err error }
+
+func (s said) Unwrap() error { return s.err }
+
+func (s said) Error() string {
+	var e rpctypes.EtcdError
+	if errors.As(s.err, &e) {
+		return e.Error()
+	}
+	if st, ok := status.FromError(s.err); ok {
+		return st.Message()
+	}
+	return s.err.Error()
+}
+
+// speaksTLS tells whether a server that does not answer plainly wants TLS.
+func speaksTLS(ctx context.Context, endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // nothing is sent
+	c, err := d.DialContext(ctx, "tcp", u.Host)
+	if err != nil {
+		return strings.Contains(err.Error(), "remote error: tls:") // it wants a certificate
+	}
+	_ = c.Close()
+	return true
+}

@@ -1,0 +1,92 @@
+// Package etcdtest runs etcd in the process of a test or a benchmark, so that nothing has to be installed for it.
+//
+// Start returns when the members answer. What they keep is under a directory of the caller's.
+package etcdtest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+)
+
+// Servers are the members of one etcd.
+type Servers struct {
+	Endpoints []string // http://HOST:PORT, of each member
+	members   []*embed.Etcd
+}
+
+// Start starts so many members, on this machine's loopback.
+func Start(dir string, members int) (*Servers, error) {
+	var configs []*embed.Config
+	var peers []string
+	s := &Servers{}
+	for n := range members {
+		client, err := freeURL()
+		if err != nil {
+			return nil, err
+		}
+		peer, err := freeURL()
+		if err != nil {
+			return nil, err
+		}
+		cfg := embed.NewConfig()
+		cfg.Name = fmt.Sprintf("m%d", n)
+		cfg.Dir = filepath.Join(dir, cfg.Name)
+		cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+		cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+		cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+		configs = append(configs, cfg)
+		peers = append(peers, cfg.Name+"="+peer.String())
+		s.Endpoints = append(s.Endpoints, client.String())
+	}
+	for _, cfg := range configs {
+		cfg.InitialCluster = strings.Join(peers, ",")
+		member, err := embed.StartEtcd(cfg)
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+		s.members = append(s.members, member)
+	}
+	return s, s.ready()
+}
+
+func (s *Servers) ready() error {
+	late := time.After(30 * time.Second)
+	for _, member := range s.members {
+		select {
+		case <-member.Server.ReadyNotify():
+		case err := <-member.Err():
+			s.Close()
+			return err
+		case <-late:
+			s.Close()
+			return errors.New("the embedded etcd does not get ready")
+		}
+	}
+	return nil
+}
+
+// Close ends all members and waits for them.
+func (s *Servers) Close() {
+	for _, member := range s.members {
+		member.Close()
+		<-member.Server.StopNotify()
+	}
+}
+
+// freeURL is one of this machine that nobody listens on. A member must know its peers' before any of them listens.
+func freeURL() (url.URL, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return url.URL{}, err
+	}
+	return url.URL{Scheme: "http", Host: l.Addr().String()}, l.Close()
+}
