@@ -101,7 +101,7 @@ func (c *Cluster) serve(flags ...string) {
 func (c *Cluster) berthOf(h *Host, name string, flags ...string) *Daemon {
 	flags = append([]string{"--store", "etcd", "--etcd-endpoints", c.etcd.Endpoints(), "--host", name, "--docker-host", h.engine.URL()}, flags...)
 	return &Daemon{Name: "berth", Binary: binary, Sockets: h.engine.Sockets, Dir: filepath.Join(base, prefix+h.name+"-berth"),
-		Flags: flags, within: h.engine.within()}
+		Flags: flags, within: append(h.engine.within(), "nice", first)}
 }
 
 // each does something on all hosts at the same time.
@@ -128,6 +128,9 @@ func (h *Host) String() string { return "host " + h.name }
 func (c *Cluster) stop() error {
 	errs := []error{c.each((*Host).stop)}
 	if c.etcd != nil {
+		if c.Failed() {
+			c.Logf("etcd's log:\n%s", c.etcd.Log())
+		}
 		errs = append(errs, c.etcd.Stop())
 	}
 	if c.fabric.name != "" {

@@ -12,6 +12,10 @@ import (
 	"time"
 )
 
+// first has a program run before others (nice): the machines of a cluster are this one, and what all their containers do at once
+// is not to keep etcd and Berth from their turn.
+const first = "-n-15"
+
 // Etcd is an etcd of three members, each in a network namespace of its own on a fabric.
 type Etcd struct{ members []*Process }
 
@@ -32,7 +36,7 @@ func startEtcd(f Fabric) (*Etcd, error) {
 			return nil, err
 		}
 		url := "http://" + ctlAddress(101+i)
-		p, err := startProcess(name, nil, "nsenter", "--net=/run/netns/"+name, program, "--name", fmt.Sprintf("m%d", i),
+		p, err := startProcess(name, nil, "nsenter", "--net=/run/netns/"+name, "nice", first, program, "--name", fmt.Sprintf("m%d", i),
 			"--data-dir", filepath.Join(base, name), "--initial-cluster", strings.Join(peers, ","),
 			"--listen-client-urls", url+":2379", "--advertise-client-urls", url+":2379",
 			"--listen-peer-urls", url+":2380", "--initial-advertise-peer-urls", url+":2380",
@@ -69,6 +73,15 @@ func (c *Etcd) Endpoints() string {
 		all = append(all, "http://"+ctlAddress(101+i)+":2379")
 	}
 	return strings.Join(all, ",")
+}
+
+// Log is what the members have written, for a test that failed.
+func (c *Etcd) Log() string {
+	var all strings.Builder
+	for i, p := range c.members {
+		fmt.Fprintf(&all, "%s:\n%s\n", etcdName(i), tail(p.Log(), 20))
+	}
+	return all.String()
 }
 
 // Stop ends the members and deletes their data.
