@@ -82,12 +82,15 @@ func (c *cluster) join(ctx context.Context, st *etcd.Store) (*ipam.Service, erro
 	return service, ipam.KeepCluster(ctx, c.own, st.Cluster())
 }
 
-// tell logs why the store cannot be opened, once for each reason: it is tried again and again.
+// tell notes that the store cannot be opened, and logs why, once for each reason: it is tried again and again. What no waiting mends
+// run tells of.
 func (c *cluster) tell(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if text := err.Error(); text != c.told {
-		c.told = text
+	text := err.Error()
+	news := text != c.told
+	c.told = text
+	if news && (errors.Is(err, store.ErrAway) || errors.Is(err, store.ErrUnknown)) {
 		c.log.WithError(err).Warn("the shared store cannot be opened, and is tried again until it can; the space local works meanwhile")
 	}
 }
@@ -151,7 +154,7 @@ func (c *cluster) run(ctx context.Context) error {
 		c.mu.Unlock()
 		if text := err.Error(); text != told {
 			told = text
-			c.log.WithError(err).Error("this host is refused in the cluster, which is tried again; the space local works meanwhile")
+			c.log.WithError(err).Error("this host can take no part in the cluster, which is tried again; the space local works meanwhile")
 		}
 		pauseFor(ctx, refusedPause)
 	}

@@ -115,6 +115,7 @@ func (e *scriptEtcd) start() error {
 	defer said.Close()
 	e.process = exec.Command(program, e.args...)
 	e.process.Stdout, e.process.Stderr = said, said
+	e.process.Env = append(os.Environ(), "NOTIFY_SOCKET=") // which is a daemon's
 	if err := e.process.Start(); err != nil {
 		return err
 	}

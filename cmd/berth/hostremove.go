@@ -82,6 +82,9 @@ func (p *program) removeHost(e *editor, name string, r removal) error {
 // removalQuestion says what will be, to somebody who may still say no.
 func removalQuestion(h *ipam.HostInfo, off bool) string {
 	holds := fmt.Sprintf("Host %s holds %s.", h.Name, holdsText(h))
+	if h.Leases > 0 && !off {
+		holds += " What still uses these addresses loses them to others."
+	}
 	switch {
 	case off:
 		return holds + " You say that it is off: all of that is free at once, and given to others. Remove it?"

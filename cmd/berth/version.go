@@ -72,6 +72,10 @@ func versionText(v *versions) string {
 		return text + "Daemon:  none answers: " + v.Error
 	}
 	d := v.Daemon
+	kind := d.Store
+	if kind == storeEtcd {
+		kind = "etcd, and of its own bolt"
+	}
 	return text + fmt.Sprintf("Daemon:  %s on host %s, process %d, since %s\nSocket:  %s\nState:   %s (%s %s)",
-		d.Version, d.Host, d.PID, localTime(d.Started), v.Socket, d.State, d.Store, d.StoreID)
+		d.Version, d.Host, d.PID, localTime(d.Started), v.Socket, d.State, kind, d.StoreID)
 }

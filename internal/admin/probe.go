@@ -74,7 +74,7 @@ func (s *Server) notReady(ctx context.Context) error {
 		case c.Away != "":
 			return fmt.Errorf("not ready: the shared store is out of reach since %s; `berth status` says why", c.Since.UTC().Format(time.RFC3339))
 		case c.Refused != "":
-			return fmt.Errorf("not ready: this host is refused in the cluster since %s; `berth status` says why", c.Since.UTC().Format(time.RFC3339))
+			return fmt.Errorf("not ready: this host can take no part in the cluster since %s; `berth status` says why", c.Since.UTC().Format(time.RFC3339))
 		}
 	}
 	return nil

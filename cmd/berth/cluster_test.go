@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"berth/internal/admin"
+	"berth/internal/ipam"
+)
+
+// TestServeEndsShared runs a daemon on an etcd in this process, and ends it, while that answers and while it does not: no goroutine
+// stays (TestMain looks), and what it had planned is there the next time.
+func TestServeEndsShared(t *testing.T) {
+	dir := t.TempDir()
+	notify, wait := announced(t)
+	t.Setenv("NOTIFY_SOCKET", notify)
+	e := &scriptEtcd{dir: dir}
+	if err := e.choose(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.end)
+	for _, stopped := range []bool{false, true, false} {
+		var log bytes.Buffer
+		p := &program{out: io.Discard, err: &log, env: func(string) string { return "" }, now: time.Now, started: time.Now()}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan int, 1)
+		go func() {
+			ended <- p.run(ctx, []string{"serve", "--store", "etcd", "--etcd-endpoints", e.url, "--state", filepath.Join(dir, "state"), "--host", "alpha",
+				"--docker-host", "none", "--plugin-socket", filepath.Join(dir, "plugin.sock"), "--admin-socket", filepath.Join(dir, "admin.sock")})
+		}()
+		wait()
+		client := admin.NewClient(filepath.Join(dir, "admin.sock"))
+		networks, err := client.Networks(t.Context(), "")
+		if err != nil {
+			t.Error(err)
+		}
+		if len(networks) == 0 {
+			if _, err := client.Edit(t.Context(), admin.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace}); err != nil {
+				t.Error(err)
+			}
+		}
+		if stopped {
+			if err := e.process.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancel()
+		if code := <-ended; code != 0 {
+			t.Errorf("code %d:\n%s", code, log.String())
+		}
+		client.Close()
+		if stopped {
+			if err := e.process.Process.Signal(syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			if len(networks) != 1 || networks[0].Name != "lan" {
+				t.Errorf("the second daemon finds %v", networks)
+			}
+		}
+	}
+}
