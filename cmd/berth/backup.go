@@ -17,14 +17,18 @@ import (
 
 const backupHelp = `Fetches the whole state from the daemon, as it is at one moment, while the daemon goes on giving addresses.
 It is written to a temporary name beside FILE, checked as a whole, and only then called FILE, which
-only you can read. A FILE that is there is replaced only with --force, and then as a whole.`
+only you can read. A FILE that is there is replaced only with --force, and then as a whole.
+
+It is the state of the host's own store. What several hosts share in etcd is written with --shared, by any of them: a cluster
+needs one such backup, and each host's own besides.`
 
 func (p *program) backupCommand() *cobra.Command {
-	var force bool
+	var force, shared bool
 	cmd := &cobra.Command{Use: "backup FILE", Short: "Write a backup of the daemon's state to a file", Long: backupHelp,
 		Args:    oneArg("the file to write"),
-		Example: "  berth backup berth-$(date +%F).db\n  berth backup --force /backup/berth.db"}
+		Example: "  berth backup berth-$(date +%F).db\n  berth backup --force /backup/berth.db\n  berth backup --shared cluster-$(date +%F).db"}
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "replace FILE if it is there")
+	cmd.Flags().BoolVar(&shared, "shared", false, "of the store that several hosts share")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkTarget(args[0], force); err != nil {
 			return err
@@ -34,11 +38,15 @@ func (p *program) backupCommand() *cobra.Command {
 			return err
 		}
 		defer client.Close()
-		report, err := fetchBackup(cmd.Context(), client, args[0], force)
+		report, err := fetchBackup(cmd.Context(), client, args[0], force, shared)
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(p.out, "%s: %d records, %d bytes, store %s\n", args[0], report.Records, report.Size, report.ID)
+		store := "store"
+		if shared {
+			store = "cluster"
+		}
+		_, err = fmt.Fprintf(p.out, "%s: %d records, %d bytes, %s %s\n", args[0], report.Records, report.Size, store, report.ID)
 		return err
 	}
 	return cmd
@@ -75,14 +83,14 @@ func notInUse(path string) error {
 }
 
 // fetchBackup writes the daemon's state to path; whatever goes wrong, path is the file it was.
-func fetchBackup(ctx context.Context, client *admin.Client, path string, force bool) (bolt.Report, error) {
+func fetchBackup(ctx context.Context, client *admin.Client, path string, force, shared bool) (bolt.Report, error) {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.part") // 0600
 	if err != nil {
 		return bolt.Report{}, err
 	}
 	defer os.Remove(temp.Name()) // after the renaming there is nothing of that name
 	defer temp.Close()
-	_, id, err := client.Backup(ctx, temp)
+	_, id, err := client.Backup(ctx, temp, shared)
 	if err == nil {
 		err = temp.Sync()
 	}

@@ -1,10 +1,17 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 
+	"berth/internal/ipam"
 	"berth/store/bolt"
+	"berth/store/etcd"
 
 	"github.com/spf13/cobra"
 )
@@ -14,32 +21,149 @@ before anything is touched. A state in use is never replaced; one that holds som
 to another store, only with --force, and its file is then kept beside the new one.
 
 Addresses that were given after the backup was taken are not in it: containers that still use them
-should be started again.`
+should be started again.
+
+With --shared the backup is one of "berth backup --shared", and is brought into etcd, under a prefix that is empty. What
+was there before is not replaced: take it away first, or give another prefix. The daemons of all hosts should be stopped.`
 
 func (p *program) restoreCommand() *cobra.Command {
 	var state string
-	var force bool
+	var force, shared bool
+	var where etcdFlags
 	cmd := &cobra.Command{Use: "restore FILE", Short: "Put a backup in the place of the state", Long: restoreHelp,
 		Args: oneArg("the backup"),
 		Example: `  systemctl stop berth.socket berth-admin.socket berth
   berth restore berth-2026-01-31.db
-  berth restore berth-2026-01-31.db --state /srv/berth --force`}
+  berth restore berth-2026-01-31.db --state /srv/berth --force
+  berth restore cluster-2026-01-31.db --shared --etcd-endpoints http://10.0.0.11:2379`}
 	cmd.Flags().StringVar(&state, "state", defaultState, "`directory` of the state (also BERTH_STATE)")
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "replace a state that holds something")
+	cmd.Flags().BoolVar(&shared, "shared", false, "the backup is of the store that several hosts share")
+	where.flags(cmd)
 	completesDirs(cmd, "state")
+	completesEtcd(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		done, err := bolt.Restore(cmd.Context(), args[0], filepath.Join(state, stateFile), force)
-		if err != nil {
-			return err
+		if !shared {
+			return p.restoreOwn(cmd.Context(), args[0], state, force)
 		}
-		fmt.Fprintf(p.out, "%s: %d records, store %s\n", done.Report.Path, done.Report.Records, done.Report.ID)
-		if done.OtherStore != "" {
-			fmt.Fprintf(p.out, "the store %s was there before\n", done.OtherStore)
+		if force {
+			return usage(cmd, errors.New("--force replaces a state, and a backup of a shared store is only brought into an empty prefix"))
 		}
-		if done.Kept != "" {
-			fmt.Fprintf(p.out, "what was there is now %s\n", done.Kept)
+		if err := where.check(); err != nil {
+			return usage(cmd, err)
 		}
-		return nil
+		return p.restoreShared(cmd.Context(), args[0], &where)
 	}
 	return cmd
+}
+
+// restoreOwn puts a backup in the place of the host's own state.
+func (p *program) restoreOwn(ctx context.Context, file, state string, force bool) (err error) {
+	prepared, err := openBackup(ctx, file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, prepared.remove()) }()
+	if err := prepared.forHost(ctx); err != nil {
+		return err
+	}
+	done, err := bolt.Restore(ctx, prepared.path, filepath.Join(state, stateFile), force)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.out, "%s: %d records, store %s\n", done.Report.Path, done.Report.Records, done.Report.ID)
+	if done.OtherStore != "" {
+		fmt.Fprintf(p.out, "the store %s was there before\n", done.OtherStore)
+	}
+	if done.Kept != "" {
+		fmt.Fprintf(p.out, "what was there is now %s\n", done.Kept)
+	}
+	return nil
+}
+
+// restoreShared brings a backup into etcd, under the cluster's id.
+func (p *program) restoreShared(ctx context.Context, file string, where *etcdFlags) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	backup, err := openBackup(ctx, file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, backup.remove()) }()
+	cluster, err := ipam.OfCluster(ctx, backup)
+	if err != nil {
+		return err
+	}
+	if !cluster {
+		return fmt.Errorf("%s is a backup of a host's own store, and not of one that hosts share; put it back without --shared", file)
+	}
+	cfg, err := where.config()
+	if err != nil {
+		return err
+	}
+	cfg.Cluster, cfg.Create = backup.ID(), true
+	st, err := etcd.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	back, err := etcd.Open(ctx, cfg) // what was written is read back from etcd, and not out of this process's memory
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, back.Close()) }()
+	progress := p.showProgress("restoring", false)
+	defer progress.end()
+	records, err := ipam.PutBack(ctx, backup, st, back, progress.set)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.out, "%s at %s: %d records, cluster %s\n", where.prefix, cfg.Endpoints[0], records, st.Cluster())
+	return err
+}
+
+// preparedBackup is a copy of a backup in a directory of its own: a store that is opened writes beside its file.
+type preparedBackup struct {
+	*bolt.Store
+	dir, path string
+}
+
+func openBackup(ctx context.Context, file string) (*preparedBackup, error) {
+	dir, err := os.MkdirTemp("", "berth-restore-")
+	if err != nil {
+		return nil, err
+	}
+	b := &preparedBackup{dir: dir, path: filepath.Join(dir, stateFile)}
+	if _, err = bolt.Restore(ctx, file, b.path, false); err == nil {
+		b.Store, err = bolt.Open(ctx, bolt.Config{Path: b.path})
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return b, nil
+}
+
+// forHost makes the copy ready to be a host's own state, and closes it. What it says of headroom may be in other hands since.
+func (b *preparedBackup) forHost(ctx context.Context) error {
+	cluster, err := ipam.OfCluster(ctx, b)
+	if err == nil && cluster {
+		err = errors.New("this is a backup of the store that several hosts share, and not of a host's own; bring it into etcd with --shared")
+	}
+	if err == nil {
+		err = ipam.DropHeadroom(ctx, b)
+	}
+	if err != nil {
+		return err
+	}
+	st := b.Store
+	b.Store = nil
+	return st.Close()
+}
+
+// remove closes what is open, and takes the copy away.
+func (b *preparedBackup) remove() (err error) {
+	if b.Store != nil {
+		err = b.Close()
+	}
+	return errors.Join(err, os.RemoveAll(b.dir))
 }

@@ -122,7 +122,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 	control := admin.New(admin.Config{Service: h.service, Cluster: h.status(), Ready: rebuild.ready, Log: log, GID: gid, ReadGID: readGID, Tokens: tokens, TempDir: cfg.state, Hooks: hookCounts,
 		Version: admin.Version{Version: version, Host: cfg.host, Driver: cfg.ipamDriver, Store: cfg.store, StoreID: st.id, State: st.path,
 			PID: os.Getpid(), Started: started.UTC()},
-		Backup: st.backup, Fsck: st.fsck,
+		Backup: st.backup, BackupShared: h.backup(), Fsck: st.fsck,
 		Check: witness.Check, Show: witness.Show, SeenBy: witness.SeenBy, Witness: witness.State,
 	})
 	tasks := []func(context.Context) error{
@@ -161,6 +161,14 @@ func (h *house) status() func() admin.ClusterStatus {
 		return nil
 	}
 	return h.cluster.status
+}
+
+// backup writes a backup of the shared store; nil where there is none.
+func (h *house) backup() func(ctx context.Context, path string) (id string, err error) {
+	if h.cluster == nil {
+		return nil
+	}
+	return h.cluster.backup
 }
 
 // openEngine opens the engine that is read, nil where there is none. Whether it answers is seen later.

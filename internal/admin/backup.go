@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,14 +23,19 @@ const storeIDHeader = "Berth-Store-Id"
 // to take it holds no read transaction; the file has no name any more while it is sent, so that nothing remains of it
 // whatever happens.
 func (s *Server) backup(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
+	q, err := query(r, "store")
+	if err != nil {
+		return err
+	}
+	write, err := s.backupOf(q.Get("store"))
+	if err != nil {
 		return err
 	}
 	control, err := untimed(w)
 	if err != nil {
 		return err
 	}
-	f, err := s.copyState(r)
+	f, id, err := s.copyState(r, write)
 	if err != nil {
 		return err
 	}
@@ -39,7 +45,7 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
-	w.Header().Set(storeIDHeader, s.cfg.Version.StoreID)
+	w.Header().Set(storeIDHeader, id)
 	begin(w, "application/octet-stream")
 	if _, err := io.Copy(&patient{w, control}, f); err != nil {
 		s.log.WithError(err).WithField("peer", r.RemoteAddr).Info("a backup was not taken to its end")
@@ -48,29 +54,45 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// copyState returns an open copy of the state that has no name. One is made at a time, since it has a name meanwhile.
-func (s *Server) copyState(r *http.Request) (*os.File, error) {
+// backupOf is what writes the state of a store to a new file, and answers the store's id.
+func (s *Server) backupOf(name string) (func(ctx context.Context, path string) (id string, err error), error) {
+	switch name {
+	case "", "own":
+		return func(ctx context.Context, path string) (string, error) {
+			return s.cfg.Version.StoreID, s.cfg.Backup(ctx, path)
+		}, nil
+	case "shared":
+		if s.cfg.BackupShared == nil {
+			return nil, &Problem{Status: http.StatusConflict, Code: CodeNoCluster, Detail: "this Berth shares no store with other hosts: all that it knows is in its own"}
+		}
+		return s.cfg.BackupShared, nil
+	}
+	return nil, invalid("there is no store %q; it is own or shared", name)
+}
+
+// copyState returns an open copy of a state that has no name. One is made at a time, since it has a name meanwhile.
+func (s *Server) copyState(r *http.Request, write func(ctx context.Context, path string) (id string, err error)) (f *os.File, id string, err error) {
 	select {
 	case s.backups <- struct{}{}:
 		defer func() { <-s.backups }()
 	default:
-		return nil, &Problem{Status: http.StatusConflict, Code: CodeBusy, Detail: "another backup is being taken at this moment; try again when it is done"}
+		return nil, "", &Problem{Status: http.StatusConflict, Code: CodeBusy, Detail: "another backup is being taken at this moment; try again when it is done"}
 	}
 	path := filepath.Join(s.cfg.TempDir, backupName)
 	rest, err := filepath.Glob(filepath.Join(s.cfg.TempDir, "."+backupName+".*.part")) // the store's own temporary name
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	for _, old := range append(rest, path) {
 		if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("the rest of an earlier backup: %w", err)
+			return nil, "", fmt.Errorf("the rest of an earlier backup: %w", err)
 		}
 	}
-	if err := s.cfg.Backup(r.Context(), path); err != nil {
-		return nil, err
+	if id, err = write(r.Context(), path); err != nil {
+		return nil, "", err
 	}
-	f, err := os.Open(path)
-	return f, errors.Join(err, os.Remove(path))
+	f, err = os.Open(path)
+	return f, id, errors.Join(err, os.Remove(path))
 }
 
 // untimed takes the server's time limits off an operation that may last: the read limit too, because the end of that one

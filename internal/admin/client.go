@@ -114,10 +114,14 @@ func (c *Client) Follow(ctx context.Context, f ipam.EventFilter) iter.Seq2[ipam.
 	}
 }
 
-// Backup copies the state of the server, as it is at one moment, to w. It returns the number of bytes and the id of the
-// store. After an error what w has is not a backup.
-func (c *Client) Backup(ctx context.Context, w io.Writer) (size int64, storeID string, err error) {
-	res, err := c.do(ctx, request{method: http.MethodPost, path: "/v1/backup"})
+// Backup copies the state of the server, as it is at one moment, to w: that of the host's own store, or of the one that it shares.
+// It returns the number of bytes and the id of the store. After an error what w has is not a backup.
+func (c *Client) Backup(ctx context.Context, w io.Writer, shared bool) (size int64, storeID string, err error) {
+	q := params{}
+	if shared {
+		q["store"] = "shared"
+	}
+	res, err := c.do(ctx, request{method: http.MethodPost, path: "/v1/backup", query: q})
 	if err != nil {
 		return 0, "", err
 	}

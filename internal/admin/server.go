@@ -53,10 +53,11 @@ type Config struct {
 	Log     *logrus.Entry
 	Version Version
 
-	// Backup writes the state to a new file, Fsck checks the file that is in use: they belong to the store, which this
-	// package does not know.
-	Backup func(ctx context.Context, path string) error
-	Fsck   func(ctx context.Context) (FileReport, error)
+	// Backup writes the state to a new file, BackupShared that of the store which several hosts share (nil where there is none) with
+	// the id that it answers, Fsck checks the file that is in use: they belong to the stores, which this package does not know.
+	Backup       func(ctx context.Context, path string) error
+	BackupShared func(ctx context.Context, path string) (id string, err error)
+	Fsck         func(ctx context.Context) (FileReport, error)
 	// Cluster tells how it stands with the store that this host shares with others; nil where it shares none.
 	Cluster func() ClusterStatus
 	// Ready tells why no addresses are given yet; nil where they always are.

@@ -76,6 +76,8 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/v1/events?since=yesterday", CodeInvalid, 400},
 		{"GET", "/v1/events?follow=1", CodeInvalid, 400},
 		{"POST", "/v1/fsck?deep=true", CodeInvalid, 400},
+		{"POST", "/v1/backup?store=theirs", CodeInvalid, 400},
+		{"POST", "/v1/backup?store=shared", CodeNoCluster, 409},
 		{"POST", "/v1/backup?to=/tmp/x", CodeInvalid, 400},
 	} {
 		t.Run(c.method+" "+c.target, func(t *testing.T) {

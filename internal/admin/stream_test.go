@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"berth/internal/ipam"
+	"berth/store"
 	"berth/store/bolt"
 )
 
@@ -112,7 +113,7 @@ func TestBackup(t *testing.T) {
 	want, err := h.client.Leases(t.Context(), ipam.LeaseFilter{Remembered: true})
 	must(t, err)
 	var copied bytes.Buffer
-	size, id, err := h.client.Backup(t.Context(), &copied)
+	size, id, err := h.client.Backup(t.Context(), &copied, false)
 	must(t, err)
 	if id != h.store.ID() || size != int64(copied.Len()) || size == 0 {
 		t.Errorf("%d bytes of the store %s; %d arrived, the store is %s", size, id, copied.Len(), h.store.ID())
@@ -143,6 +144,26 @@ func TestBackup(t *testing.T) {
 	}
 }
 
+// The shared store's backup is another file, with that store's id.
+func TestSharedBackup(t *testing.T) {
+	refused := error(nil)
+	h := start(t, func(s *Server) {
+		s.cfg.BackupShared = func(_ context.Context, path string) (string, error) {
+			return "c1", errors.Join(os.WriteFile(path, []byte("of all"), 0o600), refused)
+		}
+	})
+	var copied bytes.Buffer
+	if _, id, err := h.client.Backup(t.Context(), &copied, true); err != nil || id != "c1" || copied.String() != "of all" {
+		t.Errorf("%q of the store %s, %v", copied.String(), id, err)
+	}
+	leftOvers(t, h)
+	refused = store.ErrAway
+	var p *Problem
+	if _, _, err := h.client.Backup(t.Context(), &copied, true); !errors.As(err, &p) || p.Code != CodeAway {
+		t.Errorf("out of reach: %v", err)
+	}
+}
+
 // leftOvers finds what a backup has left in the daemon's directory.
 func leftOvers(t *testing.T, h *house) {
 	t.Helper()
@@ -168,11 +189,11 @@ func TestBackupBusy(t *testing.T) {
 	})
 	first := make(chan error, 1)
 	go func() {
-		_, _, err := h.client.Backup(t.Context(), &bytes.Buffer{})
+		_, _, err := h.client.Backup(t.Context(), &bytes.Buffer{}, false)
 		first <- err
 	}()
 	<-begun
-	_, _, err := h.client.Backup(t.Context(), &bytes.Buffer{})
+	_, _, err := h.client.Backup(t.Context(), &bytes.Buffer{}, false)
 	var p *Problem
 	if !errors.As(err, &p) || p.Code != CodeBusy {
 		t.Errorf("a second backup meanwhile: %v", err)
@@ -187,7 +208,7 @@ func TestBackupAfterACrash(t *testing.T) {
 	for _, name := range []string{backupName, "." + backupName + ".12345.part"} {
 		must(t, os.WriteFile(filepath.Join(h.temp, name), []byte("half"), 0o600))
 	}
-	_, _, err := h.client.Backup(t.Context(), &bytes.Buffer{})
+	_, _, err := h.client.Backup(t.Context(), &bytes.Buffer{}, false)
 	must(t, err)
 	leftOvers(t, h)
 }
@@ -196,10 +217,10 @@ func TestBackupAfterACrash(t *testing.T) {
 func TestBackupBrokenOff(t *testing.T) {
 	h := start(t, nil)
 	full := errors.New("no room here")
-	if _, _, err := h.client.Backup(t.Context(), failing{full}); !errors.Is(err, full) {
+	if _, _, err := h.client.Backup(t.Context(), failing{full}, false); !errors.Is(err, full) {
 		t.Errorf("a backup into a full disk: %v", err)
 	}
-	_, _, err := h.client.Backup(t.Context(), &bytes.Buffer{})
+	_, _, err := h.client.Backup(t.Context(), &bytes.Buffer{}, false)
 	must(t, err)
 	leftOvers(t, h)
 }
@@ -212,7 +233,7 @@ func TestBackupFailure(t *testing.T) {
 	h := start(t, func(s *Server) {
 		s.cfg.Backup = func(context.Context, string) error { return errors.New("the disk is gone") }
 	})
-	_, _, err := h.client.Backup(t.Context(), &bytes.Buffer{})
+	_, _, err := h.client.Backup(t.Context(), &bytes.Buffer{}, false)
 	var p *Problem
 	if !errors.As(err, &p) || p.Code != CodeInternal || p.Detail != "the disk is gone" {
 		t.Errorf("the answer: %v", err)

@@ -55,6 +55,9 @@ func (s *Service) format(ctx context.Context) (format int, old bool, err error) 
 			return err
 		}
 		format = 1
+		if string(raw) == restoring {
+			return &refusal{ErrDamaged, "a backup is being put back into the store, and not all of it is there: where that was cut off, begin again with `berth restore --shared`"}
+		}
 		if raw != nil {
 			if format, err = strconv.Atoi(string(raw)); err != nil {
 				return fmt.Errorf("%w: the format of the state is %q", ErrDamaged, raw)

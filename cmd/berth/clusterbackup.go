@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"berth/store"
+	"berth/store/bolt"
+)
+
+// backup writes all records of the shared store, as they are at one moment, to a new file, which has the cluster's id.
+func (c *cluster) backup(ctx context.Context, path string) (id string, err error) {
+	st := c.opened()
+	if st == nil {
+		return "", fmt.Errorf("%w: it was not reached since the daemon began, so that there is nothing to write", store.ErrAway)
+	}
+	err = st.View(ctx, func(tx store.Tx) error {
+		if away := st.Reach().Err; away != nil {
+			return fmt.Errorf("%w; what is known of it here may be old, and is no backup", away)
+		}
+		return bolt.Write(ctx, path, st.Cluster(), func(put func(key, value []byte) error) error {
+			for rec, err := range tx.Scan(store.Range{}) {
+				if err == nil {
+					err = put(rec.Key, rec.Value)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	return st.Cluster(), err
+}
