@@ -32,7 +32,7 @@ type sharer struct {
 
 // openSharer opens a host over what is under the prefix.
 func openSharer(ctx context.Context, s *servers, prefix, name string) (*sharer, error) {
-	st, err := etcd.Open(ctx, etcd.Config{Endpoints: s.endpoints, Prefix: prefix})
+	st, err := etcd.Open(ctx, etcd.Config{Endpoints: s.endpoints, Prefix: prefix, Timeout: 30 * time.Second})
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,8 +12,9 @@ import (
 	"syscall"
 	"time"
 
+	"berth/store/etcd/etcdtest"
+
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 )
 
@@ -27,55 +27,23 @@ type servers struct {
 	stop      func() error
 }
 
-// freeURL is a URL of this machine that nobody listens on.
-func freeURL() (*url.URL, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// embedded starts three members in this process.
+func embedded(dir string) (*servers, error) {
+	e, err := etcdtest.Start(dir, 3)
 	if err != nil {
 		return nil, err
 	}
-	return &url.URL{Scheme: "http", Host: l.Addr().String()}, l.Close()
+	s := &servers{endpoints: e.Endpoints, stop: func() error { e.Close(); return nil }}
+	return s, s.ready()
 }
 
-// embedded starts three members in this process.
-func embedded(dir string) (*servers, error) {
-	const members = 3
-	var configs []*embed.Config
-	var cluster []string
-	s := &servers{}
-	for n := range members {
-		peer, err := freeURL()
-		if err != nil {
-			return nil, err
-		}
-		client, err := freeURL()
-		if err != nil {
-			return nil, err
-		}
-		cfg := embed.NewConfig()
-		cfg.Name, cfg.Dir = fmt.Sprintf("m%d", n), filepath.Join(dir, fmt.Sprintf("m%d", n))
-		cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
-		cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
-		cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-		configs = append(configs, cfg)
-		cluster = append(cluster, cfg.Name+"="+peer.String())
-		s.endpoints = append(s.endpoints, client.String())
+// freeURL is a URL of this machine that nobody listens on.
+func freeURL() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
 	}
-	var running []*embed.Etcd
-	s.stop = func() error {
-		for _, e := range running {
-			e.Close()
-		}
-		return nil
-	}
-	for _, cfg := range configs {
-		cfg.InitialCluster = strings.Join(cluster, ",")
-		e, err := embed.StartEtcd(cfg)
-		if err != nil {
-			return nil, errors.Join(err, s.stop())
-		}
-		running = append(running, e)
-	}
-	return s, s.ready()
+	return "http://" + l.Addr().String(), l.Close()
 }
 
 // debian starts the one member that Debian's package is.
@@ -89,13 +57,13 @@ func debian(dir string) (*servers, error) {
 		return nil, err
 	}
 	cmd := exec.Command(etcdPath, "--name", "m0", "--data-dir", filepath.Join(dir, "m0"), "--log-level", "error", "--logger", "zap",
-		"--listen-client-urls", client.String(), "--advertise-client-urls", client.String(),
-		"--listen-peer-urls", peer.String(), "--initial-advertise-peer-urls", peer.String(), "--initial-cluster", "m0="+peer.String())
+		"--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "m0="+peer)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%w (scripts/needs etcd unpacks it)", err)
 	}
-	s := &servers{endpoints: []string{client.String()}, stop: func() error {
+	s := &servers{endpoints: []string{client}, stop: func() error {
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			return err
 		}

@@ -1,13 +1,10 @@
 package crash
 
 import (
-	"context"
-	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
-	"time"
+
+	"berth/store/etcd/etcdtest"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -18,76 +15,42 @@ import (
 func eachStore(t *testing.T, run func(t *testing.T, p *place)) {
 	t.Run("bolt", func(t *testing.T) { run(t, newPlace(t)) })
 	t.Run("etcd", func(t *testing.T) {
-		p := newPlace(t)
+		p, endpoint := newPlace(t), startEtcd(t)
 		p.space = "lab"
-		p.flags = []string{"--store", "etcd", "--etcd-endpoints", startEtcd(t)}
+		p.flags = []string{"--store", "etcd", "--etcd-endpoints", endpoint}
 		run(t, p)
+		inUse(t, endpoint)
 	})
 }
 
-// etcdBinary is Debian's, where scripts/needs unpacks it, or one that is installed.
-func etcdBinary(t testing.TB) string {
-	t.Helper()
-	if unpacked, err := filepath.Abs("../../build/tools/etcd"); err == nil {
-		if _, err := os.Stat(unpacked); err == nil {
-			return unpacked
-		}
-	}
-	installed, err := exec.LookPath("etcd")
-	if err != nil {
-		t.Fatalf("%v (scripts/needs etcd unpacks it)", err)
-	}
-	return installed
-}
-
 // startEtcd starts an etcd of one member for this test and returns its endpoint.
-func startEtcd(t testing.TB) string {
+func startEtcd(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "berth-etcd")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	client, peer := freeURL(t), freeURL(t)
-	var log lockedBuffer
-	cmd := exec.Command(etcdBinary(t), "--name", "m", "--data-dir", filepath.Join(dir, "data"), "--log-level", "error", "--logger", "zap",
-		"--listen-client-urls", client, "--advertise-client-urls", client,
-		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "m="+peer)
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
+	e, err := etcdtest.Start(dir, 1)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait() // it says which signal ended it
+		e.Close()
+		os.RemoveAll(dir)
 	})
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{client}, Logger: zap.NewNop()})
+	return e.Endpoints[0]
+}
+
+// inUse fails the test where it was not etcd that kept what the daemon was asked for.
+func inUse(t *testing.T, endpoint string) {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for {
-		try, cancel := context.WithTimeout(ctx, time.Second)
-		_, err := c.Get(try, "ready")
-		cancel()
-		if err == nil {
-			return client
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("etcd does not answer: %v\n%s", err, log.String())
-		}
+	got, err := c.Get(t.Context(), "berth/d/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil || got.Count < 20 {
+		t.Errorf("%d records are in etcd: %v", got.Count, err)
 	}
-}
-
-// freeURL is one of this machine that nobody listens on.
-func freeURL(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "http://" + l.Addr().String()
 }
