@@ -218,7 +218,7 @@ func (c *Cluster) askedToGo() {
 // awaitsFreed waits until nothing of lan is on record for another host.
 func (h *Host) awaitsFreed(name string) {
 	h.Helper()
-	if err := eventually(90*time.Second, func() error {
+	if err := eventually(5*time.Second, func() error {
 		all, err := leases(h.Berth, lanSubnet)
 		for _, l := range all {
 			if l.Host == name {
