@@ -39,12 +39,19 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	if !given {
 		last = DefaultEvents
 	}
+	var from ipam.EventMark
+	if follow { // from here on: what comes meanwhile is among the past, too
+		from, err = s.cfg.Service.LastEvent(r.Context())
+	}
+	if err != nil {
+		return err
+	}
 	past, more, err := s.lastEvents(r.Context(), f, wanted, int(last))
 	if err != nil {
 		return err
 	}
 	if follow {
-		return s.follow(w, r, wanted, past)
+		return s.follow(w, r, wanted, past, from)
 	}
 	return reply(w, EventList{Events: past, More: more})
 }
@@ -80,12 +87,9 @@ func (s *Server) lastEvents(ctx context.Context, f ipam.EventFilter, wanted choi
 	return append([]ipam.Event{}, events...), more, nil
 }
 
-// follow sends the past events and then each that comes, a line of JSON for each, until the client goes or the server ends.
-func (s *Server) follow(w http.ResponseWriter, r *http.Request, wanted choice, past []ipam.Event) error {
-	from, err := s.position(r.Context(), past)
-	if err != nil {
-		return err
-	}
+// follow sends the past events and then each behind a mark that is none of them, a line of JSON for each, until the client goes or
+// the server ends.
+func (s *Server) follow(w http.ResponseWriter, r *http.Request, wanted choice, past []ipam.Event, from ipam.EventMark) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	stopped := s.endWith(ctx, cancel)
 	defer func() { cancel(); <-stopped }()
@@ -97,11 +101,16 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, wanted choice, p
 	if err := sendEvents(w, control, past); err != nil {
 		return nil // the client is gone, or does not read
 	}
+	told := map[sentEvent]bool{}
+	for _, e := range past {
+		told[sentEvent{e.Space, e.ID}] = true
+	}
 	for page, err := range s.cfg.Service.TailPages(ctx, from) {
 		if err != nil {
 			return err
 		}
-		if err := sendEvents(w, control, wanted.of(page)); err != nil {
+		events := slices.DeleteFunc(wanted.of(page.Events), func(e ipam.Event) bool { return told[sentEvent{e.Space, e.ID}] })
+		if err := sendEvents(w, control, events); err != nil {
 			return nil
 		}
 	}
@@ -122,12 +131,10 @@ func (s *Server) endWith(ctx context.Context, cancel context.CancelFunc) <-chan 
 	return stopped
 }
 
-// position is the id behind which following begins: that of the last event there is.
-func (s *Server) position(ctx context.Context, past []ipam.Event) (uint64, error) {
-	if len(past) > 0 {
-		return past[len(past)-1].ID, nil
-	}
-	return s.cfg.Service.LastEvent(ctx)
+// sentEvent knows an event again. Ids are one store's.
+type sentEvent struct {
+	space string
+	id    uint64
 }
 
 func sendEvents(w http.ResponseWriter, control *http.ResponseController, events []ipam.Event) error {

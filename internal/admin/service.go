@@ -31,8 +31,8 @@ type Service interface {
 	// What was.
 	Who(context.Context, ipam.WhoFilter) ([]ipam.Tenure, error)
 	Events(context.Context, ipam.EventFilter) ([]ipam.Event, error)
-	LastEvent(context.Context) (uint64, error)
-	TailPages(ctx context.Context, after uint64) iter.Seq2[[]ipam.Event, error]
+	LastEvent(context.Context) (ipam.EventMark, error)
+	TailPages(context.Context, ipam.EventMark) iter.Seq2[ipam.EventPage, error]
 
 	// Changes.
 	Edit(context.Context, ipam.EditOptions, ...ipam.Edit) (ipam.Outcome, error)

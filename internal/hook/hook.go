@@ -4,7 +4,7 @@
 // something of its process group behind, and that nothing runs which others than root or the daemon's user could have
 // written.
 //
-// An event is read from the records (Service.Tail) in a goroutine of its own, its variables are asked for
+// An event is read from the records (Service.TailPages) in a goroutine of its own, its variables are asked for
 // (Service.EventEnvironment), the directory is read (dir.go), and each program in it is run (run.go). A hook that fails
 // is logged and counted; nothing else comes of it.
 package hook
@@ -31,8 +31,8 @@ const pause = 10 * time.Second
 
 // Service tells of events: ipam.Service over one store, or ipam.Estate over the host's own and the cluster's.
 type Service interface {
-	LastEvent(context.Context) (uint64, error)
-	Tail(ctx context.Context, after uint64) iter.Seq2[ipam.Event, error]
+	LastEvent(context.Context) (ipam.EventMark, error)
+	TailPages(context.Context, ipam.EventMark) iter.Seq2[ipam.EventPage, error]
 	EventEnvironment(context.Context, *ipam.Event) ([]string, error)
 }
 
@@ -49,7 +49,7 @@ type Config struct {
 type Hooks struct {
 	cfg   Config
 	log   *logrus.Entry
-	after uint64 // the event that was dealt with last
+	after ipam.EventMark // behind the events that were dealt with
 
 	told map[string]string // what was logged of a file of the directory, so that it is logged once
 
@@ -100,16 +100,23 @@ func (h *Hooks) Run(ctx context.Context) error {
 }
 
 func (h *Hooks) follow(ctx context.Context) error {
-	for e, err := range h.cfg.Service.Tail(ctx, h.after) {
+	for page, err := range h.cfg.Service.TailPages(ctx, h.after) {
 		if err != nil {
 			return err
 		}
-		h.after = max(h.after, e.ID) // events of two stores come each in the order of its own
-		if (e.Verb == ipam.LeaseTaken || e.Verb == ipam.LeaseReleased) && (h.cfg.Host == "" || e.Host == h.cfg.Host) {
-			h.tell(ctx, &e)
+		for i := range page.Events {
+			if e := &page.Events[i]; ctx.Err() == nil && h.concerns(e) {
+				h.tell(ctx, e)
+			}
 		}
+		h.after = page.Next
 	}
 	return ctx.Err()
+}
+
+// concerns tells whether hooks run for an event.
+func (h *Hooks) concerns(e *ipam.Event) bool {
+	return (e.Verb == ipam.LeaseTaken || e.Verb == ipam.LeaseReleased) && (h.cfg.Host == "" || e.Host == h.cfg.Host)
 }
 
 // tell runs the hooks for one event.

@@ -313,7 +313,7 @@ func TestEnvironmentLines(t *testing.T) {
 	}
 }
 
-// Tail yields each event once and in order, whatever comes while it reads, and goes on until it is ended.
+// A tail yields each event once and in order, whatever comes while it reads, and goes on until it is ended.
 func TestTail(t *testing.T) {
 	r := newRoom(t)
 	r.run(`network net1 subnet=10.0.0.0/16,pool`)
@@ -333,19 +333,21 @@ func TestTail(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	seen := 0
-	for e, err := range r.s.Tail(ctx, after) {
+	seen, last := 0, uint64(0)
+	for page, err := range r.s.TailPages(ctx, after) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := fmt.Sprintf("o%d", seen); e.Name != want || e.ID <= after {
-			t.Fatalf("the event is %+v, want that of %s", e, want)
-		}
-		after = e.ID
-		if seen++; seen == before+during {
-			cancel()
-		} else if seen >= before {
-			take(seen)
+		for _, e := range page.Events {
+			if want := fmt.Sprintf("o%d", seen); e.Name != want || e.ID <= last {
+				t.Fatalf("the event is %+v, want that of %s", e, want)
+			}
+			last = e.ID
+			if seen++; seen == before+during {
+				cancel()
+			} else if seen >= before {
+				take(seen)
+			}
 		}
 	}
 	if seen != before+during {
@@ -360,7 +362,7 @@ func TestTailFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	var errs []error
-	for _, err := range r.s.Tail(ctx, 0) {
+	for _, err := range r.s.TailPages(ctx, ipam.EventMark{}) {
 		errs = append(errs, err)
 	}
 	if len(errs) != 1 || errs[0] == nil {

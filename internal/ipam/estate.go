@@ -35,7 +35,7 @@ func (s *Service) Partial() error { return nil }
 func (e *Estate) cluster(what string) (*Service, error) {
 	s, err := e.shared.service()
 	if err != nil {
-		return nil, &refusal{err, fmt.Sprintf("%s is not in this host's own store, and that of the cluster cannot be asked: %s", what, err)}
+		return nil, &refusal{err, fmt.Sprintf("%s is not in this host's own store, and %s", what, err)}
 	}
 	return s, nil
 }

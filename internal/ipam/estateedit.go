@@ -135,14 +135,13 @@ func (e *Estate) ownsPlanned(p *PlannedNetwork) (bool, error) {
 
 // called names a network of a plan for a person.
 func (p *PlannedNetwork) called() string {
-	space := p.Space
-	if space == "" {
-		space = LocalSpace
+	switch {
+	case p.Name != "":
+		return p.Name
+	case p.Space == "":
+		return "those of the space " + LocalSpace
 	}
-	if p.Name == "" {
-		return "those of the space " + space
-	}
-	return fmt.Sprintf("%s, space %s", p.Name, space)
+	return "those of the space " + p.Space
 }
 
 // ImportState is Service.ImportState of the store in which an import is open, the host's own first.

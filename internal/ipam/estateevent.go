@@ -20,53 +20,51 @@ func (e *Estate) Events(ctx context.Context, f EventFilter) ([]Event, error) {
 	return upTo(all, f.First, byID), err
 }
 
-// LastEvent is the id of the last event of both stores. Where the cluster's was never reached it is this moment: what is there
-// already will not be new when it is reached.
-func (e *Estate) LastEvent(ctx context.Context) (last uint64, err error) {
-	if e.Partial() != nil {
-		last = uint64(max(e.local.now().UnixMicro(), 0))
+// fromReach stands in a mark for the time at which the cluster's store is reached: what was there before is not new.
+const fromReach = ^uint64(0)
+
+// LastEvent is the mark behind all events of both stores.
+func (e *Estate) LastEvent(ctx context.Context) (mark EventMark, err error) {
+	if mark.own, err = e.local.lastEvent(ctx); err != nil {
+		return EventMark{}, err
 	}
-	for _, s := range e.stores() {
-		id, err := s.LastEvent(ctx)
-		if err != nil {
-			return 0, err
-		}
-		last = max(last, id)
+	mark.shared = fromReach
+	if s, away := e.shared.service(); away == nil {
+		mark.shared, err = s.lastEvent(ctx)
 	}
-	return last, nil
+	return mark, err
 }
 
-// Tail yields what TailPages yields, event by event.
-func (e *Estate) Tail(ctx context.Context, after uint64) iter.Seq2[Event, error] {
-	return eachOfPages(ctx, e.TailPages(ctx, after))
-}
-
-// eventPage is what one store's TailPages has yielded.
-type eventPage struct {
+// tailed is what the tail of one store has yielded.
+type tailed struct {
+	shared bool
 	events []Event
 	err    error
 }
 
-// TailPages yields the pages of both stores' Service.TailPages as they come: the events of each store in their order, and those
-// of the two in none. The cluster's begin when it is reached.
-func (e *Estate) TailPages(ctx context.Context, after uint64) iter.Seq2[[]Event, error] {
-	return func(yield func([]Event, error) bool) {
+// TailPages yields what the tails of both stores do as it comes: the events of each store in their order, and those of the two in
+// none. The cluster's begin when it is reached.
+func (e *Estate) TailPages(ctx context.Context, after EventMark) iter.Seq2[EventPage, error] {
+	return func(yield func(EventPage, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		pages := make(chan eventPage)
+		pages := make(chan tailed)
 		var tails sync.WaitGroup
 		defer func() { cancel(); tails.Wait() }()
-		tails.Go(func() { e.local.tailInto(ctx, pages, after) })
-		tails.Go(func() {
-			if s := e.awaitShared(ctx); s != nil {
-				s.tailInto(ctx, pages, after)
-			}
-		})
+		tails.Go(func() { send(ctx, pages, false, e.local.tail(ctx, after.own)) })
+		tails.Go(func() { e.tailShared(ctx, pages, after.shared) })
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case p := <-pages:
-				if !yield(p.events, p.err) || p.err != nil {
+				at := &after.own
+				if p.shared {
+					at = &after.shared
+				}
+				if n := len(p.events); n > 0 && (*at == fromReach || *at < p.events[n-1].ID) {
+					*at = p.events[n-1].ID
+				}
+				if !yield(EventPage{p.events, after}, p.err) || p.err != nil {
 					return
 				}
 			}
@@ -74,24 +72,24 @@ func (e *Estate) TailPages(ctx context.Context, after uint64) iter.Seq2[[]Event,
 	}
 }
 
-// tailInto sends the pages behind an id until ctx ends. The id may be of the other store, and ahead of the events here where the
-// clocks of hosts differ: what comes from now on is behind it in any case.
-func (s *Service) tailInto(ctx context.Context, pages chan<- eventPage, after uint64) {
-	send := func(p eventPage) bool {
-		select {
-		case pages <- p:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
-	last, err := s.LastEvent(ctx)
-	if err != nil {
-		send(eventPage{err: err})
+// tailShared sends the tail of the cluster's store, as soon as that was reached.
+func (e *Estate) tailShared(ctx context.Context, pages chan<- tailed, after uint64) {
+	s := e.awaitShared(ctx)
+	if s == nil {
 		return
 	}
-	for events, err := range s.TailPages(ctx, min(after, last)) {
-		if !send(eventPage{events, err}) {
+	if after == fromReach {
+		after = s.begun
+	}
+	send(ctx, pages, true, s.tail(ctx, after))
+}
+
+// send sends the pages of a tail until ctx ends.
+func send(ctx context.Context, pages chan<- tailed, shared bool, tail iter.Seq2[[]Event, error]) {
+	for events, err := range tail {
+		select {
+		case pages <- tailed{shared, events, err}:
+		case <-ctx.Done():
 			return
 		}
 	}

@@ -78,6 +78,8 @@ type Service struct {
 	ix     *index
 	joined bool // the host takes part in the cluster
 
+	begun uint64 // id of the last event when it was opened
+
 	changes sync.Pool // of *change
 
 	trim chan struct{} // wakes Run when there are too many events
@@ -120,6 +122,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	if err := s.settle(ctx); err != nil {
 		return nil, err
 	}
+	s.begun = s.eventsUpTo()
 	return s, nil
 }
 
