@@ -46,8 +46,7 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 	if err != nil {
 		return errors.Join(err, st.Close())
 	}
-	settled()
-	h := &house{own: service, service: service}
+	h := &house{own: service, service: service, settled: settled}
 	if cfg.store == storeEtcd {
 		if h.cluster, err = openCluster(ctx, cfg, log, st, records); err != nil {
 			return errors.Join(err, st.Close())
@@ -68,6 +67,7 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 type house struct {
 	own     *ipam.Service // over the host's own store
 	cluster *cluster      // nil: the host shares no store
+	settled func()        // to be called when what it knows was read
 	service interface {   // what the rooms ask: own, or an Estate of that and the cluster's
 		driver.Service
 		admin.Service
@@ -141,7 +141,10 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 		if h.cluster != nil {
 			h.cluster.awaitFirst(ctx)
 		}
-		announce(ctx, cfg, log, started, h.service)
+		h.settled()
+		if ctx.Err() == nil {
+			announce(ctx, cfg, log, started, h.service)
+		}
 		return nil
 	})
 	return together(ctx, tasks...)
