@@ -14,6 +14,7 @@ type batch struct {
 	base    int64 // the revision of the state
 	gate    int64 // the revision that wrote the gate last, as of then
 	locked  bool  // the gate is closed for it
+	meta    int64 // the revision that wrote the key meta
 	tree    *tree // the state, and over it what was written
 	wrote   map[string]*write
 	deletes int              // how many of wrote are deletions
@@ -47,7 +48,7 @@ func (w *write) size() int { return len(w.key) + len(w.sealed) + 32 }
 func newBatch(m *mirror) *batch {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return &batch{base: m.rev, gate: m.gate, tree: m.tree.IsoCopy(), wrote: map[string]*write{}, read: map[string]int64{}}
+	return &batch{base: m.rev, gate: m.gate, meta: m.meta, tree: m.tree.IsoCopy(), wrote: map[string]*write{}, read: map[string]int64{}}
 }
 
 // noteKey notes that the record of key was read: mod is the revision that wrote it, 0 where there is none. What the batch
@@ -90,9 +91,15 @@ func (b *batch) restore(key []byte, w *write) {
 	}
 }
 
+// What the transaction of a batch compares and does beside what its functions have read and written: see committer.request.
+const (
+	ownCompares = 3
+	ownOps      = 2
+)
+
 // compares and ops are how many of them the transaction takes, the handle's own ones included.
 func (b *batch) compares() int {
-	n := 2 + len(b.read) + len(b.ranges)
+	n := ownCompares + len(b.read) + len(b.ranges)
 	if len(b.ranges) > 0 {
 		n++
 	}
@@ -100,7 +107,7 @@ func (b *batch) compares() int {
 }
 
 func (b *batch) ops() int {
-	n := 2 + len(b.wrote)
+	n := ownOps + len(b.wrote)
 	if b.deletes > 0 {
 		n++
 	}

@@ -24,7 +24,7 @@ func (c *committer) round(calls []*call) (again []*call) {
 	defer cancel()
 	b, rest, v := c.try(ctx, calls)
 	if !v.committed && v.err == nil {
-		c.floor = max(c.floor, v.rev)
+		c.floor.Store(max(c.floor.Load(), v.rev))
 		c.s.count.conflicts.Add(uint64(len(b.calls)))
 		if runs := b.mostRuns(); runs > 1 {
 			pause(c.s.ctx, runs)
@@ -105,7 +105,7 @@ func (c *committer) ready(ctx context.Context) error {
 			return err
 		}
 	}
-	if c.s.mirror.wait(ctx, c.floor) != nil {
+	if c.s.mirror.wait(ctx, c.floor.Load()) != nil {
 		return c.s.awayError()
 	}
 	return nil
@@ -193,7 +193,7 @@ func (c *committer) request(b *batch, m marker, l limit, closing string) *pb.Txn
 	r := &pb.TxnRequest{
 		Compare: c.compare(b, m, l),
 		Success: make([]*pb.RequestOp, 0, b.ops()+1),
-		Failure: []*pb.RequestOp{get(keys.last), get(keys.marker + m.session), get(keys.gate)},
+		Failure: []*pb.RequestOp{get(keys.last), get(keys.marker + m.session), get(keys.gate), get(keys.meta)},
 	}
 	last, mark := put(keys.last, nil), put(keys.marker+m.session, []byte(number(m.n+1)))
 	last.GetRequestPut().PrevKv = true
@@ -216,12 +216,13 @@ func (c *committer) request(b *batch, m marker, l limit, closing string) *pb.Txn
 	return r
 }
 
-// compare is what etcd compares: that nothing b has read has been written since, that the gate is as it was, and that the
-// handle's last transaction was the one that it knows. What is too much for that is coarser: that nothing has been written.
+// compare is what etcd compares: that nothing b has read has been written since, that the gate is as it was, that the handle's
+// last transaction was the one that it knows, and that this is the store that it knows. What is too much for that is coarser:
+// that nothing has been written.
 func (c *committer) compare(b *batch, m marker, l limit) []*pb.Compare {
 	keys := &c.s.layout
 	all := make([]*pb.Compare, 0, b.compares())
-	all = append(all, modIs(keys.marker+m.session, m.mod), modIs(keys.gate, b.gate))
+	all = append(all, modIs(keys.marker+m.session, m.mod), modIs(keys.gate, b.gate), modIs(keys.meta, b.meta))
 	if b.compares() > l.ops {
 		return append(all, modBelow(keys.last, "", b.base+1))
 	}

@@ -26,9 +26,9 @@ type committer struct {
 	m      marker
 
 	// What follows belongs to the goroutine.
-	lastN  int   // how many functions the last batch had
-	floor  int64 // the mirror must have come to this revision before the next function runs
-	stages int   // how many large transactions were staged
+	lastN  int          // how many functions the last batch had
+	stages int          // how many large transactions were staged
+	floor  atomic.Int64 // the mirror must have come to this revision before the next function runs
 }
 
 // call is one caller of Update.

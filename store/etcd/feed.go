@@ -145,6 +145,8 @@ func (f *feed) commit(rev int64, events []*clientv3.Event) {
 		switch {
 		case strings.HasPrefix(key, l.present):
 			f.s.mirror.setPresent(key[len(l.present):], e)
+		case key == l.meta:
+			f.again()
 		case old:
 		case key == l.gate && len(e.Kv.Value) > 0:
 			f.close(e.Kv)

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -90,15 +91,16 @@ type process struct {
 	args     []string
 	cmd      *exec.Cmd
 	endpoint string
+	data     string // its directory
 }
 
 // startDebian starts Debian's etcd on free ports.
 func startDebian(t testing.TB, args ...string) *process {
 	t.Helper()
 	client, peer := freeAddress(t), freeAddress(t)
-	p := &process{t: t, endpoint: "http://" + client}
+	p := &process{t: t, endpoint: "http://" + client, data: filepath.Join(t.TempDir(), "data")}
 	p.args = append([]string{
-		"--name=test", "--data-dir=" + filepath.Join(t.TempDir(), "data"), "--log-level=error",
+		"--name=test", "--data-dir=" + p.data, "--log-level=error",
 		"--listen-client-urls=http://" + client, "--advertise-client-urls=http://" + client,
 		"--listen-peer-urls=http://" + peer, "--initial-advertise-peer-urls=http://" + peer, "--initial-cluster=test=http://" + peer,
 	}, args...)
@@ -143,6 +145,22 @@ func (p *process) signal(sig syscall.Signal) {
 	if err := p.cmd.Process.Signal(sig); err != nil {
 		p.t.Error(err)
 	}
+}
+
+// freeze stops the process, and returns when none of its threads runs any more.
+func (p *process) freeze() {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	eventually(p.t, "the process is stopped", func() bool {
+		stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+		for _, file := range stats {
+			line, rerr := os.ReadFile(file)
+			if at := bytes.LastIndexByte(line, ')'); rerr != nil || at < 0 || len(line) < at+3 || line[at+2] != 'T' {
+				return false
+			}
+		}
+		return err == nil && len(stats) > 0
+	})
 }
 
 func freeAddress(t testing.TB) string {
@@ -221,6 +239,27 @@ func value(t testing.TB, s *Store, key string) string {
 	return got
 }
 
+// everything reads all records.
+func everything(t testing.TB, s *Store) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := s.View(context.Background(), func(tx store.Tx) error { return scanInto(all, tx) })
+	if err != nil {
+		t.Fatalf("View: %v", err)
+	}
+	return all
+}
+
+func scanInto(all map[string]string, tx store.Tx) error {
+	for r, err := range tx.Scan(store.Range{}) {
+		if err != nil {
+			return err
+		}
+		all[string(r.Key)] = string(r.Value)
+	}
+	return nil
+}
+
 // follower notes what a handle is told of others, and checks that it fits together.
 type follower struct {
 	mu   sync.Mutex
@@ -231,15 +270,7 @@ type follower struct {
 func follow(t testing.TB, s *Store) *follower {
 	t.Helper()
 	f := &follower{data: map[string]string{}}
-	load := func(tx store.Tx) error {
-		for r, err := range tx.Scan(store.Range{}) {
-			if err != nil {
-				return err
-			}
-			f.data[string(r.Key)] = string(r.Value)
-		}
-		return nil
-	}
+	load := func(tx store.Tx) error { return scanInto(f.data, tx) }
 	err := s.Follow(context.Background(), load, func(all []store.Foreign) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -269,4 +300,11 @@ func (f *follower) get(key string) string {
 		return v
 	}
 	return "-"
+}
+
+// set notes what the handle has written itself.
+func (f *follower) set(key, value string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.data[key] = value
 }

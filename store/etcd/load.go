@@ -20,6 +20,7 @@ import (
 type snapshot struct {
 	rev     int64
 	meta    *meta
+	metaMod int64
 	others  bool // there are keys, and none of them is meta
 	tree    *tree
 	gate    int64
@@ -101,7 +102,7 @@ func (s *Store) sort(n *snapshot, kv *kv) error {
 	case strings.HasPrefix(key, l.marker):
 		n.markers[key[len(l.marker):]] = true
 	case key == l.meta:
-		n.meta = &meta{}
+		n.meta, n.metaMod = &meta{}, kv.ModRevision
 		if json.Unmarshal(kv.Value, n.meta) != nil {
 			*n.meta = meta{} // whatever it is: check says so
 		}
@@ -213,6 +214,10 @@ func (s *Store) reload() error {
 	all := differences(before, n.tree)
 	m.set(n)
 	s.feed.rev, s.feed.held = n.rev, nil
+	// A backup that was put in etcd's place may have fewer revisions.
+	s.seen.Store(0)
+	s.answered.Store(min(s.answered.Load(), n.rev))
+	s.commit.floor.Store(min(s.commit.floor.Load(), n.rev))
 	s.watches.Interrupt(fmt.Errorf("%w: the connection to etcd was lost for so long that changes were missed", store.ErrLagged))
 	s.tell(all)
 	return nil
@@ -222,7 +227,7 @@ func (s *Store) reload() error {
 func (m *mirror) set(n *snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tree, m.gate, m.shut, m.present = n.tree, n.gate, nil, n.present
+	m.tree, m.meta, m.gate, m.shut, m.present = n.tree, n.metaMod, n.gate, nil, n.present
 	m.come(n.rev)
 }
 

@@ -31,6 +31,7 @@ type mirror struct {
 	mu      sync.Mutex
 	tree    *tree
 	rev     int64 // of etcd: later writes are not here
+	meta    int64 // the revision that wrote the key meta
 	gate    int64 // the revision in which the gate was opened last; 0: it never was closed
 	shut    *shut // the gate is closed, in a later revision than that which the mirror has come to
 	present map[string][]byte

@@ -95,7 +95,7 @@ func (c *committer) writeLarge(ctx context.Context, b *batch, l limit) verdict {
 	}
 	err = c.s.step("closed")
 	if err == nil {
-		err = c.s.finish(c.s.ctx, c.floor, g, parts)
+		err = c.s.finish(c.s.ctx, c.floor.Load(), g, parts)
 	}
 	if err != nil {
 		c.s.log.Warnf("a large update is committed but cannot be finished yet (%v): the first host that reaches etcd goes on with it", err)
@@ -138,7 +138,7 @@ func (c *committer) sendBatch(ctx context.Context, b *batch, l limit, closing st
 // attempt is the time in which a commit is to be answered. What is left afterwards is for finding out what became of it.
 func (c *committer) attempt(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, _ := ctx.Deadline()
-	return context.WithDeadline(ctx, deadline.Add(-c.s.cfg.Timeout*2/5))
+	return context.WithTimeout(ctx, time.Until(deadline)*3/5)
 }
 
 // committed notes that b is part of the store as of rev. before is the revision of the last change before it.
@@ -156,7 +156,7 @@ func (c *committer) committed(b *batch, rev, before int64) verdict {
 			changes = append(changes, k.tx.changes()...)
 		}
 	}
-	c.floor = rev
+	c.floor.Store(rev)
 	c.s.answered.Store(rev)
 	if before <= b.base { // nobody has changed anything since the state that the functions have seen
 		c.s.advance(b, rev)
@@ -174,6 +174,8 @@ func (c *committer) refuted(ctx context.Context, b *batch, m marker, resp *pb.Tx
 	switch {
 	case m.ours(kvs): // the client has sent it twice
 		return c.committed(b, kvs[0].ModRevision, kvs[0].ModRevision)
+	case modOf(resp.Responses[3]) != b.meta: // another store has taken the place of this one
+		c.s.feed.again()
 	case len(kvs) == 0 || kvs[0].ModRevision != m.mod:
 		if err := c.s.mark(ctx); err != nil {
 			return verdict{err: err}
@@ -278,7 +280,7 @@ func drawn(n int) string {
 
 // askLast asks for the revision of the last change of a record, as of now or later. 0: there was none yet.
 func (s *Store) askLast(ctx context.Context) (rev int64, err error) {
-	asked := time.Now()
+	asked, at, seen := time.Now(), s.mirror.at(), s.seen.Load()
 	var now int64
 	err = s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
 		g, err := c.Get(ctx, s.layout.last)
@@ -294,10 +296,11 @@ func (s *Store) askLast(ctx context.Context) (rev int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if at := s.mirror.at(); now < at || rev < s.seen.Load() { // etcd has less than it had: it was emptied, or restored
+	if now < at || rev < seen { // etcd has less than it had: it was emptied, or a backup was put in its place
 		s.feed.again()
+	} else if rev > seen {
+		s.seen.CompareAndSwap(seen, rev)
 	}
-	s.seen.Store(rev)
 	s.reach.good()
 	s.reach.seen(rev, asked, s.mirror.at())
 	return rev, nil

@@ -96,7 +96,7 @@ func (l *limits) lower(err error, was limit) bool {
 func (l limit) fit(b *batch) bool {
 	compares := b.compares()
 	if compares > l.ops && len(b.calls) == 1 {
-		compares = 3 // coarser ones
+		compares = ownCompares + 1 // coarser ones
 	}
 	if compares > l.ops || b.bytes > l.bytes || len(b.calls) > 1 && len(b.wrote) > batchOps {
 		return false

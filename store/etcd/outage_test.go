@@ -1,0 +1,320 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"berth/store"
+)
+
+func add(tx store.Tx, key string, d int) error {
+	v, err := tx.Get([]byte(key))
+	if err != nil {
+		return err
+	}
+	n, _ := strconv.Atoi(string(v))
+	return tx.Put([]byte(key), []byte(strconv.Itoa(n+d)))
+}
+
+// through returns a store behind a relay, and another one beside it on the same records.
+func through(t *testing.T, timeout time.Duration, endpoint string) (r *relay, behind, beside *Store) {
+	t.Helper()
+	r = newRelay(t, endpoint)
+	prefix := freshPrefix()
+	behind = open(t, Config{Prefix: prefix, Endpoints: []string{r.endpoint()}, Timeout: timeout})
+	beside = open(t, Config{Prefix: prefix, Endpoints: []string{endpoint}, Timeout: 30 * time.Second})
+	return r, behind, beside
+}
+
+// The answer to a commit is lost, and nobody can be asked what became of it: ErrUnknown, and the hooks are run. When etcd
+// can be asked again it turns out to be there, and comes like the writes of others.
+func TestUnknownCommitted(t *testing.T) {
+	r, s, beside := through(t, time.Second, embedded)
+	f := follow(t, s)
+	undone := 0
+	err := s.Update(context.Background(), func(tx store.Tx) error {
+		tx.OnAbort(func() { undone++ })
+		r.set(pass, lose)
+		return add(tx, "n", 1)
+	})
+	if !errors.Is(err, store.ErrUnknown) || undone != 1 {
+		t.Fatalf("%v, %d hooks", err, undone)
+	}
+	if err := s.Update(context.Background(), putting("m", "1")); !errors.Is(err, store.ErrAway) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("while it is not known: %v", err)
+	}
+	if r := s.Reach(); r.Err == nil || r.Since.IsZero() {
+		t.Errorf("etcd is away, and Reach says %+v", r)
+	}
+	if got := value(t, beside, "n"); got != "1" {
+		t.Fatalf("another handle reads %s: the test lost the commit, not its answer", got)
+	}
+	r.heal()
+	eventually(t, "what was not known is told", func() bool { return f.get("n") == "1" })
+	eventually(t, "updates are taken again", func() bool {
+		return s.Update(context.Background(), func(tx store.Tx) error { return add(tx, "n", 1) }) == nil
+	})
+	if got := value(t, s, "n"); got != "2" {
+		t.Errorf("n is %s", got)
+	}
+	if c := s.Counts(); c.Unknown != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// The commit itself is lost: it turns out not to be there.
+func TestUnknownLost(t *testing.T) {
+	r, s, beside := through(t, time.Second, embedded)
+	f := follow(t, s)
+	update(t, s, putting("n", "1"))
+	err := s.Update(context.Background(), func(tx store.Tx) error {
+		r.set(lose, pass)
+		return add(tx, "n", 1)
+	})
+	if !errors.Is(err, store.ErrUnknown) {
+		t.Fatal(err)
+	}
+	r.heal()
+	eventually(t, "updates are taken again", func() bool {
+		return s.Update(context.Background(), func(tx store.Tx) error { return add(tx, "n", 1) }) == nil
+	})
+	if got := value(t, beside, "n"); got != "2" || f.told != 0 {
+		t.Errorf("n is %s, and the follower was told %d times of others", got, f.told)
+	}
+}
+
+// A commit that arrives long after it was given up is not taken any more.
+func TestUnknownLate(t *testing.T) {
+	r := newRelay(t, embedded)
+	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{r.endpoint(), embedded}, Timeout: 4 * time.Second})
+	runs, undone := 0, 0
+	err := s.Update(context.Background(), func(tx store.Tx) error {
+		if runs++; runs == 1 {
+			r.set(hold, pass)
+		}
+		tx.OnAbort(func() { undone++ })
+		return add(tx, "n", 1)
+	})
+	if err != nil || runs != 2 || undone != 1 {
+		t.Fatalf("%v after %d runs, %d taken back", err, runs, undone)
+	}
+	r.set(pass, pass) // now it arrives
+	for range 20 {
+		update(t, s, func(tx store.Tx) error { return add(tx, "n", 1) })
+	}
+	if got := value(t, s, "n"); got != "21" {
+		t.Errorf("n is %s", got)
+	}
+}
+
+// Where another member can be asked, the outcome is found out before the caller has waited too long.
+func TestUnknownFoundOut(t *testing.T) {
+	for name, ways := range map[string][2]way{"committed": {pass, lose}, "not committed": {lose, pass}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRelay(t, embedded)
+			s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{r.endpoint(), embedded}, Timeout: 4 * time.Second})
+			f := follow(t, s)
+			runs := 0
+			err := s.Update(context.Background(), func(tx store.Tx) error {
+				if runs++; runs == 1 {
+					r.set(ways[0], ways[1])
+				}
+				return add(tx, "n", 1)
+			})
+			if want := map[string]int{"committed": 1, "not committed": 2}[name]; err != nil || runs != want {
+				t.Fatalf("%v after %d runs", err, runs)
+			}
+			update(t, s, func(tx store.Tx) error { return add(tx, "n", 1) })
+			if got := value(t, s, "n"); got != "2" || f.told != 0 || s.Counts().Unknown != 1 {
+				t.Errorf("n is %s, the follower was told %d times, %+v", got, f.told, s.Counts())
+			}
+		})
+	}
+}
+
+// A handle that loses its connections again and again, with commits on the way, neither loses nor doubles an increment whose
+// outcome it knew; one that it did not know is there or not.
+func TestCountingWhileConnectionsBreak(t *testing.T) {
+	r, s, beside := through(t, 2*time.Second, embedded)
+	f := follow(t, s)
+	var mu sync.Mutex
+	known, unknown := 0, 0
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	for range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				err := s.Update(context.Background(), func(tx store.Tx) error { return add(tx, "n", 1) })
+				mu.Lock()
+				switch {
+				case err == nil:
+					known++
+				case errors.Is(err, store.ErrUnknown):
+					unknown++
+				case !errors.Is(err, store.ErrAway):
+					t.Error(err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range 30 {
+		before := s.Counts().Commits
+		eventually(t, "it goes on", func() bool { return s.Counts().Commits > before+2 })
+		switch i % 3 {
+		case 0:
+			r.kick()
+		case 1:
+			r.set(pass, lose)
+			r.heal()
+		case 2:
+			update(t, beside, func(tx store.Tx) error { return add(tx, "m", 1) })
+		}
+	}
+	close(stop)
+	wg.Wait()
+	n, _ := strconv.Atoi(value(t, beside, "n"))
+	t.Logf("%d known, %d unknown, %d there, %+v", known, unknown, n, s.Counts())
+	if n < known || n > known+unknown {
+		t.Errorf("%d increments were answered, %d may be there or not, and there are %d", known, unknown, n)
+	}
+	eventually(t, "the follower hears of the other handle", func() bool { return f.get("m") == "10" })
+}
+
+// A server that is frozen, and one that cannot be reached: callers are refused in time, reads go on, and all settles by itself.
+func TestAway(t *testing.T) {
+	p := startDebian(t)
+	kinds := map[string]struct{ away, back func(*relay) }{
+		"frozen":      {func(*relay) { p.freeze() }, func(*relay) { p.signal(syscall.SIGCONT) }},
+		"unreachable": {func(r *relay) { r.cut() }, func(r *relay) { r.heal() }},
+		"silent":      {func(r *relay) { r.set(lose, lose) }, func(r *relay) { r.heal() }},
+	}
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			r := newRelay(t, p.endpoint)
+			cfg := Config{Prefix: freshPrefix(), Endpoints: []string{r.endpoint()}, Timeout: time.Second}
+			s := open(t, cfg)
+			f := follow(t, s)
+			update(t, s, putting("a", "1"))
+			kind.away(r)
+			defer kind.back(r)
+			answers := make(chan error)
+			for i := range 8 {
+				go func() { answers <- s.Update(context.Background(), putting(fmt.Sprint("b", i), "1")) }()
+			}
+			for range 8 {
+				select {
+				case err := <-answers:
+					if !errors.Is(err, store.ErrAway) && !errors.Is(err, store.ErrUnknown) {
+						t.Errorf("%v", err)
+					}
+				case <-time.After(20 * time.Second):
+					t.Fatal("no answer in 20 s")
+				}
+			}
+			if got := value(t, s, "a"); got != "1" {
+				t.Errorf("a is %s", got)
+			}
+			reach := s.Reach()
+			if reach.Err == nil || reach.Since.IsZero() || reach.Fresh.After(time.Now()) {
+				t.Errorf("%+v", reach)
+			}
+			if _, err := Open(context.Background(), cfg); !errors.Is(err, store.ErrAway) {
+				t.Errorf("Open: %v", err)
+			}
+			kind.back(r)
+			eventually(t, "it is within reach", func() bool { return s.Reach().Err == nil })
+			eventually(t, "updates are taken", func() bool { return s.Update(context.Background(), putting("a", "2")) == nil })
+			cfg.Endpoints, cfg.Timeout = []string{p.endpoint}, 30*time.Second
+			other := open(t, cfg)
+			update(t, other, putting("c", "1"))
+			eventually(t, "the follower hears of others", func() bool { return f.get("c") == "1" })
+			eventually(t, "it is fresh", func() bool { return s.Reach().Fresh.After(reach.Fresh) })
+		})
+	}
+}
+
+// A server that is started again, with what it had, is the same store.
+func TestServerStartedAgain(t *testing.T) {
+	p := startDebian(t)
+	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{p.endpoint}, Timeout: time.Second})
+	s.Announce("a", nil)
+	update(t, s, putting("n", "1"))
+	p.end(syscall.SIGKILL)
+	if err := s.Update(context.Background(), putting("n", "2")); !errors.Is(err, store.ErrAway) {
+		t.Errorf("%v", err)
+	}
+	p.start()
+	eventually(t, "updates are taken", func() bool {
+		return s.Update(context.Background(), func(tx store.Tx) error { return add(tx, "n", 1) }) == nil
+	})
+	if got := value(t, s, "n"); got != "2" {
+		t.Errorf("n is %s", got)
+	}
+	eventually(t, "who is present", func() bool { _, ok := s.Present()["a"]; return ok })
+}
+
+// A server that is started again with an older copy of its data: the handle sees that, and tells what became different.
+func TestServerRestored(t *testing.T) {
+	p := startDebian(t)
+	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{p.endpoint}, Timeout: 2 * time.Second})
+	update(t, s, putting("n", "1"))
+	p.end(syscall.SIGTERM)
+	backup := t.TempDir()
+	if err := os.CopyFS(backup, os.DirFS(p.data)); err != nil {
+		t.Fatal(err)
+	}
+	p.start()
+	f := follow(t, s)
+	for range 5 {
+		eventually(t, "an update is taken", func() bool {
+			return s.Update(context.Background(), func(tx store.Tx) error { return add(tx, "n", 1) }) == nil
+		})
+		f.set("n", value(t, s, "n"))
+	}
+	p.end(syscall.SIGKILL)
+	if err := os.RemoveAll(p.data); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(p.data, os.DirFS(backup)); err != nil {
+		t.Fatal(err)
+	}
+	p.start()
+	eventually(t, "the follower is told", func() bool { return f.get("n") == "1" })
+	eventually(t, "updates are taken", func() bool {
+		return s.Update(context.Background(), func(tx store.Tx) error { return add(tx, "n", 1) }) == nil
+	})
+	if got := value(t, s, "n"); got != "2" {
+		t.Errorf("n is %s", got)
+	}
+}
+
+// A closed handle that etcd does not answer closes all the same.
+func TestCloseWhileAway(t *testing.T) {
+	r := newRelay(t, embedded)
+	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{r.endpoint()}, Timeout: time.Second})
+	s.Announce("a", nil)
+	r.set(lose, lose)
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("Close hangs")
+	}
+}
