@@ -1,0 +1,302 @@
+package ipam
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"berth/store"
+	"berth/store/mem"
+)
+
+// rigT is what *testing.T and *rapid.T have in common.
+type rigT interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Logf(format string, args ...any)
+}
+
+// rig is three hosts on one store, each with a clock of its own, and an audit of all that is committed.
+type rig struct {
+	truth *mem.Store
+	audit *audit
+	hosts []*rigHost
+
+	mu    sync.Mutex
+	clock time.Time
+}
+
+// rigHost is one of them.
+type rigHost struct {
+	rig    *rig
+	name   string
+	id     ID
+	offset time.Duration // of its clock; rig.mu guards it
+
+	mu    sync.Mutex
+	store *mem.Store
+	s     *Service
+}
+
+func newRig(t rigT) *rig {
+	r := &rig{truth: mem.New(), audit: newAudit(), clock: time.Date(2030, 5, 1, 12, 0, 0, 0, time.UTC)}
+	if err := r.truth.Follow(context.Background(), func(store.Tx) error { return nil }, r.audit.apply); err != nil {
+		t.Fatalf("%v", err)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		h := &rigHost{rig: r, name: name, id: NewID()}
+		r.hosts = append(r.hosts, h)
+		if err := h.start(); err != nil {
+			t.Fatalf("host %s: %v", name, err)
+		}
+	}
+	return r
+}
+
+func (r *rig) close() {
+	for _, h := range r.hosts {
+		_ = h.service().store.Close()
+	}
+	_ = r.truth.Close()
+}
+
+// now moves the clock on, so that no two moments are the same.
+func (h *rigHost) now() time.Time {
+	h.rig.mu.Lock()
+	defer h.rig.mu.Unlock()
+	h.rig.clock = h.rig.clock.Add(37 * time.Microsecond)
+	return h.rig.clock.Add(h.offset)
+}
+
+func (r *rig) wait(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.clock = r.clock.Add(d)
+}
+
+func (h *rigHost) skew(d time.Duration) {
+	h.rig.mu.Lock()
+	defer h.rig.mu.Unlock()
+	h.offset = d
+}
+
+// start has a new daemon speak for the host. The one before is not told.
+func (h *rigHost) start() error {
+	st := h.rig.truth.Join()
+	s, err := Open(context.Background(), Config{Store: st, Host: h.name, Now: h.now, Memories: 6, Retention: Retention{Count: 80},
+		Member: &Member{Host: h.id, Session: NewID(), Mark: clusterMark}})
+	if err != nil {
+		_ = st.Close()
+		return err
+	}
+	st.Announce(h.name, nil)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.store, h.s = st, s
+	return nil
+}
+
+func (h *rigHost) service() *Service {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.s
+}
+
+func (h *rigHost) handle() *mem.Store {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.store
+}
+
+func (h *rigHost) away() bool { return h.handle().Reach().Err != nil }
+
+// rigRun does what Run does now and then.
+func (s *Service) rigRun(ctx context.Context) error {
+	return errors.Join(s.endOwners(ctx), s.catchUp(ctx), s.Trim(ctx), s.finish(ctx))
+}
+
+// inHand is an address in somebody's hands.
+type inHand struct {
+	pool  ID // zero: taken by an owner
+	lease uint64
+	mac   MAC
+	name  string // the owner's, or the endpoint's
+}
+
+// inHands is what the records say: addresses in use, through attachments that have not ended. Gateways and headroom are in nobody's.
+func (a *audit) inHands() map[netip.Addr]inHand {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := map[netip.Addr]inHand{}
+	for key, l := range a.leases {
+		if !l.Held() || l.Kind == Gateway || l.Kind == Headroom || !a.subnets[key.subnet] {
+			continue
+		}
+		if at := a.attachments[l.Attachment]; l.Attachment != (ID{}) && (at == nil || at.Ended) {
+			continue
+		}
+		if other, taken := all[l.Address]; taken {
+			a.problem("%s is held by %+v and %+v", l.Address, other, l)
+		}
+		all[l.Address] = inHand{l.Attachment, l.ID, l.MAC, l.Name}
+	}
+	return all
+}
+
+// audit sees each commit on its way, and notes what no commit may do.
+type audit struct {
+	mu          sync.Mutex
+	leases      map[auditKey]*Lease
+	subnets     map[ID]bool
+	attachments map[ID]*Attachment
+	hosts       map[string]Host
+	events      map[uint64]*Event // all there ever were
+	last        map[string]uint64 // by host
+	problems    []string
+}
+
+type auditKey struct {
+	subnet ID
+	addr   netip.Addr
+}
+
+func newAudit() *audit {
+	return &audit{leases: map[auditKey]*Lease{}, subnets: map[ID]bool{}, attachments: map[ID]*Attachment{}, hosts: map[string]Host{}, events: map[uint64]*Event{}, last: map[string]uint64{}}
+}
+
+func (a *audit) problem(format string, args ...any) {
+	a.problems = append(a.problems, fmt.Sprintf(format, args...))
+}
+
+// found hands out what was noted since it was asked last.
+func (a *audit) found() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	found := a.problems
+	a.problems = nil
+	return found
+}
+
+func (a *audit) apply(all []store.Foreign) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	before := maps.Clone(a.hosts)
+	written := map[uint64]*Event{}
+	for _, w := range all {
+		a.record(w)
+		if w.Key[0] == eventKeys && w.After != nil {
+			a.event(w, written)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(written)) {
+		a.writer(before, id, written[id])
+	}
+	for _, w := range all {
+		if w.Key[0] == leaseKeys {
+			a.lease(w, written)
+		}
+	}
+}
+
+func (a *audit) record(w store.Foreign) {
+	switch w.Key[0] {
+	case hostKeys:
+		h, ok := decoded[Host](w.After)
+		if !ok {
+			a.problem("the record of host %s is gone", w.Key[1:])
+			return
+		}
+		a.hosts[string(w.Key[1:])] = *h.value
+	case attachmentKeys:
+		delete(a.attachments, ID(w.Key[1:]))
+		if at, ok := decoded[Attachment](w.After); ok {
+			a.attachments[ID(w.Key[1:])] = at.value
+		}
+	case subnetKeys:
+		if sub, ok := decoded[Subnet](w.Before); ok {
+			delete(a.subnets, sub.value.ID)
+		}
+	}
+	if w.Key[0] == subnetKeys && w.After != nil {
+		if sub, ok := decoded[Subnet](w.After); ok {
+			a.subnets[sub.value.ID] = true
+		}
+	}
+}
+
+// event checks that no id is there twice, whether the first one was trimmed or not.
+func (a *audit) event(w store.Foreign, written map[uint64]*Event) {
+	id := eventID(w.Key)
+	e, err := decodeEvent(id, w.After)
+	if err != nil {
+		a.problem("event %d: %v", id, err)
+		return
+	}
+	if other := a.events[id]; other != nil {
+		a.problem("the event id %d is there twice: %+v, %+v", id, other, e)
+	}
+	a.events[id], written[id] = e, e
+}
+
+// writer checks that an event is of a host that takes part, and has one of that host's ids, each greater than the one before.
+func (a *audit) writer(before map[string]Host, id uint64, e *Event) {
+	now, was := a.hosts[e.Host], before[e.Host]
+	if was.State == HostRemoved && now.State == HostRemoved {
+		a.problem("host %s, which was removed, wrote %+v", e.Host, e)
+	}
+	if slot := uint64(now.Slot); id%maxHosts != slot {
+		a.problem("host %s, of slot %d, wrote the event %d", e.Host, slot, id)
+	}
+	if id <= a.last[e.Host] {
+		a.problem("host %s wrote the event %d after %d", e.Host, id, a.last[e.Host])
+	}
+	a.last[e.Host] = id
+}
+
+// lease checks that an address goes from one hand to another only through nobody's, with an event for each step.
+func (a *audit) lease(w store.Foreign, written map[uint64]*Event) {
+	subnet, addr, _ := leaseKeyParts(w.Key)
+	read := func(raw []byte) *Lease {
+		if raw == nil {
+			return nil
+		}
+		l, err := decodeLease(addr, raw)
+		if err != nil {
+			a.problem("%v", err)
+			return nil
+		}
+		return l
+	}
+	before, after := read(w.Before), read(w.After)
+	if known := a.leases[auditKey{subnet, addr}]; (known == nil) != (before == nil) {
+		a.problem("%s: what was there before is %+v, it was %+v", addr, before, known)
+	}
+	delete(a.leases, auditKey{subnet, addr})
+	if after != nil {
+		a.leases[auditKey{subnet, addr}] = after
+	}
+	same := before.Held() && after.Held() && before.ID == after.ID
+	switch {
+	case same && (before.Attachment != after.Attachment || before.MAC != after.MAC || before.Kind != after.Kind):
+		a.problem("%s changed hands: %+v, %+v", addr, before, after)
+	case before.Held() && after.Held() && !same:
+		a.problem("%s was taken out of somebody's hands: %+v, %+v", addr, before, after)
+	case after.Held() && !same:
+		if e := a.events[after.ID]; e == nil || e.Address != addr || written[after.ID] == nil {
+			a.problem("%s is held by %+v, and its event is %+v", addr, after, e)
+		}
+	case before.Held() && before.Kind != Gateway && !after.Held():
+		for _, e := range written {
+			if e.Lease == before.ID && (e.Verb == LeaseReleased || e.Verb == HeadroomReleased) {
+				return
+			}
+		}
+		a.problem("%s was released without an event: %+v, %+v", addr, before, after)
+	}
+}
