@@ -198,10 +198,16 @@ func TestSwarmCluster(t *testing.T) {
 	}
 	c.stay(b, subnet, before)
 	lap("the leader was killed, and the services scaled")
+	// What it held as the leader is the other one's by now: that it is taken out of the cluster ends nothing of the swarm's.
+	b.awaitsHost("a", "", false)
+	b.berth("host", "rm", "--off", "--yes", "a")
+	c.stay(b, subnet, before)
 
 	if err := a.backSwarm(); err != nil {
 		t.Fatal(err)
 	}
+	b.berth("host", "admit", "a")
+	b.awaitsHost("a", "", true)
 	b.docker("service", "scale", "--detach", web+"=12", db+"=6")
 	tasks = c.tasks(n, 18, c.hosts...)
 	c.recorded(subnet, tasks, virtual, 3, c.hosts...)
@@ -216,6 +222,7 @@ func TestSwarmCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.recorded(subnet, nil, nil, -1, c.hosts...)
+	c.nodesGiveBack(a, subnet, before)
 	lap("services and network removed")
 	c.nodeLocal()
 	lap("node-local networks of one plan")
@@ -240,7 +247,8 @@ func (c *Cluster) apart(dead *Host, before, now map[string]Held) {
 	c.Logf("%d tasks run on where the engine is dead", ran)
 }
 
-// stay checks that addresses that are no task's are still on record: the gateway, the services', the nodes'.
+// stay checks that what was on record as the swarm's still is, by the same leases: another leader, who asks for all of it again, takes
+// nothing anew.
 func (c *Cluster) stay(h *Host, subnet string, before map[string]Lease) {
 	c.Helper()
 	all, err := leases(h.Berth, subnet)
@@ -248,9 +256,31 @@ func (c *Cluster) stay(h *Host, subnet string, before map[string]Lease) {
 		c.Fatal(err)
 	}
 	for address, l := range before {
-		if l.MAC == "" && !slices.ContainsFunc(all, func(x Lease) bool { return x.Address == address && x.Space == "global" }) {
-			c.Errorf("%+v was on record, and with another leader it is not", l)
+		if !slices.ContainsFunc(all, func(x Lease) bool { return x.Address == address && x.Space == "global" && x.ID == l.ID }) {
+			c.Errorf("%+v was on record, and is not with another leader", l)
 		}
+	}
+}
+
+// nodesGiveBack waits until the nodes have given back what they had in their own spaces. Only that whose engine was killed has
+// something left, of before that: nobody ever gives it back.
+func (c *Cluster) nodesGiveBack(killed *Host, subnet string, before map[string]Lease) {
+	c.Helper()
+	if err := eventually(time.Minute, func() error {
+		for _, h := range c.hosts {
+			all, err := leases(h.Berth, subnet)
+			if err != nil {
+				return err
+			}
+			for _, l := range all {
+				if _, old := before[l.Address]; h != killed || !old {
+					return fmt.Errorf("the network is gone; %v has %+v", h, l)
+				}
+			}
+		}
+		return nil
+	}); err != nil {
+		c.Error(err)
 	}
 }
 
