@@ -112,7 +112,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 	if engine != nil {
 		defer engine.Close()
 	}
-	witness := docker.New(docker.Config{Service: h.service, Host: cfg.host, Engine: engine, Drivers: []string{cfg.ipamDriver},
+	witness := docker.New(docker.Config{Service: h.service, Host: cfg.host, Cluster: h.cluster != nil, Engine: engine, Drivers: []string{cfg.ipamDriver},
 		Every: cfg.checkEvery, Grace: cfg.checkGrace, Repair: cfg.checkRepair, Log: log})
 	rebuild := &rebuilding{service: h.own, cfg: cfg, log: log}
 	if st.forgets {
@@ -187,7 +187,11 @@ func (cfg serveConfig) hooks(ctx context.Context, log *logrus.Entry, service hoo
 	if cfg.hookDir == "" {
 		return func(context.Context) error { return nil }, nil, nil
 	}
-	hooks, err := hook.Open(ctx, hook.Config{Service: service, Dir: cfg.hookDir, Log: log})
+	of := hook.Config{Service: service, Dir: cfg.hookDir, Log: log}
+	if cfg.store == storeEtcd {
+		of.Host = cfg.host // the others run their own
+	}
+	hooks, err := hook.Open(ctx, of)
 	if err != nil {
 		return nil, nil, err
 	}
