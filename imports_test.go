@@ -16,7 +16,7 @@ import (
 // mayImport lists, for each room, the rooms that its code (not its tests) may import. Nothing imports cmd/berth.
 var mayImport = map[string][]string{
 	"store":                 {},
-	"store/bolt":            {"store"},
+	"store/bolt":            {"store", "store/internal/record", "store/internal/watch"},
 	"store/etcd":            {"store", "store/internal/record", "store/internal/watch"},
 	"store/etcd/etcdtest":   {},
 	"store/internal/record": {"store"},

@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"berth/store"
+	"berth/store/internal/record"
 )
 
 // batch is the set of calls that are answered together.
@@ -101,7 +102,7 @@ func (c *committer) runOne(b *batch, k *call) error {
 		return err
 	}
 	k.bound = k.bound || b.dirty
-	b.wrote += c.w.count
+	b.wrote += k.tx.rules.Count
 	return nil
 }
 
@@ -109,7 +110,7 @@ func (c *committer) runOne(b *batch, k *call) error {
 func (c *committer) call(k *call) {
 	returned := false
 	defer func() {
-		k.tx.over = true
+		k.tx.rules.Over = true
 		switch p := recover(); {
 		case p != nil && c.s.isFault(p):
 			k.err = c.s.faultError(p)
@@ -120,7 +121,7 @@ func (c *committer) call(k *call) {
 			k.err = errors.New("the function handed to Update ended its goroutine")
 		}
 		if k.err == nil && !k.panics {
-			k.err = k.tx.failed
+			k.err = k.tx.rules.Failed
 		}
 		k.done = k.err == nil && !k.panics
 		if !k.done {
@@ -157,7 +158,7 @@ func (c *committer) apply(b *batch, k *call) (err error) {
 			err = c.s.faultError(p)
 		}
 	}()
-	watched := c.s.watches.any()
+	watched := c.s.watches.Any()
 	for _, i := range c.w.order {
 		w := c.w.list[i]
 		if w.sealed == nil {
@@ -169,11 +170,11 @@ func (c *committer) apply(b *batch, k *call) (err error) {
 			err = b.t.bucket.Put(w.key, w.sealed)
 		}
 		if err != nil {
-			return fmt.Errorf("write %s to the state %s: %w", quoteKey(w.key), c.s.files.db, err)
+			return fmt.Errorf("write %s to the state %s: %w", record.Quote(w.key), c.s.files.db, err)
 		}
 		b.dirty = true
 		if watched {
-			c.changes = append(c.changes, w)
+			c.changes = append(c.changes, w.change())
 		}
 	}
 	return nil
@@ -256,7 +257,7 @@ func (c *committer) settle(b *batch, end int, err error, every bool) {
 			}
 		}
 	} else if len(c.changes) > 0 {
-		c.s.watches.publish(c.changes)
+		c.s.watches.Publish(c.changes)
 	}
 	clear(c.changes)
 	c.changes = c.changes[:0]

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"berth/store"
+	"berth/store/internal/record"
 )
 
 // Report says what a check has found in a file.
@@ -235,7 +236,7 @@ func (c *checker) identity() {
 		v, err := unseal(e.key, e.value)
 		switch {
 		case err != nil:
-			c.problem("the entry %s of the meta bucket is damaged", quoteKey(e.key))
+			c.problem("the entry %s of the meta bucket is damaged", record.Quote(e.key))
 		case bytes.Equal(e.key, keyFormat):
 			c.report.Format = parseFormat(v)
 		case bytes.Equal(e.key, keyID):
@@ -270,7 +271,7 @@ func (c *checker) records() {
 	c.walk(t, "the data bucket", func(e element) {
 		v, err := unseal(e.key, e.value)
 		if e.bucket || err != nil {
-			c.problem("the record %s is damaged", quoteKey(e.key))
+			c.problem("the record %s is damaged", record.Quote(e.key))
 			return
 		}
 		c.report.Records++

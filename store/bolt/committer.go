@@ -31,8 +31,8 @@ type committer struct {
 	current *batch
 	spare   []*call
 	w       writes
-	changes []write
-	lastN   int // how many functions the last batch had
+	changes []store.Record // for those who watch
+	lastN   int            // how many functions the last batch had
 
 	wedged bool // bbolt's locks may be held for ever: its Close would hang
 }

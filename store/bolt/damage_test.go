@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"berth/store"
+	"berth/store/internal/record"
 )
 
 // filled makes a closed state with many pages and returns its path.
@@ -84,7 +85,7 @@ func setMetaRecord(key []byte, value string) func(*testing.T, string) {
 		db, err := bbolt.Open(path, 0o600, nil)
 		must(t, err)
 		must(t, db.Update(func(tx *bbolt.Tx) error {
-			return tx.Bucket(bucketMeta).Put(key, appendSealed(nil, key, []byte(value)))
+			return tx.Bucket(bucketMeta).Put(key, record.AppendSealed(nil, key, []byte(value)))
 		}))
 		must(t, db.Close())
 	}

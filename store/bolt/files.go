@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"berth/store"
+	"berth/store/internal/record"
 )
 
 // files are the paths that belong to one state: berth.db, and beside it berth.id and berth.lock.
@@ -106,10 +107,10 @@ func writeEmpty(path, id string, noSync bool) error {
 		if err != nil {
 			return err
 		}
-		if err := b.Put(keyFormat, appendSealed(nil, keyFormat, []byte(strconv.Itoa(Format)))); err != nil {
+		if err := b.Put(keyFormat, record.AppendSealed(nil, keyFormat, []byte(strconv.Itoa(Format)))); err != nil {
 			return err
 		}
-		return b.Put(keyID, appendSealed(nil, keyID, []byte(id)))
+		return b.Put(keyID, record.AppendSealed(nil, keyID, []byte(id)))
 	})
 	if !noSync {
 		err = errors.Join(err, db.Sync())

@@ -27,6 +27,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"berth/store"
+	"berth/store/internal/record"
+	"berth/store/internal/watch"
 )
 
 // Config says where the store lies and how it is opened.
@@ -67,7 +69,7 @@ type Store struct {
 	reader  *os.File // the same file once more, for reading what bbolt does not show
 	lock    *os.File
 	commit  committer
-	watches watches
+	watches watch.Set
 
 	gone atomic.Pointer[error] // why bbolt cannot be asked any more
 
@@ -211,11 +213,11 @@ func (s *Store) View(ctx context.Context, fn func(store.Tx) error) (err error) {
 	if err != nil {
 		return err
 	}
-	t := &tx{}
+	t := &tx{rules: record.Rules{ReadOnly: true}}
 	old := debug.SetPanicOnFault(true)
 	defer func() {
 		debug.SetPanicOnFault(old)
-		t.over = true
+		t.rules.Over = true
 		_ = btx.Rollback() // of a read transaction: it fails only when it is over already
 		if t.scanned > scannedMany {
 			s.dropPages()
@@ -297,10 +299,10 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.commit.update(ctx, fn)
 }
 
-// Watch implements store.Store. The changes of one Update come in the order of their keys. A reader that is more than
-// watchBuffer changes behind ends with store.ErrLagged; Close ends it with store.ErrClosed.
+// Watch implements store.Store. The changes of one Update come in the order of their keys. A reader that falls too
+// far behind ends with store.ErrLagged; Close ends it with store.ErrClosed.
 func (s *Store) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.Change, error] {
-	return s.watches.add(ctx, prefix)
+	return s.watches.Watch(ctx, prefix)
 }
 
 // Close implements store.Store: updates that wait in the queue are still run. A second Close answers ErrClosed.
@@ -318,7 +320,7 @@ func (s *Store) Close() error {
 		s.idle.Wait()
 	}
 	s.mu.Unlock()
-	s.watches.close()
+	s.watches.Close(store.ErrClosed)
 	return s.release()
 }
 

@@ -2,16 +2,13 @@ package bolt
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"iter"
 
 	"go.etcd.io/bbolt"
 
 	"berth/store"
+	"berth/store/internal/record"
 )
-
-var errTxOver = errors.New("bolt: the transaction is over: its function has returned")
 
 // tx is a store.Tx. In a View w is nil; in an Update it is the buffer that the function writes to, which lies over the
 // shared bbolt transaction as the functions before it have left that one.
@@ -20,21 +17,20 @@ type tx struct {
 	cursor  *bbolt.Cursor // for Get: sought afresh each time, so one serves all functions of a batch without allocating
 	w       *writes
 	undo    []func()
-	scanned int   // records that Scan has yielded
-	failed  error // the first Put or Delete that was refused; the update fails with it whatever the function answers
-	over    bool
+	scanned int // records that Scan has yielded
+	rules   record.Rules
 }
 
 func (t *tx) Get(key []byte) ([]byte, error) {
-	if t.over {
-		return nil, errTxOver
+	if t.rules.Over {
+		return nil, record.ErrOver
 	}
 	if t.w != nil {
 		if w, ok := t.w.get(key); ok {
 			if w.sealed == nil {
 				return nil, nil
 			}
-			return w.sealed[sealSize:], nil
+			return w.sealed[record.SealSize:], nil
 		}
 	}
 	if len(key) == 0 {
@@ -51,18 +47,15 @@ func (t *tx) Get(key []byte) ([]byte, error) {
 }
 
 func (t *tx) Put(key, value []byte) error {
-	if err := t.writable(key); err != nil {
+	if err := t.rules.Put(key, value); err != nil {
 		return err
-	}
-	if len(value) > store.MaxValue {
-		return t.refuse(fmt.Errorf("%w: the value of %s has %d bytes; at most %d are kept", store.ErrTooLarge, quoteKey(key), len(value), store.MaxValue))
 	}
 	t.w.set(key, value, false)
 	return nil
 }
 
 func (t *tx) Delete(key []byte) error {
-	if err := t.writable(key); err != nil {
+	if err := t.rules.Delete(key); err != nil {
 		return err
 	}
 	t.w.set(key, nil, true)
@@ -70,41 +63,15 @@ func (t *tx) Delete(key []byte) error {
 }
 
 func (t *tx) OnAbort(undo func()) {
-	if t.w != nil && !t.over {
+	if t.w != nil && !t.rules.Over {
 		t.undo = append(t.undo, undo)
 	}
 }
 
-const maxKey = 4096 // bytes; bbolt's own bound is 32,768
-
-// writable says whether one more write to key is allowed.
-func (t *tx) writable(key []byte) error {
-	switch {
-	case t.over:
-		return errTxOver
-	case t.w == nil:
-		return fmt.Errorf("%w: a View cannot change %s", store.ErrReadOnly, quoteKey(key))
-	case len(key) == 0:
-		return t.refuse(errors.New("bolt: a key must not be empty"))
-	case len(key) > maxKey:
-		return t.refuse(fmt.Errorf("bolt: the key %s is too long: at most %d bytes", quoteKey(key), maxKey))
-	case t.w.count >= store.MaxWrites:
-		return t.refuse(fmt.Errorf("%w: one makes at most %d; split it into several", store.ErrTooMany, store.MaxWrites))
-	}
-	return nil
-}
-
-func (t *tx) refuse(err error) error {
-	if t.failed == nil {
-		t.failed = err
-	}
-	return err
-}
-
 func (t *tx) Scan(r store.Range) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
-		if t.over {
-			yield(store.Record{}, errTxOver)
+		if t.rules.Over {
+			yield(store.Record{}, record.ErrOver)
 			return
 		}
 		s := scanner{base: t.bucket.Cursor(), w: t.w, r: r}
@@ -114,7 +81,7 @@ func (t *tx) Scan(r store.Range) iter.Seq2[store.Record, error] {
 			if key == nil {
 				return
 			}
-			value := stored[min(sealSize, len(stored)):]
+			value := stored[min(record.SealSize, len(stored)):]
 			if !sure {
 				var err error
 				if value, err = unseal(key, stored); err != nil {
@@ -125,8 +92,8 @@ func (t *tx) Scan(r store.Range) iter.Seq2[store.Record, error] {
 			if !yield(store.Record{Key: key[:len(key):len(key)], Value: value}, nil) {
 				return
 			}
-			if t.over {
-				yield(store.Record{}, errTxOver)
+			if t.rules.Over {
+				yield(store.Record{}, record.ErrOver)
 				return
 			}
 		}

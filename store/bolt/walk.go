@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+
+	"berth/store/internal/record"
 )
 
 // subtree reads the value of a bucket's entry.
 func (c *checker) subtree(e element) (subtree, bool) {
 	if !e.bucket || len(e.value) < bucketSize {
-		c.problem("the entry %s of the root is not a bucket", quoteKey(e.key))
+		c.problem("the entry %s of the root is not a bucket", record.Quote(e.key))
 		return subtree{}, false
 	}
 	t := subtree{root: order.Uint64(e.value)}
@@ -101,7 +103,7 @@ func (c *checker) leaf(p page, low, high []byte, fn visit) {
 		case c.last != nil && bytes.Compare(c.last, e.key) >= 0,
 			low != nil && bytes.Compare(e.key, low) < 0,
 			high != nil && bytes.Compare(e.key, high) >= 0:
-			c.problem("page %d has the key %s out of order", p.id, quoteKey(e.key))
+			c.problem("page %d has the key %s out of order", p.id, record.Quote(e.key))
 			return
 		}
 		c.last = e.key

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"berth/store"
+	"berth/store/internal/record"
 )
 
 // writePage is how many records one of bbolt's transactions takes while a file is written.
@@ -96,5 +97,5 @@ func (w *fileWriter) put(key, value []byte) error {
 			return err
 		}
 	}
-	return w.bucket.Put(key, appendSealed(nil, key, value)) // bbolt copies the key, and keeps the value
+	return w.bucket.Put(key, record.AppendSealed(nil, key, value)) // bbolt copies the key, and keeps the value
 }

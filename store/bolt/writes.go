@@ -3,11 +3,22 @@ package bolt
 import (
 	"bytes"
 	"sort"
+
+	"berth/store"
+	"berth/store/internal/record"
 )
 
 // write is one Put or Delete that a function has made: sealed is the stored form of the value, nil for a deletion.
 type write struct {
 	key, sealed []byte
+}
+
+// change is the write as those who watch are told of it. It shares memory with it.
+func (w write) change() store.Record {
+	if w.sealed == nil {
+		return store.Record{Key: w.key}
+	}
+	return store.Record{Key: w.key, Value: w.sealed[record.SealSize:]}
 }
 
 // writes is what one function has written and nobody else can see yet. It becomes part of the shared transaction when
@@ -16,13 +27,12 @@ type write struct {
 type writes struct {
 	list  []write // the last write of each key, in the order of first writing
 	order []int32 // indexes into list, sorted by key
-	count int     // Puts and Deletes made, repeated ones included
 	mem   arena
 }
 
 func (w *writes) reset() {
 	clear(w.list)
-	w.list, w.order, w.count = w.list[:0], w.order[:0], 0
+	w.list, w.order = w.list[:0], w.order[:0]
 }
 
 // find returns the position in order where key is or belongs.
@@ -51,7 +61,6 @@ func (w *writes) get(key []byte) (write, bool) {
 
 // set notes a write; it copies both slices. A nil value with del set is a deletion.
 func (w *writes) set(key, value []byte, del bool) {
-	w.count++
 	i, found := w.find(key)
 	var sealed []byte
 	if found {
@@ -98,7 +107,7 @@ func (a *arena) copy(b []byte) []byte {
 }
 
 func (a *arena) seal(key, value []byte) []byte {
-	return appendSealed(a.grab(sealSize+len(value)), key, value)
+	return record.AppendSealed(a.grab(record.SealSize+len(value)), key, value)
 }
 
 // recycle makes the current chunk free again; nothing that was handed out may be in use any more. Chunks that filled up
