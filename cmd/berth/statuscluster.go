@@ -51,9 +51,9 @@ func selfText(name string, c *admin.ClusterStatus) string {
 
 func waitingText(c *admin.ClusterStatus) string {
 	if c.Waiting == 0 {
-		return "nothing; the store has heard of all releases"
+		return "nothing; the store has heard of everything"
 	}
-	return fmt.Sprintf("%s that the store has not heard of, the first since %s", several(c.Waiting, "release"), localTime(c.Oldest))
+	return fmt.Sprintf("%d to be told, releases and uses of headroom, the first since %s", c.Waiting, localTime(c.Oldest))
 }
 
 func headroomText(all []ipam.HeadroomState) string {
