@@ -96,7 +96,7 @@ func (c *committer) begin(calls []*call) *batch {
 
 // ready waits until a function may run: etcd is there, and the mirror has come to what this handle knows to be committed.
 func (c *committer) ready(ctx context.Context) error {
-	if err := c.doubted(); err != nil {
+	if err := c.doubted(ctx); err != nil {
 		return err
 	}
 	if c.s.reach.away() { // a request that is not answered leaves doubt, a question does not

@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -105,20 +104,25 @@ func (c *committer) refusal() error {
 	switch {
 	case c.closed:
 		return errClosed
-	case c.doubt != nil:
-		return fmt.Errorf("%w: what became of an earlier write is not known yet (%v)", store.ErrAway, c.doubt.why)
+	case c.doubt != nil && time.Since(c.doubt.since) > reachPatience:
+		return c.doubt.refusal()
 	}
 	return c.s.refused()
 }
 
-// doubted says that no update can be run because the outcome of another is not known, or the store is not the one expected.
-func (c *committer) doubted() error {
+// doubted waits until no outcome is in doubt, and says why no function can be run.
+func (c *committer) doubted(ctx context.Context) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.refusal(); err != errClosed {
-		return err
+	d := c.doubt
+	c.mu.Unlock()
+	if d != nil {
+		select {
+		case <-d.over:
+		case <-ctx.Done():
+			return d.refusal()
+		}
 	}
-	return nil
+	return c.s.refused()
 }
 
 // lead runs batches until the committer is closed and nobody waits.

@@ -61,6 +61,8 @@ func (m *members) explain(err error) error {
 		return fmt.Errorf("%w: etcd at %s does not answer (%w): look whether it runs and has a quorum, and whether this host reaches it", store.ErrAway, where, text)
 	case isHandshake(err):
 		return m.refused(fmt.Errorf("etcd at %s does not agree on a connection (%w): look at http or https in --etcd-endpoints, and at --etcd-cacert, --etcd-cert and --etcd-key", where, text))
+	case isLogin(err) && m.cfg.User == "":
+		return m.refused(fmt.Errorf("etcd at %s wants a user (%w): give --etcd-user and --etcd-password-file", where, text))
 	case isLogin(err):
 		return m.refused(fmt.Errorf("etcd at %s refuses the user %q (%w): look at --etcd-user and --etcd-password-file, and at what the user may do under the prefix %q", where, m.cfg.User, text, m.cfg.Prefix))
 	case strings.Contains(text.Error(), "space exceeded"):
@@ -87,7 +89,7 @@ func isLogin(err error) bool {
 		return true
 	case codes.InvalidArgument, codes.FailedPrecondition:
 		text := err.Error()
-		return strings.Contains(text, "authentication") || strings.Contains(text, "user name") || strings.Contains(text, "auth")
+		return strings.Contains(text, "auth") || strings.Contains(text, "user name")
 	}
 	return false
 }

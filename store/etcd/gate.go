@@ -95,6 +95,9 @@ func (s *Store) lock(ctx context.Context) (closed int64, err error) {
 		return 0, nil
 	}
 	closed = resp.Header.Revision
+	if err := s.step("locked"); err != nil {
+		return 0, err
+	}
 	if s.mirror.wait(ctx, modOf(resp.Responses[1])) != nil {
 		s.unlock(closed)
 		return 0, s.awayError()

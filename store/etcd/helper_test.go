@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -94,19 +95,36 @@ type process struct {
 	data     string // its directory
 }
 
-// startDebian starts Debian's etcd on free ports.
-func startDebian(t testing.TB, args ...string) *process {
+// startDebian starts Debian's etcd on free ports, one member.
+func startDebian(t testing.TB) *process {
 	t.Helper()
-	client, peer := freeAddress(t), freeAddress(t)
-	p := &process{t: t, endpoint: "http://" + client, data: filepath.Join(t.TempDir(), "data")}
-	p.args = append([]string{
-		"--name=test", "--data-dir=" + p.data, "--log-level=error",
-		"--listen-client-urls=http://" + client, "--advertise-client-urls=http://" + client,
-		"--listen-peer-urls=http://" + peer, "--initial-advertise-peer-urls=http://" + peer, "--initial-cluster=test=http://" + peer,
-	}, args...)
-	t.Cleanup(func() { p.end(syscall.SIGKILL) })
+	p := newMembersOf(t, 1)[0]
 	p.start()
+	p.answers()
 	return p
+}
+
+// newMembersOf returns the members of an etcd that is not started yet.
+func newMembersOf(t testing.TB, n int) []*process {
+	t.Helper()
+	var all []*process
+	var cluster []string
+	for i := range n {
+		client, peer, name := freeAddress(t), freeAddress(t), fmt.Sprint("m", i)
+		p := &process{t: t, endpoint: "http://" + client, data: filepath.Join(t.TempDir(), "data")}
+		p.args = []string{
+			"--name=" + name, "--data-dir=" + p.data, "--log-level=error",
+			"--listen-client-urls=http://" + client, "--advertise-client-urls=http://" + client,
+			"--listen-peer-urls=http://" + peer, "--initial-advertise-peer-urls=http://" + peer,
+		}
+		cluster = append(cluster, name+"=http://"+peer)
+		all = append(all, p)
+		t.Cleanup(func() { p.end(syscall.SIGKILL) })
+	}
+	for _, p := range all {
+		p.args = append(p.args, "--initial-cluster="+strings.Join(cluster, ","))
+	}
+	return all
 }
 
 func (p *process) start() {
@@ -122,6 +140,11 @@ func (p *process) start() {
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+// answers waits until it does.
+func (p *process) answers() {
+	p.t.Helper()
 	c := rawClient(p.t, p.endpoint)
 	eventually(p.t, "Debian's etcd answers", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -121,7 +121,7 @@ func (s *Store) where(key string) string {
 func (s *Store) found(ctx context.Context) error {
 	l := &s.layout
 	id := drawn(16)
-	if s.cfg.Create {
+	if s.cfg.Create && s.cfg.Cluster != "" {
 		id = s.cfg.Cluster
 	}
 	fresh, err := json.Marshal(meta{Program: "berth", Version: Format, Cluster: id, Created: time.Now().UTC().Format(time.RFC3339)})

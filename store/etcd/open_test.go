@@ -204,6 +204,8 @@ func TestTLS(t *testing.T) {
 		t.Errorf("a is %s", got)
 	}
 	refusal(t, Config{Endpoints: server, CACert: other, Cert: cert, Key: key}, "x509", "--etcd-cacert")
+	refusal(t, Config{Endpoints: server, CACert: other, Cert: cert, Key: key, User: "berth", Password: "secret"}, "x509", "--etcd-cacert")
+	refusal(t, Config{Endpoints: server}, "x509", "--etcd-cacert")
 	refusal(t, Config{Endpoints: server, CACert: root}, "tls", "--etcd-cert")
 	refusal(t, Config{Endpoints: server, CACert: root, Cert: strangeCert, Key: strangeKey}, "tls", "--etcd-cert")
 	refusal(t, Config{Endpoints: []string{embedded}, CACert: root, Cert: cert, Key: key, Cluster: strings.Repeat("0", 32)}) // http is taken at its word
@@ -268,7 +270,7 @@ func TestUserAndPassword(t *testing.T) {
 	bad.User, bad.Password = "stranger", "secret of stranger"
 	refusal(t, bad, `"stranger"`, prefix)
 	bad.User, bad.Password = "", ""
-	refusal(t, bad, "--etcd-user")
+	refusal(t, bad, "wants a user", "--etcd-user")
 
 	// What a running handle may no more is not lost: it is as if etcd were away, and the reason is told.
 	root, err := clientv3.New(clientv3.Config{Endpoints: server, Username: "root", Password: "root", Logger: zap.NewNop()})

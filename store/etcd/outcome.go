@@ -30,8 +30,14 @@ const markerTTL = 3600
 
 // doubt is a transaction whose outcome is not known.
 type doubt struct {
-	m   marker // as it was before
-	why error
+	m     marker // as it was before
+	why   error
+	since time.Time
+	over  chan struct{} // closed when it is known
+}
+
+func (d *doubt) refusal() error {
+	return fmt.Errorf("%w: what became of an earlier write is not known yet (%v)", store.ErrAway, d.why)
 }
 
 // send sends a transaction so that etcd sees it once at most. Without an answer, unsent says that it has not seen it.
@@ -197,7 +203,7 @@ func (c *committer) resolve(ctx context.Context, b *batch, m marker, why error) 
 		err = c.s.members.explain(why)
 		c.s.reach.bad(err)
 		c.mu.Lock()
-		c.doubt = &doubt{m: m, why: err}
+		c.doubt = &doubt{m: m, why: err, since: time.Now(), over: make(chan struct{})}
 		c.mu.Unlock()
 		c.s.pulse.hurry()
 		return verdict{err: fmt.Errorf("%w: etcd did not answer a commit (%v): it is being found out; what turns out to be written stays written", store.ErrUnknown, said{why})}

@@ -11,19 +11,20 @@ import (
 
 // reach is what is known of how etcd is reached.
 type reach struct {
-	mu    sync.Mutex
-	err   error
-	since time.Time
-	fresh time.Time
-	asked time.Time // the mirror is as fresh as this once it has come to rev
-	rev   int64
+	mu     sync.Mutex
+	err    error     // why the last request had no answer
+	since  time.Time // when the first of those began that had none
+	answer time.Time // when the last one came
+	fresh  time.Time
+	asked  time.Time // the mirror is as fresh as this once it has come to rev
+	rev    int64
 }
 
 // good notes an answer of etcd.
 func (r *reach) good() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.err, r.since = nil, time.Time{}
+	r.err, r.since, r.answer = nil, time.Time{}, time.Now()
 }
 
 // bad notes that there was none.
@@ -36,6 +37,7 @@ func (r *reach) bad(err error) {
 	r.err = err
 }
 
+// away tells that the last request had no answer.
 func (r *reach) away() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,17 +65,24 @@ func (r *reach) caughtUp(at int64) {
 	}
 }
 
+// reachPatience is for how long answers may be missing before Reach says that etcd is away: an election takes a second or
+// two, and a host that starts a hundred containers at once has no time for answers.
+const reachPatience = 3 * time.Second
+
 // Reach implements store.Shared.
 func (s *Store) Reach() store.Reach {
 	r := &s.reach
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.caughtUp(s.mirror.at())
-	err, since := r.err, r.since
-	if refused := s.refused(); refused != nil {
-		err = refused
+	all := store.Reach{Fresh: r.fresh}
+	if r.err != nil && time.Since(r.answer) > reachPatience {
+		all.Err, all.Since = r.err, r.since
 	}
-	return store.Reach{Err: err, Since: since, Fresh: r.fresh}
+	if refused := s.refused(); refused != nil {
+		all.Err = refused
+	}
+	return all
 }
 
 // awayError is what a caller hears whose time was up.
@@ -185,6 +194,7 @@ func (s *Store) clear(ctx context.Context) {
 		}
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.doubt = nil
-	c.mu.Unlock()
+	close(d.over)
 }

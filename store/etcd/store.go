@@ -154,6 +154,7 @@ func (s *Store) open(ctx context.Context) error {
 		}
 		return err
 	}
+	asked := time.Now()
 	n, err := s.read(ctx)
 	if err != nil {
 		return err
@@ -162,7 +163,8 @@ func (s *Store) open(ctx context.Context) error {
 	s.cfg.Cluster = n.meta.Cluster
 	s.mirror.set(n)
 	s.feed.rev = n.rev
-	s.reach.fresh = time.Now()
+	s.reach.good()
+	s.reach.fresh = asked
 	s.presence.marked = time.Now()
 	mark, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()

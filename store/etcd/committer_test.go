@@ -1,0 +1,185 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+
+	"berth/store"
+)
+
+// More callers than fit one transaction, some of which fail, panic, end their goroutine, or give up while they wait: each
+// is answered, and what is there is what was answered.
+func TestManyCallers(t *testing.T) {
+	s := open(t, patient())
+	var mu sync.Mutex
+	want := map[string]string{}
+	big := strings.Repeat("x", 100<<10)
+	var wg sync.WaitGroup
+	for i := range 200 {
+		wg.Go(func() {
+			key := fmt.Sprintf("k%03d", i)
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			if i%10 == 9 {
+				go cancel()
+			}
+			defer func() {
+				if p := recover(); (p != nil) != (i%10 == 7) {
+					t.Errorf("caller %d sees the panic %v", i, p)
+				}
+			}()
+			err := s.Update(ctx, func(tx store.Tx) error {
+				if err := putting(key, big)(tx); err != nil {
+					return err
+				}
+				switch i % 10 {
+				case 6:
+					return errDied
+				case 7:
+					panic("on purpose")
+				case 8:
+					runtime.Goexit()
+				}
+				return nil
+			})
+			switch {
+			case i%10 == 6 && err != errDied, i%10 == 8 && err == nil, i%10 < 6 && err != nil, i%10 == 9 && err != nil && !errors.Is(err, context.Canceled):
+				t.Errorf("caller %d: %v", i, err)
+			}
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				want[key] = big
+			}
+		})
+	}
+	wg.Wait()
+	got := everything(t, s)
+	for key := range want {
+		if got[key] != big {
+			t.Errorf("%s is not there", key)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d records, %d were answered", len(got), len(want))
+	}
+	if c := s.Counts(); c.Commits < 10 || c.Commits > c.Updates {
+		t.Errorf("%+v: 12 MB do not fit fewer requests", c)
+	}
+}
+
+// An update that reads all there is comes to its end though another handle writes all the time.
+func TestReaderOfEverything(t *testing.T) {
+	cfg := patient()
+	s, other := open(t, cfg), open(t, cfg)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					update(t, other, func(tx store.Tx) error { return add(tx, fmt.Sprint("n", w), 1) })
+				}
+			}
+		})
+	}
+	runs := 0
+	for i := range 5 {
+		update(t, s, func(tx store.Tx) error {
+			runs++
+			if err := scanInto(map[string]string{}, tx); err != nil {
+				return err
+			}
+			time.Sleep(5 * time.Millisecond) // longer than it takes the others to come before it
+			return putting("seen", fmt.Sprint(i))(tx)
+		})
+	}
+	close(stop)
+	wg.Wait()
+	t.Logf("%d runs of 5 updates", runs)
+	if runs > 5*(lockAfter+1)+5 {
+		t.Errorf("5 updates were run %d times", runs)
+	}
+}
+
+// A handle that dies having closed the gate for a batch does not stop the others.
+func TestLockedDies(t *testing.T) {
+	cfg := patient()
+	s, other := open(t, cfg), open(t, cfg)
+	die(s, "locked")
+	n := 0
+	err := s.Update(context.Background(), func(tx store.Tx) error {
+		n++
+		update(t, other, func(tx store.Tx) error { return add(tx, "n", 1) }) // comes before it each time
+		return add(tx, "n", 1)
+	})
+	if err == nil || n != lockAfter {
+		t.Fatalf("%v after %d runs", err, n)
+	}
+	update(t, other, func(tx store.Tx) error { return add(tx, "n", 1) })
+	if got, want := value(t, other, "n"), fmt.Sprint(lockAfter+1); got != want {
+		t.Errorf("n is %s, not %s", got, want)
+	}
+}
+
+// What etcd is too small for is refused, with the bound that is to be raised.
+func TestSmallRequests(t *testing.T) {
+	cfg := patient()
+	cfg.Endpoints = []string{otherEmbedded(t, func(c *embed.Config) { c.MaxRequestBytes = 64 << 10 })}
+	s := open(t, cfg)
+	update(t, s, many(300, 1000, "a"))
+	if got := len(everything(t, open(t, cfg))); got != 300 {
+		t.Errorf("%d records", got)
+	}
+	err := s.Update(context.Background(), putting("a", strings.Repeat("a", 100<<10)))
+	if !errors.Is(err, store.ErrTooLarge) || !strings.Contains(err.Error(), "--max-request-bytes") {
+		t.Errorf("%v", err)
+	}
+	update(t, s, putting("a", "1"))
+}
+
+// A server that has used up its quota refuses writes until it has room again.
+func TestNoSpace(t *testing.T) {
+	cfg := patient()
+	cfg.Endpoints = []string{otherEmbedded(t, func(c *embed.Config) { c.QuotaBackendBytes = 2 << 20 })}
+	s := open(t, cfg)
+	var err error
+	for i := 0; err == nil && i < 100; i++ {
+		err = s.Update(context.Background(), putting("a", strings.Repeat(fmt.Sprint(i%10), 100<<10)))
+	}
+	if !errors.Is(err, store.ErrNoSpace) {
+		t.Fatal(err)
+	}
+	if s.Reach().Err != nil {
+		t.Errorf("%+v", s.Reach())
+	}
+	if got := value(t, s, "a"); len(got) != 100<<10 {
+		t.Errorf("a has %d bytes", len(got))
+	}
+}
+
+func TestFollowedOnce(t *testing.T) {
+	s := open(t, patient())
+	failing := func(store.Tx) error { return errDied }
+	if err := s.Follow(context.Background(), failing, nil); err != errDied {
+		t.Error(err)
+	}
+	follow(t, s)
+	if err := s.Follow(context.Background(), func(store.Tx) error { return nil }, func([]store.Foreign) {}); err == nil {
+		t.Error("it is followed twice")
+	}
+	if err := s.View(context.Background(), func(tx store.Tx) error { return tx.Put([]byte("a"), nil) }); !errors.Is(err, store.ErrReadOnly) {
+		t.Error(err)
+	}
+}
