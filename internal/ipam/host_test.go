@@ -277,6 +277,18 @@ func TestRemoveSilentHost(t *testing.T) {
 	cl.refused(err, ErrHost, "there is a host b in the cluster already")
 }
 
+// The only host stays: nobody could let it in again.
+func TestRemoveOnlyHost(t *testing.T) {
+	cl := newCluster(t)
+	a := cl.must("a")
+	_, err := a.Edit(t.Context(), EditOptions{}, &RemoveHost{Name: "a"})
+	cl.refused(err, ErrInUse, "the only one")
+	cl.must("b")
+	cl.edit(a, &RemoveHost{Name: "a"})
+	_, err = a.Edit(t.Context(), EditOptions{}, &RemoveHost{Name: "b"})
+	cl.refused(err, ErrInUse, "the only one")
+}
+
 func leasesOfHost(t *testing.T, s *Service, host string) (all string) {
 	t.Helper()
 	for l, err := range s.Leases(t.Context(), LeaseFilter{}) {

@@ -83,6 +83,8 @@ func (e *RemoveHost) apply(c *change) (Result, error) {
 		return Result{}, c.removeHost(h)
 	case h.State == HostLeaving:
 		return Result{}, nil
+	case !c.ix.otherHost(h.Name):
+		return Result{}, &refusal{ErrInUse, fmt.Sprintf("host %s is the only one in the cluster, and nobody could let it in again; remove its networks there instead, or move them to its own store with `berth store copy`", h.Name)}
 	case !c.isPresent(h.Name):
 		return Result{}, &refusal{ErrInUse, fmt.Sprintf("the daemon of host %s does not answer, so that it cannot give back what it holds: its containers may run on, and its headroom be in use; "+
 			"start it, or, if that machine is off and stays so, say that with `berth host rm --off %s`", h.Name, h.Name)}
@@ -127,6 +129,16 @@ func (s *Service) releasePools(ctx context.Context) error {
 		}
 	}
 	return s.finish(ctx)
+}
+
+// otherHost tells whether a host but this one takes part in the cluster, and goes on doing so.
+func (ix *index) otherHost(name string) bool {
+	for _, known := range ix.hosts {
+		if h := known.value; h.Name != name && h.State != HostRemoved && h.State != HostLeaving {
+			return true
+		}
+	}
+	return false
 }
 
 // heldBy lists the holds of a host that have not ended, the oldest first.
