@@ -12,6 +12,12 @@ import (
 // looked for.
 func list[T any](p *program, cmd *cobra.Command, out output, columns []column[T], id func(*T) string,
 	fetch func(context.Context, *admin.Client) ([]T, error)) error {
+	return listWith(p, cmd, out, columns, column[T]{}, id, fetch)
+}
+
+// listWith is list with a further column in the end, where something has a value in it.
+func listWith[T any](p *program, cmd *cobra.Command, out output, columns []column[T], further column[T], id func(*T) string,
+	fetch func(context.Context, *admin.Client) ([]T, error)) error {
 	show, err := newTable(p.out, cmd, out, columns, id)
 	if err != nil {
 		return err
@@ -20,6 +26,12 @@ func list[T any](p *program, cmd *cobra.Command, out output, columns []column[T]
 		all, err := fetch(ctx, c)
 		if err != nil {
 			return err
+		}
+		for i := range all {
+			if further.value != nil && further.value(&all[i]) != "" {
+				show.columns = append(show.columns, further)
+				break
+			}
 		}
 		return show.rows(all)
 	})

@@ -16,7 +16,9 @@ func (p *program) spaceCommand() *cobra.Command {
 
 const spaceListHelp = `Lists the address spaces. Subnets of one space never overlap; those of different spaces may. The space
 "local" is the one that networks of this host use, "global" the one of swarm managers; others are made
-when a network first names them (docker network create --ipam-driver berth --ipam-opt space=NAME).`
+when a network first names them (docker network create --ipam-driver berth --ipam-opt space=NAME).
+
+With --store etcd, STORE says where a space is: with this host alone, or with the cluster.`
 
 func (p *program) spaceListCommand() *cobra.Command {
 	var out output
@@ -24,7 +26,8 @@ func (p *program) spaceListCommand() *cobra.Command {
 		Example: "  berth space ls\n  berth space ls -q\n  berth space ls --format json"}
 	out.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return list(p, cmd, out, spaceColumns(), func(s *ipam.SpaceInfo) string { return s.Name },
+		store := column[ipam.SpaceInfo]{"STORE", func(s *ipam.SpaceInfo) string { return s.Store }}
+		return listWith(p, cmd, out, spaceColumns(), store, func(s *ipam.SpaceInfo) string { return s.Name },
 			func(ctx context.Context, c *admin.Client) ([]ipam.SpaceInfo, error) { return c.Spaces(ctx) })
 	}
 	return cmd

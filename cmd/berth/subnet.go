@@ -145,7 +145,7 @@ func (p *program) subnetRemoveCommand() *cobra.Command {
 
 const subnetListHelp = `Lists the subnets, of one network or of all, by space and address: the network that each belongs to, its gateway,
 the pools that automatic addresses come from, and how many addresses are held, remembered for their last
-holder, and free in the pools.`
+holder, and free in the pools. In a cluster, HOSTS are those with a Docker network on it.`
 
 func (p *program) subnetListCommand() *cobra.Command {
 	var out output
@@ -160,7 +160,8 @@ func (p *program) subnetListCommand() *cobra.Command {
 	out.flags(cmd)
 	p.spaceFlag(cmd, &space)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return list(p, cmd, out, subnetColumns(out.noTrunc), func(s *ipam.SubnetInfo) string { return shortID(s.ID, out.noTrunc) },
+		hosts := column[ipam.SubnetInfo]{"HOSTS", func(s *ipam.SubnetInfo) string { return strings.Join(s.Hosts, ",") }}
+		return listWith(p, cmd, out, subnetColumns(out.noTrunc), hosts, func(s *ipam.SubnetInfo) string { return shortID(s.ID, out.noTrunc) },
 			func(ctx context.Context, c *admin.Client) ([]ipam.SubnetInfo, error) {
 				return subnetsOf(ctx, c, first(args), space)
 			})

@@ -130,7 +130,7 @@ func (e *Estate) ownsPlanned(p *PlannedNetwork) (bool, error) {
 	case p.Space == "" || p.Space == n.Space || has == own:
 		return has, nil
 	}
-	return false, &refusal{ErrInUse, fmt.Sprintf("there is a network %s already, in the space %s and not in %s; choose another name", p.Name, n.Space, p.Space)}
+	return false, &refusal{ErrInUse, fmt.Sprintf("there is a network %s in the space %s, and a name is one network's only; choose another", p.Name, n.Space)}
 }
 
 // called names a network of a plan for a person.

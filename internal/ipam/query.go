@@ -54,7 +54,8 @@ type SubnetInfo struct {
 	Quarantine  string            `json:"quarantine,omitempty"`
 	Held        uint64            `json:"held"`
 	Remembered  int               `json:"remembered"`
-	Free        Count             `json:"free"` // of the addresses in its pools
+	Free        Count             `json:"free"`            // of the addresses in its pools
+	Hosts       []string          `json:"hosts,omitempty"` // of the cluster, with a Docker network on it, by name
 }
 
 // LeaseInfo is a lease or a memory as it is shown.
@@ -154,10 +155,24 @@ func (s *Service) describe(sub *Subnet, sx *subnetIndex) SubnetInfo {
 			info.Quarantine = n.Policy.Quarantine.String()
 		}
 	}
+	if s.member != nil {
+		info.Hosts = s.hostsOn(sub)
+	}
 	for _, open := range sx.openPools(sub) {
 		info.Free.Add(info.Free.Int, sx.free(&open))
 	}
 	return info
+}
+
+// hostsOn are the hosts that hold the subnet, by name.
+func (s *Service) hostsOn(sub *Subnet) (all []string) {
+	for _, id := range sub.Attachments {
+		if at := s.ix.attachments[id].value; at != nil {
+			all = append(all, at.Host)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // free counts the addresses of p that nobody holds, and that are nobody's.
