@@ -168,8 +168,13 @@ func (t *target) inPools(addr netip.Addr) bool {
 // shares the pool with others from its own place in it on, then the one that was released longest ago and is past its
 // quarantine.
 func (t *target) chooseIn(p openPool) (netip.Addr, *Lease, error) {
+	return t.chooseFrom(p, t.slot())
+}
+
+// chooseFrom is chooseIn that begins at the place of a slot.
+func (t *target) chooseFrom(p openPool, slot int) (netip.Addr, *Lease, error) {
 	for {
-		addr, ok := t.sx.neverUsed(p, t.slot())
+		addr, ok := t.sx.neverUsed(p, slot)
 		if !ok {
 			addr, _, ok = t.sx.longestReleased(p, t.now)
 		}

@@ -50,7 +50,7 @@ func (t *target) takeGateway(req AddressRequest) (netip.Addr, error) {
 	return addr, t.setGateway(addr, held)
 }
 
-// gatewayAddr is the address asked for, or else the lowest free one, outside of the attachment's own range
+// gatewayAddr is the address asked for, or else the lowest free one whichever host asks, outside of the attachment's own range
 // where there is such, so that the range is left to containers.
 func (t *target) gatewayAddr(req AddressRequest) (netip.Addr, error) {
 	if req.Preferred.IsValid() {
@@ -63,7 +63,7 @@ func (t *target) gatewayAddr(req AddressRequest) (netip.Addr, error) {
 		return netip.Addr{}, err
 	}
 	for _, p := range t.gatewayPools() {
-		if addr, _, err := t.chooseIn(p); err != nil || addr.IsValid() {
+		if addr, _, err := t.chooseFrom(p, 0); err != nil || addr.IsValid() {
 			return addr, err
 		}
 	}

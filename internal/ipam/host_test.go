@@ -307,6 +307,14 @@ func leasesOfHost(t *testing.T, s *Service, host string) (all string) {
 func TestGatewaysOfHosts(t *testing.T) {
 	cl := newCluster(t)
 	a, b := cl.must("a"), cl.must("b")
+	pool := cl.attach(b, PoolRequest{Space: GlobalSpace, CIDR: netip.MustParsePrefix("10.78.0.0/24")}).ID
+	first, err := b.RequestAddress(t.Context(), AddressRequest{Pool: pool, Gateway: true})
+	if err != nil || first.String() != "10.78.0.1/24" {
+		t.Errorf("a gateway that nobody names is %s, %v", first, err)
+	}
+	if err := b.ReleasePool(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
 	cl.edit(a, lan("10.77.0.0/24"))
 	pa, pb := cl.attach(a, PoolRequest{Network: "lan"}).ID, cl.attach(b, PoolRequest{Network: "lan"}).ID
 	gateway := func(s *Service, pool ID, want string) netip.Addr {
