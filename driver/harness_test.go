@@ -43,14 +43,16 @@ func (c *clock) move(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// bench is a Driver over a Service over a store, most often a bolt file, and an engine's way to call it.
+// bench is a Driver over a Service over a store, most often a bolt file, and an engine's way to call it. Where the suite runs over
+// an Estate the store is one handle on a shared one.
 type bench struct {
 	t       testing.TB
 	path    string
 	clock   *clock
 	bases   []ipam.Base
 	store   store.Store
-	service *ipam.Service
+	service *ipam.Service // over store
+	cluster *cluster      // nil: the service is asked itself
 	avoid   []netip.Prefix
 	handler http.Handler
 }
@@ -66,6 +68,9 @@ func newBench(t testing.TB, bases ...ipam.Base) *bench {
 		bases = testBases()
 	}
 	b := &bench{t: t, path: filepath.Join(t.TempDir(), "berth.db"), clock: &clock{now: start}, bases: bases}
+	if overEstate {
+		b.cluster = newCluster(b)
+	}
 	b.open()
 	t.Cleanup(b.close)
 	return b
@@ -83,6 +88,10 @@ func memBench(t testing.TB) *bench {
 // open opens the store and puts a Driver over it. Nothing of it is on a disk when the test fails: no fsync is made.
 func (b *bench) open() {
 	b.t.Helper()
+	if b.cluster != nil {
+		b.use(b.cluster.store.Join())
+		return
+	}
 	st, err := bolt.Open(context.Background(), bolt.Config{Path: b.path, NoSync: true})
 	if err != nil {
 		b.t.Fatal(err)
@@ -93,19 +102,27 @@ func (b *bench) open() {
 // use puts a Driver over a store.
 func (b *bench) use(st store.Store) {
 	b.t.Helper()
-	service, err := ipam.Open(context.Background(), ipam.Config{Store: st, Host: "alpha", Now: b.clock.Now, Bases: b.bases})
+	var asked Service
+	var err error
+	if shared, is := st.(store.Shared); is && b.cluster != nil {
+		asked, b.service, err = b.cluster.open(shared)
+	} else {
+		b.service, err = ipam.Open(context.Background(), ipam.Config{Store: st, Host: "alpha", Now: b.clock.Now, Bases: b.bases})
+		asked = b.service
+	}
 	if err != nil {
 		st.Close()
 		b.t.Fatal(err)
 	}
-	b.store, b.service = st, service
-	b.handler = New(Config{Service: service, Log: quiet(), Avoid: func() ([]netip.Prefix, error) { return b.avoid, nil }}).Handler()
+	b.store = st
+	b.handler = New(Config{Service: asked, Log: quiet(), Avoid: func() ([]netip.Prefix, error) { return b.avoid, nil }}).Handler()
 }
 
 func (b *bench) close() {
 	if b.store == nil {
 		return
 	}
+	b.cluster.stop()
 	if err := b.store.Close(); err != nil {
 		b.t.Error(err)
 	}

@@ -1,0 +1,100 @@
+package driver
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/store"
+	"berth/store/mem"
+)
+
+// overEstate says that the benches of this process are over an Estate, and that all requests go to the store of its cluster.
+var overEstate = os.Getenv("BERTH_DRIVER_OVER") == "estate"
+
+// TestSuiteOverEstate runs all tests of the room again where the store is shared with other hosts (issue 1's wire tests).
+func TestSuiteOverEstate(t *testing.T) {
+	if overEstate {
+		return // this is it
+	}
+	suite := exec.Command(os.Args[0], "-test.count=1", "-test.timeout=8m")
+	suite.Env = append(os.Environ(), "BERTH_DRIVER_OVER=estate")
+	if out, err := suite.CombinedOutput(); err != nil {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
+// cluster is a shared store, and the host that draws from it.
+type cluster struct {
+	b     *bench
+	store *mem.Store
+	own   *mem.Store // the host's
+	id    ipam.ID
+	end   func() error // of the host's half
+}
+
+func newCluster(b *bench) *cluster {
+	return &cluster{b: b, store: mem.New(), own: mem.New(), id: ipam.NewID()}
+}
+
+// open starts the host's daemon over a handle on the shared store.
+func (c *cluster) open(st store.Shared) (Service, *ipam.Service, error) {
+	c.stop()
+	ctx := context.Background()
+	local, err := ipam.Open(ctx, ipam.Config{Store: c.own, Host: "alpha", Now: c.b.clock.Now, Bases: c.b.bases})
+	if err != nil {
+		return nil, nil, err
+	}
+	mark := [4]byte{0xbe, 0xe7, 0x40, 0x01}
+	shared, err := ipam.Open(ctx, ipam.Config{Store: st, Host: "alpha", Now: c.b.clock.Now, Bases: c.b.bases,
+		Member: &ipam.Member{Host: c.id, Session: ipam.NewID(), Mark: mark}})
+	if err != nil {
+		return nil, nil, err
+	}
+	half, err := ipam.OpenShared(ctx, ipam.SharedConfig{Own: c.own, Mark: mark, Host: "alpha", Now: c.b.clock.Now, Reach: st.Reach,
+		Open: func(context.Context) (*ipam.Service, error) { return shared, nil }})
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- half.Run(ctx) }()
+	c.end = func() error {
+		cancel()
+		return <-ended
+	}
+	estate := ipam.NewEstate(local, half)
+	for late := time.Now().Add(30 * time.Second); estate.Partial() != nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			c.b.t.Fatal(estate.Partial())
+		}
+	}
+	return &inCluster{estate, half}, shared, nil
+}
+
+// stop ends the host's daemon. A nil cluster has none.
+func (c *cluster) stop() {
+	if c == nil || c.end == nil {
+		return
+	}
+	if err := c.end(); err != nil {
+		c.b.t.Error(err)
+	}
+	c.end = nil
+}
+
+// inCluster is an Estate whose space local is the cluster's too, so that what tests ask for there goes to the shared store.
+type inCluster struct {
+	*ipam.Estate
+	half *ipam.Shared
+}
+
+func (s *inCluster) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.PoolGrant, error) {
+	if req.Network == "" && req.Space == ipam.LocalSpace {
+		return s.half.RequestPool(ctx, req)
+	}
+	return s.Estate.RequestPool(ctx, req)
+}
