@@ -169,13 +169,16 @@ func (m *members) ask(ctx context.Context, do func(context.Context, *clientv3.Cl
 	}
 }
 
+// leastShare is how long a member is waited for before the next one is asked.
+const leastShare = 400 * time.Millisecond
+
 // askOnce asks each member at most once, for a share of the time that ctx leaves.
 func (m *members) askOnce(ctx context.Context, do func(context.Context, *clientv3.Client) error) error {
 	var err error
 	for left := len(m.clients); left > 0; left-- {
 		share, cancel := ctx, context.CancelFunc(func() {})
 		if deadline, ok := ctx.Deadline(); ok && left > 1 {
-			share, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
+			share, cancel = context.WithTimeout(ctx, max(time.Until(deadline)/time.Duration(left), leastShare))
 		}
 		c, at, cerr := m.client(share)
 		if err = cerr; err == nil {

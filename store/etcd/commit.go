@@ -3,7 +3,6 @@ package etcd
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -24,8 +23,10 @@ func (c *committer) round(calls []*call) (again []*call) {
 	defer cancel()
 	b, rest, v := c.try(ctx, calls)
 	if !v.committed && v.err == nil {
-		c.floor.Store(max(c.floor.Load(), v.rev))
-		c.s.count.conflicts.Add(uint64(len(b.calls)))
+		if v.rev != 0 {
+			c.floor.Store(max(c.floor.Load(), v.rev))
+			c.s.count.conflicts.Add(uint64(len(b.calls)))
+		}
 		if runs := b.mostRuns(); runs > 1 {
 			pause(c.s.ctx, runs)
 		}
@@ -39,19 +40,27 @@ func (c *committer) round(calls []*call) (again []*call) {
 
 // inTime picks the calls that have time for another run, and answers the others.
 func (c *committer) inTime(calls []*call) []*call {
-	late := time.Now().Add(c.s.cfg.Timeout / 4)
+	late := time.Now().Add(c.s.leastTime())
 	picked := calls[:0:0]
 	for _, k := range calls {
 		switch {
 		case !k.deadline.Before(late):
 			picked = append(picked, k)
 		case k.runs > 1:
-			k.finish(fmt.Errorf("%w: others wrote what it reads %d times in turn", c.s.awayError(), k.runs))
+			k.finish(fmt.Errorf("%w: it was tried %d times, and others wrote what it had read, or etcd did not answer", store.ErrAway, k.runs))
 		case k.runs == 1 || k.state.CompareAndSwap(stateQueued, stateDropped):
 			k.finish(c.s.awayError())
 		}
 	}
 	return picked
+}
+
+// leastTime is what must be left of a call's time for a commit to be sent: with less its outcome would often stay unknown.
+func (s *Store) leastTime() time.Duration { return s.cfg.Timeout / 4 }
+
+func (c *committer) tooLate(ctx context.Context) bool {
+	deadline, _ := ctx.Deadline()
+	return time.Until(deadline) < c.s.leastTime()
 }
 
 // lockAfter is how often a call is run before the gate is closed for it.
@@ -69,7 +78,7 @@ func (c *committer) try(ctx context.Context, calls []*call) (b *batch, rest []*c
 			return c.begin(calls), nil, verdict{err: err}
 		}
 	}
-	if err := c.s.turn.take(ctx); err != nil {
+	if c.s.turn.take(ctx) != nil {
 		return c.begin(calls), nil, verdict{err: c.s.awayError()}
 	}
 	defer c.s.turn.give()
@@ -105,7 +114,7 @@ func (c *committer) ready(ctx context.Context) error {
 			return err
 		}
 	}
-	if c.s.mirror.wait(ctx, c.floor.Load()) != nil {
+	if c.s.mirror.wait(ctx, c.floor.Load()) != nil || c.tooLate(ctx) {
 		return c.s.awayError()
 	}
 	return nil
@@ -145,13 +154,14 @@ func (c *committer) fill(calls []*call, locked int64) (b *batch, rest []*call) {
 type verdict struct {
 	committed bool
 	err       error // nothing of it is there, or nobody knows: it is not tried again
+	away      error // where nobody knows: why
 	rev       int64 // otherwise: the mirror must come to this revision before it is tried again
 }
 
 // answer is what k hears of it; nil: its function's own answer. Of what wrote nothing the outcome is never unknown.
 func (v verdict) answer(k *call) error {
-	if errors.Is(v.err, store.ErrUnknown) && !k.wrote {
-		return fmt.Errorf("%w: %v", store.ErrAway, v.err)
+	if v.away != nil && !k.wrote {
+		return v.away
 	}
 	return v.err
 }
@@ -163,7 +173,7 @@ func (c *committer) commit(ctx context.Context, b *batch) verdict {
 	case len(b.wrote) == 0:
 		return c.confirm(ctx, b)
 	case limit.fit(b):
-		return c.write(ctx, b, limit)
+		return c.sendBatch(ctx, b, limit, "")
 	}
 	return c.writeLarge(ctx, b, limit)
 }

@@ -32,7 +32,6 @@ type committer struct {
 
 // call is one caller of Update.
 type call struct {
-	ctx      context.Context
 	fn       func(store.Tx) error
 	deadline time.Time
 	state    atomic.Int32
@@ -65,7 +64,7 @@ func (c *committer) update(ctx context.Context, fn func(store.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	k := &call{ctx: ctx, fn: fn, deadline: time.Now().Add(c.s.cfg.Timeout), over: make(chan struct{})}
+	k := &call{fn: fn, deadline: time.Now().Add(c.s.cfg.Timeout), over: make(chan struct{})}
 	c.mu.Lock()
 	if err := c.refusal(); err != nil {
 		c.mu.Unlock()

@@ -89,7 +89,11 @@ func (f *feed) watch() (told bool) {
 	defer context.AfterFunc(f.s.ctx, cancel)()
 	f.mu.Lock()
 	f.cancel = cancel
+	afresh := f.afresh
 	f.mu.Unlock()
+	if afresh {
+		return false
+	}
 	c, _, err := f.s.members.client(ctx)
 	if err != nil {
 		return false
@@ -162,8 +166,10 @@ func (f *feed) commit(rev int64, events []*clientv3.Event) {
 	as := rev
 	if was := f.s.mirror.closed(); was != nil {
 		f.held = append(f.held, data...)
-		if !opened {
+		if !opened && len(data) > 0 {
 			f.s.mirror.shutGate(&shut{was.closed, was.value, time.Now()})
+		}
+		if !opened {
 			return
 		}
 		if was.value.Chunks > 0 {

@@ -77,11 +77,6 @@ func (m marker) ours(kvs []*kv) bool {
 	return len(kvs) == 1 && string(kvs[0].Value) == number(m.n+1)
 }
 
-// write commits a batch that fits one transaction.
-func (c *committer) write(ctx context.Context, b *batch, l limit) verdict {
-	return c.sendBatch(ctx, b, l, "")
-}
-
 // writeLarge commits a batch that does not: it goes through the gate.
 func (c *committer) writeLarge(ctx context.Context, b *batch, l limit) verdict {
 	g, parts, err := c.stage(ctx, b, c.marker(), l.bytes)
@@ -206,7 +201,8 @@ func (c *committer) resolve(ctx context.Context, b *batch, m marker, why error) 
 		c.doubt = &doubt{m: m, why: err, since: time.Now(), over: make(chan struct{})}
 		c.mu.Unlock()
 		c.s.pulse.hurry()
-		return verdict{err: fmt.Errorf("%w: etcd did not answer a commit (%v): it is being found out; what turns out to be written stays written", store.ErrUnknown, said{why})}
+		unknown := fmt.Errorf("%w: etcd did not answer a commit (%v): it is being found out; what turns out to be written stays written", store.ErrUnknown, said{why})
+		return verdict{err: unknown, away: err}
 	case committed:
 		return c.committed(b, now.mod, now.mod)
 	}

@@ -101,6 +101,7 @@ func (s *Store) awayError() error {
 type pulse struct {
 	s    *Store
 	wake chan struct{}
+	lost bool // the last beat had no answer
 }
 
 const (
@@ -135,19 +136,10 @@ func (p *pulse) once() {
 	s := p.s
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
 	defer cancel()
-	was := s.reach.away()
 	rev, err := s.askLast(ctx)
+	p.note(err)
 	if err != nil {
-		if s.ctx.Err() == nil {
-			s.reach.bad(err)
-		}
-		if !was && s.ctx.Err() == nil {
-			s.log.Warn(err)
-		}
 		return
-	}
-	if was {
-		s.log.Info("the shared store is within reach again")
 	}
 	s.clear(ctx)
 	s.keepLeases(ctx)
@@ -157,6 +149,22 @@ func (p *pulse) once() {
 	}
 	if s.mirror.wait(ctx, rev) != nil && s.ctx.Err() == nil && s.mirror.closed() == nil {
 		s.feed.restart() // the watch is said to be there and tells nothing
+	}
+}
+
+// note notes whether etcd has answered, and logs it where that is new.
+func (p *pulse) note(err error) {
+	switch {
+	case err != nil && p.s.ctx.Err() != nil: // the handle is being closed
+	case err != nil:
+		p.s.reach.bad(err)
+		if !p.lost {
+			p.s.log.Warn(err)
+		}
+		p.lost = true
+	case p.lost:
+		p.s.log.Info("the shared store is within reach again")
+		p.lost = false
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"berth/store"
 	"berth/store/internal/record"
+	"berth/store/internal/scan"
 )
 
 // tx is a store.Tx. A View's reads a copy of the mirror that is its own. An Update's reads and writes the tree of its
@@ -120,27 +121,25 @@ func (t *tx) Scan(r store.Range) iter.Seq2[store.Record, error] {
 		var last []byte
 		visit := func(at rec) bool {
 			n++
-			last = at.key
-			var going bool
+			last, whole = at.key, false
 			if at.bad != nil {
-				going = yield(store.Record{}, at.bad) && false
-			} else {
-				going = yield(store.Record{Key: at.key, Value: at.value}, nil)
+				yield(store.Record{}, at.bad)
+				return false
 			}
-			whole = going && !t.rules.Over && n != r.Limit
+			whole = yield(store.Record{Key: at.key, Value: at.value}, nil) && !t.rules.Over && n != r.Limit
 			return whole
 		}
 		over := t.tree
 		if t.b != nil { // writes outside the range may move what lies in the nodes that the walk stands on
 			over = over.IsoCopy()
-			defer func() { t.b.noteRange(read(r, last, whole)) }()
+			defer func() { t.b.noteRange(covered(r, last, whole)) }()
 		}
-		walk(over, r, visit)
+		walkable(over).Walk(r, visit)
 	}
 }
 
-// read is the part of a range that a scan has seen: all of it, or up to the last record that it yielded.
-func read(r store.Range, last []byte, whole bool) span {
+// covered is the part of a range that a scan has seen: all of it, or up to the last record that it yielded.
+func covered(r store.Range, last []byte, whole bool) span {
 	s := span{from: r.From, to: r.To}
 	switch {
 	case whole || last == nil:
@@ -152,23 +151,11 @@ func read(r store.Range, last []byte, whole bool) span {
 	return s
 }
 
-// walk visits the records of a range in its order, until visit answers false.
-func walk(at *tree, r store.Range, visit func(rec) bool) {
-	if !r.Reverse {
-		at.Ascend(rec{key: r.From}, func(c rec) bool {
-			return (r.To == nil || bytes.Compare(c.key, r.To) < 0) && visit(c)
-		})
-		return
+// walkable is the records as scan.Tree has them.
+func walkable(t *tree) scan.Tree[rec] {
+	return scan.Tree[rec]{
+		Items: t,
+		At:    func(key []byte) rec { return rec{key: key} },
+		Key:   func(r rec) []byte { return r.key },
 	}
-	down := func(c rec) bool {
-		if r.To != nil && bytes.Equal(c.key, r.To) { // where Descend begins, and not part of the range
-			return true
-		}
-		return bytes.Compare(c.key, r.From) >= 0 && visit(c)
-	}
-	if r.To == nil {
-		at.Reverse(down)
-		return
-	}
-	at.Descend(rec{key: r.To}, down)
 }

@@ -1,11 +1,11 @@
 package mem
 
 import (
-	"bytes"
 	"iter"
 
 	"berth/store"
 	"berth/store/internal/record"
+	"berth/store/internal/scan"
 )
 
 // tx is a store.Tx over a copy of the state that is its own. What it hands out are slices of records, which are replaced
@@ -92,27 +92,15 @@ func (t *tx) Scan(r store.Range) iter.Seq2[store.Record, error] {
 		if !t.rules.ReadOnly { // writes outside the range may move what lies in the nodes that the walk stands on
 			at = at.IsoCopy()
 		}
-		walk(at, r, visit)
+		walkable(at).Walk(r, visit)
 	}
 }
 
-// walk visits the records of a range in its order, until visit answers false.
-func walk(at *tree, r store.Range, visit func(store.Record) bool) {
-	if !r.Reverse {
-		at.Ascend(store.Record{Key: r.From}, func(rec store.Record) bool {
-			return (r.To == nil || bytes.Compare(rec.Key, r.To) < 0) && visit(rec)
-		})
-		return
+// walkable is the state as scan.Tree has it.
+func walkable(t *tree) scan.Tree[store.Record] {
+	return scan.Tree[store.Record]{
+		Items: t,
+		At:    func(key []byte) store.Record { return store.Record{Key: key} },
+		Key:   func(r store.Record) []byte { return r.Key },
 	}
-	down := func(rec store.Record) bool {
-		if r.To != nil && bytes.Equal(rec.Key, r.To) { // where Descend begins, and not part of the range
-			return true
-		}
-		return bytes.Compare(rec.Key, r.From) >= 0 && visit(rec)
-	}
-	if r.To == nil {
-		at.Reverse(down)
-		return
-	}
-	at.Descend(store.Record{Key: r.To}, down)
 }

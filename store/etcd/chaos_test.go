@@ -1,0 +1,112 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"berth/store"
+	"berth/store/storetest"
+)
+
+// linear is a handle whose views are as new as its updates also while etcd does not answer.
+type linear struct{ *Store }
+
+func (l linear) View(ctx context.Context, fn func(store.Tx) error) error { return l.Update(ctx, fn) }
+
+// Handles whose connections break, whose answers are lost and whose requests are held back, some of them with two ways to
+// etcd: what they do has a serial order in which each outcome that was known is what was answered.
+func TestHistoryUnderFaults(t *testing.T) {
+	p := startDebian(t)
+	prefix := freshPrefix()
+	var relays []*relay
+	var handles []store.Shared
+	for i := range 3 {
+		r := newRelay(t, p.endpoint)
+		endpoints := []string{r.endpoint()}
+		if i == 2 {
+			endpoints = append(endpoints, p.endpoint)
+		}
+		relays = append(relays, r)
+		handles = append(handles, linear{open(t, Config{Prefix: prefix, Endpoints: endpoints, Timeout: time.Second})})
+	}
+	direct := open(t, Config{Prefix: prefix, Endpoints: []string{p.endpoint}, Timeout: 30 * time.Second})
+	var injected atomic.Int64
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := 0; ; n++ {
+			faulty(relays[n%3], n/3%4, time.Duration(100+n%7*200)*time.Millisecond, stop)
+			injected.Add(1)
+			select {
+			case <-stop:
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	})
+	unknown, away := 0, 0
+	told := make(chan error)
+	counted := make(chan struct{})
+	go func() {
+		defer close(counted)
+		for err := range told {
+			switch {
+			case errors.Is(err, store.ErrUnknown):
+				unknown++
+			case errors.Is(err, store.ErrAway):
+				away++
+			default:
+				t.Error(err)
+			}
+		}
+	}()
+	for injected.Load() < 24 {
+		h := storetest.NewSharedHistory()
+		h.Drive(handles, 2, 20, func(err error) bool { told <- err; return false })
+		for _, s := range handles { // what is in doubt must not come up in the next history
+			eventually(t, "all outcomes are known", func() bool { return !s.(linear).inDoubt() })
+		}
+		h.Check(t)
+		update(t, direct, func(tx store.Tx) error {
+			all := map[string]string{}
+			err := scanInto(all, tx)
+			for key := range all {
+				err = errors.Join(err, tx.Delete([]byte(key)))
+			}
+			return err
+		})
+	}
+	close(stop)
+	wg.Wait()
+	close(told)
+	<-counted
+	var found uint64
+	for _, s := range handles {
+		found += s.(linear).Counts().Unknown
+	}
+	t.Logf("%d faults: %d outcomes had to be found out, %d stayed unknown to the caller, %d calls were refused", injected.Load(), found, unknown, away)
+	if found == 0 {
+		t.Error("no fault was in force")
+	}
+}
+
+// faulty has a relay misbehave for some time.
+func faulty(r *relay, kind int, long time.Duration, stop <-chan struct{}) {
+	r.set([]way{pass, hold, pass, lose}[kind], []way{lose, pass, pass, pass}[kind])
+	if kind == 2 {
+		r.kick()
+	}
+	select {
+	case <-stop:
+	case <-time.After(long):
+	}
+	if kind == 1 {
+		r.set(pass, pass) // what was held back arrives now
+	} else {
+		r.heal()
+	}
+}
