@@ -170,7 +170,8 @@ func lostUse(u *headroomUse, err error) error {
 // markTold notes that the store is told of uses, and returns them as they are now, less those that have gone.
 func (s *Shared) markTold(ctx context.Context, page []headroomUse) (now []headroomUse, err error) {
 	return now, s.changeUses(ctx, page, func(u headroomUse, sp *spare) *spare {
-		u.again, u.released = sp.Told, !sp.Released.IsZero()
+		u = sp.asUse(u.pool, u.addr) // it may be another's by now; from here on it stays
+		u.again = sp.Told
 		now = append(now, u)
 		sp.Told = true
 		return sp

@@ -155,6 +155,23 @@ func (s *Shared) isQueued(p parting) bool {
 	})
 }
 
+// partingsOf lists the releases that wait of what was taken through an attachment.
+func (s *Shared) partingsOf(pool ID) (all []parting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.outbox {
+		if w.Pool == pool {
+			all = append(all, w.parting)
+		}
+	}
+	return all
+}
+
+// isOf tells whether the release is that of a lease of its attachment.
+func (p *parting) isOf(l *Lease) bool {
+	return !p.Address.IsValid() || p.Address == l.Address && (p.Lease == 0 || p.Lease == l.ID)
+}
+
 // keeps tells whether there is anything that the shared store has not been told of.
 func (s *Shared) keeps() bool {
 	s.mu.Lock()

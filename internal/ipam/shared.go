@@ -32,6 +32,8 @@ type Shared struct {
 	turn    sync.Mutex    // of writing to own; held while the disk writes
 	telling chan struct{} // holds a token while the shared store is told what was kept
 	wake    chan struct{} // has Run look at once
+	tried   chan struct{} // closed when the store was opened for the first time, or could not be
+	once    sync.Once     // closes it
 	asking  keyedLock[endpoint]
 
 	mu      sync.Mutex // guards what follows, and is never held while anything waits
@@ -60,7 +62,7 @@ type SharedConfig struct {
 // OpenShared reads what the host has kept, and returns at once; Run opens the shared store.
 func OpenShared(ctx context.Context, cfg SharedConfig) (*Shared, error) {
 	s := &Shared{own: cfg.Own, mark: cfg.Mark, host: cfg.Host, now: cfg.Now, reach: cfg.Reach, open: cfg.Open, warn: cfg.Warn,
-		telling: make(chan struct{}, 1), wake: make(chan struct{}, 1), stocks: map[ID]*stock{}}
+		telling: make(chan struct{}, 1), wake: make(chan struct{}, 1), tried: make(chan struct{}), stocks: map[ID]*stock{}}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -125,7 +127,7 @@ func (e *outOfReach) Error() string {
 func (e *outOfReach) Unwrap() []error { return []error{ErrAway, e.why} }
 
 // isAway tells whether a request failed because the store was out of reach, with nothing changed.
-func isAway(err error) bool { return errors.Is(err, ErrAway) }
+func isAway(err error) bool { return errors.Is(err, ErrAway) && !isUnknown(err) }
 
 // patience is how long a request waits until the store has been told what was kept. With the time that the store itself takes to
 // answer, or to give up, that makes less than 2 s.
@@ -134,6 +136,7 @@ const patience = 400 * time.Millisecond
 // ready is the Service, once it has been told what this host kept. Out of reach of it the error wraps ErrAway, at once where
 // that is known.
 func (s *Shared) ready(ctx context.Context) (*Service, error) {
+	s.awaitFirst(ctx)
 	svc, err := s.within()
 	if err != nil || !s.keeps() {
 		return svc, err
@@ -147,15 +150,35 @@ func (s *Shared) ready(ctx context.Context) (*Service, error) {
 		return nil, ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded), err == nil && time.Since(begun) > patience:
 		return nil, &outOfReach{errors.New("it is being told what this host has kept, which takes long"), s.now()}
-	case errors.Is(err, store.ErrUnknown):
-		return nil, &outOfReach{err, s.now()}
-	case isAway(err):
+	case isAway(err), isUnknown(err):
 		return nil, s.away(err)
 	case err != nil:
 		return nil, err
 	}
 	return svc, nil
 }
+
+// firstPatience is how long a request waits for the first attempt to open the store: an engine that starts asks as soon as the
+// daemon listens, and starts a container that is refused no second time.
+const firstPatience = 1500 * time.Millisecond
+
+func (s *Shared) awaitFirst(ctx context.Context) {
+	select {
+	case <-s.tried:
+		return
+	default:
+	}
+	over := time.NewTimer(firstPatience)
+	defer over.Stop()
+	select {
+	case <-s.tried:
+	case <-ctx.Done():
+	case <-over.C:
+	}
+}
+
+// endFirst ends the waiting for the first attempt.
+func (s *Shared) endFirst() { s.once.Do(func() { close(s.tried) }) }
 
 // away is the refusal that a request gets which the store answered with ErrAway.
 func (s *Shared) away(err error) error {
@@ -166,7 +189,7 @@ func (s *Shared) away(err error) error {
 	if r := s.reach(); r.Err != nil {
 		return &outOfReach{r.Err, r.Since}
 	}
-	return &outOfReach{err, s.now()}
+	return &outOfReach{errors.New(err.Error()), s.now()} // of this request nothing is unknown
 }
 
 // poke has Run look at once. It never waits.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,7 +74,7 @@ func (s *Shared) RequestAddress(ctx context.Context, req AddressRequest) (netip.
 		case err == nil:
 			return given, nil
 		case isUnknown(err) && made != nil:
-			return netip.Prefix{}, s.takeBack(ctx, parting{Pool: req.Pool, Address: made.Address, Lease: made.ID}, made.Address.String(), err)
+			return s.addressLost(ctx, svc, req, made, err)
 		case errors.Is(err, ErrExhausted) || errors.Is(err, ErrInUse):
 			return s.lastResort(ctx, svc, req, begun, err)
 		}
@@ -82,6 +83,20 @@ func (s *Shared) RequestAddress(ctx context.Context, req AddressRequest) (netip.
 		return s.addressAway(ctx, req, s.away(err))
 	}
 	return netip.Prefix{}, err
+}
+
+// addressLost answers a request of which it is not known whether it was carried out: once the release of what it may have taken is
+// kept, out of the headroom.
+func (s *Shared) addressLost(ctx context.Context, svc *Service, req AddressRequest, made *Lease, unknown error) (netip.Prefix, error) {
+	refused := s.takeBack(ctx, parting{Pool: req.Pool, Address: made.Address, Lease: made.ID}, made.Address.String(), unknown)
+	if !s.isQueued(parting{Pool: req.Pool, Address: made.Address, Lease: made.ID}) {
+		return netip.Prefix{}, refused
+	}
+	given, err := s.fromHeadroom(ctx, svc, req)
+	if err != nil || !given.IsValid() {
+		return netip.Prefix{}, refused
+	}
+	return given, nil
 }
 
 // lastResort gives an address of this host's own headroom where nothing else is free, or exactly that is asked for, and tells the
@@ -105,19 +120,20 @@ func (s *Shared) addressAway(ctx context.Context, req AddressRequest, refused er
 	if s.isQueued(parting{Pool: req.Pool}) {
 		return netip.Prefix{}, &refusal{ErrNotFound, fmt.Sprintf("pool %s was released", req.Pool)}
 	}
-	svc, _ := s.service()
-	if svc != nil {
-		given, lease, err := svc.given(ctx, req)
-		if err != nil {
-			return netip.Prefix{}, err
-		}
-		if given.IsValid() && !s.isQueued(parting{Pool: req.Pool, Address: given.Addr(), Lease: lease}) {
-			return given, nil
-		}
-	}
+	// First here: what is not here any more is there since before.
 	if st := s.stockOf(req.Pool); st != nil {
 		if addr := st.had(&req); addr.IsValid() {
 			return netip.PrefixFrom(addr, st.CIDR.Bits()), nil
+		}
+	}
+	svc, _ := s.service()
+	if svc != nil {
+		released := s.partingsOf(req.Pool) // before the leases are read: what is told in between is not there any more, or here
+		given, err := svc.given(ctx, req, func(l *Lease) bool {
+			return !slices.ContainsFunc(released, func(p parting) bool { return p.isOf(l) })
+		})
+		if err != nil || given.IsValid() {
+			return given, err
 		}
 	}
 	given, err := s.fromHeadroom(ctx, svc, req)
@@ -127,46 +143,43 @@ func (s *Shared) addressAway(ctx context.Context, req AddressRequest, refused er
 	return given, err
 }
 
-// given is what a request was given before, with the id of the lease, as far as is known here; the zero prefix where it is no
+// given is what a request was given before, as far as is known here, out of the leases that last; the zero prefix where it is no
 // repetition.
-func (s *Service) given(ctx context.Context, req AddressRequest) (given netip.Prefix, lease uint64, err error) {
+func (s *Service) given(ctx context.Context, req AddressRequest, lasts func(*Lease) bool) (given netip.Prefix, err error) {
 	err = s.look(ctx, func(c *change) error {
 		t, err := c.target(req.Pool)
 		if err != nil {
 			return err
 		}
-		var addr netip.Addr
-		if addr, lease, err = t.alreadyGiven(req); addr.IsValid() {
+		addr, err := t.alreadyGiven(req, lasts)
+		if addr.IsValid() {
 			given = netip.PrefixFrom(addr, t.sub.CIDR.Bits())
 		}
 		return err
 	})
-	return given, lease, err
+	return given, err
 }
 
 // alreadyGiven is the address that req is answered with without anything being taken; the zero one where there is none.
-func (t *target) alreadyGiven(req AddressRequest) (netip.Addr, uint64, error) {
-	gateway := t.sub.Gateway
-	switch {
-	case req.Gateway && gateway.IsValid() && (!req.Preferred.IsValid() || req.Preferred == gateway):
-		return gateway, 0, nil
-	case !req.Preferred.IsValid() && !req.Gateway:
-		held, err := t.repeated(req)
-		if held == nil || err != nil {
-			return netip.Addr{}, 0, err
+func (t *target) alreadyGiven(req AddressRequest, lasts func(*Lease) bool) (netip.Addr, error) {
+	if gateway := t.sub.Gateway; req.Gateway && gateway.IsValid() && (!req.Preferred.IsValid() || req.Preferred == gateway) {
+		return gateway, nil
+	}
+	places := t.sx.byMAC.of(req.MAC)
+	if req.Preferred.IsValid() {
+		places = slices.Values([]netip.Addr{req.Preferred})
+	}
+	for addr := range places {
+		held, err := t.lease(t.sub.ID, addr)
+		if err != nil {
+			return netip.Addr{}, err
 		}
-		return held.Address, held.ID, nil
-	case !req.Preferred.IsValid():
-		return netip.Addr{}, 0, nil
+		again := t.repeats(req, held) && !req.Gateway || held.Held() && held.Kind == Gateway && held.Attachment == t.at.ID && req.Gateway && req.Preferred.IsValid()
+		if again && lasts(held) {
+			return addr, nil
+		}
 	}
-	held, err := t.lease(t.sub.ID, req.Preferred)
-	if err != nil || !held.Held() || held.Attachment != t.at.ID {
-		return netip.Addr{}, 0, err
-	}
-	if req.Gateway && held.Kind != Gateway || !req.Gateway && !t.repeats(req, held) {
-		return netip.Addr{}, 0, nil
-	}
-	return held.Address, held.ID, nil
+	return netip.Addr{}, nil
 }
 
 // ReleaseAddress is that of Service.

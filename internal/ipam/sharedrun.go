@@ -91,12 +91,14 @@ func (s *Shared) opened(ctx context.Context) (*Service, error) {
 		svc, err := s.open(ctx)
 		if err == nil {
 			s.setService(svc)
+			s.endFirst()
 			return svc, nil
 		}
+		s.setFault(err)
+		s.endFirst()
 		if !isAway(err) && !isUnknown(err) {
 			return nil, err
 		}
-		s.setFault(err)
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()

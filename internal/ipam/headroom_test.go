@@ -1,0 +1,566 @@
+package ipam
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/store/mem"
+)
+
+// Each attachment of a network with headroom has so many addresses claimed in advance, in the store and, behind that, on the host.
+func TestHeadroomIsKept(t *testing.T) {
+	common, a, pool := newLan(t, 3)
+	wantAddrs(t, "claimed", a.free(pool), addrs("2", "3", "4"))
+	if got := inStore(t, common); strings.Join(got, ";") != "10.77.0.2 headroom a -;10.77.0.3 headroom a -;10.77.0.4 headroom a -" {
+		t.Fatal(got)
+	}
+	if got := a.take(AddressRequest{Pool: pool, MAC: testMAC(1)}); got != addrs("5")[0] {
+		t.Fatal("within reach the headroom was used:", got)
+	}
+	second := a.pool()
+	b := newSharingHost(t, common, "b")
+	b.open()
+	theirs := b.pool()
+	a.mustLook()
+	b.mustLook()
+	wantAddrs(t, "of the second attachment", a.free(second), addrs("6", "7", "8"))
+	if got := b.free(theirs); len(got) != 3 {
+		t.Fatal(got)
+	}
+	b.edit(&ModifyNetwork{Network: "lan", Headroom: new(int)})
+	a.mustLook()
+	b.mustLook()
+	if got := inStore(t, common); len(got) != 1 {
+		t.Fatal(got)
+	}
+	wantAddrs(t, "of none", a.free(pool), nil)
+	five := 5
+	b.edit(&ModifyNetwork{Network: "lan", Headroom: &five})
+	a.mustLook()
+	if got := a.free(pool); len(got) != 5 {
+		t.Fatal(got)
+	}
+	two := 2
+	b.edit(&ModifyNetwork{Network: "lan", Headroom: &two})
+	a.mustLook()
+	if got := a.free(pool); len(got) != 2 {
+		t.Fatal("shrunk:", got)
+	}
+	if st := a.State().Headroom; len(st) != 2 || st[0] != (HeadroomState{Space: GlobalSpace, Network: "lan", Subnet: lanCIDR, Wanted: 2, Claimed: 2}) {
+		t.Fatalf("%+v", st)
+	}
+	b.edit(&AddExclusion{Network: "lan", Range: Range{wholeRange(netip.MustParsePrefix("10.77.0.2/32")).IPRange}})
+	a.mustLook()
+	if got := a.free(pool); len(got) != 2 || slices.Contains(got, addrs("2")[0]) {
+		t.Fatal("an excluded address is headroom still:", got)
+	}
+	a.sound()
+	n, err := a.svc.Network(context.Background(), "lan")
+	if err != nil || n.Headroom != 2 {
+		t.Fatal(n.Headroom, err)
+	}
+}
+
+// Local networks, and those of which Berth chooses no address, have none.
+func TestHeadroomRefused(t *testing.T) {
+	common := mem.New()
+	a := newSharingHost(t, common, "a")
+	a.open()
+	for _, e := range []Edit{
+		&CreateNetwork{Name: "n", Space: LocalSpace, Headroom: 1},
+		&CreateNetwork{Name: "n", Space: GlobalSpace, Headroom: -1},
+		&CreateNetwork{Name: "n", Space: GlobalSpace, Headroom: maxHeadroom + 1},
+		&CreateNetwork{Name: "n", Space: GlobalSpace, Headroom: 1, Type: "vip"},
+		&CreateNetwork{Name: "n", Space: GlobalSpace, Headroom: 1, Type: "dynamic"},
+	} {
+		if _, err := a.Edit(context.Background(), EditOptions{}, e); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%+v: %v", e, err)
+		}
+	}
+}
+
+// Out of reach the headroom is given out, durably, each address to one; a repetition gets the same.
+func TestHeadroomAway(t *testing.T) {
+	common, a, pool := newLan(t, 4)
+	a.handle.Cut(errCut)
+	web := AddressRequest{Pool: pool, MAC: testMAC(1), Name: "web"}
+	one := a.take(web)
+	this := AddressRequest{Pool: pool, MAC: testMAC(2), Preferred: addrs("4")[0]}
+	two := a.take(this)
+	wantAddrs(t, "given", []netip.Addr{one, two}, addrs("2", "4"))
+	again := func() {
+		t.Helper()
+		for _, req := range []AddressRequest{web, {Pool: pool, MAC: testMAC(1)}, {Pool: pool, MAC: testMAC(1), Preferred: one}} {
+			if got := a.take(req); got != one {
+				t.Fatalf("%+v got %s", req, got)
+			}
+		}
+		if got := a.take(this); got != two {
+			t.Fatal(got)
+		}
+		a.refusedAway(AddressRequest{Pool: pool, MAC: testMAC(9), Preferred: two})
+		a.refusedAway(AddressRequest{Pool: pool, MAC: testMAC(9), Preferred: addrs("77")[0]})
+		a.refusedAway(AddressRequest{Pool: pool, Gateway: true, Preferred: addrs("3")[0]})
+	}
+	again()
+	a.boot() // and never reaches the store
+	again()
+	three := a.take(AddressRequest{Pool: pool, MAC: testMAC(3)})
+	aux := a.take(AddressRequest{Pool: pool, Preferred: addrs("5")[0]})
+	wantAddrs(t, "given then", []netip.Addr{three, aux}, addrs("3", "5"))
+	a.refusedAway(AddressRequest{Pool: pool, MAC: testMAC(4)})
+	if st := a.State(); st.Waiting != 4 || st.Headroom[0].Used != 4 || st.Headroom[0].Claimed != 0 || st.Oldest.IsZero() {
+		t.Fatalf("%+v", st)
+	}
+	a.sound()
+	if n, err := Undelivered(context.Background(), a.own); n != 4 || err != nil {
+		t.Fatal(n, err)
+	}
+
+	ids := map[netip.Addr]uint64{}
+	for _, l := range leasesIn(t, common) {
+		ids[l.Address] = l.ID
+	}
+	a.handle.Heal()
+	svc := a.open()
+	a.take(AddressRequest{Pool: pool, MAC: testMAC(4)}) // the uses are told first
+	for addr, want := range map[netip.Addr]Lease{one: {Kind: Automatic, MAC: testMAC(1), Name: "web"}, two: {Kind: Static, MAC: testMAC(2)}, three: {Kind: Automatic, MAC: testMAC(3)}, aux: {Kind: Auxiliary}} {
+		if l := isLease(t, common, addr, want.Kind, want.MAC); l.ID != ids[addr] || l.Name != want.Name || l.Attachment != pool {
+			t.Fatalf("%+v", l)
+		}
+	}
+	for _, req := range []AddressRequest{web, this} {
+		if got := a.take(req); got != one && got != two {
+			t.Fatal(got)
+		}
+	}
+	a.mustLook()
+	if got := a.free(pool); len(got) != 4 {
+		t.Fatal("it was not filled up:", got)
+	}
+	if len(a.warned) > 0 || a.State().Waiting != 0 {
+		t.Fatal(a.warned)
+	}
+	who, err := svc.Who(context.Background(), WhoFilter{Address: one})
+	if err != nil || len(who) != 1 || who[0].Name != "web" || who[0].Kind != "automatic" || who[0].Lease != ids[one] || who[0].By != heldActor {
+		t.Fatalf("%+v, %v", who, err)
+	}
+	a.give(pool, one)
+	if who, err = svc.Who(context.Background(), WhoFilter{Name: "web"}); err != nil || len(who) != 1 || who[0].Until.IsZero() || who[0].From.Before(eventTime(ids[one]).Add(time.Microsecond)) {
+		t.Fatalf("%+v, %v", who, err)
+	}
+}
+
+// What is released before the store has heard of it is headroom again: of its last holder first, and of others after the
+// quarantine.
+func TestHeadroomAgain(t *testing.T) {
+	common, a, pool := newLan(t, 2)
+	hour := Duration(time.Hour)
+	a.edit(&ModifyNetwork{Network: "lan", Quarantine: &hour})
+	a.mustLook()
+	a.handle.Cut(errCut)
+	web, db := AddressRequest{Pool: pool, MAC: testMAC(1), Name: "web"}, AddressRequest{Pool: pool, MAC: testMAC(2), Name: "db"}
+	one, two := a.take(web), a.take(db)
+	a.give(pool, one)
+	a.give(pool, one)
+	a.give(pool, two)
+	if a.keeps() || len(a.outbox) > 0 {
+		t.Fatal("there is something to tell:", a.outbox)
+	}
+	a.boot()
+	web.MAC = testMAC(7) // the engine draws another with each start
+	a.refusedAway(AddressRequest{Pool: pool, MAC: testMAC(3), Name: "new"})
+	if got := a.take(db); got != two {
+		t.Fatal(got)
+	}
+	if got := a.take(web); got != one {
+		t.Fatal(got)
+	}
+	a.give(pool, one)
+	a.now = a.now.Add(2 * time.Hour)
+	if got := a.take(AddressRequest{Pool: pool, MAC: testMAC(3), Name: "new"}); got != one {
+		t.Fatal(got)
+	}
+	a.give(pool, two)
+	a.handle.Heal()
+	a.mustLook()
+	isLease(t, common, one, Automatic, testMAC(3))
+	isLease(t, common, two, Headroom, MAC{})
+	a.edit(&ModifyNetwork{Network: "lan", Headroom: new(int)})
+	a.mustLook()
+	isLease(t, common, two, Headroom, MAC{}) // in quarantine, of which the store knows nothing
+	a.now = a.now.Add(2 * time.Hour)
+	a.mustLook()
+	isFree(t, common, two)
+}
+
+// The store that was told of a use may have it, whatever it answered. A release then is one of a lease.
+func TestHeadroomTold(t *testing.T) {
+	for _, committed := range []bool{true, false} {
+		for _, restart := range []bool{true, false} {
+			common, a, pool := newLan(t, 1)
+			a.handle.Cut(errCut)
+			addr := a.take(AddressRequest{Pool: pool, MAC: testMAC(1)})
+			a.handle.Heal()
+			a.handle.CutNext(committed, errCut)
+			if err := a.look(); !isUnknown(err) {
+				t.Fatal(err)
+			}
+			if restart {
+				a.boot()
+			}
+			if got := a.take(AddressRequest{Pool: pool, MAC: testMAC(1)}); got != addr {
+				t.Fatal(got)
+			}
+			a.give(pool, addr)
+			a.refusedAway(AddressRequest{Pool: pool, MAC: testMAC(2)})
+			a.refusedAway(AddressRequest{Pool: pool, MAC: testMAC(1)})
+			a.handle.Heal()
+			a.mustLook()
+			if got := inStore(t, common); len(got) != 1 || len(a.free(pool)) != 1 {
+				t.Fatalf("committed %t: %v, %v", committed, got, a.free(pool))
+			}
+			if len(a.warned) > 0 {
+				t.Fatal(a.warned)
+			}
+			a.sound()
+		}
+	}
+}
+
+// Where nothing else is free, or exactly that is asked for, a host gives of its own headroom within reach, too, and of no other's.
+func TestHeadroomIsTheLast(t *testing.T) {
+	common := mem.New()
+	a, b := newSharingHost(t, common, "a"), newSharingHost(t, common, "b")
+	a.open()
+	b.open()
+	a.edit(&CreateNetwork{Name: "lan", Space: GlobalSpace, Headroom: 2, Subnets: []SubnetSpec{{CIDR: lanCIDR}}},
+		&AddPool{Network: "lan", Range: mustRange(t, "10.77.0.10-10.77.0.15")})
+	mine, theirs := a.pool(), b.pool()
+	a.mustLook()
+	b.mustLook()
+	own := a.free(mine)
+	if got := a.take(AddressRequest{Pool: mine, MAC: testMAC(1), Preferred: own[1]}); got != own[1] {
+		t.Fatal(got)
+	}
+	isLease(t, common, own[1], Static, testMAC(1))
+	if _, err := a.ask(AddressRequest{Pool: mine, MAC: testMAC(9), Preferred: b.free(theirs)[0]}); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "the headroom of host b") {
+		t.Fatal(err)
+	}
+	for i := range 3 { // two that are free, and what is left of the headroom
+		a.take(AddressRequest{Pool: mine, MAC: testMAC(10 + i)})
+	}
+	isLease(t, common, own[0], Automatic, testMAC(12))
+	_, err := a.ask(AddressRequest{Pool: mine, MAC: testMAC(20)})
+	if !errors.Is(err, ErrExhausted) || !strings.Contains(err.Error(), "headroom among them: 2 of host b") {
+		t.Fatal(err)
+	}
+	if len(b.free(theirs)) != 2 {
+		t.Fatal(b.free(theirs))
+	}
+	a.give(mine, own[1])
+	a.mustLook()
+	if st := a.State().Headroom[0]; st.Wanted != 2 || st.Claimed != 1 {
+		t.Fatalf("%+v", st) // there is no more
+	}
+	a.sound()
+}
+
+func mustRange(t testing.TB, text string) Range {
+	t.Helper()
+	var r Range
+	if err := r.UnmarshalText([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// An address that is reserved for the owner is not replaced by one of the headroom.
+func TestHeadroomOfOwners(t *testing.T) {
+	_, a, pool := newLan(t, 2)
+	a.edit(&AddReservation{Network: "lan", Owner: "web", Wishes: []Wish{{Address: addrs("50")[0]}}},
+		&RemovePool{Network: "lan", Pool: "10.77.0.0/24"}, &AddPool{Network: "lan", Range: mustRange(t, "10.77.0.2-10.77.0.99")}, &AddPool{Network: "lan", Range: mustRange(t, "10.77.0.100-10.77.0.150"), Name: "db"},
+		&ModifyNetwork{Network: "lan", OwnerRules: []OwnerRule{{Pattern: "db-*", Pool: "db"}}})
+	a.handle.Cut(errCut)
+	if _, err := a.ask(AddressRequest{Pool: pool, MAC: testMAC(1), Name: "web"}); !errors.Is(err, ErrAway) || !strings.Contains(err.Error(), "reserved for web") {
+		t.Fatal(err)
+	}
+	a.refusedAway(AddressRequest{Pool: pool, MAC: testMAC(1), Name: "db-1"}) // it has a pool of its own
+	a.take(AddressRequest{Pool: pool, MAC: testMAC(1), Name: "app"})
+}
+
+// What the store does not have for this host is told of, loudly, and forgotten.
+func TestHeadroomLost(t *testing.T) {
+	common, a, pool := newLan(t, 2)
+	a.handle.Cut(errCut)
+	addr := a.take(AddressRequest{Pool: pool, MAC: testMAC(1), Name: "web"})
+	other := common.Join()
+	if err := other.Update(context.Background(), storeDelete(leaseKey(nil, a.svc.ix.attachments[pool].value.Subnet, addr))); err != nil {
+		t.Fatal(err)
+	}
+	a.handle.Heal()
+	a.mustLook()
+	if len(a.warned) != 1 || !strings.Contains(a.warned[0], addr.String()) || !strings.Contains(a.warned[0], "web") || a.keeps() {
+		t.Fatal(a.warned)
+	}
+	if got := a.free(pool); len(got) != 2 {
+		t.Fatal(got)
+	}
+}
+
+// A host on its way out claims nothing, and gives back what nobody has.
+func TestHeadroomOfALeavingHost(t *testing.T) {
+	common, a, pool := newLan(t, 2)
+	b := newSharingHost(t, common, "b")
+	b.open()
+	theirs := b.pool()
+	b.mustLook()
+	addr := a.take(AddressRequest{Pool: pool, MAC: testMAC(1)})
+	b.edit(&DrainHost{Name: "a"})
+	a.mustLook()
+	if got := inStore(t, common); len(got) != 3 || len(a.free(pool)) != 0 {
+		t.Fatal(got)
+	}
+	if a.State().Host != HostDraining {
+		t.Fatal(a.State())
+	}
+	a.handle.Cut(errCut)
+	a.refusedAway(AddressRequest{Pool: pool, MAC: testMAC(2)})
+	a.give(pool, addr)
+	a.handle.Heal()
+	a.mustLook()
+	isFree(t, common, addr)
+	b.edit(&DrainHost{Name: "a", Undo: true})
+	a.mustLook()
+	a.handle.Cut(errCut)
+	used := a.take(AddressRequest{Pool: pool, MAC: testMAC(3)})
+	a.handle.Heal()
+
+	a.handle.Announce("a", nil)
+	b.edit(&RemoveHost{Name: "a"})
+	a.mustLook() // it gives everything back, and says so
+	for _, l := range leasesIn(t, common) {
+		if l.Host != "b" || l.Attachment != theirs {
+			t.Fatalf("left: %+v (%s was in use)", l, used)
+		}
+	}
+	if err := a.look(); !errors.Is(err, ErrHost) {
+		t.Fatal(err)
+	}
+	if _, err := a.ask(AddressRequest{Pool: pool, MAC: testMAC(3)}); !errors.Is(err, ErrHost) {
+		t.Fatal(err)
+	}
+	a.handle.Cut(errCut)
+	a.refusedAway2(AddressRequest{Pool: pool, MAC: testMAC(4)})
+	if len(a.stocks[pool].spares) != 0 {
+		t.Fatalf("%+v", a.stocks[pool])
+	}
+}
+
+// refusedAway2 asks for an address that is given in no case.
+func (h *sharingHost) refusedAway2(req AddressRequest) {
+	h.t.Helper()
+	if addr, err := h.ask(req); err == nil {
+		h.t.Fatal("given:", addr)
+	}
+}
+
+// A host that was taken out while it was away has no headroom any more as soon as it hears of it; let in again it claims anew.
+func TestHeadroomOfARemovedHost(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		common, a, pool := newLan(t, 2)
+		b := newSharingHost(t, common, "b")
+		b.open()
+		a.handle.Cut(errCut)
+		addr := a.take(AddressRequest{Pool: pool, MAC: testMAC(1)})
+		a.give(pool, addr)
+		b.edit(&RemoveHost{Name: "a", Off: true})
+		if got := inStore(t, common); len(got) != 0 {
+			t.Fatal(got)
+		}
+		if restart {
+			a.boot()
+		}
+		a.handle.Heal()
+		if err := a.Run(context.Background()); !errors.Is(err, ErrHost) {
+			t.Fatal(err)
+		}
+		if st := a.State(); !errors.Is(st.Err, ErrHost) {
+			t.Fatalf("%+v", st)
+		}
+		if st := a.stocks[pool]; st != nil && len(st.spares) > 0 {
+			t.Fatalf("%+v", st)
+		}
+		a.refusedAway2(AddressRequest{Pool: pool, MAC: testMAC(1)})
+		if restart {
+			if _, err := a.service(); !errors.Is(err, ErrHost) {
+				t.Fatal(err)
+			}
+		}
+		b.edit(&AdmitHost{Name: "a"})
+		a.mustLook()
+		again := a.pool()
+		a.mustLook()
+		if len(a.free(again)) != 2 || a.stocks[pool] != nil {
+			t.Fatal(a.free(again))
+		}
+	}
+}
+
+// A swarm's manager asks for all it has again through other attachments: no headroom is claimed for it.
+func TestHeadroomOfASwarm(t *testing.T) {
+	common, a, _ := newLan(t, 2)
+	grant, err := a.RequestPool(context.Background(), PoolRequest{Network: "lan", Space: GlobalSpace, CIDR: lanCIDR, Swarm: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.mustLook()
+	if got := inStore(t, common); len(got) != 2 || a.stocks[grant.ID] != nil {
+		t.Fatal(got)
+	}
+}
+
+// A host whose own store is put back to what it was may not give out what it has written there.
+func TestDropHeadroom(t *testing.T) {
+	common, a, pool := newLan(t, 2)
+	a.handle.Cut(errCut)
+	a.take(AddressRequest{Pool: pool, MAC: testMAC(1)})
+	if err := DropHeadroom(context.Background(), a.own); err != nil {
+		t.Fatal(err)
+	}
+	a.boot()
+	a.refusedAway(AddressRequest{Pool: pool, MAC: testMAC(2)})
+	a.handle.Heal()
+	a.mustLook()
+	if got := inStore(t, common); len(got) != 2 || len(a.free(pool)) != 2 {
+		t.Fatal(got)
+	}
+}
+
+// The witness sees headroom as what it is: it counts for nobody, gets no name, and is given back by its host alone.
+func TestHeadroomAndTheWitness(t *testing.T) {
+	common, a, pool := newLan(t, 2)
+	all, err := a.svc.Attachments(context.Background())
+	if err != nil || len(all) != 1 || all[0].Live != 0 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for _, addr := range a.free(pool) {
+		ref := LeaseRef{Space: GlobalSpace, Address: addr, ID: heldAt(t, common, addr).ID}
+		if done, err := a.svc.ReleaseLease(context.Background(), ref); done || err != nil {
+			t.Fatal(done, err)
+		}
+		if err := a.svc.NameLeases(context.Background(), []LeaseName{{LeaseRef: ref, Name: "web"}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.svc.ReleaseAddress(context.Background(), pool, addr); err != nil {
+			t.Fatal(err)
+		}
+		if l := isLease(t, common, addr, Headroom, MAC{}); l.Name != "" {
+			t.Fatalf("%+v", l)
+		}
+	}
+	a.free(pool)
+	var shown []string
+	for l, err := range a.svc.Leases(context.Background(), LeaseFilter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown = append(shown, fmt.Sprint(l.Kind, " ", l.State, " ", l.Host))
+	}
+	if !slices.Contains(shown, "headroom held a") {
+		t.Fatal(shown)
+	}
+}
+
+// Claims larger than one transaction, and addresses of IPv6.
+func TestLargeHeadroom(t *testing.T) {
+	common := mem.New()
+	a := newSharingHost(t, common, "a")
+	a.open()
+	cidr := netip.MustParsePrefix("fd00:77::/64")
+	a.edit(&CreateNetwork{Name: "lan", Space: GlobalSpace, Headroom: 100, Subnets: []SubnetSpec{{CIDR: cidr, Pool: true}}})
+	grant, err := a.RequestPool(context.Background(), PoolRequest{Network: "lan", CIDR: cidr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.mustLook()
+	if got := a.free(grant.ID); len(got) != 100 {
+		t.Fatal(len(got))
+	}
+	a.handle.Cut(errCut)
+	for i := range 100 {
+		if _, err := a.RequestAddress(context.Background(), AddressRequest{Pool: grant.ID, MAC: testMAC(i + 1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.boot()
+	a.sound()
+	a.handle.Heal()
+	a.mustLook()
+	if got := inStore(t, common); len(got) != 200 {
+		t.Fatal(len(got))
+	}
+	a.sound()
+}
+
+// The first request after the store went away has an unknown outcome. It is answered out of the headroom all the same, and what it
+// may have taken is given back.
+func TestHeadroomOfALostRequest(t *testing.T) {
+	for _, committed := range []bool{true, false} {
+		for _, restart := range []bool{true, false} {
+			common, a, pool := newLan(t, 2)
+			web := AddressRequest{Pool: pool, MAC: testMAC(1), Name: "web"}
+			a.handle.CutNext(committed, errCut)
+			addr := a.take(web)
+			if len(a.outbox) != 1 || a.outbox[0].Address == addr {
+				t.Fatalf("%s was given, and there waits %+v", addr, a.outbox)
+			}
+			lost := a.outbox[0]
+			if restart {
+				a.boot()
+			}
+			for range 2 {
+				if got := a.take(web); got != addr {
+					t.Fatal(got)
+				}
+			}
+			a.handle.Heal()
+			if committed && !restart {
+				isLease(t, common, lost.Address, Automatic, testMAC(1))
+			}
+			// The use is told, and then the connection breaks before the release is.
+			if svc, err := a.attempt(); err != nil || a.tellUses(context.Background(), svc, a.usesPage()) != nil {
+				t.Fatal(err)
+			}
+			a.handle.Cut(errCut)
+			if got := a.take(web); got != addr {
+				t.Fatal(got)
+			}
+			a.handle.Heal()
+			a.mustLook()
+			isLease(t, common, addr, Automatic, testMAC(1))
+			if got := inStore(t, common); len(got) != 3 || len(a.free(pool)) != 2 {
+				t.Fatal(got)
+			}
+			if got := a.take(web); got != addr {
+				t.Fatal(got)
+			}
+			a.sound()
+
+			// One that is asked for by address is given so, or not at all.
+			a.handle.CutNext(committed, errCut)
+			if got, err := a.ask(AddressRequest{Pool: pool, MAC: testMAC(2), Preferred: addrs("99")[0]}); !isUnknown(err) {
+				t.Fatal(got, err)
+			}
+			a.handle.Heal()
+			a.mustLook()
+			isFree(t, common, addrs("99")[0])
+		}
+	}
+}
