@@ -145,13 +145,13 @@ func (h *Host) stop() error {
 		if h.Failed() {
 			h.Logf("%v: Berth's log:\n%s", h, tail(h.daemon.Log(), 40))
 		}
-		errs = append(errs, h.daemon.Stop(), os.RemoveAll(h.daemon.Dir))
+		errs = append(errs, h.daemon.Stop(), os.RemoveAll(h.daemon.Dir), os.Remove(h.daemon.process.logPath()))
 	}
 	if h.engine.dockerd != nil {
 		if h.Failed() {
 			h.Logf("%v: the engine's log:\n%s", h, tail(h.engine.complaints(), 40))
 		}
-		errs = append(errs, h.engine.Kill())
+		errs = append(errs, h.engine.Kill(), os.Remove(h.engine.dockerd.logPath()))
 	}
 	errs = append(errs, h.engine.holder.Signal(syscall.SIGKILL, 10*time.Second), removeNamespace(h.engine.name))
 	return errors.Join(append(errs, unmountUnder(h.engine.path("")), os.RemoveAll(h.engine.path("")))...)
@@ -219,9 +219,9 @@ func (h *Host) pings(all []Held) error {
 	if at < 0 {
 		return fmt.Errorf("%v has no container to call from", h)
 	}
-	var silent []string
+	var silent, pids []string
 	for _, x := range all {
-		silent = append(silent, x.Address)
+		silent, pids = append(silent, x.Address), append(pids, x.pid)
 	}
 	err := eventually(time.Minute, func() error {
 		script := "for a in " + strings.Join(silent, " ") + "; do ping -q -c 1 -W 1 $a >/dev/null || echo $a; done"
@@ -231,5 +231,5 @@ func (h *Host) pings(all []Held) error {
 		}
 		return err
 	})
-	return errors.Join(err, forgetNeighbours(all[at].pid))
+	return errors.Join(err, forgetNeighbours(pids))
 }

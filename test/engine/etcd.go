@@ -88,7 +88,8 @@ func (c *Etcd) Log() string {
 func (c *Etcd) Stop() error {
 	var errs []error
 	for i, p := range c.members {
-		errs = append(errs, p.Signal(syscall.SIGKILL, 10*time.Second), removeNamespace(etcdName(i)), os.RemoveAll(filepath.Join(base, etcdName(i))))
+		errs = append(errs, p.Signal(syscall.SIGKILL, 10*time.Second), removeNamespace(etcdName(i)),
+			os.RemoveAll(filepath.Join(base, etcdName(i))), os.Remove(p.logPath()))
 	}
 	return errors.Join(errs...)
 }

@@ -82,8 +82,9 @@ func showsNow(pid string) (string, error) {
 	return run(context.Background(), nil, "nsenter", "--target", pid, "--net", "ip", "-oneline", "-4", "address", "show", "scope", "global")
 }
 
-// forgetNeighbours makes room in the table of neighbours: it forgets those that a process's namespace knows.
-func forgetNeighbours(pid string) error {
-	_, err := run(context.Background(), nil, "nsenter", "--target", pid, "--net", "ip", "neighbour", "flush", "all")
+// forgetNeighbours makes room in the table of neighbours: it forgets those that the namespaces of some processes know.
+func forgetNeighbours(pids []string) error {
+	script := "for p; do nsenter --target $p --net ip neighbour flush all || exit 1; done"
+	_, err := run(context.Background(), nil, "sh", append([]string{"-c", script, "sh"}, pids...)...)
 	return err
 }

@@ -75,26 +75,25 @@ func (h *Host) joinLANBy(options ...string) error {
 	return err
 }
 
-// leave removes the host's containers on a Docker network, and the network.
+// leave removes the host's containers on a Docker network, and the network. The engine may be busy with what the last of them had
+// when it says that they are gone.
 func (h *Host) leave(network string) error {
 	if err := h.removeAll(network); err != nil {
 		return err
 	}
-	_, err := h.Engine.Docker("network", "rm", network)
-	return err
+	return eventually(30*time.Second, func() error {
+		_, err := h.Engine.Docker("network", "rm", network)
+		return err
+	})
 }
 
 // removeAll removes the host's containers on a Docker network.
 func (h *Host) removeAll(network string) error {
-	held, err := h.held(network)
-	if err != nil || len(held) == 0 {
+	ids, err := h.Engine.Docker("ps", "--all", "--quiet", "--filter", "network="+network)
+	if err != nil || ids == "" {
 		return err
 	}
-	args := []string{"rm", "--force"}
-	for _, x := range held {
-		args = append(args, x.Container)
-	}
-	_, err = h.Engine.Docker(args...)
+	_, err = h.Engine.Docker(append([]string{"rm", "--force"}, strings.Fields(ids)...)...)
 	return err
 }
 
