@@ -184,6 +184,7 @@ func (mc *clusterMachine) restart(t *rapid.T) {
 			t.Fatal(err)
 		}
 	}
+	delete(mc.lags, h)
 	err := h.start()
 	mc.forget() // it has ended what was half ended
 	if err != nil && !errors.Is(err, ErrHost) {
@@ -246,7 +247,11 @@ func (mc *clusterMachine) cut(t *rapid.T) {
 
 func (mc *clusterMachine) heal(t *rapid.T) { mc.host(t).handle().Heal() }
 
-func (mc *clusterMachine) lag(t *rapid.T) { mc.host(t).handle().Lag(rapid.Bool().Draw(t, "lags")) }
+func (mc *clusterMachine) lag(t *rapid.T) {
+	h, lags := mc.host(t), rapid.IntRange(0, 3).Draw(t, "lags") > 0
+	h.handle().Lag(lags)
+	mc.lags[h] = lags
+}
 
 // lose has the next outcome of a host be lost.
 func (mc *clusterMachine) lose(t *rapid.T) {

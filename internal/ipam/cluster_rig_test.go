@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -145,6 +146,19 @@ func (a *audit) inHands() map[netip.Addr]inHand {
 			a.problem("%s is held by %+v and %+v", l.Address, other, l)
 		}
 		all[l.Address] = inHand{l.Attachment, l.ID, l.MAC, l.Name}
+	}
+	return all
+}
+
+// reservedFor is what the owner whom a name such as shop-web-1 means has reserved in a pool's subnet, without an end, and wants.
+func (a *audit) reservedFor(pool ID, name string) (all []netip.Addr) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for key, l := range a.leases {
+		at, r := a.attachments[pool], l.reserved()
+		if at != nil && key.subnet == at.Subnet && r != nil && r.Owner == strings.ReplaceAll(name, "-", "/") && !r.Replaced && r.Until.IsZero() {
+			all = append(all, key.addr)
+		}
 	}
 	return all
 }
