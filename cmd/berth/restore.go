@@ -101,7 +101,7 @@ func (p *program) restoreShared(ctx context.Context, file string, where *etcdFla
 	if err != nil {
 		return err
 	}
-	cfg.Cluster, cfg.Create = backup.ID(), true
+	cfg.Cluster, cfg.Create, cfg.Timeout = backup.ID(), true, etcdPatience
 	st, err := etcd.Open(ctx, cfg)
 	if err != nil {
 		return err

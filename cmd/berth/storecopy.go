@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"berth/internal/ipam"
 	"berth/store"
@@ -115,6 +116,9 @@ func (c *storeCopy) check() (err error) {
 	return c.etcd.check()
 }
 
+// etcdPatience is how long a command waits for etcd that writes much to it. No engine waits for it.
+const etcdPatience = 10 * time.Second
+
 // command is how the same copy is called again.
 func (c *storeCopy) command() string {
 	return fmt.Sprintf("berth store copy --from %s --to %s", c.from, c.to)
@@ -213,6 +217,7 @@ func (c *storeCopy) openShared(ctx context.Context, own store.Store) (*etcd.Stor
 	if cfg.Cluster, err = ipam.KnownCluster(ctx, own); err != nil {
 		return nil, err
 	}
+	cfg.Timeout = etcdPatience
 	return etcd.Open(ctx, cfg)
 }
 
@@ -235,23 +240,27 @@ func (p *program) listCollisions(err error) error {
 func (c *storeCopy) said(w io.Writer, r *ipam.CopyReport) error {
 	var b strings.Builder
 	networks, events := 0, 0
-	var spaces []string
+	var copied, finished []string
 	for _, space := range r.Spaces {
-		spaces = append(spaces, space.Name)
+		if space.Finished {
+			finished = append(finished, space.Name)
+			continue
+		}
+		copied = append(copied, space.Name)
 		networks, events = networks+len(space.Networks), events+space.Events
 		for _, n := range space.Networks {
-			fmt.Fprintf(&b, "%s: %s, with %s, %s, %s, %s, %s\n", space.Name, n.Name, several(n.Subnets, "subnet"), several(n.Docker, "Docker network"),
-				several(n.Leases, "lease"), several(n.Reservations, "reservation"), fmt.Sprintf("%d remembered", n.Memories))
+			fmt.Fprintf(&b, "%s: %s, with %s, %s, %s, %s, %d remembered\n", space.Name, n.Name, several(n.Subnets, "subnet"), several(n.Docker, "Docker network"),
+				several(n.Leases, "lease"), several(n.Reservations, "reservation"), n.Memories)
 		}
 	}
-	the := "the space " + strings.Join(spaces, ", ")
-	if len(spaces) > 1 {
-		the = "the spaces " + strings.Join(spaces, ", ")
+	if len(finished) > 0 {
+		fmt.Fprintf(&b, "finished what was cut off: %s has %s, and %s no longer\n", c.to, theSpaces(finished), c.from)
 	}
-	what := fmt.Sprintf("%s, with %s and %s,", the, several(networks, "network"), several(events, "event"))
+	what := fmt.Sprintf("%s, with %s and %s,", theSpaces(copied), several(networks, "network"), several(events, "event"))
 	switch {
+	case len(copied) == 0:
 	case r.Undone:
-		fmt.Fprintf(&b, "taken back: %s has %s, as before\n", c.from, the)
+		fmt.Fprintf(&b, "taken back: %s has %s, as before\n", c.from, theSpaces(copied))
 	case r.DryRun:
 		fmt.Fprintf(&b, "would copy %s from %s to %s\n", what, c.from, c.to)
 	default:
@@ -259,4 +268,11 @@ func (c *storeCopy) said(w io.Writer, r *ipam.CopyReport) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func theSpaces(names []string) string {
+	if len(names) == 1 {
+		return "the space " + names[0]
+	}
+	return "the spaces " + strings.Join(names, ", ")
 }

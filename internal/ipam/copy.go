@@ -32,6 +32,7 @@ type CopiedSpace struct {
 	Name     string          `json:"name"`
 	Networks []CopiedNetwork `json:"networks"`
 	Events   int             `json:"events"`
+	Finished bool            `json:"finished,omitempty"` // it was compared by a run before, which was cut off behind that
 }
 
 // CopiedNetwork counts the records of a network. The digest is that of all of them, and the same in both stores.
@@ -144,7 +145,7 @@ func (cp *copying) space(ctx context.Context, name string) (CopiedSpace, error) 
 	if err != nil {
 		return CopiedSpace{}, err
 	}
-	report := CopiedSpace{Name: name}
+	report := CopiedSpace{Name: name, Networks: []CopiedNetwork{}, Finished: true}
 	if source == nil || source.Stage == copyFrozen {
 		if target, err = cp.begin(ctx, name, source, target); err != nil {
 			return report, err

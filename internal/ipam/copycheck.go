@@ -18,8 +18,11 @@ func (cp *copying) check(ctx context.Context, names []string) (spaces []CopiedSp
 	if err := cp.from.finish(ctx); err != nil { // what is being ended, so that it is not copied
 		return nil, err
 	}
-	if open, err := cp.from.ImportState(ctx); err != nil || open != nil {
-		return nil, errors.Join(err, &refusal{ErrInUse, "an import was cut off in the source; finish it with `berth import --resume`, or take it back with `berth import --undo`, first"})
+	switch open, err := cp.from.ImportState(ctx); {
+	case err != nil:
+		return nil, err
+	case open != nil:
+		return nil, &refusal{ErrInUse, "an import is open in the store that is copied; finish it with `berth import --resume`, or take it back with `berth import --undo`, first"}
 	}
 	wrong := new(PlanError)
 	for _, name := range names {

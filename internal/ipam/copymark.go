@@ -119,6 +119,10 @@ func (s *Service) refuseCopied(ctx context.Context) error {
 	return nil
 }
 
+func beingCopied(n *Network) error {
+	return &refusal{ErrInUse, fmt.Sprintf("network %s is being copied from one store to another; where that was cut off, `berth store copy` goes on with it", n.Name)}
+}
+
 // ours refuses to go on with the copy of another host.
 func (cp *copying) ours(m *copyMark) error {
 	if m == nil || m.HostID == cp.hostID() {

@@ -178,6 +178,61 @@ func TestCopyOfAnother(t *testing.T) {
 	r.fail(false, 30, 0)
 }
 
+// Other hosts neither use, change nor add to what is copied out of the store that they share, and nobody copies what an import is in.
+func TestCopyKeepsOthersOff(t *testing.T) {
+	r := newCopyRun(t, false)
+	other := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})
+	from, to := r.services()
+	more := ipam.Plan{Networks: []ipam.PlannedNetwork{{Name: "lan", Space: "global", Subnets: []ipam.PlannedSubnet{{CIDR: netip.MustParsePrefix("10.55.0.0/24")}}}}}
+	tried := false
+	err := r.copyWith(from, to, ipam.CopyOptions{Progress: func(int, int) {
+		if tried {
+			return
+		}
+		tried = true
+		refused := map[string]error{}
+		_, refused["import"] = other.Import(ctx, more, ipam.ImportOptions{})
+		_, refused["attach"] = other.RequestPool(ctx, ipam.PoolRequest{Space: "global", Network: "lan"})
+		_, refused["the same subnet"] = other.RequestPool(ctx, ipam.PoolRequest{Space: "global", CIDR: netip.MustParsePrefix("192.0.2.0/24")})
+		_, refused["take"] = other.Edit(ctx, ipam.EditOptions{}, &ipam.TakeAddress{Network: "lan", Owner: "x"})
+		_, refused["remove"] = other.Edit(ctx, ipam.EditOptions{}, &ipam.RemoveNetwork{Network: "lan", Force: true})
+		_, refused["the name"] = other.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: "far"})
+		for what, err := range refused {
+			if err == nil {
+				t.Errorf("another host may do that meanwhile: %s", what)
+			}
+		}
+	}})
+	if err != nil || !tried {
+		t.Fatal(err)
+	}
+	r.moved()
+
+	_, to = r.services()
+	cut := &cutAt{r.store, -1}
+	own, err := ipam.Open(ctx, ipam.Config{Store: cut, Host: "h1", Now: r.clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := ipam.Plan{Networks: []ipam.PlannedNetwork{dynamicPlan()}} // of several transactions
+	large.Networks[0].Name = "large"
+	for n := 1; ; n++ {
+		cut.n = n
+		if _, err := own.Import(ctx, large, ipam.ImportOptions{}); !errors.Is(err, store.ErrAway) {
+			t.Fatalf("the import was not cut off in transaction %d: %v", n, err)
+		}
+		if state, err := own.ImportState(ctx); err != nil {
+			t.Fatal(err)
+		} else if state != nil {
+			break
+		}
+	}
+	from, to = r.own(), from
+	if _, err := ipam.CopySpaces(ctx, from, to, ipam.CopyOptions{}); !errors.Is(err, ipam.ErrInUse) || !strings.Contains(err.Error(), "berth import --resume") {
+		t.Errorf("beside an import: %v", err)
+	}
+}
+
 // Two hosts copy to one shared store at the same time, while a third one works there: each space comes from one of them, as a whole.
 func TestCopyTogether(t *testing.T) {
 	r := newCopyRun(t, true)

@@ -62,8 +62,11 @@ func (s *stepper) find(st *step) (bool, error) {
 	} else if err := decodeJSON("network "+st.network.String(), raw, n); err != nil {
 		return false, err
 	}
-	if n.Stage == Leaving {
+	switch n.Stage {
+	case Leaving:
 		return false, nil
+	case Moving:
+		return false, beingCopied(n)
 	}
 	s.p = &plan{s.change, n}
 	return true, nil

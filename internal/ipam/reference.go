@@ -135,7 +135,7 @@ func (c *change) network(ref string) (*Network, error) {
 	case n.Stage == Arriving:
 		return nil, &refusal{ErrInUse, fmt.Sprintf("network %s is being imported; see `berth status`", n.Name)}
 	case n.Stage == Moving:
-		return nil, &refusal{ErrInUse, fmt.Sprintf("network %s is being copied from one store to another; where that was cut off, `berth store copy` goes on with it", n.Name)}
+		return nil, beingCopied(n)
 	}
 	return n, nil
 }
