@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"runtime/debug"
+	"slices"
 
 	"berth/store/internal/record"
 )
@@ -163,6 +164,16 @@ func (k *call) abort(log logger) {
 			hooks[i]()
 		}()
 	}
+}
+
+// sorted is what is to be written, in the order of the keys.
+func (b *batch) sorted() []*write {
+	all := make([]*write, 0, len(b.wrote))
+	for _, w := range b.wrote {
+		all = append(all, w)
+	}
+	slices.SortFunc(all, func(x, y *write) int { return bytes.Compare(x.key, y.key) })
+	return all
 }
 
 // mostRuns is how often that of its functions has been run that was run most.

@@ -1,13 +1,11 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
-
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"berth/store"
 )
@@ -197,63 +195,11 @@ func (c *committer) confirm(ctx context.Context, b *batch) verdict {
 	return verdict{rev: rev}
 }
 
-// request is the transaction of etcd that commits b, or with a closing value that closes the gate for it.
-func (c *committer) request(b *batch, m marker, l limit, closing string) *pb.TxnRequest {
-	keys := &c.s.layout
-	r := &pb.TxnRequest{
-		Compare: c.compare(b, m, l),
-		Success: make([]*pb.RequestOp, 0, b.ops()+1),
-		Failure: []*pb.RequestOp{get(keys.last), get(keys.marker + m.session), get(keys.gate), get(keys.meta)},
+// pause lets some time pass before the nth try, so that those who collide do not do so again.
+func pause(ctx context.Context, n int) {
+	most := time.Millisecond << min(n, 10)
+	select {
+	case <-time.After(rand.N(most)):
+	case <-ctx.Done():
 	}
-	last, mark := put(keys.last, nil), put(keys.marker+m.session, []byte(number(m.n+1)))
-	last.GetRequestPut().PrevKv = true
-	mark.GetRequestPut().Lease = m.lease
-	r.Success = append(r.Success, last, mark)
-	if b.locked || closing != "" {
-		r.Success = append(r.Success, put(keys.gate, []byte(closing)))
-	}
-	if closing != "" {
-		return r
-	}
-	if b.deletes > 0 {
-		r.Success = append(r.Success, put(keys.gone, nil))
-	}
-	for _, w := range b.sorted() {
-		r.Success = append(r.Success, keys.op(w))
-	}
-	groups, _ := l.width(len(r.Compare), len(r.Success))
-	group(r, groups)
-	return r
-}
-
-// compare is what etcd compares: that nothing b has read has been written since, that the gate is as it was, that the handle's
-// last transaction was the one that it knows, and that this is the store that it knows. What is too much for that is coarser:
-// that nothing has been written.
-func (c *committer) compare(b *batch, m marker, l limit) []*pb.Compare {
-	keys := &c.s.layout
-	all := make([]*pb.Compare, 0, b.compares())
-	all = append(all, modIs(keys.marker+m.session, m.mod), modIs(keys.gate, b.gate), modIs(keys.meta, b.meta))
-	if b.compares() > l.ops {
-		return append(all, modBelow(keys.last, "", b.base+1))
-	}
-	for key, mod := range b.read {
-		all = append(all, modIs(keys.data+key, mod))
-	}
-	for _, s := range b.ranges {
-		all = append(all, keys.unchanged(s, b.base))
-	}
-	if len(b.ranges) > 0 {
-		all = append(all, modBelow(keys.gone, "", b.base+1))
-	}
-	return all
-}
-
-// sorted is what is to be written, in the order of the keys.
-func (b *batch) sorted() []*write {
-	all := make([]*write, 0, len(b.wrote))
-	for _, w := range b.wrote {
-		all = append(all, w)
-	}
-	slices.SortFunc(all, func(x, y *write) int { return bytes.Compare(x.key, y.key) })
-	return all
 }

@@ -16,14 +16,17 @@ import (
 	"berth/store"
 )
 
-// isAway tells an error that says that there was no answer from one that is an answer.
-func isAway(err error) bool {
+// isAway tells that there was no answer, and that it may come later.
+func isAway(err error) bool { return isSilence(err) && !isHandshake(err) }
+
+// isSilence tells an error that says that there was no answer from one that is an answer: what was asked for may be done.
+func isSilence(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return true
 	}
 	switch code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Unknown, codes.Internal, codes.Aborted:
-		return !isHandshake(err)
+		return true
 	}
 	return false
 }

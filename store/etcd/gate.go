@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -30,6 +31,33 @@ type gateValue struct {
 
 // gatePatience is how long a closed gate may stand still before another handle goes on with what is behind it.
 const gatePatience = 500 * time.Millisecond
+
+// writeLarge commits a batch that does not: it goes through the gate.
+func (c *committer) writeLarge(ctx context.Context, b *batch, l limit) verdict {
+	g, parts, err := c.stage(ctx, b, c.marker(), l.bytes)
+	switch {
+	case c.s.sizes.lower(err, l):
+		c.s.unstage(ctx, g)
+		return verdict{}
+	case err != nil:
+		return verdict{err: err}
+	}
+	v := c.sendBatch(ctx, b, l, g.String())
+	if !v.committed {
+		if !errors.Is(v.err, store.ErrUnknown) {
+			c.s.unstage(ctx, g)
+		}
+		return v
+	}
+	err = c.s.step("closed")
+	if err == nil {
+		err = c.s.finish(c.s.ctx, c.floor.Load(), g, parts)
+	}
+	if err != nil {
+		c.s.log.Warnf("a large update is committed but cannot be finished yet (%v): the first host that reaches etcd goes on with it", err)
+	}
+	return v
+}
 
 // stage writes the chunks of b, for apply to find.
 func (c *committer) stage(ctx context.Context, b *batch, m marker, size int) (gateValue, [][]byte, error) {
@@ -110,14 +138,6 @@ func (s *Store) unlock(closed int64) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout/3)
 	defer cancel()
 	_ = s.finish(ctx, closed, gateValue{}, nil)
-}
-
-// modOf is the revision that wrote the key that was asked for last; 0: there is none.
-func modOf(r *pb.ResponseOp) int64 {
-	if kvs := r.GetResponseRange().GetKvs(); len(kvs) == 1 {
-		return kvs[0].ModRevision
-	}
-	return 0
 }
 
 // finish applies what the gate was closed for in the revision closed, and opens it. parts is what was staged, as far as it is
@@ -211,14 +231,6 @@ func (s *Store) behindGate(ctx context.Context, closed int64, ops []*pb.RequestO
 		return nil
 	})
 	return open, err
-}
-
-// op is the operation of a write.
-func (l *layout) op(w *write) *pb.RequestOp {
-	if w.value == nil {
-		return del(l.data+string(w.key), "")
-	}
-	return put(l.data+string(w.key), w.sealed)
 }
 
 // rollForward goes on with what the gate was closed for, if nobody else has for some time.

@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"fmt"
-	"strconv"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -15,7 +14,7 @@ import (
 //	gone          put by every transaction that deletes records, because a deletion leaves no trace in a range
 //	gate          empty: open; otherwise the large transaction that is being applied
 //	s/SESSION/N   writes of a large transaction that wait to be applied
-//	t/SESSION     the number of the last transaction of a handle
+//	t/SESSION     the number of the last transaction of a handle (marker)
 //	p/NAME        what NAME announces
 type layout struct {
 	prefix, meta, data, last, gone, gate, staged, marker, present string
@@ -51,6 +50,3 @@ func (m meta) check(where string) error {
 	}
 	return nil
 }
-
-// number is a marker's value.
-func number(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -1,17 +1,58 @@
 package etcd
 
 import (
-	"errors"
-	"math/rand/v2"
-	"strings"
-	"sync/atomic"
-	"time"
-
-	"context"
-
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
+
+// request is the transaction of etcd that commits b, or with a closing value that closes the gate for it.
+func (c *committer) request(b *batch, m marker, l limit, closing string) *pb.TxnRequest {
+	keys := &c.s.layout
+	r := &pb.TxnRequest{
+		Compare: c.compare(b, m, l),
+		Success: make([]*pb.RequestOp, 0, b.ops()+1),
+		Failure: []*pb.RequestOp{get(keys.last), get(keys.marker + m.session), get(keys.gate), get(keys.meta)},
+	}
+	last := put(keys.last, nil)
+	last.GetRequestPut().PrevKv = true
+	r.Success = append(r.Success, last, m.put(keys))
+	if b.locked || closing != "" {
+		r.Success = append(r.Success, put(keys.gate, []byte(closing)))
+	}
+	if closing != "" {
+		return r
+	}
+	if b.deletes > 0 {
+		r.Success = append(r.Success, put(keys.gone, nil))
+	}
+	for _, w := range b.sorted() {
+		r.Success = append(r.Success, keys.op(w))
+	}
+	groups, _ := l.width(len(r.Compare), len(r.Success))
+	group(r, groups)
+	return r
+}
+
+// compare is what etcd compares: that nothing b has read has been written since, that the gate is as it was, that the handle's
+// last transaction was the one that it knows, and that this is the store that it knows. What is too much for that is coarser:
+// that nothing has been written.
+func (c *committer) compare(b *batch, m marker, l limit) []*pb.Compare {
+	keys := &c.s.layout
+	all := make([]*pb.Compare, 0, b.compares())
+	all = append(all, modIs(keys.marker+m.session, m.mod), modIs(keys.gate, b.gate), modIs(keys.meta, b.meta))
+	if b.compares() > l.ops {
+		return append(all, modBelow(keys.last, "", b.base+1))
+	}
+	for key, mod := range b.read {
+		all = append(all, modIs(keys.data+key, mod))
+	}
+	for _, s := range b.ranges {
+		all = append(all, keys.unchanged(s, b.base))
+	}
+	if len(b.ranges) > 0 {
+		all = append(all, modBelow(keys.gone, "", b.base+1))
+	}
+	return all
+}
 
 func put(key string, value []byte) *pb.RequestOp {
 	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(key), Value: value}}}
@@ -59,87 +100,18 @@ func (l *layout) unchanged(s span, base int64) *pb.Compare {
 	return modBelow(l.data+string(s.from), to, base+1)
 }
 
-const (
-	// maxOps is how many comparisons, and how many operations, a member of etcd takes in one transaction (--max-txn-ops).
-	maxOps = 128
-	// maxBytes is what a batch takes of the 1.5 MiB that a request has at most (--max-request-bytes): a value of
-	// store.MaxValue under a long key fits.
-	maxBytes = 1<<20 + 64<<10
-	// batchOps is how much several functions may write together: more makes the request slow and brings nothing.
-	batchOps = 1024
-)
-
-// limits is how large a transaction may be. A member that was started with lower bounds says so, and they are halved.
-type limits struct {
-	ops, bytes atomic.Int64
+// op is the operation of a write.
+func (l *layout) op(w *write) *pb.RequestOp {
+	if w.value == nil {
+		return del(l.data+string(w.key), "")
+	}
+	return put(l.data+string(w.key), w.sealed)
 }
 
-// limit is the bounds at one moment.
-type limit struct{ ops, bytes int }
-
-func (l *limits) now() limit { return limit{int(l.ops.Load()), int(l.bytes.Load())} }
-
-// lower halves the bound that an answer of etcd speaks of; false: it speaks of none.
-func (l *limits) lower(err error, was limit) bool {
-	switch {
-	case errors.Is(err, rpctypes.ErrTooManyOps) && was.ops > 8:
-		l.ops.CompareAndSwap(int64(was.ops), int64(was.ops/2))
-		return true
-	case (errors.Is(err, rpctypes.ErrRequestTooLarge) || err != nil && strings.Contains(err.Error(), "message larger than max")) && was.bytes > 8<<10:
-		l.bytes.CompareAndSwap(int64(was.bytes), int64(was.bytes/2))
-		return true
+// modOf is the revision that wrote the key that was asked for last; 0: there is none.
+func modOf(r *pb.ResponseOp) int64 {
+	if kvs := r.GetResponseRange().GetKvs(); len(kvs) == 1 {
+		return kvs[0].ModRevision
 	}
-	return false
-}
-
-// fit tells whether b can be one transaction, and a further function may join it.
-func (l limit) fit(b *batch) bool {
-	compares := b.compares()
-	if compares > l.ops && len(b.calls) == 1 {
-		compares = ownCompares + 1 // coarser ones
-	}
-	if compares > l.ops || b.bytes > l.bytes || len(b.calls) > 1 && len(b.wrote) > batchOps {
-		return false
-	}
-	_, ok := l.width(compares, b.ops()+1)
-	return ok
-}
-
-// width says how a transaction of so many comparisons and operations is laid out. etcd bounds the comparisons and the
-// operations of a transaction, but an operation may be a transaction, too, whose bound is what the outer one leaves: so
-// operations go in groups. 0: they fit as they are.
-func (l limit) width(compares, ops int) (groups int, ok bool) {
-	if max(compares, ops) <= l.ops {
-		return 0, true
-	}
-	for groups = 1; groups < l.ops; groups++ {
-		if each := l.ops - max(compares, groups+2); each > 0 && groups*each >= ops-2 {
-			return groups, true
-		}
-	}
-	return 0, false
-}
-
-// group puts all operations but the first two, which the answer is read from, into groups.
-func group(r *pb.TxnRequest, groups int) {
-	if groups == 0 {
-		return
-	}
-	head, rest := r.Success[:2:2], r.Success[2:]
-	each := (len(rest) + groups - 1) / groups
-	for len(rest) > 0 {
-		n := min(each, len(rest))
-		head = append(head, &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: &pb.TxnRequest{Success: rest[:n:n]}}})
-		rest = rest[n:]
-	}
-	r.Success = head
-}
-
-// pause lets some time pass before the nth try, so that those who collide do not do so again.
-func pause(ctx context.Context, n int) {
-	most := time.Millisecond << min(n, 10)
-	select {
-	case <-time.After(rand.N(most)):
-	case <-ctx.Done():
-	}
+	return 0
 }

@@ -1,0 +1,90 @@
+package etcd
+
+import (
+	"bytes"
+	"fmt"
+
+	"berth/store"
+)
+
+// reload reads everything afresh, because the watch has missed something, and tells the follower what is different.
+func (s *Store) reload() error {
+	if err := s.turn.take(s.ctx); err != nil {
+		return err
+	}
+	defer s.turn.give()
+	n, err := s.read(s.ctx)
+	s.refuse(err)
+	if err != nil {
+		return err
+	}
+	m := &s.mirror
+	m.mu.Lock()
+	before := m.tree.IsoCopy()
+	m.mu.Unlock()
+	for rev, own := range s.own { // the follower knows these
+		if rev <= n.rev {
+			for key, w := range own.wrote {
+				if w.value == nil {
+					before.Delete(rec{key: []byte(key)})
+				} else {
+					before.Set(rec{key: w.key, value: w.value})
+				}
+			}
+			delete(s.own, rev)
+		}
+	}
+	all := differences(before, n.tree)
+	m.set(n)
+	s.feed.rev, s.feed.held = n.rev, nil
+	// A backup that was put in etcd's place may have fewer revisions.
+	s.seen.Store(0)
+	s.answered.Store(min(s.answered.Load(), n.rev))
+	s.commit.floor.Store(min(s.commit.floor.Load(), n.rev))
+	s.watches.Interrupt(fmt.Errorf("%w: the connection to etcd was lost for so long that changes were missed", store.ErrLagged))
+	s.tell(all)
+	return nil
+}
+
+// set has a snapshot take the place of everything.
+func (m *mirror) set(n *snapshot) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tree, m.meta, m.gate, m.shut, m.present = n.tree, n.metaMod, n.gate, nil, n.present
+	m.come(n.rev)
+}
+
+// differences lists what is different in after, in the order of the keys.
+func differences(before, after *tree) []change {
+	var all []change
+	a, b := before.Iter(), after.Iter()
+	defer a.Release()
+	defer b.Release()
+	inA, inB := a.First(), b.First()
+	for inA || inB {
+		order := 0
+		switch {
+		case !inA:
+			order = 1
+		case !inB:
+			order = -1
+		default:
+			order = bytes.Compare(a.Item().key, b.Item().key)
+		}
+		switch {
+		case order < 0:
+			all = append(all, change{key: a.Item().key, before: a.Item().value})
+		case order > 0:
+			all = append(all, change{key: b.Item().key, after: b.Item().value})
+		case !bytes.Equal(a.Item().value, b.Item().value):
+			all = append(all, change{key: b.Item().key, before: a.Item().value, after: b.Item().value})
+		}
+		if order <= 0 {
+			inA = a.Next()
+		}
+		if order >= 0 {
+			inB = b.Next()
+		}
+	}
+	return all
+}
