@@ -33,6 +33,16 @@ func TestOperatingPage(t *testing.T) {
 		"exec berth network create lan --space global --subnet 10.77.0.0/24,gateway=10.77.0.1,pool --headroom 16\n")
 }
 
+// TestClusterPage runs the examples of docs/cluster.md on three hosts; a is the one whose command is run, and what Docker would
+// ask of each is in the page's comments.
+func TestClusterPage(t *testing.T) {
+	start := "etcd start\nenv BERTH_STORE=etcd\nenv BERTH_ETCD_ENDPOINTS=$ETCD\nexec berth serve --host a &daemon&\nready\n"
+	for _, host := range []string{"b", "c"} {
+		start += fmt.Sprintf("exec berth serve --host %[1]s --state %[1]s --plugin-socket %[1]s.sock --admin-socket %[1]s-admin.sock &%[1]s&\nready\n", host)
+	}
+	runPageOn(t, "cluster.md", 7, nil, start)
+}
+
 // runPage runs the examples of a page of docs, from the first to the last, on one daemon: each line that begins with
 // "$ berth", and holds what it says to the lines below it. The first block in each language of files is what is in that file.
 // What happens between two of them, and is for nobody to read, stands in a comment: <!-- run: LINE OF A SCRIPT -->.
