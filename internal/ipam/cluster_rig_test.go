@@ -227,6 +227,11 @@ func (a *audit) record(w store.Foreign) {
 			return
 		}
 		a.hosts[string(w.Key[1:])] = *h.value
+		for name, other := range a.hosts {
+			if other.Slot == h.value.Slot && other.State != HostRemoved && h.value.State != HostRemoved && name != h.value.Name {
+				a.problem("the hosts %s and %s both have the slot %d", name, h.value.Name, other.Slot)
+			}
+		}
 	case attachmentKeys:
 		delete(a.attachments, ID(w.Key[1:]))
 		if at, ok := decoded[Attachment](w.After); ok {
