@@ -175,7 +175,7 @@ func (c *storeCopy) openOwn(ctx context.Context) (*bolt.Store, error) {
 		return nil, fmt.Errorf("%w; nothing may be given meanwhile, so a copy needs this host's daemon to be stopped", err)
 	}
 	if err == nil && c.to == storeBolt {
-		err = readyToLeave(ctx, st)
+		err = readyToLeave(ctx, st, c.dryRun)
 	}
 	if err != nil && st != nil {
 		return nil, errors.Join(err, st.Close())
@@ -184,13 +184,16 @@ func (c *storeCopy) openOwn(ctx context.Context) (*bolt.Store, error) {
 }
 
 // readyToLeave refuses to take from the shared store what that has not heard of yet. The headroom stays there.
-func readyToLeave(ctx context.Context, own store.Store) error {
+func readyToLeave(ctx context.Context, own store.Store, dryRun bool) error {
 	waiting, err := ipam.Undelivered(ctx, own)
 	if err != nil {
 		return err
 	}
 	if waiting > 0 {
 		return fmt.Errorf("this host has given or taken back addresses while the shared store was out of reach, of which that has not heard yet (%d); start the daemon until `berth status` says that none waits", waiting)
+	}
+	if dryRun {
+		return nil
 	}
 	return ipam.DropHeadroom(ctx, own)
 }

@@ -20,7 +20,6 @@ type copied struct {
 type copiedSubnet struct {
 	*Subnet
 	attachments []*Attachment
-	pools       int // Docker's, counted
 }
 
 // read reads the networks of a space of the source, by name, without their leases.

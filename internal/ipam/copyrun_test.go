@@ -208,7 +208,6 @@ func TestCopyKeepsOthersOff(t *testing.T) {
 	}
 	r.moved()
 
-	_, to = r.services()
 	cut := &cutAt{r.store, -1}
 	own, err := ipam.Open(ctx, ipam.Config{Store: cut, Host: "h1", Now: r.clock.Now})
 	if err != nil {
