@@ -90,15 +90,21 @@ func (c *change) asHost() error {
 	if err := c.readSelf(); err != nil {
 		return err
 	}
+	return c.member.speaksFor(c.host, c.self)
+}
+
+// speaksFor refuses this daemon where it is not the one that speaks for the host, by the host's record; nil: there is none.
+func (m *Member) speaksFor(host string, h *Host) error {
+	const form = "2006-01-02 15:04:05 MST"
 	switch {
-	case c.self == nil || c.self.ID != c.member.Host && c.self.State == HostRemoved:
-		return &refusal{ErrHost, fmt.Sprintf("host %s is not in the cluster; start its daemon again", c.host)}
-	case c.self.ID != c.member.Host:
-		return &refusal{ErrHost, fmt.Sprintf("the name %s belongs to another host of the cluster (id %s) since %s; give this one another with --host", c.host, c.self.ID.Short(), c.self.Joined.Format("2006-01-02 15:04:05 MST"))}
-	case c.self.State == HostRemoved:
-		return &refusal{ErrHost, removedText(c.host)}
-	case c.self.Session != c.member.Session:
-		return &refusal{ErrHost, fmt.Sprintf("another daemon of host %s took over at %s: two of them run with copies of one state; end one, and remove its copy", c.host, c.self.Started.Format("2006-01-02 15:04:05 MST"))}
+	case h == nil || h.ID != m.Host && h.State == HostRemoved:
+		return &refusal{ErrHost, fmt.Sprintf("host %s is not in the cluster; start its daemon again", host)}
+	case h.ID != m.Host:
+		return &refusal{ErrHost, fmt.Sprintf("the name %s belongs to another host of the cluster (id %s) since %s; give this one another with --host", host, h.ID.Short(), h.Joined.Format(form))}
+	case h.State == HostRemoved:
+		return &refusal{ErrHost, removedText(host)}
+	case h.Session != m.Session:
+		return &refusal{ErrHost, fmt.Sprintf("another daemon of host %s took over at %s: two of them run with copies of one state; end one, and remove its copy", host, h.Started.Format(form))}
 	}
 	return nil
 }

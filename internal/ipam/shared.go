@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -119,9 +120,10 @@ type outOfReach struct {
 }
 
 func (e *outOfReach) Error() string {
-	return fmt.Sprintf("the shared store is out of reach since %s (%v), so that nothing new can be taken in the spaces of the cluster. "+
+	why := strings.TrimPrefix(e.why.Error(), store.ErrAway.Error()+": ")
+	return fmt.Sprintf("the shared store is out of reach since %s (%s), so that nothing new can be taken in the spaces of the cluster. "+
 		"Containers go on with the addresses they have, what they give back is kept and told later, and networks of the space local work as ever. "+
-		"Look after etcd and the way to it; `berth status` tells how it stands", e.since.Format("2006-01-02 15:04:05 MST"), e.why)
+		"Look after etcd and the way to it; `berth status` tells how it stands", e.since.Format("2006-01-02 15:04:05 MST"), why)
 }
 
 func (e *outOfReach) Unwrap() []error { return []error{ErrAway, e.why} }

@@ -167,10 +167,10 @@ func (s *Shared) look(ctx context.Context, svc *Service, l *looking) error {
 }
 
 func (s *Shared) doAll(ctx context.Context, svc *Service, l *looking) error {
-	switch svc.hostState() {
-	case HostRemoved:
-		return &refusal{ErrHost, removedText(s.host)}
-	case HostLeaving:
+	if err := svc.speaks(); err != nil {
+		return err
+	}
+	if svc.hostState() == HostLeaving {
 		return s.inTellingTurn(ctx, func() error { return s.depart(ctx, svc) })
 	}
 	if s.keeps() {

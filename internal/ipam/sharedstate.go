@@ -77,3 +77,10 @@ func (s *Service) hostState() HostState {
 	}
 	return ""
 }
+
+// speaks refuses this daemon where it does not speak for its host any more, as far as is known here.
+func (s *Service) speaks() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.member.speaksFor(s.host, s.ix.hosts[s.host].value)
+}
