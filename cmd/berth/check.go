@@ -219,7 +219,7 @@ func leftOf(r *ipam.CheckReport) error {
 	case r.Trouble != "":
 		return errors.New(r.Trouble)
 	case left > 0:
-		return fmt.Errorf("%s left", several(left, "finding"))
+		return fmt.Errorf("%s left", counted(left, "finding"))
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func holdsText(h *ipam.HostInfo) string {
 	if h.Pools == 0 {
 		return "nothing"
 	}
-	text := fmt.Sprintf("%s with %s", several(h.Pools, "Docker network"), addressesText(h.Leases, h.First))
+	text := fmt.Sprintf("%s with %s", counted(h.Pools, "Docker network"), addressesText(h.Leases, h.First))
 	if h.Headroom > 0 {
 		text += fmt.Sprintf(", and %d more as headroom", h.Headroom)
 	}

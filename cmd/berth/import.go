@@ -170,7 +170,7 @@ func leftOut(notes plan.Notes) (lines []string) {
 		lines = append(lines, "the columns "+columns+" are left out: Berth has nothing of the kind")
 	}
 	if notes.Prefixes > 0 {
-		lines = append(lines, several(notes.Prefixes, "row")+" left out: of prefixes that only hold others (status: container)")
+		lines = append(lines, counted(notes.Prefixes, "row")+" left out: of prefixes that only hold others (status: container)")
 	}
 	return lines
 }

@@ -65,8 +65,8 @@ func statusText(w io.Writer, socket string, st *admin.Status) error {
 		line("Waiting", "%s", waitingText(c))
 		line("Headroom", "%s", headroomText(c.Headroom))
 	}
-	line("Keeps", "%s, %s, %s, %s, %s, %s", several(st.Totals.Spaces, "space"), several(st.Totals.Networks, "network"),
-		several(st.Totals.Subnets, "subnet"), several(st.Totals.Docker, "Docker network"),
+	line("Keeps", "%s, %s, %s, %s, %s, %s", counted(st.Totals.Spaces, "space"), counted(st.Totals.Networks, "network"),
+		counted(st.Totals.Subnets, "subnet"), counted(st.Totals.Docker, "Docker network"),
 		fmt.Sprintf("%d addresses held", st.Totals.Leases), fmt.Sprintf("%d reserved", st.Totals.Reserved))
 	line("Import", "%s", importText(st.Import))
 	if st.Witness != nil {
@@ -78,13 +78,6 @@ func statusText(w io.Writer, socket string, st *admin.Status) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-func several(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // engineText says whether what runs can be seen.
@@ -109,7 +102,7 @@ func checkText(w *ipam.WitnessState) string {
 	if w.Engine == ipam.EngineReachable {
 		found = findingsText(w.Counts)
 	}
-	return fmt.Sprintf("%s since the start, the last %s: %s", several(w.Runs, "run"), localTime(w.Last), found)
+	return fmt.Sprintf("%s since the start, the last %s: %s", counted(w.Runs, "run"), localTime(w.Last), found)
 }
 
 // importText says how far an import is, and what is to be done about it.

@@ -31,7 +31,7 @@ func reachText(c *admin.ClusterStatus) string {
 	case c.Refused != "":
 		return fmt.Sprintf("refused since %s: %s", localTime(c.Since), c.Refused)
 	}
-	return fmt.Sprintf("in reach; %s; %s, %d of them made again", age, several(int(c.Updates), "change"), c.Conflicts)
+	return fmt.Sprintf("in reach; %s; %s, %d of them made again", age, counted(int(c.Updates), "change"), c.Conflicts)
 }
 
 func secondsText(s float64) string {
@@ -41,7 +41,7 @@ func secondsText(s float64) string {
 func selfText(name string, c *admin.ClusterStatus) string {
 	others := "no other is there"
 	if n := len(c.Others); n > 0 {
-		others = fmt.Sprintf("%s there: %s", several(n, "other"), strings.Join(c.Others, ", "))
+		others = fmt.Sprintf("%s there: %s", counted(n, "other"), strings.Join(c.Others, ", "))
 	}
 	if c.Away != "" || c.Refused != "" {
 		others = "which others are there is not known"

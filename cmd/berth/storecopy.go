@@ -236,7 +236,7 @@ func (p *program) listCollisions(err error) error {
 	for _, problem := range wrong.Problems {
 		fmt.Fprintln(p.err, printable(problem.Text))
 	}
-	return fmt.Errorf("%s; nothing was copied", several(len(wrong.Problems)+wrong.More, "collision"))
+	return fmt.Errorf("%s; nothing was copied", counted(len(wrong.Problems)+wrong.More, "collision"))
 }
 
 // said is what a copy came to, for a person.
@@ -252,14 +252,14 @@ func (c *storeCopy) said(w io.Writer, r *ipam.CopyReport) error {
 		copied = append(copied, space.Name)
 		networks, events = networks+len(space.Networks), events+space.Events
 		for _, n := range space.Networks {
-			fmt.Fprintf(&b, "%s: %s, with %s, %s, %s, %s, %d remembered\n", space.Name, n.Name, several(n.Subnets, "subnet"), several(n.Docker, "Docker network"),
-				several(n.Leases, "lease"), several(n.Reservations, "reservation"), n.Memories)
+			fmt.Fprintf(&b, "%s: %s, with %s, %s, %s, %s, %d remembered\n", space.Name, n.Name, counted(n.Subnets, "subnet"), counted(n.Docker, "Docker network"),
+				counted(n.Leases, "lease"), counted(n.Reservations, "reservation"), n.Memories)
 		}
 	}
 	if len(finished) > 0 {
 		fmt.Fprintf(&b, "finished what was cut off: %s has %s, and %s no longer\n", c.to, theSpaces(finished), c.from)
 	}
-	what := fmt.Sprintf("%s, with %s and %s,", theSpaces(copied), several(networks, "network"), several(events, "event"))
+	what := fmt.Sprintf("%s, with %s and %s,", theSpaces(copied), counted(networks, "network"), counted(events, "event"))
 	switch {
 	case len(copied) == 0:
 	case r.Undone:
