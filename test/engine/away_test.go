@@ -53,8 +53,14 @@ func TestAway(t *testing.T) {
 	}
 	b.refusedAtOnce(pool)
 	c.reach(before) // what runs goes on
-	if st, err := b.away(); err != nil || st.Away == "" {
-		t.Errorf("berth status: %+v (%v)", st, err)
+	if err := eventually(20*time.Second, func() error {
+		st, err := b.away()
+		if err == nil && st.Away == "" {
+			err = fmt.Errorf("berth status says %+v", st)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
 	}
 	if err := b.startMany("own", 3); err != nil {
 		t.Errorf("a network of the host's own space: %v", err)

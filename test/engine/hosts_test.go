@@ -96,10 +96,6 @@ func (c *Cluster) lastEnds() {
 	const subnet, gateway = "10.78.0.0/24", "10.78.0.1"
 	for _, h := range c.hosts {
 		h.docker("network", "create", "--driver", "bridge", "--ipam-driver", "berth", "--ipam-opt", "space=global", "--subnet", subnet, "ext")
-		got, err := h.Engine.Subnets("ext")
-		if err != nil || len(got) != 1 || strings.TrimSuffix(got[0].Gateway, "/24") != gateway {
-			c.Errorf("%v has %+v (%v), and the gateway is to be %s", h, got, err, gateway)
-		}
 		if err := h.startMany("ext", 3); err != nil {
 			c.Fatal(err)
 		}
