@@ -64,7 +64,7 @@ func TestHistoryUnderFaults(t *testing.T) {
 			}
 		}
 	}()
-	for injected.Load() < 24 {
+	for injected.Load() < 15 {
 		h := storetest.NewSharedHistory()
 		h.Drive(handles, 2, 20, func(err error) bool { told <- err; return false })
 		for _, s := range handles { // what is in doubt must not come up in the next history

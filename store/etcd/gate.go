@@ -32,7 +32,7 @@ type gateValue struct {
 // gatePatience is how long a closed gate may stand still before another handle goes on with what is behind it.
 const gatePatience = 500 * time.Millisecond
 
-// writeLarge commits a batch that does not: it goes through the gate.
+// writeLarge commits a batch that does not fit one transaction.
 func (c *committer) writeLarge(ctx context.Context, b *batch, l limit) verdict {
 	g, parts, err := c.stage(ctx, b, c.marker(), l.bytes)
 	switch {

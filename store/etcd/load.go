@@ -30,8 +30,8 @@ type snapshot struct {
 // pageSize is how many keys are read at a time.
 const pageSize = 8192
 
-// read reads everything under the prefix, page by page at one revision. Where the gate is closed it opens it before.
-func (s *Store) read(ctx context.Context) (*snapshot, error) {
+// load reads everything under the prefix, page by page at one revision. Where the gate is closed it opens it before.
+func (s *Store) load(ctx context.Context) (*snapshot, error) {
 	for {
 		n := &snapshot{tree: newTree(), staged: map[string]bool{}, markers: map[string]bool{}, present: map[string][]byte{}}
 		err := s.pages(ctx, n)

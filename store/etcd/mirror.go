@@ -51,11 +51,11 @@ type waiter struct {
 	come chan struct{}
 }
 
-// copied returns the records as they are now, and their revision, for one transaction.
-func (m *mirror) copied() (*tree, int64) {
+// copied returns the records as they are now, for one transaction.
+func (m *mirror) copied() *tree {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.tree.IsoCopy(), m.rev
+	return m.tree.IsoCopy()
 }
 
 // at is the revision that the mirror has come to.

@@ -220,7 +220,7 @@ func TestTLS(t *testing.T) {
 }
 
 func TestUserAndPassword(t *testing.T) {
-	server := []string{otherEmbedded(t, nil)}
+	server := []string{otherEmbedded(t, func(c *embed.Config) { c.BcryptCost = 4 })}
 	c := rawClient(t, server[0])
 	ctx := context.Background()
 	prefix := freshPrefix()

@@ -193,21 +193,22 @@ func TestCountingWhileConnectionsBreak(t *testing.T) {
 
 // A server that is frozen, and one that cannot be reached: callers are refused in time, reads go on, and all settles by itself.
 func TestAway(t *testing.T) {
-	p := startDebian(t)
-	kinds := map[string]struct{ away, back func(*relay) }{
-		"frozen":      {func(*relay) { p.freeze() }, func(*relay) { p.signal(syscall.SIGCONT) }},
-		"unreachable": {func(r *relay) { r.cut() }, func(r *relay) { r.heal() }},
-		"silent":      {func(r *relay) { r.set(lose, lose) }, func(r *relay) { r.heal() }},
+	kinds := map[string]struct{ away, back func(*relay, *process) }{
+		"frozen":      {func(_ *relay, p *process) { p.freeze() }, func(_ *relay, p *process) { p.signal(syscall.SIGCONT) }},
+		"unreachable": {func(r *relay, _ *process) { r.cut() }, func(r *relay, _ *process) { r.heal() }},
+		"silent":      {func(r *relay, _ *process) { r.set(lose, lose) }, func(r *relay, _ *process) { r.heal() }},
 	}
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := startDebian(t)
 			r := newRelay(t, p.endpoint)
 			cfg := Config{Prefix: freshPrefix(), Endpoints: []string{r.endpoint()}, Timeout: time.Second}
 			s := open(t, cfg)
 			f := follow(t, s)
 			update(t, s, putting("a", "1"))
-			kind.away(r)
-			defer kind.back(r)
+			kind.away(r, p)
+			defer kind.back(r, p)
 			answers := make(chan error)
 			for i := range 8 {
 				go func() { answers <- s.Update(context.Background(), putting(fmt.Sprint("b", i), "1")) }()
@@ -230,7 +231,7 @@ func TestAway(t *testing.T) {
 			if _, err := Open(context.Background(), cfg); !errors.Is(err, store.ErrAway) {
 				t.Errorf("Open: %v", err)
 			}
-			kind.back(r)
+			kind.back(r, p)
 			eventually(t, "it is within reach", func() bool { return s.Reach().Err == nil })
 			eventually(t, "updates are taken", func() bool { return s.Update(context.Background(), putting("a", "2")) == nil })
 			cfg.Endpoints, cfg.Timeout = []string{p.endpoint}, 30*time.Second

@@ -13,15 +13,12 @@ func (s *Store) reload() error {
 		return err
 	}
 	defer s.turn.give()
-	n, err := s.read(s.ctx)
+	n, err := s.load(s.ctx)
 	s.refuse(err)
 	if err != nil {
 		return err
 	}
-	m := &s.mirror
-	m.mu.Lock()
-	before := m.tree.IsoCopy()
-	m.mu.Unlock()
+	before := s.mirror.copied()
 	for rev, own := range s.own { // the follower knows these
 		if rev <= n.rev {
 			for key, w := range own.wrote {
@@ -35,7 +32,7 @@ func (s *Store) reload() error {
 		}
 	}
 	all := differences(before, n.tree)
-	m.set(n)
+	s.mirror.set(n)
 	s.feed.rev, s.feed.held = n.rev, nil
 	// A backup that was put in etcd's place may have fewer revisions.
 	s.seen.Store(0)
@@ -62,7 +59,7 @@ func differences(before, after *tree) []change {
 	defer b.Release()
 	inA, inB := a.First(), b.First()
 	for inA || inB {
-		order := 0
+		var order int // of a's item and b's; one that has none left comes last
 		switch {
 		case !inA:
 			order = 1

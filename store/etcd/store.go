@@ -1,4 +1,23 @@
-// Package etcd keeps a store.Shared in an etcd cluster, where the daemons of several hosts share it.
+// Package etcd keeps a store.Shared in an etcd cluster, where the daemons of several hosts share it. It promises what
+// package store promises, also when connections break, answers get lost, members of etcd die or a handle ends in the midst
+// of an update; and that what is under the prefix and is not the store expected is refused. Etcd's default limits suffice.
+//
+// A handle has all that is stored in memory (mirror.go), exact as of one revision of etcd: it reads everything when it is
+// opened (load.go), moves on with one watch (feed.go), and reads everything afresh where the watch has missed something
+// (reload.go). Whoever follows the store is told of what others wrote in the moment in which the mirror moves. A View is a
+// function over a copy of the mirror (view.go).
+//
+// A function handed to Update waits in a queue (committer.go). One goroutine takes all that wait and runs them in one turn,
+// in which nothing else moves the mirror (commit.go), one after the other over the mirror and what those before it wrote
+// (tx.go, batch.go). Then one transaction of etcd compares that all they have read is still so, and writes what they wrote
+// (request.go, limits.go). Either all of them are answered, or somebody else was first: then their hooks are run, the mirror
+// moves on, and they are run again. Where etcd does not answer, a key of the handle's own tells what came of it (marker.go,
+// outcome.go). What is too large for one transaction goes through a gate, and so does what others come before too often
+// (gate.go, chunk.go).
+//
+// Beside that a pulse asks etcd once a second how fresh the mirror is, keeps who is present present, and clears up what was
+// left behind (pulse.go, reach.go, presence.go). All requests go to one member at a time (members.go, errors.go). The names
+// of all keys are in layout.go.
 package etcd
 
 import (
@@ -61,7 +80,6 @@ type Store struct {
 	ctx     context.Context // ends with the handle
 	cancel  context.CancelFunc
 	members *members
-	cluster string
 	sizes   limits
 	workers sync.WaitGroup
 	dies    func(step string) error // for tests: an error is the handle's end in the midst of a large update
@@ -155,11 +173,10 @@ func (s *Store) open(ctx context.Context) error {
 		return err
 	}
 	asked := time.Now()
-	n, err := s.read(ctx)
+	n, err := s.load(ctx)
 	if err != nil {
 		return err
 	}
-	s.cluster = n.meta.Cluster
 	s.cfg.Cluster = n.meta.Cluster
 	s.mirror.set(n)
 	s.feed.rev = n.rev
@@ -175,7 +192,7 @@ func (s *Store) open(ctx context.Context) error {
 }
 
 // Cluster is the store's id, 32 hexadecimal digits, drawn when it was made.
-func (s *Store) Cluster() string { return s.cluster }
+func (s *Store) Cluster() string { return s.cfg.Cluster }
 
 // Counts is what the handle has done since it was opened.
 type Counts struct {
@@ -196,13 +213,14 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.commit.update(ctx, fn)
 }
 
-// Watch implements store.Store. The changes of one commit come in the order of their keys; several updates may be one
-// commit, and then the last value of a key is what is told.
+// Watch implements store.Store. The changes of one Update come in the order of their keys; of several updates that another
+// handle made one commit of, the last value of each key is told. A reader that falls too far behind, or whose changes etcd has
+// forgotten while it was away, ends with store.ErrLagged.
 func (s *Store) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.Change, error] {
 	return s.watches.Watch(ctx, prefix)
 }
 
-// Follow implements store.Shared.
+// Follow implements store.Shared. Several updates of another handle may be one commit.
 func (s *Store) Follow(ctx context.Context, load func(store.Tx) error, apply func([]store.Foreign)) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -221,11 +239,7 @@ func (s *Store) Follow(ctx context.Context, load func(store.Tx) error, apply fun
 	if s.apply != nil {
 		return errors.New("the store is followed already")
 	}
-	t, _ := s.mirror.copied()
-	view := &tx{tree: t}
-	view.rules.ReadOnly = true
-	defer func() { view.rules.Over = true }()
-	if err := load(view); err != nil {
+	if err := s.read(load); err != nil {
 		return err
 	}
 	s.apply = apply

@@ -25,10 +25,14 @@ func (s *Store) View(ctx context.Context, fn func(store.Tx) error) error {
 	if err := s.freshen(ctx); err != nil {
 		return err
 	}
-	t, _ := s.mirror.copied()
-	view := &tx{tree: t, rules: record.Rules{ReadOnly: true}}
-	defer func() { view.rules.Over = true }()
-	return fn(view)
+	return s.read(fn)
+}
+
+// read runs fn over the mirror as it is.
+func (s *Store) read(fn func(store.Tx) error) error {
+	t := &tx{tree: s.mirror.copied(), rules: record.Rules{ReadOnly: true}}
+	defer func() { t.rules.Over = true }()
+	return fn(t)
 }
 
 // freshen brings the mirror to the state of now.
