@@ -42,7 +42,11 @@ func start(t testing.TB, edit func(*Server)) *house {
 	}
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
-	h.server = New(Config{Service: h.service, Log: logrus.NewEntry(quiet), GID: -1, TempDir: h.temp,
+	var asked Service = h.service
+	if overEstate {
+		asked = newEstate(t, h)
+	}
+	h.server = New(Config{Service: asked, Log: logrus.NewEntry(quiet), GID: -1, TempDir: h.temp,
 		Version: Version{Version: "v1", Host: "alpha", Store: "bolt", StoreID: h.store.ID(), State: h.store.Path(), PID: 7, Started: time.Now()},
 		Backup:  h.store.Backup,
 		Fsck: func(ctx context.Context) (FileReport, error) {
@@ -91,10 +95,11 @@ func (h *house) furnish(t *testing.T) {
 	t.Helper()
 	ctx := ipam.WithActor(t.Context(), "engine")
 	quarantine := time.Hour
-	pool, err := h.service.RequestPool(ctx, ipam.PoolRequest{Space: "lab", CIDR: netip.MustParsePrefix("10.1.0.0/24"),
+	engine := h.server.cfg.Service.(engine)
+	pool, err := engine.RequestPool(ctx, ipam.PoolRequest{Space: "lab", CIDR: netip.MustParsePrefix("10.1.0.0/24"),
 		Gateway: netip.MustParseAddr("10.1.0.1"), Quarantine: &quarantine, Tags: map[string]string{"team": "blue"}})
 	must(t, err)
-	_, err = h.service.RequestPool(ctx, ipam.PoolRequest{Space: ipam.LocalSpace, IPv6: true})
+	_, err = engine.RequestPool(ctx, ipam.PoolRequest{Space: ipam.LocalSpace, IPv6: true})
 	must(t, err)
 	for i, req := range []ipam.AddressRequest{
 		{MAC: ipam.MAC{2, 0, 0, 0, 0, 1}, Name: "web"},
@@ -103,10 +108,10 @@ func (h *house) furnish(t *testing.T) {
 		{Preferred: netip.MustParseAddr("10.1.0.100")},
 	} {
 		req.Pool = pool.ID
-		got, err := h.service.RequestAddress(ctx, req)
+		got, err := engine.RequestAddress(ctx, req)
 		must(t, err)
 		if i == 1 {
-			must(t, h.service.ReleaseAddress(ctx, pool.ID, got.Addr()))
+			must(t, engine.ReleaseAddress(ctx, pool.ID, got.Addr()))
 		}
 	}
 }

@@ -19,11 +19,14 @@ import (
 func (h *house) populated(t *testing.T) {
 	t.Helper()
 	h.furnish(t)
-	var edits []ipam.Edit
+	var edits, lab []ipam.Edit
 	for i := range 30 {
 		name := fmt.Sprintf("net%02d", i)
-		space := []string{ipam.LocalSpace, "lab"}[i%2]
-		edits = append(edits, &ipam.CreateNetwork{Name: name, Space: space, Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix(fmt.Sprintf("10.7.%d.0/24", i)), Pool: true}}},
+		space, to := ipam.LocalSpace, &edits
+		if i%2 == 1 {
+			space, to = "lab", &lab
+		}
+		*to = append(*to, &ipam.CreateNetwork{Name: name, Space: space, Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix(fmt.Sprintf("10.7.%d.0/24", i)), Pool: true}}},
 			&ipam.AddReservation{Network: name, Owner: "web", Wishes: []ipam.Wish{{Slot: 0}, {Slot: 1}}},
 			&ipam.TakeAddress{Network: name, Owner: "rtr", Interface: ipam.Interface{Wishes: []ipam.Wish{{Slot: 0}}}})
 	}
@@ -39,8 +42,10 @@ func (h *house) populated(t *testing.T) {
 			&ipam.AddReservation{Network: name, Owner: "dynamic/1"}, &ipam.AddReservation{Network: name, Owner: "dynamic/2"},
 			&ipam.TakeAddress{Network: name, Owner: "dynamic/2", Interface: ipam.Interface{Wishes: []ipam.Wish{{Address: netip.MustParseAddr("10.9." + name[3:] + ".7")}}}})
 	}
-	_, err := h.client.Edit(t.Context(), EditOptions{}, edits...)
-	must(t, err)
+	for _, all := range [][]ipam.Edit{edits, lab} { // which may be two stores'
+		_, err := h.client.Edit(t.Context(), EditOptions{}, all...)
+		must(t, err)
+	}
 }
 
 func addrs(a netip.Addr) (r ipam.Range) {

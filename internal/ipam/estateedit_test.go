@@ -152,6 +152,10 @@ func TestEstateNames(t *testing.T) {
 		refusedBy(t, what, err, ipam.ErrInUse, "there is a network", "choose another name")
 	}
 	a.must(&ipam.ModifyNetwork{Network: "lan", Name: ptr("lan")}, &ipam.ModifyNetwork{Network: "lan", Name: ptr("lan2")})
+	for _, name := range []string{"own", "dmz"} { // there and back
+		a.must(&ipam.ModifyNetwork{Network: name, Name: ptr("for-a-while")}, &ipam.TakeAddress{Network: "for-a-while", Owner: "x"},
+			&ipam.ModifyNetwork{Network: "for-a-while", Name: ptr(name)})
+	}
 
 	// In a space in which the host's own store has networks a new one is made there, as long as it has.
 	a.must(planned("lab2", "lab", "10.5.1.0/24"))

@@ -65,22 +65,26 @@ func (h halves) or(other halves) halves { return halves{h.own || other.own, h.sh
 type placing struct {
 	*Estate
 	given map[string]bool // names that networks are given by these edits
+	names []givenName
+}
+
+// givenName is a name that the edit of a number gives a network, if it has another one.
+type givenName struct {
+	edit int
+	name string
 }
 
 // placeEdits are the stores in which edits are made: one, because what they do is one transaction. Only what owners have is
 // released in both.
 func (e *Estate) placeEdits(ctx context.Context, edits []Edit) (halves, error) {
-	p := placing{e, map[string]bool{}}
+	p := placing{Estate: e, given: map[string]bool{}}
 	var fixed, owners halves
 	first := map[halves]int{}
 	for i, edit := range edits {
 		at := edit.place()
-		h, err := p.halves(ctx, &at)
-		if err != nil && len(edits) > 1 {
-			err = &EditError{i, err}
-		}
+		h, err := p.halves(ctx, i, &at)
 		if err != nil {
-			return halves{}, err
+			return halves{}, ofEdit(edits, i, err)
 		}
 		if _, seen := first[h]; !seen {
 			first[h] = i
@@ -95,7 +99,20 @@ func (e *Estate) placeEdits(ctx context.Context, edits []Edit) (halves, error) {
 	if fixed != (halves{}) && all.own && all.shared {
 		return halves{}, bothStores(first)
 	}
+	for _, n := range p.names {
+		if err := p.nameFree(n.name, all); err != nil {
+			return halves{}, ofEdit(edits, n.edit, err)
+		}
+	}
 	return all, nil
+}
+
+// ofEdit is the refusal of one of the edits.
+func ofEdit(edits []Edit, i int, err error) error {
+	if len(edits) == 1 {
+		return err
+	}
+	return &EditError{i, err}
 }
 
 // bothStores refuses edits of which some are of one store, and some of the other.
@@ -108,8 +125,8 @@ func bothStores(first map[halves]int) error {
 		own+1, shared+1)}}
 }
 
-// halves are the stores that one edit is about.
-func (p *placing) halves(ctx context.Context, at *place) (h halves, err error) {
+// halves are the stores that the edit of a number is about.
+func (p *placing) halves(ctx context.Context, i int, at *place) (h halves, err error) {
 	switch {
 	case at.hosts:
 		return halves{shared: true}, nil
@@ -138,20 +155,16 @@ func (p *placing) halves(ctx context.Context, at *place) (h halves, err error) {
 	if h.own && h.shared {
 		return h, &refusal{ErrInvalid, "the networks are in this host's own store and in that of the cluster, and one change is made in one of them; make two"}
 	}
-	if at.name != "" {
-		err = p.nameFree(at.name, h, renamed)
-		p.given[at.name] = true
+	if at.name != "" && (renamed == nil || renamed.Name != at.name) {
+		p.names, p.given[at.name] = append(p.names, givenName{i, at.name}), true
 	}
-	return h, err
+	return h, nil
 }
 
 func halvesOf(own bool) halves { return halves{own, !own} }
 
 // nameFree refuses a name that the other store has; those of the same store are refused in the change.
-func (p *placing) nameFree(name string, h halves, renamed *Network) error {
-	if renamed != nil && renamed.Name == name {
-		return nil
-	}
+func (p *placing) nameFree(name string, h halves) error {
 	other := p.local
 	if h.own {
 		var err error
