@@ -280,10 +280,11 @@ func (s *Service) Events(ctx context.Context, f EventFilter) ([]Event, error) {
 	return all, err
 }
 
-// Follow yields each event as it is committed, until ctx ends or an error is yielded, which is the last.
+// Follow yields each event that is committed after the call, until ctx ends or an error is yielded, which is the last.
 func (s *Service) Follow(ctx context.Context) func(yield func(Event, error) bool) {
+	committed := s.store.Watch(ctx, []byte{eventKeys})
 	return func(yield func(Event, error) bool) {
-		for change, err := range s.store.Watch(ctx, []byte{eventKeys}) {
+		for change, err := range committed {
 			if err != nil {
 				yield(Event{}, err)
 				return
