@@ -162,10 +162,6 @@ func (e *Estate) Attachments(ctx context.Context) ([]AttachmentInfo, error) {
 	return merged(e, orderAttachments, func(s *Service) ([]AttachmentInfo, error) { return s.Attachments(ctx) })
 }
 
-func orderAttachments(a, b AttachmentInfo) int {
-	return cmp.Or(cmp.Compare(a.Space, b.Space), a.CIDR.Addr().Compare(b.CIDR.Addr()), a.Created.Compare(b.Created), cmp.Compare(a.ID.String(), b.ID.String()))
-}
-
 // Who is Service.Who of both stores.
 func (e *Estate) Who(ctx context.Context, f WhoFilter) ([]Tenure, error) {
 	return merged(e, orderTenures, func(s *Service) ([]Tenure, error) { return s.Who(ctx, f) })

@@ -57,10 +57,12 @@ func (s *Service) Attachments(ctx context.Context) ([]AttachmentInfo, error) {
 		}
 		all = append(all, info)
 	}
-	slices.SortFunc(all, func(a, b AttachmentInfo) int {
-		return cmp.Or(cmp.Compare(a.Space, b.Space), a.CIDR.Addr().Compare(b.CIDR.Addr()), a.Created.Compare(b.Created), cmp.Compare(a.ID.String(), b.ID.String()))
-	})
+	slices.SortFunc(all, orderAttachments)
 	return all, nil
+}
+
+func orderAttachments(a, b AttachmentInfo) int {
+	return cmp.Or(cmp.Compare(a.Space, b.Space), a.CIDR.Addr().Compare(b.CIDR.Addr()), a.Created.Compare(b.Created), cmp.Compare(a.ID.String(), b.ID.String()))
 }
 
 // NameLeases writes the names of endpoints into leases that have none: of engines that send no names. What is no longer that
