@@ -191,6 +191,22 @@ func (b *batch) abort(log logger) {
 	}
 }
 
+// takeOld takes the calls out of a batch, which was committed as of rev, that have written nothing and saw a state from before others
+// wrote: it may be older than the call, and what a function decided need not follow from what it read alone. They are to be
+// run again.
+func (b *batch) takeOld(rev int64, log logger) (old []*call) {
+	b.calls = slices.DeleteFunc(b.calls, func(k *call) bool {
+		if k.wrote || k.since != 0 && k.since <= b.base {
+			return false
+		}
+		k.abort(log)
+		k.since = rev
+		old = append(old, k)
+		return true
+	})
+	return old
+}
+
 // dropLast takes the last function back as if it had not been run.
 func (b *batch) dropLast(log logger) *call {
 	k := b.calls[len(b.calls)-1]

@@ -81,8 +81,12 @@ func (c *committer) try(ctx context.Context, calls []*call) (b *batch, rest []*c
 	}
 	defer c.s.turn.give()
 	b, rest = c.fill(calls, locked)
-	if v = c.commit(ctx, b); !v.committed {
+	v = c.commit(ctx, b)
+	switch {
+	case !v.committed:
 		b.abort(c.s.log)
+	case v.rev != 0:
+		rest = append(b.takeOld(v.rev, c.s.log), rest...)
 	}
 	if locked != 0 && (!v.committed || len(b.wrote) == 0) {
 		c.s.unlock(locked)
@@ -153,7 +157,7 @@ type verdict struct {
 	committed bool
 	err       error // nothing of it is there, or nobody knows: it is not tried again
 	away      error // where nobody knows: why
-	rev       int64 // otherwise: the mirror must come to this revision before it is tried again
+	rev       int64 // the mirror must come to this revision before it is tried again; committed: so must what wrote nothing (takeOld)
 }
 
 // answer is what k hears of it; nil: its function's own answer. Of what wrote nothing the outcome is never unknown.

@@ -115,10 +115,10 @@ func (c *committer) committed(b *batch, rev, before int64) verdict {
 	if before <= b.base { // nobody has changed anything since the state that the functions have seen
 		c.s.advance(b, rev)
 		c.s.watches.Publish(changes)
-	} else {
-		c.s.own[rev] = ownCommit{b.wrote, changes}
+		return verdict{committed: true}
 	}
-	return verdict{committed: true}
+	c.s.own[rev] = ownCommit{b.wrote, changes}
+	return verdict{committed: true, rev: rev}
 }
 
 // refuted says why a comparison of b did not hold.
