@@ -101,7 +101,7 @@ func (c *Cluster) serve(flags ...string) {
 func (c *Cluster) berthOf(h *Host, name string, flags ...string) *Daemon {
 	flags = append([]string{"--store", "etcd", "--etcd-endpoints", c.etcd.Endpoints(), "--host", name, "--docker-host", h.engine.URL()}, flags...)
 	return &Daemon{Name: "berth", Binary: binary, Sockets: h.engine.Sockets, Dir: filepath.Join(base, prefix+h.name+"-berth"),
-		Flags: flags, within: append(h.engine.within(), "nice", first)}
+		Flags: flags, within: h.engine.within()}
 }
 
 // each does something on all hosts at the same time.

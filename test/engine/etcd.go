@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// first has a program run before others (nice): the machines of a cluster are this one, and what all their containers do at once
-// is not to keep etcd and Berth from their turn.
+// first has a program run before others (nice): etcd's machines are others than those of the hosts, and what all their containers
+// do at once does not keep it from its turn.
 const first = "-n-15"
 
 // Etcd is an etcd of three members, each in a network namespace of its own on a fabric.
