@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"berth/store"
 	"berth/store/mem"
 )
 
@@ -212,6 +213,9 @@ func TestHeadroomTold(t *testing.T) {
 			if err := a.look(); !isUnknown(err) {
 				t.Fatal(err)
 			}
+			if svc, _ := a.service(); a.tellUses(context.Background(), svc, a.usesPage()) == nil {
+				t.Fatal("out of reach it was told")
+			}
 			if restart {
 				a.boot()
 			}
@@ -232,6 +236,58 @@ func TestHeadroomTold(t *testing.T) {
 			a.sound()
 		}
 	}
+}
+
+// A use that ends while the store is being told of it is told of again.
+func TestHeadroomReleasedMeanwhile(t *testing.T) {
+	common, a, pool := newLan(t, 1)
+	a.handle.Cut(errCut)
+	addr := a.take(AddressRequest{Pool: pool, MAC: testMAC(1)})
+	a.handle.Heal()
+	page, err := a.markTold(context.Background(), a.usesPage())
+	if err != nil || len(page) != 1 {
+		t.Fatal(page, err)
+	}
+	a.give(pool, addr)
+	if lost, err := a.svc.settleUses(context.Background(), page); err != nil || len(lost) > 0 {
+		t.Fatal(lost, err)
+	}
+	isLease(t, common, addr, Automatic, testMAC(1))
+	if err := a.forgetUses(context.Background(), page); err != nil {
+		t.Fatal(err)
+	}
+	a.mustLook()
+	isFreeFor(t, a, pool, 1)
+}
+
+// isFreeFor checks that a host has so much headroom, and nothing is left of what it gave out.
+func isFreeFor(t *testing.T, h *sharingHost, pool ID, n int) {
+	t.Helper()
+	if got := h.free(pool); len(got) != n || len(inStore(t, h.common)) != n || h.keeps() {
+		t.Fatalf("%v, and in the store %v", got, inStore(t, h.common))
+	}
+}
+
+// While the release of a pool waits, nothing is taken over, or claimed, for it.
+func TestHeadroomOfAPoolThatWaits(t *testing.T) {
+	common, a, pool := newLan(t, 2)
+	a.handle.Cut(errCut)
+	if err := a.ReleasePool(context.Background(), pool); err != nil {
+		t.Fatal(err)
+	}
+	a.handle.Heal()
+	three := 3
+	other := newSharingHost(t, common, "b")
+	other.open()
+	other.edit(&ModifyNetwork{Network: "lan", Headroom: &three})
+	if err := a.reviewStock(context.Background(), a.svc, pool); err != nil {
+		t.Fatal(err)
+	}
+	if a.stockOf(pool) != nil || len(inStore(t, common)) != 2 {
+		t.Fatal(a.stockOf(pool), inStore(t, common))
+	}
+	a.mustLook()
+	isFreeFor(t, a, pool, 0)
 }
 
 // Where nothing else is free, or exactly that is asked for, a host gives of its own headroom within reach, too, and of no other's.
@@ -297,20 +353,35 @@ func TestHeadroomOfOwners(t *testing.T) {
 
 // What the store does not have for this host is told of, loudly, and forgotten.
 func TestHeadroomLost(t *testing.T) {
-	common, a, pool := newLan(t, 2)
-	a.handle.Cut(errCut)
-	addr := a.take(AddressRequest{Pool: pool, MAC: testMAC(1), Name: "web"})
-	other := common.Join()
-	if err := other.Update(context.Background(), storeDelete(leaseKey(nil, a.svc.ix.attachments[pool].value.Subnet, addr))); err != nil {
-		t.Fatal(err)
-	}
-	a.handle.Heal()
-	a.mustLook()
-	if len(a.warned) != 1 || !strings.Contains(a.warned[0], addr.String()) || !strings.Contains(a.warned[0], "web") || a.keeps() {
-		t.Fatal(a.warned)
-	}
-	if got := a.free(pool); len(got) != 2 {
-		t.Fatal(got)
+	for what, replace := range map[string]func(*Lease) *Lease{
+		"it is gone":                 func(*Lease) *Lease { return nil },
+		"it was claimed again":       func(l *Lease) *Lease { l.ID++; return l },
+		"it is another network's":    func(l *Lease) *Lease { l.Attachment = NewID(); return l },
+		"it is somebody's, and else": func(l *Lease) *Lease { l.ID, l.Kind, l.MAC = l.ID+1, Automatic, testMAC(9); return l },
+	} {
+		common, a, pool := newLan(t, 2)
+		a.handle.Cut(errCut)
+		addr := a.take(AddressRequest{Pool: pool, MAC: testMAC(1), Name: "web"})
+		other := common.Join()
+		key := leaseKey(nil, a.svc.ix.attachments[pool].value.Subnet, addr)
+		after := replace(heldAt(t, common, addr))
+		err := other.Update(context.Background(), func(tx store.Tx) error {
+			if after == nil {
+				return tx.Delete(key)
+			}
+			return tx.Put(key, encodeLease(nil, after))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.handle.Heal()
+		a.mustLook()
+		if len(a.warned) != 1 || !strings.Contains(a.warned[0], addr.String()) || !strings.Contains(a.warned[0], "web") || a.keeps() {
+			t.Fatal(what, a.warned)
+		}
+		if l := heldAt(t, common, addr); after != nil && l != nil && l.MAC == testMAC(1) {
+			t.Fatalf("%s: the store has it as %+v", what, l)
+		}
 	}
 }
 

@@ -337,7 +337,3 @@ func wantAddrs(t rapid.TB, what string, got, want []netip.Addr) {
 }
 
 func mustAddr(text string) netip.Addr { return netip.MustParseAddr(text) }
-
-func storeDelete(key []byte) func(store.Tx) error {
-	return func(tx store.Tx) error { return tx.Delete(key) }
-}
