@@ -182,19 +182,25 @@ func removeNamespaces() error {
 	return err
 }
 
-// removeNamespace ends all that runs in a network namespace, containers of an engine there included, and removes it.
+// removeNamespace ends all that runs in a network namespace, containers of an engine there included, and removes it. An engine may
+// start more while it is being ended.
 func removeNamespace(name string) error {
-	out, err := run(context.Background(), nil, "ip", "netns", "pids", name)
-	if err != nil {
+	if err := eventually(30*time.Second, func() error {
+		out, err := run(context.Background(), nil, "ip", "netns", "pids", name)
+		if err != nil || out == "" {
+			return err
+		}
+		var pids []int
+		for field := range strings.FieldsSeq(out) {
+			if pid, err := strconv.Atoi(field); err == nil {
+				pids = append(append(pids, pid), descendants(pid)...)
+			}
+		}
+		killAndWait(pids...)
+		return fmt.Errorf("%d processes ran in %s", len(pids), name)
+	}); err != nil {
 		return err
 	}
-	var pids []int
-	for field := range strings.FieldsSeq(out) {
-		if pid, err := strconv.Atoi(field); err == nil {
-			pids = append(append(pids, pid), descendants(pid)...)
-		}
-	}
-	killAndWait(pids...)
 	return ip("netns delete " + name)
 }
 
