@@ -35,8 +35,11 @@ func (c *clock) Now() time.Time { return c.now }
 // openStore opens the file at path, or a store in memory where there is no path.
 func openStore(t rapid.TB, path string) store.Store {
 	t.Helper()
-	if path == "" {
+	switch {
+	case path == "":
 		return mem.New()
+	case *overEtcd != "":
+		return openEtcd(t, path)
 	}
 	st, err := bolt.Open(context.Background(), bolt.Config{Path: path, NoSync: true})
 	if err != nil {
@@ -47,7 +50,7 @@ func openStore(t rapid.TB, path string) store.Store {
 
 func openService(t rapid.TB, st store.Store, now func() time.Time) *ipam.Service {
 	t.Helper()
-	s, err := ipam.Open(context.Background(), ipam.Config{Store: st, Host: "h1", Now: now, Memories: memories})
+	s, err := ipam.Open(context.Background(), onShared(t, ipam.Config{Store: st, Host: "h1", Now: now, Memories: memories}))
 	if err != nil {
 		t.Fatal(err)
 	}

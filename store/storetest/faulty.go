@@ -46,6 +46,9 @@ var _ store.Store = (*Faulty)(nil)
 // NewFaulty returns a wrapper of s without any faults. Closing it closes s.
 func NewFaulty(s store.Store) *Faulty { return &Faulty{inner: s} }
 
+// Inner is the store that f stands before.
+func (f *Faulty) Inner() store.Store { return f.inner }
+
 // Next has the next updates fail in the given ways, one each, in the order in which they are called.
 func (f *Faulty) Next(faults ...Fault) {
 	f.mu.Lock()

@@ -1,0 +1,110 @@
+package ipam_test
+
+import (
+	"context"
+	"flag"
+	"iter"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/store"
+	"berth/store/etcd"
+	"berth/store/etcd/etcdtest"
+	"berth/store/storetest"
+
+	"pgregory.net/rapid"
+)
+
+// overEtcd has what these tests keep in files kept in etcd, under a prefix for each path, by a host of a cluster.
+var overEtcd = flag.String("etcd", "", "`URL` of an etcd that takes the place of files")
+
+// atPath is the path of each handle on which no service stands yet or, with followed, one does.
+var atPath sync.Map
+
+type place struct {
+	path     string
+	followed atomic.Bool
+}
+
+func openEtcd(t rapid.TB, path string) store.Store {
+	t.Helper()
+	st, err := etcd.Open(context.Background(), etcd.Config{Endpoints: []string{*overEtcd}, Prefix: "test" + path + "/", Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	atPath.Store(st, &place{path: path})
+	return st
+}
+
+// onShared makes the host of cfg a member of a cluster where its store is one that hosts share. A second service on one handle gets
+// another.
+func onShared(t rapid.TB, cfg ipam.Config) ipam.Config {
+	t.Helper()
+	faulty, before := cfg.Store.(*storetest.Faulty)
+	if before {
+		cfg.Store = faulty.Inner()
+	}
+	shared, ok := cfg.Store.(*etcd.Store)
+	switch {
+	case !ok && before:
+		cfg.Store = faulty
+		return cfg
+	case !ok:
+		return cfg
+	}
+	at, _ := atPath.Load(shared)
+	again := at.(*place).followed.Swap(true)
+	switch {
+	case again:
+		cfg.Store = openEtcd(t, at.(*place).path)
+	case before:
+		cfg.Store = faultyShared{shared, faulty}
+	}
+	id := ipam.ID{1}
+	copy(id[1:], cfg.Host)
+	cfg.Member = &ipam.Member{Host: id, Session: ipam.NewID(), Mark: ipam.ClusterMark(shared.Cluster())}
+	return cfg
+}
+
+// faultyShared is a shared store with a Faulty before it.
+type faultyShared struct {
+	store.Shared
+	faulty *storetest.Faulty
+}
+
+func (f faultyShared) View(ctx context.Context, fn func(store.Tx) error) error {
+	return f.faulty.View(ctx, fn)
+}
+
+func (f faultyShared) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return f.faulty.Update(ctx, fn)
+}
+
+func (f faultyShared) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.Change, error] {
+	return f.faulty.Watch(ctx, prefix)
+}
+
+func (f faultyShared) Close() error { return f.faulty.Close() }
+
+// notOverEtcd are the tests of what only a store of the host's own has: copies to and from it, states of former versions, faults
+// of a kind that etcd has not, and what is counted or chosen otherwise where hosts share.
+const notOverEtcd = "^(TestOverEtcd|TestCopy.*|TestCopied.*|TestPutBack.*|TestUpgrade.*|TestNewerState.*|TestGA26.*|TestReleaseCutOff|TestImportedIsUsed|TestWhoAfterTrimming)$" +
+	"|^TestGA25Variables$/^a_container_on_another_host$"
+
+// TestOverEtcd runs the tests of this package again, with what they keep in files in etcd (GA-1 to GA-27, BO-1 to BO-15).
+func TestOverEtcd(t *testing.T) {
+	e, err := etcdtest.Start(t.TempDir(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	out, err := exec.CommandContext(t.Context(), os.Args[0], "-test.count=1", "-test.skip="+notOverEtcd, "-rapid.checks=15", "-etcd="+e.Endpoints[0]).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
