@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -50,14 +51,10 @@ func (s *Shared) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	kept := make(chan error, 1)
-	go func() { kept <- s.keepUp(ctx, svc) }()
-	over := false
-	defer func() {
-		cancel()
-		if !over {
-			<-kept
-		}
-	}()
+	var ended sync.WaitGroup
+	ended.Go(func() { kept <- s.keepUp(ctx, svc) })
+	defer ended.Wait()
+	defer cancel()
 	again := time.NewTicker(lookEvery)
 	defer again.Stop()
 	var look looking
@@ -69,7 +66,6 @@ func (s *Shared) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case err := <-kept:
-			over = true
 			return err
 		case <-s.wake:
 			look.reviewed = time.Time{}

@@ -291,13 +291,12 @@ func testLarge(t *testing.T, h *handles) {
 func large(n int, value string) func(store.Tx) error {
 	return func(tx store.Tx) error {
 		for i := range n {
-			key, err := fmt.Appendf(nil, "large/%05d", i*7%n), error(nil)
+			key := fmt.Appendf(nil, "large/%05d", i*7%n)
+			write := func() error { return tx.Put(key, []byte(value)) }
 			if value == "" {
-				err = tx.Delete(key)
-			} else {
-				err = tx.Put(key, []byte(value))
+				write = func() error { return tx.Delete(key) }
 			}
-			if err != nil {
+			if err := write(); err != nil {
 				return err
 			}
 		}

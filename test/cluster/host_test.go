@@ -112,11 +112,3 @@ func attach(t testing.TB, to daemon, request any) (pool string) {
 	}
 	return r.PoolID
 }
-
-// logs is what the daemon of the host has said in its last life.
-func (h *host) logs() string {
-	if h.process == nil {
-		return ""
-	}
-	return h.log.String()
-}
