@@ -159,6 +159,10 @@ How they are measured:
   an import*: callers who take addresses all the time, for a while alone and then while the command imports a fifth of that plan.
 - *start*: the daemon over a state with 65,536 leases taken one by one, from exec to the first answer, the check of the whole
   file included; resident memory as the kernel counts it (VmRSS) after that.
+- *etcd*: hosts with a store and an ` + "`ipam.Service`" + ` each, in this process, that take addresses of one pool, 64 callers over all of them,
+  against one etcd client whose 64 callers each put one key in a transaction of its own, unless it is there. Three members run in this
+  process, on the same cores as the hosts; Debian's one member is a process of its own. Duplicates are counted from what callers were
+  given, and held against the records that each host reads.
 - *docker run*: whole runs of the command, alternating between a network on Berth and one on the engine's own IPAM.
 `
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-var reportFile = flag.String("report", "", "write the table of docs/faults.md to this `file`, when all faults were tried")
+var reportFile = flag.String("report", "", "write a table of what TestFaults saw to this `file`")
 
 // report is what one history came to.
 type report struct {
