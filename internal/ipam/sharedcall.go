@@ -215,6 +215,9 @@ func (s *Shared) releaseLater(ctx context.Context, pool ID, addr netip.Addr) err
 		return err
 	}
 	p.Lease, err = svc.heldThrough(ctx, pool, addr)
+	if isAway(err) { // what was committed last cannot be read yet: as where nothing could be read so far
+		return s.queue(ctx, p)
+	}
 	if err != nil || p.Lease == 0 {
 		return err
 	}
