@@ -29,7 +29,7 @@ type servers struct {
 
 // embedded starts three members in this process.
 func embedded(dir string) (*servers, error) {
-	e, err := etcdtest.Start(dir, 3)
+	e, err := etcdtest.Start(dir, 3, true)
 	if err != nil {
 		return nil, err
 	}

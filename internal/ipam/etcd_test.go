@@ -4,23 +4,20 @@ import (
 	"context"
 	"flag"
 	"iter"
-	"os"
-	"os/exec"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"berth/internal/ipam"
 	"berth/store"
 	"berth/store/etcd"
-	"berth/store/etcd/etcdtest"
 	"berth/store/storetest"
 
 	"pgregory.net/rapid"
 )
 
-// overEtcd has what these tests keep in files kept in etcd, under a prefix for each path, by a host of a cluster.
+// overEtcd has what these tests keep in files kept in etcd, under a prefix for each path, by a host of a cluster. It is for runs by
+// hand (`make ipam-etcd`): they take long.
 var overEtcd = flag.String("etcd", "", "`URL` of an etcd that takes the place of files")
 
 // atPath is the path of each handle on which no service stands yet or, with followed, one does.
@@ -90,21 +87,3 @@ func (f faultyShared) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.
 }
 
 func (f faultyShared) Close() error { return f.faulty.Close() }
-
-// notOverEtcd are the tests of what only a store of the host's own has: copies to and from it, states of former versions, faults
-// of a kind that etcd has not, and what is counted or chosen otherwise where hosts share.
-const notOverEtcd = "^(TestOverEtcd|TestCopy.*|TestCopied.*|TestPutBack.*|TestUpgrade.*|TestNewerState.*|TestGA26.*|TestReleaseCutOff|TestImportedIsUsed|TestWhoAfterTrimming)$" +
-	"|^TestGA25Variables$/^a_container_on_another_host$"
-
-// TestOverEtcd runs the tests of this package again, with what they keep in files in etcd (GA-1 to GA-27, BO-1 to BO-15).
-func TestOverEtcd(t *testing.T) {
-	e, err := etcdtest.Start(t.TempDir(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	out, err := exec.CommandContext(t.Context(), os.Args[0], "-test.count=1", "-test.skip="+notOverEtcd, "-rapid.checks=15", "-etcd="+e.Endpoints[0]).CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}

@@ -30,7 +30,7 @@ func startEtcd(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := etcdtest.Start(dir, 1)
+	e, err := etcdtest.Start(dir, 1, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,8 +22,9 @@ type Servers struct {
 	members   []*embed.Etcd
 }
 
-// Start starts so many members, on this machine's loopback.
-func Start(dir string, members int) (*Servers, error) {
+// Start starts so many members, on this machine's loopback. Where they need not outlive the machine, synced is false: they do not
+// wait for the disk then.
+func Start(dir string, members int, synced bool) (*Servers, error) {
 	var configs []*embed.Config
 	var peers []string
 	s := &Servers{}
@@ -39,6 +40,7 @@ func Start(dir string, members int) (*Servers, error) {
 		cfg := embed.NewConfig()
 		cfg.Name = fmt.Sprintf("m%d", n)
 		cfg.Dir = filepath.Join(dir, cfg.Name)
+		cfg.UnsafeNoFsync = !synced
 		cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 		cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 		cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
