@@ -13,7 +13,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 GOBUILD  = CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
 
-.PHONY: help build dist unit engine engine-clean test soak bench fuzz lint plugin push image install uninstall \
+.PHONY: help build dist unit ipam-etcd engine engine-clean test soak bench fuzz lint plugin push image install uninstall \
 	demo demo-clean clean
 
 help: ## show what can be made
@@ -34,6 +34,9 @@ unit: ## go vet, and all tests that need no Docker Engine, under the race detect
 	go test -race -timeout 20m ./...
 
 # The engine tests make plugin sockets, network namespaces and an engine of their own: they run as root.
+ipam-etcd: ## the tests of internal/ipam with their files in the etcd at ETCD=http://...; they take long
+	go test ./internal/ipam -count 1 -timeout 0 -rapid.checks 15 -etcd $(ETCD)
+
 engine: build ## the tests on the real Docker Engine (ENGINE_FLAGS='-run Swarm -v' for some of them)
 	go test -tags engine -count 1 -timeout 40m -exec "$(CURDIR)/scripts/as-root" ./test/engine/... $(ENGINE_FLAGS)
 
