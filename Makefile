@@ -31,9 +31,13 @@ dist: ## static binaries for amd64 and arm64 in bin/
 unit: ## go vet, and all tests that need no Docker Engine, under the race detector
 	go vet ./...
 	go vet -tags engine ./test/...
-	go test -race -timeout 20m ./...
+	go test -race -timeout 20m $$(go list ./... | grep -v /test/cluster)
 
 # The engine tests make plugin sockets, network namespaces and an engine of their own: they run as root.
+histories: ## porcupine over hosts on an etcd that fails (test/cluster); wants a machine with nothing else to do
+	@scripts/needs go etcd
+	go test ./test/cluster -count 1 -timeout 30m -v
+
 ipam-etcd: ## the tests of internal/ipam with their files in the etcd at ETCD=http://...; they take long
 	go test ./internal/ipam -count 1 -timeout 0 -rapid.checks 15 -etcd $(ETCD)
 
