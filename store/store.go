@@ -1,12 +1,12 @@
 // Package store is the durable, ordered key-value store under Berth. It promises serializable transactions over byte
-// strings and nothing else: it knows no address, no subnet and no host. What Update has answered with nil is on disk (or
-// on a quorum) before the caller hears of it; what it has answered with an error wrapping ErrUnknown may be there or not;
-// any other error means that nothing of it is there.
+// strings and nothing else: it knows no address, no subnet and no host. What Update has answered with nil is on disk
+// (or on a quorum) before the caller hears of it; what it has answered with an error wrapping ErrUnknown may be there
+// or not; any other error means that nothing of it is there.
 //
 // Data passes through it as functions: a caller hands Update a function of a Tx, and the store runs it against a state
-// that no other function can change meanwhile. Backends live in store/bolt (a file of one host), store/etcd (which several
-// hosts share; shared.go) and store/mem (which keeps nothing); store/storetest holds the one conformance suite that every
-// backend passes.
+// that no other function can change meanwhile. Backends live in store/bolt (a file of one host), store/etcd (which
+// several hosts share; shared.go) and store/mem (which keeps nothing); store/storetest holds the one conformance suite
+// that every backend passes.
 package store
 
 import (
@@ -17,8 +17,8 @@ import (
 
 // The errors that a Store answers with; each comes wrapped, with what happened and what to do about it.
 var (
-	// ErrUnknown: the commit may or may not have reached the disk. A store on a disk refuses further writes until it is opened
-	// again; a Shared one until it has found out.
+	// ErrUnknown: the commit may or may not have reached the disk. A store on a disk refuses further writes until it is
+	// opened again; a Shared one until it has found out.
 	ErrUnknown = errors.New("the outcome of the write is unknown")
 	// ErrNoSpace: there was no room; nothing was written, and writes succeed again as soon as there is room.
 	ErrNoSpace = errors.New("no space left for the store")
@@ -36,8 +36,14 @@ var (
 	ErrTooLarge = errors.New("too large for one record")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
+	// ErrAstray: the store's place does not lead to what is open any more, so that the next start would not find what
+	// is written; it is refused instead. What was acknowledged before can still be read and backed up.
+	ErrAstray = errors.New("the store's file is not in its place")
 	// ErrAway: a Shared store is out of reach. Nothing was written, and it is tried again with the next request.
 	ErrAway = errors.New("the shared store is out of reach")
+	// ErrBack: a Shared store is not the one that was written to, or not as far as it was written. It comes with
+	// ErrAway.
+	ErrBack = errors.New("the shared store went back")
 )
 
 // Store is a serializable, durable map from byte strings to byte strings, in the order of bytes.Compare.
@@ -47,9 +53,9 @@ type Store interface {
 	View(ctx context.Context, fn func(Tx) error) error
 
 	// Update runs fn and commits what it wrote, atomically and durably, or, when fn fails, nothing of it: fn's error is
-	// returned as it is. fn may run more than once and must touch nothing but tx (see Tx.OnAbort). It must make a bounded
-	// number of writes, at most MaxWrites. A ctx that ends before fn began cancels the update; afterwards the answer is
-	// awaited, because the commit can no longer be taken back.
+	// returned as it is. fn may run more than once and must touch nothing but tx (see Tx.OnAbort). It must make a
+	// bounded number of writes, at most MaxWrites. A ctx that ends before fn began cancels the update; afterwards the
+	// answer is awaited, because the commit can no longer be taken back.
 	Update(ctx context.Context, fn func(Tx) error) error
 
 	// Watch yields, in commit order, each change to a key with the given prefix that commits after Watch was called,
@@ -78,7 +84,8 @@ type Tx interface {
 	// Scan yields the records of a range in order. Writes to that range while it runs are not allowed.
 	Scan(Range) iter.Seq2[Record, error]
 	// OnAbort has undo called when what this run of the function wrote does not become part of the store: it failed,
-	// the commit failed, or it is run again. It is called before any other update can run that would have seen those writes.
+	// the commit failed, or it is run again. It is called before any other update can run that would have seen those
+	// writes.
 	OnAbort(undo func())
 }
 

@@ -21,11 +21,12 @@ import (
 // The read transaction lasts as long as writing the local file does, never as long as somebody takes to fetch it: while
 // it lasts no page of the state can be used again, so the state grows.
 func (s *Store) Backup(ctx context.Context, path string) error {
-	if err := s.enter(); err != nil {
+	h, err := s.enter()
+	if err != nil {
 		return err
 	}
-	defer s.leave()
-	path, err := filepath.Abs(path)
+	defer s.leave(h)
+	path, err = filepath.Abs(path)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
@@ -38,7 +39,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	}
 	defer os.Remove(temp.Name()) // after the rename there is nothing of that name
 	defer temp.Close()
-	if err := s.copyTo(ctx, temp); err != nil {
+	if err := s.copyTo(ctx, h, temp); err != nil {
 		return fmt.Errorf("backup to %s: %w", path, spaceError(err))
 	}
 	report, err := checkFile(ctx, temp.Name(), temp)
@@ -66,9 +67,9 @@ func publish(from, path string) error {
 }
 
 // copyTo writes the state to w and syncs it.
-func (s *Store) copyTo(ctx context.Context, w *os.File) (err error) {
+func (s *Store) copyTo(ctx context.Context, h *handle, w *os.File) (err error) {
 	defer guard(&err, s.faultError)()
-	btx, err := s.begin(false)
+	btx, err := s.begin(h, false)
 	if err != nil {
 		return err
 	}
@@ -95,24 +96,20 @@ func (c *ctxWriter) Write(b []byte) (n int, err error) {
 }
 
 // snapshot begins a read transaction and returns the meta page that it stands on. done ends it.
-func (s *Store) snapshot(ctx context.Context) (m meta, done func(), err error) {
+func (s *Store) snapshot(ctx context.Context, h *handle) (m meta, done func(), err error) {
 	var btx *bbolt.Tx
-	begin := func(store.Tx) error {
-		if btx, err = s.begin(false); err != nil {
+	begin := func() (err error) {
+		if btx, err = s.begin(h, false); err != nil {
 			return err
 		}
-		if m, _ = readMetas(s.reader).newest(); m.txid != uint64(btx.ID()) {
+		if m, _ = readMetas(h.reader).newest(); m.txid != uint64(btx.ID()) {
 			_ = btx.Rollback()
 			return fmt.Errorf("%w: the meta pages of %s are damaged%s", store.ErrCorrupt, s.files.db, adviceRestore)
 		}
 		return nil
 	}
-	// While a function runs in the committer nothing commits, so both see the same commit.
-	err = s.commit.update(ctx, begin)
-	if errors.Is(err, store.ErrUnknown) { // nothing commits any more at all
-		err = begin(nil)
-	}
-	if err != nil {
+	// Nothing commits meanwhile, so both see the same commit.
+	if err := s.commit.quietly(ctx, begin); err != nil {
 		return meta{}, nil, err
 	}
 	return m, func() { _ = btx.Rollback() }, nil

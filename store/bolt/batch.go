@@ -44,17 +44,22 @@ func (c *committer) run() {
 
 // runSome runs as many functions as fit one bbolt transaction, commits it and settles them.
 func (c *committer) runSome(b *batch) {
+	if b.tx == nil && b.calls[b.at].between != nil {
+		c.runBetween(b)
+		return
+	}
+	end := b.stretch()
 	if c.broken != nil {
-		c.settle(b, len(b.calls), c.broken, true)
+		c.settle(b, end, c.broken, true)
 		return
 	}
 	if b.tx == nil {
 		if err := c.begin(b); err != nil {
-			c.settle(b, len(b.calls), err, true)
+			c.settle(b, end, err, true)
 			return
 		}
 	}
-	for b.at < len(b.calls) && b.wrote < batchWrites {
+	for b.at < end && b.wrote < batchWrites {
 		k := b.calls[b.at]
 		b.at++
 		if !k.state.CompareAndSwap(stateQueued, stateBegun) {
@@ -70,8 +75,33 @@ func (c *committer) runSome(b *batch) {
 	c.settle(b, b.at, err, false)
 }
 
+// stretch is where the functions end that may run in one transaction: at the next one that runs outside of any.
+func (b *batch) stretch() int {
+	for i := b.at; i < len(b.calls); i++ {
+		if b.calls[i].between != nil {
+			return i
+		}
+	}
+	return len(b.calls)
+}
+
+// runBetween runs the function of the next call, while no transaction is open.
+func (c *committer) runBetween(b *batch) {
+	k := b.calls[b.at]
+	b.at++
+	if k.state.CompareAndSwap(stateQueued, stateBegun) {
+		k.err = k.between()
+	}
+	b.from = b.at
+}
+
+// begin opens the shared transaction, unless what is written to it would be lost.
 func (c *committer) begin(b *batch) (err error) {
-	btx, err := c.s.begin(true)
+	if err := c.astray(); err != nil {
+		return err
+	}
+	c.h = c.s.handle()
+	btx, err := c.s.begin(c.h, true)
 	if err != nil {
 		return err
 	}
@@ -112,7 +142,7 @@ func (c *committer) call(k *call) {
 	defer func() {
 		k.tx.rules.Over = true
 		switch p := recover(); {
-		case p != nil && c.s.isFault(p):
+		case p != nil && c.h.isFault(p):
 			k.err = c.s.faultError(p)
 		case p != nil:
 			k.panics, k.panicked = true, p
@@ -189,10 +219,20 @@ func (c *committer) finish(b *batch) error {
 	id := b.tx.ID()
 	err := c.commitTx(b.tx)
 	b.tx = nil
-	if err == nil {
-		return nil
+	if err != nil {
+		return c.commitFailed(id, err)
 	}
-	return c.commitFailed(id, err)
+	if c.full != nil {
+		c.full = nil
+		c.s.log.Infof("there is room for %s again", c.s.files.db)
+	}
+	// What went into a file that was taken away meanwhile is there as long as this process is, and not acknowledged.
+	if err := c.astray(); err != nil {
+		return c.stop(fmt.Errorf("%w: it was taken away while it was written to (%w); afterwards the daemon must be "+
+			"started again, "+
+			"because only reading the file afresh tells what it holds", store.ErrUnknown, err))
+	}
+	return nil
 }
 
 // commitTx commits. A panic in it (a page that cannot be read while the tree is rebalanced) is a failed commit.
@@ -226,16 +266,27 @@ func (c *committer) rollback(btx *bbolt.Tx) {
 // pages afresh, and the next transaction starts from the state before. After anything else nobody can know what the
 // disk holds, and the kernel may have dropped what it could not write: no write is tried again.
 func (c *committer) commitFailed(id int, err error) error {
-	if isNoSpace(err) && c.s.committedBefore(uint64(id)) {
-		return fmt.Errorf("%w: the state %s was not changed (%v): make room on its disk, then it goes on by itself",
+	if isNoSpace(err) && c.h.committedBefore(uint64(id)) {
+		full := fmt.Errorf("%w: the state %s was not changed (%v): make room on its disk, then it goes on by itself",
 			store.ErrNoSpace, c.s.files.db, err)
+		if c.full == nil {
+			c.s.log.Error(full)
+		}
+		c.full = full
+		return full
 	}
 	return c.breakOff(err)
 }
 
 func (c *committer) breakOff(err error) error {
-	broken := fmt.Errorf("%w: writing the state %s failed (%v): writes are refused until the daemon is started again, "+
-		"because only reading the file afresh tells what it holds; look at its disk first", store.ErrUnknown, c.s.files.db, err)
+	return c.stop(fmt.Errorf("%w: writing the state %s failed (%v): writes are refused until the daemon is started "+
+		"again, "+
+		"because only reading the file afresh tells what it holds; look at its disk first", store.ErrUnknown,
+		c.s.files.db, err))
+}
+
+// stop refuses all writes from now on, with the first error that it is called with.
+func (c *committer) stop(broken error) error {
 	c.mu.Lock()
 	if c.broken == nil {
 		c.broken = broken

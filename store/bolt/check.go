@@ -61,19 +61,26 @@ func Check(ctx context.Context, path string) (Report, error) {
 	return report, secondOpinion(ctx, f.db)
 }
 
-// Check checks the open store while it is in use, in one View.
+// Check checks the open store while it is in use, in one View. That its path does not lead to it any more is a problem,
+// too (store.ErrAstray).
 func (s *Store) Check(ctx context.Context) (Report, error) {
-	if err := s.enter(); err != nil {
+	h, err := s.enter()
+	if err != nil {
 		return Report{Path: s.files.db}, err
 	}
-	defer s.leave()
-	m, done, err := s.snapshot(ctx)
+	defer s.leave(h)
+	m, done, err := s.snapshot(ctx, h)
 	if err != nil {
 		return Report{Path: s.files.db}, err
 	}
 	defer done()
-	c := checker{ctx: ctx, r: s.reader, meta: m, report: Report{Path: s.files.db, Size: fileSize(s.reader)}}
-	return c.run()
+	c := checker{ctx: ctx, r: h.reader, meta: m, report: Report{Path: s.files.db, Size: fileSize(h.reader)}}
+	report, err := c.run()
+	if lost := s.astray(h); lost != nil {
+		report.Problems = append(report.Problems, lost.Error())
+		err = errors.Join(err, lost)
+	}
+	return report, err
 }
 
 // checkFile checks the file behind f, without bbolt.
@@ -94,7 +101,8 @@ func checkFile(ctx context.Context, path string, f *os.File) (Report, error) {
 	}
 	m, ok := ms.newest()
 	if !ok {
-		return report, fmt.Errorf("%w: %s is not a Berth state, or its beginning was overwritten (meta page 0 %v, meta page 1 %v)%s",
+		return report, fmt.Errorf("%w: %s is not a Berth state, or its beginning was overwritten (meta page 0 %v, "+
+			"meta page 1 %v)%s",
 			store.ErrCorrupt, path, ms.err[0], ms.err[1], adviceRestore)
 	}
 	c := checker{ctx: ctx, r: f, meta: m, report: report}
@@ -106,9 +114,11 @@ func checkFile(ctx context.Context, path string, f *os.File) (Report, error) {
 		if rest != nil {
 			return report, rest
 		}
-		return report, &metaError{fmt.Errorf("%w: meta page %d of %s %v, so its last commit may be gone (what the other one shows is "+
-			"sound, up to commit %d)%s, or, to go on from that commit, run `berth fsck --repair --state %s`",
-			store.ErrCorrupt, i, path, err, m.txid, adviceRestore, filepath.Dir(path))}
+		return report,
+			&metaError{fmt.Errorf("%w: meta page %d of %s %v, so its last commit may be gone (what the other one "+
+				"shows is "+
+				"sound, up to commit %d)%s, or, to go on from that commit, run `berth fsck --repair --state %s`",
+				store.ErrCorrupt, i, path, err, m.txid, adviceRestore, filepath.Dir(path))}
 	}
 	return c.run()
 }
@@ -132,7 +142,8 @@ func unreadable(path string, page uint64, err error) error {
 func sane(path string, info os.FileInfo) error {
 	switch {
 	case info.IsDir():
-		return fmt.Errorf("%w: %s is a directory, not a file: give the path of the state's file", store.ErrCorrupt, path)
+		return fmt.Errorf("%w: %s is a directory, not a file: give the path of the state's file", store.ErrCorrupt,
+			path)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%w: %s is not a regular file", store.ErrCorrupt, path)
 	case info.Size() == 0:
@@ -172,7 +183,8 @@ type visit func(element)
 func (c *checker) run() (Report, error) {
 	c.report.Commit, c.report.PageSize = c.meta.txid, c.meta.pageSize
 	if end := c.meta.pages * uint64(c.meta.pageSize); c.meta.pages > 1<<40 || end > uint64(c.report.Size) {
-		return c.report, fmt.Errorf("%w: %s has %d bytes, but its last commit reaches to byte %d: the file was cut short%s",
+		return c.report, fmt.Errorf("%w: %s has %d bytes, but its last commit reaches to byte %d: the file was cut "+
+			"short%s",
 			store.ErrCorrupt, c.report.Path, c.report.Size, end, adviceRestore)
 	}
 	c.report.Pages = int(c.meta.pages)

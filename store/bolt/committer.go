@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"berth/store"
 )
@@ -28,6 +29,10 @@ type committer struct {
 	rest    sync.Cond
 
 	// What follows belongs to the leader.
+	h       *handle // the file of the open transaction, or of the last one
+	missing bool    // the file was not in its place when that was last looked at
+	full    error   // the last commit that wrote had no room
+	tried   time.Time
 	current *batch
 	spare   []*call
 	w       writes
@@ -39,8 +44,11 @@ type committer struct {
 
 // call is one caller of Update.
 type call struct {
-	ctx   context.Context
-	fn    func(store.Tx) error
+	ctx context.Context
+	fn  func(store.Tx) error
+	// between, instead of fn, is run while no transaction is open, also when writes are refused.
+	between func() error
+
 	state atomic.Int32
 	tx    tx
 
@@ -66,9 +74,21 @@ func (c *committer) update(ctx context.Context, fn func(store.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	k := &call{ctx: ctx, fn: fn}
+	return c.join(ctx, &call{ctx: ctx, fn: fn})
+}
+
+// quietly runs fn while nothing else is run and no transaction is open.
+func (c *committer) quietly(ctx context.Context, fn func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return c.join(ctx, &call{ctx: ctx, between: fn})
+}
+
+// join queues a call, and returns when it has its answer.
+func (c *committer) join(ctx context.Context, k *call) error {
 	c.mu.Lock()
-	if err := c.refusal(); err != nil {
+	if err := c.refusal(k); err != nil {
 		c.mu.Unlock()
 		return err
 	}
@@ -101,10 +121,13 @@ func (c *committer) joined() *batch {
 	return c.next
 }
 
-// refusal says why no update can begin.
-func (c *committer) refusal() error {
+// refusal says why a call cannot begin.
+func (c *committer) refusal(k *call) error {
 	if c.closed {
 		return fmt.Errorf("%w: %s", store.ErrClosed, c.s.files.db)
+	}
+	if k.between != nil {
+		return nil
 	}
 	return c.broken
 }

@@ -101,7 +101,8 @@ func TestBatch(t *testing.T) {
 		step("e-goes", "b d", func() error { runtime.Goexit(); return nil }),
 		step("f", "b d", func() error { return nil }),
 	)
-	want := []string{"wanted", "<nil>", "panic: on purpose", "<nil>", "the function handed to Update ended its goroutine", "<nil>"}
+	want := []string{"wanted", "<nil>", "panic: on purpose", "<nil>",
+		"the function handed to Update ended its goroutine", "<nil>"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the callers heard %q", got)
 	}
@@ -129,7 +130,8 @@ func TestGoexitOfTheOnlyCaller(t *testing.T) {
 	}
 }
 
-// TestFailedCommit has the commit of a batch fail: hooks run in reverse order over all functions, and before a later one.
+// TestFailedCommit has the commit of a batch fail: hooks run in reverse order over all functions, and before a later
+// one.
 func TestFailedCommit(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "berth.db"))
 	var trace []string
@@ -143,7 +145,8 @@ func TestFailedCommit(t *testing.T) {
 			return err
 		}
 	}
-	fail := func(store.Tx) error { s.db.MaxSize = 1; return nil } // then the commit fails when it takes a page that is new
+	// then the commit fails when it takes a page that is new
+	fail := func(store.Tx) error { s.open.db.MaxSize = 1; return nil }
 	got := together(t, s, fail, fn("refused", errWanted), fn("a", nil), fn("b", nil), fn("late", errWanted))
 	if got[0] != "<nil>" || got[1] != "wanted" {
 		t.Errorf("what ran before any write heard %q", got[:2])
@@ -247,7 +250,8 @@ func randomFunction(tx store.Tx, seed int, heard *string) error {
 			return err
 		}
 	}
-	for _, r := range []store.Range{{}, {Reverse: true}, {From: key(seed % 89), Limit: 3}, {To: key(seed % 83), Reverse: true, Limit: 3}} {
+	for _, r := range []store.Range{{}, {Reverse: true}, {From: key(seed % 89), Limit: 3},
+		{To: key(seed % 83), Reverse: true, Limit: 3}} {
 		for rec, err := range tx.Scan(r) {
 			if err != nil {
 				return err
@@ -263,8 +267,8 @@ func randomFunction(tx store.Tx, seed int, heard *string) error {
 	return nil
 }
 
-// TestNoSpaceAfterTheMetaPage: "no space" from the last sync comes when the meta page is written already, so it does not
-// mean that nothing is there.
+// TestNoSpaceAfterTheMetaPage: "no space" from the last sync comes when the meta page is written already, so it does
+// not mean that nothing is there.
 func TestNoSpaceAfterTheMetaPage(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "berth.db"))
 	put(t, s, "a", "1")

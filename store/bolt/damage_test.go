@@ -117,8 +117,10 @@ var damages = []struct {
 	{"cut to 16 KiB", truncateTo(16 << 10), []string{"was cut short", "berth restore"}},
 	{"cut to 100 KiB", truncateTo(100 << 10), []string{"was cut short", "berth restore"}},
 	{"meta page 0", scribble(16, 64), []string{"meta page 0", "last commit may be gone", "berth restore", "--repair"}},
-	{"meta page 1", scribble(4096+16, 64), []string{"meta page 1", "last commit may be gone", "berth restore", "--repair"}},
-	{"both meta pages", both(scribble(16, 64), scribble(4096+16, 64)), []string{"beginning was overwritten", "berth restore"}},
+	{"meta page 1", scribble(4096+16, 64),
+		[]string{"meta page 1", "last commit may be gone", "berth restore", "--repair"}},
+	{"both meta pages", both(scribble(16, 64), scribble(4096+16, 64)),
+		[]string{"beginning was overwritten", "berth restore"}},
 	{"not bbolt", func(t *testing.T, path string) {
 		must(t, os.WriteFile(path, []byte(strings.Repeat("PNG?", 20000)), 0o600))
 	}, []string{"not a Berth state", "berth restore"}},
@@ -246,9 +248,13 @@ func TestInterruptedCreation(t *testing.T) {
 	for name, cut := range map[string]func(t *testing.T, f files){
 		"only the lock file":      func(t *testing.T, f files) { must(t, os.WriteFile(f.lock, nil, 0o600)) },
 		"an empty temporary file": func(t *testing.T, f files) { must(t, os.WriteFile(f.temp, nil, 0o600)) },
-		"half a temporary file":   func(t *testing.T, f files) { must(t, os.WriteFile(f.temp, make([]byte, 9000), 0o600)) },
-		"a whole temporary file":  func(t *testing.T, f files) { must(t, writeEmpty(f.temp, strings.Repeat("ab", 16), true)) },
-		"no id":                   func(t *testing.T, f files) { must(t, f.create(true)) },
+		"half a temporary file": func(t *testing.T, f files) {
+			must(t, os.WriteFile(f.temp, make([]byte, 9000), 0o600))
+		},
+		"a whole temporary file": func(t *testing.T, f files) {
+			must(t, writeEmpty(f.temp, strings.Repeat("ab", 16), true))
+		},
+		"no id": func(t *testing.T, f files) { must(t, f.create(true)) },
 		"a temporary file of the id": func(t *testing.T, f files) {
 			must(t, errors.Join(f.create(true), os.WriteFile(f.id+".new", nil, 0o600)))
 		},
@@ -297,7 +303,8 @@ func TestCutUnderAnOpenStore(t *testing.T) {
 	}
 	write := func(tx store.Tx) error { return tx.Put([]byte("lease/000001"), nil) }
 	for range 2 {
-		if err := s.Update(context.Background(), write); !errors.Is(err, store.ErrCorrupt) && !errors.Is(err, store.ErrUnknown) {
+		if err := s.Update(context.Background(), write); !errors.Is(err, store.ErrCorrupt) &&
+			!errors.Is(err, store.ErrUnknown) {
 			t.Errorf("Update that writes: %v", err)
 		}
 	}

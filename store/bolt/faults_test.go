@@ -9,13 +9,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"berth/store"
 )
 
-// TestKilled kills a process with 16 callers at work, again and again, on one state: nothing that it acknowledged is lost.
+// TestKilled kills a process with 16 callers at work, again and again, on one state: nothing that it acknowledged is
+// lost.
 func TestKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "berth.db")
 	var runs []ran
@@ -41,12 +43,14 @@ func TestKilled(t *testing.T) {
 // TestKilledAtEachCall ends the process at the n-th call of each kind that the store makes, from the making of the
 // state on: it always opens again, with all that was acknowledged.
 func TestKilledAtEachCall(t *testing.T) {
-	for _, call := range []string{"openat", "flock", "pwrite64", "fdatasync", "fsync", "ftruncate", "/^rename", "mmap", "pread64", "/^mkdir"} {
+	for _, call := range []string{"openat", "flock", "pwrite64", "fdatasync", "fsync", "ftruncate", "/^rename", "mmap",
+		"pread64", "/^mkdir"} {
 		t.Run(strings.Trim(call, "/^"), func(t *testing.T) {
 			killed := 0
 			for _, when := range []int{1, 2, 3, 4, 6, 11} {
 				path := filepath.Join(t.TempDir(), "state", "berth.db")
-				r := runHelper(t, path, "4 5", nil, "-e", "trace="+call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, when))
+				r := runHelper(t, path, "4 5", nil, "-e", "trace="+call, "-e",
+					fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, when))
 				if r.killed {
 					killed++
 				}
@@ -82,9 +86,11 @@ func TestFailingCalls(t *testing.T) {
 	} {
 		t.Run(c.call+" "+c.error+" "+c.when, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "berth.db")
-			// The state is made first, so that the faults meet the store at work. strace counts the calls of each thread.
+			// The state is made first, so that the faults meet the store at work. strace counts the calls of each
+			// thread.
 			before := runHelper(t, path, "0 0", nil)
-			r := runHelper(t, path, "4 60", nil, "-P", path, "-e", "trace="+c.call, "-e", "inject="+c.call+":error="+c.error+":when="+c.when)
+			r := runHelper(t, path, "4 60", nil, "-P", path, "-e", "trace="+c.call, "-e", "inject="+c.call+":error="+
+				c.error+":when="+c.when)
 			bad := len(r.answer[c.want])
 			if !r.opened || bad == 0 {
 				t.Errorf("no caller heard %q: %q", c.want, r.lines)
@@ -105,8 +111,10 @@ func TestFullDisk(t *testing.T) {
 	must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"))
 	defer func() { must(t, unix.Unmount(dir, 0)) }()
 	path := filepath.Join(dir, "berth.db")
-	s, err := Open(context.Background(), Config{Path: path})
+	now := time.Now()
+	s, err := Open(context.Background(), Config{Path: path, Now: func() time.Time { return now }})
 	must(t, err)
+	must(t, s.Writable(context.Background()))
 	var acked, full, undone int
 	n := 0
 	try := func() error {
@@ -143,6 +151,10 @@ func TestFullDisk(t *testing.T) {
 		for range 10 {
 			_ = try()
 		}
+		if err := s.Writable(context.Background()); !errors.Is(err, store.ErrNoSpace) ||
+			!strings.Contains(err.Error(), path) {
+			t.Errorf("whoever asks on a full disk whether writes are taken hears %v", err)
+		}
 		if err := s.Backup(context.Background(), filepath.Join(dir, "backup")); !errors.Is(err, store.ErrNoSpace) {
 			t.Errorf("Backup to a full disk: %v", err)
 		}
@@ -150,9 +162,16 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("%d records, %d acknowledged; %d refused, %d taken back", got, acked, full, undone)
 		}
 		must(t, unix.Mount("", dir, "", unix.MS_REMOUNT, fmt.Sprintf("size=%dm", size)))
+		if size%2 == 0 { // else nobody asks
+			now = now.Add(roomEvery)
+			if err := s.Writable(context.Background()); err != nil {
+				t.Errorf("with more room it is not seen that writes are taken: %v", err)
+			}
+		}
 		if err := try(); err != nil {
 			t.Fatalf("with more room: %v", err)
 		}
+		must(t, s.Writable(context.Background()))
 	}
 	if _, err := s.Check(context.Background()); err != nil {
 		t.Error(err)

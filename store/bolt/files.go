@@ -54,7 +54,7 @@ func (f files) makeDir() error {
 
 // fresh says whether there is no state yet. It refuses when there was one.
 func (f files) fresh() (bool, error) {
-	if _, err := os.Stat(f.db); err == nil {
+	if _, err := os.Lstat(f.db); err == nil {
 		return false, nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return false, fmt.Errorf("look for the state: %w", err)
@@ -66,7 +66,8 @@ func (f files) fresh() (bool, error) {
 	case err != nil:
 		return false, err
 	}
-	return false, fmt.Errorf("%w: %s is gone: %s says that the store %s belongs there%s, or remove %s to start with an empty state",
+	return false, fmt.Errorf("%w: %s is gone: %s says that the store %s belongs there%s, or remove %s to start with "+
+		"an empty state",
 		store.ErrCorrupt, f.db, f.id, id, adviceRestore, f.id)
 }
 
@@ -95,7 +96,9 @@ func (f files) install(from string) error {
 
 // writeEmpty writes a bbolt file with our two buckets.
 func writeEmpty(path, id string, noSync bool) error {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: noSync, NoGrowSync: noSync, FreelistType: bbolt.FreelistMapType})
+	db, err := bbolt.Open(path, 0o600,
+		&bbolt.Options{NoSync: noSync, NoGrowSync: noSync, FreelistType: bbolt.FreelistMapType,
+			OpenFile: func(name string, flag int, _ os.FileMode) (*os.File, error) { return openPlain(name, flag) }})
 	if err != nil {
 		return err
 	}
@@ -164,7 +167,7 @@ func (f files) writeID(id string) error {
 // writeFile writes a small file so that it is there as a whole or not at all.
 func writeFile(path string, b []byte) error {
 	t := path + ".new"
-	w, err := os.OpenFile(t, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	w, err := createNew(t)
 	if err != nil {
 		return err
 	}
@@ -179,6 +182,26 @@ func writeFile(path string, b []byte) error {
 		return err
 	}
 	return syncDir(filepath.Dir(path))
+}
+
+// createNew makes a file that nobody else has, in the place of what an earlier try may have left there. It writes to
+// nothing that a link leads to, which somebody may have put there who can write to the directory.
+func createNew(path string) (*os.File, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+}
+
+// openPlain opens a file of the state. A link is refused: whoever can write to the directory could have it lead to a
+// file of somebody else.
+func openPlain(path string, flag int) (*os.File, error) {
+	f, err := os.OpenFile(path, flag|unix.O_NOFOLLOW, 0o600)
+	if errors.Is(err, unix.ELOOP) {
+		return nil, fmt.Errorf("%s is a symbolic link, and no file of a state may be one: remove it, or give the "+
+			"directory that it leads to as --state", path)
+	}
+	return f, err
 }
 
 // syncDir makes new names in a directory durable.

@@ -20,9 +20,12 @@ import (
 // ends; the file itself stays. It is a file of its own, not the state's, so that restore can exchange that one while it
 // holds the lock.
 func (f files) acquire(ctx context.Context, wait time.Duration, now time.Time) (*os.File, error) {
-	l, err := os.OpenFile(f.lock, os.O_RDWR|os.O_CREATE, 0o600)
+	l, err := openPlain(f.lock, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, fmt.Errorf("lock the state: %w", err)
+	}
+	if err := f.checkLock(l); err != nil {
+		return nil, errors.Join(err, l.Close())
 	}
 	if err := flock(ctx, l, wait); err != nil {
 		_ = l.Close()
@@ -38,6 +41,20 @@ func (f files) acquire(ctx context.Context, wait time.Duration, now time.Time) (
 		return nil, fmt.Errorf("write %s: %w", f.lock, err)
 	}
 	return l, nil
+}
+
+// checkLock refuses a lock file that is something else besides, as a second name of somebody's file is: it is written
+// to.
+func (f files) checkLock(l *os.File) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(l.Fd()), &st); err != nil {
+		return fmt.Errorf("lock %s: %w", f.lock, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink > 1 {
+		return fmt.Errorf("%s is no lock file of Berth's but something else, or has a second name elsewhere: remove it",
+			f.lock)
+	}
+	return nil
 }
 
 // flock takes the lock, trying for as long as wait.
@@ -80,7 +97,8 @@ func lockedError(state, locked, note string) error {
 	} else if note != "" {
 		who = note + ", as it saw itself (it runs in another pid namespace)"
 	}
-	return fmt.Errorf("%w: the state %s is in use by %s: stop it, or give this one another --state", store.ErrLocked, state, who)
+	return fmt.Errorf("%w: the state %s is in use by %s: stop it, or give this one another --state", store.ErrLocked,
+		state, who)
 }
 
 // lockHolder finds the process that holds a flock on path in /proc/locks; 0 when it cannot be seen. The device number

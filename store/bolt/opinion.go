@@ -39,7 +39,8 @@ func secondOpinion(ctx context.Context, path string) (err error) {
 			}
 		}
 		if first != nil {
-			return fmt.Errorf("%w: %s: bbolt finds %d problems, the first: %v%s", store.ErrCorrupt, path, n, first, adviceRestore)
+			return fmt.Errorf("%w: %s: bbolt finds %d problems, the first: %v%s", store.ErrCorrupt, path, n, first,
+				adviceRestore)
 		}
 		return ctx.Err()
 	})

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// What a bbolt file looks like (go.etcd.io/bbolt, internal/common: page.go, meta.go, bucket.go), read without trusting a
-// byte of it. Numbers are in the order of the machine that wrote the file.
+// What a bbolt file looks like (go.etcd.io/bbolt, internal/common: page.go, meta.go, bucket.go), read without trusting
+// a byte of it. Numbers are in the order of the machine that wrote the file.
 const (
 	boltMagic   = 0xED0CDAED
 	boltVersion = 2
@@ -117,9 +117,10 @@ func (ms metas) newest() (m meta, ok bool) {
 	return ms.page[1], true
 }
 
-// committedBefore says that the file, as the kernel shows it, holds two sound meta pages that are older than transaction id.
-func (s *Store) committedBefore(id uint64) bool {
-	ms := readMetas(s.reader)
+// committedBefore says that the file, as the kernel shows it, holds two sound meta pages that are older than
+// transaction id.
+func (h *handle) committedBefore(id uint64) bool {
+	ms := readMetas(h.reader)
 	return ms.err[0] == nil && ms.err[1] == nil && ms.page[0].txid < id && ms.page[1].txid < id
 }
 

@@ -24,8 +24,8 @@ type Restored struct {
 
 // Restore puts the backup from in the place of the state at statePath, whose daemon must be stopped: it refuses, forced
 // or not, with store.ErrLocked and the holder's name while a process has that state open. The backup is checked as a
-// whole before anything is touched. A state that holds something, or cannot be read, or is of another store, is replaced
-// only with force; its file is kept beside the new one under a name with the time.
+// whole before anything is touched. A state that holds something, or cannot be read, or is of another store, is
+// replaced only with force; its file is kept beside the new one under a name with the time.
 //
 // Cut off anywhere, it leaves either the old state or the new one in the place.
 func Restore(ctx context.Context, from, statePath string, force bool) (Restored, error) {
@@ -66,7 +66,8 @@ func restore(ctx context.Context, from, statePath string, force bool, now time.T
 		return Restored{}, fmt.Errorf("copy the backup, nothing was changed: %w", spaceError(err))
 	}
 	if done.Report, err = checkPath(ctx, f.temp); err != nil {
-		return Restored{}, errors.Join(fmt.Errorf("the copy of the backup is damaged, nothing was changed: %w", err), os.Remove(f.temp))
+		return Restored{}, errors.Join(fmt.Errorf("the copy of the backup is damaged, nothing was changed: %w", err),
+			os.Remove(f.temp))
 	}
 	done.Report.Path = f.db
 	done.Kept, err = f.exchange(report.ID, now)
@@ -89,7 +90,7 @@ func checkPath(ctx context.Context, path string) (Report, error) {
 
 // unheld refuses when a process has the state's own file locked: one that does not know of our lock file.
 func (f files) unheld() error {
-	db, err := os.Open(f.db)
+	db, err := openPlain(f.db, os.O_RDONLY)
 	if err != nil {
 		return nil // nothing there that could be held; what else is wrong shows when it is replaced
 	}
@@ -133,7 +134,8 @@ func (f files) replaceable(ctx context.Context, id string, force bool) (other st
 	}
 	if _, err := os.Lstat(f.db); errors.Is(err, fs.ErrNotExist) {
 		if other != "" && !force {
-			return "", fmt.Errorf("the backup is of the store %s, but %s belongs to the store %s: to restore it all the same, force it",
+			return "", fmt.Errorf("the backup is of the store %s, but %s belongs to the store %s: to restore it all "+
+				"the same, force it",
 				id, f.db, other)
 		}
 		return other, nil
@@ -147,10 +149,12 @@ func (f files) replaceable(ctx context.Context, id string, force bool) (other st
 	report, err := checkPath(ctx, f.db)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("what is there now cannot be read, so it may hold something: force the restore (--force), and its file is kept "+
+		return "", fmt.Errorf("what is there now cannot be read, so it may hold something: force the restore "+
+			"(--force), and its file is kept "+
 			"under another name: %w", err)
 	case report.Records > 0:
-		return "", fmt.Errorf("%s holds %d records: force the restore (--force) to replace them; the file is then kept under another name",
+		return "", fmt.Errorf("%s holds %d records: force the restore (--force) to replace them; the file is then "+
+			"kept under another name",
 			f.db, report.Records)
 	}
 	return other, nil
@@ -158,7 +162,7 @@ func (f files) replaceable(ctx context.Context, id string, force bool) (other st
 
 // copyFile writes a synced copy of from to path.
 func copyFile(ctx context.Context, path string, from *os.File) error {
-	w, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	w, err := createNew(path)
 	if err != nil {
 		return err
 	}

@@ -46,13 +46,22 @@ func TestRestore(t *testing.T) {
 		refused string // "" : it works
 		kept    bool
 	}{
-		{"nothing there", func(t *testing.T, _, _ string) string { return filepath.Join(t.TempDir(), "new", "berth.db") }, false, "", false},
-		{"an empty state of another store", func(t *testing.T, _, _ string) string { return state(t, "") }, false, "", true},
-		{"a state with records", func(t *testing.T, _, _ string) string { return state(t, "now") }, false, "holds 1 records", false},
-		{"a state with records, forced", func(t *testing.T, _, _ string) string { return state(t, "now") }, true, "", true},
-		{"a damaged state", func(t *testing.T, _, own string) string { must(t, os.Truncate(own, 100)); return own }, false, "cannot be read", false},
-		{"a damaged state, forced", func(t *testing.T, _, own string) string { must(t, os.Truncate(own, 100)); return own }, true, "", true},
-		{"the own state is gone", func(t *testing.T, _, own string) string { must(t, os.Remove(own)); return own }, false, "", false},
+		{"nothing there", func(t *testing.T, _,
+			_ string) string {
+			return filepath.Join(t.TempDir(), "new", "berth.db")
+		}, false, "", false},
+		{"an empty state of another store", func(t *testing.T, _, _ string) string { return state(t, "") }, false, "",
+			true},
+		{"a state with records", func(t *testing.T, _, _ string) string { return state(t, "now") }, false,
+			"holds 1 records", false},
+		{"a state with records, forced", func(t *testing.T, _, _ string) string { return state(t, "now") }, true, "",
+			true},
+		{"a damaged state", func(t *testing.T, _, own string) string { must(t, os.Truncate(own, 100)); return own },
+			false, "cannot be read", false},
+		{"a damaged state, forced",
+			func(t *testing.T, _, own string) string { must(t, os.Truncate(own, 100)); return own }, true, "", true},
+		{"the own state is gone", func(t *testing.T, _, own string) string { must(t, os.Remove(own)); return own },
+			false, "", false},
 		{"another state is gone", func(t *testing.T, _, _ string) string {
 			path := state(t, "now")
 			must(t, os.Remove(path))
@@ -119,7 +128,8 @@ func TestRestoreOverALiveState(t *testing.T) {
 	s := open(t, path)
 	for _, force := range []bool{false, true} {
 		_, err := Restore(ctx, backup, path, force)
-		if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), "process ") || !strings.Contains(err.Error(), "stop it") {
+		if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), "process ") ||
+			!strings.Contains(err.Error(), "stop it") {
 			t.Errorf("forced %t: %v", force, err)
 		}
 	}

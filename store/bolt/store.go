@@ -1,12 +1,13 @@
-// Package bolt keeps a store.Store in one bbolt file of one host. It promises what store promises, and that a file which
-// is not whole is refused when it is opened, with what happened to it and how to go on: it never serves a damaged, cut,
-// exchanged or emptied file as if it were a new one, and it never crashes or hangs on one.
+// Package bolt keeps a store.Store in one bbolt file of one host. It promises what store promises, and that a file
+// which is not whole is refused when it is opened, with what happened to it and how to go on: it never serves a
+// damaged, cut, exchanged or emptied file as if it were a new one, and it never crashes or hangs on one.
 //
-// A function handed to Update waits in a queue; whoever has the lead runs all that wait, one after the other, inside one
-// bbolt transaction, commits once, and answers them all (committer.go). What a function writes lies in a buffer of its
-// own (writes.go) until it has succeeded, then becomes sealed records (seal.go) in the one data bucket. View runs on
-// bbolt's read transactions. Beside the file berth.db lie berth.id, which says which store belongs here, and berth.lock,
-// which says who has it open.
+// A function handed to Update waits in a queue; whoever has the lead runs all that wait, one after the other, inside
+// one bbolt transaction, commits once, and answers them all (committer.go). What a function writes lies in a buffer of
+// its own (writes.go) until it has succeeded, then becomes sealed records (seal.go) in the one data bucket. View runs
+// on bbolt's read transactions. Beside the file berth.db lie berth.id, which says which store belongs here, and
+// berth.lock, which says who has it open. While it is open, the path is held to lead to the open file (astray.go): what
+// was written to one that nobody finds again is not acknowledged.
 package bolt
 
 import (
@@ -23,8 +24,6 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"go.etcd.io/bbolt"
-	bolterrors "go.etcd.io/bbolt/errors"
-	"golang.org/x/sys/unix"
 
 	"berth/store"
 	"berth/store/internal/record"
@@ -63,10 +62,9 @@ func (c Config) withDefaults() Config {
 // Store is a store.Store in a bbolt file. Open makes it.
 type Store struct {
 	files   files
+	cfg     Config
 	id      string
 	log     *logrus.Entry
-	db      *bbolt.DB
-	reader  *os.File // the same file once more, for reading what bbolt does not show
 	lock    *os.File
 	commit  committer
 	watches watch.Set
@@ -74,6 +72,7 @@ type Store struct {
 	gone atomic.Pointer[error] // why bbolt cannot be asked any more
 
 	mu     sync.Mutex
+	open   *handle   // Save exchanges it
 	idle   sync.Cond // views has become 0
 	views  int
 	closed bool
@@ -118,33 +117,30 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{files: f, log: cfg.Log, lock: lock}
+	s := &Store{files: f, cfg: cfg, log: cfg.Log, lock: lock}
 	s.idle.L = &s.mu
-	if err := s.open(ctx, cfg); err != nil {
+	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
 	s.commit.init(s)
 	return s, nil
 }
 
-func (s *Store) open(ctx context.Context, cfg Config) error {
+func (s *Store) start(ctx context.Context) error {
 	fresh, err := s.files.fresh()
 	if err != nil {
 		return err
 	}
 	if fresh {
-		if err := s.files.create(cfg.NoSync); err != nil {
+		if err := s.files.create(s.cfg.NoSync); err != nil {
 			return err
 		}
 	}
-	if s.reader, err = os.Open(s.files.db); err != nil {
-		return fmt.Errorf("open the state: %w", err)
-	}
-	report, err := checkFile(ctx, s.files.db, s.reader)
+	h, report, err := openHandle(ctx, s.files.db, s.cfg)
 	if err != nil {
 		return err
 	}
-	s.id = report.ID
+	s.open, s.id = h, report.ID
 	healed, err := s.files.matchID(report.ID)
 	if err != nil {
 		return err
@@ -152,35 +148,7 @@ func (s *Store) open(ctx context.Context, cfg Config) error {
 	if healed && !fresh {
 		s.log.WithField("id", report.ID).Warnf("%s was not there and has been written again", s.files.id)
 	}
-	s.db, err = openBolt(s.files.db, cfg)
-	return err
-}
-
-// openBolt opens a file that has been checked. bbolt would make a file that is not there and initialise an empty one;
-// it is not given the chance.
-func openBolt(path string, cfg Config) (db *bbolt.DB, err error) {
-	defer guard(&err, func(fault any) error {
-		return fmt.Errorf("%w: %s cannot be opened (%v)%s", store.ErrCorrupt, path, fault, adviceRestore)
-	})()
-	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
-		Timeout:         cfg.LockTimeout,
-		InitialMmapSize: mapSize,
-		FreelistType:    bbolt.FreelistMapType,
-		NoStatistics:    true,
-		NoSync:          cfg.NoSync,
-		NoGrowSync:      cfg.NoSync,
-		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			return os.OpenFile(name, flag&^os.O_CREATE, mode)
-		},
-	})
-	if errors.Is(err, bolterrors.ErrTimeout) {
-		return nil, lockedError(path, path, "")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open the state %s: %w", path, err)
-	}
-	db.AllocSize = allocSize
-	return db, nil
+	return nil
 }
 
 // guard turns a panic, a memory fault in the mapped file included, into an error. Use: defer guard(&err, explain)().
@@ -205,11 +173,12 @@ func (s *Store) View(ctx context.Context, fn func(store.Tx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := s.enter(); err != nil {
+	h, err := s.enter()
+	if err != nil {
 		return err
 	}
-	defer s.leave()
-	btx, err := s.begin(false)
+	defer s.leave(h)
+	btx, err := s.begin(h, false)
 	if err != nil {
 		return err
 	}
@@ -220,10 +189,10 @@ func (s *Store) View(ctx context.Context, fn func(store.Tx) error) (err error) {
 		t.rules.Over = true
 		_ = btx.Rollback() // of a read transaction: it fails only when it is over already
 		if t.scanned > scannedMany {
-			s.dropPages()
+			h.dropPages()
 		}
 		if p := recover(); p != nil {
-			if !s.isFault(p) {
+			if !h.isFault(p) {
 				panic(p)
 			}
 			err = s.faultError(p)
@@ -236,16 +205,9 @@ func (s *Store) View(ctx context.Context, fn func(store.Tx) error) (err error) {
 // scannedMany is how many records a View reads before the pages that it has mapped are given back.
 const scannedMany = 16384
 
-// dropPages takes the file's pages out of this process's memory; the kernel keeps them cached, and one that is read again
-// comes back at once. A daemon reads its whole state when it starts, and afterwards little of it.
-func (s *Store) dropPages() {
-	// The mapping lives as long as the store, and what fails here costs only memory.
-	_, _, _ = unix.Syscall(unix.SYS_MADVISE, s.db.Info().Data, uintptr(min(fileSize(s.reader), mapSize)), unix.MADV_DONTNEED)
-}
-
-// begin begins a bbolt transaction. A fault in there (the file was cut so short that even its meta pages are gone) leaves
-// bbolt's own locks held for ever, so nothing is asked of bbolt afterwards.
-func (s *Store) begin(writable bool) (btx *bbolt.Tx, err error) {
+// begin begins a bbolt transaction. A fault in there (the file was cut so short that even its meta pages are gone)
+// leaves bbolt's own locks held for ever, so nothing is asked of bbolt afterwards.
+func (s *Store) begin(h *handle, writable bool) (btx *bbolt.Tx, err error) {
 	if gone := s.gone.Load(); gone != nil {
 		return nil, *gone
 	}
@@ -254,20 +216,10 @@ func (s *Store) begin(writable bool) (btx *bbolt.Tx, err error) {
 		s.gone.Store(&err)
 		return err
 	})()
-	if btx, err = s.db.Begin(writable); err != nil {
+	if btx, err = h.db.Begin(writable); err != nil {
 		return nil, fmt.Errorf("open a transaction on the state %s: %w", s.files.db, err)
 	}
 	return btx, nil
-}
-
-// isFault tells a fault in the mapped file (it was cut short, or the disk cannot read it) from any other panic.
-func (s *Store) isFault(p any) bool {
-	a, ok := p.(interface{ Addr() uintptr })
-	if !ok {
-		return false
-	}
-	base := s.db.Info().Data
-	return a.Addr() >= base && a.Addr() < base+max(mapSize, uintptr(fileSize(s.reader)))
 }
 
 func (s *Store) faultError(p any) error {
@@ -275,23 +227,37 @@ func (s *Store) faultError(p any) error {
 		store.ErrCorrupt, s.files.db, p, adviceRestore)
 }
 
-// enter counts a reader in, so that Close can wait for it.
-func (s *Store) enter() error {
+// enter counts a reader in, so that Close can wait for it, and answers the file that it reads.
+func (s *Store) enter() (*handle, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return fmt.Errorf("%w: %s", store.ErrClosed, s.files.db)
+		return nil, fmt.Errorf("%w: %s", store.ErrClosed, s.files.db)
 	}
 	s.views++
-	return nil
+	s.open.users++
+	return s.open, nil
 }
 
-func (s *Store) leave() {
+func (s *Store) leave(h *handle) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.views--; s.views == 0 {
+	s.views--
+	h.users--
+	last := h.users == 0 && h != s.open // the last reader of a file that Save has replaced
+	if s.views == 0 {
 		s.idle.Broadcast()
 	}
+	s.mu.Unlock()
+	if last {
+		s.closeOld(h)
+	}
+}
+
+// handle is the file that is open at present.
+func (s *Store) handle() *handle {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open
 }
 
 // Update implements store.Store.
@@ -327,11 +293,8 @@ func (s *Store) Close() error {
 // release gives back whatever open has taken.
 func (s *Store) release() error {
 	var errs []error
-	if s.db != nil && !s.commit.wedged && s.gone.Load() == nil {
-		errs = append(errs, s.db.Close())
-	}
-	if s.reader != nil {
-		errs = append(errs, s.reader.Close())
+	if s.open != nil {
+		errs = append(errs, s.open.close(s.commit.wedged || s.gone.Load() != nil))
 	}
 	if s.lock != nil {
 		errs = append(errs, s.lock.Close())

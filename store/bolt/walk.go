@@ -83,8 +83,10 @@ func (c *checker) descend(id uint64, depth int, low, high []byte, fn visit) {
 
 // branch returns entry i of a branch page and the key that all keys below it are smaller than.
 func (p page) branch(i int, high []byte) (e element, end []byte, err error) {
-	if e, err = p.element(i); err != nil || i+1 >= p.count {
+	if e, err = p.element(i); err != nil {
 		return e, high, err
+	} else if i+1 >= p.count {
+		return e, high, nil
 	}
 	next, err := p.element(i + 1)
 	return e, next.key, err

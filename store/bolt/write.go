@@ -17,8 +17,9 @@ import (
 // writePage is how many records one of bbolt's transactions takes while a file is written.
 const writePage = 16384
 
-// Write makes a new file (0600), as Backup does, of the records of another store, whose id it has: fill hands them to put, each
-// once. The file is checked as a whole, and only then called path. A file that is there already is not overwritten.
+// Write makes a new file (0600), as Backup does, of the records of another store, whose id it has: fill hands them to
+// put, each once. The file is checked as a whole, and only then called path. A file that is there already is not
+// overwritten.
 func Write(ctx context.Context, path, id string, fill func(put func(key, value []byte) error) error) error {
 	if !validID(id) {
 		return fmt.Errorf("backup: %q is no id of a store", id)
@@ -40,7 +41,8 @@ func Write(ctx context.Context, path, id string, fill func(put func(key, value [
 		return fmt.Errorf("backup to %s: %w", path, spaceError(err))
 	}
 	w := &fileWriter{ctx: ctx}
-	if w.db, err = bbolt.Open(temp.Name(), 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, FreelistType: bbolt.FreelistMapType}); err != nil {
+	if w.db, err = bbolt.Open(temp.Name(), 0o600,
+		&bbolt.Options{NoSync: true, NoGrowSync: true, FreelistType: bbolt.FreelistMapType}); err != nil {
 		return fmt.Errorf("backup to %s: %w", path, err)
 	}
 	if err := errors.Join(w.write(fill), w.db.Close(), temp.Sync()); err != nil {
@@ -51,7 +53,8 @@ func Write(ctx context.Context, path, id string, fill func(put func(key, value [
 		return fmt.Errorf("backup to %s: what was written cannot be read back: %w", path, err)
 	}
 	if report.ID != id || report.Records != w.records {
-		return fmt.Errorf("%w: backup to %s: it has %d records of the store %s, and %d of %s were written", store.ErrCorrupt, path, report.Records, report.ID, w.records, id)
+		return fmt.Errorf("%w: backup to %s: it has %d records of the store %s, and %d of %s were written",
+			store.ErrCorrupt, path, report.Records, report.ID, w.records, id)
 	}
 	return publish(temp.Name(), path)
 }

@@ -85,7 +85,9 @@ func TestWriteFails(t *testing.T) {
 		text string
 	}{
 		{context.Background(), "no id", nil, nil, "no id of a store"},
-		{context.Background(), writtenID, func(put func(key, value []byte) error) error { return errors.Join(put([]byte("a"), nil), broken) }, broken, ""},
+		{context.Background(), writtenID,
+			func(put func(key, value []byte) error) error { return errors.Join(put([]byte("a"), nil), broken) }, broken,
+			""},
 		{ended, writtenID, func(put func(key, value []byte) error) error {
 			for i := range writePage + 1 {
 				if err := put(binary.BigEndian.AppendUint64(nil, uint64(i)), nil); err != nil {

@@ -22,8 +22,9 @@ func (w write) change() store.Record {
 }
 
 // writes is what one function has written and nobody else can see yet. It becomes part of the shared transaction when
-// the function has succeeded; forgetting it is all that a failure takes. (An undo log inside the shared transaction would
-// have to read every old value before it is replaced, and a function that fails would leave pages of the tree touched.)
+// the function has succeeded; forgetting it is all that a failure takes. (An undo log inside the shared transaction
+// would have to read every old value before it is replaced, and a function that fails would leave pages of the tree
+// touched.)
 type writes struct {
 	list  []write // the last write of each key, in the order of first writing
 	order []int32 // indexes into list, sorted by key

@@ -49,11 +49,12 @@ func (w *write) size() int { return len(w.key) + len(w.sealed) + 32 }
 func newBatch(m *mirror) *batch {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return &batch{base: m.rev, gate: m.gate, meta: m.meta, tree: m.tree.IsoCopy(), wrote: map[string]*write{}, read: map[string]int64{}}
+	return &batch{base: m.rev, gate: m.gate, meta: m.meta, tree: m.tree.IsoCopy(), wrote: map[string]*write{},
+		read: map[string]int64{}}
 }
 
-// noteKey notes that the record of key was read: mod is the revision that wrote it, 0 where there is none. What the batch
-// itself has written is not noted.
+// noteKey notes that the record of key was read: mod is the revision that wrote it, 0 where there is none. What the
+// batch itself has written is not noted.
 func (b *batch) noteKey(key []byte, mod int64) {
 	if b.wrote[string(key)] != nil {
 		return
@@ -92,10 +93,11 @@ func (b *batch) restore(key []byte, w *write) {
 	}
 }
 
-// What the transaction of a batch compares and does beside what its functions have read and written: see committer.request.
+// What the transaction of a batch compares and does beside what its functions have read and written: see
+// committer.request.
 const (
-	ownCompares = 3
-	ownOps      = 2
+	ownCompares = 5
+	ownOps      = 3
 )
 
 // compares and ops are how many of them the transaction takes, the handle's own ones included.
@@ -115,8 +117,8 @@ func (b *batch) ops() int {
 	return n
 }
 
-// run runs the function of k. When it fails, its writes are taken back and its hooks are run at once; what it has read stays
-// noted, because its answer follows from that.
+// run runs the function of k. When it fails, its writes are taken back and its hooks are run at once; what it has read
+// stays noted, because its answer follows from that.
 func (b *batch) run(k *call, log logger) {
 	k.runs++
 	k.tx = tx{tree: b.tree, b: b}
@@ -191,9 +193,9 @@ func (b *batch) abort(log logger) {
 	}
 }
 
-// takeOld takes the calls out of a batch, which was committed as of rev, that have written nothing and saw a state from before others
-// wrote: it may be older than the call, and what a function decided need not follow from what it read alone. They are to be
-// run again.
+// takeOld takes the calls out of a batch, which was committed as of rev, that have written nothing and saw a state from
+// before others wrote: it may be older than the call, and what a function decided need not follow from what it read
+// alone. They are to be run again.
 func (b *batch) takeOld(rev int64, log logger) (old []*call) {
 	b.calls = slices.DeleteFunc(b.calls, func(k *call) bool {
 		if k.wrote || k.since != 0 && k.since <= b.base {

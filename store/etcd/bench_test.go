@@ -51,9 +51,32 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkUpdate is what giving out an address asks of the store: read one record, write it, write an event.
+// BenchmarkUpdate is what giving out an address asks of the store: read one record, write it, write an event. A handle
+// of a host counts its transactions besides, and tells what is to be remembered.
 func BenchmarkUpdate(b *testing.B) {
-	s := open(b, Config{Prefix: freshPrefix()})
+	b.Run("nobody's", func(b *testing.B) { updates(b, Config{Prefix: freshPrefix()}) })
+	b.Run("a host's", func(b *testing.B) {
+		updates(b, Config{Prefix: freshPrefix(), Host: "a", Remember: func(key []byte) bool { return key[0] != 'e' }})
+	})
+}
+
+func updates(b *testing.B, cfg Config) {
+	s := open(b, cfg)
+	ctx, cancel := context.WithCancel(context.Background())
+	var taken sync.WaitGroup
+	defer taken.Wait()
+	defer cancel()
+	taken.Go(func() {
+		for again := time.NewTicker(500 * time.Millisecond); ; {
+			select {
+			case <-ctx.Done():
+				again.Stop()
+				return
+			case <-again.C:
+				_, _ = s.Written(ctx) // nil: the next call tells it
+			}
+		}
+	})
 	lease, event := make([]byte, 60), make([]byte, 80)
 	among(b, func(n int64) error {
 		key, about := fmt.Appendf(nil, "l/%016x", n), fmt.Appendf(nil, "e/%016x", n)
@@ -81,7 +104,8 @@ func BenchmarkBare(b *testing.B) {
 	prefix, value := freshPrefix(), string(make([]byte, 60))
 	among(b, func(n int64) error {
 		key := fmt.Sprintf("%sl/%016x", prefix, n)
-		_, err := c.Txn(context.Background()).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(clientv3.OpPut(key, value)).Commit()
+		_, err := c.Txn(context.Background()).If(clientv3.Compare(clientv3.CreateRevision(key), "=",
+			0)).Then(clientv3.OpPut(key, value)).Commit()
 		return err
 	})
 }

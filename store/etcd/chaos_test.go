@@ -17,8 +17,8 @@ type linear struct{ *Store }
 
 func (l linear) View(ctx context.Context, fn func(store.Tx) error) error { return l.Update(ctx, fn) }
 
-// Handles whose connections break, whose answers are lost and whose requests are held back, some of them with two ways to
-// etcd: what they do has a serial order in which each outcome that was known is what was answered.
+// Handles whose connections break, whose answers are lost and whose requests are held back, some of them with two ways
+// to etcd: what they do has a serial order in which each outcome that was known is what was answered.
 func TestHistoryUnderFaults(t *testing.T) {
 	p := startDebian(t)
 	prefix := freshPrefix()
@@ -88,7 +88,8 @@ func TestHistoryUnderFaults(t *testing.T) {
 	for _, s := range handles {
 		found += s.(linear).Counts().Unknown
 	}
-	t.Logf("%d faults: %d outcomes had to be found out, %d stayed unknown to the caller, %d calls were refused", injected.Load(), found, unknown, away)
+	t.Logf("%d faults: %d outcomes had to be found out, %d stayed unknown to the caller, %d calls were refused",
+		injected.Load(), found, unknown, away)
 	if found == 0 {
 		t.Error("no fault was in force")
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// A chunk is a part of what a large transaction writes, in one value: for each write the length of its key, the key, the
-// length of its sealed value and 1, or 0 for a deletion, and the sealed value. The lengths are varints.
+// A chunk is a part of what a large transaction writes, in one value: for each write the length of its key, the key,
+// the length of its sealed value and 1, or 0 for a deletion, and the sealed value. The lengths are varints.
 
 // chunks lays writes out in chunks of about size bytes; a write is never divided.
 func chunks(all []*write, size int) [][]byte {

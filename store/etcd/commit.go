@@ -10,8 +10,8 @@ import (
 	"berth/store"
 )
 
-// round runs the functions of as many calls as fit one transaction, commits it and answers them. It returns the calls that
-// are to be run in another round.
+// round runs the functions of as many calls as fit one transaction, commits it and answers them. It returns the calls
+// that are to be run in another round.
 func (c *committer) round(calls []*call) (again []*call) {
 	if calls = c.inTime(calls); len(calls) == 0 {
 		return nil
@@ -45,7 +45,8 @@ func (c *committer) inTime(calls []*call) []*call {
 		case !k.deadline.Before(late):
 			picked = append(picked, k)
 		case k.runs > 1:
-			k.finish(fmt.Errorf("%w: it was tried %d times, and others wrote what it had read, or etcd did not answer", store.ErrAway, k.runs))
+			k.finish(fmt.Errorf("%w: it was tried %d times, and others wrote what it had read, or etcd did not answer",
+				store.ErrAway, k.runs))
 		case k.runs == 1 || k.state.CompareAndSwap(stateQueued, stateDropped):
 			k.finish(c.s.awayError())
 		}
@@ -53,7 +54,8 @@ func (c *committer) inTime(calls []*call) []*call {
 	return picked
 }
 
-// leastTime is what must be left of a call's time for a commit to be sent: with less its outcome would often stay unknown.
+// leastTime is what must be left of a call's time for a commit to be sent: with less its outcome would often stay
+// unknown.
 func (s *Store) leastTime() time.Duration { return s.cfg.Timeout / 4 }
 
 func (c *committer) tooLate(ctx context.Context) bool {
@@ -82,6 +84,7 @@ func (c *committer) try(ctx context.Context, calls []*call) (b *batch, rest []*c
 	defer c.s.turn.give()
 	b, rest = c.fill(calls, locked)
 	v = c.commit(ctx, b)
+	c.s.room.note(v.err, v.committed && len(b.wrote) > 0)
 	switch {
 	case !v.committed:
 		b.abort(c.s.log)
@@ -105,7 +108,8 @@ func (c *committer) begin(calls []*call) *batch {
 	return b
 }
 
-// ready waits until a function may run: etcd is there, and the mirror has come to what this handle knows to be committed.
+// ready waits until a function may run: etcd is there, and the mirror has come to what this handle knows to be
+// committed.
 func (c *committer) ready(ctx context.Context) error {
 	if err := c.doubted(ctx); err != nil {
 		return err
@@ -157,7 +161,8 @@ type verdict struct {
 	committed bool
 	err       error // nothing of it is there, or nobody knows: it is not tried again
 	away      error // where nobody knows: why
-	rev       int64 // the mirror must come to this revision before it is tried again; committed: so must what wrote nothing (takeOld)
+	// the mirror must come to this revision before it is tried again; committed: so must what wrote nothing (takeOld)
+	rev int64
 }
 
 // answer is what k hears of it; nil: its function's own answer. Of what wrote nothing the outcome is never unknown.

@@ -103,6 +103,8 @@ func (c *committer) refusal() error {
 	switch {
 	case c.closed:
 		return errClosed
+	case c.s.trace.distrusted() != nil:
+		return c.s.refused()
 	case c.doubt != nil && time.Since(c.doubt.since) > reachPatience:
 		return c.doubt.refusal()
 	}
@@ -111,6 +113,9 @@ func (c *committer) refusal() error {
 
 // doubted waits until no outcome is in doubt, and says why no function can be run.
 func (c *committer) doubted(ctx context.Context) error {
+	if err := c.s.refused(); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	d := c.doubt
 	c.mu.Unlock()
@@ -142,8 +147,8 @@ func (c *committer) lead() {
 const yields = 16
 
 // gather takes the queue once those who are about to join have joined: the callers that were answered a moment ago are
-// about to come again, beside those who wait already, and taking the first of them alone would make every second batch a
-// small one. No clock is asked.
+// about to come again, beside those who wait already, and taking the first of them alone would make every second batch
+// a small one. No clock is asked.
 func (c *committer) gather() (calls []*call, more bool) {
 	for {
 		expected := c.lastN + c.waiting()

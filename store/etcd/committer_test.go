@@ -10,13 +10,14 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 
 	"berth/store"
 )
 
-// More callers than fit one transaction, some of which fail, panic, end their goroutine, or give up while they wait: each
-// is answered, and what is there is what was answered.
+// More callers than fit one transaction, some of which fail, panic, end their goroutine, or give up while they wait:
+// each is answered, and what is there is what was answered.
 func TestManyCallers(t *testing.T) {
 	s := open(t, patient())
 	var mu sync.Mutex
@@ -51,7 +52,8 @@ func TestManyCallers(t *testing.T) {
 				return nil
 			})
 			switch {
-			case i%10 == 6 && err != errDied, i%10 == 8 && err == nil, i%10 < 6 && err != nil, i%10 == 9 && err != nil && !errors.Is(err, context.Canceled):
+			case i%10 == 6 && err != errDied, i%10 == 8 && err == nil, i%10 < 6 && err != nil, i%10 == 9 &&
+				err != nil && !errors.Is(err, context.Canceled):
 				t.Errorf("caller %d: %v", i, err)
 			}
 			if err == nil {
@@ -161,12 +163,45 @@ func TestNoSpace(t *testing.T) {
 	if !errors.Is(err, store.ErrNoSpace) {
 		t.Fatal(err)
 	}
-	if s.Reach().Err != nil {
-		t.Errorf("%+v", s.Reach())
+	if r := s.Reach(); !errors.Is(err, store.ErrAway) || !errors.Is(r.Err, store.ErrNoSpace) || r.Since.IsZero() {
+		t.Errorf("refused with %v, and then reached so: %+v", err, r)
 	}
 	if got := value(t, s, "a"); len(got) != 100<<10 {
 		t.Errorf("a has %d bytes", len(got))
 	}
+	c, err := clientv3.New(clientv3.Config{Endpoints: cfg.Endpoints})
+	fine(t, err)
+	defer c.Close()
+	for range 3 { // its answers to questions do not make it one that can be written to
+		_, err := s.askLast(t.Context())
+		fine(t, err)
+	}
+	if r := s.Reach(); r.Err == nil {
+		t.Error("it is within reach without any room")
+	}
+	makeRoom(t, c, cfg.Endpoints[0])
+	eventually(t, "room", func() bool { return s.Reach().Err == nil })
+	update(t, s, putting("a", "1"))
+}
+
+func fine(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// makeRoom does what a person does whose etcd has used up its quota.
+func makeRoom(t *testing.T, c *clientv3.Client, endpoint string) {
+	t.Helper()
+	g, err := c.Get(t.Context(), "nothing")
+	fine(t, err)
+	_, err = c.Compact(t.Context(), g.Header.Revision, clientv3.WithCompactPhysical())
+	fine(t, err)
+	_, err = c.Defragment(t.Context(), endpoint)
+	fine(t, err)
+	_, err = c.AlarmDisarm(t.Context(), &clientv3.AlarmMember{})
+	fine(t, err)
 }
 
 func TestFollowedOnce(t *testing.T) {
@@ -176,10 +211,12 @@ func TestFollowedOnce(t *testing.T) {
 		t.Error(err)
 	}
 	follow(t, s)
-	if err := s.Follow(context.Background(), func(store.Tx) error { return nil }, func([]store.Foreign) {}); err == nil {
+	if err := s.Follow(context.Background(), func(store.Tx) error { return nil },
+		func([]store.Foreign) {}); err == nil {
 		t.Error("it is followed twice")
 	}
-	if err := s.View(context.Background(), func(tx store.Tx) error { return tx.Put([]byte("a"), nil) }); !errors.Is(err, store.ErrReadOnly) {
+	if err := s.View(context.Background(), func(tx store.Tx) error { return tx.Put([]byte("a"), nil) }); !errors.Is(err,
+		store.ErrReadOnly) {
 		t.Error(err)
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"berth/store/storetest"
 )
 
-// both suites, over servers of different kinds. The stores are patient, because the suites take no answer but the right one.
+// both suites, over servers of different kinds. The stores are patient, because the suites take no answer but the right
+// one.
 func conform(t *testing.T, endpoint string) {
 	t.Run("Store", func(t *testing.T) {
 		storetest.Run(t, func(t *testing.T) store.Store {

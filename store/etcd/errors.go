@@ -19,7 +19,8 @@ import (
 // isAway tells that there was no answer, and that it may come later.
 func isAway(err error) bool { return isSilence(err) && !isHandshake(err) }
 
-// isSilence tells an error that says that there was no answer from one that is an answer: what was asked for may be done.
+// isSilence tells an error that says that there was no answer from one that is an answer: what was asked for may be
+// done.
 func isSilence(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return true
@@ -54,24 +55,32 @@ func isHandshake(err error) bool {
 	return false
 }
 
-// explain makes an error of the client one for a person. Once the store was opened, whatever keeps etcd from answering is
-// store.ErrAway: nothing was written, and it may be mended.
+// explain makes an error of the client one for a person. Once the store was opened, whatever keeps etcd from answering
+// is store.ErrAway: nothing was written, and it may be mended.
 func (m *members) explain(err error) error {
 	where := strings.Join(m.cfg.Endpoints, ", ")
 	text := said{err}
 	switch {
 	case isAway(err):
-		return fmt.Errorf("%w: etcd at %s does not answer (%w): look whether it runs and has a quorum, and whether this host reaches it", store.ErrAway, where, text)
+		return fmt.Errorf("%w: etcd at %s does not answer (%w): look whether it runs and has a quorum, and whether "+
+			"this host reaches it", store.ErrAway, where, text)
 	case isHandshake(err):
-		return m.refused(fmt.Errorf("etcd at %s does not agree on a connection (%w): look at http or https in --etcd-endpoints, and at --etcd-cacert, --etcd-cert and --etcd-key", where, text))
+		return m.refused(fmt.Errorf("etcd at %s does not agree on a connection (%w): look at http or https in "+
+			"--etcd-endpoints, and at --etcd-cacert, --etcd-cert and --etcd-key", where, text))
 	case isLogin(err) && m.cfg.User == "":
-		return m.refused(fmt.Errorf("etcd at %s wants a user (%w): give --etcd-user and --etcd-password-file", where, text))
+		return m.refused(fmt.Errorf("etcd at %s wants a user (%w): give --etcd-user and --etcd-password-file", where,
+			text))
 	case isLogin(err):
-		return m.refused(fmt.Errorf("etcd at %s refuses the user %q (%w): look at --etcd-user and --etcd-password-file, and at what the user may do under the prefix %q", where, m.cfg.User, text, m.cfg.Prefix))
+		return m.refused(fmt.Errorf("etcd at %s refuses the user %q (%w): look at --etcd-user and "+
+			"--etcd-password-file, and at what the user may do under the prefix %q", where, m.cfg.User, text,
+			m.cfg.Prefix))
 	case strings.Contains(text.Error(), "space exceeded"):
-		return fmt.Errorf("%w: etcd at %s has used up its quota (%w): compact and defragment it, then disarm its alarm", store.ErrNoSpace, where, text)
+		return fmt.Errorf("%w: %w: etcd at %s has used up its quota (%w): compact and defragment it, then disarm "+
+			"its alarm",
+			store.ErrAway, store.ErrNoSpace, where, text)
 	case errors.Is(err, rpctypes.ErrRequestTooLarge):
-		return fmt.Errorf("%w: etcd at %s takes no request of this size (%w): start its members with a larger --max-request-bytes", store.ErrTooLarge, where, text)
+		return fmt.Errorf("%w: etcd at %s takes no request of this size (%w): start its members with a larger "+
+			"--max-request-bytes", store.ErrTooLarge, where, text)
 	case code(err) == codes.OK: // not of etcd
 		return err
 	}

@@ -21,8 +21,9 @@ type kv = mvccpb.KeyValue
 
 // feed moves the mirror by a watch of everything under the prefix.
 type feed struct {
-	s     *Store
-	begun chan struct{} // closed when the watch stands for the first time
+	s       *Store
+	begun   chan struct{} // closed when the watch stands for the first time
+	trusted chan struct{} // holds a token when etcd is to be trusted again
 
 	once sync.Once
 
@@ -38,9 +39,18 @@ type feed struct {
 // run watches until the store is closed.
 func (f *feed) run() {
 	for try := 1; f.s.ctx.Err() == nil; try++ {
+		if f.s.trace.quiet() {
+			select {
+			case <-f.trusted:
+			case <-f.s.ctx.Done():
+			}
+			continue
+		}
 		if f.wantsAfresh() {
 			if err := f.s.reload(); err != nil {
-				f.s.log.Warnf("the shared store cannot be read afresh: %v", err)
+				if !isBack(err) {
+					f.s.log.Warnf("the shared store cannot be read afresh: %v", err)
+				}
 				f.setAfresh()
 				pause(f.s.ctx, try)
 				continue
@@ -94,6 +104,9 @@ func (f *feed) watch() (told bool) {
 	if afresh {
 		return false
 	}
+	if !f.verified(ctx) {
+		return false
+	}
 	c, _, err := f.s.members.client(ctx)
 	if err != nil {
 		return false
@@ -103,7 +116,8 @@ func (f *feed) watch() (told bool) {
 	}
 	from := f.rev + 1
 	f.s.turn.give()
-	for resp := range c.Watch(ctx, f.s.layout.prefix, clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithProgressNotify(), clientv3.WithCreatedNotify()) {
+	for resp := range c.Watch(ctx, f.s.layout.prefix, clientv3.WithPrefix(), clientv3.WithRev(from),
+		clientv3.WithProgressNotify(), clientv3.WithCreatedNotify()) {
 		switch err := resp.Err(); {
 		case errors.Is(err, rpctypes.ErrCompacted):
 			f.setAfresh()
@@ -124,6 +138,13 @@ func (f *feed) watch() (told bool) {
 	return told
 }
 
+// verified tells whether etcd is still as far as it was: a watch that is begun anew would not tell.
+func (f *feed) verified(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, f.s.cfg.Timeout)
+	defer cancel()
+	return f.s.verify(ctx) == nil
+}
+
 // take takes what the watch tells, commit by commit. The caller has the turn.
 func (f *feed) take(events []*clientv3.Event) {
 	for len(events) > 0 {
@@ -140,6 +161,10 @@ func (f *feed) take(events []*clientv3.Event) {
 // commit takes one commit.
 func (f *feed) commit(rev int64, events []*clientv3.Event) {
 	l := &f.s.layout
+	if slices.ContainsFunc(events, f.ends) { // of what else was in that commit nothing is to be believed
+		f.again()
+		return
+	}
 	old := rev <= f.s.mirror.at()
 	f.rev = rev
 	var data []*clientv3.Event
@@ -149,8 +174,10 @@ func (f *feed) commit(rev int64, events []*clientv3.Event) {
 		switch {
 		case strings.HasPrefix(key, l.present):
 			f.s.mirror.setPresent(key[len(l.present):], e)
-		case key == l.meta:
-			f.again()
+		case strings.HasPrefix(key, l.counts):
+			f.s.trace.toldCount(key[len(l.counts):], e.Kv)
+		case key == l.last:
+			f.s.trace.changed(rev)
 		case old:
 		case key == l.gate && len(e.Kv.Value) > 0:
 			f.close(e.Kv)
@@ -181,6 +208,13 @@ func (f *feed) commit(rev int64, events []*clientv3.Event) {
 		f.s.mirror.openGate(rev)
 	}
 	f.s.publish(rev, as, f.s.changes(data))
+}
+
+// ends tells whether an event is one that Berth never makes: another store takes the place of this one, or nothing
+// does.
+func (f *feed) ends(e *clientv3.Event) bool {
+	key := string(e.Kv.Key)
+	return key == f.s.layout.meta || e.Type == clientv3.EventTypeDelete && strings.HasPrefix(key, f.s.layout.counts)
 }
 
 // close notes that the gate is closed.
@@ -228,12 +262,13 @@ func unseal(key, stored []byte) ([]byte, error) {
 	return value, nil
 }
 
-// publish moves the mirror to rev and tells those who watch and follow of it. If it was this handle that committed it, it was
-// in the revision as. The caller has the turn.
+// publish moves the mirror to rev and tells those who watch and follow of it. If it was this handle that committed it,
+// it was in the revision as. The caller has the turn.
 func (s *Store) publish(rev, as int64, all []change) {
 	own, known := s.own[as]
 	delete(s.own, as)
 	s.mirror.move(rev, all)
+	s.noteAll(all)
 	switch {
 	case known:
 		s.watches.Publish(own.changes)
@@ -253,7 +288,8 @@ func (s *Store) tell(all []change) {
 	foreign := make([]store.Foreign, 0, len(all))
 	for _, c := range all {
 		if !s.overwritten(c.key) {
-			foreign = append(foreign, store.Foreign{Key: bytes.Clone(c.key), Before: bytes.Clone(c.before), After: bytes.Clone(c.after)})
+			foreign = append(foreign,
+				store.Foreign{Key: bytes.Clone(c.key), Before: bytes.Clone(c.before), After: bytes.Clone(c.after)})
 		}
 	}
 	if len(foreign) > 0 {

@@ -12,8 +12,8 @@ import (
 	"berth/store"
 )
 
-// What a handle has missed while it was cut off is told when it is back, whether etcd still knows each change of it or not;
-// what it is told is what became different.
+// What a handle has missed while it was cut off is told when it is back, whether etcd still knows each change of it or
+// not; what it is told is what became different.
 func TestCutOff(t *testing.T) {
 	for _, compacted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("compacted %t", compacted), func(t *testing.T) {
@@ -39,7 +39,8 @@ func TestCutOff(t *testing.T) {
 			r.cut()
 			for range 3 {
 				update(t, beside, func(tx store.Tx) error {
-					return errors.Join(add(tx, "changed", 1), tx.Delete([]byte("deleted")), putting("new", "1")(tx), add(tx, "same", 0))
+					return errors.Join(add(tx, "changed", 1), tx.Delete([]byte("deleted")), putting("new", "1")(tx),
+						add(tx, "same", 0))
 				})
 			}
 			beside.Announce("more", nil)
@@ -95,13 +96,14 @@ func compact(t *testing.T) {
 	}
 }
 
-// A handle whose own commit was answered while its watch was lost, and compacted, is not told of it as if it were another's.
+// A handle whose own commit was answered while its watch was lost, and compacted, is not told of it as if it were
+// another's.
 func TestOwnCommitMissed(t *testing.T) {
 	cfg := patient()
 	s, other := open(t, cfg), open(t, cfg)
 	f := follow(t, s)
-	// With the turn taken the watch is not heard. The other handle writes, so that the commit does not come next behind what
-	// the mirror has, and the mirror has to wait for the watch.
+	// With the turn taken the watch is not heard. The other handle writes, so that the commit does not come next behind
+	// what the mirror has, and the mirror has to wait for the watch.
 	update(t, s, putting("a", "0"))
 	s.feed.hold(t, func() {
 		update(t, other, putting("b", "1"))
@@ -135,7 +137,8 @@ func TestEditedByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	get := func(tx store.Tx) error { _, err := tx.Get([]byte("a")); return err }
-	eventually(t, "the damage is seen", func() bool { return errors.Is(s.View(context.Background(), get), store.ErrCorrupt) })
+	eventually(t, "the damage is seen",
+		func() bool { return errors.Is(s.View(context.Background(), get), store.ErrCorrupt) })
 	if err := s.Update(context.Background(), get); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("%v", err)
 	}

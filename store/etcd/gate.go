@@ -16,12 +16,13 @@ import (
 )
 
 // A batch that is too large for one transaction of etcd goes through the gate. What it writes is staged under keys that
-// nobody looks at. One transaction, which compares what the batch has read, then closes the gate: with that the batch is
-// committed. While the gate is closed no other batch can be, because each compares it. What was staged is applied, and the
-// gate is opened. Mirrors hold back what is written between the two. Whoever finds that it does not go on goes on with it.
+// nobody looks at. One transaction, which compares what the batch has read, then closes the gate: with that the batch
+// is committed. While the gate is closed no other batch can be, because each compares it. What was staged is applied,
+// and the gate is opened. Mirrors hold back what is written between the two. Whoever finds that it does not go on goes
+// on with it.
 //
-// A batch that others have come before too often closes the gate as well, with nothing staged: then nobody can come before
-// it again, and the transaction that commits it opens the gate.
+// A batch that others have come before too often closes the gate as well, with nothing staged: then nobody can come
+// before it again, and the transaction that commits it opens the gate.
 
 // gateValue is what the key gate holds while the gate is closed.
 type gateValue struct {
@@ -54,7 +55,8 @@ func (c *committer) writeLarge(ctx context.Context, b *batch, l limit) verdict {
 		err = c.s.finish(c.s.ctx, c.floor.Load(), g, parts)
 	}
 	if err != nil {
-		c.s.log.Warnf("a large update is committed but cannot be finished yet (%v): the first host that reaches etcd goes on with it", err)
+		c.s.log.Warnf("a large update is committed but cannot be finished yet (%v): the first host that reaches etcd "+
+			"goes on with it", err)
 	}
 	return v
 }
@@ -103,8 +105,8 @@ func (s *Store) unstage(ctx context.Context, g gateValue) {
 	})
 }
 
-// lock closes the gate for a batch that is about to be run, and waits until the mirror has come to all that was before. Where
-// somebody else was quicker the answer is 0.
+// lock closes the gate for a batch that is about to be run, and waits until the mirror has come to all that was before.
+// Where somebody else was quicker the answer is 0.
 func (s *Store) lock(ctx context.Context) (closed int64, err error) {
 	s.mirror.mu.Lock()
 	open := s.mirror.gate
@@ -140,20 +142,25 @@ func (s *Store) unlock(closed int64) {
 	_ = s.finish(ctx, closed, gateValue{}, nil)
 }
 
-// finish applies what the gate was closed for in the revision closed, and opens it. parts is what was staged, as far as it is
-// known here. Several handles may do so at once: each step is made once, or twice with the same result.
+// finish applies what the gate was closed for in the revision closed, and opens it. parts is what was staged, as far as
+// it is known here. Several handles may do so at once: each step is made once, or twice with the same result.
 func (s *Store) finish(ctx context.Context, closed int64, g gateValue, parts [][]byte) error {
 	for n := range g.Chunks {
 		part, err := s.part(ctx, closed, g, n, parts)
-		if err != nil || part == nil {
+		if err != nil {
 			return err
+		}
+		if part == nil {
+			return nil
 		}
 		all, err := parseChunk(part)
 		if err != nil {
 			return fmt.Errorf("%w: %s: %w", store.ErrCorrupt, s.where(g.chunk(n)), err)
 		}
-		if open, err := s.applyAll(ctx, closed, all); err != nil || open {
+		if open, err := s.applyAll(ctx, closed, all); err != nil {
 			return err
+		} else if open {
+			return nil
 		}
 		if err := s.step("applied " + strconv.Itoa(n)); err != nil {
 			return err
@@ -175,12 +182,14 @@ func (s *Store) part(ctx context.Context, closed int64, g gateValue, n int, part
 	step, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	err = s.members.ask(step, func(ctx context.Context, c *clientv3.Client) error {
-		t, err := c.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.layout.gate), "=", closed)).Then(clientv3.OpGet(g.chunk(n))).Commit()
+		t, err := c.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.layout.gate), "=",
+			closed)).Then(clientv3.OpGet(g.chunk(n))).Commit()
 		switch {
 		case err != nil || !t.Succeeded:
 			return err
 		case len(t.Responses[0].GetResponseRange().Kvs) == 0:
-			return fmt.Errorf("%w: %s is not there, which is part of an update that was committed: restore etcd from a backup", store.ErrCorrupt, s.where(g.chunk(n)))
+			return fmt.Errorf("%w: %s is not there, which is part of an update that was committed: restore etcd from "+
+				"a backup", store.ErrCorrupt, s.where(g.chunk(n)))
 		}
 		part = t.Responses[0].GetResponseRange().Kvs[0].Value
 		return nil
@@ -188,8 +197,8 @@ func (s *Store) part(ctx context.Context, closed int64, g gateValue, n int, part
 	return part, err
 }
 
-// applyAll makes writes that stand behind the gate, as many as fit one transaction at a time. open: the gate has been opened
-// meanwhile, so all is done.
+// applyAll makes writes that stand behind the gate, as many as fit one transaction at a time. open: the gate has been
+// opened meanwhile, so all is done.
 func (s *Store) applyAll(ctx context.Context, closed int64, all []*write) (open bool, err error) {
 	for len(all) > 0 {
 		limit := s.sizes.now()

@@ -24,7 +24,8 @@ import (
 	"berth/store"
 )
 
-// embedded is the endpoint of a server in this process that the tests of the package share; each store has a prefix of its own.
+// embedded is the endpoint of a server in this process that the tests of the package share; each store has a prefix of
+// its own.
 var embedded string
 
 var prefixes atomic.Int64
@@ -56,6 +57,7 @@ func startEmbedded(dir string, change func(*embed.Config)) (*embed.Etcd, error) 
 	cfg := embed.NewConfig()
 	cfg.Dir = dir
 	cfg.LogLevel = "error"
+	cfg.UnsafeNoFsync = true // it need not outlive the machine
 	cfg.LogOutputs = []string{os.DevNull}
 	free := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	cfg.ListenClientUrls, cfg.ListenPeerUrls = []url.URL{free}, []url.URL{free}

@@ -39,8 +39,8 @@ func die(s *Store, at string) {
 	}
 }
 
-// A handle that dies in the midst of a large update: before the gate is closed nothing of the update is there, afterwards
-// all of it, through handles that are open already and through those opened later.
+// A handle that dies in the midst of a large update: before the gate is closed nothing of the update is there,
+// afterwards all of it, through handles that are open already and through those opened later.
 func TestLargeDies(t *testing.T) {
 	for _, step := range []string{"staged 0", "staged 2", "closed", "applied 0", "applied 1", "applied 2"} {
 		t.Run(step, func(t *testing.T) {
@@ -161,7 +161,8 @@ func TestChunks(t *testing.T) {
 			t.Fatalf("%d writes became %d", len(all), len(back))
 		}
 		for i := range all {
-			if string(all[i].key) != string(back[i].key) || string(all[i].sealed) != string(back[i].sealed) || (all[i].value == nil) != (back[i].value == nil) {
+			if string(all[i].key) != string(back[i].key) || string(all[i].sealed) != string(back[i].sealed) ||
+				(all[i].value == nil) != (back[i].value == nil) {
 				t.Fatalf("write %d: %+v became %+v", i, all[i], back[i])
 			}
 		}

@@ -16,14 +16,16 @@ import (
 //	s/SESSION/N   writes of a large transaction that wait to be applied
 //	t/SESSION     the number of the last transaction of a handle (marker)
 //	p/NAME        what NAME announces
+//	c/HOST        how many transactions that have changed records the host of that id has made (trace)
 type layout struct {
-	prefix, meta, data, last, gone, gate, staged, marker, present string
+	prefix, meta, data, last, gone, gate, staged, marker, present, counts string
 }
 
 func newLayout(prefix string) layout {
 	return layout{
 		prefix: prefix, meta: prefix + "meta", data: prefix + "d/", last: prefix + "last", gone: prefix + "gone",
-		gate: prefix + "gate", staged: prefix + "s/", marker: prefix + "t/", present: prefix + "p/",
+		gate: prefix + "gate", staged: prefix + "s/", marker: prefix + "t/", present: prefix + "p/", counts: prefix +
+			"c/",
 	}
 }
 
@@ -44,9 +46,11 @@ const Format = 1
 func (m meta) check(where string) error {
 	switch {
 	case m.Program != "berth" || m.Cluster == "" || m.Version < 1:
-		return fmt.Errorf("%w: %s holds something that is not Berth's: choose another prefix (--etcd-prefix)", ErrForeign, where)
+		return fmt.Errorf("%w: %s holds something that is not Berth's: choose another prefix (--etcd-prefix)",
+			ErrForeign, where)
 	case m.Version > Format:
-		return fmt.Errorf("%w: %s was written by a newer Berth (format %d; this one reads up to %d): update this one", ErrForeign, where, m.Version, Format)
+		return fmt.Errorf("%w: %s was written by a newer Berth (format %d; this one reads up to %d): update this one",
+			ErrForeign, where, m.Version, Format)
 	}
 	return nil
 }

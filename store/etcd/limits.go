@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// maxOps is how many comparisons, and how many operations, a member of etcd takes in one transaction (--max-txn-ops).
+	// maxOps is how many comparisons, and how many operations, a member of etcd takes in one transaction
+	// (--max-txn-ops).
 	maxOps = 128
 	// maxBytes is what a batch takes of the 1.5 MiB that a request has at most (--max-request-bytes): a value of
 	// store.MaxValue under a long key fits.
@@ -35,7 +36,8 @@ func (l *limits) lower(err error, was limit) bool {
 	case errors.Is(err, rpctypes.ErrTooManyOps) && was.ops > 8:
 		l.ops.CompareAndSwap(int64(was.ops), int64(was.ops/2))
 		return true
-	case (errors.Is(err, rpctypes.ErrRequestTooLarge) || err != nil && strings.Contains(err.Error(), "message larger than max")) && was.bytes > 8<<10:
+	case (errors.Is(err, rpctypes.ErrRequestTooLarge) || err != nil &&
+		strings.Contains(err.Error(), "message larger than max")) && was.bytes > 8<<10:
 		l.bytes.CompareAndSwap(int64(was.bytes), int64(was.bytes/2))
 		return true
 	}
@@ -79,7 +81,8 @@ func group(r *pb.TxnRequest, groups int) {
 	each := (len(rest) + groups - 1) / groups
 	for len(rest) > 0 {
 		n := min(each, len(rest))
-		head = append(head, &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: &pb.TxnRequest{Success: rest[:n:n]}}})
+		head = append(head,
+			&pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: &pb.TxnRequest{Success: rest[:n:n]}}})
 		rest = rest[n:]
 	}
 	r.Success = head

@@ -11,6 +11,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"berth/store"
 )
 
 // snapshot is everything that is stored, as of one revision.
@@ -18,13 +20,17 @@ type snapshot struct {
 	rev     int64
 	meta    *meta
 	metaMod int64
-	others  bool // there are keys, and none of them is meta
+	others  bool // there are keys that a store has only with its meta, or which are not Berth's
 	tree    *tree
 	gate    int64
 	closed  []byte          // what the gate holds where it is closed
 	staged  map[string]bool // the sessions that have staged something
 	markers map[string]bool
 	present map[string][]byte
+	counts  map[string]uint64
+	ownMod  int64 // the revision that wrote the count of this handle's host
+	last    int64 // the revision of the last change
+	place   uint64
 }
 
 // pageSize is how many keys are read at a time.
@@ -33,7 +39,9 @@ const pageSize = 8192
 // load reads everything under the prefix, page by page at one revision. Where the gate is closed it opens it before.
 func (s *Store) load(ctx context.Context) (*snapshot, error) {
 	for {
-		n := &snapshot{tree: newTree(), staged: map[string]bool{}, markers: map[string]bool{}, present: map[string][]byte{}}
+		n := &snapshot{tree: newTree(), staged: map[string]bool{}, markers: map[string]bool{},
+			present: map[string][]byte{}, counts: map[string]uint64{}}
+		before, _ := s.trace.at()
 		err := s.pages(ctx, n)
 		switch {
 		case errors.Is(err, rpctypes.ErrCompacted): // while it was read
@@ -41,7 +49,7 @@ func (s *Store) load(ctx context.Context) (*snapshot, error) {
 		case err != nil:
 			return nil, err
 		case len(n.closed) == 0:
-			return n, s.expected(n)
+			return n, s.expected(n, before)
 		}
 		g, err := parseGate(n.closed)
 		if err == nil {
@@ -67,7 +75,7 @@ func (s *Store) pages(ctx context.Context, n *snapshot) error {
 			return err
 		}
 		if n.rev == 0 {
-			n.rev = g.Header.Revision
+			n.rev, n.place = g.Header.Revision, g.Header.ClusterId
 		}
 		for _, kv := range g.Kvs {
 			if err := s.sort(n, kv); err != nil {
@@ -89,15 +97,32 @@ func (s *Store) sort(n *snapshot, kv *kv) error {
 		r := rec{key: kv.Key[len(l.data):], mod: kv.ModRevision}
 		r.value, r.bad = unseal(r.key, kv.Value)
 		n.tree.Load(r)
+		return nil
 	case strings.HasPrefix(key, l.present):
 		n.present[key[len(l.present):]] = kv.Value
+		return nil
+	case strings.HasPrefix(key, l.counts):
+		host := key[len(l.counts):]
+		n.counts[host] = countOf(kv.Value)
+		if host == s.cfg.Host {
+			n.ownMod = kv.ModRevision
+		}
+		return nil
+	case key == l.last:
+		n.last = kv.ModRevision
+		return nil
+	case key == l.gone:
+		return nil
 	case key == l.gate:
 		n.gate, n.closed = kv.ModRevision, kv.Value
+		return nil
 	case strings.HasPrefix(key, l.staged):
 		session, _, _ := strings.Cut(key[len(l.staged):], "/")
 		n.staged[session] = true
+		return nil
 	case strings.HasPrefix(key, l.marker):
 		n.markers[key[len(l.marker):]] = true
+		return nil
 	case key == l.meta:
 		n.meta, n.metaMod = &meta{}, kv.ModRevision
 		if json.Unmarshal(kv.Value, n.meta) != nil {
@@ -121,45 +146,82 @@ func (s *Store) found(ctx context.Context) error {
 	if s.cfg.Create && s.cfg.Cluster != "" {
 		id = s.cfg.Cluster
 	}
-	fresh, err := json.Marshal(meta{Program: "berth", Version: Format, Cluster: id, Created: time.Now().UTC().Format(time.RFC3339)})
+	fresh, err := json.Marshal(meta{Program: "berth", Version: Format, Cluster: id,
+		Created: time.Now().UTC().Format(time.RFC3339)})
 	if err != nil {
 		return err
 	}
-	var g *clientv3.GetResponse
+	before, _ := s.trace.at()
+	var g *clientv3.TxnResponse
 	err = s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) (err error) {
-		g, err = c.Get(ctx, l.prefix, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly())
+		g, err = c.Txn(ctx).Then(clientv3.OpGet(l.meta),
+			clientv3.OpGet(l.prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+				clientv3.WithLimit(fewKeys))).Commit()
 		return err
 	})
-	if err != nil || len(g.Kvs) > 0 {
+	if err != nil {
 		return err
 	}
+	if len(g.Responses[0].GetResponseRange().Kvs) > 0 {
+		return nil
+	}
+	for _, kv := range g.Responses[1].GetResponseRange().Kvs {
+		if !l.passing(string(kv.Key)) {
+			return nil // it is not a store's, which is said when it is read
+		}
+	}
 	if s.cfg.Cluster != "" && !s.cfg.Create {
-		return s.missing()
+		return s.missing(before, g.Header.ClusterId)
 	}
 	return s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
-		_, err := c.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(l.prefix).WithPrefix(), "<", int64(1))).Then(clientv3.OpPut(l.meta, string(fresh))).Commit()
+		_, err := c.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(l.meta), "<", int64(1)),
+			clientv3.Compare(clientv3.ModRevision(l.data).WithPrefix(), "<", int64(1))).
+			Then(clientv3.OpPut(l.meta, string(fresh))).Commit()
 		return err
 	})
 }
 
-func (s *Store) missing() error {
-	return fmt.Errorf("%w: there is nothing under %s, where the cluster %s was: look whether etcd lost its data, or whether this is another etcd or prefix", ErrForeign, s.where(s.layout.prefix), s.cfg.Cluster)
+// fewKeys is how many keys are looked at for whether there is a store. Handles whose store was emptied leave some.
+const fewKeys = 1024
+
+// passing tells whether a key is one that handles leave beside a store, or where one was.
+func (l *layout) passing(key string) bool {
+	return key == l.last || key == l.gone || key == l.gate || strings.HasPrefix(key, l.staged) ||
+		strings.HasPrefix(key, l.marker) ||
+		strings.HasPrefix(key, l.present) || strings.HasPrefix(key, l.counts)
+}
+
+// missing is the refusal of an etcd in which there is nothing of the store that was there.
+func (s *Store) missing(before store.Trace, place uint64) error {
+	before.Revision = max(before.Revision, 1) // the cluster is known, so that there was something
+	if err := s.check(found{before: before, place: place, empty: true, counts: map[string]uint64{}}); err != nil {
+		return err
+	}
+	return &store.Back{Why: s.emptied(), Since: time.Now(), Emptied: true} // a handle that mends has looked
+}
+
+func (s *Store) emptied() string {
+	return fmt.Sprintf("there is nothing under %s, where the cluster %s was: etcd was emptied or lost its data, or "+
+		"this is another etcd or prefix", s.where(s.layout.prefix), s.cfg.Cluster)
 }
 
 // expected checks that a snapshot is that of the store that was expected.
-func (s *Store) expected(n *snapshot) error {
+func (s *Store) expected(n *snapshot, before store.Trace) error {
 	switch {
-	case n.meta == nil && n.others:
-		return fmt.Errorf("%w: there is something under %s that is not Berth's: choose another prefix (--etcd-prefix)", ErrForeign, s.where(s.layout.prefix))
+	case n.meta == nil && (n.others || n.tree.Len() > 0) && s.cfg.Cluster == "":
+		return fmt.Errorf("%w: there is something under %s that is not Berth's: choose another prefix (--etcd-prefix)",
+			ErrForeign, s.where(s.layout.prefix))
 	case n.meta == nil:
-		return s.missing()
+		return s.missing(before, n.place)
 	case s.cfg.Cluster != "" && n.meta.Cluster != s.cfg.Cluster:
-		return fmt.Errorf("%w: under %s is the cluster %s, and this host belongs to %s: look at --etcd-endpoints and --etcd-prefix", ErrForeign, s.where(s.layout.prefix), n.meta.Cluster, s.cfg.Cluster)
+		return fmt.Errorf("%w: under %s is the cluster %s, and this host belongs to %s: look at --etcd-endpoints and "+
+			"--etcd-prefix", ErrForeign, s.where(s.layout.prefix), n.meta.Cluster, s.cfg.Cluster)
 	}
-	return nil
+	return s.check(found{before: before, place: n.place, rev: n.rev, counts: n.counts})
 }
 
-// sweep removes what handles have staged that are gone: what is staged under a session without a marker is never committed.
+// sweep removes what handles have staged that are gone: what is staged under a session without a marker is never
+// committed.
 func (s *Store) sweep(ctx context.Context, n *snapshot) error {
 	for session := range n.staged {
 		if n.markers[session] {

@@ -10,8 +10,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// marker is the key with which a handle finds out what became of a transaction. Each transaction of a handle compares that
-// nobody has written it since the one before, and puts a number there that no other one puts.
+// marker is the key with which a handle finds out what became of a transaction. Each transaction of a handle compares
+// that nobody has written it since the one before, and puts a number there that no other one puts.
 type marker struct {
 	session string // drawn, the key's name
 	lease   int64  // of etcd, so that a handle that dies leaves nothing for ever
@@ -19,8 +19,8 @@ type marker struct {
 	n       uint64 // the number that was drawn last
 }
 
-// markerTTL is how many seconds a marker stays when its handle does not say that it is alive. A marker that is lost costs
-// one look at everything that is stored; a transaction that was on the way with it cannot be committed any more.
+// markerTTL is how many seconds a marker stays when its handle does not say that it is alive. A marker that is lost
+// costs one look at everything that is stored; a transaction that was on the way with it cannot be committed any more.
 const markerTTL = 3600
 
 // mark makes a new marker for the handle.

@@ -20,9 +20,9 @@ import (
 	"berth/store"
 )
 
-// members is the way to the members of the cluster. All requests of a handle, and its watch, go to one member; where that
-// one does not answer, all go to the next. (etcd's own client hands its requests round: then each n-th would wait in vain
-// for a member that is cut off from the others, for as long as it is.)
+// members is the way to the members of the cluster. All requests of a handle, and its watch, go to one member; where
+// that one does not answer, all go to the next. (etcd's own client hands its requests round: then each n-th would wait
+// in vain for a member that is cut off from the others, for as long as it is.)
 type members struct {
 	cfg    Config
 	tls    *tls.Config
@@ -47,11 +47,13 @@ func newMembers(cfg Config) (*members, error) {
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &members{cfg: cfg, ctx: ctx, cancel: cancel, making: make(chan struct{}, 1), clients: make([]*clientv3.Client, len(cfg.Endpoints))}
+	m := &members{cfg: cfg, ctx: ctx, cancel: cancel, making: make(chan struct{}, 1),
+		clients: make([]*clientv3.Client, len(cfg.Endpoints))}
 	m.inUse, m.stop = context.WithCancel(ctx)
 	info := transport.TLSInfo{TrustedCAFile: cfg.CACert, CertFile: cfg.Cert, KeyFile: cfg.Key}
 	if (cfg.Cert == "") != (cfg.Key == "") {
-		return nil, errors.New("a certificate for etcd needs its key, and a key its certificate: give both --etcd-cert and --etcd-key")
+		return nil, errors.New("a certificate for etcd needs its key, and a key its certificate: give both " +
+			"--etcd-cert and --etcd-key")
 	}
 	if cfg.CACert != "" || cfg.Cert != "" {
 		t, err := info.ClientConfig()
@@ -96,20 +98,22 @@ func (m *members) made() (c *clientv3.Client, at int) {
 
 func (m *members) dial(endpoint string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
-		Endpoints:            []string{endpoint},
-		Context:              m.ctx,
-		TLS:                  m.tls,
-		Username:             m.cfg.User,
-		Password:             m.cfg.Password,
-		DialTimeout:          m.cfg.Timeout / 2, // of the log-in; connecting goes on beside
-		DialKeepAliveTime:    10 * time.Second,  // gRPC takes no less
-		DialKeepAliveTimeout: 2 * time.Second,   // also how long sent bytes may stay without an answer of the other kernel
-		MaxUnaryRetries:      2,                 // the second try is for a token that has expired
+		Endpoints:         []string{endpoint},
+		Context:           m.ctx,
+		TLS:               m.tls,
+		Username:          m.cfg.User,
+		Password:          m.cfg.Password,
+		DialTimeout:       m.cfg.Timeout / 2, // of the log-in; connecting goes on beside
+		DialKeepAliveTime: 10 * time.Second,  // gRPC takes no less
+		// also how long sent bytes may stay without an answer of the other kernel
+		DialKeepAliveTimeout: 2 * time.Second,
+		MaxUnaryRetries:      2, // the second try is for a token that has expired
 		MaxCallSendMsgSize:   4 << 20,
 		Logger:               zap.NewNop(),
 		DialOptions: []grpc.DialOption{
 			grpc.WithConnectParams(grpc.ConnectParams{
-				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+				Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
+					MaxDelay: time.Second},
 				MinConnectTimeout: time.Second,
 			}),
 			grpc.WithStatsHandler(sentHandler{}),
@@ -118,8 +122,10 @@ func (m *members) dial(endpoint string) (*clientv3.Client, error) {
 	})
 }
 
-// notWaiting has a request fail at once, with the reason, while there is no connection. etcd's client would have it wait.
-func notWaiting(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+// notWaiting has a request fail at once, with the reason, while there is no connection. etcd's client would have it
+// wait.
+func notWaiting(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption) error {
 	return invoke(ctx, method, req, reply, cc, append(opts, grpc.WaitForReady(false))...)
 }
 
@@ -153,8 +159,8 @@ func (m *members) close() {
 	}
 }
 
-// ask sends a request that may be sent twice: to the member in use, where that one does not answer to the next ones, and again
-// until ctx ends. The error is ready for a person.
+// ask sends a request that may be sent twice: to the member in use, where that one does not answer to the next ones,
+// and again until ctx ends. The error is ready for a person.
 func (m *members) ask(ctx context.Context, do func(context.Context, *clientv3.Client) error) error {
 	for {
 		err := m.askOnce(ctx, do)
@@ -196,7 +202,8 @@ func (m *members) askOnce(ctx context.Context, do func(context.Context, *clientv
 	return m.explain(err)
 }
 
-// sentHandler notes in the context of a request that it was given to a connection. One that never was has changed nothing.
+// sentHandler notes in the context of a request that it was given to a connection. One that never was has changed
+// nothing.
 type sentHandler struct{}
 
 type sentKey struct{}

@@ -88,32 +88,21 @@ func TestForeign(t *testing.T) {
 	if len(s.Cluster()) != 32 {
 		t.Errorf("the cluster's id is %q", s.Cluster())
 	}
-	if again := open(t, Config{Prefix: strings.TrimSuffix(prefix, "/"), Cluster: s.Cluster()}); again.Cluster() != s.Cluster() {
+	if again := open(t, Config{Prefix: strings.TrimSuffix(prefix, "/"),
+		Cluster: s.Cluster()}); again.Cluster() != s.Cluster() {
 		t.Error("another handle has another cluster")
 	}
 	wrong := strings.Repeat("0", 32)
 	if err := refusal(t, Config{Prefix: prefix, Cluster: wrong}, s.Cluster(), wrong); !errors.Is(err, ErrForeign) {
 		t.Error(err)
 	}
-	if err := refusal(t, Config{Prefix: other, Cluster: wrong}, wrong, other); !errors.Is(err, ErrForeign) {
+	if _, err := Open(context.Background(),
+		Config{Endpoints: []string{embedded}, Prefix: other, Cluster: wrong,
+			Timeout: 10 * time.Second}); !errors.Is(err, store.ErrBack) {
 		t.Error(err)
 	}
 	if g, err := c.Get(context.Background(), other, clientv3.WithPrefix()); err != nil || len(g.Kvs) > 0 {
 		t.Errorf("a refused Open has left %v (%v)", g.Kvs, err)
-	}
-}
-
-// etcd that is emptied under a running handle is not taken for an empty store.
-func TestEmptied(t *testing.T) {
-	prefix := freshPrefix()
-	s := open(t, Config{Prefix: prefix, Timeout: 30 * time.Second})
-	update(t, s, putting("a", "1"))
-	if _, err := rawClient(t, embedded).Delete(context.Background(), prefix, clientv3.WithPrefix()); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "updates are refused", func() bool { return errors.Is(s.Update(context.Background(), putting("a", "2")), ErrForeign) })
-	if err := s.Reach().Err; !errors.Is(err, ErrForeign) {
-		t.Errorf("Reach says %v", err)
 	}
 }
 
@@ -192,7 +181,8 @@ func TestTLS(t *testing.T) {
 	cert, key := ca.issue("server")
 	secure := func(c *embed.Config) {
 		c.ListenClientUrls = []url.URL{{Scheme: "https", Host: "127.0.0.1:0"}}
-		c.ClientTLSInfo = transport.TLSInfo{CertFile: cert, KeyFile: key, TrustedCAFile: root, ClientCertAuth: true, Logger: zap.NewNop()}
+		c.ClientTLSInfo = transport.TLSInfo{CertFile: cert, KeyFile: key, TrustedCAFile: root, ClientCertAuth: true,
+			Logger: zap.NewNop()}
 	}
 	server := []string{otherEmbedded(t, secure)}
 	cert, key = ca.issue("client")
@@ -204,14 +194,20 @@ func TestTLS(t *testing.T) {
 		t.Errorf("a is %s", got)
 	}
 	refusal(t, Config{Endpoints: server, CACert: other, Cert: cert, Key: key}, "x509", "--etcd-cacert")
-	refusal(t, Config{Endpoints: server, CACert: other, Cert: cert, Key: key, User: "berth", Password: "secret"}, "x509", "--etcd-cacert")
+	refusal(t, Config{Endpoints: server, CACert: other, Cert: cert, Key: key, User: "berth", Password: "secret"},
+		"x509", "--etcd-cacert")
 	refusal(t, Config{Endpoints: server}, "x509", "--etcd-cacert")
 	refusal(t, Config{Endpoints: server, CACert: root}, "tls", "--etcd-cert")
 	refusal(t, Config{Endpoints: server, CACert: root, Cert: strangeCert, Key: strangeKey}, "tls", "--etcd-cert")
-	refusal(t, Config{Endpoints: []string{embedded}, CACert: root, Cert: cert, Key: key, Cluster: strings.Repeat("0", 32)}) // http is taken at its word
+	if _, err := Open(context.Background(),
+		Config{Endpoints: []string{embedded}, CACert: root, Cert: cert, Key: key,
+			Cluster: strings.Repeat("0", 32)}); !errors.Is(err, store.ErrBack) {
+		t.Errorf("http is not taken at its word: %v", err)
+	}
 	refusal(t, Config{Endpoints: []string{"https" + embedded[len("http"):]}, CACert: root}, "https")
 	refusal(t, Config{Endpoints: []string{"http" + server[0][len("https"):]}, Timeout: 2 * time.Second}, "wants TLS")
-	for _, cfg := range []Config{{Cert: cert}, {Key: key}, {CACert: "/nowhere"}, {CACert: root, Cert: cert, Key: strangeKey}} {
+	for _, cfg := range []Config{{Cert: cert}, {Key: key}, {CACert: "/nowhere"},
+		{CACert: root, Cert: cert, Key: strangeKey}} {
 		cfg.Endpoints = server
 		if s, err := Open(context.Background(), cfg); err == nil || errors.Is(err, store.ErrAway) {
 			t.Errorf("%+v: %v, %v", cfg, s, err)
@@ -228,7 +224,8 @@ func TestUserAndPassword(t *testing.T) {
 		t.Helper()
 		_, err := c.RoleAdd(ctx, role)
 		if err == nil {
-			_, err = c.RoleGrantPermission(ctx, role, prefix, clientv3.GetPrefixRangeEnd(prefix), clientv3.PermissionType(clientv3.PermReadWrite))
+			_, err = c.RoleGrantPermission(ctx, role, prefix, clientv3.GetPrefixRangeEnd(prefix),
+				clientv3.PermissionType(clientv3.PermReadWrite))
 		}
 		if err == nil {
 			_, err = c.UserAdd(ctx, role, "secret of "+role)
@@ -252,7 +249,8 @@ func TestUserAndPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Endpoints: server, Prefix: prefix, User: "berth", Password: "secret of berth", Timeout: 30 * time.Second}
+	cfg := Config{Endpoints: server, Prefix: prefix, User: "berth", Password: "secret of berth",
+		Timeout: 30 * time.Second}
 	s, other := open(t, cfg), open(t, cfg)
 	s.Announce("a", nil)
 	update(t, s, many(5000/2, 1, "a"))
@@ -273,7 +271,8 @@ func TestUserAndPassword(t *testing.T) {
 	refusal(t, bad, "wants a user", "--etcd-user")
 
 	// What a running handle may no more is not lost: it is as if etcd were away, and the reason is told.
-	root, err := clientv3.New(clientv3.Config{Endpoints: server, Username: "root", Password: "root", Logger: zap.NewNop()})
+	root, err := clientv3.New(clientv3.Config{Endpoints: server, Username: "root", Password: "root",
+		Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}

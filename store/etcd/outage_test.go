@@ -33,8 +33,8 @@ func through(t *testing.T, timeout time.Duration, endpoint string) (r *relay, be
 	return r, behind, beside
 }
 
-// The answer to a commit is lost, and nobody can be asked what became of it: ErrUnknown, and the hooks are run. When etcd
-// can be asked again it turns out to be there, and comes like the writes of others.
+// The answer to a commit is lost, and nobody can be asked what became of it: ErrUnknown, and the hooks are run. When
+// etcd can be asked again it turns out to be there, and comes like the writes of others.
 func TestUnknownCommitted(t *testing.T) {
 	r, s, beside := through(t, time.Second, embedded)
 	f := follow(t, s)
@@ -47,10 +47,12 @@ func TestUnknownCommitted(t *testing.T) {
 	if !errors.Is(err, store.ErrUnknown) || undone != 1 {
 		t.Fatalf("%v, %d hooks", err, undone)
 	}
-	if err := s.Update(context.Background(), putting("m", "1")); !errors.Is(err, store.ErrAway) || errors.Is(err, store.ErrUnknown) {
+	if err := s.Update(context.Background(), putting("m", "1")); !errors.Is(err, store.ErrAway) ||
+		errors.Is(err, store.ErrUnknown) {
 		t.Errorf("while it is not known: %v", err)
 	}
-	eventually(t, "Reach says that etcd is away", func() bool { r := s.Reach(); return r.Err != nil && !r.Since.IsZero() })
+	eventually(t, "Reach says that etcd is away",
+		func() bool { r := s.Reach(); return r.Err != nil && !r.Since.IsZero() })
 	if got := value(t, beside, "n"); got != "1" {
 		t.Fatalf("another handle reads %s: the test lost the commit, not its answer", got)
 	}
@@ -117,7 +119,8 @@ func TestUnknownFoundOut(t *testing.T) {
 	for name, ways := range map[string][2]way{"committed": {pass, lose}, "not committed": {lose, pass}} {
 		t.Run(name, func(t *testing.T) {
 			r := newRelay(t, embedded)
-			s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{r.endpoint(), embedded}, Timeout: 4 * time.Second})
+			s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{r.endpoint(), embedded},
+				Timeout: 4 * time.Second})
 			f := follow(t, s)
 			runs := 0
 			err := s.Update(context.Background(), func(tx store.Tx) error {
@@ -137,8 +140,8 @@ func TestUnknownFoundOut(t *testing.T) {
 	}
 }
 
-// A handle that loses its connections again and again, with commits on the way, neither loses nor doubles an increment whose
-// outcome it knew; one that it did not know is there or not.
+// A handle that loses its connections again and again, with commits on the way, neither loses nor doubles an increment
+// whose outcome it knew; one that it did not know is there or not.
 func TestCountingWhileConnectionsBreak(t *testing.T) {
 	r, s, beside := through(t, 2*time.Second, embedded)
 	f := follow(t, s)
@@ -191,10 +194,12 @@ func TestCountingWhileConnectionsBreak(t *testing.T) {
 	eventually(t, "the follower hears of the other handle", func() bool { return f.get("m") == "10" })
 }
 
-// A server that is frozen, and one that cannot be reached: callers are refused in time, reads go on, and all settles by itself.
+// A server that is frozen, and one that cannot be reached: callers are refused in time, reads go on, and all settles by
+// itself.
 func TestAway(t *testing.T) {
 	kinds := map[string]struct{ away, back func(*relay, *process) }{
-		"frozen":      {func(_ *relay, p *process) { p.freeze() }, func(_ *relay, p *process) { p.signal(syscall.SIGCONT) }},
+		"frozen": {func(_ *relay, p *process) { p.freeze() },
+			func(_ *relay, p *process) { p.signal(syscall.SIGCONT) }},
 		"unreachable": {func(r *relay, _ *process) { r.cut() }, func(r *relay, _ *process) { r.heal() }},
 		"silent":      {func(r *relay, _ *process) { r.set(lose, lose) }, func(r *relay, _ *process) { r.heal() }},
 	}
@@ -226,14 +231,16 @@ func TestAway(t *testing.T) {
 			if got := value(t, s, "a"); got != "1" {
 				t.Errorf("a is %s", got)
 			}
-			eventually(t, "Reach says that etcd is away", func() bool { r := s.Reach(); return r.Err != nil && !r.Since.IsZero() })
+			eventually(t, "Reach says that etcd is away",
+				func() bool { r := s.Reach(); return r.Err != nil && !r.Since.IsZero() })
 			reach := s.Reach()
 			if _, err := Open(context.Background(), cfg); !errors.Is(err, store.ErrAway) {
 				t.Errorf("Open: %v", err)
 			}
 			kind.back(r, p)
 			eventually(t, "it is within reach", func() bool { return s.Reach().Err == nil })
-			eventually(t, "updates are taken", func() bool { return s.Update(context.Background(), putting("a", "2")) == nil })
+			eventually(t, "updates are taken",
+				func() bool { return s.Update(context.Background(), putting("a", "2")) == nil })
 			cfg.Endpoints, cfg.Timeout = []string{p.endpoint}, 30*time.Second
 			other := open(t, cfg)
 			update(t, other, putting("c", "1"))
@@ -250,7 +257,9 @@ func TestServerStartedAgain(t *testing.T) {
 	s.Announce("a", nil)
 	update(t, s, putting("n", "1"))
 	p.end(syscall.SIGKILL)
-	if err := s.Update(context.Background(), putting("n", "2")); !errors.Is(err, store.ErrAway) {
+	// The connection may still seem open: what was sent into it is unknown, though nobody was left to write it.
+	if err := s.Update(context.Background(), putting("n", "9")); !errors.Is(err, store.ErrAway) &&
+		!errors.Is(err, store.ErrUnknown) {
 		t.Errorf("%v", err)
 	}
 	p.start()
@@ -264,7 +273,8 @@ func TestServerStartedAgain(t *testing.T) {
 	eventually(t, "who is present", func() bool { _, ok := s.Present()["a"]; return ok })
 }
 
-// A server that is started again with an older copy of its data: the handle sees that, and tells what became different.
+// A server that is started again with an older copy of its data: the handle sees that, and takes nothing from it until
+// it is told to: then it tells what became different.
 func TestServerRestored(t *testing.T) {
 	p := startDebian(t)
 	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{p.endpoint}, Timeout: 2 * time.Second})
@@ -292,6 +302,11 @@ func TestServerRestored(t *testing.T) {
 	}
 	p.start()
 	p.answers()
+	distrusts(t, s)
+	if got := value(t, s, "n"); got != "6" {
+		t.Errorf("n is %s", got)
+	}
+	s.Trust(store.Trace{})
 	eventually(t, "the follower is told", func() bool { return f.get("n") == "1" })
 	eventually(t, "updates are taken", func() bool {
 		return s.Update(context.Background(), func(tx store.Tx) error { return add(tx, "n", 1) }) == nil

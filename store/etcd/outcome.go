@@ -60,12 +60,16 @@ func (s *Store) sendOnce(ctx context.Context, r *pb.TxnRequest) (resp *pb.TxnRes
 // sendBatch sends the transaction that commits b, or closes the gate for it, and finds out what became of it.
 func (c *committer) sendBatch(ctx context.Context, b *batch, l limit, closing string) verdict {
 	m := c.draw()
+	n, last := c.s.trace.drawCount()
 	first, cancel := c.attempt(ctx)
 	defer cancel()
-	resp, unsent, err := c.s.send(first, c.request(b, m, l, closing))
+	resp, unsent, err := c.s.send(first, c.request(b, m, numbered{n, last}, l, closing))
 	switch {
+	case err == nil && c.s.placed(resp.Header) != nil:
+		return verdict{err: c.s.refused()}
 	case err == nil && resp.Succeeded:
 		c.s.reach.good()
+		c.s.trace.counted(n, resp.Header.Revision)
 		before := int64(0)
 		if prev := resp.Responses[0].GetResponsePut().GetPrevKv(); prev != nil {
 			before = prev.ModRevision
@@ -76,7 +80,7 @@ func (c *committer) sendBatch(ctx context.Context, b *batch, l limit, closing st
 		return c.committed(b, resp.Header.Revision, before)
 	case err == nil:
 		c.s.reach.good()
-		return c.refuted(ctx, b, m, resp)
+		return c.refuted(ctx, b, m, n, resp)
 	case c.s.sizes.lower(err, l):
 		return verdict{}
 	case unsent || !isSilence(err):
@@ -86,10 +90,11 @@ func (c *committer) sendBatch(ctx context.Context, b *batch, l limit, closing st
 		}
 		return verdict{err: err}
 	}
-	return c.resolve(ctx, b, m, err)
+	return c.resolve(ctx, b, m, n, err)
 }
 
-// attempt is the time in which a commit is to be answered. What is left afterwards is for finding out what became of it.
+// attempt is the time in which a commit is to be answered. What is left afterwards is for finding out what became of
+// it.
 func (c *committer) attempt(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, _ := ctx.Deadline()
 	return context.WithTimeout(ctx, time.Until(deadline)*3/5)
@@ -110,6 +115,9 @@ func (c *committer) committed(b *batch, rev, before int64) verdict {
 			changes = append(changes, k.tx.changes()...)
 		}
 	}
+	for _, w := range b.wrote {
+		c.s.note(w.key, w.value)
+	}
 	c.floor.Store(rev)
 	c.s.answered.Store(rev)
 	if before <= b.base { // nobody has changed anything since the state that the functions have seen
@@ -122,20 +130,29 @@ func (c *committer) committed(b *batch, rev, before int64) verdict {
 }
 
 // refuted says why a comparison of b did not hold.
-func (c *committer) refuted(ctx context.Context, b *batch, m marker, resp *pb.TxnResponse) verdict {
+func (c *committer) refuted(ctx context.Context, b *batch, m marker, n count, resp *pb.TxnResponse) verdict {
 	last, gate := modOf(resp.Responses[0]), modOf(resp.Responses[2])
 	kvs := resp.Responses[1].GetResponseRange().GetKvs()
 	switch {
 	case m.ours(kvs): // the client has sent it twice
+		c.s.trace.counted(n, kvs[0].ModRevision)
 		return c.committed(b, kvs[0].ModRevision, kvs[0].ModRevision)
 	case modOf(resp.Responses[3]) != b.meta: // another store has taken the place of this one
 		c.s.feed.again()
 	case len(kvs) == 0 || kvs[0].ModRevision != m.mod:
+		if err := c.s.verify(ctx); err != nil {
+			return verdict{err: err}
+		}
 		if err := c.s.mark(ctx); err != nil {
 			return verdict{err: err}
 		}
 	case gate != b.gate:
 		return verdict{rev: max(last, gate)}
+	// another handle of the host has counted, or etcd went back
+	case modOf(resp.Responses[4]) != n.mod && n.host != "", last < c.s.trace.lastKnown():
+		if err := c.s.verify(ctx); err != nil {
+			return verdict{err: err}
+		}
 	case last <= b.base: // something was changed that does not say so: somebody else writes under the prefix
 		c.s.feed.again()
 	}
@@ -143,7 +160,7 @@ func (c *committer) refuted(ctx context.Context, b *batch, m marker, resp *pb.Tx
 }
 
 // resolve finds out what became of a transaction that was not answered.
-func (c *committer) resolve(ctx context.Context, b *batch, m marker, why error) verdict {
+func (c *committer) resolve(ctx context.Context, b *batch, m marker, n count, why error) verdict {
 	c.s.count.unknown.Add(1)
 	rev, committed, err := c.settle(ctx, m)
 	switch {
@@ -154,23 +171,29 @@ func (c *committer) resolve(ctx context.Context, b *batch, m marker, why error) 
 		c.doubt = &doubt{m: m, why: err, since: time.Now(), over: make(chan struct{})}
 		c.mu.Unlock()
 		c.s.pulse.hurry()
-		unknown := fmt.Errorf("%w: etcd did not answer a commit (%v): it is being found out; what turns out to be written stays written", store.ErrUnknown, said{why})
+		unknown := fmt.Errorf("%w: etcd did not answer a commit (%v): it is being found out; what turns out to be "+
+			"written stays written", store.ErrUnknown, said{why})
 		return verdict{err: unknown, away: err}
 	case committed:
+		c.s.trace.counted(n, rev)
 		return c.committed(b, rev, rev)
+	}
+	if err := c.s.verify(ctx); isBack(err) { // it may have been committed before that
+		return verdict{err: fmt.Errorf("%w: %w", store.ErrUnknown, err), away: err}
 	}
 	return verdict{}
 }
 
 var errGone = errors.New("the handle's marker has expired")
 
-// settle has it decided whether the transaction with the number of m was committed: either etcd shows that number, and the
-// revision that put it there, or settle puts another one there, and then it never will be. Where the marker is gone it will
-// never be either, but whether it was nobody knows: errGone.
+// settle has it decided whether the transaction with the number of m was committed: either etcd shows that number, and
+// the revision that put it there, or settle puts another one there, and then it never will be. Where the marker is gone
+// it will never be either, but whether it was nobody knows: errGone.
 func (c *committer) settle(ctx context.Context, m marker) (rev int64, committed bool, err error) {
 	void := c.draw()
 	key := c.s.layout.marker + m.session
-	r := &pb.TxnRequest{Compare: []*pb.Compare{modIs(key, m.mod)}, Success: []*pb.RequestOp{void.put(&c.s.layout)}, Failure: []*pb.RequestOp{get(key)}}
+	r := &pb.TxnRequest{Compare: []*pb.Compare{modIs(key, m.mod)}, Success: []*pb.RequestOp{void.put(&c.s.layout)},
+		Failure: []*pb.RequestOp{get(key)}}
 	var resp *pb.TxnResponse
 	err = c.s.members.ask(ctx, func(ctx context.Context, cl *clientv3.Client) (err error) {
 		resp, err = pb.NewKVClient(cl.ActiveConnection()).Txn(ctx, r)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// pulse does what is to be done from time to time: it looks whether etcd is there and how fresh the mirror is, keeps the
-// handle's leases, and finds out what became of a transaction.
+// pulse does what is to be done from time to time: it looks whether etcd is there and how fresh the mirror is, keeps
+// the handle's leases, and finds out what became of a transaction.
 type pulse struct {
 	s    *Store
 	wake chan struct{}
@@ -44,14 +44,24 @@ func (p *pulse) run() {
 
 func (p *pulse) once() {
 	s := p.s
+	if s.trace.distrusted() != nil {
+		return // nothing is to be written there
+	}
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
 	defer cancel()
 	rev, err := s.askLast(ctx)
+	if err == nil {
+		err = s.verify(ctx)
+	}
+	if isBack(err) {
+		return
+	}
 	p.note(err)
 	if err != nil {
 		return
 	}
 	s.clear(ctx)
+	s.tryRoom(ctx)
 	s.keepLeases(ctx)
 	if shut := s.mirror.closed(); shut != nil {
 		s.rollForward(ctx, shut)
@@ -84,8 +94,8 @@ func (s *Store) inDoubt() bool {
 	return s.commit.doubt != nil
 }
 
-// clear finds out what became of a transaction without an answer. If it was committed, the watch tells of it, as it does
-// of what others write.
+// clear finds out what became of a transaction without an answer. If it was committed, the watch tells of it, as it
+// does of what others write.
 func (s *Store) clear(ctx context.Context) {
 	c := &s.commit
 	c.mu.Lock()
@@ -101,11 +111,13 @@ func (s *Store) clear(ctx context.Context) {
 			return
 		}
 		s.feed.again()
-		s.log.Warn("a commit that was not answered can not be told from one that did not happen any more; everything is read afresh")
+		s.log.Warn("a commit that was not answered can not be told from one that did not happen any more; everything " +
+			"is read afresh")
 	case err != nil:
 		return
 	default:
-		s.log.Infof("the commit that was not answered is known: it is %s", map[bool]string{true: "there", false: "not there, and never will be"}[committed])
+		s.log.Infof("the commit that was not answered is known: it is %s",
+			map[bool]string{true: "there", false: "not there, and never will be"}[committed])
 		if committed {
 			s.answered.Store(max(s.answered.Load(), rev))
 		}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"berth/store"
@@ -66,8 +67,8 @@ func (r *reach) caughtUp(at int64) {
 	}
 }
 
-// reachPatience is for how long answers may be missing before Reach says that etcd is away: an election takes a second or
-// two, and a host that starts a hundred containers at once has no time for answers.
+// reachPatience is for how long answers may be missing before Reach says that etcd is away: an election takes a second
+// or two, and a host that starts a hundred containers at once has no time for answers.
 const reachPatience = 3 * time.Second
 
 // Reach implements store.Shared.
@@ -80,8 +81,11 @@ func (s *Store) Reach() store.Reach {
 	if r.err != nil && time.Since(r.answer) > reachPatience {
 		all.Err, all.Since = r.err, r.since
 	}
-	if refused := s.refused(); refused != nil {
-		all.Err = refused
+	if since, refused := s.refusedSince(); refused != nil {
+		all.Err, all.Since = refused, since
+	}
+	if since, full := s.room.none(); full != nil && all.Err == nil {
+		all.Err, all.Since = full, since
 	}
 	return all
 }
@@ -99,14 +103,18 @@ func (s *Store) awayError() error {
 
 // askLast asks for the revision of the last change of a record, as of now or later. 0: there was none yet.
 func (s *Store) askLast(ctx context.Context) (rev int64, err error) {
+	if back := s.trace.distrusted(); back != nil {
+		return 0, back
+	}
 	asked, at, seen := time.Now(), s.mirror.at(), s.seen.Load()
 	var now int64
+	var head *pb.ResponseHeader
 	err = s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
 		g, err := c.Get(ctx, s.layout.last)
 		if err != nil {
 			return err
 		}
-		rev, now = 0, g.Header.Revision
+		rev, now, head = 0, g.Header.Revision, g.Header
 		if len(g.Kvs) == 1 {
 			rev = g.Kvs[0].ModRevision
 		}
@@ -115,9 +123,15 @@ func (s *Store) askLast(ctx context.Context) (rev int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if now < at || rev < seen { // etcd has less than it had: it was emptied, or a backup was put in its place
+	switch err := s.placed(head); {
+	case err != nil:
+		return 0, err
+	case now < at || rev < seen: // etcd has less than it had: it was emptied, or a backup was put in its place
+		if err := s.verify(ctx); err != nil {
+			return 0, err
+		}
 		s.feed.again()
-	} else if rev > seen {
+	case rev > seen:
 		s.seen.CompareAndSwap(seen, rev)
 	}
 	s.reach.good()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// relay stands between a handle and a server and does what a network may do to either direction. It knows nothing of what
-// passes through it.
+// relay stands between a handle and a server and does what a network may do to either direction. It knows nothing of
+// what passes through it.
 type relay struct {
 	t  testing.TB
 	l  net.Listener

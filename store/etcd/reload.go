@@ -13,7 +13,7 @@ func (s *Store) reload() error {
 		return err
 	}
 	defer s.turn.give()
-	n, err := s.load(s.ctx)
+	n, err := s.loadTrusting()
 	s.refuse(err)
 	if err != nil {
 		return err
@@ -31,6 +31,8 @@ func (s *Store) reload() error {
 			delete(s.own, rev)
 		}
 	}
+	s.trace.loadedFrom(n)
+	s.Forgotten()
 	all := differences(before, n.tree)
 	s.mirror.set(n)
 	s.feed.rev, s.feed.held = n.rev, nil
@@ -38,9 +40,26 @@ func (s *Store) reload() error {
 	s.seen.Store(0)
 	s.answered.Store(min(s.answered.Load(), n.rev))
 	s.commit.floor.Store(min(s.commit.floor.Load(), n.rev))
-	s.watches.Interrupt(fmt.Errorf("%w: the connection to etcd was lost for so long that changes were missed", store.ErrLagged))
+	s.watches.Interrupt(fmt.Errorf("%w: the connection to etcd was lost for so long that changes were missed",
+		store.ErrLagged))
 	s.tell(all)
 	return nil
+}
+
+// loadTrusting reads everything. A store that is trusted again has lost the handle's marker with the rest.
+func (s *Store) loadTrusting() (*snapshot, error) {
+	begun, undo := s.trace.trusting()
+	if begun {
+		if err := s.mark(s.ctx); err != nil {
+			undo()
+			return nil, err
+		}
+	}
+	n, err := s.load(s.ctx)
+	if err != nil {
+		undo()
+	}
+	return n, err
 }
 
 // set has a snapshot take the place of everything.

@@ -5,16 +5,20 @@ import (
 )
 
 // request is the transaction of etcd that commits b, or with a closing value that closes the gate for it.
-func (c *committer) request(b *batch, m marker, l limit, closing string) *pb.TxnRequest {
+func (c *committer) request(b *batch, m marker, n numbered, l limit, closing string) *pb.TxnRequest {
 	keys := &c.s.layout
 	r := &pb.TxnRequest{
-		Compare: c.compare(b, m, l),
+		Compare: c.compare(b, m, n, l),
 		Success: make([]*pb.RequestOp, 0, b.ops()+1),
-		Failure: []*pb.RequestOp{get(keys.last), get(keys.marker + m.session), get(keys.gate), get(keys.meta)},
+		Failure: []*pb.RequestOp{get(keys.last), get(keys.marker + m.session), get(keys.gate), get(keys.meta),
+			get(n.key(keys))},
 	}
 	last := put(keys.last, nil)
 	last.GetRequestPut().PrevKv = true
 	r.Success = append(r.Success, last, m.put(keys))
+	if n.host != "" {
+		r.Success = append(r.Success, n.put(keys))
+	}
 	if b.locked || closing != "" {
 		r.Success = append(r.Success, put(keys.gate, []byte(closing)))
 	}
@@ -32,13 +36,24 @@ func (c *committer) request(b *batch, m marker, l limit, closing string) *pb.Txn
 	return r
 }
 
-// compare is what etcd compares: that nothing b has read has been written since, that the gate is as it was, that the handle's
-// last transaction was the one that it knows, and that this is the store that it knows. What is too much for that is coarser:
-// that nothing has been written.
-func (c *committer) compare(b *batch, m marker, l limit) []*pb.Compare {
+// numbered is what a transaction says and compares for the trace: the count that it makes, and the last change that is
+// known.
+type numbered struct {
+	count
+	last int64
+}
+
+// compare is what etcd compares: that nothing b has read has been written since, that the gate is as it was, that the
+// handle's last transaction was the one that it knows, and that this is the store that it knows. What is too much for
+// that is coarser: that nothing has been written. Besides, that the store is as far as it is known to be (trace).
+func (c *committer) compare(b *batch, m marker, n numbered, l limit) []*pb.Compare {
 	keys := &c.s.layout
 	all := make([]*pb.Compare, 0, b.compares())
-	all = append(all, modIs(keys.marker+m.session, m.mod), modIs(keys.gate, b.gate), modIs(keys.meta, b.meta))
+	all = append(all, modIs(keys.marker+m.session, m.mod), modIs(keys.gate, b.gate), modIs(keys.meta, b.meta),
+		modAbove(keys.last, n.last-1))
+	if n.host != "" {
+		all = append(all, modIs(n.key(keys), n.mod))
+	}
 	if b.compares() > l.ops {
 		return append(all, modBelow(keys.last, "", b.base+1))
 	}
@@ -75,6 +90,14 @@ func get(key string) *pb.RequestOp {
 func modIs(key string, mod int64) *pb.Compare {
 	return &pb.Compare{
 		Key: []byte(key), Target: pb.Compare_MOD, Result: pb.Compare_EQUAL,
+		TargetUnion: &pb.Compare_ModRevision{ModRevision: mod},
+	}
+}
+
+// modAbove compares that key was written last in a later revision; negative: that is so anyhow.
+func modAbove(key string, mod int64) *pb.Compare {
+	return &pb.Compare{
+		Key: []byte(key), Target: pb.Compare_MOD, Result: pb.Compare_GREATER,
 		TargetUnion: &pb.Compare_ModRevision{ModRevision: mod},
 	}
 }

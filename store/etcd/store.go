@@ -1,23 +1,25 @@
 // Package etcd keeps a store.Shared in an etcd cluster, where the daemons of several hosts share it. It promises what
-// package store promises, also when connections break, answers get lost, members of etcd die or a handle ends in the midst
-// of an update; and that what is under the prefix and is not the store expected is refused. Etcd's default limits suffice.
+// package store promises, also when connections break, answers get lost, members of etcd die or a handle ends in the
+// midst of an update; and that what is under the prefix and is not the store expected is refused. Etcd's default limits
+// suffice.
 //
-// A handle has all that is stored in memory (mirror.go), exact as of one revision of etcd: it reads everything when it is
-// opened (load.go), moves on with one watch (feed.go), and reads everything afresh where the watch has missed something
-// (reload.go). Whoever follows the store is told of what others wrote in the moment in which the mirror moves. A View is a
-// function over a copy of the mirror (view.go).
+// A handle has all that is stored in memory (mirror.go), exact as of one revision of etcd: it reads everything when it
+// is opened (load.go), moves on with one watch (feed.go), and reads everything afresh where the watch has missed
+// something (reload.go). Whoever follows the store is told of what others wrote in the moment in which the mirror
+// moves. A View is a function over a copy of the mirror (view.go).
 //
-// A function handed to Update waits in a queue (committer.go). One goroutine takes all that wait and runs them in one turn,
-// in which nothing else moves the mirror (commit.go), one after the other over the mirror and what those before it wrote
-// (tx.go, batch.go). Then one transaction of etcd compares that all they have read is still so, and writes what they wrote
-// (request.go, limits.go). Either all of them are answered, or somebody else was first: then their hooks are run, the mirror
-// moves on, and they are run again. Where etcd does not answer, a key of the handle's own tells what came of it (marker.go,
-// outcome.go). What is too large for one transaction goes through a gate, and so does what others come before too often
-// (gate.go, chunk.go).
+// A function handed to Update waits in a queue (committer.go). One goroutine takes all that wait and runs them in one
+// turn, in which nothing else moves the mirror (commit.go), one after the other over the mirror and what those before
+// it wrote (tx.go, batch.go). Then one transaction of etcd compares that all they have read is still so, and writes
+// what they wrote (request.go, limits.go). Either all of them are answered, or somebody else was first: then their
+// hooks are run, the mirror moves on, and they are run again. Where etcd does not answer, a key of the handle's own
+// tells what came of it (marker.go, outcome.go). What is too large for one transaction goes through a gate, and so does
+// what others come before too often (gate.go, chunk.go).
 //
-// Beside that a pulse asks etcd once a second how fresh the mirror is, keeps who is present present, and clears up what was
-// left behind (pulse.go, reach.go, presence.go). All requests go to one member at a time (members.go, errors.go). The names
-// of all keys are in layout.go.
+// Beside that a pulse asks etcd once a second how fresh the mirror is, keeps who is present present, and clears up what
+// was left behind (pulse.go, reach.go, room.go, presence.go). A handle knows whether this etcd is the one that was
+// written to, and as far as it was (trace.go), and tells what is to be remembered of it elsewhere (journal.go). All
+// requests go to one member at a time (members.go, errors.go). The names of all keys are in layout.go.
 package etcd
 
 import (
@@ -37,7 +39,8 @@ import (
 	"berth/store/internal/watch"
 )
 
-// ErrForeign: what is under the prefix belongs to another cluster of Berth than is expected, to something else, or to a newer Berth.
+// ErrForeign: what is under the prefix belongs to another cluster of Berth than is expected, to something else, or to a
+// newer Berth.
 var ErrForeign = errors.New("this is not the shared store that was expected")
 
 var errClosed = fmt.Errorf("%w: the handle on etcd", store.ErrClosed)
@@ -47,11 +50,18 @@ type Config struct {
 	Endpoints         []string // http://HOST:PORT or https://HOST:PORT
 	CACert, Cert, Key string   // files in PEM; empty: none
 	User, Password    string
-	Prefix            string        // of all keys; default "berth/"
-	Cluster           string        // the id that is expected under the prefix; empty: whichever is there, or a new one
-	Create            bool          // make the store Cluster where there is nothing under the prefix: it is put back there
-	Timeout           time.Duration // how long a request is waited for; default 1.5 s
-	Log               *logrus.Entry // default: nothing is logged
+	Prefix            string // of all keys; default "berth/"
+	Cluster           string // the id that is expected under the prefix; empty: whichever is there, or a new one
+	// make the store Cluster where there is nothing under the prefix: it is put back there
+	Create  bool
+	Timeout time.Duration // how long a request is waited for; default 1.5 s
+
+	Host string // the id of the host whose transactions are counted; empty: they are not
+	// how far the store was known when it was open last: it is refused where it is not; nil: it was not
+	Trace    *store.Trace
+	Remember func(key []byte) bool // which records Written tells of; nil: none
+	Mends    bool                  // the store is opened however far it is, to be mended
+	Log      *logrus.Entry         // default: nothing is logged
 }
 
 func (c Config) withDefaults() Config {
@@ -84,8 +94,8 @@ type Store struct {
 	workers sync.WaitGroup
 	dies    func(step string) error // for tests: an error is the handle's end in the midst of a large update
 
-	// turn is held while functions run and until it is known what became of what they wrote, and while the mirror is moved
-	// by the watch. So it moves only between functions.
+	// turn is held while functions run and until it is known what became of what they wrote, and while the mirror is
+	// moved by the watch. So it moves only between functions.
 	turn  turn
 	apply func([]store.Foreign) // of the follower
 	own   map[int64]ownCommit   // what this handle has committed and the mirror has not come to
@@ -96,6 +106,9 @@ type Store struct {
 	pulse    pulse
 	presence presence
 	reach    reach
+	room     room
+	trace    trace
+	journal  journal
 	watches  watch.Set
 	answered atomic.Int64 // the revision of the last update that was answered
 	seen     atomic.Int64 // the revision of the last change, as far as etcd was asked
@@ -105,6 +118,7 @@ type Store struct {
 	mu      sync.Mutex
 	closed  bool
 	refusal error          // why the store cannot be used any more
+	since   time.Time      // when that began
 	running sync.WaitGroup // Views
 }
 
@@ -124,8 +138,8 @@ func (t turn) take(ctx context.Context) error {
 
 func (t turn) give() { <-t }
 
-// Open connects, reads everything under the prefix, and makes an empty store where there is none. Without an answer of etcd in
-// time it fails with store.ErrAway; what is there and not the store expected is ErrForeign.
+// Open connects, reads everything under the prefix, and makes an empty store where there is none. Without an answer of
+// etcd in time it fails with store.ErrAway; what is there and not the store expected is ErrForeign.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if len(cfg.Endpoints) == 0 {
@@ -140,9 +154,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.sizes.ops.Store(maxOps)
 	s.sizes.bytes.Store(maxBytes)
-	s.feed.s, s.feed.begun = s, make(chan struct{})
+	s.feed.s, s.feed.begun, s.feed.trusted = s, make(chan struct{}), make(chan struct{}, 1)
 	s.pulse = pulse{s: s, wake: make(chan struct{}, 1)}
 	s.commit.s = s
+	s.trace.init(cfg)
 	if err := s.open(ctx); err != nil {
 		s.cancel()
 		s.members.close()
@@ -172,12 +187,17 @@ func (s *Store) open(ctx context.Context) error {
 		}
 		return err
 	}
+	if err := s.verify(first); err != nil { // before all of it is read
+		return err
+	}
 	asked := time.Now()
 	n, err := s.load(ctx)
 	if err != nil {
 		return err
 	}
 	s.cfg.Cluster = n.meta.Cluster
+	s.trace.loadedFrom(n)
+	s.journal.whole = true
 	s.mirror.set(n)
 	s.feed.rev = n.rev
 	s.reach.good()
@@ -205,7 +225,8 @@ type Counts struct {
 // Counts tells what the handle has done.
 func (s *Store) Counts() Counts {
 	c := &s.count
-	return Counts{Commits: c.commits.Load(), Updates: c.updates.Load(), Conflicts: c.conflicts.Load(), Unknown: c.unknown.Load()}
+	return Counts{Commits: c.commits.Load(), Updates: c.updates.Load(), Conflicts: c.conflicts.Load(),
+		Unknown: c.unknown.Load()}
 }
 
 // Update implements store.Store.
@@ -213,9 +234,9 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.commit.update(ctx, fn)
 }
 
-// Watch implements store.Store. The changes of one Update come in the order of their keys; of several updates that another
-// handle made one commit of, the last value of each key is told. A reader that falls too far behind, or whose changes etcd has
-// forgotten while it was away, ends with store.ErrLagged.
+// Watch implements store.Store. The changes of one Update come in the order of their keys; of several updates that
+// another handle made one commit of, the last value of each key is told. A reader that falls too far behind, or whose
+// changes etcd has forgotten while it was away, ends with store.ErrLagged.
 func (s *Store) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.Change, error] {
 	return s.watches.Watch(ctx, prefix)
 }
@@ -254,20 +275,33 @@ func (s *Store) step(name string) error {
 	return s.dies(name)
 }
 
-// refuse has updates refused with err; nil: not any more.
+// refuse has updates refused with err, where it says that this is another store; nil: not any more.
 func (s *Store) refuse(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refusal = nil
-	if errors.Is(err, ErrForeign) {
-		s.refusal = err
+	if !errors.Is(err, ErrForeign) {
+		s.refusal = nil
+		return
 	}
+	if s.refusal == nil {
+		s.since = time.Now()
+	}
+	s.refusal = err
 }
 
+// refused is why nothing can be asked of the store, whether etcd answers or not, and since when.
 func (s *Store) refused() error {
+	_, err := s.refusedSince()
+	return err
+}
+
+func (s *Store) refusedSince() (since time.Time, why error) {
+	if back := s.trace.distrusted(); back != nil {
+		return back.Since, back
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.refusal
+	return s.since, s.refusal
 }
 
 // Close implements store.Store: updates that wait are still run. A second Close answers ErrClosed.

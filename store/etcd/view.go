@@ -12,8 +12,8 @@ import (
 // viewPatience is how long a View waits for etcd to say that what is known here is all there is.
 const viewPatience = 500 * time.Millisecond
 
-// View implements store.Store. It is linearizable where etcd answers. Where it does not, fn sees what was known last, this
-// handle's own answered updates included; Reach tells how old that is.
+// View implements store.Store. It is linearizable where etcd answers. Where it does not, fn sees what was known last,
+// this handle's own answered updates included; Reach tells how old that is.
 func (s *Store) View(ctx context.Context, fn func(store.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -38,7 +38,8 @@ func changes(before, after *tree, wrote [][]byte) []change {
 func (c *commit) foreign() []store.Foreign {
 	all := make([]store.Foreign, 0, len(c.changed))
 	for _, ch := range c.changed {
-		all = append(all, store.Foreign{Key: bytes.Clone(ch.key), Before: bytes.Clone(ch.before), After: bytes.Clone(ch.after)})
+		all = append(all, store.Foreign{Key: bytes.Clone(ch.key), Before: bytes.Clone(ch.before),
+			After: bytes.Clone(ch.after)})
 	}
 	return all
 }
@@ -52,9 +53,9 @@ func (c *commit) records() []store.Record {
 	return all
 }
 
-// commit makes what t has written the state. First it is handed to the other handles that are there to hear of it; then all of
-// them see it in one moment, or a view through one could be older than an earlier one through another. own is the handle that
-// need not be told; nil: none.
+// commit makes what t has written the state. First it is handed to the other handles that are there to hear of it; then
+// all of them see it in one moment, or a view through one could be older than an earlier one through another. own is
+// the handle that need not be told; nil: none.
 func (s *Store) commit(t *tx, own *Store) {
 	s.mu.Lock()
 	if t.reads != nil { // it ran over an older state
@@ -91,8 +92,8 @@ func (s *Store) commit(t *tx, own *Store) {
 	}
 }
 
-// take hands apply all that others have committed, and nothing where the handle is out of reach. It is shown afterwards. The
-// caller has the turn.
+// take hands apply all that others have committed, and nothing where the handle is out of reach. It is shown
+// afterwards. The caller has the turn.
 func (s *Store) take() {
 	s.taking.Lock()
 	defer s.taking.Unlock()
@@ -127,8 +128,8 @@ func (s *Store) show() {
 	s.taken = nil
 }
 
-// catchUp takes in what others have committed. The error is why it cannot: there is something, and the handle is out of reach.
-// The caller has the turn.
+// catchUp takes in what others have committed. The error is why it cannot: there is something, and the handle is out of
+// reach. The caller has the turn.
 func (s *Store) catchUp() error {
 	s.take()
 	s.mu.Lock()

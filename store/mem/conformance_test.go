@@ -39,8 +39,8 @@ func TestConformanceOfHandles(t *testing.T) {
 	}
 }
 
-// GA-22: several handles on one state keep the promises of a store that several hosts share, also when some of them take in
-// what others commit late, and run functions again.
+// GA-22: several handles on one state keep the promises of a store that several hosts share, also when some of them
+// take in what others commit late, and run functions again.
 func TestConformanceShared(t *testing.T) {
 	for _, lags := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lags=%t", lags), func(t *testing.T) {

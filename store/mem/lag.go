@@ -8,10 +8,10 @@ import (
 	"berth/store"
 )
 
-// Lag has the handle take in what others commit only when it is asked for something, or, with false, at once again. An Update
-// then runs its function over the state as it was known. Where it writes something, and others have changed neither what it
-// read nor what it writes, that is committed; else it is taken back, and the function runs again over the state as it is. So
-// do stores over a network that compare when they commit.
+// Lag has the handle take in what others commit only when it is asked for something, or, with false, at once again. An
+// Update then runs its function over the state as it was known. Where it writes something, and others have changed
+// neither what it read nor what it writes, that is committed; else it is taken back, and the function runs again over
+// the state as it is. So do stores over a network that compare when they commit.
 func (s *Store) Lag(lags bool) {
 	_ = s.await(context.Background()) // which does not end
 	defer s.leave()
@@ -60,7 +60,8 @@ func (s *Store) missed(t *tx) bool {
 	defer s.mu.Unlock()
 	for _, c := range s.late {
 		for _, ch := range c.changed {
-			if t.reads.has(ch.key) || slices.ContainsFunc(t.wrote, func(key []byte) bool { return bytes.Equal(key, ch.key) }) {
+			if t.reads.has(ch.key) ||
+				slices.ContainsFunc(t.wrote, func(key []byte) bool { return bytes.Equal(key, ch.key) }) {
 				return true
 			}
 		}

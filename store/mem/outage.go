@@ -22,9 +22,9 @@ type loss struct {
 	cut       error // why the handle is out of reach from then on; nil: it is not
 }
 
-// Cut puts the handle out of reach, because of err, until Heal: Updates answer an error that wraps store.ErrAway and err, those
-// that wait for their turn included, Views see the state as it is now, and apply, which does not run when Cut returns, is
-// handed nothing. An Update whose function runs already goes on. It must not be called by apply.
+// Cut puts the handle out of reach, because of err, until Heal: Updates answer an error that wraps store.ErrAway and
+// err, those that wait for their turn included, Views see the state as it is now, and apply, which does not run when
+// Cut returns, is handed nothing. An Update whose function runs already goes on. It must not be called by apply.
 func (s *Store) Cut(err error) {
 	s.mu.Lock()
 	s.cutOff(err)
@@ -43,8 +43,8 @@ func (s *Store) cutOff(err error) {
 	s.withdraw()
 }
 
-// Heal puts the handle within reach again. What was committed meanwhile has been handed to apply when it returns. It waits for
-// the update that runs.
+// Heal puts the handle within reach again. What was committed meanwhile has been handed to apply when it returns. It
+// waits for the update that runs.
 func (s *Store) Heal() {
 	_ = s.await(context.Background()) // which does not end
 	defer s.leave()
@@ -59,11 +59,12 @@ func (s *Store) Heal() {
 	_ = s.catchUp() // cut again already, there is another Heal
 }
 
-// LoseNext has the next Update of this handle that writes something answer store.ErrUnknown, after its hooks have run. When it
-// was committed nonetheless, what it wrote has come by Follow when Update returns.
+// LoseNext has the next Update of this handle that writes something answer store.ErrUnknown, after its hooks have run.
+// When it was committed nonetheless, what it wrote has come by Follow when Update returns.
 func (s *Store) LoseNext(committed bool) { s.setLoss(&loss{committed: committed}) }
 
-// CutNext is LoseNext that puts the handle out of reach, too, because of err: what was written comes by Follow with Heal.
+// CutNext is LoseNext that puts the handle out of reach, too, because of err: what was written comes by Follow with
+// Heal.
 func (s *Store) CutNext(committed bool, err error) { s.setLoss(&loss{committed, err}) }
 
 func (s *Store) setLoss(l *loss) {

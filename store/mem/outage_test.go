@@ -203,7 +203,8 @@ func TestLagCommits(t *testing.T) {
 		{"another range", func(tx store.Tx) { list(t, tx, store.Prefix([]byte("b"))) }, 1},
 		{"the key", func(tx store.Tx) { _, _ = tx.Get([]byte("a")) }, 2},
 		{"its range", func(tx store.Tx) { list(t, tx, store.Range{To: []byte("b")}) }, 2},
-		{"a key that it writes", func(tx store.Tx) { _ = tx.Put([]byte("a"), nil); _ = tx.Put([]byte("a"), []byte("new")) }, 2},
+		{"a key that it writes",
+			func(tx store.Tx) { _ = tx.Put([]byte("a"), nil); _ = tx.Put([]byte("a"), []byte("new")) }, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			all := joined(t, 2)

@@ -12,8 +12,8 @@ import (
 
 var errFollowed = errors.New("mem: a handle is followed once only: join another one")
 
-// Follow implements store.Shared. A commit is handed to apply before the Update that made it answers, on the goroutine of its
-// caller; neither load nor apply may call the store.
+// Follow implements store.Shared. A commit is handed to apply before the Update that made it answers, on the goroutine
+// of its caller; neither load nor apply may call the store.
 func (s *Store) Follow(ctx context.Context, load func(store.Tx) error, apply func([]store.Foreign)) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -66,8 +66,8 @@ type presence struct {
 	value []byte
 }
 
-// Announce implements store.Shared. The name is gone as soon as the handle is closed or out of reach; when it is within reach
-// again, so is the name.
+// Announce implements store.Shared. The name is gone as soon as the handle is closed or out of reach; when it is within
+// reach again, so is the name.
 func (s *Store) Announce(name string, value []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -244,7 +244,8 @@ func TestWithinReach(t *testing.T) {
 // Where apply panics, the caller whose commit it was hears the panic, and all handles see what was committed.
 func TestApplyThatPanics(t *testing.T) {
 	all := joined(t, 3)
-	if err := all[1].Follow(t.Context(), func(store.Tx) error { return nil }, func([]store.Foreign) { panic("in apply") }); err != nil {
+	if err := all[1].Follow(t.Context(), func(store.Tx) error { return nil },
+		func([]store.Foreign) { panic("in apply") }); err != nil {
 		t.Fatal(err)
 	}
 	c := follow(t, all[2])

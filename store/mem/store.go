@@ -1,12 +1,13 @@
-// Package mem keeps a store.Shared in the memory of one process. It promises what store promises, except that nothing is
-// there after Close: it is for tests, and for a daemon that draws its state anew from what runs (BO-4). Several handles
-// (Join) stand for several hosts; one can be put out of reach, and lose outcomes, as over a network (outage.go).
+// Package mem keeps a store.Shared in the memory of one process. It promises what store promises, except that nothing
+// is there after Close: it is for tests, and for a daemon that draws its state anew from what runs (BO-4). Several
+// handles (Join) stand for several hosts; one can be put out of reach, and lose outcomes, as over a network
+// (outage.go).
 //
-// The state is a B-tree whose copies share their nodes until one of them is written to (tidwall/btree). Each transaction
-// has a copy of its own, made in constant time: View reads it, Update writes to it (tx.go), and an update that succeeds
-// has its copy take the place of the state, in the same moment in which those who watch are handed its changes (store/internal/watch).
-// The other handles are handed them right before (commit.go). Updates of all handles run one at a time on the goroutines
-// of their callers; the package starts no goroutine.
+// The state is a B-tree whose copies share their nodes until one of them is written to (tidwall/btree). Each
+// transaction has a copy of its own, made in constant time: View reads it, Update writes to it (tx.go), and an update
+// that succeeds has its copy take the place of the state, in the same moment in which those who watch are handed its
+// changes (store/internal/watch). The other handles are handed them right before (commit.go). Updates of all handles
+// run one at a time on the goroutines of their callers; the package starts no goroutine.
 package mem
 
 import (
@@ -74,8 +75,8 @@ func New() *Store {
 	}).join()
 }
 
-// Join returns another handle on the same state, whether this one is still open or not. What is committed through one of them is
-// somebody else's for all others.
+// Join returns another handle on the same state, whether this one is still open or not. What is committed through one
+// of them is somebody else's for all others.
 func (s *Store) Join() *Store { return s.common.join() }
 
 func (c *common) join() *Store {
@@ -97,7 +98,8 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// ID returns the state's id, 32 hexadecimal digits drawn when it was made: a store in memory is another one after each start.
+// ID returns the state's id, 32 hexadecimal digits drawn when it was made: a store in memory is another one after each
+// start.
 func (s *Store) ID() string { return s.id }
 
 var errClosed = fmt.Errorf("%w: it was in memory, and nothing of it is left", store.ErrClosed)
@@ -113,7 +115,8 @@ func (s *Store) enter() error {
 	return nil
 }
 
-// copied returns the state as it is seen now, for one transaction. Even copying writes a mark to the tree, so it takes the lock.
+// copied returns the state as it is seen now, for one transaction. Even copying writes a mark to the tree, so it takes
+// the lock.
 func (s *Store) copied() *tree {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,13 +201,14 @@ func (s *Store) finish(t *tx) error {
 	return nil
 }
 
-// Watch implements store.Store. The changes of one Update come in the order of their keys; Close ends it with store.ErrClosed.
+// Watch implements store.Store. The changes of one Update come in the order of their keys; Close ends it with
+// store.ErrClosed.
 func (s *Store) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.Change, error] {
 	return s.watches.Watch(ctx, prefix)
 }
 
-// Close implements store.Store: updates of this handle that wait for their turn are still run, and nothing is handed to its
-// apply any more when it returns. The other handles go on. A second Close answers ErrClosed.
+// Close implements store.Store: updates of this handle that wait for their turn are still run, and nothing is handed to
+// its apply any more when it returns. The other handles go on. A second Close answers ErrClosed.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {

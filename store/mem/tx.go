@@ -8,8 +8,8 @@ import (
 	"berth/store/internal/scan"
 )
 
-// tx is a store.Tx over a copy of the state that is its own. What it hands out are slices of records, which are replaced
-// as a whole and never written to.
+// tx is a store.Tx over a copy of the state that is its own. What it hands out are slices of records, which are
+// replaced as a whole and never written to.
 type tx struct {
 	tree  *tree
 	rules record.Rules

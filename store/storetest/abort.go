@@ -16,7 +16,8 @@ var errWanted = errors.New("wanted")
 func testFailing(t *testing.T, s store.Store) {
 	update(t, s, puts("a=1", "b=2"))
 	err := s.Update(context.Background(), func(tx store.Tx) error {
-		if err := errors.Join(tx.Put([]byte("a"), []byte("x")), tx.Delete([]byte("b")), tx.Put([]byte("c"), nil)); err != nil {
+		if err := errors.Join(tx.Put([]byte("a"), []byte("x")), tx.Delete([]byte("b")),
+			tx.Put([]byte("c"), nil)); err != nil {
 			t.Error(err)
 		}
 		return errWanted
@@ -67,7 +68,10 @@ func testPanicking(t *testing.T, s store.Store) {
 func testViewPanicking(t *testing.T, s store.Store) {
 	update(t, s, puts("a=1"))
 	for range 3 {
-		if p := panics(func() { _ = s.View(context.Background(), func(store.Tx) error { panic("in a view") }) }); p != "in a view" {
+		if p := panics(func() {
+			_ = s.View(context.Background(),
+				func(store.Tx) error { panic("in a view") })
+		}); p != "in a view" {
 			t.Errorf("the caller saw the panic %v", p)
 		}
 	}
@@ -98,8 +102,9 @@ func testOnAbort(t *testing.T, s store.Store) {
 	if undone != runs-1 {
 		t.Errorf("of %d runs of a function that succeeded, %d were taken back", runs, undone)
 	}
-	// shadow stands for an index in memory that functions move on and hooks move back. Functions and hooks come one at a
-	// time here, so it needs no lock of its own where the store is serial; the lock keeps the test right for all others.
+	// shadow stands for an index in memory that functions move on and hooks move back. Functions and hooks come one at
+	// a time here, so it needs no lock of its own where the store is serial; the lock keeps the test right for all
+	// others.
 	var mu sync.Mutex
 	shadow := 0
 	var wg sync.WaitGroup

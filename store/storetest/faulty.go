@@ -17,7 +17,8 @@ type Fault struct {
 	Wait <-chan struct{}
 	// Reruns is how many times the function is run in vain, and taken back, before it is run in earnest.
 	Reruns int
-	// Before fails the update when its function has succeeded: nothing is committed. Wrap store.ErrNoSpace for a full disk.
+	// Before fails the update when its function has succeeded: nothing is committed. Wrap store.ErrNoSpace for a full
+	// disk.
 	Before error
 	// After fails the update when it has been committed: the answer wraps store.ErrUnknown and this.
 	After error

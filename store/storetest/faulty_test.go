@@ -40,7 +40,8 @@ func TestFaults(t *testing.T) {
 			return tx.Put([]byte(key), nil)
 		})
 	}
-	f.Next(Fault{Before: fmt.Errorf("%w: injected", store.ErrNoSpace)}, Fault{Reruns: 2}, Fault{After: errWanted}, Fault{}, Fault{Lost: errWanted})
+	f.Next(Fault{Before: fmt.Errorf("%w: injected", store.ErrNoSpace)}, Fault{Reruns: 2}, Fault{After: errWanted},
+		Fault{}, Fault{Lost: errWanted})
 	if err := try("a"); !errors.Is(err, store.ErrNoSpace) || hooks != 1 {
 		t.Errorf("full: %v, %d hooks", err, hooks)
 	}
@@ -86,7 +87,8 @@ func TestFaults(t *testing.T) {
 	wantAll(t, f, "b= c= f= g=")
 }
 
-// TestHistoryWithUnknownOutcomes: the search must accept that an unknown update took effect, or did not, and nothing else.
+// TestHistoryWithUnknownOutcomes: the search must accept that an unknown update took effect, or did not, and nothing
+// else.
 func TestHistoryWithUnknownOutcomes(t *testing.T) {
 	for name, fault := range map[string]Fault{"committed": {After: errWanted}, "lost": {Lost: errWanted}} {
 		t.Run(name, func(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"berth/store"
 )
 
-// FaultyShared is Faulty before a handle of a store.Shared, and a store.Shared itself. It has the faults but Fault.After: what was
-// committed without an answer comes back by Follow, in its place among what others commit, and only the handle knows that
-// place (mem.Store.LoseNext).
+// FaultyShared is Faulty before a handle of a store.Shared, and a store.Shared itself. It has the faults but
+// Fault.After: what was committed without an answer comes back by Follow, in its place among what others commit, and
+// only the handle knows that place (mem.Store.LoseNext).
 type FaultyShared struct {
 	*Faulty
 	shared store.Shared

@@ -24,7 +24,8 @@ func testModel(t *testing.T, s store.Store) {
 			got, want := runOps(s, ops, fail), runOps(m, ops, fail)
 			for i := range want {
 				if i >= len(got) || got[i] != want[i] {
-					r.Fatalf("op %d, %v:\n got %v\nwant %v", i, ops[min(i, len(ops)-1)], got[min(i, len(got)-1)], want[i])
+					r.Fatalf("op %d, %v:\n got %v\nwant %v", i, ops[min(i, len(ops)-1)], got[min(i, len(got)-1)],
+						want[i])
 				}
 			}
 			got, want = readAll(s), readAll(m)
@@ -55,7 +56,8 @@ func drawKey(r *rapid.T, name string) string {
 }
 
 func drawOp(r *rapid.T) op {
-	o := op{kind: rapid.SampledFrom([]string{"put", "put", "delete", "get", "scan", "sweep"}).Draw(r, "kind"), key: drawKey(r, "key")}
+	o := op{kind: rapid.SampledFrom([]string{"put", "put", "delete", "get", "scan", "sweep"}).Draw(r, "kind"),
+		key: drawKey(r, "key")}
 	switch o.kind {
 	case "put": // large ones, so that a tree has many pages
 		o.size = rapid.SampledFrom([]int{0, 1, 100, 1500, 9000}).Draw(r, "size")

@@ -12,8 +12,9 @@ import (
 	"berth/store"
 )
 
-// shadow is an index in memory of everything that one handle reads: it is loaded by Follow, moved on by what others commit and by
-// the handle's own functions, and moved back by their hooks. It is what store.Shared promises to be possible.
+// shadow is an index in memory of everything that one handle reads: it is loaded by Follow, moved on by what others
+// commit and by the handle's own functions, and moved back by their hooks. It is what store.Shared promises to be
+// possible.
 type shadow struct {
 	t    *testing.T
 	s    store.Shared
@@ -75,8 +76,8 @@ func (sh *shadow) alone(mine *atomic.Int32) func() {
 	return func() { mine.Add(-1) }
 }
 
-// apply checks what was there before each write against what the shadow says: a commit that came twice, too late or not at all,
-// or that was the handle's own, shows there.
+// apply checks what was there before each write against what the shadow says: a commit that came twice, too late or not
+// at all, or that was the handle's own, shows there.
 func (sh *shadow) apply(foreign []store.Foreign) {
 	defer sh.alone(&sh.applying)()
 	sh.mu.Lock()
@@ -94,7 +95,8 @@ func (sh *shadow) apply(foreign []store.Foreign) {
 		key := string(f.Key)
 		was, had := sh.data[key]
 		if had != (f.Before != nil) || was != string(f.Before) || seen[key] {
-			sh.t.Errorf("apply is told that %q was %q (there: %t), it was %q (%t); told of it twice: %t", key, f.Before, f.Before != nil, was, had, seen[key])
+			sh.t.Errorf("apply is told that %q was %q (there: %t), it was %q (%t); told of it twice: %t", key, f.Before,
+				f.Before != nil, was, had, seen[key])
 		}
 		seen[key] = true
 		if f.After == nil {
@@ -120,8 +122,8 @@ func spoil(slices ...[]byte) {
 	}
 }
 
-// update runs fn, whose writes move the shadow along. Before it, and after it, the shadow must be what the function reads:
-// everything or, with keys, those alone, so that it is not in the way of all others.
+// update runs fn, whose writes move the shadow along. Before it, and after it, the shadow must be what the function
+// reads: everything or, with keys, those alone, so that it is not in the way of all others.
 func (sh *shadow) update(fn func(tx store.Tx) error, keys ...string) error {
 	return sh.s.Update(context.Background(), func(tx store.Tx) error {
 		defer sh.alone(&sh.inside)()

@@ -10,10 +10,10 @@ import (
 	"berth/store"
 )
 
-// RunShared runs the suite of those promises that a store.Shared makes to several handles on one state. fresh makes an empty
-// state, and returns what opens another handle on it; the suite closes the handles. A handle must have patience enough for
-// hundreds of updates that all read the same (an update that is answered with anything but its function's error fails the
-// test), and outcomes must not get lost.
+// RunShared runs the suite of those promises that a store.Shared makes to several handles on one state. fresh makes an
+// empty state, and returns what opens another handle on it; the suite closes the handles. A handle must have patience
+// enough for hundreds of updates that all read the same (an update that is answered with anything but its function's
+// error fails the test), and outcomes must not get lost.
 //
 //	storetest.RunShared(t, func(t *testing.T) func() store.Shared {
 //		first := mem.New()

@@ -15,8 +15,8 @@ import (
 	"berth/store"
 )
 
-// testFollow: what others have committed has come before an update that was asked for later is answered, with what was there
-// before, and in one piece for each commit.
+// testFollow: what others have committed has come before an update that was asked for later is answered, with what was
+// there before, and in one piece for each commit.
 func testFollow(t *testing.T, h *handles) {
 	all := h.three()
 	update(t, all[0], puts("early=1", "empty=", "gone=1"))
@@ -24,11 +24,13 @@ func testFollow(t *testing.T, h *handles) {
 	sh.wants("early=1", "empty=", "gone=1")
 	update(t, all[0], puts("a=1", "empty=x", "early="))
 	update(t, all[1], func(tx store.Tx) error {
-		return errors.Join(deletes("gone", "never was", "a")(tx), puts("b=1", "twice=1", "twice=2", "not=1")(tx), deletes("not")(tx))
+		return errors.Join(deletes("gone", "never was", "a")(tx), puts("b=1", "twice=1", "twice=2", "not=1")(tx),
+			deletes("not")(tx))
 	})
 	settle(t, all[2])
 	sh.wants("early=", "empty=x", "b=1", "twice=2")
-	if err := all[0].Update(context.Background(), func(tx store.Tx) error { _ = puts("b=failed")(tx); return errWanted }); err != errWanted {
+	if err := all[0].Update(context.Background(),
+		func(tx store.Tx) error { _ = puts("b=failed")(tx); return errWanted }); err != errWanted {
 		t.Errorf("Update answers %v", err)
 	}
 	update(t, all[1], puts("c=1"))
@@ -82,8 +84,8 @@ func testFollowOwn(t *testing.T, h *handles) {
 	}
 }
 
-// testFollowWhole: of updates through two handles, each of which changes several records and is asked for when the one before
-// was answered, a third handle never hears out of order, nor of a part.
+// testFollowWhole: of updates through two handles, each of which changes several records and is asked for when the one
+// before was answered, a third handle never hears out of order, nor of a part.
 func testFollowWhole(t *testing.T, h *handles) {
 	all := h.three()
 	update(t, all[0], puts("left=0", "right=0", "x=0", "y=0"))
@@ -91,7 +93,8 @@ func testFollowWhole(t *testing.T, h *handles) {
 		x, errX := strconv.Atoi(data["x"])
 		y, errY := strconv.Atoi(data["y"])
 		if data["left"] != data["right"] || errX != nil || errY != nil || x != y && x != y+1 {
-			return fmt.Errorf("a part, or something out of order: left=%s right=%s x=%s y=%s", data["left"], data["right"], data["x"], data["y"])
+			return fmt.Errorf("a part, or something out of order: left=%s right=%s x=%s y=%s", data["left"],
+				data["right"], data["x"], data["y"])
 		}
 		return nil
 	}
@@ -105,7 +108,10 @@ func testFollowWhole(t *testing.T, h *handles) {
 				return
 			default:
 			}
-			if err := sh.update(func(tx store.Tx) error { return errors.Join(rule(sh.data), puts(fmt.Sprintf("own=%d", i))(tx)) }, "x", "y", "left", "right"); err != nil {
+			if err := sh.update(func(tx store.Tx) error {
+				return errors.Join(rule(sh.data),
+					puts(fmt.Sprintf("own=%d", i))(tx))
+			}, "x", "y", "left", "right"); err != nil {
 				t.Error(err)
 				return
 			}
@@ -145,7 +151,8 @@ func testFollowJoins(t *testing.T, h *handles) {
 		sh := &shadow{t: t, s: h.one()}
 		sh.follow(func() { // others go on if they can; where they wait for the load, it does not wait for them
 			until := written.Load() + 4
-			for deadline := time.Now().Add(3 * time.Millisecond); written.Load() < until && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(3 * time.Millisecond); written.Load() < until &&
+				time.Now().Before(deadline); {
 				runtime.Gosched()
 			}
 		})
@@ -178,8 +185,8 @@ func scribble(i, w, n int) func(store.Tx) error {
 	}
 }
 
-// testFollowUnderLoad is the promise that matters to whoever keeps an index: at the beginning of each function, the shadow
-// is what the function reads, while three handles write, fail and panic side by side.
+// testFollowUnderLoad is the promise that matters to whoever keeps an index: at the beginning of each function, the
+// shadow is what the function reads, while three handles write, fail and panic side by side.
 func testFollowUnderLoad(t *testing.T, h *handles) {
 	var all []store.Shared
 	var shadows []*shadow
@@ -219,8 +226,8 @@ func testFollowUnderLoad(t *testing.T, h *handles) {
 	wantSame(t, shadows)
 }
 
-// testFollowBlind: a write of a key that was not read, for which others have written it just before or write it meanwhile. Whichever
-// came last, the shadow says the same as the store.
+// testFollowBlind: a write of a key that was not read, for which others have written it just before or write it
+// meanwhile. Whichever came last, the shadow says the same as the store.
 func testFollowBlind(t *testing.T, h *handles) {
 	all := []store.Shared{h.one(), h.one()}
 	sh, wait := newShadow(t, all[0], nil), &patience{}
@@ -321,8 +328,8 @@ func wantLarge(t *testing.T, tx store.Tx, want int, value string) error {
 	return nil
 }
 
-// testLargeUnderLoad: nobody sees a part of a large update, neither in a function, nor in apply, nor in a view, while small
-// ones write between its records.
+// testLargeUnderLoad: nobody sees a part of a large update, neither in a function, nor in apply, nor in a view, while
+// small ones write between its records.
 func testLargeUnderLoad(t *testing.T, h *handles) {
 	all := h.three()
 	update(t, all[0], large(1500, "0"))
@@ -338,7 +345,8 @@ func testLargeUnderLoad(t *testing.T, h *handles) {
 				default:
 				}
 				small := puts(fmt.Sprintf("small/%d=%d", i, n))
-				if err := sh.update(func(tx store.Tx) error { return errors.Join(wholeLarge(sh.data), small(tx)) }, "large/00007", "large/01234"); err != nil {
+				if err := sh.update(func(tx store.Tx) error { return errors.Join(wholeLarge(sh.data), small(tx)) },
+					"large/00007", "large/01234"); err != nil {
 					t.Error(err)
 					return
 				}

@@ -100,8 +100,8 @@ func allCells() porcupine.Model {
 	}
 }
 
-// SharedHistory is a record of concurrent operations through several handles, views included, to be searched for a serial
-// order that explains it.
+// SharedHistory is a record of concurrent operations through several handles, views included, to be searched for a
+// serial order that explains it.
 type SharedHistory struct {
 	mu    sync.Mutex
 	begin time.Time
@@ -112,9 +112,9 @@ type SharedHistory struct {
 // NewSharedHistory returns an empty one.
 func NewSharedHistory() *SharedHistory { return &SharedHistory{begin: time.Now()} }
 
-// Drive has several clients make n operations each through each of the handles, on three records, and notes them all. Those that
-// failed are left out, for they have not happened; one whose outcome is unknown may take effect at any time later. failed is
-// told of each error, and has the client leave off by answering true.
+// Drive has several clients make n operations each through each of the handles, on three records, and notes them all.
+// Those that failed are left out, for they have not happened; one whose outcome is unknown may take effect at any time
+// later. failed is told of each error, and has the client leave off by answering true.
 func (h *SharedHistory) Drive(all []store.Shared, clients, n int, failed func(error) bool) {
 	h.mu.Lock()
 	h.calls++

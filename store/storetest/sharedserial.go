@@ -40,9 +40,9 @@ func testSharedCounters(t *testing.T, h *handles) {
 	}
 }
 
-// skews are pairs of updates through two handles. One reads some of q/2, q/4 and q/6, and notes under "saw" that they are as
-// they were in the beginning; the other one reads "saw" and, where there is none, changes what the first one reads. Whichever
-// comes second must know of the other.
+// skews are pairs of updates through two handles. One reads some of q/2, q/4 and q/6, and notes under "saw" that they
+// are as they were in the beginning; the other one reads "saw" and, where there is none, changes what the first one
+// reads. Whichever comes second must know of the other.
 var skews = []struct {
 	name    string
 	read    func(tx store.Tx) (string, error)
@@ -59,11 +59,14 @@ var skews = []struct {
 	{"a key is put before the last one read", scanning(store.Range{From: []byte("q/"), Limit: 2}, 0), puts("q/3=new")},
 	{"a key is put before the first one read", scanning(store.Range{From: []byte("q/"), Limit: 1}, 0), puts("q/1=new")},
 	{"the first one read is deleted", scanning(store.Range{From: []byte("q/"), Limit: 1}, 0), deletes("q/2")},
-	{"a key is put behind the first one read backwards", scanning(store.Range{To: []byte("q0"), Limit: 1, Reverse: true}, 0), puts("q/7=new")},
-	{"the one read backwards is deleted", scanning(store.Range{To: []byte("q0"), Limit: 1, Reverse: true}, 0), deletes("q/6")},
+	{"a key is put behind the first one read backwards",
+		scanning(store.Range{To: []byte("q0"), Limit: 1, Reverse: true}, 0), puts("q/7=new")},
+	{"the one read backwards is deleted", scanning(store.Range{To: []byte("q0"), Limit: 1, Reverse: true}, 0),
+		deletes("q/6")},
 	{"a key is put into what was read of a range", scanning(store.Prefix([]byte("q/")), 2), puts("q/3=new")},
 	{"a key is deleted of what was read of a range", scanning(store.Prefix([]byte("q/")), 2), deletes("q/4")},
-	{"a key is put into what was read of a range backwards", scanning(store.Range{To: []byte("q0"), Reverse: true}, 2), puts("q/5=new")},
+	{"a key is put into what was read of a range backwards", scanning(store.Range{To: []byte("q0"), Reverse: true}, 2),
+		puts("q/5=new")},
 	{"a key is put into a range that was empty", scanning(store.Prefix([]byte("q/6/")), 0), puts("q/6/1=new")},
 	{"a key is put in front of everything", scanning(store.Range{Limit: 1}, 0), puts("a=new")},
 	{"a key is put behind everything", scanning(store.Range{Reverse: true, Limit: 1}, 0), puts("z=new")},
@@ -119,9 +122,10 @@ func testSharedSkews(t *testing.T, h *handles) {
 	}
 }
 
-// skew runs the two updates of a pair, one inside the function of the other if the store lets them: the disturbing one in the
-// midst of the one that reads, or the other way round.
-func skew(t *testing.T, all []store.Shared, wait *patience, read func(store.Tx) (string, error), disturb func(store.Tx) error, midst bool) {
+// skew runs the two updates of a pair, one inside the function of the other if the store lets them: the disturbing one
+// in the midst of the one that reads, or the other way round.
+func skew(t *testing.T, all []store.Shared, wait *patience, read func(store.Tx) (string, error),
+	disturb func(store.Tx) error, midst bool) {
 	var before string
 	view(t, all[0], func(tx store.Tx) (err error) { before, err = read(tx); return err })
 	begun, done := make(chan struct{}), make(chan struct{})
@@ -137,8 +141,10 @@ func skew(t *testing.T, all []store.Shared, wait *patience, read func(store.Tx) 
 		try(t, all[0], func(tx store.Tx) error {
 			now, err := read(tx)
 			pause()
-			if saw = now == before; err != nil || !saw {
+			if saw = now == before; err != nil {
 				return err
+			} else if !saw {
+				return nil
 			}
 			return tx.Put([]byte("saw"), nil)
 		})
@@ -147,8 +153,10 @@ func skew(t *testing.T, all []store.Shared, wait *patience, read func(store.Tx) 
 		try(t, all[1], func(tx store.Tx) error {
 			v, err := tx.Get([]byte("saw"))
 			pause()
-			if disturbed = v == nil; err != nil || !disturbed {
+			if disturbed = v == nil; err != nil {
 				return err
+			} else if !disturbed {
+				return nil
 			}
 			return disturb(tx)
 		})
@@ -168,12 +176,13 @@ func skew(t *testing.T, all []store.Shared, wait *patience, read func(store.Tx) 
 		t.FailNow()
 	}
 	if saw == disturbed {
-		t.Fatalf("the reader saw nothing of the other one: %t, the other one saw nothing of the reader: %t", saw, disturbed)
+		t.Fatalf("the reader saw nothing of the other one: %t, the other one saw nothing of the reader: %t", saw,
+			disturbed)
 	}
 }
 
-// patience waits for what may come only when the caller waits no longer: where a store runs all functions one behind the other.
-// It gets short when nothing came twice, so it is for tests that must pass whether it came or not.
+// patience waits for what may come only when the caller waits no longer: where a store runs all functions one behind
+// the other. It gets short when nothing came twice, so it is for tests that must pass whether it came or not.
 type patience struct{ came, missed int }
 
 func (p *patience) forIt(done <-chan struct{}) {
@@ -226,8 +235,8 @@ func keysOf(tx store.Tx, prefix string) (keys []string, err error) {
 	return keys, nil
 }
 
-// testSharedDeletions: each update deletes its own row while there is another one. One row is always left, unless an update
-// counts one that is gone: a deletion leaves nothing behind in a range that could be compared.
+// testSharedDeletions: each update deletes its own row while there is another one. One row is always left, unless an
+// update counts one that is gone: a deletion leaves nothing behind in a range that could be compared.
 func testSharedDeletions(t *testing.T, h *handles) {
 	all := h.three()
 	for round := range 12 {
@@ -240,8 +249,11 @@ func testSharedDeletions(t *testing.T, h *handles) {
 			wg.Go(func() {
 				try(t, s, func(tx store.Tx) error {
 					rows, err := keysOf(tx, "row/")
-					if err != nil || len(rows) < 2 {
+					if err != nil {
 						return err
+					}
+					if len(rows) < 2 {
+						return nil
 					}
 					return tx.Delete(fmt.Appendf(nil, "row/%d", i))
 				})
@@ -256,8 +268,8 @@ func testSharedDeletions(t *testing.T, h *handles) {
 	}
 }
 
-// testDecidedLate: what was answered through one handle is known to each update that another handle is asked for afterwards,
-// whether that succeeds, fails or writes nothing, and to each view.
+// testDecidedLate: what was answered through one handle is known to each update that another handle is asked for
+// afterwards, whether that succeeds, fails or writes nothing, and to each view.
 func testDecidedLate(t *testing.T, h *handles) {
 	all := h.three()
 	for n := range 30 {
@@ -274,12 +286,14 @@ func testDecidedLate(t *testing.T, h *handles) {
 			case 0:
 				update(t, s, read)
 			case 1:
-				err := s.Update(context.Background(), func(tx store.Tx) error { return errors.Join(read(tx), tx.Delete([]byte("n")), errWanted) })
+				err := s.Update(context.Background(),
+					func(tx store.Tx) error { return errors.Join(read(tx), tx.Delete([]byte("n")), errWanted) })
 				if !errors.Is(err, errWanted) {
 					t.Errorf("Update answers %v", err)
 				}
 			case 2:
-				update(t, s, func(tx store.Tx) error { return errors.Join(read(tx), tx.Put([]byte("m"), []byte(want))) })
+				update(t, s,
+					func(tx store.Tx) error { return errors.Join(read(tx), tx.Put([]byte("m"), []byte(want))) })
 			default:
 				view(t, s, read)
 			}
@@ -290,8 +304,8 @@ func testDecidedLate(t *testing.T, h *handles) {
 	}
 }
 
-// testSharedHooks: of all runs of a function whose update succeeded, each but the last one is taken back, the last hook first,
-// before the next run.
+// testSharedHooks: of all runs of a function whose update succeeded, each but the last one is taken back, the last hook
+// first, before the next run.
 func testSharedHooks(t *testing.T, h *handles) {
 	all := h.three()
 	crewOf(all, func(i, w, n int) {

@@ -153,7 +153,8 @@ func testScan(t *testing.T, s store.Store) {
 func testScanOverWrites(t *testing.T, s store.Store) {
 	var state string
 	for n := range 1 << len(scanKeys) {
-		update(t, s, func(tx store.Tx) error { // what is stored: the keys whose bit is 0, something stale, a key too many
+		// what is stored: the keys whose bit is 0, something stale, a key too many
+		update(t, s, func(tx store.Tx) error {
 			for i, k := range scanKeys {
 				var err error
 				switch {

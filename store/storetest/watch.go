@@ -42,10 +42,14 @@ func testWatch(t *testing.T, s store.Store) {
 	defer stopSome()
 	prefix[0] = 'x' // the slice is the caller's again
 	update(t, s, puts("w/a=1", "z/other=1"))
-	if err := s.Update(ctx, func(tx store.Tx) error { _ = puts("w/failed=1")(tx); return errWanted }); err != errWanted {
+	if err := s.Update(ctx,
+		func(tx store.Tx) error { _ = puts("w/failed=1")(tx); return errWanted }); err != errWanted {
 		t.Fatal(err)
 	}
-	_ = panics(func() { _ = s.Update(ctx, func(tx store.Tx) error { _ = puts("w/failed=1")(tx); panic("on purpose") }) })
+	_ = panics(func() {
+		_ = s.Update(ctx,
+			func(tx store.Tx) error { _ = puts("w/failed=1")(tx); panic("on purpose") })
+	})
 	update(t, s, func(tx store.Tx) error {
 		return errors.Join(tx.Delete([]byte("w/old")), tx.Delete([]byte("w/never was")), tx.Put([]byte("w/empty"), nil))
 	})

@@ -22,8 +22,8 @@ type Servers struct {
 	members   []*embed.Etcd
 }
 
-// Start starts so many members, on this machine's loopback. Where they need not outlive the machine, synced is false: they do not
-// wait for the disk then.
+// Start starts so many members, on this machine's loopback. Where they need not outlive the machine, synced is false:
+// they do not wait for the disk then.
 func Start(dir string, members int, synced bool) (*Servers, error) {
 	var configs []*embed.Config
 	var peers []string

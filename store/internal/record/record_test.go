@@ -28,7 +28,8 @@ func TestUnseal(t *testing.T) {
 	}
 	wrong := func(key, stored []byte) {
 		t.Helper()
-		if got, err := Unseal(key, stored); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), Quote(key)) {
+		if got, err := Unseal(key, stored); !errors.Is(err, store.ErrCorrupt) ||
+			!strings.Contains(err.Error(), Quote(key)) {
 			t.Errorf("% x under %q: %q, %v", stored, key, got, err)
 		}
 	}
@@ -70,7 +71,8 @@ func TestRules(t *testing.T) {
 		"too large": {Rules{}, key, store.MaxValue + 1, store.ErrTooLarge, true},
 	} {
 		err := c.rules.Put(c.key, make([]byte, c.size))
-		if err == nil || c.want != nil && !errors.Is(err, c.want) || (c.rules.Failed != nil) != c.fails || c.rules.Count != 0 {
+		if err == nil || c.want != nil && !errors.Is(err, c.want) || (c.rules.Failed != nil) != c.fails ||
+			c.rules.Count != 0 {
 			t.Errorf("%s: %v, %+v", name, err, c.rules)
 		}
 	}

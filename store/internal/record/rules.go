@@ -13,7 +13,8 @@ const MaxKey = 4096
 // ErrOver answers what is asked of a transaction whose function has returned.
 var ErrOver = errors.New("the transaction is over: its function has returned")
 
-// Rules says which writes a transaction takes, and counts them. The zero Rules are those of an update that has written nothing.
+// Rules says which writes a transaction takes, and counts them. The zero Rules are those of an update that has written
+// nothing.
 type Rules struct {
 	Over     bool  // its function has returned
 	ReadOnly bool  // it is a View
@@ -27,7 +28,8 @@ func (r *Rules) Put(key, value []byte) error {
 		return err
 	}
 	if len(value) > store.MaxValue {
-		return r.refuse(fmt.Errorf("%w: the value of %s has %d bytes; at most %d are kept", store.ErrTooLarge, Quote(key), len(value), store.MaxValue))
+		return r.refuse(fmt.Errorf("%w: the value of %s has %d bytes; at most %d are kept", store.ErrTooLarge,
+			Quote(key), len(value), store.MaxValue))
 	}
 	r.Count++
 	return nil
@@ -53,7 +55,8 @@ func (r *Rules) may(key []byte) error {
 	case len(key) > MaxKey:
 		return r.refuse(fmt.Errorf("the key %s is too long: at most %d bytes", Quote(key), MaxKey))
 	case r.Count >= store.MaxWrites:
-		return r.refuse(fmt.Errorf("%w: one makes at most %d; split it into several", store.ErrTooMany, store.MaxWrites))
+		return r.refuse(fmt.Errorf("%w: one makes at most %d; split it into several", store.ErrTooMany,
+			store.MaxWrites))
 	}
 	return nil
 }

@@ -13,7 +13,8 @@ import (
 // SealSize is what sealing puts before a value: the format byte and the checksum, big-endian.
 const SealSize = 5
 
-// sealFormat is the only format of a record there is. A later one takes another byte and is told apart record by record.
+// sealFormat is the only format of a record there is. A later one takes another byte and is told apart record by
+// record.
 const sealFormat = 1
 
 // castagnoli is a table that the standard library builds once; amd64 and arm64 have an instruction for this polynomial.
@@ -33,10 +34,12 @@ func AppendSealed(dst, key, value []byte) []byte {
 	return append(dst, value...)
 }
 
-// Unseal returns the value inside its stored form; it shares memory with it. What is wrong with it wraps store.ErrCorrupt.
+// Unseal returns the value inside its stored form; it shares memory with it. What is wrong with it wraps
+// store.ErrCorrupt.
 func Unseal(key, stored []byte) ([]byte, error) {
 	if len(stored) < SealSize {
-		return nil, fmt.Errorf("%w: the record %s holds %d bytes, fewer than its checksum takes", store.ErrCorrupt, Quote(key), len(stored))
+		return nil, fmt.Errorf("%w: the record %s holds %d bytes, fewer than its checksum takes", store.ErrCorrupt,
+			Quote(key), len(stored))
 	}
 	if stored[0] != sealFormat {
 		return nil, fmt.Errorf("%w: the record %s has the unknown format %d", store.ErrCorrupt, Quote(key), stored[0])

@@ -9,7 +9,8 @@ import (
 	"berth/store"
 )
 
-// Tree is records in the order of their keys. At is an item with the given key, for looking it up; Key is an item's key.
+// Tree is records in the order of their keys. At is an item with the given key, for looking it up; Key is an item's
+// key.
 type Tree[T any] struct {
 	Items *btree.BTreeG[T]
 	At    func(key []byte) T

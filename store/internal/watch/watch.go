@@ -1,5 +1,5 @@
-// Package watch hands the changes that a backend of store.Store commits to those who watch them. A reader that falls too
-// far behind is told so and left alone: it never holds up a commit.
+// Package watch hands the changes that a backend of store.Store commits to those who watch them. A reader that falls
+// too far behind is told so and left alone: it never holds up a commit.
 package watch
 
 import (
@@ -169,7 +169,8 @@ func (w *watcher) push(changes []store.Record) bool {
 			w.signal()
 			return false
 		}
-		w.pending = append(w.pending, store.Change{Record: store.Record{Key: bytes.Clone(c.Key), Value: bytes.Clone(c.Value)}})
+		w.pending = append(w.pending,
+			store.Change{Record: store.Record{Key: bytes.Clone(c.Key), Value: bytes.Clone(c.Value)}})
 	}
 	if len(w.pending) > 0 {
 		w.signal()

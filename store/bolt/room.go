@@ -1,0 +1,62 @@
+package bolt
+
+import (
+	"context"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"berth/store"
+	"berth/store/internal/record"
+)
+
+// After a full disk has refused a write, whether there is room again is known by writing only: an update that writes
+// nothing succeeds on a full disk, and one that finds a free page in the file does, too.
+
+// roomBytes is how much is written to find out: more than any commit of a request takes, and less than a growth of the
+// file.
+const roomBytes = 64 << 10
+
+// roomEvery is how often it is tried at most, whoever asks.
+const roomEvery = time.Second
+
+var keyRoom = []byte("room")
+
+// Writable says why the store takes no writes at present; nil when it does. The error wraps store.ErrNoSpace,
+// store.ErrAstray or store.ErrUnknown.
+func (s *Store) Writable(ctx context.Context) error {
+	if err := s.Update(ctx, func(store.Tx) error { return nil }); err != nil {
+		return err
+	}
+	return s.commit.quietly(ctx, s.commit.tryRoom)
+}
+
+// tryRoom writes where the last write had no room, and takes away what it has written: its pages are free for others
+// then.
+func (c *committer) tryRoom() error {
+	now := c.s.cfg.Now()
+	if age := now.Sub(c.tried); c.full == nil || age >= 0 && age < roomEvery {
+		return c.full
+	}
+	c.tried = now
+	sealed := record.AppendSealed(nil, keyRoom, make([]byte, roomBytes)) // a crash may leave it there
+	err := c.writeMeta(func(b *bbolt.Bucket) error { return b.Put(keyRoom, sealed) })
+	if err == nil {
+		err = c.writeMeta(func(b *bbolt.Bucket) error { return b.Delete(keyRoom) })
+	}
+	return err
+}
+
+// writeMeta commits a change of the meta bucket by itself.
+func (c *committer) writeMeta(change func(*bbolt.Bucket) error) error {
+	var b batch
+	if err := c.begin(&b); err != nil {
+		return err
+	}
+	if err := change(b.tx.Bucket(bucketMeta)); err != nil {
+		c.discard(&b)
+		return err
+	}
+	b.dirty = true
+	return c.finish(&b)
+}

@@ -1,0 +1,132 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrInPlace is Save's answer where the path leads to the open file.
+var ErrInPlace = errors.New("there is nothing to write anew")
+
+// Saved says what Save has done.
+type Saved struct {
+	Report Report // of the file that is in the place now
+	// Kept is where the file lies that somebody had put into the place; empty when there was none.
+	Kept string
+	// Restart says why the store takes no writes before it is opened again; nil when it goes on.
+	Restart error
+}
+
+// Save writes all that the open store holds to its path, when that does not lead to the open file any more, and goes on
+// with the new file. What lies at the path is kept beside it under a name with the time. It refuses with ErrInPlace
+// where nothing is wrong, and with store.ErrLocked where another process has begun to use the path.
+//
+// Views that began before read the old file to their end.
+func (s *Store) Save(ctx context.Context) (done Saved, err error) {
+	err = s.commit.quietly(ctx, func() (err error) {
+		done, err = s.save(ctx, s.cfg.Now())
+		return err
+	})
+	return done, err
+}
+
+// save is Save, on the committer's goroutine: nothing is written meanwhile.
+func (s *Store) save(ctx context.Context, now time.Time) (done Saved, err error) {
+	old := s.handle()
+	if s.astray(old) == nil {
+		return done, fmt.Errorf("%s is in its place: %w", s.files.db, ErrInPlace)
+	}
+	if gone := s.gone.Load(); gone != nil {
+		return done, *gone
+	}
+	if err := s.files.makeDir(); err != nil {
+		return done, fmt.Errorf("%w; write a backup elsewhere with `berth backup FILE`, and put that back with "+
+			"`berth restore`", err)
+	}
+	if err := s.relock(ctx, now); err != nil {
+		return done, err
+	}
+	if err := s.files.unheld(); err != nil {
+		return done, err
+	}
+	if err := s.writeCopy(ctx, old); err != nil {
+		return done, fmt.Errorf("write the state anew, nothing was changed: %w", spaceError(err))
+	}
+	if done.Kept, err = s.files.exchange(s.id, now); err != nil {
+		return done, err
+	}
+	h, report, err := openHandle(ctx, s.files.db, s.cfg)
+	done.Report = report
+	if err != nil {
+		return done, err
+	}
+	s.log.WithField("records", report.Records).Warnf("%s was written anew", s.files.db)
+	if done.Restart = s.commit.brokenNow(); done.Restart != nil {
+		return done, h.close(false)
+	}
+	s.exchange(h)
+	return done, nil
+}
+
+// relock takes the lock that belongs to the path, where the file of the one that is held is gone with the state's.
+func (s *Store) relock(ctx context.Context, now time.Time) error {
+	var there, held unix.Stat_t
+	err := unix.Fstat(int(s.lock.Fd()), &held)
+	if err == nil && unix.Lstat(s.files.lock, &there) == nil && there.Dev == held.Dev && there.Ino == held.Ino {
+		return nil
+	}
+	lock, err := s.files.acquire(ctx, s.cfg.LockTimeout, now)
+	if err != nil {
+		return err
+	}
+	old := s.lock
+	s.lock = lock
+	return old.Close()
+}
+
+// writeCopy writes what an open file holds to the temporary name beside the path, and checks it.
+func (s *Store) writeCopy(ctx context.Context, old *handle) error {
+	temp, err := createNew(s.files.temp)
+	if err != nil {
+		return err
+	}
+	err = s.copyTo(ctx, old, temp)
+	if err = errors.Join(err, temp.Close()); err == nil {
+		_, err = checkPath(ctx, s.files.temp)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(s.files.temp))
+	}
+	return nil
+}
+
+// exchange makes h the open file. The one before is closed when its last reader has left.
+func (s *Store) exchange(h *handle) {
+	s.mu.Lock()
+	old := s.open
+	s.open = h
+	idle := old.users == 0
+	s.mu.Unlock()
+	if idle {
+		s.closeOld(old)
+	}
+}
+
+// closeOld closes a file that Save has replaced.
+func (s *Store) closeOld(h *handle) {
+	if err := h.close(false); err != nil {
+		s.log.WithError(err).Warnf("the file that was %s could not be closed", s.files.db)
+	}
+}
+
+// brokenNow is why writes are refused until the store is opened again.
+func (c *committer) brokenNow() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.broken
+}

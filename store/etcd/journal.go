@@ -1,0 +1,96 @@
+package etcd
+
+import (
+	"context"
+	"sync"
+
+	"berth/store"
+)
+
+// journal is what has become of the records that are remembered elsewhere (Config.Remember) since it was taken last.
+type journal struct {
+	mu      sync.Mutex
+	whole   bool              // what has become of them is not known: all are to be told
+	records map[string][]byte // by key; nil: it is gone
+}
+
+// Written tells what has become of the records that Config.Remember names, by this host and by others, since it was
+// called last, and all of them the first time and where changes were missed. Nothing is told of what etcd is distrusted
+// for. Where it is waited for in vain, the next call tells it.
+func (s *Store) Written(ctx context.Context) (store.Written, error) {
+	if err := s.turn.take(ctx); err != nil {
+		return store.Written{}, err
+	}
+	defer s.turn.give()
+	trace, known := s.trace.at()
+	if !known || s.cfg.Remember == nil {
+		return store.Written{}, nil
+	}
+	w := store.Written{Trace: trace}
+	j := &s.journal
+	j.mu.Lock()
+	w.Whole, w.Records = j.whole, j.records
+	j.whole, j.records = false, nil
+	j.mu.Unlock()
+	if w.Whole {
+		w.Records = s.remembered()
+	}
+	return w, nil
+}
+
+// Forgotten has Written tell all there is the next time: what it told was lost.
+func (s *Store) Forgotten() {
+	s.journal.mu.Lock()
+	defer s.journal.mu.Unlock()
+	s.journal.whole, s.journal.records = true, nil
+}
+
+// remembered is all that is to be remembered, as it is now. The caller has the turn.
+func (s *Store) remembered() map[string][]byte {
+	all := map[string][]byte{}
+	s.mirror.copied().Scan(func(r rec) bool {
+		if r.bad == nil && s.cfg.Remember(r.key) {
+			all[string(r.key)] = r.value
+		}
+		return true
+	})
+	for _, own := range s.own {
+		for key, w := range own.wrote {
+			if s.cfg.Remember(w.key) && w.value != nil {
+				all[key] = w.value
+			} else {
+				delete(all, key)
+			}
+		}
+	}
+	return all
+}
+
+// note notes what has become of a record.
+func (s *Store) note(key, value []byte) {
+	if s.cfg.Remember == nil || !s.cfg.Remember(key) {
+		return
+	}
+	j := &s.journal
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.whole {
+		return
+	}
+	if j.records == nil {
+		j.records = map[string][]byte{}
+	}
+	j.records[string(key)] = value
+}
+
+// noteAll notes what others have changed, but for what this handle has written over meanwhile. The caller has the turn.
+func (s *Store) noteAll(all []change) {
+	if s.cfg.Remember == nil {
+		return
+	}
+	for _, c := range all {
+		if c.bad == nil && !s.overwritten(c.key) {
+			s.note(c.key, c.after)
+		}
+	}
+}

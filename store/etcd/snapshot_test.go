@@ -1,0 +1,111 @@
+package etcd
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// etcdctl runs Debian's etcdctl.
+func etcdctl(t testing.TB, args ...string) {
+	t.Helper()
+	program, err := filepath.Abs("../../build/tools/etcdctl")
+	if _, serr := os.Stat(program); err != nil || serr != nil {
+		if program, err = exec.LookPath("etcdctl"); err != nil {
+			t.Fatalf("Debian's etcdctl is not there (%v): `make test` gets it", err)
+		}
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), "ETCDCTL_API=3")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("etcdctl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// snapshot writes all that is in etcd to a file.
+func (p *process) snapshot() (file string) {
+	p.t.Helper()
+	file = filepath.Join(p.t.TempDir(), "snapshot")
+	etcdctl(p.t, "--endpoints="+p.endpoint, "snapshot", "save", file)
+	return file
+}
+
+// flag is the value of one of the process's.
+func (p *process) flag(name string) string {
+	for _, arg := range p.args {
+		if value, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// restore kills the process and has it start on a snapshot. With a token the cluster's id is another one. before runs
+// while the process answers to others at another address; nil: nothing does.
+func (p *process) restore(file, token string, before func(endpoint string)) {
+	p.t.Helper()
+	p.end(syscall.SIGKILL)
+	if err := os.RemoveAll(p.data); err != nil {
+		p.t.Fatal(err)
+	}
+	if token == "" {
+		token = "etcd-cluster" // etcd's own default
+	}
+	etcdctl(p.t, "snapshot", "restore", file, "--data-dir="+p.data, "--name="+p.flag("name"), "--initial-cluster="+
+		p.flag("initial-cluster"),
+		"--initial-advertise-peer-urls="+p.flag("initial-advertise-peer-urls"), "--initial-cluster-token="+token)
+	if before != nil {
+		aside := *p
+		aside.endpoint = "http://" + freeAddress(p.t)
+		aside.args = append(append([]string(nil), p.args...), "--listen-client-urls="+aside.endpoint,
+			"--advertise-client-urls="+aside.endpoint)
+		aside.start()
+		aside.answers()
+		before(aside.endpoint)
+		aside.end(syscall.SIGTERM)
+	}
+	p.start()
+	p.answers()
+}
+
+// loseAll kills the process and has it start with nothing.
+func (p *process) loseAll() {
+	p.t.Helper()
+	p.end(syscall.SIGKILL)
+	if err := os.RemoveAll(p.data); err != nil {
+		p.t.Fatal(err)
+	}
+	p.start()
+	p.answers()
+}
+
+// raise has somebody else write so often that etcd's revision is higher than it ever was.
+func raise(t testing.TB, endpoint string) {
+	t.Helper()
+	c := rawClient(t, endpoint)
+	for range 300 {
+		if _, err := c.Put(context.Background(), "elsewhere", "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// inEtcd is all that is under a prefix.
+func inEtcd(t testing.TB, endpoint, prefix string) map[string]string {
+	t.Helper()
+	g, err := rawClient(t, endpoint).Get(context.Background(), prefix, clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, kv := range g.Kvs {
+		all[string(kv.Key)] = string(kv.Value)
+	}
+	return all
+}
