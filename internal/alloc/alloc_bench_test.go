@@ -66,7 +66,8 @@ func BenchmarkFill64(b *testing.B) {
 	b.ReportMetric(last/float64(b.N), "last-ns")
 }
 
-// 16.7 million addresses, and the memory held when half of them are taken (every other one, the worst case) and when all are.
+// 16.7 million addresses, and the memory held when half of them are taken (every other one, the worst case) and when
+// all are.
 func BenchmarkFill8(b *testing.B) {
 	p := netip.MustParsePrefix("10.0.0.0/8")
 	benchmarkFill(b, p)

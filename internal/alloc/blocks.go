@@ -6,9 +6,9 @@ import (
 	"sort"
 )
 
-// Blocks is a collection of prefixes of either family that never overlap: the subnets of one space. Every question takes
-// time in proportion to the length of an address and to what it answers, not to the number of prefixes. Host bits of what
-// it is given are ignored.
+// Blocks is a collection of prefixes of either family that never overlap: the subnets of one space. Every question
+// takes time in proportion to the length of an address and to what it answers, not to the number of prefixes. Host bits
+// of what it is given are ignored.
 //
 // Methods that only read may run beside one another; one that writes may not run beside any other.
 type Blocks struct {

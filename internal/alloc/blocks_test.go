@@ -71,7 +71,8 @@ func TestBlocksInsertRefusesOverlaps(t *testing.T) {
 		t.Error("10.0.0.0/6 went in beside 10.0.0.0/8")
 	}
 	b := NewBlocks()
-	if _, taken := b.Overlap(netip.Prefix{}); taken || b.Insert(netip.Prefix{}) || b.Remove(netip.Prefix{}) || b.In(netip.Prefix{}) != nil {
+	if _, taken := b.Overlap(netip.Prefix{}); taken || b.Insert(netip.Prefix{}) || b.Remove(netip.Prefix{}) ||
+		b.In(netip.Prefix{}) != nil {
 		t.Error("the zero prefix is taken for one")
 	}
 }
@@ -99,9 +100,12 @@ func TestBlocksCarve(t *testing.T) {
 		{"avoid around the base", nil, "10.3.0.0/16", 24, []string{"10.0.0.0/8"}, ""},
 		{"avoid the default route", nil, "10.3.0.0/16", 24, []string{"0.0.0.0/0"}, ""},
 		{"avoid another family", nil, "10.3.0.0/16", 24, []string{"::/0"}, "10.3.0.0/24"},
-		{"avoid overlapping each other", nil, "10.0.0.0/8", 24, []string{"10.0.1.0/24", "10.0.0.0/16", "10.0.0.0/24", "10.1.0.0/24", "10.0.0.0/16"}, "10.1.1.0/24"},
-		{"avoid and members by turns", []string{"10.0.0.0/24", "10.0.2.0/24"}, "10.0.0.0/22", 24, []string{"10.0.1.9/32", "10.0.3.0/25"}, ""},
-		{"unique local", []string{"fd00:1:2::/64"}, "fd00:1:2::/48", 64, []string{"fd00:1:2:1::5/128"}, "fd00:1:2:2::/64"},
+		{"avoid overlapping each other", nil, "10.0.0.0/8", 24,
+			[]string{"10.0.1.0/24", "10.0.0.0/16", "10.0.0.0/24", "10.1.0.0/24", "10.0.0.0/16"}, "10.1.1.0/24"},
+		{"avoid and members by turns", []string{"10.0.0.0/24", "10.0.2.0/24"}, "10.0.0.0/22", 24,
+			[]string{"10.0.1.9/32", "10.0.3.0/25"}, ""},
+		{"unique local", []string{"fd00:1:2::/64"}, "fd00:1:2::/48", 64, []string{"fd00:1:2:1::5/128"},
+			"fd00:1:2:2::/64"},
 		{"single IPv6 addresses", []string{"::/127"}, "::/0", 128, nil, "::2/128"},
 		{"the last IPv4 address", []string{"255.255.255.254/32"}, "255.255.255.254/31", 32, nil, "255.255.255.255/32"},
 	} {
@@ -161,10 +165,12 @@ func (b slowBlocks) carve(base netip.Prefix, bits int, avoid []netip.Prefix) (ne
 // drawPrefix draws a prefix from a small neighbourhood in the middle of an address, so that prefixes meet often.
 func drawPrefix(t *rapid.T, label string) netip.Prefix {
 	base := rapid.SampledFrom([]netip.Prefix{
-		netip.MustParsePrefix("10.20.0.0/24"), netip.MustParsePrefix("255.255.255.0/24"), netip.MustParsePrefix("0.0.0.0/24"),
+		netip.MustParsePrefix("10.20.0.0/24"), netip.MustParsePrefix("255.255.255.0/24"),
+		netip.MustParsePrefix("0.0.0.0/24"),
 		netip.MustParsePrefix("fd00:1:2:30::/56"), netip.MustParsePrefix("::/120"),
 	}).Draw(t, label+" base")
-	host := u128{0, uint64(rapid.IntRange(0, 255).Draw(t, label+" host"))}.shl(max(0, base.Addr().BitLen()-base.Bits()-8))
+	host := u128{0, uint64(rapid.IntRange(0, 255).Draw(t, label+" host"))}.shl(max(0,
+		base.Addr().BitLen()-base.Bits()-8))
 	bits := rapid.SampledFrom([]int{0, 1, 2, 3, 4, 5, 6, 6, 7, 7, 8, 8, 8}).Draw(t, label+" bits")
 	p := netip.PrefixFrom(valueOf(base.Addr()).add(host).addr(base.Addr().Is4()), base.Bits()+bits)
 	if rapid.IntRange(0, 60).Draw(t, label+" wide") == 0 {

@@ -23,9 +23,9 @@ func lastOf(block u128) u128 {
 	return x
 }
 
-// leaf holds the members of a stretch of blocks, in one of three shapes. A list is the sorted offsets of its members; it
-// covers all blocks from first up to the next leaf. A bitmap covers one block. A full leaf covers the blocks from first
-// to last, of which every address is a member, and needs no memory for them. No block lies in two leaves.
+// leaf holds the members of a stretch of blocks, in one of three shapes. A list is the sorted offsets of its members;
+// it covers all blocks from first up to the next leaf. A bitmap covers one block. A full leaf covers the blocks from
+// first to last, of which every address is a member, and needs no memory for them. No block lies in two leaves.
 type leaf struct {
 	first u128
 	last  u128     // of a full leaf and of a bitmap
@@ -151,7 +151,8 @@ func (l *leaf) count(a, z u128) u128 {
 // the leaf's memory.
 func (l *leaf) before(block u128) (leaf, bool) {
 	if l.shape != listLeaf {
-		return leaf{first: l.first, last: block.prev(), shape: fullLeaf}, l.first.less(block) // a bitmap has but one block
+		// a bitmap has but one block
+		return leaf{first: l.first, last: block.prev(), shape: fullLeaf}, l.first.less(block)
 	}
 	i, _ := search(l.list, firstOf(block))
 	rest := leaf{first: l.first, list: l.list[:i]}

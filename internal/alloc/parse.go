@@ -19,8 +19,8 @@ var (
 // maxCount is how long the N of "A+N" may be: 2^128 has 39 digits.
 const maxCount = 39
 
-// ParseRange reads a range of addresses: "A-B" (both included), "A+N" (N addresses from A on), a CIDR without host bits,
-// or one address. It refuses, with an error that wraps ErrRange and says what to write instead: ranges that are
+// ParseRange reads a range of addresses: "A-B" (both included), "A+N" (N addresses from A on), a CIDR without host
+// bits, or one address. It refuses, with an error that wraps ErrRange and says what to write instead: ranges that are
 // reversed, mix families, or run over their family's last address; IPv4 addresses mapped into IPv6; zones; blanks;
 // leading zeros in IPv4 addresses, lengths and counts; and a count of 0. GA-7
 func ParseRange(s string) (netipx.IPRange, error) {
@@ -93,7 +93,8 @@ func parseCount(a, count string) (netipx.IPRange, error) {
 		return netipx.IPRange{}, errors.New("a range of 0 addresses holds nothing; write a count of at least 1")
 	}
 	if count[0] == '0' {
-		return netipx.IPRange{}, fmt.Errorf("the count has leading zeros; write %s+%s", from, strings.TrimLeft(count, "0"))
+		return netipx.IPRange{},
+			fmt.Errorf("the count has leading zeros; write %s+%s", from, strings.TrimLeft(count, "0"))
 	}
 	room := Size(netipx.IPRangeFrom(from, netipx.PrefixLastIP(netip.PrefixFrom(from, 0))))
 	n := new(big.Int)
@@ -101,13 +102,15 @@ func parseCount(a, count string) (netipx.IPRange, error) {
 		n.SetString(count, 10)
 	}
 	if n.Sign() == 0 || n.Cmp(room) > 0 {
-		return netipx.IPRange{}, fmt.Errorf("it runs over the end of %s; from %s on there are only %s addresses", family(from), from, room)
+		return netipx.IPRange{},
+			fmt.Errorf("it runs over the end of %s; from %s on there are only %s addresses", family(from), from, room)
 	}
 	last := n.Add(n, new(big.Int).SetBytes(from.AsSlice()))
 	last.Sub(last, big.NewInt(1))
 	to, _ := netip.AddrFromSlice(last.FillBytes(make([]byte, from.BitLen()/8)))
 	if to.Is4In6() {
-		return netipx.IPRange{}, fmt.Errorf("it ends among the IPv4 addresses mapped into IPv6 (%s); end it before ::ffff:0:0", to)
+		return netipx.IPRange{},
+			fmt.Errorf("it ends among the IPv4 addresses mapped into IPv6 (%s); end it before ::ffff:0:0", to)
 	}
 	return netipx.IPRangeFrom(from, to), nil
 }
@@ -127,7 +130,8 @@ func parsePrefix(s string) (netip.Prefix, error) {
 		bits = bits*10 + int(length[i]-'0')
 	}
 	if !digits || bits > a.BitLen() {
-		return netip.Prefix{}, fmt.Errorf("%q is not a length of an %s prefix; write a number from 0 to %d after the /", length, family(a), a.BitLen())
+		return netip.Prefix{}, fmt.Errorf("%q is not a length of an %s prefix; write a number from 0 to %d after the /",
+			length, family(a), a.BitLen())
 	}
 	if len(length) > 1 && length[0] == '0' {
 		return netip.Prefix{}, fmt.Errorf("the length has leading zeros; write %s/%d", a, bits)
@@ -139,8 +143,8 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// ParseAddr reads one address with the strictness of ParseRange, and explains what the standard library's refusals leave
-// unsaid. Its errors quote what was refused; they wrap nothing.
+// ParseAddr reads one address with the strictness of ParseRange, and explains what the standard library's refusals
+// leave unsaid. Its errors quote what was refused; they wrap nothing.
 func ParseAddr(s string) (netip.Addr, error) {
 	switch {
 	case s == "":
@@ -153,7 +157,8 @@ func ParseAddr(s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(s)
 	if err != nil {
 		if plain, ok := withoutZeros(s); ok {
-			return netip.Addr{}, fmt.Errorf("%q has leading zeros, which some programs read as octal; write %s", s, plain)
+			return netip.Addr{}, fmt.Errorf("%q has leading zeros, which some programs read as octal; write %s", s,
+				plain)
 		}
 		return netip.Addr{}, fmt.Errorf("%q is not an IPv4 or IPv6 address; write one like 10.0.0.1 or 2001:db8::1", s)
 	}

@@ -39,8 +39,8 @@ func Size(r netipx.IPRange) *big.Int {
 	return to.Sub(to, from).Add(to, big.NewInt(1))
 }
 
-// Place is an address of r: the n-th of a sequence in which the first one is the first of r, and each next one lies in the
-// middle of a gap between those before it that is as large as any (van der Corput).
+// Place is an address of r: the n-th of a sequence in which the first one is the first of r, and each next one lies in
+// the middle of a gap between those before it that is as large as any (van der Corput).
 func Place(r netipx.IPRange, n uint8) netip.Addr {
 	if n == 0 {
 		return r.From()

@@ -54,7 +54,8 @@ func TestParseRange(t *testing.T) {
 		{"fd00::1-fd00:0:0::F", "fd00::1", "fd00::f", "fd00::1-fd00::f"},
 		{"FD00::10+16", "fd00::10", "fd00::1f", "fd00::10/124"},
 		{"::+340282366920938463463374607431768211456", "::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "::/0"},
-		{"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff+1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"},
+		{"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff+1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+			"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"},
 		{"fd00::/64", "fd00::", "fd00::ffff:ffff:ffff:ffff", "fd00::/64"},
 		{"::/0", "::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "::/0"},
 	} {
@@ -122,7 +123,8 @@ func TestParseRangeRefuses(t *testing.T) {
 }
 
 func TestParsePrefix(t *testing.T) {
-	for in, want := range map[string]string{"10.0.0.0/8": "10.0.0.0/8", "0.0.0.0/0": "0.0.0.0/0", "FD00:0::/64": "fd00::/64", "10.0.0.1/32": "10.0.0.1/32"} {
+	for in, want := range map[string]string{"10.0.0.0/8": "10.0.0.0/8", "0.0.0.0/0": "0.0.0.0/0",
+		"FD00:0::/64": "fd00::/64", "10.0.0.1/32": "10.0.0.1/32"} {
 		if p, err := ParsePrefix(in); err != nil || p.String() != want {
 			t.Errorf("ParsePrefix(%q) = %v, %v", in, p, err)
 		}
@@ -146,7 +148,8 @@ func TestParsePrefix(t *testing.T) {
 }
 
 func TestParseAddr(t *testing.T) {
-	for in, want := range map[string]string{"10.0.0.1": "10.0.0.1", "FD00:0::1": "fd00::1", "::": "::", "0.0.0.0": "0.0.0.0"} {
+	for in, want := range map[string]string{"10.0.0.1": "10.0.0.1", "FD00:0::1": "fd00::1", "::": "::",
+		"0.0.0.0": "0.0.0.0"} {
 		if a, err := ParseAddr(in); err != nil || a.String() != want {
 			t.Errorf("ParseAddr(%q) = %v, %v", in, a, err)
 		}
@@ -201,7 +204,8 @@ func TestRangesRoundTrip(t *testing.T) {
 		if r.From().Is4In6() || r.To().Is4In6() {
 			return
 		}
-		for _, s := range []string{FormatRange(r), r.From().String() + "-" + r.To().String(), r.From().String() + "+" + Size(r).String()} {
+		for _, s := range []string{FormatRange(r), r.From().String() + "-" + r.To().String(), r.From().String() + "+" +
+			Size(r).String()} {
 			if got, err := ParseRange(s); err != nil || got != r {
 				t.Fatalf("ParseRange(%q) = %v, %v; want %v", s, got, err, r)
 			}
@@ -210,7 +214,8 @@ func TestRangesRoundTrip(t *testing.T) {
 }
 
 func FuzzParseRange(f *testing.F) {
-	for _, s := range []string{"10.0.0.1-10.0.0.9", "10.0.0.1+9", "10.0.0.0/8", "fd00::1", "::ffff:1.2.3.4", "::/0", "010.0.0.1", "fe80::1%a", "::+340282366920938463463374607431768211456", "::fffe:0:0/95"} {
+	for _, s := range []string{"10.0.0.1-10.0.0.9", "10.0.0.1+9", "10.0.0.0/8", "fd00::1", "::ffff:1.2.3.4", "::/0",
+		"010.0.0.1", "fe80::1%a", "::+340282366920938463463374607431768211456", "::fffe:0:0/95"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -231,7 +236,8 @@ func FuzzParseRange(f *testing.F) {
 }
 
 func FuzzParsePrefix(f *testing.F) {
-	for _, s := range []string{"10.0.0.0/8", "fd00::/64", "10.0.0.1/8", "::ffff:1.2.3.0/120", "::/0", "10.0.0.0/08", "fe80::%a/64"} {
+	for _, s := range []string{"10.0.0.0/8", "fd00::/64", "10.0.0.1/8", "::ffff:1.2.3.0/120", "::/0", "10.0.0.0/08",
+		"fe80::%a/64"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -24,9 +24,10 @@ type Set struct {
 	single uint64 // members in lists and bitmaps
 	full   u128   // blocks in full leaves
 
-	size  int     // addresses in a block
-	crowd int     // entries that a list has at most: as many as take the memory of a bitmap
-	spare *bitmap // all ones, from the block that became full last: so giving back and taking at the edge of full is cheap
+	size  int // addresses in a block
+	crowd int // entries that a list has at most: as many as take the memory of a bitmap
+	// all ones, from the block that became full last: so giving back and taking at the edge of full is cheap
+	spare *bitmap
 }
 
 // entrySize is the bytes that a list takes for one entry.

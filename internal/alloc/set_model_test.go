@@ -58,7 +58,8 @@ func checkSet(t interface {
 			}
 			first, last = blockOf(l.list[0]), blockOf(l.list[len(l.list)-1])
 		case bitmapLeaf:
-			if l.bits.n <= s.crowd/4 || l.bits.n == s.size && blockOf(s.max) != (u128{}) || l.bits.n != l.bits.count(0, s.size-1) {
+			if l.bits.n <= s.crowd/4 || l.bits.n == s.size && blockOf(s.max) != (u128{}) ||
+				l.bits.n != l.bits.count(0, s.size-1) {
 				t.Fatalf("leaf %d: bitmap of %d bits", i, l.bits.n)
 			}
 			for w, word := range l.bits.words {
@@ -116,14 +117,17 @@ func worlds() []world {
 		prefix string
 		places []string
 	}{
-		{"10.0.0.0/8", []string{"10.0.0.0", "10.0.255.200", "10.1.0.0", "10.1.255.0", "10.2.254.0", "10.77.5.0", "10.255.255.0"}},
+		{"10.0.0.0/8", []string{"10.0.0.0", "10.0.255.200", "10.1.0.0", "10.1.255.0", "10.2.254.0", "10.77.5.0",
+			"10.255.255.0"}},
 		{"10.1.0.0/16", []string{"10.1.0.0", "10.1.2.0", "10.1.255.0"}},
 		{"10.1.2.0/23", []string{"10.1.2.0", "10.1.2.192", "10.1.3.0"}},
 		{"10.1.2.0/28", []string{"10.1.2.0"}},
 		{"10.1.2.2/31", []string{"10.1.2.0"}},
 		{"0.0.0.0/0", []string{"0.0.0.0", "10.0.255.0", "255.255.255.0"}},
-		{"fd00::/48", []string{"fd00::", "fd00::ff00", "fd00::1:0", "fd00::2:ff00", "fd00:0:0:7::", "fd00:0:0:ffff:ffff:ffff:ffff:ff00"}},
-		{"fd00:0:0:1::/64", []string{"fd00:0:0:1::", "fd00:0:0:1::ff80", "fd00:0:0:1:1:2:3:0", "fd00:0:0:1:ffff:ffff:ffff:ff00"}},
+		{"fd00::/48", []string{"fd00::", "fd00::ff00", "fd00::1:0", "fd00::2:ff00", "fd00:0:0:7::",
+			"fd00:0:0:ffff:ffff:ffff:ffff:ff00"}},
+		{"fd00:0:0:1::/64", []string{"fd00:0:0:1::", "fd00:0:0:1::ff80", "fd00:0:0:1:1:2:3:0",
+			"fd00:0:0:1:ffff:ffff:ffff:ff00"}},
 		{"::/0", []string{"::", "::ff00", "1::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ff00"}},
 	} {
 		x := world{prefix: netip.MustParsePrefix(w.prefix)}

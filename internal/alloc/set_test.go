@@ -58,7 +58,8 @@ func TestSetTakesTheLowest(t *testing.T) {
 // Every edge prefix: all that is usable is taken once, in order, and then no more.
 func TestSetFillsEdgePrefixes(t *testing.T) {
 	for text, n := range map[string]int{
-		"10.0.0.0/24": 254, "10.0.0.0/30": 2, "10.0.0.0/31": 2, "10.0.0.1/32": 1, "255.255.255.254/31": 2, "0.0.0.0/32": 1,
+		"10.0.0.0/24": 254, "10.0.0.0/30": 2, "10.0.0.0/31": 2, "10.0.0.1/32": 1, "255.255.255.254/31": 2,
+		"0.0.0.0/32": 1,
 		"fd00::/126": 3, "fd00::/127": 2, "fd00::1/128": 1, "fd00::/118": 1023, "10.0.0.0/26": 62, "10.0.0.0/25": 126,
 		"ffff:ffff:ffff:ffff:ffff:ffff:ffff:0/112": 65535,
 	} {
@@ -89,7 +90,8 @@ func TestSetRefusesForeignAddresses(t *testing.T) {
 		t.Errorf("Prefix = %s", s.Prefix())
 	}
 	v6 := NewSet(netip.MustParsePrefix("::/0"))
-	for _, a := range []netip.Addr{{}, netip.MustParseAddr("10.0.1.0"), netip.MustParseAddr("9.255.255.255"), netip.MustParseAddr("::ffff:10.0.0.1"), netip.MustParseAddr("fe80::1%eth0")} {
+	for _, a := range []netip.Addr{{}, netip.MustParseAddr("10.0.1.0"), netip.MustParseAddr("9.255.255.255"),
+		netip.MustParseAddr("::ffff:10.0.0.1"), netip.MustParseAddr("fe80::1%eth0")} {
 		if s.Add(a) || s.Contains(a) || s.Remove(a) {
 			t.Errorf("%s is taken for an address of %s", a, s.Prefix())
 		}
@@ -97,7 +99,8 @@ func TestSetRefusesForeignAddresses(t *testing.T) {
 	if zoned := netip.MustParseAddr("fe80::1%eth0"); v6.Add(zoned) || v6.Contains(zoned) {
 		t.Error("an address with a zone went in")
 	}
-	for _, r := range []netipx.IPRange{{}, mustRange(t, "10.0.1.0/24"), mustRange(t, "::/0"), netipx.IPRangeFrom(netip.MustParseAddr("10.0.0.9"), netip.MustParseAddr("10.0.0.1"))} {
+	for _, r := range []netipx.IPRange{{}, mustRange(t, "10.0.1.0/24"), mustRange(t, "::/0"),
+		netipx.IPRangeFrom(netip.MustParseAddr("10.0.0.9"), netip.MustParseAddr("10.0.0.1"))} {
 		s.AddRange(r)
 		s.RemoveRange(r)
 		if a, ok := s.NextFree(r); ok || s.CountIn(r) != 0 || s.Len() != 0 {

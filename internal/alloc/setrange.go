@@ -23,8 +23,8 @@ func (s *Set) AddRange(r netipx.IPRange) {
 	})
 }
 
-// RemoveRange takes every address of r out of the set. A full block that loses a part of its addresses becomes a bitmap of
-// 8 KiB, so that it costs at most two of them, however large r is.
+// RemoveRange takes every address of r out of the set. A full block that loses a part of its addresses becomes a bitmap
+// of 8 KiB, so that it costs at most two of them, however large r is.
 func (s *Set) RemoveRange(r netipx.IPRange) {
 	a, z, ok := s.cut(r)
 	if !ok {
@@ -35,7 +35,8 @@ func (s *Set) RemoveRange(r netipx.IPRange) {
 	})
 }
 
-// overBlocks divides the offsets from a to z, both included, into parts of one block, for part, and whole blocks, for whole.
+// overBlocks divides the offsets from a to z, both included, into parts of one block, for part, and whole blocks, for
+// whole.
 func (s *Set) overBlocks(a, z u128, part, whole func(first, last u128)) {
 	if blockOf(s.max) == (u128{}) {
 		part(a, z) // a small prefix has no whole blocks
@@ -108,8 +109,8 @@ func (s *Set) removePart(a, z u128) {
 	s.settle(i)
 }
 
-// isolate makes a bitmap of a block, whatever holds it now, and returns its leaf's place. The bitmap may be empty or full:
-// the caller changes it and settles it.
+// isolate makes a bitmap of a block, whatever holds it now, and returns its leaf's place. The bitmap may be empty or
+// full: the caller changes it and settles it.
 func (s *Set) isolate(block u128) int {
 	i, held := s.find(block)
 	if held && s.leaves[i].shape == bitmapLeaf {
@@ -134,7 +135,8 @@ func (s *Set) isolate(block u128) int {
 	return i
 }
 
-// replace takes everything in the blocks from first to last out of the set and puts the given leaf, if any, in its place.
+// replace takes everything in the blocks from first to last out of the set and puts the given leaf, if any, in its
+// place.
 func (s *Set) replace(first, last u128, with ...leaf) {
 	i, held := s.find(first)
 	if !held {

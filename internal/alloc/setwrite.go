@@ -51,7 +51,8 @@ func (s *Set) add(x u128) bool {
 	return true
 }
 
-// open makes the leaf at place i a list that block may be added to: the one that is there, if it is a list, or a new one.
+// open makes the leaf at place i a list that block may be added to: the one that is there, if it is a list, or a new
+// one.
 func (s *Set) open(i int, block u128) {
 	if i < len(s.leaves) && s.leaves[i].shape == listLeaf && len(s.leaves[i].list) < s.crowd {
 		s.leaves[i].first = block
@@ -150,7 +151,8 @@ func (s *Set) settle(i int) {
 		*l = leaf{first: l.first, list: list}
 		s.thin(i)
 	case l.bits.n == s.size && blockOf(s.max) != u128{}:
-		// The only block of a small prefix stays a bitmap: it is no great matter, and giving back one address stays cheap.
+		// The only block of a small prefix stays a bitmap: it is no great matter, and giving back one address stays
+		// cheap.
 		s.fill(i)
 	}
 }

@@ -9,10 +9,8 @@ import (
 // Edit is one change of the plan: a network, subnet, pool, exclusion, reservation, or an address taken for what is no
 // container. It names its network by name or id, and a subnet by CIDR, name or id.
 type Edit interface {
-	// apply makes the change, or refuses it with nothing changed that the transaction would keep.
-	apply(*change) (Result, error)
-	// place tells what the change is about, for an Estate.
-	place() place
+	// Op names the operation, such as "pool.add", as NewEdit reads it.
+	Op() string
 }
 
 // Result tells what an edit made or changed. Fields that do not apply are zero.
@@ -21,6 +19,7 @@ type Result struct {
 	Subnet    ID           `json:"subnet,omitzero"`
 	CIDR      netip.Prefix `json:"cidr,omitzero"` // of the subnet
 	Addresses []netip.Addr `json:"addresses,omitempty"`
+	Warnings  []string     `json:"warnings,omitempty"` // what a person should know of what was done, a sentence each
 }
 
 // EditOptions say how edits are made.
@@ -28,8 +27,8 @@ type EditOptions struct {
 	DryRun  bool   // tell what would change, and change nothing
 	IfMatch uint64 // refuse (ErrChanged) unless this is the revision of the first edit's network; 0: any
 
-	// Key makes edits happen once: given again within KeyAge it gets the first answer, provided that Request, a digest of
-	// what was asked, is the same (else ErrKeyReused). Empty: none.
+	// Key makes edits happen once: given again within KeyAge it gets the first answer, provided that Request, a digest
+	// of what was asked, is the same (else ErrKeyReused). Empty: none.
 	Key     string
 	Request [32]byte
 }
@@ -66,11 +65,12 @@ type CreateNetwork struct {
 	Links      []Link            `json:"links,omitempty"`
 	Sticky     *bool             `json:"sticky,omitempty"`
 	Quarantine *Duration         `json:"quarantine,omitempty"`
-	Headroom   int               `json:"headroom,omitempty"` // addresses that each host keeps claimed for each of its attachments
-	Type       string            `json:"type,omitempty"`     // manual (default), dynamic or vip (BO-8)
-	Static     []Range           `json:"static,omitempty"`
-	OwnerRules []OwnerRule       `json:"owner_rules,omitempty"`
-	Subnets    []SubnetSpec      `json:"subnets,omitempty"`
+	// addresses that each host keeps claimed for each of its attachments
+	Headroom   int          `json:"headroom,omitempty"`
+	Type       string       `json:"type,omitempty"` // manual (default), dynamic or vip (BO-8)
+	Static     []Range      `json:"static,omitempty"`
+	OwnerRules []OwnerRule  `json:"owner_rules,omitempty"`
+	Subnets    []SubnetSpec `json:"subnets,omitempty"`
 }
 
 // SubnetSpec describes a subnet that is to be made: by its CIDR, or as the lowest free prefix of Bits inside From.
@@ -94,8 +94,10 @@ type ModifyNetwork struct {
 	Sticky     *bool              `json:"sticky,omitempty"`
 	Quarantine *Duration          `json:"quarantine,omitempty"`
 	Headroom   *int               `json:"headroom,omitempty"`
-	Static     *[]Range           `json:"static,omitempty"`      // the bands for static use; replaces those there are (BO-10)
-	OwnerRules []OwnerRule        `json:"owner_rules,omitempty"` // replaces that of the same pattern; one without owner and pool removes it
+	// the bands for static use; replaces those there are (BO-10)
+	Static *[]Range `json:"static,omitempty"`
+	// replaces that of the same pattern; one without owner and pool removes it
+	OwnerRules []OwnerRule `json:"owner_rules,omitempty"`
 }
 
 // RemoveNetwork removes a network of which nothing is in use. Force removes it with its reservations.
@@ -134,15 +136,16 @@ type AddPool struct {
 	Name    string `json:"name,omitempty"`
 }
 
-// ModifyPool renames a pool: all ranges of a name, or the one of exactly a range (GA-21). The empty Name takes the name away.
+// ModifyPool renames a pool: all ranges of a name, or the one of exactly a range (GA-21). The empty Name takes the name
+// away.
 type ModifyPool struct {
 	Network string `json:"network"`
 	Pool    string `json:"pool"` // a name or a range
 	Name    string `json:"name"`
 }
 
-// RemovePool takes a range out of the pools, which splits those that it lies in, or all ranges of a name (GA-19). What is
-// in use stays in use.
+// RemovePool takes a range out of the pools, which splits those that it lies in, or all ranges of a name (GA-19). What
+// is in use stays in use.
 type RemovePool struct {
 	Network string `json:"network"`
 	Pool    string `json:"pool"` // a name or a range
@@ -161,9 +164,9 @@ type RemoveExclusion struct {
 	Range   Range  `json:"range"`
 }
 
-// AddReservation reserves addresses for an owner: given ones (static), or such as Berth chooses (automatic). What the owner
-// has reserved already stays, if the wish can mean it (BO-5). Force goes over exclusions, and reserves what somebody
-// holds, for after its release.
+// AddReservation reserves addresses for an owner: given ones (static), or such as Berth chooses (automatic). What the
+// owner has reserved already stays, if the wish can mean it (BO-5). Force goes over exclusions, and reserves what
+// somebody holds, for after its release.
 type AddReservation struct {
 	Network string `json:"network"`
 	Owner   string `json:"owner"`
@@ -175,23 +178,28 @@ type AddReservation struct {
 	Automatic bool `json:"automatic,omitempty"`
 	// Replace keeps an address that is not wished for any more until its owner runs with the new one (BO-13).
 	Replace bool `json:"replace,omitempty"`
+	// Only lists, with Replace, the networks besides this one on which the owner is to have anything, by name or id:
+	// what it has on others is kept until it runs with what it is to have (BO-13). Nil: what it has on others stays as
+	// it is.
+	Only []string `json:"only,omitempty"`
 	// For is how long the owner lives; then what is reserved for it is nobody's (BO-11). Zero: without an end.
 	For Duration `json:"for,omitempty"`
 }
 
-// BindReservations makes what is reserved for owners what is wanted, as a deploy does: what is there and fits is bound first
-// (BO-9), then static addresses are reserved, then automatic ones (BO-10). What an owner has elsewhere, or has otherwise, is
-// kept until it runs with the new one (BO-13).
+// BindReservations makes what is reserved for owners what is wanted, as a deploy does: what is there and fits is bound
+// first (BO-9), then static addresses are reserved, then automatic ones (BO-10). What an owner has elsewhere, or has
+// otherwise, is kept until it runs with the new one (BO-13).
 type BindReservations struct {
 	Wanted []AddReservation `json:"wanted"` // at most MaxEdits, one for each owner and network (BO-6)
 }
 
-// ReleaseOwner ends all that is reserved for an owner, on all networks and where there is none any more (BO-3, BO-12), and
-// what it has in hand by TakeAddress. What an endpoint has in use stays in use.
+// ReleaseOwner ends all that is reserved for an owner, on all networks and where there is none any more (BO-3, BO-12),
+// and what it has in hand by TakeAddress. What an endpoint has in use stays in use.
 type ReleaseOwner struct {
-	Owner    string `json:"owner"`
-	Under    bool   `json:"under,omitempty"`    // and of all owners whose path begins with it: shop, shop/web
-	Replaced bool   `json:"replaced,omitempty"` // only what was replaced, where the owner has its new address in use (BO-13)
+	Owner string `json:"owner"`
+	Under bool   `json:"under,omitempty"` // and of all owners whose path begins with it: shop, shop/web
+	// only what was replaced, where the owner has its new address in use (BO-13)
+	Replaced bool `json:"replaced,omitempty"`
 }
 
 // RemoveReservation ends the reservation of one address of an owner, or with the zero Address of all. What is in use
@@ -216,36 +224,6 @@ type ReleaseAddress struct {
 	Network string     `json:"network"`
 	Owner   string     `json:"owner"`
 	Address netip.Addr `json:"address,omitzero"`
-}
-
-// NewEdit returns an empty edit of an operation such as "pool.add", to be filled from JSON; false for an unknown one.
-func NewEdit(op string) (Edit, bool) {
-	make, ok := map[string]func() Edit{
-		"network.create":     func() Edit { return new(CreateNetwork) },
-		"network.modify":     func() Edit { return new(ModifyNetwork) },
-		"network.remove":     func() Edit { return new(RemoveNetwork) },
-		"subnet.add":         func() Edit { return new(AddSubnet) },
-		"subnet.modify":      func() Edit { return new(ModifySubnet) },
-		"subnet.remove":      func() Edit { return new(RemoveSubnet) },
-		"pool.add":           func() Edit { return new(AddPool) },
-		"pool.modify":        func() Edit { return new(ModifyPool) },
-		"pool.remove":        func() Edit { return new(RemovePool) },
-		"exclusion.add":      func() Edit { return new(AddExclusion) },
-		"exclusion.remove":   func() Edit { return new(RemoveExclusion) },
-		"reservation.add":    func() Edit { return new(AddReservation) },
-		"reservation.remove": func() Edit { return new(RemoveReservation) },
-		"reservation.bind":   func() Edit { return new(BindReservations) },
-		"owner.release":      func() Edit { return new(ReleaseOwner) },
-		"address.take":       func() Edit { return new(TakeAddress) },
-		"address.release":    func() Edit { return new(ReleaseAddress) },
-		"host.drain":         func() Edit { return new(DrainHost) },
-		"host.remove":        func() Edit { return new(RemoveHost) },
-		"host.admit":         func() Edit { return new(AdmitHost) },
-	}[op]
-	if !ok {
-		return nil, false
-	}
-	return make(), true
 }
 
 // Duration is a time.Duration written as in "10m" or "24h".

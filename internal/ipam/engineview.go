@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// EngineView is what one Docker Engine says that runs, at one moment: its networks whose addresses come from this Berth, and
-// all of its containers. The room internal/docker reads it.
+// EngineView is what one Docker Engine says that runs, at one moment: its networks whose addresses come from this
+// Berth, and all of its containers. The room internal/docker reads it.
 type EngineView struct {
 	Host       string            `json:"host"`   // whose engine it is, as leases call it
 	Engine     string            `json:"engine"` // its own id
@@ -15,9 +15,13 @@ type EngineView struct {
 	Networks   []EngineNetwork   `json:"networks"`
 	Containers []EngineContainer `json:"containers"`
 
-	// Foreign are the networks whose addresses come from drivers that are neither this Berth, as far as its names are known,
-	// nor the engine's own. One that has a subnet of this Berth's is its own by another name.
+	// Foreign are the networks whose addresses come from drivers that are neither this Berth, as far as its names are
+	// known, nor the engine's own. One that has a subnet of this Berth's is its own by another name.
 	Foreign []EngineNetwork `json:"foreign,omitempty"`
+
+	// Bridges are the networks of the driver bridge whose addresses do not come from this Berth: the engine's default
+	// one, called bridge, and others with an IPAM driver of the engine's own or a foreign one.
+	Bridges []EngineNetwork `json:"bridges,omitempty"`
 }
 
 // EngineNetwork is a Docker network.
@@ -26,8 +30,16 @@ type EngineNetwork struct {
 	Name    string            `json:"name"`
 	Driver  string            `json:"driver"`            // of its addresses (--ipam-driver)
 	Swarm   bool              `json:"swarm,omitempty"`   // its scope is the swarm
+	Link    string            `json:"link,omitempty"`    // its bridge in the host, where the engine tells
 	Options map[string]string `json:"options,omitempty"` // --ipam-opt
 	Subnets []EngineSubnet    `json:"subnets"`
+}
+
+// DockerPlace is where a Docker network is among Berth's: a subnet of one of its networks.
+type DockerPlace struct {
+	Network string // its name
+	Space   string
+	Subnet  netip.Prefix
 }
 
 // EngineSubnet is one subnet of a Docker network.
@@ -38,8 +50,8 @@ type EngineSubnet struct {
 	Aux     map[string]netip.Addr `json:"aux,omitempty"` // --aux-address
 }
 
-// EngineContainer is a container, running or not. What is an endpoint and no container, such as a swarm's load balancer, has
-// no ID.
+// EngineContainer is a container, running or not. What is an endpoint and no container, such as a swarm's load
+// balancer, has no ID.
 type EngineContainer struct {
 	ID        string           `json:"id,omitempty"`
 	Name      string           `json:"name"`
@@ -89,15 +101,23 @@ type FindingKind string
 
 // The kinds of findings.
 const (
-	UnusedLease           FindingKind = "unused_lease"           // no endpoint has it
-	UncoveredAddress      FindingKind = "uncovered_address"      // an endpoint has it, and no lease
-	DoubledAddress        FindingKind = "doubled_address"        // two have it
-	UnusedSubnet          FindingKind = "unused_subnet"          // made for Docker networks, of which none is there
-	UnknownPool           FindingKind = "unknown_pool"           // a Docker network whose subnet no attachment holds
-	StaleMemory           FindingKind = "stale_memory"           // of one who will not come back
-	WrongGateway          FindingKind = "wrong_gateway"          // the Docker network has another one than the subnet
-	UnusedAttachment      FindingKind = "unused_attachment"      // the Docker network that it was made for is not there
-	SupersededReservation FindingKind = "superseded_reservation" // its owner runs with the address that replaced it (BO-13)
+	// it knows none of the Docker networks that the engine has on this driver
+	EmptyState       FindingKind = "empty_state"
+	UnusedLease      FindingKind = "unused_lease"      // no endpoint has it
+	UncoveredAddress FindingKind = "uncovered_address" // an endpoint has it, and no lease
+	DoubledAddress   FindingKind = "doubled_address"   // two have it
+	// an endpoint has it, and the lease names one who is gone
+	OutdatedLease    FindingKind = "outdated_lease"
+	UnusedSubnet     FindingKind = "unused_subnet"     // made for Docker networks, of which none is there
+	UnknownPool      FindingKind = "unknown_pool"      // a Docker network whose subnet no attachment holds
+	StaleMemory      FindingKind = "stale_memory"      // of one who will not come back
+	WrongGateway     FindingKind = "wrong_gateway"     // the Docker network has another one than the subnet
+	UnusedAttachment FindingKind = "unused_attachment" // the Docker network that it was made for is not there
+	ForeignHolder    FindingKind = "foreign_holder"    // a container runs with what is reserved for another
+	// an owner runs with another address than what is reserved for it
+	OwnerElsewhere FindingKind = "owner_elsewhere"
+	// its owner runs with the address that replaced it (BO-13)
+	SupersededReservation FindingKind = "superseded_reservation"
 )
 
 // Finding is one thing that is wrong.
@@ -137,12 +157,24 @@ type CheckRequest struct {
 	View   *EngineView  `json:"view,omitempty"` // from one who reads the engine for a daemon that may not
 }
 
+// LeaseRelease asks for the end of a lease whose endpoint is gone.
+type LeaseRelease struct {
+	Space   string      `json:"space,omitempty"` // empty: whichever has it
+	Address netip.Addr  `json:"address"`
+	Force   bool        `json:"force,omitempty"` // also where an endpoint has it, or nobody can tell
+	View    *EngineView `json:"view,omitempty"`  // from one who reads the engine for a daemon that may not
+}
+
 // WitnessState is how it stands with the witness, for `berth status`.
 type WitnessState struct {
-	Engine string              `json:"engine"` // as in CheckReport
+	Engine string `json:"engine"` // as in CheckReport
+	// its events are followed, so that a container without a name can be guessed
+	Live   bool                `json:"live"`
 	Detail string              `json:"detail,omitempty"`
 	Seen   time.Time           `json:"seen,omitzero"` // when it was last reached
 	Runs   int                 `json:"runs"`          // checks since the start
 	Last   time.Time           `json:"last,omitzero"` // check
 	Counts map[FindingKind]int `json:"counts,omitempty"`
+
+	Guesses GuessCounts `json:"guesses"`
 }

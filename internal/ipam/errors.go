@@ -1,6 +1,11 @@
 package ipam
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+
+	"berth/store"
+)
 
 // The errors of the room, each wrapped in a sentence that says which object, who holds it and what to do. Errors of the
 // store come through as they are.
@@ -27,11 +32,61 @@ var (
 	ErrDamaged = errors.New("damaged record")
 )
 
-// refusal is a sentence for a person and the kind of error for errors.Is; the kind is not spoken.
-type refusal struct {
+// Refusal is a sentence for a person, the kind of error for errors.Is, which is not spoken, and a code, with which the
+// sentence begins, where programs are to tell it from others of its kind.
+type Refusal struct {
 	kind error
+	code Code
 	text string
 }
 
-func (e *refusal) Error() string { return e.text }
-func (e *refusal) Unwrap() error { return e.kind }
+func (e *Refusal) Error() string {
+	if e.code == "" {
+		return e.text
+	}
+	return string(e.code) + ": " + e.text
+}
+
+func (e *Refusal) Unwrap() error { return e.kind }
+
+// Refuse refuses with a kind of error and a sentence.
+func Refuse(kind error, format string, args ...any) *Refusal {
+	return &Refusal{kind: kind, text: fmt.Sprintf(format, args...)}
+}
+
+// RefuseAs refuses with a code, a kind of error and a sentence.
+func RefuseAs(code Code, kind error, format string, args ...any) *Refusal {
+	return &Refusal{kind, code, fmt.Sprintf(format, args...)}
+}
+
+// Code is the stable name of a refusal that is about a reservation or an address, with which its sentence begins.
+// Programs compare it; the names are BOSH's.
+type Code string
+
+// The codes.
+const (
+	// it is somebody else's, or in somebody else's hands (BO-5)
+	AlreadyInUse      Code = "NetworkReservationAlreadyInUse"
+	AlreadyExists     Code = "NetworkReservationAlreadyExists"     // the owner has another one on the network (BO-6)
+	NotEnoughCapacity Code = "NetworkReservationNotEnoughCapacity" // nothing is free (BO-7)
+	OutsideSubnet     Code = "NetworkReservationIpOutsideSubnet"   // no subnet of the network has it as a host address
+	IPReserved        Code = "NetworkReservationIpReserved"        // it is excluded
+	// the network's type, or the static band, allows no such kind (BO-8)
+	WrongType Code = "NetworkReservationWrongType"
+	IPMissing Code = "NetworkReservationIpMissing" // one is needed, or none is there
+	// a static band is outside of the subnets, or excluded
+	StaticOutOfRange Code = "NetworkStaticIpOutOfRange"
+)
+
+// CodeOf is the code of a refusal; empty where it has none.
+func CodeOf(err error) Code {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if refused, is := errors.AsType[*Refusal](err); is && refused.code != "" {
+			return refused.code
+		}
+	}
+	return ""
+}
+
+// ErrAway: the shared store is out of reach, or was never reached since the daemon began. Nothing was changed.
+var ErrAway = store.ErrAway

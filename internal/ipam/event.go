@@ -46,9 +46,14 @@ const (
 	HostLeft // it was asked to, and has not gone yet
 	HostGone
 	HostAdmitted
-	SpaceMoved       // to this store, or from it; Name is the space's
-	HeadroomClaimed  // a lease begins, of nobody yet: LeaseTaken follows when it is used
-	HeadroomReleased // it ends, and nobody had it
+	SpaceMoved         // to this store, or from it; Name is the space's
+	HeadroomClaimed    // a lease begins, of nobody yet: LeaseTaken follows when it is used
+	HeadroomReleased   // it ends, and nobody had it
+	GuessedWrong       // the engine shows another container than was guessed; Name is the right one
+	ForeignHolderTold  // a container runs with what is reserved for another
+	OwnerElsewhereTold // an owner runs with another address than what is reserved for it
+	StoodIn            // a container stands in for one that was destroyed; Name is its own
+	StandInEnded
 )
 
 var verbNames = [...]string{
@@ -64,9 +69,12 @@ var verbNames = [...]string{
 	TokenCreated: "token.create", TokenRemoved: "token.remove",
 	ImportBegun: "import.begin", ImportEnded: "import.end",
 	LeaseNamed: "lease.name", ReservationModified: "reservation.modify",
-	HostJoined: "host.join", HostDrained: "host.drain", HostLeft: "host.leave", HostGone: "host.remove", HostAdmitted: "host.admit",
+	HostJoined: "host.join", HostDrained: "host.drain", HostLeft: "host.leave", HostGone: "host.remove",
+	HostAdmitted:    "host.admit",
 	HeadroomClaimed: "headroom.claim", HeadroomReleased: "headroom.release",
-	SpaceMoved: "space.move",
+	SpaceMoved: "space.move", GuessedWrong: "lease.guessed_wrong", ForeignHolderTold: "lease.foreign_holder",
+	OwnerElsewhereTold: "lease.owner_elsewhere", StoodIn: "reservation.stand_in",
+	StandInEnded: "reservation.stand_in_end",
 }
 
 func (v Verb) String() string {
@@ -113,69 +121,57 @@ type Event struct {
 	After   json.RawMessage `json:"after,omitempty"`
 }
 
-// eventTime is when the event of an id was written.
-func eventTime(id uint64) time.Time { return time.UnixMicro(int64(id)).UTC() }
+// EventTime is when the event of an id was written.
+func EventTime(id uint64) time.Time { return time.UnixMicro(int64(id)).UTC() }
 
-// The versions of an event's record: the second one has what a change of the plan changed behind what the first one has.
-const (
-	eventVersion     = 1
-	eventVersionPlan = 2
-)
+// eventVersion leads the record of an event. A record of another one is refused instead of misread.
+const eventVersion = 1
 
-// encodeEvent appends e without its id, which is the key and holds the time.
-func encodeEvent(b []byte, e *Event) []byte {
-	version := byte(eventVersion)
-	if e.Network != "" || e.Before != nil || e.After != nil {
-		version = eventVersionPlan
-	}
-	b = append(b, version, byte(e.Verb))
-	b = appendString(b, e.Actor)
-	b = appendString(b, e.Space)
+// EncodeEvent appends e without its id, which is the key and holds the time.
+func EncodeEvent(b []byte, e *Event) []byte {
+	b = append(b, eventVersion, byte(e.Verb))
+	b = AppendString(b, e.Actor)
+	b = AppendString(b, e.Space)
 	b = appendPrefix(b, e.Subnet)
-	b = appendSized(b, e.Address)
+	b = AppendSized(b, e.Address)
 	b = binary.AppendUvarint(b, e.Lease)
 	b = append(b, e.Attachment[:]...)
 	b = append(b, e.MAC[:]...)
-	b = appendString(b, e.Name)
-	b = appendString(b, e.Host)
-	b = appendString(b, e.Detail)
-	if version == eventVersion {
-		return b
-	}
-	b = appendString(b, e.Network)
-	b = appendString(b, string(e.Before))
-	return appendString(b, string(e.After))
+	b = AppendString(b, e.Name)
+	b = AppendString(b, e.Host)
+	b = AppendString(b, e.Detail)
+	b = AppendString(b, e.Network)
+	b = AppendString(b, string(e.Before))
+	return AppendString(b, string(e.After))
 }
 
-// decodeEvent reads what encodeEvent wrote under id.
-func decodeEvent(id uint64, b []byte) (*Event, error) {
-	d := decoder{b: b}
-	version := d.byte()
-	if version < eventVersion || version > eventVersionPlan {
-		return nil, fmt.Errorf("%w: event %d has version %d, this Berth reads up to %d", ErrDamaged, id, version, eventVersionPlan)
+// DecodeEvent reads what EncodeEvent wrote under id.
+func DecodeEvent(id uint64, b []byte) (*Event, error) {
+	d := Decoder{B: b}
+	if version := d.Byte(); version != eventVersion {
+		return nil, fmt.Errorf("%w: event %d has version %d, this Berth reads %d", ErrDamaged, id, version,
+			eventVersion)
 	}
-	e := &Event{ID: id, Time: eventTime(id), Verb: Verb(d.byte()), Actor: d.string(), Space: d.string()}
-	e.Subnet, e.Address = d.prefix(), d.addr()
+	e := &Event{ID: id, Time: EventTime(id), Verb: Verb(d.Byte()), Actor: d.String(), Space: d.String()}
+	e.Subnet, e.Address = d.prefix(), d.Addr()
 	e.Lease = d.uvarint()
-	d.copy(e.Attachment[:])
-	d.copy(e.MAC[:])
-	e.Name, e.Host, e.Detail = d.string(), d.string(), d.string()
-	if version == eventVersionPlan {
-		e.Network, e.Before, e.After = d.string(), d.json(), d.json()
-	}
-	if d.failed || len(d.b) != 0 {
+	d.Copy(e.Attachment[:])
+	d.Copy(e.MAC[:])
+	e.Name, e.Host, e.Detail = d.String(), d.String(), d.String()
+	e.Network, e.Before, e.After = d.String(), d.json(), d.json()
+	if d.Failed || len(d.B) != 0 {
 		return nil, fmt.Errorf("%w: event %d does not decode", ErrDamaged, id)
 	}
 	return e, nil
 }
 
 // json reads a document, nil where it is empty. One that is no JSON is damage: it could not be shown.
-func (d *decoder) json() json.RawMessage {
-	text := d.string()
+func (d *Decoder) json() json.RawMessage {
+	text := d.String()
 	if text == "" {
 		return nil
 	}
-	d.failed = d.failed || !json.Valid([]byte(text))
+	d.Failed = d.Failed || !json.Valid([]byte(text))
 	return json.RawMessage(text)
 }
 
@@ -186,7 +182,8 @@ func WithActor(ctx context.Context, actor string) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }
 
-func actorOf(ctx context.Context) string {
+// ActorOf is who asks, as WithActor has named it; empty where nobody has.
+func ActorOf(ctx context.Context) string {
 	actor, _ := ctx.Value(actorKey{}).(string)
 	return actor
 }

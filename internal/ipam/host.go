@@ -1,11 +1,7 @@
 package ipam
 
 import (
-	"cmp"
-	"context"
 	"net/netip"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -19,9 +15,9 @@ const (
 	HostRemoved  HostState = "removed"  // it is refused until it is admitted
 )
 
-// maxHosts is how many hosts share a store at most. It is the distance between two event ids of one host, in microseconds, so
-// that no two hosts make the same.
-const maxHosts = 256
+// MaxHosts is how many hosts share a store at most. It is the distance between two event ids of one host, in
+// microseconds, so that no two hosts make the same.
+const MaxHosts = 256
 
 // Host is a host's record in a shared store.
 type Host struct {
@@ -47,76 +43,23 @@ type HostInfo struct {
 	First []netip.Addr `json:"first,omitempty"` // of the leases, so that a person knows which they are
 }
 
-// shownAddresses is how many HostInfo names.
-const shownAddresses = 10
+// ErrNoShared refuses what is about a shared store where there is none. It wraps ErrAlone.
+var ErrNoShared error = Refuse(ErrAlone, "this Berth has a store of its own (--store bolt): it knows no other hosts")
 
-var errAlone = &refusal{ErrAlone, "this Berth has a store of its own (--store bolt): it knows no other hosts"}
-
-// Hosts lists the hosts of the cluster by name, those that were removed last. Where the store is the host's own it is refused
-// with ErrAlone.
-func (s *Service) Hosts(ctx context.Context) (all []HostInfo, err error) {
-	if s.member == nil {
-		return nil, errAlone
-	}
-	held := map[ID]counted{}
-	for l, err := range s.Leases(ctx, LeaseFilter{}) {
-		if err != nil {
-			return nil, err
-		}
-		n := held[l.Pool]
-		n.count(&l)
-		held[l.Pool] = n
-	}
-	present := s.shared().Present()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, known := range s.ix.hosts {
-		h := HostInfo{Host: *known.value, Self: known.value.ID == s.member.Host}
-		_, h.Present = present[h.Name]
-		for id, at := range s.ix.attachments {
-			if at.value.Host == h.Name && !at.value.Ended {
-				h.Pools++
-				h.Leases += held[id].leases
-				h.Headroom += held[id].headroom
-				h.First = append(h.First, held[id].first...)
-			}
-		}
-		slices.SortFunc(h.First, netip.Addr.Compare)
-		h.First = h.First[:min(len(h.First), shownAddresses)]
-		all = append(all, h)
-	}
-	slices.SortFunc(all, func(a, b HostInfo) int {
-		return cmp.Or(boolCompare(a.State == HostRemoved, b.State == HostRemoved), strings.Compare(a.Name, b.Name))
-	})
-	return all, nil
+// DrainHost has a host take no new address, or, with Undo, take them again.
+type DrainHost struct {
+	Name string `json:"name"`
+	Undo bool   `json:"undo,omitempty"`
 }
 
-// counted is what is held through one attachment.
-type counted struct {
-	leases, headroom int
-	first            []netip.Addr // of the leases, up to shownAddresses
+// RemoveHost takes a host out of the cluster with all it holds. One whose daemon is there is asked to go, and gives
+// everything back by itself; of one that is not, a person must say that it is Off, because what it holds may be in use.
+type RemoveHost struct {
+	Name string `json:"name"`
+	Off  bool   `json:"off,omitempty"`
 }
 
-func (n *counted) count(l *LeaseInfo) {
-	switch l.Kind {
-	case Headroom:
-		n.headroom++
-	case Gateway:
-	default:
-		n.leases++
-		if len(n.first) < shownAddresses {
-			n.first = append(n.first, l.Address)
-		}
-	}
-}
-
-// boolCompare orders false before true.
-func boolCompare(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
+// AdmitHost lets a host take part again that was removed.
+type AdmitHost struct {
+	Name string `json:"name"`
 }

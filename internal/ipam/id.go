@@ -20,8 +20,8 @@ func NewID() ID {
 	return id
 }
 
-// workedOut is the ID that a digest makes: a UUID of version 8 (RFC 9562).
-func workedOut(sum [32]byte) ID {
+// WorkedOut is the ID that a digest makes: a UUID of version 8 (RFC 9562).
+func WorkedOut(sum [32]byte) ID {
 	id := ID(sum[:16])
 	id[6] = id[6]&0x0f | 0x80
 	id[8] = id[8]&0x3f | 0x80

@@ -17,10 +17,12 @@ const (
 	Gateway                   // a subnet's gateway, or one that an attachment has for itself
 	Auxiliary                 // kept for the network by `--aux-address`: static, with nobody's MAC
 	External                  // taken by a person for what is no container; Name is its owner
-	Headroom                  // claimed for a host of a cluster, which gives it to a container while the shared store is out of reach
+	// claimed for a host of a cluster, which gives it to a container while the shared store is out of reach
+	Headroom
 )
 
-var kindNames = [...]string{Automatic: "automatic", Static: "static", Gateway: "gateway", Auxiliary: "auxiliary", External: "external", Headroom: "headroom"}
+var kindNames = [...]string{Automatic: "automatic", Static: "static", Gateway: "gateway", Auxiliary: "auxiliary",
+	External: "external", Headroom: "headroom"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) && kindNames[k] != "" {
@@ -44,14 +46,16 @@ func (k *Kind) UnmarshalText(b []byte) error {
 }
 
 // Lease is the record of an address: in somebody's hands or, once Released is set, the memory of whose it was, or, with
-// the zero Kind, reserved and nothing else. There is one record per address, so that no address can have two holders (GA-22).
+// the zero Kind, reserved and nothing else. There is one record per address, so that no address can have two holders
+// (GA-22).
 type Lease struct {
 	ID         uint64     // of the event that made it; unique in a store, increasing
 	Address    netip.Addr // kept in the record's key
 	Kind       Kind
 	Attachment ID     // through which it was taken; zero: it belongs to the subnet (its gateway)
 	MAC        MAC    // zero: none was sent
-	Name       string // the endpoint's name, from engines that send it
+	Name       string // the endpoint's name, from engines that send it, else from the witness
+	Guessed    bool   // the name is a guess, which the engine has not shown to be right yet
 	Host       string
 	Since      time.Time // of the event that made it, and so unique in a store, like Released
 	Released   time.Time // of the event that ended it; zero while it is held
@@ -83,28 +87,28 @@ func (l *Lease) Held() bool { return l != nil && l.Kind != 0 && l.Released.IsZer
 // Remembered tells whether nobody has the address, and somebody had it.
 func (l *Lease) Remembered() bool { return l != nil && l.Kind != 0 && !l.Released.IsZero() }
 
-// reserved is the reservation of the address, nil where there is none.
-func (l *Lease) reserved() *Reservation {
+// Reserved is the reservation of the address, nil where there is none.
+func (l *Lease) Reserved() *Reservation {
 	if l == nil {
 		return nil
 	}
 	return l.Reservation
 }
 
-// idle tells whether the address is reserved and nobody has it.
-func (l *Lease) idle() bool { return l.reserved() != nil && !l.Held() }
+// Idle tells whether the address is reserved and nobody has it.
+func (l *Lease) Idle() bool { return l.Reserved() != nil && !l.Held() }
 
-// unheld is what is left of a record when nobody has the address any more, and no memory of it is kept.
-func (l *Lease) unheld() *Lease {
-	if l.reserved() == nil {
+// Unheld is what is left of a record when nobody has the address any more, and no memory of it is kept.
+func (l *Lease) Unheld() *Lease {
+	if l.Reserved() == nil {
 		return nil
 	}
 	return &Lease{Address: l.Address, Reservation: l.Reservation}
 }
 
-// withReservation is the record of the same address with another reservation, nil where nothing is left to be said of it.
-// What is reserved has no memory of others.
-func (l *Lease) withReservation(addr netip.Addr, r *Reservation) *Lease {
+// WithReservation is the record of the same address with another reservation, nil where nothing is left to be said of
+// it. What is reserved has no memory of others.
+func (l *Lease) WithReservation(addr netip.Addr, r *Reservation) *Lease {
 	if l.Held() {
 		after := *l
 		after.Reservation = r
@@ -116,8 +120,8 @@ func (l *Lease) withReservation(addr netip.Addr, r *Reservation) *Lease {
 	return &Lease{Address: addr, Reservation: r}
 }
 
-// lastUsed orders leases and memories by when they were last in somebody's hands.
-func (l *Lease) lastUsed() time.Time {
+// LastUsed orders leases and memories by when they were last in somebody's hands.
+func (l *Lease) LastUsed() time.Time {
 	if l.Held() {
 		return l.Since
 	}
@@ -150,86 +154,72 @@ func (l *Lease) Holder() string {
 	}
 }
 
-// The versions of a lease's record: the second one has a slot and a reservation behind what the first one has, the third how
-// the reservation ends.
-const (
-	leaseVersion     = 1
-	leaseVersionFull = 2
-	leaseVersionEnds = 3
-)
+// leaseVersion leads the record of a lease. A record of another one is refused instead of misread.
+const leaseVersion = 1
 
-// encodeLease appends l without its address. Leases are written once per allocation, hence a compact form of their own
-// instead of JSON: about 60 bytes.
-func encodeLease(b []byte, l *Lease) []byte {
-	version := byte(leaseVersion)
-	switch r := l.Reservation; {
-	case r != nil && (r.Replaced || !r.Until.IsZero()):
-		version = leaseVersionEnds
-	case r != nil || l.Slot != (Slot{}):
-		version = leaseVersionFull
+// guessedFlag marks a lease whose name is a guess.
+const guessedFlag = 1
+
+// EncodeLease appends l without its address. Leases are written once per allocation, hence a compact form of their own
+// instead of JSON: about 65 bytes.
+func EncodeLease(b []byte, l *Lease) []byte {
+	flags := byte(0)
+	if l.Guessed {
+		flags = guessedFlag
 	}
-	b = append(b, version, byte(l.Kind))
+	b = append(b, leaseVersion, flags, byte(l.Kind))
 	b = binary.AppendUvarint(b, l.ID)
 	b = append(b, l.Attachment[:]...)
 	b = append(b, l.MAC[:]...)
-	b = appendString(b, l.Name)
-	b = appendString(b, l.Host)
-	b = appendTime(b, l.Since)
-	b = appendTime(b, l.Released)
-	b = appendTime(b, l.Until)
-	if version == leaseVersion {
-		return b
-	}
+	b = AppendString(b, l.Name)
+	b = AppendString(b, l.Host)
+	b = AppendTime(b, l.Since)
+	b = AppendTime(b, l.Released)
+	b = AppendTime(b, l.Until)
 	b = append(b, l.Slot.Interface, l.Slot.Number)
-	if l.Reservation == nil {
+	r := l.Reservation
+	if r == nil {
 		return append(b, 0)
 	}
-	r := l.Reservation
 	b = append(b, byte(r.Kind), r.Slot.Interface, r.Slot.Number)
-	b = appendString(binary.AppendUvarint(b, r.ID), r.Owner)
-	if version == leaseVersionEnds {
-		replaced := byte(0)
-		if r.Replaced {
-			replaced = 1
-		}
-		b = appendTime(append(b, replaced), r.Until)
+	b = AppendString(binary.AppendUvarint(b, r.ID), r.Owner)
+	replaced := byte(0)
+	if r.Replaced {
+		replaced = 1
 	}
-	return b
+	return AppendTime(append(b, replaced), r.Until)
 }
 
-// decodeLease reads what encodeLease wrote for addr.
-func decodeLease(addr netip.Addr, b []byte) (*Lease, error) {
-	d := decoder{b: b}
-	version := d.byte()
-	if version < leaseVersion || version > leaseVersionEnds {
-		return nil, fmt.Errorf("%w: the lease of %s has version %d, this Berth reads up to %d", ErrDamaged, addr, version, leaseVersionEnds)
+// DecodeLease reads what EncodeLease wrote for addr.
+func DecodeLease(addr netip.Addr, b []byte) (*Lease, error) {
+	d := Decoder{B: b}
+	if version := d.Byte(); version != leaseVersion {
+		return nil, fmt.Errorf("%w: the lease of %s has version %d, this Berth reads %d", ErrDamaged, addr, version,
+			leaseVersion)
 	}
-	l := &Lease{Address: addr, Kind: Kind(d.byte()), ID: d.uvarint()}
-	d.copy(l.Attachment[:])
-	d.copy(l.MAC[:])
-	l.Name, l.Host = d.string(), d.string()
-	l.Since, l.Released, l.Until = d.time(), d.time(), d.time()
-	if version >= leaseVersionFull {
-		l.Slot, l.Reservation = d.slot(), d.reservation()
-	}
-	if version == leaseVersionEnds && l.Reservation != nil {
-		l.Reservation.Replaced, l.Reservation.Until = d.byte() == 1, d.time()
-	}
-	if d.failed || len(d.b) != 0 {
+	flags := d.Byte()
+	l := &Lease{Address: addr, Kind: Kind(d.Byte()), ID: d.uvarint(), Guessed: flags == guessedFlag}
+	d.Copy(l.Attachment[:])
+	d.Copy(l.MAC[:])
+	l.Name, l.Host = d.String(), d.String()
+	l.Since, l.Released, l.Until = d.Time(), d.Time(), d.Time()
+	l.Slot, l.Reservation = d.slot(), d.reservation()
+	if d.Failed || len(d.B) != 0 || flags > guessedFlag {
 		return nil, fmt.Errorf("%w: the lease of %s does not decode", ErrDamaged, addr)
 	}
 	return l, nil
 }
 
-func (d *decoder) slot() Slot { return Slot{d.byte(), d.byte()} }
+func (d *Decoder) slot() Slot { return Slot{d.Byte(), d.Byte()} }
 
 // reservation reads one, nil where its kind is 0.
-func (d *decoder) reservation() *Reservation {
-	kind := Kind(d.byte())
+func (d *Decoder) reservation() *Reservation {
+	kind := Kind(d.Byte())
 	if kind == 0 {
 		return nil
 	}
 	r := &Reservation{Kind: kind, Slot: d.slot()}
-	r.ID, r.Owner = d.uvarint(), d.string()
+	r.ID, r.Owner = d.uvarint(), d.String()
+	r.Replaced, r.Until = d.Byte() == 1, d.Time()
 	return r
 }

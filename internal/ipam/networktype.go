@@ -1,7 +1,6 @@
 package ipam
 
 import (
-	"fmt"
 	"net/netip"
 )
 
@@ -30,39 +29,43 @@ func ParseNetworkType(s string) (NetworkType, error) {
 	case "manual":
 		return Manual, nil
 	}
-	return Manual, &refusal{ErrInvalid, fmt.Sprintf("%q is no type of network: write manual, dynamic or vip", s)}
+	return Manual, Refuse(ErrInvalid, "%q is no type of network: write manual, dynamic or vip", s)
 }
 
-// checkAutomatic refuses to choose an address in a network of which Berth chooses none.
-func (n *Network) checkAutomatic() error {
+// CheckAutomatic refuses to choose an address in a network of which Berth chooses none.
+func (n *Network) CheckAutomatic() error {
 	switch {
 	case n == nil || n.Type == Manual:
 		return nil
 	case n.Type == VIP:
-		return refuse(WrongType, ErrInvalid, "network %s is of the type vip, of which every address is given by a person; ask for one by address", n.Name)
+		return RefuseAs(WrongType, ErrInvalid, "network %s is of the type vip, of which every address is given by a "+
+			"person; ask for one by address", n.Name)
 	default:
-		return refuse(IPMissing, ErrInvalid, "network %s is of the type dynamic: somebody else chooses its addresses; ask for the one that was chosen, by address", n.Name)
+		return RefuseAs(IPMissing, ErrInvalid, "network %s is of the type dynamic: somebody else chooses its "+
+			"addresses; ask for the one that was chosen, by address", n.Name)
 	}
 }
 
-// checkAutomaticAt refuses an automatic reservation of a given address where the network's type, or a static band, has static
-// ones only (BO-10).
-func (n *Network) checkAutomaticAt(owner string, sub *Subnet, addr netip.Addr) error {
-	switch band := sub.static(addr); {
+// CheckAutomaticAt refuses an automatic reservation of a given address where the network's type, or a static band, has
+// static ones only (BO-10).
+func (n *Network) CheckAutomaticAt(owner string, sub *Subnet, addr netip.Addr) error {
+	switch band := sub.StaticBand(addr); {
 	case n.Type == VIP:
-		return refuse(WrongType, ErrInvalid, "network %s is of the type vip, which has static reservations only; reserve %s as one", n.Name, addr)
+		return RefuseAs(WrongType, ErrInvalid, "network %s is of the type vip, which has static reservations only; "+
+			"reserve %s as one", n.Name, addr)
 	case !band.IsZero():
-		return refuse(WrongType, ErrInvalid, "%s cannot be an automatic address of %s: it lies in the static band %s of network %s; reserve it as a static one, or wish for none",
+		return RefuseAs(WrongType, ErrInvalid, "%s cannot be an automatic address of %s: it lies in the static band "+
+			"%s of network %s; reserve it as a static one, or wish for none",
 			addr, owner, band, n.Name)
 	}
 	return nil
 }
 
-// checkStatic refuses to reserve a given address in a network of which somebody else chooses the addresses.
-func (n *Network) checkStatic() error {
+// CheckStatic refuses to reserve a given address in a network of which somebody else chooses the addresses.
+func (n *Network) CheckStatic() error {
 	if n.Type != Dynamic {
 		return nil
 	}
-	return refuse(WrongType, ErrInvalid, "network %s is of the type dynamic: somebody else chooses its addresses, so that none can be reserved by address; "+
-		"reserve without one, and record the one that was chosen with `berth address take`", n.Name)
+	return Help(RefuseAs(WrongType, ErrInvalid, "network %s is of the type dynamic: somebody else chooses its "+
+		"addresses, so that none can be reserved by address; reserve without one", n.Name), Advise(DoRecordAddress))
 }

@@ -1,48 +1,97 @@
 package ipam
 
-// OpOf names the operation of an edit, as NewEdit reads it; "" for one that is not of this package.
-func OpOf(e Edit) string {
-	switch e.(type) {
-	case *CreateNetwork:
-		return "network.create"
-	case *ModifyNetwork:
-		return "network.modify"
-	case *RemoveNetwork:
-		return "network.remove"
-	case *AddSubnet:
-		return "subnet.add"
-	case *ModifySubnet:
-		return "subnet.modify"
-	case *RemoveSubnet:
-		return "subnet.remove"
-	case *AddPool:
-		return "pool.add"
-	case *ModifyPool:
-		return "pool.modify"
-	case *RemovePool:
-		return "pool.remove"
-	case *AddExclusion:
-		return "exclusion.add"
-	case *RemoveExclusion:
-		return "exclusion.remove"
-	case *AddReservation:
-		return "reservation.add"
-	case *RemoveReservation:
-		return "reservation.remove"
-	case *BindReservations:
-		return "reservation.bind"
-	case *ReleaseOwner:
-		return "owner.release"
-	case *TakeAddress:
-		return "address.take"
-	case *ReleaseAddress:
-		return "address.release"
-	case *DrainHost:
-		return "host.drain"
-	case *RemoveHost:
-		return "host.remove"
-	case *AdmitHost:
-		return "host.admit"
+// NewEdit returns an empty edit of an operation such as "pool.add", to be filled from JSON; false for an unknown one.
+func NewEdit(op string) (Edit, bool) {
+	for _, e := range newEdits() {
+		if e.Op() == op {
+			return e, true
+		}
 	}
-	return ""
+	return nil, false
 }
+
+// newEdits are the edits that there are, one of each.
+func newEdits() []Edit {
+	return []Edit{
+		new(CreateNetwork),
+		new(ModifyNetwork),
+		new(RemoveNetwork),
+		new(AddSubnet),
+		new(ModifySubnet),
+		new(RemoveSubnet),
+		new(AddPool),
+		new(ModifyPool),
+		new(RemovePool),
+		new(AddExclusion),
+		new(RemoveExclusion),
+		new(AddReservation),
+		new(RemoveReservation),
+		new(BindReservations),
+		new(ReleaseOwner),
+		new(TakeAddress),
+		new(ReleaseAddress),
+		new(DrainHost),
+		new(RemoveHost),
+		new(AdmitHost),
+	}
+}
+
+// Op is the name of the operation.
+func (*CreateNetwork) Op() string { return "network.create" }
+
+// Op is the name of the operation.
+func (*ModifyNetwork) Op() string { return "network.modify" }
+
+// Op is the name of the operation.
+func (*RemoveNetwork) Op() string { return "network.remove" }
+
+// Op is the name of the operation.
+func (*AddSubnet) Op() string { return "subnet.add" }
+
+// Op is the name of the operation.
+func (*ModifySubnet) Op() string { return "subnet.modify" }
+
+// Op is the name of the operation.
+func (*RemoveSubnet) Op() string { return "subnet.remove" }
+
+// Op is the name of the operation.
+func (*AddPool) Op() string { return "pool.add" }
+
+// Op is the name of the operation.
+func (*ModifyPool) Op() string { return "pool.modify" }
+
+// Op is the name of the operation.
+func (*RemovePool) Op() string { return "pool.remove" }
+
+// Op is the name of the operation.
+func (*AddExclusion) Op() string { return "exclusion.add" }
+
+// Op is the name of the operation.
+func (*RemoveExclusion) Op() string { return "exclusion.remove" }
+
+// Op is the name of the operation.
+func (*AddReservation) Op() string { return "reservation.add" }
+
+// Op is the name of the operation.
+func (*RemoveReservation) Op() string { return "reservation.remove" }
+
+// Op is the name of the operation.
+func (*BindReservations) Op() string { return "reservation.bind" }
+
+// Op is the name of the operation.
+func (*ReleaseOwner) Op() string { return "owner.release" }
+
+// Op is the name of the operation.
+func (*TakeAddress) Op() string { return "address.take" }
+
+// Op is the name of the operation.
+func (*ReleaseAddress) Op() string { return "address.release" }
+
+// Op is the name of the operation.
+func (*DrainHost) Op() string { return "host.drain" }
+
+// Op is the name of the operation.
+func (*RemoveHost) Op() string { return "host.remove" }
+
+// Op is the name of the operation.
+func (*AdmitHost) Op() string { return "host.admit" }

@@ -1,13 +1,13 @@
 package ipam
 
 import (
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
 )
 
-// OwnerRule maps the names of endpoints to an owner, a pool, or both. Of a network's rules the first that matches counts.
+// OwnerRule maps the names of endpoints to an owner, a pool, or both. Of a network's rules the first that matches
+// counts.
 type OwnerRule struct {
 	Pattern string `json:"pattern"`         // of a name or an owner; each * stands for any characters
 	Owner   string `json:"owner,omitempty"` // where each * stands for what the pattern's * of that place matched
@@ -24,14 +24,17 @@ const maxStars = 4
 func (r OwnerRule) check() error {
 	stars := strings.Count(r.Pattern, "*")
 	switch {
-	case r.Pattern == "" || len(r.Pattern) > maxText:
-		return &refusal{ErrInvalid, fmt.Sprintf("the pattern %q matches no name; write one such as web-*", r.Pattern)}
+	case r.Pattern == "" || len(r.Pattern) > MaxText:
+		return Refuse(ErrInvalid, "the pattern %q matches no name; write one such as web-*", r.Pattern)
 	case CheckOwner(strings.ReplaceAll(r.Pattern, "*", "x")) != nil:
-		return &refusal{ErrInvalid, fmt.Sprintf("the pattern %q matches no name: names and owners have letters, digits, '_', '.', '-' and '/', and * stands for any of them", r.Pattern)}
+		return Refuse(ErrInvalid,
+			"the pattern %q matches no name: names and owners have letters, digits, '_', '.', '-' and '/', and * "+
+				"stands for any of them", r.Pattern)
 	case stars > maxStars:
-		return &refusal{ErrInvalid, fmt.Sprintf("the pattern %q has %d stars; at most %d are allowed", r.Pattern, stars, maxStars)}
+		return Refuse(ErrInvalid, "the pattern %q has %d stars; at most %d are allowed", r.Pattern, stars, maxStars)
 	case strings.Contains(r.Pattern, "**"):
-		return &refusal{ErrInvalid, fmt.Sprintf("the pattern %q has two stars side by side; one stands for as many characters as there are", r.Pattern)}
+		return Refuse(ErrInvalid,
+			"the pattern %q has two stars side by side; one stands for as many characters as there are", r.Pattern)
 	}
 	if r.Pool != "" {
 		if err := CheckName("pool", r.Pool); err != nil {
@@ -42,13 +45,14 @@ func (r OwnerRule) check() error {
 		return nil
 	}
 	if n := strings.Count(r.Owner, "*"); n > stars {
-		return &refusal{ErrInvalid, fmt.Sprintf("the owner %q has %d stars, and the pattern %q has %d to fill them with", r.Owner, n, r.Pattern, stars)}
+		return Refuse(ErrInvalid, "the owner %q has %d stars, and the pattern %q has %d to fill them with", r.Owner, n,
+			r.Pattern, stars)
 	}
 	return CheckOwner(strings.ReplaceAll(r.Owner, "*", "x"))
 }
 
-// match tells whether the pattern is that of a name, and what its stars stand for. Each but the last stands for as little as
-// it can.
+// match tells whether the pattern is that of a name, and what its stars stand for. Each but the last stands for as
+// little as it can.
 func (r OwnerRule) match(name string) (stars []string, ok bool) {
 	first, rest, varies := strings.Cut(r.Pattern, "*")
 	if !varies {
@@ -87,8 +91,8 @@ func fill(pattern string, stars []string) string {
 	return pattern
 }
 
-// rule is the first of the network's rules that matches a name or an owner, and whom it makes of it.
-func (n *Network) rule(name string) (found OwnerRule, owner string) {
+// Rule is the first of the network's rules that matches a name or an owner, and whom it makes of it.
+func (n *Network) Rule(name string) (found OwnerRule, owner string) {
 	if n == nil || name == "" {
 		return OwnerRule{}, ""
 	}
@@ -104,54 +108,55 @@ func (n *Network) rule(name string) (found OwnerRule, owner string) {
 	return OwnerRule{}, ""
 }
 
-// Owners are whom the name of an endpoint can mean, the likeliest first: what a rule of the network makes of it, itself, and
-// project/service/number for the names that Compose gives (shop-web-1, shop_web_1, and 0123456789ab_shop-web-1 while a
-// replica is recreated).
-func (n *Network) Owners(name string) iter.Seq[string] { return n.meaning(name).owners }
+// Owners are whom the name of an endpoint can mean, the likeliest first: what a rule of the network makes of it,
+// itself, and project/service/number for the names that Compose gives (shop-web-1, shop_web_1, and
+// 0123456789ab_shop-web-1 while a replica is recreated).
+func (n *Network) Owners(name string) iter.Seq[string] { return n.Meaning(name).Owners }
 
-// meaning is what a network makes of the name of an endpoint.
-type meaning struct {
-	n           *Network
-	name, final string
+// Meaning is what a network makes of the name of an endpoint.
+type Meaning struct {
+	N           *Network
+	name, Final string
 	rule        OwnerRule // the one that matches; zero: none
 	owner       string    // whom that makes of it
 }
 
-func (n *Network) meaning(name string) meaning {
-	m := meaning{n: n, name: name, final: finalName(name)}
-	m.rule, m.owner = n.rule(m.final)
+// Meaning is what a name of a container can mean on the network.
+func (n *Network) Meaning(name string) Meaning {
+	m := Meaning{N: n, name: name, Final: finalName(name)}
+	m.rule, m.owner = n.Rule(m.Final)
 	return m
 }
 
-// owners yields them as Owners says.
-func (m meaning) owners(yield func(string) bool) {
+// Owners yields them as Owners says.
+func (m Meaning) Owners(yield func(string) bool) {
 	if m.owner != "" && !yield(m.owner) || m.name == "" {
 		return
 	}
-	if !yield(m.final) || m.final != m.name && !yield(m.name) {
+	if !yield(m.Final) || m.Final != m.name && !yield(m.name) {
 		return
 	}
-	composeOwners(m.final)(yield)
+	ComposeOwners(m.Final)(yield)
 }
 
-// pool is that which the rules give one of the name; empty: none.
-func (m meaning) pool() string {
-	if m.n == nil || len(m.n.Rules) == 0 {
+// Pool is that which the rules give one of the name; empty: none.
+func (m Meaning) Pool() string {
+	if m.N == nil || len(m.N.Rules) == 0 {
 		return ""
 	}
 	if m.rule.Pool != "" {
 		return m.rule.Pool
 	}
-	for owner := range m.owners {
-		if r, _ := m.n.rule(owner); r.Pool != "" {
+	for owner := range m.Owners {
+		if r, _ := m.N.Rule(owner); r.Pool != "" {
 			return r.Pool
 		}
 	}
 	return ""
 }
 
-// finalName is the name of a container that Compose recreates: until the old one is gone, one of the two has the first digits
-// of an id before its name.
+// finalName is the name of a container that Compose recreates: until the old one is gone, one of the two has the first
+// digits of an id before its name.
 func finalName(name string) string {
 	const digits = 12
 	if len(name) <= digits+1 || name[digits] != '_' || strings.Trim(name[:digits], "0123456789abcdef") != "" {
@@ -160,9 +165,9 @@ func finalName(name string) string {
 	return name[digits+1:]
 }
 
-// composeOwners are the owners project/service/number of which Compose makes a name. A dash may be one of the project's or
-// of the service's name, so that there may be several.
-func composeOwners(name string) iter.Seq[string] {
+// ComposeOwners are the owners project/service/number of which Compose makes a name. A dash may be one of the project's
+// or of the service's name, so that there may be several.
+func ComposeOwners(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		at := strings.LastIndexAny(name, "-_")
 		if at < 0 || !isNumber(name[at+1:]) {
@@ -177,7 +182,8 @@ func composeOwners(name string) iter.Seq[string] {
 	}
 }
 
-// composeName is the name that Compose gives the container of an owner project/service/number; other owners stay as they are.
+// composeName is the name that Compose gives the container of an owner project/service/number; other owners stay as
+// they are.
 func composeName(owner string) string {
 	if parts := strings.Split(owner, "/"); len(parts) == 3 && isNumber(parts[2]) {
 		return strings.Join(parts, "-")
@@ -185,15 +191,16 @@ func composeName(owner string) string {
 	return owner
 }
 
-// namesOf are the names by which an owner can have come: itself, the one that Compose gives, and those of which the network's
-// rules make the owner.
-func (n *Network) namesOf(owner string) []string {
+// NamesOf are the names by which an owner can have come: itself, the one that Compose gives, and those of which the
+// network's rules make the owner.
+func (n *Network) NamesOf(owner string) []string {
 	names := []string{owner}
 	if name := composeName(owner); name != owner {
 		names = append(names, name)
 	}
 	for _, r := range n.Rules {
-		if stars, ok := (OwnerRule{Pattern: r.Owner}).match(owner); ok && r.Owner != "" && strings.Count(r.Owner, "*") == strings.Count(r.Pattern, "*") {
+		if stars, ok := (OwnerRule{Pattern: r.Owner}).match(owner); ok && r.Owner != "" &&
+			strings.Count(r.Owner, "*") == strings.Count(r.Pattern, "*") {
 			names = append(names, fill(r.Pattern, stars))
 		}
 	}
@@ -204,9 +211,9 @@ func isNumber(s string) bool {
 	return s != "" && s[0] != '0' && strings.Trim(s, "0123456789") == ""
 }
 
-// rememberedName is the form of a name by which memories are found: Compose's older names differ from its newer ones in the
-// characters between their parts, and are the same replica's.
-func rememberedName(name string) string {
+// RememberedName is the form of a name by which memories are found: Compose's older names differ from its newer ones in
+// the characters between their parts, and are the same replica's.
+func RememberedName(name string) string {
 	name = finalName(name)
 	if at := strings.LastIndexByte(name, '_'); at > 0 && isNumber(name[at+1:]) {
 		return strings.ReplaceAll(name, "_", "-")
@@ -214,9 +221,9 @@ func rememberedName(name string) string {
 	return name
 }
 
-// canBe tells whether one who sends a name, a MAC, or neither, may be an owner: it is for the address that was asked for to
-// say whose it is where nothing is sent.
-func (n *Network) canBe(req AddressRequest, owner string) bool {
+// CanBe tells whether one who sends a name, a MAC, or neither, may be an owner: it is for the address that was asked
+// for to say whose it is where nothing is sent.
+func (n *Network) CanBe(req AddressRequest, owner string) bool {
 	return req.Name == "" || req.MAC != (MAC{}) && req.MAC.String() == owner || n.Means(req.Name, owner)
 }
 
@@ -230,21 +237,23 @@ func (n *Network) Means(name, owner string) bool {
 	return false
 }
 
-// setRule puts a rule in the place of that of its pattern, or behind the others; one that says nothing removes it.
-func (n *Network) setRule(r OwnerRule) error {
+// SetRule puts a rule in the place of that of its pattern, or behind the others; one that says nothing removes it.
+func (n *Network) SetRule(r OwnerRule) error {
 	if err := r.check(); err != nil {
 		return err
 	}
 	at := slices.IndexFunc(n.Rules, func(other OwnerRule) bool { return other.Pattern == r.Pattern })
 	switch says := r.Owner != "" || r.Pool != ""; {
 	case !says && at < 0:
-		return &refusal{ErrNotFound, fmt.Sprintf("network %s has no rule for %s", n.Name, r.Pattern)}
+		return Refuse(ErrNotFound, "network %s has no rule for %s", n.Name, r.Pattern)
 	case !says:
 		n.Rules = slices.Delete(n.Rules, at, at+1)
 	case at >= 0:
 		n.Rules[at] = r
 	case len(n.Rules) == maxRules:
-		return &refusal{ErrInvalid, fmt.Sprintf("network %s has %d rules for owners already, and more are not kept; put some together with *", n.Name, maxRules)}
+		return Refuse(ErrInvalid,
+			"network %s has %d rules for owners already, and more are not kept; put some together with *", n.Name,
+			maxRules)
 	default:
 		n.Rules = append(n.Rules, r)
 	}

@@ -1,7 +1,6 @@
 package ipam
 
 import (
-	"fmt"
 	"strings"
 )
 
@@ -11,16 +10,18 @@ func ParseOwnerRule(text string) (OwnerRule, error) {
 	pattern, meaning, ok := strings.Cut(text, "=")
 	r := OwnerRule{Pattern: pattern}
 	if !ok {
-		return r, &refusal{ErrInvalid, fmt.Sprintf("%q is no rule for owners; write PATTERN=pool:NAME, PATTERN=owner:PATH or both, such as web-*=pool:web,owner:shop/web/*", text)}
+		return r, Refuse(ErrInvalid,
+			"%q is no rule for owners; write PATTERN=pool:NAME, PATTERN=owner:PATH or both, such as "+
+				"web-*=pool:web,owner:shop/web/*", text)
 	}
 	for part := range strings.SplitSeq(meaning, ",") {
 		key, value, _ := strings.Cut(part, ":")
 		to := map[string]*string{"pool": &r.Pool, "owner": &r.Owner}[key]
 		switch {
 		case to == nil || value == "":
-			return r, &refusal{ErrInvalid, fmt.Sprintf("%q is neither pool:NAME nor owner:PATH, in the rule for %s", part, pattern)}
+			return r, Refuse(ErrInvalid, "%q is neither pool:NAME nor owner:PATH, in the rule for %s", part, pattern)
 		case *to != "":
-			return r, &refusal{ErrInvalid, fmt.Sprintf("the rule for %s says %s: twice", pattern, key)}
+			return r, Refuse(ErrInvalid, "the rule for %s says %s: twice", pattern, key)
 		}
 		*to = value
 	}

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Plan is networks the way a document describes them (`berth export`, `berth import`). Lines are those of the document, for
-// errors; 0: unknown.
+// Plan is networks the way a document describes them (`berth export`, `berth import`). Lines are those of the document,
+// for errors; 0: unknown.
 type Plan struct {
 	Networks []PlannedNetwork `json:"networks"`
 }
 
-// PlannedNetwork is one network of a Plan with all that is planned in it. An import makes it, or, where a network of its
-// name is there, adds to that one what it lacks; a field that is zero says nothing about a network that is there. Without a
-// name it stands for whichever networks of its space have the addresses of its pools, exclusions, reservations and
-// addresses, and has nothing else.
+// PlannedNetwork is one network of a Plan with all that is planned in it. An import makes it, or, where a network of
+// its name is there, adds to that one what it lacks; a field that is zero says nothing about a network that is there.
+// Without a name it stands for whichever networks of its space have the addresses of its pools, exclusions,
+// reservations and addresses, and has nothing else.
 type PlannedNetwork struct {
 	Name         string               `json:"name,omitempty"`
 	Space        string               `json:"space,omitempty"` // default: local
@@ -76,13 +76,14 @@ type PlannedReservation struct {
 	Owner     string     `json:"owner"`
 	Address   netip.Addr `json:"address,omitzero"`
 	Automatic bool       `json:"automatic,omitempty"` // Berth chose it
-	Replaced  bool       `json:"replaced,omitempty"`  // another is wanted in its place, and it is kept until that is in use
-	Until     time.Time  `json:"until,omitzero"`      // the owner's end; what is over is not imported
-	Force     bool       `json:"force,omitempty"`     // somebody else holds it: for after its release
-	Unplaced  bool       `json:"unplaced,omitempty"`  // at the next free slot of the owner's interface 0
-	Interface int        `json:"interface,omitempty"`
-	Slot      int        `json:"slot,omitempty"`
-	Line      int        `json:"line,omitempty"`
+	// another is wanted in its place, and it is kept until that is in use
+	Replaced  bool      `json:"replaced,omitempty"`
+	Until     time.Time `json:"until,omitzero"`     // the owner's end; what is over is not imported
+	Force     bool      `json:"force,omitempty"`    // somebody else holds it: for after its release
+	Unplaced  bool      `json:"unplaced,omitempty"` // at the next free slot of the owner's interface 0
+	Interface int       `json:"interface,omitempty"`
+	Slot      int       `json:"slot,omitempty"`
+	Line      int       `json:"line,omitempty"`
 }
 
 // PlannedAddress is one address that is in use by what is no container.
@@ -97,8 +98,9 @@ type PlannedAddress struct {
 
 // PlanProblem is one thing that is wrong with a plan.
 type PlanProblem struct {
-	Line int    `json:"line,omitempty"`
-	Text string `json:"text"`
+	Line   int      `json:"line,omitempty"`
+	Text   string   `json:"text"`
+	Advice []Advice `json:"advice,omitempty"`
 }
 
 func (p PlanProblem) String() string {
@@ -111,8 +113,8 @@ func (p PlanProblem) String() string {
 // MaxProblems is how many problems of a plan are listed; the rest is only counted.
 const MaxProblems = 100
 
-// PlanError is all that is wrong with a plan; nothing of it was written. It is of the kind ErrInvalid. The zero PlanError
-// says that nothing is.
+// PlanError is all that is wrong with a plan; nothing of it was written. It is of the kind ErrInvalid. The zero
+// PlanError says that nothing is.
 type PlanError struct {
 	Problems []PlanProblem `json:"problems"`
 	More     int           `json:"more,omitempty"` // how many there are beside those
@@ -124,7 +126,16 @@ func (e *PlanError) Add(line int, format string, args ...any) {
 		e.More++
 		return
 	}
-	e.Problems = append(e.Problems, PlanProblem{line, fmt.Sprintf(format, args...)})
+	e.Problems = append(e.Problems, PlanProblem{Line: line, Text: fmt.Sprintf(format, args...)})
+}
+
+// AddHelp is Add of what there is advice for.
+func (e *PlanError) AddHelp(advice []Advice, line int, format string, args ...any) {
+	before := len(e.Problems)
+	e.Add(line, format, args...)
+	if len(e.Problems) > before {
+		e.Problems[before].Advice = advice
+	}
 }
 
 // Err is e, the problems in the order of their lines, or nil where nothing is wrong.
@@ -209,4 +220,10 @@ type ImportState struct {
 	Undoing bool      `json:"undoing,omitempty"`
 	Running bool      `json:"running"`           // this daemon works on it at this moment
 	Network string    `json:"network,omitempty"` // the one that it is in
+}
+
+// ImportOptions say how a plan is imported.
+type ImportOptions struct {
+	DryRun   bool
+	Progress func(done, total int) // called after each transaction; may be nil
 }

@@ -13,7 +13,8 @@ type NetworkInfo struct {
 	Tags      map[string]string `json:"tags"`
 	MACPrefix string            `json:"mac_prefix"`
 
-	// The first subnet of each family, and the map of its first pool: what there was before a network could have several.
+	// The first subnet of each family, and the map of its first pool: what there was before a network could have
+	// several.
 	Network  netip.Prefix `json:"network"`
 	Gateway  netip.Addr   `json:"gateway"`
 	Network6 netip.Prefix `json:"network6"`
@@ -27,13 +28,14 @@ type NetworkInfo struct {
 	Links      []Link       `json:"links"`
 	Sticky     bool         `json:"sticky"`
 	Quarantine string       `json:"quarantine,omitempty"`
-	Headroom   int          `json:"headroom,omitempty"` // addresses that each host keeps claimed for each Docker network
-	Planned    bool         `json:"planned"`            // it stays when Docker leaves it
-	Revision   uint64       `json:"revision"`
-	Created    time.Time    `json:"created"`
-	Held       uint64       `json:"held"`     // addresses in somebody's hands, gateways among them
-	Reserved   uint64       `json:"reserved"` // addresses that are reserved
-	Docker     int          `json:"docker"`   // Docker networks on it
+	// addresses that each host keeps claimed for each Docker network
+	Headroom int       `json:"headroom,omitempty"`
+	Planned  bool      `json:"planned"` // it stays when Docker leaves it
+	Revision uint64    `json:"revision"`
+	Created  time.Time `json:"created"`
+	Held     uint64    `json:"held"`     // addresses in somebody's hands, gateways among them
+	Reserved uint64    `json:"reserved"` // addresses that are reserved
+	Docker   int       `json:"docker"`   // Docker networks on it
 }
 
 // SubnetPlan is a subnet as its network shows it.
@@ -50,8 +52,8 @@ type SubnetPlan struct {
 	Docker     int             `json:"docker"`
 }
 
-// PoolPlan is a pool with what is taken of it. Map has a character for each address from Start to End, X taken and . free;
-// it is empty for more than MaxMap addresses.
+// PoolPlan is a pool with what is taken of it. Map has a character for each address from Start to End, X taken and .
+// free; it is empty for more than MaxMap addresses.
 type PoolPlan struct {
 	Name  string     `json:"name"`
 	Start netip.Addr `json:"start"`
@@ -84,9 +86,11 @@ type ReservationInfo struct {
 	Interface int          `json:"interface"`
 	Slot      int          `json:"slot"`
 	Since     time.Time    `json:"since"`
-	Replaced  bool         `json:"replaced,omitempty"` // kept until its owner runs with the one that replaces it (BO-13)
-	Until     time.Time    `json:"until,omitzero"`     // the end of the owner (BO-11)
-	Dynamic   bool         `json:"-"`                  // the owner is known in a dynamic network, whatever its address is
+	// kept until its owner runs with the one that replaces it (BO-13)
+	Replaced bool      `json:"replaced,omitempty"`
+	Until    time.Time `json:"until,omitzero"` // the end of the owner (BO-11)
+	// the owner is known in a dynamic network, whatever its address is
+	Dynamic bool `json:"-"`
 }
 
 // TakenAddress is an address that was taken for what is no container.

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"berth/internal/alloc"
 	"go4.org/netipx"
+
+	"berth/internal/alloc"
 )
 
 // The spaces that exist in every store (LN-5).
@@ -27,24 +28,28 @@ type Space struct {
 
 // Policy says how the addresses of a network go round.
 type Policy struct {
-	Forget     bool          `json:"forget,omitempty"`     // sticky=off: a released address is not kept for its last holder
-	Quarantine time.Duration `json:"quarantine,omitempty"` // how long a released address is chosen for nobody but its last holder
+	// sticky=off: a released address is not kept for its last holder
+	Forget bool `json:"forget,omitempty"`
+	// how long a released address is chosen for nobody but its last holder
+	Quarantine time.Duration `json:"quarantine,omitempty"`
 }
 
-// Network carries the name, the tags and the policy of its subnets (GA-2). Those made for a pool that Docker asked for are
-// named `net-` and the first eight digits of their id, and end with their last attachment, unless they are Planned.
+// Network carries the name, the tags and the policy of its subnets (GA-2). Those made for a pool that Docker asked for
+// are named `net-` and the first eight digits of their id, and end with their last attachment, unless they are Planned.
 type Network struct {
-	ID        ID                `json:"id"`
-	Name      string            `json:"name"` // unique in a store
-	Space     string            `json:"space"`
-	Tags      map[string]string `json:"tags,omitempty"`
-	MACPrefix string            `json:"mac_prefix,omitempty"` // three octets, as in "aa:00:00"
-	Links     []Link            `json:"links,omitempty"`      // by host
-	Policy    Policy            `json:"policy"`
-	Type      NetworkType       `json:"type,omitempty"`
-	Rules     []OwnerRule       `json:"rules,omitempty"`    // in the order in which they were made
-	Headroom  int               `json:"headroom,omitempty"` // addresses that each host keeps claimed for each of its attachments
-	Created   time.Time         `json:"created"`
+	ID    ID                `json:"id"`
+	Name  string            `json:"name"` // unique in a store
+	Space string            `json:"space"`
+	Tags  map[string]string `json:"tags,omitempty"`
+	// three octets, as in "aa:00:00", of the MACs in Compose overrides
+	MACPrefix string      `json:"mac_prefix,omitempty"`
+	Links     []Link      `json:"links,omitempty"` // by host
+	Policy    Policy      `json:"policy"`
+	Type      NetworkType `json:"type,omitempty"`
+	Rules     []OwnerRule `json:"rules,omitempty"` // in the order in which they were made
+	// addresses that each host keeps claimed for each of its attachments
+	Headroom int       `json:"headroom,omitempty"`
+	Created  time.Time `json:"created"`
 
 	// Planned networks were made, edited or reserved in by a person, and stay when Docker leaves them.
 	Planned bool `json:"planned,omitempty"`
@@ -85,9 +90,9 @@ type Exclusion struct {
 	Note  string `json:"note,omitempty"`
 }
 
-// maxRanges is how many pools, and how many exclusions, a subnet keeps: all of them are in its one record, which each change
-// of one of them writes anew.
-const maxRanges = 4096
+// MaxRanges is how many pools, and how many exclusions, a subnet keeps: all of them are in its one record, which each
+// change of one of them writes anew.
+const MaxRanges = 4096
 
 func (x Exclusion) String() string {
 	if x.Note == "" {
@@ -96,22 +101,25 @@ func (x Exclusion) String() string {
 	return fmt.Sprintf("%s (%s)", x.Range, x.Note)
 }
 
-// Subnet is a prefix with its gateway, pools and exclusions (libnetwork's pool; GA-4). It names the attachments that hold
-// it, so that the last one to go is known from this record alone.
+// Subnet is a prefix with its gateway, pools and exclusions (libnetwork's pool; GA-4). It names the attachments that
+// hold it, so that the last one to go is known from this record alone.
 type Subnet struct {
-	ID          ID           `json:"id"`
-	Network     ID           `json:"network"`
-	Space       string       `json:"space"`
-	Name        string       `json:"name,omitempty"` // unique in its network
-	CIDR        netip.Prefix `json:"cidr"`
-	Gateway     netip.Addr   `json:"gateway,omitzero"`
-	NoGateway   bool         `json:"no_gateway,omitempty"` // none is chosen for it
-	DHCP        bool         `json:"dhcp,omitempty"`       // stated for others; Berth serves none (GA-12)
-	Pools       []Pool       `json:"pools"`
-	Exclusions  []Exclusion  `json:"exclusions,omitempty"` // disjoint, the lowest first
-	Static      []Range      `json:"static,omitempty"`     // bands for static use: nothing automatic comes out of them (BO-10); like Exclusions
-	Attachments []ID         `json:"attachments"`          // the oldest first
-	Created     time.Time    `json:"created"`              // unique in a store: the order of a network's subnets
+	ID      ID           `json:"id"`
+	Network ID           `json:"network"`
+	Space   string       `json:"space"`
+	Name    string       `json:"name,omitempty"` // unique in its network
+	CIDR    netip.Prefix `json:"cidr"`
+	Gateway netip.Addr   `json:"gateway,omitzero"`
+	// the only attachment that has asked for it, with which it goes; zero: it stays
+	GatewayBy  ID          `json:"gateway_by,omitzero"`
+	NoGateway  bool        `json:"no_gateway,omitempty"` // none is chosen for it
+	DHCP       bool        `json:"dhcp,omitempty"`       // stated for others; Berth serves none (GA-12)
+	Pools      []Pool      `json:"pools"`
+	Exclusions []Exclusion `json:"exclusions,omitempty"` // disjoint, the lowest first
+	// bands for static use: nothing automatic comes out of them (BO-10); like Exclusions
+	Static      []Range   `json:"static,omitempty"`
+	Attachments []ID      `json:"attachments"` // the oldest first
+	Created     time.Time `json:"created"`     // unique in a store: the order of a network's subnets
 }
 
 // Attachment is a Docker network's hold on a subnet: what RequestPool makes, what the engine knows as its pool id, and
@@ -129,12 +137,16 @@ type Attachment struct {
 	Ended   bool         `json:"ended,omitempty"` // ReleasePool was asked for; its leases are being released
 
 	Swarm bool `json:"swarm,omitempty"` // held by a swarm manager
-	// The names by which the network and pool were asked for then: a manager that restarts says them again, whatever they are now.
+	// Chosen tells that the Docker network named no subnet, so that Berth chose this one. An engine before v29 takes no
+	// address of a container's own there.
+	Chosen bool `json:"chosen,omitempty"`
+	// The names by which the network and pool were asked for then: a manager that restarts says them again, whatever
+	// they are now.
 	AskedNetwork string `json:"asked_network,omitempty"`
 	AskedPool    string `json:"asked_pool,omitempty"`
 
-	// Heir is the attachment that the manager's replay after its restart made in the place of this one. It ends with its heir,
-	// if nothing is held through it or it is Bereft, which means that the heir took leases over (heir.go).
+	// Heir is the attachment that the manager's replay after its restart made in the place of this one. It ends with
+	// its heir, if nothing is held through it or it is Bereft, which means that the heir took leases over (heir.go).
 	Heir   ID   `json:"heir,omitzero"`
 	Bereft bool `json:"bereft,omitempty"`
 }
@@ -169,31 +181,34 @@ func (r *Range) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// without returns ids less id, in a slice of its own.
-func without(ids []ID, id ID) []ID {
+// Without returns ids less id, in a slice of its own.
+func Without(ids []ID, id ID) []ID {
 	return slices.DeleteFunc(slices.Clone(ids), func(other ID) bool { return other == id })
 }
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
-// CheckName refuses what cannot name a thing of the given noun: the grammar is that of Docker's own names, and a name must
-// not read as a word of the command line or as an address.
+// CheckName refuses what cannot name a thing of the given noun: the grammar is that of Docker's own names, and a name
+// must not read as a word of the command line or as an address.
 func CheckName(noun, name string) error {
 	_, idErr := ParseID(name)
 	switch {
 	case !nameForm.MatchString(name):
-		return &refusal{ErrInvalid, fmt.Sprintf("%q cannot name a %s: use 1 to 63 letters, digits, '_', '.' and '-', beginning with a letter or digit", name, noun)}
+		return Refuse(ErrInvalid,
+			"%q cannot name a %s: use 1 to 63 letters, digits, '_', '.' and '-', beginning with a letter or digit",
+			name, noun)
 	case name == "pool" || name == "none" || name == "all":
-		return &refusal{ErrInvalid, fmt.Sprintf("%q cannot name a %s: the word has a meaning of its own; choose another", name, noun)}
+		return Refuse(ErrInvalid, "%q cannot name a %s: the word has a meaning of its own; choose another", name, noun)
 	case meansRange(name):
-		return &refusal{ErrInvalid, fmt.Sprintf("%q cannot name a %s: it reads as an address or a range; choose another", name, noun)}
+		return Refuse(ErrInvalid, "%q cannot name a %s: it reads as an address or a range; choose another", name, noun)
 	case idErr == nil:
-		return &refusal{ErrInvalid, fmt.Sprintf("%q cannot name a %s: it is an id; choose another", name, noun)}
+		return Refuse(ErrInvalid, "%q cannot name a %s: it is an id; choose another", name, noun)
 	}
 	return nil
 }
 
-// meansRange tells whether a text was meant as an address or a range, right or wrong: a mistyped one must not pass for a name.
+// meansRange tells whether a text was meant as an address or a range, right or wrong: a mistyped one must not pass for
+// a name.
 func meansRange(s string) bool {
 	a, b, two := strings.Cut(s, "-")
 	return meansAddress(a) && (!two || meansAddress(b))
@@ -203,28 +218,33 @@ func meansAddress(s string) bool {
 	return strings.Contains(s, ":") || strings.Count(s, ".") == 3 && strings.Trim(s, "0123456789.") == ""
 }
 
-// recordVersion leads every JSON record; those from oldestRecord on are read. A newer one is refused instead of misread.
-const (
-	recordVersion = 2
-	oldestRecord  = 1
-)
+// RecordVersion leads every JSON record. A record of another one is refused instead of misread.
+const RecordVersion = 1
 
-// encodeJSON is the form of the few records that are seldom written.
-func encodeJSON(v any) ([]byte, error) {
+// EncodeJSON is the form of the few records that are seldom written.
+func EncodeJSON(v any) ([]byte, error) {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	return append([]byte{recordVersion}, body...), nil
+	return append([]byte{RecordVersion}, body...), nil
 }
 
-// decodeJSON reads what encodeJSON wrote; what names the record for the error.
-func decodeJSON(what string, b []byte, v any) error {
-	if len(b) == 0 || b[0] < oldestRecord || b[0] > recordVersion {
+// DecodeJSON reads what EncodeJSON wrote; what names the record for the error.
+func DecodeJSON(what string, b []byte, v any) error {
+	if len(b) == 0 || b[0] != RecordVersion {
 		return fmt.Errorf("%w: the record of %s has a version that this Berth does not read", ErrDamaged, what)
 	}
 	if err := json.Unmarshal(b[1:], v); err != nil {
 		return fmt.Errorf("%w: the record of %s: %w", ErrDamaged, what, err)
 	}
 	return nil
+}
+
+// LastRevision is never 0: of a network that nobody has edited it is the time at which it was made.
+func (n *Network) LastRevision() uint64 {
+	if n.Revision == 0 {
+		return uint64(max(n.Created.UnixMicro(), 1))
+	}
+	return n.Revision
 }

@@ -30,7 +30,8 @@ const (
 	RemoveInterface Action = "remove"
 )
 
-// Wish asks for the address in one slot of an interface: a given one, one out of the pools of a name, or one of any pool.
+// Wish asks for the address in one slot of an interface: a given one, one out of the pools of a name, or one of any
+// pool.
 type Wish struct {
 	Slot    int        `json:"slot"`             // i of `ipi`
 	Address netip.Addr `json:"address,omitzero"` // this one
@@ -45,37 +46,23 @@ func (w *Wish) family(addr netip.Addr) bool {
 	return w.Family == 0 || (w.Family == 6) == addr.Is6()
 }
 
-// suits tells whether a subnet is one that is wished for.
-func (w *Wish) suits(sub *Subnet) bool {
-	return w.family(sub.CIDR.Addr()) && (w.Subnet == "" || w.Subnet == sub.CIDR.String() || w.Subnet == sub.Name || w.Subnet == sub.ID.String() || w.Subnet == sub.ID.Short())
+// Suits tells whether a subnet is one that is wished for.
+func (w *Wish) Suits(sub *Subnet) bool {
+	return w.family(sub.CIDR.Addr()) &&
+		(w.Subnet == "" || w.Subnet == sub.CIDR.String() || w.Subnet == sub.Name || w.Subnet == sub.ID.String() ||
+			w.Subnet == sub.ID.Short())
 }
 
-// in lists the subnets that suit, and refuses to go on where there is none.
-func (w *Wish) in(p *plan, subnets []*Subnet) ([]*Subnet, error) {
-	if w.Family == 0 && w.Subnet == "" {
-		return subnets, nil
-	}
-	left := slices.DeleteFunc(slices.Clone(subnets), func(sub *Subnet) bool { return !w.suits(sub) })
-	if len(left) > 0 {
-		return left, nil
-	}
-	what := "subnet " + w.Subnet
-	if w.Subnet == "" {
-		what = fmt.Sprintf("IPv%d subnet", w.Family)
-	}
-	return nil, refuse(OutsideSubnet, ErrNotFound, "network %s has no %s; it has %s", p.n.Name, what, p.subnetList())
-}
+// MaxSlots bounds the interfaces of an owner, and the addresses of each.
+const MaxSlots = 64
 
-// maxSlots bounds the interfaces of an owner, and the addresses of each.
-const maxSlots = 64
-
-// ParseInterface reads Ganeti's form, "0:ip0=192.0.2.4,ip1=pool,ip2=NAME", where "ip" is "ip0" and a number of the interface
-// that is left out is 0; "N:add,...", "N:modify,ip1=A", "N:modify,ip1=none", "N:remove"; or a lone address, "pool" or name.
-// The wishes come by slot. Its errors wrap ErrInvalid. GA-24
+// ParseInterface reads Ganeti's form, "0:ip0=192.0.2.4,ip1=pool,ip2=NAME", where "ip" is "ip0" and a number of the
+// interface that is left out is 0; "N:add,...", "N:modify,ip1=A", "N:modify,ip1=none", "N:remove"; or a lone address,
+// "pool" or name. The wishes come by slot. Its errors wrap ErrInvalid. GA-24
 func ParseInterface(s string) (Interface, error) {
 	in, err := parseInterface(s)
 	if err != nil {
-		return Interface{}, &refusal{ErrInvalid, fmt.Sprintf("%q does not say which addresses are wanted: %v", s, err)}
+		return Interface{}, Refuse(ErrInvalid, "%q does not say which addresses are wanted: %v", s, err)
 	}
 	return in, nil
 }
@@ -88,11 +75,12 @@ func parseInterface(s string) (in Interface, err error) {
 			return in, err
 		}
 		in.Wishes = []Wish{w}
-		return in, in.check()
+		return in, in.Check()
 	}
 	if numbered {
 		if in.Number, err = strconv.Atoi(number); err != nil || number != strconv.Itoa(in.Number) {
-			return in, fmt.Errorf("%q is not the number of an interface; write 0 to %d, or -1 for the next", number, maxSlots-1)
+			return in, fmt.Errorf("%q is not the number of an interface; write 0 to %d, or -1 for the next", number,
+				MaxSlots-1)
 		}
 	}
 	parts := strings.Split(rest, ",")
@@ -108,7 +96,7 @@ func parseInterface(s string) (in Interface, err error) {
 		in.Wishes = append(in.Wishes, w)
 	}
 	slices.SortStableFunc(in.Wishes, func(a, b Wish) int { return cmp.Compare(a.Slot, b.Slot) })
-	return in, in.check()
+	return in, in.Check()
 }
 
 // cutNumber takes the number of the interface from the front. An IPv6 address may begin like one.
@@ -128,15 +116,16 @@ func cutNumber(s string) (number, rest string, ok bool) {
 func parseSlot(part string) (Wish, error) {
 	key, value, ok := strings.Cut(part, "=")
 	if !ok {
-		return Wish{}, fmt.Errorf("%q has no slot; write ip0=%s, and ip1=... for a second address", part, cmp.Or(part, "ADDRESS"))
+		return Wish{}, fmt.Errorf("%q has no slot; write ip0=%s, and ip1=... for a second address", part,
+			cmp.Or(part, "ADDRESS"))
 	}
 	number, isIP := strings.CutPrefix(key, "ip")
 	slot, err := 0, error(nil)
 	if number != "" {
 		slot, err = strconv.Atoi(number)
 	}
-	if !isIP || err != nil || slot < 0 || slot >= maxSlots || number != "" && number != strconv.Itoa(slot) {
-		return Wish{}, fmt.Errorf("%q is not one of ip0 to ip%d", key, maxSlots-1)
+	if !isIP || err != nil || slot < 0 || slot >= MaxSlots || number != "" && number != strconv.Itoa(slot) {
+		return Wish{}, fmt.Errorf("%q is not one of ip0 to ip%d", key, MaxSlots-1)
 	}
 	return parseWish(slot, value)
 }
@@ -151,7 +140,8 @@ func parseWish(slot int, value string) (Wish, error) {
 		return Wish{Slot: slot, None: true}, nil
 	}
 	if address, _, ok := strings.Cut(value, "/"); ok {
-		return Wish{}, fmt.Errorf("%q is a prefix, and one address is wanted; write %s", value, cmp.Or(address, "an address"))
+		return Wish{}, fmt.Errorf("%q is a prefix, and one address is wanted; write %s", value,
+			cmp.Or(address, "an address"))
 	}
 	if _, err := alloc.ParseRange(value); err == nil && strings.ContainsAny(value, "-+") {
 		return Wish{}, fmt.Errorf("%q is a range, and one address is wanted; write one, or the name of a pool", value)
@@ -169,11 +159,12 @@ func parseWish(slot int, value string) (Wish, error) {
 	return Wish{Slot: slot, Pool: value}, nil
 }
 
-// check refuses slots that are given twice, gaps where the whole interface is described, and what goes not together. It
+// Check refuses slots that are given twice, gaps where the whole interface is described, and what goes not together. It
 // holds for what came as JSON, too.
-func (in *Interface) check() error {
-	if in.Number < -1 || in.Number >= maxSlots {
-		return fmt.Errorf("%d is not the number of an interface; write 0 to %d, or -1 for the next", in.Number, maxSlots-1)
+func (in *Interface) Check() error {
+	if in.Number < -1 || in.Number >= MaxSlots {
+		return fmt.Errorf("%d is not the number of an interface; write 0 to %d, or -1 for the next", in.Number,
+			MaxSlots-1)
 	}
 	switch in.Action {
 	case Ensure, AddInterface, ModifyInterface, RemoveInterface:
@@ -198,7 +189,8 @@ func (in *Interface) check() error {
 			return err
 		}
 		if w.None && in.Action != ModifyInterface {
-			return fmt.Errorf("ip%d=none gives back what is there, which goes with modify; write %d:modify,ip%d=none", w.Slot, in.Number, w.Slot)
+			return fmt.Errorf("ip%d=none gives back what is there, which goes with modify; write %d:modify,ip%d=none",
+				w.Slot, in.Number, w.Slot)
 		}
 		seen[w.Slot] = true
 	}
@@ -217,8 +209,8 @@ func (in *Interface) check() error {
 func (w *Wish) check() error {
 	a := w.Address
 	switch {
-	case w.Slot < 0 || w.Slot >= maxSlots:
-		return fmt.Errorf("ip%d is not one of ip0 to ip%d", w.Slot, maxSlots-1)
+	case w.Slot < 0 || w.Slot >= MaxSlots:
+		return fmt.Errorf("ip%d is not one of ip0 to ip%d", w.Slot, MaxSlots-1)
 	case w.Family != 0 && w.Family != 4 && w.Family != 6:
 		return fmt.Errorf("%d is no family of ip%d; write 4 or 6", w.Family, w.Slot)
 	case a.IsValid() && !w.family(a):

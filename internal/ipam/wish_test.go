@@ -35,11 +35,15 @@ func TestParseInterface(t *testing.T) {
 		{"ip=192.0.2.4", Interface{Wishes: []Wish{at(0, "192.0.2.4")}}},
 		{"ip=pool,ip1=2001:db8::4", Interface{Wishes: []Wish{{}, at(1, "2001:db8::4")}}},
 		{"0:ip=pool", Interface{Wishes: []Wish{{}}}},
-		{"0:ip0=192.0.2.4,ip1=pool,ip2=some-pool", Interface{Wishes: []Wish{at(0, "192.0.2.4"), {Slot: 1}, {Slot: 2, Pool: "some-pool"}}}},
-		{"0:ip0=192.0.2.12,ip1=pool,ip2=front", Interface{Wishes: []Wish{at(0, "192.0.2.12"), {Slot: 1}, {Slot: 2, Pool: "front"}}}},
+		{"0:ip0=192.0.2.4,ip1=pool,ip2=some-pool",
+			Interface{Wishes: []Wish{at(0, "192.0.2.4"), {Slot: 1}, {Slot: 2, Pool: "some-pool"}}}},
+		{"0:ip0=192.0.2.12,ip1=pool,ip2=front",
+			Interface{Wishes: []Wish{at(0, "192.0.2.12"), {Slot: 1}, {Slot: 2, Pool: "front"}}}},
 		{"3:ip0=2001:db8::4", Interface{Number: 3, Wishes: []Wish{at(0, "2001:db8::4")}}},
-		{"63:ip1=pool,ip0=front", Interface{Number: 63, Wishes: []Wish{{Pool: "front"}, {Slot: 1}}}}, // in whatever order
-		{"-1:add,ip0=pool,ip1=192.0.2.4", Interface{Number: -1, Action: AddInterface, Wishes: []Wish{{}, at(1, "192.0.2.4")}}},
+		// in whatever order
+		{"63:ip1=pool,ip0=front", Interface{Number: 63, Wishes: []Wish{{Pool: "front"}, {Slot: 1}}}},
+		{"-1:add,ip0=pool,ip1=192.0.2.4",
+			Interface{Number: -1, Action: AddInterface, Wishes: []Wish{{}, at(1, "192.0.2.4")}}},
 		{"-1:add", Interface{Number: -1, Action: AddInterface}},
 		{"add,ip=pool", Interface{Action: AddInterface, Wishes: []Wish{{}}}},
 		{"0:modify,ip1=192.0.2.10", Interface{Action: ModifyInterface, Wishes: []Wish{at(1, "192.0.2.10")}}},
@@ -104,7 +108,8 @@ func TestParseInterfaceRefuses(t *testing.T) {
 		{strings.Repeat("a", 64), "1 to 63 letters"},
 	} {
 		in, err := ParseInterface(c.in)
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), fmt.Sprintf("%q", c.in)) {
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says) ||
+			!strings.Contains(err.Error(), fmt.Sprintf("%q", c.in)) {
 			t.Errorf("ParseInterface(%q) = %+v, %v; want it refused with %q", c.in, in, err, c.says)
 		}
 	}
@@ -113,8 +118,10 @@ func TestParseInterfaceRefuses(t *testing.T) {
 // A mistyped range is no name, and a name that has a dot or a hyphen is no range.
 func TestNamesAreNoRanges(t *testing.T) {
 	for name, ok := range map[string]bool{
-		"192.0.2.9-192.0.2.1": false, "192.0.2.1-192.0.2.9": false, "192.0.2.300": false, "192.0.2.01": false, "1.2.3.4-5.6.7.800": false,
-		"192.0.2": true, "web-192.0.2.1": true, "192.0.2.1-web": true, "1.2.3.4.5": true, "10-20": true, "v1.2.3.4": true,
+		"192.0.2.9-192.0.2.1": false, "192.0.2.1-192.0.2.9": false, "192.0.2.300": false, "192.0.2.01": false,
+		"1.2.3.4-5.6.7.800": false,
+		"192.0.2":           true, "web-192.0.2.1": true, "192.0.2.1-web": true, "1.2.3.4.5": true, "10-20": true,
+		"v1.2.3.4": true,
 	} {
 		if err := CheckName("pool", name); (err == nil) != ok {
 			t.Errorf("%q: %v", name, err)
@@ -137,7 +144,7 @@ func TestInterfaceChecked(t *testing.T) {
 		{Interface{Wishes: []Wish{{Pool: "pool"}}}, "a meaning of its own"},
 		{Interface{Wishes: []Wish{{}, {}}}, "given twice"},
 	} {
-		if err := c.in.check(); err == nil || !strings.Contains(err.Error(), c.says) {
+		if err := c.in.Check(); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v: %v; want it refused with %q", c.in, err, c.says)
 		}
 	}
@@ -169,7 +176,8 @@ func formatInterface(in Interface) string {
 
 // FuzzParseInterface: what is read keeps the rules, and means the same in the long form. GA-24
 func FuzzParseInterface(f *testing.F) {
-	for _, s := range []string{"pool", "192.0.2.4", "0:ip0=192.0.2.4,ip1=pool,ip2=NAME", "-1:add,ip=2001:db8::1", "1:modify,ip1=none",
+	for _, s := range []string{"pool", "192.0.2.4", "0:ip0=192.0.2.4,ip1=pool,ip2=NAME", "-1:add,ip=2001:db8::1",
+		"1:modify,ip1=none",
 		"1:remove", "0:modify,ip63=front,ip2=none", "2001:db8::1,::2", "10:add", "ip0=::ffff:1.2.3.4"} {
 		f.Add(s)
 	}
@@ -181,7 +189,7 @@ func FuzzParseInterface(f *testing.F) {
 			}
 			return
 		}
-		if err := in.check(); err != nil {
+		if err := in.Check(); err != nil {
 			t.Fatalf("%q is read, and then refused: %v", s, err)
 		}
 		if !slices.IsSortedFunc(in.Wishes, func(a, b Wish) int { return a.Slot - b.Slot }) {

@@ -30,7 +30,8 @@ type Notes struct {
 	Prefixes int      // rows of NetBox's prefixes that only hold other prefixes (status: container)
 }
 
-// column is one column of a table of rows of T. Cells are read by set, which sees none that are empty, and written by get.
+// column is one column of a table of rows of T. Cells are read by set, which sees none that are empty, and written by
+// get.
 type column[T any] struct {
 	name    string
 	aliases []string
@@ -132,7 +133,8 @@ func (rd *reading[T]) record() ([]string, int) {
 	case errors.Is(err, io.EOF):
 		return nil, 0
 	case errors.As(err, &bad):
-		rd.Add(bad.StartLine, "the row cannot be read from its line %d, character %d, on: %v", bad.Line, bad.Column, bad.Err)
+		rd.Add(bad.StartLine, "the row cannot be read from its line %d, character %d, on: %v", bad.Line, bad.Column,
+			bad.Err)
 		return nil, 0
 	case err != nil:
 		rd.Add(0, "%v", err)
@@ -166,7 +168,8 @@ func (rd *reading[T]) head() bool {
 				rd.notes.Ignored = append(rd.notes.Ignored, title)
 			}
 		case c == nil:
-			rd.Add(line, "there is no column %q; there are %s (other ones are left out with --ignore-unknown)", title, rd.names())
+			rd.Add(line, "there is no column %q; there are %s (other ones are left out with --ignore-unknown)", title,
+				rd.names())
 		}
 		rd.at = append(rd.at, c)
 	}
@@ -260,9 +263,9 @@ func (rd *reading[T]) take(row *T, line int) {
 	rd.add(&rd.plan.Networks[i], row)
 }
 
-// A spreadsheet takes a cell that begins with one of these for a formula, which could be anybody's: names and notes come from
-// many. The mark before them keeps it a text. A text that looks as if it had been marked gets one more, so that reading takes
-// away what writing put there and nothing else.
+// A spreadsheet takes a cell that begins with one of these for a formula, which could be anybody's: names and notes
+// come from many. The mark before them keeps it a text. A text that looks as if it had been marked gets one more, so
+// that reading takes away what writing put there and nothing else.
 const (
 	formula = "=+-@\t\r"
 	mark    = "'"
@@ -276,7 +279,8 @@ func guarded(text string) string {
 }
 
 func unguarded(text string) string {
-	if rest := strings.TrimLeft(text, mark); rest != "" && rest != text && strings.ContainsRune(formula, rune(rest[0])) {
+	if rest := strings.TrimLeft(text, mark); rest != "" && rest != text &&
+		strings.ContainsRune(formula, rune(rest[0])) {
 		return text[len(mark):]
 	}
 	return text

@@ -29,11 +29,14 @@ func drawnPlan(t *rapid.T) ipam.Plan {
 
 var (
 	drawnName = rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9_.-]{0,8}`)
-	drawnText = rapid.OneOf(rapid.StringMatching(`[^\r\x{feff}]{0,12}`), rapid.SampledFrom([]string{"yes", "null", "~", "1e3", "0x10", "'", "''=", "=1", " x ", "#", "a: b", "- a", "\u0085", "\u2028", "\x7f", "\x00", "\t"}))
+	drawnText = rapid.OneOf(rapid.StringMatching(`[^\r\x{feff}]{0,12}`),
+		rapid.SampledFrom([]string{"yes", "null", "~", "1e3", "0x10", "'", "''=", "=1", " x ", "#", "a: b", "- a",
+			"\u0085", "\u2028", "\x7f", "\x00", "\t"}))
 	drawnWord = rapid.StringMatching(`[a-z0-9.-]{1,8}`)
 	drawnAddr = rapid.Custom(func(t *rapid.T) netip.Addr {
 		if rapid.Bool().Draw(t, "IPv6") {
-			return netip.AddrFrom16([16]byte(rapid.SliceOfN(rapid.OneOf(rapid.Just(byte(0)), rapid.Byte()), 16, 16).Filter(func(b []byte) bool {
+			return netip.AddrFrom16([16]byte(rapid.SliceOfN(rapid.OneOf(rapid.Just(byte(0)), rapid.Byte()), 16,
+				16).Filter(func(b []byte) bool {
 				a := netip.AddrFrom16([16]byte(b))
 				return !a.Is4In6()
 			}).Draw(t, "address")))
@@ -52,10 +55,13 @@ func drawnRange(t *rapid.T) ipam.Range {
 }
 
 func drawnNetwork(t *rapid.T, name string) ipam.PlannedNetwork {
-	n := ipam.PlannedNetwork{Name: name, Space: drawnName.Draw(t, "space"), MACPrefix: rapid.SampledFrom([]string{"", "aa:00:00"}).Draw(t, "MAC prefix"),
-		Tags: rapid.MapOfN(drawnText.Filter(func(s string) bool { return s != "" }), drawnText, 0, 3).Draw(t, "tags")}
+	n := ipam.PlannedNetwork{Name: name, Space: drawnName.Draw(t, "space"),
+		MACPrefix: rapid.SampledFrom([]string{"", "aa:00:00"}).Draw(t, "MAC prefix"),
+		Tags: rapid.MapOfN(drawnText.Filter(func(s string) bool { return s != "" }), drawnText, 0, 3).Draw(t,
+			"tags")}
 	if rapid.Bool().Draw(t, "policy") {
-		sticky, quarantine := rapid.Bool().Draw(t, "sticky"), ipam.Duration(rapid.Int64Range(0, 1e6).Draw(t, "quarantine")*int64(time.Second))
+		sticky, quarantine := rapid.Bool().Draw(t, "sticky"),
+			ipam.Duration(rapid.Int64Range(0, 1e6).Draw(t, "quarantine")*int64(time.Second))
 		n.Sticky, n.Quarantine = &sticky, &quarantine
 	}
 	n.Type = rapid.SampledFrom([]string{"", "manual", "dynamic", "vip"}).Draw(t, "type")
@@ -63,16 +69,22 @@ func drawnNetwork(t *rapid.T, name string) ipam.PlannedNetwork {
 		n.OwnerRules = append(n.OwnerRules, drawnRule(t))
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "links") {
-		n.Links = append(n.Links, ipam.Link{Host: drawnWord.Draw(t, "host"), Mode: drawnWord.Draw(t, "mode"), Link: drawnWord.Draw(t, "link")})
+		n.Links = append(n.Links,
+			ipam.Link{Host: drawnWord.Draw(t, "host"), Mode: drawnWord.Draw(t, "mode"),
+				Link: drawnWord.Draw(t, "link")})
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "subnets") {
 		n.Subnets = append(n.Subnets, drawnSubnet(t))
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "reservations") {
-		r := ipam.PlannedReservation{Owner: drawnName.Draw(t, "owner"), Address: drawnAddr.Draw(t, "address"), Automatic: rapid.Bool().Draw(t, "automatic"), Force: rapid.Bool().Draw(t, "force"),
-			Replaced: rapid.Bool().Draw(t, "replaced"), Interface: rapid.IntRange(0, 2).Draw(t, "interface"), Slot: rapid.IntRange(0, 2).Draw(t, "slot")}
+		r := ipam.PlannedReservation{Owner: drawnName.Draw(t, "owner"), Address: drawnAddr.Draw(t, "address"),
+			Automatic: rapid.Bool().Draw(t, "automatic"), Force: rapid.Bool().Draw(t, "force"),
+			Replaced: rapid.Bool().Draw(t, "replaced"), Interface: rapid.IntRange(0, 2).Draw(t, "interface"),
+			Slot: rapid.IntRange(0, 2).Draw(t, "slot")}
 		r.Unplaced = r.Interface == 0 && r.Slot == 0
-		n.Addresses = append(n.Addresses, ipam.PlannedAddress{Owner: r.Owner, Address: r.Address, Unplaced: r.Unplaced, Interface: r.Interface, Slot: r.Slot})
+		n.Addresses = append(n.Addresses,
+			ipam.PlannedAddress{Owner: r.Owner, Address: r.Address, Unplaced: r.Unplaced, Interface: r.Interface,
+				Slot: r.Slot})
 		if rapid.Bool().Draw(t, "ends") {
 			r.Until = time.UnixMicro(rapid.Int64Range(1, 1<<50).Draw(t, "until")).UTC()
 		}
@@ -86,7 +98,8 @@ func drawnNetwork(t *rapid.T, name string) ipam.PlannedNetwork {
 
 // drawnRule is any that a network can have.
 func drawnRule(t *rapid.T) ipam.OwnerRule {
-	r := ipam.OwnerRule{Pattern: rapid.SampledFrom([]string{"*", "web-*", "*-db-*", "shop/web/1", "02:42:00:00:00:01", "-", "1"}).Draw(t, "pattern")}
+	r := ipam.OwnerRule{Pattern: rapid.SampledFrom([]string{"*", "web-*", "*-db-*", "shop/web/1", "02:42:00:00:00:01",
+		"-", "1"}).Draw(t, "pattern")}
 	what := rapid.IntRange(1, 3).Draw(t, "meaning")
 	if what&1 != 0 {
 		r.Pool = drawnName.Draw(t, "pool")
@@ -102,7 +115,8 @@ func drawnRule(t *rapid.T) ipam.OwnerRule {
 
 func drawnSubnet(t *rapid.T) ipam.PlannedSubnet {
 	a := drawnAddr.Draw(t, "subnet")
-	sub := ipam.PlannedSubnet{CIDR: netip.PrefixFrom(a, rapid.IntRange(0, a.BitLen()).Draw(t, "bits")).Masked(), DHCP: rapid.Bool().Draw(t, "dhcp"),
+	sub := ipam.PlannedSubnet{CIDR: netip.PrefixFrom(a, rapid.IntRange(0, a.BitLen()).Draw(t, "bits")).Masked(),
+		DHCP: rapid.Bool().Draw(t, "dhcp"),
 		Name: rapid.OneOf(rapid.Just(""), drawnName).Draw(t, "name")}
 	if rapid.Bool().Draw(t, "gateway") {
 		sub.Gateway = drawnAddr.Draw(t, "gateway")
@@ -111,15 +125,18 @@ func drawnSubnet(t *rapid.T) ipam.PlannedSubnet {
 		sub.Pools = []ipam.PlannedPool{{Range: wholeOf(sub.CIDR)}}
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "ranges") {
-		sub.Pools = append(sub.Pools, ipam.PlannedPool{Range: drawnRange(t), Name: rapid.OneOf(rapid.Just(""), drawnName).Draw(t, "name")})
+		sub.Pools = append(sub.Pools,
+			ipam.PlannedPool{Range: drawnRange(t), Name: rapid.OneOf(rapid.Just(""), drawnName).Draw(t, "name")})
 		sub.Static = append(sub.Static, ipam.PlannedBand{Range: drawnRange(t)})
-		sub.Exclusions = append(sub.Exclusions, ipam.PlannedExclusion{Range: drawnRange(t), Note: drawnText.Draw(t, "note")})
+		sub.Exclusions = append(sub.Exclusions,
+			ipam.PlannedExclusion{Range: drawnRange(t), Note: drawnText.Draw(t, "note")})
 	}
 	return sub
 }
 
 // same compares plans without their lines.
-var same = append(comparers, cmpopts.EquateEmpty(), gocmp.FilterPath(func(p gocmp.Path) bool { return p.Last().String() == ".Line" }, gocmp.Ignore()))
+var same = append(comparers, cmpopts.EquateEmpty(),
+	gocmp.FilterPath(func(p gocmp.Path) bool { return p.Last().String() == ".Line" }, gocmp.Ignore()))
 
 func written(t *rapid.T, p ipam.Plan, w Writer) {
 	for i := range p.Networks {

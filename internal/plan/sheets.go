@@ -14,24 +14,30 @@ import (
 )
 
 // The tables. Columns have NetBox's names where it has the same thing: its prefixes are subnets, its ip-ranges pools or
-// exclusions, its ip-addresses addresses or reservations. Its tables are exported with the titles that its pages show and
-// imported under other names, so both are taken.
+// exclusions, its ip-addresses addresses or reservations. Its tables are exported with the titles that its pages show
+// and imported under other names, so both are taken.
 
 // netBoxOnly are the columns of NetBox that say nothing to Berth.
-var netBoxOnly = []string{"id", "url", "status", "tenant", "tenant_group", "role", "site", "scope", "scope_type", "scope_id", "vlan",
-	"vlan_group", "vlan_site", "vlan_id", "children", "depth", "prefix_(flat)", "utilization", "mark_utilized", "marked_utilized",
-	"mark_populated", "marked_populated", "size", "description", "comments", "tags", "contacts", "created", "last_updated", "nat_(inside)", "nat_(outside)",
+var netBoxOnly = []string{"id", "url", "status", "tenant", "tenant_group", "role", "site", "scope", "scope_type",
+	"scope_id", "vlan",
+	"vlan_group", "vlan_site", "vlan_id", "children", "depth", "prefix_(flat)", "utilization", "mark_utilized",
+	"marked_utilized",
+	"mark_populated", "marked_populated", "size", "description", "comments", "tags", "contacts", "created",
+	"last_updated", "nat_(inside)", "nat_(outside)",
 	"assigned", "fhrp_group", "is_primary", "is_oob"}
 
 // whereColumns are the columns that say to which network a row belongs.
 func whereColumns[T any](at func(*T) *where) []column[T] {
 	return []column[T]{
-		{name: "network", set: func(r *T, s string) error { at(r).network = s; return nil }, get: func(r *T) string { return at(r).network }},
-		{name: "space", aliases: []string{"vrf"}, set: func(r *T, s string) error { at(r).space = spaceOf(s); return nil }},
+		{name: "network", set: func(r *T, s string) error { at(r).network = s; return nil },
+			get: func(r *T) string { return at(r).network }},
+		{name: "space", aliases: []string{"vrf"},
+			set: func(r *T, s string) error { at(r).space = spaceOf(s); return nil }},
 	}
 }
 
-// spaceOf is the space for a VRF of NetBox, which is shown with its route distinguisher, or as Global where there is none.
+// spaceOf is the space for a VRF of NetBox, which is shown with its route distinguisher, or as Global where there is
+// none.
 func spaceOf(text string) string {
 	if text == "Global" {
 		return ""
@@ -73,16 +79,31 @@ func yes(b bool) string {
 
 var networkSheet = sheet[ipam.PlannedNetwork]{
 	columns: []column[ipam.PlannedNetwork]{
-		{name: "name", aliases: []string{"network"}, set: parsed(asIs, func(n *ipam.PlannedNetwork, s string) { n.Name = s }), get: func(n *ipam.PlannedNetwork) string { return n.Name }},
-		{name: "space", aliases: []string{"vrf"}, set: func(n *ipam.PlannedNetwork, s string) error { n.Space = spaceOf(s); return nil }, get: func(n *ipam.PlannedNetwork) string { return n.Space }},
-		{name: "mac_prefix", set: parsed(asIs, func(n *ipam.PlannedNetwork, s string) { n.MACPrefix = s }), get: func(n *ipam.PlannedNetwork) string { return n.MACPrefix }},
-		{name: "sticky", set: parsed(parseBool, func(n *ipam.PlannedNetwork, b bool) { n.Sticky = &b }), get: func(n *ipam.PlannedNetwork) string { return stickyText(n.Sticky) }},
-		{name: "quarantine", set: parsed(parseDuration, func(n *ipam.PlannedNetwork, d *ipam.Duration) { n.Quarantine = d }), get: func(n *ipam.PlannedNetwork) string { return quarantineText(n.Quarantine) }},
-		{name: "headroom", set: parsed(parseNumber, func(n *ipam.PlannedNetwork, count int) { n.Headroom = count }), get: func(n *ipam.PlannedNetwork) string { return countText(n.Headroom) }},
-		{name: "type", set: parsed(parseType, func(n *ipam.PlannedNetwork, s string) { n.Type = s }), get: func(n *ipam.PlannedNetwork) string { return n.Type }},
-		{name: "owner_rules", set: parsed(parseRules, func(n *ipam.PlannedNetwork, r []ipam.OwnerRule) { n.OwnerRules = r }), get: func(n *ipam.PlannedNetwork) string { return formatRules(n.OwnerRules) }},
-		{name: "tags", raw: true, set: parsed(parseTags, func(n *ipam.PlannedNetwork, t map[string]string) { n.Tags = t }), get: func(n *ipam.PlannedNetwork) string { return formatTags(n.Tags) }},
-		{name: "links", set: parsed(parseLinks, func(n *ipam.PlannedNetwork, l []ipam.Link) { n.Links = l }), get: func(n *ipam.PlannedNetwork) string { return formatLinks(n.Links) }},
+		{name: "name", aliases: []string{"network"},
+			set: parsed(asIs, func(n *ipam.PlannedNetwork, s string) { n.Name = s }),
+			get: func(n *ipam.PlannedNetwork) string { return n.Name }},
+		{name: "space", aliases: []string{"vrf"},
+			set: func(n *ipam.PlannedNetwork, s string) error { n.Space = spaceOf(s); return nil },
+			get: func(n *ipam.PlannedNetwork) string { return n.Space }},
+		{name: "mac_prefix", set: parsed(asIs, func(n *ipam.PlannedNetwork, s string) { n.MACPrefix = s }),
+			get: func(n *ipam.PlannedNetwork) string { return n.MACPrefix }},
+		{name: "sticky", set: parsed(parseBool, func(n *ipam.PlannedNetwork, b bool) { n.Sticky = &b }),
+			get: func(n *ipam.PlannedNetwork) string { return stickyText(n.Sticky) }},
+		{name: "quarantine", set: parsed(parseDuration,
+			func(n *ipam.PlannedNetwork, d *ipam.Duration) { n.Quarantine = d }),
+			get: func(n *ipam.PlannedNetwork) string { return quarantineText(n.Quarantine) }},
+		{name: "headroom", set: parsed(parseNumber, func(n *ipam.PlannedNetwork, count int) { n.Headroom = count }),
+			get: func(n *ipam.PlannedNetwork) string { return countText(n.Headroom) }},
+		{name: "type", set: parsed(parseType, func(n *ipam.PlannedNetwork, s string) { n.Type = s }),
+			get: func(n *ipam.PlannedNetwork) string { return n.Type }},
+		{name: "owner_rules", set: parsed(parseRules,
+			func(n *ipam.PlannedNetwork, r []ipam.OwnerRule) { n.OwnerRules = r }),
+			get: func(n *ipam.PlannedNetwork) string { return formatRules(n.OwnerRules) }},
+		{name: "tags", raw: true,
+			set: parsed(parseTags, func(n *ipam.PlannedNetwork, t map[string]string) { n.Tags = t }),
+			get: func(n *ipam.PlannedNetwork) string { return formatTags(n.Tags) }},
+		{name: "links", set: parsed(parseLinks, func(n *ipam.PlannedNetwork, l []ipam.Link) { n.Links = l }),
+			get: func(n *ipam.PlannedNetwork) string { return formatLinks(n.Links) }},
 	},
 	needs: [][]string{{"name"}},
 	row:   func(line int) ipam.PlannedNetwork { return ipam.PlannedNetwork{Line: line} },
@@ -137,12 +158,20 @@ type subnetRow struct {
 
 var subnetSheet = sheet[subnetRow]{
 	columns: append(whereColumns(func(r *subnetRow) *where { return &r.where }),
-		column[subnetRow]{name: "prefix", aliases: []string{"cidr", "subnet"}, set: parsed(alloc.ParsePrefix, func(r *subnetRow, p netip.Prefix) { r.CIDR = p }), get: func(r *subnetRow) string { return r.CIDR.String() }},
-		column[subnetRow]{name: "name", set: parsed(asIs, func(r *subnetRow, s string) { r.Name = s }), get: func(r *subnetRow) string { return r.Name }},
-		column[subnetRow]{name: "gateway", set: parsed(parseHost, func(r *subnetRow, a netip.Addr) { r.Gateway = a }), get: func(r *subnetRow) string { return addrText(r.Gateway) }},
-		column[subnetRow]{name: "dhcp", set: parsed(parseBool, func(r *subnetRow, b bool) { r.DHCP = b }), get: func(r *subnetRow) string { return yes(r.DHCP) }},
-		column[subnetRow]{name: "static", set: parsed(parseBands, func(r *subnetRow, b []ipam.PlannedBand) { r.Static = b }), get: func(r *subnetRow) string { return formatBands(r.Static) }},
-		column[subnetRow]{name: "pool", aliases: []string{"is_pool"}, set: parsed(parseBool, func(r *subnetRow, b bool) { r.pool = b })},
+		column[subnetRow]{name: "prefix", aliases: []string{"cidr", "subnet"},
+			set: parsed(alloc.ParsePrefix, func(r *subnetRow, p netip.Prefix) { r.CIDR = p }),
+			get: func(r *subnetRow) string { return r.CIDR.String() }},
+		column[subnetRow]{name: "name", set: parsed(asIs, func(r *subnetRow, s string) { r.Name = s }),
+			get: func(r *subnetRow) string { return r.Name }},
+		column[subnetRow]{name: "gateway", set: parsed(parseHost, func(r *subnetRow, a netip.Addr) { r.Gateway = a }),
+			get: func(r *subnetRow) string { return addrText(r.Gateway) }},
+		column[subnetRow]{name: "dhcp", set: parsed(parseBool, func(r *subnetRow, b bool) { r.DHCP = b }),
+			get: func(r *subnetRow) string { return yes(r.DHCP) }},
+		column[subnetRow]{name: "static",
+			set: parsed(parseBands, func(r *subnetRow, b []ipam.PlannedBand) { r.Static = b }),
+			get: func(r *subnetRow) string { return formatBands(r.Static) }},
+		column[subnetRow]{name: "pool", aliases: []string{"is_pool"},
+			set: parsed(parseBool, func(r *subnetRow, b bool) { r.pool = b })},
 	),
 	needs: [][]string{{"prefix"}},
 	row:   func(line int) subnetRow { return subnetRow{PlannedSubnet: ipam.PlannedSubnet{Line: line}} },
@@ -190,10 +219,16 @@ type rangeRow struct {
 // rangeColumns are the columns of a table of ranges. text is the one of name or note.
 func rangeColumns(text string, aliases ...string) []column[rangeRow] {
 	return append(whereColumns(func(r *rangeRow) *where { return &r.where }),
-		column[rangeRow]{name: "start_address", aliases: []string{"start"}, set: parsed(parseHost, func(r *rangeRow, a netip.Addr) { r.from = a }), get: func(r *rangeRow) string { return addrText(r.from) }},
-		column[rangeRow]{name: "end_address", aliases: []string{"end"}, set: parsed(parseHost, func(r *rangeRow, a netip.Addr) { r.to = a }), get: func(r *rangeRow) string { return addrText(r.to) }},
+		column[rangeRow]{name: "start_address", aliases: []string{"start"},
+			set: parsed(parseHost, func(r *rangeRow, a netip.Addr) { r.from = a }),
+			get: func(r *rangeRow) string { return addrText(r.from) }},
+		column[rangeRow]{name: "end_address", aliases: []string{"end"},
+			set: parsed(parseHost, func(r *rangeRow, a netip.Addr) { r.to = a }),
+			get: func(r *rangeRow) string { return addrText(r.to) }},
 		column[rangeRow]{name: "range", set: parsed(parseRange, func(r *rangeRow, all ipam.Range) { r.whole = all })},
-		column[rangeRow]{name: text, aliases: aliases, raw: text == "note", set: parsed(asIs, func(r *rangeRow, s string) { r.text = s }), get: func(r *rangeRow) string { return r.text }},
+		column[rangeRow]{name: text, aliases: aliases, raw: text == "note",
+			set: parsed(asIs, func(r *rangeRow, s string) { r.text = s }),
+			get: func(r *rangeRow) string { return r.text }},
 	)
 }
 
@@ -228,7 +263,8 @@ var poolSheet = sheet[rangeRow]{
 	of: func(n *ipam.PlannedNetwork) (rows []rangeRow) {
 		for _, sub := range n.Subnets {
 			for _, p := range sub.Pools {
-				rows = append(rows, rangeRow{where: where{network: n.Name}, from: p.Range.From(), to: p.Range.To(), text: p.Name})
+				rows = append(rows, rangeRow{where: where{network: n.Name}, from: p.Range.From(), to: p.Range.To(),
+					text: p.Name})
 			}
 		}
 		return rows
@@ -244,7 +280,8 @@ var exclusionSheet = sheet[rangeRow]{
 	of: func(n *ipam.PlannedNetwork) (rows []rangeRow) {
 		for _, sub := range n.Subnets {
 			for _, x := range sub.Exclusions {
-				rows = append(rows, rangeRow{where: where{network: n.Name}, from: x.Range.From(), to: x.Range.To(), text: x.Note})
+				rows = append(rows, rangeRow{where: where{network: n.Name}, from: x.Range.From(), to: x.Range.To(),
+					text: x.Note})
 			}
 		}
 		return rows
@@ -258,15 +295,22 @@ type ownedRow struct {
 	device, dns string // who has it, by NetBox
 }
 
-// ownedColumns are the columns of a table of addresses with owners. An owner may also be NetBox's device, virtual machine or
-// DNS name; its interfaces are names and not numbers, so they say nothing here.
+// ownedColumns are the columns of a table of addresses with owners. An owner may also be NetBox's device, virtual
+// machine or DNS name; its interfaces are names and not numbers, so they say nothing here.
 func ownedColumns() []column[ownedRow] {
 	return append(whereColumns(func(r *ownedRow) *where { return &r.where }),
-		column[ownedRow]{name: "address", aliases: []string{"ip_address"}, set: parsed(parseHost, func(r *ownedRow, a netip.Addr) { r.Address = a }), get: func(r *ownedRow) string { return addrText(r.Address) }},
-		column[ownedRow]{name: "owner", set: parsed(asIs, func(r *ownedRow, s string) { r.Owner = s }), get: func(r *ownedRow) string { return r.Owner }},
-		column[ownedRow]{name: "interface", set: (*ownedRow).setInterface, get: func(r *ownedRow) string { return r.number(r.Interface) }},
-		column[ownedRow]{name: "slot", set: parsed(parseNumber, func(r *ownedRow, n int) { r.Slot, r.Unplaced = n, false }), get: func(r *ownedRow) string { return r.number(r.Slot) }},
-		column[ownedRow]{name: "device", aliases: []string{"virtual_machine", "device/vm", "parent"}, set: parsed(asIs, func(r *ownedRow, s string) { r.device = s })},
+		column[ownedRow]{name: "address", aliases: []string{"ip_address"},
+			set: parsed(parseHost, func(r *ownedRow, a netip.Addr) { r.Address = a }),
+			get: func(r *ownedRow) string { return addrText(r.Address) }},
+		column[ownedRow]{name: "owner", set: parsed(asIs, func(r *ownedRow, s string) { r.Owner = s }),
+			get: func(r *ownedRow) string { return r.Owner }},
+		column[ownedRow]{name: "interface", set: (*ownedRow).setInterface,
+			get: func(r *ownedRow) string { return r.number(r.Interface) }},
+		column[ownedRow]{name: "slot",
+			set: parsed(parseNumber, func(r *ownedRow, n int) { r.Slot, r.Unplaced = n, false }),
+			get: func(r *ownedRow) string { return r.number(r.Slot) }},
+		column[ownedRow]{name: "device", aliases: []string{"virtual_machine", "device/vm", "parent"},
+			set: parsed(asIs, func(r *ownedRow, s string) { r.device = s })},
 		column[ownedRow]{name: "dns_name", set: parsed(asIs, func(r *ownedRow, s string) { r.dns = s })},
 	)
 }
@@ -316,10 +360,14 @@ var ownerNeeds = [][]string{{"owner", "device", "dns_name"}}
 
 var reservationSheet = sheet[ownedRow]{
 	columns: append(ownedColumns(),
-		column[ownedRow]{name: "automatic", set: parsed(parseBool, func(r *ownedRow, b bool) { r.Automatic = b }), get: func(r *ownedRow) string { return yes(r.Automatic) }},
-		column[ownedRow]{name: "replaced", set: parsed(parseBool, func(r *ownedRow, b bool) { r.Replaced = b }), get: func(r *ownedRow) string { return yes(r.Replaced) }},
-		column[ownedRow]{name: "until", set: parsed(parseTime, func(r *ownedRow, t time.Time) { r.Until = t }), get: func(r *ownedRow) string { return untilText(r.Until) }},
-		column[ownedRow]{name: "force", set: parsed(parseBool, func(r *ownedRow, b bool) { r.Force = b }), get: func(r *ownedRow) string { return yes(r.Force) }}),
+		column[ownedRow]{name: "automatic", set: parsed(parseBool, func(r *ownedRow, b bool) { r.Automatic = b }),
+			get: func(r *ownedRow) string { return yes(r.Automatic) }},
+		column[ownedRow]{name: "replaced", set: parsed(parseBool, func(r *ownedRow, b bool) { r.Replaced = b }),
+			get: func(r *ownedRow) string { return yes(r.Replaced) }},
+		column[ownedRow]{name: "until", set: parsed(parseTime, func(r *ownedRow, t time.Time) { r.Until = t }),
+			get: func(r *ownedRow) string { return untilText(r.Until) }},
+		column[ownedRow]{name: "force", set: parsed(parseBool, func(r *ownedRow, b bool) { r.Force = b }),
+			get: func(r *ownedRow) string { return yes(r.Force) }}),
 	needs: ownerNeeds, row: newOwnedRow, check: checkOwned,
 	place: func(r *ownedRow) *where { return &r.where },
 	add: func(n *ipam.PlannedNetwork, r *ownedRow) {
@@ -334,7 +382,8 @@ var reservationSheet = sheet[ownedRow]{
 }
 
 var addressSheet = sheet[ownedRow]{
-	columns: ownedColumns(), needs: append([][]string{{"address"}}, ownerNeeds...), row: newOwnedRow, check: checkAddress,
+	columns: ownedColumns(), needs: append([][]string{{"address"}}, ownerNeeds...), row: newOwnedRow,
+	check: checkAddress,
 	place: func(r *ownedRow) *where { return &r.where },
 	add: func(n *ipam.PlannedNetwork, r *ownedRow) {
 		n.Addresses = append(n.Addresses, ipam.PlannedAddress{Owner: r.Owner, Address: r.Address, Unplaced: r.Unplaced,

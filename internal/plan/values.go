@@ -154,7 +154,8 @@ func parseLinks(text string) ([]ipam.Link, error) {
 	for _, part := range strings.Split(text, ";") {
 		words := strings.Fields(part)
 		if len(words) != 3 {
-			return nil, fmt.Errorf("%q is not of the form HOST MODE LINK; write links like alpha bridged br0;beta routed 100", part)
+			return nil, fmt.Errorf("%q is not of the form HOST MODE LINK; write links like alpha bridged br0;beta "+
+				"routed 100", part)
 		}
 		links = append(links, ipam.Link{Host: words[0], Mode: words[1], Link: words[2]})
 	}
@@ -209,7 +210,8 @@ func readAll(r io.Reader) ([]byte, error) {
 		return nil, err
 	}
 	if len(text) > MaxSize {
-		return nil, fmt.Errorf("%w: the document has more than %d MiB; import it in parts", ipam.ErrInvalid, MaxSize>>20)
+		return nil, fmt.Errorf("%w: the document has more than %d MiB; import it in parts", ipam.ErrInvalid,
+			MaxSize>>20)
 	}
 	return text, nil
 }

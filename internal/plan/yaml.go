@@ -87,7 +87,9 @@ func (d *document) plan(n *yaml.Node) (p ipam.Plan) {
 
 func (d *document) network(n *yaml.Node) ipam.PlannedNetwork {
 	p := ipam.PlannedNetwork{Line: n.Line}
-	d.mapping(n, "a network", "name, space, tags, mac_prefix, links, sticky, quarantine, headroom, type, owner_rules, subnets, static, pools, exclusions, reservations, addresses",
+	d.mapping(n, "a network",
+		"name, space, tags, mac_prefix, links, sticky, quarantine, headroom, type, owner_rules, subnets, static, "+
+			"pools, exclusions, reservations, addresses",
 		func(key string, v *yaml.Node) bool {
 			switch key {
 			case "name":
@@ -153,7 +155,8 @@ func (d *document) link(n *yaml.Node) (l ipam.Link) {
 }
 
 func (d *document) rule(n *yaml.Node) (r ipam.OwnerRule) {
-	d.texts(n, "a rule for owners", "pattern, owner, pool", map[string]*string{"pattern": &r.Pattern, "owner": &r.Owner, "pool": &r.Pool})
+	d.texts(n, "a rule for owners", "pattern, owner, pool",
+		map[string]*string{"pattern": &r.Pattern, "owner": &r.Owner, "pool": &r.Pool})
 	return r
 }
 
@@ -171,33 +174,34 @@ func (d *document) texts(n *yaml.Node, what, keys string, to map[string]*string)
 func (d *document) subnet(n *yaml.Node) ipam.PlannedSubnet {
 	p := ipam.PlannedSubnet{Line: n.Line}
 	whole := 0 // the line of pool: true
-	said := d.mapping(n, "a subnet", "cidr, name, gateway, dhcp, static, pool, pools, exclusions", func(key string, v *yaml.Node) bool {
-		switch key {
-		case "cidr":
-			p.CIDR, _ = value(d, v, alloc.ParsePrefix)
-		case "name":
-			p.Name = d.text(v)
-		case "gateway":
-			if v.Tag != "!!null" {
-				p.Gateway, _ = value(d, v, alloc.ParseAddr)
+	said := d.mapping(n, "a subnet", "cidr, name, gateway, dhcp, static, pool, pools, exclusions",
+		func(key string, v *yaml.Node) bool {
+			switch key {
+			case "cidr":
+				p.CIDR, _ = value(d, v, alloc.ParsePrefix)
+			case "name":
+				p.Name = d.text(v)
+			case "gateway":
+				if v.Tag != "!!null" {
+					p.Gateway, _ = value(d, v, alloc.ParseAddr)
+				}
+			case "dhcp":
+				p.DHCP, _ = value(d, v, parseBool)
+			case "static":
+				p.Static = list(d, v, key, d.band)
+			case "pool":
+				if b, _ := value(d, v, parseBool); b {
+					whole = v.Line
+				}
+			case "pools":
+				p.Pools = list(d, v, key, d.pool)
+			case "exclusions":
+				p.Exclusions = list(d, v, key, d.exclusion)
+			default:
+				return false
 			}
-		case "dhcp":
-			p.DHCP, _ = value(d, v, parseBool)
-		case "static":
-			p.Static = list(d, v, key, d.band)
-		case "pool":
-			if b, _ := value(d, v, parseBool); b {
-				whole = v.Line
-			}
-		case "pools":
-			p.Pools = list(d, v, key, d.pool)
-		case "exclusions":
-			p.Exclusions = list(d, v, key, d.exclusion)
-		default:
-			return false
-		}
-		return true
-	})
+			return true
+		})
 	if said && !p.CIDR.IsValid() && !hasKey(n, "cidr") {
 		d.Add(n.Line, "the subnet has no cidr; write one like cidr: 192.0.2.0/24")
 	}
@@ -277,7 +281,8 @@ func (d *document) address(n *yaml.Node) ipam.PlannedAddress {
 	if d.owned(n, "an address", "", &at, func(string, *yaml.Node) bool { return false }) && !hasKey(n, "address") {
 		d.Add(n.Line, "an address has no address")
 	}
-	return ipam.PlannedAddress{Owner: at.owner, Address: at.address, Unplaced: !at.placed, Interface: at.nic, Slot: at.slot, Line: n.Line}
+	return ipam.PlannedAddress{Owner: at.owner, Address: at.address, Unplaced: !at.placed, Interface: at.nic,
+		Slot: at.slot, Line: n.Line}
 }
 
 // owned is an address with its owner and its place there.

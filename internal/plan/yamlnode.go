@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// What every part of a document is read with: mappings, lists, texts and values, with a problem at its line where there is
-// something else.
+// What every part of a document is read with: mappings, lists, texts and values, with a problem at its line where there
+// is something else.
 
 // mapping hands each key of n to field, which answers false for one that it does not know. It answers whether n is one.
 func (d *document) mapping(n *yaml.Node, what, keys string, field func(key string, v *yaml.Node) bool) bool {

@@ -14,8 +14,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// yamlWriter writes the document line by line. The shape is fixed, so only texts need the library, and few of those: a plan
-// of a hundred thousand addresses is written in a fraction of the time that building nodes for it would take.
+// yamlWriter writes the document line by line. The shape is fixed, so only texts need the library, and few of those: a
+// plan of a hundred thousand addresses is written in a fraction of the time that building nodes for it would take.
 type yamlWriter struct {
 	b     *bufio.Writer
 	begun bool
@@ -166,7 +166,8 @@ func (w *yamlWriter) owned(n *ipam.PlannedNetwork) {
 		w.line("  addresses:")
 	}
 	for _, a := range n.Addresses {
-		w.line("    - {owner: %s, address: %s%s}", w.text(a.Owner), w.text(a.Address.String()), place(a.Interface, a.Slot))
+		w.line("    - {owner: %s, address: %s%s}", w.text(a.Owner), w.text(a.Address.String()),
+			place(a.Interface, a.Slot))
 	}
 }
 
@@ -209,8 +210,9 @@ func (w *yamlWriter) line(format string, args ...any) {
 	fmt.Fprintf(w.b, format+"\n", args...)
 }
 
-// plain are the texts that no reader of YAML takes for anything but a text, wherever they stand: words that begin with a
-// letter, and addresses with their ranges and prefixes, of IPv6 those with a gap (no time of day has one) and no colon at either end.
+// plain are the texts that no reader of YAML takes for anything but a text, wherever they stand: words that begin with
+// a letter, and addresses with their ranges and prefixes, of IPv6 those with a gap (no time of day has one) and no
+// colon at either end.
 var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$|^[0-9]+\.[0-9]+\.[0-9]+\.[0-9][-/.0-9]*$|^[0-9a-f][0-9a-f:]*::[0-9a-f:/-]*[0-9a-f]$`)
 
 // text is a scalar.

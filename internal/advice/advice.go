@@ -1,0 +1,155 @@
+// Package advice writes the sentences that help against a refusal. The core says what can be done as data
+// (ipam.Advice), because it knows nothing of commands; here is which command does it. It promises that what a person
+// reads, on the command line, in Docker's own errors or in the log, ends with what to do next.
+//
+// Whoever shows an error to a person asks for its Text: the driver, the command line and the log. sentence is the
+// table; a kind of advice that has no sentence is a defect that a test shows.
+package advice
+
+import (
+	"fmt"
+	"strings"
+
+	"berth/internal/ipam"
+)
+
+// sentence says how something is done, after "or" or as a clause of its own.
+func sentence(do ipam.Do) string {
+	switch do {
+	case ipam.DoListNetworks:
+		return "`berth network ls` lists those that are there"
+	case ipam.DoListSubnets:
+		return "`berth subnet ls` lists those that are there"
+	case ipam.DoListPools:
+		return "`berth pool ls %s` lists its pools"
+	case ipam.DoListExclusions:
+		return "`berth exclusion ls %s` lists them"
+	case ipam.DoListReservations:
+		return "`berth reservation ls %s` lists what is"
+	case ipam.DoListLeases:
+		return "`berth lease ls` lists who has one"
+	case ipam.DoListSpaces:
+		return "`berth space ls` lists the spaces"
+	case ipam.DoListHosts:
+		return "`berth host ls` lists them"
+	case ipam.DoShowStatus:
+		return "`berth status` tells how it stands"
+	case ipam.DoPlanNetwork:
+		return "plan it with `berth network create`"
+	case ipam.DoPlanInSpace:
+		return "plan one with `berth network create --space %s`"
+	case ipam.DoModifyNetwork:
+		return "change it with `berth network modify %s`"
+	case ipam.DoRenameNetwork:
+		return "rename one of them with `berth network modify --name`"
+	case ipam.DoModifyStatic:
+		return "change the band with `berth network modify --static`"
+	case ipam.DoAddStatic:
+		return "make it one with `berth network modify %s --static`"
+	case ipam.DoLowerHeadroom:
+		return "lower the headroom with `berth network modify --headroom`"
+	case ipam.DoRemoveNetworkAll:
+		return "if it is to go all the same, remove it with `berth network rm %s`"
+	case ipam.DoAddSubnetTo:
+		return "add one with `berth subnet add %s CIDR`"
+	case ipam.DoChangeSubnet:
+		return "change it with `berth subnet modify`"
+	case ipam.DoRemoveSubnetOf:
+		return "if it is to go all the same, remove it with `berth subnet rm %s %s`"
+	case ipam.DoAddPoolTo:
+		return "add a pool with `berth pool add`"
+	case ipam.DoEnlargePools:
+		return "give it more with `berth pool add`"
+	case ipam.DoEnlargeNetwork:
+		return "give network %s more with `berth pool add`"
+	case ipam.DoEndExclusion:
+		return "take it out with `berth exclusion rm`"
+	case ipam.DoShrinkExclusion:
+		return "end the exclusion with `berth exclusion rm`"
+	case ipam.DoEndReservation:
+		return "end that with `berth reservation rm`"
+	case ipam.DoReplaceReservation:
+		return "end that first with `berth reservation rm`, or change it with --replace, which keeps both until the " +
+			"new one is in use"
+	case ipam.DoReleaseTaken:
+		return "release it with `berth address release`"
+	case ipam.DoRetakeAddress:
+		return "change it with `berth address take`"
+	case ipam.DoRecordAddress:
+		return "record the one that was chosen with `berth address take`"
+	case ipam.DoReleaseDead:
+		return "if there is no such container, `berth lease release` gives it free"
+	case ipam.DoResumeImport:
+		return "finish it with `berth import --resume`, or take it back with `berth import --undo`"
+	case ipam.DoUndoImport:
+		return "go on with `berth import --undo`"
+	case ipam.DoImportInstead:
+		return "`berth import` makes any number"
+	case ipam.DoLeaveOut:
+		return "leave it out"
+	case ipam.DoRunCheck:
+		return "`berth check` finds what it leaves"
+	case ipam.DoRunFsck:
+		return "run `berth fsck`"
+	case ipam.DoRestore:
+		return "restore a backup with `berth restore`"
+	case ipam.DoRestoreShared:
+		return "begin again with `berth restore --shared`"
+	case ipam.DoCopyOn:
+		return "`berth store copy` goes on with it"
+	case ipam.DoMoveSpaces:
+		return "move them to its own store with `berth store copy`"
+	case ipam.DoMendStore:
+		return "`berth store mend --dry-run` tells what is to be put back, `berth store mend --yes` on each host " +
+			"does it"
+	case ipam.DoMendThere:
+		return "run `berth store mend --yes` there, or say on another host with `berth store mend --yes --gone HOST` " +
+			"that one is gone for good"
+	case ipam.DoLetHostIn:
+		return "`berth host admit %s` lets it in again"
+	case ipam.DoAskHostToGo:
+		return "ask it to go with `berth host rm %s`, without --off"
+	case ipam.DoRemoveAHost:
+		return "remove one with `berth host rm`"
+	case ipam.DoRemoveThere:
+		return "remove it there first with `berth host rm %s`"
+	case ipam.DoFreeHost:
+		return "if that one is gone for good, `berth host rm %s --off` frees its name and all it held"
+	case ipam.DoSayHostOff:
+		return "if that machine is off and stays so, say that with `berth host rm --off %s`"
+	case ipam.DoEndDrain:
+		return "`berth host drain --undo %s` ends that"
+	}
+	return ""
+}
+
+// Sentence is advice for a person.
+func Sentence(a ipam.Advice) string {
+	form := sentence(a.Do)
+	args := make([]any, len(a.With))
+	for i, with := range a.With {
+		args[i] = with
+	}
+	for strings.Count(form, "%s") > len(args) { // of any
+		form = strings.Replace(form, " %s", "", 1)
+	}
+	return fmt.Sprintf(form, args[:strings.Count(form, "%s")]...)
+}
+
+// Join writes advice behind a text, each once.
+func Join(text string, all []ipam.Advice) string {
+	for _, a := range all {
+		say := Sentence(a)
+		switch {
+		case say == "" || strings.Contains(text, say):
+		case a.Or:
+			text += ", or " + say
+		default:
+			text += "; " + say
+		}
+	}
+	return text
+}
+
+// Text is an error with what helps against it.
+func Text(err error) string { return Join(err.Error(), ipam.AdviceOf(err)) }

@@ -1,0 +1,140 @@
+package ipam
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Do says what can be done about a refusal. The sentence for it is written by whoever shows the refusal
+// (internal/advice).
+type Do string
+
+// What can be done. Where it is done with something, Advice.With names that.
+const (
+	DoListNetworks       Do = "network.list"
+	DoListSubnets        Do = "subnet.list"
+	DoListPools          Do = "pool.list"
+	DoListExclusions     Do = "exclusion.list"
+	DoListReservations   Do = "reservation.list"
+	DoListLeases         Do = "lease.list"
+	DoListSpaces         Do = "space.list"
+	DoListHosts          Do = "host.list"
+	DoShowStatus         Do = "status"
+	DoPlanNetwork        Do = "network.create"
+	DoPlanInSpace        Do = "network.create_in"
+	DoModifyNetwork      Do = "network.modify"
+	DoRenameNetwork      Do = "network.rename"
+	DoModifyStatic       Do = "network.static"
+	DoAddStatic          Do = "network.add_static"
+	DoLowerHeadroom      Do = "network.headroom"
+	DoRemoveNetworkAll   Do = "network.remove"
+	DoAddSubnetTo        Do = "subnet.add"
+	DoChangeSubnet       Do = "subnet.modify"
+	DoRemoveSubnetOf     Do = "subnet.remove"
+	DoAddPoolTo          Do = "pool.add"
+	DoEnlargePools       Do = "pool.enlarge"
+	DoEnlargeNetwork     Do = "network.enlarge"
+	DoEndExclusion       Do = "exclusion.remove"
+	DoShrinkExclusion    Do = "exclusion.shrink"
+	DoEndReservation     Do = "reservation.remove"
+	DoReplaceReservation Do = "reservation.replace"
+	DoReleaseTaken       Do = "address.release"
+	DoRetakeAddress      Do = "address.take"
+	DoRecordAddress      Do = "address.record"
+	DoReleaseDead        Do = "lease.release"
+	DoResumeImport       Do = "import.resume"
+	DoUndoImport         Do = "import.undo"
+	DoImportInstead      Do = "import"
+	DoLeaveOut           Do = "import.leave_out"
+	DoRunCheck           Do = "check"
+	DoRunFsck            Do = "fsck"
+	DoRestore            Do = "restore"
+	DoRestoreShared      Do = "restore.shared"
+	DoCopyOn             Do = "store.copy"
+	DoMoveSpaces         Do = "store.copy_own"
+	DoMendStore          Do = "store.mend"
+	DoMendThere          Do = "store.mend_there"
+	DoLetHostIn          Do = "host.admit"
+	DoAskHostToGo        Do = "host.remove"
+	DoRemoveAHost        Do = "host.remove_any"
+	DoRemoveThere        Do = "host.remove_there"
+	DoFreeHost           Do = "host.remove_off"
+	DoSayHostOff         Do = "host.off"
+	DoEndDrain           Do = "host.undrain"
+)
+
+// Advice is what helps against a refusal, as data.
+type Advice struct {
+	Do   Do       `json:"do"`
+	With []string `json:"with,omitempty"` // names, ranges or hosts, in the order of the command
+	Or   bool     `json:"or,omitempty"`   // it is another way than what the refusal itself says last
+}
+
+// Advise makes one.
+func Advise(do Do, with ...any) Advice {
+	a := Advice{Do: do}
+	for _, what := range with {
+		a.With = append(a.With, fmt.Sprint(what))
+	}
+	return a
+}
+
+// OrLeaveOut is advice about what a document has, which may also be left out.
+func (a Advice) OrLeaveOut() []Advice { return []Advice{a, OrAdvise(DoLeaveOut)} }
+
+// OrAdvise makes one that is another way than what the refusal itself says.
+func OrAdvise(do Do, with ...any) Advice {
+	a := Advise(do, with...)
+	a.Or = true
+	return a
+}
+
+// helped is a refusal with advice.
+type helped struct {
+	error
+	advice []Advice
+}
+
+// Help gives a refusal advice.
+func Help(refused error, advice ...Advice) error { return &helped{refused, advice} }
+
+// Unwrap is the refusal.
+func (e *helped) Unwrap() error { return e.error }
+
+// Helps is the advice.
+func (e *helped) Helps() []Advice { return e.advice }
+
+// within is the advice of what an error wraps. Behind what the error says itself it is no other way any more.
+func within(err, inner error) []Advice {
+	if inner == nil {
+		return nil
+	}
+	all := AdviceOf(inner)
+	if strings.HasSuffix(err.Error(), inner.Error()) {
+		return all
+	}
+	for i := range all {
+		all[i].Or = all[i].Or && i > 0
+	}
+	return all
+}
+
+// AdviceOf is all advice of an error and of what it wraps, the innermost first: the cause is mended before
+// what it has stopped goes on.
+func AdviceOf(err error) (all []Advice) {
+	if err == nil {
+		return nil
+	}
+	switch e := err.(type) { //nolint:errorlint // each layer for itself
+	case interface{ Unwrap() error }:
+		all = within(err, e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			all = append(all, within(err, one)...)
+		}
+	}
+	if h, ok := err.(interface{ Helps() []Advice }); ok {
+		all = append(all, h.Helps()...)
+	}
+	return all
+}

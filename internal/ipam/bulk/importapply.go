@@ -1,0 +1,318 @@
+package bulk
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
+	"berth/internal/ipam/edit"
+	"berth/internal/ipam/ledger"
+)
+
+// stepper makes the steps of an import inside a transaction. It holds on to the network and the subnet of the last one.
+type stepper struct {
+	*ledger.Change
+	p   *edit.Plan
+	sub *ipam.Subnet
+}
+
+// apply makes a step, and answers what it has added. What is no longer as it was when the plan was checked is refused.
+func (s *stepper) apply(st *step) (ipam.Counts, error) {
+	if st.op == stepNetwork {
+		return ipam.Counts{Networks: 1}, s.makeNetwork(st)
+	}
+	if err := s.open(st); err != nil {
+		return ipam.Counts{}, err
+	}
+	switch st.op {
+	case stepReveal:
+		return ipam.Counts{}, s.reveal()
+	case stepSubnet:
+		return s.makeSubnet(st)
+	case stepOwner:
+		return ipam.Counts{Reservations: 1}, s.know(st)
+	}
+	if err := s.openSubnet(st); err != nil {
+		return ipam.Counts{}, err
+	}
+	switch st.op {
+	case stepPools:
+		return s.addPools(st)
+	case stepExclusions:
+		return s.addExclusions(st)
+	case stepReserve:
+		return ipam.Counts{Reservations: 1}, s.reserve(st)
+	case stepTake:
+		return ipam.Counts{Addresses: 1}, s.take(st)
+	}
+	return ipam.Counts{}, fmt.Errorf("%w: the journal of an import has a step %d, which this Berth does not know",
+		ipam.ErrDamaged, st.op)
+}
+
+// find reads the network of a step; false where it is gone.
+func (s *stepper) find(st *step) (bool, error) {
+	if s.p != nil && s.p.N.ID == st.network {
+		return true, nil
+	}
+	s.p, s.sub = nil, nil
+	s.Key = ledger.NetworkKey(s.Key[:0], st.network)
+	raw, err := s.Tx().Get(s.Key)
+	if err != nil {
+		return false, err
+	}
+	if raw == nil {
+		return false, nil
+	}
+	n := new(ipam.Network)
+	if nx := s.Index().NetworkIndex(st.network); nx != nil && nx.Cached().Is(raw) {
+		n = nx.Record()
+	} else if err := ipam.DecodeJSON("network "+st.network.String(), raw, n); err != nil {
+		return false, err
+	}
+	switch n.Stage {
+	case ipam.Leaving:
+		return false, nil
+	case ipam.Moving:
+		return false, ledger.BeingCopied(n)
+	}
+	s.p = &edit.Plan{Change: s.Change, N: n}
+	return true, nil
+}
+
+func (s *stepper) open(st *step) error {
+	there, err := s.find(st)
+	if err == nil && !there {
+		err = ipam.Refuse(ipam.ErrNotFound, "network %s, to which it adds, was removed meanwhile", st.network)
+	}
+	return err
+}
+
+// findSubnet reads the subnet of a step; false where it is gone.
+func (s *stepper) findSubnet(st *step) (bool, error) {
+	if s.sub != nil && s.sub.ID == st.subnet {
+		return true, nil
+	}
+	s.sub = nil
+	sx := s.Index().Subnet(st.subnet)
+	if sx == nil {
+		return false, nil
+	}
+	var err error
+	s.sub, err = edit.ReadSubnet(s.Change, sx.Record())
+	return err == nil, err
+}
+
+func (s *stepper) openSubnet(st *step) error {
+	there, err := s.findSubnet(st)
+	if err == nil && !there {
+		err = ipam.Refuse(ipam.ErrNotFound, "a subnet of network %s, to which it adds, was removed meanwhile",
+			s.p.N.Name)
+	}
+	return err
+}
+
+// tell writes the event of a step. A network that is seen gets a new revision with it.
+func (s *stepper) tell(e *ipam.Event, before, after any) (uint64, error) {
+	if s.p.N.Stage != "" {
+		return s.p.Tell(e, before, after)
+	}
+	err := s.p.Note(e, before, after)
+	return s.p.N.Revision, err
+}
+
+// set writes the subnet of the last step anew.
+func (s *stepper) set(sub *ipam.Subnet) error {
+	s.sub = sub
+	return s.SetSubnet(sub)
+}
+
+func (s *stepper) makeNetwork(st *step) error {
+	n := new(ipam.Network)
+	if err := st.decode(n); err != nil {
+		return err
+	}
+	if err := edit.NameFree(s.Change, n.Name); err != nil {
+		return err
+	}
+	if err := s.EnsureSpace(n.Space); err != nil {
+		return err
+	}
+	n.Created, n.Stage = s.Now(), ipam.Arriving
+	s.p, s.sub = &edit.Plan{Change: s.Change, N: n}, nil
+	return s.p.Note(&ipam.Event{Verb: ipam.NetworkCreated}, nil, edit.FactsOfNetwork(n))
+}
+
+// reveal lets the network be seen, with all that is in it.
+func (s *stepper) reveal() error {
+	n := *s.p.N
+	n.Stage, n.Revision = "", s.Index().LastEvent()
+	s.p.N = &n
+	if err := s.Tx().Put(revealedKey(n.ID), binary.BigEndian.AppendUint64(nil, n.Revision)); err != nil {
+		return err
+	}
+	return s.SetNetwork(n.ID, &n)
+}
+
+func (s *stepper) makeSubnet(st *step) (ipam.Counts, error) {
+	sub := new(ipam.Subnet)
+	if err := st.decode(sub); err != nil {
+		return ipam.Counts{}, err
+	}
+	if err := s.p.NoOverlap(sub.CIDR, ipam.ID{}); err != nil {
+		return ipam.Counts{}, err
+	}
+	if err := s.p.CheckSubnet(sub); err != nil {
+		return ipam.Counts{}, err
+	}
+	id, err := s.tell(&ipam.Event{Verb: ipam.SubnetCreated, Subnet: sub.CIDR}, nil, edit.FactsOfSubnet(sub))
+	if err != nil {
+		return ipam.Counts{}, err
+	}
+	sub.Created = ipam.EventTime(id)
+	if err := s.set(sub); err != nil {
+		return ipam.Counts{}, err
+	}
+	return ipam.Counts{Subnets: 1, Pools: len(sub.Pools)}, s.p.SetGatewayLease(sub)
+}
+
+func (s *stepper) addPools(st *step) (ipam.Counts, error) {
+	var pools []ipam.Pool
+	if err := st.decode(&pools); err != nil {
+		return ipam.Counts{}, err
+	}
+	edited := *s.sub
+	edited.Pools = slices.Clone(edited.Pools)
+	for _, pool := range pools {
+		if !ipam.Covers(edited.CIDR, pool.Range.IPRange) {
+			return ipam.Counts{}, ipam.Refuse(ipam.ErrInvalid,
+				"the pool %s is no longer inside the subnet %s of network %s", pool, edited.CIDR, s.p.N.Name)
+		}
+		if other := ledger.PoolOverlapping(&edited, pool.Range); other != nil {
+			return ipam.Counts{}, ipam.Refuse(ipam.ErrOverlap,
+				"the pool %s overlaps %s of the subnet %s of network %s, which was added meanwhile", pool, *other,
+				edited.CIDR, s.p.N.Name)
+		}
+		if _, err := s.tell(&ipam.Event{Verb: ipam.PoolAdded, Subnet: edited.CIDR}, nil, pool); err != nil {
+			return ipam.Counts{}, err
+		}
+		edited.Pools = append(edited.Pools, pool)
+	}
+	return ipam.Counts{Pools: len(pools)}, s.set(&edited)
+}
+
+func (s *stepper) addExclusions(st *step) (ipam.Counts, error) {
+	var exclusions []ipam.Exclusion
+	if err := st.decode(&exclusions); err != nil {
+		return ipam.Counts{}, err
+	}
+	edited := *s.sub
+	edited.Exclusions = slices.Clone(edited.Exclusions)
+	for _, x := range exclusions {
+		if !ipam.Covers(edited.CIDR, x.Range.IPRange) {
+			return ipam.Counts{}, ipam.Refuse(ipam.ErrInvalid,
+				"the exclusion %s is no longer inside the subnet %s of network %s", x, edited.CIDR, s.p.N.Name)
+		}
+		at, other := edited.PlaceOfExclusion(x.Range)
+		if other != nil {
+			return ipam.Counts{}, ipam.Refuse(ipam.ErrOverlap,
+				"the exclusion %s overlaps %s of the subnet %s of network %s, which was added meanwhile", x, *other,
+				edited.CIDR, s.p.N.Name)
+		}
+		if err := edited.OutsideStatic(x.Range); err != nil {
+			return ipam.Counts{}, err
+		}
+		if _, err := s.tell(&ipam.Event{Verb: ipam.ExclusionAdded, Subnet: edited.CIDR}, nil, x); err != nil {
+			return ipam.Counts{}, err
+		}
+		edited.Exclusions = slices.Insert(edited.Exclusions, at, x)
+	}
+	return ipam.Counts{Exclusions: len(exclusions)}, s.set(&edited)
+}
+
+// fewSubnets is how many subnets a network may have for an owner's slots to be looked up in all of them again. The
+// check has done so; between it and the step another admin may have filled the same slot, which then has two addresses.
+const fewSubnets = 64
+
+func (s *stepper) slotFree(st *step, all func(owner string) (map[ipam.Slot]edit.Picked, error)) error {
+	if s.p.N.Stage != "" || len(s.Index().NetworkIndex(s.p.N.ID).Subnets()) > fewSubnets {
+		return nil // nobody else writes in it, or too many to ask
+	}
+	has, err := all(st.owner)
+	if one, taken := has[st.slot]; err == nil && taken {
+		err = ipam.Refuse(ipam.ErrInUse, "%s has %s as %s in network %s meanwhile, and cannot have %s there", st.owner,
+			one.Addr, st.slot, s.p.N.Name, st.addr)
+	}
+	return err
+}
+
+// reserve reserves an address, be it excluded or not: an import is an admin's word.
+func (s *stepper) reserve(st *step) error {
+	if why := choose.NotHost(s.sub.CIDR, st.addr); why != "" {
+		return ipam.Refuse(ipam.ErrInvalid, "%s is %s, which was changed meanwhile", st.addr, why)
+	}
+	l, err := s.Lease(s.sub.ID, st.addr)
+	if err != nil {
+		return err
+	}
+	switch r := l.Reserved(); {
+	case r != nil:
+		return choose.ReservedError(s.Change, st.addr, r)
+	case l.Held() && (l.Kind == ipam.Gateway || !edit.Holds(s.p.N, l, st.owner) && !st.force):
+		return choose.HeldError(s.Change, s.sub, l)
+	}
+	if err := checkKind(s.p.N, st.owner, s.sub, st.addr, st.automatic); err != nil {
+		return err
+	}
+	if err := s.ownerFree(st); err != nil {
+		return err
+	}
+	r := &ipam.Reservation{Owner: st.owner, Kind: ipam.Static, Slot: st.slot, Replaced: st.replaced, Until: st.until}
+	if st.automatic {
+		r.Kind = ipam.Automatic
+	}
+	if err := s.p.WriteReservation(edit.Picked{Sub: s.sub, Addr: st.addr, Record: l}, r); err != nil {
+		return err
+	}
+	return s.p.Keep()
+}
+
+// ownerFree refuses a slot that has an address meanwhile. Who was known without one is so no longer.
+func (s *stepper) ownerFree(st *step) error {
+	if st.replaced {
+		return nil
+	}
+	if _, err := s.p.ForgetOwner(st.owner, ""); err != nil {
+		return err
+	}
+	return s.slotFree(st, func(owner string) (map[ipam.Slot]edit.Picked, error) {
+		owned, err := s.p.Owned(owner)
+		return owned.Wanted, err
+	})
+}
+
+// take takes an address for what is no container.
+func (s *stepper) take(st *step) error {
+	if why := choose.NotHost(s.sub.CIDR, st.addr); why != "" {
+		return ipam.Refuse(ipam.ErrInvalid, "%s is %s, which was changed meanwhile", st.addr, why)
+	}
+	l, err := s.Lease(s.sub.ID, st.addr)
+	if err != nil {
+		return err
+	}
+	switch r := l.Reserved(); {
+	case l.Held():
+		return choose.HeldError(s.Change, s.sub, l)
+	case r != nil && r.Owner != st.owner:
+		return choose.ReservedError(s.Change, st.addr, r)
+	}
+	if err := s.slotFree(st,
+		func(owner string) (map[ipam.Slot]edit.Picked, error) { return s.p.Taken(owner) }); err != nil {
+		return err
+	}
+	if err := s.p.WriteTaken(edit.Picked{Sub: s.sub, Addr: st.addr, Record: l}, st.owner, st.slot); err != nil {
+		return err
+	}
+	return s.p.Keep()
+}

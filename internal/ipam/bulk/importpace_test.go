@@ -1,0 +1,39 @@
+package bulk
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"berth/internal/ipam/ledger"
+	"berth/store/mem"
+)
+
+// The transactions of an import grow as long as nobody else asks for anything, and are small again as soon as somebody
+// does.
+func TestPace(t *testing.T) {
+	l := ledger.New(ledger.Config{Store: mem.New(), Host: "h1",
+		Before: func(context.Context, *ledger.Ledger) error { return nil }})
+	if err := l.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var sizes []int
+	at := new(Pace)
+	for i := range 6 {
+		if i == 4 {
+			if err := l.Update(t.Context(), func(*ledger.Change) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := paced(t.Context(), l, at, func(_ *ledger.Change, most int) error {
+			sizes = append(sizes, most)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []int{64, 128, 256, 512, 64, 128}; !slices.Equal(sizes, want) {
+		t.Errorf("the transactions have %d writes at most, want %d", sizes, want)
+	}
+}

@@ -1,0 +1,136 @@
+package choose
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// restartTime is how soon after the one release through an attachment a take is its restart, where no witness tells.
+const restartTime = time.Second
+
+// hint is whom the witness takes req for. A name that no lease could keep is nobody's.
+func (t *Target) hint(req ipam.AddressRequest) ipam.Hint {
+	if !t.guessable(req) || t.Known().Guess == nil {
+		return ipam.Hint{}
+	}
+	hint := t.Known().Guess(ipam.Question{Space: t.At.Space, CIDR: t.At.CIDR, Address: req.Preferred})
+	if len(hint.Name) > ipam.MaxText {
+		hint.Name = ""
+	}
+	return hint
+}
+
+// guessable tells whether req can be from a container that says no name. A swarm's manager asks for all of its nodes.
+func (t *Target) guessable(req ipam.AddressRequest) bool {
+	return req.Name == "" && !t.At.Swarm && !t.surelyAuxiliary(req)
+}
+
+// guessed is the address of whom a request without a name is taken for.
+type guessed struct {
+	req    ipam.AddressRequest // with the name
+	addr   netip.Addr
+	before *ipam.Lease // the address's record, nil where it has none
+}
+
+// guess finds out from whom a request without a name is, and that one's address: as if the name had been sent or,
+// without a witness, by a restart. It is nil where nobody is known, or where what is known leads to no free address:
+// a guess refuses nobody.
+func (t *Target) guess(req ipam.AddressRequest) (*guessed, error) {
+	if !t.guessable(req) {
+		return nil, nil
+	}
+	if known, err := t.knownByMAC(req.MAC); known || err != nil {
+		return nil, err
+	}
+	hint := t.hint(req)
+	req.Guessed = true
+	switch {
+	case hint.Name != "":
+		req.Name = hint.Name
+		return t.guessName(req)
+	case hint.Live, req.MAC != (ipam.MAC{}): // where MACs are asked for, they are what tells one from another
+		return nil, nil
+	}
+	m, err := t.restarted()
+	if err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, nil
+	}
+	req.Name = m.Name
+	return &guessed{req, m.Address, m}, nil
+}
+
+// guessName is what one of the name would be given.
+func (t *Target) guessName(req ipam.AddressRequest) (*guessed, error) {
+	pool := t.Pool
+	addr, before, err := t.choose(req)
+	if err == nil {
+		return &guessed{req, addr, before}, nil
+	}
+	if refused := new(ipam.Refusal); errors.As(err, &refused) {
+		t.Pool = pool // which a rule may have set
+		return nil, nil
+	}
+	return nil, err
+}
+
+// knownByMAC tells whether something is reserved or remembered for a MAC: that is surer than any guess.
+func (t *Target) knownByMAC(mac ipam.MAC) (bool, error) {
+	if mac == (ipam.MAC{}) {
+		return false, nil
+	}
+	for range t.Sx.ByOwner().Of(mac.String()) {
+		return true, nil
+	}
+	m, err := t.Remembered(ipam.AddressRequest{MAC: mac})
+	return m != nil, err
+}
+
+// givenBack notes a release, after which a restart may come.
+func givenBack(c *ledger.Change, l *ipam.Lease) {
+	if l.Kind != ipam.Automatic && l.Kind != ipam.Static || l.Attachment == (ipam.ID{}) {
+		return
+	}
+	before, was := c.Index().Turnover(l.Attachment)
+	c.SetTurnover(l.Attachment,
+		ledger.Turnover{Addr: l.Address, At: c.Now(), Crowded: was && c.Now().Sub(before.At) <= restartTime})
+}
+
+// restarted is the memory of the one address that was given back through the attachment a moment ago, with nothing
+// given or taken since; nil where there is none, or it is not to be had. Its quarantine counts: who comes back is not
+// sure. Who had asked for it by address would do so again.
+func (t *Target) restarted() (*ipam.Lease, error) {
+	last, was := t.Index().Turnover(t.At.ID)
+	age := t.Now().Sub(last.At)
+	if !was || last.Crowded || age < 0 || age > restartTime {
+		return nil, nil
+	}
+	if n := t.Index().Network(t.Sub.Network); n == nil || n.Policy.Forget || n.CheckAutomatic() != nil {
+		return nil, nil
+	}
+	m, err := t.Lease(t.Sub.ID, last.Addr)
+	if err != nil {
+		return nil, err
+	}
+	if !m.Remembered() || m.Kind != ipam.Automatic || m.Attachment != t.At.ID || !Free(m, t.Now()) {
+		return nil, nil
+	}
+	if !t.recalls(m) || t.Kept.From(m.Name, m.Address) {
+		return nil, nil
+	}
+	return m, nil
+}
+
+// KeptOf is what is kept of a subnet.
+func KeptOf(c *ledger.Change, sub *ipam.Subnet) ipam.Wants {
+	if c.Known().Wanted == nil {
+		return nil
+	}
+	return c.Known().Wanted(sub.Space, sub.CIDR)
+}

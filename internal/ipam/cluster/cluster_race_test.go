@@ -1,0 +1,367 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/service"
+	"berth/internal/ipam/stores"
+	"berth/store"
+)
+
+// stay is one caller's use of an address, for a search over the history of each address.
+type stay struct {
+	addr netip.Addr
+	what string // take, back, busy
+	who  ipam.MAC
+}
+
+// stays is the model of one address: it is in nobody's hands, or in somebody's.
+func stays() porcupine.Model {
+	return porcupine.Model{
+		Partition: func(ops []porcupine.Operation) [][]porcupine.Operation {
+			by := map[netip.Addr][]porcupine.Operation{}
+			for _, o := range ops {
+				a := o.Input.(stay).addr
+				by[a] = append(by[a], o)
+			}
+			var parts [][]porcupine.Operation
+			for _, p := range by {
+				parts = append(parts, p)
+			}
+			return parts
+		},
+		Init: func() any { return ipam.MAC{} },
+		Step: func(state, input, _ any) (bool, any) {
+			switch in, now := input.(stay), state.(ipam.MAC); in.what {
+			case "take":
+				return now == ipam.MAC{}, in.who
+			case "back":
+				return now == in.who, ipam.MAC{}
+			default:
+				return now != ipam.MAC{}, now
+			}
+		},
+		DescribeOperation: func(input, _ any) string { return fmt.Sprint(input) },
+	}
+}
+
+// clusterRace is callers of three hosts at the same time.
+type clusterRace struct {
+	*testing.T
+	*rig
+	began time.Time
+
+	mu    sync.Mutex
+	ops   []porcupine.Operation
+	hands map[netip.Addr]ipam.MAC
+	fates map[string]int // how requests ended
+	macs  int
+}
+
+func (r *clusterRace) since() int64 { return time.Since(r.began).Nanoseconds() }
+
+// note writes down what was done, and finds the second holder.
+func (r *clusterRace) note(call int64, op stay, client int) {
+	back := r.since()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ops = append(r.ops, porcupine.Operation{ClientId: client, Input: op, Call: call, Return: back})
+	if op.what != "take" {
+		return
+	}
+	if other, taken := r.hands[op.addr]; taken {
+		r.Errorf("%s is in the hands of %s and %s", op.addr, other, op.who)
+	}
+	r.hands[op.addr] = op.who
+}
+
+func (r *clusterRace) newMAC() ipam.MAC {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.macs++
+	return ipam.MAC{2, 0, 0, 0, byte(r.macs >> 8), byte(r.macs)}
+}
+
+// fate sorts an error: done, or not done at all, or unknown, which the records tell.
+func (r *clusterRace) fate(err error) string {
+	fate := "?"
+	switch {
+	case err == nil:
+		fate = "done"
+	case errors.Is(err, store.ErrUnknown):
+		fate = "unknown"
+	case errors.Is(err, store.ErrAway), errors.Is(err, store.ErrClosed):
+		fate = "away"
+		time.Sleep(100 * time.Microsecond) // or the callers spend their requests on it
+	case errors.Is(err, ipam.ErrHost): // another daemon of the host took over
+		fate = "refused"
+	case errors.Is(err, ipam.ErrInUse):
+		fate = "busy"
+	case errors.Is(err, ipam.ErrExhausted):
+		fate = "full"
+	case errors.Is(err, ipam.ErrNotFound), errors.Is(err, ipam.ErrOverlap):
+		fate = "no"
+	default:
+		r.Errorf("%v", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fates[fate]++
+	return fate
+}
+
+// holds finds what somebody has in hand, out of the records.
+func (r *clusterRace) holds(who ipam.MAC) (netip.Addr, bool) {
+	for a, in := range r.audit.inHands() {
+		if in.mac == who {
+			return a, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// ask takes an address through a pool; the zero one where none was given.
+func (r *clusterRace) ask(h *rigHost, pool ipam.ID, want netip.Addr, client int) (netip.Addr, ipam.MAC) {
+	who, call := r.newMAC(), r.since()
+	given, err := h.service().RequestAddress(context.Background(),
+		ipam.AddressRequest{Pool: pool, MAC: who, Preferred: want})
+	addr, ok := given.Addr(), err == nil
+	switch r.fate(err) {
+	case "unknown":
+		addr, ok = r.holds(who)
+	case "busy": // the address that was asked for
+		r.note(call, stay{want, "busy", ipam.MAC{}}, client)
+	}
+	if ok {
+		r.note(call, stay{addr, "take", who}, client)
+	}
+	return addr, who
+}
+
+// back gives an address back, and tells whether that was done.
+func (r *clusterRace) back(h *rigHost, pool ipam.ID, addr netip.Addr, who ipam.MAC, client int) bool {
+	r.mu.Lock()
+	delete(r.hands, addr) // before, since it may be somebody else's at once
+	r.mu.Unlock()
+	call := r.since()
+	err := h.service().ReleaseAddress(context.Background(), pool, addr)
+	if fate := r.fate(err); fate != "done" {
+		if _, still := r.holds(who); still {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.hands[addr] = who
+			return false
+		}
+		if fate != "unknown" {
+			r.Errorf("%s was not given back (%v), and is free", addr, err)
+		}
+	}
+	r.note(call, stay{addr, "back", who}, client)
+	return true
+}
+
+// drop releases a pool with all that was taken through it, however often that takes.
+func (r *clusterRace) drop(h *rigHost, pool ipam.ID, held map[netip.Addr]ipam.MAC, client int) {
+	r.mu.Lock()
+	for addr := range held {
+		delete(r.hands, addr)
+	}
+	r.mu.Unlock()
+	call := r.since()
+	for r.fate(h.service().ReleasePool(context.Background(), pool)) != "done" {
+	}
+	for addr, who := range held {
+		r.note(call, stay{addr, "back", who}, client)
+	}
+}
+
+// client runs containers on a host, in one Docker network after the other.
+func (r *clusterRace) client(h *rigHost, client int) {
+	draw := rand.New(rand.NewSource(int64(client)))
+	for range 5 {
+		var pool ipam.ID
+		for pool == (ipam.ID{}) {
+			g, err := h.service().RequestPool(context.Background(), ipam.PoolRequest{Network: "lan"})
+			r.fate(err)
+			pool = g.ID // one whose outcome is unknown holds nothing
+		}
+		held := map[netip.Addr]ipam.MAC{}
+		for range 40 {
+			if len(held) > 0 && draw.Intn(2) == 0 {
+				for addr, who := range held {
+					if r.back(h, pool, addr, who, client) {
+						delete(held, addr)
+					}
+					break
+				}
+				continue
+			}
+			want := netip.Addr{}
+			if draw.Intn(2) == 0 { // everybody wants the same few
+				want = netip.AddrFrom4([4]byte{10, 77, 0, byte(2 + draw.Intn(6))})
+			}
+			if addr, who := r.ask(h, pool, want, client); r.mine(addr, who) {
+				held[addr] = who
+			}
+		}
+		r.drop(h, pool, held, client)
+	}
+}
+
+func (r *clusterRace) mine(addr netip.Addr, who ipam.MAC) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return addr.IsValid() && r.hands[addr] == who
+}
+
+// faults puts hosts out of reach, loses their outcomes and starts their daemons again, until stop is closed.
+func (r *clusterRace) faults(stop <-chan struct{}) (old []*service.Service) {
+	draw := rand.New(rand.NewSource(1))
+	for n := 0; ; n++ {
+		select {
+		case <-stop:
+			return old
+		default:
+		}
+		h, cable := r.hosts[draw.Intn(3)], errors.New("the cable was pulled")
+		switch draw.Intn(7) {
+		case 0:
+			h.handle().Cut(cable)
+		case 1:
+			h.handle().LoseNext(draw.Intn(2) == 0)
+		case 2:
+			h.handle().CutNext(draw.Intn(2) == 0, cable)
+		case 3:
+			h.handle().Lag(draw.Intn(3) > 0)
+		case 4:
+			h.skew(time.Duration(draw.Intn(2000)-1000) * time.Microsecond)
+		case 5:
+			if n%8 > 0 {
+				continue
+			}
+			was := h.service()
+			if draw.Intn(2) == 0 {
+				_ = was.Ledger.Store().Close()
+			} else {
+				old = append(old, was)
+			}
+			if err := h.start(); err != nil {
+				r.Errorf("host %s starts again: %v", h.name, err)
+				return old
+			}
+		}
+		time.Sleep(time.Duration(draw.Intn(300)) * time.Microsecond) // so that something happens between two faults
+		for _, h := range r.hosts {
+			if draw.Intn(2) == 0 {
+				h.handle().Heal()
+			}
+		}
+	}
+}
+
+// replan changes the plan of the network, besides what the callers want.
+func (r *clusterRace) replan(stop <-chan struct{}) {
+	draw := rand.New(rand.NewSource(2))
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		h, from := r.hosts[draw.Intn(3)], 40+draw.Intn(20)
+		part := rangeOf(fmt.Sprintf("10.77.0.%d-10.77.0.%d", from, from+draw.Intn(3)))
+		edits := []ipam.Edit{
+			&ipam.AddExclusion{Network: "lan", Range: part}, &ipam.RemoveExclusion{Network: "lan", Range: part},
+			&ipam.RemovePool{Network: "lan", Pool: part.String()}, &ipam.AddPool{Network: "lan", Range: part},
+			&ipam.ModifyNetwork{Network: "lan", Tags: map[string]*string{"n": ptrTo(fmt.Sprint(from))}},
+		}
+		_, err := h.service().Edit(context.Background(), ipam.EditOptions{}, edits[draw.Intn(len(edits))])
+		r.fate(err)
+		r.fate(rigRun(context.Background(), h.service().Ledger))
+	}
+}
+
+// LN-12, BO-1, GA-22: whatever three hosts do at the same time, and whatever happens to them: no address is in two
+// hands, what was answered is so, and in the end each of them knows what there is.
+func TestClusterRaces(t *testing.T) {
+	r := &clusterRace{T: t, rig: newRig(t), began: time.Now(), hands: map[netip.Addr]ipam.MAC{},
+		fates: map[string]int{}}
+	defer r.rig.close()
+	if _, err := r.hosts[0].service().Edit(t.Context(), ipam.EditOptions{}, lan("10.77.0.0/26")); err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	var clients, others sync.WaitGroup
+	var old []*service.Service
+	for i := range 9 {
+		clients.Go(func() { r.client(r.hosts[i%3], i) })
+	}
+	others.Go(func() { old = r.faults(stop) })
+	others.Go(func() { r.replan(stop) })
+	clients.Wait()
+	close(stop)
+	others.Wait()
+	for _, s := range old {
+		_ = s.Ledger.Store().Close()
+	}
+	r.settle()
+	if res := porcupine.CheckOperationsTimeout(stays(), r.ops, time.Minute); res != porcupine.Ok {
+		t.Errorf("no serial order explains the %d operations: %v", len(r.ops), res)
+	}
+	t.Logf("%d operations; requests ended so: %v", len(r.ops), r.fates)
+	for _, fate := range []string{"done", "unknown", "away", "busy"} {
+		if r.fates[fate] < 10 {
+			t.Errorf("only %d requests ended as %s: the test shows nothing of it", r.fates[fate], fate)
+		}
+	}
+}
+
+// settle heals all hosts, and compares what they say with what the callers were told.
+func (r *clusterRace) settle() {
+	for round := range 4 {
+		for _, h := range r.hosts {
+			h.handle().Lag(false)
+			h.handle().Heal()
+			if err := rigRun(context.Background(), h.service().Ledger); err != nil && round > 1 {
+				r.Errorf("host %s: %v", h.name, err)
+			}
+		}
+	}
+	if problems, err := stores.CheckStore(context.Background(), r.truth); err != nil || len(problems) > 0 {
+		r.Errorf("%q, %v", problems, err)
+	}
+	for _, h := range r.hosts {
+		if p := indexProblem(context.Background(), h.service()); p != "" {
+			r.Errorf("host %s: %s", h.name, p)
+		}
+	}
+	now := r.audit.inHands()
+	for _, p := range r.audit.found() {
+		r.Errorf("%s", p)
+	}
+	var wrong []string
+	for a, who := range r.hands {
+		if now[a].mac != who {
+			wrong = append(wrong, fmt.Sprintf("%s is in the hands of %s; the records say %+v", a, who, now[a]))
+		}
+		delete(now, a)
+	}
+	for a, in := range now {
+		wrong = append(wrong, fmt.Sprintf("%s is in nobody's hands; the records say %+v", a, in))
+	}
+	slices.Sort(wrong)
+	for _, w := range wrong {
+		r.Errorf("%s", w)
+	}
+}

@@ -1,0 +1,233 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/edit"
+	"berth/internal/ipam/ledger"
+)
+
+// place says what an edit is about, by which it is known in which store it is made.
+type place struct {
+	networks []string           // by name or id
+	space    string             // of a network that is made
+	name     string             // which a network is given
+	owner    *ipam.ReleaseOwner // what an owner has, wherever that is
+	hosts    bool               // of the cluster
+}
+
+func on(networks ...string) place { return place{networks: networks} }
+
+// placeOf tells what an edit is about.
+func placeOf(e ipam.Edit) (p place) {
+	switch e := e.(type) {
+	case *ipam.CreateNetwork:
+		return place{space: cmp.Or(e.Space, ipam.LocalSpace), name: e.Name}
+	case *ipam.ModifyNetwork:
+		p = on(e.Network)
+		if e.Name != nil {
+			p.name = *e.Name
+		}
+	case *ipam.BindReservations:
+		for i := range e.Wanted {
+			p.networks = append(p.networks, e.Wanted[i].Network)
+		}
+	case *ipam.RemoveNetwork:
+		return on(e.Network)
+	case *ipam.AddSubnet:
+		return on(e.Network)
+	case *ipam.ModifySubnet:
+		return on(e.Network)
+	case *ipam.RemoveSubnet:
+		return on(e.Network)
+	case *ipam.AddPool:
+		return on(e.Network)
+	case *ipam.ModifyPool:
+		return on(e.Network)
+	case *ipam.RemovePool:
+		return on(e.Network)
+	case *ipam.AddExclusion:
+		return on(e.Network)
+	case *ipam.RemoveExclusion:
+		return on(e.Network)
+	case *ipam.AddReservation:
+		return on(e.Network)
+	case *ipam.RemoveReservation:
+		return on(e.Network)
+	case *ipam.TakeAddress:
+		return on(e.Network)
+	case *ipam.ReleaseAddress:
+		return on(e.Network)
+	case *ipam.ReleaseOwner:
+		return place{owner: e}
+	case *ipam.DrainHost, *ipam.RemoveHost, *ipam.AdmitHost:
+		return place{hosts: true}
+	}
+	return p
+}
+
+// halves are the stores that something is about: the host's own, the cluster's, both, or none of which it is known.
+type halves struct{ own, shared bool }
+
+func (h halves) or(other halves) halves { return halves{h.own || other.own, h.shared || other.shared} }
+
+// placing finds out in which store the edits of one call are made.
+type placing struct {
+	*Estate
+	given map[string]bool // names that networks are given by these edits
+	names []givenName
+}
+
+// givenName is a name that the edit of a number gives a network, if it has another one.
+type givenName struct {
+	edit int
+	name string
+}
+
+// placeEdits are the stores in which edits are made: one, because what they do is one transaction. Only what owners
+// have is released in both.
+func (e *Estate) placeEdits(ctx context.Context, edits []ipam.Edit) (halves, error) {
+	p := placing{Estate: e, given: map[string]bool{}}
+	var fixed, owners halves
+	first := map[halves]int{}
+	for i, edit := range edits {
+		at := placeOf(edit)
+		h, err := p.halves(ctx, i, &at)
+		if err != nil {
+			return halves{}, ofEdit(edits, i, err)
+		}
+		if _, seen := first[h]; !seen {
+			first[h] = i
+		}
+		if at.owner != nil {
+			owners = owners.or(h)
+		} else {
+			fixed = fixed.or(h)
+		}
+	}
+	all := fixed.or(owners)
+	if fixed != (halves{}) && all.own && all.shared {
+		return halves{}, bothStores(first)
+	}
+	for _, n := range p.names {
+		if err := p.nameFree(n.name, all); err != nil {
+			return halves{}, ofEdit(edits, n.edit, err)
+		}
+	}
+	return all, nil
+}
+
+// ofEdit is the refusal of one of the edits.
+func ofEdit(edits []ipam.Edit, i int, err error) error {
+	if len(edits) == 1 {
+		return err
+	}
+	return &ipam.EditError{Index: i, Err: err}
+}
+
+// bothStores refuses edits of which some are of one store, and some of the other.
+func bothStores(first map[halves]int) error {
+	own, shared := first[halves{own: true}], first[halves{shared: true}]
+	if both, seen := first[halves{true, true}]; seen {
+		return &ipam.EditError{Index: both,
+			Err: ipam.Refuse(ipam.ErrInvalid,
+				"the owner has addresses in this host's own store and in that of the cluster, and one request "+
+					"changes one of them; release it in a request of its own")}
+	}
+	return &ipam.EditError{Index: max(own, shared),
+		Err: ipam.Refuse(ipam.ErrInvalid,
+			"of these changes number %d is one of this host's own store, and number %d one of the cluster's; one "+
+				"request changes one of them, so make two",
+			own+1, shared+1)}
+}
+
+// halves are the stores that the edit of a number is about.
+func (p *placing) halves(ctx context.Context, i int, at *place) (h halves, err error) {
+	switch {
+	case at.hosts:
+		return halves{shared: true}, nil
+	case at.owner != nil:
+		return p.owned(ctx, at.owner)
+	case at.space != "":
+		h = halvesOf(ownsSpace(p.local.Ledger, at.space))
+	}
+	var renamed *ipam.Network
+	for _, ref := range at.networks {
+		if p.given[ref] {
+			continue // where the rest of the edits is
+		}
+		n, own, err := p.find(ref, "")
+		if err != nil {
+			return h, err
+		}
+		if n == nil {
+			if _, err := p.cluster(fmt.Sprintf("network %q", ref)); err != nil {
+				return h, err
+			}
+			continue // as it is refused by whichever store the edits go to
+		}
+		renamed, h = n, h.or(halvesOf(own))
+	}
+	if h.own && h.shared {
+		return h, ipam.Refuse(ipam.ErrInvalid,
+			"the networks are in this host's own store and in that of the cluster, and one change is made in one of "+
+				"them; make two")
+	}
+	if at.name != "" && (renamed == nil || renamed.Name != at.name) {
+		p.names, p.given[at.name] = append(p.names, givenName{i, at.name}), true
+	}
+	return h, nil
+}
+
+func halvesOf(own bool) halves { return halves{own, !own} }
+
+// nameFree refuses a name that the other store has; those of the same store are refused in the change.
+func (p *placing) nameFree(name string, h halves) error {
+	other := p.local
+	if h.own {
+		var err error
+		if other, err = p.shared.service(); err != nil {
+			return nil // what is the host's own goes on without the cluster
+		}
+	}
+	if n := named(other.Ledger, name); n != nil {
+		return ipam.Refuse(ipam.ErrInUse, "there is a network %s already, in the space %s; choose another name", name,
+			n.Space)
+	}
+	return nil
+}
+
+// owned are the stores in which an owner has something.
+func (p *placing) owned(ctx context.Context, e *ipam.ReleaseOwner) (h halves, err error) {
+	shared, err := p.shared.service()
+	if err != nil {
+		return h, ipam.Refuse(err, "what %s has in the store of the cluster cannot be told: %s", e.Owner, err)
+	}
+	if h.own, err = owns(ctx, p.local.Ledger, e); err == nil {
+		h.shared, err = owns(ctx, shared.Ledger, e)
+	}
+	return h, err
+}
+
+// owns tells whether there is something that e would release.
+func owns(ctx context.Context, s *ledger.Ledger, e *ipam.ReleaseOwner) (found bool, err error) {
+	owners := edit.Owners(e)
+	err = s.Look(ctx, func(c *ledger.Change) error {
+		found = false
+		note := func(edit.Picked) error { found = true; return nil }
+		err := errors.Join(edit.EachOwned(c, owners, note), edit.EachTaken(c, owners, note))
+		for _, n := range edit.DynamicNetworks(c) {
+			known, errN := (&edit.Plan{Change: c, N: n}).DynamicOwners()
+			for _, one := range known {
+				found = found || owners.Has(one.Owner)
+			}
+			err = errors.Join(err, errN)
+		}
+		return err
+	})
+	return found, err
+}

@@ -1,0 +1,322 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
+	"berth/internal/ipam/edit"
+	"berth/internal/ipam/ledger"
+	"berth/internal/ipam/service"
+)
+
+// claimed is how it stands with an attachment's headroom in the shared store.
+type claimed struct {
+	ledger.StockFacts
+	leases map[netip.Addr]uint64 // with their ids
+	unfit  map[netip.Addr]bool   // those of them that are to be given out no more: excluded since, or reserved
+}
+
+// headroom tells what there should be of it for each attachment of this host, and what there is. Attachments that
+// neither have nor should have any are left out. A swarm manager's are, too: it asks for all it has again through
+// others (heir.go).
+func headroom(ctx context.Context, s *ledger.Ledger) (all map[ipam.ID]*claimed, err error) {
+	err = s.Look(ctx, func(c *ledger.Change) error {
+		all = map[ipam.ID]*claimed{}
+		for id, known := range c.Index().Attachments() {
+			if known.Host != s.Host() {
+				continue
+			}
+			cl, err := claimedOf(c, id)
+			if err != nil {
+				return err
+			}
+			if cl != nil {
+				all[id] = cl
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// headroomOf is headroom of one attachment; nil where it neither has nor should have any.
+func headroomOf(ctx context.Context, s *ledger.Ledger, pool ipam.ID) (cl *claimed, err error) {
+	err = s.Look(ctx, func(c *ledger.Change) (err error) {
+		cl, err = claimedOf(c, pool)
+		return err
+	})
+	return cl, err
+}
+
+func claimedOf(c *ledger.Change, pool ipam.ID) (*claimed, error) {
+	t, err := choose.OpenTarget(c, pool)
+	if errors.Is(err, ipam.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	cl, err := claimedHere(t)
+	if err != nil {
+		return nil, err
+	}
+	if cl.Wanted == 0 && len(cl.leases) == 0 {
+		return nil, nil
+	}
+	return cl, nil
+}
+
+func claimedHere(t *choose.Target) (*claimed, error) {
+	cl := &claimed{StockFacts: ledger.StockFacts{Space: t.Sub.Space, CIDR: t.Sub.CIDR}, unfit: map[netip.Addr]bool{}}
+	n := t.Index().Network(t.Sub.Network)
+	if n != nil {
+		cl.Network, cl.Forget, cl.Quarantine = n.Name, n.Policy.Forget, n.Policy.Quarantine
+	}
+	h := t.Index().Host(t.Host())
+	if n != nil && n.Type == ipam.Manual && !t.At.Swarm && (h == nil || h.State == "") {
+		cl.Wanted = n.Headroom
+	}
+	var err error
+	if cl.leases, err = t.HeadroomOf(); err != nil {
+		return nil, err
+	}
+	for addr := range cl.leases {
+		l, err := t.Lease(t.Sub.ID, addr)
+		if err != nil {
+			return nil, err
+		}
+		if l.Reserved() != nil || !t.InPools(addr) {
+			cl.unfit[addr] = true
+		}
+	}
+	return cl, nil
+}
+
+// review makes the headroom what it should be. Whoever has something to tell the store comes between any two
+// attachments.
+func (s *Shared) review(ctx context.Context, svc *service.Service) error {
+	all, err := headroom(ctx, svc.Ledger)
+	if err != nil {
+		return err
+	}
+	for _, pool := range s.unlike(all) {
+		if err := s.inTellingTurn(ctx, func() error { return s.reviewStock(ctx, svc, pool) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unlike lists the attachments whose headroom is not what it should be, or not as this host knows it.
+func (s *Shared) unlike(all map[ipam.ID]*claimed) (pools []ipam.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for pool := range s.stocks {
+		if all[pool] == nil {
+			pools = append(pools, pool)
+		}
+	}
+	for pool, cl := range all {
+		if st := s.stocks[pool]; st == nil || !is(st, cl) {
+			pools = append(pools, pool)
+		}
+	}
+	return pools
+}
+
+// is tells whether the headroom is what it should be.
+func is(st *ledger.Stock, cl *claimed) bool {
+	free := 0
+	for addr, sp := range st.Spares {
+		if sp.Free() {
+			free++
+		}
+		if sp.Free() && (cl.leases[addr] != sp.Lease || cl.unfit[addr]) {
+			return false
+		}
+	}
+	for addr, lease := range cl.leases {
+		if st.Spares[addr].Lease != lease {
+			return false
+		}
+	}
+	return st.StockFacts == cl.StockFacts &&
+		(free == cl.Wanted || free < cl.Wanted && time.Since(st.Exhausted) < claimAgain)
+}
+
+// reviewStock makes the headroom of one attachment what it should be. Whoever calls it has the token of telling.
+func (s *Shared) reviewStock(ctx context.Context, svc *service.Service, pool ipam.ID) error {
+	cl, err := headroomOf(ctx, svc.Ledger, pool)
+	if err != nil {
+		return err
+	}
+	if cl == nil {
+		return s.dropStock(ctx, pool)
+	}
+	surplus, free, err := s.agree(ctx, pool, cl)
+	if err != nil {
+		return err
+	}
+	if len(surplus) > 0 {
+		if err := choose.GiveHeadroom(ctx, svc.Ledger, pool, surplus); err != nil {
+			return err
+		}
+	}
+	if free >= cl.Wanted || !s.mayClaim(pool) {
+		return nil
+	}
+	leases, err := choose.ClaimHeadroom(ctx, svc.Ledger, pool, cl.Wanted)
+	if errors.Is(err, ipam.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(leases) < cl.Wanted {
+		s.claimLater(pool)
+	}
+	return s.adopt(ctx, pool, leases)
+}
+
+// agree makes what this host knows of an attachment's headroom agree with the shared store. It forgets what is not
+// claimed any more; takes over what is, which a crash or a lost answer left; and forgets what is too much or unfit,
+// which is returned, to be given back in the shared store. free is how many addresses are left that can be given out.
+func (s *Shared) agree(ctx context.Context, pool ipam.ID,
+	cl *claimed) (surplus map[netip.Addr]uint64, free int, err error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.isQueued(ledger.Parting{Pool: pool}) {
+		// it has none any more, and ends in the shared store with all that was taken through it
+		return nil, cl.Wanted, nil
+	}
+	if err := s.setStock(ctx, pool, cl.StockFacts); err != nil {
+		return nil, 0, err
+	}
+	known := s.stockOf(pool).Spares
+	changed, surplus := map[netip.Addr]*ledger.Spare{}, map[netip.Addr]uint64{}
+	for addr, sp := range known {
+		if sp.Free() && cl.leases[addr] != sp.Lease {
+			changed[addr] = nil
+		}
+	}
+	for _, addr := range s.keepingOrder(known, cl) {
+		sp, knows := known[addr]
+		knows = knows && sp.Lease == cl.leases[addr]
+		switch {
+		case knows && !sp.Free(): // in somebody's hands, and told of next
+		case cl.unfit[addr] || free >= cl.Wanted:
+			if knows && sp.Released.Add(cl.Quarantine).After(s.now()) && !sp.Released.IsZero() {
+				continue // until its quarantine is over
+			}
+			surplus[addr] = cl.leases[addr]
+			if knows {
+				changed[addr] = nil
+			}
+		default:
+			free++
+			if !knows {
+				changed[addr] = &ledger.Spare{Lease: cl.leases[addr]}
+			}
+		}
+	}
+	return surplus, free, s.setSpares(ctx, pool, changed)
+}
+
+// keepingOrder lists what is claimed, what is kept first before what is given back first: what the host knows of, the
+// lowest first.
+func (s *Shared) keepingOrder(known map[netip.Addr]ledger.Spare, cl *claimed) []netip.Addr {
+	all := choose.SortedAddrs(cl.leases)
+	slices.SortStableFunc(all, func(a, b netip.Addr) int {
+		_, knowsA := known[a]
+		_, knowsB := known[b]
+		return edit.BoolCompare(!knowsA, !knowsB)
+	})
+	return all
+}
+
+// adopt takes over addresses that were claimed.
+func (s *Shared) adopt(ctx context.Context, pool ipam.ID, leases map[netip.Addr]uint64) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	st := s.stockOf(pool)
+	if st == nil {
+		return nil // the pool was released meanwhile, and they with it
+	}
+	changed := map[netip.Addr]*ledger.Spare{}
+	for addr, lease := range leases {
+		if sp, ok := st.Spares[addr]; !ok || sp.Lease != lease && sp.Free() {
+			changed[addr] = &ledger.Spare{Lease: lease}
+		}
+	}
+	return s.setSpares(ctx, pool, changed)
+}
+
+// mayClaim tells whether it makes sense to claim for an attachment: not soon after nothing was free.
+func (s *Shared) mayClaim(pool ipam.ID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.stocks[pool]
+	return st != nil && time.Since(st.Exhausted) >= claimAgain
+}
+
+func (s *Shared) claimLater(pool ipam.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.stocks[pool]; st != nil {
+		st.Exhausted = time.Now()
+	}
+}
+
+// dropSpares forgets all headroom that nobody has in use.
+func (s *Shared) dropSpares(ctx context.Context) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.mu.Lock()
+	gone := map[ipam.ID]map[netip.Addr]*ledger.Spare{}
+	for pool, st := range s.stocks {
+		gone[pool] = map[netip.Addr]*ledger.Spare{}
+		for addr, sp := range st.Spares {
+			if sp.Free() {
+				gone[pool][addr] = nil
+			}
+		}
+	}
+	s.mu.Unlock()
+	for pool, spares := range gone {
+		if err := s.setSpares(ctx, pool, spares); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// giveBack gives all headroom of this host back: a host that leaves the cluster does. What is in use becomes the lease
+// of who has it.
+func (s *Shared) giveBack(ctx context.Context, svc *service.Service) error {
+	for {
+		if err := s.tellInTurn(ctx, svc); err != nil {
+			return err
+		}
+		if err := s.dropSpares(ctx); err != nil { // before they are given back in the shared store
+			return err
+		}
+		if s.keeps() {
+			continue // an address was given out meanwhile
+		}
+		all, err := headroom(ctx, svc.Ledger)
+		if err != nil {
+			return err
+		}
+		for pool, cl := range all {
+			if err := choose.GiveHeadroom(ctx, svc.Ledger, pool, cl.leases); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,204 @@
+package cluster
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
+	"berth/internal/ipam/ledger"
+	"berth/internal/ipam/service"
+)
+
+// add takes over what one transaction came to.
+func add(r *ipam.MendReport, one *ipam.MendReport) {
+	r.Networks += one.Networks
+	r.Reserved += one.Reserved
+	r.Removed += one.Removed
+	r.Pools += one.Pools
+	r.Leases += one.Leases
+	r.Headroom += one.Headroom
+	r.Ended += one.Ended
+	r.Running += one.Running
+	r.Collisions = append(r.Collisions, one.Collisions...)
+	r.Problems = append(r.Problems, one.Problems...)
+}
+
+// mender mends one host's part of a shared store, in transactions that other hosts may come between.
+type mender struct {
+	s       *service.Service // which mends, so that nothing refuses it
+	mem     *recalled
+	ahead   bool // the store lacks what is remembered, or may
+	view    *ipam.EngineView
+	used    map[netip.Addr]bool // headroom that this host has given, of which the store has not heard
+	opt     ipam.MendOptions
+	running map[netip.Addr][]sighting
+	done    time.Time // when the host's part was
+	report  ipam.MendReport
+}
+
+// mendActor is whose doing it is in events.
+const mendActor = "berth store mend"
+
+// run does it all.
+func (m *mender) run(ctx context.Context) (ipam.MendReport, error) {
+	ctx = ipam.WithActor(ctx, mendActor)
+	m.report = ipam.MendReport{Host: m.s.Ledger.Host(), DryRun: m.opt.DryRun, Accepted: m.opt.Accept,
+		Remembers: m.mem != nil, Sees: m.view != nil}
+	m.running = sightings(m.view)
+	steps := []func(context.Context) error{m.begin}
+	if m.ahead && m.mem != nil && !m.opt.Accept {
+		steps = append(steps, m.putPlan, m.putOwn, m.endOwn)
+	}
+	if m.ahead && m.mem != nil && m.opt.Accept {
+		steps = append(steps, m.putHolds)
+	}
+	for _, step := range append(steps, m.holdRunning, m.finish) {
+		if err := step(ctx); err != nil {
+			return m.report, err
+		}
+	}
+	slices.SortFunc(m.report.Collisions, func(a, b ipam.MendCollision) int { return a.Address.Compare(b.Address) })
+	return m.report, nil
+}
+
+// do makes one transaction, and takes over what it came to.
+func (m *mender) do(ctx context.Context, fn func(*ledger.Change, *ipam.MendReport) error) error {
+	var one ipam.MendReport
+	var did ledger.Editing
+	err := m.s.Ledger.Change(ctx, func(c *ledger.Change) error {
+		one = ipam.MendReport{}
+		err := fn(c, &one)
+		did = c.Edit
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	add(&m.report, &one)
+	m.s.Ledger.AddLeftovers(did.Swept, did.Strays)
+	return nil
+}
+
+// begin puts the host's own record back, writes the mark, or goes on with the one that is there, and takes the plan
+// upon itself where no other host remembers more of it.
+func (m *mender) begin(ctx context.Context) error {
+	return m.do(ctx, func(c *ledger.Change, _ *ipam.MendReport) error {
+		if err := m.putSelf(c); err != nil {
+			return err
+		}
+		mark := c.Index().Mending()
+		switch {
+		case mark.Open() || mark != nil && mark.Hosts[m.s.Ledger.Host()] != nil &&
+			mark.Hosts[m.s.Ledger.Host()].State == ledger.MendGone:
+			mark = copied(mark)
+		default:
+			mark = &ledger.MendMark{Began: c.Now().UTC(), By: m.s.Ledger.Host(), Hosts: map[string]*ledger.MendHost{}}
+		}
+		if mark.Open() {
+			known := map[string]*ipam.Host{}
+			for name, h := range c.Index().Hosts() {
+				known[name] = h
+			}
+			waitFor(mark, known)
+			if m.mem != nil {
+				waitFor(mark, m.mem.hosts)
+			}
+		}
+		if me := mark.Hosts[m.s.Ledger.Host()]; me != nil {
+			me.Runs = choose.SortedAddrs(m.running)
+			me.Runs = me.Runs[:min(len(me.Runs), maxRuns)]
+		}
+		if err := nameGone(mark, m.s.Ledger.Host(), m.opt.Gone, c.Now()); err != nil {
+			return err
+		}
+		if mark.Open() && m.ahead && m.mem != nil && !m.opt.Accept && m.mem.head.Trace.Revision >= mark.Plan.Revision {
+			mark.Plan = ledger.MendPlan{Host: m.s.Ledger.Host(), Revision: m.mem.head.Trace.Revision}
+		}
+		return c.SetMending(mark)
+	})
+}
+
+// nameGone has hosts not be waited for.
+func nameGone(m *ledger.MendMark, self string, names []string, now time.Time) error {
+	for _, name := range names {
+		h := m.Hosts[name]
+		switch {
+		case name == self:
+			return ipam.Refuse(ipam.ErrInvalid, "host %s is this one, and not gone; name another one with --gone", name)
+		case h == nil:
+			return ipam.Refuse(ipam.ErrNotFound, "no host %q is known; there are %s", name, namesOf(m.Hosts))
+		case h.State == ledger.MendWaited:
+			h.State, h.At = ledger.MendGone, now.UTC()
+		}
+	}
+	return nil
+}
+
+// putSelf puts this host's own record back. Without one it makes no ids of its own.
+func (m *mender) putSelf(c *ledger.Change) error {
+	if err := c.ReadSelf(); err != nil {
+		return err
+	} else if c.Self != nil && c.Self.ID == c.Member.Host {
+		return nil
+	}
+	if c.Self != nil && c.Self.State != ipam.HostRemoved {
+		return ledger.SpeaksFor(c.Member, c.Host(), c.Self)
+	}
+	h := &ipam.Host{Name: m.s.Ledger.Host(), ID: c.Member.Host, Session: c.Member.Session, Joined: c.Now().UTC(),
+		Started: c.Now().UTC(), Version: c.Member.Version}
+	if m.mem != nil && m.mem.hosts[h.Name] != nil {
+		known := *m.mem.hosts[h.Name]
+		h = &known
+	}
+	return m.putHost(c, h)
+}
+
+// putHost puts a host's record back, with a slot that no other one has by now.
+func (m *mender) putHost(c *ledger.Change, h *ipam.Host) error {
+	again := *h
+	for _, other := range c.Index().Hosts() {
+		if other.Name != h.Name && other.State != ipam.HostRemoved && other.Slot == again.Slot {
+			slot, err := c.FreeSlot()
+			if err != nil {
+				return err
+			}
+			again.Slot = slot
+		}
+	}
+	if again.Name == c.Host() {
+		c.Self = &again
+	}
+	return c.SetHost(&again)
+}
+
+// finish notes that this host's part is done. The last one ends the mending.
+func (m *mender) finish(ctx context.Context) error {
+	for _, name := range service.Spaces(m.s.Ledger) {
+		if err := m.do(ctx, func(c *ledger.Change, _ *ipam.MendReport) error {
+			return c.EnsureSpace(name)
+		}); err != nil {
+			return err
+		}
+	}
+	return m.do(ctx, func(c *ledger.Change, _ *ipam.MendReport) error {
+		mark := copied(c.Index().Mending())
+		me := mark.Hosts[m.s.Ledger.Host()]
+		if me == nil {
+			me = &ledger.MendHost{ID: c.Member.Host}
+			mark.Hosts[m.s.Ledger.Host()] = me
+		}
+		me.State, me.At = ledger.MendDone, c.Now().UTC()
+		m.done = me.At
+		if m.opt.Accept {
+			me.State = ledger.MendAccepted
+		}
+		m.report.Missing, m.report.Planner = mark.Missing(), mark.Plan.Host
+		if len(m.report.Missing) == 0 && mark.Open() {
+			mark.Ended = c.Now().UTC()
+		}
+		return c.SetMending(mark)
+	})
+}

@@ -1,0 +1,359 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/service"
+	"berth/store"
+	"berth/store/etcd"
+	"berth/store/etcd/etcdtest"
+	"berth/store/mem"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"pgregory.net/rapid"
+)
+
+// mendRounds is how often a cluster goes back in TestMendKeepsWhatRuns.
+var mendRounds = flag.Int("mend.rounds", 10, "how often a cluster is put back in the test of that")
+
+// mendEtcd is an etcd in this process that the tests share; each cluster has a prefix of its own.
+var mendEtcd = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "berth-mend-")
+	if err != nil {
+		return "", err
+	}
+	s, err := etcdtest.Start(dir, 1, false)
+	if err != nil {
+		return "", err
+	}
+	return s.Endpoints[0], nil // it ends with the process
+})
+
+var mendPrefixes atomic.Int64
+
+// backRig is hosts on one etcd that is put back to what it was before.
+type backRig struct {
+	t      rapid.TB
+	cfg    etcd.Config
+	client *clientv3.Client
+	saved  map[string]string
+	hosts  map[string]*backHost
+}
+
+func newBackRig(t *testing.T, of rapid.TB) *backRig {
+	t.Helper()
+	endpoint, err := mendEtcd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &backRig{t: of, hosts: map[string]*backHost{}}
+	r.cfg = etcd.Config{Endpoints: []string{endpoint}, Prefix: fmt.Sprintf("mend/%d/", mendPrefixes.Add(1)),
+		Timeout: 20 * time.Second, Remember: Remembered}
+	if r.client, err = clientv3.New(clientv3.Config{Endpoints: r.cfg.Endpoints, Logger: zap.NewNop()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.client.Close() })
+	return r
+}
+
+// save takes a snapshot.
+func (r *backRig) save() {
+	r.t.Helper()
+	g, err := r.client.Get(context.Background(), r.cfg.Prefix, clientv3.WithPrefix())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.saved = map[string]string{}
+	for _, kv := range g.Kvs {
+		r.saved[string(kv.Key)] = string(kv.Value)
+	}
+}
+
+// back puts etcd back to the snapshot, or to nothing. Revisions go on, as where others write to the same etcd.
+func (r *backRig) back(empty bool) {
+	r.t.Helper()
+	if _, err := r.client.Delete(context.Background(), r.cfg.Prefix, clientv3.WithPrefix()); err != nil {
+		r.t.Fatal(err)
+	}
+	if empty {
+		return
+	}
+	for key, value := range r.saved {
+		if _, err := r.client.Put(context.Background(), key, value); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// backHost is one host: its engine, its own store, and its daemon, where that runs.
+type backHost struct {
+	r       *backRig
+	name    string
+	id      ipam.ID
+	own     *mem.Store
+	cluster string
+	runs    map[netip.Addr]ipam.MAC // by the engine's word; every network is lan
+	sees    bool
+	pool    ipam.ID
+	dead    atomic.Bool // nothing is written behind any more
+
+	mu     sync.Mutex
+	handle *etcd.Store
+	*Shared
+	stop func()
+}
+
+func (r *backRig) host(name string) *backHost {
+	r.t.Helper()
+	h := &backHost{r: r, name: name, id: ipam.NewID(), own: mem.New(), runs: map[netip.Addr]ipam.MAC{}, sees: true}
+	r.hosts[name] = h
+	h.start()
+	return h
+}
+
+func (h *backHost) config(ctx context.Context) (cfg etcd.Config, err error) {
+	cfg = h.r.cfg
+	cfg.Host, cfg.Cluster = h.id.String(), h.cluster
+	cfg.Trace, err = RecalledTrace(ctx, h.own)
+	return cfg, err
+}
+
+func (h *backHost) opened() *etcd.Store {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.handle
+}
+
+func (h *backHost) service(ctx context.Context, st store.Shared, mends bool,
+	session ipam.ID) (*service.Service, error) {
+	return service.Open(ctx,
+		service.Config{Store: st, Host: h.name, Mends: mends,
+			Member: &ipam.Member{Host: h.id, Session: session, Mark: sharedMark}})
+}
+
+// start starts the daemon.
+func (h *backHost) start() {
+	h.r.t.Helper()
+	session := ipam.NewID()
+	var err error
+	h.Shared, err = OpenShared(context.Background(), SharedConfig{Own: h.own, Mark: sharedMark, Host: h.name,
+		Reach: func() store.Reach {
+			if st := h.opened(); st != nil {
+				return st.Reach()
+			}
+			return store.Reach{Err: store.ErrAway}
+		},
+		Open: func(ctx context.Context) (*service.Service, error) {
+			cfg, err := h.config(ctx)
+			if err != nil {
+				return nil, err
+			}
+			st, err := etcd.Open(ctx, cfg)
+			if err != nil {
+				return nil, err
+			}
+			svc, err := h.service(ctx, st, false, session)
+			if err != nil {
+				return nil, errors.Join(err, st.Close())
+			}
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.handle, h.cluster = st, st.Cluster()
+			return svc, nil
+		},
+		Written: func(ctx context.Context) (store.Written, error) {
+			if st := h.opened(); st != nil && !h.dead.Load() {
+				return st.Written(ctx)
+			}
+			return store.Written{}, nil
+		},
+		Forgotten: func() {
+			if st := h.opened(); st != nil {
+				st.Forgotten()
+			}
+		},
+		Trust: func(at store.Trace) {
+			if st := h.opened(); st != nil {
+				st.Trust(at)
+			}
+		},
+		See: h.view,
+		Mend: func(ctx context.Context, dry bool) (MendStore, error) {
+			cfg, err := h.config(ctx)
+			if err != nil {
+				return MendStore{}, err
+			}
+			cfg.Mends, cfg.Create = true, true
+			st, err := etcd.Open(ctx, cfg)
+			if err != nil {
+				return MendStore{}, err
+			}
+			svc, err := h.service(ctx, st, true, session)
+			return MendStore{svc, st.Trace, st.Close}, err
+		},
+	})
+	if err != nil {
+		h.r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	shared := h.Shared
+	go func() {
+		defer close(ended)
+		_ = shared.Run(ctx)
+	}()
+	h.stop = func() {
+		cancel()
+		<-ended
+		if st := h.opened(); st != nil {
+			_ = st.Close()
+		}
+		h.handle, h.stop = nil, nil
+	}
+}
+
+// kill ends the daemon without a word: what it has not written behind is lost.
+func (h *backHost) kill() {
+	h.dead.Store(true)
+	if h.stop != nil {
+		h.stop()
+	}
+	h.dead.Store(false)
+}
+
+func (r *backRig) end() {
+	for _, h := range r.hosts {
+		h.kill()
+	}
+}
+
+// comes waits until something is so.
+func (h *backHost) comes(what string, is func() bool) {
+	h.r.t.Helper()
+	for end := time.Now().Add(60 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			h.r.t.Fatalf("host %s did not come to this: %s; %v", h.name, what, h.State().Err)
+		}
+	}
+}
+
+func (h *backHost) ready() { h.comes("it is ready", func() bool { return h.State().Err == nil }) }
+
+func (h *backHost) distrusts() {
+	h.comes("it does not trust etcd", func() bool { return errors.Is(h.State().Err, store.ErrBack) })
+}
+
+// remembered waits until all that was written is remembered.
+func (h *backHost) remembered() {
+	h.r.t.Helper()
+	if err := h.rememberOnce(context.Background()); err != nil {
+		h.r.t.Fatal(err)
+	}
+}
+
+func (h *backHost) attach() {
+	h.r.t.Helper()
+	h.ready()
+	grant, err := h.RequestPool(context.Background(), ipam.PoolRequest{Network: "lan", CIDR: lanCIDR})
+	if err != nil {
+		h.r.t.Fatal(err)
+	}
+	h.pool = grant.ID
+}
+
+// run starts a container.
+func (h *backHost) run(mac int) (netip.Addr, error) {
+	got, err := h.RequestAddress(context.Background(), ipam.AddressRequest{Pool: h.pool, MAC: testMAC(mac)})
+	if err == nil {
+		h.runs[got.Addr()] = testMAC(mac)
+	}
+	return got.Addr(), err
+}
+
+func (h *backHost) mustRun(mac int) netip.Addr {
+	h.r.t.Helper()
+	addr, err := h.run(mac)
+	if err != nil {
+		h.r.t.Fatal(err)
+	}
+	return addr
+}
+
+// end ends a container.
+func (h *backHost) end(addr netip.Addr) {
+	h.r.t.Helper()
+	delete(h.runs, addr)
+	if err := h.ReleaseAddress(context.Background(), h.pool, addr); err != nil {
+		h.r.t.Fatal(err)
+	}
+}
+
+func (h *backHost) view(context.Context) (*ipam.EngineView, error) {
+	if !h.sees {
+		return nil, nil
+	}
+	v := &ipam.EngineView{Host: h.name,
+		Networks: []ipam.EngineNetwork{{ID: "n", Name: "lan", Subnets: []ipam.EngineSubnet{{CIDR: lanCIDR}}}}}
+	for addr, mac := range h.runs {
+		v.Containers = append(v.Containers,
+			ipam.EngineContainer{ID: addr.String(), Name: "c" + addr.String(), State: "running",
+				Endpoints: []ipam.EngineEndpoint{{Network: "n", ID: "e", MAC: mac, Addresses: []netip.Addr{addr}}}})
+	}
+	return v, nil
+}
+
+func (h *backHost) mend(opt ipam.MendOptions) ipam.MendReport {
+	h.r.t.Helper()
+	report, err := h.Mend(context.Background(), opt)
+	if err != nil {
+		h.r.t.Fatalf("host %s mends: %v (%+v)", h.name, err, report)
+	}
+	return report
+}
+
+// leases are those of containers, as etcd has them, by address; each is the host's.
+func (r *backRig) leases(h *backHost) map[netip.Addr]*ipam.LeaseInfo {
+	r.t.Helper()
+	svc, err := h.Shared.service()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	all := map[netip.Addr]*ipam.LeaseInfo{}
+	for l, err := range svc.Leases(context.Background(), ipam.LeaseFilter{}) {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if l.Kind != ipam.Gateway {
+			all[l.Address] = &l
+		}
+	}
+	return all
+}
+
+// holdsWhatRuns fails where something that runs is another's or nobody's, or a host is not sound.
+func (r *backRig) holdsWhatRuns(h *backHost) {
+	r.t.Helper()
+	all := r.leases(h)
+	for _, host := range r.hosts {
+		for addr, mac := range host.runs {
+			if l := all[addr]; l == nil || l.Host != host.name || l.MAC != mac {
+				r.t.Errorf("%s runs on host %s (%s), and the store has %+v", addr, host.name, mac, l)
+			}
+		}
+	}
+	svc, _ := h.Shared.service()
+	if problems, err := svc.Check(context.Background()); err != nil || len(problems) > 0 {
+		r.t.Error(problems, err)
+	}
+}

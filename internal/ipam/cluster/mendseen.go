@@ -1,0 +1,181 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
+	"berth/internal/ipam/ledger"
+)
+
+// sighting is an address that runs here, by the engine's word.
+type sighting struct {
+	cidr      netip.Prefix
+	network   string // Docker's name of it
+	container string
+	mac       ipam.MAC
+	gateway   bool
+	wanted    bool // the user has asked for it
+}
+
+// sightings are the addresses that run on networks of this Berth's, and the gateways that these have.
+func sightings(view *ipam.EngineView) map[netip.Addr][]sighting {
+	all := map[netip.Addr][]sighting{}
+	if view == nil {
+		return all
+	}
+	networks := map[string]*ipam.EngineNetwork{}
+	for i := range view.Networks {
+		n := &view.Networks[i]
+		networks[n.ID] = n
+		for _, sub := range n.Subnets {
+			if sub.Gateway.IsValid() {
+				all[sub.Gateway] = append(all[sub.Gateway], sighting{cidr: sub.CIDR, network: n.Name, gateway: true})
+			}
+		}
+	}
+	for _, c := range view.Containers {
+		for _, ep := range c.Endpoints {
+			n := networks[ep.Network]
+			if n == nil {
+				continue
+			}
+			for _, addr := range ep.Addresses {
+				for _, sub := range n.Subnets {
+					if sub.CIDR.Contains(addr) {
+						all[addr] = append(all[addr],
+							sighting{sub.CIDR, n.Name, c.Name, ep.MAC, false, slices.Contains(ep.Wanted, addr)})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// runs tells whether an address of a subnet runs here.
+func (m *mender) runs(sub *ipam.Subnet, addr netip.Addr) bool {
+	return slices.ContainsFunc(m.running[addr], func(s sighting) bool { return s.cidr == sub.CIDR })
+}
+
+// holdRunning has what runs here, and has no record, be this host's.
+func (m *mender) holdRunning(ctx context.Context) error {
+	for _, addr := range choose.SortedAddrs(m.running) {
+		for _, seen := range m.running[addr] {
+			if err := m.do(ctx, func(c *ledger.Change, r *ipam.MendReport) error {
+				return m.hold(c, r, addr, seen)
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hold has one address that runs be this host's, through its hold on that subnet; where it has none, the address is of
+// the host's own store.
+func (m *mender) hold(c *ledger.Change, r *ipam.MendReport, addr netip.Addr, seen sighting) error {
+	at, err := holdOn(c, seen.cidr)
+	if err != nil || at == nil {
+		m.unheld(c, r, addr, seen)
+		return err
+	}
+	sub, _, err := c.SubnetOf(at)
+	if err != nil {
+		return err
+	}
+	held, err := c.Lease(sub.ID, addr)
+	if err != nil {
+		return err
+	}
+	if held.Held() && (held.Host == c.Host() || held.Attachment == (ipam.ID{})) && held.Kind != ipam.Headroom ||
+		held.Held() && held.Kind == ipam.Headroom && m.used[addr] && held.Host == c.Host() {
+		return nil
+	}
+	id, err := c.Event(&ipam.Event{Verb: ipam.LeaseTaken, Space: sub.Space, Subnet: sub.CIDR, Address: addr,
+		Attachment: at.ID, MAC: seen.mac, Name: seen.container,
+		Detail: "it runs, and the store did not have it"})
+	if err != nil {
+		return err
+	}
+	kind := ipam.Automatic
+	switch {
+	case seen.gateway:
+		kind = ipam.Gateway
+	case seen.wanted:
+		kind = ipam.Static
+	}
+	l := &ipam.Lease{ID: id, Address: addr, Kind: kind, Attachment: at.ID, MAC: seen.mac, Name: seen.container,
+		Host: c.Host(), Since: ipam.EventTime(id), Reservation: held.Reserved()}
+	if held.Held() && held.Host != c.Host() {
+		return m.collide(c, r, sub, l, held)
+	}
+	r.Running++
+	return c.SetLease(sub.ID, addr, held, l)
+}
+
+// holdOn is this host's hold on a subnet, the latest one; nil: it has none.
+func holdOn(c *ledger.Change, cidr netip.Prefix) (found *ipam.Attachment, err error) {
+	for id, a := range c.Index().Attachments() {
+		if a.Host == c.Host() && !a.Ended && a.CIDR == cidr && (found == nil || a.Created.After(found.Created)) {
+			if found, err = c.Attachment(id); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// unheld tells of an address that runs on a subnet of the cluster on which this host has no hold any more.
+func (m *mender) unheld(c *ledger.Change, r *ipam.MendReport, addr netip.Addr, seen sighting) {
+	for _, sx := range c.Index().Subnets() {
+		if sub := sx.Record(); sub.CIDR == seen.cidr && !seen.gateway {
+			r.Problems = append(r.Problems,
+				fmt.Sprintf("%s runs (%s, on the Docker network %s), and the store knows of no Docker network of "+
+					"this host on %s: stop that container, remove the Docker network and make it again",
+					addr, seen.container, seen.network, sub.CIDR))
+		}
+	}
+}
+
+// collide decides between l, which this host has, and held, by which another one has the same address. What runs here
+// stays, unless the other host has said that it runs there, too; else the later one counts.
+func (m *mender) collide(c *ledger.Change, r *ipam.MendReport, sub *ipam.Subnet, l, held *ipam.Lease) error {
+	runs := m.runs(sub, l.Address)
+	mark := c.Index().Mending()
+	done := mark.Hosts[held.Host] == nil || mark.Hosts[held.Host].State != ledger.MendWaited
+	mine := runs && !runsOn(mark, held.Host, l.Address)
+	if !runs && (l.Kind != ipam.Headroom || m.used[l.Address]) && (m.view == nil || !done) {
+		mine = l.ID > held.ID
+	}
+	one := ipam.MendCollision{Space: sub.Space, Address: l.Address, Here: l.Holder(), There: held.Holder(),
+		Kept: held.Host, Seen: runs}
+	if mine {
+		one.Kept = c.Host()
+	}
+	if runs || done || held.ID > l.ID { // else it is a lease of before, which its host is about to end
+		r.Collisions = append(r.Collisions, one)
+	}
+	if !mine {
+		return nil
+	}
+	if _, err := c.Event(&ipam.Event{Verb: ipam.LeaseReleased, Space: sub.Space, Subnet: sub.CIDR,
+		Address: held.Address, Lease: held.ID, Attachment: held.Attachment,
+		MAC: held.MAC, Name: held.Name, Detail: "it stays with " + l.Holder()}); err != nil {
+		return err
+	}
+	r.Leases++
+	again := *l
+	again.Reservation = held.Reserved()
+	return c.SetLease(sub.ID, l.Address, held, &again)
+}
+
+// namesOf lists names for a person.
+func namesOf[V any](of map[string]V) string {
+	return strings.Join(slices.Sorted(maps.Keys(of)), ", ")
+}

@@ -1,0 +1,254 @@
+package cluster
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
+	"berth/internal/ipam/edit"
+	"berth/internal/ipam/ledger"
+	"berth/internal/ipam/service"
+	"berth/store"
+)
+
+func outboxKey(seq uint64) []byte {
+	return binary.BigEndian.AppendUint64([]byte{ledger.OutboxKeys}, seq)
+}
+
+// readOutbox reads what waits, in order, and the number of what is queued next.
+func readOutbox(tx store.Tx) (all []ledger.Waiting, next uint64, err error) {
+	next = 1
+	for rec, err := range tx.Scan(ledger.KindRange(ledger.OutboxKeys)) {
+		if err != nil {
+			return nil, 0, err
+		}
+		w, err := ledger.DecodeWaiting(rec)
+		if err != nil {
+			return nil, 0, err
+		}
+		all, next = append(all, w), w.Seq+1
+	}
+	return all, next, nil
+}
+
+// Undelivered counts what a host keeps in its own store that the shared store has not been told of: releases, and
+// headroom in use.
+func Undelivered(ctx context.Context, own store.Store) (n int, err error) {
+	err = own.View(ctx, func(tx store.Tx) error {
+		n = 0
+		all, _, err := readOutbox(tx)
+		if err != nil {
+			return err
+		}
+		stocks, err := ledger.ReadStocks(tx)
+		for _, st := range stocks {
+			n += len(st.Uses())
+		}
+		n += len(all)
+		return err
+	})
+	return n, err
+}
+
+// note is a write to the host's own store.
+type note struct{ key, value []byte } // value nil: it goes
+
+func noteJSON(key []byte, v any) (note, error) {
+	raw, err := ipam.EncodeJSON(v)
+	return note{key, raw}, err
+}
+
+// keep makes writes to the host's own store, all or none, and then has the copy in memory follow. It is not given up
+// when the caller goes away: what he is told, or has been told, depends on it. The caller has turn.
+func (s *Shared) keep(ctx context.Context, notes []note, then func()) error {
+	if len(notes) == 0 {
+		return nil
+	}
+	if err := s.keepNotes(context.WithoutCancel(ctx), notes); err != nil {
+		return fmt.Errorf("what this host has to remember for the shared store could not be written to its own: %w",
+			err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	then()
+	return nil
+}
+
+// queue keeps a release until the shared store can be told of it. One that waits already is not kept twice.
+func (s *Shared) queue(ctx context.Context, p ledger.Parting) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return s.queueInTurn(ctx, p)
+}
+
+func (s *Shared) queueInTurn(ctx context.Context, p ledger.Parting) error {
+	return s.queueWith(ctx, p, nil, func() {})
+}
+
+// queueWith is queueInTurn that makes other writes, too.
+func (s *Shared) queueWith(ctx context.Context, p ledger.Parting, notes []note, then func()) error {
+	if s.isQueued(p) {
+		return s.keep(ctx, notes, then)
+	}
+	p.Since = s.now().UTC()
+	w := ledger.Waiting{Seq: s.nextSeq, Parting: p}
+	n, err := noteJSON(outboxKey(w.Seq), &w.Parting)
+	if err != nil {
+		return err
+	}
+	return s.keep(ctx, append(notes, n), func() {
+		s.outbox = append(s.outbox, w)
+		s.nextSeq++
+		then()
+	})
+}
+
+// queuePool queues the release of a pool, and forgets its headroom.
+func (s *Shared) queuePool(ctx context.Context, pool ipam.ID) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	notes, then := s.withoutStock(pool)
+	return s.queueWith(ctx, ledger.Parting{Pool: pool}, notes, then)
+}
+
+// isQueued tells whether a release waits, or that of its whole pool.
+func (s *Shared) isQueued(p ledger.Parting) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.outbox, func(w ledger.Waiting) bool {
+		return w.Pool == p.Pool && (!w.Address.IsValid() || w.Address == p.Address &&
+			(w.Lease == p.Lease || w.Lease == 0))
+	})
+}
+
+// partingsOf lists the releases that wait of what was taken through an attachment.
+func (s *Shared) partingsOf(pool ipam.ID) (all []ledger.Parting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.outbox {
+		if w.Pool == pool {
+			all = append(all, w.Parting)
+		}
+	}
+	return all
+}
+
+// keeps tells whether there is anything that the shared store has not been told of.
+func (s *Shared) keeps() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.outbox) > 0 || s.inUse > 0
+}
+
+// tell tells the store all that was kept, in order: first who has headroom in use, then what was released. What the
+// store has taken in is forgotten here, durably, before tell returns without an error.
+func (s *Shared) tell(ctx context.Context, svc *service.Service) error {
+	return s.inTellingTurn(ctx, func() error { return s.tellInTurn(ctx, svc) })
+}
+
+// inTellingTurn runs fn while nobody else tells the store anything of what is kept here.
+func (s *Shared) inTellingTurn(ctx context.Context, fn func() error) error {
+	select {
+	case s.telling <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.telling }()
+	return fn()
+}
+
+// heldActor is whose doing it is what the store is told of, whoever happens to have it told.
+const heldActor = "engine"
+
+func (s *Shared) tellInTurn(ctx context.Context, svc *service.Service) error {
+	ctx = ipam.WithActor(ctx, heldActor)
+	for {
+		page := s.usesPage()
+		if len(page) == 0 {
+			break
+		}
+		if err := s.tellUses(ctx, svc, page); err != nil {
+			return err
+		}
+	}
+	for {
+		page := s.outboxPage()
+		if len(page) == 0 {
+			return nil
+		}
+		if err := s.tellPartings(ctx, svc, page); err != nil {
+			return err
+		}
+	}
+}
+
+// outboxPage is what is told next in one transaction: some addresses, or one pool.
+func (s *Shared) outboxPage() []ledger.Waiting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for n < min(len(s.outbox), choose.ClaimPage) && s.outbox[n].Address.IsValid() {
+		n++
+	}
+	if n == 0 {
+		n = min(len(s.outbox), 1)
+	}
+	return slices.Clone(s.outbox[:n])
+}
+
+// tellPartings tells the store of releases. One that it cannot take in whatever the time, because a record is damaged,
+// is given up: the witness finds what it leaves.
+func (s *Shared) tellPartings(ctx context.Context, svc *service.Service, page []ledger.Waiting) error {
+	err := takePartings(ctx, svc.Ledger, page)
+	if hopeless(err) {
+		if len(page) > 1 {
+			for i := range page {
+				if err := s.tellPartings(ctx, svc, page[i:i+1]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		s.warn(ipam.Help(fmt.Errorf("a release that waited is given up (pool %s, address %s): %w", page[0].Pool,
+			page[0].Address, err), ipam.Advise(ipam.DoRunCheck)))
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	notes := make([]note, len(page))
+	for i, w := range page {
+		notes[i] = note{key: outboxKey(w.Seq)}
+	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return s.keep(ctx, notes, func() {
+		s.outbox = slices.DeleteFunc(s.outbox, func(w ledger.Waiting) bool {
+			return slices.ContainsFunc(page, func(told ledger.Waiting) bool { return told.Seq == w.Seq })
+		})
+	})
+}
+
+// hopeless tells whether a thing is refused for what it is, so that no repetition helps.
+func hopeless(err error) bool {
+	return errors.Is(err, ipam.ErrDamaged) || errors.Is(err, ipam.ErrInvalid) || errors.Is(err, ipam.ErrNotFound)
+}
+
+// takePartings makes releases that waited. It may be done twice.
+func takePartings(ctx context.Context, s *ledger.Ledger, page []ledger.Waiting) error {
+	if len(page) == 1 && !page[0].Address.IsValid() {
+		return edit.Of(s).ReleasePool(ctx, page[0].Pool)
+	}
+	return s.Update(ctx, func(c *ledger.Change) error {
+		for _, w := range page {
+			if _, err := choose.GiveFree(c, w.Pool, w.Address, w.Lease); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

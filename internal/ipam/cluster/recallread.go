@@ -1,0 +1,98 @@
+package cluster
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// recalled is what a host remembers of the shared store.
+type recalled struct {
+	head        recallHead
+	networks    map[ipam.ID]*ipam.Network
+	subnets     map[ipam.ID]*ipam.Subnet
+	attachments map[ipam.ID]*ipam.Attachment // of this host
+	hosts       map[string]*ipam.Host
+	spaces      []string
+	leases      map[ipam.ID]map[netip.Addr]*ipam.Lease // by subnet; this host's own, and what is planned
+	standIns    []ipam.StandIn                         // of this host
+	settings    map[string][]byte                      // as they are stored, by key; and owners in dynamic networks
+}
+
+// readRecalled reads what is remembered; nil: nothing is.
+func readRecalled(ctx context.Context, own store.Store) (all *recalled, err error) {
+	head, err := readRecallHead(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	if head == nil {
+		return nil, nil
+	}
+	err = own.View(ctx, func(tx store.Tx) error {
+		all = &recalled{head: *head, networks: map[ipam.ID]*ipam.Network{}, subnets: map[ipam.ID]*ipam.Subnet{},
+			attachments: map[ipam.ID]*ipam.Attachment{}, hosts: map[string]*ipam.Host{},
+			leases: map[ipam.ID]map[netip.Addr]*ipam.Lease{}, settings: map[string][]byte{}}
+		for rec, err := range tx.Scan(recalledRecords()) {
+			if err != nil {
+				return err
+			}
+			if err := all.take([]byte(recalledAs(rec.Key)), rec.Value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// take takes in one record, as the shared store had it.
+func (r *recalled) take(key, value []byte) error {
+	switch key[0] {
+	case ledger.NetworkKeys:
+		n := new(ipam.Network)
+		r.networks[ipam.ID(key[1:])] = n
+		return ipam.DecodeJSON("a network that is remembered", value, n)
+	case ledger.SubnetKeys:
+		sub := new(ipam.Subnet)
+		if err := ipam.DecodeJSON("a subnet that is remembered", value, sub); err != nil {
+			return err
+		}
+		r.subnets[sub.ID] = sub
+	case ledger.AttachmentKeys:
+		at := new(ipam.Attachment)
+		r.attachments[ipam.ID(key[1:])] = at
+		return ipam.DecodeJSON("a pool that is remembered", value, at)
+	case ledger.HostKeys:
+		h := new(ipam.Host)
+		r.hosts[string(key[1:])] = h
+		return ipam.DecodeJSON("a host that is remembered", value, h)
+	case ledger.StandInKeys:
+		var in ipam.StandIn
+		if err := ipam.DecodeJSON("a stand-in that is remembered", value, &in); err != nil {
+			return err
+		}
+		r.standIns = append(r.standIns, in)
+	case ledger.SpaceKeys:
+		r.spaces = append(r.spaces, string(key[1:]))
+	case ledger.LeaseKeys:
+		subnet, addr, ok := ledger.LeaseKeyParts(key)
+		if !ok {
+			return nil
+		}
+		l, err := ipam.DecodeLease(addr, value)
+		if err != nil {
+			return err
+		}
+		if r.leases[subnet] == nil {
+			r.leases[subnet] = map[netip.Addr]*ipam.Lease{}
+		}
+		r.leases[subnet][addr] = l
+	default:
+		r.settings[string(key)] = slices.Clone(value)
+	}
+	return nil
+}

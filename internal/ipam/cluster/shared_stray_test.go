@@ -1,0 +1,79 @@
+package cluster
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// An address that a request has taken without the host's being answered is nobody's: it was not given, or another one
+// was, out of the headroom. Once the store answers it is given back with the next look, though nobody asks for
+// anything; and before the host asks for anything else, where somebody does. Until then others are refused it, and
+// told who has it.
+func TestStrayEnds(t *testing.T) {
+	for _, headroom := range []int{0, 2} {
+		for _, asks := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				common, a, pool := newLan(t, headroom)
+				b := newSharingHost(t, common, "b")
+				b.open()
+				theirs := b.pool()
+				a.handle.CutNext(true, errCut)
+				given, err := a.ask(ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Name: "web"})
+				if unknown := headroom == 0; isUnknown(err) != unknown || !unknown && err != nil {
+					t.Fatal(given, err)
+				}
+				stray := a.outbox[0].Address
+				if stray == given {
+					t.Fatalf("%s was given, and is given back", given)
+				}
+				refused, err := b.ask(ipam.AddressRequest{Pool: theirs, MAC: testMAC(2), Preferred: stray})
+				if !errors.Is(err, ipam.ErrInUse) || !strings.Contains(err.Error(), testMAC(1).String()) {
+					t.Fatal(refused, err)
+				}
+				stop := a.runs(t)
+				time.Sleep(time.Hour) // out of reach nothing ends it
+				isLease(t, common, stray, ipam.Automatic, testMAC(1))
+				a.handle.Heal()
+				if asks {
+					a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(3)})
+				} else {
+					time.Sleep(lookEvery)
+					synctest.Wait()
+				}
+				if l := heldAt(t, common, stray); l != nil && l.MAC == testMAC(1) {
+					t.Fatalf("headroom %d, asked %v: %s is held still: %+v", headroom, asks, stray, l)
+				}
+				if err := stop(); err != nil {
+					t.Fatal(err)
+				}
+				if !asks {
+					b.take(ipam.AddressRequest{Pool: theirs, MAC: testMAC(2), Preferred: stray})
+				}
+				b.sound()
+			})
+		}
+	}
+}
+
+// Of two leases in doubt with the same MAC a request without a name means the later one, also out of reach, whatever
+// got lost before.
+func TestLatestInDoubtAway(t *testing.T) {
+	_, a, pool := newLan(t, 0)
+	web := ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Name: "web"}
+	a.take(web)
+	later := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Name: "db"})
+	a.bootLater()
+	a.open()
+	a.handle.CutNext(false, errCut)
+	if got, err := a.ask(web); err == nil {
+		t.Fatal("the answer was lost, and it was given", got)
+	}
+	if got := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)}); got != later {
+		t.Fatalf("%s was given again; the later one is %s", got, later)
+	}
+}

@@ -1,0 +1,215 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/edit"
+	"berth/internal/ipam/ledger"
+	"berth/internal/ipam/service"
+)
+
+// How often Run looks whether the store is back, how often whether the headroom is as it should be, and how long it
+// waits before it opens the store again, or tries again to claim where nothing was free.
+const (
+	lookEvery   = 200 * time.Millisecond
+	reviewEvery = time.Second
+	openFirst   = 100 * time.Millisecond
+	openMost    = 5 * time.Second
+	claimAgain  = 5 * time.Second
+	upkeepAgain = time.Minute
+)
+
+// Run opens the shared Service, delivers what waits whenever the store is in reach, keeps the headroom full and does
+// the Service's upkeep, until ctx ends; it returns nil then. Its error is one that no waiting mends: the store is
+// another cluster's, or the host is refused. It may be called again after it has returned.
+func (s *Shared) Run(ctx context.Context) error {
+	err := s.run(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	s.setFault(err)
+	if errors.Is(err, ipam.ErrHost) {
+		// Others may have what was this host's. What is its own still is found in the shared store when it takes part
+		// again.
+		err = errors.Join(err, s.dropSpares(ctx))
+	}
+	return err
+}
+
+func (s *Shared) setFault(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fault == nil || err == nil {
+		s.since = s.now()
+	}
+	s.fault = err
+	if ledger.Untrusted(err) && !s.doubted.IsZero() {
+		s.since = s.doubted
+	}
+}
+
+func (s *Shared) run(ctx context.Context) error {
+	svc, err := s.opened(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	kept := make(chan error, 1)
+	var ended sync.WaitGroup
+	ended.Go(func() { kept <- s.keepUp(ctx, svc) })
+	if s.written != nil {
+		ended.Go(func() { s.remember(ctx) })
+	}
+	defer ended.Wait()
+	defer cancel()
+	again := time.NewTicker(lookEvery)
+	defer again.Stop()
+	var look looking
+	for {
+		if err := s.look(ctx, svc, &look); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-kept:
+			return err
+		case <-s.wake:
+			look.reviewed = time.Time{}
+		case <-again.C:
+		}
+	}
+}
+
+// opened opens the store, again and again until it answers, or answers something that no waiting mends.
+func (s *Shared) opened(ctx context.Context) (*service.Service, error) {
+	s.mu.Lock()
+	svc := s.svc
+	s.mu.Unlock()
+	if svc != nil {
+		s.setFault(nil)
+		return svc, nil
+	}
+	for wait := openFirst; ; wait = min(2*wait, openMost) {
+		svc, err := s.open(ctx)
+		if err == nil {
+			s.setService(svc)
+			s.endFirst()
+			return svc, nil
+		}
+		s.keepDoubt(ctx, err)
+		s.setFault(err)
+		s.endFirst()
+		if !isAway(err) && !isUnknown(err) {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-s.wake: // it was mended
+			wait = openFirst
+		case <-time.After(wait):
+		}
+	}
+}
+
+// setService has the Service be asked from now on.
+func (s *Shared) setService(svc *service.Service) {
+	s.turn.Lock() // queueUnopened
+	defer s.turn.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.svc, s.fault, s.since = svc, nil, time.Time{}
+	if svc.Ledger.Member() != nil {
+		s.mark = svc.Ledger.Member().Mark
+	}
+}
+
+// keepUp does the upkeep of the Service. One that fails is tried again later.
+func (s *Shared) keepUp(ctx context.Context, svc *service.Service) error {
+	for {
+		err := svc.Run(ctx)
+		if err == nil || errors.Is(err, ipam.ErrHost) {
+			return err
+		}
+		wait := reviewEvery
+		if !isAway(err) && !isUnknown(err) {
+			s.warn(fmt.Errorf("old events of the shared store could not be removed, or a release not be finished; "+
+				"the next try is in a minute: %w", err))
+			wait = upkeepAgain
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+	}
+}
+
+// looking is what Run remembers from one look to the next.
+type looking struct {
+	reviewed time.Time // the headroom
+	warned   string    // the last trouble that was spoken of
+}
+
+// look does what there is to do where the store is in reach. Trouble that may pass is told of once. An error is one
+// that no waiting mends.
+func (s *Shared) look(ctx context.Context, svc *service.Service, l *looking) error {
+	why := s.reach().Err
+	if why == nil || ledger.Untrusted(why) {
+		s.keepDoubt(ctx, why)
+	}
+	if why != nil || svc.Ledger.BeingMended() != nil {
+		return nil
+	}
+	err := s.doAll(ctx, svc, l)
+	switch {
+	case err == nil:
+		l.warned = ""
+	case ctx.Err() != nil:
+		return nil
+	case errors.Is(err, ipam.ErrHost):
+		return err
+	case !isAway(err) && !isUnknown(err) && err.Error() != l.warned:
+		l.warned = err.Error()
+		s.warn(fmt.Errorf("what this host keeps for the shared store is not in order: %w", err))
+	}
+	return nil
+}
+
+func (s *Shared) doAll(ctx context.Context, svc *service.Service, l *looking) error {
+	if err := speaks(svc.Ledger); err != nil {
+		return err
+	}
+	if hostState(svc.Ledger) == ipam.HostLeaving {
+		return s.inTellingTurn(ctx, func() error { return s.depart(ctx, svc) })
+	}
+	if s.keeps() {
+		if err := s.tell(ctx, svc); err != nil {
+			return err
+		}
+	}
+	if time.Since(l.reviewed) < reviewEvery {
+		return nil
+	}
+	l.reviewed = time.Now()
+	return s.review(ctx, svc)
+}
+
+// depart gives back all that this host has, and then takes it out of the cluster, as was asked: in this order, because
+// a host that was removed finishes nothing any more.
+func (s *Shared) depart(ctx context.Context, svc *service.Service) error {
+	if err := s.giveBack(ctx, svc); err != nil {
+		return err
+	}
+	if err := edit.ReleasePools(ctx, svc.Ledger); err != nil {
+		return err
+	}
+	_, err := svc.Edit(ctx, ipam.EditOptions{}, &ipam.RemoveHost{Name: s.host, Off: true})
+	return err
+}

@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// State tells how it stands. It never waits.
+func (s *Shared) State() ipam.SharedState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := ipam.SharedState{Err: s.fault, Since: s.since, Mark: s.mark, Waiting: len(s.outbox)}
+	if svc := s.svc; svc != nil {
+		r := s.reach()
+		st.Fresh, st.Host = r.Fresh, hostState(svc.Ledger)
+		if r.Err != nil {
+			st.Err, st.Since = r.Err, r.Since
+			if ledger.Untrusted(r.Err) && !s.doubted.IsZero() {
+				st.Since = s.doubted
+			}
+		} else if mark := svc.Ledger.BeingMended(); mark != nil {
+			st.Err, st.Since = mark, mark.Since
+		}
+	}
+	if st.Err == nil {
+		st.Since = time.Time{}
+	}
+	if len(s.outbox) > 0 {
+		st.Oldest = s.outbox[0].Since
+	}
+	for _, stock := range s.stocks {
+		h := ipam.HeadroomState{Space: stock.Space, Network: stock.Network, Subnet: stock.CIDR, Wanted: stock.Wanted}
+		for _, sp := range stock.Spares {
+			if sp.Free() {
+				h.Claimed++
+				continue
+			}
+			h.Used++
+			if since := sp.Use.Since; st.Oldest.IsZero() || since.Before(st.Oldest) {
+				st.Oldest = since
+			}
+		}
+		st.Waiting += h.Used
+		st.Headroom = append(st.Headroom, h)
+	}
+	slices.SortFunc(st.Headroom, func(a, b ipam.HeadroomState) int {
+		return cmp.Or(cmp.Compare(a.Space, b.Space), cmp.Compare(a.Network, b.Network),
+			a.Subnet.Addr().Compare(b.Subnet.Addr()))
+	})
+	return st
+}
+
+// hostState is that of this host in the cluster, as far as is known.
+func hostState(s *ledger.Ledger) ipam.HostState {
+	if h := s.KnownHost(s.Host()); h != nil {
+		return h.State
+	}
+	return ""
+}
+
+// speaks refuses this daemon where it does not speak for its host any more, as far as is known here.
+func speaks(s *ledger.Ledger) error {
+	return ledger.SpeaksFor(s.Member(), s.Host(), s.KnownHost(s.Host()))
+}

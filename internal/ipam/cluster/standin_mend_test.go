@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
+	"berth/internal/ipam/ledger"
+	"berth/internal/ipam/service"
+	"berth/internal/ipam/stores"
+	"berth/store"
+	"berth/store/mem"
+)
+
+// standsIn has a container stand in for another, and returns what is known of it then.
+func standsIn(t *testing.T, s *service.Service, name, of string) ipam.StandIn {
+	t.Helper()
+	in := ipam.StandIn{Name: name, ID: "id-" + name, For: of, Host: s.Ledger.Host(), Since: time.Now().UTC()}
+	if err := s.Ledger.Update(t.Context(),
+		func(c *ledger.Change) error { return choose.WriteStandIn(c, &in, false) }); err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+func standInsAre(t *testing.T, s *service.Service, want ...ipam.StandIn) {
+	t.Helper()
+	all, err := s.StandIns(t.Context())
+	if err != nil || !slices.Equal(all, want) {
+		t.Errorf("there stand in %+v (%v), want %+v", all, err, want)
+	}
+	err = s.Ledger.View(t.Context(), func(tx store.Tx) error {
+		for _, in := range want {
+			if raw, err := tx.Get(choose.StandInForKey(in.For, in.Host)); err != nil || raw == nil {
+				t.Errorf("nobody is known to stand in for %s (%v)", in.For, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Who stood in after the snapshot does so after the mending, on each host its own.
+func TestStandInsAreMended(t *testing.T) {
+	r, a, b := twoHosts(t, 0)
+	want := map[*backHost]ipam.StandIn{}
+	for _, h := range []*backHost{a, b} {
+		svc, err := h.Shared.service()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[h] = standsIn(t, svc, "shop-web-4", "shop-web-2")
+		h.remembered()
+	}
+	r.back(false)
+	a.distrusts()
+	b.distrusts()
+	mendAll(t, r, a, b)
+	for h, in := range want {
+		svc, err := h.Shared.service()
+		if err != nil {
+			t.Fatal(err)
+		}
+		standInsAre(t, svc, in)
+	}
+}
+
+// Who stands in does so in the store to which his space goes, and a second copy changes nothing of it.
+func TestStandInsAreCopied(t *testing.T) {
+	own, common := mem.New(), mem.New()
+	from, err := service.Open(t.Context(), service.Config{Store: own, Host: "a", Copying: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	member := &ipam.Member{Host: ipam.ID{1}, Session: ipam.NewID(), Mark: sharedMark}
+	to, err := service.Open(t.Context(), service.Config{Store: common.Join(), Host: "a", Member: member})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := standsIn(t, from, "shop-web-4", "shop-web-2")
+	for _, space := range []string{ipam.GlobalSpace, "lab"} {
+		if _, err := from.Edit(t.Context(), ipam.EditOptions{},
+			&ipam.CreateNetwork{Name: "in-" + space, Space: space}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stores.CopySpaces(context.Background(), from.Ledger, to.Ledger,
+			ipam.CopyOptions{Spaces: []string{space}}); err != nil {
+			t.Fatal(err)
+		}
+		standInsAre(t, to, want)
+	}
+}
+
+// A daemon that is started anew says since when the store is not trusted, and not since when it runs itself.
+func TestDoubtedSince(t *testing.T) {
+	r, a, b := twoHosts(t, 0)
+	r.back(false)
+	a.distrusts()
+	a.comes("it is written down", func() bool { return !a.doubtedSince(a.State().Err, time.Time{}).IsZero() })
+	since := a.State().Since
+	for range 2 {
+		a.kill()
+		a.start()
+		a.distrusts()
+		if got := a.State().Since; !got.Equal(since) {
+			t.Errorf("since %s, and after a restart since %s", since, got)
+		}
+	}
+	b.distrusts()
+	mendAll(t, r, a, b)
+	r.back(false)
+	a.distrusts()
+	a.comes("it is another time", func() bool { return a.State().Since.After(since) })
+}

@@ -1,0 +1,293 @@
+package edit
+
+import (
+	"net/netip"
+	"slices"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
+	"berth/internal/ipam/ledger"
+)
+
+// ready fills in what an interface without wishes means, and refuses what makes no sense in any state.
+func ready(in *ipam.Interface, owner string) error {
+	if err := ipam.CheckOwner(owner); err != nil {
+		return err
+	}
+	if len(in.Wishes) == 0 && in.Action != ipam.RemoveInterface {
+		in.Wishes = []ipam.Wish{{}}
+	}
+	switch in.Action {
+	case ipam.Ensure, ipam.AddInterface, ipam.ModifyInterface, ipam.RemoveInterface:
+	default:
+		return ipam.Refuse(ipam.ErrInvalid, "%q is nothing to do with an interface: add, modify or remove it",
+			in.Action)
+	}
+	if err := in.Check(); err != nil {
+		return ipam.Refuse(ipam.ErrInvalid, "the interface of %s: %v", owner, err)
+	}
+	slices.SortFunc(in.Wishes, func(a, b ipam.Wish) int { return a.Slot - b.Slot })
+	return nil
+}
+
+// each fulfils the wishes, those for a given address first, lest one of the others is given it. It returns the
+// addresses by slot, without those of slots that have none.
+func each(in *ipam.Interface, fulfil func(ipam.Slot, ipam.Wish) (netip.Addr, error)) ([]netip.Addr, error) {
+	addrs := make([]netip.Addr, len(in.Wishes))
+	for _, given := range []bool{true, false} {
+		for i, w := range in.Wishes {
+			if w.Address.IsValid() != given {
+				continue
+			}
+			var err error
+			if addrs[i], err = fulfil(ipam.Slot{Interface: uint8(in.Number), Number: uint8(w.Slot)}, w); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return slices.DeleteFunc(addrs, func(addr netip.Addr) bool { return !addr.IsValid() }), nil
+}
+
+// interfaces is what an owner has taken in a network.
+type interfaces map[ipam.Slot]Picked
+
+func takeAddress(e *ipam.TakeAddress, c *ledger.Change) (ipam.Result, error) {
+	p, err := OpenPlan(c, e.Network)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	in := e.Interface
+	in.Wishes = slices.Clone(in.Wishes)
+	if err := ready(&in, e.Owner); err != nil {
+		return ipam.Result{}, err
+	}
+	e.Owner = ipam.CanonicalOwner(e.Owner)
+	has, err := p.Taken(e.Owner)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if err := has.admit(e.Owner, &in); err != nil {
+		return ipam.Result{}, err
+	}
+	subnets, err := p.reach(e.Subnet)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	result := ipam.Result{Network: p.N.ID}
+	if len(subnets) == 1 {
+		result.Subnet, result.CIDR = subnets[0].ID, subnets[0].CIDR
+	}
+	if err := p.makeRoom(&in, has); err != nil {
+		return ipam.Result{}, err
+	}
+	result.Addresses, err = each(&in, func(slot ipam.Slot, w ipam.Wish) (netip.Addr, error) {
+		return p.settleSlot(e, slot, w, subnets, has[slot], in.Action)
+	})
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if in.Action == ipam.RemoveInterface {
+		result.Addresses, err = p.giveBack(has,
+			func(slot ipam.Slot, _ netip.Addr) bool { return int(slot.Interface) == in.Number })
+		return result, err
+	}
+	return result, p.Keep()
+}
+
+// Taken reads what was taken for an owner in the network.
+func (p *Plan) Taken(owner string) (interfaces, error) {
+	all := interfaces{}
+	for _, id := range p.Index().NetworkIndex(p.N.ID).Subnets() {
+		sx := p.Index().Subnet(id)
+		for addr := range sx.ByName().Of(ipam.RememberedName(owner)) {
+			l, err := p.Lease(id, addr)
+			if err != nil {
+				return nil, err
+			}
+			if l.Held() && l.Kind == ipam.External && l.Name == owner {
+				all[l.Slot] = Picked{sx.Record(), addr, l}
+			}
+		}
+	}
+	return all, nil
+}
+
+// admit refuses an action on an interface that is not as the action takes it to be, numbers the next one, and sees to
+// it that no gaps come about (GA-24).
+func (has interfaces) admit(owner string, in *ipam.Interface) error {
+	next := 0
+	filled := map[int]bool{} // slots of the interface
+	for slot := range has {
+		next = max(next, int(slot.Interface)+1)
+		filled[int(slot.Number)] = filled[int(slot.Number)] || int(slot.Interface) == in.Number
+	}
+	exists := has.has(in.Number)
+	switch {
+	case in.Number == -1 && next >= ipam.MaxSlots:
+		return ipam.Refuse(ipam.ErrExhausted, "%s has %d interfaces, and more are not kept", owner, next)
+	case in.Number == -1:
+		in.Number = next
+		filled = map[int]bool{}
+	case in.Action == ipam.AddInterface && exists:
+		return ipam.Refuse(ipam.ErrInUse, "%s has interface %d already; change it with %d:modify,...", owner, in.Number,
+			in.Number)
+	case (in.Action == ipam.ModifyInterface || in.Action == ipam.RemoveInterface) && !exists:
+		return ipam.Refuse(ipam.ErrNotFound, "%s has no interface %d; add it with %d:ip0=...", owner, in.Number,
+			in.Number)
+	}
+	for _, w := range in.Wishes {
+		if w.None && !filled[w.Slot] {
+			return ipam.Refuse(ipam.ErrNotFound, "%s has no ip%d at interface %d", owner, w.Slot, in.Number)
+		}
+		filled[w.Slot] = !w.None
+	}
+	return noGap(owner, in.Number, filled)
+}
+
+func (has interfaces) has(number int) bool {
+	for slot := range has {
+		if int(slot.Interface) == number {
+			return true
+		}
+	}
+	return false
+}
+
+func noGap(owner string, number int, filled map[int]bool) error {
+	gap := -1
+	for slot := range ipam.MaxSlots {
+		switch {
+		case !filled[slot] && gap < 0:
+			gap = slot
+		case filled[slot] && gap >= 0:
+			return ipam.Refuse(ipam.ErrInvalid,
+				"interface %d of %s would have ip%d and no ip%d: the addresses of an interface are numbered "+
+					"without gaps", number, owner, slot, gap)
+		}
+	}
+	return nil
+}
+
+// makeRoom releases what is given back, and what another given address replaces, before anything is taken: two slots
+// may change places.
+func (p *Plan) makeRoom(in *ipam.Interface, has interfaces) error {
+	for _, w := range in.Wishes {
+		slot := ipam.Slot{Interface: uint8(in.Number), Number: uint8(w.Slot)}
+		one, there := has[slot]
+		if !there || in.Action != ipam.ModifyInterface || !w.None && (!w.Address.IsValid() || w.Address == one.Addr) {
+			continue
+		}
+		if err := choose.Release(p.Change, one.Sub, one.Record); err != nil {
+			return err
+		}
+		delete(has, slot)
+	}
+	return nil
+}
+
+// settleSlot makes one slot of an interface what a wish wants of it, and returns its address; the zero one for none.
+func (p *Plan) settleSlot(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subnets []*ipam.Subnet, has Picked,
+	action ipam.Action) (netip.Addr, error) {
+	switch {
+	case w.None:
+		return netip.Addr{}, nil
+	case has.Record == nil:
+		return p.takeFor(e, slot, w, subnets)
+	case p.meets(w, has.Sub, has.Addr) && (w.Address.IsValid() || action == ipam.Ensure):
+		return has.Addr, nil
+	case action != ipam.ModifyInterface:
+		return netip.Addr{}, ipam.Refuse(ipam.ErrInUse,
+			"%s has %s as %s in network %s already; change it with %d:modify,ip%d=...",
+			e.Owner, has.Addr, slot, p.N.Name, slot.Interface, slot.Number)
+	}
+	addr, err := p.takeFor(e, slot, w, subnets) // first the new one, then the old one goes
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	if !addr.IsValid() {
+		return netip.Addr{}, nil
+	}
+	return addr, choose.Release(p.Change, has.Sub, has.Record)
+}
+
+// takeFor takes a free address for a slot.
+func (p *Plan) takeFor(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subnets []*ipam.Subnet) (netip.Addr, error) {
+	found, err := p.pick(e.Owner, w, subnets, e.Force)
+	if err == nil && found.Record.Held() {
+		return netip.Addr{}, choose.HeldError(p.Change, found.Sub, found.Record)
+	}
+	if err != nil || choose.Free(found.Record, p.Now()) {
+		_, err = p.needed(e.Owner, w, found.Addr, err)
+	}
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	if !found.Addr.IsValid() {
+		return netip.Addr{}, nil
+	}
+	return found.Addr, p.WriteTaken(found, e.Owner, slot)
+}
+
+// WriteTaken puts a free address into the hands of what is no container.
+func (p *Plan) WriteTaken(at Picked, owner string, slot ipam.Slot) error {
+	e := &ipam.Event{Verb: ipam.LeaseTaken, Subnet: at.Sub.CIDR, Address: at.Addr, Name: owner,
+		Detail: ipam.External.String() + " " + slot.String()}
+	id, err := p.Tell(e, nil, nil)
+	if err != nil {
+		return err
+	}
+	after := &ipam.Lease{ID: id, Address: at.Addr, Kind: ipam.External, Name: owner, Host: p.Host(),
+		Since: ipam.EventTime(id), Slot: slot, Reservation: at.Record.Reserved()}
+	return p.SetLease(at.Sub.ID, at.Addr, at.Record, after)
+}
+
+// giveBack releases what of it goes, by slot.
+func (p *Plan) giveBack(has interfaces, goes func(ipam.Slot, netip.Addr) bool) (released []netip.Addr, err error) {
+	for _, slot := range slots(has) {
+		one := has[slot]
+		if !goes(slot, one.Addr) {
+			continue
+		}
+		if err := choose.Release(p.Change, one.Sub, one.Record); err != nil {
+			return nil, err
+		}
+		released = append(released, one.Addr)
+	}
+	return released, nil
+}
+
+func releaseAddress(e *ipam.ReleaseAddress, c *ledger.Change) (ipam.Result, error) {
+	p, err := OpenPlan(c, e.Network)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if err := ipam.CheckOwner(e.Owner); err != nil {
+		return ipam.Result{}, err
+	}
+	has, err := p.Taken(ipam.CanonicalOwner(e.Owner))
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if err := has.gapsWithout(e.Owner, e.Address); err != nil {
+		return ipam.Result{}, err
+	}
+	result := ipam.Result{Network: p.N.ID}
+	result.Addresses, err = p.giveBack(has,
+		func(_ ipam.Slot, addr netip.Addr) bool { return !e.Address.IsValid() || addr == e.Address })
+	return result, err
+}
+
+// gapsWithout refuses to release one address of an interface that would leave a gap.
+func (has interfaces) gapsWithout(owner string, addr netip.Addr) error {
+	for slot, one := range has {
+		if one.Addr != addr {
+			continue
+		}
+		filled := map[int]bool{}
+		for other := range has {
+			filled[int(other.Number)] = filled[int(other.Number)] || other.Interface == slot.Interface && other != slot
+		}
+		return noGap(owner, int(slot.Interface), filled)
+	}
+	return nil
+}

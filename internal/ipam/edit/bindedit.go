@@ -1,0 +1,127 @@
+package edit
+
+import (
+	"net/netip"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// binding is one wanted reservation on its way to be one.
+type binding struct {
+	*ipam.AddReservation
+	p     *Plan
+	in    ipam.Interface
+	addrs []netip.Addr // as they came to be
+}
+
+// ownerIn is an owner in a network.
+type ownerIn struct {
+	network ipam.ID
+	owner   string
+}
+
+func bindReservations(e *ipam.BindReservations, c *ledger.Change) (ipam.Result, error) {
+	if len(e.Wanted) == 0 || len(e.Wanted) > ipam.MaxEdits {
+		return ipam.Result{}, ipam.Refuse(ipam.ErrInvalid, "%d reservations are to be bound; one request binds 1 to %d",
+			len(e.Wanted), ipam.MaxEdits)
+	}
+	all, wanted, err := beginBinding(e, c)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if err := replaceOthers(c, all, wanted); err != nil {
+		return ipam.Result{}, err
+	}
+	for _, static := range []bool{true, false} { // BO-10: what is given by name first
+		for _, b := range all {
+			if b.unplaced() {
+				continue
+			}
+			chosen, err := b.p.fulfil(b.AddReservation, b.in,
+				func(w ipam.Wish) bool { return w.Address.IsValid() == static })
+			if err != nil {
+				return ipam.Result{}, err
+			}
+			if !static {
+				b.addrs = b.bySlot(chosen)
+			}
+		}
+	}
+	result := ipam.Result{Network: all[0].p.N.ID}
+	for _, b := range all {
+		if b.unplaced() {
+			b.addrs, err = b.p.RecordOwner(b.AddReservation)
+		} else {
+			err = b.p.Keep()
+		}
+		if err != nil {
+			return ipam.Result{}, err
+		}
+		result.Addresses = append(result.Addresses, b.addrs...)
+	}
+	return result, nil
+}
+
+// beginBinding opens the networks, and refuses two reservations of one owner in one of them (BO-6).
+func beginBinding(e *ipam.BindReservations, c *ledger.Change) (all []*binding, wanted map[ownerIn]*binding, err error) {
+	wanted = map[ownerIn]*binding{}
+	for i := range e.Wanted {
+		one := e.Wanted[i]
+		one.Replace = true
+		p, in, err := beginReservation(&one, c)
+		if err != nil {
+			return nil, nil, err
+		}
+		b, key := &binding{AddReservation: &one, p: p, in: in}, ownerIn{p.N.ID, one.Owner}
+		if wanted[key] != nil {
+			return nil, nil, ipam.RefuseAs(ipam.AlreadyExists, ipam.ErrInvalid,
+				"%s is to have two reservations in network %s; give it one, of as many addresses as it needs",
+				one.Owner, p.N.Name)
+		}
+		all, wanted[key] = append(all, b), b
+	}
+	return all, wanted, nil
+}
+
+// replaceOthers marks what the owners have and do not want any more: in other networks, and in slots that are not
+// wished for.
+func replaceOthers(c *ledger.Change, all []*binding, wanted map[ownerIn]*binding) error {
+	var owners OwnerSet
+	for _, b := range all {
+		owners.names = append(owners.names, b.Owner)
+	}
+	return EachOwned(c, owners, func(at Picked) error {
+		r := *at.Record.Reservation
+		b := wanted[ownerIn{at.Sub.Network, r.Owner}]
+		if b != nil && b.wishes(r.Slot) {
+			return nil
+		}
+		r.Replaced = true
+		return changeReservation(c, at, r)
+	})
+}
+
+// unplaced tells whether somebody else chooses the address.
+func (b *binding) unplaced() bool { return b.p.N.Type == ipam.Dynamic && !byAddress(&b.in) }
+
+// bySlot are the addresses that the wishes came to: those that were given, and in their places those that were chosen.
+func (b *binding) bySlot(chosen []netip.Addr) (all []netip.Addr) {
+	for _, w := range b.in.Wishes {
+		if w.Address.IsValid() {
+			all = append(all, w.Address)
+		} else if len(chosen) > 0 {
+			all, chosen = append(all, chosen[0]), chosen[1:]
+		}
+	}
+	return all
+}
+
+func (b *binding) wishes(slot ipam.Slot) bool {
+	for _, w := range b.in.Wishes {
+		if slot == (ipam.Slot{Interface: uint8(b.in.Number), Number: uint8(w.Slot)}) {
+			return true
+		}
+	}
+	return false
+}

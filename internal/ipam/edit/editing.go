@@ -1,0 +1,280 @@
+package edit
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// errDryRun ends a transaction whose writes are not wanted.
+var errDryRun = errors.New("a dry run")
+
+// Edit makes the edits as one durable change: all of them, or none, with an *EditError that says which was refused
+// where there are several.
+func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Edit) (ipam.Outcome, error) {
+	if len(edits) == 0 || len(edits) > ipam.MaxEdits {
+		return ipam.Outcome{}, ipam.Refuse(ipam.ErrInvalid, "%d changes were asked for; one request makes 1 to %d",
+			len(edits), ipam.MaxEdits)
+	}
+	var out ipam.Outcome
+	var did ledger.Editing
+	err := s.ledger.Update(ctx, func(c *ledger.Change) (err error) {
+		out = ipam.Outcome{}
+		out.Replayed, err = replayed(c, opt, &out)
+		if err != nil {
+			return err
+		}
+		if out.Replayed {
+			return nil
+		}
+		c.Edit = ledger.Editing{Collects: true, Match: opt.IfMatch}
+		c.Plans = true
+		if err := makeEdits(c, edits, &out); err != nil {
+			return err
+		}
+		did = c.Edit
+		if opt.DryRun {
+			return errDryRun
+		}
+		return keepOutcome(c, opt, &out)
+	})
+	if opt.DryRun && errors.Is(err, errDryRun) {
+		for i := range out.Changes {
+			out.Changes[i].ID, out.Changes[i].Lease = 0, 0
+		}
+		return out, nil
+	}
+	switch {
+	case errors.Is(err, store.ErrTooMany):
+		return ipam.Outcome{}, ipam.Refuse(ipam.ErrInvalid,
+			"these changes are more than one transaction holds; make them in several requests")
+	case errors.Is(err, store.ErrTooLarge):
+		return ipam.Outcome{}, ipam.Refuse(ipam.ErrInvalid,
+			"what one network or subnet has of tags, links, pools and exclusions would be more than one record, or "+
+				"the event of such a change, holds; "+
+				"change less at once, or take some of it away")
+	case err != nil:
+		return ipam.Outcome{}, err
+	}
+	clearAway(ctx, s.ledger, did)
+	return out, nil
+}
+
+func makeEdits(c *ledger.Change, edits []ipam.Edit, out *ipam.Outcome) error {
+	for i, e := range edits {
+		c.Edit.At = i
+		result, err := apply(c, e)
+		if err != nil && c.Edit.Capacity.Short == nil {
+			return ofSeveral(edits, i, err)
+		}
+		if err != nil {
+			break // what came first is told
+		}
+		out.Results = append(out.Results, result)
+	}
+	if c.Edit.Capacity.Short != nil {
+		return ofSeveral(edits, c.Edit.Capacity.Edit, refusal(&c.Edit.Capacity))
+	}
+	out.Changes = append([]ipam.Event{}, c.Edit.Changes...)
+	if n := c.Index().Network(out.Results[0].Network); n != nil {
+		out.Revision = n.LastRevision()
+	}
+	return nil
+}
+
+// apply makes one edit, or refuses it with nothing changed that the transaction would keep. It may run again, touches
+// nothing but the transaction, and copies a record before it changes it.
+func apply(c *ledger.Change, e ipam.Edit) (ipam.Result, error) {
+	switch e := e.(type) {
+	case *ipam.CreateNetwork:
+		return createNetwork(e, c)
+	case *ipam.ModifyNetwork:
+		return modifyNetwork(e, c)
+	case *ipam.RemoveNetwork:
+		return removeNetwork(e, c)
+	case *ipam.AddSubnet:
+		return addSubnet(e, c)
+	case *ipam.ModifySubnet:
+		return modifySubnet(e, c)
+	case *ipam.RemoveSubnet:
+		return removeSubnet(e, c)
+	case *ipam.AddPool:
+		return addPool(e, c)
+	case *ipam.ModifyPool:
+		return modifyPool(e, c)
+	case *ipam.RemovePool:
+		return removePool(e, c)
+	case *ipam.AddExclusion:
+		return addExclusion(e, c)
+	case *ipam.RemoveExclusion:
+		return removeExclusion(e, c)
+	case *ipam.AddReservation:
+		return addReservation(e, c)
+	case *ipam.RemoveReservation:
+		return removeReservation(e, c)
+	case *ipam.BindReservations:
+		return bindReservations(e, c)
+	case *ipam.ReleaseOwner:
+		return releaseOwner(e, c)
+	case *ReleaseKnowing:
+		return e.apply(c)
+	case *LeaveStore:
+		return e.apply(c)
+	case *ipam.TakeAddress:
+		return takeAddress(e, c)
+	case *ipam.ReleaseAddress:
+		return releaseAddress(e, c)
+	case *ipam.DrainHost:
+		return drainHost(e, c)
+	case *ipam.RemoveHost:
+		return removeHost(e, c)
+	case *ipam.AdmitHost:
+		return admitHost(e, c)
+	}
+	return ipam.Result{}, ipam.RefuseAs("", ipam.ErrInvalid, "the operation %q is not one of this Berth", e.Op())
+}
+
+// ofSeveral is the refusal of one edit, which says which it is where there are several.
+func ofSeveral(edits []ipam.Edit, i int, err error) error {
+	if len(edits) > 1 {
+		return &ipam.EditError{Index: i, Err: err}
+	}
+	return err
+}
+
+// clearAway removes in pages what removals have left, which means nothing any more. What a failure cuts off is gone on
+// with by Run and the next Open, and is no failure of the edits.
+func clearAway(ctx context.Context, s *ledger.Ledger, did ledger.Editing) {
+	s.AddLeftovers(did.Swept, did.Strays)
+	if did.Ended {
+		_ = Finish(ctx, s)
+		return
+	}
+	if len(did.Swept) > 0 || len(did.Strays) > 0 || did.Leaving {
+		_ = finishPlans(ctx, s)
+	}
+}
+
+// finishPlans removes the rest of networks and subnets that were removed.
+func finishPlans(ctx context.Context, s *ledger.Ledger) error {
+	if err := errors.Join(finishLeaving(ctx, s), sweepStrays(ctx, s)); err != nil {
+		return err
+	}
+	for {
+		gone := s.Orphan()
+		if gone == nil {
+			return nil
+		}
+		if err := Sweep(ctx, s, gone); err != nil {
+			return err
+		}
+		s.OrphanSwept(gone)
+	}
+}
+
+// Kept is the record of a key: what was asked and what came of it.
+type Kept struct {
+	Request [32]byte     `json:"request"`
+	Time    uint64       `json:"time"` // of the key's other record
+	Outcome ipam.Outcome `json:"outcome"`
+}
+
+// replayed reads the outcome of the same edits before, where the key was used within KeyAge.
+func replayed(c *ledger.Change, opt ipam.EditOptions, out *ipam.Outcome) (bool, error) {
+	if opt.Key == "" {
+		return false, nil
+	}
+	raw, err := c.Tx().Get(OutcomeKey(opt.Key))
+	if err != nil {
+		return false, err
+	}
+	if raw == nil {
+		return false, nil
+	}
+	var k Kept
+	if err := ipam.DecodeJSON("an idempotency key", raw, &k); err != nil {
+		return false, err
+	}
+	switch {
+	case c.Now().Sub(ipam.EventTime(k.Time)) >= ipam.KeyAge:
+		return false, c.Tx().Delete(usedKey(k.Time, opt.Key))
+	case k.Request != opt.Request:
+		return false, ipam.Refuse(ipam.ErrKeyReused,
+			"the idempotency key %q was used for another request at %s; take a new one",
+			opt.Key, ipam.EventTime(k.Time).Format(time.RFC3339))
+	}
+	*out = k.Outcome
+	return true, nil
+}
+
+// keepOutcome writes it in the transaction of the edits, so that a key is used exactly when they are made.
+func keepOutcome(c *ledger.Change, opt ipam.EditOptions, out *ipam.Outcome) error {
+	if opt.Key == "" {
+		return nil
+	}
+	k := Kept{opt.Request, uint64(max(c.Now().UnixMicro(), 0)), *out}
+	if _, err := c.PutJSON(OutcomeKey(opt.Key), &k, false); err != nil {
+		return err
+	}
+	return c.Tx().Put(usedKey(k.Time, opt.Key), []byte{ipam.RecordVersion})
+}
+
+// OutcomeKey is that of what came of the edits that an idempotency key names.
+func OutcomeKey(key string) []byte { return append([]byte{ledger.OutcomeKeys}, key...) }
+
+func usedKey(used uint64, key string) []byte {
+	return append(binary.BigEndian.AppendUint64([]byte{ledger.UsedKeys}, used), key...)
+}
+
+// TrimKeys removes the outcomes whose time is over, one page of them.
+func TrimKeys(c *ledger.Change) (removed int, err error) {
+	over := uint64(max(c.Now().Add(-ipam.KeyAge).UnixMicro(), 0))
+	page := ledger.KindRange(ledger.UsedKeys)
+	page.Limit = c.Page()
+	var keys []string
+	removed, err = DeleteWhile(c.Tx(), page, func(_ int, key []byte) bool {
+		if len(key) < 9 || binary.BigEndian.Uint64(key[1:]) > over {
+			return false
+		}
+		keys = append(keys, string(key[9:]))
+		return true
+	})
+	for _, key := range keys {
+		if err == nil {
+			err = trimOutcome(c, key, over)
+		}
+	}
+	return removed, err
+}
+
+// trimOutcome removes the outcome of a key, unless the key was used again since.
+func trimOutcome(c *ledger.Change, key string, over uint64) error {
+	raw, err := c.Tx().Get(OutcomeKey(key))
+	if err != nil {
+		return err
+	}
+	if raw == nil {
+		return nil
+	}
+	var k Kept
+	if err := ipam.DecodeJSON("an idempotency key", raw, &k); err != nil {
+		return err
+	} else if k.Time > over {
+		return nil
+	}
+	return c.Tx().Delete(OutcomeKey(key))
+}
+
+// rawJSON is v for an event; nil is nothing.
+func rawJSON(v any) (json.RawMessage, error) {
+	if v == nil {
+		return nil, nil
+	}
+	return json.Marshal(v)
+}

@@ -1,0 +1,121 @@
+package edit
+
+import (
+	"fmt"
+	"slices"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+func addExclusion(e *ipam.AddExclusion, c *ledger.Change) (ipam.Result, error) {
+	p, err := OpenPlan(c, e.Network)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	sub, err := p.holding(e.Range)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if err := CheckText("the note", e.Note); err != nil {
+		return ipam.Result{}, err
+	}
+	if gateway := sub.Gateway; gateway.IsValid() && e.Range.From() == gateway && e.Range.To() == gateway {
+		return ipam.Result{}, ipam.Refuse(ipam.ErrInUse,
+			"%s is the gateway of the subnet %s, which nobody is given anyway", gateway,
+			sub.CIDR)
+	}
+	at, other := sub.PlaceOfExclusion(e.Range)
+	if other != nil {
+		return ipam.Result{}, ipam.Refuse(ipam.ErrOverlap,
+			"the range %s overlaps the exclusion %s of the subnet %s; give a range "+
+				"beside it, or remove that one first", e.Range, *other, sub.CIDR)
+	}
+	if err := sub.OutsideStatic(e.Range); err != nil {
+		return ipam.Result{}, err
+	}
+	x := ipam.Exclusion{Range: e.Range, Note: e.Note}
+	if err := p.Note(&ipam.Event{Verb: ipam.ExclusionAdded, Subnet: sub.CIDR}, nil, x); err != nil {
+		return ipam.Result{}, err
+	}
+	warnings, err := p.keepers(sub, e.Range)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	edited := *sub
+	edited.Exclusions = slices.Insert(slices.Clone(sub.Exclusions), at, x)
+	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR, Warnings: warnings}, c.SetSubnet(&edited)
+}
+
+// maxKeepers is how many of those who keep an excluded address are named.
+const maxKeepers = 10
+
+// keepers says who keeps an address of a range although it is excluded (GA-10): who has it, and whom it is reserved
+// for. The gateway is nobody's anyway.
+func (p *Plan) keepers(sub *ipam.Subnet, r ipam.Range) (warnings []string, err error) {
+	more := 0
+	err = eachLeaseIn(p.Tx(), sub.ID, r, func(l *ipam.Lease) error {
+		if l.Address == sub.Gateway || !l.Held() && l.Reservation == nil {
+			return nil
+		}
+		if len(warnings) == maxKeepers {
+			more++
+			return nil
+		}
+		warnings = append(warnings, keeperText(l))
+		return nil
+	})
+	if more > 0 {
+		warnings = append(warnings, fmt.Sprintf("%d more of its addresses are held or reserved, and stay so", more))
+	}
+	return warnings, err
+}
+
+func keeperText(l *ipam.Lease) string {
+	switch {
+	case l.Reservation == nil:
+		return fmt.Sprintf("%s is held by %s, who keeps it; nobody is given it after its release", l.Address,
+			l.Holder())
+	case !l.Held():
+		return fmt.Sprintf("%s is reserved for %s, who keeps it; nobody is given it once that has ended", l.Address,
+			l.Reservation.Owner)
+	}
+	return fmt.Sprintf("%s is held by %s and reserved for %s, who keep it; nobody is given it once that has ended",
+		l.Address, l.Holder(), l.Reservation.Owner)
+}
+
+func removeExclusion(e *ipam.RemoveExclusion, c *ledger.Change) (ipam.Result, error) {
+	p, err := OpenPlan(c, e.Network)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	sub, err := p.holding(e.Range)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	edited := *sub
+	edited.Exclusions = []ipam.Exclusion{}
+	cut := false
+	for _, x := range sub.Exclusions {
+		if !x.Range.Overlaps(e.Range.IPRange) {
+			edited.Exclusions = append(edited.Exclusions, x)
+			continue
+		}
+		cut = true
+		left := []ipam.Exclusion{}
+		for _, part := range less(x.Range.IPRange, e.Range.IPRange) {
+			left = append(left, ipam.Exclusion{Range: ipam.Range{IPRange: part}, Note: x.Note})
+		}
+		if err := p.Note(&ipam.Event{Verb: ipam.ExclusionRemoved, Subnet: sub.CIDR, Detail: e.Range.String()}, x,
+			left); err != nil {
+			return ipam.Result{}, err
+		}
+		edited.Exclusions = append(edited.Exclusions, left...)
+	}
+	if !cut {
+		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrNotFound,
+			"no exclusion of the subnet %s has an address of the range %s",
+			sub.CIDR, e.Range), ipam.Advise(ipam.DoListExclusions, p.N.Name))
+	}
+	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, c.SetSubnet(&edited)
+}

@@ -1,0 +1,204 @@
+package edit
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// hostOf is the record of a host of the cluster.
+func hostOf(c *ledger.Change, name string) (*ipam.Host, error) {
+	if c.Member == nil {
+		return nil, ipam.ErrNoShared
+	}
+	known := c.Index().Host(name)
+	if known == nil {
+		return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no host %q in the cluster", name),
+			ipam.Advise(ipam.DoListHosts))
+	}
+	return known, nil
+}
+
+func drainHost(e *ipam.DrainHost, c *ledger.Change) (ipam.Result, error) {
+	h, err := hostOf(c, e.Name)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	want := ipam.HostDraining
+	if e.Undo {
+		want = ""
+	}
+	switch {
+	case h.State == want:
+		return ipam.Result{}, nil
+	case h.State == ipam.HostLeaving || h.State == ipam.HostRemoved:
+		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse, "host %s is %s", h.Name, h.State),
+			ipam.Advise(ipam.DoLetHostIn, h.Name))
+	}
+	detail := ""
+	if e.Undo {
+		detail = "undone"
+	}
+	return ipam.Result{}, setHostState(c, h, want, ipam.HostDrained, detail)
+}
+
+// setHostState writes a host's record with another state, and the event of that.
+func setHostState(c *ledger.Change, h *ipam.Host, state ipam.HostState, verb ipam.Verb, detail string) error {
+	if _, err := c.Event(&ipam.Event{Verb: verb, Name: h.Name, Detail: detail}); err != nil {
+		return err
+	}
+	changed := *h
+	changed.State = state
+	return c.SetHost(&changed)
+}
+
+func removeHost(e *ipam.RemoveHost, c *ledger.Change) (ipam.Result, error) {
+	h, err := hostOf(c, e.Name)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	switch {
+	case h.State == ipam.HostRemoved:
+		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse, "host %s was removed already", h.Name),
+			ipam.Advise(ipam.DoLetHostIn, h.Name))
+	case e.Off && isPresent(c, h.Name) && h.ID != c.Member.Host:
+		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse,
+			"the daemon of host %s answers, or did some seconds ago, so that it is "+
+				"not off", h.Name), ipam.Advise(ipam.DoAskHostToGo, h.Name))
+	case e.Off:
+		return ipam.Result{}, RemoveHost(c, h)
+	case h.State == ipam.HostLeaving:
+		return ipam.Result{}, nil
+	case !otherHost(c.Index(), h.Name):
+		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse,
+			"host %s is the only one in the cluster, and nobody could let it in "+
+				"again; remove its networks there instead", h.Name), ipam.OrAdvise(ipam.DoMoveSpaces))
+	case !isPresent(c, h.Name):
+		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse,
+			"the daemon of host %s does not answer, so that it cannot give back "+
+				"what it holds: its containers may run on, and its headroom be in use; start it", h.Name),
+			ipam.Advise(ipam.DoSayHostOff, h.Name))
+	}
+	return ipam.Result{}, setHostState(c, h, ipam.HostLeaving, ipam.HostLeft, "")
+}
+
+// RemoveHost ends all holds of a host. Their leases are released in pages afterwards.
+func RemoveHost(c *ledger.Change, h *ipam.Host) error {
+	for _, id := range HeldBy(c.Index(), h.Name) {
+		at, err := c.Attachment(id)
+		if errors.Is(err, ipam.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		sub, _, err := c.SubnetOf(at)
+		if err != nil {
+			return err
+		}
+		last, err := detach(c, at, sub)
+		if err != nil {
+			return err
+		}
+		if last {
+			c.Edit.Swept = append(c.Edit.Swept, &ipam.Subnet{ID: sub.ID, Space: sub.Space, CIDR: sub.CIDR})
+		}
+	}
+	c.Edit.Ended = true
+	return setHostState(c, h, ipam.HostRemoved, ipam.HostGone, "")
+}
+
+// ReleasePools ends all holds of this host with all leases taken through them.
+func ReleasePools(ctx context.Context, s *ledger.Ledger) error {
+	held := ledger.Ask(s, func(ix *ledger.Index) []ipam.ID { return HeldBy(ix, s.Host()) })
+	for _, id := range held {
+		if err := Of(s).ReleasePool(ctx, id); err != nil {
+			return err
+		}
+	}
+	return Finish(ctx, s)
+}
+
+// otherHost tells whether a host but this one takes part in the cluster, and goes on doing so.
+func otherHost(ix *ledger.Index, name string) bool {
+	for _, h := range ix.Hosts() {
+		if h.Name != name && h.State != ipam.HostRemoved && h.State != ipam.HostLeaving {
+			return true
+		}
+	}
+	return false
+}
+
+// HeldBy lists the holds of a host that have not ended, the oldest first.
+func HeldBy(ix *ledger.Index, host string) (all []ipam.ID) {
+	for id, at := range ix.Attachments() {
+		if at.Host == host && !at.Ended {
+			all = append(all, id)
+		}
+	}
+	slices.SortFunc(all, func(a, b ipam.ID) int {
+		return ix.Attachment(a).Created.Compare(ix.Attachment(b).Created)
+	})
+	return all
+}
+
+func admitHost(e *ipam.AdmitHost, c *ledger.Change) (ipam.Result, error) {
+	h, err := hostOf(c, e.Name)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if h.State != ipam.HostRemoved {
+		return ipam.Result{}, ipam.Refuse(ipam.ErrInUse, "host %s is in the cluster already", h.Name)
+	}
+	slot, err := c.FreeSlot()
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	again := *h
+	again.Slot = slot
+	return ipam.Result{}, setHostState(c, &again, "", ipam.HostAdmitted, "")
+}
+
+// isPresent tells whether the daemon of a host is there at this moment.
+func isPresent(c *ledger.Change, host string) bool {
+	_, ok := c.Present()[host]
+	return ok
+}
+
+// ShownAddresses is how many HostInfo names.
+const ShownAddresses = 10
+
+// Counted is what is held through one attachment.
+type Counted struct {
+	Leases, Headroom int
+	First            []netip.Addr // of the leases, up to shownAddresses
+}
+
+// Count counts one lease of a host.
+func (n *Counted) Count(l *ipam.LeaseInfo) {
+	switch l.Kind {
+	case ipam.Headroom:
+		n.Headroom++
+	case ipam.Gateway:
+	default:
+		n.Leases++
+		if len(n.First) < ShownAddresses {
+			n.First = append(n.First, l.Address)
+		}
+	}
+}
+
+// BoolCompare orders false before true.
+func BoolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}

@@ -1,0 +1,403 @@
+package edit
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// maxSubnets is how many subnets one edit makes or removes, so that its transaction stays bounded.
+const maxSubnets = 500
+
+// networkFacts is what events tell of a network.
+type networkFacts struct {
+	Name       string            `json:"name,omitempty"`
+	Tags       map[string]string `json:"tags,omitempty"`
+	MACPrefix  string            `json:"mac_prefix,omitempty"`
+	Links      []ipam.Link       `json:"links,omitempty"`
+	Sticky     *bool             `json:"sticky,omitempty"`
+	Quarantine *ipam.Duration    `json:"quarantine,omitempty"`
+	Headroom   *int              `json:"headroom,omitempty"` // nil: none, or it does not differ
+	Type       ipam.NetworkType  `json:"type,omitempty"`
+	Static     []ipam.Range      `json:"static,omitempty"`
+	Rules      []ipam.OwnerRule  `json:"owner_rules,omitempty"`
+}
+
+// FactsOfNetwork is what the events of a network tell of it.
+func FactsOfNetwork(n *ipam.Network) networkFacts {
+	sticky, quarantine := !n.Policy.Forget, ipam.Duration(n.Policy.Quarantine)
+	f := networkFacts{Name: n.Name, Tags: n.Tags, MACPrefix: n.MACPrefix, Links: n.Links, Sticky: &sticky,
+		Quarantine: &quarantine, Type: n.Type, Rules: n.Rules}
+	if n.Headroom > 0 {
+		f.Headroom = &n.Headroom
+	}
+	return f
+}
+
+// differing is f less what is the same in other.
+func (f networkFacts) differing(other networkFacts) networkFacts {
+	if f.Name == other.Name {
+		f.Name = ""
+	}
+	if maps.Equal(f.Tags, other.Tags) {
+		f.Tags = nil
+	}
+	if f.MACPrefix == other.MACPrefix {
+		f.MACPrefix = ""
+	}
+	if slices.Equal(f.Links, other.Links) {
+		f.Links = nil
+	}
+	if *f.Sticky == *other.Sticky {
+		f.Sticky = nil
+	}
+	if *f.Quarantine == *other.Quarantine {
+		f.Quarantine = nil
+	}
+	switch {
+	case f.Headroom == nil && other.Headroom != nil:
+		f.Headroom = new(int)
+	case f.Headroom != nil && other.Headroom != nil && *f.Headroom == *other.Headroom:
+		f.Headroom = nil
+	}
+	if f.Type == other.Type {
+		f.Type = ""
+	}
+	if slices.Equal(f.Static, other.Static) {
+		f.Static = nil
+	}
+	if slices.Equal(f.Rules, other.Rules) {
+		f.Rules = nil
+	}
+	return f
+}
+
+func createNetwork(e *ipam.CreateNetwork, c *ledger.Change) (ipam.Result, error) {
+	if e.Space == "" {
+		e.Space = ipam.LocalSpace
+	}
+	if err := ipam.CheckName("space", e.Space); err != nil {
+		return ipam.Result{}, err
+	}
+	if len(e.Subnets) > maxSubnets {
+		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInvalid,
+			"the network %s is to have %d subnets; one request makes at most %d",
+			e.Name, len(e.Subnets), maxSubnets), ipam.Advise(ipam.DoImportInstead))
+	}
+	if err := NameFree(c, e.Name); err != nil {
+		return ipam.Result{}, err
+	}
+	kind, err := ipam.ParseNetworkType(e.Type)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	n := &ipam.Network{ID: c.NewID(), Name: e.Name, Space: e.Space, Type: kind, Created: c.Now(), Planned: true}
+	tags := map[string]*string{}
+	for key, value := range e.Tags {
+		tags[key] = &value
+	}
+	set := ipam.ModifyNetwork{Tags: tags, MACPrefix: &e.MACPrefix, Links: e.Links, Sticky: e.Sticky,
+		Quarantine: e.Quarantine, Headroom: &e.Headroom, OwnerRules: e.OwnerRules}
+	if err := On(&set, n); err != nil {
+		return ipam.Result{}, err
+	}
+	if err := c.EnsureSpace(e.Space); err != nil {
+		return ipam.Result{}, err
+	}
+	p := &Plan{c, n}
+	facts := FactsOfNetwork(n)
+	facts.Static = e.Static
+	if err := p.Note(&ipam.Event{Verb: ipam.NetworkCreated}, nil, facts); err != nil {
+		return ipam.Result{}, err
+	}
+	for i := range e.Subnets {
+		if _, err := p.addSubnet(&e.Subnets[i]); err != nil {
+			return ipam.Result{}, err
+		}
+	}
+	if len(e.Static) > 0 {
+		if err := p.setStatic(e.Static); err != nil {
+			return ipam.Result{}, err
+		}
+	}
+	return ipam.Result{Network: n.ID}, nil
+}
+
+func modifyNetwork(e *ipam.ModifyNetwork, c *ledger.Change) (ipam.Result, error) {
+	p, err := OpenPlan(c, e.Network)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	edited := *p.N
+	edited.Tags, edited.Links, edited.Rules = maps.Clone(edited.Tags), slices.Clone(edited.Links),
+		slices.Clone(edited.Rules)
+	if e.Name != nil && *e.Name != edited.Name {
+		if err := NameFree(c, *e.Name); err != nil {
+			return ipam.Result{}, err
+		}
+		edited.Name = *e.Name
+	}
+	if err := On(e, &edited); err != nil {
+		return ipam.Result{}, err
+	}
+	before, after := FactsOfNetwork(p.N), FactsOfNetwork(&edited)
+	before.Static, after.Static = Bands(c.Index(), edited.ID), Bands(c.Index(), edited.ID)
+	if e.Static != nil {
+		if err := p.setStatic(*e.Static); err != nil {
+			return ipam.Result{}, err
+		}
+		after.Static = Bands(c.Index(), edited.ID)
+	}
+	p.N = &edited
+	return ipam.Result{Network: edited.ID}, p.Note(&ipam.Event{Verb: ipam.NetworkModified}, before.differing(after),
+		after.differing(before))
+}
+
+// On sets what e says of a network but for its name.
+func On(e *ipam.ModifyNetwork, n *ipam.Network) error {
+	if e.MACPrefix != nil {
+		prefix := strings.ToLower(*e.MACPrefix)
+		if err := checkMACPrefix(prefix); err != nil {
+			return err
+		}
+		n.MACPrefix = prefix
+	}
+	for _, key := range slices.Sorted(maps.Keys(e.Tags)) {
+		if err := Tag(n, key, e.Tags[key]); err != nil {
+			return err
+		}
+	}
+	if err := CheckTags(n); err != nil {
+		return err
+	}
+	for _, link := range e.Links {
+		if err := Link(n, link); err != nil {
+			return err
+		}
+	}
+	if e.Sticky != nil {
+		n.Policy.Forget = !*e.Sticky
+	}
+	if e.Quarantine != nil {
+		if *e.Quarantine < 0 {
+			return ipam.Refuse(ipam.ErrInvalid, "the quarantine %s is negative", time.Duration(*e.Quarantine))
+		}
+		n.Policy.Quarantine = time.Duration(*e.Quarantine)
+	}
+	for _, r := range e.OwnerRules {
+		if err := n.SetRule(r); err != nil {
+			return err
+		}
+	}
+	if e.Headroom != nil {
+		return SetHeadroom(n, *e.Headroom)
+	}
+	return nil
+}
+
+// MaxHeadroom is how much of it an attachment can have: all of it is claimed by, and written for, each host.
+const MaxHeadroom = 1024
+
+// SetHeadroom says how many addresses each host keeps claimed for each of its attachments.
+func SetHeadroom(n *ipam.Network, wanted int) error {
+	switch {
+	case wanted < 0 || wanted > MaxHeadroom:
+		return ipam.Refuse(ipam.ErrInvalid, "a headroom of %d addresses is none: write 0 to %d", wanted, MaxHeadroom)
+	case wanted > 0 && n.Space == ipam.LocalSpace:
+		return ipam.Refuse(ipam.ErrInvalid,
+			"network %s is in the space local, which each host keeps for itself: it needs no "+
+				"headroom", n.Name)
+	case wanted > 0 && n.Type != ipam.Manual:
+		return ipam.RefuseAs(ipam.WrongType, ipam.ErrInvalid,
+			"network %s is of the type %s: Berth chooses none of its addresses, "+
+				"and can keep none as headroom", n.Name, n.Type)
+	}
+	n.Headroom = wanted
+	return nil
+}
+
+// Tag sets a tag of a network, or with nil takes it away.
+func Tag(n *ipam.Network, key string, value *string) error {
+	if err := ipam.CheckName("tag", key); err != nil {
+		return err
+	}
+	if value == nil {
+		delete(n.Tags, key)
+		return nil
+	}
+	if err := CheckText("the tag "+key, *value); err != nil {
+		return err
+	}
+	if n.Tags == nil {
+		n.Tags = map[string]string{}
+	}
+	n.Tags[key] = *value
+	return nil
+}
+
+// maxTags is how many tags a network keeps.
+const maxTags = 128
+
+// CheckTags refuses tags beyond their bounds.
+func CheckTags(n *ipam.Network) error {
+	if len(n.Tags) <= maxTags {
+		return nil
+	}
+	return ipam.Refuse(ipam.ErrInvalid, "network %s would have %d tags; it keeps at most %d", n.Name, len(n.Tags),
+		maxTags)
+}
+
+var macPrefixForm = regexp.MustCompile(`^[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}$`)
+
+// checkMACPrefix refuses what does not begin the MAC address of one interface: an odd first octet is that of a group
+// (IEEE 802).
+func checkMACPrefix(prefix string) error {
+	if prefix == "" {
+		return nil
+	}
+	if !macPrefixForm.MatchString(prefix) {
+		return ipam.Refuse(ipam.ErrInvalid, "%q begins no MAC address: write three octets, such as aa:00:00", prefix)
+	}
+	if strings.ContainsRune("13579bdf", rune(prefix[1])) {
+		return ipam.Refuse(ipam.ErrInvalid,
+			"MAC addresses that begin with %s are those of groups (the first octet is odd); "+
+				"choose an even one, such as aa:00:00", prefix)
+	}
+	return nil
+}
+
+// linkModes are the ways in which a network is connected to a host, as they are told to one who mistyped one.
+var linkModes = []string{"bridged", "routed", "macvlan", "ipvlan", "ovs"}
+
+// Link sets the L2 attachment of one host, or removes it where it has no mode.
+func Link(n *ipam.Network, l ipam.Link) error {
+	if err := ipam.CheckName("host", l.Host); err != nil {
+		return err
+	}
+	n.Links = slices.DeleteFunc(n.Links, func(other ipam.Link) bool { return other.Host == l.Host })
+	if l.Mode == "" && l.Link == "" {
+		return nil
+	}
+	if !slices.Contains(linkModes, l.Mode) {
+		return ipam.Refuse(ipam.ErrInvalid, "%q is no mode of a link on host %s: use one of %s", l.Mode, l.Host,
+			strings.Join(linkModes, ", "))
+	}
+	if l.Link == "" || len(l.Link) > 63 || strings.ContainsFunc(l.Link,
+		func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+		return ipam.Refuse(ipam.ErrInvalid, "%q names no bridge, parent or table on host %s: write a name such as br0",
+			l.Link,
+			l.Host)
+	}
+	n.Links = append(n.Links, l)
+	slices.SortFunc(n.Links, func(a, b ipam.Link) int { return cmp.Compare(a.Host, b.Host) })
+	return nil
+}
+
+// CheckText refuses what is no line of text.
+func CheckText(what, text string) error {
+	if len(text) > ipam.MaxText {
+		return ipam.Refuse(ipam.ErrInvalid, "%s has %d bytes; at most %d are kept", what, len(text), ipam.MaxText)
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return ipam.Refuse(ipam.ErrInvalid, "%s has characters that cannot be printed; write it on one line", what)
+	}
+	return nil
+}
+
+func removeNetwork(e *ipam.RemoveNetwork, c *ledger.Change) (ipam.Result, error) {
+	p, err := OpenPlan(c, e.Network)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	all, err := p.Subnets()
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	for _, sub := range all {
+		if err := p.Unused(sub, e.Force); err != nil {
+			return ipam.Result{}, err
+		}
+	}
+	if err := p.dismissOwners(e.Force); err != nil {
+		return ipam.Result{}, err
+	}
+	if _, err := p.Tell(&ipam.Event{Verb: ipam.NetworkRemoved}, FactsOfNetwork(p.N), nil); err != nil {
+		return ipam.Result{}, err
+	}
+	result := ipam.Result{Network: p.N.ID}
+	if len(all) > maxSubnets {
+		leaving := *p.N
+		leaving.Stage, c.Edit.Leaving = ipam.Leaving, true
+		return result, c.SetNetwork(leaving.ID, &leaving)
+	}
+	for _, sub := range all {
+		if err := p.DropSubnet(sub); err != nil {
+			return ipam.Result{}, err
+		}
+	}
+	return result, c.SetNetwork(p.N.ID, nil)
+}
+
+// finishLeaving removes what is left of networks that were removed, a page of subnets at a time.
+func finishLeaving(ctx context.Context, s *ledger.Ledger) error {
+	for leaving(s) {
+		var swept []*ipam.Subnet
+		left := false
+		err := s.Update(ctx, func(c *ledger.Change) (err error) {
+			swept, left, err = leavePage(c)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if !left {
+			return nil
+		}
+		s.AddLeftovers(swept, nil)
+	}
+	return nil
+}
+
+// leaving tells whether a network is being removed.
+func leaving(s *ledger.Ledger) bool {
+	return ledger.Ask(s, func(ix *ledger.Index) bool {
+		for _, nx := range ix.Networks() {
+			if nx.Record() != nil && nx.Record().Stage == ipam.Leaving {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// leavePage removes one page of a network that is leaving, and tells whether there may be more.
+func leavePage(c *ledger.Change) (swept []*ipam.Subnet, left bool, err error) {
+	for id, nx := range c.Index().Networks() {
+		if nx.Record() == nil || nx.Record().Stage != ipam.Leaving {
+			continue
+		}
+		p := &Plan{c, nx.Record()}
+		all, err := p.Subnets()
+		if err != nil {
+			return nil, false, err
+		}
+		for _, sub := range all[:min(len(all), maxSubnets)] {
+			if err := p.DropSubnet(sub); err != nil {
+				return nil, false, err
+			}
+		}
+		if len(all) <= maxSubnets {
+			err = c.SetNetwork(id, nil)
+		}
+		return c.Edit.Swept, true, err
+	}
+	return nil, false, nil
+}

@@ -1,0 +1,179 @@
+package edit
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
+	"berth/internal/ipam/ledger"
+)
+
+func releaseOwner(e *ipam.ReleaseOwner, c *ledger.Change) (ipam.Result, error) {
+	if err := ipam.CheckOwner(e.Owner); err != nil {
+		return ipam.Result{}, err
+	}
+	owners := Owners(e)
+	if e.Replaced {
+		return releaseReplaced(c, owners, nil)
+	}
+	var result ipam.Result
+	err := EachOwned(c, owners, func(at Picked) error {
+		result.Addresses = append(result.Addresses, at.Addr)
+		return EndReservation(c, at, "")
+	})
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	err = EachTaken(c, owners, func(at Picked) error {
+		if !slices.Contains(result.Addresses, at.Addr) {
+			result.Addresses = append(result.Addresses, at.Addr)
+		}
+		return choose.Release(c, at.Sub, at.Record)
+	})
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	return result, forgetOwners(c, owners)
+}
+
+// Owners is whom a release means.
+func Owners(e *ipam.ReleaseOwner) OwnerSet {
+	owners := OwnerSet{names: []string{ipam.CanonicalOwner(e.Owner)}}
+	if e.Under {
+		owners.under = e.Owner + "/"
+	}
+	return owners
+}
+
+// OwnerSet is owners by name, or by what their paths begin with.
+type OwnerSet struct {
+	names []string
+	under string // with the slash at its end; empty: none
+}
+
+// in lists the places of the owners.
+func (o OwnerSet) in(p *ledger.Places[string]) (all []netip.Addr) {
+	if o.under == "" {
+		for _, name := range o.names {
+			all = slices.AppendSeq(all, p.Of(name))
+		}
+		return all
+	}
+	for owner, addr := range p.All() {
+		if o.Has(owner) {
+			all = append(all, addr)
+		}
+	}
+	return all
+}
+
+// Has tells whether an owner is one of them.
+func (o OwnerSet) Has(owner string) bool {
+	return slices.Contains(o.names, owner) || o.under != "" && strings.HasPrefix(owner, o.under)
+}
+
+// EachOwned walks over what is reserved for owners in networks that are there as a whole, by space and address.
+func EachOwned(c *ledger.Change, owners OwnerSet, fn func(Picked) error) error {
+	there := func(sx *ledger.SubnetIndex) bool { return sx.Reserved() > 0 && len(owners.in(sx.ByOwner())) > 0 }
+	for _, sx := range wholeSubnets(c, there) {
+		err := eachAt(c, sx, owners.in(sx.ByOwner()), fn,
+			func(l *ipam.Lease) bool { return l.Reserved() != nil && owners.Has(l.Reservation.Owner) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EachTaken walks over what owners have in hand by TakeAddress.
+func EachTaken(c *ledger.Change, owners OwnerSet, fn func(Picked) error) error {
+	for _, sx := range wholeSubnets(c, func(*ledger.SubnetIndex) bool { return true }) {
+		named := OwnerSet{under: owners.under}
+		for _, name := range owners.names {
+			named.names = append(named.names, ipam.RememberedName(name))
+		}
+		err := eachAt(c, sx, named.in(sx.ByName()), fn,
+			func(l *ipam.Lease) bool { return l.Held() && l.Kind == ipam.External && owners.Has(l.Name) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachAt reads the records of places, which are advice, and hands on those that are chosen.
+func eachAt(c *ledger.Change, sx *ledger.SubnetIndex, places []netip.Addr, fn func(Picked) error,
+	chosen func(*ipam.Lease) bool) error {
+	sub := sx.Record()
+	slices.SortFunc(places, netip.Addr.Compare)
+	for _, addr := range slices.Compact(places) {
+		l, err := c.Lease(sub.ID, addr)
+		if err == nil && chosen(l) {
+			err = fn(Picked{sub, addr, l})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wholeSubnets lists the subnets of networks that are there as a whole, of those that are kept, by space and address.
+func wholeSubnets(c *ledger.Change, keep func(*ledger.SubnetIndex) bool) []*ledger.SubnetIndex {
+	var all []*ledger.SubnetIndex
+	for _, sx := range c.Index().Subnets() {
+		if n := c.Index().Network(sx.Record().Network); n != nil && n.Stage == "" && keep(sx) {
+			all = append(all, sx)
+		}
+	}
+	slices.SortFunc(all, func(a, b *ledger.SubnetIndex) int {
+		x, y := a.Record(), b.Record()
+		return cmp.Or(cmp.Compare(x.Space, y.Space), x.CIDR.Addr().Compare(y.CIDR.Addr()))
+	})
+	return all
+}
+
+// ownerPlace is what an address is of its owner.
+type ownerPlace struct {
+	owner   string
+	network ipam.ID
+	slot    ipam.Slot
+}
+
+// releaseReplaced ends what was replaced where the owner has in use what replaced it (BO-13): the address in the same
+// place or, where that is wanted no more, any that the owner has, be it in the other store. Who has the old one in hand
+// keeps it.
+func releaseReplaced(c *ledger.Change, owners OwnerSet, elsewhere map[string]bool) (ipam.Result, error) {
+	var old []Picked
+	inUse := map[ownerPlace]bool{} // of each that is wanted
+	any := map[string]bool{}
+	err := EachOwned(c, owners, func(at Picked) error {
+		r := at.Record.Reservation
+		if r.Replaced {
+			old = append(old, at)
+			return nil
+		}
+		inUse[ownerPlace{r.Owner, at.Sub.Network, r.Slot}] = at.Record.Held()
+		any[r.Owner] = any[r.Owner] || at.Record.Held()
+		return nil
+	})
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	var result ipam.Result
+	for _, at := range old {
+		r := at.Record.Reservation
+		runs, wanted := inUse[ownerPlace{r.Owner, at.Sub.Network, r.Slot}]
+		if wanted && !runs || !any[r.Owner] && !elsewhere[r.Owner] {
+			continue
+		}
+		if err := EndReservation(c, at, "its owner has the address that replaced it in use"); err != nil {
+			return ipam.Result{}, err
+		}
+		result.Addresses = append(result.Addresses, at.Addr)
+	}
+	return result, nil
+}

@@ -1,0 +1,251 @@
+package edit
+
+import (
+	"slices"
+
+	"go4.org/netipx"
+
+	"berth/internal/alloc"
+	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
+	"berth/internal/ipam/ledger"
+)
+
+func addPool(e *ipam.AddPool, c *ledger.Change) (ipam.Result, error) {
+	p, err := OpenPlan(c, e.Network)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	sub, r, err := p.poolPlace(e)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if e.Name != "" {
+		if err := ipam.CheckName("pool", e.Name); err != nil {
+			return ipam.Result{}, err
+		}
+	}
+	if _, ok := ledger.Intersect(r.IPRange, alloc.Usable(sub.CIDR)); !ok {
+		return ipam.Result{}, ipam.Refuse(ipam.ErrInvalid, "the range %s holds no host address of the subnet %s", r,
+			sub.CIDR)
+	}
+	if other := ledger.PoolOverlapping(sub, r); other != nil {
+		return ipam.Result{}, ipam.Refuse(ipam.ErrOverlap,
+			"the range %s overlaps the pool %s of the subnet %s; give a range beside "+
+				"it, or remove that pool first", r, *other, sub.CIDR)
+	}
+	pool := ipam.Pool{Name: e.Name, Range: r}
+	if err := p.Note(&ipam.Event{Verb: ipam.PoolAdded, Subnet: sub.CIDR}, nil, pool); err != nil {
+		return ipam.Result{}, err
+	}
+	edited := *sub
+	edited.Pools = append(slices.Clone(sub.Pools), pool)
+	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, c.SetSubnet(&edited)
+}
+
+// poolPlace is the subnet and the range of a pool that is to be made.
+func (p *Plan) poolPlace(e *ipam.AddPool) (*ipam.Subnet, ipam.Range, error) {
+	if e.Subnet == "" {
+		sub, err := p.holding(e.Range)
+		return sub, e.Range, err
+	}
+	sub, err := p.subnet(e.Subnet)
+	if err != nil {
+		return nil, ipam.Range{}, err
+	}
+	if e.Range.IsZero() {
+		return sub, choose.WholeRange(sub.CIDR), nil
+	}
+	if !ipam.Covers(sub.CIDR, e.Range.IPRange) {
+		return nil, ipam.Range{},
+			ipam.Refuse(ipam.ErrInvalid, "the range %s is not inside the subnet %s", e.Range, sub.CIDR)
+	}
+	return sub, e.Range, nil
+}
+
+func modifyPool(e *ipam.ModifyPool, c *ledger.Change) (ipam.Result, error) {
+	p, err := OpenPlan(c, e.Network)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if e.Name != "" {
+		if err := ipam.CheckName("pool", e.Name); err != nil {
+			return ipam.Result{}, err
+		}
+	}
+	if r, err := alloc.ParseRange(e.Pool); err == nil {
+		return ipam.Result{Network: p.N.ID}, p.renameRange(ipam.Range{IPRange: r}, e.Name)
+	}
+	return ipam.Result{Network: p.N.ID}, p.renamePool(e.Pool, e.Name)
+}
+
+// renameRange names the pool of exactly one range. Attachments follow it where it was the last of its name.
+func (p *Plan) renameRange(r ipam.Range, name string) error {
+	sub, err := p.holding(r)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(sub.Pools, func(pool ipam.Pool) bool { return pool.Range == r })
+	if i < 0 {
+		return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "network %s has no pool of the range %s", p.N.Name, r),
+			ipam.Advise(ipam.DoListPools))
+	}
+	before := sub.Pools[i]
+	if err := p.Note(&ipam.Event{Verb: ipam.PoolModified, Subnet: sub.CIDR}, before,
+		ipam.Pool{Name: name, Range: r}); err != nil {
+		return err
+	}
+	edited := *sub
+	edited.Pools = slices.Clone(sub.Pools)
+	edited.Pools[i].Name = name
+	if err := p.SetSubnet(&edited); err != nil {
+		return err
+	}
+	if before.Name == "" || edited.HasPool(before.Name) {
+		return nil
+	}
+	return p.renameAttached(sub, before.Name, name)
+}
+
+// renamePool gives all ranges of a name another one, and tells the attachments that take from it (GA-21, invariant 5).
+func (p *Plan) renamePool(old, name string) error {
+	all, err := p.named(old)
+	if err != nil {
+		return err
+	}
+	for _, sub := range all {
+		edited := *sub
+		edited.Pools = slices.Clone(sub.Pools)
+		for i, pool := range edited.Pools {
+			if pool.Name != old {
+				continue
+			}
+			edited.Pools[i].Name = name
+			if err := p.Note(&ipam.Event{Verb: ipam.PoolModified, Subnet: sub.CIDR}, pool,
+				edited.Pools[i]); err != nil {
+				return err
+			}
+		}
+		if err := p.SetSubnet(&edited); err != nil {
+			return err
+		}
+		if err := p.renameAttached(sub, old, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Plan) renameAttached(sub *ipam.Subnet, old, name string) error {
+	for _, id := range sub.Attachments {
+		at, err := p.Attachment(id)
+		if err != nil {
+			return err
+		}
+		if at.Named != old {
+			continue
+		}
+		if name == "" {
+			return ipam.Refuse(ipam.ErrInUse,
+				"a Docker network takes its addresses from the pool %s by name; give it another "+
+					"name, or remove that network first", old)
+		}
+		edited := *at
+		edited.Named = name
+		if err := p.SetAttachment(id, &edited); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named lists the subnets that have a pool of a name.
+func (p *Plan) named(name string) ([]*ipam.Subnet, error) {
+	all, err := p.Subnets()
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(sub *ipam.Subnet) bool {
+		return name == "" || !sub.HasPool(name)
+	})
+	if len(all) == 0 {
+		return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "network %s has no pool named %q", p.N.Name, name),
+			ipam.Advise(ipam.DoListPools, p.N.Name))
+	}
+	return all, nil
+}
+
+func removePool(e *ipam.RemovePool, c *ledger.Change) (ipam.Result, error) {
+	p, err := OpenPlan(c, e.Network)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if r, err := alloc.ParseRange(e.Pool); err == nil {
+		sub, err := p.holding(ipam.Range{IPRange: r})
+		if err != nil {
+			return ipam.Result{}, err
+		}
+		return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, p.cutPools(sub, ipam.Range{IPRange: r})
+	}
+	all, err := p.named(e.Pool)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	for _, sub := range all {
+		edited := *sub
+		edited.Pools = []ipam.Pool{}
+		for _, pool := range sub.Pools {
+			if pool.Name != e.Pool {
+				edited.Pools = append(edited.Pools, pool)
+				continue
+			}
+			if err := p.Note(&ipam.Event{Verb: ipam.PoolRemoved, Subnet: sub.CIDR}, pool, nil); err != nil {
+				return ipam.Result{}, err
+			}
+		}
+		if err := c.SetSubnet(&edited); err != nil {
+			return ipam.Result{}, err
+		}
+	}
+	return ipam.Result{Network: p.N.ID}, nil
+}
+
+// cutPools takes a range out of the pools of a subnet; what is left of one keeps its name (GA-19).
+func (p *Plan) cutPools(sub *ipam.Subnet, r ipam.Range) error {
+	edited := *sub
+	edited.Pools = []ipam.Pool{}
+	cut := false
+	for _, pool := range sub.Pools {
+		if !pool.Range.Overlaps(r.IPRange) {
+			edited.Pools = append(edited.Pools, pool)
+			continue
+		}
+		cut = true
+		left := []ipam.Pool{}
+		for _, part := range less(pool.Range.IPRange, r.IPRange) {
+			left = append(left, ipam.Pool{Name: pool.Name, Range: ipam.Range{IPRange: part}})
+		}
+		if err := p.Note(&ipam.Event{Verb: ipam.PoolRemoved, Subnet: sub.CIDR, Detail: r.String()}, pool,
+			left); err != nil {
+			return err
+		}
+		edited.Pools = append(edited.Pools, left...)
+	}
+	if !cut {
+		return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "no pool of the subnet %s has an address of the range %s",
+			sub.CIDR, r),
+			ipam.Advise(ipam.DoListPools, p.N.Name))
+	}
+	return p.SetSubnet(&edited)
+}
+
+// less is what is left of r without hole, which it overlaps.
+func less(r, hole netipx.IPRange) (left []netipx.IPRange) {
+	if r.From().Less(hole.From()) {
+		left = append(left, netipx.IPRangeFrom(r.From(), hole.From().Prev()))
+	}
+	if hole.To().Less(r.To()) {
+		left = append(left, netipx.IPRangeFrom(hole.To().Next(), r.To()))
+	}
+	return left
+}

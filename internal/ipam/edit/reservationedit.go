@@ -1,0 +1,414 @@
+package edit
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
+	"berth/internal/ipam/ledger"
+)
+
+func addReservation(e *ipam.AddReservation, c *ledger.Change) (ipam.Result, error) {
+	p, in, err := beginReservation(e, c)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if err := p.replaceElsewhere(e); err != nil {
+		return ipam.Result{}, err
+	}
+	if p.N.Type == ipam.Dynamic && !byAddress(&in) {
+		addrs, err := p.RecordOwner(e)
+		return ipam.Result{Network: p.N.ID, Addresses: addrs}, err
+	}
+	addrs, err := p.fulfil(e, in, func(ipam.Wish) bool { return true })
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	return ipam.Result{Network: p.N.ID, Addresses: addrs}, p.Keep()
+}
+
+// replaceElsewhere marks what the owner has on networks on which it is to have nothing any more as replaced (BO-13).
+func (p *Plan) replaceElsewhere(e *ipam.AddReservation) error {
+	if e.Only == nil {
+		return nil
+	}
+	return replaceBut(p.Change, e.Owner, append([]string{p.N.ID.String()}, e.Only...))
+}
+
+// replaceBut marks what an owner has as replaced, but for what it has on some networks. One of these that is not there
+// may be one of the other store (estatemove.go).
+func replaceBut(c *ledger.Change, owner string, networks []string) error {
+	return EachOwned(c, OwnerSet{names: []string{owner}}, func(at Picked) error {
+		n := c.Index().Network(at.Sub.Network)
+		if slices.Contains(networks, n.Name) || slices.Contains(networks, n.ID.String()) {
+			return nil
+		}
+		r := *at.Record.Reservation
+		r.Replaced = true
+		return changeReservation(c, at, r)
+	})
+}
+
+// byAddress tells whether all that is wished for are given addresses.
+func byAddress(in *ipam.Interface) bool {
+	return !slices.ContainsFunc(in.Wishes, func(w ipam.Wish) bool { return !w.Address.IsValid() })
+}
+
+// beginReservation opens the network of a reservation, and refuses what makes no sense in any state of it.
+func beginReservation(e *ipam.AddReservation, c *ledger.Change) (*Plan, ipam.Interface, error) {
+	in := ipam.Interface{Number: e.Number, Wishes: slices.Clone(e.Wishes)}
+	p, err := OpenPlan(c, e.Network)
+	if err != nil {
+		return nil, in, err
+	}
+	if err := ready(&in, e.Owner); err != nil {
+		return nil, in, err
+	}
+	e.Owner = ipam.CanonicalOwner(e.Owner)
+	if e.For < 0 {
+		return nil, in, ipam.Refuse(ipam.ErrInvalid, "%s cannot live for %s; give a time that is not negative, or none",
+			e.Owner,
+			time.Duration(e.For))
+	}
+	if e.Only != nil && !e.Replace {
+		return nil, in, ipam.Refuse(ipam.ErrInvalid,
+			"what %s has on other networks is not to be replaced; ask for replace, or "+
+				"leave out only", e.Owner)
+	}
+	for i, w := range in.Wishes {
+		if !w.Address.IsValid() {
+			continue
+		}
+		if slices.ContainsFunc(in.Wishes[:i], func(other ipam.Wish) bool { return other.Address == w.Address }) {
+			return nil, in, ipam.RefuseAs(ipam.AlreadyExists, ipam.ErrInUse,
+				"%s is wished for twice for %s; an address is reserved once", w.Address, e.Owner)
+		}
+		if err := p.N.CheckStatic(); err != nil && !e.Automatic {
+			return nil, in, err
+		}
+	}
+	return p, in, nil
+}
+
+// fulfil reserves what is wished for, of the wishes that are chosen now, and returns the addresses by slot.
+func (p *Plan) fulfil(e *ipam.AddReservation, in ipam.Interface, now func(ipam.Wish) bool) ([]netip.Addr, error) {
+	subnets, err := p.reach("")
+	if err != nil {
+		return nil, err
+	}
+	owned, err := p.Owned(e.Owner)
+	if err != nil {
+		return nil, err
+	}
+	for _, slot := range slots(owned.Wanted) {
+		if int(slot.Interface) != e.Number {
+			return nil, p.alreadyExists(e.Owner, owned.Wanted[slot], fmt.Sprintf("an owner has one reservation in a "+
+				"network, of one interface, which may have several addresses (--ip %d:ip0=...,ip1=...)",
+				slot.Interface))
+		}
+	}
+	in.Wishes = slices.DeleteFunc(slices.Clone(in.Wishes), func(w ipam.Wish) bool { return !now(w) })
+	if e.Replace {
+		if err := p.reslot(e, in, owned); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := p.ForgetOwner(e.Owner, "it has an address now"); err != nil {
+		return nil, err
+	}
+	return each(&in, func(slot ipam.Slot, w ipam.Wish) (netip.Addr, error) {
+		addr, err := p.reserve(e, slot, w, subnets, owned)
+		owned.replaced = slices.DeleteFunc(owned.replaced, func(old Picked) bool { return old.Addr == addr })
+		return addr, err
+	})
+}
+
+// reslot gives addresses that the owner has, and that are wished for in other slots, these slots: two may change
+// places.
+func (p *Plan) reslot(e *ipam.AddReservation, in ipam.Interface, owned ownedSlots) error {
+	had := maps.Clone(owned.Wanted)
+	for _, w := range in.Wishes {
+		to := ipam.Slot{Interface: uint8(e.Number), Number: uint8(w.Slot)}
+		for _, from := range slots(had) {
+			at := had[from]
+			if at.Addr != w.Address || from == to {
+				continue
+			}
+			if owned.Wanted[from].Addr == at.Addr {
+				delete(owned.Wanted, from)
+			}
+			r := *at.Record.Reservation
+			r.Slot = to
+			moved := at
+			moved.Record = at.Record.WithReservation(at.Addr, &r)
+			if err := changeReservation(p.Change, at, r); err != nil {
+				return err
+			}
+			owned.Wanted[to] = moved
+		}
+	}
+	return p.displaced(had, owned)
+}
+
+// displaced marks what had to make room for an address of another slot as replaced.
+func (p *Plan) displaced(had map[ipam.Slot]Picked, owned ownedSlots) error {
+	for _, slot := range slots(had) {
+		at, has := had[slot], owned.Wanted[slot]
+		if has.Record == nil || has.Addr == at.Addr ||
+			slices.ContainsFunc(slots(owned.Wanted),
+				func(s ipam.Slot) bool { return owned.Wanted[s].Addr == at.Addr }) {
+			continue
+		}
+		r := *at.Record.Reservation
+		r.Replaced = true
+		if err := changeReservation(p.Change, at, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reserve makes one slot of an owner's interface a reserved address. What is reserved there already stays, if the wish
+// can mean it (BO-5, BO-9); else it is refused (BO-6), or kept beside the new one until that is in use (BO-13).
+func (p *Plan) reserve(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, subnets []*ipam.Subnet,
+	owned ownedSlots) (netip.Addr, error) {
+	has, there := owned.Wanted[slot]
+	switch {
+	case there && p.Forgets() && !e.Replace:
+		return netip.Addr{}, p.secondUse(has)
+	case there && p.meets(w, has.Sub, has.Addr):
+		return has.Addr, p.reserveAgain(e, w, has)
+	case there && !e.Replace:
+		return netip.Addr{}, p.alreadyExists(e.Owner, has, "")
+	}
+	found, again := p.wantedAgain(w, slot, owned)
+	if !again {
+		var err error
+		found, err = p.toReserve(e, w, subnets)
+		if err != nil || choose.Free(found.Record, p.Now()) {
+			_, err = p.needed(e.Owner, w, found.Addr, err)
+		}
+		if err != nil {
+			return netip.Addr{}, err
+		}
+		if !found.Addr.IsValid() {
+			return netip.Addr{}, nil
+		}
+	}
+	if there {
+		old := *has.Record.Reservation
+		old.Replaced = true
+		if err := changeReservation(p.Change, has, old); err != nil {
+			return netip.Addr{}, err
+		}
+	}
+	return found.Addr, p.reserveNew(e, slot, w, found)
+}
+
+// wantedAgain is the address that the owner had last in a slot, and that is kept still, where an automatic wish can
+// mean it (BO-9).
+func (p *Plan) wantedAgain(w ipam.Wish, slot ipam.Slot, owned ownedSlots) (Picked, bool) {
+	if w.Address.IsValid() {
+		return Picked{}, false
+	}
+	owned.replaced = slices.DeleteFunc(slices.Clone(owned.replaced), func(old Picked) bool {
+		return !p.meets(w, old.Sub, old.Addr)
+	})
+	return owned.last(slot)
+}
+
+// reserveAgain is what comes of a reservation that is there when it is wished for again: its kind is that of the wish,
+// and it lives for as long as is said now.
+func (p *Plan) reserveAgain(e *ipam.AddReservation, w ipam.Wish, has Picked) error {
+	kind, err := p.kindOf(e, w, has)
+	if err != nil {
+		return err
+	}
+	r := *has.Record.Reservation
+	r.Kind = kind
+	if e.For > 0 {
+		r.Until = p.Now().Add(time.Duration(e.For))
+	}
+	return changeReservation(p.Change, has, r)
+}
+
+// reserveNew writes a reservation of a free address, or one of the owner's that was replaced and is wanted again.
+func (p *Plan) reserveNew(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, found Picked) error {
+	kind, err := p.kindOf(e, w, found)
+	if err != nil {
+		return err
+	}
+	r := &ipam.Reservation{Owner: e.Owner, Kind: kind, Slot: slot}
+	if e.For > 0 {
+		r.Until = p.Now().Add(time.Duration(e.For))
+	}
+	old := found.Record.Reserved()
+	switch {
+	case old == nil:
+		return p.WriteReservation(found, r)
+	case old.Owner == e.Owner && old.Replaced:
+		r.ID = old.ID
+		return changeReservation(p.Change, found, *r)
+	}
+	return p.alreadyExists(e.Owner, found, "an address is reserved once")
+}
+
+// kindOf is static for an address that was wished for, unless it is said to be an automatic one, which none of a static
+// band can be (BO-10).
+func (p *Plan) kindOf(e *ipam.AddReservation, w ipam.Wish, at Picked) (ipam.Kind, error) {
+	had := at.Record.Reserved()
+	switch {
+	case w.Address.IsValid() && !e.Automatic:
+		return ipam.Static, nil
+	case w.Address.IsValid():
+		return ipam.Automatic, p.N.CheckAutomaticAt(e.Owner, at.Sub, at.Addr)
+	case had != nil && p.N.CheckAutomaticAt(e.Owner, at.Sub, at.Addr) != nil:
+		return had.Kind, nil // which address it is to be was left open, and it can be no other
+	}
+	return ipam.Automatic, nil
+}
+
+// toReserve finds the address: the one wished for, where nobody else has it; else the one that the owner has in use and
+// not reserved, or a free one.
+func (p *Plan) toReserve(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subnet) (Picked, error) {
+	if !w.Address.IsValid() {
+		return p.toReserveAny(e, w, subnets)
+	}
+	found, err := p.pick(e.Owner, w, subnets, e.Force)
+	if err != nil {
+		return found, err
+	}
+	if !found.Record.Held() {
+		return found, nil
+	}
+	held := found.Record
+	if held.Kind == ipam.Gateway || !Holds(p.N, held, e.Owner) && !e.Force {
+		return Picked{}, choose.HeldError(p.Change, found.Sub, held)
+	}
+	return found, nil
+}
+
+func (p *Plan) toReserveAny(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subnet) (Picked, error) {
+	if p.N.Type == ipam.VIP {
+		return Picked{}, ipam.RefuseAs(ipam.WrongType, ipam.ErrInvalid,
+			"network %s is of the type vip, which has static reservations only; say which address with --ip", p.N.Name)
+	}
+	subnets, err := in(&w, p, subnets)
+	if err != nil {
+		return Picked{}, err
+	}
+	if r, _ := p.N.Rule(e.Owner); w.Pool == "" && slices.ContainsFunc(subnets,
+		func(sub *ipam.Subnet) bool { return sub.HasPool(r.Pool) }) {
+		w.Pool = r.Pool
+	}
+	for _, sub := range subnets {
+		l, err := p.inUseBy(e.Owner, p.target(sub, w.Pool))
+		if err != nil {
+			return Picked{sub, choose.AddressOf(l), l}, err
+		}
+		if l != nil {
+			return Picked{sub, choose.AddressOf(l), l}, nil
+		}
+	}
+	for _, sub := range subnets { // less what is reserved for the owner in other slots
+		l, err := pickRemembered(p.target(sub, w.Pool), e.Owner)
+		if err != nil {
+			return Picked{sub, choose.AddressOf(l), l}, err
+		}
+		if l != nil {
+			return Picked{sub, choose.AddressOf(l), l}, nil
+		}
+	}
+	return p.pick("", w, subnets, false)
+}
+
+// meets tells whether an address is what a wish can mean.
+func (p *Plan) meets(w ipam.Wish, sub *ipam.Subnet, addr netip.Addr) bool {
+	switch {
+	case w.Address.IsValid():
+		return w.Address == addr
+	case !w.Suits(sub):
+		return false
+	case w.Pool == "":
+		return true
+	}
+	return slices.ContainsFunc(sub.Pools, func(pool ipam.Pool) bool {
+		return pool.Name == w.Pool && pool.Range.Contains(addr)
+	})
+}
+
+func removeReservation(e *ipam.RemoveReservation, c *ledger.Change) (ipam.Result, error) {
+	p, err := OpenPlan(c, e.Network)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if err := ipam.CheckOwner(e.Owner); err != nil {
+		return ipam.Result{}, err
+	}
+	owner := ipam.CanonicalOwner(e.Owner)
+	owned, err := p.Owned(owner)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if err := owned.gapsWithout(owner, e.Address); err != nil {
+		return ipam.Result{}, err
+	}
+	result := ipam.Result{Network: p.N.ID}
+	for _, has := range owned.all() {
+		if e.Address.IsValid() && e.Address != has.Addr {
+			continue
+		}
+		if err := EndReservation(p.Change, has, ""); err != nil {
+			return ipam.Result{}, err
+		}
+		result.Addresses = append(result.Addresses, has.Addr)
+	}
+	if e.Address.IsValid() && len(result.Addresses) > 0 {
+		return result, p.wantAgain(owned, e.Address)
+	}
+	unplaced, err := p.ForgetOwner(owner, "")
+	if err != nil {
+		return result, err
+	}
+	if unplaced || len(result.Addresses) > 0 {
+		return result, nil
+	}
+	what := "no address"
+	if e.Address.IsValid() {
+		what = "not " + e.Address.String()
+	}
+	return ipam.Result{}, ipam.Help(ipam.RefuseAs(ipam.IPMissing, ipam.ErrNotFound, "%s has %s reserved in network %s",
+		e.Owner, what, p.N.Name),
+		ipam.Advise(ipam.DoListReservations, p.N.Name))
+}
+
+// gapsWithout refuses to end the reservation of one address of an interface that would leave a gap (GA-24). What it was
+// to replace takes its slot again.
+func (o ownedSlots) gapsWithout(owner string, addr netip.Addr) error {
+	for slot, has := range o.Wanted {
+		if _, again := o.last(slot); has.Addr == addr && again {
+			return nil
+		}
+	}
+	return interfaces(o.Wanted).gapsWithout(owner, addr)
+}
+
+// wantAgain takes a change of an address back: where the one that was to replace another is given up, that is wanted
+// again.
+func (p *Plan) wantAgain(owned ownedSlots, gone netip.Addr) error {
+	for slot, has := range owned.Wanted {
+		if has.Addr != gone {
+			continue
+		}
+		if old, found := owned.last(slot); found {
+			r := *old.Record.Reservation
+			r.Replaced = false
+			return changeReservation(p.Change, old, r)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package edit
+
+import (
+	"context"
+	"errors"
+
+	"go4.org/netipx"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
+	"berth/internal/ipam/ledger"
+)
+
+// checkResize refuses another CIDR of a subnet where it overlaps another subnet (GA-13), or where the part cut off
+// holds a lease, a reservation or an exclusion (GA-14), and trims the pools.
+func (p *Plan) checkResize(sub, edited *ipam.Subnet) error {
+	if err := CheckPrefix(edited.CIDR); err != nil {
+		return err
+	}
+	if edited.CIDR.Addr().Is4() != sub.CIDR.Addr().Is4() {
+		return ipam.Refuse(ipam.ErrInvalid,
+			"the subnet %s cannot become %s, which is of the other family; add that one, and "+
+				"remove this", sub.CIDR, edited.CIDR)
+	}
+	if err := p.NoOverlap(edited.CIDR, sub.ID); err != nil {
+		return err
+	}
+	for _, x := range sub.Exclusions {
+		if !ipam.Covers(edited.CIDR, x.Range.IPRange) {
+			return ipam.Help(ipam.Refuse(ipam.ErrInUse,
+				"the subnet %s cannot become %s: the exclusion %s would be cut off", sub.CIDR,
+				edited.CIDR, x), ipam.Advise(ipam.DoEndExclusion))
+		}
+	}
+	for _, band := range sub.Static {
+		if !ipam.Covers(edited.CIDR, band.IPRange) {
+			return ipam.Help(ipam.Refuse(ipam.ErrInUse,
+				"the subnet %s cannot become %s: the static band %s would be cut off",
+				sub.CIDR, edited.CIDR, band), ipam.Advise(ipam.DoModifyStatic))
+		}
+	}
+	if err := p.checkCutOff(sub, edited); err != nil {
+		return err
+	}
+	edited.Pools = trimmed(sub.Pools, choose.WholeRange(edited.CIDR).IPRange)
+	return nil
+}
+
+// checkCutOff refuses to cut off an address that somebody has or owns; the gateway counts unless it changes, too.
+func (p *Plan) checkCutOff(sub, edited *ipam.Subnet) error {
+	var used error
+	err := ledger.EachLease(p.Tx(), sub.ID, func(l *ipam.Lease) error {
+		why := choose.NotHost(edited.CIDR, l.Address)
+		replaced := l.Address == sub.Gateway && edited.Gateway != sub.Gateway
+		if why == "" || replaced || !l.Held() && l.Reservation == nil {
+			return nil
+		}
+		whose := "reserved for " + holderOf(l)
+		switch {
+		case l.Address == sub.Gateway:
+			whose = "its gateway, for which --gateway gives another one"
+		case l.Held():
+			whose = "held by " + holderOf(l)
+		}
+		used = ipam.Refuse(ipam.ErrInUse, "the subnet %s cannot become %s: %s, %s, would be %s", sub.CIDR, edited.CIDR,
+			l.Address,
+			whose, why)
+		return ErrStop
+	})
+	if errors.Is(err, ErrStop) {
+		return used
+	}
+	return err
+}
+
+// holderOf names who has an address, or else whose it is.
+func holderOf(l *ipam.Lease) string {
+	if l.Held() {
+		return l.Holder()
+	}
+	return l.Reservation.Owner
+}
+
+// trimmed is the pools less what lies outside of r.
+func trimmed(pools []ipam.Pool, r netipx.IPRange) []ipam.Pool {
+	left := []ipam.Pool{}
+	for _, pool := range pools {
+		if both, ok := ledger.Intersect(pool.Range.IPRange, r); ok {
+			left = append(left, ipam.Pool{Name: pool.Name, Range: ipam.Range{IPRange: both}})
+		}
+	}
+	return left
+}
+
+// Resize writes the subnet under its other CIDR. Its leases are keyed by its id and stay.
+func (p *Plan) Resize(sub, edited *ipam.Subnet) error {
+	sx, outside, err := p.ReadIndex(edited)
+	if err != nil {
+		return err
+	}
+	for _, addr := range outside {
+		p.Edit.Strays = append(p.Edit.Strays, ledger.Stray{Subnet: sub.ID, Addr: addr})
+	}
+	if err := p.moveAttachments(edited); err != nil {
+		return err
+	}
+	return p.MoveSubnet(sub, edited, sx)
+}
+
+// moveAttachments tells attachments that are being ended where their subnet is now; others keep it from changing.
+func (p *Plan) moveAttachments(edited *ipam.Subnet) error {
+	for id, at := range p.Index().Attachments() {
+		if at.Subnet != edited.ID {
+			continue
+		}
+		at, err := p.Attachment(id)
+		if err != nil {
+			return err
+		}
+		moved := *at
+		moved.CIDR = edited.CIDR
+		if err := p.SetAttachment(id, &moved); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepStrays deletes the strays that the index knows, in pages.
+func sweepStrays(ctx context.Context, s *ledger.Ledger) error {
+	for {
+		page := s.Strays()
+		if len(page) == 0 {
+			return nil
+		}
+		err := s.Update(ctx, func(c *ledger.Change) error {
+			for _, one := range page {
+				if err := sweepStray(c, one); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		s.StraysSwept(page)
+	}
+}
+
+// sweepStray deletes one, unless its subnet has grown over it again.
+func sweepStray(c *ledger.Change, one ledger.Stray) error {
+	if sx := c.Index().Subnet(one.Subnet); sx != nil && sx.Usable().Contains(one.Addr) {
+		return nil
+	}
+	l, err := c.Lease(one.Subnet, one.Addr)
+	if err != nil {
+		return err
+	}
+	if !l.Remembered() || l.Reservation != nil {
+		return nil
+	}
+	return c.Tx().Delete(ledger.LeaseKey(nil, one.Subnet, one.Addr))
+}

@@ -1,0 +1,9 @@
+package edit
+
+import "berth/internal/ipam/ledger"
+
+// Editor changes the plan, and ends what owners have.
+type Editor struct{ ledger *ledger.Ledger }
+
+// Of is the room over a ledger.
+func Of(l *ledger.Ledger) Editor { return Editor{l} }

@@ -1,0 +1,77 @@
+package edit
+
+import (
+	"errors"
+	"slices"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// setStatic makes bands the network's only ones. What is in use, or somebody's, in a band stays.
+func (p *Plan) setStatic(bands []ipam.Range) error {
+	if p.N.Type == ipam.Dynamic && len(bands) > 0 {
+		return ipam.RefuseAs(ipam.WrongType, ipam.ErrInvalid,
+			"network %s is of the type dynamic: somebody else chooses its "+
+				"addresses, so that none are kept from being chosen here", p.N.Name)
+	}
+	all, err := p.Subnets()
+	if err != nil {
+		return err
+	}
+	wanted := map[ipam.ID][]ipam.Range{}
+	for _, band := range bands {
+		sub, err := p.bandIn(band)
+		if err != nil {
+			return err
+		}
+		for _, other := range wanted[sub.ID] {
+			if other.Overlaps(band.IPRange) {
+				return ipam.RefuseAs(ipam.StaticOutOfRange, ipam.ErrOverlap,
+					"the static bands %s and %s of network %s overlap; put them into one", other, band, p.N.Name)
+			}
+		}
+		wanted[sub.ID] = append(wanted[sub.ID], band)
+	}
+	for _, sub := range all {
+		after := wanted[sub.ID]
+		slices.SortFunc(after, func(a, b ipam.Range) int { return a.From().Compare(b.From()) })
+		if slices.Equal(sub.Static, after) {
+			continue
+		}
+		edited := *sub
+		edited.Static = after
+		if err := p.SetSubnet(&edited); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bandIn is the subnet that a static band lies in. It lies beside the exclusions, of which nothing is given at all.
+func (p *Plan) bandIn(band ipam.Range) (*ipam.Subnet, error) {
+	sub, err := p.holding(band)
+	if errors.Is(err, ipam.ErrInvalid) {
+		return nil, ipam.RefuseAs(ipam.StaticOutOfRange, ipam.ErrInvalid, "the static band %s: %v", band, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, other := sub.PlaceOfExclusion(band); other != nil {
+		return nil, ipam.Help(ipam.RefuseAs(ipam.StaticOutOfRange, ipam.ErrOverlap,
+			"the static band %s overlaps the exclusion %s of the subnet %s; leave that part out",
+			band, other, sub.CIDR), ipam.OrAdvise(ipam.DoShrinkExclusion))
+	}
+	return sub, nil
+}
+
+// Bands lists the static bands of a network's subnets, in the order of the subnets.
+func Bands(ix *ledger.Index, network ipam.ID) []ipam.Range {
+	var all []ipam.Range
+	if nx := ix.NetworkIndex(network); nx != nil {
+		for _, id := range nx.Subnets() {
+			all = append(all, ix.Subnet(id).Record().Static...)
+		}
+	}
+	return all
+}

@@ -1,0 +1,353 @@
+package edit
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
+	"berth/internal/ipam/ledger"
+)
+
+// SubnetFacts is what events tell of a subnet.
+type SubnetFacts struct {
+	Name    string       `json:"name,omitempty"`
+	CIDR    netip.Prefix `json:"cidr,omitzero"`
+	Gateway string       `json:"gateway,omitempty"` // "none" where there is none
+	DHCP    *bool        `json:"dhcp,omitempty"`
+	Pools   []ipam.Pool  `json:"pools,omitempty"`
+
+	Exclusions []ipam.Exclusion `json:"exclusions,omitempty"`
+	Static     []ipam.Range     `json:"static,omitempty"`
+}
+
+// FactsOfSubnet is what the events of a subnet tell of it.
+func FactsOfSubnet(sub *ipam.Subnet) SubnetFacts {
+	gateway, dhcp := "none", sub.DHCP
+	if sub.Gateway.IsValid() {
+		gateway = sub.Gateway.String()
+	}
+	return SubnetFacts{sub.Name, sub.CIDR, gateway, &dhcp, sub.Pools, sub.Exclusions, sub.Static}
+}
+
+// differing is f less what is the same in other.
+func (f SubnetFacts) differing(other SubnetFacts) SubnetFacts {
+	if f.Name == other.Name {
+		f.Name = ""
+	}
+	if f.CIDR == other.CIDR {
+		f.CIDR = netip.Prefix{}
+	}
+	if f.Gateway == other.Gateway {
+		f.Gateway = ""
+	}
+	if *f.DHCP == *other.DHCP {
+		f.DHCP = nil
+	}
+	if slices.Equal(f.Pools, other.Pools) {
+		f.Pools = nil
+	}
+	if slices.Equal(f.Exclusions, other.Exclusions) {
+		f.Exclusions = nil
+	}
+	if slices.Equal(f.Static, other.Static) {
+		f.Static = nil
+	}
+	return f
+}
+
+func addSubnet(e *ipam.AddSubnet, c *ledger.Change) (ipam.Result, error) {
+	p, err := OpenPlan(c, e.Network)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	sub, err := p.addSubnet(&e.SubnetSpec)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, nil
+}
+
+// addSubnet makes a subnet of the network.
+func (p *Plan) addSubnet(spec *ipam.SubnetSpec) (*ipam.Subnet, error) {
+	cidr, err := p.place(spec)
+	if err != nil {
+		return nil, err
+	}
+	sub := &ipam.Subnet{ID: p.NewID(), Network: p.N.ID, Space: p.N.Space, Name: spec.Name, CIDR: cidr,
+		Gateway:   spec.Gateway,
+		NoGateway: !spec.Gateway.IsValid(), DHCP: spec.DHCP, Pools: []ipam.Pool{}}
+	if spec.Pool {
+		sub.Pools = append(sub.Pools, ipam.Pool{Range: choose.WholeRange(cidr)})
+	}
+	if err := p.CheckSubnet(sub); err != nil {
+		return nil, err
+	}
+	if err := p.Note(&ipam.Event{Verb: ipam.SubnetCreated, Subnet: cidr}, nil, FactsOfSubnet(sub)); err != nil {
+		return nil, err
+	}
+	sub.Created = ipam.EventTime(p.N.Revision)
+	if err := p.SetSubnet(sub); err != nil {
+		return nil, err
+	}
+	return sub, p.SetGatewayLease(sub)
+}
+
+// place is the CIDR of a subnet that is to be made: the one given, or the lowest free one of a size in a larger prefix.
+func (p *Plan) place(spec *ipam.SubnetSpec) (netip.Prefix, error) {
+	if spec.From.IsValid() || spec.Bits != 0 {
+		return p.placeIn(spec)
+	}
+	if err := CheckPrefix(spec.CIDR); err != nil {
+		return netip.Prefix{}, err
+	}
+	return spec.CIDR, p.NoOverlap(spec.CIDR, ipam.ID{})
+}
+
+func (p *Plan) placeIn(spec *ipam.SubnetSpec) (netip.Prefix, error) {
+	from, bits := spec.From, spec.Bits
+	if spec.CIDR.IsValid() || !from.IsValid() || bits == 0 {
+		return netip.Prefix{}, ipam.Refuse(ipam.ErrInvalid,
+			"say either which subnet, or of which size and out of which prefix "+
+				"it is to be taken (/26 and --from 10.0.0.0/16)")
+	}
+	if err := CheckPrefix(from); err != nil {
+		return netip.Prefix{}, err
+	}
+	if bits < from.Bits() || bits > from.Addr().BitLen() {
+		return netip.Prefix{}, ipam.Refuse(ipam.ErrInvalid,
+			"a /%d cannot be taken out of %s: give a length from %d to %d", bits,
+			from, from.Bits(), from.Addr().BitLen())
+	}
+	blocks := p.Index().Blocks(p.N.Space)
+	cidr, err := choose.CarveFrom(p.Change, blocks, ipam.Base{Prefix: from, Bits: bits},
+		ipam.PoolRequest{Space: p.N.Space})
+	if err == nil && !cidr.IsValid() {
+		err = ipam.Refuse(ipam.ErrExhausted, "no /%d is free in %s, where the space %s has %s", bits, from, p.N.Space,
+			ipam.Few("subnet", blocks.In(from)))
+	}
+	return cidr, err
+}
+
+// CheckPrefix refuses what is no subnet.
+func CheckPrefix(p netip.Prefix) error {
+	switch {
+	case !p.IsValid():
+		return ipam.Refuse(ipam.ErrInvalid, "a subnet is missing: write one like 10.0.0.0/24 or 2001:db8::/64")
+	case p.Addr().Is4In6():
+		return ipam.Refuse(ipam.ErrInvalid, "%s is an IPv4 subnet mapped into IPv6; write it as IPv4", p)
+	case p != p.Masked():
+		return ipam.Refuse(ipam.ErrInvalid, "%s has host bits set; the subnet is %s", p, p.Masked())
+	}
+	return nil
+}
+
+// NoOverlap refuses a CIDR that overlaps a subnet of the space other than self (GA-3, GA-13).
+func (p *Plan) NoOverlap(cidr netip.Prefix, self ipam.ID) error {
+	other, err := p.Overlapping(p.N.Space, cidr, self)
+	if err != nil {
+		return err
+	}
+	if other == nil {
+		return nil
+	}
+	todo := "choose another subnet, or make a network in another space"
+	if other.CIDR == cidr {
+		return ipam.Refuse(ipam.ErrOverlap, "network %s has the subnet %s of space %s already; %s",
+			p.NetworkName(other.Network),
+			cidr, p.N.Space, todo)
+	}
+	return p.OverlapError(cidr, other, todo)
+}
+
+// CheckSubnet refuses a subnet whose name, gateway or dhcp flag its network cannot have.
+func (p *Plan) CheckSubnet(sub *ipam.Subnet) error {
+	nx := p.Index().NetworkIndex(p.N.ID)
+	if sub.Name != "" {
+		if err := ipam.CheckName("subnet", sub.Name); err != nil {
+			return err
+		}
+		if other := nx.SubnetNamed(sub.Name); other != (ipam.ID{}) && other != sub.ID {
+			return ipam.Refuse(ipam.ErrInUse, "network %s has a subnet named %s already (%s); choose another name",
+				p.N.Name,
+				sub.Name, p.Index().Subnet(other).Record().CIDR)
+		}
+	}
+	if why := choose.NotHost(sub.CIDR, sub.Gateway); sub.Gateway.IsValid() && why != "" {
+		return ipam.Refuse(ipam.ErrInvalid, "the gateway %s is %s; give another one with --gateway, or none",
+			sub.Gateway, why)
+	}
+	if !sub.DHCP {
+		return nil
+	}
+	for _, id := range nx.Subnets() { // GA-12
+		other := p.Index().Subnet(id).Record()
+		if other.ID != sub.ID && other.DHCP && other.CIDR.Addr().Is4() == sub.CIDR.Addr().Is4() {
+			return ipam.Refuse(ipam.ErrInUse,
+				"network %s has DHCP on the subnet %s already, and one cable has one for each "+
+					"family; turn that off first (berth subnet modify %s %s --dhcp=false)",
+				p.N.Name, other.CIDR, p.N.Name, other.CIDR)
+		}
+	}
+	return nil
+}
+
+// SetGatewayLease makes the subnet's gateway a lease of its own (GA-5), unless it is one already.
+func (p *Plan) SetGatewayLease(sub *ipam.Subnet) error {
+	if !sub.Gateway.IsValid() {
+		return nil
+	}
+	before, err := p.Lease(sub.ID, sub.Gateway)
+	if err != nil {
+		return err
+	}
+	switch {
+	case before.Held() && before.Kind == ipam.Gateway && before.Attachment == (ipam.ID{}):
+		return nil
+	case before.Held():
+		return choose.HeldError(p.Change, sub, before)
+	case before.Reserved() != nil:
+		return choose.ReservedError(p.Change, sub.Gateway, before.Reservation)
+	}
+	id, err := p.Tell(&ipam.Event{Verb: ipam.GatewaySet, Subnet: sub.CIDR, Address: sub.Gateway}, nil, nil)
+	if err != nil {
+		return err
+	}
+	return p.SetLease(sub.ID, sub.Gateway, before,
+		&ipam.Lease{ID: id, Address: sub.Gateway, Kind: ipam.Gateway, Host: p.Host(), Since: ipam.EventTime(id)})
+}
+
+func modifySubnet(e *ipam.ModifySubnet, c *ledger.Change) (ipam.Result, error) {
+	p, err := OpenPlan(c, e.Network)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	sub, err := p.subnet(e.Subnet)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	edited, err := p.modified(sub, e)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	before, after := FactsOfSubnet(sub), FactsOfSubnet(edited)
+	if err := p.Note(&ipam.Event{Verb: ipam.SubnetModified, Subnet: sub.CIDR}, before.differing(after),
+		after.differing(before)); err != nil {
+		return ipam.Result{}, err
+	}
+	if sub.Gateway != edited.Gateway {
+		if err := p.DropGateway(sub); err != nil {
+			return ipam.Result{}, err
+		}
+	}
+	if sub.CIDR != edited.CIDR {
+		err = p.Resize(sub, edited)
+	} else {
+		err = p.SetSubnet(edited)
+	}
+	if err == nil {
+		err = p.SetGatewayLease(edited)
+	}
+	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: edited.CIDR}, err
+}
+
+// modified is the subnet as e wants it, if it may be so.
+func (p *Plan) modified(sub *ipam.Subnet, e *ipam.ModifySubnet) (*ipam.Subnet, error) {
+	edited := *sub
+	if e.Name != nil {
+		edited.Name = *e.Name
+	}
+	if e.DHCP != nil {
+		edited.DHCP = *e.DHCP
+	}
+	if e.Gateway != nil {
+		edited.Gateway, edited.NoGateway = *e.Gateway, !e.Gateway.IsValid()
+		if err := sub.CheckGateway(edited.Gateway); err != nil {
+			return nil, err
+		}
+	}
+	if e.CIDR != nil && *e.CIDR != sub.CIDR {
+		edited.CIDR = *e.CIDR
+		if err := p.checkResize(sub, &edited); err != nil {
+			return nil, err
+		}
+	}
+	if len(sub.Attachments) > 0 && (edited.CIDR != sub.CIDR || edited.Gateway != sub.Gateway) {
+		return nil, ipam.Refuse(ipam.ErrInUse,
+			"%s on the subnet %s of network %s, and the engine cannot change the subnet or "+
+				"gateway of a network that exists; remove it with `docker network rm` first",
+			dockerNetworks(len(sub.Attachments)), sub.CIDR, p.N.Name)
+	}
+	return &edited, p.CheckSubnet(&edited)
+}
+
+func dockerNetworks(n int) string {
+	if n == 1 {
+		return "a Docker network is"
+	}
+	return fmt.Sprintf("%d Docker networks are", n)
+}
+
+// DropGateway ends the lease of the subnet's gateway.
+func (p *Plan) DropGateway(sub *ipam.Subnet) error {
+	if !sub.Gateway.IsValid() {
+		return nil
+	}
+	held, err := p.Lease(sub.ID, sub.Gateway)
+	if err != nil {
+		return err
+	}
+	if held == nil {
+		return nil
+	}
+	return p.SetLease(sub.ID, sub.Gateway, held, held.Unheld())
+}
+
+func removeSubnet(e *ipam.RemoveSubnet, c *ledger.Change) (ipam.Result, error) {
+	p, err := OpenPlan(c, e.Network)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	sub, err := p.subnet(e.Subnet)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if err := p.Unused(sub, false); err != nil {
+		return ipam.Result{}, err
+	}
+	if err := p.Note(&ipam.Event{Verb: ipam.SubnetRemoved, Subnet: sub.CIDR}, FactsOfSubnet(sub), nil); err != nil {
+		return ipam.Result{}, err
+	}
+	c.Edit.Swept = append(c.Edit.Swept, sub)
+	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, c.RemoveSubnet(sub)
+}
+
+// DropSubnet removes a subnet with its network.
+func (p *Plan) DropSubnet(sub *ipam.Subnet) error {
+	if _, err := p.Tell(&ipam.Event{Verb: ipam.SubnetRemoved, Subnet: sub.CIDR}, FactsOfSubnet(sub), nil); err != nil {
+		return err
+	}
+	p.Edit.Swept = append(p.Edit.Swept, sub)
+	return p.RemoveSubnet(sub)
+}
+
+// dropGatewayOf takes the gateway away from a subnet that others hold still, with the only attachment that has ever
+// asked for it: a Docker network that could not be created, above all, is to leave nothing behind that is refused to
+// the others.
+func dropGatewayOf(c *ledger.Change, at *ipam.Attachment, sub *ipam.Subnet, n *ipam.Network) error {
+	if sub.GatewayBy != at.ID || !sub.Gateway.IsValid() {
+		return nil
+	}
+	p := &Plan{c, n}
+	e := &ipam.Event{Verb: ipam.SubnetModified, Subnet: sub.CIDR, Attachment: at.ID,
+		Detail: "the Docker network that asked for the gateway is gone"}
+	if _, err := p.Tell(e, SubnetFacts{Gateway: sub.Gateway.String()}, SubnetFacts{Gateway: "none"}); err != nil {
+		return err
+	}
+	if err := p.DropGateway(sub); err != nil {
+		return err
+	}
+	sub.Gateway, sub.GatewayBy = netip.Addr{}, ipam.ID{}
+	return nil
+}

@@ -1,0 +1,47 @@
+package edit
+
+import (
+	"errors"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// ErrStop ends a walk over leases.
+var ErrStop = errors.New("seen enough")
+
+// Unused refuses a subnet that somebody uses: a Docker network, the holder of an address or, unless reservations do not
+// count, an owner (GA-11).
+func (p *Plan) Unused(sub *ipam.Subnet, reserved bool) error {
+	if n := len(sub.Attachments); n > 0 {
+		return ipam.Refuse(ipam.ErrInUse, "%s on the subnet %s of network %s; remove it with `docker network rm` first",
+			dockerNetworks(n), sub.CIDR, p.N.Name)
+	}
+	var used error
+	err := ledger.EachLease(p.Tx(), sub.ID, func(l *ipam.Lease) error {
+		switch {
+		case l.Held() && (l.Kind != ipam.Gateway || l.Attachment != (ipam.ID{})):
+			used = ipam.Refuse(ipam.ErrInUse,
+				"the subnet %s of network %s is in use: %s is held by %s, which must give it "+
+					"back first", sub.CIDR, p.N.Name, l.Address, l.Holder())
+		case l.Reservation != nil && !reserved:
+			used = ipam.Help(ipam.Refuse(ipam.ErrInUse, "the subnet %s of network %s is in use: %s is reserved for %s",
+				sub.CIDR,
+				p.N.Name, l.Address, l.Reservation.Owner), ipam.Advise(ipam.DoEndReservation))
+		default:
+			return nil
+		}
+		return ErrStop
+	})
+	if errors.Is(err, ErrStop) {
+		return used
+	}
+	return err
+}
+
+// eachLeaseIn is eachLease for a range of its addresses.
+func eachLeaseIn(tx store.Tx, subnet ipam.ID, r ipam.Range, fn func(*ipam.Lease) error) error {
+	end := append(ledger.LeaseKey(nil, subnet, r.To()), 0)
+	return ledger.EachLeaseOf(tx, store.Range{From: ledger.LeaseKey(nil, subnet, r.From()), To: end}, fn)
+}

@@ -1,0 +1,120 @@
+package ipam
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Known is what a witness can tell in the midst of a request: out of its memory, at once, and never by asking an
+// engine. The zero Known knows nothing.
+type Known struct {
+	// Guess tells from whom a request must be that says no name.
+	Guess func(Question) Hint
+
+	// Wanted tells which addresses of a subnet containers of this host ask for by their own configuration (`--ip`),
+	// whether these run or not. Such an address is lent to nobody else. The answer is in the order of addresses, each
+	// is there once, and it is never changed again.
+	Wanted func(space string, cidr netip.Prefix) []Want
+
+	// Container is the id of the container that has a name; empty: none is known. Unless it is live, one may be there
+	// all the same.
+	Container func(name string) (id string, live bool)
+
+	// Newcomer tells of a container that Compose has made which numbers of its service it may stand in for.
+	Newcomer func(name string) Newcomer
+
+	// Endpoint tells whether a lease of this host, which was taken at a time, has an endpoint.
+	Endpoint func(lease LeaseRef, since time.Time) Sighting
+
+	// Exists tells whether there is a container on this host, be it stopped, whose name has this NameKey.
+	Exists func(name string) bool
+
+	// Look has the witness look soon, and waits for nothing.
+	Look func()
+}
+
+// Want is an address that a container asks for by its own configuration.
+type Want struct {
+	Address   netip.Addr
+	Container string // its name
+}
+
+// NameKey is the form of a container's name by which it is known again: while Compose recreates it, it has another one.
+func NameKey(name string) string { return RememberedName(name) }
+
+// StillExists tells whether the container is there still that had an address last.
+func (k *Known) StillExists(name string) bool {
+	return name != "" && k.Exists != nil && k.Exists(NameKey(name))
+}
+
+// Question is what a request without a name says.
+type Question struct {
+	Space   string
+	CIDR    netip.Prefix // of the subnet
+	Address netip.Addr   // that is asked for; zero: any
+}
+
+// Hint is what a witness makes of a Question. It chooses among free addresses, and nothing else rests on it: it may
+// be wrong.
+type Hint struct {
+	Name string // the container's; empty: it can be several, or nobody is known
+	Live bool   // the engine's events are followed, so that whoever is not known here is known to nobody
+}
+
+// GuessCounts is how often a name was guessed since the start, and how often the engine showed another container then.
+type GuessCounts struct {
+	Made  uint64 `json:"made"`
+	Wrong uint64 `json:"wrong"`
+}
+
+// Wants is the addresses that are lent to nobody because a container asks for them (Known.Wanted).
+type Wants []Want
+
+// After is the first that is not below addr.
+func (w Wants) After(addr netip.Addr) (at int, there bool) {
+	return slices.BinarySearchFunc(w, addr, func(one Want, addr netip.Addr) int { return one.Address.Compare(addr) })
+}
+
+// Has tells whether a container asks for addr.
+func (w Wants) Has(addr netip.Addr) bool {
+	_, there := w.After(addr)
+	return there
+}
+
+// From tells whether an address is kept from one of a name, whose own it may be.
+func (w Wants) From(name string, addr netip.Addr) bool {
+	at, there := w.After(addr)
+	return there && RememberedName(w[at].Container) != RememberedName(name)
+}
+
+// The engine never sends a request twice: when it asks again with a MAC that has a lease, that is another endpoint
+// which was given the same MAC, or the next start of one whose address the engine has lost. The first must not have the
+// address and the second is to have it at once. So a lease is taken over only where it is in doubt whether an endpoint
+// has it.
+
+// Sight is a witness's word on whether a lease has an endpoint.
+type Sight uint8
+
+// The words of a witness.
+const (
+	NotSeen Sight = iota // nothing is known
+	Seen                 // an endpoint has the address, or had it before the last look at the least
+	// two looks, one after the other, have shown no endpoint of it, which it has had the time to show
+	Gone
+	CutOff // the engine ended before it was seen: what was being started then may never have come to be
+)
+
+// Sighting is what a witness knows of the endpoint of a lease.
+type Sighting struct {
+	Sight
+	Container string // that has it or had it last, by its name now; empty: not known
+}
+
+// Sighting is what the witness knows of a lease.
+func (k *Known) Sighting(space string, l *Lease) Sighting {
+	if k.Endpoint == nil || !l.Held() || l.Attachment == (ID{}) {
+		return Sighting{}
+	}
+	return k.Endpoint(LeaseRef{Space: space, Address: l.Address, ID: l.ID}, l.Since)
+}

@@ -1,0 +1,323 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/store"
+)
+
+// Change is one run of a request inside a store transaction: it reads records, writes them, and moves the index along
+// with them. When the run does not become part of the store, the index is moved back.
+type Change struct {
+	tx    store.Tx
+	index *Index
+	now   time.Time
+	actor string
+	host  string
+	begun time.Time // of the last event before the daemon's start
+
+	known    ipam.Known
+	memories int  // how many a subnet keeps
+	forgets  bool // the state is rebuilt from what runs (BO-4)
+	page     int  // how many leases a transaction ends at most
+	membership
+
+	Edit Editing // what belongs to edits of the plan
+
+	moves []leaseMove // of the index, to be undone in reverse order
+	Undo  []func()    // the same for what is not a lease, and independent of the leases
+	added int         // events
+	Key   []byte      // buffers that are used again
+	value []byte
+	abort func()
+}
+
+// leaseMove is a step of one address in the index.
+type leaseMove struct {
+	sx            *SubnetIndex
+	addr          netip.Addr
+	before, after *ipam.Lease
+}
+
+// Update runs fn as one durable change, after the owners whose time is over have ended. Whatever fn's error, nothing of
+// it remains then.
+func (s *Ledger) Update(ctx context.Context, fn func(*Change) error) error {
+	if err := s.before(ctx, s); err != nil {
+		return err
+	}
+	return s.Change(ctx, fn)
+}
+
+// Change is Update without what is over being ended before.
+func (s *Ledger) Change(ctx context.Context, fn func(*Change) error) error {
+	s.asked.Add(1)
+	c := s.changes.Get().(*Change)
+	defer s.changes.Put(c)
+	c.actor, c.begun = ipam.ActorOf(ctx), s.opened
+	events := 0
+	err := s.store.Update(ctx, func(tx store.Tx) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.tx, c.index, c.now = tx, s.index, s.now()
+		clear(c.moves)
+		clear(c.Undo)
+		c.moves, c.Undo, c.added, c.Edit = c.moves[:0], c.Undo[:0], 0, Editing{}
+		tx.OnAbort(c.abort)
+		if err := c.enter(s.joined); err != nil {
+			return err
+		}
+		err := fn(c)
+		events = c.index.events
+		if err != nil {
+			return err
+		}
+		return c.leave()
+	})
+	if err == nil {
+		s.wakeTrim(events)
+	}
+	return err
+}
+
+// NewChange makes a change for the pool of them. Its abort moves the index back to before its last run; it is called
+// when that run is over and the lock is free.
+func (s *Ledger) newChange() any {
+	c := &Change{host: s.host, known: s.known, memories: s.memories, forgets: s.forgets, page: s.page,
+		membership: membership{Member: s.member, mends: s.mends}, Key: make([]byte, 0, 64), value: make([]byte, 0, 256)}
+	if s.member != nil {
+		c.Present = s.Shared().Present
+	}
+	c.abort = func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, m := range slices.Backward(c.moves) {
+			m.sx.Move(m.addr, m.after, m.before)
+		}
+		for _, undo := range slices.Backward(c.Undo) {
+			undo()
+		}
+		c.index.events -= c.added
+		c.moves, c.Undo, c.added = c.moves[:0], c.Undo[:0], 0
+	}
+	return c
+}
+
+// Attachment reads the attachment that the engine knows as pool id.
+func (c *Change) Attachment(id ipam.ID) (*ipam.Attachment, error) {
+	c.Key = AttachmentKey(c.Key[:0], id)
+	raw, err := c.tx.Get(c.Key)
+	if err != nil {
+		return nil, err
+	}
+	if raw == nil {
+		return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound,
+			"there is no pool %s: it was released, or belongs to another Berth or "+
+				"another state of this one; remove the Docker network and create it again", id),
+			ipam.Advise(ipam.DoListSubnets))
+	}
+	if known := c.index.attachments[id]; known.Is(raw) {
+		return known.Value, nil
+	}
+	a := new(ipam.Attachment)
+	if err := ipam.DecodeJSON("pool "+id.String(), raw, a); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// SubnetOf reads the subnet that an attachment holds.
+func (c *Change) SubnetOf(a *ipam.Attachment) (*ipam.Subnet, *SubnetIndex, error) {
+	c.Key = SubnetKey(c.Key[:0], a.Space, a.CIDR)
+	raw, err := c.tx.Get(c.Key)
+	if err != nil {
+		return nil, nil, err
+	}
+	sx := c.index.subnets[a.Subnet]
+	if raw == nil || sx == nil {
+		return nil, nil, ipam.Help(fmt.Errorf("%w: pool %s is of subnet %s in space %s, which is not there",
+			ipam.ErrDamaged,
+			a.ID, a.CIDR, a.Space), ipam.Advise(ipam.DoRunFsck))
+	}
+	if sx.record.Is(raw) {
+		return sx.record.Value, sx, nil
+	}
+	sub := new(ipam.Subnet)
+	if err := ipam.DecodeJSON("subnet "+a.CIDR.String(), raw, sub); err != nil {
+		return nil, nil, err
+	}
+	if sub.ID != a.Subnet {
+		return nil, nil, ipam.Help(ipam.Refuse(ipam.ErrDamaged, "pool %s is of a subnet %s that was replaced", a.ID,
+			a.CIDR),
+			ipam.Advise(ipam.DoRunFsck))
+	}
+	return sub, sx, nil
+}
+
+// Lease reads the record of an address; nil where it has none.
+func (c *Change) Lease(subnet ipam.ID, addr netip.Addr) (*ipam.Lease, error) {
+	c.Key = LeaseKey(c.Key[:0], subnet, addr)
+	raw, err := c.tx.Get(c.Key)
+	if err != nil {
+		return nil, err
+	}
+	if raw == nil {
+		return nil, nil
+	}
+	return ipam.DecodeLease(addr, raw)
+}
+
+// SetLease replaces the record of an address: before as it was read, after nil to delete it.
+func (c *Change) SetLease(subnet ipam.ID, addr netip.Addr, before, after *ipam.Lease) error {
+	var err error
+	if before.Held() && (!after.Held() || after.ID != before.ID) {
+		c.settled(before.ID)
+	}
+	c.Key = LeaseKey(c.Key[:0], subnet, addr)
+	if after == nil {
+		err = c.tx.Delete(c.Key)
+	} else {
+		c.value = ipam.EncodeLease(c.value[:0], after)
+		err = c.tx.Put(c.Key, c.value)
+	}
+	if err != nil {
+		return err
+	}
+	sx := c.index.subnets[subnet]
+	if sx == nil {
+		return nil // the subnet is gone, and its index with it
+	}
+	sx.Move(addr, before, after)
+	c.moves = append(c.moves, leaseMove{sx, addr, before, after})
+	return nil
+}
+
+// Event writes an entry of the audit trail and returns its id: the time in microseconds, made strictly increasing, so
+// that ids stay unique when the clock is set back. Of hosts that share a store each makes ids of its own
+// (membership.own).
+func (c *Change) Event(e *ipam.Event) (uint64, error) {
+	id := c.nextID()
+	e.Actor, e.Host = c.actor, c.host
+	if (e.Verb == ipam.LeaseTaken || e.Verb == ipam.HeadroomClaimed) && e.Lease == 0 {
+		e.Lease = id // a lease has the id of the event that made it
+	}
+	c.Key, c.value = EventKey(c.Key[:0], id), ipam.EncodeEvent(c.value[:0], e)
+	c.CountEvents(1)
+	if c.Edit.Collects {
+		told := *e
+		told.ID, told.Time = id, ipam.EventTime(id)
+		c.Edit.Changes = append(c.Edit.Changes, told)
+	}
+	return id, c.tx.Put(c.Key, c.value)
+}
+
+// CountEvents adds to the number of events that are stored.
+func (c *Change) CountEvents(n int) {
+	c.added += n
+	c.index.events += n
+}
+
+// nextID is the id of the event that this change writes next.
+func (c *Change) nextID() uint64 {
+	c.index.lastEvent = c.own(max(c.index.lastEvent+1, uint64(max(c.now.UnixMicro(), 0))))
+	return c.index.lastEvent
+}
+
+// SetAttachment writes a, or removes it where a is nil.
+func (c *Change) SetAttachment(id ipam.ID, a *ipam.Attachment) error {
+	raw, err := c.PutJSON(AttachmentKey(nil, id), a, a == nil)
+	if err != nil {
+		return err
+	}
+	before, was := c.index.attachments[id]
+	c.Undo = append(c.Undo, func() {
+		if was {
+			c.index.attachments[id] = before
+		} else {
+			delete(c.index.attachments, id)
+		}
+	})
+	if a == nil {
+		delete(c.index.attachments, id)
+		c.TakenSince(id)
+	} else {
+		c.index.attachments[id] = Cached[ipam.Attachment]{raw, a}
+	}
+	return nil
+}
+
+// SetSubnet writes a subnet that is new or has changed, but for its CIDR.
+func (c *Change) SetSubnet(sub *ipam.Subnet) error {
+	if len(sub.Pools) > ipam.MaxRanges || len(sub.Exclusions) > ipam.MaxRanges || len(sub.Static) > ipam.MaxRanges {
+		return ipam.Refuse(ipam.ErrInvalid,
+			"the subnet %s would have %d pools, %d exclusions and %d static bands; it keeps at "+
+				"most %d of each, so put ranges that lie side by side into one",
+			sub.CIDR, len(sub.Pools), len(sub.Exclusions), len(sub.Static), ipam.MaxRanges)
+	}
+	raw, err := c.PutJSON(SubnetKey(nil, sub.Space, sub.CIDR), sub, false)
+	if err != nil {
+		return err
+	}
+	if sx := c.index.subnets[sub.ID]; sx != nil {
+		before := sx.record
+		c.index.replaceSubnet(sx, Cached[ipam.Subnet]{raw, sub})
+		c.Undo = append(c.Undo, func() { c.index.replaceSubnet(sx, before) })
+		return nil
+	}
+	c.index.addSubnet(sub, raw)
+	c.Undo = append(c.Undo, func() { c.index.dropSubnet(sub) })
+	return nil
+}
+
+// RemoveSubnet deletes a subnet's record. Its leases lose their meaning with it and are swept later.
+func (c *Change) RemoveSubnet(sub *ipam.Subnet) error {
+	if err := c.tx.Delete(SubnetKey(nil, sub.Space, sub.CIDR)); err != nil {
+		return err
+	}
+	sx := c.index.dropSubnet(sub)
+	c.Undo = append(c.Undo, func() { c.index.putSubnet(sub, sx) })
+	return nil
+}
+
+// SetNetwork writes n, or removes it where n is nil, together with the record of its name. Whether a name is free is
+// asked before (nameFree).
+func (c *Change) SetNetwork(id ipam.ID, n *ipam.Network) error {
+	var before Cached[ipam.Network]
+	if nx := c.index.networks[id]; nx != nil {
+		before = nx.record
+	}
+	if was := before.Value; was != nil && was.Stage != ipam.Leaving &&
+		(n == nil || n.Name != was.Name || n.Stage == ipam.Leaving) {
+		if err := c.tx.Delete(NameKey(nil, was.Name)); err != nil {
+			return err
+		}
+	}
+	raw, err := c.PutJSON(NetworkKey(nil, id), n, n == nil)
+	if err != nil {
+		return err
+	}
+	if n != nil && n.Stage != ipam.Leaving {
+		if err := c.tx.Put(NameKey(nil, n.Name), id[:]); err != nil {
+			return err
+		}
+	}
+	c.Undo = append(c.Undo, func() { c.index.setNetwork(id, before) })
+	c.index.setNetwork(id, Cached[ipam.Network]{raw, n})
+	return nil
+}
+
+// PutJSON writes v as the record of a key, or removes the record, and returns its bytes.
+func (c *Change) PutJSON(key []byte, v any, remove bool) ([]byte, error) {
+	if remove {
+		return nil, c.tx.Delete(key)
+	}
+	raw, err := ipam.EncodeJSON(v)
+	if err != nil {
+		return nil, err
+	}
+	return raw, c.tx.Put(key, raw)
+}

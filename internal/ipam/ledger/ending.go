@@ -1,0 +1,57 @@
+package ledger
+
+import (
+	"net/netip"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// endings are the reservations of owners that live for a time (BO-11). They are few, and what has ended is looked for
+// only when something can have.
+type endings struct {
+	At   map[Ending]time.Time
+	Next time.Time // none ends before; zero: there is none
+}
+
+// Ending is what ends: an address of a subnet, or an owner that is known in a dynamic network.
+type Ending struct {
+	Sx   *SubnetIndex
+	Addr netip.Addr
+
+	Network ipam.ID
+	Owner   string
+}
+
+func (e *endings) Add(what Ending, end time.Time) {
+	if end.IsZero() {
+		return
+	}
+	if e.At == nil {
+		e.At = map[Ending]time.Time{}
+	}
+	e.At[what] = end
+	if e.Next.IsZero() || end.Before(e.Next) {
+		e.Next = end
+	}
+}
+
+func (e *endings) Remove(what Ending) { delete(e.At, what) }
+
+// Overdue tells whether something can have ended.
+func (e *endings) Overdue(now time.Time) bool { return !e.Next.IsZero() && !e.Next.After(now) }
+
+// Due lists what has ended, at most limit of it.
+func (e *endings) Due(now time.Time, limit int) []Ending {
+	var due []Ending
+	e.Next = time.Time{}
+	for what, end := range e.At {
+		if !end.After(now) && len(due) < limit {
+			due = append(due, what)
+		}
+		if e.Next.IsZero() || end.Before(e.Next) {
+			e.Next = end
+		}
+	}
+	return due
+}

@@ -1,0 +1,68 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"berth/internal/ipam"
+	"berth/store"
+)
+
+// stateFormat is the number of the form that all records together have (GA-26).
+const stateFormat = 1
+
+// FormatKey is that of the number of the form that the records have.
+func FormatKey() []byte { return append([]byte{SettingKeys}, "format"...) }
+
+// checkFormat refuses a state of another form than today's, and writes down that of a new one.
+func (s *Ledger) checkFormat(ctx context.Context) error {
+	format, err := s.readFormat(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case format == 0:
+		return s.store.Update(ctx, func(tx store.Tx) error {
+			return tx.Put(FormatKey(), strconv.AppendInt(nil, stateFormat, 10))
+		})
+	case format != stateFormat:
+		return ipam.Help(fmt.Errorf("%w: the state has the format %d of another Berth, and this one reads %d; run "+
+			"that one", ipam.ErrDamaged, format, stateFormat), ipam.OrAdvise(ipam.DoRestore))
+	}
+	return nil
+}
+
+// readFormat reads the number of the state's form; 0: it is new, and has none yet.
+func (s *Ledger) readFormat(ctx context.Context) (format int, err error) {
+	err = s.store.View(ctx, func(tx store.Tx) error {
+		raw, err := tx.Get(FormatKey())
+		if err != nil {
+			return err
+		}
+		switch string(raw) {
+		case "":
+			format = 0
+			return nil
+		case Restoring:
+			return ipam.Help(ipam.Refuse(ipam.ErrDamaged,
+				"a backup is being put back into the store, and not all of it is there"),
+				ipam.Advise(ipam.DoRestoreShared))
+		}
+		if format, err = strconv.Atoi(string(raw)); err != nil || format < 1 {
+			return fmt.Errorf("%w: the format of the state is %q", ipam.ErrDamaged, raw)
+		}
+		return nil
+	})
+	return format, err
+}
+
+// BeingCopied is the refusal of what would change a network that is being copied.
+func BeingCopied(n *ipam.Network) error {
+	return ipam.Help(ipam.Refuse(ipam.ErrInUse, "network %s is being copied from one store to another", n.Name),
+		ipam.Advise(ipam.DoCopyOn))
+}
+
+// Restoring is what a store has in the place of the number of its format while a backup is put back into it. No Service
+// opens it then.
+const Restoring = "restoring"

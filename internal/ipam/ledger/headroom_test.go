@@ -1,0 +1,30 @@
+package ledger
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// Of several addresses in doubt that one MAC was given, the latest is the one that its endpoint has lost; of two that
+// are as late, the lower one.
+func TestLostIsTheLatest(t *testing.T) {
+	taken := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	req := &ipam.AddressRequest{MAC: ipam.MAC{2, 0, 0, 0, 0, 1}}
+	st := &Stock{Spares: map[netip.Addr]Spare{}}
+	addr := netip.MustParseAddr("10.0.0.9")
+	for _, after := range []time.Duration{1, 4, 9, 2, 9, 3} {
+		st.Spares[addr] = Spare{Lease: 1, Use: &Use{MAC: req.MAC, Since: taken.Add(after * time.Second)}}
+		addr = addr.Next()
+	}
+	for range 20 {
+		if got := st.Lost(req, taken.Add(time.Hour)); got != netip.MustParseAddr("10.0.0.11") {
+			t.Fatalf("it has lost %s", got)
+		}
+	}
+	if got := st.Lost(req, taken.Add(5*time.Second)); got != netip.MustParseAddr("10.0.0.10") {
+		t.Errorf("of those from before the start it is %s", got)
+	}
+}

@@ -1,0 +1,73 @@
+package ledger
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+
+	"berth/internal/ipam"
+	"berth/store"
+)
+
+// What a host keeps of its place in a cluster, in its own store.
+func ownHostKey() []byte { return append([]byte{SettingKeys}, "host"...) }
+func clusterKey() []byte { return append([]byte{SettingKeys}, "cluster"...) }
+
+// OwnHost is the id of the host whose own store st is, drawn once. Another state is another host, whatever its name.
+func OwnHost(ctx context.Context, st store.Store) (id ipam.ID, err error) {
+	err = st.Update(ctx, func(tx store.Tx) error {
+		raw, err := tx.Get(ownHostKey())
+		if err != nil {
+			return err
+		}
+		if raw == nil {
+			id = ipam.NewID()
+			return tx.Put(ownHostKey(), []byte(id.String()))
+		}
+		id, err = ipam.ParseID(string(raw))
+		return err
+	})
+	if err != nil {
+		return ipam.ID{}, fmt.Errorf("the host's own id: %w", err)
+	}
+	return id, nil
+}
+
+// KnownCluster is the id of the cluster that the host whose own store st is belongs to; empty where it has reached none
+// yet.
+func KnownCluster(ctx context.Context, st store.Store) (cluster string, err error) {
+	err = st.View(ctx, func(tx store.Tx) error {
+		raw, err := tx.Get(clusterKey())
+		cluster = string(raw)
+		return err
+	})
+	return cluster, err
+}
+
+// KeepCluster notes which cluster the host belongs to, so that another one under the same endpoints is refused from
+// then on.
+func KeepCluster(ctx context.Context, st store.Store, cluster string) error {
+	err := st.Update(ctx, func(tx store.Tx) error {
+		raw, err := tx.Get(clusterKey())
+		switch {
+		case err != nil || string(raw) == cluster:
+			return err
+		case raw != nil:
+			return fmt.Errorf("this host belongs to the cluster %s, and this is %s", raw, cluster)
+		}
+		return tx.Put(clusterKey(), []byte(cluster))
+	})
+	if err != nil {
+		return fmt.Errorf("the cluster of this host: %w", err)
+	}
+	return nil
+}
+
+// ClusterMark is what the ids end with that are made in the store of a cluster (Member.Mark): the first bytes of the
+// cluster's own, which is 32 hexadecimal digits. It is zero for what is no such id.
+func ClusterMark(cluster string) (mark [4]byte) {
+	if b, err := hex.DecodeString(cluster); err == nil {
+		copy(mark[:], b)
+	}
+	return mark
+}

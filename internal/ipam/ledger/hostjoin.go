@@ -1,0 +1,106 @@
+package ledger
+
+import (
+	"context"
+
+	"berth/internal/ipam"
+)
+
+// Join has the host take part in the cluster, and this daemon speak for it from now on. A host that was removed is
+// refused until it is admitted, and so is a second host of one name, or a second name of one host.
+func (s *Ledger) Join(ctx context.Context) error {
+	if s.member == nil {
+		return nil
+	}
+	if err := ipam.CheckName("host", s.host); err != nil {
+		return err
+	}
+	if err := s.Change(ctx, (*Change).joinHost); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.joined = true
+	return nil
+}
+
+func (c *Change) joinHost() error {
+	if c.Self == nil || c.Self.State == ipam.HostRemoved && c.Self.ID != c.Member.Host {
+		return c.addHost()
+	}
+	switch h := c.Self; {
+	case h.ID != c.Member.Host:
+		return ipam.Help(ipam.Refuse(ipam.ErrHost,
+			"there is a host %s in the cluster already, and this one is another (that one has "+
+				"the id %s, and its daemon began at %s): give this one a name of its own with --host",
+			h.Name, h.ID.Short(), h.Started.Format("2006-01-02 15:04:05 MST")), ipam.Advise(ipam.DoFreeHost, h.Name))
+	case h.State == ipam.HostRemoved:
+		return removed(h.Name)
+	}
+	again := *c.Self
+	again.Session, again.Started, again.Version = c.Member.Session, c.now, c.Member.Version
+	return c.SetHost(&again)
+}
+
+// addHost makes the record of a host that is new.
+func (c *Change) addHost() error {
+	for _, known := range c.index.hosts {
+		if h := known.Value; h.ID == c.Member.Host && h.State != ipam.HostRemoved {
+			return ipam.Help(ipam.Refuse(ipam.ErrHost,
+				"this host is known to the cluster as %s, with all it holds: start it with "+
+					"--host %s", h.Name, h.Name), ipam.OrAdvise(ipam.DoRemoveThere, h.Name))
+		}
+	}
+	if err := c.beingMended(); err != nil {
+		return &OutOfReach{err, c.index.mending.Value.Began}
+	}
+	slot, err := c.FreeSlot()
+	if err != nil {
+		return err
+	}
+	h := &ipam.Host{Name: c.host, ID: c.Member.Host, Session: c.Member.Session, Slot: slot, Joined: c.now,
+		Started: c.now,
+		Version: c.Member.Version}
+	c.Self = h
+	if _, err := c.Event(&ipam.Event{Verb: ipam.HostJoined, Name: h.Name}); err != nil {
+		return err
+	}
+	return c.SetHost(h)
+}
+
+// FreeSlot is the lowest that no host has.
+func (c *Change) FreeSlot() (slot int, err error) {
+	used := map[int]bool{}
+	for _, known := range c.index.hosts {
+		if known.Value.State != ipam.HostRemoved {
+			used[known.Value.Slot] = true
+		}
+	}
+	for used[slot] {
+		slot++
+	}
+	if slot >= ipam.MaxHosts {
+		return 0, ipam.Help(ipam.Refuse(ipam.ErrHost, "the cluster has %d hosts, which is as many as can share a store",
+			ipam.MaxHosts),
+			ipam.Advise(ipam.DoRemoveAHost))
+	}
+	return slot, nil
+}
+
+// SetHost writes a host's record.
+func (c *Change) SetHost(h *ipam.Host) error {
+	raw, err := c.PutJSON(hostKey(h.Name), h, false)
+	if err != nil {
+		return err
+	}
+	before, was := c.index.hosts[h.Name]
+	c.index.hosts[h.Name] = Cached[ipam.Host]{raw, h}
+	c.Undo = append(c.Undo, func() {
+		if was {
+			c.index.hosts[h.Name] = before
+		} else {
+			delete(c.index.hosts, h.Name)
+		}
+	})
+	return nil
+}

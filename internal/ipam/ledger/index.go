@@ -1,0 +1,271 @@
+package ledger
+
+import (
+	"bytes"
+	"container/list"
+	"net/netip"
+	"slices"
+	"time"
+
+	"go4.org/netipx"
+
+	"berth/internal/alloc"
+	"berth/internal/ipam"
+)
+
+// Index is advice about the records: which addresses have none yet, which were released longest ago, where a MAC or a
+// name was seen last. It is built by one scan and moved on by each change; what it says is always checked against the
+// record itself, so that a wrong index costs a second look and never a second holder. Ledger.mu guards it.
+type Index struct {
+	spaces      map[string]*spaceIndex
+	subnets     map[ipam.ID]*SubnetIndex
+	attachments map[ipam.ID]Cached[ipam.Attachment]
+	networks    map[ipam.ID]*NetworkIndex
+	names       map[string]ipam.ID // of networks
+	hosts       map[string]Cached[ipam.Host]
+	mending     Cached[MendMark]
+	unread      []ipam.ID // subnets whose leases are to be read again
+	lastEvent   uint64
+	events      int            // how many are stored
+	orphans     []*ipam.Subnet // that are gone and may have leases still
+	strays      []Stray
+	ends        endings // of reservations
+	turnover    map[ipam.ID]Turnover
+
+	// Of leases, by id, in this life of the daemon:
+	leftBehind map[uint64]bool // the IPv6 address of the same start was refused
+	answered   map[uint64]bool // given again out of reach of the store, where nothing could be written
+}
+
+func newIndex() *Index {
+	return &Index{
+		spaces:      map[string]*spaceIndex{},
+		subnets:     map[ipam.ID]*SubnetIndex{},
+		attachments: map[ipam.ID]Cached[ipam.Attachment]{},
+		networks:    map[ipam.ID]*NetworkIndex{},
+		names:       map[string]ipam.ID{},
+		hosts:       map[string]Cached[ipam.Host]{},
+		turnover:    map[ipam.ID]Turnover{},
+		leftBehind:  map[uint64]bool{},
+		answered:    map[uint64]bool{},
+	}
+}
+
+// Cached is a decoded record beside its bytes, so that a record read again is decoded only when it changed.
+type Cached[T any] struct {
+	Raw   []byte
+	Value *T
+}
+
+// Is tells whether the record has these bytes still.
+func (c Cached[T]) Is(raw []byte) bool { return c.Value != nil && bytes.Equal(c.Raw, raw) }
+
+// spaceIndex knows where a space has room for another subnet.
+type spaceIndex struct {
+	Blocks *alloc.Blocks
+	Ids    map[netip.Prefix]ipam.ID
+}
+
+// space is the index of a space, which is there from now on.
+func (ix *Index) space(name string) *spaceIndex {
+	sp := ix.spaces[name]
+	if sp == nil {
+		sp = newSpaceIndex()
+		ix.spaces[name] = sp
+	}
+	return sp
+}
+
+func newSpaceIndex() *spaceIndex {
+	return &spaceIndex{Blocks: alloc.NewBlocks(), Ids: map[netip.Prefix]ipam.ID{}}
+}
+
+// SubnetIndex is the index of one subnet.
+type SubnetIndex struct {
+	record   Cached[ipam.Subnet]
+	open     []OpenPool     // of the subnet openOf
+	openOf   *ipam.Subnet   // as it was when open was worked out
+	usable   netipx.IPRange // what the subnet allows (alloc.Usable)
+	recorded *alloc.Set     // addresses that have a record: held, remembered or reserved
+	idle     int            // how many are reserved and not held
+	reserved int            // how many are reserved
+	released list.List      // of memory, the one released longest ago first
+	memories map[netip.Addr]*list.Element
+	live     map[ipam.ID]int // leases in somebody's hands, by the attachment; headroom among them
+	headroom claims
+	byMAC    Places[ipam.MAC]
+	byName   Places[string] // by rememberedName
+	byOwner  Places[string] // of reservations
+	ends     *endings
+}
+
+// Memory is a released address in the order of release.
+type Memory struct {
+	Addr     netip.Addr
+	name     string // of whose it was
+	Released time.Time
+	Until    time.Time
+}
+
+func newSubnetIndex(p netip.Prefix, ends *endings) *SubnetIndex {
+	return &SubnetIndex{
+		ends:     ends,
+		usable:   alloc.Usable(p),
+		recorded: alloc.NewSet(p),
+		memories: map[netip.Addr]*list.Element{},
+		live:     map[ipam.ID]int{},
+	}
+}
+
+// Held is the number of addresses in somebody's hands.
+func (sx *SubnetIndex) Held() uint64 {
+	return sx.recorded.Len() - uint64(sx.released.Len()) - uint64(sx.idle)
+}
+
+// Move takes the index from one state of addr's record to the next; nil is no record.
+func (sx *SubnetIndex) Move(addr netip.Addr, before, after *ipam.Lease) {
+	sx.forget(addr, before)
+	if after == nil {
+		sx.recorded.Remove(addr)
+		return
+	}
+	sx.recorded.Add(addr)
+	switch {
+	case after.Held():
+		sx.live[after.Attachment]++
+		sx.headroom.add(after)
+	case after.Reservation != nil:
+		sx.idle++
+	default:
+		sx.remember(Memory{addr, after.Name, after.Released, after.Until})
+	}
+	sx.byMAC.Add(after.MAC, addr)
+	sx.byName.Add(ipam.RememberedName(after.Name), addr)
+	if r := after.Reservation; r != nil {
+		sx.reserved++
+		sx.byOwner.Add(r.Owner, addr)
+		sx.ends.Add(Ending{Sx: sx, Addr: addr}, r.Until)
+	}
+}
+
+func (sx *SubnetIndex) forget(addr netip.Addr, before *ipam.Lease) {
+	if e := sx.memories[addr]; e != nil {
+		sx.released.Remove(e)
+		delete(sx.memories, addr)
+	}
+	if before.Held() {
+		sx.headroom.remove(before)
+		if sx.live[before.Attachment]--; sx.live[before.Attachment] <= 0 {
+			delete(sx.live, before.Attachment)
+		}
+	}
+	if before.Idle() {
+		sx.idle--
+	}
+	if before != nil {
+		sx.byMAC.remove(before.MAC, addr)
+		sx.byName.remove(ipam.RememberedName(before.Name), addr)
+	}
+	if r := before.Reserved(); r != nil {
+		sx.reserved--
+		sx.byOwner.remove(r.Owner, addr)
+		sx.ends.Remove(Ending{Sx: sx, Addr: addr})
+	}
+}
+
+// remember puts m in its place: at the end, but for a change that is undone.
+func (sx *SubnetIndex) remember(m Memory) {
+	for e := sx.released.Back(); e != nil; e = e.Prev() {
+		if !m.Released.Before(e.Value.(Memory).Released) {
+			sx.memories[m.Addr] = sx.released.InsertAfter(m, e)
+			return
+		}
+	}
+	sx.memories[m.Addr] = sx.released.PushFront(m)
+}
+
+// load fills a new index from all leases of the subnet, in whichever order: the least recently used first, so that each
+// memory is put in at the end, and the latest use of a name or MAC wins.
+func (sx *SubnetIndex) load(leases []*ipam.Lease) {
+	slices.SortFunc(leases, func(a, b *ipam.Lease) int { return a.LastUsed().Compare(b.LastUsed()) })
+	for _, l := range leases {
+		sx.Move(l.Address, nil, l)
+	}
+}
+
+// NeverUsed is the lowest address of p that has no record and is not kept. Each slot but the first begins at a place
+// of its own in each range and comes to what lies before it in the end: hosts that share a pool do not race for the
+// same address then.
+func (sx *SubnetIndex) NeverUsed(p OpenPool, slot int, kept ipam.Wants) (netip.Addr, bool) {
+	for _, r := range p.Ranges {
+		if addr, ok := sx.NextFree(netipx.IPRangeFrom(alloc.Place(r, uint8(slot)), r.To()), kept); ok {
+			return addr, true
+		}
+	}
+	if slot == 0 {
+		return netip.Addr{}, false
+	}
+	return sx.NeverUsed(p, 0, kept)
+}
+
+// NextFree is the lowest address of r that has no record and is not kept.
+func (sx *SubnetIndex) NextFree(r netipx.IPRange, kept ipam.Wants) (netip.Addr, bool) {
+	at, _ := kept.After(r.From())
+	for {
+		addr, ok := sx.recorded.NextFree(r)
+		for at < len(kept) && kept[at].Address.Less(addr) {
+			at++
+		}
+		if !ok || at == len(kept) || kept[at].Address != addr {
+			return addr, ok
+		}
+		if addr == r.To() {
+			return netip.Addr{}, false
+		}
+		r = netipx.IPRangeFrom(addr.Next(), r.To())
+	}
+}
+
+// LongestReleased is the address of p that was released longest ago, is past its quarantine and not kept: of one who is
+// gone or, where there is none such, of one who exists still. Else ready tells when the first quarantine in p ends; it
+// is zero where nothing in p is in quarantine.
+func (sx *SubnetIndex) LongestReleased(p OpenPool, now time.Time, kept ipam.Wants,
+	exists func(name string) bool) (addr netip.Addr, ready time.Time, ok bool) {
+	for e := sx.released.Front(); e != nil; e = e.Next() {
+		m := e.Value.(Memory)
+		if !p.Contains(m.Addr) || kept.Has(m.Addr) {
+			continue
+		}
+		switch {
+		case m.Until.After(now):
+			if ready.IsZero() || m.Until.Before(ready) {
+				ready = m.Until
+			}
+		case !exists(m.name):
+			return m.Addr, time.Time{}, true
+		case !ok:
+			addr, ok = m.Addr, true
+		}
+	}
+	if ok {
+		return addr, time.Time{}, true
+	}
+	return netip.Addr{}, ready, false
+}
+
+// Stale is the oldest memory, where there are more than limit and no quarantine keeps it: of one who is gone, or else
+// of one who exists.
+func (sx *SubnetIndex) Stale(limit int, now time.Time, exists func(name string) bool) (netip.Addr, bool) {
+	if sx.released.Len() <= limit {
+		return netip.Addr{}, false
+	}
+	oldest := sx.released.Front()
+	for e := oldest; e != nil; e = e.Next() {
+		m := e.Value.(Memory)
+		if !exists(m.name) {
+			return m.Addr, !m.Until.After(now)
+		}
+	}
+	m := oldest.Value.(Memory)
+	return m.Addr, !m.Until.After(now)
+}

@@ -1,0 +1,25 @@
+package ledger
+
+import (
+	"net/netip"
+	"testing"
+
+	"berth/internal/ipam"
+)
+
+// Who asks about a space that is not there makes none.
+func TestReadingMakesNoSpace(t *testing.T) {
+	ix, lan := newIndex(), netip.MustParsePrefix("10.0.0.0/24")
+	if _, overlaps := ix.Blocks("lab").Overlap(lan); overlaps || ix.Overlapping("lab", lan) != nil {
+		t.Error("a subnet is there")
+	}
+	if id := ix.SubnetAt("lab", lan); id != (ipam.ID{}) {
+		t.Errorf("it is %s", id)
+	}
+	for id := range ix.SubnetsIn("lab") {
+		t.Errorf("%s is in it", id)
+	}
+	if all := ix.Spaces(); len(all) != 0 {
+		t.Errorf("there are %q", all)
+	}
+}

@@ -1,0 +1,65 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"berth/internal/ipam"
+	"berth/store"
+)
+
+// EachLease walks over all records of a subnet's addresses, until fn fails.
+func EachLease(tx store.Tx, subnet ipam.ID, fn func(*ipam.Lease) error) error {
+	return EachLeaseOf(tx, LeasesOf(subnet), fn)
+}
+
+// EachLeaseOf is EachLease for a range of keys.
+func EachLeaseOf(tx store.Tx, of store.Range, fn func(*ipam.Lease) error) error {
+	for rec, err := range tx.Scan(of) {
+		if err != nil {
+			return err
+		}
+		_, addr, ok := LeaseKeyParts(rec.Key)
+		if !ok {
+			return fmt.Errorf("%w: the key %x names no address", ipam.ErrDamaged, rec.Key)
+		}
+		l, err := ipam.DecodeLease(addr, rec.Value)
+		if err != nil {
+			return err
+		}
+		if err := fn(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Reservations reads what is reserved for an owner in a subnet: what is free, and what somebody has, both by slot.
+func (c *Change) Reservations(subnet ipam.ID, owner string) (free, held []*ipam.Lease, err error) {
+	for addr := range c.index.subnets[subnet].byOwner.Of(owner) {
+		l, err := c.Lease(subnet, addr)
+		if err != nil {
+			return nil, nil, err
+		}
+		switch r := l.Reserved(); {
+		case r == nil || r.Owner != owner: // the index was wrong
+		case l.Held():
+			held = append(held, l)
+		default:
+			free = append(free, l)
+		}
+	}
+	slices.SortFunc(free, byReservedSlot)
+	slices.SortFunc(held, byReservedSlot)
+	return free, held, nil
+}
+
+func byReservedSlot(a, b *ipam.Lease) int {
+	return CompareSlots(a.Reservation.Slot, b.Reservation.Slot)
+}
+
+// CompareSlots orders slots by interface and number.
+func CompareSlots(s ipam.Slot, other ipam.Slot) int {
+	return cmp.Or(cmp.Compare(s.Interface, other.Interface), cmp.Compare(s.Number, other.Number))
+}

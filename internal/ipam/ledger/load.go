@@ -1,0 +1,177 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+
+	"berth/internal/ipam"
+	"berth/store"
+)
+
+// Load builds the index by one scan of the store, of which a state of another format is refused.
+func (s *Ledger) Load(ctx context.Context) error {
+	if err := s.checkFormat(ctx); err != nil {
+		return err
+	}
+	read := func(tx store.Tx) error {
+		ix := newIndex()
+		if err := ix.load(tx); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.index = ix
+		return nil
+	}
+	if s.member == nil {
+		return s.store.View(ctx, read)
+	}
+	return s.Shared().Follow(ctx, read, s.follow)
+}
+
+// load reads all records into an empty index.
+func (ix *Index) load(tx store.Tx) error {
+	for _, step := range []func(*Index, store.Tx) error{loadMending, loadHosts, loadSpaces, loadNetworks,
+		loadSubnets, loadAttachments, loadOwners, loadLeases, loadEvents} {
+		if err := step(ix, tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LoadPlan is an index of spaces, networks, subnets and attachments alone, for a look at a store that nobody has open,
+// with an error for each of these kinds that cannot be read whole.
+func LoadPlan(tx store.Tx) (ix *Index, wrong []error) {
+	ix = newIndex()
+	for _, step := range []func(*Index, store.Tx) error{loadSpaces, loadNetworks, loadSubnets, loadAttachments} {
+		if err := step(ix, tx); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	return ix, wrong
+}
+
+func loadHosts(ix *Index, tx store.Tx) error {
+	for rec, err := range tx.Scan(KindRange(HostKeys)) {
+		if err != nil {
+			return err
+		}
+		h := new(ipam.Host)
+		if err := ipam.DecodeJSON("a host", rec.Value, h); err != nil {
+			return err
+		}
+		ix.hosts[h.Name] = Cached[ipam.Host]{append([]byte(nil), rec.Value...), h}
+	}
+	return nil
+}
+
+func loadSpaces(ix *Index, tx store.Tx) error {
+	for rec, err := range tx.Scan(KindRange(SpaceKeys)) {
+		if err != nil {
+			return err
+		}
+		ix.space(string(rec.Key[1:]))
+	}
+	return nil
+}
+
+func loadNetworks(ix *Index, tx store.Tx) error {
+	for rec, err := range tx.Scan(KindRange(NetworkKeys)) {
+		if err != nil {
+			return err
+		}
+		n := new(ipam.Network)
+		if err := ipam.DecodeJSON("a network", rec.Value, n); err != nil {
+			return err
+		}
+		ix.setNetwork(n.ID, Cached[ipam.Network]{append([]byte(nil), rec.Value...), n})
+	}
+	return nil
+}
+
+func loadSubnets(ix *Index, tx store.Tx) error {
+	for rec, err := range tx.Scan(KindRange(SubnetKeys)) {
+		if err != nil {
+			return err
+		}
+		sub := new(ipam.Subnet)
+		if err := ipam.DecodeJSON("a subnet", rec.Value, sub); err != nil {
+			return err
+		}
+		if other, overlaps := ix.space(sub.Space).Blocks.Overlap(sub.CIDR); overlaps {
+			return ipam.Help(fmt.Errorf("%w: the subnets %s and %s of space %s overlap", ipam.ErrDamaged, sub.CIDR,
+				other,
+				sub.Space), ipam.Advise(ipam.DoRestore))
+		}
+		ix.addSubnet(sub, append([]byte(nil), rec.Value...))
+	}
+	return nil
+}
+
+func loadAttachments(ix *Index, tx store.Tx) error {
+	for rec, err := range tx.Scan(KindRange(AttachmentKeys)) {
+		if err != nil {
+			return err
+		}
+		a := new(ipam.Attachment)
+		if err := ipam.DecodeJSON("a pool", rec.Value, a); err != nil {
+			return err
+		}
+		ix.attachments[a.ID] = Cached[ipam.Attachment]{append([]byte(nil), rec.Value...), a}
+	}
+	return nil
+}
+
+// loadLeases takes the leases subnet by subnet, as their keys are ordered. Those of a subnet that is gone are
+// noted as orphans, for settle to sweep.
+func loadLeases(ix *Index, tx store.Tx) error {
+	var subnet ipam.ID
+	var leases []*ipam.Lease
+	flush := func() {
+		if sx := ix.subnets[subnet]; sx != nil {
+			sx.load(leases)
+		} else if len(leases) > 0 {
+			ix.orphans = append(ix.orphans, catchAll(subnet, leases[0].Address))
+		}
+		leases = leases[:0]
+	}
+	for rec, err := range tx.Scan(KindRange(LeaseKeys)) {
+		if err != nil {
+			return err
+		}
+		id, addr, ok := LeaseKeyParts(rec.Key)
+		if !ok {
+			return fmt.Errorf("%w: the key %x names no address", ipam.ErrDamaged, rec.Key)
+		}
+		if id != subnet {
+			flush()
+			subnet = id
+		}
+		l, err := ipam.DecodeLease(addr, rec.Value)
+		if err != nil {
+			return err
+		}
+		if sx := ix.subnets[id]; sx != nil && !sx.usable.Contains(addr) && l.Remembered() && l.Reservation == nil {
+			ix.strays = append(ix.strays, Stray{id, addr})
+			continue
+		}
+		leases = append(leases, l)
+		ix.lastEvent = max(ix.lastEvent, l.ID)
+	}
+	flush()
+	return nil
+}
+
+// loadEvents counts the events and finds the last one. Ids go on behind it, and behind those of leases whose events
+// were trimmed away.
+func loadEvents(ix *Index, tx store.Tx) error {
+	for rec, err := range tx.Scan(KindRange(EventKeys)) {
+		if err != nil {
+			return err
+		}
+		ix.events++
+		ix.lastEvent = max(ix.lastEvent, EventID(rec.Key))
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package ledger
+
+import (
+	"net/netip"
+	"strings"
+
+	"berth/internal/ipam"
+)
+
+// findNetwork reads the network of a name or an id, whole or its first eight digits; nil where there is none.
+func (c *Change) findNetwork(ref string) (*ipam.Network, error) {
+	id, err := c.networkID(ref)
+	if err != nil {
+		return nil, err
+	}
+	if id == (ipam.ID{}) {
+		return nil, nil
+	}
+	raw, err := c.tx.Get(NetworkKey(nil, id))
+	if err != nil {
+		return nil, err
+	}
+	if raw == nil {
+		return nil, nil
+	}
+	if nx := c.index.networks[id]; nx != nil && nx.record.Is(raw) {
+		return nx.record.Value, nil
+	}
+	n := new(ipam.Network)
+	return n, ipam.DecodeJSON("network "+ref, raw, n)
+}
+
+func (c *Change) networkID(ref string) (ipam.ID, error) {
+	if id, err := ipam.ParseID(ref); err == nil {
+		return id, nil // which no name looks like
+	}
+	raw, err := c.tx.Get(NameKey(nil, ref))
+	if err != nil {
+		return ipam.ID{}, err
+	}
+	if len(raw) == len(ipam.ID{}) {
+		return ipam.ID(raw), nil
+	}
+	return c.index.ShortNetwork(ref), nil
+}
+
+// ShortNetwork is the network whose id begins with eight digits; the zero ID where there is none, or two.
+func (ix *Index) ShortNetwork(ref string) (found ipam.ID) {
+	if len(ref) != 8 || strings.Trim(ref, "0123456789abcdef") != "" {
+		return ipam.ID{}
+	}
+	for id := range ix.networks {
+		if id.Short() == ref && found != (ipam.ID{}) {
+			return ipam.ID{}
+		}
+		if id.Short() == ref {
+			found = id
+		}
+	}
+	return found
+}
+
+// Network reads the network that ref names, and refuses one that is not there as a whole.
+func (c *Change) Network(ref string) (*ipam.Network, error) {
+	n, err := c.findNetwork(ref)
+	switch {
+	case err != nil:
+		return nil, err
+	case n == nil || n.Stage == ipam.Leaving:
+		return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no network %q", ref),
+			ipam.Advise(ipam.DoListNetworks))
+	case n.Stage == ipam.Arriving:
+		return nil, ipam.Help(ipam.Refuse(ipam.ErrInUse, "network %s is being imported", n.Name),
+			ipam.Advise(ipam.DoShowStatus))
+	case n.Stage == ipam.Moving:
+		return nil, BeingCopied(n)
+	}
+	return n, nil
+}
+
+// FindSubnet returns the subnet of exactly this CIDR, nil where the CIDR is free, and an error where it overlaps
+// another (LN-5).
+func (c *Change) FindSubnet(space string, cidr netip.Prefix) (*ipam.Subnet, error) {
+	sub, err := c.Overlapping(space, cidr, ipam.ID{})
+	if err != nil {
+		return sub, err
+	}
+	if sub == nil || sub.CIDR == cidr {
+		return sub, nil
+	}
+	return nil, c.OverlapError(cidr, sub, "choose another subnet, or another space by --ipam-opt space=NAME")
+}
+
+// OverlapError is the refusal of a subnet that overlaps another one; todo says what can be done.
+func (c *Change) OverlapError(cidr netip.Prefix, other *ipam.Subnet, todo string) error {
+	return ipam.Refuse(ipam.ErrOverlap, "the subnet %s overlaps %s, which space %s has already (network %s); %s",
+		cidr, other.CIDR, other.Space, c.NetworkName(other.Network), todo)
+}
+
+// NetworkName is the name of a network, or the beginning of its id where it is unknown.
+func (c *Change) NetworkName(id ipam.ID) string {
+	if n := c.index.Network(id); n != nil {
+		return n.Name
+	}
+	return id.Short()
+}
+
+// EnsureSpace makes a space on its first use (LN-5).
+func (c *Change) EnsureSpace(name string) error {
+	raw, err := c.tx.Get(SpaceKey(nil, name))
+	if err != nil {
+		return err
+	}
+	if raw != nil {
+		return nil
+	}
+	if _, err := c.PutJSON(SpaceKey(nil, name), &ipam.Space{Name: name, Created: c.now}, false); err != nil {
+		return err
+	}
+	c.index.space(name)
+	_, err = c.Event(&ipam.Event{Verb: ipam.SpaceCreated, Space: name})
+	return err
+}

@@ -1,0 +1,117 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"berth/internal/ipam"
+)
+
+// NetworkIndex is the index of one network: its record, and its subnets in the order in which they were made, which is
+// that in which they are searched (GA-16).
+type NetworkIndex struct {
+	record  Cached[ipam.Network]
+	subnets []ipam.ID
+	names   map[string]ipam.ID // of subnets
+}
+
+// Network is what is known of a network's record, nil where nothing is.
+func (ix *Index) Network(id ipam.ID) *ipam.Network {
+	if nx := ix.networks[id]; nx != nil {
+		return nx.record.Value
+	}
+	return nil
+}
+
+func (ix *Index) networkIndex(id ipam.ID) *NetworkIndex {
+	nx := ix.networks[id]
+	if nx == nil {
+		nx = &NetworkIndex{}
+		ix.networks[id] = nx
+	}
+	return nx
+}
+
+// setNetwork takes the index to another record of a network; the zero one is none.
+func (ix *Index) setNetwork(id ipam.ID, record Cached[ipam.Network]) {
+	nx := ix.networkIndex(id)
+	if before := nx.record.Value; before != nil && ix.names[before.Name] == id {
+		delete(ix.names, before.Name)
+	}
+	nx.record = record
+	if record.Value != nil && record.Value.Stage != ipam.Leaving {
+		ix.names[record.Value.Name] = id
+	}
+	ix.dropEmpty(id, nx)
+}
+
+func (ix *Index) dropEmpty(id ipam.ID, nx *NetworkIndex) {
+	if nx.record.Value == nil && len(nx.subnets) == 0 {
+		delete(ix.networks, id)
+	}
+}
+
+// addSubnet puts a new subnet into the index.
+func (ix *Index) addSubnet(sub *ipam.Subnet, raw []byte) {
+	sx := newSubnetIndex(sub.CIDR, &ix.ends)
+	sx.record = Cached[ipam.Subnet]{raw, sub}
+	ix.putSubnet(sub, sx)
+}
+
+// putSubnet puts a subnet in with an index of its own that is there already.
+func (ix *Index) putSubnet(sub *ipam.Subnet, sx *SubnetIndex) {
+	ix.subnets[sub.ID] = sx
+	sp := ix.space(sub.Space)
+	sp.Blocks.Insert(sub.CIDR)
+	sp.Ids[sub.CIDR] = sub.ID
+	nx := ix.networkIndex(sub.Network)
+	at, _ := slices.BinarySearchFunc(nx.subnets, sub,
+		func(id ipam.ID, s *ipam.Subnet) int { return ByAge(ix.subnets[id].record.Value, s) })
+	nx.subnets = slices.Insert(nx.subnets, at, sub.ID)
+	nx.name(sub.Name, sub.ID)
+}
+
+// ByAge orders the subnets of a network.
+func ByAge(sub *ipam.Subnet, other *ipam.Subnet) int {
+	return cmp.Or(sub.Created.Compare(other.Created), strings.Compare(sub.CIDR.String(), other.CIDR.String()))
+}
+
+// DropSubnet takes a subnet out, and returns its index for putSubnet.
+func (ix *Index) dropSubnet(sub *ipam.Subnet) *SubnetIndex {
+	sx := ix.subnets[sub.ID]
+	delete(ix.subnets, sub.ID)
+	sp := ix.space(sub.Space)
+	sp.Blocks.Remove(sub.CIDR)
+	delete(sp.Ids, sub.CIDR)
+	nx := ix.networkIndex(sub.Network)
+	nx.subnets = slices.DeleteFunc(nx.subnets, func(id ipam.ID) bool { return id == sub.ID })
+	nx.unname(sub.Name, sub.ID)
+	ix.dropEmpty(sub.Network, nx)
+	return sx
+}
+
+// replaceSubnet takes the record of a subnet to another one of the same CIDR.
+func (ix *Index) replaceSubnet(sx *SubnetIndex, record Cached[ipam.Subnet]) {
+	before := sx.record.Value
+	nx := ix.networkIndex(before.Network)
+	nx.unname(before.Name, before.ID)
+	sx.record = record
+	nx.name(record.Value.Name, record.Value.ID)
+}
+
+func (nx *NetworkIndex) name(name string, id ipam.ID) {
+	if name == "" {
+		return
+	}
+	if nx.names == nil {
+		nx.names = map[string]ipam.ID{}
+	}
+	nx.names[name] = id
+}
+
+func (nx *NetworkIndex) unname(name string, id ipam.ID) {
+	if nx.names[name] == id {
+		delete(nx.names, name)
+	}
+}

@@ -1,0 +1,60 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/store"
+)
+
+// OutOfReach is the refusal of what needs the shared store.
+type OutOfReach struct {
+	Why   error
+	Since time.Time
+}
+
+func (e *OutOfReach) Error() string {
+	const form = "2006-01-02 15:04:05 MST"
+	why := strings.TrimPrefix(e.Why.Error(), store.ErrAway.Error()+": ")
+	if mark := new(ipam.Mending); errors.As(e.Why, &mark) {
+		return fmt.Sprintf("the shared store went back to an earlier state, and nothing is given or changed in the "+
+			"spaces of the cluster since %s: %s. "+
+			"Containers go on with the addresses they have, what they give back is kept and told later, and networks "+
+			"of the space local work as ever", e.Since.Format(form), mark)
+	}
+	if Untrusted(e.Why) {
+		return fmt.Sprintf("the shared store is not trusted since %s (%s), so that nothing is given or changed in the "+
+			"spaces of the cluster. "+
+			"Containers go on with the addresses they have, what they give back is kept and told later, and networks "+
+			"of the space local work as ever", e.Since.Format(form), why)
+	}
+	state := "is out of reach"
+	if errors.Is(e.Why, store.ErrNoSpace) {
+		state = "takes no writes"
+	}
+	return fmt.Sprintf("the shared store %s since %s (%s), so that nothing new can be taken in the spaces of the "+
+		"cluster. "+
+		"Containers go on with the addresses they have, what they give back is kept and told later, and networks of "+
+		"the space local work as ever. "+
+		"Look after etcd and the way to it", state, e.Since.Format(form), why)
+}
+
+// Helps is advice for the one state of the store that it is in; being mended says its own.
+func (e *OutOfReach) Helps() []ipam.Advice {
+	switch mark := new(ipam.Mending); {
+	case errors.As(e.Why, &mark):
+		return nil
+	case Untrusted(e.Why):
+		return []ipam.Advice{ipam.Advise(ipam.DoMendStore)}
+	}
+	return []ipam.Advice{ipam.Advise(ipam.DoShowStatus)}
+}
+
+func (e *OutOfReach) Unwrap() []error { return []error{ipam.ErrAway, e.Why} }
+
+// Untrusted tells that the store is in reach, and is not what it was: nothing may be given that others may have been
+// given there.
+func Untrusted(err error) bool { return errors.Is(err, store.ErrBack) }

@@ -1,0 +1,55 @@
+package ledger
+
+import (
+	"time"
+
+	"berth/internal/ipam"
+	"berth/store"
+)
+
+// DynamicOwner is the record of an owner in a network whose addresses somebody else chooses: the owner is known there,
+// whatever its address is (BO-8).
+type DynamicOwner struct {
+	ID    uint64    `json:"id"` // of the event that made it
+	Until time.Time `json:"until,omitzero"`
+}
+
+// KnownOwner is an owner of a dynamic network.
+type KnownOwner struct {
+	Owner string
+	DynamicOwner
+}
+
+// ReadOwners reads the owners that are known in a dynamic network, by name.
+func ReadOwners(tx store.Tx, network ipam.ID) ([]KnownOwner, error) {
+	prefix := OwnerKey(network, "")
+	var all []KnownOwner
+	for rec, err := range tx.Scan(store.Prefix(prefix)) {
+		if err != nil {
+			return nil, err
+		}
+		one := KnownOwner{Owner: string(rec.Key[len(prefix):])}
+		if err := ipam.DecodeJSON("an owner", rec.Value, &one.DynamicOwner); err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// loadOwners takes the owners of dynamic networks whose time will be over.
+func loadOwners(ix *Index, tx store.Tx) error {
+	for id, nx := range ix.networks {
+		if nx.record.Value == nil || nx.record.Value.Type != ipam.Dynamic {
+			continue
+		}
+		known, err := ReadOwners(tx, id)
+		if err != nil {
+			return err
+		}
+		for _, one := range known {
+			ix.ends.Add(Ending{Network: id, Owner: one.Owner}, one.Until)
+		}
+	}
+	return nil
+}

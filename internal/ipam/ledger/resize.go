@@ -1,0 +1,56 @@
+package ledger
+
+import (
+	"net/netip"
+	"slices"
+
+	"berth/internal/ipam"
+	"berth/store"
+)
+
+// Overlapping reads the subnet of a space that overlaps cidr and is not self, nil where there is none. Since subnets of
+// a space are disjoint, only the last one to begin before the end of cidr can, or the one before that where the last is
+// self.
+func (c *Change) Overlapping(space string, cidr netip.Prefix, self ipam.ID) (*ipam.Subnet, error) {
+	family := subnetFamily(nil, space, cidr.Addr().Is6())
+	last := ipam.AppendAddr(slices.Clone(family), ipam.LastAddr(cidr))
+	for rec, err := range c.tx.Scan(store.Range{From: family, To: append(last, 0), Reverse: true, Limit: 2}) {
+		if err != nil {
+			return nil, err
+		}
+		sub := new(ipam.Subnet)
+		if err := ipam.DecodeJSON("a subnet of space "+space, rec.Value, sub); err != nil {
+			return nil, err
+		}
+		switch {
+		case sub.ID == self:
+		case sub.CIDR.Overlaps(cidr):
+			return sub, nil
+		default:
+			return nil, nil
+		}
+	}
+	return nil, nil
+}
+
+// ReadIndex builds the index of a subnet from its records, and lists the memories that lie outside of it.
+func (c *Change) ReadIndex(sub *ipam.Subnet) (sx *SubnetIndex, outside []netip.Addr, err error) {
+	sx = newSubnetIndex(sub.CIDR, &c.index.ends)
+	var leases []*ipam.Lease
+	err = EachLease(c.tx, sub.ID, func(l *ipam.Lease) error {
+		if sx.usable.Contains(l.Address) {
+			leases = append(leases, l)
+		} else {
+			outside = append(outside, l.Address)
+		}
+		return nil
+	})
+	sx.load(leases)
+	return sx, outside, err
+}
+
+// Stray is the memory of an address that lies outside of its subnet since that was made smaller. It means nothing.
+type Stray struct {
+	Subnet ipam.ID
+	Addr   netip.Addr
+}

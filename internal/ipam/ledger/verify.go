@@ -1,0 +1,156 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"berth/store"
+)
+
+// Verify compares the index with one that is loaded from what is seen of the store, and returns a line for each
+// difference: what the index says alone begins with "-", what the records say alone with "+". It holds up all changes
+// meanwhile.
+func (s *Ledger) Verify(ctx context.Context) (wrong []string, err error) {
+	fresh := newIndex()
+	err = s.View(ctx, func(tx store.Tx) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return fresh.load(tx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index.differences(fresh), nil
+}
+
+func (ix *Index) differences(fresh *Index) (wrong []string) {
+	got, want := ix.Lines(), fresh.Lines()
+	for _, id := range ix.unread { // what is said of it comes with the next change
+		about := "subnet " + id.String()
+		forget := func(line string, _ bool) bool { return strings.HasPrefix(line, about) }
+		maps.DeleteFunc(got, forget)
+		maps.DeleteFunc(want, forget)
+	}
+	for line := range got {
+		if !want[line] {
+			wrong = append(wrong, "- "+line)
+		}
+	}
+	for line := range want {
+		if !got[line] {
+			wrong = append(wrong, "+ "+line)
+		}
+	}
+	if ix.lastEvent < fresh.lastEvent {
+		wrong = append(wrong, fmt.Sprintf("the last event is %d, the index says %d", fresh.lastEvent, ix.lastEvent))
+	}
+	for _, end := range ix.ends.At {
+		if ix.ends.Next.IsZero() || end.Before(ix.ends.Next) {
+			wrong = append(wrong, fmt.Sprintf("something ends at %s, and nothing is looked for before %s", end,
+				ix.ends.Next))
+		}
+	}
+	slices.Sort(wrong)
+	return wrong
+}
+
+// Lines is the index as lines that can be compared: all that it says of the records, and nothing of how it has come to
+// say so.
+func (ix *Index) Lines() map[string]bool {
+	d := description{}
+	d.line("events %d", ix.events)
+	for name, sp := range ix.spaces {
+		d.line("space %s: %d blocks", name, sp.Blocks.Len())
+		for p, id := range sp.Ids {
+			inside, _ := sp.Blocks.Overlap(p)
+			d.line("space %s: subnet %s is %s (%t)", name, p, id, inside == p)
+		}
+	}
+	for name, id := range ix.names {
+		d.line("the name %s is %s", name, id)
+	}
+	for name, h := range ix.hosts {
+		d.line("host %s: %s", name, h.Raw)
+	}
+	for id, at := range ix.attachments {
+		d.line("attachment %s: %s", id, at.Raw)
+	}
+	for id, nx := range ix.networks {
+		d.line("network %s: %s, its subnets %v", id, nx.record.Raw, nx.subnets)
+		for name, sub := range nx.names {
+			d.line("network %s: the subnet named %s is %s", id, name, sub)
+		}
+	}
+	for id, sx := range ix.subnets {
+		if slices.Contains(ix.unread, id) {
+			d.line("subnet %s: to be read", id)
+			continue
+		}
+		d.subnet(id.String(), sx)
+	}
+	for what, end := range ix.ends.At {
+		switch sx := what.Sx; {
+		case sx == nil:
+			d.line("owner %s of network %s ends at %s", what.Owner, what.Network, end.UTC())
+		case ix.subnets[sx.Record().ID] == sx: // of one that is gone it is forgotten when it is due
+			d.line("subnet %s: the reservation of %s ends at %s", sx.Record().ID, what.Addr, end.UTC())
+		}
+	}
+	return d
+}
+
+type description map[string]bool
+
+func (d description) line(format string, args ...any) { d[fmt.Sprintf(format, args...)] = true }
+
+// subnet describes one of at most some hundred addresses.
+func (d description) subnet(id string, sx *SubnetIndex) {
+	d.line("subnet %s: %s, usable %s, %d records, %d idle, %d reserved, %d memories", id, sx.record.Raw, sx.usable,
+		sx.recorded.Len(), sx.idle, sx.reserved, len(sx.memories))
+	for addr := sx.Record().CIDR.Addr(); sx.Record().CIDR.Contains(addr); addr = addr.Next() {
+		if sx.recorded.Contains(addr) {
+			d.line("subnet %s: %s has a record", id, addr)
+		}
+	}
+	order, last := 0, time.Time{}
+	for e := sx.released.Front(); e != nil; e = e.Next() {
+		m := e.Value.(Memory)
+		d.line("subnet %s: %s was released at %s, in quarantine until %s (%t)", id, m.Addr,
+			m.Released.UTC(), m.Until.Truncate(time.Microsecond).UTC(), sx.memories[m.Addr] == e)
+		if m.Released.Before(last) {
+			order++
+		}
+		last = m.Released
+	}
+	d.line("subnet %s: %d memories are out of order", id, order)
+	for at, n := range sx.live {
+		d.line("subnet %s: %d leases of pool %s", id, n, at)
+	}
+	for at, addrs := range sx.headroom {
+		for addr := range addrs {
+			d.line("subnet %s: %s is headroom of pool %s", id, addr, at)
+		}
+	}
+	describePlaces(d, id+": MAC", &sx.byMAC)
+	describePlaces(d, id+": name", &sx.byName)
+	describePlaces(d, id+": owner", &sx.byOwner)
+}
+
+func describePlaces[K comparable](d description, what string, p *Places[K]) {
+	for k := range p.Latest {
+		addrs := slices.SortedFunc(p.Of(k), netip.Addr.Compare)
+		d.line("subnet %s %v at %v", what, k, addrs)
+	}
+	for k := range p.Older {
+		if _, ok := p.Latest[k]; !ok {
+			d.line("subnet %s %v has older places and no latest one", what, k)
+		}
+	}
+}

@@ -1,0 +1,7 @@
+// Package service joins the rooms over one ledger into the Service that the driver, the API, the hooks and the witness
+// ask. It promises that a Service which Open has returned is ready: all records are read, what a crash cut off is
+// finished, and the host takes part.
+//
+// Open (service.go) builds the ledger, loads it and settles it; rebuild.go makes a state that forgets anew out of what
+// runs.
+package service

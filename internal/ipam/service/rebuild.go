@@ -1,0 +1,121 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/attach"
+	"berth/internal/ipam/edit"
+	"berth/internal/ipam/ledger"
+	"berth/internal/ipam/view"
+)
+
+// parseNetwork reads what a Docker network wished for when it was made, for one of its subnets.
+type parseNetwork = func(ipam.EngineNetwork, ipam.EngineSubnet) (ipam.PoolRequest, error)
+
+// Rebuild makes this host's attachments and leases out of what an engine says that runs, in a store that forgets
+// (BO-4). parse reads a Docker network's wish for a subnet. What cannot be made is told of together in the end, and the
+// rest is there: an address that runs twice is refused with AlreadyInUse.
+func (s *Service) Rebuild(ctx context.Context, view ipam.EngineView, parse parseNetwork) error {
+	pools := map[string][]ipam.PoolGrant{} // by the Docker network
+	var failed []error
+	for _, n := range view.Networks {
+		grants, err := rebuildNetwork(ctx, s.Ledger, n, parse)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("the Docker network %s: %w", n.Name, err))
+		}
+		pools[n.ID] = grants
+	}
+	for _, container := range view.Containers {
+		for _, e := range container.Endpoints {
+			failed = append(failed, rebuildLeases(ctx, s.Ledger, container.Name, e, pools[e.Network]))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// rebuildNetwork makes the attachments of a Docker network, and what it has for itself.
+func rebuildNetwork(ctx context.Context, s *ledger.Ledger, n ipam.EngineNetwork,
+	parse parseNetwork) (grants []ipam.PoolGrant, err error) {
+	var reqs []ipam.PoolRequest
+	for _, sub := range n.Subnets {
+		req, err := parse(n, sub)
+		if err != nil {
+			return nil, err
+		}
+		reqs = append(reqs, req)
+	}
+	if err := replan(ctx, s, n, reqs); err != nil {
+		return nil, err
+	}
+	var failed []error
+	for i, req := range reqs {
+		grant, err := rebuildPool(ctx, s, req, n.Subnets[i])
+		failed = append(failed, err)
+		if grant.ID != (ipam.ID{}) {
+			grants = append(grants, grant)
+		}
+	}
+	return grants, errors.Join(failed...)
+}
+
+// rebuildPool asks for what a Docker network asked for when it was made.
+func rebuildPool(ctx context.Context, s *ledger.Ledger, req ipam.PoolRequest,
+	sub ipam.EngineSubnet) (ipam.PoolGrant, error) {
+	grant, err := attach.Of(s).RequestPool(ctx, req)
+	if err != nil {
+		return ipam.PoolGrant{}, err
+	}
+	if sub.Gateway.IsValid() && !grant.Gateway.IsValid() {
+		_, err = attach.Of(s).RequestAddress(ctx,
+			ipam.AddressRequest{Pool: grant.ID, Preferred: sub.Gateway, Gateway: true})
+	}
+	for _, addr := range sub.Aux {
+		if err == nil {
+			_, err = attach.Of(s).RequestAddress(ctx, ipam.AddressRequest{Pool: grant.ID, Preferred: addr})
+		}
+	}
+	return grant, err
+}
+
+// replan makes the planned network that a Docker network names, where it was forgotten: with its subnets, and a pool of
+// the whole of each.
+func replan(ctx context.Context, s *ledger.Ledger, n ipam.EngineNetwork, reqs []ipam.PoolRequest) error {
+	if len(reqs) == 0 || reqs[0].Network == "" {
+		return nil
+	}
+	_, err := view.Of(s).Network(ctx, reqs[0].Network)
+	if !errors.Is(err, ipam.ErrNotFound) {
+		return err
+	}
+	create := &ipam.CreateNetwork{Name: reqs[0].Network, Space: reqs[0].Space}
+	edits := []ipam.Edit{create}
+	for i, sub := range n.Subnets {
+		create.Subnets = append(create.Subnets, ipam.SubnetSpec{CIDR: sub.CIDR, Gateway: sub.Gateway})
+		edits = append(edits, &ipam.AddPool{Network: create.Name, Subnet: sub.CIDR.String(), Name: reqs[i].Pool})
+	}
+	_, err = edit.Of(s).Edit(ctx, ipam.EditOptions{}, edits...)
+	return err
+}
+
+// rebuildLeases takes the addresses of an endpoint that runs.
+func rebuildLeases(ctx context.Context, s *ledger.Ledger, name string, e ipam.EngineEndpoint,
+	pools []ipam.PoolGrant) error {
+	var failed []error
+	for _, addr := range e.Addresses {
+		for _, pool := range pools {
+			if !pool.CIDR.Contains(addr) {
+				continue
+			}
+			_, err := attach.Of(s).RequestAddress(ctx,
+				ipam.AddressRequest{Pool: pool.ID, Preferred: addr, MAC: e.MAC, Name: name})
+			if err != nil {
+				err = fmt.Errorf("the container %s: %w", name, err)
+			}
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}

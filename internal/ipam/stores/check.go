@@ -1,0 +1,295 @@
+package stores
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"berth/internal/alloc"
+	"berth/internal/ipam"
+	"berth/internal/ipam/bulk"
+	"berth/internal/ipam/choose"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// Check reads every record in one view and returns a sentence for each contradiction between them (`berth fsck`). It
+// changes nothing.
+func (s Keeper) Check(ctx context.Context) ([]string, error) {
+	return CheckStore(ctx, s.ledger.Store())
+}
+
+// CheckStore is Check for a store that no Service has open.
+func CheckStore(ctx context.Context, st store.Store) (problems []string, err error) {
+	err = st.View(ctx, func(tx store.Tx) error {
+		ix, wrong := ledger.LoadPlan(tx)
+		ck := &checker{ix: ix, copied: map[string]*copyMark{}}
+		for _, err := range wrong {
+			ck.problem("%v", err)
+		}
+		if err := ck.names(tx); err != nil {
+			return err
+		}
+		ck.stages(tx)
+		if err := ck.marks(tx); err != nil {
+			return err
+		}
+		ck.subnets()
+		ck.attachments()
+		if err := ck.leases(tx); err != nil {
+			return err
+		}
+		if err := ck.events(tx); err != nil {
+			return err
+		}
+		if err := ck.kept(tx); err != nil {
+			return err
+		}
+		problems = ck.problems
+		return nil
+	})
+	return problems, err
+}
+
+type checker struct {
+	ix       *ledger.Index
+	copied   map[string]*copyMark // the spaces of which not all need be there
+	problems []string
+}
+
+func (ck *checker) problem(format string, args ...any) {
+	ck.problems = append(ck.problems, fmt.Sprintf(format, args...))
+}
+
+// names checks that each network has its name, and that each name is one's.
+func (ck *checker) names(tx store.Tx) error {
+	found := map[string]bool{}
+	for rec, err := range tx.Scan(ledger.KindRange(ledger.NameKeys)) {
+		if err != nil {
+			return err
+		}
+		name := string(rec.Key[1:])
+		if len(rec.Value) != len(ipam.ID{}) || ck.ix.NetworkNamed(name) != ipam.ID(rec.Value) {
+			ck.problem("the name %s is kept for a network that does not have it", name)
+		}
+		found[name] = true
+	}
+	for name, id := range ck.ix.Names() {
+		if !found[name] {
+			ck.problem("network %s: nothing finds it by its name %s", id, name)
+		}
+	}
+	return nil
+}
+
+// stages checks that what an import has not finished has an import that can finish it, or take it back.
+func (ck *checker) stages(tx store.Tx) {
+	head, err := bulk.ReadHead(tx)
+	if err != nil {
+		ck.problem("%v", err)
+		return
+	}
+	for _, nx := range ck.ix.Networks() {
+		if n := nx.Record(); n != nil && n.Stage == ipam.Arriving && head == nil {
+			ck.problem("network %s is being imported, and no import is open", n.Name)
+		}
+	}
+	if head == nil {
+		return
+	}
+	for i := range head.Chunks {
+		if _, err := new(bulk.JournalReader).Read(tx, i); err != nil {
+			ck.problem("%v", err)
+		}
+	}
+}
+
+// marks reads which spaces are copied, and checks that no other network is.
+func (ck *checker) marks(tx store.Tx) error {
+	marks, err := readMarks(tx)
+	if err != nil {
+		return err
+	}
+	for _, m := range marks {
+		ck.copied[m.Space] = m
+	}
+	for _, nx := range ck.ix.Networks() {
+		if n := nx.Record(); n != nil && n.Stage == ipam.Moving && ck.copied[n.Space] == nil {
+			ck.problem("network %s is being copied, and no copy of its space %s is open", n.Name, n.Space)
+		}
+	}
+	return nil
+}
+
+// subnets checks each subnet against its network, its pools and the attachments that it names.
+func (ck *checker) subnets() {
+	for _, sx := range ck.ix.Subnets() {
+		sub := sx.Record()
+		if ck.ix.Network(sub.Network) == nil {
+			ck.problem("subnet %s of space %s: its network %s is not there", sub.CIDR, sub.Space, sub.Network)
+		}
+		for i, p := range sub.Pools {
+			if !sub.CIDR.Contains(p.Range.From()) || !sub.CIDR.Contains(p.Range.To()) {
+				ck.problem("subnet %s of space %s: the pool %s is not inside it", sub.CIDR, sub.Space, p.Range)
+			}
+			for _, other := range sub.Pools[:i] {
+				if other.Range.Overlaps(p.Range.IPRange) {
+					ck.problem("subnet %s of space %s: the pools %s and %s overlap", sub.CIDR, sub.Space, other.Range,
+						p.Range)
+				}
+			}
+		}
+		ck.exclusions(sub)
+		if n := ck.ix.Network(sub.Network); len(sub.Attachments) == 0 && (n == nil || !n.Planned) {
+			ck.problem("subnet %s of space %s: no Docker network holds it", sub.CIDR, sub.Space)
+		}
+		for _, id := range sub.Attachments {
+			if at := ck.ix.Attachment(id); at == nil || at.Subnet != sub.ID {
+				ck.problem("subnet %s of space %s: its pool %s is not there", sub.CIDR, sub.Space, id)
+			}
+		}
+	}
+}
+
+// exclusions checks that those of a subnet lie in it, in order and apart: they are searched by halving.
+func (ck *checker) exclusions(sub *ipam.Subnet) {
+	for i, x := range sub.Exclusions {
+		if !ipam.Covers(sub.CIDR, x.Range.IPRange) {
+			ck.problem("subnet %s of space %s: the exclusion %s is not inside it", sub.CIDR, sub.Space, x)
+		}
+		if i > 0 && !sub.Exclusions[i-1].Range.To().Less(x.Range.From()) {
+			ck.problem("subnet %s of space %s: the exclusions %s and %s overlap", sub.CIDR, sub.Space,
+				sub.Exclusions[i-1], x)
+		}
+	}
+	for i, band := range sub.Static {
+		if !ipam.Covers(sub.CIDR, band.IPRange) {
+			ck.problem("subnet %s of space %s: the static band %s is not inside it", sub.CIDR, sub.Space, band)
+		}
+		if i > 0 && !sub.Static[i-1].To().Less(band.From()) {
+			ck.problem("subnet %s of space %s: the static bands %s and %s overlap", sub.CIDR, sub.Space,
+				sub.Static[i-1], band)
+		}
+		if _, x := sub.PlaceOfExclusion(band); x != nil {
+			ck.problem("subnet %s of space %s: the static band %s and the exclusion %s overlap", sub.CIDR, sub.Space,
+				band, x)
+		}
+	}
+}
+
+// attachments checks that each belongs to a subnet that names it, unless it is being ended.
+func (ck *checker) attachments() {
+	for id, at := range ck.ix.Attachments() {
+		sx := ck.ix.Subnet(at.Subnet)
+		if sx == nil && at.Ended {
+			continue // its subnet ended first
+		}
+		if sx == nil {
+			ck.problem("pool %s: its subnet %s is not there", id, at.CIDR)
+			continue
+		}
+		named := false
+		for _, other := range sx.Record().Attachments {
+			named = named || other == id
+		}
+		if !named && !at.Ended {
+			ck.problem("pool %s: its subnet %s does not know it", id, at.CIDR)
+		}
+	}
+}
+
+// leases checks that each decodes, lies in its subnet, may be given there, and was taken through an attachment that is
+// there.
+func (ck *checker) leases(tx store.Tx) error {
+	gateways := map[ipam.ID]netip.Addr{}
+	for rec, err := range tx.Scan(ledger.KindRange(ledger.LeaseKeys)) {
+		if err != nil {
+			return err
+		}
+		id, addr, ok := ledger.LeaseKeyParts(rec.Key)
+		if !ok {
+			ck.problem("the key %x names no address", rec.Key)
+			continue
+		}
+		l, err := ipam.DecodeLease(addr, rec.Value)
+		if err != nil {
+			ck.problem("%v", err)
+			continue
+		}
+		sx := ck.ix.Subnet(id)
+		if sx == nil {
+			continue // the rest of a subnet that is gone; the next start sweeps it
+		}
+		ck.lease(sx.Record(), l)
+		if l.Held() && l.Kind == ipam.Gateway && l.Attachment == (ipam.ID{}) {
+			gateways[id] = addr
+		}
+	}
+	for id, sx := range ck.ix.Subnets() {
+		if sub := sx.Record(); sub.Gateway != gateways[id] && ck.copied[sub.Space] == nil {
+			ck.problem("subnet %s of space %s: its gateway is %s, and the lease of a gateway is that of %s", sub.CIDR,
+				sub.Space, sub.Gateway, gateways[id])
+		}
+	}
+	return nil
+}
+
+func (ck *checker) lease(sub *ipam.Subnet, l *ipam.Lease) {
+	if !alloc.Usable(sub.CIDR).Contains(l.Address) && (l.Held() || l.Reservation != nil) {
+		ck.problem("%s is leased and is no host address of the subnet %s", l.Address, sub.CIDR)
+	}
+	if !l.Held() || l.Attachment == (ipam.ID{}) {
+		return
+	}
+	if at := ck.ix.Attachment(l.Attachment); at == nil || at.Subnet != sub.ID {
+		ck.problem("%s of the subnet %s is held through pool %s, which is not there", l.Address, sub.CIDR, l.Attachment)
+	}
+}
+
+// events checks that each decodes.
+func (ck *checker) events(tx store.Tx) error {
+	for rec, err := range tx.Scan(ledger.KindRange(ledger.EventKeys)) {
+		if err != nil {
+			return err
+		}
+		if _, err := ipam.DecodeEvent(ledger.EventID(rec.Key), rec.Value); err != nil {
+			ck.problem("%v", err)
+		}
+	}
+	return nil
+}
+
+// kept checks what a host keeps for the store that it shares with others, and who stands in for whom: each release,
+// each address of the headroom and each stand-in decodes, and is one.
+func (ck *checker) kept(tx store.Tx) error {
+	for _, kind := range []struct {
+		letter byte
+		check  func(store.Record) error
+	}{{ledger.OutboxKeys, checkParting}, {ledger.HeadroomKeys, ck.checkStock()},
+		{ledger.StandInKeys, choose.CheckStandIn}, {ledger.StandInForKeys, choose.CheckStandIn}} {
+		for rec, err := range tx.Scan(ledger.KindRange(kind.letter)) {
+			if err != nil {
+				return err
+			}
+			if err := kind.check(rec); err != nil {
+				ck.problem("%v", err)
+			}
+		}
+	}
+	return nil
+}
+
+func checkParting(rec store.Record) error {
+	w, err := ledger.DecodeWaiting(rec)
+	if err == nil && w.Pool == (ipam.ID{}) {
+		err = fmt.Errorf("%w: the release %d that waits is of no pool", ipam.ErrDamaged, w.Seq)
+	}
+	return err
+}
+
+// checkStock checks the records of the headroom in the order of their keys, in which an attachment comes before its
+// addresses.
+func (ck *checker) checkStock() func(store.Record) error {
+	known := map[ipam.ID]*ledger.Stock{}
+	return func(rec store.Record) error { return ledger.TakeStock(known, rec) }
+}

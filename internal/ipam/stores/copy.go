@@ -1,0 +1,239 @@
+package stores
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/edit"
+	"berth/internal/ipam/ledger"
+)
+
+// copying is a run of CopySpaces.
+type copying struct {
+	from, to    *ledger.Ledger
+	opt         ipam.CopyOptions
+	done, total int
+}
+
+// CopySpaces takes spaces from one store to another with all that is in them: networks, subnets, what Docker has in
+// use, leases, memories, reservations, events. All ids stay as they are. When it has returned, the source has the
+// spaces no longer.
+//
+// What the target has already is refused before anything is written, as a *PlanError. Then everything is written to the
+// target, where nobody sees it, read back, and compared; only then does the source let go, and only after that does the
+// target show it (copymark.go). After any error the same call goes on with it, or, as long as the source has not let
+// go, takes it back.
+//
+// At most one of the services has a Member. The other one's store is that host's own, opened by this process alone; its
+// Config says Copying.
+func CopySpaces(ctx context.Context, from, to *ledger.Ledger, opt ipam.CopyOptions) (ipam.CopyReport, error) {
+	cp := &copying{from: from, to: to, opt: opt}
+	names, err := cp.choose(ctx)
+	if err != nil {
+		return ipam.CopyReport{}, err
+	}
+	if opt.Undo {
+		return cp.undo(ctx, names)
+	}
+	report := ipam.CopyReport{DryRun: opt.DryRun}
+	if report.Spaces, err = cp.check(ctx, names); err != nil {
+		return report, err
+	} else if opt.DryRun {
+		return report, nil
+	}
+	for i, name := range names {
+		if report.Spaces[i], err = cp.space(ctx, name); err != nil {
+			return ipam.CopyReport{}, cp.stopped(ctx, name, err)
+		}
+	}
+	return report, nil
+}
+
+// choose lists the spaces that are copied, by name: those that are asked for, or all that have something, or whose copy
+// was cut off.
+func (cp *copying) choose(ctx context.Context) (names []string, err error) {
+	for _, s := range []*ledger.Ledger{cp.from, cp.to} {
+		marks, err := marks(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range marks {
+			names = append(names, m.Space)
+		}
+	}
+	has := spacesInUse(cp.from)
+	if len(cp.opt.Spaces) == 0 && !cp.opt.Undo {
+		names = append(names, slices.DeleteFunc(slices.Clone(has), func(name string) bool {
+			return name == ipam.LocalSpace
+		})...)
+	}
+	for _, name := range cp.opt.Spaces {
+		switch {
+		case name == ipam.LocalSpace:
+			return nil, ipam.Refuse(ipam.ErrInvalid, "the space %s belongs to one host, and stays in its own store",
+				name)
+		case !slices.Contains(has, name) && !slices.Contains(names, name):
+			return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no network in a space %q to be copied", name),
+				ipam.Advise(ipam.DoListSpaces))
+		}
+	}
+	if len(cp.opt.Spaces) > 0 {
+		names = slices.Clone(cp.opt.Spaces)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	switch {
+	case len(names) > 0:
+		return names, nil
+	case cp.opt.Undo:
+		return nil, ipam.Refuse(ipam.ErrNotFound, "no copy was cut off; there is nothing to take back")
+	}
+	return nil, ipam.Refuse(ipam.ErrNotFound,
+		"there is nothing to copy: no network is in another space than %s, which stays in "+
+			"the host's own store", ipam.LocalSpace)
+}
+
+// spacesInUse are the spaces that have a subnet or a network, and those with names of their own.
+func spacesInUse(s *ledger.Ledger) []string {
+	return ledger.Ask(s, func(ix *ledger.Index) (names []string) {
+		for _, name := range ix.Spaces() {
+			if name != ipam.LocalSpace && name != ipam.GlobalSpace {
+				names = append(names, name)
+			}
+		}
+		for _, nx := range ix.Networks() {
+			if n := nx.Record(); n != nil {
+				names = append(names, n.Space)
+			}
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
+	})
+}
+
+// space copies one space, from wherever a run before was cut off.
+func (cp *copying) space(ctx context.Context, name string) (ipam.CopiedSpace, error) {
+	source, target, err := cp.both(ctx, name)
+	if err != nil {
+		return ipam.CopiedSpace{}, err
+	}
+	report := ipam.CopiedSpace{Name: name, Networks: []ipam.CopiedNetwork{}, Finished: true}
+	if source == nil || source.Stage == copyFrozen {
+		if target, err = cp.begin(ctx, name, source, target); err != nil {
+			return report, err
+		}
+		if report, err = cp.write(ctx, name); err != nil {
+			return report, err
+		}
+		if err := cp.release(ctx, target); err != nil {
+			return report, err
+		}
+	}
+	if target != nil {
+		if err := cp.reveal(ctx, target); err != nil {
+			return report, err
+		}
+	}
+	if err := cp.end(ctx, name); err != nil {
+		return report, err
+	}
+	return report, cp.clearSource(ctx, name)
+}
+
+// begin marks the target, and where other hosts have the source, too, keeps them from it.
+func (cp *copying) begin(ctx context.Context, name string, source, target *copyMark) (*copyMark, error) {
+	if target == nil {
+		target = &copyMark{ID: ipam.NewID(), Space: name, Host: cp.from.Host(), HostID: cp.hostID(),
+			Stage:   copyArriving,
+			Command: cp.opt.Command,
+			Actor:   ipam.ActorOf(ctx), Began: cp.from.Now().UTC()}
+		if source != nil {
+			target.ID = source.ID
+		}
+		if err := cp.to.Update(ctx, func(c *ledger.Change) error { return newMark(c, target) }); err != nil {
+			return nil, err
+		}
+	}
+	if cp.from.Member() == nil {
+		return target, nil
+	}
+	if source == nil {
+		frozen := *target
+		frozen.Stage = copyFrozen
+		if err := cp.from.Update(ctx, func(c *ledger.Change) error { return newMark(c, &frozen) }); err != nil {
+			return nil, err
+		}
+	}
+	return target, cp.freeze(ctx, name)
+}
+
+// hostID is the id of the host whose own store takes part; zero where none of the stores has several hosts.
+func (cp *copying) hostID() ipam.ID {
+	if m := cmp.Or(cp.from.Member(), cp.to.Member()); m != nil {
+		return m.Host
+	}
+	return ipam.ID{}
+}
+
+// maxPasses is how often what is written is compared. Something can end by its time meanwhile, in either store.
+const maxPasses = 4
+
+// write makes the target's copy what the source has, and compares them.
+func (cp *copying) write(ctx context.Context, name string) (ipam.CopiedSpace, error) {
+	for pass := 1; ; pass++ {
+		report, err := cp.writeOnce(ctx, name)
+		if pass == maxPasses || !errors.Is(err, errDiffers) {
+			return report, err
+		}
+	}
+}
+
+func (cp *copying) writeOnce(ctx context.Context, name string) (report ipam.CopiedSpace, err error) {
+	for _, s := range []*ledger.Ledger{cp.from, cp.to} {
+		if err := edit.EndOwners(ctx, s); err != nil {
+			return report, err
+		}
+	}
+	all, err := cp.read(ctx, name)
+	if err != nil {
+		return report, err
+	}
+	if err := cp.count(ctx, name, all); err != nil {
+		return report, err
+	}
+	if err := cp.writeSpace(ctx, name, all); err != nil {
+		return report, err
+	}
+	return cp.compare(ctx, name, all)
+}
+
+// step tells how far it is.
+func (cp *copying) step(n int) {
+	cp.done += n
+	if cp.opt.Progress != nil {
+		cp.opt.Progress(min(cp.done, cp.total), cp.total)
+	}
+}
+
+// stopped says what to do about a copy that an error has stopped.
+func (cp *copying) stopped(ctx context.Context, name string, err error) error {
+	source, target, markErr := cp.both(context.WithoutCancel(ctx), name)
+	if markErr != nil || source == nil && target == nil {
+		return err
+	}
+	what := err.Error()
+	if errors.Is(err, context.Canceled) {
+		what = "it was interrupted"
+	}
+	if source != nil && source.Stage != copyFrozen {
+		return ipam.Refuse(err,
+			"%s; all of the space %s is in the target, and the source has let go of it: finish that "+
+				"with `%s`", what, name, cp.opt.Command)
+	}
+	return ipam.Refuse(err,
+		"%s; the copy of the space %s stopped, and the source still has it: go on with `%s`, or take "+
+			"it back with --undo", what, name, cp.opt.Command)
+}

@@ -1,0 +1,184 @@
+package stores
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// A space that is copied from one store to another has a mark in both, under its name. What they say together is who
+// has the space, at each moment and after each crash:
+//
+//	the source has    the target has    the space is
+//	none, or frozen   none, or a mark   the source's. The target's copy is seen by nobody, and goes on or is taken back
+//	released          a mark            nobody's. All of it is in the target, and was compared; it can only go on
+//	released, gone    none              the target's. What the source has left is cleared away
+//
+// So no moment has it in both. A store that has no other hosts is not served while it has a mark (Open), so that nobody
+// asks a source that has let go, or a target that is not whole.
+
+// copyMark is the record of a copy in one of its two stores.
+type copyMark struct {
+	ID      ipam.ID   `json:"id"` // the same in both
+	Space   string    `json:"space"`
+	Host    string    `json:"host"` // whose own store takes part
+	HostID  ipam.ID   `json:"host_id,omitzero"`
+	Stage   copyStage `json:"stage"`
+	Command string    `json:"command,omitempty"` // goes on with it
+	Actor   string    `json:"actor,omitempty"`
+	Began   time.Time `json:"began"`
+}
+
+type copyStage string
+
+// The stages of a copy: the first is the target's, the others the source's.
+const (
+	copyArriving copyStage = "arriving" // its networks are Moving until all of them are there
+	copyFrozen   copyStage = "frozen"   // other hosts see none of it any more: its networks are Moving
+	copyReleased copyStage = "released" // let go of
+	copyGone     copyStage = "gone"     // the target has it, and the rest here means nothing
+)
+
+func copyKey(space string) []byte { return append([]byte{ledger.CopyKeys}, space...) }
+
+// readMark reads the mark of a space; nil where it has none.
+func readMark(tx store.Tx, space string) (*copyMark, error) {
+	raw, err := tx.Get(copyKey(space))
+	if err != nil {
+		return nil, err
+	}
+	if raw == nil {
+		return nil, nil
+	}
+	m := new(copyMark)
+	return m, ipam.DecodeJSON("a copy of space "+space, raw, m)
+}
+
+// readMarks reads all marks of a store, by space.
+func readMarks(tx store.Tx) (all []*copyMark, err error) {
+	for rec, err := range tx.Scan(ledger.KindRange(ledger.CopyKeys)) {
+		if err != nil {
+			return nil, err
+		}
+		m := new(copyMark)
+		if err := ipam.DecodeJSON("a copy", rec.Value, m); err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+func putMark(c *ledger.Change, m *copyMark) error {
+	_, err := c.PutJSON(copyKey(m.Space), m, false)
+	return err
+}
+
+// newMark writes the mark of a copy that begins.
+func newMark(c *ledger.Change, m *copyMark) error {
+	other, err := readMark(c.Tx(), m.Space)
+	if err == nil && other != nil {
+		err = ipam.Refuse(ipam.ErrInUse, "host %s has begun to copy the space %s meanwhile; one of you goes first",
+			other.Host,
+			m.Space)
+	}
+	if err != nil {
+		return err
+	}
+	return putMark(c, m)
+}
+
+// marks reads all marks of the service's store.
+func marks(ctx context.Context, s *ledger.Ledger) (all []*copyMark, err error) {
+	err = s.View(ctx, func(tx store.Tx) error {
+		all, err = readMarks(tx)
+		return err
+	})
+	return all, err
+}
+
+// RefuseCopied refuses to serve a store out of which, or into which, a space was copied in part. What a copy that has
+// ended left behind is cleared away.
+func RefuseCopied(ctx context.Context, s *ledger.Ledger) error {
+	marks, err := marks(ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, m := range marks {
+		switch m.Stage {
+		case copyGone:
+			err = (&copying{from: s}).clearSource(ctx, m.Space)
+		case copyReleased:
+			err = ipam.Refuse(ipam.ErrInUse,
+				"the space %s was copied to another store, and let go of here before that one had "+
+					"taken over all of it (begun %s): finish that with `%s`",
+				m.Space, m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
+		default:
+			err = ipam.Refuse(ipam.ErrInUse,
+				"the space %s is being copied into this store, and is not there as a whole (begun "+
+					"%s): finish that with `%s`, or take it back with --undo",
+				m.Space, m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ours refuses to go on with the copy of another host.
+func (cp *copying) ours(m *copyMark) error {
+	if m == nil || m.HostID == cp.hostID() {
+		return nil
+	}
+	return ipam.Refuse(ipam.ErrInUse, "the space %s is being copied by host %s (begun %s): finish that there with `%s`",
+		m.Space, m.Host, m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
+}
+
+// meanwhile refuses a mark of the other direction: that copy is to be ended first.
+func meanwhile(m *copyMark, allowed ...copyStage) error {
+	if m == nil {
+		return nil
+	}
+	for _, stage := range allowed {
+		if m.Stage == stage {
+			return nil
+		}
+	}
+	return ipam.Refuse(ipam.ErrInUse,
+		"a copy of the space %s in the other direction was cut off (begun %s): finish it with "+
+			"`%s` first",
+		m.Space, m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
+}
+
+// both reads the marks of a space in the source and in the target.
+func (cp *copying) both(ctx context.Context, space string) (source, target *copyMark, err error) {
+	read := func(s *ledger.Ledger) (m *copyMark, err error) {
+		err = s.View(ctx, func(tx store.Tx) error {
+			m, err = readMark(tx, space)
+			return err
+		})
+		return m, err
+	}
+	if source, err = read(cp.from); err != nil {
+		return nil, nil, err
+	}
+	if target, err = read(cp.to); err != nil {
+		return nil, nil, err
+	}
+	for _, err := range []error{cp.ours(source), cp.ours(target), meanwhile(source, copyFrozen, copyReleased, copyGone),
+		meanwhile(target, copyArriving)} {
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	if source != nil && target != nil && source.ID != target.ID {
+		return nil, nil, fmt.Errorf("%w: the two stores have the marks of different copies of the space %s; one of "+
+			"them was restored from a backup meanwhile", ipam.ErrDamaged, space)
+	}
+	return source, target, nil
+}

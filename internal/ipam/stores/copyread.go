@@ -1,0 +1,203 @@
+package stores
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/attach"
+	"berth/internal/ipam/edit"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// copied is a network of the source the way the target is to have it.
+type copied struct {
+	network *ipam.Network // Moving
+	subnets []copiedSubnet
+}
+
+// copiedSubnet is a subnet of it, with the attachments that it names, in their order.
+type copiedSubnet struct {
+	*ipam.Subnet
+	attachments []*ipam.Attachment
+}
+
+// read reads the networks of a space of the source, by name, without their leases.
+func (cp *copying) read(ctx context.Context, space string) (all []copied, err error) {
+	err = cp.from.Look(ctx, func(c *ledger.Change) error {
+		all = nil
+		for _, n := range networksIn(c.Index(), space) {
+			one, err := cp.readNetwork(c, n)
+			if err != nil {
+				return err
+			}
+			all = append(all, one)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// networksIn lists the networks of a space by name, whatever their stage.
+func networksIn(ix *ledger.Index, space string) (all []*ipam.Network) {
+	for _, nx := range ix.Networks() {
+		if n := nx.Record(); n != nil && n.Space == space {
+			all = append(all, n)
+		}
+	}
+	slices.SortFunc(all, func(a, b *ipam.Network) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+func (cp *copying) readNetwork(c *ledger.Change, n *ipam.Network) (one copied, err error) {
+	if n.Stage == ipam.Arriving || n.Stage == ipam.Leaving {
+		return one, ipam.Help(ipam.Refuse(ipam.ErrInUse, "network %s is %s at this moment", n.Name, n.Stage),
+			ipam.Advise(ipam.DoResumeImport))
+	}
+	moving := *n
+	moving.Stage = ipam.Moving
+	one.network = &moving
+	subnets, err := (&edit.Plan{Change: c, N: n}).Subnets()
+	if err != nil {
+		return one, err
+	}
+	for _, sub := range subnets {
+		with := copiedSubnet{Subnet: sub}
+		for _, id := range sub.Attachments {
+			at, err := c.Attachment(id)
+			if errors.Is(err, ipam.ErrNotFound) {
+				err = ipam.Help(fmt.Errorf("%w: the subnet %s of network %s names a pool %s that is not there",
+					ipam.ErrDamaged,
+					sub.CIDR, n.Name, id), ipam.Advise(ipam.DoRunFsck))
+			}
+			if err != nil {
+				return one, err
+			}
+			with.attachments = append(with.attachments, cp.attachment(at))
+		}
+		one.subnets = append(one.subnets, with)
+	}
+	return one, nil
+}
+
+// attachment is one the way the target is to have it. Whatever the host was called when it was made, it is of the host
+// whose own store takes part.
+func (cp *copying) attachment(at *ipam.Attachment) *ipam.Attachment {
+	if at.Host == cp.to.Host() {
+		return at
+	}
+	here := *at
+	here.Host = cp.to.Host()
+	return &here
+}
+
+// lease is the record of an address the way the target is to have it; nil for none. Headroom is claimed of the source,
+// and means nothing elsewhere.
+func (cp *copying) lease(sub *ipam.Subnet, l *ipam.Lease) *ipam.Lease {
+	if l.Held() && l.Kind == ipam.Headroom {
+		l = l.Unheld()
+	}
+	switch {
+	case l == nil || l.Remembered() && l.Reservation == nil && !usableIn(sub, l):
+		return nil
+	case !l.Held() || l.Attachment == (ipam.ID{}) || l.Host == cp.to.Host():
+		return l
+	}
+	here := *l
+	here.Host = cp.to.Host()
+	return &here
+}
+
+// leasesPage reads a page of a subnet's leases in the source, as the target is to have them, and the range of keys that
+// it is of; nil at the end.
+func (cp *copying) leasesPage(tx store.Tx, sub *ipam.Subnet, page store.Range) (leases []*ipam.Lease, of store.Range,
+	next []byte,
+	err error) {
+	all, next, err := edit.ReadPage(tx, page)
+	if err != nil {
+		return nil, of, nil, err
+	}
+	of = store.Range{From: page.From, To: page.To}
+	if next != nil {
+		of.To = next
+	}
+	for _, l := range all {
+		if l = cp.lease(sub, l); l != nil {
+			leases = append(leases, l)
+		}
+	}
+	return leases, of, next, nil
+}
+
+// count adds what there is to be done to the total: each record is written, compared and cleared away.
+func (cp *copying) count(ctx context.Context, space string, all []copied) error {
+	n := 0
+	cp.from.Read(func(ix *ledger.Index) {
+		for _, one := range all {
+			n += 2 // and the record of its name
+			for _, sub := range one.subnets {
+				n += 1 + len(sub.attachments) + int(ix.Subnet(sub.ID).Records())
+			}
+		}
+	})
+	err := eachEvent(ctx, cp.from, space, copyPage(cp.from), func(page []spaceEvent) error {
+		n += len(page)
+		return nil
+	})
+	cp.total = cp.done + 3*n
+	return err
+}
+
+// spaceEvent is an event of a space, as it is stored.
+type spaceEvent struct {
+	id  uint64
+	raw []byte
+}
+
+// eachEvent hands out the events of a space in pages.
+func eachEvent(ctx context.Context, s *ledger.Ledger, space string, limit int, fn func([]spaceEvent) error) error {
+	after := uint64(0)
+	for after != ^uint64(0) {
+		var page []spaceEvent
+		err := s.View(ctx, func(tx store.Tx) (err error) {
+			page, after, err = readEvents(tx, space, after, limit)
+			return err
+		})
+		if err == nil && len(page) > 0 {
+			err = fn(page)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readEvents reads the next events of a space, and the id behind which the next page begins; the highest at the end.
+func readEvents(tx store.Tx, space string, after uint64, limit int) (page []spaceEvent, last uint64, err error) {
+	for rec, err := range tx.Scan(attach.EventsFrom(after)) {
+		if err != nil {
+			return nil, 0, err
+		}
+		id := ledger.EventID(rec.Key)
+		e, err := ipam.DecodeEvent(id, rec.Value)
+		if err != nil {
+			return nil, 0, err
+		}
+		if e.Space != space {
+			continue
+		}
+		page = append(page, spaceEvent{id, slices.Clone(rec.Value)})
+		if len(page) == limit {
+			return page, id, nil
+		}
+	}
+	return page, ^uint64(0), nil
+}
+
+// copyPage is how many records a transaction of a copy writes.
+func copyPage(s *ledger.Ledger) int { return 2 * s.Page() }

@@ -1,0 +1,112 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// EventEnvironment lists the variables for a hook that follows a LeaseTaken or LeaseReleased event: what happened, as
+// BERTH_..., and what Environment says of the owner's addresses in that network as they are now. The event's own
+// address is always among these, after its release too. A network that is gone since leaves only what happened.
+func (s Views) EventEnvironment(ctx context.Context, e *ipam.Event) (env []string, err error) {
+	kind, slot, placed, err := takenAs(ctx, s.ledger, e)
+	if err != nil {
+		return nil, err
+	}
+	v := variables{}
+	v.set("BERTH_EVENT", e.Verb.String())
+	v.set("BERTH_EVENT_ID", strconv.FormatUint(e.ID, 10))
+	v.set("BERTH_TIME", e.Time.Format(time.RFC3339Nano))
+	v.set("BERTH_ACTOR", e.Actor)
+	v.set("BERTH_HOST", e.Host)
+	v.set("BERTH_SPACE", e.Space)
+	v.set("BERTH_SUBNET", e.Subnet.String())
+	v.set("BERTH_ADDRESS", e.Address.String())
+	v.set("BERTH_KIND", kind)
+	v.set("BERTH_OWNER", owner(e))
+	v.set("BERTH_MAC", e.MAC.String())
+	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+		sub := SubnetWith(c.Index(), e.Space, e.Address)
+		if sub == nil {
+			return nil
+		}
+		n := c.Index().Network(sub.Network)
+		if n == nil {
+			return nil
+		}
+		var all []ownAddress
+		if owner := owner(e); owner != "" {
+			var err error
+			if all, err = addressesOf(c, n.ID, owner); err != nil {
+				return err
+			}
+		}
+		if !slices.ContainsFunc(all, func(own ownAddress) bool { return own.addr == e.Address }) {
+			all = append(all, ownAddress{sub: sub, addr: e.Address, mac: e.MAC, host: e.Host, slot: slot,
+				placed: placed})
+		}
+		v.set("BERTH_NETWORK", n.Name)
+		v = append(v, environment(c, n, owner(e), arrange(all))...)
+		return nil
+	})
+	return v, err
+}
+
+// owner is who the event's address is or was of: a name, else a MAC, else nobody who is known.
+func owner(e *ipam.Event) string {
+	if e.Name != "" {
+		return e.Name
+	}
+	return e.MAC.String()
+}
+
+// takenAs tells how the event's address was taken, which the event of the taking says; nothing where that one is not
+// kept any more. placed tells whether it has a slot.
+func takenAs(ctx context.Context, s *ledger.Ledger,
+	e *ipam.Event) (kind string, slot ipam.Slot, placed bool, err error) {
+	detail := e.Detail
+	if e.Verb != ipam.LeaseTaken {
+		detail = ""
+		err = s.View(ctx, func(tx store.Tx) error {
+			raw, err := tx.Get(ledger.EventKey(nil, e.Lease))
+			if err != nil {
+				return err
+			}
+			if raw == nil {
+				return nil
+			}
+			taken, err := ipam.DecodeEvent(e.Lease, raw)
+			if err == nil {
+				detail = taken.Detail
+			}
+			return err
+		})
+	}
+	kind, where, _ := strings.Cut(detail, " ")
+	if kind == ipam.External.String() {
+		if n, _ := fmt.Sscanf(where, "%d:ip%d", &slot.Interface, &slot.Number); n == 2 {
+			placed = true
+		}
+	}
+	return kind, slot, placed, err
+}
+
+// SubnetWith is the subnet of a space that holds an address; nil where there is none.
+func SubnetWith(ix *ledger.Index, space string, addr netip.Addr) *ipam.Subnet {
+	if !addr.IsValid() {
+		return nil
+	}
+	if sx := ix.Overlapping(space, netip.PrefixFrom(addr, addr.BitLen())); sx != nil {
+		return sx.Record()
+	}
+	return nil
+}

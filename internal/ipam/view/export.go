@@ -1,0 +1,229 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// Export yields the plan network by network, by name, until an error is yielded, which is the last: all networks that
+// are planned, or, where one is named, that one whatever it is. Each is as it was at one moment. What Docker has in use
+// is no part of the plan.
+func (s Views) Export(ctx context.Context, network string) iter.Seq2[ipam.PlannedNetwork, error] {
+	return func(yield func(ipam.PlannedNetwork, error) bool) {
+		ids, err := exported(ctx, s.ledger, network)
+		if err != nil {
+			yield(ipam.PlannedNetwork{}, err)
+			return
+		}
+		for _, id := range ids {
+			planned, err := exportNetwork(ctx, s.ledger, id)
+			if err != nil {
+				yield(ipam.PlannedNetwork{}, err)
+				return
+			}
+			if planned != nil && !yield(*planned, nil) {
+				return
+			}
+		}
+	}
+}
+
+func exported(ctx context.Context, s *ledger.Ledger, network string) ([]ipam.ID, error) {
+	if network != "" {
+		n, err := Of(s).Network(ctx, network)
+		return []ipam.ID{n.ID}, err
+	}
+	ids := networkIDs(s, ipam.NetworkFilter{})
+	s.Read(func(ix *ledger.Index) {
+		ids = slices.DeleteFunc(ids, func(id ipam.ID) bool {
+			n := ix.Network(id)
+			return n == nil || !n.Planned
+		})
+	})
+	return ids, nil
+}
+
+// exportNetwork describes a network out of one view; nil where it is gone. The index only says which subnets to look
+// for.
+func exportNetwork(ctx context.Context, s *ledger.Ledger, id ipam.ID) (planned *ipam.PlannedNetwork, err error) {
+	err = s.View(ctx, func(tx store.Tx) error {
+		n, err := ViewNetwork(s, tx, id)
+		if err != nil {
+			return err
+		}
+		if n == nil || n.Stage != "" {
+			return nil
+		}
+		subnets, err := ViewSubnets(s, tx, id)
+		if err != nil {
+			return err
+		}
+		planned = planNetwork(n)
+		for _, sub := range subnets {
+			planned.Subnets = append(planned.Subnets, planSubnet(sub))
+		}
+		return owned(planned, tx, n, subnets, s.Now())
+	})
+	return planned, err
+}
+
+// ViewNetwork reads the record of a network, nil where there is none.
+func ViewNetwork(s *ledger.Ledger, tx store.Tx, id ipam.ID) (*ipam.Network, error) {
+	raw, err := tx.Get(ledger.NetworkKey(nil, id))
+	if err != nil {
+		return nil, err
+	}
+	if raw == nil {
+		return nil, nil
+	}
+	var known ledger.Cached[ipam.Network]
+	s.Read(func(ix *ledger.Index) {
+		if nx := ix.NetworkIndex(id); nx != nil {
+			known = nx.Cached()
+		}
+	})
+	if known.Is(raw) {
+		return known.Value, nil
+	}
+	n := new(ipam.Network)
+	return n, ipam.DecodeJSON("network "+id.String(), raw, n)
+}
+
+// ViewSubnets reads the records of a network's subnets, in the order in which they are searched.
+func ViewSubnets(s *ledger.Ledger, tx store.Tx, network ipam.ID) ([]*ipam.Subnet, error) {
+	var known []ledger.Cached[ipam.Subnet]
+	s.Read(func(ix *ledger.Index) {
+		if nx := ix.NetworkIndex(network); nx != nil {
+			for _, id := range nx.Subnets() {
+				known = append(known, ix.Subnet(id).Cached())
+			}
+		}
+	})
+	subnets := make([]*ipam.Subnet, 0, len(known))
+	for _, record := range known {
+		sub, err := ViewSubnet(tx, record)
+		if err != nil {
+			return nil, err
+		}
+		if sub != nil {
+			subnets = append(subnets, sub)
+		}
+	}
+	slices.SortStableFunc(subnets, ledger.ByAge)
+	return subnets, nil
+}
+
+// ViewSubnet reads the record of a subnet that the index knows; nil where there is none, or one of another subnet.
+func ViewSubnet(tx store.Tx, known ledger.Cached[ipam.Subnet]) (*ipam.Subnet, error) {
+	raw, err := tx.Get(ledger.SubnetKey(nil, known.Value.Space, known.Value.CIDR))
+	if err != nil {
+		return nil, err
+	}
+	if raw == nil {
+		return nil, nil
+	}
+	if known.Is(raw) {
+		return known.Value, nil
+	}
+	sub := new(ipam.Subnet)
+	if err := ipam.DecodeJSON("subnet "+known.Value.CIDR.String(), raw, sub); err != nil {
+		return nil, err
+	}
+	if sub.ID != known.Value.ID {
+		return nil, nil
+	}
+	return sub, nil
+}
+
+// planNetwork describes the network without what is in it.
+func planNetwork(n *ipam.Network) *ipam.PlannedNetwork {
+	p := &ipam.PlannedNetwork{Name: n.Name, Space: n.Space, Tags: maps.Clone(n.Tags), MACPrefix: n.MACPrefix,
+		Links: slices.Clone(n.Links)}
+	if n.Policy.Forget {
+		p.Sticky = new(bool)
+	}
+	if n.Policy.Quarantine > 0 {
+		quarantine := ipam.Duration(n.Policy.Quarantine)
+		p.Quarantine = &quarantine
+	}
+	p.Headroom = n.Headroom
+	if n.Type != ipam.Manual {
+		p.Type = n.Type.String()
+	}
+	p.OwnerRules = slices.Clone(n.Rules)
+	return p
+}
+
+func planSubnet(sub *ipam.Subnet) ipam.PlannedSubnet {
+	p := ipam.PlannedSubnet{CIDR: sub.CIDR, Name: sub.Name, Gateway: sub.Gateway, DHCP: sub.DHCP}
+	for _, band := range sub.Static {
+		p.Static = append(p.Static, ipam.PlannedBand{Range: band})
+	}
+	for _, pool := range sub.Pools {
+		p.Pools = append(p.Pools, ipam.PlannedPool{Range: pool.Range, Name: pool.Name})
+	}
+	for _, x := range sub.Exclusions {
+		p.Exclusions = append(p.Exclusions, ipam.PlannedExclusion{Range: x.Range, Note: x.Note})
+	}
+	return p
+}
+
+// owned adds the reservations and the taken addresses in the subnets, by address, less the reservations whose time is
+// over.
+func owned(p *ipam.PlannedNetwork, tx store.Tx, n *ipam.Network, subnets []*ipam.Subnet, now time.Time) error {
+	if n.Type == ipam.Dynamic {
+		known, err := ledger.ReadOwners(tx, n.ID)
+		if err != nil {
+			return err
+		}
+		for _, one := range known {
+			if !Over(one.Until, now) {
+				p.Reservations = append(p.Reservations,
+					ipam.PlannedReservation{Owner: one.Owner, Until: Stored(one.Until)})
+			}
+		}
+	}
+	for _, sub := range subnets {
+		err := ledger.EachLease(tx, sub.ID, func(l *ipam.Lease) error {
+			leaveOwned(p, l, n.Type == ipam.Manual && !sub.StaticBand(l.Address).IsZero(), now)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(p.Reservations, func(a, b ipam.PlannedReservation) int {
+		return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.Owner, b.Owner))
+	})
+	slices.SortFunc(p.Addresses, func(a, b ipam.PlannedAddress) int { return a.Address.Compare(b.Address) })
+	return nil
+}
+
+// Stored is a time as a lease keeps it: in microseconds.
+func Stored(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+// Over tells whether an end has come; the zero time is none.
+func Over(end, now time.Time) bool { return !end.IsZero() && !end.After(now) }
+
+// leaveOwned adds what an address is. An automatic reservation over which a static band was laid later can only be a
+// static one where it is made anew.
+func leaveOwned(p *ipam.PlannedNetwork, l *ipam.Lease, static bool, now time.Time) {
+	external := l.Held() && l.Kind == ipam.External
+	if r := l.Reservation; r != nil && !Over(r.Until, now) {
+		p.Reservations = append(p.Reservations, ipam.PlannedReservation{Owner: r.Owner, Address: l.Address,
+			Automatic: r.Kind == ipam.Automatic && !static, Replaced: r.Replaced, Until: r.Until,
+			Force: external && l.Name != r.Owner, Interface: int(r.Slot.Interface), Slot: int(r.Slot.Number)})
+	}
+	if external {
+		p.Addresses = append(p.Addresses, ipam.PlannedAddress{Owner: l.Name, Address: l.Address,
+			Interface: int(l.Slot.Interface), Slot: int(l.Slot.Number)})
+	}
+}

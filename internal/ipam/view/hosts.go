@@ -1,0 +1,53 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/edit"
+	"berth/internal/ipam/ledger"
+)
+
+// Hosts lists the hosts of the cluster by name, those that were removed last. Where the store is the host's own it is
+// refused with ErrAlone.
+func (s Views) Hosts(ctx context.Context) (all []ipam.HostInfo, err error) {
+	if s.ledger.Member() == nil {
+		return nil, ipam.ErrNoShared
+	}
+	held := map[ipam.ID]edit.Counted{}
+	for l, err := range s.Leases(ctx, ipam.LeaseFilter{}) {
+		if err != nil {
+			return nil, err
+		}
+		n := held[l.Pool]
+		n.Count(&l)
+		held[l.Pool] = n
+	}
+	present := s.ledger.Shared().Present()
+	s.ledger.Read(func(ix *ledger.Index) {
+		for _, known := range ix.Hosts() {
+			h := ipam.HostInfo{Host: *known, Self: known.ID == s.ledger.Member().Host}
+			_, h.Present = present[h.Name]
+			for id, at := range ix.Attachments() {
+				if at.Host == h.Name && !at.Ended {
+					h.Pools++
+					h.Leases += held[id].Leases
+					h.Headroom += held[id].Headroom
+					h.First = append(h.First, held[id].First...)
+				}
+			}
+			slices.SortFunc(h.First, netip.Addr.Compare)
+			h.First = h.First[:min(len(h.First), edit.ShownAddresses)]
+			all = append(all, h)
+		}
+	})
+	slices.SortFunc(all, func(a, b ipam.HostInfo) int {
+		return cmp.Or(edit.BoolCompare(a.State == ipam.HostRemoved, b.State == ipam.HostRemoved),
+			strings.Compare(a.Name, b.Name))
+	})
+	return all, nil
+}

@@ -1,0 +1,368 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"go4.org/netipx"
+
+	"berth/internal/alloc"
+	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
+	"berth/internal/ipam/edit"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// Networks lists networks by name, without the maps of their pools.
+func (s Views) Networks(ctx context.Context, f ipam.NetworkFilter) ([]ipam.NetworkInfo, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var all []ipam.NetworkInfo
+	for _, id := range networkIDs(s.ledger, f) {
+		s.ledger.Read(func(ix *ledger.Index) { // for each, so that a long list holds nobody up
+			nx := ix.NetworkIndex(id)
+			if nx != nil && nx.Record() != nil {
+				all = append(all, showNetwork(ix, nx, false))
+			}
+		})
+	}
+	return all, nil
+}
+
+// networkIDs are the networks that f chooses, by name.
+func networkIDs(s *ledger.Ledger, f ipam.NetworkFilter) []ipam.ID {
+	return ledger.Ask(s, func(ix *ledger.Index) []ipam.ID {
+		var chosen []*ipam.Network
+		for _, nx := range ix.Networks() {
+			n := nx.Record()
+			if n != nil && n.Stage == "" && (f.Space == "" || n.Space == f.Space) && n.Name > f.After {
+				chosen = append(chosen, n)
+			}
+		}
+		slices.SortFunc(chosen, func(a, b *ipam.Network) int { return strings.Compare(a.Name, b.Name) })
+		if f.Limit > 0 {
+			chosen = chosen[:min(len(chosen), f.Limit)]
+		}
+		ids := make([]ipam.ID, len(chosen))
+		for i, n := range chosen {
+			ids[i] = n.ID
+		}
+		return ids
+	})
+}
+
+// Network returns one network, by name or id, with its maps.
+func (s Views) Network(ctx context.Context, ref string) (info ipam.NetworkInfo, err error) {
+	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+		n, err := c.Network(ref)
+		if err != nil {
+			return err
+		}
+		info = showNetwork(c.Index(), c.Index().NetworkIndex(n.ID), true)
+		return nil
+	})
+	return info, err
+}
+
+func showNetwork(ix *ledger.Index, nx *ledger.NetworkIndex, maps bool) ipam.NetworkInfo {
+	n := nx.Record()
+	info := ipam.NetworkInfo{ID: n.ID, Name: n.Name, Space: n.Space, Tags: copyTags(n.Tags), MACPrefix: n.MACPrefix,
+		Subnets: []ipam.SubnetPlan{}, Links: append([]ipam.Link{}, n.Links...), Sticky: !n.Policy.Forget,
+		Planned: n.Planned,
+		Type:    n.Type.String(), Static: append([]ipam.Range{}, edit.Bands(ix, n.ID)...),
+		OwnerRules: append([]ipam.OwnerRule{}, n.Rules...),
+		Headroom:   n.Headroom, Revision: n.LastRevision(), Created: n.Created}
+	if n.Policy.Quarantine > 0 {
+		info.Quarantine = n.Policy.Quarantine.String()
+	}
+	for _, id := range nx.Subnets() {
+		sub := showPlan(ix.Subnet(id), maps)
+		info.Held += sub.Held
+		info.Reserved += sub.Reserved
+		info.Docker += sub.Docker
+		info.Subnets = append(info.Subnets, sub)
+	}
+	flatten(&info)
+	return info
+}
+
+func copyTags(tags map[string]string) map[string]string {
+	if tags == nil {
+		return map[string]string{}
+	}
+	return maps.Clone(tags)
+}
+
+// flatten fills the flat fields from the first subnet of each family, and the map from the first pool of the first IPv4
+// subnet, or of the first one where there is none (GA-26).
+func flatten(info *ipam.NetworkInfo) {
+	for i, sub := range info.Subnets {
+		first4 := sub.CIDR.Addr().Is4() && !info.Network.IsValid()
+		switch {
+		case first4:
+			info.Network, info.Gateway = sub.CIDR, sub.Gateway
+		case sub.CIDR.Addr().Is6() && !info.Network6.IsValid():
+			info.Network6, info.Gateway6 = sub.CIDR, sub.Gateway
+		}
+		if first4 || i == 0 {
+			info.Map = ""
+			if len(sub.Pools) > 0 {
+				info.Map = sub.Pools[0].Map
+			}
+		}
+	}
+}
+
+func showPlan(sx *ledger.SubnetIndex, maps bool) ipam.SubnetPlan {
+	sub := sx.Record()
+	info := ipam.SubnetPlan{ID: sub.ID, Name: sub.Name, CIDR: sub.CIDR, Gateway: sub.Gateway, DHCP: sub.DHCP,
+		Pools: []ipam.PoolPlan{}, Exclusions: []ipam.ExclusionPlan{}, Held: sx.Held(), Reserved: uint64(sx.Reserved()),
+		Docker: len(sub.Attachments)}
+	for _, open := range sx.OpenPools(sub) {
+		pool := ipam.PoolPlan{Name: open.Name, Start: open.Range.From(), End: open.Range.To(),
+			Free: ipam.Count{Int: free(sx, &open)}}
+		if maps {
+			pool.Map = draw(sx, &open)
+		}
+		info.Pools = append(info.Pools, pool)
+	}
+	for _, x := range sub.Exclusions {
+		info.Exclusions = append(info.Exclusions,
+			ipam.ExclusionPlan{Start: x.Range.From(), End: x.Range.To(), Note: x.Note})
+	}
+	return info
+}
+
+// draw is the map of a pool: . for what is free, X for what is held, reserved, excluded or no host address (GA-23).
+func draw(sx *ledger.SubnetIndex, p *ledger.OpenPool) string {
+	n := alloc.Size(p.Range.IPRange)
+	if !n.IsInt64() || n.Int64() > ipam.MaxMap {
+		return ""
+	}
+	size := int(n.Int64())
+	drawn := make([]byte, 0, size)
+	next := p.Range.From()
+	for _, r := range p.Ranges {
+		for ; next.Less(r.From()); next = next.Next() {
+			drawn = append(drawn, 'X')
+		}
+		for ; next.IsValid() && !r.To().Less(next); next = next.Next() {
+			drawn = append(drawn, mark(sx, next))
+		}
+	}
+	for len(drawn) < size {
+		drawn = append(drawn, 'X')
+	}
+	return string(drawn)
+}
+
+func mark(sx *ledger.SubnetIndex, addr netip.Addr) byte {
+	if !sx.HasRecord(addr) {
+		return '.'
+	}
+	if sx.Remembers(addr) {
+		return '.'
+	}
+	return 'X'
+}
+
+// Available lists the lowest addresses that an automatic request in a subnet, by id, could be given, at most limit.
+func (s Views) Available(ctx context.Context, subnet ipam.ID, limit int) (free []netip.Addr, err error) {
+	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+		sx, _, err := wholeSubnet(c, subnet)
+		if err != nil {
+			return err
+		}
+		free = []netip.Addr{}
+		limit = max(limit, 0)
+		for _, p := range sx.OpenPools(sx.Record()) {
+			for _, r := range p.Ranges {
+				free = freeIn(sx, r, free, limit, c)
+			}
+		}
+		slices.SortFunc(free, netip.Addr.Compare)
+		free = free[:min(len(free), limit)]
+		return nil
+	})
+	return free, err
+}
+
+// freeIn appends the lowest free addresses of r that no container asks for itself, at most limit of them.
+func freeIn(sx *ledger.SubnetIndex, r netipx.IPRange, free []netip.Addr, limit int, c *ledger.Change) []netip.Addr {
+	found, kept := 0, choose.KeptOf(c, sx.Record())
+	for m := range sx.Memories() {
+		if r.Contains(m.Addr) && !m.Until.After(c.Now()) && !kept.Has(m.Addr) {
+			free = append(free, m.Addr)
+		}
+	}
+	for found < limit {
+		addr, ok := sx.NextFree(r, kept)
+		if !ok {
+			break
+		}
+		free, found = append(free, addr), found+1
+		if addr == r.To() {
+			break
+		}
+		r = netipx.IPRangeFrom(addr.Next(), r.To())
+	}
+	return free
+}
+
+// Reservations yields reserved addresses, until an error is yielded, which is the last. Behind them come, without
+// addresses, the owners in networks whose addresses somebody else chooses.
+func (s Views) Reservations(ctx context.Context, f ipam.AddressFilter) iter.Seq2[ipam.ReservationInfo, error] {
+	return func(yield func(ipam.ReservationInfo, error) bool) {
+		found := 0
+		if f.AfterNetwork == "" {
+			for info, err := range reservedAddresses(ctx, s.ledger, f) {
+				found++
+				if !yield(info, err) || err != nil || found == f.Limit {
+					return
+				}
+			}
+		}
+		owners, err := edit.DynamicReservations(ctx, s.ledger, f)
+		if err != nil {
+			yield(ipam.ReservationInfo{}, err)
+			return
+		}
+		for _, info := range owners {
+			found++
+			if !yield(info, nil) || found == f.Limit {
+				return
+			}
+		}
+	}
+}
+
+func reservedAddresses(ctx context.Context, s *ledger.Ledger, f ipam.AddressFilter) iter.Seq2[ipam.ReservationInfo,
+	error] {
+	f.Owner = ipam.CanonicalOwner(f.Owner)
+	return eachOf(ctx, s, f, func(sub *ipam.SubnetInfo, l *ipam.Lease) (ipam.ReservationInfo, bool) {
+		r := l.Reservation
+		if r == nil || f.Owner != "" && r.Owner != f.Owner || !r.Until.IsZero() && !r.Until.After(s.Now()) {
+			return ipam.ReservationInfo{}, false
+		}
+		info := ipam.ReservationInfo{Owner: r.Owner, Address: l.Address, Kind: r.Kind, InUse: l.Held(),
+			Space: sub.Space, Network: sub.NetworkName, Subnet: sub.CIDR,
+			Interface: int(r.Slot.Interface), Slot: int(r.Slot.Number), Since: ipam.EventTime(r.ID),
+			Replaced: r.Replaced, Until: r.Until}
+		if l.Held() {
+			info.Endpoint, info.Host = cmp.Or(s.Known().Sighting(sub.Space, l).Container, l.Name, l.MAC.String()),
+				l.Host
+		}
+		return info, true
+	})
+}
+
+// Taken yields the addresses that were taken for what is no container, until an error is yielded, which is the last.
+func (s Views) Taken(ctx context.Context, f ipam.AddressFilter) iter.Seq2[ipam.TakenAddress, error] {
+	f.Owner = ipam.CanonicalOwner(f.Owner)
+	return eachOf(ctx, s.ledger, f, func(sub *ipam.SubnetInfo, l *ipam.Lease) (ipam.TakenAddress, bool) {
+		if !l.Held() || l.Kind != ipam.External || f.Owner != "" && l.Name != f.Owner {
+			return ipam.TakenAddress{}, false
+		}
+		return ipam.TakenAddress{Owner: l.Name, Address: l.Address, Space: sub.Space, Network: sub.NetworkName,
+			Subnet:    sub.CIDR,
+			Interface: int(l.Slot.Interface), Slot: int(l.Slot.Number), Since: l.Since}, true
+	})
+}
+
+// eachOf yields what show makes of the addresses that f chooses, read in pages.
+func eachOf[T any](ctx context.Context, s *ledger.Ledger, f ipam.AddressFilter,
+	show func(*ipam.SubnetInfo, *ipam.Lease) (T, bool)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		subnets, err := subnetsFor(ctx, s, f)
+		if err != nil {
+			yield(none, err)
+			return
+		}
+		found := 0
+		for _, sub := range subnets {
+			for l, err := range records(ctx, s, sub.ID, afterIn(&f, &sub)) {
+				if err != nil {
+					yield(none, err)
+					return
+				}
+				shown, chosen := show(&sub, l)
+				if !chosen {
+					continue
+				}
+				if found++; !yield(shown, nil) || found == f.Limit {
+					return
+				}
+			}
+		}
+	}
+}
+
+// subnetsFor lists the subnets in which f may choose something, by space and address.
+func subnetsFor(ctx context.Context, s *ledger.Ledger, f ipam.AddressFilter) ([]ipam.SubnetInfo, error) {
+	var network ipam.ID
+	if f.Network != "" {
+		err := s.Look(ctx, func(c *ledger.Change) error {
+			n, err := c.Network(f.Network)
+			if err == nil {
+				network = n.ID
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	all, err := Of(s).Subnets(ctx, "")
+	return slices.DeleteFunc(all, func(sub ipam.SubnetInfo) bool {
+		return past(&f, &sub) || network != (ipam.ID{}) && sub.Network != network
+	}), err
+}
+
+// past tells whether f begins behind all of the subnet.
+func past(f *ipam.AddressFilter, sub *ipam.SubnetInfo) bool {
+	return f.After.IsValid() &&
+		(sub.Space < f.AfterSpace || sub.Space == f.AfterSpace && ipam.LastAddr(sub.CIDR).Less(f.After))
+}
+
+// afterIn is the address of the subnet behind which f begins; the zero one is before the first.
+func afterIn(f *ipam.AddressFilter, sub *ipam.SubnetInfo) netip.Addr {
+	if sub.Space == f.AfterSpace && sub.CIDR.Contains(f.After) {
+		return f.After
+	}
+	return netip.Addr{}
+}
+
+// records yields the records of a subnet's addresses behind one, read in pages.
+func records(ctx context.Context, s *ledger.Ledger, subnet ipam.ID, after netip.Addr) iter.Seq2[*ipam.Lease, error] {
+	return func(yield func(*ipam.Lease, error) bool) {
+		next := ledger.LeasesOf(subnet)
+		next.Limit = ledger.PageSize
+		if after.IsValid() {
+			next.From = append(ledger.LeaseKey(nil, subnet, after), 0)
+		}
+		for next.From != nil {
+			var page []*ipam.Lease
+			err := s.View(ctx, func(tx store.Tx) (err error) {
+				page, next.From, err = edit.ReadPage(tx, next)
+				return err
+			})
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, l := range page {
+				if !yield(l, nil) {
+					return
+				}
+			}
+		}
+	}
+}

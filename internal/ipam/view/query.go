@@ -1,0 +1,248 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"math/big"
+	"net/netip"
+	"slices"
+
+	"berth/internal/alloc"
+	"berth/internal/ipam"
+	"berth/internal/ipam/attach"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// Spaces lists the spaces by name.
+func (s Views) Spaces(ctx context.Context) ([]ipam.SpaceInfo, error) {
+	var all []ipam.SpaceInfo
+	err := s.ledger.View(ctx, func(tx store.Tx) error {
+		all = nil
+		for rec, err := range tx.Scan(ledger.KindRange(ledger.SpaceKeys)) {
+			if err != nil {
+				return err
+			}
+			var info ipam.SpaceInfo
+			if err := ipam.DecodeJSON("a space", rec.Value, &info.Space); err != nil {
+				return err
+			}
+			all = append(all, info)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.ledger.Read(func(ix *ledger.Index) {
+		for i := range all {
+			countSubnets(ix, &all[i])
+		}
+	})
+	return all, nil
+}
+
+// countSubnets counts the subnets of a space, and the leases in them.
+func countSubnets(ix *ledger.Index, info *ipam.SpaceInfo) {
+	for id := range ix.SubnetsIn(info.Name) {
+		if n := ix.Network(ix.Subnet(id).Record().Network); n != nil && n.Stage != "" {
+			continue // as in Subnets
+		}
+		info.Subnets++
+		info.Leases += ix.Subnet(id).Held()
+	}
+}
+
+// Subnets lists the subnets of a space, or of all where it is empty, by space and address.
+func (s Views) Subnets(ctx context.Context, space string) ([]ipam.SubnetInfo, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var all []ipam.SubnetInfo
+	s.ledger.Read(func(ix *ledger.Index) {
+		for _, sx := range ix.Subnets() {
+			sub := sx.Record()
+			if n := ix.Network(sub.Network); n != nil && n.Stage != "" {
+				continue // it is not there as a whole
+			}
+			if space == "" || sub.Space == space {
+				all = append(all, describe(s.ledger, ix, sub, sx))
+			}
+		}
+	})
+	slices.SortFunc(all, OrderSubnets)
+	return all, nil
+}
+
+// OrderSubnets is the order in which subnets are listed.
+func OrderSubnets(a, b ipam.SubnetInfo) int {
+	return cmp.Or(cmp.Compare(a.Space, b.Space), a.CIDR.Addr().Compare(b.CIDR.Addr()))
+}
+
+func describe(s *ledger.Ledger, ix *ledger.Index, sub *ipam.Subnet, sx *ledger.SubnetIndex) ipam.SubnetInfo {
+	info := ipam.SubnetInfo{Subnet: *sub, Held: sx.Held(), Remembered: sx.Remembered(),
+		Free: ipam.Count{Int: new(big.Int)}}
+	// in JSON lists, not null
+	info.Pools, info.Attachments = append([]ipam.Pool{}, sub.Pools...), append([]ipam.ID{}, sub.Attachments...)
+	if n := ix.Network(sub.Network); n != nil {
+		info.NetworkName, info.Tags, info.Sticky = n.Name, n.Tags, !n.Policy.Forget
+		if n.Policy.Quarantine > 0 {
+			info.Quarantine = n.Policy.Quarantine.String()
+		}
+	}
+	if s.Member() != nil {
+		info.Hosts = hostsOn(ix, sub)
+	}
+	for _, id := range sub.Attachments {
+		if at := ix.Attachment(id); at != nil && at.Chosen {
+			info.Chosen = append(info.Chosen, id)
+		}
+	}
+	for _, open := range sx.OpenPools(sub) {
+		info.Free.Add(info.Free.Int, free(sx, &open))
+	}
+	return info
+}
+
+// hostsOn are the hosts that hold the subnet, by name.
+func hostsOn(ix *ledger.Index, sub *ipam.Subnet) (all []string) {
+	for _, id := range sub.Attachments {
+		if at := ix.Attachment(id); at != nil {
+			all = append(all, at.Host)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// free counts the addresses of p that nobody holds, and that are nobody's.
+func free(sx *ledger.SubnetIndex, p *ledger.OpenPool) *big.Int {
+	n := new(big.Int)
+	for _, r := range p.Ranges {
+		n.Add(n, alloc.Size(r))
+		n.Sub(n, new(big.Int).SetUint64(sx.RecordsIn(r)))
+	}
+	for m := range sx.Memories() {
+		if p.Contains(m.Addr) {
+			n.Add(n, big.NewInt(1))
+		}
+	}
+	return n
+}
+
+// Leases yields leases by space, subnet and address, until an error is yielded, which is the last. It reads them in
+// pages, so that neither a long list nor a slow receiver keeps a state of the store alive; a lease that changes
+// meanwhile is seen as it was or as it is.
+func (s Views) Leases(ctx context.Context, f ipam.LeaseFilter) iter.Seq2[ipam.LeaseInfo, error] {
+	return func(yield func(ipam.LeaseInfo, error) bool) {
+		subnets, err := s.Subnets(ctx, f.Space)
+		if err != nil {
+			yield(ipam.LeaseInfo{}, err)
+			return
+		}
+		begin := ipam.AddressFilter{AfterSpace: f.AfterSpace, After: f.After}
+		for _, sub := range subnets {
+			if f.Subnet.IsValid() && f.Subnet != sub.CIDR || past(&begin, &sub) {
+				continue
+			}
+			if !leasesOf(ctx, s.ledger, &sub, afterIn(&begin, &sub), f.Remembered, yield) {
+				return
+			}
+		}
+	}
+}
+
+// leasesOf yields the leases of one subnet behind an address, and tells whether more are wanted.
+func leasesOf(ctx context.Context, s *ledger.Ledger, sub *ipam.SubnetInfo, after netip.Addr, remembered bool,
+	yield func(ipam.LeaseInfo, error) bool) bool {
+	for l, err := range records(ctx, s, sub.ID, after) {
+		if err != nil {
+			yield(ipam.LeaseInfo{}, err)
+			return false
+		}
+		if (l.Held() || remembered && l.Remembered()) && !yield(showLease(sub, l), nil) {
+			return false
+		}
+	}
+	return true
+}
+
+func showLease(sub *ipam.SubnetInfo, l *ipam.Lease) ipam.LeaseInfo {
+	info := ipam.LeaseInfo{ID: l.ID, Address: l.Address, Subnet: sub.CIDR, Space: sub.Space, Network: sub.NetworkName,
+		Kind: l.Kind, State: "held", Name: l.Name, Guessed: l.Guessed, MAC: l.MAC, Host: l.Host, Pool: l.Attachment,
+		Since: l.Since, Released: l.Released, Until: l.Until}
+	if r := l.Reservation; r != nil {
+		info.Owner = r.Owner
+	}
+	if !l.Held() {
+		info.State = "remembered"
+	}
+	return info
+}
+
+// Events lists events, the oldest first.
+func (s Views) Events(ctx context.Context, f ipam.EventFilter) ([]ipam.Event, error) {
+	r := attach.EventsFrom(f.After)
+	if !f.Since.IsZero() {
+		if id := uint64(max(f.Since.UnixMicro(), 0)); id > f.After {
+			r = attach.EventsFrom(id - 1)
+		}
+	}
+	most := f.First
+	if f.Last > 0 {
+		most, r.Reverse = f.Last, true
+	}
+	if f.Until == nil {
+		r.Limit = most
+	}
+	var all []ipam.Event
+	err := s.ledger.View(ctx, func(tx store.Tx) error {
+		all = nil
+		for rec, err := range tx.Scan(r) {
+			if err != nil {
+				return err
+			}
+			id := ledger.EventID(rec.Key)
+			if f.Until != nil && !f.Until.Own.Passed(id) {
+				continue
+			}
+			e, err := ipam.DecodeEvent(id, rec.Value)
+			if err != nil {
+				return err
+			}
+			if all = append(all, *e); len(all) == most {
+				return nil
+			}
+		}
+		return nil
+	})
+	if r.Reverse {
+		slices.Reverse(all)
+	}
+	return all, err
+}
+
+// Follow yields each event that is committed after the call, until ctx ends or an error is yielded, which is the last.
+func (s Views) Follow(ctx context.Context) func(yield func(ipam.Event, error) bool) {
+	committed := s.ledger.Store().Watch(ctx, []byte{ledger.EventKeys})
+	return func(yield func(ipam.Event, error) bool) {
+		for change, err := range committed {
+			if err != nil {
+				yield(ipam.Event{}, err)
+				return
+			}
+			if change.Value == nil {
+				continue // trimmed
+			}
+			e, err := ipam.DecodeEvent(ledger.EventID(change.Key), change.Value)
+			if err != nil {
+				yield(ipam.Event{}, err)
+				return
+			}
+			if !yield(*e, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package view
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/attach"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// LookAgain is how often a tail looks for events by itself. The store's word that there is one may be missed for a
+// moment, when following begins and when a follower was too slow for it; the records never are.
+const LookAgain = time.Second
+
+// tailPage is how many events a tail reads at a time.
+const tailPage = 256
+
+// StorePage is that of one store.
+type StorePage struct {
+	Events []ipam.Event
+	Next   ipam.StoreMark
+	More   bool
+}
+
+// LastEvent is the mark behind all events that there are.
+func (s Views) LastEvent(ctx context.Context) (ipam.EventMark, error) {
+	m, err := LastMark(ctx, s.ledger)
+	return ipam.EventMark{Host: ipam.HostMark(s.ledger.Host()), Own: m}, err
+}
+
+// LastMark is the mark behind all events of the store.
+func LastMark(ctx context.Context, s *ledger.Ledger) (m ipam.StoreMark, err error) {
+	fresh, from := s.FreshSince(), s.SettledUpTo()
+	last := from
+	err = s.View(ctx, func(tx store.Tx) error {
+		m = ipam.StoreMark{After: from}
+		r := attach.EventsFrom(from)
+		if s.Member() == nil {
+			r.Limit, r.Reverse = 1, true
+		}
+		for rec, err := range tx.Scan(r) {
+			if err != nil {
+				return err
+			}
+			last = ledger.EventID(rec.Key)
+			s.Pass(&m, last)
+		}
+		return nil
+	})
+	s.Settles(&m, fresh, last)
+	return m, err
+}
+
+// Chosen tells whether an event is wanted.
+type Chosen = func(*ipam.Event) bool
+
+// EventsBehind lists events behind a mark that are wanted, the oldest first, n of them at most, and the mark behind
+// them. Whoever goes on from there each time is told each event once, and misses none that the retention has not
+// removed.
+func (s Views) EventsBehind(ctx context.Context, mark ipam.EventMark, n int, wanted Chosen) (ipam.EventPage, error) {
+	if err := mark.CheckHost(s.ledger.Host()); err != nil {
+		return ipam.EventPage{}, err
+	}
+	page, err := Behind(ctx, s.ledger, mark.Own, n, wanted)
+	mark.Own = page.Next
+	return ipam.EventPage{Events: page.Events, Next: mark, More: page.More}, err
+}
+
+// Behind lists events behind a mark as EventsBehind does.
+func Behind(ctx context.Context, s *ledger.Ledger, from ipam.StoreMark, n int,
+	wanted Chosen) (page StorePage, err error) {
+	fresh, last := s.FreshSince(), from.After
+	page.Next = from
+	err = s.View(ctx, func(tx store.Tx) error {
+		page = StorePage{Next: from}
+		for rec, err := range tx.Scan(attach.EventsFrom(from.After)) {
+			if err != nil {
+				return err
+			}
+			id := ledger.EventID(rec.Key)
+			if page.Next.Passed(id) {
+				last = id
+				continue
+			}
+			if page.More = len(page.Events) == n; page.More {
+				return nil
+			}
+			e, err := ipam.DecodeEvent(id, rec.Value)
+			if err != nil {
+				return err
+			}
+			last = id
+			if s.Pass(&page.Next, id); wanted(e) {
+				page.Events = append(page.Events, *e)
+			}
+		}
+		return nil
+	})
+	s.Settles(&page.Next, fresh, last)
+	return page, err
+}
+
+// TailPages yields the events behind a mark, and then those that are committed, as many at a time as there are, until
+// ctx ends or an error is yielded, which is the last. It reads them from the records, however slow the receiver is:
+// none is missed, unless the retention has removed it meanwhile, none comes twice, and none waits in memory but for a
+// page of them.
+func (s Views) TailPages(ctx context.Context, after ipam.EventMark) iter.Seq2[ipam.EventPage, error] {
+	return func(yield func(ipam.EventPage, error) bool) {
+		if err := after.CheckHost(s.ledger.Host()); err != nil {
+			yield(ipam.EventPage{}, err)
+			return
+		}
+		for page, err := range Tail(ctx, s.ledger, after.Own) {
+			after.Own = page.Next
+			if !yield(ipam.EventPage{Events: page.Events, Next: after}, err) || ctx.Err() != nil {
+				return
+			}
+		}
+	}
+}
+
+// Tail yields the events behind a mark as TailPages does.
+func Tail(ctx context.Context, s *ledger.Ledger, after ipam.StoreMark) iter.Seq2[StorePage, error] {
+	if s.Member() != nil {
+		return tailShared(ctx, s, after)
+	}
+	return func(yield func(StorePage, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		woken, done := wakings(ctx, s)
+		defer func() { cancel(); <-done }()
+		again := time.NewTicker(LookAgain)
+		defer again.Stop()
+		for {
+			page, err := Behind(ctx, s, after, tailPage, func(*ipam.Event) bool { return true })
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				yield(StorePage{Next: after}, err)
+				return
+			}
+			after = page.Next
+			if len(page.Events) > 0 && (!yield(page, nil) || ctx.Err() != nil) {
+				return
+			}
+			if page.More {
+				continue
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-woken:
+			case <-again.C:
+			}
+		}
+	}
+}
+
+// wakings tells through a channel of one place that there may be new events, until ctx ends; done is closed then.
+func wakings(ctx context.Context, s *ledger.Ledger) (woken <-chan struct{}, done <-chan struct{}) {
+	up, ended := make(chan struct{}, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for _, err := range Of(s).Follow(ctx) {
+			if err != nil {
+				return // the tail goes on by itself, every lookAgain
+			}
+			select {
+			case up <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return up, ended
+}

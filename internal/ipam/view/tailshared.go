@@ -1,0 +1,88 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/attach"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// tailShared is tail for a store to which other hosts write: it reads what there is in one view, and from then on
+// hears what is committed. One that falls behind with that reads again.
+func tailShared(ctx context.Context, s *ledger.Ledger, after ipam.StoreMark) iter.Seq2[StorePage, error] {
+	return func(yield func(StorePage, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		for {
+			heard := Of(s).Follow(ctx) // from here on
+			err := readTail(ctx, s, &after, yield)
+			if err == nil {
+				err = hearTail(heard, &after, yield)
+			}
+			switch {
+			case errors.Is(err, errEnough) || ctx.Err() != nil:
+				return
+			case !errors.Is(err, store.ErrLagged):
+				yield(StorePage{Next: after}, err)
+				return
+			}
+		}
+	}
+}
+
+// errEnough ends a tail whose receiver wants no more.
+var errEnough = errors.New("enough")
+
+// readTail yields the events that there are and that were not told.
+func readTail(ctx context.Context, s *ledger.Ledger, m *ipam.StoreMark, yield func(StorePage, error) bool) error {
+	fresh, last := s.FreshSince(), m.After
+	err := s.View(ctx, func(tx store.Tx) error {
+		var page []ipam.Event
+		for rec, err := range tx.Scan(attach.EventsFrom(m.After)) {
+			if err != nil {
+				return err
+			}
+			id := ledger.EventID(rec.Key)
+			last = max(last, id)
+			if !m.Pass(id) {
+				continue
+			}
+			e, err := ipam.DecodeEvent(id, rec.Value)
+			if err != nil {
+				return err
+			}
+			if page = append(page, *e); len(page) == tailPage {
+				if !yield(StorePage{Events: page, Next: *m}, nil) {
+					return errEnough
+				}
+				page = nil
+			}
+		}
+		if len(page) > 0 && !yield(StorePage{Events: page, Next: *m}, nil) {
+			return errEnough
+		}
+		return nil
+	})
+	if err == nil {
+		s.Settles(m, fresh, last)
+	}
+	return err
+}
+
+// hearTail yields the events that are committed and were not told, until the receiver wants no more or an error ends
+// them.
+func hearTail(heard iter.Seq2[ipam.Event, error], m *ipam.StoreMark, yield func(StorePage, error) bool) error {
+	for e, err := range heard {
+		if err != nil {
+			return err
+		}
+		if m.Pass(e.ID) && !yield(StorePage{Events: []ipam.Event{e}, Next: *m}, nil) {
+			return errEnough
+		}
+	}
+	return errEnough // its context has ended
+}

@@ -1,0 +1,139 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"slices"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// Who tells who has an address, who had it, and what a MAC or a name had, out of the events and the records, the
+// earliest first. What events no longer tell is known of leases that last, and of the last one of an address that is
+// remembered.
+func (s Views) Who(ctx context.Context, f ipam.WhoFilter) ([]ipam.Tenure, error) {
+	if err := check(&f); err != nil {
+		return nil, err
+	}
+	f.Name = ipam.CanonicalOwner(f.Name)
+	h := newHistory(s.ledger, f)
+	if err := h.readRecords(ctx); err != nil { // first, so that what ends meanwhile is seen to end
+		return nil, err
+	}
+	if err := h.readEvents(ctx); err != nil {
+		return nil, err
+	}
+	return h.tenures(), nil
+}
+
+func check(f *ipam.WhoFilter) error {
+	given := 0
+	for _, is := range []bool{f.Address.IsValid(), f.MAC != (ipam.MAC{}), f.Name != ""} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		return ipam.Refuse(ipam.ErrInvalid, "ask for one of an address, a MAC and a name")
+	}
+	return nil
+}
+
+// chooses tells whether the filter is about whoever this is. A MAC may be an owner, whose name it is then.
+func chooses(f *ipam.WhoFilter, space string, addr netip.Addr, mac ipam.MAC, name string) bool {
+	switch {
+	case f.Space != "" && f.Space != space:
+		return false
+	case f.Address.IsValid():
+		return addr == f.Address
+	case f.MAC != (ipam.MAC{}):
+		return mac == f.MAC || name == f.MAC.String()
+	}
+	return name == f.Name
+}
+
+// lasted tells whether the tenure has a part in the time that is asked for.
+func lasted(f *ipam.WhoFilter, t *ipam.Tenure) bool {
+	return f.At.IsZero() || !t.From.After(f.At) && (t.Until.IsZero() || f.At.Before(t.Until))
+}
+
+// readRecords notes the leases, memories and reservations that there are.
+func (h *history) readRecords(ctx context.Context) error {
+	subnets, err := Of(h.s).Subnets(ctx, h.f.Space)
+	if err != nil {
+		return err
+	}
+	for i := range subnets {
+		sub := &subnets[i]
+		switch {
+		case !h.f.Address.IsValid():
+			for l, err := range records(ctx, h.s, sub.ID, netip.Addr{}) {
+				if err != nil {
+					return err
+				}
+				h.note(sub, l)
+			}
+		case sub.CIDR.Contains(h.f.Address):
+			l, err := recordOf(ctx, h.s, sub.ID, h.f.Address)
+			if err != nil {
+				return err
+			}
+			h.note(sub, l)
+		}
+	}
+	return nil
+}
+
+// recordOf reads the record of an address; nil where it has none.
+func recordOf(ctx context.Context, s *ledger.Ledger, subnet ipam.ID, addr netip.Addr) (l *ipam.Lease, err error) {
+	err = s.Look(ctx, func(c *ledger.Change) (err error) {
+		l, err = c.Lease(subnet, addr)
+		return err
+	})
+	return l, err
+}
+
+// readEvents goes through all events, a page at a time.
+func (h *history) readEvents(ctx context.Context) error {
+	for f := (ipam.EventFilter{First: ledger.PageSize}); ; {
+		page, err := Of(h.s).Events(ctx, f)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			if err := h.add(ctx, &page[i]); err != nil {
+				return err
+			}
+		}
+		if len(page) < ledger.PageSize {
+			return nil
+		}
+		f.After = page[ledger.PageSize-1].ID
+	}
+}
+
+// tenures are those that the filter chooses, the earliest first.
+func (h *history) tenures() []ipam.Tenure {
+	all := h.ended
+	for k, b := range h.open {
+		if known := h.known[k]; known != nil {
+			b.Subnet = known.Subnet // which may have another size by now
+			delete(h.known, k)
+		}
+		all = append(all, b.Tenure)
+	}
+	for _, b := range h.known {
+		all = append(all, b.Tenure)
+	}
+	all = slices.DeleteFunc(all, func(t ipam.Tenure) bool { return !lasted(&h.f, &t) })
+	slices.SortFunc(all, OrderTenures)
+	return all
+}
+
+// OrderTenures is the order in which tenures are listed.
+func OrderTenures(a, b ipam.Tenure) int {
+	return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Space, b.Space), a.Address.Compare(b.Address),
+		cmp.Compare(a.What, b.What))
+}

@@ -1,0 +1,277 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/edit"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// history follows the tenures that a filter chooses through the events, in their order. It keeps those tenures and
+// nothing else.
+type history struct {
+	s      *ledger.Ledger
+	f      ipam.WhoFilter
+	oldest time.Time             // of the events that are kept
+	open   map[tenant]*beginning // begun by the events, and not ended
+	known  map[tenant]*beginning // what the records say, less what ended since they were read
+	swept  map[tenant]bool       // what ended with its subnet, and is swept later
+	used   map[tenant]*beginning // leases that were headroom before: their first event tells of nobody
+	ended  []ipam.Tenure
+}
+
+// tenant identifies a tenure that lasts: a lease by its id, a reservation by its place.
+type tenant struct {
+	lease uint64
+	space string
+	addr  netip.Addr
+}
+
+// beginning is a tenure that has begun.
+type beginning struct {
+	ipam.Tenure
+	id         uint64  // of the event that began it
+	attachment ipam.ID // through which it is had
+}
+
+func newHistory(s *ledger.Ledger, f ipam.WhoFilter) *history {
+	return &history{s: s, f: f, open: map[tenant]*beginning{}, known: map[tenant]*beginning{}, swept: map[tenant]bool{},
+		used: map[tenant]*beginning{}}
+}
+
+// note takes down what the record of an address says. It counts as Early unless the event of its beginning is kept.
+func (h *history) note(sub *ipam.SubnetInfo, l *ipam.Lease) {
+	if l == nil {
+		return
+	}
+	t := ipam.Tenure{Space: sub.Space, Subnet: sub.CIDR, Address: l.Address, Early: true}
+	if l.Kind != 0 && chooses(&h.f, sub.Space, l.Address, l.MAC, l.Name) {
+		had := t
+		had.What, had.Kind, had.Lease, had.Name, had.MAC, had.Host = ipam.LeaseTenure, l.Kind.String(), l.ID, l.Name,
+			l.MAC, l.Host
+		had.From, had.Until = l.Since, l.Released
+		h.known[tenant{lease: l.ID}] = &beginning{had, l.ID, l.Attachment}
+	}
+	if r := l.Reservation; r != nil && chooses(&h.f, sub.Space, l.Address, ipam.MAC{}, r.Owner) {
+		t.What, t.Kind, t.Name, t.From = ipam.ReservationTenure, r.Kind.String(), r.Owner, ipam.EventTime(r.ID)
+		h.known[tenant{space: t.Space, addr: t.Address}] = &beginning{Tenure: t, id: r.ID}
+	}
+}
+
+// add goes on with the next event.
+func (h *history) add(ctx context.Context, e *ipam.Event) (err error) {
+	if h.oldest.IsZero() {
+		h.oldest = e.Time
+	}
+	switch e.Verb {
+	case ipam.LeaseTaken, ipam.GatewaySet:
+		b := beginningOf(e)
+		if b.Lease != e.ID {
+			h.used[tenant{lease: b.Lease}] = b
+		}
+		if k := (tenant{lease: b.Lease}); h.known[k] != nil || h.choosesEvent(e) { // a name may have been learnt since
+			h.open[k] = b
+		}
+	case ipam.LeaseMoved, ipam.LeaseNamed, ipam.GuessedWrong, ipam.LeaseReleased:
+		err = h.goOn(ctx, e)
+	case ipam.ReservationAdded:
+		h.reserve(e)
+	case ipam.ReservationModified:
+		if b := h.open[tenant{space: e.Space, addr: e.Address}]; b != nil {
+			b.Kind = kindIn(e.Detail)
+		}
+	case ipam.ReservationRemoved:
+		h.unreserve(e)
+	case ipam.PoolReleased: // the leases taken through it have events of their own, but for gateways
+		h.endAll(e, func(b *beginning) bool { return b.Kind == ipam.Gateway.String() && b.attachment == e.Attachment })
+	case ipam.SubnetModified:
+		h.endAll(e, func(b *beginning) bool { return b.Kind == ipam.Gateway.String() && b.isGatewayBefore(e) })
+	case ipam.SubnetRemoved:
+		h.endAll(e, func(b *beginning) bool { return b.Space == e.Space && e.Subnet.Contains(b.Address) })
+	}
+	return err
+}
+
+func (h *history) choosesEvent(e *ipam.Event) bool {
+	return chooses(&h.f, e.Space, e.Address, e.MAC, e.Name)
+}
+
+// beginningOf is the tenure that an event began: a lease's, or that of a subnet's gateway.
+func beginningOf(e *ipam.Event) *beginning {
+	t := ipam.Tenure{Space: e.Space, Subnet: e.Subnet, Address: e.Address, What: ipam.LeaseTenure,
+		Kind: kindIn(e.Detail), Lease: cmp.Or(e.Lease, e.ID),
+		Name: e.Name, MAC: e.MAC, Host: e.Host, From: e.Time, By: e.Actor}
+	if e.Verb == ipam.GatewaySet {
+		t.Kind = ipam.Gateway.String()
+		return &beginning{Tenure: t, id: e.ID} // it is the subnet's, and no attachment's
+	}
+	return &beginning{t, e.ID, e.Attachment}
+}
+
+// kindIn reads the kind of a lease or reservation, which an event's detail begins with.
+func kindIn(detail string) string {
+	word, _, _ := strings.Cut(detail, " ")
+	if new(ipam.Kind).UnmarshalText([]byte(word)) != nil {
+		return ""
+	}
+	return word
+}
+
+// goOn takes down what an event says of a lease that began before.
+func (h *history) goOn(ctx context.Context, e *ipam.Event) error {
+	k := tenant{lease: e.Lease}
+	if h.swept[k] {
+		return nil // it ended before
+	}
+	if h.open[k] == nil {
+		b, err := h.earlier(ctx, k, e)
+		if err != nil {
+			return err
+		}
+		if b == nil {
+			return nil
+		}
+		h.open[k] = b
+	}
+	b := h.open[k]
+	if e.Name != "" {
+		b.Name = e.Name
+	}
+	switch e.Verb {
+	case ipam.GuessedWrong: // who was taken for another never had it
+		if !chooses(&h.f, b.Space, b.Address, b.MAC, b.Name) {
+			delete(h.open, k)
+		}
+	case ipam.LeaseMoved:
+		b.attachment = e.Attachment
+	case ipam.LeaseReleased:
+		h.end(k, e)
+	}
+	return nil
+}
+
+// earlier is the beginning of a lease of which an event tells that the filter chooses, though it did not choose how the
+// lease began, or that is not kept any more; nil where it does not.
+func (h *history) earlier(ctx context.Context, k tenant, e *ipam.Event) (b *beginning, err error) {
+	if known := h.known[k]; known != nil {
+		return known, nil
+	}
+	if !h.choosesEvent(e) {
+		return nil, nil
+	}
+	if used := h.used[k]; used != nil {
+		return used, nil
+	}
+	err = h.s.View(ctx, func(tx store.Tx) error {
+		b = nil
+		raw, err := tx.Get(ledger.EventKey(nil, e.Lease))
+		if err != nil {
+			return err
+		}
+		if raw == nil {
+			return nil
+		}
+		began, err := ipam.DecodeEvent(e.Lease, raw)
+		if err == nil && began.Verb != ipam.HeadroomClaimed { // who had it then is not known any more
+			b = beginningOf(began)
+		}
+		return err
+	})
+	if err != nil {
+		return b, err
+	}
+	if b != nil {
+		return b, nil
+	}
+	t := ipam.Tenure{Space: e.Space, Subnet: e.Subnet, Address: e.Address, What: ipam.LeaseTenure, Lease: e.Lease,
+		Name: e.Name, MAC: e.MAC, Host: e.Host, From: ipam.EventTime(e.Lease), Early: true}
+	return &beginning{t, e.Lease, e.Attachment}, nil
+}
+
+// reserve begins a reservation. In a dynamic network it is of no address, and nobody has one by it.
+func (h *history) reserve(e *ipam.Event) {
+	if e.Address.IsValid() && h.choosesEvent(e) {
+		h.open[tenant{space: e.Space, addr: e.Address}] = &beginning{id: e.ID,
+			Tenure: ipam.Tenure{Space: e.Space, Subnet: e.Subnet, Address: e.Address, What: ipam.ReservationTenure,
+				Kind: kindIn(e.Detail), Name: e.Name, From: e.Time, By: e.Actor}}
+	}
+}
+
+// unreserve ends a reservation. Of one whose beginning is not kept nobody knows when that was.
+func (h *history) unreserve(e *ipam.Event) {
+	k := tenant{space: e.Space, addr: e.Address}
+	if e.Detail == edit.SubnetGone && (h.isSwept(k) || h.open[k] != nil) {
+		return // it ended before, and the address may be in another subnet by now
+	}
+	switch known := h.known[k]; {
+	case h.open[k] != nil:
+	case known != nil && known.id < e.ID:
+		h.open[k] = known
+	case e.Address.IsValid() && h.choosesEvent(e):
+		t := ipam.Tenure{Space: e.Space, Subnet: e.Subnet, Address: e.Address, What: ipam.ReservationTenure,
+			Name: e.Name, From: h.oldest, Early: true}
+		var was edit.ReservationFacts
+		if json.Unmarshal(e.Before, &was) == nil && was.Kind != 0 {
+			t.Kind = was.Kind.String()
+		}
+		h.open[k] = &beginning{Tenure: t}
+	default:
+		return
+	}
+	h.end(k, e)
+}
+
+// isSwept tells whether a reservation ended with its subnet before. Of a sweep after a crash it is not known in which
+// space.
+func (h *history) isSwept(k tenant) bool {
+	if h.swept[k] || k.space != "" {
+		return h.swept[k]
+	}
+	for other := range h.swept {
+		if other.addr == k.addr {
+			return true
+		}
+	}
+	return false
+}
+
+// isGatewayBefore tells whether the tenure is that of the gateway which a subnet had until an event.
+func (b *beginning) isGatewayBefore(e *ipam.Event) bool {
+	if b.Space != e.Space || !e.Subnet.Contains(b.Address) {
+		return false
+	}
+	var was edit.SubnetFacts // the fields that differ
+	return json.Unmarshal(e.Before, &was) == nil && was.Gateway == b.Address.String()
+}
+
+// endAll ends what an event ends without saying so of each.
+func (h *history) endAll(e *ipam.Event, ends func(*beginning) bool) {
+	for k, b := range h.open {
+		if ends(b) {
+			h.end(k, e)
+		}
+	}
+}
+
+// end ends a tenure with an event.
+func (h *history) end(k tenant, e *ipam.Event) {
+	b := h.open[k]
+	b.Subnet, b.Until, b.EndedBy = e.Subnet, e.Time, e.Actor
+	delete(h.open, k)
+	if e.Verb == ipam.SubnetRemoved {
+		h.swept[k] = true
+	}
+	if known := h.known[k]; known != nil && known.id < e.ID {
+		delete(h.known, k)
+	}
+	if lasted(&h.f, &b.Tenure) {
+		h.ended = append(h.ended, b.Tenure)
+	}
+}
