@@ -11,16 +11,18 @@ import (
 	"go4.org/netipx"
 )
 
-// AdoptPlan is a Docker network as a plan, for a network of a name: its subnets with gateways, a pool of its range, and each
-// address that a container has, or that its user gave it, reserved for the container. What is no container's is an address that is
-// taken. The view is that of Engine.Network; nothing is changed.
+// AdoptPlan is a Docker network as a plan, for a network of a name: its subnets with gateways, a pool of its range, and
+// each address that a container has, or that its user gave it, reserved for the container. What is no container's is an
+// address that is taken. The view is that of Engine.Network; nothing is changed.
 func AdoptPlan(view ipam.EngineView, name string) (ipam.Plan, error) {
 	if len(view.Networks) != 1 {
-		return ipam.Plan{}, refuse(ipam.ErrInvalid, "the view has %d Docker networks; a plan is made of one", len(view.Networks))
+		return ipam.Plan{}, refuse(ipam.ErrInvalid, "the view has %d Docker networks; a plan is made of one",
+			len(view.Networks))
 	}
 	n := &view.Networks[0]
 	if len(n.Subnets) == 0 {
-		return ipam.Plan{}, refuse(ipam.ErrInvalid, "the Docker network %s has no subnet, and so no addresses to plan", n.Name)
+		return ipam.Plan{}, refuse(ipam.ErrInvalid, "the Docker network %s has no subnet, and so no addresses to plan",
+			n.Name)
 	}
 	planned := ipam.PlannedNetwork{Name: name}
 	if n.Swarm {
@@ -91,10 +93,15 @@ func (a *adoption) addContainer(c *ipam.EngineContainer, ep *ipam.EngineEndpoint
 		Automatic: !slices.Contains(ep.Wanted, addr), Unplaced: true})
 }
 
-// ownerOf is the owner that a container stands for. Two containers of one replica are two owners, and one whose name
-// cannot be an owner's goes by its MAC or, where that is unknown, by its id.
+// ownerOf is the owner that a container stands for: that of Compose's replica where its name means it, else its name
+// (container_name), because that is what an engine sends and what `berth compose` reserves for. Two containers of one
+// replica are two owners, and one whose name cannot be an owner's goes by its MAC or, where that is unknown, by its id.
 func (a *adoption) ownerOf(c *ipam.EngineContainer, ep *ipam.EngineEndpoint) string {
-	for _, owner := range []string{c.Owner(), c.Name, ep.MAC.String()} {
+	names := []string{c.Name, c.Owner(), ep.MAC.String()}
+	if (&ipam.Network{}).Means(c.Name, c.Owner()) {
+		names = []string{c.Owner(), c.Name, ep.MAC.String()}
+	}
+	for _, owner := range names {
 		if other, known := a.owners[owner]; ipam.CheckOwner(owner) == nil && (!known || other == c.ID) {
 			a.owners[owner] = c.ID
 			return owner

@@ -2,24 +2,25 @@ package docker
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"time"
 
 	"berth/internal/ipam"
 )
 
-// Check compares the records with what runs, at this moment, and puts right what is sure if that is wanted. An engine that does
-// not answer is no error: the report says so, and finds nothing.
+// Check compares the records with what runs, at this moment, and puts right what is sure if that is wanted. An engine
+// that does not answer is no error: the report says so, and finds nothing.
 func (w *Witness) Check(ctx context.Context, req ipam.CheckRequest) (ipam.CheckReport, error) {
 	return w.check(ctx, req, false)
 }
 
-// check is Check. One that nobody has asked for repairs nothing by an engine without any Docker network of Berth's: that may be
-// another engine than the one that Berth serves.
+// check is Check. One that nobody has asked for repairs nothing by an engine without any Docker network of Berth's:
+// that may be another engine than the one that Berth serves.
 func (w *Witness) check(ctx context.Context, req ipam.CheckRequest, unasked bool) (ipam.CheckReport, error) {
 	if req.Only != nil && req.Only.Host != w.cfg.Host {
-		return ipam.CheckReport{}, refuse(ipam.ErrInvalid, "the report is of host %q, and this Berth repairs what is wrong on host %q", req.Only.Host, w.cfg.Host)
+		return ipam.CheckReport{},
+			refuse(ipam.ErrInvalid, "the report is of host %q, and this Berth repairs what is wrong on host %q",
+				req.Only.Host, w.cfg.Host)
 	}
 	done, err := w.take(ctx)
 	if err != nil {
@@ -46,7 +47,7 @@ func (w *Witness) check(ctx context.Context, req ipam.CheckRequest, unasked bool
 		f.Seen = w.patience.first[f.key()]
 		f.Repairable = f.sure && (!f.slow || w.patience.ripe(f, src.view.Taken))
 		if f.sure && !f.Repairable {
-			f.Detail += fmt.Sprintf("; it can be put right when that has been so for %s and in two checks", w.cfg.Grace)
+			f.Detail += "; " + w.due(f, src.view.Taken)
 		}
 	}
 	err = w.endSuperseded(ctx, found)
@@ -64,8 +65,8 @@ func (w *Witness) check(ctx context.Context, req ipam.CheckRequest, unasked bool
 	return r, nil
 }
 
-// examine finds what is wrong. What the engine said before the records were read may have been over by then, so that only
-// that counts which a second view shows, too. If the engine is gone by then, src has no view any more.
+// examine finds what is wrong. What the engine said before the records were read may have been over by then, so that
+// only that counts which a second view shows, too. If the engine is gone by then, src has no view any more.
 func (w *Witness) examine(ctx context.Context, src *source) ([]finding, error) {
 	rec, err := w.read(ctx, src.view, true)
 	if err != nil {
@@ -75,6 +76,7 @@ func (w *Witness) examine(ctx context.Context, src *source) ([]finding, error) {
 	now := w.cfg.Now()
 	c := compare(src.view, rec, now)
 	found := c.found
+	w.judge(src.view, c)
 	switch {
 	case !src.own:
 		found = w.confirmed(found, src.view.Taken, now)
@@ -88,20 +90,24 @@ func (w *Witness) examine(ctx context.Context, src *source) ([]finding, error) {
 			*src = source{trouble: err}
 			return nil, nil
 		}
-		found = both(found, compare(again, rec, now).found)
+		second := compare(again, rec, now)
+		w.judge(again, second)
+		found = both(found, second.found)
 	}
+	w.tellEmpty(found)
 	w.patience.note(src.view.Engine, src.view.Taken, found)
-	w.learn(ctx, src, c.matches)
+	w.learn(ctx, src, c)
+	w.tellStrays(ctx, found)
 	return found, nil
 }
 
-// confirmed leaves out what a single view of another's says of endpoints: it may have been over when the records were read. It
-// counts when a later view shows the same endpoint.
+// confirmed leaves out what a single view of another's says of endpoints: it may have been over when the records were
+// read. It counts when a later view shows the same endpoint.
 func (w *Witness) confirmed(found []finding, taken, now time.Time) []finding {
 	doubts := map[key]time.Time{}
 	sure := make([]finding, 0, len(found))
 	for _, f := range found {
-		if f.Kind != ipam.UncoveredAddress && f.Kind != ipam.DoubledAddress {
+		if f.Kind != ipam.UncoveredAddress && f.Kind != ipam.DoubledAddress && f.Kind != ipam.OutdatedLease {
 			sure = append(sure, f)
 			continue
 		}

@@ -8,10 +8,11 @@ import (
 	"berth/internal/ipam"
 )
 
-// newLAN is a planned network of which the hosts h1, whose engine is seen, and h2 have a Docker network each, and on each of which one
-// container runs: web here at .10, and one of h2 at .20. Its gateway was made by h2.
+// newLAN is a planned network of which the hosts h1, whose engine is seen, and h2 have a Docker network each, and on
+// each of which one container runs: web here at .10, and one of h2 at .20. Its gateway was made by h2.
 func newLAN() *scene {
-	s := &scene{view: ipam.EngineView{Host: "h1", Taken: took}, networks: map[string]string{"lan": "global"}, cluster: true}
+	s := &scene{view: ipam.EngineView{Host: "h1", Taken: took}, networks: map[string]string{"lan": "global"},
+		cluster: true}
 	for n, host := range map[int]string{1: "h1", 2: "h2"} {
 		at := s.attach(n, "10.77.0.0/16")
 		at.Space, at.Host, at.Network, at.Planned = "global", host, "lan", true
@@ -83,12 +84,25 @@ func TestCompareInCluster(t *testing.T) {
 		}, nil},
 
 		// What the host keeps in advance, and what it gives out of that.
-		"headroom":                          {func(s *scene) { s.headroom("10.77.0.40", "h1") }, nil},
-		"headroom of another host":          {func(s *scene) { s.headroom("10.77.0.41", "h2") }, nil},
-		"a container that has headroom":     {func(s *scene) { s.headroom("10.77.0.40", "h1"); s.run("db", 1, "10.77.0.40", 40) }, nil},
-		"one that has another's":            {func(s *scene) { s.headroom("10.77.0.41", "h2"); s.run("db", 1, "10.77.0.41", 41) }, []string{"doubled_address 10.77.0.41 in global"}},
-		"a container without any lease":     {func(s *scene) { s.run("db", 1, "10.77.0.50", 50) }, []string{"uncovered_address 10.77.0.50 in global pool1 sure"}},
-		"a Docker network that has no pool": {func(s *scene) { s.attachments, s.leases = s.attachments[1:], nil; s.view.Containers = nil }, []string{"unknown_pool 10.77.0.0/16 in global"}},
+		"headroom":                 {func(s *scene) { s.headroom("10.77.0.40", "h1") }, nil},
+		"headroom of another host": {func(s *scene) { s.headroom("10.77.0.41", "h2") }, nil},
+		"a container that has headroom": {func(s *scene) {
+			s.headroom("10.77.0.40", "h1")
+			s.run("db", 1,
+				"10.77.0.40", 40)
+		}, nil},
+		"one that has another's": {func(s *scene) {
+			s.headroom("10.77.0.41", "h2")
+			s.run("db", 1,
+				"10.77.0.41", 41)
+		}, []string{"doubled_address 10.77.0.41 in global"}},
+		"a container without any lease": {func(s *scene) { s.run("db", 1, "10.77.0.50", 50) },
+			[]string{"uncovered_address 10.77.0.50 in global pool1 sure"}},
+		"a Docker network that has no pool": {func(s *scene) {
+			s.attachments, s.leases = s.attachments[1:],
+				nil
+			s.view.Containers = nil
+		}, []string{"unknown_pool 10.77.0.0/16 in global"}},
 
 		"a replaced address of which the owner runs elsewhere": {func(s *scene) {
 			s.reserve("db", "10.77.0.60", true).Space = "global"
@@ -133,8 +147,8 @@ func (s *scene) headroom(address, host string) {
 	l.Kind, l.MAC = ipam.Headroom, ipam.MAC{}
 }
 
-// Where the store of the cluster was not reached since the daemon began, nothing is said of its Docker networks, and of the host's own
-// what there is to be said.
+// Where the store of the cluster was not reached since the daemon began, nothing is said of its Docker networks, and of
+// the host's own what there is to be said.
 func TestCompareWithoutCluster(t *testing.T) {
 	s := newScene()
 	s.view.Containers = nil
@@ -156,7 +170,8 @@ func TestNameOfTwoNetworks(t *testing.T) {
 	s := newLAN()
 	s.networks = map[string]string{"lan": ""}
 	s.view.Containers = nil
-	if got, want := brief(s.compare().found), []string{"unused_lease 10.77.0.10 in global surely"}; !slices.Equal(got, want) {
+	if got, want := brief(s.compare().found),
+		[]string{"unused_lease 10.77.0.10 in global surely"}; !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}
 }

@@ -32,8 +32,8 @@ type match struct {
 	sight *sight
 }
 
-// compare finds what is wrong. It judges only leases and attachments of the view's host, and only those that are older than
-// the view.
+// compare finds what is wrong. It judges only leases and attachments of the view's host, and only those that are older
+// than the view.
 func compare(view *ipam.EngineView, rec *records, now time.Time) *comparison {
 	view = rec.visible(view)
 	c := &comparison{view: view, rec: rec, seen: newSights(view, rec), now: now,
@@ -55,7 +55,9 @@ func compare(view *ipam.EngineView, rec *records, now time.Time) *comparison {
 	}
 	c.judgeSegments()
 	c.judgeNetworks()
+	c.judgeEmpty()
 	c.judgeReservations()
+	c.judgeStrays()
 	return c
 }
 
@@ -63,7 +65,8 @@ func (c *comparison) add(f finding) {
 	f.Host = c.view.Host
 	if n := c.foreign[f.Subnet]; f.slow && n != nil {
 		f.sure = false
-		f.Detail += fmt.Sprintf("; but the Docker network %s has the subnet %s by the IPAM driver %s, and if that is another name of this Berth, say it by --ipam-driver", n.Name, f.Subnet, n.Driver)
+		f.Detail += fmt.Sprintf("; but the Docker network %s has the subnet %s by the IPAM driver %s, and if that is "+
+			"another name of this Berth, say it by --ipam-driver", n.Name, f.Subnet, n.Driver)
 	}
 	c.found = append(c.found, f)
 }

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -29,22 +30,37 @@ func TestCompare(t *testing.T) {
 		"as it is to be": {},
 
 		// Leases that nobody uses.
-		"a container that is gone": {func(_ *testing.T, s *scene) { s.view.Containers = nil }, []string{"unused_lease 10.8.0.2 surely"}},
+		"a container that is gone": {func(_ *testing.T, s *scene) { s.view.Containers = nil },
+			[]string{"unused_lease 10.8.0.2 surely"}},
 		"of another host":          {func(_ *testing.T, s *scene) { s.lease("10.8.0.7", 7, 1).Host = "h2" }, nil},
 		"younger than the view":    {func(_ *testing.T, s *scene) { s.lease("10.8.0.7", 7, 1).Since = now }, nil},
 		"its attachment is ending": {func(_ *testing.T, s *scene) { s.lease("10.8.0.7", 7, 9) }, nil},
 		"auxiliary": {func(_ *testing.T, s *scene) {
 			l := s.lease("10.8.0.7", 0, 1)
 			l.Kind, l.MAC = ipam.Auxiliary, ipam.MAC{}
+			s.view.Networks[0].Subnets[0].Aux = map[string]netip.Addr{"r": addr("10.8.0.7")}
 		}, nil},
+		"auxiliary, asked for late": {func(_ *testing.T, s *scene) {
+			l := s.lease("10.8.0.7", 0, 1)
+			l.Kind, l.MAC = ipam.Static, ipam.MAC{}
+			s.view.Networks[0].Subnets[0].Aux = map[string]netip.Addr{"r": addr("10.8.0.7")}
+		}, nil},
+		"taken for auxiliary, and no network keeps it": {func(_ *testing.T, s *scene) {
+			l := s.lease("10.8.0.7", 0, 1)
+			l.Kind, l.MAC = ipam.Auxiliary, ipam.MAC{}
+		}, []string{"unused_lease 10.8.0.7 surely"}},
 		"external": {func(_ *testing.T, s *scene) {
 			l := s.lease("10.8.0.7", 0, 0)
 			l.Kind, l.MAC, l.Pool = ipam.External, ipam.MAC{}, ipam.ID{}
 		}, nil},
 		"a container that has stopped, with a lease": {func(_ *testing.T, s *scene) {
-			s.view.Containers[0].State, s.view.Containers[0].Endpoints[0] = "exited", ipam.EngineEndpoint{Network: "n1", Wanted: addrs("10.8.0.2")}
+			s.view.Containers[0].State, s.view.Containers[0].Endpoints[0] = "exited",
+				ipam.EngineEndpoint{Network: "n1", Wanted: addrs("10.8.0.2")}
 		}, []string{"unused_lease 10.8.0.2 surely"}},
-		"an endpoint without a container uses it": {func(_ *testing.T, s *scene) { s.view.Containers[0].ID, s.view.Containers[0].Name = "", "lb" }, nil},
+		"an endpoint without a container uses it": {func(_ *testing.T, s *scene) {
+			s.view.Containers[0].ID,
+				s.view.Containers[0].Name = "", "lb"
+		}, nil},
 		"the same address in another space uses it not": {func(_ *testing.T, s *scene) {
 			s.attach(5, "10.8.0.0/24").Space = "lab"
 			s.network(5, "10.8.0.0/24", "10.8.0.1").Options = map[string]string{"space": "lab"}
@@ -55,7 +71,8 @@ func TestCompare(t *testing.T) {
 		}, []string{"unused_lease 10.8.0.9 surely"}},
 
 		// Addresses that no lease covers.
-		"a container without a lease": {func(_ *testing.T, s *scene) { s.run("db", 1, "10.8.0.3", 3) }, []string{"uncovered_address 10.8.0.3 pool1 sure"}},
+		"a container without a lease": {func(_ *testing.T, s *scene) { s.run("db", 1, "10.8.0.3", 3) },
+			[]string{"uncovered_address 10.8.0.3 pool1 sure"}},
 		"a MAC that is not known (ipvlan)": {func(_ *testing.T, s *scene) {
 			s.view.Containers[0].Endpoints[0].MAC = ipam.MAC{}
 		}, nil},
@@ -76,14 +93,38 @@ func TestCompare(t *testing.T) {
 			s.network(2, "10.8.0.0/24", "").Subnets[0].Range = prefix("10.8.0.128/25")
 			s.run("db", 2, "10.8.0.200", 3)
 		}, []string{"uncovered_address 10.8.0.200 pool2 sure"}},
-		"in no subnet of its network": {func(_ *testing.T, s *scene) { s.run("db", 1, "10.9.0.3", 3) }, []string{"uncovered_address 10.9.0.3"}},
+		"in no subnet of its network": {func(_ *testing.T, s *scene) { s.run("db", 1, "10.9.0.3", 3) },
+			[]string{"uncovered_address 10.9.0.3"}},
 		"an endpoint with neither container nor MAC": {func(_ *testing.T, s *scene) {
 			c := s.run("lb", 1, "10.8.0.3", 3)
 			c.ID, c.Endpoints[0].MAC = "", ipam.MAC{}
 		}, []string{"uncovered_address 10.8.0.3"}},
 
 		// One address with two users.
-		"leased to another MAC": {func(_ *testing.T, s *scene) { s.leases[1].MAC = macN(9) }, []string{"doubled_address 10.8.0.2"}},
+		"leased to another MAC, who is being started": {func(_ *testing.T, s *scene) {
+			s.leases[1].MAC, s.leases[1].Since = macN(9), took.Add(-59*time.Second)
+		}, []string{"doubled_address 10.8.0.2"}},
+		"leased to another MAC, by what is no container's endpoint": {func(_ *testing.T, s *scene) {
+			s.leases[1].MAC, s.view.Containers[0].ID = macN(9), ""
+		}, []string{"doubled_address 10.8.0.2"}},
+		"leased to another MAC, and it is not known through what": {func(_ *testing.T, s *scene) {
+			s.leases[1].MAC = macN(9)
+			s.attach(2, "10.8.0.0/24")
+			s.network(2, "10.8.0.0/24", "")
+		}, []string{"doubled_address 10.8.0.2"}},
+		"leased to another MAC, and two have it": {func(_ *testing.T, s *scene) {
+			s.leases[1].MAC = macN(9)
+			s.run("db", 1, "10.8.0.2", 2)
+		}, []string{"doubled_address 10.8.0.2"}},
+
+		// One address with one user, who is not the one that the record names.
+		"leased to another MAC, who is gone": {func(_ *testing.T, s *scene) { s.leases[1].MAC = macN(9) },
+			[]string{"outdated_lease 10.8.0.2 pool1 sure"}},
+		"leased to another MAC, who runs with another address": {func(_ *testing.T, s *scene) {
+			s.leases[1].MAC = macN(9)
+			s.run("db", 1, "10.8.0.3", 9)
+			s.lease("10.8.0.3", 9, 1)
+		}, []string{"outdated_lease 10.8.0.2 pool1 sure"}},
 		"leased to another MAC on another host": {func(_ *testing.T, s *scene) {
 			s.leases[1].MAC, s.leases[1].Host = macN(9), "h2"
 		}, []string{"doubled_address 10.8.0.2"}},
@@ -96,7 +137,8 @@ func TestCompare(t *testing.T) {
 			s.run("db", 1, "10.8.0.2", 2)
 			s.leases = s.leases[:1]
 		}, []string{"doubled_address 10.8.0.2"}},
-		"a container on the gateway": {func(_ *testing.T, s *scene) { s.run("db", 1, "10.8.0.1", 3) }, []string{"doubled_address 10.8.0.1"}},
+		"a container on the gateway": {func(_ *testing.T, s *scene) { s.run("db", 1, "10.8.0.1", 3) },
+			[]string{"doubled_address 10.8.0.1"}},
 		"a container on an address that was taken for a router": {func(_ *testing.T, s *scene) {
 			s.run("db", 1, "10.8.0.3", 3)
 			l := s.lease("10.8.0.3", 0, 0)
@@ -113,7 +155,10 @@ func TestCompare(t *testing.T) {
 		"no Docker network": {func(_ *testing.T, s *scene) {
 			s.view.Networks, s.view.Containers, s.leases = nil, nil, s.leases[:1]
 		}, []string{"unused_subnet 10.8.0.0/24 pool1 surely"}},
-		"no Docker network, with leases": {func(_ *testing.T, s *scene) { s.view.Networks, s.view.Containers = nil, nil },
+		"no Docker network, with leases": {func(_ *testing.T, s *scene) {
+			s.view.Networks, s.view.Containers = nil,
+				nil
+		},
 			[]string{"unused_lease 10.8.0.2 surely", "unused_subnet 10.8.0.0/24 pool1 surely"}},
 		"no Docker network of a planned subnet": {func(_ *testing.T, s *scene) {
 			s.view.Networks, s.view.Containers, s.leases = nil, nil, s.leases[:1]
@@ -123,8 +168,11 @@ func TestCompare(t *testing.T) {
 			s.view.Networks, s.view.Containers, s.leases = nil, nil, s.leases[:1]
 			s.attach(2, "10.8.0.0/24").Host = "h2"
 		}, []string{"unused_attachment 10.8.0.0/24 pool1 surely"}},
-		"an attachment that was made since": {func(_ *testing.T, s *scene) { s.attach(2, "10.8.1.0/24").Created = now }, nil},
-		"two attachments and one Docker network, whose container tells": {func(_ *testing.T, s *scene) { s.attach(2, "10.8.0.0/24") },
+		"an attachment that was made since": {func(_ *testing.T, s *scene) { s.attach(2, "10.8.1.0/24").Created = now },
+			nil},
+		"two attachments and one Docker network, whose container tells": {func(_ *testing.T, s *scene) {
+			s.attach(2, "10.8.0.0/24")
+		},
 			[]string{"unused_attachment 10.8.0.0/24 pool2 surely"}},
 		"two attachments and one Docker network without containers": {func(_ *testing.T, s *scene) {
 			s.attach(2, "10.8.0.0/24")
@@ -173,11 +221,22 @@ func TestCompare(t *testing.T) {
 
 		// Docker networks whose pool is unknown.
 		"no attachment": {func(_ *testing.T, s *scene) { s.attachments, s.leases = nil, nil },
-			[]string{"uncovered_address 10.8.0.2", "unknown_pool 10.8.0.0/24"}},
-		"an attachment of another host only":    {func(_ *testing.T, s *scene) { s.attachments[0].Host = "h2" }, []string{"unknown_pool 10.8.0.0/24"}},
-		"more Docker networks than attachments": {func(_ *testing.T, s *scene) { s.network(2, "10.8.0.0/24", "") }, []string{"unknown_pool 10.8.0.0/24"}},
-		"in the space that it names": {func(_ *testing.T, s *scene) { s.view.Networks[0].Options = map[string]string{"space": "lab"} },
-			[]string{"uncovered_address 10.8.0.2 in lab", "unknown_pool 10.8.0.0/24 in lab", "unused_lease 10.8.0.2 surely", "unused_subnet 10.8.0.0/24 pool1 surely"}},
+			[]string{"empty_state invalid Prefix", "uncovered_address 10.8.0.2", "unknown_pool 10.8.0.0/24"}},
+		"no attachment, where those of the cluster could not be read": {func(_ *testing.T, s *scene) {
+			s.attachments, s.leases, s.partial = nil, nil, errors.New("no etcd")
+		}, nil},
+		"no attachment, and no Docker network either": {func(_ *testing.T, s *scene) {
+			s.attachments, s.leases, s.view.Networks, s.view.Containers = nil, nil, nil, nil
+		}, nil},
+		"an attachment of another host only": {func(_ *testing.T, s *scene) { s.attachments[0].Host = "h2" },
+			[]string{"unknown_pool 10.8.0.0/24"}},
+		"more Docker networks than attachments": {func(_ *testing.T, s *scene) { s.network(2, "10.8.0.0/24", "") },
+			[]string{"unknown_pool 10.8.0.0/24"}},
+		"in the space that it names": {func(_ *testing.T, s *scene) {
+			s.view.Networks[0].Options = map[string]string{"space": "lab"}
+		},
+			[]string{"uncovered_address 10.8.0.2 in lab", "unknown_pool 10.8.0.0/24 in lab",
+				"unused_lease 10.8.0.2 surely", "unused_subnet 10.8.0.0/24 pool1 surely"}},
 		"in the space of the planned network that it names": {func(_ *testing.T, s *scene) {
 			s.view.Networks[0].Options = map[string]string{"network": "front"}
 			s.networks["front"] = "lab"
@@ -189,7 +248,8 @@ func TestCompare(t *testing.T) {
 		}, nil},
 
 		// Gateways.
-		"another gateway": {func(_ *testing.T, s *scene) { s.view.Networks[0].Subnets[0].Gateway = addr("10.8.0.254") }, []string{"wrong_gateway 10.8.0.254"}},
+		"another gateway": {func(_ *testing.T, s *scene) { s.view.Networks[0].Subnets[0].Gateway = addr("10.8.0.254") },
+			[]string{"wrong_gateway 10.8.0.254"}},
 		"the gateway of an attachment": {func(_ *testing.T, s *scene) {
 			s.view.Networks[0].Subnets[0].Gateway = addr("10.8.0.254")
 			l := s.gateway("10.8.0.254")
@@ -200,27 +260,44 @@ func TestCompare(t *testing.T) {
 			l := s.gateway("10.8.0.254")
 			l.Pool, l.Host = idN(1), "h2"
 		}, []string{"wrong_gateway 10.8.0.254"}},
-		"a gateway that is a container's": {func(_ *testing.T, s *scene) { s.view.Networks[0].Subnets[0].Gateway = addr("10.8.0.2") }, []string{"wrong_gateway 10.8.0.2"}},
-		"no gateway is told":              {func(_ *testing.T, s *scene) { s.view.Networks[0].Subnets[0].Gateway = netip.Addr{} }, nil},
+		"a gateway that is a container's": {func(_ *testing.T, s *scene) {
+			s.view.Networks[0].Subnets[0].Gateway = addr("10.8.0.2")
+		}, []string{"wrong_gateway 10.8.0.2"}},
+		"no gateway is told": {func(_ *testing.T, s *scene) {
+			s.view.Networks[0].Subnets[0].Gateway = netip.Addr{}
+		}, nil},
 		"a subnet without one": {func(_ *testing.T, s *scene) {
 			s.attachments[0].Gateway = netip.Addr{}
 			s.leases[0].Kind = ipam.External
 		}, []string{"wrong_gateway 10.8.0.1"}},
 
 		// Memories.
-		"a memory of 29 days":   {func(_ *testing.T, s *scene) { s.memory("10.8.0.7", 7, now.Add(-29*24*time.Hour)).Name = "gone" }, nil},
-		"a memory of 31 days":   {func(_ *testing.T, s *scene) { s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour)).Name = "gone" }, []string{"stale_memory 10.8.0.7 sure"}},
-		"of a container's name": {func(_ *testing.T, s *scene) { s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour)).Name = "web" }, nil},
-		"of a container's MAC":  {func(_ *testing.T, s *scene) { s.memory("10.8.0.7", 1, now.Add(-31*24*time.Hour)).Name = "gone" }, nil},
-		"of another host's":     {func(_ *testing.T, s *scene) { s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour)).Host = "h2" }, nil},
-		"without a name":        {func(_ *testing.T, s *scene) { s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour)) }, []string{"stale_memory 10.8.0.7 sure"}},
+		"a memory of 29 days": {func(_ *testing.T, s *scene) {
+			s.memory("10.8.0.7", 7, now.Add(-29*24*time.Hour)).Name = "gone"
+		}, nil},
+		"a memory of 31 days": {func(_ *testing.T, s *scene) {
+			s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour)).Name = "gone"
+		}, []string{"stale_memory 10.8.0.7 sure"}},
+		"of a container's name": {func(_ *testing.T, s *scene) {
+			s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour)).Name = "web"
+		}, nil},
+		"of a container's MAC": {func(_ *testing.T, s *scene) {
+			s.memory("10.8.0.7", 1, now.Add(-31*24*time.Hour)).Name = "gone"
+		}, nil},
+		"of another host's": {func(_ *testing.T, s *scene) {
+			s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour)).Host = "h2"
+		}, nil},
+		"without a name": {func(_ *testing.T, s *scene) { s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour)) },
+			[]string{"stale_memory 10.8.0.7 sure"}},
 		"still in its quarantine": {func(_ *testing.T, s *scene) {
 			l := s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour))
 			l.Name, l.Until = "gone", now.Add(time.Hour)
 		}, nil},
 		"without a name, and a container that does not run": {func(_ *testing.T, s *scene) {
 			s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour))
-			s.view.Containers = append(s.view.Containers, ipam.EngineContainer{ID: "c9", Name: "out", State: "exited", Endpoints: []ipam.EngineEndpoint{{Network: "n1"}}})
+			s.view.Containers = append(s.view.Containers,
+				ipam.EngineContainer{ID: "c9", Name: "out", State: "exited",
+					Endpoints: []ipam.EngineEndpoint{{Network: "n1"}}})
 		}, nil},
 
 		// Reservations that were replaced (BO-13).
@@ -244,7 +321,11 @@ func TestCompare(t *testing.T) {
 		"replaced, and the new one is in another's hands still": {func(_ *testing.T, s *scene) {
 			s.reserve("db", "10.8.0.2", false).Since = now.Add(-time.Minute)
 			s.reserve("db", "10.8.0.8", true)
-		}, nil},
+		}, []string{"foreign_holder 10.8.0.2 pool1"}},
+		"replaced, and another has taken the new one": {func(_ *testing.T, s *scene) {
+			s.reserve("db", "10.8.0.2", false).Since = old.Add(-time.Minute)
+			s.reserve("db", "10.8.0.8", true)
+		}, []string{"foreign_holder 10.8.0.2 pool1"}},
 		"replaced, and the new one was in its hands before": {func(_ *testing.T, s *scene) {
 			s.reserve("web", "10.8.0.2", false).Since = now.Add(-time.Minute)
 			s.reserve("web", "10.8.0.8", true)
@@ -272,8 +353,10 @@ func TestCompare(t *testing.T) {
 			l.Space, l.MAC = "global", ipam.MAC{}
 			s.attachments[0].Host, l.Host = "h1", "h1"
 		}, nil},
-		"a node's lease that leaked":      {func(_ *testing.T, s *scene) { swarm(s); s.lease("10.0.9.4", 4, 2) }, []string{"unused_lease 10.0.9.4 surely"}},
-		"a node's attachment that leaked": {func(_ *testing.T, s *scene) { swarm(s); s.attach(3, "10.0.9.0/24") }, []string{"unused_attachment 10.0.9.0/24 pool3 surely"}},
+		"a node's lease that leaked": {func(_ *testing.T, s *scene) { swarm(s); s.lease("10.0.9.4", 4, 2) },
+			[]string{"unused_lease 10.0.9.4 surely"}},
+		"a node's attachment that leaked": {func(_ *testing.T, s *scene) { swarm(s); s.attach(3, "10.0.9.0/24") },
+			[]string{"unused_attachment 10.0.9.0/24 pool3 surely"}},
 		"a manager's second attachment, before the first one's end": {func(_ *testing.T, s *scene) {
 			swarm(s)
 			second := s.attach(3, "10.0.9.0/24")
@@ -291,10 +374,16 @@ func TestCompare(t *testing.T) {
 		"a node's container that nobody knows of": {func(_ *testing.T, s *scene) {
 			swarm(s)
 			s.attachments, s.leases = nil, nil
-		}, []string{"uncovered_address 10.0.9.3 in global", "unknown_pool 10.0.9.0/24 in global"}},
-		"a node's container without a lease": {func(_ *testing.T, s *scene) { swarm(s); s.leases = nil }, []string{"uncovered_address 10.0.9.3 pool2 sure"}},
-		"a node's lease of another MAC":      {func(_ *testing.T, s *scene) { swarm(s); s.leases[0].MAC = macN(9) }, []string{"doubled_address 10.0.9.3"}},
-		"a swarm's gateway":                  {func(_ *testing.T, s *scene) { swarm(s); s.attachments[1].Gateway = addr("10.0.9.7") }, nil},
+		}, []string{"empty_state invalid Prefix in global", "uncovered_address 10.0.9.3 in global",
+			"unknown_pool 10.0.9.0/24 in global"}},
+		"a node's container without a lease": {func(_ *testing.T, s *scene) { swarm(s); s.leases = nil },
+			[]string{"uncovered_address 10.0.9.3 pool2 sure"}},
+		"a node's lease of another MAC": {func(_ *testing.T, s *scene) { swarm(s); s.leases[0].MAC = macN(9) },
+			[]string{"doubled_address 10.0.9.3"}},
+		"a swarm's gateway": {func(_ *testing.T, s *scene) {
+			swarm(s)
+			s.attachments[1].Gateway = addr("10.0.9.7")
+		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene()

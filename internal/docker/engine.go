@@ -1,12 +1,14 @@
-// Package docker is the witness: it reads from the Docker Engine of a host which container has which address, holds that
-// against the records, and puts right what is sure. It promises that it only ever reads from the engine, that nothing of it
-// runs inside a request of the engine's, and that a repair ends nothing which a partition, a stopped engine or a lagging answer
-// only hides: what is not known to the engine must have been so for a time and in several checks, without a break.
+// Package docker is the witness: it reads from the Docker Engine of a host which container has which address, holds
+// that against the records, and puts right what is sure. It promises that it only ever reads from the engine, that
+// nothing of it runs inside a request of the engine's, and that a repair ends nothing which a partition, a stopped
+// engine or a lagging answer only hides: what is not known to the engine must have been so for a time and in several
+// checks, without a break.
 //
-// An Engine is asked for a view (view.go); compare (compare.go) holds the view against the records, once more with a view that
-// was taken after them, and makes findings; the Witness (witness.go) remembers since when each is there (patience.go), and
-// repairs those that are ripe (repair.go). Between checks it follows the engine's events, and gives leases the names of their
-// containers (look.go).
+// An Engine is asked for a view (view.go); compare (compare.go) holds the view against the records, once more with a
+// view that was taken after them, and makes findings; the Witness (witness.go) remembers since when each is there
+// (patience.go), and repairs those that are ripe (repair.go). Between checks it follows the engine's events, and gives
+// leases the names of their containers (look.go). What takes containers off networks and puts them back is the room pin
+// above.
 package docker
 
 import (
@@ -26,13 +28,14 @@ import (
 // DefaultHost is where an engine listens unless it was told otherwise.
 const DefaultHost = client.DefaultDockerHost
 
-// patienceWithEngine bounds what an engine may take for all the answers that make a view: it holds its locks at times.
-const patienceWithEngine = 30 * time.Second
+// Patience is how long an engine is waited for. It bounds what an engine may take for all the answers that make a view:
+// it holds its locks at times.
+const Patience = 30 * time.Second
 
 // Engine is a Docker Engine that is read from. Its methods may be called from many goroutines at once.
 type Engine struct {
 	host      string
-	transport *reading
+	transport *Reading
 
 	mu  sync.Mutex
 	api *client.Client
@@ -40,39 +43,44 @@ type Engine struct {
 }
 
 // Open returns the engine that listens at a URL such as unix:///var/run/docker.sock or tcp://127.0.0.1:2375; empty is
-// DefaultHost. It connects to nothing yet: whether there is an engine is seen when it is asked. The version of its API is agreed upon
-// then.
+// DefaultHost. It connects to nothing yet: whether there is an engine is seen when it is asked. The version of its API
+// is agreed upon then.
 func Open(host string) (*Engine, error) {
 	if host == "" {
 		host = DefaultHost
 	}
-	dial, err := dialer(host)
+	dial, err := Dial(host)
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{host: host, transport: &reading{&http.Transport{
+	e := &Engine{host: host, transport: &Reading{&http.Transport{
 		DialContext: dial, DisableCompression: true, MaxIdleConns: 4, IdleConnTimeout: 30 * time.Second,
 	}}}
 	return e, e.renew()
 }
 
-type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+// DialFunc is what an http.Transport connects with.
+type DialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-func dialer(host string) (dialFunc, error) {
+// Dial returns what connects to the engine at a URL, whatever is dialled. It connects to nothing yet.
+func Dial(host string) (DialFunc, error) {
 	scheme, address, found := strings.Cut(host, "://")
 	d := &net.Dialer{Timeout: 10 * time.Second}
 	switch {
 	case found && scheme == "unix" && strings.HasPrefix(address, "/"):
-		return func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "unix", address) }, nil
+		return func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "unix", address) },
+			nil
 	case found && scheme == "tcp" && address != "":
 		return d.DialContext, nil
 	}
-	return nil, refuse(ipam.ErrInvalid, "%q is not where an engine listens; write unix:///PATH or tcp://HOST:PORT", host)
+	return nil, refuse(ipam.ErrInvalid, "%q is not where an engine listens; write unix:///PATH or tcp://HOST:PORT",
+		host)
 }
 
 // renew forgets what was agreed upon with the engine: after a restart it may be another version.
 func (e *Engine) renew() error {
-	api, err := client.New(client.WithHost(e.host), client.WithHTTPClient(&http.Client{Transport: e.transport, CheckRedirect: client.CheckRedirect}))
+	api, err := client.New(client.WithHost(e.host),
+		client.WithHTTPClient(&http.Client{Transport: e.transport, CheckRedirect: client.CheckRedirect}))
 	if err != nil {
 		return fmt.Errorf("the engine at %s: %w", e.host, err)
 	}
@@ -90,7 +98,7 @@ func (e *Engine) client() *client.Client {
 
 // Close ends the connections that are not in use.
 func (e *Engine) Close() error {
-	e.transport.base.CloseIdleConnections()
+	e.transport.Base.CloseIdleConnections()
 	return nil
 }
 
@@ -116,7 +124,7 @@ func (e *Engine) identity(ctx context.Context, api *client.Client) string {
 
 // PluginName is the name of a managed plugin, with its tag, by its id.
 func (e *Engine) PluginName(ctx context.Context, id string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patienceWithEngine)
+	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	answer, err := e.client().PluginInspect(ctx, id, client.PluginInspectOptions{})
 	if err != nil {

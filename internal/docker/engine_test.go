@@ -51,8 +51,9 @@ func mac(t testing.TB, text string) ipam.MAC {
 	return m
 }
 
-// TestView: what an engine answers is read as what runs: networks of ours under either name of the driver, containers that run,
-// stopped ones with the addresses that their users gave them, a swarm's load balancer, Compose's replicas.
+// TestView: what an engine answers is read as what runs: networks of ours under either name of the driver, containers
+// that run, stopped ones with the addresses that their users gave them, a swarm's load balancer, Compose's replicas;
+// and the bridges whose addresses are not ours.
 func TestView(t *testing.T) {
 	f := newFakeEngine(t)
 	f.load("networks.json", "containers.json")
@@ -61,29 +62,55 @@ func TestView(t *testing.T) {
 	must(t, err)
 	want := ipam.EngineView{Host: "h1", Engine: "AAAA:BBBB",
 		Networks: []ipam.EngineNetwork{
-			{ID: "n1", Name: "front", Driver: "berth:latest", Options: map[string]string{"network": "front"}, Subnets: []ipam.EngineSubnet{
-				{CIDR: netip.MustParsePrefix("10.213.7.0/24"), Range: netip.MustParsePrefix("10.213.7.128/25"), Gateway: netip.MustParseAddr("10.213.7.128"),
-					Aux: map[string]netip.Addr{"r": netip.MustParseAddr("10.213.7.5")}},
-				{CIDR: netip.MustParsePrefix("fd00:7::/64"), Gateway: netip.MustParseAddr("fd00:7::1")}}},
+			{ID: "n1", Name: "front", Driver: "berth:latest", Options: map[string]string{"network": "front"},
+				Subnets: []ipam.EngineSubnet{
+					{CIDR: netip.MustParsePrefix("10.213.7.0/24"), Range: netip.MustParsePrefix("10.213.7.128/25"),
+						Gateway: netip.MustParseAddr("10.213.7.128"),
+						Aux:     map[string]netip.Addr{"r": netip.MustParseAddr("10.213.7.5")}},
+					{CIDR: netip.MustParsePrefix("fd00:7::/64"), Gateway: netip.MustParseAddr("fd00:7::1")}}},
 			{ID: "n5", Name: "mesh", Driver: "other", Swarm: true, Subnets: []ipam.EngineSubnet{
 				{CIDR: netip.MustParsePrefix("10.0.9.0/24"), Gateway: netip.MustParseAddr("10.0.9.1")}}},
 			{ID: "n6", Name: "unborn", Driver: "berth", Swarm: true},
 		},
-		Foreign: []ipam.EngineNetwork{{ID: "n7", Name: "alien", Driver: "vendor/ipam:1", Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("10.44.0.0/24")}}}},
+		Foreign: []ipam.EngineNetwork{
+			{ID: "n7", Name: "alien", Driver: "vendor/ipam:1",
+				Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("10.44.0.0/24")}}},
+			{ID: "n9", Name: "own", Driver: "vendor/ipam:1", Link: "br9",
+				Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("10.45.0.0/24")}}}},
+		Bridges: []ipam.EngineNetwork{
+			{ID: "n2", Name: "legacy", Driver: "default", Subnets: []ipam.EngineSubnet{
+				{CIDR: netip.MustParsePrefix("172.20.0.0/16"), Gateway: netip.MustParseAddr("172.20.0.1")}}},
+			{ID: "n8", Name: "bridge", Driver: "default", Link: "docker0", Subnets: []ipam.EngineSubnet{
+				{CIDR: netip.MustParsePrefix("172.17.0.0/16"), Gateway: netip.MustParseAddr("172.17.0.1")}}},
+			{ID: "n9", Name: "own", Driver: "vendor/ipam:1", Link: "br9",
+				Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("10.45.0.0/24")}}}},
 		Containers: []ipam.EngineContainer{
-			{Name: "ep-stale", Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e9", MAC: mac(t, "02:42:0a:d5:07:90"), Addresses: addrs("10.213.7.144")}}},
-			{ID: "c9", Name: "killed", State: "exited", Endpoints: []ipam.EngineEndpoint{{Network: "n1"}}}, // with remains of its endpoint
-			{ID: "c4", Name: "made", State: "created", Endpoints: []ipam.EngineEndpoint{{Network: "n1", Wanted: addrs("10.213.7.30")}}},
-			{Name: "mesh-endpoint", Endpoints: []ipam.EngineEndpoint{{Network: "n5", ID: "e7", MAC: mac(t, "02:42:0a:00:09:02"), Addresses: addrs("10.0.9.2")}}},
-			{ID: "c6", Name: "mesh_web.1.x", State: "running", Endpoints: []ipam.EngineEndpoint{{Network: "n5", ID: "e6", MAC: mac(t, "02:42:0a:00:09:05"), Addresses: addrs("10.0.9.5")}}},
+			{Name: "ep-stale",
+				Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e9", MAC: mac(t, "02:42:0a:d5:07:90"),
+					Addresses: addrs("10.213.7.144")}}},
+			// with remains of its endpoint
+			{ID: "c9", Name: "killed", State: "exited", Endpoints: []ipam.EngineEndpoint{{Network: "n1"}}},
+			{ID: "c4", Name: "made", State: "created",
+				Endpoints: []ipam.EngineEndpoint{{Network: "n1", Wanted: addrs("10.213.7.30")}}},
+			{Name: "mesh-endpoint",
+				Endpoints: []ipam.EngineEndpoint{{Network: "n5", ID: "e7", MAC: mac(t, "02:42:0a:00:09:02"),
+					Addresses: addrs("10.0.9.2")}}},
+			{ID: "c6", Name: "mesh_web.1.x", State: "running",
+				Endpoints: []ipam.EngineEndpoint{{Network: "n5", ID: "e6", MAC: mac(t, "02:42:0a:00:09:05"),
+					Addresses: addrs("10.0.9.5")}}},
 			{ID: "c8", Name: "namesake", State: "running"}, // on another network of the same name
-			{ID: "c5", Name: "out", State: "exited", Endpoints: []ipam.EngineEndpoint{{Network: "n1", Wanted: addrs("10.213.7.31")}}},
-			{ID: "c7", Name: "quick", State: "created", Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e5", MAC: mac(t, "02:42:0a:d5:07:82"),
-				Addresses: addrs("10.213.7.130"), Wanted: addrs("10.213.7.130")}}},
-			{ID: "c1", Name: "shop-web-1", Project: "shop", Service: "web", Number: 1, State: "running", Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e1",
-				MAC: mac(t, "02:42:0a:d5:07:14"), Addresses: addrs("10.213.7.20", "fd00:7::20"), Wanted: addrs("10.213.7.20")}}},
-			{ID: "c2", Name: "shop_web_run_0123", Project: "shop", Service: "web", State: "running", Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e2",
-				MAC: mac(t, "02:42:0a:d5:07:81"), Addresses: addrs("10.213.7.129")}}},
+			{ID: "c5", Name: "out", State: "exited",
+				Endpoints: []ipam.EngineEndpoint{{Network: "n1", Wanted: addrs("10.213.7.31")}}},
+			{ID: "c7", Name: "quick", State: "created",
+				Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e5", MAC: mac(t, "02:42:0a:d5:07:82"),
+					Addresses: addrs("10.213.7.130"), Wanted: addrs("10.213.7.130")}}},
+			{ID: "c1", Name: "shop-web-1", Project: "shop", Service: "web", Number: 1, State: "running",
+				Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e1",
+					MAC: mac(t, "02:42:0a:d5:07:14"), Addresses: addrs("10.213.7.20", "fd00:7::20"),
+					Wanted: addrs("10.213.7.20")}}},
+			{ID: "c2", Name: "shop_web_run_0123", Project: "shop", Service: "web", State: "running",
+				Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e2",
+					MAC: mac(t, "02:42:0a:d5:07:81"), Addresses: addrs("10.213.7.129")}}},
 			{ID: "c3", Name: "stranger", State: "running"},
 		}}
 	if diff := cmp.Diff(want, view, comparers); diff != "" {
@@ -94,13 +121,15 @@ func TestView(t *testing.T) {
 	}
 	asked := f.asked()
 	slices.Sort(asked)
-	wantAsked := []string{"GET /containers/json", "GET /info", "GET /networks", "GET /networks/n1", "GET /networks/n5", "GET /networks/n6", "HEAD /_ping"}
+	wantAsked := []string{"GET /containers/json", "GET /info", "GET /networks", "GET /networks/n1", "GET /networks/n5",
+		"GET /networks/n6", "HEAD /_ping"}
 	if !slices.Equal(asked, wantAsked) {
 		t.Errorf("asked for %v, want %v", asked, wantAsked)
 	}
 	_, err = e.View(t.Context(), "h1", []string{"berth"})
 	must(t, err)
-	if again := f.asked(); slices.Contains(again, "GET /info") || slices.Contains(again, "HEAD /_ping") || slices.Contains(again, "GET /networks/n5") {
+	if again := f.asked(); slices.Contains(again, "GET /info") || slices.Contains(again, "HEAD /_ping") ||
+		slices.Contains(again, "GET /networks/n5") {
 		t.Errorf("the second time it asked for %v", again)
 	}
 }
@@ -114,8 +143,9 @@ func TestNetworkOfAnyDriver(t *testing.T) {
 	want := ipam.EngineView{Engine: "AAAA:BBBB",
 		Networks: []ipam.EngineNetwork{{ID: "n2", Name: "legacy", Driver: "default", Subnets: []ipam.EngineSubnet{
 			{CIDR: netip.MustParsePrefix("172.20.0.0/16"), Gateway: netip.MustParseAddr("172.20.0.1")}}}},
-		Containers: []ipam.EngineContainer{{ID: "c3", Name: "stranger", State: "running", Endpoints: []ipam.EngineEndpoint{
-			{Network: "n2", ID: "e3", MAC: mac(t, "02:42:ac:14:00:02"), Addresses: addrs("172.20.0.2")}}}}}
+		Containers: []ipam.EngineContainer{{ID: "c3", Name: "stranger", State: "running",
+			Endpoints: []ipam.EngineEndpoint{
+				{Network: "n2", ID: "e3", MAC: mac(t, "02:42:ac:14:00:02"), Addresses: addrs("172.20.0.2")}}}}}
 	if diff := cmp.Diff(want, view, comparers); diff != "" {
 		t.Errorf("the view (-want +got):\n%s", diff)
 	}
@@ -125,8 +155,8 @@ func TestNetworkOfAnyDriver(t *testing.T) {
 	}
 }
 
-// TestOnlyReads: nothing but GET, and HEAD of /_ping, is sent to an engine, whatever is asked of an Engine; not even by the
-// client in it.
+// TestOnlyReads: nothing but GET, and HEAD of /_ping, is sent to an engine, whatever is asked of an Engine; not even by
+// the client in it.
 func TestOnlyReads(t *testing.T) {
 	f := newFakeEngine(t)
 	f.load("networks.json", "containers.json")
@@ -201,14 +231,16 @@ func TestEngineRefuses(t *testing.T) {
 		f := newFakeEngine(t)
 		f.load("networks.json", "containers.json")
 		f.refuse = path
-		if view, err := f.open().View(t.Context(), "h1", []string{"berth"}); err == nil || !strings.Contains(err.Error(), "it hurts") {
+		if view, err := f.open().View(t.Context(), "h1", []string{"berth"}); err == nil ||
+			!strings.Contains(err.Error(), "it hurts") {
 			t.Errorf("with an error of %s: %v, %v", path, view, err)
 		}
 	}
 }
 
 func TestOpenRefuses(t *testing.T) {
-	for _, host := range []string{"/var/run/docker.sock", "unix://", "unix://docker.sock", "tcp://", "ssh://host", "http://host", "npipe:////./pipe/x"} {
+	for _, host := range []string{"/var/run/docker.sock", "unix://", "unix://docker.sock", "tcp://", "ssh://host",
+		"http://host", "npipe:////./pipe/x"} {
 		if _, err := Open(host); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), host) {
 			t.Errorf("%q: %v", host, err)
 		}
@@ -282,8 +314,8 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
-// TestOlderEngine: one that was replaced by an older one is spoken to in its version after its events were followed anew, and its id is
-// asked for anew.
+// TestOlderEngine: one that was replaced by an older one is spoken to in its version after its events were followed
+// anew, and its id is asked for anew.
 func TestOlderEngine(t *testing.T) {
 	f := newFakeEngine(t)
 	e := f.open()

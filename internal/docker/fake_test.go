@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"berth/internal/ipam"
 
@@ -51,7 +52,8 @@ type fakeEngine struct {
 // newFakeEngine starts one.
 func newFakeEngine(t *testing.T) *fakeEngine {
 	t.Helper()
-	f := &fakeEngine{t: t, path: filepath.Join(t.TempDir(), "docker.sock"), id: "AAAA:BBBB", version: "1.41", plugins: map[string]string{}, streams: map[chan string]bool{}}
+	f := &fakeEngine{t: t, path: filepath.Join(t.TempDir(), "docker.sock"), id: "AAAA:BBBB", version: "1.41",
+		plugins: map[string]string{}, streams: map[chan string]bool{}}
 	f.start()
 	t.Cleanup(f.stop)
 	return f
@@ -106,17 +108,27 @@ func (f *fakeEngine) serve(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		return
 	case !known:
-		reply(w, http.StatusBadRequest, object{"message": "client version is too new. Maximum supported API version is " + version})
+		reply(w, http.StatusBadRequest,
+			object{"message": "client version is too new. Maximum supported API version is " + version})
 	case refuse != "" && strings.Contains(call, refuse):
 		reply(w, http.StatusInternalServerError, object{"message": "it hurts"})
 	case call == "/events":
 		f.stream(w, r)
 	default:
-		f.answer(w, call)
+		f.answer(w, call, listedIDs(r))
 	}
 }
 
-func (f *fakeEngine) answer(w http.ResponseWriter, call string) {
+// listedIDs are the containers that a list is to be of; nil: all.
+func listedIDs(r *http.Request) map[string]bool {
+	var filters struct {
+		ID map[string]bool `json:"id"`
+	}
+	_ = json.Unmarshal([]byte(r.URL.Query().Get("filters")), &filters)
+	return filters.ID
+}
+
+func (f *fakeEngine) answer(w http.ResponseWriter, call string, ids map[string]bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	dir, name := path.Split(call)
@@ -126,7 +138,11 @@ func (f *fakeEngine) answer(w http.ResponseWriter, call string) {
 	case call == "/networks":
 		reply(w, http.StatusOK, f.networks)
 	case call == "/containers/json":
-		reply(w, http.StatusOK, f.containers)
+		listed := slices.Clone(f.containers)
+		if ids != nil {
+			listed = slices.DeleteFunc(listed, func(c object) bool { return !ids[c["Id"].(string)] })
+		}
+		reply(w, http.StatusOK, listed)
 	case dir == "/networks/":
 		i := slices.IndexFunc(f.networks, func(n object) bool { return n["Id"] == name || n["Name"] == name })
 		if i < 0 {
@@ -163,9 +179,21 @@ func (f *fakeEngine) stream(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case e := <-ch:
+			if e == "" {
+				return
+			}
 			_, _ = fmt.Fprintln(w, e)
 			_ = http.NewResponseController(w).Flush()
 		}
+	}
+}
+
+// breakOff ends the events, and goes on.
+func (f *fakeEngine) breakOff() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for ch := range f.streams {
+		ch <- ""
 	}
 }
 
@@ -175,6 +203,30 @@ func (f *fakeEngine) happen(kind, action string) {
 	defer f.mu.Unlock()
 	for ch := range f.streams {
 		ch <- fmt.Sprintf(`{"Type":%q,"Action":%q,"Actor":{"ID":"x"}}`, kind, action)
+	}
+}
+
+// tell tells all who follow the events of one of a container, as the engine does, that happened a time ago.
+func (f *fakeEngine) tell(action, id string, ago time.Duration, attributes object) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text, err := json.Marshal(object{"Type": "container", "Action": action, "timeNano": time.Now().Add(-ago).UnixNano(),
+		"Actor": object{"ID": id, "Attributes": attributes}})
+	must(f.t, err)
+	for ch := range f.streams {
+		ch <- string(text)
+	}
+}
+
+// tellNetwork is tell of a container that came to a network or left it.
+func (f *fakeEngine) tellNetwork(action, network, id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text, err := json.Marshal(object{"Type": "network", "Action": action, "timeNano": time.Now().UnixNano(),
+		"Actor": object{"ID": network, "Attributes": object{"container": id}}})
+	must(f.t, err)
+	for ch := range f.streams {
+		ch <- string(text)
 	}
 }
 
@@ -222,8 +274,9 @@ func (f *fakeEngine) set(view ipam.EngineView) {
 		if c.Project != "" {
 			labels = object{labelProject: c.Project, labelService: c.Service, labelNumber: fmt.Sprint(c.Number)}
 		}
-		f.containers = append(f.containers, object{"Id": c.ID, "Names": []string{"/" + c.Name}, "State": c.State, "Labels": labels,
-			"NetworkSettings": object{"Networks": settings}})
+		f.containers = append(f.containers,
+			object{"Id": c.ID, "Names": []string{"/" + c.Name}, "State": c.State, "Labels": labels,
+				"NetworkSettings": object{"Networks": settings}})
 	}
 	for _, n := range view.Networks {
 		f.networks = append(f.networks, networkObject(n, endpoints[n.ID]))
@@ -249,12 +302,14 @@ func networkObject(n ipam.EngineNetwork, endpoints object) object {
 		}
 		config = append(config, c)
 	}
-	return object{"Id": n.ID, "Name": n.Name, "Scope": scope, "Driver": "bridge", "ConfigOnly": false, "Containers": endpoints,
-		"IPAM": object{"Driver": n.Driver, "Options": n.Options, "Config": config}}
+	return object{"Id": n.ID, "Name": n.Name, "Scope": scope, "Driver": "bridge", "ConfigOnly": false,
+		"Containers": endpoints,
+		"IPAM":       object{"Driver": n.Driver, "Options": n.Options, "Config": config}}
 }
 
 func endpointSettings(ep ipam.EngineEndpoint) object {
-	s := object{"IPAMConfig": nil, "NetworkID": ep.Network, "EndpointID": ep.ID, "Gateway": "", "IPAddress": "", "GlobalIPv6Address": "", "MacAddress": ep.MAC.String()}
+	s := object{"IPAMConfig": nil, "NetworkID": ep.Network, "EndpointID": ep.ID, "Gateway": "", "IPAddress": "",
+		"GlobalIPv6Address": "", "MacAddress": ep.MAC.String()}
 	wanted := object{}
 	for _, addr := range ep.Wanted {
 		wanted[map[bool]string{true: "IPv4Address", false: "IPv6Address"}[addr.Is4()]] = addr.String()
@@ -271,7 +326,8 @@ func endpointSettings(ep ipam.EngineEndpoint) object {
 func endpointResource(name string, ep ipam.EngineEndpoint) object {
 	r := object{"Name": name, "EndpointID": ep.ID, "MacAddress": ep.MAC.String(), "IPv4Address": "", "IPv6Address": ""}
 	for _, addr := range ep.Addresses {
-		r[map[bool]string{true: "IPv4Address", false: "IPv6Address"}[addr.Is4()]] = fmt.Sprintf("%s/%d", addr, addr.BitLen()-8)
+		r[map[bool]string{true: "IPv4Address", false: "IPv6Address"}[addr.Is4()]] = fmt.Sprintf("%s/%d", addr,
+			addr.BitLen()-8)
 	}
 	return r
 }

@@ -11,8 +11,9 @@ import (
 
 // kinds are all kinds of findings, in the order of a report.
 var kinds = []ipam.FindingKind{
-	ipam.UnusedLease, ipam.UncoveredAddress, ipam.DoubledAddress, ipam.UnusedSubnet, ipam.UnusedAttachment, ipam.UnknownPool,
-	ipam.WrongGateway, ipam.StaleMemory, ipam.SupersededReservation,
+	ipam.EmptyState, ipam.UnusedLease, ipam.UncoveredAddress, ipam.DoubledAddress, ipam.OutdatedLease,
+	ipam.UnusedSubnet, ipam.UnusedAttachment, ipam.UnknownPool,
+	ipam.WrongGateway, ipam.ForeignHolder, ipam.OwnerElsewhere, ipam.StaleMemory, ipam.SupersededReservation,
 }
 
 // finding is one thing that is wrong, with what is needed to put it right.
@@ -20,6 +21,7 @@ type finding struct {
 	ipam.Finding
 	thing string    // the endpoint or Docker network that it is about, by id
 	name  string    // the container's, for a lease of its address
+	stray string    // what an event says of a container with the wrong address; empty: it is not about one
 	pools []ipam.ID // attachments that a repair ends
 
 	// sure says that it may be put right: at once or, with slow, when it has been so for long enough.
@@ -57,7 +59,8 @@ func both(found, others []finding) []finding {
 
 // report makes a report of findings, in order.
 func report(host, engine string, taken time.Time, found []finding) ipam.CheckReport {
-	r := ipam.CheckReport{Host: host, Engine: engine, Taken: taken, Findings: make([]ipam.Finding, 0, len(found)), Counts: map[ipam.FindingKind]int{}}
+	r := ipam.CheckReport{Host: host, Engine: engine, Taken: taken, Findings: make([]ipam.Finding, 0, len(found)),
+		Counts: map[ipam.FindingKind]int{}}
 	for _, kind := range kinds {
 		r.Counts[kind] = 0
 	}
@@ -69,8 +72,10 @@ func report(host, engine string, taken time.Time, found []finding) ipam.CheckRep
 		}
 	}
 	slices.SortStableFunc(r.Findings, func(a, b ipam.Finding) int {
-		return cmp.Or(cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)), cmp.Compare(a.Space, b.Space),
-			a.Address.Compare(b.Address), a.Subnet.Compare(b.Subnet), cmp.Compare(a.Network, b.Network), cmp.Compare(a.Lease, b.Lease))
+		return cmp.Or(cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
+			cmp.Compare(a.Space, b.Space),
+			a.Address.Compare(b.Address), a.Subnet.Compare(b.Subnet), cmp.Compare(a.Network, b.Network),
+			cmp.Compare(a.Lease, b.Lease))
 	})
 	return r
 }

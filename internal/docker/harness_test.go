@@ -11,11 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/ipam"
-	"berth/store/bolt"
-
 	"github.com/sirupsen/logrus"
 	"pgregory.net/rapid"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/service"
+	"berth/store/bolt"
 )
 
 // clock is a time that only the test moves.
@@ -40,21 +41,25 @@ func (c *clock) wait(d time.Duration) {
 type house struct {
 	t       rapid.TB
 	close   func() error // of its store
-	service *ipam.Service
+	service *service.Service
 	clock   *clock
 	view    ipam.EngineView // what the engine runs
 	pools   map[string]ipam.ID
 	number  int // of the last MAC and endpoint
 }
 
-func newHouse(t rapid.TB, dir string) *house {
+func newHouse(t rapid.TB, dir string) *house { return openHouse(t, dir, ipam.Known{}) }
+
+func openHouse(t rapid.TB, dir string, known ipam.Known) *house {
 	t.Helper()
 	st, err := bolt.Open(context.Background(), bolt.Config{Path: filepath.Join(dir, "berth.db"), NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t: t, close: st.Close, clock: &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, pools: map[string]ipam.ID{}}
-	h.service, err = ipam.Open(context.Background(), ipam.Config{Store: st, Host: "h1", Now: h.clock.Now})
+	h := &house{t: t, close: st.Close, clock: &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
+		pools: map[string]ipam.ID{}}
+	h.service, err = service.Open(context.Background(),
+		service.Config{Store: st, Host: "h1", Now: h.clock.Now, Known: known})
 	h.must(err)
 	h.view = ipam.EngineView{Host: "h1", Networks: []ipam.EngineNetwork{}}
 	return h
@@ -78,18 +83,22 @@ func (h *house) taken() ipam.EngineView {
 // network makes a Docker network, as the engine does.
 func (h *house) network(name, cidr string) {
 	h.t.Helper()
-	grant, err := h.service.RequestPool(context.Background(), ipam.PoolRequest{Space: "local", CIDR: netip.MustParsePrefix(cidr)})
+	grant, err := h.service.RequestPool(context.Background(),
+		ipam.PoolRequest{Space: "local", CIDR: netip.MustParsePrefix(cidr)})
 	h.must(err)
 	gateway, err := h.service.RequestAddress(context.Background(), ipam.AddressRequest{Pool: grant.ID, Gateway: true})
 	h.must(err)
 	h.pools[name] = grant.ID
-	h.view.Networks = append(h.view.Networks, ipam.EngineNetwork{ID: "id-" + name, Name: name, Driver: "berth", Subnets: []ipam.EngineSubnet{{CIDR: grant.CIDR, Gateway: gateway.Addr()}}})
+	h.view.Networks = append(h.view.Networks,
+		ipam.EngineNetwork{ID: "id-" + name, Name: name, Driver: "berth",
+			Subnets: []ipam.EngineSubnet{{CIDR: grant.CIDR, Gateway: gateway.Addr()}}})
 }
 
 // lease takes an address as the engine does for a container of a MAC, and says nothing of a name.
 func (h *house) lease(network string, mac ipam.MAC, preferred netip.Addr) netip.Addr {
 	h.t.Helper()
-	got, err := h.service.RequestAddress(context.Background(), ipam.AddressRequest{Pool: h.pools[network], MAC: mac, Preferred: preferred})
+	got, err := h.service.RequestAddress(context.Background(),
+		ipam.AddressRequest{Pool: h.pools[network], MAC: mac, Preferred: preferred})
 	h.must(err)
 	return got.Addr()
 }
@@ -105,17 +114,21 @@ func (h *house) run(name, network string) netip.Addr {
 
 // appear is a container that runs with an address, and the MAC of the last number, whatever the records say.
 func (h *house) appear(name, network string, addr netip.Addr) {
-	h.view.Containers = append(h.view.Containers, ipam.EngineContainer{ID: "id-" + name, Name: name, State: "running", Endpoints: []ipam.EngineEndpoint{
-		{Network: "id-" + network, ID: fmt.Sprintf("e%d", h.number), MAC: macN(h.number), Addresses: []netip.Addr{addr}}}})
+	h.view.Containers = append(h.view.Containers,
+		ipam.EngineContainer{ID: "id-" + name, Name: name, State: "running", Endpoints: []ipam.EngineEndpoint{
+			{Network: "id-" + network, ID: fmt.Sprintf("e%d", h.number), MAC: macN(h.number),
+				Addresses: []netip.Addr{addr}}}})
 }
 
 // vanish is the end of a container of which Berth learns nothing.
 func (h *house) vanish(name string) {
-	h.view.Containers = slices.DeleteFunc(slices.Clone(h.view.Containers), func(c ipam.EngineContainer) bool { return c.Name == name })
+	h.view.Containers = slices.DeleteFunc(slices.Clone(h.view.Containers),
+		func(c ipam.EngineContainer) bool { return c.Name == name })
 }
 
 func (h *house) vanishNetwork(name string) {
-	h.view.Networks = slices.DeleteFunc(slices.Clone(h.view.Networks), func(n ipam.EngineNetwork) bool { return n.Name == name })
+	h.view.Networks = slices.DeleteFunc(slices.Clone(h.view.Networks),
+		func(n ipam.EngineNetwork) bool { return n.Name == name })
 }
 
 func (h *house) release(network string, addr netip.Addr) {
@@ -157,7 +170,8 @@ func (h *house) lastEvent(verb ipam.Verb) ipam.Event {
 
 // witness returns one that is pushed its views or, with an engine, reads that.
 func (h *house) witness(engine *Engine, change func(*Config)) *Witness {
-	cfg := Config{Service: h.service, Host: "h1", Engine: engine, Drivers: []string{"berth"}, Now: h.clock.Now, Log: quiet()}
+	cfg := Config{Service: h.service, Host: "h1", Engine: engine, Drivers: []string{"berth"}, Now: h.clock.Now,
+		Log: quiet()}
 	if change != nil {
 		change(&cfg)
 	}

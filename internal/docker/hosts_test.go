@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/cluster"
+	"berth/internal/ipam/service"
 	"berth/store/mem"
 )
 
@@ -18,7 +20,7 @@ type homestead struct {
 	t      *testing.T
 	name   string
 	clock  *clock
-	estate *ipam.Estate
+	estate *cluster.Estate
 	shared *mem.Store // its handle on the shared store
 	view   ipam.EngineView
 	pools  map[string]ipam.ID
@@ -29,19 +31,21 @@ type homestead struct {
 // newHomestead joins a host to the cluster over a store; reached tells whether it reaches it.
 func newHomestead(t *testing.T, name string, first *mem.Store, c *clock, reached bool) *homestead {
 	t.Helper()
-	h := &homestead{t: t, name: name, clock: c, shared: first.Join(), view: ipam.EngineView{Host: name, Networks: []ipam.EngineNetwork{}}, pools: map[string]ipam.ID{}}
+	h := &homestead{t: t, name: name, clock: c, shared: first.Join(),
+		view: ipam.EngineView{Host: name, Networks: []ipam.EngineNetwork{}}, pools: map[string]ipam.ID{}}
 	own := mem.New()
-	local, err := ipam.Open(t.Context(), ipam.Config{Store: own, Host: name, Now: c.Now})
+	local, err := service.Open(t.Context(), service.Config{Store: own, Host: name, Now: c.Now})
 	must(t, err)
 	mark := [4]byte{7}
 	member := &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: mark}
-	half, err := ipam.OpenShared(t.Context(), ipam.SharedConfig{Own: own, Mark: mark, Host: name, Now: c.Now, Reach: h.shared.Reach,
-		Open: func(ctx context.Context) (*ipam.Service, error) {
-			if r := h.shared.Reach(); r.Err != nil {
-				return nil, r.Err
-			}
-			return ipam.Open(ctx, ipam.Config{Store: h.shared, Host: name, Now: c.Now, Member: member})
-		}})
+	half, err := cluster.OpenShared(t.Context(),
+		cluster.SharedConfig{Own: own, Mark: mark, Host: name, Now: c.Now, Reach: h.shared.Reach,
+			Open: func(ctx context.Context) (*service.Service, error) {
+				if r := h.shared.Reach(); r.Err != nil {
+					return nil, r.Err
+				}
+				return service.Open(ctx, service.Config{Store: h.shared, Host: name, Now: c.Now, Member: member})
+			}})
 	must(t, err)
 	if !reached {
 		h.shared.Cut(errors.New("no etcd"))
@@ -53,11 +57,12 @@ func newHomestead(t *testing.T, name string, first *mem.Store, c *clock, reached
 		cancel()
 		must(t, <-ended)
 	})
-	h.estate = ipam.NewEstate(local, half)
+	h.estate = cluster.NewEstate(local, half)
 	if reached {
 		h.reach()
 	}
-	h.w = New(Config{Service: h.estate, Host: name, Cluster: true, Drivers: []string{"berth"}, Now: c.Now, Log: quiet()})
+	h.w = New(Config{Service: h.estate, Host: name, Cluster: true, Drivers: []string{"berth"}, Now: c.Now,
+		Log: quiet()})
 	return h
 }
 
@@ -79,7 +84,8 @@ func (h *homestead) network(name string, req ipam.PoolRequest) {
 		gateway = got.Addr()
 	}
 	h.pools[name] = grant.ID
-	n := ipam.EngineNetwork{ID: "id-" + name, Name: name, Driver: "berth", Subnets: []ipam.EngineSubnet{{CIDR: grant.CIDR, Gateway: gateway}}}
+	n := ipam.EngineNetwork{ID: "id-" + name, Name: name, Driver: "berth",
+		Subnets: []ipam.EngineSubnet{{CIDR: grant.CIDR, Gateway: gateway}}}
 	if req.Network != "" {
 		n.Options = map[string]string{"network": req.Network}
 	}
@@ -97,15 +103,18 @@ func (h *homestead) run(name, network string) netip.Addr {
 }
 
 func (h *homestead) appear(name, network string, addr netip.Addr, mac ipam.MAC) {
-	h.view.Containers = append(h.view.Containers, ipam.EngineContainer{ID: "id-" + name, Name: name, State: "running", Endpoints: []ipam.EngineEndpoint{
-		{Network: "id-" + network, ID: "e-" + name, MAC: mac, Addresses: []netip.Addr{addr}}}})
+	h.view.Containers = append(h.view.Containers,
+		ipam.EngineContainer{ID: "id-" + name, Name: name, State: "running", Endpoints: []ipam.EngineEndpoint{
+			{Network: "id-" + network, ID: "e-" + name, MAC: mac, Addresses: []netip.Addr{addr}}}})
 }
 
 func (h *homestead) vanish(name string) {
-	h.view.Containers = slices.DeleteFunc(slices.Clone(h.view.Containers), func(c ipam.EngineContainer) bool { return c.Name == name })
+	h.view.Containers = slices.DeleteFunc(slices.Clone(h.view.Containers),
+		func(c ipam.EngineContainer) bool { return c.Name == name })
 }
 
-// check makes two checks by views of the engine, as many as are needed to confirm what is seen, and in the end one after the time of grace.
+// check makes two checks by views of the engine, as many as are needed to confirm what is seen, and in the end one
+// after the time of grace.
 func (h *homestead) check(req ipam.CheckRequest) (r ipam.CheckReport) {
 	h.t.Helper()
 	for _, wait := range []time.Duration{time.Second, time.Second, DefaultGrace} {
@@ -133,12 +142,14 @@ func (h *homestead) leases() map[netip.Addr]ipam.LeaseInfo {
 	return all
 }
 
-// TestWitnessOfHosts: each host's witness finds, names and puts right what is of its own host, in its own store and in the cluster's.
+// TestWitnessOfHosts: each host's witness finds, names and puts right what is of its own host, in its own store and in
+// the cluster's.
 func TestWitnessOfHosts(t *testing.T) {
 	first, c := mem.New(), &clock{now: now}
 	a, b := newHomestead(t, "a", first, c, true), newHomestead(t, "b", first, c, true)
-	_, err := a.estate.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace, Subnets: []ipam.SubnetSpec{{
-		CIDR: prefix("10.77.0.0/24"), Gateway: addr("10.77.0.1"), Pool: true}}})
+	_, err := a.estate.Edit(t.Context(), ipam.EditOptions{},
+		&ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace, Subnets: []ipam.SubnetSpec{{
+			CIDR: prefix("10.77.0.0/24"), Gateway: addr("10.77.0.1"), Pool: true}}})
 	must(t, err)
 	running := map[string]netip.Addr{}
 	for _, h := range []*homestead{a, b} {
@@ -171,7 +182,8 @@ func TestWitnessOfHosts(t *testing.T) {
 	a.appear("stray", "lan", stray, macN(200))
 	a.appear("thief", "lan", foreign, macN(2)) // of the same MAC as the one of b that has it
 	wantTold(t, b.check(ipam.CheckRequest{Repair: true}))
-	wantTold(t, a.check(ipam.CheckRequest{}), "unused_lease "+running["alan0"].String()+" repairable", "unused_lease "+running["aown1"].String()+" repairable",
+	wantTold(t, a.check(ipam.CheckRequest{}), "unused_lease "+running["alan0"].String()+" repairable", "unused_lease "+
+		running["aown1"].String()+" repairable",
 		"uncovered_address "+stray.String()+" repairable", "doubled_address "+foreign.String())
 	wantTold(t, a.check(ipam.CheckRequest{Repair: true}), "doubled_address "+foreign.String())
 	held := a.leases()
@@ -204,19 +216,22 @@ func TestWitnessOfHosts(t *testing.T) {
 	}
 }
 
-// TestWitnessNeverReached: as long as the cluster's records cannot be read its Docker networks are not judged, and the report says so.
+// TestWitnessNeverReached: as long as the cluster's records cannot be read its Docker networks are not judged, and the
+// report says so.
 func TestWitnessNeverReached(t *testing.T) {
 	first, c := mem.New(), &clock{now: now}
 	b := newHomestead(t, "b", first, c, true)
-	_, err := b.estate.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace, Subnets: []ipam.SubnetSpec{{
-		CIDR: prefix("10.77.0.0/24"), Gateway: addr("10.77.0.1"), Pool: true}}})
+	_, err := b.estate.Edit(t.Context(), ipam.EditOptions{},
+		&ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace, Subnets: []ipam.SubnetSpec{{
+			CIDR: prefix("10.77.0.0/24"), Gateway: addr("10.77.0.1"), Pool: true}}})
 	must(t, err)
 	a := newHomestead(t, "a", first, c, false)
 	a.network("own", ipam.PoolRequest{Space: "local", CIDR: prefix("10.8.0.0/24")})
 	gone := a.run("gone", "own")
 	a.vanish("gone")
-	a.view.Networks = append(a.view.Networks, ipam.EngineNetwork{ID: "id-lan", Name: "lan", Driver: "berth", Options: map[string]string{"network": "lan"},
-		Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.77.0.0/24"), Gateway: addr("10.77.0.1")}}})
+	a.view.Networks = append(a.view.Networks,
+		ipam.EngineNetwork{ID: "id-lan", Name: "lan", Driver: "berth", Options: map[string]string{"network": "lan"},
+			Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.77.0.0/24"), Gateway: addr("10.77.0.1")}}})
 	a.appear("web", "lan", addr("10.77.0.9"), macN(9))
 	r := a.check(ipam.CheckRequest{Repair: true})
 	if got, want := told(&r), []string{"unused_lease " + gone.String() + " repaired"}; !slices.Equal(got, want) {
@@ -230,7 +245,9 @@ func TestWitnessNeverReached(t *testing.T) {
 	}
 	a.reach()
 	r = a.check(ipam.CheckRequest{})
-	if got, want := told(&r), []string{"uncovered_address 10.77.0.9", "unknown_pool 10.77.0.0/24"}; !slices.Equal(got, want) || r.Trouble != "" {
+	if got, want := told(&r),
+		[]string{"uncovered_address 10.77.0.9", "unknown_pool 10.77.0.0/24"}; !slices.Equal(got, want) ||
+		r.Trouble != "" {
 		t.Errorf("once it is reached: found %q, want %q; %q", got, want, r.Trouble)
 	}
 }

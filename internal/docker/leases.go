@@ -3,8 +3,11 @@ package docker
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"berth/internal/ipam"
 )
@@ -26,7 +29,9 @@ func (c *comparison) judgeTwo(s *sight) {
 	var ids, names []string
 	for _, other := range c.seen.at[s.home()] {
 		if other.home() == s.home() && !slices.Contains(ids, other.endpoint.ID) {
-			ids, names = append(ids, other.endpoint.ID), append(names, fmt.Sprintf("%s (MAC %s, network %s)", other.who(), other.endpoint.MAC, other.network.Name))
+			ids, names = append(ids, other.endpoint.ID),
+				append(names, fmt.Sprintf("%s (MAC %s, network %s)", other.who(), other.endpoint.MAC,
+					other.network.Name))
 		}
 	}
 	if len(ids) < 2 || c.doubled[s.home()] {
@@ -34,13 +39,14 @@ func (c *comparison) judgeTwo(s *sight) {
 	}
 	c.doubled[s.home()] = true
 	slices.Sort(ids)
-	c.add(finding{thing: strings.Join(ids, " "), Finding: ipam.Finding{Kind: ipam.DoubledAddress, Space: s.spaces[0], Address: s.addr,
-		Network: c.networkOf(s), Owner: s.container.Owner(), MAC: s.endpoint.MAC,
-		Detail: fmt.Sprintf("%s have %s at once; stop all of them but one", strings.Join(names, " and "), s.addr)}})
+	c.add(finding{thing: strings.Join(ids, " "),
+		Finding: ipam.Finding{Kind: ipam.DoubledAddress, Space: s.spaces[0], Address: s.addr,
+			Network: c.networkOf(s), Owner: s.container.Owner(), MAC: s.endpoint.MAC,
+			Detail: fmt.Sprintf("%s have %s at once; stop all of them but one", strings.Join(names, " and "), s.addr)}})
 }
 
-// cover finds the leases of what an endpoint has: a swarm's address is leased by its manager and by its node. It returns one
-// that is somebody else's, nil where there is none such.
+// cover finds the leases of what an endpoint has: a swarm's address is leased by its manager and by its node. It
+// returns one that is somebody else's, nil where there is none such.
 func (c *comparison) cover(s *sight) (other *ipam.LeaseInfo) {
 	covered := false
 	for _, space := range s.spaces {
@@ -60,8 +66,9 @@ func (c *comparison) cover(s *sight) (other *ipam.LeaseInfo) {
 	return nil
 }
 
-// fits tells whether a lease can be that of an endpoint. Where one of the two has no MAC it goes by the address: a swarm's
-// manager sends none, and ipvlan has none. Out of its headroom a host gives addresses of which the store hears later.
+// fits tells whether a lease can be that of an endpoint. Where one of the two has no MAC it goes by the address: a
+// swarm's manager sends none, and ipvlan has none. Out of its headroom a host gives addresses of which the store hears
+// later.
 func fits(l *ipam.LeaseInfo, s *sight) bool {
 	switch l.Kind {
 	case ipam.Headroom:
@@ -69,17 +76,16 @@ func fits(l *ipam.LeaseInfo, s *sight) bool {
 	case ipam.Automatic, ipam.Static:
 		return l.MAC == (ipam.MAC{}) || s.endpoint.MAC == (ipam.MAC{}) || l.MAC == s.endpoint.MAC
 	case ipam.Auxiliary:
-		if s.subnet == nil {
-			return true
-		}
-		for _, addr := range s.subnet.Aux {
-			if addr == s.addr {
-				return false
-			}
-		}
-		return true
+		return s.subnet == nil || !slices.Contains(slices.Collect(maps.Values(s.subnet.Aux)), s.addr)
 	}
 	return false
+}
+
+// keeps tells whether a Docker network keeps an address for itself (`--aux-address`).
+func keeps(n *ipam.EngineNetwork, addr netip.Addr) bool {
+	return slices.ContainsFunc(n.Subnets, func(sub ipam.EngineSubnet) bool {
+		return slices.Contains(slices.Collect(maps.Values(sub.Aux)), addr)
+	})
 }
 
 func (c *comparison) addLeasedToOther(s *sight, l *ipam.LeaseInfo) {
@@ -87,9 +93,50 @@ func (c *comparison) addLeasedToOther(s *sight, l *ipam.LeaseInfo) {
 		return // the endpoints are told of already
 	}
 	c.doubled[s.home()] = true
-	c.add(finding{thing: s.endpoint.ID, Finding: ipam.Finding{Kind: ipam.DoubledAddress, Space: l.Space, Address: s.addr, Network: l.Network,
-		Owner: s.container.Owner(), Lease: l.ID, MAC: s.endpoint.MAC,
-		Detail: fmt.Sprintf("%s (MAC %s) has %s, which is leased to %s; stop that container, or the other one", s.who(), s.endpoint.MAC, s.addr, holder(l))}})
+	if at := c.outdated(s, l); at != nil {
+		c.addOutdated(s, l, at)
+		return
+	}
+	c.add(finding{thing: s.endpoint.ID,
+		Finding: ipam.Finding{Kind: ipam.DoubledAddress, Space: l.Space, Address: s.addr, Network: l.Network,
+			Owner: s.container.Owner(), Lease: l.ID, MAC: s.endpoint.MAC,
+			Detail: fmt.Sprintf("%s (MAC %s) has %s, which is leased to %s; stop that container, or the other one",
+				s.who(),
+				s.endpoint.MAC, s.addr, holder(l))}})
+}
+
+// settled is the age from which on a lease has had the time to show its endpoint, and its predecessor's to go.
+const settled = time.Minute
+
+// outdated is the attachment through which an address is to be leased to the only endpoint that has it, in the place of
+// a lease of this host that names another one. That is so after an older state was put back. Nil where whoever the
+// lease names may have the address too: on another host, as what is no endpoint of a container, or because he is being
+// started.
+func (c *comparison) outdated(s *sight, l *ipam.LeaseInfo) *ipam.AttachmentInfo {
+	switch {
+	case l.Host != c.view.Host || l.Space != s.spaces[0] || c.view.Taken.Sub(l.Since) < settled:
+		return nil
+	case l.Kind != ipam.Automatic && l.Kind != ipam.Static || !c.endpointsOwn(l) || l.Pool == (ipam.ID{}):
+		return nil
+	case s.container.ID == "" || len(s.spaces) > 1: // a swarm's manager and its nodes have each their own
+		return nil
+	}
+	at, _ := c.attachmentFor(s)
+	return at
+}
+
+func (c *comparison) addOutdated(s *sight, l *ipam.LeaseInfo, at *ipam.AttachmentInfo) {
+	c.add(finding{sure: true, thing: s.endpoint.ID, name: s.container.Name,
+		Finding: ipam.Finding{Kind: ipam.OutdatedLease, Space: l.Space,
+			Address: s.addr, Network: l.Network, Owner: s.container.Owner(), Lease: l.ID, MAC: s.endpoint.MAC,
+			Pool:   at.ID,
+			Subnet: at.CIDR,
+			Detail: fmt.Sprintf("%s (MAC %s) is the only one that has %s, and it is leased to %s, who is gone, "+
+				"as after "+
+				"an older state was put back; "+
+				"`berth check --repair` ends that lease and leases it to that "+
+				"container", s.who(), s.endpoint.MAC, s.addr,
+				holder(l))}})
 }
 
 // holder names who has a lease, by what it has.
@@ -124,41 +171,49 @@ func (c *comparison) networkOf(s *sight) string {
 }
 
 func (c *comparison) addUncovered(s *sight) {
-	f := finding{thing: s.endpoint.ID, name: s.container.Name, Finding: ipam.Finding{Kind: ipam.UncoveredAddress, Space: s.spaces[0], Address: s.addr,
-		Network: c.networkOf(s), Owner: s.container.Owner(), MAC: s.endpoint.MAC}}
+	f := finding{thing: s.endpoint.ID, name: s.container.Name,
+		Finding: ipam.Finding{Kind: ipam.UncoveredAddress, Space: s.spaces[0], Address: s.addr,
+			Network: c.networkOf(s), Owner: s.container.Owner(), MAC: s.endpoint.MAC}}
 	at, why := c.attachmentFor(s)
 	if at != nil {
 		f.sure, f.Pool, f.Subnet = true, at.ID, at.CIDR
 		why = "`berth check --repair` leases it to that container"
 	}
-	f.Detail = fmt.Sprintf("%s has %s, and there is no lease of it, so that others could be given it; %s", s.who(), s.addr, why)
+	f.Detail = fmt.Sprintf("%s has %s, and there is no lease of it, so that others could be given it; %s", s.who(),
+		s.addr, why)
 	c.add(f)
 }
 
-// attachmentFor is the attachment through which the engine will release the address, or why that is not known. Only what is
-// certain counts: a lease through another one would outlive its container, and be taken for a sign that the other is in use.
+// attachmentFor is the attachment through which the engine will release the address, or why that is not known. Only
+// what is certain counts: a lease through another one would outlive its container, and be taken for a sign that the
+// other is in use.
 func (c *comparison) attachmentFor(s *sight) (*ipam.AttachmentInfo, string) {
 	if s.subnet == nil {
-		return nil, fmt.Sprintf("it is in no subnet of the Docker network %s, which has to be made anew", s.network.Name)
+		return nil, fmt.Sprintf("it is in no subnet of the Docker network %s, which has to be made anew",
+			s.network.Name)
 	}
 	if s.endpoint.MAC == (ipam.MAC{}) && s.container.ID == "" {
 		return nil, "it is no container's, and has no MAC to lease it to"
 	}
 	all := c.attachmentsHere(segment{s.spaces[0], s.subnet.CIDR})
 	if len(all) == 0 {
-		return nil, fmt.Sprintf("Berth does not know the pool of the Docker network %s: remove and create the network", s.network.Name)
+		return nil, fmt.Sprintf("Berth does not know the pool of the Docker network %s: remove and create the network",
+			s.network.Name)
 	}
 	if len(all) > 1 {
-		all = slices.DeleteFunc(all, func(at ipam.AttachmentInfo) bool { return !at.Range.IsZero() && !at.Range.Contains(s.addr) })
+		all = slices.DeleteFunc(all,
+			func(at ipam.AttachmentInfo) bool { return !at.Range.IsZero() && !at.Range.Contains(s.addr) })
 	}
 	if len(all) != 1 {
-		return nil, "several Docker networks are on its subnet, and the engine does not tell whose it is: start the container anew"
+		return nil,
+			"several Docker networks are on its subnet, and the engine does not tell whose it is: start the " +
+				"container anew"
 	}
 	return &all[0], ""
 }
 
-// attachmentsHere are those of this host on a subnet, without those of a swarm's manager, through which no container has
-// anything.
+// attachmentsHere are those of this host on a subnet, without those of a swarm's manager, through which no container
+// has anything.
 func (c *comparison) attachmentsHere(seg segment) (all []ipam.AttachmentInfo) {
 	for _, at := range c.rec.here[seg] {
 		if !at.Swarm {
@@ -168,8 +223,8 @@ func (c *comparison) attachmentsHere(seg segment) (all []ipam.AttachmentInfo) {
 	return all
 }
 
-// judgeLease finds leases that no endpoint has, and memories that are of no use. What a swarm's manager has leased may be in use
-// on any node.
+// judgeLease finds leases that no endpoint has, and memories that are of no use. What a swarm's manager has leased may
+// be in use on any node.
 func (c *comparison) judgeLease(l *ipam.LeaseInfo) {
 	if l.State != "held" {
 		c.judgeMemory(l)
@@ -181,14 +236,31 @@ func (c *comparison) judgeLease(l *ipam.LeaseInfo) {
 	}
 	at, known := c.rec.attachments[l.Pool]
 	switch {
-	case l.Host != c.view.Host || l.Kind != ipam.Automatic && l.Kind != ipam.Static:
+	case l.Host != c.view.Host || !c.endpointsOwn(l):
 		return
 	case !known || at.Swarm || l.Since.After(c.view.Taken):
 		return
 	}
-	c.add(finding{sure: true, slow: true, Finding: ipam.Finding{Kind: ipam.UnusedLease, Space: l.Space, Address: l.Address, Network: l.Network,
-		Owner: cmp.Or(l.Owner, l.Name), Lease: l.ID, Pool: l.Pool, Subnet: l.Subnet, MAC: l.MAC,
-		Detail: fmt.Sprintf("%s is leased to %s, and no endpoint of the engine has it", l.Address, holder(l))}})
+	c.add(finding{sure: true, slow: true,
+		Finding: ipam.Finding{Kind: ipam.UnusedLease, Space: l.Space, Address: l.Address, Network: l.Network,
+			Owner: cmp.Or(l.Owner, l.Name), Lease: l.ID, Pool: l.Pool, Subnet: l.Subnet, MAC: l.MAC,
+			Detail: fmt.Sprintf("%s is leased to %s, and no endpoint of the engine has it", l.Address, holder(l))}})
+}
+
+// endpointsOwn tells whether a lease was taken for an endpoint. What an engine without MACs and names asks for by
+// address may be the network's own: the Docker networks of the subnet tell.
+func (c *comparison) endpointsOwn(l *ipam.LeaseInfo) bool {
+	networks := c.seen.networks[segment{l.Space, l.Subnet}]
+	auxiliary := slices.ContainsFunc(networks, func(n *ipam.EngineNetwork) bool { return keeps(n, l.Address) })
+	switch l.Kind {
+	case ipam.Automatic:
+		return true
+	case ipam.Static:
+		return !auxiliary
+	case ipam.Auxiliary:
+		return len(networks) > 0 && !auxiliary && l.MAC == (ipam.MAC{}) && l.Name == ""
+	}
+	return false
 }
 
 // judgeMemory finds the memory of one who will not come back: who was released long ago, and of whom the engine has no
@@ -202,7 +274,9 @@ func (c *comparison) judgeMemory(l *ipam.LeaseInfo) {
 	case l.Name == "" && c.seen.stopped[segment{l.Space, l.Subnet}]:
 		return
 	}
-	c.add(finding{sure: true, Finding: ipam.Finding{Kind: ipam.StaleMemory, Space: l.Space, Address: l.Address, Network: l.Network,
-		Owner: l.Name, Lease: l.ID, Subnet: l.Subnet, MAC: l.MAC,
-		Detail: fmt.Sprintf("%s is remembered for %s, who gave it back at %s and is not there any more", l.Address, cmp.Or(l.Name, l.MAC.String(), "nobody"), l.Released.Format(timeForm))}})
+	c.add(finding{sure: true,
+		Finding: ipam.Finding{Kind: ipam.StaleMemory, Space: l.Space, Address: l.Address, Network: l.Network,
+			Owner: l.Name, Lease: l.ID, Subnet: l.Subnet, MAC: l.MAC,
+			Detail: fmt.Sprintf("%s is remembered for %s, who gave it back at %s and is not there any more", l.Address,
+				cmp.Or(l.Name, l.MAC.String(), "nobody"), l.Released.Format(timeForm))}})
 }

@@ -2,12 +2,14 @@ package docker
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"berth/internal/ipam"
 )
 
-// Show takes a view that another has read, for a daemon that may not read the engine (`berth witness`). It counts as the engine's
-// word for as long as it is fresh.
+// Show takes a view that another has read, for a daemon that may not read the engine (`berth witness`). It counts as
+// the engine's word for as long as it is fresh.
 func (w *Witness) Show(ctx context.Context, view ipam.EngineView) error {
 	if err := w.accept(&view); err != nil {
 		return err
@@ -23,14 +25,50 @@ func (w *Witness) Show(ctx context.Context, view ipam.EngineView) error {
 	return w.glance(ctx, &source{view: &view})
 }
 
+// Listen begins to take what another hears of the engine of a host as it happens, for a daemon that may not read the
+// engine. It counts until end is called, or somebody else begins.
+func (w *Witness) Listen(host string) (hear func(*ipam.EngineNews), end func(), err error) {
+	switch {
+	case w.cfg.Engine != nil:
+		return nil, nil, refuse(ipam.ErrInvalid,
+			"this Berth hears by itself what its engine says; `berth witness` is for one that may not")
+	case host != w.cfg.Host:
+		return nil, nil, refuse(ipam.ErrInvalid,
+			"the news are of host %q, and this Berth gives out the addresses of host %q", host, w.cfg.Host)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.listening++
+	turn := w.listening
+	w.cfg.Roster.Lose() // what the one before has not told yet is not told any more
+	current := func() bool {
+		w.mu.RLock()
+		defer w.mu.RUnlock()
+		return w.listening == turn
+	}
+	hear = func(news *ipam.EngineNews) {
+		if current() {
+			w.cfg.Roster.Hear(news)
+		}
+	}
+	end = func() {
+		if current() {
+			w.cfg.Roster.Lose()
+		}
+	}
+	return hear, end, nil
+}
+
 // push keeps a view, unless a later one is there.
 func (w *Witness) push(view *ipam.EngineView) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.pushed != nil && !view.Taken.After(w.pushed.Taken) {
+	// else the clock was set back
+	if w.pushed != nil && !view.Taken.After(w.pushed.Taken) && w.pushed.Taken.Sub(w.cfg.Now()) <= fresh {
 		return false
 	}
 	w.pushed = view
+	w.cfg.Roster.Show(view)
 	return true
 }
 
@@ -59,30 +97,57 @@ func (w *Witness) glance(ctx context.Context, src *source) error {
 		return err
 	}
 	c := compare(src.view, rec, w.cfg.Now())
+	w.tellEmpty(c.found)
 	for _, m := range c.matches {
 		w.patience.seen(m.lease)
 	}
-	w.learn(ctx, src, c.matches)
+	w.judge(src.view, c)
+	w.learn(ctx, src, c)
+	w.tellStrays(ctx, c.found)
 	return w.endSuperseded(ctx, c.found)
 }
 
-// learn keeps what a view tells of those who have leases.
-func (w *Witness) learn(ctx context.Context, src *source, matches []match) {
-	if src.own || w.cfg.Engine == nil {
-		w.reached(src.view.Taken)
-	}
-	w.publish(matches)
-	if err := w.nameLeases(ctx, matches); err != nil && ctx.Err() == nil {
-		w.log.WithError(err).Warn("leases did not get the names of their containers")
+// judge tells whoever asks in the midst of a request which leases have an endpoint, and has a second look made where
+// that would show more.
+func (w *Witness) judge(view *ipam.EngineView, c *comparison) {
+	if w.cfg.Roster.judge(view, c) {
+		wake(w.unsure)
 	}
 }
 
-// nameLeases gives the names of their containers to leases that have none. It goes by the MAC: an address alone may have changed hands
-// between the view and the records.
-func (w *Witness) nameLeases(ctx context.Context, matches []match) error {
+// learn keeps what a view tells of those who have leases.
+func (w *Witness) learn(ctx context.Context, src *source, c *comparison) {
+	if src.own || w.cfg.Engine == nil {
+		w.reached(src.view.Taken)
+	}
+	w.publish(c.matches)
+	if err := w.nameLeases(ctx, src.view.Taken, c.matches); err != nil && ctx.Err() == nil {
+		w.log.WithError(err).Warn("leases did not get the names of their containers")
+	}
+	if gone := c.leftStandIns(); len(gone) > 0 {
+		if err := w.cfg.Service.EndStandIns(ctx, gone); err != nil && ctx.Err() == nil {
+			w.log.WithError(err).Warn("who stands in for a replica was not ended with its container")
+		}
+	}
+}
+
+// leftStandIns are those whose containers are not there any more.
+func (c *comparison) leftStandIns() (gone []ipam.StandIn) {
+	for _, s := range c.rec.standIns {
+		there := slices.ContainsFunc(c.view.Containers, func(one ipam.EngineContainer) bool { return one.ID == s.ID })
+		if !there && s.Since.Before(c.view.Taken) {
+			gone = append(gone, s)
+		}
+	}
+	return gone
+}
+
+// nameLeases gives the names of their containers to leases that have none, or whose name was guessed. A lease that
+// was there before the view was taken, and still is now, is that of whoever has its address in the view.
+func (w *Witness) nameLeases(ctx context.Context, taken time.Time, matches []match) error {
 	var names []ipam.LeaseName
 	for _, m := range matches {
-		if m.lease.Name == "" && m.lease.MAC != (ipam.MAC{}) && m.lease.MAC == m.sight.endpoint.MAC && m.sight.container.ID != "" {
+		if (m.lease.Name == "" || m.lease.Guessed) && m.sight.container.ID != "" && m.certain(taken) {
 			names = append(names, ipam.LeaseName{Name: m.sight.container.Name,
 				LeaseRef: ipam.LeaseRef{Space: m.lease.Space, Address: m.lease.Address, ID: m.lease.ID}})
 		}
@@ -91,4 +156,13 @@ func (w *Witness) nameLeases(ctx context.Context, matches []match) error {
 		return nil
 	}
 	return w.cfg.Service.NameLeases(ctx, names)
+}
+
+// certain tells whether it is this lease that the endpoint has: an address alone may have changed hands between the
+// view and the records, unless the lease is older than both.
+func (m match) certain(taken time.Time) bool {
+	if m.lease.MAC != (ipam.MAC{}) && m.sight.endpoint.MAC != (ipam.MAC{}) {
+		return m.lease.MAC == m.sight.endpoint.MAC
+	}
+	return m.lease.Since.Before(taken)
 }

@@ -14,7 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// machine lets containers come and go, some of them unseen by Berth, beside a list of who has and who holds each address.
+// machine lets containers come and go, some of them unseen by Berth, beside a list of who has and who holds each
+// address.
 type machine struct {
 	*house
 	w    *Witness
@@ -23,8 +24,8 @@ type machine struct {
 	made int
 }
 
-// TestModel: whatever happened, a check finds exactly what is wrong by the list, and a repair leaves nothing of it but addresses
-// that two have.
+// TestModel: whatever happened, a check finds exactly what is wrong by the list, and a repair leaves nothing of it but
+// addresses that two have.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "berth-witness")
@@ -53,7 +54,8 @@ func (m *machine) start(t *rapid.T) {
 	m.clock.wait(time.Second)
 	m.number++
 	m.made++
-	got, err := m.service.RequestAddress(context.Background(), ipam.AddressRequest{Pool: m.pools["front"], MAC: macN(m.number)})
+	got, err := m.service.RequestAddress(context.Background(),
+		ipam.AddressRequest{Pool: m.pools["front"], MAC: macN(m.number)})
 	if err != nil {
 		t.Skip("the pool is full")
 	}
@@ -86,6 +88,8 @@ func (m *machine) wrong() (all []string) {
 	for addr := netip.MustParseAddr("10.8.0.2"); addr != netip.MustParseAddr("10.8.0.15"); addr = addr.Next() {
 		has, holder := m.has[addr], m.held[addr]
 		switch {
+		case len(has) == 1 && holder != "" && holder != has[0] && m.clock.Now().Sub(m.leaseOf(addr).Since) >= settled:
+			all = append(all, "outdated_lease "+addr.String())
 		case len(has) > 1 || len(has) == 1 && holder != "" && holder != has[0]:
 			all = append(all, "doubled_address "+addr.String())
 		case len(has) == 1 && holder == "":
@@ -128,7 +132,7 @@ func (m *machine) repair(t *rapid.T) {
 	m.check(t, ipam.CheckRequest{Repair: true})
 	for addr, has := range m.has {
 		switch {
-		case len(has) == 1 && m.held[addr] == "":
+		case len(has) == 1: // the lease of another is older than the wait by now
 			m.held[addr] = has[0]
 		case len(has) == 0:
 			delete(m.held, addr)

@@ -6,8 +6,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// patience remembers what checks have found, so that nothing is put right which a check saw for the first time. It is in memory
-// only: a daemon that starts anew begins to wait anew.
+// patience remembers what checks have found, so that nothing is put right which a check saw for the first time. It is
+// in memory only: a daemon that starts anew begins to wait anew.
 type patience struct {
 	grace  time.Duration
 	engine string            // whose words these are, as far as it said
@@ -53,7 +53,8 @@ func (p *patience) note(engine string, taken time.Time, found []finding) {
 
 // seen forgets how long a lease has had no endpoint: it has one.
 func (p *patience) seen(l *ipam.LeaseInfo) {
-	f := finding{Finding: ipam.Finding{Kind: ipam.UnusedLease, Space: l.Space, Address: l.Address, Subnet: l.Subnet, Lease: l.ID, Pool: l.Pool}}
+	f := finding{Finding: ipam.Finding{Kind: ipam.UnusedLease, Space: l.Space, Address: l.Address, Subnet: l.Subnet,
+		Lease: l.ID, Pool: l.Pool}}
 	delete(p.waits, f.key())
 	for _, k := range (&finding{pools: []ipam.ID{l.Pool}}).waitKeys() {
 		delete(p.waits, k)
@@ -68,6 +69,16 @@ func (p *patience) ripe(f *finding, taken time.Time) bool {
 		}
 	}
 	return true
+}
+
+// ready is when a thing will have been so for the time of grace, if it stays so.
+func (p *patience) ready(f *finding) (at time.Time) {
+	for _, k := range f.waitKeys() {
+		if one := p.waits[k].since.Add(p.grace); one.After(at) {
+			at = one
+		}
+	}
+	return at
 }
 
 // waitKeys are what a finding waits for: itself or, of attachments, each of them.

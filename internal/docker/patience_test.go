@@ -20,8 +20,8 @@ func leaked(t *testing.T) (*town, string) {
 	return tn, addr.String()
 }
 
-// TestPatience: a lease that nobody uses is ended when the engine has not known it for five minutes and in two checks, whatever
-// has been in between.
+// TestPatience: a lease that nobody uses is ended when the engine has not known it for five minutes and in two checks,
+// whatever has been in between.
 func TestPatience(t *testing.T) {
 	repair := ipam.CheckRequest{Repair: true}
 	for name, row := range map[string]struct {
@@ -59,12 +59,12 @@ func TestPatience(t *testing.T) {
 			tn.clock.wait(5 * time.Minute)
 		}, ""},
 		"the engine's events broke off": {func(tn *town) {
-			tn.w.breakOff(tn.t.Context(), errTest)
-			tn.w.breakOff(tn.t.Context(), nil)
+			tn.w.breakOff(tn.t.Context(), word{errTest, time.Now()})
+			tn.w.breakOff(tn.t.Context(), word{})
 			tn.clock.wait(5 * time.Minute)
 		}, ""},
 		"the engine's events began anew": {func(tn *town) {
-			tn.w.breakOff(tn.t.Context(), nil)
+			tn.w.breakOff(tn.t.Context(), word{})
 			tn.clock.wait(5 * time.Minute)
 		}, ""},
 		"it is another engine": {func(tn *town) {
@@ -107,7 +107,9 @@ func TestPatience(t *testing.T) {
 			tn, leak := leaked(t)
 			first := tn.check(repair)
 			wantTold(t, first, "unused_lease "+leak)
-			if d := first.Findings[0].Detail; !strings.Contains(d, "can be put right when that has been so for 5m0s and in two checks") {
+			ready := first.Taken.Add(5 * time.Minute).Format(timeForm)
+			if d := first.Findings[0].Detail; !strings.Contains(d, "can put it right from "+ready+
+				" on, when that has been so for 5m0s and in two checks") {
 				t.Errorf("it says %q", d)
 			}
 			row.do(tn)
@@ -161,7 +163,8 @@ func TestPatienceSeen(t *testing.T) {
 func TestPatienceOfAttachments(t *testing.T) {
 	p := patience{grace: 5 * time.Minute}
 	at := func(pools ...int) []finding {
-		f := finding{sure: true, slow: true, Finding: ipam.Finding{Kind: ipam.UnusedSubnet, Subnet: prefix("10.8.0.0/24"), Pool: idN(pools[0])}}
+		f := finding{sure: true, slow: true,
+			Finding: ipam.Finding{Kind: ipam.UnusedSubnet, Subnet: prefix("10.8.0.0/24"), Pool: idN(pools[0])}}
 		for _, n := range pools {
 			f.pools = append(f.pools, idN(n))
 		}
@@ -191,7 +194,8 @@ func TestPatienceOfAttachments(t *testing.T) {
 
 // TestPatienceWithoutIdentity: an engine that does not say its id once is no other engine.
 func TestPatienceWithoutIdentity(t *testing.T) {
-	found := []finding{{sure: true, slow: true, Finding: ipam.Finding{Kind: ipam.UnusedLease, Address: addr("10.8.0.2"), Lease: 7}}}
+	found := []finding{{sure: true, slow: true,
+		Finding: ipam.Finding{Kind: ipam.UnusedLease, Address: addr("10.8.0.2"), Lease: 7}}}
 	for ids, want := range map[string]bool{"x x": true, " x": true, "x ": true, "x y": false, "x  y": false} {
 		p := patience{grace: time.Minute}
 		for i, id := range slices.Collect(strings.SplitSeq(ids, " ")) {

@@ -11,8 +11,8 @@ import (
 	"github.com/moby/moby/api/types/network"
 )
 
-// places gathers the containers of a view, and where each is on its networks, from the list of containers and from what each network
-// says itself: a network knows endpoints that are no container's, such as a swarm's load balancer.
+// places gathers the containers of a view, and where each is on its networks, from the list of containers and from what
+// each network says itself: a network knows endpoints that are no container's, such as a swarm's load balancer.
 type places struct {
 	byID       map[string]string // network by id
 	byName     map[string]string
@@ -23,7 +23,8 @@ type places struct {
 }
 
 func newPlaces(networks []ipam.EngineNetwork) *places {
-	p := &places{byID: map[string]string{}, byName: map[string]string{}, containers: map[string]*ipam.EngineContainer{}, known: map[string]bool{}, gateways: map[string][]netip.Addr{}}
+	p := &places{byID: map[string]string{}, byName: map[string]string{}, containers: map[string]*ipam.EngineContainer{},
+		known: map[string]bool{}, gateways: map[string][]netip.Addr{}}
 	for _, n := range networks {
 		p.byID[n.ID], p.byName[n.Name] = n.ID, n.ID
 	}
@@ -36,7 +37,7 @@ func (p *places) addContainer(c *container.Summary) {
 	if c.NetworkSettings == nil {
 		return
 	}
-	_, task := c.Labels[labelTask]
+	_, task := c.Labels[LabelTask]
 	runs := lives(c.State)
 	for name, s := range c.NetworkSettings.Networks {
 		if s == nil {
@@ -48,26 +49,26 @@ func (p *places) addContainer(c *container.Summary) {
 		}
 		ep := ipam.EngineEndpoint{Network: id}
 		if s.IPAMConfig != nil && !task { // a swarm's manager gives its tasks their addresses, and no user
-			ep.Wanted = valid(s.IPAMConfig.IPv4Address, s.IPAMConfig.IPv6Address)
+			ep.Wanted = ValidAddresses(s.IPAMConfig.IPv4Address, s.IPAMConfig.IPv6Address)
 		}
 		if runs && s.EndpointID != "" {
 			ep.ID, ep.MAC = s.EndpointID, macOf(s.MacAddress)
-			ep.Addresses = valid(s.IPAddress, s.GlobalIPv6Address)
+			ep.Addresses = ValidAddresses(s.IPAddress, s.GlobalIPv6Address)
 			p.known[ep.ID] = true
-			p.gateways[id] = append(p.gateways[id], valid(s.Gateway, s.IPv6Gateway)...)
+			p.gateways[id] = append(p.gateways[id], ValidAddresses(s.Gateway, s.IPv6Gateway)...)
 		}
 		shown.Endpoints = append(shown.Endpoints, ep)
 	}
 }
 
-// lives tells whether the list of containers is to be believed about the endpoints of one in a state. Others show what was left of
-// theirs when the engine was killed; one that is being started is told of by its network.
+// lives tells whether the list of containers is to be believed about the endpoints of one in a state. Others show what
+// was left of theirs when the engine was killed; one that is being started is told of by its network.
 func lives(state container.ContainerState) bool {
 	return state == container.StateRunning || state == container.StatePaused || state == container.StateRestarting
 }
 
-// networkOf finds the network of a container's entry. A container that does not run names it as its user did, and its id is that
-// of the network which it was on last: another one of that name takes its place.
+// networkOf finds the network of a container's entry. A container that does not run names it as its user did, and its
+// id is that of the network which it was on last: another one of that name takes its place.
 func (p *places) networkOf(name string, s *network.EndpointSettings, runs bool) (string, bool) {
 	if id, ours := p.byID[s.NetworkID]; ours {
 		return id, true
@@ -88,10 +89,12 @@ func (p *places) addEndpoint(networkID, key string, r network.EndpointResource) 
 		return
 	}
 	p.known[r.EndpointID] = true
-	ep := ipam.EngineEndpoint{Network: networkID, ID: r.EndpointID, MAC: macOf(r.MacAddress), Addresses: valid(r.IPv4Address.Addr(), r.IPv6Address.Addr())}
+	ep := ipam.EngineEndpoint{Network: networkID, ID: r.EndpointID, MAC: macOf(r.MacAddress),
+		Addresses: ValidAddresses(r.IPv4Address.Addr(), r.IPv6Address.Addr())}
 	c := p.containers[key]
 	if c == nil {
-		p.others = append(p.others, &ipam.EngineContainer{Name: cmp.Or(r.Name, key), Endpoints: []ipam.EngineEndpoint{ep}})
+		p.others = append(p.others,
+			&ipam.EngineContainer{Name: cmp.Or(r.Name, key), Endpoints: []ipam.EngineEndpoint{ep}})
 		return
 	}
 	for i := range c.Endpoints { // it has started since the containers were listed
@@ -104,8 +107,8 @@ func (p *places) addEndpoint(networkID, key string, r network.EndpointResource) 
 	c.Endpoints = append(c.Endpoints, ep)
 }
 
-// fillGateways gives the subnets of a network the gateways that its containers have, where the network itself does not say one:
-// that is so where its user gave the subnet and no gateway.
+// fillGateways gives the subnets of a network the gateways that its containers have, where the network itself does not
+// say one: that is so where its user gave the subnet and no gateway.
 func (p *places) fillGateways(n *ipam.EngineNetwork) {
 	for _, gateway := range p.gateways[n.ID] {
 		for i := range n.Subnets {
@@ -119,7 +122,8 @@ func (p *places) fillGateways(n *ipam.EngineNetwork) {
 // drop forgets the places on a network that is gone.
 func (p *places) drop(networkID string) {
 	for _, c := range p.containers {
-		c.Endpoints = slices.DeleteFunc(c.Endpoints, func(ep ipam.EngineEndpoint) bool { return ep.Network == networkID })
+		c.Endpoints = slices.DeleteFunc(c.Endpoints,
+			func(ep ipam.EngineEndpoint) bool { return ep.Network == networkID })
 	}
 }
 
@@ -143,8 +147,8 @@ func (p *places) sorted() []ipam.EngineContainer {
 	return all
 }
 
-// valid are those of the addresses that are addresses.
-func valid(addrs ...netip.Addr) (all []netip.Addr) {
+// ValidAddresses are those of the addresses that are addresses.
+func ValidAddresses(addrs ...netip.Addr) (all []netip.Addr) {
 	for _, addr := range addrs {
 		if addr.IsValid() && !addr.IsUnspecified() {
 			all = append(all, addr.Unmap().WithZone(""))

@@ -14,6 +14,7 @@ import (
 func (c *comparison) judgeSegments() {
 	for seg, all := range c.rec.here {
 		var own, manager []ipam.AttachmentInfo
+		young := false
 		for _, at := range all {
 			switch {
 			case at.Created.After(c.view.Taken): // its Docker network is being made
@@ -21,6 +22,7 @@ func (c *comparison) judgeSegments() {
 				manager = append(manager, at)
 			default:
 				own = append(own, at)
+				young = young || c.beingMade(&at)
 			}
 		}
 		networks := c.seen.networks[seg]
@@ -29,16 +31,25 @@ func (c *comparison) judgeSegments() {
 				c.addLeftManager(&at)
 			}
 		}
-		if surplus := len(own) - len(networks); surplus > 0 {
+		switch surplus := len(own) - len(networks); {
+		case surplus > 0 && young: // its Docker network may be the one that is not there yet
+		case surplus > 0:
 			c.judgeSurplus(seg, own, networks, surplus)
-		} else if surplus < 0 && len(own) > 0 {
+		case surplus < 0 && len(own) > 0:
 			c.judgeLack(seg, own, networks)
 		}
 	}
 }
 
-// judgeSurplus tells which of the attachments belong to no Docker network. That is sure only where those through which no
-// endpoint has anything are exactly as many as are too many, and the others go with the Docker networks that are there.
+// beingMade tells whether the Docker network of an attachment may be being created still: the engine lists it at the
+// end.
+func (c *comparison) beingMade(at *ipam.AttachmentInfo) bool {
+	return at.Created.After(c.view.Taken.Add(-c.rec.creation))
+}
+
+// judgeSurplus tells which of the attachments belong to no Docker network. That is sure only where those through which
+// no endpoint has anything are exactly as many as are too many, and the others go with the Docker networks that are
+// there.
 func (c *comparison) judgeSurplus(seg segment, own []ipam.AttachmentInfo, networks []*ipam.EngineNetwork, surplus int) {
 	var idle, rest []ipam.AttachmentInfo
 	for _, at := range own {
@@ -50,34 +61,45 @@ func (c *comparison) judgeSurplus(seg segment, own []ipam.AttachmentInfo, networ
 	}
 	switch {
 	case len(idle) != surplus || !agree(seg, rest, networks):
-		c.add(finding{Finding: ipam.Finding{Kind: ipam.UnusedAttachment, Space: seg.space, Network: own[0].Network, Subnet: seg.cidr,
-			Detail: fmt.Sprintf("%d Docker networks were made of the subnet %s on this host, and the engine has %d of them (%s); which one left its pool behind is not sure until each has a container",
+		c.add(finding{Finding: ipam.Finding{Kind: ipam.UnusedAttachment, Space: seg.space, Network: own[0].Network,
+			Subnet: seg.cidr,
+			Detail: fmt.Sprintf("%d Docker networks were made of the subnet %s on this host, and the engine has %d "+
+				"of them (%s); which one left its pool behind is not sure until each has a container",
 				len(own), seg.cidr, len(networks), names(networks))}})
 	case len(networks) == 0 && !own[0].Planned && len(c.rec.all[seg]) == len(own):
 		c.addUnusedSubnet(seg, idle)
 	default:
 		for _, at := range idle {
-			c.add(finding{sure: true, slow: true, pools: []ipam.ID{at.ID}, Finding: ipam.Finding{Kind: ipam.UnusedAttachment, Space: seg.space, Network: at.Network,
-				Subnet: seg.cidr, Pool: at.ID, Detail: fmt.Sprintf("pool %s of the subnet %s was made for a Docker network at %s, and the engine has none that it could be for",
-					at.ID.Short(), seg.cidr, at.Created.Format(timeForm))}})
+			c.add(finding{sure: true, slow: true, pools: []ipam.ID{at.ID},
+				Finding: ipam.Finding{Kind: ipam.UnusedAttachment, Space: seg.space, Network: at.Network,
+					Subnet: seg.cidr, Pool: at.ID,
+					Detail: fmt.Sprintf("pool %s of the subnet %s was made for a Docker network at %s, and the "+
+						"engine has none that it could be for",
+						at.ID.Short(), seg.cidr, at.Created.Format(timeForm))}})
 		}
 	}
 }
 
 func (c *comparison) addUnusedSubnet(seg segment, all []ipam.AttachmentInfo) {
-	f := finding{sure: true, slow: true, Finding: ipam.Finding{Kind: ipam.UnusedSubnet, Space: seg.space, Network: all[0].Network, Subnet: seg.cidr, Pool: all[0].ID,
-		Detail: fmt.Sprintf("the subnet %s was made for a Docker network at %s, and the engine has none that is of it", seg.cidr, all[0].Created.Format(timeForm))}}
+	f := finding{sure: true, slow: true,
+		Finding: ipam.Finding{Kind: ipam.UnusedSubnet, Space: seg.space, Network: all[0].Network, Subnet: seg.cidr,
+			Pool: all[0].ID,
+			Detail: fmt.Sprintf("the subnet %s was made for a Docker network at %s, and the engine has none that "+
+				"is of it",
+				seg.cidr, all[0].Created.Format(timeForm))}}
 	for _, at := range all {
 		f.pools = append(f.pools, at.ID)
 	}
 	c.add(f)
 }
 
-// addLeftManager reports what a swarm's manager has attached to, and does not list any more. It may have handed its office on,
-// so that this is never sure.
+// addLeftManager reports what a swarm's manager has attached to, and does not list any more. It may have handed its
+// office on, so that this is never sure.
 func (c *comparison) addLeftManager(at *ipam.AttachmentInfo) {
-	c.add(finding{Finding: ipam.Finding{Kind: ipam.UnusedAttachment, Space: at.Space, Network: at.Network, Subnet: at.CIDR, Pool: at.ID,
-		Detail: fmt.Sprintf("pool %s of the subnet %s was made for a swarm's network at %s, which this engine does not list; whether the swarm still has it, another manager can tell",
+	c.add(finding{Finding: ipam.Finding{Kind: ipam.UnusedAttachment, Space: at.Space, Network: at.Network,
+		Subnet: at.CIDR, Pool: at.ID,
+		Detail: fmt.Sprintf("pool %s of the subnet %s was made for a swarm's network at %s, which this engine does "+
+			"not list; whether the swarm still has it, another manager can tell",
 			at.ID.Short(), at.CIDR, at.Created.Format(timeForm))}})
 }
 
@@ -96,13 +118,16 @@ func (c *comparison) judgeLack(seg segment, own []ipam.AttachmentInfo, networks 
 	for _, n := range local {
 		ids = append(ids, n.ID)
 	}
-	c.add(finding{thing: strings.Join(ids, " "), Finding: ipam.Finding{Kind: ipam.UnknownPool, Space: seg.space, Network: own[0].Network, Subnet: seg.cidr,
-		Detail: fmt.Sprintf("the Docker networks %s have the subnet %s, and Berth knows only %d pools of it: remove and create the one in which no container starts",
-			names(local), seg.cidr, len(own))}})
+	c.add(finding{thing: strings.Join(ids, " "),
+		Finding: ipam.Finding{Kind: ipam.UnknownPool, Space: seg.space, Network: own[0].Network, Subnet: seg.cidr,
+			Detail: fmt.Sprintf("the Docker networks %s have the subnet %s, and Berth knows only %d pools of it: "+
+				"remove "+
+				"and create the one in which no container starts",
+				names(local), seg.cidr, len(own))}})
 }
 
-// agree tells whether the attachments can be those of the networks, as far as their ranges tell. One by the name of a pool, and a
-// swarm's, goes with any.
+// agree tells whether the attachments can be those of the networks, as far as their ranges tell. One by the name of a
+// pool, and a swarm's, goes with any.
 func agree(seg segment, attachments []ipam.AttachmentInfo, networks []*ipam.EngineNetwork) bool {
 	count := map[ipam.Range]int{}
 	anyAttachment, anyNetwork := 0, 0
@@ -162,15 +187,18 @@ func (c *comparison) judgeNetworks() {
 			case len(attached) > 0:
 				c.judgeGateway(n, sub, spaces, attached)
 			case !n.Swarm || c.seen.used[n.ID]:
-				c.add(finding{thing: n.ID, Finding: ipam.Finding{Kind: ipam.UnknownPool, Space: spaces[0], Network: n.Name, Subnet: sub.CIDR,
-					Detail: fmt.Sprintf("Berth does not know the pool of the Docker network %s on the subnet %s, so that no container can start there: remove and create the network", n.Name, sub.CIDR)}})
+				c.add(finding{thing: n.ID,
+					Finding: ipam.Finding{Kind: ipam.UnknownPool, Space: spaces[0], Network: n.Name, Subnet: sub.CIDR,
+						Detail: fmt.Sprintf("Berth does not know the pool of the Docker network %s on the "+
+							"subnet %s, so "+
+							"that no container can start there: remove and create the network", n.Name, sub.CIDR)}})
 			}
 		}
 	}
 }
 
-// attachedTo are the attachments that may be a Docker network's: those of this host or, of a swarm's network, also those of
-// whichever host its manager is on.
+// attachedTo are the attachments that may be a Docker network's: those of this host or, of a swarm's network, also
+// those of whichever host its manager is on.
 func (c *comparison) attachedTo(n *ipam.EngineNetwork, spaces []string, cidr netip.Prefix) (all []ipam.AttachmentInfo) {
 	for _, space := range spaces {
 		if n.Swarm && space != ipam.LocalSpace {
@@ -183,7 +211,8 @@ func (c *comparison) attachedTo(n *ipam.EngineNetwork, spaces []string, cidr net
 }
 
 // judgeGateway finds a gateway that is neither the subnet's nor one that an attachment has for itself.
-func (c *comparison) judgeGateway(n *ipam.EngineNetwork, sub *ipam.EngineSubnet, spaces []string, attached []ipam.AttachmentInfo) {
+func (c *comparison) judgeGateway(n *ipam.EngineNetwork, sub *ipam.EngineSubnet, spaces []string,
+	attached []ipam.AttachmentInfo) {
 	if !sub.Gateway.IsValid() {
 		return
 	}
@@ -193,7 +222,8 @@ func (c *comparison) judgeGateway(n *ipam.EngineNetwork, sub *ipam.EngineSubnet,
 		}
 	}
 	for _, space := range spaces {
-		if l := c.held[place{space, sub.Gateway}]; l != nil && l.Kind == ipam.Gateway && (n.Swarm || l.Host == c.view.Host) {
+		if l := c.held[place{space, sub.Gateway}]; l != nil && l.Kind == ipam.Gateway &&
+			(n.Swarm || l.Host == c.view.Host) {
 			return
 		}
 	}
@@ -201,7 +231,11 @@ func (c *comparison) judgeGateway(n *ipam.EngineNetwork, sub *ipam.EngineSubnet,
 	if gateway := attached[0].Gateway; gateway.IsValid() {
 		instead = "the gateway " + gateway.String()
 	}
-	c.add(finding{thing: n.ID, Finding: ipam.Finding{Kind: ipam.WrongGateway, Space: attached[0].Space, Address: sub.Gateway, Network: attached[0].Network, Subnet: sub.CIDR,
-		Detail: fmt.Sprintf("the Docker network %s has the gateway %s, and its subnet %s has %s: remove and create the Docker network, or change the subnet when it has no Docker network",
-			n.Name, sub.Gateway, sub.CIDR, instead)}})
+	c.add(finding{thing: n.ID,
+		Finding: ipam.Finding{Kind: ipam.WrongGateway, Space: attached[0].Space, Address: sub.Gateway,
+			Network: attached[0].Network, Subnet: sub.CIDR,
+			Detail: fmt.Sprintf("the Docker network %s has the gateway %s, and its subnet %s has %s: remove and "+
+				"create "+
+				"the Docker network, or change the subnet when it has no Docker network",
+				n.Name, sub.Gateway, sub.CIDR, instead)}})
 }

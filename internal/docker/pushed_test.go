@@ -76,7 +76,8 @@ func TestPushedRepair(t *testing.T) {
 			}
 			h.clock.wait(row.gap - time.Minute)
 			if r := checkOf(t, w, ipam.CheckRequest{Repair: true}); row.gap > fresh {
-				if r.Engine != ipam.EngineUnreachable || len(r.Findings) != 0 || !strings.Contains(r.Trouble, "2m1s old") {
+				if r.Engine != ipam.EngineUnreachable || len(r.Findings) != 0 ||
+					!strings.Contains(r.Trouble, "2m1s old") {
 					t.Errorf("of an old view: %+v", r)
 				}
 			} else if r.Engine != ipam.EngineReachable {
@@ -89,7 +90,8 @@ func TestPushedRepair(t *testing.T) {
 	}
 }
 
-// TestPushedEndpoints: what a single view says of an endpoint may be over; a later one that shows the same endpoint confirms it.
+// TestPushedEndpoints: what a single view says of an endpoint may be over; a later one that shows the same endpoint
+// confirms it.
 func TestPushedEndpoints(t *testing.T) {
 	h, w := newPushed(t)
 	h.number++
@@ -128,8 +130,8 @@ func TestGivenView(t *testing.T) {
 	wantTold(t, checkOf(t, w, given()))
 }
 
-// TestGivenViewBesideEngine: where the daemon's own engine does not answer, a view that is given tells what is wrong, and nothing is
-// sure that takes time.
+// TestGivenViewBesideEngine: where the daemon's own engine does not answer, a view that is given tells what is wrong,
+// and nothing is sure that takes time.
 func TestGivenViewBesideEngine(t *testing.T) {
 	tn, leak := leaked(t)
 	tn.engine.stop()
@@ -159,15 +161,101 @@ func TestViewsRefused(t *testing.T) {
 			h, w := newPushed(t)
 			view := h.taken()
 			row.change(&view)
-			if err := w.Show(t.Context(), view); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), row.want) {
+			if err := w.Show(t.Context(), view); !errors.Is(err, ipam.ErrInvalid) ||
+				!strings.Contains(err.Error(), row.want) {
 				t.Errorf("pushed: %v", err)
 			}
-			if _, err := w.Check(t.Context(), ipam.CheckRequest{View: &view}); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), row.want) {
+			if _, err := w.Check(t.Context(), ipam.CheckRequest{View: &view}); !errors.Is(err, ipam.ErrInvalid) ||
+				!strings.Contains(err.Error(), row.want) {
 				t.Errorf("given: %v", err)
 			}
 			if s := w.State(); s.Engine != ipam.NoEngine || s.Runs != 0 {
 				t.Errorf("the state is %+v", s)
 			}
 		})
+	}
+}
+
+// TestPushedBeforeClock: when the clock is set back, what was taken before does not stand in the way of what is taken
+// now.
+func TestPushedBeforeClock(t *testing.T) {
+	h, w := newPushed(t)
+	h.show(t, w)
+	h.clock.wait(-time.Hour)
+	a := h.run("web", "front")
+	h.clock.wait(time.Second)
+	h.show(t, w)
+	if by := w.SeenBy("local", a, h.leaseOf(a).ID); by == nil || by.Container != "web" {
+		t.Errorf("it is seen by %v", by)
+	}
+	if hint := w.cfg.Roster.Guess(ipam.Question{Space: "local", CIDR: prefix("10.8.0.0/24")}); hint.Live {
+		t.Errorf("nobody tells what happens, and it is %+v", hint)
+	}
+}
+
+// TestListen: who tells what happens counts until he ends, or another one begins; and nobody is guessed before a view
+// of after that.
+func TestListen(t *testing.T) {
+	h, w := newPushed(t)
+	h.view.Containers = []ipam.EngineContainer{{ID: "id-web", Name: "web", State: "exited",
+		Endpoints: []ipam.EngineEndpoint{{Network: "id-front"}}}}
+	q := ipam.Question{Space: "local", CIDR: prefix("10.8.0.0/24")}
+	want := func(what string, hint ipam.Hint) {
+		t.Helper()
+		if got := w.cfg.Roster.Guess(q); got != hint || w.State().Live != hint.Live {
+			t.Errorf("%s: %+v, live: %t; want %+v", what, got, w.State().Live, hint)
+		}
+	}
+	shown := func() {
+		h.clock.wait(time.Second)
+		h.show(t, w)
+	}
+	begin := func() (func(*ipam.EngineNews), func()) {
+		hear, end, err := w.Listen("h1")
+		must(t, err)
+		return hear, end
+	}
+	begins := func() *ipam.EngineNews {
+		h.clock.wait(time.Millisecond)
+		return &ipam.EngineNews{At: h.clock.Now(), Begins: true}
+	}
+	live, lost := ipam.Hint{Name: "web", Live: true}, ipam.Hint{}
+	shown()
+	first, endFirst := begin()
+	shown()
+	want("before the first word", lost)
+	first(begins())
+	want("before the first view", lost)
+	shown()
+	want("the first one tells", live)
+	second, endSecond := begin()
+	shown()
+	want("another one listens, and has told nothing", lost)
+	first(begins())
+	shown()
+	want("the first one tells again", lost)
+	second(begins())
+	shown()
+	want("the second one tells", live)
+	endFirst()
+	want("the first one has ended", live)
+	first(&ipam.EngineNews{At: h.clock.Now(),
+		Event: &ipam.EngineEvent{Action: eventDestroy, Container: ipam.EngineContainer{ID: "id-web"}}})
+	want("the first one tells of an end", live)
+	endSecond()
+	want("the second one has ended", lost)
+	shown()
+	want("nobody tells", lost)
+}
+
+// TestListenRefused: news of another host, or beside an engine of one's own, are refused.
+func TestListenRefused(t *testing.T) {
+	_, w := newPushed(t)
+	if _, _, err := w.Listen("h2"); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), `host "h2"`) {
+		t.Errorf("of another host: %v", err)
+	}
+	tn := newTown(t)
+	if _, _, err := tn.w.Listen("h1"); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "by itself") {
+		t.Errorf("beside an engine: %v", err)
 	}
 }

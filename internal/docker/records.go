@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"time"
 
 	"berth/internal/ipam"
 )
@@ -20,24 +21,45 @@ type segment struct {
 	cidr  netip.Prefix
 }
 
+// networkCreation is for how long an engine may be making a network: it asks for pools and gateways first, of a managed
+// plugin for at most 30 s, and lists the network in the end.
+const networkCreation = 30 * time.Second
+
+// planned is a network of Berth's by its name, where that means one thing.
+type planned struct{ space, name string }
+
 // records is what Berth has written, read after a view was taken.
 type records struct {
 	leases       []ipam.LeaseInfo // held and remembered
 	reservations []ipam.ReservationInfo
+	standIns     []ipam.StandIn                    // of this host
 	networks     map[string]string                 // the spaces of networks, by name and by id
+	rules        map[planned]*ipam.Network         // what names mean there
 	all          map[segment][]ipam.AttachmentInfo // of all hosts
 	here         map[segment][]ipam.AttachmentInfo // of the host that is judged
 	attachments  map[ipam.ID]ipam.AttachmentInfo
+
+	creation time.Duration // for how long an attachment may be there before its Docker network is
 
 	cluster bool  // other hosts' are among them
 	partial error // why those of the cluster could not be read
 }
 
-// read reads what a view is to be held against: the leases of the spaces that this host has something in, and with memories
-// also those that are remembered. Attachments are read last, so that a lease whose attachment is not among them is one that is
-// being ended.
+// read reads what a view is to be held against: the leases of the spaces that this host has something in, and with
+// memories also those that are remembered. Attachments are read last, so that a lease whose attachment is not among
+// them is one that is being ended.
 func read(ctx context.Context, s Records, view *ipam.EngineView, memories bool) (*records, error) {
-	rec := &records{networks: map[string]string{}, partial: s.Partial()}
+	rec := &records{networks: map[string]string{}, rules: map[planned]*ipam.Network{}, partial: s.Partial()}
+	for r, err := range s.Reservations(ctx, ipam.AddressFilter{}) {
+		if err != nil {
+			return nil, err
+		}
+		rec.reservations = append(rec.reservations, r)
+	}
+	var err error
+	if rec.standIns, err = s.StandIns(ctx); err != nil {
+		return nil, err
+	}
 	if err := rec.readNetworks(ctx, s, view); err != nil {
 		return nil, err
 	}
@@ -53,12 +75,6 @@ func read(ctx context.Context, s Records, view *ipam.EngineView, memories bool) 
 			rec.leases = append(rec.leases, l)
 		}
 	}
-	for r, err := range s.Reservations(ctx, ipam.AddressFilter{}) {
-		if err != nil {
-			return nil, err
-		}
-		rec.reservations = append(rec.reservations, r)
-	}
 	attachments, err := s.Attachments(ctx)
 	if err != nil {
 		return nil, err
@@ -71,13 +87,16 @@ func (w *Witness) read(ctx context.Context, view *ipam.EngineView, memories bool
 	rec, err := read(ctx, w.cfg.Service, view, memories)
 	if err == nil {
 		rec.cluster = w.cfg.Cluster
+		rec.creation = min(networkCreation, w.cfg.Grace)
 	}
 	return rec, err
 }
 
-// readNetworks finds out the spaces of networks, if a Docker network names one by --ipam-opt network=.
+// readNetworks finds out the spaces of networks, if a Docker network names one by --ipam-opt network=, and what names
+// mean on them, if something is reserved.
 func (rec *records) readNetworks(ctx context.Context, s Records, view *ipam.EngineView) error {
-	if !slices.ContainsFunc(view.Networks, func(n ipam.EngineNetwork) bool { return n.Options["network"] != "" }) {
+	names := slices.ContainsFunc(view.Networks, func(n ipam.EngineNetwork) bool { return n.Options["network"] != "" })
+	if !names && len(rec.reservations) == 0 {
 		return nil
 	}
 	all, err := s.Networks(ctx, ipam.NetworkFilter{})
@@ -86,6 +105,9 @@ func (rec *records) readNetworks(ctx context.Context, s Records, view *ipam.Engi
 	}
 	for _, n := range all {
 		rec.networks[n.ID.String()] = n.Space
+		if len(n.OwnerRules) > 0 {
+			rec.rules[planned{n.Space, n.Name}] = &ipam.Network{Name: n.Name, Rules: n.OwnerRules}
+		}
 		if other, two := rec.networks[n.Name]; two && other != n.Space {
 			rec.networks[n.Name] = "" // the subnet tells which
 		} else {
@@ -129,9 +151,9 @@ func (rec *records) index(attachments []ipam.AttachmentInfo, host string) {
 	}
 }
 
-// spacesOf are the spaces in which Berth may hold a subnet for a Docker network, the likeliest first. A swarm's network has
-// its addresses in the manager's space, and once more in the space local of each node on which it is in use. A planned network
-// that is not called any more what the Docker network calls it is looked for by the subnet.
+// spacesOf are the spaces in which Berth may hold a subnet for a Docker network, the likeliest first. A swarm's network
+// has its addresses in the manager's space, and once more in the space local of each node on which it is in use. A
+// planned network that is not called any more what the Docker network calls it is looked for by the subnet.
 func (rec *records) spacesOf(n *ipam.EngineNetwork, cidr netip.Prefix) []string {
 	space, named := n.Options["space"], n.Options["network"]
 	if space == "" && named != "" {

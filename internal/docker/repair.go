@@ -11,8 +11,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// repair puts right what is sure. Each repair names what it ends by the id of the lease or attachment, so that what was taken
-// meanwhile is not touched. What the service refuses is told of in the finding.
+// repair puts right what is sure. Each repair names what it ends by the id of the lease or attachment, so that what was
+// taken meanwhile is not touched. What the service refuses is told of in the finding.
 func (w *Witness) repair(ctx context.Context, found []finding, req ipam.CheckRequest) error {
 	chosen := chooser(req)
 	for i := range found {
@@ -56,8 +56,11 @@ func (w *Witness) repairOne(ctx context.Context, f *finding) (bool, error) {
 	case ipam.StaleMemory:
 		return s.ForgetMemory(ctx, ref)
 	case ipam.UncoveredAddress:
-		_, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: f.Pool, Preferred: f.Address, MAC: f.MAC, Name: f.name})
+		_, err := s.RequestAddress(ctx,
+			ipam.AddressRequest{Pool: f.Pool, Preferred: f.Address, MAC: f.MAC, Name: f.name})
 		return err == nil, err
+	case ipam.OutdatedLease:
+		return s.ReplaceLease(ctx, ref, ipam.AddressRequest{Pool: f.Pool, MAC: f.MAC, Name: f.name})
 	case ipam.UnusedAttachment, ipam.UnusedSubnet:
 		for _, id := range f.pools {
 			if err := s.ReleasePool(ctx, id); err != nil {

@@ -16,7 +16,8 @@ func TestCompareMatches(t *testing.T) {
 	s.lease("10.8.0.3", 9, 1) // another MAC's
 	s.run("new", 1, "10.8.0.4", 4)
 	c := s.compare()
-	if len(c.matches) != 1 || c.matches[0].lease.Address != addr("10.8.0.2") || c.matches[0].sight.container.Name != "web" {
+	if len(c.matches) != 1 || c.matches[0].lease.Address != addr("10.8.0.2") ||
+		c.matches[0].sight.container.Name != "web" {
 		t.Errorf("matches: %v", c.matches)
 	}
 }
@@ -51,11 +52,12 @@ func TestReport(t *testing.T) {
 	for _, f := range r.Findings {
 		got = append(got, string(f.Kind)+" "+f.Address.String())
 	}
-	want := []string{"unused_lease 10.8.0.4", "unused_lease 10.8.0.30", "unused_lease 10.8.0.200", "uncovered_address 10.8.0.3", "stale_memory 10.8.0.7"}
+	want := []string{"unused_lease 10.8.0.4", "unused_lease 10.8.0.30", "unused_lease 10.8.0.200",
+		"uncovered_address 10.8.0.3", "stale_memory 10.8.0.7"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the report has %q, want %q", got, want)
 	}
-	if len(r.Counts) != 9 || r.Counts[ipam.UnusedLease] != 3 || r.Counts[ipam.StaleMemory] != 1 {
+	if len(r.Counts) != len(kinds) || r.Counts[ipam.UnusedLease] != 3 || r.Counts[ipam.StaleMemory] != 1 {
 		t.Errorf("it counts %v", r.Counts)
 	}
 	if n, known := r.Counts[ipam.WrongGateway]; n != 0 || !known {

@@ -20,7 +20,7 @@ func (c *comparison) judgeReservations() {
 			continue
 		}
 		wanted[holding{r.Owner, r.Network}] = true
-		if m, seen := at[place{r.Space, r.Address}]; seen && m.belongs(r) {
+		if m, seen := at[place{r.Space, r.Address}]; seen && c.isOwner(m, r) {
 			runs[holding{r.Owner, r.Network}], runs[holding{r.Owner, ""}] = r, r
 		}
 	}
@@ -39,14 +39,10 @@ func (c *comparison) judgeReservations() {
 // holding is an owner on a network; on whichever where that is empty.
 type holding struct{ owner, network string }
 
-// belongs tells whether it is the owner that has a reserved address. One that was reserved in somebody else's hands, for after its release,
-// is older as a lease than as a reservation.
-func (m match) belongs(r *ipam.ReservationInfo) bool {
-	c := m.sight.container
-	return !m.lease.Since.Before(r.Since) || r.Owner == c.Owner() || r.Owner == c.Name || r.Owner == m.sight.endpoint.MAC.String()
-}
-
 func (c *comparison) addSuperseded(old, now *ipam.ReservationInfo) {
-	c.add(finding{sure: true, Finding: ipam.Finding{Kind: ipam.SupersededReservation, Space: old.Space, Address: old.Address, Network: old.Network,
-		Owner: old.Owner, Subnet: old.Subnet, Detail: fmt.Sprintf("%s was kept for %s, which runs with %s now", old.Address, old.Owner, now.Address)}})
+	c.add(finding{sure: true,
+		Finding: ipam.Finding{Kind: ipam.SupersededReservation, Space: old.Space, Address: old.Address,
+			Network: old.Network,
+			Owner:   old.Owner, Subnet: old.Subnet,
+			Detail: fmt.Sprintf("%s was kept for %s, which runs with %s now", old.Address, old.Owner, now.Address)}})
 }

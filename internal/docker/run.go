@@ -10,14 +10,19 @@ import (
 	"berth/internal/ipam"
 )
 
-// longestPause is how long to wait at most before an engine that is away is asked again.
-const longestPause = time.Minute
+const (
+	// longestPause is how long to wait at most before an engine that is away is asked again.
+	longestPause = time.Minute
 
-// Run checks when the engine is there for the first time and after each break, and every so often; and it looks after the
-// engine's events. It returns nil when ctx ends, and goes on whatever the engine does.
+	// shortestPause is how long to wait at least: an engine that asks for addresses may not answer yet.
+	shortestPause = 50 * time.Millisecond
+)
+
+// Run checks when the engine is there for the first time and after each break, and every so often; and it looks after
+// the engine's events. It returns nil when ctx ends, and goes on whatever the engine does.
 func (w *Witness) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	f := follower{witness: w, news: make(chan error), stirred: make(chan struct{}, 1)}
+	f := follower{witness: w, news: make(chan word), stirred: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer cancel()
@@ -31,35 +36,52 @@ func (w *Witness) Run(ctx context.Context) error {
 		due = ticker.C
 	}
 	var d diary
+	var again <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case broken := <-f.news:
-			w.breakOff(ctx, broken)
-			if broken == nil {
+		case said := <-f.news:
+			w.breakOff(ctx, said)
+			if said.broken == nil {
 				w.round(ctx, &d)
 			}
 		case <-due:
 			w.round(ctx, &d)
 		case <-f.stirred:
-			if w.gather(ctx, f.stirred); ctx.Err() == nil {
+			if w.gather(ctx, &f); ctx.Err() == nil {
 				d.failed(w, w.look(ctx))
 			}
+		case <-w.cfg.Roster.asked:
+			d.failed(w, w.lookIfRead(ctx))
+		case <-w.unsure:
+			again = time.After(w.calm)
+		case <-again:
+			again = nil
+			d.failed(w, w.lookIfRead(ctx))
 		}
 		d.engine(w)
 	}
 }
 
-// breakOff forgets how long things have been so: the engine's events broke off, with an error, or have begun anew.
-func (w *Witness) breakOff(ctx context.Context, broken error) {
+// lookIfRead looks, unless it is another who reads the engine.
+func (w *Witness) lookIfRead(ctx context.Context) error {
+	if w.cfg.Engine == nil {
+		return nil
+	}
+	return w.look(ctx)
+}
+
+// breakOff forgets how long things have been so: the engine's events broke off, or have begun anew. An engine that was
+// read since they broke off is not away.
+func (w *Witness) breakOff(ctx context.Context, said word) {
 	done, err := w.take(ctx)
 	if err != nil {
 		return
 	}
 	defer done()
-	if broken != nil {
-		w.lost(broken)
+	if said.broken != nil && !w.readSince(said.at) {
+		w.lost(said.broken)
 	}
 	w.patience.broken()
 }
@@ -78,14 +100,28 @@ func (w *Witness) round(ctx context.Context, d *diary) {
 	d.found(w, &r)
 }
 
-// gather waits for more events, so that many of them make one look.
-func (w *Witness) gather(ctx context.Context, stirred <-chan struct{}) {
+// gather waits for more events, so that many of them make one look. A network that comes or goes is looked at at once.
+func (w *Witness) gather(ctx context.Context, f *follower) {
 	select {
 	case <-ctx.Done():
+	case <-f.hurry:
 	case <-time.After(w.calm):
 	}
+	drain(f.hurry)
+	drain(f.stirred)
+}
+
+// wake lets whoever waits go on.
+func wake(waiting chan struct{}) {
 	select {
-	case <-stirred:
+	case waiting <- struct{}{}:
+	default:
+	}
+}
+
+func drain(waiting chan struct{}) {
+	select {
+	case <-waiting:
 	default:
 	}
 }
@@ -93,8 +129,16 @@ func (w *Witness) gather(ctx context.Context, stirred <-chan struct{}) {
 // follower passes on what the engine's events say.
 type follower struct {
 	witness *Witness
-	news    chan error    // nil: it is connected
+	news    chan word
 	stirred chan struct{} // something has changed
+	hurry   chan struct{} // the networks have
+}
+
+// word is what a follower has to say of the events: that they broke off at a time, with an error, or else that they
+// have begun.
+type word struct {
+	broken error
+	at     time.Time
 }
 
 func (f *follower) follow(ctx context.Context) {
@@ -102,27 +146,52 @@ func (f *follower) follow(ctx context.Context) {
 	for {
 		connected := f.followOnce(ctx)
 		pause = nextPause(pause, f.witness.pause, connected)
-		select {
-		case <-ctx.Done():
+		if !f.rest(ctx, pause) {
 			return
-		case <-time.After(pause):
 		}
 	}
 }
 
+// rest waits before the engine is asked again, not as long where it shows by itself that it is there: an engine that
+// ends a second time, before it is followed again, is not heard to end. It returns false when ctx ends.
+func (f *follower) rest(ctx context.Context, pause time.Duration) bool {
+	missed := f.witness.cfg.Roster.missed
+	drain(missed)
+	least := min(pause, shortestPause)
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(least):
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(pause - least):
+	case <-missed:
+	}
+	return true
+}
+
 // followOnce follows the events until they break off, and tells whether there was an engine at all.
 func (f *follower) followOnce(ctx context.Context) (connected bool) {
-	for _, err := range f.witness.cfg.Engine.Watch(ctx) {
-		if err != nil || !connected {
-			connected = connected || err == nil
-			f.tell(ctx, err)
-			continue
-		}
-		select {
-		case f.stirred <- struct{}{}:
-		default:
-		}
-	}
+	w := f.witness
+	err := w.cfg.Engine.Follow(ctx, Listener{
+		Drivers: func() []string { return w.cfg.Drivers },
+		Begun: func() {
+			connected = true
+			w.cfg.Roster.Hear(&ipam.EngineNews{At: w.cfg.Now(), Begins: true})
+			f.tell(ctx, nil)
+		},
+		Tell: w.cfg.Roster.Hear,
+		Stirred: func(networks bool) {
+			if networks {
+				wake(f.hurry)
+			}
+			wake(f.stirred)
+		},
+	})
+	w.cfg.Roster.Lose()
+	f.tell(ctx, err)
 	return connected
 }
 
@@ -134,9 +203,9 @@ func nextPause(before, first time.Duration, connected bool) time.Duration {
 	return min(2*before, longestPause)
 }
 
-func (f *follower) tell(ctx context.Context, news error) {
+func (f *follower) tell(ctx context.Context, broken error) {
 	select {
-	case f.news <- news:
+	case f.news <- word{broken, time.Now()}: // the time is from before anybody took it
 	case <-ctx.Done():
 	}
 }
@@ -169,7 +238,8 @@ func (d *diary) found(w *Witness, r *ipam.CheckReport) {
 	}
 	findings := strings.Join(parts, ", ")
 	if findings != "" && findings != d.findings {
-		w.log.WithField("repaired", r.Repaired).Warnf("the records and what runs differ: %s; `berth check` tells more", findings)
+		w.log.WithField("repaired", r.Repaired).Warnf("the records and what runs differ: %s; `berth check` tells more",
+			findings)
 	}
 	if r.Engine == ipam.EngineReachable {
 		d.findings = findings

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,12 @@ func (tn *town) live(change func(*Config)) (stop func()) {
 	tn.t.Helper()
 	tn.w = tn.witness(tn.w.cfg.Engine, change)
 	tn.w.calm, tn.w.pause = 20*time.Millisecond, 5*time.Millisecond
+	return tn.begin()
+}
+
+// begin lets the town's witness run as it is.
+func (tn *town) begin() (stop func()) {
+	tn.t.Helper()
 	ctx, cancel := context.WithCancel(tn.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- tn.w.Run(ctx) }()
@@ -33,8 +40,8 @@ func (tn *town) live(change func(*Config)) (stop func()) {
 
 func every(d time.Duration) func(*Config) { return func(cfg *Config) { cfg.Every = d } }
 
-// TestRun: there is a check at the start; events have leases named; an engine that comes back is checked at once; and it ends
-// with its context.
+// TestRun: there is a check at the start; events have leases named; an engine that comes back is checked at once; and
+// it ends with its context.
 func TestRun(t *testing.T) {
 	tn := newTown(t)
 	stop := tn.live(every(time.Hour))
@@ -52,7 +59,8 @@ func TestRun(t *testing.T) {
 	tn.engine.stop()
 	eventually(t, "an engine that is away", func() bool { return tn.w.State().Engine == ipam.EngineUnreachable })
 	tn.engine.start()
-	eventually(t, "a check of the engine that came back", func() bool { return tn.w.State().Engine == ipam.EngineReachable && tn.w.State().Runs == 2 })
+	eventually(t, "a check of the engine that came back",
+		func() bool { return tn.w.State().Engine == ipam.EngineReachable && tn.w.State().Runs == 2 })
 	stop()
 	if tn.engine.follows() {
 		eventually(t, "the end of the events", func() bool { return !tn.engine.follows() })
@@ -72,6 +80,35 @@ func TestRunBeforeTheEngine(t *testing.T) {
 	eventually(t, "a check", func() bool { return tn.w.State().Runs == 1 })
 }
 
+// TestRunFollowsAgain: an engine that came back, and asks for an address, is followed at once: that it ends once more,
+// before it would have been asked again, must be heard.
+func TestRunFollowsAgain(t *testing.T) {
+	signs := map[string]func(*town){
+		"it asks": func(tn *town) { tn.w.cfg.Roster.Guess(ipam.Question{}) },
+		"it asks for what is held": func(tn *town) {
+			tn.w.cfg.Roster.Endpoint(ipam.LeaseRef{}, tn.clock.Now())
+		},
+		"it answers": func(tn *town) { tn.w.cfg.Roster.Look() },
+	}
+	for name, sign := range signs {
+		t.Run(name, func(t *testing.T) {
+			tn := newTown(t)
+			tn.w = tn.witness(tn.w.cfg.Engine, nil)
+			tn.w.pause = time.Hour
+			tn.begin()
+			eventually(t, "a stream", tn.engine.follows)
+			tn.engine.stop()
+			eventually(t, "an engine that is away",
+				func() bool { return tn.w.State().Engine == ipam.EngineUnreachable })
+			tn.engine.start()
+			eventually(t, "a stream again", func() bool {
+				sign(tn)
+				return tn.engine.follows()
+			})
+		})
+	}
+}
+
 // TestRunEvery: checks go on by the clock, and repair where that is wanted.
 func TestRunEvery(t *testing.T) {
 	tn, leak := leaked(t)
@@ -87,8 +124,8 @@ func TestRunEvery(t *testing.T) {
 	eventually(t, "a check that finds nothing", func() bool { return tn.w.State().Counts[ipam.UnusedLease] == 0 })
 }
 
-// TestRunBesideTheWrongEngine: one that has no Docker network of Berth's may be another one, by which nothing is ended that nobody
-// has asked for.
+// TestRunBesideTheWrongEngine: one that has no Docker network of Berth's may be another one, by which nothing is ended
+// that nobody has asked for.
 func TestRunBesideTheWrongEngine(t *testing.T) {
 	tn, leak := leaked(t)
 	tn.vanish("web")
@@ -105,7 +142,8 @@ func TestRunBesideTheWrongEngine(t *testing.T) {
 	if n := tn.w.State().Counts[ipam.UnusedSubnet]; n != 1 {
 		t.Errorf("it found %d subnets without a Docker network", n)
 	}
-	wantTold(t, tn.check(ipam.CheckRequest{Repair: true}), "unused_lease 10.8.0.2 repaired", "unused_lease "+leak+" repaired", "unused_subnet 10.8.0.0/24 repaired")
+	wantTold(t, tn.check(ipam.CheckRequest{Repair: true}), "unused_lease 10.8.0.2 repaired", "unused_lease "+leak+
+		" repaired", "unused_subnet 10.8.0.0/24 repaired")
 }
 
 // TestNextPause: an engine that stays away is asked more and more seldom, and one that was there soon.
@@ -175,6 +213,22 @@ func TestRunGathers(t *testing.T) {
 	}
 	if looks > 3 {
 		t.Errorf("eleven events made %d looks", looks)
+	}
+}
+
+// TestLateWord: that the events broke off is heard late, when the engine was read again: it is not away. Otherwise it
+// is.
+func TestLateWord(t *testing.T) {
+	tn := newTown(t)
+	before := time.Now()
+	must(t, tn.w.look(t.Context()))
+	tn.w.breakOff(t.Context(), word{errors.New("gone"), before})
+	if s := tn.w.State(); s.Engine != ipam.EngineReachable {
+		t.Errorf("after a word of before the look: %+v", s)
+	}
+	tn.w.breakOff(t.Context(), word{errors.New("gone"), time.Now()})
+	if s := tn.w.State(); s.Engine != ipam.EngineUnreachable {
+		t.Errorf("after a word of later: %+v", s)
 	}
 }
 

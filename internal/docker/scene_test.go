@@ -38,13 +38,15 @@ type scene struct {
 	leases       []ipam.LeaseInfo
 	reservations []ipam.ReservationInfo
 	networks     map[string]string
+	rules        map[planned]*ipam.Network
 	cluster      bool
 	partial      error
 }
 
 // newScene is a Docker network n1 of 10.8.0.0/24 with the container web at .2, all of it as it is to be.
 func newScene() *scene {
-	s := &scene{view: ipam.EngineView{Host: "h1", Taken: took}, networks: map[string]string{}}
+	s := &scene{view: ipam.EngineView{Host: "h1", Taken: took}, networks: map[string]string{},
+		rules: map[planned]*ipam.Network{}}
 	s.attach(1, "10.8.0.0/24")
 	s.gateway("10.8.0.1")
 	s.network(1, "10.8.0.0/24", "10.8.0.1")
@@ -58,26 +60,34 @@ func (s *scene) network(n int, cidr, gateway string) *ipam.EngineNetwork {
 	if gateway != "" {
 		sub.Gateway = addr(gateway)
 	}
-	s.view.Networks = append(s.view.Networks, ipam.EngineNetwork{ID: fmt.Sprintf("n%d", n), Name: fmt.Sprintf("docker%d", n), Driver: "berth", Subnets: []ipam.EngineSubnet{sub}})
+	s.view.Networks = append(s.view.Networks,
+		ipam.EngineNetwork{ID: fmt.Sprintf("n%d", n), Name: fmt.Sprintf("docker%d", n), Driver: "berth",
+			Subnets: []ipam.EngineSubnet{sub}})
 	return &s.view.Networks[len(s.view.Networks)-1]
 }
 
 func (s *scene) attach(n int, cidr string) *ipam.AttachmentInfo {
-	s.attachments = append(s.attachments, ipam.AttachmentInfo{ID: idN(n), Space: "local", CIDR: prefix(cidr), Network: "front", Host: "h1", Created: old, Gateway: prefix(cidr).Addr().Next()})
+	s.attachments = append(s.attachments,
+		ipam.AttachmentInfo{ID: idN(n), Space: "local", CIDR: prefix(cidr), Network: "front", Host: "h1", Created: old,
+			Gateway: prefix(cidr).Addr().Next()})
 	return &s.attachments[len(s.attachments)-1]
 }
 
 // run is a container with one endpoint, whose MAC and id have a number.
 func (s *scene) run(name string, network int, address string, n int) *ipam.EngineContainer {
-	s.view.Containers = append(s.view.Containers, ipam.EngineContainer{ID: "c-" + name, Name: name, State: "running", Endpoints: []ipam.EngineEndpoint{
-		{Network: fmt.Sprintf("n%d", network), ID: fmt.Sprintf("e%d", n), MAC: macN(n), Addresses: []netip.Addr{addr(address)}}}})
+	s.view.Containers = append(s.view.Containers,
+		ipam.EngineContainer{ID: "c-" + name, Name: name, State: "running", Endpoints: []ipam.EngineEndpoint{
+			{Network: fmt.Sprintf("n%d", network), ID: fmt.Sprintf("e%d", n), MAC: macN(n),
+				Addresses: []netip.Addr{addr(address)}}}})
 	return &s.view.Containers[len(s.view.Containers)-1]
 }
 
 // lease is one of a MAC, through an attachment.
 func (s *scene) lease(address string, n, attachment int) *ipam.LeaseInfo {
-	s.leases = append(s.leases, ipam.LeaseInfo{ID: uint64(100 + len(s.leases)), Address: addr(address), Subnet: netip.PrefixFrom(addr(address), 24).Masked(), Space: "local", Network: "front",
-		Kind: ipam.Automatic, State: "held", MAC: macN(n), Host: "h1", Pool: idN(attachment), Since: old})
+	s.leases = append(s.leases,
+		ipam.LeaseInfo{ID: uint64(100 + len(s.leases)), Address: addr(address),
+			Subnet: netip.PrefixFrom(addr(address), 24).Masked(), Space: "local", Network: "front",
+			Kind: ipam.Automatic, State: "held", MAC: macN(n), Host: "h1", Pool: idN(attachment), Since: old})
 	return &s.leases[len(s.leases)-1]
 }
 
@@ -94,12 +104,21 @@ func (s *scene) memory(address string, n int, released time.Time) *ipam.LeaseInf
 }
 
 func (s *scene) reserve(owner, address string, replaced bool) *ipam.ReservationInfo {
-	s.reservations = append(s.reservations, ipam.ReservationInfo{Owner: owner, Address: addr(address), Kind: ipam.Static, Space: "local", Network: "front", Subnet: prefix("10.8.0.0/24"), Since: old, Replaced: replaced})
+	s.reservations = append(s.reservations,
+		ipam.ReservationInfo{Owner: owner, Address: addr(address), Kind: ipam.Static, Space: "local", Network: "front",
+			Subnet: prefix("10.8.0.0/24"), Since: old, Replaced: replaced})
 	return &s.reservations[len(s.reservations)-1]
 }
 
+// rule has the network front make owners of names.
+func (s *scene) rule(pattern, owner string) {
+	s.rules[planned{"local", "front"}] = &ipam.Network{Name: "front",
+		Rules: []ipam.OwnerRule{{Pattern: pattern, Owner: owner}}}
+}
+
 func (s *scene) compare() *comparison {
-	rec := &records{leases: s.leases, reservations: s.reservations, networks: s.networks, cluster: s.cluster, partial: s.partial}
+	rec := &records{leases: s.leases, reservations: s.reservations, networks: s.networks, rules: s.rules,
+		cluster: s.cluster, partial: s.partial}
 	rec.index(s.attachments, s.view.Host)
 	return compare(&s.view, rec, now)
 }

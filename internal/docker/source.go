@@ -43,7 +43,8 @@ func (w *Witness) ask(ctx context.Context, req *ipam.EngineView) (source, error)
 		return source{trouble: failed}, nil
 	}
 	if age := w.cfg.Now().Sub(pushed.Taken); age > fresh {
-		err := errors.Join(failed, fmt.Errorf("the last view that berth witness has sent is %s old", age.Round(time.Second)))
+		err := errors.Join(failed,
+			fmt.Errorf("the last view that berth witness has sent is %s old", age.Round(time.Second)))
 		w.lost(err)
 		return source{trouble: err}, nil
 	}
@@ -58,6 +59,7 @@ func (w *Witness) readEngine(ctx context.Context) (*ipam.EngineView, error) {
 		return nil, err
 	}
 	view.Taken = taken
+	w.cfg.Roster.Show(&view)
 	return &view, nil
 }
 
@@ -66,11 +68,16 @@ func (w *Witness) accept(view *ipam.EngineView) error {
 	age := w.cfg.Now().Sub(view.Taken)
 	switch {
 	case view.Host != w.cfg.Host:
-		return refuse(ipam.ErrInvalid, "the view is of host %q, and this Berth gives out the addresses of host %q; say --host %s", view.Host, w.cfg.Host, w.cfg.Host)
+		return refuse(ipam.ErrInvalid,
+			"the view is of host %q, and this Berth gives out the addresses of host %q; say --host %s", view.Host,
+			w.cfg.Host, w.cfg.Host)
 	case age > fresh:
-		return refuse(ipam.ErrInvalid, "the view was taken %s ago; one that is older than %s says nothing about what runs now", age.Round(time.Second), fresh)
+		return refuse(ipam.ErrInvalid,
+			"the view was taken %s ago; one that is older than %s says nothing about what runs now",
+			age.Round(time.Second), fresh)
 	case age < -fresh:
-		return refuse(ipam.ErrInvalid, "the view will be taken in %s: set the clock of whoever took it", (-age).Round(time.Second))
+		return refuse(ipam.ErrInvalid, "the view will be taken in %s: set the clock of whoever took it",
+			(-age).Round(time.Second))
 	}
 	return nil
 }

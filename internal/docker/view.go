@@ -17,30 +17,19 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// View reads which networks have their addresses from one of the drivers, and all containers with their places on these. A
-// driver's name and the same with :latest are one. It asks for the list of networks, that of containers, and each network of
-// ours; what ends in between is not in the view.
+// View reads which networks have their addresses from one of the drivers, and all containers with their places on
+// these. A driver's name and the same with :latest are one. It asks for the list of networks, that of containers, and
+// each network of ours; what ends in between is not in the view.
 func (e *Engine) View(ctx context.Context, host string, drivers []string) (ipam.EngineView, error) {
-	ours := func(n *network.Network) bool {
-		return slices.ContainsFunc(drivers, func(d string) bool { return driverName(d) == driverName(n.IPAM.Driver) })
-	}
-	ctx, cancel := context.WithTimeout(ctx, patienceWithEngine)
+	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	api := e.client()
-	view := ipam.EngineView{Host: host, Taken: time.Now().UTC(), Networks: []ipam.EngineNetwork{}}
-	list, err := api.NetworkList(ctx, client.NetworkListOptions{})
+	taken := time.Now().UTC()
+	view, err := e.networks(ctx, api, drivers)
 	if err != nil {
-		return ipam.EngineView{}, fmt.Errorf("the engine's networks: %w", err)
+		return ipam.EngineView{}, err
 	}
-	for _, n := range list.Items {
-		switch {
-		case n.ConfigOnly: // it holds nothing
-		case ours(&n.Network):
-			view.Networks = append(view.Networks, showNetwork(&n.Network))
-		case !slices.Contains(builtIn, n.IPAM.Driver):
-			view.Foreign = append(view.Foreign, showNetwork(&n.Network))
-		}
-	}
+	view.Host, view.Taken = host, taken
 	if err := readContainers(ctx, api, &view); err != nil {
 		return ipam.EngineView{}, err
 	}
@@ -48,21 +37,72 @@ func (e *Engine) View(ctx context.Context, host string, drivers []string) (ipam.
 	return view, nil
 }
 
+// networks lists the networks of a view: those of the drivers, those of drivers that are nobody's, and the bridges of
+// others.
+func (e *Engine) networks(ctx context.Context, api *client.Client, drivers []string) (ipam.EngineView, error) {
+	ours := func(n *network.Network) bool {
+		return slices.ContainsFunc(drivers, func(d string) bool { return driverName(d) == driverName(n.IPAM.Driver) })
+	}
+	view := ipam.EngineView{Networks: []ipam.EngineNetwork{}}
+	list, err := api.NetworkList(ctx, client.NetworkListOptions{})
+	if err != nil {
+		return ipam.EngineView{}, fmt.Errorf("the engine's networks: %w", err)
+	}
+	for _, n := range list.Items {
+		if n.ConfigOnly { // it holds nothing
+			continue
+		}
+		if ours(&n.Network) {
+			view.Networks = append(view.Networks, showNetwork(&n.Network))
+			continue
+		}
+		if !slices.Contains(builtIn, n.IPAM.Driver) {
+			view.Foreign = append(view.Foreign, showNetwork(&n.Network))
+		}
+		if n.Driver == bridgeDriver {
+			view.Bridges = append(view.Bridges, showNetwork(&n.Network))
+		}
+	}
+	return view, nil
+}
+
 // builtIn are the engine's own IPAM drivers.
 var builtIn = []string{"", "default", "null", "windowsnull"}
+
+// The engine's network driver that makes a bridge in the host, and the options of such a network that name the
+// bridge: the default network has docker0.
+const (
+	bridgeDriver     = "bridge"
+	optBridge        = "com.docker.network.bridge.name"
+	optDefaultBridge = "com.docker.network.bridge.default_bridge"
+	defaultBridge    = "docker0"
+)
+
+// linkOf is the name of a network's bridge in the host; empty where the engine does not tell.
+func linkOf(n *network.Network) string {
+	if n.Driver != bridgeDriver {
+		return ""
+	}
+	if isDefault, _ := strconv.ParseBool(n.Options[optDefaultBridge]); isDefault {
+		return cmp.Or(n.Options[optBridge], defaultBridge)
+	}
+	return n.Options[optBridge]
+}
 
 // driverName is the name of a driver without the tag that managed plugins have where none was said.
 func driverName(s string) string { return strings.TrimSuffix(s, ":latest") }
 
 // Network reads one network, by name or id, whichever driver its addresses come from, with the containers on it.
 func (e *Engine) Network(ctx context.Context, ref string) (ipam.EngineView, error) {
-	ctx, cancel := context.WithTimeout(ctx, patienceWithEngine)
+	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	api := e.client()
 	view := ipam.EngineView{Taken: time.Now().UTC()}
 	answer, err := api.NetworkInspect(ctx, ref, client.NetworkInspectOptions{})
 	if errdefs.IsNotFound(err) {
-		return ipam.EngineView{}, refuse(ipam.ErrNotFound, "the engine has no network %s; `docker network ls` lists those that are there", ref)
+		return ipam.EngineView{},
+			refuse(ipam.ErrNotFound, "the engine has no network %s; `docker network ls` lists those that are there",
+				ref)
 	}
 	if err != nil {
 		return ipam.EngineView{}, fmt.Errorf("the engine's network %s: %w", ref, err)
@@ -71,7 +111,8 @@ func (e *Engine) Network(ctx context.Context, ref string) (ipam.EngineView, erro
 	if err := readContainers(ctx, api, &view); err != nil {
 		return ipam.EngineView{}, err
 	}
-	view.Containers = slices.DeleteFunc(view.Containers, func(c ipam.EngineContainer) bool { return len(c.Endpoints) == 0 })
+	view.Containers = slices.DeleteFunc(view.Containers,
+		func(c ipam.EngineContainer) bool { return len(c.Endpoints) == 0 })
 	view.Engine = e.identity(ctx, api)
 	return view, nil
 }
@@ -111,10 +152,13 @@ func readContainers(ctx context.Context, api *client.Client, view *ipam.EngineVi
 }
 
 func showNetwork(n *network.Network) ipam.EngineNetwork {
-	shown := ipam.EngineNetwork{ID: n.ID, Name: n.Name, Driver: n.IPAM.Driver, Swarm: n.Scope == "swarm", Options: n.IPAM.Options, Subnets: []ipam.EngineSubnet{}}
+	shown := ipam.EngineNetwork{ID: n.ID, Name: n.Name, Driver: n.IPAM.Driver, Swarm: n.Scope == "swarm",
+		Link: linkOf(n), Options: n.IPAM.Options, Subnets: []ipam.EngineSubnet{}}
 	for _, c := range n.IPAM.Config {
 		if c.Subnet.IsValid() { // that of a swarm's network is not there yet before its first task
-			shown.Subnets = append(shown.Subnets, ipam.EngineSubnet{CIDR: c.Subnet.Masked(), Range: c.IPRange.Masked(), Gateway: c.Gateway, Aux: c.AuxAddress})
+			shown.Subnets = append(shown.Subnets,
+				ipam.EngineSubnet{CIDR: c.Subnet.Masked(), Range: c.IPRange.Masked(), Gateway: c.Gateway,
+					Aux: c.AuxAddress})
 		}
 	}
 	return shown
@@ -126,12 +170,13 @@ const (
 	labelService = "com.docker.compose.service"
 	labelNumber  = "com.docker.compose.container-number"
 	labelOneOff  = "com.docker.compose.oneoff"
-	labelTask    = "com.docker.swarm.task.id"
+	LabelTask    = "com.docker.swarm.task.id"
 )
 
 // showContainer leaves out the endpoints. What `docker compose run` makes has the number of a replica, and is none.
 func showContainer(c *container.Summary) *ipam.EngineContainer {
-	shown := &ipam.EngineContainer{ID: c.ID, State: string(c.State), Project: c.Labels[labelProject], Service: c.Labels[labelService]}
+	shown := &ipam.EngineContainer{ID: c.ID, State: string(c.State), Project: c.Labels[labelProject],
+		Service: c.Labels[labelService]}
 	for _, name := range c.Names {
 		if name = strings.TrimPrefix(name, "/"); !strings.Contains(name, "/") { // others are those of legacy links
 			shown.Name = name

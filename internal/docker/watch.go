@@ -6,20 +6,43 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
+	"time"
 
+	"berth/internal/ipam"
+
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/events"
 	"github.com/moby/moby/client"
 )
 
-// Watch follows the engine's events: it yields once when it is connected, then for each event after which a container may have
-// another address or name, and in the end the error that ended it, which is never nil. A stream that breaks means that the engine
-// stopped.
-func (e *Engine) Watch(ctx context.Context) iter.Seq2[struct{}, error] {
-	return func(yield func(struct{}, error) bool) {
+// What can happen to a container, as the engine calls it.
+const (
+	eventCreate     = string(events.ActionCreate)
+	eventStart      = string(events.ActionStart)
+	eventDie        = string(events.ActionDie)
+	eventStop       = string(events.ActionStop)
+	eventDestroy    = string(events.ActionDestroy)
+	eventRename     = string(events.ActionRename)
+	eventConnect    = string(events.ActionConnect)
+	eventDisconnect = string(events.ActionDisconnect)
+)
+
+// The states of a container that will not be started any more.
+const (
+	stateDead     = string(container.StateDead)
+	stateRemoving = string(container.StateRemoving)
+)
+
+// Watch follows the engine's events: it yields nil once when it is connected, then each event after which a container
+// may have another address or name, and in the end the error that ended it, which is never nil. An event without a
+// container is one of the networks themselves. A stream that breaks means that the engine stopped.
+func (e *Engine) Watch(ctx context.Context) iter.Seq2[*ipam.EngineNews, error] {
+	return func(yield func(*ipam.EngineNews, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		if err := e.greet(ctx); err != nil {
 			cancel()
-			yield(struct{}{}, err)
+			yield(nil, err)
 			return
 		}
 		stream := e.client().Events(ctx, client.EventsListOptions{Filters: watched()})
@@ -28,17 +51,17 @@ func (e *Engine) Watch(ctx context.Context) iter.Seq2[struct{}, error] {
 			for range stream.Err { // closed by the client's goroutine when it ends
 			}
 		}()
-		if !yield(struct{}{}, nil) {
+		if !yield(nil, nil) {
 			return
 		}
 		for {
 			select {
-			case <-stream.Messages:
-				if !yield(struct{}{}, nil) {
+			case msg := <-stream.Messages:
+				if !yield(newsOf(&msg, time.Now()), nil) {
 					return
 				}
 			case err := <-stream.Err:
-				yield(struct{}{}, fmt.Errorf("the engine's events: %w", cmp.Or(err, io.ErrUnexpectedEOF)))
+				yield(nil, fmt.Errorf("the engine's events: %w", cmp.Or(err, io.ErrUnexpectedEOF)))
 				return
 			}
 		}
@@ -50,7 +73,7 @@ func (e *Engine) greet(ctx context.Context) error {
 	if err := e.renew(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patienceWithEngine)
+	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	_, err := e.client().Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
 	return err
@@ -59,9 +82,28 @@ func (e *Engine) greet(ctx context.Context) error {
 func watched() client.Filters {
 	f := client.Filters{}
 	f.Add("type", string(events.NetworkEventType), string(events.ContainerEventType))
-	for _, action := range []events.Action{events.ActionConnect, events.ActionDisconnect, events.ActionStart, events.ActionDie,
-		events.ActionRename, events.ActionCreate, events.ActionDestroy, events.ActionRemove} {
+	for _, action := range []events.Action{events.ActionConnect, events.ActionDisconnect, events.ActionStart,
+		events.ActionDie,
+		events.ActionStop, events.ActionRename, events.ActionCreate, events.ActionDestroy, events.ActionRemove} {
 		f.Add("event", string(action))
 	}
 	return f
+}
+
+// newsOf reads an event that was heard at a time.
+func newsOf(msg *events.Message, heard time.Time) *ipam.EngineNews {
+	e := &ipam.EngineEvent{Action: string(msg.Action)}
+	switch msg.Type {
+	case events.ContainerEventType:
+		attributes := msg.Actor.Attributes
+		e.Container = *showContainer(&container.Summary{ID: msg.Actor.ID, Names: []string{attributes["name"]},
+			Labels: attributes})
+	case events.NetworkEventType:
+		e.Container.ID, e.Network = strings.TrimSpace(msg.Actor.Attributes["container"]), msg.Actor.ID
+	}
+	news := &ipam.EngineNews{At: heard, Event: e}
+	if msg.TimeNano != 0 {
+		news.Late = max(heard.Sub(time.Unix(0, msg.TimeNano)), 0)
+	}
+	return news
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// How often is checked, and for how long the engine must not have known a thing before it is ended, unless a user says otherwise.
+// How often is checked, and for how long the engine must not have known a thing before it is ended, unless a user says
+// otherwise.
 const (
 	DefaultEvery = 5 * time.Minute
 	DefaultGrace = 5 * time.Minute
@@ -24,8 +25,8 @@ const fresh = 2 * time.Minute
 // actor is who does what is done here, in events.
 const actor = "check"
 
-// Records are what is held against the engine, and put right: ipam.Service over one store, or ipam.Estate over the host's own
-// and the cluster's.
+// Records are what is held against the engine, and put right: service.Service over one store, or cluster.Estate over
+// the host's own and the cluster's.
 type Records interface {
 	Networks(context.Context, ipam.NetworkFilter) ([]ipam.NetworkInfo, error)
 	Leases(context.Context, ipam.LeaseFilter) iter.Seq2[ipam.LeaseInfo, error]
@@ -34,7 +35,12 @@ type Records interface {
 	Partial() error
 
 	NameLeases(context.Context, []ipam.LeaseName) error
+	TellStrays(context.Context, []ipam.Stray) error
+	StandIns(context.Context) ([]ipam.StandIn, error)
+	EndStandIns(context.Context, []ipam.StandIn) error
+	Guesses() ipam.GuessCounts
 	ReleaseLease(context.Context, ipam.LeaseRef) (done bool, err error)
+	ReplaceLease(context.Context, ipam.LeaseRef, ipam.AddressRequest) (done bool, err error)
 	ForgetMemory(context.Context, ipam.LeaseRef) (done bool, err error)
 	RequestAddress(context.Context, ipam.AddressRequest) (netip.Prefix, error)
 	ReleasePool(ctx context.Context, pool ipam.ID) error
@@ -48,6 +54,7 @@ type Config struct {
 	Cluster bool             // other hosts have leases and attachments, too, in all spaces but local
 	Engine  *Engine          // nil: only views that others push
 	Drivers []string         // the names under which the engine may know this Berth
+	Roster  *Roster          // who is there, as requests ask it; nil: one of its own
 	Every   time.Duration    // between checks; 0: none but those that are asked for
 	Grace   time.Duration    // default: DefaultGrace
 	Repair  bool             // put right what is sure in each check
@@ -59,18 +66,26 @@ type Config struct {
 type Witness struct {
 	cfg  Config
 	log  *logrus.Entry
-	turn chan struct{} // holds a token while nobody looks or checks; it guards the next two
+	turn chan struct{} // holds a token while nobody looks or checks; it guards the next four
 
-	patience patience
-	doubts   map[key]time.Time // what a view of another's showed of endpoints, and when the records were read that it was held against
+	emptyTold bool // it was logged that the state is empty, and is so still
+	patience  patience
+	// what a view of another's showed of endpoints, and when the records were read that it was held against
+	doubts map[key]time.Time
+	strays map[key]bool // containers with the wrong address that were told of
+
+	unsure chan struct{} // a second look would show more
 
 	calm  time.Duration // how long events are gathered before a look
 	pause time.Duration // how long to wait at first for an engine that is away
 
 	mu     sync.RWMutex // guards what is below
 	pushed *ipam.EngineView
-	seen   map[place]seenLease
-	state  ipam.WitnessState
+
+	listening int // how many have begun to tell what they hear of an engine; the last one counts
+	seen      map[place]seenLease
+	state     ipam.WitnessState
+	answered  time.Time // when it was read last, by the clock of the machine
 }
 
 // seenLease is who has a lease.
@@ -87,7 +102,11 @@ func New(cfg Config) *Witness {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	w := &Witness{cfg: cfg, log: cfg.Log, turn: make(chan struct{}, 1), patience: patience{grace: cfg.Grace}, calm: time.Second, pause: time.Second}
+	if cfg.Roster == nil {
+		cfg.Roster = NewRoster(cfg.Now)
+	}
+	w := &Witness{cfg: cfg, log: cfg.Log, turn: make(chan struct{}, 1), unsure: make(chan struct{}, 1),
+		patience: patience{grace: cfg.Grace}, calm: time.Second, pause: time.Second}
 	w.turn <- struct{}{}
 	w.state.Engine = ipam.NoEngine
 	if cfg.Engine != nil {
@@ -106,7 +125,8 @@ func (w *Witness) take(ctx context.Context) (func(), error) {
 	}
 }
 
-// SeenBy is the container that has a lease, nil where none is known. It tells what was seen last, also when the engine is away.
+// SeenBy is the container that has a lease, nil where none is known. It tells what was seen last, also when the engine
+// is away.
 func (w *Witness) SeenBy(space string, addr netip.Addr, lease uint64) *ipam.SeenBy {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -120,8 +140,11 @@ func (w *Witness) SeenBy(space string, addr netip.Addr, lease uint64) *ipam.Seen
 // State tells how it stands.
 func (w *Witness) State() ipam.WitnessState {
 	w.mu.RLock()
-	defer w.mu.RUnlock()
-	return w.state
+	state := w.state
+	w.mu.RUnlock()
+	_, state.Live = w.cfg.Roster.Bridges()
+	state.Guesses = w.cfg.Service.Guesses()
+	return state
 }
 
 // publish lets others see who has which lease.
@@ -142,6 +165,14 @@ func (w *Witness) reached(taken time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.state.Engine, w.state.Detail, w.state.Seen = ipam.EngineReachable, "", taken
+	w.answered = time.Now()
+}
+
+// readSince tells whether the engine was read after a moment of the machine's own clock.
+func (w *Witness) readSince(at time.Time) bool {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.answered.After(at)
 }
 
 // lost notes that the engine has not answered, so that nothing is sure of what was seen before.

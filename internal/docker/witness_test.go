@@ -59,7 +59,9 @@ func TestRepairs(t *testing.T) {
 		"a memory": {
 			func(tn *town) {
 				got := tn.run("gone", "front")
-				must(tn.t, tn.service.NameLeases(tn.t.Context(), []ipam.LeaseName{{LeaseRef: ipam.LeaseRef{Space: "local", Address: got, ID: tn.leaseOf(got).ID}, Name: "gone"}}))
+				must(tn.t, tn.service.NameLeases(tn.t.Context(),
+					[]ipam.LeaseName{{LeaseRef: ipam.LeaseRef{Space: "local", Address: got, ID: tn.leaseOf(got).ID},
+						Name: "gone"}}))
 				tn.release("front", got)
 				tn.vanish("gone")
 				tn.settle(31 * 24 * time.Hour)
@@ -70,7 +72,8 @@ func TestRepairs(t *testing.T) {
 				}
 			}},
 		"an address": {
-			func(tn *town) { tn.number++; tn.appear("web", "front", addr("10.8.0.9")) }, "uncovered_address 10.8.0.9", ipam.LeaseTaken,
+			func(tn *town) { tn.number++; tn.appear("web", "front", addr("10.8.0.9")) }, "uncovered_address " +
+				"10.8.0.9", ipam.LeaseTaken,
 			func(tn *town) {
 				l := tn.leaseOf(addr("10.8.0.9"))
 				if l.MAC != macN(1) || l.Name != "web" || l.Pool != tn.pools["front"] {
@@ -81,11 +84,42 @@ func TestRepairs(t *testing.T) {
 					tn.t.Errorf("after the container's stop it is %+v", l)
 				}
 			}},
+		"the lease of one who is gone, of an address that another runs with": {
+			func(tn *town) {
+				got := tn.run("gone", "front")
+				tn.edit(&ipam.AddReservation{Network: tn.leaseOf(got).Network, Owner: "web",
+					Wishes: []ipam.Wish{{Address: got}}, Force: true})
+				tn.vanish("gone")
+				tn.number++
+				tn.appear("web", "front", got)
+			}, "outdated_lease 10.8.0.2", ipam.LeaseTaken,
+			func(tn *town) {
+				l := tn.leaseOf(addr("10.8.0.2"))
+				if l.MAC != macN(2) || l.Name != "web" || l.Pool != tn.pools["front"] || l.State != "held" {
+					tn.t.Errorf("the lease is %+v", l)
+				}
+				taken, released := tn.lastEvent(ipam.LeaseTaken), tn.lastEvent(ipam.LeaseReleased)
+				if released.MAC != macN(1) || released.ID >= taken.ID || taken.ID != l.ID {
+					tn.t.Errorf("told are %+v and %+v", released, taken)
+				}
+				tn.release("front", addr("10.8.0.2"))
+				if l := tn.leaseOf(addr("10.8.0.2")); l.State == "held" {
+					tn.t.Errorf("after the container's stop it is %+v", l)
+				}
+				var owners []string
+				for r, err := range tn.service.Reservations(tn.t.Context(), ipam.AddressFilter{}) {
+					must(tn.t, err)
+					owners = append(owners, r.Owner+" "+r.Address.String())
+				}
+				if !slices.Equal(owners, []string{"web 10.8.0.2"}) {
+					tn.t.Errorf("reserved is %q", owners)
+				}
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tn := newTown(t)
 			row.make(tn)
-			tn.settle(time.Second)
+			tn.settle(networkCreation + time.Second)
 			tn.check(ipam.CheckRequest{})
 			tn.clock.wait(5 * time.Minute)
 			found := tn.check(ipam.CheckRequest{})
@@ -125,6 +159,23 @@ func TestRepairRefused(t *testing.T) {
 	}
 }
 
+// TestNetworkBeingCreated: an engine asks for the subnet of a network that it creates before it lists that network, and
+// nothing is wrong meanwhile; nor is it where the network came, beside one that was there. Later it is.
+func TestNetworkBeingCreated(t *testing.T) {
+	tn := newTown(t)
+	tn.settle(time.Hour)
+	tn.network("back", "10.9.0.0/24")
+	tn.network("twin", "10.8.0.0/24")
+	tn.vanishNetwork("back")
+	tn.settle(networkCreation - time.Second)
+	wantTold(t, tn.check(ipam.CheckRequest{}))
+	tn.vanishNetwork("twin")
+	tn.settle(0)
+	wantTold(t, tn.check(ipam.CheckRequest{}))
+	tn.settle(time.Second)
+	wantTold(t, tn.check(ipam.CheckRequest{}), "unused_subnet 10.9.0.0/24", "unused_attachment 10.8.0.0/24")
+}
+
 // TestNotRepaired: what is not sure is not put right, however long it has been so.
 func TestNotRepaired(t *testing.T) {
 	tn := newTown(t)
@@ -135,11 +186,14 @@ func TestNotRepaired(t *testing.T) {
 	tn.network("twin", "10.9.0.0/24") // either may be the one that is gone
 	tn.vanishNetwork("twin")
 	tn.view.Networks[1].Subnets[0].Gateway = addr("10.9.0.77")
-	tn.view.Networks = append(tn.view.Networks, ipam.EngineNetwork{ID: "id-alien", Name: "alien", Driver: "berth", Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.7.0.0/24")}}})
-	tn.settle(time.Second)
+	tn.view.Networks = append(tn.view.Networks,
+		ipam.EngineNetwork{ID: "id-alien", Name: "alien", Driver: "berth",
+			Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.7.0.0/24")}}})
+	tn.settle(networkCreation + time.Second)
 	for range 3 {
 		r := tn.check(ipam.CheckRequest{Repair: true})
-		wantTold(t, r, "doubled_address 10.8.0.2", "unused_attachment 10.9.0.0/24", "unknown_pool 10.7.0.0/24", "wrong_gateway 10.9.0.77")
+		wantTold(t, r, "doubled_address 10.8.0.2", "unused_attachment 10.9.0.0/24", "unknown_pool 10.7.0.0/24",
+			"wrong_gateway 10.9.0.77")
 		tn.clock.wait(time.Hour)
 	}
 	if at, err := tn.service.Attachments(t.Context()); err != nil || len(at) != 3 {
@@ -159,15 +213,18 @@ func TestRepairOnly(t *testing.T) {
 	tn.settle(time.Second)
 	tn.check(ipam.CheckRequest{})
 	tn.clock.wait(time.Hour)
-	wantTold(t, tn.check(ipam.CheckRequest{Only: &before}), "unused_lease 10.8.0.2 repairable", "unused_lease 10.8.0.3 repairable")
-	wantTold(t, tn.check(ipam.CheckRequest{Repair: true, Only: &before}), "unused_lease 10.8.0.2 repaired", "unused_lease 10.8.0.3 repairable")
+	wantTold(t, tn.check(ipam.CheckRequest{Only: &before}), "unused_lease 10.8.0.2 repairable",
+		"unused_lease 10.8.0.3 repairable")
+	wantTold(t, tn.check(ipam.CheckRequest{Repair: true, Only: &before}), "unused_lease 10.8.0.2 repaired",
+		"unused_lease 10.8.0.3 repairable")
 
 	// The same address leaked once more is another lease.
 	tn.lease("front", macN(1), addr("10.8.0.2"))
 	tn.clock.wait(time.Second)
 	tn.check(ipam.CheckRequest{})
 	tn.clock.wait(time.Hour)
-	wantTold(t, tn.check(ipam.CheckRequest{Repair: true, Only: &before}), "unused_lease 10.8.0.2 repairable", "unused_lease 10.8.0.3 repairable")
+	wantTold(t, tn.check(ipam.CheckRequest{Repair: true, Only: &before}), "unused_lease 10.8.0.2 repairable",
+		"unused_lease 10.8.0.3 repairable")
 
 	_, err := tn.w.Check(t.Context(), ipam.CheckRequest{Repair: true, Only: &ipam.CheckReport{Host: "h2"}})
 	if !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "h2") {
@@ -201,8 +258,8 @@ func (tn *town) during(n int, do func()) {
 	}
 }
 
-// TestStoppedMeanwhile: a container that stops, and whose address goes to another, between the view and the records, has lost
-// nothing: it is in the first view only.
+// TestStoppedMeanwhile: a container that stops, and whose address goes to another, between the view and the records,
+// has lost nothing: it is in the first view only.
 func TestStoppedMeanwhile(t *testing.T) {
 	tn := newTown(t)
 	stopped, other := tn.run("stopped", "front"), tn.run("other", "front")
@@ -253,11 +310,13 @@ func TestDiesMeanwhile(t *testing.T) {
 	}
 }
 
-// TestSuperseded: an address that was kept until its owner runs with another one ends in checks and in looks, wanted or not (BO-13).
+// TestSuperseded: an address that was kept until its owner runs with another one ends in checks and in looks, wanted or
+// not (BO-13).
 func TestSuperseded(t *testing.T) {
 	for name, see := range map[string]func(tn *town){
 		"check": func(tn *town) {
-			wantTold(tn.t, tn.check(ipam.CheckRequest{}), "superseded_reservation 10.8.0.20 repaired", "superseded_reservation 10.8.0.21 repaired")
+			wantTold(tn.t, tn.check(ipam.CheckRequest{}), "superseded_reservation 10.8.0.20 repaired",
+				"superseded_reservation 10.8.0.21 repaired")
 		},
 		"look": func(tn *town) { must(tn.t, tn.w.look(tn.t.Context())) },
 	} {
@@ -285,11 +344,13 @@ func TestSuperseded(t *testing.T) {
 			if got := kept(); !slices.Equal(got, all) {
 				t.Fatalf("before it runs it has %v", got)
 			}
-			for _, a := range []string{"10.8.0.30", "10.8.0.31"} { // of two endpoints, because Docker gives one no second address
+			// of two, because Docker gives one no second address
+			for a, name := range map[string]string{"10.8.0.30": "web", "10.8.0.31": "0123456789ab_web"} {
 				tn.number++
-				got, err := tn.service.RequestAddress(t.Context(), ipam.AddressRequest{Pool: tn.pools["front"], MAC: macN(tn.number), Name: "web", Preferred: addr(a)})
+				got, err := tn.service.RequestAddress(t.Context(),
+					ipam.AddressRequest{Pool: tn.pools["front"], MAC: macN(tn.number), Name: "web", Preferred: addr(a)})
 				must(t, err)
-				tn.appear("web of "+a, "front", got.Addr())
+				tn.appear(name, "front", got.Addr())
 			}
 			tn.settle(time.Second)
 			see(tn)

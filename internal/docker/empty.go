@@ -1,0 +1,52 @@
+package docker
+
+import (
+	"fmt"
+
+	"berth/internal/ipam"
+)
+
+// maxNamed is how many names a sentence lists.
+const maxNamed = 5
+
+// judgeEmpty finds a state that knows no Docker network at all beside an engine that has some of this Berth's: it was
+// lost, or is another one than that which the networks were made with. What runs there has addresses that look free.
+func (c *comparison) judgeEmpty() {
+	if len(c.rec.attachments) > 0 || c.rec.partial != nil {
+		return
+	}
+	var with []*ipam.EngineNetwork
+	for i := range c.view.Networks {
+		if n := &c.view.Networks[i]; len(n.Subnets) > 0 && (!n.Swarm || c.seen.used[n.ID]) {
+			with = append(with, n)
+		}
+	}
+	if len(with) == 0 {
+		return
+	}
+	which := names(with[:min(len(with), maxNamed)])
+	if n := len(with) - maxNamed; n > 0 {
+		which += fmt.Sprintf(" and %d more", n)
+	}
+	c.add(finding{Finding: ipam.Finding{Kind: ipam.EmptyState,
+		Space: c.rec.spacesOf(with[0], with[0].Subnets[0].CIDR)[0], Network: which,
+		Detail: fmt.Sprintf("Berth knows no Docker network, and the engine has some of its IPAM driver: %s. Its "+
+			"state was lost, or is "+
+			"another one (serve --state), and no container can start there: put a backup back with `berth restore`, "+
+			"then run "+
+			"`berth check --repair`; without a backup, remove and create these networks", which)}})
+}
+
+// tellEmpty says loudly, once, that the state is empty where it should not be. Whoever looks holds the turn.
+func (w *Witness) tellEmpty(found []finding) {
+	for i := range found {
+		if found[i].Kind == ipam.EmptyState {
+			if !w.emptyTold {
+				w.log.Error(found[i].Detail)
+			}
+			w.emptyTold = true
+			return
+		}
+	}
+	w.emptyTold = false
+}

@@ -1,0 +1,216 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// ears is who follows an engine, and what was heard.
+type ears struct {
+	t       *testing.T
+	roster  *Roster
+	begun   chan struct{}
+	told    chan *ipam.EngineNews
+	stirred chan bool
+	end     func() error // ends it
+	ended   chan error   // what it ended with
+}
+
+// follow follows an engine until the end of the test, or until end is called.
+func follow(t *testing.T, e *Engine) *ears {
+	t.Helper()
+	f := &ears{t: t, roster: NewRoster(nil), begun: make(chan struct{}), told: make(chan *ipam.EngineNews, 99),
+		stirred: make(chan bool, 99)}
+	ctx, cancel := context.WithCancel(t.Context())
+	f.ended = make(chan error, 1)
+	go func() {
+		f.ended <- e.Follow(ctx, Listener{
+			Drivers: func() []string { return []string{"berth"} },
+			Begun:   func() { close(f.begun) },
+			Tell: func(news *ipam.EngineNews) {
+				f.roster.Hear(news)
+				f.told <- news
+			},
+			Stirred: func(networks bool) { f.stirred <- networks },
+		})
+	}()
+	f.end = sync.OnceValue(func() error {
+		cancel()
+		return <-f.ended
+	})
+	t.Cleanup(func() { _ = f.end() })
+	return f
+}
+
+// next is what is told next.
+func (f *ears) next(what string) *ipam.EngineNews {
+	f.t.Helper()
+	select {
+	case news := <-f.told:
+		return news
+	case <-time.After(30 * time.Second):
+		f.t.Fatalf("%s is not told", what)
+		return nil
+	}
+}
+
+// followed is an engine with a network and a stopped container, and who follows it from a moment with a view on.
+func followed(t *testing.T) (*fakeEngine, *ears, ipam.EngineView) {
+	t.Helper()
+	engine := newFakeEngine(t)
+	view := ipam.EngineView{Networks: []ipam.EngineNetwork{{ID: "n1", Name: "front", Driver: "berth",
+		Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.8.0.0/24")}}}},
+		Containers: []ipam.EngineContainer{{ID: "old", Name: "old", State: "exited",
+			Endpoints: []ipam.EngineEndpoint{{Network: "n1"}}}}}
+	engine.set(view)
+	e := engine.open()
+	f := follow(t, e)
+	<-f.begun
+	if news := f.next("the networks"); news.Networks == nil || len(news.Networks.Networks) != 1 {
+		t.Fatalf("told first: %+v", news)
+	}
+	eventually(t, "somebody follows", engine.follows)
+	f.roster.Hear(&ipam.EngineNews{At: time.Now(), Begins: true})
+	seen, err := e.View(t.Context(), "h1", []string{"berth"})
+	must(t, err)
+	f.roster.Show(&seen)
+	engine.asked()
+	return engine, f, view
+}
+
+func (f *ears) guess() string {
+	return f.roster.Guess(ipam.Question{Space: "local", CIDR: prefix("10.8.0.0/24")}).Name
+}
+
+// TestFollowCreated: a container that was made is a candidate by its event alone, and with its networks by one list
+// of it.
+func TestFollowCreated(t *testing.T) {
+	engine, f, view := followed(t)
+	if got := f.guess(); got != "old" {
+		t.Errorf("at first it is %q", got)
+	}
+	view.Containers = append(view.Containers,
+		ipam.EngineContainer{ID: "new", Name: "shop-web-1", Project: "shop", Service: "web", Number: 1,
+			State:     "created",
+			Endpoints: []ipam.EngineEndpoint{{Network: "n1", Wanted: ValidAddresses(addr("10.8.0.5"))}}})
+	engine.set(view)
+	engine.tell("create", "new", 0,
+		object{"name": "shop-web-1", labelProject: "shop", labelService: "web", labelNumber: "1", "image": "x"})
+	news := f.next("its creation")
+	if e := news.Event; e == nil || e.Action != "create" || e.Container.ID != "new" ||
+		e.Container.Name != "shop-web-1" || e.Container.Owner() != "shop/web/1" || news.Late > 10*time.Second {
+		t.Errorf("told: %+v", news)
+	}
+	news = f.next("where it is")
+	if len(news.Listed) != 1 || news.Listed[0].ID != "new" || len(news.Listed[0].Endpoints) != 1 ||
+		news.Listed[0].Endpoints[0].Network != "n1" {
+		t.Errorf("listed: %+v", news.Listed)
+	}
+	if got := f.guess(); got != "old" {
+		t.Errorf("one that asks for an address itself is taken for %q", got)
+	}
+	if got := wantedBy(f.roster, "local", prefix("10.8.0.0/24"), addr("10.8.0.5")); got != "shop-web-1" {
+		t.Errorf("its address is asked for by %q", got)
+	}
+	engine.tellNetwork("connect", "n1", "new")
+	if e := f.next("its connection").Event; e == nil || e.Network != "n1" || e.Container.ID != "new" {
+		t.Errorf("told: %+v", e)
+	}
+	engine.tell("start", "new", 0, object{"name": "shop-web-1"})
+	f.next("its start")
+	if asked := engine.asked(); !slices.Equal(asked, []string{"GET /containers/json"}) {
+		t.Errorf("it asked %q", asked)
+	}
+	for range 3 {
+		if <-f.stirred {
+			t.Error("networks are said to have changed")
+		}
+	}
+}
+
+// TestFollowNetworks: when a network comes or goes they are listed anew, and whoever looks at them is told to hurry.
+func TestFollowNetworks(t *testing.T) {
+	engine, f, view := followed(t)
+	view.Networks = append(view.Networks,
+		ipam.EngineNetwork{ID: "n2", Name: "back", Driver: "berth",
+			Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.9.0.0/24")}}})
+	engine.set(view)
+	engine.happen("network", "create")
+	if news := f.next("the networks"); news.Networks == nil || len(news.Networks.Networks) != 2 {
+		t.Errorf("told: %+v", news)
+	}
+	if !<-f.stirred {
+		t.Error("it is not said that it is the networks")
+	}
+	if asked := engine.asked(); !slices.Equal(asked, []string{"GET /networks"}) {
+		t.Errorf("it asked %q", asked)
+	}
+}
+
+// TestFollowLate: an event says how late it comes, and one from the future is not late.
+func TestFollowLate(t *testing.T) {
+	engine, f, _ := followed(t)
+	engine.tell("die", "old", time.Hour, object{"name": "old"})
+	if late := f.next("an old event").Late; late < time.Hour || late > 2*time.Hour {
+		t.Errorf("it is late by %s", late)
+	}
+	if got := f.guess(); got != "" {
+		t.Errorf("after a late event it is %q", got)
+	}
+	engine.tell("die", "old", -time.Hour, object{"name": "old"})
+	if late := f.next("an event from the future").Late; late != 0 {
+		t.Errorf("it is late by %s", late)
+	}
+	engine.happen("container", "die")
+	if late := f.next("an event without a time").Late; late != 0 {
+		t.Errorf("it is late by %s", late)
+	}
+}
+
+// TestFollowHangs: an engine that hangs in its list stops no event, and nobody waits for it in the end.
+func TestFollowHangs(t *testing.T) {
+	engine, f, _ := followed(t)
+	hangs, free := make(chan struct{}, 9), make(chan struct{})
+	defer close(free)
+	engine.mu.Lock()
+	engine.ask = func(_, path string) {
+		if strings.HasSuffix(path, "/containers/json") {
+			hangs <- struct{}{}
+			<-free
+		}
+	}
+	engine.mu.Unlock()
+	engine.tell("create", "new", 0, object{"name": "web"})
+	f.next("its creation")
+	<-hangs
+	if got := f.guess(); got != "web" {
+		t.Errorf("before it is listed it is %q", got)
+	}
+	for range 20 {
+		engine.tell("start", "new", 0, object{"name": "web"})
+		if e := f.next("an event").Event; e == nil || e.Action != "start" {
+			t.Errorf("told: %+v", e)
+		}
+	}
+	if err := f.end(); !errors.Is(err, context.Canceled) && err == nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// TestFollowEnds: when the engine goes, that is said.
+func TestFollowEnds(t *testing.T) {
+	engine, f, _ := followed(t)
+	engine.stop()
+	err := <-f.ended
+	f.ended <- err
+	if err == nil {
+		t.Error("it goes on without an engine")
+	}
+}

@@ -1,0 +1,34 @@
+package pin
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/netip"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func addrs(texts ...string) (all []netip.Addr) {
+	for _, text := range texts {
+		all = append(all, netip.MustParseAddr(text))
+	}
+	return all
+}
+
+// object is one of JSON.
+type object = map[string]any
+
+func answer(w http.ResponseWriter, code int, body any) {
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body)
+}

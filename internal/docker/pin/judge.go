@@ -1,0 +1,283 @@
+package pin
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"berth/internal/ipam"
+)
+
+// timeForm is how a refusal tells when something began.
+const timeForm = "2006-01-02 15:04:05 MST"
+
+// pinning is what FindPins looks things up in.
+type pinning struct {
+	view     *ipam.EngineView
+	rec      *Records
+	networks map[string]*ipam.EngineNetwork // by id
+	users    map[used]int                   // how many endpoints have an address
+	plans    map[string]*ipam.Network       // the rules of Berth's networks, by their ids: what names mean
+	types    map[string]*ipam.NetworkInfo
+	wished   map[string][]ipam.Wish // what is to be reserved, by network and owner
+}
+
+// used is an address on a Docker network.
+type used struct {
+	network string // by id
+	addr    netip.Addr
+}
+
+func newPinning(view *ipam.EngineView, rec *Records) *pinning {
+	f := &pinning{view: view, rec: rec, networks: map[string]*ipam.EngineNetwork{}, users: map[used]int{},
+		plans: map[string]*ipam.Network{}, types: map[string]*ipam.NetworkInfo{}, wished: map[string][]ipam.Wish{}}
+	for i := range view.Networks {
+		f.networks[view.Networks[i].ID] = &view.Networks[i]
+	}
+	for i := range rec.Networks {
+		n := &rec.Networks[i]
+		f.plans[n.ID.String()], f.types[n.ID.String()] = &ipam.Network{ID: n.ID, Name: n.Name, Rules: n.OwnerRules}, n
+	}
+	for i := range view.Containers {
+		for _, ep := range view.Containers[i].Endpoints {
+			for _, addr := range ep.Addresses {
+				f.users[used{ep.Network, addr}]++
+			}
+		}
+	}
+	return f
+}
+
+// seat is one endpoint that is judged.
+type seat struct {
+	*pinning
+	c   *ipam.EngineContainer
+	ep  *ipam.EngineEndpoint
+	n   *ipam.EngineNetwork
+	pin Pin
+
+	fresh []netip.Addr // what is to be reserved
+	brief string       // a refusal in a few words, where the whole one is long
+}
+
+func (f *pinning) judge(c *ipam.EngineContainer, ep *ipam.EngineEndpoint, n *ipam.EngineNetwork) Pin {
+	s := &seat{pinning: f, c: c, ep: ep, n: n, pin: Pin{Container: c.Name, ID: c.ID, Project: c.Project, State: c.State,
+		Network: n.Name, NetworkID: n.ID,
+		Addresses: []netip.Addr{}, Asked: append([]netip.Addr{}, ep.Wanted...), Reservation: []Kept{}}}
+	for _, own := range n.Subnets {
+		if sub := s.subnet(own.CIDR); sub != nil && s.pin.Planned == "" {
+			s.pin.Planned, s.pin.PlannedID = sub.NetworkName, sub.Network.String()
+		}
+	}
+	s.pin.Owner = s.owner()
+	if why := s.plan(); why != "" {
+		s.pin.Refusal, s.pin.Reserve, s.pin.Connect = why, nil, false
+		s.pin.Missing, s.pin.Addresses = cmp.Or(s.brief, why), append([]netip.Addr{}, s.ep.Addresses...)
+		return s.pin
+	}
+	s.pin.Connect = !sameAddrs(s.ep.Wanted, s.pin.Addresses)
+	s.pin.Pinned = !s.pin.Connect && len(s.pin.Reserve) == 0
+	s.pin.Missing = s.missing()
+	return s.pin
+}
+
+// missing says what is to be done.
+func (s *seat) missing() string {
+	var parts []string
+	if len(s.pin.Reserve) > 0 {
+		parts = append(parts, "not reserved: "+listed(s.fresh))
+	}
+	switch {
+	case s.pin.Connect && len(s.ep.Wanted) == 0:
+		parts = append(parts, "asks for no address")
+	case s.pin.Connect:
+		parts = append(parts, "asks for "+listed(s.ep.Wanted))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// plan finds the addresses and what is missing of them, or says why it cannot be.
+func (s *seat) plan() (refusal string) {
+	if refusal = s.pin.Unsettled(); refusal != "" {
+		return refusal
+	}
+	if s.pin.Runs() && len(s.ep.Addresses) == 0 {
+		return fmt.Sprintf("%s runs, and the engine tells no address that it has on the Docker network %s; try again",
+			s.c.Name, s.n.Name)
+	}
+	for i := range s.n.Subnets {
+		cidr := s.n.Subnets[i].CIDR
+		sub := s.subnet(cidr)
+		if sub == nil {
+			return fmt.Sprintf("Berth does not know the subnet %s of the Docker network %s; `berth check` tells more",
+				cidr, s.n.Name)
+		}
+		if !s.rec.TakesAny && s.chosen(sub, &s.n.Subnets[i]) {
+			s.brief = "its network was created without --subnet"
+			return s.chosenRefusal()
+		}
+		addr, refusal := s.address(sub)
+		if refusal == "" && addr.IsValid() {
+			s.pin.Addresses = append(s.pin.Addresses, addr)
+			refusal = s.reserve(sub, addr)
+		}
+		if refusal != "" {
+			return refusal
+		}
+	}
+	if len(s.pin.Addresses) == 0 {
+		return fmt.Sprintf("%s has no address on the Docker network %s", s.c.Name, s.n.Name)
+	}
+	return ""
+}
+
+// subnet is Berth's subnet of a Docker network's: in the planned network or the space that the Docker network
+// names, or else in the space local.
+func (s *seat) subnet(cidr netip.Prefix) *ipam.SubnetInfo {
+	named, space := s.n.Options["network"], s.n.Options["space"]
+	var found []*ipam.SubnetInfo
+	for i := range s.rec.Subnets {
+		sub := &s.rec.Subnets[i]
+		if sub.CIDR != cidr || len(sub.Attachments) == 0 {
+			continue
+		}
+		if named != "" && (sub.NetworkName == named || sub.Network.String() == named) {
+			return sub
+		}
+		if named == "" && sub.Space == orLocal(space) {
+			return sub
+		}
+		found = append(found, sub)
+	}
+	if len(found) == 1 && named != "" {
+		return found[0] // the planned network was renamed since
+	}
+	return nil
+}
+
+func orLocal(space string) string {
+	if space == "" {
+		return ipam.LocalSpace
+	}
+	return space
+}
+
+// chosen tells whether Berth chose the subnet for this Docker network, which named none. Where several Docker
+// networks are on the subnet, its containers' leases tell which attachment is its own; where none does, the engine
+// will.
+func (s *seat) chosen(sub *ipam.SubnetInfo, docker *ipam.EngineSubnet) bool {
+	if len(sub.Chosen) == 0 || docker.Range.IsValid() && docker.Range != docker.CIDR {
+		return false
+	}
+	if len(sub.Chosen) == len(sub.Attachments) {
+		return true
+	}
+	for i := range s.view.Containers {
+		for _, ep := range s.view.Containers[i].Endpoints {
+			if ep.Network != s.n.ID {
+				continue
+			}
+			for _, addr := range ep.Addresses {
+				if l := s.holder(sub, addr); l != nil && slices.Contains(sub.Chosen, l.Pool) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func (s *seat) chosenRefusal() string {
+	var flags string
+	for _, sub := range s.n.Subnets {
+		if sub.CIDR.Addr().Is6() {
+			flags += " --ipv6"
+		}
+		flags += " --subnet " + sub.CIDR.String()
+	}
+	for _, key := range sortedKeys(s.n.Options) {
+		flags += " --ipam-opt " + quoted(key+"="+s.n.Options[key])
+	}
+	return fmt.Sprintf("the Docker network %s was created without --subnet, and this engine, before v29, takes no "+
+		"address of a container's own there: "+
+		"take its containers off it, remove it, and create it again with `docker network create --ipam-driver %s%s %s`",
+		s.n.Name, s.n.Driver, flags, s.n.Name)
+}
+
+// address is the one that the container is to keep in a subnet, or why there is none.
+func (s *seat) address(sub *ipam.SubnetInfo) (addr netip.Addr, refusal string) {
+	if s.pin.Runs() {
+		for _, addr := range s.ep.Addresses {
+			if sub.CIDR.Contains(addr) {
+				return addr, s.has(sub, addr)
+			}
+		}
+		return netip.Addr{}, "" // a container without IPv6 on a network with it
+	}
+	for _, addr := range s.ep.Wanted {
+		if sub.CIDR.Contains(addr) {
+			return addr, s.mayHave(sub, addr)
+		}
+	}
+	if r := s.reservation(sub); r != nil {
+		return r.Address, s.mayHave(sub, r.Address)
+	}
+	if l := s.memory(sub); l != nil {
+		return l.Address, ""
+	}
+	return netip.Addr{}, fmt.Sprintf("%s does not run, and nothing is reserved or remembered for it in %s: start "+
+		"it, and pin it then, or say its address with "+
+		"`berth reservation add %s --owner %s --ip ADDRESS`", s.c.Name, sub.CIDR, sub.NetworkName, s.pin.Owner)
+}
+
+// has refuses what a running container shows as its own and is somebody else's.
+func (s *seat) has(sub *ipam.SubnetInfo, addr netip.Addr) string {
+	l := s.holder(sub, addr)
+	switch {
+	case s.users[used{s.n.ID, addr}] > 1:
+		return fmt.Sprintf("%s is the address of another container on the Docker network %s, too: stop one of them",
+			addr, s.n.Name)
+	case l == nil:
+		return fmt.Sprintf("%s has %s, of which Berth knows nothing: put that right with `berth check --repair`",
+			s.c.Name, addr)
+	case l.Kind == ipam.Gateway, l.Kind == ipam.External, l.Kind == ipam.Headroom:
+		return s.heldBy(l)
+	case l.Host != s.view.Host, !s.ours(l):
+		return s.heldBy(l)
+	}
+	return ""
+}
+
+// ours tells whether a lease can be that of the endpoint. A name alone says little: a container may have been
+// renamed since.
+func (s *seat) ours(l *ipam.LeaseInfo) bool {
+	none := ipam.MAC{}
+	return l.MAC == none || s.ep.MAC == none || l.MAC == s.ep.MAC || l.Name == s.c.Name
+}
+
+// mayHave refuses what somebody else holds while the container is stopped.
+func (s *seat) mayHave(sub *ipam.SubnetInfo, addr netip.Addr) string {
+	if l := s.holder(sub, addr); l != nil {
+		return s.heldBy(l)
+	}
+	return ""
+}
+
+func (s *seat) heldBy(l *ipam.LeaseInfo) string {
+	holder := l.Name
+	switch {
+	case l.Kind == ipam.Gateway:
+		holder = "the gateway of " + l.Subnet.String()
+	case l.SeenBy != nil:
+		holder = l.SeenBy.Container
+	case holder == "" && l.MAC != (ipam.MAC{}):
+		holder = "MAC " + l.MAC.String()
+	case holder == "":
+		holder = "somebody"
+	}
+	return fmt.Sprintf("%s, which is the address of %s, is held by %s on host %s since %s; `berth check` tells "+
+		"whether that one runs",
+		l.Address, s.c.Name, holder, l.Host, l.Since.Local().Format(timeForm))
+}

@@ -1,0 +1,157 @@
+package pin
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"berth/internal/ipam"
+)
+
+// This file tells whose an address is by reservations and memories, and what is to be reserved for a container.
+
+// owner is whom the addresses of a container are reserved for: what Compose made of it, where its name tells Berth
+// so, else its name. A service with a container_name is known by that.
+func (s *seat) owner() string {
+	if owner := s.c.Owner(); s.means(s.pin.PlannedID, owner) {
+		return owner
+	}
+	return s.c.Name
+}
+
+// means tells whether the name of the container can mean an owner on a network of Berth's.
+func (s *seat) means(network, owner string) bool {
+	n := s.plans[network]
+	if n == nil {
+		n = &ipam.Network{}
+	}
+	return n.Means(s.c.Name, owner)
+}
+
+// mine tells whether an owner is the container: as its name or a rule of the network makes it, or by its MAC. On
+// an engine that tells no names it is also whom Compose's labels make it.
+func (s *seat) mine(sub *ipam.SubnetInfo, owner string) bool {
+	switch {
+	case owner == "":
+		return false
+	case s.means(sub.Network.String(), owner):
+		return true
+	case s.ep.MAC != (ipam.MAC{}) && owner == s.ep.MAC.String():
+		return true
+	}
+	return !s.rec.TakesAny && owner == s.c.Owner()
+}
+
+// holder is who holds an address at this moment; nil: nobody.
+func (s *seat) holder(sub *ipam.SubnetInfo, addr netip.Addr) *ipam.LeaseInfo {
+	for i := range s.rec.Leases {
+		l := &s.rec.Leases[i]
+		if l.Address == addr && l.Space == sub.Space && l.Released.IsZero() {
+			return l
+		}
+	}
+	return nil
+}
+
+// memory is what a subnet remembers that the container had last; nil: nothing.
+func (s *seat) memory(sub *ipam.SubnetInfo) (last *ipam.LeaseInfo) {
+	for i := range s.rec.Leases {
+		l := &s.rec.Leases[i]
+		if l.Subnet != sub.CIDR || l.Space != sub.Space || l.Released.IsZero() {
+			continue
+		}
+		if l.Name == "" || !s.means(sub.Network.String(), l.Name) {
+			continue
+		}
+		if last == nil || last.Released.Before(l.Released) {
+			last = l
+		}
+	}
+	return last
+}
+
+// reservation is that of the container in a subnet; nil: none. What is kept only until its owner runs with another
+// one counts for nothing.
+func (s *seat) reservation(sub *ipam.SubnetInfo) *ipam.ReservationInfo {
+	for i := range s.rec.Reservations {
+		r := &s.rec.Reservations[i]
+		if r.Subnet == sub.CIDR && r.Space == sub.Space && !r.Replaced && r.Address.IsValid() && s.mine(sub, r.Owner) {
+			return r
+		}
+	}
+	return nil
+}
+
+// reserve notes the reservation of an address of the container, or the edit that makes it. It refuses what is
+// another's, and a second address of an owner in one subnet.
+func (s *seat) reserve(sub *ipam.SubnetInfo, addr netip.Addr) (refusal string) {
+	for i := range s.rec.Reservations {
+		r := &s.rec.Reservations[i]
+		if r.Address != addr || r.Space != sub.Space {
+			continue
+		}
+		if !s.mine(sub, r.Owner) {
+			return fmt.Sprintf("%s, which %s has, is reserved for %s in network %s: end that with `berth "+
+				"reservation rm "+
+				"%s --owner %s --ip %s`, "+
+				"or start %s with another address", addr, s.c.Name, r.Owner, r.Network, r.Network, r.Owner, addr,
+				s.c.Name)
+		}
+		s.pin.Reservation = append(s.pin.Reservation, Kept{r.Network, r.Owner, addr})
+		return ""
+	}
+	if r := s.reservation(sub); r != nil {
+		return fmt.Sprintf("%s has %s, and %s is reserved for %s in network %s: to keep the first, end that with "+
+			"`berth reservation rm %s --owner %s --ip %s` "+
+			"and pin again; to have the reserved one, stop %s, pin it, and start it", s.c.Name, addr, r.Address,
+			r.Owner, r.Network, r.Network, r.Owner,
+			r.Address, s.c.Name)
+	}
+	if err := ipam.CheckOwner(s.pin.Owner); err != nil {
+		return err.Error()
+	}
+	s.fresh = append(s.fresh, addr)
+	s.pin.Reserve = append(s.pin.Reserve, s.edit(sub, addr))
+	return ""
+}
+
+// edit reserves an address in the lowest free slot of its owner on the network. It says again what the owner has
+// there: the slots of an interface are said without gaps. What its container holds is reserved whatever name the
+// lease has: engines before v29 tell none.
+func (s *seat) edit(sub *ipam.SubnetInfo, addr netip.Addr) *ipam.AddReservation {
+	add := &ipam.AddReservation{Network: sub.NetworkName, Owner: s.pin.Owner, Force: s.pin.Runs(),
+		Automatic: s.automatic(sub, addr)}
+	for _, r := range s.rec.Reservations {
+		if r.Network != sub.NetworkName || r.Space != sub.Space || r.Replaced {
+			continue
+		}
+		if !r.Address.IsValid() || !s.mine(sub, r.Owner) {
+			continue
+		}
+		add.Owner, add.Number = r.Owner, r.Interface
+		add.Automatic = add.Automatic && r.Kind == ipam.Automatic
+		add.Wishes = append(add.Wishes, ipam.Wish{Slot: r.Slot, Address: r.Address})
+	}
+	key := sub.NetworkName + "\x00" + add.Owner
+	add.Wishes = append(add.Wishes, s.wished[key]...)
+	wish := ipam.Wish{Address: addr}
+	for slices.ContainsFunc(add.Wishes, func(w ipam.Wish) bool { return w.Slot == wish.Slot }) {
+		wish.Slot++
+	}
+	s.wished[key] = append(s.wished[key], wish)
+	add.Wishes = append(add.Wishes, wish)
+	slices.SortFunc(add.Wishes, func(a, b ipam.Wish) int { return a.Slot - b.Slot })
+	return add
+}
+
+// automatic tells whether the reservation is one that Berth chose: what no user asked for, outside of the bands
+// that are for people.
+func (s *seat) automatic(sub *ipam.SubnetInfo, addr netip.Addr) bool {
+	if n := s.types[sub.Network.String()]; n != nil && n.Type == ipam.VIP.String() {
+		return false
+	}
+	if slices.ContainsFunc(sub.Static, func(r ipam.Range) bool { return r.Contains(addr) }) {
+		return false
+	}
+	return !slices.Contains(s.ep.Wanted, addr) || len(sub.Static) > 0
+}

@@ -1,0 +1,107 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"berth/internal/ipam"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+)
+
+// Project is a Compose project as its containers tell of it.
+type Project struct {
+	Name      string
+	Directory string         // in which Compose was run; empty: they do not say
+	Files     []string       // of which it was made, as paths; none: they do not say
+	Version   string         // of that Compose; empty: they do not say
+	Replicas  map[string]int // the highest number of each service's containers, running or not
+}
+
+// The labels that say where Compose made a container.
+const (
+	labelDirectory = "com.docker.compose.project.working_dir"
+	labelFiles     = "com.docker.compose.project.config_files"
+	labelVersion   = "com.docker.compose.version"
+)
+
+// Project reads of which files a Compose project was made, and how many replicas its services have. It fails where the
+// engine has no container of it.
+func (e *Engine) Project(ctx context.Context, name string) (Project, error) {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	list, err := e.client().ContainerList(ctx, client.ContainerListOptions{All: true})
+	if err != nil {
+		return Project{}, fmt.Errorf("the engine's containers: %w", err)
+	}
+	p := Project{Name: name, Replicas: map[string]int{}}
+	found := false
+	for i := range list.Items {
+		c := &list.Items[i]
+		shown := showContainer(c)
+		if shown.Project != name || shown.Number == 0 { // another's, or one of `docker compose run`
+			continue
+		}
+		found = true
+		p.Replicas[shown.Service] = max(p.Replicas[shown.Service], shown.Number)
+		if len(p.Files) == 0 {
+			p.Directory, p.Files = madeOf(c)
+			p.Version = c.Labels[labelVersion]
+		}
+	}
+	if !found {
+		return Project{}, refuse(ipam.ErrNotFound,
+			"the engine has no container of a Compose project %s; `docker ps -a` with the label %s lists those that "+
+				"are there", name, labelProject)
+	}
+	return p, nil
+}
+
+// madeOf is where a container says that Compose made it. docker-compose 1.29 names files beside that directory.
+func madeOf(c *container.Summary) (directory string, files []string) {
+	directory = c.Labels[labelDirectory]
+	for file := range strings.SplitSeq(c.Labels[labelFiles], ",") {
+		if file == "" {
+			continue
+		}
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(directory, file)
+		}
+		files = append(files, file)
+	}
+	return directory, files
+}
+
+// AdoptProject is the plan of the Docker networks that Compose made for a project, each under the name that Docker has
+// for it. The views are those of Engine.Network. What is kept for a network itself (--aux-address) is left out: Compose
+// asks for it again.
+func AdoptProject(views []ipam.EngineView) (ipam.Plan, error) {
+	var all ipam.Plan
+	for i := range views {
+		name := views[i].Networks[0].Name
+		if err := ipam.CheckName("network", name); err != nil {
+			return ipam.Plan{}, err
+		}
+		one, err := AdoptPlan(views[i], name)
+		if err != nil {
+			return ipam.Plan{}, err
+		}
+		planned := one.Networks[0]
+		planned.Addresses = slices.DeleteFunc(planned.Addresses, func(a ipam.PlannedAddress) bool {
+			return slices.ContainsFunc(views[i].Networks[0].Subnets, func(sub ipam.EngineSubnet) bool {
+				for _, aux := range sub.Aux {
+					if aux == a.Address {
+						return true
+					}
+				}
+				return false
+			})
+		})
+		all.Networks = append(all.Networks, planned)
+	}
+	return all, nil
+}

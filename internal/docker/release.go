@@ -1,0 +1,134 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// starting is for how long a lease may be there before the engine shows its endpoint: a start takes as long at most as
+// the engine tries to reach a driver.
+const starting = 15 * time.Second
+
+// ReleaseLease ends a lease at once, for which a repair waits, and returns it. It is refused where an endpoint has the
+// address or may have it, because nobody can tell, unless it is forced; and always where a lease is none of this host's
+// endpoints.
+func (w *Witness) ReleaseLease(ctx context.Context, req ipam.LeaseRelease) (ipam.LeaseInfo, error) {
+	done, err := w.take(ctx)
+	if err != nil {
+		return ipam.LeaseInfo{}, err
+	}
+	defer done()
+	l, err := w.heldLease(ctx, &req)
+	if err != nil {
+		return ipam.LeaseInfo{}, err
+	}
+	if err := w.releasable(&l); err != nil {
+		return l, err
+	}
+	if !req.Force {
+		if err := w.unused(ctx, &l, &req); err != nil {
+			return l, err
+		}
+	}
+	ended, err := w.cfg.Service.ReleaseLease(ctx, ipam.LeaseRef{Space: l.Space, Address: l.Address, ID: l.ID})
+	if err == nil && !ended {
+		err = refuse(ipam.ErrChanged, "%s is another's by now; look at `berth lease ls`", l.Address)
+	}
+	return l, err
+}
+
+// heldLease is the lease that is meant.
+func (w *Witness) heldLease(ctx context.Context, req *ipam.LeaseRelease) (found ipam.LeaseInfo, err error) {
+	for l, err := range w.cfg.Service.Leases(ctx, ipam.LeaseFilter{Space: req.Space}) {
+		if err != nil {
+			return found, err
+		}
+		if l.Address != req.Address || l.State != "held" {
+			continue
+		}
+		if found.ID != 0 {
+			return found, refuse(ipam.ErrInvalid, "%s is held in the spaces %s and %s; say which with --space",
+				req.Address, found.Space, l.Space)
+		}
+		found = l
+	}
+	if found.ID == 0 {
+		return found, refuse(ipam.ErrNotFound, "nobody holds %s; `berth lease ls` lists what is held", req.Address)
+	}
+	return found, nil
+}
+
+// releasable refuses what is no endpoint's, or another host's.
+func (w *Witness) releasable(l *ipam.LeaseInfo) error {
+	switch {
+	case l.Kind == ipam.External:
+		return refuse(ipam.ErrInvalid, "%s was taken for %s by hand; give it back with `berth address release`",
+			l.Address, l.Name)
+	case l.Kind == ipam.Headroom:
+		return refuse(ipam.ErrInvalid, "%s is headroom of host %s; lower that with `berth network modify --headroom`",
+			l.Address, l.Host)
+	case l.Kind == ipam.Gateway || l.Pool == (ipam.ID{}):
+		return refuse(ipam.ErrInvalid,
+			"%s is a gateway, which goes with its Docker network, or by `berth subnet modify --gateway`", l.Address)
+	case l.Host != w.cfg.Host:
+		return refuse(ipam.ErrInvalid,
+			"%s is held on host %s; release it there, or remove that host with `berth host rm` when it is gone",
+			l.Address, l.Host)
+	}
+	return nil
+}
+
+// unused refuses to end a lease whose address an endpoint has, or may have.
+func (w *Witness) unused(ctx context.Context, l *ipam.LeaseInfo, req *ipam.LeaseRelease) error {
+	const todo = "--force gives it free all the same, and if somebody has it, others are given it, too"
+	src, err := w.ask(ctx, req.View)
+	if err != nil {
+		return err
+	}
+	if src.view == nil {
+		why := errors.New("this daemon reads no engine")
+		if src.trouble != nil {
+			why = src.trouble
+		}
+		return refuse(ipam.ErrInUse, "whether an endpoint has %s is not known: %v; %s", l.Address, why, todo)
+	}
+	rec, err := w.read(ctx, src.view, false)
+	if err != nil {
+		return err
+	}
+	seen := newSights(rec.visible(src.view), rec)
+	for _, s := range seen.at[place{l.Space, l.Address}] {
+		return refuse(ipam.ErrInUse, "%s has %s on the Docker network %s; stop it, or %s", s.who(), l.Address,
+			s.network.Name, todo)
+	}
+	if age := src.view.Taken.Sub(l.Since); age < starting {
+		return refuse(ipam.ErrInUse,
+			"%s was taken %s before the engine was looked at, and its container may be starting; try again in "+
+				"%s, or %s",
+			l.Address, max(age, 0).Round(time.Second), (starting - age).Round(time.Second), todo)
+	}
+	if l.Kind == ipam.Auxiliary {
+		for _, n := range seen.networks[segment{l.Space, l.Subnet}] {
+			if keeps(n, l.Address) {
+				return refuse(ipam.ErrInUse,
+					"the Docker network %s keeps %s for itself (--aux-address); remove that network, or %s", n.Name,
+					l.Address, todo)
+			}
+		}
+	}
+	return nil
+}
+
+// due says when a repair may put a finding right, for a person.
+func (w *Witness) due(f *finding, taken time.Time) string {
+	ready := w.patience.ready(f)
+	if ready.After(taken) {
+		return fmt.Sprintf("`berth check --repair` can put it right from %s on, when that has been so for %s and in "+
+			"two checks", ready.Format(timeForm), w.cfg.Grace)
+	}
+	return "`berth check --repair` can put it right at the next check, when that has been so in two"
+}

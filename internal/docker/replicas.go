@@ -1,0 +1,184 @@
+package docker
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// composeService is one of a Compose project.
+type composeService struct{ project, name string }
+
+// replicas are the numbers of a service: those that have a container, and those whose container was destroyed while one
+// with a higher number stayed. What a break of the events or an absence in a view hides is no such gap.
+type replicas struct {
+	there map[int]*replica
+	gone  map[int]departed
+	// the last container of a number that a view showed no more, before the event of its end was heard
+	missing map[int]*member
+}
+
+// replica is a number that has had a container without a break; two, while Compose recreates it.
+type replica struct {
+	since time.Time
+	now   map[string]*member // by id
+}
+
+// departed is the last container of a number.
+type departed struct {
+	name string
+	at   time.Time // when it was destroyed
+}
+
+// serviceOf is whose replica a container is; one that Compose runs once, and has no number, is none.
+func serviceOf(m *member) (of composeService, ok bool) {
+	return composeService{m.Project, m.Service}, m.Project != "" && m.Service != "" && m.Number > 0
+}
+
+// enroll notes that a number has a container.
+func (r *Roster) enroll(m *member, at time.Time) {
+	of, ok := serviceOf(m)
+	if !ok {
+		return
+	}
+	s := r.services[of]
+	if s == nil {
+		s = &replicas{there: map[int]*replica{}, gone: map[int]departed{}, missing: map[int]*member{}}
+		r.services[of] = s
+	}
+	delete(s.gone, m.Number)
+	delete(s.missing, m.Number)
+	if s.there[m.Number] == nil {
+		s.there[m.Number] = &replica{since: at, now: map[string]*member{}}
+	}
+	s.there[m.Number].now[m.ID] = m
+}
+
+// dismiss notes that a container is not there any more: destroyed at a time or, with the zero time, nobody knows when.
+func (r *Roster) dismiss(m *member, destroyed time.Time) {
+	of, ok := serviceOf(m)
+	s := r.services[of]
+	if !ok || s == nil || s.there[m.Number] == nil {
+		return
+	}
+	number := s.there[m.Number]
+	if delete(number.now, m.ID); len(number.now) > 0 {
+		return
+	}
+	delete(s.there, m.Number)
+	if destroyed.IsZero() {
+		s.missing[m.Number] = m
+	} else {
+		s.gone[m.Number] = departed{m.Name, destroyed}
+	}
+	r.prune(of)
+}
+
+// destroyed notes the event of the end of a container that a view had shown no more before.
+func (r *Roster) destroyed(c *ipam.EngineContainer, at time.Time) {
+	of, ok := serviceOf(&member{EngineContainer: *c})
+	s := r.services[of]
+	if !ok || s == nil || s.missing[c.Number] == nil || s.missing[c.Number].ID != c.ID {
+		return
+	}
+	s.gone[c.Number] = departed{s.missing[c.Number].Name, at}
+	delete(s.missing, c.Number)
+	r.prune(of)
+}
+
+// prune forgets the gaps above which no number has stayed, and a service without containers.
+func (r *Roster) prune(of composeService) {
+	s := r.services[of]
+	maps.DeleteFunc(s.gone, func(n int, d departed) bool { return len(s.above(n, d.at)) == 0 })
+	if len(s.there) == 0 {
+		delete(r.services, of)
+	}
+}
+
+// above are the higher numbers that had a container at a time and have had one ever since.
+func (s *replicas) above(number int, at time.Time) (all []int) {
+	for n, one := range s.there {
+		if n > number && one.since.Before(at) {
+			all = append(all, n)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// forgetGaps forgets the numbers that have no container: the events have broken off.
+func (r *Roster) forgetGaps() {
+	for _, s := range r.services {
+		clear(s.gone)
+		clear(s.missing)
+	}
+}
+
+// named is the container of a name; nil: none. Of two, because the end of one was not heard of, it is the later one.
+func (r *Roster) named(name string) (found *member) {
+	for _, m := range r.containers {
+		if m.Name == name && (found == nil || found.at.Before(m.at)) {
+			found = m
+		}
+	}
+	return found
+}
+
+// Container is the id of the container of a name, and whether all that happens is known.
+func (r *Roster) Container(name string) (id string, live bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if m := r.named(name); m != nil {
+		id = m.ID
+	}
+	return id, r.live()
+}
+
+// Newcomer tells which numbers of its service a container of Compose's may stand in for: the lower ones whose container
+// was destroyed before it came, and of which none is being created.
+func (r *Roster) Newcomer(name string) (comer ipam.Newcomer) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if !r.live() || r.now().Sub(r.late) < lateFor || !r.gaps() {
+		return comer
+	}
+	m := r.named(name)
+	if m == nil {
+		return comer
+	}
+	of, ok := serviceOf(m)
+	s := r.services[of]
+	if !ok || s == nil || s.there[m.Number] == nil {
+		return comer
+	}
+	comer.ID = m.ID
+	for _, one := range s.there {
+		comer.Replicas = slices.AppendSeq(comer.Replicas, maps.Keys(one.now))
+	}
+	for _, n := range slices.Sorted(maps.Keys(s.gone)) {
+		d := s.gone[n]
+		if n > m.Number || !s.there[m.Number].since.After(d.at) {
+			continue
+		}
+		v := ipam.Vacancy{Name: d.name}
+		for _, higher := range s.above(n, d.at) {
+			for _, stayed := range s.there[higher].now {
+				v.Above = append(v.Above, stayed.Name)
+			}
+		}
+		comer.Vacant = append(comer.Vacant, v)
+	}
+	return comer
+}
+
+// gaps tells whether any service has a number without a container, for all who ask where none has.
+func (r *Roster) gaps() bool {
+	for _, s := range r.services {
+		if len(s.gone) > 0 {
+			return true
+		}
+	}
+	return false
+}

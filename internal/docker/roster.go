@@ -1,0 +1,401 @@
+package docker
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// Roster is who is on the networks of this Berth at this moment, and who exists there and holds nothing. It is
+// written by views of an engine and by its events as they come, in whichever order they arrive: of two words about
+// one thing the later one counts. It is read in the midst of requests (ipam.Known), and answers from memory. Its
+// methods may be called from many goroutines at once.
+type Roster struct {
+	now func() time.Time
+
+	mu         sync.RWMutex
+	following  time.Time // since when the engine's events come without a break; zero: they do not
+	viewed     time.Time // when the last view was taken
+	late       time.Time // when an event last came late, with none in time behind it; zero: that is not so
+	networked  time.Time // when the networks were last listed
+	networks   []*ipam.EngineNetwork
+	bridges    []ipam.EngineNetwork
+	containers map[string]*member
+	gone       map[string]time.Time            // containers that were destroyed, which an older view may still show
+	idle       map[string][]*member            // those that hold nothing on a network, by its id, in no order
+	lately     []*member                       // those that were created or ended in the last moments, and perhaps more
+	strange    map[string]*member              // those of which it is not known yet on which networks they are
+	wanted     map[string]map[netip.Addr]claim // addresses that containers ask for themselves, by the network's id
+	services   map[composeService]*replicas    // of Compose (replicas.go)
+
+	wants map[segment][]ipam.Want // what Wanted answers, as far as it was asked; each stays as it was made
+	names map[string]int          // how many containers ipam.NameKey calls so
+
+	leases map[place]sighted // what looks have shown of their endpoints
+	looked *ipam.EngineView  // in the last look; nil: there was none
+	ended  time.Time         // when the engine ended last, as far as that was heard; zero: never
+	asked  chan struct{}     // somebody wants a look
+	missed chan struct{}     // somebody asked, or was answered by the engine, while its events do not come
+}
+
+// claim is which containers ask for an address.
+type claim map[string]*member // by id
+
+// member is a container.
+type member struct {
+	ipam.EngineContainer // without the endpoints
+
+	at      time.Time // of what is known of its name and state
+	listed  time.Time // when it was last heard on which networks it is; zero: never
+	stirred time.Time // when it was last created, or ended
+	turned  time.Time // when it was last created, started, or ended; zero: nothing was heard of that
+	runs    bool      // it was started then
+	fresh   bool      // it was created then, and was not started yet
+	on      map[string]*spot
+}
+
+// spot is a container's place on a network.
+type spot struct {
+	at     time.Time // of what is known of it
+	holds  bool      // it has an endpoint there
+	idle   int       // where it is among the network's idle ones, from 1 on; 0: it is not
+	left   bool      // it was taken off before its first start, perhaps to be put on again, of which nothing is told
+	wanted []netip.Addr
+}
+
+// NewRoster returns one that knows nobody.
+func NewRoster(now func() time.Time) *Roster {
+	if now == nil {
+		now = time.Now
+	}
+	r := &Roster{now: now, asked: make(chan struct{}, 1), missed: make(chan struct{}, 1)}
+	r.clear()
+	return r
+}
+
+func (r *Roster) clear() {
+	r.late, r.networked = time.Time{}, time.Time{}
+	r.networks, r.containers = nil, map[string]*member{}
+	r.gone, r.strange = map[string]time.Time{}, map[string]*member{}
+	r.lately, r.wants = nil, map[segment][]ipam.Want{}
+	r.names = map[string]int{}
+	r.idle, r.wanted = map[string][]*member{}, map[string]map[netip.Addr]claim{}
+	r.services = map[composeService]*replicas{}
+}
+
+// Lose notes that the events have broken off. What the last view showed is kept: an engine that is away starts nothing.
+func (r *Roster) Lose() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.following = time.Time{}
+	r.forgetGaps()
+}
+
+// miss notes that the engine is there, while its events do not come: whoever waits to follow them again need not.
+func (r *Roster) miss() {
+	if r.following.IsZero() {
+		wake(r.missed)
+	}
+}
+
+// Show takes a view in, which is as old as its beginning.
+func (r *Roster) Show(view *ipam.EngineView) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if view.Taken.Before(r.viewed) { // the clock was set back: nothing can be told by the order of times
+		r.clear()
+		if !r.following.IsZero() && r.following.After(view.Taken) {
+			r.following = view.Taken
+		}
+	}
+	r.viewed = view.Taken
+	r.miss()
+	r.setNetworks(view.Networks, view.Bridges, view.Taken)
+	there := make(map[string]bool, len(view.Containers))
+	for i := range view.Containers {
+		if c := &view.Containers[i]; c.ID != "" {
+			there[c.ID] = true
+			r.list(c, view.Taken, true)
+		}
+	}
+	for id, m := range r.containers {
+		if !there[id] && m.at.Before(view.Taken) {
+			r.remove(m, time.Time{})
+		}
+	}
+	for id, at := range r.gone {
+		if at.Before(view.Taken) {
+			delete(r.gone, id)
+		}
+	}
+}
+
+// Hear takes news in.
+func (r *Roster) Hear(news *ipam.EngineNews) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case news.Late > lateness:
+		r.late = r.now()
+	case news.Event != nil: // events come in order: nothing that happened before this one is still on its way
+		r.late = time.Time{}
+	}
+	if news.Ends {
+		r.ended = news.At
+	}
+	if news.Begins { // what happened before is in the next view, before which nobody is guessed
+		r.following = news.At
+	}
+	if news.Networks != nil {
+		r.setNetworks(news.Networks.Networks, news.Networks.Bridges, news.At)
+	}
+	for i := range news.Listed {
+		r.list(&news.Listed[i], news.At, false)
+	}
+	if news.Event != nil {
+		r.happen(news.Event, news.At)
+	}
+}
+
+// setNetworks replaces the networks as they were listed at a time. Who is on them stays.
+func (r *Roster) setNetworks(networks, bridges []ipam.EngineNetwork, at time.Time) {
+	if r.networked.After(at) {
+		return
+	}
+	r.networked = at
+	r.networks = r.networks[:0]
+	for i := range networks {
+		r.networks = append(r.networks, &networks[i])
+	}
+	r.bridges = bridges
+	clear(r.wants)
+}
+
+// happen moves the roster on by one event.
+func (r *Roster) happen(e *ipam.EngineEvent, at time.Time) {
+	id := e.Container.ID
+	if id == "" {
+		return
+	}
+	if e.Action == eventDestroy {
+		r.gone[id] = at
+		if m := r.containers[id]; m != nil {
+			r.remove(m, at)
+		} else {
+			r.destroyed(&e.Container, at)
+		}
+		return
+	}
+	m := r.member(id, at)
+	if m == nil {
+		return
+	}
+	if e.Container.Name != "" && !m.at.After(at) {
+		m.at = at
+		r.name(m, e.Container.Name)
+		if e.Container.Project != "" {
+			m.Project, m.Service, m.Number = e.Container.Project, e.Container.Service, e.Container.Number
+			r.enroll(m, at)
+		}
+	}
+	switch e.Action {
+	case eventCreate, eventStart, eventDie, eventStop:
+		r.turn(m, e.Action, at)
+	case eventConnect:
+		r.put(m, e.Network, at, true)
+	case eventDisconnect:
+		if r.put(m, e.Network, at, false) {
+			m.on[e.Network].left = m.fresh // as Compose does before v2, to give it other aliases
+		}
+	}
+}
+
+// turn notes that a container was created, started, or ended, and what that means for all its places.
+func (r *Roster) turn(m *member, action string, at time.Time) {
+	if action != eventStart && !m.stirred.After(at) {
+		m.stirred = at
+		r.stir(m)
+	}
+	if m.turned.After(at) {
+		return
+	}
+	m.turned, m.runs, m.fresh = at, action == eventStart, action == eventCreate
+	if action == eventCreate {
+		return
+	}
+	for network := range m.on {
+		r.put(m, network, at, m.runs)
+	}
+}
+
+// stir notes that a container was created or ended, and forgets those of whom that is long ago.
+func (r *Roster) stir(m *member) {
+	r.lately = slices.DeleteFunc(r.lately,
+		func(other *member) bool { return other == m || m.stirred.Sub(other.stirred) > recently })
+	r.lately = append(r.lately, m)
+}
+
+// member is the container of an id, which is made where it is new; nil for one that was destroyed, of which older
+// words may come still.
+func (r *Roster) member(id string, at time.Time) *member {
+	if m := r.containers[id]; m != nil {
+		return m
+	}
+	if _, gone := r.gone[id]; gone || at.Before(r.viewed) {
+		return nil
+	}
+	m := &member{EngineContainer: ipam.EngineContainer{ID: id}, at: at, on: map[string]*spot{}}
+	r.containers[id], r.strange[id] = m, m
+	return m
+}
+
+// list takes in all that the engine lists of a container. A list alone does not show what one holds that is being
+// started: only a whole view does.
+func (r *Roster) list(c *ipam.EngineContainer, at time.Time, whole bool) {
+	m := r.member(c.ID, at)
+	if m == nil || m.listed.After(at) {
+		return
+	}
+	if !m.at.After(at) {
+		r.name(m, c.Name)
+		m.EngineContainer, m.at = *c, at
+		m.Endpoints = nil
+		r.enroll(m, at)
+	}
+	m.listed = at
+	delete(r.strange, c.ID)
+	listed := make(map[string]bool, len(c.Endpoints))
+	for i := range c.Endpoints {
+		ep := &c.Endpoints[i]
+		listed[ep.Network] = true
+		switch _, known := m.on[ep.Network]; {
+		case !known && m.turned.After(at):
+			r.put(m, ep.Network, m.turned, m.runs)
+		case !known || whole || ep.ID != "":
+			r.put(m, ep.Network, at, ep.ID != "")
+		}
+		if s := m.on[ep.Network]; !s.at.After(at) {
+			s.left = false
+		}
+		r.want(m, ep.Network, ep.Wanted)
+	}
+	for network, s := range m.on {
+		if again := s.left && at.Sub(s.at) < recently; !listed[network] && !s.at.After(at) && !again {
+			r.leave(m, network)
+		}
+	}
+}
+
+// put says whether a container holds something on a network, unless a later word is known, and tells whether it was.
+func (r *Roster) put(m *member, network string, at time.Time, holds bool) (done bool) {
+	s := m.on[network]
+	if s == nil {
+		s = &spot{}
+		m.on[network] = s
+	}
+	if s.at.After(at) {
+		return false
+	}
+	s.at, s.holds, s.left = at, holds, false
+	switch {
+	case holds:
+		r.busy(s, network)
+	case s.idle == 0:
+		r.idle[network] = append(r.idle[network], m)
+		s.idle = len(r.idle[network])
+	}
+	return true
+}
+
+// busy notes that a container is not one of those that hold nothing on a network.
+func (r *Roster) busy(s *spot, network string) {
+	if s.idle == 0 {
+		return
+	}
+	all := r.idle[network]
+	last := len(all) - 1
+	all[s.idle-1], all[last].on[network].idle = all[last], s.idle
+	all[last], s.idle = nil, 0
+	if r.idle[network] = all[:last]; last == 0 {
+		delete(r.idle, network)
+	}
+}
+
+// want says which addresses a container asks for on a network.
+func (r *Roster) want(m *member, network string, wanted []netip.Addr) {
+	s := m.on[network]
+	if s == nil || slices.Equal(s.wanted, wanted) {
+		return
+	}
+	r.unclaim(m, network, s)
+	s.wanted = wanted
+	r.claim(m, network, s)
+}
+
+func (r *Roster) claim(m *member, network string, s *spot) {
+	r.forgetWants(s)
+	for _, addr := range s.wanted {
+		if r.wanted[network] == nil {
+			r.wanted[network] = map[netip.Addr]claim{}
+		}
+		if r.wanted[network][addr] == nil {
+			r.wanted[network][addr] = claim{}
+		}
+		r.wanted[network][addr][m.ID] = m
+	}
+}
+
+func (r *Roster) unclaim(m *member, network string, s *spot) {
+	r.forgetWants(s)
+	for _, addr := range s.wanted {
+		if delete(r.wanted[network][addr], m.ID); len(r.wanted[network][addr]) == 0 {
+			delete(r.wanted[network], addr)
+		}
+	}
+	if len(r.wanted[network]) == 0 {
+		delete(r.wanted, network)
+	}
+}
+
+// forgetWants has Wanted gather anew what it tells, where what a container asks for is part of that.
+func (r *Roster) forgetWants(s *spot) {
+	if len(s.wanted) > 0 {
+		clear(r.wants)
+	}
+}
+
+// name notes what a container is called.
+func (r *Roster) name(m *member, name string) {
+	if m.Name == name {
+		return
+	}
+	r.count(m.Name, -1)
+	r.count(name, 1)
+	m.Name = name
+	for _, s := range m.on {
+		r.forgetWants(s)
+	}
+}
+
+// leave takes a container off a network.
+func (r *Roster) leave(m *member, network string) {
+	s := m.on[network]
+	r.unclaim(m, network, s)
+	r.busy(s, network)
+	delete(m.on, network)
+}
+
+// remove forgets a container that was destroyed at a time or, with the zero time, that is not there any more.
+func (r *Roster) remove(m *member, destroyed time.Time) {
+	r.dismiss(m, destroyed)
+	r.count(m.Name, -1)
+	for network := range m.on {
+		r.leave(m, network)
+	}
+	delete(r.containers, m.ID)
+	delete(r.strange, m.ID)
+	r.lately = slices.DeleteFunc(r.lately, func(other *member) bool { return other == m })
+}

@@ -1,0 +1,364 @@
+package docker
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+
+	"pgregory.net/rapid"
+)
+
+// hall is an engine with its containers as they truly are, and a roster that is told of them, at once or in another
+// order.
+type hall struct {
+	t        rapid.TB
+	clock    *clock
+	roster   *Roster
+	networks []ipam.EngineNetwork
+	all      []*guest
+	number   int
+	held     []func() // what is not told yet
+	holds    bool
+	views    int // how many were taken
+	latest   int // of them that was shown
+}
+
+// guest is a container.
+type guest struct {
+	ipam.EngineContainer
+	runs bool
+	on   []*chair
+}
+
+// chair is a container's place on a network.
+type chair struct {
+	network string
+	wanted  []netip.Addr
+}
+
+func newHall(t rapid.TB) *hall {
+	h := &hall{t: t, clock: &clock{now: now}}
+	h.roster = NewRoster(h.clock.Now)
+	for _, n := range []ipam.EngineNetwork{
+		{ID: "front", Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.8.0.0/24")}, {CIDR: prefix("fd00::/64")}}},
+		{ID: "back", Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.9.0.0/24")}}},
+		{ID: "twin", Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.8.0.0/24")}}},
+		{ID: "swarm", Swarm: true, Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.7.0.0/24")}}},
+		{ID: "lab", Options: map[string]string{"space": "lab"},
+			Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.6.0.0/24")}}},
+		{ID: "planned", Options: map[string]string{"network": "lan"},
+			Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.5.0.0/24")}}},
+	} {
+		n.Name, n.Driver = n.ID, "berth"
+		h.networks = append(h.networks, n)
+	}
+	return h
+}
+
+// tell tells the roster of something, now or when the held is let go.
+func (h *hall) tell(news *ipam.EngineNews) { h.later(func() { h.roster.Hear(news) }) }
+
+func (h *hall) later(do func()) {
+	h.clock.wait(time.Millisecond)
+	if h.holds {
+		h.held = append(h.held, do)
+		return
+	}
+	do()
+}
+
+func (h *hall) event(action string, g *guest, network string) {
+	h.clock.wait(time.Millisecond)
+	e := &ipam.EngineEvent{Action: action, Container: ipam.EngineContainer{ID: g.ID}, Network: network}
+	if network == "" {
+		e.Container = g.EngineContainer
+		e.Container.State = ""
+	}
+	h.tell(&ipam.EngineNews{At: h.clock.Now(), Event: e})
+}
+
+func (h *hall) guest(name string) *guest {
+	for _, g := range h.all {
+		if g.Name == name {
+			return g
+		}
+	}
+	h.t.Fatalf("there is no container %s", name)
+	return nil
+}
+
+// shown is a container as the engine lists it.
+func (g *guest) shown() ipam.EngineContainer {
+	c := g.EngineContainer
+	c.State = "exited"
+	if g.runs {
+		c.State = "running"
+	}
+	for _, s := range g.on {
+		ep := ipam.EngineEndpoint{Network: s.network, Wanted: s.wanted}
+		if g.runs {
+			ep.ID = g.ID + s.network
+		}
+		c.Endpoints = append(c.Endpoints, ep)
+	}
+	return c
+}
+
+func (h *hall) create(name, owner string, on ...*chair) *guest {
+	h.number++
+	g := &guest{EngineContainer: ipam.EngineContainer{ID: fmt.Sprintf("id%d", h.number), Name: name}, on: on}
+	if parts := strings.Split(owner, "/"); len(parts) == 3 {
+		g.Project, g.Service = parts[0], parts[1]
+		g.Number, _ = strconv.Atoi(parts[2])
+	}
+	h.all = append(h.all, g)
+	h.event(eventCreate, g, "")
+	return g
+}
+
+func (h *hall) list(g *guest) {
+	h.clock.wait(time.Millisecond)
+	h.tell(&ipam.EngineNews{At: h.clock.Now(), Listed: []ipam.EngineContainer{g.shown()}})
+}
+
+// start connects a container to its networks first, as the engine does.
+func (h *hall) start(g *guest) {
+	g.runs = true
+	for _, s := range g.on {
+		h.event(eventConnect, g, s.network)
+	}
+	h.event(eventStart, g, "")
+}
+
+// end is what the engine tells when a container ends, by itself or by `docker stop`.
+func (h *hall) end(g *guest, stopped bool) {
+	g.runs = false
+	for _, s := range g.on {
+		h.event(eventDisconnect, g, s.network)
+	}
+	h.event(eventDie, g, "")
+	if stopped {
+		h.event(eventStop, g, "")
+	}
+}
+
+func (h *hall) rename(g *guest, name string) {
+	g.Name = name
+	h.event(eventRename, g, "")
+}
+
+func (h *hall) destroy(g *guest) {
+	h.all = slices.DeleteFunc(h.all, func(other *guest) bool { return other == g })
+	h.event(eventDestroy, g, "")
+}
+
+// connect puts a container on a network: of one that does not run nothing is told.
+func (h *hall) connect(g *guest, s *chair) {
+	g.on = append(g.on, s)
+	if g.runs {
+		h.event(eventConnect, g, s.network)
+	}
+}
+
+func (h *hall) disconnect(g *guest, network string) {
+	g.on = slices.DeleteFunc(g.on, func(s *chair) bool { return s.network == network })
+	h.event(eventDisconnect, g, network)
+}
+
+// view takes one and shows it.
+func (h *hall) view() {
+	h.clock.wait(time.Millisecond)
+	h.views++
+	view, turn := h.seen(), h.views
+	h.later(func() {
+		if turn > h.latest { // the witness passes over those that come late
+			h.latest = turn
+			h.roster.Show(view)
+		}
+	})
+}
+
+func (h *hall) seen() *ipam.EngineView {
+	view := &ipam.EngineView{Taken: h.clock.Now(), Networks: slices.Clone(h.networks)}
+	for _, g := range h.all {
+		view.Containers = append(view.Containers, g.shown())
+	}
+	return view
+}
+
+// release tells what was held, in an order.
+func (h *hall) release(order []func()) {
+	h.holds, h.held = false, nil
+	for _, do := range order {
+		do()
+	}
+}
+
+// step does one:
+//
+//	begin | lose                            the engine's events begin, or break off
+//	create NAME [OWNER] NET[=ADDR] ...      and listed: "create! NAME" is not listed
+//	start | stop | die | rm | list NAME
+//	rename NAME NEW
+//	on NAME NET[=ADDR] | off NAME NET       docker network connect and disconnect
+//	view
+//	hold | go | go back                     tells nothing from here on | tells it | in the reverse order
+//	late DURATION                           an event comes so late
+//	wait DURATION                           which may be less than nothing
+//	guess NET [ADDR] -> NAME                whom a request on it is taken for; "-": nobody, "lost": nobody is followed
+//	wanted NET ADDR -> NAME                 who asks for an address
+func (h *hall) step(words []string) string {
+	chairOf := func(word string) *chair {
+		network, wanted, is := strings.Cut(word, "=")
+		s := &chair{network: network}
+		if is {
+			s.wanted = []netip.Addr{addr(wanted)}
+		}
+		return s
+	}
+	switch verb := words[0]; verb {
+	case "begin":
+		h.tell(&ipam.EngineNews{At: h.clock.Now(), Begins: true})
+	case "lose":
+		h.roster.Lose()
+	case "create", "create!":
+		owner, rest := "", words[2:]
+		if len(rest) > 0 && strings.Contains(rest[0], "/") {
+			owner, rest = rest[0], rest[1:]
+		}
+		var on []*chair
+		for _, word := range rest {
+			on = append(on, chairOf(word))
+		}
+		if g := h.create(words[1], owner, on...); verb == "create" {
+			h.list(g)
+		}
+	case "start":
+		h.start(h.guest(words[1]))
+	case "stop", "die":
+		h.end(h.guest(words[1]), verb == "stop")
+	case "rm":
+		h.destroy(h.guest(words[1]))
+	case "list":
+		h.list(h.guest(words[1]))
+	case "rename":
+		h.rename(h.guest(words[1]), words[2])
+	case "on":
+		h.connect(h.guest(words[1]), chairOf(words[2]))
+	case "off":
+		h.disconnect(h.guest(words[1]), words[2])
+	case "view":
+		h.view()
+	case "hold":
+		h.holds = true
+	case "go":
+		if len(words) > 1 {
+			slices.Reverse(h.held)
+		}
+		h.release(h.held)
+	case "late", "wait":
+		d, err := time.ParseDuration(words[1])
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if verb == "wait" {
+			h.clock.wait(d)
+		} else {
+			h.tell(&ipam.EngineNews{At: h.clock.Now(), Late: d,
+				Event: &ipam.EngineEvent{Action: eventStart, Container: ipam.EngineContainer{ID: "x"}}})
+			h.tell(&ipam.EngineNews{At: h.clock.Now(), Late: d,
+				Event: &ipam.EngineEvent{Action: eventDestroy, Container: ipam.EngineContainer{ID: "x"}}})
+		}
+	case "guess":
+		return h.guess(words[1:])
+	case "wanted":
+		for _, n := range h.networks {
+			if n.ID == words[1] {
+				return wantedBy(h.roster, spaceOf(&n), n.Subnets[0].CIDR, addr(words[2]))
+			}
+		}
+	default:
+		h.t.Fatalf("there is no step %q", words)
+	}
+	return ""
+}
+
+func spaceOf(n *ipam.EngineNetwork) string {
+	if space := n.Options["space"]; space != "" {
+		return space
+	}
+	return "local"
+}
+
+func (h *hall) guess(words []string) string {
+	q := ipam.Question{Space: "local"}
+	for _, n := range h.networks {
+		if n.ID == words[0] {
+			q.Space, q.CIDR = spaceOf(&n), n.Subnets[0].CIDR
+		}
+	}
+	if len(words) > 1 {
+		q.Address = addr(words[1])
+		for _, n := range h.networks {
+			for _, sub := range n.Subnets {
+				if n.ID == words[0] && sub.CIDR.Contains(q.Address) {
+					q.CIDR = sub.CIDR
+				}
+			}
+		}
+	}
+	hint := h.roster.Guess(q)
+	switch {
+	case hint.Name != "" && hint.Live:
+		return hint.Name
+	case hint.Live:
+		return "-"
+	case hint == (ipam.Hint{}):
+		return "lost"
+	}
+	return fmt.Sprintf("%+v", hint)
+}
+
+func (h *hall) run(script string) {
+	if t, ok := h.t.(*testing.T); ok {
+		t.Helper()
+	}
+	for line := range strings.Lines(script) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		step, want, asked := strings.Cut(line+" ", " -> ")
+		if got := h.step(strings.Fields(step)); asked && got != strings.TrimSpace(want) {
+			h.t.Fatalf("%s\n\tgot %q", line, got)
+		}
+	}
+}
+
+// leaks lists what a roster keeps of containers that are gone.
+func (h *hall) leaks() (all []string) {
+	r := h.roster
+	for what, n := range map[string]int{"containers": len(r.containers), "gone": len(r.gone), "idle": len(r.idle),
+		"strange": len(r.strange), "lately": len(r.lately), "wanted": len(r.wanted)} {
+		if n > 0 {
+			all = append(all, fmt.Sprintf("%s: %d", what, n))
+		}
+	}
+	return all
+}
+
+// wantedBy is the container that asks for an address; empty: none.
+func wantedBy(r *Roster, space string, cidr netip.Prefix, addr netip.Addr) string {
+	for _, w := range r.Wanted(space, cidr) {
+		if w.Address == addr {
+			return w.Container
+		}
+	}
+	return ""
+}

@@ -1,0 +1,333 @@
+package docker
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// crew is a service of Compose's on an engine that sends names, and a witness that hears what happens.
+type crew struct {
+	*house
+	t      *testing.T
+	dir    string
+	roster *Roster
+	w      *Witness
+	ids    map[string]string // of the containers that are there, by name
+	run    map[string]netip.Addr
+}
+
+func newCrew(t *testing.T) *crew {
+	c := &crew{t: t, dir: t.TempDir(), ids: map[string]string{}, run: map[string]netip.Addr{}}
+	c.open(nil)
+	c.network("front", "10.8.0.0/24")
+	return c
+}
+
+// open starts the daemon, with what was there before.
+func (c *crew) open(before *house) {
+	c.t.Helper()
+	var roster *Roster
+	c.house = openHouse(c.t, c.dir, ipam.Known{
+		Container: func(name string) (string, bool) { return roster.Container(name) },
+		Newcomer:  func(name string) ipam.Newcomer { return roster.Newcomer(name) },
+	})
+	c.t.Cleanup(func() { _ = c.close() })
+	if before != nil {
+		c.clock.wait(before.clock.Now().Sub(c.clock.Now()))
+		c.view, c.pools, c.number = before.view, before.pools, before.number
+	}
+	roster = NewRoster(c.clock.Now)
+	c.roster = roster
+	c.w = c.witness(nil, func(cfg *Config) { cfg.Roster = roster })
+	c.begin()
+}
+
+// begin has the events come from now on.
+func (c *crew) begin() {
+	c.tick()
+	c.roster.Hear(&ipam.EngineNews{At: c.clock.Now(), Begins: true})
+	c.look()
+}
+
+func (c *crew) tick() { c.clock.wait(time.Millisecond) }
+
+// look shows the witness what is there.
+func (c *crew) look() {
+	c.t.Helper()
+	c.tick()
+	view := c.taken()
+	view.Containers = nil
+	for name, id := range c.ids {
+		one := c.container(name, id)
+		if a, runs := c.run[name]; runs {
+			one.State = "running"
+			one.Endpoints = []ipam.EngineEndpoint{{Network: "id-front", ID: "e-" + id, Addresses: []netip.Addr{a}}}
+		}
+		view.Containers = append(view.Containers, one)
+	}
+	must(c.t, c.w.Show(c.t.Context(), view))
+	c.tick()
+}
+
+func (c *crew) container(name, id string) ipam.EngineContainer {
+	number, _ := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
+	return ipam.EngineContainer{ID: id, Name: name, Project: "shop", Service: "web", Number: number, State: "created"}
+}
+
+func (c *crew) tell(action, name string) {
+	c.tick()
+	one := c.container(name, c.ids[name])
+	one.State = ""
+	c.roster.Hear(&ipam.EngineNews{At: c.clock.Now(), Event: &ipam.EngineEvent{Action: action, Container: one}})
+}
+
+// reservedAt is the address that is reserved for a number.
+func reservedAt(number string) netip.Addr { return addr("10.8.0.1" + number) }
+
+// do runs a step, and tells what came of it.
+//
+//	reserve N...    the addresses of the numbers
+//	create N...     containers, which do not run yet
+//	start N...      answers of each whose reserved address it was given: a number, "-" for one that is reserved for nobody, "!" for a refusal
+//	stop N...
+//	rm N...         the containers are destroyed
+//	recreate N...   as Compose does it, of containers that run or not; they do not run afterwards
+//	look            the witness looks
+//	break rm N...   the containers go while the events have broken off
+//	rush rm N...    likewise, and the witness looks before it hears of it
+//	daemon          is started anew
+func (c *crew) do(step string) (got string) {
+	c.t.Helper()
+	words, gone := strings.Fields(step), map[string]string{}
+	for _, n := range words[1:] {
+		name := "shop-web-" + n
+		switch words[0] {
+		case "reserve":
+			c.edit(&ipam.AddReservation{Network: c.leaseOf(addr("10.8.0.1")).Network, Owner: "shop/web/" + n,
+				Wishes: []ipam.Wish{{Address: reservedAt(n)}}})
+		case "create":
+			c.create(name)
+		case "start":
+			got += " " + c.start(name)
+		case "stop":
+			c.stop(name)
+		case "rm":
+			c.stop(name)
+			c.destroy(name)
+		case "recreate":
+			c.stop(name)
+			old := "0123456789ab_" + name
+			c.ids[old] = c.ids[name]
+			c.tell(eventRename, old)
+			c.create(name)
+			c.destroy(old)
+		case "break", "rush":
+			if n != "rm" {
+				c.stop(name)
+				gone[name] = c.ids[name]
+				delete(c.ids, name)
+			}
+		}
+	}
+	switch words[0] {
+	case "look":
+		c.look()
+	case "rush":
+		c.look()
+		for name, id := range gone {
+			c.tick()
+			one := c.container(name, id)
+			c.roster.Hear(&ipam.EngineNews{At: c.clock.Now(),
+				Event: &ipam.EngineEvent{Action: eventDestroy, Container: one}})
+		}
+	case "break":
+		c.roster.Lose()
+		c.begin()
+	case "daemon":
+		must(c.t, c.close())
+		c.open(c.house)
+	}
+	return strings.TrimSpace(got)
+}
+
+func (c *crew) create(name string) {
+	c.number++
+	c.ids[name] = fmt.Sprintf("c%d", c.number)
+	c.tell(eventCreate, name)
+}
+
+// start asks as an engine from v29 on does.
+func (c *crew) start(name string) string {
+	got, err := c.service.RequestAddress(c.t.Context(),
+		ipam.AddressRequest{Pool: c.pools["front"], Name: name, Telling: true})
+	if err != nil {
+		return "!"
+	}
+	c.run[name] = got.Addr()
+	c.tell(eventStart, name)
+	if n, reserved := strings.CutPrefix(got.Addr().String(), "10.8.0.1"); reserved && n != "" {
+		return n
+	}
+	return "-"
+}
+
+func (c *crew) stop(name string) {
+	if a, runs := c.run[name]; runs {
+		c.release("front", a)
+		delete(c.run, name)
+		c.tell(eventDie, name)
+	}
+}
+
+func (c *crew) destroy(name string) {
+	c.tell(eventDestroy, name)
+	delete(c.ids, name)
+}
+
+// TestStandIn: a new replica takes the address of one that was destroyed while a higher one stayed, for as long as its
+// container is there; and in no other case is it given anybody's (BO-2).
+func TestStandIn(t *testing.T) {
+	const three = "reserve 1 2 3|create 1 2 3|start 1 2 3 -> 1 2 3"
+	for name, steps := range map[string]string{
+		"removed by hand": three + "|rm 2|create 4|start 4 -> 2",
+		"and looked at meanwhile": three +
+			"|look|rm 2|look|create 4|look|start 4 -> 2|look|stop 4|look|start 4 -> 2",
+		"the lowest, and two differ": "reserve 1 2 3 4|create 1 2 3 4|start 1 2 3 4 -> 1 2 3 4|rm 2 3|create 5 " +
+			"6|start 6 5 -> 2 3",
+		"no more than there are":         three + "|rm 2|create 4 5|start 5 4 -> 2 -",
+		"seen to be absent before":       three + "|rush rm 2|create 4|start 4 -> 2",
+		"it was stopped":                 three + "|stop 2|rm 2|create 4|start 4 -> 2",
+		"it never ran":                   "reserve 1 2 3|create 1 2 3|start 1 3 -> 1 3|rm 2|create 4|start 4 -> 2",
+		"the higher one was stopped":     three + "|stop 3|rm 2|create 4|start 4 -> 2",
+		"the higher one was recreated":   three + "|rm 2|recreate 3|create 4|start 3 4 -> 3 2",
+		"it stays over stop and start":   three + "|rm 2|create 4|start 4 -> 2|stop 4|start 4 -> 2",
+		"nobody else has it then":        three + "|rm 2|create 4|start 4 -> 2|stop 4|create 5|start 5 4 -> - 2",
+		"it stays over the daemon's end": three + "|rm 2|create 4|start 4 -> 2|stop 4|daemon|start 4 -> 2",
+		"recreated, it does so again":    three + "|rm 2|create 4|start 4 -> 2|recreate 4|start 4 -> 2",
+		"destroyed, another does":        three + "|rm 2|create 4|start 4 -> 2|rm 4|create 4|start 4 -> 2",
+		"destroyed, and another looks":   three + "|rm 2|create 4|start 4 -> 2|rm 4|look|create 5|start 5 -> 2",
+		"the daemon was away at its end": three + "|rm 2|create 4|start 4 -> 2|break rm 4|create 4|start 4 -> -",
+		"it comes back itself": three +
+			"|rm 2|create 4|start 4 -> 2|create 2|start 2 -> !|stop 4|start 2 4 -> 2 -",
+		"the daemon began since":        three + "|rm 2|daemon|create 4|start 4 -> -",
+		"it is absent, and nobody saw":  three + "|break rm 2|create 4|start 4 -> -",
+		"what was seen, and a break":    three + "|rm 2|break|create 4|start 4 -> -",
+		"it is only stopped":            three + "|stop 2|create 4|start 4 2 -> - 2",
+		"it is being created":           three + "|rm 2|create 2 4|start 4 2 -> - 2",
+		"it is recreated":               three + "|recreate 2|create 4|start 4 2 -> - 2",
+		"it was the highest":            three + "|rm 3|create 4|start 4 -> -",
+		"scale 3, 1, 3":                 three + "|rm 2 3|create 2 3|start 3 2 -> 3 2",
+		"scale 3, 1, 4, the last first": three + "|rm 2 3|create 4 2 3|start 4 3 2 -> - 3 2",
+		"scale, of which two are owners": "reserve 1 2|create 1 2 3|start 1 2 3 -> 1 2 -|rm 3 2|create 3|start 3 -> " +
+			"-|create 2|start 2 -> 2",
+		"down and up, the last first": three +
+			"|rm 1 2 3|create 4|start 4 -> -|create 3|create 1 2|start 3 2 1 -> 3 2 1",
+		"down and up, in another order":   three + "|rm 2 1 3|create 3 4|start 4 -> -|create 1 2|start 1 2 3 -> 1 2 3",
+		"down and up after it was gone":   three + "|rm 2|rm 1 3|create 4 3|start 4 -> -|create 1 2|start 2 -> 2",
+		"up again with a higher one left": three + "|rm 2|rm 3|create 3 4|start 4 -> -",
+		"down and up after it stood in": three +
+			"|rm 2|create 4|start 4 -> 2|rm 1 3 4|create 4|start 4 -> -|create 1 2|start 2 -> 2",
+		"a higher one that came later": "reserve 1 2 3 5|create 1 2 3|start 1 2 3 -> 1 2 3|rm 1|create 5|start 5 " +
+			"-> 5|rm 2 3|create 6|start 6 -> 2",
+		"one that was there before":   "reserve 1 2 3|create 1 2 3 4|start 1 2 3 4 -> 1 2 3 -|rm 2|stop 4|start 4 -> -",
+		"one that has its own":        "reserve 1 2 3 4|create 1 2 3|start 1 2 3 -> 1 2 3|rm 2|create 4|start 4 -> 4",
+		"the higher one owns nothing": "reserve 1 2|create 1 2 3|start 1 2 3 -> 1 2 -|rm 2|create 4|start 4 -> -",
+		"nothing was reserved for it": "reserve 1 3|create 1 2 3|start 1 2 3 -> 1 - 3|rm 2|create 4|start 4 -> -",
+		"a lower number":              "reserve 2 3 4|create 2 3 4|start 2 3 4 -> 2 3 4|rm 3|create 1|start 1 -> -",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCrew(t)
+			for _, step := range strings.Split(steps, "|") {
+				step, want, _ := strings.Cut(step, " -> ")
+				if got := c.do(step); got != want {
+					t.Fatalf("%s: %q, want %q", step, got, want)
+				}
+				c.sound()
+			}
+		})
+	}
+}
+
+// sound checks that no two have one address.
+func (c *crew) sound() {
+	c.t.Helper()
+	has := map[netip.Addr]string{}
+	for name, a := range c.run {
+		if other := has[a]; other != "" {
+			c.t.Errorf("%s and %s have %s", name, other, a)
+		}
+		has[a] = name
+	}
+}
+
+// TestStandInEverywhere: a container stands in for the same replica on all networks, whichever asks first there; and
+// one that owns something on any of them is itself on all.
+func TestStandInEverywhere(t *testing.T) {
+	c := newCrew(t)
+	c.network("back", "10.9.0.0/24")
+	for _, step := range []string{"reserve 1 2 3 4", "create 1 2 3 4", "rm 2 3", "create 5 6 7"} {
+		c.do(step)
+	}
+	for _, n := range []string{"2", "3", "7"} {
+		c.edit(&ipam.AddReservation{Network: c.leaseOf(addr("10.9.0.1")).Network, Owner: "shop/web/" + n,
+			Wishes: []ipam.Wish{{Address: addr("10.9.0.1" + n)}}})
+	}
+	for _, ask := range []struct{ name, network, want string }{
+		{"shop-web-7", "front", "10.8.0.2"},
+		{"shop-web-6", "front", "10.8.0.12"}, {"shop-web-5", "back", "10.9.0.13"},
+		{"shop-web-5", "front", "10.8.0.13"}, {"shop-web-6", "back", "10.9.0.12"},
+		{"shop-web-7", "back", "10.9.0.17"},
+	} {
+		got, err := c.service.RequestAddress(t.Context(),
+			ipam.AddressRequest{Pool: c.pools[ask.network], Name: ask.name, Telling: true})
+		must(t, err)
+		if got.Addr() != addr(ask.want) {
+			t.Errorf("%s has %s on %s, want %s", ask.name, got.Addr(), ask.network, ask.want)
+		}
+	}
+}
+
+// TestStandInTold: it is told once, who stands in is no stranger, and the end of its container is the end of that.
+func TestStandInTold(t *testing.T) {
+	c := newCrew(t)
+	for _, step := range []string{"reserve 1 2 3", "create 1 2 3", "start 1 2 3", "rm 2", "create 4", "start 4", "look",
+		"stop 4", "start 4", "look"} {
+		c.do(step)
+	}
+	told := func(want ...string) {
+		t.Helper()
+		events, err := c.service.Events(t.Context(), ipam.EventFilter{})
+		must(t, err)
+		var got []string
+		for _, e := range events {
+			switch e.Verb {
+			case ipam.StoodIn, ipam.StandInEnded, ipam.ForeignHolderTold, ipam.OwnerElsewhereTold:
+				got = append(got, strings.TrimPrefix(e.Verb.String(), "reservation.")+" "+e.Name+": "+e.Detail)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("told is %q, want %q", got, want)
+		}
+	}
+	began := "stand_in shop-web-4: stands in for shop-web-2, the container of shop/web/2, which was destroyed"
+	told(began)
+	all, err := c.service.StandIns(t.Context())
+	must(t, err)
+	if len(all) != 1 || all[0].Name != "shop-web-4" || all[0].For != "shop-web-2" || all[0].ID != c.ids["shop-web-4"] ||
+		all[0].Host != "h1" {
+		t.Errorf("there stand in %+v", all)
+	}
+	c.do("rm 4")
+	c.do("look")
+	told(began, "stand_in_end shop-web-4: it stood in for shop-web-2, and was destroyed")
+	if all, err := c.service.StandIns(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("there stand in %+v (%v)", all, err)
+	}
+}

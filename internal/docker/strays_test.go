@@ -1,0 +1,179 @@
+package docker
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// TestForeignHolder: who runs with what is reserved for another, and which owner runs beside what is reserved for it,
+// by its name, what a rule or Compose makes of it, or its MAC; and what is to be done, with both names.
+func TestForeignHolder(t *testing.T) {
+	const foreign, elsewhere = "foreign_holder 10.8.0.2 pool1", "owner_elsewhere 10.8.0.2 pool1"
+	for name, row := range map[string]struct {
+		change func(s *scene)
+		want   []string
+		says   []string // in the details, in the order of want
+	}{
+		"another's": {func(s *scene) { s.reserve("odb", "10.8.0.2", false) }, []string{foreign},
+			[]string{"the container web runs with 10.8.0.2, which is reserved for odb: remove web, or start it with " +
+				"another address, and then start odb anew"}},
+		"another's, who runs elsewhere": {func(s *scene) {
+			s.reserve("odb", "10.8.0.2", false)
+			s.run("odb", 1, "10.8.0.3", 3)
+			s.lease("10.8.0.3", 3, 1)
+		}, []string{foreign, "owner_elsewhere 10.8.0.3 pool1"},
+			[]string{"web runs with 10.8.0.2, which is reserved for odb",
+				"the container odb runs with 10.8.0.3 and not with 10.8.0.2, which is reserved for odb and which web " +
+					"has: remove web"}},
+		"another's, from before it was reserved": {func(s *scene) {
+			s.reserve("odb", "10.8.0.2",
+				false).Since = old.Add(time.Minute)
+		},
+			[]string{foreign}, []string{"since before that was reserved"}},
+		"another's, that was replaced": {func(s *scene) { s.reserve("odb", "10.8.0.2", true) }, []string{foreign}, nil},
+		"both, each with the other's": {func(s *scene) {
+			s.reserve("odb", "10.8.0.2", false)
+			s.reserve("web", "10.8.0.3", false)
+			s.run("odb", 1, "10.8.0.3", 3)
+			s.lease("10.8.0.3", 3, 1)
+		}, []string{foreign, "foreign_holder 10.8.0.3 pool1", elsewhere, "owner_elsewhere 10.8.0.3 pool1"}, nil},
+		"beside its own": {func(s *scene) { s.reserve("web", "10.8.0.8", false) }, []string{elsewhere},
+			[]string{"the container web runs with 10.8.0.2 and not with 10.8.0.8, which is reserved for web and " +
+				"which no container has: start web anew with it"}},
+		"beside its own, by Compose's labels": {func(s *scene) {
+			c := &s.view.Containers[0]
+			c.Project, c.Service, c.Number = "shop", "web", 2
+			s.reserve("shop/web/2", "10.8.0.8", false)
+		}, []string{elsewhere}, []string{"reserved for shop/web/2"}},
+		"beside its own, by its name": {func(s *scene) {
+			s.view.Containers[0].Name = "shop-web-2"
+			s.reserve("shop/web/2", "10.8.0.8", false)
+		}, []string{elsewhere}, nil},
+		"beside its own, by its MAC": {func(s *scene) { s.reserve(macN(1).String(), "10.8.0.8", false) },
+			[]string{elsewhere}, nil},
+		"beside its own, by a rule": {func(s *scene) {
+			s.rule("web*", "team/web*")
+			s.reserve("team/web", "10.8.0.8", false)
+		}, []string{elsewhere}, nil},
+
+		"its own": {func(s *scene) { s.reserve("web", "10.8.0.2", false) }, nil, nil},
+		"its own, while it is moved": {func(s *scene) {
+			s.reserve("web", "10.8.0.2", true)
+			s.reserve("web", "10.8.0.8",
+				false)
+		}, nil, nil},
+		"its own, while it is recreated": {func(s *scene) {
+			s.view.Containers[0].Name = "0123456789ab_web"
+			s.reserve("web", "10.8.0.2", false)
+		}, nil, nil},
+		"its own, by Compose's labels": {func(s *scene) {
+			c := &s.view.Containers[0]
+			c.Project, c.Service, c.Number = "shop", "web", 2
+			s.reserve("shop/web/2", "10.8.0.2", false)
+		}, nil, nil},
+		"its own, by a rule": {func(s *scene) {
+			s.rule("web*", "team/web*")
+			s.reserve("team/web", "10.8.0.2", false)
+		}, nil, nil},
+		"its own, by a rule of another network": {func(s *scene) {
+			s.rule("web*", "team/web*")
+			s.rules[planned{"lab", "front"}], s.rules[planned{"local", "front"}] = s.rules[planned{"local", "front"}],
+				nil
+			s.reserve("team/web", "10.8.0.2", false)
+		}, []string{foreign}, nil},
+		"its own, one of several": {func(s *scene) {
+			s.reserve("web", "10.8.0.2", false).Slot = 1
+			s.reserve("web",
+				"10.8.0.8", false)
+		}, nil, nil},
+		"another subnet's": {func(s *scene) {
+			r := s.reserve("web", "10.9.0.8", false)
+			r.Subnet = prefix("10.9.0.0/24")
+		}, nil, nil},
+		"another space's": {func(s *scene) { s.reserve("odb", "10.8.0.2", false).Space = "lab" }, nil, nil},
+		"nobody's yet, in a dynamic network": {func(s *scene) {
+			r := s.reserve("web", "10.8.0.2", false)
+			r.Address, r.Dynamic = netip.Addr{}, true
+		}, nil, nil},
+		"an endpoint's that is no container": {func(s *scene) {
+			s.view.Containers[0].ID = ""
+			s.reserve("odb", "10.8.0.2", false)
+		}, nil, nil},
+		"a lease that is younger than the view, and may be another's": {func(s *scene) {
+			s.leases[1].Since, s.leases[1].MAC = took, ipam.MAC{}
+			s.reserve("odb", "10.8.0.2", false)
+		}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene()
+			row.change(s)
+			found := s.compare().found
+			if got := brief(found); !slices.Equal(got, append([]string{}, row.want...)) {
+				t.Errorf("found %q, want %q", got, row.want)
+			}
+			slices.SortFunc(found, func(a, b finding) int { return strings.Compare(string(a.Kind), string(b.Kind)) })
+			for i, says := range row.says {
+				if f := found[i]; !strings.Contains(f.Detail, says) || f.Network != "front" || f.Owner == "" {
+					t.Errorf("it says %+v, and not %q", f.Finding, says)
+				}
+			}
+		})
+	}
+}
+
+// TestStrayEvents: a container that runs with what is reserved for another, and the owner that runs elsewhere, have one
+// event each, in looks as in checks, and another one only for another lease.
+func TestStrayEvents(t *testing.T) {
+	tn := newTown(t)
+	n := tn.leaseOf(addr("10.8.0.1")).Network
+	tn.edit(&ipam.AddReservation{Network: n, Owner: "odb", Wishes: []ipam.Wish{{Address: addr("10.8.0.30")}}})
+	stranger := func(name string) {
+		tn.number++
+		tn.appear(name, "front", tn.lease("front", macN(tn.number), addr("10.8.0.30")))
+	}
+	told := func(want ...string) {
+		t.Helper()
+		events, err := tn.service.Events(t.Context(), ipam.EventFilter{})
+		must(t, err)
+		var got []string
+		for _, e := range events {
+			if e.Verb == ipam.ForeignHolderTold || e.Verb == ipam.OwnerElsewhereTold {
+				if e.Lease != tn.leaseOf(e.Address).ID && e.Name != "web" || e.Actor != "check" {
+					t.Errorf("told is %+v", e)
+				}
+				got = append(got, e.Verb.String()+" "+e.Address.String()+" "+e.Name+": "+e.Detail)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("told is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	stranger("web")
+	tn.settle(time.Second)
+	must(t, tn.w.look(t.Context()))
+	foreign := "lease.foreign_holder 10.8.0.30 web: reserved for odb"
+	told(foreign)
+	a := tn.run("odb", "front")
+	tn.settle(time.Second)
+	wantTold(t, tn.check(ipam.CheckRequest{Repair: true}), "foreign_holder 10.8.0.30", "owner_elsewhere "+a.String())
+	elsewhere := "lease.owner_elsewhere " + a.String() + " odb: 10.8.0.30 is reserved for odb, and web has it"
+	told(foreign, elsewhere)
+	for range 2 {
+		must(t, tn.w.look(t.Context()))
+		tn.check(ipam.CheckRequest{})
+	}
+	told(foreign, elsewhere)
+	tn.vanish("web")
+	tn.release("front", addr("10.8.0.30"))
+	tn.settle(time.Second)
+	wantTold(t, tn.check(ipam.CheckRequest{}), "owner_elsewhere "+a.String())
+	stranger("other")
+	tn.settle(time.Second)
+	must(t, tn.w.look(t.Context()))
+	told(foreign, elsewhere, "lease.foreign_holder 10.8.0.30 other: reserved for odb")
+}
