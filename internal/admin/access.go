@@ -7,22 +7,14 @@ import (
 	"os"
 	"slices"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
-)
-
-// Role says what somebody may do.
-type Role string
-
-// The roles.
-const (
-	RoleAdmin    Role = "admin"
-	RoleReadOnly Role = "read-only" // operations that read
 )
 
 // caller is who asks, and what he may do.
 type caller struct {
 	actor string // for events
-	role  Role
+	role  api.Role
 
 	// until ends when he may no more: his token was removed. nil: never.
 	until context.Context
@@ -59,17 +51,18 @@ func (s *Server) permitted(next http.Handler) http.Handler {
 
 // callerOf finds out who asks: over TLS by what was sent, else by the kernel's word on the process at the other end. A
 // connection that is neither has no peer, and is refused.
-func (s *Server) callerOf(r *http.Request) (*caller, *Problem) {
+func (s *Server) callerOf(r *http.Request) (*caller, *api.Problem) {
 	if r.TLS != nil {
 		return s.remoteCaller(r)
 	}
 	return peerOf(r.Context()).caller(s.cfg.GID, s.cfg.ReadGID)
 }
 
-// turnAway refuses somebody and ends the connection, so that each guess costs a new one, and is one line in the log. What
-// was sent is not logged: it may be a secret with a slip in it.
-func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, p *Problem) {
-	s.log.WithField("peer", r.RemoteAddr).WithField("code", p.Code).Warn("refused a stranger on the admin API: " + p.Detail)
+// turnAway refuses somebody and ends the connection, so that each guess costs a new one, and is one line in the log.
+// What was sent is not logged: it may be a secret with a slip in it.
+func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, p *api.Problem) {
+	s.log.WithField("peer", r.RemoteAddr).WithField("code",
+		p.Code).Warn("refused a stranger on the admin API: " + p.Detail)
 	if p.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="berth"`)
 	}
@@ -77,41 +70,43 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, p *Problem) {
 	s.refuse(w, r, p)
 }
 
-// caller tells what a peer may do. The mode of the socket's file says nearly the same; this holds where somebody has changed
-// that, or has made the socket for us.
-func (p *peer) caller(gid, readGID int) (*caller, *Problem) {
+// caller tells what a peer may do. The mode of the socket's file says nearly the same; this holds where somebody has
+// changed that, or has made the socket for us.
+func (p *peer) caller(gid, readGID int) (*caller, *api.Problem) {
 	switch {
 	case p == nil || p.err != nil:
 		return nil, forbidden("the kernel does not say who you are")
 	case p.uid == 0, p.uid == os.Geteuid(), gid >= 0 && p.in(gid):
-		return &caller{actor: p.actor(), role: RoleAdmin}, nil
+		return &caller{actor: p.actor(), role: api.RoleAdmin}, nil
 	case readGID > 0 && p.in(readGID):
-		return &caller{actor: p.actor(), role: RoleReadOnly}, nil
+		return &caller{actor: p.actor(), role: api.RoleReadOnly}, nil
 	}
-	return nil, forbidden(fmt.Sprintf("user %d may not use Berth's admin socket: run the command as root, or join the group berth and log in again", p.uid))
+	return nil, forbidden(fmt.Sprintf("user %d may not use Berth's admin socket: run the command as root, or join the "+
+		"group berth and log in again", p.uid))
 }
 
 // in tells whether the peer has a group.
 func (p *peer) in(gid int) bool { return p.gid == gid || slices.Contains(p.groups, gid) }
 
 // mayCall refuses a change to those who may only look, and everything to those of whom nothing is known.
-func mayCall(ctx context.Context, r route) *Problem {
+func mayCall(ctx context.Context, r route) *api.Problem {
 	who := callerIn(ctx)
 	switch {
-	case who.role == RoleAdmin, who.role == RoleReadOnly && r.reads:
+	case who.role == api.RoleAdmin, who.role == api.RoleReadOnly && r.reads:
 		return nil
 	}
 	if who.role == "" {
 		return forbidden("it is not known who you are")
 	}
-	return forbidden(fmt.Sprintf("%s may look and change nothing, and %s %s is for admins: ask somebody of the group berth, or use a token with the role admin",
+	return forbidden(fmt.Sprintf("%s may look and change nothing, and %s %s is for admins: ask somebody of the group "+
+		"berth, or use a token with the role admin",
 		who.actor, r.method, r.path))
 }
 
-func forbidden(detail string) *Problem {
-	return &Problem{Status: http.StatusForbidden, Code: CodeForbidden, Detail: detail}
+func forbidden(detail string) *api.Problem {
+	return &api.Problem{Status: http.StatusForbidden, Code: api.CodeForbidden, Detail: detail}
 }
 
-func unauthenticated(detail string) *Problem {
-	return &Problem{Status: http.StatusUnauthorized, Code: CodeUnauthenticated, Detail: detail}
+func unauthenticated(detail string) *api.Problem {
+	return &api.Problem{Status: http.StatusUnauthorized, Code: api.CodeUnauthenticated, Detail: detail}
 }

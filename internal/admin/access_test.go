@@ -11,11 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
 	"berth/internal/ipam"
 )
 
 // as is the context of a request of somebody with a role.
-func as(ctx context.Context, role Role) context.Context {
+func as(ctx context.Context, role api.Role) context.Context {
 	return context.WithValue(ctx, callerKey{}, &caller{actor: "somebody", role: role})
 }
 
@@ -24,9 +26,11 @@ var someRequests = []struct {
 	method, path, body string
 	looks              bool
 }{
-	{"GET", "/v1/subnets", "", true}, {"HEAD", "/v1/subnets", "", true}, {"POST", "/v1/fsck", "", false}, {"GET", "/v1/tokens", "", false},
-	{"GET", "/v1/who?name=web", "", true}, {"GET", "/v1/check", "", true}, {"POST", "/v1/check", "{}", false}, {"PUT", "/v1/witness", "{}", false},
-	{"DELETE", "/v1/owners/web", "", false},
+	{"GET", "/v1/subnets", "", true}, {"HEAD", "/v1/subnets", "", true}, {"POST", "/v1/fsck", "", false},
+	{"POST", "/v1/store/save", "", false}, {"GET", "/v1/tokens", "", false},
+	{"GET", "/v1/who?name=web", "", true}, {"GET", "/v1/check", "", true}, {"POST", "/v1/check", "{}", false},
+	{"PUT", "/v1/witness", "{}", false},
+	{"POST", "/v1/edits", `{"edits": [{"op": "owner.release", "owner": "web"}]}`, false},
 }
 
 // TestSocketRoles: who may look and who may change on the socket, by what the kernel says of the peer.
@@ -43,9 +47,11 @@ func TestSocketRoles(t *testing.T) {
 		{"root in the group for looking", &peer{uid: 0, gid: readGroup}, group, readGroup, true, true},
 		{"our own user", &peer{uid: os.Geteuid(), gid: 4242}, -1, -1, true, true},
 		{"a member", &peer{uid: 4242, gid: group}, group, readGroup, true, true},
-		{"a member by another group", &peer{uid: 4242, gid: 4242, groups: []int{4, group}}, group, readGroup, true, true},
+		{"a member by another group", &peer{uid: 4242, gid: 4242, groups: []int{4, group}}, group, readGroup, true,
+			true},
 		{"a reader", &peer{uid: 4242, gid: readGroup}, group, readGroup, true, false},
-		{"a reader by another group", &peer{uid: 4242, gid: 4242, groups: []int{4, readGroup}}, group, readGroup, true, false},
+		{"a reader by another group", &peer{uid: 4242, gid: 4242, groups: []int{4, readGroup}}, group, readGroup, true,
+			false},
 		{"a member of both", &peer{uid: 4242, gid: readGroup, groups: []int{group}}, group, readGroup, true, true},
 		{"a reader where there is no group of admins", &peer{uid: 4242, gid: readGroup}, -1, readGroup, true, false},
 		{"a reader where there is no such group", &peer{uid: 4242, gid: readGroup}, group, -1, false, false},
@@ -57,11 +63,12 @@ func TestSocketRoles(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := start(t, func(s *Server) {
 				s.cfg.GID, s.cfg.ReadGID = c.gid, c.readGID
+				s.cfg.Save = func(context.Context) (api.SavedState, error) { return api.SavedState{}, nil }
 				new(watcher).join(s)
 			})
 			for _, r := range someRequests {
 				req := httptest.NewRequest(r.method, r.path, strings.NewReader(r.body))
-				req.Header.Set("Content-Type", jsonType)
+				req.Header.Set("Content-Type", api.JSONType)
 				req.Header.Set("Authorization", "Bearer whatever") // is for TLS
 				req = req.WithContext(context.WithValue(req.Context(), peerKey{}, c.peer))
 				answer := timedRecorder{httptest.NewRecorder()}
@@ -82,7 +89,7 @@ func TestSocketRoles(t *testing.T) {
 func TestNobodyIsLetIn(t *testing.T) {
 	h := start(t, nil)
 	for _, r := range h.server.routes() {
-		if p := mayCall(t.Context(), r); p == nil || p.Code != CodeForbidden {
+		if p := mayCall(t.Context(), r); p == nil || p.Code != api.CodeForbidden {
 			t.Errorf("%s %s: %v", r.method, r.path, p)
 		}
 	}
@@ -105,7 +112,7 @@ func TestPeerNames(t *testing.T) {
 // The actor of what is asked over the socket is the user at its other end.
 func TestSocketActor(t *testing.T) {
 	h := start(t, nil)
-	_, err := h.client.Edit(t.Context(), EditOptions{}, &ipam.CreateNetwork{Name: "net1"})
+	_, err := h.client.Edit(t.Context(), client.EditOptions{}, &ipam.CreateNetwork{Name: "net1"})
 	must(t, err)
 	events, err := h.service.Events(t.Context(), ipam.EventFilter{Last: 1})
 	must(t, err)

@@ -70,13 +70,29 @@ func (s *Server) takeNext(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.changeAll(w, r, func(text jsontext.Value) (ipam.Edit, error) {
+	dry, err := dryRun(r)
+	if err != nil {
+		return err
+	}
+	body, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	texts, err := items(body)
+	if err != nil {
+		return err
+	}
+	edits, err := readEdits(texts, func(text jsontext.Value) (ipam.Edit, error) {
 		var t taking
 		if err := decode(text, &t); err != nil {
 			return nil, err
 		}
 		return t.edit(network, id)
 	})
+	if err != nil {
+		return err
+	}
+	return s.edit(w, r, dry, body, edits)
 }
 
 func (t *taking) edit(network, subnet ipam.ID) (ipam.Edit, error) {
@@ -85,7 +101,8 @@ func (t *taking) edit(network, subnet ipam.ID) (ipam.Edit, error) {
 		count = *t.Count
 	}
 	if count < 1 || count > maxTake {
-		return nil, invalid(`the field "count" is %d; one request takes 1 to %d addresses, the slots of an interface`, count, maxTake)
+		return nil, invalid(`the field "count" is %d; one request takes 1 to %d addresses, the slots of an interface`,
+			count, maxTake)
 	}
 	wishes := make([]ipam.Wish, count)
 	for i := range wishes {

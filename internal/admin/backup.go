@@ -11,17 +11,16 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"berth/internal/admin/api"
 )
 
 // backupName is how the copy is called while it is written. One that a crash has left is removed before the next.
 const backupName = "backup.sending"
 
-// storeIDHeader says which store a backup is of.
-const storeIDHeader = "Berth-Store-Id"
-
-// backup sends the state as it is at one moment. The state is copied to a file here first, so that a client that is slow
-// to take it holds no read transaction; the file has no name any more while it is sent, so that nothing remains of it
-// whatever happens.
+// backup sends the state as it is at one moment. The state is copied to a file here first, so that a client that is
+// slow to take it holds no read transaction; the file has no name any more while it is sent, so that nothing remains of
+// it whatever happens.
 func (s *Server) backup(w http.ResponseWriter, r *http.Request) error {
 	q, err := query(r, "store")
 	if err != nil {
@@ -45,7 +44,7 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
-	w.Header().Set(storeIDHeader, id)
+	w.Header().Set(api.StoreIDHeader, id)
 	begin(w, "application/octet-stream")
 	if _, err := io.Copy(&patient{w, control}, f); err != nil {
 		s.log.WithError(err).WithField("peer", r.RemoteAddr).Info("a backup was not taken to its end")
@@ -63,7 +62,8 @@ func (s *Server) backupOf(name string) (func(ctx context.Context, path string) (
 		}, nil
 	case "shared":
 		if s.cfg.BackupShared == nil {
-			return nil, &Problem{Status: http.StatusConflict, Code: CodeNoCluster, Detail: "this Berth shares no store with other hosts: all that it knows is in its own"}
+			return nil, &api.Problem{Status: http.StatusConflict, Code: api.CodeNoCluster,
+				Detail: "this Berth shares no store with other hosts: all that it knows is in its own"}
 		}
 		return s.cfg.BackupShared, nil
 	}
@@ -71,15 +71,27 @@ func (s *Server) backupOf(name string) (func(ctx context.Context, path string) (
 }
 
 // copyState returns an open copy of a state that has no name. One is made at a time, since it has a name meanwhile.
-func (s *Server) copyState(r *http.Request, write func(ctx context.Context, path string) (id string, err error)) (f *os.File, id string, err error) {
+func (s *Server) copyState(r *http.Request,
+	write func(ctx context.Context, path string) (id string, err error)) (f *os.File, id string, err error) {
 	select {
 	case s.backups <- struct{}{}:
 		defer func() { <-s.backups }()
 	default:
-		return nil, "", &Problem{Status: http.StatusConflict, Code: CodeBusy, Detail: "another backup is being taken at this moment; try again when it is done"}
+		return nil, "", &api.Problem{Status: http.StatusConflict, Code: api.CodeBusy,
+			Detail: "another backup is being taken at this moment; try again when it is done"}
 	}
-	path := filepath.Join(s.cfg.TempDir, backupName)
-	rest, err := filepath.Glob(filepath.Join(s.cfg.TempDir, "."+backupName+".*.part")) // the store's own temporary name
+	dir := s.cfg.TempDir
+	if _, err := os.Stat(dir); err != nil { // it was removed with the state: then a backup is wanted most
+		if err := os.MkdirAll(os.TempDir(), 0o700); err != nil { // the root of a managed plugin has none
+			return nil, "", err
+		}
+		if dir, err = os.MkdirTemp("", "berth-backup-"); err != nil {
+			return nil, "", err
+		}
+		defer os.Remove(dir)
+	}
+	path := filepath.Join(dir, backupName)
+	rest, err := filepath.Glob(filepath.Join(dir, "."+backupName+".*.part")) // the store's own temporary name
 	if err != nil {
 		return nil, "", err
 	}
@@ -95,8 +107,8 @@ func (s *Server) copyState(r *http.Request, write func(ctx context.Context, path
 	return f, id, errors.Join(err, os.Remove(path))
 }
 
-// untimed takes the server's time limits off an operation that may last: the read limit too, because the end of that one
-// counts as the client's going away.
+// untimed takes the server's time limits off an operation that may last: the read limit too, because the end of that
+// one counts as the client's going away.
 func untimed(w http.ResponseWriter) (*http.ResponseController, error) {
 	control := http.NewResponseController(w)
 	return control, errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))

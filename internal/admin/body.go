@@ -10,14 +10,16 @@ import (
 	"reflect"
 	"strings"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// Bodies are read by the strict successor of encoding/json: a field that is not there, given twice or in another case is
-// refused, and each refusal says which field it is about.
+// Bodies are read by the strict successor of encoding/json: a field that is not there, given twice or in another case
+// is refused, and each refusal says which field it is about.
 
 // readBody returns the JSON text that is the body of a request.
 func readBody(r *http.Request) ([]byte, error) {
@@ -25,17 +27,17 @@ func readBody(r *http.Request) ([]byte, error) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, &Problem{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge,
+		return nil, &api.Problem{Status: http.StatusRequestEntityTooLarge, Code: api.CodeTooLarge,
 			Detail: fmt.Sprintf("the body is larger than %d bytes; send it in parts", tooLarge.Limit)}
 	case err != nil:
 		return nil, invalid("the body did not arrive: %v", err)
 	case len(bytes.TrimSpace(body)) == 0:
 		return nil, invalid("the body is empty; %s %s wants one of JSON", r.Method, r.URL.Path)
 	}
-	if given := r.Header.Get("Content-Type"); given != jsonType {
-		if kind, _, err := mime.ParseMediaType(given); err != nil || kind != jsonType {
-			return nil, &Problem{Status: http.StatusUnsupportedMediaType, Code: CodeMediaType,
-				Detail: fmt.Sprintf("the content type of the body is %q; it must be %s", given, jsonType)}
+	if given := r.Header.Get("Content-Type"); given != api.JSONType {
+		if kind, _, err := mime.ParseMediaType(given); err != nil || kind != api.JSONType {
+			return nil, &api.Problem{Status: http.StatusUnsupportedMediaType, Code: api.CodeMediaType,
+				Detail: fmt.Sprintf("the content type of the body is %q; it must be %s", given, api.JSONType)}
 		}
 	}
 	return body, nil
@@ -43,7 +45,7 @@ func readBody(r *http.Request) ([]byte, error) {
 
 // readAll reads the body into memory that is enough at once where the client has said its size.
 func readAll(r *http.Request) ([]byte, error) {
-	if r.ContentLength < 0 || r.ContentLength > maxBody {
+	if r.ContentLength < 0 || r.ContentLength > api.MaxBody {
 		return io.ReadAll(r.Body)
 	}
 	body := make([]byte, r.ContentLength)
@@ -74,12 +76,13 @@ func checkNumber(edits int) error {
 	return nil
 }
 
-// decode reads one JSON value into v, where text must be an object if v is a struct.
+// decode reads one JSON value into v, where text must be an object if v is a struct. A duration is a number of
+// nanoseconds, as encoding/json writes it.
 func decode(text []byte, v any) error {
 	if kind := jsontext.Value(text).Kind(); kind == 'n' {
 		return invalid("the body is null; it must be an object")
 	}
-	err := json.Unmarshal(text, v, json.RejectUnknownMembers(true))
+	err := json.Unmarshal(text, v, json.RejectUnknownMembers(true), jsonv1.FormatDurationAsNano(true))
 	var wrong *json.SemanticError
 	var broken *jsontext.SyntacticError
 	switch {
@@ -97,15 +100,18 @@ func decode(text []byte, v any) error {
 func wrongField(e *json.SemanticError) string {
 	switch {
 	case errors.Is(e.Err, json.ErrUnknownName):
-		return fmt.Sprintf("there is no field %q here; openapi.yaml lists those that there are", fieldName(e.JSONPointer))
+		return fmt.Sprintf("there is no field %q here; openapi.yaml lists those that there are",
+			fieldName(e.JSONPointer))
 	case e.Err != nil && e.JSONKind == '"':
-		return fmt.Sprintf("the field %q is wrong: %s", fieldName(e.JSONPointer), strings.TrimPrefix(e.Err.Error(), ipam.ErrInvalid.Error()+": "))
+		return fmt.Sprintf("the field %q is wrong: %s", fieldName(e.JSONPointer),
+			strings.TrimPrefix(e.Err.Error(), ipam.ErrInvalid.Error()+": "))
 	case e.Err != nil && e.JSONValue != nil:
 		return fmt.Sprintf("the field %q cannot be %s: %v", fieldName(e.JSONPointer), e.JSONValue, e.Err)
 	case e.JSONPointer == "":
 		return fmt.Sprintf("the body is %s; it must be %s", kindWord(e.JSONKind), typeWord(e.GoType))
 	}
-	return fmt.Sprintf("the field %q is %s; it must be %s", fieldName(e.JSONPointer), kindWord(e.JSONKind), typeWord(e.GoType))
+	return fmt.Sprintf("the field %q is %s; it must be %s", fieldName(e.JSONPointer), kindWord(e.JSONKind),
+		typeWord(e.GoType))
 }
 
 // fieldName is the path of a field as people write it: subnets.0.gateway.

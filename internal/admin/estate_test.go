@@ -2,21 +2,28 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
+	"iter"
 	"net/netip"
+	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
+	"berth/internal/ipam/cluster"
+	"berth/internal/ipam/service"
 	"berth/store"
 	"berth/store/mem"
 )
 
-// overEstate says that the houses of this process are over an Estate: the space local is the host's own, in its bolt file, and all others
-// are the cluster's.
+// overEstate says that the houses of this process are over an Estate: the space local is the host's own, in its bolt
+// file, and all others are the cluster's.
 var overEstate = os.Getenv("BERTH_ADMIN_OVER") == "estate"
 
 // TestSuiteOverEstate runs all tests of the room again where what is shown is in two stores.
@@ -31,6 +38,10 @@ func TestSuiteOverEstate(t *testing.T) {
 		"TestFollowChosen",        // its edits are of both stores
 		"TestFollowMissesNothing", // TestFollowOfBoth
 		"TestBackup",              // it is the host's own store's
+		"TestPlanTooLarge",        // what is refused for its size is refused before anybody's store is asked
+		"TestPlanOfTooMany",
+		"TestLargeView",
+		"TestLargeViewBreaksOff",
 	}, "|")+")$")
 	suite.Env = append(os.Environ(), "BERTH_ADMIN_OVER=estate")
 	if out, err := suite.CombinedOutput(); err != nil {
@@ -46,16 +57,19 @@ type engine interface {
 }
 
 // newEstate puts a house's service together with a cluster of this one host.
-func newEstate(t testing.TB, h *house) *ipam.Estate {
+func newEstate(t testing.TB, h *house) *cluster.Estate {
 	t.Helper()
 	shared := mem.New()
-	half, err := ipam.OpenShared(t.Context(), ipam.SharedConfig{Own: h.store, Mark: [4]byte{1, 2, 3, 4}, Host: "alpha", Reach: shared.Reach,
-		Open: func(ctx context.Context) (*ipam.Service, error) {
-			if r := shared.Reach(); r.Err != nil {
-				return nil, r.Err
-			}
-			return ipam.Open(ctx, ipam.Config{Store: shared, Host: "alpha", Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: [4]byte{1, 2, 3, 4}}})
-		}})
+	half, err := cluster.OpenShared(t.Context(),
+		cluster.SharedConfig{Own: h.store, Mark: [4]byte{1, 2, 3, 4}, Host: "alpha", Reach: shared.Reach,
+			Open: func(ctx context.Context) (*service.Service, error) {
+				if r := shared.Reach(); r.Err != nil {
+					return nil, r.Err
+				}
+				return service.Open(ctx,
+					service.Config{Store: shared, Host: "alpha",
+						Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: [4]byte{1, 2, 3, 4}}})
+			}})
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -65,7 +79,7 @@ func newEstate(t testing.TB, h *house) *ipam.Estate {
 		must(t, <-ended)
 		must(t, shared.Close())
 	})
-	estate := ipam.NewEstate(h.service, half)
+	estate := cluster.NewEstate(h.service, half)
 	for late := time.Now().Add(30 * time.Second); estate.Partial() != nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(late) {
 			t.Fatal(estate.Partial())
@@ -85,19 +99,25 @@ func TestFollowOfBoth(t *testing.T) {
 	defer wg.Wait()
 	for caller := range byte(callers) {
 		space := []string{ipam.LocalSpace, ipam.GlobalSpace}[caller%2]
-		pool, err := estate.RequestPool(t.Context(), ipam.PoolRequest{Space: space, CIDR: netip.MustParsePrefix("10.9.0.0/16")})
+		pool, err := estate.RequestPool(t.Context(),
+			ipam.PoolRequest{Space: space, CIDR: netip.MustParsePrefix("10.9.0.0/16")})
 		must(t, err)
 		wg.Go(func() {
 			for i := range byte(each) {
-				if _, err := estate.RequestAddress(t.Context(), ipam.AddressRequest{Pool: pool.ID, MAC: ipam.MAC{2, 0, 0, 0, caller, i}}); err != nil {
+				if _, err := estate.RequestAddress(t.Context(),
+					ipam.AddressRequest{Pool: pool.ID, MAC: ipam.MAC{2, 0, 0, 0, caller, i}}); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
+	type sentEvent struct { // ids are one store's
+		space string
+		id    uint64
+	}
 	seen := map[sentEvent]int{}
 	found := 0
-	for e, err := range h.client.Follow(t.Context(), ipam.EventFilter{Last: MaxEvents}) {
+	for e, err := range h.client.Follow(t.Context(), ipam.EventFilter{Last: api.MaxEvents}) {
 		must(t, err)
 		seen[sentEvent{e.Space, e.ID}]++
 		if e.Subnet == netip.MustParsePrefix("10.9.0.0/16") && e.Verb == ipam.LeaseTaken {
@@ -107,7 +127,7 @@ func TestFollowOfBoth(t *testing.T) {
 			break
 		}
 	}
-	list, err := h.client.Events(t.Context(), ipam.EventFilter{Last: MaxEvents})
+	list, err := h.client.Events(t.Context(), ipam.EventFilter{Last: api.MaxEvents})
 	must(t, err)
 	if len(seen) != len(list.Events) {
 		t.Errorf("%d events were followed, %d are stored", len(seen), len(list.Events))
@@ -119,31 +139,140 @@ func TestFollowOfBoth(t *testing.T) {
 	}
 }
 
-// TestNeverReached: as long as the cluster's store was not reached what is asked for by name is said to be out of reach, and not to be
-// missing.
+// TestEventsAfterOfBoth: whoever asks for events from mark to mark is told each one of both stores once, however their
+// ids lie: the host's own store goes on while the cluster's events are those of a host whose clock is an hour behind. A
+// stream goes on from a mark, too.
+func TestEventsAfterOfBoth(t *testing.T) {
+	h := start(t, func(s *Server) {})
+	first := mem.New()
+	late := func() time.Time { return time.Now().Add(-time.Hour) }
+	member := func(name string, st *mem.Store, now func() time.Time) *service.Service {
+		s, err := service.Open(t.Context(), service.Config{Store: st, Host: name, Now: now,
+			Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: [4]byte{1, 2, 3, 4}}})
+		must(t, err)
+		return s
+	}
+	half, err := cluster.OpenShared(t.Context(),
+		cluster.SharedConfig{Own: h.store, Mark: [4]byte{1, 2, 3, 4}, Host: "alpha", Reach: first.Reach,
+			Open: func(context.Context) (*service.Service, error) { return member("alpha", first, late), nil }})
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- half.Run(ctx) }()
+	t.Cleanup(func() { cancel(); must(t, <-ended) })
+	estate := cluster.NewEstate(h.service, half)
+	for estate.Partial() != nil {
+		time.Sleep(time.Millisecond)
+	}
+	h.server.cfg.Service = estate
+	beta := member("beta", first.Join(), late)
+	create := func(s interface {
+		Edit(context.Context, ipam.EditOptions, ...ipam.Edit) (ipam.Outcome, error)
+	}, space string, name string) {
+		t.Helper()
+		_, err := s.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: name, Space: space})
+		must(t, err)
+	}
+	names := func(events []ipam.Event) (all []string) {
+		for _, e := range events {
+			if e.Verb == ipam.NetworkCreated {
+				all = append(all, e.Network)
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	list, err := h.client.Events(t.Context(), ipam.EventFilter{Last: 3})
+	must(t, err)
+	begun := list.Mark
+	create(estate, ipam.LocalSpace, "own1")
+	create(beta, ipam.GlobalSpace, "lan1")
+	list, err = h.client.EventsAfter(t.Context(), begun, ipam.EventFilter{Last: 10})
+	must(t, err)
+	if got := names(list.Events); !slices.Equal(got, []string{"lan1", "own1"}) || list.More {
+		t.Errorf("after the first mark %q, %t", got, list.More)
+	}
+	create(beta, ipam.GlobalSpace, "lan2") // with a lower id than own1
+	create(estate, ipam.LocalSpace, "own2")
+	create(estate, ipam.GlobalSpace, "lan3")
+	var got []string
+	for list.More = true; list.More; { // one by one
+		list, err = h.client.EventsAfter(t.Context(), list.Mark, ipam.EventFilter{Last: 1})
+		must(t, err)
+		got = append(got, names(list.Events)...)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"lan2", "lan3", "own2"}) {
+		t.Errorf("after the second mark, one by one, %q", got)
+	}
+	got = nil
+	for line := range readFollowed(t, h, begun) {
+		if got = append(got, names([]ipam.Event{line.Event})...); len(got) == 5 {
+			if line.Mark == nil {
+				continue // the last line of what came together has one
+			}
+			break
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"lan1", "lan2", "lan3", "own1", "own2"}) {
+		t.Errorf("followed from the first mark %q", got)
+	}
+	other, err := beta.LastEvent(t.Context())
+	must(t, err)
+	if _, err := h.client.EventsAfter(t.Context(), other,
+		ipam.EventFilter{Last: 1}); problemCode(err) != api.CodeInvalid ||
+		!strings.Contains(err.Error(), "another host") {
+		t.Errorf("of another host: %v", err)
+	}
+}
+
+// readFollowed yields the lines of a stream from a mark on.
+func readFollowed(t *testing.T, h *house, mark ipam.EventMark) iter.Seq[followedEvent] {
+	t.Helper()
+	text, err := mark.MarshalText()
+	must(t, err)
+	res, err := h.open(t.Context(), "GET", "/v1/events?follow=true&after="+url.QueryEscape(string(text)), nil)
+	must(t, err)
+	return func(yield func(followedEvent) bool) {
+		defer res.Body.Close()
+		for d := json.NewDecoder(res.Body); ; {
+			var line followedEvent
+			must(t, d.Decode(&line))
+			if !yield(line) {
+				return
+			}
+		}
+	}
+}
+
+// TestNeverReached: as long as the cluster's store was not reached what is asked for by name is said to be out of
+// reach, and not to be missing.
 func TestNeverReached(t *testing.T) {
 	h := start(t, func(s *Server) {})
-	half, err := ipam.OpenShared(t.Context(), ipam.SharedConfig{Own: h.store, Host: "alpha", Reach: func() store.Reach { return store.Reach{Err: store.ErrAway} }})
+	half, err := cluster.OpenShared(t.Context(),
+		cluster.SharedConfig{Own: h.store, Host: "alpha",
+			Reach: func() store.Reach { return store.Reach{Err: store.ErrAway} }})
 	must(t, err)
-	h.server.cfg.Service = ipam.NewEstate(h.service, half)
+	h.server.cfg.Service = cluster.NewEstate(h.service, half)
 	_, router := description(t)
 	for _, s := range []step{
-		{"POST", "/v1/networks", `{"name": "own"}`, 200, "network.create", nil},
+		made(`{"op": "network.create", "name": "own"}`, 200, "network.create"),
 		{"GET", "/v1/networks", "", 200, `"own"`, nil},
 		{"GET", "/v1/spaces", "", 200, `"store":"host"`, nil},
 		{"GET", "/v1/networks/own", "", 200, `"own"`, nil},
 		{"GET", "/v1/status", "", 200, `"networks":1`, nil},
 		{"GET", "/v1/leases", "", 200, `[]`, nil},
-		{"GET", "/v1/networks/lan", "", 503, CodeAway, nil},
+		{"GET", "/v1/networks/lan", "", 503, api.CodeAway, nil},
 		{"GET", "/v1/networks?space=global", "", 503, "none of this host's own", nil},
-		{"GET", "/v1/leases?space=global", "", 503, CodeAway, nil},
+		{"GET", "/v1/leases?space=global", "", 503, api.CodeAway, nil},
 		{"GET", "/v1/leases?subnet=10.77.0.0/24", "", 503, "none of this host's own", nil},
-		{"GET", "/v1/networks/lan/reservations", "", 503, CodeAway, nil},
-		{"GET", "/v1/subnets/" + ipam.NewID().String(), "", 503, CodeAway, nil},
-		{"GET", "/v1/export", "", 503, CodeAway, nil},
-		{"GET", "/v1/hosts", "", 503, CodeAway, nil},
-		{"POST", "/v1/networks", `{"name": "lan", "space": "global"}`, 503, CodeAway, nil},
-		{"POST", "/v1/networks", `{"name": "own", "space": "global"}`, 409, CodeInUse, nil},
+		{"GET", "/v1/networks/lan/reservations", "", 503, api.CodeAway, nil},
+		{"GET", "/v1/subnets/" + ipam.NewID().String(), "", 503, api.CodeAway, nil},
+		{"GET", "/v1/export", "", 503, api.CodeAway, nil},
+		{"GET", "/v1/hosts", "", 503, api.CodeAway, nil},
+		made(`{"op": "network.create", "name": "lan", "space": "global"}`, 503, api.CodeAway),
+		made(`{"op": "network.create", "name": "own", "space": "global"}`, 409, api.CodeInUse),
 	} {
 		h.play(t, router, s)
 	}

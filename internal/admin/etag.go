@@ -7,10 +7,9 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-)
 
-// etag is the entity tag of a revision: what If-Match takes.
-func etag(revision uint64) string { return `"` + strconv.FormatUint(revision, 10) + `"` }
+	"berth/internal/admin/api"
+)
 
 // shownTag is the entity tag of what is shown of a network. Its first part is the revision of the plan, and If-Match
 // looks at nothing else: an address that is taken meanwhile keeps nobody from planning. Its second part is of the whole
@@ -32,7 +31,8 @@ func ifMatch(r *http.Request) (uint64, error) {
 	number, _, _ := strings.Cut(tag, "-")
 	revision, err := strconv.ParseUint(number, 10, 64)
 	if !quoted || !closed || err != nil || revision == 0 { // no network has that one, and an edit takes it for any
-		return 0, invalid("the header If-Match is %s; it is one ETag of an answer, such as %s, or *", given, etag(1769846400000000))
+		return 0, invalid("the header If-Match is %s; it is one ETag of an answer, such as %s, or *", given,
+			api.ETag(1769846400000000))
 	}
 	return revision, nil
 }
@@ -63,7 +63,7 @@ func replyShown(w http.ResponseWriter, r *http.Request, revision uint64, v any) 
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	h.Set("Content-Type", jsonType)
+	h.Set("Content-Type", api.JSONType)
 	w.WriteHeader(http.StatusOK)
 	_, _ = w.Write(append(body, '\n')) // a client that is gone: the server notices
 	return nil

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
 	"berth/internal/ipam"
 )
 
@@ -19,17 +21,18 @@ func TestIfMatch(t *testing.T) {
 		return h.play(t, router, step{method: "GET", target: "/v1/networks/net1", status: 200}).header.Get("ETag")
 	}
 	seen := get()
-	first := h.play(t, router, step{method: "PATCH", target: "/v1/networks/net1", body: `{"tags": {"by": "first"}}`, status: 200, header: map[string]string{"If-Match": seen}})
+	first := h.play(t, router,
+		made(`{"op": "network.modify", "network": "net1", "tags": {"by": "first"}}`, 200, "").with("If-Match", seen))
 	for _, s := range []step{
-		{method: "PATCH", target: "/v1/networks/net1", body: `{"tags": {"by": "second"}}`},
-		{method: "POST", target: "/v1/networks/net1/pools", body: `{"range": "192.0.2.9"}`},
-		{method: "POST", target: "/v1/networks/net1/reservations", body: `{"owner": "web", "wishes": [{"slot": 0, "address": "192.0.2.9"}]}`},
-		{method: "DELETE", target: "/v1/networks/net1"},
-		{method: "DELETE", target: "/v1/networks/net1/subnets/lan"},
-		{method: "POST", target: "/v1/edits", body: `{"edits": [{"op": "network.remove", "network": "net1"}]}`},
+		made(`{"op": "network.modify", "network": "net1", "tags": {"by": "second"}}`, 0, ""),
+		made(`{"op": "pool.add", "network": "net1", "range": "192.0.2.9"}`, 0, ""),
+		made(`{"op": "reservation.add", "network": "net1", "owner": "web", "wishes": [{"slot": 0, "address": "192.0.2.9"}]}`, 0, ""),
+		made(`{"op": "network.remove", "network": "net1"}`, 0, ""),
+		made(`{"op": "subnet.remove", "network": "net1", "subnet": "lan"}`, 0, ""),
+		made(`{"op": "network.remove", "network": "net1"}`, 0, ""),
 	} {
 		s.status, s.header = http.StatusPreconditionFailed, map[string]string{"If-Match": seen}
-		if p := h.play(t, router, s).problem(t); p.Code != CodeChanged || !strings.Contains(p.Detail, "net1") {
+		if p := h.play(t, router, s).problem(t); p.Code != api.CodeChanged || !strings.Contains(p.Detail, "net1") {
 			t.Errorf("%s %s: %+v", s.method, s.target, p)
 		}
 	}
@@ -39,25 +42,35 @@ func TestIfMatch(t *testing.T) {
 		t.Errorf("the tags are %v", n.Tags)
 	}
 	// The answer to a change has the tag for the next one, as every part of the network has.
-	second := h.play(t, router, step{method: "POST", target: "/v1/networks/net1/pools", body: `{"range": "192.0.2.9"}`, status: 200, header: map[string]string{"If-Match": first.header.Get("ETag")}})
+	second := h.play(t, router,
+		made(`{"op": "pool.add", "network": "net1", "range": "192.0.2.9"}`, 200, "").with("If-Match",
+			first.header.Get("ETag")))
 	for _, part := range []string{"", "/subnets", "/pools", "/exclusions", "/reservations", "/addresses"} {
-		tag := h.play(t, router, step{method: "GET", target: "/v1/networks/net1" + part, status: 200}).header.Get("ETag")
+		tag := h.play(t, router,
+			step{method: "GET", target: "/v1/networks/net1" + part, status: 200}).header.Get("ETag")
 		if !strings.HasPrefix(tag, strings.TrimSuffix(second.header.Get("ETag"), `"`)+"-") {
 			t.Errorf("%s has the ETag %s after a change to %s", part, tag, second.header.Get("ETag"))
 		}
-		h.play(t, router, step{method: "PATCH", target: "/v1/networks/net1?dry_run=true", body: `{"sticky": false}`, status: 200, header: map[string]string{"If-Match": tag}})
+		h.play(t, router, tried(`{"op": "network.modify", "network": "net1", "sticky": false}`, 200,
+			"").with("If-Match", tag))
 	}
 	// What others take meanwhile is no change of the plan.
 	seen = get()
-	h.play(t, router, step{method: "POST", target: "/v1/networks/net1/addresses", body: `{"owner": "vm", "interface": {"number": 0}}`, status: 200})
-	h.play(t, router, step{method: "PATCH", target: "/v1/networks/net1", body: `{"sticky": false}`, status: 200, header: map[string]string{"If-Match": seen}})
-	h.play(t, router, step{method: "PATCH", target: "/v1/networks/net1", body: `{"sticky": true}`, status: 200, header: map[string]string{"If-Match": "*"}})
-	for _, wrong := range []string{`"0"`, `"0-ab"`, `7`, `""`, `"seven"`, `W/"7"`, `"7", "8"`, `"-7"`, `"99999999999999999999"`} {
-		h.play(t, router, step{method: "PATCH", target: "/v1/networks/net1", body: `{"sticky": true}`, status: 400, header: map[string]string{"If-Match": wrong}})
+	h.play(t, router, made(`{"op": "address.take", "network": "net1", "owner": "vm", "interface": {"number": 0}}`, 200,
+		""))
+	h.play(t, router, made(`{"op": "network.modify", "network": "net1", "sticky": false}`, 200, "").with("If-Match",
+		seen))
+	h.play(t, router, made(`{"op": "network.modify", "network": "net1", "sticky": true}`, 200, "").with("If-Match",
+		"*"))
+	for _, wrong := range []string{`"0"`, `"0-ab"`, `7`, `""`, `"seven"`, `W/"7"`, `"7", "8"`, `"-7"`,
+		`"99999999999999999999"`} {
+		h.play(t, router, made(`{"op": "network.modify", "network": "net1", "sticky": true}`, 400, "").with("If-Match",
+			wrong))
 	}
 }
 
-// A network that Docker asked for has a revision before anybody has edited it: a race for its first change has one winner.
+// A network that Docker asked for has a revision before anybody has edited it: a race for its first change has one
+// winner.
 func TestIfMatchOfDockersNetwork(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
@@ -70,12 +83,13 @@ func TestIfMatchOfDockersNetwork(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			name := fmt.Sprintf("net%d", i)
-			_, err := h.client.Edit(t.Context(), EditOptions{IfMatch: seen}, &ipam.ModifyNetwork{Network: all[0].ID.String(), Name: &name})
+			_, err := h.client.Edit(t.Context(), client.EditOptions{IfMatch: seen},
+				&ipam.ModifyNetwork{Network: all[0].ID.String(), Name: &name})
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
 				won++
-			} else if p, ok := err.(*Problem); !ok || p.Code != CodeChanged {
+			} else if p, ok := err.(*api.Problem); !ok || p.Code != api.CodeChanged {
 				t.Errorf("refused as %v", err)
 			}
 		})
@@ -89,18 +103,23 @@ func TestIfMatchOfDockersNetwork(t *testing.T) {
 func TestIfNoneMatch(t *testing.T) {
 	h := start(t, nil)
 	router, lan := h.planned(t)
-	for _, target := range []string{"/v1/networks/net1", "/v1/networks/net1/pools", "/v1/networks/net1/subnets", "/v1/networks/net1/addresses", "/v1/subnets/" + lan} {
+	for _, target := range []string{"/v1/networks/net1", "/v1/networks/net1/pools", "/v1/networks/net1/subnets",
+		"/v1/networks/net1/addresses", "/v1/subnets/" + lan} {
 		tag := h.play(t, router, step{method: "GET", target: target, status: 200}).header.Get("ETag")
 		for _, same := range []string{tag, "W/" + tag, `"other", ` + tag, "*"} {
-			got := h.play(t, router, step{method: "GET", target: target, status: 304, header: map[string]string{"If-None-Match": same}})
+			got := h.play(t, router,
+				step{method: "GET", target: target, status: 304, header: map[string]string{"If-None-Match": same}})
 			if got.body != "" || got.header.Get("ETag") != tag {
 				t.Errorf("%s: 304 with the ETag %s and %q", target, got.header.Get("ETag"), got.body)
 			}
 		}
-		h.play(t, router, step{method: "GET", target: target, status: 200, header: map[string]string{"If-None-Match": `"other"`}})
+		h.play(t, router, step{method: "GET", target: target, status: 200,
+			header: map[string]string{"If-None-Match": `"other"`}})
 	}
 	// An address that is taken is no change of the plan, and shows all the same.
 	tag := h.play(t, router, step{method: "GET", target: "/v1/networks/net1", status: 200}).header.Get("ETag")
-	h.play(t, router, step{method: "POST", target: "/v1/networks/net1/addresses", body: `{"owner": "vm", "interface": {"number": 0}}`, status: 200})
-	h.play(t, router, step{method: "GET", target: "/v1/networks/net1", status: 200, header: map[string]string{"If-None-Match": tag}})
+	h.play(t, router, made(`{"op": "address.take", "network": "net1", "owner": "vm", "interface": {"number": 0}}`, 200,
+		""))
+	h.play(t, router, step{method: "GET", target: "/v1/networks/net1", status: 200,
+		header: map[string]string{"If-None-Match": tag}})
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"berth/internal/admin/api"
 )
 
 // timedRecorder is a recorder that takes deadlines, as a connection does.
@@ -20,7 +22,7 @@ func (timedRecorder) SetWriteDeadline(time.Time) error { return nil }
 // FuzzRequest: whatever is asked for, the answer is JSON: what was asked for, or a problem that is the client's fault.
 func FuzzRequest(f *testing.F) {
 	f.Add("GET", "/v1/leases", "space=local&subnet=10.0.0.0%2F8&remembered=true", "")
-	f.Add("GET", "/v1/events", "since=2026-01-31T08:00:00Z&after=7&last=10", "")
+	f.Add("GET", "/v1/events", "since=2026-01-31T08:00:00Z&after=AQ&last=10", "")
 	f.Add("GET", "/v1/events", "follow=true&last=0", "")
 	f.Add("HEAD", "/v1/subnets", "space=%00", "")
 	f.Add("POST", "/v1/fsck", "", "")
@@ -28,22 +30,31 @@ func FuzzRequest(f *testing.F) {
 	f.Add("GET", "/v1/networks", "limit=3&after=bmV0MQ", "")
 	f.Add("GET", "/v1/networks/net1/pools", "after=MTkyLjAuMi4x", "")
 	f.Add("GET", "/v1/reservations", "owner=a/b&after=bG9jYWwKMTkyLjAuMi4x", "")
-	f.Add("POST", "/v1/networks", "dry_run=true", `[{"name":"net1","tags":{"a":"b"},"subnets":[{"cidr":"192.0.2.0/24","gateway":"192.0.2.1","pool":true}]}]`)
-	f.Add("POST", "/v1/networks", "", `{"name":"net1","quarantine":"10m","links":[{"host":"a","mode":"bridged","link":"br0"}],"subnets":[{"bits":26,"from":"2001:db8::/32"}]}`)
-	f.Add("PATCH", "/v1/networks/net1", "", `{"tags":{"a":null},"sticky":false,"mac_prefix":"aa:00:00"}`)
-	f.Add("PATCH", "/v1/networks/net1/subnets/192.0.2.0%2F24", "", `{"cidr":"192.0.2.0/25","gateway":""}`)
-	f.Add("DELETE", "/v1/networks/net1/exclusions/192.0.2.60+5", "", "")
-	f.Add("DELETE", "/v1/networks/net1/addresses/a%2Fb", "address=192.0.2.9", "")
+	f.Add("POST", "/v1/edits", "",
+		`{"dry_run": true, "edits": [{"op": "network.create", "name":"net1","tags":{"a":"b"},"subnets":[{"cidr":"192.0.2.0/24","gateway":"192.0.2.1","pool":true}]}]}`)
+	f.Add("POST", "/v1/edits", "",
+		`{"edits": [{"op": "network.create", "name":"net1","quarantine":"10m","links":[{"host":"a","mode":"bridged","link":"br0"}],"subnets":[{"bits":26,"from":"2001:db8::/32"}]}]}`)
+	f.Add("POST", "/v1/edits", "",
+		`{"edits": [{"op": "network.modify", "network": "net1", "tags":{"a":null},"sticky":false,"mac_prefix":"aa:00:00"}]}`)
+	f.Add("POST", "/v1/edits", "",
+		`{"edits": [{"op": "subnet.modify", "network": "net1", "subnet": "192.0.2.0/24", "cidr":"192.0.2.0/25","gateway":""}]}`)
+	f.Add("POST", "/v1/edits", "",
+		`{"edits": [{"op": "exclusion.remove", "network": "net1", "range": "192.0.2.60+5"}]}`)
+	f.Add("POST", "/v1/edits", "",
+		`{"edits": [{"op": "address.release", "network": "net1", "owner": "a/b", "address": "192.0.2.9"}]}`)
 	f.Add("POST", "/v1/edits", "", `{"edits":[{"op":"pool.add","network":"net1","range":"192.0.2.10+91","name":"front"},{"op":"address.take","network":"net1",
 		"owner":"rtr","interface":{"number":-1,"action":"add","wishes":[{"slot":0,"pool":"front"}]},"force":true}],"dry_run":false}`)
 	f.Add("GET", "/v1/who", "name=shop/web/1&space=local&at=2026-01-31T08:00:00Z", "")
 	f.Add("GET", "/v1/who", "mac=02-42-0a-00-00-02&address=2001:db8::1", "")
 	f.Add("GET", "/v1/check", "", "")
-	f.Add("POST", "/v1/check", "", `{"repair":true,"only":{"host":"a","findings":[{"kind":"unused_lease","address":"192.0.2.9","lease":7,"pool":"","mac":""}],"counts":{"unused_lease":1}}}`)
+	f.Add("POST", "/v1/check", "",
+		`{"repair":true,"only":{"host":"a","findings":[{"kind":"unused_lease","address":"192.0.2.9","lease":7,"pool":"","mac":""}],"counts":{"unused_lease":1}}}`)
 	f.Add("PUT", "/v1/witness", "", `{"host":"a","engine":"e","taken":"2026-01-31T08:00:00Z","networks":[{"id":"n","name":"n","driver":"berth","subnets":[{"cidr":"192.0.2.0/24","range":"",
 		"aux":{"a":"192.0.2.9"}}]}],"containers":[{"name":"c","endpoints":[{"network":"n","mac":"02:42:0a:00:00:02","addresses":["192.0.2.9"]}]}]}`)
-	f.Add("DELETE", "/v1/owners/shop%2Fweb", "under=true&replaced=false&dry_run=true", "")
-	f.Add("POST", "/v1/networks", "", `{"name":"net1","type":"dynamic","static":["192.0.2.8/29"],"owner_rules":[{"pattern":"web-*","owner":"shop/web/*","pool":"web"}]}`)
+	f.Add("POST", "/v1/edits", "",
+		`{"dry_run": true, "edits": [{"op": "owner.release", "owner": "shop/web", "under": true, "replaced": false}]}`)
+	f.Add("POST", "/v1/edits", "",
+		`{"edits": [{"op": "network.create", "name":"net1","type":"dynamic","static":["192.0.2.8/29"],"owner_rules":[{"pattern":"web-*","owner":"shop/web/*","pool":"web"}]}]}`)
 	f.Add("POST", "/v1/edits", "", `{"edits":[{"op":"reservation.bind","wanted":[{"network":"net1","owner":"a","for":"1h","replace":true,"automatic":true,
 		"wishes":[{"slot":0,"family":4,"subnet":"lan"}]}]},{"op":"owner.release","owner":"a","under":true,"replaced":true}]}`)
 	s := New(start(f, new(watcher).join).server.cfg)
@@ -53,15 +64,15 @@ func FuzzRequest(f *testing.F) {
 		if plain, err := url.PathUnescape(path); err == nil {
 			target.Path = plain
 		}
-		req := &http.Request{Method: method, URL: target, Header: http.Header{"Content-Type": {jsonType}},
+		req := &http.Request{Method: method, URL: target, Header: http.Header{"Content-Type": {api.JSONType}},
 			Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body))}
 		w := timedRecorder{httptest.NewRecorder()}
-		s.recovered(s.mux()).ServeHTTP(w, req.WithContext(as(t.Context(), RoleAdmin)))
+		s.recovered(s.mux()).ServeHTTP(w, req.WithContext(as(t.Context(), api.RoleAdmin)))
 		if w.Code >= http.StatusInternalServerError {
 			t.Fatalf("%s %q?%q: status %d: %s", method, path, query, w.Code, w.Body)
 		}
 		if w.Code != http.StatusOK {
-			var p Problem
+			var p api.Problem
 			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Code == "" || p.Status != w.Code {
 				t.Fatalf("%s %q?%q: the refusal is no problem: %s", method, path, query, w.Body)
 			}

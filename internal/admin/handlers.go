@@ -15,13 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
-)
-
-// The bounds of `last`, the number of events in one answer.
-const (
-	DefaultEvents = 100
-	MaxEvents     = 10_000
 )
 
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) error {
@@ -70,8 +65,10 @@ func (s *Server) subnets(w http.ResponseWriter, r *http.Request) error {
 	if all = all[first:]; !p.paged() {
 		return replyList(w, "subnets", all)
 	}
-	var list SubnetList
-	list.Subnets, list.Next, err = take(p, yes(all), func(sub *ipam.SubnetInfo) string { return cursor(sub.Space, sub.CIDR.Addr().String()) })
+	var list api.SubnetList
+	list.Subnets, list.Next, err = take(p, yes(all), func(sub *ipam.SubnetInfo) string {
+		return cursor(sub.Space, sub.CIDR.Addr().String())
+	})
 	if err != nil {
 		return err
 	}
@@ -109,8 +106,10 @@ func (s *Server) leases(w http.ResponseWriter, r *http.Request) error {
 	if !p.paged() {
 		return replyEach(w, "leases", all)
 	}
-	var list LeaseList
-	list.Leases, list.Next, err = take(p, all, func(l *ipam.LeaseInfo) string { return cursor(l.Space, l.Address.String()) })
+	var list api.LeaseList
+	list.Leases, list.Next, err = take(p, all, func(l *ipam.LeaseInfo) string {
+		return cursor(l.Space, l.Address.String())
+	})
 	if err != nil {
 		return err
 	}
@@ -137,13 +136,15 @@ func (s *Server) knowsSpace(r *http.Request, name string) error {
 	if err := s.cfg.Service.Partial(); err != nil {
 		return fmt.Errorf("the space %s is none of this host's own: %w", name, err)
 	}
-	return &Problem{Status: http.StatusNotFound, Code: CodeNotFound,
+	return &api.Problem{Status: http.StatusNotFound, Code: api.CodeNotFound,
 		Detail: fmt.Sprintf("there is no space %q; there are %s", name, strings.Join(names, ", "))}
 }
 
 func (s *Server) knowsSubnet(r *http.Request, f ipam.LeaseFilter) error {
-	if err := s.knowsSpace(r, f.Space); err != nil || !f.Subnet.IsValid() {
+	if err := s.knowsSpace(r, f.Space); err != nil {
 		return err
+	} else if !f.Subnet.IsValid() {
+		return nil
 	}
 	all, err := s.cfg.Service.Subnets(r.Context(), f.Space)
 	if err != nil {
@@ -159,8 +160,26 @@ func (s *Server) knowsSubnet(r *http.Request, f ipam.LeaseFilter) error {
 	if f.Space != "" {
 		in = " in the space " + f.Space
 	}
-	return &Problem{Status: http.StatusNotFound, Code: CodeNotFound,
+	return &api.Problem{Status: http.StatusNotFound, Code: api.CodeNotFound,
 		Detail: fmt.Sprintf("there is no subnet %s%s; `berth subnet ls` lists those that are there", f.Subnet, in)}
+}
+
+func (s *Server) saveState(w http.ResponseWriter, r *http.Request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	if s.cfg.Save == nil {
+		return invalid("this Berth has no file of its state (--store mem), so that there is nothing to write")
+	}
+	if _, err := untimed(w); err != nil {
+		return err
+	}
+	saved, err := s.cfg.Save(r.Context())
+	if err != nil {
+		return err
+	}
+	s.log.WithField("by", callerIn(r.Context()).actor).Warn("the state was written to its place anew")
+	return reply(w, saved)
 }
 
 func (s *Server) fsck(w http.ResponseWriter, r *http.Request) error {
@@ -170,7 +189,7 @@ func (s *Server) fsck(w http.ResponseWriter, r *http.Request) error {
 	if _, err := untimed(w); err != nil {
 		return err
 	}
-	var report FsckReport
+	var report api.FsckReport
 	var err error
 	if report.File, err = s.cfg.Fsck(r.Context()); err != nil {
 		return err
@@ -223,6 +242,15 @@ func boolOf(q url.Values, name string) (bool, error) {
 	}
 }
 
+// dryRun reads the one parameter of what may only be tried.
+func dryRun(r *http.Request) (bool, error) {
+	q, err := query(r, "dry_run")
+	if err != nil {
+		return false, err
+	}
+	return boolOf(q, "dry_run")
+}
+
 // numberOf reads a number from 0 to most.
 func numberOf(q url.Values, name string, most uint64) (n uint64, given bool, err error) {
 	text := q.Get(name)
@@ -243,7 +271,8 @@ func timeOf(q url.Values, name string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, invalid("the parameter %q is %q; it is a time such as 2026-01-31T08:00:00Z (RFC 3339)", name, text)
+		return time.Time{}, invalid("the parameter %q is %q; it is a time such as 2026-01-31T08:00:00Z (RFC 3339)",
+			name, text)
 	}
 	return t, nil
 }
@@ -254,7 +283,7 @@ func reply(w http.ResponseWriter, v any) error {
 	if err != nil {
 		return err
 	}
-	begin(w, jsonType)
+	begin(w, api.JSONType)
 	_, _ = w.Write(body) // a client that is gone: the server notices
 	_, _ = io.WriteString(w, "\n")
 	return nil
@@ -276,8 +305,8 @@ func yes[T any](items []T) iter.Seq2[T, error] {
 	}
 }
 
-// replyEach answers with an object of one list, which is written item by item: a list may be long, and it need not be in
-// memory as a whole. An error after the first item cuts the answer off, so that nobody takes it for a whole one.
+// replyEach answers with an object of one list, which is written item by item: a list may be long, and it need not be
+// in memory as a whole. An error after the first item cuts the answer off, so that nobody takes it for a whole one.
 func replyEach[T any](w http.ResponseWriter, name string, items iter.Seq2[T, error]) error {
 	b := bufio.NewWriterSize(w, 32<<10)
 	sep := fmt.Sprintf("{%q:[", name)
@@ -293,7 +322,7 @@ func replyEach[T any](w http.ResponseWriter, name string, items iter.Seq2[T, err
 		case err != nil:
 			return err
 		case !begun:
-			begin(w, jsonType)
+			begin(w, api.JSONType)
 			begun = true
 		}
 		fmt.Fprint(b, sep)
@@ -303,16 +332,13 @@ func replyEach[T any](w http.ResponseWriter, name string, items iter.Seq2[T, err
 		sep = ",\n"
 	}
 	if !begun {
-		begin(w, jsonType)
+		begin(w, api.JSONType)
 		fmt.Fprint(b, sep)
 	}
 	fmt.Fprint(b, "]}\n")
 	b.Flush()
 	return nil
 }
-
-// jsonType is the content type of bodies and answers.
-const jsonType = "application/json"
 
 func begin(w http.ResponseWriter, contentType string) {
 	h := w.Header()

@@ -2,14 +2,20 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
 	"berth/internal/ipam"
+	"berth/internal/ipam/service"
 	"berth/store/bolt"
 
 	"github.com/sirupsen/logrus"
@@ -21,11 +27,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // house is a server on a socket, with what is behind it.
 type house struct {
 	server  *Server
-	service *ipam.Service
+	service *service.Service
 	store   *bolt.Store
 	socket  string
 	temp    string
-	client  *Client
+	client  *client.Client
+	http    *http.Client // for what the client does not ask
 	stop    func() error // ends Serve and returns what it answered; called at the end of the test unless before
 }
 
@@ -34,10 +41,11 @@ func start(t testing.TB, edit func(*Server)) *house {
 	t.Helper()
 	h := &house{socket: filepath.Join(t.TempDir(), "admin.sock"), temp: t.TempDir()}
 	var err error
-	if h.store, err = bolt.Open(t.Context(), bolt.Config{Path: filepath.Join(h.temp, "berth.db"), NoSync: true}); err != nil {
+	if h.store, err = bolt.Open(t.Context(),
+		bolt.Config{Path: filepath.Join(h.temp, "berth.db"), NoSync: true}); err != nil {
 		t.Fatal(err)
 	}
-	if h.service, err = ipam.Open(t.Context(), ipam.Config{Store: h.store, Host: "alpha"}); err != nil {
+	if h.service, err = service.Open(t.Context(), service.Config{Store: h.store, Host: "alpha"}); err != nil {
 		t.Fatal(err)
 	}
 	quiet := logrus.New()
@@ -47,16 +55,27 @@ func start(t testing.TB, edit func(*Server)) *house {
 		asked = newEstate(t, h)
 	}
 	h.server = New(Config{Service: asked, Log: logrus.NewEntry(quiet), GID: -1, TempDir: h.temp,
-		Version: Version{Version: "v1", Host: "alpha", Store: "bolt", StoreID: h.store.ID(), State: h.store.Path(), PID: 7, Started: time.Now()},
-		Backup:  h.store.Backup,
-		Fsck: func(ctx context.Context) (FileReport, error) {
+		Version: api.Version{Version: "v1", Host: "alpha", Driver: "berth", Drivers: []string{"berth", "berth-mac"},
+			Store: "bolt", StoreID: h.store.ID(), State: h.store.Path(), PID: 7, Started: time.Now()},
+		Writable: h.store.Writable,
+		Save: func(context.Context) (api.SavedState, error) {
+			return api.SavedState{Path: h.store.Path(), StoreID: h.store.ID(), Records: 7, Kept: h.store.Path() +
+				".old", Restart: "a write failed"}, nil
+		},
+		Backup: h.store.Backup,
+		Fsck: func(ctx context.Context) (api.FileReport, error) {
 			r, err := h.store.Check(ctx)
-			return FileReport{Path: r.Path, StoreID: r.ID, Format: r.Format, Commit: r.Commit, Size: r.Size, Records: r.Records}, err
+			return api.FileReport{Path: r.Path, StoreID: r.ID, Format: r.Format, Commit: r.Commit, Size: r.Size,
+				Records: r.Records}, err
 		}})
 	if edit != nil {
 		edit(h.server)
 	}
-	h.client = NewClient(h.socket)
+	h.client = client.New(h.socket)
+	h.http = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+		error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", h.socket)
+	}}}
 	h.serve(t)
 	return h
 }
@@ -78,6 +97,7 @@ func (h *house) serve(t testing.TB) {
 		done = true
 		cancel()
 		h.client.Close()
+		h.http.CloseIdleConnections()
 		return <-ended
 	}
 	t.Cleanup(func() {
@@ -88,6 +108,33 @@ func (h *house) serve(t testing.TB) {
 			t.Error(err)
 		}
 	})
+}
+
+// open asks with a body of JSON, if any, and returns the answer, whose body is the caller's to close. A refusal is an
+// *api.Problem.
+func (h *house) open(ctx context.Context, method, target string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://berth"+target, body)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", api.JSONType)
+	}
+	res, err := h.http.Do(req)
+	if err != nil || res.StatusCode == http.StatusOK {
+		return res, err
+	}
+	defer res.Body.Close()
+	return nil, refusal(res)
+}
+
+// refusal reads a problem.
+func refusal(res *http.Response) error {
+	p := new(api.Problem)
+	if err := json.NewDecoder(res.Body).Decode(p); err != nil || p.Code == "" {
+		return fmt.Errorf("%s is no problem: %w", res.Status, err)
+	}
+	return p
 }
 
 // furnish makes a space of its own, subnets of both families, and every kind of lease, held and remembered.

@@ -1,44 +1,20 @@
 package admin
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
-)
-
-// HostList is the answer of GET /v1/hosts.
-type HostList struct {
-	Hosts []ipam.HostInfo `json:"hosts"`
-}
-
-const (
-	hostsPath = "/v1/hosts"
-	hostPath  = hostsPath + "/{name}"
 )
 
 // hostRoutes lists the operations of the hosts that share a store.
 func (s *Server) hostRoutes() []route {
 	return []route{
-		{http.MethodGet, hostsPath, s.hosts, true},
-		{http.MethodGet, hostPath, s.host, true},
-		{http.MethodDelete, hostPath, bare(s, removeHost, "off"), false},
-		{http.MethodPost, hostPath + "/drain", patch(s, func(r *http.Request, e *ipam.DrainHost) error { return inPath(r, "name", &e.Name) }), false},
-		{http.MethodPost, hostPath + "/admit", bare(s, admitHost), false},
+		{http.MethodGet, api.HostsPath, s.hosts, true},
+		{http.MethodGet, api.HostPath, s.host, true},
 	}
-}
-
-func removeHost(r *http.Request, q url.Values) (ipam.Edit, error) {
-	off, err := boolOf(q, "off")
-	return &ipam.RemoveHost{Name: r.PathValue("name"), Off: off}, err
-}
-
-func admitHost(r *http.Request, _ url.Values) (ipam.Edit, error) {
-	return &ipam.AdmitHost{Name: r.PathValue("name")}, nil
 }
 
 func (s *Server) hosts(w http.ResponseWriter, r *http.Request) error {
@@ -68,23 +44,11 @@ func (s *Server) host(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, all[at])
 }
 
-func noSuchHost(name string, all []ipam.HostInfo) *Problem {
+func noSuchHost(name string, all []ipam.HostInfo) *api.Problem {
 	var names []string
 	for _, h := range all {
 		names = append(names, h.Name)
 	}
-	return &Problem{Status: http.StatusNotFound, Code: CodeNotFound,
+	return &api.Problem{Status: http.StatusNotFound, Code: api.CodeNotFound,
 		Detail: fmt.Sprintf("there is no host %q in the cluster; there are %s", name, orNone(names))}
-}
-
-// Hosts lists the hosts that share the server's store.
-func (c *Client) Hosts(ctx context.Context) ([]ipam.HostInfo, error) {
-	var list HostList
-	err := c.call(ctx, http.MethodGet, hostsPath, nil, nil, &list)
-	return list.Hosts, err
-}
-
-// Host shows one of them.
-func (c *Client) Host(ctx context.Context, name string) (h ipam.HostInfo, err error) {
-	return h, c.call(ctx, http.MethodGet, strings.Replace(hostPath, "{name}", url.PathEscape(name), 1), nil, nil, &h)
 }

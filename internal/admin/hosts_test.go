@@ -2,6 +2,7 @@ package admin
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/netip"
@@ -10,14 +11,18 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
 	"berth/internal/ipam"
+	"berth/internal/ipam/service"
+	"berth/store"
 	"berth/store/mem"
 )
 
 // clustered is a house on a store that it shares with a host beta.
 type clustered struct {
 	*house
-	beta  *ipam.Service
+	beta  *service.Service
 	store *mem.Store // the house's handle
 }
 
@@ -29,13 +34,15 @@ func startClustered(t *testing.T, edit func(*Server)) *clustered {
 	c.beta = join(t, other, "beta")
 	c.house = start(t, func(s *Server) {
 		s.cfg.Service = alpha
-		s.cfg.Cluster = func() ClusterStatus {
+		s.cfg.Cluster = func() api.ClusterStatus {
 			reach := c.store.Reach()
-			st := ClusterStatus{Endpoints: []string{"http://192.0.2.1:2379"}, Prefix: "berth/", ID: strings.Repeat("a1", 16), HostID: ipam.NewID(),
+			st := api.ClusterStatus{Endpoints: []string{"http://192.0.2.1:2379"}, Prefix: "berth/",
+				ID: strings.Repeat("a1", 16), HostID: ipam.NewID(),
 				Since: reach.Since, Fresh: aMoment, Age: 12.5, Waiting: 1, Oldest: aMoment, Commits: 1,
-				Headroom: []ipam.HeadroomState{{Space: "global", Network: "lan", Subnet: netip.MustParsePrefix("10.77.0.0/24"), Wanted: 16, Claimed: 15, Used: 1}}}
+				Headroom: []ipam.HeadroomState{{Space: "global", Network: "lan",
+					Subnet: netip.MustParsePrefix("10.77.0.0/24"), Wanted: 16, Claimed: 15, Used: 1}}}
 			if reach.Err != nil {
-				st.Away = reach.Err.Error()
+				st.Away, st.NoSpace = reach.Err.Error(), errors.Is(reach.Err, store.ErrNoSpace)
 			}
 			return st
 		}
@@ -48,9 +55,9 @@ func startClustered(t *testing.T, edit func(*Server)) *clustered {
 }
 
 // join opens a service of a host on a handle.
-func join(t *testing.T, st *mem.Store, name string) *ipam.Service {
+func join(t *testing.T, st *mem.Store, name string) *service.Service {
 	t.Helper()
-	s, err := ipam.Open(t.Context(), ipam.Config{Store: st, Host: name,
+	s, err := service.Open(t.Context(), service.Config{Store: st, Host: name,
 		Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Version: "v1", Mark: [4]byte{1, 2, 3, 4}}})
 	must(t, err)
 	st.Announce(name, nil)
@@ -71,27 +78,27 @@ func TestHostsAsDescribed(t *testing.T) {
 	const beta = "/v1/hosts/beta"
 	for _, s := range []step{
 		{"GET", "/v1/hosts", "", 200, `"hosts":[{"name":"alpha"`, nil},
-		{"GET", "/v1/hosts?name=beta", "", 400, CodeInvalid, nil},
+		{"GET", "/v1/hosts?name=beta", "", 400, api.CodeInvalid, nil},
 		{"GET", "/v1/hosts/alpha", "", 200, `"self":true`, nil},
 		{"GET", beta, "", 200, `"present":true,"self":false,"pools":1,"leases":1,"headroom":0,"first":["10.77.0.`, nil},
 		{"GET", "/v1/hosts/gamma", "", 404, `there is no host \"gamma\" in the cluster; there are alpha, beta`, nil},
 
-		{"POST", beta + "/drain", `{}`, 200, `"host.drain"`, nil},
+		made(`{"op": "host.drain", "name": "beta"}`, 200, `"host.drain"`),
 		{"GET", beta, "", 200, `"state":"draining"`, nil},
-		{"POST", beta + "/drain?dry_run=true", `{"undo": true}`, 200, `"host.drain"`, nil},
+		tried(`{"op": "host.drain", "name": "beta", "undo": true}`, 200, `"host.drain"`),
 		{"GET", beta, "", 200, `"state":"draining"`, nil},
-		{"POST", beta + "/drain", `{"undo": true}`, 200, `"host.drain"`, nil},
-		{"POST", beta + "/drain", `{"name": "beta"}`, 400, `leave the field \"name\" out`, nil},
-		{"POST", beta + "/drain", `{"undone": true}`, 400, CodeInvalid, nil},
-		{"POST", "/v1/hosts/gamma/drain", `{}`, 404, CodeNotFound, nil},
-		{"POST", beta + "/admit", "", 409, CodeInUse, nil},
+		made(`{"op": "host.drain", "name": "beta", "undo": true}`, 200, `"host.drain"`),
+		made(`{"op": "host.drain", "name": "beta", "name": "beta"}`, 400, "duplicate"),
+		made(`{"op": "host.drain", "name": "beta", "undone": true}`, 400, api.CodeInvalid),
+		made(`{"op": "host.drain", "name": "gamma"}`, 404, api.CodeNotFound),
+		made(`{"op": "host.admit", "name": "beta"}`, 409, api.CodeInUse),
 
-		{"DELETE", beta + "?off=maybe", "", 400, CodeInvalid, nil},
-		{"DELETE", "/v1/hosts/gamma", "", 404, CodeNotFound, nil},
-		{"DELETE", beta + "?off=true", "", 409, "is not off", nil},
-		{"DELETE", beta + "?dry_run=true", "", 200, `"host.leave"`, nil},
+		made(`{"op": "host.remove", "name": "beta", "off": "maybe"}`, 400, api.CodeInvalid),
+		made(`{"op": "host.remove", "name": "gamma"}`, 404, api.CodeNotFound),
+		made(`{"op": "host.remove", "name": "beta", "off": true}`, 409, "is not off"),
+		tried(`{"op": "host.remove", "name": "beta"}`, 200, `"host.leave"`),
 		{"GET", beta, "", 200, `"slot":1,"joined"`, nil}, // and no state
-		{"DELETE", beta, "", 200, `"host.leave"`, nil},
+		made(`{"op": "host.remove", "name": "beta"}`, 200, `"host.leave"`),
 		{"GET", beta, "", 200, `"state":"leaving"`, nil},
 	} {
 		c.play(t, router, s)
@@ -102,12 +109,13 @@ func TestHostsAsDescribed(t *testing.T) {
 	for _, s := range []step{
 		{"GET", beta, "", 200, `"state":"removed"`, nil},
 		{"GET", beta, "", 200, `"pools":0,"leases":0`, nil},
-		{"DELETE", beta + "?off=true", "", 409, CodeInUse, nil},
-		{"POST", beta + "/admit?dry_run=true", "", 200, `"host.admit"`, nil},
-		{"POST", beta + "/admit", "", 200, `"host.admit"`, nil},
+		made(`{"op": "host.remove", "name": "beta", "off": true}`, 409, api.CodeInUse),
+		tried(`{"op": "host.admit", "name": "beta"}`, 200, `"host.admit"`),
+		made(`{"op": "host.admit", "name": "beta"}`, 200, `"host.admit"`),
 		{"GET", beta, "", 200, `"slot":1,"joined"`, nil},
-		{"POST", "/v1/edits", `{"edits": [{"op": "host.drain", "name": "beta"}, {"op": "host.drain", "name": "beta", "undo": true}]}`, 200, `"host.drain"`, nil},
-		{"POST", "/v1/edits", `{"edits": [{"op": "host.admit", "name": "beta"}]}`, 409, CodeInUse, nil},
+		made(`{"op": "host.drain", "name": "beta"}, {"op": "host.drain", "name": "beta", "undo": true}`, 200,
+			`"host.drain"`),
+		made(`{"op": "host.admit", "name": "beta"}`, 409, api.CodeInUse),
 	} {
 		c.play(t, router, s)
 	}
@@ -119,11 +127,11 @@ func TestHostsRefused(t *testing.T) {
 	_, router := description(t)
 	_, err := c.beta.Edit(t.Context(), ipam.EditOptions{}, &ipam.RemoveHost{Name: "alpha"})
 	must(t, err)
-	_, err = c.client.Edit(t.Context(), EditOptions{}, &ipam.RemoveHost{Name: "alpha", Off: true})
+	_, err = c.client.Edit(t.Context(), client.EditOptions{}, &ipam.RemoveHost{Name: "alpha", Off: true})
 	must(t, err)
-	c.play(t, router, step{"POST", "/v1/networks", `{"name": "lan", "space": "global"}`, 409, CodeHostRefused, nil})
+	c.play(t, router, made(`{"op": "network.create", "name": "lan", "space": "global"}`, 409, api.CodeHostRefused))
 	c.store.Cut(errors.New("no route to host"))
-	c.play(t, router, step{"POST", "/v1/networks", `{"name": "lan", "space": "global"}`, 503, CodeAway, nil})
+	c.play(t, router, made(`{"op": "network.create", "name": "lan", "space": "global"}`, 503, api.CodeAway))
 }
 
 // A store of the host's own knows no hosts, and says so.
@@ -131,13 +139,15 @@ func TestNoHosts(t *testing.T) {
 	h := start(t, nil)
 	_, router := description(t)
 	for _, s := range []step{
-		{method: "GET", target: "/v1/hosts"}, {method: "GET", target: "/v1/hosts/beta"}, {method: "DELETE", target: "/v1/hosts/beta"},
-		{method: "POST", target: "/v1/hosts/beta/drain", body: "{}"}, {method: "POST", target: "/v1/hosts/beta/admit"},
+		{method: "GET", target: "/v1/hosts"}, {method: "GET", target: "/v1/hosts/beta"},
+		made(`{"op": "host.remove", "name": "beta"}`, 0, ""),
+		made(`{"op": "host.drain", "name": "beta"}`, 0, ""), made(`{"op": "host.admit", "name": "beta"}`, 0, ""),
 	} {
-		s.status, s.has = http.StatusConflict, `"detail":"this Berth has a store of its own (--store bolt): it knows no other hosts","code":"no_cluster"`
+		s.status, s.has = http.StatusConflict,
+			`"detail":"this Berth has a store of its own (--store bolt): it knows no other hosts","code":"no_cluster"`
 		c := h.play(t, router, s)
-		if got := c.header.Get(awayHeader); got != "" {
-			t.Errorf("%s %s: %s: %s", s.method, s.target, awayHeader, got)
+		if got := c.header.Get(api.AwayHeader); got != "" {
+			t.Errorf("%s %s: %s: %s", s.method, s.target, api.AwayHeader, got)
 		}
 	}
 }
@@ -147,7 +157,7 @@ func TestAge(t *testing.T) {
 	var never atomic.Bool
 	c := startClustered(t, func(s *Server) {
 		known := s.cfg.Cluster
-		s.cfg.Cluster = func() ClusterStatus {
+		s.cfg.Cluster = func() api.ClusterStatus {
 			st := known()
 			if never.Load() {
 				st.Fresh, st.Age = time.Time{}, 0
@@ -155,8 +165,8 @@ func TestAge(t *testing.T) {
 			return st
 		}
 	})
-	var told []Away
-	c.client.OnAway(func(a Away) { told = append(told, a) })
+	var told []api.Away
+	c.client.OnAway(func(a api.Away) { told = append(told, a) })
 	read := func() {
 		t.Helper()
 		_, err := c.client.Networks(t.Context(), "")
@@ -190,8 +200,9 @@ func TestClusterStatus(t *testing.T) {
 	c := startClustered(t, nil)
 	_, router := description(t)
 	c.play(t, router, step{"GET", "/v1/status", "", 200, `"others":["beta"]`, nil})
-	c.play(t, router, step{"GET", "/v1/status", "", 200, `"waiting":1,"oldest":"2026-01-02T03:04:05.000006Z","headroom":[{"space":"global","network":"lan"`, nil})
-	_, err := c.client.Edit(t.Context(), EditOptions{}, &ipam.DrainHost{Name: "alpha"})
+	c.play(t, router, step{"GET", "/v1/status", "", 200,
+		`"waiting":1,"oldest":"2026-01-02T03:04:05.000006Z","headroom":[{"space":"global","network":"lan"`, nil})
+	_, err := c.client.Edit(t.Context(), client.EditOptions{}, &ipam.DrainHost{Name: "alpha"})
 	must(t, err)
 	c.play(t, router, step{"GET", "/v1/status", "", 200, `"host_state":"draining","others":["beta"]`, nil})
 	c.store.Cut(errors.New("no route to host"))
@@ -225,7 +236,8 @@ func TestProbes(t *testing.T) {
 		text, err := io.ReadAll(res.Body)
 		must(t, err)
 		body := string(text)
-		if res.StatusCode != want || !strings.HasPrefix(body, line) || strings.Contains(body, "secret") || strings.Contains(body, "no route") {
+		if res.StatusCode != want || !strings.HasPrefix(body, line) || strings.Contains(body, "secret") ||
+			strings.Contains(body, "no route") {
 			t.Errorf("%s %s: %d %q, want %d %q", method, path, res.StatusCode, body, want, line)
 		}
 	}
@@ -238,6 +250,10 @@ func TestProbes(t *testing.T) {
 	away.store.Cut(errors.New("no route to host"))
 	ask("GET", "/readyz", 503, "not ready: the shared store is out of reach since 20")
 	ask("GET", "/healthz", 200, "ok\n")
+	away.store.Heal()
+	ask("GET", "/readyz", 200, "ready\n")
+	away.store.Cut(fmt.Errorf("%w: secret", store.ErrNoSpace))
+	ask("GET", "/readyz", 503, "not ready: the shared store has no space left since 20")
 	away.store.Heal()
 	ask("GET", "/readyz", 200, "ready\n")
 	ask("GET", "/readyz/", 401, "{")

@@ -6,41 +6,35 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"time"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
 )
 
 // maxPlan is the largest body of POST /v1/import, which has a whole plan.
 const maxPlan = 64 << 20
 
-// maxThings is how many things a plan, or what an engine shows, may have: what they take in memory is more than what they take in the body.
+// maxThings is how many things a plan, or what an engine shows, may have: what they take in memory is more than what
+// they take in the body.
 const maxThings = 1_000_000
-
-const importPath = "/v1/import"
 
 // importPause is how often an import says at most how far it is.
 const importPause = 100 * time.Millisecond
 
-// ImportLine is a line of the answer of POST /v1/import, and of its resume and undo: how far it is, and at the end what it
-// came to, or why it stopped.
-type ImportLine struct {
-	Done    int                `json:"done,omitempty"`
-	Total   int                `json:"total,omitempty"`
-	Report  *ipam.ImportReport `json:"report,omitempty"`
-	Problem *Problem           `json:"problem,omitempty"`
-}
-
 // bounded keeps bodies to a size.
 func bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		most := int64(maxBody)
+		most := int64(api.MaxBody)
 		switch r.URL.Path {
-		case importPath:
+		case api.ImportPath:
 			most = maxPlan
-		case checkPath, witnessPath:
+		case api.CheckPath, api.WitnessPath, api.ReleasePath:
 			most = maxView
+		case api.NewsPath:
+			most = math.MaxInt64 // it goes on for as long as the witness does; each line has a bound
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, most)
 		next.ServeHTTP(w, r)
@@ -48,11 +42,7 @@ func bounded(next http.Handler) http.Handler {
 }
 
 func (s *Server) importPlan(w http.ResponseWriter, r *http.Request) error {
-	q, err := query(r, "dry_run")
-	if err != nil {
-		return err
-	}
-	dry, err := boolOf(q, "dry_run")
+	dry, err := dryRun(r)
 	if err != nil {
 		return err
 	}
@@ -80,14 +70,17 @@ func (s *Server) undoImport(w http.ResponseWriter, r *http.Request) error {
 }
 
 // importing runs one of the operations of an import, and sends how far it is.
-func (s *Server) importing(w http.ResponseWriter, r *http.Request, run func(context.Context, func(done, total int)) (ipam.ImportReport, error)) error {
+func (s *Server) importing(w http.ResponseWriter, r *http.Request,
+	run func(context.Context, func(done, total int)) (ipam.ImportReport, error)) error {
 	control, err := untimed(w)
 	if err != nil {
 		return err
 	}
 	r.Body = &patientBody{r.Body, control}
 	lines := &importLines{w: w, control: control}
-	report, err := s.alone(r.Context(), func(ctx context.Context) (ipam.ImportReport, error) { return run(ctx, lines.progress) })
+	report, err := s.alone(r.Context(), func(ctx context.Context) (ipam.ImportReport, error) {
+		return run(ctx, lines.progress)
+	})
 	switch {
 	case err != nil && !lines.begun:
 		return err
@@ -96,22 +89,24 @@ func (s *Server) importing(w http.ResponseWriter, r *http.Request, run func(cont
 		if p.Title == "" {
 			p.Title = http.StatusText(p.Status)
 		}
-		lines.send(ImportLine{Problem: p})
+		lines.send(api.ImportLine{Problem: p})
 	default:
-		lines.send(ImportLine{Report: &report})
+		lines.send(api.ImportLine{Report: &report})
 	}
 	return nil
 }
 
-// alone runs one import at a time, which bounds the memory for plans, too. It ends where its client goes, or the server: what
-// was written by then is journalled.
-func (s *Server) alone(ctx context.Context, run func(context.Context) (ipam.ImportReport, error)) (ipam.ImportReport, error) {
+// alone runs one import at a time, which bounds the memory for plans, too. It ends where its client goes, or the
+// server: what was written by then is journalled.
+func (s *Server) alone(ctx context.Context,
+	run func(context.Context) (ipam.ImportReport, error)) (ipam.ImportReport, error) {
 	select {
 	case s.imports <- struct{}{}:
 		defer func() { <-s.imports }()
 	default:
-		return ipam.ImportReport{}, &Problem{Status: http.StatusConflict, Code: CodeBusy,
-			Detail: "an import is under way; `berth status` shows how far it is, and the next one can begin when it has ended"}
+		return ipam.ImportReport{}, &api.Problem{Status: http.StatusConflict, Code: api.CodeBusy,
+			Detail: "an import is under way; `berth status` shows how far it is, and the next one can begin when it " +
+				"has ended"}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -132,7 +127,7 @@ func (s *Server) readPlan(r *http.Request) (p ipam.Plan, err error) {
 		return p, err
 	}
 	if hasMany(body) {
-		return p, &Problem{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge,
+		return p, &api.Problem{Status: http.StatusRequestEntityTooLarge, Code: api.CodeTooLarge,
 			Detail: fmt.Sprintf("the plan has more than %d things; import it in parts", maxThings)}
 	}
 	return p, decode(body, &p)
@@ -173,11 +168,11 @@ func (l *importLines) progress(done, total int) {
 	now := time.Now()
 	if !l.begun || now.Sub(l.said) >= importPause {
 		l.said = now
-		l.send(ImportLine{Done: done, Total: total})
+		l.send(api.ImportLine{Done: done, Total: total})
 	}
 }
 
-func (l *importLines) send(line ImportLine) {
+func (l *importLines) send(line api.ImportLine) {
 	if l.gone {
 		return
 	}

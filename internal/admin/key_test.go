@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
 	"berth/internal/ipam"
 )
 
@@ -18,57 +20,62 @@ import (
 func TestIdempotencyKey(t *testing.T) {
 	h := start(t, nil)
 	router, lan := h.planned(t)
-	next := step{method: "POST", target: "/v1/subnets/" + lan + "/available-ips", body: `{"owner": "vm"}`, status: 200, header: map[string]string{keyHeader: "key 1"}}
-	h.play(t, router, step{method: "POST", target: "/v1/networks/net1/pools", body: `{"range": "192.0.2.10-192.0.2.20"}`, status: 200})
+	next := step{method: "POST", target: "/v1/subnets/" + lan + "/available-ips", body: `{"owner": "vm"}`, status: 200,
+		header: map[string]string{api.KeyHeader: "key 1"}}
+	h.play(t, router, made(`{"op": "pool.add", "network": "net1", "range": "192.0.2.10-192.0.2.20"}`, 200, ""))
 	first := h.play(t, router, next)
 	if first.header.Get(replayedHeader) != "" || first.outcome(t).Replayed {
 		t.Error("the first answer is called a repetition")
 	}
 	again := h.play(t, router, next)
-	if again.header.Get(replayedHeader) != "true" || !again.outcome(t).Replayed || again.header.Get("ETag") != first.header.Get("ETag") {
+	if again.header.Get(replayedHeader) != "true" || !again.outcome(t).Replayed ||
+		again.header.Get("ETag") != first.header.Get("ETag") {
 		t.Errorf("the second answer: %v %s", again.header, again.body)
 	}
-	if a, b := first.outcome(t).Results[0].Addresses, again.outcome(t).Results[0].Addresses; !slices.Equal(a, b) || len(a) != 1 {
+	if a, b := first.outcome(t).Results[0].Addresses, again.outcome(t).Results[0].Addresses; !slices.Equal(a, b) ||
+		len(a) != 1 {
 		t.Errorf("first %v, then %v", a, b)
 	}
 	for _, other := range []step{
 		{method: "POST", target: next.target, body: `{"owner": "vm2"}`},
 		{method: "POST", target: next.target, body: `{"owner": "vm"} `},
-		{method: "POST", target: "/v1/networks/net1/pools", body: `{"range": "192.0.2.30"}`},
-		{method: "POST", target: "/v1/edits", body: `{"edits": [{"op": "network.remove", "network": "net1", "force": true}]}`},
-		{method: "DELETE", target: "/v1/networks/net1/addresses/vm"},
-		{method: "PATCH", target: "/v1/networks/net1", body: `{"sticky": false}`},
+		made(`{"op": "pool.add", "network": "net1", "range": "192.0.2.30"}`, 0, ""),
+		made(`{"op": "network.remove", "network": "net1", "force": true}`, 0, ""),
+		made(`{"op": "address.release", "network": "net1", "owner": "vm"}`, 0, ""),
+		made(`{"op": "network.modify", "network": "net1", "sticky": false}`, 0, ""),
 	} {
 		other.status, other.header = http.StatusUnprocessableEntity, next.header
-		if p := h.play(t, router, other).problem(t); p.Code != CodeKeyReused {
+		if p := h.play(t, router, other).problem(t); p.Code != api.CodeKeyReused {
 			t.Errorf("%s %s: %+v", other.method, other.target, p)
 		}
 	}
 	// A dry run neither looks at keys nor keeps them.
-	dry := step{method: "POST", target: next.target + "?dry_run=true", body: next.body, status: 200, header: map[string]string{keyHeader: "key 2"}}
+	dry := step{method: "POST", target: next.target + "?dry_run=true", body: next.body, status: 200,
+		header: map[string]string{api.KeyHeader: "key 2"}}
 	h.play(t, router, dry)
 	h.play(t, router, dry)
 	used := dry
-	used.header = map[string]string{keyHeader: "key 1"}
+	used.header = map[string]string{api.KeyHeader: "key 1"}
 	h.play(t, router, used)
 	next.header = dry.header
 	if h.play(t, router, next).header.Get(replayedHeader) != "" {
 		t.Error("a dry run kept its key")
 	}
 	// A refused request keeps none either: it may succeed later.
-	pool := step{method: "POST", target: "/v1/networks/net1/pools", body: `{"range": "10.7.0.9"}`, status: 400, header: map[string]string{keyHeader: "key 3"}}
+	pool := made(`{"op": "pool.add", "network": "net1", "range": "10.7.0.9"}`, 400, "").with(api.KeyHeader, "key 3")
 	h.play(t, router, pool)
-	h.play(t, router, step{method: "POST", target: "/v1/networks/net1/subnets", body: `{"cidr": "10.7.0.0/24"}`, status: 200})
+	h.play(t, router, made(`{"op": "subnet.add", "network": "net1", "cidr": "10.7.0.0/24"}`, 200, ""))
 	pool.status = 200
 	if h.play(t, router, pool).header.Get(replayedHeader) != "" {
 		t.Error("a refusal was replayed")
 	}
 	for _, wrong := range []string{"", strings.Repeat("x", maxKey+1), "tab\there", "caf\u00e9"} {
-		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://berth/v1/networks", strings.NewReader(`{"name": "net7"}`))
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://berth/v1/edits",
+			strings.NewReader(`{"edits": [{"op": "network.create", "name": "net7"}]}`))
 		must(t, err)
 		req.Header.Set("Content-Type", "application/json")
-		req.Header[keyHeader] = []string{wrong}
-		res, err := h.client.http.Do(req)
+		req.Header[api.KeyHeader] = []string{wrong}
+		res, err := h.http.Do(req)
 		must(t, err)
 		res.Body.Close()
 		if res.StatusCode != http.StatusBadRequest {
@@ -86,8 +93,10 @@ func TestIdempotencyRace(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
-			out, err := h.client.Edit(t.Context(), EditOptions{Key: "once"}, &ipam.TakeAddress{Network: "net1", Subnet: lan, Owner: "vm",
-				Interface: ipam.Interface{Number: -1, Action: ipam.AddInterface, Wishes: []ipam.Wish{{Address: netip.MustParseAddr("192.0.2.77")}}}})
+			out, err := h.client.Edit(t.Context(), client.EditOptions{Key: "once"},
+				&ipam.TakeAddress{Network: "net1", Subnet: lan, Owner: "vm",
+					Interface: ipam.Interface{Number: -1, Action: ipam.AddInterface,
+						Wishes: []ipam.Wish{{Address: netip.MustParseAddr("192.0.2.77")}}}})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -110,14 +119,16 @@ func TestKeyIsItsCallers(t *testing.T) {
 	h := start(t, nil)
 	_, lan := h.planned(t)
 	ask := func(actor string) int {
-		req := httptest.NewRequest("POST", "/v1/subnets/"+lan+"/available-ips", strings.NewReader(`{"owner": "vm", "pool": ""}`))
-		req.Header.Set("Content-Type", jsonType)
-		req.Header.Set(keyHeader, "key 1")
+		req := httptest.NewRequest("POST", "/v1/subnets/"+lan+"/available-ips",
+			strings.NewReader(`{"owner": "vm", "pool": ""}`))
+		req.Header.Set("Content-Type", api.JSONType)
+		req.Header.Set(api.KeyHeader, "key 1")
 		w := httptest.NewRecorder()
-		h.server.mux().ServeHTTP(w, req.WithContext(context.WithValue(t.Context(), callerKey{}, &caller{actor: actor, role: RoleAdmin})))
+		h.server.mux().ServeHTTP(w,
+			req.WithContext(context.WithValue(t.Context(), callerKey{}, &caller{actor: actor, role: api.RoleAdmin})))
 		return w.Code
 	}
-	_, err := h.client.Edit(t.Context(), EditOptions{}, &ipam.AddPool{Network: "net1", Subnet: "lan"})
+	_, err := h.client.Edit(t.Context(), client.EditOptions{}, &ipam.AddPool{Network: "net1", Subnet: "lan"})
 	must(t, err)
 	for _, c := range []struct {
 		actor  string

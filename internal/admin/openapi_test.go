@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -29,11 +30,13 @@ func description(t *testing.T) (*openapi3.T, routers.Router) {
 		t.Fatal(err)
 	}
 	openapi3filter.RegisterBodyDecoder("application/problem+json", openapi3filter.JSONBodyDecoder)
-	openapi3filter.RegisterBodyDecoder("application/x-ndjson", openapi3filter.JSONBodyDecoder) // the test asks for one line
+	// the test asks for one line
+	openapi3filter.RegisterBodyDecoder("application/x-ndjson", openapi3filter.JSONBodyDecoder)
 	return doc, finder{doc}
 }
 
-// finder finds operations by the path as it is sent: kin-openapi's own routers decode it first, and know no escaped slash.
+// finder finds operations by the path as it is sent: kin-openapi's own routers decode it first, and know no escaped
+// slash.
 type finder struct{ doc *openapi3.T }
 
 // FindRoute implements routers.Router.
@@ -41,7 +44,8 @@ func (f finder) FindRoute(req *http.Request) (*routers.Route, map[string]string,
 	for path, item := range f.doc.Paths.Map() {
 		params, ok := matches(path, req.URL.EscapedPath())
 		if op := item.GetOperation(req.Method); ok && op != nil {
-			return &routers.Route{Spec: f.doc, Path: path, PathItem: item, Method: req.Method, Operation: op}, params, nil
+			return &routers.Route{Spec: f.doc, Path: path, PathItem: item, Method: req.Method, Operation: op}, params,
+				nil
 		}
 	}
 	return nil, nil, fmt.Errorf("%s %s is not described", req.Method, req.URL.EscapedPath())
@@ -93,8 +97,11 @@ func TestCodesDescribed(t *testing.T) {
 	for _, v := range doc.Components.Schemas["Problem"].Value.Properties["code"].Value.Enum {
 		described = append(described, v.(string))
 	}
-	own := []string{CodeInvalid, CodeNotFound, CodeInUse, CodeExhausted, CodeOverlap, CodeNoPath, CodeNoMethod, CodeForbidden, CodeUnauthenticated,
-		CodeBusy, CodeNoWitness, CodeNoCluster, CodeHostRefused, CodeAway, CodeChanged, CodeKeyReused, CodeMediaType, CodeTooLarge, CodeDamaged, CodeNoSpace, CodeUnknownOutcome, CodeUnavailable, CodeInternal}
+	own := []string{api.CodeInvalid, api.CodeNotFound, api.CodeInUse, api.CodeExhausted, api.CodeOverlap,
+		api.CodeNoPath, api.CodeNoMethod, api.CodeForbidden, api.CodeUnauthenticated,
+		api.CodeBusy, api.CodeNoWitness, api.CodeNoCluster, api.CodeHostRefused, api.CodeAway, api.CodeChanged,
+		api.CodeKeyReused, api.CodeMediaType, api.CodeTooLarge, api.CodeDamaged, api.CodeNoSpace,
+		api.CodeUnknownOutcome, api.CodeAstray, api.CodeUnavailable, api.CodeInternal}
 	slices.Sort(described)
 	slices.Sort(own)
 	if !slices.Equal(described, own) {
@@ -115,9 +122,12 @@ func TestAnswersAsDescribed(t *testing.T) {
 	_, router := description(t)
 	asked := map[string]bool{"POST /v1/tokens": true, "DELETE /v1/tokens/{token}": true, // TestTokensAsDescribed
 		"POST /v1/import": true, "POST /v1/import/resume": true, "POST /v1/import/undo": true, // TestImportAsDescribed
-		"GET /v1/hosts": true, "GET /v1/hosts/{name}": true, "DELETE /v1/hosts/{name}": true, // TestHostsAsDescribed
-		"POST /v1/hosts/{name}/drain": true, "POST /v1/hosts/{name}/admit": true,
-		"GET /v1/check": true, "POST /v1/check": true, "PUT /v1/witness": true} // TestWitnessAsDescribed
+		"GET /v1/hosts": true, "GET /v1/hosts/{name}": true, // TestHostsAsDescribed
+		// TestWitnessAsDescribed
+		"GET /v1/check": true, "POST /v1/check": true, "PUT /v1/witness": true, "POST /v1/leases/release": true,
+		"POST /v1/witness/news": true, // TestNewsAsDescribed
+		"POST /v1/store/save":   true, // TestSaveState
+		"POST /v1/store/mend":   true} // TestMendAsDescribed
 	for _, c := range []struct {
 		method, target string
 		status         int
@@ -131,17 +141,17 @@ func TestAnswersAsDescribed(t *testing.T) {
 		{"GET", "/v1/subnets?space=local", 200, `"free":"18446744073709551615"`},
 		{"GET", "/v1/subnets?space=lab", 200, `"quarantine":"1h0m0s"`},
 		{"GET", "/v1/subnets?space=global", 200, `"subnets":[]`},
-		{"GET", "/v1/subnets?space=nowhere", 404, CodeNotFound},
+		{"GET", "/v1/subnets?space=nowhere", 404, api.CodeNotFound},
 		{"GET", "/v1/leases", 200, `"name":"web"`},
 		{"GET", "/v1/leases?space=lab&subnet=10.1.0.0/24&remembered=true", 200, `"state":"remembered"`},
-		{"GET", "/v1/leases?subnet=10.2.0.0/24", 404, CodeNotFound},
+		{"GET", "/v1/leases?subnet=10.2.0.0/24", 404, api.CodeNotFound},
 		{"GET", "/v1/events", 200, `"verb":"lease.take"`},
 		{"GET", "/v1/events?last=0", 200, `"more":true`},
-		{"GET", "/v1/events?since=2020-01-01T00:00:00Z&after=5&last=3", 200, `"more":true`},
+		{"GET", "/v1/events?since=2020-01-01T00:00:00Z&last=3", 200, `"more":true`},
 		{"GET", "/v1/who?name=web", 200, `"tenures":[{"space":"lab"`}, // and TestWhoAsDescribed
 		{"GET", "/v1/status", 200, `"writable":true`},
 		{"GET", "/v1/export", 200, `"networks":[]`},
-		{"GET", "/v1/export?network=nowhere", 404, CodeNotFound},
+		{"GET", "/v1/export?network=nowhere", 404, api.CodeNotFound},
 		{"POST", "/v1/fsck", 200, `"ok":true`},
 		{"POST", "/v1/backup", 200, ""},
 		{"GET", "/v1/tokens", 200, `"tokens":[]`},
@@ -208,13 +218,15 @@ func TestReasonsDescribed(t *testing.T) {
 	var described []string
 	for _, v := range reason.Enum {
 		described = append(described, v.(string))
-		_, short, _ := strings.Cut(strings.Replace(v.(string), "NetworkStatic", "NetworkReservationStatic", 1), "NetworkReservation")
+		_, short, _ := strings.Cut(strings.Replace(v.(string), "NetworkStatic", "NetworkReservationStatic", 1),
+			"NetworkReservation")
 		if !strings.Contains(reason.Description, short+": ") {
 			t.Errorf("%s is described without a meaning", v)
 		}
 	}
 	var used []string
-	for _, code := range []ipam.Code{ipam.AlreadyInUse, ipam.AlreadyExists, ipam.NotEnoughCapacity, ipam.OutsideSubnet, ipam.IPReserved, ipam.WrongType, ipam.IPMissing, ipam.StaticOutOfRange} {
+	for _, code := range []ipam.Code{ipam.AlreadyInUse, ipam.AlreadyExists, ipam.NotEnoughCapacity, ipam.OutsideSubnet,
+		ipam.IPReserved, ipam.WrongType, ipam.IPMissing, ipam.StaticOutOfRange} {
 		used = append(used, string(code))
 	}
 	slices.Sort(described)
@@ -235,8 +247,10 @@ func TestFindingsDescribed(t *testing.T) {
 			t.Errorf("%s is described without a meaning", v)
 		}
 	}
-	used := []string{string(ipam.UnusedLease), string(ipam.UncoveredAddress), string(ipam.DoubledAddress), string(ipam.UnusedSubnet), string(ipam.UnknownPool),
-		string(ipam.StaleMemory), string(ipam.WrongGateway), string(ipam.UnusedAttachment), string(ipam.SupersededReservation)}
+	used := []string{string(ipam.UnusedLease), string(ipam.UncoveredAddress), string(ipam.DoubledAddress),
+		string(ipam.OutdatedLease), string(ipam.UnusedSubnet), string(ipam.UnknownPool),
+		string(ipam.StaleMemory), string(ipam.WrongGateway), string(ipam.UnusedAttachment), string(ipam.ForeignHolder),
+		string(ipam.OwnerElsewhere), string(ipam.SupersededReservation), string(ipam.EmptyState)}
 	if !slices.Equal(described, used) {
 		t.Errorf("described: %q\nused:      %q", described, used)
 	}
@@ -258,7 +272,7 @@ func (h *house) checked(t *testing.T, router routers.Router, method, target stri
 	if err := openapi3filter.ValidateRequest(t.Context(), in); err != nil {
 		t.Errorf("the request is not as described: %v", err)
 	}
-	res, err := h.client.http.Do(req)
+	res, err := h.http.Do(req)
 	must(t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
@@ -276,7 +290,8 @@ func (h *house) checked(t *testing.T, router routers.Router, method, target stri
 
 func (h *house) validate(t *testing.T, in *openapi3filter.RequestValidationInput, res *http.Response, body []byte) {
 	t.Helper()
-	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: res.StatusCode, Header: res.Header,
+	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: res.StatusCode,
+		Header:  res.Header,
 		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true}}
 	out.SetBodyBytes(body)
 	if err := openapi3filter.ValidateResponse(t.Context(), out); err != nil {
@@ -289,11 +304,12 @@ func TestFollowedEventsAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
 	_, router := description(t)
-	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://berth/v1/events?follow=true&last=50", http.NoBody)
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://berth/v1/events?follow=true&last=50",
+		http.NoBody)
 	must(t, err)
 	route, params, err := router.FindRoute(req)
 	must(t, err)
-	res, err := h.client.http.Do(req)
+	res, err := h.http.Do(req)
 	must(t, err)
 	defer res.Body.Close()
 	in := &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route}
@@ -336,26 +352,37 @@ func TestOperationsDescribed(t *testing.T) {
 	for _, ref := range one {
 		op := ref.Value.Properties["op"].Value.Enum[0].(string)
 		e, known := ipam.NewEdit(op)
-		if !known || ipam.OpOf(e) != op {
-			t.Errorf("%s is described, and is %T, whose operation is %q", op, e, ipam.OpOf(e))
+		if !known || e.Op() != op {
+			t.Errorf("%s is described, and is %T, whose operation is %q", op, e, e.Op())
 			continue
 		}
 		holdFields(t, op, reflect.TypeOf(e).Elem(), ref, "op")
 	}
 	for name, v := range map[string]any{
-		"Network": ipam.NetworkInfo{}, "PlannedSubnet": ipam.SubnetPlan{}, "PlannedPool": ipam.PoolPlan{}, "PlannedExclusion": ipam.ExclusionPlan{},
-		"Reservation": ipam.ReservationInfo{}, "TakenAddress": ipam.TakenAddress{}, "Outcome": ipam.Outcome{}, "Event": ipam.Event{},
-		"Link": ipam.Link{}, "Wish": ipam.Wish{}, "Interface": ipam.Interface{}, "SubnetSpec": ipam.SubnetSpec{}, "Taking": taking{},
-		"Problem": Problem{}, "Status": Status{}, "Cluster": ClusterStatus{}, "Headroom": ipam.HeadroomState{}, "Host": ipam.HostInfo{}, "ImportLine": ImportLine{}, "ImportState": ipam.ImportState{}, "ImportReport": ipam.ImportReport{},
-		"Counts": ipam.Counts{}, "Plan": ipam.Plan{}, "PlanNetwork": ipam.PlannedNetwork{}, "PlanSubnet": ipam.PlannedSubnet{}, "PlanPool": ipam.PlannedPool{},
-		"PlanExclusion": ipam.PlannedExclusion{}, "PlanReservation": ipam.PlannedReservation{}, "PlanAddress": ipam.PlannedAddress{},
-		"CheckReport": ipam.CheckReport{}, "CheckRequest": ipam.CheckRequest{}, "Finding": ipam.Finding{}, "WitnessState": ipam.WitnessState{}, "SeenBy": ipam.SeenBy{},
-		"EngineView": ipam.EngineView{}, "EngineNetwork": ipam.EngineNetwork{}, "EngineSubnet": ipam.EngineSubnet{}, "EngineContainer": ipam.EngineContainer{},
-		"EngineEndpoint": ipam.EngineEndpoint{}, "Tenure": ipam.Tenure{}, "OwnerRule": ipam.OwnerRule{}, "PlanBand": ipam.PlannedBand{},
-		"PoolEntry": PoolEntry{}, "ExclusionEntry": ExclusionEntry{}, "Lease": ipam.LeaseInfo{}, "Subnet": ipam.SubnetInfo{},
+		"Network": ipam.NetworkInfo{}, "PlannedSubnet": ipam.SubnetPlan{}, "PlannedPool": ipam.PoolPlan{},
+		"PlannedExclusion": ipam.ExclusionPlan{},
+		"Reservation":      ipam.ReservationInfo{}, "TakenAddress": ipam.TakenAddress{}, "Outcome": ipam.Outcome{},
+		"Link": ipam.Link{}, "Wish": ipam.Wish{}, "Interface": ipam.Interface{}, "SubnetSpec": ipam.SubnetSpec{},
+		"Taking":  taking{},
+		"Problem": api.Problem{}, "Advice": ipam.Advice{}, "Status": api.Status{}, "Cluster": api.ClusterStatus{},
+		"Headroom": ipam.HeadroomState{}, "Host": ipam.HostInfo{}, "ImportLine": api.ImportLine{},
+		"ImportState": ipam.ImportState{}, "ImportReport": ipam.ImportReport{},
+		"Counts": ipam.Counts{}, "Plan": ipam.Plan{}, "PlanNetwork": ipam.PlannedNetwork{},
+		"PlanSubnet": ipam.PlannedSubnet{}, "PlanPool": ipam.PlannedPool{},
+		"PlanExclusion": ipam.PlannedExclusion{}, "PlanReservation": ipam.PlannedReservation{},
+		"PlanAddress": ipam.PlannedAddress{},
+		"CheckReport": ipam.CheckReport{}, "CheckRequest": ipam.CheckRequest{}, "Finding": ipam.Finding{},
+		"WitnessState": ipam.WitnessState{}, "SeenBy": ipam.SeenBy{},
+		"EngineView": ipam.EngineView{}, "EngineNetwork": ipam.EngineNetwork{}, "EngineSubnet": ipam.EngineSubnet{},
+		"EngineContainer": ipam.EngineContainer{},
+		"EngineEndpoint":  ipam.EngineEndpoint{}, "Tenure": ipam.Tenure{}, "OwnerRule": ipam.OwnerRule{},
+		"PlanBand":  ipam.PlannedBand{},
+		"PoolEntry": api.PoolEntry{}, "ExclusionEntry": api.ExclusionEntry{}, "Lease": ipam.LeaseInfo{},
+		"Subnet": ipam.SubnetInfo{},
 	} {
 		holdFields(t, name, reflect.TypeOf(v), doc.Components.Schemas[name])
 	}
+	holdFields(t, "Event", reflect.TypeFor[ipam.Event](), doc.Components.Schemas["Event"], "mark")
 	bind := doc.Components.Schemas["EditReservationBind"].Value.Properties["wanted"]
 	holdFields(t, "what is bound", reflect.TypeFor[ipam.AddReservation](), bind.Value.Items)
 }

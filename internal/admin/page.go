@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"berth/internal/admin/api"
 )
 
 // maxPage is how many items an answer has at most, and has without ?limit= unless the operation says otherwise.
@@ -62,7 +64,7 @@ func (p page) placeOf() (space string, addr netip.Addr, err error) {
 	return p.after[0], addr, nil
 }
 
-func notNext() *Problem { return invalid(`the parameter "after" is not the "next" of an answer`) }
+func notNext() *api.Problem { return invalid(`the parameter "after" is not the "next" of an answer`) }
 
 // ownerCursor stands for an owner in a dynamic network, which has no place among addresses. No name has a space in it.
 func ownerCursor(network, owner string) string { return cursor("", network+" "+owner) }

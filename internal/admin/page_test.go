@@ -10,12 +10,15 @@ import (
 	"strings"
 	"testing"
 
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
 	"berth/internal/ipam"
 
 	"github.com/getkin/kin-openapi/routers"
 )
 
-// populated makes networks in two spaces, subnets, pools, exclusions, reservations, taken addresses and leases, some tens of each.
+// populated makes networks in two spaces, subnets, pools, exclusions, reservations, taken addresses and leases, some
+// tens of each.
 func (h *house) populated(t *testing.T) {
 	t.Helper()
 	h.furnish(t)
@@ -26,7 +29,8 @@ func (h *house) populated(t *testing.T) {
 		if i%2 == 1 {
 			space, to = "lab", &lab
 		}
-		*to = append(*to, &ipam.CreateNetwork{Name: name, Space: space, Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix(fmt.Sprintf("10.7.%d.0/24", i)), Pool: true}}},
+		*to = append(*to, &ipam.CreateNetwork{Name: name, Space: space,
+			Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix(fmt.Sprintf("10.7.%d.0/24", i)), Pool: true}}},
 			&ipam.AddReservation{Network: name, Owner: "web", Wishes: []ipam.Wish{{Slot: 0}, {Slot: 1}}},
 			&ipam.TakeAddress{Network: name, Owner: "rtr", Interface: ipam.Interface{Wishes: []ipam.Wish{{Slot: 0}}}})
 	}
@@ -34,16 +38,21 @@ func (h *house) populated(t *testing.T) {
 		block := netip.MustParsePrefix(fmt.Sprintf("10.8.%d.0/24", i))
 		at := block.Addr().Next()
 		edits = append(edits, &ipam.AddSubnet{Network: "net00", SubnetSpec: ipam.SubnetSpec{CIDR: block}},
-			&ipam.AddPool{Network: "net00", Range: addrs(at)}, &ipam.AddExclusion{Network: "net00", Range: addrs(at.Next())})
+			&ipam.AddPool{Network: "net00", Range: addrs(at)},
+			&ipam.AddExclusion{Network: "net00", Range: addrs(at.Next())})
 	}
 	// Owners in networks of which somebody else chooses the addresses, one of which is recorded.
 	for _, name := range []string{"dyn1", "dyn2"} {
-		edits = append(edits, &ipam.CreateNetwork{Name: name, Type: "dynamic", Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.9." + name[3:] + ".0/24")}}},
-			&ipam.AddReservation{Network: name, Owner: "dynamic/1"}, &ipam.AddReservation{Network: name, Owner: "dynamic/2"},
-			&ipam.TakeAddress{Network: name, Owner: "dynamic/2", Interface: ipam.Interface{Wishes: []ipam.Wish{{Address: netip.MustParseAddr("10.9." + name[3:] + ".7")}}}})
+		edits = append(edits, &ipam.CreateNetwork{Name: name, Type: "dynamic",
+			Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.9." + name[3:] + ".0/24")}}},
+			&ipam.AddReservation{Network: name, Owner: "dynamic/1"},
+			&ipam.AddReservation{Network: name, Owner: "dynamic/2"},
+			&ipam.TakeAddress{Network: name, Owner: "dynamic/2",
+				Interface: ipam.Interface{Wishes: []ipam.Wish{{Address: netip.MustParseAddr("10.9." + name[3:] +
+					".7")}}}})
 	}
 	for _, all := range [][]ipam.Edit{edits, lab} { // which may be two stores'
-		_, err := h.client.Edit(t.Context(), EditOptions{}, all...)
+		_, err := h.client.Edit(t.Context(), client.EditOptions{}, all...)
 		must(t, err)
 	}
 }
@@ -55,8 +64,8 @@ func addrs(a netip.Addr) (r ipam.Range) {
 	return r
 }
 
-// Every list comes in pages which together are the whole, each item once, in the order of the whole, through the cursor of
-// the answer and its Link alike.
+// Every list comes in pages which together are the whole, each item once, in the order of the whole, through the cursor
+// of the answer and its Link alike.
 func TestPages(t *testing.T) {
 	h := start(t, nil)
 	h.populated(t)
@@ -88,14 +97,16 @@ func TestPages(t *testing.T) {
 		}
 		for _, limit := range []int{1, 7, len(whole), 1000} {
 			if paged := h.paged(t, router, c.target, c.list, limit); !slices.Equal(paged, whole) {
-				t.Errorf("%s in pages of %d: %d items, want %d:\n%s", c.target, limit, len(paged), len(whole), strings.Join(paged, "\n"))
+				t.Errorf("%s in pages of %d: %d items, want %d:\n%s", c.target, limit, len(paged), len(whole),
+					strings.Join(paged, "\n"))
 			}
 		}
 	}
 }
 
 // page asks for one page; limit 0 is none.
-func (h *house) page(t *testing.T, router routers.Router, target, list string, limit int) (items []string, next string) {
+func (h *house) page(t *testing.T, router routers.Router, target, list string, limit int) (items []string,
+	next string) {
 	t.Helper()
 	if limit > 0 {
 		u, err := url.Parse(target)
@@ -116,7 +127,8 @@ func (h *house) page(t *testing.T, router routers.Router, target, list string, l
 		must(t, json.Unmarshal(answer["next"], &next))
 	}
 	link := got.header.Get("Link")
-	if path, ok := strings.CutSuffix(strings.TrimPrefix(link, "<"), `>; rel="next"`); ok != (next != "") || ok && !strings.Contains(path, "after="+url.QueryEscape(next)) {
+	if path, ok := strings.CutSuffix(strings.TrimPrefix(link, "<"), `>; rel="next"`); ok != (next != "") || ok &&
+		!strings.Contains(path, "after="+url.QueryEscape(next)) {
 		t.Errorf("%s: next is %q, and the Link %q", target, next, link)
 	}
 	return items, next
@@ -151,9 +163,13 @@ func TestPagesOverChanges(t *testing.T) {
 		edits                    []ipam.Edit
 	}{
 		{"/v1/networks", "networks", `"net01"`, `"net04"`, []ipam.Edit{
-			&ipam.RemoveReservation{Network: "net01", Owner: "web"}, &ipam.ReleaseAddress{Network: "net01", Owner: "rtr"}, &ipam.RemoveNetwork{Network: "net01"}}},
-		{"/v1/networks/net00/subnets", "subnets", `"10.8.1.0/24"`, `"10.8.2.0/24"`, []ipam.Edit{&ipam.RemoveSubnet{Network: "net00", Subnet: "10.8.1.0/24"}}},
-		{"/v1/reservations", "reservations", `"10.7.0.2"`, `"10.7.2.1"`, []ipam.Edit{&ipam.RemoveReservation{Network: "net00", Owner: "web", Address: netip.MustParseAddr("10.7.0.2")}}},
+			&ipam.RemoveReservation{Network: "net01", Owner: "web"},
+			&ipam.ReleaseAddress{Network: "net01", Owner: "rtr"}, &ipam.RemoveNetwork{Network: "net01"}}},
+		{"/v1/networks/net00/subnets", "subnets", `"10.8.1.0/24"`, `"10.8.2.0/24"`,
+			[]ipam.Edit{&ipam.RemoveSubnet{Network: "net00", Subnet: "10.8.1.0/24"}}},
+		{"/v1/reservations", "reservations", `"10.7.0.2"`, `"10.7.2.1"`,
+			[]ipam.Edit{&ipam.RemoveReservation{Network: "net00", Owner: "web",
+				Address: netip.MustParseAddr("10.7.0.2")}}},
 	} {
 		var next string
 		for last, pages := "", 0; !strings.Contains(last, c.gone); pages++ {
@@ -167,7 +183,7 @@ func TestPagesOverChanges(t *testing.T) {
 			}
 			last = items[0]
 		}
-		_, err := h.client.Edit(t.Context(), EditOptions{}, c.edits...)
+		_, err := h.client.Edit(t.Context(), client.EditOptions{}, c.edits...)
 		must(t, err)
 		items, _ := h.page(t, router, c.target+"?after="+url.QueryEscape(next), c.list, 3)
 		if text := strings.Join(items, ""); !strings.Contains(text, c.want) || strings.Contains(text, c.gone) {
@@ -179,11 +195,16 @@ func TestPagesOverChanges(t *testing.T) {
 func TestBadPages(t *testing.T) {
 	h := start(t, nil)
 	router, _ := h.planned(t)
-	h.play(t, router, step{"GET", "/v1/addresses?after=" + ownerCursor("net1", "web"), "", 400, `is not the \"next\"`, nil}) // it is of another list
+	// it is of another list
+	h.play(t, router, step{"GET", "/v1/addresses?after=" + ownerCursor("net1", "web"), "", 400, `is not the \"next\"`,
+		nil})
 	for _, target := range []string{"/v1/networks", "/v1/subnets", "/v1/leases", "/v1/reservations", "/v1/addresses",
-		"/v1/networks/net1/subnets", "/v1/networks/net1/pools", "/v1/networks/net1/exclusions", "/v1/networks/net1/reservations"} {
-		for _, q := range []string{"limit=0", "limit=-1", "limit=1001", "limit=many", "after=%21", "after=" + cursor("a", "b", "c"), "after=" + cursor("\x00", "nothing"), "after=" + cursor("", "nothing")} {
-			if p := h.play(t, router, step{method: "GET", target: target + "?" + q, status: 400}).problem(t); p.Code != CodeInvalid {
+		"/v1/networks/net1/subnets", "/v1/networks/net1/pools", "/v1/networks/net1/exclusions",
+		"/v1/networks/net1/reservations"} {
+		for _, q := range []string{"limit=0", "limit=-1", "limit=1001", "limit=many", "after=%21", "after=" +
+			cursor("a", "b", "c"), "after=" + cursor("\x00", "nothing"), "after=" + cursor("", "nothing")} {
+			if p := h.play(t, router,
+				step{method: "GET", target: target + "?" + q, status: 400}).problem(t); p.Code != api.CodeInvalid {
 				t.Errorf("%s?%s: %+v", target, q, p)
 			}
 		}
@@ -195,15 +216,17 @@ func TestClientFollowsPages(t *testing.T) {
 	h := start(t, nil)
 	_, _ = h.planned(t)
 	const owners, each = 20, 60
-	edits := []ipam.Edit{&ipam.CreateNetwork{Name: "big", Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.8.0.0/16"), Pool: true}}}}
+	edits := []ipam.Edit{&ipam.CreateNetwork{Name: "big",
+		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.8.0.0/16"), Pool: true}}}}
 	for i := range owners {
 		wishes := make([]ipam.Wish, each)
 		for slot := range wishes {
 			wishes[slot].Slot = slot
 		}
-		edits = append(edits, &ipam.AddReservation{Network: "big", Owner: fmt.Sprintf("shop/web/%d", i), Wishes: wishes})
+		edits = append(edits, &ipam.AddReservation{Network: "big", Owner: fmt.Sprintf("shop/web/%d", i),
+			Wishes: wishes})
 	}
-	_, err := h.client.Edit(t.Context(), EditOptions{}, edits...)
+	_, err := h.client.Edit(t.Context(), client.EditOptions{}, edits...)
 	must(t, err)
 	for _, network := range []string{"", "big"} {
 		all, err := h.client.Reservations(t.Context(), network, "")
@@ -222,7 +245,7 @@ func TestClientFollowsPages(t *testing.T) {
 	if len(env) < each {
 		t.Errorf("%d variables", len(env))
 	}
-	if _, err := h.client.Reservations(t.Context(), "nothing", ""); problemCode(err) != CodeNotFound {
+	if _, err := h.client.Reservations(t.Context(), "nothing", ""); problemCode(err) != api.CodeNotFound {
 		t.Errorf("of a network that is not there: %v", err)
 	}
 	nets, err := h.client.Networks(t.Context(), "local")
@@ -233,7 +256,7 @@ func TestClientFollowsPages(t *testing.T) {
 }
 
 func problemCode(err error) string {
-	var p *Problem
+	var p *api.Problem
 	if !errors.As(err, &p) {
 		return ""
 	}
@@ -248,20 +271,22 @@ func TestEventsChosen(t *testing.T) {
 	list := func(query string) (verbs []string, more bool) {
 		t.Helper()
 		got := h.play(t, router, step{method: "GET", target: "/v1/events?" + query, status: 200})
-		var answer EventList
+		var answer api.EventList
 		must(t, json.Unmarshal([]byte(got.body), &answer))
 		for _, e := range answer.Events {
 			verbs = append(verbs, e.Verb.String())
 		}
 		return verbs, answer.More
 	}
-	if got, more := list("verb=space.create"); !slices.Equal(got, []string{"space.create", "space.create", "space.create"}) || more {
+	if got, more := list("verb=space.create"); !slices.Equal(got,
+		[]string{"space.create", "space.create", "space.create"}) || more {
 		t.Errorf("the oldest: %q, %t", got, more)
 	}
 	if got, more := list("verb=space.create&last=2"); len(got) != 2 || !more {
 		t.Errorf("the last two of the oldest: %q, %t", got, more)
 	}
-	if got, more := list("network=net05&verb=network.create&last=1"); !slices.Equal(got, []string{"network.create"}) || more {
+	if got, more := list("network=net05&verb=network.create&last=1"); !slices.Equal(got, []string{"network.create"}) ||
+		more {
 		t.Errorf("of one network: %q, %t", got, more)
 	}
 	if got, _ := list("network=net05"); len(got) < 3 || slices.Contains(got, "space.create") {
@@ -277,16 +302,18 @@ func TestEventsChosen(t *testing.T) {
 func TestFollowChosen(t *testing.T) {
 	h := start(t, nil)
 	h.populated(t)
-	res, err := h.client.do(t.Context(), request{method: "GET", path: "/v1/events", query: params{"follow": "true", "verb": "network.create", "network": "net05", "last": "1"}})
+	res, err := h.open(t.Context(), "GET", "/v1/events?follow=true&verb=network.create&network=net05&last=1", nil)
 	must(t, err)
 	defer res.Body.Close()
 	first := readLines(t, res.Body, 1)
 	// The first line is here, so the follower is there.
-	_, err = h.client.Edit(t.Context(), EditOptions{}, &ipam.CreateNetwork{Name: "other"}, &ipam.ModifyNetwork{Network: "net05", Name: ptr("other5")},
+	_, err = h.client.Edit(t.Context(), client.EditOptions{}, &ipam.CreateNetwork{Name: "other"},
+		&ipam.ModifyNetwork{Network: "net05", Name: ptr("other5")},
 		&ipam.CreateNetwork{Name: "net05"})
 	must(t, err)
 	for _, line := range append(first, readLines(t, res.Body, 1)...) {
-		if !strings.Contains(string(line), `"verb":"network.create"`) || !strings.Contains(string(line), `"network":"net05"`) {
+		if !strings.Contains(string(line), `"verb":"network.create"`) ||
+			!strings.Contains(string(line), `"network":"net05"`) {
 			t.Errorf("a line that was not chosen: %s", line)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peer is the process at the other end of a connection, as the kernel noted it when it connected (unix(7), SO_PEERCRED).
-// It is the net.Addr of the connection, because that is what comes through whatever wraps the connection.
+// peer is the process at the other end of a connection, as the kernel noted it when it connected (unix(7),
+// SO_PEERCRED). It is the net.Addr of the connection, because that is what comes through whatever wraps the connection.
 type peer struct {
 	uid, gid, pid int
 	groups        []int // the supplementary ones

@@ -3,106 +3,32 @@ package admin
 import (
 	"net/http"
 	"net/netip"
-	"net/url"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
 )
 
-// planRoutes lists the operations of the plan: networks, and what is in them.
+// planRoutes lists the operations of the plan: networks, and what is in them. All that changes it is an edit.
 func (s *Server) planRoutes() []route {
 	const network = "/v1/networks/{network}"
 	return []route{
+		{http.MethodPost, api.EditsPath, s.edits, false},
+
 		{http.MethodGet, "/v1/networks", s.networks, true},
-		{http.MethodPost, "/v1/networks", post(s, func(*http.Request, *ipam.CreateNetwork) error { return nil }), false},
 		{http.MethodGet, network, s.network, true},
-		{http.MethodPatch, network, patch(s, func(r *http.Request, e *ipam.ModifyNetwork) error { return inNetwork(r, &e.Network) }), false},
-		{http.MethodDelete, network, bare(s, removeNetwork, "force"), false},
-
 		{http.MethodGet, network + "/subnets", s.networkSubnets, true},
-		{http.MethodPost, network + "/subnets", post(s, func(r *http.Request, e *ipam.AddSubnet) error { return inNetwork(r, &e.Network) }), false},
-		{http.MethodPatch, network + "/subnets/{subnet}", patch(s, modifySubnet), false},
-		{http.MethodDelete, network + "/subnets/{subnet}", bare(s, removeSubnet), false},
-
 		{http.MethodGet, network + "/pools", s.pools, true},
-		{http.MethodPost, network + "/pools", post(s, func(r *http.Request, e *ipam.AddPool) error { return inNetwork(r, &e.Network) }), false},
-		{http.MethodPatch, network + "/pools/{pool}", patch(s, modifyPool), false},
-		{http.MethodDelete, network + "/pools/{pool}", bare(s, removePool), false},
-
 		{http.MethodGet, network + "/exclusions", s.exclusions, true},
-		{http.MethodPost, network + "/exclusions", post(s, func(r *http.Request, e *ipam.AddExclusion) error { return inNetwork(r, &e.Network) }), false},
-		{http.MethodDelete, network + "/exclusions/{range}", bare(s, removeExclusion), false},
-
-		{http.MethodGet, "/v1/reservations", s.reservations, true},
 		{http.MethodGet, network + "/reservations", s.reservations, true},
-		{http.MethodPost, network + "/reservations", post(s, func(r *http.Request, e *ipam.AddReservation) error { return inNetwork(r, &e.Network) }), false},
-		{http.MethodDelete, network + "/reservations/{owner}", bare(s, removeReservation, "address"), false},
-
-		{http.MethodDelete, "/v1/owners/{owner}", bare(s, releaseOwner, "under", "replaced"), false},
-
-		{http.MethodGet, "/v1/addresses", s.addresses, true},
 		{http.MethodGet, network + "/addresses", s.addresses, true},
-		{http.MethodPost, network + "/addresses", post(s, func(r *http.Request, e *ipam.TakeAddress) error { return inNetwork(r, &e.Network) }), false},
-		{http.MethodDelete, network + "/addresses/{owner}", bare(s, releaseAddress, "address"), false},
-
 		{http.MethodGet, network + "/env/{owner}", s.environment, true},
+		{http.MethodGet, "/v1/reservations", s.reservations, true},
+		{http.MethodGet, "/v1/addresses", s.addresses, true},
+
 		{http.MethodGet, "/v1/subnets/{id}", s.subnet, true},
 		{http.MethodGet, "/v1/subnets/{id}/available-ips", s.available, true},
 		{http.MethodPost, "/v1/subnets/{id}/available-ips", s.takeNext, false},
-		{http.MethodPost, "/v1/edits", s.edits, false},
 	}
-}
-
-func inNetwork(r *http.Request, field *string) error { return inPath(r, "network", field) }
-
-func removeNetwork(r *http.Request, q url.Values) (ipam.Edit, error) {
-	force, err := boolOf(q, "force")
-	return &ipam.RemoveNetwork{Network: r.PathValue("network"), Force: force}, err
-}
-
-func modifySubnet(r *http.Request, e *ipam.ModifySubnet) error {
-	if err := inPath(r, "subnet", &e.Subnet); err != nil {
-		return err
-	}
-	return inNetwork(r, &e.Network)
-}
-
-func removeSubnet(r *http.Request, _ url.Values) (ipam.Edit, error) {
-	return &ipam.RemoveSubnet{Network: r.PathValue("network"), Subnet: r.PathValue("subnet")}, nil
-}
-
-func modifyPool(r *http.Request, e *ipam.ModifyPool) error {
-	if err := inPath(r, "pool", &e.Pool); err != nil {
-		return err
-	}
-	return inNetwork(r, &e.Network)
-}
-
-func removePool(r *http.Request, _ url.Values) (ipam.Edit, error) {
-	return &ipam.RemovePool{Network: r.PathValue("network"), Pool: r.PathValue("pool")}, nil
-}
-
-func removeExclusion(r *http.Request, _ url.Values) (ipam.Edit, error) {
-	e := &ipam.RemoveExclusion{Network: r.PathValue("network")}
-	return e, e.Range.UnmarshalText([]byte(r.PathValue("range")))
-}
-
-func removeReservation(r *http.Request, q url.Values) (ipam.Edit, error) {
-	addr, err := addressOf(q)
-	return &ipam.RemoveReservation{Network: r.PathValue("network"), Owner: r.PathValue("owner"), Address: addr}, err
-}
-
-func releaseOwner(r *http.Request, q url.Values) (ipam.Edit, error) {
-	under, err := boolOf(q, "under")
-	if err != nil {
-		return nil, err
-	}
-	replaced, err := boolOf(q, "replaced")
-	return &ipam.ReleaseOwner{Owner: r.PathValue("owner"), Under: under, Replaced: replaced}, err
-}
-
-func releaseAddress(r *http.Request, q url.Values) (ipam.Edit, error) {
-	addr, err := addressOf(q)
-	return &ipam.ReleaseAddress{Network: r.PathValue("network"), Owner: r.PathValue("owner"), Address: addr}, err
 }
 
 func (s *Server) networks(w http.ResponseWriter, r *http.Request) error {
@@ -125,7 +51,7 @@ func (s *Server) networks(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var list NetworkList
+	var list api.NetworkList
 	list.Networks, list.Next, err = take(p, yes(all), func(n *ipam.NetworkInfo) string { return cursor(n.Name) })
 	if err != nil {
 		return err
@@ -138,7 +64,7 @@ func (s *Server) network(w http.ResponseWriter, r *http.Request) error {
 	if _, err := query(r); err != nil {
 		return err
 	}
-	n, err := s.cfg.Service.Network(r.Context(), r.PathValue("network"))
+	n, err := s.shownNetwork(r.Context(), r.PathValue("network"))
 	if err != nil {
 		return err
 	}
@@ -166,7 +92,7 @@ func (s *Server) networkSubnets(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var list SubnetPlanList
+	var list api.SubnetPlanList
 	first := func(sub *ipam.SubnetPlan) netip.Addr { return sub.CIDR.Addr() }
 	list.Subnets, list.Next, err = take(p, behind(n.Subnets, after, first),
 		func(sub *ipam.SubnetPlan) string { return cursor(first(sub).String()) })
@@ -182,15 +108,17 @@ func (s *Server) pools(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var all []PoolEntry
+	var all []api.PoolEntry
 	for _, sub := range n.Subnets {
 		for _, pool := range sub.Pools {
-			all = append(all, PoolEntry{sub.CIDR, pool})
+			all = append(all, api.PoolEntry{Subnet: sub.CIDR, PoolPlan: pool})
 		}
 	}
-	var list PoolList
-	first := func(e *PoolEntry) netip.Addr { return e.Start }
-	list.Pools, list.Next, err = take(p, behind(all, after, first), func(e *PoolEntry) string { return cursor(first(e).String()) })
+	var list api.PoolList
+	first := func(e *api.PoolEntry) netip.Addr { return e.Start }
+	list.Pools, list.Next, err = take(p, behind(all, after, first), func(e *api.PoolEntry) string {
+		return cursor(first(e).String())
+	})
 	if err != nil {
 		return err
 	}
@@ -203,15 +131,17 @@ func (s *Server) exclusions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var all []ExclusionEntry
+	var all []api.ExclusionEntry
 	for _, sub := range n.Subnets {
 		for _, x := range sub.Exclusions {
-			all = append(all, ExclusionEntry{sub.CIDR, x})
+			all = append(all, api.ExclusionEntry{Subnet: sub.CIDR, ExclusionPlan: x})
 		}
 	}
-	var list ExclusionList
-	first := func(e *ExclusionEntry) netip.Addr { return e.Start }
-	list.Exclusions, list.Next, err = take(p, behind(all, after, first), func(e *ExclusionEntry) string { return cursor(first(e).String()) })
+	var list api.ExclusionList
+	first := func(e *api.ExclusionEntry) netip.Addr { return e.Start }
+	list.Exclusions, list.Next, err = take(p, behind(all, after, first), func(e *api.ExclusionEntry) string {
+		return cursor(first(e).String())
+	})
 	if err != nil {
 		return err
 	}
@@ -232,8 +162,11 @@ func (s *Server) filtered(r *http.Request) (p page, f ipam.AddressFilter, revisi
 	if f.AfterNetwork, f.AfterOwner = p.ownerOf(); f.AfterNetwork == "" {
 		f.AfterSpace, f.After, err = p.placeOf()
 	}
-	if err != nil || f.Network == "" {
+	if err != nil {
 		return p, f, 0, err
+	}
+	if f.Network == "" {
+		return p, f, 0, nil
 	}
 	revision, err = s.cfg.Service.Revision(r.Context(), f.Network)
 	return p, f, revision, err
@@ -244,7 +177,7 @@ func (s *Server) reservations(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var list ReservationList
+	var list api.ReservationList
 	list.Reservations, list.Next, err = take(p, s.cfg.Service.Reservations(r.Context(), f),
 		func(i *ipam.ReservationInfo) string {
 			if i.Dynamic {
@@ -266,7 +199,7 @@ func (s *Server) addresses(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var list AddressList
+	var list api.AddressList
 	list.Addresses, list.Next, err = take(p, s.cfg.Service.Taken(r.Context(), f),
 		func(i *ipam.TakenAddress) string { return cursor(i.Space, i.Address.String()) })
 	if err != nil {
@@ -276,7 +209,8 @@ func (s *Server) addresses(w http.ResponseWriter, r *http.Request) error {
 }
 
 // replyAddresses answers with a list of all networks, or of one, which has a tag.
-func replyAddresses(w http.ResponseWriter, r *http.Request, f ipam.AddressFilter, revision uint64, next string, list any) error {
+func replyAddresses(w http.ResponseWriter, r *http.Request, f ipam.AddressFilter, revision uint64, next string,
+	list any) error {
 	link(w, r, next)
 	if f.Network == "" {
 		return reply(w, list)
@@ -292,5 +226,5 @@ func (s *Server) environment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, VariableList{append([]string{}, all...)})
+	return reply(w, api.VariableList{Variables: append([]string{}, all...)})
 }

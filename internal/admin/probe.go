@@ -7,9 +7,12 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"berth/store"
 )
 
-// The probes: what a supervisor asks, who has neither a token nor the rights of a group. They tell nothing of what is kept.
+// The probes: what a supervisor asks, who has neither a token nor the rights of a group. They tell nothing of what is
+// kept.
 const (
 	healthPath = "/healthz"
 	readyPath  = "/readyz"
@@ -52,7 +55,8 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
 	return sayPlain(w, http.StatusOK, "ok")
 }
 
-// ready says whether requests can be answered now, and in a few words why not. `berth status` says more, to those who may ask it.
+// ready says whether requests can be answered now, and in a few words why not. `berth status` says more, to those who
+// may ask it.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTime)
 	defer cancel()
@@ -66,25 +70,62 @@ func (s *Server) notReady(ctx context.Context) error {
 	if s.cfg.Ready != nil && s.cfg.Ready() != nil {
 		return errors.New("not ready: the addresses in use are not known yet")
 	}
-	if err := s.cfg.Service.Writable(ctx); err != nil {
-		return errors.New("not ready: the store refuses writes; `berth status` says why")
+	if err := s.writable(ctx); err != nil {
+		return fmt.Errorf("not ready: %s; `berth status` says more", refusedWrites(err))
 	}
 	if s.cfg.Cluster != nil {
 		switch c := s.cfg.Cluster(); {
+		case c.Mending != nil:
+			return fmt.Errorf("not ready: the shared store is being mended since %s, and waits for other hosts; "+
+				"`berth status` says for which", c.Since.UTC().Format(time.RFC3339))
+		case c.Back != nil:
+			return fmt.Errorf("not ready: the shared store is not trusted since %s, because it was put back to an "+
+				"earlier state; `berth status` says more", c.Since.UTC().Format(time.RFC3339))
+		case c.NoSpace:
+			return fmt.Errorf("not ready: the shared store has no space left since %s; `berth status` says more",
+				c.Since.UTC().Format(time.RFC3339))
 		case c.Away != "":
-			return fmt.Errorf("not ready: the shared store is out of reach since %s; `berth status` says why", c.Since.UTC().Format(time.RFC3339))
+			return fmt.Errorf("not ready: the shared store is out of reach since %s; `berth status` says why",
+				c.Since.UTC().Format(time.RFC3339))
 		case c.Refused != "":
-			return fmt.Errorf("not ready: this host can take no part in the cluster since %s; `berth status` says why", c.Since.UTC().Format(time.RFC3339))
+			return fmt.Errorf("not ready: this host can take no part in the cluster since %s; `berth status` says why",
+				c.Since.UTC().Format(time.RFC3339))
 		}
 	}
 	return nil
 }
 
-// sayPlain answers with one line of text.
+// writable tells why the daemon's own store takes no writes; nil where it does.
+func (s *Server) writable(ctx context.Context) error {
+	if s.cfg.Writable == nil {
+		return nil
+	}
+	return s.cfg.Writable(ctx)
+}
+
+// refusedWrites says in a few words, which tell nothing of the host, why a store takes no writes.
+func refusedWrites(err error) string {
+	for _, why := range []struct {
+		is   error
+		text string
+	}{
+		{store.ErrUnknown, "a write failed half-way, and the store refuses writes until the daemon is started again"},
+		{store.ErrAstray, "the state's file is not in its place, and the store refuses writes"},
+		{store.ErrNoSpace, "the store has no space left, and refuses writes"},
+	} {
+		if errors.Is(err, why.is) {
+			return why.text
+		}
+	}
+	return "the store refuses writes"
+}
+
+// sayPlain answers with one line of text, and ends the connection: a probe that keeps it takes it from others.
 func sayPlain(w http.ResponseWriter, status int, line string) error {
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
+	h.Set("Connection", "close")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, line+"\n") // a client that is gone: the server notices
 	return nil

@@ -6,10 +6,12 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"berth/internal/admin/api"
 )
 
-// mux finds the operation of a request, and answers what is no path, and what is no method of a path, as the problems that
-// they are. Paths are matched as they were sent, so that a segment may hold an escaped slash (10.0.0.0%2F24).
+// mux finds the operation of a request, and answers what is no path, and what is no method of a path, as the problems
+// that they are. Paths are matched as they were sent, so that a segment may hold an escaped slash (10.0.0.0%2F24).
 func (s *Server) mux() http.Handler {
 	byPath := map[string]map[string]route{}
 	for _, r := range s.routes() {
@@ -49,7 +51,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, methods map[string
 		s.refuse(w, r, p)
 		return
 	}
-	if route.reads && route.path != statusPath && route.path != versionPath {
+	if route.reads && route.path != api.StatusPath && route.path != api.VersionPath {
 		s.tellsAge(w.Header())
 	}
 	if err := route.handle(w, r); err != nil {

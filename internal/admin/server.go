@@ -1,11 +1,13 @@
 // Package admin is the way into a running Berth for people and programs: HTTP under /v1/ on a unix socket or over TLS,
-// described by openapi.yaml. It promises that every answer is JSON of the shape written there, that every refusal is a problem
-// (RFC 9457) with a code that does not change, that nobody is served but whom access.go lets in, and changes nothing whom
-// it lets only read, and that a client which is slow, gone or hostile costs a bounded amount and harms no other.
+// described by openapi.yaml. It promises that every answer is JSON of the shape written there, that every refusal is a
+// problem (RFC 9457) with a code that does not change, that nobody is served but whom access.go lets in, and changes
+// nothing whom it lets only read, and that a client which is slow, gone or hostile costs a bounded amount and harms no
+// other.
 //
-// A request passes the connection cap, the look at who asks (access.go), the recovery and the route table (this file, router.go),
-// its handler, which asks the Service, and goes back as JSON or as a problem (problem.go). Client is the other
-// end of it, for the command line (client.go).
+// A request passes the connection cap, the look at who asks (access.go), the recovery and the route table (this file,
+// router.go), its handler, which asks the Service, and goes back as JSON or as a problem (refuse.go). What changes the
+// plan is read as edits (edits.go); what is listed, page by page (plan.go, page.go). The words of both ends, from paths
+// to problems, are the room api below; the other end of it, for the command line, is the room client.
 package admin
 
 import (
@@ -14,7 +16,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -23,20 +24,18 @@ import (
 	"sync"
 	"time"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/net/netutil"
 )
 
 // Bounds on what a client may cost.
 const (
-	maxBody        = 1 << 20
 	maxHeader      = 64 << 10
 	maxConnections = 256
 	headerTimeout  = 5 * time.Second
 	bodyTimeout    = 10 * time.Second
-	answerTimeout  = time.Minute      // for all answers but the streams
 	stallTimeout   = 30 * time.Second // for each piece of a stream
 	idleTimeout    = 2 * time.Minute
 	drainTimeout   = 10 * time.Second
@@ -51,32 +50,45 @@ var OpenAPI []byte
 type Config struct {
 	Service Service
 	Log     *logrus.Entry
-	Version Version
+	Version api.Version
 
-	// Backup writes the state to a new file, BackupShared that of the store which several hosts share (nil where there is none) with
-	// the id that it answers, Fsck checks the file that is in use: they belong to the stores, which this package does not know.
+	// Backup writes the state to a new file, BackupShared that of the store which several hosts share (nil where there
+	// is none) with the id that it answers, Fsck checks the file that is in use: they belong to the stores, which this
+	// package does not know.
 	Backup       func(ctx context.Context, path string) error
 	BackupShared func(ctx context.Context, path string) (id string, err error)
-	Fsck         func(ctx context.Context) (FileReport, error)
+	Fsck         func(ctx context.Context) (api.FileReport, error)
+	// Writable tells why the daemon's own store takes no writes at present; nil: it always does.
+	Writable func(ctx context.Context) error
+	// Save writes all that the daemon holds to the place of its state's file, which does not lead to it any more; nil:
+	// it has none.
+	Save func(ctx context.Context) (api.SavedState, error)
+	// Mend does this host's part in mending a shared store that was put back to an earlier state; nil where it shares
+	// none.
+	Mend func(context.Context, ipam.MendOptions) (ipam.MendReport, error)
 	// Cluster tells how it stands with the store that this host shares with others; nil where it shares none.
-	Cluster func() ClusterStatus
+	Cluster func() api.ClusterStatus
 	// Ready tells why no addresses are given yet; nil where they always are.
 	Ready func() error
 	// Hooks tells what became of the hooks; nil where there are none.
-	Hooks func() *HookCounts
+	Hooks func() *api.HookCounts
 
-	// The witness, who sees what runs: Check compares the records with it, Show tells him of an engine, SeenBy says which
-	// container holds a lease, nil where nobody knows, and Witness how it stands with him. Each is nil where there is none.
+	// The witness, who sees what runs: Check compares the records with it, Show tells him of an engine, Listen of
+	// what happens there, SeenBy says which container holds a lease, nil where nobody knows, Places where the Docker
+	// networks of a name are among Berth's, and Witness how it stands with him. Each is nil where there is none.
 	Check   func(context.Context, ipam.CheckRequest) (ipam.CheckReport, error)
+	Release func(context.Context, ipam.LeaseRelease) (ipam.LeaseInfo, error)
 	Show    func(context.Context, ipam.EngineView) error
+	Listen  func(host string) (hear func(*ipam.EngineNews), end func(), err error)
 	SeenBy  func(space string, addr netip.Addr, lease uint64) *ipam.SeenBy
+	Places  func(ctx context.Context, name string) ([]ipam.DockerPlace, error)
 	Witness func() ipam.WitnessState
 
 	// TempDir is where the copy of a backup lies while it is sent: a directory with room for the state, nobody else's.
 	TempDir string
 
-	// GID is the group whose members may use the socket; negative: none. Those of ReadGID may look and change nothing; 0 or
-	// negative: none.
+	// GID is the group whose members may use the socket; negative: none. Those of ReadGID may look and change nothing;
+	// 0 or negative: none.
 	GID, ReadGID int
 
 	// Tokens are those with which one may ask over TLS; nil: none that a restart keeps.
@@ -96,13 +108,18 @@ type Server struct {
 
 	maxConnections int
 	headerTimeout  time.Duration
-	now            func() time.Time // for certificates
+	whoConnects    func(net.Conn) (name string, root bool) // on the socket
+	newsTimeout    time.Duration                           // for each line of what an engine says
+	now            func() time.Time                        // for certificates
 }
 
 // New returns a Server. It serves once on each of Serve and ServeTLS, until the same end.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, log: cfg.Log, ended: make(chan struct{}), backups: make(chan struct{}, 1), imports: make(chan struct{}, 1),
-		views: make(chan struct{}, 1), maxConnections: maxConnections, headerTimeout: headerTimeout, now: time.Now}
+	s := &Server{cfg: cfg, log: cfg.Log, ended: make(chan struct{}), backups: make(chan struct{}, 1),
+		imports: make(chan struct{}, 1),
+		views:   make(chan struct{}, 1), maxConnections: maxConnections, headerTimeout: headerTimeout,
+		whoConnects: userOf,
+		newsTimeout: stallTimeout, now: time.Now}
 	s.end = sync.OnceFunc(func() { close(s.ended) })
 	if s.cfg.Tokens == nil {
 		s.cfg.Tokens = new(Tokens)
@@ -111,8 +128,8 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// route is one operation. Streams set their own deadlines. What reads changes nothing and shows no secrets: it is for those
-// who may only look, too.
+// route is one operation. Streams set their own deadlines. What reads changes nothing and shows no secrets: it is for
+// those who may only look, too.
 type route struct {
 	method, path string
 	handle       func(http.ResponseWriter, *http.Request) error
@@ -122,33 +139,40 @@ type route struct {
 // routes lists the operations. openapi.yaml describes exactly these; a test holds the two together.
 func (s *Server) routes() []route {
 	return slices.Concat(s.planRoutes(), s.hostRoutes(), []route{
-		{http.MethodGet, versionPath, s.version, true},
+		{http.MethodGet, api.VersionPath, s.version, true},
 		{http.MethodGet, "/v1/spaces", s.spaces, true},
 		{http.MethodGet, "/v1/subnets", s.subnets, true},
 		{http.MethodGet, "/v1/leases", s.leases, true},
 		{http.MethodGet, "/v1/events", s.events, true},
-		{http.MethodGet, statusPath, s.status, true},
+		{http.MethodGet, api.StatusPath, s.status, true},
 		{http.MethodGet, "/v1/export", s.export, true},
-		{http.MethodPost, importPath, s.importPlan, false},
-		{http.MethodPost, importPath + "/resume", s.resumeImport, false},
-		{http.MethodPost, importPath + "/undo", s.undoImport, false},
+		{http.MethodPost, api.ImportPath, s.importPlan, false},
+		{http.MethodPost, api.ImportPath + "/resume", s.resumeImport, false},
+		{http.MethodPost, api.ImportPath + "/undo", s.undoImport, false},
 		{http.MethodGet, "/v1/who", s.who, true},
-		{http.MethodGet, checkPath, s.check, true},
-		{http.MethodPost, checkPath, s.checkWith, false},
-		{http.MethodPut, witnessPath, s.showEngine, false},
+		{http.MethodGet, api.CheckPath, s.check, true},
+		{http.MethodPost, api.CheckPath, s.checkWith, false},
+		{http.MethodPost, api.ReleasePath, s.releaseLease, false},
+		{http.MethodPut, api.WitnessPath, s.showEngine, false},
+		{http.MethodPost, api.NewsPath, s.hearEngine, false},
 		{http.MethodPost, "/v1/backup", s.backup, false},
 		{http.MethodPost, "/v1/fsck", s.fsck, false},
+		{http.MethodPost, api.SavePath, s.saveState, false},
+		{http.MethodPost, api.MendPath, s.mend, false},
 		{http.MethodGet, "/v1/tokens", s.tokens, false},
 		{http.MethodPost, "/v1/tokens", s.createToken, false},
 		{http.MethodDelete, "/v1/tokens/{token}", s.removeToken, false},
 	})
 }
 
-// Serve answers on a unix socket until ctx ends; then it ends the streams, finishes what else is under way and returns nil.
+// Serve answers on a unix socket until ctx ends; then it ends the streams, finishes what else is under way and returns
+// nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := s.newHTTP(logrus.DebugLevel)
 	server.ConnContext = withPeer
-	if err := s.run(ctx, server, netutil.LimitListener(&peerListener{l}, s.maxConnections)); err != nil {
+	limit := newShares(s.maxConnections, s.log)
+	limit.who, limit.refuse = s.whoConnects, refusing()
+	if err := s.run(ctx, server, limit.over(&peerListener{l})); err != nil {
 		return fmt.Errorf("the admin socket: %w", err)
 	}
 	return nil
@@ -160,10 +184,10 @@ func (s *Server) newHTTP(level logrus.Level) *http.Server {
 		Handler:           s.handlers,
 		ReadHeaderTimeout: s.headerTimeout,
 		ReadTimeout:       bodyTimeout,
-		WriteTimeout:      answerTimeout,
+		WriteTimeout:      api.AnswerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          log.New(&lineLog{s.log, level}, "", 0),
+		ErrorLog:          ErrorLog(s.log, level),
 
 		DisableGeneralOptionsHandler: true, // it would answer to anybody
 	}
@@ -189,17 +213,6 @@ func (s *Server) run(ctx context.Context, server *http.Server, l net.Listener) e
 	return <-stopped
 }
 
-// lineLog is where http.Server writes what clients do to it.
-type lineLog struct {
-	log   *logrus.Entry
-	level logrus.Level
-}
-
-func (l *lineLog) Write(line []byte) (int, error) {
-	l.log.Log(l.level, string(bytes.TrimSpace(line)))
-	return len(line), nil
-}
-
 // recovered keeps a panic of a handler to its request.
 func (s *Server) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -214,7 +227,7 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 			}
 			s.log.WithFields(logrus.Fields{"method": r.Method, "path": r.URL.Path}).
 				Errorf("panic: %v\n%s", p, bytes.TrimSpace(debug.Stack()))
-			s.refuse(w, r, &Problem{Status: http.StatusInternalServerError, Code: CodeInternal,
+			s.refuse(w, r, &api.Problem{Status: http.StatusInternalServerError, Code: api.CodeInternal,
 				Detail: "the request failed inside Berth; its log says where"})
 		}()
 		next.ServeHTTP(w, r)

@@ -13,24 +13,26 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
+	"berth/internal/ipam/service"
 	"berth/store"
 	"berth/store/storetest"
 )
 
 // ask sends one request as it is given.
-func (h *house) ask(t *testing.T, method, target, body string) (http.Header, *Problem) {
+func (h *house) ask(t *testing.T, method, target, body string) (http.Header, *api.Problem) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://berth"+target, strings.NewReader(body))
 	must(t, err)
-	res, err := h.client.http.Do(req)
+	res, err := h.http.Do(req)
 	must(t, err)
 	defer res.Body.Close()
 	if res.StatusCode == http.StatusOK {
 		return res.Header, nil
 	}
-	var p *Problem
-	if err := h.client.problem(res); !errors.As(err, &p) {
+	var p *api.Problem
+	if err := refusal(res); !errors.As(err, &p) {
 		t.Fatalf("%s %s: the refusal is no problem: %v", method, target, err)
 	}
 	if p.Status != res.StatusCode {
@@ -45,40 +47,41 @@ func TestRefusals(t *testing.T) {
 		method, target, code string
 		status               int
 	}{
-		{"GET", "/", CodeNoPath, 404},
-		{"GET", "/v1/nothing", CodeNoPath, 404},
-		{"GET", "/v1/leases/", CodeNoPath, 404},
-		{"GET", "//v1/leases", CodeNoPath, 404},
-		{"GET", "/v1/../v1/leases", CodeNoPath, 404},
-		{"POST", "/v1/leases", CodeNoMethod, 405},
-		{"DELETE", "/v1/spaces", CodeNoMethod, 405},
-		{"GET", "/v1/backup", CodeNoMethod, 405},
-		{"BREW", "/v1/fsck", CodeNoMethod, 405},
-		{"PUT", "/v1/check", CodeNoMethod, 405},
-		{"GET", "/v1/witness", CodeNoMethod, 405},
-		{"POST", "/v1/who", CodeNoMethod, 405},
-		{"GET", "/v1/owners", CodeNoPath, 404},
-		{"GET", "/v1/owners/web", CodeNoMethod, 405},
-		{"DELETE", "/v1/owners/shop/web", CodeNoPath, 404}, // its slash is to be %2F
-		{"DELETE", "/v1/owners/web?under=perhaps", CodeInvalid, 400},
-		{"DELETE", "/v1/owners/web?replaced=1", CodeInvalid, 400},
-		{"DELETE", "/v1/owners/web?force=true", CodeInvalid, 400},
-		{"DELETE", "/v1/owners/a%2F%2Fb", CodeInvalid, 400},
-		{"GET", "/v1/spaces?space=x", CodeInvalid, 400},
-		{"GET", "/v1/subnets?spaec=local", CodeInvalid, 400},
-		{"GET", "/v1/subnets?space=local&space=global", CodeInvalid, 400},
-		{"GET", "/v1/subnets?space=%zz", CodeInvalid, 400},
-		{"GET", "/v1/leases?subnet=10.1.0.0", CodeInvalid, 400},
-		{"GET", "/v1/leases?remembered=yes", CodeInvalid, 400},
-		{"GET", "/v1/events?last=10001", CodeInvalid, 400},
-		{"GET", "/v1/events?last=-1", CodeInvalid, 400},
-		{"GET", "/v1/events?after=18446744073709551615", CodeInvalid, 400},
-		{"GET", "/v1/events?since=yesterday", CodeInvalid, 400},
-		{"GET", "/v1/events?follow=1", CodeInvalid, 400},
-		{"POST", "/v1/fsck?deep=true", CodeInvalid, 400},
-		{"POST", "/v1/backup?store=theirs", CodeInvalid, 400},
-		{"POST", "/v1/backup?store=shared", CodeNoCluster, 409},
-		{"POST", "/v1/backup?to=/tmp/x", CodeInvalid, 400},
+		{"GET", "/", api.CodeNoPath, 404},
+		{"GET", "/v1/nothing", api.CodeNoPath, 404},
+		{"GET", "/v1/leases/", api.CodeNoPath, 404},
+		{"GET", "//v1/leases", api.CodeNoPath, 404},
+		{"GET", "/v1/../v1/leases", api.CodeNoPath, 404},
+		{"POST", "/v1/leases", api.CodeNoMethod, 405},
+		{"DELETE", "/v1/spaces", api.CodeNoMethod, 405},
+		{"GET", "/v1/backup", api.CodeNoMethod, 405},
+		{"BREW", "/v1/fsck", api.CodeNoMethod, 405},
+		{"PUT", "/v1/check", api.CodeNoMethod, 405},
+		{"GET", "/v1/witness", api.CodeNoMethod, 405},
+		{"POST", "/v1/who", api.CodeNoMethod, 405},
+		{"GET", "/v1/owners", api.CodeNoPath, 404},
+		{"GET", "/v1/owners/web", api.CodeNoPath, 404},
+		{"GET", "/v1/networks/net1/env/shop/web", api.CodeNoPath, 404}, // its slash is to be %2F
+		{"POST", "/v1/networks", api.CodeNoMethod, 405},                // what changes the plan is an edit
+		{"DELETE", "/v1/networks/net1", api.CodeNoMethod, 405},
+		{"PATCH", "/v1/networks/net1/pools", api.CodeNoMethod, 405},
+		{"DELETE", "/v1/hosts/beta", api.CodeNoMethod, 405},
+		{"POST", "/v1/edits?dry_run=true", api.CodeInvalid, 400}, // which is in the body
+		{"GET", "/v1/spaces?space=x", api.CodeInvalid, 400},
+		{"GET", "/v1/subnets?spaec=local", api.CodeInvalid, 400},
+		{"GET", "/v1/subnets?space=local&space=global", api.CodeInvalid, 400},
+		{"GET", "/v1/subnets?space=%zz", api.CodeInvalid, 400},
+		{"GET", "/v1/leases?subnet=10.1.0.0", api.CodeInvalid, 400},
+		{"GET", "/v1/leases?remembered=yes", api.CodeInvalid, 400},
+		{"GET", "/v1/events?last=10001", api.CodeInvalid, 400},
+		{"GET", "/v1/events?last=-1", api.CodeInvalid, 400},
+		{"GET", "/v1/events?after=5", api.CodeInvalid, 400},
+		{"GET", "/v1/events?since=yesterday", api.CodeInvalid, 400},
+		{"GET", "/v1/events?follow=1", api.CodeInvalid, 400},
+		{"POST", "/v1/fsck?deep=true", api.CodeInvalid, 400},
+		{"POST", "/v1/backup?store=theirs", api.CodeInvalid, 400},
+		{"POST", "/v1/backup?store=shared", api.CodeNoCluster, 409},
+		{"POST", "/v1/backup?to=/tmp/x", api.CodeInvalid, 400},
 	} {
 		t.Run(c.method+" "+c.target, func(t *testing.T) {
 			header, p := h.ask(t, c.method, c.target, "")
@@ -106,19 +109,19 @@ func TestProblemOf(t *testing.T) {
 		code   string
 		status int
 	}{
-		{ipam.ErrInvalid, CodeInvalid, 400},
-		{ipam.ErrNotFound, CodeNotFound, 404},
-		{ipam.ErrInUse, CodeInUse, 409},
-		{ipam.ErrExhausted, CodeExhausted, 409},
-		{ipam.ErrOverlap, CodeOverlap, 409},
-		{ipam.ErrDamaged, CodeDamaged, 500},
-		{store.ErrCorrupt, CodeDamaged, 500},
-		{store.ErrNoSpace, CodeNoSpace, 507},
-		{store.ErrUnknown, CodeUnknownOutcome, 503},
-		{store.ErrClosed, CodeUnavailable, 503},
-		{context.DeadlineExceeded, CodeUnavailable, 503},
-		{errors.New("anything"), CodeInternal, 500},
-		{invalid("no"), CodeInvalid, 400},
+		{ipam.ErrInvalid, api.CodeInvalid, 400},
+		{ipam.ErrNotFound, api.CodeNotFound, 404},
+		{ipam.ErrInUse, api.CodeInUse, 409},
+		{ipam.ErrExhausted, api.CodeExhausted, 409},
+		{ipam.ErrOverlap, api.CodeOverlap, 409},
+		{ipam.ErrDamaged, api.CodeDamaged, 500},
+		{store.ErrCorrupt, api.CodeDamaged, 500},
+		{store.ErrNoSpace, api.CodeNoSpace, 507},
+		{store.ErrUnknown, api.CodeUnknownOutcome, 503},
+		{store.ErrClosed, api.CodeUnavailable, 503},
+		{context.DeadlineExceeded, api.CodeUnavailable, 503},
+		{errors.New("anything"), api.CodeInternal, 500},
+		{invalid("no"), api.CodeInvalid, 400},
 	} {
 		p := problemOf(fmt.Errorf("around: %w", c.err))
 		if p.Code != c.code || p.Status != c.status {
@@ -133,13 +136,17 @@ func TestHealth(t *testing.T) {
 	h := start(t, func(s *Server) {
 		model := storetest.NewModel()
 		faulty = storetest.NewFaulty(model)
-		service, err := ipam.Open(t.Context(), ipam.Config{Store: faulty, Host: "alpha"})
+		service, err := service.Open(t.Context(), service.Config{Store: faulty, Host: "alpha"})
 		must(t, err)
 		s.cfg.Service = service
+		s.cfg.Writable = func(ctx context.Context) error {
+			return faulty.Update(ctx,
+				func(store.Tx) error { return nil })
+		}
 	})
 	probe := func(path string, want int, line string) {
 		t.Helper()
-		res, err := h.client.http.Get("http://berth" + path)
+		res, err := h.http.Get("http://berth" + path)
 		must(t, err)
 		defer res.Body.Close()
 		body, err := io.ReadAll(res.Body)
@@ -151,11 +158,14 @@ func TestHealth(t *testing.T) {
 	probe("/healthz", http.StatusOK, "ok")
 	probe("/readyz", http.StatusOK, "ready")
 	faulty.Next(storetest.Fault{After: errors.New("the sync failed")})
-	if _, err := h.server.cfg.Service.(*ipam.Service).RequestPool(t.Context(), ipam.PoolRequest{Space: "local"}); !errors.Is(err, store.ErrUnknown) {
+	if _, err := h.server.cfg.Service.(*service.Service).RequestPool(t.Context(),
+		ipam.PoolRequest{Space: "local"}); !errors.Is(err, store.ErrUnknown) {
 		t.Fatalf("the write succeeded: %v", err)
 	}
 	probe("/healthz", http.StatusOK, "ok")
-	probe("/readyz", http.StatusServiceUnavailable, "not ready: the store refuses writes; `berth status` says why")
+	probe("/readyz", http.StatusServiceUnavailable,
+		"not ready: a write failed half-way, and the store refuses writes until the daemon is started again; `berth "+
+			"status` says more")
 	if _, err := h.client.Subnets(t.Context(), ""); err != nil {
 		t.Errorf("it does not read any more: %v", err)
 	}
@@ -163,11 +173,11 @@ func TestHealth(t *testing.T) {
 
 func TestPanicIsAnswered(t *testing.T) {
 	h := start(t, func(s *Server) {
-		s.cfg.Fsck = func(context.Context) (FileReport, error) { panic("on purpose") }
+		s.cfg.Fsck = func(context.Context) (api.FileReport, error) { panic("on purpose") }
 	})
 	_, err := h.client.Fsck(t.Context())
-	var p *Problem
-	if !errors.As(err, &p) || p.Code != CodeInternal || strings.Contains(p.Detail, "on purpose") {
+	var p *api.Problem
+	if !errors.As(err, &p) || p.Code != api.CodeInternal || strings.Contains(p.Detail, "on purpose") {
 		t.Errorf("the answer to a panic: %v", err)
 	}
 	if _, err := h.client.Version(t.Context()); err != nil {
@@ -196,14 +206,16 @@ func TestHostileClients(t *testing.T) {
 	h := start(t, func(s *Server) { s.maxConnections, s.headerTimeout = most, 100*time.Millisecond })
 	for _, garbage := range []string{
 		"", "\x16\x03\x01\x02\x00\x01\x00", "GET\r\n\r\n", "GET /v1/spaces HTTP/1.1\r\n\r\n",
-		"GET /v1/spaces HTTP/9.9\r\nHost: a\r\n\r\n", "GET /" + strings.Repeat("x", 1<<20) + " HTTP/1.1\r\nHost: a\r\n\r\n",
+		"GET /v1/spaces HTTP/9.9\r\nHost: a\r\n\r\n", "GET /" + strings.Repeat("x", 1<<20) +
+			" HTTP/1.1\r\nHost: a\r\n\r\n",
 		"POST /v1/fsck HTTP/1.1\r\nHost: a\r\nContent-Length: -5\r\n\r\n",
 	} {
 		conn := h.dial(t)
 		fmt.Fprint(conn, garbage) // it may be cut off in the middle
 		_ = conn.(*net.UnixConn).CloseWrite()
 		answer, _ := io.ReadAll(conn)
-		if len(answer) > 0 && !strings.HasPrefix(string(answer), "HTTP/1.1 4") && !strings.HasPrefix(string(answer), "HTTP/1.1 505") {
+		if len(answer) > 0 && !strings.HasPrefix(string(answer), "HTTP/1.1 4") &&
+			!strings.HasPrefix(string(answer), "HTTP/1.1 505") {
 			t.Errorf("%.40q was answered with %.60q", garbage, answer)
 		}
 		conn.Close()
@@ -235,8 +247,9 @@ func TestBodyBound(t *testing.T) {
 	wrapped := http.MaxBytesHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, err := io.Copy(io.Discard, r.Body)
 		read <- err
-	}), maxBody)
-	s.recovered(wrapped).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/v1/fsck", strings.NewReader(strings.Repeat("x", maxBody+1))))
+	}), api.MaxBody)
+	s.recovered(wrapped).ServeHTTP(httptest.NewRecorder(),
+		httptest.NewRequest("POST", "/v1/fsck", strings.NewReader(strings.Repeat("x", api.MaxBody+1))))
 	var tooLarge *http.MaxBytesError
 	if err := <-read; !errors.As(err, &tooLarge) {
 		t.Errorf("reading more than the bound: %v", err)
@@ -272,8 +285,8 @@ func TestStrangers(t *testing.T) {
 			if allowed := w.Code == http.StatusOK; allowed != c.allowed {
 				t.Errorf("status %d: %s", w.Code, w.Body)
 			}
-			if !c.allowed && !strings.Contains(w.Body.String(), CodeForbidden) {
-				t.Errorf("the refusal has not the code %s: %s", CodeForbidden, w.Body)
+			if !c.allowed && !strings.Contains(w.Body.String(), api.CodeForbidden) {
+				t.Errorf("the refusal has not the code %s: %s", api.CodeForbidden, w.Body)
 			}
 		})
 	}

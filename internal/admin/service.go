@@ -8,8 +8,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// Service knows and changes who has which address: ipam.Service over one store, or ipam.Estate over the host's own and the
-// cluster's.
+// Service knows and changes who has which address: service.Service over one store, or cluster.Estate over the host's
+// own and the cluster's.
 type Service interface {
 	// What is there.
 	Totals(context.Context) (ipam.Totals, error)
@@ -32,6 +32,8 @@ type Service interface {
 	Who(context.Context, ipam.WhoFilter) ([]ipam.Tenure, error)
 	Events(context.Context, ipam.EventFilter) ([]ipam.Event, error)
 	LastEvent(context.Context) (ipam.EventMark, error)
+	EventsBehind(ctx context.Context, after ipam.EventMark, n int, wanted func(*ipam.Event) bool) (ipam.EventPage,
+		error)
 	TailPages(context.Context, ipam.EventMark) iter.Seq2[ipam.EventPage, error]
 
 	// Changes.
@@ -46,6 +48,5 @@ type Service interface {
 	UndoImport(ctx context.Context, progress func(done, total int)) (ipam.ImportReport, error)
 
 	// The store.
-	Writable(context.Context) error
 	Check(context.Context) ([]string, error)
 }

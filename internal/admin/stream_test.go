@@ -13,7 +13,10 @@ import (
 	"syscall"
 	"testing"
 
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
 	"berth/internal/ipam"
+	"berth/internal/ipam/service"
 	"berth/store"
 	"berth/store/bolt"
 )
@@ -25,29 +28,34 @@ func own(t *testing.T) (uid, gid, pid int, groups []int) {
 	return os.Geteuid(), os.Getegid(), os.Getpid(), groups
 }
 
-// TestFollowMissesNothing: a follower gets what Events lists, each once and in order, though events come in while it begins.
+// TestFollowMissesNothing: a follower gets what Events lists, each once and in order, though events come in while it
+// begins.
 func TestFollowMissesNothing(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
-	pool, err := h.service.RequestPool(t.Context(), ipam.PoolRequest{Space: ipam.LocalSpace, CIDR: netip.MustParsePrefix("10.9.0.0/16")})
+	pool, err := h.service.RequestPool(t.Context(),
+		ipam.PoolRequest{Space: ipam.LocalSpace, CIDR: netip.MustParsePrefix("10.9.0.0/16")})
 	must(t, err)
 	const callers, each = 4, 50
 	var wg sync.WaitGroup
 	for caller := range byte(callers) {
 		wg.Go(func() {
 			for i := range byte(each) {
-				if _, err := h.service.RequestAddress(t.Context(), ipam.AddressRequest{Pool: pool.ID, MAC: ipam.MAC{2, 0, 0, 0, caller, i}}); err != nil {
+				if _, err := h.service.RequestAddress(t.Context(),
+					ipam.AddressRequest{Pool: pool.ID, MAC: ipam.MAC{2, 0, 0, 0, caller, i}}); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	var got []uint64
-	for e, err := range h.client.Follow(t.Context(), ipam.EventFilter{Last: MaxEvents}) {
+	for e, err := range h.client.Follow(t.Context(), ipam.EventFilter{Last: api.MaxEvents}) {
 		must(t, err)
 		got = append(got, e.ID)
-		if e.Subnet == netip.MustParsePrefix("10.9.0.0/16") && e.Verb == ipam.LeaseTaken && len(got) >= callers*each+10 {
-			if list, err := h.service.Events(t.Context(), ipam.EventFilter{}); err == nil && len(list) == len(got) && taken(list) == callers*each+4 {
+		if e.Subnet == netip.MustParsePrefix("10.9.0.0/16") && e.Verb == ipam.LeaseTaken && len(got) >= callers*each+
+			10 {
+			if list, err := h.service.Events(t.Context(), ipam.EventFilter{}); err == nil && len(list) == len(got) &&
+				taken(list) == callers*each+4 {
 				break
 			}
 		}
@@ -127,7 +135,7 @@ func TestBackup(t *testing.T) {
 	st, err := bolt.Open(t.Context(), bolt.Config{Path: state})
 	must(t, err)
 	defer st.Close()
-	service, err := ipam.Open(t.Context(), ipam.Config{Store: st, Host: "beta"})
+	service, err := service.Open(t.Context(), service.Config{Store: st, Host: "beta"})
 	must(t, err)
 	var got []ipam.LeaseInfo
 	for l, err := range service.Leases(t.Context(), ipam.LeaseFilter{Remembered: true}) {
@@ -153,13 +161,14 @@ func TestSharedBackup(t *testing.T) {
 		}
 	})
 	var copied bytes.Buffer
-	if _, id, err := h.client.Backup(t.Context(), &copied, true); err != nil || id != "c1" || copied.String() != "of all" {
+	if _, id, err := h.client.Backup(t.Context(), &copied, true); err != nil || id != "c1" ||
+		copied.String() != "of all" {
 		t.Errorf("%q of the store %s, %v", copied.String(), id, err)
 	}
 	leftOvers(t, h)
 	refused = store.ErrAway
-	var p *Problem
-	if _, _, err := h.client.Backup(t.Context(), &copied, true); !errors.As(err, &p) || p.Code != CodeAway {
+	var p *api.Problem
+	if _, _, err := h.client.Backup(t.Context(), &copied, true); !errors.As(err, &p) || p.Code != api.CodeAway {
 		t.Errorf("out of reach: %v", err)
 	}
 }
@@ -194,8 +203,8 @@ func TestBackupBusy(t *testing.T) {
 	}()
 	<-begun
 	_, _, err := h.client.Backup(t.Context(), &bytes.Buffer{}, false)
-	var p *Problem
-	if !errors.As(err, &p) || p.Code != CodeBusy {
+	var p *api.Problem
+	if !errors.As(err, &p) || p.Code != api.CodeBusy {
 		t.Errorf("a second backup meanwhile: %v", err)
 	}
 	close(goOn)
@@ -234,17 +243,18 @@ func TestBackupFailure(t *testing.T) {
 		s.cfg.Backup = func(context.Context, string) error { return errors.New("the disk is gone") }
 	})
 	_, _, err := h.client.Backup(t.Context(), &bytes.Buffer{}, false)
-	var p *Problem
-	if !errors.As(err, &p) || p.Code != CodeInternal || p.Detail != "the disk is gone" {
+	var p *api.Problem
+	if !errors.As(err, &p) || p.Code != api.CodeInternal || p.Detail != "the disk is gone" {
 		t.Errorf("the answer: %v", err)
 	}
 }
 
 func TestClientErrors(t *testing.T) {
-	c := NewClient(filepath.Join(t.TempDir(), "nobody.sock"))
+	c := client.New(filepath.Join(t.TempDir(), "nobody.sock"))
 	defer c.Close()
 	_, err := c.Version(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "no Berth answers on "+c.Socket()) || strings.Contains(err.Error(), "http://") {
+	if err == nil || !strings.Contains(err.Error(), "no Berth answers on "+c.Socket()) ||
+		strings.Contains(err.Error(), "http://") {
 		t.Errorf("a socket that is not there: %v", err)
 	}
 }

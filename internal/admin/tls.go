@@ -15,12 +15,13 @@ import (
 	"time"
 	"unicode"
 
+	"berth/internal/admin/api"
+
 	"github.com/sirupsen/logrus"
-	"golang.org/x/net/netutil"
 )
 
-// AdminOrganization is the organization (O) in the subject of a client's certificate that makes it an admin's. Every other
-// certificate of the clients' authority is for looking only.
+// AdminOrganization is the organization (O) in the subject of a client's certificate that makes it an admin's. Every
+// other certificate of the clients' authority is for looking only.
 const AdminOrganization = "berth:admin"
 
 // KeyFiles name the PEM files of a listener over TLS. Without ClientCA it asks for no certificates, only for tokens.
@@ -28,8 +29,8 @@ type KeyFiles struct {
 	Cert, Key, ClientCA string
 }
 
-// Keys are the certificates of a listener over TLS. Files that were replaced are read again for the next connection, so that
-// a renewed certificate needs no restart; while they cannot be read, the last good ones serve on.
+// Keys are the certificates of a listener over TLS. Files that were replaced are read again for the next connection, so
+// that a renewed certificate needs no restart; while they cannot be read, the last good ones serve on.
 type Keys struct {
 	files KeyFiles
 	log   *logrus.Entry
@@ -68,34 +69,24 @@ func (k *Keys) look() ([]os.FileInfo, error) {
 	return all, nil
 }
 
-// read makes a configuration of the files. TLS 1.3 is the least that is spoken: every client of the last years does, and its
-// handshakes leave nothing to choose wrongly. Sessions are not resumed: each connection shows its certificate anew.
+// read makes a configuration of the files. TLS 1.3 is the least that is spoken: every client of the last years does,
+// and its handshakes leave nothing to choose wrongly. Sessions are not resumed: each connection shows its certificate
+// anew.
 func (f KeyFiles) read() (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 	if err != nil {
 		return nil, fmt.Errorf("the certificate %s with the key %s: %w", f.Cert, f.Key, err)
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}, SessionTicketsDisabled: true}
+	config := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair},
+		NextProtos: []string{"http/1.1"}, SessionTicketsDisabled: true}
 	if f.ClientCA == "" {
 		return config, nil
 	}
-	if config.ClientCAs, err = readCAs(f.ClientCA); err != nil {
+	if config.ClientCAs, err = api.ReadCAs(f.ClientCA); err != nil {
 		return nil, err
 	}
 	config.ClientAuth = tls.VerifyClientCertIfGiven // without one, a token is asked for
 	return config, nil
-}
-
-func readCAs(path string) (*x509.CertPool, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s holds no certificate of an authority in PEM", path)
-	}
-	return pool, nil
 }
 
 // forClient is a tls.Config's GetConfigForClient.
@@ -104,7 +95,8 @@ func (k *Keys) forClient(*tls.ClientHelloInfo) (*tls.Config, error) {
 	defer k.mu.Unlock()
 	if err := k.renew(); err != nil && err.Error() != k.told {
 		k.told = err.Error()
-		k.log.WithError(err).Error("the certificates of the admin API have changed and cannot be read; it goes on with those from before")
+		k.log.WithError(err).Error("the certificates of the admin API have changed and cannot be read; it goes on " +
+			"with those from before")
 	}
 	return k.config, nil
 }
@@ -112,8 +104,11 @@ func (k *Keys) forClient(*tls.ClientHelloInfo) (*tls.Config, error) {
 // renew reads the files again if they have changed.
 func (k *Keys) renew() error {
 	seen, err := k.look()
-	if err != nil || slices.EqualFunc(seen, k.seen, sameContent) {
+	if err != nil {
 		return err
+	}
+	if slices.EqualFunc(seen, k.seen, sameContent) {
+		return nil
 	}
 	k.seen = seen
 	config, err := k.files.read()
@@ -129,20 +124,22 @@ func sameContent(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// ServeTLS answers over TLS on l, to those who show a certificate or a token, until ctx ends as Serve does. Its connections are
-// counted by themselves: strangers on the network cannot take those of the socket away.
+// ServeTLS answers over TLS on l, to those who show a certificate or a token, until ctx ends as Serve does. Its
+// connections are counted by themselves: strangers on the network cannot take those of the socket away.
 func (s *Server) ServeTLS(ctx context.Context, l net.Listener, keys *Keys) error {
 	server := s.newHTTP(logrus.InfoLevel) // a handshake that fails may be somebody who may not ask
-	limited := netutil.LimitListener(l, s.maxConnections)
-	if err := s.run(ctx, server, tls.NewListener(limited, &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: keys.forClient})); err != nil {
+	limit := newShares(s.maxConnections, s.log)
+	limit.who = networkOf
+	if err := s.run(ctx, server, tls.NewListener(limit.over(l),
+		&tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: keys.forClient})); err != nil {
 		return fmt.Errorf("the admin API on %s: %w", l.Addr(), err)
 	}
 	return nil
 }
 
-// remoteCaller finds out who asks over TLS. A token that is sent is what counts, beside a certificate too: who removes a
-// token takes away what it allowed.
-func (s *Server) remoteCaller(r *http.Request) (*caller, *Problem) {
+// remoteCaller finds out who asks over TLS. A token that is sent is what counts, beside a certificate too: who removes
+// a token takes away what it allowed.
+func (s *Server) remoteCaller(r *http.Request) (*caller, *api.Problem) {
 	sent := r.Header.Values("Authorization")
 	switch {
 	case len(sent) == 1:
@@ -156,17 +153,19 @@ func (s *Server) remoteCaller(r *http.Request) (*caller, *Problem) {
 	case len(r.TLS.VerifiedChains) > 0:
 		return certified(r.TLS.VerifiedChains[0][0], s.now())
 	}
-	return nil, unauthenticated("nobody may ask without saying who it is: send a token, or a certificate where the daemon takes them")
+	return nil, unauthenticated("nobody may ask without saying who it is: send a token, or a certificate where the " +
+		"daemon takes them")
 }
 
-// certified tells what the owner of a certificate may do, which the handshake has verified. A connection may outlive it.
-func certified(cert *x509.Certificate, now time.Time) (*caller, *Problem) {
+// certified tells what the owner of a certificate may do, which the handshake has verified. A connection may outlive
+// it.
+func certified(cert *x509.Certificate, now time.Time) (*caller, *api.Problem) {
 	if now.After(cert.NotAfter) {
 		return nil, unauthenticated("the certificate expired at " + cert.NotAfter.UTC().Format(time.RFC3339))
 	}
-	who := &caller{actor: "certificate " + certificateName(cert), role: RoleReadOnly}
+	who := &caller{actor: "certificate " + certificateName(cert), role: api.RoleReadOnly}
 	if slices.Contains(cert.Subject.Organization, AdminOrganization) {
-		who.role = RoleAdmin
+		who.role = api.RoleAdmin
 	}
 	return who, nil
 }
@@ -191,7 +190,8 @@ func (f KeyFiles) CheckListen(address string) error {
 		return fmt.Errorf("%q is not an address to listen on such as 10.0.0.1:7890 or :7890", address)
 	}
 	if f.Cert == "" || f.Key == "" {
-		return errors.New("the admin API is not spoken in plain text over the network, where everybody on the way could read it, the tokens with it, and change it: give a certificate and its key")
+		return errors.New("the admin API is not spoken in plain text over the network, where everybody on the way " +
+			"could read it, the tokens with it, and change it: give a certificate and its key")
 	}
 	return nil
 }

@@ -14,40 +14,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
 )
-
-// TokenPrefix is how the text of every token begins, so that one that lies where it should not is recognised.
-const TokenPrefix = "berth_"
 
 // maxTokens bounds the tokens of a state: each request over TLS is compared with all of them.
 const maxTokens = 1000
 
-// TokenInfo is a token as it is shown.
-type TokenInfo struct {
-	Name    string    `json:"name"`
-	Role    Role      `json:"role"`
-	Created time.Time `json:"created"`
-	By      string    `json:"by"`               // who created it
-	Expires time.Time `json:"expires,omitzero"` // zero: never
-	Expired bool      `json:"expired"`
-}
-
-// TokenRequest asks for a token.
-type TokenRequest struct {
-	Name     string        `json:"name"`
-	Role     Role          `json:"role,omitempty"`     // default: admin
-	Lifetime ipam.Duration `json:"lifetime,omitempty"` // 0: it does not expire
-}
-
-// NewToken is a token that was just created, the only time that its text is shown.
-type NewToken struct {
-	TokenInfo
-	Token string `json:"token"`
-}
-
-// Tokens are those with which one may ask over TLS. They live in a file of the state's directory (tokenfile.go); the zero
-// Tokens keep them in memory alone.
+// Tokens are those with which one may ask over TLS. They live in a file of the state's directory (tokenfile.go); the
+// zero Tokens keep them in memory alone.
 //
 // Only a hash of each is kept, so that who reads the file cannot ask with what he found. A single round of SHA-256 is
 // enough: what is hashed is 256 random bits and no password, so that there is nothing to try out that a slow hash would
@@ -62,13 +37,13 @@ type Tokens struct {
 
 // token is one of them.
 type token struct {
-	TokenInfo
+	api.TokenInfo
 	hash  [sha256.Size]byte // of its text
 	until context.Context   // ends when it is removed
 	end   context.CancelFunc
 }
 
-func newToken(info TokenInfo, hash [sha256.Size]byte) *token {
+func newToken(info api.TokenInfo, hash [sha256.Size]byte) *token {
 	t := &token{TokenInfo: info, hash: hash}
 	t.until, t.end = context.WithCancel(context.Background())
 	return t
@@ -89,15 +64,15 @@ func (t *Tokens) list() []*token {
 }
 
 // List lists the tokens by name.
-func (t *Tokens) List() []TokenInfo {
-	var all []TokenInfo
+func (t *Tokens) List() []api.TokenInfo {
+	var all []api.TokenInfo
 	for _, one := range t.list() {
 		all = append(all, one.show(t.time()))
 	}
 	return all
 }
 
-func (t *token) show(now time.Time) TokenInfo {
+func (t *token) show(now time.Time) api.TokenInfo {
 	info := t.TokenInfo
 	info.Expired = t.expired(now)
 	return info
@@ -106,12 +81,12 @@ func (t *token) show(now time.Time) TokenInfo {
 func (t *token) expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
 // Create makes a token for somebody.
-func (t *Tokens) Create(req TokenRequest, by string) (NewToken, error) {
+func (t *Tokens) Create(req api.TokenRequest, by string) (api.NewToken, error) {
 	if req.Role == "" {
-		req.Role = RoleAdmin
+		req.Role = api.RoleAdmin
 	}
-	if err := req.check(); err != nil {
-		return NewToken{}, err
+	if err := checkRequest(&req); err != nil {
+		return api.NewToken{}, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,33 +94,35 @@ func (t *Tokens) Create(req TokenRequest, by string) (NewToken, error) {
 	place, taken := find(before, req.Name)
 	switch {
 	case taken:
-		return NewToken{}, &Problem{Status: http.StatusConflict, Code: CodeInUse,
-			Detail: fmt.Sprintf("there is a token %s already: choose another name, or remove that one with `berth token rm %s`", req.Name, req.Name)}
+		return api.NewToken{}, &api.Problem{Status: http.StatusConflict, Code: api.CodeInUse,
+			Detail: fmt.Sprintf("there is a token %s already: choose another name, or remove that one with `berth "+
+				"token rm %s`", req.Name, req.Name)}
 	case len(before) >= maxTokens:
-		return NewToken{}, &Problem{Status: http.StatusConflict, Code: CodeExhausted,
-			Detail: fmt.Sprintf("there are %d tokens, and more are not kept: remove those that nobody uses with `berth token rm`", len(before))}
+		return api.NewToken{}, &api.Problem{Status: http.StatusConflict, Code: api.CodeExhausted,
+			Detail: fmt.Sprintf("there are %d tokens, and more are not kept: remove those that nobody uses with "+
+				"`berth token rm`", len(before))}
 	}
 	var secret [32]byte
 	rand.Read(secret[:]) // never fails (crypto/rand)
-	text := TokenPrefix + hex.EncodeToString(secret[:])
-	info := TokenInfo{Name: req.Name, Role: req.Role, Created: t.time().UTC().Truncate(time.Second), By: by}
+	text := api.TokenPrefix + hex.EncodeToString(secret[:])
+	info := api.TokenInfo{Name: req.Name, Role: req.Role, Created: t.time().UTC().Truncate(time.Second), By: by}
 	if req.Lifetime > 0 {
 		info.Expires = info.Created.Add(time.Duration(req.Lifetime))
 	}
 	after := slices.Insert(slices.Clone(before), place, newToken(info, sha256.Sum256([]byte(text))))
 	if err := t.save(after); err != nil {
-		return NewToken{}, err
+		return api.NewToken{}, err
 	}
 	t.all.Store(&after)
-	return NewToken{TokenInfo: info, Token: text}, nil
+	return api.NewToken{TokenInfo: info, Token: text}, nil
 }
 
-func (req *TokenRequest) check() error {
+func checkRequest(req *api.TokenRequest) error {
 	if err := ipam.CheckName("token", req.Name); err != nil {
 		return err
 	}
-	if req.Role != RoleAdmin && req.Role != RoleReadOnly {
-		return invalid("the role %q is none: it is %s or %s", req.Role, RoleAdmin, RoleReadOnly)
+	if req.Role != api.RoleAdmin && req.Role != api.RoleReadOnly {
+		return invalid("the role %q is none: it is %s or %s", req.Role, api.RoleAdmin, api.RoleReadOnly)
 	}
 	if req.Lifetime != 0 && time.Duration(req.Lifetime) < time.Second {
 		return invalid("a token that lives for %s is of no use: give it a second at least", time.Duration(req.Lifetime))
@@ -153,21 +130,23 @@ func (req *TokenRequest) check() error {
 	return nil
 }
 
-// Remove ends a token. It is refused from then on even where the file cannot be written; what asks with it at that moment
-// is cut off.
-func (t *Tokens) Remove(name string) (TokenInfo, error) {
+// Remove ends a token. It is refused from then on even where the file cannot be written; what asks with it at that
+// moment is cut off.
+func (t *Tokens) Remove(name string) (api.TokenInfo, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.list()
 	place, ok := find(before, name)
 	if !ok {
-		return TokenInfo{}, &Problem{Status: http.StatusNotFound, Code: CodeNotFound,
+		return api.TokenInfo{}, &api.Problem{Status: http.StatusNotFound, Code: api.CodeNotFound,
 			Detail: fmt.Sprintf("there is no token %q; `berth token ls` lists those that there are", name)}
 	}
 	before[place].end()
 	after := slices.Delete(slices.Clone(before), place, place+1)
 	if err := t.save(after); err != nil {
-		return TokenInfo{}, fmt.Errorf("the token %s is refused from now on, but comes back with the daemon's next start; remove it again: %w", name, err)
+		return api.TokenInfo{},
+			fmt.Errorf("the token %s is refused from now on, but comes back with the daemon's next "+
+				"start; remove it again: %w", name, err)
 	}
 	t.all.Store(&after)
 	return before[place].show(t.time()), nil
@@ -175,11 +154,13 @@ func (t *Tokens) Remove(name string) (TokenInfo, error) {
 
 // find tells where a name is, or belongs.
 func find(all []*token, name string) (int, bool) {
-	return slices.BinarySearchFunc(all, name, func(one *token, name string) int { return strings.Compare(one.Name, name) })
+	return slices.BinarySearchFunc(all, name, func(one *token, name string) int {
+		return strings.Compare(one.Name, name)
+	})
 }
 
 // caller tells who asks with a token. Every hash is compared to its end, so that the time tells nothing of any of them.
-func (t *Tokens) caller(text string) (*caller, *Problem) {
+func (t *Tokens) caller(text string) (*caller, *api.Problem) {
 	hash := sha256.Sum256([]byte(text))
 	var found *token
 	for _, one := range t.list() {
@@ -189,9 +170,12 @@ func (t *Tokens) caller(text string) (*caller, *Problem) {
 	}
 	switch {
 	case found == nil || found.until.Err() != nil:
-		return nil, unauthenticated("the token is none of this Berth's: it was removed, or belongs to another; `berth token create`, on the host of the daemon, makes one")
+		return nil, unauthenticated("the token is none of this Berth's: it was removed, or belongs to another; " +
+			"`berth " +
+			"token create`, on the host of the daemon, makes one")
 	case found.expired(t.time()):
-		return nil, unauthenticated(fmt.Sprintf("the token %s expired at %s: create another with `berth token create`", found.Name, found.Expires.Format(time.RFC3339)))
+		return nil, unauthenticated(fmt.Sprintf("the token %s expired at %s: create another with `berth token create`",
+			found.Name, found.Expires.Format(time.RFC3339)))
 	}
 	return &caller{actor: "token " + found.Name, role: found.Role, until: found.until}, nil
 }

@@ -6,13 +6,9 @@ import (
 	"net/http"
 	"time"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
 )
-
-// TokenList is the answer of GET /v1/tokens.
-type TokenList struct {
-	Tokens []TokenInfo `json:"tokens"`
-}
 
 func (s *Server) tokens(w http.ResponseWriter, r *http.Request) error {
 	if _, err := query(r); err != nil {
@@ -30,7 +26,7 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var req TokenRequest
+	var req api.TokenRequest
 	if err := decode(body, &req); err != nil {
 		return err
 	}
@@ -42,7 +38,8 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request) error {
 		_, undone := s.cfg.Tokens.Remove(made.Name)
 		return errors.Join(err, undone)
 	}
-	s.log.WithField("token", made.Name).WithField("role", made.Role).WithField("by", made.By).Info("a token was created")
+	s.log.WithField("token", made.Name).WithField("role", made.Role).WithField("by",
+		made.By).Info("a token was created")
 	return reply(w, made)
 }
 
@@ -63,7 +60,7 @@ func (s *Server) removeToken(w http.ResponseWriter, r *http.Request) error {
 }
 
 // note puts a change of the tokens into the audit trail, also where the token's own request is cut off by it.
-func (s *Server) note(r *http.Request, verb ipam.Verb, t *TokenInfo) error {
+func (s *Server) note(r *http.Request, verb ipam.Verb, t *api.TokenInfo) error {
 	detail := string(t.Role)
 	if !t.Expires.IsZero() {
 		detail += " until " + t.Expires.Format(time.RFC3339)

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
+	"berth/internal/ipam/service"
 	"berth/store/storetest"
 
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -30,7 +32,7 @@ func (h *house) sent(t *testing.T, router routers.Router, method, target, body s
 		t.Errorf("the request is not as described: %v", err)
 	}
 	req.Body = io.NopCloser(strings.NewReader(body))
-	res, err := h.client.http.Do(req)
+	res, err := h.http.Do(req)
 	must(t, err)
 	defer res.Body.Close()
 	answer, err := io.ReadAll(res.Body)
@@ -42,17 +44,18 @@ func (h *house) sent(t *testing.T, router routers.Router, method, target, body s
 	return string(answer)
 }
 
-// TestTokenEvents: who creates and removes tokens is in the audit trail; what cannot be put there is not created, and what is
-// removed stays so.
+// TestTokenEvents: who creates and removes tokens is in the audit trail; what cannot be put there is not created, and
+// what is removed stays so.
 func TestTokenEvents(t *testing.T) {
 	var faulty *storetest.Faulty
 	h := start(t, func(s *Server) {
 		faulty = storetest.NewFaulty(storetest.NewModel())
-		service, err := ipam.Open(t.Context(), ipam.Config{Store: faulty, Host: "alpha"})
+		service, err := service.Open(t.Context(), service.Config{Store: faulty, Host: "alpha"})
 		must(t, err)
 		s.cfg.Service = service
 	})
-	for _, req := range []TokenRequest{{Name: "ci", Lifetime: ipam.Duration(time.Hour)}, {Name: "look", Role: RoleReadOnly}} {
+	for _, req := range []api.TokenRequest{{Name: "ci", Lifetime: ipam.Duration(time.Hour)},
+		{Name: "look", Role: api.RoleReadOnly}} {
 		_, err := h.client.CreateToken(t.Context(), req)
 		must(t, err)
 	}
@@ -64,14 +67,16 @@ func TestTokenEvents(t *testing.T) {
 	for i, want := range []struct {
 		verb         ipam.Verb
 		name, detail string
-	}{{ipam.TokenCreated, "ci", "admin until 2"}, {ipam.TokenCreated, "look", "read-only"}, {ipam.TokenRemoved, "ci", "admin until 2"}} {
+	}{{ipam.TokenCreated, "ci", "admin until 2"}, {ipam.TokenCreated, "look", "read-only"},
+		{ipam.TokenRemoved, "ci", "admin until 2"}} {
 		e := list.Events[i]
-		if e.Verb != want.verb || e.Name != want.name || !strings.HasPrefix(e.Detail, want.detail) || e.Actor != actor || e.Host != "alpha" {
+		if e.Verb != want.verb || e.Name != want.name || !strings.HasPrefix(e.Detail, want.detail) ||
+			e.Actor != actor || e.Host != "alpha" {
 			t.Errorf("event %d is %+v, want %+v", i, e, want)
 		}
 	}
 	faulty.Next(storetest.Fault{Before: errors.New("no")})
-	if _, err := h.client.CreateToken(t.Context(), TokenRequest{Name: "secret"}); err == nil {
+	if _, err := h.client.CreateToken(t.Context(), api.TokenRequest{Name: "secret"}); err == nil {
 		t.Error("a token was created without an event")
 	}
 	faulty.Next(storetest.Fault{Before: errors.New("no")})
@@ -94,19 +99,19 @@ func TestTokensAsDescribed(t *testing.T) {
 		{`{"name":"ci"}`, 200, `"role":"admin"`},
 		{`{"name":"look","role":"read-only","lifetime":"720h"}`, 200, `"expires":"`},
 		{`{"name":"ever","lifetime":"0s"}`, 200, `"token":"berth_`},
-		{`{"name":"ci"}`, 409, CodeInUse},
-		{`{"name":"pool"}`, 400, CodeInvalid},
-		{`{"name":"a b"}`, 400, CodeInvalid},
-		{`{}`, 400, CodeInvalid},
-		{``, 400, CodeInvalid},
-		{`null`, 400, CodeInvalid},
-		{`{"name":"x","role":"root"}`, 400, CodeInvalid},
-		{`{"name":"x","lifetime":"1ns"}`, 400, CodeInvalid},
-		{`{"name":"x","lifetime":"-1h"}`, 400, CodeInvalid},
-		{`{"name":"x","lifetime":"for ever"}`, 400, CodeInvalid},
-		{`{"name":"x","rank":"admin"}`, 400, CodeInvalid},
-		{`{"name":"x"}{"name":"y"}`, 400, CodeInvalid},
-		{`{"name":"` + strings.Repeat("x", maxBody) + `"}`, 413, CodeTooLarge},
+		{`{"name":"ci"}`, 409, api.CodeInUse},
+		{`{"name":"pool"}`, 400, api.CodeInvalid},
+		{`{"name":"a b"}`, 400, api.CodeInvalid},
+		{`{}`, 400, api.CodeInvalid},
+		{``, 400, api.CodeInvalid},
+		{`null`, 400, api.CodeInvalid},
+		{`{"name":"x","role":"root"}`, 400, api.CodeInvalid},
+		{`{"name":"x","lifetime":"1ns"}`, 400, api.CodeInvalid},
+		{`{"name":"x","lifetime":"-1h"}`, 400, api.CodeInvalid},
+		{`{"name":"x","lifetime":"for ever"}`, 400, api.CodeInvalid},
+		{`{"name":"x","rank":"admin"}`, 400, api.CodeInvalid},
+		{`{"name":"x"}{"name":"y"}`, 400, api.CodeInvalid},
+		{`{"name":"` + strings.Repeat("x", api.MaxBody) + `"}`, 413, api.CodeTooLarge},
 	} {
 		answer := h.sent(t, router, "POST", "/v1/tokens", c.body, c.status)
 		if !strings.Contains(answer, c.has) {
@@ -114,14 +119,15 @@ func TestTokensAsDescribed(t *testing.T) {
 		}
 	}
 	list := h.checked(t, router, "GET", "/v1/tokens", 200)
-	if strings.Contains(list, TokenPrefix) || strings.Count(list, `"name"`) != 3 {
+	if strings.Contains(list, api.TokenPrefix) || strings.Count(list, `"name"`) != 3 {
 		t.Errorf("the list: %s", list)
 	}
 	if answer := h.checked(t, router, "DELETE", "/v1/tokens/ci", 200); !strings.Contains(answer, `"name":"ci"`) {
 		t.Errorf("what was removed: %s", answer)
 	}
 	for _, gone := range []string{"ci", "CI", "a%20b", "%2e%2e", "a%2Fb"} {
-		if answer := h.checked(t, router, "DELETE", "/v1/tokens/"+gone, 404); !strings.Contains(answer, CodeNotFound) {
+		if answer := h.checked(t, router, "DELETE", "/v1/tokens/"+gone, 404); !strings.Contains(answer,
+			api.CodeNotFound) {
 			t.Errorf("a token %s that is not there: %s", gone, answer)
 		}
 	}

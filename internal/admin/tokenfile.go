@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,12 +16,13 @@ import (
 	"syscall"
 	"time"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
 	"berth/store"
 )
 
-// TokenFile is how the file of the tokens is called in the directory of the state. It is no part of a backup: who restores an
-// old state does not mean to admit again whom he has sent away since.
+// TokenFile is how the file of the tokens is called in the directory of the state. It is no part of a backup: who
+// restores an old state does not mean to admit again whom he has sent away since.
 const TokenFile = "tokens.json"
 
 // tokenFileVersion leads the file.
@@ -34,17 +36,18 @@ type tokenFile struct {
 
 type storedToken struct {
 	Name    string    `json:"name"`
-	Role    Role      `json:"role"`
+	Role    api.Role  `json:"role"`
 	SHA256  string    `json:"sha256"` // of the token's text, in hexadecimal digits
 	Created time.Time `json:"created"`
 	By      string    `json:"by"`
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// OpenTokens reads the tokens of a file; one that is not there holds none. A file that cannot be read as a whole is refused.
+// OpenTokens reads the tokens of a file; one that is not there holds none. A file that cannot be read as a whole is
+// refused, and so is one that somebody else may have written: who writes it is let in.
 func OpenTokens(path string, now func() time.Time) (*Tokens, error) {
 	t := &Tokens{path: path, now: now}
-	text, err := os.ReadFile(path)
+	text, err := readOwn(path, os.Geteuid())
 	if errors.Is(err, fs.ErrNotExist) {
 		return t, nil
 	}
@@ -53,10 +56,39 @@ func OpenTokens(path string, now func() time.Time) (*Tokens, error) {
 	}
 	all, err := readTokens(text)
 	if err != nil {
-		return nil, fmt.Errorf("the tokens of the admin API, in %s, cannot be read: %w; mend the file, or move it away and create the tokens anew", path, err)
+		return nil, fmt.Errorf("the tokens of the admin API, in %s, cannot be read: %w; mend the file, or move it "+
+			"away and create the tokens anew", path, err)
 	}
 	t.all.Store(&all)
 	return t, nil
+}
+
+// readOwn reads a file that nobody but root and a user can write.
+func readOwn(path string, uid int) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, fmt.Errorf("%s is a symbolic link: move the file itself there", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch mode := info.Mode(); {
+	case !mode.IsRegular():
+		return nil, fmt.Errorf("%s is no regular file", path)
+	case !ok || st.Uid != 0 && int(st.Uid) != uid:
+		return nil, fmt.Errorf("%s belongs to neither root nor the daemon's user: see who put it there, then chown it",
+			path)
+	case mode.Perm()&0o022 != 0:
+		return nil, fmt.Errorf("%s can be written by others than its owner (mode %o): see what is in it, then "+
+			"chmod 600 it", path, mode.Perm())
+	}
+	return io.ReadAll(f)
 }
 
 func readTokens(text []byte) ([]*token, error) {
@@ -93,14 +125,15 @@ func (s *storedToken) token() (*token, error) {
 	if err := ipam.CheckName("token", s.Name); err != nil {
 		return nil, err
 	}
-	if s.Role != RoleAdmin && s.Role != RoleReadOnly {
+	if s.Role != api.RoleAdmin && s.Role != api.RoleReadOnly {
 		return nil, fmt.Errorf("the token %s has the role %q, which is none", s.Name, s.Role)
 	}
 	hash, err := hex.DecodeString(s.SHA256)
 	if err != nil || len(hash) != sha256.Size {
 		return nil, fmt.Errorf("the hash of the token %s is not %d hexadecimal digits", s.Name, 2*sha256.Size)
 	}
-	return newToken(TokenInfo{Name: s.Name, Role: s.Role, Created: s.Created, By: s.By, Expires: s.Expires}, [sha256.Size]byte(hash)), nil
+	return newToken(api.TokenInfo{Name: s.Name, Role: s.Role, Created: s.Created, By: s.By, Expires: s.Expires},
+		[sha256.Size]byte(hash)), nil
 }
 
 // save writes the file anew, for its owner alone: after a crash it is there as it was, or as it is to be.
@@ -110,7 +143,8 @@ func (t *Tokens) save(all []*token) error {
 	}
 	file := tokenFile{Version: tokenFileVersion, Tokens: []storedToken{}}
 	for _, one := range all {
-		file.Tokens = append(file.Tokens, storedToken{Name: one.Name, Role: one.Role, SHA256: hex.EncodeToString(one.hash[:]),
+		file.Tokens = append(file.Tokens, storedToken{Name: one.Name, Role: one.Role,
+			SHA256:  hex.EncodeToString(one.hash[:]),
 			Created: one.Created, By: one.By, Expires: one.Expires})
 	}
 	text, err := json.MarshalIndent(file, "", "  ")
@@ -127,11 +161,14 @@ func (t *Tokens) save(all []*token) error {
 	return nil
 }
 
-// replaceFile puts a file of mode 0600 in the place of path as a whole, durably. A rest of one that was cut off is overwritten
-// by the next: there is one writer, who holds the state.
+// replaceFile puts a file of mode 0600 in the place of path as a whole, durably. A rest of one that was cut off is
+// removed by the next: there is one writer, who holds the state. It is made anew, so that no link is followed.
 func replaceFile(path string, text []byte) error {
 	temp := path + ".part"
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
 )
 
@@ -26,8 +27,9 @@ func openTokens(t *testing.T, path string) *Tokens {
 func TestTokensAreKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), TokenFile)
 	before := openTokens(t, path)
-	var made []NewToken
-	for _, req := range []TokenRequest{{Name: "ci"}, {Name: "Look", Role: RoleReadOnly, Lifetime: ipam.Duration(time.Hour)}, {Name: "a.b-c_d"}} {
+	var made []api.NewToken
+	for _, req := range []api.TokenRequest{{Name: "ci"},
+		{Name: "Look", Role: api.RoleReadOnly, Lifetime: ipam.Duration(time.Hour)}, {Name: "a.b-c_d"}} {
 		one, err := before.Create(req, "root (uid 0)")
 		must(t, err)
 		made = append(made, one)
@@ -38,11 +40,12 @@ func TestTokensAreKept(t *testing.T) {
 	must(t, err)
 	text, err := os.ReadFile(path)
 	must(t, err)
-	if info.Mode().Perm() != 0o600 || strings.Contains(string(text), TokenPrefix) {
+	if info.Mode().Perm() != 0o600 || strings.Contains(string(text), api.TokenPrefix) {
 		t.Errorf("the file, of mode %v:\n%s", info.Mode(), text)
 	}
 	for _, one := range made {
-		if secret := strings.TrimPrefix(one.Token, TokenPrefix); len(secret) != 64 || strings.Contains(string(text), secret) {
+		if secret := strings.TrimPrefix(one.Token, api.TokenPrefix); len(secret) != 64 ||
+			strings.Contains(string(text), secret) {
 			t.Errorf("the token %q and the file:\n%s", one.Token, text)
 		}
 	}
@@ -50,7 +53,8 @@ func TestTokensAreKept(t *testing.T) {
 	if got, want := after.List(), before.List(); !slices.Equal(got, want) || len(got) != 2 {
 		t.Errorf("after a restart: %+v, before: %+v", got, want)
 	}
-	for i, want := range []*caller{{actor: "token ci", role: RoleAdmin}, {actor: "token Look", role: RoleReadOnly}, nil} {
+	for i, want := range []*caller{{actor: "token ci", role: api.RoleAdmin},
+		{actor: "token Look", role: api.RoleReadOnly}, nil} {
 		got, p := after.caller(made[i].Token)
 		if want == nil && p == nil || want != nil && (p != nil || got.actor != want.actor || got.role != want.role) {
 			t.Errorf("%s: %+v, %v", made[i].Name, got, p)
@@ -68,7 +72,8 @@ func TestDamagedTokenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), TokenFile)
 	hash := strings.Repeat("ab", sha256.Size)
 	one := func(name, role, hash string) string {
-		return fmt.Sprintf(`{"name":%q,"role":%q,"sha256":%q,"created":"2026-01-31T08:00:00Z","by":"x"}`, name, role, hash)
+		return fmt.Sprintf(`{"name":%q,"role":%q,"sha256":%q,"created":"2026-01-31T08:00:00Z","by":"x"}`, name, role,
+			hash)
 	}
 	file := func(tokens ...string) string { return `{"version":1,"tokens":[` + strings.Join(tokens, ",") + `]}` }
 	for _, c := range []struct {
@@ -109,10 +114,10 @@ func TestTokenFileCannotBeWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	must(t, os.Mkdir(dir, 0o700))
 	all := openTokens(t, filepath.Join(dir, TokenFile))
-	made, err := all.Create(TokenRequest{Name: "ci"}, "x")
+	made, err := all.Create(api.TokenRequest{Name: "ci"}, "x")
 	must(t, err)
 	must(t, os.Rename(dir, dir+".away"))
-	if _, err := all.Create(TokenRequest{Name: "other"}, "x"); err == nil || len(all.List()) != 1 {
+	if _, err := all.Create(api.TokenRequest{Name: "other"}, "x"); err == nil || len(all.List()) != 1 {
 		t.Errorf("a token that is nowhere: %v, %+v", err, all.List())
 	}
 	if _, err := all.Remove("ci"); err == nil || !strings.Contains(err.Error(), "comes back") {
@@ -140,9 +145,9 @@ func TestTokensFromManySides(t *testing.T) {
 		wg.Go(func() {
 			for i := range 20 {
 				name := fmt.Sprintf("t%d", i)
-				made, err := all.Create(TokenRequest{Name: name}, "x")
-				var p *Problem
-				if err != nil && (!errors.As(err, &p) || p.Code != CodeInUse) {
+				made, err := all.Create(api.TokenRequest{Name: name}, "x")
+				var p *api.Problem
+				if err != nil && (!errors.As(err, &p) || p.Code != api.CodeInUse) {
 					t.Error(err)
 				}
 				if err == nil {
@@ -151,7 +156,7 @@ func TestTokensFromManySides(t *testing.T) {
 					}
 				}
 				_, gone := all.Remove(name)
-				if gone != nil && (!errors.As(gone, &p) || p.Code != CodeNotFound) {
+				if gone != nil && (!errors.As(gone, &p) || p.Code != api.CodeNotFound) {
 					t.Error(gone)
 				}
 				mu.Lock()
@@ -179,18 +184,19 @@ func TestTokensFromManySides(t *testing.T) {
 func TestTokenBound(t *testing.T) {
 	var all Tokens
 	for i := range maxTokens {
-		_, err := all.Create(TokenRequest{Name: fmt.Sprintf("t%d", i)}, "x")
+		_, err := all.Create(api.TokenRequest{Name: fmt.Sprintf("t%d", i)}, "x")
 		must(t, err)
 	}
-	var p *Problem
-	if _, err := all.Create(TokenRequest{Name: "more"}, "x"); !errors.As(err, &p) || p.Code != CodeExhausted {
+	var p *api.Problem
+	if _, err := all.Create(api.TokenRequest{Name: "more"}, "x"); !errors.As(err, &p) || p.Code != api.CodeExhausted {
 		t.Errorf("one too many: %v", err)
 	}
 }
 
 // FuzzTokenFile: whatever the file holds, it is refused, or read as tokens that are kept the same way.
 func FuzzTokenFile(f *testing.F) {
-	f.Add([]byte(`{"version":1,"tokens":[{"name":"a","role":"admin","sha256":"` + strings.Repeat("0", 64) + `","created":"2026-01-31T08:00:00Z","by":"x"}]}`))
+	f.Add([]byte(`{"version":1,"tokens":[{"name":"a","role":"admin","sha256":"` + strings.Repeat("0", 64) +
+		`","created":"2026-01-31T08:00:00Z","by":"x"}]}`))
 	f.Add([]byte(`{"version":1,"tokens":[]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		all, err := readTokens(text)
@@ -198,7 +204,8 @@ func FuzzTokenFile(f *testing.F) {
 			return
 		}
 		for i, one := range all {
-			if ipam.CheckName("token", one.Name) != nil || one.Role != RoleAdmin && one.Role != RoleReadOnly || i > 0 && all[i-1].Name >= one.Name {
+			if ipam.CheckName("token", one.Name) != nil || one.Role != api.RoleAdmin && one.Role != api.RoleReadOnly ||
+				i > 0 && all[i-1].Name >= one.Name {
 				t.Fatalf("%q was read as %+v", text, one.TokenInfo)
 			}
 		}

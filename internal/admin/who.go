@@ -1,9 +1,9 @@
 package admin
 
 import (
-	"context"
 	"net/http"
-	"time"
+	"net/netip"
+	"net/url"
 
 	"berth/internal/ipam"
 )
@@ -45,16 +45,16 @@ func (s *Server) whoFilter(r *http.Request) (f ipam.WhoFilter, err error) {
 	return f, s.knowsSpace(r, f.Space)
 }
 
-// Who tells who has or had an address, or what a MAC or a name has and had, the earliest first.
-func (c *Client) Who(ctx context.Context, f ipam.WhoFilter) ([]ipam.Tenure, error) {
-	q := params{"mac": f.MAC.String(), "name": f.Name, "space": f.Space}
-	if f.Address.IsValid() {
-		q["address"] = f.Address.String()
+// addressOf reads the parameter address; the zero Addr where it is not given.
+func addressOf(q url.Values) (netip.Addr, error) {
+	text := q.Get("address")
+	if text == "" {
+		return netip.Addr{}, nil
 	}
-	if !f.At.IsZero() {
-		q["at"] = f.At.UTC().Format(time.RFC3339Nano)
+	addr, err := netip.ParseAddr(text)
+	if err != nil || addr.Zone() != "" || addr.Is4In6() {
+		return netip.Addr{}, invalid("the parameter address is %q; it is one address such as 192.0.2.7 or 2001:db8::7",
+			text)
 	}
-	var list TenureList
-	err := c.call(ctx, http.MethodGet, "/v1/who", q, nil, &list)
-	return list.Tenures, err
+	return addr, nil
 }

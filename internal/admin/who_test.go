@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,8 +19,9 @@ func TestWhoAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
 	router, _ := h.planned(t)
-	h.play(t, router, step{"POST", "/v1/networks/net1/reservations", `{"owner": "shop/db/1", "wishes": [{"slot": 0, "address": "192.0.2.9"}]}`, 200, "", nil})
-	h.play(t, router, step{"DELETE", "/v1/networks/net1/reservations/shop%2Fdb%2F1", "", 200, "", nil})
+	h.play(t, router,
+		made(`{"op": "reservation.add", "network": "net1", "owner": "shop/db/1", "wishes": [{"slot": 0, "address": "192.0.2.9"}]}`, 200, ""))
+	h.play(t, router, made(`{"op": "reservation.remove", "network": "net1", "owner": "shop/db/1"}`, 200, ""))
 	soon := url.QueryEscape(time.Now().Add(time.Hour).Format(time.RFC3339))
 	for _, s := range []step{
 		{"GET", "/v1/who?address=10.1.0.2", "", 200, `"kind":"automatic"`, nil},
@@ -39,16 +41,19 @@ func TestWhoAsDescribed(t *testing.T) {
 		h.play(t, router, s)
 	}
 	for query, want := range map[string]string{
-		"": "one of an address, a MAC and a name", "space=lab": "one of", "address=10.1.0.2&name=web": "one of", "mac=02:00:00:00:00:01&name=web": "one of", "name=": "one of",
-		"address=10.1.0": "parameter address", "address=::ffff:10.1.0.2": "parameter address", "mac=02:00": "is a MAC address", "name=web&at=yesterday": "RFC 3339",
+		"": "one of an address, a MAC and a name", "space=lab": "one of", "address=10.1.0.2&name=web": "one of",
+		"mac=02:00:00:00:00:01&name=web": "one of", "name=": "one of",
+		"address=10.1.0": "parameter address", "address=::ffff:10.1.0.2": "parameter address",
+		"mac=02:00": "is a MAC address", "name=web&at=yesterday": "RFC 3339",
 		"name=web&name=db": "given 2 times", "owner=web": `no parameter "owner"`,
 	} {
 		p := h.play(t, router, step{"GET", "/v1/who?" + query, "", 400, "", nil}).problem(t)
-		if p.Code != CodeInvalid || !strings.Contains(p.Detail, want) {
+		if p.Code != api.CodeInvalid || !strings.Contains(p.Detail, want) {
 			t.Errorf("%s: %s %q, want %q", query, p.Code, p.Detail, want)
 		}
 	}
-	if p := h.play(t, router, step{"GET", "/v1/who?name=web&space=nowhere", "", 404, "", nil}).problem(t); p.Code != CodeNotFound {
+	if p := h.play(t, router,
+		step{"GET", "/v1/who?name=web&space=nowhere", "", 404, "", nil}).problem(t); p.Code != api.CodeNotFound {
 		t.Errorf("%+v", p)
 	}
 }
@@ -67,14 +72,15 @@ func TestClientWho(t *testing.T) {
 		must(t, err)
 		got, err := h.client.Who(t.Context(), f)
 		must(t, err)
-		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}),
+			cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%+v:\n%s", f, diff)
 		}
 		if past := !f.At.IsZero() && time.Since(f.At) > time.Minute; past != (len(got) == 0) {
 			t.Errorf("%+v: %d", f, len(got))
 		}
 	}
-	if _, err := h.client.Who(t.Context(), ipam.WhoFilter{}); problemCode(err) != CodeInvalid {
+	if _, err := h.client.Who(t.Context(), ipam.WhoFilter{}); problemCode(err) != api.CodeInvalid {
 		t.Error(err)
 	}
 }

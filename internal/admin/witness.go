@@ -1,22 +1,28 @@
 package admin
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"time"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
 )
 
 // maxView is the largest body of POST /v1/check and PUT /v1/witness, in which is all that an engine runs.
 const maxView = 32 << 20
 
-const (
-	checkPath   = "/v1/check"
-	witnessPath = "/v1/witness"
-)
+// maxNews is the largest line of POST /v1/witness/news.
+const maxNews = 4 << 20
+
+// answerTime is for how long what else comes of refused news is read and thrown away: a connection that is closed at
+// once is gone for who still writes before he has read why.
+const answerTime = time.Second
 
 // check compares the records with what runs, and changes nothing.
 func (s *Server) check(w http.ResponseWriter, r *http.Request) error {
@@ -62,10 +68,31 @@ func (s *Server) compare(w http.ResponseWriter, r *http.Request, req ipam.CheckR
 	if report.Counts == nil {
 		report.Counts = map[ipam.FindingKind]int{}
 	}
-	if err := control.SetWriteDeadline(time.Now().Add(answerTimeout)); err != nil {
+	if err := control.SetWriteDeadline(time.Now().Add(api.AnswerTimeout)); err != nil {
 		return err
 	}
 	return reply(w, report)
+}
+
+// releaseLease ends a lease whose endpoint is gone.
+func (s *Server) releaseLease(w http.ResponseWriter, r *http.Request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	if s.cfg.Release == nil {
+		return noWitness()
+	}
+	var req ipam.LeaseRelease
+	done, err := s.readSeen(w, r, &req)
+	if err != nil {
+		return err
+	}
+	defer done()
+	l, err := s.cfg.Release(r.Context(), req)
+	if err != nil {
+		return err
+	}
+	return reply(w, l)
 }
 
 // showEngine takes the word of one who reads an engine for a daemon that may not.
@@ -88,6 +115,87 @@ func (s *Server) showEngine(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, map[string]string{"status": "ok"})
 }
 
+// hearEngine takes what an engine says as it happens, a line each, for as long as the body goes on: for a daemon that
+// may not hear it itself. A line that is empty says that whoever tells is still there.
+func (s *Server) hearEngine(w http.ResponseWriter, r *http.Request) (err error) {
+	control, err := untimed(w)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// the answer does not wait for the rest of a body that goes on and on, and whoever still writes can read it
+		if err != nil {
+			_ = control.EnableFullDuplex() // over HTTP/2 it is so anyhow
+			w.Header().Set("Connection", "close")
+			_ = control.SetReadDeadline(time.Now().Add(answerTime))
+		}
+	}()
+	q, err := query(r, "host")
+	if err != nil {
+		return err
+	}
+	if s.cfg.Listen == nil {
+		return noWitness()
+	}
+	hear, end, err := s.cfg.Listen(q.Get("host"))
+	if err != nil {
+		return err
+	}
+	defer end()
+	ctx, cancel := context.WithCancel(r.Context())
+	stopped := s.endWith(ctx, func() { _ = control.SetReadDeadline(time.Now()) })
+	defer func() { cancel(); <-stopped }()
+	lines := bufio.NewScanner(&newsBody{r.Body, control, s.newsTimeout, s.ended})
+	lines.Buffer(nil, maxNews)
+	for lines.Scan() {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		var news ipam.EngineNews
+		if err := decode(lines.Bytes(), &news); err != nil {
+			return err
+		}
+		hear(&news)
+	}
+	if err := lines.Err(); err != nil && !s.isEnding() {
+		return invalid("the news broke off: %v", err)
+	}
+	return reply(w, map[string]string{"status": "ok"})
+}
+
+// isEnding tells whether the server is to end.
+func (s *Server) isEnding() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// newsBody is a body whose client has a time for each piece of it, and which ends with the server, too.
+type newsBody struct {
+	io.Reader
+	control *http.ResponseController
+	timeout time.Duration
+	ended   <-chan struct{}
+}
+
+// Read sets the limit before it looks whether the server ends, which sets a limit of its own after it has said so:
+// that one holds.
+func (b *newsBody) Read(p []byte) (int, error) {
+	if err := b.control.SetReadDeadline(time.Now().Add(b.timeout)); err != nil {
+		return 0, err
+	}
+	select {
+	case <-b.ended:
+		_ = b.control.SetReadDeadline(time.Now())
+		return 0, io.EOF
+	default:
+		return b.Reader.Read(p)
+	}
+}
+
 // readSeen reads a body with what an engine runs. A large one is alone in memory; done lets the next one in.
 func (s *Server) readSeen(w http.ResponseWriter, r *http.Request, v any) (done func(), err error) {
 	control, err := untimed(w)
@@ -96,12 +204,13 @@ func (s *Server) readSeen(w http.ResponseWriter, r *http.Request, v any) (done f
 	}
 	r.Body = &patientBody{r.Body, control}
 	done = func() {}
-	if r.ContentLength < 0 || r.ContentLength > maxBody {
+	if r.ContentLength < 0 || r.ContentLength > api.MaxBody {
 		select {
 		case s.views <- struct{}{}:
 			done = func() { <-s.views }
 		default:
-			return nil, &Problem{Status: http.StatusConflict, Code: CodeBusy, Detail: "what another engine runs is being looked at at this moment; try again when that is done"}
+			return nil, &api.Problem{Status: http.StatusConflict, Code: api.CodeBusy,
+				Detail: "what another engine runs is being looked at at this moment; try again when that is done"}
 		}
 	}
 	if err = readFew(r, v); err != nil {
@@ -118,7 +227,7 @@ func readFew(r *http.Request, v any) error {
 		return err
 	}
 	if hasMany(body) {
-		return &Problem{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge,
+		return &api.Problem{Status: http.StatusRequestEntityTooLarge, Code: api.CodeTooLarge,
 			Detail: fmt.Sprintf("the body has more than %d things; no engine runs as many containers", maxThings)}
 	}
 	return decode(body, v)
@@ -141,7 +250,8 @@ func (s *Server) witnessed(leases iter.Seq2[ipam.LeaseInfo, error]) iter.Seq2[ip
 	}
 }
 
-func noWitness() *Problem {
-	return &Problem{Status: http.StatusConflict, Code: CodeNoWitness,
-		Detail: "this daemon has no witness, who tells what runs: start it with --docker-host and the address of a Docker Engine, such as unix:///run/docker.sock, and ask again"}
+func noWitness() *api.Problem {
+	return &api.Problem{Status: http.StatusConflict, Code: api.CodeNoWitness,
+		Detail: "this daemon has no witness, who tells what runs: start it with --docker-host and the address of a " +
+			"Docker Engine, such as unix:///run/docker.sock, and ask again"}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
 )
 
@@ -19,7 +20,8 @@ func TestLargeView(t *testing.T) {
 	h := start(t, w.join)
 	view := ipam.EngineView{Host: "alpha", Engine: "E1"}
 	for i := range 20_000 {
-		view.Containers = append(view.Containers, ipam.EngineContainer{ID: strings.Repeat("c", 64), Name: fmt.Sprint("container-", i)})
+		view.Containers = append(view.Containers,
+			ipam.EngineContainer{ID: strings.Repeat("c", 64), Name: fmt.Sprint("container-", i)})
 	}
 	must(t, h.client.ShowEngine(t.Context(), view))
 	if len(w.shown) != 1 || len(w.shown[0].Containers) != 20_000 {
@@ -36,19 +38,22 @@ func TestLargeView(t *testing.T) {
 		{"PUT", "/v1/witness", big(maxView), 200},
 		{"PUT", "/v1/witness", big(maxView + 1), 413},
 		{"POST", "/v1/check", big(maxView + 1), 413},
-		{"POST", "/v1/networks", big(maxBody + 1), 413},
+		{"POST", "/v1/edits", big(api.MaxBody + 1), 413},
 		{"PUT", "/v1/witness", `{"containers":[` + strings.Repeat("{},", maxThings) + `{}]}`, 413},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), c.method, "http://berth"+c.target, strings.NewReader(c.body))
+		req, err := http.NewRequestWithContext(t.Context(), c.method, "http://berth"+c.target,
+			strings.NewReader(c.body))
 		must(t, err)
-		req.Header.Set("Content-Type", jsonType)
-		res, err := h.client.http.Do(req)
+		req.Header.Set("Content-Type", api.JSONType)
+		res, err := h.http.Do(req)
 		must(t, err)
 		answer, err := io.ReadAll(res.Body)
 		must(t, err)
 		res.Body.Close()
-		if res.StatusCode != c.status || c.status == http.StatusRequestEntityTooLarge && !strings.Contains(string(answer), CodeTooLarge) {
-			t.Errorf("%s %s with %d bytes: status %d, want %d: %s", c.method, c.target, len(c.body), res.StatusCode, c.status, answer)
+		if res.StatusCode != c.status || c.status == http.StatusRequestEntityTooLarge &&
+			!strings.Contains(string(answer), api.CodeTooLarge) {
+			t.Errorf("%s %s with %d bytes: status %d, want %d: %s", c.method, c.target, len(c.body), res.StatusCode,
+				c.status, answer)
 		}
 	}
 
@@ -64,7 +69,7 @@ func TestLargeView(t *testing.T) {
 		answered <- err
 	}()
 	<-inside
-	if err := h.client.ShowEngine(t.Context(), view); problemCode(err) != CodeBusy {
+	if err := h.client.ShowEngine(t.Context(), view); problemCode(err) != api.CodeBusy {
 		t.Errorf("a second large one: %v", err)
 	}
 	must(t, h.client.ShowEngine(t.Context(), aView()))
@@ -81,21 +86,23 @@ func TestLargeViewBreaksOff(t *testing.T) {
 	w := new(watcher)
 	h := start(t, w.join)
 	for range 3 {
-		req, err := http.NewRequestWithContext(t.Context(), "PUT", "http://berth/v1/witness", io.MultiReader(strings.NewReader(`{"host":"`), &broken{}))
+		req, err := http.NewRequestWithContext(t.Context(), "PUT", "http://berth/v1/witness",
+			io.MultiReader(strings.NewReader(`{"host":"`), &broken{}))
 		must(t, err)
-		req.Header.Set("Content-Type", jsonType)
-		if res, err := h.client.http.Do(req); err == nil {
+		req.Header.Set("Content-Type", api.JSONType)
+		if res, err := h.http.Do(req); err == nil {
 			res.Body.Close()
 			t.Fatal("it was answered")
 		}
 	}
 	view := aView()
 	for i := range 20_000 {
-		view.Containers = append(view.Containers, ipam.EngineContainer{ID: strings.Repeat("c", 64), Name: fmt.Sprint(i)})
+		view.Containers = append(view.Containers,
+			ipam.EngineContainer{ID: strings.Repeat("c", 64), Name: fmt.Sprint(i)})
 	}
 	deadline := time.Now().Add(10 * time.Second)
 	for err := h.client.ShowEngine(t.Context(), view); err != nil; err = h.client.ShowEngine(t.Context(), view) {
-		if problemCode(err) != CodeBusy || time.Now().After(deadline) { // the server may not have noticed yet
+		if problemCode(err) != api.CodeBusy || time.Now().After(deadline) { // the server may not have noticed yet
 			t.Fatal(err)
 		}
 	}

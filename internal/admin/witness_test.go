@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,6 +29,27 @@ type watcher struct {
 	report ipam.CheckReport
 	err    error
 	during func(context.Context) // runs while it checks
+
+	listens chan string           // hosts whose engines somebody begins to tell of; nil: nobody waits for it
+	heard   chan *ipam.EngineNews // what is told; nil: nobody waits for it
+	ended   chan string           // hosts of which nobody tells any more; nil: nobody waits for it
+}
+
+func (w *watcher) listen(host string) (hear func(*ipam.EngineNews), end func(), err error) {
+	if w.err != nil {
+		return nil, nil, w.err
+	}
+	pass := func(to chan string) {
+		if to != nil {
+			to <- host
+		}
+	}
+	pass(w.listens)
+	return func(news *ipam.EngineNews) {
+		if w.heard != nil {
+			w.heard <- news
+		}
+	}, func() { pass(w.ended) }, nil
 }
 
 func (w *watcher) check(ctx context.Context, req ipam.CheckRequest) (ipam.CheckReport, error) {
@@ -50,15 +72,25 @@ func (w *watcher) show(_ context.Context, view ipam.EngineView) error {
 
 // join makes it the witness of a server.
 func (w *watcher) join(s *Server) {
-	s.cfg.Check, s.cfg.Show = w.check, w.show
+	s.cfg.Check, s.cfg.Show, s.cfg.Listen = w.check, w.show, w.listen
+	s.cfg.Release = func(_ context.Context, req ipam.LeaseRelease) (ipam.LeaseInfo, error) {
+		if !req.Force {
+			return ipam.LeaseInfo{}, fmt.Errorf("%w: a container has it", ipam.ErrInUse)
+		}
+		return ipam.LeaseInfo{ID: 7, Address: req.Address, Subnet: netip.MustParsePrefix("10.1.0.0/24"),
+			Space: req.Space, Kind: ipam.Automatic,
+			State: "held", Host: "alpha", Since: aMoment}, nil
+	}
 	s.cfg.SeenBy = func(space string, addr netip.Addr, lease uint64) *ipam.SeenBy {
 		if space != "lab" || addr.String() != "10.1.0.2" || lease == 0 {
 			return nil
 		}
-		return &ipam.SeenBy{Container: "shop-web-1", ID: "c1", Project: "shop", Service: "web", State: "running", Network: "shop_default"}
+		return &ipam.SeenBy{Container: "shop-web-1", ID: "c1", Project: "shop", Service: "web", State: "running",
+			Network: "shop_default"}
 	}
 	s.cfg.Witness = func() ipam.WitnessState {
-		return ipam.WitnessState{Engine: "unreachable", Detail: "connection refused", Seen: aMoment, Runs: 3, Last: aMoment, Counts: map[ipam.FindingKind]int{ipam.UnusedLease: 2}}
+		return ipam.WitnessState{Engine: "unreachable", Detail: "connection refused", Seen: aMoment, Runs: 3,
+			Last: aMoment, Counts: map[ipam.FindingKind]int{ipam.UnusedLease: 2}}
 	}
 }
 
@@ -67,10 +99,13 @@ var aMoment = time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 // aReport and aView have everything in them that there can be.
 func aReport() ipam.CheckReport {
 	mac := ipam.MAC{2, 0, 0, 0, 0, 1}
-	return ipam.CheckReport{Host: "alpha", Taken: aMoment, Engine: "reachable", Trouble: "slow", Repaired: 1, Counts: map[ipam.FindingKind]int{ipam.UnusedLease: 1, ipam.WrongGateway: 0},
+	return ipam.CheckReport{Host: "alpha", Taken: aMoment, Engine: "reachable", Trouble: "slow", Repaired: 1,
+		Counts: map[ipam.FindingKind]int{ipam.UnusedLease: 1, ipam.WrongGateway: 0},
 		Findings: []ipam.Finding{
-			{Kind: ipam.UnusedLease, Space: "lab", Address: netip.MustParseAddr("10.1.0.2"), Network: "net1", Host: "alpha", Owner: "web", Seen: aMoment, Repairable: true, Repaired: true,
-				Detail: "nobody uses it", Lease: 7, Pool: ipam.ID{1}, Subnet: netip.MustParsePrefix("10.1.0.0/24"), MAC: mac},
+			{Kind: ipam.UnusedLease, Space: "lab", Address: netip.MustParseAddr("10.1.0.2"), Network: "net1",
+				Host: "alpha", Owner: "web", Seen: aMoment, Repairable: true, Repaired: true,
+				Detail: "nobody uses it", Lease: 7, Pool: ipam.ID{1}, Subnet: netip.MustParsePrefix("10.1.0.0/24"),
+				MAC: mac},
 			{Kind: ipam.UnknownPool, Seen: aMoment, Detail: "no pool"},
 		}}
 }
@@ -78,11 +113,18 @@ func aReport() ipam.CheckReport {
 func aView() ipam.EngineView {
 	one := netip.MustParseAddr("10.1.0.2")
 	return ipam.EngineView{Host: "alpha", Engine: "E1", Taken: aMoment,
-		Networks: []ipam.EngineNetwork{{ID: "n1", Name: "shop_default", Driver: "berth", Swarm: true, Options: map[string]string{"network": "net1"},
-			Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("10.1.0.0/24"), Range: netip.MustParsePrefix("10.1.0.128/25"), Gateway: one.Prev(), Aux: map[string]netip.Addr{"a": one.Next()}}}}},
-		Containers: []ipam.EngineContainer{{ID: "c1", Name: "shop-web-1", Project: "shop", Service: "web", Number: 1, State: "running",
-			Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e1", MAC: ipam.MAC{2, 0, 0, 0, 0, 1}, Addresses: []netip.Addr{one}, Wanted: []netip.Addr{one}}}},
-			{Name: "lb-net1"}}}
+		Networks: []ipam.EngineNetwork{{ID: "n1", Name: "shop_default", Driver: "berth", Swarm: true,
+			Options: map[string]string{"network": "net1"},
+			Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("10.1.0.0/24"),
+				Range: netip.MustParsePrefix("10.1.0.128/25"), Gateway: one.Prev(),
+				Aux: map[string]netip.Addr{"a": one.Next()}}}}},
+		Containers: []ipam.EngineContainer{{ID: "c1", Name: "shop-web-1", Project: "shop", Service: "web", Number: 1,
+			State: "running",
+			Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e1", MAC: ipam.MAC{2, 0, 0, 0, 0, 1},
+				Addresses: []netip.Addr{one}, Wanted: []netip.Addr{one}}}},
+			{Name: "lb-net1"}},
+		Bridges: []ipam.EngineNetwork{{ID: "n2", Name: "bridge", Driver: "default", Link: "docker0",
+			Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("172.17.0.0/16")}}}}}
 }
 
 func inJSON(t testing.TB, v any) string {
@@ -106,9 +148,16 @@ func TestWitnessAsDescribed(t *testing.T) {
 		{"POST", "/v1/check", `{"repair": true, "only": ` + report + `}`, 200, `"lease":7`, nil},
 		{"POST", "/v1/check", `{"view": ` + view + `}`, 200, `"engine":"reachable"`, nil},
 		{"PUT", "/v1/witness", view, 200, `"ok"`, nil},
-		{"PUT", "/v1/witness", `{"host": "alpha", "engine": "E1", "taken": "2026-01-02T03:04:05Z", "networks": null, "containers": null}`, 200, `"ok"`, nil},
-		{"GET", "/v1/status", "", 200, `"witness":{"engine":"unreachable","detail":"connection refused",`, nil},
-		{"GET", "/v1/leases?space=lab", "", 200, `"seen_by":{"container":"shop-web-1","id":"c1","project":"shop","service":"web","state":"running","network":"shop_default"}`, nil},
+		{"PUT", "/v1/witness",
+			`{"host": "alpha", "engine": "E1", "taken": "2026-01-02T03:04:05Z", "networks": null, "containers": null}`,
+			200, `"ok"`, nil},
+		{"POST", "/v1/leases/release", `{"space": "lab", "address": "10.1.0.2", "force": true}`, 200,
+			`"address":"10.1.0.2"`, nil},
+		{"POST", "/v1/leases/release", `{"address": "10.1.0.2", "view": ` + view + `}`, 409, "a container has it", nil},
+		{"GET", "/v1/status", "", 200, `"witness":{"engine":"unreachable","live":false,"detail":"connection refused",`,
+			nil},
+		{"GET", "/v1/leases?space=lab", "", 200,
+			`"seen_by":{"container":"shop-web-1","id":"c1","project":"shop","service":"web","state":"running","network":"shop_default"}`, nil},
 		{"GET", "/v1/leases?space=lab&limit=2", "", 200, `"seen_by":{"container":"shop-web-1"`, nil},
 	} {
 		h.play(t, router, s)
@@ -169,12 +218,13 @@ func TestNoWitness(t *testing.T) {
 		{"POST", "/v1/check", `{"repair": true}`, 409, "--docker-host", nil},
 		{"PUT", "/v1/witness", inJSON(t, aView()), 409, "--docker-host", nil},
 	} {
-		if p := h.play(t, router, s).problem(t); p.Code != CodeNoWitness {
+		if p := h.play(t, router, s).problem(t); p.Code != api.CodeNoWitness {
 			t.Errorf("%s %s: %+v", s.method, s.target, p)
 		}
 	}
 	for _, target := range []string{"/v1/status", "/v1/leases"} {
-		if got := h.play(t, router, step{"GET", target, "", 200, "", nil}); strings.Contains(got.body, "witness") || strings.Contains(got.body, "seen_by") {
+		if got := h.play(t, router, step{"GET", target, "", 200, "", nil}); strings.Contains(got.body, "witness") ||
+			strings.Contains(got.body, "seen_by") {
 			t.Errorf("%s: %s", target, got.body)
 		}
 	}
@@ -198,21 +248,26 @@ func TestBadWitnessBodies(t *testing.T) {
 		{"POST", "/v1/check", `{"repair": "yes"}`, `the field "repair" is a string`, 400},
 		{"POST", "/v1/check", `{"fix": true}`, `no field "fix"`, 400},
 		{"POST", "/v1/check", `{"repair": true, "repair": false}`, "duplicate", 400},
-		{"POST", "/v1/check", `{"only": {"findings": [{"kind": "unused_lease", "address": "10.1.0"}]}}`, `the field "only.findings.0.address" is wrong`, 400},
+		{"POST", "/v1/check", `{"only": {"findings": [{"kind": "unused_lease", "address": "10.1.0"}]}}`,
+			`the field "only.findings.0.address" is wrong`, 400},
 		{"POST", "/v1/check", `{"view": {"hosts": []}}`, `no field "view.hosts"`, 400},
 		{"PUT", "/v1/witness", "", "empty", 400},
 		{"PUT", "/v1/witness", "[]", "a list; it must be an object", 400},
 		{"PUT", "/v1/witness", `{"host": 7}`, `the field "host" is a number`, 400},
-		{"PUT", "/v1/witness", `{"containers": [{"name": "a", "endpoints": [{"network": "n", "mac": "02"}]}]}`, `the field "containers.0.endpoints.0.mac" is wrong`, 400},
-		{"PUT", "/v1/witness", `{"networks": [{"subnets": [{"cidr": "10.1.0.0"}]}]}`, `the field "networks.0.subnets.0.cidr" is wrong`, 400},
+		{"PUT", "/v1/witness", `{"containers": [{"name": "a", "endpoints": [{"network": "n", "mac": "02"}]}]}`,
+			`the field "containers.0.endpoints.0.mac" is wrong`, 400},
+		{"PUT", "/v1/witness", `{"networks": [{"subnets": [{"cidr": "10.1.0.0"}]}]}`,
+			`the field "networks.0.subnets.0.cidr" is wrong`, 400},
 		{"PUT", "/v1/witness", `{"host": "a"`, "no proper JSON", 400},
 	} {
 		p := h.play(t, router, step{c.method, c.target, c.body, c.status, "", nil}).problem(t)
-		if p.Code != CodeInvalid || !strings.Contains(p.Detail, c.has) {
+		if p.Code != api.CodeInvalid || !strings.Contains(p.Detail, c.has) {
 			t.Errorf("%s %s %s: %s %q, want %q", c.method, c.target, c.body, p.Code, p.Detail, c.has)
 		}
 	}
-	if p := h.play(t, router, step{"PUT", "/v1/witness", "{}", 415, "", map[string]string{"Content-Type": "text/plain"}}).problem(t); p.Code != CodeMediaType {
+	if p := h.play(t, router,
+		step{"PUT", "/v1/witness", "{}", 415, "",
+			map[string]string{"Content-Type": "text/plain"}}).problem(t); p.Code != api.CodeMediaType {
 		t.Errorf("%+v", p)
 	}
 	if len(w.asked)+len(w.shown) > 0 {
@@ -241,18 +296,16 @@ func TestClientCheck(t *testing.T) {
 		}
 	}
 	must(t, h.client.ShowEngine(t.Context(), view))
-	if diff := cmp.Diff([]string{"GET /v1/check", "POST /v1/check", "POST /v1/check", "POST /v1/check", "PUT /v1/witness"}, methods); diff != "" {
+	if diff := cmp.Diff([]string{"GET /v1/check", "POST /v1/check", "POST /v1/check", "POST /v1/check",
+		"PUT /v1/witness"}, methods); diff != "" {
 		t.Error(diff)
 	}
 	w.err = errors.New("a defect")
-	if _, err := h.client.Check(t.Context(), ipam.CheckRequest{}); problemCode(err) != CodeInternal {
+	if _, err := h.client.Check(t.Context(), ipam.CheckRequest{}); problemCode(err) != api.CodeInternal {
 		t.Error(err)
 	}
-	if err := h.client.ShowEngine(t.Context(), view); problemCode(err) != CodeInternal {
+	if err := h.client.ShowEngine(t.Context(), view); problemCode(err) != api.CodeInternal {
 		t.Error(err)
-	}
-	if h.client.http.Timeout != 0 {
-		t.Errorf("the client waits for %s only", h.client.http.Timeout)
 	}
 }
 
@@ -288,9 +341,9 @@ func TestCheckHasTime(t *testing.T) {
 		if body != "" {
 			req = httptest.NewRequest("POST", "/v1/check", io.MultiReader(l, strings.NewReader(body)))
 			req.ContentLength = int64(len(body))
-			req.Header.Set("Content-Type", jsonType)
+			req.Header.Set("Content-Type", api.JSONType)
 		}
-		h.server.recovered(h.server.mux()).ServeHTTP(l, req.WithContext(as(t.Context(), RoleAdmin)))
+		h.server.recovered(h.server.mux()).ServeHTTP(l, req.WithContext(as(t.Context(), api.RoleAdmin)))
 		if l.Code != http.StatusOK || len(w.asked) != 1 || l.write.IsZero() {
 			t.Errorf("%d, %s, the answer has until %s", l.Code, l.Body, l.write)
 		}
@@ -326,5 +379,38 @@ func TestCheckIsEnded(t *testing.T) {
 			}
 			must(t, h.stop()) // which waits for what is under way
 		})
+	}
+}
+
+// What a witness tells of an engine arrives whole, also of an event that was on its way for long.
+func TestNewsArrive(t *testing.T) {
+	heard := make(chan *ipam.EngineNews, 1)
+	h := start(t, func(s *Server) {
+		s.cfg.Listen = func(string) (func(*ipam.EngineNews), func(), error) {
+			return func(news *ipam.EngineNews) { heard <- news }, func() {}, nil
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	tell := h.client.TellEngine(ctx, "here")
+	want := &ipam.EngineNews{At: time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC), Late: 300 * time.Millisecond,
+		Begins: true,
+		Event:  &ipam.EngineEvent{Action: "create", Container: ipam.EngineContainer{ID: "c1", Name: "web"}},
+		Listed: []ipam.EngineContainer{{ID: "c1", Name: "web",
+			Endpoints: []ipam.EngineEndpoint{{Network: "n1", Wanted: []netip.Addr{netip.MustParseAddr("10.1.0.9")}}}}},
+		Networks: &ipam.EngineNetworkList{Networks: []ipam.EngineNetwork{{ID: "n1", Name: "front"}}}}
+	if err := tell(want); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case got := <-heard:
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+			t.Errorf("told and heard:\n%s", diff)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatalf("nothing was heard: %v", tell(nil))
+	}
+	cancel()
+	for tell(nil) == nil { // until the connection is gone
 	}
 }

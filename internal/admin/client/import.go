@@ -1,4 +1,4 @@
-package admin
+package client
 
 import (
 	"bufio"
@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"net/http"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
 )
 
-// Import imports a plan, or with dryRun tells what it would come to. What is wrong with the plan is in the Problems of the
-// *Problem that it is refused with. progress may be nil.
-func (c *Client) Import(ctx context.Context, p ipam.Plan, dryRun bool, progress func(done, total int)) (ipam.ImportReport, error) {
+// Import imports a plan, or with dryRun tells what it would come to. What is wrong with the plan is in the Problems of
+// the *api.Problem that it is refused with. progress may be nil.
+func (c *Client) Import(ctx context.Context, p ipam.Plan, dryRun bool,
+	progress func(done, total int)) (ipam.ImportReport, error) {
 	q := params{}
 	if dryRun {
 		q["dry_run"] = "true"
@@ -20,24 +22,25 @@ func (c *Client) Import(ctx context.Context, p ipam.Plan, dryRun bool, progress 
 	if p.Networks == nil {
 		p.Networks = []ipam.PlannedNetwork{}
 	}
-	return c.importing(ctx, request{method: http.MethodPost, path: importPath, query: q, body: p,
+	return c.importing(ctx, request{method: http.MethodPost, path: api.ImportPath, query: q, body: p,
 		header: map[string]string{"Expect": "100-continue"}}, progress)
 }
 
 // ResumeImport finishes an import that was cut off.
 func (c *Client) ResumeImport(ctx context.Context, progress func(done, total int)) (ipam.ImportReport, error) {
-	return c.importing(ctx, request{method: http.MethodPost, path: importPath + "/resume"}, progress)
+	return c.importing(ctx, request{method: http.MethodPost, path: api.ImportPath + "/resume"}, progress)
 }
 
 // UndoImport takes an import that was cut off back.
 func (c *Client) UndoImport(ctx context.Context, progress func(done, total int)) (ipam.ImportReport, error) {
-	return c.importing(ctx, request{method: http.MethodPost, path: importPath + "/undo"}, progress)
+	return c.importing(ctx, request{method: http.MethodPost, path: api.ImportPath + "/undo"}, progress)
 }
 
 func (c *Client) importing(ctx context.Context, r request, progress func(done, total int)) (ipam.ImportReport, error) {
 	res, err := c.do(ctx, r)
 	if err != nil && ctx.Err() != nil {
-		return ipam.ImportReport{}, &interrupted{"interrupted; `berth status` tells whether an import is open", ctx.Err()}
+		return ipam.ImportReport{}, &interrupted{"interrupted; `berth status` tells whether an import is open",
+			ctx.Err()}
 	}
 	if err != nil {
 		return ipam.ImportReport{}, err
@@ -45,12 +48,14 @@ func (c *Client) importing(ctx context.Context, r request, progress func(done, t
 	defer res.Body.Close()
 	d := json.NewDecoder(bufio.NewReader(res.Body))
 	for {
-		var line ImportLine
+		var line api.ImportLine
 		switch err := d.Decode(&line); {
 		case err != nil && ctx.Err() != nil:
-			return ipam.ImportReport{}, &interrupted{"interrupted; the import stays open: finish it with `berth import --resume`, or take it back with `berth import --undo`", ctx.Err()}
+			return ipam.ImportReport{}, &interrupted{"interrupted; the import stays open: finish it with `berth " +
+				"import --resume`, or take it back with `berth import --undo`", ctx.Err()}
 		case err != nil:
-			return ipam.ImportReport{}, fmt.Errorf("the daemon on %s broke the import off: %w; once it runs again, `berth status` tells how far it came", c.socket, sentence(err))
+			return ipam.ImportReport{}, fmt.Errorf("the daemon on %s broke the import off: %w; once it runs again, "+
+				"`berth status` tells how far it came", c.socket, sentence(err))
 		case line.Problem != nil:
 			return ipam.ImportReport{}, line.Problem
 		case line.Report != nil:

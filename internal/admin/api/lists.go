@@ -1,41 +1,10 @@
-package admin
+package api
 
 import (
 	"net/netip"
-	"time"
 
 	"berth/internal/ipam"
 )
-
-// Version is the answer of GET /v1/version.
-type Version struct {
-	Version string    `json:"version"`
-	Host    string    `json:"host"`
-	Driver  string    `json:"driver"` // as the engine calls it (--ipam-driver), unless it is a managed plugin
-	Store   string    `json:"store"`  // kind of store: bolt
-	StoreID string    `json:"store_id"`
-	State   string    `json:"state"` // path of the state's file, as the daemon sees it
-	PID     int       `json:"pid"`   // as the daemon sees itself
-	Started time.Time `json:"started"`
-}
-
-// FileReport says what a check of the state's file found.
-type FileReport struct {
-	Path     string   `json:"path"`
-	StoreID  string   `json:"store_id"`
-	Format   int      `json:"format"`
-	Commit   uint64   `json:"commit"` // number of the last commit
-	Size     int64    `json:"size"`   // in bytes
-	Records  int      `json:"records"`
-	Problems []string `json:"problems"` // of the file's structure and checksums
-}
-
-// FsckReport is the answer of POST /v1/fsck.
-type FsckReport struct {
-	OK       bool       `json:"ok"`
-	File     FileReport `json:"file"`
-	Problems []string   `json:"problems"` // between the records
-}
 
 // SpaceList is the answer of GET /v1/spaces.
 type SpaceList struct {
@@ -62,7 +31,9 @@ type TenureList struct {
 // EventList is the answer of GET /v1/events without follow.
 type EventList struct {
 	Events []ipam.Event `json:"events"` // the oldest first
-	More   bool         `json:"more"`   // there may be older ones that the filter chooses and `last` left out
+	More   bool         `json:"more"`   // there may be others that the filter chooses and `last` left out
+	// behind all that were looked at: what comes later, and nothing else, is behind it
+	Mark ipam.EventMark `json:"mark"`
 }
 
 // NetworkList is the answer of GET /v1/networks.
@@ -121,4 +92,18 @@ type ExclusionList struct {
 // AvailableList is the answer of GET /v1/subnets/{id}/available-ips.
 type AvailableList struct {
 	Addresses []netip.Addr `json:"addresses"`
+}
+
+// ImportLine is a line of the answer of POST /v1/import, and of its resume and undo: how far it is, and at the end what
+// it came to, or why it stopped.
+type ImportLine struct {
+	Done    int                `json:"done,omitempty"`
+	Total   int                `json:"total,omitempty"`
+	Report  *ipam.ImportReport `json:"report,omitempty"`
+	Problem *Problem           `json:"problem,omitempty"`
+}
+
+// HostList is the answer of GET /v1/hosts.
+type HostList struct {
+	Hosts []ipam.HostInfo `json:"hosts"`
 }

@@ -1,13 +1,13 @@
-package admin
+package client
 
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
 )
 
@@ -29,38 +29,37 @@ type named struct{ ipam.Edit }
 
 // MarshalJSON writes {"op":"pool.add", and the fields of the edit.
 func (n named) MarshalJSON() ([]byte, error) {
-	op := ipam.OpOf(n.Edit)
-	if op == "" {
-		return nil, fmt.Errorf("%T is no edit that has an operation", n.Edit)
-	}
 	fields, err := json.Marshal(n.Edit)
 	if err != nil {
 		return nil, err
 	}
-	text := append([]byte(`{"op":`), strconv.Quote(op)...)
+	text := append([]byte(`{"op":`), strconv.Quote(n.Op())...)
 	if len(fields) > len("{}") {
 		text = append(text, ',')
 	}
 	return append(text, fields[1:]...), nil
 }
 
-// Edit makes the edits, all of them or none, in one transaction; at most ipam.MaxEdits. Where there are several, the *Problem of a
-// refusal says which one (Index).
+// Edit makes the edits, all of them or none, in one transaction; at most ipam.MaxEdits. Where there are several, the
+// *api.Problem of a refusal says which one (Index).
 func (c *Client) Edit(ctx context.Context, opt EditOptions, edits ...ipam.Edit) (out ipam.Outcome, err error) {
 	body := bulk{Edits: make([]named, len(edits)), DryRun: opt.DryRun}
 	for i, e := range edits {
 		body.Edits[i] = named{e}
 	}
-	r := request{method: http.MethodPost, path: "/v1/edits", body: body, header: map[string]string{keyHeader: opt.Key}}
+	r := request{method: http.MethodPost, path: api.EditsPath, body: body,
+		header: map[string]string{api.KeyHeader: opt.Key}}
 	if opt.IfMatch > 0 {
-		r.header["If-Match"] = etag(opt.IfMatch)
+		r.header["If-Match"] = api.ETag(opt.IfMatch)
 	}
 	return out, c.fetch(ctx, r, &out)
 }
 
 // Networks lists the networks of a space, or of all where it is empty, by name, without the maps of their pools.
 func (c *Client) Networks(ctx context.Context, space string) ([]ipam.NetworkInfo, error) {
-	return pages(ctx, c, "/v1/networks", params{"space": space}, func(l *NetworkList) ([]ipam.NetworkInfo, string) { return l.Networks, l.Next })
+	return pages(ctx, c, "/v1/networks", params{"space": space}, func(l *api.NetworkList) ([]ipam.NetworkInfo, string) {
+		return l.Networks, l.Next
+	})
 }
 
 // Network shows one network, by name or id, with its maps.
@@ -68,22 +67,22 @@ func (c *Client) Network(ctx context.Context, ref string) (n ipam.NetworkInfo, e
 	return n, c.call(ctx, http.MethodGet, networkPath(ref), nil, nil, &n)
 }
 
-// Reservations lists reserved addresses by space, subnet and address: those of a network and of an owner, or of all where
-// they are empty.
+// Reservations lists reserved addresses by space, subnet and address: those of a network and of an owner, or of all
+// where they are empty.
 func (c *Client) Reservations(ctx context.Context, network, owner string) ([]ipam.ReservationInfo, error) {
 	return pages(ctx, c, networkPath(network, "reservations"), params{"owner": owner},
-		func(l *ReservationList) ([]ipam.ReservationInfo, string) { return l.Reservations, l.Next })
+		func(l *api.ReservationList) ([]ipam.ReservationInfo, string) { return l.Reservations, l.Next })
 }
 
 // Addresses lists what was taken for what is no container, as Reservations does.
 func (c *Client) Addresses(ctx context.Context, network, owner string) ([]ipam.TakenAddress, error) {
 	return pages(ctx, c, networkPath(network, "addresses"), params{"owner": owner},
-		func(l *AddressList) ([]ipam.TakenAddress, string) { return l.Addresses, l.Next })
+		func(l *api.AddressList) ([]ipam.TakenAddress, string) { return l.Addresses, l.Next })
 }
 
 // Environment lists the variables that describe an owner's addresses in a network, KEY=VALUE (GA-25).
 func (c *Client) Environment(ctx context.Context, network, owner string) ([]string, error) {
-	var list VariableList
+	var list api.VariableList
 	err := c.call(ctx, http.MethodGet, networkPath(network, "env", owner), nil, nil, &list)
 	return list.Variables, err
 }

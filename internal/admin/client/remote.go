@@ -1,4 +1,4 @@
-package admin
+package client
 
 import (
 	"crypto/tls"
@@ -7,9 +7,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
+
+	"berth/internal/admin/api"
 )
 
 // Remote says where a daemon is that is asked over TLS, and who asks.
@@ -26,15 +27,16 @@ const (
 	handshakeTimeout = 10 * time.Second
 )
 
-// NewRemoteClient returns a Client that asks over TLS. It connects with its first call.
-func NewRemoteClient(r Remote) (*Client, error) {
+// NewRemote returns a Client that asks over TLS. It connects with its first call.
+func NewRemote(r Remote) (*Client, error) {
 	base, err := url.Parse(r.URL)
-	if err != nil || base.Scheme != "https" || base.Host == "" || base.User != nil || strings.Trim(base.Path, "/") != "" || base.RawQuery != "" || base.Fragment != "" {
+	if err != nil || base.Scheme != "https" || base.Host == "" || base.User != nil ||
+		strings.Trim(base.Path, "/") != "" || base.RawQuery != "" || base.Fragment != "" {
 		return nil, fmt.Errorf("%q is not the address of a daemon, such as https://berth.example:7890", r.URL)
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS13}
 	if r.CA != "" {
-		if config.RootCAs, err = readCAs(r.CA); err != nil {
+		if config.RootCAs, err = api.ReadCAs(r.CA); err != nil {
 			return nil, err
 		}
 	}
@@ -52,27 +54,31 @@ func NewRemoteClient(r Remote) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSClientConfig: config, TLSHandshakeTimeout: handshakeTimeout, ExpectContinueTimeout: continueTimeout}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment,
+		DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSClientConfig: config,
+		TLSHandshakeTimeout: handshakeTimeout, ExpectContinueTimeout: continueTimeout}
 	return &Client{socket: r.URL, http: &http.Client{Transport: &toRemote{base.Host, token, transport}}}, nil
 }
 
-// readToken reads the first line of a file.
+// readToken reads the line of a file, which is not for everybody.
 func readToken(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := api.ReadSecret(path)
 	if err != nil {
 		return "", fmt.Errorf("the token: %w", err)
 	}
-	token := strings.TrimSpace(string(text))
-	if !strings.HasPrefix(token, TokenPrefix) || strings.ContainsAny(token, " \t\r\n") {
-		return "", fmt.Errorf("%s holds no token of Berth, which is one word that begins with %s", path, TokenPrefix)
+	token := strings.TrimSpace(text)
+	if !strings.HasPrefix(token, api.TokenPrefix) || strings.ContainsAny(token, " \t\r\n") {
+		return "", fmt.Errorf("%s holds no token of Berth, which is one word that begins with %s", path,
+			api.TokenPrefix)
 	}
 	return token, nil
 }
 
-// toRemote sends a Client's requests to a host, with a token. Wherever an answer wants to send it, it goes to that host only.
+// toRemote sends a Client's requests to a host, with a token. Wherever an answer wants to send it, it goes to that host
+// only.
 type toRemote struct {
 	host, token string
 	transport   *http.Transport

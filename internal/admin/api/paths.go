@@ -1,0 +1,45 @@
+// Package api is what both ends of the admin API know: paths and headers, what answers and refusals look like, and how
+// the files are read in which either end has its secrets. It promises that the codes of problems do not change, and
+// that what it describes is what openapi.yaml describes: tests of the room admin compare them.
+//
+// A request goes to a path (this file) with headers of its own (header.go). Its answer is what the daemon says of
+// itself (daemon.go), a list (lists.go), what there is about tokens (tokens.go), or what the room ipam has words for; a
+// refusal is a Problem (problem.go). A token, a password or an authority comes out of a file (secret.go).
+package api
+
+import "time"
+
+// The paths that both ends name.
+const (
+	// About the daemon, and not about what it keeps.
+	StatusPath  = "/v1/status"
+	VersionPath = "/v1/version"
+	SavePath    = "/v1/store/save"
+	MendPath    = "/v1/store/mend" // where a shared store is mended that was put back to an earlier state
+
+	EditsPath  = "/v1/edits" // where the plan is changed, and nowhere else but for available-ips
+	ImportPath = "/v1/import"
+
+	HostsPath = "/v1/hosts"
+	HostPath  = HostsPath + "/{name}"
+
+	CheckPath   = "/v1/check"
+	ReleasePath = "/v1/leases/release"
+	WitnessPath = "/v1/witness"
+	NewsPath    = "/v1/witness/news"
+)
+
+// JSONType is the content type of bodies and answers.
+const JSONType = "application/json"
+
+// MaxBody is the largest body of a request, and of a refusal, but where an operation says another.
+const MaxBody = 1 << 20
+
+// AnswerTimeout is how long the server gives itself for each answer but the streams.
+const AnswerTimeout = time.Minute
+
+// The bounds of `last`, the number of events in one answer.
+const (
+	DefaultEvents = 100
+	MaxEvents     = 10_000
+)

@@ -1,0 +1,55 @@
+package api
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// maxSecret is how long a secret may be, in bytes.
+const maxSecret = 64 << 10
+
+// ReadSecret reads a file that holds a password or a token, on one line, and refuses one that everybody may use: what
+// is in there is no secret any more.
+func ReadSecret(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if mode := info.Mode().Perm(); mode&0o007 != 0 {
+		return "", fmt.Errorf("everybody may use %s (mode %o): chmod 600 it", path, mode)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	if err == nil && len(text) > maxSecret {
+		err = errors.New("it is too long")
+	}
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	line, rest, _ := strings.Cut(strings.TrimRight(string(text), "\r\n"), "\n")
+	if rest != "" {
+		return "", fmt.Errorf("%s is to hold one line, and nothing else", path)
+	}
+	return line, nil
+}
+
+// ReadCAs reads the PEM file of the authorities whose certificates the other end may show.
+func ReadCAs(path string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s holds no certificate of an authority in PEM", path)
+	}
+	return pool, nil
+}

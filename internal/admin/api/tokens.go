@@ -1,0 +1,47 @@
+package api
+
+import (
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// Role says what somebody may do.
+type Role string
+
+// The roles.
+const (
+	RoleAdmin    Role = "admin"
+	RoleReadOnly Role = "read-only" // operations that read
+)
+
+// TokenPrefix is how the text of every token begins, so that one that lies where it should not is recognised.
+const TokenPrefix = "berth_"
+
+// TokenInfo is a token as it is shown.
+type TokenInfo struct {
+	Name    string    `json:"name"`
+	Role    Role      `json:"role"`
+	Created time.Time `json:"created"`
+	By      string    `json:"by"`               // who created it
+	Expires time.Time `json:"expires,omitzero"` // zero: never
+	Expired bool      `json:"expired"`
+}
+
+// TokenRequest asks for a token.
+type TokenRequest struct {
+	Name     string        `json:"name"`
+	Role     Role          `json:"role,omitempty"`     // default: admin
+	Lifetime ipam.Duration `json:"lifetime,omitempty"` // 0: it does not expire
+}
+
+// NewToken is a token that was just created, the only time that its text is shown.
+type NewToken struct {
+	TokenInfo
+	Token string `json:"token"`
+}
+
+// TokenList is the answer of GET /v1/tokens.
+type TokenList struct {
+	Tokens []TokenInfo `json:"tokens"`
+}

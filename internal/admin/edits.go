@@ -1,0 +1,154 @@
+package admin
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"berth/internal/admin/api"
+	"berth/internal/ipam"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// keyHeader makes a change happen once, however often it is sent; replayedHeader says of an answer that it was given
+// before.
+const (
+	replayedHeader = "Idempotency-Replayed"
+	maxKey         = 255
+)
+
+// edits makes the edits of a body, all of them or none.
+func (s *Server) edits(w http.ResponseWriter, r *http.Request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	body, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	var asked struct {
+		Edits  []jsontext.Value `json:"edits"`
+		DryRun bool             `json:"dry_run"`
+	}
+	if err := decode(body, &asked); err != nil {
+		return err
+	}
+	if err := checkNumber(len(asked.Edits)); err != nil {
+		return err
+	}
+	edits, err := readEdits(asked.Edits, readOp)
+	if err != nil {
+		return err
+	}
+	return s.edit(w, r, asked.DryRun, body, edits)
+}
+
+// readOp reads an edit that says what it is: {"op": "pool.add", ...}.
+func readOp(text jsontext.Value) (ipam.Edit, error) {
+	var asked struct {
+		Op   string         `json:"op"`
+		Rest jsontext.Value `json:",embed"`
+	}
+	if err := decode(text, &asked); err != nil {
+		return nil, err
+	}
+	e, known := ipam.NewEdit(asked.Op)
+	if !known {
+		return nil, invalid("there is no operation %q; they are called as in network.create, pool.add or address.take",
+			asked.Op)
+	}
+	if asked.Rest == nil {
+		asked.Rest = jsontext.Value("{}")
+	}
+	return e, decodeEdit(asked.Rest, e)
+}
+
+// readEdits reads each of the texts; where there are several, its error says which one is wrong.
+func readEdits(texts []jsontext.Value, read func(jsontext.Value) (ipam.Edit, error)) ([]ipam.Edit, error) {
+	edits := make([]ipam.Edit, len(texts))
+	for i, text := range texts {
+		e, err := read(text)
+		if err != nil && len(texts) > 1 {
+			err = &ipam.EditError{Index: i, Err: err}
+		}
+		if err != nil {
+			return nil, err
+		}
+		edits[i] = e
+	}
+	return edits, nil
+}
+
+// decodeEdit reads the fields of an edit. A new name that is left out is not the empty one, which takes the name away.
+func decodeEdit(text []byte, e ipam.Edit) error {
+	if err := decode(text, e); err != nil {
+		return err
+	}
+	if _, renames := e.(*ipam.ModifyPool); renames && !has(text, "name") {
+		return invalid(`the field "name" is missing: give the pool's new name, or "" to take its name away`)
+	}
+	return nil
+}
+
+// has tells whether an object has a field.
+func has(object []byte, field string) bool {
+	var fields map[string]jsontext.Value
+	return decode(object, &fields) == nil && fields[field] != nil
+}
+
+// edit makes edits as the headers want it. body is what was asked, by which a key is known again.
+func (s *Server) edit(w http.ResponseWriter, r *http.Request, dry bool, body []byte, edits []ipam.Edit) error {
+	opt := ipam.EditOptions{DryRun: dry}
+	var err error
+	if opt.IfMatch, err = ifMatch(r); err != nil {
+		return err
+	}
+	if opt.Key, err = idempotencyKey(r); err != nil {
+		return err
+	}
+	switch {
+	case dry:
+		opt.Key = "" // it changes nothing, however often
+	case opt.Key != "":
+		opt.Request = digest(r, body)
+	}
+	out, err := s.cfg.Service.Edit(r.Context(), opt, edits...)
+	if err != nil {
+		return err
+	}
+	if out.Replayed {
+		w.Header().Set(replayedHeader, "true")
+	}
+	if out.Revision > 0 {
+		w.Header().Set("ETag", api.ETag(out.Revision))
+	}
+	if out.Changes == nil {
+		out.Changes = []ipam.Event{} // in JSON a list, not null
+	}
+	return reply(w, out)
+}
+
+func idempotencyKey(r *http.Request) (string, error) {
+	values := r.Header.Values(api.KeyHeader)
+	if len(values) == 0 {
+		return "", nil
+	}
+	key := values[0]
+	unprintable := strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' })
+	if len(values) > 1 || key == "" || len(key) > maxKey || unprintable {
+		return "", invalid("the header %s is %.80q; it is given once, and has 1 to %d printable ASCII characters",
+			api.KeyHeader, strings.Join(values, ", "), maxKey)
+	}
+	return key, nil
+}
+
+// digest is of who asks for what: a key is good for one request of one asker.
+func digest(r *http.Request, body []byte) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %s %s?%s\n", callerIn(r.Context()).actor, r.Method, r.URL.EscapedPath(), r.URL.RawQuery)
+	h.Write(body)
+	h.Sum(sum[:0])
+	return sum
+}

@@ -1,0 +1,103 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"berth/internal/admin/api"
+	"berth/internal/ipam"
+	"berth/store"
+)
+
+// kinds gives each kind of error its status and code. The first that matches counts.
+var kinds = []struct {
+	is     error
+	status int
+	code   string
+}{
+	{ipam.ErrInvalid, http.StatusBadRequest, api.CodeInvalid},
+	{ipam.ErrNotFound, http.StatusNotFound, api.CodeNotFound},
+	{ipam.ErrInUse, http.StatusConflict, api.CodeInUse},
+	{ipam.ErrExhausted, http.StatusConflict, api.CodeExhausted},
+	{ipam.ErrOverlap, http.StatusConflict, api.CodeOverlap},
+	{ipam.ErrChanged, http.StatusPreconditionFailed, api.CodeChanged},
+	{ipam.ErrKeyReused, http.StatusUnprocessableEntity, api.CodeKeyReused},
+	{ipam.ErrAlone, http.StatusConflict, api.CodeNoCluster},
+	{ipam.ErrHost, http.StatusConflict, api.CodeHostRefused},
+	{store.ErrAway, http.StatusServiceUnavailable, api.CodeAway},
+	{store.ErrNoSpace, http.StatusInsufficientStorage, api.CodeNoSpace},
+	{store.ErrAstray, http.StatusServiceUnavailable, api.CodeAstray},
+	{store.ErrUnknown, http.StatusServiceUnavailable, api.CodeUnknownOutcome},
+	{store.ErrLocked, http.StatusConflict, api.CodeInUse},
+	{store.ErrClosed, http.StatusServiceUnavailable, api.CodeUnavailable},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, api.CodeUnavailable},
+	{context.Canceled, http.StatusServiceUnavailable, api.CodeUnavailable},
+	{ipam.ErrDamaged, http.StatusInternalServerError, api.CodeDamaged},
+	{store.ErrCorrupt, http.StatusInternalServerError, api.CodeDamaged},
+}
+
+// problemOf translates an error of the rooms inside.
+func problemOf(err error) *api.Problem {
+	var one *ipam.EditError
+	if errors.As(err, &one) {
+		p := *problemOf(one.Err)
+		p.Index = &one.Index
+		return &p
+	}
+	var p *api.Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	var plan *ipam.PlanError
+	if errors.As(err, &plan) {
+		return &api.Problem{Status: http.StatusBadRequest, Code: api.CodeInvalid, Detail: err.Error(),
+			Problems: plan.Problems,
+			More:     plan.More}
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.is) {
+			return &api.Problem{Status: k.status, Code: k.code, Detail: err.Error(), Reason: string(ipam.CodeOf(err)),
+				Advice: ipam.AdviceOf(err)}
+		}
+	}
+	return &api.Problem{Status: http.StatusInternalServerError, Code: api.CodeInternal, Detail: err.Error()}
+}
+
+func invalid(format string, args ...any) *api.Problem {
+	return &api.Problem{Status: http.StatusBadRequest, Code: api.CodeInvalid, Detail: fmt.Sprintf(format, args...)}
+}
+
+func noSuchPath(path string) *api.Problem {
+	return &api.Problem{Status: http.StatusNotFound, Code: api.CodeNoPath,
+		Detail: fmt.Sprintf("the admin API has no path %q; openapi.yaml lists them", path)}
+}
+
+func noSuchMethod(method, path, allow string) *api.Problem {
+	return &api.Problem{Status: http.StatusMethodNotAllowed, Code: api.CodeNoMethod,
+		Detail: fmt.Sprintf("%s answers to %s, not to %s", path, allow, method)}
+}
+
+// refuse answers with a problem. Where an answer has begun already it can only be cut off, which the client notices.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *api.Problem) {
+	if p.Title == "" {
+		p.Title = http.StatusText(p.Status)
+	}
+	entry := s.log.WithField("path", r.URL.Path).WithField("code", p.Code)
+	if p.Status >= http.StatusInternalServerError {
+		entry.Error(p.Detail)
+	} else {
+		entry.Debug(p.Detail)
+	}
+	if a, ok := w.(*answer); ok && a.begun {
+		panic(http.ErrAbortHandler)
+	}
+	h := w.Header()
+	h.Del("Content-Length")
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // a client that is gone: the server notices
+}

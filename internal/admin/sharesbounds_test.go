@@ -1,0 +1,138 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/sirupsen/logrus/hooks/test"
+)
+
+// TestSharesBounds: a quarter of the connections for each, three quarters for all that are not root, and whoever is
+// refused is in the log once, until he has none open any more.
+func TestSharesBounds(t *testing.T) {
+	logger, logged := test.NewNullLogger()
+	s := newShares(16, logrus.NewEntry(logger))
+	take := func(name string, n int, refused string) {
+		t.Helper()
+		for i := range n {
+			if reason := s.take(name); (reason == "") != (refused == "") || !strings.Contains(reason, refused) {
+				t.Errorf("%s's connection %d: %q, want %q", name, i+1, reason, refused)
+			}
+		}
+	}
+	wantLogged := func(n int) {
+		t.Helper()
+		if got := len(logged.AllEntries()); got != n {
+			t.Errorf("%d lines are in the log, want %d", got, n)
+		}
+	}
+	take("a", 4, "")
+	take("a", 3, "a has 4 connections open")
+	wantLogged(1)
+	take("b", 4, "")
+	take("c", 4, "")
+	take("d", 2, "all 12 connections that are not root's are taken")
+	wantLogged(2)
+	for range 4 {
+		s.give("a")
+	}
+	take("a", 4, "")
+	take("a", 1, "a has 4 connections open")
+	wantLogged(3)
+}
+
+// queue is a listener whose connections a test makes.
+type queue chan net.Conn
+
+// Accept implements net.Listener.
+func (q queue) Accept() (net.Conn, error) { return <-q, nil }
+
+// Close implements net.Listener.
+func (q queue) Close() error { return nil }
+
+// Addr implements net.Listener.
+func (q queue) Addr() net.Addr { return nil }
+
+// TestSharesOfRoot: root has all connections of the listener beside those of others, waits only for one of his own, and
+// no longer than the listener is there.
+func TestSharesOfRoot(t *testing.T) {
+	const most = 3
+	s := newShares(most, logrus.NewEntry(logrus.New()))
+	s.who = func(net.Conn) (string, bool) { return "root", true }
+	waiting := make(queue, 2*most)
+	l := s.over(waiting)
+	type accepted struct {
+		net.Conn
+		err error
+	}
+	came := make(chan accepted)
+	accept := func() {
+		here, there := net.Pipe()
+		t.Cleanup(func() { here.Close(); there.Close() })
+		waiting <- here
+		go func() {
+			c, err := l.Accept()
+			came <- accepted{c, err}
+		}()
+	}
+	var open []net.Conn
+	for range most {
+		accept()
+		c := soon(t, "a connection", came)
+		must(t, c.err)
+		open = append(open, c)
+	}
+	accept()
+	select {
+	case <-came:
+		t.Error("root has more connections than the listener")
+	case <-time.After(20 * time.Millisecond):
+	}
+	must(t, open[0].Close())
+	must(t, soon(t, "the connection that was waited for", came).err)
+	accept()
+	must(t, l.Close())
+	if c := soon(t, "the end", came); !errors.Is(c.err, net.ErrClosed) {
+		t.Errorf("when the listener is closed: %v", c.err)
+	}
+}
+
+// TestSharesRefused: a refusal is said in words to so many at a time who ask, and to nobody for longer than a moment.
+func TestSharesRefused(t *testing.T) {
+	refuse := refusing()
+	refused := func() net.Conn {
+		here, there := net.Pipe()
+		t.Cleanup(func() { there.Close() })
+		refuse(here, "too many")
+		_ = there.SetDeadline(time.Now().Add(20 * time.Second))
+		return there
+	}
+	var silent []net.Conn
+	for range maxRefusals {
+		silent = append(silent, refused())
+	}
+	if _, err := fmt.Fprint(refused(), "GET / HTTP/1.1\r\n"); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("beyond the bound: %v", err)
+	}
+	for _, conn := range silent {
+		if text, err := io.ReadAll(conn); err != nil || len(text) > 0 {
+			t.Errorf("who asks nothing is told %q, %v", text, err)
+		}
+	}
+	for end := time.Now().Add(20 * time.Second); ; { // the places come free a moment behind the connections' ends
+		status, body := asks(refused(), "/")
+		if status == http.StatusServiceUnavailable && strings.Contains(body, "too many") {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("afterwards: %d %s", status, body)
+		}
+	}
+}
