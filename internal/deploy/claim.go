@@ -18,7 +18,7 @@ type Plan struct {
 	project  *Project
 	networks map[string]*network
 	claims   []*claim
-	notes    []string // about what is left alone
+	left     map[string]string // networks that are left alone, by key, and why
 }
 
 // claim is what one owner wants on one network, which is one reservation of one or two addresses (BO-6).
@@ -33,11 +33,11 @@ type claim struct {
 
 // Plan works out what the services want of the planned networks. Its refusals say which part of the files is at fault.
 func (p *Project) Plan(m Mapping, planned []ipam.NetworkInfo) (*Plan, error) {
-	networks, notes, err := p.networks(m, planned)
+	networks, left, err := p.networks(m, planned)
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{project: p, networks: networks, notes: notes}
+	plan := &Plan{project: p, networks: networks, left: left}
 	for _, name := range p.services() {
 		service := p.compose.Services[name]
 		for _, key := range slices.Sorted(maps.Keys(service.Networks)) {
@@ -60,8 +60,8 @@ func (p *Project) Plan(m Mapping, planned []ipam.NetworkInfo) (*Plan, error) {
 	return plan, nil
 }
 
-// checkOwners refuses two claims that would come to one reservation: of two services with one container_name, and of a service
-// that is on two Docker networks of one planned network (BO-6).
+// checkOwners refuses two claims that would come to one reservation: of two services with one container_name, and of a
+// service that is on two Docker networks of one planned network (BO-6).
 func (p *Plan) checkOwners() error {
 	type place struct {
 		owner   string
@@ -74,9 +74,11 @@ func (p *Plan) checkOwners() error {
 		case other == nil:
 			there[at] = c
 		case other.service != c.service:
-			return fmt.Errorf("the services %s and %s have the same container_name, %s", other.service, c.service, c.owner)
+			return fmt.Errorf("the services %s and %s have the same container_name, %s", other.service, c.service,
+				c.owner)
 		default:
-			return fmt.Errorf("services.%s is on the networks %s and %s, which are on one planned network, %s; an owner has one reservation there, so plan a network for each",
+			return fmt.Errorf("services.%s is on the networks %s and %s, which are on one planned network, %s; an "+
+				"owner has one reservation there, so plan a network for each",
 				c.service, other.on.key, c.on.key, c.on.planned.Name)
 		}
 	}
@@ -85,13 +87,22 @@ func (p *Plan) checkOwners() error {
 
 // nothing is the refusal of a project of which Berth gives no address.
 func (p *Plan) nothing() error {
-	why := "no network that a running service is on has Berth as its IPAM driver; write ipam: {driver: berth, options: {network: NAME}}, or say --ipam-driver or --network"
-	if len(p.notes) > 0 {
-		why = strings.TrimSuffix(strings.Join(p.notes, " "), ".")
+	why := "no network that a running service is on has Berth as its IPAM driver; write ipam: {driver: berth, " +
+		"options: {network: NAME}, config: [{subnet: CIDR}]}, or say --ipam-driver or --network"
+	if len(p.left) > 0 {
+		why = strings.TrimSuffix(strings.Join(p.notes(), " "), ".")
 	} else if len(p.networks) > 0 {
 		why = "its services have no replicas"
 	}
 	return fmt.Errorf("there is nothing to reserve for the project %s: %s", p.project.Name(), why)
+}
+
+// notes are the words about what is left alone.
+func (p *Plan) notes() (all []string) {
+	for _, key := range slices.Sorted(maps.Keys(p.left)) {
+		all = append(all, p.left[key])
+	}
+	return all
 }
 
 // claim adds what a service wants on a network, for each of its replicas.
@@ -105,7 +116,8 @@ func (p *Plan) claim(service *types.ServiceConfig, on *network) error {
 		return err
 	}
 	if given := (&claim{wishes: wishes}).given(); given > 0 && replicas > 1 {
-		return fmt.Errorf("services.%s has %d replicas, and an address for one of them on the network %s; leave the address out, or make a service of each replica",
+		return fmt.Errorf("services.%s has %d replicas, and an address for one of them on the network %s; leave the "+
+			"address out, or make a service of each replica",
 			service.Name, replicas, on.key)
 	}
 	for number := range replicas {
@@ -116,7 +128,8 @@ func (p *Plan) claim(service *types.ServiceConfig, on *network) error {
 		if err := ipam.CheckOwner(owner); err != nil {
 			return fmt.Errorf("services.%s: %w", service.Name, err)
 		}
-		p.claims = append(p.claims, &claim{service: service.Name, owner: owner, on: on, wishes: wishes, shared: replicas > 1})
+		p.claims = append(p.claims,
+			&claim{service: service.Name, owner: owner, on: on, wishes: wishes, shared: replicas > 1})
 	}
 	return nil
 }
@@ -135,7 +148,8 @@ func (n *network) wishes(service string, says *types.ServiceNetworkConfig) (all 
 			continue
 		}
 		if given[own.family], err = n.own(own.family, own.text); err != nil {
-			return nil, fmt.Errorf("services.%s.networks.%s.ipv%d_address is %q: %w", service, n.key, own.family, own.text, err)
+			return nil, fmt.Errorf("services.%s.networks.%s.ipv%d_address is %q: %w", service, n.key, own.family,
+				own.text, err)
 		}
 	}
 	for _, subnet := range n.subnets {
@@ -157,11 +171,13 @@ func (n *network) own(family int, text string) (netip.Addr, error) {
 	i := slices.IndexFunc(n.subnets, func(p netip.Prefix) bool { return familyOf(p.Addr()) == family })
 	if i < 0 {
 		hint := map[int]string{6: ", and enable_ipv6: true in the file makes it one"}[family]
-		return a, fmt.Errorf("networks.%s is no IPv%d network; the planned network %s has %s%s", n.key, family, n.planned.Name, listOf(n.planned.Subnets), hint)
+		return a, fmt.Errorf("networks.%s is no IPv%d network; the planned network %s has %s%s", n.key, family,
+			n.planned.Name, listOf(n.planned.Subnets), hint)
 	}
 	for _, s := range n.planned.Subnets {
 		if s.CIDR.Contains(a) && s.CIDR != n.subnets[i] {
-			return a, fmt.Errorf("that is of %s, and the network has %s of the planned network %s; write {subnet: %s} in its ipam.config, or another address",
+			return a, fmt.Errorf("that is of %s, and the network has %s of the planned network %s; write {subnet: "+
+				"%s} in its ipam.config, or another address",
 				s.CIDR, n.subnets[i], n.planned.Name, s.CIDR)
 		}
 	}
@@ -178,14 +194,39 @@ func (c *claim) given() (count int) {
 	return count
 }
 
-// Edits are what is to be asked of the daemon. Made again, they change nothing (BO-5). An address that a file names anew
-// replaces the one before, which stays its owner's until that runs with the new one (BO-13).
+// Edits are what is to be asked of the daemon. Made again, they change nothing (BO-5). An address that a file names
+// anew, or that is on another network than before, replaces the one before, which stays its owner's until that runs
+// with the new one (BO-13).
 func (p *Plan) Edits() []ipam.Edit {
 	edits := make([]ipam.Edit, len(p.claims))
+	only := p.only()
 	for i, c := range p.claims {
-		edits[i] = &ipam.AddReservation{Network: c.on.planned.ID.String(), Owner: c.owner, Wishes: c.wishes, Replace: true}
+		edits[i] = &ipam.AddReservation{Network: c.on.planned.ID.String(), Owner: c.owner, Wishes: c.wishes,
+			Replace: true, Only: only[c.owner]}
 	}
 	return edits
+}
+
+// only are the planned networks on which each owner is to have anything; nil where a network of its service is left
+// alone, so that it is not known which those are.
+func (p *Plan) only() map[string][]string {
+	all := map[string][]string{}
+	for _, c := range p.claims {
+		if !p.unsure(c.service) {
+			all[c.owner] = append(all[c.owner], c.on.planned.ID.String())
+		}
+	}
+	return all
+}
+
+// unsure tells whether a service is on a network that is left alone.
+func (p *Plan) unsure(service string) bool {
+	for key := range p.project.compose.Services[service].Networks {
+		if p.left[key] != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // Where says which part of the files an edit is for.
@@ -200,15 +241,16 @@ func (p *Plan) Grant(results []ipam.Result) error {
 	}
 	for i, c := range p.claims {
 		if len(results[i].Addresses) != len(c.wishes) {
-			return fmt.Errorf("%s was to have %d addresses on the network %s, and got %d", c.owner, len(c.wishes), c.on.planned.Name, len(results[i].Addresses))
+			return fmt.Errorf("%s was to have %d addresses on the network %s, and got %d", c.owner, len(c.wishes),
+				c.on.planned.Name, len(results[i].Addresses))
 		}
 		c.has = results[i].Addresses
 	}
 	return nil
 }
 
-// Release ends all that is reserved for the project's owners: those under its name, and the containers with names of their
-// own (BO-3).
+// Release ends all that is reserved for the project's owners: those under its name, and the containers with names of
+// their own (BO-3).
 func (p *Project) Release() []ipam.Edit {
 	edits := []ipam.Edit{&ipam.ReleaseOwner{Owner: p.Name(), Under: true}}
 	for _, name := range p.services() {

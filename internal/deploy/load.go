@@ -54,11 +54,12 @@ func IsOverride(name string) (bool, error) {
 	return string(head[:n]) == marker, nil
 }
 
-// Load reads a project. Overrides of an earlier run are left out of it, also where COMPOSE_FILE names them: what they fix
-// is not what the files say. What the containers' environment comes from is not read.
+// Load reads a project. Overrides of an earlier run are left out of it, also where COMPOSE_FILE names them: what they
+// fix is not what the files say. What the containers' environment comes from is not read.
 func Load(ctx context.Context, from Source) (*Project, error) {
 	if slices.Contains(from.Files, "-") {
-		return nil, errors.New("a Compose file is read from a file, which its override goes beside; write standard input into one")
+		return nil, errors.New("a Compose file is read from a file, which its override goes beside; write standard " +
+			"input into one")
 	}
 	options, err := cli.NewProjectOptions(slices.Clone(from.Files),
 		cli.WithWorkingDirectory(from.Directory),
@@ -107,13 +108,15 @@ func leaveOverrides(options *cli.ProjectOptions) error {
 		}
 	}
 	if len(left) == 0 {
-		return fmt.Errorf("%s is what `berth compose` wrote; give the Compose file that it goes beside", strings.Join(options.ConfigPaths, ", "))
+		return fmt.Errorf("%s is what `berth compose` wrote; give the Compose file that it goes beside",
+			strings.Join(options.ConfigPaths, ", "))
 	}
 	options.ConfigPaths = left
 	return nil
 }
 
-// versionOf is what a file says of itself. Older versions of docker-compose want all files of a project to say the same.
+// versionOf is what a file says of itself. Older versions of docker-compose want all files of a project to say the
+// same.
 func versionOf(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -138,11 +141,13 @@ func (p *Project) scale(replicas map[string]int) error {
 		service, ok := p.compose.Services[name]
 		switch n := replicas[name]; {
 		case !ok:
-			return fmt.Errorf("the project %s has no service %q to scale; it has %s", p.Name(), name, strings.Join(p.services(), ", "))
+			return fmt.Errorf("the project %s has no service %q to scale; it has %s", p.Name(), name,
+				strings.Join(p.services(), ", "))
 		case n < 0 || n > maxReplicas:
 			return fmt.Errorf("the service %s cannot have %d replicas; 0 to %d are possible", name, n, maxReplicas)
 		case n > 1 && service.ContainerName != "":
-			return fmt.Errorf("the service %s has the container_name %s, which only one replica can have", name, service.ContainerName)
+			return fmt.Errorf("the service %s has the container_name %s, which only one replica can have", name,
+				service.ContainerName)
 		default:
 			service.SetScale(n)
 			p.compose.Services[name] = service
@@ -150,6 +155,36 @@ func (p *Project) scale(replicas map[string]int) error {
 	}
 	return nil
 }
+
+// Replicas has services that the project has be of as many replicas as there are, where the files say fewer, and
+// returns those that were changed (`docker compose up --scale`).
+func (p *Project) Replicas(there map[string]int) (changed map[string]int, err error) {
+	changed = map[string]int{}
+	for name, n := range there {
+		if service, ok := p.compose.Services[name]; ok && n > service.GetScale() && n > 1 {
+			changed[name] = n
+		}
+	}
+	return changed, p.scale(changed)
+}
+
+// Networks are the names that Docker has for the networks that Compose makes for the project's services, and those that
+// are external, which somebody else makes.
+func (p *Project) Networks() (own, external []string) {
+	for _, key := range slices.Sorted(maps.Keys(p.compose.Networks)) {
+		switch n := p.compose.Networks[key]; {
+		case !p.uses(key):
+		case bool(n.External):
+			external = append(external, n.Name)
+		default:
+			own = append(own, n.Name)
+		}
+	}
+	return own, external
+}
+
+// Files are the paths of the project's files, without overrides of an earlier run.
+func (p *Project) Files() []string { return p.compose.ComposeFiles }
 
 // Name is the name of the project, which its owners begin with.
 func (p *Project) Name() string { return p.compose.Name }

@@ -10,8 +10,9 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// macOf works out the MAC of an owner on a network: the network's prefix, or one of those that nobody is assigned, and a
-// hash. The MAC stays as long as the network and the owner do. Where another owner of the file has it, the next hash is taken.
+// macOf works out the MAC of an owner on a network: the network's prefix, or one of those that nobody is assigned, and
+// a hash. The MAC stays as long as the network and the owner do. Where another owner of the file has it, the next hash
+// is taken.
 func macOf(c *claim, taken map[string]bool) string {
 	for try := 0; ; try++ {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", c.on.planned.ID, c.owner, try))
@@ -27,17 +28,21 @@ func macOf(c *claim, taken map[string]bool) string {
 }
 
 // macs gives the services their MACs, by name. docker-compose 1.29 knows no MAC but that of a service, which the engine
-// gives to the container's first network; so a service has one where that network is Berth's. The file's own goes before.
+// gives to the container's first network; so a service has one where that network is Berth's. The file's own goes
+// before.
 func (p *Plan) macs() map[string]string {
 	services := p.project.compose.Services
 	given, taken := map[string]string{}, map[string]bool{}
 	for _, name := range p.project.services() {
 		taken[strings.ToLower(ownMAC(services[name]))] = true
 	}
-	byName := slices.SortedFunc(slices.Values(p.claims), func(a, b *claim) int { return cmp.Compare(a.service, b.service) })
+	byName := slices.SortedFunc(slices.Values(p.claims),
+		func(a, b *claim) int { return cmp.Compare(a.service, b.service) })
 	for _, c := range byName {
 		service := services[c.service]
-		if !c.shared && ownMAC(service) == "" && firstNetwork(service, p.project.compose.Networks) == c.on.key {
+		// On a network that is adopted containers keep the MAC that they have from the engine.
+		if !c.shared && !c.on.adopted && ownMAC(service) == "" &&
+			firstNetwork(service, p.project.compose.Networks) == c.on.key {
 			given[c.service] = macOf(c, taken)
 		}
 	}
@@ -55,9 +60,9 @@ func ownMAC(service types.ServiceConfig) string {
 	return mac
 }
 
-// firstNetwork is the network that a container is created with; empty where the versions of Compose do not agree on it. Among
-// networks of the same priority the newer ones go by the key. docker-compose 1.29 goes by the name that Docker knows, and by
-// nothing where any network has a priority.
+// firstNetwork is the network that a container is created with; empty where the versions of Compose do not agree on it.
+// Among networks of the same priority the newer ones go by the key. docker-compose 1.29 goes by the name that Docker
+// knows, and by nothing where any network has a priority.
 func firstNetwork(service types.ServiceConfig, networks types.Networks) string {
 	keys := service.NetworksByPriority()
 	if len(keys) == 0 {

@@ -15,8 +15,15 @@ import (
 
 // Mapping says which networks of a project are planned ones, where its files do not.
 type Mapping struct {
-	Driver   string            // the IPAM driver that is Berth; empty: what is called berth, with or without path and tag
+	Driver   string            // the IPAM driver that is Berth; empty: berth or berth-mac, with or without path and tag
 	Networks map[string]string // of the project, to planned ones by name or id
+
+	// Adopted are Docker networks of the project, by the name that Docker has, that come from elsewhere to the planned
+	// ones of these names; AdoptedBy is the IPAM driver that they get.
+	Adopted   map[string]string
+	AdoptedBy string
+	// Merges tells that the project's Compose is one of v2 or later, which merges the descriptions of a network.
+	Merges bool
 }
 
 // network is a network of the project that is on a planned one.
@@ -26,6 +33,8 @@ type network struct {
 	planned *ipam.NetworkInfo
 	subnets []netip.Prefix // of the Docker network, one of a family, IPv4 first
 	pool    string         // out of which its containers get addresses; empty: any
+	adopted bool           // the files say nothing of Berth
+	merges  bool           // Mapping.Merges
 }
 
 // isBerth tells whether an IPAM driver is Berth. A managed plugin's name has a tag, and often the path of a registry.
@@ -34,19 +43,20 @@ func (m Mapping) isBerth(driver string) bool {
 		return driver == m.Driver
 	}
 	name, _, _ := strings.Cut(driver[strings.LastIndexByte(driver, '/')+1:], ":")
-	return name == "berth"
+	return name == "berth" || name == "berth-mac"
 }
 
-// networks finds the networks on which Berth gives the addresses, by key. Of others that may be meant, notes tell why they
-// are left alone.
-func (p *Project) networks(m Mapping, plan []ipam.NetworkInfo) (found map[string]*network, notes []string, err error) {
+// networks finds the networks on which Berth gives the addresses, by key. Of others that may be meant, left tells why
+// they are left alone.
+func (p *Project) networks(m Mapping,
+	plan []ipam.NetworkInfo) (found map[string]*network, left map[string]string, err error) {
 	for _, key := range slices.Sorted(maps.Keys(m.Networks)) {
 		if _, ok := p.compose.Networks[key]; !ok {
 			return nil, nil, fmt.Errorf("the project %s has no network %q; it has %s", p.Name(), key,
 				strings.Join(slices.Sorted(maps.Keys(p.compose.Networks)), ", "))
 		}
 	}
-	found = map[string]*network{}
+	found, left = map[string]*network{}, map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(p.compose.Networks)) {
 		n := &network{key: key, compose: p.compose.Networks[key]}
 		if !p.uses(key) {
@@ -57,13 +67,13 @@ func (p *Project) networks(m Mapping, plan []ipam.NetworkInfo) (found map[string
 			return nil, nil, err
 		}
 		if note != "" {
-			notes = append(notes, note)
+			left[key] = note
 		}
 		if n.planned != nil {
 			found[key] = n
 		}
 	}
-	return found, notes, nil
+	return found, left, nil
 }
 
 // uses tells whether a service is on a network.
@@ -76,16 +86,24 @@ func (p *Project) uses(key string) bool {
 	return false
 }
 
-// find finds the planned network and what the Docker network has of it. Where that is not Berth's matter, planned stays nil.
+// find finds the planned network and what the Docker network has of it. Where that is not Berth's matter, planned stays
+// nil.
 func (n *network) find(m Mapping, plan []ipam.NetworkInfo) (note string, err error) {
+	if m.Adopted[n.compose.Name] != "" && !bool(n.compose.External) {
+		n.adopt(m)
+	}
 	ref, byHand := m.Networks[n.key]
 	driver := n.compose.Ipam.Driver
 	switch {
+	case n.adopted:
+		ref = n.option("network")
 	case byHand && driver == "" && !bool(n.compose.External):
-		return "", fmt.Errorf("networks.%s has no IPAM driver, so that Docker gives its addresses itself; write ipam: {driver: berth} there", n.key)
+		return "", fmt.Errorf("networks.%s has no IPAM driver, so that Docker gives its addresses itself; write "+
+			"ipam: {driver: berth} there", n.key)
 	case byHand:
 	case bool(n.compose.External):
-		return fmt.Sprintf("%s is external and left alone. Where it is on a planned network, say --network %s=NAME.", n.key, n.key), nil
+		return fmt.Sprintf("%s is external and left alone. Where it is on a planned network, say --network %s=NAME.",
+			n.key, n.key), nil
 	case !m.isBerth(driver):
 		return "", nil
 	default:
@@ -94,19 +112,29 @@ func (n *network) find(m Mapping, plan []ipam.NetworkInfo) (note string, err err
 	if ref == "" {
 		n.planned = n.bySubnet(plan)
 	} else if n.planned = byRef(plan, ref); n.planned == nil {
-		return "", fmt.Errorf("networks.%s is on the planned network %q, which is not there; make it with `berth network create`, or name another with --network %s=NAME (`berth network ls` lists them)",
+		return "", fmt.Errorf("networks.%s is on the planned network %q, which is not there; make it with `berth "+
+			"network create`, or name another with --network %s=NAME (`berth network ls` lists them)",
 			n.key, ref, n.key)
 	}
 	if n.planned == nil {
-		return fmt.Sprintf("%s is Berth's, but names no planned network (ipam.options.network), so that nothing is reserved on it.", n.key), nil
+		return fmt.Sprintf("%s is Berth's, but names no planned network (ipam.options.network), so that nothing is "+
+			"reserved on it.", n.key), nil
 	}
 	if n.planned.Type == string(ipam.Dynamic) {
-		note = fmt.Sprintf("%s is on the planned network %s, of the type dynamic: somebody else chooses its addresses.", n.key, n.planned.Name)
+		note = fmt.Sprintf("%s is on the planned network %s, of the type dynamic: somebody else chooses its addresses.",
+			n.key, n.planned.Name)
 		n.planned = nil
 		return note, nil
 	}
 	n.pool = n.option("pool")
 	return "", n.choose()
+}
+
+// adopt has the network be of Berth, on the planned network that it comes to.
+func (n *network) adopt(m Mapping) {
+	n.adopted, n.merges = true, m.Merges
+	n.compose.Ipam.Driver = m.AdoptedBy
+	n.compose.Ipam.Options = types.Options{"network": m.Adopted[n.compose.Name]}
 }
 
 // option is one of those that `docker network create` takes as --ipam-opt.
@@ -143,11 +171,12 @@ func (n *network) named() (all []netip.Prefix) {
 	return all
 }
 
-// choose finds out which subnets of the planned network the Docker network has. Of a network that the file leaves to the plan
-// (no enable_ipv6, no subnets) there is IPv6 where the plan gives such addresses to containers.
+// choose finds out which subnets of the planned network the Docker network has. Of a network that the file leaves to
+// the plan (no enable_ipv6, no subnets) there is IPv6 where the plan gives such addresses to containers.
 func (n *network) choose() error {
 	if len(n.planned.Subnets) == 0 {
-		return fmt.Errorf("networks.%s is on the planned network %s, which has no subnet; add one with `berth subnet add %s CIDR`", n.key, n.planned.Name, n.planned.Name)
+		return fmt.Errorf("networks.%s is on the planned network %s, which has no subnet; add one with `berth subnet "+
+			"add %s CIDR`", n.key, n.planned.Name, n.planned.Name)
 	}
 	for _, cidr := range n.named() {
 		if !slices.ContainsFunc(n.planned.Subnets, func(s ipam.SubnetPlan) bool { return s.CIDR == cidr }) {
@@ -182,7 +211,8 @@ func (n *network) subnet(family int) (*ipam.SubnetPlan, error) {
 			return slices.ContainsFunc(s.Pools, func(p ipam.PoolPlan) bool { return p.Name == n.pool })
 		})
 	}
-	if bool(n.compose.External) && slices.ContainsFunc(n.planned.Subnets, func(s ipam.SubnetPlan) bool { return s.Docker > 0 }) {
+	if bool(n.compose.External) &&
+		slices.ContainsFunc(n.planned.Subnets, func(s ipam.SubnetPlan) bool { return s.Docker > 0 }) {
 		left = narrow(left, func(s *ipam.SubnetPlan) bool { return s.Docker > 0 })
 	}
 	switch {
@@ -191,10 +221,12 @@ func (n *network) subnet(family int) (*ipam.SubnetPlan, error) {
 	case len(left) == 1:
 		return &left[0], nil
 	case bool(n.compose.External):
-		return nil, fmt.Errorf("networks.%s is external, and Docker networks are on several IPv%d subnets of the planned network %s (%s), so that it cannot be known which is meant",
+		return nil, fmt.Errorf("networks.%s is external, and Docker networks are on several IPv%d subnets of the "+
+			"planned network %s (%s), so that it cannot be known which is meant",
 			n.key, family, n.planned.Name, listOf(left))
 	}
-	return nil, fmt.Errorf("networks.%s is on the planned network %s, which has several IPv%d subnets (%s); name one in the Compose file, with ipam: {config: [{subnet: %s}]}",
+	return nil, fmt.Errorf("networks.%s is on the planned network %s, which has several IPv%d subnets (%s); name one "+
+		"in the Compose file, with ipam: {config: [{subnet: %s}]}",
 		n.key, n.planned.Name, family, listOf(left), left[0].CIDR)
 }
 
@@ -231,10 +263,10 @@ func familyOf(a netip.Addr) int {
 }
 
 // complete is what the override says of the network: all that the files say, because docker-compose 1.29 takes the last
-// description of a network as a whole, and the subnets, without which the engine refuses addresses of a service's own. False:
-// the files name the subnets themselves, or somebody else made the network.
+// description of a network as a whole, and the subnets, without which the engine refuses addresses of a service's own.
+// False: the files name the subnets themselves, or somebody else made the network.
 func (n *network) complete(project string) (types.NetworkConfig, bool) {
-	c, changed := n.compose, false
+	c, changed := n.compose, n.adopted
 	if bool(c.External) {
 		return c, false
 	}
@@ -257,6 +289,10 @@ func (n *network) complete(project string) (types.NetworkConfig, bool) {
 			enable := true
 			c.EnableIPv6, changed = &enable, true
 		}
+	}
+	if n.adopted && n.merges && len(n.named()) > 1 {
+		// the file's own stays; Compose (compose-go 2.16) mixes several up where they are said twice
+		c.Ipam.Config = nil
 	}
 	if c.Name == project+"_"+n.key {
 		c.Name = "" // Compose's own, which another --project-name changes

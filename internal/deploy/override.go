@@ -14,16 +14,22 @@ import (
 // Override is the file that gives each service what was granted. It goes behind the project's own files.
 func (p *Plan) Override() ([]byte, error) {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s for the project %s: the addresses that its services have reserved. Write it again when\n"+
-		"# the Compose file has changed. A network that Docker made without it is made afresh by `docker compose down` and `up`.\n", marker, p.project.Name())
-	for _, note := range p.notes {
+	fmt.Fprintf(&b, "%s: the addresses that its services have reserved. Write it again when\n"+
+		"# the Compose file has changed. A network that Docker made without it is made afresh by `docker compose "+
+		"down` and `up`.\n", marked(p.project.Name()))
+	macs := p.macs()
+	if len(macs) > 0 {
+		fmt.Fprint(&b, "# By its mac_address a container is known on networks whose driver asks for MACs (berth-mac); "+
+			"on others by its address alone.\n")
+	}
+	for _, note := range p.notes() {
 		fmt.Fprintf(&b, "# %s\n", note)
 	}
 	root := mapping()
 	if p.project.version != "" {
 		put(root, "version", text(p.project.version))
 	}
-	put(root, "services", p.services())
+	put(root, "services", p.services(macs))
 	networks, err := p.described()
 	if err != nil {
 		return nil, err
@@ -39,9 +45,9 @@ func (p *Plan) Override() ([]byte, error) {
 	return b.Bytes(), e.Close()
 }
 
-// services describes the services, those of several replicas by a comment alone.
-func (p *Plan) services() *yaml.Node {
-	all, macs := mapping(), p.macs()
+// services describes the services with their MACs, those of several replicas by a comment alone.
+func (p *Plan) services(macs map[string]string) *yaml.Node {
+	all := mapping()
 	byService := map[string][]*claim{}
 	for _, c := range p.claims {
 		byService[c.service] = append(byService[c.service], c)
@@ -65,7 +71,10 @@ func (p *Plan) services() *yaml.Node {
 			put(networks, c.on.key, on)
 		}
 		put(service, "networks", networks)
-		put(all, name, service)
+		key := put(all, name, service)
+		if container := p.project.compose.Services[name].ContainerName; container != "" {
+			key.HeadComment = containerComment + container
+		}
 	}
 	return all
 }
@@ -73,12 +82,14 @@ func (p *Plan) services() *yaml.Node {
 // sharedComment says why nothing is fixed for a service, and what its replicas have.
 func sharedComment(claims []*claim) string {
 	replicas := map[string]bool{}
-	lines := []string{"", "Where the engine tells the names of containers (v29 and later) each gets its own, elsewhere one of the pool:"}
+	lines := []string{"", "Where the engine tells the names of containers (v29 and later) each gets its own, " +
+		"elsewhere one of the pool:"}
 	for _, c := range claims {
 		replicas[c.owner] = true
 		lines = append(lines, fmt.Sprintf("  %s on %s: %s", c.owner, c.on.key, join(c.has)))
 	}
-	lines[0] = fmt.Sprintf("Its %d replicas share what a Compose file says, so that nothing is fixed here.", len(replicas))
+	lines[0] = fmt.Sprintf("Its %d replicas share what a Compose file says, so that nothing is fixed here.",
+		len(replicas))
 	return "# " + strings.Join(lines, "\n# ")
 }
 

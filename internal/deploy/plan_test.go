@@ -30,40 +30,76 @@ func TestRefusals(t *testing.T) {
 		mapping    Mapping
 		words      []string
 	}{
-		{name: "unknown planned network", file: "services: {web: {image: x, networks: [lan]}}\nnetworks: {lan: {ipam: {driver: berth, options: {network: fornt}}}}",
-			words: []string{`networks.lan is on the planned network "fornt", which is not there`, "berth network create", "--network lan=NAME"}},
-		{name: "unknown planned network by hand", file: "services: {web: {image: x, networks: [lan]}}\nnetworks: {lan: {external: true}}", mapping: Mapping{Networks: map[string]string{"lan": "fornt"}},
-			words: []string{`networks.lan is on the planned network "fornt"`}},
-		{name: "unknown network of the file", file: "services: {web: {image: x, networks: [front]}}" + front, mapping: Mapping{Networks: map[string]string{"lan": "front"}},
-			words: []string{`the project shop has no network "lan"; it has front`}},
-		{name: "no network of ours", file: "services: {web: {image: x}}", words: []string{"nothing to reserve for the project shop", "ipam: {driver: berth"}},
-		{name: "another driver", file: "services: {web: {image: x, networks: [front]}}" + front, mapping: Mapping{Driver: "ship"}, words: []string{"nothing to reserve"}},
-		{name: "no replicas", file: "services: {web: {image: x, scale: 0, networks: [front]}}" + front, words: []string{"its services have no replicas"}},
-		{name: "dynamic", file: "services: {web: {image: x}}\nnetworks: {default: {ipam: {driver: berth, options: {network: theirs}}}}",
+		{name: "unknown planned network",
+			file: "services: {web: {image: x, networks: [lan]}}\nnetworks: {lan: {ipam: {driver: berth, options: " +
+				"{network: fornt}}}}",
+			words: []string{`networks.lan is on the planned network "fornt", which is not there`,
+				"berth network create", "--network lan=NAME"}},
+		{name: "unknown planned network by hand",
+			file:    "services: {web: {image: x, networks: [lan]}}\nnetworks: {lan: {external: true}}",
+			mapping: Mapping{Networks: map[string]string{"lan": "fornt"}},
+			words:   []string{`networks.lan is on the planned network "fornt"`}},
+		{name: "unknown network of the file", file: "services: {web: {image: x, networks: [front]}}" + front,
+			mapping: Mapping{Networks: map[string]string{"lan": "front"}},
+			words:   []string{`the project shop has no network "lan"; it has front`}},
+		{name: "no network of ours", file: "services: {web: {image: x}}",
+			words: []string{"nothing to reserve for the project shop", "ipam: {driver: berth"}},
+		{name: "another driver", file: "services: {web: {image: x, networks: [front]}}" + front,
+			mapping: Mapping{Driver: "ship"}, words: []string{"nothing to reserve"}},
+		{name: "no replicas", file: "services: {web: {image: x, scale: 0, networks: [front]}}" + front,
+			words: []string{"its services have no replicas"}},
+		{name: "dynamic", file: "services: {web: {image: x}}\nnetworks: {default: {ipam: {driver: berth, options: " +
+			"{network: theirs}}}}",
 			words: []string{"nothing to reserve", "theirs, of the type dynamic"}},
-		{name: "Docker's own addresses", file: "services: {web: {image: x}}", mapping: Mapping{Networks: map[string]string{"default": "front"}},
-			words: []string{"networks.default has no IPAM driver", "ipam: {driver: berth}"}},
-		{name: "no subnet", file: "services: {web: {image: x}}\nnetworks: {default: {ipam: {driver: berth, options: {network: wire}}}}",
+		{name: "Docker's own addresses", file: "services: {web: {image: x}}",
+			mapping: Mapping{Networks: map[string]string{"default": "front"}},
+			words:   []string{"networks.default has no IPAM driver", "ipam: {driver: berth}"}},
+		{name: "no subnet", file: "services: {web: {image: x}}\nnetworks: {default: {ipam: {driver: berth, options: " +
+			"{network: wire}}}}",
 			words: []string{"wire, which has no subnet", "berth subnet add wire"}},
-		{name: "several subnets", file: "services: {web: {image: x}}\nnetworks: {default: {ipam: {driver: berth, options: {network: two}}}}",
-			words: []string{"several IPv4 subnets (10.10.0.0/24, 10.11.0.0/24)", "ipam: {config: [{subnet: 10.10.0.0/24}]}"}},
-		{name: "several subnets of an external network", file: "services: {web: {image: x, networks: [lan]}}\nnetworks: {lan: {external: true}}", mapping: Mapping{Networks: map[string]string{"lan": "two"}},
-			words: []string{"networks.lan is external", "several IPv4 subnets of the planned network two (10.10.0.0/24, 10.11.0.0/24)"}},
-		{name: "subnet of another", file: "services: {web: {image: x}}\nnetworks: {default: {ipam: {driver: berth, options: {network: front}, config: [{subnet: 10.99.0.0/24}]}}}",
-			words: []string{"networks.default names the subnet 10.99.0.0/24", "front does not have; it has 10.8.0.0/24"}},
-		{name: "address of another subnet", file: "services: {web: {image: x, networks: {lan: {ipv4_address: 10.11.0.4}}}}\nnetworks: {lan: {ipam: {driver: berth, options: {network: two, pool: a}}}}",
-			words: []string{"services.web.networks.lan.ipv4_address", "that is of 10.11.0.0/24, and the network has 10.10.0.0/24"}},
-		{name: "no address", file: "services: {web: {image: x, networks: {front: {ipv4_address: 10.8.0.900}}}}" + front, words: []string{`services.web.networks.front.ipv4_address is "10.8.0.900": that is not an IPv4 address`}},
-		{name: "of the other family", file: "services: {web: {image: x, networks: {front: {ipv6_address: 10.8.0.9}}}}" + front, words: []string{`ipv6_address is "10.8.0.9": that is not an IPv6 address`}},
-		{name: "no such family", file: "services: {web: {image: x, networks: {front: {ipv6_address: 'fd00::9'}}}}" + front, words: []string{"networks.front is no IPv6 network", "front has 10.8.0.0/24, and enable_ipv6: true"}},
-		{name: "of IPv6 alone", file: "services: {web: {image: x, networks: {lan: {ipv4_address: 10.9.0.9}}}}\nnetworks: {lan: {ipam: {driver: berth, options: {network: six}}}}", words: []string{"networks.lan is no IPv4 network; the planned network six has fd00:13::/64"}},
-		{name: "one address for many", file: "services: {web: {image: x, scale: 2, networks: {front: {ipv4_address: 10.8.0.9}}}}" + front,
+		{name: "several subnets",
+			file: "services: {web: {image: x}}\nnetworks: {default: {ipam: {driver: berth, options: {network: two}}}}",
+			words: []string{"several IPv4 subnets (10.10.0.0/24, 10.11.0.0/24)",
+				"ipam: {config: [{subnet: 10.10.0.0/24}]}"}},
+		{name: "several subnets of an external network",
+			file:    "services: {web: {image: x, networks: [lan]}}\nnetworks: {lan: {external: true}}",
+			mapping: Mapping{Networks: map[string]string{"lan": "two"}},
+			words: []string{"networks.lan is external",
+				"several IPv4 subnets of the planned network two (10.10.0.0/24, 10.11.0.0/24)"}},
+		{name: "subnet of another",
+			file: "services: {web: {image: x}}\nnetworks: {default: {ipam: {driver: berth, options: {network: " +
+				"front}, config: [{subnet: 10.99.0.0/24}]}}}",
+			words: []string{"networks.default names the subnet 10.99.0.0/24",
+				"front does not have; it has 10.8.0.0/24"}},
+		{name: "address of another subnet",
+			file: "services: {web: {image: x, networks: {lan: {ipv4_address: 10.11.0.4}}}}\nnetworks: {lan: {ipam: " +
+				"{driver: berth, options: {network: two, pool: a}}}}",
+			words: []string{"services.web.networks.lan.ipv4_address",
+				"that is of 10.11.0.0/24, and the network has 10.10.0.0/24"}},
+		{name: "no address", file: "services: {web: {image: x, networks: {front: {ipv4_address: 10.8.0.900}}}}" + front,
+			words: []string{`services.web.networks.front.ipv4_address is "10.8.0.900": that is not an IPv4 address`}},
+		{name: "of the other family", file: "services: {web: {image: x, networks: {front: {ipv6_address: 10.8.0.9}}}}" +
+			front, words: []string{`ipv6_address is "10.8.0.9": that is not an IPv6 address`}},
+		{name: "no such family", file: "services: {web: {image: x, networks: {front: {ipv6_address: 'fd00::9'}}}}" +
+			front, words: []string{"networks.front is no IPv6 network",
+			"front has 10.8.0.0/24, and enable_ipv6: true"}},
+		{name: "of IPv6 alone", file: "services: {web: {image: x, networks: {lan: {ipv4_address: " +
+			"10.9.0.9}}}}\nnetworks: {lan: {ipam: {driver: berth, options: {network: six}}}}",
+			words: []string{"networks.lan is no IPv4 network; the planned network six has fd00:13::/64"}},
+		{name: "one address for many",
+			file:  "services: {web: {image: x, scale: 2, networks: {front: {ipv4_address: 10.8.0.9}}}}" + front,
 			words: []string{"services.web has 2 replicas, and an address for one of them on the network front"}},
-		{name: "owner that is none", file: "services: {_web: {image: x, networks: [front]}}" + front, words: []string{"services._web", `"shop/_web/1" names no owner`}},
-		{name: "one name for two", file: "services: {web: {image: x, container_name: box, networks: [front]}, db: {image: x, container_name: box, networks: [front]}}" + front,
+		{name: "owner that is none", file: "services: {_web: {image: x, networks: [front]}}" + front,
+			words: []string{"services._web", `"shop/_web/1" names no owner`}},
+		{name: "one name for two",
+			file: "services: {web: {image: x, container_name: box, networks: [front]}, db: {image: x, " +
+				"container_name: box, networks: [front]}}" + front,
 			words: []string{"the services db and web have the same container_name, box"}},
-		{name: "one planned network twice", file: "services: {web: {image: x, networks: [front, back]}}\nnetworks: {front: {ipam: {driver: berth, options: {network: two, pool: a}}}, back: {ipam: {driver: berth, options: {network: two, pool: b}}}}",
-			words: []string{"services.web is on the networks back and front", "one planned network, two", "plan a network for each"}},
+		{name: "one planned network twice",
+			file: "services: {web: {image: x, networks: [front, back]}}\nnetworks: {front: {ipam: {driver: berth, " +
+				"options: {network: two, pool: a}}}, back: {ipam: {driver: berth, options: {network: two, pool: b}}}}",
+			words: []string{"services.web is on the networks back and front", "one planned network, two",
+				"plan a network for each"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := load(t, file(t, c.file)).Plan(c.mapping, planned())
@@ -101,9 +137,12 @@ func TestLoadRefusals(t *testing.T) {
 		{"an override", ours, "is what `berth compose` wrote"},
 		{"an override, by the environment", empty, "is what `berth compose` wrote"},
 		{"project name", changed(func(s *Source) { s.Project = "A b" }), "project name"},
-		{"scale of none", changed(func(s *Source) { s.Scale = map[string]int{"wbe": 2} }), `no service "wbe" to scale; it has db, web`},
-		{"scale below nothing", changed(func(s *Source) { s.Scale = map[string]int{"db": -1} }), "cannot have -1 replicas"},
-		{"scale of a container", changed(func(s *Source) { s.Scale = map[string]int{"web": 2} }), "container_name box, which only one replica can have"},
+		{"scale of none", changed(func(s *Source) { s.Scale = map[string]int{"wbe": 2} }),
+			`no service "wbe" to scale; it has db, web`},
+		{"scale below nothing", changed(func(s *Source) { s.Scale = map[string]int{"db": -1} }),
+			"cannot have -1 replicas"},
+		{"scale of a container", changed(func(s *Source) { s.Scale = map[string]int{"web": 2} }),
+			"container_name box, which only one replica can have"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Load(context.Background(), c.source)
@@ -116,7 +155,8 @@ func TestLoadRefusals(t *testing.T) {
 
 // The project's name, its files and its profiles come from where Compose takes them.
 func TestLoadAsCompose(t *testing.T) {
-	const text = "services: {web: {image: x, networks: [front]}, debug: {image: x, profiles: [debug], networks: [front]}}\nnetworks: {front: {ipam: {driver: berth, options: {network: front}}}}"
+	const text = "services: {web: {image: x, networks: [front]}, debug: {image: x, profiles: [debug], networks: " +
+		"[front]}}\nnetworks: {front: {ipam: {driver: berth, options: {network: front}}}}"
 	dir := filepath.Join(t.TempDir(), "Shop.1")
 	write(t, filepath.Join(dir, "docker-compose.yml"), []byte(text))
 	write(t, filepath.Join(dir, "named.yaml"), []byte("name: named\n"+text))
@@ -127,9 +167,12 @@ func TestLoadAsCompose(t *testing.T) {
 		owners string
 	}{
 		{"found", Source{Directory: dir}, "shop1/debug/1 shop1/web/1"},
-		{"by the environment", Source{Directory: dir, Environment: []string{"COMPOSE_PROJECT_NAME=env", "COMPOSE_FILE=" + filepath.Join(dir, "named.yaml")}}, "env/debug/1 env/web/1"},
+		{"by the environment", Source{Directory: dir,
+			Environment: []string{"COMPOSE_PROJECT_NAME=env", "COMPOSE_FILE=" + filepath.Join(dir, "named.yaml")}},
+			"env/debug/1 env/web/1"},
 		{"by the file", Source{Files: []string{filepath.Join(dir, "named.yaml")}}, "named/debug/1 named/web/1"},
-		{"by the flag", Source{Files: []string{filepath.Join(dir, "named.yaml")}, Project: "flag", Profiles: []string{"none"}}, "flag/web/1"},
+		{"by the flag", Source{Files: []string{filepath.Join(dir, "named.yaml")}, Project: "flag",
+			Profiles: []string{"none"}}, "flag/web/1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			plan, err := load(t, c.source).Plan(Mapping{}, planned())
@@ -163,8 +206,10 @@ networks: {front: {ipam: {driver: berth, options: {network: front, pool: web}}}}
 	}
 	network := planned()[0].ID.String()
 	want := []ipam.Edit{
-		&ipam.AddReservation{Network: network, Owner: "shop/b/1", Wishes: []ipam.Wish{{Address: planned()[0].Subnets[0].CIDR.Addr().Next().Next().Next().Next().Next().Next().Next().Next().Next().Next()}}, Replace: true},
-		&ipam.AddReservation{Network: network, Owner: "shop/a/1", Wishes: []ipam.Wish{{Subnet: "10.8.0.0/24", Pool: "web"}}, Replace: true},
+		&ipam.AddReservation{Network: network, Owner: "shop/b/1",
+			Wishes: []ipam.Wish{{Address: planned()[0].Subnets[0].CIDR.Addr().Next().Next().Next().Next().Next().Next().Next().Next().Next().Next()}}, Replace: true, Only: []string{network}},
+		&ipam.AddReservation{Network: network, Owner: "shop/a/1",
+			Wishes: []ipam.Wish{{Subnet: "10.8.0.0/24", Pool: "web"}}, Replace: true, Only: []string{network}},
 	}
 	if d := cmp.Diff(want, plan.Edits(), cmp.Comparer(func(a, b ipam.Wish) bool { return a == b })); d != "" {
 		t.Errorf("what is asked for differs:\n%s", d)
@@ -175,7 +220,8 @@ networks: {front: {ipam: {driver: berth, options: {network: front, pool: web}}}}
 	if err := plan.Grant(nil); err == nil {
 		t.Error("nothing was granted, and taken")
 	}
-	if err := plan.Grant(make([]ipam.Result, 2)); err == nil || !strings.Contains(err.Error(), "shop/b/1 was to have 1 addresses") {
+	if err := plan.Grant(make([]ipam.Result, 2)); err == nil ||
+		!strings.Contains(err.Error(), "shop/b/1 was to have 1 addresses") {
 		t.Errorf("no addresses were granted, and taken: %v", err)
 	}
 }
@@ -203,20 +249,23 @@ func TestIsBerth(t *testing.T) {
 	}
 }
 
-// A MAC is the owner's on that network, has the network's prefix, and is one interface's: not a group's, and not one that was
-// assigned to a maker of cards. Two owners of a file never share one.
+// A MAC is the owner's on that network, has the network's prefix, and is one interface's: not a group's, and not one
+// that was assigned to a maker of cards. Two owners of a file never share one.
 func TestMAC(t *testing.T) {
 	dual, front := &network{planned: &planned()[1]}, &network{planned: &planned()[0]}
 	a := macOf(&claim{owner: "shop/a/1", on: front}, map[string]bool{})
-	if a != macOf(&claim{owner: "shop/a/1", on: front}, map[string]bool{}) || !strings.HasPrefix(a, "02:") || len(a) != 17 {
+	if a != macOf(&claim{owner: "shop/a/1", on: front}, map[string]bool{}) || !strings.HasPrefix(a, "02:") ||
+		len(a) != 17 {
 		t.Errorf("the MAC is %s", a)
 	}
-	if b := macOf(&claim{owner: "shop/a/1", on: dual}, map[string]bool{}); !strings.HasPrefix(b, "aa:00:01:") || len(b) != 17 {
+	if b := macOf(&claim{owner: "shop/a/1", on: dual}, map[string]bool{}); !strings.HasPrefix(b, "aa:00:01:") ||
+		len(b) != 17 {
 		t.Errorf("with the prefix it is %s", b)
 	}
 	again, taken := map[string]int{}, map[string]bool{}
 	for i := range 20000 { // of 24 bits, of which a dozen owners fall together
-		c := &claim{owner: "shop/a/" + strings.Repeat("x", i%50) + string(rune('a'+i/50%26)) + strings.Repeat("y", i/1300), on: dual}
+		c := &claim{owner: "shop/a/" + strings.Repeat("x", i%50) + string(rune('a'+i/50%26)) +
+			strings.Repeat("y", i/1300), on: dual}
 		again[macOf(c, map[string]bool{})]++
 		macOf(c, taken)
 	}
@@ -257,7 +306,8 @@ func TestFirstNetwork(t *testing.T) {
 
 func TestIsOverride(t *testing.T) {
 	dir := t.TempDir()
-	for text, want := range map[string]bool{"": false, "#": false, marker: true, marker + " for x\n": true, "services: {}\n" + marker: false} {
+	for text, want := range map[string]bool{"": false, "#": false, marker: true, marker + " for x\n": true,
+		"services: {}\n" + marker: false} {
 		name := filepath.Join(dir, "file")
 		write(t, name, []byte(text))
 		if got, err := IsOverride(name); got != want || err != nil {

@@ -9,14 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/ipam"
-	"berth/store/mem"
-
 	"github.com/sirupsen/logrus"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/cluster"
+	"berth/internal/ipam/service"
+	"berth/store/mem"
 )
 
-// Of hosts that share a store each runs its hooks for what it does itself, and no host for what another does. Without a host of its
-// own all is told, as ever.
+// Of hosts that share a store each runs its hooks for what it does itself, and no host for what another does. Without a
+// host of its own all is told, as ever.
 func TestOtherHosts(t *testing.T) {
 	for _, host := range []string{"alpha", ""} {
 		t.Run("host "+host, func(t *testing.T) {
@@ -24,25 +26,30 @@ func TestOtherHosts(t *testing.T) {
 			h.install(t, "1-dump")
 			first := mem.New()
 			mark := [4]byte{1}
-			member := func(name string, st *mem.Store) *ipam.Service {
-				s, err := ipam.Open(t.Context(), ipam.Config{Store: st, Host: name, Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: mark}})
+			member := func(name string, st *mem.Store) *service.Service {
+				s, err := service.Open(t.Context(),
+					service.Config{Store: st, Host: name,
+						Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: mark}})
 				must(t, err)
 				return s
 			}
 			beta := member("beta", first.Join())
-			half, err := ipam.OpenShared(t.Context(), ipam.SharedConfig{Own: mem.New(), Mark: mark, Host: "alpha", Reach: first.Reach,
-				Open: func(context.Context) (*ipam.Service, error) { return member("alpha", first), nil }})
+			half, err := cluster.OpenShared(t.Context(),
+				cluster.SharedConfig{Own: mem.New(), Mark: mark, Host: "alpha", Reach: first.Reach,
+					Open: func(context.Context) (*service.Service, error) { return member("alpha", first), nil }})
 			must(t, err)
 			log := logrus.New()
 			log.SetOutput(io.Discard)
 			log.SetLevel(logrus.DebugLevel)
 			log.AddHook(entries(h.log))
-			estate := ipam.NewEstate(h.service, half)
+			estate := cluster.NewEstate(h.service, half)
 			// The shared store is reached only when the hooks are there already.
-			h.hooks, err = Open(t.Context(), Config{Service: estate, Dir: h.dir, Host: host, Log: logrus.NewEntry(log), Bound: time.Minute})
+			h.hooks, err = Open(t.Context(),
+				Config{Service: estate, Dir: h.dir, Host: host, Log: logrus.NewEntry(log), Bound: time.Minute})
 			must(t, err)
-			_, err = beta.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace,
-				Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.77.0.0/24"), Pool: true}}})
+			_, err = beta.Edit(t.Context(), ipam.EditOptions{},
+				&ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace,
+					Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.77.0.0/24"), Pool: true}}})
 			must(t, err)
 			ctx, cancel := context.WithCancel(context.Background())
 			ended := make(chan error, 1)

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// programs lists what is to be run of the directory, by name. It is read for each event, so that what is put there counts from
-// the next event on. What may not be run is logged once.
+// programs lists what is to be run of the directory, by name. It is read for each event, so that what is put there
+// counts from the next event on. What may not be run is logged once.
 func (h *Hooks) programs() ([]string, error) {
 	if err := checkDir(h.cfg.Dir); err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func (h *Hooks) programs() ([]string, error) {
 	for _, entry := range entries {
 		file := filepath.Join(h.cfg.Dir, entry.Name())
 		there[file] = true
-		err := trusted(file, false, os.Geteuid())
+		err := trusted(file, os.Geteuid())
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it was removed meanwhile
 		}
@@ -46,29 +46,28 @@ func (h *Hooks) programs() ([]string, error) {
 	return all, nil
 }
 
-// trusted says why a file may not be run, or a directory not be run from, by a daemon of a user; its error is the rest of a sentence about it. A
-// link is no file, because it is not seen here who may change what it leads to.
-func trusted(file string, dir bool, uid int) error {
-	look := os.Lstat
-	if dir {
-		look = os.Stat
-	}
-	info, err := look(file)
+// trusted says why a file may not be run by a daemon of a user; its error is the rest of a sentence about it. A link is
+// no file, because it is not seen here who may change what it leads to.
+func trusted(file string, uid int) error {
+	info, err := os.Lstat(file)
 	if err != nil {
 		return fmt.Errorf("cannot be looked at: %w", err)
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
 	switch {
-	case dir && !info.IsDir():
-		return errors.New("is no directory")
-	case !dir && !info.Mode().IsRegular():
+	case !info.Mode().IsRegular():
 		return errors.New("is no regular file")
-	case !ok || st.Uid != 0 && int(st.Uid) != uid:
+	case !ownedBy(info, uid):
 		return errors.New("belongs to neither root nor the daemon's user: chown it")
 	case info.Mode().Perm()&0o022 != 0:
 		return errors.New("can be written by others than its owner: chmod go-w it")
-	case !dir && info.Mode().Perm()&0o111 == 0:
+	case info.Mode().Perm()&0o111 == 0:
 		return errors.New("is not executable: chmod +x it")
 	}
 	return nil
+}
+
+// ownedBy tells whether a file belongs to root or to a user.
+func ownedBy(info fs.FileInfo, uid int) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (st.Uid == 0 || int(st.Uid) == uid)
 }

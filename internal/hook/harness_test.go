@@ -13,16 +13,17 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/ipam"
-	"berth/store/storetest"
-
 	"github.com/sirupsen/logrus"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/service"
+	"berth/store/storetest"
 )
 
-// TestMain is also what the hooks of the tests do: a copy of this program whose name says so does that, with the files beside
-// its directory. A shell would drop the variables whose names it cannot say.
+// TestMain is also what the hooks of the tests do: a copy of this program whose name says so does that, with the files
+// beside its directory. A shell would drop the variables whose names it cannot say.
 func TestMain(m *testing.M) {
 	dir, name := filepath.Split(os.Args[0])
 	out := filepath.Join(dir, "..", "out")
@@ -92,7 +93,7 @@ var kept *os.File
 
 // house is a service with hooks that follow it.
 type house struct {
-	service *ipam.Service
+	service *service.Service
 	root    string // holds the directory of the hooks, and what they write
 	dir     string
 	hooks   *Hooks
@@ -110,18 +111,21 @@ func start(t *testing.T) *house {
 	st := storetest.NewModel()
 	t.Cleanup(func() { st.Close() })
 	var err error
-	h.service, err = ipam.Open(t.Context(), ipam.Config{Store: st, Host: "alpha"})
+	h.service, err = service.Open(t.Context(), service.Config{Store: st, Host: "alpha"})
 	must(t, err)
 	ctx := ipam.WithActor(t.Context(), "root (uid 0)")
-	_, err = h.service.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: "net1", Tags: map[string]string{"site": "a"},
-		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.1.0.0/16"), Gateway: netip.MustParseAddr("10.1.0.1"), Pool: true}}})
+	_, err = h.service.Edit(ctx, ipam.EditOptions{},
+		&ipam.CreateNetwork{Name: "net1", Tags: map[string]string{"site": "a"},
+			Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.1.0.0/16"),
+				Gateway: netip.MustParseAddr("10.1.0.1"), Pool: true}}})
 	must(t, err)
 	h.take(t, "before")
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	log.SetLevel(logrus.DebugLevel)
 	log.AddHook(entries(h.log))
-	h.hooks, err = Open(t.Context(), Config{Service: h.service, Dir: h.dir, Log: logrus.NewEntry(log), Bound: time.Minute})
+	h.hooks, err = Open(t.Context(),
+		Config{Service: h.service, Dir: h.dir, Log: logrus.NewEntry(log), Bound: time.Minute})
 	must(t, err)
 	return h
 }
@@ -187,7 +191,8 @@ func (h *house) script(t *testing.T, name, text string) {
 
 func (h *house) take(t *testing.T, owner string) netip.Addr {
 	t.Helper()
-	out, err := h.service.Edit(ipam.WithActor(t.Context(), "root (uid 0)"), ipam.EditOptions{}, &ipam.TakeAddress{Network: "net1", Owner: owner})
+	out, err := h.service.Edit(ipam.WithActor(t.Context(), "root (uid 0)"), ipam.EditOptions{},
+		&ipam.TakeAddress{Network: "net1", Owner: owner})
 	must(t, err)
 	return out.Results[0].Addresses[0]
 }

@@ -11,9 +11,7 @@ package hook
 
 import (
 	"context"
-	"fmt"
 	"iter"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -29,7 +27,7 @@ const DefaultBound = 10 * time.Second
 // pause is how long to wait after the events could not be read.
 const pause = 10 * time.Second
 
-// Service tells of events: ipam.Service over one store, or ipam.Estate over the host's own and the cluster's.
+// Service tells of events: service.Service over one store, or cluster.Estate over the host's own and the cluster's.
 type Service interface {
 	LastEvent(context.Context) (ipam.EventMark, error)
 	TailPages(context.Context, ipam.EventMark) iter.Seq2[ipam.EventPage, error]
@@ -83,7 +81,8 @@ func Open(ctx context.Context, cfg Config) (*Hooks, error) {
 // Counts may be asked for at any time.
 func (h *Hooks) Counts() Counts { return Counts{h.runs.Load(), h.failures.Load()} }
 
-// Run follows the events until ctx ends. A hook that runs then is let end; those that would have come after it are not run.
+// Run follows the events until ctx ends. A hook that runs then is let end; those that would have come after it are not
+// run.
 func (h *Hooks) Run(ctx context.Context) error {
 	for {
 		err := h.follow(ctx)
@@ -155,11 +154,3 @@ func (h *Hooks) tell(ctx context.Context, e *ipam.Event) {
 
 // path is all that a hook has of the daemon's environment.
 const path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-// checkDir refuses a directory that is none, or in which others could put programs.
-func checkDir(dir string) error {
-	if err := trusted(dir, true, os.Geteuid()); err != nil {
-		return fmt.Errorf("the directory of the hooks, %s, %w", dir, err)
-	}
-	return nil
-}

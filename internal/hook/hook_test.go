@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,10 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/ipam"
+
 	"golang.org/x/sys/unix"
 )
 
-// GA-25: the hooks run by name on each take and release since they began to follow, with the variables and nothing else.
+// GA-25: the hooks run by name on each take and release since they began to follow, with the variables and nothing
+// else.
 func TestVariables(t *testing.T) {
 	h := start(t)
 	h.install(t, "20-dump", "10-dump")
@@ -32,9 +36,12 @@ func TestVariables(t *testing.T) {
 		event := lines[slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "BERTH_EVENT=") })]
 		got = append(got, lines[0]+" "+event)
 		for _, want := range []string{
-			"BERTH_ADDRESS=10.1.0.3", "BERTH_SUBNET=10.1.0.0/16", "BERTH_SPACE=local", "BERTH_NETWORK=net1", "BERTH_OWNER=inst", "BERTH_KIND=external",
-			"BERTH_HOST=alpha", "INSTANCE_NAME=inst", "INSTANCE_NIC_COUNT=1", "INSTANCE_NIC0_IP=10.1.0.3", "INSTANCE_NIC0_IP:0=10.1.0.3",
-			"INSTANCE_NIC0_NETWORK_SUBNET:0=10.1.0.0/16", "INSTANCE_NIC0_NETWORK_GATEWAY:0=10.1.0.1", "INSTANCE_NIC0_NETWORK_DHCP:0=false",
+			"BERTH_ADDRESS=10.1.0.3", "BERTH_SUBNET=10.1.0.0/16", "BERTH_SPACE=local", "BERTH_NETWORK=net1",
+			"BERTH_OWNER=inst", "BERTH_KIND=external",
+			"BERTH_HOST=alpha", "INSTANCE_NAME=inst", "INSTANCE_NIC_COUNT=1", "INSTANCE_NIC0_IP=10.1.0.3",
+			"INSTANCE_NIC0_IP:0=10.1.0.3",
+			"INSTANCE_NIC0_NETWORK_SUBNET:0=10.1.0.0/16", "INSTANCE_NIC0_NETWORK_GATEWAY:0=10.1.0.1",
+			"INSTANCE_NIC0_NETWORK_DHCP:0=false",
 			"INSTANCE_NIC0_NETWORK_NAME=net1", "INSTANCE_NIC0_NETWORK_TAGS=site=a", path,
 		} {
 			if !slices.Contains(lines, want) {
@@ -47,12 +54,35 @@ func TestVariables(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"10-dump BERTH_EVENT=lease.take", "20-dump BERTH_EVENT=lease.take", "10-dump BERTH_EVENT=lease.release", "20-dump BERTH_EVENT=lease.release"}
+	want := []string{"10-dump BERTH_EVENT=lease.take", "20-dump BERTH_EVENT=lease.take",
+		"10-dump BERTH_EVENT=lease.release", "20-dump BERTH_EVENT=lease.release"}
 	if !slices.Equal(got, want) {
 		t.Errorf("it ran %q, want %q", got, want)
 	}
 	if c := h.hooks.Counts(); c != (Counts{Runs: 4}) {
 		t.Errorf("counted %+v", c)
+	}
+}
+
+// GA-25: a hook of /bin/sh, which may drop names with a colon, has each address of an interface by its number, and the
+// first one by the plain name.
+func TestVariablesOfAShell(t *testing.T) {
+	h := start(t)
+	h.script(t, "10-names",
+		`echo "$INSTANCE_NIC0_IP $INSTANCE_NIC0_IP_0 $INSTANCE_NIC0_IP_1 $INSTANCE_NIC0_NETWORK_SUBNET_1 `+
+			`$INSTANCE_NIC0_NETWORK_GATEWAY_1 $INSTANCE_NIC0_NETWORK_DHCP_1" >>"${0%/*}/../out"`)
+	h.follow(t)
+	wishes := []ipam.Wish{{Address: netip.MustParseAddr("10.1.0.9")},
+		{Slot: 1, Address: netip.MustParseAddr("10.1.0.8")}}
+	_, err := h.service.Edit(t.Context(), ipam.EditOptions{},
+		&ipam.TakeAddress{Network: "net1", Owner: "inst", Interface: ipam.Interface{Wishes: wishes}})
+	must(t, err)
+	const line = "10.1.0.9 10.1.0.9 10.1.0.8 10.1.0.0/16 10.1.0.1 false\n"
+	for range wishes {
+		h.logged(t, "a hook has run")
+	}
+	if got := h.out(t); got != line+line {
+		t.Errorf("the hook has\n%swant\n%s", got, line+line)
 	}
 }
 
@@ -65,7 +95,8 @@ func TestFailures(t *testing.T) {
 	h.follow(t)
 	h.take(t, "inst")
 	failed := h.logged(t, "a hook failed")
-	if failed.Data["output"] != "it hurts" || failed.Data["hook"] != filepath.Join(h.dir, "1-fail") || !strings.Contains(fmt.Sprint(failed.Data["error"]), "exit status 3") {
+	if failed.Data["output"] != "it hurts" || failed.Data["hook"] != filepath.Join(h.dir, "1-fail") ||
+		!strings.Contains(fmt.Sprint(failed.Data["error"]), "exit status 3") {
 		t.Errorf("logged %v", failed.Data)
 	}
 	failed = h.logged(t, "a hook failed")
@@ -118,7 +149,8 @@ func TestOutput(t *testing.T) {
 	h.install(t, "1-noise", "2-binary")
 	h.follow(t)
 	h.take(t, "inst")
-	if got, want := h.logged(t, "a hook has run").Data["output"], fmt.Sprintf("%s ... and %d bytes more", strings.Repeat("x", maxOutput), 1<<20-maxOutput); got != want {
+	if got, want := h.logged(t, "a hook has run").Data["output"],
+		fmt.Sprintf("%s ... and %d bytes more", strings.Repeat("x", maxOutput), 1<<20-maxOutput); got != want {
 		t.Errorf("of much output %d bytes are logged", len(fmt.Sprint(got)))
 	}
 	if got := h.logged(t, "a hook has run").Data["output"]; got != "a?\x00\nb" {
@@ -155,7 +187,8 @@ func TestChangingDirectory(t *testing.T) {
 	var told []string
 	for range 4 {
 		e := h.logged(t, "is not run as a hook")
-		told = append(told, filepath.Base(fmt.Sprint(e.Data["file"]))+strings.TrimPrefix(e.Message, "this is not run as a hook: it"))
+		told = append(told, filepath.Base(fmt.Sprint(e.Data["file"]))+
+			strings.TrimPrefix(e.Message, "this is not run as a hook: it"))
 	}
 	if want := []string{"dir is no regular file", "link is no regular file", "text is not executable: chmod +x it",
 		"writable can be written by others than its owner: chmod go-w it"}; !slices.Equal(told, want) {
@@ -191,11 +224,11 @@ func TestOwners(t *testing.T) {
 		must(t, os.Chown(file, stranger, -1))
 	}
 	for uid, ok := range map[int]bool{stranger: true, stranger + 1: false} {
-		if err := trusted(file, false, uid); (err == nil) != ok {
+		if err := trusted(file, uid); (err == nil) != ok {
 			t.Errorf("a file of uid %d for a daemon of uid %d: %v", stranger, uid, err)
 		}
 	}
-	if err := trusted("/bin/sh", false, stranger+1); err != nil && !strings.Contains(err.Error(), "regular") {
+	if err := trusted("/bin/sh", stranger+1); err != nil && !strings.Contains(err.Error(), "regular") {
 		t.Errorf("a file of root: %v", err)
 	}
 }
@@ -205,7 +238,8 @@ func TestOpenRefuses(t *testing.T) {
 	h := start(t)
 	cfg := h.hooks.cfg
 	for dir, want := range map[string]string{
-		filepath.Join(h.root, "nothing"): "no such file", filepath.Join(h.root, "file"): "is no directory", filepath.Join(h.root, "open"): "written by others",
+		filepath.Join(h.root, "nothing"): "no such file", filepath.Join(h.root, "file"): "is no directory",
+		filepath.Join(h.root, "open"): "written by others",
 	} {
 		must(t, os.WriteFile(filepath.Join(h.root, "file"), nil, 0o755))
 		if err := os.Mkdir(filepath.Join(h.root, "open"), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -213,14 +247,15 @@ func TestOpenRefuses(t *testing.T) {
 		}
 		must(t, os.Chmod(filepath.Join(h.root, "open"), 0o777))
 		cfg.Dir = dir
-		if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
+		if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}
 }
 
-// A follower that has fallen behind, by more than is read at a time, goes on from the records: each event once, in order; and
-// what asked for addresses meanwhile did not wait for it.
+// A follower that has fallen behind, by more than is read at a time, goes on from the records: each event once, in
+// order; and what asked for addresses meanwhile did not wait for it.
 func TestFallenBehind(t *testing.T) {
 	h := start(t)
 	const events = 300

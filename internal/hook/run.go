@@ -20,8 +20,8 @@ const drain = time.Second
 // errLate is the end of a hook that ran for too long.
 var errLate = errors.New("it ran for too long and was killed")
 
-// run runs a program and returns what it wrote. Its whole process group is killed when it ends or its time is up, whichever is
-// first: what a hook starts does not outlive it, unless it leaves the group (setsid(1)).
+// run runs a program and returns what it wrote. Its whole process group is killed when it ends or its time is up,
+// whichever is first: what a hook starts does not outlive it, unless it leaves the group (setsid(1)).
 func run(program string, env []string, bound time.Duration) (string, error) {
 	var out output
 	cmd := exec.Command(program)

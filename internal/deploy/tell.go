@@ -1,0 +1,126 @@
+package deploy
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"berth/internal/ipam"
+)
+
+// Missing tells which networks of the files have options and name no subnet. Compose up to 5.5 passes the options on
+// only beside a config, so that the network comes to the plan with the override alone.
+func (p *Plan) Missing() (lines []string) {
+	for _, key := range slices.Sorted(maps.Keys(p.networks)) {
+		n := p.networks[key]
+		if bool(n.compose.External) || len(n.compose.Ipam.Options) == 0 || len(n.compose.Ipam.Config) > 0 {
+			continue
+		}
+		config := make([]string, len(n.subnets))
+		for i, subnet := range n.subnets {
+			config[i] = fmt.Sprintf("{subnet: %q}", subnet)
+		}
+		lines = append(lines, fmt.Sprintf("networks.%s has ipam.options, but no ipam.config; without the override "+
+			"Compose up to 5.5 drops the options then, "+
+			"and the network is not on %s: write config: [%s] beside them", key, n.planned.Name,
+			strings.Join(config, ", ")))
+	}
+	return lines
+}
+
+// heldOn is an owner on a planned network, by name.
+type heldOn struct{ owner, network string }
+
+// Kept tells, of all that is reserved, what the project's owners keep until they run with what they were granted
+// (BO-13).
+func (p *Plan) Kept(reserved []ipam.ReservationInfo) (lines []string) {
+	has := map[string][]netip.Addr{}
+	for _, c := range p.claims {
+		has[c.owner] = append(has[c.owner], c.has...)
+	}
+	kept := group(reserved, func(r *ipam.ReservationInfo) bool { return r.Replaced && has[r.Owner] != nil })
+	for _, at := range kept.order {
+		lines = append(lines, fmt.Sprintf("%s keeps %s on %s until it runs with %s", at.owner, join(kept.addrs[at]),
+			at.network, join(has[at.owner])))
+	}
+	return lines
+}
+
+// Unclaimed tells, of all that is reserved, what is reserved for owners of the project that its files name no more,
+// among them containers that an earlier override names (Earlier). It ends with a deploy, or by hand.
+func (p *Plan) Unclaimed(reserved []ipam.ReservationInfo, earlier map[string]string) (lines []string) {
+	named := map[string]bool{}
+	for _, c := range p.claims {
+		named[c.owner] = true
+	}
+	left := group(reserved, func(r *ipam.ReservationInfo) bool {
+		return !named[r.Owner] && r.Address.IsValid() && p.gone(r.Owner, earlier) != ""
+	})
+	for _, at := range left.order {
+		lines = append(lines, fmt.Sprintf("%s has %s reserved on %s, and %s; `berth reservation rm %s --owner %s` "+
+			"ends that",
+			at.owner, join(left.addrs[at]), at.network, p.gone(at.owner, earlier), at.network, at.owner))
+	}
+	return lines
+}
+
+// gone says why an owner without a claim has none; empty where it is another project's, or where that is not known.
+func (p *Plan) gone(owner string, earlier map[string]string) string {
+	path, ours := strings.CutPrefix(owner, p.project.Name()+"/")
+	name, _, replica := strings.Cut(path, "/")
+	named := earlier[owner] != ""
+	if named {
+		name = earlier[owner]
+	}
+	if !named && (!ours || !replica) {
+		return ""
+	}
+	service, there := p.project.compose.Services[name]
+	_, disabled := p.project.compose.DisabledServices[name]
+	switch {
+	case disabled || there && p.unsure(name):
+		return ""
+	case !there:
+		return fmt.Sprintf("the Compose files have no service %s any more", name)
+	case service.ContainerName != "" && service.ContainerName != owner:
+		return fmt.Sprintf("the container of %s is called %s now", name, service.ContainerName)
+	case len(p.claimsOf(name)) == 0 && service.GetScale() > 0:
+		return fmt.Sprintf("%s is on no planned network any more", name)
+	case named:
+		return fmt.Sprintf("%s has no container_name any more", name)
+	}
+	return fmt.Sprintf("the Compose files give %s %d replicas", name, service.GetScale())
+}
+
+func (p *Plan) claimsOf(service string) (all []*claim) {
+	for _, c := range p.claims {
+		if c.service == service {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// grouped are addresses by owner and network, in the order in which these came.
+type grouped struct {
+	order []heldOn
+	addrs map[heldOn][]netip.Addr
+}
+
+func group(reserved []ipam.ReservationInfo, chosen func(*ipam.ReservationInfo) bool) grouped {
+	g := grouped{addrs: map[heldOn][]netip.Addr{}}
+	for i := range reserved {
+		r := &reserved[i]
+		if !chosen(r) {
+			continue
+		}
+		at := heldOn{r.Owner, r.Network}
+		if g.addrs[at] == nil {
+			g.order = append(g.order, at)
+		}
+		g.addrs[at] = append(g.addrs[at], r.Address)
+	}
+	return g
+}

@@ -1,0 +1,57 @@
+package hook
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestWayToTheHooks: hooks are run from no directory in whose place others could put another, by the directories above
+// it or by links.
+func TestWayToTheHooks(t *testing.T) {
+	const stranger = 4711
+	root := t.TempDir()
+	at := func(name string) string { return filepath.Join(root, name) }
+	mkdir := func(name string, mode os.FileMode) {
+		t.Helper()
+		must(t, os.MkdirAll(at(name), 0o755))
+		must(t, os.Chmod(at(name), mode))
+	}
+	mkdir("safe/hooks", 0o755)
+	mkdir("open/hooks", 0o755)
+	mkdir("open", 0o777)
+	mkdir("group/deep/hooks", 0o755)
+	mkdir("group", 0o775)
+	mkdir("sticky/hooks", 0o755)
+	mkdir("sticky", 0o777|os.ModeSticky)
+	mkdir("drop", 0o777|os.ModeSticky)
+	mkdir("theirs/hooks", 0o755)
+	must(t, os.Chown(at("theirs"), stranger, -1))
+	must(t, os.Symlink(at("safe/hooks"), at("link")))
+	must(t, os.Symlink("safe", at("way")))
+	must(t, os.Symlink(at("open"), at("wrong")))
+	must(t, os.Symlink(at("safe"), at("drop/link")))
+	must(t, os.Lchown(at("drop/link"), stranger, -1))
+	must(t, os.Symlink("loop", at("loop")))
+	for dir, want := range map[string]string{
+		"safe/hooks":       "",
+		"sticky/hooks":     "",
+		"way/hooks":        "",
+		"link":             "is a symbolic link",
+		"open/hooks":       at("open") + ", which is on the way there, can be written by others",
+		"group/deep/hooks": at("group") + ", which is on the way there, can be written by others",
+		"theirs/hooks":     at("theirs") + ", which is on the way there, belongs to neither root",
+		"wrong/hooks":      at("open") + ", which is on the way there, can be written by others",
+		"drop/link/hooks":  at("drop/link") + ", which is on the way there, is a link of somebody else",
+		"drop":             "can be written by others",
+		"loop/hooks":       "one of very many",
+		"nothing/hooks":    "no such file",
+	} {
+		err := checkDir(at(dir))
+		if (err == nil) != (want == "") || err != nil &&
+			(!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), at(dir))) {
+			t.Errorf("%s: %v; want %q", dir, err, want)
+		}
+	}
+}
