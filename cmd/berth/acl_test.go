@@ -22,7 +22,8 @@ func aclOf(t *testing.T, path string) [][3]uint32 {
 	}
 	var all [][3]uint32
 	for e := list[4:n]; len(e) > 0; e = e[8:] {
-		all = append(all, [3]uint32{uint32(binary.LittleEndian.Uint16(e)), uint32(binary.LittleEndian.Uint16(e[2:])), binary.LittleEndian.Uint32(e[4:])})
+		all = append(all, [3]uint32{uint32(binary.LittleEndian.Uint16(e)), uint32(binary.LittleEndian.Uint16(e[2:])),
+			binary.LittleEndian.Uint32(e[4:])})
 	}
 	return all
 }
@@ -41,8 +42,12 @@ func TestReadersReachTheSocket(t *testing.T) {
 		mode    os.FileMode
 		entries [][3]uint32
 	}{
-		path:               {0o660, [][3]uint32{{aclOwner, 6, nobody}, {aclOwnerGroup, 6, nobody}, {aclGroup, 6, gid}, {aclMask, 6, nobody}, {aclOther, 0, nobody}}},
-		filepath.Dir(path): {0o750, [][3]uint32{{aclOwner, 7, nobody}, {aclOwnerGroup, 5, nobody}, {aclGroup, 5, gid}, {aclMask, 5, nobody}, {aclOther, 0, nobody}}},
+		path: {0o660,
+			[][3]uint32{{aclOwner, 6, nobody}, {aclOwnerGroup, 6, nobody}, {aclGroup, 6, gid}, {aclMask, 6, nobody},
+				{aclOther, 0, nobody}}},
+		filepath.Dir(path): {0o750,
+			[][3]uint32{{aclOwner, 7, nobody}, {aclOwnerGroup, 5, nobody}, {aclGroup, 5, gid}, {aclMask, 5, nobody},
+				{aclOther, 0, nobody}}},
 	} {
 		if mode, _ := owned(t, file); mode.Perm() != want.mode {
 			t.Errorf("%s has the mode %v", file, mode)

@@ -8,8 +8,9 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// listen returns one listening socket for each spec: that which systemd handed over under its name
-// (sd_listen_fds(3), FileDescriptorName=), or one that is bound now. After an error nothing is left bound.
+// listen returns one listening socket for each spec: that which systemd handed over under its name (sd_listen_fds(3),
+// FileDescriptorName=), or one that is bound now. For a spec without a path there is none, nil, where systemd has
+// handed none over. After an error nothing is left bound.
 func listen(log *logrus.Entry, specs ...socketSpec) (all []*socket, err error) {
 	handed, err := activation.ListenersWithNames()
 	if err != nil {
@@ -22,7 +23,7 @@ func listen(log *logrus.Entry, specs ...socketSpec) (all []*socket, err error) {
 	}()
 	for _, spec := range specs {
 		s, err := takeHanded(handed, spec)
-		if err == nil && s == nil {
+		if err == nil && s == nil && spec.path != "" {
 			s, err = bind(spec)
 		}
 		if err != nil {
@@ -31,7 +32,8 @@ func listen(log *logrus.Entry, specs ...socketSpec) (all []*socket, err error) {
 		all = append(all, s)
 	}
 	for name, rest := range handed {
-		log.WithField("name", name).Warn("systemd handed over a socket that Berth has no use for; its names are plugin and admin")
+		log.WithField("name", name).Warn("systemd handed over a socket that Berth has no use for; its names are " +
+			"plugin, mac and admin")
 		for _, l := range rest {
 			l.Close()
 		}
@@ -52,13 +54,17 @@ func takeHanded(handed map[string][]net.Listener, spec socketSpec) (*socket, err
 	}
 	l, ok := found[0].(*net.UnixListener)
 	if !ok {
-		return nil, fmt.Errorf("the %s socket that systemd handed over is not a unix socket but %s", spec.name, found[0].Addr().Network())
+		return nil, fmt.Errorf("the %s socket that systemd handed over is not a unix socket but %s", spec.name,
+			found[0].Addr().Network())
 	}
 	return &socket{Listener: l, path: l.Addr().String()}, nil
 }
 
 func closeSockets(log *logrus.Entry, all []*socket) {
 	for _, s := range all {
+		if s == nil {
+			continue
+		}
 		if err := s.Close(); err != nil {
 			log.WithField("socket", s.path).WithError(err).Warn("the socket could not be removed")
 		}

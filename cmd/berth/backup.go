@@ -8,37 +8,39 @@ import (
 	"os"
 	"path/filepath"
 
-	"berth/internal/admin"
+	"berth/internal/admin/client"
+	"berth/internal/cli"
 	"berth/store/bolt"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 )
 
-const backupHelp = `Fetches the whole state from the daemon, as it is at one moment, while the daemon goes on giving addresses.
-It is written to a temporary name beside FILE, checked as a whole, and only then called FILE, which
-only you can read. A FILE that is there is replaced only with --force, and then as a whole.
+const backupHelp = `Fetches the whole state from the daemon, as it is at one moment, while the daemon goes on
+giving addresses. It is written to a temporary name beside FILE, checked as a whole, and only then called
+FILE, which only you can read. A FILE that is there is replaced only with --force, and then as a whole.
 
-It is the state of the host's own store. What several hosts share in etcd is written with --shared, by any of them: a cluster
-needs one such backup, and each host's own besides.`
+It is the state of the host's own store. What several hosts share in etcd is written with --shared, by any of
+them: a cluster needs one such backup, and each host's own besides.`
 
-func (p *program) backupCommand() *cobra.Command {
+func backupCommand(p *cli.Program) *cobra.Command {
 	var force, shared bool
 	cmd := &cobra.Command{Use: "backup FILE", Short: "Write a backup of the daemon's state to a file", Long: backupHelp,
-		Args:    oneArg("the file to write"),
-		Example: "  berth backup berth-$(date +%F).db\n  berth backup --force /backup/berth.db\n  berth backup --shared cluster-$(date +%F).db"}
+		Args: cli.OneArg("the file to write"),
+		Example: "  berth backup berth-$(date +%F).db\n  berth backup --force /backup/berth.db\n" +
+			"  berth backup --shared cluster-$(date +%F).db"}
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "replace FILE if it is there")
 	cmd.Flags().BoolVar(&shared, "shared", false, "of the store that several hosts share")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkTarget(args[0], force); err != nil {
 			return err
 		}
-		client, err := p.find(cmd.Context())
+		c, err := p.Find(cmd.Context())
 		if err != nil {
 			return err
 		}
-		defer client.Close()
-		report, err := fetchBackup(cmd.Context(), client, args[0], force, shared)
+		defer c.Close()
+		report, err := fetchBackup(cmd.Context(), c, args[0], force, shared)
 		if err != nil {
 			return err
 		}
@@ -46,7 +48,8 @@ func (p *program) backupCommand() *cobra.Command {
 		if shared {
 			store = "cluster"
 		}
-		_, err = fmt.Fprintf(p.out, "%s: %d records, %d bytes, %s %s\n", args[0], report.Records, report.Size, store, report.ID)
+		_, err = fmt.Fprintf(p.Out, "%s: %d records, %d bytes, %s %s\n", args[0], report.Records, report.Size, store,
+			report.ID)
 		return err
 	}
 	return cmd
@@ -83,14 +86,14 @@ func notInUse(path string) error {
 }
 
 // fetchBackup writes the daemon's state to path; whatever goes wrong, path is the file it was.
-func fetchBackup(ctx context.Context, client *admin.Client, path string, force, shared bool) (bolt.Report, error) {
+func fetchBackup(ctx context.Context, c *client.Client, path string, force, shared bool) (bolt.Report, error) {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.part") // 0600
 	if err != nil {
 		return bolt.Report{}, err
 	}
 	defer os.Remove(temp.Name()) // after the renaming there is nothing of that name
 	defer temp.Close()
-	_, id, err := client.Backup(ctx, temp, shared)
+	_, id, err := c.Backup(ctx, temp, shared)
 	if err == nil {
 		err = temp.Sync()
 	}
@@ -102,12 +105,13 @@ func fetchBackup(ctx context.Context, client *admin.Client, path string, force, 
 		return report, fmt.Errorf("what arrived is not a sound backup, and was thrown away: %w", err)
 	}
 	if report.ID != id {
-		return report, fmt.Errorf("what arrived is a backup of the store %s and not of the daemon's, %s; it was thrown away", report.ID, id)
+		return report, fmt.Errorf("what arrived is a backup of the store %s and not of the daemon's, %s; it was "+
+			"thrown away", report.ID, id)
 	}
 	if err := publish(temp.Name(), path, force); err != nil {
 		return report, err
 	}
-	return report, syncDir(filepath.Dir(path))
+	return report, cli.SyncDir(filepath.Dir(path))
 }
 
 // checkCopy checks a file that has no id beside it, as a backup has not.
@@ -132,12 +136,4 @@ func publish(from, path string, force bool) error {
 		return os.Rename(from, path)
 	}
 	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -66,7 +66,8 @@ func parseBase(text string) (ipam.Base, error) {
 		}
 	}
 	if !base.Prefix.IsValid() || size == "" {
-		return ipam.Base{}, fmt.Errorf("%q names no base or no size: write base=CIDR,size=N, for example base=10.64.0.0/10,size=24", text)
+		return ipam.Base{}, fmt.Errorf("%q names no base or no size: write base=CIDR,size=N, for example "+
+			"base=10.64.0.0/10,size=24", text)
 	}
 	return checkBase(base, size)
 }
@@ -76,13 +77,15 @@ func checkBase(base ipam.Base, size string) (ipam.Base, error) {
 	bits, err := strconv.Atoi(size)
 	switch {
 	case err != nil:
-		return ipam.Base{}, fmt.Errorf("the size %q of base %s is not a number, the length of its subnets' prefix, such as 24", size, p)
+		return ipam.Base{}, fmt.Errorf("the size %q of base %s is not a number, the length of its subnets' prefix, "+
+			"such as 24", size, p)
 	case p.Addr().Is4In6():
 		return ipam.Base{}, fmt.Errorf("the base %s is an IPv4 prefix written as IPv6: write it as IPv4", p)
 	case p != p.Masked():
 		return ipam.Base{}, fmt.Errorf("the base %s has host bits set: the prefix is %s", p, p.Masked())
 	case bits < p.Bits() || bits > p.Addr().BitLen():
-		return ipam.Base{}, fmt.Errorf("the size %d does not fit the base %s: it is the length of the subnets' prefix, from %d to %d",
+		return ipam.Base{}, fmt.Errorf("the size %d does not fit the base %s: it is the length of the subnets' "+
+			"prefix, from %d to %d",
 			bits, p, p.Bits(), p.Addr().BitLen())
 	}
 	base.Bits = bits

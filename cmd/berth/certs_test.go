@@ -19,15 +19,21 @@ import (
 // certs makes, in the script's directory, NAME.pem and NAME.key of an authority (ca), of a daemon on 127.0.0.1 that it
 // vouches for (daemon), and of two clients (admin, reader), and of another authority (other).
 func certs(ts *testscript.TestScript, _ bool, _ []string) {
-	ca, caKey := certificate(ts, "ca", &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
-	certificate(ts, "other", &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
-	certificate(ts, "daemon", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, ca, caKey)
+	ca, caKey := certificate(ts, "ca",
+		&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
+	certificate(ts, "other",
+		&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
+	certificate(ts, "daemon",
+		&x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, ca, caKey)
 	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	certificate(ts, "admin", &x509.Certificate{Subject: pkix.Name{Organization: []string{"berth:admin"}}, ExtKeyUsage: client}, ca, caKey)
+	certificate(ts, "admin",
+		&x509.Certificate{Subject: pkix.Name{Organization: []string{"berth:admin"}}, ExtKeyUsage: client}, ca, caKey)
 	certificate(ts, "reader", &x509.Certificate{ExtKeyUsage: client}, ca, caKey)
 }
 
-func certificate(ts *testscript.TestScript, name string, c, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+func certificate(ts *testscript.TestScript, name string, c, parent *x509.Certificate,
+	parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	ts.Check(err)
 	if parent == nil {
@@ -41,8 +47,10 @@ func certificate(ts *testscript.TestScript, name string, c, parent *x509.Certifi
 	ts.Check(err)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	ts.Check(err)
-	ts.Check(os.WriteFile(ts.MkAbs(name+".pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	ts.Check(os.WriteFile(ts.MkAbs(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(name+".pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
+		0o600))
 	return made, key
 }
 

@@ -7,23 +7,28 @@ import (
 	"sync"
 	"time"
 
-	"berth/internal/admin"
+	"berth/internal/admin/api"
+	"berth/internal/cli"
 	"berth/internal/ipam"
+	"berth/internal/ipam/cluster"
+	"berth/internal/ipam/ledger"
+	"berth/internal/ipam/service"
 	"berth/store"
 	"berth/store/etcd"
 
 	"github.com/sirupsen/logrus"
 )
 
-// cluster is what a daemon does for the store that its host shares with others (--store etcd). That store is opened when it is first in
-// reach; until then, and whenever it is not, the host's own goes on.
-type cluster struct {
-	shared *ipam.Shared
+// cluster is what a daemon does for the store that its host shares with others (--store etcd). That store is opened
+// when it is first in reach; until then, and whenever it is not, the host's own goes on.
+type clusterStore struct {
+	shared *cluster.Shared
 	own    store.Store // the host's
 	etcd   etcd.Config
-	ipam   ipam.Config // of the Service over the shared store, but for that
+	ipam   service.Config // of the Service over the shared store, but for that
 	member ipam.Member
 	log    *logrus.Entry
+	see    func(context.Context) (*ipam.EngineView, error) // what runs here; nil: nobody knows
 
 	mu      sync.Mutex
 	store   *etcd.Store // nil: it was not opened yet
@@ -32,28 +37,38 @@ type cluster struct {
 }
 
 // openCluster reads what the host knows of its cluster. It asks nobody.
-func openCluster(ctx context.Context, cfg serveConfig, log *logrus.Entry, own store.Store, of ipam.Config) (*cluster, error) {
-	c := &cluster{own: own, ipam: of, log: log}
+func openCluster(ctx context.Context, cfg serveConfig, log *logrus.Entry, own store.Store,
+	of service.Config) (*clusterStore, error) {
+	c := &clusterStore{own: own, ipam: of, log: log}
 	var err error
 	if c.etcd, err = cfg.etcd.config(); err != nil {
 		return nil, err
 	}
-	c.etcd.Log = log
-	if c.etcd.Cluster, err = ipam.KnownCluster(ctx, own); err != nil {
+	c.etcd.Log, c.etcd.Remember = log, cluster.Remembered
+	if c.etcd.Cluster, err = ledger.KnownCluster(ctx, own); err != nil {
 		return nil, err
 	}
-	c.member = ipam.Member{Session: ipam.NewID(), Version: version, Mark: ipam.ClusterMark(c.etcd.Cluster)}
-	if c.member.Host, err = ipam.OwnHost(ctx, own); err != nil {
+	c.member = ipam.Member{Session: ipam.NewID(), Version: version, Mark: ledger.ClusterMark(c.etcd.Cluster)}
+	if c.member.Host, err = ledger.OwnHost(ctx, own); err != nil {
 		return nil, err
 	}
-	c.shared, err = ipam.OpenShared(ctx, ipam.SharedConfig{Own: own, Mark: c.member.Mark, Host: cfg.host, Open: c.open, Reach: c.reach,
-		Warn: func(err error) { log.Warn(err) }})
+	c.etcd.Host = c.member.Host.String()
+	c.shared, err = cluster.OpenShared(ctx,
+		cluster.SharedConfig{Own: own, Mark: c.member.Mark, Host: cfg.host, Open: c.open,
+			Reach: c.reach, Written: c.written, Forgotten: c.forgotten,
+			Mend: c.openMend, Trust: c.trust, See: c.running,
+			Warn: func(err error) { log.Warn(err) }})
 	return c, err
 }
 
 // open opens the shared store and the Service over it, in which the host takes part from then on.
-func (c *cluster) open(ctx context.Context) (*ipam.Service, error) {
-	st, err := etcd.Open(ctx, c.etcd)
+func (c *clusterStore) open(ctx context.Context) (*service.Service, error) {
+	cfg, err := c.known(ctx)
+	if err != nil {
+		c.tell(err)
+		return nil, err
+	}
+	st, err := etcd.Open(ctx, cfg)
 	if err != nil {
 		c.tell(err)
 		return nil, err
@@ -67,56 +82,85 @@ func (c *cluster) open(ctx context.Context) (*ipam.Service, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.store, c.told = st, ""
-	c.log.WithFields(logrus.Fields{"cluster": st.Cluster(), "host": c.ipam.Host, "host_id": c.member.Host.String()}).Info("the shared store is open")
+	c.log.WithFields(logrus.Fields{"cluster": st.Cluster(), "host": c.ipam.Host,
+		"host_id": c.member.Host.String()}).Info("the shared store is open")
 	return service, nil
 }
 
-func (c *cluster) join(ctx context.Context, st *etcd.Store) (*ipam.Service, error) {
+// known is how the store is opened, by what this host remembers of it.
+func (c *clusterStore) known(ctx context.Context) (cfg etcd.Config, err error) {
+	cfg = c.etcd
+	if cfg.Cluster, err = ledger.KnownCluster(ctx, c.own); err == nil {
+		cfg.Trace, err = cluster.RecalledTrace(ctx, c.own)
+	}
+	return cfg, err
+}
+
+// written tells what was written to the shared store, once it is open.
+func (c *clusterStore) written(ctx context.Context) (store.Written, error) {
+	if st := c.opened(); st != nil {
+		return st.Written(ctx)
+	}
+	return store.Written{}, nil
+}
+
+func (c *clusterStore) forgotten() {
+	if st := c.opened(); st != nil {
+		st.Forgotten()
+	}
+}
+
+func (c *clusterStore) join(ctx context.Context, st *etcd.Store) (*service.Service, error) {
 	member, cfg := c.member, c.ipam
-	member.Mark = ipam.ClusterMark(st.Cluster())
+	member.Mark = ledger.ClusterMark(st.Cluster())
 	cfg.Store, cfg.Member = st, &member
-	service, err := ipam.Open(ctx, cfg)
+	service, err := service.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	return service, ipam.KeepCluster(ctx, c.own, st.Cluster())
+	return service, ledger.KeepCluster(ctx, c.own, st.Cluster())
 }
 
-// tell notes that the store cannot be opened, and logs why, once for each reason: it is tried again and again. What no waiting mends
-// run tells of.
-func (c *cluster) tell(err error) {
+// tell notes that the store cannot be opened, and logs why, once for each reason: it is tried again and again. What no
+// waiting mends run tells of.
+func (c *clusterStore) tell(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	text := err.Error()
 	news := text != c.told
 	c.told = text
-	if news && (errors.Is(err, store.ErrAway) || errors.Is(err, store.ErrUnknown)) {
-		c.log.WithError(err).Warn("the shared store cannot be opened, and is tried again until it can; the space local works meanwhile")
+	switch {
+	case news && errors.Is(err, store.ErrBack):
+		c.log.WithError(err).Error("the shared store is not trusted, so that nothing of it is given until it is " +
+			"mended (`berth store mend`); the space local works meanwhile")
+	case news && (errors.Is(err, store.ErrAway) || errors.Is(err, store.ErrUnknown)):
+		c.log.WithError(err).Warn("the shared store cannot be opened, and is tried again until it can; the space " +
+			"local works meanwhile")
 	}
 }
 
-func (c *cluster) opened() *etcd.Store {
+func (c *clusterStore) opened() *etcd.Store {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.store
 }
 
-func (c *cluster) reach() store.Reach {
+func (c *clusterStore) reach() store.Reach {
 	if st := c.opened(); st != nil {
 		return st.Reach()
 	}
 	return store.Reach{Err: store.ErrAway}
 }
 
-// How long it is waited for the shared store before the daemon says that it is ready, and how often it is looked: what comes first
-// would be refused otherwise, for a moment that nobody would understand.
+// How long it is waited for the shared store before the daemon says that it is ready, and how often it is looked: what
+// comes first would be refused otherwise, for a moment that nobody would understand.
 const (
 	firstTime = 5 * time.Second
 	lookFirst = 10 * time.Millisecond
 )
 
 // awaitFirst waits until the store is open, or could not be opened.
-func (c *cluster) awaitFirst(ctx context.Context) {
+func (c *clusterStore) awaitFirst(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, firstTime)
 	defer cancel()
 	again := time.NewTicker(lookFirst)
@@ -131,7 +175,7 @@ func (c *cluster) awaitFirst(ctx context.Context) {
 }
 
 // failed tells whether the store could not be opened when that was last tried.
-func (c *cluster) failed() bool {
+func (c *clusterStore) failed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.told != ""
@@ -140,9 +184,9 @@ func (c *cluster) failed() bool {
 // refusedPause is how long it is waited after a refusal that no waiting mends, but perhaps a person.
 const refusedPause = 5 * time.Second
 
-// run has the host take part until ctx ends. A cluster that refuses it is no reason to end: what is the host's own goes on, and somebody
-// may admit it, or mend what is wrong.
-func (c *cluster) run(ctx context.Context) error {
+// run has the host take part until ctx ends. A cluster that refuses it is no reason to end: what is the host's own goes
+// on, and somebody may admit it, or mend what is wrong.
+func (c *clusterStore) run(ctx context.Context) error {
 	told := ""
 	for {
 		err := c.shared.Run(ctx)
@@ -154,21 +198,22 @@ func (c *cluster) run(ctx context.Context) error {
 		c.mu.Unlock()
 		if text := err.Error(); text != told {
 			told = text
-			c.log.WithError(err).Error("this host can take no part in the cluster, which is tried again; the space local works meanwhile")
+			c.log.WithError(err).Error("this host can take no part in the cluster, which is tried again; the space " +
+				"local works meanwhile")
 		}
-		pauseFor(ctx, refusedPause)
+		cli.PauseFor(ctx, refusedPause)
 	}
 }
 
 // refuses tells whether trouble with the store is one that no waiting mends.
-func (c *cluster) refuses(err error) bool {
+func (c *clusterStore) refuses(err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.refused && !errors.Is(err, store.ErrAway) && !errors.Is(err, store.ErrUnknown)
 }
 
 // close ends the handle on the shared store, which says that this host is not there any more.
-func (c *cluster) close() error {
+func (c *clusterStore) close() error {
 	if st := c.opened(); st != nil {
 		return st.Close()
 	}
@@ -176,16 +221,24 @@ func (c *cluster) close() error {
 }
 
 // status is how it stands with the shared store, but for what that itself says of hosts.
-func (c *cluster) status() admin.ClusterStatus {
+func (c *clusterStore) status() api.ClusterStatus {
 	state := c.shared.State()
-	st := admin.ClusterStatus{Endpoints: c.etcd.Endpoints, Prefix: c.etcd.Prefix, ID: c.etcd.Cluster, HostID: c.member.Host, HostState: state.Host,
-		Since: state.Since, Fresh: state.Fresh, Waiting: state.Waiting, Oldest: state.Oldest, Headroom: append([]ipam.HeadroomState{}, state.Headroom...)}
+	st := api.ClusterStatus{Endpoints: c.etcd.Endpoints, Prefix: c.etcd.Prefix, ID: c.etcd.Cluster,
+		HostID: c.member.Host, HostState: state.Host,
+		Since: state.Since, Fresh: state.Fresh, Waiting: state.Waiting, Oldest: state.Oldest,
+		Headroom: append([]ipam.HeadroomState{}, state.Headroom...)}
 	if err := state.Err; err != nil {
 		if text := strings.TrimPrefix(err.Error(), store.ErrAway.Error()+": "); c.refuses(err) {
 			st.Refused = text
 		} else {
-			st.Away = text
+			st.Away, st.NoSpace = text, errors.Is(err, store.ErrNoSpace)
 		}
+	}
+	if back := new(store.Back); errors.As(state.Err, &back) {
+		st.Back = &api.Back{Emptied: back.Emptied, Own: back.Own, All: back.All}
+	}
+	if mark := new(ipam.Mending); errors.As(state.Err, &mark) {
+		st.Mending = &api.Mending{By: mark.By, Missing: mark.Missing}
 	}
 	if !state.Fresh.IsZero() {
 		st.Age = max(time.Since(state.Fresh).Seconds(), 0)

@@ -9,12 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/admin"
+	"berth/internal/admin/client"
+	"berth/internal/cli"
 	"berth/internal/ipam"
 )
 
-// TestServeEndsShared runs a daemon on an etcd in this process, and ends it, while that answers and while it does not: no goroutine
-// stays (TestMain looks), and what it had planned is there the next time.
+// TestServeEndsShared runs a daemon on an etcd in this process, and ends it, while that answers and while it does not:
+// no goroutine stays (TestMain looks), and what it had planned is there the next time.
 func TestServeEndsShared(t *testing.T) {
 	dir := t.TempDir()
 	notify, wait := announced(t)
@@ -29,21 +30,26 @@ func TestServeEndsShared(t *testing.T) {
 	t.Cleanup(e.end)
 	for _, stopped := range []bool{false, true, false} {
 		var log bytes.Buffer
-		p := &program{out: io.Discard, err: &log, env: func(string) string { return "" }, now: time.Now, started: time.Now()}
+		p := &cli.Program{Out: io.Discard, Err: &log, Env: func(string) string { return "" }, Now: time.Now,
+			Started: time.Now()}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan int, 1)
 		go func() {
-			ended <- p.run(ctx, []string{"serve", "--store", "etcd", "--etcd-endpoints", e.url, "--state", filepath.Join(dir, "state"), "--host", "alpha",
-				"--docker-host", "none", "--plugin-socket", filepath.Join(dir, "plugin.sock"), "--admin-socket", filepath.Join(dir, "admin.sock")})
+			ended <- p.Run(ctx, rootCommand(p),
+				[]string{"serve", "--store", "etcd", "--etcd-endpoints", e.url, "--state", filepath.Join(dir, "state"),
+					"--host", "alpha",
+					"--docker-host", "none", "--plugin-socket", filepath.Join(dir, "plugin.sock"), "--admin-socket",
+					filepath.Join(dir, "admin.sock")})
 		}()
 		wait()
-		client := admin.NewClient(filepath.Join(dir, "admin.sock"))
-		networks, err := client.Networks(t.Context(), "")
+		c := client.New(filepath.Join(dir, "admin.sock"))
+		networks, err := c.Networks(t.Context(), "")
 		if err != nil {
 			t.Error(err)
 		}
 		if len(networks) == 0 {
-			if _, err := client.Edit(t.Context(), admin.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace}); err != nil {
+			if _, err := c.Edit(t.Context(), client.EditOptions{},
+				&ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -56,7 +62,7 @@ func TestServeEndsShared(t *testing.T) {
 		if code := <-ended; code != 0 {
 			t.Errorf("code %d:\n%s", code, log.String())
 		}
-		client.Close()
+		c.Close()
 		if stopped {
 			if err := e.process.Process.Signal(syscall.SIGCONT); err != nil {
 				t.Fatal(err)

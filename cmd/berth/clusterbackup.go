@@ -9,10 +9,11 @@ import (
 )
 
 // backup writes all records of the shared store, as they are at one moment, to a new file, which has the cluster's id.
-func (c *cluster) backup(ctx context.Context, path string) (id string, err error) {
+func (c *clusterStore) backup(ctx context.Context, path string) (id string, err error) {
 	st := c.opened()
 	if st == nil {
-		return "", fmt.Errorf("%w: it was not reached since the daemon began, so that there is nothing to write", store.ErrAway)
+		return "", fmt.Errorf("%w: it was not reached since the daemon began, so that there is nothing to write",
+			store.ErrAway)
 	}
 	err = st.View(ctx, func(tx store.Tx) error {
 		if away := st.Reach().Err; away != nil {

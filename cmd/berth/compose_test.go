@@ -1,8 +1,63 @@
 package main
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+)
 
 // TestComposePage runs the examples of docs/compose.md, on the Compose file that it shows.
 func TestComposePage(t *testing.T) {
 	runPage(t, "compose.md", 12, map[string]string{"yaml": "compose.yaml"})
+}
+
+// Each Compose example names the subnet beside the options of a network, without which Compose up to 5.5 drops them.
+func TestComposeExamplesNameTheSubnet(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, page := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range strings.Split(string(text), "\n```yaml\n")[1:] {
+			block, _, _ = strings.Cut(block, "\n```")
+			found += checkExample(t, page, block)
+		}
+	}
+	if found < 3 {
+		t.Errorf("%d networks with options are in the examples; there are more", found)
+	}
+}
+
+// checkExample looks at the networks of a Compose file, and counts those with options.
+func checkExample(t *testing.T, page, text string) (count int) {
+	t.Helper()
+	var file struct {
+		Networks map[string]struct {
+			IPAM struct {
+				Options map[string]string
+				Config  []struct{ Subnet string }
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+		return 0 // another kind of document
+	}
+	for name, n := range file.Networks {
+		if len(n.IPAM.Options) == 0 {
+			continue
+		}
+		count++
+		if len(n.IPAM.Config) == 0 || n.IPAM.Config[0].Subnet == "" {
+			t.Errorf("%s: the network %s has options, and no config with its subnet", page, name)
+		}
+	}
+	return count
 }

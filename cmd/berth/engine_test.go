@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"path"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -17,7 +19,8 @@ import (
 // object is one of JSON.
 type object = map[string]any
 
-// scriptEngine stands in for a Docker Engine in a script. It tells what the script says that runs, and changes nothing.
+// scriptEngine stands in for a Docker Engine in a script. It tells what the script says that runs, and takes its
+// containers off their networks and puts them back.
 type scriptEngine struct {
 	path string
 
@@ -26,6 +29,8 @@ type scriptEngine struct {
 	networks   []object
 	containers []object
 	changed    chan struct{} // closed at each change
+	last       string        // the event of a change
+	told       []string      // all events
 	server     *http.Server
 	ended      chan struct{}
 }
@@ -38,6 +43,8 @@ type engineKey struct{}
 //	engine stop
 //	engine network NAME SUBNET GATEWAY [DRIVER [KEY=VALUE...]]   has a network
 //	engine run NETWORK NAME ADDRESS MAC [PROJECT/SERVICE/N]      has a container
+//	engine create NETWORK NAME [PROJECT/SERVICE/N]               has a container that was not started yet, and tells of it
+//	engine destroy NAME                                          has a container not any more, and tells of it
 //	engine rm NAME                                               has neither a container nor a network of that name
 func engine(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
@@ -59,8 +66,12 @@ func engine(ts *testscript.TestScript, neg bool, args []string) {
 		e.addNetwork(rest(3))
 	case "run":
 		e.run(rest(4))
+	case "create":
+		e.create(rest(2))
 	case "rm":
 		e.remove(rest(1)[0])
+	case "destroy":
+		e.destroy(rest(1)[0])
 	default:
 		ts.Fatalf("engine %s is nothing", args[0])
 	}
@@ -98,7 +109,9 @@ func (e *scriptEngine) stop() {
 func (e *scriptEngine) change(fn func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.last = `{"Type":"container","Action":"start","Actor":{"ID":"x"}}`
 	fn()
+	e.told = append(e.told, e.last)
 	close(e.changed)
 	e.changed = make(chan struct{})
 }
@@ -111,25 +124,76 @@ func (e *scriptEngine) addNetwork(args []string) {
 		}
 	}
 	e.change(func() {
-		e.networks = append(e.networks, object{"Id": "net-" + args[0], "Name": args[0], "Scope": "local", "Driver": "bridge", "Containers": object{},
-			"IPAM": object{"Driver": cmp.Or(args[3], "plugin"), "Options": options, "Config": []object{{"Subnet": args[1], "Gateway": args[2]}}}})
+		e.networks = append(e.networks,
+			object{"Id": "net-" + args[0], "Name": args[0], "Scope": "local", "Driver": "bridge",
+				"Containers": object{},
+				"IPAM": object{"Driver": cmp.Or(args[3], "plugin"), "Options": options,
+					"Config": []object{{"Subnet": args[1], "Gateway": args[2]}}}})
 	})
 }
 
 func (e *scriptEngine) run(args []string) {
-	labels := object{}
-	if parts := strings.Split(args[4], "/"); len(parts) == 3 {
-		labels = object{"com.docker.compose.project": parts[0], "com.docker.compose.service": parts[1], "com.docker.compose.container-number": parts[2]}
-	}
-	endpoint := object{"NetworkID": "net-" + args[0], "EndpointID": "end-" + args[1], "MacAddress": args[3], "IPAddress": args[2], "IPPrefixLen": 24}
+	labels := labelsOf(args[4])
+	endpoint := object{"NetworkID": "net-" + args[0], "EndpointID": "end-" + args[1], "MacAddress": args[3],
+		"IPAddress": args[2], "IPPrefixLen": 24}
 	e.change(func() {
-		e.containers = append(e.containers, object{"Id": "id-" + args[1], "Names": []string{"/" + args[1]}, "State": "running", "Labels": labels,
-			"NetworkSettings": object{"Networks": object{args[0]: endpoint}}})
+		e.containers = append(e.containers,
+			object{"Id": "id-" + args[1], "Names": []string{"/" + args[1]}, "State": "running", "Labels": labels,
+				"NetworkSettings": object{"Networks": object{args[0]: endpoint}}})
 		for _, n := range e.networks {
 			if n["Name"] == args[0] {
-				n["Containers"].(object)["id-"+args[1]] = object{"Name": args[1], "EndpointID": "end-" + args[1], "MacAddress": args[3], "IPv4Address": args[2] + "/24"}
+				n["Containers"].(object)["id-"+args[1]] = object{"Name": args[1], "EndpointID": "end-" + args[1],
+					"MacAddress": args[3], "IPv4Address": args[2] + "/24"}
 			}
 		}
+	})
+}
+
+// labelsOf are those that Compose gives a replica, from PROJECT/SERVICE/N; none without it.
+func labelsOf(replica string) object {
+	labels := object{}
+	if parts := strings.Split(replica, "/"); len(parts) == 3 {
+		labels = object{"com.docker.compose.project": parts[0], "com.docker.compose.service": parts[1],
+			"com.docker.compose.container-number": parts[2]}
+	}
+	return labels
+}
+
+// tellOf is the event of a container, which was a moment ago, as an engine tells it: with the labels among the
+// attributes.
+func (e *scriptEngine) tellOf(action, name string, labels object) {
+	attributes := object{"name": name}
+	maps.Copy(attributes, labels)
+	text, _ := json.Marshal(object{"Type": "container", "Action": action,
+		"timeNano": time.Now().Add(-time.Millisecond).UnixNano(),
+		"Actor":    object{"ID": "id-" + name, "Attributes": attributes}})
+	e.last = string(text)
+}
+
+// create tells of it a little after it was made, as an engine does.
+func (e *scriptEngine) create(args []string) {
+	endpoint := object{"NetworkID": "net-" + args[0], "EndpointID": "", "MacAddress": "", "IPAddress": ""}
+	e.change(func() {
+		e.containers = append(e.containers,
+			object{"Id": "id-" + args[1], "Names": []string{"/" + args[1]}, "State": "created",
+				"Labels":          labelsOf(args[2]),
+				"NetworkSettings": object{"Networks": object{args[0]: endpoint}}})
+		e.tellOf("create", args[1], labelsOf(args[2]))
+	})
+}
+
+// destroy takes a container away and tells of it.
+func (e *scriptEngine) destroy(name string) {
+	e.change(func() {
+		for _, n := range e.networks {
+			delete(n["Containers"].(object), "id-"+name)
+		}
+		e.containers = slices.DeleteFunc(e.containers, func(c object) bool {
+			if c["Id"] == "id-"+name {
+				e.tellOf("destroy", name, c["Labels"].(object))
+			}
+			return c["Id"] == "id-"+name
+		})
 	})
 }
 
@@ -167,6 +231,10 @@ func (e *scriptEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = append([]object{}, e.containers...)
 	case e.plugin != "" && call == "/plugins/"+e.plugin+"/json":
 		answer = object{"Id": e.plugin, "Name": "example/berth:1.0"}
+	case strings.HasPrefix(call, "/containers/"):
+		answer = e.inspected(w, path.Base(path.Dir(call)))
+	case r.Method == http.MethodPost && strings.HasPrefix(call, "/networks/"):
+		answer = e.place(r, path.Base(path.Dir(call)), name == "connect")
 	case dir == "/networks/":
 		i := slices.IndexFunc(e.networks, func(n object) bool { return n["Id"] == name || n["Name"] == name })
 		if i < 0 {
@@ -182,18 +250,62 @@ func (e *scriptEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer) // who does not read it any more has gone
 }
 
+// inspected is a container as it is shown alone.
+func (e *scriptEngine) inspected(w http.ResponseWriter, id string) object {
+	i := slices.IndexFunc(e.containers, func(c object) bool { return c["Id"] == id })
+	if i < 0 {
+		w.WriteHeader(http.StatusNotFound)
+		return object{"message": "no such container"}
+	}
+	c := e.containers[i]
+	return object{"Id": id, "Name": c["Names"].([]string)[0], "State": object{"Running": true}, "HostConfig": object{},
+		"Config": object{"Labels": c["Labels"]}, "NetworkSettings": c["NetworkSettings"]}
+}
+
+// place puts a container on a network, where it has the address that it asks for or the last of the subnet, or takes
+// it off.
+func (e *scriptEngine) place(r *http.Request, network string, on bool) object {
+	var body struct {
+		Container      string
+		EndpointConfig object
+	}
+	_ = json.NewDecoder(r.Body).Decode(&body) // what is none shows in the script
+	n := e.networks[slices.IndexFunc(e.networks, func(n object) bool { return n["Name"] == network })]
+	c := e.containers[slices.IndexFunc(e.containers, func(c object) bool { return c["Id"] == body.Container })]
+	places := c["NetworkSettings"].(object)["Networks"].(object)
+	delete(places, network)
+	delete(n["Containers"].(object), body.Container)
+	if !on {
+		return object{}
+	}
+	settings, endpoint := body.EndpointConfig, "end-"+strings.TrimPrefix(body.Container, "id-")
+	settings["NetworkID"], settings["EndpointID"], settings["IPAddress"] = n["Id"], endpoint, "10.8.0.99"
+	if asked, _ := settings["IPAMConfig"].(object); asked != nil {
+		settings["IPAddress"] = asked["IPv4Address"]
+	}
+	places[network] = settings
+	n["Containers"].(object)[body.Container] = object{"EndpointID": endpoint}
+	return object{}
+}
+
 // events tells of each change until the asker or the engine ends.
 func (e *scriptEngine) events(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	said := len(e.told)
+	e.mu.Unlock()
 	for {
 		e.mu.Lock()
-		changed := e.changed
+		changed, news := e.changed, e.told[said:]
 		e.mu.Unlock()
+		for _, text := range news {
+			fmt.Fprintln(w, text)
+		}
+		said += len(news)
 		w.(http.Flusher).Flush()
 		select {
 		case <-r.Context().Done():
 			return
 		case <-changed:
-			fmt.Fprintln(w, `{"Type":"container","Action":"start","Actor":{"ID":"x"}}`)
 		}
 	}
 }

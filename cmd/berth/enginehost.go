@@ -5,17 +5,15 @@ import (
 	"strings"
 	"syscall"
 
+	"berth/internal/cli"
 	"berth/internal/docker"
 )
 
-// noDockerHost is the value of --docker-host for no engine at all.
-const noDockerHost = "none"
-
-// engineHost is which engine --docker-host means: where nothing is said the one of this host, unless its socket is not for us
-// to use. One that is not there yet is waited for: Berth is started before the engine. Empty: none.
+// engineHost is which engine --docker-host means: where nothing is said the one of this host, unless its socket is not
+// for us to use. One that is not there yet is waited for: Berth is started before the engine. Empty: none.
 func engineHost(said string) (string, error) {
 	switch {
-	case said == noDockerHost:
+	case said == cli.NoDockerHost:
 		return "", nil
 	case said == "" && mayUse(strings.TrimPrefix(docker.DefaultHost, "unix://")):
 		return docker.DefaultHost, nil
@@ -27,9 +25,9 @@ func engineHost(said string) (string, error) {
 	return said, nil
 }
 
-// mayUse tells whether a socket may be used, once it is there. It does not connect: that would start an engine which systemd
-// keeps waiting for whoever is first.
+// mayUse tells whether a socket may be used, once it is there. It does not connect: that would start an engine which
+// systemd keeps waiting for whoever is first.
 func mayUse(path string) bool {
 	const write = 2
-	return !isDenied(syscall.Access(path, write))
+	return !cli.IsDenied(syscall.Access(path, write))
 }

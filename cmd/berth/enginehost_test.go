@@ -1,13 +1,16 @@
 package main
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestEngineHost(t *testing.T) {
 	for _, c := range []struct{ said, want, err string }{
 		{"none", "", ""},
 		{"unix:///run/docker.sock", "unix:///run/docker.sock", ""},
 		{"tcp://127.0.0.1:2375", "tcp://127.0.0.1:2375", ""},
-		{"/run/docker.sock", "", `--docker-host is "/run/docker.sock" and must be a URL such as unix:///var/run/docker.sock, or none`},
+		{"/run/docker.sock", "",
+			`--docker-host is "/run/docker.sock" and must be a URL such as unix:///var/run/docker.sock, or none`},
 	} {
 		got, err := engineHost(c.said)
 		text := ""

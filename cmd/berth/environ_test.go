@@ -4,6 +4,8 @@ import (
 	"io"
 	"testing"
 
+	"berth/internal/cli"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -11,8 +13,8 @@ import (
 // parse reads a command line of a verb without carrying it out, and returns the verb.
 func parse(t *testing.T, env map[string]string, verb string, args ...string) (*cobra.Command, error) {
 	t.Helper()
-	p := &program{out: io.Discard, err: io.Discard, env: func(name string) string { return env[name] }}
-	root := p.rootCommand()
+	p := &cli.Program{Out: io.Discard, Err: io.Discard, Env: func(name string) string { return env[name] }}
+	root := rootCommand(p)
 	cmd, _, err := root.Find([]string{verb})
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +40,8 @@ func TestEnvironment(t *testing.T) {
 		{"global flag", "serve", map[string]string{"BERTH_ADMIN_SOCKET": "/a"}, nil, "admin-socket", "/a"},
 		{"number", "serve", map[string]string{"BERTH_EVENT_COUNT": "77"}, nil, "event-count", "77"},
 		{"duration", "serve", map[string]string{"BERTH_EVENT_AGE": "2h"}, nil, "event-age", "2h0m0s"},
-		{"several pools", "serve", map[string]string{"BERTH_DEFAULT_POOL": "base=10.0.0.0/9,size=24;base=10.128.0.0/9,size=25"}, nil,
+		{"several pools", "serve",
+			map[string]string{"BERTH_DEFAULT_POOL": "base=10.0.0.0/9,size=24;base=10.128.0.0/9,size=25"}, nil,
 			"default-pool", "base=10.0.0.0/9,size=24;base=10.128.0.0/9,size=25"},
 		{"flag replaces all pools", "serve", map[string]string{"BERTH_DEFAULT_POOL": "base=10.0.0.0/9,size=24"},
 			[]string{"--default-pool", "base=10.128.0.0/9,size=25"}, "default-pool", "base=10.128.0.0/9,size=25"},
@@ -47,17 +50,22 @@ func TestEnvironment(t *testing.T) {
 		{"authorities", "events", map[string]string{"BERTH_ADMIN_CA": "/ca"}, nil, "admin-ca", "/ca"},
 		{"a certificate", "events", map[string]string{"BERTH_ADMIN_CLIENT_CERT": "/c"}, nil, "admin-client-cert", "/c"},
 		{"its key", "events", map[string]string{"BERTH_ADMIN_CLIENT_KEY": "/k"}, nil, "admin-client-key", "/k"},
-		{"only what belongs to an installation", "events", map[string]string{"BERTH_FORMAT": "json"}, nil, "format", "table"},
-		{"restore knows where the state is", "restore", map[string]string{"BERTH_STATE": "/e"}, []string{"x"}, "state", "/e"},
+		{"only what belongs to an installation", "events", map[string]string{"BERTH_FORMAT": "json"}, nil, "format",
+			"table"},
+		{"restore knows where the state is", "restore", map[string]string{"BERTH_STATE": "/e"}, []string{"x"}, "state",
+			"/e"},
 		{"fsck asks the daemon", "fsck", map[string]string{"BERTH_STATE": "/e"}, nil, "state", ""},
 		{"the engine of serve", "serve", map[string]string{"BERTH_DOCKER_HOST": "none"}, nil, "docker-host", "none"},
 		{"how often is checked", "serve", map[string]string{"BERTH_CHECK_EVERY": "0"}, nil, "check-every", "0s"},
 		{"repairs", "serve", map[string]string{"BERTH_CHECK_REPAIR": "true"}, nil, "check-repair", "true"},
-		{"the engine is of an installation", "check", map[string]string{"BERTH_DOCKER_HOST": "tcp://e:1"}, nil, "docker-host", "tcp://e:1"},
-		{"repairs are never meant by accident", "check", map[string]string{"BERTH_REPAIR": "true"}, nil, "repair", "false"},
+		{"the engine is of an installation", "check", map[string]string{"BERTH_DOCKER_HOST": "tcp://e:1"}, nil,
+			"docker-host", "tcp://e:1"},
+		{"repairs are never meant by accident", "check", map[string]string{"BERTH_REPAIR": "true"}, nil, "repair",
+			"false"},
 		{"witness is a service", "witness", map[string]string{"BERTH_EVERY": "5s"}, nil, "every", "5s"},
 		{"drivers", "witness", map[string]string{"BERTH_IPAM_DRIVER": "a/b:1,c"}, nil, "ipam-driver", "[a/b:1,c]"},
-		{"force is never meant by accident", "restore", map[string]string{"BERTH_FORCE": "true"}, []string{"x"}, "force", "false"},
+		{"force is never meant by accident", "restore", map[string]string{"BERTH_FORCE": "true"}, []string{"x"},
+			"force", "false"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmd, err := parse(t, c.env, c.verb, c.args...)
@@ -73,7 +81,7 @@ func TestEnvironment(t *testing.T) {
 
 func TestEnvironmentRefused(t *testing.T) {
 	_, err := parse(t, map[string]string{"BERTH_EVENT_COUNT": "many"}, "serve")
-	if err == nil || !isUsage(err) {
+	if err == nil || !cli.IsUsage(err) {
 		t.Errorf("BERTH_EVENT_COUNT=many: %v; want wrong usage", err)
 	}
 }
@@ -84,11 +92,15 @@ func TestServeFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"state": "/var/lib/berth", "plugin-socket": "/run/docker/plugins/berth.sock", "admin-socket": "",
-		"store": "bolt", "host": "", "default-pool": "", "event-age": "2160h0m0s", "event-count": "1000000",
-		"log-level": "info", "log-format": "text", "admin-listen": "", "admin-cert": "", "admin-key": "", "admin-client-ca": "", "hook": "",
-		"etcd-endpoints": "[]", "etcd-cacert": "", "etcd-cert": "", "etcd-key": "", "etcd-user": "", "etcd-password-file": "", "etcd-prefix": "berth/",
-		"docker-host": "", "ipam-driver": "", "check-every": "5m0s", "check-grace": "5m0s", "check-repair": "false",
+	want := map[string]string{"state": "/var/lib/berth", "plugin-socket": "/run/docker/plugins/berth.sock",
+		"admin-socket": "",
+		"store":        "bolt", "host": "", "default-pool": "", "event-age": "2160h0m0s", "event-count": "1000000",
+		"log-level": "info", "log-format": "text", "admin-listen": "", "admin-cert": "", "admin-key": "",
+		"admin-client-ca": "", "hook": "",
+		"etcd-endpoints": "[]", "etcd-cacert": "", "etcd-cert": "", "etcd-key": "", "etcd-user": "",
+		"etcd-password-file": "", "etcd-prefix": "berth/",
+		"mac-socket": "", "ask-mac": "false", "docker-host": "", "ipam-driver": "", "check-every": "5m0s",
+		"check-grace": "5m0s", "check-repair": "false",
 		"token-file": "", "admin-ca": "", "admin-client-cert": "", "admin-client-key": ""} // of all commands
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if def, ok := want[f.Name]; f.Name != "help" && (!ok || def != f.DefValue) {

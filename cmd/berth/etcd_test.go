@@ -37,10 +37,13 @@ type etcdKey struct{}
 //	etcd start [FLAG...]   starts one with no data, with further flags; its URL is in $ETCD. With --cert-file it speaks TLS
 //	etcd stop, cont        it does not answer, and answers again (SIGSTOP, SIGCONT)
 //	etcd guard USER WORD   users and passwords from now on, and one who may do what he likes under berth/ only
+//	etcd fill, room        somebody uses its quota up (start it with a small one), and makes room again
 //	etcd kill, again       it ends without a word, and starts again on what it has; etcd/ in $WORK is that
+//	etcd save FILE         a snapshot of what it has
+//	etcd restore FILE      it ends without a word, and starts again on that snapshot
 func etcdCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: etcd start|stop|cont|guard|kill|again [ARG...]")
+		ts.Fatalf("usage: etcd start|stop|cont|guard|fill|room|kill|again|save|restore [ARG...]")
 	}
 	e := ts.Value(etcdKey{}).(*scriptEtcd)
 	switch verb := args[0]; verb {
@@ -58,25 +61,62 @@ func etcdCommand(ts *testscript.TestScript, neg bool, args []string) {
 		e.end()
 	case "again":
 		ts.Check(e.start())
+	case "fill":
+		ts.Check(e.fill())
+	case "room":
+		ts.Check(e.makeRoom())
+	case "save":
+		ts.Check(e.control("--endpoints="+e.url, "snapshot", "save", ts.MkAbs(args[1])))
+	case "restore":
+		e.end()
+		data := filepath.Join(e.dir, "etcd")
+		ts.Check(os.RemoveAll(data))
+		ts.Check(e.control("snapshot", "restore", ts.MkAbs(args[1]), "--data-dir="+data, "--initial-cluster="+
+			e.flag("initial-cluster"),
+			"--initial-advertise-peer-urls="+e.flag("initial-advertise-peer-urls")))
+		ts.Check(e.start())
 	default:
 		ts.Fatalf("etcd has no verb %s", verb)
 	}
 }
 
 // etcdProgram finds etcd: the one that scripts/needs has brought, or the system's.
-func etcdProgram() (string, error) {
-	own, err := filepath.Abs("../../build/tools/etcd/etcd")
+func etcdProgram() (string, error) { return etcdTool("etcd") }
+
+// etcdTool finds a program of etcd's.
+func etcdTool(name string) (string, error) {
+	own, err := filepath.Abs("../../build/tools/" + name)
 	if err != nil {
 		return "", err
 	}
 	if _, err := os.Stat(own); err == nil {
 		return own, nil
 	}
-	path, err := exec.LookPath("etcd")
+	path, err := exec.LookPath(name)
 	if err != nil {
 		return "", fmt.Errorf("%w; `scripts/needs test` brings an etcd", err)
 	}
 	return path, nil
+}
+
+// control runs etcdctl.
+func (e *scriptEtcd) control(args ...string) error {
+	program, err := etcdTool("etcdctl")
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), "ETCDCTL_API=3")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("etcdctl: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// flag is the value of one of its flags.
+func (e *scriptEtcd) flag(name string) string {
+	at := slices.Index(e.args, "--"+name)
+	return e.args[at+1]
 }
 
 // choose finds ports that nobody uses at the moment.
@@ -96,8 +136,10 @@ func (e *scriptEtcd) choose(flags []string) error {
 	e.url = scheme + urls[0]
 	peer, probe := "http://"+urls[1], "http://"+urls[2]
 	e.health = probe + "/health"
-	e.args = append([]string{"--data-dir", filepath.Join(e.dir, "etcd"), "--listen-client-urls", e.url, "--advertise-client-urls", e.url,
-		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer, "--listen-metrics-urls", probe,
+	e.args = append([]string{"--data-dir", filepath.Join(e.dir, "etcd"), "--listen-client-urls", e.url,
+		"--advertise-client-urls", e.url,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" +
+			peer, "--listen-metrics-urls", probe,
 		"--log-level", "error"}, flags...)
 	return nil
 }
@@ -141,13 +183,15 @@ func (e *scriptEtcd) healthy(client *http.Client) (bool, error) {
 	return strings.Contains(string(body), `"true"`), err
 }
 
-// guard has it want users and passwords, and makes one user who may read and write what begins with berth/, and nothing else.
+// guard has it want users and passwords, and makes one user who may read and write what begins with berth/, and nothing
+// else.
 func (e *scriptEtcd) guard(user, password string) error {
 	cfg := clientv3.Config{Endpoints: []string{e.url}, Logger: zap.NewNop(), DialTimeout: 10 * time.Second}
 	if strings.HasPrefix(e.url, "https:") { // as certs makes them
 		at := func(name string) string { return filepath.Join(e.dir, name) }
 		var err error
-		if cfg.TLS, err = (transport.TLSInfo{TrustedCAFile: at("ca.pem"), CertFile: at("admin.pem"), KeyFile: at("admin.key")}).ClientConfig(); err != nil {
+		if cfg.TLS, err = (transport.TLSInfo{TrustedCAFile: at("ca.pem"), CertFile: at("admin.pem"),
+			KeyFile: at("admin.key")}).ClientConfig(); err != nil {
 			return err
 		}
 	}
@@ -161,7 +205,8 @@ func (e *scriptEtcd) guard(user, password string) error {
 	for _, do := range []func() error{
 		func() error { _, err := c.RoleAdd(ctx, user); return err },
 		func() error {
-			_, err := c.RoleGrantPermission(ctx, user, "berth/", clientv3.GetPrefixRangeEnd("berth/"), clientv3.PermissionType(clientv3.PermReadWrite))
+			_, err := c.RoleGrantPermission(ctx, user, "berth/", clientv3.GetPrefixRangeEnd("berth/"),
+				clientv3.PermissionType(clientv3.PermReadWrite))
 			return err
 		},
 		func() error { _, err := c.UserAdd(ctx, user, password); return err },

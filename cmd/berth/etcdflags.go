@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 
+	"berth/internal/admin/api"
+	"berth/internal/cli"
 	"berth/store/etcd"
 
 	"github.com/spf13/cobra"
@@ -42,32 +44,38 @@ const (
 
 func (e *etcdFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&e.endpoints, flagEtcdEndpoints, nil, "`URLs` of etcd's members, separated by commas: http://HOST:PORT or https://HOST:PORT")
-	f.StringVar(&e.caCert, flagEtcdCACert, "", "`file` with the authorities that etcd's certificates may be of (default: the system's)")
+	f.StringSliceVar(&e.endpoints, flagEtcdEndpoints, nil,
+		"`URLs` of etcd's members, separated by commas: http://HOST:PORT or https://HOST:PORT")
+	f.StringVar(&e.caCert, flagEtcdCACert, "", "`file` with the authorities that etcd's certificates may be of "+
+		"(default: the system's)")
 	f.StringVar(&e.cert, flagEtcdCert, "", "`file` with a certificate to show to etcd")
 	f.StringVar(&e.key, flagEtcdKey, "", "`file` with the key of that certificate")
 	f.StringVar(&e.user, flagEtcdUser, "", "`name` of a user of etcd")
 	f.StringVar(&e.passwordFile, flagEtcdPasswordFile, "", "`file` with that user's password")
-	f.StringVar(&e.prefix, flagEtcdPrefix, defaultEtcdPrefix, "`prefix` of all keys in etcd; another one is another cluster of Berth")
+	f.StringVar(&e.prefix, flagEtcdPrefix, defaultEtcdPrefix,
+		"`prefix` of all keys in etcd; another one is another cluster of Berth")
 }
 
 func completesEtcd(cmd *cobra.Command) {
 	for _, flag := range []string{flagEtcdCACert, flagEtcdCert, flagEtcdKey, flagEtcdPasswordFile} {
-		completesFiles(cmd, flag)
+		cli.CompletesFiles(cmd, flag)
 	}
 	for _, flag := range []string{flagEtcdEndpoints, flagEtcdUser, flagEtcdPrefix} {
-		completes(cmd, flag, cobra.NoFileCompletions)
+		cli.Completes(cmd, flag, cobra.NoFileCompletions)
 	}
 }
 
 // unused refuses them where etcd is not the store: somebody would believe that his addresses are shared.
 func (e *etcdFlags) unused(store string) error {
 	for _, f := range []struct{ name, value string }{
-		{flagEtcdEndpoints, strings.Join(e.endpoints, ",")}, {flagEtcdCACert, e.caCert}, {flagEtcdCert, e.cert}, {flagEtcdKey, e.key},
-		{flagEtcdUser, e.user}, {flagEtcdPasswordFile, e.passwordFile}, {flagEtcdPrefix, strings.TrimPrefix(e.prefix, defaultEtcdPrefix)},
+		{flagEtcdEndpoints, strings.Join(e.endpoints, ",")}, {flagEtcdCACert, e.caCert}, {flagEtcdCert, e.cert},
+		{flagEtcdKey, e.key},
+		{flagEtcdUser, e.user}, {flagEtcdPasswordFile, e.passwordFile},
+		{flagEtcdPrefix, strings.TrimPrefix(e.prefix, defaultEtcdPrefix)},
 	} {
 		if f.value != "" {
-			return fmt.Errorf("--%s is for --store etcd, and the store is %s: give --store etcd too, or leave it out", f.name, store)
+			return fmt.Errorf("--%s is for --store etcd, and the store is %s: give --store etcd too, or leave it out",
+				f.name, store)
 		}
 	}
 	return nil
@@ -76,7 +84,8 @@ func (e *etcdFlags) unused(store string) error {
 // check refuses what makes no sense.
 func (e *etcdFlags) check() error {
 	if len(e.endpoints) == 0 {
-		return fmt.Errorf("--store etcd needs --%s, the URLs of etcd's members, such as http://10.0.0.11:2379,http://10.0.0.12:2379", flagEtcdEndpoints)
+		return fmt.Errorf("--store etcd needs --%s, the URLs of etcd's members, such as "+
+			"http://10.0.0.11:2379,http://10.0.0.12:2379", flagEtcdEndpoints)
 	}
 	secure := strings.HasPrefix(e.endpoints[0], "https:")
 	for _, endpoint := range e.endpoints {
@@ -84,23 +93,29 @@ func (e *etcdFlags) check() error {
 			return fmt.Errorf("--%s: %w", flagEtcdEndpoints, err)
 		}
 		if strings.HasPrefix(endpoint, "https:") != secure {
-			return fmt.Errorf("--%s has both http:// and https://: write all of them as https://, or none", flagEtcdEndpoints)
+			return fmt.Errorf("--%s has both http:// and https://: write all of them as https://, or none",
+				flagEtcdEndpoints)
 		}
 	}
 	switch {
 	case !secure && (e.caCert != "" || e.cert != "" || e.key != ""):
-		return fmt.Errorf("--%s, --%s and --%s are for TLS, and the endpoints are plain: write them as https://", flagEtcdCACert, flagEtcdCert, flagEtcdKey)
+		return fmt.Errorf("--%s, --%s and --%s are for TLS, and the endpoints are plain: write them as https://",
+			flagEtcdCACert, flagEtcdCert, flagEtcdKey)
 	case e.cert != "" && e.key == "":
 		return fmt.Errorf("--%s is given without --%s, the file with its key", flagEtcdCert, flagEtcdKey)
 	case e.key != "" && e.cert == "":
 		return fmt.Errorf("--%s is given without --%s, the file with the certificate", flagEtcdKey, flagEtcdCert)
 	case e.user != "" && e.passwordFile == "":
-		return fmt.Errorf("--%s is given without --%s, the file with the user's password", flagEtcdUser, flagEtcdPasswordFile)
+		return fmt.Errorf("--%s is given without --%s, the file with the user's password", flagEtcdUser,
+			flagEtcdPasswordFile)
 	case e.passwordFile != "" && e.user == "":
-		return fmt.Errorf("--%s is given without --%s, the user whose password it is", flagEtcdPasswordFile, flagEtcdUser)
+		return fmt.Errorf("--%s is given without --%s, the user whose password it is", flagEtcdPasswordFile,
+			flagEtcdUser)
 	}
-	if e.prefix == "/" || !strings.HasSuffix(e.prefix, "/") || strings.ContainsFunc(e.prefix, func(r rune) bool { return !unicode.IsGraphic(r) || r == ' ' }) {
-		return fmt.Errorf("--%s is %q; it is a word with a slash at its end, such as %s", flagEtcdPrefix, e.prefix, defaultEtcdPrefix)
+	if e.prefix == "/" || !strings.HasSuffix(e.prefix, "/") ||
+		strings.ContainsFunc(e.prefix, func(r rune) bool { return !unicode.IsGraphic(r) || r == ' ' }) {
+		return fmt.Errorf("--%s is %q; it is a word with a slash at its end, such as %s", flagEtcdPrefix, e.prefix,
+			defaultEtcdPrefix)
 	}
 	return nil
 }
@@ -111,9 +126,11 @@ func checkEndpoint(endpoint string) error {
 	case endpoint == "":
 		return errors.New("one of them is empty: write http://HOST:PORT, separated by commas")
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return fmt.Errorf("%q has no http:// or https:// in front: write http://HOST:PORT, or https://HOST:PORT where etcd speaks TLS", endpoint)
+		return fmt.Errorf("%q has no http:// or https:// in front: write http://HOST:PORT, or https://HOST:PORT where "+
+			"etcd speaks TLS", endpoint)
 	case u.User != nil:
-		return fmt.Errorf("a user is named by --%s, and his password is in --%s, not in a URL", flagEtcdUser, flagEtcdPasswordFile)
+		return fmt.Errorf("a user is named by --%s, and his password is in --%s, not in a URL", flagEtcdUser,
+			flagEtcdPasswordFile)
 	case u.Hostname() == "" || u.Port() == "":
 		return fmt.Errorf("%q names no host and port: write %s://HOST:2379", endpoint, u.Scheme)
 	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
@@ -122,8 +139,8 @@ func checkEndpoint(endpoint string) error {
 	return nil
 }
 
-// config reads the files that are named, so that one which is missing or wrong is told when the daemon starts, and not when etcd is
-// next in reach.
+// config reads the files that are named, so that one which is missing or wrong is told when the daemon starts, and not
+// when etcd is next in reach.
 func (e *etcdFlags) config() (cfg etcd.Config, err error) {
 	cfg = etcd.Config{CACert: e.caCert, Cert: e.cert, Key: e.key, User: e.user, Prefix: e.prefix}
 	for _, endpoint := range e.endpoints {
@@ -151,22 +168,11 @@ func (e *etcdFlags) config() (cfg etcd.Config, err error) {
 	return cfg, nil
 }
 
-// readPassword is the first line of a file, which is for its owner alone.
+// readPassword is the line of a file, which is not for everybody.
 func readPassword(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
+	password, err := api.ReadSecret(path)
+	if err == nil && password == "" {
+		err = fmt.Errorf("%s is to hold the password, and nothing else, on one line", path)
 	}
-	if mode := info.Mode().Perm(); mode&0o007 != 0 {
-		return "", fmt.Errorf("everybody may use %s (mode %o): chmod 600 it", path, mode)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	password, rest, _ := strings.Cut(strings.TrimRight(string(text), "\r\n"), "\n")
-	if password == "" || rest != "" {
-		return "", fmt.Errorf("%s is to hold the password, and nothing else, on one line", path)
-	}
-	return password, nil
+	return password, err
 }

@@ -8,8 +8,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"berth/internal/admin"
-	"berth/internal/ipam"
+	"berth/internal/admin/api"
+	"berth/internal/cli"
+	"berth/internal/ipam/stores"
 	"berth/store"
 	"berth/store/bolt"
 
@@ -17,66 +18,70 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const fsckHelp = `Checks a state: the structure of its file and the checksum of every record, then the records against one
-another. It lists what is wrong and ends with exit code 1 if there is something.
+const fsckHelp = `Checks a state: the structure of its file and the checksum of every record, then the records
+against one another. It lists what is wrong and ends with exit code 1 if there is something.
 
 Without FILE and --state the daemon checks its own state, while it goes on giving addresses. With
---state the state of a daemon that does not run is checked; FILE is a backup. --repair mends the one damage
+--state the state of a daemon that does not run is checked; FILE is a backup. A running daemon whose
+file was removed or exchanged under it says so, too. --repair mends the one damage
 that can be mended: the loss of one of the two pages that name the last commit. It goes back to the
 commit before, and keeps the file as it was beside the new one.`
 
-func (p *program) fsckCommand() *cobra.Command {
+func fsckCommand(p *cli.Program) *cobra.Command {
 	var state string
 	var repair bool
 	cmd := &cobra.Command{Use: "fsck [FILE]", Short: "Check the state, or a backup", Long: fsckHelp,
-		Args:    atMostOne("a backup"),
-		Example: "  berth fsck\n  berth fsck berth-2026-01-31.db\n  berth fsck --state /var/lib/berth\n  berth fsck --state /var/lib/berth --repair"}
+		Args: atMostOne("a backup"),
+		Example: "  berth fsck\n  berth fsck berth-2026-01-31.db\n  berth fsck --state /var/lib/berth\n" +
+			"  berth fsck --state /var/lib/berth --repair"}
 	cmd.Flags().StringVar(&state, "state", "", "`directory` of the state of a daemon that does not run")
 	cmd.Flags().BoolVar(&repair, "repair", false, "mend what can be mended; needs --state")
-	completesDirs(cmd, "state")
+	cli.CompletesDirs(cmd, "state")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		report, err := p.fsck(cmd, args, state, repair)
+		report, err := fsck(p, cmd, args, state, repair)
 		if err != nil {
 			return err
 		}
-		return showFsck(p.out, report)
+		return showFsck(p.Out, report)
 	}
 	return cmd
 }
 
 // fsck chooses what is checked, and by whom.
-func (p *program) fsck(cmd *cobra.Command, args []string, state string, repair bool) (admin.FsckReport, error) {
+func fsck(p *cli.Program, cmd *cobra.Command, args []string, state string, repair bool) (api.FsckReport, error) {
 	ctx := cmd.Context()
 	switch {
 	case len(args) > 0 && state != "":
-		return admin.FsckReport{}, usage(cmd, errors.New("FILE and --state are two things to check: give one of them"))
+		return api.FsckReport{}, cli.Usage(cmd, errors.New("FILE and --state are two things to check: give one "+
+			"of them"))
 	case repair && state == "":
-		return admin.FsckReport{}, usage(cmd, errors.New("--repair needs --state: it changes the state of a daemon that does not run"))
+		return api.FsckReport{}, cli.Usage(cmd, errors.New("--repair needs --state: it changes the state of a "+
+			"daemon that does not run"))
 	case len(args) > 0:
 		return fsckBackup(ctx, args[0])
 	case repair:
 		done, err := bolt.Repair(ctx, filepath.Join(state, stateFile))
 		if err != nil {
-			return admin.FsckReport{}, err
+			return api.FsckReport{}, err
 		}
 		if done.Kept != "" {
-			fmt.Fprintf(p.out, "mended; what was there is now %s\n", done.Kept)
+			fmt.Fprintf(p.Out, "mended; what was there is now %s\n", done.Kept)
 		}
 		return fsckState(ctx, filepath.Join(state, stateFile))
 	case state != "":
 		return fsckState(ctx, filepath.Join(state, stateFile))
 	}
-	return p.fsckRunning(ctx)
+	return fsckRunning(ctx, p)
 }
 
 // fsckRunning has the daemon check its own state.
-func (p *program) fsckRunning(ctx context.Context) (report admin.FsckReport, err error) {
-	client, err := p.find(ctx)
+func fsckRunning(ctx context.Context, p *cli.Program) (report api.FsckReport, err error) {
+	c, err := p.Find(ctx)
 	if err == nil {
-		defer client.Close()
-		report, err = client.Fsck(ctx)
+		defer c.Close()
+		report, err = c.Fsck(ctx)
 	}
-	var refused *admin.Problem
+	var refused *api.Problem
 	if err != nil && !errors.As(err, &refused) {
 		err = fmt.Errorf("%w; to check the state of a daemon that does not run, name it with --state", err)
 	}
@@ -84,9 +89,9 @@ func (p *program) fsckRunning(ctx context.Context) (report admin.FsckReport, err
 }
 
 // fsckState checks a state that no daemon has open.
-func fsckState(ctx context.Context, path string) (admin.FsckReport, error) {
+func fsckState(ctx context.Context, path string) (api.FsckReport, error) {
 	if _, err := os.Stat(path); err != nil {
-		return admin.FsckReport{}, fmt.Errorf("there is no state: %w", err) // opening would make one
+		return api.FsckReport{}, fmt.Errorf("there is no state: %w", err) // opening would make one
 	}
 	report, err := fsckRecords(ctx, path)
 	if errors.Is(err, store.ErrLocked) {
@@ -100,20 +105,20 @@ func fsckState(ctx context.Context, path string) (admin.FsckReport, error) {
 		err = fileErr // what opening said, and more
 	}
 	if report.File, err = fileReport(file, err); err != nil {
-		report.File.Problems = []string{oneLine(err)}
+		report.File.Problems = []string{cli.OneLine(err)}
 	}
 	report.OK = len(report.Problems) == 0 && len(report.File.Problems) == 0
 	return report, nil
 }
 
 // fsckBackup checks a backup. It is done with a copy, because a store that is opened writes beside its file.
-func fsckBackup(ctx context.Context, path string) (admin.FsckReport, error) {
+func fsckBackup(ctx context.Context, path string) (api.FsckReport, error) {
 	if _, err := os.Stat(path); err != nil {
-		return admin.FsckReport{}, err
+		return api.FsckReport{}, err
 	}
 	dir, err := os.MkdirTemp("", "berth-fsck-")
 	if err != nil {
-		return admin.FsckReport{}, err
+		return api.FsckReport{}, err
 	}
 	defer os.RemoveAll(dir)
 	copied := filepath.Join(dir, stateFile)
@@ -125,13 +130,13 @@ func fsckBackup(ctx context.Context, path string) (admin.FsckReport, error) {
 		}
 		report, _ := fileReport(file, err)
 		if len(report.Problems) == 0 {
-			report.Problems = []string{oneLine(err)}
+			report.Problems = []string{cli.OneLine(err)}
 		}
 		report.Path = path
-		return admin.FsckReport{File: report}, nil
+		return api.FsckReport{File: report}, nil
 	}
 	if err != nil {
-		return admin.FsckReport{}, err
+		return api.FsckReport{}, err
 	}
 	report, err := fsckRecords(ctx, copied)
 	if err != nil {
@@ -144,24 +149,28 @@ func fsckBackup(ctx context.Context, path string) (admin.FsckReport, error) {
 }
 
 // fsckRecords opens a state, which checks its file, and checks the records in it against one another.
-func fsckRecords(ctx context.Context, path string) (report admin.FsckReport, err error) {
+func fsckRecords(ctx context.Context, path string) (report api.FsckReport, err error) {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
 	st, err := bolt.Open(ctx, bolt.Config{Path: path, Log: logrus.NewEntry(quiet)})
 	if err != nil {
 		return report, err
 	}
-	report.Problems, err = ipam.CheckStore(ctx, st)
+	report.Problems, err = stores.CheckStore(ctx, st)
 	return report, errors.Join(err, st.Close())
 }
 
 // errFound is the answer to a check that has found something; the list has been shown.
 var errFound = errors.New("the state is damaged; `berth restore` puts a backup in its place")
 
-func showFsck(w io.Writer, r admin.FsckReport) error {
+func showFsck(w io.Writer, r api.FsckReport) error {
 	all := append(append([]string{}, r.File.Problems...), r.Problems...)
 	for _, problem := range all {
 		fmt.Fprintln(w, problem)
+	}
+	if r.File.Astray && len(all) == 1 {
+		return fmt.Errorf("%s: what the daemon holds is sound, and its file is not in its place; `berth store save` "+
+			"writes it there", r.File.Path)
 	}
 	if len(all) > 0 || !r.OK {
 		return fmt.Errorf("%s: %d found: %w", r.File.Path, len(all), errFound)
@@ -174,7 +183,7 @@ func showFsck(w io.Writer, r admin.FsckReport) error {
 func atMostOne(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return usage(cmd, fmt.Errorf("%s takes at most one argument, %s", cmd.CommandPath(), what))
+			return cli.Usage(cmd, fmt.Errorf("%s takes at most one argument, %s", cmd.CommandPath(), what))
 		}
 		return nil
 	}

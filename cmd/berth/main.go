@@ -1,38 +1,23 @@
-// Command berth manages the addresses of Docker networks and containers. `berth serve` is the daemon that the Docker Engine
-// asks; every other verb asks that daemon, or looks at its files while it does not run. It promises exit code 0 for
-// what was done, 1 for a refusal, with one line on standard error that says why, and 2 for wrong usage.
+// Command berth manages the addresses of Docker networks and containers. `berth serve` is the daemon that the Docker
+// Engine asks; every other verb asks that daemon, or looks at its files while it does not run. It promises exit code 0
+// for what was done, 1 for a refusal, with one line on standard error that says why, and 2 for wrong usage.
 //
-// A verb is one file: a function that returns its cobra command. What it needs from the daemon goes through an admin.Client
-// (find.go finds the socket), what it shows goes through output.go. serve.go is the only place where the rooms of
-// Berth are put together.
+// root.go hangs the verbs together. Those that only ask the daemon are in internal/cli and the rooms below it; here are
+// serve (serve.go is the only place where the rooms of Berth are put together) and the verbs that open stores and state
+// files themselves: backup, restore, fsck and store copy.
 package main
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"time"
+
+	"berth/internal/cli"
 )
 
 // version is stamped by -ldflags "-X main.version=...".
 var version = "dev"
 
 func main() {
-	p := &program{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv, now: time.Now, started: time.Now(), places: defaultPlaces()}
-	os.Exit(p.run(context.Background(), os.Args[1:]))
-}
-
-// run carries out one command line and returns the exit code.
-func (p *program) run(ctx context.Context, args []string) int {
-	root := p.rootCommand()
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return 0
-	}
-	fmt.Fprintf(p.err, "berth: %s\n", oneLine(err))
-	if !p.understood || isUsage(err) {
-		return 2
-	}
-	return 1
+	p := cli.New(version)
+	os.Exit(p.Run(context.Background(), rootCommand(p), os.Args[1:]))
 }

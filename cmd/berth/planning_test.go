@@ -21,11 +21,13 @@ func TestImportPage(t *testing.T) {
 
 // TestOwnersPage runs the examples of docs/owners.md, beside an engine of its own.
 func TestOwnersPage(t *testing.T) {
-	runPageOn(t, "owners.md", 40, nil, "env BERTH_DOCKER_HOST=unix://$WORK/engine.sock\nenv BERTH_PLUGIN_SOCKET=$WORK/berth.sock\n"+
-		"engine start\nexec berth serve --check-every 0 --check-grace 1ms &daemon&\nready\n")
+	runPageOn(t, "owners.md", 40, nil,
+		"env BERTH_DOCKER_HOST=unix://$WORK/engine.sock\nenv BERTH_PLUGIN_SOCKET=$WORK/berth.sock\n"+
+			"engine start\nexec berth serve --check-every 0 --check-grace 1ms &daemon&\nready\n")
 }
 
-// TestOperatingPage runs the examples of docs/operating.md on two hosts that share a store, of which b is the one that Docker asks.
+// TestOperatingPage runs the examples of docs/operating.md on two hosts that share a store, of which b is the one that
+// Docker asks.
 func TestOperatingPage(t *testing.T) {
 	runPageOn(t, "operating.md", 6, nil, "etcd start\nenv BERTH_STORE=etcd\nenv BERTH_ETCD_ENDPOINTS=$ETCD\n"+
 		"exec berth serve --host a &daemon&\nready\nenv BERTH_PLUGIN_SOCKET=$WORK/b.sock\n"+
@@ -33,19 +35,22 @@ func TestOperatingPage(t *testing.T) {
 		"exec berth network create lan --space global --subnet 10.77.0.0/24,gateway=10.77.0.1,pool --headroom 16\n")
 }
 
-// TestClusterPage runs the examples of docs/cluster.md on three hosts; a is the one whose command is run, and what Docker would
-// ask of each is in the page's comments.
+// TestClusterPage runs the examples of docs/cluster.md on three hosts; a is the one whose command is run, and what
+// Docker would ask of each is in the page's comments.
 func TestClusterPage(t *testing.T) {
-	start := "etcd start\nenv BERTH_STORE=etcd\nenv BERTH_ETCD_ENDPOINTS=$ETCD\nexec berth serve --host a &daemon&\nready\n"
+	start := "etcd start\nenv BERTH_STORE=etcd\nenv BERTH_ETCD_ENDPOINTS=$ETCD\nexec berth serve --host a " +
+		"&daemon&\nready\n"
 	for _, host := range []string{"b", "c"} {
-		start += fmt.Sprintf("exec berth serve --host %[1]s --state %[1]s --plugin-socket %[1]s.sock --admin-socket %[1]s-admin.sock &%[1]s&\nready\n", host)
+		start += fmt.Sprintf("exec berth serve --host %[1]s --state %[1]s --plugin-socket %[1]s.sock --admin-socket "+
+			"%[1]s-admin.sock &%[1]s&\nready\n", host)
 	}
 	runPageOn(t, "cluster.md", 7, nil, start)
 }
 
-// runPage runs the examples of a page of docs, from the first to the last, on one daemon: each line that begins with
-// "$ berth", and holds what it says to the lines below it. The first block in each language of files is what is in that file.
-// What happens between two of them, and is for nobody to read, stands in a comment: <!-- run: LINE OF A SCRIPT -->.
+// runPage runs the examples of a page of docs, from the first to the last, on one daemon: each line that begins with "$
+// berth", and holds what it says to the lines below it. The first block in each language of files is what is in that
+// file. What happens between two of them, and is for nobody to read, stands in a comment: <!-- run: LINE OF A SCRIPT
+// -->.
 func runPage(t *testing.T, name string, least int, files map[string]string) {
 	runPageOn(t, name, least, files, "exec berth serve &daemon&\nready\n")
 }
@@ -128,8 +133,8 @@ func (e example) script() string {
 	return run + e.command + "\nsays" + want.String() + "\n"
 }
 
-// says LINE... holds what the last command said to the lines. An ellipsis stands for whatever there is, alone for any number
-// of lines.
+// says LINE... holds what the last command said to the lines. An ellipsis stands for whatever there is, alone for any
+// number of lines.
 func says(ts *testscript.TestScript, _ bool, want []string) {
 	noted, got := ts.ReadFile("stderr"), ts.ReadFile("stdout")
 	form := "^"
@@ -141,7 +146,8 @@ func says(ts *testscript.TestScript, _ bool, want []string) {
 		form += strings.ReplaceAll(regexp.QuoteMeta(line), "…", ".*") + `\n`
 	}
 	whole := regexp.MustCompile(form + "$")
-	if !whole.MatchString(noted+got) && !whole.MatchString(got+noted) { // what is noted on the way comes first, an error last
+	// what is noted on the way comes first, an error last
+	if !whole.MatchString(noted+got) && !whole.MatchString(got+noted) {
 		ts.Fatalf("it says\n%s\nand not\n%s", noted+got, strings.Join(want, "\n"))
 	}
 }

@@ -6,22 +6,24 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"berth/driver"
 	"berth/internal/docker"
 	"berth/internal/ipam"
-
-	"github.com/sirupsen/logrus"
+	"berth/internal/ipam/service"
 )
 
 // lookForEngine is how often an engine is asked for what runs that did not answer yet.
 const lookForEngine = time.Second
 
-// rebuilding makes the state of a store that forgets out of what runs (BO-4). Until that is done the engine is refused: an
-// address that is free here may be somebody's.
+// rebuilding makes the state of a store that forgets out of what runs (BO-4). Until that is done the engine is refused:
+// an address that is free here may be somebody's.
 type rebuilding struct {
-	service *ipam.Service
+	service *service.Service
 	engine  *docker.Engine // nil: the store does not forget
 	cfg     serveConfig
+	drivers []string // as the engine calls this daemon
 	log     *logrus.Entry
 	done    atomic.Bool
 }
@@ -31,7 +33,9 @@ func (r *rebuilding) ready() error {
 	if r.done.Load() || r.engine == nil {
 		return nil
 	}
-	return errors.New("the addresses in use are not known yet: this Berth keeps them in memory (--store mem), and the engine has not told what runs; " +
+	return errors.New("the addresses in use are not known yet: this Berth keeps them in memory (--store mem), " +
+		"and the " +
+		"engine has not told what runs; " +
 		"try again in a moment, or keep them with --store bolt")
 }
 
@@ -41,20 +45,22 @@ func (r *rebuilding) run(ctx context.Context) {
 		return
 	}
 	for told := false; ; told = true {
-		view, err := r.engine.View(ctx, r.cfg.host, []string{r.cfg.ipamDriver})
+		view, err := r.engine.View(ctx, r.cfg.host, r.drivers)
 		if err == nil {
 			err = r.service.Rebuild(ipam.WithActor(ctx, "rebuild"), view, driver.ParseNetwork)
 			r.done.Store(true)
 			log := r.log.WithFields(logrus.Fields{"networks": len(view.Networks), "containers": len(view.Containers)})
 			if err != nil {
-				log.WithError(err).Warn("the state was made out of what runs, but for some of it; `berth check` lists that")
+				log.WithError(err).Warn("the state was made out of what runs, but for some of it; `berth check` " +
+					"lists that")
 			} else {
 				log.Info("the state was made out of what runs")
 			}
 			return
 		}
 		if !told {
-			r.log.WithError(err).Warn("the state cannot be made out of what runs yet; no addresses are given until it is")
+			r.log.WithError(err).Warn("the state cannot be made out of what runs yet; no addresses are given " +
+				"until it is")
 		}
 		select {
 		case <-ctx.Done():

@@ -5,34 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
-
-	"berth/internal/ipam"
-	"berth/store/bolt"
-	"berth/store/etcd"
 
 	"github.com/spf13/cobra"
+
+	"berth/internal/cli"
+	"berth/internal/ipam/cluster"
+	"berth/internal/ipam/stores"
+	"berth/store/bolt"
+	"berth/store/etcd"
 )
 
-const restoreHelp = `Puts a backup in the place of the state of a daemon that does not run. The backup is checked as a whole
-before anything is touched. A state in use is never replaced; one that holds something, or that belongs
-to another store, only with --force, and its file is then kept beside the new one.
+const restoreHelp = `Puts a backup in the place of the state of a daemon that does not run. The backup is
+checked as a whole before anything is touched. A state in use is never replaced; one that holds something, or
+that belongs to another store, only with --force, and its file is then kept beside the new one.
 
 Addresses that were given after the backup was taken are not in it: containers that still use them
 should be started again.
 
-With --shared the backup is one of "berth backup --shared", and is brought into etcd, under a prefix that is empty. What
-was there before is not replaced: take it away first, or give another prefix. The daemons of all hosts should be stopped.`
+With --shared the backup is one of "berth backup --shared", and is brought into etcd, under a prefix that is
+empty. What was there before is not replaced: take it away first, or give another prefix. The daemons of all
+hosts should be stopped.`
 
-func (p *program) restoreCommand() *cobra.Command {
+func restoreCommand(p *cli.Program) *cobra.Command {
 	var state string
 	var force, shared bool
 	var where etcdFlags
 	cmd := &cobra.Command{Use: "restore FILE", Short: "Put a backup in the place of the state", Long: restoreHelp,
-		Args: oneArg("the backup"),
-		Example: `  systemctl stop berth.socket berth-admin.socket berth
+		Args: cli.OneArg("the backup"),
+		Example: `  systemctl stop berth.socket berth-mac.socket berth-admin.socket berth
   berth restore berth-2026-01-31.db
   berth restore berth-2026-01-31.db --state /srv/berth --force
   berth restore cluster-2026-01-31.db --shared --etcd-endpoints http://10.0.0.11:2379`}
@@ -40,25 +41,26 @@ func (p *program) restoreCommand() *cobra.Command {
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "replace a state that holds something")
 	cmd.Flags().BoolVar(&shared, "shared", false, "the backup is of the store that several hosts share")
 	where.flags(cmd)
-	completesDirs(cmd, "state")
+	cli.CompletesDirs(cmd, "state")
 	completesEtcd(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !shared {
-			return p.restoreOwn(cmd.Context(), args[0], state, force)
+			return restoreOwn(cmd.Context(), p, args[0], state, force)
 		}
 		if force {
-			return usage(cmd, errors.New("--force replaces a state, and a backup of a shared store is only brought into an empty prefix"))
+			return cli.Usage(cmd, errors.New("--force replaces a state, and a backup of a shared store is only "+
+				"brought into an empty prefix"))
 		}
 		if err := where.check(); err != nil {
-			return usage(cmd, err)
+			return cli.Usage(cmd, err)
 		}
-		return p.restoreShared(cmd.Context(), args[0], &where)
+		return restoreShared(cmd.Context(), p, args[0], &where)
 	}
 	return cmd
 }
 
 // restoreOwn puts a backup in the place of the host's own state.
-func (p *program) restoreOwn(ctx context.Context, file, state string, force bool) (err error) {
+func restoreOwn(ctx context.Context, p *cli.Program, file, state string, force bool) (err error) {
 	prepared, err := openBackup(ctx, file)
 	if err != nil {
 		return err
@@ -71,31 +73,32 @@ func (p *program) restoreOwn(ctx context.Context, file, state string, force bool
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.out, "%s: %d records, store %s\n", done.Report.Path, done.Report.Records, done.Report.ID)
+	fmt.Fprintf(p.Out, "%s: %d records, store %s\n", done.Report.Path, done.Report.Records, done.Report.ID)
 	if done.OtherStore != "" {
-		fmt.Fprintf(p.out, "the store %s was there before\n", done.OtherStore)
+		fmt.Fprintf(p.Out, "the store %s was there before\n", done.OtherStore)
 	}
 	if done.Kept != "" {
-		fmt.Fprintf(p.out, "what was there is now %s\n", done.Kept)
+		fmt.Fprintf(p.Out, "what was there is now %s\n", done.Kept)
 	}
 	return nil
 }
 
 // restoreShared brings a backup into etcd, under the cluster's id.
-func (p *program) restoreShared(ctx context.Context, file string, where *etcdFlags) (err error) {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+func restoreShared(ctx context.Context, p *cli.Program, file string, where *etcdFlags) (err error) {
+	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
 	backup, err := openBackup(ctx, file)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, backup.remove()) }()
-	cluster, err := ipam.OfCluster(ctx, backup)
+	shared, err := stores.OfCluster(ctx, backup)
 	if err != nil {
 		return err
 	}
-	if !cluster {
-		return fmt.Errorf("%s is a backup of a host's own store, and not of one that hosts share; put it back without --shared", file)
+	if !shared {
+		return fmt.Errorf("%s is a backup of a host's own store, and not of one that hosts share; put it back without "+
+			"--shared", file)
 	}
 	cfg, err := where.config()
 	if err != nil {
@@ -112,13 +115,14 @@ func (p *program) restoreShared(ctx context.Context, file string, where *etcdFla
 		return err
 	}
 	defer func() { err = errors.Join(err, back.Close()) }()
-	progress := p.showProgress("restoring", false)
-	defer progress.end()
-	records, err := ipam.PutBack(ctx, backup, st, back, progress.set)
+	progress := p.ShowProgress("restoring", false)
+	defer progress.End()
+	records, err := stores.PutBack(ctx, backup, st, back, progress.Set)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.out, "%s at %s: %d records, cluster %s\n", where.prefix, cfg.Endpoints[0], records, st.Cluster())
+	_, err = fmt.Fprintf(p.Out, "%s at %s: %d records, cluster %s\n", where.prefix, cfg.Endpoints[0], records,
+		st.Cluster())
 	return err
 }
 
@@ -143,14 +147,16 @@ func openBackup(ctx context.Context, file string) (*preparedBackup, error) {
 	return b, nil
 }
 
-// forHost makes the copy ready to be a host's own state, and closes it. What it says of headroom may be in other hands since.
+// forHost makes the copy ready to be a host's own state, and closes it. What it says of headroom may be in other hands
+// since.
 func (b *preparedBackup) forHost(ctx context.Context) error {
-	cluster, err := ipam.OfCluster(ctx, b)
-	if err == nil && cluster {
-		err = errors.New("this is a backup of the store that several hosts share, and not of a host's own; bring it into etcd with --shared")
+	shared, err := stores.OfCluster(ctx, b)
+	if err == nil && shared {
+		err = errors.New("this is a backup of the store that several hosts share, and not of a host's own; bring it " +
+			"into etcd with --shared")
 	}
 	if err == nil {
-		err = ipam.DropHeadroom(ctx, b)
+		err = cluster.DropHeadroom(ctx, b)
 	}
 	if err != nil {
 		return err

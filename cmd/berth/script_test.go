@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/admin"
+	"berth/internal/admin/client"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
@@ -66,7 +66,9 @@ func exits() {
 //	certs, remote LOG           for a daemon on the network (certs_test.go)
 //	engine VERB ...             a Docker Engine that is read (engine_test.go)
 //	etcd VERB ...               an etcd that daemons share (etcd_test.go)
-//	terminate                   sends it SIGTERM; `wait daemon` then holds it to exit code 0
+//	readyz STATUS LINE          asks the daemon whether it is ready; the answer begins with LINE
+//	terminate [HUP]             sends it SIGTERM, or SIGHUP; `wait daemon` then holds it to exit code 0
+//	crowd SOCKET N              opens connections and keeps them until the script ends (crowd_test.go)
 func TestScripts(t *testing.T) {
 	testscript.Run(t, scriptParams("testdata"))
 }
@@ -77,7 +79,8 @@ func scriptParams(dir string) testscript.Params {
 		RequireExplicitExec: true,
 		Setup:               setUpScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"ready": ready, "call": call, "mode": mode, "socket": leaveSocket, "terminate": terminate, "await": await,
+			"ready": ready, "call": call, "mode": mode, "readyz": readyz, "socket": leaveSocket, "terminate": terminate,
+			"crowd": crowd, "await": await,
 			"certs": certs, "remote": remote, "keep": keep, "engine": engine, "etcd": etcdCommand,
 		},
 	}
@@ -124,16 +127,39 @@ func ready(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// terminate sends SIGTERM to the process that answers on the admin socket.
+// terminate sends SIGTERM, or SIGHUP, to the process that answers on the admin socket.
 func terminate(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) > 0 {
-		ts.Fatalf("usage: terminate")
+	end := syscall.SIGTERM
+	switch {
+	case len(args) == 1 && args[0] == "HUP" && !neg:
+		end = syscall.SIGHUP
+	case neg || len(args) > 0:
+		ts.Fatalf("usage: terminate [HUP]")
 	}
-	client := admin.NewClient(ts.Getenv("BERTH_ADMIN_SOCKET"))
-	defer client.Close()
-	v, err := client.Version(context.Background())
+	c := client.New(ts.Getenv("BERTH_ADMIN_SOCKET"))
+	defer c.Close()
+	v, err := c.Version(context.Background())
 	ts.Check(err)
-	ts.Check(syscall.Kill(v.PID, syscall.SIGTERM))
+	ts.Check(syscall.Kill(v.PID, end))
+}
+
+// readyz STATUS LINE holds the daemon to an answer of its probe.
+func readyz(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: readyz STATUS LINE")
+	}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", ts.Getenv("BERTH_ADMIN_SOCKET"))
+	}}
+	defer transport.CloseIdleConnections()
+	res, err := (&http.Client{Transport: transport}).Get("http://berth/readyz")
+	ts.Check(err)
+	defer res.Body.Close()
+	line, err := io.ReadAll(res.Body)
+	ts.Check(err)
+	if strconv.Itoa(res.StatusCode) != args[0] || !strings.HasPrefix(string(line), args[1]) {
+		ts.Fatalf("readyz: %s %s", res.Status, line)
+	}
 }
 
 // call sends one message to the plugin socket.
@@ -146,7 +172,8 @@ func call(ts *testscript.TestScript, neg bool, args []string) {
 	}}
 	defer transport.CloseIdleConnections()
 	body := strings.ReplaceAll(args[1], "POOL", ts.Getenv("POOL"))
-	res, err := (&http.Client{Transport: transport}).Post("http://plugin/IpamDriver."+args[0], "application/json", strings.NewReader(body))
+	res, err := (&http.Client{Transport: transport}).Post("http://plugin/IpamDriver."+args[0], "application/json",
+		strings.NewReader(body))
 	ts.Check(err)
 	defer res.Body.Close()
 	answer, err := io.ReadAll(res.Body)

@@ -5,34 +5,34 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"berth/driver"
 	"berth/internal/admin"
+	"berth/internal/admin/api"
+	"berth/internal/cli"
 	"berth/internal/docker"
 	"berth/internal/hook"
 	"berth/internal/ipam"
+	"berth/internal/ipam/cluster"
+	"berth/internal/ipam/service"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/sirupsen/logrus"
 )
 
-// adminGroup is the group whose members may use the admin socket, and readGroup that of those who may only look there.
-const (
-	adminGroup = "berth"
-	readGroup  = "berth-read"
-)
+// readGroup is the group whose members may only look on the admin socket.
+const readGroup = "berth-read"
 
-// serve runs the daemon until ctx ends or SIGTERM or SIGINT comes; it then finishes what is under way and returns nil. This
-// is the only place where the rooms of Berth are put together.
+// serve runs the daemon until ctx ends or a signal comes that is to end it (untilSignal); it then finishes what is
+// under way and returns nil. This is the only place where the rooms of Berth are put together.
 func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 
@@ -41,17 +41,18 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 	if err != nil {
 		return err
 	}
-	records := ipam.Config{Host: cfg.host, Bases: cfg.bases, Retention: cfg.retention}
+	roster := docker.NewRoster(time.Now)
+	records := service.Config{Host: cfg.host, Bases: cfg.bases, Retention: cfg.retention, Known: roster.Known()}
 	service, err := openOwn(ctx, st, records)
 	if err != nil {
 		return errors.Join(err, st.Close())
 	}
-	h := &house{own: service, service: service, settled: settled}
+	h := &house{own: service, service: service, roster: roster, settled: settled}
 	if cfg.store == storeEtcd {
 		if h.cluster, err = openCluster(ctx, cfg, log, st, records); err != nil {
 			return errors.Join(err, st.Close())
 		}
-		h.service = ipam.NewEstate(service, h.cluster.shared)
+		h.service = cluster.NewEstate(service, h.cluster.shared)
 	}
 	err = serveOn(ctx, cfg, log, started, st, h)
 	if h.cluster != nil {
@@ -65,10 +66,11 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 
 // house is who knows which address is whose.
 type house struct {
-	own     *ipam.Service // over the host's own store
-	cluster *cluster      // nil: the host shares no store
-	settled func()        // to be called when what it knows was read
-	service interface {   // what the rooms ask: own, or an Estate of that and the cluster's
+	own     *service.Service // over the host's own store
+	cluster *clusterStore    // nil: the host shares no store
+	roster  *docker.Roster   // who runs here
+	settled func()           // to be called when what it knows was read
+	service interface {      // what the rooms ask: own, or an Estate of that and the cluster's
 		driver.Service
 		admin.Service
 		docker.Records
@@ -77,21 +79,24 @@ type house struct {
 }
 
 // openOwn opens the Service over the host's own store.
-func openOwn(ctx context.Context, st *storage, cfg ipam.Config) (*ipam.Service, error) {
+func openOwn(ctx context.Context, st *storage, cfg service.Config) (*service.Service, error) {
 	cfg.Store, cfg.Forgets = st, st.forgets
-	return ipam.Open(ctx, cfg)
+	return service.Open(ctx, cfg)
 }
 
 // serveOn binds the sockets, which answer from then on, and serves on them.
 func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time, st *storage, h *house) error {
-	gid, readGID := groupID(adminGroup), groupID(readGroup)
+	gid, readGID := groupID(cli.AdminGroup), groupID(readGroup)
 	sockets, err := listen(log,
 		socketSpec{name: "plugin", flag: "--plugin-socket", path: cfg.pluginSocket, gid: -1},
+		socketSpec{name: "mac", flag: "--mac-socket", path: cfg.macSocket, gid: -1},
 		socketSpec{name: "admin", flag: "--admin-socket", path: cfg.adminSocket, gid: gid, readGID: readGID})
 	if err != nil {
 		return err
 	}
 	defer closeSockets(log, sockets)
+	onPlugin, onMAC, onAdmin := sockets[0], sockets[1], sockets[2]
+	drivers := cfg.drivers(onMAC)
 	remote, err := cfg.listenRemote(ctx, log)
 	if err != nil {
 		return err
@@ -112,22 +117,34 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 	if engine != nil {
 		defer engine.Close()
 	}
-	witness := docker.New(docker.Config{Service: h.service, Host: cfg.host, Cluster: h.cluster != nil, Engine: engine, Drivers: []string{cfg.ipamDriver},
+	witness := docker.New(docker.Config{Service: h.service, Host: cfg.host, Cluster: h.cluster != nil, Engine: engine,
+		Drivers: drivers, Roster: h.roster,
 		Every: cfg.checkEvery, Grace: cfg.checkGrace, Repair: cfg.checkRepair, Log: log})
-	rebuild := &rebuilding{service: h.own, cfg: cfg, log: log}
+	if h.cluster != nil {
+		h.cluster.see = witness.View
+	}
+	rebuild := &rebuilding{service: h.own, cfg: cfg, drivers: drivers, log: log}
 	if st.forgets {
 		rebuild.engine = engine
 	}
-	plugin := driver.New(driver.Config{Service: h.service, Log: log, Ready: rebuild.ready})
-	control := admin.New(admin.Config{Service: h.service, Cluster: h.status(), Ready: rebuild.ready, Log: log, GID: gid, ReadGID: readGID, Tokens: tokens, TempDir: cfg.state, Hooks: hookCounts,
-		Version: admin.Version{Version: version, Host: cfg.host, Driver: cfg.ipamDriver, Store: cfg.store, StoreID: st.id, State: st.path,
-			PID: os.Getpid(), Started: started.UTC()},
-		Backup: st.backup, BackupShared: h.backup(), Fsck: st.fsck,
-		Check: witness.Check, Show: witness.Show, SeenBy: witness.SeenBy, Witness: witness.State,
+	protocol := driver.Config{Service: h.service, Log: log, Errors: admin.ErrorLog(log, logrus.DebugLevel),
+		AskMAC: cfg.askMAC, Bridges: h.roster.Bridges, Ready: rebuild.ready}
+	plugin := driver.New(protocol)
+	protocol.AskMAC = true
+	macPlugin := driver.New(protocol)
+	control := admin.New(admin.Config{Service: h.service, Cluster: h.status(), Ready: rebuild.ready, Log: log, GID: gid,
+		ReadGID: readGID, Tokens: tokens, TempDir: cfg.state, Hooks: hookCounts,
+		Version: api.Version{Version: version, Host: cfg.host, Driver: cfg.ipamDriver, Drivers: drivers,
+			Store:   cfg.store,
+			StoreID: st.id, State: st.path, PID: os.Getpid(), Started: started.UTC()},
+		Backup: st.backup, BackupShared: h.backup(), Mend: h.mend(), Fsck: st.fsck, Writable: st.writable,
+		Save:  st.save,
+		Check: witness.Check, Release: witness.ReleaseLease, Show: witness.Show, Listen: witness.Listen,
+		SeenBy: witness.SeenBy, Places: witness.Places, Witness: witness.State,
 	})
 	tasks := []func(context.Context) error{
-		func(ctx context.Context) error { return plugin.Serve(ctx, sockets[0]) },
-		func(ctx context.Context) error { return control.Serve(ctx, sockets[1]) },
+		func(ctx context.Context) error { return plugin.Serve(ctx, onPlugin) },
+		func(ctx context.Context) error { return control.Serve(ctx, onAdmin) },
 		func(ctx context.Context) error { return remote.serve(ctx, control) },
 		func(ctx context.Context) error { return keepUp(ctx, log, h.own) },
 		h.takePart,
@@ -136,6 +153,9 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 			return witness.Run(ctx)
 		},
 		hooks,
+	}
+	if onMAC != nil {
+		tasks = append(tasks, func(ctx context.Context) error { return macPlugin.Serve(ctx, onMAC) })
 	}
 	tasks = append(tasks, func(ctx context.Context) error {
 		if h.cluster != nil {
@@ -150,6 +170,19 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 	return together(ctx, tasks...)
 }
 
+// drivers are the names that the engine has for this daemon: that of its plugin socket, and that of the socket for
+// those who are known by their MAC; nil: there is none.
+func (cfg serveConfig) drivers(onMAC *socket) []string {
+	names := []string{cfg.ipamDriver}
+	if onMAC != nil {
+		names = append(names, driverOf(onMAC.path))
+	}
+	return names
+}
+
+// driverOf is how the engine calls the driver behind a plugin socket.
+func driverOf(socket string) string { return strings.TrimSuffix(filepath.Base(socket), ".sock") }
+
 // takePart has the host take part in its cluster until ctx ends.
 func (h *house) takePart(ctx context.Context) error {
 	if h.cluster == nil {
@@ -159,7 +192,7 @@ func (h *house) takePart(ctx context.Context) error {
 }
 
 // status tells how it stands with the shared store; nil where there is none.
-func (h *house) status() func() admin.ClusterStatus {
+func (h *house) status() func() api.ClusterStatus {
 	if h.cluster == nil {
 		return nil
 	}
@@ -174,6 +207,14 @@ func (h *house) backup() func(ctx context.Context, path string) (id string, err 
 	return h.cluster.backup
 }
 
+// mend mends the shared store; nil where there is none.
+func (h *house) mend() func(context.Context, ipam.MendOptions) (ipam.MendReport, error) {
+	if h.cluster == nil {
+		return nil
+	}
+	return h.cluster.shared.Mend
+}
+
 // openEngine opens the engine that is read, nil where there is none. Whether it answers is seen later.
 func (cfg serveConfig) openEngine() (*docker.Engine, error) {
 	if cfg.dockerHost == "" {
@@ -183,7 +224,8 @@ func (cfg serveConfig) openEngine() (*docker.Engine, error) {
 }
 
 // hooks opens the directory of hooks, where one is given, and returns what runs and what counts them.
-func (cfg serveConfig) hooks(ctx context.Context, log *logrus.Entry, service hook.Service) (run func(context.Context) error, counts func() *admin.HookCounts, err error) {
+func (cfg serveConfig) hooks(ctx context.Context, log *logrus.Entry,
+	service hook.Service) (run func(context.Context) error, counts func() *api.HookCounts, err error) {
 	if cfg.hookDir == "" {
 		return func(context.Context) error { return nil }, nil, nil
 	}
@@ -195,9 +237,9 @@ func (cfg serveConfig) hooks(ctx context.Context, log *logrus.Entry, service hoo
 	if err != nil {
 		return nil, nil, err
 	}
-	return hooks.Run, func() *admin.HookCounts {
+	return hooks.Run, func() *api.HookCounts {
 		n := hooks.Counts()
-		return &admin.HookCounts{Runs: n.Runs, Failures: n.Failures}
+		return &api.HookCounts{Runs: n.Runs, Failures: n.Failures}
 	}, nil
 }
 
@@ -217,22 +259,25 @@ func announce(ctx context.Context, cfg serveConfig, log *logrus.Entry, started t
 	if cfg.store == "mem" {
 		state = "in memory"
 	}
-	log.WithFields(logrus.Fields{"version": version, "state": state, "plugin": cfg.pluginSocket, "admin": cfg.adminSocket,
-		"host": cfg.host, "subnets": subnets, "leases": leases, "ready_ms": time.Since(started).Milliseconds()}).Info("Berth is ready")
+	log.WithFields(logrus.Fields{"version": version, "state": state, "plugin": cfg.pluginSocket,
+		"admin": cfg.adminSocket,
+		"host":  cfg.host, "subnets": subnets, "leases": leases,
+		"ready_ms": time.Since(started).Milliseconds()}).Info("Berth is ready")
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
 		log.WithError(err).Warn("the service manager could not be told that Berth is ready")
 	}
 }
 
-// keepUp runs the service's upkeep until ctx ends. One that fails (the disk is full, say) is tried again later: it is no
-// reason to stop giving addresses.
-func keepUp(ctx context.Context, log *logrus.Entry, service *ipam.Service) error {
+// keepUp runs the service's upkeep until ctx ends. One that fails (the disk is full, say) is tried again later: it is
+// no reason to stop giving addresses.
+func keepUp(ctx context.Context, log *logrus.Entry, service *service.Service) error {
 	for {
 		err := service.Run(ctx)
 		if err == nil {
 			return nil
 		}
-		log.WithError(err).Error("old events could not be removed, or a release not be finished; the next try is in a minute")
+		log.WithError(err).Error("old events could not be removed, or a release not be finished; the next try is in " +
+			"a minute")
 		select {
 		case <-ctx.Done():
 			return nil
@@ -289,7 +334,8 @@ func (cfg serveConfig) prepareState(log *logrus.Entry) error {
 		return fmt.Errorf("the state is kept in a directory, and %s is none; choose another with --state", cfg.state)
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
-		log.WithField("state", cfg.state).Warnf("others may write to the directory of the state (mode %o): chmod 700 it", mode)
+		log.WithField("state", cfg.state).Warnf("others may write to the directory of the state (mode %o): "+
+			"chmod 700 it", mode)
 	}
 	return nil
 }

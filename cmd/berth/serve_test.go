@@ -3,19 +3,23 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"berth/internal/admin"
+	"berth/internal/admin/client"
+	"berth/internal/cli"
 	"berth/internal/ipam"
 
 	"github.com/sirupsen/logrus"
@@ -49,22 +53,25 @@ func TestServeEnds(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", notify)
 	for round := range 2 {
 		var log bytes.Buffer
-		p := &program{out: io.Discard, err: &log, env: func(string) string { return "" }, now: time.Now, started: time.Now()}
+		p := &cli.Program{Out: io.Discard, Err: &log, Env: func(string) string { return "" }, Now: time.Now,
+			Started: time.Now()}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan int, 1)
 		go func() {
-			ended <- p.run(ctx, []string{"serve", "--state", filepath.Join(dir, "state"), "--host", "alpha",
-				"--plugin-socket", filepath.Join(dir, "plugin.sock"), "--admin-socket", filepath.Join(dir, "admin.sock")})
+			ended <- p.Run(ctx, rootCommand(p),
+				[]string{"serve", "--state", filepath.Join(dir, "state"), "--host", "alpha",
+					"--plugin-socket", filepath.Join(dir, "plugin.sock"), "--admin-socket",
+					filepath.Join(dir, "admin.sock")})
 		}()
 		wait()
-		client := admin.NewClient(filepath.Join(dir, "admin.sock"))
-		spaces, err := client.Spaces(t.Context())
+		c := client.New(filepath.Join(dir, "admin.sock"))
+		spaces, err := c.Spaces(t.Context())
 		if err != nil || len(spaces) != 2 {
 			t.Errorf("round %d: %v, %v", round, spaces, err)
 		}
 		following := make(chan error, 1)
 		go func() { // a stream that is open must not hold the end up
-			for _, err := range client.Follow(context.Background(), ipam.EventFilter{Last: 1}) {
+			for _, err := range c.Follow(context.Background(), ipam.EventFilter{Last: 1}) {
 				if err != nil {
 					following <- err
 					return
@@ -79,7 +86,7 @@ func TestServeEnds(t *testing.T) {
 		if err := <-following; err == nil {
 			t.Error("the stream ended without a word")
 		}
-		client.Close()
+		c.Close()
 		left, err := filepath.Glob(filepath.Join(dir, "*"))
 		if err != nil || len(left) != 1 {
 			t.Errorf("round %d left behind %q, %v", round, left, err)
@@ -92,7 +99,7 @@ func TestSocketActivation(t *testing.T) {
 	dir := t.TempDir()
 	notify, wait := announced(t)
 	var files []*os.File
-	for _, name := range []string{"plugin", "admin"} {
+	for _, name := range []string{"plugin", "mac", "admin"} {
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, name), Net: "unix"})
 		if err != nil {
 			t.Fatal(err)
@@ -106,8 +113,10 @@ func TestSocketActivation(t *testing.T) {
 		files = append(files, f)
 	}
 	var log bytes.Buffer
-	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec berth serve --state "$0" --plugin-socket /nowhere/a --admin-socket /nowhere/b`, filepath.Join(dir, "state"))
-	cmd.Env = append(os.Environ(), "LISTEN_FDS=2", "LISTEN_FDNAMES=plugin:admin", "NOTIFY_SOCKET="+notify)
+	cmd := exec.Command("sh", "-c",
+		`LISTEN_PID=$$ exec berth serve --state "$0" --plugin-socket /nowhere/a --admin-socket /nowhere/b`,
+		filepath.Join(dir, "state"))
+	cmd.Env = append(os.Environ(), "LISTEN_FDS=3", "LISTEN_FDNAMES=plugin:mac:admin", "NOTIFY_SOCKET="+notify)
 	cmd.ExtraFiles, cmd.Stdout, cmd.Stderr = files, &log, &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -116,11 +125,14 @@ func TestSocketActivation(t *testing.T) {
 		f.Close()
 	}
 	wait()
-	client := admin.NewClient(filepath.Join(dir, "admin"))
-	if _, err := client.Version(t.Context()); err != nil {
-		t.Error(err)
+	c := client.New(filepath.Join(dir, "admin"))
+	if v, err := c.Version(t.Context()); err != nil || !slices.Equal(v.Drivers, []string{"a", "mac"}) {
+		t.Errorf("%+v, %v", v, err)
 	}
-	client.Close()
+	c.Close()
+	if got := asksMAC(t, filepath.Join(dir, "mac")); !got {
+		t.Error("the socket for MACs asks for none")
+	}
 	conn, err := net.Dial("unix", filepath.Join(dir, "plugin"))
 	if err != nil {
 		t.Fatal(err)
@@ -136,9 +148,101 @@ func TestSocketActivation(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v:\n%s", err, log.String())
 	}
-	for _, name := range []string{"plugin", "admin"} {
+	for _, name := range []string{"plugin", "mac", "admin"} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
 			t.Errorf("the daemon removed a socket of systemd: %v", err)
+		}
+	}
+}
+
+// asksMAC tells whether the driver behind a socket asks the engine for MACs.
+func asksMAC(t *testing.T, socket string) bool {
+	t.Helper()
+	var answer struct{ RequiresMACAddress *bool }
+	askPlugin(t, socket, "GetCapabilities", "", &answer)
+	if answer.RequiresMACAddress == nil {
+		t.Fatal("the answer says nothing of MACs")
+	}
+	return *answer.RequiresMACAddress
+}
+
+// askPlugin makes one call on a plugin socket.
+func askPlugin(t *testing.T, socket, method, body string, answer any) {
+	t.Helper()
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+	defer transport.CloseIdleConnections()
+	res, err := (&http.Client{Transport: transport}).Post("http://plugin/IpamDriver."+method, "application/json",
+		strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %s (%v)", method, res.Status, text, err)
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMACSocket: both plugin sockets answer on one state, each asks for MACs or not, and the daemon tells both of its
+// names.
+func TestMACSocket(t *testing.T) {
+	for _, row := range []struct {
+		flags   []string
+		plugin  bool // asks for MACs
+		mac     bool // is there
+		drivers []string
+	}{
+		{nil, false, false, []string{"plugin"}},
+		{[]string{"--ask-mac"}, true, false, []string{"plugin"}},
+		{[]string{"--mac-socket", "DIR/plugin-mac.sock"}, false, true, []string{"plugin", "plugin-mac"}},
+		{[]string{"--mac-socket", "DIR/plugin-mac.sock", "--ask-mac", "--ipam-driver", "x:1"}, true, true,
+			[]string{"x:1", "plugin-mac"}},
+	} {
+		dir := t.TempDir()
+		notify, wait := announced(t)
+		t.Setenv("NOTIFY_SOCKET", notify)
+		args := []string{"serve", "--state", filepath.Join(dir, "state"), "--host", "alpha", "--docker-host", "none",
+			"--plugin-socket", filepath.Join(dir, "plugin.sock"), "--admin-socket", filepath.Join(dir, "admin.sock")}
+		for _, flag := range row.flags {
+			args = append(args, strings.ReplaceAll(flag, "DIR", dir))
+		}
+		var log bytes.Buffer
+		p := &cli.Program{Out: io.Discard, Err: &log, Env: func(string) string { return "" }, Now: time.Now,
+			Started: time.Now()}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan int, 1)
+		go func() { ended <- p.Run(ctx, rootCommand(p), args) }()
+		wait()
+		plugin, mac := filepath.Join(dir, "plugin.sock"), filepath.Join(dir, "plugin-mac.sock")
+		if got := asksMAC(t, plugin); got != row.plugin {
+			t.Errorf("%v: the plugin socket asks for MACs: %v", row.flags, got)
+		}
+		if _, err := os.Lstat(mac); (err == nil) != row.mac {
+			t.Errorf("%v: the socket for MACs: %v", row.flags, err)
+		}
+		if row.mac {
+			var pool struct{ PoolID string }
+			askPlugin(t, plugin, "RequestPool", `{"AddressSpace":"local","Pool":"10.5.0.0/24"}`, &pool)
+			var given struct{ Address string }
+			askPlugin(t, mac, "RequestAddress", `{"PoolID":"`+pool.PoolID+`"}`, &given)
+			if !asksMAC(t, mac) || given.Address != "10.5.0.1/24" {
+				t.Errorf("%v: over the other socket: %v", row.flags, given)
+			}
+		}
+		c := client.New(filepath.Join(dir, "admin.sock"))
+		v, err := c.Version(t.Context())
+		c.Close()
+		if err != nil || v.Driver != row.drivers[0] || !slices.Equal(v.Drivers, row.drivers) {
+			t.Errorf("%v: %+v, %v", row.flags, v, err)
+		}
+		cancel()
+		if code := <-ended; code != 0 {
+			t.Errorf("%v: code %d:\n%s", row.flags, code, log.String())
 		}
 	}
 }
@@ -190,13 +294,14 @@ func TestNewLog(t *testing.T) {
 		{"json", false, `"time":"`, "level=info"},
 	} {
 		var b bytes.Buffer
-		log, err := newLog(&b, serveConfig{logLevel: "info", logFormat: c.format}, c.journal)
+		log, err := cli.NewLog(&b, "info", c.format, c.journal)
 		if err != nil {
 			t.Fatal(err)
 		}
 		log.Debug("hidden")
 		log.Info("a line\nand another")
-		if got := b.String(); !strings.Contains(got, c.has) || strings.Contains(got, c.hasNot) || strings.Contains(got, "hidden") || strings.Count(got, "\n") != 1 {
+		if got := b.String(); !strings.Contains(got, c.has) || strings.Contains(got, c.hasNot) ||
+			strings.Contains(got, "hidden") || strings.Count(got, "\n") != 1 {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}
@@ -220,7 +325,7 @@ func TestIsJournal(t *testing.T) {
 		stream string
 		want   bool
 	}{{f, own, true}, {f, "1:2", false}, {f, "", false}, {io.Discard, own, false}} {
-		if got := isJournal(c.w, c.stream); got != c.want {
+		if got := cli.IsJournal(c.w, c.stream); got != c.want {
 			t.Errorf("%T, %q: %v", c.w, c.stream, got)
 		}
 	}

@@ -3,18 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"berth/internal/admin"
+	"berth/internal/cli"
 	"berth/internal/docker"
 	"berth/internal/ipam"
 
-	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 )
 
@@ -22,13 +19,14 @@ import (
 const (
 	defaultState        = "/var/lib/berth"
 	defaultPluginSocket = "/run/docker/plugins/berth.sock"
-	defaultAdminSocket  = "/run/berth/admin.sock"
 	stateFile           = "berth.db"
 )
 
 // serveConfig is what the flags of serve say.
 type serveConfig struct {
 	state, pluginSocket, adminSocket string
+	macSocket                        string         // empty: none is bound
+	askMAC                           bool           // on the plugin socket, too
 	adminListen                      string         // empty: not over the network
 	adminKeys                        admin.KeyFiles // of adminListen
 	hookDir                          string         // empty: no hooks
@@ -44,17 +42,23 @@ type serveConfig struct {
 	logLevel, logFormat              string
 }
 
-const serveHelp = `Serve is the daemon: it answers the Docker Engine on the plugin socket, and the other commands of berth
-on the admin socket. It runs in the foreground, writes its log to standard error, and ends in order,
-with exit code 0, at SIGTERM or SIGINT.
+const serveHelp = `Serve is the daemon: it answers the Docker Engine on the plugin socket, and the other
+commands of berth on the admin socket. It runs in the foreground, writes its log to standard error, and ends
+in order, with exit code 0, at SIGTERM, SIGINT or SIGHUP.
 
 The name of the plugin socket's file, less ".sock", is what "docker network create --ipam-driver" takes.
-Sockets that systemd hands over under the names "plugin" and "admin" are used instead of the paths.
+Sockets that systemd hands over under the names "plugin", "mac" and "admin" are used instead of the paths.
+
+On the plugin socket the engine is not asked for MACs. So an engine before 28 derives a container's MAC from
+its address, neighbours know the container again after a restart, and ipvlan works. Containers that are known by
+their MAC (a reservation for one, mac_address in a Compose file) belong on a network of a second socket, on
+the same state: --mac-socket /run/docker/plugins/berth-mac.sock, and then "--ipam-driver berth-mac". With
+--ask-mac the plugin socket itself asks for MACs: a managed plugin has one socket only (BERTH_ASK_MAC=true).
 
 Every flag can also be given in the environment: --default-pool is BERTH_DEFAULT_POOL, and so on. A flag
 goes before the environment, and an empty variable counts as not set.
 
-With --admin-listen the admin API is also spoken over the network, in TLS 1.3 and never in plain text, with
+With --admin-listen the admin API is also spoken over the network, in TLS 1.3 and never in plain text, to
 those who send a token ("berth token create") or, with --admin-client-ca, show a certificate.
 
 The daemon reads the Docker Engine of this host where it may, and changes nothing in it: it learns which
@@ -62,11 +66,11 @@ container has which address, and compares what it has given with what runs, at i
 --check-every ("berth check"). With --check-repair it puts right what is sure, and without it nothing. A
 managed plugin has no engine to read; "berth witness" reads it there.
 
---store etcd shares all spaces but "local" with the other hosts whose daemons have the same --etcd-endpoints and --etcd-prefix, under a
---host of its own for each ("berth host ls"). What belongs to this host alone stays in --state. The daemon starts, and the space "local" works,
-while etcd is out of reach.
+--store etcd shares all spaces but "local" with the other hosts whose daemons have the same --etcd-endpoints
+and --etcd-prefix, under a --host of its own for each ("berth host ls"). What belongs to this host alone stays
+in --state. The daemon starts, and the space "local" works, while etcd is out of reach.
 
---store mem keeps nothing: at its start the daemon takes what runs, as the engine tells it, for what it has given.
+--store mem keeps nothing: at its start the daemon asks the engine what runs, and holds those addresses.
 
 Networks that name no subnet get one out of the default pools: /24s out of 172.16.0.0/12, 192.168.0.0/16
 and 10.0.0.0/8, and for IPv6 /64s out of a prefix of Berth's own, drawn once per state. --default-pool
@@ -74,61 +78,77 @@ replaces all of these of its family; the other family keeps its defaults.`
 
 const serveExample = `  berth serve
   berth serve --state /srv/berth --log-format json
+  berth serve --mac-socket /run/docker/plugins/berth-mac.sock
   berth serve --default-pool base=10.64.0.0/10,size=24
   berth serve --default-pool base=10.64.0.0/10,size=26 --default-pool base=fd12:3456:789a::/48,size=64
   berth serve --store etcd --etcd-endpoints http://10.0.0.11:2379,http://10.0.0.12:2379 --host a
   berth serve --docker-host unix:///run/docker.sock --check-every 1m --check-repair
   BERTH_DEFAULT_POOL="base=10.64.0.0/10,size=24 base=10.128.0.0/10,size=20" berth serve`
 
-func (p *program) serveCommand() *cobra.Command {
+func serveCommand(p *cli.Program) *cobra.Command {
 	var cfg serveConfig
-	cmd := &cobra.Command{Use: "serve", Short: "Run the daemon", Long: serveHelp, Example: serveExample, Args: noArgs}
+	cmd := &cobra.Command{Use: "serve", Short: "Run the daemon", Long: serveHelp, Example: serveExample,
+		Args: cli.NoArgs}
 	f := cmd.Flags()
 	f.StringVar(&cfg.state, "state", defaultState, "`directory` of the state; it is made if it is not there")
-	f.StringVar(&cfg.pluginSocket, "plugin-socket", defaultPluginSocket, "`path` of the socket that the Docker Engine asks")
-	f.StringVar(&cfg.adminListen, "admin-listen", "", "`HOST:PORT` on which the admin API is spoken over TLS (default: on none)")
-	f.StringVar(&cfg.adminKeys.Cert, "admin-cert", "", "`file` with the daemon's certificate for that, in PEM; it may be replaced at any time")
+	f.StringVar(&cfg.pluginSocket, "plugin-socket", defaultPluginSocket,
+		"`path` of the socket that the Docker Engine asks")
+	f.StringVar(&cfg.macSocket, "mac-socket", "",
+		"`path` of a second such socket, on which the engine is asked for MACs (default: none)")
+	f.BoolVar(&cfg.askMAC, "ask-mac", false, "ask the engine for MACs on the plugin socket, too")
+	f.StringVar(&cfg.adminListen, "admin-listen", "",
+		"`HOST:PORT` on which the admin API is spoken over TLS (default: on none)")
+	f.StringVar(&cfg.adminKeys.Cert, "admin-cert", "",
+		"`file` with the daemon's certificate for that, in PEM; it may be replaced at any time")
 	f.StringVar(&cfg.adminKeys.Key, "admin-key", "", "`file` with its key")
-	f.StringVar(&cfg.adminKeys.ClientCA, "admin-client-ca", "", "`file` with the authorities whose clients may ask with a certificate instead of a token")
-	f.StringVar(&cfg.hookDir, "hook", "", "`directory` of executables that are run after each address taken or given back (default: none)")
-	f.StringVar(&cfg.store, "store", "bolt", "`kind` of store: bolt, a file on this host; etcd, which several hosts share; or mem, which is empty at each start")
+	f.StringVar(&cfg.adminKeys.ClientCA, "admin-client-ca", "",
+		"`file` with the authorities whose clients may ask with a certificate instead of a token")
+	f.StringVar(&cfg.hookDir, "hook", "", "`directory` of executables that are run after each address taken or given "+
+		"back (default: none)")
+	f.StringVar(&cfg.store, "store", "bolt", "`kind` of store: bolt, a file on this host; etcd, which several hosts "+
+		"share; or mem, which is empty at each start")
 	cfg.etcd.flags(cmd)
 	f.StringVar(&cfg.host, "host", "", "`name` of this host in leases and events (default: the system's host name)")
-	f.StringVar(&cfg.dockerHost, "docker-host", "", "`URL` of the engine that is read (default: "+docker.DefaultHost+", unless it is not for this user to open; none: no engine)")
-	f.StringVar(&cfg.ipamDriver, "ipam-driver", "", "`name` of this daemon in the engine's networks (default: the plugin socket's file name less .sock)")
-	f.DurationVar(&cfg.checkEvery, "check-every", 5*time.Minute, "how often what runs is compared with what is given, a `duration`; 0: never")
-	f.DurationVar(&cfg.checkGrace, "check-grace", 5*time.Minute, "how long a lease is without its endpoint until that is sure, a `duration`")
+	f.StringVar(&cfg.dockerHost, "docker-host", "",
+		"`URL` of the engine that is read (default: "+docker.DefaultHost+
+			", unless it is not for this user to open; none: no engine)")
+	f.StringVar(&cfg.ipamDriver, "ipam-driver", "",
+		"`name` of this daemon in the engine's networks (default: the plugin socket's file name less .sock)")
+	f.DurationVar(&cfg.checkEvery, "check-every", 5*time.Minute,
+		"how often what runs is compared with what is given, a `duration`; 0: never")
+	f.DurationVar(&cfg.checkGrace, "check-grace", 5*time.Minute,
+		"how long a lease must be without its endpoint until that is sure, a `duration`")
 	f.BoolVar(&cfg.checkRepair, "check-repair", false, "put right without being asked what is sure")
-	f.Var(&cfg.bases, "default-pool", "where subnets come from that nobody names; repeatable (see above)")
+	f.Var(&cfg.bases, "default-pool", "where the subnets come from that no request names; repeatable (see above)")
 	f.DurationVar(&cfg.retention.Age, "event-age", 90*24*time.Hour, "how long events are kept, a `duration`")
 	f.IntVar(&cfg.retention.Count, "event-count", 1_000_000, "at most `N` events are kept")
 	f.StringVar(&cfg.logLevel, "log-level", "info", "the least `level` that is logged: debug, info, warning or error")
 	f.StringVar(&cfg.logFormat, "log-format", "text", "`form` of the log: text or json")
-	completesDirs(cmd, "state")
-	completesDirs(cmd, "hook")
-	completes(cmd, "store", words("bolt", "etcd", "mem"))
+	cli.CompletesDirs(cmd, "state")
+	cli.CompletesDirs(cmd, "hook")
+	cli.Completes(cmd, "store", cli.Words("bolt", "etcd", "mem"))
 	completesEtcd(cmd)
-	completes(cmd, "log-level", words("debug", "info", "warning", "error"))
-	completes(cmd, "log-format", words("text", "json"))
+	cli.Completes(cmd, "log-level", cli.Words("debug", "info", "warning", "error"))
+	cli.Completes(cmd, "log-format", cli.Words("text", "json"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := p.remote.notForServe(cmd.Flags()); err != nil {
-			return usage(cmd, err)
+		if err := p.Remote.NotForServe(cmd.Flags()); err != nil {
+			return cli.Usage(cmd, err)
 		}
-		cfg.adminSocket = p.adminSocket
+		cfg.adminSocket = p.AdminSocket
 		if cfg.adminSocket == "" {
-			cfg.adminSocket = defaultAdminSocket
+			cfg.adminSocket = cli.DefaultAdminSocket
 		}
 		if err := cfg.check(); err != nil {
-			return usage(cmd, err)
+			return cli.Usage(cmd, err)
 		}
-		log, err := newLog(p.err, cfg, isJournal(p.err, p.env("JOURNAL_STREAM")))
+		log, err := cli.NewLog(p.Err, cfg.logLevel, cfg.logFormat, cli.IsJournal(p.Err, p.Env("JOURNAL_STREAM")))
 		if err != nil {
-			return usage(cmd, err)
+			return cli.Usage(cmd, err)
 		}
 		if err := cfg.prepareState(log); err != nil {
 			return err
 		}
-		return serve(cmd.Context(), cfg, log, p.started)
+		return serve(cmd.Context(), cfg, log, p.Started)
 	}
 	return cmd
 }
@@ -140,23 +160,27 @@ func (cfg *serveConfig) check() (err error) {
 	}
 	switch {
 	case cfg.retention.Age <= 0:
-		return errors.New("--event-age must be more than nothing: events of the last minutes are what `berth events` shows")
+		return errors.New("--event-age must be more than nothing: events of the last minutes are what `berth " +
+			"events` shows")
 	case cfg.retention.Count <= 0:
 		return errors.New("--event-count must be at least 1")
 	case cfg.checkEvery < 0:
 		return errors.New("--check-every is a duration such as 5m, or 0 for never")
 	case cfg.checkGrace <= 0:
-		return errors.New("--check-grace must be more than nothing: what the engine does not know at one moment, it may know at the next")
+		return errors.New("--check-grace must be more than nothing: what the engine does not know at one moment, it " +
+			"may know at the next")
 	case cfg.state == "":
 		return errors.New("--state is empty: give the directory of the state")
 	case cfg.pluginSocket == "":
 		return errors.New("--plugin-socket is empty: give the path of a socket")
 	case strings.Contains(cfg.adminSocket, "://"):
-		return fmt.Errorf("--admin-socket is %s, and the daemon's is a path: it listens on the network with --admin-listen", cfg.adminSocket)
+		return fmt.Errorf("--admin-socket is %s, and the daemon's is a path: it listens on the network with "+
+			"--admin-listen", cfg.adminSocket)
 	case cfg.adminListen == "" && cfg.adminKeys != admin.KeyFiles{}:
 		return errors.New("--admin-cert, --admin-key and --admin-client-ca are for --admin-listen, which is not given")
-	case cfg.pluginSocket == cfg.adminSocket:
-		return fmt.Errorf("the plugin socket and the admin socket are both %s: give two paths", cfg.adminSocket)
+	}
+	if err := cfg.checkPaths(); err != nil {
+		return err
 	}
 	if cfg.adminListen != "" {
 		if err := cfg.adminKeys.CheckListen(cfg.adminListen); err != nil {
@@ -164,13 +188,14 @@ func (cfg *serveConfig) check() (err error) {
 		}
 	}
 	if cfg.ipamDriver == "" {
-		cfg.ipamDriver = strings.TrimSuffix(filepath.Base(cfg.pluginSocket), ".sock")
+		cfg.ipamDriver = driverOf(cfg.pluginSocket)
 	}
 	if cfg.dockerHost, err = engineHost(cfg.dockerHost); err != nil {
 		return err
 	}
 	if cfg.store == "mem" && cfg.dockerHost == "" {
-		return errors.New("--store mem makes its state out of what the engine runs, and there is none to ask: name one with --docker-host, or use --store bolt")
+		return errors.New("--store mem makes its state out of what the engine runs, and there is none to ask: name " +
+			"one with --docker-host, or use --store bolt")
 	}
 	if cfg.host == "" {
 		if cfg.host, err = os.Hostname(); err != nil {
@@ -185,6 +210,23 @@ func (cfg *serveConfig) check() (err error) {
 	return nil
 }
 
+// checkPaths refuses one path for two sockets.
+func (cfg *serveConfig) checkPaths() error {
+	switch {
+	case cfg.pluginSocket == cfg.adminSocket:
+		return fmt.Errorf("the plugin socket and the admin socket are both %s: give two paths", cfg.adminSocket)
+	case cfg.macSocket == "":
+		return nil
+	case cfg.macSocket == cfg.adminSocket:
+		return fmt.Errorf("the socket for MACs and the admin socket are both %s: give two paths", cfg.adminSocket)
+	case driverOf(cfg.macSocket) == driverOf(cfg.pluginSocket):
+		return fmt.Errorf("the sockets %s and %s make one driver name, %s: "+
+			"give --mac-socket another file name, or leave it out and use --ask-mac", cfg.pluginSocket, cfg.macSocket,
+			driverOf(cfg.macSocket))
+	}
+	return nil
+}
+
 // checkStore refuses a store that there is not, and flags of another one.
 func (cfg *serveConfig) checkStore() error {
 	switch cfg.store {
@@ -194,39 +236,4 @@ func (cfg *serveConfig) checkStore() error {
 		return cfg.etcd.check()
 	}
 	return fmt.Errorf("there is no store %q: use --store bolt, etcd or mem", cfg.store)
-}
-
-// isJournal tells whether w is the journal: systemd says in JOURNAL_STREAM which device and inode that is
-// (systemd.exec(5)), because a child may inherit the variable and write elsewhere.
-func isJournal(w io.Writer, stream string) bool {
-	f, ok := w.(*os.File)
-	if !ok || stream == "" {
-		return false
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && stream == fmt.Sprintf("%d:%d", st.Dev, st.Ino)
-}
-
-// newLog returns the log of the daemon. The journal has times of its own.
-func newLog(w io.Writer, cfg serveConfig, journal bool) (*logrus.Entry, error) {
-	log := logrus.New()
-	log.SetOutput(w)
-	level, err := logrus.ParseLevel(cfg.logLevel)
-	if err != nil {
-		return nil, fmt.Errorf("--log-level is %q: use debug, info, warning or error", cfg.logLevel)
-	}
-	log.SetLevel(level)
-	switch cfg.logFormat {
-	case "text":
-		log.SetFormatter(&logrus.TextFormatter{DisableColors: true, FullTimestamp: true, DisableTimestamp: journal})
-	case "json":
-		log.SetFormatter(&logrus.JSONFormatter{TimestampFormat: time.RFC3339Nano})
-	default:
-		return nil, fmt.Errorf("--log-format is %q: use text or json", cfg.logFormat)
-	}
-	return logrus.NewEntry(log), nil
 }

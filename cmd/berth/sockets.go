@@ -25,8 +25,8 @@ type socket struct {
 type socketSpec struct {
 	name string // of the file descriptor, where systemd hands it over; for errors
 	flag string // with which a person names another path
-	path string
-	gid  int // group whose members may connect; -1: only our own user
+	path string // empty: none is bound
+	gid  int    // group whose members may connect; -1: only our own user
 
 	readGID int // another such group; 0 or -1: none
 }
@@ -39,7 +39,8 @@ const maxSocketPath = 107
 func bind(spec socketSpec) (*socket, error) {
 	path := spec.path
 	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("the path of the %s socket has %d bytes, and a socket's has at most %d: %s; choose a shorter one with %s",
+		return nil, fmt.Errorf("the path of the %s socket has %d bytes, and a socket's has at most %d: %s; choose a "+
+			"shorter one with %s",
 			spec.name, len(path), maxSocketPath, path, spec.flag)
 	}
 	if err := makeSocketDir(spec); err != nil {
@@ -50,7 +51,8 @@ func bind(spec socketSpec) (*socket, error) {
 	}
 	l, err := listenPrivate(path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on the %s socket %s: %w; choose another path with %s", spec.name, path, err, spec.flag)
+		return nil, fmt.Errorf("cannot listen on the %s socket %s: %w; choose another path with %s", spec.name, path,
+			err, spec.flag)
 	}
 	s := &socket{Listener: l, path: path}
 	if s.file, err = os.Lstat(path); err == nil && spec.gid >= 0 {
@@ -66,9 +68,9 @@ func bind(spec socketSpec) (*socket, error) {
 	return s, nil
 }
 
-// listenPrivate binds with a mask that leaves the socket to its owner alone from its first moment on: a mode that is set
-// afterwards comes too late. The mask is the process's, so nothing else may create files meanwhile; serve
-// binds its sockets before it starts anything that does.
+// listenPrivate binds with a mask that leaves the socket to its owner alone from its first moment on: a mode that is
+// set afterwards comes too late. The mask is the process's, so nothing else may create files meanwhile; serve binds its
+// sockets before it starts anything that does.
 func listenPrivate(path string) (*net.UnixListener, error) {
 	defer syscall.Umask(syscall.Umask(0o177))
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -116,7 +118,8 @@ func clearStale(spec socketSpec) error {
 		return err
 	}
 	if before.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s is in the way of the %s socket and is not a socket (%s): move it away, or choose another path with %s",
+		return fmt.Errorf("%s is in the way of the %s socket and is not a socket (%s): move it away, or choose "+
+			"another path with %s",
 			spec.path, spec.name, before.Mode().Type(), spec.flag)
 	}
 	conn, err := net.DialTimeout("unix", spec.path, time.Second)
@@ -126,11 +129,13 @@ func clearStale(spec socketSpec) error {
 			listener(conn), spec.name, spec.path, spec.flag)
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("something is at the %s socket %s and does not answer as a dead socket does: %w; stop it, or choose another path with %s",
+		return fmt.Errorf("something is at the %s socket %s and does not answer as a dead socket does: %w; stop it, "+
+			"or choose another path with %s",
 			spec.name, spec.path, rootCause(err), spec.flag)
 	}
 	if after, err := os.Lstat(spec.path); err != nil || !os.SameFile(before, after) {
-		return fmt.Errorf("somebody else changes the %s socket %s at this moment: start one daemon only", spec.name, spec.path)
+		return fmt.Errorf("somebody else changes the %s socket %s at this moment: start one daemon only", spec.name,
+			spec.path)
 	}
 	return os.Remove(spec.path)
 }
@@ -150,7 +155,8 @@ func (s *socket) Close() error {
 	return err
 }
 
-// listener names the process at the other end of a connection: the kernel notes who called listen (unix(7), SO_PEERCRED).
+// listener names the process at the other end of a connection: the kernel notes who called listen (unix(7),
+// SO_PEERCRED).
 func listener(c net.Conn) string {
 	pid := 0
 	if raw, err := c.(*net.UnixConn).SyscallConn(); err == nil {

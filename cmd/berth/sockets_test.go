@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"berth/test/sockets"
+
 	"github.com/sirupsen/logrus"
 )
 
@@ -89,7 +91,7 @@ func TestBindForGroup(t *testing.T) {
 
 func TestBindOverDeadSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "berth.sock")
-	dead(t, path)
+	sockets.Dead(t, path)
 	s, err := bind(spec(path, -1))
 	if err != nil {
 		t.Fatal(err)
@@ -104,9 +106,10 @@ func TestBindOverDeadSocket(t *testing.T) {
 
 func TestBindBesideLiving(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "berth.sock")
-	listening(t, path)
+	sockets.Listening(t, path)
 	_, err := bind(spec(path, -1))
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d ", os.Getpid())) || !strings.Contains(err.Error(), "--plugin-socket") {
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d ", os.Getpid())) ||
+		!strings.Contains(err.Error(), "--plugin-socket") {
 		t.Errorf("beside a living socket: %v", err)
 	}
 	conn, err := net.Dial("unix", path)
@@ -120,7 +123,7 @@ func TestBindBesideLiving(t *testing.T) {
 func TestBindOverOtherThings(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "target.sock")
-	dead(t, target)
+	sockets.Dead(t, target)
 	for name, make := range map[string]func(path string) error{
 		"file":      func(path string) error { return os.WriteFile(path, []byte("precious"), 0o600) },
 		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
@@ -140,7 +143,8 @@ func TestBindOverOtherThings(t *testing.T) {
 			if _, err := bind(spec(path, -1)); err == nil || !strings.Contains(err.Error(), "is not a socket") {
 				t.Errorf("over a %s: %v", name, err)
 			}
-			if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) || before.Mode() != after.Mode() {
+			if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) ||
+				before.Mode() != after.Mode() {
 				t.Errorf("the %s was touched: %v", name, err)
 			}
 		})
@@ -170,7 +174,7 @@ func TestCloseLeavesAnothersSocket(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	listening(t, path)
+	sockets.Listening(t, path)
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}

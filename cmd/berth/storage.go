@@ -3,8 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
 
-	"berth/internal/admin"
+	"berth/internal/admin/api"
 	"berth/store"
 	"berth/store/bolt"
 	"berth/store/mem"
@@ -18,7 +19,9 @@ type storage struct {
 	id, path string // path: of its file; empty where it has none
 	forgets  bool   // what is in it is gone with the daemon (BO-4)
 	backup   func(ctx context.Context, path string) error
-	fsck     func(ctx context.Context) (admin.FileReport, error)
+	writable func(ctx context.Context) error // nil: it always is
+	fsck     func(ctx context.Context) (api.FileReport, error)
+	save     func(ctx context.Context) (api.SavedState, error) // nil: it has no file
 }
 
 // openStorage opens the store that --store names.
@@ -27,10 +30,11 @@ func openStorage(ctx context.Context, cfg serveConfig, log *logrus.Entry) (*stor
 		st := mem.New()
 		return &storage{Store: st, id: st.ID(), forgets: true,
 			backup: func(context.Context, string) error {
-				return errors.New("the store mem has nothing to back up: it is made anew out of what runs; `berth export` writes what is planned")
+				return errors.New("the store mem has nothing to back up: it is made anew out of what runs; `berth " +
+					"export` writes what is planned")
 			},
-			fsck: func(context.Context) (admin.FileReport, error) {
-				return admin.FileReport{StoreID: st.ID(), Problems: []string{}}, nil
+			fsck: func(context.Context) (api.FileReport, error) {
+				return api.FileReport{StoreID: st.ID(), Problems: []string{}}, nil
 			},
 		}, nil
 	}
@@ -38,14 +42,27 @@ func openStorage(ctx context.Context, cfg serveConfig, log *logrus.Entry) (*stor
 	if err != nil {
 		return nil, err
 	}
-	return &storage{Store: st, id: st.ID(), path: st.Path(), backup: st.Backup,
-		fsck: func(ctx context.Context) (admin.FileReport, error) { return fileReport(st.Check(ctx)) }}, nil
+	return &storage{Store: st, id: st.ID(), path: st.Path(), backup: st.Backup, writable: st.Writable,
+		fsck: func(ctx context.Context) (api.FileReport, error) { return fileReport(st.Check(ctx)) },
+		save: func(ctx context.Context) (api.SavedState, error) { return savedState(st.Save(ctx)) }}, nil
+}
+
+// savedState is what bolt has saved, as the admin API says it.
+func savedState(s bolt.Saved, err error) (api.SavedState, error) {
+	saved := api.SavedState{Path: s.Report.Path, StoreID: s.Report.ID, Records: s.Report.Records, Kept: s.Kept}
+	if s.Restart != nil {
+		saved.Restart = s.Restart.Error()
+	}
+	if errors.Is(err, bolt.ErrInPlace) {
+		err = &api.Problem{Status: http.StatusConflict, Code: api.CodeInvalid, Detail: err.Error()}
+	}
+	return saved, err
 }
 
 // fileReport is what bolt's check says, as the admin API says it. A damaged file is a report, not an error.
-func fileReport(r bolt.Report, err error) (admin.FileReport, error) {
-	report := admin.FileReport{Path: r.Path, StoreID: r.ID, Format: r.Format, Commit: r.Commit, Size: r.Size,
-		Records: r.Records, Problems: r.Problems}
+func fileReport(r bolt.Report, err error) (api.FileReport, error) {
+	report := api.FileReport{Path: r.Path, StoreID: r.ID, Format: r.Format, Commit: r.Commit, Size: r.Size,
+		Records: r.Records, Problems: r.Problems, Astray: errors.Is(err, store.ErrAstray)}
 	if len(r.Problems) > 0 {
 		return report, nil
 	}

@@ -6,32 +6,39 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"berth/internal/advice"
+	"berth/internal/cli"
+	"berth/internal/cli/daemon"
+	"berth/internal/cli/host"
 	"berth/internal/ipam"
+	"berth/internal/ipam/cluster"
+	"berth/internal/ipam/ledger"
+	"berth/internal/ipam/service"
+	"berth/internal/ipam/stores"
 	"berth/store"
 	"berth/store/bolt"
 	"berth/store/etcd"
-
-	"github.com/spf13/cobra"
 )
 
-const storeCopyHelp = `Takes the spaces of one store to the other, with all that is in them: networks, subnets, Docker's pools, leases,
-memories, reservations, events. From bolt to etcd a host that was alone joins a cluster with its networks; from etcd to bolt it leaves
-with them. The ids stay as they are, so that Docker's networks and containers go on as before. The space "local" belongs to
-one host, and stays in bolt.
+const storeCopyHelp = `Takes the spaces of one store to the other, with all that is in them: networks,
+subnets, Docker's pools, leases, memories, reservations, events. From bolt to etcd a host that was alone joins
+a cluster with its networks; from etcd to bolt it leaves with them. The ids stay as they are, so that Docker's
+networks and containers go on as before. The space "local" belongs to one host, and stays in bolt.
 
-The daemon of this host must not run meanwhile; those of other hosts may. What the other store has already (a network of the name, a subnet that
-overlaps) is refused before anything is written, and so are networks that several hosts use.
+The daemon of this host must not run meanwhile; those of other hosts may. What the other store has already (a
+network of the name, a subnet that overlaps) is refused before anything is written, and so are networks that
+several hosts use.
 
-Everything is written to the other store first, where nobody sees it, and read back and compared, record by record. Then the one store lets go,
-and the other shows it: nothing is ever in both. A copy that was cut off is gone on with by the same command, or taken back with --undo
-as long as the one store has not let go.`
+Everything is written to the other store first, where nobody sees it, and read back and compared, record by
+record. Then the one store lets go, and the other shows it: nothing is ever in both. The same command finishes a copy
+that was cut off, and --undo takes it back as long as the one store has not let go.`
 
 // storeBolt is the value of --store for the host's own.
 const storeBolt = "bolt"
@@ -47,15 +54,18 @@ type storeCopy struct {
 	format      string
 }
 
-func (p *program) storeCommand() *cobra.Command {
-	return group("store", "Move what is kept from one store to another", p.storeCopyCommand())
+func storeCommand(p *cli.Program) *cobra.Command {
+	return cli.Group("store", "The stores behind the daemon: move spaces between them, write the state anew, mend a "+
+		"shared one",
+		storeCopyCommand(p), daemon.SaveCommand(p), host.MendCommand(p), host.AcceptCommand(p))
 }
 
-func (p *program) storeCopyCommand() *cobra.Command {
+func storeCopyCommand(p *cli.Program) *cobra.Command {
 	var c storeCopy
-	cmd := &cobra.Command{Use: "copy --from STORE --to STORE", Short: "Take spaces from the host's own store to the shared one, or back", Long: storeCopyHelp,
-		Args: noArgs,
-		Example: `  systemctl stop berth.socket berth-admin.socket berth
+	cmd := &cobra.Command{Use: "copy --from STORE --to STORE",
+		Short: "Take spaces from the host's own store to the shared one, or back", Long: storeCopyHelp,
+		Args: cli.NoArgs,
+		Example: `  systemctl stop berth.socket berth-mac.socket berth-admin.socket berth
   berth store copy --from bolt --to etcd --etcd-endpoints http://10.0.0.11:2379 --dry-run
   berth store copy --from bolt --to etcd --etcd-endpoints http://10.0.0.11:2379
   berth store copy --from etcd --to bolt --etcd-endpoints http://10.0.0.11:2379 --space lab`}
@@ -68,26 +78,25 @@ func (p *program) storeCopyCommand() *cobra.Command {
 	f.StringSliceVar(&c.spaces, "space", nil, "only the space `NAME`; repeatable (default: all but local)")
 	f.BoolVar(&c.dryRun, "dry-run", false, "check, show what would be copied, and copy nothing")
 	f.BoolVar(&c.undo, "undo", false, "take back a copy that was cut off")
-	f.StringVar(&c.format, "format", "text", "`form` of the output: text, json or a Go template")
-	completesDirs(cmd, "state")
+	cli.FormatFlag(cmd, &c.format, "")
+	cli.CompletesDirs(cmd, "state")
 	completesEtcd(cmd)
 	for _, flag := range []string{"from", "to"} {
-		completes(cmd, flag, words(storeBolt, storeEtcd))
+		cli.Completes(cmd, flag, cli.Words(storeBolt, storeEtcd))
 	}
-	completes(cmd, "format", words("text", "json"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := c.check(); err != nil {
-			return usage(cmd, err)
+			return cli.Usage(cmd, err)
 		}
-		show, err := newObject[ipam.CopyReport](p.out, cmd, c.format)
+		show, err := cli.NewObject[ipam.CopyReport](p.Out, cmd, c.format)
 		if err != nil {
 			return err
 		}
-		report, err := p.copyStore(cmd.Context(), &c)
+		report, err := copyStore(cmd.Context(), p, &c)
 		if err != nil {
 			return err
 		}
-		return showObject(show, &report, func(w io.Writer) error { return c.said(w, &report) })
+		return cli.ShowObject(show, &report, func(w io.Writer) error { return c.said(w, &report) })
 	}
 	return cmd
 }
@@ -99,7 +108,8 @@ func (c *storeCopy) check() (err error) {
 	case c.from == "" || c.to == "":
 		return errors.New("say from which store to which: --from bolt --to etcd, or --from etcd --to bolt")
 	case !slices.Contains(stores, c.from) || !slices.Contains(stores, c.to):
-		return fmt.Errorf("it is copied from bolt to etcd, or from etcd to bolt, and not from %s to %s; a backup is put back with `berth restore`", c.from, c.to)
+		return fmt.Errorf("it is copied from bolt to etcd, or from etcd to bolt, and not from %s to %s; a backup is "+
+			"put back with `berth restore`", c.from, c.to)
 	case c.from == c.to:
 		return fmt.Errorf("both stores are %s: say --from bolt --to etcd, or --from etcd --to bolt", c.from)
 	case c.undo && c.dryRun:
@@ -125,8 +135,8 @@ func (c *storeCopy) command() string {
 }
 
 // copyStore opens both stores and copies.
-func (p *program) copyStore(ctx context.Context, c *storeCopy) (report ipam.CopyReport, err error) {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+func copyStore(ctx context.Context, p *cli.Program, c *storeCopy) (report ipam.CopyReport, err error) {
+	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
 	own, err := c.openOwn(ctx)
 	if err != nil {
@@ -138,7 +148,7 @@ func (p *program) copyStore(ctx context.Context, c *storeCopy) (report ipam.Copy
 		return report, err
 	}
 	defer func() { err = errors.Join(err, shared.Close()) }()
-	ownService, err := ipam.Open(ctx, ipam.Config{Store: own, Host: c.host, Copying: true})
+	ownService, err := service.Open(ctx, service.Config{Store: own, Host: c.host, Copying: true})
 	if err != nil {
 		return report, err
 	}
@@ -146,13 +156,14 @@ func (p *program) copyStore(ctx context.Context, c *storeCopy) (report ipam.Copy
 	if err != nil {
 		return report, err
 	}
-	progress := p.showProgress("copying", c.undo)
-	defer progress.end()
-	opt := ipam.CopyOptions{Spaces: c.spaces, DryRun: c.dryRun, Undo: c.undo, Command: c.command(), Progress: progress.set}
+	progress := p.ShowProgress("copying", c.undo)
+	defer progress.End()
+	opt := ipam.CopyOptions{Spaces: c.spaces, DryRun: c.dryRun, Undo: c.undo, Command: c.command(),
+		Progress: progress.Set}
 	ctx = ipam.WithActor(ctx, "berth store copy")
 	if c.to == storeBolt {
-		report, err = ipam.CopySpaces(ctx, sharedService, ownService, opt)
-		return report, p.listCollisions(err)
+		report, err = stores.CopySpaces(ctx, sharedService.Ledger, ownService.Ledger, opt)
+		return report, listCollisions(p, err)
 	}
 	back, err := c.openShared(ctx, own) // what was written is read back from etcd, and not out of this process's memory
 	if err != nil {
@@ -160,19 +171,21 @@ func (p *program) copyStore(ctx context.Context, c *storeCopy) (report ipam.Copy
 	}
 	defer func() { err = errors.Join(err, back.Close()) }()
 	opt.ReadBack = back
-	report, err = ipam.CopySpaces(ctx, ownService, sharedService, opt)
-	return report, p.listCollisions(err)
+	report, err = stores.CopySpaces(ctx, ownService.Ledger, sharedService.Ledger, opt)
+	return report, listCollisions(p, err)
 }
 
 // openOwn opens the host's own store, which no daemon may have open.
 func (c *storeCopy) openOwn(ctx context.Context) (*bolt.Store, error) {
 	path := filepath.Join(c.state, stateFile)
 	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("there is no state of this host: %w; say with --state where its daemon keeps it", err) // opening would make one
+		return nil, fmt.Errorf("there is no state of this host: %w; say with --state where its daemon keeps it",
+			err) // opening would make one
 	}
 	st, err := bolt.Open(ctx, bolt.Config{Path: path})
 	if errors.Is(err, store.ErrLocked) {
-		return nil, fmt.Errorf("%w; nothing may be given meanwhile, so a copy needs this host's daemon to be stopped", err)
+		return nil, fmt.Errorf("%w; nothing may be given meanwhile, so a copy needs this host's daemon to be stopped",
+			err)
 	}
 	if err == nil && c.to == storeBolt {
 		err = readyToLeave(ctx, st, c.dryRun)
@@ -185,30 +198,32 @@ func (c *storeCopy) openOwn(ctx context.Context) (*bolt.Store, error) {
 
 // readyToLeave refuses to take from the shared store what that has not heard of yet. The headroom stays there.
 func readyToLeave(ctx context.Context, own store.Store, dryRun bool) error {
-	waiting, err := ipam.Undelivered(ctx, own)
+	waiting, err := cluster.Undelivered(ctx, own)
 	if err != nil {
 		return err
 	}
 	if waiting > 0 {
-		return fmt.Errorf("this host has given or taken back addresses while the shared store was out of reach, of which that has not heard yet (%d); start the daemon until `berth status` says that none waits", waiting)
+		return fmt.Errorf("this host has given or taken back addresses while the shared store was out of reach, of "+
+			"which that has not heard yet (%d); start the daemon until `berth status` says that none waits", waiting)
 	}
 	if dryRun {
 		return nil
 	}
-	return ipam.DropHeadroom(ctx, own)
+	return cluster.DropHeadroom(ctx, own)
 }
 
 // openMember opens the cluster's records, as the host whose own store is given.
-func openMember(ctx context.Context, own store.Store, shared *etcd.Store, host string) (*ipam.Service, error) {
-	if err := ipam.KeepCluster(ctx, own, shared.Cluster()); err != nil {
+func openMember(ctx context.Context, own store.Store, shared *etcd.Store, host string) (*service.Service, error) {
+	if err := ledger.KeepCluster(ctx, own, shared.Cluster()); err != nil {
 		return nil, err
 	}
-	id, err := ipam.OwnHost(ctx, own)
+	id, err := ledger.OwnHost(ctx, own)
 	if err != nil {
 		return nil, err
 	}
-	member := &ipam.Member{Host: id, Session: ipam.NewID(), Version: version, Mark: ipam.ClusterMark(shared.Cluster())}
-	return ipam.Open(ctx, ipam.Config{Store: shared, Host: host, Member: member})
+	member := &ipam.Member{Host: id, Session: ipam.NewID(), Version: version,
+		Mark: ledger.ClusterMark(shared.Cluster())}
+	return service.Open(ctx, service.Config{Store: shared, Host: host, Member: member})
 }
 
 // openShared opens the cluster's store, which is the one that the host belongs to, where it belongs to one.
@@ -217,26 +232,34 @@ func (c *storeCopy) openShared(ctx context.Context, own store.Store) (*etcd.Stor
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Cluster, err = ipam.KnownCluster(ctx, own); err != nil {
+	if cfg.Cluster, err = ledger.KnownCluster(ctx, own); err != nil {
 		return nil, err
 	}
-	cfg.Timeout = etcdPatience
+	id, err := ledger.OwnHost(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Trace, err = cluster.RecalledTrace(ctx, own); err != nil {
+		return nil, err
+	}
+	cfg.Timeout, cfg.Host = etcdPatience, id.String()
 	return etcd.Open(ctx, cfg)
 }
 
 // listCollisions shows all that keeps a copy from being made.
-func (p *program) listCollisions(err error) error {
+func listCollisions(p *cli.Program, err error) error {
 	var wrong *ipam.PlanError
 	if !errors.As(err, &wrong) {
 		return err
 	}
 	if len(wrong.Problems) == 1 && wrong.More == 0 {
-		return fmt.Errorf("%s; nothing was copied", printable(wrong.Problems[0].Text))
+		return fmt.Errorf("%s; nothing was copied",
+			cli.Printable(advice.Join(wrong.Problems[0].Text, wrong.Problems[0].Advice)))
 	}
 	for _, problem := range wrong.Problems {
-		fmt.Fprintln(p.err, printable(problem.Text))
+		fmt.Fprintln(p.Err, cli.Printable(advice.Join(problem.Text, problem.Advice)))
 	}
-	return fmt.Errorf("%s; nothing was copied", counted(len(wrong.Problems)+wrong.More, "collision"))
+	return fmt.Errorf("%s; nothing was copied", cli.Counted(len(wrong.Problems)+wrong.More, "collision"))
 }
 
 // said is what a copy came to, for a person.
@@ -252,14 +275,16 @@ func (c *storeCopy) said(w io.Writer, r *ipam.CopyReport) error {
 		copied = append(copied, space.Name)
 		networks, events = networks+len(space.Networks), events+space.Events
 		for _, n := range space.Networks {
-			fmt.Fprintf(&b, "%s: %s, with %s, %s, %s, %s, %d remembered\n", space.Name, n.Name, counted(n.Subnets, "subnet"), counted(n.Docker, "Docker network"),
-				counted(n.Leases, "lease"), counted(n.Reservations, "reservation"), n.Memories)
+			fmt.Fprintf(&b, "%s: %s, with %s, %s, %s, %s, %d remembered\n", space.Name, n.Name,
+				cli.Counted(n.Subnets, "subnet"), cli.Counted(n.Docker, "Docker network"),
+				cli.Counted(n.Leases, "lease"), cli.Counted(n.Reservations, "reservation"), n.Memories)
 		}
 	}
 	if len(finished) > 0 {
 		fmt.Fprintf(&b, "finished what was cut off: %s has %s, and %s no longer\n", c.to, theSpaces(finished), c.from)
 	}
-	what := fmt.Sprintf("%s, with %s and %s,", theSpaces(copied), counted(networks, "network"), counted(events, "event"))
+	what := fmt.Sprintf("%s, with %s and %s,", theSpaces(copied), cli.Counted(networks, "network"),
+		cli.Counted(events, "event"))
 	switch {
 	case len(copied) == 0:
 	case r.Undone:
@@ -267,7 +292,8 @@ func (c *storeCopy) said(w io.Writer, r *ipam.CopyReport) error {
 	case r.DryRun:
 		fmt.Fprintf(&b, "would copy %s from %s to %s\n", what, c.from, c.to)
 	default:
-		fmt.Fprintf(&b, "copied %s from %s to %s, and compared each record; %s has them no longer\n", what, c.from, c.to, c.from)
+		fmt.Fprintf(&b, "copied %s from %s to %s, and compared each record; %s has them no longer\n", what, c.from,
+			c.to, c.from)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

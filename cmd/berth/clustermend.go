@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/cluster"
+	"berth/internal/ipam/ledger"
+	"berth/internal/ipam/service"
+	"berth/store"
+	"berth/store/etcd"
+	"berth/store/mem"
+)
+
+// openMend opens the shared store to be mended, beside the handle that distrusts it. For a dry run that is a copy in
+// memory of what is there.
+func (c *clusterStore) openMend(ctx context.Context, dry bool) (cluster.MendStore, error) {
+	cfg, err := c.known(ctx)
+	if err != nil {
+		return cluster.MendStore{}, err
+	}
+	cfg.Mends, cfg.Create, cfg.Timeout = true, !dry, etcdPatience
+	var back *store.Back
+	st, err := etcd.Open(ctx, cfg)
+	switch {
+	case dry && errors.As(err, &back) && back.Emptied:
+		return c.mendOn(ctx, mem.New(), cfg.Cluster, func() store.Trace { return store.Trace{} })
+	case err != nil:
+		return cluster.MendStore{}, err
+	case !dry:
+		return c.mendOn(ctx, st, cfg.Cluster, st.Trace)
+	}
+	copied, err := inMemory(ctx, st)
+	if err = errors.Join(err, st.Close()); err != nil {
+		return cluster.MendStore{}, err
+	}
+	return c.mendOn(ctx, copied, cfg.Cluster, func() store.Trace { return store.Trace{} })
+}
+
+// mendOn opens the Service that mends.
+func (c *clusterStore) mendOn(ctx context.Context, st store.Shared, mark string,
+	trace func() store.Trace) (cluster.MendStore, error) {
+	member, cfg := c.member, c.ipam
+	member.Mark = ledger.ClusterMark(mark)
+	cfg.Store, cfg.Member, cfg.Mends = st, &member, true
+	service, err := service.Open(ctx, cfg)
+	if err != nil {
+		return cluster.MendStore{}, errors.Join(err, st.Close())
+	}
+	return cluster.MendStore{Service: service, Trace: trace, Close: st.Close}, nil
+}
+
+// inMemory is a copy of a store.
+func inMemory(ctx context.Context, from store.Store) (*mem.Store, error) {
+	to := mem.New()
+	err := from.View(ctx, func(tx store.Tx) error {
+		page := make([]store.Record, 0, store.MaxWrites)
+		put := func() error {
+			err := to.Update(ctx, func(tx store.Tx) error {
+				for _, r := range page {
+					if err := tx.Put(r.Key, r.Value); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			page = page[:0]
+			return err
+		}
+		for r, err := range tx.Scan(store.Range{}) {
+			if err != nil {
+				return err
+			}
+			if page = append(page, r); len(page) == cap(page) {
+				if err := put(); err != nil {
+					return err
+				}
+			}
+		}
+		return put()
+	})
+	return to, err
+}
+
+// trust has the store be trusted again, where it is open.
+func (c *clusterStore) trust(at store.Trace) {
+	if st := c.opened(); st != nil {
+		st.Trust(at)
+	}
+}
+
+// running tells what runs on this host; nil where nobody knows.
+func (c *clusterStore) running(ctx context.Context) (*ipam.EngineView, error) {
+	if c.see == nil {
+		return nil, nil
+	}
+	return c.see(ctx)
+}

@@ -1,0 +1,197 @@
+package compose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/cli/document"
+	"berth/internal/deploy"
+	"berth/internal/docker"
+	"berth/internal/ipam"
+	"berth/internal/plan"
+
+	"github.com/spf13/cobra"
+)
+
+const adoptHelp = `Takes the addresses of a Docker network that uses another IPAM driver into a planned
+network: its subnets and gateways, a pool of its range, and each address that a container has, or was
+given by its user, as a reservation of that container. Nothing is changed in Docker. What is planned
+already stays, as with berth import.
+
+With -o the plan is written as a document instead, to be changed and imported. At the end the command says
+how to move the Docker network to Berth. You do that by hand, because its containers lose their network
+for a moment.
+
+--project takes a whole Compose project. Each network that Compose makes for it is planned, and each
+address that a container has is reserved for its owner (project/service/1, or the container_name). An
+override file is written beside the Compose file (-o names another), which puts the networks on Berth and
+gives each service the address that it has. Then the steps are printed; Compose itself does the move. The
+Compose files are those that the containers were made from; -f names others.`
+
+// adoptFlags are the flags of adopt.
+type adoptFlags struct {
+	engine cli.EngineFlags
+	name   string
+	file   string
+	source deploy.Source // of the Compose project; without its name: a Docker network is meant
+	edit   cli.EditFlags
+}
+
+// AdoptCommand is `berth adopt`.
+func AdoptCommand(p *cli.Program) *cobra.Command {
+	var flags adoptFlags
+	cmd := cli.Verb{Use: "adopt DOCKER-NETWORK | --project PROJECT",
+		Short: "Take the addresses of a Docker network or a Compose project into a plan", Long: adoptHelp,
+		Args: flags.fit,
+		Example: `  berth adopt shop --dry-run
+  berth adopt shop
+  berth adopt shop --name front
+  berth adopt shop -o shop.yaml
+  berth adopt --project shop --dry-run
+  berth adopt --project shop`}.Command(p)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	f := cmd.Flags()
+	f.StringVar(&flags.name, "name", "", "the `NAME` of the planned network (default: that of the Docker network)")
+	f.StringVarP(&flags.file, "output", "o", "", "write the plan to `FILE` (- is standard output) instead of "+
+		"importing it; with --project, the override")
+	f.StringVarP(&flags.source.Project, "project", "p", "",
+		"the Compose `PROJECT` whose networks and containers are meant")
+	f.StringArrayVarP(&flags.source.Files, "file", "f", nil,
+		"a Compose `FILE` of the project (repeatable; none: those that its containers were made of)")
+	f.StringArrayVar(&flags.source.Profiles, "profile", nil,
+		"also the services of the profile `NAME` of the project (repeatable)")
+	f.BoolVar(&flags.edit.DryRun, "dry-run", false, "check, show what would be added, and change nothing")
+	cli.FormatFlag(cmd, &flags.edit.Format, "what the import came to")
+	flags.engine.Flags(cmd)
+	cli.Completes(cmd, "name", p.CompleteNetworks)
+	cli.Completes(cmd, "project", p.CompleteProjects)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if flags.source.Project == "" && flags.file != "" && (flags.edit.DryRun || cmd.Flags().Changed("format")) {
+			return cli.Usage(cmd, errors.New("-o writes a document and imports nothing; leave --dry-run and "+
+				"--format out"))
+		}
+		show, err := cli.NewObject[ipam.ImportReport](p.Out, cmd, flags.edit.Format)
+		if err != nil {
+			return err
+		}
+		if flags.source.Project != "" {
+			return adoptProject(p, cmd, &flags, show)
+		}
+		return adopt(p, cmd, &flags, args[0], show)
+	}
+	return cmd
+}
+
+// adopt reads the Docker network and does with it what the flags say.
+func adopt(p *cli.Program, cmd *cobra.Command, flags *adoptFlags, ref string,
+	show *cli.Table[ipam.ImportReport]) error {
+	ctx := cmd.Context()
+	engine, err := flags.engine.Open()
+	if err != nil {
+		return cli.Usage(cmd, err)
+	}
+	defer engine.Close()
+	a, err := readAdoption(ctx, engine, ref, flags.name)
+	if err != nil {
+		return err
+	}
+	a.driver = "berth" // which a daemon that is asked may call otherwise
+	if len(flags.engine.Drivers) > 0 {
+		a.driver = flags.engine.Drivers[0]
+	}
+	if flags.file != "" {
+		return writeAdoption(p, a, flags.file)
+	}
+	c, err := p.Find(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	names, err := flags.engine.Names(ctx, engine, c)
+	if err != nil {
+		return err
+	}
+	a.driver = names[0]
+	if slices.ContainsFunc(names, func(name string) bool { return sameDriver(name, a.docker.Driver) }) {
+		return fmt.Errorf("the Docker network %s has its addresses from this Berth already; `berth network ls` lists "+
+			"its network", a.docker.Name)
+	}
+	return importAdoption(ctx, p, c, a, flags.edit.DryRun, show)
+}
+
+// sameDriver tells whether two names are one driver's: a managed plugin has the tag latest where none is said.
+func sameDriver(a, b string) bool {
+	return strings.TrimSuffix(a, ":latest") == strings.TrimSuffix(b, ":latest")
+}
+
+// adoption is a Docker network, and the plan that it makes.
+type adoption struct {
+	view   ipam.EngineView
+	docker *ipam.EngineNetwork
+	plan   ipam.Plan
+	name   string // of the planned network
+	driver string // Berth, as the engine calls it
+}
+
+func readAdoption(ctx context.Context, engine *docker.Engine, ref, name string) (*adoption, error) {
+	view, err := engine.Network(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	a := &adoption{view: view, docker: &view.Networks[0], name: name}
+	if name == "" {
+		a.name = a.docker.Name
+	}
+	if err := ipam.CheckName("network", a.name); err != nil {
+		return nil, fmt.Errorf("%w; give the planned one another name with --name", err)
+	}
+	a.plan, err = docker.AdoptPlan(view, a.name)
+	return a, err
+}
+
+func writeAdoption(p *cli.Program, a *adoption, file string) error {
+	err := cli.WriteWhole(p.Out, file, func(to io.Writer) error {
+		w := plan.NewYAML(to)
+		for i := range a.plan.Networks {
+			if err := w.Write(&a.plan.Networks[i]); err != nil {
+				return err
+			}
+		}
+		return w.Close()
+	})
+	if err != nil {
+		return err
+	}
+	if file == "-" {
+		return nil
+	}
+	_, err = fmt.Fprintf(p.Out, "%s is written; look at it, and import it with `berth import %s`\n%s", file, file,
+		a.move())
+	return err
+}
+
+func importAdoption(ctx context.Context, p *cli.Program, c *client.Client, a *adoption, dryRun bool,
+	show *cli.Table[ipam.ImportReport]) error {
+	report, err := document.Import(ctx, p, c, a.plan, dryRun, "Docker network "+a.docker.Name)
+	if err != nil {
+		return err
+	}
+	return showAdopted(show, &report, a.move)
+}
+
+// showAdopted shows what the import of an adoption came to, and what is to be done next.
+func showAdopted(show *cli.Table[ipam.ImportReport], report *ipam.ImportReport, next func() string) error {
+	return cli.ShowObject(show, report, func(w io.Writer) error {
+		if err := document.Said(w, *report); err != nil {
+			return err
+		}
+		_, err := io.WriteString(w, next())
+		return err
+	})
+}

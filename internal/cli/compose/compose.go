@@ -1,0 +1,193 @@
+// Package compose has the verbs that bring Docker's own configuration to Berth: Compose projects and Docker networks.
+// It promises to change nothing in Docker: it reserves, plans, and writes files and steps for a person to carry out.
+//
+// compose.go reserves for the services of a project and writes its override file. adopt.go plans what a Docker network
+// has, and project.go does so for all networks of a Compose project; move.go says in steps how Docker is moved
+// afterwards. Compose files are read and overrides made by internal/deploy, the engine is read by internal/docker.
+package compose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/deploy"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+)
+
+const composeHelp = `Reserves addresses for the services of a Compose project on planned networks, and writes
+an override file that gives each service its own, on any engine: ipv4_address, ipv6_address and
+mac_address (by which Berth knows a container where the network's driver asks for MACs, as berth-mac
+does). The override goes beside the Compose file:
+
+  docker compose -f compose.yaml -f berth.override.yaml up -d
+
+The owner is project/service/1, or the container_name where a service has one. What it has reserved stays,
+so that another run writes the same file. Each replica of a service with several has its own reservation,
+but the file fixes no address for them, because all of them share what it says.
+
+A service that the files put on another network keeps its address on the old one until it runs with the
+new one. What is reserved for a service that the files no longer name stays, and is listed. If that
+service had a container_name, it is only known from the old override, where -o writes over that.
+
+A network is Berth's if its IPAM driver is called berth or berth-mac, also with a path and a tag, or what
+--ipam-driver says; its option network names the planned one. --network says by hand which one it is, for
+external networks too. --release gives back all that is reserved for the project, and writes nothing.
+Whatever no flag says is found the way Compose finds it.`
+
+// composeFlags are the flags of compose.
+type composeFlags struct {
+	source  deploy.Source
+	mapping deploy.Mapping
+	output  string
+	dryRun  bool
+	release bool
+}
+
+// Command is `berth compose`.
+func Command(p *cli.Program) *cobra.Command {
+	var flags composeFlags
+	cmd := cli.Verb{Use: "compose", Short: "Reserve addresses for a Compose project, and write its override file",
+		Long: composeHelp,
+		Example: `  berth compose -f compose.yaml -o berth.override.yaml
+  berth compose -f compose.yaml --network lan=front --dry-run
+  berth compose -f compose.yaml -f more.yaml -p shop --scale web=3 -o berth.override.yaml
+  berth compose -f compose.yaml --release`}.Command(p)
+	f := cmd.Flags()
+	f.StringArrayVarP(&flags.source.Files, "file", "f", nil, "a Compose `FILE` (repeatable; none: as Compose finds it)")
+	f.StringVarP(&flags.output, "output", "o", "", "write to `FILE` instead of standard output")
+	f.StringVarP(&flags.source.Project, "project-name", "p", "", "the `NAME` of the project")
+	f.StringVar(&flags.source.Directory, "project-directory", "",
+		"the `directory` of the project (that of the first file)")
+	f.StringArrayVar(&flags.source.EnvFiles, "env-file", nil,
+		"a `FILE` of variables for the Compose file (repeatable; .env)")
+	f.StringArrayVar(&flags.source.Profiles, "profile", nil, "also the services of the profile `NAME` (repeatable)")
+	f.StringToIntVar(&flags.source.Scale, "scale", nil,
+		"`SERVICE=N`: a service has N replicas, whatever the file says (repeatable)")
+	f.StringVar(&flags.mapping.Driver, "ipam-driver", "",
+		"the `NAME` of the IPAM driver that is Berth, if it is called neither berth nor berth-mac")
+	f.StringToStringVar(&flags.mapping.Networks, "network", nil,
+		"`NETWORK=PLANNED`: a network of the Compose file is on that planned one (repeatable)")
+	f.BoolVar(&flags.dryRun, "dry-run", false, "show what would be reserved or released, a line for each event, and "+
+		"change and write nothing")
+	f.BoolVar(&flags.release, "release", false, "release all that is reserved for the project's owners")
+	for _, flag := range []string{"file", "output"} {
+		if err := cmd.MarkFlagFilename(flag, "yaml", "yml"); err != nil {
+			panic(err) // the command has no such flag: a slip above
+		}
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if flags.release && cmd.Flags().Changed("output") {
+			return cli.Usage(cmd, errors.New("--release writes no file; leave -o out"))
+		}
+		return compose(p, cmd, flags)
+	}
+	return cmd
+}
+
+// compose does what the flags say.
+func compose(p *cli.Program, cmd *cobra.Command, flags composeFlags) error {
+	if err := overwrites(flags.output); err != nil {
+		return err
+	}
+	logrus.SetOutput(p.Err) // of the library, which has no other
+	logrus.SetFormatter(composeSays{})
+	flags.source.Environment = os.Environ()
+	project, err := deploy.Load(cmd.Context(), flags.source)
+	if err != nil {
+		return err
+	}
+	return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+		if flags.release {
+			return composeRelease(ctx, p, c, flags.dryRun, project)
+		}
+		return composeOverride(ctx, p, c, flags, project)
+	})
+}
+
+// composeRelease releases what the project's owners have, and says which addresses that were.
+func composeRelease(ctx context.Context, p *cli.Program, c *client.Client, dryRun bool, project *deploy.Project) error {
+	out, err := cli.EditInSteps(ctx, c, dryRun, project.Release(), func(int) string { return "" })
+	switch {
+	case err != nil:
+		return err
+	case dryRun:
+		return p.Say(cli.ChangeLines(out.Changes))
+	}
+	return p.Say(cli.SayAddresses(out))
+}
+
+// composeOverride reserves what the services want, and writes what they have.
+func composeOverride(ctx context.Context, p *cli.Program, c *client.Client, flags composeFlags,
+	project *deploy.Project) error {
+	networks, err := c.Networks(ctx, "")
+	if err != nil {
+		return err
+	}
+	plan, err := project.Plan(flags.mapping, networks)
+	if err != nil {
+		return err
+	}
+	out, err := cli.EditInSteps(ctx, c, flags.dryRun, plan.Edits(), plan.Where)
+	if err != nil {
+		return err
+	}
+	reserved, err := c.Reservations(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	earlier, err := project.Earlier(flags.output)
+	if err != nil {
+		return err
+	}
+	p.Warn(plan.Missing(), plan.Unclaimed(reserved, earlier))
+	if flags.dryRun {
+		return p.Say(cli.ChangeLines(out.Changes))
+	}
+	if err := plan.Grant(out.Results); err != nil {
+		return err
+	}
+	p.Warn(plan.Kept(reserved))
+	text, err := plan.Override()
+	if err != nil {
+		return err
+	}
+	return cli.WriteWhole(p.Out, flags.output, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// overwrites refuses to write over what a person wrote: the Compose file itself, above all.
+func overwrites(file string) error {
+	if file == "" || file == "-" {
+		return nil
+	}
+	if _, err := os.Lstat(file); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	ours, err := deploy.IsOverride(file)
+	if err == nil && !ours {
+		err = fmt.Errorf("%s is there, and `berth compose` did not write it; give another name with -o, or remove it",
+			file)
+	}
+	return err
+}
+
+// composeSays writes what the library has to say about a Compose file as a line. That `version` is obsolete is left
+// out: we write it for those who need it.
+type composeSays struct{}
+
+func (composeSays) Format(e *logrus.Entry) ([]byte, error) {
+	if strings.Contains(e.Message, "`version` is obsolete") {
+		return nil, nil
+	}
+	return []byte("berth: " + e.Message + "\n"), nil
+}

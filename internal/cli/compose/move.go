@@ -1,0 +1,151 @@
+package compose
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"berth/internal/cli"
+)
+
+// move says how the Docker network comes to Berth. Its containers are named with the address that each has, because not
+// every engine tells Berth whose address it asks for.
+func (a *adoption) move() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintln(&b, cli.Printable(fmt.Sprintf(format, args...))) }
+	n := a.docker
+	if n.Name == "bridge" {
+		line("Nothing was changed in Docker. Its network bridge stays what it is: the engine does not let it be " +
+			"removed.")
+		return b.String()
+	}
+	if projects := a.projects(); len(projects) > 0 {
+		line("Nothing was changed in Docker. Compose made containers of its network %s: a project comes to Berth as a "+
+			"whole by `berth adopt --project %s`, which gives each the address that it has.",
+			n.Name, strings.Join(projects, "` and `berth adopt --project "))
+		line("What follows is for containers that Compose knows nothing of: its own would lose their aliases.")
+	} else {
+		line("Nothing was changed in Docker. To move its network %s to Berth:", n.Name)
+	}
+	on := a.containers()
+	for _, c := range on {
+		line("  docker network disconnect --force %s %s", n.Name, c.name)
+	}
+	line("  docker network rm %s", n.Name)
+	create := fmt.Sprintf("docker network create --ipam-driver %s --ipam-opt network=%s", a.driver, a.name)
+	for _, sub := range n.Subnets {
+		if sub.CIDR.Addr().Is6() {
+			create += " --ipv6"
+		}
+		create += " --subnet " + sub.CIDR.String()
+	}
+	line("  %s %s", create, n.Name)
+	for _, c := range on {
+		line("  docker network connect%s %s %s", c.flags, n.Name, c.name)
+	}
+	if n.Swarm {
+		line("Services on it are removed before that and created again after it: they cannot be disconnected.")
+	}
+	line("Say again what the network and its containers had besides, as `docker network inspect` and `docker " +
+		"inspect` " +
+		"show it: -d, -o, --internal, --attachable and --label of the network, --alias and --link of a container.")
+	return b.String()
+}
+
+// projects are the Compose projects that made containers of the network, by name.
+func (a *adoption) projects() (all []string) {
+	for i := range a.view.Containers {
+		if name := a.view.Containers[i].Project; name != "" {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// connected is a container of the network, and what gives it its addresses there again.
+type connected struct{ name, flags string }
+
+func (a *adoption) containers() (all []connected) {
+	for i := range a.view.Containers {
+		c := &a.view.Containers[i]
+		for j := range c.Endpoints {
+			ep := &c.Endpoints[j]
+			if ep.Network != a.docker.ID || c.ID == "" || a.docker.Swarm {
+				continue
+			}
+			addrs := ep.Addresses
+			if len(addrs) == 0 {
+				addrs = ep.Wanted
+			}
+			all = append(all, connected{c.Name, addressFlags(addrs)})
+		}
+	}
+	return all
+}
+
+func addressFlags(addrs []netip.Addr) (flags string) {
+	addrs = slices.SortedFunc(slices.Values(addrs), netip.Addr.Compare)
+	for _, a := range addrs {
+		if a.Is6() {
+			flags += " --ip6 " + a.String()
+		} else {
+			flags += " --ip " + a.String()
+		}
+	}
+	return flags
+}
+
+// steps say how the project comes to Berth: by Compose itself, so that its containers keep what Compose gave them.
+// Where replicas share what a file says, they are pinned before they start, because not every engine says which of them
+// asks.
+func (a *projectAdoption) steps() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintln(&b, cli.Printable(fmt.Sprintf(format, args...))) }
+	before := "docker compose -p " + a.engine.Name
+	for _, file := range a.compose.Files() {
+		before += " -f " + shellWord(file)
+	}
+	after := before + " -f " + shellWord(a.output)
+	up := ""
+	for _, service := range slices.Sorted(maps.Keys(a.scaled)) {
+		up += fmt.Sprintf(" --scale %s=%d", service, a.scaled[service])
+	}
+	line("Nothing was changed in Docker. To move the project %s to Berth, which ends its containers and makes them "+
+		"anew with the addresses that they have (volumes stay):", a.engine.Name)
+	line("  %s down", before)
+	if a.replicas() {
+		line("  %s up --no-start%s", after, up)
+		line("  berth pin --project %s --yes", a.engine.Name)
+		line("  %s start", after)
+	} else {
+		line("  %s up -d%s", after, up)
+	}
+	line("  berth check")
+	for _, name := range a.external {
+		line("%s is external and stays what it is: `berth adopt %s` takes it, and `berth compose --network` knows "+
+			"it then.", name, name)
+	}
+	line("When the Compose file changes: copy the networks of %s into it, and have `berth compose -o` write the "+
+		"override again.", a.output)
+	return b.String()
+}
+
+// replicas tells whether a service has several.
+func (a *projectAdoption) replicas() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(a.engine.Replicas)), func(n int) bool { return n > 1 })
+}
+
+// shellWord quotes what a shell would take apart.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("_-./:@%+=,", r)
+	}
+	if s != "" && strings.TrimFunc(s, plain) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

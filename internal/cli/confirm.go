@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// Confirm asks on the terminal. Where there is none nobody can say yes.
+func (p *Program) Confirm(cmd *cobra.Command, question string) error {
+	in, ok := p.in.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return Usage(cmd, fmt.Errorf("nobody can be asked, because standard input is no terminal; say yes with --yes. "+
+			"The question is: %s", question))
+	}
+	fmt.Fprintf(p.Err, "%s [y/N] ", question)
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer == "y" || answer == "yes" {
+		return nil
+	}
+	if err != nil {
+		fmt.Fprintln(p.Err)
+	}
+	return errors.New("nothing was changed")
+}

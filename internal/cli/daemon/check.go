@@ -1,0 +1,240 @@
+package daemon
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+const checkHelp = `Compares what Berth has given with what the Docker Engine says that runs, and lists each
+difference with a sentence that says what it is and what to do. It changes nothing in Docker, and without
+--repair nothing in Berth, with one exception: an address that was replaced is released once its owner
+runs with the new one.
+
+  empty_state             no Docker network is known, and the engine has some of this Berth's: the state was lost
+  unused_lease            an address is held, and no endpoint has it
+  uncovered_address       an endpoint has an address, and nobody holds it
+  doubled_address         two endpoints have one address
+  outdated_lease          an endpoint has an address that is held for another one, which is gone
+  unused_subnet           the Docker networks that it was made for are not there
+  unused_attachment       the Docker network that it was made for is not there
+  unknown_pool            a Docker network's subnet is not known
+  wrong_gateway           a Docker network has another gateway than its subnet
+  foreign_holder          a container runs with an address that is reserved for another
+  owner_elsewhere         an owner runs with another address than the one reserved for it
+  stale_memory            an address is remembered for one who will not come back
+  superseded_reservation  its owner runs with the address that replaced it
+
+--repair puts right what is sure: what the engine, reachable all the while, has not known for five minutes
+(berth serve --check-grace) and in two checks. --repair-from takes an earlier report (--format json), and
+puts right only what is listed there and is still so. The daemon compares by itself every five minutes
+(--check-every).
+
+For a daemon that reads no engine, such as a managed plugin, the command reads the one of this host.
+
+Exit code 0: nothing is wrong, or all of it was put right. 1: something is left, or the engine could not
+be asked.`
+
+// checkFlags are the flags of check.
+type checkFlags struct {
+	engine cli.EngineFlags
+	repair bool
+	from   string
+	format string
+}
+
+// CheckCommand is `berth check`.
+func CheckCommand(p *cli.Program) *cobra.Command {
+	var flags checkFlags
+	cmd := cli.Verb{Use: "check", Short: "Compare what is given with what runs, and put it right", Long: checkHelp,
+		Example: `  berth check
+  berth check --repair
+  berth check --format json > report.json
+  berth check --repair-from report.json
+  berth check --docker-host unix:///run/docker.sock --ipam-driver berth:latest`}.Command(p)
+	f := cmd.Flags()
+	f.BoolVar(&flags.repair, "repair", false, "put right what is sure")
+	f.StringVar(&flags.from, "repair-from", "", "put right what is sure among the findings of the report in `FILE`, "+
+		"and nothing else; - is standard input")
+	f.StringVar(&flags.format, "format", "table", "`form` of the output: table, json (the report, one object), or a "+
+		"Go template")
+	flags.engine.Flags(cmd)
+	cli.Completes(cmd, "format", cli.Words("table", "json"))
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		show, err := cli.NewObject[ipam.CheckReport](p.Out, cmd, flags.format)
+		if err != nil {
+			return err
+		}
+		if err := cli.NotEmpty(cmd, "repair-from", "format"); err != nil {
+			return err
+		}
+		report, err := check(p, cmd, &flags)
+		if err != nil {
+			return err
+		}
+		err = cli.ShowObject(show, &report, func(w io.Writer) error { return writeReport(w, &report) })
+		if err != nil {
+			return err
+		}
+		return leftOf(&report)
+	}
+	return cmd
+}
+
+// check asks the daemon, and shows it the engine where it has none of its own.
+func check(p *cli.Program, cmd *cobra.Command, flags *checkFlags) (report ipam.CheckReport, err error) {
+	ctx := cmd.Context()
+	req, err := checkRequest(p, cmd, flags)
+	if err != nil {
+		return report, err
+	}
+	c, err := p.Find(ctx)
+	if err != nil {
+		return report, err
+	}
+	defer c.Close()
+	if flags.engine.Given() {
+		if req.View, err = flags.engine.View(ctx, c); err != nil {
+			return report, err
+		}
+		return c.Check(ctx, req)
+	}
+	report, err = c.Check(ctx, req)
+	if err != nil {
+		return report, err
+	}
+	if report.Engine != ipam.NoEngine || !flags.engine.MayLookHere(c) {
+		return report, nil // where the daemon's own engine is away, another one is none to go by
+	}
+	if req.View, err = flags.engine.View(ctx, c); err != nil {
+		return report, fmt.Errorf("the daemon reads no engine, and here: %w; name another with --docker-host", err)
+	}
+	return c.Check(ctx, req)
+}
+
+// checkRequest is what the flags ask for.
+func checkRequest(p *cli.Program, cmd *cobra.Command, flags *checkFlags) (req ipam.CheckRequest, err error) {
+	req.Repair = flags.repair
+	switch {
+	case flags.from == "":
+		return req, nil
+	case flags.repair:
+		return req, cli.Usage(cmd, errors.New("--repair-from repairs already; leave --repair out"))
+	}
+	text, err := p.ReadFile(cmd, flags.from)
+	if err != nil {
+		return req, err
+	}
+	var before ipam.CheckReport
+	if err := json.Unmarshal(text, &before); err != nil || before.Host == "" {
+		return req, fmt.Errorf("%s is no report as `berth check --format json` writes it", cli.Named(flags.from))
+	}
+	return ipam.CheckRequest{Repair: true, Only: &before}, nil
+}
+
+// writeReport is a report for a person.
+func writeReport(w io.Writer, r *ipam.CheckReport) error {
+	if r.Engine != ipam.EngineReachable {
+		return nil // the error says it
+	}
+	var text bytes.Buffer
+	rows := cli.PlainTable(&text, findingColumns())
+	if err := rows.Rows(r.Findings); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for i, line := range strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n") {
+		if len(r.Findings) == 0 {
+			break
+		}
+		fmt.Fprintln(&b, line)
+		if i > 0 {
+			fmt.Fprintf(&b, "  %s\n", cli.Printable(r.Findings[i-1].Detail))
+		}
+	}
+	fmt.Fprintf(&b, "compared on %s at %s: %s\n", cli.Printable(r.Host), cli.LocalTime(r.Taken), reportSummary(r))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func findingColumns() []cli.Column[ipam.Finding] {
+	return []cli.Column[ipam.Finding]{
+		cli.Col("KIND", func(f *ipam.Finding) string { return string(f.Kind) }),
+		cli.Col("ADDRESS", func(f *ipam.Finding) string {
+			switch {
+			case f.Address.IsValid():
+				return f.Address.String()
+			case f.Subnet.IsValid():
+				return f.Subnet.String()
+			}
+			return ""
+		}),
+		cli.Col("NETWORK", func(f *ipam.Finding) string { return f.Network }),
+		cli.Col("HOST", func(f *ipam.Finding) string { return f.Host }),
+		cli.Col("OWNER", func(f *ipam.Finding) string { return f.Owner }),
+		cli.Col("SEEN", func(f *ipam.Finding) string { return cli.LocalTime(f.Seen) }),
+		cli.Col("REPAIRABLE", func(f *ipam.Finding) string {
+			if f.Repaired {
+				return "repaired"
+			}
+			return cli.Yes(f.Repairable)
+		}),
+	}
+}
+
+// reportSummary is how much was found, and what can be done about it.
+func reportSummary(r *ipam.CheckReport) string {
+	text := findingsText(r.Counts)
+	repairable := 0
+	for i := range r.Findings {
+		if r.Findings[i].Repairable && !r.Findings[i].Repaired {
+			repairable++
+		}
+	}
+	if r.Repaired > 0 {
+		text += fmt.Sprintf("; %d put right", r.Repaired)
+	}
+	if repairable > 0 {
+		text += fmt.Sprintf("; %d can be put right with `berth check --repair`", repairable)
+	}
+	return text
+}
+
+// findingsText counts findings by their kinds.
+func findingsText(counts map[ipam.FindingKind]int) string {
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		if n := counts[kind]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, kind))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing is wrong"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// leftOf is the error that ends a check which leaves something to do; the report has been shown.
+func leftOf(r *ipam.CheckReport) error {
+	switch left := len(r.Findings) - r.Repaired; {
+	case r.Engine == ipam.NoEngine:
+		return errors.New("the daemon reads no engine, so that nothing was compared; name one with --docker-host")
+	case r.Engine != ipam.EngineReachable:
+		return fmt.Errorf("the engine could not be asked, so that nothing was compared: %s", r.Trouble)
+	case r.Trouble != "":
+		return errors.New(r.Trouble)
+	case left > 0:
+		return fmt.Errorf("%s left", cli.Counted(left, "finding"))
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+// TokenCommand is `berth token`.
+func TokenCommand(p *cli.Program) *cobra.Command {
+	return cli.Group("token", "Tokens for those who ask the daemon over the network", tokenCreateCommand(p),
+		tokenListCommand(p), tokenRemoveCommand(p))
+}
+
+const tokenCreateHelp = `Creates a token, with which somebody may ask the daemon over the network, and prints
+it. That is the only time, since the daemon keeps just a hash of it. Events name whoever uses it as "token
+NAME".
+
+--output writes it to a file that nobody else can read, as --token-file requires.
+
+With --role read-only the token is for looking: everything that changes something is refused.`
+
+func tokenCreateCommand(p *cli.Program) *cobra.Command {
+	var req api.TokenRequest
+	var role, file string
+	var lifetime time.Duration
+	cmd := cli.Verb{Use: "create NAME", Short: "Create a token and print it", Long: tokenCreateHelp,
+		Args: cli.OneArg("the name of the token"),
+		Example: `  berth token create ci --output ci.token
+  berth token create dashboard --role read-only --expires 720h
+  berth --admin-socket https://berth.example:7890 --token-file ci.token lease ls`}.Command(p)
+	f := cmd.Flags()
+	f.StringVar(&role, "role", string(api.RoleAdmin), "`role` of who has it: admin or read-only")
+	f.DurationVar(&lifetime, "expires", 0, "how long it is valid, a `duration` such as 720h (default: until it is "+
+		"removed)")
+	f.StringVarP(&file, "output", "o", "", "write it to the new `FILE`, for you alone (mode 600), instead of "+
+		"standard output")
+	cli.Completes(cmd, "role", cli.Words(string(api.RoleAdmin), string(api.RoleReadOnly)))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("expires") && lifetime <= 0 {
+			return cli.Usage(cmd, fmt.Errorf("--expires is %s and must be more than nothing; leave it out for a token "+
+				"that is valid until it is removed", lifetime))
+		}
+		req.Name, req.Role, req.Lifetime = args[0], api.Role(role), ipam.Duration(lifetime)
+		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+			return createToken(ctx, p, c, req, file)
+		})
+	}
+	return cmd
+}
+
+// createToken creates a token and writes it to a new file or, without one, to standard output. The file is begun before
+// the token is created; one that cannot be kept is no token.
+func createToken(ctx context.Context, p *cli.Program, c *client.Client, req api.TokenRequest, file string) error {
+	if file != "" && file != "-" {
+		if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+			return cmp.Or(err, fmt.Errorf("%s is there already, and may hold another token: give another name, or "+
+				"remove it", file))
+		}
+	}
+	made := false
+	err := cli.WriteWith(cli.PrivateMode, p.Out, file, func(w io.Writer) error {
+		token, err := c.CreateToken(ctx, req)
+		if err != nil {
+			return err
+		}
+		made = true
+		_, err = fmt.Fprintln(w, token.Token)
+		return err
+	})
+	if err != nil && made {
+		_, undone := c.RemoveToken(context.WithoutCancel(ctx), req.Name)
+		err = errors.Join(fmt.Errorf("the token could not be written, and was removed again: %w", err), undone)
+	}
+	return err
+}
+
+const tokenListHelp = `Lists the tokens with which one may ask the daemon over the network. The tokens
+themselves cannot be shown again: if one is lost, create another.`
+
+func tokenListCommand(p *cli.Program) *cobra.Command {
+	return cli.Listing[api.TokenInfo]{
+		Verb: cli.Verb{Use: "ls", Short: "List tokens", Long: tokenListHelp,
+			Example: "  berth token ls\n  berth token ls -q\n  berth token ls --format json"},
+		Columns: tokenColumns,
+		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]api.TokenInfo, error) {
+			return c.Tokens(ctx)
+		},
+	}.Command(p)
+}
+
+func tokenColumns(cli.Output) []cli.Column[api.TokenInfo] {
+	return []cli.Column[api.TokenInfo]{
+		cli.Col("TOKEN", func(t *api.TokenInfo) string { return t.Name }),
+		cli.Col("ROLE", func(t *api.TokenInfo) string { return string(t.Role) }),
+		cli.Col("CREATED", func(t *api.TokenInfo) string { return cli.LocalTime(t.Created) }),
+		cli.Col("BY", func(t *api.TokenInfo) string { return t.By }),
+		cli.Col("EXPIRES", func(t *api.TokenInfo) string {
+			if t.Expired {
+				return cli.LocalTime(t.Expires) + " (expired)"
+			}
+			return cli.LocalTime(t.Expires)
+		}),
+	}
+}
+
+func tokenRemoveCommand(p *cli.Program) *cobra.Command {
+	cmd := cli.Verb{Use: "rm NAME", Short: "Remove a token", Args: cli.OneArg("the name of the token"),
+		Refs:    []cli.Refs{tokenRefs},
+		Long:    "Removes a token: requests with it are refused from then on, and one that is under way is cut off.",
+		Example: "  berth token rm ci"}.Command(p)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+			_, err := c.RemoveToken(ctx, args[0])
+			return err
+		})
+	}
+	return cmd
+}
+
+func tokenRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
+	all, err := c.Tokens(ctx)
+	for _, t := range all {
+		names = append(names, t.Name)
+	}
+	return names, err
+}

@@ -1,0 +1,80 @@
+package document
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
+	"berth/internal/advice"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+)
+
+// Import hands the plan to the daemon; what is wrong with it is listed.
+func Import(ctx context.Context, p *cli.Program, c *client.Client, planned ipam.Plan, dryRun bool,
+	file string) (ipam.ImportReport, error) {
+	progress := p.Progress(false)
+	report, err := c.Import(ctx, planned, dryRun, progress.Set)
+	progress.End()
+	var refused *api.Problem
+	if errors.As(err, &refused) && len(refused.Problems) > 0 {
+		return report, listProblems(p, file, refused.Problems, refused.More)
+	}
+	return report, err
+}
+
+// listProblems shows all that is wrong with a document, each with its line, and answers with the error that ends the
+// command.
+func listProblems(p *cli.Program, file string, problems []ipam.PlanProblem, more int) error {
+	lines := make([]string, len(problems))
+	for i, problem := range problems {
+		text := advice.Join(problem.Text, problem.Advice)
+		lines[i] = cli.Named(file) + ": " + text
+		if problem.Line > 0 {
+			lines[i] = fmt.Sprintf("%s:%d: %s", cli.Named(file), problem.Line, text)
+		}
+	}
+	if len(lines) == 1 && more == 0 {
+		return fmt.Errorf("%s; nothing was imported", cli.Printable(lines[0]))
+	}
+	for _, line := range lines {
+		fmt.Fprintln(p.Err, cli.Printable(line))
+	}
+	if more > 0 {
+		return fmt.Errorf("%s has %d more problems than these %d; nothing was imported", cli.Named(file), more,
+			len(lines))
+	}
+	return fmt.Errorf("%s has %d problems; nothing was imported", cli.Named(file), len(lines))
+}
+
+// Said is what an import came to, for a person.
+func Said(w io.Writer, r ipam.ImportReport) error {
+	unchanged := ""
+	if r.Unchanged.Sum() > 0 {
+		unchanged = "; " + r.Unchanged.String() + " there already"
+	}
+	var b strings.Builder
+	for _, n := range r.Networks {
+		how := "gets "
+		if n.New {
+			n.Added.Networks = 0
+			how = "is made, with "
+		}
+		fmt.Fprintf(&b, "%s %s%s\n", n.Name, how, n.Added)
+	}
+	switch {
+	case r.Undone:
+		fmt.Fprintf(&b, "taken back: %s\n", r.Added)
+	case r.DryRun:
+		fmt.Fprintf(&b, "would add %s%s\n", r.Added, unchanged)
+	default:
+		fmt.Fprintf(&b, "added %s%s\n", r.Added, unchanged)
+	}
+	_, err := io.WriteString(w, cmp.Or(b.String(), "\n"))
+	return err
+}

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
+	"berth/internal/advice"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+// EditFlags holds the flags of everything that changes the plan.
+type EditFlags struct {
+	DryRun bool
+	Format string
+}
+
+// Flags adds them.
+func (e *EditFlags) Flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&e.DryRun, "dry-run", false,
+		"show what would change, a line for each event, and change nothing")
+	FormatFlag(cmd, &e.Format, "the whole outcome, as the admin API has it")
+}
+
+// Change is a verb that changes the plan, in one transaction.
+type Change struct {
+	Verb
+	// Edits are made out of flags and arguments; its error is wrong usage.
+	Edits func(cmd *cobra.Command, args []string) ([]ipam.Edit, error)
+	// Said is what it says when that is done; nil: its last argument.
+	Said func(ipam.Outcome) []string
+}
+
+// One is the edits of a verb that makes one.
+func One(edit ipam.Edit, err error) ([]ipam.Edit, error) { return []ipam.Edit{edit}, err }
+
+// Command is the command; flags of its own are added to it.
+func (c Change) Command(p *Program) *cobra.Command {
+	var flags EditFlags
+	cmd := c.Verb.Command(p)
+	flags.Flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		edits, err := c.Edits(cmd, args)
+		if err != nil {
+			return Usage(cmd, err)
+		}
+		said := c.Said
+		if said == nil {
+			said = Echo(args[len(args)-1])
+		}
+		e, err := p.Editor(cmd, flags)
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		return e.Make(said, edits...)
+	}
+	return cmd
+}
+
+// Editor makes edits and shows what they came to.
+type Editor struct {
+	p      *Program
+	Cmd    *cobra.Command
+	dryRun bool
+	show   *Table[ipam.Outcome]
+	Client *client.Client
+}
+
+// Editor reads the format and finds the daemon. The caller closes it.
+func (p *Program) Editor(cmd *cobra.Command, flags EditFlags) (*Editor, error) {
+	show, err := NewObject[ipam.Outcome](p.Out, cmd, flags.Format)
+	if err != nil {
+		return nil, err
+	}
+	c, err := p.Find(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	return &Editor{p: p, Cmd: cmd, dryRun: flags.DryRun, show: show, Client: c}, nil
+}
+
+// Close lets the daemon go.
+func (e *Editor) Close() { e.Client.Close() }
+
+// Make makes the edits in one transaction. As text it shows what would change, or, when it has changed, what said says
+// of it.
+func (e *Editor) Make(said func(ipam.Outcome) []string, edits ...ipam.Edit) error {
+	out, err := e.Client.Edit(e.Cmd.Context(), client.EditOptions{DryRun: e.dryRun}, edits...)
+	if err != nil {
+		return err
+	}
+	for _, r := range out.Results {
+		for _, warning := range r.Warnings {
+			fmt.Fprintf(e.p.Err, "%s: %s\n", e.Cmd.CommandPath(), Printable(warning))
+		}
+	}
+	return ShowObject(e.show, &out, func(w io.Writer) error {
+		if e.dryRun {
+			said = func(out ipam.Outcome) []string { return ChangeLines(out.Changes) }
+		}
+		for _, line := range said(out) {
+			if _, err := fmt.Fprintln(w, line); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Echo says a word of the command line again, as docker does.
+func Echo(word string) func(ipam.Outcome) []string {
+	return func(ipam.Outcome) []string { return []string{word} }
+}
+
+// SayAddresses says the addresses that the edits came to, one a line.
+func SayAddresses(out ipam.Outcome) []string {
+	var lines []string
+	for _, r := range out.Results {
+		for _, a := range r.Addresses {
+			lines = append(lines, a.String())
+		}
+	}
+	return lines
+}
+
+// EditInSteps makes edits, more than one transaction takes in several: those that were made before a refusal are made
+// again without a change when the command is run again. A refusal ends with what where says of the edit.
+func EditInSteps(ctx context.Context, c *client.Client, dryRun bool, edits []ipam.Edit,
+	where func(edit int) string) (all ipam.Outcome, err error) {
+	for done := 0; done < len(edits); {
+		step := edits[done:min(done+ipam.MaxEdits, len(edits))]
+		out, err := c.Edit(ctx, client.EditOptions{DryRun: dryRun}, step...)
+		if err != nil {
+			return all, located(err, done, where)
+		}
+		all.Results = append(all.Results, out.Results...)
+		all.Changes = append(all.Changes, out.Changes...)
+		done += len(step)
+	}
+	return all, nil
+}
+
+// located says for which part of a file an edit was refused. Refusals begin with their code, so it comes last.
+func located(err error, before int, where func(edit int) string) error {
+	var refused *api.Problem
+	if !errors.As(err, &refused) {
+		return err
+	}
+	edit := before
+	if refused.Index != nil {
+		edit += *refused.Index
+	}
+	if at := where(edit); at != "" {
+		return &locatedError{err, at}
+	}
+	return err
+}
+
+// locatedError is a refusal with the part of a file that it is about, behind what helps.
+type locatedError struct {
+	refused error
+	at      string
+}
+
+func (e *locatedError) Error() string { return fmt.Sprintf("%s (%s)", advice.Text(e.refused), e.at) }
+
+// Unwrap is the refusal.
+func (e *locatedError) Unwrap() error { return e.refused }

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
+)
+
+// places are where a daemon's admin socket may be: that of a daemon of this host, and those of managed plugins, whose
+// directories the Docker Engine shows here under their ids.
+type places struct {
+	host    string
+	plugins string // a pattern
+}
+
+// DefaultAdminSocket is where the daemon's admin socket is unless somebody says otherwise.
+const DefaultAdminSocket = "/run/berth/admin.sock"
+
+// AdminGroup is the group whose members may use it.
+const AdminGroup = "berth"
+
+func defaultPlaces() places {
+	return places{host: DefaultAdminSocket, plugins: "/run/docker/plugins/*/berth-admin.sock"}
+}
+
+// probeTime is how long a socket has to take a connection while we look for a daemon.
+const probeTime = 2 * time.Second
+
+// Find returns a client of the daemon that --admin-socket names, a path or an https:// address, or of the only one that
+// answers.
+func (p *Program) Find(ctx context.Context) (*client.Client, error) {
+	c, err := p.client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.OnAway(p.warnAway)
+	return c, nil
+}
+
+// warnAway says once that what is shown of the shared store is old, or nothing at all.
+func (p *Program) warnAway(a api.Away) {
+	p.warned.Do(func() {
+		shown := "nothing of it can be shown"
+		if a.Age >= 0 {
+			shown = fmt.Sprintf("what is shown of it is %s old", a.Age)
+		}
+		fmt.Fprintf(p.Err, "berth: the shared store is out of reach since %s; %s\n", LocalTime(a.Since), shown)
+	})
+}
+
+func (p *Program) client(ctx context.Context) (*client.Client, error) {
+	socket := p.AdminSocket
+	if socket == "" {
+		socket = strings.TrimSpace(p.Env(variable("admin-socket"))) // completion runs without the flags being read
+	}
+	if socket == "" {
+		var err error
+		if socket, err = p.places.search(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if strings.Contains(socket, "://") {
+		return p.Remote.client(socket, p.Env)
+	}
+	return client.New(socket), nil
+}
+
+// search looks at the places in order.
+func (pl places) search(ctx context.Context) (string, error) {
+	hostErr := probe(ctx, pl.host)
+	if hostErr == nil {
+		return pl.host, nil
+	}
+	found, err := filepath.Glob(pl.plugins)
+	if err != nil {
+		return "", err
+	}
+	var answering []string
+	for _, socket := range found {
+		if probe(ctx, socket) == nil {
+			answering = append(answering, socket)
+		}
+	}
+	switch {
+	case len(answering) == 1:
+		return answering[0], nil
+	case len(answering) > 1:
+		return "", fmt.Errorf("%d managed plugins answer; choose one with --admin-socket or BERTH_ADMIN_SOCKET: %s",
+			len(answering), strings.Join(answering, ", "))
+	case IsDenied(hostErr):
+		return "", fmt.Errorf("you may not use %s: run the command as root, or join the group %s and log in again",
+			pl.host, AdminGroup)
+	}
+	hidden := ""
+	if _, err := os.ReadDir(filepath.Dir(filepath.Dir(pl.plugins))); IsDenied(err) {
+		hidden = " (those of managed plugins are for root to see)"
+	}
+	return "", fmt.Errorf("no Berth answers, neither on %s nor as a managed plugin%s: start it as root with "+
+		"`systemctl start berth`, "+
+		"`docker plugin enable NAME` or `berth serve`, or say where it is with --admin-socket", pl.host, hidden)
+}
+
+// probe tells whether something takes connections on a socket.
+func probe(ctx context.Context, socket string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// IsDenied tells whether an error is that we may not.
+func IsDenied(err error) bool { return errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM) }

@@ -1,0 +1,139 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+const storeMendHelp = `Does this host's part in mending a shared store that went back: etcd was put back to an
+earlier snapshot, or lost its data. Until it is mended, nothing is given in the spaces of the cluster;
+"berth status" says since when, and how much is missing.
+
+Each host knows what it held. It puts back what etcd lacks, with the ids that it had: Docker's networks,
+leases and headroom. It ends again what it had released since. It also holds what runs here and nobody
+remembers. The plan (networks, subnets, reservations) comes from the host that remembers its latest state.
+Where two have one address, both are named, and the one that runs keeps it.
+
+Run it with --yes on each host. The first one stops all hosts, and they go on when every one has mended.
+--gone HOST leaves out a host whose machine is off for good; if it comes back, it does its part then.
+--dry-run changes nothing.`
+
+const storeAcceptHelp = `Takes a shared store that went back as it is, instead of putting back what this host
+remembers. Only what runs on this host, by the engine's word, is held. It is this host's part in mending
+the store ("berth store mend"): the other hosts have to do theirs as well.
+
+What was reserved, planned or given since the store's earlier state, and does not run, is lost.`
+
+// mending is what the flags of store mend and store accept say.
+type mending struct {
+	ipam.MendOptions
+	yes    bool
+	format string
+}
+
+// MendCommand is `berth store mend`.
+func MendCommand(p *cli.Program) *cobra.Command {
+	return mendCommand(p, false, cli.Verb{Use: "mend (--dry-run|--yes)", Long: storeMendHelp,
+		Short:   "Put back what this host held in a shared store that went back",
+		Example: "  berth store mend --dry-run\n  berth store mend --yes\n  berth store mend --yes --gone b"})
+}
+
+// AcceptCommand is `berth store accept`.
+func AcceptCommand(p *cli.Program) *cobra.Command {
+	return mendCommand(p, true, cli.Verb{Use: "accept (--dry-run|--yes)", Long: storeAcceptHelp,
+		Short:   "Take a shared store that went back as it is",
+		Example: "  berth store accept --dry-run\n  berth store accept --yes"})
+}
+
+func mendCommand(p *cli.Program, accept bool, verb cli.Verb) *cobra.Command {
+	m := mending{MendOptions: ipam.MendOptions{Accept: accept}}
+	cmd := verb.Command(p)
+	f := cmd.Flags()
+	f.BoolVar(&m.DryRun, "dry-run", false, "show what would be done, and do nothing")
+	f.BoolVar(&m.yes, "yes", false, "do it")
+	f.StringSliceVar(&m.Gone, "gone", nil, "do not wait for the host `HOST`, which is off for good; repeatable")
+	cli.FormatFlag(cmd, &m.format, "")
+	cli.Completes(cmd, "gone", cobra.NoFileCompletions)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if m.DryRun == m.yes {
+			return cli.Usage(cmd, errors.New("say --dry-run to see what would be done, or --yes to do it"))
+		}
+		show, err := cli.NewObject[ipam.MendReport](p.Out, cmd, m.format)
+		if err != nil {
+			return err
+		}
+		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+			report, err := c.Mend(ctx, m.MendOptions)
+			if err != nil {
+				return err
+			}
+			return cli.ShowObject(show, &report, func(w io.Writer) error {
+				_, err := io.WriteString(w, mendText(&report))
+				return err
+			})
+		})
+	}
+	return cmd
+}
+
+// mendText says what a mending came to.
+func mendText(r *ipam.MendReport) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, "%s\n", cli.Printable(fmt.Sprintf(format, args...))) }
+	if r.Nothing {
+		return "there is nothing to mend: the shared store is as far as this host knows it\n"
+	}
+	would := ""
+	if r.DryRun {
+		would = "would be "
+	}
+	switch {
+	case !r.Remembers && !r.Sees:
+		line("host %s remembers nothing of the shared store, and sees nothing that runs: it has nothing to put back",
+			r.Host)
+	case !r.Remembers:
+		line("host %s remembers nothing of the shared store", r.Host)
+	case !r.Sees:
+		line("host %s does not see what runs, and goes by what it remembers", r.Host)
+	}
+	line("%sput back: %s, %s, %d of headroom; %s and %s of the plan", would, cli.Counted(r.Pools, "Docker network"),
+		cli.Counted(r.Leases, "lease"), r.Headroom,
+		cli.Counted(r.Networks, "network"), cli.Counted(r.Reserved, "reservation"))
+	line("%sended again: %d of this host, %d of the plan; %sheld because it runs: %d", would, r.Ended, r.Removed, would,
+		r.Running)
+	if r.Planner != "" && r.Planner != r.Host {
+		line("the plan is what host %s remembers", r.Planner)
+	}
+	for _, c := range r.Collisions {
+		seen := ""
+		if c.Seen {
+			seen = ", where it runs"
+		}
+		line("%s (space %s) has two holders: here %s%s; in etcd %s. It stays with host %s: stop the other container, "+
+			"and start it again", c.Address, c.Space, c.Here, seen, c.There, c.Kept)
+	}
+	for _, problem := range r.Problems {
+		line("%s", problem)
+	}
+	switch {
+	case r.DryRun && len(r.Missing) > 0:
+		line("afterwards these hosts are waited for: %s", strings.Join(r.Missing, ", "))
+	case r.DryRun:
+		line("afterwards no host is waited for")
+	case len(r.Missing) > 0:
+		line("host %s is done; nothing is given until these have mended, too: %s. Run `berth store mend --yes` there, "+
+			"or name one that is off for good with --gone", r.Host, strings.Join(r.Missing, ", "))
+	default:
+		line("host %s is done, and all hosts are", r.Host)
+	}
+	return b.String()
+}

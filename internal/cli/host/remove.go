@@ -1,0 +1,138 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+const hostRemoveHelp = `Takes a host out of the cluster, and frees all it holds there. It first says what that
+is, and asks. A removed host is refused in the spaces of the cluster until "berth host admit".
+
+A host whose daemon answers is asked to leave: it gives everything back by itself, and the command waits
+for that. If the daemon does not answer, only you can know whether the host is off: say so with --off, and
+what it holds is free at once. If it is on after all, addresses of its containers are given to others.`
+
+// removal holds the flags of host rm.
+type removal struct {
+	off, yes bool
+	wait     time.Duration
+	edit     cli.EditFlags
+}
+
+func hostRemoveCommand(p *cli.Program) *cobra.Command {
+	var r removal
+	cmd := cli.Verb{Use: "rm HOST", Short: "Take a host out of the cluster", Long: hostRemoveHelp,
+		Refs: []cli.Refs{hostRefs},
+		Example: "  berth host rm b\n  berth host rm b --off\n  berth host rm b --off --yes\n" +
+			"  berth host rm b --dry-run",
+	}.Command(p)
+	f := cmd.Flags()
+	f.BoolVar(&r.off, "off", false, "the host is off, and nothing that ran there has an address of the cluster "+
+		"any more")
+	f.BoolVarP(&r.yes, "yes", "y", false, "do not ask")
+	f.DurationVar(&r.wait, "wait", 30*time.Second,
+		"how long to wait until a host that answers has left, a `duration`")
+	r.edit.Flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if r.wait < 0 {
+			return cli.Usage(cmd, fmt.Errorf("--wait is %s and must not be less than nothing", r.wait))
+		}
+		e, err := p.Editor(cmd, r.edit)
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		return removeHost(p, e, args[0], r)
+	}
+	return cmd
+}
+
+// removeHost shows what the removal frees, asks, and waits until a host that was asked to leave has left.
+func removeHost(p *cli.Program, e *cli.Editor, name string, r removal) error {
+	ctx := e.Cmd.Context()
+	h, err := e.Client.Host(ctx, name)
+	if err != nil {
+		return err
+	}
+	edit := &ipam.RemoveHost{Name: h.Name, Off: r.off}
+	if r.edit.DryRun || h.State == ipam.HostRemoved {
+		return e.Make(cli.Echo(h.Name), edit)
+	}
+	if !r.yes {
+		if err := p.Confirm(e.Cmd, removalQuestion(&h, r.off)); err != nil {
+			return err
+		}
+	}
+	if r.off {
+		return e.Make(cli.Echo(h.Name), edit)
+	}
+	if err := e.Make(cli.Echo(h.Name+" is asked to leave"), edit); err != nil {
+		return err
+	}
+	return awaitLeft(ctx, p, e.Client, &h, r.wait)
+}
+
+// removalQuestion says what will be, to somebody who may still say no.
+func removalQuestion(h *ipam.HostInfo, off bool) string {
+	holds := fmt.Sprintf("Host %s holds %s.", h.Name, holdsText(h))
+	if h.Leases > 0 && !off {
+		holds += " What still uses these addresses loses them to others."
+	}
+	switch {
+	case off:
+		return holds + " You say that it is off: all of that is free at once, and given to others. Remove it?"
+	case h.Present:
+		return holds + " It is asked to give that back, and to take no more. Remove it?"
+	}
+	return holds + " Its daemon does not answer. Remove it?"
+}
+
+// lookForHost is how often it is looked whether a host has left.
+const lookForHost = 200 * time.Millisecond
+
+// awaitLeft waits until a host that was asked to leave is removed.
+func awaitLeft(ctx context.Context, p *cli.Program, c *client.Client, h *ipam.HostInfo, wait time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	again := time.NewTicker(lookForHost)
+	defer again.Stop()
+	for {
+		now, err := c.Host(ctx, h.Name)
+		var refused *api.Problem
+		switch {
+		case err == nil && now.State == ipam.HostRemoved, h.Self && errors.As(err, &refused) &&
+			refused.Code == api.CodeHostRefused:
+			_, err = fmt.Fprintf(p.Out, "%s has left\n", h.Name)
+			return err
+		case err == nil:
+			*h = now
+		case ctx.Err() == nil:
+			return fmt.Errorf("host %s was asked to leave; whether it has is not known: %w", h.Name, err)
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return stillThere(h, wait)
+		}
+	}
+}
+
+// stillThere says how it stands with a host that was asked to leave.
+func stillThere(h *ipam.HostInfo, wait time.Duration) error {
+	text := fmt.Sprintf("host %s was asked to leave, and has not left within %s; it holds %s, and goes as soon as it "+
+		"can (`berth host show %s`)", h.Name, wait, holdsText(h), h.Name)
+	if !h.Present {
+		text += fmt.Sprintf("; its daemon does not answer any more: if that machine is off, say so with `berth host "+
+			"rm --off %s`", h.Name)
+	}
+	return errors.New(text)
+}

@@ -1,0 +1,49 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+const leaseReleaseHelp = `Frees at once an address whose endpoint is gone without having released it.
+"berth check --repair" does the same for all such addresses, once the engine has not known them for five minutes.
+
+It is refused where an endpoint has the address, where its container may be starting, and where nobody can
+tell because the engine cannot be read. --force frees it all the same: a container that has it keeps using it,
+and another one may be given it, too. The address is remembered for its last holder, and one that is
+reserved stays reserved.`
+
+func leaseReleaseCommand(p *cli.Program) *cobra.Command {
+	var req ipam.LeaseRelease
+	var engine cli.EngineFlags
+	cmd := cli.Verb{Use: "release ADDRESS", Short: "Free an address that no endpoint has", Long: leaseReleaseHelp,
+		Example: "  berth lease release 10.1.0.7\n  berth lease release 10.1.0.7 --space lab --force"}.Command(p)
+	p.SpaceFlag(cmd, &req.Space)
+	cmd.Flags().BoolVar(&req.Force, "force", false, "also where an endpoint has it, or nobody can tell")
+	engine.Flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if req.Address, err = netip.ParseAddr(args[0]); err != nil {
+			return cli.Usage(cmd, fmt.Errorf("%q is no address such as 10.1.0.7", args[0]))
+		}
+		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+			if engine.Given() && !req.Force {
+				if req.View, err = engine.View(ctx, c); err != nil {
+					return err
+				}
+			}
+			l, err := c.ReleaseLease(ctx, req)
+			if err == nil {
+				_, err = fmt.Fprintln(p.Out, l.Address)
+			}
+			return err
+		})
+	}
+	return cmd
+}

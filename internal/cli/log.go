@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"berth/internal/advice"
+
+	"github.com/sirupsen/logrus"
+)
+
+// IsJournal tells whether w is the journal: systemd says in JOURNAL_STREAM which device and inode that is
+// (systemd.exec(5)), because a child may inherit the variable and write elsewhere.
+func IsJournal(w io.Writer, stream string) bool {
+	f, ok := w.(*os.File)
+	if !ok || stream == "" {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stream == fmt.Sprintf("%d:%d", st.Dev, st.Ino)
+}
+
+// NewLog returns the log of the daemon. The journal has times of its own.
+func NewLog(w io.Writer, atLeast, form string, journal bool) (*logrus.Entry, error) {
+	log := logrus.New()
+	log.SetOutput(w)
+	log.AddHook(advised{})
+	level, err := logrus.ParseLevel(atLeast)
+	if err != nil {
+		return nil, fmt.Errorf("--log-level is %q: use debug, info, warning or error", atLeast)
+	}
+	log.SetLevel(level)
+	switch form {
+	case "text":
+		log.SetFormatter(&logrus.TextFormatter{DisableColors: true, FullTimestamp: true, DisableTimestamp: journal})
+	case "json":
+		log.SetFormatter(&logrus.JSONFormatter{TimestampFormat: time.RFC3339Nano})
+	default:
+		return nil, fmt.Errorf("--log-format is %q: use text or json", form)
+	}
+	return logrus.NewEntry(log), nil
+}
+
+// advised has errors in the log end with what helps against them.
+type advised struct{}
+
+// Levels implements logrus.Hook.
+func (advised) Levels() []logrus.Level { return logrus.AllLevels }
+
+// Fire implements logrus.Hook.
+func (advised) Fire(e *logrus.Entry) error {
+	if err, ok := e.Data[logrus.ErrorKey].(error); ok {
+		e.Data[logrus.ErrorKey] = advice.Text(err)
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package network
+
+import (
+	"net/netip"
+
+	"berth/internal/alloc"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+	"go4.org/netipx"
+)
+
+// ExclusionCommand is `berth exclusion`.
+func ExclusionCommand(p *cli.Program) *cobra.Command {
+	return cli.Group("exclusion", "Exclusions: ranges in which no address is chosen", exclusionAddCommand(p),
+		exclusionListCommand(p), exclusionRemoveCommand(p))
+}
+
+const exclusionAddHelp = `Excludes a range, and prints it: A-B, A+N (N addresses from A on), a CIDR or one
+address. No address in it is chosen, and one is given by request only with --force. An address that is
+held or reserved stays with its holder or owner, who is named on standard error, and goes to nobody
+afterwards. Exclusions lie inside their subnet and do not overlap one another.`
+
+func exclusionAddCommand(p *cli.Program) *cobra.Command {
+	var add ipam.AddExclusion
+	cmd := cli.Change{
+		Verb: cli.Verb{Use: "add NETWORK RANGE", Short: "Exclude a range", Long: exclusionAddHelp,
+			Refs: []cli.Refs{cli.NetworkRefs},
+			Example: "  berth exclusion add net1 192.0.2.60+5 --note printers\n" +
+				"  berth exclusion add net1 192.0.2.1-192.0.2.9 --dry-run"},
+		Edits: func(_ *cobra.Command, args []string) (_ []ipam.Edit, err error) {
+			add.Network = args[0]
+			add.Range, err = parseRange(args[1])
+			return cli.One(&add, err)
+		},
+		Said: func(ipam.Outcome) []string { return []string{add.Range.String()} },
+	}.Command(p)
+	cmd.Flags().StringVar(&add.Note, "note", "", "what it is for, a `TEXT`")
+	return cmd
+}
+
+const exclusionRemoveHelp = `Takes a range out of the exclusions. An exclusion that reaches beyond the range
+is split, and what is left of it keeps its note.`
+
+func exclusionRemoveCommand(p *cli.Program) *cobra.Command {
+	return cli.Change{
+		Verb: cli.Verb{Use: "rm NETWORK RANGE", Short: "Take a range out of the exclusions", Long: exclusionRemoveHelp,
+			Refs:    []cli.Refs{cli.NetworkRefs, exclusionRefs},
+			Example: "  berth exclusion rm net1 192.0.2.60+5\n  berth exclusion rm net1 192.0.2.62 --dry-run"},
+		Edits: func(_ *cobra.Command, args []string) ([]ipam.Edit, error) {
+			r, err := parseRange(args[1])
+			return cli.One(&ipam.RemoveExclusion{Network: args[0], Range: r}, err)
+		},
+	}.Command(p)
+}
+
+// exclusionRow is an exclusion as a list shows it.
+type exclusionRow struct {
+	Network string       `json:"network"`
+	Subnet  netip.Prefix `json:"subnet"`
+	Range   string       `json:"range"`
+	Start   netip.Addr   `json:"start"`
+	End     netip.Addr   `json:"end"`
+	Note    string       `json:"note"`
+}
+
+func exclusionListCommand(p *cli.Program) *cobra.Command {
+	return listParts(p, cli.Verb{Short: "List exclusions",
+		Long:    "Lists the exclusions, of one network or of all, with their notes.",
+		Example: "  berth exclusion ls\n  berth exclusion ls net1 --format json"},
+		exclusionRows, exclusionColumns())
+}
+
+func exclusionRows(n *ipam.NetworkInfo, s *ipam.SubnetPlan) (rows []exclusionRow) {
+	for _, e := range s.Exclusions {
+		rows = append(rows, exclusionRow{Network: n.Name, Subnet: s.CIDR, Start: e.Start, End: e.End, Note: e.Note,
+			Range: alloc.FormatRange(netipx.IPRangeFrom(e.Start, e.End))})
+	}
+	return rows
+}
+
+func exclusionColumns() []cli.Column[exclusionRow] {
+	return []cli.Column[exclusionRow]{
+		cli.Col("EXCLUDED", func(r *exclusionRow) string { return r.Range }),
+		cli.Col("NETWORK", func(r *exclusionRow) string { return r.Network }),
+		cli.Col("SUBNET", func(r *exclusionRow) string { return r.Subnet.String() }),
+		cli.Col("NOTE", func(r *exclusionRow) string { return r.Note }),
+	}
+}

@@ -1,0 +1,334 @@
+// Package network has the verbs of the plan's own things: networks, their subnets, pools and exclusions, and the spaces
+// that they lie in. It promises to read what a person writes in the notations of the field (a range, a CIDR, /BITS out
+// of a larger one, KEY=VALUE), and to refuse what cannot be meant before the daemon is asked.
+//
+// Each noun is a file (network.go, subnet.go, pool.go, exclusion.go, space.go) with a command for each verb, which
+// makes an edit out of flags and arguments, read by parse.go and ownerrule.go, and hands it to the frame. show.go is
+// the page of one network, on which poolmap.go draws the pools; refs.go completes names.
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+// Command is `berth network`.
+func Command(p *cli.Program) *cobra.Command {
+	return cli.Group("network", "Networks: what is planned, and what Docker asked for", networkCreateCommand(p),
+		networkListCommand(p),
+		networkShowCommand(p), networkModifyCommand(p), networkRemoveCommand(p))
+}
+
+// networkFlags are the flags of what create and modify have in common.
+type networkFlags struct {
+	macPrefix          string
+	sticky, quarantine string
+	headroom           int
+	tags, links        []string
+	owners             ownerFlags
+}
+
+func (n *networkFlags) flags(cmd *cobra.Command, static string) {
+	f := cmd.Flags()
+	f.StringVar(&n.macPrefix, "mac-prefix", "", "the first three octets, `aa:00:00`, of the MACs that berth compose "+
+		"writes for its services; stated, shown and told to hooks, since all other MACs are drawn by the engine")
+	f.StringArrayVar(&n.tags, "tag", nil, "a tag, `KEY=VALUE` (repeatable)")
+	f.StringArrayVar(&n.links, "link", nil, "what it is attached to on a host: `host=H,mode=M,link=L`; this is only "+
+		"stated and shown, Berth connects nothing (repeatable)")
+	f.StringVar(&n.sticky, "sticky", "", "`on|off`: whether a released address is kept for its last holder (a new "+
+		"network: on)")
+	f.StringVar(&n.quarantine, "quarantine", "", "how long a released address is chosen for its last holder only, "+
+		"a `duration` such as 10m (a new network: 0s)")
+	f.IntVar(&n.headroom, "headroom", 0, "how many addresses `N` each host of a cluster keeps claimed for each of its "+
+		"Docker networks, for when the shared store is out of reach")
+	n.owners.flags(cmd, static)
+	cli.Completes(cmd, "sticky", cli.Words("on", "off"))
+}
+
+// policy reads what was said of it; nil where nothing was.
+func (n *networkFlags) policy(cmd *cobra.Command) (sticky *bool, quarantine *ipam.Duration, err error) {
+	if cmd.Flags().Changed("sticky") {
+		on, err := parseSwitch(n.sticky, true)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--sticky: %w", err)
+		}
+		sticky = &on
+	}
+	if cmd.Flags().Changed("quarantine") {
+		d, err := cli.ParseDuration(n.quarantine)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--quarantine: %w", err)
+		}
+		quarantine = &d
+	}
+	return sticky, quarantine, nil
+}
+
+const networkCreateHelp = `Creates a network with its subnets, and prints its id. Without --subnet it is a
+network of layer 2 only; berth subnet add gives it subnets later.
+
+--subnet CIDR is the short form: automatic addresses come from the whole subnet. With options behind it,
+separated by commas, they come only from the pools that are among these:
+  gateway=ADDRESS      name=NAME      dhcp
+  pool                 a pool of the whole subnet
+  pool=NAME            the same, with a name
+  pool=RANGE           a pool of A-B, A+N, a CIDR or one address (repeatable)
+/BITS,from=CIDR is a subnet of that length: the lowest one inside CIDR that is still free.
+
+--type says who chooses the addresses. In a manual network Berth does, where a request names none. In a dynamic one
+somebody else does, and Berth records what it is told. In a vip one people do, and Berth never does. In a --static band
+nothing is chosen: its addresses go only to those who ask for them.
+
+--headroom N lets each host of a cluster claim N addresses in advance, for each Docker network that it has on
+the network. It gives them to containers while the shared store is out of reach. They count as held; berth
+lease ls shows them.
+` + ownerRuleHelp
+
+func networkCreateCommand(p *cli.Program) *cobra.Command {
+	var flags networkFlags
+	var space, kind string
+	var subnets []string
+	cmd := cli.Change{
+		Verb: cli.Verb{Use: "create NETWORK", Short: "Create a network", Long: networkCreateHelp,
+			Example: `  berth network create flat --subnet 10.7.0.0/24
+  berth network create net1 --subnet 192.0.2.0/24,gateway=192.0.2.1,name=lan --subnet 2001:db8::/64,pool --tag site=a
+  berth network create net2 --subnet /26,from=10.0.0.0/16,pool --sticky off --quarantine 10m
+  berth network create front --subnet 10.8.0.0/24 --static 10.8.0.8-10.8.0.15 --owner-rule 'web-*=owner:shop/web/*'
+  berth network create vips --type vip --subnet 203.0.113.0/28
+  berth network create wire --mac-prefix aa:00:00 --link host=alpha,mode=bridged,link=br0`},
+		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
+			if _, err := ipam.ParseNetworkType(kind); err != nil {
+				return nil, fmt.Errorf("--type: %w", err)
+			}
+			return flags.create(cmd, &ipam.CreateNetwork{Name: args[0], Space: space, Type: kind}, subnets)
+		},
+		Said: func(out ipam.Outcome) []string { return []string{out.Results[0].Network.String()} },
+	}.Command(p)
+	cmd.Flags().StringArrayVar(&subnets, "subnet", nil, "a subnet: `CIDR` or CIDR,OPTION,... (repeatable)")
+	cmd.Flags().StringVar(&space, "space", ipam.LocalSpace, "the address space `NAME`")
+	cmd.Flags().StringVar(&kind, "type", networkTypes[0], "who chooses its addresses: `manual`, dynamic or vip")
+	cli.Completes(cmd, "space", p.CompleteSpaces)
+	cli.Completes(cmd, "type", cli.Words(networkTypes...))
+	flags.flags(cmd, "a static band, a `RANGE` in which no address is chosen (repeatable)")
+	return cmd
+}
+
+// create makes the edits: the network with its subnets, and the pools that a SubnetSpec cannot say.
+func (n *networkFlags) create(cmd *cobra.Command, create *ipam.CreateNetwork, subnets []string) ([]ipam.Edit, error) {
+	create.MACPrefix, create.Headroom = n.macPrefix, n.headroom
+	if err := n.read(cmd, create); err != nil {
+		return nil, err
+	}
+	edits := []ipam.Edit{create}
+	for _, text := range subnets {
+		sub, err := parseSubnet(text)
+		if err != nil {
+			return nil, err
+		}
+		create.Subnets = append(create.Subnets, sub.spec)
+		for _, pool := range sub.pools {
+			pool.Network = create.Name
+			edits = append(edits, pool)
+		}
+	}
+	return edits, nil
+}
+
+// read reads what the flags say of a new network, but for its subnets.
+func (n *networkFlags) read(cmd *cobra.Command, create *ipam.CreateNetwork) (err error) {
+	if err := ipam.CheckName("network", create.Name); err != nil {
+		return err
+	}
+	if create.Tags, err = parseTags(n.tags); err != nil {
+		return err
+	}
+	if create.Links, err = parseLinks(n.links); err != nil {
+		return err
+	}
+	if create.Static, err = parseStatic(n.owners.static); err != nil {
+		return err
+	}
+	if create.OwnerRules, err = parseOwnerRules(n.owners.rules); err != nil {
+		return err
+	}
+	create.Sticky, create.Quarantine, err = n.policy(cmd)
+	return err
+}
+
+const networkModifyHelp = `Changes what the flags say and leaves the rest. Addresses stay with their holders;
+a network that Docker asked for becomes a planned one, and stays when Docker leaves it. --static replaces the
+bands that there are, --owner-rule the rule of the same pattern; a new rule is tried after the others.
+` + ownerRuleHelp
+
+func networkModifyCommand(p *cli.Program) *cobra.Command {
+	var flags networkFlags
+	var name string
+	var gone removals
+	cmd := cli.Change{
+		Verb: cli.Verb{Use: "modify NETWORK", Short: "Rename a network, change its tags, links and policy",
+			Long: networkModifyHelp, Refs: []cli.Refs{cli.NetworkRefs},
+			Example: `  berth network modify net1 --name front
+  berth network modify net1 --tag site=b --tag-rm rack
+  berth network modify net1 --static 10.8.0.8-10.8.0.15 --static 10.8.0.32/28
+  berth network modify net1 --owner-rule 'web-*=pool:web' --owner-rule-rm 'db-*'
+  berth network modify net1 --sticky off --quarantine 10m --dry-run`},
+		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
+			modify, err := flags.modify(cmd, args[0], gone)
+			if err == nil && cmd.Flags().Changed("name") {
+				modify.Name, err = &name, ipam.CheckName("network", name)
+			}
+			return cli.One(modify, err)
+		},
+	}.Command(p)
+	f := cmd.Flags()
+	f.StringVar(&name, "name", "", "the new `NAME`")
+	f.StringArrayVar(&gone.tags, "tag-rm", nil, "the `KEY` of a tag that is removed (repeatable)")
+	f.StringArrayVar(&gone.links, "link-rm", nil, "the `HOST` whose link is removed (repeatable)")
+	f.StringArrayVar(&gone.rules, "owner-rule-rm", nil, "the `PATTERN` of a rule that is removed (repeatable)")
+	flags.flags(cmd, "a static band, a `RANGE` in which no address is chosen; replaces the bands that there are, "+
+		"none takes them "+
+		"away (repeatable)")
+	cli.Completes(cmd, "owner-rule-rm", p.CompleteFlag(ruleRefs))
+	return cmd
+}
+
+// removals name what modify takes away.
+type removals struct{ tags, links, rules []string }
+
+// modify makes the edit.
+func (n *networkFlags) modify(cmd *cobra.Command, network string, gone removals) (*ipam.ModifyNetwork, error) {
+	err := cli.Changed(cmd, "name", "tag", "tag-rm", "mac-prefix", "link", "link-rm", "sticky", "quarantine",
+		"headroom", "static",
+		"owner-rule", "owner-rule-rm")
+	if err != nil {
+		return nil, err
+	}
+	m := &ipam.ModifyNetwork{Network: network}
+	if err := n.retag(m, gone.tags); err != nil {
+		return nil, err
+	}
+	if m.Links, err = parseLinks(n.links); err != nil {
+		return nil, err
+	}
+	if err := n.owners.modify(cmd, m, gone.rules); err != nil {
+		return nil, err
+	}
+	for _, host := range gone.links {
+		m.Links = append(m.Links, ipam.Link{Host: host})
+	}
+	if cmd.Flags().Changed("mac-prefix") {
+		m.MACPrefix = &n.macPrefix
+	}
+	if cmd.Flags().Changed("headroom") {
+		m.Headroom = &n.headroom
+	}
+	m.Sticky, m.Quarantine, err = n.policy(cmd)
+	return m, err
+}
+
+// retag says which tags are set and which removed.
+func (n *networkFlags) retag(m *ipam.ModifyNetwork, gone []string) error {
+	tags, err := parseTags(n.tags)
+	if err != nil {
+		return err
+	}
+	m.Tags = map[string]*string{}
+	for key, value := range tags {
+		m.Tags[key] = &value
+	}
+	for _, key := range gone {
+		if _, ok := tags[key]; ok {
+			return fmt.Errorf("the tag %s is set and removed; do one of them", key)
+		}
+		m.Tags[key] = nil
+	}
+	return nil
+}
+
+const networkRemoveHelp = `Removes networks that are not in use (no Docker network is on them, and no address
+is held but a gateway), and prints their names. Networks with reservations are refused, unless --force
+ends these, too.`
+
+func networkRemoveCommand(p *cli.Program) *cobra.Command {
+	var flags cli.EditFlags
+	var force bool
+	cmd := cli.Verb{Use: "rm NETWORK...", Short: "Remove networks", Long: networkRemoveHelp, Args: someNetworks,
+		Example: "  berth network rm net1\n  berth network rm net1 net2 --force\n" +
+			"  berth network rm net1 --force --dry-run",
+	}.Command(p)
+	cmd.ValidArgsFunction = p.CompleteNetworks
+	cmd.Flags().BoolVarP(&force, "force", "f", false, "also networks with reservations, which end")
+	flags.Flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		e, err := p.Editor(cmd, flags)
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		var failed []error
+		for _, network := range args { // as docker does: each for itself
+			failed = append(failed, e.Make(cli.Echo(network), &ipam.RemoveNetwork{Network: network, Force: force}))
+		}
+		return errors.Join(failed...)
+	}
+	return cmd
+}
+
+func someNetworks(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cli.Usage(cmd, errors.New("NETWORK is missing: "+cmd.CommandPath()+" NETWORK..."))
+	}
+	return nil
+}
+
+const networkListHelp = `Lists the networks by name: those that were planned, and those that Berth made
+because Docker asked for a subnet (named net- and the beginning of their id). HELD counts the addresses
+that somebody has, DOCKER the Docker networks on it.`
+
+func networkListCommand(p *cli.Program) *cobra.Command {
+	var space string
+	cmd := cli.Listing[ipam.NetworkInfo]{
+		Verb: cli.Verb{Use: "ls", Short: "List networks", Long: networkListHelp,
+			Example: `  berth network ls
+  berth network ls --space global
+  berth network ls --format '{{.Name}} {{index .Tags "site"}}'`},
+		Columns: networkColumns,
+		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.NetworkInfo, error) {
+			return c.Networks(ctx, space)
+		},
+	}.Command(p)
+	p.SpaceFlag(cmd, &space)
+	return cmd
+}
+
+func networkColumns(out cli.Output) []cli.Column[ipam.NetworkInfo] {
+	return []cli.Column[ipam.NetworkInfo]{
+		cli.Col("NAME", func(n *ipam.NetworkInfo) string { return n.Name }),
+		cli.Col("SPACE", func(n *ipam.NetworkInfo) string { return n.Space }),
+		cli.Col("ID", func(n *ipam.NetworkInfo) string { return cli.ShortID(n.ID, out.NoTrunc) }).Names(),
+		cli.Col("SUBNETS", func(n *ipam.NetworkInfo) string { return cli.SomeSubnets(n.Subnets, out.NoTrunc) }),
+		cli.Col("HELD", func(n *ipam.NetworkInfo) string { return strconv.FormatUint(n.Held, 10) }),
+		cli.Col("RESERVED", func(n *ipam.NetworkInfo) string { return strconv.FormatUint(n.Reserved, 10) }),
+		cli.Col("DOCKER", func(n *ipam.NetworkInfo) string { return strconv.Itoa(n.Docker) }),
+		cli.Col("TAGS", func(n *ipam.NetworkInfo) string { return tagText(n.Tags) }),
+	}
+}
+
+func tagText(tags map[string]string) string {
+	var texts []string
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		texts = append(texts, key+"="+tags[key])
+	}
+	return strings.Join(texts, ",")
+}

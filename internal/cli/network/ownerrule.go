@@ -1,0 +1,96 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+// ownerFlags are the flags of networks that say who chooses addresses, and what the names of endpoints mean.
+type ownerFlags struct {
+	static, rules []string
+}
+
+func (o *ownerFlags) flags(cmd *cobra.Command, static string) {
+	f := cmd.Flags()
+	f.StringArrayVar(&o.static, "static", nil, static)
+	f.StringArrayVar(&o.rules, "owner-rule", nil,
+		"what the names mean that match a pattern: `PATTERN=pool:NAME`, PATTERN=owner:PATH or "+
+			"PATTERN=pool:NAME,owner:PATH "+
+			"(repeatable)")
+}
+
+const ownerRuleHelp = `
+An --owner-rule is for endpoints whose names match PATTERN, in which * stands for any characters. With pool, their
+automatic addresses come from the pools of that name. With owner, they count as that owner; a * in it becomes what the
+* in the same place of PATTERN matched. The first rule that matches counts.`
+
+// networkTypes are the words of --type.
+var networkTypes = []string{ipam.Manual.String(), ipam.Dynamic.String(), ipam.VIP.String()}
+
+// parseStatic reads the ranges of --static; "none" alone is that there are none.
+func parseStatic(texts []string) ([]ipam.Range, error) {
+	bands := []ipam.Range{} // JSON tells none from nothing said
+	if len(texts) == 1 && texts[0] == "none" {
+		return bands, nil
+	}
+	for _, text := range texts {
+		if text == "none" {
+			return nil, errors.New("--static none takes all bands away, and goes with no other --static")
+		}
+		band, err := parseRange(text)
+		if err != nil {
+			return nil, fmt.Errorf("--static: %w", err)
+		}
+		bands = append(bands, band)
+	}
+	return bands, nil
+}
+
+// parseOwnerRules reads PATTERN=pool:NAME,owner:PATH of each --owner-rule.
+func parseOwnerRules(texts []string) ([]ipam.OwnerRule, error) {
+	var rules []ipam.OwnerRule
+	for _, text := range texts {
+		rule, err := ipam.ParseOwnerRule(text)
+		if err != nil {
+			return nil, fmt.Errorf("--owner-rule: %w", err)
+		}
+		if hasRule(rules, rule.Pattern) {
+			return nil, fmt.Errorf("--owner-rule %s is given twice; write PATTERN=pool:NAME,owner:PATH for both",
+				rule.Pattern)
+		}
+		rules = append(rules, rule)
+	}
+	return rules, nil
+}
+
+func hasRule(rules []ipam.OwnerRule, pattern string) bool {
+	return slices.ContainsFunc(rules, func(r ipam.OwnerRule) bool { return r.Pattern == pattern })
+}
+
+// modify says which bands and rules are set, and which rules removed.
+func (o *ownerFlags) modify(cmd *cobra.Command, m *ipam.ModifyNetwork, gone []string) error {
+	if cmd.Flags().Changed("static") {
+		bands, err := parseStatic(o.static)
+		if err != nil {
+			return err
+		}
+		m.Static = &bands
+	}
+	rules, err := parseOwnerRules(o.rules)
+	if err != nil {
+		return err
+	}
+	for _, pattern := range gone {
+		if hasRule(rules, pattern) {
+			return fmt.Errorf("the owner rule %s is set and removed; do one of them", pattern)
+		}
+		rules = append(rules, ipam.OwnerRule{Pattern: pattern})
+	}
+	m.OwnerRules = rules
+	return nil
+}

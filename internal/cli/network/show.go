@@ -1,0 +1,144 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"berth/internal/admin/client"
+	"berth/internal/alloc"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+	"go4.org/netipx"
+)
+
+const networkShowHelp = `Shows a network with all that is planned in it, and draws each pool: a character for
+each address, X taken or excluded and . free, 64 to a line, which begins with the first address on it. Where
+more than four lines in a row are all free, or all taken, one line stands for them. Pools of more than 65,536
+addresses are not drawn.
+
+NETWORK is a name or id or, where Berth has no network of that name, the name of the Docker network that is on it.
+
+--format json is one object, with the subnets, and for each pool start, end, map and free.`
+
+func networkShowCommand(p *cli.Program) *cobra.Command {
+	return cli.Showing[ipam.NetworkInfo]{
+		Verb: cli.Verb{Use: "show NETWORK", Short: "Show a network and the map of its pools", Long: networkShowHelp,
+			Refs: []cli.Refs{cli.NetworkRefs},
+			Example: `  berth network show net1
+  berth network show net1 --format json
+  berth network show net1 --format '{{range .Subnets}}{{.CIDR}} {{end}}'`},
+		Fetch: func(ctx context.Context, c *client.Client, args []string) (ipam.NetworkInfo, error) {
+			return c.Network(ctx, args[0])
+		},
+		Text: writeNetwork,
+	}.Command(p)
+}
+
+// page is that of a network.
+type page struct {
+	cli.Page
+	drawn bool // a map is on it
+}
+
+// writeNetwork is the page of a network (GA-23).
+func writeNetwork(w io.Writer, n *ipam.NetworkInfo) error {
+	pg := &page{}
+	pg.Line("NETWORK %s", n.Name)
+	pg.Entry("id", n.ID.String())
+	pg.Entry("space", n.Space)
+	pg.Entry("type", n.Type)
+	pg.Entry("tags", tagText(n.Tags))
+	pg.Entry("mac prefix", n.MACPrefix)
+	for _, l := range n.Links {
+		pg.Entry("link", fmt.Sprintf("on %s: %s %s", l.Host, l.Mode, l.Link))
+	}
+	pg.Entry("policy", policyText(n))
+	if n.Headroom > 0 {
+		pg.Entry("headroom", fmt.Sprintf("%d for each Docker network of each host", n.Headroom))
+	}
+	for _, band := range n.Static {
+		pg.Entry("static", band.String())
+	}
+	for _, r := range n.OwnerRules {
+		pg.Entry("owner rule", r.String())
+	}
+	pg.Entry("in use", useText(n.Held, n.Reserved, n.Docker))
+	if !n.Planned {
+		pg.Entry("made for", "Docker; it ends with its last Docker network, unless it is edited")
+	}
+	for i := range n.Subnets {
+		pg.subnet(&n.Subnets[i])
+	}
+	if pg.drawn {
+		pg.Line("")
+		pg.Line("X taken or excluded   . free")
+	}
+	return pg.Show(w)
+}
+
+func policyText(n *ipam.NetworkInfo) string {
+	text := "released addresses are kept for their last holder"
+	if !n.Sticky {
+		text = "released addresses go to whoever is next"
+	}
+	if n.Quarantine != "" {
+		text += ", quarantine " + n.Quarantine
+	}
+	return text
+}
+
+func useText(held, reserved uint64, docker int) string {
+	return fmt.Sprintf("%d held, %d reserved, %s", held, reserved, cli.Counted(docker, "Docker network"))
+}
+
+func (pg *page) subnet(s *ipam.SubnetPlan) {
+	pg.Line("")
+	pg.Line("SUBNET %s  %s", s.CIDR, s.Name)
+	pg.Entry("id", s.ID.String())
+	gateway := "none"
+	if s.Gateway.IsValid() {
+		gateway = s.Gateway.String()
+	}
+	pg.Entry("gateway", gateway)
+	if s.DHCP {
+		pg.Entry("dhcp", "yes")
+	}
+	pg.Entry("in use", useText(s.Held, s.Reserved, s.Docker))
+	for i := range s.Pools {
+		pg.pool(&s.Pools[i])
+	}
+	if len(s.Pools) == 0 {
+		pg.Line("  no pool: addresses are given only where they are asked for")
+	}
+	for _, e := range s.Exclusions {
+		pg.Line("  EXCLUDED %s  %s", alloc.FormatRange(netipx.IPRangeFrom(e.Start, e.End)), e.Note)
+	}
+}
+
+func (pg *page) pool(p *ipam.PoolPlan) {
+	r := netipx.IPRangeFrom(p.Start, p.End)
+	text := alloc.FormatRange(r)
+	if p.Name != "" {
+		text = p.Name + "  " + text
+	}
+	undrawn := ""
+	if p.Map == "" {
+		undrawn = "; too many to draw"
+	}
+	pg.Line("  POOL %s  %s of %s free%s", text, p.Free, alloc.Size(r), undrawn)
+	if p.Map == "" {
+		return
+	}
+	pg.drawn = true
+	rows := foldMap(p)
+	width := 0
+	for _, row := range rows {
+		width = max(width, len(row.label))
+	}
+	for _, row := range rows {
+		pg.Line("    %-*s  %s", width, row.label, row.text)
+	}
+}

@@ -1,0 +1,285 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"text/template"
+
+	"github.com/spf13/cobra"
+)
+
+// Output holds the flags of everything that lists.
+type Output struct {
+	Format  string
+	Quiet   bool
+	NoTrunc bool
+}
+
+// Flags adds them.
+func (o *Output) Flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.Format, "format", "table", "`form` of the output: table, json (one array; events: an object per "+
+		"line), "+
+		"a Go template for each row, or \"table TEMPLATE\"")
+	f.BoolVarP(&o.Quiet, "quiet", "q", false, "only what identifies a row")
+	f.BoolVar(&o.NoTrunc, "no-trunc", false, "do not shorten ids")
+	Completes(cmd, "format", Words("table", "json"))
+}
+
+// Column is one column of the table that --format table shows.
+type Column[T any] struct {
+	title string
+	value func(*T) string
+	when  func([]T) bool // whether it is there; nil: always
+	names bool           // what is in it identifies a row
+}
+
+// Col is a column.
+func Col[T any](title string, value func(*T) string) Column[T] {
+	return Column[T]{title: title, value: value}
+}
+
+// Names is the column as that which identifies a row (--quiet); it is the first one where none is.
+func (c Column[T]) Names() Column[T] {
+	c.names = true
+	return c
+}
+
+// When is the column as one that is only there for some lists.
+func (c Column[T]) When(when func([]T) bool) Column[T] {
+	c.when = when
+	return c
+}
+
+// IfAny is the column as one that is only there where a row has something in it.
+func (c Column[T]) IfAny() Column[T] {
+	return c.When(func(rows []T) bool {
+		for i := range rows {
+			if c.value(&rows[i]) != "" {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Table shows rows of T in the format that was asked for.
+type Table[T any] struct {
+	W       io.Writer
+	Line    func(*T) string // instead of columns, for what comes row by row
+	columns []Column[T]
+	format  string // table, json, quiet, or empty: by rows
+	row     *template.Template
+	titled  bool // "table TEMPLATE": aligned, with titles
+}
+
+// NewTable reads the format; a template that cannot be read is wrong usage.
+func NewTable[T any](w io.Writer, cmd *cobra.Command, o Output, columns []Column[T]) (*Table[T], error) {
+	t := &Table[T]{W: w, columns: columns, format: o.Format}
+	if o.Quiet && cmd.Flags().Changed("format") {
+		return nil, Usage(cmd, errors.New("--format and --quiet are two ways to show: give one of them"))
+	}
+	if o.Quiet {
+		t.format = "quiet"
+	}
+	switch t.format {
+	case "table", "json", "quiet":
+		return t, nil
+	}
+	text := o.Format
+	if rest, ok := strings.CutPrefix(text, "table "); ok {
+		text, t.titled = rest, true
+	}
+	text = strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(text) // shells leave them as they are
+	row, err := template.New("--format").Funcs(templateFuncs()).Parse(text)
+	if err == nil {
+		err = checkFields[T](row)
+	}
+	if err != nil {
+		return nil, Usage(cmd, fmt.Errorf("--format is none of its words, and as a template it is wrong: %w; the "+
+			"fields are %s",
+			err, strings.Join(fieldNames[T](), ", ")))
+	}
+	t.format, t.row = "", row
+	return t, nil
+}
+
+// PlainTable shows rows in columns.
+func PlainTable[T any](w io.Writer, columns []Column[T]) *Table[T] {
+	return &Table[T]{W: w, columns: columns, format: "table"}
+}
+
+// FormatFlag adds --format to what shows one object; what says what its JSON is, where that is not plain.
+func FormatFlag(cmd *cobra.Command, format *string, what string) {
+	text := "`form` of the output: text, json or a Go template"
+	if what != "" {
+		text = "`form` of the output: text, json (" + what + "), or a Go template"
+	}
+	cmd.Flags().StringVar(format, "format", "text", text)
+	Completes(cmd, "format", Words("text", "json"))
+}
+
+// NewObject reads the format of what is one object and not a list. What it calls text, a table would call table.
+func NewObject[T any](w io.Writer, cmd *cobra.Command, format string) (*Table[T], error) {
+	if format == "text" {
+		format = "table"
+	}
+	return NewTable[T](w, cmd, Output{Format: format}, nil)
+}
+
+// ShowObject shows one object: as text where no other format was asked for.
+func ShowObject[T any](t *Table[T], item *T, text func(io.Writer) error) error {
+	switch {
+	case t.format == "table":
+		return text(t.W)
+	case t.titled:
+		return t.Rows([]T{*item})
+	}
+	return t.One(t.W, item)
+}
+
+// checkFields refuses a template that names a field which a T does not have. What else goes wrong with an empty T is
+// nobody's fault.
+func checkFields[T any](row *template.Template) error {
+	err := row.Execute(io.Discard, new(T))
+	if err != nil && strings.Contains(err.Error(), "can't evaluate field") {
+		return err
+	}
+	return nil
+}
+
+func templateFuncs() template.FuncMap {
+	return template.FuncMap{
+		"json": func(v any) (string, error) {
+			b, err := json.Marshal(v)
+			return string(b), err
+		},
+		"lower": strings.ToLower,
+		"upper": strings.ToUpper,
+		"join":  strings.Join,
+	}
+}
+
+// Rows shows all items.
+func (t *Table[T]) Rows(items []T) (err error) {
+	if t.format == "json" && t.Line == nil {
+		return t.array(items)
+	}
+	w := t.W
+	t.columns = slices.DeleteFunc(t.columns, func(c Column[T]) bool { return c.when != nil && !c.when(items) })
+	if t.Line == nil && t.format == "table" || t.titled {
+		tabs := tabwriter.NewWriter(t.W, 0, 8, 3, ' ', 0)
+		defer func() {
+			if failed := tabs.Flush(); err == nil { // most is written only here
+				err = failed
+			}
+		}()
+		w = tabs
+		if err := t.titles(w); err != nil {
+			return err
+		}
+	}
+	for i := range items {
+		if err := t.One(w, &items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// array shows all items as one JSON array, each on a line of its own.
+func (t *Table[T]) array(items []T) error {
+	sep := "["
+	for i := range items {
+		text, err := json.Marshal(&items[i])
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(t.W, "%s%s", sep, text); err != nil {
+			return err
+		}
+		sep = ",\n "
+	}
+	if len(items) == 0 {
+		fmt.Fprint(t.W, sep)
+	}
+	_, err := fmt.Fprintln(t.W, "]")
+	return err
+}
+
+// One shows one item.
+func (t *Table[T]) One(w io.Writer, item *T) error {
+	switch t.format {
+	case "quiet":
+		_, err := fmt.Fprintln(w, t.name(item))
+		return err
+	case "json":
+		return json.NewEncoder(w).Encode(item)
+	case "table":
+		if t.Line != nil {
+			_, err := fmt.Fprintln(w, t.Line(item))
+			return err
+		}
+		cells := make([]string, len(t.columns))
+		for i, c := range t.columns {
+			cells[i] = Printable(c.value(item))
+		}
+		_, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+		return err
+	}
+	if err := t.row.Execute(w, item); err != nil {
+		return fmt.Errorf("--format: %w", err)
+	}
+	_, err := fmt.Fprintln(w)
+	return err
+}
+
+// name is what identifies an item.
+func (t *Table[T]) name(item *T) string {
+	for _, c := range t.columns {
+		if c.names {
+			return c.value(item)
+		}
+	}
+	return t.columns[0].value(item)
+}
+
+// titles writes the first line of a table. That of a template is the template itself, over the names of the fields; one
+// that does more with them than print them has no titles.
+func (t *Table[T]) titles(w io.Writer) error {
+	if !t.titled {
+		var all []string
+		for _, c := range t.columns {
+			all = append(all, c.title)
+		}
+		_, err := fmt.Fprintln(w, strings.Join(all, "\t"))
+		return err
+	}
+	names := map[string]string{}
+	for _, name := range fieldNames[T]() {
+		names[name] = strings.ToUpper(name)
+	}
+	var line strings.Builder
+	if err := t.row.Execute(&line, names); err != nil || strings.Contains(line.String(), "%!") {
+		return nil
+	}
+	_, err := fmt.Fprintln(w, line.String())
+	return err
+}
+
+// fieldNames lists what a template can show of a T.
+func fieldNames[T any]() []string {
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		if f.IsExported() && !f.Anonymous {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+type fruit struct {
+	Name string `json:"name"`
+	Size int    `json:"size"`
+}
+
+var fruits = []fruit{{"fig", 3}, {"watermelon", 30}}
+
+func show(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out Output
+	cmd := &cobra.Command{Use: "ls"}
+	out.Flags(cmd)
+	if err := cmd.ParseFlags(args); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	columns := []Column[fruit]{Col("NAME", func(f *fruit) string { return f.Name }),
+		Col("COLOUR", func(*fruit) string { return "" }),
+		Col("INITIAL", func(f *fruit) string { return f.Name[:1] })}
+	tab, err := NewTable(&b, cmd, out, columns)
+	if err != nil {
+		return "", err
+	}
+	err = tab.Rows(fruits)
+	return b.String(), err
+}
+
+func TestOutput(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "NAME         COLOUR   INITIAL\nfig          -        f\nwatermelon   -        w\n"},
+		{[]string{"--format", "json"}, `[{"name":"fig","size":3},` + "\n" + ` {"name":"watermelon","size":30}]` + "\n"},
+		{[]string{"-q"}, "fig\nwatermelon\n"},
+		{[]string{"--format", `{{.Name}}\t{{.Size}}`}, "fig\t3\nwatermelon\t30\n"},
+		{[]string{"--format", `table {{.Name}}\t{{.Size}}`}, "NAME         SIZE\nfig          3\nwatermelon   30\n"},
+		{[]string{"--format", `table {{printf "%02d" .Size}}\t{{.Name}}`}, "03   fig\n30   watermelon\n"},
+		{[]string{"--format", `{{json .}} {{upper .Name}} {{len .Name}}`}, `{"name":"fig","size":3} FIG 3` + "\n" +
+			`{"name":"watermelon","size":30} WATERMELON 10` + "\n"},
+	} {
+		got, err := show(t, c.args...)
+		if err != nil || got != c.want {
+			t.Errorf("%q: %v\n%s\nwant\n%s", c.args, err, got, c.want)
+		}
+	}
+}
+
+func TestOutputRefused(t *testing.T) {
+	for args, want := range map[string]string{
+		"--format={{":           "as a template it is wrong",
+		"--format={{.Nome}}":    "the fields are Name, Size",
+		"-q --format=json":      "give one of them",
+		"--format={{nofunc .}}": "as a template it is wrong",
+	} {
+		_, err := show(t, strings.SplitN(args, " ", 2)...)
+		if strings.HasPrefix(args, "--format") {
+			_, err = show(t, args)
+		}
+		if err == nil || !IsUsage(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want wrong usage with %q", args, err, want)
+		}
+	}
+}
+
+// full is a disk on which nothing more can be written.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// A list that could not be written is a failure, whichever its form.
+func TestOutputFails(t *testing.T) {
+	columns := []Column[fruit]{Col("NAME", func(f *fruit) string { return f.Name }),
+		Col("INITIAL", func(f *fruit) string { return f.Name[:1] })}
+	for _, format := range []string{"table", "json", "{{.Name}}", `table {{.Name}}\t{{.Size}}`} {
+		tab, err := NewTable(full{}, &cobra.Command{Use: "ls"}, Output{Format: format}, columns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tab.Rows(fruits); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("--format %q onto a full disk: %v", format, err)
+		}
+	}
+}
+
+// A cell stays in its column whatever a container is called.
+func TestPrintable(t *testing.T) {
+	for in, want := range map[string]string{"": "-", "web": "web", "a\tb\nc": "a?b?c", "\x1b[31mred": "?[31mred",
+		"größe": "größe"} {
+		if got := Printable(in); got != want {
+			t.Errorf("%q is shown as %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestSince(t *testing.T) {
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	for in, want := range map[string]time.Time{
+		"2h": now.Add(-2 * time.Hour), "-90m": now.Add(-90 * time.Minute), "0s": now,
+		"2026-01-30T08:00:00Z": time.Date(2026, 1, 30, 8, 0, 0, 0, time.UTC),
+	} {
+		if got, err := Since(in, now); err != nil || !got.Equal(want) {
+			t.Errorf("%q is %v, %v; want %v", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"", "yesterday", "2h30", "2026-01-30"} {
+		if got, err := Since(in, now); err == nil {
+			t.Errorf("%q is %v", in, got)
+		}
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	if got := OneLine(errors.New("one\ntwo\r\nthree")); got != "one; two; three" {
+		t.Errorf("%q", got)
+	}
+}

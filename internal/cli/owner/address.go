@@ -1,0 +1,103 @@
+package owner
+
+import (
+	"context"
+	"net/netip"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+// AddressCommand is `berth address`.
+func AddressCommand(p *cli.Program) *cobra.Command {
+	return cli.Group("address", "Addresses of devices that are not containers: routers, VMs, printers",
+		addressTakeCommand(p),
+		addressListCommand(p),
+		addressReleaseCommand(p))
+}
+
+const addressTakeHelp = `Takes addresses for a device that is not a container, and prints them, one a line.
+--ip says which:
+  ADDRESS, pool or NAME        this one; one of any pool (the default); one of the pools of that name
+  ip0=...,ip1=...              several of one interface, which is 0, or N with N: in front; ip is ip0
+  -1:add,ip0=...               one more interface
+  N:modify,ip1=ADDRESS         only that one is changed; ip1=none gives it back
+  N:remove                     gives back all addresses of the interface
+Run again, it takes nothing twice. Several --ip are ip0, ip1 and so on of interface 0.`
+
+func addressTakeCommand(p *cli.Program) *cobra.Command {
+	var take ipam.TakeAddress
+	var wishes []string
+	cmd := cli.Change{
+		Verb: cli.Verb{Use: "take NETWORK --owner OWNER", Short: "Take addresses for a device that is not a container",
+			Long: addressTakeHelp,
+			Refs: []cli.Refs{cli.NetworkRefs},
+			Example: `  berth address take net1 --owner rtr --ip 192.0.2.12
+  berth address take net1 --owner rtr --ip 0:ip0=192.0.2.12,ip1=pool,ip2=front
+  berth address take net1 --owner rtr --ip 0:modify,ip1=none
+  berth address take net1 --owner vm7 --subnet lan --dry-run`},
+		Edits: func(cmd *cobra.Command, args []string) (_ []ipam.Edit, err error) {
+			if err := cli.NeedsOwner(cmd, take.Owner); err != nil {
+				return nil, err
+			}
+			take.Network = args[0]
+			take.Interface, err = parseWishes(wishes)
+			return cli.One(&take, err)
+		},
+		Said: cli.SayAddresses,
+	}.Command(p)
+	cli.OwnerFlag(cmd, &take.Owner, "that the addresses are taken for")
+	cmd.Flags().StringArrayVar(&wishes, "ip", nil,
+		"which: an address, pool, the `NAME` of a pool, or ip0=...,ip1=... (repeatable)")
+	cmd.Flags().StringVar(&take.Subnet, "subnet", "", "only of this `SUBNET`, a CIDR, a name or an id")
+	cmd.Flags().BoolVarP(&take.Force, "force", "f", false, "also excluded addresses")
+	cli.Completes(cmd, "subnet", p.CompleteFlag(cli.SubnetRefs))
+	cli.Completes(cmd, "ip", p.CompleteFlag(wishRefs))
+	return cmd
+}
+
+const addressReleaseHelp = `Gives back the addresses that berth address take has taken for an owner in a
+network, all of them or the one of --ip, and prints the owner. An address that is free already is no
+error.`
+
+func addressReleaseCommand(p *cli.Program) *cobra.Command {
+	verb := cli.Verb{Use: "release NETWORK --owner OWNER", Aliases: []string{"rm"}, Short: "Give addresses back",
+		Long:    addressReleaseHelp,
+		Example: "  berth address release net1 --owner rtr\n  berth address release net1 --owner rtr --ip 192.0.2.12"}
+	return endCommand(p, verb, cli.AddressOwners, "whose addresses are given back",
+		func(network, owner string, addr netip.Addr) ipam.Edit {
+			return &ipam.ReleaseAddress{Network: network, Owner: owner, Address: addr}
+		})
+}
+
+func addressListCommand(p *cli.Program) *cobra.Command {
+	var owner string
+	cmd := cli.Listing[ipam.TakenAddress]{
+		Verb: cli.Verb{Use: "ls [NETWORK]", Short: "List addresses of devices that are not containers",
+			Long: "Lists what berth address take has taken, of one network or of all. Containers' addresses are in " +
+				"berth lease ls.",
+			Refs: []cli.Refs{cli.NetworkRefs}, Example: "  berth address ls\n  berth address ls net1 --owner rtr\n" +
+				"  berth address ls -q"},
+		Columns: addressColumns,
+		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.TakenAddress, error) {
+			return c.Addresses(ctx, cli.First(args), owner)
+		},
+	}.Command(p)
+	cli.OwnerFlag(cmd, &owner, "whose addresses are listed, and no others")
+	cli.Completes(cmd, "owner", p.CompleteFlag(cli.AddressOwners))
+	return cmd
+}
+
+func addressColumns(cli.Output) []cli.Column[ipam.TakenAddress] {
+	return []cli.Column[ipam.TakenAddress]{
+		cli.Col("ADDRESS", func(a *ipam.TakenAddress) string { return a.Address.String() }),
+		cli.Col("OWNER", func(a *ipam.TakenAddress) string { return a.Owner }),
+		cli.Col("NETWORK", func(a *ipam.TakenAddress) string { return a.Network }),
+		cli.Col("SUBNET", func(a *ipam.TakenAddress) string { return a.Subnet.String() }),
+		cli.Col("SLOT", func(a *ipam.TakenAddress) string { return slotText(a.Interface, a.Slot) }),
+		cli.Col("SINCE", func(a *ipam.TakenAddress) string { return cli.LocalTime(a.Since) }),
+	}
+}

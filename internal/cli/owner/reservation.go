@@ -1,0 +1,237 @@
+// Package owner has the verbs of what belongs to somebody: reservations, addresses of devices that are not containers,
+// and what an owner's addresses are, as one word (ip) or as variables (env). It promises that a script which asks twice
+// is answered the same twice.
+//
+// reservation.go and address.go make edits out of the wishes that wish.go reads. ip.go finds the network that is meant
+// and the addresses in their order, by reservations first and by leases where there are none, and env.go asks for all
+// that hooks are told.
+package owner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+// ReservationCommand is `berth reservation`.
+func ReservationCommand(p *cli.Program) *cobra.Command {
+	return cli.Group("reservation", "Reservations: addresses that belong to an owner, held or not",
+		reservationAddCommand(p),
+		reservationListCommand(p), reservationRemoveCommand(p), reservationReleaseCommand(p))
+}
+
+const reservationAddHelp = `Reserves addresses for an owner, and prints them, one a line. An endpoint of that
+name or MAC gets them, and nobody else. It is known by its MAC only where the driver asks for MACs (berth
+serve --mac-socket). --ip is an address, pool (one of any pool, the default), or the name of a pool; several
+--ip reserve several, as ip0=...,ip1=... does. What the owner has reserved already stays as it is, so that
+running it again prints the same addresses.
+
+--replace reserves other addresses in place of the old ones, which the owner keeps until it runs with the new
+ones. --for is for owners that live for a while only: after that time their reservations end.
+
+A refusal begins with its code, such as NetworkReservationAlreadyInUse, and says who has what.`
+
+func reservationAddCommand(p *cli.Program) *cobra.Command {
+	var add ipam.AddReservation
+	var wishes []string
+	var lives string
+	cmd := cli.Change{
+		Verb: cli.Verb{Use: "add NETWORK --owner OWNER", Short: "Reserve addresses for an owner",
+			Long: reservationAddHelp,
+			Refs: []cli.Refs{cli.NetworkRefs},
+			Example: `  berth reservation add net1 --owner web --ip 192.0.2.11
+  berth reservation add net1 --owner shop/web/1 --ip front --ip 2001:db8::11
+  berth reservation add net1 --owner web --ip 192.0.2.12 --replace
+  berth reservation add net1 --owner ci/build/7 --for 2h
+  berth reservation add net1 --owner web --dry-run`},
+		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
+			err := errors.Join(cli.NeedsOwner(cmd, add.Owner), cli.NotEmpty(cmd, "for"))
+			if err != nil {
+				return nil, err
+			}
+			add.Network = args[0]
+			return cli.One(&add, readReservation(&add, wishes, lives))
+		},
+		Said: cli.SayAddresses,
+	}.Command(p)
+	cli.OwnerFlag(cmd, &add.Owner, "that the addresses are reserved for")
+	f := cmd.Flags()
+	f.StringArrayVar(&wishes, "ip", nil,
+		"which: an address, pool, the `NAME` of a pool, or ip0=...,ip1=... (repeatable)")
+	f.BoolVarP(&add.Force, "force", "f", false, "also addresses that are excluded, or held by somebody until their "+
+		"release")
+	f.BoolVar(&add.Replace, "replace", false,
+		"with --ip: instead of what the owner has reserved, which it keeps until it runs with the new address")
+	f.BoolVar(&add.Automatic, "automatic", false, "the addresses of --ip count as chosen by Berth, and not as static")
+	f.StringVar(&lives, "for", "", "how long the owner lives, a `duration` such as 2h (default: without an end)")
+	cli.Completes(cmd, "ip", p.CompleteFlag(wishRefs))
+	reserve := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := reserve(cmd, args); err != nil {
+			return err
+		}
+		if _, err := ipam.ParseMAC(add.Owner); err == nil {
+			fmt.Fprintf(p.Err, "%s: %s\n", cmd.CommandPath(), needsMACs)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// readReservation reads --ip and --for.
+func readReservation(add *ipam.AddReservation, wishes []string, lives string) error {
+	in, err := parseWishes(wishes)
+	if err != nil {
+		return err
+	}
+	if in.Action != ipam.Ensure {
+		return fmt.Errorf("--ip %q changes what is there; to reserve another address in the place of one, write --ip "+
+			"ADDRESS --replace",
+			wishes[0])
+	}
+	add.Number, add.Wishes = in.Number, in.Wishes
+	if lives != "" {
+		add.For, err = parseLife(lives)
+	}
+	return err
+}
+
+// needsMACs is said to those who reserve for a MAC: the engine tells MACs only to a driver that asks for them.
+const needsMACs = "a MAC is known on Docker networks whose driver asks for MACs: " +
+	"--ipam-driver berth-mac (berth serve --mac-socket), or a plugin with BERTH_ASK_MAC=true"
+
+// parseLife reads --for.
+func parseLife(text string) (ipam.Duration, error) {
+	d, err := cli.ParseDuration(text)
+	if err == nil && d == 0 {
+		err = errors.New("an owner that lives for no time has nothing")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("--for: %w", err)
+	}
+	return d, nil
+}
+
+const reservationRemoveHelp = `Ends the reservations of an owner in a network, or the one of --ip, and prints
+the owner. Addresses that are held stay with their holders.`
+
+func reservationRemoveCommand(p *cli.Program) *cobra.Command {
+	verb := cli.Verb{Use: "rm NETWORK --owner OWNER", Short: "End the reservations of an owner",
+		Long:    reservationRemoveHelp,
+		Example: "  berth reservation rm net1 --owner web\n  berth reservation rm net1 --owner web --ip 192.0.2.11"}
+	return endCommand(p, verb, cli.ReservationOwners, "whose reservations end",
+		func(network, owner string, addr netip.Addr) ipam.Edit {
+			return &ipam.RemoveReservation{Network: network, Owner: owner, Address: addr}
+		})
+}
+
+const reservationReleaseHelp = `Ends all reservations of an owner, on all networks and also in subnets that
+are gone, gives back what was taken for it with berth address take, and prints the addresses. Containers
+keep the addresses that they hold. It is no error if the owner has nothing.
+
+--replaced ends only what was replaced (berth reservation add --replace), if the owner holds its new
+address.`
+
+func reservationReleaseCommand(p *cli.Program) *cobra.Command {
+	var release ipam.ReleaseOwner
+	var path string
+	cmd := cli.Change{
+		Verb: cli.Verb{Use: "release OWNER", Short: "End all that is reserved for an owner, on all networks",
+			Long: reservationReleaseHelp, Refs: []cli.Refs{cli.AnyOwners},
+			Example: "  berth reservation release shop/web/3\n  berth reservation release shop --under --dry-run\n" +
+				"  berth reservation release web --replaced"},
+		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
+			release.Owner, path = args[0], cmd.CommandPath()
+			return cli.One(&release, nil)
+		},
+		Said: func(out ipam.Outcome) []string {
+			if len(out.Results[0].Addresses) == 0 {
+				fmt.Fprintf(p.Err, "%s: nothing is released: %s\n", path, nothingReleased(&release))
+			}
+			return cli.SayAddresses(out)
+		},
+	}.Command(p)
+	cmd.Flags().BoolVar(&release.Under, "under", false,
+		"also of all owners below it: shop/web/1 is below shop and shop/web")
+	cmd.Flags().BoolVar(&release.Replaced, "replaced", false, "only what was replaced, and is not needed any more")
+	return cmd
+}
+
+// nothingReleased says why a release came to nothing.
+func nothingReleased(r *ipam.ReleaseOwner) string {
+	if r.Replaced {
+		return fmt.Sprintf("of %s nothing was replaced, or it has the new address not in use yet", r.Owner)
+	}
+	return fmt.Sprintf("%s has no address by a reservation", r.Owner)
+}
+
+const reservationListHelp = `Lists the reserved addresses of one network or of all, with their owners, and who
+holds them now (IN USE BY). REPLACED marks an address that its owner keeps until it runs with the new one;
+UNTIL says when a short-lived owner ends. These two columns are there only if some reservation has them.`
+
+func reservationListCommand(p *cli.Program) *cobra.Command {
+	var owner string
+	cmd := cli.Listing[ipam.ReservationInfo]{
+		Verb: cli.Verb{Use: "ls [NETWORK]", Short: "List reservations", Long: reservationListHelp,
+			Refs:    []cli.Refs{cli.NetworkRefs},
+			Example: "  berth reservation ls\n  berth reservation ls net1 --owner web\n  berth reservation ls -q"},
+		Columns: reservationColumns,
+		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.ReservationInfo, error) {
+			return c.Reservations(ctx, cli.First(args), owner)
+		},
+	}.Command(p)
+	cli.OwnerFlag(cmd, &owner, "whose reservations are listed, and no others")
+	cli.Completes(cmd, "owner", p.CompleteFlag(cli.ReservationOwners))
+	return cmd
+}
+
+func reservationColumns(cli.Output) []cli.Column[ipam.ReservationInfo] {
+	return []cli.Column[ipam.ReservationInfo]{
+		cli.Col("ADDRESS", reservedText),
+		cli.Col("OWNER", func(r *ipam.ReservationInfo) string { return r.Owner }),
+		cli.Col("NETWORK", func(r *ipam.ReservationInfo) string { return r.Network }),
+		cli.Col("SUBNET", func(r *ipam.ReservationInfo) string {
+			if !r.Subnet.IsValid() {
+				return ""
+			}
+			return r.Subnet.String()
+		}),
+		cli.Col("KIND", func(r *ipam.ReservationInfo) string { return r.Kind.String() }),
+		cli.Col("SLOT", func(r *ipam.ReservationInfo) string { return slotText(r.Interface, r.Slot) }),
+		cli.Col("IN USE BY", userText),
+		cli.Col("SINCE", func(r *ipam.ReservationInfo) string { return cli.LocalTime(r.Since) }),
+		cli.Col("REPLACED", func(r *ipam.ReservationInfo) string { return cli.Yes(r.Replaced) }).IfAny(),
+		cli.Col("UNTIL", func(r *ipam.ReservationInfo) string { return cli.LocalTime(r.Until) }).IfAny(),
+	}
+}
+
+// reservedText is the address, which an owner on a network of the type dynamic need not have yet.
+func reservedText(r *ipam.ReservationInfo) string {
+	if !r.Address.IsValid() {
+		return ""
+	}
+	return r.Address.String()
+}
+
+// userText says who has a reserved address in use, and where.
+func userText(r *ipam.ReservationInfo) string {
+	switch {
+	case !r.InUse:
+		return ""
+	case r.Endpoint == "":
+		return "somebody on " + r.Host
+	case r.Host == "":
+		return r.Endpoint
+	}
+	return r.Endpoint + " on " + r.Host
+}
+
+// slotText is a place among the addresses of an owner, as --ip writes it.
+func slotText(nic, slot int) string { return fmt.Sprintf("%d:ip%d", nic, slot) }

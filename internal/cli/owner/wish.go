@@ -1,0 +1,50 @@
+package owner
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"berth/internal/admin/client"
+	"berth/internal/alloc"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"go4.org/netipx"
+)
+
+// parseWishes reads the values of --ip: one of Ganeti's form, or several that stand for one address each.
+func parseWishes(texts []string) (ipam.Interface, error) {
+	var all ipam.Interface
+	for slot, text := range texts {
+		in, err := ipam.ParseInterface(text)
+		if err != nil {
+			return in, fmt.Errorf("--ip %w", err)
+		}
+		if len(texts) == 1 {
+			return in, nil
+		}
+		if strings.Contains(text, "=") || in.Action != ipam.Ensure {
+			return in, fmt.Errorf("--ip %q says all of an interface, and does not go with another --ip", text)
+		}
+		in.Wishes[0].Slot = slot
+		all.Wishes = append(all.Wishes, in.Wishes[0])
+	}
+	return all, nil
+}
+
+// wishRefs lists what --ip takes that has a name.
+func wishRefs(ctx context.Context, c *client.Client, network string) ([]string, error) {
+	names := []string{"pool\tone of any pool"}
+	all, err := cli.NetworksOf(ctx, c, network)
+	for _, n := range all {
+		for _, s := range n.Subnets {
+			for _, pool := range s.Pools {
+				if pool.Name != "" {
+					names = append(names, pool.Name+"\t"+alloc.FormatRange(netipx.IPRangeFrom(pool.Start, pool.End)))
+				}
+			}
+		}
+	}
+	return names, err
+}

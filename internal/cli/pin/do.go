@@ -1,0 +1,137 @@
+package pin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/docker/pin"
+	"berth/internal/ipam"
+)
+
+// pin does what is missing: first all reservations, then one container after the other.
+func (r *pinRun) pin(ctx context.Context) error {
+	change := func(place *pin.Pin) bool { return !place.Pinned }
+	endpoints, err := r.endpoints(ctx, change, func(place *pin.Pin) string { return place.Refusal })
+	if err != nil {
+		return err
+	}
+	edits, whose := r.reservations()
+	if err := r.tryEdits(ctx, edits, whose); err != nil {
+		return err
+	}
+	if r.flags.dryRun {
+		return r.sayEach(wouldPin)
+	}
+	cut := func(place *pin.Pin) bool { return place.Connect && place.Runs() }
+	if err := r.ask(cut, "Pin them?"); err != nil {
+		return err
+	}
+	if _, err := cli.EditInSteps(ctx, r.client, false, edits, func(int) string { return "" }); err != nil {
+		return fmt.Errorf("no container was changed: %w", err)
+	}
+	for i := range r.pins {
+		place := &r.pins[i]
+		said := pinnedText(place)
+		if place.Connect {
+			moved, err := r.move(ctx, i, endpoints[i], true)
+			if err != nil {
+				return err
+			}
+			said = "is pinned" + cutText(place, moved)
+		}
+		if err := r.say(place, said); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reservations are the edits of all places, and whose each is.
+func (r *pinRun) reservations() (edits []ipam.Edit, whose []int) {
+	for i := range r.pins {
+		for _, edit := range r.pins[i].Reserve {
+			edits, whose = append(edits, edit), append(whose, i)
+		}
+	}
+	return edits, whose
+}
+
+// tryEdits has the daemon look at the edits, and changes nothing. It collects what is refused, each for itself.
+func (r *pinRun) tryEdits(ctx context.Context, edits []ipam.Edit, whose []int) error {
+	refused := map[string]bool{}
+	left, of := slices.Clone(edits), slices.Clone(whose)
+	for len(left) > 0 {
+		step := left[:min(len(left), ipam.MaxEdits)]
+		_, err := r.client.Edit(ctx, client.EditOptions{DryRun: true}, step...)
+		if err == nil {
+			left, of = left[len(step):], of[len(step):]
+			continue
+		}
+		var problem *api.Problem
+		if !errors.As(err, &problem) || problem.Index == nil && len(step) > 1 {
+			return err
+		}
+		at := 0
+		if problem.Index != nil {
+			at = *problem.Index
+		}
+		place := &r.pins[of[at]]
+		refused[place.Container] = true
+		r.tell(place, cli.OneLine(problem))
+		left, of = slices.Delete(left, at, at+1), slices.Delete(of, at, at+1)
+	}
+	return r.refused(len(refused))
+}
+
+// ask asks before running containers are cut off.
+func (r *pinRun) ask(cut func(*pin.Pin) bool, question string) error {
+	var names []string
+	for i := range r.pins {
+		if place := &r.pins[i]; cut(place) {
+			names = append(names, fmt.Sprintf("%s (%s)", place.Container, place.Network))
+		}
+	}
+	if r.flags.yes || len(names) == 0 {
+		return nil
+	}
+	return r.p.Confirm(r.cmd, fmt.Sprintf("%s cut off from the network for a moment (about 0.2 s), and connections "+
+		"there end: %s. %s",
+		isOrAre(len(names), "running container"), cli.Printable(strings.Join(names, ", ")), question))
+}
+
+// move has one place ask for its addresses, or for none. Signals are obeyed before it and after it.
+func (r *pinRun) move(ctx context.Context, at int, ep *pin.Endpoint, pinned bool) (pin.Moved, error) {
+	place := &r.pins[at]
+	addrs := place.Addresses
+	if !pinned {
+		addrs = nil
+	}
+	rest := fmt.Sprintf("%d of %d are done; run the same command again for the rest", at, len(r.pins))
+	if ctx.Err() != nil {
+		return pin.Moved{}, fmt.Errorf("stopped by a signal before %s; %s", place.Container, rest)
+	}
+	moved, err := r.hand.Move(ctx, ep, addrs)
+	if err != nil {
+		return moved, fmt.Errorf("%w (%s)", err, rest)
+	}
+	return moved, nil
+}
+
+func (r *pinRun) say(place *pin.Pin, what string) error {
+	return r.p.Say([]string{fmt.Sprintf("%s: %s on %s %s", place.Container, addressWords(place), place.Network, what)})
+}
+
+func (r *pinRun) sayEach(what func(*pin.Pin) string) error {
+	for i := range r.pins {
+		if err := r.say(&r.pins[i], what(&r.pins[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}

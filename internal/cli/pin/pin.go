@@ -1,0 +1,153 @@
+// Package pin has the verbs that change the Docker Engine: pin and unpin, which have containers ask for their addresses
+// or for none. It promises that nothing is changed where one of the containers that are meant cannot be, and that an
+// interrupted run can be run again.
+//
+// run.go reads what runs and what is recorded, and finds the places that are meant. do.go pins: it tries all
+// reservations, asks, makes them, and moves one container after the other; unpin.go goes the other way. text.go has the
+// words for it; what is to be done with a place is decided in internal/docker.
+package pin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"berth/internal/cli"
+	"berth/internal/docker/pin"
+
+	"github.com/spf13/cobra"
+)
+
+const pinHelp = `Lets containers keep the addresses that they have for good, and writes that into the Docker
+Engine itself: each address is reserved for the container's owner, and the container asks for it at each
+start from now on, as with docker run --ip. So it keeps the address on any engine, also over a power cut.
+--network and --project stand for all containers of a network (Berth's name or Docker's) or of a Compose
+project.
+
+For that a running container is taken off its network and put back, with its aliases, links and driver
+options. It is cut off for some 0.2 s, its connections on that network end, and its interface has another
+name (eth1) until its next start. Published ports stay. For a container that does not run only its
+configuration is written, with the address that is reserved for it or that it had last. Without --yes the
+command asks first.
+
+If one of the containers cannot be pinned, nothing is changed; those that are pinned already are left
+alone. A container that is made anew, also by Compose, asks for no address again: berth compose writes the
+addresses into the Compose project instead.
+
+Engines before v29 refuse an address of a container's own on a network that was created without --subnet.
+Networks of a swarm are left out, because its manager gives their addresses.
+
+--check changes nothing and lists the containers that are not pinned. Exit code 0: all are pinned. 1: some
+are not.`
+
+// pinFlags are the flags of pin and unpin.
+type pinFlags struct {
+	engine  cli.EngineFlags
+	network string
+	project string
+	dryRun  bool
+	yes     bool
+
+	check bool       // pin only
+	list  cli.Output // of check
+	keep  bool       // unpin only
+}
+
+// Command is `berth pin`.
+func Command(p *cli.Program) *cobra.Command {
+	var flags pinFlags
+	cmd := cli.Verb{Args: cobra.ArbitraryArgs, Use: "pin CONTAINER... | --network NETWORK | --project PROJECT",
+		Short: "Give containers their addresses for good", Long: pinHelp,
+		Example: `  berth pin web db
+  berth pin --network front --dry-run
+  berth pin --project shop --yes
+  berth pin --check
+  berth pin --check --network front -q`}.Command(p)
+	flags.flags(p, cmd)
+	f := cmd.Flags()
+	f.BoolVar(&flags.check, "check", false, "list the containers that are not pinned, and change nothing")
+	flags.list.Flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := flags.fit(cmd, args); err != nil {
+			return err
+		}
+		show, err := cli.NewTable(p.Out, cmd, flags.list, pinColumns())
+		if err != nil {
+			return err
+		}
+		return withPins(p, cmd, &flags, args, func(ctx context.Context, r *pinRun) error {
+			if flags.check {
+				return r.check(show)
+			}
+			return r.pin(ctx)
+		})
+	}
+	return cmd
+}
+
+// flags adds those that pin and unpin have both.
+func (f *pinFlags) flags(p *cli.Program, cmd *cobra.Command) {
+	cmd.ValidArgsFunction = p.CompleteContainers
+	set := cmd.Flags()
+	set.StringVar(&f.network, "network", "", "the containers on a `NETWORK`, by Berth's name or id of it or by "+
+		"Docker's")
+	set.StringVar(&f.project, "project", "", "the containers of the Compose `PROJECT`")
+	set.BoolVar(&f.dryRun, "dry-run", false, "show what would be done, and change nothing")
+	set.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	f.engine.Flags(cmd)
+	cli.Completes(cmd, "network", p.CompleteNetworks)
+	cli.Completes(cmd, "project", p.CompleteProjects)
+}
+
+// fit refuses a command line that means no containers, or means them twice.
+func (f *pinFlags) fit(cmd *cobra.Command, args []string) error {
+	if err := cli.NotEmpty(cmd, "network", "project"); err != nil {
+		return err
+	}
+	for _, arg := range args {
+		if strings.TrimSpace(arg) == "" {
+			return cli.Usage(cmd, errors.New("the name of a container is empty"))
+		}
+	}
+	switch {
+	case len(args) > 0 && f.project != "":
+		return cli.Usage(cmd, errors.New("containers are named, or meant by --project; give one of them"))
+	case len(args) == 0 && f.network == "" && f.project == "" && !f.check:
+		return cli.Usage(cmd, errors.New("which containers is missing: name them, or all of a network or project with "+
+			"--network or --project"))
+	case f.check && (f.dryRun || f.yes):
+		return cli.Usage(cmd, errors.New("--check changes nothing; leave --dry-run and --yes out"))
+	}
+	if !f.check && (cmd.Flags().Changed("format") || f.list.Quiet) {
+		return cli.Usage(cmd, errors.New("--format and --quiet are for --check"))
+	}
+	return nil
+}
+
+func pinColumns() []cli.Column[pin.Pin] {
+	return []cli.Column[pin.Pin]{
+		cli.Col("CONTAINER", func(place *pin.Pin) string { return place.Container }),
+		cli.Col("NETWORK", func(place *pin.Pin) string { return place.Network }),
+		cli.Col("ADDRESSES", func(place *pin.Pin) string { return joinAddrs(place.Addresses) }),
+		cli.Col("OWNER", func(place *pin.Pin) string { return place.Owner }),
+		cli.Col("STATE", func(place *pin.Pin) string { return place.State }),
+		cli.Col("MISSING", func(place *pin.Pin) string { return place.Missing }),
+	}
+}
+
+// check lists who is not pinned.
+func (r *pinRun) check(show *cli.Table[pin.Pin]) error {
+	left := []pin.Pin{}
+	for _, place := range r.pins {
+		if !place.Pinned {
+			left = append(left, place)
+		}
+	}
+	if err := show.Rows(left); err != nil {
+		return err
+	} else if len(left) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s not pinned", isOrAre(len(left), "endpoint"))
+}

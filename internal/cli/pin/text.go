@@ -1,0 +1,63 @@
+package pin
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"berth/internal/cli"
+	"berth/internal/docker/pin"
+)
+
+// wouldPin says what pin would do with a place.
+func wouldPin(place *pin.Pin) string {
+	switch {
+	case place.Pinned:
+		return "is pinned already"
+	case !place.Connect:
+		return "would be reserved for " + place.Owner + "; the container asks for it already"
+	case place.Runs():
+		return "would be pinned for " + place.Owner + ", and the container cut off for a moment"
+	}
+	return "would be pinned for " + place.Owner + "; the container does not run"
+}
+
+// pinnedText says what came of a place whose endpoint was left alone.
+func pinnedText(place *pin.Pin) string {
+	if place.Pinned {
+		return "is pinned already"
+	}
+	return "is pinned: it was asked for already, and is reserved for " + place.Owner + " now"
+}
+
+// cutText says for how long a running container was cut off.
+func cutText(place *pin.Pin, moved pin.Moved) string {
+	if !place.Runs() {
+		return " (the container does not run)"
+	}
+	return fmt.Sprintf(" (cut off for %s)", moved.Cut.Round(10*time.Millisecond))
+}
+
+func addressWords(place *pin.Pin) string {
+	if len(place.Addresses) == 0 {
+		return joinAddrs(place.Asked)
+	}
+	return joinAddrs(place.Addresses)
+}
+
+func joinAddrs(addrs []netip.Addr) string {
+	texts := make([]string, len(addrs))
+	for i, addr := range addrs {
+		texts[i] = addr.String()
+	}
+	return strings.Join(texts, " and ")
+}
+
+// isOrAre counts things of which something is said.
+func isOrAre(n int, thing string) string {
+	if n == 1 {
+		return cli.Counted(n, thing) + " is"
+	}
+	return cli.Counted(n, thing) + " are"
+}

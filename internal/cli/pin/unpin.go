@@ -1,0 +1,109 @@
+package pin
+
+import (
+	"context"
+	"fmt"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/docker/pin"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+const unpinHelp = `Takes back what berth pin did: the containers ask for no address any more, and the
+reservations of these addresses end, unless --keep-reservation is given. An address that was given with
+docker run --ip or by Compose is taken back in the same way. A container that asks for none is left alone,
+with its reservation.
+
+A running container is cut off from its network for a moment, as by berth pin, and may have another
+address afterwards: engines before v29 do not tell Berth who asks. Without --yes the command asks first.`
+
+// UnpinCommand is `berth unpin`.
+func UnpinCommand(p *cli.Program) *cobra.Command {
+	var flags pinFlags
+	cmd := cli.Verb{Args: cobra.ArbitraryArgs, Use: "unpin CONTAINER... | --network NETWORK | --project PROJECT",
+		Short: "Let containers ask for no address of their own", Long: unpinHelp,
+		Example: "  berth unpin web\n  berth unpin --project shop --dry-run\n" +
+			"  berth unpin --network front --keep-reservation --yes"}.Command(p)
+	flags.flags(p, cmd)
+	cmd.Flags().BoolVar(&flags.keep, "keep-reservation", false,
+		"keep what is reserved for the containers' owners")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := flags.fit(cmd, args); err != nil {
+			return err
+		}
+		return withPins(p, cmd, &flags, args, func(ctx context.Context, r *pinRun) error { return r.unpin(ctx) })
+	}
+	return cmd
+}
+
+// unpin has one place after the other ask for nothing, and ends its reservations when that is done.
+func (r *pinRun) unpin(ctx context.Context) error {
+	asks := func(place *pin.Pin) bool { return len(place.Asked) > 0 }
+	endpoints, err := r.endpoints(ctx, asks, func(place *pin.Pin) string {
+		if !asks(place) {
+			return ""
+		}
+		return place.Unsettled()
+	})
+	if err != nil {
+		return err
+	}
+	if r.flags.dryRun {
+		return r.sayEach(r.wouldUnpin)
+	}
+	cut := func(place *pin.Pin) bool { return asks(place) && place.Runs() }
+	if err := r.ask(cut, "They may have other addresses afterwards. Unpin them?"); err != nil {
+		return err
+	}
+	for i := range r.pins {
+		place := &r.pins[i]
+		said := "is not pinned"
+		if asks(place) {
+			moved, err := r.move(ctx, i, endpoints[i], false)
+			if err != nil {
+				return err
+			}
+			if err := r.endReservations(ctx, place); err != nil {
+				return err
+			}
+			said = "is not pinned any more" + cutText(place, moved)
+			if len(moved.Addresses) > 0 {
+				said += "; it has " + joinAddrs(moved.Addresses) + " now"
+			}
+		}
+		if err := r.say(place, said); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *pinRun) wouldUnpin(place *pin.Pin) string {
+	switch {
+	case len(place.Asked) == 0:
+		return "is not pinned"
+	case place.Runs():
+		return "would be pinned no more, and the container cut off for a moment"
+	}
+	return "would be pinned no more; the container does not run"
+}
+
+// endReservations ends what is reserved for a container of what it asked for.
+func (r *pinRun) endReservations(ctx context.Context, place *pin.Pin) error {
+	if r.flags.keep || len(place.Reservation) == 0 {
+		return nil
+	}
+	edits := make([]ipam.Edit, len(place.Reservation))
+	for i, kept := range place.Reservation {
+		edits[i] = &ipam.RemoveReservation{Network: kept.Network, Owner: kept.Owner, Address: kept.Address}
+	}
+	if _, err := r.client.Edit(context.WithoutCancel(ctx), client.EditOptions{}, edits...); err != nil {
+		return fmt.Errorf("%s asks for no address any more, and what is reserved for it could not be ended; do that "+
+			"with `berth reservation rm %s --owner %s`: %w",
+			place.Container, place.Reservation[0].Network, place.Reservation[0].Owner, err)
+	}
+	return nil
+}

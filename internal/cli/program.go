@@ -1,0 +1,97 @@
+// Package cli is the frame of the command line: what all verbs of `berth` share, and what the rooms below it (network,
+// owner, lease, host, daemon, document, compose, pin, witness) build their verbs of. It promises that every verb
+// behaves alike: exit code 0 for what was done, 1 for a refusal, with one line on standard error that says why, and 2
+// for wrong usage; the same flags and formats for all lists and all changes; completion of whatever has a name; and
+// that a verb which only asks the daemon touches no file of its.
+//
+// A command line passes through a Program (program.go): Run reads it, with flags that the environment carries
+// (environ.go), and a verb's arguments are held to their number (args.go, usage.go). The verb finds the daemon
+// (find.go, remote.go) and asks it: a list through list.go and output.go, a change of the plan through edit.go, which
+// shows what came of it, or would (changes.go). What names something is completed by refs.go and complete.go. engine.go
+// is for verbs that read the Docker Engine by themselves, and files.go, confirm.go and progress.go are for files,
+// questions and waits.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Program is what the verbs share: where they write, the environment, and the flags that all of them have.
+type Program struct {
+	in          io.Reader // where somebody can be asked
+	Out, Err    io.Writer
+	Env         func(string) string
+	Now         func() time.Time
+	Started     time.Time // of the process
+	understood  bool      // the command line names a verb, with flags and arguments that it has
+	AdminSocket string    // --admin-socket; empty: not given
+	Remote      RemoteFlags
+	places      places    // where a daemon is looked for without it
+	warned      sync.Once // that the shared store is out of reach
+	Version     string    // of this command
+}
+
+// New is the program of this process.
+func New(version string) *Program {
+	return &Program{in: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, Now: time.Now, Started: time.Now(),
+		places: defaultPlaces(), Version: version}
+}
+
+// Run carries out one command line and returns the exit code.
+func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) int {
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(p.Err, "berth: %s\n", OneLine(err))
+	if !p.understood || IsUsage(err) {
+		return 2
+	}
+	return 1
+}
+
+// Hang makes root the command that the verbs hang from, with the flags that all of them have.
+func (p *Program) Hang(root *cobra.Command, verbs ...*cobra.Command) {
+	root.SetOut(p.Out)
+	root.SetErr(p.Err)
+	asGroup(root)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return Usage(cmd, err) })
+	root.PersistentFlags().StringVar(&p.AdminSocket, "admin-socket", "",
+		"`path` of the daemon's admin socket, or https://HOST:PORT (serve: "+DefaultAdminSocket+
+			"; elsewhere: the one that is found)")
+	p.Remote.flags(root.PersistentFlags())
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		p.understood = true
+		return fromEnvironment(cmd, p.Env)
+	}
+	root.AddCommand(verbs...)
+	completionCommand(root)
+	root.SetHelpCommand(helpCommand())
+}
+
+// Warn writes lines that ask for a person's eye to standard error, beside what a script reads.
+func (p *Program) Warn(about ...[]string) {
+	for _, lines := range about {
+		for _, line := range lines {
+			fmt.Fprintln(p.Err, "berth: "+Printable(line))
+		}
+	}
+}
+
+// Say writes lines to standard output.
+func (p *Program) Say(lines []string) error {
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(p.Out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

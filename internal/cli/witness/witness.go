@@ -1,0 +1,74 @@
+// Package witness has the verb that tells a daemon what an engine runs, where that daemon has none to read. It promises
+// to change nothing in the engine, and to go on when either of the two is away for a time.
+//
+// witness.go reads the flags. onlooker.go takes views of the engine and shows them, again when something has happened;
+// relay.go passes on each event at once, as long as the daemon listens.
+package witness
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"berth/internal/cli"
+
+	"github.com/spf13/cobra"
+)
+
+const witnessHelp = `Reads the Docker Engine for a daemon that cannot read it, such as a managed plugin, and
+tells it what runs: which container has which address. So "berth lease ls" shows names there, "berth
+check" knows what is wrong, and a container whose engine sends no name (before 29) is known from the
+engine's events and keeps its address. It only reads.
+
+It runs in the foreground and ends at SIGTERM or SIGINT. It tells each event at once, and all that runs at
+its start, when something changes in the engine, and at least every --every. If the engine or the daemon
+is away, it says so once and waits. Every flag can also be given in the environment, as BERTH_ and its
+name.`
+
+// witnessFlags are the flags of witness.
+type witnessFlags struct {
+	engine cli.EngineFlags
+	every  time.Duration
+}
+
+// Command is `berth witness`.
+func Command(p *cli.Program) *cobra.Command {
+	var flags witnessFlags
+	cmd := cli.Verb{Use: "witness", Short: "Tell a managed plugin what the engine runs", Long: witnessHelp,
+		Example: `  berth witness
+  berth witness --every 10s
+  berth witness --admin-socket /run/docker/plugins/ID/berth-admin.sock --ipam-driver registry.example/berth:1.0`,
+	}.Command(p)
+	cmd.Flags().DurationVar(&flags.every, "every", 30*time.Second,
+		"how often the daemon is told at least, a `duration`")
+	flags.engine.Flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		switch {
+		case flags.every <= 0 || flags.every > longestEvery:
+			return cli.Usage(cmd, fmt.Errorf("--every is %s and must be more than nothing, and at most %s: an older "+
+				"word counts for nothing", flags.every, longestEvery))
+		case strings.Contains(p.AdminSocket, "://") && !flags.engine.Given():
+			return cli.Usage(cmd, errors.New("the daemon is asked over the network: say with --docker-host where the "+
+				"engine of its host is"))
+		}
+		ctx, stop := cli.UntilSignal(cmd.Context())
+		defer stop()
+		engine, err := flags.engine.Open()
+		if err != nil {
+			return cli.Usage(cmd, err)
+		}
+		defer engine.Close()
+		log, err := cli.NewLog(p.Err, "info", "text", cli.IsJournal(p.Err, p.Env("JOURNAL_STREAM")))
+		if err != nil {
+			return err
+		}
+		w := &onlooker{p: p, engine: engine, flags: flags, log: log, away: map[string]bool{}}
+		defer w.drop()
+		return w.run(ctx)
+	}
+	return cmd
+}
+
+// longestEvery is how old a view may be when the next one comes.
+const longestEvery = time.Minute
