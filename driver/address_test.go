@@ -47,8 +47,9 @@ func TestHosts(t *testing.T) {
 		{"fd00::/126", "", "fd00::1", "fd00::3", 3},
 		{"fd00::/64", "fd00::/126", "fd00::1", "fd00::3", 3},
 		{"fd00::/64", "fd00::ffff:ffff:ffff:fffe/127", "fd00::ffff:ffff:ffff:fffe", "fd00::ffff:ffff:ffff:ffff", 2},
-		{"192.168.59.0/24", "", "192.168.59.1", "192.168.59.254", 254},                          // C68
-		{"192.168.0.0/16", "192.168.0.0-192.168.1.0", "192.168.0.1", "192.168.1.0", 256},        // C68: .0 and .255 in the midst
+		{"192.168.59.0/24", "", "192.168.59.1", "192.168.59.254", 254}, // C68
+		// C68: .0 and .255 in the midst
+		{"192.168.0.0/16", "192.168.0.0-192.168.1.0", "192.168.0.1", "192.168.1.0", 256},
 		{"192.168.128.0/18", "192.168.128.0/22", "192.168.128.1", "192.168.131.255", 1<<10 - 1}, // C68
 	} {
 		t.Run(row.cidr+" "+row.sub, func(t *testing.T) {
@@ -57,7 +58,8 @@ func TestHosts(t *testing.T) {
 			p := b.pool("local", row.cidr, row.sub, nil).PoolID
 			all, refused := b.fill(p)
 			if len(all) != row.count || all[0] != row.first || all[len(all)-1] != row.last {
-				t.Errorf("%d addresses, %s to %s; want %d, %s to %s", len(all), all[0], all[len(all)-1], row.count, row.first, row.last)
+				t.Errorf("%d addresses, %s to %s; want %d, %s to %s", len(all), all[0], all[len(all)-1], row.count,
+					row.first, row.last)
 			}
 			if again := slices.Compact(slices.Sorted(slices.Values(all))); len(again) != len(all) {
 				t.Errorf("of %d addresses only %d are different", len(all), len(again))
@@ -125,14 +127,15 @@ func TestAddressIsACIDR(t *testing.T) {
 		p := b.pool("local", cidr, "", nil).PoolID
 		var res api.RequestAddressResponse
 		addr := netip.MustParsePrefix(want).Addr().String()
-		if refused := b.send("RequestAddress", api.RequestAddressRequest{PoolID: p, Address: addr}, &res); refused != "" || res.Address != want {
+		if refused := b.send("RequestAddress", api.RequestAddressRequest{PoolID: p, Address: addr},
+			&res); refused != "" || res.Address != want {
 			t.Errorf("%s: %+v %s; want %s", cidr, res, refused, want)
 		}
 	}
 }
 
-// TestOrder: what is given automatically, and that nothing else is (C01 to C05; the static and reserved addresses of the
-// originals are auxiliary ones here).
+// TestOrder: what is given automatically, and that nothing else is (C01 to C05; the static and reserved addresses of
+// the originals are auxiliary ones here).
 func TestOrder(t *testing.T) {
 	for _, row := range []struct {
 		name, cidr, gateway string
@@ -141,11 +144,15 @@ func TestOrder(t *testing.T) {
 		full                bool
 	}{
 		{"C01", "192.168.1.0/29", "192.168.1.1", nil, []string{"192.168.1.2", "192.168.1.3"}, false},
-		{"C02", "192.168.1.0/29", "192.168.1.1", []string{"192.168.1.2", "192.168.1.4"}, []string{"192.168.1.3", "192.168.1.5"}, false},
-		{"C03", "192.168.1.0/29", "192.168.1.1", []string{"192.168.1.4", "192.168.1.2"}, []string{"192.168.1.3", "192.168.1.5"}, false},
-		{"C04", "192.168.1.0/29", "192.168.1.1", []string{"192.168.1.2", "192.168.1.4"}, []string{"192.168.1.3"}, false},
+		{"C02", "192.168.1.0/29", "192.168.1.1", []string{"192.168.1.2", "192.168.1.4"},
+			[]string{"192.168.1.3", "192.168.1.5"}, false},
+		{"C03", "192.168.1.0/29", "192.168.1.1", []string{"192.168.1.4", "192.168.1.2"},
+			[]string{"192.168.1.3", "192.168.1.5"}, false},
+		{"C04", "192.168.1.0/29", "192.168.1.1", []string{"192.168.1.2", "192.168.1.4"}, []string{"192.168.1.3"},
+			false},
 		{"C05", "192.168.1.0/30", "192.168.1.1", nil, []string{"192.168.1.2"}, true},
-		{"gateway in the midst", "192.168.1.0/29", "192.168.1.3", nil, []string{"192.168.1.1", "192.168.1.2", "192.168.1.4"}, false},
+		{"gateway in the midst", "192.168.1.0/29", "192.168.1.3", nil,
+			[]string{"192.168.1.1", "192.168.1.2", "192.168.1.4"}, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b := newBench(t)
@@ -201,7 +208,8 @@ func TestSmallPools(t *testing.T) {
 		}
 		b.check()
 		if row.gateway != "" && row.got == "" {
-			_, refused := newBench(t).tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: row.cidr, SubPool: row.sub, Options: opts{"gateway": row.gateway}})
+			_, refused := newBench(t).tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: row.cidr,
+				SubPool: row.sub, Options: opts{"gateway": row.gateway}})
 			wantText(t, refused, "too small")
 		}
 	}

@@ -1,11 +1,15 @@
 package driver
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
+
+	"berth/internal/ipam"
 
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
@@ -62,9 +66,7 @@ func TestMalformedBody(t *testing.T) {
 	if got := b.subnets(""); len(got) != 1 {
 		t.Errorf("subnets: %v", got)
 	}
-	if got := b.take(p, "", mac(1)); got != held {
-		t.Errorf("the address moved from %s to %s", held, got)
-	}
+	b.holds(held, mac(1))
 	if got := b.take(p, "", mac(2)); got != "10.0.0.2" {
 		t.Errorf("something was taken: the next address is %s", got)
 	}
@@ -76,8 +78,9 @@ func TestBareCalls(t *testing.T) {
 	b := newBench(t)
 	for _, row := range []struct{ call, want string }{
 		{"Plugin.Activate", `{"Implements": ["IpamDriver"]}`},
-		{"IpamDriver.GetCapabilities", `{"RequiresMACAddress":true}`},
-		{"IpamDriver.GetDefaultAddressSpaces", `{"LocalDefaultAddressSpace":"local","GlobalDefaultAddressSpace":"global"}`},
+		{"IpamDriver.GetCapabilities", `{"RequiresMACAddress":false}`},
+		{"IpamDriver.GetDefaultAddressSpaces",
+			`{"LocalDefaultAddressSpace":"local","GlobalDefaultAddressSpace":"global"}`},
 	} {
 		for _, body := range []string{"", "null", "{}"} {
 			status, reply := post(b.handler, row.call, body)
@@ -86,7 +89,8 @@ func TestBareCalls(t *testing.T) {
 			}
 		}
 	}
-	for _, call := range []string{"", "IpamDriver.", "IpamDriver.RequestPool/", "NetworkDriver.GetCapabilities", "../Plugin.Activate"} {
+	for _, call := range []string{"", "IpamDriver.", "IpamDriver.RequestPool/", "NetworkDriver.GetCapabilities",
+		"../Plugin.Activate"} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("{}"))
 		r.URL.Path = "/" + call
@@ -106,3 +110,37 @@ func TestUnknownFields(t *testing.T) {
 		t.Errorf("%d %s", status, reply)
 	}
 }
+
+// TestTelling: the engine is asked for MACs by the driver that is for those who are known by one, and by no other;
+// and each request tells whether an endpoint would have said who it is.
+func TestTelling(t *testing.T) {
+	for asks, want := range map[bool]string{false: `{"RequiresMACAddress":false}`,
+		true: `{"RequiresMACAddress":true}`} {
+		var seen *ipam.AddressRequest
+		h := New(Config{Service: asked(func(req ipam.AddressRequest) { seen = &req }), Log: quiet(),
+			AskMAC: asks}).Handler()
+		if _, reply := post(h, "IpamDriver.GetCapabilities", ""); strings.TrimSpace(reply) != want {
+			t.Errorf("asking %v: %s", asks, reply)
+		}
+		if status, reply := post(h, "IpamDriver.RequestAddress", `{"PoolID":"`+ipam.ID{1}.String()+
+			`"}`); status != http.StatusOK {
+			t.Errorf("asking %v: %d %s", asks, status, reply)
+		}
+		if seen == nil || seen.Telling != asks {
+			t.Errorf("asking %v: the request was %+v", asks, seen)
+		}
+	}
+}
+
+// asked is a Service that is told of requests for an address.
+type asked func(ipam.AddressRequest)
+
+func (asked) RequestPool(context.Context, ipam.PoolRequest) (ipam.PoolGrant, error) {
+	return ipam.PoolGrant{}, nil
+}
+func (asked) ReleasePool(context.Context, ipam.ID) error { return nil }
+func (a asked) RequestAddress(_ context.Context, req ipam.AddressRequest) (netip.Prefix, error) {
+	a(req)
+	return netip.MustParsePrefix("10.0.0.2/24"), nil
+}
+func (asked) ReleaseAddress(context.Context, ipam.ID, netip.Addr) error { return nil }

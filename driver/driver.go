@@ -1,18 +1,20 @@
-// Package driver speaks Docker's IPAM protocol: the calls of a libnetwork remote IPAM driver, as JSON over HTTP on a unix
-// socket. It promises that each call is answered with what was asked for or with a sentence that says why not, that
-// nothing malformed is read as something else (the engine repeats a broken call with an empty body), and that a
+// Package driver speaks Docker's IPAM protocol: the calls of a libnetwork remote IPAM driver, as JSON over HTTP on a
+// unix socket. It promises that each call is answered with what was asked for or with a sentence that says why not,
+// that nothing malformed is read as something else (the engine repeats a broken call with an empty body), and that a
 // release succeeds whatever it finds.
 //
-// A call comes in as a message of docker/go-plugins-helpers, is parsed here into netip values and an ipam request, and goes
-// to the Service; the answer goes back as strings. The driver keeps no state. It never calls the Docker Engine, which
-// holds locks while it waits.
+// A call comes in as a message of docker/go-plugins-helpers, is parsed here into netip values and an ipam request,
+// and goes to the Service; the answer goes back as strings. The driver keeps no state, but whether its engine sends
+// names. It never calls the Docker Engine, which holds locks while it waits.
 package driver
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net/netip"
+	"sync/atomic"
 
 	"berth/internal/ipam"
 
@@ -32,7 +34,8 @@ const (
 // metaGateway is the key under which a pool's gateway goes back, as a CIDR (LN-11).
 const metaGateway = "com.docker.network.gateway"
 
-// Service decides who has which address: ipam.Service over one store, or ipam.Estate over the host's own and the cluster's.
+// Service decides who has which address: service.Service over one store, or cluster.Estate over the host's own and the
+// cluster's.
 type Service interface {
 	RequestPool(context.Context, ipam.PoolRequest) (ipam.PoolGrant, error)
 	ReleasePool(ctx context.Context, pool ipam.ID) error
@@ -45,9 +48,24 @@ type Config struct {
 	Service Service
 	Log     *logrus.Entry
 
-	// Avoid returns the prefixes that a chosen subnet must not overlap; default: HostPrefixes. The engine refuses a subnet that
-	// overlaps a route of its host, and asks for another.
+	// Errors takes what http.Server says by itself; default: the standard logger.
+	Errors *log.Logger
+
+	// Avoid returns the prefixes that a chosen subnet must not overlap; default: HostPrefixes. The engine refuses a
+	// subnet that overlaps a route of its host, and asks for another.
 	Avoid func() ([]netip.Prefix, error)
+
+	// Host returns the engine's bridges that stand in the host; default: HostBridges. No subnet may overlap one of
+	// theirs.
+	Host func() ([]Bridge, error)
+
+	// Bridges returns the engine's own bridge networks as a witness knows them, and whether these are all that are
+	// there at this moment; default: none are known.
+	Bridges func() (networks []ipam.EngineNetwork, live bool)
+
+	// AskMAC has the engine send the MAC of each endpoint. An engine before 28 draws a random one then, where it
+	// otherwise works one out of the address, and ipvlan refuses such a driver.
+	AskMAC bool
 
 	// Ready refuses all calls but the handshake, as long as it returns an error; default: never.
 	Ready func() error
@@ -57,15 +75,28 @@ type Config struct {
 type Driver struct {
 	service Service
 	log     *logrus.Entry
+	errors  *log.Logger
 	avoid   func() ([]netip.Prefix, error)
+	host    func() ([]Bridge, error)
+	bridges func() ([]ipam.EngineNetwork, bool)
+	askMAC  bool
+	named   atomic.Bool // the engine has sent a name: it sends those of all endpoints
 	ready   func() error
 }
 
 // New returns a Driver over a Service.
 func New(cfg Config) *Driver {
-	d := &Driver{service: cfg.Service, log: cfg.Log, avoid: cfg.Avoid, ready: cfg.Ready}
+	d := &Driver{service: cfg.Service, log: cfg.Log, errors: cfg.Errors, avoid: cfg.Avoid, host: cfg.Host,
+		bridges: cfg.Bridges,
+		askMAC:  cfg.AskMAC, ready: cfg.Ready}
 	if d.avoid == nil {
 		d.avoid = HostPrefixes
+	}
+	if d.host == nil {
+		d.host = HostBridges
+	}
+	if d.bridges == nil {
+		d.bridges = func() ([]ipam.EngineNetwork, bool) { return nil, false }
 	}
 	if d.ready == nil {
 		d.ready = func() error { return nil }
@@ -73,15 +104,17 @@ func New(cfg Config) *Driver {
 	return d
 }
 
-// capabilities asks the engine for the MAC of each endpoint (LN-14): it is what makes a repeated call and a container that
-// comes back known. A replay after a restart is not asked for: what was given is on disk.
+// capabilities asks the engine for the MAC of each endpoint (LN-14) where this driver is for those who are known by
+// one: it makes a repeated call known, and a container that comes back. A replay after a restart is not asked for:
+// what was given is on disk.
 func (d *Driver) capabilities(context.Context, *struct{}) (*api.CapabilitiesResponse, error) {
-	return &api.CapabilitiesResponse{RequiresMACAddress: true}, nil
+	return &api.CapabilitiesResponse{RequiresMACAddress: d.askMAC}, nil
 }
 
 // addressSpaces names the spaces that the engine asks in by default (LN-5, LN-14).
 func (d *Driver) addressSpaces(context.Context, *struct{}) (*api.AddressSpacesResponse, error) {
-	return &api.AddressSpacesResponse{LocalDefaultAddressSpace: ipam.LocalSpace, GlobalDefaultAddressSpace: ipam.GlobalSpace}, nil
+	return &api.AddressSpacesResponse{LocalDefaultAddressSpace: ipam.LocalSpace,
+		GlobalDefaultAddressSpace: ipam.GlobalSpace}, nil
 }
 
 // requestPool attaches a Docker network to a subnet (LN-1).
@@ -90,9 +123,15 @@ func (d *Driver) requestPool(ctx context.Context, msg *api.RequestPoolRequest) (
 	if err != nil {
 		return nil, err
 	}
+	if !isSwarm(msg) {
+		req.Docker = d.docker()
+	}
 	if !req.CIDR.IsValid() {
 		if req.Avoid, err = d.avoid(); err != nil {
 			d.log.WithError(err).Warn("the host's routes cannot be read: a chosen subnet may overlap one")
+		}
+		for _, docker := range req.Docker {
+			req.Avoid = append(req.Avoid, docker.CIDR)
 		}
 	}
 	grant, err := d.service.RequestPool(ctx, req)
@@ -104,6 +143,17 @@ func (d *Driver) requestPool(ctx context.Context, msg *api.RequestPoolRequest) (
 		answer.Data[metaGateway] = grant.Gateway.String()
 	}
 	return answer, nil
+}
+
+// docker are the subnets of the engine's own bridges. Those that cannot be read are not there: the engine's other
+// checks stay.
+func (d *Driver) docker() []ipam.DockerSubnet {
+	host, err := d.host()
+	if err != nil {
+		d.log.WithError(err).Warn("the host's bridges cannot be read: a subnet may overlap one of Docker's own")
+	}
+	networks, live := d.bridges()
+	return dockerSubnets(host, networks, live)
 }
 
 // releasePool ends an attachment (LN-2). Unknown pools are released already.
@@ -119,11 +169,16 @@ func (d *Driver) releasePool(ctx context.Context, msg *api.ReleasePoolRequest) (
 }
 
 // requestAddress takes an address for an endpoint, a gateway or the network itself (LN-3).
-func (d *Driver) requestAddress(ctx context.Context, msg *api.RequestAddressRequest) (*api.RequestAddressResponse, error) {
+func (d *Driver) requestAddress(ctx context.Context,
+	msg *api.RequestAddressRequest) (*api.RequestAddressResponse, error) {
 	req, err := parseAddress(msg)
 	if err != nil {
 		return nil, err
 	}
+	if req.Name != "" {
+		d.named.Store(true)
+	}
+	req.Telling = d.askMAC || d.named.Load()
 	given, err := d.service.RequestAddress(ctx, req)
 	if err != nil {
 		return nil, err

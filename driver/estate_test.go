@@ -8,14 +8,18 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/cluster"
+	"berth/internal/ipam/service"
 	"berth/store"
 	"berth/store/mem"
 )
 
-// overEstate says that the benches of this process are over an Estate, and that all requests go to the store of its cluster.
+// overEstate says that the benches of this process are over an Estate, and that all requests go to the store of its
+// cluster.
 var overEstate = os.Getenv("BERTH_DRIVER_OVER") == "estate"
 
-// TestSuiteOverEstate runs all tests of the room again where the store is shared with other hosts (issue 1's wire tests).
+// TestSuiteOverEstate runs all tests of the room again where the store is shared with other hosts (issue 1's wire
+// tests).
 func TestSuiteOverEstate(t *testing.T) {
 	if overEstate {
 		return // this is it
@@ -27,8 +31,8 @@ func TestSuiteOverEstate(t *testing.T) {
 	}
 }
 
-// cluster is a shared store, and the host that draws from it.
-type cluster struct {
+// sharing is a shared store, and the host that draws from it.
+type sharing struct {
 	b     *bench
 	store *mem.Store
 	own   *mem.Store // the host's
@@ -36,26 +40,28 @@ type cluster struct {
 	end   func() error // of the host's half
 }
 
-func newCluster(b *bench) *cluster {
-	return &cluster{b: b, store: mem.New(), own: mem.New(), id: ipam.NewID()}
+func newCluster(b *bench) *sharing {
+	return &sharing{b: b, store: mem.New(), own: mem.New(), id: ipam.NewID()}
 }
 
 // open starts the host's daemon over a handle on the shared store.
-func (c *cluster) open(st store.Shared) (Service, *ipam.Service, error) {
+func (c *sharing) open(st store.Shared) (Service, *service.Service, error) {
 	c.stop()
 	ctx := context.Background()
-	local, err := ipam.Open(ctx, ipam.Config{Store: c.own, Host: "alpha", Now: c.b.clock.Now, Bases: c.b.bases})
+	local, err := service.Open(ctx, service.Config{Store: c.own, Host: "alpha", Now: c.b.clock.Now, Bases: c.b.bases})
 	if err != nil {
 		return nil, nil, err
 	}
 	mark := [4]byte{0xbe, 0xe7, 0x40, 0x01}
-	shared, err := ipam.Open(ctx, ipam.Config{Store: st, Host: "alpha", Now: c.b.clock.Now, Bases: c.b.bases,
-		Member: &ipam.Member{Host: c.id, Session: ipam.NewID(), Mark: mark}})
+	shared, err := service.Open(ctx,
+		service.Config{Store: st, Host: "alpha", Now: c.b.clock.Now, Bases: c.b.bases, Known: c.b.known(),
+			Member: &ipam.Member{Host: c.id, Session: ipam.NewID(), Mark: mark}})
 	if err != nil {
 		return nil, nil, err
 	}
-	half, err := ipam.OpenShared(ctx, ipam.SharedConfig{Own: c.own, Mark: mark, Host: "alpha", Now: c.b.clock.Now, Reach: st.Reach,
-		Open: func(context.Context) (*ipam.Service, error) { return shared, nil }})
+	half, err := cluster.OpenShared(ctx,
+		cluster.SharedConfig{Own: c.own, Mark: mark, Host: "alpha", Now: c.b.clock.Now, Reach: st.Reach,
+			Open: func(context.Context) (*service.Service, error) { return shared, nil }})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,7 +72,7 @@ func (c *cluster) open(st store.Shared) (Service, *ipam.Service, error) {
 		cancel()
 		return <-ended
 	}
-	estate := ipam.NewEstate(local, half)
+	estate := cluster.NewEstate(local, half)
 	for late := time.Now().Add(30 * time.Second); estate.Partial() != nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(late) {
 			c.b.t.Fatal(estate.Partial())
@@ -76,7 +82,7 @@ func (c *cluster) open(st store.Shared) (Service, *ipam.Service, error) {
 }
 
 // stop ends the host's daemon. A nil cluster has none.
-func (c *cluster) stop() {
+func (c *sharing) stop() {
 	if c == nil || c.end == nil {
 		return
 	}
@@ -86,10 +92,11 @@ func (c *cluster) stop() {
 	c.end = nil
 }
 
-// inCluster is an Estate whose space local is the cluster's too, so that what tests ask for there goes to the shared store.
+// inCluster is an Estate whose space local is the cluster's too, so that what tests ask for there goes to the shared
+// store.
 type inCluster struct {
-	*ipam.Estate
-	half *ipam.Shared
+	*cluster.Estate
+	half *cluster.Shared
 }
 
 func (s *inCluster) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.PoolGrant, error) {

@@ -23,7 +23,8 @@ func TestFullDisk(t *testing.T) {
 		faulty.Next(full, full, full, full)
 		_, refused := b.tryTake(p, "", mac(2))
 		wantText(t, refused, "no space", "make room")
-		wantText(t, b.send("ReleaseAddress", api.ReleaseAddressRequest{PoolID: p, Address: held}, &struct{}{}), "no space", "make room")
+		wantText(t, b.send("ReleaseAddress", api.ReleaseAddressRequest{PoolID: p, Address: held}, &struct{}{}),
+			"no space", "make room")
 		_, refused = b.tryPool(api.RequestPoolRequest{AddressSpace: "lab", Pool: "10.0.0.0/24"})
 		wantText(t, refused, "no space")
 		wantText(t, b.send("ReleasePool", api.ReleasePoolRequest{PoolID: p}, &struct{}{}), "no space", "make room")
@@ -38,8 +39,8 @@ func TestFullDisk(t *testing.T) {
 	b.check()
 }
 
-// TestUnknownOutcome: what was not acknowledged may be there or not; what was acknowledged is there; all is refused until
-// the store is opened again.
+// TestUnknownOutcome: what was not acknowledged may be there or not; what was acknowledged is there; all is refused
+// until the store is opened again.
 func TestUnknownOutcome(t *testing.T) {
 	for name, fault := range map[string]storetest.Fault{
 		"committed": {After: fmt.Errorf("the disk does not answer")},
@@ -57,7 +58,8 @@ func TestUnknownOutcome(t *testing.T) {
 			for n := range 3 {
 				_, refused := b.tryTake(p, "", mac(3+n))
 				wantText(t, refused, "unknown")
-				wantText(t, b.send("ReleaseAddress", api.ReleaseAddressRequest{PoolID: p, Address: held}, &struct{}{}), "unknown")
+				wantText(t, b.send("ReleaseAddress", api.ReleaseAddressRequest{PoolID: p, Address: held}, &struct{}{}),
+					"unknown")
 			}
 			faulty.Heal()
 			b.use(faulty)

@@ -20,12 +20,15 @@ import (
 
 // FuzzDecode: only a whole JSON object is a message, and it means the same when it is written again.
 func FuzzDecode(f *testing.F) {
-	for _, seed := range []string{"", "{}", "null", "[]", `{"PoolID":"x"}`, `{"PoolID":"x"}{}`, `{"poolid":"x","Options":{"a":"b"},"V6":true}`,
-		` {"Options":null}`, "{\"Address\":\"\xff\"}", `{"V6":"true"}`, `{"PoolID":"a","PoolID":"b"}`, `{"Options":{"a":1}}`} {
+	for _, seed := range []string{"", "{}", "null", "[]", `{"PoolID":"x"}`, `{"PoolID":"x"}{}`,
+		`{"poolid":"x","Options":{"a":"b"},"V6":true}`,
+		` {"Options":null}`, "{\"Address\":\"\xff\"}", `{"V6":"true"}`, `{"PoolID":"a","PoolID":"b"}`,
+		`{"Options":{"a":1}}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, msg := range []any{new(api.RequestPoolRequest), new(api.ReleasePoolRequest), new(api.RequestAddressRequest), new(api.ReleaseAddressRequest)} {
+		for _, msg := range []any{new(api.RequestPoolRequest), new(api.ReleasePoolRequest),
+			new(api.RequestAddressRequest), new(api.ReleaseAddressRequest)} {
 			if read(body, msg) != nil {
 				continue
 			}
@@ -90,7 +93,8 @@ func FuzzParsePool(f *testing.F) {
 			t.Errorf("the range %q became %v", sub, req.Range)
 		}
 		checkRange(t, req)
-		if g := req.Gateway; g.IsValid() && (g.Is4In6() || g.Zone() != "" || g.Is6() != req.IPv6 || req.CIDR.IsValid() && !req.CIDR.Contains(g)) {
+		if g := req.Gateway; g.IsValid() &&
+			(g.Is4In6() || g.Zone() != "" || g.Is6() != req.IPv6 || req.CIDR.IsValid() && !req.CIDR.Contains(g)) {
 			t.Errorf("gateway %s of %+v", g, req)
 		}
 		if req.Quarantine != nil && *req.Quarantine < 0 {
@@ -137,7 +141,8 @@ func checkRange(t *testing.T, req ipam.PoolRequest) {
 		return
 	}
 	r := req.Range
-	if r.From().Is4() != r.To().Is4() || r.To().Less(r.From()) || r.From().Is4In6() || r.To().Is4In6() || r.From().Zone() != "" {
+	if r.From().Is4() != r.To().Is4() || r.To().Less(r.From()) || r.From().Is4In6() || r.To().Is4In6() ||
+		r.From().Zone() != "" {
 		t.Errorf("the range %s-%s", r.From(), r.To())
 	}
 	again, err := alloc.ParseRange(r.String())
@@ -155,7 +160,8 @@ func FuzzParseAddress(f *testing.F) {
 	f.Add(id, "10.0.0.1/24", "02-42-ac-11-00-02", strings.Repeat("x", 300), "other")
 	f.Add("LocalDefault/10.0.0.0/24", "fe80::1%eth0", "00:00:00:00:fe:80:00:00", "a\nb", "")
 	f.Fuzz(func(t *testing.T, pool, addr, hw, name, kind string) {
-		req, err := parseAddress(&api.RequestAddressRequest{PoolID: pool, Address: addr, Options: opts{optMAC: hw, optName: name, optAddressType: kind}})
+		req, err := parseAddress(&api.RequestAddressRequest{PoolID: pool, Address: addr,
+			Options: opts{optMAC: hw, optName: name, optAddressType: kind}})
 		if err != nil {
 			return
 		}
@@ -170,7 +176,8 @@ func FuzzParseAddress(f *testing.F) {
 				t.Errorf("the address %q became %s, and that %v: %v", addr, a, again, err)
 			}
 		}
-		if again, err := ipam.ParseMAC(hw); hw != "" && (err != nil || again != req.MAC) || hw == "" && req.MAC != (ipam.MAC{}) {
+		if again, err := ipam.ParseMAC(hw); hw != "" && (err != nil || again != req.MAC) || hw == "" &&
+			req.MAC != (ipam.MAC{}) {
 			t.Errorf("the MAC %q became %s", hw, req.MAC)
 		}
 		if len(req.Name) > maxNameLength || !strings.HasSuffix(name, req.Name) {
@@ -213,12 +220,15 @@ func FuzzNameServers(f *testing.F) {
 	})
 }
 
-// FuzzCalls: whatever comes in is answered, in JSON, with 200 or an error that the engine reads, and what it leaves makes
-// sense.
+// FuzzCalls: whatever comes in is answered, in JSON, with 200 or an error that the engine reads, and what it leaves
+// makes sense.
 func FuzzCalls(f *testing.F) {
-	f.Add(byte(0), `{"AddressSpace":"local","Pool":"10.0.0.0/29"}`, byte(2), `{"PoolID":"P1","Options":{"com.docker.network.endpoint.macaddress":"02:42:00:00:00:01"}}`)
-	f.Add(byte(0), `{"AddressSpace":"global","V6":true,"Options":{"size":"126","gateway":"none"}}`, byte(2), `{"PoolID":"P1","Address":"fd00:be27::1"}`)
-	f.Add(byte(0), `{"AddressSpace":"local","Pool":"0.0.0.0/30","Options":{"quarantine":"1h"}}`, byte(3), `{"PoolID":"P1","Address":"172.16.0.1"}`)
+	f.Add(byte(0), `{"AddressSpace":"local","Pool":"10.0.0.0/29"}`, byte(2),
+		`{"PoolID":"P1","Options":{"com.docker.network.endpoint.macaddress":"02:42:00:00:00:01"}}`)
+	f.Add(byte(0), `{"AddressSpace":"global","V6":true,"Options":{"size":"126","gateway":"none"}}`, byte(2),
+		`{"PoolID":"P1","Address":"fd00:be27::1"}`)
+	f.Add(byte(0), `{"AddressSpace":"local","Pool":"0.0.0.0/30","Options":{"quarantine":"1h"}}`, byte(3),
+		`{"PoolID":"P1","Address":"172.16.0.1"}`)
 	f.Add(byte(0), `{"AddressSpace":"local","Pool":"10.0.0.0/31","SubPool":"10.0.0.0"}`, byte(1), `{"PoolID":"P1"}`)
 	methods := []string{"RequestPool", "ReleasePool", "RequestAddress", "ReleaseAddress"}
 	b := newBench(f)
@@ -232,7 +242,8 @@ func FuzzCalls(f *testing.F) {
 			status, reply := post(b.handler, "IpamDriver."+method, names.ids(call.body))
 			names.learn("IpamDriver."+method, []byte(reply))
 			var e api.ErrorResponse
-			if err := json.Unmarshal([]byte(reply), &e); err != nil || (status == http.StatusOK) != (e.Err == "") || strings.Contains(e.Err, "failed inside") {
+			if err := json.Unmarshal([]byte(reply), &e); err != nil || (status == http.StatusOK) != (e.Err == "") ||
+				strings.Contains(e.Err, "failed inside") {
 				t.Fatalf("%s %q: %d %q", method, call.body, status, reply)
 			}
 		}

@@ -8,12 +8,14 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/service"
 	"berth/store"
 	"berth/store/bolt"
 	"berth/store/mem"
@@ -43,17 +45,25 @@ func (c *clock) move(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// bench is a Driver over a Service over a store, most often a bolt file, and an engine's way to call it. Where the suite runs over
-// an Estate the store is one handle on a shared one.
+// bench is a Driver over a Service over a store, most often a bolt file, and an engine's way to call it. Where the
+// suite runs over an Estate the store is one handle on a shared one.
 type bench struct {
 	t       testing.TB
 	path    string
 	clock   *clock
 	bases   []ipam.Base
 	store   store.Store
-	service *ipam.Service // over store
-	cluster *cluster      // nil: the service is asked itself
+	service *service.Service // over store
+	cluster *sharing         // nil: the service is asked itself
 	avoid   []netip.Prefix
+	host    []Bridge             // the engine's bridges
+	bridges []ipam.EngineNetwork // its own networks, as a witness knows them
+	live    bool                 // which are all
+	askMAC  bool                 // what is asked of the engine, from the next open on
+
+	witnessed map[netip.Addr]ipam.Sighting // what a witness says of the leases of addresses
+	looks     int                          // how often it was asked to look
+
 	handler http.Handler
 }
 
@@ -67,12 +77,22 @@ func newBench(t testing.TB, bases ...ipam.Base) *bench {
 	if bases == nil {
 		bases = testBases()
 	}
-	b := &bench{t: t, path: filepath.Join(t.TempDir(), "berth.db"), clock: &clock{now: start}, bases: bases}
+	b := &bench{t: t, path: filepath.Join(t.TempDir(), "berth.db"), clock: &clock{now: start}, bases: bases,
+		witnessed: map[netip.Addr]ipam.Sighting{}}
 	if overEstate {
 		b.cluster = newCluster(b)
 	}
 	b.open()
 	t.Cleanup(b.close)
+	return b
+}
+
+// macBench is a bench whose engine is asked for MACs.
+func macBench(t testing.TB) *bench {
+	t.Helper()
+	b := newBench(t)
+	b.askMAC = true
+	b.reopen()
 	return b
 }
 
@@ -107,7 +127,8 @@ func (b *bench) use(st store.Store) {
 	if shared, is := st.(store.Shared); is && b.cluster != nil {
 		asked, b.service, err = b.cluster.open(shared)
 	} else {
-		b.service, err = ipam.Open(context.Background(), ipam.Config{Store: st, Host: "alpha", Now: b.clock.Now, Bases: b.bases})
+		b.service, err = service.Open(context.Background(),
+			service.Config{Store: st, Host: "alpha", Now: b.clock.Now, Bases: b.bases, Known: b.known()})
 		asked = b.service
 	}
 	if err != nil {
@@ -115,7 +136,18 @@ func (b *bench) use(st store.Store) {
 		b.t.Fatal(err)
 	}
 	b.store = st
-	b.handler = New(Config{Service: asked, Log: quiet(), Avoid: func() ([]netip.Prefix, error) { return b.avoid, nil }}).Handler()
+	b.handler = New(Config{Service: asked, Log: quiet(), AskMAC: b.askMAC,
+		Avoid:   func() ([]netip.Prefix, error) { return slices.Clone(b.avoid), nil },
+		Host:    func() ([]Bridge, error) { return b.host, nil },
+		Bridges: func() ([]ipam.EngineNetwork, bool) { return b.bridges, b.live }}).Handler()
+}
+
+// known is the witness as requests ask it. They hold the lock of the service that they go to.
+func (b *bench) known() ipam.Known {
+	return ipam.Known{
+		Endpoint: func(l ipam.LeaseRef, _ time.Time) ipam.Sighting { return b.witnessed[l.Address] },
+		Look:     func() { b.looks++ },
+	}
 }
 
 func (b *bench) close() {
@@ -224,7 +256,8 @@ func (b *bench) take(pool, addr string, o opts) string {
 func (b *bench) tryTake(pool, addr string, o opts) (got, refused string) {
 	b.t.Helper()
 	var res api.RequestAddressResponse
-	if refused := b.send("RequestAddress", api.RequestAddressRequest{PoolID: pool, Address: addr, Options: o}, &res); refused != "" {
+	if refused := b.send("RequestAddress", api.RequestAddressRequest{PoolID: pool, Address: addr, Options: o},
+		&res); refused != "" {
 		return "", refused
 	}
 	p, err := netip.ParsePrefix(res.Address)
@@ -234,10 +267,25 @@ func (b *bench) tryTake(pool, addr string, o opts) (got, refused string) {
 	return p.Addr().String(), ""
 }
 
+// holds checks that an address is leased to whom an engine calls so.
+func (b *bench) holds(addr string, o opts) {
+	b.t.Helper()
+	for l, err := range b.service.Leases(context.Background(), ipam.LeaseFilter{}) {
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if l.Address.String() == addr && l.MAC.String() == o[optMAC] && l.Name == o[optName] {
+			return
+		}
+	}
+	b.t.Errorf("%s is not held by %v", addr, o)
+}
+
 // give releases an address, which always succeeds.
 func (b *bench) give(pool, addr string) {
 	b.t.Helper()
-	if refused := b.send("ReleaseAddress", api.ReleaseAddressRequest{PoolID: pool, Address: addr}, &struct{}{}); refused != "" {
+	if refused := b.send("ReleaseAddress", api.ReleaseAddressRequest{PoolID: pool, Address: addr},
+		&struct{}{}); refused != "" {
 		b.t.Fatalf("ReleaseAddress %s: %s", addr, refused)
 	}
 }

@@ -38,9 +38,9 @@ type held struct {
 	by    string // "address pool mac" lines, sorted
 }
 
-// subnetModel is what one subnet does, in the words of design.md's invariants: an address is in at most one holder's hands;
-// a repetition (same pool and MAC) gets the same answer; releases succeed, and free only what was taken through the pool;
-// a pool that is gone gives nothing.
+// subnetModel is what one subnet does, in the words of design.md's invariants: an address is in at most one holder's
+// hands, and whoever asks with the same pool and MAC is another one; releases succeed, and free only what was taken
+// through the pool; a pool that is gone gives nothing.
 func subnetModel(size int) porcupine.Model {
 	return porcupine.Model{
 		Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
@@ -57,6 +57,12 @@ func subnetModel(size int) porcupine.Model {
 		},
 		Init: func() any { return held{} },
 		Step: func(state, input, output any) (bool, any) {
+			// A busy machine makes a host wait longer for its cluster than it has patience: it refuses then, and takes
+			// nothing.
+			if refused := output.(outcome).refused; overEstate &&
+				strings.Contains(refused, "the shared store is out of reach") {
+				return true, state
+			}
 			return state.(held).step(input.(step), output.(outcome), size)
 		},
 		DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
@@ -89,13 +95,9 @@ func (h held) take(in step, out outcome, size int) (bool, held) {
 	lines := h.lines()
 	mine := fmt.Sprintf("%s %d", in.pool, in.mac)
 	holder := map[string]string{}
-	var own []string
 	for _, line := range lines {
 		addr, who, _ := strings.Cut(line, " ")
 		holder[addr] = who
-		if who == mine {
-			own = append(own, addr)
-		}
 	}
 	there := slices.Contains(h.ids(), in.pool)
 	if out.refused != "" {
@@ -103,17 +105,15 @@ func (h held) take(in step, out outcome, size int) (bool, held) {
 		case !there:
 			return strings.Contains(out.refused, "released"), h
 		case in.addr != "":
-			return holder[in.addr] != "" && holder[in.addr] != mine && strings.Contains(out.refused, "held by"), h
+			return holder[in.addr] != "" && strings.Contains(out.refused, "held by"), h
 		default:
-			return len(lines) == size && len(own) == 0 && strings.Contains(out.refused, "no address is free"), h
+			return len(lines) == size && strings.Contains(out.refused, "no address is free"), h
 		}
 	}
 	switch {
 	case !there, in.addr != "" && out.addr != in.addr:
 		return false, h
-	case slices.Contains(own, out.addr):
-		return true, h // a repetition
-	case holder[out.addr] != "", in.addr == "" && len(own) > 0:
+	case holder[out.addr] != "":
 		return false, h
 	}
 	lines = append(lines, out.addr+" "+mine)
@@ -159,7 +159,8 @@ func (h *history) do(t *testing.T, client int, in step) outcome {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: in, Output: out, Call: called.Nanoseconds(), Return: returned.Nanoseconds()})
+	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: in, Output: out, Call: called.Nanoseconds(),
+		Return: returned.Nanoseconds()})
 	return out
 }
 
@@ -172,13 +173,14 @@ func (in step) message(t *testing.T) (method, body string) {
 	case "give":
 		return "IpamDriver.ReleaseAddress", encode(t, api.ReleaseAddressRequest{PoolID: in.pool, Address: in.addr})
 	default:
-		return "IpamDriver.RequestAddress", encode(t, api.RequestAddressRequest{PoolID: in.pool, Address: in.addr, Options: mac(in.mac)})
+		return "IpamDriver.RequestAddress",
+			encode(t, api.RequestAddressRequest{PoolID: in.pool, Address: in.addr, Options: mac(in.mac)})
 	}
 }
 
-// TestHistory: what concurrent clients hear could have been said by one that does one thing after the other (LN-5, LN-9,
-// GA-22), over a file and over a store in memory (BO-4). Each round is a store of its own with many small subnets, so that
-// each is often full and its checking is short.
+// TestHistory: what concurrent clients hear could have been said by one that does one thing after the other (LN-5,
+// LN-9, GA-22), over a file and over a store in memory (BO-4). Each round is a store of its own with many small
+// subnets, so that each is often full and its checking is short.
 func TestHistory(t *testing.T) {
 	for round := range 6 {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
@@ -219,13 +221,15 @@ func runHistory(t *testing.T, b *bench, round int) {
 // explain writes the history that cannot be explained into a page that can be opened.
 func explain(t *testing.T, h *history, info porcupine.LinearizationInfo) string {
 	for _, op := range h.ops {
-		if porcupine.CheckOperationsTimeout(subnetModel(6), only(h.ops, op.Input.(step).cidr), 5*time.Second) == porcupine.Ok {
+		if porcupine.CheckOperationsTimeout(subnetModel(6), only(h.ops, op.Input.(step).cidr),
+			5*time.Second) == porcupine.Ok {
 			continue
 		}
 		cidr := op.Input.(step).cidr
 		var b strings.Builder
 		for _, op := range only(h.ops, cidr) {
-			fmt.Fprintf(&b, "\n%8d-%8d client %d: %+v -> %+v", op.Call/1000, op.Return/1000, op.ClientId, op.Input, op.Output)
+			fmt.Fprintf(&b, "\n%8d-%8d client %d: %+v -> %+v", op.Call/1000, op.Return/1000, op.ClientId, op.Input,
+				op.Output)
 		}
 		return b.String()
 	}
@@ -255,15 +259,13 @@ type worker struct {
 func (w *worker) act(cidr string) {
 	pools := w.pools[cidr]
 	if len(pools) == 0 {
-		out := w.h.do(w.t, w.client, step{kind: "attach", cidr: cidr})
-		w.pools[cidr] = []string{out.pool}
+		w.attach(cidr)
 		return
 	}
 	pool := pools[w.random.IntN(len(pools))]
 	switch p := w.random.IntN(100); {
 	case p < 8:
-		out := w.h.do(w.t, w.client, step{kind: "attach", cidr: cidr})
-		w.pools[cidr] = append(pools, out.pool)
+		w.attach(cidr)
 	case p < 14:
 		w.h.do(w.t, w.client, step{kind: "detach", cidr: cidr, pool: pool}) // it is asked on all the same
 	case p < 35 && len(w.taken) > 0 && w.taken[len(w.taken)-1].cidr == cidr:
@@ -281,8 +283,14 @@ func (w *worker) act(cidr string) {
 	}
 }
 
-// TestHistoryNotices: a history in which something was given twice, kept after its release or refused for nothing is not
-// explained.
+func (w *worker) attach(cidr string) {
+	if out := w.h.do(w.t, w.client, step{kind: "attach", cidr: cidr}); out.refused == "" {
+		w.pools[cidr] = append(w.pools[cidr], out.pool)
+	}
+}
+
+// TestHistoryNotices: a history in which something was given twice, kept after its release or refused for nothing is
+// not explained.
 func TestHistoryNotices(t *testing.T) {
 	const cidr = "10.0.0.0/29"
 	attach := []any{step{kind: "attach", cidr: cidr}, outcome{pool: "p"}}
@@ -295,17 +303,20 @@ func TestHistoryNotices(t *testing.T) {
 		ops  [][]any
 		want porcupine.CheckResult
 	}{
-		"sound":             {[][]any{attach, take(1, "", one), take(1, "", one), give, take(2, "", one)}, porcupine.Ok},
+		"sound": {[][]any{attach, take(1, "", one), take(1, "", outcome{addr: "10.0.0.2"}), give,
+			take(2, "", one)}, porcupine.Ok},
 		"given twice":       {[][]any{attach, take(1, "", one), take(2, "", one)}, porcupine.Illegal},
-		"two for one":       {[][]any{attach, take(1, "", one), take(1, "", outcome{addr: "10.0.0.2"})}, porcupine.Illegal},
+		"the same MAC":      {[][]any{attach, take(1, "", one), take(1, "", one)}, porcupine.Illegal},
 		"another one":       {[][]any{attach, take(1, "10.0.0.2", one)}, porcupine.Illegal},
 		"full though empty": {[][]any{attach, take(1, "", outcome{refused: "no address is free"})}, porcupine.Illegal},
-		"held by nobody":    {[][]any{attach, take(1, "", one), give, take(2, "10.0.0.1", outcome{refused: "held by"})}, porcupine.Illegal},
-		"out of nothing":    {[][]any{take(1, "", one)}, porcupine.Illegal},
+		"held by nobody": {[][]any{attach, take(1, "", one), give, take(2, "10.0.0.1", outcome{refused: "held by"})},
+			porcupine.Illegal},
+		"out of nothing": {[][]any{take(1, "", one)}, porcupine.Illegal},
 	} {
 		var ops []porcupine.Operation
 		for i, op := range row.ops {
-			ops = append(ops, porcupine.Operation{Input: op[0], Output: op[1], Call: int64(2 * i), Return: int64(2*i + 1)})
+			ops = append(ops, porcupine.Operation{Input: op[0], Output: op[1], Call: int64(2 * i),
+				Return: int64(2*i + 1)})
 		}
 		if got := porcupine.CheckOperationsTimeout(subnetModel(6), ops, 10*time.Second); got != row.want {
 			t.Errorf("%s: %s; want %s", name, got, row.want)

@@ -116,8 +116,8 @@ func ask(c *http.Client, method, body string) (status int, reply string, err err
 	return res.StatusCode, string(raw), err
 }
 
-// TestHostile: whatever comes over the socket is answered with an error or cut off, and a well-behaved client is answered
-// all the while.
+// TestHostile: whatever comes over the socket is answered with an error or cut off, and a well-behaved client is
+// answered all the while.
 func TestHostile(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	s := serveBench(t, newBench(t))
@@ -145,8 +145,8 @@ func TestHostile(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// wellBehaved takes and releases addresses until the function that it returns is called; that one fails the test where a
-// call was not answered as it should be, or none was made.
+// wellBehaved takes and releases addresses until the function that it returns is called; that one fails the test where
+// a call was not answered as it should be, or none was made.
 func wellBehaved(t *testing.T, s *served, pool string) (stop func()) {
 	c := s.client()
 	done, ended := make(chan struct{}), make(chan error, 1)
@@ -159,7 +159,8 @@ func wellBehaved(t *testing.T, s *served, pool string) (stop func()) {
 				return
 			default:
 			}
-			status, reply, err := ask(c, "RequestAddress", fmt.Sprintf(`{"PoolID":%q,"Options":{%q:%q}}`, pool, optMAC, macText(n%100)))
+			status, reply, err := ask(c, "RequestAddress",
+				fmt.Sprintf(`{"PoolID":%q,"Options":{%q:%q}}`, pool, optMAC, macText(n%100)))
 			var got api.RequestAddressResponse
 			if err == nil && status == http.StatusOK {
 				err = json.Unmarshal([]byte(reply), &got)
@@ -188,10 +189,13 @@ func attacks(pool string) map[string]func(*served) error {
 	noise := make([]byte, 1<<20)
 	rand.Read(noise)
 	all := map[string]func(*served) error{
-		"huge body":    func(s *served) error { return hugeBody(s, pool) },
-		"slow header":  func(s *served) error { return drip(s, post+"X-Slow: ") },
-		"slow body":    func(s *served) error { return drip(s, post+"Content-Length: 100000\r\n\r\n{") },
-		"slow chunks":  func(s *served) error { return drip(s, post+"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n5\r\n") },
+		"huge body":   func(s *served) error { return hugeBody(s, pool) },
+		"slow header": func(s *served) error { return drip(s, post+"X-Slow: ") },
+		"slow body":   func(s *served) error { return drip(s, post+"Content-Length: 100000\r\n\r\n{") },
+		"slow chunks": func(s *served) error {
+			return drip(s, post+
+				"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n5\r\n")
+		},
 		"silence":      func(s *served) error { return send(s, "") },
 		"half a call":  func(s *served) error { return halfACall(s, pool) },
 		"1,000 idle":   func(s *served) error { return idle(s, 1000) },
@@ -291,7 +295,8 @@ func halfACall(s *served, pool string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(conn, "POST /IpamDriver.RequestAddress HTTP/1.1\r\nHost: x\r\nContent-Length: 200\r\n\r\n{\"PoolID\":%q", pool)
+		fmt.Fprintf(conn, "POST /IpamDriver.RequestAddress HTTP/1.1\r\nHost: x\r\nContent-Length: "+
+			"200\r\n\r\n{\"PoolID\":%q", pool)
 		conn.Close()
 	}
 	return nil
@@ -317,7 +322,8 @@ func manyAtOnce(s *served) error {
 	var wg sync.WaitGroup
 	for n := range errs {
 		wg.Go(func() {
-			status, reply, err := ask(s.client(), "RequestPool", fmt.Sprintf(`{"AddressSpace":"local","Pool":"10.0.%d.1/24"}`, n))
+			status, reply, err := ask(s.client(), "RequestPool",
+				fmt.Sprintf(`{"AddressSpace":"local","Pool":"10.0.%d.1/24"}`, n))
 			if err != nil || status < 400 || !strings.Contains(reply, `"Err"`) {
 				errs[n] = fmt.Errorf("%d %q %v", status, reply, err)
 			}
@@ -343,8 +349,10 @@ func TestPanic(t *testing.T) {
 	c := s.client()
 	broken.set(panicking{b.store})
 	for _, method := range withBody {
-		status, reply, err := ask(c, method, fmt.Sprintf(`{"AddressSpace":"local","PoolID":%q,"Address":"10.0.0.9"}`, p))
-		if err != nil || status != http.StatusInternalServerError || !strings.Contains(reply, method+" failed inside Berth") || strings.Contains(reply, "goroutine") {
+		status, reply, err := ask(c, method,
+			fmt.Sprintf(`{"AddressSpace":"local","PoolID":%q,"Address":"10.0.0.9"}`, p))
+		if err != nil || status != http.StatusInternalServerError ||
+			!strings.Contains(reply, method+" failed inside Berth") || strings.Contains(reply, "goroutine") {
 			t.Errorf("%s: %d %q %v", method, status, reply, err)
 		}
 	}

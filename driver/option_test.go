@@ -20,7 +20,8 @@ func TestOptionsRefused(t *testing.T) {
 		key, value string
 		want       []string
 	}{
-		{"foo", "bar", []string{"unknown", "gateway", "network", "pool", "quarantine", "size", "space", "sticky", "tag.KEY"}},
+		{"foo", "bar", []string{"unknown", "gateway", "network", "pool", "quarantine", "size", "space", "sticky",
+			"tag.KEY"}},
 		{"Size", "26", []string{"unknown"}},
 		{"", "", []string{"unknown"}},
 		{"tag", "x", []string{"unknown"}},
@@ -78,12 +79,14 @@ func TestOptionsRefused(t *testing.T) {
 // TestOptionsTwice: two gateways inside one subnet, and a size beside one that the subnet says, contradict one another.
 func TestOptionsTwice(t *testing.T) {
 	b := newBench(t)
-	_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: "10.0.0.0/24", Options: opts{"gateway": "10.0.0.1,10.0.0.2"}})
+	_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: "10.0.0.0/24",
+		Options: opts{"gateway": "10.0.0.1,10.0.0.2"}})
 	wantText(t, refused, "10.0.0.1", "10.0.0.2", "one gateway")
 	p := b.pool("local", "10.0.1.0/24", "", opts{"gateway": "10.0.1.7"}).PoolID
 	_, refused = b.tryTake(p, "10.0.1.8", gatewayType)
 	wantText(t, refused, "two gateways", "10.0.1.7", "10.0.1.8")
-	_, refused = b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: "0.0.0.0/24", Options: opts{"size": "26"}})
+	_, refused = b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: "0.0.0.0/24",
+		Options: opts{"size": "26"}})
 	wantText(t, refused, "/24", "/26", "one size")
 	for _, row := range []api.RequestPoolRequest{
 		{Options: opts{"network": "front", "size": "26"}},
@@ -95,7 +98,8 @@ func TestOptionsTwice(t *testing.T) {
 		_, refused = b.tryPool(row)
 		wantText(t, refused, "network=front", "size", "--subnet")
 	}
-	_, refused = b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: "10.0.2.0/24", SubPool: "10.0.2.0/25", Options: opts{"pool": "web"}})
+	_, refused = b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: "10.0.2.0/24", SubPool: "10.0.2.0/25",
+		Options: opts{"pool": "web"}})
 	wantText(t, refused, "pool=web", "10.0.2.0/25", "--ip-range", "one of the two")
 	_, refused = b.tryPool(api.RequestPoolRequest{AddressSpace: "global", Options: opts{"space": "local"}})
 	wantText(t, refused, "space=local", "swarm", "global")
@@ -115,16 +119,23 @@ func TestOptionNetwork(t *testing.T) {
 		{"local", "", opts{"network": "front", "pool": "web"}, ipam.PoolRequest{Network: "front", Pool: "web"}},
 		{"local", "", opts{"network": "front", "space": "lab"}, ipam.PoolRequest{Network: "front", Space: "lab"}},
 		{"local", "", opts{"network": "front", "space": "local"}, ipam.PoolRequest{Network: "front", Space: "local"}},
-		{"local", "10.0.0.0/24", opts{"network": "front"}, ipam.PoolRequest{Network: "front", CIDR: netip.MustParsePrefix("10.0.0.0/24")}},
-		{"local", "10.0.0.0/24", opts{"pool": "web"}, ipam.PoolRequest{Space: "local", Pool: "web", CIDR: netip.MustParsePrefix("10.0.0.0/24")}},
+		{"local", "10.0.0.0/24", opts{"network": "front"},
+			ipam.PoolRequest{Network: "front", CIDR: netip.MustParsePrefix("10.0.0.0/24")}},
+		{"local", "10.0.0.0/24", opts{"pool": "web"},
+			ipam.PoolRequest{Space: "local", Pool: "web", CIDR: netip.MustParsePrefix("10.0.0.0/24")}},
 		{"lab", "", opts{"network": "front"}, ipam.PoolRequest{Network: "front"}},
 		{"global", "", opts{"network": "front"}, ipam.PoolRequest{Network: "front", Space: "global", Swarm: true}},
-		{"global", "", opts{"network": "front", "space": "lab"}, ipam.PoolRequest{Network: "front", Space: "lab", Swarm: true}},
-		// A swarm's node, and the manager after its restart, ask for the subnet that was chosen, with the options of then.
-		{"local", "10.0.0.0/24", opts{"network": "front", "pool": "web", "space": "lab", "size": "26", optSerial: "true"},
+		{"global", "", opts{"network": "front", "space": "lab"},
+			ipam.PoolRequest{Network: "front", Space: "lab", Swarm: true}},
+		// A swarm's node, and the manager after its restart, ask for the subnet that was chosen, with the options of
+		// then.
+		{"local", "10.0.0.0/24",
+			opts{"network": "front", "pool": "web", "space": "lab", "size": "26", optSerial: "true"},
 			ipam.PoolRequest{Space: "local", CIDR: netip.MustParsePrefix("10.0.0.0/24")}},
-		{"global", "10.0.0.0/26", opts{"size": "26", optSerial: "true"}, ipam.PoolRequest{Space: "global", Swarm: true, CIDR: netip.MustParsePrefix("10.0.0.0/26")}},
-		{"global", "10.0.0.0/26", opts{"size": "26", "space": "lab"}, ipam.PoolRequest{Space: "lab", Swarm: true, CIDR: netip.MustParsePrefix("10.0.0.0/26")}},
+		{"global", "10.0.0.0/26", opts{"size": "26", optSerial: "true"},
+			ipam.PoolRequest{Space: "global", Swarm: true, CIDR: netip.MustParsePrefix("10.0.0.0/26")}},
+		{"global", "10.0.0.0/26", opts{"size": "26", "space": "lab"},
+			ipam.PoolRequest{Space: "lab", Swarm: true, CIDR: netip.MustParsePrefix("10.0.0.0/26")}},
 		{"global", "", opts{"size": "26"}, ipam.PoolRequest{Space: "global", Swarm: true, Bits: 26}},
 	} {
 		got, err := parsePool(&api.RequestPoolRequest{AddressSpace: row.space, Pool: row.pool, Options: row.options})
@@ -160,7 +171,8 @@ func TestOptionSpace(t *testing.T) {
 // TestOptionTags: tags are kept and shown, other options of the engine's own are neither (LN-11).
 func TestOptionTags(t *testing.T) {
 	b := newBench(t)
-	b.pool("local", "10.0.0.0/24", "", opts{"tag.team": "red", "tag.note": "a=b, c", "tag.empty": "", "com.docker.network.ipam.serial": "true"})
+	b.pool("local", "10.0.0.0/24", "",
+		opts{"tag.team": "red", "tag.note": "a=b, c", "tag.empty": "", "com.docker.network.ipam.serial": "true"})
 	b.reopen()
 	infos, err := b.service.Subnets(context.Background(), "local")
 	if err != nil || len(infos) != 1 {
@@ -172,22 +184,29 @@ func TestOptionTags(t *testing.T) {
 	}
 }
 
-// TestOptionsOfOneFamily: the engine sends all options with the request for each family; each takes its own (LN-8, LN-11).
+// TestOptionsOfOneFamily: the engine sends all options with the request for each family; each takes its own (LN-8,
+// LN-11).
 func TestOptionsOfOneFamily(t *testing.T) {
 	for _, row := range []struct {
 		options    opts
 		v4, v6     string // subnets asked for
 		got4, got6 api.RequestPoolResponse
 	}{
-		{opts{"size": "26"}, "", "", api.RequestPoolResponse{Pool: "172.16.0.0/26"}, api.RequestPoolResponse{Pool: "fd00:be27::/64"}},
-		{opts{"size": "/80"}, "", "", api.RequestPoolResponse{Pool: "172.16.0.0/24"}, api.RequestPoolResponse{Pool: "fd00:be27::/80"}},
-		{opts{"size": "26,80"}, "", "", api.RequestPoolResponse{Pool: "172.16.0.0/26"}, api.RequestPoolResponse{Pool: "fd00:be27::/80"}},
-		{opts{"size": "80"}, "10.0.0.0/24", "", api.RequestPoolResponse{Pool: "10.0.0.0/24"}, api.RequestPoolResponse{Pool: "fd00:be27::/80"}},
-		{opts{"gateway": "10.0.0.9"}, "10.0.0.0/24", "", api.RequestPoolResponse{Pool: "10.0.0.0/24", Data: opts{metaGateway: "10.0.0.9/24"}},
+		{opts{"size": "26"}, "", "", api.RequestPoolResponse{Pool: "172.16.0.0/26"},
+			api.RequestPoolResponse{Pool: "fd00:be27::/64"}},
+		{opts{"size": "/80"}, "", "", api.RequestPoolResponse{Pool: "172.16.0.0/24"},
+			api.RequestPoolResponse{Pool: "fd00:be27::/80"}},
+		{opts{"size": "26,80"}, "", "", api.RequestPoolResponse{Pool: "172.16.0.0/26"},
+			api.RequestPoolResponse{Pool: "fd00:be27::/80"}},
+		{opts{"size": "80"}, "10.0.0.0/24", "", api.RequestPoolResponse{Pool: "10.0.0.0/24"},
+			api.RequestPoolResponse{Pool: "fd00:be27::/80"}},
+		{opts{"gateway": "10.0.0.9"}, "10.0.0.0/24", "",
+			api.RequestPoolResponse{Pool: "10.0.0.0/24", Data: opts{metaGateway: "10.0.0.9/24"}},
 			api.RequestPoolResponse{Pool: "fd00:be27::/64"}},
 		{opts{"gateway": "fd00::9"}, "10.0.0.0/24", "fd00::/64", api.RequestPoolResponse{Pool: "10.0.0.0/24"},
 			api.RequestPoolResponse{Pool: "fd00::/64", Data: opts{metaGateway: "fd00::9/64"}}},
-		{opts{"gateway": "10.0.0.9,fd00::9"}, "10.0.0.0/24", "fd00::/64", api.RequestPoolResponse{Pool: "10.0.0.0/24", Data: opts{metaGateway: "10.0.0.9/24"}},
+		{opts{"gateway": "10.0.0.9,fd00::9"}, "10.0.0.0/24", "fd00::/64",
+			api.RequestPoolResponse{Pool: "10.0.0.0/24", Data: opts{metaGateway: "10.0.0.9/24"}},
 			api.RequestPoolResponse{Pool: "fd00::/64", Data: opts{metaGateway: "fd00::9/64"}}},
 	} {
 		b := newBench(t)
@@ -196,7 +215,8 @@ func TestOptionsOfOneFamily(t *testing.T) {
 			pool string
 			want api.RequestPoolResponse
 		}{{false, row.v4, row.got4}, {true, row.v6, row.got6}} {
-			got, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: family.pool, V6: family.v6, Options: row.options})
+			got, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: family.pool, V6: family.v6,
+				Options: row.options})
 			if refused != "" || got.Pool != family.want.Pool || got.Data[metaGateway] != family.want.Data[metaGateway] {
 				t.Errorf("%v, V6 %v: %+v %s", row.options, family.v6, got, refused)
 			}

@@ -56,22 +56,25 @@ func parseOptions(opts map[string]string, req *ipam.PoolRequest) error {
 	return settlePlanned(opts, req)
 }
 
-// settlePlanned refuses what contradicts network= and pool=. A planned network is in a space of its own, so that the one
-// which the engine asks in by default is no wish. That of a swarm manager stays one: each of its nodes asks for the same
-// addresses again in the space local, where they must not be held already.
+// settlePlanned refuses what contradicts network= and pool=. A planned network is in a space of its own, so that the
+// one which the engine asks in by default is no wish. That of a swarm manager stays one: each of its nodes asks for the
+// same addresses again in the space local, where they must not be held already.
 func settlePlanned(opts map[string]string, req *ipam.PoolRequest) error {
 	if req.Swarm && req.Space == ipam.LocalSpace {
-		return fmt.Errorf("--ipam-opt space=%s: a swarm's nodes ask in this space for what its manager took; choose another, or leave it out for %s",
+		return fmt.Errorf("--ipam-opt space=%s: a swarm's nodes ask in this space for what its manager took; choose "+
+			"another, or leave it out for %s",
 			req.Space, ipam.GlobalSpace)
 	}
 	if req.Pool != "" && !req.Range.IsZero() {
-		return fmt.Errorf("--ipam-opt pool=%s: the range %s (--ip-range) says already which addresses; leave out one of the two", req.Pool, req.Range)
+		return fmt.Errorf("--ipam-opt pool=%s: the range %s (--ip-range) says already which addresses; leave out one "+
+			"of the two", req.Pool, req.Range)
 	}
 	if req.Network == "" {
 		return nil
 	}
 	if _, given := opts["size"]; given || req.Bits != 0 {
-		return fmt.Errorf("--ipam-opt network=%s: the subnets of a planned network have their sizes already; leave out the size, and choose one with --subnet", req.Network)
+		return fmt.Errorf("--ipam-opt network=%s: the subnets of a planned network have their sizes already; leave "+
+			"out the size, and choose one with --subnet", req.Network)
 	}
 	if _, given := opts["space"]; !given && !req.Swarm {
 		req.Space = ""
@@ -99,8 +102,8 @@ func parseTag(key, value string, req *ipam.PoolRequest) error {
 	return nil
 }
 
-// parseSize reads the prefix lengths of chosen subnets. Lengths up to 32 speak of IPv4 and greater ones of IPv6, so that
-// one option serves both halves of a dual-stack network: "26", "/26" or "26,80".
+// parseSize reads the prefix lengths of chosen subnets. Lengths up to 32 speak of IPv4 and greater ones of IPv6, so
+// that one option serves both halves of a dual-stack network: "26", "/26" or "26,80".
 func parseSize(value string, req *ipam.PoolRequest) error {
 	for part := range strings.SplitSeq(value, ",") {
 		digits := strings.TrimPrefix(part, "/")
@@ -144,7 +147,8 @@ func parseGateway(value string, req *ipam.PoolRequest) error {
 		}
 	}
 	if outside.IsValid() && !req.Gateway.IsValid() {
-		return fmt.Errorf("%s is outside the subnet %s; give one gateway for each subnet, separated by commas", outside, req.CIDR)
+		return fmt.Errorf("%s is outside the subnet %s; give one gateway for each subnet, separated by commas", outside,
+			req.CIDR)
 	}
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// street plans a network with a gateway, a pool of four addresses and another one named web, and attaches a Docker network to it.
+// street plans a network with a gateway, a pool of four addresses and another one named web, and attaches a Docker
+// network to it.
 func street(t *testing.T) (b *bench, pool string) {
 	t.Helper()
 	b = newBench(t)
@@ -24,13 +25,14 @@ func street(t *testing.T) (b *bench, pool string) {
 // reserve reserves an address in front for an owner.
 func (b *bench) reserve(owner, addr string) {
 	b.t.Helper()
-	b.edit("reservation.add", fmt.Sprintf(`{"network":"front","owner":%q,"wishes":[{"slot":0,"address":%q}]}`, owner, addr))
+	b.edit("reservation.add",
+		fmt.Sprintf(`{"network":"front","owner":%q,"wishes":[{"slot":0,"address":%q}]}`, owner, addr))
 }
 
 const inUse = string(ipam.AlreadyInUse)
 
-// TestOwnerNames: whom the name of an endpoint means, in the ways in which Docker and both lines of Compose write it. Any other
-// name is a stranger's, who is given no reserved address (BO-2).
+// TestOwnerNames: whom the name of an endpoint means, in the ways in which Docker and both lines of Compose write it.
+// Any other name is a stranger's, who is given no reserved address (BO-2).
 func TestOwnerNames(t *testing.T) {
 	for _, row := range []struct {
 		owner, name string
@@ -121,8 +123,8 @@ func TestOwnerOrder(t *testing.T) {
 	b.check()
 }
 
-// TestOwnerRecreated: a replica that Compose recreates keeps its address, whatever name it has for a moment, and nobody is
-// lent it between (BO-2).
+// TestOwnerRecreated: a replica that Compose recreates keeps its address, whatever name it has for a moment, and nobody
+// is lent it between (BO-2).
 func TestOwnerRecreated(t *testing.T) {
 	const now, then = "shop-web-1", "0123456789ab_shop-web-1"
 	for _, row := range []struct {
@@ -146,17 +148,18 @@ func TestOwnerRecreated(t *testing.T) {
 			b.wants(p, now, 1, "10.0.0.99")
 			_, refused := b.tryTake(p, "", named(then, 2))
 			wantText(b.t, refused, inUse, "10.0.0.99", now, macText(1))
-			b.wants(p, now, 1, "10.0.0.99")
+			b.holds("10.0.0.99", named(now, 1))
 			b.give(p, "10.0.0.99")
 			b.wants(p, then, 2, "10.0.0.99")
 		}},
-		{"Compose 1: the old one stopped and renamed, the new one started, the old one removed", func(b *bench, p string) {
-			b.wants(p, "shop_web_1", 1, "10.0.0.99")
-			b.give(p, "10.0.0.99")
-			b.wants(p, "shop_web_1", 2, "10.0.0.99")
-			_, refused := b.tryTake(p, "", named("0123456789ab_shop_web_1", 1)) // somebody starts the old one again
-			wantText(b.t, refused, inUse, "10.0.0.99", "shop_web_1", macText(2))
-		}},
+		{"Compose 1: the old one stopped and renamed, the new one started, the old one removed",
+			func(b *bench, p string) {
+				b.wants(p, "shop_web_1", 1, "10.0.0.99")
+				b.give(p, "10.0.0.99")
+				b.wants(p, "shop_web_1", 2, "10.0.0.99")
+				_, refused := b.tryTake(p, "", named("0123456789ab_shop_web_1", 1)) // somebody starts the old one again
+				wantText(b.t, refused, inUse, "10.0.0.99", "shop_web_1", macText(2))
+			}},
 		{"from Compose 1 to Compose 2", func(b *bench, p string) {
 			b.wants(p, "shop_web_1", 1, "10.0.0.99")
 			b.give(p, "10.0.0.99")
@@ -201,8 +204,8 @@ func (b *bench) wants(pool, name string, n int, addr string) {
 	}
 }
 
-// TestOwnerRecreatedUnreserved: what nobody reserved is remembered by the name, so that a replica that is recreated has its
-// address again where nobody took it.
+// TestOwnerRecreatedUnreserved: what nobody reserved is remembered by the name, so that a replica that is recreated has
+// its address again where nobody took it.
 func TestOwnerRecreatedUnreserved(t *testing.T) {
 	for _, names := range [][2]string{
 		{"shop-web-1", "shop-web-1"}, {"shop_web_1", "shop_web_1"}, {"shop_web_1", "shop-web-1"},
@@ -218,13 +221,13 @@ func TestOwnerRecreatedUnreserved(t *testing.T) {
 	}
 }
 
-// TestOwnerRenamed: `docker rename web old; docker run --name web` while old lives: another address, or, where the name has
-// one reserved, a refusal that names the user.
+// TestOwnerRenamed: `docker rename web old; docker run --name web` while old lives: another address, or, where the name
+// has one reserved, a refusal that names the user.
 func TestOwnerRenamed(t *testing.T) {
 	b, p := street(t)
 	b.wants(p, "web", 1, "10.0.0.10")
 	b.wants(p, "web", 2, "10.0.0.11")
-	b.wants(p, "web", 1, "10.0.0.10") // old asks again
+	b.holds("10.0.0.10", named("web", 1)) // and old has its own
 	b.give(p, "10.0.0.10")
 	b.wants(p, "old", 1, "10.0.0.10") // restarted under its new name, it is known by its MAC
 	b.check()
@@ -242,8 +245,8 @@ func TestOwnerRenamed(t *testing.T) {
 	b.check()
 }
 
-// TestOwnerRandomNames: names that Docker draws use up nothing: what they had is remembered softly, and what is reserved is
-// given to none of them (BO-2, BO-7).
+// TestOwnerRandomNames: names that Docker draws use up nothing: what they had is remembered softly, and what is
+// reserved is given to none of them (BO-2, BO-7).
 func TestOwnerRandomNames(t *testing.T) {
 	b, p := street(t)
 	b.reserve("shop/web/1", "10.0.0.11")
@@ -276,23 +279,29 @@ func TestOwnerRules(t *testing.T) {
 		asks        []ask
 	}{
 		{"a pool by a name", `{"pattern":"web-*","pool":"web"}`, nil,
-			[]ask{{"web-a", "10.0.0.20"}, {"db-a", "10.0.0.10"}, {"web", "10.0.0.11"}, {"web-b", "10.0.0.21"}, {"web-c", "10.0.0.22"}, {"web-d", "10.0.0.23"}, {"web-e", ""}, {"db-b", "10.0.0.12"}}},
+			[]ask{{"web-a", "10.0.0.20"}, {"db-a", "10.0.0.10"}, {"web", "10.0.0.11"}, {"web-b", "10.0.0.21"},
+				{"web-c", "10.0.0.22"}, {"web-d", "10.0.0.23"}, {"web-e", ""}, {"db-b", "10.0.0.12"}}},
 		{"a pool by an owner's path", `{"pattern":"shop/web/*","pool":"web"}`, nil,
-			[]ask{{"shop-web-1", "10.0.0.20"}, {"shop_web_2", "10.0.0.21"}, {"shop-db-1", "10.0.0.10"}, {"0123456789ab_shop-web-3", "10.0.0.22"}}},
+			[]ask{{"shop-web-1", "10.0.0.20"}, {"shop_web_2", "10.0.0.21"}, {"shop-db-1", "10.0.0.10"},
+				{"0123456789ab_shop-web-3", "10.0.0.22"}}},
 		{"an owner", `{"pattern":"prod-*-n*","owner":"prod/*/*"}`, nil,
 			[]ask{{"prod-api-n1", "10.0.0.99"}, {"prod-api-n2", "10.0.0.10"}, {"prod/api/1", ""}}},
 		{"an owner and a pool", `{"pattern":"api*","owner":"prod/api/*","pool":"web"}`, nil,
 			[]ask{{"api1", "10.0.0.99"}, {"api2", "10.0.0.20"}, {"other", "10.0.0.10"}}},
-		{"a pool by the owner that a rule makes", `{"pattern":"api*","owner":"prod/api/*"},{"pattern":"prod/*","pool":"web"}`, nil,
+		{"a pool by the owner that a rule makes",
+			`{"pattern":"api*","owner":"prod/api/*"},{"pattern":"prod/*","pool":"web"}`, nil,
 			[]ask{{"api1", "10.0.0.99"}, {"api2", "10.0.0.20"}, {"other", "10.0.0.10"}, {"prod/api/3", "10.0.0.21"}}},
-		{"its own pool before that of the owner it makes", `{"pattern":"api*","owner":"prod/api/*","pool":"web"},{"pattern":"prod/*","pool":"rest"}`, nil,
+		{"its own pool before that of the owner it makes",
+			`{"pattern":"api*","owner":"prod/api/*","pool":"web"},{"pattern":"prod/*","pool":"rest"}`, nil,
 			[]ask{{"api2", "10.0.0.20"}, {"prod/api/3", "10.0.0.30"}}},
 		{"the first that matches", `{"pattern":"web-a*","pool":"web"},{"pattern":"web-*","owner":"prod/api/1"}`, nil,
 			[]ask{{"web-ax", "10.0.0.20"}, {"web-b", "10.0.0.99"}, {"web-c", ""}}},
-		{"one pool of the Docker network's own", `{"pattern":"web-*","pool":"web"},{"pattern":"api","owner":"prod/api/1"}`, opts{"pool": "rest"},
+		{"one pool of the Docker network's own",
+			`{"pattern":"web-*","pool":"web"},{"pattern":"api","owner":"prod/api/1"}`, opts{"pool": "rest"},
 			[]ask{{"web-a", "10.0.0.30"}, {"api", "10.0.0.99"}, {"db", "10.0.0.31"}, {"web-b", ""}}},
 		{"a pool that is nowhere binds nobody", `{"pattern":"*","pool":"nowhere"}`, nil, []ask{{"web", "10.0.0.10"}}},
-		{"an owner that cannot be binds nobody", `{"pattern":"web*","owner":"prod/*"}`, nil, []ask{{"web", "10.0.0.10"}, {"web/", "10.0.0.11"}, {"web//", "10.0.0.12"}}},
+		{"an owner that cannot be binds nobody", `{"pattern":"web*","owner":"prod/*"}`, nil,
+			[]ask{{"web", "10.0.0.10"}, {"web/", "10.0.0.11"}, {"web//", "10.0.0.12"}}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b, p := street(t)
@@ -342,7 +351,8 @@ func TestOwnerRulesDualStack(t *testing.T) {
 	b.check()
 }
 
-// TestOwnerManyAtOnce: however many ask at once, those who own something get it, and the others nothing of theirs (GA-22, BO-2).
+// TestOwnerManyAtOnce: however many ask at once, those who own something get it, and the others nothing of theirs
+// (GA-22, BO-2).
 func TestOwnerManyAtOnce(t *testing.T) {
 	const strangers, owners, size = 64, 16, 48
 	b := newBench(t)

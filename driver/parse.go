@@ -19,7 +19,8 @@ const maxNameLength = 255
 // errForeign marks a pool id that no Berth made. It cannot be held here, so that releasing it succeeds.
 var errForeign = errors.New("no pool id of Berth's")
 
-// parsePool reads the request for a pool: which subnet, or which size and family where Berth is to choose, and the options.
+// parsePool reads the request for a pool: which subnet, or which size and family where Berth is to choose, and the
+// options.
 func parsePool(msg *api.RequestPoolRequest) (ipam.PoolRequest, error) {
 	req := ipam.PoolRequest{Space: msg.AddressSpace, IPv6: msg.V6, Swarm: msg.AddressSpace == ipam.GlobalSpace}
 	if msg.AddressSpace == "" {
@@ -29,7 +30,7 @@ func parsePool(msg *api.RequestPoolRequest) (ipam.PoolRequest, error) {
 		return req, err
 	}
 	opts := msg.Options
-	if _, serial := opts[optSerial]; serial || req.Swarm {
+	if isSwarm(msg) {
 		opts = swarmOptions(opts, req)
 	}
 	if err := parseOptions(opts, &req); err != nil {
@@ -38,9 +39,15 @@ func parsePool(msg *api.RequestPoolRequest) (ipam.PoolRequest, error) {
 	return req, nil
 }
 
-// swarmOptions leaves out of a swarm's options what has had its effect. The manager chose a subnet by them; a node asks for that
-// one in the space local, with the same options, and so does the manager itself after its restart. A node that took network,
-// pool and space at their word would find its addresses held by the manager.
+// isSwarm tells whether a swarm asks: its manager, or one of its nodes for what the manager took.
+func isSwarm(msg *api.RequestPoolRequest) bool {
+	_, serial := msg.Options[optSerial]
+	return serial || msg.AddressSpace == ipam.GlobalSpace
+}
+
+// swarmOptions leaves out of a swarm's options what has had its effect. The manager chose a subnet by them; a node asks
+// for that one in the space local, with the same options, and so does the manager itself after its restart. A node that
+// took network, pool and space at their word would find its addresses held by the manager.
 func swarmOptions(opts map[string]string, req ipam.PoolRequest) map[string]string {
 	left := maps.Clone(opts)
 	if req.CIDR.IsValid() {
@@ -54,8 +61,8 @@ func swarmOptions(opts map[string]string, req ipam.PoolRequest) map[string]strin
 	return left
 }
 
-// parseSubnet reads Pool and SubPool. A pool of the unspecified address, such as 0.0.0.0/24, asks for a size only (engines
-// from v29 on). The family is that of the subnet: a swarm manager sends V6 false with an IPv6 one.
+// parseSubnet reads Pool and SubPool. A pool of the unspecified address, such as 0.0.0.0/24, asks for a size only
+// (engines from v29 on). The family is that of the subnet: a swarm manager sends V6 false with an IPv6 one.
 func parseSubnet(msg *api.RequestPoolRequest, req *ipam.PoolRequest) error {
 	if msg.Pool != "" {
 		p, err := alloc.ParsePrefix(msg.Pool)
@@ -112,7 +119,8 @@ func parseAddress(msg *api.RequestAddressRequest) (ipam.AddressRequest, error) {
 	}
 	req.Name = strings.TrimPrefix(msg.Options[optName], "/")
 	if len(req.Name) > maxNameLength {
-		return req, fmt.Errorf("the endpoint's name has %d bytes; at most %d are recorded", len(req.Name), maxNameLength)
+		return req, fmt.Errorf("the endpoint's name has %d bytes; at most %d are recorded", len(req.Name),
+			maxNameLength)
 	}
 	req.Gateway = msg.Options[optAddressType] == typeGateway
 	return req, nil

@@ -36,9 +36,10 @@ var (
 	recordPlugins = flag.String("plugins", "/run/docker/plugins", "where it looks for plugins' sockets")
 	recordImage   = flag.String("image", "", "an image with /pause")
 	recordRestart = flag.String("restart", "", "command that stops, kills and starts the engine")
-	recordDriver  = flag.String("driver", "", "a managed plugin that passes all calls on to DIR/recorder.sock, as swarm needs one")
-	recordOnly    = flag.String("situation", "", "record only this one")
-	recordSwarm   = flag.Bool("swarm", false, "the engine is a swarm manager: record only its situations")
+	recordDriver  = flag.String("driver", "",
+		"a managed plugin that passes all calls on to DIR/recorder.sock, as swarm needs one")
+	recordOnly  = flag.String("situation", "", "record only this one")
+	recordSwarm = flag.Bool("swarm", false, "the engine is a swarm manager: record only its situations")
 )
 
 // recorder is the plugin.
@@ -78,8 +79,8 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 type situation struct {
 	name  string
 	about string
-	// Lines of docker arguments; "!" before one that is to fail, "@" for the restart command, "+" for a change of the plan; $N
-	// is the prefix, $D the driver, $I the image.
+	// Lines of docker arguments; "!" before one that is to fail, "@" for the restart command, "+" for a change of the
+	// plan; $N is the prefix, $D the driver, $I the image.
 	script string
 }
 
@@ -117,7 +118,8 @@ func TestRecord(t *testing.T) {
 		r.prefix = fmt.Sprintf("berth-rec-%s-%d", strings.ToLower(rand.Text()[:4]), i)
 		r.run(s.script)
 		r.mu.Lock()
-		r.calls.Comment = []byte(fmt.Sprintf("# %s\n# Recorded from Docker Engine %s:\n%s", s.about, version, commented(s.script)))
+		r.calls.Comment = []byte(fmt.Sprintf("# %s\n# Recorded from Docker Engine %s:\n%s", s.about, version,
+			commented(s.script)))
 		err := os.WriteFile(filepath.Join(dir, s.name+".txtar"), txtar.Format(r.calls), 0o644)
 		r.mu.Unlock()
 		if err != nil {
@@ -127,7 +129,7 @@ func TestRecord(t *testing.T) {
 }
 
 func (r *recorder) reset() {
-	b := newBench(r.t)
+	b := macBench(r.t)
 	b.avoid = []netip.Prefix{}
 	r.mu.Lock()
 	defer r.mu.Unlock()

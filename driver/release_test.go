@@ -66,7 +66,8 @@ func TestReleaseRefused(t *testing.T) {
 		{p, "::ffff:10.0.0.1", []string{"mapped", "10.0.0.1"}},
 		{p, "ten", []string{`"ten"`}},
 	} {
-		wantText(t, b.send("ReleaseAddress", api.ReleaseAddressRequest{PoolID: row.pool, Address: row.addr}, &struct{}{}), row.want...)
+		wantText(t, b.send("ReleaseAddress", api.ReleaseAddressRequest{PoolID: row.pool, Address: row.addr},
+			&struct{}{}), row.want...)
 	}
 	wantText(t, b.send("ReleasePool", api.ReleasePoolRequest{}, &struct{}{}), "names no pool")
 }
@@ -156,8 +157,8 @@ func TestReleaseOfTwoAttachments(t *testing.T) {
 	}
 }
 
-// TestReleaseLeavesOthersPool: the range that is written as the whole subnet, and no range at all, are the same. The end
-// of one attachment leaves the other its addresses (LN-6).
+// TestReleaseLeavesOthersPool: the range that is written as the whole subnet, and no range at all, are the same. The
+// end of one attachment leaves the other its addresses (LN-6).
 func TestReleaseLeavesOthersPool(t *testing.T) {
 	const cidr = "10.0.0.0/24"
 	for _, row := range []struct{ name, first, second string }{

@@ -12,8 +12,8 @@ import (
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
-// TestNameServers: the engine refuses a chosen subnet that holds a name server, so these are avoided; what does not parse
-// is not the driver's to complain about.
+// TestNameServers: the engine refuses a chosen subnet that holds a name server, so these are avoided; what does not
+// parse is not the driver's to complain about.
 func TestNameServers(t *testing.T) {
 	for _, row := range []struct{ text, want string }{
 		{"", ""},
@@ -63,7 +63,7 @@ func TestHostPrefixes(t *testing.T) {
 func TestRoutesUnknown(t *testing.T) {
 	b := newBench(t)
 	known := netip.MustParsePrefix("172.16.0.0/16")
-	b.handler = New(Config{Service: b.service, Log: quiet(), Avoid: func() ([]netip.Prefix, error) {
+	b.handler = New(Config{Service: b.service, Log: quiet(), Host: noBridges, Avoid: func() ([]netip.Prefix, error) {
 		return []netip.Prefix{known}, errors.New("no netlink here")
 	}}).Handler()
 	if got := b.pool("local", "", "", nil).Pool; got != "172.17.0.0/24" {
@@ -82,7 +82,9 @@ func TestLongName(t *testing.T) {
 	b.take(p, "", opts{optName: strings.Repeat("n", 255), optMAC: macText(1)})
 	_, refused := b.tryTake(p, "", opts{optName: strings.Repeat("n", 256), optMAC: macText(2)})
 	wantText(t, refused, "name", "256", "255")
-	if refused := b.send("RequestAddress", api.RequestAddressRequest{PoolID: p, Options: opts{optName: "a\nb\x00\"", optMAC: macText(3)}}, &struct{}{}); refused != "" {
+	if refused := b.send("RequestAddress",
+		api.RequestAddressRequest{PoolID: p, Options: opts{optName: "a\nb\x00\"", optMAC: macText(3)}},
+		&struct{}{}); refused != "" {
 		t.Errorf("an odd name: %s", refused)
 	}
 	b.check()

@@ -9,9 +9,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
+	"strconv"
 	"time"
 
+	"berth/internal/advice"
 	"berth/internal/ipam"
 
 	api "github.com/docker/go-plugins-helpers/ipam"
@@ -42,7 +45,7 @@ func (d *Driver) Handler() http.Handler {
 	mux.Handle("/IpamDriver.GetDefaultAddressSpaces", bare(d, "GetDefaultAddressSpaces", d.addressSpaces))
 	mux.Handle("/IpamDriver.RequestPool", call(d, "RequestPool", d.requestPool))
 	mux.Handle("/IpamDriver.ReleasePool", call(d, "ReleasePool", d.releasePool))
-	mux.Handle("/IpamDriver.RequestAddress", call(d, "RequestAddress", d.requestAddress))
+	mux.Handle("/IpamDriver.RequestAddress", d.undoing(d.requestAddress))
 	mux.Handle("/IpamDriver.ReleaseAddress", call(d, "ReleaseAddress", d.releaseAddress))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, fmt.Errorf("%q is no call of the IPAM driver protocol", r.URL.Path))
@@ -59,6 +62,7 @@ func (d *Driver) Serve(ctx context.Context, l net.Listener) error {
 		WriteTimeout:      bodyTimeout + answerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          d.errors,
 	}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
@@ -95,6 +99,42 @@ func call[Req, Res any](d *Driver, name string, method func(context.Context, *Re
 	})
 }
 
+// undoing is call for requests of addresses. What is given with an answer that nobody could be told is given back: the
+// engine will never say that it has it, nor that it does not.
+func (d *Driver) undoing(method addressMethod) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var given func() // back
+		call(d, "RequestAddress",
+			func(ctx context.Context, msg *api.RequestAddressRequest) (*api.RequestAddressResponse, error) {
+				res, err := method(ctx, msg)
+				if err == nil {
+					given = func() { d.giveBack(ctx, msg, res) }
+				}
+				return res, err
+			}).ServeHTTP(w, r)
+		if given != nil && http.NewResponseController(w).Flush() != nil {
+			given()
+		}
+	})
+}
+
+type addressMethod = func(context.Context, *api.RequestAddressRequest) (*api.RequestAddressResponse, error)
+
+// giveBack ends the lease that res tells of. The subnet's gateway is no lease, and stays.
+func (d *Driver) giveBack(ctx context.Context, msg *api.RequestAddressRequest, res *api.RequestAddressResponse) {
+	log := d.log.WithField("call", "RequestAddress").WithField("address", res.Address)
+	given, err := netip.ParsePrefix(res.Address)
+	if err == nil {
+		_, err = d.releaseAddress(ctx, &api.ReleaseAddressRequest{PoolID: msg.PoolID, Address: given.Addr().String()})
+	}
+	if err != nil {
+		log.WithError(err).Warn("the engine hung up before it heard of its address, which could not be taken back; " +
+			"`berth check` finds it")
+		return
+	}
+	log.Info("the engine hung up before it heard of its address, which was taken back")
+}
+
 // bare is call for messages without a body.
 func bare[Res any](d *Driver, name string, method func(context.Context, *struct{}) (*Res, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -102,7 +142,8 @@ func bare[Res any](d *Driver, name string, method func(context.Context, *struct{
 	})
 }
 
-func answer[Req, Res any](d *Driver, w http.ResponseWriter, r *http.Request, name string, req *Req, method func(context.Context, *Req) (*Res, error)) {
+func answer[Req, Res any](d *Driver, w http.ResponseWriter, r *http.Request, name string, req *Req,
+	method func(context.Context, *Req) (*Res, error)) {
 	defer func() {
 		if p := recover(); p != nil {
 			d.log.WithField("call", name).Errorf("panic: %v\n%s", p, debug.Stack())
@@ -117,7 +158,14 @@ func answer[Req, Res any](d *Driver, w http.ResponseWriter, r *http.Request, nam
 		refuse(w, http.StatusInternalServerError, err)
 		return
 	}
-	sdk.EncodeResponse(w, res, false)
+	text, err := json.Marshal(res)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err)
+		return
+	}
+	w.Header().Set("Content-Type", sdk.DefaultContentTypeV1_1)
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)+1))
+	_, _ = w.Write(append(text, '\n'))
 }
 
 // decode reads one JSON message. The engine repeats a call whose connection broke with an empty body, which must not be
@@ -129,7 +177,8 @@ func decode(w http.ResponseWriter, r *http.Request, req any) error {
 	}
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 {
-		return errors.New("the request has no body: the engine repeats a call with an empty one when its connection broke; do again what you did")
+		return errors.New("the request has no body: the engine repeats a call with an empty one when its connection " +
+			"broke; do again what you did")
 	}
 	if body[0] != '{' {
 		return errors.New("the request is not a JSON object")
@@ -143,5 +192,5 @@ func decode(w http.ResponseWriter, r *http.Request, req any) error {
 func refuse(w http.ResponseWriter, status int, err error) {
 	w.Header().Set("Content-Type", sdk.DefaultContentTypeV1_1)
 	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(api.NewErrorResponse(err.Error()))
+	json.NewEncoder(w).Encode(api.NewErrorResponse(advice.Text(err)))
 }

@@ -76,24 +76,30 @@ var plainSituations = []situation{
 			start $N-c
 			rm -f $N-c $N-d
 			network rm $N`},
-	{name: "prune", about: "A network removed by prune.", script: "network create --label $N -d bridge --ipam-driver $D --subnet 10.91.7.0/24 $N\nnetwork prune -f --filter label=$N"},
+	{name: "prune", about: "A network removed by prune.",
+		script: "network create --label $N -d bridge --ipam-driver $D --subnet 10.91.7.0/24 $N\nnetwork prune -f " +
+			"--filter label=$N"},
 	{name: "gateway-refused", about: "A gateway that is refused: the pool goes back at once.",
 		script: "!network create -d bridge --ipam-driver $D --subnet 10.91.3.0/24 --gateway 10.91.3.255 $N"},
 	{name: "aux-refused", about: "An auxiliary address that is refused.",
 		script: "!network create -d bridge --ipam-driver $D --subnet 10.91.3.0/24 --aux-address a=10.91.3.0 $N"},
-	{name: "v6-refused", about: "Two families, of which the second one's pool is refused: this engine gives the first one back.",
+	{name: "v6-refused", about: "Two families, of which the second one's pool is refused: this engine gives the " +
+		"first one back.",
 		script: "!network create -d bridge --ipam-driver $D --ipv6 --subnet 10.91.3.0/24 --subnet fd91:3::5/64 $N"},
 	{name: "gateway-option", about: "A gateway as an option: it is not asked for, but released.",
-		script: "network create -d bridge --ipam-driver $D --subnet 10.91.3.0/24 --ipam-opt gateway=10.91.3.7 $N\n network rm $N"},
+		script: "network create -d bridge --ipam-driver $D --subnet 10.91.3.0/24 --ipam-opt gateway=10.91.3.7 $N\n " +
+			"network rm $N"},
 	{name: "gateway-none", about: "A network without a gateway, of which the engine wants one all the same.",
-		script: "network create -d bridge --ipam-driver $D --subnet 10.91.3.0/24 --ipam-opt gateway=none $N\n network rm $N"},
+		script: "network create -d bridge --ipam-driver $D --subnet 10.91.3.0/24 --ipam-opt gateway=none $N\n " +
+			"network rm $N"},
 	{name: "host-bits", about: "A subnet and a range with host bits.",
 		script: `!network create -d bridge --ipam-driver $D --subnet 10.91.3.9/24 $N
 			!network create -d bridge --ipam-driver $D --subnet 10.91.3.0/24 --ip-range 10.91.3.130/25 $N`},
 	{name: "two-subnets", about: "Two subnets of one family.",
 		script: `!network create -d bridge --ipam-driver $D --subnet 10.91.3.0/24 --subnet 10.91.4.0/24 $N`},
 	{name: "v6-gateway-refused", about: "Two families, of which the second one's gateway is refused.",
-		script: "!network create -d bridge --ipam-driver $D --ipv6 --subnet 10.91.3.0/24 --subnet fd91:3::/64 --gateway fd91:3:: $N"},
+		script: "!network create -d bridge --ipam-driver $D --ipv6 --subnet 10.91.3.0/24 --subnet fd91:3::/64 " +
+			"--gateway fd91:3:: $N"},
 	{name: "planned", about: "A planned network: the option alone chooses subnet and gateway.",
 		script: plan + `network create -d bridge --ipam-driver $D --ipam-opt network=front $N
 			run -d --name $N-c --network $N $I /pause
@@ -108,7 +114,8 @@ var plainSituations = []situation{
 			!run -d --name $N-e --network $N $I /pause
 			rm -f $N-c $N-d $N-e
 			network rm $N`},
-	{name: "planned-subnet", about: "One of a planned network's subnets, by --subnet, with an address that is asked for.",
+	{name: "planned-subnet",
+		about: "One of a planned network's subnets, by --subnet, with an address that is asked for.",
 		script: plan + `network create -d bridge --ipam-driver $D --subnet 10.91.9.0/24 --ipam-opt network=front $N
 			run -d --name $N-c --network $N --ip 10.91.9.77 $I /pause
 			rm -f $N-c
@@ -118,7 +125,8 @@ var plainSituations = []situation{
 			run -d --name $N-c --network $N $I /pause
 			rm -f $N-c
 			network rm $N`},
-	{name: "planned-refused", about: "A planned network that is not there, one without a subnet, a pool and a subnet that are not there.",
+	{name: "planned-refused",
+		about: "A planned network that is not there, one without a subnet, a pool and a subnet that are not there.",
 		script: plan + `+network.create {"name":"flat"}
 			!network create -d bridge --ipam-driver $D --ipam-opt network=back $N
 			!network create -d bridge --ipam-driver $D --ipam-opt network=flat $N
@@ -132,15 +140,18 @@ var plainSituations = []situation{
 
 var restartSituations = []situation{
 	{name: "engine-stopped", about: "The engine stops in order and starts, with a container that runs.",
-		script: one + "run -d --name $N-c --restart always --network $N $I /pause\n@stop\n@start\nrm -f $N-c\nnetwork rm $N"},
+		script: one + "run -d --name $N-c --restart always --network $N $I /pause\n@stop\n@start\nrm -f " +
+			"$N-c\nnetwork rm $N"},
 	{name: "engine-killed", about: "The engine is killed and started, with a container that runs.",
-		script: one + "run -d --name $N-c --restart always --network $N $I /pause\n@kill\n@start\nrm -f $N-c\nnetwork rm $N"},
+		script: one + "run -d --name $N-c --restart always --network $N $I /pause\n@kill\n@start\nrm -f " +
+			"$N-c\nnetwork rm $N"},
 	{name: "live-restore", about: "The engine is killed and started with live-restore: the containers run on.",
 		script: one + "run -d --name $N-c --network $N $I /pause\n@live\n@kill\n@startlive\nrm -f $N-c\nnetwork rm $N"},
 }
 
 var swarmSituations = []situation{
-	{name: "swarm-network", about: "An overlay network of a swarm: the manager asks in the global space, the node in the local one.",
+	{name: "swarm-network", about: "An overlay network of a swarm: the manager asks in the global space, the node in " +
+		"the local one.",
 		script: `network create -d overlay --attachable --ipam-driver $D --subnet 10.91.5.0/24 $N
 			run -d --name $N-c --network $N $I /pause
 			rm -f $N-c
@@ -150,8 +161,10 @@ var swarmSituations = []situation{
 			@gone $N
 			network rm $N
 			@settle`},
-	{name: "swarm-two-subnets", about: "A swarm network of two subnets: the second request has options of the first one's gateway.",
-		script: "network create -d overlay --ipam-driver $D --subnet 10.91.5.0/24 --subnet 10.91.6.0/24 $N\nnetwork rm $N\n@settle"},
+	{name: "swarm-two-subnets",
+		about: "A swarm network of two subnets: the second request has options of the first one's gateway.",
+		script: "network create -d overlay --ipam-driver $D --subnet 10.91.5.0/24 --subnet 10.91.6.0/24 $N\nnetwork " +
+			"rm $N\n@settle"},
 	{name: "swarm-same-ip", about: "Two containers that want one address of an attachable network.",
 		script: "network create -d overlay --attachable --ipam-driver $D --subnet 10.91.5.0/24 $N\n" + `run -d --name $N-c --network $N --ip 10.91.5.77 $I /pause
 			!run -d --name $N-d --network $N --ip 10.91.5.77 $I /pause

@@ -12,8 +12,9 @@ var (
 	serialGateway = opts{optSerial: "true", optAddressType: typeGateway}
 )
 
-// TestSwarmReplay: a restarted manager asks for all its pools and addresses again, by address and without a MAC. It gets
-// the same ones, through a new pool, and nothing is given twice. The new pool's end is the old one's too (LN-5, LN-9).
+// TestSwarmReplay: a restarted manager asks for all its pools and addresses again, by address and without a MAC. It
+// gets the same ones, through a new pool, and nothing is given twice. The new pool's end is the old one's too (LN-5,
+// LN-9).
 func TestSwarmReplay(t *testing.T) {
 	b := newBench(t)
 	before := b.pool("global", "10.0.9.0/24", "", serial).PoolID
@@ -129,8 +130,8 @@ func TestSwarmLeak(t *testing.T) {
 	}
 }
 
-// TestSwarmSameAddress: within one life of the manager nothing is a replay. A second container that wants the address of
-// the first is refused, as everywhere: the manager sends no MAC for either (GA-22, LN-9).
+// TestSwarmSameAddress: within one life of the manager nothing is a replay. A second container that wants the address
+// of the first is refused, as everywhere: the manager sends no MAC for either (GA-22, LN-9).
 func TestSwarmSameAddress(t *testing.T) {
 	b := newBench(t)
 	p := b.pool("global", "10.0.9.0/24", "", serial).PoolID
@@ -148,8 +149,8 @@ func TestSwarmSameAddress(t *testing.T) {
 	wantText(t, refused, addr, "held by")
 }
 
-// TestSwarmOlderTakesNothing: a replay comes through a pool that is newer than the one it takes from. Two networks of one
-// subnet in one life of the manager: what the newer one holds, the older one is refused (GA-22, LN-9).
+// TestSwarmOlderTakesNothing: a replay comes through a pool that is newer than the one it takes from. Two networks of
+// one subnet in one life of the manager: what the newer one holds, the older one is refused (GA-22, LN-9).
 func TestSwarmOlderTakesNothing(t *testing.T) {
 	b := newBench(t)
 	older := b.pool("global", "10.0.9.0/24", "", serial).PoolID

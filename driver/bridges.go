@@ -1,0 +1,114 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+
+	"berth/internal/ipam"
+
+	"github.com/vishvananda/netlink"
+	"go4.org/netipx"
+)
+
+// The bridges of the engine's default networks, and what Docker calls those networks.
+var defaultBridges = map[string]string{"docker0": "bridge", "docker_gwbridge": "docker_gwbridge"}
+
+// networkBridge is the name that the engine gives the bridge of a network: the beginning of the network's id.
+var networkBridge = regexp.MustCompile(`^br-([0-9a-f]{12})$`)
+
+// Bridge is a link of the host which by its name is the engine's, and the subnets that are reached over it.
+type Bridge struct {
+	Link    string
+	Subnets []netip.Prefix
+}
+
+// HostBridges returns the engine's bridges in this network namespace. A bridge with another name was made by somebody
+// else, though Docker may have a network on it.
+func HostBridges() ([]Bridge, error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("listing the host's links: %w", err)
+	}
+	var all []Bridge
+	for _, link := range links {
+		name := link.Attrs().Name
+		if link.Type() != "bridge" || defaultBridges[name] == "" && !networkBridge.MatchString(name) {
+			continue
+		}
+		subnets, linkErr := subnetsOn(link)
+		if linkErr != nil {
+			err = errors.Join(err, fmt.Errorf("the subnets of %s: %w", name, linkErr))
+		}
+		all = append(all, Bridge{Link: name, Subnets: subnets})
+	}
+	return all, err
+}
+
+// subnetsOn are those of a link's addresses, and of routes that lead to the link itself: the engine gives docker0 an
+// IPv6 subnet as a route. Every link has the link-local ones.
+func subnetsOn(link netlink.Link) ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	add := func(p netip.Prefix) {
+		if p.Bits() <= 0 || p.Addr().IsLinkLocalUnicast() || p.Addr().IsMulticast() {
+			return
+		}
+		if p = p.Masked(); !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	addrs, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+	for _, addr := range addrs {
+		if p, ok := netipx.FromStdIPNet(addr.IPNet); ok {
+			add(p)
+		}
+	}
+	routes, routesErr := netlink.RouteList(link, netlink.FAMILY_ALL)
+	for _, route := range routes {
+		if route.Dst == nil || route.Gw != nil {
+			continue
+		}
+		if p, ok := netipx.FromStdIPNet(route.Dst); ok {
+			add(p)
+		}
+	}
+	return all, errors.Join(err, routesErr)
+}
+
+// dockerSubnets are the subnets of the engine's own bridges: of those that stand in the host, and of the networks
+// that a witness knows. live: the witness knows all that are there, so that a network's bridge beside them is Berth's
+// own, or was left behind by a crash.
+func dockerSubnets(host []Bridge, networks []ipam.EngineNetwork, live bool) (all []ipam.DockerSubnet) {
+	known := map[string]bool{}
+	for _, n := range networks {
+		link := bridgeOf(&n)
+		known[link] = true
+		for _, sub := range n.Subnets {
+			all = append(all, ipam.DockerSubnet{CIDR: sub.CIDR, Network: n.Name, Link: link,
+				Unsure: !isEngines(n.Driver)})
+		}
+	}
+	for _, b := range host {
+		name, isDefault := defaultBridges[b.Link]
+		if known[b.Link] || live && !isDefault {
+			continue
+		}
+		for _, cidr := range b.Subnets {
+			all = append(all, ipam.DockerSubnet{CIDR: cidr, Network: name, Link: b.Link, Unsure: b.Link != "docker0"})
+		}
+	}
+	return all
+}
+
+// bridgeOf is the name of a network's bridge, which the engine tells only where somebody chose it.
+func bridgeOf(n *ipam.EngineNetwork) string {
+	if n.Link == "" && len(n.ID) >= 12 {
+		return "br-" + n.ID[:12]
+	}
+	return n.Link
+}
+
+// isEngines tells whether a driver of addresses is the engine's own.
+func isEngines(driver string) bool { return driver == "" || driver == "default" }

@@ -1,0 +1,225 @@
+package driver
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// witness says WORD ADDRESS: seen, gone, or cut, where the engine ended before the endpoint was seen.
+func (b *bench) witness(say string) {
+	b.t.Helper()
+	word, addr, _ := strings.Cut(say, " ")
+	sight, known := map[string]ipam.Sight{"seen": ipam.Seen, "gone": ipam.Gone, "cut": ipam.CutOff}[word]
+	if !known {
+		b.t.Fatalf("no witness says %q", say)
+	}
+	b.witnessed[netip.MustParseAddr(addr)] = ipam.Sighting{Sight: sight}
+}
+
+// TestLeakDoubts: a lease of this life of the daemon is given again to the MAC that it was taken for where it is in
+// doubt, and nowhere else.
+func TestLeakDoubts(t *testing.T) {
+	const addr = "10.0.0.77"
+	name := func(s string) opts { return opts{optName: s} }
+	for _, row := range []struct {
+		name          string
+		first, second opts
+		word          string
+		restart, same bool
+	}{
+		{name: "the witness knows nothing", first: mac(1), second: mac(1)},
+		{name: "the witness has seen it", first: mac(1), second: mac(1), word: "seen"},
+		{name: "it has seen it since the restart", first: mac(1), second: mac(1), word: "seen", restart: true},
+		{name: "it has not since the restart", first: mac(1), second: mac(1), restart: true, same: true},
+		{name: "missed in two looks", first: mac(1), second: mac(1), word: "gone", same: true},
+		{name: "missed, of another MAC", first: mac(1), second: mac(2), word: "gone"},
+		{name: "missed, of another name", first: named("web", 1), second: named("db", 1), word: "gone"},
+		{name: "the engine was killed", first: mac(1), second: mac(1), word: "cut", same: true},
+		{name: "the engine was killed, another MAC", first: mac(1), second: mac(2), word: "cut"},
+		{name: "a name alone, missed", first: name("web"), second: name("web"), word: "gone", same: true},
+		{name: "another name alone, missed", first: name("web"), second: name("db"), word: "gone"},
+		{name: "a name alone, after a kill", first: name("web"), second: name("web"), word: "cut"},
+		{name: "a name alone, after a restart", first: name("web"), second: name("web"), restart: true},
+		{name: "neither, missed", word: "gone"},
+		{name: "neither, after a restart", restart: true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := newBench(t)
+			p := b.pool("local", "10.0.0.0/24", "", nil).PoolID
+			b.clock.move(time.Minute) // what comes right after its pool may be the network's
+			b.take(p, addr, row.first)
+			if row.restart {
+				b.reopen()
+			}
+			if row.word != "" {
+				b.witness(row.word + " " + addr)
+			}
+			_, refused := b.tryTake(p, addr, row.second)
+			if (refused == "") != row.same {
+				t.Errorf("it is answered %q", refused)
+			}
+			if row.same {
+				return
+			}
+			wantText(t, refused, addr, "held by")
+			if b.looks == 0 {
+				t.Error("the witness was not asked to look")
+			}
+		})
+	}
+}
+
+// TestLeakReserved: the owner of a reserved address, which it has lost, has it again by its name or MAC.
+func TestLeakReserved(t *testing.T) {
+	for _, who := range []opts{{optName: "web"}, named("web", 1)} {
+		b := newBench(t)
+		b.edit("network.create", `{"name": "n", "subnets": [{"cidr": "10.0.0.0/24"}]}`)
+		b.edit("pool.add", `{"network": "n", "subnet": "10.0.0.0/24", "range": "10.0.0.10-10.0.0.20"}`)
+		b.edit("reservation.add", `{"network": "n", "owner": "web", "wishes": [{"address": "10.0.0.77"}]}`)
+		p := b.pool("local", "10.0.0.0/24", "", opts{"network": "n"}).PoolID
+		had := b.take(p, "", who)
+		_, refused := b.tryTake(p, "", opts{optName: "web"})
+		wantText(t, refused, had, "held by")
+		b.witness("gone " + had)
+		if got := b.take(p, "", who); got != had {
+			t.Errorf("%s, and then %s", had, got)
+		}
+		b.check()
+	}
+}
+
+// TestLeakOfOtherFamily: where the IPv6 address of a start is refused, its IPv4 one is in doubt, and no other lease.
+func TestLeakOfOtherFamily(t *testing.T) {
+	refuse := func(b *bench, p6 string, o opts) {
+		b.t.Helper()
+		if _, refused := b.tryTake(p6, "fd00:77::1", o); refused == "" {
+			b.t.Fatal("the gateway was given to an endpoint")
+		}
+	}
+	const addr = "10.0.0.77"
+	for name, row := range map[string]struct {
+		between func(b *bench, p4, p6 string)
+		same    bool
+	}{
+		"at once":       {func(b *bench, _, p6 string) { refuse(b, p6, mac(1)) }, true},
+		"not refused":   {func(*bench, string, string) {}, false},
+		"another MAC's": {func(b *bench, _, p6 string) { refuse(b, p6, mac(2)) }, false},
+		"long after": {func(b *bench, _, p6 string) { b.clock.move(time.Minute); refuse(b, p6, mac(1)) },
+			false},
+		"it was seen": {func(b *bench, _, p6 string) { b.witness("seen " + addr); refuse(b, p6, mac(1)) },
+			false},
+		"seen after it": {func(b *bench, _, p6 string) { refuse(b, p6, mac(1)); b.witness("seen " + addr) },
+			false},
+		"given to another one": {func(b *bench, p4,
+			p6 string) {
+			refuse(b, p6, mac(1))
+			b.give(p4, addr)
+			b.take(p4, addr, mac(1))
+		}, false},
+		"in another network": {func(b *bench, _, _ string) {
+			b.clock.move(5 * time.Second)
+			b.clock.move(6 * time.Second)
+			other := b.pool("local", "fd00:78::/64", "", nil).PoolID
+			b.take(other, "fd00:78::1", gatewayType)
+			if _, refused := b.tryTake(other, "fd00:78::1", mac(1)); refused == "" {
+				b.t.Fatal("the gateway was given to an endpoint")
+			}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			p4, p6 := b.pool("local", "10.0.0.0/24", "", nil).PoolID, b.pool("local", "fd00:77::/64", "", nil).PoolID
+			b.take(p6, "fd00:77::1", gatewayType)
+			b.take(p4, addr, mac(1))
+			row.between(b, p4, p6)
+			if _, refused := b.tryTake(p4, addr, mac(1)); (refused == "") != row.same {
+				t.Errorf("it is answered %q", refused)
+			}
+			if _, refused := b.tryTake(p4, addr, mac(1)); refused == "" {
+				t.Error("it was given twice")
+			}
+			b.check()
+		})
+	}
+}
+
+// TestLeakOfAnswer: what is given with an answer that cannot be written, because the engine has hung up, is taken back.
+func TestLeakOfAnswer(t *testing.T) {
+	b := newBench(t)
+	p := b.pool("local", "10.0.0.0/24", "", nil).PoolID
+	body := encode(t, map[string]any{"PoolID": p, "Address": "10.0.0.77", "Options": mac(1)})
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, gone, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	inner := b.handler
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inner.ServeHTTP(&slowWriter{w, func() { close(given); <-gone }}, r)
+		close(over)
+	})}
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "POST /IpamDriver.RequestAddress HTTP/1.1\r\nHost: x\r\nContent-Length: "+
+		strconv.Itoa(len(body))+"\r\n\r\n"+body); err != nil {
+		t.Fatal(err)
+	}
+	<-given
+	held := func() bool {
+		for l, err := range b.service.Leases(context.Background(), ipam.LeaseFilter{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Address.String() == "10.0.0.77" {
+				return true
+			}
+		}
+		return false
+	}
+	if !held() {
+		t.Fatal("nothing was given")
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	close(gone)
+	<-over
+	if held() {
+		t.Error("it is given to somebody who does not know")
+	}
+	if got := b.take(p, "10.0.0.77", mac(1)); got != "10.0.0.77" {
+		t.Error(got)
+	}
+	b.check()
+}
+
+// slowWriter does something before its first byte is written.
+type slowWriter struct {
+	http.ResponseWriter
+	first func()
+}
+
+func (w *slowWriter) Write(b []byte) (int, error) {
+	if w.first != nil {
+		w.first()
+		w.first = nil
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+func (w *slowWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
