@@ -11,8 +11,8 @@ import (
 // callers are how many ask at the same time on each host.
 const callers = 16
 
-// Between so many addresses and so many a caller keeps, in turns. Those of all callers of three hosts are fewer than the pool
-// has at the one and more at the other.
+// Between so many addresses and so many a caller keeps, in turns. Those of all callers of three hosts are fewer than
+// the pool has at the one and more at the other.
 const keepsFew, keepsMany = 6, 13
 
 // shared is the subnet that all take from, whose gateway no caller has, and so many addresses are for callers.
@@ -25,8 +25,8 @@ var (
 // patient waits a moment where asking again at once would make no sense: nobody listens, or the store is away.
 const patient = 25 * time.Millisecond
 
-// client is one caller, who takes and releases until he is told to stop.
-type client struct {
+// caller takes and releases until he is told to stop.
+type caller struct {
 	*recorder
 	random *rand.Rand
 	next   holder
@@ -34,13 +34,14 @@ type client struct {
 	steps  int
 }
 
-// newClient is a caller whose endpoints have numbers of their own, over all hosts.
-func newClient(r *recorder, seed uint64) *client {
-	return &client{recorder: r, random: rand.New(rand.NewPCG(seed, uint64(r.host)<<32|uint64(r.number))), next: holder(r.host*callers+r.number+1) << 20}
+// newCaller is a caller whose endpoints have numbers of their own, over all hosts.
+func newCaller(r *recorder, seed uint64) *caller {
+	return &caller{recorder: r, random: rand.New(rand.NewPCG(seed, uint64(r.host)<<32|uint64(r.number))),
+		next: holder(r.host*callers+r.number+1) << 20}
 }
 
 // work lets all callers loose. The function that it returns stops them, and waits until each knows what he has.
-func work(t testing.TB, all []*client) (stop func()) {
+func work(t testing.TB, all []*caller) (stop func()) {
 	ending := make(chan struct{})
 	var wg sync.WaitGroup
 	for _, c := range all {
@@ -72,7 +73,7 @@ func work(t testing.TB, all []*client) (stop func()) {
 }
 
 // step takes or gives back.
-func (c *client) step() {
+func (c *caller) step() {
 	c.steps++
 	keeps := keepsFew
 	if c.steps/200%2 == 1 {
@@ -95,7 +96,7 @@ func (c *client) step() {
 }
 
 // anyAddress is an address of the subnet, most often one of the few that many ask for.
-func (c *client) anyAddress() netip.Addr {
+func (c *caller) anyAddress() netip.Addr {
 	n := 2 + c.random.IntN(addresses)
 	if c.random.IntN(3) > 0 {
 		n = 2 + c.random.IntN(24)
@@ -106,9 +107,9 @@ func (c *client) anyAddress() netip.Addr {
 	return netip.AddrFrom4(raw)
 }
 
-// take asks until it is known what he has: a call whose outcome is unknown is repeated, which gets the same answer. Where he
-// is unsure from the beginning, a refusal because the store is away does not do.
-func (c *client) take(by holder, asked netip.Addr, unsure bool) {
+// take asks until it is known what he has: a call whose outcome is unknown is repeated, which gets the same answer.
+// Where he is unsure from the beginning, a refusal because the store is away does not do.
+func (c *caller) take(by holder, asked netip.Addr, unsure bool) {
 	for {
 		op, sent := c.do(operation{by: by, asked: asked})
 		switch {
@@ -128,9 +129,9 @@ func (c *client) take(by holder, asked netip.Addr, unsure bool) {
 	}
 }
 
-// giveBack releases. Where the outcome is unknown he asks for the same address again, by which he either has it for certain and
-// gives it back, or hears that another one has it.
-func (c *client) giveBack(lease operation) {
+// giveBack releases. Where the outcome is unknown he asks for the same address again, by which he either has it for
+// certain and gives it back, or hears that another one has it.
+func (c *caller) giveBack(lease operation) {
 	for {
 		op, sent := c.do(operation{give: true, by: lease.by, asked: lease.addr})
 		switch {

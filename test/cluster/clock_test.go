@@ -14,11 +14,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"berth/driver"
 	"berth/internal/ipam"
+	"berth/internal/ipam/cluster"
+	"berth/internal/ipam/ledger"
+	"berth/internal/ipam/service"
 	"berth/store/etcd"
-
-	"github.com/sirupsen/logrus"
+	"berth/store/mem"
 )
 
 // clock is the machine's, and wrong by what it is stepped.
@@ -37,10 +41,11 @@ func (c *clock) step(off time.Duration) {
 	c.read.Store(0)
 }
 
-// inProcess is a daemon's driver and service in this process, with a clock of its own.
+// inProcess is what a daemon has of a driver and of the cluster, in this process, with a clock of its own.
 type inProcess struct {
 	clock   clock
-	service *ipam.Service
+	estate  *cluster.Estate
+	shared  *cluster.Shared
 	handler http.Handler
 }
 
@@ -62,14 +67,35 @@ func openInProcess(t *testing.T, e *etcdServers, name string) *inProcess {
 		}
 	})
 	d := &inProcess{}
-	d.service, err = ipam.Open(t.Context(), ipam.Config{Store: st, Host: name, Now: d.clock.now,
-		Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: ipam.ClusterMark(st.Cluster())}})
+	own := mem.New()
+	local, err := service.Open(t.Context(), service.Config{Store: own, Host: name, Now: d.clock.now})
 	if err != nil {
 		t.Fatal(err)
 	}
+	member := &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: ledger.ClusterMark(st.Cluster())}
+	d.shared, err = cluster.OpenShared(t.Context(),
+		cluster.SharedConfig{Own: own, Mark: member.Mark, Host: name, Now: d.clock.now,
+			Reach: st.Reach, Warn: func(err error) { t.Error(err) },
+			Open: func(ctx context.Context) (*service.Service, error) {
+				return service.Open(ctx, service.Config{Store: st, Host: name, Now: d.clock.now, Member: member})
+			}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- d.shared.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	d.estate = cluster.NewEstate(local, d.shared)
+	await(t, name+" takes part", d.estate.Partial)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	d.handler = driver.New(driver.Config{Service: d.service, Log: logrus.NewEntry(log)}).Handler()
+	d.handler = driver.New(driver.Config{Service: d.estate, Log: logrus.NewEntry(log)}).Handler()
 	return d
 }
 
@@ -77,7 +103,7 @@ func openInProcess(t *testing.T, e *etcdServers, name string) *inProcess {
 func (d *inProcess) party(name string) *party {
 	return &party{name: name, to: d,
 		leases: func(ctx context.Context) (all []ipam.LeaseInfo, err error) {
-			for l, err := range d.service.Leases(ctx, ipam.LeaseFilter{Space: space, Subnet: shared}) {
+			for l, err := range d.estate.Leases(ctx, ipam.LeaseFilter{Space: space, Subnet: shared}) {
 				if err != nil {
 					return nil, err
 				}
@@ -85,8 +111,12 @@ func (d *inProcess) party(name string) *party {
 			}
 			return all, nil
 		},
+		kept: func(context.Context) (kept, error) {
+			st := d.shared.State()
+			return kept{st.Waiting, st.Fresh}, st.Err
+		},
 		check: func() error {
-			problems, err := d.service.Check(context.Background())
+			problems, err := d.estate.Check(context.Background())
 			for _, p := range problems {
 				err = errors.Join(err, fmt.Errorf("%v", p))
 			}
@@ -95,8 +125,8 @@ func (d *inProcess) party(name string) *party {
 	}
 }
 
-// TestClockStepped: hosts whose clocks are hours apart, and step back and forth, give nothing twice (LN-12). The clock is
-// injected, so that the hosts are in this process; etcd's members are not.
+// TestClockStepped: hosts whose clocks are hours apart, and step back and forth, give nothing twice (LN-12). The clock
+// is injected, so that the hosts are in this process; etcd's members are not.
 func TestClockStepped(t *testing.T) {
 	e := startEtcd(t)
 	var all []*inProcess
@@ -106,11 +136,13 @@ func TestClockStepped(t *testing.T) {
 		all = append(all, d)
 		tr.parties = append(tr.parties, d.party(fmt.Sprintf("h%d", n)))
 	}
-	if _, err := all[0].service.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: space,
-		Subnets: []ipam.SubnetSpec{{CIDR: shared, Name: "wire", Gateway: gateway}}}, &ipam.AddPool{Network: "lan", Subnet: "wire", Name: "front"}); err != nil {
+	if _, err := all[0].estate.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: space,
+		Subnets: []ipam.SubnetSpec{{CIDR: shared, Name: "wire", Gateway: gateway}}},
+		&ipam.AddPool{Network: "lan", Subnet: "wire", Name: "front"}); err != nil {
 		t.Fatal(err)
 	}
-	steps := [][]time.Duration{{5 * time.Hour, -7 * time.Hour, 0}, {-30 * time.Hour, time.Hour, 2 * time.Minute}, {-time.Hour, -time.Hour, 300 * time.Hour}}
+	steps := [][]time.Duration{{5 * time.Hour, -7 * time.Hour, 0}, {-30 * time.Hour, time.Hour, 2 * time.Minute},
+		{-time.Hour, -time.Hour, 300 * time.Hour}}
 	tr.run(fault{name: "clock stepped", strike: func(tr *trial) (proof func() error, heal func()) {
 		var ahead netip.Addr // an address whose lease says that it began in the future
 		for i, off := range steps[tr.rounds] {

@@ -25,7 +25,10 @@ func (h holder) mac() string {
 	return fmt.Sprintf("02:42:%02x:%02x:%02x:%02x", h>>24&0xff, h>>16&0xff, h>>8&0xff, h&0xff)
 }
 
-var heldBy = regexp.MustCompile(`held by .*MAC 02:42:(..):(..):(..):(..)\b`)
+var (
+	heldBy   = regexp.MustCompile(`held by .*MAC 02:42:(..):(..):(..):(..)\b`)
+	notGiven = regexp.MustCompile(`so that (\S+) is not given`)
+)
 
 // holderIn reads who a refusal says has the address.
 func holderIn(refusal string) (holder, bool) {
@@ -45,7 +48,7 @@ const (
 	taken verdict = "taken" // refused: another one has that address
 	spare verdict = "spare" // refused: that address is claimed for a host's headroom
 	full  verdict = "full"  // refused: no address is free
-	away  verdict = "away"  // refused: the store is out of reach, and nothing was written
+	away  verdict = "away"  // refused: the store is out of reach, or not trusted, and nothing was written
 	lost  verdict = "lost"  // no answer, or one that says that the outcome is unknown
 	other verdict = "other" // refused for a reason that there should not be
 )
@@ -59,13 +62,20 @@ type operation struct {
 	called       time.Duration
 
 	verdict  verdict
-	addr     netip.Addr // done
+	addr     netip.Addr // done; lost: what he may have by that, as far as is known
 	holder   holder     // taken: by whom
 	said     string     // lost and other: what was heard
 	returned time.Duration
+
+	// What the whole history tells of a take (newHistory).
+	until  time.Duration // by then its host has told the store all that it kept before the answer
+	named  bool          // lost: the answer says that its host gives addr back
+	again  bool          // lost: addr is what he was told when he asked again
+	beside bool          // it may have taken an address that no answer names (stray_test.go)
 }
 
-// answered tells whether the store decided it: a take that it granted or refused. A release is answered without it, too.
+// answered tells whether the store decided it: a take that it granted or refused. A release is answered without it,
+// too.
 func (op *operation) answered() bool {
 	return !op.give && (op.verdict == done || op.verdict == taken || op.verdict == full || op.verdict == spare)
 }
@@ -81,23 +91,27 @@ type recorder struct {
 	counts *counts
 }
 
-// counts is what became of the operations of one host so far.
-type counts struct{ answered, away, lost, unsent atomic.Int64 }
+// counts is what became of the operations of one host so far. Those that were refused because the store is away decided
+// nothing.
+type counts struct{ decided, answered, away, lost, unsent atomic.Int64 }
 
-// do makes a call and writes it down. Where the message could not even be sent there is nothing to write down, and it is false.
+// do makes a call and writes it down. Where the message could not even be sent there is nothing to write down, and it
+// is false.
 func (r *recorder) do(op operation) (operation, bool) {
 	op.host, op.caller = r.host, r.number
 	op.called = time.Since(r.begin)
 	var answer reply
 	var err error
 	if op.give {
-		answer, err = call(r.to, "ReleaseAddress", api.ReleaseAddressRequest{PoolID: r.pool, Address: op.asked.String()})
+		answer, err = call(r.to, "ReleaseAddress",
+			api.ReleaseAddressRequest{PoolID: r.pool, Address: op.asked.String()})
 	} else {
 		asked := ""
 		if op.asked.IsValid() {
 			asked = op.asked.String()
 		}
-		answer, err = call(r.to, "RequestAddress", api.RequestAddressRequest{PoolID: r.pool, Address: asked, Options: map[string]string{optMAC: op.by.mac()}})
+		answer, err = call(r.to, "RequestAddress",
+			api.RequestAddressRequest{PoolID: r.pool, Address: asked, Options: map[string]string{optMAC: op.by.mac()}})
 	}
 	op.returned = time.Since(r.begin)
 	if errors.Is(err, errNotSent) {
@@ -106,6 +120,9 @@ func (r *recorder) do(op operation) (operation, bool) {
 	}
 	op.judge(answer, err)
 	r.ops = append(r.ops, op)
+	if op.verdict != away {
+		r.counts.decided.Add(1)
+	}
 	switch {
 	case op.answered():
 		r.counts.answered.Add(1)
@@ -136,7 +153,11 @@ func (op *operation) judge(answer reply, err error) {
 		op.verdict, op.said = other, refusal
 	case strings.Contains(refusal, "unknown"):
 		op.verdict, op.said = lost, refusal
-	case strings.Contains(refusal, "out of reach"):
+		if m := notGiven.FindStringSubmatch(refusal); m != nil {
+			op.addr, err = netip.ParseAddr(m[1])
+			op.named = err == nil
+		}
+	case strings.Contains(refusal, "out of reach"), distrusts(refusal):
 		op.verdict = away
 	case op.asked.IsValid() && held:
 		op.verdict, op.holder = taken, who
@@ -149,12 +170,19 @@ func (op *operation) judge(answer reply, err error) {
 	}
 }
 
+// distrusts tells that a refusal is for want of trust in the store, which went back to an earlier state.
+func distrusts(refusal string) bool {
+	return strings.Contains(refusal, "the shared store is not trusted") ||
+		strings.Contains(refusal, "the shared store went back")
+}
+
 func (op operation) String() string {
 	word := "take"
 	if op.give {
 		word = "give"
 	}
-	text := fmt.Sprintf("%9.3f-%9.3f ms host %d caller %2d: %s %v by %x: %s", float64(op.called.Microseconds())/1000, float64(op.returned.Microseconds())/1000,
+	text := fmt.Sprintf("%9.3f-%9.3f ms host %d caller %2d: %s %v by %x: %s", float64(op.called.Microseconds())/1000,
+		float64(op.returned.Microseconds())/1000,
 		op.host, op.caller, word, op.asked, op.by, op.verdict)
 	switch op.verdict {
 	case done:
@@ -173,7 +201,8 @@ const never = time.Duration(math.MaxInt64)
 // history is all that was asked and answered, in the order of the calls.
 type history []operation
 
-// With headroom a host gives addresses by itself where the store is away, so that a grant does not show that it has been reached.
+// With headroom a host gives addresses by itself where the store is away, so that a grant does not show that it has
+// been reached.
 func newHistory(recorders []*recorder, headroom bool) (h history) {
 	for _, r := range recorders {
 		h = append(h, r.ops...)
@@ -181,16 +210,21 @@ func newHistory(recorders []*recorder, headroom bool) (h history) {
 	slices.SortFunc(h, func(a, b operation) int { return cmp.Compare(a.called, b.called) })
 	h.boundReleases(headroom)
 	h.placeLost()
+	h.noteBeside(headroom)
 	return h
 }
 
-// boundReleases moves the end of each release to where its effect must have been seen. A host whose store is away keeps a
-// release and says yes; it delivers it before its next request there. So a release has come into force when a take that its host
-// began after the answer was answered by the store.
-func (h history) boundReleases(headroom bool) {
+// bound says that a host has told the store by until what it kept at the time at.
+type bound struct{ at, until time.Duration }
+
+// bounds are those of each host, in order. A host whose store is away keeps what is released and says yes; it delivers
+// that before it asks for anything else. So what it kept has come into force when a take that it began afterwards was
+// answered by the store.
+type bounds map[int][]bound
+
+func (h history) bounds(headroom bool) bounds {
 	soonest := map[int]time.Duration{} // by host: the first return among the takes that were called later than here
-	type bound struct{ at, until time.Duration }
-	bounds := map[int][]bound{}
+	all := bounds{}
 	for i := len(h) - 1; i >= 0; i-- {
 		op := &h[i]
 		if !op.answered() || headroom && op.verdict == done {
@@ -201,31 +235,42 @@ func (h history) boundReleases(headroom bool) {
 			until = op.returned
 		}
 		soonest[op.host] = until
-		bounds[op.host] = append(bounds[op.host], bound{op.called, until})
+		all[op.host] = append(all[op.host], bound{op.called, until})
 	}
-	for _, list := range bounds {
+	for _, list := range all {
 		slices.Reverse(list)
 	}
+	return all
+}
+
+// of is when a host has told the store what it kept at a time.
+func (b bounds) of(host int, kept time.Duration) time.Duration {
+	list := b[host]
+	at, _ := slices.BinarySearchFunc(list, kept, func(b bound, t time.Duration) int { return cmp.Compare(b.at, t) })
+	if at == len(list) {
+		return never
+	}
+	return list[at].until
+}
+
+// boundReleases moves the end of each release to where its effect must have been seen, and notes by when what a take
+// has left to be given back is.
+func (h history) boundReleases(headroom bool) {
+	all := h.bounds(headroom)
 	for i := range h {
-		op := &h[i]
-		if !op.give {
-			continue
-		}
-		if op.verdict != done {
+		switch op := &h[i]; {
+		case !op.give:
+			op.until = all.of(op.host, op.returned)
+		case op.verdict == done:
+			op.returned = all.of(op.host, op.returned)
+		default:
 			op.returned = never
-			continue
-		}
-		list := bounds[op.host]
-		at, _ := slices.BinarySearchFunc(list, op.returned, func(b bound, t time.Duration) int { return cmp.Compare(b.at, t) })
-		op.returned = never
-		if at < len(list) {
-			op.returned = list[at].until
 		}
 	}
 }
 
-// placeLost gives each take whose outcome is unknown the address that it may have taken, which its holder, asking again,
-// was told; and lets it take effect at any time from its call on. Where the holder was told that there is none, it took none.
+// placeLost gives each take whose outcome is unknown the address that it may have taken: the one that the answer names,
+// or that was asked for, or that its holder, asking again, was told.
 func (h history) placeLost() {
 	got := map[holder]netip.Addr{}
 	for _, op := range h {
@@ -238,10 +283,12 @@ func (h history) placeLost() {
 		if op.give || op.verdict != lost {
 			continue
 		}
-		op.returned = never
-		op.addr = op.asked
-		if !op.asked.IsValid() {
+		if !op.named {
+			op.addr = op.asked
+		}
+		if !op.addr.IsValid() {
 			op.addr = got[op.by]
 		}
+		op.again = !op.named && op.addr.IsValid() && op.addr == got[op.by]
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// daemon sends one message of the plugin's protocol and returns the body of the answer. An error means that there was none.
+// daemon sends one message of the plugin's protocol and returns the body of the answer. An error means that there was
+// none.
 type daemon interface {
 	post(method string, body []byte) ([]byte, error)
 }
@@ -36,7 +37,8 @@ type host struct {
 func newHost(t testing.TB, n int, flags ...string) *host {
 	t.Helper()
 	h := &host{node: newNode(t, fmt.Sprintf("h%d", n), 10+n), t: t, dir: tempDir(t)}
-	h.words = append([]string{binary, "serve", "--host", h.name, "--state", filepath.Join(h.dir, "state"), "--plugin-socket", h.plugin(),
+	h.words = append([]string{binary, "serve", "--host", h.name, "--state", filepath.Join(h.dir, "state"),
+		"--plugin-socket", h.plugin(),
 		"--admin-socket", h.admin(), "--docker-host", "none", "--log-level", "warning"}, flags...)
 	transport := &http.Transport{
 		MaxIdleConnsPerHost: callers,

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// tenure is a time in which somebody certainly had an address: from the answer that gave it to him until he asked for its release.
+// tenure is a time in which somebody certainly had an address: from the answer that gave it to him until he asked for
+// its release.
 type tenure struct {
 	by          holder
 	from, until time.Duration
@@ -51,7 +52,8 @@ func (h history) doubled() (found []string) {
 		var last tenure
 		for i, t := range list {
 			if i > 0 && t.from < last.until && t.by != last.by {
-				found = append(found, fmt.Sprintf("%s: %x from %s, and %x from %s on", addr, last.by, last.from, t.by, t.from))
+				found = append(found, fmt.Sprintf("%s: %x from %s, and %x from %s on", addr, last.by, last.from, t.by,
+					t.from))
 			}
 			if i == 0 || t.until > last.until {
 				last = t
@@ -77,34 +79,43 @@ func (h history) held() map[holder]netip.Addr {
 // falselyFull are the refusals for want of an address during all of which one and the same address, or one after the
 // other, was certainly free, of so many that there are.
 //
-// An address may be held from the call that may have taken it until its release must have come into force. A refusal was right
-// where at one moment between its call and its return all addresses may have been held.
+// An address may be held from the call that may have taken it until its release must have come into force, and so may
+// one that a take has taken without an answer. A refusal was right where at one moment between its call and its return
+// all addresses may have been held.
 func (h history) falselyFull(addresses int) (found []operation) {
-	type step struct {
+	type level struct {
 		at    time.Duration
 		delta int
 	}
-	var steps []step
-	for _, list := range h.maybeHeld() {
+	var steps []level
+	add := func(list []tenure) {
 		for _, t := range list {
-			steps = append(steps, step{t.from, 1})
+			steps = append(steps, level{t.from, 1})
 			if t.until != never {
-				steps = append(steps, step{t.until, -1})
+				steps = append(steps, level{t.until, -1})
 			}
 		}
 	}
+	for _, list := range h.maybeHeld() {
+		add(list)
+	}
+	add(h.unnamed())
 	// At the same moment, what begins comes first: to the benefit of the refusal.
-	slices.SortFunc(steps, func(a, b step) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.delta, a.delta)) })
-	levels, level := make([]int, len(steps)), 0
+	slices.SortFunc(steps, func(a,
+		b level) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.delta, a.delta))
+	})
+	levels, held := make([]int, len(steps)), 0
 	for i, s := range steps {
-		level += s.delta
-		levels[i] = level
+		held += s.delta
+		levels[i] = held
 	}
 	for _, op := range h {
 		if op.give || op.verdict != full {
 			continue
 		}
-		i, _ := slices.BinarySearchFunc(steps, op.called, func(s step, t time.Duration) int { return cmp.Compare(s.at, t) })
+		i, _ := slices.BinarySearchFunc(steps, op.called,
+			func(s level, t time.Duration) int { return cmp.Compare(s.at, t) })
 		right := i > 0 && levels[i-1] >= addresses
 		for ; !right && i < len(steps) && steps[i].at <= op.returned; i++ {
 			right = levels[i] >= addresses
@@ -128,15 +139,24 @@ func (h history) maybeHeld() map[netip.Addr][]tenure {
 			delete(gone, op.by)
 		}
 	}
-	for _, op := range h {
-		if op.give || op.verdict != done && op.verdict != lost || !op.addr.IsValid() {
-			continue
-		}
+	add := func(op *operation) {
 		until, ok := gone[op.by]
 		if !ok {
 			until = never
 		}
 		all[op.addr] = append(all[op.addr], tenure{op.by, op.called, until})
+	}
+	for i := range h {
+		if op := &h[i]; !op.give && op.verdict == done {
+			add(op)
+		}
+	}
+	for _, s := range h.strays() {
+		if s.sure {
+			all[s.addr] = append(all[s.addr], s.held())
+		} else {
+			add(s.op)
+		}
 	}
 	for addr, list := range all {
 		slices.SortFunc(list, func(a, b tenure) int { return cmp.Compare(a.from, b.from) })
@@ -154,8 +174,8 @@ func (h history) maybeHeld() map[netip.Addr][]tenure {
 	return all
 }
 
-// TestLedgerNotices: what two had at once is found, and what one after the other had is not; so is a pool that is called
-// full while an address is free.
+// TestLedgerNotices: what two had at once is found, and what one after the other had is not; so is a pool that is
+// called full while an address is free.
 func TestLedgerNotices(t *testing.T) {
 	a, b := netip.MustParseAddr("10.77.0.9"), netip.MustParseAddr("10.77.0.10")
 	take := func(by holder, addr netip.Addr, from, to time.Duration) operation {
@@ -191,7 +211,7 @@ func TestLedgerNotices(t *testing.T) {
 	if found := empty.falselyFull(2); len(found) != 1 {
 		t.Errorf("refused while one was free: %v", found)
 	}
-	lostOne := operation{by: 5, addr: a, verdict: lost, called: 6, returned: never}
+	lostOne := operation{by: 5, addr: a, verdict: lost, called: 6, returned: 7, until: never}
 	if found := append(empty, lostOne).falselyFull(2); len(found) != 0 {
 		t.Errorf("one may have been taken: %v", found)
 	}

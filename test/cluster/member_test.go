@@ -20,10 +20,12 @@ type member struct {
 	*node
 	*process
 	t     testing.TB
+	data  string // its directory
 	words []string
 }
 
-func (m *member) url() string { return "http://" + m.addr + ":2379" }
+func (m *member) url() string  { return "http://" + m.addr + ":2379" }
+func (m *member) peer() string { return "http://" + m.addr + ":2380" }
 
 func (m *member) start() { m.process = startProcess(m.t, m.in(m.words...)) }
 
@@ -31,18 +33,20 @@ func (m *member) start() { m.process = startProcess(m.t, m.in(m.words...)) }
 type etcdServers struct {
 	t       testing.TB
 	members []*member
+	cluster string // all members, as they are told of one another
+	token   string
 	client  *clientv3.Client
 }
 
-// etcdBinary is Debian's, where scripts/needs unpacks it, or one that is installed.
-func etcdBinary(t testing.TB) string {
+// etcdTool is Debian's etcd or etcdctl, where scripts/needs unpacks it, or one that is installed.
+func etcdTool(t testing.TB, name string) string {
 	t.Helper()
-	if unpacked, err := filepath.Abs("../../build/tools/etcd"); err == nil {
+	if unpacked, err := filepath.Abs("../../build/tools/" + name); err == nil {
 		if _, err := os.Stat(unpacked); err == nil {
 			return unpacked
 		}
 	}
-	installed, err := exec.LookPath("etcd")
+	installed, err := exec.LookPath(name)
 	if err != nil {
 		t.Fatalf("%v (scripts/needs etcd unpacks it)", err)
 	}
@@ -51,25 +55,28 @@ func etcdBinary(t testing.TB) string {
 
 func startEtcd(t testing.TB) *etcdServers {
 	t.Helper()
-	program := etcdBinary(t)
-	e := &etcdServers{t: t}
+	program := etcdTool(t, "etcd")
 	dir := tempDir(t)
+	e := &etcdServers{t: t, token: filepath.Base(dir)}
 	var cluster, urls []string
 	for n := 1; n <= 3; n++ {
 		m := &member{node: newNode(t, fmt.Sprintf("m%d", n), n), t: t}
+		m.data = filepath.Join(dir, m.name)
 		e.members = append(e.members, m)
-		cluster = append(cluster, m.name+"=http://"+m.addr+":2380")
+		cluster = append(cluster, m.name+"="+m.peer())
 		urls = append(urls, m.url())
 	}
+	e.cluster = strings.Join(cluster, ",")
 	for _, m := range e.members {
-		peer := "http://" + m.addr + ":2380"
-		m.words = []string{program, "--name", m.name, "--data-dir", filepath.Join(dir, m.name), "--log-level", "error", "--logger", "zap",
-			"--listen-client-urls", m.url(), "--advertise-client-urls", m.url(), "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-			"--initial-cluster", strings.Join(cluster, ","), "--initial-cluster-token", filepath.Base(dir)}
+		m.words = []string{program, "--name", m.name, "--data-dir", m.data, "--log-level", "error", "--logger", "zap",
+			"--listen-client-urls", m.url(), "--advertise-client-urls", m.url(), "--listen-peer-urls", m.peer(),
+			"--initial-advertise-peer-urls", m.peer(),
+			"--initial-cluster", e.cluster, "--initial-cluster-token", e.token}
 		m.start()
 	}
 	var err error
-	if e.client, err = clientv3.New(clientv3.Config{Endpoints: urls, Logger: zap.NewNop(), DialTimeout: time.Second}); err != nil {
+	if e.client, err = clientv3.New(clientv3.Config{Endpoints: urls, Logger: zap.NewNop(),
+		DialTimeout: time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.client.Close() })

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,32 +13,90 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// addressModel is what one address does (LN-12): it is in nobody's hands or in one holder's. A take succeeds where nobody else has
-// it, and repeated gets the same answer; a refusal names who has it; a release frees what its holder has; and what
-// was lost happened or did not. The state is the holder, 0 for nobody.
+// hand is the state of one address: in whose hands it is.
+type hand struct {
+	by    holder // 0: in nobody's
+	stray uint8  // it is by this stray of the address that he has it, which he was not told; 0: by none
+	over  [4]uint64
+}
+
+// ended is the state when stray n, if anything came of it, was given back. Nothing comes of it later.
+func (at hand) ended(n uint8) hand {
+	if at.stray == n {
+		at.by, at.stray = 0, 0
+	}
+	at.over[n/64] |= 1 << (n % 64)
+	return at
+}
+
+func (at hand) isOver(n uint8) bool { return at.over[n/64]>>(n%64)&1 == 1 }
+
+// act is what happens to an address in one step.
+type act uint8
+
+const (
+	heard     act = iota // what the operation was answered
+	strays               // it takes the address, or does not, and its holder is not told
+	givenBack            // what it took in that way is given back by its host
+)
+
+// step is one step of an address: an operation, or a part of one.
+type step struct {
+	*operation
+	act   act
+	about netip.Addr
+	stray uint8 // the number of the stray among those of the address, from 1 on
+	sure  bool  // givenBack: in any case
+}
+
+func (s step) String() string {
+	text := s.operation.String()
+	switch s.act {
+	case strays:
+		text += fmt.Sprintf(" (may have taken %s)", s.about)
+	case givenBack:
+		text += fmt.Sprintf(" (%s is given back)", s.about)
+	}
+	return text
+}
+
+// addressModel is what one address does (LN-12): it is in nobody's hands or in one holder's. A take succeeds where
+// nobody else has it, and repeated gets the same answer; a refusal names who has it; a release frees what its holder
+// has; what was lost happened or did not; and what was taken without an answer is given back (stray_test.go).
 var addressModel = porcupine.NondeterministicModel{
-	Init: func() []any { return []any{holder(0)} },
-	Step: func(state, input, _ any) []any {
-		at, op := state.(holder), input.(*operation)
-		after := at
-		switch {
-		case op.give && at == op.by:
-			after = 0
-		case !op.give && op.verdict == taken:
-			if at != op.holder || at == op.by {
-				return nil
-			}
-		case !op.give && at == 0:
-			after = op.by
-		case !op.give && at != op.by && op.verdict == done:
-			return nil
+	Init: func() []any { return []any{hand{}} },
+	Step: func(state, input, _ any) (after []any) {
+		for _, at := range input.(step).from(state.(hand)) {
+			after = append(after, at)
 		}
-		if op.verdict == lost && after != at {
-			return []any{at, after}
-		}
-		return []any{after}
+		return after
 	},
-	DescribeOperation: func(input, _ any) string { return input.(*operation).String() },
+	DescribeOperation: func(input, _ any) string { return input.(step).String() },
+}
+
+// from is what a step makes of a state: one of these. None: it cannot be so.
+func (s step) from(at hand) []hand {
+	switch {
+	case s.act == strays && at.by == 0 && !at.isOver(s.stray):
+		return []hand{at, {s.by, s.stray, at.over}}
+	case s.act == strays || s.act == givenBack && !s.sure && at.stray != s.stray:
+		return []hand{at}
+	case s.act == givenBack && s.sure:
+		return []hand{at.ended(s.stray)}
+	case s.act == givenBack:
+		return []hand{at, at.ended(s.stray)}
+	case s.give && at.by != s.by:
+		return []hand{at}
+	case s.give && s.verdict == lost:
+		return []hand{at, {over: at.over}}
+	case s.give:
+		return []hand{{over: at.over}}
+	case s.verdict == taken && at.by == s.holder && at.by != s.by:
+		return []hand{at}
+	case s.verdict == done && (at.by == 0 || at.by == s.by):
+		return []hand{{s.by, 0, at.over}}
+	}
+	return nil
 }
 
 // model takes a whole history apart by address. Refusals of takes without an address are about all of them, and
@@ -46,43 +106,45 @@ func model() porcupine.Model {
 	m.Partition = func(all []porcupine.Operation) [][]porcupine.Operation {
 		parts := map[netip.Addr][]porcupine.Operation{}
 		for _, op := range all {
-			addr := op.Input.(*operation).about()
+			addr := op.Input.(step).about
 			parts[addr] = append(parts[addr], op)
 		}
-		var list [][]porcupine.Operation
-		for _, part := range parts {
-			list = append(list, part)
-		}
-		return list
+		return slices.Collect(maps.Values(parts))
 	}
 	return m
 }
 
-// about is the address whose state an operation tells about or may have changed; the zero one: of none.
-func (op *operation) about() netip.Addr {
-	switch op.verdict {
-	case done, lost:
-		if op.give {
-			return op.asked
-		}
-		return op.addr
-	case taken:
-		return op.asked
+// steps are what a history says of single addresses.
+func (h history) steps() (all []porcupine.Operation) {
+	add := func(s step, from, to time.Duration) {
+		all = append(all, porcupine.Operation{ClientId: s.caller, Input: s, Call: from.Nanoseconds(),
+			Return: to.Nanoseconds()})
 	}
-	return netip.Addr{}
+	for i := range h {
+		switch op := &h[i]; {
+		case op.give && op.verdict == lost:
+			add(step{operation: op, about: op.asked}, op.called, never)
+		case op.give && op.verdict == done, op.verdict == taken:
+			add(step{operation: op, about: op.asked}, op.called, op.returned)
+		case op.verdict == done:
+			add(step{operation: op, about: op.addr}, op.called, op.returned)
+		}
+	}
+	number := map[netip.Addr]uint8{}
+	for _, s := range h.strays() {
+		number[s.addr]++
+		n := number[s.addr]
+		add(step{operation: s.op, act: strays, about: s.addr, stray: n}, s.op.called, s.op.until)
+		add(step{operation: s.op, act: givenBack, about: s.addr, stray: n, sure: s.sure}, s.op.returned, s.op.until)
+	}
+	return all
 }
 
 // linearizable is nil when the history can be explained.
 func (h history) linearizable() error {
-	var ops []porcupine.Operation
-	for i := range h {
-		if op := &h[i]; op.about().IsValid() {
-			ops = append(ops, porcupine.Operation{ClientId: op.caller, Input: op, Call: op.called.Nanoseconds(), Return: op.returned.Nanoseconds()})
-		}
-	}
-	m := model()
-	if result := porcupine.CheckOperationsTimeout(m, ops, patience); result != porcupine.Ok {
-		return fmt.Errorf("%d operations: %s%s", len(ops), result, unexplained(m, ops))
+	ops, m := h.steps(), model()
+	if result := porcupine.CheckOperationsTimeout(m, ops, 5*patience); result != porcupine.Ok {
+		return fmt.Errorf("%d steps: %s%s", len(ops), result, unexplained(m, ops))
 	}
 	return nil
 }
@@ -112,47 +174,61 @@ func TestModelNotices(t *testing.T) {
 		ops  []operation
 		want bool
 	}{
-		"in turn":                      {[]operation{take(1, done), give(1, done), take(2, done)}, true},
-		"repeated":                     {[]operation{take(1, done), take(1, done), refused(2, 1)}, true},
-		"given twice":                  {[]operation{take(1, done), take(2, done)}, false},
-		"given twice after a release":  {[]operation{take(1, done), give(1, done), take(2, done), take(3, done)}, false},
-		"refused though free":          {[]operation{take(1, done), give(1, done), refused(2, 1)}, false},
-		"refused for another":          {[]operation{take(1, done), refused(2, 3)}, false},
-		"lost, and it happened":        {[]operation{take(1, lost), refused(2, 1)}, true},
-		"lost, and it did not":         {[]operation{take(1, lost), take(2, done)}, true},
-		"lost, happened, not released": {[]operation{take(1, lost), refused(2, 1), take(3, done)}, false},
-		"release lost, and happened":   {[]operation{take(1, done), give(1, lost), take(2, done)}, true},
-		"release lost, and did not":    {[]operation{take(1, done), give(1, lost), refused(2, 1)}, true},
-		"release lost, then both":      {[]operation{take(1, done), give(1, lost), take(2, done), refused(3, 1)}, false},
+		"in turn":     {[]operation{take(1, done), give(1, done), take(2, done)}, true},
+		"repeated":    {[]operation{take(1, done), take(1, done), refused(2, 1)}, true},
+		"given twice": {[]operation{take(1, done), take(2, done)}, false},
+		"given twice after a release": {[]operation{take(1, done), give(1, done), take(2, done), take(3, done)},
+			false},
+		"refused though free":        {[]operation{take(1, done), give(1, done), refused(2, 1)}, false},
+		"refused for another":        {[]operation{take(1, done), refused(2, 3)}, false},
+		"lost, and it happened":      {[]operation{take(1, lost), refused(2, 1)}, true},
+		"lost, and it did not":       {[]operation{take(1, lost), take(2, done)}, true},
+		"lost, happened, given back": {[]operation{take(1, lost), refused(2, 1), take(3, done)}, true},
+		"lost, happened, not released": {[]operation{take(1, lost), take(1, done), refused(2, 1), take(3, done)},
+			false},
+		"lost, and twice": {[]operation{take(1, lost), refused(2, 1), take(3, done), refused(2, 1)},
+			false},
+		"release lost, and happened": {[]operation{take(1, done), give(1, lost), take(2, done)}, true},
+		"release lost, and did not":  {[]operation{take(1, done), give(1, lost), refused(2, 1)}, true},
+		"release lost, then both": {[]operation{take(1, done), give(1, lost), take(2, done), refused(3, 1)},
+			false},
 	} {
 		for i := range row.ops {
 			op := &row.ops[i]
-			op.called, op.returned = time.Duration(2*i), time.Duration(2*i+1)
-			if op.verdict == lost {
-				op.returned = never
-			}
+			op.called, op.returned, op.until = time.Duration(2*i), time.Duration(2*i+1), never
 		}
-		if err := history(row.ops).linearizable(); (err == nil) != row.want {
+		h := history(row.ops)
+		h.placeLost()
+		if err := h.linearizable(); (err == nil) != row.want {
 			t.Errorf("%s: explained %v, want %v: %v", name, err == nil, row.want, err)
 		}
 	}
 }
 
-// doctored is the history with one address given to a second holder while the first one has it; false where nothing in it
-// lends itself to that.
+// doctored is the history with one address given to a second holder while the first one has it; false where nothing in
+// it lends itself to that.
 func (h history) doctored() (history, bool) {
+	gives := map[holder]time.Duration{} // when he first asked for the release
+	for _, op := range slices.Backward(h) {
+		if op.give {
+			gives[op.by] = op.called
+		}
+	}
 	forged := slices.Clone(h)
-	has := map[netip.Addr]*operation{}
+	has := map[netip.Addr]operation{}
 	for i := range forged {
 		op := &forged[i]
+		first := has[op.asked]
+		until, ends := gives[first.by]
 		switch {
 		case op.give || op.verdict == lost:
-			delete(has, op.about())
-		case op.verdict == taken && has[op.asked] != nil && has[op.asked].by == op.holder && has[op.asked].returned < op.called && i > len(h)/2:
+			delete(has, cmp.Or(op.addr, op.asked))
+		case op.verdict == taken && i > len(h)/2 && first.verdict == done && first.by == op.holder &&
+			first.returned < op.called && (!ends || op.returned < until):
 			op.verdict, op.addr = done, op.asked // what was refused was granted
 			return forged, true
 		case op.verdict == done:
-			has[op.addr] = op
+			has[op.addr] = *op
 		}
 	}
 	return nil, false

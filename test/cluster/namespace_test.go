@@ -15,15 +15,15 @@ import (
 // inside marks the process that runs the tests.
 const inside = "BERTH_CLUSTER_INSIDE"
 
-// base holds all files of the tests, on a tmpfs that ends with them: what is tested is not the disk. The path is short, for
-// the sake of the sockets in it.
+// base holds all files of the tests, on a tmpfs that ends with them: what is tested is not the disk. The path is short,
+// for the sake of the sockets in it.
 const base = "/run/b"
 
 // binary is the daemon that TestMain builds.
 const binary = base + "/berth"
 
-// TestMain runs the tests in network, mount and process namespaces of their own: whatever they start and make there ends
-// with them, and nothing of the machine is touched.
+// TestMain runs the tests in network, mount and process namespaces of their own: whatever they start and make there
+// ends with them, and nothing of the machine is touched.
 func TestMain(m *testing.M) {
 	if os.Getenv(inside) == "" {
 		os.Exit(enter())
@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// enter runs this program again in the namespaces, and returns how it ended. A user who is not root is made root of a user
-// namespace, where the machine allows that.
+// enter runs this program again in the namespaces, and returns how it ended. A user who is not root is made root of a
+// user namespace, where the machine allows that.
 func enter() int {
 	runtime.LockOSThread() // Pdeathsig is of the thread
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)

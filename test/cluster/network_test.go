@@ -22,7 +22,8 @@ func runTool(stdin string, name string, args ...string) (string, error) {
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("%s %s: %w: %s (iproute2, nftables and util-linux are needed)", name, strings.Join(args, " "), err, out)
+		return "", fmt.Errorf("%s %s: %w: %s (iproute2, nftables and util-linux are needed)", name,
+			strings.Join(args, " "), err, out)
 	}
 	return string(out), nil
 }
@@ -38,7 +39,8 @@ func ip(commands ...string) error {
 }
 
 func makeBridge() error {
-	return ip("link set lo up", "link add "+bridge+" type bridge", "link set "+bridge+" up", "address add 10.99.0.254/24 dev "+bridge)
+	return ip("link set lo up", "link add "+bridge+" type bridge", "link set "+bridge+" up",
+		"address add 10.99.0.254/24 dev "+bridge)
 }
 
 // node is a network namespace on the bridge.

@@ -15,8 +15,8 @@ var reportFile = flag.String("report", "", "write a table of what TestFaults saw
 type report struct {
 	name                                           string
 	rounds, operations, unknown, away, full, taken int
-	doubled                                        int
-	gapOfAll, gapOfOne, longestCall                time.Duration
+	doubled, strays                                int
+	gapOfAll, gapOfOne, longestCall, longestStray  time.Duration
 	span                                           time.Duration
 }
 
@@ -40,6 +40,7 @@ func (h history) report(name string, tr *trial) report {
 			r.taken++
 		}
 	}
+	r.strays, r.longestStray = h.strayTimes()
 	r.gapOfAll, r.span = h.gap(func(operation) bool { return true })
 	for i := range tr.parties {
 		one, _ := h.gap(func(op operation) bool { return op.host == i })
@@ -53,8 +54,8 @@ func (h history) report(name string, tr *trial) report {
 	return r
 }
 
-// gap is the longest time in which none of the takes that are meant was answered by the store, and the time from the first
-// answer to the last.
+// gap is the longest time in which none of the takes that are meant was answered by the store, and the time from the
+// first answer to the last.
 func (h history) gap(meant func(operation) bool) (longest, span time.Duration) {
 	var times []time.Duration
 	for _, op := range h {
@@ -70,9 +71,12 @@ func (h history) gap(meant func(operation) bool) (longest, span time.Duration) {
 }
 
 func (r report) String() string {
-	return fmt.Sprintf("%s, %d times: %d operations in %.1f s, %d unknown, %d refused because away, %d as taken, %d as full; %d doubled; "+
-		"longest without an answer to a take: of all hosts %s, of one host %s; longest call %s",
-		r.name, r.rounds, r.operations, r.span.Seconds(), r.unknown, r.away, r.taken, r.full, r.doubled, short(r.gapOfAll), short(r.gapOfOne), short(r.longestCall))
+	return fmt.Sprintf("%s, %d times: %d operations in %.1f s, %d unknown, %d refused because away, %d as taken, %d "+
+		"as full; %d doubled; "+
+		"refused for %d addresses that were taken without an answer, the last time %s after it; longest without an "+
+		"answer to a take: of all hosts %s, of one host %s; longest call %s",
+		r.name, r.rounds, r.operations, r.span.Seconds(), r.unknown, r.away, r.taken, r.full, r.doubled,
+		r.strays, short(r.longestStray), short(r.gapOfAll), short(r.gapOfOne), short(r.longestCall))
 }
 
 func short(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
@@ -80,7 +84,8 @@ func short(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
 func writeReports() error {
 	var b strings.Builder
 	for _, r := range reports {
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %s | %s | %s |\n", r.name, r.rounds, r.operations, r.unknown, r.away, r.doubled,
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %s | %s | %s |\n", r.name, r.rounds, r.operations, r.unknown,
+			r.away, r.doubled,
 			short(r.gapOfAll), short(r.gapOfOne), short(r.longestCall))
 	}
 	return os.WriteFile(*reportFile, []byte(b.String()), 0o644)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/admin"
+	"berth/internal/admin/client"
 	"berth/internal/ipam"
 
 	api "github.com/docker/go-plugins-helpers/ipam"
@@ -17,11 +17,19 @@ const least = 50_000
 
 // party is one host in a trial: whom its callers ask, and what became of that so far.
 type party struct {
-	name   string
-	to     daemon
-	leases func(ctx context.Context) ([]ipam.LeaseInfo, error) // all that is held in the shared network, as this host reads it
-	check  func() error                                        // the records contradict one another
+	name string
+	to   daemon
+	// all that is held in the shared network, as this host reads it
+	leases func(ctx context.Context) ([]ipam.LeaseInfo, error)
+	kept   func(ctx context.Context) (kept, error)
+	check  func() error // the records contradict one another
 	counts counts
+}
+
+// kept is what a host keeps for the shared store, and how old what it reads there is.
+type kept struct {
+	waiting int
+	fresh   time.Time
 }
 
 // trial is a history in the making.
@@ -30,7 +38,7 @@ type trial struct {
 	etcd    *etcdServers
 	hosts   []*host // where they are processes
 	parties []*party
-	clients []*client
+	clients []*caller
 	rounds  int
 
 	headroom int // of each host
@@ -43,12 +51,19 @@ const space = ipam.GlobalSpace
 func ofHosts(t testing.TB, e *etcdServers, hosts []*host) *trial {
 	tr := &trial{t: t, etcd: e, hosts: hosts}
 	for _, h := range hosts {
-		c := admin.NewClient(h.admin())
+		c := client.New(h.admin())
 		t.Cleanup(c.Close)
 		tr.parties = append(tr.parties, &party{
 			name: h.name, to: h,
 			leases: func(ctx context.Context) ([]ipam.LeaseInfo, error) {
 				return c.Leases(ctx, ipam.LeaseFilter{Space: space, Subnet: shared})
+			},
+			kept: func(ctx context.Context) (kept, error) {
+				st, err := c.Status(ctx)
+				if err != nil || st.Cluster == nil {
+					return kept{fresh: time.Now()}, err
+				}
+				return kept{st.Cluster.Waiting, st.Cluster.Fresh}, nil
 			},
 			check: func() error { _, err := h.berth("fsck"); return err },
 		})
@@ -61,28 +76,32 @@ func (tr *trial) begin(seed uint64) (stop func()) {
 	tr.t.Helper()
 	start := time.Now()
 	for i, p := range tr.parties {
-		pool := attach(tr.t, p.to, api.RequestPoolRequest{AddressSpace: "local", Pool: shared.String(), Options: map[string]string{"network": "lan"}})
+		pool := attach(tr.t, p.to,
+			api.RequestPoolRequest{AddressSpace: "local", Pool: shared.String(),
+				Options: map[string]string{"network": "lan"}})
 		for n := range callers {
-			tr.clients = append(tr.clients, newClient(&recorder{to: p.to, pool: pool, begin: start, host: i, number: n, counts: &p.counts}, seed))
+			tr.clients = append(tr.clients,
+				newCaller(&recorder{to: p.to, pool: pool, begin: start, host: i, number: n, counts: &p.counts}, seed))
 		}
 	}
 	return work(tr.t, tr.clients)
 }
 
-func (tr *trial) answered() (n int64) {
+// sum is a count of all hosts.
+func (tr *trial) sum(count func(*party) int64) (n int64) {
 	for _, p := range tr.parties {
-		n += p.counts.answered.Load()
+		n += count(p)
 	}
 	return n
 }
 
-// more waits until the store has answered n further takes.
-func (tr *trial) more(n int64, what string) {
+// more waits until a count of all hosts has grown by n.
+func (tr *trial) more(n int64, what string, count func(*party) int64) {
 	tr.t.Helper()
-	until := tr.answered() + n
+	until := tr.sum(count) + n
 	await(tr.t, what, func() error {
-		if got := tr.answered(); got < until {
-			return fmt.Errorf("%d answers of %d: %s", got, until, tr.state())
+		if got := tr.sum(count); got < until {
+			return fmt.Errorf("%d of %d: %s", got, until, tr.state())
 		}
 		return nil
 	})
@@ -105,6 +124,7 @@ func everyone(tr *trial, parties []*party, n int64, what string, count func(*par
 	})
 }
 
+func decided(p *party) int64     { return p.counts.decided.Load() }
 func answers(p *party) int64     { return p.counts.answered.Load() }
 func refusals(p *party) int64    { return p.counts.away.Load() }
 func nobodyThere(p *party) int64 { return p.counts.unsent.Load() }
@@ -112,15 +132,40 @@ func nobodyThere(p *party) int64 { return p.counts.unsent.Load() }
 // state is for the message of a wait that was in vain.
 func (tr *trial) state() (text string) {
 	for _, p := range tr.parties {
-		text += fmt.Sprintf(" %s answered %d, away %d, lost %d, unsent %d;", p.name, p.counts.answered.Load(), p.counts.away.Load(), p.counts.lost.Load(), p.counts.unsent.Load())
+		text += fmt.Sprintf(" %s answered %d, away %d, lost %d, unsent %d;", p.name, p.counts.answered.Load(),
+			p.counts.away.Load(), p.counts.lost.Load(), p.counts.unsent.Load())
 	}
 	return text
+}
+
+// settle waits until no host keeps anything that the store has not heard of, and then until what each reads is no older
+// than that.
+func (tr *trial) settle() {
+	tr.t.Helper()
+	all := func(what string, settled func(kept) bool) {
+		tr.t.Helper()
+		await(tr.t, what, func() error {
+			for _, p := range tr.parties {
+				ctx, cancel := context.WithTimeout(context.Background(), patience)
+				k, err := p.kept(ctx)
+				cancel()
+				if err != nil || !settled(k) {
+					return fmt.Errorf("host %s: %+v, %v", p.name, k, err)
+				}
+			}
+			return nil
+		})
+	}
+	all("what was kept is delivered", func(k kept) bool { return k.waiting == 0 })
+	since := time.Now()
+	all("what is read is fresh", func(k kept) bool { return k.fresh.After(since) })
 }
 
 // readBack holds what every host reads against what was acknowledged: nothing is missing, and nothing is held that
 // nobody was given.
 func (tr *trial) readBack(h history) {
 	tr.t.Helper()
+	tr.settle()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for _, p := range tr.parties {
@@ -135,7 +180,8 @@ func (tr *trial) readBack(h history) {
 			switch has, ok := want[who]; {
 			case addr == gateway, l.Kind == ipam.Headroom:
 			case !ok:
-				tr.t.Errorf("LEAKED, as host %s reads it: %s is held by %s, who was not given it or gave it back", p.name, addr, l.MAC)
+				tr.t.Errorf("LEAKED, as host %s reads it: %s is held by %s, who was not given it or gave it back",
+					p.name, addr, l.MAC)
 			case has != addr:
 				tr.t.Errorf("host %s reads that %s has %s, who was given %s", p.name, l.MAC, addr, has)
 			}
@@ -174,6 +220,9 @@ func (tr *trial) judge(name string) {
 	}
 	for _, op := range h.falselyFull(addresses - tr.headroom*len(tr.parties)) {
 		tr.t.Errorf("refused as full while an address was free: %v", op)
+	}
+	for _, op := range h.outstayed() {
+		tr.t.Errorf("refused for an address that nobody asked for, after its host was answered: %v", op)
 	}
 	if err := h.linearizable(); err != nil {
 		tr.t.Errorf("not linearizable: %v", err)

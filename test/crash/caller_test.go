@@ -3,7 +3,9 @@ package crash
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
+	"time"
 )
 
 // callers are how many ask at the same time.
@@ -31,10 +33,15 @@ func work(l *ledger, shared string, seed uint64, stop <-chan struct{}) (wait fun
 					return
 				default:
 				}
-				if err := c.act(); err != nil {
-					if _, answered := refused(err); !answered {
-						return // killed
-					}
+				err := c.act()
+				text, answered := refused(err)
+				switch {
+				case err == nil:
+				// the store that is shared is away: at once again makes no sense
+				case strings.Contains(text, "spaces of the cluster"):
+					time.Sleep(5 * time.Millisecond)
+				case !answered:
+					return // killed
 				}
 			}
 		})
@@ -42,11 +49,11 @@ func work(l *ledger, shared string, seed uint64, stop <-chan struct{}) (wait fun
 	return wg.Wait
 }
 
-// act does one thing. Most of the addresses that it took it gives back, so that the pool is never full for long and what
-// is held is seldom the newest.
+// act does one thing. Most of the addresses that it took it gives back, so that the pool is never full for long and
+// what is held is seldom the newest.
 func (c *caller) act() error {
 	switch p := c.random.IntN(100); {
-	case p < 3:
+	case p < 3 && !c.l.onePool:
 		if c.own != nil {
 			own := c.own
 			c.own = nil

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/admin"
+	"berth/internal/admin/client"
 )
 
 // patience is far more than anything here takes. It only ends a test that would hang.
@@ -45,11 +45,12 @@ func buildAndRun(m *testing.M) int {
 
 // place is where a daemon lives over all its lives.
 type place struct {
-	t      testing.TB
-	dir    string
-	space  string   // that the tests work in
-	flags  []string // of the daemon, beside those of every one
-	client *http.Client
+	t        testing.TB
+	dir      string
+	space    string   // that the tests work in
+	reserved int      // in each subnet of a plan that is imported
+	flags    []string // of the daemon, beside those of every one
+	client   *http.Client
 }
 
 // newPlace is one whose daemon keeps everything in a file of its own.
@@ -59,7 +60,7 @@ func newPlace(t testing.TB) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{t: t, dir: dir, space: "local"}
+	p := &place{t: t, dir: dir, space: "local", reserved: reservedIn}
 	transport := &http.Transport{
 		MaxIdleConnsPerHost: 64,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -91,7 +92,8 @@ type daemon struct {
 // launch starts a daemon and does not wait for it. Words before are a program that starts it, such as strace.
 func (p *place) launch(before ...string) *daemon {
 	p.t.Helper()
-	words := append(before, binary, "serve", "--state", p.state(), "--plugin-socket", p.socket(), "--admin-socket", p.admin(), "--host", "alpha")
+	words := append(before, binary, "serve", "--state", p.state(), "--plugin-socket", p.socket(), "--admin-socket",
+		p.admin(), "--host", "alpha")
 	words = append(words, p.flags...)
 	d := &daemon{place: p, cmd: exec.Command(words[0], words[1:]...), ended: make(chan struct{})}
 	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
@@ -115,7 +117,7 @@ func (p *place) start() *daemon {
 		_, _, err := p.post("GetCapabilities", nil)
 		return err
 	})
-	c := admin.NewClient(p.admin())
+	c := client.New(p.admin())
 	defer c.Close()
 	d.await(func() error {
 		st, err := c.Status(p.t.Context())

@@ -12,8 +12,8 @@ var (
 	seed   = flag.Uint64("seed", 0, "of TestSoak's choices; 0: another one each time")
 )
 
-// TestSoak kills the daemon under 16 callers, again and again, at moments that nobody chose, and sometimes once more while
-// it starts: 0 acknowledged leases are lost and 0 addresses given twice (GA-22, BO-2, LN-12).
+// TestSoak kills the daemon under 16 callers, again and again, at moments that nobody chose, and sometimes once more
+// while it starts: 0 acknowledged leases are lost and 0 addresses given twice (GA-22, BO-2, LN-12).
 func TestSoak(t *testing.T) {
 	if *seed == 0 {
 		*seed = rand.Uint64()

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/admin"
+	"berth/internal/admin/client"
 	"berth/internal/ipam"
 )
 
@@ -44,33 +44,35 @@ var shapes = []plannedShape{
 	{"10.8.0.0/26", "10.8.0.62", []string{"10.8.0.16/28"}},
 }
 
-// TestReplan kills the daemon while a network is resized and its pools are changed (GA-13, GA-14): it is as it was, or as it
-// was to be, and never in between; the address that is in use stays.
+// TestReplan kills the daemon while a network is resized and its pools are changed (GA-13, GA-14): it is as it was, or
+// as it was to be, and never in between; the address that is in use stays.
 func TestReplan(t *testing.T) { eachStore(t, replan) }
 
 func replan(t *testing.T, p *place) {
 	random := rand.New(rand.NewPCG(1, 2))
 	d := p.start()
-	client := admin.NewClient(p.admin())
-	defer client.Close()
+	c := client.New(p.admin())
+	defer c.Close()
 	ctx := context.Background()
 	first := shapes[0]
-	if _, err := client.Edit(ctx, admin.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: p.space,
-		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix(first.cidr), Name: "wire", Gateway: netip.MustParseAddr(first.gateway)}}},
+	if _, err := c.Edit(ctx, client.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: p.space,
+		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix(first.cidr), Name: "wire",
+			Gateway: netip.MustParseAddr(first.gateway)}}},
 		&ipam.AddPool{Network: "lan", Name: "front", Subnet: "wire"},
-		&ipam.TakeAddress{Network: "lan", Owner: "rtr", Interface: ipam.Interface{Wishes: []ipam.Wish{{Address: netip.MustParseAddr("10.8.0.20")}}}},
+		&ipam.TakeAddress{Network: "lan", Owner: "rtr",
+			Interface: ipam.Interface{Wishes: []ipam.Wish{{Address: netip.MustParseAddr("10.8.0.20")}}}},
 	); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Edit(ctx, admin.EditOptions{}, first.edits()...); err != nil {
+	if _, err := c.Edit(ctx, client.EditOptions{}, first.edits()...); err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]int{}
 	for range *rounds {
-		replanUntilKilled(t, d, client, random)
-		client.Close()
+		replanUntilKilled(t, d, c, random)
+		c.Close()
 		d = p.start()
-		n, err := client.Network(ctx, "lan")
+		n, err := c.Network(ctx, "lan")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +81,8 @@ func replan(t *testing.T, p *place) {
 			t.Fatalf("the network is neither as it was nor as it was to be: %v", shape)
 		}
 		seen[shape.cidr]++
-		if taken, err := client.Addresses(ctx, "lan", "rtr"); err != nil || len(taken) != 1 || taken[0].Address.String() != "10.8.0.20" {
+		if taken, err := c.Addresses(ctx, "lan", "rtr"); err != nil || len(taken) != 1 ||
+			taken[0].Address.String() != "10.8.0.20" {
 			t.Fatalf("the address in use: %v, %v", taken, err)
 		}
 		d.fsck()
@@ -89,12 +92,13 @@ func replan(t *testing.T, p *place) {
 }
 
 // replanUntilKilled changes the network from shape to shape, and kills the daemon at some moment.
-func replanUntilKilled(t *testing.T, d *daemon, client *admin.Client, random *rand.Rand) {
+func replanUntilKilled(t *testing.T, d *daemon, c *client.Client, random *rand.Rand) {
 	t.Helper()
 	changes := make(chan error)
 	go func() {
 		for i := 0; ; i++ {
-			if _, err := client.Edit(context.Background(), admin.EditOptions{}, shapes[i%len(shapes)].edits()...); err != nil {
+			if _, err := c.Edit(context.Background(), client.EditOptions{},
+				shapes[i%len(shapes)].edits()...); err != nil {
 				changes <- err
 				return
 			}

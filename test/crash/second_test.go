@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSecondDaemon: a second daemon on the same state ends with an error that names the first, which serves on, whatever
-// sockets the second one was given.
+// TestSecondDaemon: a second daemon on the same state ends with an error that names the first, which serves on,
+// whatever sockets the second one was given.
 func TestSecondDaemon(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		p := newPlace(t)
@@ -24,7 +24,8 @@ func TestSecondDaemon(t *testing.T) {
 		if own {
 			plugin, admin = filepath.Join(p.dir, "second.sock"), filepath.Join(p.dir, "second-admin.sock")
 		}
-		out, err := exec.Command(binary, "serve", "--state", p.state(), "--plugin-socket", plugin, "--admin-socket", admin).CombinedOutput()
+		out, err := exec.Command(binary, "serve", "--state", p.state(), "--plugin-socket", plugin, "--admin-socket",
+			admin).CombinedOutput()
 		if err == nil {
 			t.Fatalf("the second one ended without an error: %s", out)
 		}

@@ -27,11 +27,14 @@ func (h *House) reservations(network string) (all []reserved) {
 // A Docker network of the default driver becomes a plan, without a change in Docker; and moves to Berth, with the same
 // addresses for the same containers, by the commands that `berth adopt` names.
 func TestAdopt(t *testing.T) {
-	h, _ := witnessed(t, 66)
+	h, d := witnessed(t, 66)
+	h.Berth = d // which is the one that `berth adopt` names
 	n := h.name()
-	h.docker("network", "create", "--ipv6", "--subnet", h.v4("0/24"), "--gateway", h.v4("254"), "--ip-range", h.v4("64/26"),
+	h.docker("network", "create", "--ipv6", "--subnet", h.v4("0/24"), "--gateway", h.v4("254"), "--ip-range",
+		h.v4("64/26"),
 		"--subnet", h.v6("::/64"), "--gateway", h.v6("::1"), n)
-	given, chosen, stopped := h.container(n, "--ip", h.v4("9"), "--ip6", h.v6("::9")), h.container(n), h.container(n, "--ip", h.v4("33"))
+	given, chosen, stopped := h.container(n, "--ip", h.v4("9"), "--ip6", h.v6("::9")), h.container(n),
+		h.container(n, "--ip", h.v4("33"))
 	h.docker("stop", stopped)
 	shown := func() string {
 		h.Helper()
@@ -62,7 +65,8 @@ func TestAdopt(t *testing.T) {
 	for _, s := range plan.Subnets {
 		pools[s.CIDR+" "+s.Gateway] = s.pools()
 	}
-	if len(pools) != 2 || pools[h.v4("0/24")+" "+h.v4("254")] != " "+h.span(64, 127) || pools[h.v6("::/64")+" "+h.v6("::1")] == "" {
+	if len(pools) != 2 || pools[h.v4("0/24")+" "+h.v4("254")] != " "+h.span(64, 127) ||
+		pools[h.v6("::/64")+" "+h.v6("::1")] == "" {
 		t.Errorf("the plan is %+v", plan)
 	}
 	want := []reserved{
@@ -94,7 +98,8 @@ func TestAdopt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if h.address(c, n) != was.IPAddress || ep.GlobalIPv6Address != was.GlobalIPv6Address || ep.Gateway != was.Gateway {
+			if h.address(c, n) != was.IPAddress || ep.GlobalIPv6Address != was.GlobalIPv6Address ||
+				ep.Gateway != was.Gateway {
 				t.Errorf("%s, %s was %+v and is %+v", when, c, was, ep)
 			}
 			h.recorded(ep.GlobalIPv6Address, ep.MacAddress)

@@ -8,18 +8,22 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"berth/test/ground"
 )
 
-// One host is cut off from etcd, while the other goes on: it refuses new addresses of the shared spaces with the reason, its own
-// space works, what it gives back is kept and told later, and what it claimed in advance it gives out. When the way is there
-// again, everything settles without a hand, and at no moment an address is twice (invariants 1, 2, 4, 6 and 7).
+// One host is cut off from etcd, while the other goes on: it refuses new addresses of the shared spaces with the
+// reason, its own space works, what it gives back is kept and told later, and what it claimed in advance it gives out.
+// When the way is there again, everything settles without a hand, and at no moment an address is twice (invariants 1,
+// 2, 4, 6 and 7).
 func TestAway(t *testing.T) {
 	c := cluster(t, 2, 111)
 	c.serve()
 	a, b := c.hosts[0], c.hosts[1]
 	lap := c.laps()
 	a.planLAN()
-	a.berth("network", "create", "spare", "--space", "global", "--subnet", spareSubnet+",gateway=10.79.0.1,pool", "--headroom", "16")
+	a.berth("network", "create", "spare", "--space", "global", "--subnet", spareSubnet+",gateway=10.79.0.1,pool",
+		"--headroom", "16")
 	if err := c.each(func(h *Host) error {
 		if err := h.joinLAN(); err != nil {
 			return err
@@ -53,7 +57,7 @@ func TestAway(t *testing.T) {
 	}
 	b.refusedAtOnce(pool)
 	c.reach(before) // what runs goes on
-	if err := eventually(20*time.Second, func() error {
+	if err := ground.Eventually(20*time.Second, func() error {
 		st, err := b.away()
 		if err == nil && st.Away == "" {
 			err = fmt.Errorf("berth status says %+v", st)
@@ -68,7 +72,8 @@ func TestAway(t *testing.T) {
 	waited, err := b.away() // for what became of the first request, perhaps
 	gone := b.dropsOne("lan")
 	if st, stErr := b.away(); err != nil || stErr != nil || st.Waiting != waited.Waiting+1 {
-		t.Errorf("a container of the shared network was removed, while etcd is out of reach: %+v, before that %+v (%v, %v)", st, waited, stErr, err)
+		t.Errorf("a container of the shared network was removed, while etcd is out of reach: %+v, before that %+v "+
+			"(%v, %v)", st, waited, stErr, err)
 	}
 	if err := a.startMany("lan", 20); err != nil {
 		t.Fatal(err)
@@ -124,15 +129,17 @@ const spareSubnet = "10.79.0.0/24"
 
 // joinSpare creates the host's Docker network on spare, with a bridge that no other host sees.
 func (h *Host) joinSpare() error {
-	_, err := h.Engine.Docker("network", "create", "--driver", "bridge", "--ipam-driver", "berth", "--ipam-opt", "network=spare",
+	_, err := h.Engine.Docker("network", "create", "--driver", "bridge", "--ipam-driver", "berth", "--ipam-opt",
+		"network=spare",
 		"--ipam-opt", "gateway=10.79.0.25"+h.address[len(h.address)-1:], "spare")
 	return err
 }
 
-// headroom waits until a host has claimed so many addresses of spare in advance, as the other hosts see it, and returns them.
+// headroom waits until a host has claimed so many addresses of spare in advance, as the other hosts see it, and returns
+// them.
 func (c *Cluster) headroom(of *Host, want int) (addresses []string) {
 	c.Helper()
-	if err := eventually(30*time.Second, func() error {
+	if err := ground.Eventually(30*time.Second, func() error {
 		for _, h := range c.hosts {
 			all, err := leases(h.Berth, spareSubnet)
 			if err != nil {
@@ -155,14 +162,15 @@ func (c *Cluster) headroom(of *Host, want int) (addresses []string) {
 	return addresses
 }
 
-// refusedAtOnce checks that the engine and its Berth refuse an address of lan, with the reason. Berth does so within 2 s, by the
-// issue; here it is given more, because this machine may be busy.
+// refusedAtOnce checks that the engine and its Berth refuse an address of lan, with the reason. Berth does so within 2
+// s, by the issue; here it is given more, because this machine may be busy.
 func (h *Host) refusedAtOnce(pool string) {
 	h.Helper()
 	begun := time.Now()
 	got, err := takeByHand(h.daemon.PluginSocket(), pool, "", "02:62:74:00:b1:01")
 	took := time.Since(begun)
-	if err == nil || !strings.Contains(err.Error(), "out of reach") && !strings.Contains(err.Error(), "did not answer in time") {
+	if err == nil || !strings.Contains(err.Error(), "out of reach") &&
+		!strings.Contains(err.Error(), "did not answer in time") {
 		h.Errorf("cut off from etcd: Berth gave %s (%v)", got, err)
 	}
 	if took > 6*time.Second {
@@ -170,7 +178,8 @@ func (h *Host) refusedAtOnce(pool string) {
 	}
 	h.Logf("refused after %s: %v", took.Round(time.Millisecond), err)
 	name := h.House.name()
-	h.refused([]string{"out of reach"}, "run", "--detach", "--name", name, "--network", "lan", imageName, "sleep", "1000000")
+	h.refused([]string{"out of reach"}, "run", "--detach", "--name", name, "--network", "lan", imageName, "sleep",
+		"1000000")
 	h.docker("rm", "--force", name)
 }
 
@@ -185,7 +194,8 @@ func (h *Host) dropsOne(network string) string {
 	return held[0].Address
 }
 
-// outOfHeadroom has the second host, which is cut off, give out all that it has claimed, and then refuse, while the first one goes on.
+// outOfHeadroom has the second host, which is cut off, give out all that it has claimed, and then refuse, while the
+// first one goes on.
 func (c *Cluster) outOfHeadroom(claimed []string) {
 	c.Helper()
 	a, b := c.hosts[0], c.hosts[1]
@@ -218,14 +228,16 @@ func (c *Cluster) outOfHeadroom(claimed []string) {
 		c.Errorf("%d of %d containers started out of the headroom", out, len(claimed))
 	}
 	name := b.House.name()
-	b.refused([]string{"out of reach"}, "run", "--detach", "--name", name, "--network", "spare", imageName, "sleep", "1000000")
+	b.refused([]string{"out of reach"}, "run", "--detach", "--name", name, "--network", "spare", imageName, "sleep",
+		"1000000")
 	b.docker("rm", "--force", name)
 }
 
-// settled waits until what each Berth has on record of the shared networks is what all containers have, with nothing to find for a check.
+// settled waits until what each Berth has on record of the shared networks is what all containers have, with nothing to
+// find for a check.
 func (c *Cluster) settled() {
 	c.Helper()
-	if err := eventually(time.Minute, func() error {
+	if err := ground.Eventually(time.Minute, func() error {
 		for network, subnet := range map[string]string{"lan": lanSubnet, "spare": spareSubnet} {
 			all, err := c.holders(network)
 			if err != nil {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"berth/test/ground"
 )
 
 // Cluster is several Docker hosts on one fabric, whose Berths share one etcd.
@@ -32,8 +34,8 @@ type Host struct {
 	daemon  *Daemon // nil where Berth is a plugin
 }
 
-// cluster makes so many hosts, whose scenarios have a number, and removes all of it when the test is over. Their engines run
-// and have the image of the tests; what Berth they have is for the test to say.
+// cluster makes so many hosts, whose scenarios have a number, and removes all of it when the test is over. Their
+// engines run and have the image of the tests; what Berth they have is for the test to say.
 func cluster(t *testing.T, hosts, number int) *Cluster {
 	t.Helper()
 	c := &Cluster{T: t}
@@ -72,14 +74,16 @@ func (c *Cluster) build(t *testing.T, name string, number, scenario int) (*Host,
 		return nil, err
 	}
 	// The bridge of the containers carries the host's port to the others.
-	if err := ip("-n "+ns+" link add brl2 type bridge", "-n "+ns+" link set lan0 master brl2", "-n "+ns+" link set brl2 up"); err != nil {
+	if err := ip("-n "+ns+" link add brl2 type bridge", "-n "+ns+" link set lan0 master brl2", "-n "+ns+
+		" link set brl2 up"); err != nil {
 		return nil, err
 	}
 	e, err := privateEngine(ns, filepath.Join(base, "p"+name))
 	if err != nil {
 		return nil, err
 	}
-	return &Host{House: &House{T: t, Engine: e.Engine, number: scenario}, name: name, address: ctlAddress(number), engine: e}, nil
+	return &Host{House: &House{T: t, Engine: e.Engine, number: scenario}, name: name, address: ctlAddress(number),
+		engine: e}, nil
 }
 
 // serve starts a Berth on each host, with flags besides those of the cluster.
@@ -99,8 +103,10 @@ func (c *Cluster) serve(flags ...string) {
 
 // berthOf is a Berth in a host's namespaces, not started, which calls the host by a name.
 func (c *Cluster) berthOf(h *Host, name string, flags ...string) *Daemon {
-	flags = append([]string{"--store", "etcd", "--etcd-endpoints", c.etcd.Endpoints(), "--host", name, "--docker-host", h.engine.URL()}, flags...)
-	return &Daemon{Name: "berth", Binary: binary, Sockets: h.engine.Sockets, Dir: filepath.Join(base, prefix+h.name+"-berth"),
+	flags = append([]string{"--store", "etcd", "--etcd-endpoints", c.etcd.Endpoints(), "--host", name, "--docker-host",
+		h.engine.URL()}, flags...)
+	return &Daemon{Name: "berth", Binary: binary, Sockets: h.engine.Sockets,
+		Dir:   filepath.Join(base, prefix+h.name+"-berth"),
 		Flags: flags, within: h.engine.within()}
 }
 
@@ -154,10 +160,11 @@ func (h *Host) stop() error {
 		errs = append(errs, h.engine.Kill(), os.Remove(h.engine.dockerd.logPath()))
 	}
 	errs = append(errs, h.engine.holder.Signal(syscall.SIGKILL, 10*time.Second), removeNamespace(h.engine.name))
-	return errors.Join(append(errs, unmountUnder(h.engine.path("")), os.RemoveAll(h.engine.path("")))...)
+	return errors.Join(append(errs, ground.UnmountUnder(h.engine.path("")), os.RemoveAll(h.engine.path("")))...)
 }
 
-// crash ends a host's engine and its Berth as a power cut does; its containers' processes live on. back starts both again.
+// crash ends a host's engine and its Berth as a power cut does; its containers' processes live on. back starts both
+// again.
 func (h *Host) crash() error { return errors.Join(h.engine.Kill(), h.daemon.Kill()) }
 
 func (h *Host) back() error { return errors.Join(h.daemon.Revive(), h.engine.Start()) }
@@ -184,10 +191,14 @@ type Held struct {
 // held is what a host's containers have on a network: Docker says it, and the container's own device shows it.
 func (h *Host) held(network string) ([]Held, error) {
 	ids, err := h.Engine.Docker("ps", "--quiet", "--no-trunc", "--filter", "network="+network)
-	if err != nil || ids == "" {
+	if err != nil {
 		return nil, err
 	}
-	format := `{{.Name}} {{.State.Pid}} {{with index .NetworkSettings.Networks "` + network + `"}}{{.IPAddress}}/{{.IPPrefixLen}} {{.MacAddress}}{{end}}`
+	if ids == "" {
+		return nil, nil
+	}
+	format := `{{.Name}} {{.State.Pid}} {{with index .NetworkSettings.Networks "` + network +
+		`"}}{{.IPAddress}}/{{.IPPrefixLen}} {{.MacAddress}}{{end}}`
 	out, err := h.Engine.Docker(append([]string{"inspect", "--format", format}, strings.Fields(ids)...)...)
 	if err != nil {
 		return nil, err
@@ -212,8 +223,9 @@ func (h *Host) held(network string) ([]Held, error) {
 	return all, nil
 }
 
-// pings has one of the host's containers call all addresses, and tells which of them do not answer. Those are called again for
-// a while: the kernel's table of neighbours, which all namespaces of a machine share, may have no room for a moment.
+// pings has one of the host's containers call all addresses, and tells which of them do not answer. Those are called
+// again for a while: the kernel's table of neighbours, which all namespaces of a machine share, may have no room for a
+// moment.
 func (h *Host) pings(all []Held) error {
 	at := slices.IndexFunc(all, func(x Held) bool { return x.Host == h.name })
 	if at < 0 {
@@ -223,7 +235,7 @@ func (h *Host) pings(all []Held) error {
 	for _, x := range all {
 		silent, pids = append(silent, x.Address), append(pids, x.pid)
 	}
-	err := eventually(time.Minute, func() error {
+	err := ground.Eventually(time.Minute, func() error {
 		script := "for a in " + strings.Join(silent, " ") + "; do ping -q -c 1 -W 1 $a >/dev/null || echo $a; done"
 		out, err := h.Engine.Docker("exec", all[at].Container, "sh", "-c", script)
 		if silent = strings.Fields(out); err == nil && len(silent) > 0 {

@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
+
+	"berth/test/ground"
 )
 
-// composeFile is a plain Compose file on a planned network: one service takes what the pool gives, one has an address of its
-// own. For that one the engine wants the subnet to be named ("supported only when connecting to networks with user configured
-// subnets"), whatever driver it has.
+// composeFile is a plain Compose file on a planned network: one service takes what the pool gives, one has an address
+// of its own. For that one the engine wants the subnet to be named ("supported only when connecting to networks with
+// user configured subnets"), whatever driver it has.
 const composeFile = `
 services:
   web:
@@ -49,7 +50,7 @@ func compose(h *House) {
 	h.berth("reservation", "add", front, "--owner", "db", "--ip", h.v4("80"))
 	name := h.name()
 	file := h.composeFile(fmt.Sprintf(composeFile, imageName, name, h.v4("80"), h.Berth.Driver(), front,
-		strings.Replace(name, prefix, "bt", 1), h.v4("0/24")))
+		bridgeOf(name), h.v4("0/24")))
 	for range 2 {
 		h.compose(file, name, "up", "--detach")
 		h.planShows(front, name)
@@ -109,9 +110,10 @@ func (h *House) composeFile(text string) string {
 // compose runs docker-compose, which must succeed.
 func (h *House) compose(file, project string, args ...string) {
 	h.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(2*time.Minute))
 	defer cancel()
-	command := append([]string{"DOCKER_HOST=unix://" + h.Engine.Socket, "docker-compose", "--file", file, "--project-name", project}, args...)
+	command := append([]string{"DOCKER_HOST=unix://" + h.Engine.Socket, "docker-compose", "--file", file,
+		"--project-name", project}, args...)
 	if _, err := run(ctx, nil, "env", command...); err != nil {
 		h.Fatal(err)
 	}

@@ -25,7 +25,8 @@ func runShowsAddress(h *House) {
 	if len(slices.Compact(all)) != 4 {
 		h.Errorf("four containers have the addresses %v", all)
 	}
-	if shown := h.docker("run", "--rm", "--network", n, imageName, "ip", "-o", "-4", "addr", "show", "dev", "eth0"); shown == "" {
+	if shown := h.docker("run", "--rm", "--network", n, imageName, "ip", "-o", "-4", "addr", "show", "dev",
+		"eth0"); shown == "" {
 		h.Error("a container that ends by itself shows no address")
 	}
 	if left := h.leases(h.v4("0/24")); len(left) != 5 { // four and the gateway
@@ -44,8 +45,12 @@ func explicitAddress(h *House) {
 	if err != nil {
 		h.Fatal(err)
 	}
-	// An engine of the 20.10 line tells Berth no names: the holder is known by its MAC.
-	h.refused([]string{h.v4("50"), ep.MacAddress}, containerCommand(h.name(), n, "--ip", h.v4("50"))...)
+	// An engine of the 20.10 line tells Berth no names: the holder is known by its MAC, where that is asked for.
+	holder := []string{h.v4("50")}
+	if asksMAC(h.Berth) {
+		holder = append(holder, ep.MacAddress)
+	}
+	h.refused(holder, containerCommand(h.name(), n, "--ip", h.v4("50"))...)
 	gateway := h.gateway(first, n)
 	h.refused([]string{gateway, "gateway"}, containerCommand(h.name(), n, "--ip", gateway)...)
 	h.docker("rm", "-f", first)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"berth/test/ground"
 )
 
 // pluginDir is where the engine looks for legacy plugins: a socket's base name is its driver's name.
@@ -24,7 +26,31 @@ type Berth interface {
 	Log() string         // what it has written, for a test that failed
 }
 
-// Daemon is `berth serve` on a legacy plugin socket. Several live side by side under different names.
+// byMAC is a daemon as the engine meets it on its second plugin socket, where it is asked for MACs.
+type byMAC struct{ *Daemon }
+
+// Driver is the name that the engine knows that socket by.
+func (m byMAC) Driver() string { return m.Name + "-mac" }
+
+// asksMAC tells whether a Berth has the engine say the MACs of containers.
+func asksMAC(b Berth) bool {
+	switch b := b.(type) {
+	case byMAC:
+		return true
+	case *Daemon:
+		return slices.Contains(b.Flags, "--ask-mac")
+	case *Plugin:
+		return b.AsksMAC
+	}
+	return false
+}
+
+// macFits tells whether a MAC on record can be that of a container: the very one where the engine was asked for it.
+func macFits(b Berth, recorded, mac string) bool {
+	return recorded == mac || recorded == "" && !asksMAC(b)
+}
+
+// Daemon is `berth serve` on legacy plugin sockets. Several live side by side under different names.
 type Daemon struct {
 	Name    string // the driver's name
 	Binary  string
@@ -71,7 +97,8 @@ func (d *Daemon) Log() string { return d.process.Log() }
 // Revive starts the daemon on the state that is there.
 func (d *Daemon) Revive() error {
 	args := append(slices.Clone(d.within), d.Binary, "serve", "--state", d.state(),
-		"--plugin-socket", d.PluginSocket(), "--admin-socket", d.AdminSocket(), "--log-level", "debug")
+		"--plugin-socket", d.PluginSocket(), "--mac-socket", filepath.Join(d.Sockets, byMAC{d}.Driver()+".sock"),
+		"--admin-socket", d.AdminSocket(), "--log-level", "debug")
 	args = append(args, d.Flags...)
 	p, err := startProcess(filepath.Base(d.Dir), nil, args[0], args[1:]...)
 	if err != nil {
@@ -95,11 +122,11 @@ func (d *Daemon) Stop() error { return d.process.Signal(syscall.SIGTERM, 10*time
 
 // awaitBerth returns when a Berth answers on its admin socket and also holds.
 func awaitBerth(binary, adminSocket string, also func() error) error {
-	return eventually(40*time.Second, func() error {
+	return ground.Eventually(40*time.Second, func() error {
 		if err := also(); err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(10*time.Second))
 		defer cancel()
 		_, err := run(ctx, nil, binary, "--admin-socket", adminSocket, "lease", "ls")
 		return err

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// `make demo` works twice in a row, shows one address as the container's and as a lease, and `make demo-clean` undoes it.
+// `make demo` works twice in a row, shows one address as the container's and as a lease, and `make demo-clean` undoes
+// it.
 func TestDemo(t *testing.T) {
 	for range 2 {
 		out, err := demo("up")
@@ -18,8 +19,9 @@ func TestDemo(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		shown := regexp.MustCompile(`inet ([0-9.]+)/\d+ `).FindStringSubmatch(out)
-		if shown == nil || !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(shown[1])+`\s.* automatic `).MatchString(out) {
-			t.Errorf("the container's address is not among the leases:\n%s", out)
+		if shown == nil || !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(shown[1])+`\s.* automatic +`+
+			regexp.QuoteMeta(demoName)+` `).MatchString(out) {
+			t.Errorf("the container's address is not among the leases, with its name:\n%s", out)
 		}
 		if !strings.Contains(out, "make demo-clean") {
 			t.Errorf("it does not say how to undo it:\n%s", out)
@@ -28,13 +30,15 @@ func TestDemo(t *testing.T) {
 	if out, err := demo("down"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, path := range []string{"/run/" + demoName, "/var/lib/" + demoName, filepath.Join(pluginDir, demoName+".sock")} {
+	for _, path := range []string{"/run/" + demoName, "/var/lib/" + demoName,
+		filepath.Join(pluginDir, demoName+".sock")} {
 		if _, err := os.Stat(path); err == nil {
 			t.Errorf("%s is left", path)
 		}
 	}
 	for _, list := range [][]string{
-		{"ps", "--all", "--format", "{{.Names}}"}, {"network", "ls", "--format", "{{.Name}}"}, {"images", "--format", "{{.Repository}}"},
+		{"ps", "--all", "--format", "{{.Names}}"}, {"network", "ls", "--format", "{{.Name}}"},
+		{"images", "--format", "{{.Repository}}"},
 	} {
 		if out, err := machineEngine.Docker(list...); err != nil || strings.Contains(out, demoName) {
 			t.Errorf("docker %s shows what is left: %s (%v)", strings.Join(list, " "), out, err)

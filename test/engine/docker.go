@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"berth/test/ground"
 )
 
 // Engine is a Docker Engine, spoken to as a person does, with the docker command; where that command refuses what the
@@ -29,7 +31,7 @@ var machineEngine = Engine{Socket: "/var/run/docker.sock"}
 // Docker runs the docker command and returns what it wrote to standard output, trimmed. An error holds what it wrote to
 // standard error.
 func (e Engine) Docker(args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(time.Minute))
 	defer cancel()
 	return run(ctx, nil, "docker", append([]string{"--host", "unix://" + e.Socket}, args...)...)
 }
@@ -37,13 +39,8 @@ func (e Engine) Docker(args ...string) (string, error) {
 // run is one command, its standard input and its trimmed output.
 func run(ctx context.Context, stdin io.Reader, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
-	var out, errs bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &errs
-	if err := cmd.Run(); err != nil {
-		text := strings.TrimSpace(errs.String())
-		return strings.TrimSpace(out.String()), fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, text)
-	}
-	return strings.TrimSpace(out.String()), nil
+	cmd.Stdin = stdin
+	return ground.Output(cmd)
 }
 
 // post calls the engine's API.
@@ -67,8 +64,8 @@ func (e Engine) post(path string, body any) error {
 	return nil
 }
 
-// CreateWithMAC creates, and does not start, a container whose interface has the given MAC address. Newer docker commands
-// refuse --mac-address against an engine of API 1.41; the API takes it.
+// CreateWithMAC creates, and does not start, a container whose interface has the given MAC address. Newer docker
+// commands refuse --mac-address against an engine of API 1.41; the API takes it.
 func (e Engine) CreateWithMAC(name, network, mac string) error {
 	return e.post("/containers/create?name="+name, map[string]any{
 		"Image":      imageName,
@@ -123,8 +120,8 @@ func (e Engine) Subnets(network string) ([]IPAMConfig, error) {
 	return all, json.Unmarshal([]byte(out), &all)
 }
 
-// ShowsAddress tells whether a container's own `ip addr` shows exactly this address, a CIDR, on one of its interfaces. (An
-// interface that was disconnected and connected again is eth1.)
+// ShowsAddress tells whether a container's own `ip addr` shows exactly this address, a CIDR, on one of its interfaces.
+// (An interface that was disconnected and connected again is eth1.)
 func (e Engine) ShowsAddress(container, cidr string) error {
 	out, err := e.Docker("exec", container, "ip", "-o", "addr")
 	if err != nil {

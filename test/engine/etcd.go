@@ -10,10 +10,12 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"berth/test/ground"
 )
 
-// first has a program run before others (nice): etcd's machines are others than those of the hosts, and what all their containers
-// do at once does not keep it from its turn.
+// first has a program run before others (nice): etcd's machines are others than those of the hosts, and what all their
+// containers do at once does not keep it from its turn.
 const first = "-n-15"
 
 // Etcd is an etcd of three members, each in a network namespace of its own on a fabric.
@@ -36,7 +38,8 @@ func startEtcd(f Fabric) (*Etcd, error) {
 			return nil, err
 		}
 		url := "http://" + ctlAddress(101+i)
-		p, err := startProcess(name, nil, "nsenter", "--net=/run/netns/"+name, "nice", first, program, "--name", fmt.Sprintf("m%d", i),
+		p, err := startProcess(name, nil, "nsenter", "--net=/run/netns/"+name, "nice", first, program, "--name",
+			fmt.Sprintf("m%d", i),
 			"--data-dir", filepath.Join(base, name), "--initial-cluster", strings.Join(peers, ","),
 			"--listen-client-urls", url+":2379", "--advertise-client-urls", url+":2379",
 			"--listen-peer-urls", url+":2380", "--initial-advertise-peer-urls", url+":2380",
@@ -47,7 +50,7 @@ func startEtcd(f Fabric) (*Etcd, error) {
 		c.members = append(c.members, p)
 	}
 	for i, p := range c.members {
-		if err := eventually(40*time.Second, func() error {
+		if err := ground.Eventually(40*time.Second, func() error {
 			if p.ended() {
 				return fmt.Errorf("etcd ended:\n%s", tail(p.Log(), 20))
 			}

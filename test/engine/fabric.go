@@ -9,10 +9,13 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"berth/test/ground"
 )
 
-// Fabric is what joins the hosts of a cluster: two switches in a network namespace of their own. On lan are the hosts' bridges,
-// and through them their containers, as on one layer 2. On ctl are the hosts themselves and the members of their etcd.
+// Fabric is what joins the hosts of a cluster: two switches in a network namespace of their own. On lan are the hosts'
+// bridges, and through them their containers, as on one layer 2. On ctl are the hosts themselves and the members of
+// their etcd.
 type Fabric struct{ name string }
 
 // ctlAddress is the address that a host (1 to 99) or a member of the etcd (from 101) has on ctl.
@@ -23,7 +26,8 @@ func startFabric() (Fabric, error) {
 	f := Fabric{name: prefix + "fab"}
 	err := ip("netns add " + f.name)
 	for _, device := range []string{"lan", "ctl"} {
-		err = errors.Join(err, ip("-n "+f.name+" link add "+device+" type bridge", "-n "+f.name+" link set "+device+" up"))
+		err = errors.Join(err, ip("-n "+f.name+" link add "+device+" type bridge", "-n "+f.name+" link set "+device+
+			" up"))
 	}
 	return f, err
 }
@@ -60,7 +64,7 @@ func reconnect(name string) error { return nft(name, "delete table inet berth-t"
 
 // nft gives nft commands in a namespace.
 func nft(name, commands string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(20*time.Second))
 	defer cancel()
 	_, err := run(ctx, bytes.NewReader([]byte(commands)), "nsenter", "--net=/run/netns/"+name, "nft", "-f", "-")
 	return err
@@ -72,14 +76,15 @@ func get(name, url string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(5*time.Second))
 	defer cancel()
 	return run(ctx, nil, "nsenter", "--net=/run/netns/"+name, busybox, "wget", "-q", "-O", "-", url)
 }
 
 // showsNow is what `ip addr` says in the network namespace of a process.
 func showsNow(pid string) (string, error) {
-	return run(context.Background(), nil, "nsenter", "--target", pid, "--net", "ip", "-oneline", "-4", "address", "show", "scope", "global")
+	return run(context.Background(), nil, "nsenter", "--target", pid, "--net", "ip", "-oneline", "-4", "address",
+		"show", "scope", "global")
 }
 
 // forgetNeighbours makes room in the table of neighbours: it forgets those that the namespaces of some processes know.

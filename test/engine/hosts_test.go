@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"berth/test/ground"
 )
 
 // HostInfo is what the tests read of `berth host ls --format json`.
@@ -40,7 +42,7 @@ func (h *Host) hostInfo(name string) (HostInfo, error) {
 // awaitsHost waits until a host is seen by another one as it should be.
 func (h *Host) awaitsHost(name string, state string, present bool) {
 	h.Helper()
-	if err := eventually(30*time.Second, func() error {
+	if err := ground.Eventually(30*time.Second, func() error {
 		x, err := h.hostInfo(name)
 		if err == nil && (x.State != state || x.Present != present) {
 			err = fmt.Errorf("%v shows %+v", h, x)
@@ -89,13 +91,15 @@ func (c *Cluster) as(t *testing.T) {
 	}
 }
 
-// lastEnds: the subnet of two hosts' Docker networks, which no person planned, has one gateway, which is nobody's while one of them is
-// there, and ends with the last of them (issue: "the last host's docker network rm ends a subnet that was not planned").
+// lastEnds: the subnet of two hosts' Docker networks, which no person planned, has one gateway, which is nobody's while
+// one of them is there, and ends with the last of them (issue: "the last host's docker network rm ends a subnet that
+// was not planned").
 func (c *Cluster) lastEnds() {
 	a, b := c.hosts[0], c.hosts[1]
 	const subnet, gateway = "10.78.0.0/24", "10.78.0.1"
 	for _, h := range c.hosts {
-		h.docker("network", "create", "--driver", "bridge", "--ipam-driver", "berth", "--ipam-opt", "space=global", "--subnet", subnet, "ext")
+		h.docker("network", "create", "--driver", "bridge", "--ipam-driver", "berth", "--ipam-opt", "space=global",
+			"--subnet", subnet, "ext")
 		if err := h.startMany("ext", 3); err != nil {
 			c.Fatal(err)
 		}
@@ -112,7 +116,8 @@ func (c *Cluster) lastEnds() {
 		c.Errorf("%v has left; beside the containers this is on record: %+v", a, rest)
 	}
 	name := b.House.name()
-	b.refused([]string{gateway}, "run", "--detach", "--name", name, "--network", "ext", "--ip", gateway, imageName, "sleep", "1000000")
+	b.refused([]string{gateway}, "run", "--detach", "--name", name, "--network", "ext", "--ip", gateway, imageName,
+		"sleep", "1000000")
 	b.docker("rm", "--force", name)
 	if err := b.startMany("ext", 1); err != nil {
 		c.Error(err)
@@ -130,7 +135,8 @@ func (c *Cluster) lastEnds() {
 	}
 }
 
-// oneNameTwice: a second daemon under a host's name is refused, whether it begins with nothing or with a copy of the first one's state.
+// oneNameTwice: a second daemon under a host's name is refused, whether it begins with nothing or with a copy of the
+// first one's state.
 func (c *Cluster) oneNameTwice() {
 	a, b := c.hosts[0], c.hosts[1]
 	second := c.berthOf(b, "a")
@@ -149,8 +155,9 @@ func (c *Cluster) oneNameTwice() {
 		}
 	}()
 	// Its own space works; the cluster's do not.
-	if err := eventually(20*time.Second, func() error {
-		out, err := b.Engine.Docker("network", "create", "--driver", "bridge", "--ipam-driver", "second", "--ipam-opt", "space=global", "--subnet", "10.78.1.0/24", "twin")
+	if err := ground.Eventually(20*time.Second, func() error {
+		out, err := b.Engine.Docker("network", "create", "--driver", "bridge", "--ipam-driver", "second", "--ipam-opt",
+			"space=global", "--subnet", "10.78.1.0/24", "twin")
 		if err == nil {
 			c.Fatalf("a second host of the name a was given a subnet: %s", out)
 		}
@@ -162,12 +169,14 @@ func (c *Cluster) oneNameTwice() {
 		c.Error(err)
 	}
 	b.docker("network", "create", "--driver", "bridge", "--ipam-driver", "second", "--subnet", b.v4("0/24"), "twin")
-	b.docker("network", "rm", "twin")
-	a.docker("network", "create", "--driver", "bridge", "--ipam-driver", "berth", "--ipam-opt", "space=global", "--subnet", "10.78.1.0/24", "twin")
-	a.docker("network", "rm", "twin")
+	b.removes("twin")
+	a.docker("network", "create", "--driver", "bridge", "--ipam-driver", "berth", "--ipam-opt", "space=global",
+		"--subnet", "10.78.1.0/24", "twin")
+	a.removes("twin")
 }
 
-// refusesNew checks that a host gives out nothing in the cluster's spaces, with each of the words, and goes on in its own.
+// refusesNew checks that a host gives out nothing in the cluster's spaces, with each of the words, and goes on in its
+// own.
 func (h *Host) refusesNew(words ...string) {
 	h.Helper()
 	name := h.House.name()
@@ -175,7 +184,7 @@ func (h *Host) refusesNew(words ...string) {
 	h.docker("rm", "--force", name)
 	own := h.network("--subnet", h.v4("0/24"))
 	h.docker("rm", "--force", h.container(own))
-	h.docker("network", "rm", own)
+	h.removes(own)
 }
 
 // drained: a host that is drained takes nothing new, keeps what it has, and takes part again.
@@ -195,14 +204,16 @@ func (c *Cluster) drained() {
 	c.agree("lan", lanSubnet, 2, 2)
 }
 
-// askedToGo: a host whose daemon answers gives back all it has by itself when it is removed, and is refused until it is let in.
+// askedToGo: a host whose daemon answers gives back all it has by itself when it is removed, and is refused until it is
+// let in.
 func (c *Cluster) askedToGo() {
 	a, b := c.hosts[0], c.hosts[1]
 	held, err := b.held("lan")
 	if err != nil {
 		c.Fatal(err)
 	}
-	a.berthRefuses([]string{"--yes", "2 addresses", held[0].Address, held[1].Address}, "host", "rm", "b") // nobody can be asked
+	// nobody can be asked
+	a.berthRefuses([]string{"--yes", "2 addresses", held[0].Address, held[1].Address}, "host", "rm", "b")
 	a.berth("host", "rm", "--yes", "b")
 	a.awaitsHost("b", "removed", true)
 	a.awaitsFreed("b")
@@ -218,7 +229,7 @@ func (c *Cluster) askedToGo() {
 // awaitsFreed waits until nothing of lan is on record for another host.
 func (h *Host) awaitsFreed(name string) {
 	h.Helper()
-	if err := eventually(5*time.Second, func() error {
+	if err := ground.Eventually(5*time.Second, func() error {
 		all, err := leases(h.Berth, lanSubnet)
 		for _, l := range all {
 			if l.Host == name {
@@ -234,7 +245,7 @@ func (h *Host) awaitsFreed(name string) {
 // joinsAgain has a host that was let in again create its network and run containers.
 func (c *Cluster) joinsAgain(h *Host) {
 	c.Helper()
-	if err := eventually(30*time.Second, h.joinLAN); err != nil {
+	if err := ground.Eventually(30*time.Second, h.joinLAN); err != nil {
 		c.Fatal(err)
 	}
 	if err := h.startMany("lan", 2); err != nil {
@@ -245,8 +256,8 @@ func (c *Cluster) joinsAgain(h *Host) {
 	c.settles("lan", 2, 2)
 }
 
-// off: what a host holds whose machine is gone is freed when a person says so. When it comes back all the same, it is refused until
-// it is let in, and what it still thinks to hold is no hold on what others have by then.
+// off: what a host holds whose machine is gone is freed when a person says so. When it comes back all the same, it is
+// refused until it is let in, and what it still thinks to hold is no hold on what others have by then.
 func (c *Cluster) off() {
 	a, b := c.hosts[0], c.hosts[1]
 	held, err := b.held("lan")
@@ -266,7 +277,8 @@ func (c *Cluster) off() {
 	a.awaitsFreed("b")
 	// Somebody else takes one of its addresses.
 	name := a.House.name()
-	a.docker("run", "--detach", "--name", name, "--network", "lan", "--ip", held[0].Address, imageName, "sleep", "1000000")
+	a.docker("run", "--detach", "--name", name, "--network", "lan", "--ip", held[0].Address, imageName, "sleep",
+		"1000000")
 	if err := b.back(); err != nil {
 		c.Fatal(err)
 	}

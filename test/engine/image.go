@@ -8,10 +8,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
+
+	"berth/test/ground"
+
+	"berth/test/checkout"
 )
 
 const imageName = "berth-t-busybox"
@@ -29,7 +31,7 @@ func importImage(e Engine) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(time.Minute))
 	defer cancel()
 	_, err = run(ctx, bytes.NewReader(archive), "docker", "--host", "unix://"+e.Socket, "import", "-", imageName)
 	return err
@@ -37,7 +39,7 @@ func importImage(e Engine) error {
 
 // busyboxPath finds a static busybox: the one that scripts/needs unpacked, or the system's.
 func busyboxPath() (string, error) {
-	root, err := moduleRoot()
+	root, err := checkout.Root()
 	if err != nil {
 		return "", err
 	}
@@ -75,23 +77,4 @@ func imageArchive(busybox string) ([]byte, error) {
 		return nil, err
 	}
 	return buf.Bytes(), w.Close()
-}
-
-// moduleRoot is the top of the source tree.
-func moduleRoot() (string, error) {
-	out, err := exec.Command("go", "env", "GOMOD").Output()
-	if err != nil {
-		return "", fmt.Errorf("go env GOMOD: %w", err)
-	}
-	return filepath.Dir(strings.TrimSpace(string(out))), nil
-}
-
-// buildBerth makes the static binary that all of this is about, with a version of its own.
-func buildBerth(path, version string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+version, "-o", path, "berth/cmd/berth")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build berth: %w\n%s", err, out)
-	}
-	return nil
 }

@@ -10,11 +10,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"berth/test/checkout"
 )
 
-// What `make install` puts into a package's directory, systemd finds no fault with; `make uninstall` takes all of it away.
+// What `make install` puts into a package's directory, systemd finds no fault with; `make uninstall` takes all of it
+// away.
 func TestInstall(t *testing.T) {
-	root, err := moduleRoot()
+	root, err := checkout.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +30,9 @@ func TestInstall(t *testing.T) {
 		}
 	}
 	script("install", binary)
-	want := []string{"lib/systemd/system/berth-admin.socket", "lib/systemd/system/berth.service", "lib/systemd/system/berth.socket", "opt/bin/berth"}
+	want := []string{"lib/systemd/system/berth-admin.socket", "lib/systemd/system/berth-mac.socket",
+		"lib/systemd/system/berth.service",
+		"lib/systemd/system/berth.socket", "opt/bin/berth"}
 	if got := files(t, dest); !slices.Equal(got, want) {
 		t.Errorf("installed: %v", got)
 	}
@@ -36,7 +41,7 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	verify := []string{"verify", "--man=no"}
-	for _, file := range want[:3] {
+	for _, file := range want[:4] {
 		text, err := os.ReadFile(filepath.Join(dest, file))
 		if err != nil {
 			t.Fatal(err)
@@ -46,12 +51,14 @@ func TestInstall(t *testing.T) {
 		}
 		// systemd looks whether the program is there: it is, below the package's directory.
 		unit := filepath.Join(units, filepath.Base(file))
-		if err := os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), "/opt/bin/", dest+"/opt/bin/")), 0o600); err != nil {
+		if err := os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), "/opt/bin/", dest+"/opt/bin/")),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		verify = append(verify, unit)
 	}
-	out, err := run(context.Background(), nil, "sh", append([]string{"-c", `systemd-analyze "$@" 2>&1`, "sh"}, verify...)...)
+	out, err := run(context.Background(), nil, "sh",
+		append([]string{"-c", `systemd-analyze "$@" 2>&1`, "sh"}, verify...)...)
 	if err != nil || out != "" {
 		t.Errorf("systemd-analyze verify: %s (%v)", out, err)
 	}

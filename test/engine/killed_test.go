@@ -45,13 +45,15 @@ func (h *House) withMAC(network, mac string) string {
 	return name
 }
 
-// What a stopped engine hides keeps its address: a check says that it sees nothing, and ends nothing, however long it is so;
-// neither does the daemon, which is told here to put right by itself, at every turn, what is sure.
+// What a stopped engine hides keeps its address: a check says that it sees nothing, and ends nothing, however long it
+// is so; neither does the daemon, which is told here to put right by itself, at every turn, what is sure.
 func TestKilledHides(t *testing.T) {
 	e := engineOf(t, 56)
-	h := enterPlanned(t, e.Engine, witness(t, e.Engine, e.Sockets, 56, "--check-every", "300ms", "--check-repair"), 56)
+	h := enterPlanned(t, e.Engine,
+		byMAC{witness(t, e.Engine, e.Sockets, 56, "--check-every", "300ms", "--check-repair")}, 56)
 	n := h.network("--subnet", h.v4("0/24"))
-	all := []string{h.withMAC(n, "02:62:74:00:56:01"), h.withMAC(n, "02:62:74:00:56:02"), h.container(n, "--restart", "always", "--ip", h.v4("99"))}
+	all := []string{h.withMAC(n, "02:62:74:00:56:01"), h.withMAC(n, "02:62:74:00:56:02"),
+		h.container(n, "--restart", "always", "--ip", h.v4("99"))}
 	h.docker("stop", h.container(n))
 	at := map[string]string{}
 	for _, c := range all {
@@ -61,7 +63,8 @@ func TestKilledHides(t *testing.T) {
 	before := h.leases(h.v4("0/24"))
 	stay := func(when string) {
 		t.Helper()
-		if now := h.leases(h.v4("0/24")); !slices.EqualFunc(now, before, func(a, b Lease) bool { return a.ID == b.ID && a.Address == b.Address }) {
+		if now := h.leases(h.v4("0/24")); !slices.EqualFunc(now, before,
+			func(a, b Lease) bool { return a.ID == b.ID && a.Address == b.Address }) {
 			t.Errorf("%s: Berth had %+v and has %+v", when, before, now)
 		}
 	}
@@ -125,9 +128,9 @@ func TestKilledHides(t *testing.T) {
 	back("started again in order")
 }
 
-// The engine is killed in the midst of docker run, 50 times: before Berth is asked, before it hears the answer, and at all
-// moments of the command. Once what is left has been checked and put right, there is no lease without a user, no user
-// without a lease, and nothing twice.
+// The engine is killed in the midst of docker run, 50 times: before Berth is asked, before it hears the answer, and at
+// all moments of the command. Once what is left has been checked and put right, there is no lease without a user, no
+// user without a lease, and nothing twice.
 func TestKilledFiftyTimes(t *testing.T) {
 	e := engineOf(t, 57)
 	h, r := relayed(t, e.Engine, e.Sockets, 57)
@@ -156,9 +159,11 @@ func TestKilledFiftyTimes(t *testing.T) {
 	}
 	h.allRun(always)
 	found := h.check()
-	t.Logf("%d of 50 commands were cut off; %d leases were without a user, %d containers restart by themselves", cut, found.Counts["unused_lease"], len(always))
+	t.Logf("%d of 50 commands were cut off; %d leases were without a user, %d containers restart by themselves", cut,
+		found.Counts["unused_lease"], len(always))
 	if cut < 20 || found.Counts["unused_lease"] < 15 {
-		t.Errorf("%d commands were cut off, and %d leases without a user: the faults were not in force", cut, found.Counts["unused_lease"])
+		t.Errorf("%d commands were cut off, and %d leases without a user: the faults were not in force", cut,
+			found.Counts["unused_lease"])
 	}
 	h.heals(found.left()...)
 	leases, users := h.covered(n)
@@ -180,8 +185,8 @@ func (e *PrivateEngine) run(container string) error {
 	return err
 }
 
-// covered are the addresses and MACs of Berth's leases of a network, but for its gateway, and those of the containers that run,
-// as the engine tells of each of them. None may be there twice.
+// covered are the addresses and MACs of Berth's leases of a network, but for its gateway, and those of the containers
+// that run, as the engine tells of each of them. None may be there twice.
 func (h *House) covered(network string) (leases, users map[string]string) {
 	h.Helper()
 	leases, users = map[string]string{}, map[string]string{}
@@ -206,8 +211,8 @@ func (h *House) covered(network string) (leases, users map[string]string) {
 	return leases, users
 }
 
-// killedAt runs a docker command and kills the engine in the midst of it, in each round at another moment. It tells whether the
-// command failed for it.
+// killedAt runs a docker command and kills the engine in the midst of it, in each round at another moment. It tells
+// whether the command failed for it.
 func (h *House) killedAt(e *PrivateEngine, r *Relay, round int, command []string) (cut bool) {
 	h.Helper()
 	now, dead := make(chan struct{}), make(chan struct{})

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Two, then three hosts start 100 containers each at once on one network: none has another's address, what is on record is what
-// they have, and they reach one another. Then one host's engine and Berth are killed, the others go on, and it comes back
-// (LN-12, BO-1, GA-22, invariants 1 to 3).
+// Two, then three hosts start 100 containers each at once on one network: none has another's address, what is on record
+// is what they have, and they reach one another. Then one host's engine and Berth are killed, the others go on, and it
+// comes back (LN-12, BO-1, GA-22, invariants 1 to 3).
 func TestLAN(t *testing.T) {
 	c := cluster(t, 3, 110)
 	c.serve()
@@ -71,8 +71,8 @@ func TestLAN(t *testing.T) {
 	}
 }
 
-// killed kills a host's engine and Berth. Its containers run on, and keep their addresses from those that the others start
-// meanwhile; then the host comes back, with so many of its containers.
+// killed kills a host's engine and Berth. Its containers run on, and keep their addresses from those that the others
+// start meanwhile; then the host comes back, with so many of its containers.
 func (c *Cluster) killed(h *Host, before map[string]Held, restarted int) {
 	c.Helper()
 	var own []Held
@@ -103,7 +103,8 @@ func (c *Cluster) killed(h *Host, before map[string]Held, restarted int) {
 			c.Errorf("%s, whose engine was killed, does not run on: %s (%v)", x.Container, shown, err)
 		}
 		if y, ok := others[x.Address]; ok {
-			c.Errorf("%s of %s, whose engine was killed, was given to %s on host %s", x.Address, x.Container, y.Container, y.Host)
+			c.Errorf("%s of %s, whose engine was killed, was given to %s on host %s", x.Address, x.Container,
+				y.Container, y.Host)
 		}
 	}
 	if err := h.back(); err != nil {

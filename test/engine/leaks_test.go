@@ -11,12 +11,15 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"berth/test/ground"
 )
 
 // engine.md, leak 1: of a start that is refused its IPv6 address, the engine never gives the IPv4 one back.
 func TestLeakDualStack(t *testing.T) {
 	h, _ := witnessed(t, 46)
-	n := h.network("--ipv6", "--subnet", h.v4("0/24"), "--subnet", h.v6("::/64"), "--ip-range", h.v6("::8/127"), "--gateway", h.v6("::1"))
+	n := h.network("--ipv6", "--subnet", h.v4("0/24"), "--subnet", h.v6("::/64"), "--ip-range", h.v6("::8/127"),
+		"--gateway", h.v6("::1"))
 	running := []string{h.container(n), h.container(n)}
 	held := h.leased()
 	refused := h.name()
@@ -70,14 +73,15 @@ func (h *House) shape(f Finding, words ...string) {
 	}
 }
 
-// engine.md, leaks 2 and 4: an answer that the engine cannot read, and a connection that breaks before the answer is there,
-// each when Berth has given the address already.
+// engine.md, leaks 2 and 4: an answer that the engine cannot read, and a connection that breaks before the answer is
+// there, each when Berth has given the address already.
 func TestLeakOfAnswers(t *testing.T) {
 	h, r := relayed(t, machineEngine, pluginDir, 47)
 	n := h.network("--subnet", h.v4("0/24"))
 	running := h.container(n)
 	held := h.leased()
-	for name, spoilt := range map[string]func(http.ResponseWriter, []byte){"unreadable": unreadable, "broken off": brokenOff} {
+	for name, spoilt := range map[string]func(http.ResponseWriter, []byte){"unreadable": unreadable,
+		"broken off": brokenOff} {
 		r.Spoil(spoilt)
 		c := h.name()
 		h.refused(nil, containerCommand(c, n)...)
@@ -99,8 +103,8 @@ func TestLeakOfAnswers(t *testing.T) {
 	h.address(running, n)
 }
 
-// engine.md, leak 3: what the engine would give back while Berth is down, it drops after 15 seconds: a container's address, and
-// the pools of Docker networks that are removed, on a planned network and on none.
+// engine.md, leak 3: what the engine would give back while Berth is down, it drops after 15 seconds: a container's
+// address, and the pools of Docker networks that are removed, on a planned network and on none.
 func TestLeakWhileDown(t *testing.T) {
 	h, d := witnessed(t, 48)
 	front := h.plan("--subnet", h.v4("128/26")+",pool")
@@ -149,7 +153,7 @@ func TestLeakByItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := eventually(20*time.Second, func() error {
+	if err := ground.Eventually(20*time.Second, func() error {
 		if l := h.lease(leaked); l.Kind != "" {
 			return fmt.Errorf("%+v is still there", l)
 		}
@@ -164,10 +168,10 @@ func TestLeakByItself(t *testing.T) {
 	h.finds()
 }
 
-// engine.md, leak 5, and what a crash leaves: a node that was killed asks for its pool again, and never gives back what it had
-// before. The attachment that is left, and the leases of it, are found and ended, and nothing of what runs.
+// engine.md, leak 5, and what a crash leaves: a node that was killed asks for its pool again, and never gives back what
+// it had before. The attachment that is left, and the leases of it, are found and ended, and nothing of what runs.
 func TestLeakOfSwarm(t *testing.T) {
-	e, h := swarm(t, "BERTH_CHECK_GRACE=1s")
+	e, h := swarm(t, "BERTH_CHECK_GRACE=1s", askMAC)
 	h.reads = []string{"--docker-host", e.URL(), "--ipam-driver", h.Berth.Driver()}
 	n, service := h.overlay("--subnet", h.v4("0/24"))
 	h.finds()
@@ -199,6 +203,7 @@ func TestLeakOfSwarm(t *testing.T) {
 	}
 	// No attachment is left that would keep the subnet when the network is gone.
 	h.removeOverlay(n, service)
-	h.settles(func(global, local map[string]string) bool { return len(global) == 0 && len(local) == 0 }, "the network is gone")
+	h.settles(func(global, local map[string]string) bool { return len(global) == 0 && len(local) == 0 },
+		"the network is gone")
 	h.finds()
 }

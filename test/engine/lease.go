@@ -11,6 +11,8 @@ import (
 	"io"
 	"net/netip"
 	"time"
+
+	"berth/test/ground"
 )
 
 // Lease is what the tests read of one line of `berth lease ls --format json`.
@@ -59,7 +61,7 @@ func leases(b Berth, within string) ([]Lease, error) {
 
 // berth runs Berth's command line against one daemon.
 func berth(b Berth, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(20*time.Second))
 	defer cancel()
 	return run(ctx, nil, binary, append([]string{"--admin-socket", b.AdminSocket()}, args...)...)
 }

@@ -9,6 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"berth/test/ground"
+
+	"berth/test/checkout"
 )
 
 var cleanOnly = flag.Bool("clean", false, "remove what an interrupted run left, and run nothing")
@@ -28,23 +32,30 @@ func TestMain(m *testing.M) {
 
 // runAll runs the tests between two clean-ups.
 func runAll(m *testing.M) (code int, err error) {
-	release, err := exclusive()
+	release, err := ground.Exclusive("berth-t")
 	if err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	if err := cleanUp(machineEngine); err != nil {
+	left, err := cleanUp(machineEngine)
+	if err != nil {
 		return 1, fmt.Errorf("before the tests: %w", err)
+	}
+	for _, name := range left {
+		fmt.Fprintf(os.Stderr, "passed over: network %s: %v\n", name, errMiscounted)
 	}
 	if *cleanOnly {
 		return 0, nil
 	}
+	if prefix, octet, err = siteBeside(left); err != nil {
+		return 1, err
+	}
 	defer func() {
-		if cleanErr := cleanUp(machineEngine); cleanErr != nil {
+		if _, cleanErr := cleanUp(machineEngine); cleanErr != nil {
 			err = fmt.Errorf("after the tests: %w", cleanErr)
 		}
 	}()
-	if err := buildBerth(binary, "test-1"); err != nil {
+	if err := checkout.Build(binary, "test-1"); err != nil {
 		return 1, err
 	}
 	if err := importImage(machineEngine); err != nil {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"berth/test/ground"
 )
 
 // BO-4: a Berth that keeps nothing makes its state, when it comes back from a crash, out of what runs.
@@ -20,7 +22,8 @@ func TestMemory(t *testing.T) {
 			h.forgotten(h.network("--subnet", h.v4("0/24"), "--aux-address", "router="+h.v4("7")), "")
 		}},
 		{"with a range", func(h *House) {
-			h.forgotten(h.network("--subnet", h.v4("0/24"), "--ip-range", h.v4("64/28"), "--gateway", h.v4("254")), h.v4("64/28"))
+			h.forgotten(h.network("--subnet", h.v4("0/24"), "--ip-range", h.v4("64/28"), "--gateway", h.v4("254")),
+				h.v4("64/28"))
 		}},
 		{"both families", func(h *House) {
 			h.forgotten(h.network("--ipv6", "--subnet", h.v4("0/24"), "--subnet", h.v6("::/64")), "")
@@ -41,14 +44,14 @@ func TestMemory(t *testing.T) {
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			h, _ := witnessed(t, 58+i, "--store", "mem")
-			h.rebuilt()
+			h.rebuilt(1)
 			s.run(h)
 		})
 	}
 }
 
-// forgotten kills and starts the scenario's Berth while containers run on a network: all is as before, new containers get
-// addresses of their own, in the network's range if that is given, and what ran before gives its own back.
+// forgotten kills and starts the scenario's Berth while containers run on a network: all is as before, new containers
+// get addresses of their own, in the network's range if that is given, and what ran before gives its own back.
 func (h *House) forgotten(network, within string) {
 	h.Helper()
 	const mac = "02:62:74:00:58:01"
@@ -61,20 +64,21 @@ func (h *House) forgotten(network, within string) {
 				if l.Kind == "gateway" { // that of a planned network is in its plan when it was made anew
 					l.Pool = ""
 				}
-				all[l.Address] = Lease{Address: l.Address, Kind: l.Kind, MAC: l.MAC, Space: l.Space, Host: l.Host, Pool: l.Pool}
+				all[l.Address] = Lease{Address: l.Address, Kind: l.Kind, MAC: l.MAC, Space: l.Space, Host: l.Host,
+					Pool: l.Pool}
 			}
 		}
 		return all
 	}
 	before := seen()
-	for range 2 {
+	for life := 2; life <= 3; life++ {
 		if err := h.Berth.Kill(); err != nil {
 			h.Fatal(err)
 		}
 		if err := h.Berth.Revive(); err != nil {
 			h.Fatal(err)
 		}
-		h.rebuilt()
+		h.rebuilt(life)
 		// What is asked for without an address may have been asked for with it: the kinds may differ, and nothing else.
 		if now := seen(); !maps.EqualFunc(now, before, func(a, b Lease) bool { b.Kind = a.Kind; return a == b }) {
 			h.Errorf("before it was killed, Berth had %+v, and now %+v", before, now)
@@ -112,13 +116,11 @@ func (h *House) forgotten(network, within string) {
 	h.finds()
 }
 
-// rebuilt waits until the daemon has made its state out of what runs.
-func (h *House) rebuilt() {
+// rebuilt waits until the daemon has made its state out of what runs, in that one of its lives.
+func (h *House) rebuilt(life int) {
 	h.Helper()
-	if err := eventually(20*time.Second, func() error {
-		log := h.Berth.Log()
-		ready := strings.LastIndex(log, "Berth is ready")
-		if ready < 0 || !strings.Contains(log[ready:], "the state was made out of what runs\"") {
+	if err := ground.Eventually(20*time.Second, func() error {
+		if strings.Count(h.Berth.Log(), "the state was made out of what runs\"") < life {
 			return errors.New("the daemon has not told that it did")
 		}
 		return nil
@@ -136,12 +138,12 @@ func TestMemoryWaits(t *testing.T) {
 		}
 	})
 	h, d := witnessed(t, 65, "--store", "mem", "--docker-host", "unix://"+socket)
-	show := func() {
+	show := func(life int) {
 		t.Helper()
 		if err := os.Symlink(machineEngine.Socket, socket); err != nil {
 			t.Fatal(err)
 		}
-		h.rebuilt()
+		h.rebuilt(life)
 	}
 	hide := func() {
 		t.Helper()
@@ -151,7 +153,7 @@ func TestMemoryWaits(t *testing.T) {
 	}
 	words := []string{"not known yet", "--store mem"}
 	h.refused(words, h.networkCommand(h.name(), "--subnet", h.v4("0/24"))...)
-	show()
+	show(1)
 	n := h.network("--subnet", h.v4("0/24"))
 	c := h.container(n)
 	a := h.address(c, n)
@@ -166,13 +168,14 @@ func TestMemoryWaits(t *testing.T) {
 	}
 	late := h.name()
 	h.refused(words, containerCommand(late, n)...)
-	if got, err := takeByHand(d.PluginSocket(), pool, a, "02:62:74:00:65:01"); err == nil || !strings.Contains(err.Error(), words[0]) {
+	if got, err := takeByHand(d.PluginSocket(), pool, a, "02:62:74:00:65:01"); err == nil ||
+		!strings.Contains(err.Error(), words[0]) {
 		t.Errorf("%s, which %s has, was given: %s (%v)", a, c, got, err)
 	}
 	if r, out, err := check(d); err == nil || r.Engine != "unreachable" || len(r.Findings) != 0 {
 		t.Errorf("berth check: %s (%v)", out, err)
 	}
-	show()
+	show(2)
 	h.docker("start", late)
 	if b := h.address(late, n); b == a {
 		t.Errorf("%s and %s both have %s", late, c, a)

@@ -13,21 +13,34 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"berth/test/ground"
 )
 
-// PrivateEngine is an engine of the tests' own: in a network namespace of its own, because a second engine in the machine's
-// would take the first one's bridge away, and in a mount namespace of its own, where another directory is mounted over the
-// plugin sockets.
+// PrivateEngine is an engine of the tests' own: in a network namespace of its own, because a second engine in the
+// machine's would take the first one's bridge away, and in a mount namespace of its own, where another directory is
+// mounted over the plugin sockets.
 type PrivateEngine struct {
 	Engine
 	Sockets string // the directory that this engine sees as /run/docker/plugins
 	name    string
+	bridge  []string // flags of its default network: none, unless a test says otherwise
 	holder  *Process // keeps the mount namespace while the engine is killed and started
 	dockerd *Process
 }
 
-// startPrivateEngine makes the namespaces, with address as the address of the engine's host, and starts an engine in them.
+// startPrivateEngine makes the namespaces, with address as the address of the engine's host, and starts an engine in
+// them.
 func startPrivateEngine(name, address string) (*PrivateEngine, error) {
+	e, err := hostNamespace(name, address)
+	if err != nil {
+		return nil, err
+	}
+	return e, e.Start()
+}
+
+// hostNamespace makes the namespaces, with address as the address of the engine's host, and starts no engine.
+func hostNamespace(name, address string) (*PrivateEngine, error) {
 	// A bridge without ports stands for the host's network card. It has a carrier only with a port that is up.
 	if err := ip(
 		"netns add "+name,
@@ -41,17 +54,14 @@ func startPrivateEngine(name, address string) (*PrivateEngine, error) {
 	); err != nil {
 		return nil, err
 	}
-	e, err := privateEngine(name, filepath.Join(base, "plug"))
-	if err != nil {
-		return nil, err
-	}
-	return e, e.Start()
+	return privateEngine(name, filepath.Join(base, "plug"))
 }
 
-// privateEngine makes what an engine needs in a network namespace that is there, and does not start it. The directory of its
-// plugin sockets is short, because a managed plugin's directory below it adds 65 bytes and a unix socket's path ends at 107.
+// privateEngine makes what an engine needs in a network namespace that is there, and does not start it. The directory
+// of its plugin sockets is short, because a managed plugin's directory below it adds 65 bytes and a unix socket's path
+// ends at 107.
 func privateEngine(name, sockets string) (*PrivateEngine, error) {
-	e := &PrivateEngine{name: name, Sockets: sockets}
+	e := &PrivateEngine{name: name, Sockets: sockets, bridge: []string{"--bridge", "none"}}
 	e.Socket = e.path("docker.sock")
 	for _, dir := range []string{e.Sockets, e.path("")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -69,7 +79,7 @@ func privateEngine(name, sockets string) (*PrivateEngine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := eventually(10*time.Second, func() error {
+	if err := ground.Eventually(10*time.Second, func() error {
 		_, err := os.Stat(e.path("held"))
 		return err
 	}); err != nil {
@@ -85,17 +95,19 @@ func (e *PrivateEngine) within() []string {
 
 func (e *PrivateEngine) path(file string) string { return filepath.Join(base, e.name, file) }
 
-// Start starts the engine on the data that is there and waits until it answers. It keeps its images in the way that is the
-// fastest here: which that is it finds out by itself.
+// Start starts the engine on the data that is there and waits until it answers. It keeps its images in the way that is
+// the fastest here: which that is it finds out by itself.
 func (e *PrivateEngine) Start() error {
-	args := append(e.within(), "dockerd", "--config-file", e.path("empty.json"), "--data-root", e.path("data"), "--exec-root", e.path("run"),
-		"--pidfile", e.path("docker.pid"), "--host", "unix://"+e.Socket, "--bridge", "none", "--log-level", "warn")
+	args := append(e.within(), "dockerd", "--config-file", e.path("empty.json"), "--data-root", e.path("data"),
+		"--exec-root", e.path("run"),
+		"--pidfile", e.path("docker.pid"), "--host", "unix://"+e.Socket, "--log-level", "warn")
+	args = append(args, e.bridge...)
 	p, err := startProcess(e.name, nil, args[0], args[1:]...)
 	if err != nil {
 		return err
 	}
 	e.dockerd = p
-	return eventually(90*time.Second, func() error {
+	return ground.Eventually(90*time.Second, func() error {
 		if p.ended() {
 			return fmt.Errorf("dockerd ended:\n%s", p.Log())
 		}
@@ -115,7 +127,7 @@ func (e *PrivateEngine) complaints() string {
 // Find runs Berth's command line where this engine's plugin sockets are and no other daemon of the machine is seen, and
 // leaves it to find the daemon by itself.
 func (e *PrivateEngine) Find(binary string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(20*time.Second))
 	defer cancel()
 	hide := "[ ! -d /run/berth ] || mount -t tmpfs none /run/berth; exec \"$@\""
 	return run(ctx, nil, "nsenter", append([]string{"--target", strconv.Itoa(e.holder.Pid()), "--mount",
@@ -149,10 +161,11 @@ func (e *PrivateEngine) Thaw() error { return syscall.Kill(e.dockerd.Pid(), sysc
 // StopEngine ends the engine in order: it stops its containers and gives their addresses back.
 func (e *PrivateEngine) StopEngine() error { return e.dockerd.Signal(syscall.SIGTERM, time.Minute) }
 
-// Stop ends the engine in order, and the namespaces with it; its data goes, so that the next one of the name is a new one.
+// Stop ends the engine in order, and the namespaces with it; its data goes, so that the next one of the name is a new
+// one.
 func (e *PrivateEngine) Stop() error {
 	err := errors.Join(e.StopEngine(), e.holder.Signal(syscall.SIGKILL, 10*time.Second), removeNamespace(e.name))
-	return errors.Join(err, unmountUnder(e.path("")), os.RemoveAll(e.path("")))
+	return errors.Join(err, ground.UnmountUnder(e.path("")), os.RemoveAll(e.path("")))
 }
 
 func readPid(file string) (int, error) {
@@ -175,20 +188,23 @@ func ip(commands ...string) error {
 
 // removeNamespaces removes all of the tests' network namespaces.
 func removeNamespaces() error {
-	files, err := filepath.Glob("/run/netns/" + prefix + "*")
+	files, err := filepath.Glob("/run/netns/" + mark + "*")
 	for _, file := range files {
 		err = errors.Join(err, removeNamespace(filepath.Base(file)))
 	}
 	return err
 }
 
-// removeNamespace ends all that runs in a network namespace, containers of an engine there included, and removes it. An engine may
-// start more while it is being ended.
+// removeNamespace ends all that runs in a network namespace, containers of an engine there included, and removes it. An
+// engine may start more while it is being ended.
 func removeNamespace(name string) error {
-	if err := eventually(30*time.Second, func() error {
+	if err := ground.Eventually(30*time.Second, func() error {
 		out, err := run(context.Background(), nil, "ip", "netns", "pids", name)
-		if err != nil || out == "" {
+		if err != nil {
 			return err
+		}
+		if out == "" {
+			return nil
 		}
 		var pids []int
 		for field := range strings.FieldsSeq(out) {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"berth/test/ground"
 )
 
 // TestOverride runs Compose projects whose services keep their addresses, over a daemon on a legacy plugin socket.
@@ -50,7 +52,7 @@ func (h *House) newProject(text string, variables map[string]string) *project {
 	}
 	text = strings.NewReplacer("${image}", imageName, "${project}", p.name, "${driver}", h.Berth.Driver(),
 		"${run}", `["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done"]`,
-		"${bridge}", strings.Replace(p.name, prefix, "bt", 1)).Replace(text)
+		"${bridge}", bridgeOf(p.name)).Replace(text)
 	p.files = []string{h.composeFile(text)}
 	h.Cleanup(func() { // what a refused command left
 		if err := removeContainers(h.Engine, p.name); err != nil {
@@ -64,7 +66,8 @@ func (h *House) newProject(text string, variables map[string]string) *project {
 func (p *project) override(args ...string) []byte {
 	p.Helper()
 	file := filepath.Join(filepath.Dir(p.files[0]), "berth.override.yaml")
-	p.berth(append([]string{"compose", "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(), "-o", file}, args...)...)
+	p.berth(append([]string{"compose", "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(), "-o", file},
+		args...)...)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		p.Fatal(err)
@@ -78,7 +81,7 @@ func (p *project) override(args ...string) []byte {
 // run is docker-compose over all files, which must succeed.
 func (p *project) run(args ...string) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(2*time.Minute))
 	defer cancel()
 	command := []string{"DOCKER_HOST=unix://" + p.Engine.Socket, "docker-compose", "--project-name", p.name}
 	for _, f := range p.files {
@@ -89,8 +92,8 @@ func (p *project) run(args ...string) {
 	}
 }
 
-// has is where a container is on a network: its addresses and its MAC, as it shows them itself, as Docker says and as Berth
-// has them on record.
+// has is where a container is on a network: its addresses and its MAC, as it shows them itself, as Docker says and as
+// Berth has them on record.
 func (p *project) has(container, network string) Endpoint {
 	p.Helper()
 	p.address(container, network)
@@ -100,7 +103,8 @@ func (p *project) has(container, network string) Endpoint {
 	}
 	if ep.GlobalIPv6Address != "" {
 		p.recorded(ep.GlobalIPv6Address, ep.MacAddress)
-		if err := p.Engine.ShowsAddress(container, fmt.Sprintf("%s/%d", ep.GlobalIPv6Address, ep.GlobalIPv6PrefixLen)); err != nil {
+		if err := p.Engine.ShowsAddress(container,
+			fmt.Sprintf("%s/%d", ep.GlobalIPv6Address, ep.GlobalIPv6PrefixLen)); err != nil {
 			p.Error(err)
 		}
 	}
@@ -176,8 +180,8 @@ networks:
     ipam: {driver: ${driver}, options: {network: ${back}, pool: web}}
 `
 
-// BO-2: with its override, each service of a project has its own addresses over all that happens to it, and the replicas of
-// another, for which nothing can be fixed, take none of these.
+// BO-2: with its override, each service of a project has its own addresses over all that happens to it, and the
+// replicas of another, for which nothing can be fixed, take none of these.
 func keptByOverride(h *House) {
 	front := h.plan("--subnet", h.v4("0/25")+",gateway="+h.v4("1")+",pool="+h.v4("10")+"-"+h.v4("99"),
 		"--subnet", h.v6("::/64")+",gateway="+h.v6("::1")+",pool="+h.v6("::10")+"-"+h.v6("::99"))
@@ -205,18 +209,22 @@ func keptByOverride(h *House) {
 		} {
 			want := h.reserved(c.planned, c.owner)
 			ep := p.has(c.container, c.network)
-			if got := slices.DeleteFunc([]string{ep.IPAddress, ep.GlobalIPv6Address}, func(a string) bool { return a == "" }); !slices.Equal(got, want) {
+			if got := slices.DeleteFunc([]string{ep.IPAddress, ep.GlobalIPv6Address},
+				func(a string) bool { return a == "" }); !slices.Equal(got, want) {
 				h.Errorf("%s has %v on %s; reserved for %s is %v", c.container, got, c.network, c.owner, want)
 			}
 			if c.container == both && c.network == inFront {
 				continue // the second network of a container has no MAC that docker-compose 1.29 could be told
 			}
-			if before, known := macs[c.container]; known && before != ep.MacAddress || !strings.Contains(string(first), ep.MacAddress) {
+			if before, known := macs[c.container]; known && before != ep.MacAddress ||
+				!strings.Contains(string(first), ep.MacAddress) {
 				h.Errorf("%s has the MAC %s, before %s; the override is\n%s", c.container, ep.MacAddress, before, first)
 			}
 			macs[c.container] = ep.MacAddress
 		}
-		p.apart("worker", inFront, 3, slices.Concat(h.reserved(front, p.name+"/web/1"), h.reserved(front, db), h.reserved(front, p.name+"/both/1")))
+		p.apart("worker", inFront, 3,
+			slices.Concat(h.reserved(front, p.name+"/web/1"), h.reserved(front, db),
+				h.reserved(front, p.name+"/both/1")))
 		h.docker("exec", web, "ping", "-c", "1", "-W", "5", h.v4("80"))
 	})
 	if !strings.HasPrefix(macs[both], "aa:00:71:") {
@@ -248,10 +256,11 @@ func (p *project) apart(service, network string, count int, kept []string) {
 	}
 }
 
-// A Docker network that was made beside Compose, with its subnet named and the network not: the file says by hand which one
-// is meant.
+// A Docker network that was made beside Compose, with its subnet named and the network not: the file says by hand which
+// one is meant.
 func keptOnExternal(h *House) {
-	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1")+",pool="+h.v4("10")+"-"+h.v4("99"), "--subnet", h.v6("::/64")+",pool")
+	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1")+",pool="+h.v4("10")+"-"+h.v4("99"), "--subnet",
+		h.v6("::/64")+",pool")
 	lan := h.network("--subnet", h.v4("0/24"))
 	p := h.newProject(`
 services:
@@ -274,9 +283,10 @@ networks:
 	p.run("down", "--timeout", "1")
 }
 
-// BO-2: a MAC in the Compose file, for which an address is reserved, keeps that without any override; replicas of another
-// service get what is left, however many come and go.
+// BO-2: a MAC in the Compose file, for which an address is reserved, keeps that without any override; replicas of
+// another service get what is left, however many come and go.
 func keptByMAC(h *House) {
+	h.onMAC()
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1")+",pool="+h.v4("10")+"-"+h.v4("19"))
 	const mac, absent = "02:42:0a:d5:49:01", "02:42:0a:d5:49:02"
 	h.berth("reservation", "add", front, "--owner", mac)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// BO-2: on an engine that sends no names, an owner has its address by its MAC, or by asking for the one that Berth has kept for it;
-// it is the same over rm and run, and nobody else is lent it, however full the pool is.
+// BO-2: on an engine that sends no names, an owner has its address by its MAC, or by asking for the one that Berth has
+// kept for it; it is the same over rm and run, and nobody else is lent it, however full the pool is.
 func TestOwnersByMACAndAddress(t *testing.T) {
 	h, _ := witnessed(t, 67)
 	const mac = "02:62:74:00:67:01"
@@ -20,7 +20,8 @@ func TestOwnersByMACAndAddress(t *testing.T) {
 	if again := h.berth("reservation", "add", front, "--owner", "web"); again != web || web == byMAC {
 		t.Errorf("web has %s, asked again it has %s; the MAC has %s", web, again, byMAC)
 	}
-	others := slices.DeleteFunc([]string{"10", "11", "12", "13"}, func(s string) bool { return h.v4(s) == web || h.v4(s) == byMAC })
+	others := slices.DeleteFunc([]string{"10", "11", "12", "13"},
+		func(s string) bool { return h.v4(s) == web || h.v4(s) == byMAC })
 	lent := h.gets(n, others...)
 	for range 2 {
 		h.full(n, h.v4("0/24"))

@@ -36,12 +36,17 @@ func (s Subnet) pools() string {
 	return strings.Join(all, ", ")
 }
 
-// enterPlanned gives a scenario its number, and removes what it planned when its containers and Docker networks are gone.
+// enterPlanned gives a scenario its number, and removes what it planned when its containers and Docker networks are
+// gone.
 func enterPlanned(t *testing.T, e Engine, b Berth, number int) *House {
 	h := enter(t, e, b, number)
 	t.Cleanup(func() { // runs before that of enter
-		err := errors.Join(removeContainers(e, h.prefix()), removeNetworks(e, h.prefix()), removePlans(b))
-		if err != nil {
+		err := removeContainers(e, h.prefix())
+		kept, rmErr := removeNetworks(e, h.prefix())
+		if err = errors.Join(err, rmErr); err != nil {
+			t.Error(err)
+		}
+		if err := removePlans(b); err != nil && len(kept) == 0 {
 			t.Error(err)
 		}
 	})
@@ -139,8 +144,8 @@ func (h *House) span(from, to int) string {
 	return h.v4(fmt.Sprint(from)) + "-" + h.v4(fmt.Sprint(to))
 }
 
-// gets runs containers on a network and checks that they have exactly these addresses, of which the first ones may come in
-// any order. It returns their names.
+// gets runs containers on a network and checks that they have exactly these addresses, of which the first ones may come
+// in any order. It returns their names.
 func (h *House) gets(network string, last ...string) []string {
 	h.Helper()
 	wanted := map[string]bool{}

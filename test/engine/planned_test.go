@@ -3,9 +3,13 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"berth/test/ground"
 )
 
 func plannedScenarios() []scenario {
@@ -24,6 +28,7 @@ func plannedScenarios() []scenario {
 		{"what changes while Docker is attached", changesWhileAttached},
 		{"network without a plan", networkWithoutPlan},
 		{"renamed while containers run", renamed},
+		{"reservation for a MAC", reservationByMAC},
 	}
 }
 
@@ -46,8 +51,8 @@ func TestPlanned(t *testing.T) {
 	}
 }
 
-// GA-16, LN-6, BO-7: containers come from the pool that their network names, until it is full; with no name given, a full
-// pool goes on to the next one of the subnet. Excluded addresses and the gateway never go out (GA-8).
+// GA-16, LN-6, BO-7: containers come from the pool that their network names, until it is full; with no name given, a
+// full pool goes on to the next one of the subnet. Excluded addresses and the gateway never go out (GA-8).
 func plannedPools(h *House) {
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("254")+",name=lan")
 	h.berth("pool", "add", front, h.span(10, 12), "--name", "web")
@@ -66,7 +71,7 @@ func plannedPools(h *House) {
 	h.docker("rm", "-f", all[0])
 	all[0] = h.container(n)
 	h.docker(append([]string{"rm", "-f"}, all...)...)
-	h.docker("network", "rm", n)
+	h.removes(n)
 
 	n = h.on(front)
 	h.gets(n, "10", "12")
@@ -78,8 +83,24 @@ func plannedPools(h *House) {
 	}
 }
 
-// planShows checks that a Docker network has the subnet and the gateway of a plan of one subnet.
+// planShows checks that a Docker network has the subnet and the gateway of a plan of one subnet, which is shown by its
+// name, too.
 func (h *House) planShows(planned, network string) {
+	h.Helper()
+	plan := h.planFits(planned, network)
+	if err := ground.Eventually(5*time.Second, func() error { // the engine tells of the network when it is made
+		shown, err := berth(h.Berth, "network", "inspect", network, "--format", "{{.ID}}")
+		if err == nil && strings.TrimSpace(shown) != plan.ID {
+			err = ground.Final(fmt.Errorf("it is shown as %s, which is %s", shown, plan.ID))
+		}
+		return err
+	}); err != nil {
+		h.Errorf("the Docker network %s: %v", network, err)
+	}
+}
+
+// planFits is planShows where nobody tells Berth what Docker calls its networks.
+func (h *House) planFits(planned, network string) Network {
 	h.Helper()
 	plan := h.show(planned)
 	got, err := h.Engine.Subnets(network)
@@ -91,10 +112,11 @@ func (h *House) planShows(planned, network string) {
 	if s := plan.Subnets[0]; got[0].Subnet != s.CIDR || gateway != s.Gateway && gateway != "" || plan.Docker != 1 {
 		h.Errorf("Docker has %+v, the plan is %+v", got[0], plan)
 	}
+	return plan
 }
 
-// `docker network rm` leaves the planned network as it is, and the next one is as the first; also when Berth was killed in
-// between.
+// `docker network rm` leaves the planned network as it is, and the next one is as the first; also when Berth was killed
+// in between.
 func networkAgain(h *House) {
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1"), "--tag", "site=a")
 	h.berth("pool", "add", front, h.span(10, 12), "--name", "web")
@@ -107,10 +129,11 @@ func networkAgain(h *House) {
 		c := h.gets(n, "10")
 		h.full(n, "web")
 		h.docker("rm", "-f", c[0])
-		h.docker("network", "rm", n)
+		h.removes(n)
 		after := h.show(front)
 		if after.Subnets[0].pools() != before.Subnets[0].pools() || after.Gateway != h.v4("1") || after.Docker != 0 ||
-			!slices.Equal(after.Subnets[0].Exclusions, before.Subnets[0].Exclusions) || after.Reserved != 1 || after.ID != before.ID {
+			!slices.Equal(after.Subnets[0].Exclusions, before.Subnets[0].Exclusions) || after.Reserved != 1 ||
+			after.ID != before.ID {
 			h.Errorf("planned: %+v\nafter docker network rm: %+v", before, after)
 		}
 		if err := h.Berth.Kill(); err != nil {
@@ -135,10 +158,13 @@ func plannedErrors(h *House) {
 		{"no subnet", []string{"--ipam-opt", "network=" + flat}, []string{flat, "no subnet"}},
 		{"unknown network", []string{"--ipam-opt", "network=nowhere"}, []string{"nowhere", "berth network"}},
 		{"unknown pool", []string{"--ipam-opt", "network=" + front, "--ipam-opt", "pool=db"}, []string{"db", front}},
-		{"unknown subnet", []string{"--ipam-opt", "network=" + front, "--subnet", h.v4("128/25")}, []string{front, h.v4("128/25")}},
-		{"a part of a subnet", []string{"--ipam-opt", "network=" + front, "--subnet", h.v4("0/26")}, []string{front, h.v4("0/26")}},
+		{"unknown subnet", []string{"--ipam-opt", "network=" + front, "--subnet", h.v4("128/25")},
+			[]string{front, h.v4("128/25")}},
+		{"a part of a subnet", []string{"--ipam-opt", "network=" + front, "--subnet", h.v4("0/26")},
+			[]string{front, h.v4("0/26")}},
 		{"no subnet of the family", []string{"--ipv6", "--ipam-opt", "network=" + front}, []string{front, "IPv6"}},
-		{"another space", []string{"--ipam-opt", "network=" + front, "--ipam-opt", "space=lab"}, []string{front, "lab"}},
+		{"another space", []string{"--ipam-opt", "network=" + front, "--ipam-opt", "space=lab"},
+			[]string{front, "lab"}},
 		{"a size", []string{"--ipam-opt", "network=" + front, "--ipam-opt", "size=26"}, []string{front, "size"}},
 		{"a pool of no plan", []string{"--ipam-opt", "pool=web"}, []string{"web"}},
 		{"unknown option", []string{"--ipam-opt", "net=" + front}, []string{"net=", "network", "pool"}},
@@ -151,19 +177,32 @@ func plannedErrors(h *House) {
 	h.gets(h.on(front, "--ipam-opt", "pool=web"), "10")
 }
 
-// A subnet that overlaps a route of the host is refused at once, where the engine would ask for it without end.
+// A subnet that overlaps a route of the host is refused at once, where the engine would ask for it without end. One
+// that overlaps a network of Docker's own is refused with that network's name.
 func routeInTheWay(h *House) {
 	theirs := h.name()
 	h.docker("network", "create", "--subnet", h.v4("64/26"), theirs)
 	front := h.plan("--subnet", h.v4("0/24"))
-	h.refused([]string{front, h.v4("64/26"), "route", "--subnet"}, h.networkCommand(h.name(), "--ipam-opt", "network="+front)...)
-	h.docker("network", "rm", theirs)
+	on := h.networkCommand(h.name(), "--ipam-opt", "network="+front)
+	h.refused([]string{h.v4("0/24"), h.v4("64/26"), theirs}, on...)
+	h.removes(theirs)
+
+	route := " " + h.v4("64/26") + " dev lo"
+	h.Cleanup(func() { _ = ip("route del" + route) }) // which is there only where the test was broken off
+	if err := ip("route add" + route); err != nil {
+		h.Fatal(err)
+	}
+	h.refused([]string{front, h.v4("64/26"), "route", "--subnet"}, on...)
+	if err := ip("route del" + route); err != nil {
+		h.Fatal(err)
+	}
 	h.gets(h.on(front), "2")
 }
 
 // LN-8: a planned network of both families.
 func plannedFamilies(h *House) {
-	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1")+",pool", "--subnet", h.v6("::/64")+",gateway="+h.v6("::1"))
+	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1")+",pool", "--subnet", h.v6("::/64")+",gateway="+
+		h.v6("::1"))
 	h.berth("pool", "add", front, h.v6("::10+2"))
 	n := h.on(front, "--ipv6")
 	for range 2 {
@@ -186,21 +225,23 @@ func plannedFamilies(h *House) {
 	if err := removeContainers(h.Engine, h.prefix()); err != nil {
 		h.Fatal(err)
 	}
-	h.docker("network", "rm", n)
+	h.removes(n)
 	// The engine never gives back the IPv4 address of a container whose IPv6 one was refused; the network's end does.
 	for _, l := range append(h.leases(h.v4("0/24")), h.leases(h.v6("::/64"))...) {
 		if l.Kind != "gateway" {
 			h.Errorf("after the network is gone, Berth has %+v", l)
 		}
 	}
-	if got, err := h.Engine.Subnets(h.on(front, "--ipv6")); err != nil || len(got) != 2 || got[1].Subnet != h.v6("::/64") {
+	if got, err := h.Engine.Subnets(h.on(front, "--ipv6")); err != nil || len(got) != 2 ||
+		got[1].Subnet != h.v6("::/64") {
 		h.Errorf("created again, the network has %+v (%v)", got, err)
 	}
 }
 
 // A Docker network takes the first subnet that has none, or the one that it names.
 func twoSubnets(h *House) {
-	front := h.plan("--subnet", h.v4("0/25")+",pool,gateway="+h.v4("1"), "--subnet", h.v4("128/25")+",name=upper,pool,gateway="+h.v4("129"))
+	front := h.plan("--subnet", h.v4("0/25")+",pool,gateway="+h.v4("1"), "--subnet", h.v4("128/25")+
+		",name=upper,pool,gateway="+h.v4("129"))
 	first, second := h.on(front), h.on(front)
 	h.gets(first, "2")
 	h.gets(second, "130")
@@ -211,7 +252,7 @@ func twoSubnets(h *House) {
 	if err := removeContainers(h.Engine, h.prefix()); err != nil {
 		h.Fatal(err)
 	}
-	h.docker("network", "rm", first, second)
+	h.removes(first, second)
 	second = h.on(front, "--subnet", h.v4("128/25"))
 	h.gets(second, "131") // what was never used comes first
 	first = h.on(front)

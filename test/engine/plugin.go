@@ -7,27 +7,36 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"berth/test/ground"
+
+	"berth/test/checkout"
 )
 
 // Plugin is Berth as a managed plugin of the engine.
 type Plugin struct {
 	Name    string // with its tag: what --ipam-driver takes
 	ID      string
+	AsksMAC bool   // it was told to (BERTH_ASK_MAC)
 	Sockets string // the directory in which the engine makes the plugin's own
 	engine  Engine
 	binary  string // whose command line speaks to it
 }
 
+// askMAC is the setting by which a plugin asks the engine for MACs.
+const askMAC = "BERTH_ASK_MAC=true"
+
 // makePlugin creates a plugin from a binary with the tree's own script, as `make plugin` does.
 func makePlugin(e Engine, name, binary string) error {
-	root, err := moduleRoot()
+	root, err := checkout.Root()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(2*time.Minute))
 	defer cancel()
 	_, err = run(ctx, nil, "env", "DOCKER_HOST=unix://"+e.Socket, filepath.Join(root, "scripts/plugin"),
 		name, binary, filepath.Join(base, "plugin"))
@@ -50,7 +59,8 @@ func publishPlugin(e Engine, name, binary string) error {
 // gets here; "" keeps the registry's.
 func installPlugin(e Engine, remote, alias, binary string, settings ...string) (*Plugin, error) {
 	args := []string{"plugin", "install", "--grant-all-permissions"}
-	p := &Plugin{Name: remote, Sockets: pluginDir, engine: e, binary: binary}
+	p := &Plugin{Name: remote, AsksMAC: slices.Contains(settings, askMAC), Sockets: pluginDir, engine: e,
+		binary: binary}
 	if alias != "" {
 		args = append(args, "--alias", alias)
 		p.Name = alias
@@ -89,7 +99,7 @@ func (p *Plugin) Kill() error {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return err
 	}
-	return eventually(10*time.Second, func() error {
+	return ground.Eventually(10*time.Second, func() error {
 		if processAlive(pid) {
 			return fmt.Errorf("the plugin's process %d is still there", pid)
 		}
@@ -124,7 +134,7 @@ func removePlugins(e Engine) error {
 		return err
 	}
 	for name := range strings.FieldsSeq(out) {
-		if !strings.Contains(name, prefix) {
+		if !strings.Contains(name, mark) {
 			continue
 		}
 		if _, err := e.Docker("plugin", "rm", "-f", name); err != nil {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"berth/test/ground"
 )
 
 // base holds everything that the tests put on the disk. Each process that they start names it in its arguments or works
@@ -75,7 +77,7 @@ func (p *Process) Signal(sig syscall.Signal, wait time.Duration) error {
 	select {
 	case <-p.done:
 		return nil
-	case <-time.After(wait):
+	case <-time.After(ground.Patient(wait)):
 		_ = p.cmd.Process.Kill()
 		<-p.done
 		return fmt.Errorf("%s (pid %d) did not end within %s of signal %v", p.Name, p.Pid(), wait, sig)
@@ -117,7 +119,7 @@ func killAndWait(pids ...int) {
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone
 	}
-	_ = eventually(10*time.Second, func() error {
+	_ = ground.Eventually(10*time.Second, func() error {
 		for _, pid := range pids {
 			if processAlive(pid) {
 				return fmt.Errorf("pid %d is still there", pid)
@@ -135,19 +137,4 @@ func processAlive(pid int) bool {
 	}
 	_, after, _ := strings.Cut(string(stat), ") ")
 	return !strings.HasPrefix(after, "Z")
-}
-
-// eventually calls check until it answers nil, at short intervals; after the given time its last error is the answer.
-func eventually(within time.Duration, check func() error) error {
-	deadline := time.Now().Add(within)
-	for {
-		err := check()
-		if err == nil {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("not within %s: %w", within, err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
 }

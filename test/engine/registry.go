@@ -11,6 +11,10 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"berth/test/ground"
+
+	"berth/test/checkout"
 )
 
 // Registry is a registry of images and plugins on 127.0.0.1, which the engine trusts without TLS by itself.
@@ -38,7 +42,8 @@ func startRegistry() (*Registry, error) {
 		return nil, err
 	}
 	config := filepath.Join(dir, "config.yml")
-	text := fmt.Sprintf("version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: %s/data\nhttp:\n  addr: %s\n", dir, addr)
+	text := fmt.Sprintf("version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: %s/data\nhttp:\n  addr: %s\n", dir,
+		addr)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
@@ -46,7 +51,7 @@ func startRegistry() (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Registry{Addr: addr, process: p}, eventually(20*time.Second, func() error {
+	return &Registry{Addr: addr, process: p}, ground.Eventually(20*time.Second, func() error {
 		if p.ended() {
 			return fmt.Errorf("docker-registry ended:\n%s", p.Log())
 		}
@@ -67,7 +72,7 @@ func (r *Registry) Stop() error { return r.process.Signal(syscall.SIGTERM, 10*ti
 
 // toolPath finds a program of the tests: the one that scripts/needs unpacked, or the system's.
 func toolPath(name string) (string, error) {
-	root, err := moduleRoot()
+	root, err := checkout.Root()
 	if err != nil {
 		return "", err
 	}

@@ -13,15 +13,17 @@ import (
 	"time"
 )
 
-// Relay stands on the plugin socket that an engine uses, in front of a daemon that listens elsewhere, and passes all on. A test
-// may have it spoil what it passes.
+// Relay stands on the plugin socket that an engine uses, in front of a daemon that listens elsewhere, and passes all
+// on. A test may have it spoil what it passes.
 type Relay struct {
 	server *http.Server
 	daemon *http.Client
 
 	mu    sync.Mutex
 	spoil func(w http.ResponseWriter, answer []byte) // what becomes of the next answer to RequestAddress
-	stop  func(answered bool)                        // called before a RequestAddress is passed on, and before its answer is
+	drop  bool                                       // no release comes through
+	// called before a RequestAddress is passed on, and before its answer is
+	stop func(answered bool)
 }
 
 // startRelay listens in dir for the engine under a daemon's name.
@@ -46,7 +48,15 @@ func (r *Relay) Spoil(by func(w http.ResponseWriter, answer []byte)) {
 	r.spoil = by
 }
 
-// Stop has a function called in the midst of each RequestAddress: before the daemon sees it, and when it has answered. nil: none.
+// Drop has releases of addresses answered with an error from now on, or no more.
+func (r *Relay) Drop(on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.drop = on
+}
+
+// Stop has a function called in the midst of each RequestAddress: before the daemon sees it, and when it has answered.
+// nil: none.
 func (r *Relay) Stop(by func(answered bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,8 +66,12 @@ func (r *Relay) Stop(by func(answered bool)) {
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	asked := strings.HasSuffix(req.URL.Path, "RequestAddress")
 	r.mu.Lock()
-	stop := r.stop
+	stop, drop := r.stop, r.drop
 	r.mu.Unlock()
+	if drop && strings.HasSuffix(req.URL.Path, "ReleaseAddress") {
+		http.Error(w, `{"Err": "it went astray"}`, http.StatusInternalServerError)
+		return
+	}
 	if asked && stop != nil {
 		stop(false)
 	}
@@ -90,7 +104,8 @@ func (r *Relay) taken(now bool) (by func(http.ResponseWriter, []byte)) {
 
 // pass has the daemon answer, whatever becomes of who asked.
 func (r *Relay) pass(req *http.Request) (status int, answer []byte, err error) {
-	out, err := http.NewRequestWithContext(context.WithoutCancel(req.Context()), req.Method, "http://plugin"+req.URL.Path, req.Body)
+	out, err := http.NewRequestWithContext(context.WithoutCancel(req.Context()), req.Method, "http://plugin"+
+		req.URL.Path, req.Body)
 	if err != nil {
 		return 0, nil, err
 	}

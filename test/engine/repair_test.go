@@ -10,10 +10,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"berth/test/ground"
 )
 
-// What somebody else took over the plugin socket is no endpoint's. It goes after the time of grace and in two checks, and not
-// before either.
+// What somebody else took over the plugin socket is no endpoint's. It goes after the time of grace and in two checks,
+// and not before either.
 func TestRepairPatience(t *testing.T) {
 	for number, grace := range map[int]string{52: "1h", 53: "1s"} {
 		t.Run(grace, func(t *testing.T) {
@@ -51,7 +53,7 @@ func TestRepairPatience(t *testing.T) {
 // older waits until a lease is older than age.
 func (h *House) older(l Lease, age time.Duration) {
 	h.Helper()
-	if err := eventually(age+10*time.Second, func() error {
+	if err := ground.Eventually(age+10*time.Second, func() error {
 		if now := time.Since(l.Since); now <= age {
 			return fmt.Errorf("it is %s old: %+v", now, l)
 		}
@@ -64,7 +66,7 @@ func (h *House) older(l Lease, age time.Duration) {
 // goesInTime checks until a lease without a user is ended, which is not before the time of grace is over.
 func (h *House) goesInTime(address string, grace time.Duration) {
 	h.Helper()
-	if err := eventually(20*time.Second, func() error {
+	if err := ground.Eventually(20*time.Second, func() error {
 		r := h.check("--repair")
 		f := r.find("unused_lease", address)
 		switch {
@@ -100,14 +102,16 @@ func TestRepairTakenAgain(t *testing.T) {
 		t.Errorf("%s was given twice", foreign)
 	}
 	err = giveByHand(d.PluginSocket(), pool, foreign)
-	if again, takeErr := takeByHand(d.PluginSocket(), pool, foreign, "02:62:74:00:54:02"); err != nil || takeErr != nil || again != foreign {
+	if again, takeErr := takeByHand(d.PluginSocket(), pool, foreign, "02:62:74:00:54:02"); err != nil ||
+		takeErr != nil || again != foreign {
 		t.Fatalf("%s was taken again: %s (%v, %v)", foreign, again, err, takeErr)
 	}
 	second := h.lease(foreign)
 	h.older(second, 1100*time.Millisecond)
 	r := h.check("--repair")
 	f := r.find("unused_lease", foreign)
-	if second.ID == first.ID || h.lease(foreign).ID != second.ID || f == nil || f.Repaired || !f.Seen.After(found.Seen) || f.Lease != second.ID {
+	if second.ID == first.ID || h.lease(foreign).ID != second.ID || f == nil || f.Repaired ||
+		!f.Seen.After(found.Seen) || f.Lease != second.ID {
 		t.Errorf("the lease was %+v, then %+v, and is %+v: %+v", first, second, h.lease(foreign), r.Findings)
 	}
 	h.goesInTime(foreign, time.Second)
@@ -145,7 +149,8 @@ func TestRepairUncovered(t *testing.T) {
 	}
 	uncover(b)
 	r := h.check("--repair-from", report)
-	if f := r.find("uncovered_address", a); f == nil || !f.Repaired || !slices.Equal(r.left(), []string{"uncovered_address " + b}) {
+	if f := r.find("uncovered_address", a); f == nil || !f.Repaired ||
+		!slices.Equal(r.left(), []string{"uncovered_address " + b}) {
 		t.Errorf("berth check --repair-from: %+v", r.Findings)
 	}
 	if l := h.lease(b); l.Kind != "" {
@@ -165,7 +170,8 @@ func TestRepairUncovered(t *testing.T) {
 		t.Errorf("berth check --repair-from, again: %+v", r)
 	}
 	// A report of another host's engine says nothing here.
-	if err := os.WriteFile(report, []byte(strings.Replace(out, `"`+f.Host+`"`, `"else-`+f.Host+`"`, 1)), 0o600); err != nil {
+	if err := os.WriteFile(report, []byte(strings.Replace(out, `"`+f.Host+`"`, `"else-`+f.Host+`"`, 1)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	h.berthRefuses([]string{"else-" + f.Host}, "check", "--repair-from", report)

@@ -8,9 +8,10 @@ import (
 	"sync"
 )
 
-// GA-10: an exclusion over a running container's address leaves it there; new containers do not get it. When the container
-// stops or is restarted, the address goes to nobody any more, not even back to it, until the exclusion ends.
+// GA-10: an exclusion over a running container's address leaves it there; new containers do not get it. When the
+// container stops or is restarted, the address goes to nobody any more, not even back to it, until the exclusion ends.
 func exclusionOverRunning(h *House) {
+	h.onMAC()
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1"))
 	h.berth("pool", "add", front, h.span(10, 13))
 	n := h.on(front, "--subnet", h.v4("0/24"))
@@ -46,8 +47,8 @@ func exclusionOverRunning(h *House) {
 	h.gets(n, "10")
 }
 
-// GA-19: what is left of a pool that was split serves new containers; those that run keep their addresses, also when there
-// is no pool any more, and one with an explicit address still comes up (GA-15).
+// GA-19: what is left of a pool that was split serves new containers; those that run keep their addresses, also when
+// there is no pool any more, and one with an explicit address still comes up (GA-15).
 func poolSplit(h *House) {
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1"))
 	h.berth("pool", "add", front, h.span(10, 15), "--name", "web")
@@ -67,7 +68,8 @@ func poolSplit(h *House) {
 		h.docker("exec", running[0], "ping", "-c", "1", "-W", "5", at[running[1]])
 	}
 	h.berth("pool", "rm", front, h.span(11, 13))
-	if got, want := h.show(front).Subnets[0].pools(), fmt.Sprintf("web %s, web %s", h.span(10, 10), h.span(14, 15)); got != want {
+	if got, want := h.show(front).Subnets[0].pools(),
+		fmt.Sprintf("web %s, web %s", h.span(10, 10), h.span(14, 15)); got != want {
 		h.Errorf("the pools are %s, not %s", got, want)
 	}
 	stay()
@@ -111,8 +113,14 @@ func reservation(h *House) {
 	}
 	h.berth("reservation", "rm", front, "--owner", "db")
 	h.gets(n, "11")
+}
 
-	// One for a MAC is its container's without a word, which is how engines of the 20.10 line tell who asks.
+// One for a MAC is its container's without a word, where the engine is asked for MACs.
+func reservationByMAC(h *House) {
+	h.onMAC()
+	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1"))
+	h.berth("pool", "add", front, h.span(10, 12))
+	n := h.on(front, "--subnet", h.v4("0/24"))
 	const mac = "02:62:74:00:00:05"
 	h.berth("reservation", "add", front, "--owner", mac, "--ip", h.v4("40"))
 	c := h.name()
@@ -197,7 +205,7 @@ func changesWhileAttached(h *House) {
 	if err := removeContainers(h.Engine, h.prefix()); err != nil {
 		h.Fatal(err)
 	}
-	h.docker("network", "rm", n)
+	h.removes(n)
 	h.berth("subnet", "modify", front, "lan", "--cidr", h.v4("0/25"), "--gateway", h.v4("2"))
 	n = h.on(front)
 	h.planShows(front, n)
@@ -219,15 +227,15 @@ func (h *House) planOf(cidr string) Network {
 	return Network{}
 }
 
-// A Docker network that nobody planned has a network of its own, which is shown like any other, ends with it, and stays once
-// someone has changed it.
+// A Docker network that nobody planned has a network of its own, which is shown like any other, ends with it, and stays
+// once someone has changed it.
 func networkWithoutPlan(h *House) {
 	n := h.network("--subnet", h.v4("0/24"))
 	own := h.planOf(h.v4("0/24"))
 	if !strings.HasPrefix(own.Name, "net-") || own.Docker != 1 || own.Planned {
 		h.Errorf("made for a Docker network: %+v", own)
 	}
-	h.docker("network", "rm", n)
+	h.removes(n)
 	h.berthRefuses([]string{own.Name}, "network", "show", own.Name)
 
 	n = h.network("--subnet", h.v4("0/24"))
@@ -243,7 +251,7 @@ func networkWithoutPlan(h *House) {
 	if err := removeContainers(h.Engine, h.prefix()); err != nil {
 		h.Fatal(err)
 	}
-	h.docker("network", "rm", n)
+	h.removes(n)
 	if left := h.show(office); left.Docker != 0 || left.Network != h.v4("0/24") || !left.Planned {
 		h.Errorf("after an edit and docker network rm: %+v", left)
 	}
@@ -267,7 +275,7 @@ func renamed(h *House) {
 	if err := removeContainers(h.Engine, h.prefix()); err != nil {
 		h.Fatal(err)
 	}
-	h.docker("network", "rm", n)
+	h.removes(n)
 	id := h.show(street).ID
 	h.planShows(street, h.on(id)) // by its id, which never changes
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"berth/test/ground"
 )
 
 // Report is what the tests read of `berth check --format json`.
@@ -61,9 +63,11 @@ func (r Report) find(kind, at string) *Finding {
 
 // check runs `berth check`. What it leaves, and an engine that is away, is an error of the command beside the report.
 func check(b Berth, args ...string) (r Report, out string, failed error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // an engine that hangs is given its time
+	// an engine that hangs is given its time
+	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(2*time.Minute))
 	defer cancel()
-	out, failed = run(ctx, nil, binary, append([]string{"--admin-socket", b.AdminSocket(), "check", "--format", "json"}, args...)...)
+	out, failed = run(ctx, nil, binary,
+		append([]string{"--admin-socket", b.AdminSocket(), "check", "--format", "json"}, args...)...)
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		return r, out, fmt.Errorf("berth check --format json: %w: %s (%v)", err, out, failed)
 	}
@@ -104,7 +108,7 @@ func (h *House) heals(want ...string) {
 		}
 	}
 	var healed []string
-	if err := eventually(20*time.Second, func() error {
+	if err := ground.Eventually(20*time.Second, func() error {
 		r := h.check("--repair")
 		for i := range r.Findings {
 			if f := &r.Findings[i]; f.Repaired {
@@ -124,8 +128,8 @@ func (h *House) heals(want ...string) {
 	h.finds()
 }
 
-// witness starts a daemon of a scenario's own, which reads an engine and lets a thing go after a second and in two checks. It
-// checks when it is asked to, and not by itself, unless flags say otherwise.
+// witness starts a daemon of a scenario's own, which reads an engine and lets a thing go after a second and in two
+// checks. It checks when it is asked to, and not by itself, unless flags say otherwise.
 func witness(t *testing.T, e Engine, sockets string, number int, flags ...string) *Daemon {
 	t.Helper()
 	d, err := startDaemon(fmt.Sprintf("%sw%d", prefix, number), binary, sockets,
@@ -141,17 +145,18 @@ func witness(t *testing.T, e Engine, sockets string, number int, flags ...string
 	return d
 }
 
-// witnessed gives a scenario its number and a witness on this machine's engine.
+// witnessed gives a scenario its number and a witness on this machine's engine, whose networks are of the driver that
+// asks for MACs.
 func witnessed(t *testing.T, number int, flags ...string) (*House, *Daemon) {
 	t.Helper()
 	d := witness(t, machineEngine, pluginDir, number, flags...)
-	return enterPlanned(t, machineEngine, d, number), d
+	return enterPlanned(t, machineEngine, byMAC{d}, number), d
 }
 
-// relayed gives a scenario its number, and a witness that the engine reaches through a relay.
+// relayed gives a scenario its number, and a witness that the engine reaches through a relay, and that asks for MACs.
 func relayed(t *testing.T, e Engine, sockets string, number int) (*House, *Relay) {
 	t.Helper()
-	d := witness(t, e, filepath.Join(base, fmt.Sprintf("%sw%d", prefix, number), "plug"), number)
+	d := witness(t, e, filepath.Join(base, fmt.Sprintf("%sw%d", prefix, number), "plug"), number, "--ask-mac")
 	r, err := startRelay(d, sockets)
 	if err != nil {
 		t.Fatal(err)
@@ -164,13 +169,14 @@ func relayed(t *testing.T, e Engine, sockets string, number int) (*House, *Relay
 	return enterPlanned(t, e, d, number), r
 }
 
-// seen waits until `berth lease ls` tells which container has an address.
+// seen waits until `berth lease ls` tells which container runs with an address.
 func (h *House) seen(address, container string) Lease {
 	h.Helper()
 	var l Lease
-	if err := eventually(20*time.Second, func() error {
-		if l = h.lease(address); l.SeenBy.Container != container {
-			return fmt.Errorf("%s is said to be that of %q, not %s: %+v", address, l.SeenBy.Container, container, l)
+	if err := ground.Eventually(20*time.Second, func() error {
+		if l = h.lease(address); l.SeenBy.Container != container || l.SeenBy.State != "running" {
+			return fmt.Errorf("%s is said to be that of %q, and not of %s, which runs: %+v", address,
+				l.SeenBy.Container, container, l)
 		}
 		return nil
 	}); err != nil {

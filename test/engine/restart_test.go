@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"berth/test/ground"
 )
 
 // The engine is killed, or stopped in order, and started again: what it releases and asks for afresh leaves every
@@ -36,7 +38,7 @@ func TestEngineRestart(t *testing.T) {
 	if err := importImage(e.Engine); err != nil {
 		t.Fatal(err)
 	}
-	h := &House{T: t, Engine: e.Engine, Berth: d, number: 94}
+	h := &House{T: t, Engine: e.Engine, Berth: byMAC{d}, number: 94}
 	n := h.network("--subnet", h.v4("0/24"))
 	var containers []string
 	for range 3 {
@@ -76,7 +78,7 @@ func TestEngineRestart(t *testing.T) {
 		}
 	}
 	h.docker(append([]string{"rm", "-f"}, containers...)...)
-	h.docker("network", "rm", n)
+	h.removes(n)
 	if left := h.leases(h.v4("0/24")); len(left) != 0 {
 		t.Errorf("after the network is gone, Berth has %+v", left)
 	}
@@ -85,9 +87,10 @@ func TestEngineRestart(t *testing.T) {
 // allRun waits until containers run, which a restart policy sees to.
 func (h *House) allRun(containers []string) {
 	h.Helper()
-	if err := eventually(time.Minute, func() error {
+	if err := ground.Eventually(time.Minute, func() error {
 		for _, c := range containers {
-			if state, err := h.Engine.Docker("inspect", "-f", "{{.State.Status}}", c); err != nil || state != "running" {
+			if state, err := h.Engine.Docker("inspect", "-f", "{{.State.Status}}", c); err != nil ||
+				state != "running" {
 				return fmt.Errorf("%s is %s (%v)", c, state, err)
 			}
 		}

@@ -21,11 +21,20 @@ func scenarios() []scenario {
 		{"built-in driver beside it", builtInBeside},
 		{"run", runShowsAddress},
 		{"explicit address", explicitAddress},
-		{"MAC keeps its address", macKeepsAddress},
 		{"disconnect and connect", disconnectAndConnect},
 		{"full range", fullRange},
 		{"ping", ping},
 		{"killed", killed},
+	}
+}
+
+// byMACs are those for which the engine is asked for MACs.
+func byMACs() []scenario {
+	return []scenario{
+		{"network with everything, by MAC", networkWithEverything},
+		{"explicit address, by MAC", explicitAddress},
+		{"MAC keeps its address", macKeepsAddress},
+		{"killed, by MAC", killed},
 	}
 }
 
@@ -40,7 +49,8 @@ func TestLegacy(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	runScenarios(t, d, 1)
+	runScenarios(t, d, 1, scenarios())
+	runScenarios(t, byMAC{d}, 15, byMACs())
 }
 
 // TestManaged runs every scenario over the managed plugin, installed from a registry by one command.
@@ -59,11 +69,16 @@ func TestManaged(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	runScenarios(t, p, 101)
+	runScenarios(t, p, 101, scenarios())
+	asking, err := installPlugin(machineEngine, remote, prefix+"asking:v1", binary, "BERTH_LOG_LEVEL=debug", askMAC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runScenarios(t, asking, 115, byMACs())
 }
 
-func runScenarios(t *testing.T, b Berth, first int) {
-	for i, s := range scenarios() {
+func runScenarios(t *testing.T, b Berth, first int, all []scenario) {
+	for i, s := range all {
 		t.Run(s.name, func(t *testing.T) { s.run(enter(t, machineEngine, b, first+i)) })
 	}
 }

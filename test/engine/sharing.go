@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"berth/test/ground"
 )
 
 // away is what the tests read of `berth status --format json` about the shared store.
@@ -34,7 +36,7 @@ func (h *Host) away() (away, error) {
 
 // reaches waits until the host reaches the shared store and has told it all that it kept.
 func (h *Host) reaches() error {
-	return eventually(time.Minute, func() error {
+	return ground.Eventually(time.Minute, func() error {
 		st, err := h.away()
 		if err == nil && (st.Away != "" || st.Waiting > 0) {
 			err = fmt.Errorf("%v says %+v", h, st)
@@ -49,7 +51,8 @@ const lanSubnet = "10.77.0.0/22"
 // planLAN plans lan on one host, with a router that is no host's.
 func (h *Host) planLAN(options ...string) {
 	h.Helper()
-	h.berth(append([]string{"network", "create", "lan", "--space", "global", "--subnet", lanSubnet + ",gateway=10.77.0.1,pool"}, options...)...)
+	h.berth(append([]string{"network", "create", "lan", "--space", "global", "--subnet", lanSubnet +
+		",gateway=10.77.0.1,pool"}, options...)...)
 }
 
 // gateway is the address that the host's bridge has on lan.
@@ -70,20 +73,21 @@ func (h *Host) joinLANBy(options ...string) error {
 		return err
 	}
 	subnets, err := h.Engine.Subnets("lan")
-	if err == nil && (len(subnets) != 1 || subnets[0].Subnet != lanSubnet || strings.TrimSuffix(subnets[0].Gateway, "/22") != h.gateway()) {
+	if err == nil && (len(subnets) != 1 || subnets[0].Subnet != lanSubnet ||
+		strings.TrimSuffix(subnets[0].Gateway, "/22") != h.gateway()) {
 		err = fmt.Errorf("docker network inspect says %+v", subnets)
 	}
 	return err
 }
 
-// leave removes the host's containers on a Docker network, and the network. The engine miscounts those of a network now and then, where
-// many start or end at once, whichever driver gives the addresses: its start counts them anew.
+// leave removes the host's containers on a Docker network, and the network. The engine miscounts those of a network now
+// and then, where many start or end at once, whichever driver gives the addresses: its start counts them anew.
 func (h *Host) leave(network string) error {
 	if err := h.removeAll(network); err != nil {
 		return err
 	}
-	_, err := h.Engine.Docker("network", "rm", network)
-	if err == nil || !strings.Contains(err.Error(), "has active endpoints") {
+	err := removeNetwork(h.Engine, network)
+	if !errors.Is(err, errMiscounted) {
 		return err
 	}
 	h.Logf("%v: %v", h, err)
@@ -97,8 +101,11 @@ func (h *Host) leave(network string) error {
 // removeAll removes the host's containers on a Docker network.
 func (h *Host) removeAll(network string) error {
 	ids, err := h.Engine.Docker("ps", "--all", "--quiet", "--filter", "network="+network)
-	if err != nil || ids == "" {
+	if err != nil {
 		return err
+	}
+	if ids == "" {
+		return nil
 	}
 	_, err = h.Engine.Docker(append([]string{"rm", "--force"}, strings.Fields(ids)...)...)
 	return err
@@ -114,7 +121,8 @@ func (c *Cluster) holders(network string) (map[string]Held, error) {
 		}
 		for _, x := range held {
 			if y, ok := all[x.Address]; ok {
-				return nil, fmt.Errorf("%s is twice: %s on host %s and %s on host %s have it", x.Address, x.Container, x.Host, y.Container, y.Host)
+				return nil, fmt.Errorf("%s is twice: %s on host %s and %s on host %s have it", x.Address, x.Container,
+					x.Host, y.Container, y.Host)
 			}
 			all[x.Address] = x
 		}
@@ -122,9 +130,9 @@ func (c *Cluster) holders(network string) (map[string]Held, error) {
 	return all, nil
 }
 
-// agree checks that so many containers of each host are on a network, that no address is there twice, and that each Berth, whichever
-// host's, has on record exactly what they have: the address, the host and the MAC. It returns what they have, by address, and all
-// else that is on record.
+// agree checks that so many containers of each host are on a network, that no address is there twice, and that each
+// Berth, whichever host's, has on record exactly what they have: the address, the host and the MAC. It returns what
+// they have, by address, and all else that is on record.
 func (c *Cluster) agree(network, subnet string, each ...int) (map[string]Held, []Lease) {
 	c.Helper()
 	all, err := c.holders(network)
@@ -148,7 +156,8 @@ func (c *Cluster) agree(network, subnet string, each ...int) (map[string]Held, [
 		if err != nil {
 			c.Fatalf("the records, as %v shows them: %v", h, err)
 		}
-		if i > 0 && !slices.EqualFunc(rest, others, func(a, b Lease) bool { return a.ID == b.ID && a.Address == b.Address }) {
+		if i > 0 && !slices.EqualFunc(rest, others,
+			func(a, b Lease) bool { return a.ID == b.ID && a.Address == b.Address }) {
 			c.Fatalf("%v shows %+v, another host %+v", h, others, rest)
 		}
 		rest = others
@@ -156,7 +165,8 @@ func (c *Cluster) agree(network, subnet string, each ...int) (map[string]Held, [
 	return all, rest
 }
 
-// recordsOf compares what a Berth has on record within a subnet with what containers have, and returns what else it has, the lowest first.
+// recordsOf compares what a Berth has on record within a subnet with what containers have, and returns what else it
+// has, the lowest first.
 func recordsOf(b Berth, subnet string, holders map[string]Held) (rest []Lease, err error) {
 	records, err := leases(b, subnet)
 	if err != nil {
@@ -173,7 +183,7 @@ func recordsOf(b Berth, subnet string, holders map[string]Held) (rest []Lease, e
 			rest = append(rest, l)
 			continue
 		}
-		if l.Host != x.Host || l.MAC != x.MAC || l.Kind != "automatic" && l.Kind != "static" {
+		if l.Host != x.Host || !macFits(b, l.MAC, x.MAC) || l.Kind != "automatic" && l.Kind != "static" {
 			return nil, fmt.Errorf("%+v has it; on record is %+v", x, l)
 		}
 	}
@@ -188,7 +198,8 @@ func recordsOf(b Berth, subnet string, holders map[string]Held) (rest []Lease, e
 	return rest, nil
 }
 
-// onlyGateways checks that what is on record beside the containers is the router's address and those of so many hosts' bridges.
+// onlyGateways checks that what is on record beside the containers is the router's address and those of so many hosts'
+// bridges.
 func (c *Cluster) onlyGateways(rest []Lease, hosts ...*Host) {
 	c.Helper()
 	want := map[string]string{"10.77.0.1": ""}
@@ -209,7 +220,7 @@ func (c *Cluster) onlyGateways(rest []Lease, hosts ...*Host) {
 // settles waits until all containers that are to run do, and until `berth check` of each host finds nothing.
 func (c *Cluster) settles(network string, each ...int) {
 	c.Helper()
-	err := eventually(3*time.Minute, func() error {
+	err := ground.Eventually(3*time.Minute, func() error {
 		for i, h := range c.hosts {
 			held, err := h.held(network)
 			if err == nil && len(held) != each[i] {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"berth/test/ground"
 )
 
 // swarmHost is the address of the swarm's only node.
@@ -33,7 +35,8 @@ func swarm(t *testing.T, settings ...string) (*PrivateEngine, *House) {
 		}
 	})
 	// A swarm refuses legacy plugins: "legacy plugin berth of type IpamDriver is not supported in swarm mode".
-	p := &Plugin{Name: prefix + "swarm:latest", Sockets: e.Sockets, engine: e.Engine, binary: binary}
+	p := &Plugin{Name: prefix + "swarm:latest", AsksMAC: slices.Contains(settings, askMAC), Sockets: e.Sockets,
+		engine: e.Engine, binary: binary}
 	if err := makePlugin(e.Engine, p.Name, binary); err != nil {
 		t.Fatal(err)
 	}
@@ -55,21 +58,24 @@ func swarm(t *testing.T, settings ...string) (*PrivateEngine, *House) {
 func (h *House) overlay(options ...string) (network, service string) {
 	h.Helper()
 	network, service = h.name(), h.name()
-	create := append([]string{"network", "create", "--driver", "overlay", "--attachable", "--ipam-driver", h.Berth.Driver()}, options...)
+	create := append([]string{"network", "create", "--driver", "overlay", "--attachable", "--ipam-driver",
+		h.Berth.Driver()}, options...)
 	h.docker(append(create, network)...)
-	h.docker(append([]string{"service", "create", "--detach", "--name", service, "--replicas", "2", "--network", network,
+	h.docker(append([]string{"service", "create", "--detach", "--name", service, "--replicas", "2", "--network",
+		network,
 		"--no-resolve-image", "--restart-delay", "1s", imageName}, sleepForever...)...)
 	h.taskAddresses(h.tasks(service, network, 2), network)
 	return network, service
 }
 
-// A swarm's overlay network on Berth: the manager asks in the global space, the node in the local one; and a manager that
-// was killed and started asks for all of it again (invariant 3).
+// A swarm's overlay network on Berth: the manager asks in the global space, the node in the local one; and a manager
+// that was killed and started asks for all of it again (invariant 3).
 func TestSwarm(t *testing.T) {
 	e, h := swarm(t)
 	n, service := h.overlay("--subnet", h.v4("0/24"))
 	global, local := h.bySpace()
-	if out, err := e.Find(binary, "lease", "ls", "-q", "--space", "local"); err != nil || len(strings.Fields(out)) != len(local) {
+	if out, err := e.Find(binary, "lease", "ls", "-q", "--space", "local"); err != nil ||
+		len(strings.Fields(out)) != len(local) {
 		t.Errorf("berth lease ls, which finds the plugin by itself: %s (%v); the node has %v", out, err, local)
 	}
 
@@ -82,7 +88,8 @@ func TestSwarm(t *testing.T) {
 	if err := h.Berth.Revive(); err != nil {
 		t.Fatal(err)
 	}
-	// The node's tasks died with the engine; the manager starts two afresh, and gives the addresses of the dead ones back.
+	// The node's tasks died with the engine; the manager starts two afresh, and gives the addresses of the dead ones
+	// back.
 	h.taskAddresses(h.tasks(service, n, 2), n)
 	h.settles(func(now, _ map[string]string) bool { return len(now) == len(global) },
 		"before the crash the manager had %v", global)
@@ -100,37 +107,42 @@ func TestSwarm(t *testing.T) {
 	h.settles(func(now, stale map[string]string) bool { return len(now) == 0 && subset(stale, local) },
 		"the network is gone; when it was killed, the node had %v", local)
 
-	// The same subnet again, beside those remains: a task that gets an address of theirs fails, and the next one gets another.
+	// The same subnet again, beside those remains: a task that gets an address of theirs fails, and the next one gets
+	// another.
 	n, service = h.overlay("--subnet", h.v4("0/24"))
 	h.removeOverlay(n, service)
 	h.settles(func(now, stale map[string]string) bool { return len(now) == 0 && subset(stale, local) },
 		"the second network is gone; when it was killed, the node had %v", local)
 
 	(&House{T: t, Engine: e.Engine, Berth: h.Berth, number: 95}).plannedOverlay()
-	// The nodes, and the manager after its restart, ask with the options of the creation for what the manager chose by them.
+	// The nodes, and the manager after its restart, ask with the options of the creation for what the manager chose by
+	// them.
 	for _, option := range []string{"size=26", "space=lab"} {
 		n, service := h.overlay("--ipam-opt", option)
 		h.removeOverlay(n, service)
 	}
 }
 
-// plannedOverlay is a swarm's network on one that was planned in the space of swarms: tasks come from its pool, and it stays.
+// plannedOverlay is a swarm's network on one that was planned in the space of swarms: tasks come from its pool, and it
+// stays.
 func (h *House) plannedOverlay() {
 	mesh := h.plan("--space", "global", "--subnet", h.v4("0/24")+",gateway="+h.v4("254"))
 	h.berth("pool", "add", mesh, h.span(10, 19), "--name", "tasks")
 	n, service := h.overlay("--ipam-opt", "network="+mesh, "--ipam-opt", "pool=tasks")
-	h.planShows(mesh, n)
+	h.planFits(mesh, n)
 	global, _ := h.bySpace()
 	if len(global) != 5 { // the gateway, the service, two tasks, the node's load balancer
 		h.Errorf("the manager has %v", global)
 	}
 	for address := range global {
-		if a := netip.MustParseAddr(address); address != h.v4("254") && (a.Less(netip.MustParseAddr(h.v4("10"))) || netip.MustParseAddr(h.v4("19")).Less(a)) {
+		if a := netip.MustParseAddr(address); address != h.v4("254") &&
+			(a.Less(netip.MustParseAddr(h.v4("10"))) || netip.MustParseAddr(h.v4("19")).Less(a)) {
 			h.Errorf("%s is in no pool", address)
 		}
 	}
 	h.removeOverlay(n, service)
-	h.settles(func(global, local map[string]string) bool { return len(global) == 1 && len(local) == 0 }, "the network is gone")
+	h.settles(func(global, local map[string]string) bool { return len(global) == 1 && len(local) == 0 },
+		"the network is gone")
 	if left := h.show(mesh); left.Docker != 0 || left.Gateway != h.v4("254") || len(left.Subnets[0].Pools) != 1 {
 		h.Errorf("after docker network rm: %+v", left)
 	}
@@ -139,7 +151,7 @@ func (h *House) plannedOverlay() {
 // settles waits until what the manager and the node hold is as the test wants it.
 func (h *House) settles(want func(global, local map[string]string) bool, format string, args ...any) {
 	h.Helper()
-	if err := eventually(time.Minute, func() error {
+	if err := ground.Eventually(time.Minute, func() error {
 		global, local := h.bySpace()
 		if !want(global, local) {
 			return fmt.Errorf(format+"; now the manager has %v and the node %v", append(args, global, local)...)
@@ -154,7 +166,7 @@ func (h *House) settles(want func(global, local map[string]string) bool, format 
 func (h *House) removeOverlay(network, service string) {
 	h.Helper()
 	h.docker("service", "rm", service)
-	if err := eventually(time.Minute, func() error {
+	if err := ground.Eventually(time.Minute, func() error {
 		_, err := h.Engine.Docker("network", "rm", network)
 		return err
 	}); err != nil {
@@ -190,8 +202,9 @@ func subset(a, b map[string]string) bool {
 func (h *House) tasks(service, network string, want int) []string {
 	h.Helper()
 	var names []string
-	err := eventually(2*time.Minute, func() error {
-		out, err := h.Engine.Docker("ps", "--format", "{{.Names}}", "--filter", "label=com.docker.swarm.service.name="+service)
+	err := ground.Eventually(2*time.Minute, func() error {
+		out, err := h.Engine.Docker("ps", "--format", "{{.Names}}", "--filter", "label=com.docker.swarm.service.name="+
+			service)
 		if err != nil {
 			return err
 		}
@@ -209,8 +222,8 @@ func (h *House) tasks(service, network string, want int) []string {
 	return names
 }
 
-// taskAddresses checks that the tasks of a service have different addresses, that these are on record, that none of them is
-// the service's own or the gateway, and that the tasks reach one another.
+// taskAddresses checks that the tasks of a service have different addresses, that these are on record, that none of
+// them is the service's own or the gateway, and that the tasks reach one another.
 func (h *House) taskAddresses(tasks []string, network string) {
 	h.Helper()
 	taken := map[string]string{h.serviceAddress(tasks[0]): "the service"}

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"berth/test/ground"
 )
 
-// managers makes a swarm of the cluster's hosts, each a manager with Berth as a managed plugin, which is the only kind that a
-// swarm takes.
+// managers makes a swarm of the cluster's hosts, each a manager with Berth as a managed plugin, which is the only kind
+// that a swarm takes.
 func (c *Cluster) managers() {
 	c.Helper()
 	for _, h := range c.hosts {
@@ -22,7 +24,8 @@ func (c *Cluster) managers() {
 		if err := makePlugin(h.Engine, p.Name, binary); err != nil {
 			c.Fatal(err)
 		}
-		h.docker("plugin", "set", p.Name, "BERTH_STORE=etcd", "BERTH_ETCD_ENDPOINTS="+c.etcd.Endpoints(), "BERTH_HOST="+h.name)
+		h.docker("plugin", "set", p.Name, "BERTH_STORE=etcd", "BERTH_ETCD_ENDPOINTS="+c.etcd.Endpoints(), "BERTH_HOST="+
+			h.name)
 		if err := p.Enable(); err != nil {
 			c.Fatal(err)
 		}
@@ -53,7 +56,7 @@ func (h *Host) backSwarm() error {
 // leader waits until the managers have a leader other than one of them, and returns it.
 func (c *Cluster) leader(not *Host) (leader *Host) {
 	c.Helper()
-	if err := eventually(time.Minute, func() error {
+	if err := ground.Eventually(time.Minute, func() error {
 		for _, h := range c.hosts {
 			if h == not {
 				continue
@@ -78,17 +81,19 @@ func (c *Cluster) leader(not *Host) (leader *Host) {
 func (h *Host) service(network string, replicas int) string {
 	h.Helper()
 	name := h.House.name()
-	h.docker(append([]string{"service", "create", "--detach", "--name", name, "--replicas", fmt.Sprint(replicas), "--network", network,
+	h.docker(append([]string{"service", "create", "--detach", "--name", name, "--replicas", fmt.Sprint(replicas),
+		"--network", network,
 		"--no-resolve-image", "--restart-delay", "1s", imageName}, sleepForever...)...)
 	return name
 }
 
-// tasks waits until so many containers of a swarm's services run on a network, on hosts that answer, and returns what they have.
+// tasks waits until so many containers of a swarm's services run on a network, on hosts that answer, and returns what
+// they have.
 func (c *Cluster) tasks(network string, want int, hosts ...*Host) (all map[string]Held) {
 	c.Helper()
 	some := *c
 	some.hosts = hosts
-	if err := eventually(3*time.Minute, func() (err error) {
+	if err := ground.Eventually(3*time.Minute, func() (err error) {
 		if all, err = some.holders(network); err != nil {
 			return err
 		}
@@ -122,16 +127,18 @@ func (h *Host) virtual(services ...string) map[string]string {
 	return all
 }
 
-// recorded waits until the cluster has on record, in the global space, what the swarm has: each task's address, the services' and the
-// gateway, and one for each node that balances the load, nothing of it twice, and the same seen from each of the hosts.
-func (c *Cluster) recorded(subnet string, tasks map[string]Held, virtual map[string]string, nodes int, hosts ...*Host) (global map[string]Lease) {
+// recorded waits until the cluster has on record, in the global space, what the swarm has: each task's address, the
+// services' and the gateway, and one for each node that balances the load, nothing of it twice, and the same seen from
+// each of the hosts.
+func (c *Cluster) recorded(subnet string, tasks map[string]Held, virtual map[string]string, nodes int,
+	hosts ...*Host) (global map[string]Lease) {
 	c.Helper()
 	for address, service := range virtual {
 		if x, ok := tasks[address]; ok {
 			c.Errorf("%s is %s's and %s's", address, service, x.Container)
 		}
 	}
-	if err := eventually(90*time.Second, func() error {
+	if err := ground.Eventually(90*time.Second, func() error {
 		for _, h := range hosts {
 			all, err := leases(h.Berth, subnet)
 			if err != nil {
@@ -154,7 +161,8 @@ func (c *Cluster) recorded(subnet string, tasks map[string]Held, virtual map[str
 				}
 			}
 			if want := 1 + len(tasks) + len(virtual) + nodes; len(global) != want {
-				return fmt.Errorf("%v has %d addresses on record, not %d: %+v; tasks %v; services %v", h, len(global), want, global, tasks, virtual)
+				return fmt.Errorf("%v has %d addresses on record, not %d: %+v; tasks %v; services %v", h, len(global),
+					want, global, tasks, virtual)
 			}
 		}
 		return nil
@@ -164,9 +172,9 @@ func (c *Cluster) recorded(subnet string, tasks map[string]Held, virtual map[str
 	return global
 }
 
-// Three managers of a swarm, which share a store: services are scaled, the leader is killed, they are scaled again, and the leader
-// comes back. Each task and service has an address of its own at all times, and a change of the leader, who asks for all of it again,
-// takes nothing twice (invariants 1 and 3).
+// Three managers of a swarm, which share a store: services are scaled, the leader is killed, they are scaled again, and
+// the leader comes back. Each task and service has an address of its own at all times, and a change of the leader, who
+// asks for all of it again, takes nothing twice (invariants 1 and 3).
 func TestSwarmCluster(t *testing.T) {
 	c := cluster(t, 3, 113)
 	c.managers()
@@ -174,7 +182,8 @@ func TestSwarmCluster(t *testing.T) {
 	a := c.leader(nil)
 	subnet := a.v4("0/24")
 	n := a.House.name()
-	a.docker("network", "create", "--driver", "overlay", "--attachable", "--ipam-driver", a.Berth.Driver(), "--subnet", subnet, n)
+	a.docker("network", "create", "--driver", "overlay", "--attachable", "--ipam-driver", a.Berth.Driver(), "--subnet",
+		subnet, n)
 	web, db := a.service(n, 3), a.service(n, 3)
 	tasks := c.tasks(n, 6, c.hosts...)
 	virtual := a.virtual(web, db)
@@ -198,7 +207,8 @@ func TestSwarmCluster(t *testing.T) {
 	}
 	c.stay(b, subnet, before)
 	lap("the leader was killed, and the services scaled")
-	// What it held as the leader is the other one's by now: that it is taken out of the cluster ends nothing of the swarm's.
+	// What it held as the leader is the other one's by now: that it is taken out of the cluster ends nothing of the
+	// swarm's.
 	b.awaitsHost("a", "", false)
 	b.berth("host", "rm", "--off", "--yes", "a")
 	c.stay(b, subnet, before)
@@ -215,7 +225,7 @@ func TestSwarmCluster(t *testing.T) {
 	lap("it is back, and the services are scaled again")
 
 	b.docker("service", "rm", web, db)
-	if err := eventually(2*time.Minute, func() error {
+	if err := ground.Eventually(2*time.Minute, func() error {
 		_, err := b.Engine.Docker("network", "rm", n)
 		return err
 	}); err != nil {
@@ -241,14 +251,15 @@ func (c *Cluster) apart(dead *Host, before, now map[string]Held) {
 		}
 		ran++
 		if y, ok := now[address]; ok {
-			c.Errorf("%s of %s on %v, which runs on, was given to %s on host %s", address, x.Container, dead, y.Container, y.Host)
+			c.Errorf("%s of %s on %v, which runs on, was given to %s on host %s", address, x.Container, dead,
+				y.Container, y.Host)
 		}
 	}
 	c.Logf("%d tasks run on where the engine is dead", ran)
 }
 
-// stay checks that what was on record as the swarm's still is, by the same leases: another leader, who asks for all of it again, takes
-// nothing anew.
+// stay checks that what was on record as the swarm's still is, by the same leases: another leader, who asks for all of
+// it again, takes nothing anew.
 func (c *Cluster) stay(h *Host, subnet string, before map[string]Lease) {
 	c.Helper()
 	all, err := leases(h.Berth, subnet)
@@ -256,17 +267,18 @@ func (c *Cluster) stay(h *Host, subnet string, before map[string]Lease) {
 		c.Fatal(err)
 	}
 	for address, l := range before {
-		if !slices.ContainsFunc(all, func(x Lease) bool { return x.Address == address && x.Space == "global" && x.ID == l.ID }) {
+		if !slices.ContainsFunc(all,
+			func(x Lease) bool { return x.Address == address && x.Space == "global" && x.ID == l.ID }) {
 			c.Errorf("%+v was on record, and is not with another leader", l)
 		}
 	}
 }
 
-// nodesGiveBack waits until the nodes have given back what they had in their own spaces. Only that whose engine was killed has
-// something left, of before that: nobody ever gives it back.
+// nodesGiveBack waits until the nodes have given back what they had in their own spaces. Only that whose engine was
+// killed has something left, of before that: nobody ever gives it back.
 func (c *Cluster) nodesGiveBack(killed *Host, subnet string, before map[string]Lease) {
 	c.Helper()
-	if err := eventually(time.Minute, func() error {
+	if err := ground.Eventually(time.Minute, func() error {
 		for _, h := range c.hosts {
 			all, err := leases(h.Berth, subnet)
 			if err != nil {
@@ -284,14 +296,16 @@ func (c *Cluster) nodesGiveBack(killed *Host, subnet string, before map[string]L
 	}
 }
 
-// nodeLocal has the tasks of one service on networks of the nodes' own, whose bridges are all on one layer 2, out of one shared plan.
+// nodeLocal has the tasks of one service on networks of the nodes' own, whose bridges are all on one layer 2, out of
+// one shared plan.
 func (c *Cluster) nodeLocal() {
 	a := c.leader(nil)
 	const subnet = "10.77.0.0/22"
 	a.planLAN()
 	for _, h := range c.hosts {
 		h.docker("network", "create", "--config-only", "--ipam-driver", h.Berth.Driver(), "--ipam-opt", "network=lan",
-			"--subnet", lanSubnet, "--gateway", h.gateway(), "--opt", "com.docker.network.bridge.name=brl2", "lan-of-node")
+			"--subnet", lanSubnet, "--gateway", h.gateway(), "--opt", "com.docker.network.bridge.name=brl2",
+			"lan-of-node")
 	}
 	a.docker("network", "create", "--driver", "bridge", "--scope", "swarm", "--config-from", "lan-of-node", "lan")
 	service := a.service("lan", 9)
@@ -310,13 +324,13 @@ func (c *Cluster) nodeLocal() {
 	}
 	c.reach(tasks)
 	a.docker("service", "rm", service)
-	if err := eventually(2*time.Minute, func() error {
+	if err := ground.Eventually(2*time.Minute, func() error {
 		_, err := a.Engine.Docker("network", "rm", "lan")
 		return err
 	}); err != nil {
 		c.Fatal(err)
 	}
-	if err := eventually(time.Minute, func() error {
+	if err := ground.Eventually(time.Minute, func() error {
 		left, err := leases(a.Berth, lanSubnet)
 		if err == nil && len(left) != 1 {
 			err = fmt.Errorf("the network is gone; on record is %+v", left)

@@ -7,13 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"berth/test/checkout"
 )
 
-// The data of a managed plugin lives on through `docker plugin upgrade`: the leases, what Berth remembers of owners, and the
-// pool ids that the engine has stored (invariant 5); and so does what was set with `docker plugin set`.
+// The data of a managed plugin lives on through `docker plugin upgrade`: the leases, what Berth remembers of owners,
+// and the pool ids that the engine has stored (invariant 5); and so does what was set with `docker plugin set`.
 func TestPluginUpgrade(t *testing.T) {
 	newer := filepath.Join(base, "bin", "berth-newer")
-	if err := buildBerth(newer, "test-2"); err != nil {
+	if err := checkout.Build(newer, "test-2"); err != nil {
 		t.Fatal(err)
 	}
 	repository := registry(t).Addr + "/" + prefix + "upgraded"
@@ -23,7 +25,7 @@ func TestPluginUpgrade(t *testing.T) {
 		}
 	}
 	p, err := installPlugin(machineEngine, repository+":v1", prefix+"upgraded:latest", binary,
-		"BERTH_HOST=berth-t-host", "BERTH_DEFAULT_POOL=base=10.213.192.0/20,size=26")
+		"BERTH_HOST=berth-t-host", "BERTH_DEFAULT_POOL=base=10.213.192.0/20,size=26", askMAC)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,5 +101,5 @@ func (h *House) hasSettings() {
 		h.Errorf("the lease is of host %q: %+v", l.Host, l)
 	}
 	h.docker("rm", "-f", c)
-	h.docker("network", "rm", n)
+	h.removes(n)
 }

@@ -11,6 +11,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"berth/test/ground"
+
+	"berth/test/checkout"
 )
 
 // contained is Berth in a container, made from the tree's Dockerfile.
@@ -47,21 +51,8 @@ func (c *contained) Revive() error {
 
 // The image needs no other image, and serves the engine that runs it.
 func TestContainer(t *testing.T) {
-	c := &contained{name: prefix + "contained", engine: machineEngine}
-	dir := filepath.Join(base, c.name)
-	buildImage(t, c.name, filepath.Join(dir, "context"))
-	t.Cleanup(func() {
-		if err := removeContainers(machineEngine, c.name); err != nil {
-			t.Error(err)
-		}
-	})
+	c := startContained(t, prefix+"contained")
 	h := enter(t, machineEngine, c, 91)
-	h.docker("run", "--detach", "--name", c.name, "--network", "host", "--volume", pluginDir+":"+pluginDir,
-		"--volume", filepath.Join(dir, "run")+":/run/berth", "--volume", filepath.Join(dir, "state")+":/var/lib/berth",
-		c.name, "--plugin-socket", filepath.Join(pluginDir, c.name+".sock"))
-	if err := c.await(); err != nil {
-		t.Fatal(err, c.Log())
-	}
 	n := h.network("--subnet", h.v4("0/24"))
 	first := h.container(n)
 	a := h.address(first, n)
@@ -79,10 +70,35 @@ func TestContainer(t *testing.T) {
 	}
 }
 
+// startContained starts Berth in a container of this machine's engine.
+func startContained(t *testing.T, name string, options ...string) *contained {
+	t.Helper()
+	c := &contained{name: name, engine: machineEngine}
+	dir := filepath.Join(base, c.name)
+	buildImage(t, c.name, filepath.Join(dir, "context"))
+	t.Cleanup(func() {
+		if err := removeContainers(machineEngine, c.name); err != nil {
+			t.Error(err)
+		}
+	})
+	args := append([]string{"run", "--detach", "--name", c.name, "--network", "host", "--volume", pluginDir + ":" +
+		pluginDir,
+		"--volume", filepath.Join(dir, "run") + ":/run/berth", "--volume", filepath.Join(dir, "state") +
+			":/var/lib/berth"}, options...)
+	if _, err := machineEngine.Docker(append(args, c.name, "--plugin-socket",
+		filepath.Join(pluginDir, c.name+".sock"))...); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.await(); err != nil {
+		t.Fatal(err, c.Log())
+	}
+	return c
+}
+
 // buildImage runs docker build on a directory that holds bin/berth, as the tree does after `make build`.
 func buildImage(t *testing.T, name, dir string) {
 	t.Helper()
-	root, err := moduleRoot()
+	root, err := checkout.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +112,8 @@ func buildImage(t *testing.T, name, dir string) {
 	if err := os.WriteFile(filepath.Join(dir, "bin", "berth"), program, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := machineEngine.Docker("build", "-q", "-t", name, "-f", filepath.Join(root, "Dockerfile"), dir); err != nil {
+	if _, err := machineEngine.Docker("build", "-q", "-t", name, "-f", filepath.Join(root, "Dockerfile"),
+		dir); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -110,7 +127,8 @@ func TestSocketActivation(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "state"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	p, err := startProcess(name, nil, "systemd-socket-activate", "--fdname=plugin:admin", "--listen="+plugin, "--listen="+admin,
+	p, err := startProcess(name, nil, "systemd-socket-activate", "--fdname=plugin:admin", "--listen="+plugin,
+		"--listen="+admin,
 		binary, "serve", "--state", filepath.Join(dir, "state"))
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +142,7 @@ func TestSocketActivation(t *testing.T) {
 		}
 	})
 	for _, socket := range []string{plugin, admin} {
-		if err := eventually(10*time.Second, func() error {
+		if err := ground.Eventually(10*time.Second, func() error {
 			_, err := os.Stat(socket)
 			return err
 		}); err != nil {

@@ -22,8 +22,8 @@ func overSocket(socket string) *http.Client {
 	}}
 }
 
-// takeByHand asks a plugin socket for an address as an engine does, which knows nothing of it: for the endpoint with a MAC, and
-// for whichever address where none is given. It returns the address without its mask.
+// takeByHand asks a plugin socket for an address as an engine does, which knows nothing of it: for the endpoint with a
+// MAC, and for whichever address where none is given. It returns the address without its mask.
 func takeByHand(socket, pool, address, mac string) (string, error) {
 	var answer struct{ Address string }
 	err := call(socket, "RequestAddress", map[string]any{"PoolID": pool, "Address": address,

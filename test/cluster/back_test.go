@@ -1,0 +1,112 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
+)
+
+// save takes a snapshot of etcd.
+func (e *etcdServers) save() (file string) {
+	e.t.Helper()
+	leader, _ := e.leader()
+	file = filepath.Join(tempDir(e.t), "snapshot")
+	e.control("--endpoints", leader.url(), "snapshot", "save", file)
+	return file
+}
+
+// back kills all members and starts them on a snapshot; without one they start with nothing.
+func (e *etcdServers) back(file string) {
+	e.t.Helper()
+	for _, m := range e.members {
+		m.kill()
+	}
+	for _, m := range e.members {
+		if err := os.RemoveAll(m.data); err != nil {
+			e.t.Fatal(err)
+		}
+		if file != "" {
+			e.control("snapshot", "restore", file, "--data-dir", m.data, "--name", m.name, "--initial-cluster",
+				e.cluster,
+				"--initial-cluster-token", e.token, "--initial-advertise-peer-urls", m.peer())
+		}
+		m.start()
+	}
+	e.whole()
+}
+
+// control runs etcdctl.
+func (e *etcdServers) control(args ...string) {
+	e.t.Helper()
+	cmd := exec.Command(etcdTool(e.t, "etcdctl"), args...)
+	cmd.Env = append(os.Environ(), "ETCDCTL_API=3")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		e.t.Fatalf("etcdctl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// restoreSnapshot puts etcd back to what it was a while before, under hosts that work.
+func restoreSnapshot(tr *trial) (proof func() error, heal func()) {
+	file := tr.etcd.save()
+	everyone(tr, tr.parties, least/200, "since the snapshot", answers)
+	tr.etcd.back(file)
+	return tr.distrusted, tr.mend
+}
+
+// emptyEtcd takes all from etcd that it has.
+func emptyEtcd(tr *trial) (proof func() error, heal func()) {
+	tr.etcd.back("")
+	return tr.distrusted, tr.mend
+}
+
+// distrusted is nil when each host says that etcd went back.
+func (tr *trial) distrusted() error {
+	for _, h := range tr.hosts {
+		st, err := h.status()
+		switch {
+		case err != nil:
+			return err
+		case st.Cluster == nil || st.Cluster.Back == nil:
+			return fmt.Errorf("host %s does not distrust etcd: %+v", h.name, st.Cluster)
+		}
+	}
+	return nil
+}
+
+// mend has one host after the other do its part. Until the last one has, no take is answered.
+func (tr *trial) mend() {
+	tr.t.Helper()
+	order := slices.Concat(tr.hosts[tr.rounds%len(tr.hosts):], tr.hosts[:tr.rounds%len(tr.hosts)])
+	before := tr.sum(answers)
+	for i, h := range order {
+		everyone(tr, tr.parties, callers, "refused until all have mended", refusals)
+		if got := tr.sum(answers); got != before {
+			tr.t.Errorf("%d takes were answered before all hosts had mended", got-before)
+		}
+		out, err := h.berth("store", "mend", "--yes")
+		if err != nil {
+			tr.t.Fatal(err)
+		}
+		if all := strings.Contains(out, "and all hosts are"); all != (i == len(order)-1) ||
+			strings.Contains(out, "has two holders") {
+			tr.t.Errorf("host %s, the %d. to mend, says:\n%s", h.name, i+1, out)
+		}
+	}
+}
+
+// status is how the daemon says that it stands.
+func (h *host) status() (api.Status, error) {
+	c := client.New(h.admin())
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return c.Status(ctx)
+}

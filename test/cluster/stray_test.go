@@ -1,0 +1,170 @@
+package cluster
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+)
+
+// stray is an address that a take may have put into its holder's hands without his being told so, because etcd's
+// answer to the host was lost. The host gives it back: the release is kept before the take is answered, and delivered
+// before the host asks etcd for anything else. Until then others are refused the address, and may find the pool full.
+type stray struct {
+	op   *operation
+	addr netip.Addr
+	sure bool // it is given back in any case; else its holder may also have kept it, and been told so later
+}
+
+// soonestUnknown is how long a request waits at least until its daemon takes etcd's answer for lost: what must be
+// left of a request's time for its commit to be sent (store/etcd).
+const soonestUnknown = 375 * time.Millisecond
+
+// noteBeside marks the takes that may have a stray whose address no answer names: a daemon was killed when it had
+// kept the release, and before it could answer; or the take was given another address, out of the headroom.
+func (h history) noteBeside(headroom bool) {
+	for i := range h {
+		op := &h[i]
+		op.beside = !op.give && !op.asked.IsValid() &&
+			(op.verdict == lost && !op.named || headroom && op.verdict == done &&
+				op.returned-op.called >= soonestUnknown)
+	}
+}
+
+// strays are those of which a history knows the address: it is in the answer of the take, or a refusal names the
+// holder as the one who has an address that he never asked for and was never told.
+func (h history) strays() (all []stray) {
+	own := map[holder][]netip.Addr{}
+	for _, op := range h {
+		if !op.give && op.addr.IsValid() {
+			own[op.by] = append(own[op.by], op.addr)
+		}
+	}
+	seen := map[holder][]netip.Addr{} // beside that
+	for _, op := range h {
+		if op.verdict == taken && !slices.Contains(own[op.holder], op.asked) &&
+			!slices.Contains(seen[op.holder], op.asked) {
+			seen[op.holder] = append(seen[op.holder], op.asked)
+		}
+	}
+	for i := range h {
+		op := &h[i]
+		if !op.give && op.verdict == lost && op.addr.IsValid() {
+			all = append(all, stray{op, op.addr, !op.again})
+		}
+		if op.beside {
+			for _, addr := range seen[op.by] {
+				all = append(all, stray{op, addr, true})
+			}
+		}
+	}
+	return all
+}
+
+// held is the time in which a stray may have been in its holder's hands.
+func (s stray) held() tenure { return tenure{s.op.by, s.op.called, s.op.until} }
+
+// outstayed are the refusals that name the holder of a stray when his host had told the store to end it: they began
+// after a take of the host that was answered, which was asked after the one that left the stray. So long, and no
+// longer, an address may be in hands that nobody put it into.
+func (h history) outstayed() (found []operation) {
+	over := map[holder]map[netip.Addr]time.Duration{}
+	for _, s := range h.strays() {
+		if !s.sure {
+			continue
+		}
+		if over[s.op.by] == nil {
+			over[s.op.by] = map[netip.Addr]time.Duration{}
+		}
+		over[s.op.by][s.addr] = max(over[s.op.by][s.addr], s.op.until)
+	}
+	tenures := h.tenures()
+	for _, op := range h {
+		until, ok := over[op.holder][op.asked]
+		has := slices.ContainsFunc(tenures[op.asked], func(t tenure) bool { return t.by == op.holder })
+		if op.verdict == taken && ok && op.called > until && !has {
+			found = append(found, op)
+		}
+	}
+	return found
+}
+
+// strayTimes are how many strays others were refused for, and how long after the take the last of these refusals was.
+func (h history) strayTimes() (n int, longest time.Duration) {
+	last := map[holder]map[netip.Addr]time.Duration{}
+	for _, op := range h {
+		if op.verdict == taken {
+			if last[op.holder] == nil {
+				last[op.holder] = map[netip.Addr]time.Duration{}
+			}
+			last[op.holder][op.asked] = max(last[op.holder][op.asked], op.returned)
+		}
+	}
+	for _, s := range h.strays() {
+		if at := last[s.op.by][s.addr]; s.sure && at > 0 {
+			n++
+			longest = max(longest, at-s.op.returned)
+		}
+	}
+	return n, longest
+}
+
+// unnamed are the times in which a take may hold an address of which nothing else in the history speaks, in order.
+func (h history) unnamed() (all []tenure) {
+	for i := range h {
+		if op := &h[i]; op.beside {
+			all = append(all, stray{op: op}.held())
+		}
+	}
+	slices.SortFunc(all, func(a, b tenure) int { return cmp.Compare(a.from, b.from) })
+	return all
+}
+
+// TestStraysNotice: an address that was taken without an answer explains the refusals that name its holder, until his
+// host has been answered again, and no later ones; and so it does where no answer names it, and he was given another
+// one.
+func TestStraysNotice(t *testing.T) {
+	a, b := netip.MustParseAddr("10.77.0.9"), netip.MustParseAddr("10.77.0.10")
+	at := func(op operation, from, to time.Duration) operation {
+		op.called, op.returned = from*time.Second, to*time.Second
+		return op
+	}
+	lostOne := operation{host: 1, by: 1, verdict: lost, addr: a, named: true}
+	another := operation{host: 1, by: 1, verdict: done, addr: b} // out of the headroom
+	refused := operation{host: 2, by: 2, asked: a, verdict: taken, holder: 1}
+	taker := operation{host: 2, by: 3, asked: a, verdict: done, addr: a}
+	answered := operation{host: 1, by: 4, verdict: full} // the host's next answer of etcd
+	for name, row := range map[string]struct {
+		ops               history
+		want              bool
+		outstayed, strays int
+	}{
+		"named":                  {history{at(lostOne, 0, 2), at(refused, 1, 3), at(taker, 4, 5)}, true, 0, 1},
+		"not taken":              {history{at(lostOne, 0, 2), at(taker, 3, 4)}, true, 0, 0},
+		"named, until answered":  {history{at(lostOne, 0, 2), at(answered, 3, 5), at(refused, 4, 6)}, true, 0, 1},
+		"named, and longer":      {history{at(lostOne, 0, 2), at(answered, 3, 5), at(refused, 6, 7)}, false, 1, 1},
+		"named, and taken later": {history{at(lostOne, 0, 2), at(taker, 3, 4), at(refused, 5, 6)}, false, 0, 1},
+		"named, and kept": {history{at(lostOne, 0, 2), at(taker, 3, 4), at(another, 5, 6), at(refused, 7, 8)},
+			false, 0, 1},
+		"beside":                    {history{at(another, 0, 2), at(refused, 1, 3), at(taker, 4, 5)}, true, 0, 1},
+		"beside, until answered":    {history{at(another, 0, 2), at(answered, 3, 5), at(refused, 4, 6)}, true, 0, 1},
+		"beside, and longer":        {history{at(another, 0, 2), at(answered, 3, 5), at(refused, 6, 7)}, false, 1, 1},
+		"answered too soon for one": {history{at(another, 2, 2), at(refused, 3, 4)}, false, 0, 0},
+		"of nobody":                 {history{at(refused, 1, 3)}, false, 0, 0},
+	} {
+		h := row.ops
+		h.boundReleases(true)
+		h.placeLost()
+		h.noteBeside(true)
+		if err := h.linearizable(); (err == nil) != row.want {
+			t.Errorf("%s: explained %v, want %v: %v", name, err == nil, row.want, err)
+		}
+		if found := h.outstayed(); len(found) != row.outstayed {
+			t.Errorf("%s: outstayed %v, want %d", name, found, row.outstayed)
+		}
+		if n, _ := h.strayTimes(); n != row.strays {
+			t.Errorf("%s: others were refused for %d, want %d", name, n, row.strays)
+		}
+	}
+}

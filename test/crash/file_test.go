@@ -1,0 +1,155 @@
+package crash
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// losses are the ways in which the state's file ceases to be in its place under a live daemon, and how it comes back.
+var losses = []struct {
+	name string
+	take func(p *place) error
+	back func(t *testing.T, d *daemon) *daemon
+}{
+	{"file gone, written anew", func(p *place) error { return os.RemoveAll(p.state()) }, savedAnew},
+	{"file gone, restored from a backup", func(p *place) error { return os.RemoveAll(p.state()) }, restored},
+	{"file exchanged, written anew", exchange, savedAnew},
+	{"file exchanged, restored from a backup", exchange, restored},
+	{"file moved, and moved back", func(p *place) error { return os.Rename(p.db(), p.db()+".away") },
+		func(t *testing.T, d *daemon) *daemon {
+			if err := os.Rename(d.db()+".away", d.db()); err != nil {
+				t.Error(err)
+			}
+			return d
+		}},
+}
+
+// TestFileTakenAway takes the state's file away under 16 callers: from that moment on nothing is acknowledged, readyz,
+// status and fsck say so, and what was acknowledged before is neither lost nor given again, whichever way the file
+// comes back.
+func TestFileTakenAway(t *testing.T) {
+	for _, c := range losses {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			l := newLedger(p)
+			d := p.start()
+			shared, err := l.attach("10.9.0.0/22", map[string]string{"sticky": "off"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			busy(l, shared.id, 100)
+			stop := make(chan struct{})
+			wait := work(l, shared.id, 1, stop)
+			if err := c.take(p); err != nil {
+				t.Fatal(err)
+			}
+			d.await(func() error { return wantAnswer(p, http.StatusServiceUnavailable, "not ready: ") })
+			close(stop)
+			wait()
+			wantRefused(t, d, l, shared.id)
+			d = c.back(t, d)
+			if err := wantAnswer(p, http.StatusOK, "ready"); err != nil {
+				// a commit fell into that moment
+				if !strings.Contains(err.Error(), "until the daemon is started again") {
+					t.Error(err)
+				}
+				d.kill()
+				d = p.start()
+			}
+			busy(l, shared.id, 50) // it goes on, and gives nothing that is held
+			d.kill()
+			d = p.start()
+			l.verify()
+			d.fsck()
+			d.stop()
+		})
+	}
+}
+
+// exchange puts a backup over the state's file.
+func exchange(p *place) error {
+	copied := filepath.Join(p.dir, "copy")
+	if out, err := exec.Command(binary, "backup", copied, "--admin-socket", p.admin()).CombinedOutput(); err != nil {
+		p.t.Errorf("backup: %v\n%s", err, out)
+	}
+	return os.Rename(copied, p.db())
+}
+
+// wantRefused holds a daemon whose file is away to what it says of that.
+func wantRefused(t *testing.T, d *daemon, l *ledger, pool string) {
+	t.Helper()
+	_, err := l.take(pool, "")
+	text, ok := refused(err)
+	if !ok || !strings.Contains(text, "not in its place") || !strings.Contains(text, d.db()) ||
+		!strings.Contains(text, "berth store save") {
+		t.Errorf("a take is answered with %v", err)
+	}
+	for verb, says := range map[string]string{"status": "Writes:    refused: ", "fsck": "berth store save"} {
+		if out := d.berth(verb); !strings.Contains(out, says) || !strings.Contains(out, "not in its place") {
+			t.Errorf("`berth %s` says:\n%s", verb, out)
+		}
+	}
+	if log := d.log.String(); !strings.Contains(log, "level=error") || !strings.Contains(log, "not in its place") {
+		t.Errorf("the log:\n%s", log)
+	}
+}
+
+// savedAnew has the daemon write its state to its place.
+func savedAnew(t *testing.T, d *daemon) *daemon {
+	if out := d.berth("store", "save"); !strings.Contains(out, d.db()+": ") ||
+		!strings.Contains(out, " records, store ") {
+		t.Errorf("`berth store save` says:\n%s", out)
+	}
+	return d
+}
+
+// restored takes a backup, ends the daemon, and puts the backup in the place of what is there.
+func restored(t *testing.T, d *daemon) *daemon {
+	backup := filepath.Join(d.dir, "backup")
+	if out := d.berth("backup", backup); !strings.Contains(out, " records, ") {
+		t.Errorf("`berth backup` says:\n%s", out)
+	}
+	d.kill()
+	if out := d.berth("restore", backup, "--state", d.state(), "--force"); !strings.Contains(out, " records, store ") {
+		t.Errorf("`berth restore` says:\n%s", out)
+	}
+	return d.start()
+}
+
+// berth runs a command against the daemon and returns what it says, whatever it ends with.
+func (d *daemon) berth(args ...string) string {
+	d.t.Helper()
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), "BERTH_ADMIN_SOCKET="+d.admin())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out) + err.Error()
+	}
+	return string(out)
+}
+
+// wantAnswer asks the daemon whether it is ready.
+func wantAnswer(p *place, status int, begins string) error {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", p.admin())
+	}}
+	defer transport.CloseIdleConnections()
+	res, err := (&http.Client{Transport: transport, Timeout: patience}).Get("http://berth/readyz")
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err == nil && (res.StatusCode != status || !strings.HasPrefix(string(body), begins)) {
+		err = &refusal{"readyz: " + res.Status + " " + string(body)}
+	}
+	return err
+}

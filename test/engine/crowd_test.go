@@ -1,0 +1,190 @@
+//go:build engine
+
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// crowdRounds is how often what happens to several containers at once is tried.
+func crowdRounds() int { return max(1, *keptRounds/10) }
+
+// five are the services of a project, which is made afresh all at once.
+var five = []string{"a", "b", "c", "d", "e"}
+
+// fiveFile is a Compose file of five services on a network that is there; what is said of each beside it is its own.
+func fiveFile(network string, own func(service string) string) string {
+	text := "version: \"3.7\"\nservices:\n"
+	for _, s := range five {
+		text += fmt.Sprintf("  %s: {image: \"${image}\", command: ${run}, networks: {lan: {%s}}}\n", s, own(s))
+	}
+	return text + "networks: {lan: {external: true, name: " + network + "}}\n"
+}
+
+func nothing(string) string { return "" }
+
+// fives are the containers of the five services.
+func (p *project) fives() (all []string) {
+	for _, s := range five {
+		all = append(all, p.name+"_"+s+"_1")
+	}
+	return all
+}
+
+// recreated starts the services of a project and makes all of them afresh at once, again and again.
+func (p *project) recreated(network string) tally {
+	p.Helper()
+	p.run("up", "--detach")
+	got := p.stays(crowdRounds(), network, p.fives(), func() {
+		p.run("up", "--detach", "--force-recreate", "--timeout", "1")
+	})
+	p.run("down", "--timeout", "1")
+	return got
+}
+
+// atOnce restarts two, four and eight containers at once.
+func (k *kept) atOnce(network string, containers []string, count func(situation string, got tally)) {
+	k.Helper()
+	for _, n := range []int{2, 4, 8} {
+		some := containers[:n]
+		got := k.stays(crowdRounds(), network, some, func() { k.together(some, "restart", "--time", "1") })
+		count(fmt.Sprintf("%d restarted at once", n), got)
+		k.sound()
+	}
+}
+
+const recreatedAtOnce = "5 services, `up --force-recreate`"
+
+// Where several containers come back at once, nobody can tell from a request without a name which of them it is
+// from. How many have the address of before is measured; that none has another's, and that the records say who has
+// which, is sure.
+func TestCrowd(t *testing.T) {
+	e := engineOf(t, 50)
+	found := &results{title: "several at once"}
+	for i, w := range ways(e.Engine) {
+		if w.beside {
+			continue // is told what the daemon's own hears
+		}
+		t.Run(w.name, func(t *testing.T) {
+			k := startKept(t, e.Engine, e.Sockets, w, 144+i)
+			k.idlers()
+			var all []string
+			for range 8 {
+				all = append(all, k.container(k.network))
+			}
+			k.atOnce(k.network, all, func(s string, got tally) { found.add(s, w.name, got) })
+			p := k.newProject(fiveFile(k.network, nothing), nil)
+			found.add(recreatedAtOnce, w.name, p.recreated(k.network))
+			k.sound()
+			if w.witnessed() {
+				t.Logf("guesses: %+v", k.witness().Guesses)
+			}
+		})
+	}
+	t.Run("for good", func(t *testing.T) {
+		k := startKept(t, e.Engine, e.Sockets, ways(e.Engine)[0], 148)
+		front := k.plan("--subnet", k.v4("128/25")+",gateway="+k.v4("129")+",pool="+k.span(130, 199))
+		network := k.on(front, "--subnet", k.v4("128/25"))
+		sure := func(s, way string, got tally) {
+			found.add(s, way, got)
+			if got.missed() > 0 {
+				t.Errorf("%s, %s: %s have the address of before", way, s, got)
+			}
+		}
+		var all []string
+		for range 8 {
+			all = append(all, k.container(network))
+		}
+		k.pin(all)
+		k.atOnce(network, all, func(s string, got tally) { sure(s, "pinned", got) })
+
+		p := k.newProject(fiveFile(network, nothing), nil)
+		p.run("up", "--detach")
+		k.pin(p.fives())
+		restarted := p.stays(crowdRounds(), network, p.fives(), func() { p.run("restart", "--timeout", "1") })
+		sure("5 services, `docker-compose restart`", "pinned", restarted)
+		k.sound()
+		p.run("down", "--timeout", "1")
+
+		p = k.newProject(fiveFile(network, func(s string) string {
+			return "ipv4_address: " + k.v4(fmt.Sprint(200+strings.Index("abcde", s)))
+		}), nil)
+		sure(recreatedAtOnce, "ipv4_address", p.recreated(network))
+		k.sound()
+
+		p = k.newProject(fiveFile(network, nothing), nil)
+		p.override("--network", "lan="+front)
+		sure(recreatedAtOnce, "override file", p.recreated(network))
+		k.sound()
+	})
+	t.Logf("\n%s", found)
+}
+
+// An engine that is stopped in order, or killed, and started again starts all its containers at once. Those that are
+// pinned have the addresses of before.
+func TestCrowdBoots(t *testing.T) {
+	e := engineOf(t, 51)
+	w := ways(e.Engine)[0]
+	k := startKept(t, e.Engine, e.Sockets, w, 151)
+	front := k.plan("--subnet", k.v4("128/26")+",gateway="+k.v4("129")+",pool="+k.span(130, 180))
+	const pinned, builtIn = "pinned", "built-in IPAM"
+	networks := map[string]string{
+		w.name:  k.network,
+		pinned:  k.on(front, "--subnet", k.v4("128/26")),
+		builtIn: k.of(way{builtIn: true}, "192/26"),
+	}
+	columns := []string{w.name, pinned, builtIn}
+	containers := map[string][]string{}
+	var all []string
+	for _, column := range columns {
+		for range 8 {
+			c := k.container(networks[column], "--restart", "always")
+			containers[column], all = append(containers[column], c), append(all, c)
+		}
+	}
+	k.pin(containers[pinned])
+	k.sound()
+
+	found := &results{title: "8 containers with --restart always"}
+	at := func(column string) (where []string) {
+		for _, c := range containers[column] {
+			where = append(where, k.at(c, networks[column]))
+		}
+		return where
+	}
+	for _, ending := range []struct {
+		name string
+		stop func() error
+	}{{"engine stopped and started", e.StopEngine}, {"engine killed and started", e.Kill}} {
+		for range crowdRounds() {
+			before := map[string][]string{}
+			for _, column := range columns {
+				before[column] = at(column)
+			}
+			if err := ending.stop(); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Start(); err != nil {
+				t.Fatal(err)
+			}
+			k.allRun(all)
+			k.follows()
+			for _, column := range columns {
+				got := tally{of: len(containers[column])}
+				for i, a := range at(column) {
+					if a == before[column][i] {
+						got.kept++
+					}
+				}
+				found.add(ending.name, column, got)
+				if column == pinned && got.missed() > 0 {
+					t.Errorf("%s: of those pinned %s have the address of before", ending.name, got)
+				}
+			}
+			k.sound()
+		}
+	}
+	t.Logf("\n%s\nguesses: %+v", found, k.witness().Guesses)
+}

@@ -1,0 +1,185 @@
+//go:build engine
+
+package engine
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// ownHost is the address of the host whose engine has a default bridge.
+const ownHost = "10.213.252.1"
+
+// dockers are the networks of the engine that the tests of harm have, with their subnets, and the bridges of these.
+type dockers struct {
+	*House
+	e       *PrivateEngine
+	subnets map[string]string // of the networks bridge, own and six
+	links   map[string]string
+}
+
+// withDefaultBridge starts an engine of its own with docker0, of both families, and two networks on the engine's own
+// IPAM; and a Berth, with flags.
+func withDefaultBridge(t *testing.T, number int, flags ...string) *dockers {
+	t.Helper()
+	d := &dockers{subnets: map[string]string{"bridge": "10.213.228.0/22,fd00:213:e4::/64"},
+		links: map[string]string{"bridge": "docker0"}}
+	name := fmt.Sprintf("%sown%d", prefix, number)
+	e, err := hostNamespace(name, ownHost+"/24")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.e = e
+	e.bridge = []string{"--bip", "10.213.228.1/22", "--ipv6", "--fixed-cidr-v6", "fd00:213:e4::/64"}
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the engine's log:\n%s", tail(e.dockerd.Log(), 40))
+		}
+		if err := e.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := importImage(e.Engine); err != nil {
+		t.Fatal(err)
+	}
+	b := &Daemon{Name: name, Binary: binary, Sockets: e.Sockets, Dir: filepath.Join(base, name+"-berth"),
+		within: e.within(), Flags: flags}
+	if err := b.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	d.House = &House{T: t, Engine: e.Engine, Berth: b, number: number}
+	d.own("own", "10.213.232.0/24", "--subnet", "10.213.232.0/24")
+	d.own("six", "10.213.233.0/24,fd00:213:e9::/64", "--subnet", "10.213.233.0/24", "--ipv6", "--subnet",
+		"fd00:213:e9::/64")
+	return d
+}
+
+// own makes a network of the engine's.
+func (d *dockers) own(name, subnets string, options ...string) {
+	d.Helper()
+	id := d.docker(append(append([]string{"network", "create"}, options...), name)...)
+	d.subnets[name], d.links[name] = subnets, "br-"+id[:12]
+}
+
+// unharmed checks that the engine has its networks, each with its bridge and the addresses on that.
+func (d *dockers) unharmed(after string) {
+	d.Helper()
+	list := strings.Fields(d.docker("network", "ls", "--format", "{{.Name}}"))
+	for name, subnets := range d.subnets {
+		found := false
+		for _, n := range list {
+			found = found || n == name
+		}
+		if !found {
+			d.Fatalf("after %s the engine has no network %s: %v", after, name, list)
+		}
+		out := d.inHost("ip", "-o", "address", "show", "dev", d.links[name])
+		for subnet := range strings.SplitSeq(subnets, ",") {
+			p := netip.MustParsePrefix(subnet)
+			if want := fmt.Sprintf(" %s/%d ", p.Addr().Next(), p.Bits()); !strings.Contains(out, want) {
+				d.Fatalf("after %s the bridge %s has no %s:\n%s", after, d.links[name], want, out)
+			}
+		}
+	}
+}
+
+// inHost runs a command where the engine runs.
+func (d *dockers) inHost(command ...string) string {
+	d.Helper()
+	args := append(d.e.within(), command...)
+	out, err := run(d.Context(), nil, args[0], args[1:]...)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return out
+}
+
+// runs checks that containers start on the engine's networks.
+func (d *dockers) runs() {
+	d.Helper()
+	for name := range d.subnets {
+		d.docker("run", "--rm", "--network", name, imageName, "ip", "-o", "-4", "address", "show", "dev", "eth0")
+	}
+}
+
+// No subnet that overlaps a bridge of the engine's own is taken, be it equal, inside or around, of IPv4 or IPv6; the
+// engine keeps docker0 and its networks over each. What lies beside is taken, and so is the subnet of a bridge that
+// the user made.
+func TestNoHarm(t *testing.T) {
+	d := withDefaultBridge(t, 77, "--docker-host", "none")
+	d.unharmed("its start")
+	v6 := []string{"--ipv6", "--subnet", "10.213.77.0/24"}
+	for network, all := range map[string][]string{
+		"bridge": {"10.213.228.0/22", "10.213.230.0/24", "10.213.228.0/30", "10.213.224.0/20", "10.0.0.0/8",
+			"fd00:213:e4::/64", "fd00:213:e4::/80", "fd00:213::/32"},
+		"own": {"10.213.232.0/24", "10.213.232.128/25", "10.213.232.0/23"},
+		"six": {"10.213.233.0/24", "10.213.233.64/26", "fd00:213:e9::/64", "fd00:213:e9:0:8000::/65",
+			"fd00:213:e8::/46"},
+	} {
+		for _, subnet := range all {
+			args := []string{"--subnet", subnet}
+			if strings.Contains(subnet, ":") {
+				args = append(v6, args...)
+			}
+			d.refused([]string{subnet, "Docker", "`docker network ls`", "choose another subnet"},
+				d.networkCommand(d.name(), args...)...)
+			d.unharmed(subnet + ", which overlaps " + network)
+			if left := d.berth("subnet", "ls", "-q"); left != "" {
+				t.Errorf("%s was refused, and Berth has %s", subnet, left)
+			}
+		}
+		d.runs()
+	}
+	refused := d.refused([]string{"10.213.230.0/24", "10.213.228.0/22", "Docker's network bridge", "docker0"},
+		d.networkCommand(d.name(), "--subnet", "10.213.230.0/24")...)
+	t.Log(refused)
+
+	for _, subnet := range []string{"10.213.224.0/22", "10.213.234.0/24", "10.213.232.0/24"} {
+		if subnet == "10.213.232.0/24" { // a network of Berth's in the place of one of the engine's
+			d.removes("own")
+			delete(d.subnets, "own")
+		}
+		n := d.network("--subnet", subnet)
+		d.address(d.container(n), n)
+		d.unharmed(subnet)
+	}
+	// Without a name given to its bridge, a network is made again and again, and after Berth was killed.
+	for range 2 {
+		d.docker("network", "create", "--ipam-driver", d.Berth.Driver(), "--subnet", "10.213.235.0/24", "again")
+		c := d.container("again")
+		d.address(c, "again")
+		if err := d.Berth.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Berth.Revive(); err != nil {
+			t.Fatal(err)
+		}
+		d.refused([]string{"10.213.235.0/25", "10.213.235.0/24", "space local"},
+			d.networkCommand(d.name(), "--subnet", "10.213.235.0/25")...)
+		d.docker("rm", "-f", c)
+		d.removes("again")
+	}
+	// A LAN of the user's: a bridge that he made, with an address in the subnet.
+	d.inHost("ip", "link", "add", "brlan", "type", "bridge")
+	d.inHost("ip", "address", "add", "10.213.236.1/24", "dev", "brlan")
+	d.inHost("ip", "link", "set", "brlan", "up")
+	d.docker("network", "create", "--ipam-driver", d.Berth.Driver(), "--subnet", "10.213.236.0/24", "--gateway",
+		"10.213.236.1",
+		"--opt", "com.docker.network.bridge.name=brlan", "lan")
+	c := d.container("lan")
+	d.address(c, "lan")
+	d.docker("exec", c, "ping", "-c", "1", "-W", "5", "10.213.236.1")
+	d.unharmed("a network on the user's bridge")
+	d.runs()
+}

@@ -1,0 +1,59 @@
+//go:build engine
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"berth/test/ground"
+)
+
+// errMiscounted says that an engine keeps a network for endpoints that are not there. Engines of the 20.10 line lose
+// count where many containers start or end at once, or the machine is busy, whichever driver gives the addresses; they
+// count anew when they are started.
+var errMiscounted = errors.New("the engine miscounts its endpoints, and keeps it until it is started anew (systemctl " +
+	"restart docker)")
+
+// activeEndpoints is what such an engine says.
+const activeEndpoints = "has active endpoints"
+
+// removeNetwork removes a network on which no container is any more. While an endpoint is being taken down the engine
+// says that it is there; where it goes on to say so although there is no container, the error wraps errMiscounted.
+func removeNetwork(e Engine, network string) error {
+	return ground.Eventually(time.Second, func() error {
+		_, err := e.Docker("network", "rm", network)
+		if err == nil {
+			return nil
+		}
+		if !strings.Contains(err.Error(), activeEndpoints) {
+			return ground.Final(err)
+		}
+		on, psErr := e.Docker("ps", "--all", "--format", "{{.Names}}", "--filter", "network="+network)
+		if psErr != nil || on != "" {
+			return ground.Final(fmt.Errorf("%w; on it are %q (%v)", err, on, psErr))
+		}
+		return fmt.Errorf("network %s: %w", network, errMiscounted)
+	})
+}
+
+// removeNetworks removes the networks whose names begin with a regular expression. Where a daemon of an interrupted run
+// is gone, each of the engine's releases fails after 15 seconds, and the networks go all the same: so one by one. It
+// returns the names of those that the engine keeps because it miscounts.
+func removeNetworks(e Engine, begin string) (left []string, err error) {
+	out, err := e.Docker("network", "ls", "--format", "{{.Name}}", "--filter", "name=^"+begin)
+	if err != nil {
+		return nil, err
+	}
+	for name := range strings.FieldsSeq(out) {
+		switch rmErr := removeNetwork(e, name); {
+		case errors.Is(rmErr, errMiscounted):
+			left = append(left, name)
+		case rmErr != nil:
+			err = errors.Join(err, rmErr)
+		}
+	}
+	return left, err
+}

@@ -1,0 +1,103 @@
+//go:build machine
+
+package machine
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+)
+
+// A clone, `make install`: the units run under their sandbox, containers have addresses, the next boot begins with
+// Berth; `make uninstall` takes everything away but the state, with which the next installation goes on.
+func TestInstall(t *testing.T) {
+	h := own(t, "fresh", 2)
+	h.must(h.active())
+	for _, unit := range units {
+		if state, err := h.property(unit, "UnitFileState"); err != nil || state != "enabled" {
+			t.Errorf("%s is %s (%v)", unit, state, err)
+		}
+	}
+	h.sandboxed()
+	h.settled(2)
+	for _, socket := range []string{"/run/docker/plugins/berth.sock root:root 600",
+		"/run/berth/admin.sock root:berth 660"} {
+		path, _, _ := strings.Cut(socket, " ")
+		if got, err := h.In("stat", "--format", "%n %U:%G %a", path); err != nil || got != socket {
+			t.Errorf("%s is %q (%v)", path, got, err)
+		}
+	}
+
+	h.must(h.PowerOff())
+	h.must(h.Boot())
+	h.must(h.active())
+	h.must(h.inOrder())
+	h.sandboxed()
+	h.settled(2)
+	h.uninstalled()
+}
+
+// sandboxed checks what the unit's sandbox is to the process that runs in it.
+func (h *House) sandboxed() {
+	h.Helper()
+	pid := fmt.Sprint(h.unitPid("berth.service"))
+	status, err := h.In("cat", "/proc/"+pid+"/status")
+	h.must(err)
+	for _, line := range []string{"CapPrm:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1",
+		"Seccomp:\t2"} {
+		if !strings.Contains(status, line+"\n") {
+			h.Errorf("the daemon's status has no %q:\n%s", line, status)
+		}
+	}
+	mounts, err := h.In("cat", "/proc/"+pid+"/mountinfo")
+	h.must(err)
+	writable := map[string]bool{}
+	for line := range strings.Lines(mounts) {
+		if f := strings.Fields(line); len(f) > 5 {
+			writable[f[4]] = strings.HasPrefix(f[5]+",", "rw,") // the last mount on a place is the one that is seen
+		}
+	}
+	for path, want := range map[string]bool{"/": false, "/var/lib/berth": true, "/home": false, "/proc/sys": false} {
+		if got, mounted := writable[path]; !mounted || got != want {
+			h.Errorf("%s is mounted for the daemon: %v, and writable: %v\n%s", path, mounted, got, mounts)
+		}
+	}
+	if mode, err := h.In("stat", "--format", "%U %a", "/var/lib/berth"); err != nil || mode != "root 700" {
+		h.Errorf("/var/lib/berth is %q (%v)", mode, err)
+	}
+}
+
+// uninstalled checks `make uninstall` under running containers, and `make install` after it.
+func (h *House) uninstalled() {
+	h.Helper()
+	before := h.held()
+	_, err := h.In("make", "--no-print-directory", "-C", source, "uninstall")
+	h.must(err)
+	for _, unit := range units {
+		if state, err := h.property(unit, "LoadState"); err != nil || state != "not-found" {
+			h.Errorf("%s is %s (%v)", unit, state, err)
+		}
+	}
+	for _, path := range []string{"/usr/local/bin/berth", "/run/docker/plugins/berth.sock", "/run/berth/admin.sock",
+		"/etc/systemd/system/berth.service", "/etc/systemd/system/berth.socket",
+		"/etc/systemd/system/berth-admin.socket",
+		"/etc/systemd/system/multi-user.target.wants/berth.service",
+		"/etc/systemd/system/sockets.target.wants/berth.socket"} {
+		if _, err := h.In("test", "-e", path); err == nil {
+			h.Errorf("%s is left", path)
+		}
+	}
+	if out, err := h.In("sh", "-c", "ps -eo args | grep '[b]erth serve'"); err == nil {
+		h.Errorf("it runs on: %s", out)
+	}
+	if state, err := os.ReadDir(h.root("/var/lib/berth")); err != nil || len(state) == 0 {
+		h.Errorf("the state did not stay: %v (%v)", state, err)
+	}
+	h.must(h.install(binary))
+	if after := h.held(); !maps.Equal(before, after) {
+		h.Errorf("installed again, it has %v; before it was uninstalled %v", after, before)
+	}
+	h.settled(2)
+}

@@ -1,0 +1,95 @@
+//go:build machine
+
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/test/ground"
+)
+
+// Lease is what the tests read of one line of `berth lease ls --format json`.
+type Lease struct {
+	ID      uint64 `json:"id"` // that of no other lease, also of the same address
+	Address string `json:"address"`
+	Kind    string `json:"kind"`
+	Owner   string `json:"owner"`
+}
+
+func decodeLeases(out string) (map[string]Lease, error) {
+	var list []Lease
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		return nil, fmt.Errorf("berth lease ls --format json: %w:\n%s", err, out)
+	}
+	all := map[string]Lease{}
+	for _, l := range list {
+		if other, doubled := all[l.Address]; doubled {
+			return nil, fmt.Errorf("two leases of one address: %+v, %+v", l, other)
+		}
+		all[l.Address] = l
+	}
+	return all, nil
+}
+
+// Berth runs Berth's command line on the machine.
+func (m *Machine) Berth(args ...string) (string, error) {
+	return m.In(append([]string{"berth"}, args...)...)
+}
+
+// leases are the addresses in use inside a prefix, as Berth has them on record.
+func (m *Machine) leases(within string) (map[string]Lease, error) {
+	prefix, err := netip.ParsePrefix(within)
+	if err != nil {
+		return nil, err
+	}
+	out, err := m.Berth("lease", "ls", "--format", "json")
+	if err != nil {
+		return nil, err
+	}
+	all, err := decodeLeases(out)
+	maps.DeleteFunc(all, func(address string, _ Lease) bool {
+		a, err := netip.ParseAddr(address)
+		return err != nil || !prefix.Contains(a)
+	})
+	return all, err
+}
+
+// agreed checks that the leases of a subnet are the addresses of these containers, and those of nobody else.
+func (m *Machine) agreed(subnet string, containers map[string]Container) error {
+	held, err := m.leases(subnet)
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(held, func(_ string, l Lease) bool { return l.Kind == "gateway" })
+	var want []string
+	for _, c := range containers {
+		want = append(want, c.Address)
+	}
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(held)); !slices.Equal(got, want) {
+		return fmt.Errorf("of %s Berth has %v on record, and the containers have %v", subnet, got, want)
+	}
+	return nil
+}
+
+// sound waits until `berth check` finds nothing wrong.
+func (m *Machine) sound() error {
+	return ground.Eventually(30*time.Second, func() error {
+		out, err := m.Berth("check")
+		if err != nil {
+			err = fmt.Errorf("%w\n%s", err, out)
+		}
+		return err
+	})
+}
+
+// pin gives each container of a network its present address for good.
+func (m *Machine) pin(network string) error {
+	_, err := m.Berth("pin", "--network", network, "--yes")
+	return err
+}

@@ -1,0 +1,119 @@
+//go:build machine
+
+package machine
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/test/ground"
+)
+
+// The power is cut while addresses are taken one after the other: all that was acknowledged is on the disk, and
+// nothing besides but what was in the air; the next boot brings the containers back, each with an address that
+// answers.
+func TestPowerCut(t *testing.T) {
+	m, err := shared()
+	h := enter(t, m, err)
+	h.settled(lanSize)
+	network, subnet := fmt.Sprintf("busy%d", h.boots), fmt.Sprintf("10.%d.0.0/16", 100+h.boots)
+	_, err = h.Berth("network", "create", network, "--subnet", subnet)
+	h.must(err)
+	before, err := h.leases("0.0.0.0/0")
+	h.must(err)
+
+	acknowledged := h.cutWhileTaking(network, 60)
+	onDisk := h.stateOf(h.root("/var/lib/berth"))
+	for address, l := range before {
+		if onDisk[address] != l {
+			t.Errorf("acknowledged: %+v; on the disk: %+v", l, onDisk[address])
+		}
+	}
+	for _, address := range acknowledged {
+		if _, ok := onDisk[address]; !ok {
+			t.Errorf("%s was acknowledged, and is not on the disk", address)
+		}
+	}
+	if more := len(onDisk) - len(before) - len(acknowledged); more < 0 || more > 1 {
+		t.Errorf("on the disk are %d leases, of %d and %d that were acknowledged", len(onDisk), len(before),
+			len(acknowledged))
+	}
+
+	h.must(h.Boot())
+	h.must(h.active())
+	h.must(h.inOrder())
+	h.settled(lanSize)
+	taken, err := h.leases(subnet)
+	h.must(err)
+	for _, address := range acknowledged {
+		if taken[address] != onDisk[address] {
+			t.Errorf("on the disk: %+v; after the boot: %+v", onDisk[address], taken[address])
+		}
+	}
+}
+
+// cutWhileTaking has the machine take one address of a network after the other, cuts its power once n were
+// acknowledged, and returns all that were.
+func (h *House) cutWhileTaking(network string, n int) (acknowledged []string) {
+	h.Helper()
+	taking := h.command("sh", "-c", `i=0; while i=$((i+1)); do berth address take "$1" --owner o$i || exit 1; done`,
+		"sh", network)
+	cmd := exec.Command(taking[0], taking[1:]...)
+	out, err := cmd.StdoutPipe()
+	h.must(err)
+	h.must(cmd.Start())
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		acknowledged = append(acknowledged, strings.TrimSpace(lines.Text()))
+		if len(acknowledged) == n {
+			h.must(h.PowerCut())
+		}
+	}
+	if err := cmd.Wait(); err == nil || len(acknowledged) < n {
+		h.Fatalf("the power was not cut while it worked: %d acknowledged, %v", len(acknowledged), err)
+	}
+	slices.Sort(acknowledged)
+	if slices.Contains(acknowledged, "") || len(slices.Compact(slices.Clone(acknowledged))) != len(acknowledged) {
+		h.Fatalf("acknowledged twice, or nothing: %v", acknowledged)
+	}
+	return acknowledged
+}
+
+// stateOf are the leases of a state on the disk, as a daemon says that is started on a copy of it and asks no engine.
+// fsck finds nothing wrong with it.
+func (h *House) stateOf(dir string) map[string]Lease {
+	h.Helper()
+	place := filepath.Join(h.dir, "copy")
+	state, socket := filepath.Join(place, "state"), filepath.Join(place, "admin.sock")
+	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(time.Minute))
+	defer cancel()
+	for _, command := range []string{"mkdir -p " + place, "cp -a " + dir + " " + state, binary + " fsck --state " +
+		state} {
+		args := strings.Fields(command)
+		_, err := run(ctx, nil, args[0], args[1:]...)
+		h.must(err)
+	}
+	daemon := exec.CommandContext(ctx, binary, "serve", "--state", state, "--admin-socket", socket,
+		"--plugin-socket", filepath.Join(place, "plugin.sock"), "--docker-host", "none")
+	h.must(daemon.Start())
+	defer func() {
+		_ = daemon.Process.Kill() // it is a copy
+		_ = daemon.Wait()
+	}()
+	var out string
+	h.must(ground.Eventually(20*time.Second, func() (err error) {
+		out, err = run(ctx, nil, binary, "--admin-socket", socket, "lease", "ls", "--format", "json")
+		return err
+	}))
+	all, err := decodeLeases(out)
+	if err != nil {
+		h.Fatal(fmt.Errorf("the state of %s: %w", dir, err))
+	}
+	return all
+}

@@ -1,0 +1,58 @@
+//go:build machine
+
+package machine
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"berth/test/ground"
+)
+
+// run is one command, its standard input and its trimmed output. An error holds what it wrote to standard error.
+func run(ctx context.Context, stdin io.Reader, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdin = stdin
+	cmd.WaitDelay = 5 * time.Second
+	return ground.Output(cmd)
+}
+
+// children are the processes that pid started and that still belong to it.
+func children(pid int) []int {
+	var all []int
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for field := range strings.FieldsSeq(string(b)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				all = append(all, child)
+			}
+		}
+	}
+	return all
+}
+
+// isInit tells whether pid is the first process of a process namespace right below ours.
+func isInit(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			fields := strings.Fields(rest)
+			return len(fields) > 1 && fields[len(fields)-1] == "1"
+		}
+	}
+	return false
+}

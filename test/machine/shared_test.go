@@ -1,0 +1,112 @@
+//go:build machine
+
+package machine
+
+import (
+	"sync"
+	"testing"
+)
+
+// The network of the shared machine, with some containers on it that are always started again.
+const (
+	lan       = "lan"
+	lanSubnet = "10.7.0.0/24"
+	lanSize   = 6
+)
+
+// shared is the machine of the tests that leave it as it was, installed and with its containers.
+var shared = sync.OnceValues(func() (*Machine, error) { return furnished("shared", lanSize) })
+
+// furnished is a machine on which Berth is installed, with containers on a network of its.
+func furnished(name string, containers int) (*Machine, error) {
+	m, err := newMachine(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range []func() error{
+		m.Boot,
+		func() error { return m.install(binary) },
+		m.importImage,
+		func() error { return m.createNetwork(lan, "berth", lanSubnet) },
+		func() error { return m.startContainers(containers, "c", lan) },
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// House is a test on a machine.
+type House struct {
+	*testing.T
+	*Machine
+}
+
+// enter has a test go on with a machine that was made for it, or for all. Where it fails, it shows what the machine
+// has to say.
+func enter(t *testing.T, m *Machine, err error) *House {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !t.Failed() || m.init == 0 {
+			return
+		}
+		journal, err := m.In("journalctl", "--boot", "--no-pager", "--lines", "80", "--unit", "berth*", "--unit",
+			"docker")
+		t.Logf("the journal of %s: %s (%v)", m.name, journal, err)
+	})
+	return &House{T: t, Machine: m}
+}
+
+// own gives a test a machine that ends with it.
+func own(t *testing.T, name string, containers int) *House {
+	t.Helper()
+	m, err := furnished(name, containers)
+	h := enter(t, m, err)
+	t.Cleanup(func() { h.must(m.Remove()) })
+	return h
+}
+
+func (h *House) must(err error) {
+	h.Helper()
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+// settled checks that the containers of the network all run, each with an address of its own that Berth has on record
+// and that answers, and that Berth finds nothing wrong.
+func (h *House) settled(n int) map[string]Container {
+	h.Helper()
+	all, err := h.back(lan, n)
+	h.must(err)
+	h.must(h.sound())
+	h.must(h.agreed(lanSubnet, all))
+	h.must(h.reach(all))
+	return all
+}
+
+// held are the leases of the network.
+func (h *House) held() map[string]Lease {
+	h.Helper()
+	all, err := h.leases(lanSubnet)
+	h.must(err)
+	if len(all) == 0 {
+		h.Fatal("nothing is leased")
+	}
+	return all
+}
+
+// unitPid is the main process of a unit, as the machine numbers it.
+func (h *House) unitPid(unit string) int64 {
+	h.Helper()
+	pid, err := h.number(unit, "MainPID")
+	h.must(err)
+	if pid == 0 {
+		h.Fatalf("%s does not run", unit)
+	}
+	return pid
+}
