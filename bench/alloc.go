@@ -85,7 +85,8 @@ func churn(percent int) row {
 		rounds = append(rounds, float64(time.Since(start).Nanoseconds())/n)
 	}
 	ns := median(rounds)
-	return row{fmt.Sprintf("alloc: give one back and take the next, a /16 %d %% full", percent), "300 ns", fmt.Sprintf("%.0f ns", ns), verdict(ns <= 300)}
+	return row{fmt.Sprintf("alloc: give one back and take the next, a /16 %d %% full", percent), "300 ns",
+		fmt.Sprintf("%.0f ns", ns), verdict(ns <= 300)}
 }
 
 // scattered adds 20,000 random addresses of a /64.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+	"berth/internal/ipam/service"
 	"berth/store/etcd"
 )
 
@@ -26,7 +28,7 @@ var sharedSubnet = netip.MustParsePrefix("10.0.0.0/8")
 // sharer is one host of a cluster: a store and a service of its own.
 type sharer struct {
 	store   *etcd.Store
-	service *ipam.Service
+	service *service.Service
 	pool    ipam.ID
 }
 
@@ -36,8 +38,8 @@ func openSharer(ctx context.Context, s *servers, prefix, name string) (*sharer, 
 	if err != nil {
 		return nil, err
 	}
-	service, err := ipam.Open(ctx, ipam.Config{Store: st, Host: name,
-		Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: ipam.ClusterMark(st.Cluster())}})
+	service, err := service.Open(ctx, service.Config{Store: st, Host: name,
+		Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: ledger.ClusterMark(st.Cluster())}})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
@@ -58,8 +60,10 @@ func openSharers(ctx context.Context, s *servers, prefix string, hosts int) (all
 		}
 		all = append(all, h)
 		if i == 0 {
-			if _, err := h.service.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: sharedNetwork, Space: ipam.GlobalSpace,
-				Subnets: []ipam.SubnetSpec{{CIDR: sharedSubnet, Name: "wire"}}}, &ipam.AddPool{Network: sharedNetwork, Subnet: "wire", Name: "front"}); err != nil {
+			if _, err := h.service.Edit(ctx, ipam.EditOptions{},
+				&ipam.CreateNetwork{Name: sharedNetwork, Space: ipam.GlobalSpace,
+					Subnets: []ipam.SubnetSpec{{CIDR: sharedSubnet, Name: "wire"}}},
+				&ipam.AddPool{Network: sharedNetwork, Subnet: "wire", Name: "front"}); err != nil {
 				return all, err
 			}
 		}
@@ -105,7 +109,8 @@ func newTakers(hosts []*sharer, callers int) *takers {
 func (t *takers) take(caller int) error {
 	h := t.hosts[caller%len(t.hosts)]
 	start := time.Now()
-	grant, err := h.service.RequestAddress(context.Background(), ipam.AddressRequest{Pool: h.pool, MAC: t.mac.next(caller)})
+	grant, err := h.service.RequestAddress(context.Background(),
+		ipam.AddressRequest{Pool: h.pool, MAC: t.mac.next(caller)})
 	if err != nil {
 		return err
 	}
@@ -119,8 +124,8 @@ func (t *takers) p99() time.Duration {
 	return all[len(all)*99/100]
 }
 
-// duplicates is how many addresses were given, and how many of those more than once; and it compares with the records, as
-// each host reads them.
+// duplicates is how many addresses were given, and how many of those more than once; and it compares with the records,
+// as each host reads them.
 func (t *takers) duplicates() (given, twice int, err error) {
 	seen := map[netip.Addr]int{}
 	for _, addr := range slices.Concat(t.given...) {
@@ -143,7 +148,8 @@ func (t *takers) duplicates() (given, twice int, err error) {
 			}
 		}
 		if len(held) != len(leases) || len(held) != len(seen) {
-			return 0, 0, fmt.Errorf("%d records of leases of %d addresses; %d were given", len(leases), len(held), len(seen))
+			return 0, 0, fmt.Errorf("%d records of leases of %d addresses; %d were given", len(leases), len(held),
+				len(seen))
 		}
 	}
 	return len(seen), twice, nil
@@ -227,8 +233,10 @@ func sharedRate(e env, s *servers, hosts int, what string, bound float64, where 
 	}
 	p99, share := t.p99(), t.conflicts()
 	return []row{
-		{fmt.Sprintf("etcd: addresses of one pool by %s, %d callers in all, against a bare client's create of one key for each: %s", what, clusterCallers, where),
-			fmt.Sprintf("%.0fx", bound), fmt.Sprintf("%.2fx (%.1fk/s of %.1fk/s)", ratio, rate/1000, bareRate/1000), verdict(ratio >= bound)},
+		{fmt.Sprintf("etcd: addresses of one pool by %s, %d callers in all, against a bare client's create of one "+
+			"key for each: %s", what, clusterCallers, where),
+			fmt.Sprintf("%.0fx", bound), fmt.Sprintf("%.2fx (%.1fk/s of %.1fk/s)", ratio, rate/1000, bareRate/1000),
+			verdict(ratio >= bound)},
 		{fmt.Sprintf("etcd: p99 then; conflicts run again; duplicates: %s, %s", what, where), "50 ms; 2 %; 0",
 			fmt.Sprintf("%.1f ms; %.2f %%; %d of %d", float64(p99.Microseconds())/1000, 100*share, twice, given),
 			verdict(p99 < 50*time.Millisecond && share < 0.02 && twice == 0)},
@@ -276,6 +284,7 @@ func coldStart(s *servers, where string) (row, error) {
 		}
 	}
 	ms := median(times)
-	return row{fmt.Sprintf("etcd: a host ready with %d leases, store and service opened: %s", startLeases, where), "1 s",
+	return row{fmt.Sprintf("etcd: a host ready with %d leases, store and service opened: %s", startLeases, where),
+		"1 s",
 		fmt.Sprintf("%d ms", ms.Milliseconds()), verdict(ms <= time.Second)}, nil
 }

@@ -43,7 +43,8 @@ func measureDocker(e env) (rows []row, err error) {
 	}
 	builtin := benchName + "-builtin"
 	for _, step := range []struct{ do, undo []string }{
-		{[]string{"network", "create", "--ipam-driver", benchName, "--subnet", "10.214.1.0/24", benchName}, []string{"network", "rm", benchName}},
+		{[]string{"network", "create", "--ipam-driver", benchName, "--subnet", "10.214.1.0/24", benchName},
+			[]string{"network", "rm", benchName}},
 		{[]string{"network", "create", "--subnet", "10.214.2.0/24", builtin}, []string{"network", "rm", builtin}},
 		{[]string{"import", "-", benchName}, []string{"image", "rm", benchName}},
 	} {

@@ -56,7 +56,8 @@ func debian(dir string) (*servers, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(etcdPath, "--name", "m0", "--data-dir", filepath.Join(dir, "m0"), "--log-level", "error", "--logger", "zap",
+	cmd := exec.Command(etcdPath, "--name", "m0", "--data-dir", filepath.Join(dir, "m0"), "--log-level", "error",
+		"--logger", "zap",
 		"--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "m0="+peer)
 	cmd.Stderr = os.Stderr
@@ -92,8 +93,8 @@ func (s *servers) ready() error {
 	return nil
 }
 
-// bareCreates returns a function that claims one address as plainly as it can be done: a transaction that puts a key unless
-// it is there.
+// bareCreates returns a function that claims one address as plainly as it can be done: a transaction that puts a key
+// unless it is there.
 func bareCreates(c *clientv3.Client, callers int) func(caller int) error {
 	value := strings.Repeat("v", 100)
 	run := time.Now().UnixNano()
@@ -101,7 +102,8 @@ func bareCreates(c *clientv3.Client, callers int) func(caller int) error {
 	return func(caller int) error {
 		next[caller]++
 		key := fmt.Sprintf("bare/%x/%d/%d", run, caller, next[caller])
-		res, err := c.Txn(context.Background()).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(clientv3.OpPut(key, value)).Commit()
+		res, err := c.Txn(context.Background()).If(clientv3.Compare(clientv3.CreateRevision(key), "=",
+			0)).Then(clientv3.OpPut(key, value)).Commit()
 		if err == nil && !res.Succeeded {
 			err = fmt.Errorf("%s is there already", key)
 		}

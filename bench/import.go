@@ -34,7 +34,8 @@ func importDocument(from, n int) []byte {
 		fmt.Fprintf(&b, "- name: net%d\n  subnets:\n", at)
 		of := min(importNetwork, from+n-at)
 		for i := at; i < at+of; i++ {
-			fmt.Fprintf(&b, "    - {cidr: 10.%d.%d.0/24, name: s%d, gateway: 10.%d.%d.1, pool: true}\n", i/256, i%256, i, i/256, i%256)
+			fmt.Fprintf(&b, "    - {cidr: 10.%d.%d.0/24, name: s%d, gateway: 10.%d.%d.1, pool: true}\n", i/256, i%256,
+				i, i/256, i%256)
 		}
 		b.WriteString("  reservations:\n")
 		for i := at; i < at+of; i++ {
@@ -54,7 +55,8 @@ type served struct {
 
 func (e env) serve(dir string) (*served, error) {
 	s := &served{plugin: filepath.Join(dir, "plugin.sock"), admin: filepath.Join(dir, "admin.sock")}
-	s.cmd = exec.Command(e.berth, "serve", "--state", filepath.Join(dir, "state"), "--plugin-socket", s.plugin, "--admin-socket", s.admin, "--log-level", "warning")
+	s.cmd = exec.Command(e.berth, "serve", "--state", filepath.Join(dir, "state"), "--plugin-socket", s.plugin,
+		"--admin-socket", s.admin, "--log-level", "warning")
 	s.cmd.Stderr = os.Stderr
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
@@ -127,12 +129,15 @@ func importRow(e env, m medium) (row, error) {
 	if err != nil {
 		return row{}, err
 	}
-	if text, err := os.ReadFile(again); err != nil || bytes.Count(text, []byte("owner: ")) != importSubnets*importReservations {
+	if text, err := os.ReadFile(again); err != nil ||
+		bytes.Count(text, []byte("owner: ")) != importSubnets*importReservations {
 		return row{}, fmt.Errorf("the export is not the plan that was imported: %w", err)
 	}
 	total := in + out
-	return row{fmt.Sprintf("berth import and export of %d subnets with %d reservations: %s", importSubnets, importSubnets*importReservations, m.name), "10 s",
-		fmt.Sprintf("%.1f s (import %.1f s, export %.1f s)", total.Seconds(), in.Seconds(), out.Seconds()), verdict(total < 10*time.Second)}, nil
+	return row{fmt.Sprintf("berth import and export of %d subnets with %d reservations: %s", importSubnets,
+		importSubnets*importReservations, m.name), "10 s",
+		fmt.Sprintf("%.1f s (import %.1f s, export %.1f s)", total.Seconds(), in.Seconds(), out.Seconds()),
+		verdict(total < 10*time.Second)}, nil
 }
 
 // besideRounds is how often the latency is compared; each imports another part of the plan.
@@ -151,14 +156,17 @@ func beside(e env, callers int) (row, error) {
 	defer s.stop()
 	c := newSocketClient(s.plugin, callers)
 	var pool api.RequestPoolResponse
-	if err := c.call("RequestPool", api.RequestPoolRequest{AddressSpace: "local", Pool: "172.16.0.0/12"}, &pool); err != nil {
+	if err := c.call("RequestPool", api.RequestPoolRequest{AddressSpace: "local", Pool: "100.64.0.0/10"},
+		&pool); err != nil {
 		return row{}, err
 	}
-	taker := &latencies{callers: callers, mac: make(macs, callers), take: func(mac ipam.MAC) error { return c.take(pool.PoolID, mac) }}
+	taker := &latencies{callers: callers, mac: make(macs, callers),
+		take: func(mac ipam.MAC) error { return c.take(pool.PoolID, mac) }}
 	var without, during, ratios, took []float64
 	for i := range besideRounds {
 		document := filepath.Join(dir, "part.yaml")
-		if err := os.WriteFile(document, importDocument(i*importSubnets/besideRounds, importSubnets/besideRounds), 0o600); err != nil {
+		if err := os.WriteFile(document, importDocument(i*importSubnets/besideRounds, importSubnets/besideRounds),
+			0o600); err != nil {
 			return row{}, err
 		}
 		alone, err := taker.during(func() error { time.Sleep(2 * e.round); return nil })
@@ -181,8 +189,10 @@ func beside(e env, callers int) (row, error) {
 	if callers == 1 {
 		noun = "caller"
 	}
-	return row{fmt.Sprintf("p99 of RequestAddress over the socket during an import, against without one, %d %s: on this disk", callers, noun), "3x",
-		fmt.Sprintf("%.1fx (%.2f ms, %.2f ms without; %d subnets in %.1f s meanwhile)", ratio, median(during), median(without), importSubnets/besideRounds, median(took)),
+	return row{fmt.Sprintf("p99 of RequestAddress over the socket during an import, against without one, %d %s: on "+
+		"this disk", callers, noun), "3x",
+		fmt.Sprintf("%.1fx (%.2f ms, %.2f ms without; %d subnets in %.1f s meanwhile)", ratio, median(during),
+			median(without), importSubnets/besideRounds, median(took)),
 		verdict(ratio <= 3)}, nil
 }
 
@@ -218,8 +228,11 @@ func (l *latencies) during(fn func() error) (time.Duration, error) {
 		}
 	}
 	sorted := slices.Sorted(slices.Values(slices.Concat(all...)))
-	if err != nil || len(sorted) == 0 {
+	if err != nil {
 		return 0, err
+	}
+	if len(sorted) == 0 {
+		return 0, nil
 	}
 	return sorted[len(sorted)*99/100], nil
 }

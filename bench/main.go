@@ -1,11 +1,12 @@
-// Command bench measures what Berth promises about speed and size, each figure beside its yardstick in the same run, and
-// writes docs/benchmarks.md. Absolute figures depend on the machine and on what else it does; the ratios travel.
+// Command bench measures what Berth promises about speed and size, each figure beside its yardstick in the same run,
+// and writes docs/benchmarks.md. Absolute figures depend on the machine and on what else it does; the ratios travel.
 //
 // Each measurement is a function of a file of its own that returns rows; main runs them one after the other, on an
 // otherwise idle machine, and prints them as they come.
 package main
 
 import (
+	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
@@ -82,7 +83,8 @@ func run(only, out string, round time.Duration) error {
 	var all []row
 	for _, m := range []measurement{
 		{"alloc", measureAlloc}, {"carve", measureCarve}, {"service", measureService}, {"socket", measureSocket},
-		{"start", measureStart}, {"plan", measurePlan}, {"owner", measureOwner}, {"import", measureImport}, {"cluster", measureCluster}, {"docker", measureDocker},
+		{"start", measureStart}, {"plan", measurePlan}, {"owner", measureOwner}, {"guess", measureGuess},
+		{"import", measureImport}, {"cluster", measureCluster}, {"docker", measureDocker},
 	} {
 		if !match.MatchString(m.name) {
 			continue
@@ -140,31 +142,9 @@ rounds that alternate; absolute figures belong to the machine that ran them (` +
 }
 
 // explanation says how the figures came about.
-const explanation = `
-How they are measured:
-
-- *alloc* and *carve*: the sets and the tree of ` + "`internal/alloc`" + ` alone, in memory.
-- *on this disk*, *in memory*: the state on the disk of the machine, and on a tmpfs, where a sync costs nothing: the second tells what
-  Berth itself costs.
-- *Service*: ` + "`ipam.Service`" + ` on a bbolt file, lease and event durable before each answer, against bare bbolt transactions
-  that put two keys of the same size for each address, as many addresses in a transaction as there are callers. The bounds of
-  8k, 60k and 120k a second were set on a machine where such keys made 9.9k, 88k and 192k: as a ratio, 0.81, 0.68 and 0.62.
-- *socket*: RequestAddress as HTTP on a unix socket, load generator on the same machine, against a handler of
-  docker/go-plugins-helpers that answers without doing anything.
-- *network show*: the command as a whole, beside the time of its request alone. *take*: POST available-ips of the admin API
-  and RequestAddress, each as HTTP on a unix socket, on the same state.
-- *owner rules*: addresses taken by names as Compose gives them, in turn on two networks that are the same but for the rules, of which the
-  last one matches. *check*: the comparison of a view of an engine with the records, all in use.
-- *import and export*: the commands as a whole, from a YAML document to the answer of a daemon with an empty state, and back. *During
-  an import*: callers who take addresses all the time, for a while alone and then while the command imports a fifth of that plan.
-- *start*: the daemon over a state with 65,536 leases taken one by one, from exec to the first answer, the check of the whole
-  file included; resident memory as the kernel counts it (VmRSS) after that.
-- *etcd*: hosts with a store and an ` + "`ipam.Service`" + ` each, in this process, that take addresses of one pool, 64 callers over all of them,
-  against one etcd client whose 64 callers each put one key in a transaction of its own, unless it is there. Three members run in this
-  process, on the same cores as the hosts; Debian's one member is a process of its own. Duplicates are counted from what callers were
-  given, and held against the records that each host reads.
-- *docker run*: whole runs of the command, alternating between a network on Berth and one on the engine's own IPAM.
-`
+//
+//go:embed measured.md
+var explanation string
 
 func machine() string {
 	text, _ := os.ReadFile("/proc/cpuinfo")

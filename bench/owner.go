@@ -7,13 +7,15 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"berth/internal/docker"
 	"berth/internal/ipam"
-
-	"github.com/sirupsen/logrus"
+	"berth/internal/ipam/service"
 )
 
-// measureOwner times what owners cost: the choice of whom a name means, and the comparison of all leases with what runs.
+// measureOwner times what owners cost: the choice of whom a name means, and the comparison of all leases with what
+// runs.
 func measureOwner(e env) ([]row, error) {
 	var rows []row
 	for _, dir := range e.media() {
@@ -32,8 +34,8 @@ func measureOwner(e env) ([]row, error) {
 // ruled is how many rules a network has that is measured with rules; the last of them is the one that counts.
 const ruled = 8
 
-// rulesRow takes addresses in turn on a network without rules and on one that is the same but for its rules, by names as Compose
-// gives them.
+// rulesRow takes addresses in turn on a network without rules and on one that is the same but for its rules, by names
+// as Compose gives them.
 func rulesRow(e env, dir medium, callers int) (row, error) {
 	ctx := context.Background()
 	s, closeStore, err := openService(ctx, filepath.Join(dir.path, fmt.Sprintf("rules-%d", callers)), false)
@@ -60,13 +62,15 @@ func rulesRow(e env, dir medium, callers int) (row, error) {
 	if err != nil {
 		return row{}, err
 	}
-	return row{fmt.Sprintf("RequestAddress by name with %d owner rules, callers: %d, time against none: %s", ruled, callers, dir.name), "1.10x",
+	return row{fmt.Sprintf("RequestAddress by name with %d owner rules, callers: %d, time against none: %s", ruled,
+		callers, dir.name), "1.10x",
 		fmt.Sprintf("%.2fx (%.1fk/s against %.1fk/s)", ratio, with/1000, without/1000), verdict(ratio <= 1.1)}, nil
 }
 
-// namedCaller plans a network and returns what takes one address of it by a new name. One address is reserved, so that it is
-// looked for whose each name is.
-func namedCaller(ctx context.Context, s *ipam.Service, name string, cidr netip.Prefix, rules []ipam.OwnerRule, callers int) (func(int) error, error) {
+// namedCaller plans a network and returns what takes one address of it by a new name. One address is reserved, so that
+// it is looked for whose each name is.
+func namedCaller(ctx context.Context, s *service.Service, name string, cidr netip.Prefix, rules []ipam.OwnerRule,
+	callers int) (func(int) error, error) {
 	_, err := s.Edit(ctx, ipam.EditOptions{},
 		&ipam.CreateNetwork{Name: name, OwnerRules: rules, Subnets: []ipam.SubnetSpec{{CIDR: cidr}}},
 		&ipam.AddPool{Network: name, Subnet: cidr.String(), Name: "web"},
@@ -81,7 +85,9 @@ func namedCaller(ctx context.Context, s *ipam.Service, name string, cidr netip.P
 	mac, counts := make(macs, callers), make([]int, callers)
 	return func(caller int) error {
 		counts[caller]++
-		_, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: grant.ID, MAC: mac.next(caller), Name: fmt.Sprintf("shop-web-%d", counts[caller]*callers+caller)})
+		_, err := s.RequestAddress(ctx,
+			ipam.AddressRequest{Pool: grant.ID, MAC: mac.next(caller),
+				Name: fmt.Sprintf("shop-web-%d", counts[caller]*callers+caller)})
 		return err
 	}, nil
 }
@@ -122,7 +128,7 @@ func checkRow(e env) (row, error) {
 }
 
 // running takes the addresses, and returns what an engine says that has them.
-func running(ctx context.Context, s *ipam.Service) (ipam.EngineView, error) {
+func running(ctx context.Context, s *service.Service) (ipam.EngineView, error) {
 	cidr := netip.MustParsePrefix("10.2.0.0/16")
 	view := ipam.EngineView{Host: "bench", Engine: "bench", Networks: []ipam.EngineNetwork{
 		{ID: "n", Name: "front", Driver: "berth", Subnets: []ipam.EngineSubnet{{CIDR: cidr}}}}}
@@ -137,8 +143,10 @@ func running(ctx context.Context, s *ipam.Service) (ipam.EngineView, error) {
 		if err != nil {
 			return view, err
 		}
-		view.Containers = append(view.Containers, ipam.EngineContainer{ID: fmt.Sprint(i), Name: fmt.Sprintf("c%d", i), State: "running",
-			Endpoints: []ipam.EngineEndpoint{{Network: "n", ID: fmt.Sprint(i), MAC: m, Addresses: []netip.Addr{given.Addr()}}}})
+		view.Containers = append(view.Containers,
+			ipam.EngineContainer{ID: fmt.Sprint(i), Name: fmt.Sprintf("c%d", i), State: "running",
+				Endpoints: []ipam.EngineEndpoint{{Network: "n", ID: fmt.Sprint(i), MAC: m,
+					Addresses: []netip.Addr{given.Addr()}}}})
 	}
 	return view, nil
 }

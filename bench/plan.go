@@ -17,6 +17,7 @@ import (
 
 	"berth/driver"
 	"berth/internal/admin"
+	"berth/internal/admin/client"
 	"berth/internal/ipam"
 
 	api "github.com/docker/go-plugins-helpers/ipam"
@@ -41,15 +42,16 @@ func measurePlan(e env) ([]row, error) {
 	return rows, nil
 }
 
-// measureShow times `berth network show` of a /16 of which each address is taken: the request alone, and the command as a
-// whole.
+// measureShow times `berth network show` of a /16 of which each address is taken: the request alone, and the command as
+// a whole.
 func measureShow(e env) ([]row, error) {
 	state := filepath.Join(e.dir, "show")
 	if err := fillNetwork(state); err != nil {
 		return nil, err
 	}
 	socket := filepath.Join(e.dir, "show.sock")
-	daemon := exec.Command(e.berth, "serve", "--state", state, "--plugin-socket", filepath.Join(e.dir, "show-plugin.sock"),
+	daemon := exec.Command(e.berth, "serve", "--state", state, "--plugin-socket",
+		filepath.Join(e.dir, "show-plugin.sock"),
 		"--admin-socket", socket, "--log-level", "warning")
 	daemon.Stderr = os.Stderr
 	if err := daemon.Start(); err != nil {
@@ -57,12 +59,12 @@ func measureShow(e env) ([]row, error) {
 	}
 	defer daemon.Wait()
 	defer daemon.Process.Signal(syscall.SIGTERM)
-	client := admin.NewClient(socket)
-	defer client.Close()
+	c := client.New(socket)
+	defer c.Close()
 	var asked, shown []time.Duration
 	for deadline := time.Now().Add(30 * time.Second); len(asked) < 21; {
 		start := time.Now()
-		n, err := client.Network(context.Background(), "full")
+		n, err := c.Network(context.Background(), "full")
 		switch {
 		case err != nil && time.Now().After(deadline):
 			return nil, err
@@ -74,14 +76,16 @@ func measureShow(e env) ([]row, error) {
 		}
 		asked = append(asked, time.Since(start))
 		start = time.Now()
-		if text, err := exec.Command(e.berth, "--admin-socket", socket, "network", "show", "full").CombinedOutput(); err != nil {
+		if text, err := exec.Command(e.berth, "--admin-socket", socket, "network", "show",
+			"full").CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("berth network show: %w\n%s", err, text)
 		}
 		shown = append(shown, time.Since(start))
 	}
 	command := median(shown)
 	return []row{{"`berth network show` of a full /16, from exec to exit", "50 ms",
-		fmt.Sprintf("%.0f ms, of which the request %.1f ms", milliseconds(command), milliseconds(median(asked))), verdict(command < 50*time.Millisecond)}}, nil
+		fmt.Sprintf("%.0f ms, of which the request %.1f ms", milliseconds(command), milliseconds(median(asked))),
+		verdict(command < 50*time.Millisecond)}}, nil
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -95,7 +99,8 @@ func fillNetwork(state string) error {
 	}
 	defer closeStore()
 	cidr := netip.MustParsePrefix("10.1.0.0/16")
-	if _, err := s.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: "full", Subnets: []ipam.SubnetSpec{{CIDR: cidr, Pool: true}}}); err != nil {
+	if _, err := s.Edit(ctx, ipam.EditOptions{},
+		&ipam.CreateNetwork{Name: "full", Subnets: []ipam.SubnetSpec{{CIDR: cidr, Pool: true}}}); err != nil {
 		return err
 	}
 	grant, err := s.RequestPool(ctx, ipam.PoolRequest{Network: "full"})
@@ -143,11 +148,14 @@ func takeRow(e env, dir medium, callers int) (row, error) {
 	if err := serveHere(ctx, plugin, driver.New(driver.Config{Service: s, Log: entry}).Serve); err != nil {
 		return row{}, err
 	}
-	if err := serveHere(ctx, control, admin.New(admin.Config{Service: s, Log: entry, GID: -1, TempDir: work}).Serve); err != nil {
+	if err := serveHere(ctx, control,
+		admin.New(admin.Config{Service: s, Log: entry, GID: -1, TempDir: work}).Serve); err != nil {
 		return row{}, err
 	}
 	var answer api.RequestPoolResponse
-	if err := newSocketClient(plugin, 1).call("RequestPool", api.RequestPoolRequest{AddressSpace: "local", Pool: "10.0.0.0/8", Options: map[string]string{"network": "lan"}}, &answer); err != nil {
+	if err := newSocketClient(plugin, 1).call("RequestPool",
+		api.RequestPoolRequest{AddressSpace: "local", Pool: "10.0.0.0/8", Options: map[string]string{"network": "lan"}},
+		&answer); err != nil {
 		return row{}, err
 	}
 	mac := make(macs, callers)
@@ -164,7 +172,8 @@ func takeRow(e env, dir medium, callers int) (row, error) {
 	if callers == 1 {
 		noun = "caller"
 	}
-	return row{fmt.Sprintf("take through the admin API, %d %s, against RequestAddress of the driver: %s", callers, noun, dir.name),
+	return row{fmt.Sprintf("take through the admin API, %d %s, against RequestAddress of the driver: %s", callers, noun,
+		dir.name),
 		"0.80x", fmt.Sprintf("%.2fx (%.1fk/s of %.1fk/s)", ratio, ours/1000, theirs/1000), verdict(ratio >= 0.80)}, err
 }
 

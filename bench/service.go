@@ -10,10 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"berth/internal/ipam"
-	"berth/store/bolt"
-
 	"go.etcd.io/bbolt"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/service"
+	"berth/store/bolt"
 )
 
 // rounds is how often a comparison alternates.
@@ -65,12 +66,18 @@ func alternate(a, b func() (float64, error)) (rateA, rateB, ratio float64, err e
 }
 
 // openService opens a service on a file in a directory, and returns what closes the file.
-func openService(ctx context.Context, dir string, noSync bool) (*ipam.Service, func() error, error) {
+func openService(ctx context.Context, dir string, noSync bool) (*service.Service, func() error, error) {
+	return openKnowing(ctx, dir, noSync, ipam.Known{})
+}
+
+// openKnowing is openService with a witness.
+func openKnowing(ctx context.Context, dir string, noSync bool, known ipam.Known) (*service.Service, func() error,
+	error) {
 	st, err := bolt.Open(ctx, bolt.Config{Path: filepath.Join(dir, "berth.db"), NoSync: noSync})
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := ipam.Open(ctx, ipam.Config{Store: st, Host: "bench"})
+	s, err := service.Open(ctx, service.Config{Store: st, Host: "bench", Known: known})
 	if err != nil {
 		return nil, nil, errors.Join(err, st.Close())
 	}
@@ -111,7 +118,8 @@ func serviceRate(e env, dir medium, callers int, bound, boundRatio float64) (row
 		return row{}, err
 	}
 	defer closeStore()
-	grant, err := s.RequestPool(ctx, ipam.PoolRequest{Space: ipam.LocalSpace, CIDR: netip.MustParsePrefix("10.0.0.0/8")})
+	grant, err := s.RequestPool(ctx,
+		ipam.PoolRequest{Space: ipam.LocalSpace, CIDR: netip.MustParsePrefix("10.0.0.0/8")})
 	if err != nil {
 		return row{}, err
 	}
@@ -138,7 +146,8 @@ func serviceRate(e env, dir medium, callers int, bound, boundRatio float64) (row
 	if callers == 1 {
 		noun = "caller"
 	}
-	r := row{fmt.Sprintf("Service on bolt, %d %s, against two bare keys in batches of %d: %s", callers, noun, callers, dir.name),
+	r := row{fmt.Sprintf("Service on bolt, %d %s, against two bare keys in batches of %d: %s", callers, noun, callers,
+		dir.name),
 		fmt.Sprintf("%.0fk/s (%.2fx where it was set)", bound/1000, boundRatio),
 		fmt.Sprintf("%.1fk/s: %.2fx of %.1fk/s", rate/1000, ratio, bareRate/1000), verdict(rate >= bound)}
 	if rate < bound && ratio >= boundRatio && dir.disk {
@@ -149,7 +158,8 @@ func serviceRate(e env, dir medium, callers int, bound, boundRatio float64) (row
 
 // bareKeys returns a function that puts batch times so many keys in one bbolt transaction, and one that ends it.
 func bareKeys(path string, keys, batch int) (func() error, func() error, error) {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	db, err := bbolt.Open(path, 0o600,
+		&bbolt.Options{Timeout: time.Second, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"berth/driver"
 	"berth/internal/ipam"
+	"berth/internal/ipam/service"
 	"berth/store/bolt"
 
 	api "github.com/docker/go-plugins-helpers/ipam"
@@ -121,8 +122,11 @@ func socketRows(e env, dir medium) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, row{fmt.Sprintf("durable RequestAddress over the socket, %d callers, against a handler that does nothing: %s", callers, dir.name),
-			"0.40x", fmt.Sprintf("%.2fx (%.1fk/s of %.1fk/s)", ratio, ours/1000, theirs/1000), verdict(ratio >= 0.40)})
+		rows = append(rows,
+			row{fmt.Sprintf("durable RequestAddress over the socket, %d callers, against a handler that does "+
+				"nothing: %s", callers, dir.name),
+				"0.40x", fmt.Sprintf("%.2fx (%.1fk/s of %.1fk/s)", ratio, ours/1000, theirs/1000),
+				verdict(ratio >= 0.40)})
 	}
 	if !dir.disk {
 		return rows, nil // one caller is compared with what the disk does
@@ -137,7 +141,7 @@ func serveBerth(ctx context.Context, dir string) (pool, path string, err error) 
 	if err != nil {
 		return "", "", err
 	}
-	s, err := ipam.Open(ctx, ipam.Config{Store: st, Host: "bench"})
+	s, err := service.Open(ctx, service.Config{Store: st, Host: "bench"})
 	if err != nil {
 		return "", "", err
 	}
@@ -150,7 +154,8 @@ func serveBerth(ctx context.Context, dir string) (pool, path string, err error) 
 	}
 	go driver.New(driver.Config{Service: s, Log: logrus.NewEntry(log)}).Serve(ctx, l)
 	var answer api.RequestPoolResponse
-	err = newSocketClient(path, 1).call("RequestPool", api.RequestPoolRequest{AddressSpace: "local", Pool: "10.0.0.0/8"}, &answer)
+	err = newSocketClient(path, 1).call("RequestPool",
+		api.RequestPoolRequest{AddressSpace: "local", Pool: "10.0.0.0/8"}, &answer)
 	return answer.PoolID, path, err
 }
 
@@ -189,7 +194,8 @@ func oneCaller(e env, pool, path string) ([]row, error) {
 	}
 	_, _, floor, err := alternate(over(leastPath), alone)
 	return []row{{"durable RequestAddress over the socket, one caller, against a bare bbolt Update of one key", "0.70x",
-		fmt.Sprintf("%.2fx (%.1fk/s of %.1fk/s); a handler that makes only that Update: %.2fx", ratio, ours/1000, theirs/1000, floor),
+		fmt.Sprintf("%.2fx (%.1fk/s of %.1fk/s); a handler that makes only that Update: %.2fx", ratio, ours/1000,
+			theirs/1000, floor),
 		verdict(ratio >= 0.70)}}, err
 }
 

@@ -40,7 +40,8 @@ func measureStart(e env) ([]row, error) {
 	}
 	ms, rss, file := median(ready), median(resident), float64(info.Size())/(1<<20)
 	return []row{
-		{"start: ready with 65,536 leases on disk, file checked", "250 ms", fmt.Sprintf("%d ms", ms.Milliseconds()), verdict(ms <= 250*time.Millisecond)},
+		{"start: ready with 65,536 leases on disk, file checked", "250 ms", fmt.Sprintf("%d ms", ms.Milliseconds()),
+			verdict(ms <= 250*time.Millisecond)},
 		{"start: resident then", "48 MiB", fmt.Sprintf("%.1f MiB", rss), verdict(rss <= 48)},
 		{"start: state file, events included", "48 MiB", fmt.Sprintf("%.1f MiB", file), verdict(file <= 48)},
 	}, nil
@@ -54,7 +55,8 @@ func fillState(state string) error {
 		return err
 	}
 	defer closeStore()
-	grant, err := s.RequestPool(ctx, ipam.PoolRequest{Space: ipam.LocalSpace, CIDR: netip.MustParsePrefix("10.0.0.0/15")})
+	grant, err := s.RequestPool(ctx,
+		ipam.PoolRequest{Space: ipam.LocalSpace, CIDR: netip.MustParsePrefix("10.0.0.0/15")})
 	if err != nil {
 		return err
 	}
@@ -65,7 +67,8 @@ func fillState(state string) error {
 	for i := range callers {
 		wg.Go(func() {
 			for range startLeases / callers {
-				if _, errs[i] = s.RequestAddress(ctx, ipam.AddressRequest{Pool: grant.ID, MAC: mac.next(i)}); errs[i] != nil {
+				if _, errs[i] = s.RequestAddress(ctx,
+					ipam.AddressRequest{Pool: grant.ID, MAC: mac.next(i)}); errs[i] != nil {
 					return
 				}
 			}
