@@ -7,13 +7,19 @@ PLUGIN_TAG    ?= latest
 IMAGE         ?= berth
 FUZZTIME      ?= 10s
 SOAK_ROUNDS   ?= 1000
+ROLLBACKS     ?= 200
 ENGINE_FLAGS  ?=
+MACHINE_FLAGS ?=
+MACHINE_TREE  ?= $(CURDIR)/build/machine/_tree
+
+# The Go that scripts/needs fetched, where the machine's own is too old, and else the machine's own.
+export PATH := $(CURDIR)/build/tools/go/bin:$(PATH)
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 GOBUILD  = CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
 
-.PHONY: help build dist unit ipam-etcd engine engine-clean test soak bench fuzz lint plugin push image install uninstall \
+.PHONY: help build dist unit race histories ipam-etcd engine engine-clean machine machine-clean test soak nightly bench fuzz lint plugin push image install uninstall \
 	demo demo-clean clean
 
 help: ## show what can be made
@@ -28,32 +34,51 @@ dist: ## static binaries for amd64 and arm64 in bin/
 	GOOS=linux GOARCH=amd64 $(GOBUILD) -o bin/berth-linux-amd64 ./cmd/berth
 	GOOS=linux GOARCH=arm64 $(GOBUILD) -o bin/berth-linux-arm64 ./cmd/berth
 
-unit: ## go vet, and all tests that need no Docker Engine, under the race detector
+unit: ## go vet, and all tests that need no Docker Engine: each model takes all its rounds
 	go vet ./...
-	go vet -tags engine ./test/...
-	go test -race -timeout 20m $$(go list ./... | grep -v /test/cluster)
+	go vet -tags engine,machine ./test/...
+	go test -count 1 -timeout 30m $$(go list ./... | grep -v /test/cluster)
 
-# The engine tests make plugin sockets, network namespaces and an engine of their own: they run as root.
-histories: ## porcupine over hosts on an etcd that fails (test/cluster); wants a machine with nothing else to do
+race: ## the tests of `make unit` under the race detector, which is ten times as slow: models take a quarter of their rounds
+	go vet ./...
+	go vet -tags engine,machine ./test/...
+	go test -race -timeout 30m $$(go list ./... | grep -v /test/cluster)
+
+histories: ## porcupine over hosts on an etcd that fails (test/cluster); five minutes, more on a busy machine
 	@scripts/needs go etcd
 	go test ./test/cluster -count 1 -timeout 30m -v
 
-ipam-etcd: ## the tests of internal/ipam with their files in the etcd at ETCD=http://...; they take long
-	go test ./internal/ipam -count 1 -timeout 0 -rapid.checks 15 -etcd $(ETCD)
+ipam-etcd: ## the tests of internal/ipam/service with their files in the etcd at ETCD=http://...; they take long
+	go test ./internal/ipam/service -count 1 -timeout 0 -rapid.checks 15 -etcd $(ETCD)
 
+# The engine tests make plugin sockets, network namespaces and an engine of their own: they run as root.
 engine: build ## the tests on the real Docker Engine (ENGINE_FLAGS='-run Swarm -v' for some of them)
-	go test -tags engine -count 1 -timeout 40m -exec "$(CURDIR)/scripts/as-root" ./test/engine/... $(ENGINE_FLAGS)
+	go test -tags engine -count 1 -timeout 60m -exec "$(CURDIR)/scripts/as-root" ./test/engine/... $(ENGINE_FLAGS)
 
 engine-clean: ## remove what an interrupted `make engine` left behind
 	go test -tags engine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -clean
 
-test: ## everything; installs what it needs with apt
+machine: ## the tests on a whole Debian with systemd (MACHINE_FLAGS='-run Kept -cuts 10 -containers 25'); installs what it needs
+	@scripts/needs go machine
+	@$(SUDO) scripts/machine-tree $(MACHINE_TREE)
+	go test -tags machine -count 1 -timeout 60m -v -exec "$(CURDIR)/scripts/as-root" ./test/machine -tree $(MACHINE_TREE) $(MACHINE_FLAGS)
+
+machine-clean: ## remove what an interrupted `make machine` left behind
+	go test -tags machine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/machine -clean
+
+test: ## everything but the machine: `make race`, then `make engine`, about half an hour; installs what it needs with apt
 	@scripts/needs go test engine
-	@$(MAKE) --no-print-directory unit
+	@echo "the tests that need no Docker Engine, under the race detector: about 6 minutes on two idle cores"
+	@$(MAKE) --no-print-directory race
+	@echo "the tests on the real Docker Engine: about 25 minutes"
 	@$(MAKE) --no-print-directory engine
 
 soak: ## SIGKILL under load, SOAK_ROUNDS times
 	go test ./test/crash -count 1 -timeout 0 -run Soak -rounds $(SOAK_ROUNDS) -v
+
+nightly: unit histories fuzz ## `make unit`, histories, fuzz, then SIGKILL under load and an older state, or etcd's, put back by hand, ROLLBACKS times: nothing of what runs is given twice
+	go test ./test/crash -count 1 -timeout 0 -run Rollback -rollbacks $(ROLLBACKS) -v
+	go test ./internal/ipam/cluster -count 1 -timeout 0 -run MendKeepsWhatRuns -mend.rounds $(ROLLBACKS)
 
 bench: ## run the benchmarks and write docs/benchmarks.md
 	@scripts/needs go busybox etcd engine

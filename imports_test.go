@@ -1,10 +1,13 @@
-// Package berth_test holds the rooms of the repository to the order in which a request passes through them (docs/design.md).
+// Package berth_test holds the rooms of the repository to the order in which a request passes through them
+// (docs/design.md).
 package berth_test
 
 import (
+	"bytes"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -13,7 +16,9 @@ import (
 	"testing"
 )
 
-// mayImport lists, for each room, the rooms that its code (not its tests) may import. Nothing imports cmd/berth.
+// mayImport lists, for each room, the rooms that its code (not its tests) may import. Nothing imports cmd/berth. No
+// room of the command line imports the store, nor the driver: they only ask the daemon, and nothing but cmd/berth
+// imports them.
 var mayImport = map[string][]string{
 	"store":                 {},
 	"store/bolt":            {"store", "store/internal/record", "store/internal/watch"},
@@ -26,25 +31,108 @@ var mayImport = map[string][]string{
 	"store/storetest":       {"store"},
 	"internal/alloc":        {},
 	"internal/ipam":         {"internal/alloc", "store"},
+	"internal/ipam/ledger":  {"internal/alloc", "internal/ipam", "store"},
+	"internal/ipam/choose":  {"internal/alloc", "internal/ipam", "internal/ipam/ledger", "store"},
+	"internal/ipam/edit": {"internal/alloc", "internal/ipam", "internal/ipam/choose", "internal/ipam/ledger",
+		"store"},
+	"internal/ipam/attach": {
+		"internal/alloc", "internal/ipam", "internal/ipam/choose", "internal/ipam/edit", "internal/ipam/ledger",
+		"store",
+	},
+	"internal/ipam/view": {
+		"internal/alloc", "internal/ipam", "internal/ipam/attach", "internal/ipam/choose", "internal/ipam/edit",
+		"internal/ipam/ledger", "store",
+	},
+	"internal/ipam/bulk": {
+		"internal/alloc", "internal/ipam", "internal/ipam/choose", "internal/ipam/edit", "internal/ipam/ledger",
+		"internal/ipam/view", "store",
+	},
+	"internal/ipam/stores": {
+		"internal/alloc", "internal/ipam", "internal/ipam/attach", "internal/ipam/bulk", "internal/ipam/choose",
+		"internal/ipam/edit", "internal/ipam/ledger", "store",
+	},
+	"internal/ipam/service": {
+		"internal/ipam", "internal/ipam/attach", "internal/ipam/bulk", "internal/ipam/edit", "internal/ipam/ledger",
+		"internal/ipam/stores", "internal/ipam/view", "store",
+	},
+	"internal/ipam/cluster": {
+		"internal/ipam", "internal/ipam/attach", "internal/ipam/choose", "internal/ipam/edit", "internal/ipam/ledger",
+		"internal/ipam/service", "internal/ipam/view", "store",
+	},
 	"internal/plan":         {"internal/alloc", "internal/ipam"},
-	"driver":                {"internal/alloc", "internal/ipam"},
-	"internal/admin":        {"internal/ipam", "store"},
+	"driver":                {"internal/advice", "internal/alloc", "internal/ipam"},
+	"internal/advice":       {"internal/ipam"},
+	"internal/admin/api":    {"internal/ipam"},
+	"internal/admin/client": {"internal/admin/api", "internal/ipam"},
+	"internal/admin":        {"internal/admin/api", "internal/ipam", "store"},
 	"internal/hook":         {"internal/ipam"},
 	"internal/docker":       {"internal/ipam"},
+	"internal/docker/pin":   {"internal/docker", "internal/ipam"},
 	"internal/deploy":       {"internal/ipam"},
-	"cmd/berth":             {"driver", "internal/admin", "internal/alloc", "internal/deploy", "internal/docker", "internal/hook", "internal/ipam", "internal/plan", "store", "store/bolt", "store/etcd", "store/mem"},
-	"bench":                 {"driver", "internal/admin", "internal/alloc", "internal/docker", "internal/ipam", "store", "store/bolt", "store/etcd", "store/etcd/etcdtest", "store/mem"},
-	"test/engine":           {},
-	"test/cluster":          {},
-	"test/crash":            {},
+	"internal/cli": {
+		"internal/admin/api", "internal/admin/client", "internal/advice", "internal/docker", "internal/ipam",
+		"internal/plan",
+	},
+	"internal/cli/network": {"internal/admin/client", "internal/alloc", "internal/cli", "internal/ipam"},
+	"internal/cli/owner":   {"internal/admin/client", "internal/alloc", "internal/cli", "internal/ipam"},
+	"internal/cli/lease":   {"internal/admin/api", "internal/admin/client", "internal/cli", "internal/ipam"},
+	"internal/cli/host":    {"internal/admin/api", "internal/admin/client", "internal/cli", "internal/ipam"},
+	"internal/cli/daemon":  {"internal/admin/api", "internal/admin/client", "internal/cli", "internal/ipam"},
+	"internal/cli/document": {
+		"internal/admin/api", "internal/admin/client", "internal/advice", "internal/cli", "internal/ipam",
+		"internal/plan",
+	},
+	"internal/cli/compose": {
+		"internal/admin/client", "internal/cli", "internal/cli/document", "internal/deploy", "internal/docker",
+		"internal/ipam", "internal/plan",
+	},
+	"internal/cli/pin": {
+		"internal/admin/api", "internal/admin/client", "internal/cli", "internal/docker/pin", "internal/ipam",
+	},
+	"internal/cli/witness": {
+		"internal/admin/api", "internal/admin/client", "internal/cli", "internal/docker", "internal/ipam",
+	},
+	"cmd/berth": {
+		"driver", "internal/admin", "internal/admin/api", "internal/admin/client", "internal/advice",
+		"internal/cli", "internal/cli/compose", "internal/cli/daemon", "internal/cli/document",
+		"internal/cli/host", "internal/cli/lease", "internal/cli/network", "internal/cli/owner", "internal/cli/pin",
+		"internal/cli/witness", "internal/docker", "internal/hook", "internal/ipam", "internal/ipam/cluster",
+		"internal/ipam/ledger",
+		"internal/ipam/service", "internal/ipam/stores", "store", "store/bolt", "store/etcd", "store/mem",
+	},
+	"bench": {"driver", "internal/admin", "internal/admin/client", "internal/alloc", "internal/docker", "internal/ipam",
+		"internal/ipam/ledger", "internal/ipam/service", "store", "store/bolt", "store/etcd", "store/etcd/etcdtest",
+		"store/mem",
+	},
+	"test/checkout": {},
+	"test/ground":   {},
+	"test/sockets":  {},
+	"test/engine":   {"test/checkout", "test/ground"},
+	"test/cluster":  {},
+	"test/crash":    {},
+	"test/machine":  {"test/checkout", "test/ground"},
 }
 
 // onlyStandard are the rooms that import nothing but the standard library, other rooms, and range arithmetic.
-var onlyStandard = []string{"store", "internal/alloc", "internal/ipam"}
+var onlyStandard = []string{
+	"store", "internal/alloc", "internal/ipam", "internal/ipam/ledger", "internal/ipam/choose", "internal/ipam/edit",
+	"internal/ipam/attach",
+	"internal/ipam/view", "internal/ipam/bulk", "internal/ipam/stores", "internal/ipam/service",
+	"internal/ipam/cluster",
+}
+
+// A room of more than this is two.
+const (
+	mostFiles = 35
+	mostLines = 6000
+)
 
 func TestImports(t *testing.T) {
 	seen := map[string]bool{}
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if file == "build" { // what was made, root's own Debian among it
+			return fs.SkipDir
+		}
 		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
 			return err
 		}
@@ -89,5 +177,34 @@ func checkImport(t *testing.T, file, room, imported string) {
 	outside := strings.Contains(strings.Split(imported, "/")[0], ".")
 	if outside && imported != "go4.org/netipx" && slices.Contains(onlyStandard, room) {
 		t.Errorf("%s: %s must not import %s", file, room, imported)
+	}
+}
+
+// TestRooms: a room is small enough to be known, and says what it is for.
+func TestRooms(t *testing.T) {
+	for room := range mayImport {
+		files, err := filepath.Glob(filepath.Join(room, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+		lines, told := 0, false
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines += bytes.Count(text, []byte("\n"))
+			told = told || bytes.Contains(text, []byte("// Package "+path.Base(room)+" ")) ||
+				bytes.Contains(text, []byte("// Command "))
+		}
+		if len(files) > mostFiles || lines > mostLines {
+			t.Errorf("the room %s has %d files of %d lines; %d and %d are enough", room, len(files), lines, mostFiles,
+				mostLines)
+		}
+		if len(files) > 0 && !told {
+			t.Errorf("the room %s does not say what it is for: it wants a comment that begins with // Package %s", room,
+				path.Base(room))
+		}
 	}
 }

@@ -1,0 +1,76 @@
+package berth_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	rowCode   = regexp.MustCompile(`\b(?:GA|LN|BO|BD|CS)-\d+\b`)
+	rowLine   = regexp.MustCompile(`(?m)^\| ((?:GA|LN|BO|BD|CS)-\d+) \| \S`)
+	invariant = regexp.MustCompile(`(?i)\binvariants? (\d+)`)
+)
+
+// TestRows: what the code of a row means, which a test or a comment names, stands in docs/rows.md, once.
+func TestRows(t *testing.T) {
+	page, err := os.ReadFile("docs/rows.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]bool{}
+	for _, line := range rowLine.FindAllStringSubmatch(string(page), -1) {
+		if told[line[1]] {
+			t.Errorf("docs/rows.md says twice what %s is", line[1])
+		}
+		told[line[1]] = true
+	}
+	named := 0
+	for _, file := range filesWithRows(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, code := range rowCode.FindAllString(string(text), -1) {
+			named++
+			if !told[code] {
+				t.Errorf("%s names %s, which is no row of docs/rows.md", file, code)
+			}
+		}
+		for _, found := range invariant.FindAllStringSubmatch(string(text), -1) {
+			if !strings.Contains(string(page), fmt.Sprintf("\n| %s | ", found[1])) {
+				t.Errorf("%s names invariant %s, which is no row of docs/rows.md", file, found[1])
+			}
+		}
+	}
+	if named == 0 {
+		t.Error("no file names a row: the walk finds nothing")
+	}
+}
+
+// filesWithRows are the files of code, scripts and pages, in which rows are named.
+func filesWithRows(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (file == "build" || file == ".git") {
+			return fs.SkipDir
+		}
+		switch filepath.Ext(file) {
+		case ".go", ".txtar", ".md":
+			files = append(files, file)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
