@@ -10,6 +10,7 @@ import (
 
 	"berth/internal/admin/api"
 	"berth/internal/cli"
+	"berth/internal/ipam/cluster"
 	"berth/internal/ipam/stores"
 	"berth/store"
 	"berth/store/bolt"
@@ -156,7 +157,11 @@ func fsckRecords(ctx context.Context, path string) (report api.FsckReport, err e
 	if err != nil {
 		return report, err
 	}
-	report.Problems, err = stores.CheckStore(ctx, st)
+	var kept []string
+	if report.Problems, err = stores.CheckStore(ctx, st); err == nil {
+		kept, err = cluster.CheckOwn(ctx, st)
+	}
+	report.Problems = append(report.Problems, kept...)
 	return report, errors.Join(err, st.Close())
 }
 

@@ -144,10 +144,18 @@ type HeadroomUse struct {
 	Pool     ipam.ID
 	Addr     netip.Addr
 	Lease    uint64 // of the headroom
-	Use      ledger.Use
+	Holder   HeadroomHolder
 	Released bool // it has ended meanwhile
 	Again    bool // the store was told before, and may have taken it in
 	Sure     bool // it was given since the daemon's start, so that nobody else is to have it
+}
+
+// HeadroomHolder is whom a host has given an address of its headroom.
+type HeadroomHolder struct {
+	Kind  ipam.Kind `json:"kind"` // Automatic, Static or Auxiliary
+	MAC   ipam.MAC  `json:"mac,omitzero"`
+	Name  string    `json:"name,omitempty"`
+	Since time.Time `json:"since"`
 }
 
 // SettleUses makes the headroom that was used the leases of those who have it, and ends those that were released since.
@@ -185,8 +193,8 @@ func settleUse(c *ledger.Change, u *HeadroomUse) (found bool, err error) {
 	if !l.Held() || l.ID != u.Lease || l.Attachment != u.Pool {
 		return false, nil
 	}
-	if l.Kind == ipam.Headroom || l.MAC != u.Use.MAC || u.Use.Name != "" && l.Name != u.Use.Name {
-		if l, err = t.putToUse(l, &u.Use); err != nil {
+	if l.Kind == ipam.Headroom || l.MAC != u.Holder.MAC || u.Holder.Name != "" && l.Name != u.Holder.Name {
+		if l, err = t.putToUse(l, &u.Holder); err != nil {
 			return false, err
 		}
 	} else if u.Sure {
@@ -199,7 +207,7 @@ func settleUse(c *ledger.Change, u *HeadroomUse) (found bool, err error) {
 }
 
 // putToUse makes headroom the lease of who has it. It keeps its id, by which the host knows it.
-func (t *Target) putToUse(l *ipam.Lease, u *ledger.Use) (*ipam.Lease, error) {
+func (t *Target) putToUse(l *ipam.Lease, u *HeadroomHolder) (*ipam.Lease, error) {
 	id, err := t.Event(&ipam.Event{Verb: ipam.LeaseTaken, Space: t.Sub.Space, Subnet: t.Sub.CIDR, Address: l.Address,
 		Lease: l.ID, Attachment: t.At.ID,
 		MAC: u.MAC, Name: u.Name,

@@ -207,13 +207,18 @@ func (e *Estate) Export(ctx context.Context, network string) iter.Seq2[ipam.Plan
 		func(s *service.Service) iter.Seq2[ipam.PlannedNetwork, error] { return s.Export(ctx, "") })
 }
 
-// Check is Service.Check of both stores. That the cluster's was never reached is a problem, too: nothing is known of
-// it.
+// Check is Service.Check of both stores, and CheckOwn. That the cluster's was never reached is a problem, too: nothing
+// is known of it.
 func (e *Estate) Check(ctx context.Context) ([]string, error) {
 	problems, err := e.local.Check(ctx)
 	if err != nil {
 		return nil, err
 	}
+	kept, err := CheckOwn(ctx, e.shared.own)
+	if err != nil {
+		return nil, err
+	}
+	problems = append(problems, kept...)
 	s, away := e.shared.service()
 	if away != nil {
 		return append(problems, "the store of the cluster was not checked: "+away.Error()), nil

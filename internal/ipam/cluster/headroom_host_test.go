@@ -59,8 +59,8 @@ func TestHeadroomOfALeavingHost(t *testing.T) {
 	}
 	a.handle.Cut(errCut)
 	a.refusedAway2(ipam.AddressRequest{Pool: pool, MAC: testMAC(4)})
-	if len(a.stocks[pool].Spares) != 0 {
-		t.Fatalf("%+v", a.stocks[pool])
+	if len(a.headroom[pool].addrs) != 0 {
+		t.Fatalf("%+v", a.headroom[pool])
 	}
 }
 
@@ -96,7 +96,7 @@ func TestHeadroomOfARemovedHost(t *testing.T) {
 		if st := a.State(); !errors.Is(st.Err, ipam.ErrHost) {
 			t.Fatalf("%+v", st)
 		}
-		if st := a.stocks[pool]; st != nil && len(st.Spares) > 0 {
+		if st := a.headroom[pool]; st != nil && len(st.addrs) > 0 {
 			t.Fatalf("%+v", st)
 		}
 		a.refusedAway2(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})
@@ -109,7 +109,7 @@ func TestHeadroomOfARemovedHost(t *testing.T) {
 		a.mustLook()
 		again := a.pool()
 		a.mustLook()
-		if len(a.free(again)) != 2 || a.stocks[pool] != nil {
+		if len(a.free(again)) != 2 || a.headroom[pool] != nil {
 			t.Fatal(a.free(again))
 		}
 	}
@@ -124,7 +124,7 @@ func TestHeadroomOfASwarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.mustLook()
-	if got := inStore(t, common); len(got) != 2 || a.stocks[grant.ID] != nil {
+	if got := inStore(t, common); len(got) != 2 || a.headroom[grant.ID] != nil {
 		t.Fatal(got)
 	}
 }

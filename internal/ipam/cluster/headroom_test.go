@@ -298,11 +298,11 @@ func TestHeadroomOfAPoolThatWaits(t *testing.T) {
 	other := newSharingHost(t, common, "b")
 	other.open()
 	other.edit(&ipam.ModifyNetwork{Network: "lan", Headroom: &three})
-	if err := a.reviewStock(context.Background(), a.svc, pool); err != nil {
+	if err := a.reviewOne(context.Background(), a.svc, pool); err != nil {
 		t.Fatal(err)
 	}
-	if a.stockOf(pool) != nil || len(inStore(t, common)) != 2 {
-		t.Fatal(a.stockOf(pool), inStore(t, common))
+	if a.headroomOf(pool) != nil || len(inStore(t, common)) != 2 {
+		t.Fatal(a.headroomOf(pool), inStore(t, common))
 	}
 	a.mustLook()
 	isFreeFor(t, a, pool, 0)

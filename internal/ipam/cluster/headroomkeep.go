@@ -16,15 +16,15 @@ import (
 
 // claimed is how it stands with an attachment's headroom in the shared store.
 type claimed struct {
-	ledger.StockFacts
+	headroomFacts
 	leases map[netip.Addr]uint64 // with their ids
 	unfit  map[netip.Addr]bool   // those of them that are to be given out no more: excluded since, or reserved
 }
 
-// headroom tells what there should be of it for each attachment of this host, and what there is. Attachments that
+// allClaimed tells what there should be of it for each attachment of this host, and what there is. Attachments that
 // neither have nor should have any are left out. A swarm manager's are, too: it asks for all it has again through
 // others (heir.go).
-func headroom(ctx context.Context, s *ledger.Ledger) (all map[ipam.ID]*claimed, err error) {
+func allClaimed(ctx context.Context, s *ledger.Ledger) (all map[ipam.ID]*claimed, err error) {
 	err = s.Look(ctx, func(c *ledger.Change) error {
 		all = map[ipam.ID]*claimed{}
 		for id, known := range c.Index().Attachments() {
@@ -44,8 +44,8 @@ func headroom(ctx context.Context, s *ledger.Ledger) (all map[ipam.ID]*claimed, 
 	return all, err
 }
 
-// headroomOf is headroom of one attachment; nil where it neither has nor should have any.
-func headroomOf(ctx context.Context, s *ledger.Ledger, pool ipam.ID) (cl *claimed, err error) {
+// claimedFor is allClaimed of one attachment; nil where it neither has nor should have any.
+func claimedFor(ctx context.Context, s *ledger.Ledger, pool ipam.ID) (cl *claimed, err error) {
 	err = s.Look(ctx, func(c *ledger.Change) (err error) {
 		cl, err = claimedOf(c, pool)
 		return err
@@ -72,7 +72,7 @@ func claimedOf(c *ledger.Change, pool ipam.ID) (*claimed, error) {
 }
 
 func claimedHere(t *choose.Target) (*claimed, error) {
-	cl := &claimed{StockFacts: ledger.StockFacts{Space: t.Sub.Space, CIDR: t.Sub.CIDR}, unfit: map[netip.Addr]bool{}}
+	cl := &claimed{headroomFacts: headroomFacts{Space: t.Sub.Space, CIDR: t.Sub.CIDR}, unfit: map[netip.Addr]bool{}}
 	n := t.Index().Network(t.Sub.Network)
 	if n != nil {
 		cl.Network, cl.Forget, cl.Quarantine = n.Name, n.Policy.Forget, n.Policy.Quarantine
@@ -100,12 +100,12 @@ func claimedHere(t *choose.Target) (*claimed, error) {
 // review makes the headroom what it should be. Whoever has something to tell the store comes between any two
 // attachments.
 func (s *Shared) review(ctx context.Context, svc *service.Service) error {
-	all, err := headroom(ctx, svc.Ledger)
+	all, err := allClaimed(ctx, svc.Ledger)
 	if err != nil {
 		return err
 	}
 	for _, pool := range s.unlike(all) {
-		if err := s.inTellingTurn(ctx, func() error { return s.reviewStock(ctx, svc, pool) }); err != nil {
+		if err := s.inTellingTurn(ctx, func() error { return s.reviewOne(ctx, svc, pool) }); err != nil {
 			return err
 		}
 	}
@@ -116,13 +116,13 @@ func (s *Shared) review(ctx context.Context, svc *service.Service) error {
 func (s *Shared) unlike(all map[ipam.ID]*claimed) (pools []ipam.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for pool := range s.stocks {
+	for pool := range s.headroom {
 		if all[pool] == nil {
 			pools = append(pools, pool)
 		}
 	}
 	for pool, cl := range all {
-		if st := s.stocks[pool]; st == nil || !is(st, cl) {
+		if hr := s.headroom[pool]; hr == nil || !is(hr, cl) {
 			pools = append(pools, pool)
 		}
 	}
@@ -130,33 +130,33 @@ func (s *Shared) unlike(all map[ipam.ID]*claimed) (pools []ipam.ID) {
 }
 
 // is tells whether the headroom is what it should be.
-func is(st *ledger.Stock, cl *claimed) bool {
+func is(hr *headroom, cl *claimed) bool {
 	free := 0
-	for addr, sp := range st.Spares {
-		if sp.Free() {
+	for addr, one := range hr.addrs {
+		if one.free() {
 			free++
 		}
-		if sp.Free() && (cl.leases[addr] != sp.Lease || cl.unfit[addr]) {
+		if one.free() && (cl.leases[addr] != one.Lease || cl.unfit[addr]) {
 			return false
 		}
 	}
 	for addr, lease := range cl.leases {
-		if st.Spares[addr].Lease != lease {
+		if hr.addrs[addr].Lease != lease {
 			return false
 		}
 	}
-	return st.StockFacts == cl.StockFacts &&
-		(free == cl.Wanted || free < cl.Wanted && time.Since(st.Exhausted) < claimAgain)
+	return hr.headroomFacts == cl.headroomFacts &&
+		(free == cl.Wanted || free < cl.Wanted && time.Since(hr.exhausted) < claimAgain)
 }
 
-// reviewStock makes the headroom of one attachment what it should be. Whoever calls it has the token of telling.
-func (s *Shared) reviewStock(ctx context.Context, svc *service.Service, pool ipam.ID) error {
-	cl, err := headroomOf(ctx, svc.Ledger, pool)
+// reviewOne makes the headroom of one attachment what it should be. Whoever calls it has the token of telling.
+func (s *Shared) reviewOne(ctx context.Context, svc *service.Service, pool ipam.ID) error {
+	cl, err := claimedFor(ctx, svc.Ledger, pool)
 	if err != nil {
 		return err
 	}
 	if cl == nil {
-		return s.dropStock(ctx, pool)
+		return s.dropHeadroom(ctx, pool)
 	}
 	surplus, free, err := s.agree(ctx, pool, cl)
 	if err != nil {
@@ -190,27 +190,27 @@ func (s *Shared) agree(ctx context.Context, pool ipam.ID,
 	cl *claimed) (surplus map[netip.Addr]uint64, free int, err error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	if s.isQueued(ledger.Parting{Pool: pool}) {
+	if s.isQueued(queuedRelease{Pool: pool}) {
 		// it has none any more, and ends in the shared store with all that was taken through it
 		return nil, cl.Wanted, nil
 	}
-	if err := s.setStock(ctx, pool, cl.StockFacts); err != nil {
+	if err := s.setFacts(ctx, pool, cl.headroomFacts); err != nil {
 		return nil, 0, err
 	}
-	known := s.stockOf(pool).Spares
-	changed, surplus := map[netip.Addr]*ledger.Spare{}, map[netip.Addr]uint64{}
-	for addr, sp := range known {
-		if sp.Free() && cl.leases[addr] != sp.Lease {
+	known := s.headroomOf(pool).addrs
+	changed, surplus := map[netip.Addr]*headroomAddr{}, map[netip.Addr]uint64{}
+	for addr, one := range known {
+		if one.free() && cl.leases[addr] != one.Lease {
 			changed[addr] = nil
 		}
 	}
 	for _, addr := range s.keepingOrder(known, cl) {
-		sp, knows := known[addr]
-		knows = knows && sp.Lease == cl.leases[addr]
+		one, knows := known[addr]
+		knows = knows && one.Lease == cl.leases[addr]
 		switch {
-		case knows && !sp.Free(): // in somebody's hands, and told of next
+		case knows && !one.free(): // in somebody's hands, and told of next
 		case cl.unfit[addr] || free >= cl.Wanted:
-			if knows && sp.Released.Add(cl.Quarantine).After(s.now()) && !sp.Released.IsZero() {
+			if knows && one.Released.Add(cl.Quarantine).After(s.now()) && !one.Released.IsZero() {
 				continue // until its quarantine is over
 			}
 			surplus[addr] = cl.leases[addr]
@@ -220,16 +220,16 @@ func (s *Shared) agree(ctx context.Context, pool ipam.ID,
 		default:
 			free++
 			if !knows {
-				changed[addr] = &ledger.Spare{Lease: cl.leases[addr]}
+				changed[addr] = &headroomAddr{Lease: cl.leases[addr]}
 			}
 		}
 	}
-	return surplus, free, s.setSpares(ctx, pool, changed)
+	return surplus, free, s.setAddrs(ctx, pool, changed)
 }
 
 // keepingOrder lists what is claimed, what is kept first before what is given back first: what the host knows of, the
 // lowest first.
-func (s *Shared) keepingOrder(known map[netip.Addr]ledger.Spare, cl *claimed) []netip.Addr {
+func (s *Shared) keepingOrder(known map[netip.Addr]headroomAddr, cl *claimed) []netip.Addr {
 	all := choose.SortedAddrs(cl.leases)
 	slices.SortStableFunc(all, func(a, b netip.Addr) int {
 		_, knowsA := known[a]
@@ -243,52 +243,52 @@ func (s *Shared) keepingOrder(known map[netip.Addr]ledger.Spare, cl *claimed) []
 func (s *Shared) adopt(ctx context.Context, pool ipam.ID, leases map[netip.Addr]uint64) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	st := s.stockOf(pool)
-	if st == nil {
+	hr := s.headroomOf(pool)
+	if hr == nil {
 		return nil // the pool was released meanwhile, and they with it
 	}
-	changed := map[netip.Addr]*ledger.Spare{}
+	changed := map[netip.Addr]*headroomAddr{}
 	for addr, lease := range leases {
-		if sp, ok := st.Spares[addr]; !ok || sp.Lease != lease && sp.Free() {
-			changed[addr] = &ledger.Spare{Lease: lease}
+		if one, ok := hr.addrs[addr]; !ok || one.Lease != lease && one.free() {
+			changed[addr] = &headroomAddr{Lease: lease}
 		}
 	}
-	return s.setSpares(ctx, pool, changed)
+	return s.setAddrs(ctx, pool, changed)
 }
 
 // mayClaim tells whether it makes sense to claim for an attachment: not soon after nothing was free.
 func (s *Shared) mayClaim(pool ipam.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := s.stocks[pool]
-	return st != nil && time.Since(st.Exhausted) >= claimAgain
+	hr := s.headroom[pool]
+	return hr != nil && time.Since(hr.exhausted) >= claimAgain
 }
 
 func (s *Shared) claimLater(pool ipam.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if st := s.stocks[pool]; st != nil {
-		st.Exhausted = time.Now()
+	if hr := s.headroom[pool]; hr != nil {
+		hr.exhausted = time.Now()
 	}
 }
 
-// dropSpares forgets all headroom that nobody has in use.
-func (s *Shared) dropSpares(ctx context.Context) error {
+// dropFree forgets all headroom that nobody has in use.
+func (s *Shared) dropFree(ctx context.Context) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.mu.Lock()
-	gone := map[ipam.ID]map[netip.Addr]*ledger.Spare{}
-	for pool, st := range s.stocks {
-		gone[pool] = map[netip.Addr]*ledger.Spare{}
-		for addr, sp := range st.Spares {
-			if sp.Free() {
+	gone := map[ipam.ID]map[netip.Addr]*headroomAddr{}
+	for pool, hr := range s.headroom {
+		gone[pool] = map[netip.Addr]*headroomAddr{}
+		for addr, one := range hr.addrs {
+			if one.free() {
 				gone[pool][addr] = nil
 			}
 		}
 	}
 	s.mu.Unlock()
-	for pool, spares := range gone {
-		if err := s.setSpares(ctx, pool, spares); err != nil {
+	for pool, addrs := range gone {
+		if err := s.setAddrs(ctx, pool, addrs); err != nil {
 			return err
 		}
 	}
@@ -302,13 +302,13 @@ func (s *Shared) giveBack(ctx context.Context, svc *service.Service) error {
 		if err := s.tellInTurn(ctx, svc); err != nil {
 			return err
 		}
-		if err := s.dropSpares(ctx); err != nil { // before they are given back in the shared store
+		if err := s.dropFree(ctx); err != nil { // before they are given back in the shared store
 			return err
 		}
 		if s.keeps() {
 			continue // an address was given out meanwhile
 		}
-		all, err := headroom(ctx, svc.Ledger)
+		all, err := allClaimed(ctx, svc.Ledger)
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 // opened yet.
 func (s *Shared) fromHeadroom(ctx context.Context, svc *service.Service,
 	req ipam.AddressRequest) (netip.Prefix, error) {
-	if req.Gateway || s.stockOf(req.Pool) == nil {
+	if req.Gateway || s.headroomOf(req.Pool) == nil {
 		return netip.Prefix{}, nil
 	}
 	suits, exists := func(netip.Addr, uint64) bool { return true }, func(string) bool { return false }
@@ -39,20 +39,21 @@ func (s *Shared) fromHeadroom(ctx context.Context, svc *service.Service,
 	if err := s.untrusted(); err != nil {
 		return netip.Prefix{}, err
 	}
-	st := s.stockOf(req.Pool) // as it is now
-	if st == nil {
+	hr := s.headroomOf(req.Pool) // as it is now
+	if hr == nil {
 		return netip.Prefix{}, nil
 	}
-	addr, ok := chooseSpare(st, &req, s.now(), suits, exists)
+	addr, ok := chooseHeadroom(hr, &req, s.now(), suits, exists)
 	if !ok {
 		return netip.Prefix{}, nil
 	}
-	sp := ledger.Spare{Lease: st.Spares[addr].Lease,
-		Use: &ledger.Use{Kind: choose.KindOf(req, at, s.now()), MAC: req.MAC, Name: req.Name, Since: s.now().UTC()}}
-	if err := s.setSpares(ctx, req.Pool, map[netip.Addr]*ledger.Spare{addr: &sp}); err != nil {
+	holder := &choose.HeadroomHolder{Kind: choose.KindOf(req, at, s.now()), MAC: req.MAC, Name: req.Name,
+		Since: s.now().UTC()}
+	one := headroomAddr{Lease: hr.addrs[addr].Lease, Holder: holder}
+	if err := s.setAddrs(ctx, req.Pool, map[netip.Addr]*headroomAddr{addr: &one}); err != nil {
 		return netip.Prefix{}, err
 	}
-	return netip.PrefixFrom(addr, st.CIDR.Bits()), nil
+	return netip.PrefixFrom(addr, hr.CIDR.Bits()), nil
 }
 
 // usedBefore gives an endpoint the address of the headroom again that it has lost; the zero prefix where there is none.
@@ -60,22 +61,22 @@ func (s *Shared) fromHeadroom(ctx context.Context, svc *service.Service,
 func (s *Shared) usedBefore(ctx context.Context, req ipam.AddressRequest) (netip.Prefix, error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	st := s.stockOf(req.Pool)
-	if st == nil {
+	hr := s.headroomOf(req.Pool)
+	if hr == nil {
 		return netip.Prefix{}, nil
 	}
-	addr := st.Lost(&req, s.started)
+	addr := hr.lost(&req, s.started)
 	if !addr.IsValid() {
 		return netip.Prefix{}, nil
 	}
-	sp := st.Spares[addr]
-	again := *sp.Use
+	one := hr.addrs[addr]
+	again := *one.Holder
 	again.Since = s.now().UTC()
-	sp.Use, sp.LeftBehind = &again, false
-	if err := s.setSpares(ctx, req.Pool, map[netip.Addr]*ledger.Spare{addr: &sp}); err != nil {
+	one.Holder, one.LeftBehind = &again, false
+	if err := s.setAddrs(ctx, req.Pool, map[netip.Addr]*headroomAddr{addr: &one}); err != nil {
 		return netip.Prefix{}, err
 	}
-	return netip.PrefixFrom(addr, st.CIDR.Bits()), nil
+	return netip.PrefixFrom(addr, hr.CIDR.Bits()), nil
 }
 
 // leaveBehind puts in doubt what was given to a start whose IPv6 address was refused, as Service.leaveBehind does, out
@@ -89,12 +90,12 @@ func (s *Shared) leaveBehind(ctx context.Context, req ipam.AddressRequest) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	for pool, addr := range s.usesOf(&req) {
-		sp, ok := s.spareAt(pool, addr)
-		if !ok || !sp.UsedBy(&req) || s.now().Sub(sp.Use.Since) > choose.OtherFamilyTime {
+		one, ok := s.addrAt(pool, addr)
+		if !ok || !one.heldBy(&req) || s.now().Sub(one.Holder.Since) > choose.OtherFamilyTime {
 			continue
 		}
-		sp.LeftBehind = true
-		if err := s.setSpares(context.WithoutCancel(ctx), pool, map[netip.Addr]*ledger.Spare{addr: &sp}); err != nil {
+		one.LeftBehind = true
+		if err := s.setAddrs(context.WithoutCancel(ctx), pool, map[netip.Addr]*headroomAddr{addr: &one}); err != nil {
 			s.warn(fmt.Errorf("%s was left behind by a start that was refused its IPv6 address, and that could not be "+
 				"written down: %w", addr, err))
 		}
@@ -106,9 +107,9 @@ func (s *Shared) usesOf(req *ipam.AddressRequest) map[ipam.ID]netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := map[ipam.ID]netip.Addr{}
-	for pool, st := range s.stocks {
-		for addr, sp := range st.Spares {
-			if addr.Is4() && sp.UsedBy(req) {
+	for pool, hr := range s.headroom {
+		for addr, one := range hr.addrs {
+			if addr.Is4() && one.heldBy(req) {
 				all[pool] = addr
 			}
 		}
@@ -163,36 +164,37 @@ func fitHeadroom(ctx context.Context, s *ledger.Ledger,
 	return fit, err
 }
 
-// releaseSpare ends the use of an address of the headroom, and tells whether it is one. What the shared store has not
-// been told of is headroom again at once.
-func (s *Shared) releaseSpare(ctx context.Context, pool ipam.ID, addr netip.Addr) (is bool, err error) {
+// releaseHeadroom ends the use of an address of the headroom, and tells whether it is one. What the shared store has
+// not been told of is headroom again at once.
+func (s *Shared) releaseHeadroom(ctx context.Context, pool ipam.ID, addr netip.Addr) (is bool, err error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	sp, ok := s.spareAt(pool, addr)
-	if !ok || !sp.Used() {
+	one, ok := s.addrAt(pool, addr)
+	if !ok || !one.held() {
 		return ok, nil // nobody has it
 	}
-	sp.Released = s.now().UTC()
-	return true, s.setSpares(ctx, pool, map[netip.Addr]*ledger.Spare{addr: &sp})
+	one.Released = s.now().UTC()
+	return true, s.setAddrs(ctx, pool, map[netip.Addr]*headroomAddr{addr: &one})
 }
 
 // usesPage is what the store is told next of the headroom in use, in one transaction.
 func (s *Shared) usesPage() (page []choose.HeadroomUse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for pool, st := range s.stocks {
-		for _, addr := range st.Uses() {
+	for pool, hr := range s.headroom {
+		for _, addr := range hr.toTell() {
 			if len(page) == choose.ClaimPage {
 				return page
 			}
-			page = append(page, asUse(st.Spares[addr], pool, addr))
+			page = append(page, asUse(hr.addrs[addr], pool, addr))
 		}
 	}
 	return page
 }
 
-func asUse(sp ledger.Spare, pool ipam.ID, addr netip.Addr) choose.HeadroomUse {
-	return choose.HeadroomUse{Pool: pool, Addr: addr, Lease: sp.Lease, Use: *sp.Use, Released: !sp.Released.IsZero()}
+func asUse(one headroomAddr, pool ipam.ID, addr netip.Addr) choose.HeadroomUse {
+	return choose.HeadroomUse{Pool: pool, Addr: addr, Lease: one.Lease, Holder: *one.Holder,
+		Released: !one.Released.IsZero()}
 }
 
 // tellUses tells the store who has headroom in use. First it is noted that the store was told: from then on, until the
@@ -234,35 +236,36 @@ func lostUse(u *choose.HeadroomUse, err error) error {
 	return ipam.Help(fmt.Errorf("%s was given out of the headroom (pool %s, MAC %s, name %q), and the shared "+
 		"store does "+
 		"not have it so: "+
-		"somebody else may have the same address; stop that container: %w", u.Addr, u.Pool, u.Use.MAC, u.Use.Name, err),
+		"somebody else may have the same address; stop that container: %w", u.Addr, u.Pool, u.Holder.MAC,
+		u.Holder.Name, err),
 		ipam.Advise(ipam.DoRunCheck))
 }
 
 // markTold notes that the store is told of uses, and returns them as they are now, less those that have gone.
 func (s *Shared) markTold(ctx context.Context, page []choose.HeadroomUse) (now []choose.HeadroomUse, err error) {
-	return now, s.changeUses(ctx, page, func(u choose.HeadroomUse, sp *ledger.Spare) *ledger.Spare {
-		u = asUse(*sp, u.Pool, u.Addr) // it may be another's by now; from here on it stays
-		u.Again, u.Sure = sp.Told, sp.Used() && !sp.MayBeLost(s.started)
+	return now, s.changeUses(ctx, page, func(u choose.HeadroomUse, one *headroomAddr) *headroomAddr {
+		u = asUse(*one, u.Pool, u.Addr) // it may be another's by now; from here on it stays
+		u.Again, u.Sure = one.Told, one.held() && !one.mayBeLost(s.started)
 		now = append(now, u)
-		sp.Told = true
-		return sp
+		one.Told = true
+		return one
 	})
 }
 
 // unmarkTold notes that the store was not told of uses, those excepted of which it was told before.
 func (s *Shared) unmarkTold(ctx context.Context, page []choose.HeadroomUse) error {
-	return s.changeUses(ctx, page, func(u choose.HeadroomUse, sp *ledger.Spare) *ledger.Spare {
-		sp.Told = u.Again
-		return sp
+	return s.changeUses(ctx, page, func(u choose.HeadroomUse, one *headroomAddr) *headroomAddr {
+		one.Told = u.Again
+		return one
 	})
 }
 
 // forgetUses forgets uses that the store has taken in, unless they have ended, or begun anew, since it was told of
 // them.
 func (s *Shared) forgetUses(ctx context.Context, page []choose.HeadroomUse) error {
-	return s.changeUses(ctx, page, func(u choose.HeadroomUse, sp *ledger.Spare) *ledger.Spare {
-		if u.Released != !sp.Released.IsZero() || !u.Use.Since.Equal(sp.Use.Since) {
-			return sp
+	return s.changeUses(ctx, page, func(u choose.HeadroomUse, one *headroomAddr) *headroomAddr {
+		if u.Released != !one.Released.IsZero() || !u.Holder.Since.Equal(one.Holder.Since) {
+			return one
 		}
 		return nil
 	})
@@ -270,25 +273,25 @@ func (s *Shared) forgetUses(ctx context.Context, page []choose.HeadroomUse) erro
 
 // changeUses makes of each use that is there still what change makes of it; nil: it goes.
 func (s *Shared) changeUses(ctx context.Context, page []choose.HeadroomUse,
-	change func(choose.HeadroomUse, *ledger.Spare) *ledger.Spare) error {
+	change func(choose.HeadroomUse, *headroomAddr) *headroomAddr) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	changed := map[ipam.ID]map[netip.Addr]*ledger.Spare{}
+	changed := map[ipam.ID]map[netip.Addr]*headroomAddr{}
 	for _, u := range page {
-		sp, ok := s.spareAt(u.Pool, u.Addr)
-		if !ok || sp.Free() || sp.Lease != u.Lease {
+		one, ok := s.addrAt(u.Pool, u.Addr)
+		if !ok || one.free() || one.Lease != u.Lease {
 			continue
 		}
-		before := sp
-		if after := change(u, &sp); after == nil || *after != before {
+		before := one
+		if after := change(u, &one); after == nil || *after != before {
 			if changed[u.Pool] == nil {
-				changed[u.Pool] = map[netip.Addr]*ledger.Spare{}
+				changed[u.Pool] = map[netip.Addr]*headroomAddr{}
 			}
 			changed[u.Pool][u.Addr] = after
 		}
 	}
-	for pool, spares := range changed {
-		if err := s.setSpares(ctx, pool, spares); err != nil {
+	for pool, addrs := range changed {
+		if err := s.setAddrs(ctx, pool, addrs); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
+	"time"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/choose"
@@ -15,18 +17,44 @@ import (
 	"berth/store"
 )
 
+// queuedRelease is a release that the shared store has not been told of: of an address, or of a pool with all that was
+// taken through it.
+type queuedRelease struct {
+	Seq     uint64     `json:"-"` // its place, which is its key
+	Pool    ipam.ID    `json:"pool"`
+	Address netip.Addr `json:"address,omitzero"` // zero: the pool
+	// only this one; 0: the daemon had not reached the store yet, and knew no id
+	Lease uint64    `json:"lease,omitempty"`
+	Since time.Time `json:"since"`
+}
+
+// decodeQueued reads a release that waits; a record that is none is an error wrapping ErrDamaged.
+func decodeQueued(rec store.Record) (q queuedRelease, err error) {
+	if len(rec.Key) != 9 {
+		return q, fmt.Errorf("%w: the key %x numbers no release", ipam.ErrDamaged, rec.Key)
+	}
+	err = ipam.DecodeJSON("a release that waits", rec.Value, &q)
+	q.Seq = binary.BigEndian.Uint64(rec.Key[1:])
+	return q, err
+}
+
+// isOf tells whether the release is that of a lease of its attachment.
+func (q *queuedRelease) isOf(l *ipam.Lease) bool {
+	return !q.Address.IsValid() || q.Address == l.Address && (q.Lease == 0 || q.Lease == l.ID)
+}
+
 func outboxKey(seq uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{ledger.OutboxKeys}, seq)
 }
 
 // readOutbox reads what waits, in order, and the number of what is queued next.
-func readOutbox(tx store.Tx) (all []ledger.Waiting, next uint64, err error) {
+func readOutbox(tx store.Tx) (all []queuedRelease, next uint64, err error) {
 	next = 1
 	for rec, err := range tx.Scan(ledger.KindRange(ledger.OutboxKeys)) {
 		if err != nil {
 			return nil, 0, err
 		}
-		w, err := ledger.DecodeWaiting(rec)
+		w, err := decodeQueued(rec)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -44,9 +72,9 @@ func Undelivered(ctx context.Context, own store.Store) (n int, err error) {
 		if err != nil {
 			return err
 		}
-		stocks, err := ledger.ReadStocks(tx)
-		for _, st := range stocks {
-			n += len(st.Uses())
+		headroom, err := readHeadroom(tx)
+		for _, hr := range headroom {
+			n += len(hr.toTell())
 		}
 		n += len(all)
 		return err
@@ -79,29 +107,29 @@ func (s *Shared) keep(ctx context.Context, notes []note, then func()) error {
 }
 
 // queue keeps a release until the shared store can be told of it. One that waits already is not kept twice.
-func (s *Shared) queue(ctx context.Context, p ledger.Parting) error {
+func (s *Shared) queue(ctx context.Context, p queuedRelease) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	return s.queueInTurn(ctx, p)
 }
 
-func (s *Shared) queueInTurn(ctx context.Context, p ledger.Parting) error {
+func (s *Shared) queueInTurn(ctx context.Context, p queuedRelease) error {
 	return s.queueWith(ctx, p, nil, func() {})
 }
 
 // queueWith is queueInTurn that makes other writes, too.
-func (s *Shared) queueWith(ctx context.Context, p ledger.Parting, notes []note, then func()) error {
+func (s *Shared) queueWith(ctx context.Context, p queuedRelease, notes []note, then func()) error {
 	if s.isQueued(p) {
 		return s.keep(ctx, notes, then)
 	}
 	p.Since = s.now().UTC()
-	w := ledger.Waiting{Seq: s.nextSeq, Parting: p}
-	n, err := noteJSON(outboxKey(w.Seq), &w.Parting)
+	p.Seq = s.nextSeq
+	n, err := noteJSON(outboxKey(p.Seq), &p)
 	if err != nil {
 		return err
 	}
 	return s.keep(ctx, append(notes, n), func() {
-		s.outbox = append(s.outbox, w)
+		s.outbox = append(s.outbox, p)
 		s.nextSeq++
 		then()
 	})
@@ -111,27 +139,27 @@ func (s *Shared) queueWith(ctx context.Context, p ledger.Parting, notes []note, 
 func (s *Shared) queuePool(ctx context.Context, pool ipam.ID) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	notes, then := s.withoutStock(pool)
-	return s.queueWith(ctx, ledger.Parting{Pool: pool}, notes, then)
+	notes, then := s.withoutHeadroom(pool)
+	return s.queueWith(ctx, queuedRelease{Pool: pool}, notes, then)
 }
 
 // isQueued tells whether a release waits, or that of its whole pool.
-func (s *Shared) isQueued(p ledger.Parting) bool {
+func (s *Shared) isQueued(p queuedRelease) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.outbox, func(w ledger.Waiting) bool {
+	return slices.ContainsFunc(s.outbox, func(w queuedRelease) bool {
 		return w.Pool == p.Pool && (!w.Address.IsValid() || w.Address == p.Address &&
 			(w.Lease == p.Lease || w.Lease == 0))
 	})
 }
 
-// partingsOf lists the releases that wait of what was taken through an attachment.
-func (s *Shared) partingsOf(pool ipam.ID) (all []ledger.Parting) {
+// queuedFor lists the releases that wait of what was taken through an attachment.
+func (s *Shared) queuedFor(pool ipam.ID) (all []queuedRelease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.outbox {
 		if w.Pool == pool {
-			all = append(all, w.Parting)
+			all = append(all, w)
 		}
 	}
 	return all
@@ -180,14 +208,14 @@ func (s *Shared) tellInTurn(ctx context.Context, svc *service.Service) error {
 		if len(page) == 0 {
 			return nil
 		}
-		if err := s.tellPartings(ctx, svc, page); err != nil {
+		if err := s.tellReleases(ctx, svc, page); err != nil {
 			return err
 		}
 	}
 }
 
 // outboxPage is what is told next in one transaction: some addresses, or one pool.
-func (s *Shared) outboxPage() []ledger.Waiting {
+func (s *Shared) outboxPage() []queuedRelease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
@@ -200,14 +228,14 @@ func (s *Shared) outboxPage() []ledger.Waiting {
 	return slices.Clone(s.outbox[:n])
 }
 
-// tellPartings tells the store of releases. One that it cannot take in whatever the time, because a record is damaged,
+// tellReleases tells the store of releases. One that it cannot take in whatever the time, because a record is damaged,
 // is given up: the witness finds what it leaves.
-func (s *Shared) tellPartings(ctx context.Context, svc *service.Service, page []ledger.Waiting) error {
-	err := takePartings(ctx, svc.Ledger, page)
+func (s *Shared) tellReleases(ctx context.Context, svc *service.Service, page []queuedRelease) error {
+	err := makeReleases(ctx, svc.Ledger, page)
 	if hopeless(err) {
 		if len(page) > 1 {
 			for i := range page {
-				if err := s.tellPartings(ctx, svc, page[i:i+1]); err != nil {
+				if err := s.tellReleases(ctx, svc, page[i:i+1]); err != nil {
 					return err
 				}
 			}
@@ -227,8 +255,8 @@ func (s *Shared) tellPartings(ctx context.Context, svc *service.Service, page []
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	return s.keep(ctx, notes, func() {
-		s.outbox = slices.DeleteFunc(s.outbox, func(w ledger.Waiting) bool {
-			return slices.ContainsFunc(page, func(told ledger.Waiting) bool { return told.Seq == w.Seq })
+		s.outbox = slices.DeleteFunc(s.outbox, func(w queuedRelease) bool {
+			return slices.ContainsFunc(page, func(told queuedRelease) bool { return told.Seq == w.Seq })
 		})
 	})
 }
@@ -238,8 +266,8 @@ func hopeless(err error) bool {
 	return errors.Is(err, ipam.ErrDamaged) || errors.Is(err, ipam.ErrInvalid) || errors.Is(err, ipam.ErrNotFound)
 }
 
-// takePartings makes releases that waited. It may be done twice.
-func takePartings(ctx context.Context, s *ledger.Ledger, page []ledger.Waiting) error {
+// makeReleases makes releases that waited. It may be done twice.
+func makeReleases(ctx context.Context, s *ledger.Ledger, page []queuedRelease) error {
 	if len(page) == 1 && !page[0].Address.IsValid() {
 		return edit.Of(s).ReleasePool(ctx, page[0].Pool)
 	}

@@ -49,15 +49,15 @@ type Shared struct {
 	asking  keyedLock[endpoint]
 	started time.Time
 
-	mu      sync.Mutex       // guards what follows, and is never held while anything waits
-	doubted time.Time        // since when the store is not trusted, as in own; zero: it is
-	svc     *service.Service // nil: it was not opened yet
-	fault   error            // why it was not, or why Run has ended
-	since   time.Time        // of the fault
-	outbox  []ledger.Waiting // as in own, in order
-	nextSeq uint64
-	stocks  map[ipam.ID]*ledger.Stock // likewise, by attachment
-	inUse   int                       // addresses of them of which the shared store is to be told
+	mu       sync.Mutex       // guards what follows, and is never held while anything waits
+	doubted  time.Time        // since when the store is not trusted, as in own; zero: it is
+	svc      *service.Service // nil: it was not opened yet
+	fault    error            // why it was not, or why Run has ended
+	since    time.Time        // of the fault
+	outbox   []queuedRelease  // as in own, in order
+	nextSeq  uint64
+	headroom map[ipam.ID]*headroom // likewise, by attachment
+	inUse    int                   // addresses of them of which the shared store is to be told
 }
 
 // SharedConfig is what a Shared needs.
@@ -90,7 +90,7 @@ func OpenShared(ctx context.Context, cfg SharedConfig) (*Shared, error) {
 		warn:    cfg.Warn,
 		written: cfg.Written, forgotten: cfg.Forgotten, openMend: cfg.Mend, trust: cfg.Trust, see: cfg.See,
 		telling: make(chan struct{}, 1), wake: make(chan struct{}, 1), tried: make(chan struct{}),
-		stocks: map[ipam.ID]*ledger.Stock{}}
+		headroom: map[ipam.ID]*headroom{}}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -106,9 +106,9 @@ func OpenShared(ctx context.Context, cfg SharedConfig) (*Shared, error) {
 		if s.doubted, err = readDoubted(tx); err != nil {
 			return err
 		}
-		s.stocks, err = ledger.ReadStocks(tx)
-		for _, st := range s.stocks {
-			s.inUse += len(st.Uses())
+		s.headroom, err = readHeadroom(tx)
+		for _, hr := range s.headroom {
+			s.inUse += len(hr.toTell())
 		}
 		return err
 	})

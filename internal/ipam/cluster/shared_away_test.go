@@ -144,7 +144,7 @@ func TestReleaseFreesNoLaterLease(t *testing.T) {
 	old := isLease(t, common, addr, ipam.Automatic, testMAC(1))
 	a.give(pool, addr)
 	a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(2), Preferred: addr})
-	if err := a.queue(context.Background(), ledger.Parting{Pool: pool, Address: addr, Lease: old.ID}); err != nil {
+	if err := a.queue(context.Background(), queuedRelease{Pool: pool, Address: addr, Lease: old.ID}); err != nil {
 		t.Fatal(err)
 	}
 	a.mustLook()
@@ -165,7 +165,7 @@ func TestReleasePoolAway(t *testing.T) {
 	if err := a.ReleasePool(context.Background(), pool); err != nil {
 		t.Fatal(err)
 	}
-	if a.stockOf(pool) != nil {
+	if a.headroomOf(pool) != nil {
 		t.Fatal("the pool has headroom still")
 	}
 	if _, err := a.ask(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)}); !errors.Is(err, ipam.ErrNotFound) {
@@ -266,7 +266,7 @@ func TestRequestLost(t *testing.T) {
 }
 
 // refusedNot asks again for what was lost, and gets a lease that stays.
-func (h *sharingHost) refusedNot(req ipam.AddressRequest, lost ledger.Waiting) {
+func (h *sharingHost) refusedNot(req ipam.AddressRequest, lost queuedRelease) {
 	h.t.Helper()
 	addr := h.take(req)
 	l := isLease(h.t, h.common, addr, ipam.Automatic, req.MAC)
@@ -396,7 +396,7 @@ func TestHopelessRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.queue(context.Background(), ledger.Parting{Pool: bad, Address: addr, Lease: 7}); err != nil {
+	if err := a.queue(context.Background(), queuedRelease{Pool: bad, Address: addr, Lease: 7}); err != nil {
 		t.Fatal(err)
 	}
 	a.mustLook()

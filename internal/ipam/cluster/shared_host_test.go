@@ -302,9 +302,11 @@ func isFree(t rapid.TB, common *mem.Store, addr netip.Addr) {
 func (h *sharingHost) sound() {
 	h.t.Helper()
 	for _, st := range []*mem.Store{h.own, h.common.Join()} {
-		problems, err := stores.CheckStore(context.Background(), st)
-		if err != nil || len(problems) > 0 {
-			h.t.Fatalf("%v, %q", err, problems)
+		for _, check := range []func(context.Context, store.Store) ([]string, error){stores.CheckStore, CheckOwn} {
+			problems, err := check(context.Background(), st)
+			if err != nil || len(problems) > 0 {
+				h.t.Fatalf("%v, %q", err, problems)
+			}
 		}
 	}
 }
@@ -312,13 +314,13 @@ func (h *sharingHost) sound() {
 // free lists the headroom that the host could give out, checking that each address is claimed for it.
 func (h *sharingHost) free(pool ipam.ID) (all []netip.Addr) {
 	h.t.Helper()
-	st := h.stockOf(pool)
+	st := h.headroomOf(pool)
 	if st == nil {
 		return nil
 	}
-	for _, addr := range choose.SortedAddrs(st.Spares) {
-		sp := st.Spares[addr]
-		if !sp.Free() {
+	for _, addr := range choose.SortedAddrs(st.addrs) {
+		sp := st.addrs[addr]
+		if !sp.free() {
 			continue
 		}
 		if l := heldAt(h.t, h.common, addr); l == nil || l.Kind != ipam.Headroom || l.ID != sp.Lease ||

@@ -13,7 +13,6 @@ import (
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/choose"
-	"berth/internal/ipam/ledger"
 	"berth/store/mem"
 )
 
@@ -145,7 +144,7 @@ func (m *sharedMachine) take(t *rapid.T) {
 	addr, err := m.a.ask(req)
 	switch {
 	case errors.Is(err, ipam.ErrExhausted) && within:
-		if left := m.a.free(pool); len(left) > 0 && m.a.stockOf(pool).Quarantine == 0 {
+		if left := m.a.free(pool); len(left) > 0 && m.a.headroomOf(pool).Quarantine == 0 {
 			t.Fatalf("%v, and the headroom has %v", err, left)
 		}
 	case !m.tolerated(t, err):
@@ -224,9 +223,9 @@ func (m *sharedMachine) again(t *rapid.T) {
 
 // parted tells of which addresses host a keeps a release.
 func (m *sharedMachine) parted(pool ipam.ID) func(netip.Addr) bool {
-	all := m.a.partingsOf(pool)
+	all := m.a.queuedFor(pool)
 	return func(addr netip.Addr) bool {
-		return slices.ContainsFunc(all, func(p ledger.Parting) bool { return p.Address == addr })
+		return slices.ContainsFunc(all, func(p queuedRelease) bool { return p.Address == addr })
 	}
 }
 
@@ -352,8 +351,8 @@ func (m *sharedMachine) check(t *rapid.T) {
 		if l == nil || l.Host != h.host.name || l.Attachment != h.pool || l.Kind != ipam.Headroom && l.MAC != h.mac {
 			t.Fatalf("%s of host %s has %s, and in the store it is %+v", h.mac, h.host.name, addr, l)
 		}
-		if sp, ok := h.host.spareAt(h.pool, addr); l.Kind == ipam.Headroom &&
-			(!ok || !sp.Used() || sp.Use.MAC != h.mac) {
+		if sp, ok := h.host.addrAt(h.pool, addr); l.Kind == ipam.Headroom &&
+			(!ok || !sp.held() || sp.Holder.MAC != h.mac) {
 			t.Fatalf("%s of host %s has %s, which is headroom in the store, and for the host %+v", h.mac, h.host.name,
 				addr, sp)
 		}

@@ -32,7 +32,7 @@ func (s *Shared) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.Po
 		s.poke() // its headroom
 		return grant, nil
 	case isUnknown(err) && grant.ID != (ipam.ID{}):
-		return ipam.PoolGrant{}, s.takeBack(ctx, ledger.Parting{Pool: grant.ID}, "the subnet "+grant.CIDR.String(), err)
+		return ipam.PoolGrant{}, s.takeBack(ctx, queuedRelease{Pool: grant.ID}, "the subnet "+grant.CIDR.String(), err)
 	case isAway(err):
 		err = s.away(err)
 	}
@@ -40,7 +40,7 @@ func (s *Shared) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.Po
 }
 
 // takeBack queues the release of what may have been made, and says so.
-func (s *Shared) takeBack(ctx context.Context, p ledger.Parting, what string, unknown error) error {
+func (s *Shared) takeBack(ctx context.Context, p queuedRelease, what string, unknown error) error {
 	if err := s.queue(ctx, p); err != nil {
 		return errors.Join(unknown, err)
 	}
@@ -103,9 +103,9 @@ func (s *Shared) requestAddress(ctx context.Context, req ipam.AddressRequest) (n
 // have taken is kept, out of the headroom.
 func (s *Shared) addressLost(ctx context.Context, svc *service.Service, req ipam.AddressRequest, made *ipam.Lease,
 	unknown error) (netip.Prefix, error) {
-	refused := s.takeBack(ctx, ledger.Parting{Pool: req.Pool, Address: made.Address, Lease: made.ID},
+	refused := s.takeBack(ctx, queuedRelease{Pool: req.Pool, Address: made.Address, Lease: made.ID},
 		made.Address.String(), unknown)
-	if !s.isQueued(ledger.Parting{Pool: req.Pool, Address: made.Address, Lease: made.ID}) {
+	if !s.isQueued(queuedRelease{Pool: req.Pool, Address: made.Address, Lease: made.ID}) {
 		return netip.Prefix{}, refused
 	}
 	given, err := s.fromHeadroom(ctx, svc, req)
@@ -137,7 +137,7 @@ func (s *Shared) addressAway(ctx context.Context, req ipam.AddressRequest, refus
 	if ledger.Untrusted(refused) {
 		return netip.Prefix{}, refused
 	}
-	if s.isQueued(ledger.Parting{Pool: req.Pool}) {
+	if s.isQueued(queuedRelease{Pool: req.Pool}) {
 		return netip.Prefix{}, ipam.Refuse(ipam.ErrNotFound, "pool %s was released", req.Pool)
 	}
 	// First here: what is not here any more is there since before.
@@ -166,13 +166,13 @@ func (s *Shared) addressAway(ctx context.Context, req ipam.AddressRequest, refus
 // untold tells of which leases of an attachment this host has nothing to tell the store: neither that they end, nor who
 // has them. It is asked before the leases are read: what is told in between is not there any more, or here.
 func (s *Shared) untold(pool ipam.ID) func(*ipam.Lease) bool {
-	released, stock := s.partingsOf(pool), s.stockOf(pool)
+	released, claimed := s.queuedFor(pool), s.headroomOf(pool)
 	return func(l *ipam.Lease) bool {
-		if stock != nil && stock.Spares[l.Address].Lease == l.ID {
+		if claimed != nil && claimed.addrs[l.Address].Lease == l.ID {
 			// the store may know who has it by an answer that got lost; what became of him since is known here
 			return false
 		}
-		return !slices.ContainsFunc(released, func(p ledger.Parting) bool { return p.IsOf(l) })
+		return !slices.ContainsFunc(released, func(p queuedRelease) bool { return p.isOf(l) })
 	}
 }
 
@@ -230,7 +230,7 @@ func alreadyGiven(t *choose.Target, req ipam.AddressRequest, lasts func(*ipam.Le
 
 // ReleaseAddress is that of Service.
 func (s *Shared) ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.Addr) error {
-	if is, err := s.releaseSpare(ctx, pool, addr); is || err != nil {
+	if is, err := s.releaseHeadroom(ctx, pool, addr); is || err != nil {
 		s.poke()
 		return err
 	}
@@ -243,7 +243,7 @@ func (s *Shared) ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.Ad
 	case err == nil || hopeless(err):
 		return err
 	case isUnknown(err) && ended != 0:
-		return s.queue(ctx, ledger.Parting{Pool: pool, Address: addr, Lease: ended})
+		return s.queue(ctx, queuedRelease{Pool: pool, Address: addr, Lease: ended})
 	}
 	return s.releaseLater(ctx, pool, addr)
 }
@@ -253,7 +253,7 @@ func (s *Shared) ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.Ad
 // delivered.
 func (s *Shared) releaseLater(ctx context.Context, pool ipam.ID, addr netip.Addr) error {
 	ctx = context.WithoutCancel(ctx)
-	p := ledger.Parting{Pool: pool, Address: addr}
+	p := queuedRelease{Pool: pool, Address: addr}
 	if queued, err := s.queueUnopened(ctx, p); queued || err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (s *Shared) releaseLater(ctx context.Context, pool ipam.ID, addr netip.Addr
 
 // queueUnopened queues a release if the shared store was not opened yet. It is not opened, and asked for something,
 // before the release is in the queue.
-func (s *Shared) queueUnopened(ctx context.Context, p ledger.Parting) (queued bool, err error) {
+func (s *Shared) queueUnopened(ctx context.Context, p queuedRelease) (queued bool, err error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if svc, _ := s.service(); svc != nil {

@@ -42,7 +42,7 @@ func (s *Shared) Mend(ctx context.Context, opt ipam.MendOptions) (ipam.MendRepor
 	if err := s.rememberOnce(ctx); err != nil { // what the last second brought
 		return ipam.MendReport{}, err
 	}
-	m := &mender{ahead: back != nil, opt: opt, used: s.usedSpares()}
+	m := &mender{ahead: back != nil, opt: opt, used: s.usedAddrs()}
 	if m.mem, err = readRecalled(ctx, s.own); err != nil {
 		return ipam.MendReport{}, err
 	}
@@ -147,14 +147,14 @@ func (s *Shared) knowsDone(at time.Time) bool {
 	})
 }
 
-// usedSpares are the addresses that this host has given out of its headroom, of which the store has not heard.
-func (s *Shared) usedSpares() map[netip.Addr]bool {
+// usedAddrs are the addresses that this host has given out of its headroom, of which the store has not heard.
+func (s *Shared) usedAddrs() map[netip.Addr]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := map[netip.Addr]bool{}
-	for _, st := range s.stocks {
-		for addr, sp := range st.Spares {
-			if sp.Used() {
+	for _, st := range s.headroom {
+		for addr, sp := range st.addrs {
+			if sp.held() {
 				all[addr] = true
 			}
 		}

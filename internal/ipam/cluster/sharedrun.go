@@ -36,7 +36,7 @@ func (s *Shared) Run(ctx context.Context) error {
 	if errors.Is(err, ipam.ErrHost) {
 		// Others may have what was this host's. What is its own still is found in the shared store when it takes part
 		// again.
-		err = errors.Join(err, s.dropSpares(ctx))
+		err = errors.Join(err, s.dropFree(ctx))
 	}
 	return err
 }

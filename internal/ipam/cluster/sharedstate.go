@@ -32,15 +32,15 @@ func (s *Shared) State() ipam.SharedState {
 	if len(s.outbox) > 0 {
 		st.Oldest = s.outbox[0].Since
 	}
-	for _, stock := range s.stocks {
-		h := ipam.HeadroomState{Space: stock.Space, Network: stock.Network, Subnet: stock.CIDR, Wanted: stock.Wanted}
-		for _, sp := range stock.Spares {
-			if sp.Free() {
+	for _, hr := range s.headroom {
+		h := ipam.HeadroomState{Space: hr.Space, Network: hr.Network, Subnet: hr.CIDR, Wanted: hr.Wanted}
+		for _, sp := range hr.addrs {
+			if sp.free() {
 				h.Claimed++
 				continue
 			}
 			h.Used++
-			if since := sp.Use.Since; st.Oldest.IsZero() || since.Before(st.Oldest) {
+			if since := sp.Holder.Since; st.Oldest.IsZero() || since.Before(st.Oldest) {
 				st.Oldest = since
 			}
 		}

@@ -42,7 +42,7 @@ func CheckStore(ctx context.Context, st store.Store) (problems []string, err err
 		if err := ck.events(tx); err != nil {
 			return err
 		}
-		if err := ck.kept(tx); err != nil {
+		if err := ck.standIns(tx); err != nil {
 			return err
 		}
 		problems = ck.problems
@@ -259,37 +259,17 @@ func (ck *checker) events(tx store.Tx) error {
 	return nil
 }
 
-// kept checks what a host keeps for the store that it shares with others, and who stands in for whom: each release,
-// each address of the headroom and each stand-in decodes, and is one.
-func (ck *checker) kept(tx store.Tx) error {
-	for _, kind := range []struct {
-		letter byte
-		check  func(store.Record) error
-	}{{ledger.OutboxKeys, checkParting}, {ledger.HeadroomKeys, ck.checkStock()},
-		{ledger.StandInKeys, choose.CheckStandIn}, {ledger.StandInForKeys, choose.CheckStandIn}} {
-		for rec, err := range tx.Scan(ledger.KindRange(kind.letter)) {
+// standIns checks that each record of who stands in for whom decodes, and is one.
+func (ck *checker) standIns(tx store.Tx) error {
+	for _, kind := range []byte{ledger.StandInKeys, ledger.StandInForKeys} {
+		for rec, err := range tx.Scan(ledger.KindRange(kind)) {
 			if err != nil {
 				return err
 			}
-			if err := kind.check(rec); err != nil {
+			if err := choose.CheckStandIn(rec); err != nil {
 				ck.problem("%v", err)
 			}
 		}
 	}
 	return nil
-}
-
-func checkParting(rec store.Record) error {
-	w, err := ledger.DecodeWaiting(rec)
-	if err == nil && w.Pool == (ipam.ID{}) {
-		err = fmt.Errorf("%w: the release %d that waits is of no pool", ipam.ErrDamaged, w.Seq)
-	}
-	return err
-}
-
-// checkStock checks the records of the headroom in the order of their keys, in which an attachment comes before its
-// addresses.
-func (ck *checker) checkStock() func(store.Record) error {
-	known := map[ipam.ID]*ledger.Stock{}
-	return func(rec store.Record) error { return ledger.TakeStock(known, rec) }
 }

@@ -1,4 +1,4 @@
-package ledger
+package cluster
 
 import (
 	"net/netip"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
 )
 
 // Of several addresses in doubt that one MAC was given, the latest is the one that its endpoint has lost; of two that
@@ -13,18 +14,19 @@ import (
 func TestLostIsTheLatest(t *testing.T) {
 	taken := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	req := &ipam.AddressRequest{MAC: ipam.MAC{2, 0, 0, 0, 0, 1}}
-	st := &Stock{Spares: map[netip.Addr]Spare{}}
+	hr := &headroom{addrs: map[netip.Addr]headroomAddr{}}
 	addr := netip.MustParseAddr("10.0.0.9")
 	for _, after := range []time.Duration{1, 4, 9, 2, 9, 3} {
-		st.Spares[addr] = Spare{Lease: 1, Use: &Use{MAC: req.MAC, Since: taken.Add(after * time.Second)}}
+		holder := &choose.HeadroomHolder{MAC: req.MAC, Since: taken.Add(after * time.Second)}
+		hr.addrs[addr] = headroomAddr{Lease: 1, Holder: holder}
 		addr = addr.Next()
 	}
 	for range 20 {
-		if got := st.Lost(req, taken.Add(time.Hour)); got != netip.MustParseAddr("10.0.0.11") {
+		if got := hr.lost(req, taken.Add(time.Hour)); got != netip.MustParseAddr("10.0.0.11") {
 			t.Fatalf("it has lost %s", got)
 		}
 	}
-	if got := st.Lost(req, taken.Add(5*time.Second)); got != netip.MustParseAddr("10.0.0.10") {
+	if got := hr.lost(req, taken.Add(5*time.Second)); got != netip.MustParseAddr("10.0.0.10") {
 		t.Errorf("of those from before the start it is %s", got)
 	}
 }

@@ -1,0 +1,43 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// CheckOwn is stores.CheckStore for what a host keeps in its own store for the shared one: each release that is queued
+// and each address of the headroom decodes, and is one.
+func CheckOwn(ctx context.Context, own store.Store) (problems []string, err error) {
+	err = own.View(ctx, func(tx store.Tx) error {
+		problems = nil
+		known := map[ipam.ID]*headroom{}
+		for _, kind := range []struct {
+			letter byte
+			check  func(store.Record) error
+		}{{ledger.OutboxKeys, checkQueued},
+			{ledger.HeadroomKeys, func(rec store.Record) error { return takeIn(known, rec) }}} {
+			for rec, err := range tx.Scan(ledger.KindRange(kind.letter)) {
+				if err != nil {
+					return err
+				}
+				if err := kind.check(rec); err != nil {
+					problems = append(problems, err.Error())
+				}
+			}
+		}
+		return nil
+	})
+	return problems, err
+}
+
+func checkQueued(rec store.Record) error {
+	q, err := decodeQueued(rec)
+	if err == nil && q.Pool == (ipam.ID{}) {
+		err = fmt.Errorf("%w: the release %d that waits is of no pool", ipam.ErrDamaged, q.Seq)
+	}
+	return err
+}

@@ -1,0 +1,141 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// headroomFacts is what the host's own store says of one attachment's headroom, beside the addresses.
+type headroomFacts struct {
+	Space      string        `json:"space"`
+	Network    string        `json:"network"` // its name
+	CIDR       netip.Prefix  `json:"cidr"`
+	Wanted     int           `json:"wanted"`
+	Forget     bool          `json:"forget,omitempty"` // as in Policy
+	Quarantine time.Duration `json:"quarantine,omitempty"`
+}
+
+// headroom is that of one attachment, as the host knows it.
+type headroom struct {
+	headroomFacts
+	addrs     map[netip.Addr]headroomAddr
+	exhausted time.Time // when nothing was free to be claimed; zero: there was
+}
+
+// headroomAddr is an address that is claimed in the shared store as headroom, and which the host gives out while that
+// store is out of reach.
+type headroomAddr struct {
+	Lease    uint64                 `json:"lease"`
+	Holder   *choose.HeadroomHolder `json:"holder,omitempty"`  // who has it or had it last; nil: nobody had it
+	Released time.Time              `json:"released,omitzero"` // the end of the use; zero: it lasts
+	Told     bool                   `json:"told,omitempty"`    // the shared store was told, and may have taken it in
+
+	LeftBehind bool `json:"left_behind,omitempty"` // the IPv6 address of the same start was refused
+}
+
+// held tells whether somebody has the address now.
+func (a *headroomAddr) held() bool { return a.Holder != nil && a.Released.IsZero() }
+
+// free tells whether it may be given out. One whose use has ended may not as long as the shared store may have it as
+// the lease of who had it.
+func (a *headroomAddr) free() bool { return !a.held() && !a.Told }
+
+// wasOf tells whether the address was last in the hands of who asks: of the same name, or MAC.
+func (a *headroomAddr) wasOf(req *ipam.AddressRequest) bool {
+	if a.Holder == nil {
+		return false
+	}
+	if req.MAC != (ipam.MAC{}) && a.Holder.MAC == req.MAC {
+		return true
+	}
+	name := ipam.RememberedName(req.Name)
+	return name != "" && ipam.RememberedName(a.Holder.Name) == name
+}
+
+// toTell are the addresses of which the shared store is to be told, in order.
+func (hr *headroom) toTell() (all []netip.Addr) {
+	for addr, one := range hr.addrs {
+		if !one.free() {
+			all = append(all, addr)
+		}
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return all
+}
+
+// lost is the address that the endpoint of req has lost, by the same rule as everywhere (choose.Target.Repeats), the
+// latest of several; the zero one where there is none. What was given before the daemon's start is in doubt: nobody
+// sees who has it while the store is away.
+func (hr *headroom) lost(req *ipam.AddressRequest, started time.Time) (lost netip.Addr) {
+	var since time.Time
+	for addr, one := range hr.addrs {
+		if req.Preferred.IsValid() && req.Preferred != addr || !one.heldBy(req) || !one.mayBeLost(started) {
+			continue
+		}
+		if at := one.Holder.Since; !lost.IsValid() || at.After(since) || at.Equal(since) && addr.Less(lost) {
+			lost, since = addr, at
+		}
+	}
+	return lost
+}
+
+// mayBeLost tells whether it is in doubt that the one has the address who was given it.
+func (a *headroomAddr) mayBeLost(started time.Time) bool {
+	return a.LeftBehind || a.Holder.Since.Before(started)
+}
+
+// heldBy tells whether an endpoint with the MAC of who asks has the address, and with its name where one is sent.
+func (a *headroomAddr) heldBy(req *ipam.AddressRequest) bool {
+	if !a.held() || req.Gateway || req.MAC == (ipam.MAC{}) || a.Holder.MAC != req.MAC {
+		return false
+	}
+	return req.Name == "" || a.Holder.Name == req.Name
+}
+
+// readHeadroom reads the headroom that the host knows of, by attachment.
+func readHeadroom(tx store.Tx) (map[ipam.ID]*headroom, error) {
+	all := map[ipam.ID]*headroom{}
+	for rec, err := range tx.Scan(ledger.KindRange(ledger.HeadroomKeys)) {
+		if err != nil {
+			return nil, err
+		}
+		if err := takeIn(all, rec); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// takeIn takes in one record of the headroom, that of an attachment before those of its addresses.
+func takeIn(all map[ipam.ID]*headroom, rec store.Record) error {
+	if len(rec.Key) < 17 {
+		return fmt.Errorf("%w: the key %x names no headroom", ipam.ErrDamaged, rec.Key)
+	}
+	pool := ipam.ID(rec.Key[1:17])
+	if len(rec.Key) == 17 {
+		hr := &headroom{addrs: map[netip.Addr]headroomAddr{}}
+		all[pool] = hr
+		return ipam.DecodeJSON("the headroom of pool "+pool.String(), rec.Value, &hr.headroomFacts)
+	}
+	addr, ok := netip.AddrFromSlice(rec.Key[17:])
+	hr := all[pool]
+	if !ok || hr == nil {
+		return fmt.Errorf("%w: the key %x names no address of a headroom", ipam.ErrDamaged, rec.Key)
+	}
+	var one headroomAddr
+	if err := ipam.DecodeJSON("the headroom "+addr.String(), rec.Value, &one); err != nil {
+		return err
+	}
+	if one.Lease == 0 || one.Holder == nil && (one.Told || !one.Released.IsZero()) {
+		return fmt.Errorf("%w: the headroom %s of pool %s contradicts itself", ipam.ErrDamaged, addr, pool)
+	}
+	hr.addrs[addr] = one
+	return nil
+}
