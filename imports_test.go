@@ -101,7 +101,7 @@ var mayImport = map[string][]string{
 		"internal/ipam/service", "internal/ipam/stores", "store", "store/bolt", "store/etcd", "store/mem",
 	},
 	"bench": {"driver", "internal/admin", "internal/admin/client", "internal/alloc", "internal/docker", "internal/ipam",
-		"internal/ipam/ledger", "internal/ipam/service", "store", "store/bolt", "store/etcd", "store/etcd/etcdtest",
+		"internal/ipam/cluster", "internal/ipam/service", "store", "store/bolt", "store/etcd", "store/etcd/etcdtest",
 		"store/mem",
 	},
 	"test/checkout": {},

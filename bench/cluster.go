@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/ledger"
+	"berth/internal/ipam/cluster"
 	"berth/internal/ipam/service"
 	"berth/store/etcd"
 )
@@ -39,7 +39,7 @@ func openSharer(ctx context.Context, s *servers, prefix, name string) (*sharer, 
 		return nil, err
 	}
 	service, err := service.Open(ctx, service.Config{Store: st, Host: name,
-		Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: ledger.ClusterMark(st.Cluster())}})
+		Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: cluster.MarkOf(st.Cluster())}})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}

@@ -11,7 +11,6 @@ import (
 	"berth/internal/cli"
 	"berth/internal/ipam"
 	"berth/internal/ipam/cluster"
-	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 	"berth/store"
 	"berth/store/etcd"
@@ -45,11 +44,11 @@ func openCluster(ctx context.Context, cfg serveConfig, log *logrus.Entry, own st
 		return nil, err
 	}
 	c.etcd.Log, c.etcd.Remember = log, cluster.Remembered
-	if c.etcd.Cluster, err = ledger.KnownCluster(ctx, own); err != nil {
+	if c.etcd.Cluster, err = cluster.KnownCluster(ctx, own); err != nil {
 		return nil, err
 	}
-	c.member = ipam.Member{Session: ipam.NewID(), Version: version, Mark: ledger.ClusterMark(c.etcd.Cluster)}
-	if c.member.Host, err = ledger.OwnHost(ctx, own); err != nil {
+	c.member = ipam.Member{Session: ipam.NewID(), Version: version, Mark: cluster.MarkOf(c.etcd.Cluster)}
+	if c.member.Host, err = cluster.OwnHost(ctx, own); err != nil {
 		return nil, err
 	}
 	c.etcd.Host = c.member.Host.String()
@@ -90,7 +89,7 @@ func (c *clusterStore) open(ctx context.Context) (*service.Service, error) {
 // known is how the store is opened, by what this host remembers of it.
 func (c *clusterStore) known(ctx context.Context) (cfg etcd.Config, err error) {
 	cfg = c.etcd
-	if cfg.Cluster, err = ledger.KnownCluster(ctx, c.own); err == nil {
+	if cfg.Cluster, err = cluster.KnownCluster(ctx, c.own); err == nil {
 		cfg.Trace, err = cluster.RecalledTrace(ctx, c.own)
 	}
 	return cfg, err
@@ -112,13 +111,13 @@ func (c *clusterStore) forgotten() {
 
 func (c *clusterStore) join(ctx context.Context, st *etcd.Store) (*service.Service, error) {
 	member, cfg := c.member, c.ipam
-	member.Mark = ledger.ClusterMark(st.Cluster())
+	member.Mark = cluster.MarkOf(st.Cluster())
 	cfg.Store, cfg.Member = st, &member
 	service, err := service.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	return service, ledger.KeepCluster(ctx, c.own, st.Cluster())
+	return service, cluster.KeepCluster(ctx, c.own, st.Cluster())
 }
 
 // tell notes that the store cannot be opened, and logs why, once for each reason: it is tried again and again. What no

@@ -6,7 +6,6 @@ import (
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/cluster"
-	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 	"berth/store"
 	"berth/store/etcd"
@@ -42,7 +41,7 @@ func (c *clusterStore) openMend(ctx context.Context, dry bool) (cluster.MendStor
 func (c *clusterStore) mendOn(ctx context.Context, st store.Shared, mark string,
 	trace func() store.Trace) (cluster.MendStore, error) {
 	member, cfg := c.member, c.ipam
-	member.Mark = ledger.ClusterMark(mark)
+	member.Mark = cluster.MarkOf(mark)
 	cfg.Store, cfg.Member, cfg.Mends = st, &member, true
 	service, err := service.Open(ctx, cfg)
 	if err != nil {

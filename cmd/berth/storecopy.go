@@ -19,7 +19,6 @@ import (
 	"berth/internal/cli/host"
 	"berth/internal/ipam"
 	"berth/internal/ipam/cluster"
-	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 	"berth/internal/ipam/stores"
 	"berth/store"
@@ -214,15 +213,15 @@ func readyToLeave(ctx context.Context, own store.Store, dryRun bool) error {
 
 // openMember opens the cluster's records, as the host whose own store is given.
 func openMember(ctx context.Context, own store.Store, shared *etcd.Store, host string) (*service.Service, error) {
-	if err := ledger.KeepCluster(ctx, own, shared.Cluster()); err != nil {
+	if err := cluster.KeepCluster(ctx, own, shared.Cluster()); err != nil {
 		return nil, err
 	}
-	id, err := ledger.OwnHost(ctx, own)
+	id, err := cluster.OwnHost(ctx, own)
 	if err != nil {
 		return nil, err
 	}
 	member := &ipam.Member{Host: id, Session: ipam.NewID(), Version: version,
-		Mark: ledger.ClusterMark(shared.Cluster())}
+		Mark: cluster.MarkOf(shared.Cluster())}
 	return service.Open(ctx, service.Config{Store: shared, Host: host, Member: member})
 }
 
@@ -232,10 +231,10 @@ func (c *storeCopy) openShared(ctx context.Context, own store.Store) (*etcd.Stor
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Cluster, err = ledger.KnownCluster(ctx, own); err != nil {
+	if cfg.Cluster, err = cluster.KnownCluster(ctx, own); err != nil {
 		return nil, err
 	}
-	id, err := ledger.OwnHost(ctx, own)
+	id, err := cluster.OwnHost(ctx, own)
 	if err != nil {
 		return nil, err
 	}

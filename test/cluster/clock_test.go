@@ -19,7 +19,6 @@ import (
 	"berth/driver"
 	"berth/internal/ipam"
 	"berth/internal/ipam/cluster"
-	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 	"berth/store/etcd"
 	"berth/store/mem"
@@ -72,7 +71,7 @@ func openInProcess(t *testing.T, e *etcdServers, name string) *inProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
-	member := &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: ledger.ClusterMark(st.Cluster())}
+	member := &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: cluster.MarkOf(st.Cluster())}
 	d.shared, err = cluster.OpenShared(t.Context(),
 		cluster.SharedConfig{Own: own, Mark: member.Mark, Host: name, Now: d.clock.now,
 			Reach: st.Reach, Warn: func(err error) { t.Error(err) },

@@ -16,7 +16,7 @@ import (
 func (s Desk) StandIns(ctx context.Context) (all []ipam.StandIn, err error) {
 	err = s.ledger.View(ctx, func(tx store.Tx) error {
 		all = nil
-		for rec, err := range tx.Scan(ledger.KindRange(ledger.StandInKeys)) {
+		for rec, err := range tx.Scan(ledger.KindRange(choose.StandInKeys)) {
 			if err != nil {
 				return err
 			}

@@ -38,13 +38,16 @@ const chunkSize = 8 << 10
 // it is on, and that one should be small.
 func headKey() []byte { return append([]byte{ledger.SettingKeys}, "import"...) }
 
+// importKeys begin the keys of the rest; ledger/keys.go has all letters.
+const importKeys = 'j'
+
 func chunkKey(n int) []byte {
-	return binary.BigEndian.AppendUint32([]byte{ledger.ImportKeys, 'c'}, uint32(n))
+	return binary.BigEndian.AppendUint32([]byte{importKeys, 'c'}, uint32(n))
 }
 
 // revealedKey has the revision with which a network of the import was let be seen.
 func revealedKey(network ipam.ID) []byte {
-	return append([]byte{ledger.ImportKeys, 'r'}, network[:]...)
+	return append([]byte{importKeys, 'r'}, network[:]...)
 }
 
 // beginImport writes the journal.
@@ -137,7 +140,7 @@ func SweepJournal(ctx context.Context, s *ledger.Ledger, at *Pace) error {
 			} else if head != nil {
 				return nil
 			}
-			page := ledger.KindRange(ledger.ImportKeys)
+			page := ledger.KindRange(importKeys)
 			page.Limit = chunks(most)
 			n, err = edit.DeleteWhile(c.Tx(), page, func(int, []byte) bool { return true })
 			return err

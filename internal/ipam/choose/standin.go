@@ -9,11 +9,17 @@ import (
 	"berth/store"
 )
 
+// The letters of stand-ins, by their own name and by the one for which they stand; ledger/keys.go has all letters.
+const (
+	StandInKeys    = 'w'
+	standInForKeys = 'o'
+)
+
 // StandInKey is that of a stand-in by its own name.
-func StandInKey(name, host string) []byte { return hostedKey(ledger.StandInKeys, name, host) }
+func StandInKey(name, host string) []byte { return hostedKey(StandInKeys, name, host) }
 
 // StandInForKey is that of a stand-in by the name for which it stands.
-func StandInForKey(name, host string) []byte { return hostedKey(ledger.StandInForKeys, name, host) }
+func StandInForKey(name, host string) []byte { return hostedKey(standInForKeys, name, host) }
 
 func hostedKey(kind byte, name, host string) []byte {
 	return slices.Concat([]byte{kind}, []byte(name), []byte{0}, []byte(host))
@@ -146,8 +152,23 @@ func ReadStandIn(c *ledger.Change, key []byte) (*ipam.StandIn, error) {
 	return s, ipam.DecodeJSON("who stands in for a container", raw, s)
 }
 
-// CheckStandIn tells whether a record is that of its key.
-func CheckStandIn(rec store.Record) error {
+// CheckStandIns tells found of each record of who stands in for whom that does not decode, or is not in its place.
+func CheckStandIns(tx store.Tx, found func(error)) error {
+	for _, kind := range []byte{StandInKeys, standInForKeys} {
+		for rec, err := range tx.Scan(ledger.KindRange(kind)) {
+			if err != nil {
+				return err
+			}
+			if err := checkStandIn(rec); err != nil {
+				found(err)
+			}
+		}
+	}
+	return nil
+}
+
+// checkStandIn tells whether a record is that of its key.
+func checkStandIn(rec store.Record) error {
 	var s ipam.StandIn
 	if err := ipam.DecodeJSON("who stands in for a container", rec.Value, &s); err != nil {
 		return err

@@ -18,8 +18,8 @@ func CheckOwn(ctx context.Context, own store.Store) (problems []string, err erro
 		for _, kind := range []struct {
 			letter byte
 			check  func(store.Record) error
-		}{{ledger.OutboxKeys, checkQueued},
-			{ledger.HeadroomKeys, func(rec store.Record) error { return takeIn(known, rec) }}} {
+		}{{outboxKeys, checkQueued},
+			{headroomKeys, func(rec store.Record) error { return takeIn(known, rec) }}} {
 			for rec, err := range tx.Scan(ledger.KindRange(kind.letter)) {
 				if err != nil {
 					return err

@@ -51,7 +51,10 @@ func chooseHeadroom(hr *headroom, req *ipam.AddressRequest, now time.Time,
 	return free[0], true
 }
 
-func headroomKey(pool ipam.ID) []byte { return append([]byte{ledger.HeadroomKeys}, pool[:]...) }
+// headroomKeys begin the keys of the headroom; ledger/keys.go has all letters.
+const headroomKeys = 'r'
+
+func headroomKey(pool ipam.ID) []byte { return append([]byte{headroomKeys}, pool[:]...) }
 
 func headroomAddrKey(pool ipam.ID, addr netip.Addr) []byte {
 	return ipam.AppendAddr(headroomKey(pool), addr)
@@ -61,7 +64,7 @@ func headroomAddrKey(pool ipam.ID, addr netip.Addr) []byte {
 // addresses may be in other hands since. Those that are claimed for it still it finds in the shared store.
 func DropHeadroom(ctx context.Context, own store.Store) error {
 	return own.Update(ctx, func(tx store.Tx) error {
-		r := ledger.KindRange(ledger.HeadroomKeys)
+		r := ledger.KindRange(headroomKeys)
 		_, err := edit.DeleteWhile(tx, r, func(int, []byte) bool { return true })
 		return err
 	})

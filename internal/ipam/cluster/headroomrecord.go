@@ -102,7 +102,7 @@ func (a *headroomAddr) heldBy(req *ipam.AddressRequest) bool {
 // readHeadroom reads the headroom that the host knows of, by attachment.
 func readHeadroom(tx store.Tx) (map[ipam.ID]*headroom, error) {
 	all := map[ipam.ID]*headroom{}
-	for rec, err := range tx.Scan(ledger.KindRange(ledger.HeadroomKeys)) {
+	for rec, err := range tx.Scan(ledger.KindRange(headroomKeys)) {
 		if err != nil {
 			return nil, err
 		}

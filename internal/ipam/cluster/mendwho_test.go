@@ -121,7 +121,7 @@ func TestMendKnowingNothing(t *testing.T) {
 	b.kill()
 	for _, n := range []string{"head", "all"} {
 		if err := b.own.Update(t.Context(), func(tx store.Tx) error {
-			_, err := edit.DeleteWhile(tx, ledger.KindRange(ledger.RecallKeys), func(int, []byte) bool { return true })
+			_, err := edit.DeleteWhile(tx, ledger.KindRange(recallKeys), func(int, []byte) bool { return true })
 			return err
 		}); err != nil {
 			t.Fatal(n, err)

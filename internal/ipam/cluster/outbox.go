@@ -43,14 +43,17 @@ func (q *queuedRelease) isOf(l *ipam.Lease) bool {
 	return !q.Address.IsValid() || q.Address == l.Address && (q.Lease == 0 || q.Lease == l.ID)
 }
 
+// outboxKeys begin the keys of what is queued; ledger/keys.go has all letters.
+const outboxKeys = 'q'
+
 func outboxKey(seq uint64) []byte {
-	return binary.BigEndian.AppendUint64([]byte{ledger.OutboxKeys}, seq)
+	return binary.BigEndian.AppendUint64([]byte{outboxKeys}, seq)
 }
 
 // readOutbox reads what waits, in order, and the number of what is queued next.
 func readOutbox(tx store.Tx) (all []queuedRelease, next uint64, err error) {
 	next = 1
-	for rec, err := range tx.Scan(ledger.KindRange(ledger.OutboxKeys)) {
+	for rec, err := range tx.Scan(ledger.KindRange(outboxKeys)) {
 		if err != nil {
 			return nil, 0, err
 		}

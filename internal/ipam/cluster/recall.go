@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -35,16 +36,19 @@ type recallHead struct {
 	Plan uint64 `json:"plan"` // the number of the last change of the plan
 }
 
-func recallHeadKey() []byte             { return []byte{ledger.RecallKeys, 'h'} }
-func recallKey(key string) []byte       { return append([]byte{ledger.RecallKeys, 'r'}, key...) }
-func recalledRecords() store.Range      { return store.Prefix([]byte{ledger.RecallKeys, 'r'}) }
+// recallKeys begin the keys of what is remembered; ledger/keys.go has all letters.
+const recallKeys = 'v'
+
+func recallHeadKey() []byte             { return []byte{recallKeys, 'h'} }
+func recallKey(key string) []byte       { return append([]byte{recallKeys, 'r'}, key...) }
+func recalledRecords() store.Range      { return store.Prefix([]byte{recallKeys, 'r'}) }
 func recalledAs(key []byte) (of string) { return string(key[2:]) }
 
 // Remembered tells which records of a shared store may have to be remembered: all but what is told and done.
 func Remembered(key []byte) bool {
 	switch key[0] {
 	case ledger.AttachmentKeys, ledger.DynamicKeys, ledger.HostKeys, ledger.LeaseKeys, ledger.NetworkKeys,
-		ledger.SettingKeys, ledger.SpaceKeys, ledger.StandInKeys, ledger.SubnetKeys:
+		ledger.SettingKeys, ledger.SpaceKeys, choose.StandInKeys, ledger.SubnetKeys:
 		return true
 	}
 	return false
@@ -219,7 +223,7 @@ func (s *Shared) toRemember(key string, value []byte, head *recallHead) []byte {
 		if !ok || at.Value.Host != s.host {
 			return nil
 		}
-	case ledger.StandInKeys:
+	case choose.StandInKeys:
 		in, ok := ledger.Decoded[ipam.StandIn](value)
 		if !ok || in.Value.Host != s.host {
 			return nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -70,7 +71,7 @@ func (r *recalled) take(key, value []byte) error {
 		h := new(ipam.Host)
 		r.hosts[string(key[1:])] = h
 		return ipam.DecodeJSON("a host that is remembered", value, h)
-	case ledger.StandInKeys:
+	case choose.StandInKeys:
 		var in ipam.StandIn
 		if err := ipam.DecodeJSON("a stand-in that is remembered", value, &in); err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 // A daemon that is started anew finds out once more that the shared store went back, and has not seen when. So the
 // host's own store says since when, from the moment it is found out until the store is trusted again.
 
-func doubtKey() []byte { return []byte{ledger.RecallKeys, 's'} }
+func doubtKey() []byte { return []byte{recallKeys, 's'} }
 
 // readDoubted is since when the shared store is not trusted; zero: it is.
 func readDoubted(tx store.Tx) (since time.Time, err error) {

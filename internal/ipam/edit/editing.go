@@ -225,17 +225,23 @@ func keepOutcome(c *ledger.Change, opt ipam.EditOptions, out *ipam.Outcome) erro
 	return c.Tx().Put(usedKey(k.Time, opt.Key), []byte{ipam.RecordVersion})
 }
 
+// The letters of outcomes, and of when their keys were used; ledger/keys.go has all letters.
+const (
+	outcomeKeys = 'k'
+	usedKeys    = 't'
+)
+
 // OutcomeKey is that of what came of the edits that an idempotency key names.
-func OutcomeKey(key string) []byte { return append([]byte{ledger.OutcomeKeys}, key...) }
+func OutcomeKey(key string) []byte { return append([]byte{outcomeKeys}, key...) }
 
 func usedKey(used uint64, key string) []byte {
-	return append(binary.BigEndian.AppendUint64([]byte{ledger.UsedKeys}, used), key...)
+	return append(binary.BigEndian.AppendUint64([]byte{usedKeys}, used), key...)
 }
 
 // TrimKeys removes the outcomes whose time is over, one page of them.
 func TrimKeys(c *ledger.Change) (removed int, err error) {
 	over := uint64(max(c.Now().Add(-ipam.KeyAge).UnixMicro(), 0))
-	page := ledger.KindRange(ledger.UsedKeys)
+	page := ledger.KindRange(usedKeys)
 	page.Limit = c.Page()
 	var keys []string
 	removed, err = DeleteWhile(c.Tx(), page, func(_ int, key []byte) bool {

@@ -8,47 +8,40 @@ import (
 	"berth/store"
 )
 
-// The keys of the store. Each begins with a letter for its kind of record:
+// The keys of the store. Each begins with a letter for its kind of record. All letters are here; those of records that
+// one other room alone reads and writes have their names there:
 //
 //	a ID                         an attachment
-//	c space                      a copy of the space to or from another store, which has not ended
+//	c space                      a copy of the space to or from another store, which has not ended (stores)
 //	e id(8)                      an event, in the order of time
 //	h name                       a host that shares the store
 //	i name                       the id of the network of that name
-//	j ...                        the journal of an import that has begun and not ended
-//	k key                        the outcome of the edits that were made with that key
+//	j ...                        the journal of an import that has begun and not ended (bulk)
+//	k key                        the outcome of the edits that were made with that key (edit)
 //	d network ID, owner          an owner in a network whose addresses somebody else chooses
 //	l subnet ID, address(4|16)   a lease, a memory or a reservation
 //	m name                       the store's own settings
 //	n ID                         a network
-//	o name 0 host                who stands in for the container of that name
+//	o name 0 host                who stands in for the container of that name (choose)
 //	p space 0 family address     a subnet, by its first address: overlap is a look at two neighbours
 //	q seq(8)                     of a host that shares a store, in its own: what that store has not been told
-//	r pool ID [address]          likewise: its headroom, by attachment
+//	                             (cluster)
+//	r pool ID [address]          likewise: its headroom, by attachment (cluster)
 //	s name                       a space
-//	t time(8) key                when a key was used, for its end
-//	v ...                        likewise: what it remembers of that store (cluster/recall.go)
-//	w name 0 host                for whom the container of that name stands in
+//	t time(8) key                when a key was used, for its end (edit)
+//	v ...                        likewise: what it remembers of that store (cluster)
+//	w name 0 host                for whom the container of that name stands in (choose)
 const (
 	AttachmentKeys = 'a'
-	CopyKeys       = 'c'
 	DynamicKeys    = 'd'
 	EventKeys      = 'e'
 	HostKeys       = 'h'
 	NameKeys       = 'i'
-	ImportKeys     = 'j'
-	OutcomeKeys    = 'k'
 	LeaseKeys      = 'l'
 	SettingKeys    = 'm'
 	NetworkKeys    = 'n'
-	StandInForKeys = 'o'
 	SubnetKeys     = 'p'
-	OutboxKeys     = 'q'
-	HeadroomKeys   = 'r'
 	SpaceKeys      = 's'
-	UsedKeys       = 't'
-	RecallKeys     = 'v'
-	StandInKeys    = 'w'
 )
 
 // The functions append, so that the keys of a request share one buffer.

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/ledger"
+	"berth/internal/ipam/cluster"
 	"berth/internal/ipam/service"
 	"berth/store"
 	"berth/store/etcd"
@@ -67,7 +67,7 @@ func onShared(t rapid.TB, cfg service.Config) service.Config {
 	}
 	id := ipam.ID{1}
 	copy(id[1:], cfg.Host)
-	cfg.Member = &ipam.Member{Host: id, Session: ipam.NewID(), Mark: ledger.ClusterMark(shared.Cluster())}
+	cfg.Member = &ipam.Member{Host: id, Session: ipam.NewID(), Mark: cluster.MarkOf(shared.Cluster())}
 	return cfg
 }
 

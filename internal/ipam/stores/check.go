@@ -42,7 +42,7 @@ func CheckStore(ctx context.Context, st store.Store) (problems []string, err err
 		if err := ck.events(tx); err != nil {
 			return err
 		}
-		if err := ck.standIns(tx); err != nil {
+		if err := choose.CheckStandIns(tx, func(err error) { ck.problem("%v", err) }); err != nil {
 			return err
 		}
 		problems = ck.problems
@@ -254,21 +254,6 @@ func (ck *checker) events(tx store.Tx) error {
 		}
 		if _, err := ipam.DecodeEvent(ledger.EventID(rec.Key), rec.Value); err != nil {
 			ck.problem("%v", err)
-		}
-	}
-	return nil
-}
-
-// standIns checks that each record of who stands in for whom decodes, and is one.
-func (ck *checker) standIns(tx store.Tx) error {
-	for _, kind := range []byte{ledger.StandInKeys, ledger.StandInForKeys} {
-		for rec, err := range tx.Scan(ledger.KindRange(kind)) {
-			if err != nil {
-				return err
-			}
-			if err := choose.CheckStandIn(rec); err != nil {
-				ck.problem("%v", err)
-			}
 		}
 	}
 	return nil

@@ -43,7 +43,10 @@ const (
 	copyGone     copyStage = "gone"     // the target has it, and the rest here means nothing
 )
 
-func copyKey(space string) []byte { return append([]byte{ledger.CopyKeys}, space...) }
+// copyKeys begin the keys of copies; ledger/keys.go has all letters.
+const copyKeys = 'c'
+
+func copyKey(space string) []byte { return append([]byte{copyKeys}, space...) }
 
 // readMark reads the mark of a space; nil where it has none.
 func readMark(tx store.Tx, space string) (*copyMark, error) {
@@ -60,7 +63,7 @@ func readMark(tx store.Tx, space string) (*copyMark, error) {
 
 // readMarks reads all marks of a store, by space.
 func readMarks(tx store.Tx) (all []*copyMark, err error) {
-	for rec, err := range tx.Scan(ledger.KindRange(ledger.CopyKeys)) {
+	for rec, err := range tx.Scan(ledger.KindRange(copyKeys)) {
 		if err != nil {
 			return nil, err
 		}

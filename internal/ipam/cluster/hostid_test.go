@@ -1,11 +1,10 @@
-package service_test
+package cluster
 
 import (
 	"strings"
 	"testing"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/stores"
 	"berth/store/mem"
 )
@@ -13,15 +12,15 @@ import (
 // A host's id is drawn once for each state, and so is what it knows of its cluster.
 func TestOwnHost(t *testing.T) {
 	ctx, st := t.Context(), mem.New()
-	id, err := ledger.OwnHost(ctx, st)
+	id, err := OwnHost(ctx, st)
 	if err != nil || id == (ipam.ID{}) {
 		t.Fatal(id, err)
 	}
-	again, err := ledger.OwnHost(ctx, st)
+	again, err := OwnHost(ctx, st)
 	if err != nil || again != id {
 		t.Errorf("it is %s, and then %s, %v", id, again, err)
 	}
-	if other, err := ledger.OwnHost(ctx, mem.New()); err != nil || other == id {
+	if other, err := OwnHost(ctx, mem.New()); err != nil || other == id {
 		t.Errorf("another state has the id %s, too, %v", other, err)
 	}
 	if problems, err := stores.CheckStore(ctx, st); err != nil || len(problems) > 0 {
@@ -32,24 +31,24 @@ func TestOwnHost(t *testing.T) {
 func TestKeepCluster(t *testing.T) {
 	ctx, st := t.Context(), mem.New()
 	one, other := strings.Repeat("0a", 16), strings.Repeat("0b", 16)
-	if got, err := ledger.KnownCluster(ctx, st); err != nil || got != "" {
+	if got, err := KnownCluster(ctx, st); err != nil || got != "" {
 		t.Errorf("at first: %q, %v", got, err)
 	}
 	for range 2 {
-		if err := ledger.KeepCluster(ctx, st, one); err != nil {
+		if err := KeepCluster(ctx, st, one); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := ledger.KeepCluster(ctx, st, other); err == nil || !strings.Contains(err.Error(), one) {
+	if err := KeepCluster(ctx, st, other); err == nil || !strings.Contains(err.Error(), one) {
 		t.Errorf("another cluster: %v", err)
 	}
-	if got, err := ledger.KnownCluster(ctx, st); err != nil || got != one {
+	if got, err := KnownCluster(ctx, st); err != nil || got != one {
 		t.Errorf("it belongs to %q, %v", got, err)
 	}
-	if got := ledger.ClusterMark(one); got != [4]byte{0x0a, 0x0a, 0x0a, 0x0a} {
+	if got := MarkOf(one); got != [4]byte{0x0a, 0x0a, 0x0a, 0x0a} {
 		t.Errorf("its mark is %x", got)
 	}
-	if got := ledger.ClusterMark(""); got != [4]byte{} {
+	if got := MarkOf(""); got != [4]byte{} {
 		t.Errorf("no cluster has the mark %x", got)
 	}
 }

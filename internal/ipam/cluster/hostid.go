@@ -1,4 +1,4 @@
-package ledger
+package cluster
 
 import (
 	"context"
@@ -6,12 +6,13 @@ import (
 	"fmt"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
 	"berth/store"
 )
 
 // What a host keeps of its place in a cluster, in its own store.
-func ownHostKey() []byte { return append([]byte{SettingKeys}, "host"...) }
-func clusterKey() []byte { return append([]byte{SettingKeys}, "cluster"...) }
+func ownHostKey() []byte { return append([]byte{ledger.SettingKeys}, "host"...) }
+func clusterKey() []byte { return append([]byte{ledger.SettingKeys}, "cluster"...) }
 
 // OwnHost is the id of the host whose own store st is, drawn once. Another state is another host, whatever its name.
 func OwnHost(ctx context.Context, st store.Store) (id ipam.ID, err error) {
@@ -63,9 +64,9 @@ func KeepCluster(ctx context.Context, st store.Store, cluster string) error {
 	return nil
 }
 
-// ClusterMark is what the ids end with that are made in the store of a cluster (Member.Mark): the first bytes of the
+// MarkOf is what the ids end with that are made in the store of a cluster (Member.Mark): the first bytes of the
 // cluster's own, which is 32 hexadecimal digits. It is zero for what is no such id.
-func ClusterMark(cluster string) (mark [4]byte) {
+func MarkOf(cluster string) (mark [4]byte) {
 	if b, err := hex.DecodeString(cluster); err == nil {
 		copy(mark[:], b)
 	}
