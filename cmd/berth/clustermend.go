@@ -7,6 +7,7 @@ import (
 	"berth/internal/ipam"
 	"berth/internal/ipam/cluster"
 	"berth/internal/ipam/service"
+	"berth/internal/ipam/stores"
 	"berth/store"
 	"berth/store/etcd"
 	"berth/store/mem"
@@ -53,33 +54,7 @@ func (c *clusterStore) mendOn(ctx context.Context, st store.Shared, mark string,
 // inMemory is a copy of a store.
 func inMemory(ctx context.Context, from store.Store) (*mem.Store, error) {
 	to := mem.New()
-	err := from.View(ctx, func(tx store.Tx) error {
-		page := make([]store.Record, 0, store.MaxWrites)
-		put := func() error {
-			err := to.Update(ctx, func(tx store.Tx) error {
-				for _, r := range page {
-					if err := tx.Put(r.Key, r.Value); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			page = page[:0]
-			return err
-		}
-		for r, err := range tx.Scan(store.Range{}) {
-			if err != nil {
-				return err
-			}
-			if page = append(page, r); len(page) == cap(page) {
-				if err := put(); err != nil {
-					return err
-				}
-			}
-		}
-		return put()
-	})
-	return to, err
+	return to, stores.Fill(ctx, from, to)
 }
 
 // trust has the store be trusted again, where it is open.

@@ -146,7 +146,7 @@ func (cp *copying) counted(ctx context.Context, space string, all []copied) (rep
 		}
 		report.Networks = append(report.Networks, ck.CopiedNetwork)
 	}
-	err = eachEvent(ctx, cp.from, space, copyPage(cp.from), func(page []spaceEvent) error {
+	err = eachEvent(ctx, cp.from, space, copyPage(cp.from), func(page []store.Record) error {
 		report.Events += len(page)
 		return nil
 	})
@@ -228,7 +228,7 @@ func (cp *copying) compare(ctx context.Context, space string, all []copied) (rep
 		err := cp.from.View(ctx, func(from store.Tx) error {
 			return back.View(ctx, func(to store.Tx) error {
 				ck = newCopyCheck(one)
-				return cp.compareNetwork(ck, one, from, to)
+				return cp.compareNetwork(ctx, ck, one, from, to)
 			})
 		})
 		if err != nil {
@@ -242,7 +242,7 @@ func (cp *copying) compare(ctx context.Context, space string, all []copied) (rep
 		ck.Digest = hex.EncodeToString(want)
 		report.Networks = append(report.Networks, ck.CopiedNetwork)
 	}
-	err = eachEvent(ctx, cp.from, space, copyPage(cp.from), func(page []spaceEvent) error {
+	err = eachEvent(ctx, cp.from, space, copyPage(cp.from), func(page []store.Record) error {
 		report.Events += len(page)
 		cp.step(len(page))
 		return back.View(ctx, func(tx store.Tx) error { return compareEvents(tx, page) })
@@ -250,7 +250,7 @@ func (cp *copying) compare(ctx context.Context, space string, all []copied) (rep
 	return report, err
 }
 
-func (cp *copying) compareNetwork(ck *copyCheck, one *copied, from, to store.Tx) error {
+func (cp *copying) compareNetwork(ctx context.Context, ck *copyCheck, one *copied, from, to store.Tx) error {
 	n := one.network
 	if err := ck.isJSON(to, "the record", ledger.NetworkKey(nil, n.ID), n); err != nil {
 		return err
@@ -275,72 +275,41 @@ func (cp *copying) compareNetwork(ck *copyCheck, one *copied, from, to store.Tx)
 			}
 		}
 		cp.step(1 + len(sub.attachments))
-		if err := cp.compareLeases(ck, sub.Subnet, from, to); err != nil {
+		if err := cp.compareLeases(ctx, ck, sub.Subnet, from, to); err != nil {
 			return err
 		}
 	}
-	return cp.compareOwners(ck, n, from, to)
+	return cp.compareOwners(ctx, ck, n, from, to)
 }
 
-// compareLeases compares page by page, so that a large subnet need not be in memory twice.
-func (cp *copying) compareLeases(ck *copyCheck, sub *ipam.Subnet, from, to store.Tx) error {
-	page := ledger.LeasesOf(sub.ID)
-	page.Limit = ledger.PageSize
-	for page.From != nil {
-		leases, of, next, err := cp.leasesPage(from, sub, page)
-		if err != nil {
-			return err
-		}
-		for rec, err := range to.Scan(of) {
-			if err != nil {
-				return err
-			}
-			_, addr, _ := ledger.LeaseKeyParts(rec.Key)
-			var want []byte
-			if len(leases) > 0 && leases[0].Address == addr {
-				want = ipam.EncodeLease(nil, leases[0])
-				ck.lease(leases[0])
-				leases = leases[1:]
-			}
-			if err := ck.is(addr.String(), rec.Key, want, rec.Value); err != nil {
-				return err
-			}
-			cp.step(1)
-		}
-		if len(leases) > 0 {
-			return ck.is(leases[0].Address.String(), nil, ipam.EncodeLease(nil, leases[0]), nil)
-		}
-		page.From = next
-	}
-	return nil
+func (cp *copying) compareLeases(ctx context.Context, ck *copyCheck, sub *ipam.Subnet, from, to store.Tx) error {
+	leases := cp.leases(sub, ledger.PageSize, ck.lease)
+	return cp.compareRange(ctx, leases, from, to, func(key, want, got []byte) error {
+		_, addr, _ := ledger.LeaseKeyParts(key)
+		return ck.is(addr.String(), key, want, got)
+	})
 }
 
-func (cp *copying) compareOwners(ck *copyCheck, n *ipam.Network, from, to store.Tx) error {
-	want, err := ledger.ReadOwners(from, n.ID)
-	if err != nil {
+func (cp *copying) compareOwners(ctx context.Context, ck *copyCheck, n *ipam.Network, from, to store.Tx) error {
+	prefix := len(ledger.OwnerKey(n.ID, ""))
+	return cp.compareRange(ctx, ownersOf(n.ID, ledger.PageSize), from, to, func(key, want, got []byte) error {
+		ck.Reservations++
+		return ck.is("the owner "+string(key[prefix:]), key, want, got)
+	})
+}
+
+// compareRange holds each record of a range against what was read back.
+func (cp *copying) compareRange(ctx context.Context, rc *rangeCopy, from, to store.Tx,
+	is func(key, want, got []byte) error) error {
+	return rc.eachPage(ctx, within(from), func(page *rangePage) error {
+		err := page.hold(to, is)
+		cp.step(page.seen)
 		return err
-	}
-	got, err := ledger.ReadOwners(to, n.ID)
-	if err != nil {
-		return err
-	}
-	if len(want) != len(got) {
-		return fmt.Errorf("%w: network %s knows %d owners, and in the target %d", errDiffers, n.Name, len(want),
-			len(got))
-	}
-	for i := range want {
-		if err := ck.isJSON(to, "the owner "+want[i].Owner, ledger.OwnerKey(n.ID, want[i].Owner),
-			&want[i].DynamicOwner); err != nil {
-			return err
-		}
-	}
-	ck.Reservations += len(want)
-	cp.step(len(want))
-	return nil
+	})
 }
 
 // compareEvents looks for a page of events in the target. Those that are older than all that it has were trimmed there.
-func compareEvents(tx store.Tx, page []spaceEvent) error {
+func compareEvents(tx store.Tx, page []store.Record) error {
 	first := ^uint64(0)
 	for rec, err := range tx.Scan(store.Range{From: ledger.EventKey(nil, 0), To: []byte{ledger.EventKeys + 1},
 		Limit: 1}) {
@@ -354,8 +323,8 @@ func compareEvents(tx store.Tx, page []spaceEvent) error {
 		if err != nil {
 			return err
 		}
-		if !there && e.id >= first {
-			return fmt.Errorf("%w: the event %d is not in the target", errDiffers, e.id)
+		if id := ledger.EventID(e.Key); !there && id >= first {
+			return fmt.Errorf("%w: the event %d is not in the target", errDiffers, id)
 		}
 	}
 	return nil

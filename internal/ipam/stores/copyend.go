@@ -7,7 +7,6 @@ import (
 	"berth/internal/ipam"
 	"berth/internal/ipam/attach"
 	"berth/internal/ipam/choose"
-	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -173,7 +172,7 @@ func (cp *copying) clearSource(ctx context.Context, space string) error {
 			return err
 		}
 	}
-	err := eachEvent(ctx, s, space, copyPage(s), func(page []spaceEvent) error {
+	err := eachEvent(ctx, s, space, copyPage(s), func(page []store.Record) error {
 		cp.step(len(page))
 		return s.Update(ctx, func(c *ledger.Change) error { return dropEvents(c, page) })
 	})
@@ -197,7 +196,7 @@ func dropSpace(c *ledger.Change, space string) error {
 }
 
 // dropEvents removes events where they are, and as they are.
-func dropEvents(c *ledger.Change, page []spaceEvent) error {
+func dropEvents(c *ledger.Change, page []store.Record) error {
 	for _, e := range page {
 		id, there, err := placeOfEvent(c.Tx(), e)
 		if err != nil {
@@ -219,14 +218,14 @@ func dropEvents(c *ledger.Change, page []spaceEvent) error {
 func clearNetwork(ctx context.Context, s *ledger.Ledger, n *ipam.Network, step func(int)) error {
 	subnets := s.SubnetsOf(n.ID)
 	for _, id := range subnets {
-		err := clearRange(ctx, s, ledger.LeasesOf(id),
-			func(c *ledger.Change, page store.Range) (int, error) { return clearLeases(c, id, page) }, step)
-		if err != nil {
+		leases := &rangeCopy{keys: ledger.LeasesOf(id), limit: copyPage(s)}
+		put := func(c *ledger.Change) putting { return leasesInto(c, id) }
+		if err := leases.into(ctx, nil, s, put, step); err != nil {
 			return err
 		}
 	}
-	owners := func(c *ledger.Change, page store.Range) (int, error) { return clearOwners(c, n.ID, page) }
-	if err := clearRange(ctx, s, store.Prefix(ledger.OwnerKey(n.ID, "")), owners, step); err != nil {
+	put := func(c *ledger.Change) putting { return ownersInto(c, n.ID) }
+	if err := ownersOf(n.ID, copyPage(s)).into(ctx, nil, s, put, step); err != nil {
 		return err
 	}
 	for len(subnets) > 0 {
@@ -249,49 +248,6 @@ func clearNetwork(ctx context.Context, s *ledger.Ledger, n *ipam.Network, step f
 	}
 	step(2)
 	return s.Update(ctx, func(c *ledger.Change) error { return c.SetNetwork(n.ID, nil) })
-}
-
-// clearRange removes a range of records in pages, until one is not full.
-func clearRange(ctx context.Context, s *ledger.Ledger, page store.Range,
-	clear func(*ledger.Change, store.Range) (int, error), step func(int)) error {
-	page.Limit = copyPage(s)
-	for n := page.Limit; n == page.Limit; {
-		err := s.Update(ctx, func(c *ledger.Change) (err error) {
-			n, err = clear(c, page)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		step(n)
-	}
-	return nil
-}
-
-func clearLeases(c *ledger.Change, subnet ipam.ID, page store.Range) (int, error) {
-	leases, _, err := edit.ReadPage(c.Tx(), page)
-	for _, l := range leases {
-		if err == nil {
-			err = c.SetLease(subnet, l.Address, l, nil)
-		}
-	}
-	return len(leases), err
-}
-
-func clearOwners(c *ledger.Change, network ipam.ID, page store.Range) (int, error) {
-	var owners []string
-	for rec, err := range c.Tx().Scan(page) {
-		if err != nil {
-			return 0, err
-		}
-		owners = append(owners, string(rec.Key[1+len(network):]))
-	}
-	for _, owner := range owners {
-		if err := edit.SetOwner(c, network, owner, nil); err != nil {
-			return 0, err
-		}
-	}
-	return len(owners), nil
 }
 
 func clearSubnet(c *ledger.Change, id ipam.ID) (int, error) {
@@ -339,7 +295,7 @@ func (cp *copying) undoSpace(ctx context.Context, name string, source *copyMark)
 			return err
 		}
 	}
-	err := eachEvent(ctx, cp.from, name, copyPage(cp.to), func(page []spaceEvent) error {
+	err := eachEvent(ctx, cp.from, name, copyPage(cp.to), func(page []store.Record) error {
 		return cp.to.Update(ctx, func(c *ledger.Change) error { return dropEvents(c, page) })
 	})
 	if err != nil {

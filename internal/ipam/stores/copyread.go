@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/attach"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 	"berth/store"
@@ -112,25 +111,25 @@ func (cp *copying) lease(sub *ipam.Subnet, l *ipam.Lease) *ipam.Lease {
 	return &here
 }
 
-// leasesPage reads a page of a subnet's leases in the source, as the target is to have them, and the range of keys that
-// it is of; nil at the end.
-func (cp *copying) leasesPage(tx store.Tx, sub *ipam.Subnet, page store.Range) (leases []*ipam.Lease, of store.Range,
-	next []byte,
-	err error) {
-	all, next, err := edit.ReadPage(tx, page)
-	if err != nil {
-		return nil, of, nil, err
-	}
-	of = store.Range{From: page.From, To: page.To}
-	if next != nil {
-		of.To = next
-	}
-	for _, l := range all {
-		if l = cp.lease(sub, l); l != nil {
-			leases = append(leases, l)
+// leases copies the leases of a subnet, as the target is to have them. Each of those is told of as it is read.
+func (cp *copying) leases(sub *ipam.Subnet, limit int, wanted func(*ipam.Lease)) *rangeCopy {
+	return &rangeCopy{keys: ledger.LeasesOf(sub.ID), limit: limit, want: func(rec store.Record) ([]byte, error) {
+		_, addr, _ := ledger.LeaseKeyParts(rec.Key)
+		l, err := ipam.DecodeLease(addr, rec.Value)
+		if err != nil {
+			return nil, err
 		}
-	}
-	return leases, of, next, nil
+		if l = cp.lease(sub, l); l == nil {
+			return nil, nil
+		}
+		wanted(l)
+		return ipam.EncodeLease(nil, l), nil
+	}}
+}
+
+// ownersOf copies the owners of a dynamic network.
+func ownersOf(network ipam.ID, limit int) *rangeCopy {
+	return &rangeCopy{keys: store.Prefix(ledger.OwnerKey(network, "")), limit: limit, want: asItIs}
 }
 
 // count adds what there is to be done to the total: each record is written, compared and cleared away.
@@ -144,7 +143,7 @@ func (cp *copying) count(ctx context.Context, space string, all []copied) error 
 			}
 		}
 	})
-	err := eachEvent(ctx, cp.from, space, copyPage(cp.from), func(page []spaceEvent) error {
+	err := eachEvent(ctx, cp.from, space, copyPage(cp.from), func(page []store.Record) error {
 		n += len(page)
 		return nil
 	})
@@ -152,51 +151,22 @@ func (cp *copying) count(ctx context.Context, space string, all []copied) error 
 	return err
 }
 
-// spaceEvent is an event of a space, as it is stored.
-type spaceEvent struct {
-	id  uint64
-	raw []byte
-}
-
-// eachEvent hands out the events of a space in pages.
-func eachEvent(ctx context.Context, s *ledger.Ledger, space string, limit int, fn func([]spaceEvent) error) error {
-	after := uint64(0)
-	for after != ^uint64(0) {
-		var page []spaceEvent
-		err := s.View(ctx, func(tx store.Tx) (err error) {
-			page, after, err = readEvents(tx, space, after, limit)
-			return err
-		})
-		if err == nil && len(page) > 0 {
-			err = fn(page)
+// eachEvent hands out the events of a space in pages, as they are stored.
+func eachEvent(ctx context.Context, s *ledger.Ledger, space string, limit int, fn func([]store.Record) error) error {
+	events := &rangeCopy{keys: ledger.KindRange(ledger.EventKeys), limit: limit,
+		want: func(rec store.Record) ([]byte, error) {
+			e, err := ipam.DecodeEvent(ledger.EventID(rec.Key), rec.Value)
+			if err != nil || e.Space != space {
+				return nil, err
+			}
+			return rec.Value, nil
+		}}
+	return events.eachPage(ctx, s.View, func(page *rangePage) error {
+		if len(page.records) == 0 {
+			return nil
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readEvents reads the next events of a space, and the id behind which the next page begins; the highest at the end.
-func readEvents(tx store.Tx, space string, after uint64, limit int) (page []spaceEvent, last uint64, err error) {
-	for rec, err := range tx.Scan(attach.EventsFrom(after)) {
-		if err != nil {
-			return nil, 0, err
-		}
-		id := ledger.EventID(rec.Key)
-		e, err := ipam.DecodeEvent(id, rec.Value)
-		if err != nil {
-			return nil, 0, err
-		}
-		if e.Space != space {
-			continue
-		}
-		page = append(page, spaceEvent{id, slices.Clone(rec.Value)})
-		if len(page) == limit {
-			return page, id, nil
-		}
-	}
-	return page, ^uint64(0), nil
+		return fn(page.records)
+	})
 }
 
 // copyPage is how many records a transaction of a copy writes.

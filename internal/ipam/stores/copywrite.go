@@ -3,9 +3,6 @@ package stores
 import (
 	"bytes"
 	"context"
-	"errors"
-	"maps"
-	"slices"
 
 	"berth/internal/alloc"
 	"berth/internal/ipam"
@@ -38,7 +35,7 @@ func (cp *copying) writeSpace(ctx context.Context, space string, all []copied) e
 		}
 	}
 	return eachEvent(ctx, cp.from, space, copyPage(cp.to),
-		func(page []spaceEvent) error { return cp.writeEvents(ctx, page) })
+		func(page []store.Record) error { return cp.writeEvents(ctx, page) })
 }
 
 // clearOthers takes away what a copy that was cut off has written of networks that are no longer as they were then.
@@ -182,115 +179,27 @@ func claimSubnet(c *ledger.Change, n *ipam.Network, sub *copiedSubnet) error {
 	return c.SetSubnet(sub.Subnet)
 }
 
-// writeNetwork writes the leases and owners of a network.
+// writeNetwork makes the target's leases and owners of a network those of the source.
 func (cp *copying) writeNetwork(ctx context.Context, one *copied) error {
 	for i := range one.subnets {
-		if err := cp.writeLeases(ctx, one.subnets[i].Subnet); err != nil {
+		sub := one.subnets[i].Subnet
+		leases := cp.leases(sub, copyPage(cp.to), func(*ipam.Lease) {})
+		put := func(c *ledger.Change) putting { return leasesInto(c, sub.ID) }
+		if err := leases.into(ctx, cp.from.View, cp.to, put, cp.step); err != nil {
 			return err
 		}
 	}
-	return cp.writeOwners(ctx, one.network)
-}
-
-// writeLeases makes the target's leases of a subnet those of the source, page by page.
-func (cp *copying) writeLeases(ctx context.Context, sub *ipam.Subnet) error {
-	page := ledger.LeasesOf(sub.ID)
-	page.Limit = copyPage(cp.to)
-	for page.From != nil {
-		var leases []*ipam.Lease
-		var of store.Range
-		var next []byte
-		err := cp.from.View(ctx, func(tx store.Tx) (err error) {
-			leases, of, next, err = cp.leasesPage(tx, sub, page)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if err := cp.to.Update(ctx,
-			func(c *ledger.Change) error { return takeLeases(c, sub.ID, leases, of) }); err != nil {
-			return err
-		}
-		cp.step(len(leases))
-		page.From = next
-	}
-	return nil
-}
-
-// takeLeases makes the leases of a range of keys just these.
-func takeLeases(c *ledger.Change, subnet ipam.ID, leases []*ipam.Lease, of store.Range) error {
-	before := map[string]*ipam.Lease{}
-	there, _, err := edit.ReadPage(c.Tx(), of)
-	if err != nil {
-		return err
-	}
-	for _, l := range there {
-		before[l.Address.String()] = l
-	}
-	for _, l := range leases {
-		was := before[l.Address.String()]
-		delete(before, l.Address.String())
-		if was != nil && bytes.Equal(ipam.EncodeLease(nil, was), ipam.EncodeLease(nil, l)) {
-			continue
-		}
-		if err := c.SetLease(subnet, l.Address, was, l); err != nil {
-			return err
-		}
-		c.SkipIDs(l.ID)
-	}
-	for _, was := range before {
-		if err := c.SetLease(subnet, was.Address, was, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// writeOwners makes the target's owners of a dynamic network those of the source.
-func (cp *copying) writeOwners(ctx context.Context, n *ipam.Network) error {
+	n := one.network
 	if n.Type != ipam.Dynamic {
 		return nil
 	}
-	want := map[string]*ledger.DynamicOwner{}
-	read := func(s *ledger.Ledger, owners map[string]*ledger.DynamicOwner) error {
-		return s.Look(ctx, func(c *ledger.Change) error {
-			known, err := ledger.ReadOwners(c.Tx(), n.ID)
-			clear(owners)
-			for i := range known {
-				owners[known[i].Owner] = &known[i].DynamicOwner
-			}
-			return err
-		})
-	}
-	there := map[string]*ledger.DynamicOwner{}
-	if err := errors.Join(read(cp.from, want), read(cp.to, there)); err != nil {
-		return err
-	}
-	for owner := range there {
-		if want[owner] == nil {
-			want[owner] = nil // is to go
-		}
-	}
-	for part := range slices.Chunk(slices.Sorted(maps.Keys(want)), copyPage(cp.to)) {
-		err := cp.to.Update(ctx, func(c *ledger.Change) error {
-			for _, owner := range part {
-				if err := edit.SetOwner(c, n.ID, owner, want[owner]); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		cp.step(len(part))
-	}
-	return nil
+	put := func(c *ledger.Change) putting { return ownersInto(c, n.ID) }
+	return ownersOf(n.ID, copyPage(cp.to)).into(ctx, cp.from.View, cp.to, put, cp.step)
 }
 
 // writeEvents writes a page of events, less those that are there. An id that another event of the target has goes to
 // the next one that is free: it is the time in microseconds.
-func (cp *copying) writeEvents(ctx context.Context, page []spaceEvent) error {
+func (cp *copying) writeEvents(ctx context.Context, page []store.Record) error {
 	err := cp.to.Update(ctx, func(c *ledger.Change) error {
 		for _, e := range page {
 			id, there, err := placeOfEvent(c.Tx(), e)
@@ -300,7 +209,7 @@ func (cp *copying) writeEvents(ctx context.Context, page []spaceEvent) error {
 			if there {
 				continue
 			}
-			if err := c.Tx().Put(ledger.EventKey(nil, id), e.raw); err != nil {
+			if err := c.Tx().Put(ledger.EventKey(nil, id), e.Value); err != nil {
 				return err
 			}
 			c.CountEvents(1)
@@ -313,8 +222,8 @@ func (cp *copying) writeEvents(ctx context.Context, page []spaceEvent) error {
 }
 
 // placeOfEvent is the id under which a store has an event, or the one that is free for it.
-func placeOfEvent(tx store.Tx, e spaceEvent) (id uint64, there bool, err error) {
-	for id = e.id; ; id++ {
+func placeOfEvent(tx store.Tx, e store.Record) (id uint64, there bool, err error) {
+	for id = ledger.EventID(e.Key); ; id++ {
 		raw, err := tx.Get(ledger.EventKey(nil, id))
 		if err != nil {
 			return id, false, err
@@ -322,7 +231,7 @@ func placeOfEvent(tx store.Tx, e spaceEvent) (id uint64, there bool, err error) 
 		if raw == nil {
 			return id, false, nil
 		}
-		if bytes.Equal(raw, e.raw) {
+		if bytes.Equal(raw, e.Value) {
 			return id, true, nil
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -51,7 +50,7 @@ func PutBack(ctx context.Context, backup, to, readBack store.Store, progress fun
 	if err := p.begin(ctx); err != nil {
 		return 0, err
 	}
-	if err := p.eachPage(ctx, p.write); err != nil {
+	if err := p.write(ctx); err != nil {
 		return 0, err
 	}
 	if err := p.compare(ctx, readBack); err != nil {
@@ -72,9 +71,9 @@ func (p *puttingBack) step(n int) {
 	}
 }
 
-// begin marks the store, which must be empty, and takes away what a call before has written.
+// begin marks the store, which must be empty, or have what a call before has written.
 func (p *puttingBack) begin(ctx context.Context) error {
-	err := p.to.Update(ctx, func(tx store.Tx) error {
+	return p.to.Update(ctx, func(tx store.Tx) error {
 		format, err := tx.Get(ledger.FormatKey())
 		if err != nil {
 			return err
@@ -92,101 +91,63 @@ func (p *puttingBack) begin(ctx context.Context) error {
 		}
 		return tx.Put(ledger.FormatKey(), []byte(ledger.Restoring))
 	})
-	key := ledger.FormatKey()
-	for _, r := range []store.Range{{To: key}, {From: append(slices.Clone(key), 0)}} {
-		r.Limit = restorePage
-		for n := restorePage; err == nil && n == restorePage; {
-			err = p.to.Update(ctx, func(tx store.Tx) (err error) {
-				n, err = edit.DeleteWhile(tx, r, func(int, []byte) bool { return true })
-				return err
-			})
-		}
-	}
-	return err
 }
 
 // restorePage is how many records a transaction puts back: those of etcd are small.
 const restorePage = 2 * ledger.SharedPageSize
 
-// eachPage hands out the records of the backup in pages, but for that of the format.
-func (p *puttingBack) eachPage(ctx context.Context, fn func(context.Context, []store.Record) error) error {
-	for r := (store.Range{Limit: restorePage}); ; {
-		var page []store.Record
-		read := 0
-		err := p.from.View(ctx, func(tx store.Tx) error {
-			for rec, err := range tx.Scan(r) {
-				if err != nil {
-					return err
-				}
-				if read++; !bytes.Equal(rec.Key, ledger.FormatKey()) {
-					page = append(page, store.Record{Key: slices.Clone(rec.Key), Value: slices.Clone(rec.Value)})
-				}
-				r.From = append(slices.Clone(rec.Key), 0)
-			}
-			return nil
-		})
-		if err == nil {
-			err = fn(ctx, page)
-		}
-		if err != nil {
-			return err
-		}
-		if read < restorePage {
-			return nil
-		}
+// besidesFormat copies all records but that of the format, which comes last.
+func besidesFormat() [2]*rangeCopy {
+	format := ledger.FormatKey()
+	return [2]*rangeCopy{
+		{keys: store.Range{To: format}, limit: restorePage, want: asItIs},
+		{keys: store.Range{From: keyBehind(format)}, limit: restorePage, want: asItIs},
 	}
 }
 
-func (p *puttingBack) write(ctx context.Context, page []store.Record) error {
-	err := p.to.Update(ctx, func(tx store.Tx) error {
-		for _, rec := range page {
-			if err := tx.Put(rec.Key, rec.Value); err != nil {
-				return err
-			}
+// write makes the store what the backup is. What a call before has written of it stays, and the rest goes.
+func (p *puttingBack) write(ctx context.Context) error {
+	for _, records := range besidesFormat() {
+		err := records.eachPage(ctx, p.from.View, func(page *rangePage) error {
+			err := p.to.Update(ctx, func(tx store.Tx) error { return page.write(tx, recordsInto(tx)) })
+			p.step(page.seen)
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		return nil
-	})
-	p.step(len(page))
-	return err
+	}
+	return nil
 }
 
 var errNotPutBack = errors.New("what was put back differs from the backup")
 
 // compare reads everything back.
 func (p *puttingBack) compare(ctx context.Context, readBack store.Store) error {
-	read := 0
-	err := p.eachPage(ctx, func(ctx context.Context, page []store.Record) error {
-		p.step(len(page))
-		return readBack.View(ctx, func(tx store.Tx) error {
-			for _, rec := range page {
-				got, err := tx.Get(rec.Key)
-				if err != nil {
-					return err
-				}
-				if got == nil || !bytes.Equal(got, rec.Value) {
-					return fmt.Errorf("%w in the record %q", errNotPutBack, rec.Key)
-				}
-				read++
-			}
-			return nil
+	for _, records := range besidesFormat() {
+		err := records.eachPage(ctx, p.from.View, func(page *rangePage) error {
+			err := readBack.View(ctx, func(tx store.Tx) error { return page.hold(tx, isPutBack) })
+			p.step(page.seen)
+			return err
 		})
-	})
-	if err != nil {
-		return err
+		if err != nil {
+			return err
+		}
 	}
-	return readBack.View(ctx, func(tx store.Tx) error {
-		there := -1 // the format's
-		for _, err := range tx.Scan(store.Range{}) {
-			if err != nil {
-				return err
-			}
-			there++
-		}
-		if there != read {
-			return fmt.Errorf("%w: it has %d records, and there are %d", errNotPutBack, read, there)
-		}
-		return nil
-	})
+	return nil
+}
+
+// isPutBack holds a record that was read back against that of the backup.
+func isPutBack(key, want, got []byte) error {
+	switch {
+	case want == nil:
+		return fmt.Errorf("%w: it has no record %q, which is there", errNotPutBack, key)
+	case got == nil:
+		return fmt.Errorf("%w: its record %q is not there", errNotPutBack, key)
+	case !bytes.Equal(got, want):
+		return fmt.Errorf("%w in the record %q", errNotPutBack, key)
+	}
+	return nil
 }
 
 // end has the store be opened from now on.
@@ -200,10 +161,7 @@ func (p *puttingBack) end(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.to.Update(ctx, func(tx store.Tx) error {
-		if format == nil {
-			return tx.Delete(ledger.FormatKey())
-		}
-		return tx.Put(ledger.FormatKey(), format)
-	})
+	err = p.to.Update(ctx, func(tx store.Tx) error { return recordsInto(tx)(ledger.FormatKey(), nil, format) })
+	p.step(2)
+	return err
 }
