@@ -77,7 +77,8 @@ func TestBO13Told(t *testing.T) {
 		gone front 10.8.0.85`) {
 		f := strings.Fields(line)
 		reserved = append(reserved,
-			ipam.ReservationInfo{Owner: f[0], Network: f[1], Address: netip.MustParseAddr(f[2]), Replaced: len(f) > 3})
+			ipam.ReservationInfo{Owner: f[0], Network: f[1], Address: netip.MustParseAddr(f[2]),
+				Terms: ipam.Terms{Replaced: len(f) > 3}})
 	}
 	reserved = append(reserved, ipam.ReservationInfo{Owner: "shop/gone/1", Network: "theirs", Dynamic: true})
 	if d := cmp.Diff([]string{"shop/web/1 keeps 10.8.0.77, fd00:8::77 on front until it runs with 10.9.0.12"},

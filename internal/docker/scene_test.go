@@ -106,7 +106,7 @@ func (s *scene) memory(address string, n int, released time.Time) *ipam.LeaseInf
 func (s *scene) reserve(owner, address string, replaced bool) *ipam.ReservationInfo {
 	s.reservations = append(s.reservations,
 		ipam.ReservationInfo{Owner: owner, Address: addr(address), Kind: ipam.Static, Space: "local", Network: "front",
-			Subnet: prefix("10.8.0.0/24"), Since: old, Replaced: replaced})
+			Subnet: prefix("10.8.0.0/24"), Since: old, Terms: ipam.Terms{Replaced: replaced}})
 	return &s.reservations[len(s.reservations)-1]
 }
 

@@ -44,7 +44,7 @@ func TestLeaseCodec(t *testing.T) {
 		if rapid.Bool().Draw(t, "reserved") {
 			want.Slot = Slot{1, 2}
 			want.Reservation = &Reservation{ID: 7, Owner: "web", Kind: Static,
-				Replaced: rapid.Bool().Draw(t, "replaced"), Until: drawTime(t, "end")}
+				Terms: Terms{Replaced: rapid.Bool().Draw(t, "replaced"), Until: drawTime(t, "end")}}
 		}
 		raw := EncodeLease(nil, want)
 		got, err := DecodeLease(want.Address, raw)

@@ -164,68 +164,6 @@ type RemoveExclusion struct {
 	Range   Range  `json:"range"`
 }
 
-// AddReservation reserves addresses for an owner: given ones (static), or such as Berth chooses (automatic). What the
-// owner has reserved already stays, if the wish can mean it (BO-5). Force goes over exclusions, and reserves what
-// somebody holds, for after its release.
-type AddReservation struct {
-	Network string `json:"network"`
-	Owner   string `json:"owner"`
-	Number  int    `json:"interface,omitempty"` // of the owner's interface
-	Wishes  []Wish `json:"wishes,omitempty"`    // none: one address out of any pool
-	Force   bool   `json:"force,omitempty"`
-
-	// Automatic makes given addresses automatic ones, which those of a static band cannot be.
-	Automatic bool `json:"automatic,omitempty"`
-	// Replace keeps an address that is not wished for any more until its owner runs with the new one (BO-13).
-	Replace bool `json:"replace,omitempty"`
-	// Only lists, with Replace, the networks besides this one on which the owner is to have anything, by name or id:
-	// what it has on others is kept until it runs with what it is to have (BO-13). Nil: what it has on others stays as
-	// it is.
-	Only []string `json:"only,omitempty"`
-	// For is how long the owner lives; then what is reserved for it is nobody's (BO-11). Zero: without an end.
-	For Duration `json:"for,omitempty"`
-}
-
-// BindReservations makes what is reserved for owners what is wanted, as a deploy does: what is there and fits is bound
-// first (BO-9), then static addresses are reserved, then automatic ones (BO-10). What an owner has elsewhere, or has
-// otherwise, is kept until it runs with the new one (BO-13).
-type BindReservations struct {
-	Wanted []AddReservation `json:"wanted"` // at most MaxEdits, one for each owner and network (BO-6)
-}
-
-// ReleaseOwner ends all that is reserved for an owner, on all networks and where there is none any more (BO-3, BO-12),
-// and what it has in hand by TakeAddress. What an endpoint has in use stays in use.
-type ReleaseOwner struct {
-	Owner string `json:"owner"`
-	Under bool   `json:"under,omitempty"` // and of all owners whose path begins with it: shop, shop/web
-	// only what was replaced, where the owner has its new address in use (BO-13)
-	Replaced bool `json:"replaced,omitempty"`
-}
-
-// RemoveReservation ends the reservation of one address of an owner, or with the zero Address of all. What is in use
-// stays in use.
-type RemoveReservation struct {
-	Network string     `json:"network"`
-	Owner   string     `json:"owner"`
-	Address netip.Addr `json:"address,omitzero"`
-}
-
-// TakeAddress takes addresses for an interface of what is no container: a router, a VM, a printer (GA-24).
-type TakeAddress struct {
-	Network   string    `json:"network"`
-	Subnet    string    `json:"subnet,omitempty"` // only out of this one
-	Owner     string    `json:"owner"`
-	Interface Interface `json:"interface"`
-	Force     bool      `json:"force,omitempty"` // over exclusions (GA-9)
-}
-
-// ReleaseAddress gives back one address that was taken for an owner by TakeAddress, or with the zero Address all.
-type ReleaseAddress struct {
-	Network string     `json:"network"`
-	Owner   string     `json:"owner"`
-	Address netip.Addr `json:"address,omitzero"`
-}
-
 // Duration is a time.Duration written as in "10m" or "24h".
 type Duration time.Duration
 

@@ -70,17 +70,6 @@ type Slot struct{ Interface, Number uint8 }
 
 func (s Slot) String() string { return fmt.Sprintf("%d:ip%d", s.Interface, s.Number) }
 
-// Reservation is what makes an address somebody's: it is given to nobody else, and stays when the address is released.
-type Reservation struct {
-	ID    uint64 // of the event that made it
-	Owner string
-	Kind  Kind // Static: asked for by address; Automatic: Berth chose it
-	Slot  Slot
-
-	Replaced bool      // another address is wanted in its place; it is kept until the owner runs with that one (BO-13)
-	Until    time.Time // the owner's end; zero: none (BO-11)
-}
-
 // Held tells whether somebody has the address now.
 func (l *Lease) Held() bool { return l != nil && l.Kind != 0 && l.Released.IsZero() }
 
@@ -177,17 +166,7 @@ func EncodeLease(b []byte, l *Lease) []byte {
 	b = AppendTime(b, l.Released)
 	b = AppendTime(b, l.Until)
 	b = append(b, l.Slot.Interface, l.Slot.Number)
-	r := l.Reservation
-	if r == nil {
-		return append(b, 0)
-	}
-	b = append(b, byte(r.Kind), r.Slot.Interface, r.Slot.Number)
-	b = AppendString(binary.AppendUvarint(b, r.ID), r.Owner)
-	replaced := byte(0)
-	if r.Replaced {
-		replaced = 1
-	}
-	return AppendTime(append(b, replaced), r.Until)
+	return l.Reservation.append(b)
 }
 
 // DecodeLease reads what EncodeLease wrote for addr.
@@ -211,15 +190,3 @@ func DecodeLease(addr netip.Addr, b []byte) (*Lease, error) {
 }
 
 func (d *Decoder) slot() Slot { return Slot{d.Byte(), d.Byte()} }
-
-// reservation reads one, nil where its kind is 0.
-func (d *Decoder) reservation() *Reservation {
-	kind := Kind(d.Byte())
-	if kind == 0 {
-		return nil
-	}
-	r := &Reservation{Kind: kind, Slot: d.slot()}
-	r.ID, r.Owner = d.uvarint(), d.String()
-	r.Replaced, r.Until = d.Byte() == 1, d.Time()
-	return r
-}

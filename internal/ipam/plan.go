@@ -71,31 +71,6 @@ type PlannedBand struct {
 	Line  int   `json:"line,omitempty"`
 }
 
-// PlannedReservation is one address that belongs to an owner; in a dynamic network it is an owner alone.
-type PlannedReservation struct {
-	Owner     string     `json:"owner"`
-	Address   netip.Addr `json:"address,omitzero"`
-	Automatic bool       `json:"automatic,omitempty"` // Berth chose it
-	// another is wanted in its place, and it is kept until that is in use
-	Replaced  bool      `json:"replaced,omitempty"`
-	Until     time.Time `json:"until,omitzero"`     // the owner's end; what is over is not imported
-	Force     bool      `json:"force,omitempty"`    // somebody else holds it: for after its release
-	Unplaced  bool      `json:"unplaced,omitempty"` // at the next free slot of the owner's interface 0
-	Interface int       `json:"interface,omitempty"`
-	Slot      int       `json:"slot,omitempty"`
-	Line      int       `json:"line,omitempty"`
-}
-
-// PlannedAddress is one address that is in use by what is no container.
-type PlannedAddress struct {
-	Owner     string     `json:"owner"`
-	Address   netip.Addr `json:"address"`
-	Unplaced  bool       `json:"unplaced,omitempty"` // at the next free slot of the owner's interface 0
-	Interface int        `json:"interface,omitempty"`
-	Slot      int        `json:"slot,omitempty"`
-	Line      int        `json:"line,omitempty"`
-}
-
 // PlanProblem is one thing that is wrong with a plan.
 type PlanProblem struct {
 	Line   int      `json:"line,omitempty"`

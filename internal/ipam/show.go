@@ -71,36 +71,3 @@ type ExclusionPlan struct {
 	End   netip.Addr `json:"end"`
 	Note  string     `json:"note"`
 }
-
-// ReservationInfo is a reserved address as it is shown.
-type ReservationInfo struct {
-	Owner     string       `json:"owner"`
-	Address   netip.Addr   `json:"address"` // zero in a dynamic network, until one is recorded
-	Kind      Kind         `json:"kind"`    // static or automatic
-	InUse     bool         `json:"in_use"`
-	Endpoint  string       `json:"endpoint"` // who has it in use
-	Host      string       `json:"host"`
-	Space     string       `json:"space"`
-	Network   string       `json:"network"`
-	Subnet    netip.Prefix `json:"subnet"`
-	Interface int          `json:"interface"`
-	Slot      int          `json:"slot"`
-	Since     time.Time    `json:"since"`
-	// kept until its owner runs with the one that replaces it (BO-13)
-	Replaced bool      `json:"replaced,omitempty"`
-	Until    time.Time `json:"until,omitzero"` // the end of the owner (BO-11)
-	// the owner is known in a dynamic network, whatever its address is
-	Dynamic bool `json:"-"`
-}
-
-// TakenAddress is an address that was taken for what is no container.
-type TakenAddress struct {
-	Owner     string       `json:"owner"`
-	Address   netip.Addr   `json:"address"`
-	Space     string       `json:"space"`
-	Network   string       `json:"network"`
-	Subnet    netip.Prefix `json:"subnet"`
-	Interface int          `json:"interface"`
-	Slot      int          `json:"slot"`
-	Since     time.Time    `json:"since"`
-}

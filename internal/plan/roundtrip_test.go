@@ -79,7 +79,7 @@ func drawnNetwork(t *rapid.T, name string) ipam.PlannedNetwork {
 	for range rapid.IntRange(0, 3).Draw(t, "reservations") {
 		r := ipam.PlannedReservation{Owner: drawnName.Draw(t, "owner"), Address: drawnAddr.Draw(t, "address"),
 			Automatic: rapid.Bool().Draw(t, "automatic"), Force: rapid.Bool().Draw(t, "force"),
-			Replaced: rapid.Bool().Draw(t, "replaced"), Interface: rapid.IntRange(0, 2).Draw(t, "interface"),
+			Terms: ipam.Terms{Replaced: rapid.Bool().Draw(t, "replaced")}, Interface: rapid.IntRange(0, 2).Draw(t, "interface"),
 			Slot: rapid.IntRange(0, 2).Draw(t, "slot")}
 		r.Unplaced = r.Interface == 0 && r.Slot == 0
 		n.Addresses = append(n.Addresses,

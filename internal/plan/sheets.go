@@ -359,16 +359,8 @@ func checkAddress(r *ownedRow) error {
 var ownerNeeds = [][]string{{"owner", "device", "dns_name"}}
 
 var reservationSheet = sheet[ownedRow]{
-	columns: append(ownedColumns(),
-		column[ownedRow]{name: "automatic", set: parsed(parseBool, func(r *ownedRow, b bool) { r.Automatic = b }),
-			get: func(r *ownedRow) string { return yes(r.Automatic) }},
-		column[ownedRow]{name: "replaced", set: parsed(parseBool, func(r *ownedRow, b bool) { r.Replaced = b }),
-			get: func(r *ownedRow) string { return yes(r.Replaced) }},
-		column[ownedRow]{name: "until", set: parsed(parseTime, func(r *ownedRow, t time.Time) { r.Until = t }),
-			get: func(r *ownedRow) string { return untilText(r.Until) }},
-		column[ownedRow]{name: "force", set: parsed(parseBool, func(r *ownedRow, b bool) { r.Force = b }),
-			get: func(r *ownedRow) string { return yes(r.Force) }}),
-	needs: ownerNeeds, row: newOwnedRow, check: checkOwned,
+	columns: append(ownedColumns(), termColumns(terms)...),
+	needs:   ownerNeeds, row: newOwnedRow, check: checkOwned,
 	place: func(r *ownedRow) *where { return &r.where },
 	add: func(n *ipam.PlannedNetwork, r *ownedRow) {
 		n.Reservations = append(n.Reservations, r.PlannedReservation)
@@ -386,13 +378,11 @@ var addressSheet = sheet[ownedRow]{
 	check: checkAddress,
 	place: func(r *ownedRow) *where { return &r.where },
 	add: func(n *ipam.PlannedNetwork, r *ownedRow) {
-		n.Addresses = append(n.Addresses, ipam.PlannedAddress{Owner: r.Owner, Address: r.Address, Unplaced: r.Unplaced,
-			Interface: r.Interface, Slot: r.Slot, Line: r.Line})
+		n.Addresses = append(n.Addresses, r.Taken())
 	},
 	of: func(n *ipam.PlannedNetwork) (rows []ownedRow) {
 		for _, a := range n.Addresses {
-			rows = append(rows, ownedRow{where: where{network: n.Name}, PlannedReservation: ipam.PlannedReservation{
-				Owner: a.Owner, Address: a.Address, Interface: a.Interface, Slot: a.Slot}})
+			rows = append(rows, ownedRow{where: where{network: n.Name}, PlannedReservation: a.Reserved()})
 		}
 		return rows
 	},

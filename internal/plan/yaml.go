@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
@@ -255,63 +254,41 @@ func (d *document) ranged(n *yaml.Node, what, further string, text *string) (r i
 }
 
 func (d *document) reservation(n *yaml.Node) ipam.PlannedReservation {
-	p := ipam.PlannedReservation{Line: n.Line}
-	var at owned
-	d.owned(n, "a reservation", ", automatic, replaced, until, force", &at, func(key string, v *yaml.Node) bool {
-		switch key {
-		case "automatic":
-			p.Automatic, _ = value(d, v, parseBool)
-		case "replaced":
-			p.Replaced, _ = value(d, v, parseBool)
-		case "until":
-			p.Until, _ = value(d, v, parseTime)
-		case "force":
-			p.Force, _ = value(d, v, parseBool)
-		default:
-			return false
-		}
-		return true
-	})
-	p.Owner, p.Address, p.Unplaced, p.Interface, p.Slot = at.owner, at.address, !at.placed, at.nic, at.slot
-	return p
+	r, _ := d.owned(n, "a reservation", terms)
+	return r
 }
 
 func (d *document) address(n *yaml.Node) ipam.PlannedAddress {
-	var at owned
-	if d.owned(n, "an address", "", &at, func(string, *yaml.Node) bool { return false }) && !hasKey(n, "address") {
+	r, said := d.owned(n, "an address", nil)
+	if said && !hasKey(n, "address") {
 		d.Add(n.Line, "an address has no address")
 	}
-	return ipam.PlannedAddress{Owner: at.owner, Address: at.address, Unplaced: !at.placed, Interface: at.nic,
-		Slot: at.slot, Line: n.Line}
+	return r.Taken()
 }
 
-// owned is an address with its owner and its place there.
-type owned struct {
-	owner     string
-	address   netip.Addr
-	placed    bool // interface or slot are said
-	nic, slot int
-}
-
-// owned reads one, and answers whether there was one to be read.
-func (d *document) owned(n *yaml.Node, what, further string, at *owned, other func(string, *yaml.Node) bool) bool {
-	said := d.mapping(n, what, "owner, address, interface, slot"+further, func(key string, v *yaml.Node) bool {
+// owned reads an address with its owner, its place there and its terms, and answers whether there was one to be read.
+func (d *document) owned(n *yaml.Node, what string, of []term) (r ipam.PlannedReservation, said bool) {
+	r.Line, r.Unplaced = n.Line, true
+	said = d.mapping(n, what, "owner, address, interface, slot"+termNames(of), func(key string, v *yaml.Node) bool {
+		ok := false
 		switch key {
 		case "owner":
-			at.owner = d.text(v)
+			r.Owner = d.text(v)
 		case "address":
-			at.address, _ = value(d, v, alloc.ParseAddr)
+			r.Address, _ = value(d, v, alloc.ParseAddr)
 		case "interface":
-			at.nic, at.placed = value(d, v, parseNumber)
+			r.Interface, ok = value(d, v, parseNumber)
+			r.Unplaced = !ok
 		case "slot":
-			at.slot, at.placed = value(d, v, parseNumber)
+			r.Slot, ok = value(d, v, parseNumber)
+			r.Unplaced = !ok
 		default:
-			return other(key, v)
+			return d.term(of, &r, key, v)
 		}
 		return true
 	})
-	if said && at.owner == "" {
+	if said && r.Owner == "" {
 		d.Add(n.Line, "%s has no owner", what)
 	}
-	return said
+	return r, said
 }

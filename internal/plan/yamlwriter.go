@@ -165,30 +165,19 @@ func (w *yamlWriter) owned(n *ipam.PlannedNetwork) {
 	if len(n.Addresses) > 0 {
 		w.line("  addresses:")
 	}
-	for _, a := range n.Addresses {
-		w.line("    - {owner: %s, address: %s%s}", w.text(a.Owner), w.text(a.Address.String()),
-			place(a.Interface, a.Slot))
+	for i := range n.Addresses {
+		r := n.Addresses[i].Reserved()
+		w.reservation(&r)
 	}
 }
 
+// reservation writes one, or an address as one.
 func (w *yamlWriter) reservation(r *ipam.PlannedReservation) {
-	address, further := "", ""
+	address := ""
 	if r.Address.IsValid() {
 		address = ", address: " + w.text(r.Address.String())
 	}
-	if r.Automatic {
-		further = ", automatic: true"
-	}
-	if r.Replaced {
-		further += ", replaced: true"
-	}
-	if !r.Until.IsZero() {
-		further += ", until: " + w.text(formatTime(r.Until))
-	}
-	if r.Force {
-		further += ", force: true"
-	}
-	w.line("    - {owner: %s%s%s%s}", w.text(r.Owner), address, place(r.Interface, r.Slot), further)
+	w.line("    - {owner: %s%s%s%s}", w.text(r.Owner), address, place(r.Interface, r.Slot), w.terms(r))
 }
 
 // place is left out where it is the first: an address without one takes the first that is free.

@@ -268,7 +268,7 @@ func (s *stepper) reserve(st *step) error {
 	if err := s.ownerFree(st); err != nil {
 		return err
 	}
-	r := &ipam.Reservation{Owner: st.owner, Kind: ipam.Static, Slot: st.slot, Replaced: st.replaced, Until: st.until}
+	r := &ipam.Reservation{Owner: st.owner, Kind: ipam.Static, Slot: st.slot, Terms: st.Terms}
 	if st.automatic {
 		r.Kind = ipam.Automatic
 	}
@@ -280,7 +280,7 @@ func (s *stepper) reserve(st *step) error {
 
 // ownerFree refuses a slot that has an address meanwhile. Who was known without one is so no longer.
 func (s *stepper) ownerFree(st *step) error {
-	if st.replaced {
+	if st.Replaced {
 		return nil
 	}
 	if _, err := s.p.ForgetOwner(st.owner, ""); err != nil {

@@ -26,7 +26,7 @@ func (ck *importCheck) checkKnown(d *draftNetwork) error {
 	}
 	before := map[string]*wanted{}
 	for _, w := range d.reserved.wanted {
-		if !w.replaced {
+		if !w.Replaced {
 			before[w.owner] = w
 		}
 	}
@@ -58,10 +58,10 @@ func (ck *importCheck) presentOwner(d *draftNetwork, w *wanted) error {
 			return err
 		}
 		known = known || !view.Over(record.Until, ck.began)
-		if until := view.Stored(record.Until); known && !w.until.IsZero() && !w.until.Equal(until) {
+		if is, wanted := w.Against(record.Terms.Stored()); known && wanted != "" {
 			ck.AddHelp(ipam.Advise(ipam.DoEndReservation).OrLeaveOut(), w.line,
 				"%s is known in network %s already, %s, "+
-					"and not %s", w.owner, d.n.Name, endText(until), endText(w.until))
+					"and not %s", w.owner, d.n.Name, is, wanted)
 			w.skip = true
 			return nil
 		}
@@ -74,14 +74,10 @@ func (ck *importCheck) presentOwner(d *draftNetwork, w *wanted) error {
 
 // know makes an owner known.
 func (s *stepper) know(st *step) error {
-	if view.Over(st.until, s.Now()) {
+	if view.Over(st.Until, s.Now()) {
 		return nil
 	}
-	e := &ipam.AddReservation{Owner: st.owner}
-	if !st.until.IsZero() {
-		e.For = ipam.Duration(st.until.Sub(s.Now()))
-	}
-	_, err := s.p.RecordOwner(e)
+	_, err := s.p.RecordOwner(st.owner, false, st.Terms.Over)
 	return err
 }
 

@@ -2,7 +2,6 @@ package bulk
 
 import (
 	"net/netip"
-	"time"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/choose"
@@ -26,9 +25,8 @@ type wanted struct {
 // terms are those on which an address is reserved.
 type terms struct {
 	automatic bool
-	replaced  bool
 	force     bool
-	until     time.Time
+	ipam.Terms
 }
 
 // draftOwners are the reservations of a network, or its taken addresses.
@@ -53,7 +51,7 @@ func (ck *importCheck) owners(p *ipam.PlannedNetwork, d *draftNetwork) error {
 			continue // an old export is no mistake
 		}
 		w := &wanted{owner: r.Owner, addr: r.Address, unplaced: r.Unplaced, line: r.Line,
-			terms: terms{r.Automatic, r.Replaced, r.Force, view.Stored(r.Until)}}
+			terms: terms{r.Automatic, r.Force, r.Terms.Stored()}}
 		if !w.addr.IsValid() && d != nil && d.n.Type == ipam.Dynamic {
 			ck.wantOwner(d, w)
 			continue
@@ -208,19 +206,23 @@ func (ck *importCheck) checkReserved(w *wanted) error {
 		return nil
 	}
 	end := ipam.Advise(ipam.DoEndReservation).OrLeaveOut()
-	switch r := ck.reservation(l); {
+	r := ck.reservation(l)
+	is, wanted := "", ""
+	if r != nil {
+		is, wanted = w.Against(r.Terms)
+	}
+	switch {
 	case r != nil && r.Owner != w.owner:
 		ck.AddHelp(end, w.line, "%s is reserved for %s already, and not for %s", w.addr, r.Owner, w.owner)
 		w.skip = true
 	case r != nil && !w.unplaced && r.Slot != w.slot:
 		ck.AddHelp(end, w.line, "%s is reserved for %s as %s already, and not as %s", w.addr, w.owner, r.Slot, w.slot)
 		w.skip = true
-	case r != nil && w.replaced && !r.Replaced:
+	case r != nil && w.Replaced && !r.Replaced:
 		ck.AddHelp(end, w.line, "%s is reserved for %s already, and nothing replaces it", w.addr, w.owner)
 		w.skip = true
-	case r != nil && !w.until.IsZero() && !w.until.Equal(r.Until):
-		ck.AddHelp(end, w.line, "%s is reserved for %s already, %s, and not %s", w.addr, w.owner, endText(r.Until),
-			endText(w.until))
+	case wanted != "":
+		ck.AddHelp(end, w.line, "%s is reserved for %s already, %s, and not %s", w.addr, w.owner, is, wanted)
 		w.skip = true
 	case r != nil:
 		ck.unchanged.Reservations++
@@ -238,13 +240,6 @@ func (ck *importCheck) reservation(l *ipam.Lease) *ipam.Reservation {
 		return r
 	}
 	return nil
-}
-
-func endText(end time.Time) string {
-	if end.IsZero() {
-		return "without an end"
-	}
-	return "until " + end.Format(time.RFC3339)
 }
 
 // checkTaken compares a taken address with what is there.

@@ -12,7 +12,7 @@ import (
 // is replaced shares the slot of what replaces it.
 func (ck *importCheck) place(o *draftOwners) {
 	for _, w := range o.wanted {
-		if w.skip || w.unplaced || w.replaced {
+		if w.skip || w.unplaced || w.Replaced {
 			continue
 		}
 		if use := slotIn(o.slots[w.owner], w.slot); use != nil {
@@ -24,7 +24,7 @@ func (ck *importCheck) place(o *draftOwners) {
 		o.slots[w.owner] = append(o.slots[w.owner], slotUse{w.slot, w.addr, w.line})
 	}
 	for _, w := range o.wanted {
-		if w.skip || !w.unplaced || w.replaced {
+		if w.skip || !w.unplaced || w.Replaced {
 			continue
 		}
 		for w.slot = (ipam.Slot{}); slotIn(o.slots[w.owner], w.slot) != nil; w.slot.Number++ {

@@ -175,15 +175,13 @@ func (st *step) decode(v any) error {
 // append writes st in the form of the journal.
 func (st *step) append(b []byte) []byte {
 	flags := byte(0)
-	for i, set := range []bool{st.automatic, st.force, st.replaced, !st.until.IsZero()} {
+	for i, set := range []bool{st.automatic, st.force} {
 		if set {
 			flags |= 1 << i
 		}
 	}
 	b = append(b, byte(st.op), flags, st.slot.Interface, st.slot.Number)
-	if !st.until.IsZero() {
-		b = ipam.AppendTime(b, st.until)
-	}
+	b = st.Terms.Append(b)
 	b = append(b, st.network[:]...)
 	b = append(b, st.subnet[:]...)
 	b = ipam.AppendSized(b, st.addr)
@@ -199,11 +197,9 @@ func decodeSteps(b []byte) ([]step, error) {
 	for len(d.B) > 0 && !d.Failed {
 		st := step{op: stepOp(d.Byte())}
 		flags := d.Byte()
-		st.automatic, st.force, st.replaced = flags&1 != 0, flags&2 != 0, flags&4 != 0
+		st.automatic, st.force = flags&1 != 0, flags&2 != 0
 		st.slot = ipam.Slot{Interface: d.Byte(), Number: d.Byte()}
-		if flags&8 != 0 {
-			st.until = d.Time()
-		}
+		st.Terms = d.Terms()
 		d.Copy(st.network[:])
 		d.Copy(st.subnet[:])
 		st.addr, st.owner = d.Addr(), d.String()

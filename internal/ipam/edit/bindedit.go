@@ -51,7 +51,7 @@ func bindReservations(e *ipam.BindReservations, c *ledger.Change) (ipam.Result, 
 	result := ipam.Result{Network: all[0].p.N.ID}
 	for _, b := range all {
 		if b.unplaced() {
-			b.addrs, err = b.p.RecordOwner(b.AddReservation)
+			b.addrs, err = b.p.recordWanted(b.AddReservation)
 		} else {
 			err = b.p.Keep()
 		}

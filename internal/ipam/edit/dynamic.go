@@ -12,9 +12,11 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// RecordOwner makes an owner known in a dynamic network, and returns what addresses are known of it.
-func (p *Plan) RecordOwner(e *ipam.AddReservation) (addrs []netip.Addr, err error) {
-	owned, err := p.Owned(e.Owner)
+// RecordOwner makes an owner known in a dynamic network, and returns what addresses are known of it. The terms are what
+// comes of those that it had; who says what there is to be in the end has it known again.
+func (p *Plan) RecordOwner(owner string, again bool, terms func(had ipam.Terms) ipam.Terms) (addrs []netip.Addr,
+	err error) {
+	owned, err := p.Owned(owner)
 	if err != nil {
 		return nil, err
 	}
@@ -22,50 +24,52 @@ func (p *Plan) RecordOwner(e *ipam.AddReservation) (addrs []netip.Addr, err erro
 		addrs = append(addrs, owned.Wanted[slot].Addr)
 	}
 	if len(addrs) == 0 {
-		err = p.writeOwner(e)
+		err = p.writeOwner(owner, again, terms)
 	}
 	return addrs, err
 }
 
-func (p *Plan) writeOwner(e *ipam.AddReservation) error {
-	known, err := p.Tx().Get(ledger.OwnerKey(p.N.ID, e.Owner))
+func (p *Plan) writeOwner(owner string, again bool, terms func(ipam.Terms) ipam.Terms) error {
+	known, err := p.Tx().Get(ledger.OwnerKey(p.N.ID, owner))
 	if err != nil {
 		return err
 	}
-	facts := ReservationFacts{Owner: e.Owner, Kind: ipam.Automatic}
-	if e.For > 0 {
-		facts.Until = p.Now().Add(time.Duration(e.For))
-	}
-	record := ledger.DynamicOwner{Until: facts.Until}
-	if known != nil {
-		if p.Forgets() && !e.Replace {
+	var record ledger.DynamicOwner
+	if known == nil {
+		record.Terms = terms(ipam.Terms{})
+		record.ID, err = p.Tell(&ipam.Event{Verb: ipam.ReservationAdded, Name: owner,
+			Detail: ipam.Automatic.String()}, nil, dynamicFacts(owner, record.Terms))
+	} else {
+		if p.Forgets() && !again {
 			return ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse,
 				"%s is known in network %s already, and this store, which "+
-					"forgets, takes nothing twice", e.Owner, p.N.Name)
+					"forgets, takes nothing twice", owner, p.N.Name)
 		}
-		var before ledger.DynamicOwner
-		if err := ipam.DecodeJSON("an owner", known, &before); err != nil {
+		if err := ipam.DecodeJSON("an owner", known, &record); err != nil {
 			return err
-		} else if record.Until.IsZero() {
+		}
+		had := record.Terms
+		if record.Terms = terms(had); record.Terms == had {
 			return nil
 		}
-		record.ID = before.ID
-		_, err = p.Tell(&ipam.Event{Verb: ipam.ReservationModified, Name: e.Owner},
-			ReservationFacts{Owner: e.Owner, Kind: ipam.Automatic, Until: before.Until}, facts)
-	} else {
-		record.ID, err = p.Tell(&ipam.Event{Verb: ipam.ReservationAdded, Name: e.Owner,
-			Detail: ipam.Automatic.String()}, nil, facts)
+		_, err = p.Tell(&ipam.Event{Verb: ipam.ReservationModified, Name: owner}, dynamicFacts(owner, had),
+			dynamicFacts(owner, record.Terms))
 	}
 	if err != nil {
 		return err
 	}
-	if err := SetOwner(p.Change, p.N.ID, e.Owner, &record); err != nil {
+	if err := SetOwner(p.Change, p.N.ID, owner, &record); err != nil {
 		return err
 	}
 	return p.Keep()
 }
 
-// ForgetOwner ends what recordOwner made, and tells whether it was there.
+// dynamicFacts is what events tell of an owner in a dynamic network.
+func dynamicFacts(owner string, terms ipam.Terms) ReservationFacts {
+	return ReservationFacts{Owner: owner, Kind: ipam.Automatic, Terms: terms}
+}
+
+// ForgetOwner ends what RecordOwner made, and tells whether it was there.
 func (p *Plan) ForgetOwner(owner, why string) (known bool, err error) {
 	raw, err := p.Tx().Get(ledger.OwnerKey(p.N.ID, owner))
 	if err != nil {
@@ -79,7 +83,7 @@ func (p *Plan) ForgetOwner(owner, why string) (known bool, err error) {
 		return false, err
 	}
 	if _, err := p.Tell(&ipam.Event{Verb: ipam.ReservationRemoved, Name: owner, Detail: why},
-		ReservationFacts{Owner: owner, Kind: ipam.Automatic, Until: record.Until}, nil); err != nil {
+		dynamicFacts(owner, record.Terms), nil); err != nil {
 		return false, err
 	}
 	return true, SetOwner(p.Change, p.N.ID, owner, nil)
@@ -161,7 +165,7 @@ func DynamicReservations(ctx context.Context, s *ledger.Ledger,
 					continue
 				}
 				info := ipam.ReservationInfo{Dynamic: true, Owner: one.Owner, Kind: ipam.Automatic, Space: n.Space,
-					Network: n.Name, Since: ipam.EventTime(one.ID), Until: one.Until}
+					Network: n.Name, Since: ipam.EventTime(one.ID), Terms: one.Terms}
 				taken, err := p.Taken(one.Owner)
 				if err != nil {
 					return err

@@ -3,7 +3,6 @@ package edit
 import (
 	"net/netip"
 	"slices"
-	"time"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/choose"
@@ -12,15 +11,14 @@ import (
 
 // ReservationFacts is what events tell of a reservation.
 type ReservationFacts struct {
-	Owner    string    `json:"owner"`
-	Kind     ipam.Kind `json:"kind"`
-	Slot     string    `json:"slot"`
-	Replaced bool      `json:"replaced,omitempty"`
-	Until    time.Time `json:"until,omitzero"`
+	Owner string    `json:"owner"`
+	Kind  ipam.Kind `json:"kind"`
+	Slot  string    `json:"slot"`
+	ipam.Terms
 }
 
 func facts(r *ipam.Reservation) ReservationFacts {
-	return ReservationFacts{r.Owner, r.Kind, r.Slot.String(), r.Replaced, r.Until}
+	return ReservationFacts{r.Owner, r.Kind, r.Slot.String(), r.Terms}
 }
 
 // WriteReservation makes an address the owner's.

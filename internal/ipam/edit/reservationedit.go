@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"time"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/choose"
@@ -21,7 +20,7 @@ func addReservation(e *ipam.AddReservation, c *ledger.Change) (ipam.Result, erro
 		return ipam.Result{}, err
 	}
 	if p.N.Type == ipam.Dynamic && !byAddress(&in) {
-		addrs, err := p.RecordOwner(e)
+		addrs, err := p.recordWanted(e)
 		return ipam.Result{Network: p.N.ID, Addresses: addrs}, err
 	}
 	addrs, err := p.fulfil(e, in, func(ipam.Wish) bool { return true })
@@ -29,6 +28,11 @@ func addReservation(e *ipam.AddReservation, c *ledger.Change) (ipam.Result, erro
 		return ipam.Result{}, err
 	}
 	return ipam.Result{Network: p.N.ID, Addresses: addrs}, p.Keep()
+}
+
+// recordWanted makes an owner known as an edit wants it.
+func (p *Plan) recordWanted(e *ipam.AddReservation) ([]netip.Addr, error) {
+	return p.RecordOwner(e.Owner, e.Replace, func(had ipam.Terms) ipam.Terms { return e.WantedTerms.Over(had, p.Now()) })
 }
 
 // replaceElsewhere marks what the owner has on networks on which it is to have nothing any more as replaced (BO-13).
@@ -69,10 +73,8 @@ func beginReservation(e *ipam.AddReservation, c *ledger.Change) (*Plan, ipam.Int
 		return nil, in, err
 	}
 	e.Owner = ipam.CanonicalOwner(e.Owner)
-	if e.For < 0 {
-		return nil, in, ipam.Refuse(ipam.ErrInvalid, "%s cannot live for %s; give a time that is not negative, or none",
-			e.Owner,
-			time.Duration(e.For))
+	if err := e.WantedTerms.Check(e.Owner); err != nil {
+		return nil, in, err
 	}
 	if e.Only != nil && !e.Replace {
 		return nil, in, ipam.Refuse(ipam.ErrInvalid,
@@ -229,10 +231,7 @@ func (p *Plan) reserveAgain(e *ipam.AddReservation, w ipam.Wish, has Picked) err
 		return err
 	}
 	r := *has.Record.Reservation
-	r.Kind = kind
-	if e.For > 0 {
-		r.Until = p.Now().Add(time.Duration(e.For))
-	}
+	r.Kind, r.Terms = kind, e.WantedTerms.Over(r.Terms, p.Now())
 	return changeReservation(p.Change, has, r)
 }
 
@@ -242,10 +241,7 @@ func (p *Plan) reserveNew(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, f
 	if err != nil {
 		return err
 	}
-	r := &ipam.Reservation{Owner: e.Owner, Kind: kind, Slot: slot}
-	if e.For > 0 {
-		r.Until = p.Now().Add(time.Duration(e.For))
-	}
+	r := &ipam.Reservation{Owner: e.Owner, Kind: kind, Slot: slot, Terms: e.WantedTerms.Over(ipam.Terms{}, p.Now())}
 	old := found.Record.Reserved()
 	switch {
 	case old == nil:

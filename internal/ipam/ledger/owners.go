@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"time"
-
 	"berth/internal/ipam"
 	"berth/store"
 )
@@ -10,8 +8,8 @@ import (
 // DynamicOwner is the record of an owner in a network whose addresses somebody else chooses: the owner is known there,
 // whatever its address is (BO-8).
 type DynamicOwner struct {
-	ID    uint64    `json:"id"` // of the event that made it
-	Until time.Time `json:"until,omitzero"`
+	ID uint64 `json:"id"` // of the event that made it
+	ipam.Terms
 }
 
 // KnownOwner is an owner of a dynamic network.

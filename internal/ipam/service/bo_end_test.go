@@ -155,7 +155,7 @@ func manyJobs(t *testing.T, n int) *room {
 		var edits []ipam.Edit
 		for j := range 250 {
 			edits = append(edits, &ipam.AddReservation{Network: "n", Owner: fmt.Sprintf("job/%d", i+j),
-				For: ipam.Duration(time.Hour)})
+				WantedTerms: ipam.WantedTerms{For: ipam.Duration(time.Hour)}})
 		}
 		r.edit(edits...)
 	}

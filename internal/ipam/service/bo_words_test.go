@@ -69,7 +69,8 @@ func (r *room) ownerEdit(verb string, words []string) ipam.Edit {
 			wishes = args[2]
 		}
 		e := &ipam.AddReservation{Network: args[0], Owner: args[1], Wishes: r.wishes(wishes),
-			Force: has("force"), Automatic: has("automatic"), Replace: has("replace"), For: r.life(opt["for"])}
+			Force: has("force"), Automatic: has("automatic"), Replace: has("replace"),
+			WantedTerms: ipam.WantedTerms{For: r.life(opt["for"])}}
 		if has("nic") {
 			e.Number = int(opt["nic"][0] - '0')
 		}

@@ -65,9 +65,9 @@ func TestCopyEndsMeanwhile(t *testing.T) {
 	r.open()
 	for i := range 20 {
 		r.edit(&ipam.AddReservation{Network: "lan", Owner: fmt.Sprintf("guest/%d", i), Wishes: nil,
-			For: ipam.Duration(time.Duration(i+1) * time.Minute)},
+			WantedTerms: ipam.WantedTerms{For: ipam.Duration(time.Duration(i+1) * time.Minute)}},
 			&ipam.AddReservation{Network: "seen", Owner: fmt.Sprintf("vm/g%d", i),
-				For: ipam.Duration(time.Duration(i+1) * time.Minute)})
+				WantedTerms: ipam.WantedTerms{For: ipam.Duration(time.Duration(i+1) * time.Minute)}})
 	}
 	from, to := r.services()
 	other := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})

@@ -54,9 +54,8 @@ func largePlan() ipam.Plan {
 	p.Networks[0].Exclusions = []ipam.PlannedExclusion{{Range: mustRange("192.0.2.60+5")}}
 	p.Networks[0].Subnets[1].Static = []ipam.PlannedBand{{Range: mustRange("10.1.1.9-10.1.1.19")}}
 	p.Networks[0].Reservations = append(p.Networks[0].Reservations,
-		ipam.PlannedReservation{Owner: "web-1-1", Address: netip.MustParseAddr("10.1.0.90"), Replaced: true,
-			Unplaced: true,
-			Until:    time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)})
+		ipam.PlannedReservation{Owner: "web-1-1", Address: netip.MustParseAddr("10.1.0.90"), Unplaced: true,
+			Terms: ipam.Terms{Replaced: true, Until: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}})
 	p.Networks = slices.Insert(p.Networks, 1, dynamicPlan())
 	return p
 }

@@ -147,7 +147,8 @@ func (w *scribe) reservation(network string) ipam.Edit {
 	return &ipam.AddReservation{Network: network,
 		Owner: w.pick("owner", "web", "web", "shop/web/1", "02:42:00:00:00:01"), Wishes: w.wishes(),
 		Force: w.flag("force"), Automatic: w.flag("automatic"), Replace: w.flag("replace"),
-		For: ipam.Duration(rapid.SampledFrom([]time.Duration{0, 0, time.Minute, 90*time.Minute + 7}).Draw(w.t, "for"))}
+		WantedTerms: ipam.WantedTerms{For: ipam.Duration(
+			rapid.SampledFrom([]time.Duration{0, 0, time.Minute, 90*time.Minute + 7}).Draw(w.t, "for"))}}
 }
 
 func (w *scribe) release(network string) ipam.Edit {

@@ -64,7 +64,7 @@ func TestOwnerEditsRefused(t *testing.T) {
 		many = append(many, ipam.AddReservation{Network: "d", Owner: fmt.Sprintf("job/%d", i)})
 	}
 	for _, e := range []ipam.Edit{
-		&ipam.AddReservation{Network: "n", Owner: "a", For: -ipam.Duration(time.Second)},
+		&ipam.AddReservation{Network: "n", Owner: "a", WantedTerms: ipam.WantedTerms{For: -ipam.Duration(time.Second)}},
 		&ipam.BindReservations{Wanted: many},
 	} {
 		if _, err := r.s.Edit(ctx, ipam.EditOptions{}, e); kindOf(err) != "invalid" {

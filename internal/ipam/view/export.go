@@ -187,7 +187,7 @@ func owned(p *ipam.PlannedNetwork, tx store.Tx, n *ipam.Network, subnets []*ipam
 		for _, one := range known {
 			if !Over(one.Until, now) {
 				p.Reservations = append(p.Reservations,
-					ipam.PlannedReservation{Owner: one.Owner, Until: Stored(one.Until)})
+					ipam.PlannedReservation{Owner: one.Owner, Terms: one.Terms.Stored()})
 			}
 		}
 	}
@@ -207,9 +207,6 @@ func owned(p *ipam.PlannedNetwork, tx store.Tx, n *ipam.Network, subnets []*ipam
 	return nil
 }
 
-// Stored is a time as a lease keeps it: in microseconds.
-func Stored(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
-
 // Over tells whether an end has come; the zero time is none.
 func Over(end, now time.Time) bool { return !end.IsZero() && !end.After(now) }
 
@@ -219,11 +216,9 @@ func leaveOwned(p *ipam.PlannedNetwork, l *ipam.Lease, static bool, now time.Tim
 	external := l.Held() && l.Kind == ipam.External
 	if r := l.Reservation; r != nil && !Over(r.Until, now) {
 		p.Reservations = append(p.Reservations, ipam.PlannedReservation{Owner: r.Owner, Address: l.Address,
-			Automatic: r.Kind == ipam.Automatic && !static, Replaced: r.Replaced, Until: r.Until,
-			Force: external && l.Name != r.Owner, Interface: int(r.Slot.Interface), Slot: int(r.Slot.Number)})
+			Automatic: r.Kind == ipam.Automatic && !static, Terms: r.Terms, Force: external && l.Name != r.Owner, Interface: int(r.Slot.Interface), Slot: int(r.Slot.Number)})
 	}
 	if external {
-		p.Addresses = append(p.Addresses, ipam.PlannedAddress{Owner: l.Name, Address: l.Address,
-			Interface: int(l.Slot.Interface), Slot: int(l.Slot.Number)})
+		p.Addresses = append(p.Addresses, l.PlannedAddress())
 	}
 }

@@ -254,7 +254,7 @@ func reservedAddresses(ctx context.Context, s *ledger.Ledger, f ipam.AddressFilt
 		info := ipam.ReservationInfo{Owner: r.Owner, Address: l.Address, Kind: r.Kind, InUse: l.Held(),
 			Space: sub.Space, Network: sub.NetworkName, Subnet: sub.CIDR,
 			Interface: int(r.Slot.Interface), Slot: int(r.Slot.Number), Since: ipam.EventTime(r.ID),
-			Replaced: r.Replaced, Until: r.Until}
+			Terms: r.Terms}
 		if l.Held() {
 			info.Endpoint, info.Host = cmp.Or(s.Known().Sighting(sub.Space, l).Container, l.Name, l.MAC.String()),
 				l.Host
@@ -270,9 +270,9 @@ func (s Views) Taken(ctx context.Context, f ipam.AddressFilter) iter.Seq2[ipam.T
 		if !l.Held() || l.Kind != ipam.External || f.Owner != "" && l.Name != f.Owner {
 			return ipam.TakenAddress{}, false
 		}
-		return ipam.TakenAddress{Owner: l.Name, Address: l.Address, Space: sub.Space, Network: sub.NetworkName,
-			Subnet:    sub.CIDR,
-			Interface: int(l.Slot.Interface), Slot: int(l.Slot.Number), Since: l.Since}, true
+		taken := l.TakenAddress()
+		taken.Space, taken.Network, taken.Subnet = sub.Space, sub.NetworkName, sub.CIDR
+		return taken, true
 	})
 }
 

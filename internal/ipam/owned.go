@@ -1,0 +1,262 @@
+package ipam
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"time"
+)
+
+// This file is about what an owner has: addresses that are reserved for it, and addresses that are taken for what is no
+// container. Both are here in each of their forms: as records keep them, edits ask for them, lists show them and
+// documents plan them. Terms come first, because they are in all of these.
+
+// Terms are those on which an address is reserved, or an owner known: what is said of it besides whose it is and where.
+// It is said alike by records, events, lists, documents and the journals of imports, and all of them have this struct.
+// One more term is a field here, with its line in each function of this file, in the table of internal/plan and in the
+// columns and flags of internal/cli/owner.
+type Terms struct {
+	// another address is wanted in its place; it is kept until the owner runs with that one (BO-13)
+	Replaced bool      `json:"replaced,omitempty"`
+	Until    time.Time `json:"until,omitzero"` // the owner's end; zero: none (BO-11)
+}
+
+// WantedTerms are what an edit says of them. What it does not say stays as it is.
+type WantedTerms struct {
+	// For is how long the owner lives; then what is reserved for it is nobody's (BO-11). Zero: without an end.
+	For Duration `json:"for,omitempty"`
+}
+
+// Check refuses what makes no sense for any owner.
+func (w *WantedTerms) Check(owner string) error {
+	if w.For < 0 {
+		return Refuse(ErrInvalid, "%s cannot live for %s; give a time that is not negative, or none", owner,
+			time.Duration(w.For))
+	}
+	return nil
+}
+
+// Over are the terms that come of others when these are wanted.
+func (w *WantedTerms) Over(t Terms, now time.Time) Terms {
+	if w.For > 0 {
+		t.Until = now.Add(time.Duration(w.For))
+	}
+	return t
+}
+
+// Over are the terms that come of others when a document says these.
+func (t Terms) Over(old Terms) Terms {
+	old.Replaced = old.Replaced || t.Replaced
+	if !t.Until.IsZero() {
+		old.Until = t.Until
+	}
+	return old
+}
+
+// Stored are the terms as the record of an address keeps them: times in microseconds.
+func (t Terms) Stored() Terms {
+	t.Until = t.Until.UTC().Truncate(time.Microsecond)
+	return t
+}
+
+// Against says what is otherwise than a document says, and how that has it; empty texts where nothing is. What a
+// document does not say may be anything.
+func (t Terms) Against(there Terms) (is, wanted string) {
+	if !t.Until.IsZero() && !t.Until.Equal(there.Until) {
+		return endText(there.Until), endText(t.Until)
+	}
+	return "", ""
+}
+
+func endText(end time.Time) string {
+	if end.IsZero() {
+		return "without an end"
+	}
+	return "until " + end.Format(time.RFC3339)
+}
+
+// replacedFlag marks terms in their compact form.
+const replacedFlag = 1
+
+// Append adds the terms to a compact record.
+func (t Terms) Append(b []byte) []byte {
+	flags := byte(0)
+	if t.Replaced {
+		flags |= replacedFlag
+	}
+	return AppendTime(append(b, flags), t.Until)
+}
+
+// Terms reads what Append wrote.
+func (d *Decoder) Terms() Terms {
+	flags := d.Byte()
+	d.Failed = d.Failed || flags > replacedFlag
+	return Terms{Replaced: flags&replacedFlag != 0, Until: d.Time()}
+}
+
+// Reservation is what makes an address somebody's: it is given to nobody else, and stays when the address is released.
+type Reservation struct {
+	ID    uint64 // of the event that made it
+	Owner string
+	Kind  Kind // Static: asked for by address; Automatic: Berth chose it
+	Slot  Slot
+	Terms
+}
+
+// AddReservation reserves addresses for an owner: given ones (static), or such as Berth chooses (automatic). What the
+// owner has reserved already stays, if the wish can mean it (BO-5). Force goes over exclusions, and reserves what
+// somebody holds, for after its release.
+type AddReservation struct {
+	Network string `json:"network"`
+	Owner   string `json:"owner"`
+	Number  int    `json:"interface,omitempty"` // of the owner's interface
+	Wishes  []Wish `json:"wishes,omitempty"`    // none: one address out of any pool
+	Force   bool   `json:"force,omitempty"`
+
+	// Automatic makes given addresses automatic ones, which those of a static band cannot be.
+	Automatic bool `json:"automatic,omitempty"`
+	// Replace keeps an address that is not wished for any more until its owner runs with the new one (BO-13).
+	Replace bool `json:"replace,omitempty"`
+	// Only lists, with Replace, the networks besides this one on which the owner is to have anything, by name or id:
+	// what it has on others is kept until it runs with what it is to have (BO-13). Nil: what it has on others stays as
+	// it is.
+	Only []string `json:"only,omitempty"`
+	WantedTerms
+}
+
+// BindReservations makes what is reserved for owners what is wanted, as a deploy does: what is there and fits is bound
+// first (BO-9), then static addresses are reserved, then automatic ones (BO-10). What an owner has elsewhere, or has
+// otherwise, is kept until it runs with the new one (BO-13).
+type BindReservations struct {
+	Wanted []AddReservation `json:"wanted"` // at most MaxEdits, one for each owner and network (BO-6)
+}
+
+// ReleaseOwner ends all that is reserved for an owner, on all networks and where there is none any more (BO-3, BO-12),
+// and what it has in hand by TakeAddress. What an endpoint has in use stays in use.
+type ReleaseOwner struct {
+	Owner string `json:"owner"`
+	Under bool   `json:"under,omitempty"` // and of all owners whose path begins with it: shop, shop/web
+	// only what was replaced, where the owner has its new address in use (BO-13)
+	Replaced bool `json:"replaced,omitempty"`
+}
+
+// RemoveReservation ends the reservation of one address of an owner, or with the zero Address of all. What is in use
+// stays in use.
+type RemoveReservation struct {
+	Network string     `json:"network"`
+	Owner   string     `json:"owner"`
+	Address netip.Addr `json:"address,omitzero"`
+}
+
+// TakeAddress takes addresses for an interface of what is no container: a router, a VM, a printer (GA-24).
+type TakeAddress struct {
+	Network   string    `json:"network"`
+	Subnet    string    `json:"subnet,omitempty"` // only out of this one
+	Owner     string    `json:"owner"`
+	Interface Interface `json:"interface"`
+	Force     bool      `json:"force,omitempty"` // over exclusions (GA-9)
+}
+
+// ReleaseAddress gives back one address that was taken for an owner by TakeAddress, or with the zero Address all.
+type ReleaseAddress struct {
+	Network string     `json:"network"`
+	Owner   string     `json:"owner"`
+	Address netip.Addr `json:"address,omitzero"`
+}
+
+// ReservationInfo is a reserved address as it is shown.
+type ReservationInfo struct {
+	Owner     string       `json:"owner"`
+	Address   netip.Addr   `json:"address"` // zero in a dynamic network, until one is recorded
+	Kind      Kind         `json:"kind"`    // static or automatic
+	InUse     bool         `json:"in_use"`
+	Endpoint  string       `json:"endpoint"` // who has it in use
+	Host      string       `json:"host"`
+	Space     string       `json:"space"`
+	Network   string       `json:"network"`
+	Subnet    netip.Prefix `json:"subnet"`
+	Interface int          `json:"interface"`
+	Slot      int          `json:"slot"`
+	Since     time.Time    `json:"since"`
+	Terms
+	// the owner is known in a dynamic network, whatever its address is
+	Dynamic bool `json:"-"`
+}
+
+// TakenAddress is an address that was taken for what is no container.
+type TakenAddress struct {
+	Owner     string       `json:"owner"`
+	Address   netip.Addr   `json:"address"`
+	Space     string       `json:"space"`
+	Network   string       `json:"network"`
+	Subnet    netip.Prefix `json:"subnet"`
+	Interface int          `json:"interface"`
+	Slot      int          `json:"slot"`
+	Since     time.Time    `json:"since"`
+}
+
+// PlannedReservation is one address that belongs to an owner; in a dynamic network it is an owner alone.
+type PlannedReservation struct {
+	Owner     string     `json:"owner"`
+	Address   netip.Addr `json:"address,omitzero"`
+	Automatic bool       `json:"automatic,omitempty"` // Berth chose it
+	Terms                // one of which Until is over is not imported
+	Force     bool       `json:"force,omitempty"`    // somebody else holds it: for after its release
+	Unplaced  bool       `json:"unplaced,omitempty"` // at the next free slot of the owner's interface 0
+	Interface int        `json:"interface,omitempty"`
+	Slot      int        `json:"slot,omitempty"`
+	Line      int        `json:"line,omitempty"`
+}
+
+// Taken is the address without what is said of reservations alone.
+func (r *PlannedReservation) Taken() PlannedAddress {
+	return PlannedAddress{Owner: r.Owner, Address: r.Address, Unplaced: r.Unplaced, Interface: r.Interface, Slot: r.Slot,
+		Line: r.Line}
+}
+
+// Reserved is the address as if it were reserved for who has taken it.
+func (a *PlannedAddress) Reserved() PlannedReservation {
+	return PlannedReservation{Owner: a.Owner, Address: a.Address, Unplaced: a.Unplaced, Interface: a.Interface,
+		Slot: a.Slot, Line: a.Line}
+}
+
+// PlannedAddress is one address that is in use by what is no container.
+type PlannedAddress struct {
+	Owner     string     `json:"owner"`
+	Address   netip.Addr `json:"address"`
+	Unplaced  bool       `json:"unplaced,omitempty"` // at the next free slot of the owner's interface 0
+	Interface int        `json:"interface,omitempty"`
+	Slot      int        `json:"slot,omitempty"`
+	Line      int        `json:"line,omitempty"`
+}
+
+// TakenAddress is how a lease of what is no container is shown, without where its address lies.
+func (l *Lease) TakenAddress() TakenAddress {
+	return TakenAddress{Owner: l.Name, Address: l.Address, Interface: int(l.Slot.Interface), Slot: int(l.Slot.Number),
+		Since: l.Since}
+}
+
+// PlannedAddress is how a document plans what such a lease has.
+func (l *Lease) PlannedAddress() PlannedAddress {
+	return PlannedAddress{Owner: l.Name, Address: l.Address, Interface: int(l.Slot.Interface),
+		Slot: int(l.Slot.Number)}
+}
+
+// append adds the reservation to the record of its address; nil is a kind of 0.
+func (r *Reservation) append(b []byte) []byte {
+	if r == nil {
+		return append(b, 0)
+	}
+	b = append(b, byte(r.Kind), r.Slot.Interface, r.Slot.Number)
+	return r.Terms.Append(AppendString(binary.AppendUvarint(b, r.ID), r.Owner))
+}
+
+// reservation reads one, nil where its kind is 0.
+func (d *Decoder) reservation() *Reservation {
+	kind := Kind(d.Byte())
+	if kind == 0 {
+		return nil
+	}
+	r := &Reservation{Kind: kind, Slot: d.slot()}
+	r.ID, r.Owner, r.Terms = d.uvarint(), d.String(), d.Terms()
+	return r
+}
