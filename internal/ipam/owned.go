@@ -43,6 +43,12 @@ func (w *WantedTerms) Over(t Terms, now time.Time) Terms {
 	return t
 }
 
+// Anew are the terms of an address that was replaced and is wanted again: what was said of its end counts no longer.
+func (t Terms) Anew() Terms {
+	t.Replaced, t.Until = false, time.Time{}
+	return t
+}
+
 // Over are the terms that come of others when a document says these.
 func (t Terms) Over(old Terms) Terms {
 	old.Replaced = old.Replaced || t.Replaced

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/edit"
 )
 
 // maxSubnetRecord is the size of the largest record of a subnet, with its pools and exclusions; a store takes one of 1
@@ -32,7 +31,7 @@ func (ck *importCheck) checkRanges(sub *draftSubnet) {
 		}
 	}
 	for _, r := range sub.exclusions {
-		ck.refuse(r.line, edit.CheckText("the note", r.text))
+		ck.refuse(r.line, ipam.CheckNote(r.text))
 		if ck.inside(sub, "exclusion", r) {
 			exclusions = append(exclusions, r)
 		}

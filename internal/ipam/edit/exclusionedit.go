@@ -17,7 +17,7 @@ func addExclusion(e *ipam.AddExclusion, c *ledger.Change) (ipam.Result, error) {
 	if err != nil {
 		return ipam.Result{}, err
 	}
-	if err := CheckText("the note", e.Note); err != nil {
+	if err := ipam.CheckNote(e.Note); err != nil {
 		return ipam.Result{}, err
 	}
 	if gateway := sub.Gateway; gateway.IsValid() && e.Range.From() == gateway && e.Range.To() == gateway {

@@ -241,8 +241,12 @@ func (p *Plan) reserveNew(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, f
 	if err != nil {
 		return err
 	}
-	r := &ipam.Reservation{Owner: e.Owner, Kind: kind, Slot: slot, Terms: e.WantedTerms.Over(ipam.Terms{}, p.Now())}
+	var had ipam.Terms
 	old := found.Record.Reserved()
+	if old != nil {
+		had = old.Anew()
+	}
+	r := &ipam.Reservation{Owner: e.Owner, Kind: kind, Slot: slot, Terms: e.WantedTerms.Over(had, p.Now())}
 	switch {
 	case old == nil:
 		return p.WriteReservation(found, r)

@@ -593,7 +593,7 @@ func TestImportTooManyRanges(t *testing.T) {
 	addr := netip.MustParseAddr("10.0.0.1")
 	for range 3000 {
 		n.Exclusions = append(n.Exclusions,
-			ipam.PlannedExclusion{Range: mustRange(addr.String()), Note: strings.Repeat("n", 255)})
+			ipam.PlannedExclusion{Range: mustRange(addr.String()), Note: strings.Repeat("n", 200)})
 		addr = addr.Next().Next()
 	}
 	_, err := r.s.Import(ctx, ipam.Plan{Networks: []ipam.PlannedNetwork{n}}, ipam.ImportOptions{})
