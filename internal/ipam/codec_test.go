@@ -44,7 +44,8 @@ func TestLeaseCodec(t *testing.T) {
 		if rapid.Bool().Draw(t, "reserved") {
 			want.Slot = Slot{1, 2}
 			want.Reservation = &Reservation{ID: 7, Owner: "web", Kind: Static,
-				Terms: Terms{Replaced: rapid.Bool().Draw(t, "replaced"), Until: drawTime(t, "end")}}
+				Terms: Terms{Replaced: rapid.Bool().Draw(t, "replaced"), Until: drawTime(t, "end"),
+					Note: rapid.String().Draw(t, "note")}}
 		}
 		raw := EncodeLease(nil, want)
 		got, err := DecodeLease(want.Address, raw)
@@ -122,6 +123,8 @@ func TestNewerRecords(t *testing.T) {
 
 func FuzzDecodeLease(f *testing.F) {
 	f.Add(EncodeLease(nil, &Lease{ID: 1, Kind: Static, Name: "web", Host: "h", Since: EventTime(5)}))
+	f.Add(EncodeLease(nil, &Lease{Reservation: &Reservation{ID: 1, Owner: "web", Kind: Static,
+		Terms: Terms{Note: strings.Repeat("é", MaxNote)}}}))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		l, err := DecodeLease(netip.MustParseAddr("10.0.0.2"), raw)
 		if err != nil {

@@ -1,7 +1,9 @@
 package ipam
 
 import (
+	"cmp"
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"time"
 )
@@ -18,12 +20,14 @@ type Terms struct {
 	// another address is wanted in its place; it is kept until the owner runs with that one (BO-13)
 	Replaced bool      `json:"replaced,omitempty"`
 	Until    time.Time `json:"until,omitzero"` // the owner's end; zero: none (BO-11)
+	Note     string    `json:"note,omitempty"` // what it is for, in a person's words
 }
 
 // WantedTerms are what an edit says of them. What it does not say stays as it is.
 type WantedTerms struct {
 	// For is how long the owner lives; then what is reserved for it is nobody's (BO-11). Zero: without an end.
-	For Duration `json:"for,omitempty"`
+	For  Duration `json:"for,omitempty"`
+	Note *string  `json:"note,omitempty"` // empty: none any more; nil: as it is
 }
 
 // Check refuses what makes no sense for any owner.
@@ -32,6 +36,9 @@ func (w *WantedTerms) Check(owner string) error {
 		return Refuse(ErrInvalid, "%s cannot live for %s; give a time that is not negative, or none", owner,
 			time.Duration(w.For))
 	}
+	if w.Note != nil {
+		return CheckNote(*w.Note)
+	}
 	return nil
 }
 
@@ -39,6 +46,9 @@ func (w *WantedTerms) Check(owner string) error {
 func (w *WantedTerms) Over(t Terms, now time.Time) Terms {
 	if w.For > 0 {
 		t.Until = now.Add(time.Duration(w.For))
+	}
+	if w.Note != nil {
+		t.Note = *w.Note
 	}
 	return t
 }
@@ -55,6 +65,7 @@ func (t Terms) Over(old Terms) Terms {
 	if !t.Until.IsZero() {
 		old.Until = t.Until
 	}
+	old.Note = cmp.Or(t.Note, old.Note)
 	return old
 }
 
@@ -70,7 +81,17 @@ func (t Terms) Against(there Terms) (is, wanted string) {
 	if !t.Until.IsZero() && !t.Until.Equal(there.Until) {
 		return endText(there.Until), endText(t.Until)
 	}
+	if t.Note != "" && t.Note != there.Note {
+		return noteText(there.Note), noteText(t.Note)
+	}
 	return "", ""
+}
+
+func noteText(note string) string {
+	if note == "" {
+		return "without a note"
+	}
+	return fmt.Sprintf("with the note %q", note)
 }
 
 func endText(end time.Time) string {
@@ -80,8 +101,11 @@ func endText(end time.Time) string {
 	return "until " + end.Format(time.RFC3339)
 }
 
-// replacedFlag marks terms in their compact form.
-const replacedFlag = 1
+// The flags of terms in their compact form. Most have no note, and no byte for it.
+const (
+	replacedFlag = 1 << iota
+	notedFlag
+)
 
 // Append adds the terms to a compact record.
 func (t Terms) Append(b []byte) []byte {
@@ -89,14 +113,21 @@ func (t Terms) Append(b []byte) []byte {
 	if t.Replaced {
 		flags |= replacedFlag
 	}
-	return AppendTime(append(b, flags), t.Until)
+	if t.Note == "" {
+		return AppendTime(append(b, flags), t.Until)
+	}
+	return AppendString(AppendTime(append(b, flags|notedFlag), t.Until), t.Note)
 }
 
 // Terms reads what Append wrote.
 func (d *Decoder) Terms() Terms {
 	flags := d.Byte()
-	d.Failed = d.Failed || flags > replacedFlag
-	return Terms{Replaced: flags&replacedFlag != 0, Until: d.Time()}
+	d.Failed = d.Failed || flags > replacedFlag|notedFlag
+	t := Terms{Replaced: flags&replacedFlag != 0, Until: d.Time()}
+	if flags&notedFlag != 0 {
+		t.Note = d.String()
+	}
+	return t
 }
 
 // Reservation is what makes an address somebody's: it is given to nobody else, and stays when the address is released.

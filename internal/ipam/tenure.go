@@ -36,4 +36,5 @@ type Tenure struct {
 	By      string       `json:"by,omitempty"`       // the actor who took or reserved it
 	EndedBy string       `json:"ended_by,omitempty"` // the actor who ended it
 	Early   bool         `json:"early,omitempty"`    // it began before the events that are kept
+	Note    string       `json:"note,omitempty"`     // as it was last
 }

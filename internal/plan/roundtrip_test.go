@@ -81,6 +81,7 @@ func drawnNetwork(t *rapid.T, name string) ipam.PlannedNetwork {
 			Automatic: rapid.Bool().Draw(t, "automatic"), Force: rapid.Bool().Draw(t, "force"),
 			Terms: ipam.Terms{Replaced: rapid.Bool().Draw(t, "replaced")}, Interface: rapid.IntRange(0, 2).Draw(t, "interface"),
 			Slot: rapid.IntRange(0, 2).Draw(t, "slot")}
+		r.Note = drawnText.Draw(t, "note")
 		r.Unplaced = r.Interface == 0 && r.Slot == 0
 		n.Addresses = append(n.Addresses,
 			ipam.PlannedAddress{Owner: r.Owner, Address: r.Address, Unplaced: r.Unplaced, Interface: r.Interface,
@@ -245,6 +246,7 @@ func joined(all, part ipam.Plan) ipam.Plan {
 func FuzzYAML(f *testing.F) {
 	f.Add([]byte(everything))
 	f.Add([]byte("version: 1\nnetworks: [{name: a, subnets: [{cidr: ::/0, pool: true}]}]\n"))
+	f.Add([]byte("version: 1\nnetworks: [{name: a, reservations: [{owner: b, note: '" + strings.Repeat("é", 200) + "'}]}]\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, err := ReadYAML(bytes.NewReader(text))
 		if err != nil {
@@ -271,6 +273,7 @@ func FuzzCSV(f *testing.F) {
 	f.Add(uint8(1), []byte("prefix,network,is_pool\n192.0.2.0/24,net1,true\n"))
 	f.Add(uint8(2), []byte("start_address;end_address\n10.0.0.1/24;10.0.0.9/24\n"))
 	f.Add(uint8(5), []byte("\ufeffIP Address\tOwner\tInterface\n10.0.0.1\tweb\teth0\n"))
+	f.Add(uint8(4), []byte("address,owner,description\n10.0.0.1,web,"+strings.Repeat("é", 201)+"\n"))
 	f.Fuzz(func(t *testing.T, noun uint8, text []byte) {
 		p, _, err := ReadCSV(bytes.NewReader(text), Table{Noun: Nouns[int(noun)%len(Nouns)]})
 		if err == nil && len(p.Networks) > bytes.Count(text, []byte("\n"))+1 {

@@ -20,12 +20,13 @@ from the events, and goes back as far as they are kept (berth serve --event-age,
 still lasts is known for longer.
 
 WHAT is a lease, for which somebody held the address, or a reservation, for which it belonged to somebody.
---at asks who had it at one moment: a time, or how long ago.`
+--at asks who had it at one moment: a time, or how long ago. --wide also shows the notes of reservations.`
 
 // WhoCommand is `berth who`.
 func WhoCommand(p *cli.Program) *cobra.Command {
 	var filter ipam.WhoFilter
 	var at string
+	var wide bool
 	cmd := cli.Listing[ipam.Tenure]{
 		Verb: cli.Verb{Use: "who ADDRESS|MAC|NAME", Short: "Tell who has an address, and who had it", Long: whoHelp,
 			Refs: []cli.Refs{cli.AnyOwners},
@@ -41,12 +42,13 @@ func WhoCommand(p *cli.Program) *cobra.Command {
 			}
 			return whom(args[0], &filter)
 		},
-		Columns: whoColumns,
+		Columns: func(cli.Output) []cli.Column[ipam.Tenure] { return whoColumns(wide) },
 		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.Tenure, error) {
 			return c.Who(ctx, filter)
 		},
 	}.Command(p)
 	cmd.Flags().StringVar(&at, "at", "", "only who had it `WHEN`: a time (RFC 3339), or how long ago (2h)")
+	cmd.Flags().BoolVarP(&wide, "wide", "w", false, "also the notes")
 	p.SpaceFlag(cmd, &filter.Space)
 	return cmd
 }
@@ -75,8 +77,8 @@ func whom(text string, f *ipam.WhoFilter) error {
 func isNumber(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
 // whoColumns name the space only where addresses are of several.
-func whoColumns(cli.Output) []cli.Column[ipam.Tenure] {
-	return []cli.Column[ipam.Tenure]{
+func whoColumns(wide bool) []cli.Column[ipam.Tenure] {
+	columns := []cli.Column[ipam.Tenure]{
 		cli.Col("FROM", tenureFrom),
 		cli.Col("UNTIL", func(t *ipam.Tenure) string {
 			if t.Until.IsZero() {
@@ -94,6 +96,10 @@ func whoColumns(cli.Output) []cli.Column[ipam.Tenure] {
 			return slices.ContainsFunc(all, func(t ipam.Tenure) bool { return t.Space != all[0].Space })
 		}),
 	}
+	if wide {
+		columns = append(columns, cli.Col("NOTE", func(t *ipam.Tenure) string { return t.Note }))
+	}
+	return columns
 }
 
 // tenureFrom is when a tenure began, or by when, where that is all that events still tell.

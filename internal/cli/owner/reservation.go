@@ -33,6 +33,9 @@ serve --mac-socket). --ip is an address, pool (one of any pool, the default), or
 --ip reserve several, as ip0=...,ip1=... does. What the owner has reserved already stays as it is, so that
 running it again prints the same addresses.
 
+--note says what it is for, on one line of at most 200 characters: berth reservation ls --wide shows it. With
+the same --ip again it replaces the note, and an empty one takes it away.
+
 --replace reserves other addresses in place of the old ones, which the owner keeps until it runs with the new
 ones. --for is for owners that live for a while only: after that time their reservations end.
 
@@ -41,7 +44,7 @@ A refusal begins with its code, such as NetworkReservationAlreadyInUse, and says
 func reservationAddCommand(p *cli.Program) *cobra.Command {
 	var add ipam.AddReservation
 	var wishes []string
-	var lives string
+	var lives, note string
 	cmd := cli.Change{
 		Verb: cli.Verb{Use: "add NETWORK --owner OWNER", Short: "Reserve addresses for an owner",
 			Long: reservationAddHelp,
@@ -50,11 +53,15 @@ func reservationAddCommand(p *cli.Program) *cobra.Command {
   berth reservation add net1 --owner shop/web/1 --ip front --ip 2001:db8::11
   berth reservation add net1 --owner web --ip 192.0.2.12 --replace
   berth reservation add net1 --owner ci/build/7 --for 2h
+  berth reservation add net1 --owner web --ip 192.0.2.11 --note 'behind the proxy'
   berth reservation add net1 --owner web --dry-run`},
 		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
 			err := errors.Join(cli.NeedsOwner(cmd, add.Owner), cli.NotEmpty(cmd, "for"))
 			if err != nil {
 				return nil, err
+			}
+			if cmd.Flags().Changed("note") {
+				add.Note = &note
 			}
 			add.Network = args[0]
 			return cli.One(&add, readReservation(&add, wishes, lives))
@@ -71,6 +78,7 @@ func reservationAddCommand(p *cli.Program) *cobra.Command {
 		"with --ip: instead of what the owner has reserved, which it keeps until it runs with the new address")
 	f.BoolVar(&add.Automatic, "automatic", false, "the addresses of --ip count as chosen by Berth, and not as static")
 	f.StringVar(&lives, "for", "", "how long the owner lives, a `duration` such as 2h (default: without an end)")
+	f.StringVar(&note, "note", "", "what it is for, a `TEXT`; an empty one takes it away")
 	cli.Completes(cmd, "ip", p.CompleteFlag(wishRefs))
 	reserve := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -174,26 +182,29 @@ func nothingReleased(r *ipam.ReleaseOwner) string {
 
 const reservationListHelp = `Lists the reserved addresses of one network or of all, with their owners, and who
 holds them now (IN USE BY). REPLACED marks an address that its owner keeps until it runs with the new one;
-UNTIL says when a short-lived owner ends. These two columns are there only if some reservation has them.`
+UNTIL says when a short-lived owner ends. These two columns are there only if some reservation has them.
+--wide also shows the notes.`
 
 func reservationListCommand(p *cli.Program) *cobra.Command {
 	var owner string
+	var wide bool
 	cmd := cli.Listing[ipam.ReservationInfo]{
 		Verb: cli.Verb{Use: "ls [NETWORK]", Short: "List reservations", Long: reservationListHelp,
 			Refs:    []cli.Refs{cli.NetworkRefs},
 			Example: "  berth reservation ls\n  berth reservation ls net1 --owner web\n  berth reservation ls -q"},
-		Columns: reservationColumns,
+		Columns: func(cli.Output) []cli.Column[ipam.ReservationInfo] { return reservationColumns(wide) },
 		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.ReservationInfo, error) {
 			return c.Reservations(ctx, cli.First(args), owner)
 		},
 	}.Command(p)
 	cli.OwnerFlag(cmd, &owner, "whose reservations are listed, and no others")
+	cmd.Flags().BoolVarP(&wide, "wide", "w", false, "also the notes")
 	cli.Completes(cmd, "owner", p.CompleteFlag(cli.ReservationOwners))
 	return cmd
 }
 
-func reservationColumns(cli.Output) []cli.Column[ipam.ReservationInfo] {
-	return []cli.Column[ipam.ReservationInfo]{
+func reservationColumns(wide bool) []cli.Column[ipam.ReservationInfo] {
+	columns := []cli.Column[ipam.ReservationInfo]{
 		cli.Col("ADDRESS", reservedText),
 		cli.Col("OWNER", func(r *ipam.ReservationInfo) string { return r.Owner }),
 		cli.Col("NETWORK", func(r *ipam.ReservationInfo) string { return r.Network }),
@@ -210,6 +221,10 @@ func reservationColumns(cli.Output) []cli.Column[ipam.ReservationInfo] {
 		cli.Col("REPLACED", func(r *ipam.ReservationInfo) string { return cli.Yes(r.Replaced) }).IfAny(),
 		cli.Col("UNTIL", func(r *ipam.ReservationInfo) string { return cli.LocalTime(r.Until) }).IfAny(),
 	}
+	if wide {
+		columns = append(columns, cli.Col("NOTE", func(r *ipam.ReservationInfo) string { return r.Note }))
+	}
+	return columns
 }
 
 // reservedText is the address, which an owner on a network of the type dynamic need not have yet.

@@ -50,6 +50,7 @@ func (ck *importCheck) owners(p *ipam.PlannedNetwork, d *draftNetwork) error {
 		if view.Over(r.Until, ck.began) {
 			continue // an old export is no mistake
 		}
+		ck.refuse(r.Line, ipam.CheckNote(r.Note))
 		w := &wanted{owner: r.Owner, addr: r.Address, unplaced: r.Unplaced, line: r.Line,
 			terms: terms{r.Automatic, r.Force, r.Terms.Stored()}}
 		if !w.addr.IsValid() && d != nil && d.n.Type == ipam.Dynamic {

@@ -61,6 +61,7 @@ func (h *history) note(sub *ipam.SubnetInfo, l *ipam.Lease) {
 	}
 	if r := l.Reservation; r != nil && chooses(&h.f, sub.Space, l.Address, ipam.MAC{}, r.Owner) {
 		t.What, t.Kind, t.Name, t.From = ipam.ReservationTenure, r.Kind.String(), r.Owner, ipam.EventTime(r.ID)
+		t.Note = r.Note
 		h.known[tenant{space: t.Space, addr: t.Address}] = &beginning{Tenure: t, id: r.ID}
 	}
 }
@@ -85,7 +86,7 @@ func (h *history) add(ctx context.Context, e *ipam.Event) (err error) {
 		h.reserve(e)
 	case ipam.ReservationModified:
 		if b := h.open[tenant{space: e.Space, addr: e.Address}]; b != nil {
-			b.Kind = kindIn(e.Detail)
+			b.Kind, b.Note = kindIn(e.Detail), factsIn(e.After).Note
 		}
 	case ipam.ReservationRemoved:
 		h.unreserve(e)
@@ -200,7 +201,7 @@ func (h *history) reserve(e *ipam.Event) {
 	if e.Address.IsValid() && h.choosesEvent(e) {
 		h.open[tenant{space: e.Space, addr: e.Address}] = &beginning{id: e.ID,
 			Tenure: ipam.Tenure{Space: e.Space, Subnet: e.Subnet, Address: e.Address, What: ipam.ReservationTenure,
-				Kind: kindIn(e.Detail), Name: e.Name, From: e.Time, By: e.Actor}}
+				Kind: kindIn(e.Detail), Name: e.Name, From: e.Time, By: e.Actor, Note: factsIn(e.After).Note}}
 	}
 }
 
@@ -217,8 +218,8 @@ func (h *history) unreserve(e *ipam.Event) {
 	case e.Address.IsValid() && h.choosesEvent(e):
 		t := ipam.Tenure{Space: e.Space, Subnet: e.Subnet, Address: e.Address, What: ipam.ReservationTenure,
 			Name: e.Name, From: h.oldest, Early: true}
-		var was edit.ReservationFacts
-		if json.Unmarshal(e.Before, &was) == nil && was.Kind != 0 {
+		was := factsIn(e.Before)
+		if t.Note = was.Note; was.Kind != 0 {
 			t.Kind = was.Kind.String()
 		}
 		h.open[k] = &beginning{Tenure: t}
@@ -226,6 +227,14 @@ func (h *history) unreserve(e *ipam.Event) {
 		return
 	}
 	h.end(k, e)
+}
+
+// factsIn reads what an event tells of a reservation; nothing where it tells nothing.
+func factsIn(told json.RawMessage) (facts edit.ReservationFacts) {
+	if json.Unmarshal(told, &facts) != nil {
+		return edit.ReservationFacts{}
+	}
+	return facts
 }
 
 // isSwept tells whether a reservation ended with its subnet before. Of a sweep after a crash it is not known in which
