@@ -52,9 +52,9 @@ type MendCollision struct {
 
 // Mending is the refusal of what needs a shared store that is being mended. It wraps store.ErrBack and ErrAway.
 type Mending struct {
-	Since   time.Time
-	By      string
-	Missing []string // hosts that have not mended yet
+	Since   time.Time `json:"since"`
+	By      string    `json:"by"`
+	Missing []string  `json:"missing"` // hosts that have not mended yet
 }
 
 func (e *Mending) Error() string {

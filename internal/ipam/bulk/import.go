@@ -195,11 +195,9 @@ func runImport(ctx context.Context, s *ledger.Ledger, progress func(done, total 
 	var reader JournalReader
 	var first *importHead
 	for {
-		part, did, err := importSome(ctx, s, &reader, at)
-		for _, gone := range did.Swept {
-			if err == nil {
-				err = edit.Sweep(ctx, s, gone)
-			}
+		part, err := importSome(ctx, s, &reader, at)
+		if err == nil {
+			err = edit.SweepOrphans(ctx, s)
 		}
 		if err != nil {
 			return ipam.ImportReport{}, importStopped(ctx, s, err)
@@ -232,7 +230,6 @@ func (p *importPart) report(first *importHead) ipam.ImportReport {
 
 // importSome makes as many steps as one transaction may have.
 func importSome(ctx context.Context, s *ledger.Ledger, reader *JournalReader, at *Pace) (part importPart,
-	did ledger.Editing,
 	err error) {
 	err = paced(ctx, s, at, func(c *ledger.Change, most int) error {
 		head, err := ReadHead(c.Tx())
@@ -247,13 +244,13 @@ func importSome(ctx context.Context, s *ledger.Ledger, reader *JournalReader, at
 		if err := makeSteps(s, &stepper{Change: c}, head, reader, most); err != nil {
 			return err
 		}
-		part.importHead, did = *head, c.Edit
+		part.importHead = *head
 		if part.ended = head.over(); part.ended {
 			return endImport(c, head)
 		}
 		return putHead(c, head)
 	})
-	return part, did, err
+	return part, err
 }
 
 // over tells whether nothing is left to be done, or to be taken back.

@@ -153,7 +153,7 @@ func (s *stepper) dropSubnet(st *step) (ipam.Counts, error) {
 		return ipam.Counts{}, err
 	}
 	if s.Index().Subnet(sub.ID).Records() > 0 {
-		s.Edit.Swept = append(s.Edit.Swept, sub) // memories
+		s.AddOrphan(sub) // memories
 	}
 	s.sub = nil
 	return ipam.Counts{Subnets: 1, Pools: len(sub.Pools)}, s.RemoveSubnet(sub)

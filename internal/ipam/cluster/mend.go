@@ -67,18 +67,14 @@ func (m *mender) run(ctx context.Context) (ipam.MendReport, error) {
 // do makes one transaction, and takes over what it came to.
 func (m *mender) do(ctx context.Context, fn func(*ledger.Change, *ipam.MendReport) error) error {
 	var one ipam.MendReport
-	var did ledger.Editing
 	err := m.s.Ledger.Change(ctx, func(c *ledger.Change) error {
 		one = ipam.MendReport{}
-		err := fn(c, &one)
-		did = c.Edit
-		return err
+		return fn(c, &one)
 	})
 	if err != nil {
 		return err
 	}
 	add(&m.report, &one)
-	m.s.Ledger.AddLeftovers(did.Swept, did.Strays)
 	return nil
 }
 
@@ -89,15 +85,13 @@ func (m *mender) begin(ctx context.Context) error {
 		if err := m.putSelf(c); err != nil {
 			return err
 		}
-		mark := c.Index().Mending()
-		switch {
-		case mark.Open() || mark != nil && mark.Hosts[m.s.Ledger.Host()] != nil &&
-			mark.Hosts[m.s.Ledger.Host()].State == ledger.MendGone:
-			mark = copied(mark)
-		default:
-			mark = &ledger.MendMark{Began: c.Now().UTC(), By: m.s.Ledger.Host(), Hosts: map[string]*ledger.MendHost{}}
+		mark := markOf(c.Index())
+		wasGone := mark != nil && mark.Hosts[m.s.Ledger.Host()] != nil &&
+			mark.Hosts[m.s.Ledger.Host()].State == mendGone
+		if !mark.open() && !wasGone {
+			mark = &mendMark{Began: c.Now().UTC(), By: m.s.Ledger.Host(), Hosts: map[string]*mendHost{}}
 		}
-		if mark.Open() {
+		if mark.open() {
 			known := map[string]*ipam.Host{}
 			for name, h := range c.Index().Hosts() {
 				known[name] = h
@@ -114,15 +108,15 @@ func (m *mender) begin(ctx context.Context) error {
 		if err := nameGone(mark, m.s.Ledger.Host(), m.opt.Gone, c.Now()); err != nil {
 			return err
 		}
-		if mark.Open() && m.ahead && m.mem != nil && !m.opt.Accept && m.mem.head.Trace.Revision >= mark.Plan.Revision {
-			mark.Plan = ledger.MendPlan{Host: m.s.Ledger.Host(), Revision: m.mem.head.Trace.Revision}
+		if mark.open() && m.ahead && m.mem != nil && !m.opt.Accept && m.mem.head.Trace.Revision >= mark.Plan.Revision {
+			mark.Plan = mendPlan{Host: m.s.Ledger.Host(), Revision: m.mem.head.Trace.Revision}
 		}
-		return c.SetMending(mark)
+		return setMark(c, mark)
 	})
 }
 
 // nameGone has hosts not be waited for.
-func nameGone(m *ledger.MendMark, self string, names []string, now time.Time) error {
+func nameGone(m *mendMark, self string, names []string, now time.Time) error {
 	for _, name := range names {
 		h := m.Hosts[name]
 		switch {
@@ -130,8 +124,8 @@ func nameGone(m *ledger.MendMark, self string, names []string, now time.Time) er
 			return ipam.Refuse(ipam.ErrInvalid, "host %s is this one, and not gone; name another one with --gone", name)
 		case h == nil:
 			return ipam.Refuse(ipam.ErrNotFound, "no host %q is known; there are %s", name, namesOf(m.Hosts))
-		case h.State == ledger.MendWaited:
-			h.State, h.At = ledger.MendGone, now.UTC()
+		case h.State == mendWaited:
+			h.State, h.At = mendGone, now.UTC()
 		}
 	}
 	return nil
@@ -184,21 +178,21 @@ func (m *mender) finish(ctx context.Context) error {
 		}
 	}
 	return m.do(ctx, func(c *ledger.Change, _ *ipam.MendReport) error {
-		mark := copied(c.Index().Mending())
+		mark := markOf(c.Index())
 		me := mark.Hosts[m.s.Ledger.Host()]
 		if me == nil {
-			me = &ledger.MendHost{ID: c.Member.Host}
+			me = &mendHost{ID: c.Member.Host}
 			mark.Hosts[m.s.Ledger.Host()] = me
 		}
-		me.State, me.At = ledger.MendDone, c.Now().UTC()
+		me.State, me.At = mendDone, c.Now().UTC()
 		m.done = me.At
 		if m.opt.Accept {
-			me.State = ledger.MendAccepted
+			me.State = mendAccepted
 		}
-		m.report.Missing, m.report.Planner = mark.Missing(), mark.Plan.Host
-		if len(m.report.Missing) == 0 && mark.Open() {
+		m.report.Missing, m.report.Planner = mark.missing(), mark.Plan.Host
+		if len(m.report.Missing) == 0 && mark.open() {
 			mark.Ended = c.Now().UTC()
 		}
-		return c.SetMending(mark)
+		return setMark(c, mark)
 	})
 }

@@ -59,7 +59,7 @@ func (m *mender) putPlan(ctx context.Context) error {
 // doPlan is do as long as the plan is this host's to put back.
 func (m *mender) doPlan(ctx context.Context, fn func(*ledger.Change, *ipam.MendReport) error) error {
 	return m.do(ctx, func(c *ledger.Change, r *ipam.MendReport) error {
-		if mark := c.Index().Mending(); !mark.Open() || mark.Plan.Host != m.s.Ledger.Host() {
+		if mark := markOf(c.Index()); !mark.open() || mark.Plan.Host != m.s.Ledger.Host() {
 			return errOutplanned
 		}
 		return fn(c, r)

@@ -147,8 +147,8 @@ func (m *mender) unheld(c *ledger.Change, r *ipam.MendReport, addr netip.Addr, s
 // stays, unless the other host has said that it runs there, too; else the later one counts.
 func (m *mender) collide(c *ledger.Change, r *ipam.MendReport, sub *ipam.Subnet, l, held *ipam.Lease) error {
 	runs := m.runs(sub, l.Address)
-	mark := c.Index().Mending()
-	done := mark.Hosts[held.Host] == nil || mark.Hosts[held.Host].State != ledger.MendWaited
+	mark := markOf(c.Index())
+	done := mark.Hosts[held.Host] == nil || mark.Hosts[held.Host].State != mendWaited
 	mine := runs && !runsOn(mark, held.Host, l.Address)
 	if !runs && (l.Kind != ipam.Headroom || m.used[l.Address]) && (m.view == nil || !done) {
 		mine = l.ID > held.ID

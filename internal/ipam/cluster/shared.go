@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 	"berth/store"
 )
@@ -129,7 +128,7 @@ func (s *Shared) service() (*service.Service, error) {
 	if errors.Is(s.fault, ipam.ErrHost) {
 		return nil, s.fault
 	}
-	return nil, &ledger.OutOfReach{Why: s.fault, Since: s.since}
+	return nil, &outOfReach{Why: s.fault, Since: s.since}
 }
 
 // within is the Service where the store is in reach, as far as is known, and else why it is not.
@@ -139,27 +138,27 @@ func (s *Shared) within() (*service.Service, error) {
 		return nil, err
 	}
 	if r := s.reach(); r.Err != nil {
-		return nil, &ledger.OutOfReach{Why: r.Err, Since: s.doubtedSince(r.Err, r.Since)}
+		return nil, &outOfReach{Why: r.Err, Since: s.doubtedSince(r.Err, r.Since)}
 	}
 	if mark := svc.Ledger.BeingMended(); mark != nil {
-		return nil, &ledger.OutOfReach{Why: mark, Since: mark.Since}
+		return nil, &outOfReach{Why: mark, Since: mark.Since}
 	}
 	return svc, nil
 }
 
 // untrusted is the refusal of a store that is not trusted; nil: it is, as far as is known.
 func (s *Shared) untrusted() error {
-	if r := s.reach(); ledger.Untrusted(r.Err) {
-		return &ledger.OutOfReach{Why: r.Err, Since: s.doubtedSince(r.Err, r.Since)}
+	if r := s.reach(); untrusted(r.Err) {
+		return &outOfReach{Why: r.Err, Since: s.doubtedSince(r.Err, r.Since)}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ledger.Untrusted(s.fault) {
-		return &ledger.OutOfReach{Why: s.fault, Since: s.since}
+	if untrusted(s.fault) {
+		return &outOfReach{Why: s.fault, Since: s.since}
 	}
 	if s.svc != nil {
 		if mark := s.svc.Ledger.BeingMended(); mark != nil {
-			return &ledger.OutOfReach{Why: mark, Since: mark.Since}
+			return &outOfReach{Why: mark, Since: mark.Since}
 		}
 	}
 	return nil
@@ -191,7 +190,7 @@ func (s *Shared) ready(ctx context.Context) (*service.Service, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded), err == nil && time.Since(begun) > patience:
-		return nil, &ledger.OutOfReach{Why: errors.New("it is being told what this host has kept, which takes long"),
+		return nil, &outOfReach{Why: errors.New("it is being told what this host has kept, which takes long"),
 			Since: s.now()}
 	case isAway(err), isUnknown(err):
 		return nil, s.away(err)
@@ -225,14 +224,14 @@ func (s *Shared) endFirst() { s.once.Do(func() { close(s.tried) }) }
 
 // away is the refusal that a request gets which the store answered with ErrAway.
 func (s *Shared) away(err error) error {
-	var told *ledger.OutOfReach
+	var told *outOfReach
 	if errors.As(err, &told) {
 		return err
 	}
 	if r := s.reach(); r.Err != nil {
-		return &ledger.OutOfReach{Why: r.Err, Since: r.Since}
+		return &outOfReach{Why: r.Err, Since: r.Since}
 	}
-	return &ledger.OutOfReach{Why: errors.New(err.Error()), Since: s.now()} // of this request nothing is unknown
+	return &outOfReach{Why: errors.New(err.Error()), Since: s.now()} // of this request nothing is unknown
 }
 
 // poke has Run look at once. It never waits.

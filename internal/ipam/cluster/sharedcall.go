@@ -134,7 +134,7 @@ func (s *Shared) lastResort(ctx context.Context, svc *service.Service, req ipam.
 
 // addressAway answers out of reach of the store: a repetition with what there is, and the rest out of the headroom.
 func (s *Shared) addressAway(ctx context.Context, req ipam.AddressRequest, refused error) (netip.Prefix, error) {
-	if ledger.Untrusted(refused) {
+	if untrusted(refused) {
 		return netip.Prefix{}, refused
 	}
 	if s.isQueued(queuedRelease{Pool: req.Pool}) {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/ledger"
 	"berth/store"
 )
 
@@ -36,7 +35,7 @@ func (s *Shared) keepDoubt(ctx context.Context, why error) {
 	n := note{key: doubtKey()}
 	var err error
 	switch {
-	case why != nil && !ledger.Untrusted(why), (why == nil) == before.IsZero():
+	case why != nil && !untrusted(why), (why == nil) == before.IsZero():
 		return
 	case why != nil:
 		since = s.now().UTC()
@@ -58,7 +57,7 @@ func (s *Shared) keepDoubt(ctx context.Context, why error) {
 func (s *Shared) doubtedSince(why error, since time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ledger.Untrusted(why) && !s.doubted.IsZero() {
+	if untrusted(why) && !s.doubted.IsZero() {
 		return s.doubted
 	}
 	return since

@@ -142,7 +142,7 @@ func (s *Shared) knowsDone(at time.Time) bool {
 		return err == nil
 	}
 	return ledger.Ask(svc.Ledger, func(ix *ledger.Index) bool {
-		m := ix.Mending()
+		m := markOf(ix)
 		return m != nil && m.Hosts[s.host] != nil && !m.Hosts[s.host].At.Before(at)
 	})
 }

@@ -9,7 +9,6 @@ import (
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/edit"
-	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 )
 
@@ -48,7 +47,7 @@ func (s *Shared) setFault(err error) {
 		s.since = s.now()
 	}
 	s.fault = err
-	if ledger.Untrusted(err) && !s.doubted.IsZero() {
+	if untrusted(err) && !s.doubted.IsZero() {
 		s.since = s.doubted
 	}
 }
@@ -161,7 +160,7 @@ type looking struct {
 // that no waiting mends.
 func (s *Shared) look(ctx context.Context, svc *service.Service, l *looking) error {
 	why := s.reach().Err
-	if why == nil || ledger.Untrusted(why) {
+	if why == nil || untrusted(why) {
 		s.keepDoubt(ctx, why)
 	}
 	if why != nil || svc.Ledger.BeingMended() != nil {

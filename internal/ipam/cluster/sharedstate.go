@@ -19,7 +19,7 @@ func (s *Shared) State() ipam.SharedState {
 		st.Fresh, st.Host = r.Fresh, hostState(svc.Ledger)
 		if r.Err != nil {
 			st.Err, st.Since = r.Err, r.Since
-			if ledger.Untrusted(r.Err) && !s.doubted.IsZero() {
+			if untrusted(r.Err) && !s.doubted.IsZero() {
 				st.Since = s.doubted
 			}
 		} else if mark := svc.Ledger.BeingMended(); mark != nil {

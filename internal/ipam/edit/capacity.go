@@ -11,28 +11,62 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
+// capacity is what one request, of however many edits, wants of pools besides what is there already (BO-7). Its
+// refusal is to say how much that is in all, what was free before it, and who goes without. So a request that has
+// come to a wish for which nothing is free goes on as if that were fulfilled, and is refused at its end: nothing of
+// it is committed.
+type capacity struct {
+	needs []need
+	short *shortage // the first one; nil: there was enough
+	edit  int       // whose it is
+}
+
+// need is an address that a request wants and that its owner does not have.
+type need struct {
+	Network ipam.ID
+	Owner   string
+	Wish    ipam.Wish
+	Addr    netip.Addr // zero: nothing was free
+}
+
+// shortage is the refusal of one wish for which no pool has an address.
+type shortage struct {
+	*ipam.Refusal // what it says where nothing else is wanted
+	Wish          ipam.Wish
+	Network       ipam.ID
+	Where         string
+	Open          []ledger.OpenPool // where the wish looks
+	Full          string            // how that is taken
+}
+
+// Helps says that there can be more.
+func (s *shortage) Helps() []ipam.Advice { return []ipam.Advice{ipam.Advise(ipam.DoEnlargePools)} }
+
+func (s *shortage) Unwrap() error { return s.Refusal }
+
 // needed notes what became of a wish that needs an address. A shortage is no error until the request has been gone
 // through.
 func (p *Plan) needed(owner string, w ipam.Wish, addr netip.Addr, err error) (netip.Addr, error) {
-	var short *ledger.Shortage
+	var short *shortage
 	if err != nil && !errors.As(err, &short) {
 		return netip.Addr{}, err
 	}
-	had := &p.Edit.Capacity
-	if short != nil && had.Short == nil {
-		had.Short, had.Edit = short, p.Edit.At
+	of := requestOf(p.Change)
+	had := &of.capacity
+	if short != nil && had.short == nil {
+		had.short, had.edit = short, of.at
 	}
-	had.Needs = append(had.Needs, ledger.Need{Network: p.N.ID, Owner: owner, Wish: w, Addr: addr})
+	had.needs = append(had.needs, need{Network: p.N.ID, Owner: owner, Wish: w, Addr: addr})
 	return addr, nil
 }
 
 // refusal is that of a request which has too little: of the addresses where the first shortage was. Others are
 // counted to it that look for theirs in the same place.
-func refusal(c *ledger.Capacity) error {
-	s := c.Short
+func refusal(c *capacity) error {
+	s := c.short
 	free := 0
-	var without []ledger.Need
-	for _, n := range c.Needs {
+	var without []need
+	for _, n := range c.needs {
 		switch {
 		case n.Network != s.Network:
 		case !n.Addr.IsValid():
@@ -53,14 +87,14 @@ func refusal(c *ledger.Capacity) error {
 }
 
 // same tells whether a wish looks for its address in the same place, or in one that is a part of it.
-func same(s *ledger.Shortage, w ipam.Wish) bool {
+func same(s *shortage, w ipam.Wish) bool {
 	overlaps := func(a, b string) bool { return a == b || a == "" || b == "" }
 	return overlaps(s.Wish.Pool, w.Pool) && overlaps(s.Wish.Subnet, w.Subnet) &&
 		(s.Wish.Family == w.Family || s.Wish.Family == 0 || w.Family == 0)
 }
 
 // whose names those who go without, each once, and which addresses where they want several; at most eight of them.
-func whose(without []ledger.Need) string {
+func whose(without []need) string {
 	const shown = 8
 	slots := map[string][]string{}
 	var owners []string

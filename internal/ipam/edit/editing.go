@@ -15,6 +15,19 @@ import (
 // errDryRun ends a transaction whose writes are not wanted.
 var errDryRun = errors.New("a dry run")
 
+// request is what the edits of one request know of one another.
+type request struct {
+	match   uint64 // the revision that the first network edited must have; 0: any
+	leaving bool   // a network is left to be removed in pages
+	ended   bool   // attachments are left to be ended in pages
+
+	at       int // which of the edits is made now
+	capacity capacity
+}
+
+// requestOf is that of a change.
+func requestOf(c *ledger.Change) *request { return ledger.StateOf[request](c) }
+
 // Edit makes the edits as one durable change: all of them, or none, with an *EditError that says which was refused
 // where there are several.
 func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Edit) (ipam.Outcome, error) {
@@ -23,7 +36,7 @@ func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Ed
 			len(edits), ipam.MaxEdits)
 	}
 	var out ipam.Outcome
-	var did ledger.Editing
+	var did request
 	err := s.ledger.Update(ctx, func(c *ledger.Change) (err error) {
 		out = ipam.Outcome{}
 		out.Replayed, err = replayed(c, opt, &out)
@@ -33,12 +46,13 @@ func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Ed
 		if out.Replayed {
 			return nil
 		}
-		c.Edit = ledger.Editing{Collects: true, Match: opt.IfMatch}
+		requestOf(c).match = opt.IfMatch
+		c.CollectEvents()
 		c.Plans = true
 		if err := makeEdits(c, edits, &out); err != nil {
 			return err
 		}
-		did = c.Edit
+		did = *requestOf(c)
 		if opt.DryRun {
 			return errDryRun
 		}
@@ -67,10 +81,11 @@ func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Ed
 }
 
 func makeEdits(c *ledger.Change, edits []ipam.Edit, out *ipam.Outcome) error {
+	of := requestOf(c)
 	for i, e := range edits {
-		c.Edit.At = i
+		of.at = i
 		result, err := apply(c, e)
-		if err != nil && c.Edit.Capacity.Short == nil {
+		if err != nil && of.capacity.short == nil {
 			return ofSeveral(edits, i, err)
 		}
 		if err != nil {
@@ -78,10 +93,10 @@ func makeEdits(c *ledger.Change, edits []ipam.Edit, out *ipam.Outcome) error {
 		}
 		out.Results = append(out.Results, result)
 	}
-	if c.Edit.Capacity.Short != nil {
-		return ofSeveral(edits, c.Edit.Capacity.Edit, refusal(&c.Edit.Capacity))
+	if of.capacity.short != nil {
+		return ofSeveral(edits, of.capacity.edit, refusal(&of.capacity))
 	}
-	out.Changes = append([]ipam.Event{}, c.Edit.Changes...)
+	out.Changes = append([]ipam.Event{}, c.Collected()...)
 	if n := c.Index().Network(out.Results[0].Network); n != nil {
 		out.Revision = n.LastRevision()
 	}
@@ -150,13 +165,11 @@ func ofSeveral(edits []ipam.Edit, i int, err error) error {
 
 // clearAway removes in pages what removals have left, which means nothing any more. What a failure cuts off is gone on
 // with by Run and the next Open, and is no failure of the edits.
-func clearAway(ctx context.Context, s *ledger.Ledger, did ledger.Editing) {
-	s.AddLeftovers(did.Swept, did.Strays)
-	if did.Ended {
+func clearAway(ctx context.Context, s *ledger.Ledger, did request) {
+	switch {
+	case did.ended:
 		_ = Finish(ctx, s)
-		return
-	}
-	if len(did.Swept) > 0 || len(did.Strays) > 0 || did.Leaving {
+	case did.leaving || s.HasLeftovers():
 		_ = finishPlans(ctx, s)
 	}
 }
@@ -166,12 +179,17 @@ func finishPlans(ctx context.Context, s *ledger.Ledger) error {
 	if err := errors.Join(finishLeaving(ctx, s), sweepStrays(ctx, s)); err != nil {
 		return err
 	}
+	return SweepOrphans(ctx, s)
+}
+
+// SweepOrphans ends what is left of subnets that are gone.
+func SweepOrphans(ctx context.Context, s *ledger.Ledger) error {
 	for {
 		gone := s.Orphan()
 		if gone == nil {
 			return nil
 		}
-		if err := Sweep(ctx, s, gone); err != nil {
+		if err := sweep(ctx, s, gone); err != nil {
 			return err
 		}
 		s.OrphanSwept(gone)

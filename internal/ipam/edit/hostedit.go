@@ -105,10 +105,10 @@ func RemoveHost(c *ledger.Change, h *ipam.Host) error {
 			return err
 		}
 		if last {
-			c.Edit.Swept = append(c.Edit.Swept, &ipam.Subnet{ID: sub.ID, Space: sub.Space, CIDR: sub.CIDR})
+			c.AddOrphan(&ipam.Subnet{ID: sub.ID, Space: sub.Space, CIDR: sub.CIDR})
 		}
 	}
-	c.Edit.Ended = true
+	requestOf(c).ended = true
 	return setHostState(c, h, ipam.HostRemoved, ipam.HostGone, "")
 }
 

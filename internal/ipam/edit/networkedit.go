@@ -335,7 +335,7 @@ func removeNetwork(e *ipam.RemoveNetwork, c *ledger.Change) (ipam.Result, error)
 	result := ipam.Result{Network: p.N.ID}
 	if len(all) > maxSubnets {
 		leaving := *p.N
-		leaving.Stage, c.Edit.Leaving = ipam.Leaving, true
+		leaving.Stage, requestOf(c).leaving = ipam.Leaving, true
 		return result, c.SetNetwork(leaving.ID, &leaving)
 	}
 	for _, sub := range all {
@@ -349,10 +349,9 @@ func removeNetwork(e *ipam.RemoveNetwork, c *ledger.Change) (ipam.Result, error)
 // finishLeaving removes what is left of networks that were removed, a page of subnets at a time.
 func finishLeaving(ctx context.Context, s *ledger.Ledger) error {
 	for leaving(s) {
-		var swept []*ipam.Subnet
 		left := false
 		err := s.Update(ctx, func(c *ledger.Change) (err error) {
-			swept, left, err = leavePage(c)
+			left, err = leavePage(c)
 			return err
 		})
 		if err != nil {
@@ -361,7 +360,6 @@ func finishLeaving(ctx context.Context, s *ledger.Ledger) error {
 		if !left {
 			return nil
 		}
-		s.AddLeftovers(swept, nil)
 	}
 	return nil
 }
@@ -379,7 +377,7 @@ func leaving(s *ledger.Ledger) bool {
 }
 
 // leavePage removes one page of a network that is leaving, and tells whether there may be more.
-func leavePage(c *ledger.Change) (swept []*ipam.Subnet, left bool, err error) {
+func leavePage(c *ledger.Change) (left bool, err error) {
 	for id, nx := range c.Index().Networks() {
 		if nx.Record() == nil || nx.Record().Stage != ipam.Leaving {
 			continue
@@ -387,17 +385,17 @@ func leavePage(c *ledger.Change) (swept []*ipam.Subnet, left bool, err error) {
 		p := &Plan{c, nx.Record()}
 		all, err := p.Subnets()
 		if err != nil {
-			return nil, false, err
+			return false, err
 		}
 		for _, sub := range all[:min(len(all), maxSubnets)] {
 			if err := p.DropSubnet(sub); err != nil {
-				return nil, false, err
+				return false, err
 			}
 		}
 		if len(all) <= maxSubnets {
 			err = c.SetNetwork(id, nil)
 		}
-		return c.Edit.Swept, true, err
+		return true, err
 	}
-	return nil, false, nil
+	return false, nil
 }

@@ -174,7 +174,7 @@ func (p *Plan) exhausted(w ipam.Wish, subnets []*ipam.Subnet) error {
 	}
 	one := ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted, "no address is free in %s (1 wanted, 0 free): %s",
 		where, f)
-	return &ledger.Shortage{Refusal: one, Wish: w, Network: p.N.ID, Where: where, Open: open, Full: f.String()}
+	return &shortage{Refusal: one, Wish: w, Network: p.N.ID, Where: where, Open: open, Full: f.String()}
 }
 
 // in lists the subnets that suit, and refuses to go on where there is none.

@@ -20,12 +20,13 @@ func OpenPlan(c *ledger.Change, ref string) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if seen := c.Edit.Match; seen != 0 && seen != n.LastRevision() {
+	of := requestOf(c)
+	if seen := of.match; seen != 0 && seen != n.LastRevision() {
 		return nil, ipam.Refuse(ipam.ErrChanged,
 			"network %s was changed since you read it (revision %d, now %d); read it "+
 				"again, and change that", n.Name, seen, n.LastRevision())
 	}
-	c.Edit.Match = 0
+	of.match = 0
 	return &Plan{c, n}, nil
 }
 

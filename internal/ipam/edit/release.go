@@ -53,7 +53,7 @@ func end(ctx context.Context, s *ledger.Ledger, pool ipam.ID,
 	case err != nil:
 		return err
 	case last:
-		return Sweep(ctx, s, gone)
+		return sweep(ctx, s, gone)
 	}
 	if err := releaseLeases(ctx, s, pool, gone.ID); err != nil {
 		return err
@@ -201,9 +201,9 @@ func ReadPage(tx store.Tx, r store.Range) (page []*ipam.Lease, next []byte, err 
 // SubnetGone is why a reservation ended that was swept.
 const SubnetGone = "its subnet is gone"
 
-// Sweep ends what there is of leases and reservations in a subnet that is gone. A crash in the midst leaves the rest to
+// sweep ends what there is of leases and reservations in a subnet that is gone. A crash in the midst leaves the rest to
 // the next Open.
-func Sweep(ctx context.Context, s *ledger.Ledger, gone *ipam.Subnet) error {
+func sweep(ctx context.Context, s *ledger.Ledger, gone *ipam.Subnet) error {
 	page := ledger.LeasesOf(gone.ID)
 	page.Limit = s.Page()
 	for page.From != nil {

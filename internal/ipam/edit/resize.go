@@ -98,9 +98,7 @@ func (p *Plan) Resize(sub, edited *ipam.Subnet) error {
 	if err != nil {
 		return err
 	}
-	for _, addr := range outside {
-		p.Edit.Strays = append(p.Edit.Strays, ledger.Stray{Subnet: sub.ID, Addr: addr})
-	}
+	p.AddStrays(sub.ID, outside)
 	if err := p.moveAttachments(edited); err != nil {
 		return err
 	}

@@ -319,7 +319,7 @@ func removeSubnet(e *ipam.RemoveSubnet, c *ledger.Change) (ipam.Result, error) {
 	if err := p.Note(&ipam.Event{Verb: ipam.SubnetRemoved, Subnet: sub.CIDR}, FactsOfSubnet(sub), nil); err != nil {
 		return ipam.Result{}, err
 	}
-	c.Edit.Swept = append(c.Edit.Swept, sub)
+	c.AddOrphan(sub)
 	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, c.RemoveSubnet(sub)
 }
 
@@ -328,7 +328,7 @@ func (p *Plan) DropSubnet(sub *ipam.Subnet) error {
 	if _, err := p.Tell(&ipam.Event{Verb: ipam.SubnetRemoved, Subnet: sub.CIDR}, FactsOfSubnet(sub), nil); err != nil {
 		return err
 	}
-	p.Edit.Swept = append(p.Edit.Swept, sub)
+	p.AddOrphan(sub)
 	return p.RemoveSubnet(sub)
 }
 

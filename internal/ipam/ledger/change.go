@@ -27,7 +27,11 @@ type Change struct {
 	page     int  // how many leases a transaction ends at most
 	membership
 
-	Edit Editing // what belongs to edits of the plan
+	state    []any // what rooms keep for one run (StateOf)
+	collects bool
+	events   []ipam.Event // what was written, where it collects
+	orphans  []*ipam.Subnet
+	strays   []Stray
 
 	moves []leaseMove // of the index, to be undone in reverse order
 	Undo  []func()    // the same for what is not a lease, and independent of the leases
@@ -66,7 +70,8 @@ func (s *Ledger) Change(ctx context.Context, fn func(*Change) error) error {
 		c.tx, c.index, c.now = tx, s.index, s.now()
 		clear(c.moves)
 		clear(c.Undo)
-		c.moves, c.Undo, c.added, c.Edit = c.moves[:0], c.Undo[:0], 0, Editing{}
+		c.moves, c.Undo, c.added = c.moves[:0], c.Undo[:0], 0
+		c.state, c.collects, c.events, c.orphans, c.strays = nil, false, nil, nil, nil
 		tx.OnAbort(c.abort)
 		if err := c.enter(s.joined); err != nil {
 			return err
@@ -78,10 +83,12 @@ func (s *Ledger) Change(ctx context.Context, fn func(*Change) error) error {
 		}
 		return c.leave()
 	})
-	if err == nil {
-		s.wakeTrim(events)
+	if err != nil {
+		return err
 	}
-	return err
+	s.addLeftovers(c.orphans, c.strays)
+	s.wakeTrim(events)
+	return nil
 }
 
 // NewChange makes a change for the pool of them. Its abort moves the index back to before its last run; it is called
@@ -207,10 +214,10 @@ func (c *Change) Event(e *ipam.Event) (uint64, error) {
 	}
 	c.Key, c.value = EventKey(c.Key[:0], id), ipam.EncodeEvent(c.value[:0], e)
 	c.CountEvents(1)
-	if c.Edit.Collects {
+	if c.collects {
 		told := *e
 		told.ID, told.Time = id, ipam.EventTime(id)
-		c.Edit.Changes = append(c.Edit.Changes, told)
+		c.events = append(c.events, told)
 	}
 	return id, c.tx.Put(c.Key, c.value)
 }

@@ -29,7 +29,7 @@ func (ix *Index) follow(w *store.Foreign) {
 		ix.space(string(w.Key[1:]))
 	case SettingKeys:
 		if string(w.Key) == string(MendKey()) {
-			ix.mending, _ = Decoded[MendMark](w.After)
+			ix.mending, _ = Decoded[mending](w.After)
 		}
 	case HostKeys:
 		setCached(ix.hosts, string(w.Key[1:]), w.After)

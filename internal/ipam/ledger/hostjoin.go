@@ -52,7 +52,7 @@ func (c *Change) addHost() error {
 		}
 	}
 	if err := c.beingMended(); err != nil {
-		return &OutOfReach{err, c.index.mending.Value.Began}
+		return err
 	}
 	slot, err := c.FreeSlot()
 	if err != nil {

@@ -23,7 +23,7 @@ type Index struct {
 	networks    map[ipam.ID]*NetworkIndex
 	names       map[string]ipam.ID // of networks
 	hosts       map[string]Cached[ipam.Host]
-	mending     Cached[MendMark]
+	mending     Cached[mending]
 	unread      []ipam.ID // subnets whose leases are to be read again
 	lastEvent   uint64
 	events      int            // how many are stored

@@ -58,9 +58,6 @@ func (ix *Index) Host(name string) *ipam.Host { return ix.hosts[name].Value }
 // NetworkNamed is the network that has a name; the zero ID where none has.
 func (ix *Index) NetworkNamed(name string) ipam.ID { return ix.names[name] }
 
-// Mending is the mark of a store that is or was mended; nil where there is none.
-func (ix *Index) Mending() *MendMark { return ix.mending.Value }
-
 // LastEvent is the id of the last event or lease, behind which new ids begin.
 func (ix *Index) LastEvent() uint64 { return ix.lastEvent }
 
@@ -274,18 +271,6 @@ func (c *Change) RemoveSpace(name string) error {
 		c.Undo = append(c.Undo, func() { c.index.spaces[name] = before })
 	}
 	return c.tx.Delete(SpaceKey(nil, name))
-}
-
-// SetMending writes the mark of a store that is being mended.
-func (c *Change) SetMending(m *MendMark) error {
-	raw, err := c.PutJSON(MendKey(), m, false)
-	if err != nil {
-		return err
-	}
-	before := c.index.mending
-	c.index.mending = Cached[MendMark]{raw, m}
-	c.Undo = append(c.Undo, func() { c.index.mending = before })
-	return nil
 }
 
 // MoveSubnet puts a subnet whose CIDR changed in the place of what it was, with the index of what it is now.

@@ -1,90 +1,72 @@
 package ledger
 
 import (
-	"net/netip"
+	"encoding/json"
 	"slices"
-	"time"
 
 	"berth/internal/ipam"
 	"berth/store"
 )
 
-// MendMark is the record which says that a shared store, which was put back to an earlier state, is being mended: no
-// host gives anything of it until all of them have done their part. It stays when that is over, so that a host which
-// was named gone, and comes back, holds nobody up.
-type MendMark struct {
-	Began time.Time            `json:"began"`
-	By    string               `json:"by"` // the host that was first
-	Ended time.Time            `json:"ended,omitzero"`
-	Hosts map[string]*MendHost `json:"hosts"` // all that any of them knows, by name
-	Plan  MendPlan             `json:"plan"`
+// mending is the record of a shared store which was put back to an earlier state: as long as it is open no host gives
+// anything of it. It stays when that is over.
+type mending struct {
+	Open *ipam.Mending   `json:"open,omitempty"` // how hosts are refused; nil: it is over
+	Mark json.RawMessage `json:"mark"`           // what those who mend it know (cluster/mendmark.go)
 }
 
-// MendHost is what became of a host's part.
-type MendHost struct {
-	ID    ipam.ID   `json:"id"`
-	State mendState `json:"state,omitempty"`
-	At    time.Time `json:"at,omitzero"`
-
-	Runs []netip.Addr `json:"runs,omitempty"` // what runs there, by its engine's word; up to maxRuns
-}
-
-// mendState says how far a host is with its part.
-type mendState string
-
-const (
-	MendWaited   mendState = ""
-	MendDone     mendState = "mended"
-	MendAccepted mendState = "accepted"
-	MendGone     mendState = "gone" // a person has said so
-)
-
-// MendPlan says whose plan it is that was put back.
-type MendPlan struct {
-	Host     string `json:"host,omitempty"`
-	Revision int64  `json:"revision,omitempty"` // that the host remembers
-}
-
-// MendKey is that of the mark.
+// MendKey is that of the record.
 func MendKey() []byte { return append([]byte{SettingKeys}, "mend"...) }
 
-// Open tells whether hosts are waited for.
-func (m *MendMark) Open() bool { return m != nil && m.Ended.IsZero() }
-
-// Missing lists the hosts that are waited for.
-func (m *MendMark) Missing() (names []string) {
-	if m == nil {
-		return nil
+// open is how hosts are refused while the store is being mended; nil: it is not.
+func (ix *Index) open() *ipam.Mending {
+	if m := ix.mending.Value; m != nil {
+		return m.Open
 	}
-	for name, h := range m.Hosts {
-		if h.State == MendWaited {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	return nil
 }
 
-func (m *MendMark) refusal() *ipam.Mending {
-	return &ipam.Mending{Since: m.Began, By: m.By, Missing: m.Missing()}
+// Mending is what those who mend the store know, as they wrote it; nil where it was never mended.
+func (ix *Index) Mending() []byte {
+	if m := ix.mending.Value; m != nil {
+		return m.Mark
+	}
+	return nil
+}
+
+// SetMending writes what those who mend the store know, and how hosts are refused until that is over; open nil: it is.
+func (c *Change) SetMending(open *ipam.Mending, mark any) error {
+	text, err := json.Marshal(mark)
+	if err != nil {
+		return err
+	}
+	m := &mending{open, text}
+	raw, err := c.PutJSON(MendKey(), m, false)
+	if err != nil {
+		return err
+	}
+	before := c.index.mending
+	c.index.mending = Cached[mending]{raw, m}
+	c.Undo = append(c.Undo, func() { c.index.mending = before })
+	return nil
 }
 
 // beingMended refuses what is not part of the mending while that goes on.
 func (c *Change) beingMended() error {
-	if c.mends || !c.index.mending.Value.Open() {
-		return nil
+	if open := c.index.open(); open != nil && !c.mends {
+		return open
 	}
-	return c.index.mending.Value.refusal()
+	return nil
 }
 
 // BeingMended tells whether the store is being mended, as far as is known here; nil: it is not.
 func (s *Ledger) BeingMended() *ipam.Mending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m := s.index.mending.Value; m.Open() && !s.mends {
-		return m.refusal()
+	if s.mends {
+		return nil
 	}
-	return nil
+	return s.index.open()
 }
 
 func loadMending(ix *Index, tx store.Tx) error {
@@ -95,10 +77,10 @@ func loadMending(ix *Index, tx store.Tx) error {
 	if raw == nil {
 		return nil
 	}
-	m := new(MendMark)
+	m := new(mending)
 	if err := ipam.DecodeJSON("the mending", raw, m); err != nil {
 		return err
 	}
-	ix.mending = Cached[MendMark]{slices.Clone(raw), m}
+	ix.mending = Cached[mending]{slices.Clone(raw), m}
 	return nil
 }

@@ -53,12 +53,21 @@ func (s *Ledger) SubnetsOf(network ipam.ID) []ipam.ID {
 	return nil
 }
 
-// AddLeftovers notes what a change that succeeded has left to be swept: the leases of subnets that are gone, and
-// memories outside of subnets that were made smaller.
-func (s *Ledger) AddLeftovers(gone []*ipam.Subnet, strays []Stray) {
+// addLeftovers notes what a change that succeeded has left to be swept.
+func (s *Ledger) addLeftovers(gone []*ipam.Subnet, strays []Stray) {
+	if len(gone) == 0 && len(strays) == 0 {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.index.orphans, s.index.strays = append(s.index.orphans, gone...), append(s.index.strays, strays...)
+}
+
+// HasLeftovers tells whether leases of subnets that are gone, or memories outside of subnets, are left to be swept.
+func (s *Ledger) HasLeftovers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.index.orphans) > 0 || len(s.index.strays) > 0
 }
 
 // Orphan is a subnet that is gone and may have leases still; nil where there is none. It stays until OrphanSwept.

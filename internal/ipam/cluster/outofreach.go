@@ -1,4 +1,4 @@
-package ledger
+package cluster
 
 import (
 	"errors"
@@ -10,13 +10,13 @@ import (
 	"berth/store"
 )
 
-// OutOfReach is the refusal of what needs the shared store.
-type OutOfReach struct {
+// outOfReach is the refusal of what needs the shared store.
+type outOfReach struct {
 	Why   error
 	Since time.Time
 }
 
-func (e *OutOfReach) Error() string {
+func (e *outOfReach) Error() string {
 	const form = "2006-01-02 15:04:05 MST"
 	why := strings.TrimPrefix(e.Why.Error(), store.ErrAway.Error()+": ")
 	if mark := new(ipam.Mending); errors.As(e.Why, &mark) {
@@ -25,7 +25,7 @@ func (e *OutOfReach) Error() string {
 			"Containers go on with the addresses they have, what they give back is kept and told later, and networks "+
 			"of the space local work as ever", e.Since.Format(form), mark)
 	}
-	if Untrusted(e.Why) {
+	if untrusted(e.Why) {
 		return fmt.Sprintf("the shared store is not trusted since %s (%s), so that nothing is given or changed in the "+
 			"spaces of the cluster. "+
 			"Containers go on with the addresses they have, what they give back is kept and told later, and networks "+
@@ -43,18 +43,18 @@ func (e *OutOfReach) Error() string {
 }
 
 // Helps is advice for the one state of the store that it is in; being mended says its own.
-func (e *OutOfReach) Helps() []ipam.Advice {
+func (e *outOfReach) Helps() []ipam.Advice {
 	switch mark := new(ipam.Mending); {
 	case errors.As(e.Why, &mark):
 		return nil
-	case Untrusted(e.Why):
+	case untrusted(e.Why):
 		return []ipam.Advice{ipam.Advise(ipam.DoMendStore)}
 	}
 	return []ipam.Advice{ipam.Advise(ipam.DoShowStatus)}
 }
 
-func (e *OutOfReach) Unwrap() []error { return []error{ipam.ErrAway, e.Why} }
+func (e *outOfReach) Unwrap() []error { return []error{ipam.ErrAway, e.Why} }
 
-// Untrusted tells that the store is in reach, and is not what it was: nothing may be given that others may have been
+// untrusted tells that the store is in reach, and is not what it was: nothing may be given that others may have been
 // given there.
-func Untrusted(err error) bool { return errors.Is(err, store.ErrBack) }
+func untrusted(err error) bool { return errors.Is(err, store.ErrBack) }
