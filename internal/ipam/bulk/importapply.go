@@ -57,19 +57,12 @@ func (s *stepper) find(st *step) (bool, error) {
 		return true, nil
 	}
 	s.p, s.sub = nil, nil
-	s.Key = ledger.NetworkKey(s.Key[:0], st.network)
-	raw, err := s.Tx().Get(s.Key)
+	n, err := s.ReadNetwork(st.network)
 	if err != nil {
 		return false, err
 	}
-	if raw == nil {
+	if n == nil {
 		return false, nil
-	}
-	n := new(ipam.Network)
-	if nx := s.Index().NetworkIndex(st.network); nx != nil && nx.Cached().Is(raw) {
-		n = nx.Record()
-	} else if err := ipam.DecodeJSON("network "+st.network.String(), raw, n); err != nil {
-		return false, err
 	}
 	switch n.Stage {
 	case ipam.Leaving:
@@ -100,7 +93,7 @@ func (s *stepper) findSubnet(st *step) (bool, error) {
 		return false, nil
 	}
 	var err error
-	s.sub, err = edit.ReadSubnet(s.Change, sx.Record())
+	s.sub, err = s.Change.ReadSubnet(sx.Record())
 	return err == nil, err
 }
 

@@ -48,17 +48,17 @@ func claimImport(c *ledger.Change) error {
 		return ipam.Refuse(ipam.ErrInUse, "an import is under way on host %s; the next one can begin when it has ended",
 			other.Host)
 	}
-	_, err = c.PutJSON(importClaimKey(), &importClaim{c.Host(), c.Member.Session}, false)
+	_, err = c.PutJSON(importClaimKey(), &importClaim{c.Host(), c.Member().Session}, false)
 	return err
 }
 
 // holdImport refuses a transaction of an import that somebody else works on by now.
 func holdImport(c *ledger.Change) error {
-	if c.Member == nil {
+	if c.Member() == nil {
 		return nil
 	}
 	claim, err := readImportClaim(c.Tx())
-	if err == nil && (claim == nil || claim.Session != c.Member.Session) {
+	if err == nil && (claim == nil || claim.Session != c.Member().Session) {
 		err = ipam.Help(ipam.Refuse(ipam.ErrInUse,
 			"another host of the cluster went on with the import while this one was out "+
 				"of reach"), ipam.Advise(ipam.DoShowStatus))
@@ -71,7 +71,7 @@ func disclaimImport(c *ledger.Change) error {
 	if err != nil {
 		return err
 	}
-	if claim == nil || claim.Session != c.Member.Session {
+	if claim == nil || claim.Session != c.Member().Session {
 		return nil
 	}
 	return c.Tx().Delete(importClaimKey())

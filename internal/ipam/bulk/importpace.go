@@ -62,7 +62,7 @@ func paced(ctx context.Context, s *ledger.Ledger, at *Pace, fn func(c *ledger.Ch
 		if err := holdImport(c); err != nil {
 			return err
 		}
-		c.Plans = true
+		c.TouchPlan()
 		return fn(c, most)
 	})
 	if err == nil {

@@ -135,14 +135,14 @@ func nameGone(m *mendMark, self string, names []string, now time.Time) error {
 func (m *mender) putSelf(c *ledger.Change) error {
 	if err := c.ReadSelf(); err != nil {
 		return err
-	} else if c.Self != nil && c.Self.ID == c.Member.Host {
+	} else if c.Self() != nil && c.Self().ID == c.Member().Host {
 		return nil
 	}
-	if c.Self != nil && c.Self.State != ipam.HostRemoved {
-		return ledger.SpeaksFor(c.Member, c.Host(), c.Self)
+	if c.Self() != nil && c.Self().State != ipam.HostRemoved {
+		return ledger.SpeaksFor(c.Member(), c.Host(), c.Self())
 	}
-	h := &ipam.Host{Name: m.s.Ledger.Host(), ID: c.Member.Host, Session: c.Member.Session, Joined: c.Now().UTC(),
-		Started: c.Now().UTC(), Version: c.Member.Version}
+	h := &ipam.Host{Name: m.s.Ledger.Host(), ID: c.Member().Host, Session: c.Member().Session, Joined: c.Now().UTC(),
+		Started: c.Now().UTC(), Version: c.Member().Version}
 	if m.mem != nil && m.mem.hosts[h.Name] != nil {
 		known := *m.mem.hosts[h.Name]
 		h = &known
@@ -163,7 +163,7 @@ func (m *mender) putHost(c *ledger.Change, h *ipam.Host) error {
 		}
 	}
 	if again.Name == c.Host() {
-		c.Self = &again
+		return c.SetSelf(&again)
 	}
 	return c.SetHost(&again)
 }
@@ -181,7 +181,7 @@ func (m *mender) finish(ctx context.Context) error {
 		mark := markOf(c.Index())
 		me := mark.Hosts[m.s.Ledger.Host()]
 		if me == nil {
-			me = &mendHost{ID: c.Member.Host}
+			me = &mendHost{ID: c.Member().Host}
 			mark.Hosts[m.s.Ledger.Host()] = me
 		}
 		me.State, me.At = mendDone, c.Now().UTC()

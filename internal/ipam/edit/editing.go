@@ -48,7 +48,7 @@ func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Ed
 		}
 		requestOf(c).match = opt.IfMatch
 		c.CollectEvents()
-		c.Plans = true
+		c.TouchPlan()
 		if err := makeEdits(c, edits, &out); err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 
 // hostOf is the record of a host of the cluster.
 func hostOf(c *ledger.Change, name string) (*ipam.Host, error) {
-	if c.Member == nil {
+	if c.Member() == nil {
 		return nil, ipam.ErrNoShared
 	}
 	known := c.Index().Host(name)
@@ -65,7 +65,7 @@ func removeHost(e *ipam.RemoveHost, c *ledger.Change) (ipam.Result, error) {
 	case h.State == ipam.HostRemoved:
 		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse, "host %s was removed already", h.Name),
 			ipam.Advise(ipam.DoLetHostIn, h.Name))
-	case e.Off && isPresent(c, h.Name) && h.ID != c.Member.Host:
+	case e.Off && isPresent(c, h.Name) && h.ID != c.Member().Host:
 		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse,
 			"the daemon of host %s answers, or did some seconds ago, so that it is "+
 				"not off", h.Name), ipam.Advise(ipam.DoAskHostToGo, h.Name))

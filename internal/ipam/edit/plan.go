@@ -92,31 +92,13 @@ func (p *Plan) Subnets() ([]*ipam.Subnet, error) {
 	}
 	all := make([]*ipam.Subnet, 0, len(nx.Subnets()))
 	for _, id := range nx.Subnets() {
-		sub, err := ReadSubnet(p.Change, p.Index().Subnet(id).Record())
+		sub, err := p.ReadSubnet(p.Index().Subnet(id).Record())
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, sub)
 	}
 	return all, nil
-}
-
-// ReadSubnet reads the record of a subnet that the index knows.
-func ReadSubnet(c *ledger.Change, known *ipam.Subnet) (*ipam.Subnet, error) {
-	c.Key = ledger.SubnetKey(c.Key[:0], known.Space, known.CIDR)
-	raw, err := c.Tx().Get(c.Key)
-	if err != nil {
-		return nil, err
-	}
-	sx := c.Index().Subnet(known.ID)
-	if sx.Cached().Is(raw) {
-		return sx.Record(), nil
-	}
-	sub := new(ipam.Subnet)
-	if err := ipam.DecodeJSON("subnet "+known.CIDR.String(), raw, sub); err != nil {
-		return nil, err
-	}
-	return sub, nil
 }
 
 // subnet finds a subnet of the network by CIDR, name or id (GA-11).
@@ -138,7 +120,7 @@ func (p *Plan) subnet(ref string) (*ipam.Subnet, error) {
 		return nil, ipam.Refuse(ipam.ErrNotFound, "network %s has no subnet %q; it has %s", p.N.Name, ref,
 			p.SubnetList())
 	}
-	return ReadSubnet(p.Change, sx.Record())
+	return p.ReadSubnet(sx.Record())
 }
 
 // SubnetList names the network's subnets for an error.
@@ -161,7 +143,7 @@ func (p *Plan) holding(r ipam.Range) (*ipam.Subnet, error) {
 		return nil, ipam.Refuse(ipam.ErrInvalid, "a range is missing: write one as A-B, A+N, a CIDR, or one address")
 	}
 	if sx := p.Index().Overlapping(p.N.Space, netip.PrefixFrom(r.From(), r.From().BitLen())); sx != nil {
-		sub, err := ReadSubnet(p.Change, sx.Record())
+		sub, err := p.ReadSubnet(sx.Record())
 		switch {
 		case err != nil:
 			return nil, err

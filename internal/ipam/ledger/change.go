@@ -34,9 +34,9 @@ type Change struct {
 	strays   []Stray
 
 	moves []leaseMove // of the index, to be undone in reverse order
-	Undo  []func()    // the same for what is not a lease, and independent of the leases
+	undo  []func()    // the same for what is not a lease, and independent of the leases
 	added int         // events
-	Key   []byte      // buffers that are used again
+	key   []byte      // buffers that are used again
 	value []byte
 	abort func()
 }
@@ -69,8 +69,8 @@ func (s *Ledger) Change(ctx context.Context, fn func(*Change) error) error {
 		defer s.mu.Unlock()
 		c.tx, c.index, c.now = tx, s.index, s.now()
 		clear(c.moves)
-		clear(c.Undo)
-		c.moves, c.Undo, c.added = c.moves[:0], c.Undo[:0], 0
+		clear(c.undo)
+		c.moves, c.undo, c.added = c.moves[:0], c.undo[:0], 0
 		c.state, c.collects, c.events, c.orphans, c.strays = nil, false, nil, nil, nil
 		tx.OnAbort(c.abort)
 		if err := c.enter(s.joined); err != nil {
@@ -95,9 +95,9 @@ func (s *Ledger) Change(ctx context.Context, fn func(*Change) error) error {
 // when that run is over and the lock is free.
 func (s *Ledger) newChange() any {
 	c := &Change{host: s.host, known: s.known, memories: s.memories, forgets: s.forgets, page: s.page,
-		membership: membership{Member: s.member, mends: s.mends}, Key: make([]byte, 0, 64), value: make([]byte, 0, 256)}
+		membership: membership{member: s.member, mends: s.mends}, key: make([]byte, 0, 64), value: make([]byte, 0, 256)}
 	if s.member != nil {
-		c.Present = s.Shared().Present
+		c.present = s.Shared().Present
 	}
 	c.abort = func() {
 		s.mu.Lock()
@@ -105,19 +105,19 @@ func (s *Ledger) newChange() any {
 		for _, m := range slices.Backward(c.moves) {
 			m.sx.Move(m.addr, m.after, m.before)
 		}
-		for _, undo := range slices.Backward(c.Undo) {
+		for _, undo := range slices.Backward(c.undo) {
 			undo()
 		}
 		c.index.events -= c.added
-		c.moves, c.Undo, c.added = c.moves[:0], c.Undo[:0], 0
+		c.moves, c.undo, c.added = c.moves[:0], c.undo[:0], 0
 	}
 	return c
 }
 
 // Attachment reads the attachment that the engine knows as pool id.
 func (c *Change) Attachment(id ipam.ID) (*ipam.Attachment, error) {
-	c.Key = AttachmentKey(c.Key[:0], id)
-	raw, err := c.tx.Get(c.Key)
+	c.key = AttachmentKey(c.key[:0], id)
+	raw, err := c.tx.Get(c.key)
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +139,8 @@ func (c *Change) Attachment(id ipam.ID) (*ipam.Attachment, error) {
 
 // SubnetOf reads the subnet that an attachment holds.
 func (c *Change) SubnetOf(a *ipam.Attachment) (*ipam.Subnet, *SubnetIndex, error) {
-	c.Key = SubnetKey(c.Key[:0], a.Space, a.CIDR)
-	raw, err := c.tx.Get(c.Key)
+	c.key = SubnetKey(c.key[:0], a.Space, a.CIDR)
+	raw, err := c.tx.Get(c.key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -167,8 +167,8 @@ func (c *Change) SubnetOf(a *ipam.Attachment) (*ipam.Subnet, *SubnetIndex, error
 
 // Lease reads the record of an address; nil where it has none.
 func (c *Change) Lease(subnet ipam.ID, addr netip.Addr) (*ipam.Lease, error) {
-	c.Key = LeaseKey(c.Key[:0], subnet, addr)
-	raw, err := c.tx.Get(c.Key)
+	c.key = LeaseKey(c.key[:0], subnet, addr)
+	raw, err := c.tx.Get(c.key)
 	if err != nil {
 		return nil, err
 	}
@@ -184,12 +184,12 @@ func (c *Change) SetLease(subnet ipam.ID, addr netip.Addr, before, after *ipam.L
 	if before.Held() && (!after.Held() || after.ID != before.ID) {
 		c.settled(before.ID)
 	}
-	c.Key = LeaseKey(c.Key[:0], subnet, addr)
+	c.key = LeaseKey(c.key[:0], subnet, addr)
 	if after == nil {
-		err = c.tx.Delete(c.Key)
+		err = c.tx.Delete(c.key)
 	} else {
 		c.value = ipam.EncodeLease(c.value[:0], after)
-		err = c.tx.Put(c.Key, c.value)
+		err = c.tx.Put(c.key, c.value)
 	}
 	if err != nil {
 		return err
@@ -212,14 +212,14 @@ func (c *Change) Event(e *ipam.Event) (uint64, error) {
 	if (e.Verb == ipam.LeaseTaken || e.Verb == ipam.HeadroomClaimed) && e.Lease == 0 {
 		e.Lease = id // a lease has the id of the event that made it
 	}
-	c.Key, c.value = EventKey(c.Key[:0], id), ipam.EncodeEvent(c.value[:0], e)
+	c.key, c.value = EventKey(c.key[:0], id), ipam.EncodeEvent(c.value[:0], e)
 	c.CountEvents(1)
 	if c.collects {
 		told := *e
 		told.ID, told.Time = id, ipam.EventTime(id)
 		c.events = append(c.events, told)
 	}
-	return id, c.tx.Put(c.Key, c.value)
+	return id, c.tx.Put(c.key, c.value)
 }
 
 // CountEvents adds to the number of events that are stored.
@@ -241,7 +241,7 @@ func (c *Change) SetAttachment(id ipam.ID, a *ipam.Attachment) error {
 		return err
 	}
 	before, was := c.index.attachments[id]
-	c.Undo = append(c.Undo, func() {
+	c.undo = append(c.undo, func() {
 		if was {
 			c.index.attachments[id] = before
 		} else {
@@ -272,11 +272,11 @@ func (c *Change) SetSubnet(sub *ipam.Subnet) error {
 	if sx := c.index.subnets[sub.ID]; sx != nil {
 		before := sx.record
 		c.index.replaceSubnet(sx, Cached[ipam.Subnet]{raw, sub})
-		c.Undo = append(c.Undo, func() { c.index.replaceSubnet(sx, before) })
+		c.undo = append(c.undo, func() { c.index.replaceSubnet(sx, before) })
 		return nil
 	}
 	c.index.addSubnet(sub, raw)
-	c.Undo = append(c.Undo, func() { c.index.dropSubnet(sub) })
+	c.undo = append(c.undo, func() { c.index.dropSubnet(sub) })
 	return nil
 }
 
@@ -286,7 +286,7 @@ func (c *Change) RemoveSubnet(sub *ipam.Subnet) error {
 		return err
 	}
 	sx := c.index.dropSubnet(sub)
-	c.Undo = append(c.Undo, func() { c.index.putSubnet(sub, sx) })
+	c.undo = append(c.undo, func() { c.index.putSubnet(sub, sx) })
 	return nil
 }
 
@@ -312,7 +312,7 @@ func (c *Change) SetNetwork(id ipam.ID, n *ipam.Network) error {
 			return err
 		}
 	}
-	c.Undo = append(c.Undo, func() { c.index.setNetwork(id, before) })
+	c.undo = append(c.undo, func() { c.index.setNetwork(id, before) })
 	c.index.setNetwork(id, Cached[ipam.Network]{raw, n})
 	return nil
 }

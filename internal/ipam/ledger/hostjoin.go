@@ -25,11 +25,11 @@ func (s *Ledger) Join(ctx context.Context) error {
 }
 
 func (c *Change) joinHost() error {
-	if c.Self == nil || c.Self.State == ipam.HostRemoved && c.Self.ID != c.Member.Host {
+	if c.self == nil || c.self.State == ipam.HostRemoved && c.self.ID != c.member.Host {
 		return c.addHost()
 	}
-	switch h := c.Self; {
-	case h.ID != c.Member.Host:
+	switch h := c.self; {
+	case h.ID != c.member.Host:
 		return ipam.Help(ipam.Refuse(ipam.ErrHost,
 			"there is a host %s in the cluster already, and this one is another (that one has "+
 				"the id %s, and its daemon began at %s): give this one a name of its own with --host",
@@ -37,15 +37,15 @@ func (c *Change) joinHost() error {
 	case h.State == ipam.HostRemoved:
 		return removed(h.Name)
 	}
-	again := *c.Self
-	again.Session, again.Started, again.Version = c.Member.Session, c.now, c.Member.Version
+	again := *c.self
+	again.Session, again.Started, again.Version = c.member.Session, c.now, c.member.Version
 	return c.SetHost(&again)
 }
 
 // addHost makes the record of a host that is new.
 func (c *Change) addHost() error {
 	for _, known := range c.index.hosts {
-		if h := known.Value; h.ID == c.Member.Host && h.State != ipam.HostRemoved {
+		if h := known.Value; h.ID == c.member.Host && h.State != ipam.HostRemoved {
 			return ipam.Help(ipam.Refuse(ipam.ErrHost,
 				"this host is known to the cluster as %s, with all it holds: start it with "+
 					"--host %s", h.Name, h.Name), ipam.OrAdvise(ipam.DoRemoveThere, h.Name))
@@ -58,10 +58,10 @@ func (c *Change) addHost() error {
 	if err != nil {
 		return err
 	}
-	h := &ipam.Host{Name: c.host, ID: c.Member.Host, Session: c.Member.Session, Slot: slot, Joined: c.now,
+	h := &ipam.Host{Name: c.host, ID: c.member.Host, Session: c.member.Session, Slot: slot, Joined: c.now,
 		Started: c.now,
-		Version: c.Member.Version}
-	c.Self = h
+		Version: c.member.Version}
+	c.self = h
 	if _, err := c.Event(&ipam.Event{Verb: ipam.HostJoined, Name: h.Name}); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (c *Change) SetHost(h *ipam.Host) error {
 	}
 	before, was := c.index.hosts[h.Name]
 	c.index.hosts[h.Name] = Cached[ipam.Host]{raw, h}
-	c.Undo = append(c.Undo, func() {
+	c.undo = append(c.undo, func() {
 		if was {
 			c.index.hosts[h.Name] = before
 		} else {

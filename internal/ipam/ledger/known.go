@@ -236,7 +236,7 @@ func (c *Change) SkipIDs(upTo uint64) { c.index.lastEvent = max(c.index.lastEven
 func (c *Change) MarkAnswered(lease uint64) {
 	if marks := c.index.answered; !marks[lease] {
 		marks[lease] = true
-		c.Undo = append(c.Undo, func() { delete(marks, lease) })
+		c.undo = append(c.undo, func() { delete(marks, lease) })
 	}
 }
 
@@ -252,7 +252,7 @@ func (c *Change) SetEnding(network ipam.ID, owner string, until time.Time) {
 	before := c.index.ends.At[what]
 	c.index.ends.Remove(what)
 	c.index.ends.Add(what, until)
-	c.Undo = append(c.Undo, func() {
+	c.undo = append(c.undo, func() {
 		c.index.ends.Remove(what)
 		c.index.ends.Add(what, before)
 	})
@@ -261,14 +261,14 @@ func (c *Change) SetEnding(network ipam.ID, owner string, until time.Time) {
 // FollowOwner notes when an owner of a dynamic network ends, whose record was put back as it was.
 func (c *Change) FollowOwner(key, record []byte) {
 	c.index.followOwner(&store.Foreign{Key: key, After: record})
-	c.Undo = append(c.Undo, func() { c.index.followOwner(&store.Foreign{Key: key}) })
+	c.undo = append(c.undo, func() { c.index.followOwner(&store.Foreign{Key: key}) })
 }
 
 // RemoveSpace removes the record of a space in which nothing is.
 func (c *Change) RemoveSpace(name string) error {
 	if before, was := c.index.spaces[name]; was {
 		delete(c.index.spaces, name)
-		c.Undo = append(c.Undo, func() { c.index.spaces[name] = before })
+		c.undo = append(c.undo, func() { c.index.spaces[name] = before })
 	}
 	return c.tx.Delete(SpaceKey(nil, name))
 }
@@ -285,7 +285,7 @@ func (c *Change) MoveSubnet(from, to *ipam.Subnet, sx *SubnetIndex) error {
 	sx.record = Cached[ipam.Subnet]{raw, to}
 	before := c.index.dropSubnet(from)
 	c.index.putSubnet(to, sx)
-	c.Undo = append(c.Undo, func() {
+	c.undo = append(c.undo, func() {
 		c.index.dropSubnet(to)
 		c.index.putSubnet(from, before)
 	})

@@ -16,7 +16,13 @@ func (c *Change) findNetwork(ref string) (*ipam.Network, error) {
 	if id == (ipam.ID{}) {
 		return nil, nil
 	}
-	raw, err := c.tx.Get(NetworkKey(nil, id))
+	return c.ReadNetwork(id)
+}
+
+// ReadNetwork reads the network of an id; nil where there is none.
+func (c *Change) ReadNetwork(id ipam.ID) (*ipam.Network, error) {
+	c.key = NetworkKey(c.key[:0], id)
+	raw, err := c.tx.Get(c.key)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +33,24 @@ func (c *Change) findNetwork(ref string) (*ipam.Network, error) {
 		return nx.record.Value, nil
 	}
 	n := new(ipam.Network)
-	return n, ipam.DecodeJSON("network "+ref, raw, n)
+	return n, ipam.DecodeJSON("network "+id.String(), raw, n)
+}
+
+// ReadSubnet reads the record of a subnet that the index knows.
+func (c *Change) ReadSubnet(known *ipam.Subnet) (*ipam.Subnet, error) {
+	c.key = SubnetKey(c.key[:0], known.Space, known.CIDR)
+	raw, err := c.tx.Get(c.key)
+	if err != nil {
+		return nil, err
+	}
+	if sx := c.index.subnets[known.ID]; sx.record.Is(raw) {
+		return sx.record.Value, nil
+	}
+	sub := new(ipam.Subnet)
+	if err := ipam.DecodeJSON("subnet "+known.CIDR.String(), raw, sub); err != nil {
+		return nil, err
+	}
+	return sub, nil
 }
 
 func (c *Change) networkID(ref string) (ipam.ID, error) {

@@ -15,13 +15,13 @@ import (
 // The other one is the host's own: a host that was removed, or for which a later daemon speaks, has nothing committed
 // any more.
 type membership struct {
-	Member *ipam.Member
-	Self   *ipam.Host // as the host's record says
-	Plans  bool       // the change touches the plan
+	member *ipam.Member
+	self   *ipam.Host // as the host's record says
+	plans  bool       // the change touches the plan
 	mends  bool       // it is part of mending the store
 	tx     plannedTx  // the store's, which notices that
 
-	Present func() map[string][]byte // the hosts whose daemons are there
+	present func() map[string][]byte // the hosts whose daemons are there
 }
 
 // PlanKey has the number of the last change of the plan.
@@ -54,11 +54,11 @@ func (t *plannedTx) note(key []byte) {
 
 // enter begins a change: it has the host take part, and brings the index to where the store is.
 func (c *Change) enter(joined bool) error {
-	if c.Member == nil {
+	if c.member == nil {
 		return nil
 	}
-	c.Plans = false
-	c.membership.tx = plannedTx{c.tx, &c.Plans}
+	c.plans = false
+	c.membership.tx = plannedTx{c.tx, &c.plans}
 	c.tx = &c.membership.tx
 	if _, err := c.tx.Get(PlanKey()); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (c *Change) enter(joined bool) error {
 
 // ReadSelf reads the host's record, where it has one.
 func (c *Change) ReadSelf() error {
-	c.Self = nil
+	c.self = nil
 	raw, err := c.tx.Get(hostKey(c.host))
 	if err != nil {
 		return err
@@ -83,11 +83,11 @@ func (c *Change) ReadSelf() error {
 		return nil
 	}
 	if known := c.index.hosts[c.host]; known.Is(raw) {
-		c.Self = known.Value
+		c.self = known.Value
 		return nil
 	}
-	c.Self = new(ipam.Host)
-	return ipam.DecodeJSON("host "+c.host, raw, c.Self)
+	c.self = new(ipam.Host)
+	return ipam.DecodeJSON("host "+c.host, raw, c.self)
 }
 
 // asHost refuses a host that takes no part in the cluster.
@@ -98,7 +98,7 @@ func (c *Change) asHost() error {
 	if err := c.beingMended(); err != nil {
 		return err
 	}
-	return SpeaksFor(c.Member, c.host, c.Self)
+	return SpeaksFor(c.member, c.host, c.self)
 }
 
 // SpeaksFor refuses this daemon where it is not the one that speaks for the host, by the host's record; nil: there is
@@ -132,17 +132,17 @@ func removed(host string) error {
 
 // MayTake refuses a host new addresses and pools that is on its way out.
 func (c *Change) MayTake() error {
-	if c.Member == nil || c.Self.State == "" {
+	if c.member == nil || c.self.State == "" {
 		return nil
 	}
 	return ipam.Help(ipam.Refuse(ipam.ErrHost, "host %s is %s, and takes nothing new in the spaces of the cluster",
 		c.host,
-		c.Self.State), ipam.Advise(ipam.DoEndDrain, c.host))
+		c.self.State), ipam.Advise(ipam.DoEndDrain, c.host))
 }
 
 // leave ends a change that succeeded.
 func (c *Change) leave() error {
-	if c.Member == nil || !c.Plans {
+	if c.member == nil || !c.plans {
 		return nil
 	}
 	return c.membership.tx.Tx.Put(PlanKey(), binary.BigEndian.AppendUint64(nil, c.nextID()))
@@ -151,19 +151,37 @@ func (c *Change) leave() error {
 // own is the first id from at on that only this host makes: those of a host have its slot as the rest when they are
 // divided by maxHosts.
 func (m *membership) own(at uint64) uint64 {
-	if m.Member == nil || m.Self == nil {
+	if m.member == nil || m.self == nil {
 		return at
 	}
-	return at + (uint64(m.Self.Slot)+ipam.MaxHosts-at%ipam.MaxHosts)%ipam.MaxHosts
+	return at + (uint64(m.self.Slot)+ipam.MaxHosts-at%ipam.MaxHosts)%ipam.MaxHosts
+}
+
+// Member is this host's part in a cluster; nil where the store is the host's own.
+func (m *membership) Member() *ipam.Member { return m.member }
+
+// Self is this host, as its record says; nil where it has none.
+func (m *membership) Self() *ipam.Host { return m.self }
+
+// Present are the hosts whose daemons are there, by name; for a shared store only.
+func (m *membership) Present() map[string][]byte { return m.present() }
+
+// TouchPlan has the change be decided as one of the plan, whatever it writes.
+func (m *membership) TouchPlan() { m.plans = true }
+
+// SetSelf writes this host's own record, by which the change goes on.
+func (c *Change) SetSelf(h *ipam.Host) error {
+	c.self = h
+	return c.SetHost(h)
 }
 
 // Slot is the host's, 0 where the store is its own.
 func (m *membership) Slot() int {
-	if m.Self == nil {
+	if m.self == nil {
 		return 0
 	}
-	return m.Self.Slot
+	return m.self.Slot
 }
 
 // NewID draws an id of what is made in the store.
-func (m *membership) NewID() ipam.ID { return m.Member.Marked(ipam.NewID()) }
+func (m *membership) NewID() ipam.ID { return m.member.Marked(ipam.NewID()) }

@@ -47,7 +47,7 @@ func (c *Change) SetMending(open *ipam.Mending, mark any) error {
 	}
 	before := c.index.mending
 	c.index.mending = Cached[mending]{raw, m}
-	c.Undo = append(c.Undo, func() { c.index.mending = before })
+	c.undo = append(c.undo, func() { c.index.mending = before })
 	return nil
 }
 

@@ -24,7 +24,7 @@ func (c *Change) TakenSince(at ipam.ID) {
 // SetTurnover notes t, nothing where it is zero.
 func (c *Change) SetTurnover(at ipam.ID, t Turnover) {
 	before, was := c.index.turnover[at]
-	c.Undo = append(c.Undo, func() {
+	c.undo = append(c.undo, func() {
 		if was {
 			c.index.turnover[at] = before
 		} else {
@@ -43,7 +43,7 @@ func (c *Change) settled(id uint64) {
 	for _, marks := range []map[uint64]bool{c.index.leftBehind, c.index.answered} {
 		if marks[id] {
 			delete(marks, id)
-			c.Undo = append(c.Undo, func() { marks[id] = true })
+			c.undo = append(c.undo, func() { marks[id] = true })
 		}
 	}
 }

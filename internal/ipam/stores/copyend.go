@@ -63,7 +63,7 @@ func ownAlone(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet) error {
 // release has the source let go of a space. From then on there is only one way: forward.
 func (cp *copying) release(ctx context.Context, target *copyMark) error {
 	return cp.from.Update(ctx, func(c *ledger.Change) error {
-		if c.Member != nil {
+		if c.Member() != nil {
 			for _, n := range networksIn(c.Index(), target.Space) {
 				if n.Stage != ipam.Moving {
 					return ipam.Refuse(ipam.ErrChanged, "network %s was made in the space %s meanwhile", n.Name,
