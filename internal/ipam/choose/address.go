@@ -135,7 +135,7 @@ func (t *Target) replays(req ipam.AddressRequest, held *ipam.Lease) (bool, error
 // TakeAny chooses an address in the order that the design gives: what is the requester's already, what it had last,
 // then per pool the lowest that nobody ever had, then the one released longest ago.
 func (t *Target) TakeAny(req ipam.AddressRequest) (netip.Addr, error) {
-	lost, err := t.repeated(req)
+	lost, err := t.Repeated(&req, func(*ipam.Lease) bool { return true })
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -149,30 +149,11 @@ func (t *Target) TakeAny(req ipam.AddressRequest) (netip.Addr, error) {
 	if g != nil {
 		return g.addr, t.Take(g.req, g.addr, g.before, ipam.Automatic)
 	}
-	addr, before, err := t.choose(req)
+	addr, before, err := t.choose(&req)
 	if err != nil {
 		return netip.Addr{}, err
 	}
 	return addr, t.Take(req, addr, before, ipam.Automatic)
-}
-
-// repeated is the lease that the endpoint of req has lost, the latest of several, nil where there is none. The order of
-// the places says not which (memoryAt).
-func (t *Target) repeated(req ipam.AddressRequest) (last *ipam.Lease, err error) {
-	places := t.Sx.ByMAC().Of(req.MAC)
-	if req.MAC == (ipam.MAC{}) {
-		places = t.Sx.ByName().Of(ipam.RememberedName(req.Name))
-	}
-	for addr := range places {
-		held, err := t.Lease(t.Sub.ID, addr)
-		if err != nil {
-			return nil, err
-		}
-		if t.Repeats(req, held) && (last == nil || last.Since.Before(held.Since)) {
-			last = held
-		}
-	}
-	return last, nil
 }
 
 // Take writes the lease and its event. before is the address's record as it was read in this transaction.

@@ -2,7 +2,6 @@ package choose
 
 import (
 	"fmt"
-	"iter"
 	"maps"
 	"math/big"
 	"net/netip"
@@ -18,37 +17,44 @@ import (
 // choose finds a free address for req and returns it with its record, a memory, a reservation or nil. The index
 // proposes, and the record decides: a proposal that turns out to be held corrects the index, so that the next one is
 // another.
-func (t *Target) choose(req ipam.AddressRequest) (netip.Addr, *ipam.Lease, error) {
-	n := t.Index().Network(t.Sub.Network)
-	who := n.Meaning(req.Name)
-	if r, err := t.ReservedFor(who, req.MAC); err != nil {
-		return AddressOf(r), r, err
-	} else if r != nil {
-		return AddressOf(r), r, nil
+func (t *Target) choose(req *ipam.AddressRequest) (netip.Addr, *ipam.Lease, error) {
+	who := t.Index().Network(t.Sub.Network).Meaning(req.Name)
+	_, addr, before, err := First(&requested{t, req, who})
+	if err == nil && !addr.IsValid() {
+		err = t.exhausted()
 	}
-	if r, err := t.standIn(req, who); err != nil {
-		return AddressOf(r), r, err
-	} else if r != nil {
-		return AddressOf(r), r, nil
-	}
-	if err := n.CheckAutomatic(); err != nil {
-		return netip.Addr{}, nil, err
-	}
-	t.ByRule(who)
-	if m, err := t.Remembered(req); err != nil {
-		return AddressOf(m), m, err
-	} else if m != nil {
-		return AddressOf(m), m, nil
-	}
-	for _, p := range t.Pools() {
-		if addr, m, err := t.ChooseIn(p); err != nil {
-			return addr, m, err
-		} else if addr.IsValid() {
-			return addr, m, nil
-		}
-	}
-	return netip.Addr{}, nil, t.exhausted()
+	return addr, before, err
 }
+
+// requested is a target for a request of the engine.
+type requested struct {
+	t   *Target
+	req *ipam.AddressRequest
+	who ipam.Meaning
+}
+
+// Reserved implements Source. Whoever stands in for another has that one's.
+func (r *requested) Reserved() (*ipam.Lease, error) {
+	if l, err := r.t.ReservedFor(r.who, r.req.MAC); err != nil || l != nil {
+		return l, err
+	}
+	return r.t.standIn(*r.req, r.who)
+}
+
+// Open implements Source.
+func (r *requested) Open() error {
+	if err := r.who.N.CheckAutomatic(); err != nil {
+		return err
+	}
+	r.t.ByRule(r.who)
+	return nil
+}
+
+// Remembered implements Source.
+func (r *requested) Remembered() (*ipam.Lease, error) { return r.t.Remembered(r.req) }
+
+// Any implements Source.
+func (r *requested) Any() (netip.Addr, *ipam.Lease, error) { return r.t.Any() }
 
 // AddressOf is the address of a record; the zero one for none.
 func AddressOf(l *ipam.Lease) netip.Addr {
@@ -137,42 +143,20 @@ func (t *Target) reservedOf(owner string) (*ipam.Lease, error) {
 	return nil, nil
 }
 
-// Remembered is the free address that the name, else the MAC, of req had last. The quarantine does not bind it. An
-// address outside the pools counts only where it was asked for by address then, and no pool is named now; one for
-// which another container asks by its own configuration does not.
-func (t *Target) Remembered(req ipam.AddressRequest) (*ipam.Lease, error) {
+// Remembered is the free address that the name, else the MAC, of req had last. An address outside the pools counts only
+// where it was asked for by address then, and no pool is named now; one for which another container asks by its own
+// configuration does not.
+func (t *Target) Remembered(req *ipam.AddressRequest) (*ipam.Lease, error) {
 	if n := t.Index().Network(t.Sub.Network); n != nil && n.Policy.Forget {
 		return nil, nil
 	}
-	name := ipam.RememberedName(req.Name)
-	mine := func(m *ipam.Lease) bool { return !t.Kept.From(req.Name, m.Address) }
-	byName, err := t.memoryAt(t.Sx.ByName().Of(name), func(m *ipam.Lease) bool {
-		return ipam.RememberedName(m.Name) == name && mine(m)
+	return LastHad(t.Sx, req, t.read, func(m *ipam.Lease) bool {
+		return t.recalls(m) && !t.Kept.From(req.Name, m.Address)
 	})
-	if err != nil {
-		return byName, err
-	}
-	if byName != nil {
-		return byName, nil
-	}
-	return t.memoryAt(t.Sx.ByMAC().Of(req.MAC), func(m *ipam.Lease) bool { return m.MAC == req.MAC && mine(m) })
 }
 
-// memoryAt is the memory of the same owner, among the places, that was released last. The order of the places says not
-// which: a change that was taken back has put them in another.
-func (t *Target) memoryAt(places iter.Seq[netip.Addr], same func(*ipam.Lease) bool) (last *ipam.Lease, err error) {
-	for addr := range places {
-		m, err := t.Lease(t.Sub.ID, addr)
-		if err != nil {
-			return nil, err
-		}
-		if m.Remembered() && m.Reservation == nil && same(m) && t.recalls(m) &&
-			(last == nil || last.Released.Before(m.Released)) {
-			last = m
-		}
-	}
-	return last, nil
-}
+// read reads the record of an address in the subnet.
+func (t *Target) read(addr netip.Addr) (*ipam.Lease, error) { return t.Lease(t.Sub.ID, addr) }
 
 // recalls tells whether an address that was the requester's may be so again: out of the pools only where it was asked
 // for by address then, and no pool is named now.
@@ -191,24 +175,26 @@ func (t *Target) InPools(addr netip.Addr) bool {
 	return false
 }
 
-// ChooseIn proposes addresses of one pool until one is free by its record: the lowest that nobody ever had, on a host
-// that shares the pool with others from its own place in it on, then the one that was released longest ago and is past
-// its quarantine.
-func (t *Target) ChooseIn(p ledger.OpenPool) (netip.Addr, *ipam.Lease, error) {
-	return t.chooseFrom(p, t.Slot())
+// Any is an address of the pools, in their order, that anybody may have, with its record; the zero one where there is
+// none.
+func (t *Target) Any() (netip.Addr, *ipam.Lease, error) {
+	slot := t.Slot()
+	for _, p := range t.Pools() {
+		if addr, before, err := t.chooseIn(p, slot); err != nil || addr.IsValid() {
+			return addr, before, err
+		}
+	}
+	return netip.Addr{}, nil, nil
 }
 
-// chooseFrom is chooseIn that begins at the place of a slot.
-func (t *Target) chooseFrom(p ledger.OpenPool, slot int) (netip.Addr, *ipam.Lease, error) {
+// chooseIn proposes addresses of one pool until one is free by its record.
+func (t *Target) chooseIn(p ledger.OpenPool, slot int) (netip.Addr, *ipam.Lease, error) {
 	for {
-		addr, ok := t.Sx.NeverUsed(p, slot, t.Kept)
-		if !ok {
-			addr, _, ok = t.Sx.LongestReleased(p, t.Now(), t.Kept, t.Known().StillExists)
-		}
+		addr, ok := Next(t.Sx, p, slot, t.Now(), t.Kept, t.Known().StillExists)
 		if !ok {
 			return netip.Addr{}, nil, nil
 		}
-		found, err := t.Lease(t.Sub.ID, addr)
+		found, err := t.read(addr)
 		if err != nil {
 			return addr, found, err
 		}

@@ -56,10 +56,7 @@ func doubtOf(c *ledger.Change, space string, l *ipam.Lease) doubt {
 // attachment, MAC, and name where one is sent. Where no MAC is sent the name alone does, if it is sure that the lease
 // has no endpoint: a container that was renamed has the address still. An address alone identifies nobody.
 func (t *Target) Repeats(req ipam.AddressRequest, held *ipam.Lease) bool {
-	switch {
-	case !held.Held() || held.Attachment != t.At.ID || held.MAC != req.MAC:
-		return false
-	case req.Name != "" && held.Name != req.Name, req.MAC == (ipam.MAC{}) && req.Name == "":
+	if !held.Held() || held.Attachment != t.At.ID || !SameEndpoint(&req, held.MAC, held.Name) {
 		return false
 	}
 	is := doubtOf(t.Change, t.Sub.Space, held)
@@ -67,6 +64,11 @@ func (t *Target) Repeats(req ipam.AddressRequest, held *ipam.Lease) bool {
 		doLook(t.Change)
 	}
 	return is == isLost || is == mayBeLost && req.MAC != (ipam.MAC{})
+}
+
+// Repeated is the lease that the endpoint of req has lost, of those that may be given again; nil where there is none.
+func (t *Target) Repeated(req *ipam.AddressRequest, may func(*ipam.Lease) bool) (*ipam.Lease, error) {
+	return Repeated(t.Sx, req, t.read, func(l *ipam.Lease) bool { return may(l) && t.Repeats(*req, l) })
 }
 
 // doLook has the witness look soon, of whose next words it depends whether a lease is in doubt. Nobody waits for it.
@@ -136,7 +138,7 @@ func startedWith(c *ledger.Change, req ipam.AddressRequest,
 
 // isStartOf tells whether a lease can be the other half of req, which asks through an attachment.
 func isStartOf(c *ledger.Change, l *ipam.Lease, req ipam.AddressRequest, at *ipam.Attachment) bool {
-	if !l.Held() || l.MAC != req.MAC || l.Name != req.Name && req.Name != "" || l.Host != c.Host() {
+	if !l.Held() || !SameEndpoint(&req, l.MAC, l.Name) || l.Host != c.Host() {
 		return false
 	}
 	other := c.Index().Attachment(l.Attachment)

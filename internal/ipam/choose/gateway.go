@@ -77,7 +77,7 @@ func (t *Target) gatewayAddr(req ipam.AddressRequest) (netip.Addr, error) {
 		return netip.Addr{}, err
 	}
 	for _, p := range t.gatewayPools() {
-		if addr, _, err := t.chooseFrom(p, 0); err != nil {
+		if addr, _, err := t.chooseIn(p, 0); err != nil {
 			return addr, err
 		} else if addr.IsValid() {
 			return addr, nil

@@ -69,7 +69,7 @@ func (t *Target) guess(req ipam.AddressRequest) (*guessed, error) {
 // guessName is what one of the name would be given.
 func (t *Target) guessName(req ipam.AddressRequest) (*guessed, error) {
 	pool := t.Pool
-	addr, before, err := t.choose(req)
+	addr, before, err := t.choose(&req)
 	if err == nil {
 		return &guessed{req, addr, before}, nil
 	}
@@ -88,7 +88,7 @@ func (t *Target) knownByMAC(mac ipam.MAC) (bool, error) {
 	for range t.Sx.ByOwner().Of(mac.String()) {
 		return true, nil
 	}
-	m, err := t.Remembered(ipam.AddressRequest{MAC: mac})
+	m, err := t.Remembered(&ipam.AddressRequest{MAC: mac})
 	return m != nil, err
 }
 

@@ -76,24 +76,21 @@ func claimPage(c *ledger.Change, pool ipam.ID, want int) (has map[netip.Addr]uin
 
 // claim claims one address; the zero one where none is free.
 func (t *Target) claim() (netip.Addr, uint64, error) {
-	for _, p := range t.Pools() {
-		addr, before, err := t.ChooseIn(p)
-		if err != nil {
-			return netip.Addr{}, 0, err
-		}
-		if !addr.IsValid() {
-			continue
-		}
-		id, err := t.Event(&ipam.Event{Verb: ipam.HeadroomClaimed, Space: t.Sub.Space, Subnet: t.Sub.CIDR,
-			Address: addr, Attachment: t.At.ID})
-		if err != nil {
-			return netip.Addr{}, 0, err
-		}
-		after := &ipam.Lease{ID: id, Address: addr, Kind: ipam.Headroom, Attachment: t.At.ID, Host: t.Host(),
-			Since: ipam.EventTime(id)}
-		return addr, id, t.SetLease(t.Sub.ID, addr, before, after)
+	addr, before, err := t.Any()
+	if err != nil {
+		return netip.Addr{}, 0, err
 	}
-	return netip.Addr{}, 0, nil
+	if !addr.IsValid() {
+		return netip.Addr{}, 0, nil
+	}
+	id, err := t.Event(&ipam.Event{Verb: ipam.HeadroomClaimed, Space: t.Sub.Space, Subnet: t.Sub.CIDR, Address: addr,
+		Attachment: t.At.ID})
+	if err != nil {
+		return netip.Addr{}, 0, err
+	}
+	after := &ipam.Lease{ID: id, Address: addr, Kind: ipam.Headroom, Attachment: t.At.ID, Host: t.Host(),
+		Since: ipam.EventTime(id)}
+	return addr, id, t.SetLease(t.Sub.ID, addr, before, after)
 }
 
 // unclaim ends headroom, which leaves nothing.

@@ -1,12 +1,12 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"net/netip"
-	"slices"
 	"time"
+
+	"go4.org/netipx"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/choose"
@@ -15,40 +15,55 @@ import (
 	"berth/store"
 )
 
-// chooseHeadroom is the address that req may be given out of those that suit, in the order in which all are chosen: the
-// one that it asks for, and no other; the one that it had last; the lowest that nobody had; the one released longest
-// ago and past its quarantine, of one who is gone before that of one who exists.
+// chooseHeadroom is the address that req may be given out of those that suit: the one that it asks for, and no other,
+// or else by the rule of every choice (choose.First).
 func chooseHeadroom(hr *headroom, req *ipam.AddressRequest, now time.Time,
-	suits func(addr netip.Addr, lease uint64) bool, exists func(name string) bool) (netip.Addr, bool) {
-	var free []netip.Addr
-	for addr, one := range hr.addrs {
-		if one.free() && suits(addr, one.Lease) {
-			free = append(free, addr)
+	suits func(addr netip.Addr, lease uint64) bool, exists func(name string) bool) (netip.Addr, bool, error) {
+	o := &offered{hr: hr, index: hr.index(), req: req, now: now, exists: exists}
+	for _, addr := range choose.SortedAddrs(hr.addrs) {
+		if one := hr.addrs[addr]; one.free() && suits(addr, one.Lease) {
+			o.pool.Ranges = append(o.pool.Ranges, netipx.IPRangeFrom(addr, addr))
 		}
 	}
 	if req.Preferred.IsValid() {
-		return req.Preferred, slices.Contains(free, req.Preferred)
+		return req.Preferred, o.pool.Contains(req.Preferred), nil
 	}
-	rank := func(addr netip.Addr) int {
-		switch one := hr.addrs[addr]; {
-		case !hr.Forget && one.wasOf(req):
-			return 0
-		case one.Holder == nil:
-			return 1
-		case one.Released.Add(hr.Quarantine).After(now):
-			return 4
-		case exists(one.Holder.Name):
-			return 3
-		}
-		return 2
+	_, addr, _, err := choose.First(o)
+	return addr, addr.IsValid(), err
+}
+
+// offered is what a host has of its headroom for a request, which is not to be given by a reservation (fitHeadroom).
+type offered struct {
+	hr     *headroom
+	index  *ledger.SubnetIndex
+	pool   ledger.OpenPool // of what is free and suits
+	req    *ipam.AddressRequest
+	now    time.Time
+	exists func(name string) bool
+}
+
+// Reserved implements choose.Source.
+func (o *offered) Reserved() (*ipam.Lease, error) { return nil, nil }
+
+// Open implements choose.Source.
+func (o *offered) Open() error { return nil }
+
+// Remembered implements choose.Source.
+func (o *offered) Remembered() (*ipam.Lease, error) {
+	if o.hr.Forget {
+		return nil, nil
 	}
-	slices.SortFunc(free, func(a, b netip.Addr) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), hr.addrs[a].Released.Compare(hr.addrs[b].Released), a.Compare(b))
-	})
-	if len(free) == 0 || rank(free[0]) == 4 {
-		return netip.Addr{}, false
+	return choose.LastHad(o.index, o.req, o.hr.lease, func(m *ipam.Lease) bool { return o.pool.Contains(m.Address) })
+}
+
+// Any implements choose.Source. The index is that of the records themselves, so that it needs no other look.
+func (o *offered) Any() (netip.Addr, *ipam.Lease, error) {
+	addr, ok := choose.Next(o.index, o.pool, 0, o.now, nil, o.exists)
+	if !ok {
+		return netip.Addr{}, nil, nil
 	}
-	return free[0], true
+	before, err := o.hr.lease(addr)
+	return addr, before, err
 }
 
 // headroomKeys begin the keys of the headroom; ledger/keys.go has all letters.

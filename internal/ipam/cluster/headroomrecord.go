@@ -47,16 +47,29 @@ func (a *headroomAddr) held() bool { return a.Holder != nil && a.Released.IsZero
 // the lease of who had it.
 func (a *headroomAddr) free() bool { return !a.held() && !a.Told }
 
-// wasOf tells whether the address was last in the hands of who asks: of the same name, or MAC.
-func (a *headroomAddr) wasOf(req *ipam.AddressRequest) bool {
-	if a.Holder == nil {
-		return false
+// lease is the record that an address would have in the shared store if that knew who has it, or had it last.
+func (hr *headroom) lease(addr netip.Addr) (*ipam.Lease, error) {
+	one := hr.addrs[addr]
+	if one.Holder == nil {
+		return nil, nil
 	}
-	if req.MAC != (ipam.MAC{}) && a.Holder.MAC == req.MAC {
-		return true
+	l := &ipam.Lease{ID: one.Lease, Address: addr, Kind: one.Holder.Kind, MAC: one.Holder.MAC, Name: one.Holder.Name,
+		Since: one.Holder.Since, Released: one.Released}
+	if !l.Held() {
+		l.Until = one.Released.Add(hr.Quarantine)
 	}
-	name := ipam.RememberedName(req.Name)
-	return name != "" && ipam.RememberedName(a.Holder.Name) == name
+	return l, nil
+}
+
+// index tells who has, or had last, which of the addresses.
+func (hr *headroom) index() *ledger.SubnetIndex {
+	leases := make([]*ipam.Lease, 0, len(hr.addrs))
+	for addr := range hr.addrs {
+		if l, _ := hr.lease(addr); l != nil && hr.CIDR.Contains(addr) {
+			leases = append(leases, l)
+		}
+	}
+	return ledger.IndexOf(hr.CIDR, leases)
 }
 
 // toTell are the addresses of which the shared store is to be told, in order.
@@ -70,20 +83,13 @@ func (hr *headroom) toTell() (all []netip.Addr) {
 	return all
 }
 
-// lost is the address that the endpoint of req has lost, by the same rule as everywhere (choose.Target.Repeats), the
-// latest of several; the zero one where there is none. What was given before the daemon's start is in doubt: nobody
-// sees who has it while the store is away.
-func (hr *headroom) lost(req *ipam.AddressRequest, started time.Time) (lost netip.Addr) {
-	var since time.Time
-	for addr, one := range hr.addrs {
-		if req.Preferred.IsValid() && req.Preferred != addr || !one.heldBy(req) || !one.mayBeLost(started) {
-			continue
-		}
-		if at := one.Holder.Since; !lost.IsValid() || at.After(since) || at.Equal(since) && addr.Less(lost) {
-			lost, since = addr, at
-		}
-	}
-	return lost
+// lost is the lease that the endpoint of req has lost, by the same rule as everywhere (choose.Repeated); nil where there
+// is none. What was given before the daemon's start is in doubt: nobody sees who has it while the store is away.
+func (hr *headroom) lost(req *ipam.AddressRequest, started time.Time) (*ipam.Lease, error) {
+	return choose.Repeated(hr.index(), req, hr.lease, func(l *ipam.Lease) bool {
+		one := hr.addrs[l.Address]
+		return one.heldBy(req) && one.mayBeLost(started)
+	})
 }
 
 // mayBeLost tells whether it is in doubt that the one has the address who was given it.
@@ -93,10 +99,10 @@ func (a *headroomAddr) mayBeLost(started time.Time) bool {
 
 // heldBy tells whether an endpoint with the MAC of who asks has the address, and with its name where one is sent.
 func (a *headroomAddr) heldBy(req *ipam.AddressRequest) bool {
-	if !a.held() || req.Gateway || req.MAC == (ipam.MAC{}) || a.Holder.MAC != req.MAC {
+	if !a.held() || req.Gateway || req.MAC == (ipam.MAC{}) {
 		return false
 	}
-	return req.Name == "" || a.Holder.Name == req.Name
+	return choose.SameEndpoint(req, a.Holder.MAC, a.Holder.Name)
 }
 
 // readHeadroom reads the headroom that the host knows of, by attachment.

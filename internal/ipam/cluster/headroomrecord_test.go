@@ -14,19 +14,22 @@ import (
 func TestLostIsTheLatest(t *testing.T) {
 	taken := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	req := &ipam.AddressRequest{MAC: ipam.MAC{2, 0, 0, 0, 0, 1}}
-	hr := &headroom{addrs: map[netip.Addr]headroomAddr{}}
+	hr := &headroom{headroomFacts: headroomFacts{CIDR: netip.MustParsePrefix("10.0.0.0/24")},
+		addrs: map[netip.Addr]headroomAddr{}}
 	addr := netip.MustParseAddr("10.0.0.9")
 	for _, after := range []time.Duration{1, 4, 9, 2, 9, 3} {
-		holder := &choose.HeadroomHolder{MAC: req.MAC, Since: taken.Add(after * time.Second)}
+		holder := &choose.HeadroomHolder{Kind: ipam.Automatic, MAC: req.MAC, Since: taken.Add(after * time.Second)}
 		hr.addrs[addr] = headroomAddr{Lease: 1, Holder: holder}
 		addr = addr.Next()
 	}
 	for range 20 {
-		if got := hr.lost(req, taken.Add(time.Hour)); got != netip.MustParseAddr("10.0.0.11") {
-			t.Fatalf("it has lost %s", got)
+		got, err := hr.lost(req, taken.Add(time.Hour))
+		if err != nil || got == nil || got.Address != netip.MustParseAddr("10.0.0.11") {
+			t.Fatalf("it has lost %+v, %v", got, err)
 		}
 	}
-	if got := hr.lost(req, taken.Add(5*time.Second)); got != netip.MustParseAddr("10.0.0.10") {
-		t.Errorf("of those from before the start it is %s", got)
+	got, err := hr.lost(req, taken.Add(5*time.Second))
+	if err != nil || got == nil || got.Address != netip.MustParseAddr("10.0.0.10") {
+		t.Errorf("of those from before the start it is %+v, %v", got, err)
 	}
 }

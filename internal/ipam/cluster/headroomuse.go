@@ -43,9 +43,9 @@ func (s *Shared) fromHeadroom(ctx context.Context, svc *service.Service,
 	if hr == nil {
 		return netip.Prefix{}, nil
 	}
-	addr, ok := chooseHeadroom(hr, &req, s.now(), suits, exists)
-	if !ok {
-		return netip.Prefix{}, nil
+	addr, ok, err := chooseHeadroom(hr, &req, s.now(), suits, exists)
+	if err != nil || !ok {
+		return netip.Prefix{}, err
 	}
 	holder := &choose.HeadroomHolder{Kind: choose.KindOf(req, at, s.now()), MAC: req.MAC, Name: req.Name,
 		Since: s.now().UTC()}
@@ -65,10 +65,11 @@ func (s *Shared) usedBefore(ctx context.Context, req ipam.AddressRequest) (netip
 	if hr == nil {
 		return netip.Prefix{}, nil
 	}
-	addr := hr.lost(&req, s.started)
-	if !addr.IsValid() {
-		return netip.Prefix{}, nil
+	lost, err := hr.lost(&req, s.started)
+	if err != nil || lost == nil {
+		return netip.Prefix{}, err
 	}
+	addr := lost.Address
 	one := hr.addrs[addr]
 	again := *one.Holder
 	again.Since = s.now().UTC()

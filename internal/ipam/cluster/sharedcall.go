@@ -205,27 +205,21 @@ func alreadyGiven(t *choose.Target, req ipam.AddressRequest, lasts func(*ipam.Le
 		(!req.Preferred.IsValid() || req.Preferred == gateway) {
 		return gateway, 0, nil
 	}
-	places := t.Sx.ByMAC().Of(req.MAC)
-	if req.Preferred.IsValid() {
-		places = slices.Values([]netip.Addr{req.Preferred})
-	}
-	var last *ipam.Lease // of several
-	for addr := range places {
-		held, err := t.Lease(t.Sub.ID, addr)
-		switch {
-		case err != nil:
-			return netip.Addr{}, 0, err
-		case !held.Held() || !lasts(held):
-		case req.Gateway && held.Kind == ipam.Gateway && held.Attachment == t.At.ID && req.Preferred.IsValid():
-			return addr, 0, nil
-		case !req.Gateway && t.Repeats(req, held) && (last == nil || last.Since.Before(held.Since)):
-			last = held
+	switch {
+	case req.Gateway && req.Preferred.IsValid():
+		held, err := t.Lease(t.Sub.ID, req.Preferred)
+		if err == nil && held.Held() && lasts(held) && held.Kind == ipam.Gateway && held.Attachment == t.At.ID {
+			return req.Preferred, 0, nil
 		}
+		return netip.Addr{}, 0, err
+	case req.Gateway, req.MAC == (ipam.MAC{}) && !req.Preferred.IsValid():
+		return netip.Addr{}, 0, nil // of requests without a MAC none waits for the other (endpoint)
 	}
-	if last == nil {
-		return netip.Addr{}, 0, nil
+	lost, err := t.Repeated(&req, lasts)
+	if err != nil || lost == nil {
+		return netip.Addr{}, 0, err
 	}
-	return last.Address, last.ID, nil
+	return lost.Address, lost.ID, nil
 }
 
 // ReleaseAddress is that of Service.

@@ -47,41 +47,55 @@ func (p *Plan) pick(owner string, w ipam.Wish, subnets []*ipam.Subnet, force boo
 	if err != nil {
 		return Picked{}, err
 	}
+	return p.first(w, subnets, func(t *choose.Target) (*ipam.Lease, error) { return pickReserved(t, owner) }, owner)
+}
+
+// first is the first address in the order of every choice (choose.First), over all subnets, where reserved tells what
+// comes before all others.
+func (p *Plan) first(w ipam.Wish, subnets []*ipam.Subnet, reserved func(*choose.Target) (*ipam.Lease, error),
+	owner string) (Picked, error) {
+	sources := make([]*wanted, 0, len(subnets))
 	for _, sub := range subnets {
-		l, err := pickReserved(p.target(sub, w.Pool), owner)
-		if err != nil {
-			return Picked{sub, choose.AddressOf(l), l}, err
-		}
-		if l != nil {
-			return Picked{sub, choose.AddressOf(l), l}, nil
-		}
+		sources = append(sources, &wanted{p, p.target(sub, w.Pool), owner, reserved})
 	}
-	if err := p.N.CheckAutomatic(); err != nil {
+	from, addr, l, err := choose.First(sources...)
+	if err != nil {
 		return Picked{}, err
 	}
-	for _, sub := range subnets {
-		l, err := pickRemembered(p.target(sub, w.Pool), owner)
-		if err != nil {
-			return Picked{sub, choose.AddressOf(l), l}, err
-		}
-		if l != nil {
-			return Picked{sub, choose.AddressOf(l), l}, nil
-		}
+	if !addr.IsValid() {
+		return Picked{}, p.exhausted(w, subnets)
 	}
-	for _, sub := range subnets { // LN-13, GA-16
-		t := p.target(sub, w.Pool)
-		for _, pool := range t.Pools() {
-			addr, l, err := t.ChooseIn(pool)
-			if err != nil {
-				return Picked{sub, addr, l}, err
-			}
-			if addr.IsValid() {
-				return Picked{sub, addr, l}, nil
-			}
-		}
-	}
-	return Picked{}, p.exhausted(w, subnets)
+	return Picked{from.t.Sub, addr, l}, nil
 }
+
+// wanted is a target for a person who wants an address for an owner.
+type wanted struct {
+	p        *Plan
+	t        *choose.Target
+	owner    string
+	reserved func(*choose.Target) (*ipam.Lease, error)
+}
+
+// Reserved implements choose.Source.
+func (w *wanted) Reserved() (*ipam.Lease, error) { return w.reserved(w.t) }
+
+// Open implements choose.Source.
+func (w *wanted) Open() error { return w.p.N.CheckAutomatic() }
+
+// Remembered implements choose.Source: what any name of the owner had.
+func (w *wanted) Remembered() (*ipam.Lease, error) {
+	mac, _ := ipam.ParseMAC(w.owner)
+	for _, name := range w.t.Index().Network(w.t.Sub.Network).NamesOf(w.owner) {
+		l, err := w.t.Remembered(&ipam.AddressRequest{Name: name, MAC: mac})
+		if err != nil || l != nil {
+			return l, err
+		}
+	}
+	return nil, nil
+}
+
+// Any implements choose.Source.
+func (w *wanted) Any() (netip.Addr, *ipam.Lease, error) { return w.t.Any() }
 
 // target is a subnet for one who asks for an address without a Docker network, by the name of a pool or by none.
 func (p *Plan) target(sub *ipam.Subnet, pool string) *choose.Target {
@@ -99,20 +113,6 @@ func pickReserved(t *choose.Target, owner string) (*ipam.Lease, error) {
 		}
 	}
 	return nil, err
-}
-
-func pickRemembered(t *choose.Target, owner string) (*ipam.Lease, error) {
-	mac, _ := ipam.ParseMAC(owner)
-	for _, name := range t.Index().Network(t.Sub.Network).NamesOf(owner) {
-		l, err := t.Remembered(ipam.AddressRequest{Name: name, MAC: mac})
-		if err != nil {
-			return l, err
-		}
-		if l != nil {
-			return l, nil
-		}
-	}
-	return nil, nil
 }
 
 // pickAddress finds out whether the owner may have an address.

@@ -305,25 +305,8 @@ func (p *Plan) toReserveAny(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam
 		func(sub *ipam.Subnet) bool { return sub.HasPool(r.Pool) }) {
 		w.Pool = r.Pool
 	}
-	for _, sub := range subnets {
-		l, err := p.inUseBy(e.Owner, p.target(sub, w.Pool))
-		if err != nil {
-			return Picked{sub, choose.AddressOf(l), l}, err
-		}
-		if l != nil {
-			return Picked{sub, choose.AddressOf(l), l}, nil
-		}
-	}
-	for _, sub := range subnets { // less what is reserved for the owner in other slots
-		l, err := pickRemembered(p.target(sub, w.Pool), e.Owner)
-		if err != nil {
-			return Picked{sub, choose.AddressOf(l), l}, err
-		}
-		if l != nil {
-			return Picked{sub, choose.AddressOf(l), l}, nil
-		}
-	}
-	return p.pick("", w, subnets, false)
+	inUse := func(t *choose.Target) (*ipam.Lease, error) { return p.inUseBy(e.Owner, t) }
+	return p.first(w, subnets, inUse, e.Owner) // less what is reserved for the owner in other slots
 }
 
 // meets tells whether an address is what a wish can mean.

@@ -117,6 +117,13 @@ func newSubnetIndex(p netip.Prefix, ends *endings) *SubnetIndex {
 	}
 }
 
+// IndexOf is an index of records that no ledger has, of which none is reserved.
+func IndexOf(cidr netip.Prefix, leases []*ipam.Lease) *SubnetIndex {
+	sx := newSubnetIndex(cidr, nil)
+	sx.load(leases)
+	return sx
+}
+
 // Held is the number of addresses in somebody's hands.
 func (sx *SubnetIndex) Held() uint64 {
 	return sx.recorded.Len() - uint64(sx.released.Len()) - uint64(sx.idle)
@@ -187,7 +194,12 @@ func (sx *SubnetIndex) remember(m Memory) {
 // load fills a new index from all leases of the subnet, in whichever order: the least recently used first, so that each
 // memory is put in at the end, and the latest use of a name or MAC wins.
 func (sx *SubnetIndex) load(leases []*ipam.Lease) {
-	slices.SortFunc(leases, func(a, b *ipam.Lease) int { return a.LastUsed().Compare(b.LastUsed()) })
+	slices.SortFunc(leases, func(a, b *ipam.Lease) int {
+		if order := a.LastUsed().Compare(b.LastUsed()); order != 0 {
+			return order
+		}
+		return a.Address.Compare(b.Address)
+	})
 	for _, l := range leases {
 		sx.Move(l.Address, nil, l)
 	}
