@@ -3,7 +3,8 @@
 // had, and that a witness's guess chooses among free addresses only.
 //
 // A request opens its Target (address.go): the attachment and its subnet. What repeats an earlier request is told by
-// doubt.go; whose a nameless one is by guess.go; then choose.go asks in order: reserved, remembered, never used,
-// longest released. Gateways are gateway.go, subnets carve.go, attachments that come back heir.go, replicas' vacancies
-// standin.go, and what a host claims ahead headroom.go.
+// doubt.go; whose a nameless one is by guess.go; then choose.go asks order.go, where the rule is: reserved, remembered,
+// never used, longest released. Edits and a host's headroom ask the same rule. Gateways are gateway.go, subnets
+// carve.go, attachments that come back heir.go, replicas' vacancies standin.go, and what a host claims ahead
+// headroom.go.
 package choose

@@ -262,37 +262,22 @@ func inside(ranges []ipam.Range, a netip.Addr) bool {
 
 // latest is the address whose record of the given kind was used last.
 func (m *model) latest(sub *modelSubnet, is func(netip.Addr, *modelRecord) bool) (latest netip.Addr) {
-	used := -1
-	for a, rec := range sub.records {
-		if is(a, rec) && rec.used > used {
-			latest, used = a, rec.used
-		}
-	}
-	return latest
+	return m.choice(sub).last(func(a netip.Addr) bool { return is(a, sub.records[a]) })
 }
 
-// next is the order of choice without any memory of the owner: per range the lowest never used, then the one released
-// longest ago that is past its quarantine.
+// next is what the ranges give to whom nothing in them belongs.
 func (m *model) next(sub *modelSubnet, ranges []ipam.Range) netip.Addr {
+	var pools []func(netip.Addr) bool
 	for _, r := range ranges {
-		var oldest netip.Addr
-		for _, a := range hosts(sub.cidr) {
-			if !r.Contains(a) {
-				continue
-			}
-			rec := sub.records[a]
-			if rec == nil {
-				return a
-			}
-			if !rec.held && !rec.until.After(m.now) && (!oldest.IsValid() || rec.used < sub.records[oldest].used) {
-				oldest = a
-			}
-		}
-		if oldest.IsValid() {
-			return oldest
-		}
+		pools = append(pools, r.Contains)
 	}
-	return netip.Addr{}
+	return m.choice(sub).next(pools)
+}
+
+func (m *model) choice(sub *modelSubnet) slowChoice {
+	return slowOf(sub.cidr, m.now, sub.records, func(rec *modelRecord) slowRecord {
+		return slowRecord{rec.held, rec.until, rec.used}
+	})
 }
 
 // preferred tells whether an address asked for is given.

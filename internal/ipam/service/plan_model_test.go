@@ -145,44 +145,33 @@ func (sub *planSubnet) inPools(name string, a netip.Addr) bool {
 		func(p planPool) bool { return (name == "" || p.name == name) && sub.open(p, a) })
 }
 
-// free is the choice without any memory of the owner: per pool the lowest never used, then the one released longest ago
-// that is past its quarantine.
+// free is what the pools of a name give to whom nothing in them belongs.
 func (m *planModel) free(sub *planSubnet, name string) netip.Addr {
+	var pools []func(netip.Addr) bool
 	for _, p := range sub.pools {
-		if name != "" && p.name != name {
-			continue
-		}
-		var oldest netip.Addr
-		for _, a := range hosts(sub.cidr) {
-			rec, known := sub.records[a]
-			switch {
-			case !sub.open(p, a):
-			case !known:
-				return a
-			case !rec.held && rec.owner == "" && !rec.until.After(m.now) &&
-				(!oldest.IsValid() || rec.used < sub.records[oldest].used):
-				oldest = a
-			}
-		}
-		if oldest.IsValid() {
-			return oldest
+		if name == "" || p.name == name {
+			pools = append(pools, func(a netip.Addr) bool { return sub.open(p, a) })
 		}
 	}
-	return netip.Addr{}
+	return m.choice(sub).next(pools)
 }
 
 // remembered is the address of a subnet that an owner had last, and may be given again.
-func (m *planModel) remembered(sub *planSubnet, pool string, is func(planRecord) bool) (last netip.Addr) {
+func (m *planModel) remembered(sub *planSubnet, pool string, is func(planRecord) bool) netip.Addr {
 	if m.forget {
-		return last
+		return netip.Addr{}
 	}
-	for a, rec := range sub.records {
+	return m.choice(sub).last(func(a netip.Addr) bool {
+		rec := sub.records[a]
 		may := sub.inPools(pool, a) || pool == "" && rec.kind == ipam.Static && !sub.excluded(a)
-		if rec.kind != 0 && !rec.held && is(rec) && may && (!last.IsValid() || rec.used > sub.records[last].used) {
-			last = a
-		}
-	}
-	return last
+		return rec.kind != 0 && !rec.held && is(rec) && may
+	})
+}
+
+func (m *planModel) choice(sub *planSubnet) slowChoice {
+	return slowOf(sub.cidr, m.now, sub.records, func(rec planRecord) slowRecord {
+		return slowRecord{rec.held || rec.owner != "", rec.until, rec.used}
+	})
 }
 
 // reserved lists the addresses of a subnet that are an owner's, by slot: those that are free, and those in use.
