@@ -3,7 +3,6 @@ package bulk
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/choose"
@@ -106,21 +105,6 @@ func (s *stepper) openSubnet(st *step) error {
 	return err
 }
 
-// tell writes the event of a step. A network that is seen gets a new revision with it.
-func (s *stepper) tell(e *ipam.Event, before, after any) (uint64, error) {
-	if s.p.N.Stage != "" {
-		return s.p.Tell(e, before, after)
-	}
-	err := s.p.Note(e, before, after)
-	return s.p.N.Revision, err
-}
-
-// set writes the subnet of the last step anew.
-func (s *stepper) set(sub *ipam.Subnet) error {
-	s.sub = sub
-	return s.SetSubnet(sub)
-}
-
 func (s *stepper) makeNetwork(st *step) error {
 	n := new(ipam.Network)
 	if err := st.decode(n); err != nil {
@@ -134,7 +118,10 @@ func (s *stepper) makeNetwork(st *step) error {
 	}
 	n.Created, n.Stage = s.Now(), ipam.Arriving
 	s.p, s.sub = &edit.Plan{Change: s.Change, N: n}, nil
-	return s.p.Note(&ipam.Event{Verb: ipam.NetworkCreated}, nil, edit.FactsOfNetwork(n))
+	if _, err := s.p.Tell(&ipam.Event{Verb: ipam.NetworkCreated}, nil, edit.FactsOfNetwork(n)); err != nil {
+		return err
+	}
+	return s.SetNetwork(n.ID, n)
 }
 
 // reveal lets the network be seen, with all that is in it.
@@ -153,21 +140,8 @@ func (s *stepper) makeSubnet(st *step) (ipam.Counts, error) {
 	if err := st.decode(sub); err != nil {
 		return ipam.Counts{}, err
 	}
-	if err := s.p.NoOverlap(sub.CIDR, ipam.ID{}); err != nil {
-		return ipam.Counts{}, err
-	}
-	if err := s.p.CheckSubnet(sub); err != nil {
-		return ipam.Counts{}, err
-	}
-	id, err := s.tell(&ipam.Event{Verb: ipam.SubnetCreated, Subnet: sub.CIDR}, nil, edit.FactsOfSubnet(sub))
-	if err != nil {
-		return ipam.Counts{}, err
-	}
-	sub.Created = ipam.EventTime(id)
-	if err := s.set(sub); err != nil {
-		return ipam.Counts{}, err
-	}
-	return ipam.Counts{Subnets: 1, Pools: len(sub.Pools)}, s.p.SetGatewayLease(sub)
+	s.sub = sub
+	return ipam.Counts{Subnets: 1, Pools: len(sub.Pools)}, s.p.MakeSubnet(sub)
 }
 
 func (s *stepper) addPools(st *step) (ipam.Counts, error) {
@@ -175,24 +149,9 @@ func (s *stepper) addPools(st *step) (ipam.Counts, error) {
 	if err := st.decode(&pools); err != nil {
 		return ipam.Counts{}, err
 	}
-	edited := *s.sub
-	edited.Pools = slices.Clone(edited.Pools)
-	for _, pool := range pools {
-		if !ipam.Covers(edited.CIDR, pool.Range.IPRange) {
-			return ipam.Counts{}, ipam.Refuse(ipam.ErrInvalid,
-				"the pool %s is no longer inside the subnet %s of network %s", pool, edited.CIDR, s.p.N.Name)
-		}
-		if other := ledger.PoolOverlapping(&edited, pool.Range); other != nil {
-			return ipam.Counts{}, ipam.Refuse(ipam.ErrOverlap,
-				"the pool %s overlaps %s of the subnet %s of network %s, which was added meanwhile", pool, *other,
-				edited.CIDR, s.p.N.Name)
-		}
-		if _, err := s.tell(&ipam.Event{Verb: ipam.PoolAdded, Subnet: edited.CIDR}, nil, pool); err != nil {
-			return ipam.Counts{}, err
-		}
-		edited.Pools = append(edited.Pools, pool)
-	}
-	return ipam.Counts{Pools: len(pools)}, s.set(&edited)
+	sub, err := s.p.AddPools(s.sub, pools...)
+	s.sub = sub
+	return ipam.Counts{Pools: len(pools)}, err
 }
 
 func (s *stepper) addExclusions(st *step) (ipam.Counts, error) {
@@ -200,28 +159,9 @@ func (s *stepper) addExclusions(st *step) (ipam.Counts, error) {
 	if err := st.decode(&exclusions); err != nil {
 		return ipam.Counts{}, err
 	}
-	edited := *s.sub
-	edited.Exclusions = slices.Clone(edited.Exclusions)
-	for _, x := range exclusions {
-		if !ipam.Covers(edited.CIDR, x.Range.IPRange) {
-			return ipam.Counts{}, ipam.Refuse(ipam.ErrInvalid,
-				"the exclusion %s is no longer inside the subnet %s of network %s", x, edited.CIDR, s.p.N.Name)
-		}
-		at, other := edited.PlaceOfExclusion(x.Range)
-		if other != nil {
-			return ipam.Counts{}, ipam.Refuse(ipam.ErrOverlap,
-				"the exclusion %s overlaps %s of the subnet %s of network %s, which was added meanwhile", x, *other,
-				edited.CIDR, s.p.N.Name)
-		}
-		if err := edited.OutsideStatic(x.Range); err != nil {
-			return ipam.Counts{}, err
-		}
-		if _, err := s.tell(&ipam.Event{Verb: ipam.ExclusionAdded, Subnet: edited.CIDR}, nil, x); err != nil {
-			return ipam.Counts{}, err
-		}
-		edited.Exclusions = slices.Insert(edited.Exclusions, at, x)
-	}
-	return ipam.Counts{Exclusions: len(exclusions)}, s.set(&edited)
+	sub, err := s.p.AddExclusions(s.sub, exclusions...)
+	s.sub = sub
+	return ipam.Counts{Exclusions: len(exclusions)}, err
 }
 
 // fewSubnets is how many subnets a network may have for an owner's slots to be looked up in all of them again. The
@@ -252,7 +192,7 @@ func (s *stepper) reserve(st *step) error {
 	switch r := l.Reserved(); {
 	case r != nil:
 		return choose.ReservedError(s.Change, st.addr, r)
-	case l.Held() && (l.Kind == ipam.Gateway || !edit.Holds(s.p.N, l, st.owner) && !st.force):
+	case edit.Bars(s.p.N, l, st.owner, st.force):
 		return choose.HeldError(s.Change, s.sub, l)
 	}
 	if err := checkKind(s.p.N, st.owner, s.sub, st.addr, st.automatic); err != nil {

@@ -228,7 +228,7 @@ func (ck *importCheck) checkReserved(w *wanted) error {
 	case r != nil:
 		ck.unchanged.Reservations++
 		w.skip = true
-	case l.Held() && l.Kind == ipam.Gateway, l.Held() && !edit.Holds(w.sub.in.n, l, w.owner) && !w.force:
+	case edit.Bars(w.sub.in.n, l, w.owner, w.force):
 		ck.Add(w.line, "%s is held by %s, and cannot be reserved for %s", w.addr, l.Holder(), w.owner)
 		w.skip = true
 	}

@@ -1,10 +1,10 @@
 package bulk
 
 import (
-	"cmp"
 	"slices"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/edit"
 )
 
 // maxSubnetRecord is the size of the largest record of a subnet, with its pools and exclusions; a store takes one of 1
@@ -26,18 +26,18 @@ func (ck *importCheck) checkRanges(sub *draftSubnet) {
 		if r.text != "" {
 			ck.refuse(r.line, ipam.CheckName("pool", r.text))
 		}
-		if ck.inside(sub, "pool", r) { // one without a host address may be what a removal has left
+		if ck.given(r) { // one without a host address may be what a removal has left
 			pools = append(pools, r)
 		}
 	}
 	for _, r := range sub.exclusions {
 		ck.refuse(r.line, ipam.CheckNote(r.text))
-		if ck.inside(sub, "exclusion", r) {
+		if ck.given(r) {
 			exclusions = append(exclusions, r)
 		}
 	}
-	sub.pools = ck.disjoint(sub, "pool", pools, &ck.unchanged.Pools)
-	sub.exclusions = ck.disjoint(sub, "exclusion", exclusions, &ck.unchanged.Exclusions)
+	sub.pools = ck.apart(sub, "pool", pools, &ck.unchanged.Pools)
+	sub.exclusions = ck.apart(sub, "exclusion", exclusions, &ck.unchanged.Exclusions)
 	for _, r := range sub.exclusions {
 		ck.refuse(r.line, sub.sub.OutsideStatic(r.Range))
 	}
@@ -52,19 +52,18 @@ func (ck *importCheck) checkRanges(sub *draftSubnet) {
 // checkBands gives a new subnet its static bands. Of one that is there they are what they are: an import changes
 // nothing.
 func (ck *importCheck) checkBands(sub *draftSubnet) {
-	inside := sub.bands[:0]
+	bands := sub.bands[:0]
 	for _, r := range sub.bands {
 		switch {
-		case !ck.inside(sub, "static band", r):
+		case !ck.given(r):
 		case !sub.old:
-			inside = append(inside, r)
+			bands = append(bands, r)
 		case !slices.Contains(sub.sub.Static, r.Range):
 			ck.AddHelp(ipam.Advise(ipam.DoAddStatic, sub.in.n.Name).OrLeaveOut(), r.line,
-				"the subnet %s has no static band %s",
-				sub.sub.CIDR, r)
+				"the subnet %s has no static band %s", sub.sub.CIDR, r)
 		}
 	}
-	sub.bands = ck.disjoint(sub, "static band", inside, new(int))
+	sub.bands = ck.apart(sub, "static band", bands, new(int))
 	if len(sub.bands) > ipam.MaxRanges {
 		ck.Add(sub.line, "the subnet %s would have %d static bands; it keeps at most %d, so put ranges that lie side "+
 			"by side into one", sub.sub.CIDR, len(sub.bands), ipam.MaxRanges)
@@ -86,47 +85,38 @@ func recordSize(list []draftRange) int {
 	return n
 }
 
-func (ck *importCheck) inside(sub *draftSubnet, noun string, r draftRange) bool {
-	switch {
-	case r.IsZero():
+// given notes where a range is missing.
+func (ck *importCheck) given(r draftRange) bool {
+	if r.IsZero() {
 		ck.Add(r.line, "a range is missing")
-	case !ipam.Covers(sub.sub.CIDR, r.IPRange):
-		ck.Add(r.line, "the %s %s is not inside the subnet %s", noun, r, sub.sub.CIDR)
-	default:
-		return true
 	}
-	return false
+	return !r.IsZero()
 }
 
-// disjoint refuses ranges that overlap, and answers with those that are to be added, in the order of the plan. all
-// begins with those that are there.
-func (ck *importCheck) disjoint(sub *draftSubnet, noun string, all []draftRange, unchanged *int) []draftRange {
-	order := make([]int, len(all))
+// apart refuses ranges that are not inside the subnet or overlap, and answers with those that are to be added, in the
+// order of the plan. all begins with those that are there.
+func (ck *importCheck) apart(sub *draftSubnet, noun string, all []draftRange, unchanged *int) (left []draftRange) {
+	ranges := make([]ipam.Range, len(all))
 	for i := range all {
-		order[i] = i
+		ranges[i] = all[i].Range
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(all[a].From().Compare(all[b].From()), all[a].To().Compare(all[b].To()))
-	})
-	added := make([]bool, len(all))
-	var last *draftRange
-	for _, i := range order {
-		r := &all[i]
-		switch {
-		case last == nil || last.To().Less(r.From()):
-			added[i] = !r.old
-		case last.Range == r.Range && last.old && (r.text == "" || r.text == last.text):
+	misplaced := make([]bool, len(all))
+	for _, m := range edit.MisplacedIn(sub.sub.CIDR, ranges) {
+		r := &all[m.At]
+		misplaced[m.At] = true
+		if m.Over < 0 {
+			ck.Add(r.line, "the %s %s is not inside the subnet %s", noun, r, sub.sub.CIDR)
+			continue
+		}
+		other := &all[m.Over]
+		if other.Range == r.Range && other.old && (r.text == "" || r.text == other.text) {
 			*unchanged++
-		default:
-			ck.overlap(sub, noun, last, r)
-		}
-		if last == nil || last.To().Less(r.To()) {
-			last = r
+		} else {
+			ck.overlap(sub, noun, other, r)
 		}
 	}
-	var left []draftRange
 	for i := range all {
-		if added[i] {
+		if !misplaced[i] && !all[i].old {
 			left = append(left, all[i])
 		}
 	}

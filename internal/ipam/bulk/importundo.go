@@ -139,24 +139,11 @@ func (s *stepper) asMade(st *step) error {
 // dropSubnet removes the subnet of the last step.
 func (s *stepper) dropSubnet(st *step) (ipam.Counts, error) {
 	sub := s.sub
-	if err := s.p.Unused(sub, false); err != nil {
-		return ipam.Counts{}, err
-	}
 	if err := s.asMade(st); err != nil {
 		return ipam.Counts{}, err
 	}
-	if err := s.p.DropGateway(sub); err != nil {
-		return ipam.Counts{}, err
-	}
-	if _, err := s.tell(&ipam.Event{Verb: ipam.SubnetRemoved, Subnet: sub.CIDR}, edit.FactsOfSubnet(sub),
-		nil); err != nil {
-		return ipam.Counts{}, err
-	}
-	if s.Index().Subnet(sub.ID).Records() > 0 {
-		s.AddOrphan(sub) // memories
-	}
 	s.sub = nil
-	return ipam.Counts{Subnets: 1, Pools: len(sub.Pools)}, s.RemoveSubnet(sub)
+	return ipam.Counts{Subnets: 1, Pools: len(sub.Pools)}, s.p.UnmakeSubnet(sub)
 }
 
 func (s *stepper) dropPools(st *step) (n ipam.Counts, err error) {
@@ -164,20 +151,9 @@ func (s *stepper) dropPools(st *step) (n ipam.Counts, err error) {
 	if err := st.decode(&pools); err != nil {
 		return n, err
 	}
-	edited := *s.sub
-	edited.Pools = slices.Clone(edited.Pools)
-	for _, pool := range slices.Backward(pools) {
-		i := slices.Index(edited.Pools, pool)
-		if i < 0 {
-			continue
-		}
-		edited.Pools = slices.Delete(edited.Pools, i, i+1)
-		if _, err := s.tell(&ipam.Event{Verb: ipam.PoolRemoved, Subnet: edited.CIDR}, pool, nil); err != nil {
-			return n, err
-		}
-		n.Pools++
-	}
-	return n, s.set(&edited)
+	slices.Reverse(pools)
+	s.sub, n.Pools, err = s.p.DropPools(s.sub, pools...)
+	return n, err
 }
 
 func (s *stepper) dropExclusions(st *step) (n ipam.Counts, err error) {
@@ -185,20 +161,9 @@ func (s *stepper) dropExclusions(st *step) (n ipam.Counts, err error) {
 	if err := st.decode(&exclusions); err != nil {
 		return n, err
 	}
-	edited := *s.sub
-	edited.Exclusions = slices.Clone(edited.Exclusions)
-	for _, x := range slices.Backward(exclusions) {
-		i := slices.Index(edited.Exclusions, x)
-		if i < 0 {
-			continue
-		}
-		edited.Exclusions = slices.Delete(edited.Exclusions, i, i+1)
-		if _, err := s.tell(&ipam.Event{Verb: ipam.ExclusionRemoved, Subnet: edited.CIDR}, x, nil); err != nil {
-			return n, err
-		}
-		n.Exclusions++
-	}
-	return n, s.set(&edited)
+	slices.Reverse(exclusions)
+	s.sub, n.Exclusions, err = s.p.DropExclusions(s.sub, exclusions...)
+	return n, err
 }
 
 // endReservation makes the address nobody's. Who has it in use keeps it.

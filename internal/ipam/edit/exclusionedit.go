@@ -2,7 +2,6 @@ package edit
 
 import (
 	"fmt"
-	"slices"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
@@ -25,26 +24,11 @@ func addExclusion(e *ipam.AddExclusion, c *ledger.Change) (ipam.Result, error) {
 			"%s is the gateway of the subnet %s, which nobody is given anyway", gateway,
 			sub.CIDR)
 	}
-	at, other := sub.PlaceOfExclusion(e.Range)
-	if other != nil {
-		return ipam.Result{}, ipam.Refuse(ipam.ErrOverlap,
-			"the range %s overlaps the exclusion %s of the subnet %s; give a range "+
-				"beside it, or remove that one first", e.Range, *other, sub.CIDR)
-	}
-	if err := sub.OutsideStatic(e.Range); err != nil {
-		return ipam.Result{}, err
-	}
-	x := ipam.Exclusion{Range: e.Range, Note: e.Note}
-	if err := p.Note(&ipam.Event{Verb: ipam.ExclusionAdded, Subnet: sub.CIDR}, nil, x); err != nil {
+	if _, err := p.AddExclusions(sub, ipam.Exclusion{Range: e.Range, Note: e.Note}); err != nil {
 		return ipam.Result{}, err
 	}
 	warnings, err := p.keepers(sub, e.Range)
-	if err != nil {
-		return ipam.Result{}, err
-	}
-	edited := *sub
-	edited.Exclusions = slices.Insert(slices.Clone(sub.Exclusions), at, x)
-	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR, Warnings: warnings}, c.SetSubnet(&edited)
+	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR, Warnings: warnings}, err
 }
 
 // maxKeepers is how many of those who keep an excluded address are named.

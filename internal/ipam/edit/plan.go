@@ -30,8 +30,8 @@ func OpenPlan(c *ledger.Change, ref string) (*Plan, error) {
 	return &Plan{c, n}, nil
 }
 
-// Note writes the event of an edit and gives the network a new revision.
-// What changes nothing has no event.
+// Note writes the event of an edit and gives the network a new revision, unless nobody sees it yet: then it gets one
+// when all of it is there. What changes nothing has no event.
 func (p *Plan) Note(e *ipam.Event, before, after any) error {
 	if same, err := Nothing(before, after); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (p *Plan) Note(e *ipam.Event, before, after any) error {
 		return nil
 	}
 	id, err := p.Tell(e, before, after)
-	if err != nil {
+	if err != nil || p.N.Stage != "" {
 		return err
 	}
 	edited := *p.N

@@ -25,22 +25,14 @@ func addPool(e *ipam.AddPool, c *ledger.Change) (ipam.Result, error) {
 			return ipam.Result{}, err
 		}
 	}
+	if sub, err = p.AddPools(sub, ipam.Pool{Name: e.Name, Range: r}); err != nil {
+		return ipam.Result{}, err
+	}
 	if _, ok := ledger.Intersect(r.IPRange, alloc.Usable(sub.CIDR)); !ok {
 		return ipam.Result{}, ipam.Refuse(ipam.ErrInvalid, "the range %s holds no host address of the subnet %s", r,
 			sub.CIDR)
 	}
-	if other := ledger.PoolOverlapping(sub, r); other != nil {
-		return ipam.Result{}, ipam.Refuse(ipam.ErrOverlap,
-			"the range %s overlaps the pool %s of the subnet %s; give a range beside "+
-				"it, or remove that pool first", r, *other, sub.CIDR)
-	}
-	pool := ipam.Pool{Name: e.Name, Range: r}
-	if err := p.Note(&ipam.Event{Verb: ipam.PoolAdded, Subnet: sub.CIDR}, nil, pool); err != nil {
-		return ipam.Result{}, err
-	}
-	edited := *sub
-	edited.Pools = append(slices.Clone(sub.Pools), pool)
-	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, c.SetSubnet(&edited)
+	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, nil
 }
 
 // poolPlace is the subnet and the range of a pool that is to be made.
@@ -55,10 +47,6 @@ func (p *Plan) poolPlace(e *ipam.AddPool) (*ipam.Subnet, ipam.Range, error) {
 	}
 	if e.Range.IsZero() {
 		return sub, choose.WholeRange(sub.CIDR), nil
-	}
-	if !ipam.Covers(sub.CIDR, e.Range.IPRange) {
-		return nil, ipam.Range{},
-			ipam.Refuse(ipam.ErrInvalid, "the range %s is not inside the subnet %s", e.Range, sub.CIDR)
 	}
 	return sub, e.Range, nil
 }
@@ -192,18 +180,8 @@ func removePool(e *ipam.RemovePool, c *ledger.Change) (ipam.Result, error) {
 		return ipam.Result{}, err
 	}
 	for _, sub := range all {
-		edited := *sub
-		edited.Pools = []ipam.Pool{}
-		for _, pool := range sub.Pools {
-			if pool.Name != e.Pool {
-				edited.Pools = append(edited.Pools, pool)
-				continue
-			}
-			if err := p.Note(&ipam.Event{Verb: ipam.PoolRemoved, Subnet: sub.CIDR}, pool, nil); err != nil {
-				return ipam.Result{}, err
-			}
-		}
-		if err := c.SetSubnet(&edited); err != nil {
+		gone := slices.DeleteFunc(slices.Clone(sub.Pools), func(pool ipam.Pool) bool { return pool.Name != e.Pool })
+		if _, _, err := p.DropPools(sub, gone...); err != nil {
 			return ipam.Result{}, err
 		}
 	}

@@ -279,17 +279,10 @@ func (p *Plan) toReserve(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Su
 		return p.toReserveAny(e, w, subnets)
 	}
 	found, err := p.pick(e.Owner, w, subnets, e.Force)
-	if err != nil {
-		return found, err
+	if err == nil && Bars(p.N, found.Record, e.Owner, e.Force) {
+		return Picked{}, choose.HeldError(p.Change, found.Sub, found.Record)
 	}
-	if !found.Record.Held() {
-		return found, nil
-	}
-	held := found.Record
-	if held.Kind == ipam.Gateway || !Holds(p.N, held, e.Owner) && !e.Force {
-		return Picked{}, choose.HeldError(p.Change, found.Sub, held)
-	}
-	return found, nil
+	return found, err
 }
 
 func (p *Plan) toReserveAny(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subnet) (Picked, error) {

@@ -25,16 +25,15 @@ func (p *Plan) setStatic(bands []ipam.Range) error {
 		if err != nil {
 			return err
 		}
-		for _, other := range wanted[sub.ID] {
-			if other.Overlaps(band.IPRange) {
-				return ipam.RefuseAs(ipam.StaticOutOfRange, ipam.ErrOverlap,
-					"the static bands %s and %s of network %s overlap; put them into one", other, band, p.N.Name)
-			}
-		}
 		wanted[sub.ID] = append(wanted[sub.ID], band)
 	}
 	for _, sub := range all {
 		after := wanted[sub.ID]
+		if wrong := MisplacedIn(sub.CIDR, after); len(wrong) > 0 { // apart: each lies in the subnet
+			return ipam.RefuseAs(ipam.StaticOutOfRange, ipam.ErrOverlap,
+				"the static bands %s and %s of network %s overlap; put them into one", after[wrong[0].Over],
+				after[wrong[0].At], p.N.Name)
+		}
 		slices.SortFunc(after, func(a, b ipam.Range) int { return a.From().Compare(b.From()) })
 		if slices.Equal(sub.Static, after) {
 			continue

@@ -81,17 +81,25 @@ func (p *Plan) addSubnet(spec *ipam.SubnetSpec) (*ipam.Subnet, error) {
 	if spec.Pool {
 		sub.Pools = append(sub.Pools, ipam.Pool{Range: choose.WholeRange(cidr)})
 	}
-	if err := p.CheckSubnet(sub); err != nil {
-		return nil, err
+	return sub, p.MakeSubnet(sub)
+}
+
+// MakeSubnet puts a subnet into the network, with what it has already, and gives its gateway a lease.
+func (p *Plan) MakeSubnet(sub *ipam.Subnet) error {
+	if err := p.NoOverlap(sub.CIDR, ipam.ID{}); err != nil {
+		return err
 	}
-	if err := p.Note(&ipam.Event{Verb: ipam.SubnetCreated, Subnet: cidr}, nil, FactsOfSubnet(sub)); err != nil {
-		return nil, err
+	if err := p.checkSubnet(sub); err != nil {
+		return err
 	}
-	sub.Created = ipam.EventTime(p.N.Revision)
+	if err := p.Note(&ipam.Event{Verb: ipam.SubnetCreated, Subnet: sub.CIDR}, nil, FactsOfSubnet(sub)); err != nil {
+		return err
+	}
+	sub.Created = ipam.EventTime(p.Index().LastEvent())
 	if err := p.SetSubnet(sub); err != nil {
-		return nil, err
+		return err
 	}
-	return sub, p.SetGatewayLease(sub)
+	return p.SetGatewayLease(sub)
 }
 
 // place is the CIDR of a subnet that is to be made: the one given, or the lowest free one of a size in a larger prefix.
@@ -102,7 +110,7 @@ func (p *Plan) place(spec *ipam.SubnetSpec) (netip.Prefix, error) {
 	if err := CheckPrefix(spec.CIDR); err != nil {
 		return netip.Prefix{}, err
 	}
-	return spec.CIDR, p.NoOverlap(spec.CIDR, ipam.ID{})
+	return spec.CIDR, nil
 }
 
 func (p *Plan) placeIn(spec *ipam.SubnetSpec) (netip.Prefix, error) {
@@ -161,8 +169,8 @@ func (p *Plan) NoOverlap(cidr netip.Prefix, self ipam.ID) error {
 	return p.OverlapError(cidr, other, todo)
 }
 
-// CheckSubnet refuses a subnet whose name, gateway or dhcp flag its network cannot have.
-func (p *Plan) CheckSubnet(sub *ipam.Subnet) error {
+// checkSubnet refuses a subnet whose name, gateway or dhcp flag its network cannot have.
+func (p *Plan) checkSubnet(sub *ipam.Subnet) error {
 	nx := p.Index().NetworkIndex(p.N.ID)
 	if sub.Name != "" {
 		if err := ipam.CheckName("subnet", sub.Name); err != nil {
@@ -279,7 +287,7 @@ func (p *Plan) modified(sub *ipam.Subnet, e *ipam.ModifySubnet) (*ipam.Subnet, e
 				"gateway of a network that exists; remove it with `docker network rm` first",
 			dockerNetworks(len(sub.Attachments)), sub.CIDR, p.N.Name)
 	}
-	return &edited, p.CheckSubnet(&edited)
+	return &edited, p.checkSubnet(&edited)
 }
 
 func dockerNetworks(n int) string {
@@ -313,14 +321,24 @@ func removeSubnet(e *ipam.RemoveSubnet, c *ledger.Change) (ipam.Result, error) {
 	if err != nil {
 		return ipam.Result{}, err
 	}
+	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, p.UnmakeSubnet(sub)
+}
+
+// UnmakeSubnet takes a subnet that nobody uses out of the network. What is left of it then is memories.
+func (p *Plan) UnmakeSubnet(sub *ipam.Subnet) error {
 	if err := p.Unused(sub, false); err != nil {
-		return ipam.Result{}, err
+		return err
+	}
+	if err := p.DropGateway(sub); err != nil {
+		return err
 	}
 	if err := p.Note(&ipam.Event{Verb: ipam.SubnetRemoved, Subnet: sub.CIDR}, FactsOfSubnet(sub), nil); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
-	c.AddOrphan(sub)
-	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, c.RemoveSubnet(sub)
+	if p.Index().Subnet(sub.ID).Records() > 0 {
+		p.AddOrphan(sub)
+	}
+	return p.RemoveSubnet(sub)
 }
 
 // DropSubnet removes a subnet with its network.

@@ -82,16 +82,6 @@ func OpenRanges(r, usable netipx.IPRange, closed []ipam.Range) (left []netipx.IP
 	return append(left, r)
 }
 
-// PoolOverlapping is a pool that has an address of r, nil where none has.
-func PoolOverlapping(sub *ipam.Subnet, r ipam.Range) *ipam.Pool {
-	for i := range sub.Pools {
-		if sub.Pools[i].Range.Overlaps(r.IPRange) {
-			return &sub.Pools[i]
-		}
-	}
-	return nil
-}
-
 // Intersect is the part that a and b share; false where they share nothing, or are of different families.
 func Intersect(a, b netipx.IPRange) (netipx.IPRange, bool) {
 	if a.From().Is4() != b.From().Is4() {
