@@ -39,8 +39,11 @@ func (p *Plan) Note(e *ipam.Event, before, after any) error {
 		return nil
 	}
 	id, err := p.Tell(e, before, after)
-	if err != nil || p.N.Stage != "" {
+	if err != nil {
 		return err
+	}
+	if p.N.Stage != "" {
+		return nil
 	}
 	edited := *p.N
 	edited.Planned, edited.Revision = true, id
