@@ -10,8 +10,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// Whatever the ranges, those that are misplaced are told: nothing is, exactly where all lie inside the subnet and no two
-// overlap, and of what is told each is outside, or overlaps the other and does not begin before it.
+// Whatever the ranges, those that are misplaced are told: nothing is, exactly where all lie inside the subnet and no
+// two overlap, and of what is told each is outside, or overlaps the other and does not begin before it.
 func TestMisplacedIn(t *testing.T) {
 	cidr := netip.MustParsePrefix("10.0.0.0/27")
 	rapid.Check(t, func(t *rapid.T) {

@@ -127,8 +127,8 @@ func (o ownedSlots) all() []Picked {
 	return append(all, o.replaced...)
 }
 
-// Bars tells whether an address is in hands that keep it from being reserved for an owner. By force it is his once it is
-// released, unless it is a gateway, which never is.
+// Bars tells whether an address is in hands that keep it from being reserved for an owner. By force it is the owner's
+// once it is released, unless it is a gateway, which never is.
 func Bars(n *ipam.Network, l *ipam.Lease, owner string, force bool) bool {
 	return l.Held() && (l.Kind == ipam.Gateway || !Holds(n, l, owner) && !force)
 }
