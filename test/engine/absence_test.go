@@ -24,22 +24,22 @@ type absence struct {
 // the midst of a crash waits, and one while it is gone for good is refused in the end; nothing is given twice.
 // docs/promises.md has the seconds of a run on an idle machine. (systemd is in test/machine.)
 func TestAbsence(t *testing.T) {
-	for i, make := range []func(*testing.T) absence{absentDaemon, absentContainer, absentPlugin} {
-		a := make(t)
-		t.Run(a.way, func(t *testing.T) { a.measure(enter(t, machineEngine, a.berth, 160+i)) })
+	t.Parallel()
+	for i, way := range []struct {
+		name string
+		make func(*testing.T) absence
+	}{{"daemon", absentDaemon}, {"container", absentContainer}, {"managed plugin", absentPlugin}} {
+		t.Run(way.name, func(t *testing.T) {
+			t.Parallel()
+			a := way.make(t)
+			a.way = way.name
+			a.measure(enter(t, machineEngine, a.berth, 160+i))
+		})
 	}
 }
 
 func absentDaemon(t *testing.T) absence {
-	d, err := startDaemon(prefix+"absent", binary, pluginDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	d := daemon(t, "absent", pluginDir)
 	var revived sync.WaitGroup
 	t.Cleanup(revived.Wait)
 	crash := func() error { // a supervisor is as fast as a person who looks: after the engine's first try
@@ -54,7 +54,7 @@ func absentDaemon(t *testing.T) absence {
 		})
 		return nil
 	}
-	return absence{way: "daemon", berth: d, restarts: "a supervisor after two seconds", crash: crash, gone: d.Stop,
+	return absence{berth: d, restarts: "a supervisor after two seconds", crash: crash, gone: d.Stop,
 		back: d.Revive}
 }
 
@@ -75,7 +75,7 @@ func absentContainer(t *testing.T) absence {
 		_, err := machineEngine.Docker("stop", "--time", "5", c.name)
 		return err
 	}
-	return absence{way: "container", berth: c, restarts: "the engine (--restart always)", crash: crash, gone: gone,
+	return absence{berth: c, restarts: "the engine (--restart always)", crash: crash, gone: gone,
 		back: c.Revive}
 }
 
@@ -84,16 +84,12 @@ func absentPlugin(t *testing.T) absence {
 	if err := makePlugin(machineEngine, name, binary); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := removePlugins(machineEngine); err != nil {
-			t.Error(err)
-		}
-	})
 	p := &Plugin{Name: name, Sockets: pluginDir, engine: machineEngine, binary: binary}
+	p.removedAfter(t)
 	if err := p.Enable(); err != nil {
 		t.Fatal(err)
 	}
-	return absence{way: "managed plugin", berth: p, restarts: "the engine", crash: p.Kill, gone: p.Disable,
+	return absence{berth: p, restarts: "the engine", crash: p.Kill, gone: p.Disable,
 		back: p.Enable}
 }
 
@@ -106,8 +102,8 @@ func (a absence) measure(h *House) {
 	at := map[string]string{x: h.address(x, runs), y: h.address(y, runs)}
 	reached := func(when string) {
 		h.Helper()
-		if out, err := h.Engine.Docker("exec", x, "ping", "-c", "1", "-W", "5", at[y]); err != nil {
-			h.Errorf("%s: %s does not reach %s: %s (%v)", when, x, y, out, err)
+		if err := h.called(x, at[y]); err != nil {
+			h.Errorf("%s: %s does not reach %s: %v", when, x, y, err)
 		}
 	}
 
@@ -176,16 +172,9 @@ func took(do func()) time.Duration {
 // An engine that starts while Berth is away waits for it, for each network, and does without: it starts none of the
 // containers there, which have nothing of anybody's when Berth is back and they are started.
 func TestAbsentAtBoot(t *testing.T) {
+	t.Parallel()
 	e := engineOf(t, 59)
-	d, err := startDaemon(prefix+"boot", binary, e.Sockets, "--docker-host", "none")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	d := daemon(t, "boot", e.Sockets, "--docker-host", "none")
 	h := enter(t, e.Engine, d, 163)
 	n := h.network("--subnet", h.v4("0/24"))
 	all := []string{h.container(n, "--restart", "always"), h.container(n, "--restart", "always")}
@@ -195,6 +184,7 @@ func TestAbsentAtBoot(t *testing.T) {
 	if err := e.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	var err error
 	after := took(func() { err = e.Start() })
 	if err != nil {
 		t.Fatal(err)

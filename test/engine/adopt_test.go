@@ -27,6 +27,7 @@ func (h *House) reservations(network string) (all []reserved) {
 // A Docker network of the default driver becomes a plan, without a change in Docker; and moves to Berth, with the same
 // addresses for the same containers, by the commands that `berth adopt` names.
 func TestAdopt(t *testing.T) {
+	t.Parallel()
 	h, d := witnessed(t, 66)
 	h.Berth = d // which is the one that `berth adopt` names
 	n := h.name()
@@ -104,7 +105,7 @@ func TestAdopt(t *testing.T) {
 			}
 			h.recorded(ep.GlobalIPv6Address, ep.MacAddress)
 		}
-		h.docker("exec", chosen, "ping", "-c", "1", "-W", "5", h.v4("9"))
+		h.calls(chosen, h.v4("9"))
 		h.docker("restart", given, chosen)
 	}
 	for _, r := range h.reservations(front) {

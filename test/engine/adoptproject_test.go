@@ -78,6 +78,7 @@ services:
 // A Compose project on networks of the engine's own IPAM comes to Berth by one command and the steps that it prints,
 // and each of its containers has the addresses afterwards that it had before.
 func TestAdoptProject(t *testing.T) {
+	t.Parallel()
 	h, d := witnessed(t, 181)
 	h.Berth = d // which is the one that `berth adopt` names
 	for name, c := range map[string]struct {

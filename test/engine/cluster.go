@@ -45,7 +45,7 @@ func cluster(t *testing.T, hosts, number int) *Cluster {
 		}
 	})
 	var err error
-	if c.fabric, err = startFabric(); err != nil {
+	if c.fabric, err = startFabric(number); err != nil {
 		t.Fatal(err)
 	}
 	for i := range hosts {
@@ -66,7 +66,7 @@ func cluster(t *testing.T, hosts, number int) *Cluster {
 
 // build makes a host's namespaces and joins them to the fabric.
 func (c *Cluster) build(t *testing.T, name string, number, scenario int) (*Host, error) {
-	ns := prefix + name
+	ns := c.fabric.begin + name
 	if err := c.fabric.station(ns, number); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (c *Cluster) build(t *testing.T, name string, number, scenario int) (*Host,
 		" link set brl2 up"); err != nil {
 		return nil, err
 	}
-	e, err := privateEngine(ns, filepath.Join(base, "p"+name))
+	e, err := privateEngine(ns, socketsOf(ns))
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (c *Cluster) berthOf(h *Host, name string, flags ...string) *Daemon {
 	flags = append([]string{"--store", "etcd", "--etcd-endpoints", c.etcd.Endpoints(), "--host", name, "--docker-host",
 		h.engine.URL()}, flags...)
 	return &Daemon{Name: "berth", Binary: binary, Sockets: h.engine.Sockets,
-		Dir:   filepath.Join(base, prefix+h.name+"-berth"),
+		Dir:   filepath.Join(base, h.engine.name+"-berth"),
 		Flags: flags, within: h.engine.within()}
 }
 

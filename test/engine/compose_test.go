@@ -64,7 +64,7 @@ func compose(h *House) {
 		if g := h.gateway(web, name); g != h.v4("254") {
 			h.Errorf("web has the gateway %s", g)
 		}
-		h.docker("exec", web, "ping", "-c", "1", "-W", "5", h.v4("80"))
+		h.calls(web, h.v4("80"))
 		h.compose(file, name, "up", "--detach", "--force-recreate")
 		if a := h.address(db, name); a != h.v4("80") {
 			h.Errorf("made afresh, db has %s", a)

@@ -2,7 +2,13 @@
 
 package engine
 
-import "slices"
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"berth/test/ground"
+)
 
 // ip is what docker inspect says of a container's address on a network.
 func (h *House) ip(container, network string) string {
@@ -135,13 +141,33 @@ func fullRange(h *House) {
 	}
 }
 
+// calls checks that a container reaches an address, or a name. It is called again for a while: the kernel's table of
+// neighbours, which all namespaces of a machine share, may have no room for a moment.
+func (h *House) calls(from, to string) {
+	h.Helper()
+	if err := h.called(from, to); err != nil {
+		h.Error(err)
+	}
+}
+
+func (h *House) called(from, to string) error {
+	command := []string{"exec", from, "ping", "-c", "1", "-W", "5", to}
+	if strings.Contains(to, ":") {
+		command = slices.Insert(command, 3, "-6")
+	}
+	return ground.Eventually(5*time.Second, func() error {
+		_, err := h.Engine.Docker(command...)
+		return err
+	})
+}
+
 // Containers reach one another at the addresses that Berth gave.
 func ping(h *House) {
 	n := h.network("--subnet", h.v4("0/24"))
 	a, b := h.container(n), h.container(n)
-	h.docker("exec", a, "ping", "-c", "1", "-W", "5", h.address(b, n))
-	h.docker("exec", b, "ping", "-c", "1", "-W", "5", h.address(a, n))
-	h.docker("exec", a, "ping", "-c", "1", "-W", "5", h.gateway(a, n))
+	h.calls(a, h.address(b, n))
+	h.calls(b, h.address(a, n))
+	h.calls(a, h.gateway(a, n))
 }
 
 // Invariants 1 and 2: killed while containers run, Berth comes back with what it had and gives none of it twice.

@@ -61,6 +61,7 @@ const recreatedAtOnce = "5 services, `up --force-recreate`"
 // from. How many have the address of before is measured; that none has another's, and that the records say who has
 // which, is sure.
 func TestCrowd(t *testing.T) {
+	t.Parallel()
 	e := engineOf(t, 50)
 	found := &results{title: "several at once"}
 	for i, w := range ways(e.Engine) {
@@ -125,6 +126,7 @@ func TestCrowd(t *testing.T) {
 // An engine that is stopped in order, or killed, and started again starts all its containers at once. Those that are
 // pinned have the addresses of before.
 func TestCrowdBoots(t *testing.T) {
+	t.Parallel()
 	e := engineOf(t, 51)
 	w := ways(e.Engine)[0]
 	k := startKept(t, e.Engine, e.Sockets, w, 151)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"testing"
 	"time"
 
 	"berth/test/ground"
@@ -61,10 +62,21 @@ type Daemon struct {
 	process *Process
 }
 
-// startDaemon starts a daemon with a fresh state and waits until it answers.
-func startDaemon(name, binary, sockets string, flags ...string) (*Daemon, error) {
+// daemon starts one for a test, with a fresh state, which ends with the test. It is named as all things of the tests
+// are, and so.
+func daemon(t *testing.T, name, sockets string, flags ...string) *Daemon {
+	t.Helper()
+	name = prefix + name
 	d := &Daemon{Name: name, Binary: binary, Sockets: sockets, Flags: flags, Dir: filepath.Join(base, name)}
-	return d, d.start()
+	if err := d.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
 }
 
 // start starts the daemon with a fresh state and waits until it answers.

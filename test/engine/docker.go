@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,19 +51,34 @@ func (e Engine) post(path string, body any) error {
 	if err != nil {
 		return err
 	}
-	resp, err := overSocket(e.Socket).Post("http://docker"+path, "application/json", bytes.NewReader(b))
+	_, err = e.api(http.MethodPost, path, b)
+	return err
+}
+
+// api is one call of the engine's API, and its answer. What is asked again and again is asked so: the docker command
+// takes twenty times as much of the machine.
+func (e Engine) api(method, path string, body []byte) (answer []byte, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(time.Minute))
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://docker"+path, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	client := overSocket(e.Socket)
+	client.Timeout = 0 // the context's counts
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
+	if answer, err = io.ReadAll(resp.Body); err != nil {
+		return nil, err
 	}
 	if resp.StatusCode >= 300 {
-		return fmt.Errorf("POST %s: %s: %s", path, resp.Status, bytes.TrimSpace(text))
+		return nil, fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, bytes.TrimSpace(answer))
 	}
-	return nil
+	return answer, nil
 }
 
 // CreateWithMAC creates, and does not start, a container whose interface has the given MAC address. Newer docker
@@ -88,19 +105,39 @@ type Endpoint struct {
 	MacAddress          string
 }
 
+// container is what the tests read of a container, as `docker inspect` shows it.
+type container struct {
+	State           struct{ Pid int } // in whose network namespace its interfaces are
+	NetworkSettings struct{ Networks map[string]Endpoint }
+}
+
+// inspect asks for a container.
+func (e Engine) inspect(name string) (c container, err error) {
+	answer, err := e.api(http.MethodGet, "/containers/"+name+"/json", nil)
+	if err != nil {
+		return c, err
+	}
+	return c, json.Unmarshal(answer, &c)
+}
+
+// on is the container's place on a network.
+func (c container) on(network string) (Endpoint, error) {
+	ep, ok := c.NetworkSettings.Networks[network]
+	if !ok {
+		return ep, fmt.Errorf("the container is not on network %s: %+v", network, c.NetworkSettings.Networks)
+	}
+	return ep, nil
+}
+
 // Endpoint asks for a container's place on a network.
-func (e Engine) Endpoint(container, network string) (Endpoint, error) {
-	out, err := e.Docker("inspect", "-f", "{{json .NetworkSettings.Networks}}", container)
+func (e Engine) Endpoint(name, network string) (Endpoint, error) {
+	c, err := e.inspect(name)
 	if err != nil {
 		return Endpoint{}, err
 	}
-	var all map[string]Endpoint
-	if err := json.Unmarshal([]byte(out), &all); err != nil {
-		return Endpoint{}, err
-	}
-	ep, ok := all[network]
-	if !ok {
-		return Endpoint{}, fmt.Errorf("%s is not on network %s: %s", container, network, out)
+	ep, err := c.on(network)
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("%s: %w", name, err)
 	}
 	return ep, nil
 }
@@ -120,10 +157,23 @@ func (e Engine) Subnets(network string) ([]IPAMConfig, error) {
 	return all, json.Unmarshal([]byte(out), &all)
 }
 
-// ShowsAddress tells whether a container's own `ip addr` shows exactly this address, a CIDR, on one of its interfaces.
-// (An interface that was disconnected and connected again is eth1.)
-func (e Engine) ShowsAddress(container, cidr string) error {
-	out, err := e.Docker("exec", container, "ip", "-o", "addr")
+// ShowsAddress tells whether `ip addr` shows exactly this address, a CIDR, on one of a container's own interfaces. (An
+// interface that was disconnected and connected again is eth1.)
+func (e Engine) ShowsAddress(name, cidr string) error {
+	c, err := e.inspect(name)
+	if err != nil {
+		return err
+	}
+	return c.shows(name, cidr)
+}
+
+// shows is ShowsAddress of a container that was asked for.
+func (c container) shows(name, cidr string) error {
+	if c.State.Pid == 0 {
+		return fmt.Errorf("%s does not run, and shows no %s", name, cidr)
+	}
+	out, err := run(context.Background(), nil, "nsenter", "--target", strconv.Itoa(c.State.Pid), "--net", "ip", "-o",
+		"addr")
 	if err != nil {
 		return err
 	}
@@ -132,5 +182,5 @@ func (e Engine) ShowsAddress(container, cidr string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s does not show %s:\n%s", container, cidr, out)
+	return fmt.Errorf("%s does not show %s:\n%s", name, cidr, out)
 }

@@ -19,7 +19,10 @@ import (
 const first = "-n-15"
 
 // Etcd is an etcd of three members, each in a network namespace of its own on a fabric.
-type Etcd struct{ members []*Process }
+type Etcd struct {
+	fabric  Fabric
+	members []*Process
+}
 
 // startEtcd starts the members on fresh data and waits until each of them serves.
 func startEtcd(f Fabric) (*Etcd, error) {
@@ -27,13 +30,13 @@ func startEtcd(f Fabric) (*Etcd, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Etcd{}
+	c := &Etcd{fabric: f}
 	var peers []string
 	for i := range 3 {
 		peers = append(peers, fmt.Sprintf("m%d=http://%s:2380", i, ctlAddress(101+i)))
 	}
 	for i := range 3 {
-		name := etcdName(i)
+		name := c.name(i)
 		if err := f.station(name, 101+i); err != nil {
 			return nil, err
 		}
@@ -54,7 +57,7 @@ func startEtcd(f Fabric) (*Etcd, error) {
 			if p.ended() {
 				return fmt.Errorf("etcd ended:\n%s", tail(p.Log(), 20))
 			}
-			out, err := get(etcdName(i), "http://"+ctlAddress(101+i)+":2379/health")
+			out, err := get(c.name(i), "http://"+ctlAddress(101+i)+":2379/health")
 			if err == nil && !strings.Contains(out, `"true"`) {
 				return errors.New(out)
 			}
@@ -66,8 +69,8 @@ func startEtcd(f Fabric) (*Etcd, error) {
 	return c, nil
 }
 
-// etcdName is the namespace of a member.
-func etcdName(member int) string { return fmt.Sprintf("%setcd%d", prefix, member) }
+// name is the namespace of a member.
+func (c *Etcd) name(member int) string { return fmt.Sprintf("%setcd%d", c.fabric.begin, member) }
 
 // Endpoints is what a client is told.
 func (c *Etcd) Endpoints() string {
@@ -82,7 +85,7 @@ func (c *Etcd) Endpoints() string {
 func (c *Etcd) Log() string {
 	var all strings.Builder
 	for i, p := range c.members {
-		fmt.Fprintf(&all, "%s:\n%s\n", etcdName(i), tail(p.Log(), 20))
+		fmt.Fprintf(&all, "%s:\n%s\n", c.name(i), tail(p.Log(), 20))
 	}
 	return all.String()
 }
@@ -91,8 +94,8 @@ func (c *Etcd) Log() string {
 func (c *Etcd) Stop() error {
 	var errs []error
 	for i, p := range c.members {
-		errs = append(errs, p.Signal(syscall.SIGKILL, 10*time.Second), removeNamespace(etcdName(i)),
-			os.RemoveAll(filepath.Join(base, etcdName(i))), os.Remove(p.logPath()))
+		errs = append(errs, p.Signal(syscall.SIGKILL, 10*time.Second), removeNamespace(c.name(i)),
+			os.RemoveAll(filepath.Join(base, c.name(i))), os.Remove(p.logPath()))
 	}
 	return errors.Join(errs...)
 }

@@ -16,14 +16,18 @@ import (
 // Fabric is what joins the hosts of a cluster: two switches in a network namespace of their own. On lan are the hosts'
 // bridges, and through them their containers, as on one layer 2. On ctl are the hosts themselves and the members of
 // their etcd.
-type Fabric struct{ name string }
+type Fabric struct {
+	begin string // of the names of all namespaces that it joins
+	name  string // of its own
+}
 
 // ctlAddress is the address that a host (1 to 99) or a member of the etcd (from 101) has on ctl.
 func ctlAddress(number int) string { return fmt.Sprintf("10.213.240.%d", number) }
 
-// startFabric makes the switches.
-func startFabric() (Fabric, error) {
-	f := Fabric{name: prefix + "fab"}
+// startFabric makes the switches of the scenario of a number.
+func startFabric(number int) (Fabric, error) {
+	f := Fabric{begin: fmt.Sprintf("%s%d", prefix, number)}
+	f.name = f.begin + "fab"
 	err := ip("netns add " + f.name)
 	for _, device := range []string{"lan", "ctl"} {
 		err = errors.Join(err, ip("-n "+f.name+" link add "+device+" type bridge", "-n "+f.name+" link set "+device+

@@ -55,6 +55,7 @@ func (h *Host) awaitsHost(name string, state string, present bool) {
 
 // Hosts share a subnet that nobody planned, are of one name, are drained, removed, and let in again.
 func TestHosts(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 2, 112)
 	c.serve()
 	c.run("last network ends the subnet", c.lastEnds)

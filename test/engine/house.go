@@ -151,11 +151,15 @@ func containerCommand(name, network string, options ...string) []string {
 // be the same, with the mask of the subnet and the container's MAC.
 func (h *House) address(container, network string) string {
 	h.Helper()
-	ep, err := h.Engine.Endpoint(container, network)
+	c, err := h.Engine.inspect(container)
 	if err != nil {
 		h.Fatal(err)
 	}
-	if err := h.Engine.ShowsAddress(container, fmt.Sprintf("%s/%d", ep.IPAddress, ep.IPPrefixLen)); err != nil {
+	ep, err := c.on(network)
+	if err != nil {
+		h.Fatal(container, err)
+	}
+	if err := c.shows(container, fmt.Sprintf("%s/%d", ep.IPAddress, ep.IPPrefixLen)); err != nil {
 		h.Error(err)
 	}
 	h.recorded(ep.IPAddress, ep.MacAddress)

@@ -17,6 +17,7 @@ import (
 // What `make install` puts into a package's directory, systemd finds no fault with; `make uninstall` takes all of it
 // away.
 func TestInstall(t *testing.T) {
+	t.Parallel()
 	root, err := checkout.Root()
 	if err != nil {
 		t.Fatal(err)

@@ -57,15 +57,7 @@ const idle = 8
 // startKept starts what a way is of, with a network.
 func startKept(t *testing.T, e Engine, sockets string, w way, number int) *kept {
 	t.Helper()
-	d, err := startDaemon(fmt.Sprintf("%sk%d", prefix, number), binary, sockets, w.flags...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	d := daemon(t, fmt.Sprintf("k%d", number), sockets, w.flags...)
 	if w.beside {
 		tells, err := startProcess(d.Name+"-witness", nil, binary,
 			"--admin-socket", d.AdminSocket(), "witness", "--docker-host", e.URL())

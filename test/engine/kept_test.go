@@ -50,9 +50,12 @@ networks:
 // one after the other, while others are idle on its network. A witness knows who it must be; without one a restart
 // is known by the release before it. The engine's own IPAM beside it is measured, and nothing asked of it.
 func TestKept(t *testing.T) {
+	t.Parallel()
 	found := &results{title: "one container"}
+	t.Cleanup(func() { t.Logf("\n%s", found) })
 	for i, w := range ways(machineEngine) {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			k := startKept(t, machineEngine, pluginDir, w, 140+i)
 			k.idlers()
 			for _, s := range happenings() {
@@ -70,7 +73,6 @@ func TestKept(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("\n%s", found)
 }
 
 // mayMiss is how many of a number of rounds may end with another address: one of a hundred with a witness, five after

@@ -13,7 +13,8 @@ import (
 
 // Two, then three hosts start 100 containers each at once on one network: none has another's address, what is on record
 // is what they have, and they reach one another. Then one host's engine and Berth are killed, the others go on, and it
-// comes back (LN-12, BO-1, GA-22, invariants 1 to 3).
+// comes back (LN-12, BO-1, GA-22, invariants 1 to 3). It has the machine for itself: 300 commands at once leave nothing
+// for others.
 func TestLAN(t *testing.T) {
 	c := cluster(t, 3, 110)
 	c.serve()

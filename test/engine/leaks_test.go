@@ -17,6 +17,7 @@ import (
 
 // engine.md, leak 1: of a start that is refused its IPv6 address, the engine never gives the IPv4 one back.
 func TestLeakDualStack(t *testing.T) {
+	t.Parallel()
 	h, _ := witnessed(t, 46)
 	n := h.network("--ipv6", "--subnet", h.v4("0/24"), "--subnet", h.v6("::/64"), "--ip-range", h.v6("::8/127"),
 		"--gateway", h.v6("::1"))
@@ -76,6 +77,7 @@ func (h *House) shape(f Finding, words ...string) {
 // engine.md, leaks 2 and 4: an answer that the engine cannot read, and a connection that breaks before the answer is
 // there, each when Berth has given the address already.
 func TestLeakOfAnswers(t *testing.T) {
+	t.Parallel()
 	h, r := relayed(t, machineEngine, pluginDir, 47)
 	n := h.network("--subnet", h.v4("0/24"))
 	running := h.container(n)
@@ -106,6 +108,7 @@ func TestLeakOfAnswers(t *testing.T) {
 // engine.md, leak 3: what the engine would give back while Berth is down, it drops after 15 seconds: a container's
 // address, and the pools of Docker networks that are removed, on a planned network and on none.
 func TestLeakWhileDown(t *testing.T) {
+	t.Parallel()
 	h, d := witnessed(t, 48)
 	front := h.plan("--subnet", h.v4("128/26")+",pool")
 	kept, own, planned := h.network("--subnet", h.v4("0/26")), h.network("--subnet", h.v4("64/26")), h.on(front)
@@ -145,6 +148,7 @@ func TestLeakWhileDown(t *testing.T) {
 
 // A daemon that is told to puts right by itself what leaked, and says how much it found.
 func TestLeakByItself(t *testing.T) {
+	t.Parallel()
 	h, d := witnessed(t, 49, "--check-every", "300ms", "--check-repair")
 	n := h.network("--subnet", h.v4("0/24"))
 	c := h.container(n)
@@ -171,7 +175,8 @@ func TestLeakByItself(t *testing.T) {
 // engine.md, leak 5, and what a crash leaves: a node that was killed asks for its pool again, and never gives back what
 // it had before. The attachment that is left, and the leases of it, are found and ended, and nothing of what runs.
 func TestLeakOfSwarm(t *testing.T) {
-	e, h := swarm(t, "BERTH_CHECK_GRACE=1s", askMAC)
+	t.Parallel()
+	e, h := swarm(t, 100, "BERTH_CHECK_GRACE=1s", askMAC)
 	h.reads = []string{"--docker-host", e.URL(), "--ipam-driver", h.Berth.Driver()}
 	n, service := h.overlay("--subnet", h.v4("0/24"))
 	h.finds()

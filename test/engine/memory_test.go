@@ -17,6 +17,7 @@ import (
 
 // BO-4: a Berth that keeps nothing makes its state, when it comes back from a crash, out of what runs.
 func TestMemory(t *testing.T) {
+	t.Parallel()
 	for i, s := range []scenario{
 		{"a network of its own", func(h *House) {
 			h.forgotten(h.network("--subnet", h.v4("0/24"), "--aux-address", "router="+h.v4("7")), "")
@@ -43,7 +44,8 @@ func TestMemory(t *testing.T) {
 		}},
 	} {
 		t.Run(s.name, func(t *testing.T) {
-			h, _ := witnessed(t, 58+i, "--store", "mem")
+			t.Parallel()
+			h, _ := witnessed(t, 170+i, "--store", "mem")
 			h.rebuilt(1)
 			s.run(h)
 		})
@@ -131,6 +133,7 @@ func (h *House) rebuilt(life int) {
 
 // As long as such a Berth does not know what runs, it gives nothing, and says why; it asks until the engine tells.
 func TestMemoryWaits(t *testing.T) {
+	t.Parallel()
 	socket := filepath.Join(base, prefix+"later.sock")
 	t.Cleanup(func() {
 		if err := os.RemoveAll(socket); err != nil {

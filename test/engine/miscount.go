@@ -23,7 +23,7 @@ const activeEndpoints = "has active endpoints"
 // removeNetwork removes a network on which no container is any more. While an endpoint is being taken down the engine
 // says that it is there; where it goes on to say so although there is no container, the error wraps errMiscounted.
 func removeNetwork(e Engine, network string) error {
-	return ground.Eventually(time.Second, func() error {
+	return ground.Eventually(3*time.Second, func() error {
 		_, err := e.Docker("network", "rm", network)
 		if err == nil {
 			return nil

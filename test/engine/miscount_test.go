@@ -19,15 +19,7 @@ import (
 // An engine that miscounts keeps a network. The scenario that met it does not fail for it, the next run names it and
 // passes over it, and what is made then is made beside it.
 func TestMiscounted(t *testing.T) {
-	d, err := startDaemon(prefix+"counted", binary, pluginDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	d := daemon(t, "counted", pluginDir)
 	const number = 159
 	h := enter(t, machineEngine, d, number)
 	kept := h.network("--subnet", h.v4("0/24"))
@@ -62,6 +54,7 @@ func TestMiscounted(t *testing.T) {
 
 // Each run that leaves something has the next ones elsewhere, until a person starts the engine anew.
 func TestSiteBeside(t *testing.T) {
+	t.Parallel()
 	var left []string
 	for i := range sites {
 		begin, byte2, err := siteBeside(left)

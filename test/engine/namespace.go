@@ -54,12 +54,14 @@ func hostNamespace(name, address string) (*PrivateEngine, error) {
 	); err != nil {
 		return nil, err
 	}
-	return privateEngine(name, filepath.Join(base, "plug"))
+	return privateEngine(name, socketsOf(name))
 }
 
-// privateEngine makes what an engine needs in a network namespace that is there, and does not start it. The directory
-// of its plugin sockets is short, because a managed plugin's directory below it adds 65 bytes and a unix socket's path
-// ends at 107.
+// socketsOf is the directory of the plugin sockets of an engine. It is short, because a managed plugin's directory below
+// it adds 65 bytes and a unix socket's path ends at 107.
+func socketsOf(name string) string { return filepath.Join(base, "p"+strings.TrimPrefix(name, prefix)) }
+
+// privateEngine makes what an engine needs in a network namespace that is there, and does not start it.
 func privateEngine(name, sockets string) (*PrivateEngine, error) {
 	e := &PrivateEngine{name: name, Sockets: sockets, bridge: []string{"--bridge", "none"}}
 	e.Socket = e.path("docker.sock")

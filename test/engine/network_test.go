@@ -5,11 +5,24 @@ package engine
 import (
 	"net/netip"
 	"strings"
+	"sync"
 )
+
+// choosing is held while Berth chooses a subnet on the machine's engine: two Berths know nothing of one another, and the
+// engine refuses the second network where both choose the same.
+var choosing sync.Mutex
+
+// chosen creates a network whose subnet Berth chooses.
+func (h *House) chosen(options ...string) string {
+	h.Helper()
+	choosing.Lock()
+	defer choosing.Unlock()
+	return h.network(options...)
+}
 
 // LN-7, LN-14: Berth chooses the subnet and its gateway.
 func networkWithoutSubnet(h *House) {
-	n := h.network()
+	n := h.chosen()
 	got, err := h.Engine.Subnets(n)
 	if err != nil {
 		h.Fatal(err)
@@ -91,7 +104,7 @@ func networkOfBothFamilies(h *House) {
 
 // The size of a subnet that Berth chooses.
 func networkBySize(h *House) {
-	n := h.network("--ipam-opt", "size=28")
+	n := h.chosen("--ipam-opt", "size=28")
 	got, err := h.Engine.Subnets(n)
 	if err != nil {
 		h.Fatal(err)
@@ -158,5 +171,5 @@ func builtInBeside(h *House) {
 		h.Errorf("Berth has addresses of the built-in driver: %+v", got)
 	}
 	other := h.container(theirs)
-	h.docker("exec", c, "ping", "-c", "1", "-W", "5", h.ip(other, theirs))
+	h.calls(c, h.ip(other, theirs))
 }

@@ -10,6 +10,7 @@ import (
 // BO-2: on an engine that sends no names, an owner has its address by its MAC, or by asking for the one that Berth has
 // kept for it; it is the same over rm and run, and nobody else is lent it, however full the pool is.
 func TestOwnersByMACAndAddress(t *testing.T) {
+	t.Parallel()
 	h, _ := witnessed(t, 67)
 	const mac = "02:62:74:00:67:01"
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1"))

@@ -41,6 +41,7 @@ func (h *House) asks(container, network string) (ipv4, ipv6 string, aliases []st
 // A running container keeps its address, its aliases and its published port when it is pinned, and keeps the address
 // over each restart; one that does not run is written to. Unpinned, they ask for nothing.
 func TestPin(t *testing.T) {
+	t.Parallel()
 	h, _ := witnessed(t, 95)
 	n := h.network("--subnet", h.v4("0/24"))
 	web := h.container(n, "--network-alias", "www", "--publish", "127.0.0.1:18095:80")
@@ -70,7 +71,7 @@ func TestPin(t *testing.T) {
 	if asked != at || !slices.Contains(aliases, "www") {
 		t.Errorf("%s asks for %s, and is called %v", web, asked, aliases)
 	}
-	h.docker("exec", other, "ping", "-c", "1", "-W", "5", "www")
+	h.calls(other, "www")
 	h.published(web, "127.0.0.1:18095")
 	if again := h.pinned("pin", web, stopped); strings.Count(again, "is pinned already") != 2 {
 		t.Errorf("pinned again: %s", again)
@@ -108,12 +109,12 @@ func (h *House) published(container, address string) {
 	h.Helper()
 	h.docker("exec", "--detach", container, "sh", "-c", "while :; do echo hello | busybox nc -l -p 80; done")
 	err := ground.Eventually(30*time.Second, func() error { // neighbours may know the MAC of before
-		conn, err := net.DialTimeout("tcp", address, 2*time.Second)
+		conn, err := net.DialTimeout("tcp", address, 5*time.Second)
 		if err != nil {
 			return err
 		}
 		defer conn.Close()
-		if err := conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
 			return err
 		}
 		said, err := bufio.NewReader(conn).ReadString('\n')
@@ -129,6 +130,7 @@ func (h *House) published(container, address string) {
 
 // Both addresses of a container on a network of both families are pinned, also beside what is reserved already.
 func TestPinBothFamilies(t *testing.T) {
+	t.Parallel()
 	h, _ := witnessed(t, 96)
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1"), "--subnet", h.v6("::/64")+",gateway="+h.v6("::1"))
 	for _, cidr := range []string{h.v4("0/24"), h.v6("::/64")} {
@@ -158,6 +160,7 @@ func TestPinBothFamilies(t *testing.T) {
 
 // Where Docker named no subnet nothing is changed, and the refusal says what to do, which helps.
 func TestPinChosenSubnet(t *testing.T) {
+	t.Parallel()
 	h, _ := witnessed(t, 97)
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1"))
 	h.berth("pool", "add", front, h.v4("0/24"))
@@ -185,6 +188,7 @@ func TestPinChosenSubnet(t *testing.T) {
 
 // A project of docker-compose keeps its addresses, its names and its containers over all that does not make them anew.
 func TestPinCompose(t *testing.T) {
+	t.Parallel()
 	h, _ := witnessed(t, 98)
 	p := h.newProject(`
 services:
@@ -222,8 +226,8 @@ networks:
 				t.Errorf("after %v, %s has %s and had %s (%s, %s)", do, c, a, at[c], id, ids[c])
 			}
 		}
-		h.docker("exec", p.name+"-mydb", "ping", "-c", "1", "-W", "5", "www")
-		h.docker("exec", p.name+"-mydb", "ping", "-c", "1", "-W", "5", "web")
+		h.calls(p.name+"-mydb", "www")
+		h.calls(p.name+"-mydb", "web")
 	}
 	h.pinned("pin", "--check", "--project", p.name)
 	p.run("down", "--timeout", "1")
@@ -231,8 +235,9 @@ networks:
 
 // Over an engine that is killed, pinned containers keep their addresses.
 func TestPinKilled(t *testing.T) {
-	e := engineOf(t, 58)
-	h := enterPlanned(t, e.Engine, witness(t, e.Engine, e.Sockets, 58), 58)
+	t.Parallel()
+	e := engineOf(t, 164)
+	h := enterPlanned(t, e.Engine, witness(t, e.Engine, e.Sockets, 164), 164)
 	n := h.network("--subnet", h.v4("0/24"))
 	var all []string
 	at := map[string]string{}
@@ -261,6 +266,7 @@ func TestPinKilled(t *testing.T) {
 // The command is killed at any moment, and no container is without its network for it: a signal that can be caught is
 // obeyed after the cut.
 func TestPinInterrupted(t *testing.T) {
+	t.Parallel()
 	h, _ := witnessed(t, 99)
 	n := h.network("--subnet", h.v4("0/24"))
 	var all []string

@@ -25,15 +25,7 @@ const (
 // it stays. Where the engine is asked for MACs it draws another one, which neighbours take up late: that is measured,
 // and nothing asked of it.
 func TestPings(t *testing.T) {
-	d, err := startDaemon(prefix+"pinged", binary, pluginDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	d := daemon(t, "pinged", pluginDir)
 	for i, way := range []struct {
 		name string
 		gone func(h *House, network, container, address string) // and there again
@@ -84,7 +76,7 @@ var received = regexp.MustCompile(`(\d+) packets transmitted, (\d+) packets rece
 func (h *House) lostPings(network, address string, gone func(h *House, network, container, address string)) int {
 	h.Helper()
 	neighbour, c := h.container(network), h.container(network, "--ip", address)
-	h.docker("exec", neighbour, "ping", "-c", "1", "-W", "5", address)
+	h.calls(neighbour, address)
 	answer := make(chan string, 1)
 	go func() {
 		// its status tells of losses

@@ -52,6 +52,7 @@ func (h *House) twice(network, mac, address string) {
 // A service with an address and a MAC of its own is scaled to two: the second replica is refused as Docker's own IPAM
 // refuses it, and the first one keeps what it has (invariant 3).
 func TestPinnedTwice(t *testing.T) {
+	t.Parallel()
 	h, _ := witnessed(t, 61)
 	const mac = "02:62:74:00:61:04"
 	scale := func(ipam, subnet, address string) (errs string) {
@@ -69,7 +70,7 @@ services:
 networks:
   default: {external: true, name: %s}
 `, imageName, mac, address, network))
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), ground.Patient(2*time.Minute))
 		defer cancel()
 		_, err := run(ctx, nil, "env", "DOCKER_HOST=unix://"+h.Engine.Socket, "docker-compose", "--file", file,
 			"--project-name", project,
@@ -107,6 +108,7 @@ networks:
 // A start that was refused its IPv6 address keeps the IPv4 one for nobody: the next start has it at once (engine.md,
 // leak 1).
 func TestPinnedAfterRefusedIPv6(t *testing.T) {
+	t.Parallel()
 	h, _ := witnessed(t, 62)
 	n := h.network("--ipv6", "--subnet", h.v4("0/24"), "--subnet", h.v6("::/64"))
 	const mac = "02:62:74:00:62:09"
@@ -131,6 +133,7 @@ func TestPinnedAfterRefusedIPv6(t *testing.T) {
 // a MAC of their own have theirs at once when it is back: one that the engine itself starts, and one that a person
 // does.
 func TestPinnedAfterKill(t *testing.T) {
+	t.Parallel()
 	e := engineOf(t, 63)
 	h, r := relayed(t, e.Engine, e.Sockets, 63)
 	n := h.network("--subnet", h.v4("0/24"))
@@ -151,7 +154,11 @@ func TestPinnedAfterKill(t *testing.T) {
 			_, err := h.Engine.Docker("start", pinned)
 			ended <- err
 		}()
-		<-asked
+		select {
+		case <-asked:
+		case err := <-ended:
+			t.Fatalf("the engine has asked for no address: %v", err)
+		}
 		err := e.Kill()
 		r.Stop(nil)
 		close(dead)
@@ -180,6 +187,7 @@ func TestPinnedAfterKill(t *testing.T) {
 // A release that Berth does not hear leaves the address with nobody: because Berth was down, and the next start has it
 // at once; or because it went astray, and the next start has it when the witness has looked twice.
 func TestPinnedAfterDroppedRelease(t *testing.T) {
+	t.Parallel()
 	e := engineOf(t, 64)
 	h, r := relayed(t, e.Engine, e.Sockets, 64)
 	n := h.network("--subnet", h.v4("0/24"))
@@ -231,35 +239,49 @@ func TestPinnedAfterDroppedRelease(t *testing.T) {
 
 // The address of a container that exists is lent last: to none of thirty that come and go in a /28.
 func TestPassingTrade(t *testing.T) {
-	for number, onMAC := range map[int]bool{68: true, 69: false} {
-		h, d := witnessed(t, number)
-		if !onMAC {
-			h.Berth = d
-		}
-		n := h.network("--subnet", h.v4("0/28"))
-		c := h.container(n)
-		a := h.address(c, n)
-		h.seen(a, c)
-		h.docker("stop", "--time", "1", c)
-		var used []string
-		for range 30 {
-			passing := h.container(n)
-			used = append(used, h.address(passing, n))
-			h.docker("rm", "-f", passing)
-		}
-		if slices.Contains(used, a) {
-			t.Errorf("%s of %s, which is stopped, was lent: %v", a, c, used)
-		}
-		h.docker("start", c)
-		if got := h.address(c, n); got != a {
-			t.Errorf("%s had %s and has %s", c, a, got)
-		}
-		h.finds()
+	t.Parallel()
+	for _, on := range []struct {
+		what   string
+		number int
+		mac    bool
+	}{{"by MAC", 68, true}, {"by nothing", 69, false}} {
+		t.Run(on.what, func(t *testing.T) {
+			t.Parallel()
+			h, d := witnessed(t, on.number)
+			if !on.mac {
+				h.Berth = d
+			}
+			h.passingTrade()
+		})
 	}
+}
+
+func (h *House) passingTrade() {
+	h.Helper()
+	n := h.network("--subnet", h.v4("0/28"))
+	c := h.container(n)
+	a := h.address(c, n)
+	h.seen(a, c)
+	h.docker("stop", "--time", "1", c)
+	var used []string
+	for range 30 {
+		passing := h.container(n)
+		used = append(used, h.address(passing, n))
+		h.docker("rm", "-f", passing)
+	}
+	if slices.Contains(used, a) {
+		h.Errorf("%s of %s, which is stopped, was lent: %v", a, c, used)
+	}
+	h.docker("start", c)
+	if got := h.address(c, n); got != a {
+		h.Errorf("%s had %s and has %s", c, a, got)
+	}
+	h.finds()
 }
 
 // A container that was renamed is named by what it is called now, in refusals and in `berth reservation ls`.
 func TestRenamedHolder(t *testing.T) {
+	t.Parallel()
 	h, _ := witnessed(t, 70)
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1")+",pool")
 	n := h.on(front, "--subnet", h.v4("0/24"))

@@ -32,22 +32,18 @@ func plannedScenarios() []scenario {
 	}
 }
 
-// TestPlanned runs what a network engineer plans and changes, over a daemon on a legacy plugin socket, each twice: the
-// second time finds nothing of the first.
+// TestPlanned runs what a network engineer plans and changes, each over a daemon of its own on a legacy plugin socket,
+// and twice: the second time finds nothing of the first.
 func TestPlanned(t *testing.T) {
-	d, err := startDaemon(prefix+"planner", binary, pluginDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Parallel()
 	for i, s := range plannedScenarios() {
-		for _, round := range []string{"once", "again"} {
-			t.Run(s.name+", "+round, func(t *testing.T) { s.run(enterPlanned(t, machineEngine, d, 21+i)) })
-		}
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			d := daemon(t, fmt.Sprintf("planner%d", i), pluginDir)
+			for _, round := range []string{"once", "again"} {
+				t.Run(round, func(t *testing.T) { s.run(enterPlanned(t, machineEngine, d, 21+i)) })
+			}
+		})
 	}
 }
 
@@ -66,8 +62,8 @@ func plannedPools(h *House) {
 		h.Errorf("a container has the gateway %s", g)
 	}
 	h.full(n, "web", front)
-	h.docker("exec", all[0], "ping", "-c", "1", "-W", "5", h.address(all[1], n))
-	h.docker("exec", all[0], "ping", "-c", "1", "-W", "5", h.v4("254"))
+	h.calls(all[0], h.address(all[1], n))
+	h.calls(all[0], h.v4("254"))
 	h.docker("rm", "-f", all[0])
 	all[0] = h.container(n)
 	h.docker(append([]string{"rm", "-f"}, all...)...)
@@ -219,7 +215,7 @@ func plannedFamilies(h *House) {
 			h.Error(err)
 		}
 		h.recorded(ep.GlobalIPv6Address, ep.MacAddress)
-		h.docker("exec", c, "ping", "-6", "-c", "1", "-W", "5", h.v6("::1"))
+		h.calls(c, h.v6("::1"))
 	}
 	h.full(n, h.v6("::/64"))
 	if err := removeContainers(h.Engine, h.prefix()); err != nil {

@@ -4,12 +4,15 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"berth/test/ground"
@@ -38,9 +41,12 @@ func makePlugin(e Engine, name, binary string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(2*time.Minute))
 	defer cancel()
-	_, err = run(ctx, nil, "env", "DOCKER_HOST=unix://"+e.Socket, filepath.Join(root, "scripts/plugin"),
-		name, binary, filepath.Join(base, "plugin"))
-	return err
+	dir, err := os.MkdirTemp(base, "plugin")
+	if err != nil {
+		return err
+	}
+	_, err = run(ctx, nil, "env", "DOCKER_HOST=unix://"+e.Socket, filepath.Join(root, "scripts/plugin"), name, binary, dir)
+	return errors.Join(err, os.RemoveAll(dir))
 }
 
 // publishPlugin creates a plugin, pushes it to the registry that its name says, and removes it here.
@@ -127,7 +133,16 @@ func (p *Plugin) Upgrade(remote string) error {
 	return err
 }
 
-// removePlugins removes every plugin of the tests.
+// removedAfter has the plugin removed when a test is over.
+func (p *Plugin) removedAfter(t *testing.T) {
+	t.Cleanup(func() {
+		if _, err := p.engine.Docker("plugin", "rm", "-f", p.Name); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// removePlugins removes every plugin of the tests, of whichever run.
 func removePlugins(e Engine) error {
 	out, err := e.Docker("plugin", "ls", "--format", "{{.Name}}")
 	if err != nil {

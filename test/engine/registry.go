@@ -23,8 +23,8 @@ type Registry struct {
 	process *Process
 }
 
-// startRegistry runs Debian's docker-registry on a free port with its data under base.
-func startRegistry() (*Registry, error) {
+// startRegistry runs Debian's docker-registry on a free port with its data under base, in a directory of its name.
+func startRegistry(name string) (*Registry, error) {
 	program, err := toolPath("docker-registry")
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func startRegistry() (*Registry, error) {
 	if err := l.Close(); err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(base, "registry")
+	dir := filepath.Join(base, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func startRegistry() (*Registry, error) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	p, err := startProcess("registry", nil, program, "serve", config)
+	p, err := startProcess(name, nil, program, "serve", config)
 	if err != nil {
 		return nil, err
 	}

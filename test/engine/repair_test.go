@@ -17,8 +17,10 @@ import (
 // What somebody else took over the plugin socket is no endpoint's. It goes after the time of grace and in two checks,
 // and not before either.
 func TestRepairPatience(t *testing.T) {
+	t.Parallel()
 	for number, grace := range map[int]string{52: "1h", 53: "1s"} {
 		t.Run(grace, func(t *testing.T) {
+			t.Parallel()
 			h, d := witnessed(t, number, "--check-grace", grace)
 			n := h.network("--subnet", h.v4("0/24"))
 			c := h.container(n)
@@ -88,6 +90,7 @@ func (h *House) goesInTime(address string, grace time.Duration) {
 
 // A lease that was given back and taken again between two checks is another one, which has its own time of grace.
 func TestRepairTakenAgain(t *testing.T) {
+	t.Parallel()
 	h, d := witnessed(t, 54)
 	n := h.network("--subnet", h.v4("0/24"))
 	pool := h.lease(h.address(h.container(n), n)).Pool
@@ -119,6 +122,7 @@ func TestRepairTakenAgain(t *testing.T) {
 
 // An address in use that no lease covers gets one again; with a report of before, only what stands in it.
 func TestRepairUncovered(t *testing.T) {
+	t.Parallel()
 	h, d := witnessed(t, 55)
 	n := h.network("--ipv6", "--subnet", h.v4("0/24"), "--subnet", h.v6("::/64"))
 	first, second := h.container(n), h.container(n)

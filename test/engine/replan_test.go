@@ -29,7 +29,7 @@ func exclusionOverRunning(h *House) {
 	if a := h.address(c, n); a != h.v4("10") {
 		h.Errorf("after the exclusion the container has %s", a)
 	}
-	h.docker("exec", c, "ping", "-c", "1", "-W", "5", h.gateway(c, n))
+	h.calls(c, h.gateway(c, n))
 
 	h.docker("restart", c)
 	if a := h.address(c, n); a != h.v4("12") {
@@ -65,7 +65,7 @@ func poolSplit(h *House) {
 				h.Errorf("%s had %s and has %s", c, a, got)
 			}
 		}
-		h.docker("exec", running[0], "ping", "-c", "1", "-W", "5", at[running[1]])
+		h.calls(running[0], at[running[1]])
 	}
 	h.berth("pool", "rm", front, h.span(11, 13))
 	if got, want := h.show(front).Subnets[0].pools(),

@@ -13,6 +13,7 @@ import (
 // The engine is killed, or stopped in order, and started again: what it releases and asks for afresh leaves every
 // container with one address, none with another's, and nothing on record that nobody has (invariants 1 and 3).
 func TestEngineRestart(t *testing.T) {
+	t.Parallel()
 	e, err := startPrivateEngine(prefix+"restart", "10.213.251.1/24")
 	if err != nil {
 		t.Fatal(err)
@@ -26,15 +27,7 @@ func TestEngineRestart(t *testing.T) {
 		}
 	})
 	// The daemon is there before the engine asks, as the systemd units have it.
-	d, err := startDaemon(prefix+"survivor", binary, e.Sockets, "--docker-host", e.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	d := daemon(t, "survivor", e.Sockets, "--docker-host", e.URL())
 	if err := importImage(e.Engine); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 )
 
@@ -21,11 +22,14 @@ func (t tally) missed() int { return t.of - t.kept }
 type results struct {
 	title         string
 	ways, happens []string // in the order in which they came
+	mu            sync.Mutex
 	cells         map[[2]string]tally
 }
 
 // add counts in what was measured of a situation in a way.
 func (r *results) add(situation, way string, more tally) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.cells == nil {
 		r.cells = map[[2]string]tally{}
 	}

@@ -40,21 +40,15 @@ func byMACs() []scenario {
 
 // TestLegacy runs every scenario over a daemon on a legacy plugin socket.
 func TestLegacy(t *testing.T) {
-	d, err := startDaemon(prefix+"legacy", binary, pluginDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Parallel()
+	d := daemon(t, "legacy", pluginDir)
 	runScenarios(t, d, 1, scenarios())
 	runScenarios(t, byMAC{d}, 15, byMACs())
 }
 
 // TestManaged runs every scenario over the managed plugin, installed from a registry by one command.
 func TestManaged(t *testing.T) {
+	t.Parallel()
 	r := registry(t)
 	remote := r.Addr + "/" + prefix + "plugin:v1"
 	if err := publishPlugin(machineEngine, remote, binary); err != nil {
@@ -64,16 +58,13 @@ func TestManaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := removePlugins(machineEngine); err != nil {
-			t.Error(err)
-		}
-	})
+	p.removedAfter(t)
 	runScenarios(t, p, 101, scenarios())
 	asking, err := installPlugin(machineEngine, remote, prefix+"asking:v1", binary, "BERTH_LOG_LEVEL=debug", askMAC)
 	if err != nil {
 		t.Fatal(err)
 	}
+	asking.removedAfter(t)
 	runScenarios(t, asking, 115, byMACs())
 }
 
@@ -86,7 +77,7 @@ func runScenarios(t *testing.T, b Berth, first int, all []scenario) {
 // registry starts a registry for one test.
 func registry(t *testing.T) *Registry {
 	t.Helper()
-	r, err := startRegistry()
+	r, err := startRegistry("registry-" + t.Name())
 	if err != nil {
 		t.Fatal(err)
 	}

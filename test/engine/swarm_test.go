@@ -18,10 +18,11 @@ import (
 // swarmHost is the address of the swarm's only node.
 const swarmHost = "10.213.250.1"
 
-// swarm makes a swarm of one node, with Berth as a managed plugin in it, which may be given settings.
-func swarm(t *testing.T, settings ...string) (*PrivateEngine, *House) {
+// swarm makes a swarm of one node, with Berth as a managed plugin in it, which may be given settings. The number is of
+// its scenario, and in the name of its engine.
+func swarm(t *testing.T, number int, settings ...string) (*PrivateEngine, *House) {
 	t.Helper()
-	e, err := startPrivateEngine(prefix+"swarm", swarmHost+"/24")
+	e, err := startPrivateEngine(fmt.Sprintf("%sswarm%d", prefix, number), swarmHost+"/24")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func swarm(t *testing.T, settings ...string) (*PrivateEngine, *House) {
 	if err := importImage(e.Engine); err != nil {
 		t.Fatal(err)
 	}
-	h := &House{T: t, Engine: e.Engine, Berth: p, number: 93}
+	h := &House{T: t, Engine: e.Engine, Berth: p, number: number}
 	h.docker("swarm", "init", "--advertise-addr", swarmHost)
 	return e, h
 }
@@ -71,7 +72,8 @@ func (h *House) overlay(options ...string) (network, service string) {
 // A swarm's overlay network on Berth: the manager asks in the global space, the node in the local one; and a manager
 // that was killed and started asks for all of it again (invariant 3).
 func TestSwarm(t *testing.T) {
-	e, h := swarm(t)
+	t.Parallel()
+	e, h := swarm(t, 93)
 	n, service := h.overlay("--subnet", h.v4("0/24"))
 	global, local := h.bySpace()
 	if out, err := e.Find(binary, "lease", "ls", "-q", "--space", "local"); err != nil ||
@@ -100,7 +102,7 @@ func TestSwarm(t *testing.T) {
 		t.Errorf("before the crash the manager had %v, with one task more %v", global, now)
 	}
 	attached := h.container(n) // --attachable
-	h.docker("exec", attached, "ping", "-c", "1", "-W", "5", h.ip(tasks[0], n))
+	h.calls(attached, h.ip(tasks[0], n))
 	h.docker("rm", "-f", attached)
 	h.removeOverlay(n, service)
 	// What the node had when it was killed, nobody ever gives back. The rest it gives back in its own time.
@@ -245,7 +247,7 @@ func (h *House) taskAddresses(tasks []string, network string) {
 		}
 	}
 	for _, task := range tasks[1:] {
-		h.docker("exec", tasks[0], "ping", "-c", "1", "-W", "5", h.ip(task, network))
+		h.calls(tasks[0], h.ip(task, network))
 	}
 }
 

@@ -176,6 +176,7 @@ func (c *Cluster) recorded(subnet string, tasks map[string]Held, virtual map[str
 // the leader comes back. Each task and service has an address of its own at all times, and a change of the leader, who
 // asks for all of it again, takes nothing twice (invariants 1 and 3).
 func TestSwarmCluster(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, 3, 113)
 	c.managers()
 	lap := c.laps()

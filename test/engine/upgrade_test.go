@@ -14,6 +14,7 @@ import (
 // The data of a managed plugin lives on through `docker plugin upgrade`: the leases, what Berth remembers of owners,
 // and the pool ids that the engine has stored (invariant 5); and so does what was set with `docker plugin set`.
 func TestPluginUpgrade(t *testing.T) {
+	t.Parallel()
 	newer := filepath.Join(base, "bin", "berth-newer")
 	if err := checkout.Build(newer, "test-2"); err != nil {
 		t.Fatal(err)
@@ -29,11 +30,7 @@ func TestPluginUpgrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := removePlugins(machineEngine); err != nil {
-			t.Error(err)
-		}
-	})
+	p.removedAfter(t)
 	h := enter(t, machineEngine, p, 90)
 	h.upgraded(func() error {
 		if err := p.Disable(); err != nil {

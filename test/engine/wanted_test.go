@@ -17,6 +17,7 @@ import (
 // stopped, or was never started, and though nothing else is left; whoever is refused reads who it is. Once the
 // container is removed, it is anybody's.
 func TestWantedIsKept(t *testing.T) {
+	t.Parallel()
 	k := startKept(t, machineEngine, pluginDir, ways(machineEngine)[0], 154)
 	n := k.name()
 	k.docker(k.networkCommand(n, "--subnet", k.v4("128/28"))...)
@@ -62,6 +63,7 @@ func (k *kept) at4(container, network string) string {
 // say who asks, and its owner gets another address. Both are told of a moment later, once, by name: in events, and by
 // `berth check` with what is to be done. That done, nothing is wrong.
 func TestForeignHolder(t *testing.T) {
+	t.Parallel()
 	k := startKept(t, machineEngine, pluginDir, ways(machineEngine)[0], 155)
 	front := k.plan("--subnet", k.v4("128/25")+",gateway="+k.v4("129")+",pool="+k.span(130, 150))
 	db := k.name()

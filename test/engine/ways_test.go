@@ -51,6 +51,7 @@ func (c *contained) Revive() error {
 
 // The image needs no other image, and serves the engine that runs it.
 func TestContainer(t *testing.T) {
+	t.Parallel()
 	c := startContained(t, prefix+"contained")
 	h := enter(t, machineEngine, c, 91)
 	n := h.network("--subnet", h.v4("0/24"))
@@ -121,6 +122,7 @@ func buildImage(t *testing.T, name, dir string) {
 // systemd hands the two sockets over: a connection is accepted before Berth runs, and starts it. Berth
 // leaves both in place when it ends: they are systemd's.
 func TestSocketActivation(t *testing.T) {
+	t.Parallel()
 	name := prefix + "activated"
 	dir := filepath.Join(base, name)
 	plugin, admin := filepath.Join(pluginDir, name+".sock"), filepath.Join(dir, "admin.sock")

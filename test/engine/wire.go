@@ -10,11 +10,13 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"berth/test/ground"
 )
 
 // overSocket is a client of whoever listens on a unix socket. Each call has a connection of its own.
 func overSocket(socket string) *http.Client {
-	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+	return &http.Client{Timeout: ground.Patient(time.Minute), Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)

@@ -18,6 +18,7 @@ import (
 // The names that an engine of the 20.10 line does not send come from the witness: those of containers, also of renamed
 // ones, and the projects and services of Compose.
 func TestWitnessNames(t *testing.T) {
+	t.Parallel()
 	h, _ := witnessed(t, 41)
 	n := h.network("--subnet", h.v4("0/24"))
 	c := h.container(n)
@@ -74,6 +75,7 @@ func (h *House) who(args ...string) (all []Tenure) {
 
 // Who has an address and who had it, since when and until when: by its name, by the address and by the MAC.
 func TestWitnessWho(t *testing.T) {
+	t.Parallel()
 	h, _ := witnessed(t, 42)
 	n := h.network("--subnet", h.v4("0/24"))
 	begin := time.Now()
@@ -118,6 +120,7 @@ func TestWitnessWho(t *testing.T) {
 // Where all is well, a check finds nothing and says so: of both families, planned and not, with auxiliary addresses,
 // with containers that run and that do not.
 func TestCheckHealthy(t *testing.T) {
+	t.Parallel()
 	h, _ := witnessed(t, 43)
 	n := h.network("--ipv6", "--subnet", h.v4("0/25"), "--subnet", h.v6("::/64"), "--aux-address", "router="+h.v4("7"),
 		"--ip-range", h.v4("64/26"))
@@ -162,6 +165,7 @@ func TestCheckHealthy(t *testing.T) {
 // Beside a daemon that reads no engine, `berth witness` tells what runs: names, and what a check is made of. A check
 // reads the engine by itself where there is no witness.
 func TestWitnessBeside(t *testing.T) {
+	t.Parallel()
 	h, d := witnessed(t, 44, "--docker-host", "none")
 	n := h.network("--subnet", h.v4("0/24"))
 	c := h.container(n)
@@ -244,16 +248,13 @@ func (h *House) healsSoon(want string, args ...string) {
 
 // A managed plugin may read no engine. A check from its host finds out by itself what the plugin is called there.
 func TestCheckManaged(t *testing.T) {
+	t.Parallel()
 	name := prefix + "checked:latest"
 	if err := makePlugin(machineEngine, name, binary); err != nil {
 		t.Fatal(err)
 	}
 	p := &Plugin{Name: name, Sockets: pluginDir, engine: machineEngine, binary: binary}
-	t.Cleanup(func() {
-		if err := removePlugins(machineEngine); err != nil {
-			t.Error(err)
-		}
-	})
+	p.removedAfter(t)
 	p.AsksMAC = true
 	if _, err := machineEngine.Docker("plugin", "set", name, askMAC); err != nil {
 		t.Fatal(err)
