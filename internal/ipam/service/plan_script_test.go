@@ -64,7 +64,7 @@ func newRoomAt(t testing.TB, path string) *room {
 // open opens a service. A second one on etcd is another life of the daemon, with a handle of its own.
 func (r *room) open() {
 	r.t.Helper()
-	if r.s != nil && *overEtcd != "" {
+	if r.s != nil && *overEtcd != "" && r.path != "" {
 		if err := r.store.Close(); err != nil {
 			r.t.Fatal(err)
 		}
