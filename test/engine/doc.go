@@ -10,6 +10,11 @@
 //
 // A scenario is a function of a House: an engine and a running Berth, which is either a daemon on a legacy plugin
 // socket (Daemon) or a managed plugin installed from a registry (Plugin). The same scenarios run over both. What they
-// assert on is asked of Docker (`docker inspect`, a container's own `ip addr`) and of Berth's command line (`berth
+// assert on is asked of Docker (its API, `ip addr` on a container's own interfaces) and of Berth's command line (`berth
 // lease ls`).
+//
+// Most tests run beside one another: they wait more than they work. So each has a number of its own, from which come
+// its names, its addresses, and those of its engines, namespaces and daemons; it removes what is its own and nothing
+// else; and it waits for things (ground.Eventually), not for a time. What measures, loads the machine as a whole, or
+// changes what all stand on, says so and runs alone.
 package engine

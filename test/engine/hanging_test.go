@@ -12,7 +12,7 @@ import (
 // An engine that hangs keeps nobody waiting who asks for an address: who it may be from is told out of the witness's
 // memory. Batches of requests without a name are timed in turn: where nobody witnesses, where a witness does, and
 // while its engine is stopped where it is. What a busy machine adds is in all of them; so what is asked is generous,
-// and the ratio is told.
+// and the ratio is told. It runs alone.
 func TestHanging(t *testing.T) {
 	e := engineOf(t, 52)
 	all := ways(e.Engine)

@@ -20,10 +20,13 @@ var errMiscounted = errors.New("the engine miscounts its endpoints, and keeps it
 // activeEndpoints is what such an engine says.
 const activeEndpoints = "has active endpoints"
 
+// counting is how long an engine that is busy may take to count an endpoint that is gone.
+var counting = 3 * time.Second
+
 // removeNetwork removes a network on which no container is any more. While an endpoint is being taken down the engine
 // says that it is there; where it goes on to say so although there is no container, the error wraps errMiscounted.
 func removeNetwork(e Engine, network string) error {
-	return ground.Eventually(3*time.Second, func() error {
+	return ground.Eventually(counting, func() error {
 		_, err := e.Docker("network", "rm", network)
 		if err == nil {
 			return nil

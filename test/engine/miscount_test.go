@@ -18,7 +18,7 @@ import (
 
 // An engine that miscounts keeps a network. The scenario that met it does not fail for it, the next run names it and
 // passes over it, and what is made then is made beside it.
-func TestMiscounted(t *testing.T) {
+func TestMiscounted(t *testing.T) { // alone: it has other names for a while
 	d := daemon(t, "counted", pluginDir)
 	const number = 159
 	h := enter(t, machineEngine, d, number)
@@ -31,7 +31,9 @@ func TestMiscounted(t *testing.T) {
 	}
 
 	h.Engine = keeping(t, machineEngine, kept)
-	defer func() { h.Engine = machineEngine }()
+	before := counting
+	counting = before / 10 // this one does not count it however long it is waited for
+	defer func() { h.Engine, counting = machineEngine, before }()
 	if err := h.leave(); err != nil {
 		t.Errorf("the engine keeps the network of a scenario that is over: %v", err)
 	}

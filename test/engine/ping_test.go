@@ -23,7 +23,7 @@ const (
 // What a neighbour loses of pings while a container with an address of its own (--ip) is restarted, or made anew: at
 // most half as much again as with the engine's own IPAM, because the engine works the MAC out of the address, so that
 // it stays. Where the engine is asked for MACs it draws another one, which neighbours take up late: that is measured,
-// and nothing asked of it.
+// and nothing asked of it. It runs alone.
 func TestPings(t *testing.T) {
 	d := daemon(t, "pinged", pluginDir)
 	for i, way := range []struct {
@@ -37,6 +37,7 @@ func TestPings(t *testing.T) {
 		}},
 	} {
 		t.Run(way.name, func(t *testing.T) {
+			t.Parallel() // with the other way, and nothing else
 			h := enter(t, machineEngine, d, 76+i)
 			lost := func(third int, driver string) int {
 				subnet := h.v4(fmt.Sprintf("%d/26", 64*third))
