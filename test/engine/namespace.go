@@ -63,6 +63,9 @@ func socketsOf(name string) string { return filepath.Join(base, "p"+strings.Trim
 
 // privateEngine makes what an engine needs in a network namespace that is there, and does not start it.
 func privateEngine(name, sockets string) (*PrivateEngine, error) {
+	if longest := 107 - 65 - len("/berth-admin.sock"); len(sockets) > longest {
+		return nil, fmt.Errorf("%s: with %d bytes its managed plugins would have no sockets", sockets, len(sockets))
+	}
 	e := &PrivateEngine{name: name, Sockets: sockets, bridge: []string{"--bridge", "none"}}
 	e.Socket = e.path("docker.sock")
 	for _, dir := range []string{e.Sockets, e.path("")} {

@@ -22,7 +22,7 @@ const swarmHost = "10.213.250.1"
 // its scenario, and in the name of its engine.
 func swarm(t *testing.T, number int, settings ...string) (*PrivateEngine, *House) {
 	t.Helper()
-	e, err := startPrivateEngine(fmt.Sprintf("%sswarm%d", prefix, number), swarmHost+"/24")
+	e, err := startPrivateEngine(fmt.Sprintf("%se%d", prefix, number), swarmHost+"/24")
 	if err != nil {
 		t.Fatal(err)
 	}
