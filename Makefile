@@ -64,7 +64,7 @@ ipam-etcd-sample: ## some of them: about a minute
 	scripts/with-etcd sh -c 'go test ./internal/ipam/service -count 1 -timeout 30m -rapid.checks 3 -run "$(ETCD_SAMPLE)" -skip "CutOff|$(ETCD_NOT)" -etcd $$ETCD'
 
 # The engine tests make plugin sockets, network namespaces and an engine of their own: they run as root.
-engine: build ## the tests on the real Docker Engine (ENGINE_FLAGS='-run Swarm -v' for some of them)
+engine: build ## the tests on the real Docker Engine (ENGINE_FLAGS="-run 'Swarm|Pin' -v" for some of them)
 	go test -tags engine -count 1 -timeout 60m -parallel $(ENGINE_PARALLEL) -exec "$(CURDIR)/scripts/as-root" ./test/engine/... $(ENGINE_FLAGS)
 
 engine-whole: build ## those of them that `make engine` takes in a few rounds, in all: half an hour
