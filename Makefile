@@ -82,11 +82,11 @@ machine: ## the tests on a whole Debian with systemd (MACHINE_FLAGS='-run Kept -
 machine-clean: ## remove what an interrupted `make machine` left behind
 	go test -tags machine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/machine -clean
 
-test: ## everything but the machine: `make race`, then `make engine`, about half an hour; installs what it needs with apt
+test: ## everything but the machine: `make race`, then `make engine`, twenty minutes to half an hour; installs what it needs with apt
 	@scripts/needs go test engine
 	@echo "the tests that need no Docker Engine, under the race detector: about 6 minutes on two idle cores"
 	@$(MAKE) --no-print-directory race
-	@echo "the tests on the real Docker Engine: about 25 minutes"
+	@echo "the tests on the real Docker Engine: about a quarter of an hour on two idle cores, twice that on busy ones"
 	@$(MAKE) --no-print-directory engine
 
 soak: ## SIGKILL under load, SOAK_ROUNDS times
