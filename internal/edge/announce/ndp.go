@@ -1,0 +1,82 @@
+package announce
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/mdlayher/ndp"
+	"golang.org/x/net/ipv6"
+	"golang.org/x/sys/unix"
+)
+
+// settling is how often, each millisecond, an address is tried that is not good for use yet.
+const settling = 50
+
+// neighbours speaks neighbour discovery on one device. What it sends passes the tables of the kernel.
+type neighbours struct {
+	conn   *ndp.Conn
+	device *net.Interface
+}
+
+func listenNeighbours(device *net.Interface) (*neighbours, error) {
+	// Names of zones are remembered for a minute, and a device can be another one by then: its number is given instead.
+	numbered := &net.Interface{Index: device.Index, MTU: device.MTU, Name: strconv.Itoa(device.Index)}
+	conn, _, err := ndp.Listen(numbered, ndp.Unspecified)
+	if err != nil {
+		return nil, fmt.Errorf("cannot speak neighbour discovery on %s: %w", device.Name, err)
+	}
+	var only ipv6.ICMPFilter
+	only.SetAll(true)
+	only.Accept(ipv6.ICMPTypeNeighborAdvertisement)
+	err = errors.Join(conn.SetICMPFilter(&only), conn.SetControlMessage(ipv6.FlagInterface, true))
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return &neighbours{conn, device}, nil
+}
+
+// say tells all nodes that an address is here, whatever they had believed. The address is also the source, by which the
+// kernel holds the message back where it may not be said.
+func (n *neighbours) say(a netip.Addr) error {
+	message := &ndp.NeighborAdvertisement{
+		Override:      true,
+		TargetAddress: a,
+		Options: []ndp.Option{
+			&ndp.LinkLayerAddress{Direction: ndp.Target, Addr: n.device.HardwareAddr},
+		},
+	}
+	how := &ipv6.ControlMessage{HopLimit: ndp.HopLimit, Src: a.AsSlice(), IfIndex: n.device.Index}
+	for tries := 0; ; tries++ {
+		err := n.conn.WriteTo(message, how, netip.IPv6LinkLocalAllNodes())
+		// The kernel makes an address that was just put on a device good for use a moment later.
+		if !errors.Is(err, unix.EINVAL) || tries == settling {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// hear returns who says that he has which address.
+func (n *neighbours) hear() (net.HardwareAddr, netip.Addr, error) {
+	for {
+		message, how, _, err := n.conn.ReadFrom()
+		if err != nil {
+			return nil, netip.Addr{}, err
+		}
+		said, ok := message.(*ndp.NeighborAdvertisement)
+		if !ok || how == nil || how.IfIndex != n.device.Index {
+			continue
+		}
+		for _, option := range said.Options {
+			if at, ok := option.(*ndp.LinkLayerAddress); ok && at.Direction == ndp.Target {
+				return at.Addr, said.TargetAddress, nil
+			}
+		}
+	}
+}
+
+func (n *neighbours) close() error { return n.conn.Close() }

@@ -1,0 +1,153 @@
+package nft
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"slices"
+
+	"berth/internal/edge"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	"sigs.k8s.io/knftables"
+)
+
+// addressList is what is on the devices: single addresses out of ranges of this host's edge.
+type addressList struct {
+	links map[string]netlink.Link
+	on    map[netip.Addr]string // the device's name
+}
+
+// listAddresses reads the devices. An address is the edge's own where it stands alone (/32 or /128) in a range that is
+// set, or was; loopback devices are left to those who route to them.
+func (p *Provider) listAddresses() (addressList, error) {
+	list := addressList{links: map[string]netlink.Link{}, on: map[netip.Addr]string{}}
+	links, err := netlink.LinkList()
+	if err != nil {
+		return list, fmt.Errorf("cannot list the devices: %w", err)
+	}
+	names := map[int]string{}
+	for _, l := range links {
+		list.links[l.Attrs().Name] = l
+		if l.Attrs().Flags&net.FlagLoopback == 0 {
+			names[l.Attrs().Index] = l.Attrs().Name
+		}
+	}
+	all, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return list, fmt.Errorf("cannot list the addresses of devices: %w", err)
+	}
+	ranges := p.everyRange()
+	for _, one := range all {
+		a, name := address(one.IP), names[one.LinkIndex]
+		bits, size := one.Mask.Size()
+		if _, ours := edge.Find(ranges, a); ours && bits == size && name != "" {
+			list.on[a] = name
+		}
+	}
+	return list, nil
+}
+
+// wantedAddresses are those of each device.
+func (p *Provider) wantedAddresses() map[string]map[netip.Addr]bool {
+	wanted := map[string]map[netip.Addr]bool{}
+	for a, device := range p.announced() {
+		if wanted[device] == nil {
+			wanted[device] = map[netip.Addr]bool{}
+		}
+		wanted[device][a] = true
+	}
+	return wanted
+}
+
+// announced are the addresses that this host answers for, with their devices.
+func (p *Provider) announced() map[netip.Addr]string {
+	all := map[netip.Addr]string{}
+	for _, m := range p.state.Mappings {
+		r, _ := edge.Find(p.state.Ranges, m.Elastic)
+		if !m.Staged && r.Announce != "" {
+			all[m.Elastic] = r.Announce
+		}
+	}
+	return all
+}
+
+// leave takes addresses off devices where they are not wanted.
+func (p *Provider) leave(list addressList) (failed []error) {
+	wanted := p.announced()
+	for a, device := range list.on {
+		if wanted[a] == device {
+			continue
+		}
+		err := netlink.AddrDel(list.links[device], single(a))
+		if err != nil && err != unix.EADDRNOTAVAIL {
+			failed = append(failed, &edge.Failure{Address: a, Err: fmt.Errorf("cannot take it off %s: %w", device, err)})
+			continue
+		}
+		delete(list.on, a)
+	}
+	return failed
+}
+
+// enter puts the wanted addresses on their devices, and returns those that are there.
+func (p *Provider) enter(list addressList) (entered map[netip.Addr]string, failed []error) {
+	entered = p.announced()
+	for a, device := range entered {
+		if list.on[a] == device {
+			continue
+		}
+		link, there := list.links[device]
+		err := fmt.Errorf("there is no device %s here", device)
+		if there {
+			err = netlink.AddrReplace(link, single(a))
+		}
+		if err != nil {
+			failed = append(failed, &edge.Failure{Address: a, Err: fmt.Errorf("cannot put it on %s: %w", device, err)})
+			delete(entered, a)
+		}
+	}
+	return entered, failed
+}
+
+// single is an address as it stands on a device: alone, at once, and, where IPv6 would choose it as the source of this
+// host's own connections, as one that is chosen last.
+func single(a netip.Addr) *netlink.Addr {
+	one := &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}}
+	if a.Is6() {
+		one.Flags = unix.IFA_F_NODAD
+		one.ValidLft, one.PreferedLft = math.MaxUint32, 0
+	}
+	return one
+}
+
+// rangesOf are the ranges that contents were made of.
+func rangesOf(c contents) []edge.Range {
+	var all []edge.Range
+	for _, family := range []knftables.Family{knftables.IPv4Family, knftables.IPv6Family} {
+		for from, end := range c[place{family, setRanges}] {
+			first, last := span(from, end)
+			all = append(all, edge.Range{From: first, To: last})
+		}
+	}
+	return all
+}
+
+// mergeRanges are those of both lists, in the order of their addresses and apart from each other.
+func mergeRanges(a, b []edge.Range) []edge.Range {
+	all := slices.Concat(a, b)
+	slices.SortFunc(all, func(a, b edge.Range) int { return a.From.Compare(b.From) })
+	var apart []edge.Range
+	for _, r := range all {
+		last := len(apart) - 1
+		if last < 0 || !apart[last].Contains(r.From) {
+			apart = append(apart, edge.Range{From: r.From, To: r.To})
+			continue
+		}
+		if apart[last].To.Less(r.To) {
+			apart[last].To = r.To
+		}
+	}
+	return apart
+}

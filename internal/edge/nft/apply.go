@@ -1,0 +1,171 @@
+package nft
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	"sigs.k8s.io/knftables"
+)
+
+// attempts is how often a transaction is tried where others write to nftables at the same time.
+const attempts = 4
+
+// load makes the tables whole and learns what they hold, unless nobody has written to nftables since that was known.
+// It returns what was missing, and whether it looked.
+func (p *Provider) load(ctx context.Context) (gone []string, looked bool, err error) {
+	devices, err := p.heldDevices()
+	if err != nil {
+		return nil, false, err
+	}
+	now, err := p.kernel.generation()
+	if err != nil {
+		return nil, false, err
+	}
+	if p.known != 0 && now == p.known && maps.Equal(devices, p.devices) {
+		return nil, false, nil
+	}
+	p.known, p.devices = 0, devices
+	for range attempts {
+		more, err := p.look(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		gone = append(gone, more...)
+		if p.known != 0 {
+			return gone, true, nil
+		}
+	}
+	return nil, false, errors.New("others write to nftables all the time, so that it cannot be read as a whole; try again")
+}
+
+// look reads everything once. It leaves known at zero where others wrote meanwhile.
+func (p *Provider) look(ctx context.Context) ([]string, error) {
+	found, err := p.kernel.structure()
+	if err != nil {
+		return nil, err
+	}
+	want := schema(mark{p.config.Mark, p.config.Mask}, p.devices)
+	gone, err := p.mend(ctx, want, found, p.want)
+	if err != nil {
+		return nil, err
+	}
+	if len(gone) > 0 {
+		return gone, nil // read again what is there now
+	}
+	before, err := p.kernel.generation()
+	if err != nil {
+		return nil, err
+	}
+	_, have, err := p.read(found)
+	if errors.Is(err, unix.ENOENT) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	after, err := p.kernel.generation()
+	if err != nil {
+		return nil, err
+	}
+	if before == after {
+		p.have, p.known = have, after
+	}
+	return nil, nil
+}
+
+// read is what the sets hold: the live elements apart from all that does not end by itself.
+func (p *Provider) read(found map[knftables.Family]foundTable) (live map[place]elements, rest contents, err error) {
+	live, rest = map[place]elements{}, contents{}
+	for _, t := range schema(mark{}, nil) {
+		for _, s := range t.sets {
+			had := found[t.family].sets[s.name]
+			if had == nil || s.name == setTicket {
+				continue
+			}
+			all, err := p.kernel.elements(had)
+			if err != nil {
+				return nil, nil, err
+			}
+			if s.timed {
+				live[place{t.family, s.name}] = all
+			} else {
+				rest[place{t.family, s.name}] = all
+			}
+		}
+	}
+	return live, rest, nil
+}
+
+// move writes the difference between what is there and what is wanted, in one transaction.
+func (p *Provider) move(ctx context.Context) error {
+	for range attempts {
+		tx := p.kernel.begin()
+		for _, t := range schema(mark{}, nil) {
+			for _, s := range t.sets {
+				at := place{t.family, s.name}
+				remove, add := difference(p.have[at], p.want[at])
+				if !s.timed {
+					tx.remove(at, s, remove)
+					tx.add(at, s, add, 0)
+				}
+			}
+		}
+		if tx.empty {
+			return nil
+		}
+		err := tx.commit()
+		if err == nil {
+			p.have = p.want
+			return p.wrote(1)
+		}
+		p.known = 0
+		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EEXIST) {
+			return err
+		}
+		_, _, err = p.load(ctx) // others wrote between the look and the transaction
+		if err != nil {
+			return err
+		}
+	}
+	return errors.New("others write to the tables of Berth all the time; end whatever does, and try again")
+}
+
+// wrote follows the generation over transactions of its own. Another number than theirs means that others wrote, too.
+func (p *Provider) wrote(transactions uint32) error {
+	now, err := p.kernel.generation()
+	if err != nil {
+		return err
+	}
+	if p.known == 0 || now != p.known+transactions {
+		p.known = 0
+		return nil
+	}
+	p.known = now
+	return nil
+}
+
+// heldDevices are those on which a fenced range of IPv4 is announced, by their index.
+func (p *Provider) heldDevices() (map[int]string, error) {
+	devices := map[int]string{}
+	if !p.egress {
+		return devices, nil
+	}
+	for _, r := range p.state.Ranges {
+		if r.Announce == "" || !r.Fenced() || !r.From.Is4() {
+			continue
+		}
+		link, err := netlink.LinkByName(r.Announce)
+		if missing := (netlink.LinkNotFoundError{}); errors.As(err, &missing) {
+			continue // told of each of its addresses, when they cannot be put there
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot look for the device %s: %w", r.Announce, err)
+		}
+		devices[link.Attrs().Index] = r.Announce
+	}
+	return devices, nil
+}

@@ -1,0 +1,226 @@
+package nft
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"berth/internal/edge"
+
+	"github.com/vishvananda/netlink"
+)
+
+// every is how often Run compares. A comparison that finds the generation of nftables as it was costs one message.
+const every = 500 * time.Millisecond
+
+// mayAnswer is what the announcer asks before each frame.
+func (p *Provider) mayAnswer(a netip.Addr) bool {
+	allowed := p.allowed.Load()
+	r, found := edge.Find(allowed.ranges, a)
+	return found && allowed.mayAnswer(r)
+}
+
+// Check compares what is in place with what was set last, and puts it right. It returns how many things were gone.
+func (p *Provider) Check(ctx context.Context) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.check(ctx)
+}
+
+func (p *Provider) check(ctx context.Context) (int, error) {
+	if p.state == nil {
+		return 0, nil
+	}
+	gone, looked, err := p.load(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if looked {
+		more, err := p.checkElements()
+		if err != nil {
+			return 0, err
+		}
+		gone = append(gone, more...)
+	}
+	more, err := p.checkDocker(ctx, looked)
+	if err != nil {
+		return 0, err
+	}
+	gone = append(gone, more...)
+	more, err = p.checkAddresses()
+	if err != nil {
+		return 0, err
+	}
+	gone = append(gone, more...)
+	if len(gone) == 0 {
+		if p.whole {
+			return 0, nil
+		}
+		return 0, p.apply(ctx, nil) // what a change before this one could not bring to its end
+	}
+	p.repaired.Add(1)
+	p.config.Tell(edge.Notice{Kind: edge.Repaired, Text: strings.Join(gone, ", ")})
+	return len(gone), p.apply(ctx, nil)
+}
+
+// checkElements tells what the sets lack and what they have too much, and which live elements went before their time.
+func (p *Provider) checkElements() ([]string, error) {
+	var gone []string
+	for at, want := range p.want {
+		remove, add := difference(p.have[at], want)
+		if n := len(remove) + len(add); n > 0 {
+			gone = append(gone, fmt.Sprintf("%d elements of %s %s %s", n, at.family, tableName, at.name))
+		}
+	}
+	now, err := edge.Now()
+	if err != nil {
+		return nil, err
+	}
+	if now >= p.allowed.Load().ends {
+		return gone, nil
+	}
+	found, err := p.kernel.structure()
+	if err != nil {
+		return nil, err
+	}
+	live, err := p.readLive(found)
+	if err != nil {
+		return nil, err
+	}
+	for at, granted := range p.live {
+		_, add := difference(live[at], granted)
+		if len(add) > 0 {
+			gone = append(gone, fmt.Sprintf("%d elements of %s %s %s", len(add), at.family, tableName, at.name))
+		}
+	}
+	return gone, nil
+}
+
+// checkDocker looks at DOCKER-USER when nftables has changed; the older iptables changes without a sign.
+func (p *Provider) checkDocker(ctx context.Context, changed bool) ([]string, error) {
+	if !changed && !p.docker.legacy {
+		return nil, nil
+	}
+	gone, err := p.docker.missing(ctx, p.state.Ranges)
+	if len(gone) > 0 {
+		p.accepted = nil
+	}
+	return gone, err
+}
+
+func (p *Provider) checkAddresses() ([]string, error) {
+	if p.watched && !p.stray {
+		return nil, nil
+	}
+	list, err := p.listAddresses()
+	if err != nil {
+		return nil, err
+	}
+	p.stray = false
+	var gone []string
+	for device, wanted := range p.wantedAddresses() {
+		if _, there := list.links[device]; !there {
+			continue // told by each Set; it comes back with a sign
+		}
+		for a := range wanted {
+			if list.on[a] != device {
+				gone = append(gone, fmt.Sprintf("address %s on %s", a, device))
+			}
+		}
+	}
+	return gone, nil
+}
+
+// Run repairs and announces until the context ends. What is in place then stays.
+func (p *Provider) Run(ctx context.Context) error {
+	w, err := watchDevices(ctx)
+	if err != nil {
+		return err
+	}
+	p.watch(true)
+	defer p.watch(false)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	failed := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.addresses:
+			p.strayed()
+			continue
+		case u := <-w.links:
+			if w.cameUp(u) {
+				p.strayed()
+				p.announcer.Again(u.Attrs().Name)
+			}
+			continue
+		case <-w.lost:
+			p.strayed()
+			continue
+		case <-tick.C:
+		}
+		_, err := p.Check(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err == nil:
+			failed = ""
+		case err.Error() != failed: // once, and not each time
+			failed = err.Error()
+			p.config.Tell(edge.Notice{Kind: edge.Failed, Text: failed})
+		}
+	}
+}
+
+func (p *Provider) watch(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watched, p.stray = on, true
+}
+
+func (p *Provider) strayed() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stray = true
+}
+
+// devices are what the kernel says of them as it happens.
+type devices struct {
+	addresses chan netlink.AddrUpdate
+	links     chan netlink.LinkUpdate
+	lost      chan struct{} // some of it was not heard
+	running   map[int32]bool
+}
+
+func watchDevices(ctx context.Context) (*devices, error) {
+	w := &devices{
+		addresses: make(chan netlink.AddrUpdate, 64), links: make(chan netlink.LinkUpdate, 64),
+		lost: make(chan struct{}, 1), running: map[int32]bool{},
+	}
+	lost := func(error) {
+		select {
+		case w.lost <- struct{}{}:
+		default:
+		}
+	}
+	err := netlink.AddrSubscribeWithOptions(w.addresses, ctx.Done(), netlink.AddrSubscribeOptions{ErrorCallback: lost})
+	if err != nil {
+		return nil, fmt.Errorf("cannot follow the addresses of devices: %w", err)
+	}
+	err = netlink.LinkSubscribeWithOptions(w.links, ctx.Done(), netlink.LinkSubscribeOptions{ErrorCallback: lost})
+	if err != nil {
+		return nil, fmt.Errorf("cannot follow the devices: %w", err)
+	}
+	return w, nil
+}
+
+// cameUp: the device carries again what it did not.
+func (w *devices) cameUp(u netlink.LinkUpdate) bool {
+	const iffRunning = 0x40
+	was, known := w.running[u.Index]
+	now := u.Flags&iffRunning != 0
+	w.running[u.Index] = now
+	return now && (!known || !was)
+}

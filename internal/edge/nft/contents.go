@@ -1,0 +1,134 @@
+package nft
+
+import (
+	"bytes"
+	"net/netip"
+
+	"berth/internal/edge"
+
+	"go4.org/netipx"
+	"sigs.k8s.io/knftables"
+)
+
+// place is a set or map of one of the tables.
+type place struct {
+	family knftables.Family
+	name   string
+}
+
+// elements are those of a set by their keys, in the kernel's bytes. A map has the value of each; a set of intervals
+// has where each ends, which is the first that is not in it any more, and "" behind the last address of all.
+type elements map[string]string
+
+// contents are the elements of all sets that do not end by themselves.
+type contents map[place]elements
+
+// contentsOf is what the tables are to hold for a state.
+func contentsOf(s edge.State) contents {
+	c := contents{}
+	for _, t := range schema(mark{}, nil) {
+		for _, set := range t.sets {
+			if !set.timed {
+				c[place{t.family, set.name}] = elements{}
+			}
+		}
+	}
+	for _, r := range s.Ranges {
+		c.span(familyOf(r.From), setRanges, r.From, r.To)
+		if !r.Fenced() {
+			continue
+		}
+		for _, family := range gatesOf(r.From) {
+			c.span(family, setFenced, r.From, r.To)
+		}
+	}
+	inside := map[netip.Prefix]bool{}
+	for _, m := range s.Mappings {
+		family := familyOf(m.Elastic)
+		c[place{family, mapOut}][bytesOf(m.Guest)] = bytesOf(m.Elastic)
+		if m.Inbound() {
+			c[place{family, mapIn}][bytesOf(m.Elastic)] = bytesOf(m.Guest)
+		}
+		if m.EgressOnly && !m.Staged {
+			c[place{family, setShut}][bytesOf(m.Elastic)] = ""
+		}
+		inside[m.Subnet.Masked()] = true
+	}
+	c.inside(inside)
+	return c
+}
+
+// inside adds the guests' subnets; those that lie in others are part of them.
+func (c contents) inside(subnets map[netip.Prefix]bool) {
+	var b netipx.IPSetBuilder
+	for p := range subnets {
+		b.AddPrefix(p)
+	}
+	set, err := b.IPSet()
+	if err != nil {
+		return // only of prefixes that are none, which Check refuses
+	}
+	for _, r := range set.Ranges() {
+		c.span(familyOf(r.From()), setInside, r.From(), r.To())
+	}
+}
+
+func (c contents) span(family knftables.Family, name string, from, to netip.Addr) {
+	c[place{family, name}][bytesOf(from)] = endOf(to)
+}
+
+// endOf is the end of an interval whose last address is given.
+func endOf(last netip.Addr) string {
+	next := last.Next()
+	if !next.IsValid() {
+		return ""
+	}
+	return bytesOf(next)
+}
+
+// span is an interval as its first and its last address.
+func span(from, end string) (first, last netip.Addr) {
+	if end != "" {
+		return addrOf(from), addrOf(end).Prev()
+	}
+	all := bytes.Repeat([]byte{0xff}, len(from))
+	return addrOf(from), addrOf(string(all))
+}
+
+// gatesOf are the families whose tables hold back what is said of an address.
+func gatesOf(a netip.Addr) []knftables.Family {
+	if a.Is4() {
+		return []knftables.Family{knftables.IPv4Family, knftables.ARPFamily, knftables.NetDevFamily}
+	}
+	return []knftables.Family{knftables.IPv6Family}
+}
+
+func familyOf(a netip.Addr) knftables.Family {
+	if a.Is4() {
+		return knftables.IPv4Family
+	}
+	return knftables.IPv6Family
+}
+
+func bytesOf(a netip.Addr) string { return string(a.AsSlice()) }
+
+func addrOf(b string) netip.Addr {
+	a, _ := netip.AddrFromSlice([]byte(b))
+	return a
+}
+
+// difference is what makes one set of elements another.
+func difference(have, want elements) (remove, add elements) {
+	remove, add = elements{}, elements{}
+	for key, value := range have {
+		if wanted, found := want[key]; !found || wanted != value {
+			remove[key] = value
+		}
+	}
+	for key, value := range want {
+		if had, found := have[key]; !found || had != value {
+			add[key] = value
+		}
+	}
+	return remove, add
+}

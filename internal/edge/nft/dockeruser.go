@@ -1,0 +1,207 @@
+package nft
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"berth/internal/edge"
+
+	"go4.org/netipx"
+)
+
+// The engine's iptables backend drops what comes into a bridge by no published port. Its chain for users comes before
+// that: what was translated from an elastic address is accepted there. The rule goes by the original destination, not
+// by a mark: it must hold wherever the engine puts its own rules later.
+
+const (
+	dockerChain = "DOCKER-USER"
+	ruleComment = "berth-edge"
+)
+
+// dockerUser keeps rules in the engine's chain for users, where there is one.
+type dockerUser struct {
+	commands []iptables
+	legacy   bool // its changes leave no sign in nftables
+}
+
+type iptables struct {
+	path string
+	is4  bool
+}
+
+func findDockerUser() dockerUser {
+	var d dockerUser
+	for _, name := range []string{"iptables", "ip6tables"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		d.commands = append(d.commands, iptables{path, name == "iptables"})
+		version, err := exec.Command(path, "--version").Output()
+		d.legacy = d.legacy || err == nil && strings.Contains(string(version), "legacy")
+	}
+	return d
+}
+
+// set makes the rules those of the ranges. Without ranges there are none.
+func (d dockerUser) set(ctx context.Context, ranges []edge.Range) error {
+	for _, c := range d.commands {
+		rules, err := c.list(ctx)
+		if err != nil {
+			return err
+		}
+		remove, add := rules.difference(c.prefixes(ranges))
+		for _, rule := range remove {
+			_, err := c.run(ctx, slices.Concat([]string{"-D"}, rule)...)
+			if err != nil {
+				return err
+			}
+		}
+		for _, prefix := range add {
+			err := c.insert(ctx, prefix)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// missing says which rules are not there.
+func (d dockerUser) missing(ctx context.Context, ranges []edge.Range) ([]string, error) {
+	var gone []string
+	for _, c := range d.commands {
+		rules, err := c.list(ctx)
+		if err != nil {
+			return nil, err
+		}
+		_, add := rules.difference(c.prefixes(ranges))
+		for _, prefix := range add {
+			gone = append(gone, fmt.Sprintf("rule of %s in %s", prefix, dockerChain))
+		}
+	}
+	return gone, nil
+}
+
+// has: there is a rule of Berth.
+func (d dockerUser) has(ctx context.Context) (bool, error) {
+	for _, c := range d.commands {
+		rules, err := c.list(ctx)
+		if err != nil {
+			return false, err
+		}
+		if len(rules.ours) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// chainRules are what the chain holds.
+type chainRules struct {
+	there bool
+	ours  map[netip.Prefix][]string // with their words
+	end   int                       // the position of a rule that leaves the chain whatever comes; zero without one
+}
+
+func (c iptables) list(ctx context.Context) (chainRules, error) {
+	rules := chainRules{ours: map[netip.Prefix][]string{}}
+	out, err := c.run(ctx, "-S", dockerChain)
+	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) {
+		return rules, nil // there is no such chain: no engine, or one with another backend
+	}
+	if err != nil {
+		return rules, err
+	}
+	rules.there = true
+	position := 0
+	for line := range strings.Lines(out) {
+		words := strings.Fields(line)
+		if len(words) < 2 || words[0] != "-A" {
+			continue
+		}
+		position++
+		if strings.TrimSpace(line) == "-A "+dockerChain+" -j RETURN" && rules.end == 0 {
+			rules.end = position
+		}
+		if !slices.Contains(words, ruleComment) {
+			continue
+		}
+		prefix, ok := originalDestination(words)
+		if ok && rules.end == 0 { // one behind the end does nothing, and is as good as missing
+			rules.ours[prefix] = words[1:]
+		}
+	}
+	return rules, nil
+}
+
+func originalDestination(words []string) (netip.Prefix, bool) {
+	i := slices.Index(words, "--ctorigdst")
+	if i < 0 || i+1 == len(words) {
+		return netip.Prefix{}, false
+	}
+	prefix, err := netip.ParsePrefix(words[i+1])
+	if err == nil {
+		return prefix, true
+	}
+	a, err := netip.ParseAddr(words[i+1])
+	if err != nil {
+		return netip.Prefix{}, false
+	}
+	return netip.PrefixFrom(a, a.BitLen()), true
+}
+
+func (r chainRules) difference(want []netip.Prefix) (remove [][]string, add []netip.Prefix) {
+	for prefix, words := range r.ours {
+		if !slices.Contains(want, prefix) {
+			remove = append(remove, words)
+		}
+	}
+	for _, prefix := range want {
+		if r.there && r.ours[prefix] == nil {
+			add = append(add, prefix)
+		}
+	}
+	return remove, add
+}
+
+// insert puts a rule behind those of people, which go first, and before the one that leaves the chain.
+func (c iptables) insert(ctx context.Context, prefix netip.Prefix) error {
+	rules, err := c.list(ctx)
+	if err != nil {
+		return err
+	}
+	rule := []string{"-A", dockerChain}
+	if rules.end > 0 {
+		rule = []string{"-I", dockerChain, fmt.Sprint(rules.end)}
+	}
+	_, err = c.run(ctx, append(rule, "-m", "conntrack", "--ctstate", "DNAT", "--ctorigdst", prefix.String(),
+		"-m", "comment", "--comment", ruleComment, "-j", "ACCEPT")...)
+	return err
+}
+
+func (c iptables) prefixes(ranges []edge.Range) []netip.Prefix {
+	var all []netip.Prefix
+	for _, r := range ranges {
+		if r.From.Is4() == c.is4 {
+			all = append(all, netipx.IPRangeFrom(r.From, r.To).Prefixes()...)
+		}
+	}
+	return all
+}
+
+func (c iptables) run(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, c.path, append([]string{"--wait", "5"}, args...)...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", c.path, strings.Join(args, " "), err, strings.TrimSpace(errs.String()))
+	}
+	return string(out), nil
+}

@@ -1,0 +1,242 @@
+package nft
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"berth/internal/edge"
+	"berth/internal/edge/announce"
+
+	"sigs.k8s.io/knftables"
+)
+
+// Config is what a Provider is made with.
+type Config struct {
+	// Mark and Mask are the engine's option bridge-accept-fwmark, which lets marked packets into bridges where its
+	// firewall backend is nftables. A mask of zero marks nothing.
+	Mark, Mask uint32
+	// Tell is told of what a person may want to know; it must not wait. Nil: nobody is.
+	Tell func(edge.Notice)
+}
+
+// Counts are what has happened since New.
+type Counts struct {
+	Repaired  int // times that something had been taken away by others
+	Announced int // frames by which neighbours were told
+	Contested int // times that somebody else answered for an address that is here
+	Forgotten int // connections that contradicted a state
+	Expired   int // renewals that came too late
+}
+
+// Provider is an edge.Provider.
+type Provider struct {
+	config    Config
+	text      knftables.Interface
+	kernel    kernel
+	docker    dockerUser
+	announcer *announce.Announcer
+	egress    bool // the kernel can hold back frames on a device
+
+	mu       sync.Mutex
+	state    *edge.State // nil before the first Set
+	want     contents
+	have     contents     // what the kernel has at the generation known
+	known    uint32       // zero: it is not known what the kernel has
+	former   []edge.Range // those of the kernel before the last change
+	whole    bool         // the last change came to its end
+	devices  map[int]string
+	live     map[place]elements // what was granted last
+	ticket   uint32
+	accepted []edge.Range // by the engine
+	stray    bool         // addresses on devices may have changed
+	watched  bool         // Run hears of their changes
+
+	allowed   atomic.Pointer[allowance]
+	repaired  atomic.Int64
+	forgotten atomic.Int64
+	expired   atomic.Int64
+}
+
+// New finds out what this host can do. It changes nothing.
+func New(config Config) (*Provider, error) {
+	text, err := knftables.New("", "", knftables.NoObjectCommentEmulation)
+	if err != nil {
+		return nil, fmt.Errorf("nftables cannot be used here (the package nftables, and CAP_NET_ADMIN, are needed): %w", err)
+	}
+	k, err := newKernel()
+	if err != nil {
+		return nil, err
+	}
+	if config.Tell == nil {
+		config.Tell = func(edge.Notice) {}
+	}
+	p := &Provider{config: config, text: text, kernel: k, docker: findDockerUser(), stray: true}
+	p.allowed.Store(&allowance{})
+	p.egress = p.holdsDevices()
+	p.announcer = announce.New(announce.Config{Tell: config.Tell, Allowed: p.mayAnswer})
+	return p, nil
+}
+
+// holdsDevices: the kernel filters what leaves by a device (since 5.16).
+func (p *Provider) holdsDevices() bool {
+	tx := p.text.NewTransaction()
+	tx.Add(&knftables.Table{Family: knftables.NetDevFamily, Name: tableName})
+	chain{name: "try", kind: knftables.FilterType, hook: knftables.EgressHook, device: "lo"}.write(tx,
+		knftables.NetDevFamily)
+	return p.text.Check(context.Background(), tx) == nil
+}
+
+// Close ends what the provider has open. The rules stay.
+func (p *Provider) Close() error { return p.announcer.Close() }
+
+// Counts are those of now.
+func (p *Provider) Counts() Counts {
+	announced, contested := p.announcer.Counts()
+	return Counts{
+		Repaired:  int(p.repaired.Load()),
+		Announced: announced,
+		Contested: contested,
+		Forgotten: int(p.forgotten.Load()),
+		Expired:   int(p.expired.Load()),
+	}
+}
+
+// Set is edge.Provider's.
+func (p *Provider) Set(ctx context.Context, s edge.State) error {
+	err := s.Check()
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state != nil { // what others have done is told apart from what this call changes
+		_, err = p.check(ctx)
+		if err != nil {
+			return err
+		}
+	}
+	first := p.state == nil
+	p.setState(s)
+	_, _, err = p.load(ctx)
+	if err != nil {
+		return err
+	}
+	touched := touchedBy(p.have, p.want)
+	if first { // whoever was here before may have ended between its transaction and what follows it
+		touched = nil
+	}
+	return p.apply(ctx, touched)
+}
+
+func (p *Provider) setState(s edge.State) {
+	s.Ranges, s.Mappings = slices.Clone(s.Ranges), slices.Clone(s.Mappings)
+	slices.SortFunc(s.Ranges, func(a, b edge.Range) int { return a.From.Compare(b.From) })
+	p.state, p.want = &s, contentsOf(s)
+	p.allowed.Store(&allowance{ranges: s.Ranges, ends: p.allowed.Load().ends})
+}
+
+// apply brings the kernel from what it has to what is wanted. An address leaves its device before it loses its guest,
+// and comes to it when all the rest is in place.
+func (p *Provider) apply(ctx context.Context, touched *touched) error {
+	p.whole, p.former = false, rangesOf(p.have)
+	list, err := p.listAddresses()
+	if err != nil {
+		return err
+	}
+	failed := p.leave(list)
+	p.announcer.Keep(p.announced())
+	err = p.move(ctx)
+	if err != nil {
+		return err
+	}
+	err = p.grant(ctx)
+	if err != nil {
+		return err
+	}
+	err = p.accept(ctx)
+	if err != nil {
+		return err
+	}
+	err = p.forget(touched)
+	if err != nil {
+		return err
+	}
+	entered, refused := p.enter(list)
+	p.whole = true
+	failed = append(failed, refused...)
+	failed = append(failed, p.announcer.Set(entered)...)
+	return errors.Join(failed...)
+}
+
+// accept has the engine let in what is translated, where the ranges are others than at the last time.
+func (p *Provider) accept(ctx context.Context) error {
+	if p.accepted != nil && slices.Equal(p.accepted, p.state.Ranges) {
+		return nil
+	}
+	err := p.docker.set(ctx, p.state.Ranges)
+	if err == nil {
+		p.accepted = p.state.Ranges
+	}
+	return err
+}
+
+// Enabled is edge.Provider's.
+func (p *Provider) Enabled(ctx context.Context) (bool, error) {
+	found, err := p.kernel.structure()
+	if err != nil {
+		return false, err
+	}
+	if len(found) > 0 {
+		return true, nil
+	}
+	return p.docker.has(ctx)
+}
+
+// Remove is edge.Provider's. What it takes off devices are the addresses of the ranges that the kernel knows.
+func (p *Provider) Remove(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found, err := p.kernel.structure()
+	if err != nil {
+		return err
+	}
+	_, foreign, err := p.read(found)
+	if err != nil {
+		return err
+	}
+	p.former = rangesOf(foreign)
+	p.setState(edge.State{})
+	list, err := p.listAddresses()
+	if err != nil {
+		return err
+	}
+	failed := p.leave(list)
+	failed = append(failed, p.announcer.Set(nil)...)
+	p.allowed.Store(&allowance{})
+	err = p.drop(ctx, found)
+	if err != nil {
+		return err
+	}
+	failed = append(failed, p.docker.set(ctx, nil), p.forget(nil))
+	p.state, p.want, p.have, p.live, p.known, p.accepted = nil, nil, nil, nil, 0, nil
+	return errors.Join(failed...)
+}
+
+func (p *Provider) drop(ctx context.Context, found map[knftables.Family]foundTable) error {
+	if len(found) == 0 {
+		return nil
+	}
+	tx := p.text.NewTransaction()
+	for family := range found {
+		tx.Delete(&knftables.Table{Family: family, Name: tableName})
+	}
+	err := p.text.Run(ctx, tx)
+	if err != nil {
+		return fmt.Errorf("nft refused to delete the tables: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,238 @@
+//go:build edge
+
+package edge_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"berth/internal/edge"
+	"berth/internal/edge/nft"
+
+	"github.com/mdlayher/packet"
+)
+
+// heard is one thing that was said on the network.
+type heard struct {
+	at      time.Time
+	form    string // request, reply or advertisement
+	address netip.Addr
+	mac     string
+}
+
+// ears collect what is said in a namespace.
+type ears struct {
+	mu  sync.Mutex
+	all []heard
+}
+
+const etherAll, etherARP, etherIPv6 = 3, 0x0806, 0x86dd
+
+// listen hears ARP and neighbour advertisements on the device eth0 of a namespace.
+func listen(t *testing.T, ns string) *ears {
+	t.Helper()
+	c := socketIn(t, ns)
+	e := &ears{}
+	go func() {
+		frame := make([]byte, 2000)
+		for {
+			n, _, err := c.ReadFrom(frame)
+			if err != nil {
+				return
+			}
+			if one, ok := read(frame[:n]); ok {
+				one.at = time.Now()
+				e.mu.Lock()
+				e.all = append(e.all, one)
+				e.mu.Unlock()
+			}
+		}
+	}()
+	return e
+}
+
+func socketIn(t *testing.T, ns string) *packet.Conn {
+	t.Helper()
+	c, err := in(ns, func() (*packet.Conn, error) {
+		device, err := net.InterfaceByName("eth0")
+		if err != nil {
+			return nil, err
+		}
+		return packet.Listen(device, packet.Raw, etherAll, nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func read(frame []byte) (heard, bool) {
+	switch binary.BigEndian.Uint16(frame[12:]) {
+	case etherARP:
+		form := map[uint16]string{1: "request", 2: "reply"}[binary.BigEndian.Uint16(frame[20:])]
+		a, _ := netip.AddrFromSlice(frame[28:32])
+		return heard{form: form, address: a, mac: net.HardwareAddr(frame[22:28]).String()}, true
+	case etherIPv6:
+		const advertisement, override, targetMAC = 136, 0x20, 2
+		if frame[20] != 58 || len(frame) < 86 || frame[54] != advertisement || frame[78] != targetMAC {
+			return heard{}, false
+		}
+		form := "advertisement"
+		if frame[58]&override == 0 {
+			form = "advertisement that overrides nothing"
+		}
+		a, _ := netip.AddrFromSlice(frame[62:78])
+		return heard{form: form, address: a, mac: net.HardwareAddr(frame[80:86]).String()}, true
+	}
+	return heard{}, false
+}
+
+// of counts what a MAC said of an address since a time.
+func (e *ears) of(a netip.Addr, mac string, since time.Time) map[string]int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := map[string]int{}
+	for _, one := range e.all {
+		if one.address == a && one.mac == mac && one.at.After(since) {
+			n[one.form]++
+		}
+	}
+	return n
+}
+
+func macOf(t *testing.T, ns string) string {
+	t.Helper()
+	mac, err := in(ns, func() (string, error) {
+		device, err := net.InterfaceByName("eth0")
+		if err != nil {
+			return "", err
+		}
+		return device.HardwareAddr.String(), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mac
+}
+
+// TestAnnounce: an address is told at once, in both forms of ARP and by an advertisement that overrides, and again
+// later than a second (MetalLB, keepalived: a single one gets lost, or is ignored); not when it only stays.
+func TestAnnounce(t *testing.T) {
+	newLab(t)
+	p := newProvider(t, nft.Config{})
+	e, mac, begin := listen(t, peer), macOf(t, ""), time.Now()
+	s := mapped(edge.Keep)
+	set(t, p, s)
+	at4, at6 := map[string]int{"request": 1, "reply": 1}, map[string]int{"advertisement": 1}
+	said := func(times int) func() error {
+		return func() error {
+			got4, got6 := e.of(elastic4, mac, begin), e.of(elastic6, mac, begin)
+			if got4["request"] < times*at4["request"] || got4["reply"] < times*at4["reply"] ||
+				got6["advertisement"] < times*at6["advertisement"] {
+				return fmt.Errorf("heard %v and %v", got4, got6)
+			}
+			return nil
+		}
+	}
+	t.Logf("first heard after %s", within(t, 100*time.Millisecond, "the first announcement", said(1)))
+	set(t, p, s)
+	time.Sleep(700 * time.Millisecond) // in which nothing is due
+	if err := said(2)(); err == nil {
+		t.Error("it was repeated within a second, which kernels ignore, or by a state that changed nothing")
+	}
+	within(t, 2*time.Second, "the repeat", said(2))
+	within(t, 3*time.Second, "another repeat", said(3))
+	// The cable was out: neighbours, or the switch, may have learnt something else (MetalLB #584).
+	start(t, p)
+	time.Sleep(600 * time.Millisecond)
+	run(t, "ip -n sw link set host down")
+	within(t, time.Second, "no carrier", func() error {
+		if out := run(t, "ip -o link show eth0"); !bytes.Contains([]byte(out), []byte("NO-CARRIER")) {
+			return fmt.Errorf("%s", out)
+		}
+		return nil
+	})
+	time.Sleep(100 * time.Millisecond) // news of the link is heard in its turn
+	begin = time.Now()
+	run(t, "ip -n sw link set host up")
+	t.Logf("told again %s after the link was up", within(t, time.Second, "again, the link being up", said(1)))
+}
+
+// TestStaleNeighbour: a neighbour that believed another host believes this one from the first announcement on.
+func TestStaleNeighbour(t *testing.T) {
+	newLab(t)
+	dockerIPTables(t)
+	script(t, `
+		ip -n other addr add 10.9.0.100/32 dev eth0
+		ip -n other addr add 2001:db8::100/128 dev eth0 nodad`)
+	serve(t, other)
+	within(t, time.Second, "the other host", func() error { _, err := ask(peer, "tcp", elastic4); return err })
+	within(t, time.Second, "the other host", func() error { _, err := ask(peer, "tcp", elastic6); return err })
+	script(t, `
+		ip -n other addr del 10.9.0.100/32 dev eth0
+		ip -n other addr del 2001:db8::100/128 dev eth0`)
+	set(t, newProvider(t, nft.Config{}), mapped(edge.Keep))
+	begin := time.Now()
+	expect(t, peer, "tcp", elastic4, guest, peer4)
+	expect(t, peer, "tcp", elastic6, guest, peer6)
+	t.Logf("both families %s after Set", time.Since(begin).Round(time.Millisecond))
+}
+
+// TestContested: somebody else answers for an address that is here (kube-vip #996, keepalived #166): it is counted,
+// told with his MAC, and answered, so that neighbours come back.
+func TestContested(t *testing.T) {
+	newLab(t)
+	var told notices
+	p := newProvider(t, nft.Config{Tell: told.tell})
+	set(t, p, mapped(edge.Keep))
+	time.Sleep(200 * time.Millisecond)
+	c, theirs, ours := socketIn(t, other), macOf(t, other), macOf(t, "")
+	e := listen(t, peer)
+	begin := time.Now()
+	mac, err := net.ParseMAC(theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := append(bytes.Repeat([]byte{0xff}, 6), mac...)
+	frame = append(frame, 8, 6, 0, 1, 8, 0, 6, 4, 0, 2)
+	frame = append(append(frame, mac...), elastic4.AsSlice()...)
+	frame = append(append(frame, bytes.Repeat([]byte{0xff}, 6)...), elastic4.AsSlice()...)
+	_, err = c.WriteTo(frame, &packet.Addr{HardwareAddr: net.HardwareAddr(bytes.Repeat([]byte{0xff}, 6))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, time.Second, "the notice", func() error {
+		all := told.of(edge.Contested)
+		if len(all) != 1 || all[0].Address != elastic4 || all[0].MAC.String() != theirs || all[0].Device != "eth0" {
+			return fmt.Errorf("told %v", all)
+		}
+		return nil
+	})
+	within(t, time.Second, "the answer", func() error {
+		if n := e.of(elastic4, ours, begin); n["reply"] == 0 {
+			return fmt.Errorf("heard %v", n)
+		}
+		return nil
+	})
+	if n := p.Counts().Contested; n != 1 {
+		t.Errorf("counted %d", n)
+	}
+	// One who is told of by IPv6.
+	script(t, "ip -n other addr add 2001:db8::100/128 dev eth0 nodad\n ip netns exec other sysctl -qw net.ipv6.conf.eth0.ndisc_notify=1")
+	script(t, "ip -n other link set eth0 down\n ip -n other link set eth0 up\n ip -n other addr replace 2001:db8::100/128 dev eth0 nodad")
+	within(t, 2*time.Second, "the notice of IPv6", func() error {
+		for _, one := range told.of(edge.Contested) {
+			if one.Address == elastic6 {
+				return nil
+			}
+		}
+		return fmt.Errorf("told %v", told.of(edge.Contested))
+	})
+}

@@ -1,0 +1,231 @@
+//go:build edge
+
+package edge_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/icmp"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/net/ipv6"
+	"golang.org/x/sys/unix"
+)
+
+// in runs a function in a namespace, or in the host's with "". Sockets that it opens stay there.
+func in[T any](ns string, do func() (T, error)) (T, error) {
+	if ns == "" {
+		return do()
+	}
+	type answer struct {
+		value T
+		err   error
+	}
+	done := make(chan answer)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		var a answer
+		var f *os.File
+		f, a.err = enterNamespace(ns)
+		if a.err == nil {
+			a.err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
+			_ = f.Close()
+		}
+		if a.err == nil {
+			a.value, a.err = do()
+		}
+		done <- a
+	}()
+	a := <-done
+	return a.value, a.err
+}
+
+const (
+	tcpPort = 80
+	udpPort = 7
+)
+
+// serve answers TCP and UDP in a namespace with its name and whom it saw asking.
+func serve(t *testing.T, ns string) {
+	t.Helper()
+	listener, err := in(ns, func() (net.Listener, error) { return net.Listen("tcp", fmt.Sprintf(":%d", tcpPort)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go serveOne(c, ns)
+		}
+	}()
+	socket, err := in(ns, func() (net.PacketConn, error) { return net.ListenPacket("udp", fmt.Sprintf(":%d", udpPort)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		b := make([]byte, 100)
+		for {
+			_, from, err := socket.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			_, _ = socket.WriteTo([]byte(seen(ns, from)), from)
+		}
+	}()
+	t.Cleanup(func() { _ = errors.Join(listener.Close(), socket.Close()) })
+}
+
+// serveOne answers each line of a connection.
+func serveOne(c net.Conn, ns string) {
+	defer c.Close()
+	b := make([]byte, 1)
+	for {
+		_, err := c.Read(b)
+		if err != nil {
+			return
+		}
+		_, _ = io.WriteString(c, seen(ns, c.RemoteAddr())+"\n")
+	}
+}
+
+func seen(ns string, from net.Addr) string {
+	a := netip.MustParseAddrPort(from.String()).Addr().Unmap()
+	return strings.TrimSpace(ns + " " + a.String()) // the host's is ""
+}
+
+// patience is how long one question waits.
+const patience = 400 * time.Millisecond
+
+// ask asks a server from a namespace, and returns who answered, and whom he saw.
+func ask(ns, network string, to netip.Addr) (string, error) {
+	c, err := open(ns, network, to)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	return c.ask()
+}
+
+// flow is one connection that stays open.
+type flow struct{ net.Conn }
+
+func open(ns, network string, to netip.Addr) (flow, error) {
+	port := tcpPort
+	if network == "udp" {
+		port = udpPort
+	}
+	c, err := in(ns, func() (net.Conn, error) {
+		return net.DialTimeout(network, netip.AddrPortFrom(to, uint16(port)).String(), patience)
+	})
+	return flow{c}, err
+}
+
+func (f flow) ask() (string, error) {
+	err := f.SetDeadline(time.Now().Add(patience))
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write([]byte("x"))
+	if err != nil {
+		return "", err
+	}
+	b := make([]byte, 100)
+	n, err := f.Read(b)
+	return strings.TrimSpace(string(b[:n])), err
+}
+
+// expect wants a server to have seen the question come from an address.
+func expect(t *testing.T, ns, network string, to netip.Addr, server string, from netip.Addr) {
+	t.Helper()
+	want := strings.TrimSpace(server + " " + from.String())
+	var got string
+	var err error
+	for range 3 { // a busy machine may lose one
+		got, err = ask(ns, network, to)
+		if err == nil {
+			break
+		}
+	}
+	if err != nil || got != want {
+		t.Errorf("%s of %s to %s: got %q (%v), want %q", network, ns, to, got, err, want)
+	}
+}
+
+// refused wants nobody to answer.
+func refused(t *testing.T, ns, network string, to netip.Addr) {
+	t.Helper()
+	if got, err := ask(ns, network, to); err == nil {
+		t.Errorf("%s of %s to %s was answered: %q", network, ns, to, got)
+	}
+}
+
+// ping sends one echo request, and wants the answer.
+func ping(ns string, to netip.Addr) error {
+	_, err := in(ns, func() (struct{}, error) { return struct{}{}, echo(to) })
+	return err
+}
+
+func echo(to netip.Addr) error {
+	network, number, kind := "ip4:icmp", 1, icmp.Type(ipv4.ICMPTypeEcho)
+	if to.Is6() {
+		network, number, kind = "ip6:ipv6-icmp", 58, ipv6.ICMPTypeEchoRequest
+	}
+	any := "0.0.0.0"
+	if to.Is6() {
+		any = "::"
+	}
+	c, err := net.ListenPacket(network, any)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	id := os.Getpid() & 0xffff
+	message, err := (&icmp.Message{Type: kind, Body: &icmp.Echo{ID: id, Seq: 1, Data: []byte("berth")}}).Marshal(nil)
+	if err != nil {
+		return err
+	}
+	err = c.SetDeadline(time.Now().Add(patience))
+	if err != nil {
+		return err
+	}
+	_, err = c.WriteTo(message, &net.IPAddr{IP: to.AsSlice()})
+	if err != nil {
+		return err
+	}
+	b := make([]byte, 500)
+	for {
+		n, _, err := c.ReadFrom(b)
+		if err != nil {
+			return fmt.Errorf("no echo of %s: %w", to, err)
+		}
+		answer, err := icmp.ParseMessage(number, b[:n])
+		if err != nil {
+			return err
+		}
+		if answer.Type == ipv4.ICMPTypeEchoReply || answer.Type == ipv6.ICMPTypeEchoReply {
+			return nil
+		}
+	}
+}
+
+// askFrom asks with a source of the guest's own.
+func askFrom(from, to netip.Addr) (string, error) {
+	d := net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: from.AsSlice()}}
+	c, err := d.Dial("tcp", netip.AddrPortFrom(to, tcpPort).String())
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	return flow{c}.ask()
+}

@@ -1,0 +1,210 @@
+//go:build edge
+
+package edge_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"berth/internal/edge"
+	"berth/internal/edge/nft"
+)
+
+// engines are the two firewalls that Docker has, with what lets Berth through each.
+var engines = []struct {
+	name   string
+	rules  func(*testing.T)
+	config nft.Config
+}{
+	{"iptables", dockerIPTables, nft.Config{}},
+	{"nftables", func(t *testing.T) { dockerNFTables(t, "0xbe") }, nft.Config{Mark: 0xbe, Mask: 0xff}},
+}
+
+var networks = []string{"tcp", "udp"}
+
+// onEach runs a test on each engine's rules, in a lab of its own.
+func onEach(t *testing.T, test func(*testing.T, *nft.Provider)) {
+	for _, engine := range engines {
+		t.Run(engine.name, func(t *testing.T) {
+			newLab(t)
+			engine.rules(t)
+			test(t, newProvider(t, engine.config))
+		})
+	}
+}
+
+// TestOutgoing: a container's connections leave with its elastic address, and those of others with the host's. CS-8.
+func TestOutgoing(t *testing.T) {
+	onEach(t, func(t *testing.T, p *nft.Provider) {
+		serve(t, peer)
+		for _, network := range networks {
+			expect(t, guest, network, peer4, peer, host4)
+		}
+		set(t, p, mapped(edge.Keep))
+		for _, network := range networks {
+			expect(t, guest, network, peer4, peer, elastic4)
+			expect(t, guest, network, peer6, peer, elastic6)
+			expect(t, next, network, peer4, peer, host4)
+			expect(t, next, network, peer6, peer, host6)
+		}
+		for _, a := range []netip.Addr{peer4, peer6} {
+			if err := ping(guest, a); err != nil {
+				t.Error(err)
+			}
+		}
+		// Among neighbours everybody keeps his own.
+		expect(t, guest, "tcp", next4, next, guest4)
+		expect(t, guest, "tcp", next6, next, guest6)
+	})
+}
+
+// TestFirstPacket: a staged mapping is in the kernel before its guest is there, so that not one packet leaves with the
+// host's address (kube-vip #865, #996). Nothing comes in by it, and nobody is told of it.
+func TestFirstPacket(t *testing.T) {
+	onEach(t, func(t *testing.T, p *nft.Provider) {
+		serve(t, peer)
+		a4, a6 := addr("172.30.1.9"), addr("fd30:1::9")
+		s := edge.State{Ranges: ranges(edge.Keep), Mappings: []edge.Mapping{
+			{Elastic: elastic4, Guest: a4, Subnet: subnet4, Staged: true},
+			{Elastic: elastic6, Guest: a6, Subnet: subnet6, Staged: true},
+		}}
+		set(t, p, s)
+		if n := p.Counts().Announced; n != 0 {
+			t.Errorf("%d frames were sent for addresses that are not here", n)
+		}
+		t.Cleanup(func() { run(t, "ip netns del late") })
+		addGuest(t, "late", a4, a6)
+		c, err := open("late", "udp", peer4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		run(t, "ip -n cl route add 10.9.0.100/32 via 10.9.0.11") // nobody answers for it: the way back, so that we are told
+		run(t, "ip -n cl route add 2001:db8::100/128 via 2001:db8::11")
+		if got, err := c.ask(); err != nil || got != peer+" "+elastic4.String() {
+			t.Errorf("the first packet was seen as %q (%v)", got, err)
+		}
+		expect(t, "late", "tcp", peer6, peer, elastic6)
+		refused(t, peer, "tcp", elastic4)
+		for i := range s.Mappings { // it runs now
+			s.Mappings[i].Staged = false
+		}
+		set(t, p, s)
+		expect(t, peer, "tcp", elastic4, "late", peer4)
+		expect(t, peer, "tcp", elastic6, "late", peer6)
+	})
+}
+
+// TestInbound: a mapping is both ways at first (Incus #1965), and the guest sees who asks.
+func TestInbound(t *testing.T) {
+	onEach(t, func(t *testing.T, p *nft.Provider) {
+		set(t, p, mapped(edge.Keep))
+		for _, network := range networks {
+			expect(t, peer, network, elastic4, guest, peer4)
+			expect(t, peer, network, elastic6, guest, peer6)
+		}
+		for _, a := range []netip.Addr{elastic4, elastic6} {
+			if err := ping(peer, a); err != nil {
+				t.Error(err)
+			}
+		}
+		// What the engine closes stays closed: the container's own address, and the neighbour.
+		refused(t, peer, "tcp", guest4)
+		refused(t, peer, "tcp", next4)
+	})
+}
+
+// TestNeedsMark: without the mark the nftables backend lets nothing in, and TestInbound shows what it says it shows.
+func TestNeedsMark(t *testing.T) {
+	newLab(t)
+	dockerNFTables(t, "0xbe")
+	set(t, newProvider(t, nft.Config{}), mapped(edge.Keep))
+	refused(t, peer, "tcp", elastic4)
+}
+
+// ownPort lets frames back out of the port of a guest's bridge by which they came. Where the kernel filters what a
+// bridge carries (br_netfilter), a guest reaches its own elastic address by that alone.
+func ownPort(t *testing.T) {
+	t.Helper()
+	run(t, "ip link set vg1 type bridge_slave hairpin on")
+}
+
+// TestHairpin: guests of the same bridge, the guest itself and the host reach an elastic address as everybody does.
+func TestHairpin(t *testing.T) {
+	onEach(t, func(t *testing.T, p *nft.Provider) {
+		ownPort(t)
+		s := mapped(edge.Keep)
+		set(t, p, s)
+		gateway4, gateway6 := addr("172.30.1.1"), addr("fd30:1::1")
+		for _, network := range networks {
+			expect(t, next, network, elastic4, guest, gateway4)
+			expect(t, next, network, elastic6, guest, gateway6)
+			expect(t, guest, network, elastic4, guest, elastic4)
+			expect(t, guest, network, elastic6, guest, elastic6)
+			expect(t, "", network, elastic4, guest, gateway4)
+			expect(t, "", network, elastic6, guest, gateway6)
+		}
+		s.Mappings = append(s.Mappings, edge.Mapping{Elastic: spare4, Guest: next4, Subnet: subnet4})
+		set(t, p, s)
+		expect(t, next, "tcp", elastic4, guest, spare4)
+		expect(t, guest, "tcp", spare4, next, elastic4)
+		if err := ping("", elastic4); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestEgressOnly: nothing comes in by an address that only goes out, neither to the guest nor to services of the host.
+func TestEgressOnly(t *testing.T) {
+	onEach(t, func(t *testing.T, p *nft.Provider) {
+		serve(t, "")
+		serve(t, peer)
+		s := mapped(edge.Keep)
+		for i := range s.Mappings {
+			s.Mappings[i].EgressOnly = true
+		}
+		set(t, p, s)
+		expect(t, peer, "tcp", host4, "", peer4)
+		expect(t, peer, "tcp", host6, "", peer6)
+		for _, network := range networks {
+			expect(t, guest, network, peer4, peer, elastic4)
+			expect(t, guest, network, peer6, peer, elastic6)
+			refused(t, peer, network, elastic4)
+			refused(t, peer, network, elastic6)
+		}
+		s.Mappings[0].EgressOnly = false
+		set(t, p, s)
+		expect(t, peer, "tcp", elastic4, guest, peer4)
+	})
+}
+
+// TestSeveralInterfaces: a guest with two networks uses its elastic address on the one that was named, and there alone
+// (CloudStack #3334).
+func TestSeveralInterfaces(t *testing.T) {
+	newLab(t)
+	dockerIPTables(t)
+	script(t, `
+		ip link add br1 type bridge
+		ip addr add 172.30.9.1/24 dev br1
+		ip link set br1 up
+		ip link add vsecond type veth peer name eth1 netns g1
+		ip link set vsecond master br1 up
+		ip -n g1 link set eth1 up
+		ip -n g1 addr add 172.30.9.2/24 dev eth1
+		ip -n g1 rule add from 172.30.9.2 lookup 9
+		ip -n g1 route add default via 172.30.9.1 table 9
+		iptables -w -A FORWARD -i br1 -j ACCEPT
+		iptables -w -A FORWARD -o br1 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+		iptables -w -t nat -A POSTROUTING -s 172.30.9.0/24 ! -o br1 -j MASQUERADE`)
+	serve(t, peer)
+	p := newProvider(t, nft.Config{})
+	set(t, p, edge.State{Ranges: ranges(edge.Keep), Mappings: []edge.Mapping{
+		{Elastic: elastic4, Guest: addr("172.30.9.2"), Subnet: netip.MustParsePrefix("172.30.9.0/24")},
+	}})
+	expect(t, guest, "tcp", peer4, peer, host4) // by eth0, its default
+	c, err := in(guest, func() (string, error) { return askFrom(addr("172.30.9.2"), peer4) })
+	if want := peer + " " + elastic4.String(); err != nil || c != want {
+		t.Errorf("by the mapped interface: %q (%v), want %q", c, err, want)
+	}
+	expect(t, peer, "tcp", elastic4, guest, peer4)
+}

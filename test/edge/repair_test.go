@@ -1,0 +1,231 @@
+//go:build edge
+
+package edge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"berth/internal/edge"
+	"berth/internal/edge/nft"
+)
+
+// notices are what a provider told.
+type notices struct {
+	mu  sync.Mutex
+	all []edge.Notice
+}
+
+func (n *notices) tell(one edge.Notice) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = append(n.all, one)
+}
+
+func (n *notices) of(kind edge.NoticeKind) []edge.Notice {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var all []edge.Notice
+	for _, one := range n.all {
+		if one.Kind == kind {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// start runs a provider until the test's end.
+func start(t *testing.T, p *nft.Provider) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+// TestRepair: whatever others take away is back within two seconds, and counted. `flush table` leaves the elements of
+// maps, and rules without elements do as little as elements without rules.
+func TestRepair(t *testing.T) {
+	newLab(t)
+	dockerIPTables(t)
+	var told notices
+	p := newProvider(t, nft.Config{Tell: told.tell})
+	s := mapped(edge.Withdraw)
+	s.Until = soon(t, time.Hour)
+	s.Mappings = append(s.Mappings, edge.Mapping{Elastic: spare4, Guest: next4, Subnet: subnet4, EgressOnly: true})
+	set(t, p, s)
+	start(t, p)
+	whole := state(t)
+	for i, harm := range []string{
+		"nft delete table ip berth",
+		"nft flush table ip berth",
+		"nft flush table ip6 berth",
+		"nft flush map ip berth dn",
+		"nft flush map ip6 berth sn",
+		"nft flush set ip berth fenced",
+		"nft flush set arp berth live",
+		"nft flush set ip berth shut",
+		"nft 'delete element ip berth sn { 172.30.1.2 }'",
+		"nft 'add element ip berth dn { 10.9.0.105 : 172.30.1.3 }'",
+		"nft flush chain ip berth leaving",
+		"nft insert rule ip berth gate accept",
+		"nft delete table arp berth",
+		"nft delete table netdev berth",
+		"nft 'delete table ip6 berth; add table ip6 berth; add set ip6 berth live { type ipv6_addr; }'",
+		"iptables -w -F DOCKER-USER",
+		"ip6tables -w -F DOCKER-USER",
+		"ip addr del 10.9.0.100/32 dev eth0",
+		"ip addr del 2001:db8::100/128 dev eth0",
+		"nft list ruleset | awk '/table ip filter/,/^}/' > /run/docker; nft flush ruleset",
+	} {
+		if strings.Contains(harm, "flush ruleset") { // the engine's go with it: it is started anew
+			harm += "; iptables -w -N DOCKER-USER; iptables -w -A FORWARD -j DOCKER-USER; ip6tables -w -N DOCKER-USER"
+		}
+		run(t, harm)
+		begin := time.Now()
+		within(t, 2*time.Second, harm, func() error {
+			if n := p.Counts().Repaired; n <= i {
+				return fmt.Errorf("%d repairs after %d harms", n, i+1)
+			}
+			if now := state(t); now != whole && !strings.Contains(harm, "flush ruleset") {
+				return fmt.Errorf("it was\n%s\nand is\n%s", whole, now)
+			}
+			return nil
+		})
+		t.Logf("%-60.60s %s", harm, time.Since(begin).Round(time.Millisecond))
+	}
+	for _, one := range told.of(edge.Repaired) {
+		t.Log(one.Text)
+	}
+	if failed := told.of(edge.Failed); len(failed) > 0 {
+		t.Errorf("repairs failed: %v", failed)
+	}
+	run(t, "iptables -w -P FORWARD ACCEPT")
+	expect(t, peer, "tcp", elastic4, guest, peer4)
+	expect(t, peer, "tcp", elastic6, guest, peer6)
+}
+
+// state is all that an edge has put in place.
+func state(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, family := range []string{"ip", "ip6", "arp", "netdev"} {
+		for line := range strings.Lines(run(t, "nft list table "+family+" berth 2>/dev/null || true")) {
+			before, _, _ := strings.Cut(line, " expires")
+			before, _, _ = strings.Cut(before, " timeout")
+			if !strings.Contains(before, "elements = { 0x") && !strings.HasPrefix(strings.TrimSpace(before), "0x") {
+				all.WriteString(strings.TrimSpace(before) + "\n") // tickets end by themselves
+			}
+		}
+	}
+	lines := strings.Split(all.String(), "\n")
+	slices.Sort(lines) // sets that are made anew stand elsewhere
+	chains := run(t, "iptables -w -S DOCKER-USER; ip6tables -w -S DOCKER-USER")
+	return strings.Join(lines, "\n") + chains + strings.Join(onDevice(t, "eth0"), " ")
+}
+
+// TestDeviceComesBack: the device was away and is another one: its addresses, its gate and its announcements are back.
+func TestDeviceComesBack(t *testing.T) {
+	newLab(t)
+	dockerIPTables(t)
+	p := newProvider(t, nft.Config{})
+	s := mapped(edge.Withdraw)
+	s.Until = soon(t, time.Hour)
+	set(t, p, s)
+	start(t, p)
+	expect(t, peer, "tcp", elastic4, guest, peer4)
+	script(t, `
+		ip link del eth0
+		ip link add eth0 type veth peer name host netns sw
+		ip -n sw link set host master lan up
+		ip link set eth0 up
+		ip addr add 10.9.0.11/24 dev eth0
+		ip addr add 2001:db8::11/64 dev eth0 nodad`)
+	within(t, 2*time.Second, "the address on the new device", func() error {
+		_, err := ask(peer, "tcp", elastic4)
+		return err
+	})
+	within(t, 2*time.Second, "the address of IPv6", func() error {
+		_, err := ask(peer, "tcp", elastic6)
+		return err
+	})
+	index := strings.TrimSpace(run(t, "ip -o link show eth0 | cut -d: -f1"))
+	if rules := run(t, "nft list table netdev berth"); !strings.Contains(rules, "chain out"+index+" ") {
+		t.Errorf("no gate on the new device:\n%s", rules)
+	}
+}
+
+// TestThousands: ten thousand mappings are set in less than two seconds, one is changed in milliseconds.
+func TestThousands(t *testing.T) {
+	newLab(t)
+	dockerIPTables(t)
+	p := newProvider(t, nft.Config{})
+	s := many(10_000)
+	begin := time.Now()
+	set(t, p, s)
+	t.Logf("10,000 mappings: %s", time.Since(begin).Round(time.Millisecond))
+	begin = time.Now()
+	set(t, newProvider(t, nft.Config{}), s)
+	t.Logf("10,000 mappings that are there, by a new process: %s", time.Since(begin).Round(time.Millisecond))
+	var took []time.Duration
+	for i := range 200 {
+		changed := s
+		changed.Mappings = slices.Clone(s.Mappings)
+		changed.Mappings[i].Guest = netip.AddrFrom4([4]byte{172, 31, 255, byte(i)})
+		begin := time.Now()
+		set(t, p, changed)
+		took = append(took, time.Since(begin))
+		s = changed
+	}
+	slices.Sort(took)
+	t.Logf("one of 10,000 changed, 200 times: p50 %s, p99 %s", took[100].Round(10*time.Microsecond),
+		took[198].Round(10*time.Microsecond))
+	begin = time.Now()
+	for range 100 {
+		if _, err := p.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("a comparison that finds nothing: %s", (time.Since(begin) / 100).Round(10*time.Microsecond))
+	elements := run(t, "nft list map ip berth sn")
+	if n := strings.Count(elements, " : 10."); n != 10_000 {
+		t.Errorf("%d elements in sn", n)
+	}
+	for i := range 200 {
+		if want := fmt.Sprintf("172.31.255.%d : %s", i, s.Mappings[i].Elastic); !strings.Contains(elements, want) {
+			t.Fatalf("no element %s", want)
+		}
+	}
+	begin = time.Now()
+	set(t, p, edge.State{})
+	t.Logf("all taken away: %s", time.Since(begin).Round(time.Millisecond))
+	if left := run(t, "nft list map ip berth dn"); strings.Contains(left, " : 172") {
+		t.Errorf("elements are left:\n%.500s", left)
+	}
+}
+
+// many are mappings that nobody announces.
+func many(n int) edge.State {
+	s := edge.State{Ranges: []edge.Range{{From: addr("10.64.0.0"), To: addr("10.64.255.255"), OnCut: edge.Keep}}}
+	inside := netip.MustParsePrefix("172.16.0.0/12")
+	for i := range n {
+		s.Mappings = append(s.Mappings, edge.Mapping{
+			Elastic: netip.AddrFrom4([4]byte{10, 64, byte(i >> 8), byte(i)}),
+			Guest:   netip.AddrFrom4([4]byte{172, 16, byte(i >> 8), byte(i)}),
+			Subnet:  inside,
+		})
+	}
+	return s
+}
