@@ -14,6 +14,7 @@ ENGINE_PARALLEL ?= 4
 # what is about the bytes of a file, or about moments that one host alone counts: it has nothing to say over etcd
 ETCD_NOT      := ^Test(Copy(CutOff|KeepsOthersOff|ReadBackDiffers|ServedMeanwhile|Spaces)|GA26Upgrade|ImportedIsUsed|LatestInDoubt|PutBack|WhoAfterTrimming)$$|^TestGA25Variables$$/another_host
 ETCD_SAMPLE   := ^Test(BO|GA|Owner|Guess|Plan|Edits|Who|Estate|Model|Release|Lent|Restart|Wanted)
+EDGE_FLAGS    ?=
 MACHINE_FLAGS ?=
 MACHINE_TREE  ?= $(CURDIR)/build/machine/_tree
 
@@ -24,7 +25,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 GOBUILD  = CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
 
-.PHONY: help build dist unit race histories ipam-etcd ipam-etcd-sample engine engine-whole engine-clean machine machine-clean test soak nightly bench fuzz lint plugin push image install uninstall \
+.PHONY: help build dist unit race histories ipam-etcd ipam-etcd-sample engine engine-whole engine-clean edge machine machine-clean test soak nightly bench fuzz lint plugin push image install uninstall \
 	demo demo-clean clean
 
 help: ## show what can be made
@@ -41,12 +42,12 @@ dist: ## static binaries for amd64 and arm64 in bin/
 
 unit: ## go vet, and all tests that need no Docker Engine: each model takes all its rounds
 	go vet ./...
-	go vet -tags engine,machine ./test/...
+	go vet -tags engine,machine,edge ./test/... ./internal/edge/...
 	go test -count 1 -timeout 30m $$(go list ./... | grep -v /test/cluster)
 
 race: ## the tests of `make unit` under the race detector, which is ten times as slow: models take a quarter of their rounds
 	go vet ./...
-	go vet -tags engine,machine ./test/...
+	go vet -tags engine,machine,edge ./test/... ./internal/edge/...
 	go test -race -timeout 30m $$(go list ./... | grep -v /test/cluster)
 
 histories: ## porcupine over hosts on an etcd that fails (test/cluster); five minutes, more on a busy machine
@@ -74,6 +75,12 @@ engine-whole: build ## those of them that `make engine` takes in a few rounds, i
 engine-clean: ## remove what an interrupted `make engine` left behind
 	go test -tags engine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -clean
 
+# They make network namespaces of their own, and leave everything else alone.
+edge: ## the tests of elastic addresses on this kernel, as root (EDGE_FLAGS='-run Frozen -rounds 200 -v' for some of them)
+	@scripts/needs go edge
+	go test -tags edge -count 1 -timeout 20m -exec "$(CURDIR)/scripts/as-root" ./internal/edge/nft -run Ticket
+	go test -tags edge -count 1 -timeout 20m -exec "$(CURDIR)/scripts/as-root" ./test/edge $(EDGE_FLAGS)
+
 machine: ## the tests on a whole Debian with systemd (MACHINE_FLAGS='-run Kept -cuts 10 -containers 25'); installs what it needs
 	@scripts/needs go machine
 	@$(SUDO) scripts/machine-tree $(MACHINE_TREE)
@@ -82,10 +89,12 @@ machine: ## the tests on a whole Debian with systemd (MACHINE_FLAGS='-run Kept -
 machine-clean: ## remove what an interrupted `make machine` left behind
 	go test -tags machine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/machine -clean
 
-test: ## everything but the machine: `make race`, then `make engine`, twenty minutes to half an hour; installs what it needs with apt
+test: ## everything but the machine: `make race`, `make edge`, `make engine`, twenty minutes to half an hour; installs what it needs with apt
 	@scripts/needs go test engine
 	@echo "the tests that need no Docker Engine, under the race detector: about 6 minutes on two idle cores"
 	@$(MAKE) --no-print-directory race
+	@echo "the tests of elastic addresses on this kernel: about 2 minutes"
+	@$(MAKE) --no-print-directory edge
 	@echo "the tests on the real Docker Engine: about a quarter of an hour on two idle cores, twice that on busy ones"
 	@$(MAKE) --no-print-directory engine
 

@@ -3,6 +3,7 @@
 package edge_test
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -76,11 +77,11 @@ func serve(t *testing.T, ns string) {
 	go func() {
 		b := make([]byte, 100)
 		for {
-			_, from, err := socket.ReadFrom(b)
+			n, from, err := socket.ReadFrom(b)
 			if err != nil {
 				return
 			}
-			_, _ = socket.WriteTo([]byte(seen(ns, from)), from)
+			_, _ = socket.WriteTo([]byte(seen(ns, from)+" "+string(b[:n])), from)
 		}
 	}()
 	t.Cleanup(func() { _ = errors.Join(listener.Close(), socket.Close()) })
@@ -89,13 +90,13 @@ func serve(t *testing.T, ns string) {
 // serveOne answers each line of a connection.
 func serveOne(c net.Conn, ns string) {
 	defer c.Close()
-	b := make([]byte, 1)
+	r := bufio.NewReader(c)
 	for {
-		_, err := c.Read(b)
+		question, err := r.ReadString('\n')
 		if err != nil {
 			return
 		}
-		_, _ = io.WriteString(c, seen(ns, c.RemoteAddr())+"\n")
+		_, _ = io.WriteString(c, seen(ns, c.RemoteAddr())+" "+question)
 	}
 }
 
@@ -118,7 +119,10 @@ func ask(ns, network string, to netip.Addr) (string, error) {
 }
 
 // flow is one connection that stays open.
-type flow struct{ net.Conn }
+type flow struct {
+	net.Conn
+	answers *bufio.Reader
+}
 
 func open(ns, network string, to netip.Addr) (flow, error) {
 	port := tcpPort
@@ -128,21 +132,30 @@ func open(ns, network string, to netip.Addr) (flow, error) {
 	c, err := in(ns, func() (net.Conn, error) {
 		return net.DialTimeout(network, netip.AddrPortFrom(to, uint16(port)).String(), patience)
 	})
-	return flow{c}, err
+	return newFlow(c), err
 }
+
+func newFlow(c net.Conn) flow { return flow{c, bufio.NewReader(c)} }
 
 func (f flow) ask() (string, error) {
 	err := f.SetDeadline(time.Now().Add(patience))
 	if err != nil {
 		return "", err
 	}
-	_, err = f.Write([]byte("x"))
+	question := fmt.Sprintf(" %d\n", time.Now().UnixNano())
+	_, err = io.WriteString(f, question[1:])
 	if err != nil {
 		return "", err
 	}
-	b := make([]byte, 100)
-	n, err := f.Read(b)
-	return strings.TrimSpace(string(b[:n])), err
+	for {
+		answer, err := f.answers.ReadString('\n')
+		if err != nil {
+			return "", err
+		}
+		if seen, ours := strings.CutSuffix(answer, question); ours { // not a late one of the question before
+			return seen, nil
+		}
+	}
 }
 
 // expect wants a server to have seen the question come from an address.
@@ -227,5 +240,5 @@ func askFrom(from, to netip.Addr) (string, error) {
 		return "", err
 	}
 	defer c.Close()
-	return flow{c}.ask()
+	return newFlow(c).ask()
 }

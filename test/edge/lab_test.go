@@ -69,7 +69,7 @@ func newLab(t *testing.T) {
 		ip addr add 172.30.1.1/24 dev br0
 		ip addr add fd30:1::1/64 dev br0 nodad
 		ip link set br0 up
-		sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1`)
+		sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.netfilter.nf_conntrack_timestamp=1`)
 	addOutside(t, peer, peer4, peer6)
 	addOutside(t, other, other4, other6)
 	addGuest(t, guest, guest4, guest6)

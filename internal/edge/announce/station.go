@@ -51,8 +51,17 @@ func (s *station) stale() bool {
 	return err != nil || now.Index != s.device.Index || !bytes.Equal(now.HardwareAddr, s.device.HardwareAddr)
 }
 
-// say announces an address once, and returns how many frames that took.
+// say announces an address once, and returns how many frames that took. What the kernel holds back, since the address
+// may not be answered for any more, is no failure.
 func (s *station) say(a netip.Addr) (int, error) {
+	frames, err := s.send(a)
+	if errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.EPERM) {
+		err = nil
+	}
+	return frames, err
+}
+
+func (s *station) send(a netip.Addr) (int, error) {
 	if a.Is6() {
 		if s.ndp == nil {
 			return 0, fmt.Errorf("cannot announce %s on %s: it has no IPv6", a, s.device.Name)

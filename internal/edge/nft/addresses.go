@@ -2,6 +2,7 @@ package nft
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net"
 	"net/netip"
@@ -50,23 +51,11 @@ func (p *Provider) listAddresses() (addressList, error) {
 	return list, nil
 }
 
-// wantedAddresses are those of each device.
-func (p *Provider) wantedAddresses() map[string]map[netip.Addr]bool {
-	wanted := map[string]map[netip.Addr]bool{}
-	for a, device := range p.announced() {
-		if wanted[device] == nil {
-			wanted[device] = map[netip.Addr]bool{}
-		}
-		wanted[device][a] = true
-	}
-	return wanted
-}
-
-// announced are the addresses that this host answers for, with their devices.
-func (p *Provider) announced() map[netip.Addr]string {
-	all := map[netip.Addr]string{}
-	for _, m := range p.state.Mappings {
-		r, _ := edge.Find(p.state.Ranges, m.Elastic)
+// announced are the addresses that a state has this host answer for, with their devices.
+func announced(s edge.State) map[netip.Addr]string {
+	all := make(map[netip.Addr]string, len(s.Mappings))
+	for _, m := range s.Mappings {
+		r, _ := edge.Find(s.Ranges, m.Elastic)
 		if !m.Staged && r.Announce != "" {
 			all[m.Elastic] = r.Announce
 		}
@@ -76,9 +65,8 @@ func (p *Provider) announced() map[netip.Addr]string {
 
 // leave takes addresses off devices where they are not wanted.
 func (p *Provider) leave(list addressList) (failed []error) {
-	wanted := p.announced()
 	for a, device := range list.on {
-		if wanted[a] == device {
+		if p.here[a] == device {
 			continue
 		}
 		err := netlink.AddrDel(list.links[device], single(a))
@@ -93,7 +81,7 @@ func (p *Provider) leave(list addressList) (failed []error) {
 
 // enter puts the wanted addresses on their devices, and returns those that are there.
 func (p *Provider) enter(list addressList) (entered map[netip.Addr]string, failed []error) {
-	entered = p.announced()
+	entered = maps.Clone(p.here)
 	for a, device := range entered {
 		if list.on[a] == device {
 			continue

@@ -101,20 +101,18 @@ func (p *Provider) read(found map[knftables.Family]foundTable) (live map[place]e
 }
 
 // move writes the difference between what is there and what is wanted, in one transaction.
-func (p *Provider) move(ctx context.Context) error {
+func (p *Provider) move(ctx context.Context, change delta) error {
 	for range attempts {
 		tx := p.kernel.begin()
 		for _, t := range schema(mark{}, nil) {
 			for _, s := range t.sets {
 				at := place{t.family, s.name}
-				remove, add := difference(p.have[at], p.want[at])
-				if !s.timed {
-					tx.remove(at, s, remove)
-					tx.add(at, s, add, 0)
-				}
+				tx.remove(at, s, change[at].remove)
+				tx.add(at, s, change[at].add, 0)
 			}
 		}
 		if tx.empty {
+			p.have = p.want
 			return nil
 		}
 		err := tx.commit()
@@ -130,6 +128,7 @@ func (p *Provider) move(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		change = deltaOf(p.have, p.want)
 	}
 	return errors.New("others write to the tables of Berth all the time; end whatever does, and try again")
 }

@@ -58,21 +58,19 @@ func (p *Provider) check(ctx context.Context) (int, error) {
 		if p.whole {
 			return 0, nil
 		}
-		return 0, p.apply(ctx, nil) // what a change before this one could not bring to its end
+		return 0, p.apply(ctx, deltaOf(p.have, p.want), nil) // what a change before this one could not bring to its end
 	}
 	p.repaired.Add(1)
 	p.config.Tell(edge.Notice{Kind: edge.Repaired, Text: strings.Join(gone, ", ")})
-	return len(gone), p.apply(ctx, nil)
+	return len(gone), p.apply(ctx, deltaOf(p.have, p.want), nil)
 }
 
 // checkElements tells what the sets lack and what they have too much, and which live elements went before their time.
 func (p *Provider) checkElements() ([]string, error) {
 	var gone []string
-	for at, want := range p.want {
-		remove, add := difference(p.have[at], want)
-		if n := len(remove) + len(add); n > 0 {
-			gone = append(gone, fmt.Sprintf("%d elements of %s %s %s", n, at.family, tableName, at.name))
-		}
+	for at, change := range deltaOf(p.have, p.want) {
+		n := len(change.remove) + len(change.add)
+		gone = append(gone, fmt.Sprintf("%d elements of %s %s %s", n, at.family, tableName, at.name))
 	}
 	now, err := edge.Now()
 	if err != nil {
@@ -120,14 +118,10 @@ func (p *Provider) checkAddresses() ([]string, error) {
 	}
 	p.stray = false
 	var gone []string
-	for device, wanted := range p.wantedAddresses() {
-		if _, there := list.links[device]; !there {
-			continue // told by each Set; it comes back with a sign
-		}
-		for a := range wanted {
-			if list.on[a] != device {
-				gone = append(gone, fmt.Sprintf("address %s on %s", a, device))
-			}
+	for a, device := range p.here {
+		_, there := list.links[device] // told by each Set where it is not; it comes back with a sign
+		if there && list.on[a] != device {
+			gone = append(gone, fmt.Sprintf("address %s on %s", a, device))
 		}
 	}
 	return gone, nil

@@ -16,24 +16,35 @@ import (
 type touched map[netip.Addr]bool
 
 // touchedBy is whom a change of contents is about.
-func touchedBy(have, want contents) *touched {
+func touchedBy(d delta) *touched {
 	all := touched{}
 	for _, family := range []knftables.Family{knftables.IPv4Family, knftables.IPv6Family} {
-		in, out := place{family, mapIn}, place{family, mapOut}
-		remove, add := difference(have[in], want[in])
-		for _, changed := range []elements{remove, add} {
+		in, out := d[place{family, mapIn}], d[place{family, mapOut}]
+		for _, changed := range []elements{in.remove, in.add} {
 			for elastic := range changed {
 				all[addrOf(elastic)] = true
 			}
 		}
-		remove, add = difference(have[out], want[out])
-		for _, changed := range []elements{remove, add} {
+		for _, changed := range []elements{out.remove, out.add} {
 			for _, elastic := range changed {
 				all[addrOf(elastic)] = true
 			}
 		}
 	}
 	return &all
+}
+
+// has: there is one of the family, or no telling.
+func (t *touched) has(family netlink.InetFamily) bool {
+	if t == nil {
+		return true
+	}
+	for a := range *t {
+		if a.Is4() == (family == netlink.FAMILY_V4) {
+			return true
+		}
+	}
+	return false
 }
 
 // contradiction finds connections that were decided when their elastic address had another guest, or none.
@@ -47,6 +58,9 @@ type contradiction struct {
 func contradictionOf(s edge.State, t *touched) contradiction {
 	c := contradiction{touched: t, ranges: s.Ranges, guestOf: map[netip.Addr]netip.Addr{}, inbound: map[netip.Addr]bool{}}
 	for _, m := range s.Mappings {
+		if t != nil && !(*t)[m.Elastic] {
+			continue
+		}
 		c.guestOf[m.Elastic] = m.Guest
 		c.inbound[m.Elastic] = m.Inbound()
 	}
@@ -87,14 +101,14 @@ func address(ip net.IP) netip.Addr {
 
 // forget makes the kernel decide anew about connections that contradict the state, and about no other.
 func (p *Provider) forget(t *touched) error {
-	if t != nil && len(*t) == 0 {
-		return nil
-	}
 	c := contradictionOf(*p.state, t)
 	if t == nil {
 		c.ranges = p.everyRange()
 	}
 	for _, family := range []netlink.InetFamily{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		if !t.has(family) {
+			continue
+		}
 		n, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, c)
 		if errors.Is(err, netlink.ErrDumpInterrupted) { // it was changed while it was read: the rest in a second look
 			var more uint

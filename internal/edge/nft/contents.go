@@ -42,6 +42,10 @@ func contentsOf(s edge.State) contents {
 			c.span(family, setFenced, r.From, r.To)
 		}
 	}
+	n4, n6 := countFamilies(s.Mappings)
+	for family, n := range map[knftables.Family]int{knftables.IPv4Family: n4, knftables.IPv6Family: n6} {
+		c[place{family, mapIn}], c[place{family, mapOut}] = make(elements, n), make(elements, n)
+	}
 	inside := map[netip.Prefix]bool{}
 	for _, m := range s.Mappings {
 		family := familyOf(m.Elastic)
@@ -56,6 +60,17 @@ func contentsOf(s edge.State) contents {
 	}
 	c.inside(inside)
 	return c
+}
+
+func countFamilies(mappings []edge.Mapping) (n4, n6 int) {
+	for _, m := range mappings {
+		if m.Elastic.Is4() {
+			n4++
+		} else {
+			n6++
+		}
+	}
+	return n4, n6
 }
 
 // inside adds the guests' subnets; those that lie in others are part of them.
@@ -115,6 +130,20 @@ func bytesOf(a netip.Addr) string { return string(a.AsSlice()) }
 func addrOf(b string) netip.Addr {
 	a, _ := netip.AddrFromSlice([]byte(b))
 	return a
+}
+
+// delta is what makes one contents others.
+type delta map[place]struct{ remove, add elements }
+
+func deltaOf(have, want contents) delta {
+	d := delta{}
+	for at, wanted := range want {
+		remove, add := difference(have[at], wanted)
+		if len(remove)+len(add) > 0 {
+			d[at] = struct{ remove, add elements }{remove, add}
+		}
+	}
+	return d
 }
 
 // difference is what makes one set of elements another.

@@ -130,6 +130,11 @@ func (p *Provider) extend(until edge.Moment, present map[place]elements) error {
 	if err != nil {
 		return err
 	}
+	return p.spend(ticket, until, present)
+}
+
+// spend is the transaction that needs the ticket.
+func (p *Provider) spend(ticket elements, until edge.Moment, present map[place]elements) error {
 	now, err := edge.Now()
 	if err != nil {
 		return err

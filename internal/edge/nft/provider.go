@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -44,10 +45,11 @@ type Provider struct {
 	mu       sync.Mutex
 	state    *edge.State // nil before the first Set
 	want     contents
-	have     contents     // what the kernel has at the generation known
-	known    uint32       // zero: it is not known what the kernel has
-	former   []edge.Range // those of the kernel before the last change
-	whole    bool         // the last change came to its end
+	have     contents              // what the kernel has at the generation known
+	known    uint32                // zero: it is not known what the kernel has
+	here     map[netip.Addr]string // the addresses that this host answers for, with their devices
+	former   []edge.Range          // those of the kernel before the last change
+	whole    bool                  // the last change came to its end
 	devices  map[int]string
 	live     map[place]elements // what was granted last
 	ticket   uint32
@@ -125,31 +127,32 @@ func (p *Provider) Set(ctx context.Context, s edge.State) error {
 	if err != nil {
 		return err
 	}
-	touched := touchedBy(p.have, p.want)
+	change := deltaOf(p.have, p.want)
+	touched := touchedBy(change)
 	if first { // whoever was here before may have ended between its transaction and what follows it
 		touched = nil
 	}
-	return p.apply(ctx, touched)
+	return p.apply(ctx, change, touched)
 }
 
 func (p *Provider) setState(s edge.State) {
 	s.Ranges, s.Mappings = slices.Clone(s.Ranges), slices.Clone(s.Mappings)
 	slices.SortFunc(s.Ranges, func(a, b edge.Range) int { return a.From.Compare(b.From) })
-	p.state, p.want = &s, contentsOf(s)
+	p.state, p.want, p.here = &s, contentsOf(s), announced(s)
 	p.allowed.Store(&allowance{ranges: s.Ranges, ends: p.allowed.Load().ends})
 }
 
 // apply brings the kernel from what it has to what is wanted. An address leaves its device before it loses its guest,
 // and comes to it when all the rest is in place.
-func (p *Provider) apply(ctx context.Context, touched *touched) error {
+func (p *Provider) apply(ctx context.Context, change delta, touched *touched) error {
 	p.whole, p.former = false, rangesOf(p.have)
 	list, err := p.listAddresses()
 	if err != nil {
 		return err
 	}
 	failed := p.leave(list)
-	p.announcer.Keep(p.announced())
-	err = p.move(ctx)
+	p.announcer.Keep(p.here)
+	err = p.move(ctx, change)
 	if err != nil {
 		return err
 	}

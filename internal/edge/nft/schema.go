@@ -39,6 +39,12 @@ type set struct {
 	timed    bool
 }
 
+// many are the addresses of more than one.
+var many = map[knftables.Family]string{
+	knftables.IPv4Family: "{ 224.0.0.0/4, 255.255.255.255 }",
+	knftables.IPv6Family: "ff00::/8",
+}
+
 // chain is a base chain with its rules.
 type chain struct {
 	name     string
@@ -80,6 +86,8 @@ func ipTable(family knftables.Family, key string, m mark) table {
 		{name: "local", kind: knftables.NATType, hook: knftables.OutputHook, priority: -105,
 			rules: []string{"dnat to IP daddr map @dn"}},
 		{name: "leaving", kind: knftables.NATType, hook: knftables.PostroutingHook, priority: 95, rules: []string{
+			// What goes to many is for neighbours, even where the kernel filters what a bridge carries.
+			"IP daddr " + many[family] + " return",
 			// A guest that asks for an elastic address of its own network must be answered by way of this host.
 			"ct status dnat ct original IP daddr @ranges IP saddr @inside snat to IP saddr map @sn",
 			"ct status dnat ct original IP daddr @ranges IP saddr @inside masquerade",

@@ -1,0 +1,80 @@
+//go:build edge
+
+package nft
+
+import (
+	"errors"
+	"net/netip"
+	"runtime"
+	"testing"
+	"time"
+
+	"berth/internal/edge"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestTicket: a transaction that comes later than a ticket lasts fails as a whole, as that of a process does which was
+// frozen between its look at the clock and the call; so does one whose ranges have ended.
+func TestTicket(t *testing.T) {
+	runtime.LockOSThread() // and never unlocked: the thread and its namespace end with the test
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Fatal("this test needs root:", err)
+	}
+	p, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	s := edge.State{Ranges: []edge.Range{
+		{From: netip.MustParseAddr("192.0.2.0"), To: netip.MustParseAddr("192.0.2.9"), OnCut: edge.Withdraw},
+		{From: netip.MustParseAddr("2001:db8::"), To: netip.MustParseAddr("2001:db8::9"), OnCut: edge.Withdraw},
+	}}
+	if err := p.Set(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	live := func() int {
+		t.Helper()
+		found, err := p.kernel.structure()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := p.readLive(found)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	until := func(d time.Duration) edge.Moment {
+		t.Helper()
+		now, err := edge.Now()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return now.Add(d)
+	}
+	ticket, err := p.takeTicket()
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(ticketTime + 50*time.Millisecond)
+	if err := p.spend(ticket, until(time.Minute), nil); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("with a ticket that is over: %v", err)
+	}
+	if n := live(); n != 0 || p.allowed.Load().ends != 0 {
+		t.Errorf("%d sets have live elements all the same, until %d", n, p.allowed.Load().ends)
+	}
+	if err := p.extend(until(200*time.Millisecond), nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := live(); n != 4 {
+		t.Errorf("%d sets have live elements, not those of four families", n)
+	}
+	time.Sleep(250 * time.Millisecond)
+	if err := p.extend(until(time.Minute), p.live); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("in time, of ranges that have ended: %v", err)
+	}
+	if n := live(); n != 0 {
+		t.Errorf("%d sets have live elements all the same", n)
+	}
+}
