@@ -13,6 +13,8 @@ import (
 
 	"berth/internal/edge"
 	"berth/internal/edge/nft"
+
+	"github.com/vishvananda/netlink"
 )
 
 // The lab's addresses. The host is the namespace of the test process.
@@ -50,7 +52,9 @@ func newLab(t *testing.T) {
 			_ = exec.Command("ip", "link", "del", device).Run()
 		}
 		run(t, "nft flush ruleset")
-		_ = exec.Command("conntrack", "-F").Run()
+		if err := netlink.ConntrackTableFlush(netlink.ConntrackTable); err != nil {
+			t.Fatal(err)
+		}
 	}
 	clear()
 	t.Cleanup(clear)

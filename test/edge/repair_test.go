@@ -180,7 +180,7 @@ func TestThousands(t *testing.T) {
 	set(t, newProvider(t, nft.Config{}), s)
 	t.Logf("10,000 mappings that are there, by a new process: %s", time.Since(begin).Round(time.Millisecond))
 	var took []time.Duration
-	for i := range 200 {
+	for i := range 100 {
 		changed := s
 		changed.Mappings = slices.Clone(s.Mappings)
 		changed.Mappings[i].Guest = netip.AddrFrom4([4]byte{172, 31, 255, byte(i)})
@@ -190,8 +190,8 @@ func TestThousands(t *testing.T) {
 		s = changed
 	}
 	slices.Sort(took)
-	t.Logf("one of 10,000 changed, 200 times: p50 %s, p99 %s", took[100].Round(10*time.Microsecond),
-		took[198].Round(10*time.Microsecond))
+	t.Logf("one of 10,000 changed, 100 times: p50 %s, p99 %s", took[50].Round(10*time.Microsecond),
+		took[98].Round(10*time.Microsecond))
 	begin = time.Now()
 	for range 100 {
 		if _, err := p.Check(t.Context()); err != nil {
@@ -203,7 +203,7 @@ func TestThousands(t *testing.T) {
 	if n := strings.Count(elements, " : 10."); n != 10_000 {
 		t.Errorf("%d elements in sn", n)
 	}
-	for i := range 200 {
+	for i := range 100 {
 		if want := fmt.Sprintf("172.31.255.%d : %s", i, s.Mappings[i].Elastic); !strings.Contains(elements, want) {
 			t.Fatalf("no element %s", want)
 		}
