@@ -270,7 +270,7 @@ func (d *document) address(n *yaml.Node) ipam.PlannedAddress {
 func (d *document) owned(n *yaml.Node, what string, of []term) (r ipam.PlannedReservation, said bool) {
 	r.Line, r.Unplaced = n.Line, true
 	said = d.mapping(n, what, "owner, address, interface, slot"+termNames(of), func(key string, v *yaml.Node) bool {
-		ok := false
+		var ok bool
 		switch key {
 		case "owner":
 			r.Owner = d.text(v)
