@@ -54,6 +54,7 @@ const (
 	OwnerElsewhereTold // an owner runs with another address than what is reserved for it
 	StoodIn            // a container stands in for one that was destroyed; Name is its own
 	StandInEnded
+	LeaseNoted // an address that a person has taken has another note
 )
 
 var verbNames = [...]string{
@@ -74,7 +75,7 @@ var verbNames = [...]string{
 	HeadroomClaimed: "headroom.claim", HeadroomReleased: "headroom.release",
 	SpaceMoved: "space.move", GuessedWrong: "lease.guessed_wrong", ForeignHolderTold: "lease.foreign_holder",
 	OwnerElsewhereTold: "lease.owner_elsewhere", StoodIn: "reservation.stand_in",
-	StandInEnded: "reservation.stand_in_end",
+	StandInEnded: "reservation.stand_in_end", LeaseNoted: "lease.note",
 }
 
 func (v Verb) String() string {

@@ -62,6 +62,7 @@ type Lease struct {
 	Until      time.Time // end of the quarantine after the release; zero: none
 
 	Slot        Slot         // of an External one
+	Note        string       // of an External one: what it is for, in a person's words
 	Reservation *Reservation // whose the address is, in use or not; nil: nobody's
 }
 
@@ -146,8 +147,11 @@ func (l *Lease) Holder() string {
 // leaseVersion leads the record of a lease. A record of another one is refused instead of misread.
 const leaseVersion = 1
 
-// guessedFlag marks a lease whose name is a guess.
-const guessedFlag = 1
+// guessedFlag marks a lease whose name is a guess, notedLeaseFlag one with a note.
+const (
+	guessedFlag = 1 << iota
+	notedLeaseFlag
+)
 
 // EncodeLease appends l without its address. Leases are written once per allocation, hence a compact form of their own
 // instead of JSON: about 65 bytes.
@@ -155,6 +159,9 @@ func EncodeLease(b []byte, l *Lease) []byte {
 	flags := byte(0)
 	if l.Guessed {
 		flags = guessedFlag
+	}
+	if l.Note != "" {
+		flags |= notedLeaseFlag
 	}
 	b = append(b, leaseVersion, flags, byte(l.Kind))
 	b = binary.AppendUvarint(b, l.ID)
@@ -166,6 +173,9 @@ func EncodeLease(b []byte, l *Lease) []byte {
 	b = AppendTime(b, l.Released)
 	b = AppendTime(b, l.Until)
 	b = append(b, l.Slot.Interface, l.Slot.Number)
+	if l.Note != "" {
+		b = AppendString(b, l.Note)
+	}
 	return l.Reservation.append(b)
 }
 
@@ -177,13 +187,17 @@ func DecodeLease(addr netip.Addr, b []byte) (*Lease, error) {
 			leaseVersion)
 	}
 	flags := d.Byte()
-	l := &Lease{Address: addr, Kind: Kind(d.Byte()), ID: d.uvarint(), Guessed: flags == guessedFlag}
+	l := &Lease{Address: addr, Kind: Kind(d.Byte()), ID: d.uvarint(), Guessed: flags&guessedFlag != 0}
 	d.Copy(l.Attachment[:])
 	d.Copy(l.MAC[:])
 	l.Name, l.Host = d.String(), d.String()
 	l.Since, l.Released, l.Until = d.Time(), d.Time(), d.Time()
-	l.Slot, l.Reservation = d.slot(), d.reservation()
-	if d.Failed || len(d.B) != 0 || flags > guessedFlag {
+	l.Slot = d.slot()
+	if flags&notedLeaseFlag != 0 {
+		l.Note = d.String()
+	}
+	l.Reservation = d.reservation()
+	if d.Failed || len(d.B) != 0 || flags > guessedFlag|notedLeaseFlag {
 		return nil, fmt.Errorf("%w: the lease of %s does not decode", ErrDamaged, addr)
 	}
 	return l, nil

@@ -191,6 +191,7 @@ type TakeAddress struct {
 	Owner     string    `json:"owner"`
 	Interface Interface `json:"interface"`
 	Force     bool      `json:"force,omitempty"` // over exclusions (GA-9)
+	Note      *string   `json:"note,omitempty"`  // of all of them; empty: none any more; nil: as it is
 }
 
 // ReleaseAddress gives back one address that was taken for an owner by TakeAddress, or with the zero Address all.
@@ -229,6 +230,7 @@ type TakenAddress struct {
 	Interface int          `json:"interface"`
 	Slot      int          `json:"slot"`
 	Since     time.Time    `json:"since"`
+	Note      string       `json:"note,omitempty"`
 }
 
 // PlannedReservation is one address that belongs to an owner; in a dynamic network it is an owner alone.
@@ -247,13 +249,13 @@ type PlannedReservation struct {
 // Taken is the address without what is said of reservations alone.
 func (r *PlannedReservation) Taken() PlannedAddress {
 	return PlannedAddress{Owner: r.Owner, Address: r.Address, Unplaced: r.Unplaced, Interface: r.Interface, Slot: r.Slot,
-		Line: r.Line}
+		Note: r.Note, Line: r.Line}
 }
 
 // Reserved is the address as if it were reserved for who has taken it.
 func (a *PlannedAddress) Reserved() PlannedReservation {
 	return PlannedReservation{Owner: a.Owner, Address: a.Address, Unplaced: a.Unplaced, Interface: a.Interface,
-		Slot: a.Slot, Line: a.Line}
+		Slot: a.Slot, Terms: Terms{Note: a.Note}, Line: a.Line}
 }
 
 // PlannedAddress is one address that is in use by what is no container.
@@ -263,19 +265,20 @@ type PlannedAddress struct {
 	Unplaced  bool       `json:"unplaced,omitempty"` // at the next free slot of the owner's interface 0
 	Interface int        `json:"interface,omitempty"`
 	Slot      int        `json:"slot,omitempty"`
+	Note      string     `json:"note,omitempty"`
 	Line      int        `json:"line,omitempty"`
 }
 
 // TakenAddress is how a lease of what is no container is shown, without where its address lies.
 func (l *Lease) TakenAddress() TakenAddress {
 	return TakenAddress{Owner: l.Name, Address: l.Address, Interface: int(l.Slot.Interface), Slot: int(l.Slot.Number),
-		Since: l.Since}
+		Since: l.Since, Note: l.Note}
 }
 
 // PlannedAddress is how a document plans what such a lease has.
 func (l *Lease) PlannedAddress() PlannedAddress {
 	return PlannedAddress{Owner: l.Name, Address: l.Address, Interface: int(l.Slot.Interface),
-		Slot: int(l.Slot.Number)}
+		Slot: int(l.Slot.Number), Note: l.Note}
 }
 
 // append adds the reservation to the record of its address; nil is a kind of 0.

@@ -374,7 +374,7 @@ var reservationSheet = sheet[ownedRow]{
 }
 
 var addressSheet = sheet[ownedRow]{
-	columns: ownedColumns(), needs: append([][]string{{"address"}}, ownerNeeds...), row: newOwnedRow,
+	columns: append(ownedColumns(), termColumns(addressTerms)...), needs: append([][]string{{"address"}}, ownerNeeds...), row: newOwnedRow,
 	check: checkAddress,
 	place: func(r *ownedRow) *where { return &r.where },
 	add: func(n *ipam.PlannedNetwork, r *ownedRow) {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -32,6 +33,9 @@ var terms = []term{
 		get: func(r *ipam.PlannedReservation) string { return r.Note },
 		set: parsed(asIs, func(r *ipam.PlannedReservation, s string) { r.Note = s })},
 }
+
+// addressTerms are those of addresses that are taken.
+var addressTerms = terms[slices.IndexFunc(terms, func(t term) bool { return t.name == "note" }):]
 
 // termNames lists them behind other keys, for errors.
 func termNames(of []term) (names string) {

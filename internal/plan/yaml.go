@@ -259,7 +259,7 @@ func (d *document) reservation(n *yaml.Node) ipam.PlannedReservation {
 }
 
 func (d *document) address(n *yaml.Node) ipam.PlannedAddress {
-	r, said := d.owned(n, "an address", nil)
+	r, said := d.owned(n, "an address", addressTerms)
 	if said && !hasKey(n, "address") {
 		d.Add(n.Line, "an address has no address")
 	}

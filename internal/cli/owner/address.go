@@ -26,11 +26,14 @@ const addressTakeHelp = `Takes addresses for a device that is not a container, a
   -1:add,ip0=...               one more interface
   N:modify,ip1=ADDRESS         only that one is changed; ip1=none gives it back
   N:remove                     gives back all addresses of the interface
-Run again, it takes nothing twice. Several --ip are ip0, ip1 and so on of interface 0.`
+Run again, it takes nothing twice. Several --ip are ip0, ip1 and so on of interface 0.
+
+--note says what they are for, as for reservations; an empty one takes the note away.`
 
 func addressTakeCommand(p *cli.Program) *cobra.Command {
 	var take ipam.TakeAddress
 	var wishes []string
+	var note string
 	cmd := cli.Change{
 		Verb: cli.Verb{Use: "take NETWORK --owner OWNER", Short: "Take addresses for a device that is not a container",
 			Long: addressTakeHelp,
@@ -43,6 +46,9 @@ func addressTakeCommand(p *cli.Program) *cobra.Command {
 			if err := cli.NeedsOwner(cmd, take.Owner); err != nil {
 				return nil, err
 			}
+			if cmd.Flags().Changed("note") {
+				take.Note = &note
+			}
 			take.Network = args[0]
 			take.Interface, err = parseWishes(wishes)
 			return cli.One(&take, err)
@@ -54,6 +60,7 @@ func addressTakeCommand(p *cli.Program) *cobra.Command {
 		"which: an address, pool, the `NAME` of a pool, or ip0=...,ip1=... (repeatable)")
 	cmd.Flags().StringVar(&take.Subnet, "subnet", "", "only of this `SUBNET`, a CIDR, a name or an id")
 	cmd.Flags().BoolVarP(&take.Force, "force", "f", false, "also excluded addresses")
+	cmd.Flags().StringVar(&note, "note", "", "what they are for, a `TEXT`; an empty one takes it away")
 	cli.Completes(cmd, "subnet", p.CompleteFlag(cli.SubnetRefs))
 	cli.Completes(cmd, "ip", p.CompleteFlag(wishRefs))
 	return cmd
@@ -75,24 +82,26 @@ func addressReleaseCommand(p *cli.Program) *cobra.Command {
 
 func addressListCommand(p *cli.Program) *cobra.Command {
 	var owner string
+	var wide bool
 	cmd := cli.Listing[ipam.TakenAddress]{
 		Verb: cli.Verb{Use: "ls [NETWORK]", Short: "List addresses of devices that are not containers",
 			Long: "Lists what berth address take has taken, of one network or of all. Containers' addresses are in " +
-				"berth lease ls.",
+				"berth lease ls. --wide also shows the notes.",
 			Refs: []cli.Refs{cli.NetworkRefs}, Example: "  berth address ls\n  berth address ls net1 --owner rtr\n" +
 				"  berth address ls -q"},
-		Columns: addressColumns,
+		Columns: func(cli.Output) []cli.Column[ipam.TakenAddress] { return addressColumns(wide) },
 		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.TakenAddress, error) {
 			return c.Addresses(ctx, cli.First(args), owner)
 		},
 	}.Command(p)
+	cmd.Flags().BoolVarP(&wide, "wide", "w", false, "also the notes")
 	cli.OwnerFlag(cmd, &owner, "whose addresses are listed, and no others")
 	cli.Completes(cmd, "owner", p.CompleteFlag(cli.AddressOwners))
 	return cmd
 }
 
-func addressColumns(cli.Output) []cli.Column[ipam.TakenAddress] {
-	return []cli.Column[ipam.TakenAddress]{
+func addressColumns(wide bool) []cli.Column[ipam.TakenAddress] {
+	columns := []cli.Column[ipam.TakenAddress]{
 		cli.Col("ADDRESS", func(a *ipam.TakenAddress) string { return a.Address.String() }),
 		cli.Col("OWNER", func(a *ipam.TakenAddress) string { return a.Owner }),
 		cli.Col("NETWORK", func(a *ipam.TakenAddress) string { return a.Network }),
@@ -100,4 +109,8 @@ func addressColumns(cli.Output) []cli.Column[ipam.TakenAddress] {
 		cli.Col("SLOT", func(a *ipam.TakenAddress) string { return slotText(a.Interface, a.Slot) }),
 		cli.Col("SINCE", func(a *ipam.TakenAddress) string { return cli.LocalTime(a.Since) }),
 	}
+	if wide {
+		columns = append(columns, cli.Col("NOTE", func(a *ipam.TakenAddress) string { return a.Note }))
+	}
+	return columns
 }

@@ -66,7 +66,9 @@ func (ck *importCheck) owners(p *ipam.PlannedNetwork, d *draftNetwork) error {
 	}
 	for i := range p.Addresses {
 		a := &p.Addresses[i]
-		w := &wanted{owner: a.Owner, addr: a.Address, unplaced: a.Unplaced, line: a.Line}
+		ck.refuse(a.Line, ipam.CheckNote(a.Note))
+		w := &wanted{owner: a.Owner, addr: a.Address, unplaced: a.Unplaced, line: a.Line,
+			terms: terms{Terms: a.Reserved().Terms}}
 		if err := ck.want(p, d, w, a.Interface, a.Slot); err != nil {
 			return err
 		}
@@ -253,11 +255,16 @@ func (ck *importCheck) checkTaken(w *wanted) error {
 		return nil
 	}
 	own := l.Held() && l.Kind == ipam.External && l.Name == w.owner
+	is, wanted := w.Against(ipam.Terms{Note: l.Note})
 	switch r := ck.reservation(l); {
 	case own && !w.unplaced && l.Slot != w.slot:
 		ck.AddHelp(ipam.Advise(ipam.DoRetakeAddress).OrLeaveOut(), w.line, "%s has %s as %s already, and not as %s",
 			w.owner,
 			w.addr, l.Slot, w.slot)
+		w.skip = true
+	case own && wanted != "":
+		ck.AddHelp(ipam.Advise(ipam.DoRetakeAddress).OrLeaveOut(), w.line, "%s has %s already, %s, and not %s", w.owner,
+			w.addr, is, wanted)
 		w.skip = true
 	case own:
 		ck.unchanged.Addresses++

@@ -112,7 +112,7 @@ func (d *draftNetwork) steps(all []step) ([]step, error) {
 	for _, w := range d.taken.wanted { // before the reservations: one by force is of an address that somebody has
 		if !w.skip {
 			all = append(all, step{op: stepTake, network: d.n.ID, subnet: w.sub.sub.ID, addr: w.addr, owner: w.owner,
-				slot: w.slot})
+				slot: w.slot, terms: w.terms})
 		}
 	}
 	for _, w := range d.reserved.wanted {

@@ -291,7 +291,7 @@ func Release(c *ledger.Change, sub *ipam.Subnet, held *ipam.Lease) error {
 		return c.SetLease(sub.ID, held.Address, held, nil) // nobody comes back to a subnet that is gone
 	}
 	after := *held
-	after.Released, after.Guessed = ipam.EventTime(id), false
+	after.Released, after.Guessed, after.Note = ipam.EventTime(id), false, ""
 	if n := c.Index().Network(sub.Network); n != nil && n.Policy.Quarantine > 0 {
 		after.Until = c.Now().Add(n.Policy.Quarantine)
 	}

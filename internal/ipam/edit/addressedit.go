@@ -61,6 +61,11 @@ func takeAddress(e *ipam.TakeAddress, c *ledger.Change) (ipam.Result, error) {
 	if err := ready(&in, e.Owner); err != nil {
 		return ipam.Result{}, err
 	}
+	if e.Note != nil {
+		if err := ipam.CheckNote(*e.Note); err != nil {
+			return ipam.Result{}, err
+		}
+	}
 	e.Owner = ipam.CanonicalOwner(e.Owner)
 	has, err := p.Taken(e.Owner)
 	if err != nil {
@@ -192,15 +197,15 @@ func (p *Plan) settleSlot(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subn
 	case w.None:
 		return netip.Addr{}, nil
 	case has.Record == nil:
-		return p.takeFor(e, slot, w, subnets)
+		return p.takeFor(e, slot, w, subnets, "")
 	case p.meets(w, has.Sub, has.Addr) && (w.Address.IsValid() || action == ipam.Ensure):
-		return has.Addr, nil
+		return has.Addr, p.noteTaken(e, has)
 	case action != ipam.ModifyInterface:
 		return netip.Addr{}, ipam.Refuse(ipam.ErrInUse,
 			"%s has %s as %s in network %s already; change it with %d:modify,ip%d=...",
 			e.Owner, has.Addr, slot, p.N.Name, slot.Interface, slot.Number)
 	}
-	addr, err := p.takeFor(e, slot, w, subnets) // first the new one, then the old one goes
+	addr, err := p.takeFor(e, slot, w, subnets, has.Record.Note) // first the new one, then the old one goes
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -210,8 +215,24 @@ func (p *Plan) settleSlot(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subn
 	return addr, choose.Release(p.Change, has.Sub, has.Record)
 }
 
-// takeFor takes a free address for a slot.
-func (p *Plan) takeFor(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subnets []*ipam.Subnet) (netip.Addr, error) {
+// noteTaken gives what is taken already another note, where one is said.
+func (p *Plan) noteTaken(e *ipam.TakeAddress, has Picked) error {
+	if e.Note == nil || *e.Note == has.Record.Note {
+		return nil
+	}
+	after := *has.Record
+	after.Note = *e.Note
+	told := &ipam.Event{Verb: ipam.LeaseNoted, Subnet: has.Sub.CIDR, Address: has.Addr, Lease: after.ID, Name: after.Name}
+	if _, err := p.Tell(told, TakenFacts{has.Record.Note}, TakenFacts{after.Note}); err != nil {
+		return err
+	}
+	return p.SetLease(has.Sub.ID, has.Addr, has.Record, &after)
+}
+
+// takeFor takes a free address for a slot. What the slot had had a note, which the address keeps unless another one is
+// said.
+func (p *Plan) takeFor(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subnets []*ipam.Subnet,
+	note string) (netip.Addr, error) {
 	found, err := p.pick(e.Owner, w, subnets, e.Force)
 	if err == nil && found.Record.Held() {
 		return netip.Addr{}, choose.HeldError(p.Change, found.Sub, found.Record)
@@ -225,19 +246,31 @@ func (p *Plan) takeFor(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subnets
 	if !found.Addr.IsValid() {
 		return netip.Addr{}, nil
 	}
-	return found.Addr, p.WriteTaken(found, e.Owner, slot)
+	if e.Note != nil {
+		note = *e.Note
+	}
+	return found.Addr, p.WriteTaken(found, e.Owner, slot, note)
+}
+
+// TakenFacts is what events tell of an address that is taken, besides its owner and slot.
+type TakenFacts struct {
+	Note string `json:"note"`
 }
 
 // WriteTaken puts a free address into the hands of what is no container.
-func (p *Plan) WriteTaken(at Picked, owner string, slot ipam.Slot) error {
+func (p *Plan) WriteTaken(at Picked, owner string, slot ipam.Slot, note string) error {
 	e := &ipam.Event{Verb: ipam.LeaseTaken, Subnet: at.Sub.CIDR, Address: at.Addr, Name: owner,
 		Detail: ipam.External.String() + " " + slot.String()}
-	id, err := p.Tell(e, nil, nil)
+	var facts any
+	if note != "" {
+		facts = TakenFacts{note}
+	}
+	id, err := p.Tell(e, nil, facts)
 	if err != nil {
 		return err
 	}
 	after := &ipam.Lease{ID: id, Address: at.Addr, Kind: ipam.External, Name: owner, Host: p.Host(),
-		Since: ipam.EventTime(id), Slot: slot, Reservation: at.Record.Reserved()}
+		Since: ipam.EventTime(id), Slot: slot, Note: note, Reservation: at.Record.Reserved()}
 	return p.SetLease(at.Sub.ID, at.Addr, at.Record, after)
 }
 

@@ -56,7 +56,7 @@ func (h *history) note(sub *ipam.SubnetInfo, l *ipam.Lease) {
 		had := t
 		had.What, had.Kind, had.Lease, had.Name, had.MAC, had.Host = ipam.LeaseTenure, l.Kind.String(), l.ID, l.Name,
 			l.MAC, l.Host
-		had.From, had.Until = l.Since, l.Released
+		had.From, had.Until, had.Note = l.Since, l.Released, l.Note
 		h.known[tenant{lease: l.ID}] = &beginning{had, l.ID, l.Attachment}
 	}
 	if r := l.Reservation; r != nil && chooses(&h.f, sub.Space, l.Address, ipam.MAC{}, r.Owner) {
@@ -80,7 +80,7 @@ func (h *history) add(ctx context.Context, e *ipam.Event) (err error) {
 		if k := (tenant{lease: b.Lease}); h.known[k] != nil || h.choosesEvent(e) { // a name may have been learnt since
 			h.open[k] = b
 		}
-	case ipam.LeaseMoved, ipam.LeaseNamed, ipam.GuessedWrong, ipam.LeaseReleased:
+	case ipam.LeaseMoved, ipam.LeaseNamed, ipam.LeaseNoted, ipam.GuessedWrong, ipam.LeaseReleased:
 		err = h.goOn(ctx, e)
 	case ipam.ReservationAdded:
 		h.reserve(e)
@@ -108,7 +108,8 @@ func (h *history) choosesEvent(e *ipam.Event) bool {
 func beginningOf(e *ipam.Event) *beginning {
 	t := ipam.Tenure{Space: e.Space, Subnet: e.Subnet, Address: e.Address, What: ipam.LeaseTenure,
 		Kind: kindIn(e.Detail), Lease: cmp.Or(e.Lease, e.ID),
-		Name: e.Name, MAC: e.MAC, Host: e.Host, From: e.Time, By: e.Actor}
+		Name: e.Name, MAC: e.MAC, Host: e.Host, From: e.Time, By: e.Actor,
+		Note: factsIn(e.After).Note}
 	if e.Verb == ipam.GatewaySet {
 		t.Kind = ipam.Gateway.String()
 		return &beginning{Tenure: t, id: e.ID} // it is the subnet's, and no attachment's
@@ -150,6 +151,8 @@ func (h *history) goOn(ctx context.Context, e *ipam.Event) error {
 		if !chooses(&h.f, b.Space, b.Address, b.MAC, b.Name) {
 			delete(h.open, k)
 		}
+	case ipam.LeaseNoted:
+		b.Note = factsIn(e.After).Note
 	case ipam.LeaseMoved:
 		b.attachment = e.Attachment
 	case ipam.LeaseReleased:
