@@ -24,7 +24,8 @@ func (s State) Check() error {
 		}
 		elastic[m.Elastic] = true
 		if other, taken := guest[m.Guest]; taken {
-			return fmt.Errorf("guest %s has the elastic addresses %s and %s; a guest has one", m.Guest, other, m.Elastic)
+			return fmt.Errorf("guest %s has the elastic addresses %s and %s; a guest has one",
+				m.Guest, other, m.Elastic)
 		}
 		guest[m.Guest] = m.Elastic
 	}

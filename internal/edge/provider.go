@@ -10,11 +10,11 @@ import (
 
 // Provider brings a host's edge to a state, and keeps it there.
 type Provider interface {
-	// Set applies the whole state. To apply it again is harmless. Addresses that cannot be applied are told as Failures
-	// while the others are; with any other error nothing may be relied on, and Set is to be called again.
+	// Set applies the whole state. To apply it again is harmless. Addresses that cannot be applied are told as
+	// Failures while the others are; with any other error nothing may be relied on, and Set is to be called again.
 	Set(ctx context.Context, s State) error
-	// Renew moves Until of the state that was set last. It fails with ErrExpired once that has passed: then the state is
-	// to be asked for anew, since another host may have been given the addresses, and Set.
+	// Renew moves Until of the state that was set last. It fails with ErrExpired once that has passed: then the state
+	// is to be asked for anew, since another host may have been given the addresses, and Set.
 	Renew(ctx context.Context, until Moment) error
 	// Enabled: something of this provider is in place.
 	Enabled(ctx context.Context) (bool, error)
@@ -40,17 +40,18 @@ func Failures(err error) (failed map[netip.Addr]error, only bool) {
 	failed, only = map[netip.Addr]error{}, true
 	var walk func(error)
 	walk = func(err error) {
-		if one := (*Failure)(nil); errors.As(err, &one) && error(one) == err {
-			failed[one.Address] = one.Err
-			return
-		}
 		if several, ok := err.(interface{ Unwrap() []error }); ok {
 			for _, e := range several.Unwrap() {
 				walk(e)
 			}
 			return
 		}
-		only = false
+		one := (*Failure)(nil)
+		if !errors.As(err, &one) {
+			only = false
+			return
+		}
+		failed[one.Address] = one.Err
 	}
 	if err != nil {
 		walk(err)

@@ -70,7 +70,9 @@ func serve(t *testing.T, ns string) {
 			go serveOne(c, ns)
 		}
 	}()
-	socket, err := in(ns, func() (net.PacketConn, error) { return net.ListenPacket("udp", fmt.Sprintf(":%d", udpPort)) })
+	socket, err := in(ns, func() (net.PacketConn, error) {
+		return net.ListenPacket("udp", fmt.Sprintf(":%d", udpPort))
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

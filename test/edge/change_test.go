@@ -78,8 +78,9 @@ func tracked(t *testing.T) map[string]uint64 {
 			t.Fatal(err)
 		}
 		for _, f := range list {
-			all[fmt.Sprintf("%d %s %d %s %d answered by %s to %s ", f.Forward.Protocol, f.Forward.SrcIP, f.Forward.SrcPort,
-				f.Forward.DstIP, f.Forward.DstPort, f.Reverse.SrcIP, f.Reverse.DstIP)] = f.TimeStart
+			name := fmt.Sprintf("%d %s %d %s %d answered by %s to %s ", f.Forward.Protocol, f.Forward.SrcIP,
+				f.Forward.SrcPort, f.Forward.DstIP, f.Forward.DstPort, f.Reverse.SrcIP, f.Reverse.DstIP)
+			all[name] = f.TimeStart
 		}
 	}
 	return all
@@ -118,9 +119,10 @@ func TestTakenOver(t *testing.T) {
 	set(t, first, s)
 	in := must(t)(open(peer, "udp", elastic4))
 	warm(t, in)
-	run(t, fmt.Sprintf("nft 'delete element ip berth dn { %[1]s }; add element ip berth dn { %[1]s : %[2]s }'", elastic4, next4))
-	run(t, fmt.Sprintf("nft 'delete element ip berth sn { %[2]s }; add element ip berth sn { %[3]s : %[1]s }'", elastic4, guest4,
-		next4))
+	run(t, fmt.Sprintf("nft 'delete element ip berth dn { %[1]s }; add element ip berth dn { %[1]s : %[2]s }'",
+		elastic4, next4))
+	run(t, fmt.Sprintf("nft 'delete element ip berth sn { %[2]s }; add element ip berth sn { %[3]s : %[1]s }'",
+		elastic4, guest4, next4))
 	s.Mappings[0].Guest = next4
 	set(t, newProvider(t, nft.Config{}), s)
 	if got, err := in.ask(); err != nil || got != next+" "+peer4.String() {
@@ -245,7 +247,8 @@ func TestRemove(t *testing.T) {
 		t.Errorf("not enabled: %v", err)
 	}
 	chain := run(t, "iptables -w -S DOCKER-USER")
-	if !strings.Contains(chain, "192.0.2.66/32 -j DROP\n-A DOCKER-USER -m conntrack --ctstate DNAT --ctorigdst 10.9.0.96/28") {
+	behind := "192.0.2.66/32 -j DROP\n-A DOCKER-USER -m conntrack --ctstate DNAT --ctorigdst 10.9.0.96/28"
+	if !strings.Contains(chain, behind) {
 		t.Errorf("the rule does not stand behind people's and before the end:\n%s", chain)
 	}
 	in := must(t)(open(peer, "udp", elastic4))
@@ -280,7 +283,7 @@ func TestStrays(t *testing.T) {
 	serve(t, other)
 	p := newProvider(t, nft.Config{})
 	s := mapped(edge.Keep)
-	run(t, "ip -n cl neigh replace 10.9.0.100 lladdr $(ip -br link show eth0 | awk '{print $3}') dev eth0 nud permanent")
+	run(t, "ip -n cl neigh replace 10.9.0.100 lladdr "+macOf(t, "")+" dev eth0 nud permanent")
 	s.Mappings = nil
 	set(t, p, s)
 	expect(t, peer, "tcp", elastic4, other, peer4)

@@ -35,7 +35,8 @@ func dockerNFTables(t *testing.T, fwmark string) {
 		chain in { ct state established,related accept; MARK iifname "br0" accept; counter drop; }
 		chain raw-PREROUTING { type filter hook prerouting priority raw; FAMILY daddr SUBNET iifname != "br0" drop; }
 		chain filter-FORWARD { type filter hook forward priority filter; oifname "br0" jump in; iifname "br0" accept; }
-		chain nat-POSTROUTING { type nat hook postrouting priority srcnat; iifname "br0" oifname != "br0" FAMILY saddr SUBNET masquerade; }
+		chain nat-POSTROUTING { type nat hook postrouting priority srcnat;
+			iifname "br0" oifname != "br0" FAMILY saddr SUBNET masquerade; }
 	}`)
 	for family, subnet := range map[string]string{"ip": subnet4.String(), "ip6": subnet6.String()} {
 		run(t, "nft -f - <<'E'\n"+strings.NewReplacer("FAMILY", family, "SUBNET", subnet).Replace(rules)+"\nE\n")

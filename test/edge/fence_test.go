@@ -76,6 +76,54 @@ func knows6(t *testing.T, a netip.Addr) bool {
 	return ping(peer, a) == nil
 }
 
+// kept4 is in a range that goes on when the host is cut off.
+var kept4 = addr("10.9.0.112")
+
+// isSilent wants nothing to be answered or translated for the fenced addresses, and the kept one to go on.
+func isSilent(t *testing.T, w *watch, when string) {
+	t.Helper()
+	mac := macOf(t, "")
+	begin := time.Now()
+	time.Sleep(300 * time.Millisecond)
+	if n := w.answers(elastic4, mac, begin); n > 0 {
+		t.Errorf("%s: %d answers", when, n)
+	}
+	if knows6(t, elastic6) {
+		t.Errorf("%s: IPv6 is answered", when)
+	}
+	// By a neighbour that knows this host's MAC from before, and out of the guest: no packet with another source.
+	run(t, "ip -n cl neigh replace 10.9.0.100 lladdr "+mac+" dev eth0")
+	refused(t, peer, "tcp", elastic4)
+	refused(t, guest, "tcp", peer4)
+	refused(t, "", "tcp", elastic4)
+	expect(t, next, "tcp", peer4, peer, kept4)
+	expect(t, peer, "tcp", kept4, next, peer4)
+}
+
+// renewAgain renews for longer than was allowed at first, while flows go on, and returns when the last one ends.
+func renewAgain(t *testing.T, p *nft.Provider, flows ...flow) time.Time {
+	t.Helper()
+	begin := time.Now()
+	for time.Since(begin) < 4*time.Second { // longer than it was allowed at first
+		if err := p.Renew(t.Context(), soon(t, 2*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range flows {
+			if _, err := f.ask(); err != nil {
+				t.Fatalf("%s after the first renewal: %v", time.Since(begin), err)
+			}
+		}
+	}
+	ends := time.Now().Add(2 * time.Second)
+	within(t, 3*time.Second, "the end", func() error {
+		if left := time.Until(ends.Add(late)); left > 0 {
+			return fmt.Errorf("%s left", left)
+		}
+		return nil
+	})
+	return ends
+}
+
 // TestFence: a range that is withdrawn on a cut answers while it is told to and no longer: ARP, neighbour discovery and
 // translation, both ways; one that is kept goes on.
 func TestFence(t *testing.T) {
@@ -85,25 +133,11 @@ func TestFence(t *testing.T) {
 	p := newProvider(t, nft.Config{})
 	w, mac := watchAddress(t, elastic4), macOf(t, "")
 	s := mapped(edge.Withdraw)
-	s.Ranges = append(s.Ranges, edge.Range{From: addr("10.9.0.112"), To: addr("10.9.0.112"), Announce: "eth0", OnCut: edge.Keep})
-	s.Mappings = append(s.Mappings, edge.Mapping{Elastic: addr("10.9.0.112"), Guest: next4, Subnet: subnet4})
+	s.Ranges = append(s.Ranges, edge.Range{From: kept4, To: kept4, Announce: "eth0", OnCut: edge.Keep})
+	s.Mappings = append(s.Mappings, edge.Mapping{Elastic: kept4, Guest: next4, Subnet: subnet4})
 	silent := func(when string) {
 		t.Helper()
-		begin := time.Now()
-		time.Sleep(300 * time.Millisecond)
-		if n := w.answers(elastic4, mac, begin); n > 0 {
-			t.Errorf("%s: %d answers", when, n)
-		}
-		if knows6(t, elastic6) {
-			t.Errorf("%s: IPv6 is answered", when)
-		}
-		// By a neighbour that knows this host's MAC from before, and out of the guest: no packet with another source.
-		run(t, "ip -n cl neigh replace 10.9.0.100 lladdr "+mac+" dev eth0")
-		refused(t, peer, "tcp", elastic4)
-		refused(t, guest, "tcp", peer4)
-		refused(t, "", "tcp", elastic4)
-		expect(t, next, "tcp", peer4, peer, addr("10.9.0.112"))
-		expect(t, peer, "tcp", addr("10.9.0.112"), next, peer4)
+		isSilent(t, w, when)
 	}
 	set(t, p, s)
 	silent("before anything is allowed")
@@ -117,24 +151,7 @@ func TestFence(t *testing.T) {
 	expect(t, peer, "tcp", elastic6, guest, peer6)
 	expect(t, guest, "tcp", peer4, peer, elastic4)
 	in4, out4 := must(t)(open(peer, "udp", elastic4)), must(t)(open(guest, "udp", peer4))
-	begin := time.Now()
-	for time.Since(begin) < 4*time.Second { // longer than it was allowed at first
-		if err := p.Renew(t.Context(), soon(t, 2*time.Second)); err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range []flow{in4, out4} {
-			if _, err := f.ask(); err != nil {
-				t.Fatalf("%s after the first renewal: %v", time.Since(begin), err)
-			}
-		}
-	}
-	ends := time.Now().Add(2 * time.Second)
-	within(t, 3*time.Second, "the end", func() error {
-		if left := time.Until(ends.Add(late)); left > 0 {
-			return fmt.Errorf("%s left", left)
-		}
-		return nil
-	})
+	ends := renewAgain(t, p, in4, out4)
 	over := w.last(elastic4, mac).Sub(ends)
 	t.Logf("the last answer came %s after Until", over.Round(time.Millisecond))
 	if over > late {
@@ -155,7 +172,7 @@ func TestFence(t *testing.T) {
 	silent("after a late renewal")
 
 	// The host was cut off and is back, and nobody took over: it answers, and says so again (MetalLB #584).
-	begin = time.Now()
+	begin := time.Now()
 	s.Until = soon(t, time.Minute)
 	set(t, p, s)
 	within(t, time.Second, "an announcement after the return", func() error {

@@ -113,12 +113,8 @@ func TestFrozen(t *testing.T) {
 	newLab(t)
 	dockerIPTables(t)
 	script(t, "ip netns exec other sysctl -qw net.ipv4.conf.eth0.arp_notify=0")
-	ours, theirs := macOf(t, ""), macOf(t, other)
-	w, taker := watchAddress(t, elastic4), socketIn(t, other)
-	theirMAC, err := net.ParseMAC(theirs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ours := macOf(t, "")
+	w := watchAddress(t, elastic4)
 	const session = 1200 * time.Millisecond
 	s := mapped(edge.Withdraw)
 	p := startChild(t)
@@ -154,31 +150,43 @@ func TestFrozen(t *testing.T) {
 			p.send(order{Set: &s})
 		}
 		time.Sleep(until.Sub(soon(t, 0)) + late)
-		taken := time.Now()
-		if n := w.answers(elastic4, ours, taken.Add(-50*time.Millisecond)); n > 0 {
-			t.Errorf("round %d: still %d answers when another host takes over", round, n)
-		}
-		run(t, "ip -n other addr add 10.9.0.100/32 dev eth0")
-		sendARP(t, taker, 2, theirMAC, elastic4, elastic4)
-		if killed {
-			p = startChild(t)
-		} else {
-			time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
-			p.signal(syscall.SIGCONT)
-			for range 3 {
-				if p.lines.Scan(); !strings.Contains(p.lines.Text(), "nil") && !strings.Contains(p.lines.Text(), "passed") {
-					t.Errorf("round %d: it answered %q to an order of before", round, p.lines.Text())
-				}
-			}
-		}
-		time.Sleep(700 * time.Millisecond)
-		if n := w.answers(elastic4, ours, taken); n > 0 {
-			t.Errorf("round %d: two answered: %d times the old one, %d times the new one", round, n,
-				w.answers(elastic4, theirs, taken))
-		}
-		if w.answers(elastic4, theirs, taken) == 0 {
-			t.Errorf("round %d: the new one did not answer", round)
-		}
+		p = takenOver(t, w, p, round, killed)
 		run(t, "ip -n other addr del 10.9.0.100/32 dev eth0")
 	}
+}
+
+// takenOver lets the other host take the address, and the one that lay there go on or be started anew.
+func takenOver(t *testing.T, w *watch, p *process, round int, killed bool) *process {
+	t.Helper()
+	ours, theirs, taker := macOf(t, ""), macOf(t, other), socketIn(t, other)
+	theirMAC, err := net.ParseMAC(theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := time.Now()
+	if n := w.answers(elastic4, ours, taken.Add(-50*time.Millisecond)); n > 0 {
+		t.Errorf("round %d: still %d answers when another host takes over", round, n)
+	}
+	run(t, "ip -n other addr add 10.9.0.100/32 dev eth0")
+	sendARP(t, taker, 2, theirMAC, elastic4, elastic4)
+	if killed {
+		p = startChild(t)
+	} else {
+		time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
+		p.signal(syscall.SIGCONT)
+		for range 3 {
+			if p.lines.Scan(); !strings.Contains(p.lines.Text(), "nil") && !strings.Contains(p.lines.Text(), "passed") {
+				t.Errorf("round %d: it answered %q to an order of before", round, p.lines.Text())
+			}
+		}
+	}
+	time.Sleep(700 * time.Millisecond)
+	if n := w.answers(elastic4, ours, taken); n > 0 {
+		t.Errorf("round %d: two answered: %d times the old one, %d times the new one", round, n,
+			w.answers(elastic4, theirs, taken))
+	}
+	if w.answers(elastic4, theirs, taken) == 0 {
+		t.Errorf("round %d: the new one did not answer", round)
+	}
+	return p
 }

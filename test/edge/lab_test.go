@@ -28,7 +28,7 @@ var (
 	subnet6        = netip.MustParsePrefix("fd30:1::/64")
 	elastic4       = addr("10.9.0.100")
 	elastic6       = addr("2001:db8::100")
-	spare4, spare6 = addr("10.9.0.101"), addr("2001:db8::101")
+	spare4         = addr("10.9.0.101")
 )
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }

@@ -79,7 +79,8 @@ func TestFirstPacket(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		run(t, "ip -n cl route add 10.9.0.100/32 via 10.9.0.11") // nobody answers for it: the way back, so that we are told
+		// Nobody answers for it: the way back, so that we are told.
+		run(t, "ip -n cl route add 10.9.0.100/32 via 10.9.0.11")
 		run(t, "ip -n cl route add 2001:db8::100/128 via 2001:db8::11")
 		if got, err := c.ask(); err != nil || got != peer+" "+elastic4.String() {
 			t.Errorf("the first packet was seen as %q (%v)", got, err)

@@ -34,8 +34,8 @@ func program(t *testing.T, body string) (path, dir string) {
 
 func wanted() edge.State {
 	return edge.State{
-		Ranges: []edge.Range{{From: netip.MustParseAddr("192.0.2.1"), To: netip.MustParseAddr("192.0.2.9"), Announce: "eth0",
-			OnCut: edge.Withdraw, TTL: 5 * time.Second}},
+		Ranges: []edge.Range{{From: netip.MustParseAddr("192.0.2.1"), To: netip.MustParseAddr("192.0.2.9"),
+			Announce: "eth0", OnCut: edge.Withdraw, TTL: 5 * time.Second}},
 		Mappings: []edge.Mapping{{Elastic: netip.MustParseAddr("192.0.2.1"), Guest: netip.MustParseAddr("172.30.1.2"),
 			Subnet: netip.MustParsePrefix("172.30.1.0/24")}},
 		Until: 7,

@@ -5,8 +5,8 @@
 // The program is run with its own arguments and one word behind them (command.go):
 //
 //	set      the whole wanted state as JSON on standard input; what is not in it is to be taken away
-//	renew    {"until": N} on standard input: the time until which the state may be answered for has moved. Exit status 3:
-//	         it had passed already, and the whole state is wanted again
+//	renew    {"until": N} on standard input: the time until which the state may be answered for has moved. Exit
+//	         status 3: it had passed already, and the whole state is wanted again
 //	enabled  writes true or false: something of it is in place
 //	remove   takes away all that it has put in place
 //

@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -70,8 +71,9 @@ func (p *Provider) leave(list addressList) (failed []error) {
 			continue
 		}
 		err := netlink.AddrDel(list.links[device], single(a))
-		if err != nil && err != unix.EADDRNOTAVAIL {
-			failed = append(failed, &edge.Failure{Address: a, Err: fmt.Errorf("cannot take it off %s: %w", device, err)})
+		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+			err = fmt.Errorf("cannot take it off %s: %w", device, err)
+			failed = append(failed, &edge.Failure{Address: a, Err: err})
 			continue
 		}
 		delete(list.on, a)
@@ -92,7 +94,8 @@ func (p *Provider) enter(list addressList) (entered map[netip.Addr]string, faile
 			err = netlink.AddrReplace(link, single(a))
 		}
 		if err != nil {
-			failed = append(failed, &edge.Failure{Address: a, Err: fmt.Errorf("cannot put it on %s: %w", device, err)})
+			err = fmt.Errorf("cannot put it on %s: %w", device, err)
+			failed = append(failed, &edge.Failure{Address: a, Err: err})
 			delete(entered, a)
 		}
 	}

@@ -39,7 +39,8 @@ func (p *Provider) load(ctx context.Context) (gone []string, looked bool, err er
 			return gone, true, nil
 		}
 	}
-	return nil, false, errors.New("others write to nftables all the time, so that it cannot be read as a whole; try again")
+	return nil, false, errors.New("others write to nftables all the time, so that it cannot be read as a whole; " +
+		"try again")
 }
 
 // look reads everything once. It leaves known at zero where others wrote meanwhile.

@@ -56,7 +56,10 @@ type contradiction struct {
 }
 
 func contradictionOf(s edge.State, t *touched) contradiction {
-	c := contradiction{touched: t, ranges: s.Ranges, guestOf: map[netip.Addr]netip.Addr{}, inbound: map[netip.Addr]bool{}}
+	c := contradiction{
+		touched: t, ranges: s.Ranges,
+		guestOf: map[netip.Addr]netip.Addr{}, inbound: map[netip.Addr]bool{},
+	}
 	for _, m := range s.Mappings {
 		if t != nil && !(*t)[m.Elastic] {
 			continue

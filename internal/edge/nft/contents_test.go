@@ -37,8 +37,9 @@ func TestContents(t *testing.T) {
 	c := contentsOf(s)
 	v4 := knftables.IPv4Family
 	for name, want := range map[string]map[string]string{
-		mapIn:     {"192.0.2.1": "172.30.1.2"},
-		mapOut:    {"172.30.1.2": "192.0.2.1", "172.30.1.3": "192.0.2.2", "172.30.1.4": "192.0.2.8", "172.30.1.5": "192.0.2.7"},
+		mapIn: {"192.0.2.1": "172.30.1.2"},
+		mapOut: {"172.30.1.2": "192.0.2.1", "172.30.1.3": "192.0.2.2", "172.30.1.4": "192.0.2.8",
+			"172.30.1.5": "192.0.2.7"},
 		setShut:   {"192.0.2.2": ""},
 		setInside: {"172.30.1.0": "172.30.2.0"},
 		setFenced: {"192.0.2.0": "192.0.2.8"},
@@ -152,7 +153,7 @@ func TestContradiction(t *testing.T) {
 		{"out, of another guest", "172.30.1.9", "198.51.100.1", "198.51.100.1", "192.0.2.1", true},
 		{"out, by one that is not here any more", "172.30.1.9", "198.51.100.1", "198.51.100.1", "192.0.2.5", true},
 		{"out, by the host's address", "172.30.1.2", "198.51.100.1", "198.51.100.1", "192.0.2.77", false},
-		{"of a client elsewhere with an elastic address", "192.0.2.5", "198.51.100.1", "198.51.100.1", "192.0.2.5", false},
+		{"of a client elsewhere with one", "192.0.2.5", "198.51.100.1", "198.51.100.1", "192.0.2.5", false},
 		{"between two guests, as both are", "172.30.1.3", "192.0.2.1", "172.30.1.2", "192.0.2.2", false},
 		{"of others", "172.30.1.2", "172.30.1.3", "172.30.1.3", "172.30.1.2", false},
 	} {

@@ -103,7 +103,7 @@ func (p *Provider) grant(context.Context) error {
 			return err
 		}
 	}
-	return errors.New("live elements end or are taken away between each look and its transaction; this host is too busy")
+	return errors.New("live elements end between each look and its transaction; this host is too busy")
 }
 
 func (p *Provider) readLive(found map[knftables.Family]foundTable) (map[place]elements, error) {

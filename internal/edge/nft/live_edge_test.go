@@ -30,11 +30,11 @@ func TestTicket(t *testing.T) {
 		{From: netip.MustParseAddr("192.0.2.0"), To: netip.MustParseAddr("192.0.2.9"), OnCut: edge.Withdraw},
 		{From: netip.MustParseAddr("2001:db8::"), To: netip.MustParseAddr("2001:db8::9"), OnCut: edge.Withdraw},
 	}}
-	if err := p.Set(t.Context(), s); err != nil {
+	err = p.Set(t.Context(), s)
+	if err != nil {
 		t.Fatal(err)
 	}
 	live := func() int {
-		t.Helper()
 		found, err := p.kernel.structure()
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +46,6 @@ func TestTicket(t *testing.T) {
 		return len(all)
 	}
 	until := func(d time.Duration) edge.Moment {
-		t.Helper()
 		now, err := edge.Now()
 		if err != nil {
 			t.Fatal(err)
@@ -54,10 +53,10 @@ func TestTicket(t *testing.T) {
 		return now.Add(d)
 	}
 	ticket, err := p.takeTicket()
+	time.Sleep(ticketTime + 50*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(ticketTime + 50*time.Millisecond)
 	if err := p.spend(ticket, until(time.Minute), nil); !errors.Is(err, unix.ENOENT) {
 		t.Errorf("with a ticket that is over: %v", err)
 	}
@@ -68,7 +67,7 @@ func TestTicket(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := live(); n != 4 {
-		t.Errorf("%d sets have live elements, not those of four families", n)
+		t.Errorf("%d sets have live elements, not 4", n)
 	}
 	time.Sleep(250 * time.Millisecond)
 	if err := p.extend(until(time.Minute), p.live); !errors.Is(err, unix.ENOENT) {

@@ -67,7 +67,8 @@ type Provider struct {
 func New(config Config) (*Provider, error) {
 	text, err := knftables.New("", "", knftables.NoObjectCommentEmulation)
 	if err != nil {
-		return nil, fmt.Errorf("nftables cannot be used here (the package nftables, and CAP_NET_ADMIN, are needed): %w", err)
+		return nil, fmt.Errorf("nftables cannot be used here (it needs the package nftables, and CAP_NET_ADMIN): %w",
+			err)
 	}
 	k, err := newKernel()
 	if err != nil {

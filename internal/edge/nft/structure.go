@@ -111,7 +111,8 @@ func (t table) write(tx *knftables.Transaction, f foundTable, there bool, fenced
 	}
 	if anew || f.sets[setFenced] == nil {
 		for from, end := range fenced {
-			tx.Add(&knftables.Element{Family: t.family, Table: tableName, Set: setFenced, Key: []string{spanText(from, end)}})
+			tx.Add(&knftables.Element{Family: t.family, Table: tableName, Set: setFenced,
+				Key: []string{spanText(from, end)}})
 		}
 	}
 }
