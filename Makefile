@@ -13,7 +13,9 @@ ENGINE_FLAGS  ?=
 ENGINE_PARALLEL ?= 4
 # what is about the bytes of a file, or about moments that one host alone counts: it has nothing to say over etcd
 ETCD_NOT      := ^Test(Copy(CutOff|KeepsOthersOff|ReadBackDiffers|ServedMeanwhile|Spaces)|GA26Upgrade|ImportedIsUsed|LatestInDoubt|PutBack|WhoAfterTrimming)$$|^TestGA25Variables$$/another_host
-ETCD_SAMPLE   := ^Test(BO|GA|Owner|Guess|Plan|Edits|Who|Estate|Model|Release|Lent|Restart|Wanted)
+# the tests that keep files, each with the flag -etcd of internal/ipam/ipamtest; those of cluster keep none
+ETCD_ROOMS    := $(addprefix ./internal/ipam/,attach bulk choose edit ledger service stores view)
+ETCD_SAMPLE   := ^Test(BO|GA|Owner|Guess|Plan|Edits|Who|Model|Release|Lent|Restart|Wanted)
 EDGE_FLAGS    ?=
 MACHINE_FLAGS ?=
 MACHINE_TREE  ?= $(CURDIR)/build/machine/_tree
@@ -56,13 +58,13 @@ histories: ## porcupine over hosts on an etcd that fails (test/cluster); five mi
 
 # What tests of addresses over etcd are for: that the rules hold where a transaction may be run again, and what it read
 # may be another host's by then.
-ipam-etcd: ## the tests of internal/ipam/service over an etcd in the place of files; they take long
+ipam-etcd: ## the tests of the rooms of internal/ipam over an etcd in the place of files; they take long
 	@scripts/needs go etcd
-	scripts/with-etcd sh -c 'go test ./internal/ipam/service -count 1 -timeout 0 -rapid.checks 15 -skip "$(ETCD_NOT)" -etcd $$ETCD'
+	scripts/with-etcd sh -c 'go test -p 1 $(ETCD_ROOMS) -count 1 -timeout 0 -rapid.checks 15 -skip "$(ETCD_NOT)" -etcd $$ETCD'
 
 ipam-etcd-sample: ## some of them: about a minute
 	@scripts/needs go etcd
-	scripts/with-etcd sh -c 'go test ./internal/ipam/service -count 1 -timeout 30m -rapid.checks 3 -run "$(ETCD_SAMPLE)" -skip "CutOff|$(ETCD_NOT)" -etcd $$ETCD'
+	scripts/with-etcd sh -c 'go test -p 1 $(filter-out %/bulk %/ledger %/stores,$(ETCD_ROOMS)) -count 1 -timeout 30m -rapid.checks 3 -run "$(ETCD_SAMPLE)" -skip "CutOff|$(ETCD_NOT)" -etcd $$ETCD'
 
 # The engine tests make plugin sockets, network namespaces and an engine of their own: they run as root.
 engine: build ## the tests on the real Docker Engine (ENGINE_FLAGS="-run 'Swarm|Pin' -v" for some of them)

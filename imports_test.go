@@ -59,6 +59,10 @@ var mayImport = map[string][]string{
 		"internal/ipam", "internal/ipam/attach", "internal/ipam/choose", "internal/ipam/edit", "internal/ipam/ledger",
 		"internal/ipam/service", "internal/ipam/view", "store",
 	},
+	"internal/ipam/ipamtest": {
+		"internal/advice", "internal/ipam", "internal/ipam/cluster", "internal/ipam/service", "internal/plan", "store",
+		"store/bolt", "store/etcd", "store/mem", "store/storetest",
+	},
 	"internal/plan":          {"internal/alloc", "internal/ipam"},
 	"driver":                 {"internal/advice", "internal/alloc", "internal/ipam"},
 	"internal/advice":        {"internal/ipam"},
@@ -118,6 +122,9 @@ var mayImport = map[string][]string{
 	"test/machine":  {"test/checkout", "test/ground"},
 }
 
+// onlyForTests are the rooms that no code imports but tests, and one another.
+var onlyForTests = []string{"internal/ipam/ipamtest", "store/storetest"}
+
 // onlyStandard are the rooms that import nothing but the standard library, other rooms, and range arithmetic.
 var onlyStandard = []string{
 	"store", "internal/alloc", "internal/ipam", "internal/ipam/ledger", "internal/ipam/choose", "internal/ipam/edit",
@@ -176,6 +183,9 @@ func checkImport(t *testing.T, file, room, imported string) {
 	if other, ours := strings.CutPrefix(imported, "berth/"); ours {
 		if !slices.Contains(allowed, other) {
 			t.Errorf("%s: %s must not import %s", file, room, other)
+		}
+		if slices.Contains(onlyForTests, other) && !slices.Contains(onlyForTests, room) {
+			t.Errorf("%s: %s must not import %s, which is for tests alone", file, room, other)
 		}
 		return
 	}

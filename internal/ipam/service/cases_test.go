@@ -1,9 +1,12 @@
 package service_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -12,7 +15,10 @@ import (
 
 	"berth/internal/alloc"
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 )
+
+var ctx = context.Background()
 
 // aCase is a row of testdata/cases.tsv: a case of another allocator, and how it is taken here.
 type aCase struct{ id, source, setup, action, expected, here string }
@@ -98,7 +104,7 @@ func (c aCase) names(t *testing.T, steps string) {
 
 func runCase(t *testing.T, script string) {
 	t.Helper()
-	r := newRoom(t)
+	r := ipamtest.New(t)
 	var steps []string
 	for step := range strings.SplitSeq(script, " ; ") {
 		if word, text, _ := strings.Cut(step, " "); strings.HasPrefix(word, "bad") {
@@ -107,7 +113,7 @@ func runCase(t *testing.T, script string) {
 		}
 		steps = append(steps, step)
 	}
-	r.run(strings.Join(steps, "\n"))
+	r.Run(strings.Join(steps, "\n"))
 }
 
 // bad refuses texts that are no ranges, wishes or subnets.
@@ -124,7 +130,7 @@ func bad(t *testing.T, what, text string) {
 			return // of another room's kind
 		}
 	}
-	if kindOf(err) != "invalid" {
+	if ipamtest.KindOf(err) != "invalid" {
 		t.Errorf("%s %s: %v", what, text, err)
 	}
 }
@@ -132,7 +138,7 @@ func bad(t *testing.T, what, text string) {
 // testCase19: those who race for addresses get one each, and then there is none.
 func testCase19(t *testing.T) {
 	for range 5 {
-		s := newService(t, time.Now)
+		s := ipamtest.NewService(t, time.Now)
 		if _, err := s.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: "n", Subnets: []ipam.SubnetSpec{
 			{CIDR: netip.MustParsePrefix("192.168.1.0/29"), Gateway: netip.MustParseAddr("192.168.1.1"),
 				Pool: true}}}); err != nil {
@@ -145,7 +151,7 @@ func testCase19(t *testing.T) {
 				out, err := s.Edit(ctx, ipam.EditOptions{},
 					&ipam.AddReservation{Network: "n", Owner: fmt.Sprintf("inst%d", i)})
 				if none[i] = err; err == nil {
-					got[i] = joined(out.Results[0].Addresses)
+					got[i] = ipamtest.Joined(out.Results[0].Addresses)
 				}
 			})
 		}
@@ -166,12 +172,13 @@ func testCase19(t *testing.T) {
 
 // testCase67: no space, and no id.
 func testCase67(t *testing.T) {
-	r := newRoom(t)
-	if _, err := r.s.RequestPool(ctx,
-		ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.0.0/24")}); kindOf(err) != "invalid" {
+	r := ipamtest.New(t)
+	if _, err := r.S.RequestPool(ctx,
+		ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.0.0/24")}); ipamtest.KindOf(err) != "invalid" {
 		t.Errorf("no space: %v", err)
 	}
-	if _, err := r.s.RequestAddress(ctx, ipam.AddressRequest{MAC: mac(1)}); kindOf(err) != "notfound" {
+	if _, err := r.S.RequestAddress(ctx, ipam.AddressRequest{MAC: ipamtest.MAC(1)}); ipamtest.KindOf(err) !=
+		"notfound" {
 		t.Errorf("no id: %v", err)
 	}
 }
@@ -184,8 +191,8 @@ func testCase68(t *testing.T) {
 		last string
 	}{{"192.168.59.0/24", 254, "192.168.59.254"}, {"192.168.0.0/16", 256, "192.168.1.0"},
 		{"192.168.128.0/18", 1023, "192.168.131.255"}} {
-		r := newRoom(t)
-		r.edit(&ipam.CreateNetwork{Name: "n",
+		r := ipamtest.New(t)
+		r.Edit(&ipam.CreateNetwork{Name: "n",
 			Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix(tc.cidr), Pool: true}}})
 		last := ""
 		for taken := 0; taken < tc.n; {
@@ -194,11 +201,21 @@ func testCase68(t *testing.T) {
 				taken++
 				edits = append(edits, &ipam.TakeAddress{Network: "n", Owner: fmt.Sprintf("vm%d", taken)})
 			}
-			out := r.edit(edits...)
-			last = joined(out.Results[len(edits)-1].Addresses)
+			out := r.Edit(edits...)
+			last = ipamtest.Joined(out.Results[len(edits)-1].Addresses)
 		}
 		if last != tc.last {
 			t.Errorf("%s: the last of %d is %s, want %s", tc.cidr, tc.n, last, tc.last)
 		}
 	}
+}
+
+// scriptFile reads a file of testdata.
+func scriptFile(t testing.TB, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 	"berth/store"
 	"berth/store/storetest"
 )
@@ -45,18 +46,19 @@ func formerRecords(t testing.TB) (all []record) {
 }
 
 // former is a fresh store with the given records, and the clock of those who wrote them.
-func former(t testing.TB, records []record) (*room, formerState) {
+func former(t testing.TB, records []record) (*ipamtest.Room, formerState) {
 	t.Helper()
 	var was formerState
 	if err := json.Unmarshal([]byte(scriptFile(t, "v1.json")), &was); err != nil {
 		t.Fatal(err)
 	}
-	r := &room{t: t, path: filepath.Join(t.TempDir(), "berth.db"), clock: &clock{was.Now}, host: "h1", pools: was.Pools}
-	r.store = storetest.NewFaulty(openStore(t, r.path))
-	t.Cleanup(func() { r.store.Close() })
+	r := &ipamtest.Room{T: t, Path: filepath.Join(t.TempDir(), "berth.db"), Clock: &ipamtest.Clock{Time: was.Now},
+		Host: "h1", Pools: was.Pools}
+	r.Store = storetest.NewFaulty(ipamtest.OpenStore(t, r.Path))
+	t.Cleanup(func() { r.Store.Close() })
 	for len(records) > 0 {
 		page := records[:min(len(records), store.MaxWrites)]
-		err := r.store.Update(ctx, func(tx store.Tx) error {
+		err := r.Store.Update(ctx, func(tx store.Tx) error {
 			for _, rec := range page {
 				if err := tx.Put(rec.key, rec.value); err != nil {
 					return err
@@ -122,25 +124,25 @@ func shows[T any](t *testing.T, what string, was []json.RawMessage, now []T) {
 // GA-26: what this format wrote opens in each later version, and everything is as it was.
 func TestGA26Upgrade(t *testing.T) {
 	r, was := former(t, formerRecords(t))
-	r.open()
-	if problems, err := r.s.Check(ctx); err != nil || len(problems) > 0 {
+	r.Open()
+	if problems, err := r.S.Check(ctx); err != nil || len(problems) > 0 {
 		t.Fatalf("%q, %v", problems, err)
 	}
-	spaces, err := r.s.Spaces(ctx)
+	spaces, err := r.S.Spaces(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	subnets, err := r.s.Subnets(ctx, "")
+	subnets, err := r.S.Subnets(ctx, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, err := r.s.Events(ctx, ipam.EventFilter{})
+	events, err := r.S.Events(ctx, ipam.EventFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	shows(t, "spaces", was.Spaces, spaces)
 	shows(t, "subnets", was.Subnets, subnets)
-	shows(t, "leases", was.Leases, listLeases(t, r.s, ipam.LeaseFilter{Remembered: true}))
+	shows(t, "leases", was.Leases, ipamtest.ListLeases(t, r.S, ipam.LeaseFilter{Remembered: true}))
 	last := len(was.Events)
 	shows(t, "events", was.Events, events[:last])
 	// BO-12: what a crash has left of a subnet is swept away, and told
@@ -149,10 +151,10 @@ func TestGA26Upgrade(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	r.reopened()
+	r.Reopened()
 
 	for _, sub := range subnets {
-		n := r.show(sub.NetworkName)
+		n := r.Show(sub.NetworkName)
 		if n.ID != sub.Network || n.Name != "net-"+n.ID.Short() || n.Space != sub.Space || n.Planned ||
 			n.Docker != len(sub.Attachments) || len(n.Subnets) != 1 || n.Subnets[0].ID != sub.ID {
 			t.Errorf("%+v\n%+v", sub, n)
@@ -165,7 +167,7 @@ func TestGA26Upgrade(t *testing.T) {
 			n.Held != sub.Held {
 			t.Errorf("%+v\n%+v", sub, n)
 		}
-		if got := r.show(n.ID.String()); got.Name != n.Name {
+		if got := r.Show(n.ID.String()); got.Name != n.Name {
 			t.Errorf("network %s is %s by its id", n.Name, got.Name)
 		}
 	}
@@ -174,8 +176,8 @@ func TestGA26Upgrade(t *testing.T) {
 // GA-26, invariant 5: the ids that Docker knows are good after an upgrade, and who asks again gets what was theirs.
 func TestGA26DockerGoesOn(t *testing.T) {
 	r, _ := former(t, formerRecords(t))
-	r.open()
-	r.run(`
+	r.Open()
+	r.Run(`
 		# what is held, what is remembered and in quarantine, what was asked for by address, and something new
 		ask front web mac=1 -> 10.1.0.128
 		ask front old mac=99 -> 10.1.0.130
@@ -208,19 +210,20 @@ func TestGA26DockerGoesOn(t *testing.T) {
 		attach D cidr=10.1.0.0/24 space=lab -> 10.1.0.0/24
 	`)
 	// The swarm's replay goes on where it was, and what is left behind ends with the heir.
-	if got := mustTake(t, r.s,
-		ipam.AddressRequest{Pool: r.pools["heir"],
+	if got := ipamtest.MustTake(t, r.S,
+		ipam.AddressRequest{Pool: r.Pools["heir"],
 			Preferred: netip.MustParseAddr("10.0.9.4")}); got.String() != "10.0.9.4" {
 		t.Errorf("replayed: %v", got)
 	}
-	for name, id := range r.pools {
-		if err := r.s.ReleasePool(ctx, id); err != nil {
+	for name, id := range r.Pools {
+		if err := r.S.ReleasePool(ctx, id); err != nil {
 			t.Errorf("the end of %s: %v", name, err)
 		}
 	}
-	r.run("show networks ->")
-	if n := countKeys(t, r.store, 'l') + countKeys(t, r.store, 'a') + countKeys(t, r.store, 'p') +
-		countKeys(t, r.store, 'n') + countKeys(t, r.store, 'i'); n != 0 {
+	r.Run("show networks ->")
+	if n := ipamtest.CountKeys(t, r.Store, 'l') + ipamtest.CountKeys(t, r.Store, 'a') + ipamtest.CountKeys(t, r.Store,
+		'p') +
+		ipamtest.CountKeys(t, r.Store, 'n') + ipamtest.CountKeys(t, r.Store, 'i'); n != 0 {
 		t.Errorf("%d records are left after the last network", n)
 	}
 }
@@ -228,14 +231,14 @@ func TestGA26DockerGoesOn(t *testing.T) {
 // GA-26: networks of before are planned like any other, and stay then.
 func TestGA26PlannedAfterwards(t *testing.T) {
 	r, _ := former(t, formerRecords(t))
-	r.open()
+	r.Open()
 	name := ""
 	for _, sub := range mustSubnets(t, r) {
 		if sub.Space == "local" && sub.CIDR.String() == "10.1.0.0/24" {
 			name = sub.NetworkName
 		}
 	}
-	r.run(`
+	r.Run(`
 		network.set ` + name + ` name=front
 		show front pools -> -:10.1.0.128-10.1.0.255
 		show front counts -> held 5 reserved 0 docker 1 planned true
@@ -253,9 +256,9 @@ func TestGA26PlannedAfterwards(t *testing.T) {
 		ask A mac=89 -> 10.1.0.212`)
 }
 
-func mustSubnets(t testing.TB, r *room) []ipam.SubnetInfo {
+func mustSubnets(t testing.TB, r *ipamtest.Room) []ipam.SubnetInfo {
 	t.Helper()
-	all, err := r.s.Subnets(ctx, "")
+	all, err := r.S.Subnets(ctx, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,338 @@
+package bulk_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/advice"
+	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
+	"berth/store"
+	"berth/store/storetest"
+)
+
+// largePlan needs several transactions: a network that is there and gets subnets, and new ones, large and small.
+func largePlan() ipam.Plan {
+	var p ipam.Plan
+	network := func(name string, n, subnets, each int) {
+		planned := ipam.PlannedNetwork{Name: name}
+		for i := range subnets {
+			sub := ipam.PlannedSubnet{CIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(n), byte(i), 0}), 24),
+				Gateway: netip.AddrFrom4([4]byte{10, byte(n), byte(i), 1}),
+				Pools: []ipam.PlannedPool{{Range: ipamtest.MustRange(fmt.Sprintf("10.%d.%d.100+9", n, i)),
+					Name: "front"}}}
+			if i == 0 {
+				sub.Exclusions = []ipam.PlannedExclusion{{Range: ipamtest.MustRange(fmt.Sprintf("10.%d.%d.20+4", n, i)),
+					Note: "printers"}}
+			}
+			planned.Subnets = append(planned.Subnets, sub)
+			for a := range each {
+				addr := netip.AddrFrom4([4]byte{10, byte(n), byte(i), byte(a + 10)})
+				planned.Reservations = append(planned.Reservations,
+					ipam.PlannedReservation{Owner: fmt.Sprintf("web-%d-%d", i, a), Address: addr, Unplaced: true})
+			}
+			planned.Addresses = append(planned.Addresses,
+				ipam.PlannedAddress{Owner: "rtr", Address: netip.AddrFrom4([4]byte{10, byte(n), byte(i), 9}),
+					Unplaced: true})
+		}
+		p.Networks = append(p.Networks, planned)
+	}
+	network("there", 1, 5, 20)
+	network("large", 2, 15, 60)
+	for i := range 20 {
+		network(fmt.Sprintf("small%02d", i), 10+i, 1, 2)
+	}
+	p.Networks[0].Pools = []ipam.PlannedPool{{Range: ipamtest.MustRange("192.0.2.10+5"), Name: "front"}}
+	p.Networks[0].Exclusions = []ipam.PlannedExclusion{{Range: ipamtest.MustRange("192.0.2.60+5")}}
+	p.Networks[0].Subnets[1].Static = []ipam.PlannedBand{{Range: ipamtest.MustRange("10.1.1.9-10.1.1.19")}}
+	p.Networks[0].Reservations = append(p.Networks[0].Reservations,
+		ipam.PlannedReservation{Owner: "web-1-1", Address: netip.MustParseAddr("10.1.0.90"), Unplaced: true,
+			Terms: ipam.Terms{Replaced: true, Until: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}})
+	p.Networks = slices.Insert(p.Networks, 1, ipamtest.DynamicPlan())
+	return p
+}
+
+// placed counts the reservations that have an address.
+func placed(all []ipam.PlannedReservation) (n int) {
+	for _, r := range all {
+		if r.Address.IsValid() {
+			n++
+		}
+	}
+	return n
+}
+
+const beforeLargePlan = `
+	network there subnet=192.0.2.0/24
+	reserve there web-0-0 192.0.2.77
+	network other subnet=198.51.100.0/24,pool
+	attach P net=other
+`
+
+// records is every record but events and the time of the last one.
+func records(t testing.TB, st store.Store) map[string]string {
+	all := ipamtest.Dump(t, st)
+	maps.DeleteFunc(all, func(key, _ string) bool { return strings.HasPrefix(key, `"e`) })
+	return all
+}
+
+// wholeOrNot fails the test where a network of the plan is seen in part.
+func wholeOrNot(r *ipamtest.Room, p ipam.Plan) {
+	r.T.Helper()
+	all, err := r.S.Networks(ctx, ipam.NetworkFilter{})
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	seen := map[string]ipam.NetworkInfo{}
+	for _, n := range all {
+		seen[n.Name] = n
+	}
+	for _, planned := range p.Networks[1:] {
+		n, ok := seen[planned.Name]
+		if ok && (len(n.Subnets) < len(planned.Subnets) || n.Reserved < uint64(placed(planned.Reservations)) ||
+			n.Held < uint64(len(planned.Addresses)+len(planned.Subnets))) {
+			r.T.Fatalf("network %s is there with %d of %d subnets, %d of %d reservations", n.Name, len(n.Subnets),
+				len(planned.Subnets), n.Reserved, len(planned.Reservations))
+		}
+		if ok {
+			continue
+		}
+		if _, err := r.S.Network(ctx, planned.Name); err == nil {
+			r.T.Fatalf("network %s is not listed, and is shown", planned.Name)
+		}
+		if _, err := r.S.RequestPool(ctx, ipam.PoolRequest{Network: planned.Name}); err == nil {
+			r.T.Fatalf("network %s is not there, and Docker is attached to it", planned.Name)
+		}
+	}
+	leases := ipamtest.ListLeases(r.T, r.S, ipam.LeaseFilter{})
+	if i := slices.IndexFunc(leases, func(l ipam.LeaseInfo) bool { _, ok := seen[l.Network]; return !ok }); i >= 0 {
+		r.T.Fatalf("%s of network %s is listed, which is not there", leases[i].Address, leases[i].Network)
+	}
+	subnets, err := r.S.Subnets(ctx, "")
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	if i := slices.IndexFunc(subnets,
+		func(sub ipam.SubnetInfo) bool { _, ok := seen[sub.NetworkName]; return !ok }); i >= 0 {
+		r.T.Fatalf("the subnet %s of network %s is listed, which is not there", subnets[i].CIDR, subnets[i].NetworkName)
+	}
+}
+
+// TestImportCutOff has the store fail in each transaction of an import, in each way, and starts the daemon again: the
+// import is named, no network is there in part, and it is finished or taken back.
+func TestImportCutOff(t *testing.T) {
+	p := largePlan()
+	whole := ipamtest.New(t)
+	whole.Run(beforeLargePlan)
+	updates := 0
+	whole.Store.Each(func(n int) storetest.Fault { updates = n; return storetest.Fault{} })
+	if _, err := whole.S.Import(ctx, p, ipam.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want := exported(whole)
+	if updates < 6 {
+		t.Fatalf("the import has %d transactions; the plan is too small for this test", updates)
+	}
+	faults := []struct {
+		name string
+		storetest.Fault
+	}{
+		{"before", storetest.Fault{Before: fmt.Errorf("%w: full", store.ErrNoSpace)}},
+		{"after", storetest.Fault{After: errors.New("broken")}},
+		{"lost", storetest.Fault{Lost: errors.New("broken")}},
+	}
+	for at := 1; at <= updates; at++ { // each transaction in two ways, each way in two of three
+		for i, undo := range []bool{false, true} {
+			if ipamtest.RaceEnabled && i != at%2 {
+				continue
+			}
+			fault := faults[(at+i)%len(faults)]
+			t.Run(fmt.Sprintf("%s %d undo %v", fault.name, at, undo),
+				func(t *testing.T) { cutOff(t, p, at, fault.Fault, undo, want) })
+		}
+	}
+}
+
+func cutOff(t *testing.T, p ipam.Plan, at int, fault storetest.Fault, undo bool, want string) {
+	r := ipamtest.New(t)
+	r.Run(beforeLargePlan)
+	before := records(t, r.Store)
+	r.Store.Each(func(n int) storetest.Fault {
+		if n == at {
+			return fault
+		}
+		return storetest.Fault{}
+	})
+	_, err := r.S.Import(ctx, p, ipam.ImportOptions{})
+	r.Store.Each(nil)
+	r.Store.Heal()
+	r.Open()
+	wholeOrNot(r, p)
+	if problems, err := r.S.Check(ctx); err != nil || len(problems) > 0 {
+		t.Fatalf("berth fsck says: %q, %v", problems, err)
+	}
+	state, stateErr := r.S.ImportState(ctx)
+	if stateErr != nil {
+		t.Fatal(stateErr)
+	}
+	if state == nil { // before the import had begun, or behind its end
+		sound(r)
+		if got := records(t, r.Store); err != nil && !cmp.Equal(got, before) && exported(r) != want {
+			t.Fatalf("no import is open, and its records are there in part")
+		}
+		if !cmp.Equal(records(t, r.Store), before) {
+			return
+		}
+		imports2(r, p)
+		if got := exported(r); got != want {
+			t.Fatal(cmp.Diff(want, got))
+		}
+		return
+	}
+	if err == nil || state.Running || state.Total < 100 || state.Done < 0 || state.Done >= state.Total ||
+		state.Network == "" {
+		t.Fatalf("the import ended with %v; its state is %+v", err, state)
+	}
+	if _, err := r.S.Import(ctx, p, ipam.ImportOptions{}); !errors.Is(err, ipam.ErrInUse) ||
+		!strings.Contains(advice.Text(err), "berth import --resume") {
+		t.Fatalf("another import meanwhile: %v", err)
+	}
+	if undo {
+		report, err := r.S.UndoImport(ctx, nil)
+		if err != nil || !report.Undone {
+			t.Fatalf("%+v, %v", report, err)
+		}
+		if diff := cmp.Diff(before, records(t, r.Store), ignoreRevisions); diff != "" {
+			t.Fatalf("after it was taken back:\n%s", diff)
+		}
+	} else {
+		report, err := r.S.ResumeImport(ctx, nil)
+		if err != nil || report.Added.Networks != 22 || report.Added.Reservations != 5*20+1+15*60+20*2+200 ||
+			report.Unchanged.Networks != 1 {
+			t.Fatalf("%+v, %v", report, err)
+		}
+		if got := exported(r); got != want {
+			t.Fatal(cmp.Diff(want, got))
+		}
+	}
+	sound(r)
+	r.Reopened()
+}
+
+// imports2 imports a plan that must succeed.
+func imports2(r *ipamtest.Room, p ipam.Plan) {
+	r.T.Helper()
+	if _, err := r.S.Import(ctx, p, ipam.ImportOptions{}); err != nil {
+		r.T.Fatal(err)
+	}
+	sound(r)
+}
+
+// ignoreRevisions leaves out what an import that was taken back has moved along for good.
+var ignoreRevisions = cmp.FilterValues(func(a, b string) bool {
+	return strings.Contains(a, `"revision":`) && strings.Contains(b, `"revision":`)
+}, cmp.Comparer(func(a, b string) bool {
+	cut := func(s string) string { head, _, _ := strings.Cut(s, `"revision":`); return head }
+	return cut(a) == cut(b)
+}))
+
+// What changes between the check and the writing stops the import, by name, and it is finished when that is put right.
+func TestImportOvertaken(t *testing.T) {
+	p := largePlan()
+	for _, c := range []struct{ edit, says, right string }{
+		{"network small19", "there is a network small19 already", "network.rm small19"},
+		{"subnet other 10.29.0.128/25", "overlaps 10.29.0.128/25", "subnet.rm other 10.29.0.128/25"},
+		{"pool there 192.0.2.14+3", "192.0.2.10-192.0.2.14 overlaps the pool 192.0.2.14-192.0.2.16 of the subnet " +
+			"192.0.2.0/24", "pool.rm there 192.0.2.14+3"},
+		{"exclude there 192.0.2.62", "192.0.2.60-192.0.2.64 overlaps the exclusion 192.0.2.62 of the subnet " +
+			"192.0.2.0/24", "include there 192.0.2.62"},
+	} {
+		r := ipamtest.New(t)
+		r.Run(beforeLargePlan)
+		did := false
+		_, err := r.S.Import(ctx, p, ipam.ImportOptions{Progress: func(done, total int) {
+			if !did {
+				did = true
+				if _, err := r.S.Import(ctx, p, ipam.ImportOptions{}); !errors.Is(err, ipam.ErrInUse) ||
+					!strings.Contains(err.Error(), "an import is under way") {
+					t.Errorf("a second import: %v", err)
+				}
+				if state, err := r.S.ImportState(ctx); err != nil || !state.Running || state.Done != done ||
+					state.Total != total {
+					t.Errorf("%+v, %v at %d of %d", state, err, done, total)
+				}
+				r.Line(c.edit)
+			}
+		}})
+		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(advice.Text(err), " steps; ") ||
+			!strings.Contains(advice.Text(err), "; finish it with") {
+			t.Fatalf("%s: %v, want %q", c.edit, err, c.says)
+		}
+		wholeOrNot(r, ipam.Plan{Networks: p.Networks[:22]})
+		if _, err := r.S.ResumeImport(ctx, nil); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Fatalf("resumed: %v", err)
+		}
+		r.Line(c.right)
+		if _, err := r.S.ResumeImport(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		sound(r)
+	}
+}
+
+// What an import adds to may be gone when it comes to it; finished it cannot be then, and it can be taken back.
+func TestImportWithoutItsNetwork(t *testing.T) {
+	p := largePlan()
+	p.Networks[0], p.Networks[22] = p.Networks[22], p.Networks[0]
+	r := ipamtest.New(t)
+	r.Run(beforeLargePlan)
+	did := false
+	_, err := r.S.Import(ctx, p, ipam.ImportOptions{Progress: func(int, int) {
+		if !did {
+			did = true
+			r.Line("network.rm there force")
+		}
+	}})
+	if !errors.Is(err, ipam.ErrNotFound) || !strings.Contains(err.Error(), "to which it adds, was removed meanwhile") {
+		t.Fatal(err)
+	}
+	if report, err := r.S.UndoImport(ctx, nil); err != nil || !report.Undone || report.Added.Networks == 0 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	sound(r)
+}
+
+// TestImportJournalDamaged: fsck tells of a network that nothing can finish, and of a journal that has lost a part.
+func TestImportJournalDamaged(t *testing.T) {
+	for key, want := range map[string]string{
+		"mimport":            "network large is being imported, and no import is open",
+		"jc\x00\x00\x00\x01": "a part of the journal of an import is not there",
+	} {
+		r := ipamtest.New(t)
+		r.Run(beforeLargePlan)
+		half, cancel := context.WithCancel(ctx)
+		if _, err := r.S.Import(half, largePlan(), ipam.ImportOptions{Progress: func(done, total int) {
+			if done > total/4 {
+				cancel()
+			}
+		}}); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if err := r.Store.Update(ctx, func(tx store.Tx) error { return tx.Delete([]byte(key)) }); err != nil {
+			t.Fatal(err)
+		}
+		problems, err := r.S.Check(ctx)
+		if err != nil || !strings.Contains(strings.Join(problems, "\n"), want) {
+			t.Errorf("without %q: %q, %v; want %q", key, problems, err, want)
+		}
+	}
+}

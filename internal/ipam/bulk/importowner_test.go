@@ -1,0 +1,300 @@
+package bulk_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/advice"
+	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
+	"berth/internal/plan"
+)
+
+// ownersHouse is a state with all that a plan can say of owners: types, rules, bands, and reservations of every kind.
+// Its auto has an automatic address over which a band was laid later, and its job ends.
+const ownersHouse = `
+	network net1 subnet=192.0.2.0/24,pool rule=web-*=pool:web+db-*=owner:shop/db/*,pool:db
+	subnet net1 2001:db8::/64 pool
+	reserve net1 auto
+	reserve net1 web 192.0.2.20
+	reserve net1 web 192.0.2.21 replace
+	reserve net1 web 192.0.2.22 replace
+	reserve net1 job 192.0.2.30 for=1h30m
+	reserve net1 both 192.0.2.31,2001:db8::31 nic=1
+	reserve net1 both 192.0.2.32,2001:db8::31 nic=1 replace
+	network.set net1 static=192.0.2.1,192.0.2.8/29,2001:db8::10-2001:db8::1f
+	reserve net1 db 192.0.2.9
+	network vips type=vip subnet=203.0.113.0/28,pool static=203.0.113.4/31
+	reserve vips front 203.0.113.5
+	reserve vips back 203.0.113.6
+	network seen type=dynamic subnet=198.51.100.0/24
+	reserve seen vm1
+	reserve seen vm2 for=2h
+	reserve seen vm3 198.51.100.7 automatic
+	owned net1 -> auto=192.0.2.1:a db=192.0.2.9 web=192.0.2.20! web=192.0.2.21! web=192.0.2.22 job=192.0.2.30~ both=192.0.2.31! both=192.0.2.32 both=2001:db8::31
+`
+
+// BO-8, BO-10, BO-11, BO-13: what a plan says of owners goes out and comes back, byte for byte, and means the same.
+func TestExportImportOwners(t *testing.T) {
+	r := ipamtest.New(t)
+	r.Run(ownersHouse)
+	document := exported(r)
+	for _, part := range []string{
+		"    - {pattern: \"web-*\", pool: web}\n    - {pattern: \"db-*\", owner: \"shop/db/*\", pool: db}\n",
+		"      static:\n        - 192.0.2.1\n        - 192.0.2.8/29\n", "        - 2001:db8::10/124\n",
+		"    - {owner: auto, address: 192.0.2.1}\n", "    - {owner: web, address: 192.0.2.20, replaced: " +
+			"true}\n", "    - {owner: web, address: 192.0.2.22}\n",
+		"    - {owner: job, address: 192.0.2.30, until: \"2026-01-02T04:34:05Z\"}\n",
+		"    - {owner: both, address: 192.0.2.31, interface: 1, slot: 0, replaced: true}\n", "    - {owner: both, " +
+			"address: 192.0.2.32, interface: 1, slot: 0}\n",
+		"  type: vip\n", "  type: dynamic\n", "    - {owner: vm1}\n    - {owner: vm2, until: " +
+			"\"2026-01-02T05:04:05Z\"}\n    - {owner: vm3, address: 198.51.100.7, automatic: true}\n",
+	} {
+		if !strings.Contains(document, part) {
+			t.Errorf("the export does not have\n%s\n%s", part, document)
+		}
+	}
+	before := ipamtest.Dump(t, r.Store)
+	if report := imports(r, document); report.Added != (ipam.Counts{}) || report.Unchanged.Reservations != 14 {
+		t.Errorf("imported again: %+v", report)
+	}
+	if diff := cmp.Diff(before, ipamtest.Dump(t, r.Store)); diff != "" {
+		t.Errorf("importing the same again changed records:\n%s", diff)
+	}
+	empty := ipamtest.New(t)
+	if report := imports(empty, document); report.Added.Reservations != 14 {
+		t.Errorf("imported: %+v", report)
+	}
+	if again := exported(empty); again != document {
+		t.Errorf("the export of what was imported differs:\n%s", cmp.Diff(document, again))
+	}
+	empty.Run(`
+		owned net1 -> auto=192.0.2.1 db=192.0.2.9 web=192.0.2.20! web=192.0.2.21! web=192.0.2.22 job=192.0.2.30~ both=192.0.2.31! both=192.0.2.32 both=2001:db8::31
+		attach P net=net1 cidr=192.0.2.0/24
+		ask P web mac=1 -> 192.0.2.22
+		end web replaced -> 192.0.2.20 192.0.2.21
+		ask P other mac=2 -> 192.0.2.2
+		wait 90m
+		reserve net1 x 192.0.2.30
+		reserve seen vm2 198.51.100.8 automatic
+		reserve vips x ! invalid; =WrongType
+	`)
+}
+
+// The tables of all nouns together bring back the same, in the order that docs/import.md gives.
+func TestExportImportOwnersByTables(t *testing.T) {
+	r, empty := ipamtest.New(t), ipamtest.New(t)
+	r.Run(ownersHouse)
+	for _, noun := range plan.Nouns {
+		var b strings.Builder
+		w, err := plan.NewCSV(&b, noun)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, err := range r.S.Export(ctx, "") {
+			if err == nil {
+				err = w.Write(&n)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		p, _, err := plan.ReadCSV(strings.NewReader(b.String()), plan.Table{Noun: noun})
+		if err != nil {
+			t.Fatalf("%v\n%s", err, b.String())
+		}
+		if _, err := empty.S.Import(ctx, p, ipam.ImportOptions{}); err != nil {
+			t.Fatalf("%v\n%s", err, b.String())
+		}
+	}
+	sound(empty)
+	if diff := cmp.Diff(exported(r), exported(empty)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Each thing that can be wrong with types, rules, bands, and reservations of other kinds is named, and nothing is
+// written.
+func TestImportProblemsOfOwners(t *testing.T) {
+	r := ipamtest.New(t)
+	r.Run(ownersHouse)
+	const subnet = "  subnets:\n  - cidr: 10.0.0.0/24\n" // lines 4 and 5 behind a name
+	problems(t, r, []badPlan{
+		{"rule twice", "- name: a\n  owner_rules: [{pattern: web, pool: x}, {pattern: web, owner: y}]\n",
+			[]string{"3: the network a has two rules for the owners web, and can have one"}},
+		{"rule without a meaning", "- name: a\n  owner_rules: [{pattern: web}]\n",
+			[]string{`3: the rule of network a for the owners "web" says neither owner nor pool`}},
+		{"rule that matches nothing",
+			"- name: a\n  owner_rules: [{pattern: 'a b', pool: x}, {pattern: 'a*', owner: '*/*'}, {pattern: c, pool: " +
+				"all}]\n",
+			[]string{`3: the pattern "a b" matches no name`, `3: the owner "*/*" has 2 stars`,
+				`3: "all" cannot name a pool`}},
+		{"other rules", "- name: net1\n  owner_rules: [{pattern: web-*, pool: web}, {pattern: db-*, pool: db}, " +
+			"{pattern: new, owner: x}]\n",
+			[]string{"3: the rule for the owners db-* of network net1 is db-*=pool:db,owner:shop/db/* and not " +
+				"db-*=pool:db; change it with `berth network modify net1`",
+				"3: the rule for the owners new of network net1 is none and not new=owner:x"}},
+		{"other type", "- {name: net1, type: vip}\n- {name: vips, type: dynamic}\n- {name: seen, type: dynamic}\n",
+			[]string{
+				"3: network net1 is of the type manual and not vip, and stays so",
+				"4: network vips is of the type vip and not dynamic"}},
+		{"nothing said of type and bands",
+			"- name: vips\n  subnets: [{cidr: 203.0.113.0/28}]\n- {name: net1, type: manual}\n", nil},
+		{"same bands", "- name: net1\n  static: [192.0.2.8/29]\n  subnets:\n  - {cidr: 192.0.2.0/24, static: " +
+			"[192.0.2.1]}\n", nil},
+		{"other bands", "- name: net1\n  static: [192.0.2.64/29]\n  subnets:\n  - {cidr: 192.0.2.0/24, static: " +
+			"[192.0.2.8+4]}\n", []string{
+			"4: the subnet 192.0.2.0/24 has no static band 192.0.2.64/29; make it one with `berth network modify " +
+				"net1 --static`",
+			"6: the subnet 192.0.2.0/24 has no static band 192.0.2.8/30"}},
+		{"band outside", "- name: a\n" + subnet + "    static:\n    - 10.0.0.250+10\n",
+			[]string{"7: the static band 10.0.0.250-10.0.1.3 is not inside the subnet 10.0.0.0/24"}},
+		{"band nowhere", "- name: a\n  static: [10.0.1.0]\n" + subnet,
+			[]string{"4: no subnet of network a holds 10.0.1.0"}},
+		{"bands overlap", "- name: a\n  static: [10.0.0.9]\n" + subnet + "    static:\n    - 10.0.0.8/29\n",
+			[]string{"8: the static band 10.0.0.8/29 of the subnet 10.0.0.0/24 overlaps 10.0.0.9, before in line 4"}},
+		{"band and exclusion", "- name: a\n" + subnet +
+			"    static: [10.0.0.8/29]\n    exclusions:\n    - 10.0.0.1\n    - 10.0.0.15+2\n",
+			[]string{"9: the range 10.0.0.15-10.0.0.16 overlaps the static band 10.0.0.8/29 of the subnet " +
+				"10.0.0.0/24"}},
+		{"band there and exclusion", "- name: net1\n  exclusions: [192.0.2.0/28]\n",
+			[]string{"4: the range 192.0.2.0/28 overlaps the static band 192.0.2.1"}},
+		{"automatic in a band", "- name: a\n" + subnet +
+			"    static: [10.0.0.8/29]\n  reservations:\n  - {owner: x, address: 10.0.0.9, automatic: true}\n  - " +
+			"{owner: y, address: 10.0.0.16, automatic: true}\n  - {owner: z, address: 10.0.0.10}\n",
+			[]string{"8: NetworkReservationWrongType: 10.0.0.9 cannot be an automatic address of x: it lies in the " +
+				"static band 10.0.0.8/29 of network a"}},
+		{"automatic in a band there",
+			"- name: net1\n  reservations: [{owner: x, address: 192.0.2.10, automatic: true}]\n",
+			[]string{"4: NetworkReservationWrongType: 192.0.2.10 cannot be"}},
+		{"automatic of a vip", "- name: a\n  type: vip\n" + subnet +
+			"  reservations: [{owner: x, address: 10.0.0.9, automatic: true}, {owner: y, address: 10.0.0.10}]\n",
+			[]string{"7: NetworkReservationWrongType: network a is of the type vip, which has static " +
+				"reservations only"}},
+		{"automatic of a vip there",
+			"- name: vips\n  reservations: [{owner: x, address: 203.0.113.9, automatic: true}]\n",
+			[]string{"4: NetworkReservationWrongType: network vips is of the type vip"}},
+		{"static of a dynamic one", "- name: a\n  type: dynamic\n" + subnet +
+			"  reservations: [{owner: x, address: 10.0.0.9}, {owner: y, address: 10.0.0.10, automatic: true}]\n",
+			[]string{"7: NetworkReservationWrongType: network a is of the type dynamic"}},
+		{"static of a dynamic one there", "- name: seen\n  reservations: [{owner: x, address: 198.51.100.9}]\n",
+			[]string{"4: NetworkReservationWrongType: network seen is of the type dynamic"}},
+		{"without an " +
+			"address", "- name: net1\n  reservations: [{owner: x}]\n- name: vips\n  reservations: [{owner: x}]\n",
+			[]string{
+				"4: NetworkReservationIpMissing: the address of x is missing; only a network of the type dynamic has " +
+					"owners without one", "6: NetworkReservationIpMissing: the address of x is missing"}},
+		{"owner twice", "- name: seen\n  reservations:\n  - {owner: x}\n  - {owner: x}\n  - {owner: y}\n  - {owner: " +
+			"y, address: 198.51.100.9, automatic: true}\n", []string{
+			"6: x is planned twice in network seen, before in line 5",
+			"7: y is planned twice in network seen, before in line 8; it is known there once"}},
+		{"no owner", "- name: seen\n  reservations: [{owner: a//b}]\n", []string{`4: "a//b" names no owner`}},
+		{"known by an address", "- name: seen\n  reservations: [{owner: vm3}, {owner: vm1, address: 198.51.100.9, " +
+			"automatic: true}]\n", nil},
+		{"another end", "- name: net1\n  reservations: [{owner: job, address: 192.0.2.30, until: " +
+			"2026-01-03T00:00:00Z}, {owner: web, address: 192.0.2.22, until: 2026-01-03T00:00:00Z}]\n- name: seen\n  " +
+			"reservations:\n  - {owner: vm2, until: 2026-01-03T00:00:00Z}\n",
+			[]string{"4: 192.0.2.30 is reserved for job already, until 2026-01-02T04:34:05Z, and not until " +
+				"2026-01-03T00:00:00Z", "4: 192.0.2.22 is reserved for web already, without an end, and not until",
+				"7: vm2 is known in network seen already, until 2026-01-02T05:04:05Z, and not until " +
+					"2026-01-03T00:00:00Z"}},
+		{"replaced, and is not",
+			"- name: net1\n  reservations: [{owner: web, address: 192.0.2.22, replaced: true}, {owner: web, address: " +
+				"192.0.2.20}]\n", []string{"4: 192.0.2.22 is reserved for web already, and nothing replaces it"}},
+		{"replaced in any slot", "- name: a\n" + subnet +
+			"  reservations:\n  - {owner: x, address: 10.0.0.9, slot: 0}\n  - {owner: x, address: 10.0.0.10, slot: " +
+			"0, replaced: true}\n  - {owner: x, address: 10.0.0.11, slot: 0}\n",
+			[]string{"9: x has 10.0.0.9 as 0:ip0, before in line 7, and cannot have 10.0.0.11 there"}},
+	})
+	if _, err := r.S.Import(ctx, ipam.Plan{Networks: []ipam.PlannedNetwork{{Type: "vip"}}},
+		ipam.ImportOptions{}); err == nil || !strings.Contains(err.Error(), "the network has no name") {
+		t.Errorf("a type without a network: %v", err)
+	}
+	if _, err := r.S.Import(ctx, ipam.Plan{Networks: []ipam.PlannedNetwork{{Name: "a", Type: "static"}}},
+		ipam.ImportOptions{}); err == nil || !strings.Contains(err.Error(), `"static" is no type of network`) {
+		t.Errorf("an unknown type: %v", err)
+	}
+}
+
+// An old export brings back what still means something: an owner whose end has come is left out, and what is there of
+// one is in nobody's way (BO-11).
+func TestImportAfterTheEnd(t *testing.T) {
+	r := ipamtest.New(t)
+	r.Run("network net1 subnet=192.0.2.0/24\nreserve net1 job 192.0.2.30 for=1h\nreserve net1 web " +
+		"192.0.2.31\nnetwork seen type=dynamic\nreserve seen vm for=1h")
+	document := exported(r)
+	r.Clock.Time = r.Clock.Time.Add(time.Hour)
+	if after := exported(r); strings.Contains(after, "job") || strings.Contains(after, "vm") {
+		t.Errorf("what is over is exported:\n%s", after)
+	}
+	report := imports(r, strings.Replace(document, "{owner: web, address: 192.0.2.31}",
+		"{owner: db, address: 192.0.2.30}", 1))
+	if report.Added.Reservations != 1 || report.Unchanged.Reservations != 0 {
+		t.Errorf("%+v", report)
+	}
+	r.Run("owned net1 -> db=192.0.2.30 web=192.0.2.31\nowned seen ->")
+	if report := imports(r, "version: 1\nnetworks: [{name: seen, reservations: [{owner: vm, until: "+
+		"2026-02-01T00:00:00Z}]}]\n"); report.Added.Reservations != 1 {
+		t.Errorf("one whose first life is over: %+v", report)
+	}
+	if got := r.Reservations(ipam.AddressFilter{Network: "seen"}); len(got) != 1 ||
+		got[0].Until.Format(time.DateOnly) != "2026-02-01" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Who was known without an address is known by it when an import brings one.
+func TestImportAddressOfKnown(t *testing.T) {
+	r := ipamtest.New(t)
+	r.Run("network seen type=dynamic subnet=198.51.100.0/24\nreserve seen vm")
+	document := "version: 1\nnetworks: [{name: seen, reservations: [{owner: vm, address: 198.51.100.7, automatic: " +
+		"true}]}]\n"
+	imports(r, document)
+	if got := r.Reservations(ipam.AddressFilter{Network: "seen"}); len(got) != 1 ||
+		got[0].Address != netip.MustParseAddr("198.51.100.7") {
+		t.Errorf("%+v", got)
+	}
+	if report := imports(r, document); report.Added.Sum() > 0 {
+		t.Errorf("again: %+v", report)
+	}
+}
+
+// A band that somebody sets between the check and the writing stops the import, and when it is gone the import goes on.
+func TestImportOvertakenByBand(t *testing.T) { // BO-10
+	for _, c := range []struct{ band, says string }{
+		{"10.9.0.8/29", "NetworkReservationWrongType: 10.9.0.9 cannot be an automatic address of x"},
+		{"10.9.0.60", "the range 10.9.0.60-10.9.0.64 overlaps the static band 10.9.0.60"},
+	} {
+		p := largePlan()
+		p.Networks = append(p.Networks,
+			ipam.PlannedNetwork{Name: "late", Exclusions: []ipam.PlannedExclusion{{Range: ipamtest.MustRange("10.9.0.60+5")}},
+				Reservations: []ipam.PlannedReservation{{Owner: "x", Address: netip.MustParseAddr("10.9.0.9"),
+					Automatic: true}}})
+		r := ipamtest.New(t)
+		r.Run(beforeLargePlan + "\nnetwork late subnet=10.9.0.0/24")
+		did := false
+		_, err := r.S.Import(ctx, p, ipam.ImportOptions{Progress: func(int, int) {
+			if !did {
+				did = true
+				r.Line("network.set late static=" + c.band)
+			}
+		}})
+		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(advice.Text(err), " steps; ") ||
+			!strings.Contains(advice.Text(err), "; finish it with") {
+			t.Fatalf("%v, want %q", err, c.says)
+		}
+		r.Line("network.set late static=none")
+		if _, err := r.S.ResumeImport(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		sound(r)
+		r.Run("owned late -> x=10.9.0.9:a")
+	}
+}

@@ -1,0 +1,150 @@
+package edit_test
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
+	"berth/store/storetest"
+)
+
+func (mc *ownerMachine) drawDocker(t *rapid.T) dockerNet {
+	if len(mc.docker) == 0 {
+		t.Skip("no Docker network")
+	}
+	return mc.docker[rapid.IntRange(0, len(mc.docker)-1).Draw(t, "docker")]
+}
+
+func (mc *ownerMachine) ask(t *rapid.T) {
+	d := mc.drawDocker(t)
+	req := ipam.AddressRequest{Pool: d.id, MAC: rapid.SampledFrom(ownerMACs).Draw(t, "mac"),
+		Name: rapid.SampledFrom(askNames).Draw(t, "name")}
+	if rapid.IntRange(0, 4).Draw(t, "byAddress") == 0 {
+		req.Preferred = mc.drawAddr(t, d.net)
+	}
+	mc.run(t, req, func() ([]netip.Addr, error) {
+		got, err := mc.s.RequestAddress(context.Background(), req)
+		return []netip.Addr{got.Addr()}, err
+	}, func(m *ownerModel, got []netip.Addr) verdict { return m.nets[d.net].ask(req, got[0]) })
+}
+
+func (mc *ownerMachine) back(t *rapid.T) {
+	d := mc.drawDocker(t)
+	a := mc.drawAddr(t, d.net)
+	mc.run(t, a, func() ([]netip.Addr, error) { return nil, mc.s.ReleaseAddress(context.Background(), d.id, a) },
+		func(m *ownerModel, _ []netip.Addr) verdict {
+			if n := m.nets[d.net]; n.records[a].docker == d.id {
+				n.release(a)
+			}
+			return verdict{}
+		})
+}
+
+func (mc *ownerMachine) attach(t *rapid.T) {
+	if len(mc.docker) > 2 {
+		t.Skip("enough Docker networks")
+	}
+	d := dockerNet{net: mc.drawNet(t)}
+	grant, err := mc.s.RequestPool(ctx, ipam.PoolRequest{Network: d.net, CIDR: mc.m.nets[d.net].cidr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.id = grant.ID
+	mc.docker = append(mc.docker, d)
+}
+
+func (mc *ownerMachine) detach(t *rapid.T) {
+	d := mc.drawDocker(t)
+	if err := mc.s.ReleasePool(ctx, d.id); err != nil {
+		t.Fatal(err)
+	}
+	mc.expire()
+	mc.docker = slices.DeleteFunc(mc.docker, func(other dockerNet) bool { return other == d })
+	n := mc.m.nets[d.net]
+	for _, a := range n.hosts {
+		if n.records[a].docker == d.id {
+			n.release(a)
+		}
+	}
+}
+
+func (mc *ownerMachine) take(t *rapid.T) {
+	net, owner := mc.drawNet(t), rapid.SampledFrom(ownerNames[:4]).Draw(t, "owner")
+	e := &ipam.TakeAddress{Network: net, Owner: owner,
+		Interface: ipam.Interface{Wishes: mc.drawWishes(t, net, owner)[:1]}}
+	mc.edit(t, e, func(m *ownerModel, got []netip.Addr) verdict {
+		var a netip.Addr
+		if len(got) > 0 {
+			a = got[0]
+		}
+		return m.nets[net].take(e.Owner, e.Interface.Wishes[0], a)
+	})
+}
+
+func (mc *ownerMachine) giveBack(t *rapid.T) {
+	e := &ipam.ReleaseAddress{Network: mc.drawNet(t), Owner: rapid.SampledFrom(ownerNames[:4]).Draw(t, "owner")}
+	mc.edit(t, e, func(m *ownerModel, _ []netip.Addr) verdict {
+		n := m.nets[e.Network]
+		for _, a := range n.hosts {
+			if rec := n.records[a]; rec.external && rec.name == e.Owner {
+				n.release(a)
+			}
+		}
+		return verdict{}
+	})
+}
+
+// bands puts one static band into a network, or none.
+func (mc *ownerMachine) bands(t *rapid.T) {
+	net := mc.drawNet(t)
+	n := mc.m.nets[net]
+	bands := []ipam.Range{}
+	if rapid.Bool().Draw(t, "band") {
+		from := rapid.IntRange(0, len(n.hosts)-1).Draw(t, "from")
+		to := rapid.IntRange(from, min(from+3, len(n.hosts)-1)).Draw(t, "to")
+		bands = append(bands, ipamtest.MustRange(n.hosts[from].String()+"-"+n.hosts[to].String()))
+	}
+	mc.edit(t, &ipam.ModifyNetwork{Network: net, Static: &bands}, func(m *ownerModel, _ []netip.Addr) verdict {
+		m.nets[net].static = bands
+		return verdict{}
+	})
+}
+
+// rules puts the two rules into the first network, or takes them out.
+func (mc *ownerMachine) rules(t *rapid.T) {
+	on := !mc.m.nets["n"].ruled
+	all := []ipam.OwnerRule{{Pattern: "api-*"}, {Pattern: "web*"}}
+	if on {
+		all[0].Owner, all[1].Pool = "prod/api/*", "web"
+	}
+	if _, err := mc.s.Edit(ctx, ipam.EditOptions{}, &ipam.ModifyNetwork{Network: "n", OwnerRules: all}); err != nil {
+		t.Fatal(err)
+	}
+	mc.m.nets["n"].ruled = on
+}
+
+func (mc *ownerMachine) wait(t *rapid.T) {
+	mc.clock.Time = mc.clock.Time.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(t,
+		"wait"))
+	mc.m.now = mc.clock.Time
+	mc.expire()
+}
+
+func (mc *ownerMachine) reopen(t *rapid.T) {
+	for _, n := range mc.m.nets {
+		for a, rec := range n.records {
+			rec.old = rec.held
+			n.records[a] = rec
+		}
+	}
+	if err := mc.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mc.store = ipamtest.Rerunning(ipamtest.OpenStore(t, mc.path)).(*storetest.Faulty)
+	mc.s = ipamtest.OpenService(t, mc.store, mc.clock.Now)
+}

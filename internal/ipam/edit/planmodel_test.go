@@ -1,0 +1,324 @@
+package edit_test
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"go4.org/netipx"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
+)
+
+// planModel is the slow, obvious plan that the service is held against: one network, whose addresses are walked from
+// end to end for every question. What it refuses, it refuses with all kinds of errors that apply.
+type planModel struct {
+	subnets []*planSubnet
+	docker  map[ipam.ID]*planDocker
+	forget  bool
+	wait    time.Duration
+	now     time.Time
+	moment  time.Time // of what happened last: a clock that is put back does not put that back
+	clock   int
+	hint    []netip.Addr // what the service gave, where the model leaves it a choice
+	unsure  bool         // such a choice was made without a hint
+}
+
+type planSubnet struct {
+	cidr       netip.Prefix
+	gateway    netip.Addr
+	pools      []planPool
+	exclusions []planExclusion
+	records    map[netip.Addr]planRecord
+}
+
+type planPool struct {
+	name string
+	r    ipam.Range
+}
+
+type planExclusion struct {
+	note string
+	r    ipam.Range
+}
+
+// planDocker is a Docker network on a subnet.
+type planDocker struct {
+	sub  *planSubnet
+	pool string
+	made time.Time
+}
+
+// planRecord is what is known of an address. The zero kind is nothing but a reservation.
+type planRecord struct {
+	held   bool
+	old    bool // since before the daemon's start, so that it is in doubt who has it
+	behind bool // so is this: the start that took it was refused its IPv6 address
+	kind   ipam.Kind
+	name   string
+	mac    ipam.MAC
+	pool   ipam.ID
+	nic    int // of an external one
+	slot   int
+	used   int
+	since  time.Time
+	until  time.Time
+
+	owner     string // whose it is; "": nobody's
+	ownedNIC  int
+	ownedSlot int
+}
+
+// refusals are the kinds of error that apply; none is success.
+type refusals []error
+
+func newPlanModel(now time.Time) *planModel {
+	return &planModel{docker: map[ipam.ID]*planDocker{}, now: now}
+}
+
+func (m *planModel) tick() int {
+	m.clock++
+	return m.clock
+}
+
+// clone is a copy for an edit that may yet be refused. The Docker networks of both are on the subnets of the copy's
+// number.
+func (m *planModel) clone() *planModel {
+	c := *m
+	c.subnets, c.docker = nil, map[ipam.ID]*planDocker{}
+	copies := map[*planSubnet]*planSubnet{}
+	for _, sub := range m.subnets {
+		other := *sub
+		other.pools, other.exclusions, other.records = slices.Clone(sub.pools), slices.Clone(sub.exclusions),
+			maps.Clone(sub.records)
+		c.subnets = append(c.subnets, &other)
+		copies[sub] = &other
+	}
+	for id, d := range m.docker {
+		c.docker[id] = &planDocker{copies[d.sub], d.pool, d.made}
+	}
+	return &c
+}
+
+// at is the subnet that an address is in; nil for none.
+func (m *planModel) at(a netip.Addr) *planSubnet {
+	for _, sub := range m.subnets {
+		if sub.cidr.Contains(a) {
+			return sub
+		}
+	}
+	return nil
+}
+
+// holding is the subnet that all of a range is in.
+func (m *planModel) holding(r ipam.Range) *planSubnet {
+	if sub := m.at(r.From()); sub != nil && sub.cidr.Contains(r.To()) {
+		return sub
+	}
+	return nil
+}
+
+func (m *planModel) attached(sub *planSubnet) bool {
+	for _, d := range m.docker {
+		if d.sub == sub {
+			return true
+		}
+	}
+	return false
+}
+
+func (sub *planSubnet) host(a netip.Addr) bool { return slices.Contains(ipamtest.Hosts(sub.cidr), a) }
+
+func (sub *planSubnet) excluded(a netip.Addr) bool {
+	return slices.ContainsFunc(sub.exclusions, func(x planExclusion) bool { return x.r.Contains(a) })
+}
+
+// open tells whether automatic requests may be given an address of a pool.
+func (sub *planSubnet) open(p planPool, a netip.Addr) bool {
+	return p.r.Contains(a) && sub.host(a) && !sub.excluded(a)
+}
+
+// inPools tells whether a is in an open part of the pools of a name; of all with "".
+func (sub *planSubnet) inPools(name string, a netip.Addr) bool {
+	return slices.ContainsFunc(sub.pools,
+		func(p planPool) bool { return (name == "" || p.name == name) && sub.open(p, a) })
+}
+
+// free is what the pools of a name give to whom nothing in them belongs.
+func (m *planModel) free(sub *planSubnet, name string) netip.Addr {
+	var pools []func(netip.Addr) bool
+	for _, p := range sub.pools {
+		if name == "" || p.name == name {
+			pools = append(pools, func(a netip.Addr) bool { return sub.open(p, a) })
+		}
+	}
+	return m.choice(sub).Next(pools)
+}
+
+// remembered is the address of a subnet that an owner had last, and may be given again.
+func (m *planModel) remembered(sub *planSubnet, pool string, is func(planRecord) bool) netip.Addr {
+	if m.forget {
+		return netip.Addr{}
+	}
+	return m.choice(sub).Last(func(a netip.Addr) bool {
+		rec := sub.records[a]
+		may := sub.inPools(pool, a) || pool == "" && rec.kind == ipam.Static && !sub.excluded(a)
+		return rec.kind != 0 && !rec.held && is(rec) && may
+	})
+}
+
+func (m *planModel) choice(sub *planSubnet) ipamtest.SlowChoice {
+	return ipamtest.SlowOf(sub.cidr, m.now, sub.records, func(rec planRecord) ipamtest.SlowRecord {
+		return ipamtest.SlowRecord{Taken: rec.held || rec.owner != "", Until: rec.until, Used: rec.used}
+	})
+}
+
+// reserved lists the addresses of a subnet that are an owner's, by slot: those that are free, and those in use.
+func (sub *planSubnet) reserved(owner string) (free, held []netip.Addr) {
+	for a, rec := range sub.records {
+		if rec.owner != owner || owner == "" {
+			continue
+		}
+		if rec.held {
+			held = append(held, a)
+		} else {
+			free = append(free, a)
+		}
+	}
+	bySlot := func(a, b netip.Addr) int {
+		x, y := sub.records[a], sub.records[b]
+		return (x.ownedNIC-y.ownedNIC)*100 + x.ownedSlot - y.ownedSlot
+	}
+	slices.SortFunc(free, bySlot)
+	slices.SortFunc(held, bySlot)
+	return free, held
+}
+
+// pick is what an edit's wish of a pool is given.
+func (m *planModel) pick(owner, pool string) (*planSubnet, netip.Addr, refusals) {
+	for _, sub := range m.subnets {
+		free, _ := sub.reserved(owner)
+		for _, a := range free {
+			if pool == "" || sub.inPools(pool, a) {
+				return sub, a, nil
+			}
+		}
+	}
+	for _, sub := range m.subnets {
+		if a := m.remembered(sub, pool, func(rec planRecord) bool { return rec.by(owner) }); a.IsValid() &&
+			owner != "" {
+			return sub, a, nil
+		}
+	}
+	named := pool == ""
+	for _, sub := range m.subnets {
+		if a := m.free(sub, pool); a.IsValid() {
+			return sub, a, nil
+		}
+		named = named || slices.ContainsFunc(sub.pools, func(p planPool) bool { return p.name == pool })
+	}
+	if !named {
+		return nil, netip.Addr{}, refusals{ipam.ErrNotFound}
+	}
+	return nil, netip.Addr{}, refusals{ipam.ErrExhausted}
+}
+
+// may tells whether an owner may have an address that it names, held or not.
+func (m *planModel) may(owner string, a netip.Addr, force bool) (sub *planSubnet, no refusals) {
+	if sub = m.at(a); sub == nil || !sub.host(a) {
+		return nil, refusals{ipam.ErrInvalid}
+	}
+	rec := sub.records[a]
+	if rec.owner != "" && rec.owner != owner || sub.excluded(a) && !force && rec.owner != owner {
+		no = append(no, ipam.ErrInUse)
+	}
+	return sub, no
+}
+
+// release gives an address back: to its owner where it is reserved, else to be remembered.
+func (m *planModel) release(sub *planSubnet, a netip.Addr) {
+	rec := sub.records[a]
+	used := m.tick()
+	if rec.owner != "" {
+		sub.records[a] = planRecord{owner: rec.owner, ownedNIC: rec.ownedNIC, ownedSlot: rec.ownedSlot}
+		return
+	}
+	rec.held, rec.used, rec.until = false, used, time.Time{}
+	if m.wait > 0 {
+		rec.until = m.now.Add(m.wait)
+	}
+	sub.records[a] = rec
+	m.forgetOldest(sub)
+}
+
+// forgetOldest drops the oldest memory beyond the limit, unless a quarantine keeps it.
+func (m *planModel) forgetOldest(sub *planSubnet) {
+	var oldest netip.Addr
+	n := 0
+	for a, rec := range sub.records {
+		if rec.held || rec.kind == 0 {
+			continue
+		}
+		n++
+		if !oldest.IsValid() || rec.used < sub.records[oldest].used {
+			oldest = a
+		}
+	}
+	if n > ipamtest.Memories && !sub.records[oldest].until.After(m.now) {
+		delete(sub.records, oldest)
+	}
+}
+
+// hold writes down that somebody has an address. Whose it is, it stays.
+func (m *planModel) hold(sub *planSubnet, a netip.Addr, rec planRecord) {
+	was := sub.records[a]
+	m.moment = latest(m.moment, m.now)
+	rec.since = m.moment
+	rec.held, rec.used, rec.owner, rec.ownedNIC, rec.ownedSlot = true, m.tick(), was.owner, was.ownedNIC, was.ownedSlot
+	sub.records[a] = rec
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// without is what is left of a range less another that it overlaps.
+func (m *planModel) without(r, hole ipam.Range) (left []ipam.Range) {
+	var b netipx.IPSetBuilder
+	b.AddRange(r.IPRange)
+	b.RemoveRange(hole.IPRange)
+	set, err := b.IPSet()
+	if err != nil {
+		panic(err)
+	}
+	for _, part := range set.Ranges() {
+		left = append(left, ipam.Range{IPRange: part})
+	}
+	return left
+}
+
+// taken lists what an owner has taken, by interface and slot.
+func (m *planModel) taken(owner string) map[[2]int]netip.Addr {
+	all := map[[2]int]netip.Addr{}
+	for _, sub := range m.subnets {
+		for a, rec := range sub.records {
+			if rec.held && rec.kind == ipam.External && rec.name == owner {
+				all[[2]int{rec.nic, rec.slot}] = a
+			}
+		}
+	}
+	return all
+}
+
+// meets tells whether an address is what a wish can mean.
+func (m *planModel) meets(w ipam.Wish, a netip.Addr) bool {
+	if w.Address.IsValid() || w.Pool == "" {
+		return !w.Address.IsValid() || w.Address == a
+	}
+	return slices.ContainsFunc(m.at(a).pools, func(p planPool) bool { return p.name == w.Pool && p.r.Contains(a) })
+}

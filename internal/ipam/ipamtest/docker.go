@@ -1,0 +1,96 @@
+package ipamtest
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"berth/internal/ipam"
+)
+
+// docker runs a step that Docker would ask for.
+func (r *Room) docker(verb string, words []string) (string, error) {
+	r.T.Helper()
+	name := words[0]
+	args, opt := options(words[1:], "six", "pool", "ip", "telling", "swarm")
+	id, known := r.Pools[name]
+	switch verb {
+	case "attach":
+		return r.attach(name, opt)
+	case "detach":
+		return "", r.S.ReleasePool(ctx, id)
+	}
+	if !known {
+		r.T.Fatalf("no pool is called %s", name)
+	}
+	if verb == "back" {
+		return "", r.S.ReleaseAddress(ctx, id, r.Addr(args[0]))
+	}
+	req := ipam.AddressRequest{Pool: id, Preferred: r.Addr(opt["ip"]), Gateway: verb == "gateway"}
+	_, req.Telling = opt["telling"]
+	if len(args) > 0 {
+		req.Name = args[0]
+	}
+	if text, ok := opt["mac"]; ok {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			r.T.Fatal(err)
+		}
+		req.MAC = MAC(n)
+	}
+	if verb == "has" {
+		return r.has(req), nil
+	}
+	got, err := r.S.RequestAddress(ctx, req)
+	if err != nil {
+		return "", err
+	}
+	return got.Addr().String(), nil
+}
+
+// has is what the endpoint has that would ask so.
+func (r *Room) has(req ipam.AddressRequest) string {
+	var all []netip.Addr
+	for _, l := range ListLeases(r.T, r.S, ipam.LeaseFilter{}) {
+		this := !req.Preferred.IsValid() || l.Address == req.Preferred
+		if l.Pool == req.Pool && l.MAC == req.MAC && l.Name == req.Name && this {
+			all = append(all, l.Address)
+		}
+	}
+	return Joined(all)
+}
+
+func (r *Room) attach(name string, opt map[string]string) (string, error) {
+	r.T.Helper()
+	req := ipam.PoolRequest{Space: cmp.Or(opt["space"], "local"), Network: opt["net"], Pool: opt["pool"],
+		Gateway: r.Addr(opt["gw"])}
+	_, req.IPv6 = opt["six"]
+	_, req.Swarm = opt["swarm"]
+	if text, ok := opt["cidr"]; ok {
+		req.CIDR = netip.MustParsePrefix(text)
+	}
+	if text, ok := opt["range"]; ok {
+		req.Range = r.Ranged(text)
+	}
+	grant, err := r.S.RequestPool(ctx, req)
+	if err != nil {
+		return "", err
+	}
+	if slices.Contains(poolIDs(r.Pools), grant.ID) {
+		r.T.Fatalf("two attachments have the id %s", grant.ID)
+	}
+	r.Pools[name] = grant.ID
+	text := grant.CIDR.String()
+	if grant.Gateway.IsValid() {
+		text += " " + grant.Gateway.Addr().String()
+	}
+	return text, nil
+}
+
+func poolIDs(pools map[string]ipam.ID) (ids []ipam.ID) {
+	for _, id := range pools {
+		ids = append(ids, id)
+	}
+	return ids
+}

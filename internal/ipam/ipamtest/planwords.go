@@ -1,0 +1,226 @@
+package ipamtest
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// parseEdit reads a step that is an edit; nil where it is none.
+func (r *Room) parseEdit(verb string, words []string) ipam.Edit {
+	r.T.Helper()
+	flags := []string{"force"}
+	if verb == "subnet" {
+		flags = []string{"dhcp", "pool"}
+	}
+	args, opt := options(words, flags...)
+	_, force := opt["force"]
+	at := func(i int) string {
+		if i < len(args) {
+			return args[i]
+		}
+		return ""
+	}
+	switch verb {
+	case "network":
+		return r.createNetwork(args[0], opt)
+	case "network.set":
+		return r.modifyNetwork(args[0], opt)
+	case "network.rm":
+		return &ipam.RemoveNetwork{Network: args[0], Force: force}
+	case "subnet":
+		return &ipam.AddSubnet{Network: args[0], SubnetSpec: r.subnetSpec(args[1], opt)}
+	case "subnet.set":
+		return r.modifySubnet(args[0], args[1], opt)
+	case "subnet.rm":
+		return &ipam.RemoveSubnet{Network: args[0], Subnet: r.subnetID(args[0], args[1])}
+	case "pool":
+		e := &ipam.AddPool{Network: args[0], Subnet: opt["subnet"], Name: opt["name"]}
+		if at(1) != "-" {
+			e.Range = r.Ranged(at(1))
+		}
+		return e
+	case "pool.set":
+		return &ipam.ModifyPool{Network: args[0], Pool: at(1), Name: strings.TrimPrefix(at(2), "-")}
+	case "pool.rm":
+		return &ipam.RemovePool{Network: args[0], Pool: at(1)}
+	case "exclude":
+		return &ipam.AddExclusion{Network: args[0], Range: r.Ranged(at(1)), Note: opt["note"]}
+	case "include":
+		return &ipam.RemoveExclusion{Network: args[0], Range: r.Ranged(at(1))}
+	case "reserve":
+		return &ipam.AddReservation{Network: args[0], Owner: at(1), Wishes: r.Wishes(at(2)), Force: force}
+	case "unreserve":
+		return &ipam.RemoveReservation{Network: args[0], Owner: at(1), Address: r.Addr(at(2))}
+	case "take":
+		in, err := ipam.ParseInterface(at(2))
+		if err != nil {
+			r.T.Fatal(err)
+		}
+		return &ipam.TakeAddress{Network: args[0], Subnet: opt["subnet"], Owner: at(1), Interface: in, Force: force}
+	case "release":
+		return &ipam.ReleaseAddress{Network: args[0], Owner: at(1), Address: r.Addr(at(2))}
+	}
+	return nil
+}
+
+// Addr reads an address; none where there is no text.
+func (r *Room) Addr(text string) netip.Addr {
+	r.T.Helper()
+	if text == "" {
+		return netip.Addr{}
+	}
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return a
+}
+
+// Ranged reads a range as people write it.
+func (r *Room) Ranged(text string) (rng ipam.Range) {
+	r.T.Helper()
+	if err := rng.UnmarshalText([]byte(text)); err != nil {
+		r.T.Fatal(err)
+	}
+	return rng
+}
+
+// subnetID is the id of a subnet that the script calls ID:CIDR; else the text itself.
+func (r *Room) subnetID(network, ref string) string {
+	r.T.Helper()
+	cidr, ok := strings.CutPrefix(ref, "ID:")
+	if !ok {
+		return ref
+	}
+	for _, sub := range r.Show(network).Subnets {
+		if sub.CIDR.String() == cidr {
+			return sub.ID.String()
+		}
+	}
+	r.T.Fatalf("there is no subnet %s", cidr)
+	return ""
+}
+
+func (r *Room) createNetwork(name string, opt map[string]string) ipam.Edit {
+	r.T.Helper()
+	e := &ipam.CreateNetwork{Name: name, Space: opt["space"], MACPrefix: opt["mac"], Tags: map[string]string{}}
+	for key, value := range opt {
+		if tag, ok := strings.CutPrefix(key, "tag."); ok {
+			e.Tags[tag] = value
+		}
+	}
+	if link, ok := opt["link"]; ok {
+		e.Links = []ipam.Link{parseLink(link)}
+	}
+	e.Sticky, e.Quarantine = r.policy(opt)
+	if text, ok := opt["subnet"]; ok {
+		for spec := range strings.SplitSeq(text, "+") {
+			parts := strings.Split(spec, ",")
+			_, opt := options(parts[1:], "dhcp", "pool")
+			e.Subnets = append(e.Subnets, r.subnetSpec(parts[0], opt))
+		}
+	}
+	return e
+}
+
+func (r *Room) policy(opt map[string]string) (sticky *bool, quarantine *ipam.Duration) {
+	r.T.Helper()
+	if text, ok := opt["sticky"]; ok {
+		sticky = new(text == "on")
+	}
+	if text, ok := opt["quarantine"]; ok {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			r.T.Fatal(err)
+		}
+		quarantine = new(ipam.Duration(d))
+	}
+	return sticky, quarantine
+}
+
+func parseLink(text string) ipam.Link {
+	part := strings.Split(text, ",")
+	return ipam.Link{Host: part[0], Mode: part[1], Link: part[2]}
+}
+
+func (r *Room) modifyNetwork(name string, opt map[string]string) ipam.Edit {
+	r.T.Helper()
+	e := &ipam.ModifyNetwork{Network: name, Tags: map[string]*string{}}
+	if v, ok := opt["name"]; ok {
+		e.Name = &v
+	}
+	if v, ok := opt["mac"]; ok {
+		e.MACPrefix = &v
+	}
+	if v, ok := opt["link"]; ok {
+		e.Links = []ipam.Link{parseLink(v)}
+	}
+	for key, value := range opt {
+		if tag, ok := strings.CutPrefix(key, "tag."); ok {
+			e.Tags[tag] = &value
+		}
+	}
+	if tag, ok := opt["untag"]; ok {
+		e.Tags[tag] = nil
+	}
+	e.Sticky, e.Quarantine = r.policy(opt)
+	return e
+}
+
+// subnetSpec reads a CIDR, or /BITS with from=CIDR among the options.
+func (r *Room) subnetSpec(cidr string, opt map[string]string) ipam.SubnetSpec {
+	r.T.Helper()
+	spec := ipam.SubnetSpec{Name: opt["name"], Gateway: r.Addr(opt["gw"])}
+	_, spec.DHCP = opt["dhcp"]
+	_, spec.Pool = opt["pool"]
+	if bits, ok := strings.CutPrefix(cidr, "/"); ok {
+		var err error
+		if spec.Bits, err = strconv.Atoi(bits); err != nil {
+			r.T.Fatal(err)
+		}
+		spec.From = netip.MustParsePrefix(opt["from"])
+		return spec
+	}
+	spec.CIDR = netip.MustParsePrefix(cidr)
+	return spec
+}
+
+func (r *Room) modifySubnet(network, ref string, opt map[string]string) ipam.Edit {
+	r.T.Helper()
+	e := &ipam.ModifySubnet{Network: network, Subnet: r.subnetID(network, ref)}
+	if v, ok := opt["name"]; ok {
+		e.Name = &v
+	}
+	if v, ok := opt["cidr"]; ok {
+		e.CIDR = new(netip.MustParsePrefix(v))
+	}
+	if v, ok := opt["gw"]; ok {
+		e.Gateway = new(r.Addr(strings.TrimPrefix(v, "none")))
+	}
+	if v, ok := opt["dhcp"]; ok {
+		e.DHCP = new(v == "true")
+	}
+	return e
+}
+
+// Wishes reads "A,pool,NAME": one for each slot.
+func (r *Room) Wishes(text string) (all []ipam.Wish) {
+	r.T.Helper()
+	if text == "" {
+		return nil
+	}
+	for i, part := range strings.Split(text, ",") {
+		in, err := ipam.ParseInterface(part)
+		if err != nil {
+			r.T.Fatal(err)
+		}
+		w := in.Wishes[0]
+		w.Slot = i
+		all = append(all, w)
+	}
+	return all
+}

@@ -1,0 +1,213 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
+)
+
+// wish reads a Docker network's wish for a subnet, in the few forms that these tests have.
+func wish(n ipam.EngineNetwork, sub ipam.EngineSubnet) (ipam.PoolRequest, error) {
+	if n.Driver != "berth" {
+		return ipam.PoolRequest{}, errors.New("its addresses are another driver's")
+	}
+	req := ipam.PoolRequest{Space: "local", CIDR: sub.CIDR, Network: n.Options["network"], IPv6: sub.CIDR.Addr().Is6()}
+	if sub.Range.IsValid() {
+		req.Range = ipamtest.MustRange(sub.Range.String())
+	}
+	return req, nil
+}
+
+// engine is what runs: two Docker networks, of which one has both families, and three containers.
+func engine() ipam.EngineView {
+	return ipam.EngineView{Host: "h1", Networks: []ipam.EngineNetwork{
+		{ID: "n1", Name: "front", Driver: "berth", Subnets: []ipam.EngineSubnet{
+			{CIDR: netip.MustParsePrefix("10.1.0.0/24"), Gateway: netip.MustParseAddr("10.1.0.1"),
+				Aux: map[string]netip.Addr{"router": netip.MustParseAddr("10.1.0.2")}},
+			{CIDR: netip.MustParsePrefix("fd01::/64"), Gateway: netip.MustParseAddr("fd01::1")}}},
+		{ID: "n2", Name: "back", Driver: "berth",
+			Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("10.2.0.0/24"),
+				Range: netip.MustParsePrefix("10.2.0.64/26"), Gateway: netip.MustParseAddr("10.2.0.65")}}},
+	}, Containers: []ipam.EngineContainer{
+		{ID: "c1", Name: "web", State: "running", Endpoints: []ipam.EngineEndpoint{
+			{Network: "n1", ID: "e1", MAC: ipamtest.MAC(1),
+				Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.3"), netip.MustParseAddr("fd01::2")}},
+			{Network: "n2", ID: "e2", MAC: ipamtest.MAC(2), Addresses: []netip.Addr{netip.MustParseAddr("10.2.0.66")}}}},
+		{ID: "c2", Name: "shop-db-1", State: "running",
+			Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e3", MAC: ipamtest.MAC(3),
+				Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.9")}}}},
+		{ID: "c3", Name: "stopped", State: "exited", Endpoints: []ipam.EngineEndpoint{{Network: "n1"}}},
+	}}
+}
+
+// BO-4: what runs is known again in a store that forgets: nobody is given an address that runs, whatever MAC and name
+// he says, the ids that the engine keeps are those of before, and a release is one.
+func TestBO4Rebuilt(t *testing.T) {
+	before := ipamtest.Forgetful(t)
+	if err := before.S.Rebuild(ctx, engine(), wish); err != nil {
+		t.Fatal(err)
+	}
+	after := ipamtest.Forgetful(t)
+	if err := after.S.Rebuild(ctx, engine(), wish); err != nil {
+		t.Fatal(err)
+	}
+	type lease struct {
+		Address, Name, MAC string
+		Kind               ipam.Kind
+		Pool               ipam.ID
+	}
+	seen := map[string][]lease{}
+	for name, r := range map[string]*ipamtest.Room{"before": before, "after": after} {
+		for _, l := range ipamtest.ListLeases(t, r.S, ipam.LeaseFilter{}) {
+			seen[name] = append(seen[name], lease{l.Address.String(), l.Name, l.MAC.String(), l.Kind, l.Pool})
+		}
+		if problems, err := r.S.Check(ctx); err != nil || len(problems) > 0 {
+			t.Errorf("%q, %v", problems, err)
+		}
+	}
+	if diff := cmp.Diff(seen["before"], seen["after"]); diff != "" {
+		t.Errorf("built twice, it is another state:\n%s", diff)
+	}
+	var got []string
+	for _, l := range seen["after"] {
+		got = append(got, l.Address+" "+l.Name+" "+l.Kind.String())
+	}
+	want := "10.1.0.1  gateway, 10.1.0.2  auxiliary, 10.1.0.3 web static, 10.1.0.9 shop-db-1 static, 10.2.0.65  " +
+		"gateway, 10.2.0.66 web static, fd01::1  gateway, fd01::2 web static"
+	if text := strings.Join(got, ", "); text != want {
+		t.Errorf("it has %s", text)
+	}
+	pool := seen["after"][2].Pool
+	for _, ask := range []struct {
+		req  ipam.AddressRequest
+		want string
+	}{
+		{ipam.AddressRequest{Pool: pool, MAC: ipamtest.MAC(1), Name: "web",
+			Preferred: netip.MustParseAddr("10.1.0.3")}, ""},
+		{ipam.AddressRequest{Pool: pool, MAC: ipamtest.MAC(7), Name: "new"}, "10.1.0.4"},
+		{ipam.AddressRequest{Pool: pool, MAC: ipamtest.MAC(8), Preferred: netip.MustParseAddr("10.1.0.9")}, ""},
+	} {
+		addr, err := after.S.RequestAddress(ctx, ask.req)
+		if err == nil && addr.Addr().String() != ask.want || err != nil &&
+			(ask.want != "" || ipam.CodeOf(err) != ipam.AlreadyInUse) {
+			t.Errorf("%+v: %v %v", ask.req, addr, err)
+		}
+	}
+	if err := after.S.ReleaseAddress(ctx, pool, netip.MustParseAddr("10.1.0.9")); err != nil {
+		t.Fatal(err)
+	}
+	if addr, err := after.S.RequestAddress(ctx,
+		ipam.AddressRequest{Pool: pool, MAC: ipamtest.MAC(8), Preferred: netip.MustParseAddr("10.1.0.9")}); err != nil {
+		t.Errorf("released: %v %v", addr, err)
+	}
+}
+
+// BO-4: what cannot be made is told of, and the rest is there.
+func TestBO4RebuiltInPart(t *testing.T) {
+	view := engine()
+	view.Networks = append(view.Networks,
+		ipam.EngineNetwork{ID: "n3", Name: "bridge", Driver: "default",
+			Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("172.17.0.0/16")}}})
+	view.Containers = append(view.Containers,
+		ipam.EngineContainer{ID: "c4", Name: "twin", Endpoints: []ipam.EngineEndpoint{
+			{Network: "n1", ID: "e9", MAC: ipamtest.MAC(9),
+				Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.3"), netip.MustParseAddr("fd01::9")}}}})
+	r := ipamtest.Forgetful(t)
+	err := r.S.Rebuild(ctx, view, wish)
+	if ipam.CodeOf(err) != ipam.AlreadyInUse { // BO-5
+		t.Errorf("an address that runs twice: %v", err)
+	}
+	for _, part := range []string{"twin", "10.1.0.3", "web", "bridge"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("it says not %q: %v", part, err)
+		}
+	}
+	var got []string
+	for _, l := range ipamtest.ListLeases(t, r.S, ipam.LeaseFilter{}) {
+		if l.Name != "" {
+			got = append(got, l.Name+"="+l.Address.String())
+		}
+	}
+	if text := strings.Join(got, " "); text != "web=10.1.0.3 shop-db-1=10.1.0.9 web=10.2.0.66 web=fd01::2 "+
+		"twin=fd01::9" {
+		t.Errorf("it has %s", text)
+	}
+}
+
+// BO-4: a planned network that was forgotten is there again, with what runs on it.
+func TestBO4Replanned(t *testing.T) {
+	view := engine()
+	view.Networks[0].Options = map[string]string{"network": "street"}
+	r := ipamtest.Forgetful(t)
+	if err := r.S.Rebuild(ctx, view, wish); err != nil {
+		t.Fatal(err)
+	}
+	n := r.Show("street")
+	if len(n.Subnets) != 2 || n.Docker != 2 || n.Subnets[0].Gateway.String() != "10.1.0.1" {
+		t.Errorf("%+v", n)
+	}
+	for _, l := range ipamtest.ListLeases(t, r.S, ipam.LeaseFilter{}) {
+		if l.Address.String() == "10.1.0.3" && l.Network != "street" {
+			t.Errorf("%+v", l)
+		}
+	}
+}
+
+// BO-5: in a state that is rebuilt from what runs a second reservation of an address is refused, whoever asks.
+func TestBO5Forgets(t *testing.T) {
+	r := ipamtest.Forgetful(t)
+	reserve := func(owner, wishes string) error {
+		_, err := r.S.Edit(context.Background(), ipam.EditOptions{},
+			&ipam.AddReservation{Network: "n", Owner: owner, Wishes: r.Wishes(wishes)})
+		return err
+	}
+	r.Edit(&ipam.CreateNetwork{Name: "n",
+		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("192.0.2.0/28"), Pool: true}}})
+	for _, row := range []struct {
+		owner, wishes string
+		want          ipam.Code
+	}{
+		{"a", "192.0.2.5", ""}, {"a", "192.0.2.5", ipam.AlreadyInUse}, {"b", "192.0.2.5", ipam.AlreadyInUse},
+		{"b", "", ""}, {"b", "", ipam.AlreadyInUse}, {"c", "", ""},
+	} {
+		if err := reserve(row.owner, row.wishes); ipam.CodeOf(err) != row.want || (err == nil) != (row.want == "") {
+			t.Errorf("%+v: %v", row, err)
+		}
+	}
+	if got := r.Owned([]string{"n"}); got != "b=192.0.2.1:a c=192.0.2.2:a a=192.0.2.5" {
+		t.Errorf("reserved are %s", got)
+	}
+}
+
+// BO-5, BO-9: there, too, a bind of several addresses uses each once, and again it binds what is there; what another
+// has is a second use.
+func TestBO5ForgetsBind(t *testing.T) {
+	r := ipamtest.Forgetful(t)
+	r.Edit(&ipam.CreateNetwork{Name: "n",
+		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("192.0.2.0/28"), Pool: true}}})
+	bind := &ipam.BindReservations{Wanted: []ipam.AddReservation{{Network: "n", Owner: "a",
+		Wishes: r.Wishes("pool,192.0.2.5")}, {Network: "n", Owner: "b"}}}
+	want := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.5"),
+		netip.MustParseAddr("192.0.2.2")}
+	for range 2 {
+		out, err := r.S.Edit(context.Background(), ipam.EditOptions{}, bind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, out.Results[0].Addresses,
+			cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+			t.Error(diff)
+		}
+	}
+	bind.Wanted[1].Wishes = r.Wishes("192.0.2.5")
+	if _, err := r.S.Edit(context.Background(), ipam.EditOptions{}, bind); ipam.CodeOf(err) != ipam.AlreadyInUse {
+		t.Errorf("the address of another: %v", err)
+	}
+}

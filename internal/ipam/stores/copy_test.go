@@ -1,0 +1,279 @@
+package stores_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
+	"berth/internal/ipam/service"
+	"berth/internal/ipam/stores"
+	"berth/store"
+)
+
+var ctx = context.Background()
+
+// TestCopySpaces takes all but the local space to a shared store, where it is what it was, for the engine, too, and
+// back again.
+func TestCopySpaces(t *testing.T) {
+	r := newCopyRoom(t)
+	own, cluster := r.own(), r.cluster("h1", r.member)
+	want, home, records := seen(t, own, "global", "lab"), seen(t, own, "local"), ipamtest.Dump(t, r.Store)
+
+	plan := mustCopy(t, own, cluster, ipam.CopyOptions{DryRun: true})
+	if diff := cmp.Diff(records, ipamtest.Dump(t, r.Store)); diff != "" {
+		t.Fatalf("a dry run writes:\n%s", diff)
+	}
+	done := 0
+	report := mustCopy(t, own, cluster, ipam.CopyOptions{Progress: func(n, total int) {
+		if n < done || n > total {
+			t.Errorf("it is at %d of %d, behind %d", n, total, done)
+		}
+		done = n
+	}})
+	for i, space := range report.Spaces {
+		if plan.Spaces[i].Events != space.Events || len(plan.Spaces[i].Networks) != len(space.Networks) {
+			t.Errorf("%+v was foretold, and %+v copied", plan.Spaces[i], space)
+		}
+		for j, n := range space.Networks {
+			if len(n.Digest) != 64 {
+				t.Errorf("network %s has the digest %q", n.Name, n.Digest)
+			}
+			if n.Digest = ""; n != plan.Spaces[i].Networks[j] {
+				t.Errorf("%+v was foretold, and %+v copied", plan.Spaces[i].Networks[j], n)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, seen(t, cluster, "global", "lab")); diff != "" {
+		t.Fatalf("the target shows:\n%s", diff)
+	}
+	if left := seen(t, own); !slices.Equal(left, home) {
+		t.Fatalf("the source shows:\n%s", cmp.Diff(home, left))
+	}
+	other := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})
+	if diff := cmp.Diff(want, seen(t, other, "global", "lab")); diff != "" {
+		t.Fatalf("another host sees:\n%s", diff)
+	}
+	r.Open() // its daemon is not refused
+	checked(t, r.S, cluster, other)
+	if _, err := stores.CopySpaces(ctx, own.Ledger, cluster.Ledger, ipam.CopyOptions{}); !errors.Is(err,
+		ipam.ErrNotFound) {
+		t.Errorf("nothing is left to copy, and: %v", err)
+	}
+
+	back := ipamtest.New(t)
+	again, err := service.Open(ctx,
+		service.Config{Store: back.Store, Host: "h1", Now: r.Clock.Now, Memories: ipamtest.Memories, Copying: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCopy(t, cluster, again, ipam.CopyOptions{})
+	back.Open()
+	checked(t, back.S, cluster, other)
+	local := ipamtest.Dump(t, r.Store)
+	if diff := cmp.Diff(copiedKinds(records, local), copiedKinds(ipamtest.Dump(t, back.Store), local)); diff != "" {
+		t.Fatalf("after the way back:\n%s", diff)
+	}
+	if left := append(seen(t, cluster), seen(t, other)...); len(left) > 0 {
+		t.Fatalf("the shared store shows:\n%s", strings.Join(left, "\n"))
+	}
+}
+
+// The engine goes on with its pools in the store that they were copied to: every id stays what it is.
+func TestCopiedPoolsGoOn(t *testing.T) {
+	r := newCopyRoom(t)
+	own, cluster := r.own(), r.cluster("h1", r.member)
+	mustCopy(t, own, cluster, ipam.CopyOptions{Spaces: []string{"global"}})
+	if _, err := own.RequestAddress(ctx,
+		ipam.AddressRequest{Pool: r.Pools["A"], MAC: ipamtest.MAC(7)}); ipamtest.KindOf(err) != "notfound" {
+		t.Errorf("the source still gives addresses: %v", err)
+	}
+	for n, want := range map[int]string{2: "192.0.2.14/24", 3: "192.0.2.15/24"} { // which it had, and has
+		if got, err := cluster.RequestAddress(ctx, ipam.AddressRequest{Pool: r.Pools["A"],
+			MAC: ipamtest.MAC(n)}); err != nil ||
+			got.String() != want {
+			t.Errorf("MAC %d gets %v, %v, and not %s", n, got, err, want)
+		}
+	}
+	if err := cluster.ReleaseAddress(ctx, r.Pools["A"], netip.MustParseAddr("192.0.2.15")); err != nil {
+		t.Error(err)
+	}
+	if err := cluster.ReleasePool(ctx, r.Pools["A"]); err != nil {
+		t.Error(err)
+	}
+	if n, err := cluster.Network(ctx, "lan"); err != nil || n.Docker != 0 || n.Held != 3 {
+		t.Errorf("%+v, %v", n, err)
+	}
+	if _, err := own.RequestAddress(ctx, ipam.AddressRequest{Pool: r.Pools["B"], MAC: ipamtest.MAC(7)}); err != nil {
+		t.Errorf("the space lab was not copied, and its pool is gone: %v", err)
+	}
+	r.Open()
+	checked(t, r.S, cluster)
+}
+
+// What collides is refused before anything is written, and both are named.
+func TestCopyCollides(t *testing.T) {
+	for name, tc := range map[string]struct {
+		there ipam.Edit
+		want  []string
+	}{
+		"name": {&ipam.CreateNetwork{Name: "lan", Space: "else"},
+			[]string{"another network lan", "space else", "space global"}},
+		"subnet": {&ipam.CreateNetwork{Name: "x", Space: "global",
+			Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("192.0.2.0/24")}}},
+			[]string{"192.0.2.0/24 of network lan overlaps 192.0.2.0/24, which network x of space global"}},
+		"overlap": {&ipam.CreateNetwork{Name: "x", Space: "lab",
+			Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.0.64.0/18")}}},
+			[]string{"10.0.0.0/16 of network wide overlaps 10.0.64.0/18, which network x of space lab"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newCopyRoom(t)
+			own, cluster := r.own(), r.cluster("h1", r.member)
+			if _, err := cluster.Edit(ctx, ipam.EditOptions{}, tc.there); err != nil {
+				t.Fatal(err)
+			}
+			before, there := ipamtest.Dump(t, r.Store), ipamtest.Dump(t, r.common)
+			_, err := stores.CopySpaces(ctx, own.Ledger, cluster.Ledger, ipam.CopyOptions{})
+			var wrong *ipam.PlanError
+			if !errors.As(err, &wrong) {
+				t.Fatalf("copied: %v", err)
+			}
+			for _, part := range tc.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not say %q", err, part)
+				}
+			}
+			if diff := cmp.Diff(before, ipamtest.Dump(t, r.Store)) + cmp.Diff(there,
+				ipamtest.Dump(t, r.common)); diff != "" {
+				t.Errorf("it was written:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Refusals that are no collisions. Nothing is written.
+func TestCopyRefused(t *testing.T) {
+	r := newCopyRoom(t)
+	own, cluster := r.own(), r.cluster("h1", r.member)
+	other := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})
+	if _, err := other.Edit(ctx, ipam.EditOptions{},
+		&ipam.CreateNetwork{Name: "theirs", Space: "far",
+			Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.5.0.0/24"), Pool: true}}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.RequestPool(ctx, ipam.PoolRequest{Space: "far", Network: "theirs"}); err != nil {
+		t.Fatal(err)
+	}
+	before, there := ipamtest.Dump(t, r.Store), ipamtest.Dump(t, r.common)
+	for _, tc := range []struct {
+		from, to *service.Service
+		opt      ipam.CopyOptions
+		want     string
+	}{
+		{own, cluster, ipam.CopyOptions{Spaces: []string{"local"}}, "belongs to one host"},
+		{own, cluster, ipam.CopyOptions{Spaces: []string{"labs"}}, `no network in a space "labs"`},
+		{own, cluster, ipam.CopyOptions{Undo: true}, "nothing to take back"},
+		{cluster, own, ipam.CopyOptions{}, "host h2 has a Docker network on the subnet 10.5.0.0/24 of network theirs"},
+	} {
+		if _, err := stores.CopySpaces(ctx, tc.from.Ledger, tc.to.Ledger, tc.opt); err == nil ||
+			!strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%+v: %v, want %q", tc.opt, err, tc.want)
+		}
+	}
+	if diff := cmp.Diff(before, ipamtest.Dump(t, r.Store)) + cmp.Diff(there, ipamtest.Dump(t, r.common)); diff != "" {
+		t.Errorf("it was written:\n%s", diff)
+	}
+}
+
+// The host's own store is its own: what was taken there under another name of the host is this one's.
+func TestCopiedHost(t *testing.T) {
+	r := newCopyRoom(t)
+	own, err := service.Open(ctx,
+		service.Config{Store: r.Store, Host: "renamed", Now: r.Clock.Now, Memories: ipamtest.Memories, Copying: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := r.cluster("renamed", r.member)
+	mustCopy(t, own, cluster, ipam.CopyOptions{})
+	for _, l := range ipamtest.ListLeases(t, cluster, ipam.LeaseFilter{}) {
+		if l.Pool != (ipam.ID{}) && l.Host != "renamed" {
+			t.Errorf("%s is of host %s", l.Address, l.Host)
+		}
+	}
+	hosts, err := cluster.Hosts(ctx)
+	if err != nil || len(hosts) != 1 || hosts[0].Pools != 4 || hosts[0].Leases != 4 {
+		t.Errorf("%+v, %v", hosts, err)
+	}
+	checked(t, cluster)
+}
+
+// An event whose id another event of the target has goes to the next one.
+func TestCopyMeetsEvents(t *testing.T) {
+	r := newCopyRoom(t)
+	own, cluster := r.own(), r.cluster("h1", r.member)
+	events, err := own.Events(ctx, ipam.EventFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []uint64
+	for _, e := range events {
+		if e.Space == "lab" {
+			ids = append(ids, e.ID)
+		}
+	}
+	want, key := seen(t, own, "lab"), func(id uint64) []byte { return binary.BigEndian.AppendUint64([]byte{'e'}, id) }
+	records := ipamtest.Dump(t, r.Store)
+	taken := []uint64{ids[0], ids[2], ids[2] + 1}
+	theirs := records[fmt.Sprintf("%q", key(events[0].ID))] // which is of none of the spaces that are copied
+	err = r.common.Update(ctx, func(tx store.Tx) error {
+		for _, id := range taken {
+			if err := tx.Put(key(id), []byte(theirs)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := mustCopy(t, own, cluster, ipam.CopyOptions{Spaces: []string{"lab"}})
+	got := seen(t, cluster, "lab")
+	if report.Spaces[0].Events != len(ids) || len(got) != len(want) || cmp.Equal(got, want) {
+		t.Errorf("%d events were copied of %d; %d lines are shown, and were %d", report.Spaces[0].Events, len(ids),
+			len(got), len(want))
+	}
+	there := ipamtest.Dump(t, r.common)
+	at := uint64(0)
+	for len(ids) > 0 { // they are there in their order, each a little later at most
+		at = max(at+1, ids[0])
+		if at > ids[0]+100 {
+			break
+		}
+		if there[fmt.Sprintf("%q", key(at))] == records[fmt.Sprintf("%q", key(ids[0]))] {
+			ids = ids[1:]
+		}
+	}
+	if len(ids) > 0 {
+		t.Errorf("the events from %d on are not there", ids[0])
+	}
+	back := ipamtest.New(t)
+	own, err = service.Open(ctx,
+		service.Config{Store: back.Store, Host: "h1", Now: r.Clock.Now, Memories: ipamtest.Memories, Copying: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCopy(t, cluster, own, ipam.CopyOptions{})
+	for _, id := range taken {
+		if ipamtest.Dump(t, r.common)[fmt.Sprintf("%q", key(id))] != theirs {
+			t.Errorf("the other's event %d went away", id)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package stores_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
+	"berth/internal/ipam/service"
+	"berth/internal/ipam/stores"
+	"berth/store/mem"
+)
+
+// planToCopy has something of every kind, in the spaces global and lab, and in local, which stays.
+const planToCopy = `
+	network home subnet=10.9.0.0/24,gw=10.9.0.1,pool
+	take home printer 0:ip0=10.9.0.7
+	network lan space=global subnet=192.0.2.0/24,gw=192.0.2.1,name=lan+2001:db8::/64,pool tag.site=a
+	pool lan 192.0.2.10-192.0.2.100 name=front
+	exclude lan 192.0.2.60+5 note=printers
+	reserve lan web 192.0.2.11
+	reserve lan db 192.0.2.12
+	take lan rtr 0:ip0=192.0.2.13,ip1=pool
+	take lan gone 192.0.2.200
+	release lan gone
+	network wide space=lab subnet=10.0.0.0/16,pool
+	network empty space=lab
+	network seen space=global type=dynamic subnet=198.51.100.0/24
+	reserve seen vm/1
+	reserve seen vm/2
+	attach A net=lan space=global
+	ask A web mac=1
+	ask A mac=2
+	ask A mac=3
+	wait 1m
+	back A 192.0.2.14
+	attach B net=wide space=lab
+	ask B mac=4
+	attach C cidr=203.0.113.0/24 space=lab
+	gateway C
+	ask C x mac=5
+	attach D cidr=203.0.113.0/24 space=lab
+	attach H net=home
+	ask H mac=9
+`
+
+// copyRoom is a host's own store with planToCopy, and a store that it shares.
+type copyRoom struct {
+	*ipamtest.Room
+	member *ipam.Member
+	common *mem.Store // the first handle
+}
+
+func newCopyRoom(t testing.TB) *copyRoom {
+	t.Helper()
+	r := &copyRoom{Room: ipamtest.New(t), common: mem.New(),
+		member: &ipam.Member{Host: ipam.ID{1}, Session: ipam.NewID(), Mark: [4]byte{9, 9, 9, 9}}}
+	t.Cleanup(func() { r.common.Close() })
+	r.Run(planToCopy)
+	return r
+}
+
+// own opens the host's own store for a copy.
+func (r *copyRoom) own() *service.Service {
+	r.T.Helper()
+	s, err := service.Open(ctx,
+		service.Config{Store: r.Store, Host: "h1", Now: r.Clock.Now, Memories: ipamtest.Memories, Copying: true})
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return s
+}
+
+// cluster opens the shared store as a host, through a handle of its own.
+func (r *copyRoom) cluster(host string, member *ipam.Member) *service.Service {
+	r.T.Helper()
+	s, err := service.Open(ctx,
+		service.Config{Store: r.common.Join(), Host: host, Now: r.Clock.Now, Memories: ipamtest.Memories,
+			Member: member})
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return s
+}
+
+func mustCopy(t testing.TB, from, to *service.Service, opt ipam.CopyOptions) ipam.CopyReport {
+	t.Helper()
+	opt.Command = "berth store copy"
+	report, err := stores.CopySpaces(ctx, from.Ledger, to.Ledger, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// seen is all that a service shows, of one space or of all, in an order of its own.
+func seen(t testing.TB, s *service.Service, spaces ...string) (lines []string) {
+	t.Helper()
+	in := func(space string) bool { return len(spaces) == 0 || slices.Contains(spaces, space) }
+	networks, err := s.Networks(ctx, ipam.NetworkFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range networks {
+		if in(n.Space) {
+			whole, err := s.Network(ctx, n.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines = append(lines, fmt.Sprintf("network %+v", whole))
+		}
+	}
+	for _, l := range ipamtest.ListLeases(t, s, ipam.LeaseFilter{Remembered: true}) {
+		if in(l.Space) {
+			lines = append(lines, fmt.Sprintf("lease %+v", l))
+		}
+	}
+	for info, err := range s.Reservations(ctx, ipam.AddressFilter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in(info.Space) {
+			lines = append(lines, fmt.Sprintf("reservation %+v", info))
+		}
+	}
+	events, err := s.Events(ctx, ipam.EventFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.Space != "" && in(e.Space) && e.Verb != ipam.SpaceCreated {
+			lines = append(lines, fmt.Sprintf("event %+v", e))
+		}
+	}
+	return lines
+}
+
+// copiedKinds are the records of the kinds that are copied, less those of before.
+func copiedKinds(all, before map[string]string) map[string]string {
+	all = maps.Clone(all)
+	maps.DeleteFunc(all, func(key, _ string) bool {
+		_, stays := before[key]
+		return stays || !strings.ContainsAny(key[1:2], "adilnp")
+	})
+	return all
+}
+
+func checked(t testing.TB, services ...*service.Service) {
+	t.Helper()
+	for _, s := range services {
+		if problems, err := s.Check(ctx); err != nil || len(problems) > 0 {
+			t.Fatalf("berth fsck says: %q, %v", problems, err)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package stores_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/advice"
+	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
+	"berth/internal/ipam/service"
+	"berth/internal/ipam/stores"
+	"berth/store"
+	"berth/store/mem"
+)
+
+// clusterBackup is a store with the records of a cluster.
+func clusterBackup(t *testing.T) (st *mem.Store, r *copyRoom, shown []string) {
+	r = newCopyRoom(t)
+	cluster := r.cluster("h1", r.member)
+	mustCopy(t, r.own(), cluster, ipam.CopyOptions{})
+	return r.common, r, seen(t, cluster)
+}
+
+// What is put back is what was there, and the hosts go on with it.
+func TestPutBack(t *testing.T) {
+	backup, r, want := clusterBackup(t)
+	to := mem.New()
+	done := 0
+	n, err := stores.PutBack(ctx, backup, to, to.Join(), func(d, total int) {
+		if d < done || d > total {
+			t.Errorf("it is at %d of %d, behind %d", d, total, done)
+		}
+		done = d
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(ipamtest.Dump(t, backup), ipamtest.Dump(t, to)); diff != "" || n != len(ipamtest.Dump(t, to)) {
+		t.Fatalf("%d records:\n%s", n, diff)
+	}
+	r.common = to
+	again := r.cluster("h1", r.member)
+	if diff := cmp.Diff(want, seen(t, again)); diff != "" {
+		t.Fatal(diff)
+	}
+	if _, err := again.RequestAddress(ctx, ipam.AddressRequest{Pool: r.Pools["B"], MAC: ipamtest.MAC(8)}); err != nil {
+		t.Error(err)
+	}
+	before := ipamtest.Dump(t, to)
+	if _, err := stores.PutBack(ctx, backup, to, to, nil); !errors.Is(err, ipam.ErrInUse) ||
+		!strings.Contains(err.Error(), "into an empty store") {
+		t.Errorf("over what is there: %v", err)
+	}
+	if diff := cmp.Diff(before, ipamtest.Dump(t, to)); diff != "" {
+		t.Errorf("it was changed:\n%s", diff)
+	}
+	if _, err := stores.PutBack(ctx, r.Store, mem.New(), to, nil); !errors.Is(err, ipam.ErrInvalid) ||
+		!strings.Contains(err.Error(), "a host's own store") {
+		t.Errorf("a host's own: %v", err)
+	}
+}
+
+// cutAt is a store whose n-th update fails.
+type cutAt struct {
+	store.Store
+	n int
+}
+
+func (c *cutAt) Update(ctx context.Context, fn func(store.Tx) error) error {
+	if c.n--; c.n == 0 {
+		return store.ErrAway
+	}
+	return c.Store.Update(ctx, fn)
+}
+
+// Cut off anywhere, it leaves what nobody opens, and begins again.
+func TestPutBackCutOff(t *testing.T) {
+	backup, r, _ := clusterBackup(t)
+	want := ipamtest.Dump(t, backup)
+	for n := 1; ; n++ {
+		to := mem.New()
+		cut := &cutAt{to, n}
+		_, err := stores.PutBack(ctx, backup, cut, to, nil)
+		if err == nil {
+			if n < 5 {
+				t.Fatalf("it has %d updates", n)
+			}
+			return
+		}
+		if len(ipamtest.Dump(t, to)) > 0 {
+			if _, err := service.Open(ctx,
+				service.Config{Store: to.Join(), Host: "h1", Now: r.Clock.Now, Member: r.member}); err == nil ||
+				!strings.Contains(advice.Text(err), "`berth restore --shared`") {
+				t.Fatalf("cut off in update %d, and opened: %v", n, err)
+			}
+		}
+		if n == 3 { // something of another backup was there
+			err := to.Update(ctx, func(tx store.Tx) error { return tx.Put([]byte("zz"), []byte("x")) })
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := stores.PutBack(ctx, backup, to, to, nil); err != nil {
+			t.Fatalf("cut off in update %d, and not begun again: %v", n, err)
+		}
+		if diff := cmp.Diff(want, ipamtest.Dump(t, to)); diff != "" {
+			t.Fatalf("cut off in update %d:\n%s", n, diff)
+		}
+	}
+}
+
+// What is read back otherwise than it was written is not opened.
+func TestPutBackDiffers(t *testing.T) {
+	backup, r, _ := clusterBackup(t)
+	for name, st := range map[string]func(*mem.Store) store.Store{
+		"a record":   func(to *mem.Store) store.Store { return &tampered{to.Join(), "l"} },
+		"too little": func(*mem.Store) store.Store { return mem.New() },
+		"too much": func(to *mem.Store) store.Store {
+			more := mem.New()
+			return &later{to, more, func() {
+				all := maps.Clone(ipamtest.Dump(t, to))
+				all[fmt.Sprintf("%q", "zz")] = "x"
+				fill(t, more, all)
+			}}
+		},
+	} {
+		to := mem.New()
+		if _, err := stores.PutBack(ctx, backup, to, st(to), nil); err == nil ||
+			!strings.Contains(err.Error(), "differs from the backup") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := service.Open(ctx,
+			service.Config{Store: to.Join(), Host: "h1", Now: r.Clock.Now, Member: r.member}); err == nil {
+			t.Errorf("%s: it is opened", name)
+		}
+	}
+}
+
+// later is a store that is filled when it is first read.
+type later struct {
+	*mem.Store
+	other *mem.Store
+	fill  func()
+}
+
+func (l *later) View(ctx context.Context, fn func(store.Tx) error) error {
+	if l.fill != nil {
+		l.fill()
+		l.fill = nil
+	}
+	return l.other.View(ctx, fn)
+}
+
+// fill writes records that dump has read.
+func fill(t *testing.T, st store.Store, all map[string]string) {
+	err := st.Update(ctx, func(tx store.Tx) error {
+		for quoted, value := range all {
+			var key string
+			if _, err := fmt.Sscanf(quoted, "%q", &key); err != nil {
+				return err
+			}
+			if err := tx.Put([]byte(key), []byte(value)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,120 @@
+package view_test
+
+import (
+	"encoding/json"
+	"math/big"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
+)
+
+// A list that is longer than the pages it is read in is whole and in order, and can be left early.
+func TestLeasesInPages(t *testing.T) {
+	s := ipamtest.NewService(t, time.Now)
+	const n = 1500
+	for _, cidr := range ipamtest.Prefixes("10.1.0.0/20", "10.2.0.0/29") {
+		pool := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: cidr})
+		for i := range min(n, 1<<(32-cidr.Bits())-2) {
+			ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(i + 1)})
+		}
+	}
+	all := ipamtest.ListLeases(t, s, ipam.LeaseFilter{})
+	if len(all) != n+6 {
+		t.Fatalf("%d leases are listed, want %d", len(all), n+6)
+	}
+	for i := range all[1:] {
+		if !all[i].Address.Less(all[i+1].Address) {
+			t.Fatalf("%v comes before %v", all[i].Address, all[i+1].Address)
+		}
+	}
+	if got := ipamtest.ListLeases(t, s, ipam.LeaseFilter{Subnet: netip.MustParsePrefix("10.2.0.0/29")}); len(got) != 6 {
+		t.Errorf("%d leases of the small subnet", len(got))
+	}
+	seen := 0
+	for range s.Leases(ctx, ipam.LeaseFilter{}) {
+		if seen++; seen == 3 {
+			break
+		}
+	}
+	if seen != 3 {
+		t.Errorf("left after %d", seen)
+	}
+}
+
+func TestEventsFirstAndLast(t *testing.T) {
+	s := ipamtest.NewService(t, time.Now)
+	pool := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.1.0.0/24")})
+	for i := range 10 {
+		ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(i + 1)})
+	}
+	events := func(f ipam.EventFilter) []ipam.Event {
+		t.Helper()
+		all, err := s.Events(ctx, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	all := events(ipam.EventFilter{})
+	last, first := events(ipam.EventFilter{Last: 3}), events(ipam.EventFilter{After: all[1].ID, First: 3})
+	if len(all) < 10 || len(last) != 3 || last[2].ID != all[len(all)-1].ID || last[0].ID != all[len(all)-3].ID {
+		t.Errorf("the last three: %+v", last)
+	}
+	if len(first) != 3 || first[0].ID != all[2].ID || first[2].ID != all[4].ID {
+		t.Errorf("the three after %d: %+v", all[1].ID, first)
+	}
+	if since := events(ipam.EventFilter{Since: all[4].Time}); len(since) != len(all)-4 || since[0].ID != all[4].ID {
+		t.Errorf("since the fifth: %d of %d", len(since), len(all))
+	}
+}
+
+// A count is a JSON number as long as that is exact, and a decimal string above.
+func TestCountJSON(t *testing.T) {
+	for text, want := range map[string]string{"0": "0", "9007199254740991": "9007199254740991",
+		"9007199254740992":     `"9007199254740992"`,
+		"18446744073709551615": `"18446744073709551615"`} {
+		n, _ := new(big.Int).SetString(text, 10)
+		got, err := json.Marshal(ipam.Count{Int: n})
+		if err != nil || string(got) != want {
+			t.Errorf("%s is %s, %v", text, got, err)
+		}
+		var back ipam.Count
+		if err := json.Unmarshal(got, &back); err != nil || back.Cmp(n) != 0 {
+			t.Errorf("%s came back as %v, %v", text, back, err)
+		}
+	}
+}
+
+// Which Docker networks named their subnet is kept of each: engines before v29 go by it.
+func TestAttachmentsOfChosenSubnets(t *testing.T) {
+	s := ipamtest.NewService(t, time.Now)
+	named := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.1.0.0/24")})
+	chosen := ipamtest.MustPool(t, s, ipam.PoolRequest{})
+	beside := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: chosen.CIDR})
+	subnets, err := s.Subnets(ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sub := range subnets {
+		var want []ipam.ID
+		if sub.CIDR == chosen.CIDR {
+			want = []ipam.ID{chosen.ID}
+		}
+		if !slices.Equal(sub.Chosen, want) {
+			t.Errorf("of %s, attached to by %v, chosen are %v, want %v", sub.CIDR, sub.Attachments, sub.Chosen, want)
+		}
+	}
+	attachments, err := s.Attachments(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range attachments {
+		if at.Chosen != (at.ID == chosen.ID) {
+			t.Errorf("%v, of %v, %v and %v", at, named.ID, chosen.ID, beside.ID)
+		}
+	}
+}
