@@ -33,8 +33,10 @@ var mayImport = map[string][]string{
 	"internal/ipam":         {"internal/alloc", "store"},
 	"internal/ipam/ledger":  {"internal/alloc", "internal/ipam", "store"},
 	"internal/ipam/choose":  {"internal/alloc", "internal/ipam", "internal/ipam/ledger", "store"},
-	"internal/ipam/edit": {"internal/alloc", "internal/ipam", "internal/ipam/choose", "internal/ipam/ledger",
+	"internal/ipam/elastic": {"internal/alloc", "internal/ipam", "internal/ipam/choose", "internal/ipam/ledger",
 		"store"},
+	"internal/ipam/edit": {"internal/alloc", "internal/ipam", "internal/ipam/choose", "internal/ipam/elastic",
+		"internal/ipam/ledger", "store"},
 	"internal/ipam/attach": {
 		"internal/alloc", "internal/ipam", "internal/ipam/choose", "internal/ipam/edit", "internal/ipam/ledger",
 		"store",
@@ -52,12 +54,12 @@ var mayImport = map[string][]string{
 		"internal/ipam/edit", "internal/ipam/ledger", "store",
 	},
 	"internal/ipam/service": {
-		"internal/ipam", "internal/ipam/attach", "internal/ipam/bulk", "internal/ipam/edit", "internal/ipam/ledger",
-		"internal/ipam/stores", "internal/ipam/view", "store",
+		"internal/ipam", "internal/ipam/attach", "internal/ipam/bulk", "internal/ipam/edit", "internal/ipam/elastic",
+		"internal/ipam/ledger", "internal/ipam/stores", "internal/ipam/view", "store",
 	},
 	"internal/ipam/cluster": {
-		"internal/ipam", "internal/ipam/attach", "internal/ipam/choose", "internal/ipam/edit", "internal/ipam/ledger",
-		"internal/ipam/service", "internal/ipam/view", "store",
+		"internal/ipam", "internal/ipam/attach", "internal/ipam/choose", "internal/ipam/edit",
+		"internal/ipam/elastic", "internal/ipam/ledger", "internal/ipam/service", "internal/ipam/view", "store",
 	},
 	"internal/ipam/ipamtest": {
 		"internal/advice", "internal/ipam", "internal/ipam/cluster", "internal/ipam/service", "internal/plan", "store",
@@ -86,6 +88,7 @@ var mayImport = map[string][]string{
 	"internal/cli/lease":   {"internal/admin/api", "internal/admin/client", "internal/cli", "internal/ipam"},
 	"internal/cli/host":    {"internal/admin/api", "internal/admin/client", "internal/cli", "internal/ipam"},
 	"internal/cli/daemon":  {"internal/admin/api", "internal/admin/client", "internal/cli", "internal/ipam"},
+	"internal/cli/elastic": {"internal/admin/client", "internal/alloc", "internal/cli", "internal/ipam"},
 	"internal/cli/document": {
 		"internal/admin/api", "internal/admin/client", "internal/advice", "internal/cli", "internal/ipam",
 		"internal/plan",
@@ -102,7 +105,7 @@ var mayImport = map[string][]string{
 	},
 	"cmd/berth": {
 		"driver", "internal/admin", "internal/admin/api", "internal/admin/client", "internal/advice",
-		"internal/cli", "internal/cli/compose", "internal/cli/daemon", "internal/cli/document",
+		"internal/cli", "internal/cli/compose", "internal/cli/daemon", "internal/cli/document", "internal/cli/elastic",
 		"internal/cli/host", "internal/cli/lease", "internal/cli/network", "internal/cli/owner", "internal/cli/pin",
 		"internal/cli/witness", "internal/docker", "internal/hook", "internal/ipam", "internal/ipam/cluster",
 		"internal/ipam/ledger",
@@ -128,7 +131,7 @@ var onlyForTests = []string{"internal/ipam/ipamtest", "store/storetest"}
 // onlyStandard are the rooms that import nothing but the standard library, other rooms, and range arithmetic.
 var onlyStandard = []string{
 	"store", "internal/alloc", "internal/ipam", "internal/ipam/ledger", "internal/ipam/choose", "internal/ipam/edit",
-	"internal/ipam/attach",
+	"internal/ipam/attach", "internal/ipam/elastic",
 	"internal/ipam/view", "internal/ipam/bulk", "internal/ipam/stores", "internal/ipam/service",
 	"internal/ipam/cluster",
 }

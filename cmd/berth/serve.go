@@ -42,7 +42,8 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 		return err
 	}
 	roster := docker.NewRoster(time.Now)
-	records := service.Config{Host: cfg.host, Bases: cfg.bases, Retention: cfg.retention, Known: roster.Known()}
+	records := service.Config{Host: cfg.host, Bases: cfg.bases, Retention: cfg.retention, Known: roster.Known(),
+		NoElastic: !cfg.elastic}
 	service, err := openOwn(ctx, st, records)
 	if err != nil {
 		return errors.Join(err, st.Close())
@@ -134,6 +135,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 	macPlugin := driver.New(protocol)
 	control := admin.New(admin.Config{Service: h.service, Cluster: h.status(), Ready: rebuild.ready, Log: log, GID: gid,
 		ReadGID: readGID, Tokens: tokens, TempDir: cfg.state, Hooks: hookCounts,
+		Host: cfg.host, NoElastic: !cfg.elastic,
 		Version: api.Version{Version: version, Host: cfg.host, Driver: cfg.ipamDriver, Drivers: drivers,
 			Store:   cfg.store,
 			StoreID: st.id, State: st.path, PID: os.Getpid(), Started: started.UTC()},

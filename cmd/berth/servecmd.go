@@ -37,6 +37,7 @@ type serveConfig struct {
 	ipamDriver                       string        // as the engine calls this daemon
 	checkEvery, checkGrace           time.Duration // every 0: never
 	checkRepair                      bool
+	elastic                          bool
 	bases                            baseList
 	retention                        ipam.Retention
 	logLevel, logFormat              string
@@ -118,6 +119,7 @@ func serveCommand(p *cli.Program) *cobra.Command {
 		"how often what runs is compared with what is given, a `duration`; 0: never")
 	f.DurationVar(&cfg.checkGrace, "check-grace", 5*time.Minute,
 		"how long a lease must be without its endpoint until that is sure, a `duration`")
+	f.BoolVar(&cfg.elastic, "elastic", true, "elastic addresses; --elastic=false turns them off: nothing is mapped")
 	f.BoolVar(&cfg.checkRepair, "check-repair", false, "put right without being asked what is sure")
 	f.Var(&cfg.bases, "default-pool", "where the subnets come from that no request names; repeatable (see above)")
 	f.DurationVar(&cfg.retention.Age, "event-age", 90*24*time.Hour, "how long events are kept, a `duration`")

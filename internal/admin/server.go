@@ -22,6 +22,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"berth/internal/admin/api"
@@ -87,6 +88,10 @@ type Config struct {
 	// TempDir is where the copy of a backup lies while it is sent: a directory with room for the state, nobody else's.
 	TempDir string
 
+	// Host is this host's name; NoElastic tells that elastic addresses are turned off (CS-11).
+	Host      string
+	NoElastic bool
+
 	// GID is the group whose members may use the socket; negative: none. Those of ReadGID may look and change nothing;
 	// 0 or negative: none.
 	GID, ReadGID int
@@ -104,6 +109,7 @@ type Server struct {
 	backups  chan struct{} // holds the one backup that may be taken at a time
 	imports  chan struct{} // holds the one import that may be worked on at a time
 	views    chan struct{} // holds the one large body that the witness is given at a time
+	edges    atomic.Int32  // how many are told what they are to map
 	handlers http.Handler
 
 	maxConnections int
@@ -138,7 +144,7 @@ type route struct {
 
 // routes lists the operations. openapi.yaml describes exactly these; a test holds the two together.
 func (s *Server) routes() []route {
-	return slices.Concat(s.planRoutes(), s.hostRoutes(), []route{
+	return slices.Concat(s.planRoutes(), s.hostRoutes(), s.elasticRoutes(), []route{
 		{http.MethodGet, api.VersionPath, s.version, true},
 		{http.MethodGet, "/v1/spaces", s.spaces, true},
 		{http.MethodGet, "/v1/subnets", s.subnets, true},

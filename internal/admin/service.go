@@ -40,6 +40,14 @@ type Service interface {
 	Edit(context.Context, ipam.EditOptions, ...ipam.Edit) (ipam.Outcome, error)
 	Note(context.Context, ipam.Event) error
 
+	// Elastic addresses, and the edge of this host.
+	Elastics(ctx context.Context, account string) ([]ipam.ElasticInfo, error)
+	Elastic(context.Context, netip.Addr) (ipam.ElasticInfo, error)
+	ElasticRanges(context.Context) ([]ipam.ElasticRangeInfo, error)
+	Accounts(context.Context) ([]ipam.AccountInfo, error)
+	EdgeNews(context.Context) iter.Seq2[ipam.EdgeNews, error]
+	ReportEdge(context.Context, ipam.EdgeReport) error
+
 	// Plans as a whole.
 	Export(ctx context.Context, network string) iter.Seq2[ipam.PlannedNetwork, error]
 	Import(context.Context, ipam.Plan, ipam.ImportOptions) (ipam.ImportReport, error)

@@ -119,6 +119,24 @@ func sentence(do ipam.Do) string {
 		return "if that machine is off and stays so, say that with `berth host rm --off %s`"
 	case ipam.DoEndDrain:
 		return "`berth host drain --undo %s` ends that"
+	case ipam.DoListAccounts:
+		return "`berth account ls` lists the accounts"
+	case ipam.DoForceAccount:
+		return "release them with it by `berth account rm %s --force`"
+	case ipam.DoListElastic:
+		return "`berth elastic ls` lists whose they are"
+	case ipam.DoListElasticRanges:
+		return "`berth elastic range ls` lists the ranges"
+	case ipam.DoAddElasticRange:
+		return "add one with `berth elastic range add`"
+	case ipam.DoAllocate:
+		return "allocate it with `berth elastic allocate --ip %s`"
+	case ipam.DoDisassociate:
+		return "end that with `berth elastic disassociate %s`"
+	case ipam.DoMoveElastic:
+		return "move it with --move"
+	case ipam.DoTurnElasticOn:
+		return "turn them on with `berth network modify %s --elastic on`"
 	}
 	return ""
 }

@@ -62,27 +62,27 @@ func TestView(t *testing.T) {
 	must(t, err)
 	want := ipam.EngineView{Host: "h1", Engine: "AAAA:BBBB",
 		Networks: []ipam.EngineNetwork{
-			{ID: "n1", Name: "front", Driver: "berth:latest", Options: map[string]string{"network": "front"},
+			{ID: "n1", Name: "front", Driver: "berth:latest", Kind: "bridge", Options: map[string]string{"network": "front"},
 				Subnets: []ipam.EngineSubnet{
 					{CIDR: netip.MustParsePrefix("10.213.7.0/24"), Range: netip.MustParsePrefix("10.213.7.128/25"),
 						Gateway: netip.MustParseAddr("10.213.7.128"),
 						Aux:     map[string]netip.Addr{"r": netip.MustParseAddr("10.213.7.5")}},
 					{CIDR: netip.MustParsePrefix("fd00:7::/64"), Gateway: netip.MustParseAddr("fd00:7::1")}}},
-			{ID: "n5", Name: "mesh", Driver: "other", Swarm: true, Subnets: []ipam.EngineSubnet{
+			{ID: "n5", Name: "mesh", Driver: "other", Kind: "overlay", Swarm: true, Subnets: []ipam.EngineSubnet{
 				{CIDR: netip.MustParsePrefix("10.0.9.0/24"), Gateway: netip.MustParseAddr("10.0.9.1")}}},
-			{ID: "n6", Name: "unborn", Driver: "berth", Swarm: true},
+			{ID: "n6", Name: "unborn", Driver: "berth", Kind: "overlay", Swarm: true},
 		},
 		Foreign: []ipam.EngineNetwork{
-			{ID: "n7", Name: "alien", Driver: "vendor/ipam:1",
+			{ID: "n7", Name: "alien", Driver: "vendor/ipam:1", Kind: "macvlan",
 				Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("10.44.0.0/24")}}},
-			{ID: "n9", Name: "own", Driver: "vendor/ipam:1", Link: "br9",
+			{ID: "n9", Name: "own", Driver: "vendor/ipam:1", Kind: "bridge", Link: "br9",
 				Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("10.45.0.0/24")}}}},
 		Bridges: []ipam.EngineNetwork{
-			{ID: "n2", Name: "legacy", Driver: "default", Subnets: []ipam.EngineSubnet{
+			{ID: "n2", Name: "legacy", Driver: "default", Kind: "bridge", Subnets: []ipam.EngineSubnet{
 				{CIDR: netip.MustParsePrefix("172.20.0.0/16"), Gateway: netip.MustParseAddr("172.20.0.1")}}},
-			{ID: "n8", Name: "bridge", Driver: "default", Link: "docker0", Subnets: []ipam.EngineSubnet{
+			{ID: "n8", Name: "bridge", Driver: "default", Kind: "bridge", Link: "docker0", Subnets: []ipam.EngineSubnet{
 				{CIDR: netip.MustParsePrefix("172.17.0.0/16"), Gateway: netip.MustParseAddr("172.17.0.1")}}},
-			{ID: "n9", Name: "own", Driver: "vendor/ipam:1", Link: "br9",
+			{ID: "n9", Name: "own", Driver: "vendor/ipam:1", Kind: "bridge", Link: "br9",
 				Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("10.45.0.0/24")}}}},
 		Containers: []ipam.EngineContainer{
 			{Name: "ep-stale",
@@ -105,6 +105,7 @@ func TestView(t *testing.T) {
 				Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e5", MAC: mac(t, "02:42:0a:d5:07:82"),
 					Addresses: addrs("10.213.7.130"), Wanted: addrs("10.213.7.130")}}},
 			{ID: "c1", Name: "shop-web-1", Project: "shop", Service: "web", Number: 1, State: "running",
+				Published: []string{"80/tcp"},
 				Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e1",
 					MAC: mac(t, "02:42:0a:d5:07:14"), Addresses: addrs("10.213.7.20", "fd00:7::20"),
 					Wanted: addrs("10.213.7.20")}}},
@@ -141,7 +142,7 @@ func TestNetworkOfAnyDriver(t *testing.T) {
 	view, err := f.open().Network(t.Context(), "legacy")
 	must(t, err)
 	want := ipam.EngineView{Engine: "AAAA:BBBB",
-		Networks: []ipam.EngineNetwork{{ID: "n2", Name: "legacy", Driver: "default", Subnets: []ipam.EngineSubnet{
+		Networks: []ipam.EngineNetwork{{ID: "n2", Name: "legacy", Driver: "default", Kind: "bridge", Subnets: []ipam.EngineSubnet{
 			{CIDR: netip.MustParsePrefix("172.20.0.0/16"), Gateway: netip.MustParseAddr("172.20.0.1")}}}},
 		Containers: []ipam.EngineContainer{{ID: "c3", Name: "stranger", State: "running",
 			Endpoints: []ipam.EngineEndpoint{

@@ -24,7 +24,8 @@ const (
 // Known is the roster as requests ask it.
 func (r *Roster) Known() ipam.Known {
 	return ipam.Known{Guess: r.Guess, Wanted: r.Wanted, Container: r.Container, Newcomer: r.Newcomer,
-		Endpoint: r.Endpoint, Exists: r.Exists, Look: r.Look}
+		Endpoint: r.Endpoint, Exists: r.Exists, Publishes: r.Publishes, NetworkDriver: r.NetworkDriver,
+		Look: r.Look}
 }
 
 // Bridges are the engine's bridge networks with addresses that are not of this Berth, and whether these are all.

@@ -152,7 +152,7 @@ func readContainers(ctx context.Context, api *client.Client, view *ipam.EngineVi
 }
 
 func showNetwork(n *network.Network) ipam.EngineNetwork {
-	shown := ipam.EngineNetwork{ID: n.ID, Name: n.Name, Driver: n.IPAM.Driver, Swarm: n.Scope == "swarm",
+	shown := ipam.EngineNetwork{ID: n.ID, Name: n.Name, Driver: n.IPAM.Driver, Kind: n.Driver, Swarm: n.Scope == "swarm",
 		Link: linkOf(n), Options: n.IPAM.Options, Subnets: []ipam.EngineSubnet{}}
 	for _, c := range n.IPAM.Config {
 		if c.Subnet.IsValid() { // that of a swarm's network is not there yet before its first task
@@ -186,5 +186,17 @@ func showContainer(c *container.Summary) *ipam.EngineContainer {
 		number, _ := strconv.Atoi(c.Labels[labelNumber])
 		shown.Number = max(number, 0)
 	}
+	shown.Published = publishedBy(c)
 	return shown
+}
+
+// publishedBy are the ports that a container publishes, such as 8080/tcp, each once.
+func publishedBy(c *container.Summary) (all []string) {
+	for _, port := range c.Ports {
+		if port.PublicPort != 0 {
+			all = append(all, fmt.Sprintf("%d/%s", port.PublicPort, port.Type))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }

@@ -61,6 +61,15 @@ const (
 	DoFreeHost           Do = "host.remove_off"
 	DoSayHostOff         Do = "host.off"
 	DoEndDrain           Do = "host.undrain"
+	DoListAccounts       Do = "account.list"
+	DoForceAccount       Do = "account.force"
+	DoListElastic        Do = "elastic.list"
+	DoListElasticRanges  Do = "elastic.ranges"
+	DoAddElasticRange    Do = "elastic.range.add"
+	DoAllocate           Do = "elastic.allocate"
+	DoDisassociate       Do = "elastic.disassociate"
+	DoMoveElastic        Do = "elastic.move"
+	DoTurnElasticOn      Do = "network.elastic"
 )
 
 // Advice is what helps against a refusal, as data.

@@ -29,6 +29,7 @@ type EngineNetwork struct {
 	ID      string            `json:"id"`
 	Name    string            `json:"name"`
 	Driver  string            `json:"driver"`            // of its addresses (--ipam-driver)
+	Kind    string            `json:"kind,omitempty"`    // the driver that connects it, such as bridge or macvlan
 	Swarm   bool              `json:"swarm,omitempty"`   // its scope is the swarm
 	Link    string            `json:"link,omitempty"`    // its bridge in the host, where the engine tells
 	Options map[string]string `json:"options,omitempty"` // --ipam-opt
@@ -57,8 +58,9 @@ type EngineContainer struct {
 	Name      string           `json:"name"`
 	Project   string           `json:"project,omitempty"` // of Compose
 	Service   string           `json:"service,omitempty"`
-	Number    int              `json:"number,omitempty"` // of the service's replicas, from 1
-	State     string           `json:"state,omitempty"`  // created, running, paused, exited, ...
+	Number    int              `json:"number,omitempty"`    // of the service's replicas, from 1
+	State     string           `json:"state,omitempty"`     // created, running, paused, exited, ...
+	Published []string         `json:"published,omitempty"` // ports of the host that lead to it, such as 8080/tcp
 	Endpoints []EngineEndpoint `json:"endpoints,omitempty"`
 }
 

@@ -76,6 +76,23 @@ const (
 	IPMissing Code = "NetworkReservationIpMissing" // one is needed, or none is there
 	// a static band is outside of the subnets, or excluded
 	StaticOutOfRange Code = "NetworkStaticIpOutOfRange"
+
+	// Of elastic addresses, accounts and their ranges.
+	AddressAssociated    Code = "ElasticAddressAssociated"   // it is mapped to a guest
+	AddressAllocated     Code = "ElasticAddressAllocated"    // it is an account's
+	AddressNotAllocated  Code = "ElasticAddressNotAllocated" // it is no account's
+	OtherAccount         Code = "ElasticOtherAccount"        // the container is another account's
+	QuotaExceeded        Code = "ElasticQuotaExceeded"       // the account has as many as it may have
+	NoElasticFree        Code = "ElasticNotEnoughCapacity"   // no range has a free one
+	ElasticRangeOverlaps Code = "ElasticRangeOverlap"        // it overlaps another one
+	ElasticRangeInUse    Code = "ElasticRangeInUse"          // addresses of it are accounts'
+	GuestAssociated      Code = "ElasticGuestAssociated"     // another elastic address is mapped to the guest
+	GuestUnclear         Code = "ElasticGuestUnclear"        // the owner has several, or none
+	NetworkNotElastic    Code = "ElasticNetworkOff"          // the network has them off
+	NetworkUnsuited      Code = "ElasticNetworkUnsuited"     // its kind has no place for a mapping
+	PublishesPorts       Code = "ElasticContainerPublishes"  // the container publishes ports
+	ElasticTurnedOff     Code = "ElasticOff"                 // the daemon has all of it off
+	AccountInUse         Code = "AccountInUse"               // it has addresses, or is there
 )
 
 // CodeOf is the code of a refusal; empty where it has none.

@@ -55,6 +55,16 @@ const (
 	StoodIn            // a container stands in for one that was destroyed; Name is its own
 	StandInEnded
 	LeaseNoted // an address that a person has taken has another note
+	AccountCreated
+	AccountRemoved
+	ElasticRangeAdded
+	ElasticRangeRemoved
+	ElasticTaken // an account has the address from now on
+	ElasticAssociated
+	ElasticDisassociated
+	ElasticReleased
+	ElasticApplied   // an edge has mapped the address, or says why it cannot
+	ElasticWithdrawn // an edge maps it no more
 )
 
 var verbNames = [...]string{
@@ -76,6 +86,11 @@ var verbNames = [...]string{
 	SpaceMoved: "space.move", GuessedWrong: "lease.guessed_wrong", ForeignHolderTold: "lease.foreign_holder",
 	OwnerElsewhereTold: "lease.owner_elsewhere", StoodIn: "reservation.stand_in",
 	StandInEnded: "reservation.stand_in_end", LeaseNoted: "lease.note",
+	AccountCreated: "account.create", AccountRemoved: "account.remove",
+	ElasticRangeAdded: "elastic.range.add", ElasticRangeRemoved: "elastic.range.remove",
+	ElasticTaken: "elastic.allocate", ElasticAssociated: "elastic.associate",
+	ElasticDisassociated: "elastic.disassociate", ElasticReleased: "elastic.release",
+	ElasticApplied: "elastic.applied", ElasticWithdrawn: "elastic.withdrawn",
 }
 
 func (v Verb) String() string {
@@ -187,4 +202,21 @@ func WithActor(ctx context.Context, actor string) context.Context {
 func ActorOf(ctx context.Context) string {
 	actor, _ := ctx.Value(actorKey{}).(string)
 	return actor
+}
+
+// Retention bounds the audit trail. Zero fields take the defaults: 90 days, a million events.
+type Retention struct {
+	Age   time.Duration
+	Count int
+}
+
+// WithDefaults fills what is zero.
+func (r Retention) WithDefaults() Retention {
+	if r.Age == 0 {
+		r.Age = 90 * 24 * time.Hour
+	}
+	if r.Count == 0 {
+		r.Count = 1_000_000
+	}
+	return r
 }

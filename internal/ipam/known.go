@@ -30,6 +30,14 @@ type Known struct {
 	// Exists tells whether there is a container on this host, be it stopped, whose name has this NameKey.
 	Exists func(name string) bool
 
+	// Publishes tells which container of those whose name has a property publishes ports, and which; none: it is not
+	// known that one does.
+	Publishes func(is func(name string) bool) (container string, ports []string)
+
+	// NetworkDriver tells by which driver the engine connects the Docker network of a subnet, such as bridge; empty: it
+	// is not known.
+	NetworkDriver func(space string, cidr netip.Prefix) string
+
 	// Look has the witness look soon, and waits for nothing.
 	Look func()
 }

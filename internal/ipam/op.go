@@ -12,6 +12,11 @@ func NewEdit(op string) (Edit, bool) {
 
 // newEdits are the edits that there are, one of each.
 func newEdits() []Edit {
+	return append(planEdits(), elasticEdits()...)
+}
+
+// planEdits are those of the plan and of hosts.
+func planEdits() []Edit {
 	return []Edit{
 		new(CreateNetwork),
 		new(ModifyNetwork),

@@ -48,8 +48,9 @@ type Network struct {
 	Type      NetworkType `json:"type,omitempty"`
 	Rules     []OwnerRule `json:"rules,omitempty"` // in the order in which they were made
 	// addresses that each host keeps claimed for each of its attachments
-	Headroom int       `json:"headroom,omitempty"`
-	Created  time.Time `json:"created"`
+	Headroom int         `json:"headroom,omitempty"`
+	Elastic  ElasticMode `json:"elastic,omitempty"`
+	Created  time.Time   `json:"created"`
 
 	// Planned networks were made, edited or reserved in by a person, and stay when Docker leaves them.
 	Planned bool `json:"planned,omitempty"`

@@ -23,6 +23,12 @@ const (
 	HostsPath = "/v1/hosts"
 	HostPath  = HostsPath + "/{name}"
 
+	AccountsPath = "/v1/accounts"
+	ElasticPath  = "/v1/elastic"
+	RangesPath   = ElasticPath + "/ranges"
+	EdgePath     = "/v1/edge" // what a host's edge is to map, and what it has mapped
+	EdgeState    = EdgePath + "/status"
+
 	CheckPath   = "/v1/check"
 	ReleasePath = "/v1/leases/release"
 	WitnessPath = "/v1/witness"

@@ -174,6 +174,7 @@ bands that there are, --owner-rule the rule of the same pattern; a new rule is t
 func networkModifyCommand(p *cli.Program) *cobra.Command {
 	var flags networkFlags
 	var name string
+	var elastic string
 	var gone removals
 	cmd := cli.Change{
 		Verb: cli.Verb{Use: "modify NETWORK", Short: "Rename a network, change its tags, links and policy",
@@ -188,6 +189,10 @@ func networkModifyCommand(p *cli.Program) *cobra.Command {
 			if err == nil && cmd.Flags().Changed("name") {
 				modify.Name, err = &name, ipam.CheckName("network", name)
 			}
+			if err == nil && cmd.Flags().Changed("elastic") {
+				modify.Elastic = &elastic
+				_, err = ipam.ParseElasticMode(elastic)
+			}
 			return cli.One(modify, err)
 		},
 	}.Command(p)
@@ -199,6 +204,8 @@ func networkModifyCommand(p *cli.Program) *cobra.Command {
 	flags.flags(cmd, "a static band, a `RANGE` in which no address is chosen; replaces the bands that there are, "+
 		"none takes them "+
 		"away (repeatable)")
+	f.StringVar(&elastic, "elastic", "off", "whether elastic addresses are mapped to its containers: `on|off`")
+	cli.Completes(cmd, "elastic", cli.Words("on", "off"))
 	cli.Completes(cmd, "owner-rule-rm", p.CompleteFlag(ruleRefs))
 	return cmd
 }
@@ -209,7 +216,7 @@ type removals struct{ tags, links, rules []string }
 // modify makes the edit.
 func (n *networkFlags) modify(cmd *cobra.Command, network string, gone removals) (*ipam.ModifyNetwork, error) {
 	err := cli.Changed(cmd, "name", "tag", "tag-rm", "mac-prefix", "link", "link-rm", "sticky", "quarantine",
-		"headroom", "static",
+		"headroom", "static", "elastic",
 		"owner-rule", "owner-rule-rm")
 	if err != nil {
 		return nil, err

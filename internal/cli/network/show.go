@@ -59,6 +59,9 @@ func writeNetwork(w io.Writer, n *ipam.NetworkInfo) error {
 	if n.Headroom > 0 {
 		pg.Entry("headroom", fmt.Sprintf("%d for each Docker network of each host", n.Headroom))
 	}
+	if n.Elastic == ipam.ElasticOn.String() {
+		pg.Entry("elastic", n.Elastic)
+	}
 	for _, band := range n.Static {
 		pg.Entry("static", band.String())
 	}

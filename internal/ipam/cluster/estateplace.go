@@ -8,6 +8,7 @@ import (
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/edit"
+	"berth/internal/ipam/elastic"
 	"berth/internal/ipam/ledger"
 )
 
@@ -17,7 +18,8 @@ type place struct {
 	space    string             // of a network that is made
 	name     string             // which a network is given
 	owner    *ipam.ReleaseOwner // what an owner has, wherever that is
-	hosts    bool               // of the cluster
+	hosts    bool               // of the cluster, and its elastic addresses
+	elastic  bool               // elastic addresses of a network are turned on
 }
 
 func on(networks ...string) place { return place{networks: networks} }
@@ -32,6 +34,7 @@ func placeOf(e ipam.Edit) (p place) {
 		if e.Name != nil {
 			p.name = *e.Name
 		}
+		p.elastic = e.Elastic != nil && *e.Elastic == ipam.ElasticOn.String()
 	case *ipam.BindReservations:
 		for i := range e.Wanted {
 			p.networks = append(p.networks, e.Wanted[i].Network)
@@ -64,7 +67,9 @@ func placeOf(e ipam.Edit) (p place) {
 		return on(e.Network)
 	case *ipam.ReleaseOwner:
 		return place{owner: e}
-	case *ipam.DrainHost, *ipam.RemoveHost, *ipam.AdmitHost:
+	case *ipam.DrainHost, *ipam.RemoveHost, *ipam.AdmitHost, *ipam.CreateAccount, *ipam.RemoveAccount,
+		*ipam.AddElasticRange, *ipam.RemoveElasticRange, *ipam.AllocateElastic, *ipam.AssociateElastic,
+		*ipam.DisassociateElastic, *ipam.ReleaseElastic:
 		return place{hosts: true}
 	}
 	return p
@@ -170,6 +175,10 @@ func (p *placing) halves(ctx context.Context, i int, at *place) (h halves, err e
 			}
 			continue // as it is refused by whichever store the edits go to
 		}
+		if at.elastic && own {
+			return h, ipam.RefuseAs(ipam.NetworkUnsuited, ipam.ErrInvalid, "network %s is in this host's own store, and "+
+				"elastic addresses of a cluster are mapped on networks of its own spaces only", n.Name)
+		}
 		renamed, h = n, h.or(halvesOf(own))
 	}
 	if h.own && h.shared {
@@ -217,7 +226,7 @@ func (p *placing) owned(ctx context.Context, e *ipam.ReleaseOwner) (h halves, er
 func owns(ctx context.Context, s *ledger.Ledger, e *ipam.ReleaseOwner) (found bool, err error) {
 	owners := edit.Owners(e)
 	err = s.Look(ctx, func(c *ledger.Change) error {
-		found = false
+		found = elastic.HasOwners(c.Index(), owners.Has)
 		note := func(edit.Picked) error { found = true; return nil }
 		err := errors.Join(edit.EachOwned(c, owners, note), edit.EachTaken(c, owners, note))
 		for _, n := range edit.DynamicNetworks(c) {

@@ -26,6 +26,7 @@ func (m *mender) putPlan(ctx context.Context) error {
 		add(func(c *ledger.Change, _ *ipam.MendReport) error { return c.EnsureSpace(space) })
 	}
 	add(m.putSettings)
+	add(m.putElastic)
 	for _, name := range sortedNames(m.mem.hosts) {
 		add(func(c *ledger.Change, _ *ipam.MendReport) error { return m.putOther(c, m.mem.hosts[name]) })
 	}

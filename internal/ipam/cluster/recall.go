@@ -48,7 +48,8 @@ func recalledAs(key []byte) (of string) { return string(key[2:]) }
 func Remembered(key []byte) bool {
 	switch key[0] {
 	case ledger.AttachmentKeys, ledger.DynamicKeys, ledger.HostKeys, ledger.LeaseKeys, ledger.NetworkKeys,
-		ledger.SettingKeys, ledger.SpaceKeys, choose.StandInKeys, ledger.SubnetKeys:
+		ledger.SettingKeys, ledger.SpaceKeys, choose.StandInKeys, ledger.SubnetKeys,
+		ledger.AccountKeys, ledger.ElasticRangeKeys, ledger.ElasticKeys:
 		return true
 	}
 	return false

@@ -22,6 +22,7 @@ type recalled struct {
 	leases      map[ipam.ID]map[netip.Addr]*ipam.Lease // by subnet; this host's own, and what is planned
 	standIns    []ipam.StandIn                         // of this host
 	settings    map[string][]byte                      // as they are stored, by key; and owners in dynamic networks
+	elastic     map[string][]byte                      // addresses, their ranges and accounts, as they are stored
 }
 
 // readRecalled reads what is remembered; nil: nothing is.
@@ -36,7 +37,8 @@ func readRecalled(ctx context.Context, own store.Store) (all *recalled, err erro
 	err = own.View(ctx, func(tx store.Tx) error {
 		all = &recalled{head: *head, networks: map[ipam.ID]*ipam.Network{}, subnets: map[ipam.ID]*ipam.Subnet{},
 			attachments: map[ipam.ID]*ipam.Attachment{}, hosts: map[string]*ipam.Host{},
-			leases: map[ipam.ID]map[netip.Addr]*ipam.Lease{}, settings: map[string][]byte{}}
+			leases: map[ipam.ID]map[netip.Addr]*ipam.Lease{}, settings: map[string][]byte{},
+			elastic: map[string][]byte{}}
 		for rec, err := range tx.Scan(recalledRecords()) {
 			if err != nil {
 				return err
@@ -92,6 +94,8 @@ func (r *recalled) take(key, value []byte) error {
 			r.leases[subnet] = map[netip.Addr]*ipam.Lease{}
 		}
 		r.leases[subnet][addr] = l
+	case ledger.AccountKeys, ledger.ElasticRangeKeys, ledger.ElasticKeys:
+		r.elastic[string(key)] = slices.Clone(value)
 	default:
 		r.settings[string(key)] = slices.Clone(value)
 	}

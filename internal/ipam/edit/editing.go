@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/elastic"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -151,6 +152,11 @@ func apply(c *ledger.Change, e ipam.Edit) (ipam.Result, error) {
 		return removeHost(e, c)
 	case *ipam.AdmitHost:
 		return admitHost(e, c)
+	}
+	of := requestOf(c)
+	if result, mine, err := elastic.Apply(c, e, of.match); mine {
+		of.match = 0
+		return result, err
 	}
 	return ipam.Result{}, ipam.RefuseAs("", ipam.ErrInvalid, "the operation %q is not one of this Berth", e.Op())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/elastic"
 	"berth/internal/ipam/ledger"
 )
 
@@ -60,7 +61,15 @@ func endPlaced(c *ledger.Change, what ledger.Ending) error {
 		c.ForgetEnding(what) // the index was wrong
 		return nil
 	}
+	if err := endElastic(c, l.Reservation.Owner); err != nil {
+		return err
+	}
 	return EndReservation(c, Picked{sub, what.Addr, l}, timeIsOver)
+}
+
+// endElastic ends the associations of elastic addresses with an owner whose time is over.
+func endElastic(c *ledger.Change, owner string) error {
+	return elastic.EndOwners(c, func(other string) bool { return other == owner })
 }
 
 func endDynamic(c *ledger.Change, what ledger.Ending) error {
@@ -73,5 +82,8 @@ func endDynamic(c *ledger.Change, what ledger.Ending) error {
 	if err == nil && !known {
 		c.ForgetEnding(what)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return endElastic(c, what.Owner)
 }

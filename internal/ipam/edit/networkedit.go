@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/elastic"
 	"berth/internal/ipam/ledger"
 )
 
@@ -29,6 +30,7 @@ type networkFacts struct {
 	Type       ipam.NetworkType  `json:"type,omitempty"`
 	Static     []ipam.Range      `json:"static,omitempty"`
 	Rules      []ipam.OwnerRule  `json:"owner_rules,omitempty"`
+	Elastic    string            `json:"elastic,omitempty"`
 }
 
 // FactsOfNetwork is what the events of a network tell of it.
@@ -38,6 +40,9 @@ func FactsOfNetwork(n *ipam.Network) networkFacts {
 		Quarantine: &quarantine, Type: n.Type, Rules: n.Rules}
 	if n.Headroom > 0 {
 		f.Headroom = &n.Headroom
+	}
+	if n.Elastic != ipam.ElasticOff {
+		f.Elastic = n.Elastic.String()
 	}
 	return f
 }
@@ -76,6 +81,9 @@ func (f networkFacts) differing(other networkFacts) networkFacts {
 	}
 	if slices.Equal(f.Rules, other.Rules) {
 		f.Rules = nil
+	}
+	if f.Elastic == other.Elastic {
+		f.Elastic = ""
 	}
 	return f
 }
@@ -147,6 +155,15 @@ func modifyNetwork(e *ipam.ModifyNetwork, c *ledger.Change) (ipam.Result, error)
 	}
 	if err := On(e, &edited); err != nil {
 		return ipam.Result{}, err
+	}
+	if e.Elastic != nil {
+		mode, err := ipam.ParseElasticMode(*e.Elastic)
+		if err != nil {
+			return ipam.Result{}, err
+		}
+		if err := elastic.SetMode(c, &edited, mode); err != nil {
+			return ipam.Result{}, err
+		}
 	}
 	before, after := FactsOfNetwork(p.N), FactsOfNetwork(&edited)
 	before.Static, after.Static = Bands(c.Index(), edited.ID), Bands(c.Index(), edited.ID)
@@ -327,6 +344,9 @@ func removeNetwork(e *ipam.RemoveNetwork, c *ledger.Change) (ipam.Result, error)
 		}
 	}
 	if err := p.dismissOwners(e.Force); err != nil {
+		return ipam.Result{}, err
+	}
+	if err := elastic.EndNetwork(c, p.N, e.Force); err != nil {
 		return ipam.Result{}, err
 	}
 	if _, err := p.Tell(&ipam.Event{Verb: ipam.NetworkRemoved}, FactsOfNetwork(p.N), nil); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/choose"
+	"berth/internal/ipam/elastic"
 	"berth/internal/ipam/ledger"
 )
 
@@ -34,6 +35,9 @@ func releaseOwner(e *ipam.ReleaseOwner, c *ledger.Change) (ipam.Result, error) {
 		return choose.Release(c, at.Sub, at.Record)
 	})
 	if err != nil {
+		return ipam.Result{}, err
+	}
+	if err := elastic.EndOwners(c, owners.Has); err != nil {
 		return ipam.Result{}, err
 	}
 	return result, forgetOwners(c, owners)

@@ -21,10 +21,11 @@ type Change struct {
 	host  string
 	begun time.Time // of the last event before the daemon's start
 
-	known    ipam.Known
-	memories int  // how many a subnet keeps
-	forgets  bool // the state is rebuilt from what runs (BO-4)
-	page     int  // how many leases a transaction ends at most
+	known     ipam.Known
+	memories  int  // how many a subnet keeps
+	forgets   bool // the state is rebuilt from what runs (BO-4)
+	noElastic bool
+	page      int // how many leases a transaction ends at most
 	membership
 
 	state    []any // what rooms keep for one run (StateOf)
@@ -95,6 +96,7 @@ func (s *Ledger) Change(ctx context.Context, fn func(*Change) error) error {
 // when that run is over and the lock is free.
 func (s *Ledger) newChange() any {
 	c := &Change{host: s.host, known: s.known, memories: s.memories, forgets: s.forgets, page: s.page,
+		noElastic:  s.noElastic,
 		membership: membership{member: s.member, mends: s.mends}, key: make([]byte, 0, 64), value: make([]byte, 0, 256)}
 	if s.member != nil {
 		c.present = s.Shared().Present

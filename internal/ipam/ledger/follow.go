@@ -48,6 +48,8 @@ func (ix *Index) follow(w *store.Foreign) {
 		ix.followLease(w)
 	case EventKeys:
 		ix.followEvent(w)
+	case AccountKeys, ElasticRangeKeys, ElasticKeys, AppliedKeys:
+		ix.takeElastic(w.Key, w.After)
 	}
 }
 

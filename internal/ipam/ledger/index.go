@@ -31,6 +31,7 @@ type Index struct {
 	strays      []Stray
 	ends        endings // of reservations
 	turnover    map[ipam.ID]Turnover
+	elastic     elastics
 
 	// Of leases, by id, in this life of the daemon:
 	leftBehind map[uint64]bool // the IPv6 address of the same start was refused
@@ -46,6 +47,7 @@ func newIndex() *Index {
 		names:       map[string]ipam.ID{},
 		hosts:       map[string]Cached[ipam.Host]{},
 		turnover:    map[ipam.ID]Turnover{},
+		elastic:     newElastics(),
 		leftBehind:  map[uint64]bool{},
 		answered:    map[uint64]bool{},
 	}

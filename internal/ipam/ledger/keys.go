@@ -14,6 +14,8 @@ import (
 //	a ID                         an attachment
 //	c space                      a copy of the space to or from another store, which has not ended (stores)
 //	e id(8)                      an event, in the order of time
+//	f ID                         a range of elastic addresses
+//	g address(4|16)              an elastic address that is not free
 //	h name                       a host that shares the store
 //	i name                       the id of the network of that name
 //	j ...                        the journal of an import that has begun and not ended (bulk)
@@ -29,8 +31,10 @@ import (
 //	r pool ID [address]          likewise: its headroom, by attachment (cluster)
 //	s name                       a space
 //	t time(8) key                when a key was used, for its end (edit)
+//	u name                       an account, which has elastic addresses
 //	v ...                        likewise: what it remembers of that store (cluster)
 //	w name 0 host                for whom the container of that name stands in (choose)
+//	x host 0 address(4|16)       what the edge of a host has said of an elastic address
 const (
 	AttachmentKeys = 'a'
 	DynamicKeys    = 'd'
@@ -42,6 +46,11 @@ const (
 	NetworkKeys    = 'n'
 	SubnetKeys     = 'p'
 	SpaceKeys      = 's'
+
+	AccountKeys      = 'u'
+	ElasticRangeKeys = 'f'
+	ElasticKeys      = 'g'
+	AppliedKeys      = 'x'
 )
 
 // The functions append, so that the keys of a request share one buffer.

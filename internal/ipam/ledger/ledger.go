@@ -22,6 +22,7 @@ type Config struct {
 	Forgets   bool             // the state is rebuilt from what runs (BO-4)
 	Member    *ipam.Member     // makes the host one of several that share the store; nil: the store is the host's own
 	Known     ipam.Known       // what a witness of this host's engine can tell
+	NoElastic bool             // elastic addresses are turned off (CS-11)
 	Mends     bool             // the store is opened to be mended: the host does not take part
 
 	// Before runs before each update, and ends what is over in changes of its own.
@@ -43,8 +44,10 @@ type Ledger struct {
 	member   *ipam.Member
 	known    ipam.Known
 	mends    bool
-	before   func(context.Context, *Ledger) error
-	page     int // how many leases, or other records, one transaction ends at most: an attachment may have millions
+
+	noElastic bool
+	before    func(context.Context, *Ledger) error
+	page      int // how many leases, or other records, one transaction ends at most: an attachment may have millions
 
 	mu      sync.Mutex // guards index, settled
 	index   *Index
@@ -67,6 +70,7 @@ func New(cfg Config) *Ledger {
 		store: cfg.Store, host: cfg.Host, now: cfg.Now, bases: cfg.Bases, memories: cfg.Memories,
 		retain: cfg.Retention.WithDefaults(), forgets: cfg.Forgets, member: cfg.Member,
 		known: cfg.Known, mends: cfg.Mends, before: cfg.Before, page: PageSize, trim: make(chan struct{}, 1),
+		noElastic: cfg.NoElastic,
 	}
 	if l.member != nil {
 		l.page = SharedPageSize
@@ -171,7 +175,8 @@ func (s *Ledger) Look(ctx context.Context, fn func(*Change) error) error {
 	return s.store.View(ctx, func(tx store.Tx) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return fn(&Change{tx: tx, index: s.index, now: s.now(), host: s.host, begun: s.opened, known: s.known})
+		return fn(&Change{tx: tx, index: s.index, now: s.now(), host: s.host, begun: s.opened, known: s.known,
+			noElastic: s.noElastic, membership: membership{member: s.member}})
 	})
 }
 

@@ -32,7 +32,7 @@ func (s *Ledger) Load(ctx context.Context) error {
 // load reads all records into an empty index.
 func (ix *Index) load(tx store.Tx) error {
 	for _, step := range []func(*Index, store.Tx) error{loadMending, loadHosts, loadSpaces, loadNetworks,
-		loadSubnets, loadAttachments, loadOwners, loadLeases, loadEvents} {
+		loadSubnets, loadAttachments, loadOwners, loadLeases, loadEvents, loadElastics} {
 		if err := step(ix, tx); err != nil {
 			return err
 		}
@@ -40,11 +40,12 @@ func (ix *Index) load(tx store.Tx) error {
 	return nil
 }
 
-// LoadPlan is an index of spaces, networks, subnets and attachments alone, for a look at a store that nobody has open,
+// LoadPlan is an index of spaces, networks, subnets, attachments and elastic addresses alone, for a look at a store that nobody has open,
 // with an error for each of these kinds that cannot be read whole.
 func LoadPlan(tx store.Tx) (ix *Index, wrong []error) {
 	ix = newIndex()
-	for _, step := range []func(*Index, store.Tx) error{loadSpaces, loadNetworks, loadSubnets, loadAttachments} {
+	for _, step := range []func(*Index, store.Tx) error{loadSpaces, loadNetworks, loadSubnets, loadAttachments,
+		loadElastics} {
 		if err := step(ix, tx); err != nil {
 			wrong = append(wrong, err)
 		}

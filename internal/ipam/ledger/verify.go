@@ -95,6 +95,7 @@ func (ix *Index) Lines() map[string]bool {
 		}
 		d.subnet(id.String(), sx)
 	}
+	ix.elastic.lines(d)
 	for what, end := range ix.ends.At {
 		switch sx := what.Sx; {
 		case sx == nil:

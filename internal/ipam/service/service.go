@@ -13,6 +13,7 @@ import (
 	"berth/internal/ipam/attach"
 	"berth/internal/ipam/bulk"
 	"berth/internal/ipam/edit"
+	"berth/internal/ipam/elastic"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/stores"
 	"berth/internal/ipam/view"
@@ -36,6 +37,9 @@ type Config struct {
 	// host's own.
 	Member *ipam.Member
 
+	// NoElastic turns elastic addresses off (CS-11).
+	NoElastic bool
+
 	// Known is what a witness of this host's engine can tell.
 	Known ipam.Known
 
@@ -54,13 +58,14 @@ type Service struct {
 	view.Views
 	bulk.Importer
 	stores.Keeper
+	elastic.Room
 
 	Ledger *ledger.Ledger // for those who work on the store as a whole
 }
 
 // over joins the rooms.
 func over(l *ledger.Ledger) *Service {
-	return &Service{attach.Of(l), edit.Of(l), view.Of(l), bulk.Of(l), stores.Of(l), l}
+	return &Service{attach.Of(l), edit.Of(l), view.Of(l), bulk.Of(l), stores.Of(l), elastic.Of(l), l}
 }
 
 // Open reads all records into the index, finishes what a crash cut off, and returns a Service that is ready to answer.
@@ -70,6 +75,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 		Store: cfg.Store, Host: cfg.Host, Now: cfg.Now, Bases: cfg.Bases, Memories: cfg.Memories,
 		Retention: cfg.Retention,
 		Forgets:   cfg.Forgets, Member: cfg.Member, Known: cfg.Known, Mends: cfg.Mends, Before: edit.EndOwners,
+		NoElastic: cfg.NoElastic,
 	})
 	if err := open(ctx, l, cfg.Copying); err != nil {
 		return nil, err

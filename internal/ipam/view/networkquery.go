@@ -78,7 +78,7 @@ func showNetwork(ix *ledger.Index, nx *ledger.NetworkIndex, maps bool) ipam.Netw
 		Planned: n.Planned,
 		Type:    n.Type.String(), Static: append([]ipam.Range{}, edit.Bands(ix, n.ID)...),
 		OwnerRules: append([]ipam.OwnerRule{}, n.Rules...),
-		Headroom:   n.Headroom, Revision: n.LastRevision(), Created: n.Created}
+		Headroom:   n.Headroom, Elastic: n.Elastic.String(), Revision: n.LastRevision(), Created: n.Created}
 	if n.Policy.Quarantine > 0 {
 		info.Quarantine = n.Policy.Quarantine.String()
 	}

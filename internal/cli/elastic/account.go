@@ -1,0 +1,87 @@
+package elastic
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+const accountCreateHelp = `Makes an account, which elastic addresses are allocated to. --owner says which
+containers are its own: a pattern such as 'shop/*' of owners or containers' names, in which each * stands
+for any characters. An address is mapped only to a container of its own account. If the patterns of several
+accounts fit, the one with the most characters besides its stars counts. A container that no account claims
+belongs to the account default, which is always there. --quota bounds how many addresses the account may have.`
+
+func accountCreateCommand(p *cli.Program) *cobra.Command {
+	var create ipam.CreateAccount
+	var quota int
+	cmd := cli.Change{
+		Verb: cli.Verb{Use: "create ACCOUNT", Short: "Make an account", Long: accountCreateHelp,
+			Example: "  berth account create shop --owner 'shop/*' --quota 4\n" +
+				"  berth account create mail --domain example.org --owner mail --dry-run"},
+		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
+			create.Account = args[0]
+			if cmd.Flags().Changed("quota") {
+				create.Quota = &quota
+			}
+			return cli.One(&create, cli.NotEmpty(cmd, "domain"))
+		},
+	}.Command(p)
+	f := cmd.Flags()
+	f.StringVar(&create.Domain, "domain", "", "the `DOMAIN` that it is of, shown with its addresses")
+	f.IntVar(&quota, "quota", 0, "how many addresses `N` it may have (default: any number)")
+	f.StringArrayVar(&create.Owners, "owner", nil, "a `PATTERN` of owners that are its own (repeatable)")
+	return cmd
+}
+
+const accountRemoveHelp = `Removes an account. While it has addresses that is refused; --force ends their
+associations and releases them.`
+
+func accountRemoveCommand(p *cli.Program) *cobra.Command {
+	var remove ipam.RemoveAccount
+	cmd := cli.Change{
+		Verb: cli.Verb{Use: "rm ACCOUNT", Short: "Remove an account", Long: accountRemoveHelp,
+			Refs:    []cli.Refs{accountRefs},
+			Example: "  berth account rm shop\n  berth account rm shop --force --dry-run"},
+		Edits: func(_ *cobra.Command, args []string) ([]ipam.Edit, error) {
+			remove.Account = args[0]
+			return cli.One(&remove, nil)
+		},
+	}.Command(p)
+	cmd.Flags().BoolVarP(&remove.Force, "force", "f", false, "release its addresses")
+	return cmd
+}
+
+func accountListCommand(p *cli.Program) *cobra.Command {
+	return cli.Listing[ipam.AccountInfo]{
+		Verb: cli.Verb{Use: "ls", Short: "List accounts",
+			Long: "Lists the accounts, with how many elastic addresses each has and may have (QUOTA), and which " +
+				"owners are\nits own.",
+			Example: "  berth account ls\n  berth account ls --format json"},
+		Columns: func(cli.Output) []cli.Column[ipam.AccountInfo] {
+			return []cli.Column[ipam.AccountInfo]{
+				cli.Col("NAME", func(a *ipam.AccountInfo) string { return a.Name }),
+				cli.Col("DOMAIN", func(a *ipam.AccountInfo) string { return a.Domain }),
+				cli.Col("ADDRESSES", func(a *ipam.AccountInfo) string { return strconv.Itoa(a.Addresses) }),
+				cli.Col("QUOTA", quotaText),
+				cli.Col("OWNERS", func(a *ipam.AccountInfo) string { return strings.Join(a.Owners, ",") }),
+			}
+		},
+		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.AccountInfo, error) {
+			return c.Accounts(ctx)
+		},
+	}.Command(p)
+}
+
+func quotaText(a *ipam.AccountInfo) string {
+	if a.Quota == nil {
+		return ""
+	}
+	return strconv.Itoa(*a.Quota)
+}

@@ -1,0 +1,72 @@
+package elastic
+
+import (
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+const allocateHelp = `Allocates an elastic address to an account, and prints it: the lowest free one of the
+cluster's ranges, of those of --host, or the one of --ip. It is mapped to nobody yet. An --ip that the account
+has already is no error.`
+
+func allocateCommand(p *cli.Program) *cobra.Command {
+	var take ipam.AllocateElastic
+	var ip string
+	cmd := cli.Change{
+		Verb: cli.Verb{Use: "allocate", Short: "Allocate an address to an account", Long: allocateHelp,
+			Example: "  berth elastic allocate\n  berth elastic allocate --account shop --ip 203.0.113.12\n" +
+				"  berth elastic allocate --host a"},
+		Edits: func(cmd *cobra.Command, _ []string) (_ []ipam.Edit, err error) {
+			if err := cli.NotEmpty(cmd, "account", "ip", "host"); err != nil {
+				return nil, err
+			}
+			if ip != "" {
+				take.Address, err = parseAddress(ip)
+			}
+			return cli.One(&take, err)
+		},
+		Said: cli.SayAddresses,
+	}.Command(p)
+	f := cmd.Flags()
+	f.StringVar(&take.Account, "account", "", "the `ACCOUNT` that gets it (default: default)")
+	f.StringVar(&ip, "ip", "", "this `ADDRESS`")
+	f.StringVar(&take.Host, "host", "", "one of the ranges of this `HOST`")
+	cli.Completes(cmd, "account", p.CompleteFlag(accountRefs))
+	return cmd
+}
+
+// addressChange is a verb of one address that prints it.
+func addressChange(p *cli.Program, verb cli.Verb, edit func(*cobra.Command, string) ([]ipam.Edit, error)) *cobra.Command {
+	verb.Refs = []cli.Refs{addressRefs}
+	return cli.Change{Verb: verb,
+		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) { return edit(cmd, args[0]) },
+		Said:  cli.SayAddresses,
+	}.Command(p)
+}
+
+const disassociateHelp = `Ends the association of an elastic address, and prints the address. It stays with its
+account. An address that is associated with nobody is no error.`
+
+func disassociateCommand(p *cli.Program) *cobra.Command {
+	verb := cli.Verb{Use: "disassociate ADDRESS", Short: "Map an address to nobody", Long: disassociateHelp,
+		Example: "  berth elastic disassociate 203.0.113.12\n  berth elastic disassociate 203.0.113.12 --dry-run"}
+	return addressChange(p, verb, func(_ *cobra.Command, text string) ([]ipam.Edit, error) {
+		addr, err := parseAddress(text)
+		return cli.One(&ipam.DisassociateElastic{Address: addr}, err)
+	})
+}
+
+const releaseHelp = `Gives an elastic address back, and prints it. While it is associated that is refused. It is
+free at once, or, if an edge has it mapped still, as soon as that says that it has not (state releasing). An
+address that is free already is no error.`
+
+func releaseCommand(p *cli.Program) *cobra.Command {
+	verb := cli.Verb{Use: "release ADDRESS", Short: "Give an address back", Long: releaseHelp,
+		Example: "  berth elastic release 203.0.113.12"}
+	return addressChange(p, verb, func(_ *cobra.Command, text string) ([]ipam.Edit, error) {
+		addr, err := parseAddress(text)
+		return cli.One(&ipam.ReleaseElastic{Address: addr}, err)
+	})
+}

@@ -1,0 +1,86 @@
+// Package elastic has the verbs of elastic addresses: accounts, the ranges that they are given addresses of, and the
+// addresses themselves. It promises that whoever associates an address is told whether it is in force.
+//
+// account.go and range.go are about what admins lay out; address.go has the verbs of one address, and associate.go the
+// one that waits until the host's edge has mapped it. list.go shows what there is.
+package elastic
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"berth/internal/admin/client"
+	"berth/internal/alloc"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+// Command is `berth elastic`.
+func Command(p *cli.Program) *cobra.Command {
+	return cli.Group("elastic", "Elastic addresses: they belong to an account, and move between containers",
+		allocateCommand(p), associateCommand(p), disassociateCommand(p), releaseCommand(p), listCommand(p),
+		showCommand(p),
+		cli.Group("range", "Ranges out of which elastic addresses are allocated", rangeAddCommand(p),
+			rangeListCommand(p), rangeRemoveCommand(p)))
+}
+
+// AccountCommand is `berth account`.
+func AccountCommand(p *cli.Program) *cobra.Command {
+	return cli.Group("account", "Accounts: whose elastic addresses, and which containers, are whose",
+		accountCreateCommand(p), accountListCommand(p), accountRemoveCommand(p))
+}
+
+func parseAddress(text string) (netip.Addr, error) {
+	addr, err := netip.ParseAddr(text)
+	if err != nil || addr.Zone() != "" {
+		return netip.Addr{}, fmt.Errorf("%q is no address", text)
+	}
+	return addr.Unmap(), nil
+}
+
+func parseRange(text string) (ipam.Range, error) {
+	r, err := alloc.ParseRange(text)
+	return ipam.Range{IPRange: r}, err
+}
+
+// addressRefs completes elastic addresses with what they are mapped to.
+func addressRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
+	all, err := c.Elastics(ctx, "")
+	for i := range all {
+		names = append(names, all[i].Address.String()+"\t"+targetText(&all[i]))
+	}
+	return names, err
+}
+
+func accountRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
+	all, err := c.Accounts(ctx)
+	for _, a := range all {
+		names = append(names, a.Name)
+	}
+	return names, err
+}
+
+func rangeRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
+	all, err := c.ElasticRanges(ctx)
+	for _, r := range all {
+		names = append(names, r.Range.String())
+	}
+	return names, err
+}
+
+// targetRefs completes owners: those of reservations, and the containers that run.
+func targetRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
+	if names, err = cli.ReservationOwners(ctx, c, ""); err != nil {
+		return nil, err
+	}
+	leases, err := c.Leases(ctx, ipam.LeaseFilter{})
+	for _, l := range leases {
+		if l.Name != "" && l.Owner == "" {
+			names = append(names, l.Name)
+		}
+	}
+	return names, err
+}

@@ -1,0 +1,127 @@
+package elastic
+
+import (
+	"context"
+	"io"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+const listHelp = `Lists the elastic addresses that are allocated, or being released, with their accounts and
+what they are mapped to. MAPPED says whether an edge has mapped an address: yes, no, or failed, of which berth
+elastic show tells why. Free addresses are counted by berth elastic range ls.`
+
+func listCommand(p *cli.Program) *cobra.Command {
+	var account string
+	cmd := cli.Listing[ipam.ElasticInfo]{
+		Verb: cli.Verb{Use: "ls", Short: "List addresses", Long: listHelp,
+			Example: "  berth elastic ls\n  berth elastic ls --account shop\n  berth elastic ls --format json"},
+		Columns: func(cli.Output) []cli.Column[ipam.ElasticInfo] {
+			return []cli.Column[ipam.ElasticInfo]{
+				cli.Col("ADDRESS", func(e *ipam.ElasticInfo) string { return e.Address.String() }),
+				cli.Col("STATE", func(e *ipam.ElasticInfo) string { return string(e.State) }),
+				cli.Col("ACCOUNT", func(e *ipam.ElasticInfo) string { return e.Account }),
+				cli.Col("INSTANCE", func(e *ipam.ElasticInfo) string { return e.Instance }),
+				cli.Col("GUEST", guestText),
+				cli.Col("MAPPED", mappedText),
+			}
+		},
+		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.ElasticInfo, error) {
+			return c.Elastics(ctx, account)
+		},
+	}.Command(p)
+	cmd.Flags().StringVar(&account, "account", "", "those of this `ACCOUNT`")
+	cli.Completes(cmd, "account", p.CompleteFlag(accountRefs))
+	return cmd
+}
+
+func showCommand(p *cli.Program) *cobra.Command {
+	return cli.Showing[ipam.ElasticInfo]{
+		Verb: cli.Verb{Use: "show ADDRESS", Short: "Show an address",
+			Long: "Shows an elastic address, also a free one: whose it is, what it is mapped to, and what the edge " +
+				"of the\nhost says of that.",
+			Refs: []cli.Refs{addressRefs},
+			Example: "  berth elastic show 203.0.113.12\n  berth elastic show 203.0.113.12 --format json\n" +
+				"  berth elastic show 203.0.113.12 --format '{{.State}}'"},
+		Fetch: func(ctx context.Context, c *client.Client, args []string) (ipam.ElasticInfo, error) {
+			addr, err := parseAddress(args[0])
+			if err != nil {
+				return ipam.ElasticInfo{}, err
+			}
+			return c.Elastic(ctx, addr)
+		},
+		Text: write,
+	}.Command(p)
+}
+
+func write(w io.Writer, e *ipam.ElasticInfo) error {
+	pg := &cli.Page{}
+	pg.Line("ELASTIC %s", e.Address)
+	pg.Entry("id", e.ID.String())
+	pg.Entry("region", e.Region)
+	pg.Entry("kind", e.Kind)
+	pg.Entry("state", string(e.State))
+	if e.State != ipam.ElasticFree {
+		pg.Entry("account", e.Account)
+		pg.Entry("domain", e.Domain)
+		pg.Entry("allocated", cli.LocalTime(e.Allocated))
+	}
+	if e.Associated {
+		pg.Entry("instance", e.Instance)
+		pg.Entry("network", e.Network)
+		pg.Entry("guest", e.Guest.String())
+		pg.Entry("host", e.Host)
+		pg.Entry("way", wayText(e))
+		pg.Entry("mapped", appliedText(e))
+	}
+	return pg.Show(w)
+}
+
+func wayText(e *ipam.ElasticInfo) string {
+	if e.EgressOnly {
+		return "out only"
+	}
+	return "in and out"
+}
+
+func appliedText(e *ipam.ElasticInfo) string {
+	switch a := e.Applied; {
+	case a == nil:
+		return "no"
+	case a.Error != "":
+		return "failed on " + a.Host + ": " + a.Error
+	default:
+		return "on " + a.Host + " since " + cli.LocalTime(a.Since)
+	}
+}
+
+func mappedText(e *ipam.ElasticInfo) string {
+	switch {
+	case !e.Associated:
+		return ""
+	case e.Applied == nil:
+		return "no"
+	case e.Applied.Error != "":
+		return "failed"
+	}
+	return "yes"
+}
+
+func guestText(e *ipam.ElasticInfo) string {
+	if !e.Associated {
+		return ""
+	}
+	return e.Guest.String()
+}
+
+// targetText is what an address is mapped to, for a shell.
+func targetText(e *ipam.ElasticInfo) string {
+	if e.Associated {
+		return e.Instance
+	}
+	return string(e.State)
+}

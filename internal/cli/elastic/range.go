@@ -1,0 +1,82 @@
+package elastic
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"time"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+const rangeAddHelp = `Adds a range of elastic addresses, and prints it: A-B, A+N (N addresses from A on), a CIDR
+of which every address counts, or one address. With --host it is that host's alone, and addresses of it are
+allocated with --host, too. Ranges do not overlap one another.
+
+--announce says at which network device of the host the addresses are answered for (ARP, NDP). With none, the
+default, a router leads them to the host. --ttl and --on-cut are for hosts that share a store: what a range does
+on a host that is cut off from it, and how soon.`
+
+func rangeAddCommand(p *cli.Program) *cobra.Command {
+	var add ipam.AddElasticRange
+	ttl := time.Duration(ipam.DefaultElasticTTL)
+	cmd := cli.Change{
+		Verb: cli.Verb{Use: "add RANGE", Short: "Add a range", Long: rangeAddHelp,
+			Example: "  berth elastic range add 203.0.113.10+20\n" +
+				"  berth elastic range add 203.0.113.64/28 --announce eth0\n" +
+				"  berth elastic range add 203.0.113.7 --host a --dry-run"},
+		Edits: func(cmd *cobra.Command, args []string) (_ []ipam.Edit, err error) {
+			if err := cli.NotEmpty(cmd, "host", "announce", "on-cut"); err != nil {
+				return nil, err
+			}
+			lives := ipam.Duration(ttl)
+			add.TTL = &lives
+			add.Range, err = parseRange(args[0])
+			return cli.One(&add, err)
+		},
+		Said: func(ipam.Outcome) []string { return []string{add.Range.String()} },
+	}.Command(p)
+	f := cmd.Flags()
+	f.StringVar(&add.Host, "host", "", "the `HOST` whose alone it is (default: the cluster's)")
+	f.StringVar(&add.Announce, "announce", "none", "the network `DEVICE` at which it is announced, or none")
+	f.DurationVar(&ttl, "ttl", ttl, "how long it answers after its host was cut off, a `duration`")
+	f.StringVar(&add.OnCut, "on-cut", string(ipam.CutWithdraw), "what a host that is cut off does: `withdraw|keep`")
+	cli.Completes(cmd, "on-cut", cli.Words(string(ipam.CutWithdraw), string(ipam.CutKeep)))
+	return cmd
+}
+
+func rangeRemoveCommand(p *cli.Program) *cobra.Command {
+	return cli.Change{
+		Verb: cli.Verb{Use: "rm RANGE", Short: "Remove a range",
+			Long: "Removes a range, as it was added. While an address of it is allocated that is refused.",
+			Refs: []cli.Refs{rangeRefs}, Example: "  berth elastic range rm 203.0.113.10+20"},
+		Edits: func(_ *cobra.Command, args []string) ([]ipam.Edit, error) {
+			r, err := parseRange(args[0])
+			return cli.One(&ipam.RemoveElasticRange{Range: r}, err)
+		},
+	}.Command(p)
+}
+
+func rangeListCommand(p *cli.Program) *cobra.Command {
+	return cli.Listing[ipam.ElasticRangeInfo]{
+		Verb: cli.Verb{Use: "ls", Short: "List ranges",
+			Long:    "Lists the ranges of elastic addresses, with how many addresses of each are not free (ALLOCATED).",
+			Example: "  berth elastic range ls\n  berth elastic range ls -q"},
+		Columns: func(cli.Output) []cli.Column[ipam.ElasticRangeInfo] {
+			return []cli.Column[ipam.ElasticRangeInfo]{
+				cli.Col("RANGE", func(r *ipam.ElasticRangeInfo) string { return r.Range.String() }),
+				cli.Col("HOST", func(r *ipam.ElasticRangeInfo) string { return r.Host }),
+				cli.Col("ANNOUNCE", func(r *ipam.ElasticRangeInfo) string { return cmp.Or(r.Announce, "none") }),
+				cli.Col("ON CUT", func(r *ipam.ElasticRangeInfo) string { return string(r.OnCut) }),
+				cli.Col("ALLOCATED", func(r *ipam.ElasticRangeInfo) string { return strconv.Itoa(r.Allocated) }),
+			}
+		},
+		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.ElasticRangeInfo, error) {
+			return c.ElasticRanges(ctx)
+		},
+	}.Command(p)
+}

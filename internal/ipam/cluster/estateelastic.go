@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"context"
+	"iter"
+	"net/netip"
+
+	"berth/internal/ipam"
+)
+
+// What there is of elastic addresses is the cluster's, and in its store.
+
+// elasticStore names it for a refusal.
+const elasticStore = "what there is of elastic addresses"
+
+// Elastics is Service.Elastics of the cluster's store.
+func (e *Estate) Elastics(ctx context.Context, account string) ([]ipam.ElasticInfo, error) {
+	s, err := e.cluster(elasticStore)
+	if err != nil {
+		return nil, err
+	}
+	return s.Elastics(ctx, account)
+}
+
+// Elastic is Service.Elastic of the cluster's store.
+func (e *Estate) Elastic(ctx context.Context, addr netip.Addr) (ipam.ElasticInfo, error) {
+	s, err := e.cluster(elasticStore)
+	if err != nil {
+		return ipam.ElasticInfo{}, err
+	}
+	return s.Elastic(ctx, addr)
+}
+
+// Accounts is Service.Accounts of the cluster's store.
+func (e *Estate) Accounts(ctx context.Context) ([]ipam.AccountInfo, error) {
+	s, err := e.cluster(elasticStore)
+	if err != nil {
+		return nil, err
+	}
+	return s.Accounts(ctx)
+}
+
+// ElasticRanges is Service.ElasticRanges of the cluster's store.
+func (e *Estate) ElasticRanges(ctx context.Context) ([]ipam.ElasticRangeInfo, error) {
+	s, err := e.cluster(elasticStore)
+	if err != nil {
+		return nil, err
+	}
+	return s.ElasticRanges(ctx)
+}
+
+// EdgeNews is Service.EdgeNews of the cluster's store.
+func (e *Estate) EdgeNews(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
+	s, err := e.cluster(elasticStore)
+	if err != nil {
+		return func(yield func(ipam.EdgeNews, error) bool) { yield(ipam.EdgeNews{}, err) }
+	}
+	return s.EdgeNews(ctx)
+}
+
+// ReportEdge is Service.ReportEdge in the cluster's store.
+func (e *Estate) ReportEdge(ctx context.Context, r ipam.EdgeReport) error {
+	s, err := e.cluster(elasticStore)
+	if err != nil {
+		return err
+	}
+	return s.ReportEdge(ctx, r)
+}

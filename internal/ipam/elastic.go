@@ -1,0 +1,137 @@
+package ipam
+
+import (
+	"crypto/sha256"
+	"net/netip"
+	"time"
+)
+
+// DefaultAccount has the containers that no other account claims. It is always there, with a record or without.
+const DefaultAccount = "default"
+
+// Account has elastic addresses, and the containers that they are mapped to.
+type Account struct {
+	Name    string    `json:"name"`
+	Domain  string    `json:"domain,omitempty"`
+	Quota   *int      `json:"quota,omitempty"`  // of addresses; nil: any number
+	Owners  []string  `json:"owners,omitempty"` // patterns of the owners that are the account's
+	Created time.Time `json:"created,omitzero"` // zero: it has no record
+}
+
+// OnCut says what an elastic range does on a host that is cut off from the shared store.
+type OnCut string
+
+// What it does.
+const (
+	CutWithdraw OnCut = "withdraw" // it answers no more, so that another host may
+	CutKeep     OnCut = "keep"     // it stays as it is: nobody takes over
+)
+
+// ElasticRange is a range of addresses that accounts are given.
+type ElasticRange struct {
+	ID       ID        `json:"id"`
+	Range    Range     `json:"range"`
+	Host     string    `json:"host,omitempty"`     // whose alone it is; empty: the cluster's
+	Announce string    `json:"announce,omitempty"` // the device at which its addresses are announced; empty: none
+	TTL      Duration  `json:"ttl"`
+	OnCut    OnCut     `json:"on_cut"`
+	Created  time.Time `json:"created"`
+}
+
+// DefaultElasticTTL is how long a range answers after its host was cut off.
+const DefaultElasticTTL = Duration(5 * time.Second)
+
+// ElasticState says how it stands with an elastic address.
+type ElasticState string
+
+// The states. Each can be entered again.
+const (
+	ElasticFree      ElasticState = "free" // it has no record
+	ElasticAllocated ElasticState = "allocated"
+	// released by its account, while the edge of a host has not said that it is no more mapped there
+	ElasticReleasing ElasticState = "releasing"
+)
+
+// Elastic is the record of an elastic address that is not free.
+type Elastic struct {
+	ID          uint64       `json:"id"` // of the event of its last change
+	Address     netip.Addr   `json:"address"`
+	State       ElasticState `json:"state"`
+	Account     string       `json:"account"`
+	Allocated   time.Time    `json:"allocated"`
+	Association *Association `json:"association,omitempty"` // what is wanted; nil: it is mapped to nobody
+}
+
+// Association is the wish that an elastic address be mapped to a guest. What of it is in force is Applied.
+type Association struct {
+	ID         uint64     `json:"id"`       // of the event that made it
+	Instance   string     `json:"instance"` // the owner
+	Network    ID         `json:"network"`
+	Guest      netip.Addr `json:"guest"`            // as it was found
+	Chosen     bool       `json:"chosen,omitempty"` // it was named, so that no other address of the owner will do
+	EgressOnly bool       `json:"egress_only,omitempty"`
+}
+
+// Same tells whether two associations map the same guest in the same way.
+func (a *Association) Same(other *Association) bool {
+	return a.At(other) && a.EgressOnly == other.EgressOnly && a.Chosen == other.Chosen
+}
+
+// At tells whether two associations are of one guest.
+func (a *Association) At(other *Association) bool {
+	return a.Network == other.Network && a.Guest == other.Guest
+}
+
+// Applied is what the edge of a host has said of an elastic address: that it is mapped there, or why it is not.
+type Applied struct {
+	Host        string     `json:"host"`
+	Address     netip.Addr `json:"address"`
+	Association uint64     `json:"association"` // its id
+	Guest       netip.Addr `json:"guest"`
+	Since       time.Time  `json:"since"`
+	Error       string     `json:"error,omitempty"`
+}
+
+// ElasticID names an elastic address for ever, whoever has it: it is worked out of the address.
+func ElasticID(addr netip.Addr) ID {
+	return WorkedOut(sha256.Sum256(append([]byte("elastic address "), addr.AsSlice()...)))
+}
+
+// ElasticMode says whether elastic addresses are mapped to guests of a network.
+type ElasticMode string
+
+// The modes.
+const (
+	ElasticOff ElasticMode = "" // written "off"
+	ElasticOn  ElasticMode = "on"
+)
+
+func (m ElasticMode) String() string {
+	if m == ElasticOff {
+		return "off"
+	}
+	return string(m)
+}
+
+// ParseElasticMode reads off or on.
+func ParseElasticMode(s string) (ElasticMode, error) {
+	switch s {
+	case "off":
+		return ElasticOff, nil
+	case "on":
+		return ElasticOn, nil
+	case "auto":
+		return ElasticOff, Refuse(ErrInvalid, "elastic addresses of a network are off or on: there are no system "+
+			"addresses yet, which auto would give")
+	}
+	return ElasticOff, Refuse(ErrInvalid, "elastic addresses of a network are off or on, not %q", s)
+}
+
+// MatchesPattern tells whether a name is one of an owner pattern, such as shop/*.
+func MatchesPattern(pattern, name string) bool {
+	_, ok := OwnerRule{Pattern: pattern}.match(name)
+	return ok
+}
+
+// CheckPattern refuses an owner pattern that no name is of.
+func CheckPattern(pattern string) error { return OwnerRule{Pattern: pattern}.check() }

@@ -1,0 +1,158 @@
+package elastic
+
+import (
+	"slices"
+	"strings"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// Bounds on accounts: a mapping looks at the patterns of all of them.
+const (
+	maxAccounts = 1024
+	maxPatterns = 64
+	maxQuota    = 1 << 20
+)
+
+// accountFacts is what events tell of an account.
+type accountFacts struct {
+	Domain string   `json:"domain,omitempty"`
+	Quota  *int     `json:"quota,omitempty"`
+	Owners []string `json:"owners,omitempty"`
+}
+
+func factsOfAccount(a *ipam.Account) accountFacts { return accountFacts{a.Domain, a.Quota, a.Owners} }
+
+func createAccount(e *ipam.CreateAccount, c *ledger.Change) error {
+	if err := checkAccount(e); err != nil {
+		return err
+	}
+	if c.Index().Account(e.Account) != nil {
+		return ipam.Help(ipam.RefuseAs(ipam.AccountInUse, ipam.ErrInUse, "there is an account %s already; choose "+
+			"another name", e.Account), ipam.Advise(ipam.DoListAccounts))
+	}
+	n := 0
+	for name, other := range c.Index().Accounts() {
+		n++
+		for _, pattern := range e.Owners {
+			if slices.Contains(other.Owners, pattern) {
+				return ipam.RefuseAs(ipam.AccountInUse, ipam.ErrInUse, "the owners %s are account %s's already",
+					pattern, name)
+			}
+		}
+	}
+	if n >= maxAccounts {
+		return ipam.Refuse(ipam.ErrExhausted, "there are %d accounts, and no more are kept", n)
+	}
+	a := &ipam.Account{Name: e.Account, Domain: e.Domain, Quota: e.Quota, Owners: e.Owners, Created: c.Now()}
+	if _, err := tell(c, &ipam.Event{Verb: ipam.AccountCreated, Name: a.Name}, nil, factsOfAccount(a)); err != nil {
+		return err
+	}
+	return c.SetAccount(a.Name, a)
+}
+
+func checkAccount(e *ipam.CreateAccount) error {
+	if err := ipam.CheckName("account", e.Account); err != nil {
+		return err
+	}
+	if e.Domain != "" {
+		if err := ipam.CheckName("domain", e.Domain); err != nil {
+			return err
+		}
+	}
+	if e.Quota != nil && (*e.Quota < 0 || *e.Quota > maxQuota) {
+		return ipam.Refuse(ipam.ErrInvalid, "the quota %d of account %s is no number of addresses from 0 to %d",
+			*e.Quota, e.Account, maxQuota)
+	}
+	if len(e.Owners) > maxPatterns {
+		return ipam.Refuse(ipam.ErrInvalid, "account %s is to have %d patterns of owners; at most %d are kept",
+			e.Account, len(e.Owners), maxPatterns)
+	}
+	for _, pattern := range e.Owners {
+		if err := ipam.CheckPattern(pattern); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func removeAccount(e *ipam.RemoveAccount, c *ledger.Change) (ipam.Result, error) {
+	a := c.Index().Account(e.Account)
+	if a == nil && e.Account == ipam.DefaultAccount {
+		return ipam.Result{}, ipam.Refuse(ipam.ErrInUse,
+			"the account %s is always there: it has the containers that no other account claims", e.Account)
+	}
+	if a == nil {
+		return ipam.Result{}, noAccount(e.Account)
+	}
+	all := addressesOf(c.Index(), e.Account)
+	if len(all) > 0 && !e.Force {
+		return ipam.Result{}, ipam.Help(ipam.RefuseAs(ipam.AccountInUse, ipam.ErrInUse,
+			"account %s has %s; release them first", e.Account, few(all)), ipam.OrAdvise(ipam.DoForceAccount, e.Account))
+	}
+	var result ipam.Result
+	for _, one := range all {
+		if err := endAssociation(c, one, "its account is removed"); err != nil {
+			return ipam.Result{}, err
+		}
+		if err := give(c, c.Index().Elastic(one.Address)); err != nil {
+			return ipam.Result{}, err
+		}
+		result.Addresses = append(result.Addresses, one.Address)
+	}
+	if _, err := tell(c, &ipam.Event{Verb: ipam.AccountRemoved, Name: a.Name}, factsOfAccount(a), nil); err != nil {
+		return ipam.Result{}, err
+	}
+	return result, c.SetAccount(a.Name, nil)
+}
+
+func noAccount(name string) error {
+	return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no account %q", name), ipam.Advise(ipam.DoListAccounts))
+}
+
+// addressesOf are the addresses that an account has, in order; those that it has released are its own no more.
+func addressesOf(ix *ledger.Index, account string) (all []*ipam.Elastic) {
+	for _, one := range ix.Elastics() {
+		if one.Account == account && one.State == ipam.ElasticAllocated {
+			all = append(all, one)
+		}
+	}
+	slices.SortFunc(all, func(a, b *ipam.Elastic) int { return a.Address.Compare(b.Address) })
+	return all
+}
+
+// few names the first of some addresses.
+func few(all []*ipam.Elastic) string {
+	const shown = 3
+	var names []string
+	for _, one := range all[:min(len(all), shown)] {
+		names = append(names, one.Address.String())
+	}
+	if len(all) > shown {
+		names = append(names, "...")
+	}
+	noun := "addresses"
+	if len(all) == 1 {
+		noun = "address"
+	}
+	return "the " + noun + " " + strings.Join(names, ", ")
+}
+
+// claimedBy is the account of one who is known by several names: of the patterns that fit the one that says most, and
+// of several that say as much the first by its account's name.
+func claimedBy(ix *ledger.Index, names []string) string {
+	account, most := ipam.DefaultAccount, -1
+	for name, a := range ix.Accounts() {
+		for _, pattern := range a.Owners {
+			says := len(pattern) - strings.Count(pattern, "*")
+			if says < most || says == most && name >= account {
+				continue
+			}
+			if slices.ContainsFunc(names, func(one string) bool { return ipam.MatchesPattern(pattern, one) }) {
+				account, most = name, says
+			}
+		}
+	}
+	return account
+}

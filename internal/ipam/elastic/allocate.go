@@ -1,0 +1,155 @@
+package elastic
+
+import (
+	"cmp"
+	"net/netip"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+func allocate(e *ipam.AllocateElastic, c *ledger.Change) (ipam.Result, error) {
+	account := cmp.Or(e.Account, ipam.DefaultAccount)
+	if account != ipam.DefaultAccount && c.Index().Account(account) == nil {
+		return ipam.Result{}, noAccount(account)
+	}
+	addr, err := chosen(e, c, account)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	result := ipam.Result{Addresses: []netip.Addr{addr}}
+	known := c.Index().Elastic(addr)
+	if known != nil && known.State == ipam.ElasticAllocated {
+		return result, nil // it was asked for before
+	}
+	if err := withinQuota(c.Index(), account); err != nil {
+		return ipam.Result{}, err
+	}
+	id, err := tell(c, &ipam.Event{Verb: ipam.ElasticTaken, Address: addr, Name: account}, nil, nil)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	return result, c.SetElastic(addr, &ipam.Elastic{ID: id, Address: addr, State: ipam.ElasticAllocated,
+		Account: account, Allocated: c.Now()})
+}
+
+// chosen is the address that an allocation comes to: the one that it names, or the lowest free one.
+func chosen(e *ipam.AllocateElastic, c *ledger.Change, account string) (netip.Addr, error) {
+	if e.Host != "" {
+		if err := knownHost(c, e.Host); err != nil {
+			return netip.Addr{}, err
+		}
+	}
+	if e.Address.IsValid() {
+		return e.Address, mayHave(e, c, account)
+	}
+	for _, r := range rangesOf(c.Index(), e.Host) {
+		for addr := r.Range.From(); addr.IsValid() && r.Range.Contains(addr); addr = addr.Next() {
+			if c.Index().Elastic(addr) == nil {
+				return addr, nil
+			}
+		}
+	}
+	whose := "of the cluster"
+	if e.Host != "" {
+		whose = "of host " + e.Host
+	}
+	return netip.Addr{}, ipam.Help(ipam.RefuseAs(ipam.NoElasticFree, ipam.ErrExhausted,
+		"no elastic range %s has a free address", whose), ipam.Advise(ipam.DoAddElasticRange))
+}
+
+// mayHave refuses an address that an account cannot have.
+func mayHave(e *ipam.AllocateElastic, c *ledger.Change, account string) error {
+	r, err := knownRange(c.Index(), e.Address)
+	if err != nil {
+		return err
+	}
+	if e.Host != "" && r.Host != e.Host {
+		return ipam.Refuse(ipam.ErrInvalid, "%s is of the elastic range %s of %s, and not of host %s", e.Address,
+			r.Range, whoseRange(r), e.Host)
+	}
+	known := c.Index().Elastic(e.Address)
+	if known == nil || known.Account == account {
+		return nil
+	}
+	if known.State == ipam.ElasticReleasing {
+		return ipam.RefuseAs(ipam.AddressAllocated, ipam.ErrInUse, "%s was released by account %s, and %s has not "+
+			"said yet that it is mapped there no more", e.Address, known.Account, appliedOn(c, e.Address))
+	}
+	return ipam.Help(ipam.RefuseAs(ipam.AddressAllocated, ipam.ErrInUse, "%s is account %s's since %s", e.Address,
+		known.Account, known.Allocated.UTC().Format("2006-01-02")), ipam.Advise(ipam.DoListElastic))
+}
+
+// knownRange is the range of an address, of which an edit is; others are refused.
+func knownRange(ix *ledger.Index, addr netip.Addr) (*ipam.ElasticRange, error) {
+	if !addr.IsValid() {
+		return nil, ipam.Refuse(ipam.ErrInvalid, "an elastic address is missing")
+	}
+	if r := rangeOf(ix, addr); r != nil {
+		return r, nil
+	}
+	return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "%s is of no elastic range", addr),
+		ipam.Advise(ipam.DoListElasticRanges))
+}
+
+// withinQuota refuses an account another address than it may have.
+func withinQuota(ix *ledger.Index, account string) error {
+	a := ix.Account(account)
+	if a == nil || a.Quota == nil {
+		return nil
+	}
+	all := addressesOf(ix, account)
+	if len(all) < *a.Quota {
+		return nil
+	}
+	text := ""
+	if len(all) > 0 {
+		text = ", and has " + few(all)
+	}
+	return ipam.Help(ipam.RefuseAs(ipam.QuotaExceeded, ipam.ErrExhausted,
+		"account %s may have %d elastic addresses%s; release one first", account, *a.Quota, text),
+		ipam.Advise(ipam.DoListElastic))
+}
+
+func release(e *ipam.ReleaseElastic, c *ledger.Change, seen uint64) (ipam.Result, error) {
+	if _, err := knownRange(c.Index(), e.Address); err != nil {
+		return ipam.Result{}, err
+	}
+	result := ipam.Result{Addresses: []netip.Addr{e.Address}}
+	known := c.Index().Elastic(e.Address)
+	if err := matches(known, seen); err != nil {
+		return ipam.Result{}, err
+	}
+	if known == nil || known.State != ipam.ElasticAllocated {
+		return result, nil
+	}
+	if a := known.Association; a != nil {
+		return ipam.Result{}, ipam.Help(ipam.RefuseAs(ipam.AddressAssociated, ipam.ErrInUse,
+			"%s of account %s is associated with %s; disassociate it first", e.Address, known.Account, where(c, a)),
+			ipam.Advise(ipam.DoDisassociate, e.Address))
+	}
+	return result, give(c, known)
+}
+
+// give takes an address from its account. It is free at once, unless an edge may map it still.
+func give(c *ledger.Change, known *ipam.Elastic) error {
+	id, err := tell(c, &ipam.Event{Verb: ipam.ElasticReleased, Address: known.Address, Name: known.Account}, nil, nil)
+	if err != nil {
+		return err
+	}
+	if appliedOn(c, known.Address) == "" {
+		return c.SetElastic(known.Address, nil)
+	}
+	leaving := *known
+	leaving.ID, leaving.State, leaving.Association = id, ipam.ElasticReleasing, nil
+	return c.SetElastic(known.Address, &leaving)
+}
+
+// matches refuses a change of an address that is not as the requester saw it, where that was said.
+func matches(known *ipam.Elastic, seen uint64) error {
+	if seen == 0 || known != nil && known.ID == seen {
+		return nil
+	}
+	return ipam.Refuse(ipam.ErrChanged, "the elastic address was changed since you read it; read it again, and "+
+		"change that")
+}

@@ -1,0 +1,69 @@
+package elastic
+
+import (
+	"encoding/json"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// Room answers what there is of elastic addresses, over a ledger.
+type Room struct{ ledger *ledger.Ledger }
+
+// Of is the room over a ledger.
+func Of(l *ledger.Ledger) Room { return Room{l} }
+
+// Apply makes an edit of elastic addresses, or refuses it; mine is false for any other edit. seen is the revision of the
+// address that the requester saw; 0: any will do.
+func Apply(c *ledger.Change, e ipam.Edit, seen uint64) (result ipam.Result, mine bool, err error) {
+	var rule func() (ipam.Result, error)
+	switch e := e.(type) {
+	case *ipam.CreateAccount:
+		rule = func() (ipam.Result, error) { return ipam.Result{}, createAccount(e, c) }
+	case *ipam.RemoveAccount:
+		rule = func() (ipam.Result, error) { return removeAccount(e, c) }
+	case *ipam.AddElasticRange:
+		rule = func() (ipam.Result, error) { return ipam.Result{}, addRange(e, c) }
+	case *ipam.RemoveElasticRange:
+		rule = func() (ipam.Result, error) { return ipam.Result{}, removeRange(e, c) }
+	case *ipam.AllocateElastic:
+		rule = func() (ipam.Result, error) { return allocate(e, c) }
+	case *ipam.AssociateElastic:
+		rule = func() (ipam.Result, error) { return associate(e, c, seen) }
+	case *ipam.DisassociateElastic:
+		rule = func() (ipam.Result, error) { return disassociate(e, c, seen) }
+	case *ipam.ReleaseElastic:
+		rule = func() (ipam.Result, error) { return release(e, c, seen) }
+	default:
+		return ipam.Result{}, false, nil
+	}
+	if c.NoElastic() {
+		return ipam.Result{}, true, turnedOff()
+	}
+	result, err = rule()
+	return result, true, err
+}
+
+// turnedOff is the refusal of a daemon that has all of it off (CS-11).
+func turnedOff() error {
+	return ipam.RefuseAs(ipam.ElasticTurnedOff, ipam.ErrInUse,
+		"elastic addresses are turned off on this daemon, and nothing of them changes")
+}
+
+// tell writes the event of a change, with what was before and what is after; nil is nothing.
+func tell(c *ledger.Change, e *ipam.Event, before, after any) (id uint64, err error) {
+	if e.Before, err = rawJSON(before); err != nil {
+		return 0, err
+	}
+	if e.After, err = rawJSON(after); err != nil {
+		return 0, err
+	}
+	return c.Event(e)
+}
+
+func rawJSON(v any) (json.RawMessage, error) {
+	if v == nil {
+		return nil, nil
+	}
+	return json.Marshal(v)
+}

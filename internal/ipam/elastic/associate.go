@@ -1,0 +1,200 @@
+package elastic
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// associationFacts is what events tell of an association (CS-9).
+type associationFacts struct {
+	Host       string     `json:"host,omitempty"` // where the guest runs
+	Instance   string     `json:"instance"`
+	Network    string     `json:"network"`
+	Guest      netip.Addr `json:"guest"`
+	EgressOnly bool       `json:"egress_only,omitempty"`
+}
+
+func factsOf(c *ledger.Change, a *ipam.Association) (any, error) {
+	if a == nil {
+		return nil, nil
+	}
+	host, err := hostOf(c, a)
+	return associationFacts{host, a.Instance, c.NetworkName(a.Network), a.Guest, a.EgressOnly}, err
+}
+
+// hostOf is where the guest of an association runs; with a store of one host, that one.
+func hostOf(c *ledger.Change, a *ipam.Association) (string, error) {
+	if c.Member() == nil {
+		return c.Host(), nil
+	}
+	g, _, err := mapped(c, a)
+	return g.host, err
+}
+
+// where names the guest of an association for a refusal.
+func where(c *ledger.Change, a *ipam.Association) string {
+	text := fmt.Sprintf("%s (%s on network %s", a.Instance, a.Guest, c.NetworkName(a.Network))
+	if host, err := hostOf(c, a); err == nil && host != "" {
+		text += ", host " + host
+	}
+	return text + ")"
+}
+
+func associate(e *ipam.AssociateElastic, c *ledger.Change, seen uint64) (ipam.Result, error) {
+	if err := ipam.CheckOwner(e.Instance); err != nil {
+		return ipam.Result{}, err
+	}
+	if _, err := knownRange(c.Index(), e.Address); err != nil {
+		return ipam.Result{}, err
+	}
+	known := c.Index().Elastic(e.Address)
+	if err := matches(known, seen); err != nil {
+		return ipam.Result{}, err
+	}
+	if known == nil || known.State != ipam.ElasticAllocated {
+		return ipam.Result{}, ipam.Help(ipam.RefuseAs(ipam.AddressNotAllocated, ipam.ErrNotFound,
+			"%s is allocated to no account", e.Address), ipam.Advise(ipam.DoAllocate, e.Address))
+	}
+	owner := ipam.CanonicalOwner(e.Instance)
+	g, err := find(c, e, owner)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if err := mayMap(c, known, &g, owner); err != nil {
+		return ipam.Result{}, err
+	}
+	result := ipam.Result{Network: g.n.ID, Subnet: g.sub.ID, CIDR: g.sub.CIDR, Addresses: []netip.Addr{e.Address}}
+	want := &ipam.Association{Instance: owner, Network: g.n.ID, Guest: g.addr, Chosen: e.Guest.IsValid(),
+		EgressOnly: e.EgressOnly}
+	if was := known.Association; was != nil {
+		if was.Same(want) {
+			return result, nil
+		}
+		here := was.At(want) || was.Network == want.Network && was.Instance == want.Instance && !was.Chosen
+		if !here && !e.Move {
+			return ipam.Result{}, ipam.Help(ipam.RefuseAs(ipam.AddressAssociated, ipam.ErrInUse,
+				"%s of account %s is associated with %s", e.Address, known.Account, where(c, was)),
+				ipam.Advise(ipam.DoMoveElastic), ipam.OrAdvise(ipam.DoDisassociate, e.Address))
+		}
+	}
+	return result, setAssociation(c, known, want, "")
+}
+
+// mayMap refuses a guest to which an address cannot be mapped.
+func mayMap(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) error {
+	if err := suits(c, g.n, g); err != nil {
+		return err
+	}
+	if g.sub.CIDR.Contains(known.Address) {
+		return ipam.RefuseAs(ipam.NetworkUnsuited, ipam.ErrOverlap,
+			"%s lies in the subnet %s of its guest on network %s, where it could be reached by nobody", known.Address,
+			g.sub.CIDR, g.n.Name)
+	}
+	if account := claimedBy(c.Index(), g.namesOf(owner)); account != known.Account {
+		return ipam.Help(ipam.RefuseAs(ipam.OtherAccount, ipam.ErrInUse,
+			"%s is account %s's, and the container %s is account %s's; an address is mapped to a container of its own "+
+				"account", known.Address, known.Account, owner, account), ipam.Advise(ipam.DoListAccounts))
+	}
+	if err := publishesNothing(c, g, owner); err != nil {
+		return err
+	}
+	other, err := mappedTo(c, g, known.Address)
+	if err != nil || other == nil {
+		return err
+	}
+	return ipam.Help(ipam.RefuseAs(ipam.GuestAssociated, ipam.ErrInUse,
+		"%s has the elastic address %s of account %s already, which is mapped to %s on network %s; a guest address has "+
+			"one", other.Association.Instance, other.Address, other.Account, g.addr, g.n.Name),
+		ipam.Advise(ipam.DoDisassociate, other.Address))
+}
+
+// publishesNothing refuses a container with ports of the host that lead to it (CS-13).
+func publishesNothing(c *ledger.Change, g *guest, owner string) error {
+	known := c.Known().Publishes
+	if known == nil {
+		return nil
+	}
+	name, ports := known(func(name string) bool { return name == g.name || g.n.Means(name, owner) })
+	if len(ports) == 0 {
+		return nil
+	}
+	return ipam.RefuseAs(ipam.PublishesPorts, ipam.ErrInUse,
+		"the container %s publishes %s of its host, so that an elastic address cannot lead to it, too; run it without "+
+			"published ports", name, strings.Join(ports, ", "))
+}
+
+// mappedTo is another elastic address that leads to a guest; nil where none does.
+func mappedTo(c *ledger.Change, g *guest, but netip.Addr) (*ipam.Elastic, error) {
+	for addr, one := range c.Index().Elastics() {
+		a := one.Association
+		if addr == but || a == nil || a.Network != g.n.ID || addr.Is6() != but.Is6() {
+			continue
+		}
+		now, there, err := mapped(c, a)
+		if err != nil {
+			return nil, err
+		}
+		if there && now.addr == g.addr {
+			return one, nil
+		}
+	}
+	return nil, nil
+}
+
+// setAssociation gives an address another association; nil is none.
+func setAssociation(c *ledger.Change, known *ipam.Elastic, want *ipam.Association, detail string) error {
+	verb, of := ipam.ElasticAssociated, want
+	if want == nil {
+		verb, of = ipam.ElasticDisassociated, known.Association
+	}
+	before, err := factsOf(c, known.Association)
+	if err != nil {
+		return err
+	}
+	after, err := factsOf(c, want)
+	if err != nil {
+		return err
+	}
+	event := &ipam.Event{Verb: verb, Address: known.Address, Name: of.Instance, Network: c.NetworkName(of.Network),
+		Detail: detail}
+	if n := c.Index().Network(of.Network); n != nil {
+		event.Space = n.Space
+	}
+	id, err := tell(c, event, before, after)
+	if err != nil {
+		return err
+	}
+	changed := *known
+	changed.ID, changed.Association = id, want
+	if want != nil {
+		want.ID = id
+	}
+	return c.SetElastic(known.Address, &changed)
+}
+
+func disassociate(e *ipam.DisassociateElastic, c *ledger.Change, seen uint64) (ipam.Result, error) {
+	if _, err := knownRange(c.Index(), e.Address); err != nil {
+		return ipam.Result{}, err
+	}
+	known := c.Index().Elastic(e.Address)
+	if err := matches(known, seen); err != nil {
+		return ipam.Result{}, err
+	}
+	result := ipam.Result{Addresses: []netip.Addr{e.Address}}
+	if known == nil {
+		return result, nil
+	}
+	return result, endAssociation(c, known, "")
+}
+
+// endAssociation ends the association of an address, where it has one. detail says why, where nobody asked for it.
+func endAssociation(c *ledger.Change, known *ipam.Elastic, detail string) error {
+	if known.Association == nil {
+		return nil
+	}
+	return setAssociation(c, known, nil, detail)
+}

@@ -1,0 +1,10 @@
+// Package elastic has the rules of elastic addresses: whose they are, to which guests they are to be mapped, and what
+// the edges of hosts have applied. It promises that what is wanted and what is applied are two things, that a refusal
+// changes nothing, that every edit may be asked for again in every state, and that no address is stuck: one that an
+// account released is free as soon as no edge says that it maps it.
+//
+// Apply (apply.go) makes each edit inside a change of the room edit: accounts (account.go), ranges (range.go), addresses
+// (allocate.go) and associations (associate.go), whose guests are found in guest.go. What ends with its owner or its
+// network is in end.go. A host's edge is told what to map by state.go, and says what it has mapped to report.go. show.go
+// lists all of it.
+package elastic

@@ -1,0 +1,81 @@
+package elastic
+
+import (
+	"slices"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// associatedWith are the addresses whose association is of a kind, in order.
+func associatedWith(ix *ledger.Index, is func(*ipam.Association) bool) (all []*ipam.Elastic) {
+	for _, one := range ix.Elastics() {
+		if one.Association != nil && is(one.Association) {
+			all = append(all, one)
+		}
+	}
+	slices.SortFunc(all, func(a, b *ipam.Elastic) int { return a.Address.Compare(b.Address) })
+	return all
+}
+
+// ofOwners tells whether an association is of one of some owners, also where it names the container of one.
+func ofOwners(ix *ledger.Index, has func(owner string) bool) func(*ipam.Association) bool {
+	return func(a *ipam.Association) bool {
+		if has(a.Instance) {
+			return true
+		}
+		n := ix.Network(a.Network)
+		return n != nil && slices.ContainsFunc(slices.Collect(n.Owners(a.Instance)), has)
+	}
+}
+
+// HasOwners tells whether an elastic address is associated with one of some owners.
+func HasOwners(ix *ledger.Index, has func(owner string) bool) bool {
+	return len(associatedWith(ix, ofOwners(ix, has))) > 0
+}
+
+// EndOwners ends the associations of owners who have ended. Their addresses stay with their accounts.
+func EndOwners(c *ledger.Change, has func(owner string) bool) error {
+	for _, one := range associatedWith(c.Index(), ofOwners(c.Index(), has)) {
+		if err := endAssociation(c, one, "its owner has ended"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EndNetwork ends the associations with guests on a network that is removed or, unless that is forced, refuses it.
+func EndNetwork(c *ledger.Change, n *ipam.Network, force bool) error {
+	all := associatedWith(c.Index(), func(a *ipam.Association) bool { return a.Network == n.ID })
+	if len(all) > 0 && !force {
+		return ipam.Help(ipam.RefuseAs(ipam.AddressAssociated, ipam.ErrInUse,
+			"network %s is in use: the elastic address %s of account %s is associated with %s", n.Name, all[0].Address,
+			all[0].Account, where(c, all[0].Association)), ipam.Advise(ipam.DoDisassociate, all[0].Address))
+	}
+	for _, one := range all {
+		if err := endAssociation(c, one, "its network is removed"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetMode turns elastic addresses of a network on or off; off is refused while one is associated there.
+func SetMode(c *ledger.Change, n *ipam.Network, mode ipam.ElasticMode) error {
+	if n.Elastic == mode {
+		return nil
+	}
+	if c.NoElastic() && mode != ipam.ElasticOff {
+		return turnedOff()
+	}
+	if mode == ipam.ElasticOff {
+		if err := EndNetwork(c, n, false); err != nil {
+			return err
+		}
+	}
+	n.Elastic = mode
+	if mode == ipam.ElasticOn {
+		return suits(c, n, nil)
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package elastic
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// guest is an address of an owner on a network, to which an elastic one can be mapped.
+type guest struct {
+	n        *ipam.Network
+	sub      *ipam.Subnet
+	addr     netip.Addr
+	name     string // of the container that has it; empty: not known
+	host     string // where that runs; empty: nobody has the address now
+	reserved bool   // it is the owner's, whether the container runs or not
+	slot     ipam.Slot
+}
+
+// isOf tells whether a lease is one of a container that is the owner.
+func isOf(n *ipam.Network, l *ipam.Lease, owner string) bool {
+	return l.Name != "" && !l.Guessed && n.Means(l.Name, owner) || l.MAC != (ipam.MAC{}) && l.MAC.String() == owner
+}
+
+// guestsOn are the addresses of a family that an owner has on a network: those that are reserved for it, and those that
+// its container holds. One in the hands of somebody else is none.
+func guestsOn(c *ledger.Change, n *ipam.Network, owner string, is6 bool) (all []guest, err error) {
+	nx := c.Index().NetworkIndex(n.ID)
+	if nx == nil {
+		return nil, nil
+	}
+	for _, id := range nx.Subnets() {
+		sx := c.Index().Subnet(id)
+		if sx == nil || sx.Record().CIDR.Addr().Is6() != is6 {
+			continue
+		}
+		places := candidates(sx, n, owner)
+		for _, addr := range places {
+			g, ok, err := guestAt(c, n, sx.Record(), addr, owner)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				all = append(all, g)
+			}
+		}
+	}
+	return all, nil
+}
+
+// candidates are the addresses of a subnet which the index knows to have to do with an owner.
+func candidates(sx *ledger.SubnetIndex, n *ipam.Network, owner string) (all []netip.Addr) {
+	for name := range n.Owners(owner) {
+		all = slices.AppendSeq(all, sx.ByOwner().Of(name))
+	}
+	for _, name := range n.NamesOf(owner) {
+		all = slices.AppendSeq(all, sx.ByName().Of(ipam.RememberedName(name)))
+	}
+	if mac, err := ipam.ParseMAC(owner); err == nil {
+		all = slices.AppendSeq(all, sx.ByMAC().Of(mac))
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return slices.Compact(all)
+}
+
+// guestAt reads one of them.
+func guestAt(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet, addr netip.Addr, owner string) (guest, bool, error) {
+	l, err := c.Lease(sub.ID, addr)
+	if err != nil {
+		return guest{}, false, err
+	}
+	g := guest{n: n, sub: sub, addr: addr}
+	if r := l.Reserved(); r != nil && (r.Owner == owner || n.Means(owner, r.Owner)) {
+		g.reserved, g.slot = !r.Replaced, r.Slot
+	}
+	if !l.Held() {
+		return g, g.reserved, nil
+	}
+	nameless := l.Name == "" || l.Guessed
+	ofContainer := (l.Kind == ipam.Automatic || l.Kind == ipam.Static) && l.Attachment != (ipam.ID{})
+	if !ofContainer || !isOf(n, l, owner) && !(g.reserved && nameless) {
+		return guest{}, false, nil
+	}
+	g.host = l.Host
+	if !l.Guessed {
+		g.name = l.Name
+	}
+	return g, true, nil
+}
+
+// mapped is the guest to which an association leads now; false where there is none at present.
+func mapped(c *ledger.Change, a *ipam.Association) (guest, bool, error) {
+	n := c.Index().Network(a.Network)
+	if n == nil || n.Stage != "" || n.Elastic != ipam.ElasticOn {
+		return guest{}, false, nil
+	}
+	all, err := guestsOn(c, n, a.Instance, a.Guest.Is6())
+	if err != nil {
+		return guest{}, false, err
+	}
+	for _, g := range all {
+		if g.addr == a.Guest {
+			return g, true, nil
+		}
+	}
+	if a.Chosen || len(all) == 0 {
+		return guest{}, false, nil
+	}
+	return all[0], true, nil
+}
+
+// namesOf are all names by which somebody is known, for the patterns of accounts.
+func (g *guest) namesOf(owner string) (names []string) {
+	names = append(slices.Collect(g.n.Owners(owner)), g.n.NamesOf(owner)...)
+	if g.name != "" {
+		names = slices.AppendSeq(names, g.n.Owners(g.name))
+	}
+	return names
+}
+
+// find is the guest that an association means, and refuses where there is none, or it is not clear which.
+func find(c *ledger.Change, e *ipam.AssociateElastic, owner string) (guest, error) {
+	all, err := findAll(c, e, owner)
+	if err != nil {
+		return guest{}, err
+	}
+	var off []string
+	all = slices.DeleteFunc(all, func(g guest) bool {
+		if g.n.Elastic != ipam.ElasticOn {
+			off = append(off, g.n.Name)
+		}
+		return g.n.Elastic != ipam.ElasticOn
+	})
+	switch {
+	case len(all) == 0 && len(off) > 0:
+		return guest{}, isOff(off[0])
+	case len(all) == 0:
+		return guest{}, noGuest(e, owner)
+	}
+	if e.Guest.IsValid() {
+		at := slices.IndexFunc(all, func(g guest) bool { return g.addr == e.Guest })
+		if at < 0 {
+			return guest{}, ipam.RefuseAs(ipam.GuestUnclear, ipam.ErrNotFound, "%s has no address %s; it has %s", owner,
+				e.Guest, list(all))
+		}
+		return all[at], nil
+	}
+	if len(all) > 1 {
+		return guest{}, ipam.RefuseAs(ipam.GuestUnclear, ipam.ErrInvalid,
+			"%s has several addresses, %s; say which network, or which guest address, is meant", owner, list(all))
+	}
+	return all[0], nil
+}
+
+// findAll are all guests that an association can mean, of the network that it names or of all.
+func findAll(c *ledger.Change, e *ipam.AssociateElastic, owner string) (all []guest, err error) {
+	if e.Network != "" {
+		n, err := namedNetwork(c, e.Network)
+		if err != nil {
+			return nil, err
+		}
+		if n.Elastic != ipam.ElasticOn {
+			return nil, isOff(n.Name)
+		}
+		if err := suits(c, n, nil); err != nil {
+			return nil, err
+		}
+		return guestsOn(c, n, owner, e.Address.Is6())
+	}
+	for _, nx := range c.Index().Networks() {
+		n := nx.Record()
+		if n == nil || n.Stage != "" {
+			continue
+		}
+		found, err := guestsOn(c, n, owner, e.Address.Is6())
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	slices.SortFunc(all, func(a, b guest) int {
+		if by := strings.Compare(a.n.Name, b.n.Name); by != 0 {
+			return by
+		}
+		return a.addr.Compare(b.addr)
+	})
+	return all, nil
+}
+
+func namedNetwork(c *ledger.Change, ref string) (*ipam.Network, error) {
+	n, err := c.Network(ref)
+	if err != nil && c.Member() != nil && c.Index().NetworkNamed(ref) == (ipam.ID{}) {
+		return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no network %q in the cluster's spaces, and "+
+			"elastic addresses of a cluster are mapped on its own networks only", ref), ipam.Advise(ipam.DoListNetworks))
+	}
+	return n, err
+}
+
+func isOff(network string) error {
+	return ipam.Help(ipam.RefuseAs(ipam.NetworkNotElastic, ipam.ErrInvalid,
+		"network %s has elastic addresses off", network), ipam.Advise(ipam.DoTurnElasticOn, network))
+}
+
+func noGuest(e *ipam.AssociateElastic, owner string) error {
+	family, on := "IPv4", "any network"
+	if e.Address.Is6() {
+		family = "IPv6"
+	}
+	if e.Network != "" {
+		on = "network " + e.Network
+	}
+	return ipam.RefuseAs(ipam.GuestUnclear, ipam.ErrNotFound,
+		"%s has no %s address on %s, neither by a reservation nor by a container that runs; one on the host's own "+
+			"network has none", owner, family, on)
+}
+
+func list(all []guest) string {
+	var names []string
+	for _, g := range all {
+		names = append(names, g.addr.String()+" on "+g.n.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// suits refuses a network, and where a guest is known its Docker network, on which nothing can be mapped (CS-16).
+func suits(c *ledger.Change, n *ipam.Network, g *guest) error {
+	what := ""
+	if n.Type == ipam.VIP {
+		what = "is of the type vip, whose addresses are no containers'"
+	}
+	for _, link := range n.Links {
+		if link.Host == c.Host() && link.Mode != "bridged" && link.Mode != "routed" {
+			what = "is linked by " + link.Mode + " on host " + link.Host + ", which goes past the host's own network"
+		}
+	}
+	if known := c.Known().NetworkDriver; g != nil && known != nil {
+		if driver := known(g.sub.Space, g.sub.CIDR); driver != "" && driver != "bridge" {
+			what = "is a Docker network of the driver " + driver + ", which goes past the host's own network"
+		}
+	}
+	if what == "" {
+		return nil
+	}
+	return ipam.RefuseAs(ipam.NetworkUnsuited, ipam.ErrInvalid,
+		"network %s %s: elastic addresses are mapped on bridges only", n.Name, what)
+}

@@ -1,0 +1,207 @@
+package elastic
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// Bounds of a range's time to live: an element of the kernel that ends sooner could not be renewed in time.
+const (
+	leastTTL = time.Second
+	mostTTL  = time.Minute
+)
+
+// maxDevice is how long the name of a network device may be (IFNAMSIZ less its end).
+const maxDevice = 15
+
+// rangeFacts is what events tell of a range.
+type rangeFacts struct {
+	Range    ipam.Range    `json:"range"`
+	Host     string        `json:"host,omitempty"`
+	Announce string        `json:"announce,omitempty"`
+	TTL      ipam.Duration `json:"ttl"`
+	OnCut    ipam.OnCut    `json:"on_cut"`
+}
+
+func factsOfRange(r *ipam.ElasticRange) rangeFacts {
+	return rangeFacts{r.Range, r.Host, r.Announce, r.TTL, r.OnCut}
+}
+
+func addRange(e *ipam.AddElasticRange, c *ledger.Change) error {
+	r, err := readRange(e, c)
+	if err != nil {
+		return err
+	}
+	for _, other := range c.Index().ElasticRanges() {
+		if other.Range.Overlaps(r.Range.IPRange) {
+			return ipam.Help(ipam.RefuseAs(ipam.ElasticRangeOverlaps, ipam.ErrOverlap,
+				"the range %s overlaps the elastic range %s of %s", r.Range, other.Range, whoseRange(other)),
+				ipam.Advise(ipam.DoListElasticRanges))
+		}
+	}
+	r.ID, r.Created = c.NewID(), c.Now()
+	_, err = tell(c, &ipam.Event{Verb: ipam.ElasticRangeAdded, Name: r.Range.String()}, nil, factsOfRange(r))
+	if err != nil {
+		return err
+	}
+	return c.SetElasticRange(r.ID, r)
+}
+
+func whoseRange(r *ipam.ElasticRange) string {
+	if r.Host == "" {
+		return "the cluster"
+	}
+	return "host " + r.Host
+}
+
+// readRange is the range that an edit asks for.
+func readRange(e *ipam.AddElasticRange, c *ledger.Change) (*ipam.ElasticRange, error) {
+	r := &ipam.ElasticRange{Range: e.Range, Host: e.Host, TTL: ipam.DefaultElasticTTL, OnCut: ipam.CutWithdraw}
+	if err := checkRange(e.Range); err != nil {
+		return nil, err
+	}
+	if e.Host != "" {
+		if err := knownHost(c, e.Host); err != nil {
+			return nil, err
+		}
+	}
+	if e.Announce != "" && e.Announce != "none" {
+		if err := checkDevice(e.Announce); err != nil {
+			return nil, err
+		}
+		r.Announce = e.Announce
+	}
+	if e.TTL != nil {
+		r.TTL = *e.TTL
+	}
+	if ttl := time.Duration(r.TTL); ttl < leastTTL || ttl > mostTTL {
+		return nil, ipam.Refuse(ipam.ErrInvalid, "the range %s is to answer for %s after its host was cut off; that "+
+			"is %s to %s", e.Range, ttl, leastTTL, mostTTL)
+	}
+	switch on := ipam.OnCut(e.OnCut); on {
+	case "":
+	case ipam.CutWithdraw, ipam.CutKeep:
+		r.OnCut = on
+	default:
+		return nil, ipam.Refuse(ipam.ErrInvalid, "a range that is cut off does %s or %s, not %q", ipam.CutWithdraw,
+			ipam.CutKeep, e.OnCut)
+	}
+	return r, nil
+}
+
+// checkRange refuses addresses that no host of a network can have.
+func checkRange(r ipam.Range) error {
+	if r.IsZero() {
+		return ipam.Refuse(ipam.ErrInvalid,
+			"a range is missing: write one as A-B, A+N, a CIDR, or one address")
+	}
+	for _, addr := range []netip.Addr{r.From(), r.To()} {
+		if addr.IsUnspecified() || addr.IsLoopback() || addr.IsMulticast() || addr.IsLinkLocalUnicast() ||
+			addr.Is4In6() || addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+			return ipam.Refuse(ipam.ErrInvalid, "the range %s has %s, which is no address that a guest can be reached "+
+				"by", r, addr)
+		}
+	}
+	return nil
+}
+
+func checkDevice(name string) error {
+	odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == '/' || r == '"' }
+	if len(name) > maxDevice || name == "." || name == ".." || strings.ContainsFunc(name, odd) {
+		return ipam.Refuse(ipam.ErrInvalid, "%q names no network device: write one such as eth0, or none", name)
+	}
+	return nil
+}
+
+// knownHost refuses a host that takes no part.
+func knownHost(c *ledger.Change, host string) error {
+	if err := ipam.CheckName("host", host); err != nil {
+		return err
+	}
+	switch {
+	case c.Member() == nil && host != c.Host():
+		return ipam.Refuse(ipam.ErrNotFound, "there is no host %q: this Berth has a store of its own, and knows only "+
+			"its host %s", host, c.Host())
+	case c.Member() != nil && c.Index().Host(host) == nil:
+		return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no host %q in the cluster", host),
+			ipam.Advise(ipam.DoListHosts))
+	}
+	return nil
+}
+
+func removeRange(e *ipam.RemoveElasticRange, c *ledger.Change) error {
+	if e.Range.IsZero() {
+		return checkRange(e.Range)
+	}
+	for _, r := range c.Index().ElasticRanges() {
+		if r.Range != e.Range {
+			continue
+		}
+		if err := rangeUnused(c.Index(), r); err != nil {
+			return err
+		}
+		_, err := tell(c, &ipam.Event{Verb: ipam.ElasticRangeRemoved, Name: r.Range.String()}, factsOfRange(r), nil)
+		if err != nil {
+			return err
+		}
+		return c.SetElasticRange(r.ID, nil)
+	}
+	return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no elastic range %s", e.Range),
+		ipam.Advise(ipam.DoListElasticRanges))
+}
+
+// rangeUnused refuses the end of a range of which somebody has an address.
+func rangeUnused(ix *ledger.Index, r *ipam.ElasticRange) error {
+	var used []*ipam.Elastic
+	for addr, one := range ix.Elastics() {
+		if r.Range.Contains(addr) {
+			used = append(used, one)
+		}
+	}
+	if len(used) == 0 {
+		return nil
+	}
+	slices.SortFunc(used, func(a, b *ipam.Elastic) int { return a.Address.Compare(b.Address) })
+	return ipam.Help(ipam.RefuseAs(ipam.ElasticRangeInUse, ipam.ErrInUse,
+		"the elastic range %s is in use: %s of account %s; release what is allocated first", r.Range, few(used),
+		accountsOf(used)), ipam.Advise(ipam.DoListElastic))
+}
+
+// accountsOf names the accounts of some addresses.
+func accountsOf(all []*ipam.Elastic) string {
+	var names []string
+	for _, one := range all {
+		names = append(names, one.Account)
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ", ")
+}
+
+// rangeOf is the range that an address is of; nil where it is of none.
+func rangeOf(ix *ledger.Index, addr netip.Addr) *ipam.ElasticRange {
+	for _, r := range ix.ElasticRanges() {
+		if r.Range.Contains(addr) {
+			return r
+		}
+	}
+	return nil
+}
+
+// rangesOf are the ranges of a host, or with the empty one those of the cluster, by address.
+func rangesOf(ix *ledger.Index, host string) (all []*ipam.ElasticRange) {
+	for _, r := range ix.ElasticRanges() {
+		if r.Host == host {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, byAddress)
+	return all
+}
+
+func byAddress(a, b *ipam.ElasticRange) int { return a.Range.From().Compare(b.Range.From()) }

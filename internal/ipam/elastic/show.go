@@ -1,0 +1,143 @@
+package elastic
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// Elastics lists the elastic addresses that are not free, of an account or with the empty one of all, by address.
+func (s Room) Elastics(ctx context.Context, account string) (all []ipam.ElasticInfo, err error) {
+	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+		all = []ipam.ElasticInfo{}
+		if account != "" && account != ipam.DefaultAccount && c.Index().Account(account) == nil {
+			return noAccount(account)
+		}
+		var addrs []netip.Addr
+		for addr, one := range c.Index().Elastics() {
+			if account == "" || one.Account == account {
+				addrs = append(addrs, addr)
+			}
+		}
+		slices.SortFunc(addrs, netip.Addr.Compare)
+		for _, addr := range addrs {
+			info, err := show(c, addr)
+			if err != nil {
+				return err
+			}
+			all = append(all, info)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// Elastic shows one elastic address, also a free one.
+func (s Room) Elastic(ctx context.Context, addr netip.Addr) (info ipam.ElasticInfo, err error) {
+	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+		if _, err := knownRange(c.Index(), addr); err != nil && c.Index().Elastic(addr) == nil {
+			return err
+		}
+		info, err = show(c, addr)
+		return err
+	})
+	return info, err
+}
+
+// clusterRegion is the region of what hosts share.
+const clusterRegion = "cluster"
+
+func show(c *ledger.Change, addr netip.Addr) (ipam.ElasticInfo, error) {
+	info := ipam.ElasticInfo{ID: ipam.ElasticID(addr), Address: addr, Region: clusterRegion, Kind: ipam.KindElastic,
+		State: ipam.ElasticFree}
+	if c.Member() == nil {
+		info.Region = c.Host()
+	}
+	if r := rangeOf(c.Index(), addr); r != nil && r.Host != "" {
+		info.Kind, info.HostRange, info.Region = ipam.KindHost, r.Host, r.Host
+	}
+	known := c.Index().Elastic(addr)
+	if known == nil {
+		return info, nil
+	}
+	info.State, info.Account, info.Allocated, info.Revision = known.State, known.Account, known.Allocated, known.ID
+	if a := c.Index().Account(known.Account); a != nil {
+		info.Domain = a.Domain
+	}
+	if known.Association == nil {
+		return info, nil
+	}
+	return info, showAssociation(c, &info, known.Association)
+}
+
+func showAssociation(c *ledger.Change, info *ipam.ElasticInfo, a *ipam.Association) error {
+	g, there, err := mapped(c, a)
+	if err != nil {
+		return err
+	}
+	info.Associated, info.Instance, info.EgressOnly = true, a.Instance, a.EgressOnly
+	info.Network, info.Guest, info.Host = c.NetworkName(a.Network), a.Guest, g.host
+	if there {
+		info.Guest, info.Interface = g.addr, int(g.slot.Interface)
+	}
+	if info.Host == "" && c.Member() == nil {
+		info.Host = c.Host()
+	}
+	for _, host := range hostsOf(c.Index(), c.Host()) {
+		at := c.Index().Applied(ledger.AppliedAt{Host: host, Address: info.Address})
+		if at != nil && at.Association == a.ID && (info.Applied == nil || host == info.Host) {
+			info.Applied = &ipam.AppliedInfo{Host: at.Host, Since: at.Since, Error: at.Error}
+		}
+	}
+	return nil
+}
+
+// Accounts lists the accounts by name, with the one that is always there.
+func (s Room) Accounts(ctx context.Context) (all []ipam.AccountInfo, err error) {
+	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+		counts := map[string]int{}
+		for _, one := range c.Index().Elastics() {
+			counts[one.Account]++
+		}
+		all = nil
+		if c.Index().Account(ipam.DefaultAccount) == nil {
+			all = append(all, ipam.AccountInfo{Account: ipam.Account{Name: ipam.DefaultAccount}})
+		}
+		for _, a := range c.Index().Accounts() {
+			all = append(all, ipam.AccountInfo{Account: *a})
+		}
+		for i := range all {
+			all[i].Addresses = counts[all[i].Name]
+		}
+		slices.SortFunc(all, func(a, b ipam.AccountInfo) int { return strings.Compare(a.Name, b.Name) })
+		return nil
+	})
+	return all, err
+}
+
+// ElasticRanges lists the ranges of elastic addresses, by address.
+func (s Room) ElasticRanges(ctx context.Context) (all []ipam.ElasticRangeInfo, err error) {
+	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+		all = []ipam.ElasticRangeInfo{}
+		for _, r := range c.Index().ElasticRanges() {
+			all = append(all, ipam.ElasticRangeInfo{ElasticRange: *r})
+		}
+		slices.SortFunc(all, func(a, b ipam.ElasticRangeInfo) int { return byAddress(&a.ElasticRange, &b.ElasticRange) })
+		for addr, one := range c.Index().Elastics() {
+			for i := range all {
+				if all[i].Range.Contains(addr) {
+					all[i].Allocated++
+					if one.Association != nil {
+						all[i].Associated++
+					}
+				}
+			}
+		}
+		return nil
+	})
+	return all, err
+}

@@ -1,0 +1,155 @@
+package elastic
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// wanted is what the edge of this host is to have.
+type wanted struct {
+	ranges   []ipam.EdgeRange
+	mappings map[netip.Addr]ipam.EdgeMapping
+}
+
+// wantedHere works it out of the records. The outgoing half of a mapping is there as long as the guest's address is
+// reserved, so that not one packet leaves with another source; the incoming one only while the container runs here.
+func wantedHere(c *ledger.Change) (w wanted, err error) {
+	w.mappings = map[netip.Addr]ipam.EdgeMapping{}
+	if c.NoElastic() {
+		return w, nil
+	}
+	for _, r := range append(rangesOf(c.Index(), ""), rangesOf(c.Index(), c.Host())...) {
+		w.ranges = append(w.ranges, ipam.EdgeRange{Range: r.Range, Announce: r.Announce, TTL: r.TTL, OnCut: r.OnCut})
+	}
+	slices.SortFunc(w.ranges, func(a, b ipam.EdgeRange) int { return a.Range.From().Compare(b.Range.From()) })
+	all := associatedWith(c.Index(), func(*ipam.Association) bool { return true })
+	slices.SortFunc(all, func(a, b *ipam.Elastic) int { return cmp.Compare(a.Association.ID, b.Association.ID) })
+	guests := map[netip.Addr]bool{} // that have one already
+	for _, one := range all {
+		a := one.Association
+		g, there, err := mapped(c, a)
+		if err != nil {
+			return w, err
+		}
+		if !there || guests[g.addr] || g.host != "" && g.host != c.Host() || !stillIts(c, one, &g) {
+			continue
+		}
+		guests[g.addr] = true
+		w.mappings[one.Address] = ipam.EdgeMapping{Elastic: one.Address, Guest: g.addr, Subnet: g.sub.CIDR,
+			EgressOnly: a.EgressOnly, Staged: g.host == "", Association: a.ID}
+	}
+	return w, nil
+}
+
+// stillIts tells whether the container that runs is one of the address's account: a MAC alone does not tell whose it
+// is before it runs.
+func stillIts(c *ledger.Change, one *ipam.Elastic, g *guest) bool {
+	return g.name == "" || g.name == one.Association.Instance ||
+		claimedBy(c.Index(), g.namesOf(one.Association.Instance)) == one.Account
+}
+
+// since is what one who was told before has to hear.
+func (w *wanted) since(before *wanted) (news ipam.EdgeNews, any bool) {
+	if !slices.Equal(w.ranges, before.ranges) {
+		news.Ranges, news.Ranged = w.ranges, true
+	}
+	for _, addr := range slices.SortedFunc(maps.Keys(w.mappings), netip.Addr.Compare) {
+		if m := w.mappings[addr]; before.mappings[addr] != m {
+			news.Set = append(news.Set, m)
+		}
+	}
+	for _, addr := range slices.SortedFunc(maps.Keys(before.mappings), netip.Addr.Compare) {
+		if _, there := w.mappings[addr]; !there {
+			news.Removed = append(news.Removed, addr)
+		}
+	}
+	return news, news.Ranged || len(news.Set) > 0 || len(news.Removed) > 0
+}
+
+// restBetween is how long nothing is worked out anew after it was: where much happens at once, once for all of it.
+const restBetween = 20 * time.Millisecond
+
+// lookAgain is how often it is looked by itself: the store's word that something was committed may be missed.
+const lookAgain = time.Second
+
+// EdgeNews yields what the edge of this host is to have: the whole first, then each change, until ctx ends or an error
+// is yielded, which is the last.
+func (s Room) EdgeNews(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
+	return func(yield func(ipam.EdgeNews, error) bool) {
+		if s.ledger.Member() != nil {
+			yield(ipam.EdgeNews{}, ipam.Refuse(ipam.ErrInvalid, "the edge of a host that shares its store with others "+
+				"maps nothing yet: that two hosts never answer for one address is not there"))
+			return
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		woken, ended := s.wakings(ctx)
+		defer func() { cancel(); <-ended }()
+		var before wanted
+		for first := true; ; first = false {
+			now, err := s.wanted(ctx)
+			if err != nil {
+				yield(ipam.EdgeNews{}, err)
+				return
+			}
+			news, any := now.since(&before)
+			news.Host, news.Whole, before = s.ledger.Host(), first, now
+			if first {
+				news.Ranges, news.Ranged = now.ranges, true
+			}
+			if (any || first) && !yield(news, nil) {
+				return
+			}
+			if !rest(ctx, restBetween, nil) || !rest(ctx, lookAgain, woken) {
+				return
+			}
+		}
+	}
+}
+
+// rest waits, but not longer than it is woken; false: ctx has ended.
+func rest(ctx context.Context, long time.Duration, woken <-chan struct{}) bool {
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+	case <-woken:
+	}
+	return true
+}
+
+// wakings tells through a channel of one place that something was committed, until ctx ends; ended is closed then.
+func (s Room) wakings(ctx context.Context) (woken, ended <-chan struct{}) {
+	up, done := make(chan struct{}, 1), make(chan struct{})
+	committed := s.ledger.Store().Watch(ctx, []byte{ledger.EventKeys})
+	go func() {
+		defer close(done)
+		for _, err := range committed {
+			if err != nil {
+				return // it is looked again by itself
+			}
+			select {
+			case up <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return up, done
+}
+
+func (s Room) wanted(ctx context.Context) (w wanted, err error) {
+	err = s.ledger.Look(ctx, func(c *ledger.Change) (err error) {
+		w, err = wantedHere(c)
+		return err
+	})
+	return w, err
+}

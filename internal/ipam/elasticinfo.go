@@ -1,0 +1,152 @@
+package ipam
+
+import (
+	"encoding/json"
+	"net/netip"
+	"time"
+)
+
+// The kinds of elastic addresses.
+const (
+	KindElastic = "elastic" // of a range of the cluster
+	KindHost    = "host"    // of a range of one host
+)
+
+// ElasticInfo is an elastic address as it is shown (CS-6). In JSON, what it is of an account is there only while it is
+// not free, and what it is of a guest only while it is associated.
+type ElasticInfo struct {
+	ID        ID           `json:"id"`
+	Address   netip.Addr   `json:"address"`
+	Region    string       `json:"region"` // the host whose store it is in, or cluster
+	State     ElasticState `json:"state"`
+	Kind      string       `json:"kind"`
+	HostRange string       `json:"host_range"` // the host whose range it is of; empty: the cluster's
+
+	Account   string    `json:"account"`
+	Domain    string    `json:"domain"`
+	Allocated time.Time `json:"allocated"`
+
+	Associated bool         `json:"associated"`
+	Host       string       `json:"host"` // where the guest runs, or ran last
+	Instance   string       `json:"instance"`
+	Interface  int          `json:"interface"`
+	Network    string       `json:"network"`
+	Guest      netip.Addr   `json:"guest"`
+	EgressOnly bool         `json:"egress_only"`
+	Applied    *AppliedInfo `json:"applied,omitempty"` // nil: no edge has said anything of it
+	Revision   uint64       `json:"-"`                 // of its last change; 0 while it is free
+}
+
+// AppliedInfo is what an edge has said of an association.
+type AppliedInfo struct {
+	Host  string    `json:"host"`
+	Since time.Time `json:"since"`
+	Error string    `json:"error"` // empty: it is in force
+}
+
+// shownElastic is an ElasticInfo in JSON.
+type shownElastic struct {
+	ID        ID           `json:"id"`
+	Address   netip.Addr   `json:"address"`
+	Region    string       `json:"region"`
+	State     ElasticState `json:"state"`
+	Kind      string       `json:"kind"`
+	HostRange string       `json:"host_range"`
+	*shownAllocated
+	Associated bool `json:"associated"`
+	*shownAssociation
+}
+
+type shownAllocated struct {
+	Account   string    `json:"account"`
+	Domain    string    `json:"domain"`
+	Allocated time.Time `json:"allocated"`
+}
+
+type shownAssociation struct {
+	Host       string       `json:"host"`
+	Instance   string       `json:"instance"`
+	Interface  int          `json:"interface"`
+	Network    string       `json:"network"`
+	Guest      netip.Addr   `json:"guest"`
+	EgressOnly bool         `json:"egress_only"`
+	Applied    *AppliedInfo `json:"applied,omitempty"`
+}
+
+// MarshalJSON leaves out what a free address, or one that is mapped to nobody, does not have.
+func (e ElasticInfo) MarshalJSON() ([]byte, error) {
+	shown := shownElastic{ID: e.ID, Address: e.Address, Region: e.Region, State: e.State, Kind: e.Kind,
+		HostRange: e.HostRange, Associated: e.Associated}
+	if e.State != ElasticFree {
+		shown.shownAllocated = &shownAllocated{e.Account, e.Domain, e.Allocated}
+	}
+	if e.Associated {
+		shown.shownAssociation = &shownAssociation{e.Host, e.Instance, e.Interface, e.Network, e.Guest, e.EgressOnly,
+			e.Applied}
+	}
+	return json.Marshal(shown)
+}
+
+// AccountInfo is an account as it is shown.
+type AccountInfo struct {
+	Account
+	Addresses int `json:"addresses"` // that are not free
+}
+
+// ElasticRangeInfo is a range of elastic addresses as it is shown.
+type ElasticRangeInfo struct {
+	ElasticRange
+	Allocated  int `json:"allocated"`  // addresses that are not free
+	Associated int `json:"associated"` // of these
+}
+
+// EdgeMapping is one elastic address that a host's edge is to map.
+type EdgeMapping struct {
+	Elastic     netip.Addr   `json:"elastic"`
+	Guest       netip.Addr   `json:"guest"`
+	Subnet      netip.Prefix `json:"subnet"` // of the guest
+	EgressOnly  bool         `json:"egress_only,omitempty"`
+	Staged      bool         `json:"staged,omitempty"` // the guest does not run here: only what goes out
+	Association uint64       `json:"association"`
+}
+
+// EdgeRange is a range of elastic addresses as a host's edge knows it.
+type EdgeRange struct {
+	Range    Range    `json:"range"`
+	Announce string   `json:"announce,omitempty"`
+	TTL      Duration `json:"ttl"`
+	OnCut    OnCut    `json:"on_cut"`
+}
+
+// EdgeNews is one line of what a host's edge is told: the whole at first, then what has changed.
+type EdgeNews struct {
+	Host    string        `json:"host"`
+	Whole   bool          `json:"whole,omitempty"`  // all that was said before is void
+	Ranges  []EdgeRange   `json:"ranges,omitempty"` // all of them, where Whole or Ranged
+	Ranged  bool          `json:"ranged,omitempty"`
+	Set     []EdgeMapping `json:"set,omitempty"`
+	Removed []netip.Addr  `json:"removed,omitempty"`
+}
+
+// EdgeReport is what a host's edge has applied. What it does not name stays as it was said before.
+type EdgeReport struct {
+	Whole     bool          `json:"whole,omitempty"` // it has nothing but what stands here
+	Only      []netip.Addr  `json:"only,omitempty"`  // with Whole: and these, of which it tells in other reports
+	Applied   []EdgeApplied `json:"applied,omitempty"`
+	Withdrawn []netip.Addr  `json:"withdrawn,omitempty"`
+}
+
+// EdgeApplied is one mapping that is in force, or with Error one that is not.
+type EdgeApplied struct {
+	Address     netip.Addr `json:"address"`
+	Association uint64     `json:"association"`
+	Guest       netip.Addr `json:"guest"`
+	Error       string     `json:"error,omitempty"`
+}
+
+// EdgeStatus tells of the edges of a daemon's host.
+type EdgeStatus struct {
+	Host      string `json:"host"`
+	Connected int    `json:"connected"`
+	Enabled   bool   `json:"enabled"` // by the daemon's --elastic
+}

@@ -1,0 +1,205 @@
+package ledger
+
+import (
+	"bytes"
+	"fmt"
+	"iter"
+	"net/netip"
+
+	"berth/internal/ipam"
+	"berth/store"
+)
+
+// elastics is what is known of elastic addresses: whose they are, out of which ranges, to whom they are to be mapped,
+// and what edges have applied.
+type elastics struct {
+	accounts  map[string]Cached[ipam.Account]
+	ranges    map[ipam.ID]Cached[ipam.ElasticRange]
+	addresses map[netip.Addr]Cached[ipam.Elastic]
+	applied   map[AppliedAt]Cached[ipam.Applied]
+}
+
+// AppliedAt is where an edge has something to say of an address.
+type AppliedAt struct {
+	Host    string
+	Address netip.Addr
+}
+
+func newElastics() elastics {
+	return elastics{
+		accounts:  map[string]Cached[ipam.Account]{},
+		ranges:    map[ipam.ID]Cached[ipam.ElasticRange]{},
+		addresses: map[netip.Addr]Cached[ipam.Elastic]{},
+		applied:   map[AppliedAt]Cached[ipam.Applied]{},
+	}
+}
+
+// AccountKey is that of an account.
+func AccountKey(name string) []byte { return append([]byte{AccountKeys}, name...) }
+
+// ElasticRangeKey is that of a range of elastic addresses.
+func ElasticRangeKey(id ipam.ID) []byte { return append([]byte{ElasticRangeKeys}, id[:]...) }
+
+// ElasticKey is that of an elastic address that is not free.
+func ElasticKey(addr netip.Addr) []byte { return ipam.AppendAddr([]byte{ElasticKeys}, addr) }
+
+// AppliedKey is that of what an edge has said of an address.
+func AppliedKey(at AppliedAt) []byte {
+	return ipam.AppendAddr(append(append([]byte{AppliedKeys}, at.Host...), 0), at.Address)
+}
+
+// appliedAt is the reverse of AppliedKey.
+func appliedAt(key []byte) (at AppliedAt, ok bool) {
+	host, rest, found := bytes.Cut(key[1:], []byte{0})
+	addr, fits := netip.AddrFromSlice(rest)
+	return AppliedAt{string(host), addr}, found && fits
+}
+
+// loadElastics reads all of them.
+func loadElastics(ix *Index, tx store.Tx) error {
+	for _, kind := range []byte{AccountKeys, ElasticRangeKeys, ElasticKeys, AppliedKeys} {
+		for rec, err := range tx.Scan(KindRange(kind)) {
+			if err != nil {
+				return err
+			}
+			if !ix.takeElastic(rec.Key, append([]byte(nil), rec.Value...)) {
+				return ipam.Help(fmt.Errorf("%w: the record %q of an elastic address or its account cannot be read",
+					ipam.ErrDamaged, rec.Key), ipam.Advise(ipam.DoRestore))
+			}
+		}
+	}
+	return nil
+}
+
+// takeElastic takes over one record of elastic addresses, nil where it is gone, and tells whether it could be read.
+func (ix *Index) takeElastic(key, raw []byte) bool {
+	switch key[0] {
+	case AccountKeys:
+		return takeCached(ix.elastic.accounts, string(key[1:]), raw)
+	case ElasticRangeKeys:
+		return len(key) == 17 && takeCached(ix.elastic.ranges, ipam.ID(key[1:]), raw)
+	case ElasticKeys:
+		addr, ok := netip.AddrFromSlice(key[1:])
+		return ok && takeCached(ix.elastic.addresses, addr, raw)
+	default:
+		at, ok := appliedAt(key)
+		return ok && takeCached(ix.elastic.applied, at, raw)
+	}
+}
+
+// takeCached is setCached that tells whether the record could be read.
+func takeCached[K comparable, T any](in map[K]Cached[T], key K, raw []byte) bool {
+	setCached(in, key, raw)
+	_, there := in[key]
+	return there || raw == nil
+}
+
+// Account is an account; nil where it has no record.
+func (ix *Index) Account(name string) *ipam.Account { return ix.elastic.accounts[name].Value }
+
+// Accounts yields all accounts, in no order.
+func (ix *Index) Accounts() iter.Seq2[string, *ipam.Account] { return values(ix.elastic.accounts) }
+
+// ElasticRanges yields all ranges of elastic addresses, in no order.
+func (ix *Index) ElasticRanges() iter.Seq2[ipam.ID, *ipam.ElasticRange] {
+	return values(ix.elastic.ranges)
+}
+
+// Elastic is an elastic address; nil where it is free, or none.
+func (ix *Index) Elastic(addr netip.Addr) *ipam.Elastic { return ix.elastic.addresses[addr].Value }
+
+// Elastics yields all elastic addresses that are not free, in no order.
+func (ix *Index) Elastics() iter.Seq2[netip.Addr, *ipam.Elastic] { return values(ix.elastic.addresses) }
+
+// Applied is what an edge has said of an address; nil where it has said nothing.
+func (ix *Index) Applied(at AppliedAt) *ipam.Applied { return ix.elastic.applied[at].Value }
+
+// AllApplied yields what edges have said, in no order.
+func (ix *Index) AllApplied() iter.Seq2[AppliedAt, *ipam.Applied] { return values(ix.elastic.applied) }
+
+// NoElastic tells whether this daemon has all of it turned off (CS-11).
+func (c *Change) NoElastic() bool { return c.noElastic }
+
+// NoElastic tells whether this daemon has all of it turned off (CS-11).
+func (s *Ledger) NoElastic() bool { return s.noElastic }
+
+// SetAccount writes an account, or removes it where a is nil.
+func (c *Change) SetAccount(name string, a *ipam.Account) error {
+	return setElastic(c, c.index.elastic.accounts, name, AccountKey(name), a)
+}
+
+// SetElasticRange writes a range, or removes it where r is nil.
+func (c *Change) SetElasticRange(id ipam.ID, r *ipam.ElasticRange) error {
+	return setElastic(c, c.index.elastic.ranges, id, ElasticRangeKey(id), r)
+}
+
+// SetElastic writes an address, or makes it free where e is nil.
+func (c *Change) SetElastic(addr netip.Addr, e *ipam.Elastic) error {
+	return setElastic(c, c.index.elastic.addresses, addr, ElasticKey(addr), e)
+}
+
+// SetApplied writes what an edge says of an address, or forgets it where a is nil.
+func (c *Change) SetApplied(at AppliedAt, a *ipam.Applied) error {
+	return setElastic(c, c.index.elastic.applied, at, AppliedKey(at), a)
+}
+
+// PutElastic writes a record of elastic addresses as it stood in a store before, or removes it where raw is nil.
+func (c *Change) PutElastic(key, raw []byte) error {
+	before, err := c.tx.Get(key)
+	if err != nil {
+		return err
+	}
+	if raw == nil {
+		err = c.tx.Delete(key)
+	} else {
+		err = c.tx.Put(key, raw)
+	}
+	if err != nil {
+		return err
+	}
+	before = append([]byte(nil), before...)
+	if len(before) == 0 {
+		before = nil
+	}
+	c.undo = append(c.undo, func() { c.index.takeElastic(key, before) })
+	c.index.takeElastic(key, raw)
+	return nil
+}
+
+// setElastic writes a record of elastic addresses and moves the index along.
+func setElastic[K comparable, T any](c *Change, in map[K]Cached[T], key K, record []byte, v *T) error {
+	raw, err := c.PutJSON(record, v, v == nil)
+	if err != nil {
+		return err
+	}
+	before, was := in[key]
+	c.undo = append(c.undo, func() {
+		if was {
+			in[key] = before
+		} else {
+			delete(in, key)
+		}
+	})
+	if v == nil {
+		delete(in, key)
+	} else {
+		in[key] = Cached[T]{raw, v}
+	}
+	return nil
+}
+
+// lines describes what is known of elastic addresses.
+func (e *elastics) lines(d description) {
+	for name, a := range e.accounts {
+		d.line("account %s: %s", name, a.Raw)
+	}
+	for id, r := range e.ranges {
+		d.line("elastic range %s: %s", id, r.Raw)
+	}
+	for addr, one := range e.addresses {
+		d.line("elastic address %s: %s", addr, one.Raw)
+	}
+	for at, a := range e.applied {
+		d.line("applied on %s: %s", at.Host, a.Raw)
+	}
+}
