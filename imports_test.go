@@ -79,6 +79,7 @@ var mayImport = map[string][]string{
 	"internal/edge/announce": {"internal/edge"},
 	"internal/edge/nft":      {"internal/edge", "internal/edge/announce"},
 	"internal/edge/command":  {"internal/edge"},
+	"internal/edge/follow":   {"internal/edge", "internal/ipam"},
 	"internal/cli": {
 		"internal/admin/api", "internal/admin/client", "internal/advice", "internal/docker", "internal/ipam",
 		"internal/plan",
@@ -107,7 +108,8 @@ var mayImport = map[string][]string{
 		"driver", "internal/admin", "internal/admin/api", "internal/admin/client", "internal/advice",
 		"internal/cli", "internal/cli/compose", "internal/cli/daemon", "internal/cli/document", "internal/cli/elastic",
 		"internal/cli/host", "internal/cli/lease", "internal/cli/network", "internal/cli/owner", "internal/cli/pin",
-		"internal/cli/witness", "internal/docker", "internal/hook", "internal/ipam", "internal/ipam/cluster",
+		"internal/cli/witness", "internal/docker", "internal/edge", "internal/edge/follow", "internal/edge/nft",
+		"internal/hook", "internal/ipam", "internal/ipam/cluster",
 		"internal/ipam/ledger",
 		"internal/ipam/service", "internal/ipam/stores", "store", "store/bolt", "store/etcd", "store/mem",
 	},

@@ -44,7 +44,7 @@ func rootCommand(p *cli.Program) *cobra.Command {
 		owner.AddressCommand(p), owner.EnvCommand(p), owner.IPCommand(p), lease.WhoCommand(p),
 		daemon.StatusCommand(p), daemon.CheckCommand(p), witness.Command(p), compose.AdoptCommand(p),
 		compose.Command(p), pin.Command(p), pin.UnpinCommand(p), host.Command(p), elastic.Command(p),
-		elastic.AccountCommand(p),
+		elastic.AccountCommand(p), edgeCommand(p),
 		document.ExportCommand(p), document.ImportCommand(p), backupCommand(p), restoreCommand(p), storeCommand(p),
 		fsckCommand(p), daemon.TokenCommand(p), daemon.VersionCommand(p))
 	return root

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/edge"
+	"berth/internal/edge/follow"
+	"berth/internal/edge/nft"
+	"berth/internal/ipam"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+)
+
+const edgeHelp = `Maps elastic addresses on this host: it asks the daemon of the host what is to be mapped, follows
+each change, puts it into the kernel with nftables, and tells the daemon what is in force. It needs CAP_NET_ADMIN
+and CAP_NET_RAW, and the program nft.
+
+It runs in the foreground. At SIGTERM or SIGINT it ends and leaves everything mapped, so that an exchange of it
+cuts nothing; while the daemon is away, too. What others take away it puts back. --remove takes all of it away.`
+
+// edgeFlags are the flags of edge.
+type edgeFlags struct{ once, dryRun, remove bool }
+
+func edgeCommand(p *cli.Program) *cobra.Command {
+	var flags edgeFlags
+	cmd := cli.Verb{Use: "edge", Short: "Map elastic addresses on this host", Long: edgeHelp,
+		Example: "  berth edge\n  berth edge --once\n  berth edge --dry-run\n  berth edge --remove",
+	}.Command(p)
+	f := cmd.Flags()
+	f.BoolVar(&flags.once, "once", false, "map what is wanted now, and end")
+	f.BoolVar(&flags.dryRun, "dry-run", false, "show what is to be mapped, a line each, and change nothing")
+	f.BoolVar(&flags.remove, "remove", false, "take away all that was ever mapped, and end")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if flags.remove && (flags.once || flags.dryRun) {
+			return cli.Usage(cmd, errors.New("--remove goes with neither --once nor --dry-run"))
+		}
+		ctx, stop := cli.UntilSignal(cmd.Context())
+		defer stop()
+		log, err := cli.NewLog(p.Err, "info", "text", cli.IsJournal(p.Err, p.Env("JOURNAL_STREAM")))
+		if err != nil {
+			return err
+		}
+		return runEdge(ctx, p, flags, log)
+	}
+	return cmd
+}
+
+func runEdge(ctx context.Context, p *cli.Program, flags edgeFlags, log *logrus.Entry) error {
+	d := &edgeDaemon{p: p}
+	defer d.close()
+	cfg := follow.Config{News: d.news, Report: d.report, Log: log}
+	if flags.dryRun {
+		s, err := follow.New(cfg).Wanted(ctx)
+		if err != nil {
+			return err
+		}
+		return showEdge(p, &s)
+	}
+	provider, err := nft.New(nft.Config{Tell: func(n edge.Notice) { tellNotice(log, n) }})
+	if err != nil {
+		return err
+	}
+	defer provider.Close()
+	if flags.remove {
+		if err := provider.Remove(ctx); err != nil {
+			return err
+		}
+		if err := d.report(ctx, ipam.EdgeReport{Whole: true}); err != nil {
+			log.WithError(err).Warn("nothing is mapped any more, and the daemon does not know it yet")
+		}
+		return nil
+	}
+	cfg.Provider, cfg.Repair = provider, provider.Run
+	if flags.once {
+		return follow.New(cfg).Once(ctx)
+	}
+	log.Info("the edge maps what the daemon wants")
+	return follow.New(cfg).Run(ctx)
+}
+
+// showEdge writes what is to be mapped, a line each.
+func showEdge(p *cli.Program, s *edge.State) error {
+	for _, m := range s.Mappings {
+		way := "in and out"
+		switch {
+		case m.EgressOnly:
+			way = "out only"
+		case m.Staged:
+			way = "out, and in when it runs"
+		}
+		if _, err := fmt.Fprintf(p.Out, "%s  %s  %s\n", m.Elastic, m.Guest, way); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func tellNotice(log *logrus.Entry, n edge.Notice) {
+	switch n.Kind {
+	case edge.Contested:
+		log.Warnf("another machine, %s, answers for %s on %s", n.MAC, n.Address, n.Device)
+	case edge.Repaired:
+		log.Warnf("what is mapped was put back: %s", n.Text)
+	default:
+		log.Warnf("what is mapped cannot be put back: %s", n.Text)
+	}
+}
+
+// edgeDaemon is the daemon of this host, which is looked for again when it does not answer.
+type edgeDaemon struct {
+	p *cli.Program
+	c *client.Client // nil: it is to be looked for
+}
+
+func (d *edgeDaemon) find(ctx context.Context) (*client.Client, error) {
+	if d.c == nil {
+		c, err := d.p.Find(ctx)
+		if err != nil {
+			return nil, err
+		}
+		d.c = c
+	}
+	return d.c, nil
+}
+
+func (d *edgeDaemon) close() {
+	if d.c != nil {
+		d.c.Close()
+		d.c = nil
+	}
+}
+
+// news are those of the daemon; they begin anew with each call.
+func (d *edgeDaemon) news(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
+	d.close()
+	c, err := d.find(ctx)
+	if err != nil {
+		return func(yield func(ipam.EdgeNews, error) bool) { yield(ipam.EdgeNews{}, err) }
+	}
+	return c.EdgeNews(ctx)
+}
+
+func (d *edgeDaemon) report(ctx context.Context, r ipam.EdgeReport) error {
+	c, err := d.find(ctx)
+	if err != nil {
+		return err
+	}
+	return c.ReportEdge(ctx, r)
+}

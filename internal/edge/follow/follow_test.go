@@ -1,0 +1,239 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"berth/internal/edge"
+	"berth/internal/ipam"
+
+	"github.com/sirupsen/logrus"
+)
+
+// house is a daemon and a provider that only remember.
+type house struct {
+	mu      sync.Mutex
+	lines   []ipam.EdgeNews // of one connection
+	more    chan ipam.EdgeNews
+	breaks  chan error
+	reports []ipam.EdgeReport
+	set     []edge.State
+	fails   error // of Set
+	calls   int   // connections
+}
+
+func newHouse(lines ...ipam.EdgeNews) *house {
+	return &house{lines: lines, more: make(chan ipam.EdgeNews), breaks: make(chan error)}
+}
+
+func (h *house) news(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
+	return func(yield func(ipam.EdgeNews, error) bool) {
+		h.mu.Lock()
+		h.calls++
+		lines := slices.Clone(h.lines)
+		h.mu.Unlock()
+		for _, news := range lines {
+			if !yield(news, nil) {
+				return
+			}
+		}
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case err := <-h.breaks:
+				yield(ipam.EdgeNews{}, err)
+				return
+			case news := <-h.more:
+				if !yield(news, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (h *house) report(_ context.Context, r ipam.EdgeReport) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reports = append(h.reports, r)
+	return nil
+}
+
+// Set implements edge.Provider.
+func (h *house) Set(_ context.Context, s edge.State) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.set = append(h.set, s)
+	return h.fails
+}
+
+// Renew implements edge.Provider.
+func (h *house) Renew(context.Context, edge.Moment) error { return nil }
+
+// Enabled implements edge.Provider.
+func (h *house) Enabled(context.Context) (bool, error) { return true, nil }
+
+// Remove implements edge.Provider.
+func (h *house) Remove(context.Context) error { return nil }
+
+func (h *house) follower() *Follower {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return New(Config{Provider: h, News: h.news, Report: h.report, Log: logrus.NewEntry(log)})
+}
+
+func (h *house) last() (s edge.State, r ipam.EdgeReport, sets, reports int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.set) > 0 {
+		s = h.set[len(h.set)-1]
+	}
+	if len(h.reports) > 0 {
+		r = h.reports[len(h.reports)-1]
+	}
+	return s, r, len(h.set), len(h.reports)
+}
+
+var (
+	first  = mapping("203.0.113.10", "10.20.0.9", 7)
+	second = mapping("203.0.113.11", "10.20.0.10", 8)
+)
+
+func mapping(elastic, guest string, id uint64) ipam.EdgeMapping {
+	return ipam.EdgeMapping{Elastic: netip.MustParseAddr(elastic), Guest: netip.MustParseAddr(guest),
+		Subnet: netip.MustParsePrefix("10.20.0.0/24"), Association: id}
+}
+
+func ranges(t *testing.T) []ipam.EdgeRange {
+	t.Helper()
+	var r ipam.Range
+	if err := r.UnmarshalText([]byte("203.0.113.10+4")); err != nil {
+		t.Fatal(err)
+	}
+	return []ipam.EdgeRange{{Range: r, Announce: "eth0", OnCut: ipam.CutWithdraw}}
+}
+
+// TestFollows: the whole is set and told; then each change, and of that what has changed.
+func TestFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true, Set: []ipam.EdgeMapping{first}})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.follower().Run(ctx) }()
+		synctest.Wait()
+		s, r, _, _ := h.last()
+		if len(s.Ranges) != 1 || s.Ranges[0].OnCut != edge.Keep || len(s.Mappings) != 1 || s.Check() != nil {
+			t.Errorf("it sets %+v (%v)", s, s.Check())
+		}
+		if !r.Whole || len(r.Applied) != 1 || r.Applied[0].Association != 7 || r.Applied[0].Error != "" {
+			t.Errorf("it reports %+v", r)
+		}
+		h.more <- ipam.EdgeNews{Set: []ipam.EdgeMapping{second}, Removed: []netip.Addr{first.Elastic}}
+		synctest.Wait()
+		s, r, _, _ = h.last()
+		if len(s.Mappings) != 1 || s.Mappings[0].Elastic != second.Elastic || len(s.Ranges) != 1 {
+			t.Errorf("it sets %+v", s)
+		}
+		if r.Whole || len(r.Applied) != 1 || r.Applied[0].Association != 8 || !slices.Equal(r.Withdrawn,
+			[]netip.Addr{first.Elastic}) {
+			t.Errorf("it reports %+v", r)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestGoesOn: news that break off are asked for again, and the whole is told again; what is mapped stays so meanwhile.
+func TestGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true, Set: []ipam.EdgeMapping{first}})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.follower().Run(ctx) }()
+		synctest.Wait()
+		h.breaks <- errors.New("the daemon ends")
+		synctest.Wait()
+		if s, _, sets, _ := h.last(); sets != 1 || len(s.Mappings) != 1 {
+			t.Errorf("while the daemon is away it sets %+v", s)
+		}
+		time.Sleep(connectAgain)
+		synctest.Wait()
+		if _, r, _, reports := h.last(); h.calls != 2 || reports != 2 || !r.Whole || len(r.Applied) != 1 {
+			t.Errorf("after %d connections it reports %+v", h.calls, r)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestFails: one address that cannot be mapped is told with its reason and tried again; where all of it failed nothing
+// is said to be over.
+func TestFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true,
+			Set: []ipam.EdgeMapping{first, second}})
+		h.fails = errors.Join(&edge.Failure{Address: first.Elastic, Err: errors.New("no device")})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.follower().Run(ctx) }()
+		synctest.Wait()
+		_, r, sets, _ := h.last()
+		if len(r.Applied) != 2 || r.Applied[0].Error != "no device" || r.Applied[1].Error != "" || sets != 1 {
+			t.Errorf("it reports %+v", r)
+		}
+		h.mu.Lock()
+		h.fails = nil
+		h.mu.Unlock()
+		time.Sleep(setAgain)
+		synctest.Wait()
+		if _, r, sets, _ = h.last(); sets != 2 || len(r.Applied) != 1 || r.Applied[0].Error != "" {
+			t.Errorf("tried again it reports %+v", r)
+		}
+		h.mu.Lock()
+		h.fails = errors.New("no nftables")
+		h.mu.Unlock()
+		h.more <- ipam.EdgeNews{Removed: []netip.Addr{second.Elastic}}
+		synctest.Wait()
+		if _, r, _, _ = h.last(); len(r.Withdrawn) != 0 || len(r.Applied) != 1 || r.Applied[0].Error != "no nftables" {
+			t.Errorf("where nothing could be set it reports %+v", r)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestOnce sets and tells once, and says what could not be mapped.
+func TestOnce(t *testing.T) {
+	h := newHouse(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true, Set: []ipam.EdgeMapping{first}})
+	if s, err := h.follower().Wanted(t.Context()); err != nil || len(s.Mappings) != 1 {
+		t.Errorf("what is wanted is %+v, %v", s, err)
+	}
+	if _, _, sets, reports := h.last(); sets+reports != 0 {
+		t.Errorf("a look sets %d times and reports %d times", sets, reports)
+	}
+	if err := h.follower().Once(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, r, sets, _ := h.last(); sets != 1 || !r.Whole {
+		t.Errorf("it reports %+v", r)
+	}
+	h.fails = errors.New("no nftables")
+	if err := h.follower().Once(t.Context()); err == nil {
+		t.Error("nothing could be set, and it says nothing of that")
+	}
+}

@@ -1,0 +1,203 @@
+//go:build engine
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"berth/test/ground"
+)
+
+const (
+	elasticHost    = "10.213.249.1" // of the engine's host (engineOf)
+	elasticPeer    = "10.213.249.9" // of who is outside
+	elasticAddress = "10.213.253.10"
+)
+
+// outside makes a host beside that of an engine, which reaches elastic addresses by it, and returns its namespace.
+func outside(t *testing.T, e *PrivateEngine, number int) string {
+	t.Helper()
+	name := fmt.Sprintf("%so%d", prefix, number)
+	err := ip("netns add "+name,
+		"-n "+e.name+" link add out0 type veth peer name out1",
+		"-n "+e.name+" link set out0 master host0 up",
+		"-n "+e.name+" link set out1 netns "+name,
+		"-n "+name+" address add "+elasticPeer+"/24 dev out1",
+		"-n "+name+" link set out1 up",
+		"-n "+name+" route add "+elasticAddress+"/32 via "+elasticHost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := removeNamespace(name); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
+}
+
+// inNamespace runs fn on a thread in a network namespace; what it opens stays there.
+func inNamespace(t *testing.T, name string, fn func() error) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		ns, err := os.Open("/run/netns/" + name)
+		if err != nil {
+			done <- err
+			return
+		}
+		defer ns.Close()
+		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+			done <- err
+			return
+		}
+		done <- fn()
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// callers tells of each connection that comes in from where it seems to come.
+func callers(t *testing.T, namespace string) <-chan string {
+	t.Helper()
+	var l net.Listener
+	inNamespace(t, namespace, func() (err error) {
+		l, err = net.Listen("tcp", elasticPeer+":7000")
+		return err
+	})
+	t.Cleanup(func() { l.Close() })
+	from := make(chan string, 100)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
+			from <- host
+			c.Close()
+		}
+	}()
+	return from
+}
+
+// reaches tells whether a namespace can connect to a port of the elastic address.
+func reaches(t *testing.T, namespace string) (err error) {
+	t.Helper()
+	inNamespace(t, namespace, func() error {
+		c, dialErr := net.DialTimeout("tcp", elasticAddress+":8000", time.Second)
+		if err = dialErr; err == nil {
+			err = c.Close()
+		}
+		return nil
+	})
+	return err
+}
+
+// A container with a reserved address and an elastic one that leads to it: outside it is seen by the elastic address
+// from its first packet on, whenever it is started; the address reaches it; what others delete comes back; a
+// disassociation ends all of it (CS-3, CS-4, CS-8).
+func TestElastic(t *testing.T) {
+	e := engineOf(t, 74)
+	d := witness(t, e.Engine, e.Sockets, 74)
+	h := enterPlanned(t, e.Engine, d, 74)
+	peer := outside(t, e, 74)
+	from := callers(t, peer)
+	planned := h.plan("--subnet", h.v4("0/24")+",pool")
+	n := h.on(planned, "--subnet", h.v4("0/24"))
+	h.berth("network", "modify", planned, "--elastic", "on")
+	name, guest := h.name(), h.v4("30")
+	h.berth("reservation", "add", planned, "--owner", name, "--ip", guest)
+	h.berth("elastic", "range", "add", elasticAddress)
+	h.berth("elastic", "allocate")
+
+	args := append(slices.Clone(e.within()), binary, "edge", "--admin-socket", d.AdminSocket())
+	edge, err := startProcess(prefix+"edge74", nil, args[0], args[1:]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the edge's log:\n%s", edge.Log())
+		}
+		if err := edge.Signal(syscall.SIGTERM, 10*time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := ground.Eventually(10*time.Second, func() error {
+		out, err := berth(h.Berth, "elastic", "associate", elasticAddress, name)
+		if err == nil && out != elasticAddress+"\n" && out != elasticAddress {
+			err = fmt.Errorf("it says %q", out)
+		}
+		if err != nil {
+			return err
+		}
+		out, err = berth(h.Berth, "elastic", "show", elasticAddress, "--format", "{{.Applied}}")
+		if err == nil && out == "<nil>\n" {
+			err = fmt.Errorf("no edge has mapped it")
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	calls := func(want, when string) {
+		t.Helper()
+		h.docker("run", "--rm", "--name", name, "--network", n, "--ip", guest, imageName, "busybox", "nc", "-w", "2", elasticPeer,
+			"7000")
+		select {
+		case got := <-from:
+			if got != want {
+				t.Errorf("%s it is seen as %s, not as %s", when, got, want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s it is not seen at all", when)
+		}
+	}
+	for range 5 {
+		calls(elasticAddress, "at its first packet")
+	}
+	h.docker("run", "--detach", "--name", name, "--network", n, "--ip", guest, imageName, "busybox", "nc", "-ll", "-p",
+		"8000", "-e", "/bin/busybox")
+	soon := func(what string, long time.Duration, fn func() error) {
+		t.Helper()
+		if err := ground.Eventually(long, fn); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	soon("it is reached by its elastic address", 5*time.Second, func() error { return reaches(t, peer) })
+	if _, err := run(context.Background(), nil, "nsenter", "--net=/run/netns/"+e.name, "nft", "delete", "table", "ip",
+		"berth"); err != nil {
+		t.Fatal(err)
+	}
+	soon("it is reached again after its table was deleted", 5*time.Second, func() error { return reaches(t, peer) })
+	h.docker("rm", "--force", name)
+	soon("it is stopped, and not reached", 5*time.Second, func() error {
+		if reaches(t, peer) == nil {
+			return fmt.Errorf("somebody answers")
+		}
+		return nil
+	})
+	calls(elasticAddress, "started again")
+	h.berth("elastic", "disassociate", elasticAddress)
+	soon("nobody says that it is mapped", 5*time.Second, func() error {
+		h.berth("elastic", "release", elasticAddress)
+		out := h.berth("elastic", "show", elasticAddress, "--format", "{{.State}}")
+		if out != "free\n" && out != "free" {
+			return fmt.Errorf("it is %s", out)
+		}
+		return nil
+	})
+	calls(elasticHost, "disassociated")
+}
