@@ -73,17 +73,6 @@ type CreateNetwork struct {
 	Subnets    []SubnetSpec `json:"subnets,omitempty"`
 }
 
-// SubnetSpec describes a subnet that is to be made: by its CIDR, or as the lowest free prefix of Bits inside From.
-type SubnetSpec struct {
-	CIDR    netip.Prefix `json:"cidr,omitzero"`
-	Bits    int          `json:"bits,omitempty"`
-	From    netip.Prefix `json:"from,omitzero"`
-	Name    string       `json:"name,omitempty"`
-	Gateway netip.Addr   `json:"gateway,omitzero"` // zero: none (GA-5)
-	DHCP    bool         `json:"dhcp,omitempty"`
-	Pool    bool         `json:"pool,omitempty"` // a pool of the whole subnet (GA-15, GA-18)
-}
-
 // ModifyNetwork changes what is not nil.
 type ModifyNetwork struct {
 	Network    string             `json:"network"`
@@ -111,16 +100,6 @@ type RemoveNetwork struct {
 type AddSubnet struct {
 	Network string `json:"network"`
 	SubnetSpec
-}
-
-// ModifySubnet changes what is not nil (GA-11 to GA-14).
-type ModifySubnet struct {
-	Network string        `json:"network"`
-	Subnet  string        `json:"subnet"`
-	Name    *string       `json:"name,omitempty"` // "": none
-	CIDR    *netip.Prefix `json:"cidr,omitempty"`
-	Gateway *netip.Addr   `json:"gateway,omitempty"` // the zero Addr: none
-	DHCP    *bool         `json:"dhcp,omitempty"`
 }
 
 // RemoveSubnet removes a subnet of which nothing is in use (GA-11).

@@ -3,7 +3,6 @@ package ipam
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -37,18 +36,6 @@ type PlannedNetwork struct {
 	Reservations []PlannedReservation `json:"reservations,omitempty"`
 	Addresses    []PlannedAddress     `json:"addresses,omitempty"` // taken for what is no container
 	Line         int                  `json:"line,omitempty"`
-}
-
-// PlannedSubnet is one subnet of a Plan.
-type PlannedSubnet struct {
-	CIDR       netip.Prefix       `json:"cidr"`
-	Name       string             `json:"name,omitempty"`
-	Gateway    netip.Addr         `json:"gateway,omitzero"`
-	DHCP       bool               `json:"dhcp,omitempty"`
-	Static     []PlannedBand      `json:"static,omitempty"`
-	Pools      []PlannedPool      `json:"pools,omitempty"`
-	Exclusions []PlannedExclusion `json:"exclusions,omitempty"`
-	Line       int                `json:"line,omitempty"`
 }
 
 // PlannedPool is one range of a pool.

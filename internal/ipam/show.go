@@ -39,20 +39,6 @@ type NetworkInfo struct {
 	Docker   int       `json:"docker"`   // Docker networks on it
 }
 
-// SubnetPlan is a subnet as its network shows it.
-type SubnetPlan struct {
-	ID         ID              `json:"id"`
-	Name       string          `json:"name"`
-	CIDR       netip.Prefix    `json:"cidr"`
-	Gateway    netip.Addr      `json:"gateway"`
-	DHCP       bool            `json:"dhcp"`
-	Pools      []PoolPlan      `json:"pools"`
-	Exclusions []ExclusionPlan `json:"exclusions"`
-	Held       uint64          `json:"held"`
-	Reserved   uint64          `json:"reserved"`
-	Docker     int             `json:"docker"`
-}
-
 // PoolPlan is a pool with what is taken of it. Map has a character for each address from Start to End, X taken and .
 // free; it is empty for more than MaxMap addresses.
 type PoolPlan struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -157,22 +158,21 @@ type subnetRow struct {
 }
 
 var subnetSheet = sheet[subnetRow]{
-	columns: append(whereColumns(func(r *subnetRow) *where { return &r.where }),
-		column[subnetRow]{name: "prefix", aliases: []string{"cidr", "subnet"},
+	columns: slices.Concat(whereColumns(func(r *subnetRow) *where { return &r.where }), []column[subnetRow]{
+		{name: "prefix", aliases: []string{"cidr", "subnet"},
 			set: parsed(alloc.ParsePrefix, func(r *subnetRow, p netip.Prefix) { r.CIDR = p }),
 			get: func(r *subnetRow) string { return r.CIDR.String() }},
-		column[subnetRow]{name: "name", set: parsed(asIs, func(r *subnetRow, s string) { r.Name = s }),
+		{name: "name", set: parsed(asIs, func(r *subnetRow, s string) { r.Name = s }),
 			get: func(r *subnetRow) string { return r.Name }},
-		column[subnetRow]{name: "gateway", set: parsed(parseHost, func(r *subnetRow, a netip.Addr) { r.Gateway = a }),
+		{name: "gateway", set: parsed(parseHost, func(r *subnetRow, a netip.Addr) { r.Gateway = a }),
 			get: func(r *subnetRow) string { return addrText(r.Gateway) }},
-		column[subnetRow]{name: "dhcp", set: parsed(parseBool, func(r *subnetRow, b bool) { r.DHCP = b }),
-			get: func(r *subnetRow) string { return yes(r.DHCP) }},
-		column[subnetRow]{name: "static",
+	}, termColumns(subnetTerms, func(r *subnetRow) *ipam.PlannedSubnet { return &r.PlannedSubnet }), []column[subnetRow]{
+		{name: "static",
 			set: parsed(parseBands, func(r *subnetRow, b []ipam.PlannedBand) { r.Static = b }),
 			get: func(r *subnetRow) string { return formatBands(r.Static) }},
-		column[subnetRow]{name: "pool", aliases: []string{"is_pool"},
+		{name: "pool", aliases: []string{"is_pool"},
 			set: parsed(parseBool, func(r *subnetRow, b bool) { r.pool = b })},
-	),
+	}),
 	needs: [][]string{{"prefix"}},
 	row:   func(line int) subnetRow { return subnetRow{PlannedSubnet: ipam.PlannedSubnet{Line: line}} },
 	check: func(r *subnetRow) error {
@@ -332,6 +332,9 @@ func (r *ownedRow) number(n int) string {
 	return strconv.Itoa(n)
 }
 
+// said is what the terms of the row are said of.
+func (r *ownedRow) said() *ipam.PlannedReservation { return &r.PlannedReservation }
+
 func newOwnedRow(line int) ownedRow {
 	return ownedRow{PlannedReservation: ipam.PlannedReservation{Line: line, Unplaced: true}}
 }
@@ -359,7 +362,7 @@ func checkAddress(r *ownedRow) error {
 var ownerNeeds = [][]string{{"owner", "device", "dns_name"}}
 
 var reservationSheet = sheet[ownedRow]{
-	columns: append(ownedColumns(), termColumns(terms)...),
+	columns: append(ownedColumns(), termColumns(terms, (*ownedRow).said)...),
 	needs:   ownerNeeds, row: newOwnedRow, check: checkOwned,
 	place: func(r *ownedRow) *where { return &r.where },
 	add: func(n *ipam.PlannedNetwork, r *ownedRow) {
@@ -374,8 +377,8 @@ var reservationSheet = sheet[ownedRow]{
 }
 
 var addressSheet = sheet[ownedRow]{
-	columns: append(ownedColumns(), termColumns(addressTerms)...), needs: append([][]string{{"address"}}, ownerNeeds...), row: newOwnedRow,
-	check: checkAddress,
+	columns: append(ownedColumns(), termColumns(addressTerms, (*ownedRow).said)...),
+	needs:   append([][]string{{"address"}}, ownerNeeds...), row: newOwnedRow, check: checkAddress,
 	place: func(r *ownedRow) *where { return &r.where },
 	add: func(n *ipam.PlannedNetwork, r *ownedRow) {
 		n.Addresses = append(n.Addresses, r.Taken())

@@ -9,18 +9,19 @@ import (
 	"berth/internal/ipam"
 )
 
-// term is what a document says of what an owner has, besides whose it is and where: a key of YAML and a column of CSV.
-type term struct {
+// term is what a document says of a thing besides what it is: of what an owner has, besides whose it is and where. It
+// is a key of YAML and a column of CSV.
+type term[T any] struct {
 	name    string
 	aliases []string // of the column
 	raw     bool     // any text, with the blanks around it
 	flag    bool     // true, or left out
-	set     func(*ipam.PlannedReservation, string) error
-	get     func(*ipam.PlannedReservation) string // empty: left out
+	set     func(*T, string) error
+	get     func(*T) string // empty: left out
 }
 
 // terms are those of reservations, in the order in which they are written.
-var terms = []term{
+var terms = []term[ipam.PlannedReservation]{
 	{name: "automatic", flag: true, get: func(r *ipam.PlannedReservation) string { return yes(r.Automatic) },
 		set: parsed(parseBool, func(r *ipam.PlannedReservation, b bool) { r.Automatic = b })},
 	{name: "replaced", flag: true, get: func(r *ipam.PlannedReservation) string { return yes(r.Replaced) },
@@ -35,18 +36,26 @@ var terms = []term{
 }
 
 // addressTerms are those of addresses that are taken.
-var addressTerms = terms[slices.IndexFunc(terms, func(t term) bool { return t.name == "note" }):]
+var addressTerms = terms[slices.IndexFunc(terms, func(t term[ipam.PlannedReservation]) bool {
+	return t.name == "note"
+}):]
+
+// subnetTerms are those of subnets, in the order in which they are written behind the gateway.
+var subnetTerms = []term[ipam.PlannedSubnet]{
+	{name: "dhcp", flag: true, get: func(p *ipam.PlannedSubnet) string { return yes(p.DHCP) },
+		set: parsed(parseBool, func(p *ipam.PlannedSubnet, b bool) { p.DHCP = b })},
+}
 
 // termNames lists them behind other keys, for errors.
-func termNames(of []term) (names string) {
+func termNames[T any](of []term[T]) (names string) {
 	for _, t := range of {
 		names += ", " + t.name
 	}
 	return names
 }
 
-// term reads a key that is one of them, and answers false for another one.
-func (d *document) term(of []term, r *ipam.PlannedReservation, key string, v *yaml.Node) bool {
+// readTerm reads a key that is one of them, and answers false for another one.
+func readTerm[T any](d *document, of []term[T], r *T, key string, v *yaml.Node) bool {
 	for _, t := range of {
 		if t.name == key && t.raw {
 			_ = t.set(r, d.text(v)) // any text will do
@@ -74,12 +83,25 @@ func (w *yamlWriter) terms(r *ipam.PlannedReservation) (keys string) {
 	return keys
 }
 
-// termColumns are the columns of a table that has them.
-func termColumns(of []term) (columns []column[ownedRow]) {
+// subnetTerms are what of them is said of p, as further lines of it.
+func (w *yamlWriter) subnetTerms(indent string, p *ipam.PlannedSubnet) {
+	for _, t := range subnetTerms {
+		switch text := t.get(p); {
+		case text == "":
+		case t.flag:
+			w.line("%s%s: %s", indent, t.name, text)
+		default:
+			w.field(indent+t.name, text)
+		}
+	}
+}
+
+// termColumns are the columns of a table that has them; at finds in a row what they are said of.
+func termColumns[R, T any](of []term[T], at func(*R) *T) (columns []column[R]) {
 	for _, t := range of {
-		columns = append(columns, column[ownedRow]{name: t.name, aliases: t.aliases, raw: t.raw,
-			set: func(r *ownedRow, text string) error { return t.set(&r.PlannedReservation, text) },
-			get: func(r *ownedRow) string { return t.get(&r.PlannedReservation) }})
+		columns = append(columns, column[R]{name: t.name, aliases: t.aliases, raw: t.raw,
+			set: func(r *R, text string) error { return t.set(at(r), text) },
+			get: func(r *R) string { return t.get(at(r)) }})
 	}
 	return columns
 }

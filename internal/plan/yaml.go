@@ -173,7 +173,7 @@ func (d *document) texts(n *yaml.Node, what, keys string, to map[string]*string)
 func (d *document) subnet(n *yaml.Node) ipam.PlannedSubnet {
 	p := ipam.PlannedSubnet{Line: n.Line}
 	whole := 0 // the line of pool: true
-	said := d.mapping(n, "a subnet", "cidr, name, gateway, dhcp, static, pool, pools, exclusions",
+	said := d.mapping(n, "a subnet", "cidr, name, gateway"+termNames(subnetTerms)+", static, pool, pools, exclusions",
 		func(key string, v *yaml.Node) bool {
 			switch key {
 			case "cidr":
@@ -184,8 +184,6 @@ func (d *document) subnet(n *yaml.Node) ipam.PlannedSubnet {
 				if v.Tag != "!!null" {
 					p.Gateway, _ = value(d, v, alloc.ParseAddr)
 				}
-			case "dhcp":
-				p.DHCP, _ = value(d, v, parseBool)
 			case "static":
 				p.Static = list(d, v, key, d.band)
 			case "pool":
@@ -197,7 +195,7 @@ func (d *document) subnet(n *yaml.Node) ipam.PlannedSubnet {
 			case "exclusions":
 				p.Exclusions = list(d, v, key, d.exclusion)
 			default:
-				return false
+				return readTerm(d, subnetTerms, &p, key, v)
 			}
 			return true
 		})
@@ -267,7 +265,7 @@ func (d *document) address(n *yaml.Node) ipam.PlannedAddress {
 }
 
 // owned reads an address with its owner, its place there and its terms, and answers whether there was one to be read.
-func (d *document) owned(n *yaml.Node, what string, of []term) (r ipam.PlannedReservation, said bool) {
+func (d *document) owned(n *yaml.Node, what string, of []term[ipam.PlannedReservation]) (r ipam.PlannedReservation, said bool) {
 	r.Line, r.Unplaced = n.Line, true
 	said = d.mapping(n, what, "owner, address, interface, slot"+termNames(of), func(key string, v *yaml.Node) bool {
 		var ok bool
@@ -283,7 +281,7 @@ func (d *document) owned(n *yaml.Node, what string, of []term) (r ipam.PlannedRe
 			r.Slot, ok = value(d, v, parseNumber)
 			r.Unplaced = !ok
 		default:
-			return d.term(of, &r, key, v)
+			return readTerm(d, of, &r, key, v)
 		}
 		return true
 	})

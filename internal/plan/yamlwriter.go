@@ -107,9 +107,7 @@ func (w *yamlWriter) subnets(all []ipam.PlannedSubnet) {
 		if sub.Gateway.IsValid() {
 			w.line("      gateway: %s", w.text(sub.Gateway.String()))
 		}
-		if sub.DHCP {
-			w.line("      dhcp: true")
-		}
+		w.subnetTerms("      ", &sub)
 		w.bands("      ", sub.Static)
 		if len(sub.Pools) == 1 && sub.Pools[0].Name == "" && sub.Pools[0].Range == wholeOf(sub.CIDR) {
 			w.line("      pool: true")

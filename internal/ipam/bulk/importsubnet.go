@@ -105,13 +105,8 @@ func (ck *importCheck) newSubnet(d *draftNetwork, p *ipam.PlannedSubnet) *draftS
 		ck.Add(p.Line, "%s", why)
 		return nil
 	}
-	sub := &ipam.Subnet{ID: ck.Member().Marked(ipam.NewID()), Network: d.n.ID, Space: d.n.Space, Name: p.Name,
-		CIDR:      p.CIDR,
-		Gateway:   p.Gateway,
-		NoGateway: !p.Gateway.IsValid(), DHCP: p.DHCP, Pools: []ipam.Pool{}}
-	if p.Name != "" {
-		ck.refuse(p.Line, ipam.CheckName("subnet", p.Name))
-	}
+	sub := p.Spec().Subnet(ck.Member().Marked(ipam.NewID()), d.n, p.CIDR)
+	ck.refuse(p.Line, sub.CheckTexts())
 	if other, taken := d.names[p.Name]; taken {
 		ck.Add(p.Line, "two subnets of network %s would be named %s: %s and %s", d.n.Name, p.Name, other, p.CIDR)
 	}
@@ -150,26 +145,9 @@ func (ck *importCheck) overlapsPresent(space string, cidr netip.Prefix) string {
 
 // compareSubnet refuses what the plan wants otherwise than it is.
 func (ck *importCheck) compareSubnet(old *ipam.Subnet, p *ipam.PlannedSubnet) {
-	differs := func(what, is, wanted string) {
-		if is == "" {
-			is = "none"
-		}
+	for _, differs := range p.Against(old) {
 		ck.AddHelp(ipam.Advise(ipam.DoChangeSubnet).OrLeaveOut(), p.Line, "the %s of the subnet %s is %s and not %s",
-			what,
-			p.CIDR, is, wanted)
-	}
-	if p.Name != "" && p.Name != old.Name {
-		differs("name", old.Name, p.Name)
-	}
-	if p.Gateway.IsValid() && p.Gateway != old.Gateway {
-		is := ""
-		if old.Gateway.IsValid() {
-			is = old.Gateway.String()
-		}
-		differs("gateway", is, p.Gateway.String())
-	}
-	if p.DHCP && !old.DHCP {
-		differs("DHCP flag", "off", "on")
+			differs.What, p.CIDR, differs.Is, differs.Wanted)
 	}
 }
 

@@ -75,9 +75,7 @@ func (p *Plan) addSubnet(spec *ipam.SubnetSpec) (*ipam.Subnet, error) {
 	if err != nil {
 		return nil, err
 	}
-	sub := &ipam.Subnet{ID: p.NewID(), Network: p.N.ID, Space: p.N.Space, Name: spec.Name, CIDR: cidr,
-		Gateway:   spec.Gateway,
-		NoGateway: !spec.Gateway.IsValid(), DHCP: spec.DHCP, Pools: []ipam.Pool{}}
+	sub := spec.Subnet(p.NewID(), p.N, cidr)
 	if spec.Pool {
 		sub.Pools = append(sub.Pools, ipam.Pool{Range: choose.WholeRange(cidr)})
 	}
@@ -172,10 +170,10 @@ func (p *Plan) NoOverlap(cidr netip.Prefix, self ipam.ID) error {
 // checkSubnet refuses a subnet whose name, gateway or dhcp flag its network cannot have.
 func (p *Plan) checkSubnet(sub *ipam.Subnet) error {
 	nx := p.Index().NetworkIndex(p.N.ID)
+	if err := sub.CheckTexts(); err != nil {
+		return err
+	}
 	if sub.Name != "" {
-		if err := ipam.CheckName("subnet", sub.Name); err != nil {
-			return err
-		}
 		if other := nx.SubnetNamed(sub.Name); other != (ipam.ID{}) && other != sub.ID {
 			return ipam.Refuse(ipam.ErrInUse, "network %s has a subnet named %s already (%s); choose another name",
 				p.N.Name,
@@ -262,18 +260,9 @@ func modifySubnet(e *ipam.ModifySubnet, c *ledger.Change) (ipam.Result, error) {
 
 // modified is the subnet as e wants it, if it may be so.
 func (p *Plan) modified(sub *ipam.Subnet, e *ipam.ModifySubnet) (*ipam.Subnet, error) {
-	edited := *sub
-	if e.Name != nil {
-		edited.Name = *e.Name
-	}
-	if e.DHCP != nil {
-		edited.DHCP = *e.DHCP
-	}
-	if e.Gateway != nil {
-		edited.Gateway, edited.NoGateway = *e.Gateway, !e.Gateway.IsValid()
-		if err := sub.CheckGateway(edited.Gateway); err != nil {
-			return nil, err
-		}
+	edited := e.Over(*sub)
+	if err := sub.CheckGateway(edited.Gateway); err != nil {
+		return nil, err
 	}
 	if e.CIDR != nil && *e.CIDR != sub.CIDR {
 		edited.CIDR = *e.CIDR

@@ -163,7 +163,7 @@ func planNetwork(n *ipam.Network) *ipam.PlannedNetwork {
 }
 
 func planSubnet(sub *ipam.Subnet) ipam.PlannedSubnet {
-	p := ipam.PlannedSubnet{CIDR: sub.CIDR, Name: sub.Name, Gateway: sub.Gateway, DHCP: sub.DHCP}
+	p := sub.Planned()
 	for _, band := range sub.Static {
 		p.Static = append(p.Static, ipam.PlannedBand{Range: band})
 	}

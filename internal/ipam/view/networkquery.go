@@ -122,9 +122,8 @@ func flatten(info *ipam.NetworkInfo) {
 
 func showPlan(sx *ledger.SubnetIndex, maps bool) ipam.SubnetPlan {
 	sub := sx.Record()
-	info := ipam.SubnetPlan{ID: sub.ID, Name: sub.Name, CIDR: sub.CIDR, Gateway: sub.Gateway, DHCP: sub.DHCP,
-		Pools: []ipam.PoolPlan{}, Exclusions: []ipam.ExclusionPlan{}, Held: sx.Held(), Reserved: uint64(sx.Reserved()),
-		Docker: len(sub.Attachments)}
+	info := sub.Shown()
+	info.Held, info.Reserved = sx.Held(), uint64(sx.Reserved())
 	for _, open := range sx.OpenPools(sub) {
 		pool := ipam.PoolPlan{Name: open.Name, Start: open.Range.From(), End: open.Range.To(),
 			Free: ipam.Count{Int: free(sx, &open)}}
