@@ -111,6 +111,8 @@ type Subnet struct {
 	Name    string       `json:"name,omitempty"` // unique in its network
 	CIDR    netip.Prefix `json:"cidr"`
 	Gateway netip.Addr   `json:"gateway,omitzero"`
+	// what the gateway is, in a person's words; it goes with it
+	GatewayNote string `json:"gateway_note,omitempty"`
 	// the only attachment that has asked for it, with which it goes; zero: it stays
 	GatewayBy  ID          `json:"gateway_by,omitzero"`
 	NoGateway  bool        `json:"no_gateway,omitempty"` // none is chosen for it

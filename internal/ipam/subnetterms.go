@@ -3,6 +3,7 @@ package ipam
 import (
 	"cmp"
 	"net/netip"
+	"strconv"
 )
 
 // What is said of a subnet as a whole, its name, gateway and DHCP flag, has a form in edits, one in documents and one
@@ -10,19 +11,20 @@ import (
 
 // SubnetSpec describes a subnet that is to be made: by its CIDR, or as the lowest free prefix of Bits inside From.
 type SubnetSpec struct {
-	CIDR    netip.Prefix `json:"cidr,omitzero"`
-	Bits    int          `json:"bits,omitempty"`
-	From    netip.Prefix `json:"from,omitzero"`
-	Name    string       `json:"name,omitempty"`
-	Gateway netip.Addr   `json:"gateway,omitzero"` // zero: none (GA-5)
-	DHCP    bool         `json:"dhcp,omitempty"`
-	Pool    bool         `json:"pool,omitempty"` // a pool of the whole subnet (GA-15, GA-18)
+	CIDR        netip.Prefix `json:"cidr,omitzero"`
+	Bits        int          `json:"bits,omitempty"`
+	From        netip.Prefix `json:"from,omitzero"`
+	Name        string       `json:"name,omitempty"`
+	Gateway     netip.Addr   `json:"gateway,omitzero"` // zero: none (GA-5)
+	GatewayNote string       `json:"gateway_note,omitempty"`
+	DHCP        bool         `json:"dhcp,omitempty"`
+	Pool        bool         `json:"pool,omitempty"` // a pool of the whole subnet (GA-15, GA-18)
 }
 
 // Subnet is the record of one that is made as the spec says, at the place that was found for it.
 func (spec *SubnetSpec) Subnet(id ID, n *Network, cidr netip.Prefix) *Subnet {
 	return &Subnet{ID: id, Network: n.ID, Space: n.Space, Name: spec.Name, CIDR: cidr, Gateway: spec.Gateway,
-		NoGateway: !spec.Gateway.IsValid(), DHCP: spec.DHCP, Pools: []Pool{}}
+		GatewayNote: spec.GatewayNote, NoGateway: !spec.Gateway.IsValid(), DHCP: spec.DHCP, Pools: []Pool{}}
 }
 
 // ModifySubnet changes what is not nil (GA-11 to GA-14).
@@ -32,7 +34,9 @@ type ModifySubnet struct {
 	Name    *string       `json:"name,omitempty"` // "": none
 	CIDR    *netip.Prefix `json:"cidr,omitempty"`
 	Gateway *netip.Addr   `json:"gateway,omitempty"` // the zero Addr: none
-	DHCP    *bool         `json:"dhcp,omitempty"`
+	// "": none. Without it the gateway keeps its note, and another one has none.
+	GatewayNote *string `json:"gateway_note,omitempty"`
+	DHCP        *bool   `json:"dhcp,omitempty"`
 }
 
 // Over is the subnet as the edit wants it, but for its CIDR, with which its ranges change.
@@ -44,39 +48,53 @@ func (e *ModifySubnet) Over(sub Subnet) Subnet {
 		sub.DHCP = *e.DHCP
 	}
 	if e.Gateway != nil {
+		if *e.Gateway != sub.Gateway {
+			sub.GatewayNote = ""
+		}
 		sub.Gateway, sub.NoGateway = *e.Gateway, !e.Gateway.IsValid()
+	}
+	if e.GatewayNote != nil {
+		sub.GatewayNote = *e.GatewayNote
 	}
 	return sub
 }
 
-// CheckTexts refuses a subnet whose name is none.
+// CheckTexts refuses a subnet whose name is none, or the note of its gateway, or that has a note and no gateway.
 func (sub *Subnet) CheckTexts() error {
-	if sub.Name == "" {
-		return nil
+	if sub.Name != "" {
+		if err := CheckName("subnet", sub.Name); err != nil {
+			return err
+		}
 	}
-	return CheckName("subnet", sub.Name)
+	if sub.GatewayNote != "" && !sub.Gateway.IsValid() {
+		return Refuse(ErrInvalid, "the subnet %s has no gateway, and so no note on it; give it a gateway, or leave the "+
+			"note out", sub.CIDR)
+	}
+	return CheckNote(sub.GatewayNote)
 }
 
 // PlannedSubnet is one subnet of a Plan.
 type PlannedSubnet struct {
-	CIDR       netip.Prefix       `json:"cidr"`
-	Name       string             `json:"name,omitempty"`
-	Gateway    netip.Addr         `json:"gateway,omitzero"`
-	DHCP       bool               `json:"dhcp,omitempty"`
-	Static     []PlannedBand      `json:"static,omitempty"`
-	Pools      []PlannedPool      `json:"pools,omitempty"`
-	Exclusions []PlannedExclusion `json:"exclusions,omitempty"`
-	Line       int                `json:"line,omitempty"`
+	CIDR        netip.Prefix       `json:"cidr"`
+	Name        string             `json:"name,omitempty"`
+	Gateway     netip.Addr         `json:"gateway,omitzero"`
+	GatewayNote string             `json:"gateway_note,omitempty"`
+	DHCP        bool               `json:"dhcp,omitempty"`
+	Static      []PlannedBand      `json:"static,omitempty"`
+	Pools       []PlannedPool      `json:"pools,omitempty"`
+	Exclusions  []PlannedExclusion `json:"exclusions,omitempty"`
+	Line        int                `json:"line,omitempty"`
 }
 
 // Planned is how a document says it, without its ranges.
 func (sub *Subnet) Planned() PlannedSubnet {
-	return PlannedSubnet{CIDR: sub.CIDR, Name: sub.Name, Gateway: sub.Gateway, DHCP: sub.DHCP}
+	return PlannedSubnet{CIDR: sub.CIDR, Name: sub.Name, Gateway: sub.Gateway, GatewayNote: sub.GatewayNote,
+		DHCP: sub.DHCP}
 }
 
 // Spec is how an edit would make it, without its ranges.
 func (p *PlannedSubnet) Spec() *SubnetSpec {
-	return &SubnetSpec{CIDR: p.CIDR, Name: p.Name, Gateway: p.Gateway, DHCP: p.DHCP}
+	return &SubnetSpec{CIDR: p.CIDR, Name: p.Name, Gateway: p.Gateway, GatewayNote: p.GatewayNote, DHCP: p.DHCP}
 }
 
 // SubnetDifference is one thing that a document wants otherwise than it is.
@@ -94,6 +112,13 @@ func (p *PlannedSubnet) Against(there *Subnet) (all []SubnetDifference) {
 		}
 		all = append(all, SubnetDifference{"gateway", is, p.Gateway.String()})
 	}
+	if p.GatewayNote != "" && p.GatewayNote != there.GatewayNote {
+		is := "none"
+		if there.GatewayNote != "" {
+			is = strconv.Quote(there.GatewayNote)
+		}
+		all = append(all, SubnetDifference{"gateway's note", is, strconv.Quote(p.GatewayNote)})
+	}
 	if p.DHCP && !there.DHCP {
 		all = append(all, SubnetDifference{"DHCP flag", "off", "on"})
 	}
@@ -102,20 +127,21 @@ func (p *PlannedSubnet) Against(there *Subnet) (all []SubnetDifference) {
 
 // SubnetPlan is a subnet as its network shows it.
 type SubnetPlan struct {
-	ID         ID              `json:"id"`
-	Name       string          `json:"name"`
-	CIDR       netip.Prefix    `json:"cidr"`
-	Gateway    netip.Addr      `json:"gateway"`
-	DHCP       bool            `json:"dhcp"`
-	Pools      []PoolPlan      `json:"pools"`
-	Exclusions []ExclusionPlan `json:"exclusions"`
-	Held       uint64          `json:"held"`
-	Reserved   uint64          `json:"reserved"`
-	Docker     int             `json:"docker"`
+	ID          ID              `json:"id"`
+	Name        string          `json:"name"`
+	CIDR        netip.Prefix    `json:"cidr"`
+	Gateway     netip.Addr      `json:"gateway"`
+	GatewayNote string          `json:"gateway_note,omitempty"`
+	DHCP        bool            `json:"dhcp"`
+	Pools       []PoolPlan      `json:"pools"`
+	Exclusions  []ExclusionPlan `json:"exclusions"`
+	Held        uint64          `json:"held"`
+	Reserved    uint64          `json:"reserved"`
+	Docker      int             `json:"docker"`
 }
 
 // Shown is how its network shows it, without its ranges and what is in use of it.
 func (sub *Subnet) Shown() SubnetPlan {
-	return SubnetPlan{ID: sub.ID, Name: sub.Name, CIDR: sub.CIDR, Gateway: sub.Gateway, DHCP: sub.DHCP,
-		Pools: []PoolPlan{}, Exclusions: []ExclusionPlan{}, Docker: len(sub.Attachments)}
+	return SubnetPlan{ID: sub.ID, Name: sub.Name, CIDR: sub.CIDR, Gateway: sub.Gateway,
+		GatewayNote: sub.GatewayNote, DHCP: sub.DHCP, Pools: []PoolPlan{}, Exclusions: []ExclusionPlan{}, Docker: len(sub.Attachments)}
 }

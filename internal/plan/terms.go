@@ -42,6 +42,8 @@ var addressTerms = terms[slices.IndexFunc(terms, func(t term[ipam.PlannedReserva
 
 // subnetTerms are those of subnets, in the order in which they are written behind the gateway.
 var subnetTerms = []term[ipam.PlannedSubnet]{
+	{name: "gateway_note", raw: true, get: func(p *ipam.PlannedSubnet) string { return p.GatewayNote },
+		set: parsed(asIs, func(p *ipam.PlannedSubnet, s string) { p.GatewayNote = s })},
 	{name: "dhcp", flag: true, get: func(p *ipam.PlannedSubnet) string { return yes(p.DHCP) },
 		set: parsed(parseBool, func(p *ipam.PlannedSubnet, b bool) { p.DHCP = b })},
 }

@@ -20,7 +20,7 @@ from the events, and goes back as far as they are kept (berth serve --event-age,
 still lasts is known for longer.
 
 WHAT is a lease, for which somebody held the address, or a reservation, for which it belonged to somebody.
---at asks who had it at one moment: a time, or how long ago. --wide also shows the notes of reservations.`
+--at asks who had it at one moment: a time, or how long ago. --wide also shows the notes.`
 
 // WhoCommand is `berth who`.
 func WhoCommand(p *cli.Program) *cobra.Command {

@@ -85,6 +85,7 @@ separated by commas, they come only from the pools that are among these:
   pool=NAME            the same, with a name
   pool=RANGE           a pool of A-B, A+N, a CIDR or one address (repeatable)
 /BITS,from=CIDR is a subnet of that length: the lowest one inside CIDR that is still free.
+A gateway gets its note with berth subnet modify --gateway-note, as commas separate the options here.
 
 --type says who chooses the addresses. In a manual network Berth does, where a request names none. In a dynamic one
 somebody else does, and Berth records what it is told. In a vip one people do, and Berth never does. In a --static band

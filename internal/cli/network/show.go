@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"berth/internal/admin/client"
 	"berth/internal/alloc"
@@ -103,7 +104,7 @@ func (pg *page) subnet(s *ipam.SubnetPlan) {
 	pg.Entry("id", s.ID.String())
 	gateway := "none"
 	if s.Gateway.IsValid() {
-		gateway = s.Gateway.String()
+		gateway = strings.TrimSuffix(s.Gateway.String()+"  "+s.GatewayNote, "  ")
 	}
 	pg.Entry("gateway", gateway)
 	if s.DHCP {

@@ -24,13 +24,14 @@ func SubnetCommand(p *cli.Program) *cobra.Command {
 
 // subnetFlags are the flags of what add and modify have in common.
 type subnetFlags struct {
-	name, gateway string
-	dhcp          bool
+	name, gateway, note string
+	dhcp                bool
 }
 
 func (s *subnetFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.gateway, "gateway", "", "the gateway, an `ADDRESS` of the subnet, or none")
+	f.StringVar(&s.note, "gateway-note", "", "what the gateway is, a `TEXT`; an empty one takes it away")
 	f.BoolVar(&s.dhcp, "dhcp", false, "state that a DHCP server serves it, which one subnet of each family may; Berth "+
 		"starts none")
 	f.StringVar(&s.name, "name", "", "its `NAME` in the network")
@@ -38,7 +39,12 @@ func (s *subnetFlags) flags(cmd *cobra.Command) {
 
 const subnetAddHelp = `Adds a subnet to a network, and prints its CIDR. /BITS stands for a subnet of that
 length: the lowest one inside --from that is still free. Without --pool no address of the subnet is chosen
-until berth pool add says out of which range.`
+until berth pool add says out of which range.
+
+` + gatewayNoteHelp
+
+const gatewayNoteHelp = `--gateway-note says what the gateway is, on one line of at most 200 characters:
+berth subnet ls --wide shows it. It goes with its gateway: another one has no note unless it is given with it.`
 
 func subnetAddCommand(p *cli.Program) *cobra.Command {
 	var flags subnetFlags
@@ -51,7 +57,7 @@ func subnetAddCommand(p *cli.Program) *cobra.Command {
   berth subnet add net1 /26 --from 10.0.0.0/16
   berth subnet add net1 2001:db8:1::/64 --dry-run`},
 		Edits: func(_ *cobra.Command, args []string) ([]ipam.Edit, error) {
-			spec := ipam.SubnetSpec{Name: flags.name, DHCP: flags.dhcp, Pool: pool}
+			spec := ipam.SubnetSpec{Name: flags.name, GatewayNote: flags.note, DHCP: flags.dhcp, Pool: pool}
 			err := parsePlace(args[1], from, "--from CIDR", &spec)
 			if err == nil && flags.name != "" {
 				err = ipam.CheckName("subnet", flags.name)
@@ -71,7 +77,9 @@ func subnetAddCommand(p *cli.Program) *cobra.Command {
 
 const subnetModifyHelp = `Changes what the flags say and leaves the rest. SUBNET is a CIDR, a name or an id.
 The CIDR changes only while no Docker network is on the subnet. The part that is cut off must have no
-exclusions, and no addresses that are held or reserved; pools are trimmed.`
+exclusions, and no addresses that are held or reserved; pools are trimmed.
+
+` + gatewayNoteHelp
 
 func subnetModifyCommand(p *cli.Program) *cobra.Command {
 	var flags subnetFlags
@@ -81,6 +89,7 @@ func subnetModifyCommand(p *cli.Program) *cobra.Command {
 			Long: subnetModifyHelp, Refs: []cli.Refs{cli.NetworkRefs, cli.SubnetRefs},
 			Example: `  berth subnet modify net1 lan --cidr 192.0.2.0/25 --gateway 192.0.2.2 --dhcp=false --name lan2
   berth subnet modify net1 192.0.2.0/24 --gateway none
+  berth subnet modify net1 lan --gateway-note 'core router'
   berth subnet modify net1 lan --name ''`},
 		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
 			modify, err := flags.modify(cmd, cidr)
@@ -88,7 +97,7 @@ func subnetModifyCommand(p *cli.Program) *cobra.Command {
 				return nil, err
 			}
 			modify.Network, modify.Subnet = args[0], args[1]
-			return cli.One(modify, cli.Changed(cmd, "cidr", "gateway", "dhcp", "name"))
+			return cli.One(modify, cli.Changed(cmd, "cidr", "gateway", "gateway-note", "dhcp", "name"))
 		},
 	}.Command(p)
 	flags.flags(cmd)
@@ -122,6 +131,9 @@ func (s *subnetFlags) modify(cmd *cobra.Command, cidr string) (*ipam.ModifySubne
 		}
 		m.Gateway = &a
 	}
+	if f.Changed("gateway-note") {
+		m.GatewayNote = &s.note
+	}
 	if f.Changed("dhcp") {
 		m.DHCP = &s.dhcp
 	}
@@ -145,10 +157,12 @@ func subnetRemoveCommand(p *cli.Program) *cobra.Command {
 
 const subnetListHelp = `Lists the subnets of one network or of all, by space and address: the network of each,
 its gateway, the pools that automatic addresses come from, and how many addresses are held, remembered for
-their last holder, and free in the pools. In a cluster, HOSTS are the hosts with a Docker network on it.`
+their last holder, and free in the pools. In a cluster, HOSTS are the hosts with a Docker network on it.
+--wide also shows the notes of the gateways.`
 
 func subnetListCommand(p *cli.Program) *cobra.Command {
 	var space string
+	var wide bool
 	cmd := cli.Listing[ipam.SubnetInfo]{
 		Verb: cli.Verb{Use: "ls [NETWORK]", Short: "List subnets", Long: subnetListHelp,
 			Refs: []cli.Refs{cli.NetworkRefs},
@@ -157,11 +171,12 @@ func subnetListCommand(p *cli.Program) *cobra.Command {
   berth subnet ls --space global
   berth subnet ls -q --no-trunc
   berth subnet ls --format 'table {{.CIDR}}\t{{.Free}}'`},
-		Columns: subnetColumns,
+		Columns: func(out cli.Output) []cli.Column[ipam.SubnetInfo] { return subnetColumns(out, wide) },
 		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.SubnetInfo, error) {
 			return subnetsOf(ctx, c, cli.First(args), space)
 		},
 	}.Command(p)
+	cmd.Flags().BoolVarP(&wide, "wide", "w", false, "also the notes of the gateways")
 	p.SpaceFlag(cmd, &space)
 	return cmd
 }
@@ -182,8 +197,8 @@ func subnetsOf(ctx context.Context, c *client.Client, network, space string) ([]
 	return slices.DeleteFunc(all, func(s ipam.SubnetInfo) bool { return s.Network != n.ID }), err
 }
 
-func subnetColumns(out cli.Output) []cli.Column[ipam.SubnetInfo] {
-	return []cli.Column[ipam.SubnetInfo]{
+func subnetColumns(out cli.Output, wide bool) []cli.Column[ipam.SubnetInfo] {
+	columns := []cli.Column[ipam.SubnetInfo]{
 		cli.Col("SUBNET", func(s *ipam.SubnetInfo) string { return s.CIDR.String() }),
 		cli.Col("NAME", func(s *ipam.SubnetInfo) string { return s.Name }),
 		cli.Col("SPACE", func(s *ipam.SubnetInfo) string { return s.Space }),
@@ -208,4 +223,8 @@ func subnetColumns(out cli.Output) []cli.Column[ipam.SubnetInfo] {
 		cli.Col("CREATED", func(s *ipam.SubnetInfo) string { return cli.LocalTime(s.Created) }),
 		cli.Col("HOSTS", func(s *ipam.SubnetInfo) string { return strings.Join(s.Hosts, ",") }).IfAny(),
 	}
+	if wide {
+		columns = append(columns, cli.Col("GATEWAY NOTE", func(s *ipam.SubnetInfo) string { return s.GatewayNote }))
+	}
+	return columns
 }

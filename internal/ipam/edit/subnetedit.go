@@ -12,11 +12,12 @@ import (
 
 // SubnetFacts is what events tell of a subnet.
 type SubnetFacts struct {
-	Name    string       `json:"name,omitempty"`
-	CIDR    netip.Prefix `json:"cidr,omitzero"`
-	Gateway string       `json:"gateway,omitempty"` // "none" where there is none
-	DHCP    *bool        `json:"dhcp,omitempty"`
-	Pools   []ipam.Pool  `json:"pools,omitempty"`
+	Name        string       `json:"name,omitempty"`
+	CIDR        netip.Prefix `json:"cidr,omitzero"`
+	Gateway     string       `json:"gateway,omitempty"` // "none" where there is none
+	GatewayNote string       `json:"gateway_note,omitempty"`
+	DHCP        *bool        `json:"dhcp,omitempty"`
+	Pools       []ipam.Pool  `json:"pools,omitempty"`
 
 	Exclusions []ipam.Exclusion `json:"exclusions,omitempty"`
 	Static     []ipam.Range     `json:"static,omitempty"`
@@ -28,7 +29,7 @@ func FactsOfSubnet(sub *ipam.Subnet) SubnetFacts {
 	if sub.Gateway.IsValid() {
 		gateway = sub.Gateway.String()
 	}
-	return SubnetFacts{sub.Name, sub.CIDR, gateway, &dhcp, sub.Pools, sub.Exclusions, sub.Static}
+	return SubnetFacts{sub.Name, sub.CIDR, gateway, sub.GatewayNote, &dhcp, sub.Pools, sub.Exclusions, sub.Static}
 }
 
 // differing is f less what is the same in other.
@@ -41,6 +42,9 @@ func (f SubnetFacts) differing(other SubnetFacts) SubnetFacts {
 	}
 	if f.Gateway == other.Gateway {
 		f.Gateway = ""
+	}
+	if f.GatewayNote == other.GatewayNote {
+		f.GatewayNote = ""
 	}
 	if *f.DHCP == *other.DHCP {
 		f.DHCP = nil
@@ -216,7 +220,11 @@ func (p *Plan) SetGatewayLease(sub *ipam.Subnet) error {
 	case before.Reserved() != nil:
 		return choose.ReservedError(p.Change, sub.Gateway, before.Reservation)
 	}
-	id, err := p.Tell(&ipam.Event{Verb: ipam.GatewaySet, Subnet: sub.CIDR, Address: sub.Gateway}, nil, nil)
+	var facts any
+	if sub.GatewayNote != "" {
+		facts = TakenFacts{sub.GatewayNote}
+	}
+	id, err := p.Tell(&ipam.Event{Verb: ipam.GatewaySet, Subnet: sub.CIDR, Address: sub.Gateway}, nil, facts)
 	if err != nil {
 		return err
 	}
@@ -349,12 +357,13 @@ func dropGatewayOf(c *ledger.Change, at *ipam.Attachment, sub *ipam.Subnet, n *i
 	p := &Plan{c, n}
 	e := &ipam.Event{Verb: ipam.SubnetModified, Subnet: sub.CIDR, Attachment: at.ID,
 		Detail: "the Docker network that asked for the gateway is gone"}
-	if _, err := p.Tell(e, SubnetFacts{Gateway: sub.Gateway.String()}, SubnetFacts{Gateway: "none"}); err != nil {
+	was := SubnetFacts{Gateway: sub.Gateway.String(), GatewayNote: sub.GatewayNote}
+	if _, err := p.Tell(e, was, SubnetFacts{Gateway: "none"}); err != nil {
 		return err
 	}
 	if err := p.DropGateway(sub); err != nil {
 		return err
 	}
-	sub.Gateway, sub.GatewayBy = netip.Addr{}, ipam.ID{}
+	sub.Gateway, sub.GatewayNote, sub.GatewayBy = netip.Addr{}, "", ipam.ID{}
 	return nil
 }

@@ -57,6 +57,9 @@ func (h *history) note(sub *ipam.SubnetInfo, l *ipam.Lease) {
 		had.What, had.Kind, had.Lease, had.Name, had.MAC, had.Host = ipam.LeaseTenure, l.Kind.String(), l.ID, l.Name,
 			l.MAC, l.Host
 		had.From, had.Until, had.Note = l.Since, l.Released, l.Note
+		if l.Kind == ipam.Gateway && l.Address == sub.Gateway {
+			had.Note = sub.GatewayNote
+		}
 		h.known[tenant{lease: l.ID}] = &beginning{had, l.ID, l.Attachment}
 	}
 	if r := l.Reservation; r != nil && chooses(&h.f, sub.Space, l.Address, ipam.MAC{}, r.Owner) {
@@ -94,6 +97,7 @@ func (h *history) add(ctx context.Context, e *ipam.Event) (err error) {
 		h.endAll(e, func(b *beginning) bool { return b.Kind == ipam.Gateway.String() && b.attachment == e.Attachment })
 	case ipam.SubnetModified:
 		h.endAll(e, func(b *beginning) bool { return b.Kind == ipam.Gateway.String() && b.isGatewayBefore(e) })
+		h.noteGateway(e)
 	case ipam.SubnetRemoved:
 		h.endAll(e, func(b *beginning) bool { return b.Space == e.Space && e.Subnet.Contains(b.Address) })
 	}
@@ -261,6 +265,21 @@ func (b *beginning) isGatewayBefore(e *ipam.Event) bool {
 	}
 	var was edit.SubnetFacts // the fields that differ
 	return json.Unmarshal(e.Before, &was) == nil && was.Gateway == b.Address.String()
+}
+
+// noteGateway takes down what an event of a subnet says of the note of its gateway, where it says anything.
+func (h *history) noteGateway(e *ipam.Event) {
+	var was, is edit.SubnetFacts
+	if json.Unmarshal(e.Before, &was) != nil || json.Unmarshal(e.After, &is) != nil ||
+		was.GatewayNote == is.GatewayNote {
+		return
+	}
+	for _, b := range h.open {
+		if b.Kind == ipam.Gateway.String() && b.attachment == (ipam.ID{}) && b.Space == e.Space &&
+			e.Subnet.Contains(b.Address) {
+			b.Note = is.GatewayNote
+		}
+	}
 }
 
 // endAll ends what an event ends without saying so of each.
