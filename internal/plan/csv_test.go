@@ -131,7 +131,7 @@ func TestBadCSV(t *testing.T) {
 		problems   []string
 	}{
 		{"subnets", "", []string{"0: the table is empty; its first row names the columns: network, space, prefix, " +
-			"name, gateway, dhcp, static, pool"}},
+			"name, gateway, gateway_note, dhcp, static, pool"}},
 		{"subnets", "network,name\nnet1,lan\n", []string{"1: there is no column prefix, which subnets need"}},
 		{"subnets", "prefix,colour\n192.0.2.0/24,red\n",
 			[]string{`1: there is no column "colour"; there are network, space, prefix`}},

@@ -121,6 +121,7 @@ func drawnSubnet(t *rapid.T) ipam.PlannedSubnet {
 		Name: rapid.OneOf(rapid.Just(""), drawnName).Draw(t, "name")}
 	if rapid.Bool().Draw(t, "gateway") {
 		sub.Gateway = drawnAddr.Draw(t, "gateway")
+		sub.GatewayNote = drawnText.Draw(t, "gateway note")
 	}
 	if rapid.Bool().Draw(t, "whole") {
 		sub.Pools = []ipam.PlannedPool{{Range: wholeOf(sub.CIDR)}}

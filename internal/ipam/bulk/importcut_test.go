@@ -27,7 +27,8 @@ func largePlan() ipam.Plan {
 		planned := ipam.PlannedNetwork{Name: name}
 		for i := range subnets {
 			sub := ipam.PlannedSubnet{CIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(n), byte(i), 0}), 24),
-				Gateway: netip.AddrFrom4([4]byte{10, byte(n), byte(i), 1}),
+				Gateway:     netip.AddrFrom4([4]byte{10, byte(n), byte(i), 1}),
+				GatewayNote: fmt.Sprintf("router of %s, floor %d", name, i),
 				Pools: []ipam.PlannedPool{{Range: ipamtest.MustRange(fmt.Sprintf("10.%d.%d.100+9", n, i)),
 					Name: "front"}}}
 			if i == 0 {
