@@ -3,6 +3,7 @@ package choose_test
 import (
 	"testing"
 
+	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
 )
 
@@ -94,4 +95,23 @@ func TestGatewayGoesWithItsNetwork(t *testing.T) {
 			ask B ip=192.0.2.1 ! inuse; the gateway of its subnet
 		`},
 	})
+}
+
+// Who says something of a gateway plans it: it stays with its note when the Docker network that asked for it goes.
+func TestGatewayWithNoteStays(t *testing.T) {
+	r := ipamtest.New(t)
+	r.Run("attach A cidr=192.0.2.0/28\nattach B cidr=192.0.2.0/28\ngateway B ip=192.0.2.9 -> 192.0.2.9")
+	subnet := func() ipam.SubnetInfo {
+		all, err := r.S.Subnets(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all[0]
+	}
+	network := subnet().Network.String()
+	r.Edit(&ipam.ModifySubnet{Network: network, Subnet: "192.0.2.0/28", GatewayNote: new("core")})
+	r.Run("detach B\nask A ip=192.0.2.9 ! inuse; the gateway of its subnet")
+	if sub := subnet(); sub.GatewayNote != "core" {
+		t.Errorf("the gateway %s has the note %q", sub.Gateway, sub.GatewayNote)
+	}
 }

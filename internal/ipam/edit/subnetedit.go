@@ -357,13 +357,12 @@ func dropGatewayOf(c *ledger.Change, at *ipam.Attachment, sub *ipam.Subnet, n *i
 	p := &Plan{c, n}
 	e := &ipam.Event{Verb: ipam.SubnetModified, Subnet: sub.CIDR, Attachment: at.ID,
 		Detail: "the Docker network that asked for the gateway is gone"}
-	was := SubnetFacts{Gateway: sub.Gateway.String(), GatewayNote: sub.GatewayNote}
-	if _, err := p.Tell(e, was, SubnetFacts{Gateway: "none"}); err != nil {
+	if _, err := p.Tell(e, SubnetFacts{Gateway: sub.Gateway.String()}, SubnetFacts{Gateway: "none"}); err != nil {
 		return err
 	}
 	if err := p.DropGateway(sub); err != nil {
 		return err
 	}
-	sub.Gateway, sub.GatewayNote, sub.GatewayBy = netip.Addr{}, "", ipam.ID{}
+	sub.Gateway, sub.GatewayBy = netip.Addr{}, ipam.ID{}
 	return nil
 }
