@@ -143,5 +143,6 @@ type SubnetPlan struct {
 // Shown is how its network shows it, without its ranges and what is in use of it.
 func (sub *Subnet) Shown() SubnetPlan {
 	return SubnetPlan{ID: sub.ID, Name: sub.Name, CIDR: sub.CIDR, Gateway: sub.Gateway,
-		GatewayNote: sub.GatewayNote, DHCP: sub.DHCP, Pools: []PoolPlan{}, Exclusions: []ExclusionPlan{}, Docker: len(sub.Attachments)}
+		GatewayNote: sub.GatewayNote, DHCP: sub.DHCP, Pools: []PoolPlan{}, Exclusions: []ExclusionPlan{},
+		Docker: len(sub.Attachments)}
 }
