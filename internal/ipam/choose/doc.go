@@ -4,7 +4,8 @@
 //
 // A request opens its Target (address.go): the attachment and its subnet. What repeats an earlier request is told by
 // doubt.go; whose a nameless one is by guess.go; then choose.go asks order.go, where the rule is: reserved, remembered,
-// never used, longest released. Edits and a host's headroom ask the same rule. Gateways are gateway.go, subnets
+// never used, longest released. The lease is then written, with its kind, by address.go, which also ends leases and
+// refuses. Edits and a host's headroom ask the same rule. Gateways are gateway.go, subnets
 // carve.go, attachments that come back heir.go, replicas' vacancies standin.go, and what a host claims ahead
 // headroom.go.
 package choose
