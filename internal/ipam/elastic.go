@@ -72,12 +72,13 @@ type Association struct {
 	EgressOnly bool       `json:"egress_only,omitempty"`
 }
 
-// Same tells whether two associations map the same guest in the same way.
+// Same tells whether two associations map the same guest in the same way, for the same owner: an address that has
+// changed hands is another's guest.
 func (a *Association) Same(other *Association) bool {
-	return a.At(other) && a.EgressOnly == other.EgressOnly && a.Chosen == other.Chosen
+	return a.Instance == other.Instance && a.At(other) && a.EgressOnly == other.EgressOnly && a.Chosen == other.Chosen
 }
 
-// At tells whether two associations are of one guest.
+// At tells whether two associations are of one guest address.
 func (a *Association) At(other *Association) bool {
 	return a.Network == other.Network && a.Guest == other.Guest
 }

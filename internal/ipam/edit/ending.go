@@ -61,15 +61,14 @@ func endPlaced(c *ledger.Change, what ledger.Ending) error {
 		c.ForgetEnding(what) // the index was wrong
 		return nil
 	}
-	if err := endElastic(c, l.Reservation.Owner); err != nil {
+	owner := l.Reservation.Owner
+	if err := EndReservation(c, Picked{sub, what.Addr, l}, timeIsOver); err != nil {
 		return err
 	}
-	return EndReservation(c, Picked{sub, what.Addr, l}, timeIsOver)
-}
-
-// endElastic ends the associations of elastic addresses with an owner whose time is over.
-func endElastic(c *ledger.Change, owner string) error {
-	return elastic.EndOwners(c, func(other string) bool { return other == owner })
+	if n := c.Index().Network(sub.Network); n != nil {
+		return elastic.EndOwner(c, n, owner)
+	}
+	return nil
 }
 
 func endDynamic(c *ledger.Change, what ledger.Ending) error {
@@ -85,5 +84,5 @@ func endDynamic(c *ledger.Change, what ledger.Ending) error {
 	if err != nil {
 		return err
 	}
-	return endElastic(c, what.Owner)
+	return elastic.EndOwner(c, n, what.Owner)
 }

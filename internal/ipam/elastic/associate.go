@@ -60,6 +60,9 @@ func associate(e *ipam.AssociateElastic, c *ledger.Change, seen uint64) (ipam.Re
 			"%s is allocated to no account", e.Address), ipam.Advise(ipam.DoAllocate, e.Address))
 	}
 	owner := ipam.CanonicalOwner(e.Instance)
+	if result, again, err := asBefore(c, e, known.Association, owner); again {
+		return result, err
+	}
 	g, err := find(c, e, owner)
 	if err != nil {
 		return ipam.Result{}, err
@@ -74,7 +77,10 @@ func associate(e *ipam.AssociateElastic, c *ledger.Change, seen uint64) (ipam.Re
 		if was.Same(want) {
 			return result, nil
 		}
-		here := was.At(want) || was.Network == want.Network && was.Instance == want.Instance && !was.Chosen
+		here, err := leadsTo(c, was, want)
+		if err != nil {
+			return ipam.Result{}, err
+		}
 		if !here && !e.Move {
 			return ipam.Result{}, ipam.Help(ipam.RefuseAs(ipam.AddressAssociated, ipam.ErrInUse,
 				"%s of account %s is associated with %s", e.Address, known.Account, where(c, was)),
@@ -82,6 +88,47 @@ func associate(e *ipam.AssociateElastic, c *ledger.Change, seen uint64) (ipam.Re
 		}
 	}
 	return result, setAssociation(c, known, want, "")
+}
+
+// asBefore answers the same association once more, whatever has become of its guest since; again is false for another.
+func asBefore(c *ledger.Change, e *ipam.AssociateElastic, was *ipam.Association, owner string) (result ipam.Result,
+	again bool, err error) {
+	if was == nil || was.Instance != owner || was.EgressOnly != e.EgressOnly || was.Chosen != e.Guest.IsValid() ||
+		was.Chosen && was.Guest != e.Guest {
+		return result, false, nil
+	}
+	if e.Network != "" {
+		n, err := namedNetwork(c, e.Network)
+		if err != nil {
+			return result, true, err
+		}
+		if n.ID != was.Network {
+			return result, false, nil
+		}
+	}
+	result = ipam.Result{Network: was.Network, Addresses: []netip.Addr{e.Address}}
+	at := was.Guest
+	if g, there, err := mapped(c, was); err != nil {
+		return result, true, err
+	} else if there {
+		at = g.addr
+	}
+	if sub := subnetAt(c.Index(), was.Network, at); sub != nil {
+		result.Subnet, result.CIDR = sub.ID, sub.CIDR
+	}
+	return result, true, nil
+}
+
+// leadsTo tells whether an association is of the guest of another already, so that no move is meant.
+func leadsTo(c *ledger.Change, was, want *ipam.Association) (bool, error) {
+	if was.Network != want.Network {
+		return false, nil
+	}
+	if was.Instance == want.Instance && (!was.Chosen || was.Guest == want.Guest) {
+		return true, nil
+	}
+	now, there, err := mapped(c, was)
+	return there && now.addr == want.Guest, err
 }
 
 // mayMap refuses a guest to which an address cannot be mapped.
@@ -108,7 +155,8 @@ func mayMap(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) error
 	}
 	return ipam.Help(ipam.RefuseAs(ipam.GuestAssociated, ipam.ErrInUse,
 		"%s has the elastic address %s of account %s already, which is mapped to %s on network %s; a guest address has "+
-			"one", other.Association.Instance, other.Address, other.Account, g.addr, g.n.Name),
+			"one", other.Association.Instance, other.Address, other.Account, g.addr,
+		c.NetworkName(other.Association.Network)),
 		ipam.Advise(ipam.DoDisassociate, other.Address))
 }
 
@@ -125,24 +173,6 @@ func publishesNothing(c *ledger.Change, g *guest, owner string) error {
 	return ipam.RefuseAs(ipam.PublishesPorts, ipam.ErrInUse,
 		"the container %s publishes %s of its host, so that an elastic address cannot lead to it, too; run it without "+
 			"published ports", name, strings.Join(ports, ", "))
-}
-
-// mappedTo is another elastic address that leads to a guest; nil where none does.
-func mappedTo(c *ledger.Change, g *guest, but netip.Addr) (*ipam.Elastic, error) {
-	for addr, one := range c.Index().Elastics() {
-		a := one.Association
-		if addr == but || a == nil || a.Network != g.n.ID || addr.Is6() != but.Is6() {
-			continue
-		}
-		now, there, err := mapped(c, a)
-		if err != nil {
-			return nil, err
-		}
-		if there && now.addr == g.addr {
-			return one, nil
-		}
-	}
-	return nil, nil
 }
 
 // setAssociation gives an address another association; nil is none.

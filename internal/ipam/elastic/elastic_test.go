@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
@@ -22,6 +23,8 @@ type bench struct {
 	published map[string][]string // by container
 	driver    string              // of the Docker network
 	path      string
+	host      string        // the daemon's name
+	later     time.Duration // what the clock is ahead
 }
 
 const (
@@ -34,7 +37,7 @@ func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
 
 // begin opens a bench with an elastic range of four addresses, of which the account default has the first two.
 func begin(t *testing.T) *bench {
-	b := &bench{t: t, published: map[string][]string{}, path: filepath.Join(t.TempDir(), "berth.db")}
+	b := &bench{t: t, host: "h1", published: map[string][]string{}, path: filepath.Join(t.TempDir(), "berth.db")}
 	b.open(false)
 	b.edit(&ipam.CreateNetwork{Name: "net1", Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix(lan), Pool: true}}})
 	on := "on"
@@ -61,7 +64,8 @@ func (b *bench) open(off bool) {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(func() { st.Close() })
-	b.Service, err = service.Open(context.Background(), service.Config{Store: st, Host: "h1", NoElastic: off,
+	b.Service, err = service.Open(context.Background(), service.Config{Store: st, Host: b.host, NoElastic: off,
+		Now: func() time.Time { return time.Now().Add(b.later).Truncate(time.Microsecond) },
 		Known: ipam.Known{
 			Publishes: func(is func(string) bool) (string, []string) {
 				for name, ports := range b.published {

@@ -44,6 +44,24 @@ func EndOwners(c *ledger.Change, has func(owner string) bool) error {
 	return nil
 }
 
+// EndOwner ends the associations of an owner whose time is over on a network, unless something else is reserved for it
+// there. It runs before each change while one is due, and so looks only at what is the owner's.
+func EndOwner(c *ledger.Change, n *ipam.Network, owner string) error {
+	all := associatedAs(c.Index(), n, owner)
+	if len(all) == 0 {
+		return nil
+	}
+	if reserved, err := hasReserved(c, n, owner); err != nil || reserved {
+		return err
+	}
+	for _, one := range all {
+		if err := endAssociation(c, one, "its owner has ended"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // EndNetwork ends the associations with guests on a network that is removed or, unless that is forced, refuses it.
 func EndNetwork(c *ledger.Change, n *ipam.Network, force bool) error {
 	all := associatedWith(c.Index(), func(a *ipam.Association) bool { return a.Network == n.ID })

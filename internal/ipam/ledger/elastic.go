@@ -17,6 +17,19 @@ type elastics struct {
 	ranges    map[ipam.ID]Cached[ipam.ElasticRange]
 	addresses map[netip.Addr]Cached[ipam.Elastic]
 	applied   map[AppliedAt]Cached[ipam.Applied]
+
+	byInstance Places[InstanceAt] // elastic addresses by whom they are associated with
+	byGuest    Places[netip.Addr] // and by the guest that was found for it
+}
+
+// InstanceAt is an instance on a network, by the form in which names are remembered.
+type InstanceAt struct {
+	Network  ipam.ID
+	Instance string
+}
+
+func instanceAt(network ipam.ID, instance string) InstanceAt {
+	return InstanceAt{network, ipam.RememberedName(instance)}
 }
 
 // AppliedAt is where an edge has something to say of an address.
@@ -80,10 +93,32 @@ func (ix *Index) takeElastic(key, raw []byte) bool {
 		return len(key) == 17 && takeCached(ix.elastic.ranges, ipam.ID(key[1:]), raw)
 	case ElasticKeys:
 		addr, ok := netip.AddrFromSlice(key[1:])
-		return ok && takeCached(ix.elastic.addresses, addr, raw)
+		return ok && ix.elastic.takeAddress(addr, raw)
 	default:
 		at, ok := appliedAt(key)
 		return ok && takeCached(ix.elastic.applied, at, raw)
+	}
+}
+
+// takeAddress takes over the record of an address.
+func (e *elastics) takeAddress(addr netip.Addr, raw []byte) bool {
+	before := e.addresses[addr].Value
+	ok := takeCached(e.addresses, addr, raw)
+	e.place(addr, before, e.addresses[addr].Value)
+	return ok
+}
+
+// place moves an address from where it was associated to where it is now; nil is nowhere.
+func (e *elastics) place(addr netip.Addr, before, after *ipam.Elastic) {
+	if before != nil && before.Association != nil {
+		a := before.Association
+		e.byInstance.remove(instanceAt(a.Network, a.Instance), addr)
+		e.byGuest.remove(a.Guest, addr)
+	}
+	if after != nil && after.Association != nil {
+		a := after.Association
+		e.byInstance.Add(instanceAt(a.Network, a.Instance), addr)
+		e.byGuest.Add(a.Guest, addr)
 	}
 }
 
@@ -111,6 +146,17 @@ func (ix *Index) Elastic(addr netip.Addr) *ipam.Elastic { return ix.elastic.addr
 // Elastics yields all elastic addresses that are not free, in no order.
 func (ix *Index) Elastics() iter.Seq2[netip.Addr, *ipam.Elastic] { return values(ix.elastic.addresses) }
 
+// AssociatedAs yields the elastic addresses that are associated with an instance on a network, also those of other forms
+// of its name.
+func (ix *Index) AssociatedAs(network ipam.ID, instance string) iter.Seq[netip.Addr] {
+	return ix.elastic.byInstance.Of(instanceAt(network, instance))
+}
+
+// AssociatedAt yields the elastic addresses for which a guest was found when they were associated, on any network.
+func (ix *Index) AssociatedAt(guest netip.Addr) iter.Seq[netip.Addr] {
+	return ix.elastic.byGuest.Of(guest)
+}
+
 // Applied is what an edge has said of an address; nil where it has said nothing.
 func (ix *Index) Applied(at AppliedAt) *ipam.Applied { return ix.elastic.applied[at].Value }
 
@@ -135,7 +181,14 @@ func (c *Change) SetElasticRange(id ipam.ID, r *ipam.ElasticRange) error {
 
 // SetElastic writes an address, or makes it free where e is nil.
 func (c *Change) SetElastic(addr netip.Addr, e *ipam.Elastic) error {
-	return setElastic(c, c.index.elastic.addresses, addr, ElasticKey(addr), e)
+	known := &c.index.elastic
+	before := known.addresses[addr].Value
+	if err := setElastic(c, known.addresses, addr, ElasticKey(addr), e); err != nil {
+		return err
+	}
+	known.place(addr, before, e)
+	c.undo = append(c.undo, func() { known.place(addr, e, before) })
+	return nil
 }
 
 // SetApplied writes what an edge says of an address, or forgets it where a is nil.
@@ -198,6 +251,12 @@ func (e *elastics) lines(d description) {
 	}
 	for addr, one := range e.addresses {
 		d.line("elastic address %s: %s", addr, one.Raw)
+	}
+	for at, addr := range e.byInstance.All() {
+		d.line("elastic address %s is associated with %s of network %s", addr, at.Instance, at.Network)
+	}
+	for guest, addr := range e.byGuest.All() {
+		d.line("elastic address %s was associated with the guest %s", addr, guest)
 	}
 	for at, a := range e.applied {
 		d.line("applied on %s: %s", at.Host, a.Raw)
