@@ -123,8 +123,8 @@ func CheckNote(note string) error {
 	return nil
 }
 
-// Few counts things and shows the first of them.
-func Few(noun string, all []netip.Prefix) string {
+// Summarize counts things and shows the first of them.
+func Summarize(noun string, all []netip.Prefix) string {
 	const shown = 3
 	text := fmt.Sprintf("%d %ss", len(all), noun)
 	if len(all) == 1 {

@@ -283,7 +283,7 @@ func apply(req *ipam.PoolRequest, n *ipam.Network) (changed bool, err error) {
 		if old, ok := n.Tags[key]; ok && old == value {
 			continue
 		}
-		if err := edit.Tag(n, key, &value); err != nil {
+		if err := edit.SetTag(n, key, &value); err != nil {
 			return false, err
 		}
 		changed = true

@@ -182,7 +182,7 @@ func (ck *importCheck) newNetwork(p *ipam.PlannedNetwork) *ipam.Network {
 		n.Space = ipam.LocalSpace
 	}
 	set := ipam.ModifyNetwork{MACPrefix: &p.MACPrefix, Sticky: p.Sticky, Quarantine: p.Quarantine}
-	ck.refuse(p.Line, edit.On(&set, n))
+	ck.refuse(p.Line, edit.SetFields(&set, n))
 	var err error
 	n.Type, err = ipam.ParseNetworkType(p.Type)
 	ck.refuse(p.Line, err)
@@ -190,7 +190,7 @@ func (ck *importCheck) newNetwork(p *ipam.PlannedNetwork) *ipam.Network {
 	ck.rules(n, p)
 	for _, key := range slices.Sorted(maps.Keys(p.Tags)) {
 		value := p.Tags[key]
-		ck.refuse(p.Line, edit.Tag(n, key, &value))
+		ck.refuse(p.Line, edit.SetTag(n, key, &value))
 	}
 	ck.refuse(p.Line, edit.CheckTags(n))
 	for _, link := range p.Links {
@@ -198,7 +198,7 @@ func (ck *importCheck) newNetwork(p *ipam.PlannedNetwork) *ipam.Network {
 			ck.Add(p.Line, "the network %s has two links on the host %s, and can have one", p.Name, link.Host)
 			continue
 		}
-		ck.refuse(p.Line, edit.Link(n, link))
+		ck.refuse(p.Line, edit.SetLink(n, link))
 	}
 	return n
 }

@@ -80,7 +80,7 @@ func nothingToCarve(s *ledger.Ledger, req ipam.PoolRequest, searched []ipam.Base
 		routes := slices.DeleteFunc(slices.Clone(req.Avoid),
 			func(p netip.Prefix) bool { return !p.Overlaps(base.Prefix) })
 		parts = append(parts, fmt.Sprintf("%s (in the way: %s of space %s, %s)", base,
-			ipam.Few("subnet", blocks.In(base.Prefix)), req.Space, ipam.Few("host route", routes)))
+			ipam.Summarize("subnet", blocks.In(base.Prefix)), req.Space, ipam.Summarize("host route", routes)))
 	}
 	return ipam.Refuse(ipam.ErrExhausted,
 		"no %s subnet is free: searched %s; remove networks, name a subnet with --subnet, or give more bases with "+

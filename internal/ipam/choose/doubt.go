@@ -2,27 +2,13 @@ package choose
 
 import (
 	"context"
-	"fmt"
+	"net/netip"
+	"slices"
 	"time"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
 )
-
-// holder names who has an address, for an error. A container that was renamed since it took it is known by what it is
-// called now, where a witness knows that.
-func holder(c *ledger.Change, space string, held *ipam.Lease) string {
-	now := c.Known().Sighting(space, held).Container
-	if now == "" || ipam.RememberedName(now) == ipam.RememberedName(held.Name) {
-		return held.Holder()
-	}
-	seen := *held
-	seen.Name = now
-	if held.Name == "" {
-		return seen.Holder()
-	}
-	return fmt.Sprintf("%s, which was called %s,", seen.Holder(), held.Name)
-}
 
 // doubt is whether a live lease may have no endpoint.
 type doubt uint8
@@ -76,17 +62,6 @@ func doLook(c *ledger.Change) {
 	if c.Known().Look != nil {
 		c.Known().Look()
 	}
-}
-
-// takeOver ends a lease that its endpoint has lost, and takes the address for the next one in the same breath.
-func (t *Target) takeOver(req ipam.AddressRequest, held *ipam.Lease) error {
-	if hint := t.hint(req); hint.Name != "" {
-		req.Name, req.Guessed = hint.Name, true
-	}
-	if _, err := t.Event(ipam.EndOf(t.Sub, held)); err != nil {
-		return err
-	}
-	return t.Take(req, held.Address, held, held.Kind)
 }
 
 // How soon after its IPv4 address an endpoint asks for its IPv6 one, and after its IPv4 pool a Docker network for its
@@ -146,4 +121,27 @@ func isStartOf(c *ledger.Change, l *ipam.Lease, req ipam.AddressRequest, at *ipa
 		return false
 	}
 	return at.Created.Sub(other.Created).Abs() <= otherPoolTime
+}
+
+// Repeated is the lease of which req is a repetition: one that somebody has, and whose endpoint has lost it, as is
+// tells. Where an address is asked for it can be no other one.
+func Repeated(sx *ledger.SubnetIndex, req *ipam.AddressRequest, read Reading,
+	is func(*ipam.Lease) bool) (*ipam.Lease, error) {
+	places := sx.ByMAC().Of(req.MAC)
+	switch {
+	case req.Preferred.IsValid():
+		places = slices.Values([]netip.Addr{req.Preferred})
+	case req.MAC == (ipam.MAC{}):
+		places = sx.ByName().Of(ipam.RememberedName(req.Name))
+	}
+	return latest(places, read, func(l *ipam.Lease) bool { return l.Held() && is(l) })
+}
+
+// SameEndpoint tells whether req says what the endpoint of a lease said: the MAC, and the name where one is sent. An
+// address alone identifies nobody.
+func SameEndpoint(req *ipam.AddressRequest, mac ipam.MAC, name string) bool {
+	if req.MAC == (ipam.MAC{}) && req.Name == "" {
+		return false
+	}
+	return mac == req.MAC && (req.Name == "" || name == req.Name)
 }

@@ -126,11 +126,3 @@ func (t *Target) restarted() (*ipam.Lease, error) {
 	}
 	return m, nil
 }
-
-// KeptOf is what is kept of a subnet.
-func KeptOf(c *ledger.Change, sub *ipam.Subnet) ipam.Wants {
-	if c.Known().Wanted == nil {
-		return nil
-	}
-	return c.Known().Wanted(sub.Space, sub.CIDR)
-}

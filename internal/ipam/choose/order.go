@@ -1,9 +1,7 @@
 package choose
 
 import (
-	"iter"
 	"net/netip"
-	"slices"
 	"time"
 
 	"berth/internal/ipam"
@@ -59,68 +57,4 @@ func Next(sx *ledger.SubnetIndex, p ledger.OpenPool, slot int, now time.Time, ke
 	}
 	addr, _, ok := sx.LongestReleased(p, now, kept, exists)
 	return addr, ok
-}
-
-// Reading reads the record of an address; nil: it has none. What an index says of one is advice.
-type Reading func(netip.Addr) (*ipam.Lease, error)
-
-// LastHad is the memory that the name of who asks, else its MAC, has left last, of those that may be given. The
-// quarantine does not bind it.
-func LastHad(sx *ledger.SubnetIndex, req *ipam.AddressRequest, read Reading,
-	may func(*ipam.Lease) bool) (*ipam.Lease, error) {
-	name := ipam.RememberedName(req.Name)
-	byName, err := latest(sx.ByName().Of(name), read, func(m *ipam.Lease) bool {
-		return isMemory(m) && ipam.RememberedName(m.Name) == name && may(m)
-	})
-	if err != nil || byName != nil {
-		return byName, err
-	}
-	return latest(sx.ByMAC().Of(req.MAC), read, func(m *ipam.Lease) bool {
-		return isMemory(m) && m.MAC == req.MAC && may(m)
-	})
-}
-
-func isMemory(l *ipam.Lease) bool { return l.Remembered() && l.Reservation == nil }
-
-// Repeated is the lease of which req is a repetition: one that somebody has, and whose endpoint has lost it, as is
-// tells. Where an address is asked for it can be no other one.
-func Repeated(sx *ledger.SubnetIndex, req *ipam.AddressRequest, read Reading,
-	is func(*ipam.Lease) bool) (*ipam.Lease, error) {
-	places := sx.ByMAC().Of(req.MAC)
-	switch {
-	case req.Preferred.IsValid():
-		places = slices.Values([]netip.Addr{req.Preferred})
-	case req.MAC == (ipam.MAC{}):
-		places = sx.ByName().Of(ipam.RememberedName(req.Name))
-	}
-	return latest(places, read, func(l *ipam.Lease) bool { return l.Held() && is(l) })
-}
-
-// latest is the record among the places that was in use last, the lower one of two; nil where none is of those that
-// are looked for. The order of the places says not which: a change that was taken back has put them in another.
-func latest(places iter.Seq[netip.Addr], read Reading, is func(*ipam.Lease) bool) (last *ipam.Lease, err error) {
-	for addr := range places {
-		l, err := read(addr)
-		if err != nil {
-			return nil, err
-		}
-		if l != nil && is(l) && (last == nil || isLater(l, last)) {
-			last = l
-		}
-	}
-	return last, nil
-}
-
-func isLater(l, than *ipam.Lease) bool {
-	at, other := l.LastUsed(), than.LastUsed()
-	return at.After(other) || at.Equal(other) && l.Address.Less(than.Address)
-}
-
-// SameEndpoint tells whether req says what the endpoint of a lease said: the MAC, and the name where one is sent. An
-// address alone identifies nobody.
-func SameEndpoint(req *ipam.AddressRequest, mac ipam.MAC, name string) bool {
-	if req.MAC == (ipam.MAC{}) && req.Name == "" {
-		return false
-	}
-	return mac == req.MAC && (req.Name == "" || name == req.Name)
 }

@@ -114,7 +114,7 @@ func createNetwork(e *ipam.CreateNetwork, c *ledger.Change) (ipam.Result, error)
 	}
 	set := ipam.ModifyNetwork{Tags: tags, MACPrefix: &e.MACPrefix, Links: e.Links, Sticky: e.Sticky,
 		Quarantine: e.Quarantine, Headroom: &e.Headroom, OwnerRules: e.OwnerRules}
-	if err := On(&set, n); err != nil {
+	if err := SetFields(&set, n); err != nil {
 		return ipam.Result{}, err
 	}
 	if err := c.EnsureSpace(e.Space); err != nil {
@@ -153,7 +153,7 @@ func modifyNetwork(e *ipam.ModifyNetwork, c *ledger.Change) (ipam.Result, error)
 		}
 		edited.Name = *e.Name
 	}
-	if err := On(e, &edited); err != nil {
+	if err := SetFields(e, &edited); err != nil {
 		return ipam.Result{}, err
 	}
 	if e.Elastic != nil {
@@ -178,8 +178,8 @@ func modifyNetwork(e *ipam.ModifyNetwork, c *ledger.Change) (ipam.Result, error)
 		after.differing(before))
 }
 
-// On sets what e says of a network but for its name.
-func On(e *ipam.ModifyNetwork, n *ipam.Network) error {
+// SetFields sets what e says of a network but for its name.
+func SetFields(e *ipam.ModifyNetwork, n *ipam.Network) error {
 	if e.MACPrefix != nil {
 		prefix := strings.ToLower(*e.MACPrefix)
 		if err := checkMACPrefix(prefix); err != nil {
@@ -188,7 +188,7 @@ func On(e *ipam.ModifyNetwork, n *ipam.Network) error {
 		n.MACPrefix = prefix
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.Tags)) {
-		if err := Tag(n, key, e.Tags[key]); err != nil {
+		if err := SetTag(n, key, e.Tags[key]); err != nil {
 			return err
 		}
 	}
@@ -196,7 +196,7 @@ func On(e *ipam.ModifyNetwork, n *ipam.Network) error {
 		return err
 	}
 	for _, link := range e.Links {
-		if err := Link(n, link); err != nil {
+		if err := SetLink(n, link); err != nil {
 			return err
 		}
 	}
@@ -241,8 +241,8 @@ func SetHeadroom(n *ipam.Network, wanted int) error {
 	return nil
 }
 
-// Tag sets a tag of a network, or with nil takes it away.
-func Tag(n *ipam.Network, key string, value *string) error {
+// SetTag sets a tag of a network, or with nil takes it away.
+func SetTag(n *ipam.Network, key string, value *string) error {
 	if err := ipam.CheckName("tag", key); err != nil {
 		return err
 	}
@@ -294,8 +294,8 @@ func checkMACPrefix(prefix string) error {
 // linkModes are the ways in which a network is connected to a host, as they are told to one who mistyped one.
 var linkModes = []string{"bridged", "routed", "macvlan", "ipvlan", "ovs"}
 
-// Link sets the L2 attachment of one host, or removes it where it has no mode.
-func Link(n *ipam.Network, l ipam.Link) error {
+// SetLink sets the L2 attachment of one host, or removes it where it has no mode.
+func SetLink(n *ipam.Network, l ipam.Link) error {
 	if err := ipam.CheckName("host", l.Host); err != nil {
 		return err
 	}

@@ -137,7 +137,7 @@ func (p *Plan) SubnetList() string {
 	if len(all) == 0 {
 		return "no subnet"
 	}
-	return ipam.Few("subnet", all)
+	return ipam.Summarize("subnet", all)
 }
 
 // holding finds the subnet of the network that a range lies in.

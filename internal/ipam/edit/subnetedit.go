@@ -135,7 +135,7 @@ func (p *Plan) placeIn(spec *ipam.SubnetSpec) (netip.Prefix, error) {
 		ipam.PoolRequest{Space: p.N.Space})
 	if err == nil && !cidr.IsValid() {
 		err = ipam.Refuse(ipam.ErrExhausted, "no /%d is free in %s, where the space %s has %s", bits, from, p.N.Space,
-			ipam.Few("subnet", blocks.In(from)))
+			ipam.Summarize("subnet", blocks.In(from)))
 	}
 	return cidr, err
 }
