@@ -90,7 +90,8 @@ type Applied struct {
 	Association uint64     `json:"association"` // its id
 	Guest       netip.Addr `json:"guest"`
 	Since       time.Time  `json:"since"`
-	Error       string     `json:"error,omitempty"`
+	Error       string     `json:"error,omitempty"`    // why this association is not in force
+	InForce     bool       `json:"in_force,omitempty"` // it has one of the address in its kernel: this, or one before
 }
 
 // ElasticID names an elastic address for ever, whoever has it: it is worked out of the address.

@@ -7,6 +7,7 @@ import (
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/choose"
+	"berth/internal/ipam/elastic"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -285,7 +286,8 @@ func ReleaseInherited(ctx context.Context, s *ledger.Ledger, heir ipam.ID, attac
 	return nil
 }
 
-// Finish ends the attachments, networks and subnets whose end was cut off.
+// Finish ends the attachments, networks and subnets whose end was cut off, and forgets what edges have said that are no
+// more.
 func Finish(ctx context.Context, s *ledger.Ledger) error {
 	var ended []ipam.ID
 	s.Read(func(ix *ledger.Index) {
@@ -300,7 +302,10 @@ func Finish(ctx context.Context, s *ledger.Ledger) error {
 			return err
 		}
 	}
-	return finishPlans(ctx, s)
+	if err := finishPlans(ctx, s); err != nil {
+		return err
+	}
+	return elastic.Sweep(ipam.WithActor(ctx, endingActor), s)
 }
 
 // finishes tells whether what a host has begun is for this Service to finish: of hosts that share a store each finishes

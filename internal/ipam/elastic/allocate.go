@@ -45,7 +45,7 @@ func chosen(e *ipam.AllocateElastic, c *ledger.Change, account string) (netip.Ad
 	}
 	for _, r := range rangesOf(c.Index(), e.Host) {
 		for addr := r.Range.From(); addr.IsValid() && r.Range.Contains(addr); addr = addr.Next() {
-			if c.Index().Elastic(addr) == nil {
+			if isFree(c, addr) {
 				return addr, nil
 			}
 		}
@@ -69,12 +69,12 @@ func mayHave(e *ipam.AllocateElastic, c *ledger.Change, account string) error {
 			r.Range, whoseRange(r), e.Host)
 	}
 	known := c.Index().Elastic(e.Address)
-	if known == nil || known.Account == account {
+	if isFree(c, e.Address) || known.Account == account {
 		return nil
 	}
 	if known.State == ipam.ElasticReleasing {
 		return ipam.RefuseAs(ipam.AddressAllocated, ipam.ErrInUse, "%s was released by account %s, and %s has not "+
-			"said yet that it is mapped there no more", e.Address, known.Account, appliedOn(c, e.Address))
+			"said yet that it is mapped there no more", e.Address, known.Account, appliedOn(c.Index(), c.Host(), e.Address))
 	}
 	return ipam.Help(ipam.RefuseAs(ipam.AddressAllocated, ipam.ErrInUse, "%s is account %s's since %s", e.Address,
 		known.Account, known.Allocated.UTC().Format("2006-01-02")), ipam.Advise(ipam.DoListElastic))
@@ -120,6 +120,9 @@ func release(e *ipam.ReleaseElastic, c *ledger.Change, seen uint64) (ipam.Result
 	if err := matches(known, seen); err != nil {
 		return ipam.Result{}, err
 	}
+	if leftOver(c.Index(), c.Host(), e.Address) {
+		return result, c.SetElastic(e.Address, nil)
+	}
 	if known == nil || known.State != ipam.ElasticAllocated {
 		return result, nil
 	}
@@ -137,7 +140,7 @@ func give(c *ledger.Change, known *ipam.Elastic) error {
 	if err != nil {
 		return err
 	}
-	if appliedOn(c, known.Address) == "" {
+	if appliedOn(c.Index(), c.Host(), known.Address) == "" {
 		return c.SetElastic(known.Address, nil)
 	}
 	leaving := *known

@@ -84,7 +84,9 @@ func guestAt(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet, addr netip.Add
 	if !ofContainer || !isOf(n, l, owner) && !(g.reserved && nameless) {
 		return guest{}, false, nil
 	}
-	g.host = l.Host
+	if g.host = l.Host; c.Member() == nil {
+		g.host = c.Host() // a store of one host has no other, whatever that was called before
+	}
 	if !l.Guessed {
 		g.name = l.Name
 	}

@@ -20,35 +20,15 @@ func (s Room) ReportEdge(ctx context.Context, r ipam.EdgeReport) error {
 	if r.Whole {
 		r.Withdrawn = append(r.Withdrawn, s.unnamed(&r)...)
 	}
-	for page := range slices.Chunk(r.Applied, s.ledger.Page()) {
-		err := s.ledger.Update(ctx, func(c *ledger.Change) error {
-			c.TouchPlan()
-			for i := range page {
-				if err := noteApplied(c, &page[i]); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
+	err := inPages(ctx, s.ledger, r.Applied, func(c *ledger.Change, one ipam.EdgeApplied) error {
+		return noteApplied(c, &one)
+	})
+	if err != nil {
+		return err
 	}
-	for page := range slices.Chunk(r.Withdrawn, s.ledger.Page()) {
-		err := s.ledger.Update(ctx, func(c *ledger.Change) error {
-			c.TouchPlan()
-			for _, addr := range page {
-				if err := noteWithdrawn(c, ledger.AppliedAt{Host: c.Host(), Address: addr}); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return inPages(ctx, s.ledger, r.Withdrawn, func(c *ledger.Change, addr netip.Addr) error {
+		return noteWithdrawn(c, ledger.AppliedAt{Host: c.Host(), Address: addr})
+	})
 }
 
 // unnamed are the addresses of which this host's edge has said something that stands in its report no more.
@@ -77,8 +57,14 @@ func noteApplied(c *ledger.Change, one *ipam.EdgeApplied) error {
 		return ipam.Refuse(ipam.ErrInvalid, "an address is missing in what an edge has applied")
 	}
 	known := c.Index().Applied(at)
-	if known != nil && known.Association == one.Association && known.Guest == one.Guest && known.Error == one.Error {
-		return nil
+	now := &ipam.Applied{Host: at.Host, Address: one.Address, Association: one.Association, Guest: one.Guest,
+		Since: c.Now(), Error: one.Error, InForce: one.Error == "" || known != nil && known.InForce}
+	if known != nil {
+		same := *known
+		same.Since = now.Since
+		if same == *now {
+			return nil
+		}
 	}
 	name := ""
 	if e := c.Index().Elastic(one.Address); e != nil && e.Association != nil {
@@ -89,8 +75,7 @@ func noteApplied(c *ledger.Change, one *ipam.EdgeApplied) error {
 	if err != nil {
 		return err
 	}
-	return c.SetApplied(at, &ipam.Applied{Host: at.Host, Address: one.Address, Association: one.Association,
-		Guest: one.Guest, Since: c.Now(), Error: one.Error})
+	return c.SetApplied(at, now)
 }
 
 func noteWithdrawn(c *ledger.Change, at ledger.AppliedAt) error {
@@ -103,18 +88,28 @@ func noteWithdrawn(c *ledger.Change, at ledger.AppliedAt) error {
 	if err := c.SetApplied(at, nil); err != nil {
 		return err
 	}
-	known := c.Index().Elastic(at.Address)
-	if known == nil || known.State != ipam.ElasticReleasing || appliedOn(c, at.Address) != "" {
+	if !leftOver(c.Index(), c.Host(), at.Address) {
 		return nil
 	}
 	return c.SetElastic(at.Address, nil)
 }
 
+// isFree tells whether an address is anybody's to have.
+func isFree(c *ledger.Change, addr netip.Addr) bool {
+	return c.Index().Elastic(addr) == nil || leftOver(c.Index(), c.Host(), addr)
+}
+
+// leftOver tells whether an address is one that was released, and that no edge maps any more.
+func leftOver(ix *ledger.Index, self string, addr netip.Addr) bool {
+	known := ix.Elastic(addr)
+	return known != nil && known.State == ipam.ElasticReleasing && appliedOn(ix, self, addr) == ""
+}
+
 // appliedOn names the hosts whose edges have an address in their kernel; empty where none has.
-func appliedOn(c *ledger.Change, addr netip.Addr) string {
+func appliedOn(ix *ledger.Index, self string, addr netip.Addr) string {
 	var hosts []string
-	for _, host := range hostsOf(c.Index(), c.Host()) {
-		if c.Index().Applied(ledger.AppliedAt{Host: host, Address: addr}) != nil {
+	for _, host := range hostsOf(ix, self) {
+		if at := ix.Applied(ledger.AppliedAt{Host: host, Address: addr}); at != nil && at.InForce {
 			hosts = append(hosts, host)
 		}
 	}
@@ -124,11 +119,11 @@ func appliedOn(c *ledger.Change, addr netip.Addr) string {
 	return "the edge of host " + strings.Join(hosts, ", ")
 }
 
-// hostsOf are all hosts that may have an edge, this one first.
+// hostsOf are all hosts that may have an edge, this one first; one that was removed has none.
 func hostsOf(ix *ledger.Index, self string) []string {
 	all := []string{self}
-	for name := range ix.Hosts() {
-		if name != self {
+	for name, h := range ix.Hosts() {
+		if name != self && h.State != ipam.HostRemoved {
 			all = append(all, name)
 		}
 	}
