@@ -37,15 +37,19 @@ func createAccount(e *ipam.CreateAccount, c *ledger.Change) error {
 		n++
 		for _, pattern := range e.Owners {
 			if slices.Contains(other.Owners, pattern) {
-				return ipam.RefuseAs(ipam.AccountInUse, ipam.ErrInUse, "the owners %s are account %s's already",
-					pattern, name)
+				return ipam.Help(ipam.RefuseAs(ipam.AccountInUse, ipam.ErrInUse, "the owners %s are account %s's "+
+					"already; choose another pattern", pattern, name), ipam.Advise(ipam.DoListAccounts))
 			}
 		}
 	}
 	if n >= maxAccounts {
-		return ipam.Refuse(ipam.ErrExhausted, "there are %d accounts, and no more are kept", n)
+		return ipam.Help(ipam.Refuse(ipam.ErrExhausted, "there are %d accounts, and no more are kept; remove one first",
+			n), ipam.Advise(ipam.DoListAccounts))
 	}
 	a := &ipam.Account{Name: e.Account, Domain: e.Domain, Quota: e.Quota, Owners: e.Owners, Created: c.Now()}
+	if err := claimsNobodys(c, a); err != nil {
+		return err
+	}
 	if _, err := tell(c, &ipam.Event{Verb: ipam.AccountCreated, Name: a.Name}, nil, factsOfAccount(a)); err != nil {
 		return err
 	}
@@ -139,20 +143,60 @@ func few(all []*ipam.Elastic) string {
 	return "the " + noun + " " + strings.Join(names, ", ")
 }
 
+// claim is how well an account's patterns fit somebody.
+type claim struct {
+	account string
+	says    int // how many characters the one that says most has besides its stars
+}
+
 // claimedBy is the account of one who is known by several names: of the patterns that fit the one that says most, and
 // of several that say as much the first by its account's name.
-func claimedBy(ix *ledger.Index, names []string) string {
-	account, most := ipam.DefaultAccount, -1
-	for name, a := range ix.Accounts() {
-		for _, pattern := range a.Owners {
-			says := len(pattern) - strings.Count(pattern, "*")
-			if says < most || says == most && name >= account {
-				continue
-			}
-			if slices.ContainsFunc(names, func(one string) bool { return ipam.MatchesPattern(pattern, one) }) {
-				account, most = name, says
-			}
+func claimedBy(ix *ledger.Index, names []string) string { return bestClaim(ix, names).account }
+
+func bestClaim(ix *ledger.Index, names []string) claim {
+	best := claim{ipam.DefaultAccount, -1}
+	for _, a := range ix.Accounts() {
+		best.or(a, names)
+	}
+	return best
+}
+
+// or makes it the claim of an account, if that has a better one.
+func (best *claim) or(a *ipam.Account, names []string) {
+	for _, pattern := range a.Owners {
+		says := len(pattern) - strings.Count(pattern, "*")
+		if says < best.says || says == best.says && a.Name >= best.account {
+			continue
+		}
+		if slices.ContainsFunc(names, func(one string) bool { return ipam.MatchesPattern(pattern, one) }) {
+			*best = claim{a.Name, says}
 		}
 	}
-	return account
+}
+
+// claimsNobodys refuses a new account that claims a container to which another account's address is mapped (CS-14).
+func claimsNobodys(c *ledger.Change, a *ipam.Account) error {
+	if len(a.Owners) == 0 {
+		return nil
+	}
+	for _, one := range associatedWith(c.Index(), func(*ipam.Association) bool { return true }) {
+		g, there, err := mapped(c, one.Association)
+		if err != nil {
+			return err
+		}
+		if !there {
+			g = guest{n: c.Index().Network(one.Association.Network)}
+		}
+		if g.n == nil || one.Account == a.Name {
+			continue
+		}
+		names := g.namesOf(one.Association.Instance)
+		best := bestClaim(c.Index(), names)
+		if best.or(a, names); best.account == a.Name {
+			return ipam.Help(ipam.RefuseAs(ipam.OtherAccount, ipam.ErrInUse,
+				"account %s would claim the container %s, to which the elastic address %s of account %s is mapped", a.Name,
+				one.Association.Instance, one.Address, one.Account), ipam.Advise(ipam.DoDisassociate, one.Address))
+		}
+	}
+	return nil
 }

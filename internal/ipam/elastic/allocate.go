@@ -74,7 +74,8 @@ func mayHave(e *ipam.AllocateElastic, c *ledger.Change, account string) error {
 	}
 	if known.State == ipam.ElasticReleasing {
 		return ipam.RefuseAs(ipam.AddressAllocated, ipam.ErrInUse, "%s was released by account %s, and %s has not "+
-			"said yet that it is mapped there no more", e.Address, known.Account, appliedOn(c.Index(), c.Host(), e.Address))
+			"said yet that it is mapped there no more; try again when that runs, or allocate another", e.Address,
+			known.Account, appliedOn(c.Index(), c.Host(), e.Address))
 	}
 	return ipam.Help(ipam.RefuseAs(ipam.AddressAllocated, ipam.ErrInUse, "%s is account %s's since %s", e.Address,
 		known.Account, known.Allocated.UTC().Format("2006-01-02")), ipam.Advise(ipam.DoListElastic))

@@ -136,6 +136,15 @@ func mayMap(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) error
 	if err := suits(c, g.n, g); err != nil {
 		return err
 	}
+	r, err := knownRange(c.Index(), known.Address)
+	if err != nil {
+		return err
+	}
+	if r.Host != "" && g.host != "" && c.Member() != nil && r.Host != g.host {
+		return ipam.Help(ipam.Refuse(ipam.ErrInvalid, "%s is of the elastic range %s of host %s, and %s runs on host %s; "+
+			"an address of the cluster can be mapped there", known.Address, r.Range, r.Host, owner, g.host),
+			ipam.Advise(ipam.DoListElasticRanges))
+	}
 	if g.sub.CIDR.Contains(known.Address) {
 		return ipam.RefuseAs(ipam.NetworkUnsuited, ipam.ErrOverlap,
 			"%s lies in the subnet %s of its guest on network %s, where it could be reached by nobody", known.Address,

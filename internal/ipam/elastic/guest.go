@@ -214,9 +214,10 @@ func noGuest(e *ipam.AssociateElastic, owner string) error {
 	if e.Network != "" {
 		on = "network " + e.Network
 	}
-	return ipam.RefuseAs(ipam.GuestUnclear, ipam.ErrNotFound,
+	return ipam.Help(ipam.RefuseAs(ipam.GuestUnclear, ipam.ErrNotFound,
 		"%s has no %s address on %s, neither by a reservation nor by a container that runs; one on the host's own "+
-			"network has none", owner, family, on)
+			"network has none; start it, or reserve an address for it", owner, family, on),
+		ipam.Advise(ipam.DoListReservations))
 }
 
 func list(all []guest) string {

@@ -32,9 +32,13 @@ func wantedHere(c *ledger.Change) (w wanted, err error) {
 	slices.SortFunc(w.ranges, func(a, b ipam.EdgeRange) int { return a.Range.From().Compare(b.Range.From()) })
 	all := associatedWith(c.Index(), func(*ipam.Association) bool { return true })
 	slices.SortFunc(all, func(a, b *ipam.Elastic) int { return cmp.Compare(a.Association.ID, b.Association.ID) })
+	foreign := foreignRanges(c)
 	guests := map[netip.Addr]bool{} // that have one already
 	for _, one := range all {
 		a := one.Association
+		if slices.ContainsFunc(foreign, func(r ipam.Range) bool { return r.Contains(one.Address) }) {
+			continue
+		}
 		g, there, err := mapped(c, a)
 		if err != nil {
 			return w, err
@@ -47,6 +51,19 @@ func wantedHere(c *ledger.Change) (w wanted, err error) {
 			EgressOnly: a.EgressOnly, Staged: g.host == "", Association: a.ID}
 	}
 	return w, nil
+}
+
+// foreignRanges are those of other hosts of the cluster, whose addresses lead here for nobody (CS-15).
+func foreignRanges(c *ledger.Change) (all []ipam.Range) {
+	if c.Member() == nil {
+		return nil
+	}
+	for _, r := range c.Index().ElasticRanges() {
+		if r.Host != "" && r.Host != c.Host() {
+			all = append(all, r.Range)
+		}
+	}
+	return all
 }
 
 // stillIts tells whether the container that runs is one of the address's account: a MAC alone does not tell whose it

@@ -1,0 +1,65 @@
+package cluster
+
+import (
+	"net/netip"
+	"testing"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/service"
+)
+
+// elasticCluster is a cluster of a and b with the network lan, and an elastic range of the cluster or of a host.
+func elasticCluster(t *testing.T, host string) (cl *cluster, a, b *service.Service, first netip.Addr) {
+	t.Helper()
+	cl = newCluster(t)
+	a, b = cl.must("a"), cl.must("b")
+	cl.edit(a, lan("10.77.0.0/24"))
+	on := "on"
+	cl.edit(a, &ipam.ModifyNetwork{Network: "lan", Elastic: &on})
+	var r ipam.Range
+	if err := r.UnmarshalText([]byte("203.0.113.10+4")); err != nil {
+		t.Fatal(err)
+	}
+	cl.edit(a, &ipam.AddElasticRange{Range: r, Host: host})
+	cl.edit(a, &ipam.AllocateElastic{Host: host})
+	return cl, a, b, r.From()
+}
+
+// An address that was released waits for the edge of the host that had mapped it, and no longer once that is removed
+// (CloudStack #5824).
+func TestElasticOfARemovedHost(t *testing.T) {
+	cl, a, b, elastic := elasticCluster(t, "")
+	err := b.ReportEdge(t.Context(), ipam.EdgeReport{Applied: []ipam.EdgeApplied{{Address: elastic, Association: 1,
+		Guest: netip.MustParseAddr("10.77.0.9")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cl.edit(a, &ipam.ReleaseElastic{Address: elastic})
+	if got, err := a.Elastic(t.Context(), elastic); err != nil || got.State != ipam.ElasticReleasing {
+		t.Fatalf("it is %s, %v", got.State, err)
+	}
+	if err := b.Ledger.Store().Close(); err != nil {
+		t.Fatal(err)
+	}
+	cl.edit(a, &ipam.RemoveHost{Name: "b", Off: true})
+	if got, err := a.Elastic(t.Context(), elastic); err != nil || got.State != ipam.ElasticFree {
+		t.Errorf("the host is removed, and it is %s, %v", got.State, err)
+	}
+	cl.sound(a)
+}
+
+// An address of one host's range is mapped to no guest of another (CS-15).
+func TestElasticOfAnotherHost(t *testing.T) {
+	cl, a, b, elastic := elasticCluster(t, "a")
+	there := cl.attach(b, ipam.PoolRequest{Network: "lan"}).ID
+	cl.take(b, there, 7)
+	mac := ipam.MAC{2, 7}
+	associate := &ipam.AssociateElastic{Address: elastic, Instance: mac.String()}
+	_, err := a.Edit(t.Context(), ipam.EditOptions{}, associate)
+	cl.refused(err, ipam.ErrInvalid, "host a", "runs on host b", "[elastic.ranges]")
+	here := cl.attach(a, ipam.PoolRequest{Network: "lan"}).ID
+	cl.take(a, here, 8)
+	mac = ipam.MAC{2, 8}
+	associate.Instance = mac.String()
+	cl.edit(a, associate)
+}
