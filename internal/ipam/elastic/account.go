@@ -194,8 +194,8 @@ func claimsNobodys(c *ledger.Change, a *ipam.Account) error {
 		best := bestClaim(c.Index(), names)
 		if best.or(a, names); best.account == a.Name {
 			return ipam.Help(ipam.RefuseAs(ipam.OtherAccount, ipam.ErrInUse,
-				"account %s would claim the container %s, to which the elastic address %s of account %s is mapped", a.Name,
-				one.Association.Instance, one.Address, one.Account), ipam.Advise(ipam.DoDisassociate, one.Address))
+				"account %s would claim the container %s, to which the elastic address %s of account %s is mapped",
+				a.Name, one.Association.Instance, one.Address, one.Account), ipam.Advise(ipam.DoDisassociate, one.Address))
 		}
 	}
 	return nil

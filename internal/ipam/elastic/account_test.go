@@ -6,8 +6,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestClaims: a new account does not take over a container to which another account's address is mapped, whether it runs
-// or not (CS-14).
+// TestClaims: a new account does not take over a container to which another account's address is mapped, whether it
+// runs or not (CS-14).
 func TestClaims(t *testing.T) {
 	b := begin(t)
 	ip := b.start("shop-web-1")

@@ -141,8 +141,8 @@ func mayMap(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) error
 		return err
 	}
 	if r.Host != "" && g.host != "" && c.Member() != nil && r.Host != g.host {
-		return ipam.Help(ipam.Refuse(ipam.ErrInvalid, "%s is of the elastic range %s of host %s, and %s runs on host %s; "+
-			"an address of the cluster can be mapped there", known.Address, r.Range, r.Host, owner, g.host),
+		return ipam.Help(ipam.Refuse(ipam.ErrInvalid, "%s is of the elastic range %s of host %s, and %s runs on host "+
+			"%s; an address of the cluster can be mapped there", known.Address, r.Range, r.Host, owner, g.host),
 			ipam.Advise(ipam.DoListElasticRanges))
 	}
 	if g.sub.CIDR.Contains(known.Address) {

@@ -18,8 +18,8 @@ func (b *bench) secondNetwork(space, subnet string) {
 	b.edit(&ipam.ModifyNetwork{Network: "net2", Elastic: &on})
 }
 
-// TestChangedHands: a guest address that somebody else has now is another guest, to whom an elastic address is moved, or
-// not at all.
+// TestChangedHands: a guest address that somebody else has now is another guest, to whom an elastic address is moved,
+// or not at all.
 func TestChangedHands(t *testing.T) {
 	b := begin(t)
 	ip := b.start("job")
@@ -90,8 +90,8 @@ func TestEndsOnItsNetwork(t *testing.T) {
 	}
 }
 
-// TestEndsByName: an association ends with its owner also where it is by the name of that one's container, and the owner
-// has several addresses.
+// TestEndsByName: an association ends with its owner also where it is by the name of that one's container, and the
+// owner has several addresses.
 func TestEndsByName(t *testing.T) {
 	b := begin(t)
 	second := addr("10.20.0.10")

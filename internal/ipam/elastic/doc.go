@@ -5,7 +5,7 @@
 //
 // Apply (apply.go) makes each edit inside a change of the room edit: accounts (account.go), ranges (range.go), addresses
 // (allocate.go) and associations (associate.go), whose guests are found in guest.go. What ends with its owner or its
-// network is in end.go, and who is associated with whom is looked up by lookup.go. What the edges of hosts have said that
-// are no more is forgotten by sweep.go. A host's edge is told what to map by state.go, and says what it has mapped to report.go. show.go
-// lists all of it.
+// network is in end.go, and who is associated with whom is looked up by lookup.go. A host's edge is told what to map by
+// state.go, and says what it has mapped to report.go; what those of hosts have said that are no more is forgotten by
+// sweep.go. show.go lists all of it.
 package elastic

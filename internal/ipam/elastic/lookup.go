@@ -9,8 +9,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// associatedAs are the addresses that are associated with an owner on a network, by its own name or by one that means it
-// there, in order.
+// associatedAs are the addresses that are associated with an owner on a network, by its own name or by one that means
+// it there, in order.
 func associatedAs(ix *ledger.Index, n *ipam.Network, owner string) []*ipam.Elastic {
 	means := func(a *ipam.Association) bool {
 		return a.Network == n.ID && (a.Instance == owner || n.Means(a.Instance, owner))
@@ -43,8 +43,8 @@ func known(ix *ledger.Index, addrs []netip.Addr, is func(*ipam.Association) bool
 	return all
 }
 
-// mappedTo is another elastic address that leads to a guest's address, be it on another network: a host has each address
-// once. nil: none does.
+// mappedTo is another elastic address that leads to a guest's address, be it on another network: a host has each
+// address once. nil: none does.
 func mappedTo(c *ledger.Change, g *guest, but netip.Addr) (*ipam.Elastic, error) {
 	addrs := slices.Collect(c.Index().AssociatedAt(g.addr))
 	for _, nx := range c.Index().Networks() {

@@ -32,8 +32,8 @@ func (b *bench) giveBack() ipam.ElasticState {
 	return b.show(elastic).State
 }
 
-// TestNeverApplied: an address that the edge could not map is free as soon as it is released; one that it mapped before it
-// failed is not.
+// TestNeverApplied: an address that the edge could not map is free as soon as it is released; one that it mapped before
+// it failed is not.
 func TestNeverApplied(t *testing.T) {
 	b := begin(t)
 	b.mappedWeb("no such device")

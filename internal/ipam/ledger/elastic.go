@@ -146,8 +146,8 @@ func (ix *Index) Elastic(addr netip.Addr) *ipam.Elastic { return ix.elastic.addr
 // Elastics yields all elastic addresses that are not free, in no order.
 func (ix *Index) Elastics() iter.Seq2[netip.Addr, *ipam.Elastic] { return values(ix.elastic.addresses) }
 
-// AssociatedAs yields the elastic addresses that are associated with an instance on a network, also those of other forms
-// of its name.
+// AssociatedAs yields the elastic addresses that are associated with an instance on a network, also those of other
+// forms of its name.
 func (ix *Index) AssociatedAs(network ipam.ID, instance string) iter.Seq[netip.Addr] {
 	return ix.elastic.byInstance.Of(instanceAt(network, instance))
 }
