@@ -72,7 +72,7 @@ engine: build ## the tests on the real Docker Engine (ENGINE_FLAGS="-run 'Swarm|
 
 engine-whole: build ## those of them that `make engine` takes in a few rounds, in all: half an hour
 	go test -tags engine -count 1 -timeout 0 -parallel 1 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... \
-		-run 'TestKilledInTheMidst|TestKept|TestCrowd' -v -args -killed.rounds 50 -kept.rounds 100
+		-run 'TestKilledInTheMidst|TestKept|TestCrowd|TestLAN$$' -v -args -killed.rounds 50 -kept.rounds 100 -lan.each 100
 
 engine-clean: ## remove what an interrupted `make engine` left behind
 	go test -tags engine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -clean

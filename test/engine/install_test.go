@@ -31,9 +31,10 @@ func TestInstall(t *testing.T) {
 		}
 	}
 	script("install", binary)
-	want := []string{"lib/systemd/system/berth-admin.socket", "lib/systemd/system/berth-mac.socket",
-		"lib/systemd/system/berth.service",
-		"lib/systemd/system/berth.socket", "opt/bin/berth"}
+	want := []string{"lib/systemd/system/berth-admin.socket", "lib/systemd/system/berth-edge.service",
+		"lib/systemd/system/berth-mac.socket", "lib/systemd/system/berth.service", "lib/systemd/system/berth.socket",
+		"opt/bin/berth"}
+	starts := map[string]string{"berth.service": "serve", "berth-edge.service": "edge"}
 	if got := files(t, dest); !slices.Equal(got, want) {
 		t.Errorf("installed: %v", got)
 	}
@@ -42,12 +43,13 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	verify := []string{"verify", "--man=no"}
-	for _, file := range want[:4] {
+	for _, file := range want[:len(want)-1] {
 		text, err := os.ReadFile(filepath.Join(dest, file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.HasSuffix(file, ".service") && !strings.Contains(string(text), "ExecStart=/opt/bin/berth serve\n") {
+		verb := starts[filepath.Base(file)]
+		if strings.HasSuffix(file, ".service") && !strings.Contains(string(text), "ExecStart=/opt/bin/berth "+verb+"\n") {
 			t.Errorf("%s does not start what was installed:\n%s", file, text)
 		}
 		// systemd looks whether the program is there: it is, below the package's directory.
