@@ -115,7 +115,8 @@ func (c *Cluster) killed(h *Host, before map[string]Held, restarted int) {
 	if err := h.back(); err != nil {
 		c.Fatal(err)
 	}
-	each := []int{110, 110, 110}
+	grown := *lanEach + 10
+	each := []int{grown, grown, grown}
 	each[slices.Index(c.hosts, h)] = restarted
 	c.settles("lan", each...)
 	_, other := c.agree("lan", lanSubnet, each...)
