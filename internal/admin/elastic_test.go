@@ -14,16 +14,20 @@ func TestElasticAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	router, _ := h.planned(t)
 	for _, s := range []step{
-		made(`{"op": "network.create", "name": "net3", "space": "lab", "subnets": [{"cidr": "192.0.2.0/24", "pool": true}]}`,
+		made(`{"op": "network.create", "name": "net3", "space": "lab",
+			"subnets": [{"cidr": "192.0.2.0/24", "pool": true}]}`,
 			200, `"network.create"`),
 		made(`{"op": "network.modify", "network": "net3", "elastic": "on"}`, 200, `"network.modify"`),
 		made(`{"op": "network.modify", "network": "net3", "elastic": "auto"}`, 400, api.CodeInvalid),
-		made(`{"op": "reservation.add", "network": "net3", "owner": "web", "wishes": [{"slot": 0, "address": "192.0.2.11"}]}`,
+		made(`{"op": "reservation.add", "network": "net3", "owner": "web",
+			"wishes": [{"slot": 0, "address": "192.0.2.11"}]}`,
 			200, `"addresses":["192.0.2.11"]`),
-		made(`{"op": "account.create", "account": "shop", "owners": ["shop/*"], "quota": 3, "domain": "example.org"}`, 200,
+		made(`{"op": "account.create", "account": "shop", "owners": ["shop/*"], "quota": 3, "domain": "example.org"}`,
+			200,
 			`"account.create"`),
 		made(`{"op": "account.create", "account": "shop"}`, 409, `"reason":"AccountInUse"`),
-		made(`{"op": "elastic.range.add", "range": "203.0.113.10+20", "announce": "eth0", "ttl": "5s", "on_cut": "keep"}`, 200,
+		made(`{"op": "elastic.range.add", "range": "203.0.113.10+20", "announce": "eth0", "ttl": "5s",
+			"on_cut": "keep"}`, 200,
 			`"elastic.range.add"`),
 		made(`{"op": "elastic.range.add", "range": "203.0.113.12"}`, 409, `"reason":"ElasticRangeOverlap"`),
 		made(`{"op": "elastic.allocate"}`, 200, `"addresses":["203.0.113.10"]`),
@@ -76,7 +80,8 @@ func TestEdgeNews(t *testing.T) {
 		{"op": "elastic.allocate"},
 		{"op": "elastic.associate", "address": "203.0.113.10", "instance": "web"}`, 200, `"elastic.associate"`))
 	got := string(readLines(t, res.Body, 1)[0])
-	for _, want := range []string{`"ranged":true`, `"elastic":"203.0.113.10"`, `"guest":"192.0.2.11"`, `"staged":true`} {
+	for _, want := range []string{`"ranged":true`, `"elastic":"203.0.113.10"`, `"guest":"192.0.2.11"`,
+		`"staged":true`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("what changed is told without %s: %s", want, got)
 		}

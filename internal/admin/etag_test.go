@@ -26,7 +26,8 @@ func TestIfMatch(t *testing.T) {
 	for _, s := range []step{
 		made(`{"op": "network.modify", "network": "net1", "tags": {"by": "second"}}`, 0, ""),
 		made(`{"op": "pool.add", "network": "net1", "range": "192.0.2.9"}`, 0, ""),
-		made(`{"op": "reservation.add", "network": "net1", "owner": "web", "wishes": [{"slot": 0, "address": "192.0.2.9"}]}`, 0, ""),
+		made(`{"op": "reservation.add", "network": "net1", "owner": "web",
+			"wishes": [{"slot": 0, "address": "192.0.2.9"}]}`, 0, ""),
 		made(`{"op": "network.remove", "network": "net1"}`, 0, ""),
 		made(`{"op": "subnet.remove", "network": "net1", "subnet": "lan"}`, 0, ""),
 		made(`{"op": "network.remove", "network": "net1"}`, 0, ""),

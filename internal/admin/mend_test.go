@@ -50,7 +50,8 @@ func TestMendAsDescribed(t *testing.T) {
 func TestBackIsNotReady(t *testing.T) {
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for has, c := range map[string]api.ClusterStatus{
-		"not ready: the shared store is not trusted since 2026-01-02T03:04:05Z, because it was put back":       {Away: "secret", Since: since, Back: &api.Back{Own: 3, All: 5}},
+		"not ready: the shared store is not trusted since 2026-01-02T03:04:05Z, because it was put back": {
+			Away: "secret", Since: since, Back: &api.Back{Own: 3, All: 5}},
 		"not ready: the shared store is being mended since 2026-01-02T03:04:05Z, and waits for other hosts; `": {Away: "secret", Since: since, Mending: &api.Mending{By: "a", Missing: []string{"b"}}},
 	} {
 		h := start(t, func(s *Server) { s.cfg.Cluster = func() api.ClusterStatus { return c } })

@@ -20,7 +20,8 @@ func TestWhoAsDescribed(t *testing.T) {
 	h.furnish(t)
 	router, _ := h.planned(t)
 	h.play(t, router,
-		made(`{"op": "reservation.add", "network": "net1", "owner": "shop/db/1", "wishes": [{"slot": 0, "address": "192.0.2.9"}]}`, 200, ""))
+		made(`{"op": "reservation.add", "network": "net1", "owner": "shop/db/1",
+			"wishes": [{"slot": 0, "address": "192.0.2.9"}]}`, 200, ""))
 	h.play(t, router, made(`{"op": "reservation.remove", "network": "net1", "owner": "shop/db/1"}`, 200, ""))
 	soon := url.QueryEscape(time.Now().Add(time.Hour).Format(time.RFC3339))
 	for _, s := range []step{

@@ -62,7 +62,8 @@ func TestView(t *testing.T) {
 	must(t, err)
 	want := ipam.EngineView{Host: "h1", Engine: "AAAA:BBBB",
 		Networks: []ipam.EngineNetwork{
-			{ID: "n1", Name: "front", Driver: "berth:latest", Kind: "bridge", Options: map[string]string{"network": "front"},
+			{ID: "n1", Name: "front", Driver: "berth:latest", Kind: "bridge",
+				Options: map[string]string{"network": "front"},
 				Subnets: []ipam.EngineSubnet{
 					{CIDR: netip.MustParsePrefix("10.213.7.0/24"), Range: netip.MustParsePrefix("10.213.7.128/25"),
 						Gateway: netip.MustParseAddr("10.213.7.128"),
@@ -142,8 +143,9 @@ func TestNetworkOfAnyDriver(t *testing.T) {
 	view, err := f.open().Network(t.Context(), "legacy")
 	must(t, err)
 	want := ipam.EngineView{Engine: "AAAA:BBBB",
-		Networks: []ipam.EngineNetwork{{ID: "n2", Name: "legacy", Driver: "default", Kind: "bridge", Subnets: []ipam.EngineSubnet{
-			{CIDR: netip.MustParsePrefix("172.20.0.0/16"), Gateway: netip.MustParseAddr("172.20.0.1")}}}},
+		Networks: []ipam.EngineNetwork{{ID: "n2", Name: "legacy", Driver: "default", Kind: "bridge",
+			Subnets: []ipam.EngineSubnet{
+				{CIDR: netip.MustParsePrefix("172.20.0.0/16"), Gateway: netip.MustParseAddr("172.20.0.1")}}}},
 		Containers: []ipam.EngineContainer{{ID: "c3", Name: "stranger", State: "running",
 			Endpoints: []ipam.EngineEndpoint{
 				{Network: "n2", ID: "e3", MAC: mac(t, "02:42:ac:14:00:02"), Addresses: addrs("172.20.0.2")}}}}}

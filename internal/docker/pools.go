@@ -121,8 +121,7 @@ func (c *comparison) judgeLack(seg segment, own []ipam.AttachmentInfo, networks 
 	c.add(finding{thing: strings.Join(ids, " "),
 		Finding: ipam.Finding{Kind: ipam.UnknownPool, Space: seg.space, Network: own[0].Network, Subnet: seg.cidr,
 			Detail: fmt.Sprintf("the Docker networks %s have the subnet %s, and Berth knows only %d pools of it: "+
-				"remove "+
-				"and create the one in which no container starts",
+				"remove and create the one in which no container starts",
 				names(local), seg.cidr, len(own))}})
 }
 
@@ -234,8 +233,7 @@ func (c *comparison) judgeGateway(n *ipam.EngineNetwork, sub *ipam.EngineSubnet,
 	c.add(finding{thing: n.ID,
 		Finding: ipam.Finding{Kind: ipam.WrongGateway, Space: attached[0].Space, Address: sub.Gateway,
 			Network: attached[0].Network, Subnet: sub.CIDR,
-			Detail: fmt.Sprintf("the Docker network %s has the gateway %s, and its subnet %s has %s: remove and "+
-				"create "+
-				"the Docker network, or change the subnet when it has no Docker network",
+			Detail: fmt.Sprintf("the Docker network %s has the gateway %s, and its subnet %s has %s: remove "+
+				"and create the Docker network, or change the subnet when it has no Docker network",
 				n.Name, sub.Gateway, sub.CIDR, instead)}})
 }

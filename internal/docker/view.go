@@ -152,8 +152,8 @@ func readContainers(ctx context.Context, api *client.Client, view *ipam.EngineVi
 }
 
 func showNetwork(n *network.Network) ipam.EngineNetwork {
-	shown := ipam.EngineNetwork{ID: n.ID, Name: n.Name, Driver: n.IPAM.Driver, Kind: n.Driver, Swarm: n.Scope == "swarm",
-		Link: linkOf(n), Options: n.IPAM.Options, Subnets: []ipam.EngineSubnet{}}
+	shown := ipam.EngineNetwork{ID: n.ID, Name: n.Name, Driver: n.IPAM.Driver, Kind: n.Driver,
+		Swarm: n.Scope == "swarm", Link: linkOf(n), Options: n.IPAM.Options, Subnets: []ipam.EngineSubnet{}}
 	for _, c := range n.IPAM.Config {
 		if c.Subnet.IsValid() { // that of a swarm's network is not there yet before its first task
 			shown.Subnets = append(shown.Subnets,

@@ -248,8 +248,8 @@ type PlannedReservation struct {
 
 // Taken is the address without what is said of reservations alone.
 func (r *PlannedReservation) Taken() PlannedAddress {
-	return PlannedAddress{Owner: r.Owner, Address: r.Address, Unplaced: r.Unplaced, Interface: r.Interface, Slot: r.Slot,
-		Note: r.Note, Line: r.Line}
+	return PlannedAddress{Owner: r.Owner, Address: r.Address, Unplaced: r.Unplaced, Interface: r.Interface,
+		Slot: r.Slot, Note: r.Note, Line: r.Line}
 }
 
 // Reserved is the address as if it were reserved for who has taken it.

@@ -67,8 +67,8 @@ func (sub *Subnet) CheckTexts() error {
 		}
 	}
 	if sub.GatewayNote != "" && !sub.Gateway.IsValid() {
-		return Refuse(ErrInvalid, "the subnet %s has no gateway, and so no note on it; give it a gateway, or leave the "+
-			"note out", sub.CIDR)
+		return Refuse(ErrInvalid, "the subnet %s has no gateway, and so no note on it; give it a gateway, or leave "+
+			"the note out", sub.CIDR)
 	}
 	return CheckNote(sub.GatewayNote)
 }

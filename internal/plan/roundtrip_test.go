@@ -79,8 +79,9 @@ func drawnNetwork(t *rapid.T, name string) ipam.PlannedNetwork {
 	for range rapid.IntRange(0, 3).Draw(t, "reservations") {
 		r := ipam.PlannedReservation{Owner: drawnName.Draw(t, "owner"), Address: drawnAddr.Draw(t, "address"),
 			Automatic: rapid.Bool().Draw(t, "automatic"), Force: rapid.Bool().Draw(t, "force"),
-			Terms: ipam.Terms{Replaced: rapid.Bool().Draw(t, "replaced")}, Interface: rapid.IntRange(0, 2).Draw(t, "interface"),
-			Slot: rapid.IntRange(0, 2).Draw(t, "slot")}
+			Terms:     ipam.Terms{Replaced: rapid.Bool().Draw(t, "replaced")},
+			Interface: rapid.IntRange(0, 2).Draw(t, "interface"),
+			Slot:      rapid.IntRange(0, 2).Draw(t, "slot")}
 		r.Note = drawnText.Draw(t, "note")
 		r.Unplaced = r.Interface == 0 && r.Slot == 0
 		n.Addresses = append(n.Addresses,
@@ -247,7 +248,8 @@ func joined(all, part ipam.Plan) ipam.Plan {
 func FuzzYAML(f *testing.F) {
 	f.Add([]byte(everything))
 	f.Add([]byte("version: 1\nnetworks: [{name: a, subnets: [{cidr: ::/0, pool: true}]}]\n"))
-	f.Add([]byte("version: 1\nnetworks: [{name: a, reservations: [{owner: b, note: '" + strings.Repeat("é", 200) + "'}]}]\n"))
+	f.Add([]byte("version: 1\nnetworks: [{name: a, reservations: [{owner: b, note: '" +
+		strings.Repeat("é", 200) + "'}]}]\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, err := ReadYAML(bytes.NewReader(text))
 		if err != nil {

@@ -166,13 +166,14 @@ var subnetSheet = sheet[subnetRow]{
 			get: func(r *subnetRow) string { return r.Name }},
 		{name: "gateway", set: parsed(parseHost, func(r *subnetRow, a netip.Addr) { r.Gateway = a }),
 			get: func(r *subnetRow) string { return addrText(r.Gateway) }},
-	}, termColumns(subnetTerms, func(r *subnetRow) *ipam.PlannedSubnet { return &r.PlannedSubnet }), []column[subnetRow]{
-		{name: "static",
-			set: parsed(parseBands, func(r *subnetRow, b []ipam.PlannedBand) { r.Static = b }),
-			get: func(r *subnetRow) string { return formatBands(r.Static) }},
-		{name: "pool", aliases: []string{"is_pool"},
-			set: parsed(parseBool, func(r *subnetRow, b bool) { r.pool = b })},
-	}),
+	}, termColumns(subnetTerms, func(r *subnetRow) *ipam.PlannedSubnet { return &r.PlannedSubnet }),
+		[]column[subnetRow]{
+			{name: "static",
+				set: parsed(parseBands, func(r *subnetRow, b []ipam.PlannedBand) { r.Static = b }),
+				get: func(r *subnetRow) string { return formatBands(r.Static) }},
+			{name: "pool", aliases: []string{"is_pool"},
+				set: parsed(parseBool, func(r *subnetRow, b bool) { r.pool = b })},
+		}),
 	needs: [][]string{{"prefix"}},
 	row:   func(line int) subnetRow { return subnetRow{PlannedSubnet: ipam.PlannedSubnet{Line: line}} },
 	check: func(r *subnetRow) error {

@@ -265,7 +265,8 @@ func (d *document) address(n *yaml.Node) ipam.PlannedAddress {
 }
 
 // owned reads an address with its owner, its place there and its terms, and answers whether there was one to be read.
-func (d *document) owned(n *yaml.Node, what string, of []term[ipam.PlannedReservation]) (r ipam.PlannedReservation, said bool) {
+func (d *document) owned(n *yaml.Node, what string, of []term[ipam.PlannedReservation]) (r ipam.PlannedReservation,
+	said bool) {
 	r.Line, r.Unplaced = n.Line, true
 	said = d.mapping(n, what, "owner, address, interface, slot"+termNames(of), func(key string, v *yaml.Node) bool {
 		var ok bool

@@ -170,8 +170,8 @@ func (h *Host) crash() error { return errors.Join(h.engine.Kill(), h.daemon.Kill
 
 func (h *Host) back() error { return errors.Join(h.daemon.Revive(), h.engine.Start()) }
 
-// startMany runs so many containers on a network, all at once, by as many callers: of the engine's API, since the docker
-// command takes more of the machine than the engine.
+// startMany runs so many containers on a network, all at once, by as many callers: of the engine's API, since the
+// docker command takes more of the machine than the engine.
 func (h *Host) startMany(network string, count int) error {
 	names := make([]string, count)
 	for i := range names {

@@ -154,7 +154,8 @@ func TestElastic(t *testing.T) {
 	}
 	calls := func(want, when string) {
 		t.Helper()
-		h.docker("run", "--rm", "--name", name, "--network", n, "--ip", guest, imageName, "busybox", "nc", "-w", "2", elasticPeer,
+		h.docker("run", "--rm", "--name", name, "--network", n, "--ip", guest, imageName, "busybox", "nc", "-w", "2",
+			elasticPeer,
 			"7000")
 		select {
 		case got := <-from:

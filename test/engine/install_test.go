@@ -49,7 +49,8 @@ func TestInstall(t *testing.T) {
 			t.Fatal(err)
 		}
 		verb := starts[filepath.Base(file)]
-		if strings.HasSuffix(file, ".service") && !strings.Contains(string(text), "ExecStart=/opt/bin/berth "+verb+"\n") {
+		if strings.HasSuffix(file, ".service") && !strings.Contains(string(text),
+			"ExecStart=/opt/bin/berth "+verb+"\n") {
 			t.Errorf("%s does not start what was installed:\n%s", file, text)
 		}
 		// systemd looks whether the program is there: it is, below the package's directory.

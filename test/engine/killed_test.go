@@ -138,8 +138,8 @@ func TestKilledHides(t *testing.T) {
 var killedRounds = flag.Int("killed.rounds", 15, "how often the engine is killed in the midst of docker run")
 
 // The engine is killed in the midst of docker run, again and again: before Berth is asked, before it hears the answer,
-// and at all moments of the command. Once what is left has been checked and put right, there is no lease without a user, no
-// user without a lease, and nothing twice.
+// and at all moments of the command. Once what is left has been checked and put right, there is no lease without a
+// user, no user without a lease, and nothing twice.
 func TestKilledInTheMidst(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, 57)

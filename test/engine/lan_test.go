@@ -14,10 +14,10 @@ import (
 
 var lanEach = flag.Int("lan.each", 40, "how many containers each host starts at once on the LAN; 30 at least")
 
-// Two, then three hosts start many containers each at once on one network: none has another's address, what is on record
-// is what they have, and they reach one another. Then one host's engine and Berth are killed, the others go on, and it
-// comes back (LN-12, BO-1, GA-22, invariants 1 to 3). It has the machine for itself: so many commands at once leave nothing
-// for others.
+// Two, then three hosts start many containers each at once on one network: none has another's address, what is on
+// record is what they have, and they reach one another. Then one host's engine and Berth are killed, the others go
+// on, and it comes back (LN-12, BO-1, GA-22, invariants 1 to 3). It has the machine for itself: so many commands at
+// once leave nothing for others.
 func TestLAN(t *testing.T) {
 	c := cluster(t, 3, 110)
 	c.serve()

@@ -57,8 +57,8 @@ func hostNamespace(name, address string) (*PrivateEngine, error) {
 	return privateEngine(name, socketsOf(name))
 }
 
-// socketsOf is the directory of the plugin sockets of an engine. It is short, because a managed plugin's directory below
-// it adds 65 bytes and a unix socket's path ends at 107.
+// socketsOf is the directory of the plugin sockets of an engine. It is short, because a managed plugin's directory
+// below it adds 65 bytes and a unix socket's path ends at 107.
 func socketsOf(name string) string { return filepath.Join(base, "p"+strings.TrimPrefix(name, prefix)) }
 
 // privateEngine makes what an engine needs in a network namespace that is there, and does not start it.

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// choosing is held while Berth chooses a subnet on the machine's engine: two Berths know nothing of one another, and the
-// engine refuses the second network where both choose the same.
+// choosing is held while Berth chooses a subnet on the machine's engine: two Berths know nothing of one another, and
+// the engine refuses the second network where both choose the same.
 var choosing sync.Mutex
 
 // chosen creates a network whose subnet Berth chooses.

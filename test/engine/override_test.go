@@ -16,8 +16,8 @@ import (
 	"berth/test/ground"
 )
 
-// TestOverride runs Compose projects whose services keep their addresses, each over a daemon of its own on a legacy plugin
-// socket.
+// TestOverride runs Compose projects whose services keep their addresses, each over a daemon of its own on a legacy
+// plugin socket.
 func TestOverride(t *testing.T) {
 	t.Parallel()
 	for i, s := range []scenario{

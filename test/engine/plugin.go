@@ -45,7 +45,8 @@ func makePlugin(e Engine, name, binary string) error {
 	if err != nil {
 		return err
 	}
-	_, err = run(ctx, nil, "env", "DOCKER_HOST=unix://"+e.Socket, filepath.Join(root, "scripts/plugin"), name, binary, dir)
+	_, err = run(ctx, nil, "env", "DOCKER_HOST=unix://"+e.Socket, filepath.Join(root, "scripts/plugin"), name, binary,
+		dir)
 	return errors.Join(err, os.RemoveAll(dir))
 }
 

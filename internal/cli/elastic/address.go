@@ -38,7 +38,8 @@ func allocateCommand(p *cli.Program) *cobra.Command {
 }
 
 // addressChange is a verb of one address that prints it.
-func addressChange(p *cli.Program, verb cli.Verb, edit func(*cobra.Command, string) ([]ipam.Edit, error)) *cobra.Command {
+func addressChange(p *cli.Program, verb cli.Verb,
+	edit func(*cobra.Command, string) ([]ipam.Edit, error)) *cobra.Command {
 	verb.Refs = []cli.Refs{addressRefs}
 	return cli.Change{Verb: verb,
 		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) { return edit(cmd, args[0]) },

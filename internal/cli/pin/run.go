@@ -49,9 +49,8 @@ func withPins(p *cli.Program, cmd *cobra.Command, flags *pinFlags, args []string
 	}
 	defer c.Close()
 	if !flags.engine.Given() && !flags.engine.MayLookHere(c) {
-		return cli.Usage(cmd, errors.New("the daemon is asked over the network: say with --docker-host where the "+
-			"engine "+
-			"of its host is"))
+		return cli.Usage(cmd, errors.New("the daemon is asked over the network: say with --docker-host where "+
+			"the engine of its host is"))
 	}
 	view, err := flags.engine.View(ctx, c)
 	if err != nil {
@@ -92,9 +91,8 @@ func (f *pinFlags) choose(all []pin.Pin, view *ipam.EngineView, args []string) (
 	if f.network != "" {
 		all = slices.DeleteFunc(all, func(place pin.Pin) bool { return !f.onNetwork(&place) })
 		if len(all) == 0 {
-			return nil, fmt.Errorf("no container is on a network %s of Berth's; `berth network ls` and `docker "+
-				"network "+
-				"ls` list those that are there", f.network)
+			return nil, fmt.Errorf("no container is on a network %s of Berth's; `berth network ls` and "+
+				"`docker network ls` list those that are there", f.network)
 		}
 	}
 	if f.project != "" {

@@ -244,7 +244,8 @@ func (s *stepper) take(st *step) error {
 		func(owner string) (map[ipam.Slot]edit.Picked, error) { return s.p.Taken(owner) }); err != nil {
 		return err
 	}
-	if err := s.p.WriteTaken(edit.Picked{Sub: s.sub, Addr: st.addr, Record: l}, st.owner, st.slot, st.Note); err != nil {
+	taken := edit.Picked{Sub: s.sub, Addr: st.addr, Record: l}
+	if err := s.p.WriteTaken(taken, st.owner, st.slot, st.Note); err != nil {
 		return err
 	}
 	return s.p.Keep()

@@ -295,7 +295,9 @@ func TestEstateImport(t *testing.T) {
 	}{
 		"of both": {[]ipam.PlannedNetwork{net("own", "", ""), net("lan", "", "")}, ipam.ErrInvalid,
 			"own store (own) and of the cluster's (lan)"},
-		"of both by spaces": {[]ipam.PlannedNetwork{{Exclusions: []ipam.PlannedExclusion{{Range: ipamtest.MustRange("10.1.0.9")}}}, net("x", "dmz", "")}, ipam.ErrInvalid, "those of the space local"},
+		"of both by spaces": {[]ipam.PlannedNetwork{
+			{Exclusions: []ipam.PlannedExclusion{{Range: ipamtest.MustRange("10.1.0.9")}}},
+			net("x", "dmz", "")}, ipam.ErrInvalid, "those of the space local"},
 		"the name of another": {[]ipam.PlannedNetwork{net("own", "global", "")}, ipam.ErrInvalid,
 			"line 7: there is a network own in the space local, and a name is one"},
 		"and of the other side": {[]ipam.PlannedNetwork{net("lan", "local", "")}, ipam.ErrInvalid,

@@ -176,8 +176,9 @@ func (p *placing) halves(ctx context.Context, i int, at *place) (h halves, err e
 			continue // as it is refused by whichever store the edits go to
 		}
 		if at.elastic && own {
-			return h, ipam.RefuseAs(ipam.NetworkUnsuited, ipam.ErrInvalid, "network %s is in this host's own store, and "+
-				"elastic addresses of a cluster are mapped on networks of its own spaces only", n.Name)
+			return h, ipam.RefuseAs(ipam.NetworkUnsuited, ipam.ErrInvalid,
+				"network %s is in this host's own store, and elastic "+
+					"addresses of a cluster are mapped on networks of its own spaces only", n.Name)
 		}
 		renamed, h = n, h.or(halvesOf(own))
 	}

@@ -83,8 +83,9 @@ func (hr *headroom) toTell() (all []netip.Addr) {
 	return all
 }
 
-// lost is the lease that the endpoint of req has lost, by the same rule as everywhere (choose.Repeated); nil where there
-// is none. What was given before the daemon's start is in doubt: nobody sees who has it while the store is away.
+// lost is the lease that the endpoint of req has lost, by the same rule as everywhere (choose.Repeated); nil where
+// there is none. What was given before the daemon's start is in doubt: nobody sees who has it while the store is
+// away.
 func (hr *headroom) lost(req *ipam.AddressRequest, started time.Time) (*ipam.Lease, error) {
 	return choose.Repeated(hr.index(), req, hr.lease, func(l *ipam.Lease) bool {
 		one := hr.addrs[l.Address]

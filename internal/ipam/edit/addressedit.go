@@ -222,7 +222,8 @@ func (p *Plan) noteTaken(e *ipam.TakeAddress, has Picked) error {
 	}
 	after := *has.Record
 	after.Note = *e.Note
-	told := &ipam.Event{Verb: ipam.LeaseNoted, Subnet: has.Sub.CIDR, Address: has.Addr, Lease: after.ID, Name: after.Name}
+	told := &ipam.Event{Verb: ipam.LeaseNoted, Subnet: has.Sub.CIDR, Address: has.Addr, Lease: after.ID,
+		Name: after.Name}
 	if _, err := p.Tell(told, TakenFacts{has.Record.Note}, TakenFacts{after.Note}); err != nil {
 		return err
 	}

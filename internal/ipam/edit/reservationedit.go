@@ -32,7 +32,9 @@ func addReservation(e *ipam.AddReservation, c *ledger.Change) (ipam.Result, erro
 
 // recordWanted makes an owner known as an edit wants it.
 func (p *Plan) recordWanted(e *ipam.AddReservation) ([]netip.Addr, error) {
-	return p.RecordOwner(e.Owner, e.Replace, func(had ipam.Terms) ipam.Terms { return e.WantedTerms.Over(had, p.Now()) })
+	return p.RecordOwner(e.Owner, e.Replace, func(had ipam.Terms) ipam.Terms {
+		return e.WantedTerms.Over(had, p.Now())
+	})
 }
 
 // replaceElsewhere marks what the owner has on networks on which it is to have nothing any more as replaced (BO-13).

@@ -93,7 +93,8 @@ func removeAccount(e *ipam.RemoveAccount, c *ledger.Change) (ipam.Result, error)
 	all := addressesOf(c.Index(), e.Account)
 	if len(all) > 0 && !e.Force {
 		return ipam.Result{}, ipam.Help(ipam.RefuseAs(ipam.AccountInUse, ipam.ErrInUse,
-			"account %s has %s; release them first", e.Account, few(all)), ipam.OrAdvise(ipam.DoForceAccount, e.Account))
+			"account %s has %s; release them first", e.Account, few(all)),
+			ipam.OrAdvise(ipam.DoForceAccount, e.Account))
 	}
 	var result ipam.Result
 	for _, one := range all {
@@ -195,7 +196,8 @@ func claimsNobodys(c *ledger.Change, a *ipam.Account) error {
 		if best.or(a, names); best.account == a.Name {
 			return ipam.Help(ipam.RefuseAs(ipam.OtherAccount, ipam.ErrInUse,
 				"account %s would claim the container %s, to which the elastic address %s of account %s is mapped",
-				a.Name, one.Association.Instance, one.Address, one.Account), ipam.Advise(ipam.DoDisassociate, one.Address))
+				a.Name, one.Association.Instance, one.Address, one.Account),
+				ipam.Advise(ipam.DoDisassociate, one.Address))
 		}
 	}
 	return nil

@@ -13,8 +13,8 @@ type Room struct{ ledger *ledger.Ledger }
 // Of is the room over a ledger.
 func Of(l *ledger.Ledger) Room { return Room{l} }
 
-// Apply makes an edit of elastic addresses, or refuses it; mine is false for any other edit. seen is the revision of the
-// address that the requester saw; 0: any will do.
+// Apply makes an edit of elastic addresses, or refuses it; mine is false for any other edit. seen is the revision of
+// the address that the requester saw; 0: any will do.
 func Apply(c *ledger.Change, e ipam.Edit, seen uint64) (result ipam.Result, mine bool, err error) {
 	var rule func() (ipam.Result, error)
 	switch e := e.(type) {

@@ -163,8 +163,8 @@ func mayMap(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) error
 		return err
 	}
 	return ipam.Help(ipam.RefuseAs(ipam.GuestAssociated, ipam.ErrInUse,
-		"%s has the elastic address %s of account %s already, which is mapped to %s on network %s; a guest address has "+
-			"one", other.Association.Instance, other.Address, other.Account, g.addr,
+		"%s has the elastic address %s of account %s already, which is mapped to %s on network %s; a guest "+
+			"address has one", other.Association.Instance, other.Address, other.Account, g.addr,
 		c.NetworkName(other.Association.Network)),
 		ipam.Advise(ipam.DoDisassociate, other.Address))
 }

@@ -3,9 +3,9 @@
 // changes nothing, that every edit may be asked for again in every state, and that no address is stuck: one that an
 // account released is free as soon as no edge says that it maps it.
 //
-// Apply (apply.go) makes each edit inside a change of the room edit: accounts (account.go), ranges (range.go), addresses
-// (allocate.go) and associations (associate.go), whose guests are found in guest.go. What ends with its owner or its
-// network is in end.go, and who is associated with whom is looked up by lookup.go. A host's edge is told what to map by
-// state.go, and says what it has mapped to report.go; what those of hosts have said that are no more is forgotten by
-// sweep.go. show.go lists all of it.
+// Apply (apply.go) makes each edit inside a change of the room edit: accounts (account.go), ranges (range.go),
+// addresses (allocate.go) and associations (associate.go), whose guests are found in guest.go. What ends with its
+// owner or its network is in end.go, and who is associated with whom is looked up by lookup.go. What a host's edge is
+// to map is worked out in wanted.go and told by news.go; what it has mapped it says to report.go; what those of hosts
+// have said that are no more is forgotten by sweep.go. show.go lists all of it.
 package elastic

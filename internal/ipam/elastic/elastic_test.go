@@ -39,7 +39,8 @@ func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
 func begin(t *testing.T) *bench {
 	b := &bench{t: t, host: "h1", published: map[string][]string{}, path: filepath.Join(t.TempDir(), "berth.db")}
 	b.open(false)
-	b.edit(&ipam.CreateNetwork{Name: "net1", Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix(lan), Pool: true}}})
+	b.edit(&ipam.CreateNetwork{Name: "net1", Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix(lan),
+		Pool: true}}})
 	on := "on"
 	b.edit(&ipam.ModifyNetwork{Network: "net1", Elastic: &on})
 	grant, err := b.RequestPool(t.Context(), ipam.PoolRequest{Network: "net1", CIDR: netip.MustParsePrefix(lan)})
@@ -331,7 +332,8 @@ func TestOfOtherAccounts(t *testing.T) {
 	mac := ipam.MAC{2, 0, 0, 0, 0, 7}
 	b.reserve(mac.String(), "10.20.0.30")
 	b.edit(&ipam.AssociateElastic{Address: addr(elastic), Instance: mac.String()})
-	if _, err := b.RequestAddress(t.Context(), ipam.AddressRequest{Pool: b.pool, Name: "shop-cart-1", MAC: mac}); err != nil {
+	if _, err := b.RequestAddress(t.Context(), ipam.AddressRequest{Pool: b.pool, Name: "shop-cart-1",
+		MAC: mac}); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.wanted().Set; len(got) != 0 {

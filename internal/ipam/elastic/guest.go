@@ -196,7 +196,8 @@ func namedNetwork(c *ledger.Change, ref string) (*ipam.Network, error) {
 	n, err := c.Network(ref)
 	if err != nil && c.Member() != nil && c.Index().NetworkNamed(ref) == (ipam.ID{}) {
 		return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no network %q in the cluster's spaces, and "+
-			"elastic addresses of a cluster are mapped on its own networks only", ref), ipam.Advise(ipam.DoListNetworks))
+			"elastic addresses of a cluster are mapped on its own networks only", ref),
+			ipam.Advise(ipam.DoListNetworks))
 	}
 	return n, err
 }

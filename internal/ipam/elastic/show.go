@@ -126,7 +126,9 @@ func (s Room) ElasticRanges(ctx context.Context) (all []ipam.ElasticRangeInfo, e
 		for _, r := range c.Index().ElasticRanges() {
 			all = append(all, ipam.ElasticRangeInfo{ElasticRange: *r})
 		}
-		slices.SortFunc(all, func(a, b ipam.ElasticRangeInfo) int { return byAddress(&a.ElasticRange, &b.ElasticRange) })
+		slices.SortFunc(all, func(a, b ipam.ElasticRangeInfo) int {
+			return byAddress(&a.ElasticRange, &b.ElasticRange)
+		})
 		for addr, one := range c.Index().Elastics() {
 			for i := range all {
 				if all[i].Range.Contains(addr) {

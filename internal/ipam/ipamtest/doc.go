@@ -1,7 +1,7 @@
 // Package ipamtest is what the tests of the rooms of ipam stand on: a service over a store of its own whose clock only
-// the test moves, scripts that say in a line what is asked and what comes of it, stores that fail, plans that are drawn,
-// and the slow obvious model of how an address is chosen. Nothing but tests imports it. A test stands beside the room
-// that it shows; one that shows several at once stands in service.
+// the test moves, scripts that say in a line what is asked and what comes of it, stores that fail, plans that are
+// drawn, and the slow obvious model of how an address is chosen. Nothing but tests imports it. A test stands beside
+// the room that it shows; one that shows several at once stands in service.
 //
 // New makes such a Room (room.go), and Run runs a script in it, a step to a line:
 //

@@ -40,8 +40,8 @@ func (ix *Index) load(tx store.Tx) error {
 	return nil
 }
 
-// LoadPlan is an index of spaces, networks, subnets, attachments and elastic addresses alone, for a look at a store that nobody has open,
-// with an error for each of these kinds that cannot be read whole.
+// LoadPlan is an index of spaces, networks, subnets, attachments and elastic addresses alone, for a look at a store
+// that nobody has open, with an error for each of these kinds that cannot be read whole.
 func LoadPlan(tx store.Tx) (ix *Index, wrong []error) {
 	ix = newIndex()
 	for _, step := range []func(*Index, store.Tx) error{loadSpaces, loadNetworks, loadSubnets, loadAttachments,

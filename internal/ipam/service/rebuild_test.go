@@ -39,7 +39,8 @@ func engine() ipam.EngineView {
 		{ID: "c1", Name: "web", State: "running", Endpoints: []ipam.EngineEndpoint{
 			{Network: "n1", ID: "e1", MAC: ipamtest.MAC(1),
 				Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.3"), netip.MustParseAddr("fd01::2")}},
-			{Network: "n2", ID: "e2", MAC: ipamtest.MAC(2), Addresses: []netip.Addr{netip.MustParseAddr("10.2.0.66")}}}},
+			{Network: "n2", ID: "e2", MAC: ipamtest.MAC(2),
+				Addresses: []netip.Addr{netip.MustParseAddr("10.2.0.66")}}}},
 		{ID: "c2", Name: "shop-db-1", State: "running",
 			Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e3", MAC: ipamtest.MAC(3),
 				Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.9")}}}},

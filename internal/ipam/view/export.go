@@ -216,7 +216,8 @@ func leaveOwned(p *ipam.PlannedNetwork, l *ipam.Lease, static bool, now time.Tim
 	external := l.Held() && l.Kind == ipam.External
 	if r := l.Reservation; r != nil && !Over(r.Until, now) {
 		p.Reservations = append(p.Reservations, ipam.PlannedReservation{Owner: r.Owner, Address: l.Address,
-			Automatic: r.Kind == ipam.Automatic && !static, Terms: r.Terms, Force: external && l.Name != r.Owner, Interface: int(r.Slot.Interface), Slot: int(r.Slot.Number)})
+			Automatic: r.Kind == ipam.Automatic && !static, Terms: r.Terms, Force: external && l.Name != r.Owner,
+			Interface: int(r.Slot.Interface), Slot: int(r.Slot.Number)})
 	}
 	if external {
 		p.Addresses = append(p.Addresses, l.PlannedAddress())
