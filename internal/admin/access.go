@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"time"
 
 	"berth/internal/admin/api"
 	"berth/internal/ipam"
@@ -15,6 +16,9 @@ import (
 type caller struct {
 	actor string // for events
 	role  api.Role
+
+	account string    // what he may see and touch is this account's, with the role of one account
+	since   time.Time // when that was created: one of the same name that is created later is another
 
 	// until ends when he may no more: his token was removed. nil: never.
 	until context.Context
@@ -39,6 +43,9 @@ func (s *Server) permitted(next http.Handler) http.Handler {
 			return
 		}
 		ctx := context.WithValue(ipam.WithActor(r.Context(), who.actor), callerKey{}, who)
+		if who.role == api.RoleAccount {
+			ctx = ipam.WithAccount(ctx, who.account)
+		}
 		if who.until != nil {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithCancel(ctx)
@@ -88,10 +95,13 @@ func (p *peer) caller(gid, readGID int) (*caller, *api.Problem) {
 // in tells whether the peer has a group.
 func (p *peer) in(gid int) bool { return p.gid == gid || slices.Contains(p.groups, gid) }
 
-// mayCall refuses a change to those who may only look, and everything to those of whom nothing is known.
+// mayCall refuses a change to those who may only look, all but their own to those who ask for one account, and
+// everything to those of whom nothing is known.
 func mayCall(ctx context.Context, r route) *api.Problem {
 	who := callerIn(ctx)
 	switch {
+	case who.role == api.RoleAccount:
+		return who.mayCallForAccount(r)
 	case who.role == api.RoleAdmin, who.role == api.RoleReadOnly && r.reads:
 		return nil
 	}

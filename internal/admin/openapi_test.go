@@ -191,6 +191,10 @@ func TestRolesDescribed(t *testing.T) {
 		case r.reads:
 			want = "read"
 		}
+		_, forAccount := doc.Paths.Value(r.path).GetOperation(r.method).Extensions["x-role-account"]
+		if got := forAccounts[r.method+" "+r.path]; got != forAccount {
+			t.Errorf("%s %s is for tokens of accounts: %t, and described as %t", r.method, r.path, got, forAccount)
+		}
 		if got := doc.Paths.Value(r.path).GetOperation(r.method).Extensions["x-role"]; got != want {
 			t.Errorf("%s %s is for the role %q, and described as for %q", r.method, r.path, want, got)
 		}

@@ -27,6 +27,7 @@ var kinds = []struct {
 	{ipam.ErrKeyReused, http.StatusUnprocessableEntity, api.CodeKeyReused},
 	{ipam.ErrAlone, http.StatusConflict, api.CodeNoCluster},
 	{ipam.ErrHost, http.StatusConflict, api.CodeHostRefused},
+	{ipam.ErrForbidden, http.StatusForbidden, api.CodeForbidden},
 	{store.ErrAway, http.StatusServiceUnavailable, api.CodeAway},
 	{store.ErrNoSpace, http.StatusInsufficientStorage, api.CodeNoSpace},
 	{store.ErrAstray, http.StatusServiceUnavailable, api.CodeAstray},

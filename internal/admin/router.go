@@ -51,6 +51,10 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, methods map[string
 		s.refuse(w, r, p)
 		return
 	}
+	if err := s.hasAccount(r.Context()); err != nil {
+		s.refuse(w, r, problemOf(err))
+		return
+	}
 	if route.reads && route.path != api.StatusPath && route.path != api.VersionPath {
 		s.tellsAge(w.Header())
 	}

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -38,13 +39,14 @@ type Tokens struct {
 // token is one of them.
 type token struct {
 	api.TokenInfo
+	since time.Time         // when its account was created; zero where that has no record
 	hash  [sha256.Size]byte // of its text
 	until context.Context   // ends when it is removed
 	end   context.CancelFunc
 }
 
-func newToken(info api.TokenInfo, hash [sha256.Size]byte) *token {
-	t := &token{TokenInfo: info, hash: hash}
+func newToken(info api.TokenInfo, since time.Time, hash [sha256.Size]byte) *token {
+	t := &token{TokenInfo: info, since: since, hash: hash}
 	t.until, t.end = context.WithCancel(context.Background())
 	return t
 }
@@ -80,11 +82,9 @@ func (t *token) show(now time.Time) api.TokenInfo {
 
 func (t *token) expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
-// Create makes a token for somebody.
-func (t *Tokens) Create(req api.TokenRequest, by string) (api.NewToken, error) {
-	if req.Role == "" {
-		req.Role = api.RoleAdmin
-	}
+// Create makes a token for somebody. since is when the account that it is for was created.
+func (t *Tokens) Create(req api.TokenRequest, since time.Time, by string) (api.NewToken, error) {
+	req.Role = cmp.Or(req.Role, defaultRole(&req))
 	if err := checkRequest(&req); err != nil {
 		return api.NewToken{}, err
 	}
@@ -105,11 +105,12 @@ func (t *Tokens) Create(req api.TokenRequest, by string) (api.NewToken, error) {
 	var secret [32]byte
 	rand.Read(secret[:]) // never fails (crypto/rand)
 	text := api.TokenPrefix + hex.EncodeToString(secret[:])
-	info := api.TokenInfo{Name: req.Name, Role: req.Role, Created: t.time().UTC().Truncate(time.Second), By: by}
+	info := api.TokenInfo{Name: req.Name, Role: req.Role, Account: req.Account,
+		Created: t.time().UTC().Truncate(time.Second), By: by}
 	if req.Lifetime > 0 {
 		info.Expires = info.Created.Add(time.Duration(req.Lifetime))
 	}
-	after := slices.Insert(slices.Clone(before), place, newToken(info, sha256.Sum256([]byte(text))))
+	after := slices.Insert(slices.Clone(before), place, newToken(info, since, sha256.Sum256([]byte(text))))
 	if err := t.save(after); err != nil {
 		return api.NewToken{}, err
 	}
@@ -117,15 +118,39 @@ func (t *Tokens) Create(req api.TokenRequest, by string) (api.NewToken, error) {
 	return api.NewToken{TokenInfo: info, Token: text}, nil
 }
 
+// defaultRole is that of a token for which none was asked.
+func defaultRole(req *api.TokenRequest) api.Role {
+	if req.Account != "" {
+		return api.RoleAccount
+	}
+	return api.RoleAdmin
+}
+
 func checkRequest(req *api.TokenRequest) error {
 	if err := ipam.CheckName("token", req.Name); err != nil {
 		return err
 	}
-	if req.Role != api.RoleAdmin && req.Role != api.RoleReadOnly {
-		return invalid("the role %q is none: it is %s or %s", req.Role, api.RoleAdmin, api.RoleReadOnly)
+	if err := checkRole(req.Role, req.Account); err != nil {
+		return invalid("%v", err)
 	}
 	if req.Lifetime != 0 && time.Duration(req.Lifetime) < time.Second {
 		return invalid("a token that lives for %s is of no use: give it a second at least", time.Duration(req.Lifetime))
+	}
+	return nil
+}
+
+// checkRole refuses a role that is none, and one that does not go with an account, or without one.
+func checkRole(role api.Role, account string) error {
+	switch {
+	case role == api.RoleAccount && account == "":
+		return fmt.Errorf("the role %s needs an account", role)
+	case role == api.RoleAccount:
+		return ipam.CheckName("account", account)
+	case role != api.RoleAdmin && role != api.RoleReadOnly:
+		return fmt.Errorf("the role %q is none: it is %s, %s or %s", role, api.RoleAdmin, api.RoleReadOnly,
+			api.RoleAccount)
+	case account != "":
+		return fmt.Errorf("a token for account %s alone has the role %s, not %s", account, api.RoleAccount, role)
 	}
 	return nil
 }
@@ -177,5 +202,6 @@ func (t *Tokens) caller(text string) (*caller, *api.Problem) {
 		return nil, unauthenticated(fmt.Sprintf("the token %s expired at %s: create another with `berth token create`",
 			found.Name, found.Expires.Format(time.RFC3339)))
 	}
-	return &caller{actor: "token " + found.Name, role: found.Role, until: found.until}, nil
+	return &caller{actor: "token " + found.Name, role: found.Role, account: found.Account, since: found.since,
+		until: found.until}, nil
 }

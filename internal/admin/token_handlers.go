@@ -30,7 +30,11 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(body, &req); err != nil {
 		return err
 	}
-	made, err := s.cfg.Tokens.Create(req, callerIn(r.Context()).actor)
+	since, err := s.accountSince(r.Context(), req.Account)
+	if err != nil {
+		return err
+	}
+	made, err := s.cfg.Tokens.Create(req, since, callerIn(r.Context()).actor)
 	if err != nil {
 		return err
 	}
@@ -62,6 +66,9 @@ func (s *Server) removeToken(w http.ResponseWriter, r *http.Request) error {
 // note puts a change of the tokens into the audit trail, also where the token's own request is cut off by it.
 func (s *Server) note(r *http.Request, verb ipam.Verb, t *api.TokenInfo) error {
 	detail := string(t.Role)
+	if t.Account != "" {
+		detail += " " + t.Account
+	}
 	if !t.Expires.IsZero() {
 		detail += " until " + t.Expires.Format(time.RFC3339)
 	}

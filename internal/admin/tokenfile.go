@@ -37,7 +37,9 @@ type tokenFile struct {
 type storedToken struct {
 	Name    string    `json:"name"`
 	Role    api.Role  `json:"role"`
-	SHA256  string    `json:"sha256"` // of the token's text, in hexadecimal digits
+	Account string    `json:"account,omitempty"`
+	Since   time.Time `json:"account_since,omitzero"` // when the account was created
+	SHA256  string    `json:"sha256"`                 // of the token's text, in hexadecimal digits
 	Created time.Time `json:"created"`
 	By      string    `json:"by"`
 	Expires time.Time `json:"expires,omitzero"`
@@ -125,14 +127,15 @@ func (s *storedToken) token() (*token, error) {
 	if err := ipam.CheckName("token", s.Name); err != nil {
 		return nil, err
 	}
-	if s.Role != api.RoleAdmin && s.Role != api.RoleReadOnly {
-		return nil, fmt.Errorf("the token %s has the role %q, which is none", s.Name, s.Role)
+	if err := checkRole(s.Role, s.Account); err != nil {
+		return nil, fmt.Errorf("the token %s: %w", s.Name, err)
 	}
 	hash, err := hex.DecodeString(s.SHA256)
 	if err != nil || len(hash) != sha256.Size {
 		return nil, fmt.Errorf("the hash of the token %s is not %d hexadecimal digits", s.Name, 2*sha256.Size)
 	}
-	return newToken(api.TokenInfo{Name: s.Name, Role: s.Role, Created: s.Created, By: s.By, Expires: s.Expires},
+	return newToken(api.TokenInfo{Name: s.Name, Role: s.Role, Account: s.Account, Created: s.Created, By: s.By,
+		Expires: s.Expires}, s.Since,
 		[sha256.Size]byte(hash)), nil
 }
 
@@ -143,8 +146,8 @@ func (t *Tokens) save(all []*token) error {
 	}
 	file := tokenFile{Version: tokenFileVersion, Tokens: []storedToken{}}
 	for _, one := range all {
-		file.Tokens = append(file.Tokens, storedToken{Name: one.Name, Role: one.Role,
-			SHA256:  hex.EncodeToString(one.hash[:]),
+		file.Tokens = append(file.Tokens, storedToken{Name: one.Name, Role: one.Role, Account: one.Account,
+			Since: one.since, SHA256: hex.EncodeToString(one.hash[:]),
 			Created: one.Created, By: one.By, Expires: one.Expires})
 	}
 	text, err := json.MarshalIndent(file, "", "  ")

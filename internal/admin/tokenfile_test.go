@@ -29,8 +29,9 @@ func TestTokensAreKept(t *testing.T) {
 	before := openTokens(t, path)
 	var made []api.NewToken
 	for _, req := range []api.TokenRequest{{Name: "ci"},
-		{Name: "Look", Role: api.RoleReadOnly, Lifetime: ipam.Duration(time.Hour)}, {Name: "a.b-c_d"}} {
-		one, err := before.Create(req, "root (uid 0)")
+		{Name: "Look", Role: api.RoleReadOnly, Lifetime: ipam.Duration(time.Hour)}, {Name: "a.b-c_d"},
+		{Name: "shop", Account: "shop"}} {
+		one, err := before.Create(req, time.Unix(1, 500).UTC(), "root (uid 0)")
 		must(t, err)
 		made = append(made, one)
 	}
@@ -50,13 +51,15 @@ func TestTokensAreKept(t *testing.T) {
 		}
 	}
 	after := openTokens(t, path)
-	if got, want := after.List(), before.List(); !slices.Equal(got, want) || len(got) != 2 {
+	if got, want := after.List(), before.List(); !slices.Equal(got, want) || len(got) != 3 {
 		t.Errorf("after a restart: %+v, before: %+v", got, want)
 	}
 	for i, want := range []*caller{{actor: "token ci", role: api.RoleAdmin},
-		{actor: "token Look", role: api.RoleReadOnly}, nil} {
+		{actor: "token Look", role: api.RoleReadOnly}, nil,
+		{actor: "token shop", role: api.RoleAccount, account: "shop", since: time.Unix(1, 500)}} {
 		got, p := after.caller(made[i].Token)
-		if want == nil && p == nil || want != nil && (p != nil || got.actor != want.actor || got.role != want.role) {
+		if want == nil && p == nil || want != nil && (p != nil || got.actor != want.actor || got.role != want.role ||
+			got.account != want.account || want.account != "" && !got.since.Equal(want.since)) {
 			t.Errorf("%s: %+v, %v", made[i].Name, got, p)
 		}
 	}
@@ -114,10 +117,10 @@ func TestTokenFileCannotBeWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	must(t, os.Mkdir(dir, 0o700))
 	all := openTokens(t, filepath.Join(dir, TokenFile))
-	made, err := all.Create(api.TokenRequest{Name: "ci"}, "x")
+	made, err := all.Create(api.TokenRequest{Name: "ci"}, time.Time{}, "x")
 	must(t, err)
 	must(t, os.Rename(dir, dir+".away"))
-	if _, err := all.Create(api.TokenRequest{Name: "other"}, "x"); err == nil || len(all.List()) != 1 {
+	if _, err := all.Create(api.TokenRequest{Name: "other"}, time.Time{}, "x"); err == nil || len(all.List()) != 1 {
 		t.Errorf("a token that is nowhere: %v, %+v", err, all.List())
 	}
 	if _, err := all.Remove("ci"); err == nil || !strings.Contains(err.Error(), "comes back") {
@@ -145,7 +148,7 @@ func TestTokensFromManySides(t *testing.T) {
 		wg.Go(func() {
 			for i := range 20 {
 				name := fmt.Sprintf("t%d", i)
-				made, err := all.Create(api.TokenRequest{Name: name}, "x")
+				made, err := all.Create(api.TokenRequest{Name: name}, time.Time{}, "x")
 				var p *api.Problem
 				if err != nil && (!errors.As(err, &p) || p.Code != api.CodeInUse) {
 					t.Error(err)
@@ -184,11 +187,11 @@ func TestTokensFromManySides(t *testing.T) {
 func TestTokenBound(t *testing.T) {
 	var all Tokens
 	for i := range maxTokens {
-		_, err := all.Create(api.TokenRequest{Name: fmt.Sprintf("t%d", i)}, "x")
+		_, err := all.Create(api.TokenRequest{Name: fmt.Sprintf("t%d", i)}, time.Time{}, "x")
 		must(t, err)
 	}
 	var p *api.Problem
-	if _, err := all.Create(api.TokenRequest{Name: "more"}, "x"); !errors.As(err, &p) || p.Code != api.CodeExhausted {
+	if _, err := all.Create(api.TokenRequest{Name: "more"}, time.Time{}, "x"); !errors.As(err, &p) || p.Code != api.CodeExhausted {
 		t.Errorf("one too many: %v", err)
 	}
 }

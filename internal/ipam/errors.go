@@ -28,6 +28,8 @@ var (
 	ErrAlone = errors.New("no other hosts")
 	// ErrHost: this host may not do that in the cluster, or take no part in it at all.
 	ErrHost = errors.New("the host is refused")
+	// ErrForbidden: who asks may not do that.
+	ErrForbidden = errors.New("forbidden")
 	// ErrDamaged: a record cannot be read, or contradicts another.
 	ErrDamaged = errors.New("damaged record")
 )

@@ -204,6 +204,20 @@ func ActorOf(ctx context.Context) string {
 	return actor
 }
 
+type accountKey struct{}
+
+// WithAccount bounds a request to what is an account's, for one who may see and touch that alone (CS-14). The empty
+// account bounds nothing.
+func WithAccount(ctx context.Context, account string) context.Context {
+	return context.WithValue(ctx, accountKey{}, account)
+}
+
+// AccountOf is the account to which WithAccount has bounded a request; empty where nobody has.
+func AccountOf(ctx context.Context) string {
+	account, _ := ctx.Value(accountKey{}).(string)
+	return account
+}
+
 // Retention bounds the audit trail. Zero fields take the defaults: 90 days, a million events.
 type Retention struct {
 	Age   time.Duration

@@ -13,6 +13,7 @@ type Role string
 const (
 	RoleAdmin    Role = "admin"
 	RoleReadOnly Role = "read-only" // operations that read
+	RoleAccount  Role = "account"   // the elastic addresses of one account
 )
 
 // TokenPrefix is how the text of every token begins, so that one that lies where it should not is recognised.
@@ -22,6 +23,7 @@ const TokenPrefix = "berth_"
 type TokenInfo struct {
 	Name    string    `json:"name"`
 	Role    Role      `json:"role"`
+	Account string    `json:"account,omitempty"` // whose alone it is for, with RoleAccount
 	Created time.Time `json:"created"`
 	By      string    `json:"by"`               // who created it
 	Expires time.Time `json:"expires,omitzero"` // zero: never
@@ -31,7 +33,8 @@ type TokenInfo struct {
 // TokenRequest asks for a token.
 type TokenRequest struct {
 	Name     string        `json:"name"`
-	Role     Role          `json:"role,omitempty"`     // default: admin
+	Role     Role          `json:"role,omitempty"`     // default: admin, or with an account RoleAccount
+	Account  string        `json:"account,omitempty"`  // what it may see and touch is this account's alone
 	Lifetime ipam.Duration `json:"lifetime,omitempty"` // 0: it does not expire
 }
 

@@ -30,7 +30,10 @@ NAME".
 
 --output writes it to a file that nobody else can read, as --token-file requires.
 
-With --role read-only the token is for looking: everything that changes something is refused.`
+With --role read-only the token is for looking: everything that changes something is refused.
+
+With --account it is for the elastic addresses of one account alone: it lists them, allocates, associates,
+disassociates and releases them, and tells nothing of anybody else. It ends with the account.`
 
 func tokenCreateCommand(p *cli.Program) *cobra.Command {
 	var req api.TokenRequest
@@ -40,25 +43,55 @@ func tokenCreateCommand(p *cli.Program) *cobra.Command {
 		Args: cli.OneArg("the name of the token"),
 		Example: `  berth token create ci --output ci.token
   berth token create dashboard --role read-only --expires 720h
+  berth token create shop --account shop
   berth --admin-socket https://berth.example:7890 --token-file ci.token lease ls`}.Command(p)
 	f := cmd.Flags()
 	f.StringVar(&role, "role", string(api.RoleAdmin), "`role` of who has it: admin or read-only")
+	f.StringVar(&req.Account, "account", "", "for the elastic addresses of this `ACCOUNT` alone")
 	f.DurationVar(&lifetime, "expires", 0, "how long it is valid, a `duration` such as 720h (default: until it is "+
 		"removed)")
 	f.StringVarP(&file, "output", "o", "", "write it to the new `FILE`, for you alone (mode 600), instead of "+
 		"standard output")
 	cli.Completes(cmd, "role", cli.Words(string(api.RoleAdmin), string(api.RoleReadOnly)))
+	cli.Completes(cmd, "account", p.CompleteFlag(accountRefs))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := roleOf(cmd, &req, api.Role(role)); err != nil {
+			return cli.Usage(cmd, err)
+		}
 		if cmd.Flags().Changed("expires") && lifetime <= 0 {
 			return cli.Usage(cmd, fmt.Errorf("--expires is %s and must be more than nothing; leave it out for a token "+
 				"that is valid until it is removed", lifetime))
 		}
-		req.Name, req.Role, req.Lifetime = args[0], api.Role(role), ipam.Duration(lifetime)
+		req.Name, req.Lifetime = args[0], ipam.Duration(lifetime)
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
 			return createToken(ctx, p, c, req, file)
 		})
 	}
 	return cmd
+}
+
+// roleOf gives a token its role; one for an account has that of an account and no other.
+func roleOf(cmd *cobra.Command, req *api.TokenRequest, role api.Role) error {
+	if err := cli.NotEmpty(cmd, "account"); err != nil {
+		return err
+	}
+	if req.Role = role; req.Account == "" {
+		return nil
+	}
+	if cmd.Flags().Changed("role") && role != api.RoleAccount {
+		return fmt.Errorf("--account %s is for the elastic addresses of that account alone, and --role %s for more; "+
+			"give one of them", req.Account, role)
+	}
+	req.Role = api.RoleAccount
+	return nil
+}
+
+func accountRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
+	all, err := c.Accounts(ctx)
+	for _, a := range all {
+		names = append(names, a.Name)
+	}
+	return names, err
 }
 
 // createToken creates a token and writes it to a new file or, without one, to standard output. The file is begun before
@@ -105,6 +138,7 @@ func tokenColumns(cli.Output) []cli.Column[api.TokenInfo] {
 	return []cli.Column[api.TokenInfo]{
 		cli.Col("TOKEN", func(t *api.TokenInfo) string { return t.Name }),
 		cli.Col("ROLE", func(t *api.TokenInfo) string { return string(t.Role) }),
+		cli.Col("ACCOUNT", func(t *api.TokenInfo) string { return t.Account }),
 		cli.Col("CREATED", func(t *api.TokenInfo) string { return cli.LocalTime(t.Created) }),
 		cli.Col("BY", func(t *api.TokenInfo) string { return t.By }),
 		cli.Col("EXPIRES", func(t *api.TokenInfo) string {

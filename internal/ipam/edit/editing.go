@@ -107,6 +107,9 @@ func makeEdits(c *ledger.Change, edits []ipam.Edit, out *ipam.Outcome) error {
 // apply makes one edit, or refuses it with nothing changed that the transaction would keep. It may run again, touches
 // nothing but the transaction, and copies a record before it changes it.
 func apply(c *ledger.Change, e ipam.Edit) (ipam.Result, error) {
+	if err := elastic.MayAsk(c, e); err != nil {
+		return ipam.Result{}, err
+	}
 	switch e := e.(type) {
 	case *ipam.CreateNetwork:
 		return createNetwork(e, c)

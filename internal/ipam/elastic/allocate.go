@@ -9,7 +9,7 @@ import (
 )
 
 func allocate(e *ipam.AllocateElastic, c *ledger.Change) (ipam.Result, error) {
-	account := cmp.Or(e.Account, ipam.DefaultAccount)
+	account := cmp.Or(e.Account, c.Account(), ipam.DefaultAccount)
 	if account != ipam.DefaultAccount && c.Index().Account(account) == nil {
 		return ipam.Result{}, noAccount(account)
 	}

@@ -162,6 +162,10 @@ func mayMap(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) error
 	if err != nil || other == nil {
 		return err
 	}
+	if notIts(c, other) {
+		return ipam.RefuseAs(ipam.GuestAssociated, ipam.ErrInUse,
+			"%s has another elastic address already; a guest address has one", owner)
+	}
 	return ipam.Help(ipam.RefuseAs(ipam.GuestAssociated, ipam.ErrInUse,
 		"%s has the elastic address %s of account %s already, which is mapped to %s on network %s; a guest "+
 			"address has one", other.Association.Instance, other.Address, other.Account, g.addr,

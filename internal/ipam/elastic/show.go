@@ -14,6 +14,10 @@ import (
 func (s Room) Elastics(ctx context.Context, account string) (all []ipam.ElasticInfo, err error) {
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		all = []ipam.ElasticInfo{}
+		account, err := askedFor(c, account)
+		if err != nil {
+			return err
+		}
 		if account != "" && account != ipam.DefaultAccount && c.Index().Account(account) == nil {
 			return noAccount(account)
 		}
@@ -39,6 +43,9 @@ func (s Room) Elastics(ctx context.Context, account string) (all []ipam.ElasticI
 // Elastic shows one elastic address, also a free one.
 func (s Room) Elastic(ctx context.Context, addr netip.Addr) (info ipam.ElasticInfo, err error) {
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+		if err := itsOwn(c, addr); err != nil {
+			return err
+		}
 		if _, err := knownRange(c.Index(), addr); err != nil && c.Index().Elastic(addr) == nil {
 			return err
 		}
@@ -112,6 +119,9 @@ func (s Room) Accounts(ctx context.Context) (all []ipam.AccountInfo, err error) 
 		}
 		for i := range all {
 			all[i].Addresses = counts[all[i].Name]
+		}
+		if own := c.Account(); own != "" {
+			all = slices.DeleteFunc(all, func(a ipam.AccountInfo) bool { return a.Name != own })
 		}
 		slices.SortFunc(all, func(a, b ipam.AccountInfo) int { return strings.Compare(a.Name, b.Name) })
 		return nil

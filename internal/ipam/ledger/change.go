@@ -14,12 +14,13 @@ import (
 // Change is one run of a request inside a store transaction: it reads records, writes them, and moves the index along
 // with them. When the run does not become part of the store, the index is moved back.
 type Change struct {
-	tx    store.Tx
-	index *Index
-	now   time.Time
-	actor string
-	host  string
-	begun time.Time // of the last event before the daemon's start
+	tx      store.Tx
+	index   *Index
+	now     time.Time
+	actor   string
+	account string // what is this account's alone may be seen and touched; empty: all
+	host    string
+	begun   time.Time // of the last event before the daemon's start
 
 	known     ipam.Known
 	memories  int  // how many a subnet keeps
@@ -63,7 +64,7 @@ func (s *Ledger) Change(ctx context.Context, fn func(*Change) error) error {
 	s.asked.Add(1)
 	c := s.changes.Get().(*Change)
 	defer s.changes.Put(c)
-	c.actor, c.begun = ipam.ActorOf(ctx), s.opened
+	c.actor, c.account, c.begun = ipam.ActorOf(ctx), ipam.AccountOf(ctx), s.opened
 	events := 0
 	err := s.store.Update(ctx, func(tx store.Tx) error {
 		s.mu.Lock()
@@ -204,6 +205,9 @@ func (c *Change) SetLease(subnet ipam.ID, addr netip.Addr, before, after *ipam.L
 	c.moves = append(c.moves, leaseMove{sx, addr, before, after})
 	return nil
 }
+
+// Account is the account to which the request is bounded (ipam.WithAccount); empty where it is not.
+func (c *Change) Account() string { return c.account }
 
 // Event writes an entry of the audit trail and returns its id: the time in microseconds, made strictly increasing, so
 // that ids stay unique when the clock is set back. Of hosts that share a store each makes ids of its own

@@ -176,7 +176,7 @@ func (s *Ledger) Look(ctx context.Context, fn func(*Change) error) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return fn(&Change{tx: tx, index: s.index, now: s.now(), host: s.host, begun: s.opened, known: s.known,
-			noElastic: s.noElastic, membership: membership{member: s.member}})
+			account: ipam.AccountOf(ctx), noElastic: s.noElastic, membership: membership{member: s.member}})
 	})
 }
 

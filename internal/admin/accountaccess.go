@@ -1,0 +1,67 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"berth/internal/admin/api"
+	"berth/internal/ipam"
+)
+
+// forAccounts are the operations for one who asks for one account alone (CS-14). What they show and change of it is
+// bounded in the rooms inside, by ipam.WithAccount; that nothing else is asked, here.
+var forAccounts = map[string]bool{
+	http.MethodGet + " " + api.AccountsPath:               true,
+	http.MethodGet + " " + api.ElasticPath:                true,
+	http.MethodGet + " " + api.ElasticPath + "/{address}": true,
+	http.MethodGet + " " + api.EdgeState:                  true, // who associates waits for the edge
+	http.MethodPost + " " + api.EditsPath:                 true,
+}
+
+// mayCallForAccount refuses what is not for one who asks for one account.
+func (c *caller) mayCallForAccount(r route) *api.Problem {
+	if c.account != "" && forAccounts[r.method+" "+r.path] {
+		return nil
+	}
+	return forbidden(fmt.Sprintf("%s is for the elastic addresses of account %s alone, and %s %s is not of them: use "+
+		"a token with the role %s or %s", c.actor, c.account, r.method, r.path, api.RoleAdmin, api.RoleReadOnly))
+}
+
+// hasAccount refuses one whose account is there no more. An account that was removed and made anew is another one: who
+// had a token of the first may be somebody else.
+func (s *Server) hasAccount(ctx context.Context) error {
+	who := callerIn(ctx)
+	if who.role != api.RoleAccount {
+		return nil
+	}
+	since, err := s.accountSince(ctx, who.account)
+	if err != nil && !errors.Is(err, ipam.ErrNotFound) {
+		return err
+	}
+	if err == nil && (who.account == ipam.DefaultAccount || since.Equal(who.since)) {
+		return nil
+	}
+	return forbidden(fmt.Sprintf("the account %s, which %s is for, was removed: ask an admin for a token of another",
+		who.account, who.actor))
+}
+
+// accountSince is when an account was created; zero for one without a record, and for the empty one.
+func (s *Server) accountSince(ctx context.Context, account string) (time.Time, error) {
+	if account == "" {
+		return time.Time{}, nil
+	}
+	all, err := s.cfg.Service.Accounts(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, one := range all {
+		if one.Name == account {
+			return one.Created, nil
+		}
+	}
+	return time.Time{}, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no account %q", account),
+		ipam.Advise(ipam.DoListAccounts))
+}
