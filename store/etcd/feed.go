@@ -273,10 +273,10 @@ func (s *Store) publish(rev, as int64, all []change) {
 	case known:
 		s.watches.Publish(own.changes)
 	case len(all) > 0:
+		s.tell(all) // first: whoever watches finds in the follower's index what he is told
 		if s.watches.Any() {
 			s.watches.Publish(records(all))
 		}
-		s.tell(all)
 	}
 }
 

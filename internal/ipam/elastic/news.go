@@ -3,10 +3,11 @@ package elastic
 import (
 	"context"
 	"iter"
+	"net/netip"
+	"slices"
 	"time"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/ledger"
 )
 
 // restBetween is how long nothing is worked out anew after it was: where much happens at once, once for all of it.
@@ -25,24 +26,27 @@ func (s Room) EdgeNews(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
 			return
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		woken, ended := s.wakings(ctx)
-		defer func() { cancel(); <-ended }()
-		var before wanted
+		wanted := s.track(ctx)
+		defer func() { cancel(); wanted.end() }()
+		told := map[netip.Addr]ipam.EdgeMapping{}
+		var ranges []ipam.EdgeRange
 		for first := true; ; first = false {
-			now, err := s.wanted(ctx)
+			changed, err := wanted.look(ctx)
 			if err != nil {
 				yield(ipam.EdgeNews{}, err)
 				return
 			}
-			news, any := now.since(&before)
-			news.Host, news.Whole, before = s.ledger.Host(), first, now
-			if first {
-				news.Ranges, news.Ranged = now.ranges, true
+			news := ipam.EdgeNews{Host: s.ledger.Host(), Whole: first}
+			if first || !slices.Equal(wanted.ranges, ranges) {
+				ranges = wanted.ranges
+				news.Ranges, news.Ranged = ranges, true
 			}
-			if (any || first) && !yield(news, nil) {
+			wanted.tell(&news, changed, told)
+			any := news.Ranged || len(news.Set)+len(news.Removed) > 0
+			if any && !yield(news, nil) {
 				return
 			}
-			if !rest(ctx, restBetween, nil) || !rest(ctx, lookAgain, woken) {
+			if !rest(ctx, restBetween, nil) || !rest(ctx, lookAgain, wanted.commits.woken) {
 				return
 			}
 		}
@@ -60,31 +64,4 @@ func rest(ctx context.Context, long time.Duration, woken <-chan struct{}) bool {
 	case <-woken:
 	}
 	return true
-}
-
-// wakings tells through a channel of one place that something was committed, until ctx ends; ended is closed then.
-func (s Room) wakings(ctx context.Context) (woken, ended <-chan struct{}) {
-	up, done := make(chan struct{}, 1), make(chan struct{})
-	committed := s.ledger.Store().Watch(ctx, []byte{ledger.EventKeys})
-	go func() {
-		defer close(done)
-		for _, err := range committed {
-			if err != nil {
-				return // it is looked again by itself
-			}
-			select {
-			case up <- struct{}{}:
-			default:
-			}
-		}
-	}()
-	return up, done
-}
-
-func (s Room) wanted(ctx context.Context) (w wanted, err error) {
-	err = s.ledger.Look(ctx, func(c *ledger.Change) (err error) {
-		w, err = wantedHere(c)
-		return err
-	})
-	return w, err
 }
