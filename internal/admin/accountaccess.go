@@ -17,6 +17,7 @@ var forAccounts = map[string]bool{
 	http.MethodGet + " " + api.AccountsPath:               true,
 	http.MethodGet + " " + api.ElasticPath:                true,
 	http.MethodGet + " " + api.ElasticPath + "/{address}": true,
+	http.MethodGet + " " + api.UsagePath:                  true,
 	http.MethodGet + " " + api.EdgeState:                  true, // who associates waits for the edge
 	http.MethodPost + " " + api.EditsPath:                 true,
 }

@@ -71,6 +71,7 @@ func TestAccountToken(t *testing.T) {
 		{"GET", "/v1/elastic/203.0.113.12", "", 404, "account shop has no elastic address 203.0.113.12", "rival"},
 		{"GET", "/v1/elastic/203.0.113.14", "", 404, "account shop has no elastic address 203.0.113.14", "free"},
 		{"GET", "/v1/accounts", "", 200, `"name":"shop"`, "rival"},
+		{"GET", "/v1/elastic/usage", "", 200, `"account":"shop"`, "rival"},
 		{"GET", "/v1/edge/status", "", 200, `"connected":0`, ""},
 		{"GET", "/v1/elastic/ranges", "", 403, "token of shop is for the elastic addresses of account shop alone", ""},
 		{"GET", "/v1/networks", "", 403, "", ""},

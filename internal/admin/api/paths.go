@@ -26,6 +26,7 @@ const (
 	AccountsPath = "/v1/accounts"
 	ElasticPath  = "/v1/elastic"
 	RangesPath   = ElasticPath + "/ranges"
+	UsagePath    = ElasticPath + "/usage"
 	EdgePath     = "/v1/edge" // what a host's edge is to map, and what it has mapped
 	EdgeState    = EdgePath + "/status"
 

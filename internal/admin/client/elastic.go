@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"time"
 
 	"berth/internal/admin/api"
 	"berth/internal/ipam"
@@ -38,6 +39,17 @@ func (c *Client) Elastics(ctx context.Context, account string) ([]ipam.ElasticIn
 func (c *Client) Elastic(ctx context.Context, addr netip.Addr) (info ipam.ElasticInfo, err error) {
 	path := api.ElasticPath + "/" + url.PathEscape(addr.String())
 	return info, c.call(ctx, http.MethodGet, path, nil, nil, &info)
+}
+
+// Usage tells how long accounts had elastic addresses.
+func (c *Client) Usage(ctx context.Context, f ipam.UsageFilter) (report ipam.UsageReport, err error) {
+	p := params{}
+	for name, t := range map[string]time.Time{"since": f.Since, "until": f.Until} {
+		if !t.IsZero() {
+			p[name] = t.Format(time.RFC3339Nano)
+		}
+	}
+	return report, c.call(ctx, http.MethodGet, api.UsagePath, p, nil, &report)
 }
 
 // EdgeStatus tells of the edges that the daemon tells what to map.

@@ -49,6 +49,15 @@ func (e *Estate) ElasticRanges(ctx context.Context) ([]ipam.ElasticRangeInfo, er
 	return s.ElasticRanges(ctx)
 }
 
+// Usage is Service.Usage of the cluster's store.
+func (e *Estate) Usage(ctx context.Context, f ipam.UsageFilter) (ipam.UsageReport, error) {
+	s, err := e.cluster(elasticStore)
+	if err != nil {
+		return ipam.UsageReport{}, err
+	}
+	return s.Usage(ctx, f)
+}
+
 // EdgeNews is Service.EdgeNews of the cluster's store.
 func (e *Estate) EdgeNews(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
 	s, err := e.cluster(elasticStore)

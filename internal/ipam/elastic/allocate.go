@@ -25,12 +25,13 @@ func allocate(e *ipam.AllocateElastic, c *ledger.Change) (ipam.Result, error) {
 	if err := withinQuota(c.Index(), account); err != nil {
 		return ipam.Result{}, err
 	}
-	id, err := tell(c, &ipam.Event{Verb: ipam.ElasticTaken, Address: addr, Name: account}, nil, nil)
+	given := &ipam.Elastic{Address: addr, State: ipam.ElasticAllocated, Account: account, Allocated: c.Now()}
+	given.ID, err = tell(c, &ipam.Event{Verb: ipam.ElasticTaken, Address: addr, Name: account}, nil,
+		factsOfAddress(c, given))
 	if err != nil {
 		return ipam.Result{}, err
 	}
-	return result, c.SetElastic(addr, &ipam.Elastic{ID: id, Address: addr, State: ipam.ElasticAllocated,
-		Account: account, Allocated: c.Now()})
+	return result, c.SetElastic(addr, given)
 }
 
 // chosen is the address that an allocation comes to: the one that it names, or the lowest free one.
@@ -137,7 +138,8 @@ func release(e *ipam.ReleaseElastic, c *ledger.Change, seen uint64) (ipam.Result
 
 // give takes an address from its account. It is free at once, unless an edge may map it still.
 func give(c *ledger.Change, known *ipam.Elastic) error {
-	id, err := tell(c, &ipam.Event{Verb: ipam.ElasticReleased, Address: known.Address, Name: known.Account}, nil, nil)
+	id, err := tell(c, &ipam.Event{Verb: ipam.ElasticReleased, Address: known.Address, Name: known.Account},
+		factsOfAddress(c, known), nil)
 	if err != nil {
 		return err
 	}

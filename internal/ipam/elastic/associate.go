@@ -18,11 +18,19 @@ type associationFacts struct {
 	EgressOnly bool       `json:"egress_only,omitempty"`
 }
 
-func factsOf(c *ledger.Change, a *ipam.Association) (any, error) {
+// factsOf are those of an association of an address. Where its guest runs nowhere, the host is the one that has the
+// address in its kernel still.
+func factsOf(c *ledger.Change, addr netip.Addr, a *ipam.Association) (any, error) {
 	if a == nil {
 		return nil, nil
 	}
 	host, err := hostOf(c, a)
+	for _, one := range hostsOf(c.Index(), c.Host()) {
+		at := c.Index().Applied(ledger.AppliedAt{Host: one, Address: addr})
+		if host == "" && at != nil && at.InForce && at.Association == a.ID {
+			host = one
+		}
+	}
 	return associationFacts{host, a.Instance, c.NetworkName(a.Network), a.Guest, a.EgressOnly}, err
 }
 
@@ -194,11 +202,11 @@ func setAssociation(c *ledger.Change, known *ipam.Elastic, want *ipam.Associatio
 	if want == nil {
 		verb, of = ipam.ElasticDisassociated, known.Association
 	}
-	before, err := factsOf(c, known.Association)
+	before, err := factsOf(c, known.Address, known.Association)
 	if err != nil {
 		return err
 	}
-	after, err := factsOf(c, want)
+	after, err := factsOf(c, known.Address, want)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,103 @@
+package elastic
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+const usageHelp = `Shows for how many hours each account had elastic addresses: two addresses for an hour each are
+two hours, whether they are associated or not. It comes out of the records and of the events of releases. If the
+events do not reach back as far as --since, that is said; of what was released before, nothing is known. Without
+--since it is as far back as is known, without --until until now. System addresses do not count.`
+
+// usageForm is how usage is shown.
+type usageForm struct{ since, until, format string }
+
+func usageCommand(p *cli.Program) *cobra.Command {
+	var form usageForm
+	cmd := cli.Verb{Use: "usage", Short: "Show how long accounts had addresses", Long: usageHelp,
+		Example: "  berth elastic usage\n  berth elastic usage --since 720h --format csv\n" +
+			"  berth elastic usage --since 2026-01-01T00:00:00Z --until 2026-02-01T00:00:00Z --format json",
+	}.Command(p)
+	f := cmd.Flags()
+	f.StringVar(&form.since, "since", "", "only from `WHEN` on: a time (RFC 3339), or how long ago (2h)")
+	f.StringVar(&form.until, "until", "", "only until `WHEN`: a time (RFC 3339), or how long ago (2h)")
+	f.StringVar(&form.format, "format", "table", "`form` of the output: table, csv, json (one object) or a Go template")
+	cli.Completes(cmd, "format", cli.Words("table", "csv", "json"))
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		filter, err := form.filter(cmd)
+		if err != nil {
+			return cli.Usage(cmd, err)
+		}
+		format := form.format
+		if format == "csv" || format == "table" {
+			format = "text"
+		}
+		show, err := cli.NewObject[ipam.UsageReport](p.Out, cmd, format)
+		if err != nil {
+			return err
+		}
+		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+			report, err := c.Usage(ctx, filter)
+			if err != nil {
+				return err
+			}
+			if !report.KnownSince.IsZero() {
+				fmt.Fprintf(p.Err, "%s: events reach back to %s only: of addresses that were released before, nothing "+
+					"is known\n", cmd.CommandPath(), cli.LocalTime(report.KnownSince))
+			}
+			return cli.ShowObject(show, &report, func(w io.Writer) error { return form.write(w, &report) })
+		})
+	}
+	return cmd
+}
+
+func (u *usageForm) filter(cmd *cobra.Command) (f ipam.UsageFilter, err error) {
+	if err := cli.NotEmpty(cmd, "since", "until"); err != nil {
+		return f, err
+	}
+	now := time.Now()
+	for _, one := range []struct {
+		flag, text string
+		to         *time.Time
+	}{{"since", u.since, &f.Since}, {"until", u.until, &f.Until}} {
+		if one.text == "" {
+			continue
+		}
+		if *one.to, err = cli.Since(one.text, now); err != nil {
+			return f, fmt.Errorf("--%s is %q and %w", one.flag, one.text, err)
+		}
+	}
+	return f, nil
+}
+
+// write shows a report as a table, or as CSV.
+func (u *usageForm) write(w io.Writer, report *ipam.UsageReport) error {
+	hours := func(a *ipam.AccountUsage) string { return strconv.FormatFloat(a.Hours, 'f', -1, 64) }
+	if u.format != "csv" {
+		return cli.PlainTable(w, []cli.Column[ipam.AccountUsage]{
+			cli.Col("ACCOUNT", func(a *ipam.AccountUsage) string { return a.Account }),
+			cli.Col("DOMAIN", func(a *ipam.AccountUsage) string { return a.Domain }),
+			cli.Col("ADDRESSES", func(a *ipam.AccountUsage) string { return strconv.Itoa(a.Addresses) }),
+			cli.Col("HOURS", hours),
+		}).Rows(report.Accounts)
+	}
+	table := csv.NewWriter(w)
+	rows := [][]string{{"account", "domain", "addresses", "hours", "since", "until"}}
+	for i := range report.Accounts {
+		a := &report.Accounts[i]
+		rows = append(rows, []string{a.Account, a.Domain, strconv.Itoa(a.Addresses), hours(a),
+			report.Since.UTC().Format(time.RFC3339), report.Until.UTC().Format(time.RFC3339)})
+	}
+	return table.WriteAll(rows)
+}
