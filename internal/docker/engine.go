@@ -25,6 +25,7 @@ const Patience = 30 * time.Second
 type Engine struct {
 	host      string
 	transport *Reading
+	ports     *ports
 
 	mu  sync.Mutex
 	api *client.Client
@@ -42,7 +43,7 @@ func Open(host string) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{host: host, transport: &Reading{&http.Transport{
+	e := &Engine{host: host, ports: newPorts(), transport: &Reading{&http.Transport{
 		DialContext: dial, DisableCompression: true, MaxIdleConns: 4, IdleConnTimeout: 30 * time.Second,
 	}}}
 	return e, e.renew()

@@ -41,6 +41,7 @@ type fakeEngine struct {
 	networks   []object
 	containers []object
 	plugins    map[string]string         // names by id
+	configs    map[string]object         // what containers were made with, by id: their HostConfig
 	ask        func(method, path string) // called for each request, before it is answered
 	refuse     string                    // paths that hold this are answered with an error
 	requests   []string
@@ -53,7 +54,7 @@ type fakeEngine struct {
 func newFakeEngine(t *testing.T) *fakeEngine {
 	t.Helper()
 	f := &fakeEngine{t: t, path: filepath.Join(t.TempDir(), "docker.sock"), id: "AAAA:BBBB", version: "1.41",
-		plugins: map[string]string{}, streams: map[chan string]bool{}}
+		plugins: map[string]string{}, configs: map[string]object{}, streams: map[chan string]bool{}}
 	f.start()
 	t.Cleanup(f.stop)
 	return f
@@ -143,6 +144,9 @@ func (f *fakeEngine) answer(w http.ResponseWriter, call string, ids map[string]b
 			listed = slices.DeleteFunc(listed, func(c object) bool { return !ids[c["Id"].(string)] })
 		}
 		reply(w, http.StatusOK, listed)
+	case strings.HasPrefix(dir, "/containers/") && name == "json" && f.configs[path.Base(dir)] != nil:
+		reply(w, http.StatusOK, object{"Id": path.Base(dir), "HostConfig": f.configs[path.Base(dir)],
+			"Config": object{"ExposedPorts": object{"53/udp": object{}}}})
 	case dir == "/networks/":
 		i := slices.IndexFunc(f.networks, func(n object) bool { return n["Id"] == name || n["Name"] == name })
 		if i < 0 {

@@ -24,8 +24,8 @@ type Listener struct {
 }
 
 // Follow follows the engine's events until ctx ends or they break off, and returns why, never nil. An event of a new
-// container does not say on which networks it is: the engine is asked for its list, beside the events, and never for
-// one container itself, which would wait for its lock.
+// container does not say on which networks it is: the engine is asked for its list, beside the events. One container
+// itself, which waits for its lock, is asked for only beside both, for the ports that it publishes.
 func (e *Engine) Follow(ctx context.Context, to Listener) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &lister{engine: e, to: to, ids: map[string]bool{}, wake: make(chan struct{}, 1)}
@@ -43,6 +43,7 @@ func (e *Engine) Follow(ctx context.Context, to Listener) (err error) {
 		case news == nil:
 			begun = true
 			listing.Go(func() { l.run(ctx) })
+			listing.Go(func() { e.ports.run(ctx, e.client, l.want) })
 			to.Begun()
 			continue
 		case news.Event.Container.ID == "":
@@ -152,5 +153,7 @@ func (l *lister) list(ctx context.Context, networks bool) {
 	for i := range answer.Items {
 		p.addContainer(&answer.Items[i])
 	}
-	l.to.Tell(&ipam.EngineNews{At: at, Listed: p.sorted()})
+	listed := p.sorted()
+	l.engine.ports.fill(listed, false)
+	l.to.Tell(&ipam.EngineNews{At: at, Listed: listed})
 }

@@ -25,7 +25,7 @@ const (
 func (r *Roster) Known() ipam.Known {
 	return ipam.Known{Guess: r.Guess, Wanted: r.Wanted, Container: r.Container, Newcomer: r.Newcomer,
 		Endpoint: r.Endpoint, Exists: r.Exists, Publishes: r.Publishes, NetworkDriver: r.NetworkDriver,
-		Look: r.Look}
+		Holder: r.Holder, Watch: r.Watch, Look: r.Look}
 }
 
 // Bridges are the engine's bridge networks with addresses that are not of this Berth, and whether these are all.

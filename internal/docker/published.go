@@ -2,6 +2,9 @@ package docker
 
 import (
 	"net/netip"
+	"time"
+
+	"berth/internal/ipam"
 )
 
 // Publishes tells which container of those whose name has a property publishes ports, and which ports.
@@ -30,4 +33,63 @@ func (r *Roster) NetworkDriver(space string, cidr netip.Prefix) (driver string) 
 		}
 	}
 	return driver
+}
+
+// Holder is what is known of the container that has a lease, by the endpoint that looks have shown of it or else by
+// its name.
+func (r *Roster) Holder(lease ipam.LeaseRef, name string, since time.Time) (word ipam.Holder) {
+	sighting := r.Endpoint(lease, since)
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if !r.current() {
+		return ipam.Holder{}
+	}
+	s := r.leases[place{lease.Space, lease.Address}]
+	if s.lease != lease.ID {
+		s = sighted{}
+	}
+	m := r.containers[s.container]
+	if m == nil && s.container == "" {
+		m = r.called(name)
+	}
+	word.Ended = sighting.Sight == ipam.Gone
+	if m == nil {
+		return word
+	}
+	word.Known, word.PortsKnown, word.Published = true, m.PortsKnown, m.Published
+	word.Ended = word.Ended || !m.runs && m.turned.After(since)
+	return word
+}
+
+// called is a container of a name; of several the one that was heard of last. nil: there is none.
+func (r *Roster) called(name string) (found *member) {
+	if name == "" || r.names[ipam.NameKey(name)] == 0 {
+		return nil
+	}
+	for _, m := range r.containers {
+		if m.Name == name && (found == nil || m.at.After(found.at)) {
+			found = m
+		}
+	}
+	return found
+}
+
+// Watch lets somebody know of each change of who is there, until end is called.
+func (r *Roster) Watch() (changed <-chan struct{}, end func()) {
+	ch := make(chan struct{}, 1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watchers[ch] = true
+	return ch, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.watchers, ch)
+	}
+}
+
+// tellWatchers is for one who holds the lock.
+func (r *Roster) tellWatchers() {
+	for ch := range r.watchers {
+		wake(ch)
+	}
 }

@@ -39,6 +39,8 @@ type Roster struct {
 	ended  time.Time         // when the engine ended last, as far as that was heard; zero: never
 	asked  chan struct{}     // somebody wants a look
 	missed chan struct{}     // somebody asked, or was answered by the engine, while its events do not come
+
+	watchers map[chan struct{}]bool // who wants to know of each change
 }
 
 // claim is which containers ask for an address.
@@ -71,7 +73,8 @@ func NewRoster(now func() time.Time) *Roster {
 	if now == nil {
 		now = time.Now
 	}
-	r := &Roster{now: now, asked: make(chan struct{}, 1), missed: make(chan struct{}, 1)}
+	r := &Roster{now: now, asked: make(chan struct{}, 1), missed: make(chan struct{}, 1),
+		watchers: map[chan struct{}]bool{}}
 	r.clear()
 	return r
 }
@@ -112,6 +115,7 @@ func (r *Roster) Show(view *ipam.EngineView) {
 		}
 	}
 	r.viewed = view.Taken
+	r.tellWatchers()
 	r.miss()
 	r.setNetworks(view.Networks, view.Bridges, view.Taken)
 	there := make(map[string]bool, len(view.Containers))
@@ -158,6 +162,7 @@ func (r *Roster) Hear(news *ipam.EngineNews) {
 	if news.Event != nil {
 		r.happen(news.Event, news.At)
 	}
+	r.tellWatchers()
 }
 
 // setNetworks replaces the networks as they were listed at a time. Who is on them stays.

@@ -54,6 +54,7 @@ func (r *Roster) judge(view *ipam.EngineView, c *comparison) (unsure bool) {
 		}
 	}
 	r.leases = judged
+	r.tellWatchers()
 	return unsure
 }
 

@@ -33,6 +33,7 @@ func (e *Engine) View(ctx context.Context, host string, drivers []string) (ipam.
 	if err := readContainers(ctx, api, &view); err != nil {
 		return ipam.EngineView{}, err
 	}
+	e.ports.fill(view.Containers, true)
 	view.Engine = e.identity(ctx, api)
 	return view, nil
 }

@@ -54,14 +54,16 @@ type EngineSubnet struct {
 // EngineContainer is a container, running or not. What is an endpoint and no container, such as a swarm's load
 // balancer, has no ID.
 type EngineContainer struct {
-	ID        string           `json:"id,omitempty"`
-	Name      string           `json:"name"`
-	Project   string           `json:"project,omitempty"` // of Compose
-	Service   string           `json:"service,omitempty"`
-	Number    int              `json:"number,omitempty"`    // of the service's replicas, from 1
-	State     string           `json:"state,omitempty"`     // created, running, paused, exited, ...
-	Published []string         `json:"published,omitempty"` // ports of the host that lead to it, such as 8080/tcp
-	Endpoints []EngineEndpoint `json:"endpoints,omitempty"`
+	ID        string   `json:"id,omitempty"`
+	Name      string   `json:"name"`
+	Project   string   `json:"project,omitempty"` // of Compose
+	Service   string   `json:"service,omitempty"`
+	Number    int      `json:"number,omitempty"`    // of the service's replicas, from 1
+	State     string   `json:"state,omitempty"`     // created, running, paused, exited, ...
+	Published []string `json:"published,omitempty"` // ports of the host that lead to it, such as 8080/tcp
+	// what it publishes was read from its configuration, too: it is known also while it does not run
+	PortsKnown bool             `json:"ports_known,omitempty"`
+	Endpoints  []EngineEndpoint `json:"endpoints,omitempty"`
 }
 
 // EngineEndpoint is a container's place on a network. Only a running one has an ID, a MAC and addresses.

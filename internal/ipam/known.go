@@ -38,8 +38,22 @@ type Known struct {
 	// is not known.
 	NetworkDriver func(space string, cidr netip.Prefix) string
 
+	// Holder tells what is known of the container that has a lease of this host, which was taken at a time under a name.
+	Holder func(lease LeaseRef, name string, since time.Time) Holder
+
+	// Watch lets somebody know of each change of what is known, through a channel of one place, until end is called.
+	Watch func() (changed <-chan struct{}, end func())
+
 	// Look has the witness look soon, and waits for nothing.
 	Look func()
+}
+
+// Holder is what a witness knows of the container that has a lease.
+type Holder struct {
+	Known      bool     // there is such a container
+	Ended      bool     // it ended after the lease was taken, or two looks have shown no endpoint of it
+	PortsKnown bool     // it publishes nothing but what is named
+	Published  []string // ports of the host that lead to it, such as 8080/tcp
 }
 
 // Want is an address that a container asks for by its own configuration.

@@ -1,0 +1,98 @@
+package docker
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// publishes is what the roster says that a container publishes; nil where it does not know it.
+func publishes(r *Roster, name string) []string {
+	_, ports := r.Publishes(func(other string) bool { return other == name })
+	return ports
+}
+
+// TestPortsOfStopped: what a container publishes is known from its configuration, also before its first start and
+// while it does not run, and of one that was there before the engine was followed (CS-13).
+func TestPortsOfStopped(t *testing.T) {
+	engine := newFakeEngine(t)
+	engine.configs["old"] = object{"PortBindings": object{"80/tcp": []object{{"HostPort": "8080"}}}}
+	engine.configs["drawn"] = object{"PortBindings": object{"443/tcp": []object{{"HostPort": ""}}}}
+	engine.configs["all"] = object{"PublishAllPorts": true}
+	engine.configs["none"] = object{}
+	view := ipam.EngineView{Networks: []ipam.EngineNetwork{{ID: "n1", Name: "front", Driver: "berth",
+		Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.8.0.0/24")}}}}}
+	made := func(id, state string) {
+		view.Containers = append(view.Containers, ipam.EngineContainer{ID: id, Name: id, State: state,
+			Endpoints: []ipam.EngineEndpoint{{Network: "n1"}}})
+		engine.set(view)
+	}
+	made("old", "exited")
+	made("locked", "created") // of which the engine does not tell
+	e := engine.open()
+	f := follow(t, e)
+	<-f.begun
+	f.roster.Hear(&ipam.EngineNews{At: time.Now(), Begins: true})
+	seen, err := e.View(t.Context(), "h1", []string{"berth"})
+	must(t, err)
+	f.roster.Show(&seen)
+	eventually(t, "the ports of one that was there before", func() bool {
+		return slices.Equal(publishes(f.roster, "old"), []string{"8080/tcp"})
+	})
+	for name, want := range map[string]string{"drawn": "a port for 443/tcp", "all": "a port for 53/udp", "none": ""} {
+		made(name, "created")
+		engine.tell("create", name, 0, object{"name": name})
+		eventually(t, "the ports of "+name, func() bool {
+			word := f.roster.Holder(ipam.LeaseRef{}, name, time.Now())
+			return word.PortsKnown && strings.Join(word.Published, ", ") == want
+		})
+	}
+	if word := f.roster.Holder(ipam.LeaseRef{}, "locked", time.Now()); word.PortsKnown || !word.Known {
+		t.Errorf("of one that the engine does not tell of it is known: %+v", word)
+	}
+	engine.asked()
+	seen, err = e.View(t.Context(), "h1", []string{"berth"})
+	must(t, err)
+	if c := seen.Containers[0]; c.Name != "all" || !c.PortsKnown || len(c.Published) != 1 {
+		t.Errorf("a later view shows %+v", c)
+	}
+	if asked := engine.asked(); slices.Contains(asked, "GET /containers/old/json") {
+		t.Errorf("what is known is asked for again: %q", asked)
+	}
+}
+
+// TestHolder: a container has ended when it died after its lease was taken, not when it died before, as at a restart;
+// a rename changes nothing (CS-8).
+func TestHolder(t *testing.T) {
+	engine, f, _ := followed(t)
+	before := time.Now()
+	engine.tell("start", "old", 0, object{"name": "old"})
+	f.next("its start")
+	ended := func(since time.Time) bool { return f.roster.Holder(ipam.LeaseRef{}, "old", since).Ended }
+	if ended(before) {
+		t.Error("it runs, and is said to have ended")
+	}
+	engine.tell("die", "old", 0, object{"name": "old"})
+	f.next("its end")
+	if !ended(before) {
+		t.Error("it died, and is not said to have ended")
+	}
+	if ended(time.Now()) {
+		t.Error("a lease of its next start is said to have ended with the one before")
+	}
+	changed, end := f.roster.Watch()
+	defer end()
+	engine.tell("start", "old", 0, object{"name": "old"})
+	f.next("its start")
+	select {
+	case <-changed:
+	case <-time.After(10 * time.Second):
+		t.Error("whoever watches hears nothing")
+	}
+	if ended(before) {
+		t.Error("it runs again, and is said to have ended")
+	}
+}
