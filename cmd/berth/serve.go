@@ -149,6 +149,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 		func(ctx context.Context) error { return control.Serve(ctx, onAdmin) },
 		func(ctx context.Context) error { return remote.serve(ctx, control) },
 		func(ctx context.Context) error { return keepUp(ctx, log, h.own) },
+		func(ctx context.Context) error { return keepSystem(ctx, log, h.own) },
 		h.takePart,
 		func(ctx context.Context) error {
 			rebuild.run(ctx) // before which there is nothing to hold against what runs
@@ -284,6 +285,22 @@ func keepUp(ctx context.Context, log *logrus.Entry, service *service.Service) er
 		case <-ctx.Done():
 			return nil
 		case <-time.After(time.Minute):
+		}
+	}
+}
+
+// keepSystem keeps the system addresses of containers until ctx ends. A failure is no reason to stop giving addresses.
+func keepSystem(ctx context.Context, log *logrus.Entry, service *service.Service) error {
+	for {
+		err := service.KeepSystem(ctx)
+		if err == nil {
+			return nil
+		}
+		log.WithError(err).Error("system addresses could not be given, or taken back; the next try is in a few seconds")
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(5 * time.Second):
 		}
 	}
 }

@@ -239,7 +239,8 @@ func TestReasonsDescribed(t *testing.T) {
 		ipam.IPReserved, ipam.WrongType, ipam.IPMissing, ipam.StaticOutOfRange, ipam.AddressAssociated,
 		ipam.AddressAllocated, ipam.AddressNotAllocated, ipam.OtherAccount, ipam.QuotaExceeded, ipam.NoElasticFree,
 		ipam.ElasticRangeOverlaps, ipam.ElasticRangeInUse, ipam.GuestAssociated, ipam.GuestUnclear,
-		ipam.NetworkNotElastic, ipam.NetworkUnsuited, ipam.PublishesPorts, ipam.ElasticTurnedOff, ipam.AccountInUse} {
+		ipam.NetworkNotElastic, ipam.NetworkUnsuited, ipam.PublishesPorts, ipam.IsSystemAddress,
+		ipam.NoSystemAddress, ipam.ElasticTurnedOff, ipam.AccountInUse} {
 		used = append(used, string(code))
 	}
 	slices.Sort(described)

@@ -131,6 +131,8 @@ func sentence(do ipam.Do) string {
 		return "add one with `berth elastic range add`"
 	case ipam.DoAllocate:
 		return "allocate it with `berth elastic allocate --ip %s`"
+	case ipam.DoAllocateElastic:
+		return "allocate one with `berth elastic allocate`, and associate that"
 	case ipam.DoDisassociate:
 		return "end that with `berth elastic disassociate %s`"
 	case ipam.DoMoveElastic:

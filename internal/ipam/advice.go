@@ -67,6 +67,7 @@ const (
 	DoListElasticRanges  Do = "elastic.ranges"
 	DoAddElasticRange    Do = "elastic.range.add"
 	DoAllocate           Do = "elastic.allocate"
+	DoAllocateElastic    Do = "elastic.allocate.any"
 	DoDisassociate       Do = "elastic.disassociate"
 	DoMoveElastic        Do = "elastic.move"
 	DoTurnElasticOn      Do = "network.elastic"

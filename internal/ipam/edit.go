@@ -87,7 +87,7 @@ type ModifyNetwork struct {
 	Static *[]Range `json:"static,omitempty"`
 	// replaces that of the same pattern; one without owner and pool removes it
 	OwnerRules []OwnerRule `json:"owner_rules,omitempty"`
-	Elastic    *string     `json:"elastic,omitempty"` // off or on (CS-16)
+	Elastic    *string     `json:"elastic,omitempty"` // off, on or auto (CS-7, CS-16)
 }
 
 // RemoveNetwork removes a network of which nothing is in use. Force removes it with its reservations.

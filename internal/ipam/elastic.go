@@ -60,6 +60,9 @@ type Elastic struct {
 	Account     string       `json:"account"`
 	Allocated   time.Time    `json:"allocated"`
 	Association *Association `json:"association,omitempty"` // what is wanted; nil: it is mapped to nobody
+
+	// it was given to a container because that runs, and is not its account's to keep (CS-7)
+	System bool `json:"system,omitempty"`
 }
 
 // Association is the wish that an elastic address be mapped to a guest. What of it is in force is Applied.
@@ -106,7 +109,12 @@ type ElasticMode string
 const (
 	ElasticOff ElasticMode = "" // written "off"
 	ElasticOn  ElasticMode = "on"
+	// each container that runs has one of its host's, unless another is mapped to it (CS-7)
+	ElasticAuto ElasticMode = "auto"
 )
+
+// Maps tells whether anything is mapped to guests of the network.
+func (m ElasticMode) Maps() bool { return m != ElasticOff }
 
 func (m ElasticMode) String() string {
 	if m == ElasticOff {
@@ -115,7 +123,7 @@ func (m ElasticMode) String() string {
 	return string(m)
 }
 
-// ParseElasticMode reads off or on.
+// ParseElasticMode reads off, on or auto.
 func ParseElasticMode(s string) (ElasticMode, error) {
 	switch s {
 	case "off":
@@ -123,10 +131,9 @@ func ParseElasticMode(s string) (ElasticMode, error) {
 	case "on":
 		return ElasticOn, nil
 	case "auto":
-		return ElasticOff, Refuse(ErrInvalid, "elastic addresses of a network are off or on: there are no system "+
-			"addresses yet, which auto would give")
+		return ElasticAuto, nil
 	}
-	return ElasticOff, Refuse(ErrInvalid, "elastic addresses of a network are off or on, not %q", s)
+	return ElasticOff, Refuse(ErrInvalid, "elastic addresses of a network are off, on or auto, not %q", s)
 }
 
 // MatchesPattern tells whether a name is one of an owner pattern, such as shop/*.

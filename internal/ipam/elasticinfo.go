@@ -10,6 +10,7 @@ import (
 const (
 	KindElastic = "elastic" // of a range of the cluster
 	KindHost    = "host"    // of a range of one host
+	KindSystem  = "system"  // of a range of one host, and a container's as long as that runs
 )
 
 // ElasticInfo is an elastic address as it is shown (CS-6). In JSON, what it is of an account is there only while it is
@@ -98,6 +99,16 @@ type ElasticRangeInfo struct {
 	ElasticRange
 	Allocated  int `json:"allocated"`  // addresses that are not free
 	Associated int `json:"associated"` // of these
+}
+
+// SystemGap is a container that runs on a network with the mode auto and has no system address, nor another.
+type SystemGap struct {
+	Space, Network string
+	Subnet         netip.Prefix
+	Guest          netip.Addr
+	Lease          uint64   // of the guest address
+	Instance       string   // the container's name
+	Published      []string // it publishes these ports, which is why; none: no address was free
 }
 
 // EdgeMapping is one elastic address that a host's edge is to map.

@@ -30,7 +30,7 @@ type NetworkInfo struct {
 	Quarantine string       `json:"quarantine,omitempty"`
 	// addresses that each host keeps claimed for each Docker network
 	Headroom int       `json:"headroom,omitempty"`
-	Elastic  string    `json:"elastic"` // off or on
+	Elastic  string    `json:"elastic"` // off, on or auto
 	Planned  bool      `json:"planned"` // it stays when Docker leaves it
 	Revision uint64    `json:"revision"`
 	Created  time.Time `json:"created"`

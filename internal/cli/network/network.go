@@ -53,7 +53,7 @@ func (n *networkFlags) flags(cmd *cobra.Command, static string) {
 	f.IntVar(&n.headroom, "headroom", 0, "how many addresses `N` each host of a cluster keeps claimed for each of its "+
 		"Docker networks, for when the shared store is out of reach")
 	n.owners.flags(cmd, static)
-	cli.Completes(cmd, "sticky", cli.Words("on", "off"))
+	cli.Completes(cmd, "sticky", cli.Words("off", "on", "auto"))
 }
 
 // policy reads what was said of it; nil where nothing was.
@@ -205,8 +205,8 @@ func networkModifyCommand(p *cli.Program) *cobra.Command {
 	flags.flags(cmd, "a static band, a `RANGE` in which no address is chosen; replaces the bands that there are, "+
 		"none takes them "+
 		"away (repeatable)")
-	f.StringVar(&elastic, "elastic", "off", "whether elastic addresses are mapped to its containers: `on|off`")
-	cli.Completes(cmd, "elastic", cli.Words("on", "off"))
+	f.StringVar(&elastic, "elastic", "off", "whether elastic addresses are mapped to its containers: `off|on|auto`; auto: each has a system address")
+	cli.Completes(cmd, "elastic", cli.Words("off", "on", "auto"))
 	cli.Completes(cmd, "owner-rule-rm", p.CompleteFlag(ruleRefs))
 	return cmd
 }

@@ -60,7 +60,7 @@ func writeNetwork(w io.Writer, n *ipam.NetworkInfo) error {
 	if n.Headroom > 0 {
 		pg.Entry("headroom", fmt.Sprintf("%d for each Docker network of each host", n.Headroom))
 	}
-	if n.Elastic == ipam.ElasticOn.String() {
+	if n.Elastic != ipam.ElasticOff.String() {
 		pg.Entry("elastic", n.Elastic)
 	}
 	for _, band := range n.Static {

@@ -34,7 +34,7 @@ func placeOf(e ipam.Edit) (p place) {
 		if e.Name != nil {
 			p.name = *e.Name
 		}
-		p.elastic = e.Elastic != nil && *e.Elastic == ipam.ElasticOn.String()
+		p.elastic = e.Elastic != nil && *e.Elastic != ipam.ElasticOff.String()
 	case *ipam.BindReservations:
 		for i := range e.Wanted {
 			p.networks = append(p.networks, e.Wanted[i].Network)

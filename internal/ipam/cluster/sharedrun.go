@@ -61,6 +61,7 @@ func (s *Shared) run(ctx context.Context) error {
 	kept := make(chan error, 1)
 	var ended sync.WaitGroup
 	ended.Go(func() { kept <- s.keepUp(ctx, svc) })
+	ended.Go(func() { s.keepSystem(ctx, svc) })
 	if s.written != nil {
 		ended.Go(func() { s.remember(ctx) })
 	}
@@ -146,6 +147,20 @@ func (s *Shared) keepUp(ctx context.Context, svc *service.Service) error {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(wait):
+		}
+	}
+}
+
+// keepSystem keeps the system addresses of this host's containers. Where the store is away, that is told of elsewhere.
+func (s *Shared) keepSystem(ctx context.Context, svc *service.Service) {
+	for ctx.Err() == nil {
+		err := svc.KeepSystem(ctx)
+		if err != nil && !isAway(err) && !isUnknown(err) && !errors.Is(err, ipam.ErrHost) {
+			s.warn(fmt.Errorf("system addresses could not be given, or taken back; the next try is soon: %w", err))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(openMost):
 		}
 	}
 }

@@ -116,10 +116,11 @@ func noAccount(name string) error {
 	return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no account %q", name), ipam.Advise(ipam.DoListAccounts))
 }
 
-// addressesOf are the addresses that an account has, in order; those that it has released are its own no more.
+// addressesOf are the addresses that an account has, in order; those that it has released are its own no more, and the
+// system addresses of its containers count for nothing.
 func addressesOf(ix *ledger.Index, account string) (all []*ipam.Elastic) {
 	for _, one := range ix.Elastics() {
-		if one.Account == account && one.State == ipam.ElasticAllocated {
+		if one.Account == account && one.State == ipam.ElasticAllocated && !one.System {
 			all = append(all, one)
 		}
 	}
@@ -188,7 +189,7 @@ func claimsNobodys(c *ledger.Change, a *ipam.Account) error {
 		if !there {
 			g = guest{n: c.Index().Network(one.Association.Network)}
 		}
-		if g.n == nil || one.Account == a.Name {
+		if g.n == nil || one.Account == a.Name || one.System {
 			continue
 		}
 		names := g.namesOf(one.Association.Instance)

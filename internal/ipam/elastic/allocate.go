@@ -128,6 +128,9 @@ func release(e *ipam.ReleaseElastic, c *ledger.Change, seen uint64) (ipam.Result
 	if known == nil || known.State != ipam.ElasticAllocated {
 		return result, nil
 	}
+	if known.System {
+		return ipam.Result{}, isSystem(c, known)
+	}
 	if a := known.Association; a != nil {
 		return ipam.Result{}, ipam.Help(ipam.RefuseAs(ipam.AddressAssociated, ipam.ErrInUse,
 			"%s of account %s is associated with %s; disassociate it first", e.Address, known.Account, where(c, a)),

@@ -67,6 +67,9 @@ func associate(e *ipam.AssociateElastic, c *ledger.Change, seen uint64) (ipam.Re
 		return ipam.Result{}, ipam.Help(ipam.RefuseAs(ipam.AddressNotAllocated, ipam.ErrNotFound,
 			"%s is allocated to no account", e.Address), ipam.Advise(ipam.DoAllocate, e.Address))
 	}
+	if known.System {
+		return ipam.Result{}, isSystem(c, known)
+	}
 	owner := ipam.CanonicalOwner(e.Instance)
 	if result, again, err := asBefore(c, e, known.Association, owner); again {
 		return result, err
@@ -75,18 +78,19 @@ func associate(e *ipam.AssociateElastic, c *ledger.Change, seen uint64) (ipam.Re
 	if err != nil {
 		return ipam.Result{}, err
 	}
-	if err := mayMap(c, known, &g, owner); err != nil {
+	replaced, err := mayMap(c, known, &g, owner)
+	if err != nil {
 		return ipam.Result{}, err
 	}
 	result := ipam.Result{Network: g.n.ID, Subnet: g.sub.ID, CIDR: g.sub.CIDR, Addresses: []netip.Addr{e.Address}}
 	want := &ipam.Association{Instance: owner, Network: g.n.ID, Guest: g.addr, Chosen: e.Guest.IsValid(),
 		EgressOnly: e.EgressOnly}
+	here := false // it leads to this guest already
 	if was := known.Association; was != nil {
 		if was.Same(want) {
 			return result, nil
 		}
-		here, err := leadsTo(c, was, want)
-		if err != nil {
+		if here, err = leadsTo(c, was, want); err != nil {
 			return ipam.Result{}, err
 		}
 		if !here && !e.Move {
@@ -94,6 +98,12 @@ func associate(e *ipam.AssociateElastic, c *ledger.Change, seen uint64) (ipam.Re
 				"%s of account %s is associated with %s", e.Address, known.Account, where(c, was)),
 				ipam.Advise(ipam.DoMoveElastic), ipam.OrAdvise(ipam.DoDisassociate, e.Address))
 		}
+	}
+	if g.n.Elastic == ipam.ElasticAuto && replaced == nil && !here {
+		return ipam.Result{}, noSystem(known, &g, owner)
+	}
+	if err := takeBack(c, replaced, "another is mapped in its place"); err != nil {
+		return ipam.Result{}, err
 	}
 	return result, setAssociation(c, known, want, "")
 }
@@ -139,8 +149,29 @@ func leadsTo(c *ledger.Change, was, want *ipam.Association) (bool, error) {
 	return there && now.addr == want.Guest, err
 }
 
-// mayMap refuses a guest to which an address cannot be mapped.
-func mayMap(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) error {
+// mayMap refuses a guest to which an address cannot be mapped. Its system address, which is to be replaced, is no
+// reason; nil: it has none.
+func mayMap(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) (replaced *ipam.Elastic, err error) {
+	if err := fits(c, known, g, owner); err != nil {
+		return nil, err
+	}
+	other, err := mappedTo(c, g, known.Address)
+	if err != nil || other == nil || other.System {
+		return other, err
+	}
+	if notIts(c, other) {
+		return nil, ipam.RefuseAs(ipam.GuestAssociated, ipam.ErrInUse,
+			"%s has another elastic address already; a guest address has one", owner)
+	}
+	return nil, ipam.Help(ipam.RefuseAs(ipam.GuestAssociated, ipam.ErrInUse,
+		"%s has the elastic address %s of account %s already, which is mapped to %s on network %s; a guest "+
+			"address has one", other.Association.Instance, other.Address, other.Account, g.addr,
+		c.NetworkName(other.Association.Network)),
+		ipam.Advise(ipam.DoDisassociate, other.Address))
+}
+
+// fits refuses a guest by what it and the address are, whatever else is mapped.
+func fits(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) error {
 	if err := suits(c, g.n, g); err != nil {
 		return err
 	}
@@ -163,22 +194,7 @@ func mayMap(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) error
 			"%s is account %s's, and the container %s is account %s's; an address is mapped to a container of its own "+
 				"account", known.Address, known.Account, owner, account), ipam.Advise(ipam.DoListAccounts))
 	}
-	if err := publishesNothing(c, g, owner); err != nil {
-		return err
-	}
-	other, err := mappedTo(c, g, known.Address)
-	if err != nil || other == nil {
-		return err
-	}
-	if notIts(c, other) {
-		return ipam.RefuseAs(ipam.GuestAssociated, ipam.ErrInUse,
-			"%s has another elastic address already; a guest address has one", owner)
-	}
-	return ipam.Help(ipam.RefuseAs(ipam.GuestAssociated, ipam.ErrInUse,
-		"%s has the elastic address %s of account %s already, which is mapped to %s on network %s; a guest "+
-			"address has one", other.Association.Instance, other.Address, other.Account, g.addr,
-		c.NetworkName(other.Association.Network)),
-		ipam.Advise(ipam.DoDisassociate, other.Address))
+	return publishesNothing(c, g, owner)
 }
 
 // publishesNothing refuses a container with ports of the host that lead to it (CS-13).
@@ -238,6 +254,9 @@ func disassociate(e *ipam.DisassociateElastic, c *ledger.Change, seen uint64) (i
 	result := ipam.Result{Addresses: []netip.Addr{e.Address}}
 	if known == nil {
 		return result, nil
+	}
+	if known.System && known.Association != nil {
+		return ipam.Result{}, isSystem(c, known)
 	}
 	return result, endAssociation(c, known, "")
 }

@@ -18,6 +18,12 @@ func associatedWith(ix *ledger.Index, is func(*ipam.Association) bool) (all []*i
 	return all
 }
 
+// keptWith are those of them that a person has associated: system addresses end with their container, and by nobody
+// else (Keep).
+func keptWith(ix *ledger.Index, is func(*ipam.Association) bool) []*ipam.Elastic {
+	return slices.DeleteFunc(associatedWith(ix, is), func(one *ipam.Elastic) bool { return one.System })
+}
+
 // ofOwners tells whether an association is of one of some owners, also where it names the container of one.
 func ofOwners(ix *ledger.Index, has func(owner string) bool) func(*ipam.Association) bool {
 	return func(a *ipam.Association) bool {
@@ -31,12 +37,12 @@ func ofOwners(ix *ledger.Index, has func(owner string) bool) func(*ipam.Associat
 
 // HasOwners tells whether an elastic address is associated with one of some owners.
 func HasOwners(ix *ledger.Index, has func(owner string) bool) bool {
-	return len(associatedWith(ix, ofOwners(ix, has))) > 0
+	return len(keptWith(ix, ofOwners(ix, has))) > 0
 }
 
 // EndOwners ends the associations of owners who have ended. Their addresses stay with their accounts.
 func EndOwners(c *ledger.Change, has func(owner string) bool) error {
-	for _, one := range associatedWith(c.Index(), ofOwners(c.Index(), has)) {
+	for _, one := range keptWith(c.Index(), ofOwners(c.Index(), has)) {
 		if err := endAssociation(c, one, "its owner has ended"); err != nil {
 			return err
 		}
@@ -48,6 +54,7 @@ func EndOwners(c *ledger.Change, has func(owner string) bool) error {
 // there. It runs before each change while one is due, and so looks only at what is the owner's.
 func EndOwner(c *ledger.Change, n *ipam.Network, owner string) error {
 	all := associatedAs(c.Index(), n, owner)
+	all = slices.DeleteFunc(all, func(one *ipam.Elastic) bool { return one.System })
 	if len(all) == 0 {
 		return nil
 	}
@@ -64,7 +71,7 @@ func EndOwner(c *ledger.Change, n *ipam.Network, owner string) error {
 
 // EndNetwork ends the associations with guests on a network that is removed or, unless that is forced, refuses it.
 func EndNetwork(c *ledger.Change, n *ipam.Network, force bool) error {
-	all := associatedWith(c.Index(), func(a *ipam.Association) bool { return a.Network == n.ID })
+	all := keptWith(c.Index(), func(a *ipam.Association) bool { return a.Network == n.ID })
 	if len(all) > 0 && !force {
 		return ipam.Help(ipam.RefuseAs(ipam.AddressAssociated, ipam.ErrInUse,
 			"network %s is in use: the elastic address %s of account %s is associated with %s", n.Name, all[0].Address,
@@ -78,7 +85,8 @@ func EndNetwork(c *ledger.Change, n *ipam.Network, force bool) error {
 	return nil
 }
 
-// SetMode turns elastic addresses of a network on or off; off is refused while one is associated there.
+// SetMode turns elastic addresses of a network on or off; off is refused while one is associated there. System
+// addresses come and go after that, by themselves (Keep).
 func SetMode(c *ledger.Change, n *ipam.Network, mode ipam.ElasticMode) error {
 	if n.Elastic == mode {
 		return nil
@@ -92,7 +100,7 @@ func SetMode(c *ledger.Change, n *ipam.Network, mode ipam.ElasticMode) error {
 		}
 	}
 	n.Elastic = mode
-	if mode == ipam.ElasticOn {
+	if mode.Maps() {
 		return suits(c, n, nil)
 	}
 	return nil

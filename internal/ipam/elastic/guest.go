@@ -96,7 +96,7 @@ func guestAt(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet, addr netip.Add
 // mapped is the guest to which an association leads now; false where there is none at present.
 func mapped(c *ledger.Change, a *ipam.Association) (guest, bool, error) {
 	n := c.Index().Network(a.Network)
-	if n == nil || n.Stage != "" || n.Elastic != ipam.ElasticOn {
+	if n == nil || n.Stage != "" || !n.Elastic.Maps() {
 		return guest{}, false, nil
 	}
 	all, err := guestsOn(c, n, a.Instance, a.Guest.Is6())
@@ -131,10 +131,10 @@ func find(c *ledger.Change, e *ipam.AssociateElastic, owner string) (guest, erro
 	}
 	var off []string
 	all = slices.DeleteFunc(all, func(g guest) bool {
-		if g.n.Elastic != ipam.ElasticOn {
+		if !g.n.Elastic.Maps() {
 			off = append(off, g.n.Name)
 		}
-		return g.n.Elastic != ipam.ElasticOn
+		return !g.n.Elastic.Maps()
 	})
 	switch {
 	case len(all) == 0 && len(off) > 0:
@@ -164,7 +164,7 @@ func findAll(c *ledger.Change, e *ipam.AssociateElastic, owner string) (all []gu
 		if err != nil {
 			return nil, err
 		}
-		if n.Elastic != ipam.ElasticOn {
+		if !n.Elastic.Maps() {
 			return nil, isOff(n.Name)
 		}
 		if err := suits(c, n, nil); err != nil {

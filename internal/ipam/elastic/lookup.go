@@ -49,7 +49,7 @@ func mappedTo(c *ledger.Change, g *guest, but netip.Addr) (*ipam.Elastic, error)
 	addrs := slices.Collect(c.Index().AssociatedAt(g.addr))
 	for _, nx := range c.Index().Networks() {
 		n := nx.Record()
-		if n == nil || n.Elastic != ipam.ElasticOn {
+		if n == nil || !n.Elastic.Maps() {
 			continue
 		}
 		sub := subnetAt(c.Index(), n.ID, g.addr)

@@ -72,6 +72,9 @@ func show(c *ledger.Change, addr netip.Addr) (ipam.ElasticInfo, error) {
 		return info, nil
 	}
 	info.State, info.Account, info.Allocated, info.Revision = known.State, known.Account, known.Allocated, known.ID
+	if known.System {
+		info.Kind = ipam.KindSystem
+	}
 	if a := c.Index().Account(known.Account); a != nil {
 		info.Domain = a.Domain
 	}
@@ -108,7 +111,9 @@ func (s Room) Accounts(ctx context.Context) (all []ipam.AccountInfo, err error) 
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		counts := map[string]int{}
 		for _, one := range c.Index().Elastics() {
-			counts[one.Account]++
+			if !one.System {
+				counts[one.Account]++
+			}
 		}
 		all = nil
 		if c.Index().Account(ipam.DefaultAccount) == nil {
