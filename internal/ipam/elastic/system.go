@@ -207,13 +207,13 @@ func giveSystem(c *ledger.Change, s *standing, at guestPlace) error {
 	if !addr.IsValid() {
 		return nil
 	}
-	id, err := tell(c, &ipam.Event{Verb: ipam.ElasticTaken, Address: addr, Name: s.account, Detail: systemDetail}, nil,
-		nil)
+	e := &ipam.Elastic{Address: addr, State: ipam.ElasticAllocated, Account: s.account, Allocated: c.Now(), System: true}
+	event := &ipam.Event{Verb: ipam.ElasticTaken, Address: addr, Name: s.account, Detail: systemDetail}
+	id, err := tell(c, event, nil, factsOfAddress(c, e))
 	if err != nil {
 		return err
 	}
-	e := &ipam.Elastic{ID: id, Address: addr, State: ipam.ElasticAllocated, Account: s.account, Allocated: c.Now(),
-		System: true}
+	e.ID = id
 	return setAssociation(c, e, s.want, systemDetail)
 }
 

@@ -27,6 +27,9 @@ func factsOfAddress(c *ledger.Change, e *ipam.Elastic) addressFacts {
 	if r := rangeOf(c.Index(), e.Address); r != nil && r.Host != "" {
 		kind = ipam.KindHost
 	}
+	if e.System {
+		kind = ipam.KindSystem
+	}
 	return addressFacts{e.Account, kind, e.Allocated}
 }
 
