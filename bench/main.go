@@ -84,7 +84,7 @@ func run(only, out string, round time.Duration) error {
 	for _, m := range []measurement{
 		{"alloc", measureAlloc}, {"carve", measureCarve}, {"service", measureService}, {"socket", measureSocket},
 		{"start", measureStart}, {"plan", measurePlan}, {"owner", measureOwner}, {"guess", measureGuess},
-		{"import", measureImport}, {"cluster", measureCluster}, {"docker", measureDocker},
+		{"elastic", measureElastic}, {"import", measureImport}, {"cluster", measureCluster}, {"docker", measureDocker},
 	} {
 		if !match.MatchString(m.name) {
 			continue

@@ -90,6 +90,9 @@ func ofHolder(ix *ledger.Index, n *ipam.Network, l *ipam.Lease) (addrs []netip.A
 	for owner := range n.Owners(l.Name) {
 		addrs = slices.AppendSeq(addrs, ix.AssociatedAs(n.ID, owner))
 	}
+	if l.MAC == (ipam.MAC{}) {
+		return addrs
+	}
 	return slices.AppendSeq(addrs, ix.AssociatedAs(n.ID, l.MAC.String()))
 }
 

@@ -54,17 +54,15 @@ func (t *tracker) end() {
 func (t *tracker) look(ctx context.Context) (changed []netip.Addr, err error) {
 	seen, all := t.commits.take()
 	due := map[netip.Addr]bool{}
-	t.room.ledger.Read(func(ix *ledger.Index) {
-		if all = !t.begun || all || t.touched(ix, seen, due); all {
-			t.all(ix, due)
-		}
-		maps.Copy(t.looked, due)
-		select {
-		case <-t.tick.C:
-			t.ticks(ix, due)
-		default:
-		}
-	})
+	if all = !t.begun || all || t.touched(seen, due); all {
+		t.room.ledger.Read(func(ix *ledger.Index) { t.all(ix, due) })
+	}
+	maps.Copy(t.looked, due)
+	select {
+	case <-t.tick.C:
+		t.ticks(due)
+	default:
+	}
 	if len(due) == 0 && !all {
 		return nil, nil
 	}
@@ -99,12 +97,12 @@ func (t *tracker) all(ix *ledger.Index, due map[netip.Addr]bool) {
 
 // ticks marks once more what commits have touched before the last tick, and a part of the net. A commit that was taken
 // back was in the index while it was looked at.
-func (t *tracker) ticks(ix *ledger.Index, due map[netip.Addr]bool) {
+func (t *tracker) ticks(due map[netip.Addr]bool) {
 	maps.Copy(due, t.before)
 	t.before, t.looked = t.looked, map[netip.Addr]bool{}
 	if len(t.round) == 0 {
 		all := map[netip.Addr]bool{}
-		t.all(ix, all)
+		t.room.ledger.Read(func(ix *ledger.Index) { t.all(ix, all) })
 		t.round = slices.Collect(maps.Keys(all))
 	}
 	part := t.round[:min(len(t.round), max(len(t.leads)/inNet, leadsAtOnce))]
