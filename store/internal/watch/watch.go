@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -157,10 +158,15 @@ func (ws *Set) Publish(changes []store.Record) {
 
 // push answers false when the watcher has fallen too far behind.
 func (w *watcher) push(changes []store.Record) bool {
+	wants := func(c store.Record) bool { return bytes.HasPrefix(c.Key, w.prefix) }
+	first := slices.IndexFunc(changes, wants)
+	if first < 0 {
+		return true
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, c := range changes {
-		if !bytes.HasPrefix(c.Key, w.prefix) {
+	for _, c := range changes[first:] {
+		if !wants(c) {
 			continue
 		}
 		if len(w.pending) >= buffer {
@@ -169,13 +175,21 @@ func (w *watcher) push(changes []store.Record) bool {
 			w.signal()
 			return false
 		}
-		w.pending = append(w.pending,
-			store.Change{Record: store.Record{Key: bytes.Clone(c.Key), Value: bytes.Clone(c.Value)}})
+		w.pending = append(w.pending, store.Change{Record: cloned(c)})
 	}
-	if len(w.pending) > 0 {
-		w.signal()
-	}
+	w.signal()
 	return true
+}
+
+// cloned is a copy of a record in one piece.
+func cloned(c store.Record) store.Record {
+	both := append(append(make([]byte, 0, len(c.Key)+len(c.Value)), c.Key...), c.Value...)
+	n := len(c.Key)
+	one := store.Record{Key: both[:n:n]}
+	if c.Value != nil {
+		one.Value = both[n:]
+	}
+	return one
 }
 
 // Interrupt ends all watches with err once what is pending has been read. Later ones are not touched.
