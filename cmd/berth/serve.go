@@ -135,7 +135,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 	macPlugin := driver.New(protocol)
 	control := admin.New(admin.Config{Service: h.service, Cluster: h.status(), Ready: rebuild.ready, Log: log, GID: gid,
 		ReadGID: readGID, Tokens: tokens, TempDir: cfg.state, Hooks: hookCounts,
-		Host: cfg.host, NoElastic: !cfg.elastic,
+		Host: cfg.host, NoElastic: !cfg.elastic, Device: hasDevice,
 		Version: api.Version{Version: version, Host: cfg.host, Driver: cfg.ipamDriver, Drivers: drivers,
 			Store:   cfg.store,
 			StoreID: st.id, State: st.path, PID: os.Getpid(), Started: started.UTC()},

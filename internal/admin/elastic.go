@@ -17,6 +17,7 @@ func (s *Server) elasticRoutes() []route {
 		{http.MethodGet, api.AccountsPath, s.accounts, true},
 		{http.MethodGet, api.ElasticPath, s.elastics, true},
 		{http.MethodGet, api.RangesPath, s.elasticRanges, true},
+		{http.MethodGet, api.ElasticCheck, s.checkElastic, true},
 		{http.MethodGet, api.UsagePath, s.elasticUsage, true},
 		{http.MethodGet, api.ElasticPath + "/{address}", s.elastic, true},
 		{http.MethodGet, api.EdgePath, s.edgeNews, false},

@@ -88,9 +88,11 @@ type Config struct {
 	// TempDir is where the copy of a backup lies while it is sent: a directory with room for the state, nobody else's.
 	TempDir string
 
-	// Host is this host's name; NoElastic tells that elastic addresses are turned off (CS-11).
+	// Host is this host's name; NoElastic tells that elastic addresses are turned off (CS-11). Device tells whether the
+	// host has a network device; nil: nobody knows.
 	Host      string
 	NoElastic bool
+	Device    func(name string) bool
 
 	// GID is the group whose members may use the socket; negative: none. Those of ReadGID may look and change nothing;
 	// 0 or negative: none.

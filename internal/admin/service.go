@@ -45,6 +45,7 @@ type Service interface {
 	Elastic(context.Context, netip.Addr) (ipam.ElasticInfo, error)
 	ElasticRanges(context.Context) ([]ipam.ElasticRangeInfo, error)
 	Accounts(context.Context) ([]ipam.AccountInfo, error)
+	CheckElastic(context.Context) (ipam.ElasticCheck, error)
 	Usage(context.Context, ipam.UsageFilter) (ipam.UsageReport, error)
 	EdgeNews(context.Context) iter.Seq2[ipam.EdgeNews, error]
 	ReportEdge(context.Context, ipam.EdgeReport) error

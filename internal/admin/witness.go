@@ -64,10 +64,7 @@ func (s *Server) compare(w http.ResponseWriter, r *http.Request, req ipam.CheckR
 	if err != nil {
 		return err
 	}
-	report.Findings = append([]ipam.Finding{}, report.Findings...) // in JSON a list, not null
-	if report.Counts == nil {
-		report.Counts = map[ipam.FindingKind]int{}
-	}
+	s.addElastic(ctx, &report)
 	if err := control.SetWriteDeadline(time.Now().Add(api.AnswerTimeout)); err != nil {
 		return err
 	}

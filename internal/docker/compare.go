@@ -58,6 +58,7 @@ func compare(view *ipam.EngineView, rec *records, now time.Time) *comparison {
 	c.judgeEmpty()
 	c.judgeReservations()
 	c.judgeStrays()
+	c.judgeFirewall()
 	return c
 }
 

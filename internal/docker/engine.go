@@ -27,9 +27,10 @@ type Engine struct {
 	transport *Reading
 	ports     *ports
 
-	mu  sync.Mutex
-	api *client.Client
-	id  string // empty until it was asked for
+	mu       sync.Mutex
+	api      *client.Client
+	id       string // empty until it was asked for
+	firewall string // its backend; empty also where it does not tell
 }
 
 // Open returns the engine that listens at a URL such as unix:///var/run/docker.sock or tcp://127.0.0.1:2375; empty is
@@ -76,7 +77,7 @@ func (e *Engine) renew() error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.api, e.id = api, ""
+	e.api, e.id, e.firewall = api, "", ""
 	return nil
 }
 
@@ -92,24 +93,28 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// identity is the engine's own id, empty where it cannot be had: nothing but a change of it says anything.
-func (e *Engine) identity(ctx context.Context, api *client.Client) string {
+// identity is the engine's own id, empty where it cannot be had: nothing but a change of it says anything. Beside it is
+// the backend of its firewall, empty where it does not tell, as engines before 28.2.
+func (e *Engine) identity(ctx context.Context, api *client.Client) (id, firewall string) {
 	e.mu.Lock()
-	id := e.id
+	id, firewall = e.id, e.firewall
 	e.mu.Unlock()
 	if id != "" {
-		return id
+		return id, firewall
 	}
 	answer, err := api.Info(ctx, client.InfoOptions{})
 	if err != nil {
-		return ""
+		return "", ""
+	}
+	if told := answer.Info.FirewallBackend; told != nil {
+		firewall = told.Driver
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.api == api {
-		e.id = answer.Info.ID
+		e.id, e.firewall = answer.Info.ID, firewall
 	}
-	return answer.Info.ID
+	return answer.Info.ID, firewall
 }
 
 // PluginName is the name of a managed plugin, with its tag, by its id.

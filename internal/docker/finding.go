@@ -14,6 +14,7 @@ var kinds = []ipam.FindingKind{
 	ipam.EmptyState, ipam.UnusedLease, ipam.UncoveredAddress, ipam.DoubledAddress, ipam.OutdatedLease,
 	ipam.UnusedSubnet, ipam.UnusedAttachment, ipam.UnknownPool,
 	ipam.WrongGateway, ipam.ForeignHolder, ipam.OwnerElsewhere, ipam.StaleMemory, ipam.SupersededReservation,
+	ipam.FirewallInWay,
 }
 
 // finding is one thing that is wrong, with what is needed to put it right.

@@ -35,6 +35,7 @@ type records struct {
 	standIns     []ipam.StandIn                    // of this host
 	networks     map[string]string                 // the spaces of networks, by name and by id
 	rules        map[planned]*ipam.Network         // what names mean there
+	elastic      map[planned]bool                  // on which elastic addresses are mapped to guests
 	all          map[segment][]ipam.AttachmentInfo // of all hosts
 	here         map[segment][]ipam.AttachmentInfo // of the host that is judged
 	attachments  map[ipam.ID]ipam.AttachmentInfo
@@ -49,7 +50,8 @@ type records struct {
 // memories also those that are remembered. Attachments are read last, so that a lease whose attachment is not among
 // them is one that is being ended.
 func read(ctx context.Context, s Records, view *ipam.EngineView, memories bool) (*records, error) {
-	rec := &records{networks: map[string]string{}, rules: map[planned]*ipam.Network{}, partial: s.Partial()}
+	rec := &records{networks: map[string]string{}, rules: map[planned]*ipam.Network{}, elastic: map[planned]bool{},
+		partial: s.Partial()}
 	for r, err := range s.Reservations(ctx, ipam.AddressFilter{}) {
 		if err != nil {
 			return nil, err
@@ -92,11 +94,11 @@ func (w *Witness) read(ctx context.Context, view *ipam.EngineView, memories bool
 	return rec, err
 }
 
-// readNetworks finds out the spaces of networks, if a Docker network names one by --ipam-opt network=, and what names
-// mean on them, if something is reserved.
+// readNetworks finds out the spaces of networks, if a Docker network names one by --ipam-opt network=, what names mean
+// on them, if something is reserved, and where elastic addresses are on, if the engine's firewall may be in the way.
 func (rec *records) readNetworks(ctx context.Context, s Records, view *ipam.EngineView) error {
 	names := slices.ContainsFunc(view.Networks, func(n ipam.EngineNetwork) bool { return n.Options["network"] != "" })
-	if !names && len(rec.reservations) == 0 {
+	if !names && len(rec.reservations) == 0 && view.Firewall != nftables {
 		return nil
 	}
 	all, err := s.Networks(ctx, ipam.NetworkFilter{})
@@ -105,6 +107,7 @@ func (rec *records) readNetworks(ctx context.Context, s Records, view *ipam.Engi
 	}
 	for _, n := range all {
 		rec.networks[n.ID.String()] = n.Space
+		rec.elastic[planned{n.Space, n.Name}] = n.Elastic != "" && n.Elastic != ipam.ElasticOff.String()
 		if len(n.OwnerRules) > 0 {
 			rec.rules[planned{n.Space, n.Name}] = &ipam.Network{Name: n.Name, Rules: n.OwnerRules}
 		}

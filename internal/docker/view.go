@@ -34,7 +34,7 @@ func (e *Engine) View(ctx context.Context, host string, drivers []string) (ipam.
 		return ipam.EngineView{}, err
 	}
 	e.ports.fill(view.Containers, true)
-	view.Engine = e.identity(ctx, api)
+	view.Engine, view.Firewall = e.identity(ctx, api)
 	return view, nil
 }
 
@@ -79,6 +79,13 @@ const (
 	defaultBridge    = "docker0"
 )
 
+// The options of a network that say how its bridge is reached, and the mode in which all of it is.
+const (
+	optGateway4 = "com.docker.network.bridge.gateway_mode_ipv4"
+	optGateway6 = "com.docker.network.bridge.gateway_mode_ipv6"
+	openGateway = "nat-unprotected"
+)
+
 // linkOf is the name of a network's bridge in the host; empty where the engine does not tell.
 func linkOf(n *network.Network) string {
 	if n.Driver != bridgeDriver {
@@ -114,7 +121,7 @@ func (e *Engine) Network(ctx context.Context, ref string) (ipam.EngineView, erro
 	}
 	view.Containers = slices.DeleteFunc(view.Containers,
 		func(c ipam.EngineContainer) bool { return len(c.Endpoints) == 0 })
-	view.Engine = e.identity(ctx, api)
+	view.Engine, view.Firewall = e.identity(ctx, api)
 	return view, nil
 }
 
@@ -154,7 +161,8 @@ func readContainers(ctx context.Context, api *client.Client, view *ipam.EngineVi
 
 func showNetwork(n *network.Network) ipam.EngineNetwork {
 	shown := ipam.EngineNetwork{ID: n.ID, Name: n.Name, Driver: n.IPAM.Driver, Kind: n.Driver,
-		Swarm: n.Scope == "swarm", Link: linkOf(n), Options: n.IPAM.Options, Subnets: []ipam.EngineSubnet{}}
+		Swarm: n.Scope == "swarm", Link: linkOf(n), Open4: n.Options[optGateway4] == openGateway,
+		Open6: n.Options[optGateway6] == openGateway, Options: n.IPAM.Options, Subnets: []ipam.EngineSubnet{}}
 	for _, c := range n.IPAM.Config {
 		if c.Subnet.IsValid() { // that of a swarm's network is not there yet before its first task
 			shown.Subnets = append(shown.Subnets,

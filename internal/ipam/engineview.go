@@ -9,8 +9,9 @@ import (
 // EngineView is what one Docker Engine says that runs, at one moment: its networks whose addresses come from this
 // Berth, and all of its containers. The room internal/docker reads it.
 type EngineView struct {
-	Host       string            `json:"host"`   // whose engine it is, as leases call it
-	Engine     string            `json:"engine"` // its own id
+	Host       string            `json:"host"`               // whose engine it is, as leases call it
+	Engine     string            `json:"engine"`             // its own id
+	Firewall   string            `json:"firewall,omitempty"` // its backend, iptables or nftables, where it tells
 	Taken      time.Time         `json:"taken"`
 	Networks   []EngineNetwork   `json:"networks"`
 	Containers []EngineContainer `json:"containers"`
@@ -26,12 +27,15 @@ type EngineView struct {
 
 // EngineNetwork is a Docker network.
 type EngineNetwork struct {
-	ID      string            `json:"id"`
-	Name    string            `json:"name"`
-	Driver  string            `json:"driver"`            // of its addresses (--ipam-driver)
-	Kind    string            `json:"kind,omitempty"`    // the driver that connects it, such as bridge or macvlan
-	Swarm   bool              `json:"swarm,omitempty"`   // its scope is the swarm
-	Link    string            `json:"link,omitempty"`    // its bridge in the host, where the engine tells
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Driver string `json:"driver"`          // of its addresses (--ipam-driver)
+	Kind   string `json:"kind,omitempty"`  // the driver that connects it, such as bridge or macvlan
+	Swarm  bool   `json:"swarm,omitempty"` // its scope is the swarm
+	Link   string `json:"link,omitempty"`  // its bridge in the host, where the engine tells
+	// its bridge lets in what comes from outside, also to ports that nobody publishes (gateway_mode_ipv4 and _ipv6)
+	Open4   bool              `json:"open_ipv4,omitempty"`
+	Open6   bool              `json:"open_ipv6,omitempty"`
 	Options map[string]string `json:"options,omitempty"` // --ipam-opt
 	Subnets []EngineSubnet    `json:"subnets"`
 }

@@ -27,6 +27,7 @@ const (
 	ElasticPath  = "/v1/elastic"
 	RangesPath   = ElasticPath + "/ranges"
 	UsagePath    = ElasticPath + "/usage"
+	ElasticCheck = ElasticPath + "/check"
 	EdgePath     = "/v1/edge" // what a host's edge is to map, and what it has mapped
 	EdgeState    = EdgePath + "/status"
 

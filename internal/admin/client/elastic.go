@@ -41,6 +41,11 @@ func (c *Client) Elastic(ctx context.Context, addr netip.Addr) (info ipam.Elasti
 	return info, c.call(ctx, http.MethodGet, path, nil, nil, &info)
 }
 
+// CheckElastic tells what is wrong with elastic addresses.
+func (c *Client) CheckElastic(ctx context.Context) (report ipam.CheckReport, err error) {
+	return report, c.call(ctx, http.MethodGet, api.ElasticCheck, nil, nil, &report)
+}
+
 // Usage tells how long accounts had elastic addresses.
 func (c *Client) Usage(ctx context.Context, f ipam.UsageFilter) (report ipam.UsageReport, err error) {
 	p := params{}

@@ -35,6 +35,9 @@ runs with the new one.
   stale_memory            an address is remembered for one who will not come back
   superseded_reservation  its owner runs with the address that replaced it
 
+and what keeps elastic addresses from working (berth elastic check --help): edge_away, unmapped_elastic,
+guest_gone, missing_device, firewall_in_way.
+
 --repair puts right what is sure: what the engine, reachable all the while, has not known for five minutes
 (berth serve --check-grace) and in two checks. --repair-from takes an earlier report (--format json), and
 puts right only what is listed there and is still so. The daemon compares by itself every five minutes

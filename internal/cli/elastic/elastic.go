@@ -22,7 +22,7 @@ import (
 func Command(p *cli.Program) *cobra.Command {
 	return cli.Group("elastic", "Elastic addresses: they belong to an account, and move between containers",
 		allocateCommand(p), associateCommand(p), disassociateCommand(p), releaseCommand(p), listCommand(p),
-		showCommand(p), usageCommand(p),
+		showCommand(p), checkCommand(p), usageCommand(p),
 		cli.Group("range", "Ranges out of which elastic addresses are allocated", rangeAddCommand(p),
 			rangeListCommand(p), rangeRemoveCommand(p)))
 }

@@ -49,6 +49,15 @@ func (e *Estate) ElasticRanges(ctx context.Context) ([]ipam.ElasticRangeInfo, er
 	return s.ElasticRanges(ctx)
 }
 
+// CheckElastic is Service.CheckElastic of the cluster's store.
+func (e *Estate) CheckElastic(ctx context.Context) (ipam.ElasticCheck, error) {
+	s, err := e.cluster(elasticStore)
+	if err != nil {
+		return ipam.ElasticCheck{}, err
+	}
+	return s.CheckElastic(ctx)
+}
+
 // Usage is Service.Usage of the cluster's store.
 func (e *Estate) Usage(ctx context.Context, f ipam.UsageFilter) (ipam.UsageReport, error) {
 	s, err := e.cluster(elasticStore)

@@ -81,7 +81,7 @@ func (s Room) lasting(only string) (all map[begun]stretch, domains map[string]st
 			domains[name] = a.Domain
 		}
 		for addr, e := range ix.Elastics() {
-			if e.State != ipam.ElasticAllocated || only != "" && e.Account != only {
+			if e.State != ipam.ElasticAllocated || e.System || only != "" && e.Account != only {
 				continue
 			}
 			all[begun{addr, e.Allocated.UnixNano()}] = stretch{account: e.Account, addr: addr, begin: e.Allocated}
@@ -144,7 +144,7 @@ func ended(e *ipam.Event) (stretch, bool) {
 		return stretch{}, false
 	}
 	var was addressFacts
-	if err := json.Unmarshal(e.Before, &was); err != nil || was.Allocated.IsZero() {
+	if err := json.Unmarshal(e.Before, &was); err != nil || was.Allocated.IsZero() || was.Kind == ipam.KindSystem {
 		return stretch{}, false
 	}
 	return stretch{was.Account, e.Address, was.Allocated, e.Time}, true

@@ -1,0 +1,109 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"berth/internal/admin/api"
+	"berth/internal/ipam"
+)
+
+// checkElastic answers what is wrong with elastic addresses: what the records and the edge say, and of what a
+// comparison with the engine finds that which is about them.
+func (s *Server) checkElastic(w http.ResponseWriter, r *http.Request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	control, err := untimed(w) // it asks an engine, which may take its time
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	stopped := s.endWith(ctx, cancel)
+	defer func() { cancel(); <-stopped }()
+	report := ipam.CheckReport{Host: s.cfg.Host, Taken: time.Now().UTC(), Engine: ipam.NoEngine}
+	if s.cfg.Check != nil {
+		if report, err = s.cfg.Check(ctx, ipam.CheckRequest{}); err != nil {
+			return err
+		}
+	}
+	kinds := ipam.ElasticKinds()
+	report.Findings = slices.DeleteFunc(slices.Clone(report.Findings), func(f ipam.Finding) bool {
+		return !slices.Contains(kinds, f.Kind)
+	})
+	report.Counts, report.Repaired = map[ipam.FindingKind]int{}, 0
+	for i := range report.Findings {
+		report.Counts[report.Findings[i].Kind]++
+	}
+	s.addElastic(ctx, &report)
+	if err := control.SetWriteDeadline(time.Now().Add(api.AnswerTimeout)); err != nil {
+		return err
+	}
+	return reply(w, report)
+}
+
+// addElastic adds to a report what the records and the edge say of elastic addresses.
+func (s *Server) addElastic(ctx context.Context, report *ipam.CheckReport) {
+	report.Findings = append([]ipam.Finding{}, report.Findings...) // in JSON a list, not null
+	counts := map[ipam.FindingKind]int{}
+	for _, kind := range ipam.ElasticKinds() {
+		counts[kind] = 0
+	}
+	for kind, n := range report.Counts {
+		counts[kind] = n
+	}
+	report.Counts = counts
+	if s.cfg.NoElastic {
+		return
+	}
+	checked, err := s.cfg.Service.CheckElastic(ctx)
+	if err != nil {
+		if report.Trouble == "" {
+			report.Trouble = "the elastic addresses were not looked at: " + err.Error()
+		}
+		return
+	}
+	found := slices.Concat(s.edgeFindings(&checked), s.deviceFindings(&checked))
+	for i := range found {
+		counts[found[i].Kind]++
+	}
+	report.Findings = append(report.Findings, found...)
+}
+
+// edgeFindings are those of what is not mapped. Where no edge is connected, that is why, and is said once.
+func (s *Server) edgeFindings(c *ipam.ElasticCheck) []ipam.Finding {
+	if c.Wanted == 0 || s.edges.Load() > 0 {
+		return c.Findings
+	}
+	text := fmt.Sprintf("no edge is connected on host %s, where %d elastic addresses are to be mapped, and %d are not; "+
+		"what is mapped stays so, and nothing is put right: start berth edge (systemctl enable --now berth-edge.service)",
+		c.Host, c.Wanted, c.Unmapped)
+	found := []ipam.Finding{{Kind: ipam.EdgeAway, Host: c.Host, Seen: time.Now().UTC(), Detail: text}}
+	for _, f := range c.Findings {
+		if f.Kind != ipam.UnmappedElastic {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// deviceFindings are those of ranges that are announced at a device which this host has not.
+func (s *Server) deviceFindings(c *ipam.ElasticCheck) (found []ipam.Finding) {
+	if s.cfg.Device == nil {
+		return nil
+	}
+	for i := range c.Ranges {
+		r := &c.Ranges[i]
+		if r.Announce == "" || s.cfg.Device(r.Announce) {
+			continue
+		}
+		found = append(found, ipam.Finding{Kind: ipam.MissingDevice, Host: c.Host, Address: r.Range.From(),
+			Seen: time.Now().UTC(), Detail: fmt.Sprintf("the elastic range %s is announced at the device %s, which host "+
+				"%s has not: its addresses are answered for by nobody there; see `ip link`, and remove the range and "+
+				"add it with another --announce", r.Range, r.Announce, c.Host)})
+	}
+	return found
+}

@@ -1,0 +1,86 @@
+package elastic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+const checkHelp = `Looks for what keeps elastic addresses of this host from working, and lists each finding with a
+sentence that says what it is and what to do. It changes nothing. berth check finds the same among the rest.
+
+  edge_away         no edge is connected on a host where addresses are to be mapped
+  unmapped_elastic  an address is to be mapped for more than five seconds, and is not; the edge's error, if any
+  guest_gone        an address is associated with a container that is not there any more
+  missing_device    a range is announced at a network device that the host has not
+  firewall_in_way   the engine's firewall drops what comes in; with the option that its network needs
+
+Exit code 0: nothing was found. 1: something was, or the engine could not be asked.`
+
+func checkCommand(p *cli.Program) *cobra.Command {
+	var format string
+	cmd := cli.Verb{Use: "check", Short: "Find what keeps addresses from working",
+		Long:    checkHelp,
+		Example: "  berth elastic check\n  berth elastic check --format json"}.Command(p)
+	cli.FormatFlag(cmd, &format, "the report, one object")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		show, err := cli.NewObject[ipam.CheckReport](p.Out, cmd, format)
+		if err != nil {
+			return err
+		}
+		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+			report, err := c.CheckElastic(ctx)
+			if err != nil {
+				return err
+			}
+			err = cli.ShowObject(show, &report, func(w io.Writer) error { return writeFindings(w, &report) })
+			if err != nil {
+				return err
+			}
+			if report.Engine == ipam.NoEngine {
+				fmt.Fprintf(p.Err, "%s: the daemon reads no engine, so that what only that tells was not looked at\n",
+					cmd.CommandPath())
+			}
+			return leftOf(&report)
+		})
+	}
+	return cmd
+}
+
+func writeFindings(w io.Writer, r *ipam.CheckReport) error {
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		what := string(f.Kind)
+		if f.Address.IsValid() {
+			what += "  " + f.Address.String()
+		}
+		if _, err := fmt.Fprintf(w, "%s\n  %s\n", what, cli.Printable(f.Detail)); err != nil {
+			return err
+		}
+	}
+	if len(r.Findings) == 0 && r.Trouble == "" {
+		_, err := fmt.Fprintf(w, "nothing is wrong on %s\n", cli.Printable(r.Host))
+		return err
+	}
+	return nil
+}
+
+// leftOf is the error that ends a check which found something, or could not look at everything.
+func leftOf(r *ipam.CheckReport) error {
+	switch {
+	case r.Engine == ipam.EngineUnreachable:
+		return fmt.Errorf("the engine could not be asked: %s", r.Trouble)
+	case r.Trouble != "":
+		return errors.New(r.Trouble)
+	case len(r.Findings) > 0:
+		return fmt.Errorf("%s left", cli.Counted(len(r.Findings), "finding"))
+	}
+	return nil
+}

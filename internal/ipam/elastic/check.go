@@ -1,0 +1,191 @@
+package elastic
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// mapsWithin is how long an edge has to map an address before that is found.
+const mapsWithin = 5 * time.Second
+
+// examination goes through the associations and finds what is wrong on this host.
+type examination struct {
+	ipam.ElasticCheck
+	first map[netip.Addr]lead // which of the addresses that lead to a guest is mapped
+}
+
+// CheckElastic finds what of elastic addresses is wrong on this host, as far as the records and the witness know.
+func (s Room) CheckElastic(ctx context.Context) (ipam.ElasticCheck, error) {
+	e := examination{ElasticCheck: ipam.ElasticCheck{Host: s.ledger.Host(), Findings: []ipam.Finding{}},
+		first: map[netip.Addr]lead{}}
+	if s.ledger.NoElastic() {
+		return e.ElasticCheck, nil
+	}
+	var addrs []netip.Addr
+	s.ledger.Read(func(ix *ledger.Index) {
+		for addr, one := range ix.Elastics() {
+			if one.Association != nil {
+				addrs = append(addrs, addr)
+			}
+		}
+	})
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	err := s.ledger.Look(ctx, func(c *ledger.Change) error {
+		e.Ranges = edgeRanges(c)
+		return nil
+	})
+	for _, look := range []func(*ledger.Change, places, netip.Addr) error{e.lead, e.look} {
+		for page := range slices.Chunk(addrs, leadsAtOnce) {
+			if err != nil {
+				return e.ElasticCheck, err
+			}
+			err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+				in := placesOf(c)
+				for _, addr := range page {
+					if err := look(c, in, addr); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+	}
+	return e.ElasticCheck, err
+}
+
+// lead notes which address is mapped to a guest: of several the one that was associated first.
+func (e *examination) lead(_ *ledger.Change, in places, addr netip.Addr) error {
+	l, there, err := in.lead(addr)
+	if before, led := e.first[l.Guest]; err == nil && there && l.here && (!led || l.Association < before.Association) {
+		e.first[l.Guest] = l
+	}
+	return err
+}
+
+func (e *examination) look(c *ledger.Change, in places, addr netip.Addr) error {
+	one := c.Index().Elastic(addr)
+	if one == nil || one.Association == nil {
+		return nil // it has ended meanwhile
+	}
+	l, there, err := in.lead(addr)
+	switch {
+	case err != nil:
+		return err
+	case !there:
+		return e.leadsNowhere(c, one)
+	case !l.here:
+		return e.leadsAway(c, one)
+	}
+	e.Wanted++
+	if first := e.first[l.Guest]; first.Elastic != addr && first.Elastic.IsValid() {
+		e.add(c, one, ipam.UnmappedElastic, ipam.EventTime(one.Association.ID), fmt.Sprintf("%s leads to %s, to which "+
+			"%s is mapped already: disassociate one of them (berth elastic disassociate)", addr, l.Guest, first.Elastic))
+		return nil
+	}
+	return e.isMapped(c, one, &l)
+}
+
+// isMapped finds an address that this host's edge is to have, and has not.
+func (e *examination) isMapped(c *ledger.Change, one *ipam.Elastic, l *lead) error {
+	at := c.Index().Applied(ledger.AppliedAt{Host: c.Host(), Address: one.Address})
+	said := at != nil && at.Association == one.Association.ID && at.Guest == l.Guest
+	if said && at.Error == "" {
+		return nil
+	}
+	since, err := wantedSince(c, one, l)
+	if err != nil {
+		return err
+	}
+	e.Unmapped++
+	switch {
+	case said:
+		e.add(c, one, ipam.UnmappedElastic, at.Since, fmt.Sprintf("the edge of host %s cannot map %s to %s (%s): %s",
+			c.Host(), one.Address, one.Association.Instance, l.Guest, at.Error))
+	case c.Now().Sub(since) >= mapsWithin:
+		e.add(c, one, ipam.UnmappedElastic, since, fmt.Sprintf("%s is to be mapped to %s (%s) on host %s, and its "+
+			"edge has not said that it is; see the log of berth edge", one.Address, one.Association.Instance, l.Guest,
+			c.Host()))
+	}
+	return nil
+}
+
+// wantedSince is when a mapping came to be wanted: by its association, or by its guest's start.
+func wantedSince(c *ledger.Change, one *ipam.Elastic, l *lead) (time.Time, error) {
+	since := ipam.EventTime(one.Association.ID)
+	sub := subnetAt(c.Index(), one.Association.Network, l.Guest)
+	if l.Staged || sub == nil {
+		return since, nil
+	}
+	held, err := c.Lease(sub.ID, l.Guest)
+	if err == nil && held != nil && held.Since.After(since) {
+		since = held.Since
+	}
+	return since, err
+}
+
+// leadsAway finds an address whose guest runs here, and that is of another host's range.
+func (e *examination) leadsAway(c *ledger.Change, one *ipam.Elastic) error {
+	g, there, err := mapped(c, one.Association)
+	r := rangeOf(c.Index(), one.Address)
+	if err != nil || !there || g.host != c.Host() || r == nil || r.Host == "" || r.Host == c.Host() {
+		return err
+	}
+	e.add(c, one, ipam.UnmappedElastic, ipam.EventTime(one.Association.ID), fmt.Sprintf("%s is of the elastic range %s "+
+		"of host %s, and %s runs on host %s: associate an address of the cluster, or run it there", one.Address, r.Range,
+		r.Host, one.Association.Instance, c.Host()))
+	return nil
+}
+
+// leadsNowhere finds an address that is associated with a container that is not there any more. One that is stopped
+// comes back to it (CS-8).
+func (e *examination) leadsNowhere(c *ledger.Change, one *ipam.Elastic) error {
+	n := c.Index().Network(one.Association.Network)
+	known := c.Known().Container
+	if _, err := ipam.ParseMAC(one.Association.Instance); err == nil || n == nil || known == nil {
+		return nil // who has a MAC is not known before he runs
+	}
+	for _, name := range append(n.NamesOf(one.Association.Instance), one.Association.Instance) {
+		if id, live := known(name); id != "" || !live {
+			return nil
+		}
+	}
+	last, err := lastHost(c, one.Association)
+	if err != nil || last != c.Host() {
+		return err
+	}
+	e.add(c, one, ipam.GuestGone, ipam.EventTime(one.Association.ID), fmt.Sprintf("%s of account %s is associated with "+
+		"%s, which is not there any more, and for which nothing is reserved: end that with `berth elastic disassociate "+
+		"%s`, or start it again", one.Address, one.Account, one.Association.Instance, one.Address))
+	return nil
+}
+
+// lastHost is where the guest of an association ran last, by what is remembered of its address; empty: not known.
+func lastHost(c *ledger.Change, a *ipam.Association) (string, error) {
+	if c.Member() == nil {
+		return c.Host(), nil
+	}
+	sub := subnetAt(c.Index(), a.Network, a.Guest)
+	if sub == nil {
+		return "", nil
+	}
+	l, err := c.Lease(sub.ID, a.Guest)
+	if err != nil || l == nil || l.Name != a.Instance && !c.Index().Network(a.Network).Means(l.Name, a.Instance) {
+		return "", err
+	}
+	return l.Host, nil
+}
+
+func (e *examination) add(c *ledger.Change, one *ipam.Elastic, kind ipam.FindingKind, since time.Time, detail string) {
+	f := ipam.Finding{Kind: kind, Address: one.Address, Host: c.Host(), Network: c.NetworkName(one.Association.Network),
+		Owner: one.Association.Instance, Seen: since, Detail: detail}
+	if n := c.Index().Network(one.Association.Network); n != nil {
+		f.Space = n.Space
+	}
+	e.Findings = append(e.Findings, f)
+}
