@@ -18,7 +18,7 @@ func TestElasticAsDescribed(t *testing.T) {
 			"subnets": [{"cidr": "192.0.2.0/24", "pool": true}]}`,
 			200, `"network.create"`),
 		made(`{"op": "network.modify", "network": "net3", "elastic": "on"}`, 200, `"network.modify"`),
-		made(`{"op": "network.modify", "network": "net3", "elastic": "auto"}`, 400, api.CodeInvalid),
+		made(`{"op": "network.modify", "network": "net3", "elastic": "perhaps"}`, 400, api.CodeInvalid),
 		made(`{"op": "reservation.add", "network": "net3", "owner": "web",
 			"wishes": [{"slot": 0, "address": "192.0.2.11"}]}`,
 			200, `"addresses":["192.0.2.11"]`),

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -35,6 +36,9 @@ func (s *Server) checkElastic(w http.ResponseWriter, r *http.Request) error {
 		return !slices.Contains(kinds, f.Kind)
 	})
 	report.Counts, report.Repaired = map[ipam.FindingKind]int{}, 0
+	for _, kind := range kinds {
+		report.Counts[kind] = 0
+	}
 	for i := range report.Findings {
 		report.Counts[report.Findings[i].Kind]++
 	}
@@ -49,12 +53,7 @@ func (s *Server) checkElastic(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) addElastic(ctx context.Context, report *ipam.CheckReport) {
 	report.Findings = append([]ipam.Finding{}, report.Findings...) // in JSON a list, not null
 	counts := map[ipam.FindingKind]int{}
-	for _, kind := range ipam.ElasticKinds() {
-		counts[kind] = 0
-	}
-	for kind, n := range report.Counts {
-		counts[kind] = n
-	}
+	maps.Copy(counts, report.Counts)
 	report.Counts = counts
 	if s.cfg.NoElastic {
 		return

@@ -265,6 +265,9 @@ func TestFindingsDescribed(t *testing.T) {
 		string(ipam.OutdatedLease), string(ipam.UnusedSubnet), string(ipam.UnknownPool),
 		string(ipam.StaleMemory), string(ipam.WrongGateway), string(ipam.UnusedAttachment), string(ipam.ForeignHolder),
 		string(ipam.OwnerElsewhere), string(ipam.SupersededReservation), string(ipam.EmptyState)}
+	for _, kind := range ipam.ElasticKinds() {
+		used = append(used, string(kind))
+	}
 	if !slices.Equal(described, used) {
 		t.Errorf("described: %q\nused:      %q", described, used)
 	}

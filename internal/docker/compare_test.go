@@ -29,6 +29,27 @@ func TestCompare(t *testing.T) {
 	}{
 		"as it is to be": {},
 
+		// Elastic addresses, and the engine's firewall.
+		"its firewall drops what comes in": {func(_ *testing.T, s *scene) {
+			s.nftables()
+		}, []string{"firewall_in_way 10.8.0.0/24"}},
+		"its firewall is iptables": {func(_ *testing.T, s *scene) {
+			s.nftables()
+			s.view.Firewall = "iptables"
+		}, nil},
+		"its firewall drops, and the network is open": {func(_ *testing.T, s *scene) {
+			s.nftables()
+			s.view.Networks[0].Open4 = true
+		}, nil},
+		"its firewall drops, and the network is open to the other family": {func(_ *testing.T, s *scene) {
+			s.nftables()
+			s.view.Networks[0].Open6 = true
+		}, []string{"firewall_in_way 10.8.0.0/24"}},
+		"its firewall drops, and no elastic address is mapped there": {func(_ *testing.T, s *scene) {
+			s.nftables()
+			s.elastic = nil
+		}, nil},
+
 		// Leases that nobody uses.
 		"a container that is gone": {func(_ *testing.T, s *scene) { s.view.Containers = nil },
 			[]string{"unused_lease 10.8.0.2 surely"}},

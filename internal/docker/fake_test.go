@@ -37,6 +37,7 @@ type fakeEngine struct {
 
 	mu         sync.Mutex
 	id         string
+	firewall   string
 	version    string // of its API
 	networks   []object
 	containers []object
@@ -135,7 +136,7 @@ func (f *fakeEngine) answer(w http.ResponseWriter, call string, ids map[string]b
 	dir, name := path.Split(call)
 	switch {
 	case call == "/info":
-		reply(w, http.StatusOK, object{"ID": f.id})
+		reply(w, http.StatusOK, object{"ID": f.id, "FirewallBackend": object{"Driver": f.firewall}})
 	case call == "/networks":
 		reply(w, http.StatusOK, f.networks)
 	case call == "/containers/json":

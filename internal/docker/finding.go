@@ -10,12 +10,11 @@ import (
 )
 
 // kinds are all kinds of findings, in the order of a report.
-var kinds = []ipam.FindingKind{
+var kinds = append([]ipam.FindingKind{
 	ipam.EmptyState, ipam.UnusedLease, ipam.UncoveredAddress, ipam.DoubledAddress, ipam.OutdatedLease,
 	ipam.UnusedSubnet, ipam.UnusedAttachment, ipam.UnknownPool,
 	ipam.WrongGateway, ipam.ForeignHolder, ipam.OwnerElsewhere, ipam.StaleMemory, ipam.SupersededReservation,
-	ipam.FirewallInWay,
-}
+}, ipam.ElasticKinds()...)
 
 // finding is one thing that is wrong, with what is needed to put it right.
 type finding struct {

@@ -27,7 +27,7 @@ func (w *Witness) Places(ctx context.Context, name string) (all []ipam.DockerPla
 		return nil, nil
 	}
 	view := &ipam.EngineView{Host: w.cfg.Host, Networks: networks}
-	rec := &records{networks: map[string]string{}, rules: map[planned]*ipam.Network{}}
+	rec := &records{networks: map[string]string{}, rules: map[planned]*ipam.Network{}, elastic: map[planned]bool{}}
 	if err := rec.readNetworks(ctx, w.cfg.Service, view); err != nil {
 		return nil, err
 	}

@@ -39,6 +39,7 @@ type scene struct {
 	reservations []ipam.ReservationInfo
 	networks     map[string]string
 	rules        map[planned]*ipam.Network
+	elastic      map[planned]bool
 	cluster      bool
 	partial      error
 }
@@ -116,9 +117,16 @@ func (s *scene) rule(pattern, owner string) {
 		Rules: []ipam.OwnerRule{{Pattern: pattern, Owner: owner}}}
 }
 
+// nftables has the engine filter with nftables, and elastic addresses on on the network front.
+func (s *scene) nftables() {
+	s.view.Firewall = "nftables"
+	s.view.Networks[0].Kind = "bridge"
+	s.elastic = map[planned]bool{{"local", "front"}: true}
+}
+
 func (s *scene) compare() *comparison {
 	rec := &records{leases: s.leases, reservations: s.reservations, networks: s.networks, rules: s.rules,
-		cluster: s.cluster, partial: s.partial}
+		elastic: s.elastic, cluster: s.cluster, partial: s.partial}
 	rec.index(s.attachments, s.view.Host)
 	return compare(&s.view, rec, now)
 }

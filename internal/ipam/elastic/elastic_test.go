@@ -21,6 +21,7 @@ type bench struct {
 	t         *testing.T
 	pool      ipam.ID
 	published map[string][]string // by container
+	there     map[string]bool     // containers of the engine
 	driver    string              // of the Docker network
 	engine    *engine             // what it says of who has a lease; nil: nothing
 	path      string
@@ -76,6 +77,12 @@ func (b *bench) open(off bool) {
 					}
 				}
 				return "", nil
+			},
+			Container: func(name string) (string, bool) {
+				if b.there[name] {
+					return "id of " + name, true
+				}
+				return "", true
 			},
 			NetworkDriver: func(string, netip.Prefix) string { return b.driver },
 			Holder:        b.engine.holder(), Watch: b.engine.watch(),

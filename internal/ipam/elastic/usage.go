@@ -38,12 +38,23 @@ type stretch struct {
 	account    string
 	addr       netip.Addr
 	begin, end time.Time
+	id         uint64 // of the event of its end, or of the last change of the record
 }
 
-// begun identifies a stretch: an address is allocated once at a time.
+// begun identifies a stretch: by when its address was allocated and, of those that have ended, by the event of that.
 type begun struct {
-	addr netip.Addr
-	at   int64
+	addr  netip.Addr
+	at    int64
+	ended uint64
+}
+
+// note takes down a stretch that an event tells to have ended. What ended after the records were read stands there, too.
+func (one *stretch) note(all map[begun]stretch) {
+	lasting := begun{one.addr, one.begin.UnixNano(), 0}
+	if known, there := all[lasting]; there && known.id < one.id {
+		delete(all, lasting)
+	}
+	all[begun{one.addr, one.begin.UnixNano(), one.id}] = *one
 }
 
 // Usage sums how long accounts had addresses: those that they have by their records, and those that they released by
@@ -84,7 +95,8 @@ func (s Room) lasting(only string) (all map[begun]stretch, domains map[string]st
 			if e.State != ipam.ElasticAllocated || e.System || only != "" && e.Account != only {
 				continue
 			}
-			all[begun{addr, e.Allocated.UnixNano()}] = stretch{account: e.Account, addr: addr, begin: e.Allocated}
+			all[begun{addr, e.Allocated.UnixNano(), 0}] = stretch{account: e.Account, addr: addr,
+				begin: e.Allocated, id: e.ID}
 		}
 	})
 	return all, domains
@@ -126,7 +138,7 @@ func (s Room) released(ctx context.Context, since time.Time, all map[begun]stret
 					return err
 				}
 				if one, is := ended(e); is && (only == "" || one.account == only) {
-					all[begun{one.addr, one.begin.UnixNano()}] = one
+					one.note(all)
 				}
 			}
 			return nil
@@ -147,7 +159,7 @@ func ended(e *ipam.Event) (stretch, bool) {
 	if err := json.Unmarshal(e.Before, &was); err != nil || was.Allocated.IsZero() || was.Kind == ipam.KindSystem {
 		return stretch{}, false
 	}
-	return stretch{was.Account, e.Address, was.Allocated, e.Time}, true
+	return stretch{was.Account, e.Address, was.Allocated, e.Time, e.ID}, true
 }
 
 // earliest is when the first of some stretches began, or another time that is before.
