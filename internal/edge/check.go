@@ -15,7 +15,7 @@ func (s State) Check() error {
 	}
 	elastic, guest := map[netip.Addr]bool{}, map[netip.Addr]netip.Addr{}
 	for _, m := range s.Mappings {
-		err := checkMapping(m, ranges)
+		err := CheckMapping(m, ranges)
 		if err != nil {
 			return err
 		}
@@ -66,7 +66,8 @@ func checkRange(r Range) error {
 	return nil
 }
 
-func checkMapping(m Mapping, ranges []Range) error {
+// CheckMapping tells what contradicts itself in a mapping alone, out of ranges in the order of their addresses.
+func CheckMapping(m Mapping, ranges []Range) error {
 	switch {
 	case !plain(m.Elastic), !plain(m.Guest):
 		return fmt.Errorf("mapping of %s to guest %s: an end is not an address without a zone", m.Elastic, m.Guest)

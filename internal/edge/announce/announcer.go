@@ -112,6 +112,23 @@ func (a *Announcer) set(wanted map[netip.Addr]string) (old []*station, failed []
 	return old, failed
 }
 
+// Change has some addresses be here no more, and others, by their devices, which are announced before it returns. It
+// returns a failure for each that could not be.
+func (a *Announcer) Change(gone, come map[netip.Addr]string) (failed []error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for one := range gone {
+		delete(a.here, one)
+	}
+	for one, device := range come {
+		err := a.enter(one, device)
+		if err != nil {
+			failed = append(failed, &edge.Failure{Address: one, Err: err})
+		}
+	}
+	return failed
+}
+
 // enter lets an address be here, and announces it. Where that fails it is tried again when it is due.
 func (a *Announcer) enter(one netip.Addr, device string) error {
 	p := &presence{device: device, since: time.Now()}

@@ -70,10 +70,9 @@ func (p *Provider) leave(list addressList) (failed []error) {
 		if p.here[a] == device {
 			continue
 		}
-		err := netlink.AddrDel(list.links[device], single(a))
-		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
-			err = fmt.Errorf("cannot take it off %s: %w", device, err)
-			failed = append(failed, &edge.Failure{Address: a, Err: err})
+		err := takeOff(list.links[device], a)
+		if err != nil {
+			failed = append(failed, err)
 			continue
 		}
 		delete(list.on, a)
@@ -81,9 +80,47 @@ func (p *Provider) leave(list addressList) (failed []error) {
 	return failed
 }
 
+func takeOff(link netlink.Link, a netip.Addr) error {
+	err := netlink.AddrDel(link, single(a))
+	if err == nil || errors.Is(err, unix.EADDRNOTAVAIL) {
+		return nil
+	}
+	return &edge.Failure{Address: a, Err: fmt.Errorf("cannot take it off %s: %w", link.Attrs().Name, err)}
+}
+
+// takeOff takes some addresses off their devices. With its device an address is gone, too.
+func (p *Provider) takeOff(left map[netip.Addr]string) (failed []error) {
+	for a, device := range left {
+		link, err := netlink.LinkByName(device)
+		if err != nil {
+			continue
+		}
+		err = takeOff(link, a)
+		if err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return failed
+}
+
+// putOn puts some addresses on their devices, and returns those that are there.
+func (p *Provider) putOn(come map[netip.Addr]string) (entered map[netip.Addr]string, failed []error) {
+	list := addressList{links: map[string]netlink.Link{}}
+	for _, device := range come {
+		if link, err := netlink.LinkByName(device); err == nil {
+			list.links[device] = link
+		}
+	}
+	return enter(come, list)
+}
+
 // enter puts the wanted addresses on their devices, and returns those that are there.
-func (p *Provider) enter(list addressList) (entered map[netip.Addr]string, failed []error) {
-	entered = maps.Clone(p.here)
+func (p *Provider) enter(list addressList) (map[netip.Addr]string, []error) {
+	return enter(p.here, list)
+}
+
+func enter(wanted map[netip.Addr]string, list addressList) (entered map[netip.Addr]string, failed []error) {
+	entered = maps.Clone(wanted)
 	for a, device := range entered {
 		if list.on[a] == device {
 			continue

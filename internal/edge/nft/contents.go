@@ -2,6 +2,7 @@ package nft
 
 import (
 	"bytes"
+	"iter"
 	"net/netip"
 
 	"berth/internal/edge"
@@ -47,19 +48,35 @@ func contentsOf(s edge.State) contents {
 		c[place{family, mapIn}], c[place{family, mapOut}] = make(elements, n), make(elements, n)
 	}
 	inside := map[netip.Prefix]bool{}
+	for at, one := range each(s.Mappings) {
+		c[at][one.key] = one.value
+	}
 	for _, m := range s.Mappings {
-		family := familyOf(m.Elastic)
-		c[place{family, mapOut}][bytesOf(m.Guest)] = bytesOf(m.Elastic)
-		if m.Inbound() {
-			c[place{family, mapIn}][bytesOf(m.Elastic)] = bytesOf(m.Guest)
-		}
-		if m.EgressOnly && !m.Staged {
-			c[place{family, setShut}][bytesOf(m.Elastic)] = ""
-		}
 		inside[m.Subnet.Masked()] = true
 	}
 	c.inside(inside)
 	return c
+}
+
+// element is one of a set, or of a map.
+type element struct{ key, value string }
+
+// each yields the elements of mappings, with where they belong.
+func each(mappings []edge.Mapping) iter.Seq2[place, element] {
+	return func(yield func(place, element) bool) {
+		for _, m := range mappings {
+			family, elastic, guest := familyOf(m.Elastic), bytesOf(m.Elastic), bytesOf(m.Guest)
+			if !yield(place{family, mapOut}, element{guest, elastic}) {
+				return
+			}
+			if m.Inbound() && !yield(place{family, mapIn}, element{elastic, guest}) {
+				return
+			}
+			if m.EgressOnly && !m.Staged && !yield(place{family, setShut}, element{elastic, ""}) {
+				return
+			}
+		}
+	}
 }
 
 func countFamilies(mappings []edge.Mapping) (n4, n6 int) {

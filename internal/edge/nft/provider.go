@@ -49,7 +49,9 @@ type Provider struct {
 	known    uint32                // zero: it is not known what the kernel has
 	here     map[netip.Addr]string // the addresses that this host answers for, with their devices
 	former   []edge.Range          // those of the kernel before the last change
+	subnets  map[netip.Prefix]int  // of the guests: how many are in each
 	whole    bool                  // the last change came to its end
+	failed   bool                  // but for some addresses
 	devices  map[int]string
 	live     map[place]elements // what was granted last
 	ticket   uint32
@@ -110,12 +112,19 @@ func (p *Provider) Counts() Counts {
 
 // Set is edge.Provider's.
 func (p *Provider) Set(ctx context.Context, s edge.State) error {
-	err := s.Check()
+	s = inOrder(s)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one, small := p.stepTo(s)
+	err := error(nil)
+	if small {
+		err = p.checkStep(one)
+	} else {
+		err = s.Check()
+	}
 	if err != nil {
 		return err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.state != nil { // what others have done is told apart from what this call changes
 		_, err = p.check(ctx)
 		if err != nil {
@@ -123,6 +132,10 @@ func (p *Provider) Set(ctx context.Context, s edge.State) error {
 		}
 	}
 	first := p.state == nil
+	if small && p.known != 0 && p.whole && !p.failed {
+		p.have = p.want // it was found the same
+		return p.take(ctx, s, one)
+	}
 	p.setState(s)
 	_, _, err = p.load(ctx)
 	if err != nil {
@@ -136,10 +149,27 @@ func (p *Provider) Set(ctx context.Context, s edge.State) error {
 	return p.apply(ctx, change, touched)
 }
 
+// inOrder is a state whose lists are in the order of their addresses.
+func inOrder(s edge.State) edge.State {
+	byFrom := func(a, b edge.Range) int { return a.From.Compare(b.From) }
+	if !slices.IsSortedFunc(s.Ranges, byFrom) {
+		s.Ranges = slices.Clone(s.Ranges)
+		slices.SortFunc(s.Ranges, byFrom)
+	}
+	if !slices.IsSortedFunc(s.Mappings, byElastic) {
+		s.Mappings = slices.Clone(s.Mappings)
+		slices.SortFunc(s.Mappings, byElastic)
+	}
+	return s
+}
+
 func (p *Provider) setState(s edge.State) {
 	s.Ranges, s.Mappings = slices.Clone(s.Ranges), slices.Clone(s.Mappings)
-	slices.SortFunc(s.Ranges, func(a, b edge.Range) int { return a.From.Compare(b.From) })
 	p.state, p.want, p.here = &s, contentsOf(s), announced(s)
+	p.subnets = map[netip.Prefix]int{}
+	for _, m := range s.Mappings {
+		p.subnets[m.Subnet.Masked()]++
+	}
 	p.allowed.Store(&allowance{ranges: s.Ranges, ends: p.allowed.Load().ends})
 }
 
@@ -170,9 +200,9 @@ func (p *Provider) apply(ctx context.Context, change delta, touched *touched) er
 		return err
 	}
 	entered, refused := p.enter(list)
-	p.whole = true
 	failed = append(failed, refused...)
 	failed = append(failed, p.announcer.Set(entered)...)
+	p.whole, p.failed = true, len(failed) > 0
 	return errors.Join(failed...)
 }
 
