@@ -35,8 +35,9 @@ func TestOverride(t *testing.T) {
 // project is a Compose project and the files that describe it.
 type project struct {
 	*House
-	name  string
-	files []string
+	name    string
+	files   []string
+	command []string // of Compose; none: docker-compose
 }
 
 // newProject writes a Compose file. What ${...} means in it is the scenario's.
@@ -79,7 +80,11 @@ func (p *project) run(args ...string) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(2*time.Minute))
 	defer cancel()
-	command := []string{"DOCKER_HOST=unix://" + p.Engine.Socket, "docker-compose", "--project-name", p.name}
+	command := []string{"DOCKER_HOST=unix://" + p.Engine.Socket}
+	if command = append(command, p.command...); len(p.command) == 0 {
+		command = append(command, "docker-compose")
+	}
+	command = append(command, "--project-name", p.name)
 	for _, f := range p.files {
 		command = append(command, "--file", f)
 	}

@@ -1,0 +1,131 @@
+//go:build engine
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/deploy/single"
+	"berth/internal/docker"
+	"berth/test/ground"
+)
+
+const replicatedFile = `
+version: "3.9"
+services:
+  web:
+    image: ${image}
+    command: ${run}
+    networks: [back, front]
+  db:
+    image: ${image}
+    command: ${run}
+    networks: [front]
+networks:
+  front:
+    name: ${project}
+    driver_opts: {com.docker.network.bridge.name: "${bridge}"}
+    ipam: {driver: "${driver}", config: [{subnet: "${front}"}]}
+  back:
+    name: ${project}b
+    ipam: {driver: "${driver}", config: [{subnet: "${back}"}]}
+`
+
+// composeCommands are the generations of Compose that a project may be of.
+func composeCommands(t *testing.T) map[string][]string {
+	t.Helper()
+	newest, err := filepath.Abs("../../build/tools/compose")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = newest
+	return map[string][]string{"1.29": {"docker-compose"}}
+}
+
+// One replica in the midst of others is made by the user's own Compose, with its number and with the addresses that are
+// its own on both networks, and afterwards `up` makes nothing anew (BO-2, BD-8). What the look at it refuses does not
+// run, and a container of somebody else is neither made nor started.
+func TestSingle(t *testing.T) {
+	t.Parallel()
+	for name, command := range composeCommands(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			number := map[string]int{"1.29": 93, "5": 94}[name]
+			h := enter(t, machineEngine, daemon(t, "single"+strings.ReplaceAll(name, ".", ""), pluginDir), number)
+			oneReplica(h, command)
+		})
+	}
+}
+
+func oneReplica(h *House, command []string) {
+	p := h.newProject(replicatedFile, map[string]string{"front": h.v4("0/25"), "back": h.v4("128/25")})
+	p.command = command
+	p.run("up", "--detach", "--scale", "web=3")
+	before := p.ids()
+	if len(before) != 4 {
+		p.Fatalf("up makes %v", before)
+	}
+	second := p.containerOf("web", 2)
+	p.docker("rm", "--force", second)
+	dial, err := docker.Dial("unix://" + p.Engine.Socket)
+	if err != nil {
+		p.Fatal(err)
+	}
+	m := &single.Maker{Compose: command, Project: p.name, Files: p.files, Dial: dial}
+	wanted := single.Replica{Project: p.name, Service: "web", Number: 2, On: []single.Endpoint{
+		{Network: p.name, Addresses: []netip.Addr{netip.MustParseAddr(p.v4("77"))}},
+		{Network: p.name + "b", Addresses: []netip.Addr{netip.MustParseAddr(p.v4("177"))}},
+	}}
+	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(2*time.Minute))
+	defer cancel()
+	id, err := m.Make(ctx, wanted, func(context.Context, string) error { return errors.New("it is not wanted") })
+	if err == nil || !strings.Contains(err.Error(), "it is not wanted") || id == "" {
+		p.Fatalf("a refused container: %q, %v", id, err)
+	}
+	if running := p.docker("inspect", "--format", "{{.State.Running}}", id); running != "false" {
+		p.Errorf("the container that was refused runs")
+	}
+	p.docker("rm", "--force", id)
+	var seen string
+	id, err = m.Make(ctx, wanted, func(_ context.Context, id string) error { seen = id; return nil })
+	if err != nil || seen != id {
+		p.Fatalf("made %q, looked at %q: %v", id, seen, err)
+	}
+	if a, b := p.at(id, p.name), p.at(id, p.name+"b"); a != p.v4("77") || b != p.v4("177") {
+		p.Errorf("replica 2 has %s and %s", a, b)
+	}
+	after := p.ids()
+	if len(after) != 4 || !slices.Contains(after, id) || p.containerOf("web", 2) != id {
+		p.Errorf("there are %v; before were %v, and made was %s", after, before, id)
+	}
+	p.run("up", "--detach", "--scale", "web=3")
+	if again := p.ids(); !slices.Equal(again, after) {
+		p.Errorf("`up` makes anew: %v after %v", again, after)
+	}
+	p.run("down", "--timeout", "1")
+}
+
+// ids are those of the project's containers, in order.
+func (p *project) ids() []string {
+	p.Helper()
+	all := strings.Fields(p.docker("ps", "--all", "--no-trunc", "--filter", "label=com.docker.compose.project="+p.name,
+		"--format", "{{.ID}}"))
+	slices.Sort(all)
+	return all
+}
+
+// containerOf is the id of a replica.
+func (p *project) containerOf(service string, number int) string {
+	p.Helper()
+	return p.docker("ps", "--all", "--no-trunc", "--filter", "label=com.docker.compose.project="+p.name, "--filter",
+		"label=com.docker.compose.service="+service, "--filter",
+		fmt.Sprintf("label=com.docker.compose.container-number=%d", number), "--format", "{{.ID}}")
+}
