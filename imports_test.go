@@ -75,6 +75,11 @@ var mayImport = map[string][]string{
 	"internal/docker":        {"internal/ipam"},
 	"internal/docker/pin":    {"internal/docker", "internal/ipam"},
 	"internal/deploy":        {"internal/ipam"},
+	"internal/deploy/single": {},
+	"internal/deploy/scene":  {"internal/docker"},
+	"internal/deploy/rollout": {
+		"internal/deploy", "internal/deploy/scene", "internal/deploy/single",
+	},
 	"internal/edge":          {},
 	"internal/edge/announce": {"internal/edge"},
 	"internal/edge/nft":      {"internal/edge", "internal/edge/announce"},
@@ -98,6 +103,10 @@ var mayImport = map[string][]string{
 		"internal/admin/client", "internal/cli", "internal/cli/document", "internal/deploy", "internal/docker",
 		"internal/ipam", "internal/plan",
 	},
+	"internal/cli/deploy": {
+		"internal/admin/client", "internal/cli", "internal/deploy", "internal/deploy/rollout",
+		"internal/deploy/scene", "internal/deploy/single", "internal/docker", "internal/ipam",
+	},
 	"internal/cli/pin": {
 		"internal/admin/api", "internal/admin/client", "internal/cli", "internal/docker/pin", "internal/ipam",
 	},
@@ -106,7 +115,8 @@ var mayImport = map[string][]string{
 	},
 	"cmd/berth": {
 		"driver", "internal/admin", "internal/admin/api", "internal/admin/client", "internal/advice",
-		"internal/cli", "internal/cli/compose", "internal/cli/daemon", "internal/cli/document", "internal/cli/elastic",
+		"internal/cli", "internal/cli/compose", "internal/cli/daemon", "internal/cli/deploy", "internal/cli/document",
+		"internal/cli/elastic",
 		"internal/cli/host", "internal/cli/lease", "internal/cli/network", "internal/cli/owner", "internal/cli/pin",
 		"internal/cli/witness", "internal/docker", "internal/edge", "internal/edge/follow", "internal/edge/nft",
 		"internal/hook", "internal/ipam", "internal/ipam/cluster",

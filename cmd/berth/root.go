@@ -4,6 +4,7 @@ import (
 	"berth/internal/cli"
 	"berth/internal/cli/compose"
 	"berth/internal/cli/daemon"
+	"berth/internal/cli/deploy"
 	"berth/internal/cli/document"
 	"berth/internal/cli/elastic"
 	"berth/internal/cli/host"
@@ -43,7 +44,7 @@ func rootCommand(p *cli.Program) *cobra.Command {
 		network.Command(p), network.PoolCommand(p), network.ExclusionCommand(p), owner.ReservationCommand(p),
 		owner.AddressCommand(p), owner.EnvCommand(p), owner.IPCommand(p), lease.WhoCommand(p),
 		daemon.StatusCommand(p), daemon.CheckCommand(p), witness.Command(p), compose.AdoptCommand(p),
-		compose.Command(p), pin.Command(p), pin.UnpinCommand(p), host.Command(p), elastic.Command(p),
+		compose.Command(p), deploy.Command(p), pin.Command(p), pin.UnpinCommand(p), host.Command(p), elastic.Command(p),
 		elastic.AccountCommand(p), edgeCommand(p),
 		document.ExportCommand(p), document.ImportCommand(p), backupCommand(p), restoreCommand(p), storeCommand(p),
 		fsckCommand(p), daemon.TokenCommand(p), daemon.VersionCommand(p))

@@ -108,6 +108,11 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request, dry bool, body []b
 	if opt.Key, err = idempotencyKey(r); err != nil {
 		return err
 	}
+	if text := r.Header.Get(api.DeployHeader); text != "" {
+		if err := opt.Deploy.UnmarshalText([]byte(text)); err != nil {
+			return invalid("the header %s is %q, which is no id of a deploy", api.DeployHeader, text)
+		}
+	}
 	switch {
 	case dry:
 		opt.Key = "" // it changes nothing, however often

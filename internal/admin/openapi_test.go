@@ -158,6 +158,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 		{"POST", "/v1/fsck", 200, `"ok":true`},
 		{"POST", "/v1/backup", 200, ""},
 		{"GET", "/v1/tokens", 200, `"tokens":[]`},
+		{"GET", "/v1/deploys", 200, `"deploys":[]`},
 	} {
 		t.Run(c.method+" "+c.target, func(t *testing.T) {
 			body := h.checked(t, router, c.method, c.target, c.status)
@@ -240,7 +241,7 @@ func TestReasonsDescribed(t *testing.T) {
 		ipam.AddressAllocated, ipam.AddressNotAllocated, ipam.OtherAccount, ipam.QuotaExceeded, ipam.NoElasticFree,
 		ipam.ElasticRangeOverlaps, ipam.ElasticRangeInUse, ipam.GuestAssociated, ipam.GuestUnclear,
 		ipam.NetworkNotElastic, ipam.NetworkUnsuited, ipam.PublishesPorts, ipam.IsSystemAddress,
-		ipam.NoSystemAddress, ipam.ElasticTurnedOff, ipam.AccountInUse} {
+		ipam.NoSystemAddress, ipam.ElasticTurnedOff, ipam.AccountInUse, ipam.DeployLocked} {
 		used = append(used, string(code))
 	}
 	slices.Sort(described)

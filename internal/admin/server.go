@@ -148,6 +148,7 @@ type route struct {
 func (s *Server) routes() []route {
 	return slices.Concat(s.planRoutes(), s.hostRoutes(), s.elasticRoutes(), []route{
 		{http.MethodGet, api.VersionPath, s.version, true},
+		{http.MethodGet, api.DeploysPath, s.deploys, true},
 		{http.MethodGet, "/v1/spaces", s.spaces, true},
 		{http.MethodGet, "/v1/subnets", s.subnets, true},
 		{http.MethodGet, "/v1/leases", s.leases, true},

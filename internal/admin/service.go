@@ -50,6 +50,9 @@ type Service interface {
 	EdgeNews(context.Context) iter.Seq2[ipam.EdgeNews, error]
 	ReportEdge(context.Context, ipam.EdgeReport) error
 
+	// Deploys of projects.
+	Deploys(context.Context) ([]ipam.DeployLock, error)
+
 	// Plans as a whole.
 	Export(ctx context.Context, network string) iter.Seq2[ipam.PlannedNetwork, error]
 	Import(context.Context, ipam.Plan, ipam.ImportOptions) (ipam.ImportReport, error)

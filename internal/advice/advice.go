@@ -133,6 +133,8 @@ func sentence(do ipam.Do) string {
 		return "allocate it with `berth elastic allocate --ip %s`"
 	case ipam.DoAllocateElastic:
 		return "allocate one with `berth elastic allocate`, and associate that"
+	case ipam.DoUnlockDeploy:
+		return "if that deploy has ended, unlock it with `berth deploy unlock %s`"
 	case ipam.DoDisassociate:
 		return "end that with `berth elastic disassociate %s`"
 	case ipam.DoMoveElastic:

@@ -131,11 +131,11 @@ func SayAddresses(out ipam.Outcome) []string {
 
 // EditInSteps makes edits, more than one transaction takes in several: those that were made before a refusal are made
 // again without a change when the command is run again. A refusal ends with what where says of the edit.
-func EditInSteps(ctx context.Context, c *client.Client, dryRun bool, edits []ipam.Edit,
+func EditInSteps(ctx context.Context, c *client.Client, opt client.EditOptions, edits []ipam.Edit,
 	where func(edit int) string) (all ipam.Outcome, err error) {
 	for done := 0; done < len(edits); {
 		step := edits[done:min(done+ipam.MaxEdits, len(edits))]
-		out, err := c.Edit(ctx, client.EditOptions{DryRun: dryRun}, step...)
+		out, err := c.Edit(ctx, opt, step...)
 		if err != nil {
 			return all, located(err, done, where)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -25,6 +26,22 @@ func IsJournal(w io.Writer, stream string) bool {
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && stream == fmt.Sprintf("%d:%d", st.Dev, st.Ino)
+}
+
+// SayOfCompose has the library that reads Compose files say what it has to say as lines of ours.
+func (p *Program) SayOfCompose() {
+	logrus.SetOutput(p.Err) // of the library, which has no other
+	logrus.SetFormatter(composeSays{})
+}
+
+// composeSays writes a line. That `version` is obsolete is left out: we write it for those who need it.
+type composeSays struct{}
+
+func (composeSays) Format(e *logrus.Entry) ([]byte, error) {
+	if strings.Contains(e.Message, "`version` is obsolete") {
+		return nil, nil
+	}
+	return []byte("berth: " + e.Message + "\n"), nil
 }
 
 // NewLog returns the log of the daemon. The journal has times of its own.

@@ -14,6 +14,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -51,8 +52,14 @@ func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) i
 	if err == nil {
 		return 0
 	}
+	if code := codedError(0); errors.As(err, &code) {
+		return int(code)
+	}
 	fmt.Fprintf(p.Err, "berth: %s\n", OneLine(err))
-	if !p.understood || IsUsage(err) {
+	if wrong := (*usageError)(nil); errors.As(err, &wrong) {
+		return wrong.code
+	}
+	if !p.understood {
 		return 2
 	}
 	return 1

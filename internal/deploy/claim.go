@@ -121,10 +121,7 @@ func (p *Plan) claim(service *types.ServiceConfig, on *network) error {
 			service.Name, replicas, on.key)
 	}
 	for number := range replicas {
-		owner := service.ContainerName
-		if owner == "" {
-			owner = fmt.Sprintf("%s/%s/%d", p.project.Name(), service.Name, number+1)
-		}
+		owner := p.project.owner(service, number+1)
 		if err := ipam.CheckOwner(owner); err != nil {
 			return fmt.Errorf("services.%s: %w", service.Name, err)
 		}

@@ -69,6 +69,7 @@ const (
 	DoAllocate           Do = "elastic.allocate"
 	DoAllocateElastic    Do = "elastic.allocate.any"
 	DoDisassociate       Do = "elastic.disassociate"
+	DoUnlockDeploy       Do = "deploy.unlock"
 	DoMoveElastic        Do = "elastic.move"
 	DoTurnElasticOn      Do = "network.elastic"
 )

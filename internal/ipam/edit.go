@@ -27,6 +27,8 @@ type EditOptions struct {
 	DryRun  bool   // tell what would change, and change nothing
 	IfMatch uint64 // refuse (ErrChanged) unless this is the revision of the first edit's network; 0: any
 
+	Deploy ID // whose edits these are, where its project is locked for it; zero: no deploy's
+
 	// Key makes edits happen once: given again within KeyAge it gets the first answer, provided that Request, a digest
 	// of what was asked, is the same (else ErrKeyReused). Empty: none.
 	Key     string

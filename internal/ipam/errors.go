@@ -97,6 +97,8 @@ const (
 	NoSystemAddress      Code = "ElasticNoSystemAddress"     // the network is auto, and the guest has none to replace
 	ElasticTurnedOff     Code = "ElasticOff"                 // the daemon has all of it off
 	AccountInUse         Code = "AccountInUse"               // it has addresses, or is there
+
+	DeployLocked Code = "DeployLocked" // somebody else deploys the project (BD-1)
 )
 
 // CodeOf is the code of a refusal; empty where it has none.

@@ -65,6 +65,8 @@ const (
 	ElasticReleased
 	ElasticApplied   // an edge has mapped the address, or says why it cannot
 	ElasticWithdrawn // an edge maps it no more
+	DeployBegun      // a project is locked; Name is the project's in both
+	DeployEnded
 )
 
 var verbNames = [...]string{
@@ -91,6 +93,7 @@ var verbNames = [...]string{
 	ElasticTaken: "elastic.allocate", ElasticAssociated: "elastic.associate",
 	ElasticDisassociated: "elastic.disassociate", ElasticReleased: "elastic.release",
 	ElasticApplied: "elastic.applied", ElasticWithdrawn: "elastic.withdrawn",
+	DeployBegun: "deploy.begin", DeployEnded: "deploy.end",
 }
 
 func (v Verb) String() string {

@@ -38,6 +38,8 @@ func planEdits() []Edit {
 		new(DrainHost),
 		new(RemoveHost),
 		new(AdmitHost),
+		new(LockDeploy),
+		new(UnlockDeploy),
 	}
 }
 

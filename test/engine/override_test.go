@@ -44,19 +44,25 @@ type project struct {
 func (h *House) newProject(text string, variables map[string]string) *project {
 	h.Helper()
 	p := &project{House: h, name: h.name()}
-	for name, value := range variables {
-		text = strings.ReplaceAll(text, "${"+name+"}", value)
-	}
-	text = strings.NewReplacer("${image}", imageName, "${project}", p.name, "${driver}", h.Berth.Driver(),
-		"${run}", `["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done"]`,
-		"${bridge}", bridgeOf(p.name)).Replace(text)
-	p.files = []string{h.composeFile(text)}
+	p.write(text, variables)
 	h.Cleanup(func() { // what a refused command left
 		if err := removeContainers(h.Engine, p.name); err != nil {
 			h.Error(err)
 		}
 	})
 	return p
+}
+
+// write writes the project's file, in the place of one that was there.
+func (p *project) write(text string, variables map[string]string) {
+	p.Helper()
+	for name, value := range variables {
+		text = strings.ReplaceAll(text, "${"+name+"}", value)
+	}
+	text = strings.NewReplacer("${image}", imageName, "${project}", p.name, "${driver}", p.Berth.Driver(),
+		"${run}", `["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done"]`,
+		"${bridge}", bridgeOf(p.name)).Replace(text)
+	p.files = []string{p.composeFile(text)}
 }
 
 // override has Berth write the override, which goes behind the file.

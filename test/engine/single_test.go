@@ -82,8 +82,8 @@ func oneReplica(h *House, command []string) {
 	if err != nil {
 		p.Fatal(err)
 	}
-	m := &single.Maker{Compose: command, Project: p.name, Files: p.files, Dial: dial}
-	wanted := single.Replica{Project: p.name, Service: "web", Number: 2, On: []single.Endpoint{
+	m := &single.Maker{Command: single.Command{Words: command, Project: p.name, Files: p.files}, Dial: dial}
+	wanted := single.Replica{Service: "web", Number: 2, On: []single.Endpoint{
 		{Network: p.name, Addresses: []netip.Addr{netip.MustParseAddr(p.v4("77"))}},
 		{Network: p.name + "b", Addresses: []netip.Addr{netip.MustParseAddr(p.v4("177"))}},
 	}}

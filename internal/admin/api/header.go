@@ -9,6 +9,9 @@ import (
 // KeyHeader makes a change happen once, however often it is sent.
 const KeyHeader = "Idempotency-Key"
 
+// DeployHeader says of edits for which deploy they are made: the id of its lock.
+const DeployHeader = "Berth-Deploy"
+
 // StoreIDHeader says which store a backup is of.
 const StoreIDHeader = "Berth-Store-Id"
 

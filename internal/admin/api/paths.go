@@ -31,6 +31,8 @@ const (
 	EdgePath     = "/v1/edge" // what a host's edge is to map, and what it has mapped
 	EdgeState    = EdgePath + "/status"
 
+	DeploysPath = "/v1/deploys" // projects that are being deployed
+
 	CheckPath   = "/v1/check"
 	ReleasePath = "/v1/leases/release"
 	WitnessPath = "/v1/witness"

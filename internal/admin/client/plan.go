@@ -13,9 +13,10 @@ import (
 
 // EditOptions say how Client.Edit makes its edits.
 type EditOptions struct {
-	DryRun  bool   // tell what would change, and change nothing
-	IfMatch uint64 // refuse (412, changed) unless this is the revision of the first edit's network; 0: any
-	Key     string // Idempotency-Key: given again within ipam.KeyAge it gets the first answer; empty: none
+	DryRun  bool    // tell what would change, and change nothing
+	IfMatch uint64  // refuse (412, changed) unless this is the revision of the first edit's network; 0: any
+	Deploy  ipam.ID // for which the edits are made (BD-1); zero: none
+	Key     string  // Idempotency-Key: given again within ipam.KeyAge it gets the first answer; empty: none
 }
 
 // bulk is the body of POST /v1/edits as a Client writes it.
@@ -49,6 +50,9 @@ func (c *Client) Edit(ctx context.Context, opt EditOptions, edits ...ipam.Edit) 
 	}
 	r := request{method: http.MethodPost, path: api.EditsPath, body: body,
 		header: map[string]string{api.KeyHeader: opt.Key}}
+	if opt.Deploy != (ipam.ID{}) {
+		r.header[api.DeployHeader] = opt.Deploy.String()
+	}
 	if opt.IfMatch > 0 {
 		r.header["If-Match"] = api.ETag(opt.IfMatch)
 	}

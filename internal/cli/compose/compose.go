@@ -12,13 +12,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/deploy"
 
-	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 )
 
@@ -97,8 +95,7 @@ func compose(p *cli.Program, cmd *cobra.Command, flags composeFlags) error {
 	if err := overwrites(flags.output); err != nil {
 		return err
 	}
-	logrus.SetOutput(p.Err) // of the library, which has no other
-	logrus.SetFormatter(composeSays{})
+	p.SayOfCompose()
 	flags.source.Environment = os.Environ()
 	project, err := deploy.Load(cmd.Context(), flags.source)
 	if err != nil {
@@ -114,7 +111,8 @@ func compose(p *cli.Program, cmd *cobra.Command, flags composeFlags) error {
 
 // composeRelease releases what the project's owners have, and says which addresses that were.
 func composeRelease(ctx context.Context, p *cli.Program, c *client.Client, dryRun bool, project *deploy.Project) error {
-	out, err := cli.EditInSteps(ctx, c, dryRun, project.Release(), func(int) string { return "" })
+	out, err := cli.EditInSteps(ctx, c, client.EditOptions{DryRun: dryRun}, project.Release(),
+		func(int) string { return "" })
 	switch {
 	case err != nil:
 		return err
@@ -135,7 +133,7 @@ func composeOverride(ctx context.Context, p *cli.Program, c *client.Client, flag
 	if err != nil {
 		return err
 	}
-	out, err := cli.EditInSteps(ctx, c, flags.dryRun, plan.Edits(), plan.Where)
+	out, err := cli.EditInSteps(ctx, c, client.EditOptions{DryRun: flags.dryRun}, plan.Edits(), plan.Where)
 	if err != nil {
 		return err
 	}
@@ -179,15 +177,4 @@ func overwrites(file string) error {
 			file)
 	}
 	return err
-}
-
-// composeSays writes what the library has to say about a Compose file as a line. That `version` is obsolete is left
-// out: we write it for those who need it.
-type composeSays struct{}
-
-func (composeSays) Format(e *logrus.Entry) ([]byte, error) {
-	if strings.Contains(e.Message, "`version` is obsolete") {
-		return nil, nil
-	}
-	return []byte("berth: " + e.Message + "\n"), nil
 }

@@ -17,7 +17,6 @@ import (
 	"berth/internal/docker"
 	"berth/internal/ipam"
 
-	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 )
 
@@ -108,8 +107,7 @@ func readProject(ctx context.Context, p *cli.Program, engine *docker.Engine, fla
 	if len(source.Files) == 0 {
 		source.Files, source.Directory = a.engine.Files, a.engine.Directory
 	}
-	logrus.SetOutput(p.Err) // of the library, which has no other
-	logrus.SetFormatter(composeSays{})
+	p.SayOfCompose()
 	source.Environment = os.Environ()
 	if a.compose, err = deploy.Load(ctx, source); err != nil {
 		return nil, fmt.Errorf("%w; the files of the project %s are named with -f", err, a.engine.Name)
@@ -164,7 +162,7 @@ func overrideProject(ctx context.Context, p *cli.Program, c *client.Client, a *p
 	if err != nil {
 		return err
 	}
-	out, err := cli.EditInSteps(ctx, c, false, plan.Edits(), plan.Where)
+	out, err := cli.EditInSteps(ctx, c, client.EditOptions{}, plan.Edits(), plan.Where)
 	if err != nil {
 		return err
 	}

@@ -80,10 +80,10 @@ func (f *Filter) described(r *http.Request) ([]byte, error) {
 		}
 	}
 	service, number := labels[labelService], labels[labelNumber]
-	if labels[labelProject] != f.replica.Project || service != f.replica.Service ||
+	if labels[labelProject] != f.project || service != f.replica.Service ||
 		number != strconv.Itoa(f.replica.Number) || isOneOff(labels) {
 		return nil, fmt.Errorf("Compose makes %s/%s of the project %s; asked for was %s of %s", service, number,
-			labels[labelProject], f.replica.title(), f.replica.Project)
+			labels[labelProject], f.replica.title(), f.project)
 	}
 	if err := f.address(c); err != nil {
 		return nil, err

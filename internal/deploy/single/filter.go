@@ -17,7 +17,6 @@ import (
 
 // Replica is the container that is to be made.
 type Replica struct {
-	Project string
 	Service string
 	Number  int
 	Name    string     // of the container; empty: that which Compose gives it
@@ -32,6 +31,7 @@ type Endpoint struct {
 
 // Filter is a handler that stands before an engine while one container is made.
 type Filter struct {
+	project string
 	replica Replica
 	engine  *httputil.ReverseProxy
 	ask     *http.Client
@@ -45,10 +45,10 @@ type Filter struct {
 }
 
 // newFilter returns a Filter before the engine that dial reaches.
-func newFilter(r Replica, dial func(ctx context.Context, network, address string) (net.Conn, error),
+func newFilter(project string, r Replica, dial func(ctx context.Context, network, address string) (net.Conn, error),
 	created func(context.Context, string) error) *Filter {
 	transport := &http.Transport{DialContext: dial, DisableCompression: true}
-	f := &Filter{replica: r, created: created, ask: &http.Client{Transport: transport}}
+	f := &Filter{project: project, replica: r, created: created, ask: &http.Client{Transport: transport}}
 	f.engine = &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(&url.URL{Scheme: "http", Host: "engine"})
@@ -57,6 +57,9 @@ func newFilter(r Replica, dial func(ctx context.Context, network, address string
 		Transport:      transport,
 		FlushInterval:  -1,
 		ModifyResponse: f.answer,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, err.Error(), http.StatusBadGateway) // Compose says it, or has ended
+		},
 	}
 	return f
 }
@@ -110,7 +113,7 @@ func (f *Filter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // refuse answers what would change something else.
 func (f *Filter) refuse(w http.ResponseWriter, r *http.Request) {
 	f.refuseWith(w, fmt.Sprintf("%s %s is not passed on: one container is made here, %s of %s", r.Method, r.URL.Path,
-		f.replica.title(), f.replica.Project))
+		f.replica.title(), f.project))
 }
 
 func (f *Filter) refuseWith(w http.ResponseWriter, why string) {

@@ -55,7 +55,7 @@ func (f *Filter) hides(raw json.RawMessage) bool {
 	f.mu.Lock()
 	ours := c.ID == f.id
 	f.mu.Unlock()
-	if ours || c.Labels[labelProject] != f.replica.Project || c.Labels[labelService] != f.replica.Service {
+	if ours || c.Labels[labelProject] != f.project || c.Labels[labelService] != f.replica.Service {
 		return false
 	}
 	number, err := strconv.Atoi(c.Labels[labelNumber])

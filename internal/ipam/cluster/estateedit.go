@@ -12,6 +12,9 @@ import (
 // Edit is Service.Edit in the store that the edits are about; edits of both are refused. Only releases of owners go to
 // both, the cluster's first: what of them was made before a failure does no harm when it is asked for again.
 func (e *Estate) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Edit) (ipam.Outcome, error) {
+	if ofDeploys(edits) {
+		return e.lockBoth(ctx, opt, edits)
+	}
 	at, err := e.answered(ctx, opt)
 	if err == nil && at == (halves{}) {
 		at, err = e.placeEdits(ctx, edits)

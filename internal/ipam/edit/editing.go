@@ -24,6 +24,10 @@ type request struct {
 
 	at       int // which of the edits is made now
 	capacity capacity
+
+	deploy    ipam.ID            // whose edits these are; zero: no deploy's
+	locks     []*ipam.DeployLock // of projects, once they were read
+	locksRead bool
 }
 
 // requestOf is that of a change.
@@ -47,7 +51,7 @@ func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Ed
 		if out.Replayed {
 			return nil
 		}
-		requestOf(c).match = opt.IfMatch
+		requestOf(c).match, requestOf(c).deploy = opt.IfMatch, opt.Deploy
 		c.CollectEvents()
 		c.TouchPlan()
 		if err := makeEdits(c, edits, &out); err != nil {
@@ -85,7 +89,11 @@ func makeEdits(c *ledger.Change, edits []ipam.Edit, out *ipam.Outcome) error {
 	of := requestOf(c)
 	for i, e := range edits {
 		of.at = i
-		result, err := apply(c, e)
+		var result ipam.Result
+		err := unlocked(c, e)
+		if err == nil {
+			result, err = apply(c, e)
+		}
 		if err != nil && of.capacity.short == nil {
 			return ofSeveral(edits, i, err)
 		}
@@ -155,6 +163,10 @@ func apply(c *ledger.Change, e ipam.Edit) (ipam.Result, error) {
 		return removeHost(e, c)
 	case *ipam.AdmitHost:
 		return admitHost(e, c)
+	case *ipam.LockDeploy:
+		return lockDeploy(e, c)
+	case *ipam.UnlockDeploy:
+		return unlockDeploy(e, c)
 	}
 	of := requestOf(c)
 	if result, mine, err := elastic.Apply(c, e, of.match); mine {

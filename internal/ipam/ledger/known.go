@@ -25,6 +25,9 @@ func (c *Change) Tx() store.Tx { return c.tx }
 // Now is the time of the change, the same in all of it.
 func (c *Change) Now() time.Time { return c.now }
 
+// Actor is who asks.
+func (c *Change) Actor() string { return c.actor }
+
 // Host is this host's name.
 func (c *Change) Host() string { return c.host }
 

@@ -1,0 +1,134 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
+	"berth/internal/ipam"
+)
+
+// How long a lock lasts without a sign of life of its deploy, how often it gives one, and how often one who waits for
+// another's asks.
+const (
+	lockTTL   = 30 * time.Second
+	lockEvery = 10 * time.Second
+	lockLook  = time.Second
+)
+
+// lock is a project that is locked for this process, until it is unlocked or the lock is lost.
+type lock struct {
+	client *client.Client
+	edit   ipam.LockDeploy
+	cancel context.CancelFunc // of what is done under the lock
+	ended  chan struct{}
+
+	mu   sync.Mutex
+	lost error
+	good time.Time // until when it is held for sure
+}
+
+// take locks a project, and waits for another deploy as long as wait. What is done under the lock is given the context,
+// which ends when the lock is lost. The caller unlocks it.
+func take(ctx context.Context, c *client.Client, project string, owners []string,
+	wait time.Duration) (context.Context, *lock, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, nil, err
+	}
+	l := &lock{client: c, ended: make(chan struct{}), edit: ipam.LockDeploy{Project: project, ID: ipam.NewID(),
+		Host: host, PID: os.Getpid(), Owners: owners, TTL: ipam.Duration(lockTTL)}}
+	deadline := time.Now().Add(wait)
+	for {
+		err := l.renew(ctx)
+		if err == nil {
+			break
+		}
+		if !isLocked(err) || time.Now().After(deadline) {
+			return nil, nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-time.After(min(lockLook, time.Until(deadline)+time.Millisecond)):
+		}
+	}
+	under, cancel := context.WithCancel(ctx)
+	l.cancel = cancel
+	go l.keep(under)
+	return under, l, nil
+}
+
+// isLocked tells whether a refusal is that of another deploy's lock.
+func isLocked(err error) bool {
+	var problem *api.Problem
+	return errors.As(err, &problem) && problem.Reason == string(ipam.DeployLocked)
+}
+
+// renew asks for the lock, or for more of it.
+func (l *lock) renew(ctx context.Context) error {
+	asked := time.Now()
+	_, err := l.client.Edit(ctx, client.EditOptions{Deploy: l.edit.ID}, &l.edit)
+	if err == nil {
+		l.mu.Lock()
+		l.good = asked.Add(lockTTL)
+		l.mu.Unlock()
+	}
+	return err
+}
+
+// keep renews the lock until ctx ends. Where it was taken away, or could not be renewed in time, what is done under it
+// ends.
+func (l *lock) keep(ctx context.Context) {
+	defer close(l.ended)
+	again := time.NewTicker(lockEvery)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		}
+		err := l.renew(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if isLocked(err) || err != nil && l.held() != nil {
+			l.mu.Lock()
+			l.lost = fmt.Errorf("the lock of %s is lost, and nothing further is done: %w", l.edit.Project, err)
+			l.mu.Unlock()
+			l.cancel()
+			return
+		}
+	}
+}
+
+// held refuses the next step where the lock is not held for sure any more.
+func (l *lock) held() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.lost != nil:
+		return l.lost
+	case !time.Now().Before(l.good):
+		return fmt.Errorf("the lock of %s could not be renewed in time, and nothing further is done; run it again",
+			l.edit.Project)
+	}
+	return nil
+}
+
+// unlock ends the lock, also where ctx has ended.
+func (l *lock) unlock(ctx context.Context) error {
+	l.cancel()
+	<-l.ended
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockEvery)
+	defer cancel()
+	_, err := l.client.Edit(ctx, client.EditOptions{Deploy: l.edit.ID},
+		&ipam.UnlockDeploy{Project: l.edit.Project, ID: l.edit.ID})
+	return err
+}

@@ -1,0 +1,114 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/deploy/rollout"
+
+	"github.com/spf13/cobra"
+)
+
+const planHelp = `Shows what a deploy of a Compose project would do: which containers would be made, made anew and why,
+started, deleted, and which addresses each has and gets. Nothing is changed, neither on the engine nor
+in the plan. -o saves the plan for berth deploy apply.
+
+Exit code 0: there is nothing to do. 2: there is. 1: refused, with all that is in the way on standard
+error. 64: wrong usage.`
+
+func planCommand(p *cli.Program) *cobra.Command {
+	var f flags
+	var output, format string
+	cmd := cli.Verb{Use: "plan", Short: "Show what a deploy would do", Long: planHelp,
+		Example: "  berth deploy plan\n  berth deploy plan -f compose.yaml -p shop -o shop.plan"}.Command(p)
+	f.add(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "", "save the plan in `FILE`")
+	cli.FormatFlag(cmd, &format, "the plan as it is saved")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		table, err := cli.NewObject[rollout.Plan](p.Out, cmd, format)
+		if err != nil {
+			return err
+		}
+		var plan *rollout.Plan
+		err = withSite(cmd, p, &f, func(ctx context.Context, s *site) (err error) {
+			plan, err = s.draw(ctx, false)
+			return err
+		})
+		if err != nil {
+			return allOf(p, err)
+		}
+		if err := save(output, plan); err != nil {
+			return err
+		}
+		if err := cli.ShowObject(table, plan, func(w io.Writer) error { return show(w, plan) }); err != nil {
+			return err
+		}
+		if plan.Changes() {
+			return cli.Code(exitChanges)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// withSite finds the site of a project, and lets it go afterwards.
+func withSite(cmd *cobra.Command, p *cli.Program, f *flags, do func(context.Context, *site) error) error {
+	project, err := f.load(cmd, p)
+	if err != nil {
+		return err
+	}
+	return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+		s, err := open(ctx, f, project, c)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		return do(ctx, s)
+	})
+}
+
+// allOf says each of several problems in a line of its own; what comes back is the last word of them.
+func allOf(p *cli.Program, err error) error {
+	several, ok := err.(interface{ Unwrap() []error })
+	if !ok || len(several.Unwrap()) < 2 {
+		return err
+	}
+	for _, one := range several.Unwrap() {
+		p.Warn([]string{cli.OneLine(one)})
+	}
+	return fmt.Errorf("nothing was changed: %d problems are in the way", len(several.Unwrap()))
+}
+
+// save writes a plan to a file, for `berth deploy apply`.
+func save(file string, plan *rollout.Plan) error {
+	if file == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(plan, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o600)
+}
+
+// saved reads a plan that was saved.
+func saved(file string) (*rollout.Plan, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var plan rollout.Plan
+	if err := json.Unmarshal(text, &plan); err != nil {
+		return nil, fmt.Errorf("%s is no plan of `berth deploy plan -o`: %w", file, err)
+	}
+	if plan.Project == "" || len(plan.Files) == 0 {
+		return nil, errors.New(file + " is no plan of `berth deploy plan -o`: it names no project")
+	}
+	return &plan, nil
+}

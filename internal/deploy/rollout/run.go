@@ -1,0 +1,162 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"berth/internal/deploy/scene"
+	"berth/internal/deploy/single"
+)
+
+// Crew is what a deploy works with.
+type Crew struct {
+	Engine  *scene.Engine
+	Maker   *single.Maker
+	Release func(ctx context.Context, owner string) error // ends all that is reserved for it (BO-3)
+	Held    func() error                                  // whether the project is still locked for this deploy
+	Tell    func(Event)                                   // is called from several goroutines, one at a time
+}
+
+// run is one run of a plan.
+type run struct {
+	Crew
+	plan    *Plan
+	telling sync.Mutex
+	making  sync.Mutex // Compose counts replicas: while one is exchanged, no other may be missing
+}
+
+// Run does what a plan says. What it was not able to do, a plan that is drawn afterwards has still.
+func Run(ctx context.Context, p *Plan, crew Crew) error {
+	r := &run{Crew: crew, plan: p}
+	for _, step := range []func(context.Context) error{r.pull, r.remove, r.create, r.update} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) tell(e Event) {
+	r.telling.Lock()
+	defer r.telling.Unlock()
+	r.Tell(e)
+}
+
+// may refuses the next step where the deploy was ended, or the project is not its own any more.
+func (r *run) may(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return r.Held()
+}
+
+// pull has the images pulled before anything stops (BD-8).
+func (r *run) pull(ctx context.Context) error {
+	var services []string
+	for _, s := range r.plan.Services {
+		if s.Image != "" && slices.Contains(r.plan.Pull, s.Image) {
+			services = append(services, s.Name)
+		}
+	}
+	if len(services) == 0 {
+		return nil
+	}
+	if err := r.may(ctx); err != nil {
+		return err
+	}
+	for _, image := range r.plan.Pull {
+		r.tell(Event{Step: Pulling, Detail: image})
+	}
+	return r.Maker.Pull(ctx, services)
+}
+
+// remove ends what the files do not name any more, with its reservations, and keeps its volumes (BD-5, BO-3, BO-15).
+func (r *run) remove(ctx context.Context) error {
+	for _, one := range r.plan.Delete {
+		if err := r.end(ctx, one); err != nil {
+			return r.fail(ctx, one, false, err)
+		}
+		if err := r.Release(ctx, one.Owner); err != nil {
+			return fmt.Errorf("%s is gone, and what is reserved for it cannot be released: %w", one.Owner, err)
+		}
+		r.tell(Event{Step: Done, Instance: one.Owner, Detail: "deleted"})
+	}
+	return nil
+}
+
+// end stops and removes a container.
+func (r *run) end(ctx context.Context, one *Instance) error {
+	if err := r.stop(ctx, one); err != nil {
+		return err
+	}
+	r.tell(Event{Step: Removing, Instance: one.Owner, Detail: one.Name})
+	return r.Engine.Remove(ctx, one.Container)
+}
+
+// create makes what is missing before anything that is there is touched (BD-7), in the order of the dependencies.
+func (r *run) create(ctx context.Context) error {
+	for _, s := range r.plan.Services {
+		for _, one := range s.Instances {
+			if one.Do != Create {
+				continue
+			}
+			if err := r.exchange(ctx, s, one, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// update exchanges what has changed, service by service: canaries first, and then so many at once as may be in flight
+// (BD-8, BD-9).
+func (r *run) update(ctx context.Context) error {
+	for _, s := range r.plan.Services {
+		var left []*Instance
+		for _, one := range s.Instances {
+			if one.Do == Recreate || one.Do == Start {
+				left = append(left, one)
+			}
+		}
+		for canaries := min(s.Update.Canaries, len(left)); canaries > 0; canaries-- {
+			if err := r.exchange(ctx, s, left[0], true); err != nil {
+				return fmt.Errorf("a canary of %s failed, and the others are as they were: %w", s.Name, err)
+			}
+			left = left[1:]
+		}
+		if err := r.inFlight(ctx, s, left); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inFlight exchanges instances, at most so many at once as may be in flight. After a failure no further one begins.
+func (r *run) inFlight(ctx context.Context, s *Service, all []*Instance) error {
+	var mu sync.Mutex
+	var failed []error
+	var done sync.WaitGroup
+	places := make(chan struct{}, max(1, s.Update.MaxInFlight))
+	for _, one := range all {
+		places <- struct{}{}
+		mu.Lock()
+		stop := len(failed) > 0
+		mu.Unlock()
+		if stop {
+			break
+		}
+		done.Go(func() {
+			defer func() { <-places }()
+			if err := r.exchange(ctx, s, one, false); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed = append(failed, err)
+			}
+		})
+	}
+	done.Wait()
+	return errors.Join(failed...)
+}

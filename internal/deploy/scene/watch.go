@@ -1,0 +1,76 @@
+package scene
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+)
+
+// Span is how long a container is watched: one without a healthcheck for Least, one with it until it is healthy or Most
+// is over (BD-8).
+type Span struct{ Least, Most time.Duration }
+
+// lookEvery is how often a container is looked at while it is watched.
+const lookEvery = 200 * time.Millisecond
+
+// Watch waits until a container works: it is healthy, or, without a healthcheck, has run for the least time without a
+// restart. Its error says what it did instead.
+func (e *Engine) Watch(ctx context.Context, id string, span Span) error {
+	begin := time.Now()
+	again := time.NewTicker(lookEvery)
+	defer again.Stop()
+	restarts := -1
+	for {
+		shown, err := e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+		if err != nil {
+			return fmt.Errorf("it cannot be watched: %w", err)
+		}
+		c := &shown.Container
+		if restarts < 0 {
+			restarts = c.RestartCount
+		}
+		works, err := judge(c, restarts, time.Since(begin), span)
+		if works || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-again.C:
+		}
+	}
+}
+
+// judge tells whether a container that has been watched for some time works; an error: it does not, and will not be
+// waited for.
+func judge(c *container.InspectResponse, restarts int, watched time.Duration, span Span) (works bool, err error) {
+	switch {
+	case c.State == nil:
+		return false, fmt.Errorf("the engine says nothing of its state")
+	case c.State.Status == container.StateExited, c.State.Status == container.StateDead:
+		return false, fmt.Errorf("it ended with exit code %d after %s", c.State.ExitCode, watched.Round(time.Second))
+	case c.RestartCount != restarts || c.State.Status == container.StateRestarting:
+		return false, fmt.Errorf("it ended with exit code %d and was started again", c.State.ExitCode)
+	case c.State.Health == nil || c.State.Health.Status == container.NoHealthcheck:
+		return c.State.Status == container.StateRunning && watched >= span.Least, nil
+	case c.State.Health.Status == container.Healthy:
+		return true, nil
+	case c.State.Health.Status == container.Unhealthy:
+		return false, fmt.Errorf("its healthcheck says that it is unhealthy%s", lastCheck(c.State.Health))
+	case watched >= span.Most:
+		return false, fmt.Errorf("its healthcheck has not said that it is healthy within %s%s", span.Most,
+			lastCheck(c.State.Health))
+	}
+	return false, nil
+}
+
+// lastCheck is what the last healthcheck has said.
+func lastCheck(h *container.Health) string {
+	if len(h.Log) == 0 || h.Log[len(h.Log)-1].Output == "" {
+		return ""
+	}
+	return fmt.Sprintf("; it said %q", h.Log[len(h.Log)-1].Output)
+}

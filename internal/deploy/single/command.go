@@ -1,0 +1,90 @@
+package single
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// Command is the compose command of a project, with what it needs to find the project's files.
+type Command struct {
+	Words   []string // such as docker compose
+	Project string
+	Files   []string // absolute paths
+	Options []string // further ones that come before the verb, such as --profile NAME
+}
+
+// FindCommand is the compose command that answers: the one that is said, else `docker compose`, else docker-compose.
+func FindCommand(ctx context.Context, said string) (words []string, version string, err error) {
+	candidates := [][]string{{"docker", "compose"}, {"docker-compose"}}
+	if said != "" {
+		candidates = [][]string{strings.Fields(said)}
+	}
+	for _, words := range candidates {
+		if version, err = versionOf(ctx, words); err == nil {
+			return words, version, nil
+		}
+	}
+	if said != "" {
+		return nil, "", fmt.Errorf("the compose command %q does not answer: %w; name another with --compose-command",
+			said, err)
+	}
+	return nil, "", fmt.Errorf("neither `docker compose` nor docker-compose answers here: install one, or name it "+
+		"with --compose-command (%w)", err)
+}
+
+func versionOf(ctx context.Context, words []string) (string, error) {
+	args := append(slices.Clone(words[1:]), "version", "--short")
+	out, err := exec.CommandContext(ctx, words[0], args...).Output()
+	return strings.TrimPrefix(strings.TrimSpace(string(out)), "v"), err
+}
+
+// Hashes are those by which Compose knows whether a container is made of a service as the files describe it now.
+func (c *Command) Hashes(ctx context.Context) (map[string]string, error) {
+	said, err := c.run(ctx, nil, "config", "--hash", "*")
+	if err != nil {
+		return nil, err
+	}
+	hashes := map[string]string{}
+	for line := range strings.Lines(string(said)) {
+		if words := strings.Fields(line); len(words) == 2 {
+			hashes[words[0]] = words[1]
+		}
+	}
+	return hashes, nil
+}
+
+// Pull has the images of services pulled, with whatever Compose knows of how to log in.
+func (c *Command) Pull(ctx context.Context, services []string) error {
+	_, err := c.run(ctx, nil, append([]string{"pull", "--quiet"}, services...)...)
+	return err
+}
+
+// run runs a verb; what it has written to standard output comes back, and with an error the end of what it says of it.
+func (c *Command) run(ctx context.Context, environ []string, verb ...string) ([]byte, error) {
+	args := append(slices.Clone(c.Words[1:]), "--project-name", c.Project)
+	for _, file := range c.Files {
+		args = append(args, "--file", file)
+	}
+	args = append(append(args, c.Options...), verb...)
+	cmd := exec.CommandContext(ctx, c.Words[0], args...)
+	cmd.Env = append(os.Environ(), environ...)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return out.Bytes(), fmt.Errorf("%s %s: %w: %s", strings.Join(c.Words, " "), verb[0], err,
+			lastLines(append(said.Bytes(), out.Bytes()...)))
+	}
+	return out.Bytes(), nil
+}
+
+// lastLines are the last of what a command has said.
+func lastLines(said []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(said)), "\n")
+	const shown = 5
+	return strings.Join(lines[max(0, len(lines)-shown):], "\n")
+}

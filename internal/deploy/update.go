@@ -1,0 +1,49 @@
+package deploy
+
+import (
+	"strings"
+	"time"
+
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+// Update says how the replicas of a service are exchanged (BD-8).
+type Update struct {
+	Canaries    int  `json:"canaries"`      // so many first, on whose success the others wait
+	MaxInFlight int  `json:"max_in_flight"` // at most so many at once
+	CanaryWatch Span `json:"canary_watch"`
+	Watch       Span `json:"watch"`
+	StartFirst  bool `json:"start_first"` // the new one runs before the old one is stopped
+}
+
+// Span is how long a container is watched: at least, where it has no healthcheck, and at most.
+type Span struct {
+	Least time.Duration `json:"least"`
+	Most  time.Duration `json:"most"`
+}
+
+// defaultUpdate is what holds where the files say nothing.
+func defaultUpdate() Update {
+	watch := Span{time.Second, time.Minute}
+	return Update{Canaries: 1, MaxInFlight: 1, CanaryWatch: watch, Watch: watch}
+}
+
+// updateOf is how a service is updated: what the files say of Swarm's updates (deploy.update_config), else the default.
+func updateOf(service *types.ServiceConfig) Update {
+	u := defaultUpdate()
+	if service.Deploy == nil || service.Deploy.UpdateConfig == nil {
+		return u
+	}
+	says := service.Deploy.UpdateConfig
+	if says.Parallelism != nil {
+		if u.MaxInFlight = int(*says.Parallelism); u.MaxInFlight == 0 { // Swarm's word for all at once
+			u.MaxInFlight = max(1, service.GetScale())
+		}
+	}
+	if least := time.Duration(says.Monitor); least > 0 {
+		u.Watch = Span{least, max(least, u.Watch.Most)}
+		u.CanaryWatch = u.Watch
+	}
+	u.StartFirst = strings.EqualFold(says.Order, "start-first")
+	return u
+}

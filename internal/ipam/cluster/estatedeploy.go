@@ -1,0 +1,42 @@
+package cluster
+
+import (
+	"context"
+
+	"berth/internal/ipam"
+)
+
+// ofDeploys tells whether edits lock projects, or end that.
+func ofDeploys(edits []ipam.Edit) bool {
+	for _, e := range edits {
+		switch e.(type) {
+		case *ipam.LockDeploy, *ipam.UnlockDeploy:
+		default:
+			return false
+		}
+	}
+	return len(edits) > 0
+}
+
+// lockBoth locks projects in both stores, since a project may have addresses in each: the cluster's first, so that of
+// two hosts one is refused before anything is locked. Each may be asked for again.
+func (e *Estate) lockBoth(ctx context.Context, opt ipam.EditOptions, edits []ipam.Edit) (ipam.Outcome, error) {
+	out, err := e.shared.Edit(ctx, opt, edits...)
+	if err != nil {
+		return out, err
+	}
+	own, err := e.local.Edit(ctx, opt, edits...)
+	if err != nil {
+		return ipam.Outcome{}, err
+	}
+	return and(out, own), nil
+}
+
+// Deploys is Service.Deploys of the cluster's store, where each lock of a project is.
+func (e *Estate) Deploys(ctx context.Context) ([]ipam.DeployLock, error) {
+	s, err := e.cluster("which projects are deployed")
+	if err != nil {
+		return nil, err
+	}
+	return s.Deploys(ctx)
+}

@@ -1,0 +1,195 @@
+package edit
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// deployLocks is the range of the locks of projects.
+func deployLocks() store.Range {
+	return store.Prefix(append([]byte{ledger.SettingKeys}, "deploying "...))
+}
+
+func deployLockKey(project string) []byte {
+	return append(deployLocks().From, project...)
+}
+
+// DeployLocks reads the locks of projects that are in force.
+func DeployLocks(tx store.Tx, now time.Time) (all []*ipam.DeployLock, err error) {
+	for rec, err := range tx.Scan(deployLocks()) {
+		if err != nil {
+			return nil, err
+		}
+		lock := new(ipam.DeployLock)
+		if err := ipam.DecodeJSON("the lock of a deploy", rec.Value, lock); err != nil {
+			return nil, err
+		}
+		if now.Before(lock.Expires) {
+			all = append(all, lock)
+		}
+	}
+	return all, nil
+}
+
+func deployLock(c *ledger.Change, project string) (*ipam.DeployLock, error) {
+	raw, err := c.Tx().Get(deployLockKey(project))
+	if err != nil || raw == nil {
+		return nil, err
+	}
+	lock := new(ipam.DeployLock)
+	return lock, ipam.DecodeJSON("the lock of a deploy", raw, lock)
+}
+
+// lockDeploy locks a project, or renews its lock. One that has expired is anybody's.
+func lockDeploy(e *ipam.LockDeploy, c *ledger.Change) (ipam.Result, error) {
+	if err := checkLock(e); err != nil {
+		return ipam.Result{}, err
+	}
+	held, err := deployLock(c, e.Project)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	mine := held != nil && held.ID == e.ID
+	if held != nil && !mine && c.Now().Before(held.Expires) {
+		return ipam.Result{}, isLocked(held)
+	}
+	lock := &ipam.DeployLock{Project: e.Project, ID: e.ID, Holder: c.Actor(), Host: e.Host, PID: e.PID,
+		Owners: e.Owners, Since: c.Now(), Expires: c.Now().Add(time.Duration(e.TTL))}
+	if mine {
+		lock.Since, lock.Holder = held.Since, held.Holder
+	} else if err := begin(c, e.Project); err != nil {
+		return ipam.Result{}, err
+	}
+	_, err = c.PutJSON(deployLockKey(e.Project), lock, false)
+	return ipam.Result{}, err
+}
+
+// begin tells of a deploy, and clears away the locks of those that ended long ago without a word.
+func begin(c *ledger.Change, project string) error {
+	if err := trimDeployLocks(c); err != nil {
+		return err
+	}
+	_, err := c.Event(&ipam.Event{Verb: ipam.DeployBegun, Name: project})
+	return err
+}
+
+func checkLock(e *ipam.LockDeploy) error {
+	if err := ipam.CheckName("project", e.Project); err != nil {
+		return err
+	}
+	switch {
+	case strings.Contains(e.Project, "/"):
+		return ipam.Refuse(ipam.ErrInvalid, "%q is no project: its name has a slash", e.Project)
+	case e.ID == (ipam.ID{}):
+		return ipam.Refuse(ipam.ErrInvalid, "a deploy of %s needs an id of its own, by which its lock is renewed",
+			e.Project)
+	case e.TTL < ipam.LeastDeployTTL || e.TTL > ipam.MostDeployTTL:
+		return ipam.Refuse(ipam.ErrInvalid, "the lock of %s is to last %s without a sign of life; that is %s to %s",
+			e.Project, time.Duration(e.TTL), time.Duration(ipam.LeastDeployTTL), time.Duration(ipam.MostDeployTTL))
+	case len(e.Owners) > ipam.MaxEdits:
+		return ipam.Refuse(ipam.ErrInvalid, "the lock of %s names %d owners; at most %d are kept", e.Project,
+			len(e.Owners), ipam.MaxEdits)
+	}
+	return nil
+}
+
+// isLocked is the refusal of what a deploy keeps others from.
+func isLocked(held *ipam.DeployLock) error {
+	who := held.Holder
+	if held.Host != "" {
+		who += " on host " + held.Host
+	}
+	return ipam.Help(ipam.RefuseAs(ipam.DeployLocked, ipam.ErrInUse,
+		"the project %s is being deployed by %s (process %d) since %s, and locked until %s at least", held.Project, who,
+		held.PID, held.Since.Format(time.RFC3339), held.Expires.Format(time.RFC3339)),
+		ipam.Advise(ipam.DoUnlockDeploy, held.Project))
+}
+
+// unlockDeploy ends a lock. One that is gone, or is another's by now, is no error: it is not this deploy's.
+func unlockDeploy(e *ipam.UnlockDeploy, c *ledger.Change) (ipam.Result, error) {
+	held, err := deployLock(c, e.Project)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if held == nil || held.ID != e.ID && !e.Force {
+		if e.Force {
+			return ipam.Result{}, ipam.Refuse(ipam.ErrNotFound, "the project %s is not locked", e.Project)
+		}
+		return ipam.Result{}, nil
+	}
+	event := &ipam.Event{Verb: ipam.DeployEnded, Name: e.Project}
+	if e.Force {
+		event.Detail = "its lock was taken away from " + held.Holder
+	}
+	if _, err := c.Event(event); err != nil {
+		return ipam.Result{}, err
+	}
+	return ipam.Result{}, c.Tx().Delete(deployLockKey(e.Project))
+}
+
+// unlocked refuses an edit of what is reserved for a project that somebody else deploys.
+func unlocked(c *ledger.Change, e ipam.Edit) error {
+	owners := ownersOf(e)
+	if len(owners) == 0 {
+		return nil
+	}
+	of := requestOf(c)
+	if !of.locksRead {
+		locks, err := DeployLocks(c.Tx(), c.Now())
+		if err != nil {
+			return err
+		}
+		of.locks, of.locksRead = locks, true
+	}
+	for _, lock := range of.locks {
+		if lock.ID != of.deploy && slices.ContainsFunc(owners, lock.Of) {
+			return isLocked(lock)
+		}
+	}
+	return nil
+}
+
+// ownersOf are the owners whose reservations an edit changes.
+func ownersOf(e ipam.Edit) (owners []string) {
+	switch e := e.(type) {
+	case *ipam.AddReservation:
+		return []string{ipam.CanonicalOwner(e.Owner)}
+	case *ipam.RemoveReservation:
+		return []string{ipam.CanonicalOwner(e.Owner)}
+	case *ipam.ReleaseOwner:
+		return []string{ipam.CanonicalOwner(e.Owner)}
+	case *ipam.BindReservations:
+		for i := range e.Wanted {
+			owners = append(owners, ipam.CanonicalOwner(e.Wanted[i].Owner))
+		}
+	}
+	return owners
+}
+
+// trimDeployLocks removes the locks that have expired long ago, so that they do not gather.
+func trimDeployLocks(c *ledger.Change) error {
+	var over [][]byte
+	for rec, err := range c.Tx().Scan(deployLocks()) {
+		if err != nil {
+			return err
+		}
+		lock := new(ipam.DeployLock)
+		if err := ipam.DecodeJSON("the lock of a deploy", rec.Value, lock); err != nil {
+			return err
+		}
+		if c.Now().Sub(lock.Expires) > time.Duration(ipam.MostDeployTTL) {
+			over = append(over, append([]byte(nil), rec.Key...))
+		}
+	}
+	for _, key := range over {
+		if err := c.Tx().Delete(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
