@@ -19,7 +19,7 @@ version: "3.9"
 services:
   web:
     image: ${image}
-    command: ${run}
+    command: ${web}
     environment: {ROUND: "${round}"}
     networks: [front]
     depends_on: [db]
@@ -54,7 +54,7 @@ func deployed(h *House, command []string) {
 	planned := h.plan("--subnet", h.v4("0/24")+",pool")
 	says := func(round, replicas string) map[string]string {
 		return map[string]string{"planned": planned, "subnet": h.v4("0/24"), "db": h.v4("80"), "round": round,
-			"replicas": replicas}
+			"replicas": replicas, "web": "${run}"}
 	}
 	p := h.newProject(deployedFile, says("one", "3"))
 	p.command = command
@@ -82,6 +82,7 @@ func deployed(h *House, command []string) {
 			p.Errorf("web %d had %s, and has %s", n, has[n], now)
 		}
 	}
+	canaryFails(p, says)
 	p.write(deployedFile, says("two", "1"))
 	p.plans(2, "2 to delete")
 	p.deploys()
@@ -92,6 +93,27 @@ func deployed(h *House, command []string) {
 	p.run("up", "--detach")
 	p.run("down", "--timeout", "1")
 	p.berth("compose", "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(), "--release")
+}
+
+// canaryFails: a canary that ends stops the deploy, which shows the last that it has said and leaves the others as they
+// were; afterwards the next deploy does the rest (BD-9).
+func canaryFails(p *project, says func(round, replicas string) map[string]string) {
+	p.Helper()
+	before := []string{p.containerOf("web", 2), p.containerOf("web", 3)}
+	broken := says("three", "3")
+	broken["web"] = `["sh", "-c", "echo it has no key; exit 3"]`
+	p.write(deployedFile, broken)
+	said, code := p.deploy("apply", "--yes")
+	if code != 1 || !strings.Contains(said, "| it has no key") || !strings.Contains(said, "exit code 3") {
+		p.Errorf("a canary that fails ends with %d:\n%s", code, said)
+	}
+	if after := []string{p.containerOf("web", 2), p.containerOf("web", 3)}; !slices.Equal(before, after) {
+		p.Errorf("the others were %v, and are %v", before, after)
+	}
+	p.write(deployedFile, says("two", "3"))
+	p.plans(2, "1 to recreate")
+	p.deploys()
+	p.plans(0)
 }
 
 // deploy runs a verb of `berth deploy`.

@@ -32,7 +32,7 @@ func (r *pinRun) pin(ctx context.Context) error {
 	if err := r.ask(cut, "Pin them?"); err != nil {
 		return err
 	}
-	if _, err := cli.EditInSteps(ctx, r.client, false, edits, func(int) string { return "" }); err != nil {
+	if _, err := cli.EditInSteps(ctx, r.client, client.EditOptions{}, edits, func(int) string { return "" }); err != nil {
 		return fmt.Errorf("no container was changed: %w", err)
 	}
 	for i := range r.pins {

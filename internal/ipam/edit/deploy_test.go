@@ -1,0 +1,91 @@
+package edit_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
+)
+
+// TestDeployLock: a project that is locked for a deploy is of that alone until it ends, or its time is over: nobody else
+// locks it or changes what is reserved for its owners, and the refusal says who has it (BD-1).
+func TestDeployLock(t *testing.T) {
+	r := ipamtest.New(t)
+	r.Run("network net1 subnet=192.0.2.0/24,pool")
+	mine, other := ipam.NewID(), ipam.NewID()
+	as := func(deploy ipam.ID, e ipam.Edit) error {
+		t.Helper()
+		_, err := r.S.Edit(ipam.WithActor(ctx, "root"), ipam.EditOptions{Deploy: deploy}, e)
+		return err
+	}
+	lock := func(id ipam.ID) error {
+		t.Helper()
+		return as(id, &ipam.LockDeploy{Project: "shop", ID: id, Host: "h1", PID: 7, Owners: []string{"mail"},
+			TTL: ipam.Duration(30 * time.Second)})
+	}
+	reserve := func(deploy ipam.ID, owner string) error {
+		t.Helper()
+		return as(deploy, &ipam.AddReservation{Network: "net1", Owner: owner, Wishes: []ipam.Wish{{}}})
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, ipam.ErrInUse) || ipam.CodeOf(err) != ipam.DeployLocked ||
+			!strings.Contains(err.Error(), "root on host h1 (process 7)") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	done := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	done("locked", lock(mine))
+	refused("locked twice", lock(other))
+	for _, owner := range []string{"shop/web/1", "mail"} {
+		refused("another's reservation for "+owner, reserve(ipam.ID{}, owner))
+		refused("another deploy's for "+owner, reserve(other, owner))
+		done("its own for "+owner, reserve(mine, owner))
+	}
+	refused("released", as(ipam.ID{}, &ipam.ReleaseOwner{Owner: "shop", Under: true}))
+	refused("removed", as(other, &ipam.RemoveReservation{Network: "net1", Owner: "shop/web/1"}))
+	refused("bound", as(other, &ipam.BindReservations{Wanted: []ipam.AddReservation{{Network: "net1",
+		Owner: "shop/web/1", Wishes: []ipam.Wish{{}}}}}))
+	for _, owner := range []string{"shopping/web/1", "web"} {
+		done("another project's "+owner, reserve(ipam.ID{}, owner))
+	}
+
+	r.Clock.Time = r.Clock.Time.Add(20 * time.Second)
+	done("renewed", lock(mine))
+	r.Clock.Time = r.Clock.Time.Add(29 * time.Second)
+	r.Reopened()
+	refused("locked before its time is over", lock(other))
+	all, err := r.S.Deploys(ctx)
+	if err != nil || len(all) != 1 || all[0].Holder != "root" || all[0].ID != mine {
+		t.Errorf("there are %+v, %v", all, err)
+	}
+	r.Clock.Time = r.Clock.Time.Add(time.Second)
+	done("a reservation after its time", reserve(ipam.ID{}, "shop/web/2"))
+	done("locked after its time", lock(other))
+	refused("the first one again", lock(mine))
+	done("what is another's lock by now", as(mine, &ipam.UnlockDeploy{Project: "shop", ID: mine}))
+	refused("it was not ended by that", lock(mine))
+	done("taken away", as(ipam.ID{}, &ipam.UnlockDeploy{Project: "shop", Force: true}))
+	if err := as(ipam.ID{}, &ipam.UnlockDeploy{Project: "shop", Force: true}); !errors.Is(err, ipam.ErrNotFound) {
+		t.Errorf("taken away twice: %v", err)
+	}
+	done("locked again", lock(mine))
+	for what, e := range map[string]*ipam.LockDeploy{
+		"no id":      {Project: "a", TTL: ipam.Duration(time.Minute)},
+		"no project": {ID: mine, TTL: ipam.Duration(time.Minute)},
+		"a path":     {Project: "a/b", ID: mine, TTL: ipam.Duration(time.Minute)},
+		"for ever":   {Project: "a", ID: mine, TTL: ipam.Duration(time.Hour)},
+	} {
+		if err := as(mine, e); !errors.Is(err, ipam.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
