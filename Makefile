@@ -92,7 +92,7 @@ machine-clean: ## remove what an interrupted `make machine` left behind
 	go test -tags machine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/machine -clean
 
 test: ## everything but the machine: `make race`, `make edge`, `make engine`, twenty minutes to half an hour; installs what it needs with apt
-	@scripts/needs go test engine
+	@scripts/needs go test compose engine
 	@echo "the tests that need no Docker Engine, under the race detector: about 6 minutes on two idle cores"
 	@$(MAKE) --no-print-directory race
 	@echo "the tests of elastic addresses on this kernel: about 2 minutes"

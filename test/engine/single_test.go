@@ -43,7 +43,7 @@ networks:
 // composeCommands are the generations of Compose that a project may be of.
 func composeCommands(t *testing.T) map[string][]string {
 	t.Helper()
-	newest, err := filepath.Abs("../../build/tools/compose")
+	newest, err := filepath.Abs("../../build/tools/compose-v5.5.0")
 	if err != nil {
 		t.Fatal(err)
 	}
