@@ -140,3 +140,14 @@ func (w *Witness) checked(r *ipam.CheckReport) {
 	w.state.Runs++
 	w.state.Last, w.state.Counts = r.Taken, maps.Clone(r.Counts)
 }
+
+// View is what runs at this moment, as far as it can be seen; nil: it cannot.
+func (w *Witness) View(ctx context.Context) (*ipam.EngineView, error) {
+	done, err := w.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	src, err := w.ask(ctx, nil)
+	return src.view, err
+}

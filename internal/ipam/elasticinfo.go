@@ -161,3 +161,53 @@ type EdgeStatus struct {
 	Connected int    `json:"connected"`
 	Enabled   bool   `json:"enabled"` // by the daemon's --elastic
 }
+
+// UsageFilter says of which time the usage of elastic addresses is asked for. A zero Since is as far back as is known,
+// a zero Until now.
+type UsageFilter struct {
+	Since time.Time
+	Until time.Time
+}
+
+// UsageReport is how long accounts had elastic addresses (CS-10).
+type UsageReport struct {
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+	// KnownSince is since when the events tell what was released: of what was released before, nothing is in the sums.
+	// Zero where that is all of the time that is asked for.
+	KnownSince time.Time      `json:"known_since,omitzero"`
+	Accounts   []AccountUsage `json:"accounts"` // by name
+}
+
+// AccountUsage is how long an account had elastic addresses in some time. System addresses do not count: nobody asked
+// for them.
+type AccountUsage struct {
+	Account   string  `json:"account"`
+	Domain    string  `json:"domain"`    // empty: it has none, or is no more
+	Addresses int     `json:"addresses"` // how many it had in that time, each counted once
+	Hours     float64 `json:"hours"`     // of address and hour, summed
+}
+
+// ElasticCheck is what the records say is wrong with the elastic addresses of a host (`berth elastic check`), and what
+// who knows its edge and its devices needs to find the rest.
+type ElasticCheck struct {
+	Host     string
+	Findings []Finding
+	Ranges   []EdgeRange // of which the host may have addresses
+	Wanted   int         // how many addresses are to be mapped on the host
+	Unmapped int         // how many of them its edge has not mapped
+}
+
+// The kinds of findings that are of elastic addresses, and of nothing that a repair could put right.
+const (
+	EdgeAway        FindingKind = "edge_away"        // addresses are to be mapped on a host without an edge
+	UnmappedElastic FindingKind = "unmapped_elastic" // it is to be mapped, and is not
+	GuestGone       FindingKind = "guest_gone"       // an address is associated with a container that is no more
+	MissingDevice   FindingKind = "missing_device"   // a range is announced at a device that is not there
+	FirewallInWay   FindingKind = "firewall_in_way"  // the engine's firewall drops what comes in
+)
+
+// ElasticKinds are the kinds of findings of elastic addresses, in the order of a report.
+func ElasticKinds() []FindingKind {
+	return []FindingKind{EdgeAway, UnmappedElastic, GuestGone, MissingDevice, FirewallInWay}
+}

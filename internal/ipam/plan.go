@@ -3,6 +3,7 @@ package ipam
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,9 @@ import (
 // for errors; 0: unknown.
 type Plan struct {
 	Networks []PlannedNetwork `json:"networks"`
+
+	// Elastic is made by edits, after the networks: who imports a document asks for them (internal/cli/document).
+	Elastic *PlannedElastic `json:"-"`
 }
 
 // PlannedNetwork is one network of a Plan with all that is planned in it. An import makes it, or, where a network of
@@ -27,6 +31,7 @@ type PlannedNetwork struct {
 	Sticky       *bool                `json:"sticky,omitempty"`
 	Quarantine   *Duration            `json:"quarantine,omitempty"`
 	Headroom     int                  `json:"headroom,omitempty"`
+	Elastic      string               `json:"elastic,omitempty"`     // off (default), on or auto
 	Type         string               `json:"type,omitempty"`        // manual (default), dynamic or vip
 	OwnerRules   []OwnerRule          `json:"owner_rules,omitempty"` // in the order in which they are tried
 	Subnets      []PlannedSubnet      `json:"subnets,omitempty"`
@@ -127,11 +132,18 @@ type Counts struct {
 	Exclusions   int `json:"exclusions"`
 	Reservations int `json:"reservations"`
 	Addresses    int `json:"addresses"`
+
+	// Of elastic addresses, where a document has them.
+	Accounts     int `json:"accounts,omitempty"`
+	Ranges       int `json:"ranges,omitempty"`
+	Elastic      int `json:"elastic,omitempty"`
+	Associations int `json:"associations,omitempty"`
 }
 
 // Sum is how many there are in all.
 func (n Counts) Sum() int {
-	return n.Networks + n.Subnets + n.Pools + n.Exclusions + n.Reservations + n.Addresses
+	return n.Networks + n.Subnets + n.Pools + n.Exclusions + n.Reservations + n.Addresses +
+		n.Accounts + n.Ranges + n.Elastic + n.Associations
 }
 
 func (n Counts) String() string {
@@ -140,7 +152,8 @@ func (n Counts) String() string {
 		n    int
 		noun string
 	}{{n.Networks, "network"}, {n.Subnets, "subnet"}, {n.Pools, "pool"}, {n.Exclusions, "exclusion"},
-		{n.Reservations, "reservation"}, {n.Addresses, "address"}} {
+		{n.Reservations, "reservation"}, {n.Addresses, "address"}, {n.Accounts, "account"},
+		{n.Ranges, "elastic range"}, {n.Elastic, "elastic address"}, {n.Associations, "association"}} {
 		switch {
 		case one.n == 1:
 			parts = append(parts, "1 "+one.noun)
@@ -188,4 +201,37 @@ type ImportState struct {
 type ImportOptions struct {
 	DryRun   bool
 	Progress func(done, total int) // called after each transaction; may be nil
+}
+
+// PlannedElastic is what there is of elastic addresses, the way a document describes it: accounts, ranges, and which
+// addresses whose are, with what they are associated with. What edges have applied, and system addresses, are no part
+// of it.
+type PlannedElastic struct {
+	Accounts  []PlannedAccount
+	Ranges    []PlannedElasticRange
+	Addresses []PlannedElasticAddress
+}
+
+// PlannedAccount is an account of a document.
+type PlannedAccount struct {
+	CreateAccount
+	Line int
+}
+
+// PlannedElasticRange is a range of elastic addresses of a document.
+type PlannedElasticRange struct {
+	AddElasticRange
+	Line int
+}
+
+// PlannedElasticAddress is an address of a document. Without an instance it is associated with nobody. The guest counts
+// only where it is not clear without it which is meant.
+type PlannedElasticAddress struct {
+	Address    netip.Addr
+	Account    string
+	Instance   string
+	Network    string
+	Guest      netip.Addr
+	EgressOnly bool
+	Line       int
 }

@@ -95,6 +95,8 @@ var networkSheet = sheet[ipam.PlannedNetwork]{
 			get: func(n *ipam.PlannedNetwork) string { return quarantineText(n.Quarantine) }},
 		{name: "headroom", set: parsed(parseNumber, func(n *ipam.PlannedNetwork, count int) { n.Headroom = count }),
 			get: func(n *ipam.PlannedNetwork) string { return countText(n.Headroom) }},
+		{name: "elastic", set: parsed(parseElastic, func(n *ipam.PlannedNetwork, s string) { n.Elastic = s }),
+			get: func(n *ipam.PlannedNetwork) string { return n.Elastic }},
 		{name: "type", set: parsed(parseType, func(n *ipam.PlannedNetwork, s string) { n.Type = s }),
 			get: func(n *ipam.PlannedNetwork) string { return n.Type }},
 		{name: "owner_rules", set: parsed(parseRules,

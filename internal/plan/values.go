@@ -70,6 +70,18 @@ func parseType(text string) (string, error) {
 	return t.String(), err
 }
 
+// parseElastic reads off, on or auto, and what readers of YAML make of the first two.
+func parseElastic(text string) (string, error) {
+	switch text {
+	case "true":
+		text = "on"
+	case "false":
+		text = "off"
+	}
+	mode, err := ipam.ParseElasticMode(text)
+	return mode.String(), err
+}
+
 // parseTime reads RFC 3339.
 func parseTime(text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, text)

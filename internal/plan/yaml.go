@@ -64,7 +64,7 @@ func (d *document) syntax(err error) {
 
 func (d *document) plan(n *yaml.Node) (p ipam.Plan) {
 	said := ""
-	d.mapping(n, "the plan", "version, networks", func(key string, v *yaml.Node) bool {
+	d.mapping(n, "the plan", "version, networks, elastic", func(key string, v *yaml.Node) bool {
 		switch key {
 		case "version":
 			said = d.text(v)
@@ -73,6 +73,8 @@ func (d *document) plan(n *yaml.Node) (p ipam.Plan) {
 			}
 		case "networks":
 			p.Networks = list(d, v, "networks", d.network)
+		case "elastic":
+			p.Elastic = d.elastic(v)
 		default:
 			return false
 		}
@@ -87,7 +89,7 @@ func (d *document) plan(n *yaml.Node) (p ipam.Plan) {
 func (d *document) network(n *yaml.Node) ipam.PlannedNetwork {
 	p := ipam.PlannedNetwork{Line: n.Line}
 	d.mapping(n, "a network",
-		"name, space, tags, mac_prefix, links, sticky, quarantine, headroom, type, owner_rules, subnets, static, "+
+		"name, space, tags, mac_prefix, links, sticky, quarantine, headroom, elastic, type, owner_rules, subnets, static, "+
 			"pools, exclusions, reservations, addresses",
 		func(key string, v *yaml.Node) bool {
 			switch key {
@@ -109,6 +111,8 @@ func (d *document) network(n *yaml.Node) ipam.PlannedNetwork {
 				p.Quarantine, _ = value(d, v, parseDuration)
 			case "headroom":
 				p.Headroom, _ = value(d, v, parseNumber)
+			case "elastic":
+				p.Elastic, _ = value(d, v, parseElastic)
 			case "type":
 				p.Type, _ = value(d, v, parseType)
 			case "owner_rules":

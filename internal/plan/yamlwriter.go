@@ -20,6 +20,8 @@ type yamlWriter struct {
 	b     *bufio.Writer
 	begun bool
 	err   error // of a text
+
+	elastic *ipam.PlannedElastic // written at the end
 }
 
 // NewYAML returns a Writer of a YAML document.
@@ -54,6 +56,7 @@ func (w *yamlWriter) Write(n *ipam.PlannedNetwork) error {
 	if n.Headroom > 0 {
 		w.line("  headroom: %d", n.Headroom)
 	}
+	w.field("  elastic", n.Elastic)
 	w.field("  type", n.Type)
 	w.rules(n.OwnerRules)
 	w.subnets(n.Subnets)
@@ -67,6 +70,7 @@ func (w *yamlWriter) Write(n *ipam.PlannedNetwork) error {
 // Close implements Writer.
 func (w *yamlWriter) Close() error {
 	w.begin(" []\n")
+	w.elasticLines(w.elastic)
 	if w.err != nil {
 		return w.err
 	}

@@ -14,7 +14,8 @@ import (
 )
 
 const exportHelp = `Writes the plan as one YAML document: all networks that are planned, with their subnets,
-pools, exclusions, reservations, and the addresses of devices that are not containers. What Docker holds is no
+pools, exclusions, reservations, and the addresses of devices that are not containers, and all that there is of
+elastic addresses: accounts, ranges, whose they are, and what they are associated with. What Docker holds is no
 part of it; berth backup keeps that. berth import reads it back, there or in another Berth.
 
 --csv writes one kind of thing as a table for a spreadsheet, with the names of columns that NetBox has:
@@ -68,6 +69,14 @@ func export(ctx context.Context, c *client.Client, network string, to io.Writer,
 		if err := w.Write(&n); err != nil {
 			return err
 		}
+	}
+	all, can := w.(plan.ElasticWriter)
+	if can && network == "" {
+		elastic, err := exportElastic(ctx, c)
+		if err != nil {
+			return err
+		}
+		all.WriteElastic(elastic)
 	}
 	return w.Close()
 }

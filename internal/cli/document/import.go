@@ -9,12 +9,14 @@ package document
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
 
+	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 	"berth/internal/plan"
@@ -30,6 +32,10 @@ The document is checked as a whole before anything is written, and everything th
 listed with its line. Then it is written in small steps, between which Docker goes on getting addresses; a
 new network appears as a whole or not at all. An import that is interrupted stays open: berth status names
 it, --resume finishes it, and --undo takes back what it has added. Nothing else is imported before that.
+
+Accounts, elastic ranges and elastic addresses are added after the networks, by changes of their own: --resume
+and --undo are not about them, and the same document can be imported again. An association whose container has
+no address yet is listed, and the rest is made.
 
 --csv reads a table of one kind of thing, as spreadsheets and NetBox write it (prefixes are subnets,
 ip-ranges pools or exclusions, ip-addresses addresses or reservations). Its first row names the columns,
@@ -136,7 +142,35 @@ func importing(p *cli.Program, cmd *cobra.Command, flags importFlags,
 		return report, err
 	}
 	defer c.Close()
-	return Import(ctx, p, c, planned, flags.edit.DryRun, file)
+	if planned.Elastic == nil {
+		return Import(ctx, p, c, planned, flags.edit.DryRun, file)
+	}
+	return importAll(ctx, p, c, planned, flags.edit.DryRun, file)
+}
+
+// importAll imports a document with elastic addresses: the networks first, to whose guests they are mapped.
+func importAll(ctx context.Context, p *cli.Program, c *client.Client, planned ipam.Plan, dryRun bool,
+	file string) (report ipam.ImportReport, err error) {
+	now, err := readElastic(ctx, c)
+	if err != nil {
+		return report, err
+	}
+	elastic := now.missing(planned.Elastic)
+	if elastic.wrong.Err() != nil {
+		return report, listProblems(p, file, elastic.wrong.Problems, elastic.wrong.More)
+	}
+	if report, err = Import(ctx, p, c, planned, dryRun, file); err != nil {
+		return report, err
+	}
+	with := func(n *ipam.Counts, of ipam.Counts) {
+		n.Accounts, n.Ranges, n.Elastic, n.Associations = of.Accounts, of.Ranges, of.Elastic, of.Associations
+	}
+	with(&report.Added, elastic.added)
+	with(&report.Unchanged, elastic.unchanged)
+	if dryRun {
+		return report, nil
+	}
+	return report, elastic.make(ctx, p, c, file)
 }
 
 // readPlan reads the document; what is wrong with it is listed.

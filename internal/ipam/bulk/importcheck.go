@@ -156,7 +156,7 @@ func (ck *importCheck) draft(old *ipam.Network) *draftNetwork {
 // nameless refuses what only a network with a name can have.
 func (ck *importCheck) nameless(p *ipam.PlannedNetwork) {
 	if p.MACPrefix != "" || len(p.Tags) > 0 || len(p.Links) > 0 || p.Sticky != nil || p.Quarantine != nil ||
-		p.Headroom != 0 || p.Type != "" || len(p.OwnerRules) > 0 {
+		p.Headroom != 0 || p.Elastic != "" || p.Type != "" || len(p.OwnerRules) > 0 {
 		ck.Add(p.Line, "the network has no name")
 	}
 	for _, sub := range p.Subnets {
@@ -187,6 +187,11 @@ func (ck *importCheck) newNetwork(p *ipam.PlannedNetwork) *ipam.Network {
 	n.Type, err = ipam.ParseNetworkType(p.Type)
 	ck.refuse(p.Line, err)
 	ck.refuse(p.Line, edit.SetHeadroom(n, p.Headroom))
+	n.Elastic = ck.elastic(p)
+	if n.Elastic != ipam.ElasticOff && n.Type == ipam.VIP {
+		ck.Add(p.Line, "network %s is of the type vip, whose addresses are no containers': it has elastic addresses off",
+			p.Name)
+	}
 	ck.rules(n, p)
 	for _, key := range slices.Sorted(maps.Keys(p.Tags)) {
 		value := p.Tags[key]
@@ -270,9 +275,22 @@ func (ck *importCheck) compareNetwork(old *ipam.Network, p *ipam.PlannedNetwork)
 	if p.Quarantine != nil && *p.Quarantine != ipam.Duration(old.Policy.Quarantine) {
 		differs("quarantine", old.Policy.Quarantine.String(), time.Duration(*p.Quarantine).String())
 	}
+	if mode := ck.elastic(p); p.Elastic != "" && mode != old.Elastic {
+		differs("mode of elastic addresses", old.Elastic.String(), mode.String())
+	}
 	if p.Headroom != 0 && p.Headroom != old.Headroom {
 		differs("headroom", fmt.Sprint(old.Headroom), fmt.Sprint(p.Headroom))
 	}
+}
+
+// elastic is the mode of elastic addresses of a network.
+func (ck *importCheck) elastic(p *ipam.PlannedNetwork) ipam.ElasticMode {
+	if p.Elastic == "" {
+		return ipam.ElasticOff
+	}
+	mode, err := ipam.ParseElasticMode(p.Elastic)
+	ck.refuse(p.Line, err)
+	return mode
 }
 
 func (ck *importCheck) space(name string) *draftSpace {

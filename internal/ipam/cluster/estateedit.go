@@ -145,6 +145,16 @@ func (e *Estate) ownsPlan(p *ipam.Plan) (own bool, err error) {
 	if err := wrong.Err(); err != nil {
 		return false, err
 	}
+	for i := range p.Networks {
+		n := &p.Networks[i]
+		if of[true] != nil && n.Elastic != "" && n.Elastic != ipam.ElasticOff.String() {
+			wrong.Add(n.Line, "network %s would be in this host's own store, and elastic addresses of a cluster are "+
+				"mapped on networks of its own spaces only; leave elastic out, or choose another space", called(n))
+		}
+	}
+	if err := wrong.Err(); err != nil {
+		return false, err
+	}
 	if of[true] != nil && of[false] != nil {
 		return false, ipam.Refuse(ipam.ErrInvalid,
 			"the plan has networks of this host's own store (%s) and of the cluster's (%s); import those of each "+

@@ -155,6 +155,9 @@ func planNetwork(n *ipam.Network) *ipam.PlannedNetwork {
 		p.Quarantine = &quarantine
 	}
 	p.Headroom = n.Headroom
+	if n.Elastic != ipam.ElasticOff {
+		p.Elastic = n.Elastic.String()
+	}
 	if n.Type != ipam.Manual {
 		p.Type = n.Type.String()
 	}
