@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -30,6 +31,33 @@ type Shared interface {
 
 	// Present is who is announced, by name, as far as is known here.
 	Present() map[string][]byte
+
+	// Hold begins a session under a name, a new one, whatever stood there before: that has ended then. It stands for
+	// SessionTTL after it was kept last, or begun, at least.
+	Hold(ctx context.Context, name string) (Session, error)
+
+	// Held are the sessions that stand, by name, as far as is known here: their ids. What is said to have ended here has
+	// ended; what is said to stand may have ended since.
+	Held() map[string]string
+}
+
+// SessionTTL is how long a session stands that is not kept.
+const SessionTTL = 3 * time.Second
+
+// ErrEnded: the session stands no more, and never will again.
+var ErrEnded = errors.New("the session has ended")
+
+// Session is something that stands in a Shared store under a name, and falls when it is not kept.
+type Session interface {
+	// ID is one that no other session has, before or after.
+	ID() string
+
+	// Keep has it stand longer. With nil it stood at a moment after the call, as the store's servers agree, and has
+	// stood all the time up to that. With ErrEnded it stands no more; with any other error nothing is known.
+	Keep(ctx context.Context) error
+
+	// End ends it, where the store can be reached. It ends by itself, too.
+	End(ctx context.Context)
 }
 
 // Foreign is a write that somebody else committed. The slices belong to the receiver.

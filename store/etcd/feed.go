@@ -174,6 +174,8 @@ func (f *feed) commit(rev int64, events []*clientv3.Event) {
 		switch {
 		case strings.HasPrefix(key, l.present):
 			f.s.mirror.setPresent(key[len(l.present):], e)
+		case strings.HasPrefix(key, l.sessions):
+			f.s.mirror.setHeld(key[len(l.sessions):], e)
 		case strings.HasPrefix(key, l.counts):
 			f.s.trace.toldCount(key[len(l.counts):], e.Kv)
 		case key == l.last:

@@ -16,16 +16,17 @@ import (
 //	s/SESSION/N   writes of a large transaction that wait to be applied
 //	t/SESSION     the number of the last transaction of a handle (marker)
 //	p/NAME        what NAME announces
+//	h/NAME        the id of the session that stands under NAME, which is that of its lease
 //	c/HOST        how many transactions that have changed records the host of that id has made (trace)
 type layout struct {
-	prefix, meta, data, last, gone, gate, staged, marker, present, counts string
+	prefix, meta, data, last, gone, gate, staged, marker, present, sessions, counts string
 }
 
 func newLayout(prefix string) layout {
 	return layout{
 		prefix: prefix, meta: prefix + "meta", data: prefix + "d/", last: prefix + "last", gone: prefix + "gone",
-		gate: prefix + "gate", staged: prefix + "s/", marker: prefix + "t/", present: prefix + "p/", counts: prefix +
-			"c/",
+		gate: prefix + "gate", staged: prefix + "s/", marker: prefix + "t/", present: prefix + "p/",
+		sessions: prefix + "h/", counts: prefix + "c/",
 	}
 }
 

@@ -27,6 +27,7 @@ type snapshot struct {
 	staged  map[string]bool // the sessions that have staged something
 	markers map[string]bool
 	present map[string][]byte
+	held    map[string]string
 	counts  map[string]uint64
 	ownMod  int64 // the revision that wrote the count of this handle's host
 	last    int64 // the revision of the last change
@@ -40,7 +41,7 @@ const pageSize = 8192
 func (s *Store) load(ctx context.Context) (*snapshot, error) {
 	for {
 		n := &snapshot{tree: newTree(), staged: map[string]bool{}, markers: map[string]bool{},
-			present: map[string][]byte{}, counts: map[string]uint64{}}
+			present: map[string][]byte{}, held: map[string]string{}, counts: map[string]uint64{}}
 		before, _ := s.trace.at()
 		err := s.pages(ctx, n)
 		switch {
@@ -100,6 +101,9 @@ func (s *Store) sort(n *snapshot, kv *kv) error {
 		return nil
 	case strings.HasPrefix(key, l.present):
 		n.present[key[len(l.present):]] = kv.Value
+		return nil
+	case strings.HasPrefix(key, l.sessions):
+		n.held[key[len(l.sessions):]] = string(kv.Value)
 		return nil
 	case strings.HasPrefix(key, l.counts):
 		host := key[len(l.counts):]
@@ -188,7 +192,7 @@ const fewKeys = 1024
 func (l *layout) passing(key string) bool {
 	return key == l.last || key == l.gone || key == l.gate || strings.HasPrefix(key, l.staged) ||
 		strings.HasPrefix(key, l.marker) ||
-		strings.HasPrefix(key, l.present) || strings.HasPrefix(key, l.counts)
+		strings.HasPrefix(key, l.present) || strings.HasPrefix(key, l.sessions) || strings.HasPrefix(key, l.counts)
 }
 
 // missing is the refusal of an etcd in which there is nothing of the store that was there.

@@ -35,6 +35,7 @@ type mirror struct {
 	gate    int64 // the revision in which the gate was opened last; 0: it never was closed
 	shut    *shut // the gate is closed, in a later revision than that which the mirror has come to
 	present map[string][]byte
+	held    map[string]string // the sessions that stand
 	waiters map[*waiter]struct{}
 }
 

@@ -66,7 +66,8 @@ func (s *Store) loadTrusting() (*snapshot, error) {
 func (m *mirror) set(n *snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tree, m.meta, m.gate, m.shut, m.present = n.tree, n.metaMod, n.gate, nil, n.present
+	m.tree, m.meta, m.gate, m.shut = n.tree, n.metaMod, n.gate, nil
+	m.present, m.held = n.present, n.held
 	m.come(n.rev)
 }
 

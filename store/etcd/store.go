@@ -17,7 +17,7 @@
 // what others come before too often (gate.go, chunk.go).
 //
 // Beside that a pulse asks etcd once a second how fresh the mirror is, keeps who is present present, and clears up what
-// was left behind (pulse.go, reach.go, room.go, presence.go). A handle knows whether this etcd is the one that was
+// was left behind (pulse.go, reach.go, room.go, presence.go). Sessions are kept by who holds them (session.go). A handle knows whether this etcd is the one that was
 // written to, and as far as it was (trace.go), and tells what is to be remembered of it elsewhere (journal.go). All
 // requests go to one member at a time (members.go, errors.go). The names of all keys are in layout.go.
 package etcd

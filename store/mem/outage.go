@@ -14,6 +14,7 @@ type outage struct {
 	err     error
 	since   time.Time
 	present map[string]presence // as it was known when it began
+	held    map[string]*session // likewise
 }
 
 // loss is an outcome that the caller is not to learn.
@@ -38,7 +39,8 @@ func (s *Store) cutOff(err error) {
 	if s.outage != nil {
 		return
 	}
-	s.outage = &outage{fmt.Errorf("%w: %w", store.ErrAway, err), time.Now(), maps.Clone(s.present)}
+	s.outage = &outage{fmt.Errorf("%w: %w", store.ErrAway, err), time.Now(), maps.Clone(s.present),
+		maps.Clone(s.held)}
 	close(s.cut)
 	s.withdraw()
 }

@@ -59,6 +59,7 @@ type common struct {
 	state   *tree
 	handles []*Store // that are open
 	present map[string]presence
+	held    map[string]*session // that stand, by name
 }
 
 // tree is the records by key.
@@ -72,6 +73,7 @@ func New() *Store {
 		turn:    make(chan struct{}, 1),
 		state:   btree.NewBTreeGOptions(byKey, btree.Options{NoLocks: true}),
 		present: map[string]presence{},
+		held:    map[string]*session{},
 	}).join()
 }
 

@@ -44,3 +44,11 @@ func (f *FaultyShared) Announce(name string, value []byte) { f.shared.Announce(n
 
 // Present implements store.Shared.
 func (f *FaultyShared) Present() map[string][]byte { return f.shared.Present() }
+
+// Hold implements store.Shared.
+func (f *FaultyShared) Hold(ctx context.Context, name string) (store.Session, error) {
+	return f.shared.Hold(ctx, name)
+}
+
+// Held implements store.Shared.
+func (f *FaultyShared) Held() map[string]string { return f.shared.Held() }

@@ -42,6 +42,7 @@ func RunShared(t *testing.T, fresh func(t *testing.T) (open func() store.Shared)
 		{"LargeUnderLoad", testLargeUnderLoad},
 		{"Watch", testSharedWatch},
 		{"Present", testPresent},
+		{"Sessions", testSessions},
 		{"Reach", testReach},
 		{"CloseOne", testCloseOne},
 		{"NothingLeft", testNothingLeftOfHandles},

@@ -181,3 +181,51 @@ func testNothingLeftOfHandles(t *testing.T, h *handles) {
 		t.Error(err)
 	}
 }
+
+// testSessions: a session stands for all to see until it is ended or another one takes its name; and
+// one that has ended never stands again.
+func testSessions(t *testing.T, h *handles) {
+	all := h.three()
+	hold := func(s store.Shared, name string) store.Session {
+		t.Helper()
+		one, err := s.Hold(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := one.Keep(t.Context()); err != nil {
+			t.Errorf("a session that was begun: %v", err)
+		}
+		return one
+	}
+	sees := func(name, id string) {
+		t.Helper()
+		for _, s := range all {
+			eventually(t, "who holds "+name, func() bool { return s.Held()[name] == id })
+		}
+	}
+	a, b := hold(all[0], "a"), hold(all[1], "b")
+	sees("a", a.ID())
+	sees("b", b.ID())
+	next := hold(all[2], "a")
+	if next.ID() == a.ID() {
+		t.Errorf("two sessions have the id %s", a.ID())
+	}
+	sees("a", next.ID())
+	for range 2 {
+		if err := a.Keep(t.Context()); !errors.Is(err, store.ErrEnded) {
+			t.Errorf("a session whose name another one has: %v", err)
+		}
+	}
+	a.End(t.Context())
+	if err := next.Keep(t.Context()); err != nil {
+		t.Errorf("the end of the former one has touched this one: %v", err)
+	}
+	b.End(t.Context())
+	sees("b", "")
+	if err := b.Keep(t.Context()); !errors.Is(err, store.ErrEnded) {
+		t.Errorf("a session that was ended: %v", err)
+	}
+	again := hold(all[1], "b")
+	sees("b", again.ID())
+	wantAll(t, all[0], "") // nobody's record
+}
