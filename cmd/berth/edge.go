@@ -56,6 +56,7 @@ func runEdge(ctx context.Context, p *cli.Program, flags edgeFlags, log *logrus.E
 	defer d.close()
 	cfg := follow.Config{News: d.news, Report: d.report, Log: log}
 	if flags.dryRun {
+		cfg.News = d.look
 		s, err := follow.New(cfg).Wanted(ctx)
 		if err != nil {
 			return err
@@ -137,13 +138,18 @@ func (d *edgeDaemon) close() {
 }
 
 // news are those of the daemon; they begin anew with each call.
-func (d *edgeDaemon) news(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
+func (d *edgeDaemon) news(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] { return d.ask(ctx, false) }
+
+// look is what the daemon would tell now.
+func (d *edgeDaemon) look(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] { return d.ask(ctx, true) }
+
+func (d *edgeDaemon) ask(ctx context.Context, looks bool) iter.Seq2[ipam.EdgeNews, error] {
 	d.close()
 	c, err := d.find(ctx)
 	if err != nil {
 		return func(yield func(ipam.EdgeNews, error) bool) { yield(ipam.EdgeNews{}, err) }
 	}
-	return c.EdgeNews(ctx)
+	return c.EdgeNews(ctx, looks)
 }
 
 func (d *edgeDaemon) report(ctx context.Context, r ipam.EdgeReport) error {

@@ -17,6 +17,7 @@ import (
 	"berth/internal/admin/api"
 	"berth/internal/cli"
 	"berth/internal/docker"
+	"berth/internal/edge"
 	"berth/internal/hook"
 	"berth/internal/ipam"
 	"berth/internal/ipam/cluster"
@@ -43,7 +44,7 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 	}
 	roster := docker.NewRoster(time.Now)
 	records := service.Config{Host: cfg.host, Bases: cfg.bases, Retention: cfg.retention, Known: roster.Known(),
-		NoElastic: !cfg.elastic}
+		NoElastic: !cfg.elastic, Moment: sinceStart()}
 	service, err := openOwn(ctx, st, records)
 	if err != nil {
 		return errors.Join(err, st.Close())
@@ -357,4 +358,17 @@ func (cfg serveConfig) prepareState(log *logrus.Entry) error {
 			"chmod 700 it", mode)
 	}
 	return nil
+}
+
+// sinceStart is the clock of the host, by which its edge is told until when it may answer. Where the kernel does not
+// tell it, it is that of this process, whose moments its edge takes for ones that have passed.
+func sinceStart() func() time.Duration {
+	begun := time.Now()
+	return func() time.Duration {
+		now, err := edge.Now()
+		if err != nil {
+			return time.Since(begun)
+		}
+		return now.Sub(0)
+	}
 }

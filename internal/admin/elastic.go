@@ -94,7 +94,12 @@ func (s *Server) elastic(w http.ResponseWriter, r *http.Request) error {
 // edgeNews tells the edge of this host what it is to map, a line for the whole and then one for each change, until it
 // goes or the server ends.
 func (s *Server) edgeNews(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
+	q, err := query(r, "looks")
+	if err != nil {
+		return err
+	}
+	looks, err := boolOf(q, "looks")
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(r.Context())
@@ -105,7 +110,7 @@ func (s *Server) edgeNews(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	begun := false
-	for news, err := range s.cfg.Service.EdgeNews(ctx) {
+	for news, err := range s.cfg.Service.EdgeNews(ctx, looks) {
 		if err != nil && !begun {
 			return err
 		}
@@ -114,8 +119,10 @@ func (s *Server) edgeNews(w http.ResponseWriter, r *http.Request) error {
 		}
 		if !begun {
 			begun = true
-			s.edges.Add(1)
-			defer s.edges.Add(-1)
+			if !looks {
+				s.edges.Add(1)
+				defer s.edges.Add(-1)
+			}
 			begin(w, "application/x-ndjson")
 		}
 		if err := sendLine(w, control, &news); err != nil {
@@ -158,5 +165,6 @@ func (s *Server) edgeStatus(w http.ResponseWriter, r *http.Request) error {
 	if _, err := query(r); err != nil {
 		return err
 	}
-	return reply(w, ipam.EdgeStatus{Host: s.cfg.Host, Connected: int(s.edges.Load()), Enabled: !s.cfg.NoElastic})
+	return reply(w, ipam.EdgeStatus{Host: s.cfg.Host, Connected: int(s.edges.Load()), Enabled: !s.cfg.NoElastic,
+		Hosts: s.cfg.Service.EdgeHosts()})
 }

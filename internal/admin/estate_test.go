@@ -40,7 +40,7 @@ func TestSuiteOverEstate(t *testing.T) {
 		"TestBackup",              // it is the host's own store's
 		"TestPlanTooLarge",        // what is refused for its size is refused before anybody's store is asked
 		"TestPlanOfTooMany",
-		"TestEdgeNews", // an edge of a host that shares its store is told nothing yet
+		"TestEdgeNews", // its network is the host's own, and what the edge maps is the cluster's
 		"TestLargeView",
 		"TestLargeViewBreaksOff",
 	}, "|")+")$")

@@ -395,7 +395,7 @@ func TestOperationsDescribed(t *testing.T) {
 		"EngineContainer": ipam.EngineContainer{}, "Account": ipam.AccountInfo{},
 		"ElasticRange": ipam.ElasticRangeInfo{}, "ElasticAddress": ipam.ElasticInfo{},
 		"AppliedElastic": ipam.AppliedInfo{}, "EdgeNews": ipam.EdgeNews{}, "EdgeRange": ipam.EdgeRange{},
-		"EdgeMapping": ipam.EdgeMapping{}, "EdgeReport": ipam.EdgeReport{}, "EdgeApplied": ipam.EdgeApplied{},
+		"EdgeMapping": ipam.EdgeMapping{}, "EdgeReport": ipam.EdgeReport{}, "EdgeWithdrawn": ipam.EdgeWithdrawn{}, "EdgeApplied": ipam.EdgeApplied{},
 		"EdgeStatus":     ipam.EdgeStatus{},
 		"EngineEndpoint": ipam.EngineEndpoint{}, "Tenure": ipam.Tenure{}, "OwnerRule": ipam.OwnerRule{},
 		"PlanBand":  ipam.PlannedBand{},

@@ -47,7 +47,8 @@ type Service interface {
 	Accounts(context.Context) ([]ipam.AccountInfo, error)
 	CheckElastic(context.Context) (ipam.ElasticCheck, error)
 	Usage(context.Context, ipam.UsageFilter) (ipam.UsageReport, error)
-	EdgeNews(context.Context) iter.Seq2[ipam.EdgeNews, error]
+	EdgeHosts() []string
+	EdgeNews(ctx context.Context, looks bool) iter.Seq2[ipam.EdgeNews, error]
 	ReportEdge(context.Context, ipam.EdgeReport) error
 
 	// Deploys of projects.

@@ -23,6 +23,8 @@ type Range struct {
 	OnCut OnCut `json:"on_cut"`
 	// TTL bounds how long the kernel goes on without being told again; zero leaves that to Until alone.
 	TTL time.Duration `json:"ttl,omitempty"`
+	// Sooner is how long before the state's Until the range falls silent, where ranges differ in that.
+	Sooner time.Duration `json:"sooner,omitempty"`
 }
 
 // OnCut is what becomes of a range when its host is cut off from the others.
@@ -60,7 +62,7 @@ func (r Range) Fenced() bool { return r.OnCut != Keep }
 
 // Timeout is how long the kernel may let a fenced range answer from now on; zero or less means not at all.
 func (r Range) Timeout(now, until Moment) time.Duration {
-	left := until.Sub(now)
+	left := until.Sub(now) - r.Sooner
 	if r.TTL > 0 {
 		left = min(left, r.TTL)
 	}

@@ -103,6 +103,10 @@ func TestTimeout(t *testing.T) {
 			t.Errorf("TTL %s, %s left: %s, want %s", c.ttl, c.left, got, c.want)
 		}
 	}
+	r.Sooner = 4 * time.Second
+	if got := r.Timeout(now, now.Add(6*time.Second)); got != 2*time.Second {
+		t.Errorf("four seconds before Until, which is in six: %s", got)
+	}
 	if got := r.Timeout(now, 0); got > 0 {
 		t.Errorf("a state without Until may answer for %s", got)
 	}

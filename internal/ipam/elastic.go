@@ -86,7 +86,8 @@ func (a *Association) At(other *Association) bool {
 	return a.Network == other.Network && a.Guest == other.Guest
 }
 
-// Applied is what the edge of a host has said of an elastic address: that it is mapped there, or why it is not.
+// Applied is what the edge of a host may have in its kernel of an elastic address, and what it has said of it: that it
+// is mapped there, or why it is not.
 type Applied struct {
 	Host        string     `json:"host"`
 	Address     netip.Addr `json:"address"`
@@ -94,7 +95,19 @@ type Applied struct {
 	Guest       netip.Addr `json:"guest"`
 	Since       time.Time  `json:"since"`
 	Error       string     `json:"error,omitempty"`    // why this association is not in force
-	InForce     bool       `json:"in_force,omitempty"` // it has one of the address in its kernel: this, or one before
+	InForce     bool       `json:"in_force,omitempty"` // it may have one of the address in its kernel: this, or one before
+	Grant       uint64     `json:"grant,omitempty"`    // by which it may, where hosts share the store
+	Unsaid      bool       `json:"unsaid,omitempty"`   // it may have it, and has said nothing of this association yet
+}
+
+// EdgeSession is the record of the session of a host's edge, where hosts share the store. It is written when the
+// session has begun and before the edge is told anything by it, so that who has compared it knows that the edge of
+// before is told nothing more.
+type EdgeSession struct {
+	Host    string    `json:"host"`
+	ID      uint64    `json:"id"`      // every grant that is greater was made in this session
+	Session string    `json:"session"` // its id in the store
+	Begun   time.Time `json:"begun"`
 }
 
 // ElasticID names an elastic address for ever, whoever has it: it is worked out of the address.

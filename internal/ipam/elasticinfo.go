@@ -119,6 +119,7 @@ type EdgeMapping struct {
 	EgressOnly  bool         `json:"egress_only,omitempty"`
 	Staged      bool         `json:"staged,omitempty"` // the guest does not run here: only what goes out
 	Association uint64       `json:"association"`
+	Grant       uint64       `json:"grant,omitempty"` // by which this host may have it; 0: none is needed
 }
 
 // EdgeRange is a range of elastic addresses as a host's edge knows it.
@@ -137,14 +138,32 @@ type EdgeNews struct {
 	Ranged  bool          `json:"ranged,omitempty"`
 	Set     []EdgeMapping `json:"set,omitempty"`
 	Removed []netip.Addr  `json:"removed,omitempty"`
+
+	// Session is the host's in a shared store; empty where the store is its own, and nobody takes over.
+	Session string `json:"session,omitempty"`
+	// Sent is when the host's session was kept last: the moment before that was sent, since the host's start. Each range
+	// that is withdrawn on a cut answers for its TTL from then on. A line may tell nothing but this.
+	Sent time.Duration `json:"sent,omitempty"`
+}
+
+// Bare tells whether a line tells nothing but Sent.
+func (n *EdgeNews) Bare() bool {
+	return !n.Whole && !n.Ranged && len(n.Set) == 0 && len(n.Removed) == 0
 }
 
 // EdgeReport is what a host's edge has applied. What it does not name stays as it was said before.
 type EdgeReport struct {
-	Whole     bool          `json:"whole,omitempty"` // it has nothing but what stands here
-	Only      []netip.Addr  `json:"only,omitempty"`  // with Whole: and these, of which it tells in other reports
-	Applied   []EdgeApplied `json:"applied,omitempty"`
-	Withdrawn []netip.Addr  `json:"withdrawn,omitempty"`
+	Whole     bool            `json:"whole,omitempty"` // it has nothing but what stands here
+	Only      []netip.Addr    `json:"only,omitempty"`  // with Whole: and these, of which it tells in other reports
+	Applied   []EdgeApplied   `json:"applied,omitempty"`
+	Withdrawn []EdgeWithdrawn `json:"withdrawn,omitempty"`
+	Session   string          `json:"session,omitempty"` // of the news that led to it
+}
+
+// EdgeWithdrawn is one mapping that is in force no more.
+type EdgeWithdrawn struct {
+	Address netip.Addr `json:"address"`
+	Grant   uint64     `json:"grant,omitempty"` // by which it was there: a later one is another
 }
 
 // EdgeApplied is one mapping that is in force, or with Error one that is not.
@@ -152,14 +171,18 @@ type EdgeApplied struct {
 	Address     netip.Addr `json:"address"`
 	Association uint64     `json:"association"`
 	Guest       netip.Addr `json:"guest"`
+	Grant       uint64     `json:"grant,omitempty"`
+	Staged      bool       `json:"staged,omitempty"`
 	Error       string     `json:"error,omitempty"`
 }
 
-// EdgeStatus tells of the edges of a daemon's host.
+// EdgeStatus tells of the edges of a daemon's host, and of those that share its store.
 type EdgeStatus struct {
 	Host      string `json:"host"`
 	Connected int    `json:"connected"`
 	Enabled   bool   `json:"enabled"` // by the daemon's --elastic
+	// Hosts are those whose edges have a session in the shared store, by name.
+	Hosts []string `json:"hosts,omitempty"`
 }
 
 // UsageFilter says of which time the usage of elastic addresses is asked for. A zero Since is as far back as is known,

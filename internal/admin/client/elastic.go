@@ -63,10 +63,15 @@ func (c *Client) EdgeStatus(ctx context.Context) (status ipam.EdgeStatus, err er
 }
 
 // EdgeNews yields what the edge of the daemon's host is to map: the whole first, then each change, until ctx ends or
-// an error is yielded, which is the last. A daemon that ends is an error.
-func (c *Client) EdgeNews(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
+// an error is yielded, which is the last. A daemon that ends is an error. looks: the whole alone is asked for, and
+// nothing begins.
+func (c *Client) EdgeNews(ctx context.Context, looks bool) iter.Seq2[ipam.EdgeNews, error] {
 	return func(yield func(ipam.EdgeNews, error) bool) {
-		res, err := c.do(ctx, request{method: http.MethodGet, path: api.EdgePath})
+		path := api.EdgePath
+		if looks {
+			path += "?looks=true"
+		}
+		res, err := c.do(ctx, request{method: http.MethodGet, path: path})
 		if err != nil {
 			yield(ipam.EdgeNews{}, err)
 			return
@@ -96,7 +101,7 @@ const reportPage = 2000
 func (c *Client) ReportEdge(ctx context.Context, r ipam.EdgeReport) error {
 	for first := true; first || len(r.Applied)+len(r.Withdrawn) > 0; first = false {
 		part := ipam.EdgeReport{Whole: r.Whole, Applied: r.Applied[:min(len(r.Applied), reportPage)],
-			Withdrawn: r.Withdrawn[:min(len(r.Withdrawn), reportPage)]}
+			Withdrawn: r.Withdrawn[:min(len(r.Withdrawn), reportPage)], Session: r.Session}
 		for _, later := range r.Applied[len(part.Applied):] {
 			if r.Whole {
 				part.Only = append(part.Only, later.Address)

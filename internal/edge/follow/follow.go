@@ -1,6 +1,8 @@
 // Package follow keeps a host's edge at what its daemon wants. It promises that what it has mapped stays mapped while
 // the daemon is away or this process is exchanged, that the daemon is told of each mapping whether it is in force, and
-// that what could not be mapped is tried again.
+// that what could not be mapped is tried again. Where another host may take over, what is mapped answers only for a time
+// that begins anew with each sign that the host's session was kept; it is reckoned from that sign on, and never from
+// when it was heard.
 //
 // Run (this file) listens to the daemon's news and begins anew when they break off. What they come to is a wanted
 // (wanted.go), which a provider is set to; what is said of that to the daemon is a report (report.go).
@@ -11,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/netip"
 	"time"
 
 	"berth/internal/edge"
@@ -37,10 +38,10 @@ const (
 
 // Follower keeps a provider at what a daemon wants.
 type Follower struct {
-	cfg      Config
-	want     wanted
-	reported map[netip.Addr]ipam.EdgeApplied // what the daemon was told, and has not been told to be over
-	told     string                          // the trouble that was told last
+	cfg  Config
+	want wanted
+	said said   // what the daemon was told, and has not been told to be over
+	told string // the trouble that was told last
 }
 
 // New returns a Follower that has heard nothing yet.
@@ -82,7 +83,10 @@ func (f *Follower) Once(ctx context.Context) error {
 		}
 		f.want.take(&news)
 		err := f.set(ctx)
-		return errors.Join(err, f.report(ctx, true, err))
+		if r, _ := f.report(true, err); r != nil {
+			err = errors.Join(err, f.cfg.Report(ctx, *r))
+		}
+		return err
 	}
 	return ctx.Err()
 }
@@ -121,38 +125,114 @@ func (f *Follower) listen(ctx context.Context) error {
 		}
 	}()
 	defer func() { cancel(); <-ended }()
-	again := time.NewTimer(setAgain)
+	l := &listening{Follower: f, whole: true}
+	defer func() { cancel(); l.wait() }()
+	again := time.NewTicker(setAgain)
 	defer again.Stop()
-	whole := true
 	for {
+		var err error
 		select {
 		case <-again.C:
-			if whole || !f.want.missed {
-				again.Reset(setAgain)
-				continue
+			if l.heard && f.want.missed {
+				l.set(ctx)
 			}
 		case heard, open := <-lines:
-			if !open {
+			switch {
+			case !open:
 				return errors.New("it tells no more")
-			}
-			if heard.err != nil {
+			case heard.err != nil:
 				return heard.err
 			}
-			f.want.take(&heard.news)
+			err = l.take(ctx, &heard.news)
+		case err = <-l.sending:
+			err = l.sent(ctx, err)
 		}
-		err := f.set(ctx)
-		if err := f.report(ctx, whole, err); err != nil {
+		if err != nil {
 			return err
 		}
-		whole = false
-		again.Reset(setAgain)
+	}
+}
+
+// listening is what is known while the news of one connection are followed. What the daemon is told is told beside, so
+// that the state is renewed meanwhile: one report after the other.
+type listening struct {
+	*Follower
+	heard   bool       // something
+	whole   bool       // the daemon was not told the whole yet
+	sending chan error // its end; nil: none is under way
+	next    said       // what the daemon is told by it
+	due     bool       // there is more to tell
+	err     error      // of the last Set
+}
+
+// take follows one line.
+func (l *listening) take(ctx context.Context, news *ipam.EdgeNews) error {
+	l.heard = true
+	l.want.take(news)
+	if !news.Bare() || l.want.void {
+		l.set(ctx)
+		return nil
+	}
+	err := l.cfg.Provider.Renew(ctx, l.want.until())
+	if errors.Is(err, edge.ErrExpired) {
+		return err
+	}
+	l.tell(err, "what is mapped cannot be renewed")
+	l.report(ctx, true)
+	return nil
+}
+
+// set has the provider map what is wanted, and tells of it.
+func (l *listening) set(ctx context.Context) {
+	l.err = l.Follower.set(ctx)
+	l.report(ctx, false)
+}
+
+// report tells the daemon what it does not know yet; alive: even if that is nothing.
+func (l *listening) report(ctx context.Context, alive bool) {
+	if l.sending != nil {
+		l.due = true
+		return
+	}
+	l.due = false
+	r, next := l.Follower.report(l.whole, l.err)
+	if r == nil && !alive {
+		return
+	}
+	if r == nil {
+		r = &ipam.EdgeReport{Session: l.want.session}
+	}
+	l.whole, l.next = l.whole && !r.Whole, next
+	sending := make(chan error, 1)
+	l.sending = sending
+	go func() { sending <- l.cfg.Report(ctx, *r) }()
+}
+
+// sent goes on after a report.
+func (l *listening) sent(ctx context.Context, err error) error {
+	l.sending = nil
+	if err != nil {
+		return err
+	}
+	l.said = l.next
+	if l.due {
+		l.report(ctx, false)
+	}
+	return nil
+}
+
+// wait waits for the report that is under way.
+func (l *listening) wait() {
+	if l.sending != nil {
+		<-l.sending
 	}
 }
 
 // set has the provider map what is wanted. What could not be is noted, to be tried again.
 func (f *Follower) set(ctx context.Context) error {
 	err := f.cfg.Provider.Set(ctx, f.want.state())
-	f.want.missed = err != nil
+	_, only := edge.Failures(err)
+	f.want.missed, f.want.void = err != nil, !only
 	f.tell(err, "not all is mapped")
 	return err
 }

@@ -144,7 +144,7 @@ func TestFollows(t *testing.T) {
 			t.Errorf("it sets %+v", s)
 		}
 		if r.Whole || len(r.Applied) != 1 || r.Applied[0].Association != 8 || !slices.Equal(r.Withdrawn,
-			[]netip.Addr{first.Elastic}) {
+			[]ipam.EdgeWithdrawn{{Address: first.Elastic}}) {
 			t.Errorf("it reports %+v", r)
 		}
 		cancel()

@@ -46,6 +46,9 @@ func (p *Provider) Renew(ctx context.Context, until edge.Moment) error {
 		p.state.Until = until
 		return nil
 	}
+	if !p.whole { // the kernel may have what the state has no more, and would answer for it
+		return errors.New("the state that was set last is not in place: set it again")
+	}
 	for range attempts {
 		now, err := edge.Now()
 		if err != nil {

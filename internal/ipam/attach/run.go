@@ -26,7 +26,7 @@ func (s Desk) Run(ctx context.Context) error {
 			case <-ctx.Done():
 				return nil
 			case <-second.C:
-				err = errors.Join(edit.EndOwners(ctx, s.ledger), s.ledger.CatchUp(ctx))
+				err = errors.Join(edit.EndOwners(ctx, s.ledger), s.ledger.CatchUp(ctx), edit.SweepElastic(ctx, s.ledger))
 			case <-again.C:
 				waiting = false
 			case <-s.ledger.TrimWanted():

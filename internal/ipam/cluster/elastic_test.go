@@ -3,8 +3,10 @@ package cluster
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/edit"
 	"berth/internal/ipam/service"
 )
 
@@ -26,24 +28,40 @@ func elasticCluster(t *testing.T, host string) (cl *cluster, a, b *service.Servi
 }
 
 // An address that was released waits for the edge of the host that had mapped it, and no longer once that is removed
-// (CloudStack #5824).
+// and answers no more (CloudStack #5824).
 func TestElasticOfARemovedHost(t *testing.T) {
 	cl, a, b, elastic := elasticCluster(t, "")
-	err := b.ReportEdge(t.Context(), ipam.EdgeReport{Applied: []ipam.EdgeApplied{{Address: elastic, Association: 1,
-		Guest: netip.MustParseAddr("10.77.0.9")}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	there := cl.attach(b, ipam.PoolRequest{Network: "lan"}).ID
+	cl.take(b, there, 7)
+	cl.edit(a, &ipam.AssociateElastic{Address: elastic, Instance: ipam.MAC{2, 7}.String()})
+	edge := listen(t, b)
+	edge.has(elastic)
+	cl.edit(a, &ipam.DisassociateElastic{Address: elastic})
 	cl.edit(a, &ipam.ReleaseElastic{Address: elastic})
-	if got, err := a.Elastic(t.Context(), elastic); err != nil || got.State != ipam.ElasticReleasing {
-		t.Fatalf("it is %s, %v", got.State, err)
+	state := func() ipam.ElasticState {
+		got, err := a.Elastic(t.Context(), elastic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.State
 	}
+	if got := state(); got != ipam.ElasticReleasing {
+		t.Fatalf("the edge of b has said nothing, and it is %s", got)
+	}
+	edge.end()
 	if err := b.Ledger.Store().Close(); err != nil {
 		t.Fatal(err)
 	}
 	cl.edit(a, &ipam.RemoveHost{Name: "b", Off: true})
-	if got, err := a.Elastic(t.Context(), elastic); err != nil || got.State != ipam.ElasticFree {
-		t.Errorf("the host is removed, and it is %s, %v", got.State, err)
+	if got := state(); got != ipam.ElasticReleasing {
+		t.Errorf("the host is removed only now, and it is %s", got)
+	}
+	cl.pass(6 * time.Second)
+	if err := edit.Finish(t.Context(), a.Ledger); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(); got != ipam.ElasticFree {
+		t.Errorf("the host is removed, and cannot answer any more, and it is %s", got)
 	}
 	cl.sound(a)
 }

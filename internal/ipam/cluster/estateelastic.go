@@ -68,12 +68,21 @@ func (e *Estate) Usage(ctx context.Context, f ipam.UsageFilter) (ipam.UsageRepor
 }
 
 // EdgeNews is Service.EdgeNews of the cluster's store.
-func (e *Estate) EdgeNews(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
+func (e *Estate) EdgeNews(ctx context.Context, looks bool) iter.Seq2[ipam.EdgeNews, error] {
 	s, err := e.cluster(elasticStore)
 	if err != nil {
 		return func(yield func(ipam.EdgeNews, error) bool) { yield(ipam.EdgeNews{}, err) }
 	}
-	return s.EdgeNews(ctx)
+	return s.EdgeNews(ctx, looks)
+}
+
+// EdgeHosts is Service.EdgeHosts of the cluster's store; while that is away none is known.
+func (e *Estate) EdgeHosts() []string {
+	s, err := e.cluster(elasticStore)
+	if err != nil {
+		return nil
+	}
+	return s.EdgeHosts()
 }
 
 // ReportEdge is Service.ReportEdge in the cluster's store.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ type cluster struct {
 	store *mem.Store
 	ids   map[string]ipam.ID
 	now   func() time.Time // of the daemons that are started next; nil: time.Now
+	ahead atomic.Int64     // what the hosts' own clocks are ahead
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -38,12 +40,26 @@ func (cl *cluster) open(name string) (*service.Service, error) {
 func (cl *cluster) openAs(name string, id ipam.ID) (*service.Service, error) {
 	st := cl.store.Join()
 	s, err := service.Open(cl.Context(),
-		service.Config{Store: st, Host: name, Now: cl.now,
+		service.Config{Store: st, Host: name, Now: cl.now, Moment: cl.moment,
 			Member: &ipam.Member{Host: id, Session: ipam.NewID(), Mark: clusterMark}})
 	if err == nil {
 		st.Announce(name, []byte{1})
 	}
 	return s, err
+}
+
+// moment is that of all hosts.
+func (cl *cluster) moment() time.Duration {
+	return time.Duration(time.Now().UnixNano() + cl.ahead.Load())
+}
+
+// pass lets time pass on the hosts' clocks, slowly enough for edges to be heard meanwhile.
+func (cl *cluster) pass(d time.Duration) {
+	const step = 500 * time.Millisecond
+	for ; d > 0; d -= step {
+		cl.ahead.Add(int64(min(d, step)))
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 func (cl *cluster) must(name string) *service.Service {

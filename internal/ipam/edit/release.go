@@ -305,6 +305,11 @@ func Finish(ctx context.Context, s *ledger.Ledger) error {
 	if err := finishPlans(ctx, s); err != nil {
 		return err
 	}
+	return SweepElastic(ctx, s)
+}
+
+// SweepElastic forgets what edges have said of hosts that are gone, or cut off, so that released addresses become free.
+func SweepElastic(ctx context.Context, s *ledger.Ledger) error {
 	return elastic.Sweep(ipam.WithActor(ctx, endingActor), s)
 }
 

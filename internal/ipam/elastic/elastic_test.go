@@ -172,7 +172,7 @@ func (b *bench) show(ip string) ipam.ElasticInfo {
 // wanted is what an edge that begins to listen now is told first.
 func (b *bench) wanted() ipam.EdgeNews {
 	b.t.Helper()
-	for news, err := range b.EdgeNews(b.t.Context()) {
+	for news, err := range b.EdgeNews(b.t.Context(), false) {
 		if err != nil {
 			b.t.Fatal(err)
 		}

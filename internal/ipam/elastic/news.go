@@ -17,14 +17,12 @@ const restBetween = 20 * time.Millisecond
 const lookAgain = time.Second
 
 // EdgeNews yields what the edge of this host is to have: the whole first, then each change, until ctx ends or an error
-// is yielded, which is the last.
-func (s Room) EdgeNews(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
+// is yielded, which is the last. To one who only looks it yields the whole, and nothing begins.
+func (s Room) EdgeNews(ctx context.Context, looks bool) iter.Seq2[ipam.EdgeNews, error] {
+	if s.ledger.Member() != nil && !looks {
+		return s.sharedNews(ctx)
+	}
 	return func(yield func(ipam.EdgeNews, error) bool) {
-		if s.ledger.Member() != nil {
-			yield(ipam.EdgeNews{}, ipam.Refuse(ipam.ErrInvalid, "the edge of a host that shares its store with others "+
-				"maps nothing yet: that two hosts never answer for one address is not there"))
-			return
-		}
 		ctx, cancel := context.WithCancel(ctx)
 		wanted := s.track(ctx)
 		defer func() { cancel(); wanted.end() }()
@@ -43,7 +41,7 @@ func (s Room) EdgeNews(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
 			}
 			wanted.tell(&news, changed, told)
 			any := news.Ranged || len(news.Set)+len(news.Removed) > 0
-			if any && !yield(news, nil) {
+			if any && !yield(news, nil) || looks {
 				return
 			}
 			if !rest(ctx, restBetween, nil) || !rest(ctx, lookAgain, wanted.commits.woken) {

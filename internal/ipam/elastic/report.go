@@ -15,20 +15,111 @@ const edgeActor = "edge"
 
 // ReportEdge notes what the edge of this host has applied, and makes addresses free that were released and are mapped
 // nowhere any more.
+//
+// Where hosts share the store, what an edge says can come late: after the host has lost an address, or after the edge
+// was told of it anew. So a report is of one session, and each thing in it of one grant, and what is of another one is
+// passed over: neither does a late word that something is in force bring a lost grant back, nor does a late word that
+// it is not take a new one away.
 func (s Room) ReportEdge(ctx context.Context, r ipam.EdgeReport) error {
 	ctx = ipam.WithActor(ctx, edgeActor)
-	if r.Whole {
-		r.Withdrawn = append(r.Withdrawn, s.unnamed(&r)...)
+	by, err := s.hear(&r)
+	if err != nil {
+		return err
 	}
-	err := inPages(ctx, s.ledger, r.Applied, func(c *ledger.Change, one ipam.EdgeApplied) error {
-		return noteApplied(c, &one)
+	if r.Whole {
+		err := inPages(ctx, s.ledger, s.unnamed(&r), func(c *ledger.Change, addr netip.Addr) error {
+			upto, err := by.still(c)
+			if err != nil {
+				return err
+			}
+			at := ledger.AppliedAt{Host: c.Host(), Address: addr}
+			if known := c.Index().Applied(at); known == nil || known.Grant > upto {
+				return nil // it was told of after what this report is about
+			}
+			return noteWithdrawn(c, at, "")
+		})
+		if err != nil {
+			return err
+		}
+	}
+	err = inPages(ctx, s.ledger, r.Withdrawn, func(c *ledger.Change, one ipam.EdgeWithdrawn) error {
+		if _, err := by.still(c); err != nil {
+			return err
+		}
+		at := ledger.AppliedAt{Host: c.Host(), Address: one.Address}
+		if known := c.Index().Applied(at); known == nil || known.Grant != one.Grant {
+			return nil
+		}
+		return noteWithdrawn(c, at, "")
 	})
 	if err != nil {
 		return err
 	}
-	return inPages(ctx, s.ledger, r.Withdrawn, func(c *ledger.Change, addr netip.Addr) error {
-		return noteWithdrawn(c, ledger.AppliedAt{Host: c.Host(), Address: addr})
+	return inPages(ctx, s.ledger, r.Applied, func(c *ledger.Change, one ipam.EdgeApplied) error {
+		upto, err := by.still(c)
+		if err != nil {
+			return err
+		}
+		return noteApplied(c, &one, r.Whole, upto)
 	})
+}
+
+// reporter is by which session an edge reports.
+type reporter struct {
+	ledger  *ledger.Ledger
+	session string // empty: the store is the host's own, or all was taken away
+	removed bool   // by hand, while no edge was told anything
+}
+
+// hear refuses the report of an edge that is told nothing any more.
+func (s Room) hear(r *ipam.EdgeReport) (by reporter, err error) {
+	by = reporter{ledger: s.ledger, session: r.Session}
+	if s.ledger.Member() == nil {
+		return by, nil
+	}
+	by.removed = r.Session == "" && r.Whole && len(r.Applied) == 0
+	if err := by.isTold(); err != nil {
+		return by, err
+	}
+	s.ledger.HeardEdge(r.Session)
+	return by, nil
+}
+
+func (by *reporter) isTold() error {
+	told := by.ledger.ToldEdge()
+	switch {
+	case by.removed && told != "":
+		return ipam.Refuse(ipam.ErrInUse, "an edge of host %s is connected, and maps again what was taken away; end it "+
+			"first", by.ledger.Host())
+	case told != by.session:
+		return ipam.Refuse(ipam.ErrChanged, "this edge of host %s is told nothing any more; it is to ask again what it "+
+			"is to map", by.ledger.Host())
+	}
+	return nil
+}
+
+// still holds to it at the commit, too. Grants up to the number that it returns are of sessions before.
+func (by *reporter) still(c *ledger.Change) (upto uint64, err error) {
+	if c.Member() == nil {
+		return 0, nil
+	}
+	known, err := c.EdgeSession(c.Host())
+	if err != nil {
+		return 0, err
+	}
+	if err := by.isTold(); err != nil {
+		return 0, err
+	}
+	if known == nil {
+		return 0, nil
+	}
+	if by.removed {
+		return c.NextID(), nil
+	}
+	if known.Session != by.session {
+		return 0, ipam.Refuse(ipam.ErrChanged, "the session of this host's edge is another one by now")
+	}
+	return known.ID, nil
 }
 
 // unnamed are the addresses of which this host's edge has said something that stands in its report no more.
@@ -51,14 +142,27 @@ func (s Room) unnamed(r *ipam.EdgeReport) (gone []netip.Addr) {
 	return gone
 }
 
-func noteApplied(c *ledger.Change, one *ipam.EdgeApplied) error {
+// noteApplied notes what an edge says of a mapping. Grants up to upto are of sessions before; whole: it has nothing of
+// them but what it says.
+func noteApplied(c *ledger.Change, one *ipam.EdgeApplied, whole bool, upto uint64) error {
 	at := ledger.AppliedAt{Host: c.Host(), Address: one.Address}
 	if !one.Address.IsValid() {
 		return ipam.Refuse(ipam.ErrInvalid, "an address is missing in what an edge has applied")
 	}
 	known := c.Index().Applied(at)
 	now := &ipam.Applied{Host: at.Host, Address: one.Address, Association: one.Association, Guest: one.Guest,
-		Since: c.Now(), Error: one.Error, InForce: one.Error == "" || known != nil && known.InForce}
+		Since: c.Now(), Error: one.Error, InForce: one.Error == "" || known != nil && known.InForce, Grant: one.Grant}
+	if c.Member() != nil {
+		granted := known != nil && known.InForce
+		switch {
+		case one.Staged && granted && !(whole && one.Error == "" && known.Grant <= upto):
+			return nil // that the other half is gone is said apart
+		case one.Staged:
+			now.InForce = false
+		case !granted || known.Grant != one.Grant:
+			return nil
+		}
+	}
 	if known != nil {
 		same := *known
 		same.Since = now.Since
@@ -78,11 +182,13 @@ func noteApplied(c *ledger.Change, one *ipam.EdgeApplied) error {
 	return c.SetApplied(at, now)
 }
 
-func noteWithdrawn(c *ledger.Change, at ledger.AppliedAt) error {
+// noteWithdrawn forgets what the edge of a host had of an address. detail says why, where the edge has not said it.
+func noteWithdrawn(c *ledger.Change, at ledger.AppliedAt, detail string) error {
 	if c.Index().Applied(at) == nil {
 		return nil
 	}
-	if _, err := tell(c, &ipam.Event{Verb: ipam.ElasticWithdrawn, Address: at.Address}, nil, nil); err != nil {
+	_, err := tell(c, &ipam.Event{Verb: ipam.ElasticWithdrawn, Address: at.Address, Detail: detail}, nil, nil)
+	if err != nil {
 		return err
 	}
 	if err := c.SetApplied(at, nil); err != nil {
@@ -107,23 +213,29 @@ func leftOver(ix *ledger.Index, self string, addr netip.Addr) bool {
 
 // appliedOn names the hosts whose edges have an address in their kernel; empty where none has.
 func appliedOn(ix *ledger.Index, self string, addr netip.Addr) string {
-	var hosts []string
-	for _, host := range hostsOf(ix, self) {
-		if at := ix.Applied(ledger.AppliedAt{Host: host, Address: addr}); at != nil && at.InForce {
-			hosts = append(hosts, host)
-		}
-	}
+	hosts := holders(ix, self, addr)
 	if len(hosts) == 0 {
 		return ""
 	}
 	return "the edge of host " + strings.Join(hosts, ", ")
 }
 
-// hostsOf are all hosts that may have an edge, this one first; one that was removed has none.
+// holders are the hosts whose edges may have an address in their kernel.
+func holders(ix *ledger.Index, self string, addr netip.Addr) (hosts []string) {
+	for _, host := range hostsOf(ix, self) {
+		if at := ix.Applied(ledger.AppliedAt{Host: host, Address: addr}); at != nil && at.InForce {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+// hostsOf are all hosts that may have an edge, this one first. One that was removed may have one that does not know it
+// yet.
 func hostsOf(ix *ledger.Index, self string) []string {
 	all := []string{self}
-	for name, h := range ix.Hosts() {
-		if name != self && h.State != ipam.HostRemoved {
+	for name := range ix.Hosts() {
+		if name != self {
 			all = append(all, name)
 		}
 	}

@@ -97,13 +97,39 @@ func showAssociation(c *ledger.Change, info *ipam.ElasticInfo, a *ipam.Associati
 	if info.Host == "" && c.Member() == nil {
 		info.Host = c.Host()
 	}
+	showApplied(c, info, a)
+	return nil
+}
+
+// showApplied shows what an edge has said of an association: that of the guest's host before others. While another
+// host's may have the address still, it is waited for.
+func showApplied(c *ledger.Change, info *ipam.ElasticInfo, a *ipam.Association) {
+	var waits *ipam.AppliedInfo
 	for _, host := range hostsOf(c.Index(), c.Host()) {
 		at := c.Index().Applied(ledger.AppliedAt{Host: host, Address: info.Address})
-		if at != nil && at.Association == a.ID && (info.Applied == nil || host == info.Host) {
+		switch {
+		case at == nil:
+		case host != info.Host && info.Host != "" && c.Member() != nil:
+			if at.InForce {
+				waits = &ipam.AppliedInfo{Host: at.Host, Since: at.Since, Error: "it waits for the edge of host " + host +
+					", which has not said yet that it answers no more"}
+			}
+		case at.Unsaid, at.Association != a.ID, info.Host != "" && !at.InForce && at.Error == "": // or staged alone
+		case info.Applied == nil || host == info.Host:
 			info.Applied = &ipam.AppliedInfo{Host: at.Host, Since: at.Since, Error: at.Error}
 		}
 	}
-	return nil
+	if waits != nil {
+		info.Applied = waits
+	}
+}
+
+// EdgeHosts are the hosts that share the store and whose edges have a session there, by name.
+func (s Room) EdgeHosts() []string {
+	if s.ledger.Member() == nil {
+		return nil
+	}
+	return s.ledger.EdgeHosts()
 }
 
 // Accounts lists the accounts by name, with the one that is always there.

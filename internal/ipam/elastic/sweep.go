@@ -10,7 +10,9 @@ import (
 )
 
 // Sweep forgets what the edges of hosts have said that are no more: of those that were removed from the cluster, and in
-// a store of one host of all but that, which may have had another name. What was released waits for them no longer.
+// a store of one host of all but that, which may have had another name. What was released waits for them no longer, nor
+// for a host that is cut off. Where hosts share the store, it is forgotten when nothing can answer there any more
+// (grant.go).
 func Sweep(ctx context.Context, s *ledger.Ledger) error {
 	if s.NoElastic() {
 		return nil
@@ -19,7 +21,7 @@ func Sweep(ctx context.Context, s *ledger.Ledger) error {
 	var left []netip.Addr
 	s.Read(func(ix *ledger.Index) {
 		for at := range ix.AllApplied() {
-			if at.Host != s.Host() && isGone(s, ix, at.Host) {
+			if at.Host != s.Host() && maySweep(s, ix, at) {
 				gone = append(gone, at)
 			}
 		}
@@ -29,7 +31,17 @@ func Sweep(ctx context.Context, s *ledger.Ledger) error {
 			}
 		}
 	})
-	err := inPages(ctx, s, gone, noteWithdrawn)
+	err := inPages(ctx, s, gone, func(c *ledger.Change, at ledger.AppliedAt) error {
+		if !maySweep(s, c.Index(), at) {
+			return nil
+		}
+		if known := c.Index().Applied(at); s.Member() != nil && known != nil && known.InForce {
+			if ok, _, err := takesOver(c, s.SessionGone, at.Host, at.Address); err != nil || !ok {
+				return err
+			}
+		}
+		return noteWithdrawn(c, at, "")
+	})
 	if err != nil {
 		return err
 	}
@@ -39,6 +51,21 @@ func Sweep(ctx context.Context, s *ledger.Ledger) error {
 		}
 		return c.SetElastic(addr, nil)
 	})
+}
+
+// maySweep tells whether nobody is to have any more what the edge of a host other than this one has said.
+func maySweep(s *ledger.Ledger, ix *ledger.Index, at ledger.AppliedAt) bool {
+	if isGone(s, ix, at.Host) {
+		return true
+	}
+	known := ix.Elastic(at.Address)
+	return s.Member() != nil && (known == nil || known.State == ipam.ElasticReleasing) && sessionGone(s, ix, at.Host)
+}
+
+// sessionGone tells whether no session of a host's edge stands, as far as is known here.
+func sessionGone(s *ledger.Ledger, ix *ledger.Index, host string) bool {
+	known := ix.EdgeSession(host)
+	return known == nil || s.Shared().Held()[host] != known.Session
 }
 
 // isGone tells whether a host other than this one takes no part any more.

@@ -178,9 +178,14 @@ func (t *tracker) choose(guest netip.Addr, differs map[netip.Addr]bool) {
 
 // tell writes into news what one who was told of some addresses before has to hear of them, and notes it there.
 func (t *tracker) tell(news *ipam.EdgeNews, addrs []netip.Addr, told map[netip.Addr]ipam.EdgeMapping) {
+	tellOf(news, addrs, t.mappings, told)
+}
+
+// tellOf is tracker.tell of mappings.
+func tellOf(news *ipam.EdgeNews, addrs []netip.Addr, mappings, told map[netip.Addr]ipam.EdgeMapping) {
 	for _, addr := range addrs {
 		was, before := told[addr]
-		now, there := t.mappings[addr]
+		now, there := mappings[addr]
 		switch {
 		case there && was != now:
 			told[addr] = now

@@ -17,6 +17,7 @@ type elastics struct {
 	ranges    map[ipam.ID]Cached[ipam.ElasticRange]
 	addresses map[netip.Addr]Cached[ipam.Elastic]
 	applied   map[AppliedAt]Cached[ipam.Applied]
+	sessions  map[string]Cached[ipam.EdgeSession] // by host
 
 	byInstance Places[InstanceAt] // elastic addresses by whom they are associated with
 	byGuest    Places[netip.Addr] // and by the guest that was found for it
@@ -44,6 +45,7 @@ func newElastics() elastics {
 		ranges:    map[ipam.ID]Cached[ipam.ElasticRange]{},
 		addresses: map[netip.Addr]Cached[ipam.Elastic]{},
 		applied:   map[AppliedAt]Cached[ipam.Applied]{},
+		sessions:  map[string]Cached[ipam.EdgeSession]{},
 	}
 }
 
@@ -70,7 +72,7 @@ func appliedAt(key []byte) (at AppliedAt, ok bool) {
 
 // loadElastics reads all of them.
 func loadElastics(ix *Index, tx store.Tx) error {
-	for _, kind := range []byte{AccountKeys, ElasticRangeKeys, ElasticKeys, AppliedKeys} {
+	for _, kind := range []byte{AccountKeys, ElasticRangeKeys, ElasticKeys, AppliedKeys, SessionKeys} {
 		for rec, err := range tx.Scan(KindRange(kind)) {
 			if err != nil {
 				return err
@@ -94,6 +96,8 @@ func (ix *Index) takeElastic(key, raw []byte) bool {
 	case ElasticKeys:
 		addr, ok := netip.AddrFromSlice(key[1:])
 		return ok && ix.elastic.takeAddress(addr, raw)
+	case SessionKeys:
+		return takeCached(ix.elastic.sessions, string(key[1:]), raw)
 	default:
 		at, ok := appliedAt(key)
 		return ok && takeCached(ix.elastic.applied, at, raw)
@@ -260,5 +264,8 @@ func (e *elastics) lines(d description) {
 	}
 	for at, a := range e.applied {
 		d.line("applied on %s: %s", at.Host, a.Raw)
+	}
+	for host, one := range e.sessions {
+		d.line("edge session of %s: %s", host, one.Raw)
 	}
 }

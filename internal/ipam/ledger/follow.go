@@ -48,7 +48,7 @@ func (ix *Index) follow(w *store.Foreign) {
 		ix.followLease(w)
 	case EventKeys:
 		ix.followEvent(w)
-	case AccountKeys, ElasticRangeKeys, ElasticKeys, AppliedKeys:
+	case AccountKeys, ElasticRangeKeys, ElasticKeys, AppliedKeys, SessionKeys:
 		ix.takeElastic(w.Key, w.After)
 	}
 }

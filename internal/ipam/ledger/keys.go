@@ -34,7 +34,8 @@ import (
 //	u name                       an account, which has elastic addresses
 //	v ...                        likewise: what it remembers of that store (cluster)
 //	w name 0 host                for whom the container of that name stands in (choose)
-//	x host 0 address(4|16)       what the edge of a host has said of an elastic address
+//	x host 0 address(4|16)       what the edge of a host may have of an elastic address, and has said of it
+//	y host                       the session of a host's edge in a shared store
 const (
 	AttachmentKeys = 'a'
 	DynamicKeys    = 'd'
@@ -51,6 +52,7 @@ const (
 	ElasticRangeKeys = 'f'
 	ElasticKeys      = 'g'
 	AppliedKeys      = 'x'
+	SessionKeys      = 'y'
 )
 
 // The functions append, so that the keys of a request share one buffer.

@@ -14,16 +14,17 @@ import (
 // Config is what a Ledger needs. Store and Host are mandatory.
 type Config struct {
 	Store     store.Store
-	Host      string           // this host's name, put in leases and events
-	Now       func() time.Time // default: time.Now
-	Bases     []ipam.Base      // where pools come from that name no subnet
-	Memories  int              // released addresses remembered per subnet; default: DefaultMemories
-	Retention ipam.Retention   // of events; what is zero has its default
-	Forgets   bool             // the state is rebuilt from what runs (BO-4)
-	Member    *ipam.Member     // makes the host one of several that share the store; nil: the store is the host's own
-	Known     ipam.Known       // what a witness of this host's engine can tell
-	NoElastic bool             // elastic addresses are turned off (CS-11)
-	Mends     bool             // the store is opened to be mended: the host does not take part
+	Host      string               // this host's name, put in leases and events
+	Now       func() time.Time     // default: time.Now
+	Bases     []ipam.Base          // where pools come from that name no subnet
+	Memories  int                  // released addresses remembered per subnet; default: DefaultMemories
+	Retention ipam.Retention       // of events; what is zero has its default
+	Forgets   bool                 // the state is rebuilt from what runs (BO-4)
+	Member    *ipam.Member         // makes the host one of several that share the store; nil: the store is the host's own
+	Known     ipam.Known           // what a witness of this host's engine can tell
+	NoElastic bool                 // elastic addresses are turned off (CS-11)
+	Moment    func() time.Duration // since the host's start, on the clock that its edge reads; default: since New
+	Mends     bool                 // the store is opened to be mended: the host does not take part
 
 	// Before runs before each update, and ends what is over in changes of its own.
 	Before func(context.Context, *Ledger) error
@@ -46,6 +47,8 @@ type Ledger struct {
 	mends    bool
 
 	noElastic bool
+	moment    func() time.Duration
+	edges     edges
 	before    func(context.Context, *Ledger) error
 	page      int // how many leases, or other records, one transaction ends at most: an attachment may have millions
 
@@ -70,13 +73,17 @@ func New(cfg Config) *Ledger {
 		store: cfg.Store, host: cfg.Host, now: cfg.Now, bases: cfg.Bases, memories: cfg.Memories,
 		retain: cfg.Retention.WithDefaults(), forgets: cfg.Forgets, member: cfg.Member,
 		known: cfg.Known, mends: cfg.Mends, before: cfg.Before, page: PageSize, trim: make(chan struct{}, 1),
-		noElastic: cfg.NoElastic,
+		noElastic: cfg.NoElastic, moment: cfg.Moment,
 	}
 	if l.member != nil {
 		l.page = SharedPageSize
 	}
 	if l.now == nil {
 		l.now = time.Now
+	}
+	if l.moment == nil {
+		begun := time.Now()
+		l.moment = func() time.Duration { return time.Since(begun) }
 	}
 	if l.memories == 0 {
 		l.memories = DefaultMemories

@@ -40,6 +40,10 @@ type Config struct {
 	// NoElastic turns elastic addresses off (CS-11).
 	NoElastic bool
 
+	// Moment is the time since the host's start, on a clock that goes on while it sleeps, that nobody sets, and that its
+	// edge reads, too. Default: one of this process alone.
+	Moment func() time.Duration
+
 	// Known is what a witness of this host's engine can tell.
 	Known ipam.Known
 
@@ -75,7 +79,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 		Store: cfg.Store, Host: cfg.Host, Now: cfg.Now, Bases: cfg.Bases, Memories: cfg.Memories,
 		Retention: cfg.Retention,
 		Forgets:   cfg.Forgets, Member: cfg.Member, Known: cfg.Known, Mends: cfg.Mends, Before: edit.EndOwners,
-		NoElastic: cfg.NoElastic,
+		NoElastic: cfg.NoElastic, Moment: cfg.Moment,
 	})
 	if err := open(ctx, l, cfg.Copying); err != nil {
 		return nil, err

@@ -1,0 +1,334 @@
+//go:build edge
+
+package edge_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The addresses of two hosts that share an etcd, each with a daemon, a `berth edge` and guests.
+const (
+	store      = "db"
+	storeAddr  = "10.9.0.3"
+	hostSubnet = "172.30.0.0/16"
+	ttl        = 5 * time.Second // of the range; the default
+)
+
+// cluster is the hosts, their store, and the peer outside, on one switch.
+type cluster struct {
+	t        *testing.T
+	dir      string
+	hosts    []*clusterHost
+	programs map[string]string
+}
+
+// clusterHost is one host: a namespace with a daemon and an edge.
+type clusterHost struct {
+	*cluster
+	name, addr   string
+	daemon, edge *program
+	http         *http.Client
+	pool         string
+}
+
+// program is one life of a process.
+type program struct {
+	cmd   *exec.Cmd
+	log   string
+	ended chan struct{}
+}
+
+// buildBerth builds the program once for all tests.
+func buildBerth(t *testing.T) string {
+	t.Helper()
+	path := "/run/berth-under-test"
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	out, err := exec.Command("go", "build", "-o", path, "berth/cmd/berth").CombinedOutput()
+	if err != nil {
+		t.Fatalf("cannot build berth: %v: %s", err, out)
+	}
+	return path
+}
+
+// etcdProgram is Debian's etcd where scripts/needs unpacks it, or one that is installed.
+func etcdProgram(t *testing.T) string {
+	t.Helper()
+	if unpacked, err := filepath.Abs("../../build/tools/etcd"); err == nil {
+		if _, err := os.Stat(unpacked); err == nil {
+			return unpacked
+		}
+	}
+	installed, err := exec.LookPath("etcd")
+	if err != nil {
+		t.Fatalf("%v (scripts/needs etcd unpacks it)", err)
+	}
+	return installed
+}
+
+// newCluster makes a switch with the store, the peer and two hosts, and starts everything. The elastic range has
+// options.
+func newCluster(t *testing.T, options string) *cluster {
+	t.Helper()
+	dir, err := os.MkdirTemp("/run", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{t: t, dir: dir}
+	c.programs = map[string]string{"berth": buildBerth(t), "etcd": etcdProgram(t)}
+	names := []string{"sw", store, peer, "h1", "h2", "g1", "g2", "g3", "g4"}
+	remove := func() {
+		for _, ns := range names {
+			_ = exec.Command("ip", "netns", "del", ns).Run()
+		}
+	}
+	remove()
+	t.Cleanup(remove)
+	script(t, `
+		ip netns add sw
+		ip -n sw link add lan type bridge
+		ip -n sw link set lan up`)
+	c.join(store, storeAddr)
+	c.join(peer, peer4.String())
+	c.start(store, "etcd", c.programs["etcd"], "--data-dir", filepath.Join(dir, "etcd"), "--logger", "zap", "--log-level", "error",
+		"--listen-client-urls", "http://"+storeAddr+":2379", "--advertise-client-urls", "http://"+storeAddr+":2379",
+		"--listen-peer-urls", "http://127.0.0.1:2380", "--initial-advertise-peer-urls", "http://127.0.0.1:2380",
+		"--initial-cluster", "default=http://127.0.0.1:2380")
+	for n := 1; n <= 2; n++ {
+		c.hosts = append(c.hosts, c.newHost(n))
+	}
+	first := c.hosts[0]
+	first.berth("network", "create", "net1", "--space", "global", "--subnet", hostSubnet+",gateway=172.30.255.254,pool")
+	first.berth("network", "modify", "net1", "--elastic", "on")
+	first.berth(append([]string{"elastic", "range", "add", "10.9.0.96+16", "--announce", "eth0"},
+		strings.Fields(options)...)...)
+	first.berth("elastic", "allocate", "--ip", elastic4.String())
+	for _, h := range c.hosts {
+		h.attach()
+		h.startEdge()
+	}
+	return c
+}
+
+// join puts a namespace on the switch.
+func (c *cluster) join(ns, addr string) {
+	c.t.Helper()
+	script(c.t, fmt.Sprintf(`
+		ip netns add %[1]s
+		ip -n %[1]s link set lo up
+		ip -n sw link add %[1]s type veth peer name eth0 netns %[1]s
+		ip -n sw link set %[1]s master lan up
+		ip -n %[1]s link set eth0 up
+		ip -n %[1]s addr add %[2]s/24 dev eth0`, ns, addr))
+}
+
+func (c *cluster) newHost(n int) *clusterHost {
+	c.t.Helper()
+	h := &clusterHost{cluster: c, name: fmt.Sprintf("h%d", n), addr: fmt.Sprintf("10.9.0.%d", 10+n)}
+	c.join(h.name, h.addr)
+	script(c.t, strings.ReplaceAll(`
+		ip -n HOST link add br0 type bridge
+		ip -n HOST addr add 172.30.255.254/16 dev br0
+		ip -n HOST link set br0 up
+		ip netns exec HOST sysctl -qw net.ipv4.ip_forward=1
+		ip netns exec HOST iptables -w -P FORWARD DROP
+		ip netns exec HOST iptables -w -N DOCKER-USER
+		ip netns exec HOST iptables -w -A FORWARD -j DOCKER-USER
+		ip netns exec HOST iptables -w -A FORWARD -o br0 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+		ip netns exec HOST iptables -w -A FORWARD -i br0 -j ACCEPT
+		ip netns exec HOST iptables -w -t nat -A POSTROUTING -s 172.30.0.0/16 ! -o br0 -j MASQUERADE`, "HOST", h.name))
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", h.file("p.sock"))
+	}}
+	h.http = &http.Client{Transport: transport, Timeout: 20 * time.Second}
+	c.t.Cleanup(transport.CloseIdleConnections)
+	h.startDaemon()
+	return h
+}
+
+func (h *clusterHost) file(name string) string { return filepath.Join(h.dir, h.name+name) }
+
+// startDaemon starts the daemon and waits until it answers.
+func (h *clusterHost) startDaemon() {
+	h.t.Helper()
+	h.daemon = h.start(h.name, h.name+"-daemon", h.programs["berth"], "serve", "--host", h.name, "--state",
+		h.file("state"), "--plugin-socket", h.file("p.sock"), "--admin-socket", h.file("a.sock"),
+		"--docker-host", "none", "--log-level", "info", "--store", "etcd", "--etcd-endpoints",
+		"http://"+storeAddr+":2379")
+	within(h.t, 5*time.Second, h.name+"'s daemon", func() error {
+		_, err := h.try("network", "ls")
+		return err
+	})
+}
+
+func (h *clusterHost) startEdge() {
+	h.t.Helper()
+	h.edge = h.start(h.name, h.name+"-edge", h.programs["berth"], "edge", "--admin-socket", h.file("a.sock"))
+}
+
+// start starts a program in a namespace. Its log is written where it failed.
+func (c *cluster) start(ns, name string, words ...string) *program {
+	c.t.Helper()
+	log, err := os.OpenFile(filepath.Join(c.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	p := &program{cmd: exec.Command("nsenter", append([]string{"--net=/run/netns/" + ns}, words...)...),
+		log: log.Name(), ended: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	if err := p.cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	go func() { _ = p.cmd.Wait(); _ = log.Close(); close(p.ended) }()
+	c.t.Cleanup(func() {
+		p.kill()
+		if text, err := os.ReadFile(p.log); c.t.Failed() && err == nil {
+			c.t.Logf("%s:\n%s", name, text[max(0, len(text)-4000):])
+		}
+		_ = os.Remove(p.log) // once for all lives
+	})
+	return p
+}
+
+func (p *program) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
+
+// kill ends it as a crash does.
+func (p *program) kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.ended
+}
+
+// try runs a command on the daemon.
+func (h *clusterHost) try(words ...string) (string, error) {
+	out, err := exec.Command(h.programs["berth"], append(words, "--admin-socket", h.file("a.sock"))...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s: berth %v: %w: %s", h.name, words, err, out)
+	}
+	return string(out), nil
+}
+
+func (h *clusterHost) berth(words ...string) string {
+	h.t.Helper()
+	out, err := h.try(words...)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return out
+}
+
+// call sends a message of the plugin's protocol.
+func (h *clusterHost) call(method string, message, answer any) {
+	h.t.Helper()
+	body, err := json.Marshal(message)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	res, err := h.http.Post("http://berth/IpamDriver."+method, "application/json", bytes.NewReader(body))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	var failed struct{ Err string }
+	if err == nil {
+		err = json.Unmarshal(text, &failed)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, answer)
+	}
+	if err != nil || failed.Err != "" {
+		h.t.Fatalf("%s of %s: %v%s", method, h.name, err, failed.Err)
+	}
+}
+
+// attach attaches a Docker network of the host to net1.
+func (h *clusterHost) attach() {
+	h.t.Helper()
+	var answer struct{ PoolID string }
+	h.call("RequestPool", map[string]any{"AddressSpace": "local", "Pool": hostSubnet,
+		"Options": map[string]string{"network": "net1"}}, &answer)
+	h.pool = answer.PoolID
+}
+
+// guest is a container on a host.
+type guestOn struct {
+	ns, mac string
+	addr    netip.Addr
+}
+
+// newGuest starts a container on the host: Docker asks for its address, and it gets a namespace, with a server in it
+// that tells who asked.
+func (h *clusterHost) newGuest(ns string) guestOn {
+	h.t.Helper()
+	g := guestOn{ns: ns, mac: "02:00:00:00:00:0" + ns[len(ns)-1:]}
+	var answer struct{ Address string }
+	h.call("RequestAddress", map[string]any{"PoolID": h.pool,
+		"Options": map[string]string{"com.docker.network.endpoint.macaddress": g.mac}}, &answer)
+	prefix, err := netip.ParsePrefix(answer.Address)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	g.addr = prefix.Addr()
+	script(h.t, fmt.Sprintf(`
+		ip netns add %[1]s
+		ip -n %[1]s link set lo up
+		ip -n %[2]s link add v%[1]s type veth peer name eth0 netns %[1]s
+		ip -n %[2]s link set v%[1]s master br0 up
+		ip -n %[1]s link set eth0 up
+		ip -n %[1]s addr add %[3]s dev eth0
+		ip -n %[1]s route add default via 172.30.255.254`, ns, h.name, prefix))
+	serve(h.t, ns)
+	return g
+}
+
+// cutOff keeps the host from the store, and from nothing else.
+func (h *clusterHost) cutOff() {
+	h.t.Helper()
+	run(h.t, strings.NewReplacer("HOST", h.name, "STORE", storeAddr).Replace(`ip netns exec HOST nft -f - <<'E'
+	table inet cut {
+		chain in { type filter hook input priority -300; ip saddr STORE counter drop; }
+		chain out { type filter hook output priority -300; ip daddr STORE counter drop; }
+	}
+E`))
+}
+
+func (h *clusterHost) heal() {
+	h.t.Helper()
+	run(h.t, "ip netns exec "+h.name+" nft delete table inet cut")
+}
+
+// answersFor is who the peer reaches by an address.
+func answersFor(a netip.Addr) string {
+	text, err := ask(peer, "udp", a)
+	if err != nil {
+		return err.Error()
+	}
+	name, _, _ := strings.Cut(text, " ")
+	return name
+}
+
+// reaches waits until the peer reaches a guest by an address.
+func (c *cluster) reaches(a netip.Addr, ns string, long time.Duration) time.Duration {
+	c.t.Helper()
+	return within(c.t, long, a.String()+" leads to "+ns, func() error {
+		if got := answersFor(a); got != ns {
+			return fmt.Errorf("it leads to %s", got)
+		}
+		return nil
+	})
+}
