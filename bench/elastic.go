@@ -124,7 +124,7 @@ func manyOwners(ctx context.Context, s *service.Service, n int, associated bool)
 func listen(ctx context.Context, s *service.Service, n int) error {
 	told := make(chan error)
 	go func() {
-		for news, err := range s.EdgeNews(ctx) {
+		for news, err := range s.EdgeNews(ctx, false) {
 			if err == nil && news.Whole && len(news.Set) != n {
 				err = fmt.Errorf("an edge is told of %d addresses, and not of %d", len(news.Set), n)
 			}

@@ -56,7 +56,7 @@ func TestElasticAsDescribed(t *testing.T) {
 		made(`{"op": "elastic.disassociate", "address": "203.0.113.10"}`, 200, `"elastic.disassociate"`),
 		made(`{"op": "elastic.release", "address": "203.0.113.10"}`, 200, `"elastic.release"`),
 		{"GET", "/v1/elastic/203.0.113.10", "", 200, `"state":"releasing"`, nil}, // the edge has said that it maps it
-		{"POST", "/v1/edge", `{"withdrawn": ["203.0.113.10"]}`, 200, `"ok"`, nil},
+		{"POST", "/v1/edge", `{"withdrawn": [{"address": "203.0.113.10"}]}`, 200, `"ok"`, nil},
 		{"GET", "/v1/elastic/203.0.113.10", "", 200, `"state":"free"`, nil},
 		{"POST", "/v1/edge", `{"applied": [{}]}`, 400, api.CodeInvalid, nil},
 		made(`{"op": "elastic.range.remove", "range": "203.0.113.10+20"}`, 409, `"reason":"ElasticRangeInUse"`),

@@ -56,14 +56,20 @@ func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) i
 		return int(code)
 	}
 	fmt.Fprintf(p.Err, "berth: %s\n", OneLine(err))
-	if wrong := (*usageError)(nil); errors.As(err, &wrong) {
+	wrong := (*usageError)(nil)
+	switch {
+	case errors.Is(err, ErrInterrupted):
+		return 130 // as a shell says it of SIGINT
+	case errors.As(err, &wrong):
 		return wrong.code
-	}
-	if !p.understood {
+	case !p.understood:
 		return 2
 	}
 	return 1
 }
+
+// ErrInterrupted is of a command that a signal ended while it waited for something.
+var ErrInterrupted = errors.New("interrupted")
 
 // Hang makes root the command that the verbs hang from, with the flags that all of them have.
 func (p *Program) Hang(root *cobra.Command, verbs ...*cobra.Command) {

@@ -1,9 +1,11 @@
 package elastic
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"berth/internal/admin/client"
@@ -69,7 +71,14 @@ func associateCommand(p *cli.Program) *cobra.Command {
 		if err := e.Make(cli.SayAddresses, &edit); err != nil || flags.DryRun {
 			return err
 		}
-		if warning := awaitEdge(cmd.Context(), e.Client, edit.Address); warning != "" {
+		ctx, stop := cli.UntilSignal(cmd.Context())
+		defer stop()
+		warning := awaitEdge(ctx, e.Client, edit.Address)
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w: %s is associated, and not mapped yet; the edge maps it as soon as it can",
+				cli.ErrInterrupted, edit.Address)
+		}
+		if warning != "" {
 			fmt.Fprintf(p.Err, "%s: %s\n", cmd.CommandPath(), cli.Printable(warning))
 		}
 		return nil
@@ -77,36 +86,45 @@ func associateCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// awaitEdge waits until an edge has mapped an address; else it says what is amiss.
+// awaitEdge waits until the edge of the host that has the guest has mapped an address; else it says what is amiss.
 func awaitEdge(ctx context.Context, c *client.Client, addr netip.Addr) (warning string) {
 	status, err := c.EdgeStatus(ctx)
 	if err != nil {
 		return fmt.Sprintf("%s is associated; whether it is mapped is not known: %v", addr, err)
 	}
-	if status.Connected == 0 {
-		return fmt.Sprintf("%s is associated, and not mapped yet: no edge is connected on host %s; start one (berth "+
-			"edge)", addr, status.Host)
-	}
 	ctx, cancel := context.WithTimeout(ctx, edgePatience)
 	defer cancel()
 	again := time.NewTicker(edgeLook)
 	defer again.Stop()
+	where, why := status.Host, ""
 	for {
 		info, err := c.Elastic(ctx, addr)
-		switch {
-		case err == nil && info.Applied != nil && info.Applied.Error == "":
-			return ""
-		case err == nil && info.Applied != nil:
-			return fmt.Sprintf("%s is associated, and the edge of host %s cannot map it: %s", addr, info.Applied.Host,
-				info.Applied.Error)
-		case err == nil && !info.Associated:
-			return fmt.Sprintf("%s was disassociated meanwhile", addr)
+		if err == nil {
+			where = cmp.Or(info.Host, status.Host)
+			switch at := info.Applied; {
+			case !info.Associated:
+				return fmt.Sprintf("%s was disassociated meanwhile", addr)
+			case at != nil && at.Error == "":
+				return ""
+			case at != nil && at.Host == where:
+				return fmt.Sprintf("%s is associated, and the edge of host %s cannot map it: %s", addr, where, at.Error)
+			case !edgeOn(&status, where):
+				return fmt.Sprintf("%s is associated, and not mapped yet: no edge is connected on host %s; start one "+
+					"(berth edge)", addr, where)
+			case at != nil:
+				why = ": " + at.Error
+			}
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Sprintf("%s is associated, and the edge of host %s has not mapped it within %s; it will as "+
-				"soon as it can", addr, status.Host, edgePatience)
+			return fmt.Sprintf("%s is associated, and the edge of host %s has not mapped it within %s%s; it will as "+
+				"soon as it can", addr, where, edgePatience, why)
 		case <-again.C:
 		}
 	}
+}
+
+// edgeOn tells whether the edge of a host is told what to map.
+func edgeOn(status *ipam.EdgeStatus, host string) bool {
+	return host == status.Host && status.Connected > 0 || slices.Contains(status.Hosts, host)
 }
