@@ -93,6 +93,46 @@ func deployed(h *House, command []string) {
 	p.run("up", "--detach")
 	p.run("down", "--timeout", "1")
 	p.berth("compose", "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(), "--release")
+	changePlaces(h, planned, command)
+}
+
+const ringFile = `
+version: "3.9"
+services:
+  a: {image: ${image}, command: ${run}, networks: {front: {ipv4_address: "${a}"}}}
+  b: {image: ${image}, command: ${run}, networks: {front: {ipv4_address: "${b}"}}}
+  c: {image: ${image}, command: ${run}, networks: {front: {ipv4_address: "${c}"}}}
+networks:
+  front:
+    name: ${project}
+    driver_opts: {com.docker.network.bridge.name: "${bridge}"}
+    ipam: {driver: "${driver}", options: {network: "${planned}"}, config: [{subnet: "${subnet}"}]}
+`
+
+// changePlaces: static addresses that are exchanged, by two and in a ring of three, are given in one deploy.
+func changePlaces(h *House, planned string, command []string) {
+	h.Helper()
+	says := func(a, b, c string) map[string]string {
+		return map[string]string{"planned": planned, "subnet": h.v4("0/24"), "a": h.v4(a), "b": h.v4(b), "c": h.v4(c)}
+	}
+	p := h.newProject(ringFile, says("11", "12", "13"))
+	p.command = command
+	p.deploys()
+	for _, want := range [][3]string{{"12", "11", "13"}, {"13", "12", "11"}} {
+		p.write(ringFile, says(want[0], want[1], want[2]))
+		p.deploys()
+		p.plans(0)
+		for i, service := range []string{"a", "b", "c"} {
+			if has := p.at(p.containerOf(service, 1), p.name); has != h.v4(want[i]) {
+				p.Errorf("%s has %s, and was to have %s", service, has, h.v4(want[i]))
+			}
+			if all := p.reserved(planned, p.name+"/"+service+"/1"); !slices.Equal(all, []string{h.v4(want[i])}) {
+				p.Errorf("%s has %v reserved, and was to have %s", service, all, h.v4(want[i]))
+			}
+		}
+	}
+	p.run("down", "--timeout", "1")
+	p.berth("compose", "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(), "--release")
 }
 
 // canaryFails: a canary that ends stops the deploy, which shows the last that it has said and leaves the others as they

@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"berth/internal/deploy/scene"
@@ -42,6 +43,9 @@ func (r *run) renew(ctx context.Context, s *Service, one *Instance, canary bool)
 			return "", err
 		}
 	}
+	if err := r.clear(ctx, one); err != nil {
+		return "", err
+	}
 	r.making.Lock()
 	defer r.making.Unlock()
 	if err := r.may(ctx); err != nil {
@@ -61,6 +65,35 @@ func (r *run) renew(ctx context.Context, s *Service, one *Instance, canary bool)
 		}
 	}
 	return r.Maker.Make(ctx, wanted, func(ctx context.Context, id string) error { return r.fits(ctx, s, one, id) })
+}
+
+// clear stops those that have an address which the instance gets, and get another one themselves: where two change
+// places, or more in a ring, none can begin before another one has stopped.
+func (r *run) clear(ctx context.Context, one *Instance) error {
+	for _, s := range r.plan.Services {
+		for _, other := range s.Instances {
+			if other != one && other.Do == Recreate && other.standsIn(one) {
+				if err := r.stop(ctx, other); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// standsIn tells whether an instance has, and is to leave, an address that another one gets.
+func (other *Instance) standsIn(one *Instance) bool {
+	for _, a := range one.On {
+		for _, b := range other.On {
+			if a.Network == b.Network && slices.ContainsFunc(a.Gets, func(addr netip.Addr) bool {
+				return slices.Contains(b.Has, addr) && !slices.Contains(b.Gets, addr)
+			}) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (r *run) stop(ctx context.Context, one *Instance) error {

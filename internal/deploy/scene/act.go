@@ -31,7 +31,8 @@ func (e *Engine) Image(ctx context.Context, ref string) (Image, bool, error) {
 	return Image{ID: shown.ID, Digests: shown.RepoDigests}, true, nil
 }
 
-// Stop ends a container as it wants to be ended, within its own grace or the one that is given; zero: its own.
+// Stop ends a container as it wants to be ended, within its own grace or the one that is given; zero: its own. One that
+// is gone is no error.
 func (e *Engine) Stop(ctx context.Context, id string, grace time.Duration) error {
 	var options client.ContainerStopOptions
 	if grace > 0 {
@@ -39,6 +40,9 @@ func (e *Engine) Stop(ctx context.Context, id string, grace time.Duration) error
 		options.Timeout = &seconds
 	}
 	_, err := e.api.ContainerStop(ctx, id, options)
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
 	return err
 }
 

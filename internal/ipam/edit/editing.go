@@ -24,6 +24,7 @@ type request struct {
 
 	at       int // which of the edits is made now
 	capacity capacity
+	edits    []ipam.Edit // all of the request
 
 	deploy    ipam.ID            // whose edits these are; zero: no deploy's
 	locks     []*ipam.DeployLock // of projects, once they were read
@@ -87,6 +88,7 @@ func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Ed
 
 func makeEdits(c *ledger.Change, edits []ipam.Edit, out *ipam.Outcome) error {
 	of := requestOf(c)
+	of.edits = edits
 	for i, e := range edits {
 		of.at = i
 		var result ipam.Result

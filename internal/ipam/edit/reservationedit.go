@@ -280,8 +280,12 @@ func (p *Plan) toReserve(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Su
 	if !w.Address.IsValid() {
 		return p.toReserveAny(e, w, subnets)
 	}
+	left, err := p.makeWay(e, w, subnets)
+	if err != nil {
+		return Picked{}, err
+	}
 	found, err := p.pick(e.Owner, w, subnets, e.Force)
-	if err == nil && Bars(p.N, found.Record, e.Owner, e.Force) {
+	if err == nil && Bars(p.N, found.Record, e.Owner, e.Force || left) {
 		return Picked{}, choose.HeldError(p.Change, found.Sub, found.Record)
 	}
 	return found, err
