@@ -159,6 +159,37 @@ func TestCopyCollides(t *testing.T) {
 	}
 }
 
+// TestCopyLeavesNoAssociation: elastic addresses stay in their store, and so a network is not copied to whose guests one
+// leads (it would lead nowhere): the refusal names them, and nothing is written.
+func TestCopyLeavesNoAssociation(t *testing.T) {
+	r := newCopyRoom(t)
+	own, cluster := r.own(), r.cluster("h1", r.member)
+	var elastic ipam.Range
+	if err := elastic.UnmarshalText([]byte("203.0.113.10+2")); err != nil {
+		t.Fatal(err)
+	}
+	on, addr := "on", netip.MustParseAddr("203.0.113.10")
+	_, err := own.Edit(ctx, ipam.EditOptions{}, &ipam.ModifyNetwork{Network: "lan", Elastic: &on},
+		&ipam.AddReservation{Network: "lan", Owner: "mapped", Wishes: []ipam.Wish{{}}},
+		&ipam.AddElasticRange{Range: elastic}, &ipam.AllocateElastic{},
+		&ipam.AssociateElastic{Address: addr, Instance: "mapped"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := ipamtest.Dump(t, r.Store)
+	_, err = stores.CopySpaces(ctx, own.Ledger, cluster.Ledger, ipam.CopyOptions{})
+	if err == nil || !strings.Contains(err.Error(), "203.0.113.10 is associated with mapped on network lan") {
+		t.Fatalf("it is answered with %v", err)
+	}
+	if diff := cmp.Diff(before, ipamtest.Dump(t, r.Store)); diff != "" {
+		t.Errorf("it was written:\n%s", diff)
+	}
+	if _, err := own.Edit(ctx, ipam.EditOptions{}, &ipam.DisassociateElastic{Address: addr}); err != nil {
+		t.Fatal(err)
+	}
+	mustCopy(t, own, cluster, ipam.CopyOptions{Spaces: []string{"global"}})
+}
+
 // Refusals that are no collisions. Nothing is written.
 func TestCopyRefused(t *testing.T) {
 	r := newCopyRoom(t)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"slices"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/bulk"
@@ -43,6 +44,7 @@ func (cp *copying) check(ctx context.Context, names []string) (spaces []ipam.Cop
 			if err := cp.collisions(ctx, all, wrong); err != nil {
 				return nil, err
 			}
+			cp.associated(all, wrong)
 		}
 		report, err := cp.counted(ctx, name, all)
 		if err != nil {
@@ -51,6 +53,30 @@ func (cp *copying) check(ctx context.Context, names []string) (spaces []ipam.Cop
 		spaces = append(spaces, report)
 	}
 	return spaces, wrong.Err()
+}
+
+// associated notes the elastic addresses that lead to guests on the networks: they stay in their store, and would lead
+// nowhere.
+func (cp *copying) associated(all []copied, wrong *ipam.PlanError) {
+	names := map[ipam.ID]string{}
+	for i := range all {
+		names[all[i].network.ID] = all[i].network.Name
+	}
+	cp.from.Read(func(ix *ledger.Index) {
+		var found []*ipam.Elastic
+		for _, one := range ix.Elastics() {
+			if one.Association != nil && names[one.Association.Network] != "" && !one.System {
+				found = append(found, one)
+			}
+		}
+		slices.SortFunc(found, func(a, b *ipam.Elastic) int { return a.Address.Compare(b.Address) })
+		for _, one := range found {
+			wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoDisassociate, one.Address)}, 0,
+				"the elastic address %s is associated with %s on network %s, and elastic addresses stay in the store that "+
+					"they are in; export them, which an import into the target takes along, and end the association",
+				one.Address, one.Association.Instance, names[one.Association.Network])
+		}
+	})
 }
 
 // collisions notes what the target has of the networks' names, subnets and ids, and which other hosts use them.
