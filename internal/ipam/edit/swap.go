@@ -27,7 +27,8 @@ func (p *Plan) makeWay(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subn
 		return false, err
 	}
 	r := l.Reserved()
-	if r == nil || r.Owner == e.Owner || !p.leaves(r, w.Address) {
+	byHand := l.Held() && l.Attachment == (ipam.ID{}) // which nothing releases but a hand
+	if r == nil || r.Owner == e.Owner || byHand || !p.leaves(r, w.Address) {
 		return false, nil
 	}
 	return true, EndReservation(p.Change, Picked{subnets[i], w.Address, l}, "it is "+e.Owner+"'s by the same request")
