@@ -1,0 +1,127 @@
+//go:build edge
+
+package edge_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// first is when a MAC was heard to have an address for the first time since a time.
+func (w *watch) first(a netip.Addr, mac string, since time.Time) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, one := range w.all {
+		if one.address == a && one.mac == mac && one.at.After(since) {
+			return one.at
+		}
+	}
+	return time.Time{}
+}
+
+// TestHostKilled: what a host answered for that died is taken over within ten seconds (kube-vip #996, keepalived #166).
+func TestHostKilled(t *testing.T) {
+	c := newCluster(t, "")
+	h1, h2 := c.hosts[0], c.hosts[1]
+	g1, g2 := h1.newGuest("g1"), h2.newGuest("g2")
+	h1.berth("elastic", "associate", elastic4.String(), g1.mac)
+	c.reaches(elastic4, "g1", time.Second)
+	killed := time.Now()
+	h1.daemon.kill()
+	h1.edge.kill()
+	h2.berth("elastic", "associate", elastic4.String(), g2.mac, "--move")
+	c.reaches(elastic4, "g2", 10*time.Second)
+	took := time.Since(killed)
+	t.Logf("taken over after %s", took)
+	if took > 10*time.Second {
+		t.Errorf("taken over only after %s", took)
+	}
+}
+
+// fault is what befalls a host, and what ends it.
+type fault struct {
+	name       string
+	begin, end func(*clusterHost)
+}
+
+func stopped(of func(*clusterHost) []*program) (begin, end func(*clusterHost)) {
+	signal := func(s syscall.Signal) func(*clusterHost) {
+		return func(h *clusterHost) {
+			for _, p := range of(h) {
+				p.signal(s)
+			}
+		}
+	}
+	return signal(syscall.SIGSTOP), signal(syscall.SIGCONT)
+}
+
+// faults are all that are tried.
+func faults() []fault {
+	edge := func(h *clusterHost) []*program { return []*program{h.edge} }
+	daemon := func(h *clusterHost) []*program { return []*program{h.daemon} }
+	both := func(h *clusterHost) []*program { return []*program{h.daemon, h.edge} }
+	all := []fault{
+		{"the edge is killed", func(h *clusterHost) { h.edge.kill() }, (*clusterHost).startEdge},
+		{"the daemon is killed", func(h *clusterHost) { h.daemon.kill() }, (*clusterHost).startDaemon},
+		{"both are killed", func(h *clusterHost) { h.daemon.kill(); h.edge.kill() },
+			func(h *clusterHost) { h.startDaemon(); h.startEdge() }},
+		{"cut from the store", (*clusterHost).cutOff, (*clusterHost).heal},
+		{"cut from the store, and the edge is frozen", func(h *clusterHost) { h.edge.signal(syscall.SIGSTOP); h.cutOff() },
+			func(h *clusterHost) { h.heal(); h.edge.signal(syscall.SIGCONT) }},
+	}
+	for name, of := range map[string]func(*clusterHost) []*program{"the edge": edge, "the daemon": daemon, "both": both} {
+		begin, end := stopped(of)
+		all = append(all, fault{name + " frozen", begin, end})
+	}
+	return all
+}
+
+// TestTakeOverUnderFaults: whatever befalls a host's edge and daemon, another host takes the address over, and never do
+// two answer, not even when the first goes on with what it had in its hands (MetalLB #589, #740; kube-vip #996;
+// keepalived #166). What lies there is frozen, killed or cut off: only the kernel can silence it.
+func TestTakeOverUnderFaults(t *testing.T) {
+	c := newCluster(t, "")
+	guests := []guestOn{c.hosts[0].newGuest("g1"), c.hosts[1].newGuest("g2")}
+	macs := []string{macOf(t, "h1"), macOf(t, "h2")}
+	c.hosts[0].berth("elastic", "associate", elastic4.String(), guests[0].mac)
+	w := watchAddress(t, elastic4)
+	all := faults()
+	var longest time.Duration
+	for round := range *rounds {
+		holder, taker := round%2, (round+1)%2
+		f := all[round%len(all)]
+		within(t, 5*time.Second, "an answer of the holder", func() error {
+			if w.answers(elastic4, macs[holder], time.Now().Add(-100*time.Millisecond)) == 0 {
+				return fmt.Errorf("none")
+			}
+			return nil
+		})
+		time.Sleep(time.Duration(rand.IntN(1200)) * time.Millisecond)
+		begun := time.Now()
+		f.begin(c.hosts[holder])
+		c.hosts[taker].berth("elastic", "associate", elastic4.String(), guests[taker].mac, "--move")
+		within(t, 14*time.Second, "round "+f.name+": the other host answers", func() error {
+			if w.first(elastic4, macs[taker], begun).IsZero() {
+				return fmt.Errorf("it does not")
+			}
+			return nil
+		})
+		took := w.first(elastic4, macs[taker], begun)
+		longest = max(longest, took.Sub(begun))
+		time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond)
+		f.end(c.hosts[holder])
+		time.Sleep(1500 * time.Millisecond)
+		if n := w.answers(elastic4, macs[holder], took); n > 0 {
+			t.Errorf("round %d, %s: the old host answered %d times after the new one did", round, f.name, n)
+		}
+		if w.answers(elastic4, macs[taker], time.Now().Add(-300*time.Millisecond)) == 0 {
+			t.Errorf("round %d, %s: the new host answers no more", round, f.name)
+		}
+		t.Logf("round %d, %s: taken over after %s", round, f.name, took.Sub(begun).Round(time.Millisecond))
+	}
+	t.Logf("%d rounds, the longest %s", *rounds, longest.Round(time.Millisecond))
+}
