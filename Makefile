@@ -78,7 +78,7 @@ engine-clean: ## remove what an interrupted `make engine` left behind
 	go test -tags engine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -clean
 
 # They make network namespaces of their own, and leave everything else alone.
-edge: ## the tests of elastic addresses on this kernel, as root (EDGE_FLAGS='-run Frozen -rounds 200 -v' for some of them)
+edge: ## the tests of elastic addresses on this kernel, as root (EDGE_FLAGS='-run "Frozen|Faults|Moves" -rounds 200 -moves 100 -timeout 90m -v' for some of them)
 	@scripts/needs go edge
 	go test -tags edge -count 1 -timeout 20m -exec "$(CURDIR)/scripts/as-root" ./internal/edge/nft -run Ticket
 	go test -tags edge -count 1 -timeout 20m -exec "$(CURDIR)/scripts/as-root" ./test/edge $(EDGE_FLAGS)
@@ -105,6 +105,7 @@ soak: ## SIGKILL under load, SOAK_ROUNDS times
 
 # All that takes too long for each change: every model and every round, whatever the machine.
 nightly: unit histories ipam-etcd fuzz soak engine-whole ## `make unit`, histories, ipam-etcd, fuzz, soak, engine-whole, then SIGKILL under load and an older state, or etcd's, put back by hand, ROLLBACKS times: nothing of what runs is given twice
+	$(MAKE) --no-print-directory edge EDGE_FLAGS='-timeout 120m -rounds 200 -moves 100'
 	go test ./test/crash -count 1 -timeout 0 -run Rollback -rollbacks $(ROLLBACKS) -v
 	go test ./internal/ipam/cluster -count 1 -timeout 0 -run MendKeepsWhatRuns -mend.rounds $(ROLLBACKS)
 
