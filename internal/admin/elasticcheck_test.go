@@ -44,7 +44,8 @@ func TestElasticCheck(t *testing.T) {
 	engine.report = ipam.CheckReport{Host: "alpha", Engine: ipam.EngineReachable, Findings: []ipam.Finding{
 		{Kind: ipam.UnusedLease, Detail: "x"}, {Kind: ipam.FirewallInWay, Detail: "y"}},
 		Counts: map[ipam.FindingKind]int{ipam.UnusedLease: 1, ipam.FirewallInWay: 1}}
-	h.play(t, router, made(`{"op": "network.create", "name": "net3", "space": "lab", "subnets": [{"cidr": "192.0.2.0/24", "pool": true}]},
+	h.play(t, router, made(`{"op": "network.create", "name": "net3", "space": "lab",
+			"subnets": [{"cidr": "192.0.2.0/24", "pool": true}]},
 		{"op": "network.modify", "network": "net3", "elastic": "on"},
 		{"op": "reservation.add", "network": "net3", "owner": "web", "wishes": [{"slot": 0, "address": "192.0.2.11"}]},
 		{"op": "elastic.range.add", "range": "203.0.113.10", "announce": "eth0"},
