@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"context"
+	"slices"
 	"time"
 
 	"berth/internal/ipam"
@@ -38,35 +40,56 @@ func (s elasticState) knownTo(plan uint64) bool {
 }
 
 // putElastic makes elastic addresses, their ranges and accounts what is remembered of them: nobody is given what was
-// somebody's already. What was changed after that stays.
-func (m *mender) putElastic(c *ledger.Change, r *ipam.MendReport) error {
-	there := map[string][]byte{}
-	for _, kind := range []byte{ledger.AccountKeys, ledger.ElasticRangeKeys, ledger.ElasticKeys} {
-		for rec, err := range c.Tx().Scan(ledger.KindRange(kind)) {
-			if err != nil {
-				return err
-			}
-			there[string(rec.Key)] = append([]byte(nil), rec.Value...)
-		}
-	}
-	for _, key := range sortedNames(there) {
-		k := []byte(key)
-		if m.mem.elastic[key] == nil && stateOf(k, there[key]).knownTo(m.mem.head.Plan) {
-			r.Removed++
-			if err := c.PutElastic(k, nil); err != nil {
-				return err
+// somebody's already. What was changed after that stays. It does so in pages, each of which may be made again.
+func (m *mender) putElastic(ctx context.Context) error {
+	keys := sortedNames(m.mem.elastic)
+	err := m.s.Ledger.Look(ctx, func(c *ledger.Change) error {
+		for _, kind := range []byte{ledger.AccountKeys, ledger.ElasticRangeKeys, ledger.ElasticKeys} {
+			for rec, err := range c.Tx().Scan(ledger.KindRange(kind)) {
+				if err != nil {
+					return err
+				}
+				if m.mem.elastic[string(rec.Key)] == nil {
+					keys = append(keys, string(rec.Key))
+				}
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	for _, key := range sortedNames(m.mem.elastic) {
-		k, known := []byte(key), m.mem.elastic[key]
-		if there[key] != nil && stateOf(k, there[key]).ID >= stateOf(k, known).ID {
-			continue
-		}
-		r.Reserved++
-		if err := c.PutElastic(k, known); err != nil {
+	for page := range slices.Chunk(keys, m.s.Ledger.Page()) {
+		err := m.doPlan(ctx, func(c *ledger.Change, r *ipam.MendReport) error {
+			for _, key := range page {
+				if err := m.fixElastic(c, r, key); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (m *mender) fixElastic(c *ledger.Change, r *ipam.MendReport, key string) error {
+	k, known := []byte(key), m.mem.elastic[key]
+	there, err := c.Tx().Get(k)
+	if err != nil {
+		return err
+	}
+	switch {
+	case known == nil && (there == nil || !stateOf(k, there).knownTo(m.mem.head.Plan)):
+		return nil
+	case known == nil:
+		r.Removed++
+	case there != nil && stateOf(k, there).ID >= stateOf(k, known).ID:
+		return nil
+	default:
+		r.Reserved++
+	}
+	return c.PutElastic(k, known)
 }

@@ -26,7 +26,6 @@ func (m *mender) putPlan(ctx context.Context) error {
 		add(func(c *ledger.Change, _ *ipam.MendReport) error { return c.EnsureSpace(space) })
 	}
 	add(m.putSettings)
-	add(m.putElastic)
 	for _, name := range sortedNames(m.mem.hosts) {
 		add(func(c *ledger.Change, _ *ipam.MendReport) error { return m.putOther(c, m.mem.hosts[name]) })
 	}
@@ -50,11 +49,14 @@ func (m *mender) putPlan(ctx context.Context) error {
 			return err
 		}
 	}
-	err := m.putReserved(ctx)
-	if errors.Is(err, errOutplanned) {
-		return nil
+	for _, step := range []func(context.Context) error{m.putElastic, m.putReserved} {
+		if err := step(ctx); errors.Is(err, errOutplanned) {
+			return nil
+		} else if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // doPlan is do as long as the plan is this host's to put back.
