@@ -61,7 +61,7 @@ func (s *Server) elastics(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	all, err := s.cfg.Service.Elastics(r.Context(), q.Get("account"))
+	all, err := s.cfg.Service.Elastics(r.Context(), q.Get("account"), after, p.limit+1)
 	if err != nil {
 		return err
 	}

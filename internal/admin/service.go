@@ -41,7 +41,7 @@ type Service interface {
 	Note(context.Context, ipam.Event) error
 
 	// Elastic addresses, and the edge of this host.
-	Elastics(ctx context.Context, account string) ([]ipam.ElasticInfo, error)
+	Elastics(ctx context.Context, account string, after netip.Addr, limit int) ([]ipam.ElasticInfo, error)
 	Elastic(context.Context, netip.Addr) (ipam.ElasticInfo, error)
 	ElasticRanges(context.Context) ([]ipam.ElasticRangeInfo, error)
 	Accounts(context.Context) ([]ipam.AccountInfo, error)

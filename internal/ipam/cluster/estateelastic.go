@@ -14,12 +14,13 @@ import (
 const elasticStore = "what there is of elastic addresses"
 
 // Elastics is Service.Elastics of the cluster's store.
-func (e *Estate) Elastics(ctx context.Context, account string) ([]ipam.ElasticInfo, error) {
+func (e *Estate) Elastics(ctx context.Context, account string, after netip.Addr, limit int) ([]ipam.ElasticInfo,
+	error) {
 	s, err := e.cluster(elasticStore)
 	if err != nil {
 		return nil, err
 	}
-	return s.Elastics(ctx, account)
+	return s.Elastics(ctx, account, after, limit)
 }
 
 // Elastic is Service.Elastic of the cluster's store.

@@ -41,6 +41,9 @@ func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Ed
 		return ipam.Outcome{}, ipam.Refuse(ipam.ErrInvalid, "%d changes were asked for; one request makes 1 to %d",
 			len(edits), ipam.MaxEdits)
 	}
+	if err := s.prepare(ctx, opt, edits); err != nil {
+		return ipam.Outcome{}, err
+	}
 	var out ipam.Outcome
 	var did request
 	err := s.ledger.Update(ctx, func(c *ledger.Change) (err error) {
@@ -86,6 +89,26 @@ func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Ed
 	return out, nil
 }
 
+// prepare does in transactions of their own what one could not hold, before the edits are made, and not again where they
+// were made before.
+func (s Editor) prepare(ctx context.Context, opt ipam.EditOptions, edits []ipam.Edit) error {
+	if opt.DryRun {
+		return nil
+	}
+	if opt.Key != "" {
+		made := false
+		err := s.ledger.View(ctx, func(tx store.Tx) error {
+			raw, err := tx.Get(OutcomeKey(opt.Key))
+			made = raw != nil
+			return err
+		})
+		if err != nil || made {
+			return err
+		}
+	}
+	return elastic.Shrink(ctx, s.ledger, edits)
+}
+
 func makeEdits(c *ledger.Change, edits []ipam.Edit, out *ipam.Outcome) error {
 	of := requestOf(c)
 	of.edits = edits
@@ -108,10 +131,22 @@ func makeEdits(c *ledger.Change, edits []ipam.Edit, out *ipam.Outcome) error {
 		return ofSeveral(edits, of.capacity.edit, refusal(&of.capacity))
 	}
 	out.Changes = append([]ipam.Event{}, c.Collected()...)
-	if n := c.Index().Network(out.Results[0].Network); n != nil {
-		out.Revision = n.LastRevision()
-	}
+	out.Revision = revision(c, edits[0], &out.Results[0])
 	return nil
+}
+
+// revision is that of what the first edit was of, after all of them: an elastic address, or else a network; 0: none.
+func revision(c *ledger.Change, first ipam.Edit, came *ipam.Result) uint64 {
+	if addr, is := elastic.Edited(first, came); is {
+		if e := c.Index().Elastic(addr); e != nil {
+			return e.ID
+		}
+		return 0
+	}
+	if n := c.Index().Network(came.Network); n != nil {
+		return n.LastRevision()
+	}
+	return 0
 }
 
 // apply makes one edit, or refuses it with nothing changed that the transaction would keep. It may run again, touches

@@ -346,14 +346,15 @@ func removeNetwork(e *ipam.RemoveNetwork, c *ledger.Change) (ipam.Result, error)
 	if err := p.dismissOwners(e.Force); err != nil {
 		return ipam.Result{}, err
 	}
-	if err := elastic.EndNetwork(c, p.N, e.Force); err != nil {
+	left, err := elastic.EndNetwork(c, p.N, e.Force)
+	if err != nil {
 		return ipam.Result{}, err
 	}
 	if _, err := p.Tell(&ipam.Event{Verb: ipam.NetworkRemoved}, FactsOfNetwork(p.N), nil); err != nil {
 		return ipam.Result{}, err
 	}
 	result := ipam.Result{Network: p.N.ID}
-	if len(all) > maxSubnets {
+	if left || len(all) > maxSubnets {
 		leaving := *p.N
 		leaving.Stage, requestOf(c).leaving = ipam.Leaving, true
 		return result, c.SetNetwork(leaving.ID, &leaving)
@@ -403,6 +404,9 @@ func leavePage(c *ledger.Change) (left bool, err error) {
 			continue
 		}
 		p := &Plan{c, nx.Record()}
+		if left, err := elastic.EndNetwork(c, p.N, true); err != nil || left {
+			return true, err
+		}
 		all, err := p.Subnets()
 		if err != nil {
 			return false, err

@@ -1,6 +1,7 @@
 package elastic
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -98,10 +99,7 @@ func removeAccount(e *ipam.RemoveAccount, c *ledger.Change) (ipam.Result, error)
 	}
 	var result ipam.Result
 	for _, one := range all {
-		if err := endAssociation(c, one, "its account is removed"); err != nil {
-			return ipam.Result{}, err
-		}
-		if err := give(c, c.Index().Elastic(one.Address)); err != nil {
+		if err := releaseOf(c, one); err != nil {
 			return ipam.Result{}, err
 		}
 		result.Addresses = append(result.Addresses, one.Address)
@@ -110,6 +108,53 @@ func removeAccount(e *ipam.RemoveAccount, c *ledger.Change) (ipam.Result, error)
 		return ipam.Result{}, err
 	}
 	return result, c.SetAccount(a.Name, nil)
+}
+
+// Shrink releases addresses of accounts that are to be removed with what they have, in pages, until one transaction can
+// do the rest. What it is cut off from is gone on with by the same request again.
+func Shrink(ctx context.Context, s *ledger.Ledger, edits []ipam.Edit) error {
+	for _, e := range edits {
+		remove, is := e.(*ipam.RemoveAccount)
+		if !is || !remove.Force || remove.Account == ipam.DefaultAccount {
+			continue
+		}
+		for left := true; left; {
+			err := s.Update(ctx, func(c *ledger.Change) (err error) {
+				left, err = shrink(c, remove)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// shrink releases a page of the addresses of an account that has more than one page; left tells that it may have more.
+func shrink(c *ledger.Change, e *ipam.RemoveAccount) (left bool, err error) {
+	if err := MayAsk(c, e); err != nil || c.NoElastic() || c.Index().Account(e.Account) == nil {
+		return false, err
+	}
+	all := addressesOf(c.Index(), e.Account)
+	if len(all) <= c.Page() {
+		return false, nil
+	}
+	c.TouchPlan()
+	for _, one := range all[:c.Page()] {
+		if err := releaseOf(c, one); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// releaseOf releases an address of an account that is removed.
+func releaseOf(c *ledger.Change, one *ipam.Elastic) error {
+	if err := endAssociation(c, one, "its account is removed"); err != nil {
+		return err
+	}
+	return give(c, c.Index().Elastic(one.Address))
 }
 
 func noAccount(name string) error {

@@ -8,7 +8,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-func allocate(e *ipam.AllocateElastic, c *ledger.Change) (ipam.Result, error) {
+func allocate(e *ipam.AllocateElastic, c *ledger.Change, seen uint64) (ipam.Result, error) {
 	account := cmp.Or(e.Account, c.Account(), ipam.DefaultAccount)
 	if account != ipam.DefaultAccount && c.Index().Account(account) == nil {
 		return ipam.Result{}, noAccount(account)
@@ -19,6 +19,9 @@ func allocate(e *ipam.AllocateElastic, c *ledger.Change) (ipam.Result, error) {
 	}
 	result := ipam.Result{Addresses: []netip.Addr{addr}}
 	known := c.Index().Elastic(addr)
+	if err := matches(known, seen); err != nil {
+		return ipam.Result{}, err
+	}
 	if known != nil && known.State == ipam.ElasticAllocated {
 		return result, nil // it was asked for before
 	}

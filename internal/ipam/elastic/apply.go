@@ -2,6 +2,7 @@ package elastic
 
 import (
 	"encoding/json"
+	"net/netip"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
@@ -27,7 +28,7 @@ func Apply(c *ledger.Change, e ipam.Edit, seen uint64) (result ipam.Result, mine
 	case *ipam.RemoveElasticRange:
 		rule = func() (ipam.Result, error) { return ipam.Result{}, removeRange(e, c) }
 	case *ipam.AllocateElastic:
-		rule = func() (ipam.Result, error) { return allocate(e, c) }
+		rule = func() (ipam.Result, error) { return allocate(e, c, seen) }
 	case *ipam.AssociateElastic:
 		rule = func() (ipam.Result, error) { return associate(e, c, seen) }
 	case *ipam.DisassociateElastic:
@@ -37,11 +38,32 @@ func Apply(c *ledger.Change, e ipam.Edit, seen uint64) (result ipam.Result, mine
 	default:
 		return ipam.Result{}, false, nil
 	}
+	if seen != 0 && !ofAddress(e) {
+		return ipam.Result{}, true, ipam.Refuse(ipam.ErrInvalid, "accounts and elastic ranges have no revision that a "+
+			"change could be held to; ask for it without one")
+	}
 	if c.NoElastic() {
 		return ipam.Result{}, true, turnedOff()
 	}
 	result, err = rule()
 	return result, true, err
+}
+
+// ofAddress tells whether an edit is of one elastic address.
+func ofAddress(e ipam.Edit) bool {
+	switch e.(type) {
+	case *ipam.AllocateElastic, *ipam.AssociateElastic, *ipam.DisassociateElastic, *ipam.ReleaseElastic:
+		return true
+	}
+	return false
+}
+
+// Edited is the elastic address that an edit was of, by what came of it; false where it was of something else.
+func Edited(e ipam.Edit, came *ipam.Result) (addr netip.Addr, is bool) {
+	if !ofAddress(e) || len(came.Addresses) == 0 {
+		return addr, false
+	}
+	return came.Addresses[0], true
 }
 
 // turnedOff is the refusal of a daemon that has all of it off (CS-11).

@@ -69,20 +69,21 @@ func EndOwner(c *ledger.Change, n *ipam.Network, owner string) error {
 	return nil
 }
 
-// EndNetwork ends the associations with guests on a network that is removed or, unless that is forced, refuses it.
-func EndNetwork(c *ledger.Change, n *ipam.Network, force bool) error {
+// EndNetwork ends the associations with guests on a network that is removed, a page of them, or, unless that is forced,
+// refuses it; left tells that there are more.
+func EndNetwork(c *ledger.Change, n *ipam.Network, force bool) (left bool, err error) {
 	all := keptWith(c.Index(), func(a *ipam.Association) bool { return a.Network == n.ID })
 	if len(all) > 0 && !force {
-		return ipam.Help(ipam.RefuseAs(ipam.AddressAssociated, ipam.ErrInUse,
+		return false, ipam.Help(ipam.RefuseAs(ipam.AddressAssociated, ipam.ErrInUse,
 			"network %s is in use: the elastic address %s of account %s is associated with %s", n.Name, all[0].Address,
 			all[0].Account, where(c, all[0].Association)), ipam.Advise(ipam.DoDisassociate, all[0].Address))
 	}
-	for _, one := range all {
+	for _, one := range all[:min(len(all), c.Page())] {
 		if err := endAssociation(c, one, "its network is removed"); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return len(all) > c.Page(), nil
 }
 
 // SetMode turns elastic addresses of a network on or off; off is refused while one is associated there. System
@@ -95,7 +96,7 @@ func SetMode(c *ledger.Change, n *ipam.Network, mode ipam.ElasticMode) error {
 		return turnedOff()
 	}
 	if mode == ipam.ElasticOff {
-		if err := EndNetwork(c, n, false); err != nil {
+		if _, err := EndNetwork(c, n, false); err != nil {
 			return err
 		}
 	}

@@ -10,8 +10,10 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Elastics lists the elastic addresses that are not free, of an account or with the empty one of all, by address.
-func (s Room) Elastics(ctx context.Context, account string) (all []ipam.ElasticInfo, err error) {
+// Elastics lists the elastic addresses that are not free and that lie behind one, of an account or with the empty one of
+// all, by address: at most limit of them, or with 0 all.
+func (s Room) Elastics(ctx context.Context, account string, after netip.Addr, limit int) (all []ipam.ElasticInfo,
+	err error) {
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		all = []ipam.ElasticInfo{}
 		account, err := askedFor(c, account)
@@ -23,11 +25,14 @@ func (s Room) Elastics(ctx context.Context, account string) (all []ipam.ElasticI
 		}
 		var addrs []netip.Addr
 		for addr, one := range c.Index().Elastics() {
-			if account == "" || one.Account == account {
+			if after.Less(addr) && (account == "" || one.Account == account) {
 				addrs = append(addrs, addr)
 			}
 		}
 		slices.SortFunc(addrs, netip.Addr.Compare)
+		if limit > 0 {
+			addrs = addrs[:min(len(addrs), limit)]
+		}
 		for _, addr := range addrs {
 			info, err := show(c, addr)
 			if err != nil {

@@ -2,6 +2,7 @@ package elastic_test
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -101,7 +102,7 @@ func (b *bench) keep() (end func()) {
 // system is who has which system address now, such as "web 198.51.100.1".
 func (b *bench) system() (all []string) {
 	b.t.Helper()
-	infos, err := b.Elastics(b.t.Context(), "")
+	infos, err := b.Elastics(b.t.Context(), "", netip.Addr{}, 0)
 	if err != nil {
 		b.t.Fatal(err)
 	}
