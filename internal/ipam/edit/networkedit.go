@@ -165,6 +165,9 @@ func modifyNetwork(e *ipam.ModifyNetwork, c *ledger.Change) (ipam.Result, error)
 			return ipam.Result{}, err
 		}
 	}
+	if err := elastic.MayLink(&edited, e.Links); err != nil {
+		return ipam.Result{}, err
+	}
 	before, after := FactsOfNetwork(p.N), FactsOfNetwork(&edited)
 	before.Static, after.Static = Bands(c.Index(), edited.ID), Bands(c.Index(), edited.ID)
 	if e.Static != nil {

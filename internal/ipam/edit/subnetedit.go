@@ -160,7 +160,7 @@ func (p *Plan) NoOverlap(cidr netip.Prefix, self ipam.ID) error {
 		return err
 	}
 	if other == nil {
-		return nil
+		return p.NoElasticIn(cidr)
 	}
 	todo := "choose another subnet, or make a network in another space"
 	if other.CIDR == cidr {

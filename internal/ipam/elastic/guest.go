@@ -236,8 +236,8 @@ func suits(c *ledger.Change, n *ipam.Network, g *guest) error {
 		what = "is of the type vip, whose addresses are no containers'"
 	}
 	for _, link := range n.Links {
-		if link.Host == c.Host() && link.Mode != "bridged" && link.Mode != "routed" {
-			what = "is linked by " + link.Mode + " on host " + link.Host + ", which goes past the host's own network"
+		if link.Host == c.Host() && goesPast(link) {
+			what = linkedPast(link)
 		}
 	}
 	if known := c.Known().NetworkDriver; g != nil && known != nil {
@@ -250,4 +250,25 @@ func suits(c *ledger.Change, n *ipam.Network, g *guest) error {
 	}
 	return ipam.RefuseAs(ipam.NetworkUnsuited, ipam.ErrInvalid,
 		"network %s %s: elastic addresses are mapped on bridges only", n.Name, what)
+}
+
+// goesPast tells whether a link leads past its host's own network, so that nothing is translated there.
+func goesPast(link ipam.Link) bool { return link.Mode != "bridged" && link.Mode != "routed" }
+
+func linkedPast(link ipam.Link) string {
+	return "is linked by " + link.Mode + " on host " + link.Host + ", which goes past the host's own network"
+}
+
+// MayLink refuses links of a network with elastic addresses on which nothing could be mapped any more (CS-16).
+func MayLink(n *ipam.Network, links []ipam.Link) error {
+	if !n.Elastic.Maps() {
+		return nil
+	}
+	for _, link := range links {
+		if link.Mode != "" && goesPast(link) {
+			return ipam.RefuseAs(ipam.NetworkUnsuited, ipam.ErrInvalid, "network %s would be one that %s: elastic "+
+				"addresses are mapped on bridges only; turn them off first (--elastic off)", n.Name, linkedPast(link))
+		}
+	}
+	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode"
 
+	"go4.org/netipx"
+
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
 )
@@ -45,12 +47,33 @@ func addRange(e *ipam.AddElasticRange, c *ledger.Change) error {
 				ipam.Advise(ipam.DoListElasticRanges))
 		}
 	}
+	if err := overNoSubnet(c, r); err != nil {
+		return err
+	}
 	r.ID, r.Created = c.NewID(), c.Now()
 	_, err = tell(c, &ipam.Event{Verb: ipam.ElasticRangeAdded, Name: r.Range.String()}, nil, factsOfRange(r))
 	if err != nil {
 		return err
 	}
 	return c.SetElasticRange(r.ID, r)
+}
+
+// overNoSubnet refuses a range that lies over a subnet of the store: the guests there would take its addresses for
+// neighbours, which no edge can answer for.
+func overNoSubnet(c *ledger.Change, r *ipam.ElasticRange) error {
+	var over *ipam.Subnet
+	for _, sx := range c.Index().Subnets() {
+		sub := sx.Record()
+		if r.Range.Overlaps(netipx.RangeOfPrefix(sub.CIDR)) && (over == nil || sub.CIDR.Addr().Less(over.CIDR.Addr())) {
+			over = sub
+		}
+	}
+	if over == nil {
+		return nil
+	}
+	return ipam.RefuseAs(ipam.ElasticRangeOverlaps, ipam.ErrOverlap,
+		"the range %s overlaps the subnet %s of network %s in space %s; choose addresses that no network has", r.Range,
+		over.CIDR, c.NetworkName(over.Network), over.Space)
 }
 
 func whoseRange(r *ipam.ElasticRange) string {

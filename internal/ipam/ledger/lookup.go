@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 
+	"go4.org/netipx"
+
 	"berth/internal/ipam"
 )
 
@@ -108,10 +110,25 @@ func (c *Change) FindSubnet(space string, cidr netip.Prefix) (*ipam.Subnet, erro
 	if err != nil {
 		return sub, err
 	}
-	if sub == nil || sub.CIDR == cidr {
+	if sub == nil {
+		return nil, c.NoElasticIn(cidr)
+	}
+	if sub.CIDR == cidr {
 		return sub, nil
 	}
 	return nil, c.OverlapError(cidr, sub, "choose another subnet, or another space by --ipam-opt space=NAME")
+}
+
+// NoElasticIn refuses a new subnet over a range of elastic addresses: the guests would take these for neighbours.
+func (c *Change) NoElasticIn(cidr netip.Prefix) error {
+	for _, r := range c.index.ElasticRanges() {
+		if r.Range.Overlaps(netipx.RangeOfPrefix(cidr)) {
+			return ipam.Help(ipam.RefuseAs(ipam.ElasticRangeOverlaps, ipam.ErrOverlap,
+				"the subnet %s overlaps the elastic range %s; choose another subnet", cidr, r.Range),
+				ipam.Advise(ipam.DoListElasticRanges))
+		}
+	}
+	return nil
 }
 
 // OverlapError is the refusal of a subnet that overlaps another one; todo says what can be done.

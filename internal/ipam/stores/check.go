@@ -36,6 +36,7 @@ func CheckStore(ctx context.Context, st store.Store) (problems []string, err err
 		}
 		ck.subnets()
 		ck.attachments()
+		ck.elastics()
 		if err := ck.leases(tx); err != nil {
 			return err
 		}

@@ -1,0 +1,85 @@
+package stores
+
+import (
+	"fmt"
+	"net/netip"
+
+	"berth/internal/ipam"
+)
+
+// elastics checks that each elastic address lies in one range, is of an account that is there, and is associated on a
+// network that is there; that no two of them are associated with the same guest by the same name; and that what edges
+// have said is of such addresses.
+func (ck *checker) elastics() {
+	guests := map[string]netip.Addr{}
+	for addr, one := range ck.ix.Elastics() {
+		ck.elastic(addr, one)
+		a := one.Association
+		if a == nil {
+			continue
+		}
+		guest := fmt.Sprintf("%s %s %s", a.Network, a.Instance, a.Guest)
+		if other, double := guests[guest]; double {
+			low, high := other, addr
+			if high.Less(low) {
+				low, high = high, low
+			}
+			ck.problem("elastic addresses %s and %s: both are associated with the guest %s of %s", low, high, a.Guest,
+				a.Instance)
+		}
+		guests[guest] = addr
+	}
+	ck.elasticRanges()
+	for at, said := range ck.ix.AllApplied() {
+		if said.Host != at.Host || said.Address != at.Address {
+			ck.problem("what the edge of host %s says of the elastic address %s is of %s on host %s", at.Host,
+				at.Address, said.Address, said.Host)
+		}
+	}
+}
+
+func (ck *checker) elastic(addr netip.Addr, one *ipam.Elastic) {
+	if one.Address != addr {
+		ck.problem("elastic address %s: its record is of %s", addr, one.Address)
+	}
+	in := 0
+	for _, r := range ck.ix.ElasticRanges() {
+		if r.Range.Contains(addr) {
+			in++
+		}
+	}
+	if in != 1 {
+		ck.problem("elastic address %s is of %d ranges", addr, in)
+	}
+	if one.State != ipam.ElasticAllocated && one.State != ipam.ElasticReleasing {
+		ck.problem("elastic address %s is %q, which is no state of one that is somebody's", addr, one.State)
+	}
+	if one.Account != ipam.DefaultAccount && one.State == ipam.ElasticAllocated && ck.ix.Account(one.Account) == nil {
+		ck.problem("elastic address %s: its account %s is not there", addr, one.Account)
+	}
+	a := one.Association
+	if a == nil {
+		return
+	}
+	if one.State != ipam.ElasticAllocated {
+		ck.problem("elastic address %s was released, and is associated with %s", addr, a.Instance)
+	}
+	if ck.ix.Network(a.Network) == nil {
+		ck.problem("elastic address %s: the network %s of the association with %s is not there", addr, a.Network,
+			a.Instance)
+	}
+}
+
+// elasticRanges checks that those of elastic addresses lie apart.
+func (ck *checker) elasticRanges() {
+	for id, r := range ck.ix.ElasticRanges() {
+		if r.ID != id {
+			ck.problem("elastic range %s: its record has the id %s, and its key %s", r.Range, r.ID, id)
+		}
+		for other, o := range ck.ix.ElasticRanges() {
+			if id.String() < other.String() && r.Range.Overlaps(o.Range.IPRange) {
+				ck.problem("the elastic ranges %s and %s overlap", r.Range, o.Range)
+			}
+		}
+	}
+}
