@@ -94,7 +94,7 @@ func (e *examination) look(c *ledger.Change, in places, addr netip.Addr) error {
 // isMapped finds an address that this host's edge is to have, and has not.
 func (e *examination) isMapped(c *ledger.Change, one *ipam.Elastic, l *lead) error {
 	at := c.Index().Applied(ledger.AppliedAt{Host: c.Host(), Address: one.Address})
-	said := at != nil && at.Association == one.Association.ID && at.Guest == l.Guest
+	said := at != nil && at.Association == one.Association.ID && at.Guest == l.Guest && !at.Unsaid
 	if said && at.Error == "" {
 		return nil
 	}
@@ -107,12 +107,26 @@ func (e *examination) isMapped(c *ledger.Change, one *ipam.Elastic, l *lead) err
 	case said:
 		e.add(c, one, ipam.UnmappedElastic, at.Since, fmt.Sprintf("the edge of host %s cannot map %s to %s (%s): %s",
 			c.Host(), one.Address, one.Association.Instance, l.Guest, at.Error))
+	case c.Now().Sub(since) >= mapsWithin && waitsFor(c, one.Address) != "":
+		e.add(c, one, ipam.UnmappedElastic, since, fmt.Sprintf("%s is to be mapped to %s (%s) on host %s, which waits "+
+			"for host %s: that may have it in its kernel still; see `berth elastic show %s`", one.Address,
+			one.Association.Instance, l.Guest, c.Host(), waitsFor(c, one.Address), one.Address))
 	case c.Now().Sub(since) >= mapsWithin:
 		e.add(c, one, ipam.UnmappedElastic, since, fmt.Sprintf("%s is to be mapped to %s (%s) on host %s, and its "+
 			"edge has not said that it is; see the log of berth edge", one.Address, one.Association.Instance, l.Guest,
 			c.Host()))
 	}
 	return nil
+}
+
+// waitsFor is another host that may have an address in its kernel; empty where none may.
+func waitsFor(c *ledger.Change, addr netip.Addr) string {
+	for _, host := range hostsOf(c.Index(), c.Host())[1:] {
+		if at := c.Index().Applied(ledger.AppliedAt{Host: host, Address: addr}); at != nil && at.InForce {
+			return host
+		}
+	}
+	return ""
 }
 
 // wantedSince is when a mapping came to be wanted: by its association, or by its guest's start.
