@@ -27,6 +27,8 @@ type house struct {
 	reports []ipam.EdgeReport
 	set     []edge.State
 	fails   error // of Set
+	renewed []edge.Moment
+	late    error // of Renew
 	calls   int   // connections
 }
 
@@ -77,7 +79,12 @@ func (h *house) Set(_ context.Context, s edge.State) error {
 }
 
 // Renew implements edge.Provider.
-func (h *house) Renew(context.Context, edge.Moment) error { return nil }
+func (h *house) Renew(_ context.Context, until edge.Moment) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.renewed = append(h.renewed, until)
+	return h.late
+}
 
 // Enabled implements edge.Provider.
 func (h *house) Enabled(context.Context) (bool, error) { return true, nil }
@@ -236,4 +243,54 @@ func TestOnce(t *testing.T) {
 	if err := h.follower().Once(t.Context()); err == nil {
 		t.Error("nothing could be set, and it says nothing of that")
 	}
+}
+
+// TestRenews: where another host may take over, what is mapped answers until the range's TTL after the session was kept,
+// and each sign of that moves it on; one that comes too late has the whole asked for again, and never renews a state
+// that is not in place.
+func TestRenews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fenced := ranges(t)
+		fenced[0].TTL = ipam.Duration(5 * time.Second)
+		h := newHouse(ipam.EdgeNews{Whole: true, Ranges: fenced, Ranged: true, Set: []ipam.EdgeMapping{first},
+			Session: "s1", Sent: 100 * time.Second})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.follower().Run(ctx) }()
+		synctest.Wait()
+		s, r, _, _ := h.last()
+		if s.Ranges[0].OnCut != edge.Withdraw || s.Until != edge.Moment(105*time.Second) || r.Session != "s1" {
+			t.Errorf("it sets %+v and reports %+v", s, r)
+		}
+		h.more <- ipam.EdgeNews{Session: "s1", Sent: 101 * time.Second}
+		synctest.Wait()
+		if _, _, sets, reports := h.last(); len(h.renewed) != 1 || h.renewed[0] != edge.Moment(106*time.Second) ||
+			sets != 1 || reports != 2 {
+			t.Errorf("it renews %v, with %d sets and %d reports", h.renewed, sets, reports)
+		}
+		h.mu.Lock()
+		h.fails = errors.New("no nftables")
+		h.mu.Unlock()
+		h.more <- ipam.EdgeNews{Session: "s1", Sent: 102 * time.Second, Removed: []netip.Addr{first.Elastic}}
+		h.more <- ipam.EdgeNews{Session: "s1", Sent: 103 * time.Second}
+		synctest.Wait()
+		if _, r, sets, _ := h.last(); len(h.renewed) != 1 || sets != 3 || len(r.Withdrawn) != 0 {
+			t.Errorf("a state that is not in place was renewed (%v) or not set again (%d), and reported as %+v",
+				h.renewed, sets, r)
+		}
+		h.mu.Lock()
+		h.fails, h.late = nil, edge.ErrExpired
+		h.mu.Unlock()
+		h.more <- ipam.EdgeNews{Session: "s1", Sent: 104 * time.Second}
+		h.more <- ipam.EdgeNews{Session: "s1", Sent: 105 * time.Second}
+		time.Sleep(connectAgain)
+		synctest.Wait()
+		if h.calls != 2 {
+			t.Errorf("a renewal came too late, and the whole was asked for %d times", h.calls)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
