@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os/exec"
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/edge"
+	"berth/internal/edge/command"
 	"berth/internal/edge/follow"
 	"berth/internal/edge/nft"
 	"berth/internal/ipam"
@@ -21,24 +23,56 @@ const edgeHelp = `Maps elastic addresses on this host: it asks the daemon of the
 each change, puts it into the kernel with nftables, and tells the daemon what is in force. It needs CAP_NET_ADMIN
 and CAP_NET_RAW, and the program nft.
 
+--provider exec has a program map instead: a router's client, a BGP speaker, a cloud's API. It is run with one word:
+set (the whole wanted state as JSON on standard input), renew ({"until": N}; exit code 3: too late), enabled (it
+writes true or false), or remove. It needs none of these rights, unless the program does.
+
 It runs in the foreground. At SIGTERM or SIGINT it ends and leaves everything mapped, so that an exchange of it
 cuts nothing; while the daemon is away, too. What others take away it puts back. --remove takes all of it away.`
 
 // edgeFlags are the flags of edge.
-type edgeFlags struct{ once, dryRun, remove bool }
+type edgeFlags struct {
+	once, dryRun, remove bool
+	provider, program    string
+}
+
+// The providers.
+const (
+	providerNftables = "nftables"
+	providerExec     = "exec"
+)
+
+// check refuses flags that do not go together.
+func (f *edgeFlags) check() error {
+	switch {
+	case f.remove && (f.once || f.dryRun):
+		return errors.New("--remove goes with neither --once nor --dry-run")
+	case f.provider != providerNftables && f.provider != providerExec:
+		return fmt.Errorf("the provider is %s or %s, not %q", providerNftables, providerExec, f.provider)
+	case f.provider == providerExec && f.program == "":
+		return errors.New("--provider exec runs a program; name it with --exec")
+	case f.provider != providerExec && f.program != "":
+		return errors.New("--exec goes with --provider exec")
+	}
+	return nil
+}
 
 func edgeCommand(p *cli.Program) *cobra.Command {
 	var flags edgeFlags
 	cmd := cli.Verb{Use: "edge", Short: "Map elastic addresses on this host", Long: edgeHelp,
-		Example: "  berth edge\n  berth edge --once\n  berth edge --dry-run\n  berth edge --remove",
+		Example: "  berth edge\n  berth edge --once\n  berth edge --dry-run\n  berth edge --remove\n" +
+			"  berth edge --provider exec --exec /usr/local/bin/map-at-the-router",
 	}.Command(p)
 	f := cmd.Flags()
 	f.BoolVar(&flags.once, "once", false, "map what is wanted now, and end")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "show what is to be mapped, a line each, and change nothing")
 	f.BoolVar(&flags.remove, "remove", false, "take away all that was ever mapped, and end")
+	f.StringVar(&flags.provider, "provider", providerNftables, "what maps: `nftables|exec`")
+	f.StringVar(&flags.program, "exec", "", "the `PROGRAM` of --provider exec")
+	cli.Completes(cmd, "provider", cli.Words(providerNftables, providerExec))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if flags.remove && (flags.once || flags.dryRun) {
-			return cli.Usage(cmd, errors.New("--remove goes with neither --once nor --dry-run"))
+		if err := flags.check(); err != nil {
+			return cli.Usage(cmd, err)
 		}
 		ctx, stop := cli.UntilSignal(cmd.Context())
 		defer stop()
@@ -63,11 +97,11 @@ func runEdge(ctx context.Context, p *cli.Program, flags edgeFlags, log *logrus.E
 		}
 		return showEdge(p, &s)
 	}
-	provider, err := nft.New(nft.Config{Tell: func(n edge.Notice) { tellNotice(log, n) }})
+	provider, repair, end, err := flags.open(log)
 	if err != nil {
 		return err
 	}
-	defer provider.Close()
+	defer end()
 	if flags.remove {
 		if err := provider.Remove(ctx); err != nil {
 			return err
@@ -77,12 +111,29 @@ func runEdge(ctx context.Context, p *cli.Program, flags edgeFlags, log *logrus.E
 		}
 		return nil
 	}
-	cfg.Provider, cfg.Repair = provider, provider.Run
+	cfg.Provider, cfg.Repair = provider, repair
 	if flags.once {
 		return follow.New(cfg).Once(ctx)
 	}
 	log.Info("the edge maps what the daemon wants")
 	return follow.New(cfg).Run(ctx)
+}
+
+// open makes the provider, and what keeps what it has mapped in repair: of a program nobody does.
+func (f *edgeFlags) open(log *logrus.Entry) (p edge.Provider, repair func(context.Context) error, end func(),
+	err error) {
+	if f.provider == providerExec {
+		path, err := exec.LookPath(f.program)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("the program of --exec: %w", err)
+		}
+		return command.New(path), nil, func() {}, nil
+	}
+	kernel, err := nft.New(nft.Config{Tell: func(n edge.Notice) { tellNotice(log, n) }})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return kernel, kernel.Run, func() { kernel.Close() }, nil
 }
 
 // showEdge writes what is to be mapped, a line each.

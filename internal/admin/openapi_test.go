@@ -241,7 +241,7 @@ func TestReasonsDescribed(t *testing.T) {
 		ipam.AddressAllocated, ipam.AddressNotAllocated, ipam.OtherAccount, ipam.QuotaExceeded, ipam.NoElasticFree,
 		ipam.ElasticRangeOverlaps, ipam.ElasticRangeInUse, ipam.GuestAssociated, ipam.GuestUnclear,
 		ipam.NetworkNotElastic, ipam.NetworkUnsuited, ipam.PublishesPorts, ipam.IsSystemAddress,
-		ipam.NoSystemAddress, ipam.ElasticTurnedOff, ipam.AccountInUse, ipam.DeployLocked} {
+		ipam.LacksSystemAddress, ipam.ElasticTurnedOff, ipam.AccountInUse, ipam.DeployLocked} {
 		used = append(used, string(code))
 	}
 	slices.Sort(described)

@@ -59,6 +59,7 @@ func compare(view *ipam.EngineView, rec *records, now time.Time) *comparison {
 	c.judgeReservations()
 	c.judgeStrays()
 	c.judgeFirewall()
+	c.judgeElastic()
 	return c
 }
 

@@ -42,6 +42,9 @@ type records struct {
 
 	creation time.Duration // for how long an attachment may be there before its Docker network is
 
+	mapped []ipam.ElasticGuest // elastic addresses that lead to containers which publish ports
+	gaps   []ipam.SystemGap
+
 	cluster bool  // other hosts' are among them
 	partial error // why those of the cluster could not be read
 }
@@ -82,7 +85,10 @@ func read(ctx context.Context, s Records, view *ipam.EngineView, memories bool) 
 		return nil, err
 	}
 	rec.index(attachments, view.Host)
-	return rec, nil
+	if memories {
+		err = rec.readElastic(ctx, s, view)
+	}
+	return rec, err
 }
 
 func (w *Witness) read(ctx context.Context, view *ipam.EngineView, memories bool) (*records, error) {

@@ -34,6 +34,9 @@ type Records interface {
 	Attachments(context.Context) ([]ipam.AttachmentInfo, error)
 	Partial() error
 
+	SystemGaps(context.Context) ([]ipam.SystemGap, error)
+	ElasticGuests(context.Context, []netip.Addr) ([]ipam.ElasticGuest, error)
+
 	NameLeases(context.Context, []ipam.LeaseName) error
 	TellStrays(context.Context, []ipam.Stray) error
 	StandIns(context.Context) ([]ipam.StandIn, error)

@@ -111,6 +111,12 @@ type SystemGap struct {
 	Published      []string // it publishes these ports, which is why; none: no address was free
 }
 
+// ElasticGuest is a guest address to which an elastic one leads.
+type ElasticGuest struct {
+	Space, Network string
+	Guest, Elastic netip.Addr
+}
+
 // EdgeMapping is one elastic address that a host's edge is to map.
 type EdgeMapping struct {
 	Elastic     netip.Addr   `json:"elastic"`
@@ -228,9 +234,13 @@ const (
 	GuestGone       FindingKind = "guest_gone"       // an address is associated with a container that is no more
 	MissingDevice   FindingKind = "missing_device"   // a range is announced at a device that is not there
 	FirewallInWay   FindingKind = "firewall_in_way"  // the engine's firewall drops what comes in
+	// a container that publishes ports has an elastic address, or has no system address for that reason (CS-13)
+	PublishedElastic FindingKind = "published_elastic"
+	NoSystemAddress  FindingKind = "no_system_address" // a container is to have one, and none is free (CS-7)
 )
 
 // ElasticKinds are the kinds of findings of elastic addresses, in the order of a report.
 func ElasticKinds() []FindingKind {
-	return []FindingKind{EdgeAway, UnmappedElastic, GuestGone, MissingDevice, FirewallInWay}
+	return []FindingKind{EdgeAway, UnmappedElastic, GuestGone, MissingDevice, FirewallInWay, PublishedElastic,
+		NoSystemAddress}
 }

@@ -94,7 +94,7 @@ const (
 	NetworkUnsuited      Code = "ElasticNetworkUnsuited"     // its kind has no place for a mapping
 	PublishesPorts       Code = "ElasticContainerPublishes"  // the container publishes ports
 	IsSystemAddress      Code = "ElasticSystemAddress"       // it comes and goes with a container, not by hand
-	NoSystemAddress      Code = "ElasticNoSystemAddress"     // the network is auto, and the guest has none to replace
+	LacksSystemAddress   Code = "ElasticNoSystemAddress"     // the network is auto, and the guest has none to replace
 	ElasticTurnedOff     Code = "ElasticOff"                 // the daemon has all of it off
 	AccountInUse         Code = "AccountInUse"               // it has addresses, or is there
 

@@ -106,6 +106,24 @@ func reaches(t *testing.T, namespace string) (err error) {
 	return err
 }
 
+// edgeOf runs the edge of an engine's host until the end of the test, and waits until its daemon knows it.
+func edgeOf(t *testing.T, e *PrivateEngine, d *Daemon, number int, flags ...string) {
+	t.Helper()
+	args := append(slices.Clone(e.within()), binary, "edge", "--admin-socket", d.AdminSocket())
+	edge, err := startProcess(fmt.Sprintf("%sedge%d", prefix, number), nil, args[0], append(args[1:], flags...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the edge's log:\n%s", edge.Log())
+		}
+		if err := edge.Signal(syscall.SIGTERM, 10*time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A container with a reserved address and an elastic one that leads to it: outside it is seen by the elastic address
 // from its first packet on, whenever it is started; the address reaches it; what others delete comes back; a
 // disassociation ends all of it (CS-3, CS-4, CS-8).
@@ -123,19 +141,7 @@ func TestElastic(t *testing.T) {
 	h.berth("elastic", "range", "add", elasticAddress)
 	h.berth("elastic", "allocate")
 
-	args := append(slices.Clone(e.within()), binary, "edge", "--admin-socket", d.AdminSocket())
-	edge, err := startProcess(prefix+"edge74", nil, args[0], args[1:]...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the edge's log:\n%s", edge.Log())
-		}
-		if err := edge.Signal(syscall.SIGTERM, 10*time.Second); err != nil {
-			t.Error(err)
-		}
-	})
+	edgeOf(t, e, d, 74)
 	if err := ground.Eventually(10*time.Second, func() error {
 		out, err := berth(h.Berth, "elastic", "associate", elasticAddress, name)
 		if err == nil && out != elasticAddress+"\n" && out != elasticAddress {

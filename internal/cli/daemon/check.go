@@ -34,6 +34,8 @@ runs with the new one.
   owner_elsewhere         an owner runs with another address than the one reserved for it
   stale_memory            an address is remembered for one who will not come back
   superseded_reservation  its owner runs with the address that replaced it
+  published_elastic       a container that publishes ports has an elastic address, or has none for that reason
+  no_system_address       a container is to have a system address, and none is free
 
 and what keeps elastic addresses from working (berth elastic check --help): edge_away, unmapped_elastic,
 guest_gone, missing_device, firewall_in_way.

@@ -23,6 +23,24 @@ func (e *Estate) Elastics(ctx context.Context, account string, after netip.Addr,
 	return s.Elastics(ctx, account, after, limit)
 }
 
+// SystemGaps is Service.SystemGaps of the cluster's store; none while that cannot be asked.
+func (e *Estate) SystemGaps(ctx context.Context) ([]ipam.SystemGap, error) {
+	s, err := e.cluster(elasticStore)
+	if err != nil {
+		return nil, nil //nolint:nilerr // whoever compares knows that the cluster's records are missing (Partial)
+	}
+	return s.SystemGaps(ctx)
+}
+
+// ElasticGuests is Service.ElasticGuests of the cluster's store; none while that cannot be asked.
+func (e *Estate) ElasticGuests(ctx context.Context, guests []netip.Addr) ([]ipam.ElasticGuest, error) {
+	s, err := e.cluster(elasticStore)
+	if err != nil {
+		return nil, nil //nolint:nilerr // as SystemGaps
+	}
+	return s.ElasticGuests(ctx, guests)
+}
+
 // Elastic is Service.Elastic of the cluster's store.
 func (e *Estate) Elastic(ctx context.Context, addr netip.Addr) (ipam.ElasticInfo, error) {
 	s, err := e.cluster(elasticStore)

@@ -32,7 +32,7 @@ func noSystem(known *ipam.Elastic, g *guest, owner string) error {
 	if g.host != "" {
 		why = "none was free, or it has only just started"
 	}
-	return ipam.Help(ipam.RefuseAs(ipam.NoSystemAddress, ipam.ErrInvalid, "%s has no system address on network %s, "+
+	return ipam.Help(ipam.RefuseAs(ipam.LacksSystemAddress, ipam.ErrInvalid, "%s has no system address on network %s, "+
 		"which is on auto (%s), and %s is mapped only to a container that has one", owner, g.n.Name, why,
 		known.Address), ipam.Advise(ipam.DoTurnElasticOn, g.n.Name))
 }

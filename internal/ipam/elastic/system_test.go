@@ -164,7 +164,7 @@ func TestSystem(t *testing.T) {
 func TestSystemGivesWay(t *testing.T) {
 	b := beginAuto(t)
 	b.reserve("later", "10.20.0.9")
-	b.refused(&ipam.AssociateElastic{Address: addr(elastic), Instance: "later"}, ipam.NoSystemAddress, "later", "auto",
+	b.refused(&ipam.AssociateElastic{Address: addr(elastic), Instance: "later"}, ipam.LacksSystemAddress, "later", "auto",
 		"does not run")
 	b.start("web")
 	b.soon("a start", "web "+systemFirst)

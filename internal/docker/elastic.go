@@ -1,0 +1,69 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"berth/internal/ipam"
+)
+
+// This file finds containers to which elastic addresses cannot lead as they should: those that publish ports, and those
+// for which there is none.
+
+// readElastic reads what elastic addresses lead to containers that publish ports, and who lacks a system address.
+func (rec *records) readElastic(ctx context.Context, s Records, view *ipam.EngineView) (err error) {
+	var guests []netip.Addr
+	for i := range view.Containers {
+		c := &view.Containers[i]
+		for j := range c.Endpoints {
+			if len(c.Published) > 0 {
+				guests = append(guests, c.Endpoints[j].Addresses...)
+			}
+		}
+	}
+	if rec.gaps, err = s.SystemGaps(ctx); err != nil || len(guests) == 0 {
+		return err
+	}
+	rec.mapped, err = s.ElasticGuests(ctx, guests)
+	return err
+}
+
+// judgeElastic finds them.
+func (c *comparison) judgeElastic() {
+	for i := range c.rec.mapped {
+		g := &c.rec.mapped[i]
+		for _, s := range c.seen.at[place{g.Space, g.Guest}] {
+			if len(s.container.Published) > 0 {
+				c.addPublished(s, g)
+			}
+		}
+	}
+	for i := range c.rec.gaps {
+		c.addGap(&c.rec.gaps[i])
+	}
+}
+
+func (c *comparison) addPublished(s *sight, g *ipam.ElasticGuest) {
+	c.add(finding{thing: s.endpoint.ID, name: s.container.Name,
+		Finding: ipam.Finding{Kind: ipam.PublishedElastic, Space: g.Space, Address: g.Guest, Network: g.Network,
+			Owner: s.container.Owner(), MAC: s.endpoint.MAC,
+			Detail: fmt.Sprintf("%s publishes %s of its host, and the elastic address %s is mapped to it, too; run it "+
+				"without published ports, or end the mapping with `berth elastic disassociate %s`", s.who(),
+				strings.Join(s.container.Published, ", "), g.Elastic, g.Elastic)}})
+}
+
+func (c *comparison) addGap(g *ipam.SystemGap) {
+	f := ipam.Finding{Kind: ipam.NoSystemAddress, Space: g.Space, Address: g.Guest, Network: g.Network,
+		Owner: g.Instance, Lease: g.Lease, Subnet: g.Subnet,
+		Detail: fmt.Sprintf("%s runs on network %s, which is on auto, and no range of host %s has a free address for "+
+			"it; add one with `berth elastic range add RANGE --host %s`", g.Instance, g.Network, c.view.Host, c.view.Host)}
+	if len(g.Published) > 0 {
+		f.Kind = ipam.PublishedElastic
+		f.Detail = fmt.Sprintf("%s runs on network %s, which is on auto, and has no system address, because it "+
+			"publishes %s of its host; run it without published ports, or on another network", g.Instance, g.Network,
+			strings.Join(g.Published, ", "))
+	}
+	c.add(finding{Finding: f})
+}
