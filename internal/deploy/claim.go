@@ -18,6 +18,7 @@ type Plan struct {
 	project  *Project
 	networks map[string]*network
 	claims   []*claim
+	elastic  []elasticClaim    // elastic.go
 	left     map[string]string // networks that are left alone, by key, and why
 }
 
@@ -47,6 +48,9 @@ func (p *Project) Plan(m Mapping, planned []ipam.NetworkInfo) (*Plan, error) {
 			if err := plan.claim(&service, networks[key]); err != nil {
 				return nil, err
 			}
+		}
+		if err := plan.claimElastic(&service); err != nil {
+			return nil, err
 		}
 	}
 	if err := plan.checkOwners(); err != nil {
@@ -228,6 +232,13 @@ func (p *Plan) unsure(service string) bool {
 
 // Where says which part of the files an edit is for.
 func (p *Plan) Where(edit int) string {
+	if edit -= len(p.claims); edit > 0 && edit <= len(p.elastic) {
+		return p.project.placeOf(p.elastic[edit-1].service, keyElastic)
+	}
+	if edit >= 0 {
+		return ""
+	}
+	edit += len(p.claims)
 	return fmt.Sprintf("service %s, network %s", p.claims[edit].service, p.claims[edit].on.key)
 }
 

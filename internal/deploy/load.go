@@ -189,5 +189,19 @@ func (p *Project) Files() []string { return p.compose.ComposeFiles }
 // Name is the name of the project, which its owners begin with.
 func (p *Project) Name() string { return p.compose.Name }
 
+// Owns tells whether an owner can be one of the project's: of a service, be it that the files name it no more, or a
+// container with a name of its own that they name.
+func (p *Project) Owns(owner string) bool {
+	if strings.HasPrefix(owner, p.Name()+"/") {
+		return true
+	}
+	for _, service := range p.compose.Services {
+		if service.ContainerName != "" && service.ContainerName == owner {
+			return true
+		}
+	}
+	return false
+}
+
 // services are the names of the services in use, in order.
 func (p *Project) services() []string { return slices.Sorted(maps.Keys(p.compose.Services)) }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+
+	"github.com/moby/moby/api/types/container"
 )
 
 // Publishes tells which container of those whose name has a property publishes ports, and which ports.
@@ -57,9 +59,18 @@ func (r *Roster) Holder(lease ipam.LeaseRef, name string, since time.Time) (word
 		return word
 	}
 	word.Known, word.PortsKnown, word.Published = true, m.PortsKnown, m.Published
-	word.Ended = word.Ended || !m.runs && m.turned.After(since)
+	switch {
+	case m.turned.After(since):
+		word.Ended = word.Ended || !m.runs
+	case m.listed.After(m.turned) && m.State != "" && !lives(container.ContainerState(m.State)):
+		word.Unsure = m.listed.Sub(since) < beginTime // it may be starting
+		word.Ended = word.Ended || !word.Unsure
+	}
 	return word
 }
+
+// beginTime is for how long a container that has taken its address may be listed as one that does not run.
+const beginTime = 5 * time.Second
 
 // called is a container of a name; of several the one that was heard of last. nil: there is none.
 func (r *Roster) called(name string) (found *member) {

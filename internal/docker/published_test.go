@@ -96,3 +96,18 @@ func TestHolder(t *testing.T) {
 		t.Error("it runs again, and is said to have ended")
 	}
 }
+
+// TestHolderListed: of a container whose end was not heard, because nobody listened then, its state tells, once it has
+// had the time to start (CS-8).
+func TestHolderListed(t *testing.T) {
+	_, f, _ := followed(t)
+	for since, want := range map[time.Time]ipam.Holder{
+		time.Now().Add(-time.Minute): {Known: true, Ended: true},
+		time.Now().Add(-time.Second): {Known: true, Unsure: true},
+	} {
+		got := f.roster.Holder(ipam.LeaseRef{}, "old", since)
+		if got.Known != want.Known || got.Ended != want.Ended || got.Unsure != want.Unsure {
+			t.Errorf("of a lease of %s it is said: %+v", time.Since(since).Round(time.Second), got)
+		}
+	}
+}

@@ -73,6 +73,7 @@ type Association struct {
 	Guest      netip.Addr `json:"guest"`            // as it was found
 	Chosen     bool       `json:"chosen,omitempty"` // it was named, so that no other address of the owner will do
 	EgressOnly bool       `json:"egress_only,omitempty"`
+	Declared   string     `json:"declared,omitempty"` // the Compose project that says so; empty: a person does
 }
 
 // Same tells whether two associations map the same guest in the same way, for the same owner: an address that has

@@ -58,6 +58,28 @@ type ReleaseElastic struct {
 	Address netip.Addr `json:"address"`
 }
 
+// DeclareElastic maps an address to an owner because a Compose project says so. Without an Address it is the one that
+// the owner has, or else the lowest free one, which the owner's account is given then.
+type DeclareElastic struct {
+	Project    string     `json:"project"`
+	Instance   string     `json:"instance"` // the owner
+	Network    string     `json:"network,omitempty"`
+	Address    netip.Addr `json:"address,omitzero"`
+	EgressOnly bool       `json:"egress_only,omitempty"`
+}
+
+// EndDeclaredElastic ends the associations that a Compose project has declared, but for some.
+type EndDeclaredElastic struct {
+	Project string            `json:"project"`
+	But     []DeclaredElastic `json:"but,omitempty"`
+}
+
+// DeclaredElastic is an owner with an address, or with any.
+type DeclaredElastic struct {
+	Instance string     `json:"instance"`
+	Address  netip.Addr `json:"address,omitzero"`
+}
+
 // elasticEdits are those of elastic addresses, one of each.
 func elasticEdits() []Edit {
 	return []Edit{
@@ -69,6 +91,8 @@ func elasticEdits() []Edit {
 		new(AssociateElastic),
 		new(DisassociateElastic),
 		new(ReleaseElastic),
+		new(DeclareElastic),
+		new(EndDeclaredElastic),
 	}
 }
 
@@ -95,3 +119,9 @@ func (*DisassociateElastic) Op() string { return "elastic.disassociate" }
 
 // Op is the name of the operation.
 func (*ReleaseElastic) Op() string { return "elastic.release" }
+
+// Op is the name of the operation.
+func (*DeclareElastic) Op() string { return "elastic.declare" }
+
+// Op is the name of the operation.
+func (*EndDeclaredElastic) Op() string { return "elastic.undeclare" }

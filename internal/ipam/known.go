@@ -52,6 +52,7 @@ type Known struct {
 type Holder struct {
 	Known      bool     // there is such a container
 	Ended      bool     // it ended after the lease was taken, or two looks have shown no endpoint of it
+	Unsure     bool     // it may have ended, which a later look tells
 	PortsKnown bool     // it publishes nothing but what is named
 	Published  []string // ports of the host that lead to it, such as 8080/tcp
 }

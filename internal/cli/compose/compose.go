@@ -12,10 +12,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/deploy"
+	"berth/internal/ipam"
 
 	"github.com/spf13/cobra"
 )
@@ -38,7 +40,12 @@ service had a container_name, it is only known from the old override, where -o w
 A network is Berth's if its IPAM driver is called berth or berth-mac, also with a path and a tag, or what
 --ipam-driver says; its option network names the planned one. --network says by hand which one it is, for
 external networks too. --release gives back all that is reserved for the project, and writes nothing.
-Whatever no flag says is found the way Compose finds it.`
+Whatever no flag says is found the way Compose finds it.
+
+A service may say that it is to have an elastic address, x-berth: {elastic: auto} or {elastic: ADDRESS},
+and egress_only: true in it: it is allocated to the account of the service's containers, for auto one for
+each replica, and associated. A service that says it no more is disassociated, and its account keeps the
+address.`
 
 // composeFlags are the flags of compose.
 type composeFlags struct {
@@ -133,7 +140,12 @@ func composeOverride(ctx context.Context, p *cli.Program, c *client.Client, flag
 	if err != nil {
 		return err
 	}
-	out, err := cli.EditInSteps(ctx, c, client.EditOptions{DryRun: flags.dryRun}, plan.Edits(), plan.Where)
+	edits := plan.Edits()
+	wanted := len(edits)
+	if plan.Elastic() || hasElastic(ctx, c, project) {
+		edits = append(edits, plan.ElasticEdits()...)
+	}
+	out, err := cli.EditInSteps(ctx, c, client.EditOptions{DryRun: flags.dryRun}, edits, plan.Where)
 	if err != nil {
 		return err
 	}
@@ -149,7 +161,7 @@ func composeOverride(ctx context.Context, p *cli.Program, c *client.Client, flag
 	if flags.dryRun {
 		return p.Say(cli.ChangeLines(out.Changes))
 	}
-	if err := plan.Grant(out.Results); err != nil {
+	if err := plan.Grant(out.Results[:wanted]); err != nil {
 		return err
 	}
 	p.Warn(plan.Kept(reserved))
@@ -160,6 +172,18 @@ func composeOverride(ctx context.Context, p *cli.Program, c *client.Client, flag
 	return cli.WriteWhole(p.Out, flags.output, func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err
+	})
+}
+
+// hasElastic tells whether an owner of a project has an elastic address, as far as the daemon can tell: a project whose
+// files say nothing of them needs them not.
+func hasElastic(ctx context.Context, c *client.Client, project *deploy.Project) bool {
+	all, err := c.Elastics(ctx, "")
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(all, func(one ipam.ElasticInfo) bool {
+		return one.Associated && one.Kind != ipam.KindSystem && project.Owns(one.Instance)
 	})
 }
 

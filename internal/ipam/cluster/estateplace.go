@@ -69,7 +69,7 @@ func placeOf(e ipam.Edit) (p place) {
 		return place{owner: e}
 	case *ipam.DrainHost, *ipam.RemoveHost, *ipam.AdmitHost, *ipam.CreateAccount, *ipam.RemoveAccount,
 		*ipam.AddElasticRange, *ipam.RemoveElasticRange, *ipam.AllocateElastic, *ipam.AssociateElastic,
-		*ipam.DisassociateElastic, *ipam.ReleaseElastic:
+		*ipam.DisassociateElastic, *ipam.ReleaseElastic, *ipam.DeclareElastic, *ipam.EndDeclaredElastic:
 		return place{hosts: true}
 	}
 	return p

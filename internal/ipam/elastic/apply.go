@@ -35,6 +35,10 @@ func Apply(c *ledger.Change, e ipam.Edit, seen uint64) (result ipam.Result, mine
 		rule = func() (ipam.Result, error) { return disassociate(e, c, seen) }
 	case *ipam.ReleaseElastic:
 		rule = func() (ipam.Result, error) { return release(e, c, seen) }
+	case *ipam.DeclareElastic:
+		rule = func() (ipam.Result, error) { return declare(e, c) }
+	case *ipam.EndDeclaredElastic:
+		rule = func() (ipam.Result, error) { return endDeclared(e, c) }
 	default:
 		return ipam.Result{}, false, nil
 	}

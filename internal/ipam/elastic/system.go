@@ -52,7 +52,7 @@ type standing struct {
 	why       string
 	published []string // it publishes these ports, which is why
 	noneFree  bool     // which is why
-	unnamed   bool     // it is not known yet whose the guest address is
+	unnamed   bool     // it is not known yet whose the guest address is, or whether he is there still
 	pending   bool     // nothing is to change before more is known
 }
 
@@ -118,7 +118,7 @@ func (s *standing) judge(c *ledger.Change, sub *ipam.Subnet, l *ipam.Lease, bega
 		s.why = "its container has stopped"
 	case len(holder.Published) > 0:
 		s.why, s.published = "its container publishes "+strings.Join(holder.Published, ", "), holder.Published
-	case l.Name == "" || l.Guessed:
+	case l.Name == "" || l.Guessed, holder.Unsure && s.has != nil:
 		s.unnamed, s.pending = true, true
 	case s.has == nil && waiting:
 		s.pending = true
@@ -148,7 +148,7 @@ func (s *standing) fit(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet) erro
 		return nil
 	}
 	s.account = claimedBy(c.Index(), g.namesOf(g.name))
-	if s.has == nil && !lowestFree(c, sub.CIDR).IsValid() {
+	if s.has == nil && !lowestFree(c, sub.CIDR, s.account).IsValid() {
 		s.noneFree, s.why = true, "no range of host "+c.Host()+" has a free address"
 	}
 	return nil
@@ -174,19 +174,26 @@ func isOurs(c *ledger.Change, addr netip.Addr) bool {
 	return r != nil && r.Host == c.Host()
 }
 
-// lowestFree is the lowest free address of this host's ranges for a guest in a subnet; the zero address where none is.
-func lowestFree(c *ledger.Change, guests netip.Prefix) netip.Addr {
+// lowestFree is the lowest free address of this host's ranges for a guest of an account in a subnet; the zero address
+// where none is. A system address of the account that the edge has not let go of yet will do: it is the same edge that
+// maps it, so that a restart keeps its address.
+func lowestFree(c *ledger.Change, guests netip.Prefix, account string) netip.Addr {
 	for _, r := range rangesOf(c.Index(), c.Host()) {
 		if r.Range.From().Is6() != guests.Addr().Is6() {
 			continue
 		}
 		for addr := r.Range.From(); addr.IsValid() && r.Range.Contains(addr); addr = addr.Next() {
-			if isFree(c, addr) && !guests.Contains(addr) {
+			if !guests.Contains(addr) && (isFree(c, addr) || returning(c.Index().Elastic(addr), account)) {
 				return addr
 			}
 		}
 	}
 	return netip.Addr{}
+}
+
+// returning tells whether an address is a system address of an account that was taken back, and is mapped still.
+func returning(known *ipam.Elastic, account string) bool {
+	return known.System && known.State == ipam.ElasticReleasing && known.Account == account
 }
 
 // settle gives the guest at a place its system address, or takes it back.
@@ -203,7 +210,7 @@ func settle(c *ledger.Change, at guestPlace, began time.Time) error {
 
 // giveSystem gives a guest the system address that it is to have.
 func giveSystem(c *ledger.Change, s *standing, at guestPlace) error {
-	addr := lowestFree(c, c.Index().Subnet(at.subnet).Record().CIDR)
+	addr := lowestFree(c, c.Index().Subnet(at.subnet).Record().CIDR, s.account)
 	if !addr.IsValid() {
 		return nil
 	}

@@ -285,3 +285,75 @@ func TestSystemLater(t *testing.T) {
 	defer end()
 	b.soon("begun again", "db "+systemFirst)
 }
+
+// TestSystemRestart: a container that starts again before the edge has let go of its system address has that again, and
+// nobody of another account has it (CS-8).
+func TestSystemRestart(t *testing.T) {
+	b := beginAuto(t)
+	b.edit(&ipam.CreateAccount{Account: "shop", Owners: []string{"shop"}})
+	web := b.start("web")
+	b.soon("a start", "web "+systemFirst)
+	b.report(ipam.EdgeReport{Applied: []ipam.EdgeApplied{{Address: addr(systemFirst), Guest: web,
+		Association: b.wanted().Set[0].Association}}})
+	b.stop(web)
+	b.soon("a stop", systemFirst)
+	if got := b.show(systemFirst); got.State != ipam.ElasticReleasing || got.Kind != ipam.KindSystem {
+		t.Errorf("what the edge has still is %+v", got)
+	}
+	shop := b.start("shop")
+	b.soon("a start of another account's", systemFirst, "shop "+systemSecond)
+	b.start("web")
+	b.soon("another start", "shop "+systemSecond, "web "+systemFirst)
+	b.stop(shop)
+}
+
+// TestDeclare: what a Compose project says of its services is allocated to their account and associated, changes nothing
+// when it is said again, and is disassociated when it is said no more; what a person has associated stays.
+func TestDeclare(t *testing.T) {
+	b := begin(t)
+	b.edit(&ipam.CreateAccount{Account: "shop", Owners: []string{"shop/*"}})
+	b.reserve("shop/web/1", "10.20.0.9")
+	b.reserve("shop/web/2", "10.20.0.10")
+	b.reserve("shop/db/1", "10.20.0.11")
+	b.edit(&ipam.AllocateElastic{Account: "shop"}) // .12
+	b.edit(&ipam.AssociateElastic{Address: addr("203.0.113.12"), Instance: "shop/db/1"})
+	says := func(instances ...string) (got []string, changes int) {
+		t.Helper()
+		end := &ipam.EndDeclaredElastic{Project: "shop"}
+		edits := []ipam.Edit{end}
+		for _, one := range instances {
+			end.But = append(end.But, ipam.DeclaredElastic{Instance: one})
+			edits = append(edits, &ipam.DeclareElastic{Project: "shop", Instance: one, EgressOnly: true})
+		}
+		out, err := b.Edit(t.Context(), ipam.EditOptions{}, edits...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range out.Results[1:] {
+			got = append(got, r.Addresses[0].String())
+		}
+		b.consistent()
+		return got, len(out.Changes)
+	}
+	if got, _ := says("shop/web/1"); !slices.Equal(got, []string{"203.0.113.13"}) {
+		t.Errorf("it gives %q", got)
+	}
+	if got := b.show("203.0.113.13"); got.Account != "shop" || got.Instance != "shop/web/1" || !got.EgressOnly {
+		t.Errorf("it is shown as %+v", got)
+	}
+	if got, changes := says("shop/web/1"); changes != 0 || got[0] != "203.0.113.13" {
+		t.Errorf("said again it gives %q with %d changes", got, changes)
+	}
+	b.refused(&ipam.DeclareElastic{Project: "shop", Instance: "shop/web/2"}, ipam.NoElasticFree)
+	b.refused(&ipam.DeclareElastic{Project: "shop", Instance: "shop/web/2", Address: addr(elastic)}, ipam.OtherAccount,
+		"default")
+	b.refused(&ipam.DeclareElastic{Project: "shop", Instance: "shop/web/2", Address: addr("203.0.113.13")},
+		ipam.AddressAssociated, "shop/web/1")
+	says()
+	if got := b.show("203.0.113.13"); got.Associated || got.Account != "shop" {
+		t.Errorf("said no more it is shown as %+v", got)
+	}
+	if got := b.show("203.0.113.12"); got.Instance != "shop/db/1" {
+		t.Errorf("what a person has associated is shown as %+v", got)
+	}
+}
