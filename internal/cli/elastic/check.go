@@ -21,6 +21,8 @@ sentence that says what it is and what to do. It changes nothing. berth check fi
   guest_gone        an address is associated with a container that is not there any more
   missing_device    a range is announced at a network device that the host has not
   firewall_in_way   the engine's firewall drops what comes in; with the option that its network needs
+  published_elastic a container publishes ports beside an elastic address, or instead of a system address
+  no_system_address a container is to have a system address, and none is free
 
 Exit code 0: nothing was found. 1: something was, or the engine could not be asked.`
 
