@@ -189,10 +189,14 @@ func (d *edgeDaemon) close() {
 }
 
 // news are those of the daemon; they begin anew with each call.
-func (d *edgeDaemon) news(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] { return d.ask(ctx, false) }
+func (d *edgeDaemon) news(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
+	return d.ask(ctx, false)
+}
 
 // look is what the daemon would tell now.
-func (d *edgeDaemon) look(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] { return d.ask(ctx, true) }
+func (d *edgeDaemon) look(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
+	return d.ask(ctx, true)
+}
 
 func (d *edgeDaemon) ask(ctx context.Context, looks bool) iter.Seq2[ipam.EdgeNews, error] {
 	d.close()

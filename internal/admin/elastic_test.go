@@ -13,6 +13,10 @@ import (
 func TestElasticAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	router, _ := h.planned(t)
+	released := `"state":"releasing"` // the edge has said that it maps it
+	if overEstate {
+		released = `"state":"free"` // with a shared store it says so in a session, which it has not
+	}
 	for _, s := range []step{
 		made(`{"op": "network.create", "name": "net3", "space": "lab",
 			"subnets": [{"cidr": "192.0.2.0/24", "pool": true}]}`,
@@ -55,7 +59,7 @@ func TestElasticAsDescribed(t *testing.T) {
 			200, `"ok"`, nil},
 		made(`{"op": "elastic.disassociate", "address": "203.0.113.10"}`, 200, `"elastic.disassociate"`),
 		made(`{"op": "elastic.release", "address": "203.0.113.10"}`, 200, `"elastic.release"`),
-		{"GET", "/v1/elastic/203.0.113.10", "", 200, `"state":"releasing"`, nil}, // the edge has said that it maps it
+		{"GET", "/v1/elastic/203.0.113.10", "", 200, released, nil},
 		{"POST", "/v1/edge", `{"withdrawn": [{"address": "203.0.113.10"}]}`, 200, `"ok"`, nil},
 		{"GET", "/v1/elastic/203.0.113.10", "", 200, `"state":"free"`, nil},
 		{"POST", "/v1/edge", `{"applied": [{}]}`, 400, api.CodeInvalid, nil},

@@ -15,9 +15,8 @@ var moves = flag.Int("moves", 10, "how often an address moves between two hosts"
 
 // probe asks each 5 ms, without waiting for answers, and keeps which guest answered when.
 type probe struct {
-	mu   sync.Mutex
-	sent int
-	all  []answered
+	mu  sync.Mutex
+	all []answered
 }
 
 type answered struct {

@@ -112,7 +112,7 @@ func (r *run) fits(ctx context.Context, s *Service, one *Instance, id string) er
 	}
 	switch {
 	case c.Number != one.Number:
-		return fmt.Errorf("Compose has made number %d of %s, and %d was meant", c.Number, s.Name, one.Number)
+		return fmt.Errorf("it is number %d of %s that was made, and %d was meant", c.Number, s.Name, one.Number)
 	case s.Hash != "" && c.Hash != s.Hash:
 		return fmt.Errorf("the files have changed since the plan was made: %s has another configuration", s.Name)
 	}

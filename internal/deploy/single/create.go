@@ -82,7 +82,7 @@ func (f *Filter) described(r *http.Request) ([]byte, error) {
 	service, number := labels[labelService], labels[labelNumber]
 	if labels[labelProject] != f.project || service != f.replica.Service ||
 		number != strconv.Itoa(f.replica.Number) || isOneOff(labels) {
-		return nil, fmt.Errorf("Compose makes %s/%s of the project %s; asked for was %s of %s", service, number,
+		return nil, fmt.Errorf("what is made is %s/%s of the project %s; asked for was %s of %s", service, number,
 			labels[labelProject], f.replica.title(), f.project)
 	}
 	if err := f.address(c); err != nil {

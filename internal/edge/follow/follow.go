@@ -223,8 +223,11 @@ func (l *listening) sent(ctx context.Context, err error) error {
 
 // wait waits for the report that is under way.
 func (l *listening) wait() {
-	if l.sending != nil {
-		<-l.sending
+	if l.sending == nil {
+		return
+	}
+	if err := <-l.sending; err != nil {
+		l.cfg.Log.WithError(err).Debug("the last report did not arrive; all is told anew")
 	}
 }
 

@@ -116,7 +116,7 @@ func (p *Provider) Set(ctx context.Context, s edge.State) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	one, small := p.stepTo(s)
-	err := error(nil)
+	var err error
 	if small {
 		err = p.checkStep(one)
 	} else {

@@ -224,13 +224,13 @@ func (t *teller) grant(ctx context.Context, r *asked) error {
 
 // grantPage asks for some, in one transaction.
 func (t *teller) grantPage(ctx context.Context, r *asked, page []ipam.EdgeMapping) error {
-	granted, agains := make([]uint64, len(page)), make([]time.Duration, len(page))
+	granted, soon := make([]uint64, len(page)), make([]time.Duration, len(page))
 	err := t.ledger.Update(ipam.WithActor(ctx, edgeActor), func(c *ledger.Change) (err error) {
 		if err := t.stands(c); err != nil {
 			return err
 		}
 		for i := range page {
-			if granted[i], agains[i], err = grant(c, t.ledger.SessionGone, &page[i]); err != nil {
+			if granted[i], soon[i], err = grant(c, t.ledger.SessionGone, &page[i]); err != nil {
 				return err
 			}
 		}
@@ -240,7 +240,7 @@ func (t *teller) grantPage(ctx context.Context, r *asked, page []ipam.EdgeMappin
 		return err
 	}
 	for i, m := range page {
-		if r.later(agains[i]); granted[i] == 0 {
+		if r.later(soon[i]); granted[i] == 0 {
 			continue
 		}
 		m.Grant = granted[i]

@@ -165,10 +165,10 @@ func TestCopyLeavesNoAssociation(t *testing.T) {
 	r := newCopyRoom(t)
 	own, cluster := r.own(), r.cluster("h1", r.member)
 	var elastic ipam.Range
-	if err := elastic.UnmarshalText([]byte("203.0.113.10+2")); err != nil {
+	if err := elastic.UnmarshalText([]byte("100.64.7.10+2")); err != nil {
 		t.Fatal(err)
 	}
-	on, addr := "on", netip.MustParseAddr("203.0.113.10")
+	on, addr := "on", netip.MustParseAddr("100.64.7.10")
 	_, err := own.Edit(ctx, ipam.EditOptions{}, &ipam.ModifyNetwork{Network: "lan", Elastic: &on},
 		&ipam.AddReservation{Network: "lan", Owner: "mapped", Wishes: []ipam.Wish{{}}},
 		&ipam.AddElasticRange{Range: elastic}, &ipam.AllocateElastic{},
@@ -178,7 +178,7 @@ func TestCopyLeavesNoAssociation(t *testing.T) {
 	}
 	before := ipamtest.Dump(t, r.Store)
 	_, err = stores.CopySpaces(ctx, own.Ledger, cluster.Ledger, ipam.CopyOptions{})
-	if err == nil || !strings.Contains(err.Error(), "203.0.113.10 is associated with mapped on network lan") {
+	if err == nil || !strings.Contains(err.Error(), "100.64.7.10 is associated with mapped on network lan") {
 		t.Fatalf("it is answered with %v", err)
 	}
 	if diff := cmp.Diff(before, ipamtest.Dump(t, r.Store)); diff != "" {
