@@ -72,14 +72,15 @@ engine: build ## the tests on the real Docker Engine (ENGINE_FLAGS="-run 'Swarm|
 
 engine-whole: build ## those of them that `make engine` takes in a few rounds, in all: half an hour
 	go test -tags engine -count 1 -timeout 0 -parallel 1 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... \
-		-run 'TestKilledInTheMidst|TestKept|TestCrowd|TestLAN$$' -v -args -killed.rounds 50 -kept.rounds 100 -lan.each 100
+		-run 'TestKilledInTheMidst|TestKept|TestCrowd|TestLAN$$|TestElasticStarts' -v -args -killed.rounds 50 -kept.rounds 100 \
+		-lan.each 100 -elastic-starts 1000
 
 engine-clean: ## remove what an interrupted `make engine` left behind
 	go test -tags engine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -clean
 
 # They make network namespaces of their own, and leave everything else alone.
 edge: ## the tests of elastic addresses on this kernel, as root (EDGE_FLAGS='-run "Frozen|Faults|Moves" -rounds 200 -moves 100 -timeout 90m -v' for some of them)
-	@scripts/needs go edge
+	@scripts/needs go etcd edge
 	go test -tags edge -count 1 -timeout 20m -exec "$(CURDIR)/scripts/as-root" ./internal/edge/nft -run Ticket
 	go test -tags edge -count 1 -timeout 20m -exec "$(CURDIR)/scripts/as-root" ./test/edge $(EDGE_FLAGS)
 
