@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"berth/internal/admin/api"
 	"berth/internal/admin/client"
@@ -144,6 +145,18 @@ func EditInSteps(ctx context.Context, c *client.Client, opt client.EditOptions, 
 		done += len(step)
 	}
 	return all, nil
+}
+
+// HasElastic tells whether some owners have an elastic address, as far as the daemon can tell: who says nothing of them
+// needs them not.
+func HasElastic(ctx context.Context, c *client.Client, owns func(owner string) bool) bool {
+	all, err := c.Elastics(ctx, "")
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(all, func(one ipam.ElasticInfo) bool {
+		return one.Associated && one.Kind != ipam.KindSystem && owns(one.Instance)
+	})
 }
 
 // located says for which part of a file an edit was refused. Refusals begin with their code, so it comes last.

@@ -12,12 +12,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/deploy"
-	"berth/internal/ipam"
 
 	"github.com/spf13/cobra"
 )
@@ -142,7 +140,7 @@ func composeOverride(ctx context.Context, p *cli.Program, c *client.Client, flag
 	}
 	edits := plan.Edits()
 	wanted := len(edits)
-	if plan.Elastic() || hasElastic(ctx, c, project) {
+	if plan.Elastic() || cli.HasElastic(ctx, c, project.Owns) {
 		edits = append(edits, plan.ElasticEdits()...)
 	}
 	out, err := cli.EditInSteps(ctx, c, client.EditOptions{DryRun: flags.dryRun}, edits, plan.Where)
@@ -172,18 +170,6 @@ func composeOverride(ctx context.Context, p *cli.Program, c *client.Client, flag
 	return cli.WriteWhole(p.Out, flags.output, func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err
-	})
-}
-
-// hasElastic tells whether an owner of a project has an elastic address, as far as the daemon can tell: a project whose
-// files say nothing of them needs them not.
-func hasElastic(ctx context.Context, c *client.Client, project *deploy.Project) bool {
-	all, err := c.Elastics(ctx, "")
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(all, func(one ipam.ElasticInfo) bool {
-		return one.Associated && one.Kind != ipam.KindSystem && project.Owns(one.Instance)
 	})
 }
 

@@ -78,12 +78,17 @@ func (s *site) draw(ctx context.Context, reserve bool) (*rollout.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := cli.EditInSteps(ctx, s.client, client.EditOptions{DryRun: !reserve, Deploy: s.deploy}, wants.Edits(),
+	edits := wants.Edits()
+	wanted := len(edits)
+	if wants.Elastic() || cli.HasElastic(ctx, s.client, s.project.Owns) {
+		edits = append(edits, wants.ElasticEdits()...)
+	}
+	out, err := cli.EditInSteps(ctx, s.client, client.EditOptions{DryRun: !reserve, Deploy: s.deploy}, edits,
 		wants.Where)
 	if err != nil {
 		return nil, err
 	}
-	if err := wants.Grant(out.Results); err != nil {
+	if err := wants.Grant(out.Results[:wanted]); err != nil {
 		return nil, err
 	}
 	in := rollout.Inputs{Project: s.project.Name(), Compose: s.version, Services: wants.Services()}

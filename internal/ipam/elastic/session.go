@@ -16,7 +16,7 @@ const (
 	keptEvery   = time.Second            // a session is kept
 	keptWithin  = time.Second            // its answer is waited for
 	keptAgain   = 100 * time.Millisecond // after one that did not come
-	edgeSilence = 5 * time.Second        // after which an edge that says nothing is frozen
+	edgeSilence = 4 * time.Second        // after which an edge that says nothing is frozen
 	lookGone    = 100 * time.Millisecond // between two looks at a session for which somebody waits
 )
 
