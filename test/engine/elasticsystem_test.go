@@ -275,7 +275,7 @@ func TestElasticPublished(t *testing.T) {
 	s.docker("rm", name)
 	s.docker("run", "--detach", "--name", name, "--network", s.net, "--ip", guest, "--publish", "18080:80", imageName,
 		"busybox", "sleep", "1000")
-	s.finds("published_elastic " + guest)
+	s.finds("edge_away ", "published_elastic "+guest) // no edge runs here
 	s.berth("elastic", "disassociate", elasticAddress)
 	s.finds()
 	s.auto()
