@@ -48,10 +48,8 @@ func chosen(e *ipam.AllocateElastic, c *ledger.Change, account string) (netip.Ad
 		return e.Address, mayHave(e, c, account)
 	}
 	for _, r := range rangesOf(c.Index(), e.Host) {
-		for addr := r.Range.From(); addr.IsValid() && r.Range.Contains(addr); addr = addr.Next() {
-			if isFree(c, addr) {
-				return addr, nil
-			}
+		if addr := lowest(r, func(addr netip.Addr) bool { return isFree(c, addr) }); addr.IsValid() {
+			return addr, nil
 		}
 	}
 	whose := "of the cluster"
@@ -60,6 +58,16 @@ func chosen(e *ipam.AllocateElastic, c *ledger.Change, account string) (netip.Ad
 	}
 	return netip.Addr{}, ipam.Help(ipam.RefuseAs(ipam.NoElasticFree, ipam.ErrExhausted,
 		"no elastic range %s has a free address", whose), ipam.Advise(ipam.DoAddElasticRange))
+}
+
+// lowest is the lowest address of a range that will do; the zero address where none does.
+func lowest(r *ipam.ElasticRange, does func(netip.Addr) bool) netip.Addr {
+	for addr := r.Range.From(); addr.IsValid() && r.Range.Contains(addr); addr = addr.Next() {
+		if does(addr) {
+			return addr
+		}
+	}
+	return netip.Addr{}
 }
 
 // mayHave refuses an address that an account cannot have.

@@ -29,13 +29,10 @@ func (s Room) CheckElastic(ctx context.Context) (ipam.ElasticCheck, error) {
 	}
 	var addrs []netip.Addr
 	s.ledger.Read(func(ix *ledger.Index) {
-		for addr, one := range ix.Elastics() {
-			if one.Association != nil {
-				addrs = append(addrs, addr)
-			}
+		for _, one := range associatedWith(ix, func(*ipam.Association) bool { return true }) {
+			addrs = append(addrs, one.Address)
 		}
 	})
-	slices.SortFunc(addrs, netip.Addr.Compare)
 	err := s.ledger.Look(ctx, func(c *ledger.Change) error {
 		e.Ranges = edgeRanges(c)
 		return nil

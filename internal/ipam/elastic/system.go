@@ -182,10 +182,11 @@ func lowestFree(c *ledger.Change, guests netip.Prefix, account string) netip.Add
 		if r.Range.From().Is6() != guests.Addr().Is6() {
 			continue
 		}
-		for addr := r.Range.From(); addr.IsValid() && r.Range.Contains(addr); addr = addr.Next() {
-			if !guests.Contains(addr) && (isFree(c, addr) || returning(c.Index().Elastic(addr), account)) {
-				return addr
-			}
+		addr := lowest(r, func(addr netip.Addr) bool {
+			return !guests.Contains(addr) && (isFree(c, addr) || returning(c.Index().Elastic(addr), account))
+		})
+		if addr.IsValid() {
+			return addr
 		}
 	}
 	return netip.Addr{}
