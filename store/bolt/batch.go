@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -55,6 +56,7 @@ func (c *committer) runSome(b *batch) {
 	}
 	if b.tx == nil {
 		if err := c.begin(b); err != nil {
+			c.s.cfg.Committed(0, err)
 			c.settle(b, end, err, true)
 			return
 		}
@@ -216,6 +218,13 @@ func (c *committer) finish(b *batch) error {
 		c.discard(b)
 		return nil
 	}
+	begun := time.Now()
+	err := c.commitBatch(b)
+	c.s.cfg.Committed(time.Since(begun), err)
+	return err
+}
+
+func (c *committer) commitBatch(b *batch) error {
 	id := b.tx.ID()
 	err := c.commitTx(b.tx)
 	b.tx = nil

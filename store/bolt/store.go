@@ -40,6 +40,9 @@ type Config struct {
 	LockTimeout time.Duration
 	// Now tells the time that is written into the lock file; nil: time.Now.
 	Now func() time.Time
+	// Committed is told of each commit of changes: how long it took, and why nothing came of it; nil: nobody is. It is
+	// called where no other commit can begin, and returns at once.
+	Committed func(took time.Duration, err error)
 	// NoSync leaves out every fsync of the data: for tests only. What was acknowledged is lost with the machine.
 	NoSync bool
 }
@@ -55,6 +58,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Committed == nil {
+		c.Committed = func(time.Duration, error) {}
 	}
 	return c
 }

@@ -19,11 +19,16 @@ type batch struct {
 	tree    *tree // the state, and over it what was written
 	wrote   map[string]*write
 	deletes int              // how many of wrote are deletions
-	bytes   int              // of keys and values in wrote
-	read    map[string]int64 // key to the revision that wrote its record; 0: there was none
-	order   []string         // the keys of read, as they came
+	bytes   int              // of keys and values in wrote, and of touched
+	read    map[string]int64 // by place, under the prefix, the revision that wrote what is there; 0: there was nothing
+	order   []string         // the places in read, as they came
 	ranges  []span
-	calls   []*call // whose functions have been run
+	kind    []byte             // new records whose keys begin with it go into bundles; nil: none do
+	there   map[string]*bundle // by name, those that are there
+	touched map[*bundle]int    // those out of which so many of wrote take records
+	names   *span              // of the bundles that are compared because of ranges; nil: none are
+	laid    *layOut            // once it is to be committed
+	calls   []*call            // whose functions have been run
 }
 
 // span is a range of keys: from (included) to (excluded). nil: from the first one, to behind the last one.
@@ -31,7 +36,10 @@ type span struct{ from, to []byte }
 
 // write is one record to be written. value is nil for a deletion.
 type write struct {
-	key, sealed, value []byte // value is part of sealed
+	key, sealed, value []byte  // value is part of sealed
+	from               *bundle // which has the record in etcd; nil: none has
+	plain              bool    // the record has a key of its own in etcd
+	bundled            bool    // it goes into a bundle
 }
 
 func newWrite(key, value []byte) *write {
@@ -46,22 +54,30 @@ func newWrite(key, value []byte) *write {
 // size is about how many bytes the write takes in a request.
 func (w *write) size() int { return len(w.key) + len(w.sealed) + 32 }
 
-func newBatch(m *mirror) *batch {
+func newBatch(m *mirror, kind []byte) *batch {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return &batch{base: m.rev, gate: m.gate, meta: m.meta, tree: m.tree.IsoCopy(), wrote: map[string]*write{},
-		read: map[string]int64{}}
+		read: map[string]int64{}, kind: kind, there: m.bundles, touched: map[*bundle]int{}}
 }
 
-// noteKey notes that the record of key was read: mod is the revision that wrote it, 0 where there is none. What the
-// batch itself has written is not noted.
-func (b *batch) noteKey(key []byte, mod int64) {
-	if b.wrote[string(key)] != nil {
-		return
+// noteKey notes that the record of key was read, as it was found. What the batch itself has written is not noted.
+func (b *batch) noteKey(key []byte, at rec, found bool) {
+	switch {
+	case b.wrote[string(key)] != nil:
+	case !found && b.bundling(key):
+		b.noteRange(span{key, append(bytes.Clone(key), 0)})
+	case at.in != nil:
+		b.notePlace(bundlePlace+at.in.name, at.in.mod)
+	default:
+		b.notePlace(dataPlace+string(key), at.mod)
 	}
-	if _, known := b.read[string(key)]; !known {
-		b.read[string(key)] = mod
-		b.order = append(b.order, string(key))
+}
+
+func (b *batch) notePlace(place string, mod int64) {
+	if _, known := b.read[place]; !known {
+		b.read[place] = mod
+		b.order = append(b.order, place)
 	}
 }
 
@@ -70,6 +86,7 @@ func (b *batch) noteRange(s span) {
 		return
 	}
 	b.ranges = append(b.ranges, span{bytes.Clone(s.from), bytes.Clone(s.to)})
+	b.cover(b.ranges[len(b.ranges)-1])
 }
 
 func (b *batch) put(w *write) { b.restore(w.key, w) }
@@ -78,6 +95,7 @@ func (b *batch) put(w *write) { b.restore(w.key, w) }
 func (b *batch) restore(key []byte, w *write) {
 	if was := b.wrote[string(key)]; was != nil {
 		b.bytes -= was.size()
+		b.touch(was.from, -1)
 		if was.value == nil {
 			b.deletes--
 		}
@@ -88,6 +106,7 @@ func (b *batch) restore(key []byte, w *write) {
 	}
 	b.wrote[string(w.key)] = w
 	b.bytes += w.size()
+	b.touch(w.from, 1)
 	if w.value == nil {
 		b.deletes++
 	}
@@ -102,15 +121,21 @@ const (
 
 // compares and ops are how many of them the transaction takes, the handle's own ones included.
 func (b *batch) compares() int {
-	n := ownCompares + len(b.read) + len(b.ranges)
+	n := ownCompares + len(b.read) + len(b.ranges) + len(b.uncovered())
 	if len(b.ranges) > 0 {
 		n++
+	}
+	if b.names != nil {
+		n++
+	}
+	if b.kind != nil && len(b.wrote) > 1 {
+		n += 1 + 2*b.bytes/bundleBytes // which are made
 	}
 	return n
 }
 
 func (b *batch) ops() int {
-	n := ownOps + len(b.wrote)
+	n := ownOps + len(b.wrote) + len(b.touched)
 	if b.deletes > 0 {
 		n++
 	}
@@ -215,8 +240,8 @@ func (b *batch) dropLast(log logger) *call {
 	b.calls = b.calls[:len(b.calls)-1]
 	k.tx.takeBack()
 	k.abort(log)
-	for _, key := range b.order[k.reads:] {
-		delete(b.read, key)
+	for _, place := range b.order[k.reads:] {
+		delete(b.read, place)
 	}
 	b.order, b.ranges = b.order[:k.reads], b.ranges[:k.ranges]
 	return k

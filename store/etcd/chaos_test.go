@@ -13,13 +13,20 @@ import (
 )
 
 // linear is a handle whose views are as new as its updates also while etcd does not answer.
-type linear struct{ *Store }
+type linear struct{ reading }
 
 func (l linear) View(ctx context.Context, fn func(store.Tx) error) error { return l.Update(ctx, fn) }
 
 // Handles whose connections break, whose answers are lost and whose requests are held back, some of them with two ways
 // to etcd: what they do has a serial order in which each outcome that was known is what was answered.
 func TestHistoryUnderFaults(t *testing.T) {
+	for name, kind := range map[string][]byte{"alone": nil, "bundled": {}} {
+		t.Run(name, func(t *testing.T) { historyUnderFaults(t, kind) })
+	}
+}
+
+func historyUnderFaults(t *testing.T, kind []byte) {
+	t.Helper()
 	p := startDebian(t)
 	prefix := freshPrefix()
 	var relays []*relay
@@ -31,9 +38,10 @@ func TestHistoryUnderFaults(t *testing.T) {
 			endpoints = append(endpoints, p.endpoint)
 		}
 		relays = append(relays, r)
-		handles = append(handles, linear{open(t, Config{Prefix: prefix, Endpoints: endpoints, Timeout: time.Second})})
+		handles = append(handles, linear{reading{open(t, Config{Prefix: prefix, Endpoints: endpoints,
+			Timeout: time.Second, Bundle: kind})}})
 	}
-	direct := open(t, Config{Prefix: prefix, Endpoints: []string{p.endpoint}, Timeout: 30 * time.Second})
+	direct := open(t, Config{Prefix: prefix, Endpoints: []string{p.endpoint}, Timeout: 30 * time.Second, Bundle: kind})
 	var injected atomic.Int64
 	stop := make(chan struct{})
 	var wg sync.WaitGroup

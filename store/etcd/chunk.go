@@ -5,7 +5,8 @@ import (
 	"errors"
 )
 
-// A chunk is a part of what a large transaction writes, in one value: for each write the length of its key, the key,
+// A chunk is several writes in one value, a part of what a large transaction writes (there by their places) or a bundle
+// (there by the keys of the records): for each write the length of its key, the key,
 // the length of its sealed value and 1, or 0 for a deletion, and the sealed value. The lengths are varints.
 
 // chunks lays writes out in chunks of about size bytes; a write is never divided.
@@ -18,7 +19,7 @@ func chunks(all []*write, size int) [][]byte {
 		}
 		now = binary.AppendUvarint(now, uint64(len(w.key)))
 		now = append(now, w.key...)
-		if w.value == nil {
+		if w.sealed == nil {
 			now = append(now, 0)
 			continue
 		}
@@ -28,9 +29,9 @@ func chunks(all []*write, size int) [][]byte {
 	return append(list, now)
 }
 
-var errChunk = errors.New("a part of a large update cannot be read")
+var errChunk = errors.New("what several writes were put together in cannot be read")
 
-// parseChunk returns the writes in a chunk. Their slices share its memory; value is only set, not what the key maps to.
+// parseChunk returns the writes in a chunk, without their values. Their slices share its memory.
 func parseChunk(chunk []byte) ([]*write, error) {
 	var all []*write
 	for len(chunk) > 0 {
@@ -39,15 +40,14 @@ func parseChunk(chunk []byte) ([]*write, error) {
 		if size <= 0 || n > uint64(len(chunk)-size) {
 			return nil, errChunk
 		}
-		w.key, chunk = chunk[size:size+int(n)], chunk[size+int(n):]
+		w.key, chunk = chunk[size:size+int(n):size+int(n)], chunk[size+int(n):]
 		n, size = binary.Uvarint(chunk)
 		if size <= 0 || n > uint64(len(chunk)-size)+1 {
 			return nil, errChunk
 		}
 		chunk = chunk[size:]
 		if n > 0 {
-			w.sealed, chunk = chunk[:n-1], chunk[n-1:]
-			w.value = w.sealed
+			w.sealed, chunk = chunk[:n-1:n-1], chunk[n-1:]
 		}
 		all = append(all, w)
 	}

@@ -129,7 +129,7 @@ func (c *committer) ready(ctx context.Context) error {
 // fill runs functions until the batch is full. They run on one goroutine, which ends with the batch, or when a function
 // ends it.
 func (c *committer) fill(calls []*call, locked int64) (b *batch, rest []*call) {
-	b = newBatch(&c.s.mirror)
+	b = newBatch(&c.s.mirror, c.s.cfg.Bundle)
 	if locked != 0 {
 		b.gate, b.locked = locked, true
 	}
@@ -175,14 +175,22 @@ func (v verdict) answer(k *call) error {
 
 // commit makes b part of the store.
 func (c *committer) commit(ctx context.Context, b *batch) verdict {
-	limit := c.s.sizes.now()
-	switch {
-	case len(b.wrote) == 0:
+	if len(b.wrote) == 0 {
 		return c.confirm(ctx, b)
-	case limit.fit(b):
-		return c.sendBatch(ctx, b, limit, "")
 	}
-	return c.writeLarge(ctx, b, limit)
+	begun := time.Now()
+	var v verdict
+	limit := c.s.sizes.now()
+	b.laid = b.lay(min(bundleBytes, limit.bytes))
+	if limit.fit(b) {
+		v = c.sendBatch(ctx, b, limit, "")
+	} else {
+		v = c.writeLarge(ctx, b, limit)
+	}
+	if v.committed {
+		c.s.cfg.Committed(time.Since(begun))
+	}
+	return v
 }
 
 // confirm looks whether the state from which a batch that wrote nothing has its answers is as new as its calls.

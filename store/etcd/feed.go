@@ -185,7 +185,7 @@ func (f *feed) commit(rev int64, events []*clientv3.Event) {
 			f.close(e.Kv)
 		case key == l.gate:
 			opened = true
-		case strings.HasPrefix(key, l.data):
+		case strings.HasPrefix(key, l.data), strings.HasPrefix(key, l.bundles):
 			data = append(data, e)
 		}
 	}
@@ -229,12 +229,21 @@ func (f *feed) close(kv *kv) {
 	f.s.pulse.hurry()
 }
 
-// changes says what events did to the mirror, in the order of the keys.
+// changes says what events do to the mirror, in the order of the keys. Which bundles there are it has already noted.
+// The caller has the turn.
 func (s *Store) changes(events []*clientv3.Event) []change {
 	s.mirror.mu.Lock()
 	defer s.mirror.mu.Unlock()
 	all := make([]change, 0, len(events))
+	for _, e := range events { // first: a record that is taken out of one may be written under a key of its own
+		if name, ok := strings.CutPrefix(string(e.Kv.Key), s.layout.bundles); ok {
+			all = s.mirror.rebundle(all, name, e.Kv)
+		}
+	}
 	for _, e := range events {
+		if !bytes.HasPrefix(e.Kv.Key, []byte(s.layout.data)) {
+			continue
+		}
 		c := change{key: e.Kv.Key[len(s.layout.data):], mod: e.Kv.ModRevision}
 		if was, found := s.mirror.tree.Get(rec{key: c.key}); found {
 			c.before = was.value
@@ -270,6 +279,7 @@ func (s *Store) publish(rev, as int64, all []change) {
 	own, known := s.own[as]
 	delete(s.own, as)
 	s.mirror.move(rev, all)
+	all = news(all)
 	s.noteAll(all)
 	switch {
 	case known:
@@ -319,9 +329,16 @@ type ownCommit struct {
 func (s *Store) advance(b *batch, rev int64) {
 	s.mirror.mu.Lock()
 	for _, w := range b.wrote {
-		if w.value != nil {
+		if w.value != nil && !w.bundled {
 			b.tree.Set(rec{key: w.key, value: w.value, mod: rev})
 		}
+	}
+	for _, bundle := range b.laid.bundles {
+		bundle.mod = rev
+		for _, r := range bundle.records() {
+			b.tree.Set(r)
+		}
+		s.mirror.note(bundle)
 	}
 	s.mirror.tree = b.tree
 	s.mirror.come(rev)

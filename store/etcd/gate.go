@@ -65,7 +65,7 @@ func (c *committer) writeLarge(ctx context.Context, b *batch, l limit) verdict {
 func (c *committer) stage(ctx context.Context, b *batch, m marker, size int) (gateValue, [][]byte, error) {
 	s := c.s
 	c.stages++
-	parts := chunks(b.sorted(), size)
+	parts := chunks(b.laid.writes, size)
 	g := gateValue{Staged: s.layout.staged + m.session + "/" + strconv.Itoa(c.stages) + "/", Chunks: len(parts)}
 	for n, part := range parts {
 		err := s.members.ask(ctx, func(ctx context.Context, cl *clientv3.Client) error {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -22,6 +21,7 @@ import (
 	"go.uber.org/zap"
 
 	"berth/store"
+	"berth/test/sockets"
 )
 
 // embedded is the endpoint of a server in this process that the tests of the package share; each store has a prefix of
@@ -112,7 +112,7 @@ func newMembersOf(t testing.TB, n int) []*process {
 	var all []*process
 	var cluster []string
 	for i := range n {
-		client, peer, name := freeAddress(t), freeAddress(t), fmt.Sprint("m", i)
+		client, peer, name := sockets.Free(t), sockets.Free(t), fmt.Sprint("m", i)
 		p := &process{t: t, endpoint: "http://" + client, data: filepath.Join(t.TempDir(), "data")}
 		p.args = []string{
 			"--name=" + name, "--data-dir=" + p.data, "--log-level=error",
@@ -186,16 +186,6 @@ func (p *process) freeze() {
 		}
 		return err == nil && len(stats) > 0
 	})
-}
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func rawClient(t testing.TB, endpoint string) *clientv3.Client {

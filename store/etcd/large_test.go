@@ -162,7 +162,7 @@ func TestChunks(t *testing.T) {
 		}
 		for i := range all {
 			if string(all[i].key) != string(back[i].key) || string(all[i].sealed) != string(back[i].sealed) ||
-				(all[i].value == nil) != (back[i].value == nil) {
+				(all[i].sealed == nil) != (back[i].sealed == nil) {
 				t.Fatalf("write %d: %+v became %+v", i, all[i], back[i])
 			}
 		}

@@ -10,6 +10,7 @@ import (
 //
 //	meta          what is there, in JSON (meta)
 //	d/KEY         a record: its value, sealed
+//	b/KEY         several records, of which that of KEY was the first (bundle)
 //	last          put by every transaction that changes records: its ModRevision is that of the last change
 //	gone          put by every transaction that deletes records, because a deletion leaves no trace in a range
 //	gate          empty: open; otherwise the large transaction that is being applied
@@ -19,12 +20,19 @@ import (
 //	h/NAME        the id of the session that stands under NAME, which is that of its lease
 //	c/HOST        how many transactions that have changed records the host of that id has made (trace)
 type layout struct {
-	prefix, meta, data, last, gone, gate, staged, marker, present, sessions, counts string
+	prefix, meta, data, bundles, last, gone, gate, staged, marker, present, sessions, counts string
 }
+
+// Where records are, under the prefix.
+const (
+	dataPlace   = "d/"
+	bundlePlace = "b/"
+)
 
 func newLayout(prefix string) layout {
 	return layout{
-		prefix: prefix, meta: prefix + "meta", data: prefix + "d/", last: prefix + "last", gone: prefix + "gone",
+		prefix: prefix, meta: prefix + "meta", data: prefix + dataPlace, bundles: prefix + bundlePlace,
+		last: prefix + "last", gone: prefix + "gone",
 		gate: prefix + "gate", staged: prefix + "s/", marker: prefix + "t/", present: prefix + "p/",
 		sessions: prefix + "h/", counts: prefix + "c/",
 	}

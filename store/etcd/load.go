@@ -22,6 +22,7 @@ type snapshot struct {
 	metaMod int64
 	others  bool // there are keys that a store has only with its meta, or which are not Berth's
 	tree    *tree
+	bundles map[string]*bundle
 	gate    int64
 	closed  []byte          // what the gate holds where it is closed
 	staged  map[string]bool // the sessions that have staged something
@@ -40,7 +41,8 @@ const pageSize = 8192
 // load reads everything under the prefix, page by page at one revision. Where the gate is closed it opens it before.
 func (s *Store) load(ctx context.Context) (*snapshot, error) {
 	for {
-		n := &snapshot{tree: newTree(), staged: map[string]bool{}, markers: map[string]bool{},
+		n := &snapshot{tree: newTree(), bundles: map[string]*bundle{},
+			staged: map[string]bool{}, markers: map[string]bool{},
 			present: map[string][]byte{}, held: map[string]string{}, counts: map[string]uint64{}}
 		before, _ := s.trace.at()
 		err := s.pages(ctx, n)
@@ -97,7 +99,17 @@ func (s *Store) sort(n *snapshot, kv *kv) error {
 	case strings.HasPrefix(key, l.data):
 		r := rec{key: kv.Key[len(l.data):], mod: kv.ModRevision}
 		r.value, r.bad = unseal(r.key, kv.Value)
+		if len(n.bundles) > 0 { // whose keys come first
+			if at, found := n.tree.Get(r); found && at.mod > r.mod {
+				return nil
+			}
+		}
 		n.tree.Load(r)
+		return nil
+	case strings.HasPrefix(key, l.bundles):
+		b := &bundle{name: key[len(l.bundles):], chunk: kv.Value, mod: kv.ModRevision}
+		n.bundles[b.name] = b
+		b.add(n.tree)
 		return nil
 	case strings.HasPrefix(key, l.present):
 		n.present[key[len(l.present):]] = kv.Value

@@ -3,6 +3,7 @@ package etcd
 import (
 	"bytes"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,8 +15,9 @@ import (
 // rec is a record as the mirror has it.
 type rec struct {
 	key, value []byte
-	mod        int64 // the revision that wrote it; 0: nobody knows it yet, because it is being written
-	bad        error // what is stored is not what was written: value is as it was found
+	mod        int64   // the revision that wrote it; 0: nobody knows it yet, because it is being written
+	in         *bundle // that has it; nil: it has a key of its own
+	bad        error   // what is stored is not what was written: value is as it was found
 }
 
 // tree is the records by key. Its copies share their nodes until one of them is written to.
@@ -30,10 +32,11 @@ func newTree() *tree {
 type mirror struct {
 	mu      sync.Mutex
 	tree    *tree
-	rev     int64 // of etcd: later writes are not here
-	meta    int64 // the revision that wrote the key meta
-	gate    int64 // the revision in which the gate was opened last; 0: it never was closed
-	shut    *shut // the gate is closed, in a later revision than that which the mirror has come to
+	bundles map[string]*bundle // by name; it is read and changed in turn
+	rev     int64              // of etcd: later writes are not here
+	meta    int64              // the revision that wrote the key meta
+	gate    int64              // the revision in which the gate was opened last; 0: it never was closed
+	shut    *shut              // the gate is closed, in a later revision than that which the mirror has come to
 	present map[string][]byte
 	held    map[string]string // the sessions that stand
 	waiters map[*waiter]struct{}
@@ -98,7 +101,7 @@ func (m *mirror) move(rev int64, all []change) {
 		if c.after == nil {
 			m.tree.Delete(rec{key: c.key})
 		} else {
-			m.tree.Set(rec{key: c.key, value: c.after, mod: c.mod, bad: c.bad})
+			m.tree.Set(rec{key: c.key, value: c.after, mod: c.mod, in: c.in, bad: c.bad})
 		}
 	}
 	m.come(rev)
@@ -139,7 +142,17 @@ func (m *mirror) openGate(rev int64) {
 type change struct {
 	key, before, after []byte // nil: there was none, or there is none any more
 	mod                int64
+	in                 *bundle
 	bad                error
+	moved              bool // the record is what it was: only where it lies is new
+}
+
+// news is the changes that others are told of.
+func news(all []change) []change {
+	if !slices.ContainsFunc(all, func(c change) bool { return c.moved }) {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(c change) bool { return c.moved })
 }
 
 // records is the changes as those who watch are told of them.

@@ -67,7 +67,7 @@ func (m *mirror) set(n *snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.tree, m.meta, m.gate, m.shut = n.tree, n.metaMod, n.gate, nil
-	m.present, m.held = n.present, n.held
+	m.present, m.held, m.bundles = n.present, n.held, n.bundles
 	m.come(n.rev)
 }
 

@@ -28,7 +28,7 @@ func (c *committer) request(b *batch, m marker, n numbered, l limit, closing str
 	if b.deletes > 0 {
 		r.Success = append(r.Success, put(keys.gone, nil))
 	}
-	for _, w := range b.sorted() {
+	for _, w := range b.laid.writes {
 		r.Success = append(r.Success, keys.op(w))
 	}
 	groups, _ := l.width(len(r.Compare), len(r.Success))
@@ -57,11 +57,20 @@ func (c *committer) compare(b *batch, m marker, n numbered, l limit) []*pb.Compa
 	if b.compares() > l.ops {
 		return append(all, modBelow(keys.last, "", b.base+1))
 	}
-	for key, mod := range b.read {
-		all = append(all, modIs(keys.data+key, mod))
+	for place, mod := range b.read {
+		all = append(all, modIs(keys.prefix+place, mod))
+	}
+	for _, of := range b.uncovered() {
+		all = append(all, modIs(keys.bundles+of.name, of.mod))
+	}
+	for _, name := range b.laid.made {
+		all = append(all, modIs(keys.bundles+name, 0))
 	}
 	for _, s := range b.ranges {
-		all = append(all, keys.unchanged(s, b.base))
+		all = append(all, unchanged(keys.data, s, b.base))
+	}
+	if b.names != nil {
+		all = append(all, unchanged(keys.bundles, *b.names, b.base))
 	}
 	if len(b.ranges) > 0 {
 		all = append(all, modBelow(keys.gone, "", b.base+1))
@@ -114,21 +123,22 @@ func modBelow(key, end string, mod int64) *pb.Compare {
 	return c
 }
 
-// unchanged compares that no record of a range was written behind base. It does not see those that were deleted.
-func (l *layout) unchanged(s span, base int64) *pb.Compare {
-	to := end(l.data)
+// unchanged compares that nothing of a range of the keys under prefix was written behind base. It does not see what was
+// deleted.
+func unchanged(prefix string, s span, base int64) *pb.Compare {
+	to := end(prefix)
 	if s.to != nil {
-		to = l.data + string(s.to)
+		to = prefix + string(s.to)
 	}
-	return modBelow(l.data+string(s.from), to, base+1)
+	return modBelow(prefix+string(s.from), to, base+1)
 }
 
-// op is the operation of a write.
+// op is the operation of a write that is laid out.
 func (l *layout) op(w *write) *pb.RequestOp {
-	if w.value == nil {
-		return del(l.data+string(w.key), "")
+	if w.sealed == nil {
+		return del(l.prefix+string(w.key), "")
 	}
-	return put(l.data+string(w.key), w.sealed)
+	return put(l.prefix+string(w.key), w.sealed)
 }
 
 // modOf is the revision that wrote the key that was asked for last; 0: there is none.

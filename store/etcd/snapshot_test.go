@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"berth/test/sockets"
 )
 
 // etcdctl runs Debian's etcdctl.
@@ -62,7 +64,7 @@ func (p *process) restore(file, token string, before func(endpoint string)) {
 		"--initial-advertise-peer-urls="+p.flag("initial-advertise-peer-urls"), "--initial-cluster-token="+token)
 	if before != nil {
 		aside := *p
-		aside.endpoint = "http://" + freeAddress(p.t)
+		aside.endpoint = "http://" + sockets.Free(p.t)
 		aside.args = append(append([]string(nil), p.args...), "--listen-client-urls="+aside.endpoint,
 			"--advertise-client-urls="+aside.endpoint)
 		aside.start()

@@ -14,12 +14,14 @@
 // what they wrote (request.go, limits.go). Either all of them are answered, or somebody else was first: then their
 // hooks are run, the mirror moves on, and they are run again. Where etcd does not answer, a key of the handle's own
 // tells what came of it (marker.go, outcome.go). What is too large for one transaction goes through a gate, and so does
-// what others come before too often (gate.go, chunk.go).
+// what others come before too often (gate.go, chunk.go). New records
+// of a kind that makes many share keys of etcd (bundle.go).
 //
 // Beside that a pulse asks etcd once a second how fresh the mirror is, keeps who is present present, and clears up what
-// was left behind (pulse.go, reach.go, room.go, presence.go). Sessions are kept by who holds them (session.go). A handle knows whether this etcd is the one that was
-// written to, and as far as it was (trace.go), and tells what is to be remembered of it elsewhere (journal.go). All
-// requests go to one member at a time (members.go, errors.go). The names of all keys are in layout.go.
+// was left behind (pulse.go, reach.go, room.go, presence.go). Sessions are kept by who holds them (session.go). A
+// handle knows whether this etcd is the one that was written to, and as far as it was (trace.go), and tells what is to
+// be remembered of it elsewhere (journal.go). All requests go to one member at a time (members.go, errors.go). The
+// names of all keys are in layout.go.
 package etcd
 
 import (
@@ -60,8 +62,14 @@ type Config struct {
 	// how far the store was known when it was open last: it is refused where it is not; nil: it was not
 	Trace    *store.Trace
 	Remember func(key []byte) bool // which records Written tells of; nil: none
-	Mends    bool                  // the store is opened however far it is, to be mended
-	Log      *logrus.Entry         // default: nothing is logged
+	// records whose keys begin with it are put several under one key of etcd; no two handles put one of the same key
+	// there (bundle.go). nil: none are. All handles on a store have the same
+	Bundle []byte
+	Mends  bool          // the store is opened however far it is, to be mended
+	Log    *logrus.Entry // default: nothing is logged
+
+	// Committed is told how long each transaction took that came to something; nil: nobody is. It returns at once.
+	Committed func(took time.Duration)
 }
 
 func (c Config) withDefaults() Config {
@@ -70,6 +78,9 @@ func (c Config) withDefaults() Config {
 	}
 	if !strings.HasSuffix(c.Prefix, "/") {
 		c.Prefix += "/"
+	}
+	if c.Committed == nil {
+		c.Committed = func(time.Duration) {}
 	}
 	if c.Timeout <= 0 {
 		c.Timeout = 1500 * time.Millisecond

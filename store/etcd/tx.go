@@ -34,7 +34,7 @@ func (t *tx) Get(key []byte) ([]byte, error) {
 	}
 	r, found := t.tree.Get(rec{key: key})
 	if t.b != nil {
-		t.b.noteKey(key, r.mod)
+		t.b.noteKey(key, r, found)
 	}
 	switch {
 	case !found:
@@ -67,11 +67,20 @@ func (t *tx) Delete(key []byte) error {
 	return nil
 }
 
-// keep notes what w is about to replace.
+// keep notes what w is about to replace, and where etcd has it.
 func (t *tx) keep(w *write) {
 	at, was := t.tree.Get(rec{key: w.key})
 	at.key = w.key
-	t.old = append(t.old, old{at, was, t.b.wrote[string(w.key)], w})
+	before := t.b.wrote[string(w.key)]
+	switch {
+	case before != nil:
+		w.from, w.plain = before.from, before.plain
+	case was:
+		w.from, w.plain = at.in, at.in == nil
+	case w.value == nil && t.b.bundling(w.key):
+		t.b.noteKey(w.key, at, false) // or one that is put into a bundle meanwhile would stay
+	}
+	t.old = append(t.old, old{at, was, before, w})
 }
 
 // changes is what its writes have changed, in the order of the keys.

@@ -95,7 +95,8 @@ func (s *Store) Present() map[string][]byte {
 	return all
 }
 
-// withdraw has nothing of this handle stand among those present, and no session of it. The caller holds the lock of common.
+// withdraw has nothing of this handle stand among those present, and no session of it. The caller holds the lock of
+// common.
 func (s *Store) withdraw() {
 	for name, p := range s.present {
 		if p.by == s {

@@ -6,11 +6,12 @@ package etcdtest
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"berth/test/sockets"
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
@@ -86,9 +87,6 @@ func (s *Servers) Close() {
 
 // freeURL is one of this machine that nobody listens on. A member must know its peers' before any of them listens.
 func freeURL() (url.URL, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return url.URL{}, err
-	}
-	return url.URL{Scheme: "http", Host: l.Addr().String()}, l.Close()
+	address, err := sockets.FreeAddress()
+	return url.URL{Scheme: "http", Host: address}, err
 }

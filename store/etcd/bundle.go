@@ -1,0 +1,208 @@
+package etcd
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"berth/store"
+	"berth/store/internal/record"
+)
+
+// A bundle is several records under one key of etcd, laid out as a chunk: what a transaction costs etcd is so much for
+// each key that it puts. The records of Config.Bundle are put so, all that a transaction makes of them at once; one
+// alone has a key of its own like any other, and so has one that is written again. A record that is deleted is taken
+// out of its bundle, which is written anew, or removed with the last one.
+//
+// What was read of a record in a bundle is compared as of the bundle. That a record was not there, or what a range has,
+// is compared as of the bundles that may have it: each is called after the first record that was put in it, so that
+// those up to the end of the range may. Two handles that put a record of one key, which neither has read, would have it
+// in two bundles, of which the later one counts until that record is deleted: so only such records are put in bundles
+// whose keys are one handle's.
+
+// bundle is a bundle as of one revision. It does not change.
+type bundle struct {
+	name  string // the key of the first record that was put in it
+	chunk []byte // the records; nil: the bundle is gone
+	mod   int64  // the revision that wrote it
+}
+
+// bundleBytes is about how large a bundle is at most: to take a record out of it, all others are written again.
+const bundleBytes = 64 << 10
+
+// records are the records in it. Their slices share its memory. One that cannot be read is a bad record under its name.
+func (b *bundle) records() []rec {
+	writes, err := parseChunk(b.chunk)
+	if err != nil {
+		name := []byte(b.name)
+		err = fmt.Errorf("%w: those records that were put with %s: %w", store.ErrCorrupt, record.Quote(name), err)
+		return []rec{{key: name, value: b.chunk, mod: b.mod, in: b, bad: err}}
+	}
+	all := make([]rec, len(writes))
+	for i, w := range writes {
+		all[i] = rec{key: w.key, mod: b.mod, in: b}
+		all[i].value, all[i].bad = unseal(w.key, w.sealed)
+	}
+	return all
+}
+
+// note notes a bundle as it is now.
+func (m *mirror) note(b *bundle) {
+	if b.chunk == nil {
+		delete(m.bundles, b.name)
+		return
+	}
+	m.bundles[b.name] = b
+}
+
+// rebundle appends what has become of a bundle's records: kv is the bundle as it is now, without a value where it was
+// removed. The caller holds mu.
+func (m *mirror) rebundle(all []change, name string, kv *kv) []change {
+	was, now := m.bundles[name], &bundle{name: name, chunk: kv.Value, mod: kv.ModRevision}
+	kept := map[string]bool{}
+	if len(kv.Value) == 0 {
+		now.chunk = nil
+	}
+	for _, r := range now.records() {
+		c := change{key: r.key, after: r.value, mod: r.mod, in: now, bad: r.bad}
+		if at, found := m.tree.Get(r); found {
+			c.before, c.moved = at.value, at.in != nil && at.in.name == name && bytes.Equal(at.value, r.value)
+		}
+		if was != nil {
+			kept[string(r.key)] = true
+		}
+		all = append(all, c)
+	}
+	if was != nil {
+		for _, r := range was.records() {
+			if at, _ := m.tree.Get(r); at.in == was && !kept[string(r.key)] {
+				all = append(all, change{key: r.key, before: at.value})
+			}
+		}
+	}
+	m.note(now)
+	return all
+}
+
+// add puts the bundle's records in a tree, but for those that were written again later.
+func (b *bundle) add(to *tree) {
+	for _, r := range b.records() {
+		if at, found := to.Get(r); !found || at.mod < r.mod {
+			to.Set(r)
+		}
+	}
+}
+
+// layOut is what a batch comes to under the keys of etcd.
+type layOut struct {
+	writes  []*write  // by their place under the prefix
+	bundles []*bundle // those that are made or written anew, and those that are removed
+	made    []string  // the names of those that are made
+}
+
+// bundling tells whether a new record of key may go into a bundle.
+func (b *batch) bundling(key []byte) bool { return b.kind != nil && bytes.HasPrefix(key, b.kind) }
+
+// lay lays out what is to be written, with bundles of about size bytes at most.
+func (b *batch) lay(size int) *layOut {
+	l := &layOut{}
+	var plain, fresh []*write
+	for _, w := range b.sorted() {
+		switch {
+		case w.value != nil && w.from == nil && !w.plain && b.bundling(w.key):
+			fresh = append(fresh, w)
+		case w.value != nil || w.from == nil:
+			plain = append(plain, w)
+		}
+	}
+	for _, from := range slices.SortedFunc(maps.Keys(b.touched), byName) {
+		l.bundle(&bundle{name: from.name, chunk: b.rest(from)})
+	}
+	for len(fresh) > 0 {
+		n := 1
+		for bytes := fresh[0].size(); n < len(fresh) && bytes+fresh[n].size() <= size; n++ {
+			bytes += fresh[n].size()
+		}
+		if n == 1 || b.there[string(fresh[0].key)] != nil {
+			plain, fresh = append(plain, fresh[0]), fresh[1:]
+			continue
+		}
+		name := string(fresh[0].key)
+		for _, w := range fresh[:n] {
+			w.bundled = true
+		}
+		l.bundle(&bundle{name: name, chunk: chunks(fresh[:n], math.MaxInt)[0]})
+		l.made, fresh = append(l.made, name), fresh[n:]
+	}
+	for _, w := range plain {
+		l.writes = append(l.writes, &write{key: []byte(dataPlace + string(w.key)), sealed: w.sealed})
+	}
+	return l
+}
+
+func byName(a, b *bundle) int { return cmp.Compare(a.name, b.name) }
+
+func (l *layOut) bundle(b *bundle) {
+	l.bundles = append(l.bundles, b)
+	l.writes = append(l.writes, &write{key: []byte(bundlePlace + b.name), sealed: b.chunk})
+}
+
+// rest is what is left of a bundle; nil: nothing.
+func (b *batch) rest(of *bundle) []byte {
+	var left []*write
+	writes, _ := parseChunk(of.chunk) // of one that cannot be read nothing is left, once that is deleted
+	for _, w := range writes {
+		if at, _ := b.tree.Get(rec{key: w.key}); b.wrote[string(w.key)] == nil && at.in == of {
+			left = append(left, w)
+		}
+	}
+	if left == nil {
+		return nil
+	}
+	return chunks(left, math.MaxInt)[0]
+}
+
+// touch notes that a record is to be taken out of a bundle, by n more writes.
+func (b *batch) touch(from *bundle, n int) {
+	if from == nil {
+		return
+	}
+	if b.touched[from] == 0 {
+		b.bytes += len(from.chunk)
+	}
+	if b.touched[from] += n; b.touched[from] == 0 {
+		delete(b.touched, from)
+		b.bytes -= len(from.chunk)
+	}
+}
+
+// cover notes that bundles which may have records of a range are to be as they were: those up to its end.
+func (b *batch) cover(s span) {
+	if b.kind == nil || s.to != nil && bytes.Compare(s.to, b.kind) <= 0 || behind(s.from, b.kind) {
+		return
+	}
+	switch {
+	case s.to == nil || behind(s.to, b.kind):
+		b.names = &span{from: b.kind}
+	case b.names == nil || b.names.to != nil && bytes.Compare(s.to, b.names.to) > 0:
+		b.names = &span{b.kind, s.to}
+	}
+}
+
+// behind tells whether key is behind all that begin with prefix.
+func behind(key, prefix []byte) bool {
+	return bytes.Compare(key, prefix) > 0 && !bytes.HasPrefix(key, prefix)
+}
+
+// uncovered are the bundles to be taken apart of which no range says that they are as they were.
+func (b *batch) uncovered() (all []*bundle) {
+	for from := range b.touched {
+		if b.names == nil || b.names.to != nil && from.name >= string(b.names.to) {
+			all = append(all, from)
+		}
+	}
+	return all
+}
