@@ -70,8 +70,12 @@ const (
 	DoAllocateElastic    Do = "elastic.allocate.any"
 	DoDisassociate       Do = "elastic.disassociate"
 	DoUnlockDeploy       Do = "deploy.unlock"
+	DoDeploy             Do = "deploy.apply"
 	DoMoveElastic        Do = "elastic.move"
 	DoTurnElasticOn      Do = "network.elastic"
+	DoTurnDHCPOff        Do = "subnet.dhcp"
+	DoRunEdge            Do = "edge"
+	DoCopyToShared       Do = "store.copy.shared"
 )
 
 // Advice is what helps against a refusal, as data.

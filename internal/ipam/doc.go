@@ -6,7 +6,7 @@
 // A request begins as a struct of request.go or edit.go, is answered with one of info.go or show.go, and is refused
 // with a Refusal (errors.go) that carries what helps (advice.go). What is recorded is in subnet.go, lease.go, owned.go
 // (what an owner has) and event.go, its bytes by the means of codec.go; what a name means and whose an address is,
-// in owner.go, ownername.go and ownerrule.go; elastic addresses are elastic.go and the two files beside it; what an
+// in owner.go and ownerrule.go; elastic addresses are elastic.go and the two files beside it; what an
 // engine and its witness say, engineview.go and known.go.
 //
 // The rooms beside it do the work, each on those before it: ledger (records and index), choose (which address),

@@ -1,6 +1,7 @@
 package ipam
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -25,6 +26,7 @@ type Result struct {
 // EditOptions say how edits are made.
 type EditOptions struct {
 	DryRun  bool   // tell what would change, and change nothing
+	Refused bool   // with DryRun: an edit that is refused leaves the others to be tried, and all refusals are told
 	IfMatch uint64 // refuse (ErrChanged) unless this is the revision of the first edit's network; 0: any
 
 	Deploy ID // whose edits these are, where its project is locked for it; zero: no deploy's
@@ -44,7 +46,33 @@ type Outcome struct {
 	Changes  []Event  `json:"changes"` // in order; those of a dry run have no id
 	Revision uint64   `json:"revision"`
 	Replayed bool     `json:"replayed,omitempty"` // the answer is that of the same key before
+
+	// Refused are the edits that would be refused, where all were asked for; their results are empty.
+	Refused []Refused `json:"refused,omitempty"`
 }
+
+// Refused is an edit of a dry run that would be refused, as data: an error on either side of the wire.
+type Refused struct {
+	Index  int      `json:"index"` // from 0
+	Detail string   `json:"detail"`
+	Reason Code     `json:"reason,omitempty"`
+	Advice []Advice `json:"advice,omitempty"`
+}
+
+// RefusedOf is the refusal of an edit as data. False: the error is none, but a failure.
+func RefusedOf(index int, err error) (Refused, bool) {
+	for _, refusal := range []error{ErrInvalid, ErrNotFound, ErrInUse, ErrExhausted, ErrOverlap, ErrChanged, ErrHost} {
+		if errors.Is(err, refusal) {
+			return Refused{index, err.Error(), CodeOf(err), AdviceOf(err)}, true
+		}
+	}
+	return Refused{}, false
+}
+
+func (r *Refused) Error() string { return r.Detail }
+
+// Helps is what helps against it.
+func (r *Refused) Helps() []Advice { return r.Advice }
 
 // EditError says which of several edits was refused.
 type EditError struct {
@@ -58,6 +86,27 @@ func (e *EditError) Unwrap() error { return e.Err }
 // MaxEdits is how many edits one call makes, so that its transaction stays bounded.
 const MaxEdits = 256
 
+// MaxTried is how many edits one dry run tries: nothing of it is written.
+const MaxTried = 1024
+
+// Fits refuses a number of edits that one call does not make.
+func (o *EditOptions) Fits(edits int) error {
+	most, verb := MaxEdits, "makes"
+	if o.DryRun {
+		most, verb = MaxTried, "tries"
+	}
+	if edits == 0 {
+		return Refuse(ErrInvalid, "the list is empty; there is nothing to change")
+	}
+	if edits > most {
+		return Refuse(ErrInvalid, "%d changes were asked for; one request %s 1 to %d", edits, verb, most)
+	}
+	if o.Refused && !o.DryRun {
+		return Refuse(ErrInvalid, "all refusals are told in a dry run alone, and these changes are to be made")
+	}
+	return nil
+}
+
 // CreateNetwork makes a network with its subnets (GA-1, GA-2).
 type CreateNetwork struct {
 	Name       string            `json:"name"`
@@ -69,7 +118,8 @@ type CreateNetwork struct {
 	Quarantine *Duration         `json:"quarantine,omitempty"`
 	// addresses that each host keeps claimed for each of its attachments
 	Headroom   int          `json:"headroom,omitempty"`
-	Type       string       `json:"type,omitempty"` // manual (default), dynamic or vip (BO-8)
+	Probe      string       `json:"probe,omitempty"` // the hosts' interface to the LAN, see Network
+	Type       string       `json:"type,omitempty"`  // manual (default), dynamic or vip (BO-8)
 	Static     []Range      `json:"static,omitempty"`
 	OwnerRules []OwnerRule  `json:"owner_rules,omitempty"`
 	Subnets    []SubnetSpec `json:"subnets,omitempty"`
@@ -85,11 +135,15 @@ type ModifyNetwork struct {
 	Sticky     *bool              `json:"sticky,omitempty"`
 	Quarantine *Duration          `json:"quarantine,omitempty"`
 	Headroom   *int               `json:"headroom,omitempty"`
+	Probe      *string            `json:"probe,omitempty"` // empty: there is none any more
 	// the bands for static use; replaces those there are (BO-10)
 	Static *[]Range `json:"static,omitempty"`
 	// replaces that of the same pattern; one without owner and pool removes it
 	OwnerRules []OwnerRule `json:"owner_rules,omitempty"`
 	Elastic    *string     `json:"elastic,omitempty"` // off, on or auto (CS-7, CS-16)
+	// of its subnets that a DHCP server serves or, where none is said to be, of all (LN-15)
+	DHCPParent *string `json:"dhcp_parent,omitempty"` // "": no server is asked any more
+	DHCPID     *LANID  `json:"dhcp_id,omitempty"`
 }
 
 // RemoveNetwork removes a network of which nothing is in use. Force removes it with its reservations.
@@ -138,6 +192,10 @@ type AddExclusion struct {
 	Network string `json:"network"`
 	Range   Range  `json:"range"`
 	Note    string `json:"note,omitempty"`
+
+	// Answered is who has the one address of Range on the LAN by a probe, which nobody has by the records: else it is
+	// refused (ErrInUse). No client can say so.
+	Answered MAC `json:"-"`
 }
 
 // RemoveExclusion takes a range out of the exclusions, which splits those that it lies in (GA-20).

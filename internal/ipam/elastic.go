@@ -36,6 +36,9 @@ type ElasticRange struct {
 	TTL      Duration  `json:"ttl"`
 	OnCut    OnCut     `json:"on_cut"`
 	Created  time.Time `json:"created"`
+
+	// it is copied from another store, or to it: it is nobody's to use, and no other may lie over it
+	Moving bool `json:"moving,omitempty"`
 }
 
 // DefaultElasticTTL is how long a range answers after its host was cut off.
@@ -99,6 +102,9 @@ type Applied struct {
 	InForce     bool       `json:"in_force,omitempty"` // it may have one of the address in its kernel: this, or one before
 	Grant       uint64     `json:"grant,omitempty"`    // by which it may, where hosts share the store
 	Unsaid      bool       `json:"unsaid,omitempty"`   // it may have it, and has said nothing of this association yet
+
+	// it may have it for as long as it likes: it was told so while its host shared the store with nobody
+	Untimed bool `json:"untimed,omitempty"`
 }
 
 // EdgeSession is the record of the session of a host's edge, where hosts share the store. It is written when the

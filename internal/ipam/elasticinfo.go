@@ -31,7 +31,8 @@ type ElasticInfo struct {
 	Host       string       `json:"host"` // where the guest runs, or ran last
 	Instance   string       `json:"instance"`
 	Interface  int          `json:"interface"`
-	Network    string       `json:"network"`
+	Network    string       `json:"network"` // its name
+	NetworkID  ID           `json:"network_id"`
 	Guest      netip.Addr   `json:"guest"`
 	EgressOnly bool         `json:"egress_only"`
 	Applied    *AppliedInfo `json:"applied,omitempty"` // nil: no edge has said anything of it
@@ -69,6 +70,7 @@ type shownAssociation struct {
 	Instance   string       `json:"instance"`
 	Interface  int          `json:"interface"`
 	Network    string       `json:"network"`
+	NetworkID  ID           `json:"network_id"`
 	Guest      netip.Addr   `json:"guest"`
 	EgressOnly bool         `json:"egress_only"`
 	Applied    *AppliedInfo `json:"applied,omitempty"`
@@ -82,7 +84,8 @@ func (e ElasticInfo) MarshalJSON() ([]byte, error) {
 		shown.shownAllocated = &shownAllocated{e.Account, e.Domain, e.Allocated}
 	}
 	if e.Associated {
-		shown.shownAssociation = &shownAssociation{e.Host, e.Instance, e.Interface, e.Network, e.Guest, e.EgressOnly,
+		shown.shownAssociation = &shownAssociation{e.Host, e.Instance, e.Interface, e.Network, e.NetworkID, e.Guest,
+			e.EgressOnly,
 			e.Applied}
 	}
 	return json.Marshal(shown)
@@ -147,8 +150,8 @@ type EdgeNews struct {
 
 	// Session is the host's in a shared store; empty where the store is its own, and nobody takes over.
 	Session string `json:"session,omitempty"`
-	// Sent is when the host's session was kept last: the moment before that was sent, since the host's start. Each range
-	// that is withdrawn on a cut answers for its TTL from then on. A line may tell nothing but this.
+	// Sent is when the host's session was kept last: the moment before that was sent, since the host's start. Each
+	// range that is withdrawn on a cut answers for its TTL from then on. A line may tell nothing but this.
 	Sent time.Duration `json:"sent,omitempty"`
 }
 

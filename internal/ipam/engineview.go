@@ -101,7 +101,8 @@ type SeenBy struct {
 	Project   string `json:"project,omitempty"`
 	Service   string `json:"service,omitempty"`
 	State     string `json:"state,omitempty"`
-	Network   string `json:"network"` // the Docker network's name
+	MAC       MAC    `json:"mac,omitzero"` // of its place on that network
+	Network   string `json:"network"`      // the Docker network's name
 }
 
 // FindingKind says what is wrong between the records and what runs.
@@ -118,6 +119,9 @@ const (
 	OutdatedLease    FindingKind = "outdated_lease"
 	UnusedSubnet     FindingKind = "unused_subnet"     // made for Docker networks, of which none is there
 	UnknownPool      FindingKind = "unknown_pool"      // a Docker network whose subnet no attachment holds
+	LostLease        FindingKind = "lost_lease"        // a DHCP server took it back from who has it, or its time is over
+	ConflictingLease FindingKind = "conflicting_lease" // a DHCP server gave it to two
+	UnconfirmedLease FindingKind = "unconfirmed_lease" // a DHCP server does not answer, and its time lasts
 	StaleMemory      FindingKind = "stale_memory"      // of one who will not come back
 	WrongGateway     FindingKind = "wrong_gateway"     // the Docker network has another one than the subnet
 	UnusedAttachment FindingKind = "unused_attachment" // the Docker network that it was made for is not there
@@ -126,6 +130,10 @@ const (
 	OwnerElsewhere FindingKind = "owner_elsewhere"
 	// its owner runs with the address that replaced it (BO-13)
 	SupersededReservation FindingKind = "superseded_reservation"
+	// a route of the host came over it after its Docker network was made
+	ShadowedSubnet  FindingKind = "shadowed_subnet"
+	UnprobedNetwork FindingKind = "unprobed_network" // it is to be probed, and nobody can on this host
+	ForeignAnswer   FindingKind = "foreign_answer"   // another machine of the LAN says that it has it
 )
 
 // Finding is one thing that is wrong.

@@ -30,6 +30,8 @@ var (
 	ErrHost = errors.New("the host is refused")
 	// ErrForbidden: who asks may not do that.
 	ErrForbidden = errors.New("forbidden")
+	// ErrLAN: a LAN's DHCP server was asked, and gave nothing.
+	ErrLAN = errors.New("nothing from the LAN")
 	// ErrDamaged: a record cannot be read, or contradicts another.
 	ErrDamaged = errors.New("damaged record")
 )

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -67,6 +69,14 @@ const (
 	ElasticWithdrawn // an edge maps it no more
 	DeployBegun      // a project is locked; Name is the project's in both
 	DeployEnded
+	VolumeOrphaned   // no service uses the volume any more; Name is its own, Detail the project
+	OrphanEnded      // it is gone, or in use again
+	ElasticMoved     // what there is of elastic addresses was copied to this store, or from it
+	LeaseLost        // a DHCP server took it back, or its time was over
+	LeaseConflict    // a DHCP server gave it to two
+	LeaseUnconfirmed // it was given again while its DHCP server did not answer
+	LeaseConfirmed   // the DHCP server says again that it is so
+	AnswerFound      // somebody on the LAN has an address that nobody has by the records: it is excluded; MAC is his
 )
 
 var verbNames = [...]string{
@@ -94,6 +104,11 @@ var verbNames = [...]string{
 	ElasticDisassociated: "elastic.disassociate", ElasticReleased: "elastic.release",
 	ElasticApplied: "elastic.applied", ElasticWithdrawn: "elastic.withdrawn",
 	DeployBegun: "deploy.begin", DeployEnded: "deploy.end",
+	VolumeOrphaned: "volume.orphan", OrphanEnded: "volume.orphan_end",
+	ElasticMoved: "elastic.move",
+	LeaseLost:    "lease.lost", LeaseConflict: "lease.conflict", LeaseUnconfirmed: "lease.unconfirmed",
+	LeaseConfirmed: "lease.confirmed",
+	AnswerFound:    "exclusion.answered",
 }
 
 func (v Verb) String() string {
@@ -117,6 +132,30 @@ func (v *Verb) UnmarshalText(b []byte) error {
 	return fmt.Errorf("%w: no event is called %q", ErrInvalid, b)
 }
 
+// Verbs lists the names of all verbs, in order.
+func Verbs() []string {
+	var all []string
+	for _, name := range verbNames {
+		if name != "" {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// VerbsLike are the verbs of a pattern: that of the name, such as lease.take, or all of a noun, as in lease or lease.*;
+// none where nothing is called so.
+func VerbsLike(pattern string) (all []Verb) {
+	noun := strings.TrimSuffix(pattern, ".*")
+	for v, name := range verbNames {
+		if name != "" && (name == pattern || strings.HasPrefix(name, noun+".")) {
+			all = append(all, Verb(v))
+		}
+	}
+	return all
+}
+
 // Event is one entry of the audit trail: who took or gave what, when. It is written in the transaction of the change
 // itself, so there is no change without its event.
 type Event struct {
@@ -134,10 +173,13 @@ type Event struct {
 	Host       string       `json:"host,omitempty"`
 	Detail     string       `json:"detail,omitempty"`
 
+	// The network that the address or the subnet is of, or whose plan was changed.
+	Network   string `json:"network,omitempty"` // its name
+	NetworkID ID     `json:"network_id,omitzero"`
+
 	// What a change of the plan changed, as JSON: the fields that differ, or the whole of what was made or removed.
-	Network string          `json:"network,omitempty"` // its name
-	Before  json.RawMessage `json:"before,omitempty"`
-	After   json.RawMessage `json:"after,omitempty"`
+	Before json.RawMessage `json:"before,omitempty"`
+	After  json.RawMessage `json:"after,omitempty"`
 }
 
 // EventTime is when the event of an id was written.
@@ -161,7 +203,11 @@ func EncodeEvent(b []byte, e *Event) []byte {
 	b = AppendString(b, e.Detail)
 	b = AppendString(b, e.Network)
 	b = AppendString(b, string(e.Before))
-	return AppendString(b, string(e.After))
+	b = AppendString(b, string(e.After))
+	if e.NetworkID == (ID{}) {
+		return b
+	}
+	return append(b, e.NetworkID[:]...)
 }
 
 // DecodeEvent reads what EncodeEvent wrote under id.
@@ -178,10 +224,30 @@ func DecodeEvent(id uint64, b []byte) (*Event, error) {
 	d.Copy(e.MAC[:])
 	e.Name, e.Host, e.Detail = d.String(), d.String(), d.String()
 	e.Network, e.Before, e.After = d.String(), d.json(), d.json()
+	if len(d.B) > 0 { // events of before have none
+		d.Copy(e.NetworkID[:])
+		d.Failed = d.Failed || e.NetworkID == (ID{})
+	}
 	if d.Failed || len(d.B) != 0 {
 		return nil, fmt.Errorf("%w: event %d does not decode", ErrDamaged, id)
 	}
 	return e, nil
+}
+
+// EventAddress reads the address of an event out of its record, and nothing else of it; false where that cannot be read
+// so, which DecodeEvent says why.
+func EventAddress(b []byte) (addr netip.Addr, ok bool) {
+	d := Decoder{B: b}
+	if d.Byte() != eventVersion {
+		return addr, false
+	}
+	d.Byte()      // the verb
+	for range 2 { // actor and space
+		d.take(int(min(d.uvarint(), uint64(len(b)))))
+	}
+	d.prefix()
+	addr = d.Addr()
+	return addr, !d.Failed
 }
 
 // json reads a document, nil where it is empty. One that is no JSON is damage: it could not be shown.

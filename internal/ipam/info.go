@@ -4,11 +4,15 @@ import (
 	"encoding/json"
 	"math/big"
 	"net/netip"
+	"slices"
 	"time"
 )
 
 // Count is a number of addresses, exact up to 2^128. In JSON it is a number up to 2^53 and a decimal string above.
 type Count struct{ *big.Int }
+
+// NewCount is a count of n.
+func NewCount(n int64) Count { return Count{big.NewInt(n)} }
 
 // MarshalJSON keeps what a JSON number can hold exactly, and writes the rest as a string.
 func (n Count) MarshalJSON() ([]byte, error) {
@@ -19,6 +23,17 @@ func (n Count) MarshalJSON() ([]byte, error) {
 		return []byte(n.String()), nil
 	}
 	return json.Marshal(n.String())
+}
+
+// plus is the sum of two numbers, of which none is changed.
+func (n Count) plus(other Count) Count {
+	sum := new(big.Int)
+	for _, one := range []Count{n, other} {
+		if one.Int != nil {
+			sum.Add(sum, one.Int)
+		}
+	}
+	return Count{Int: sum}
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -38,30 +53,34 @@ type SpaceInfo struct {
 	Store   string `json:"store,omitempty"` // on a host of a cluster: HostStore or ClusterStore
 }
 
-// SubnetInfo is a subnet as it is shown, with what its network says.
+// SubnetInfo is a subnet as it is shown, with what its network says. In its JSON the network is the name, as
+// everywhere; that of the record, which has the id, is behind it.
 type SubnetInfo struct {
 	Subnet
-	NetworkName string            `json:"network_name"`
-	Tags        map[string]string `json:"tags,omitempty"`
-	Sticky      bool              `json:"sticky"`
-	Quarantine  string            `json:"quarantine,omitempty"`
-	Held        uint64            `json:"held"`
-	Remembered  int               `json:"remembered"`
-	Free        Count             `json:"free"`             // of the addresses in its pools
-	Hosts       []string          `json:"hosts,omitempty"`  // of the cluster, with a Docker network on it, by name
-	Chosen      []ID              `json:"chosen,omitempty"` // those of Attachments of which Docker named no subnet
+	Network    string            `json:"network"` // its name
+	NetworkID  ID                `json:"network_id"`
+	Tags       map[string]string `json:"tags,omitempty"`
+	Sticky     bool              `json:"sticky"`
+	Quarantine string            `json:"quarantine,omitempty"`
+	Held       uint64            `json:"held"`
+	Remembered int               `json:"remembered"`
+	Free       Count             `json:"free"`             // of the addresses in its pools
+	Use        Use               `json:"use"`              // of the same
+	Hosts      []string          `json:"hosts,omitempty"`  // of the cluster, with a Docker network on it, by name
+	Chosen     []ID              `json:"chosen,omitempty"` // those of Attachments of which Docker named no subnet
 }
 
 // LeaseInfo is a lease or a memory as it is shown.
 type LeaseInfo struct {
-	ID      uint64       `json:"id"`
-	Address netip.Addr   `json:"address"`
-	Subnet  netip.Prefix `json:"subnet"`
-	Space   string       `json:"space"`
-	Network string       `json:"network"`
-	Kind    Kind         `json:"kind"`
-	State   string       `json:"state"` // held or remembered
-	Name    string       `json:"name,omitempty"`
+	ID        uint64       `json:"id"`
+	Address   netip.Addr   `json:"address"`
+	Subnet    netip.Prefix `json:"subnet"`
+	Space     string       `json:"space"`
+	Network   string       `json:"network"` // its name
+	NetworkID ID           `json:"network_id"`
+	Kind      Kind         `json:"kind"`
+	State     string       `json:"state"` // held or remembered
+	Name      string       `json:"name,omitempty"`
 	// the name is a guess that the engine has not shown to be right yet
 	Guessed  bool      `json:"guessed,omitempty"`
 	MAC      MAC       `json:"mac,omitzero"`
@@ -71,6 +90,7 @@ type LeaseInfo struct {
 	Since    time.Time `json:"since"`
 	Released time.Time `json:"released,omitzero"`
 	Until    time.Time `json:"quarantine_until,omitzero"`
+	DHCP     *DHCPInfo `json:"dhcp,omitempty"`    // what a DHCP server of its LAN gave
 	SeenBy   *SeenBy   `json:"seen_by,omitempty"` // the container that has it, where a witness knows
 }
 
@@ -78,18 +98,30 @@ type LeaseInfo struct {
 type LeaseFilter struct {
 	Space      string
 	Subnet     netip.Prefix
+	Address    netip.Addr
 	Remembered bool // memories too
 	AfterSpace string
 	After      netip.Addr // only those behind this address of that space; zero: all
 }
 
-// EventFilter chooses events.
+// EventFilter chooses events. Zero fields choose all.
 type EventFilter struct {
-	Since time.Time  // zero: from the first
-	After uint64     // only those with a greater id
-	First int        // only so many, the earliest; 0: all
-	Last  int        // only so many, the latest; 0: all
-	Until *EventMark // only those that it is behind; nil: all
+	Since    time.Time  // not those before
+	Before   time.Time  // only those before
+	Networks []string   // only those of one of these, by the name that it had then, or by its id
+	Verbs    []Verb     // only those of one of these
+	After    uint64     // only those with a greater id
+	First    int        // only so many, the earliest; 0: all
+	Last     int        // only so many, the latest; 0: all
+	Until    *EventMark // only those that it is behind; nil: all
+}
+
+// Has tells whether an event is of the time, the networks and the verbs that are asked for.
+func (f *EventFilter) Has(e *Event) bool {
+	return !e.Time.Before(f.Since) && (f.Before.IsZero() || e.Time.Before(f.Before)) &&
+		(len(f.Networks) == 0 || slices.Contains(f.Networks, e.Network) ||
+			slices.Contains(f.Networks, e.NetworkID.String())) &&
+		(len(f.Verbs) == 0 || slices.Contains(f.Verbs, e.Verb))
 }
 
 // Totals counts what there is.
@@ -105,8 +137,9 @@ type Totals struct {
 // NetworkFilter chooses networks. Zero fields choose all.
 type NetworkFilter struct {
 	Space string
-	After string // only those with a greater name
+	After string // only those whose records have a greater name
 	Limit int    // only so many
+	Brief bool   // without what is in them: no subnets, no static bands
 }
 
 // AddressFilter chooses reservations and taken addresses. Zero fields choose all. They come by space, subnet and
@@ -119,4 +152,38 @@ type AddressFilter struct {
 	Limit      int // only so many
 
 	AfterNetwork, AfterOwner string // only owners of dynamic networks, behind that one of that network; empty: all
+}
+
+// NamedRange is addresses that are known by names: a subnet, or a range of elastic addresses, which has no network.
+type NamedRange struct {
+	ID        ID     `json:"id"`
+	Space     string `json:"space,omitempty"`
+	Network   string `json:"network,omitempty"` // what it is called to people
+	NetworkID ID     `json:"network_id,omitzero"`
+	Range     Range  `json:"range"`
+	Elastic   bool   `json:"elastic,omitempty"`
+}
+
+// NamedAddress is an address of a NamedRange that is somebody's, in use or not.
+type NamedAddress struct {
+	In      ID         `json:"in"` // the NamedRange
+	Address netip.Addr `json:"address"`
+	Owner   string     `json:"owner"`          // whose it is: for whom it is reserved, else who has it
+	Name    string     `json:"name,omitempty"` // of the container that has it, where that is another text
+	Held    bool       `json:"held,omitempty"` // somebody has it now
+}
+
+// NameNews is one part of what is told of named addresses: the whole of a store at first, then what has changed there.
+type NameNews struct {
+	Store   string         `json:"store,omitempty"` // in which these are; empty: there is but one
+	Whole   bool           `json:"whole,omitempty"` // all that was said before of that store is void
+	Ranges  []NamedRange   `json:"ranges"`          // what was said before of their addresses is void
+	Gone    []ID           `json:"gone,omitempty"`  // ranges that are there no more
+	Set     []NamedAddress `json:"addresses"`
+	Removed []NamedAddress `json:"removed,omitempty"` // In and Address alone
+}
+
+// Empty tells whether nothing is told.
+func (n *NameNews) Empty() bool {
+	return !n.Whole && len(n.Ranges) == 0 && len(n.Gone) == 0 && len(n.Set) == 0 && len(n.Removed) == 0
 }

@@ -21,6 +21,9 @@ type Known struct {
 	// all the same.
 	Container func(name string) (id string, live bool)
 
+	// Containers are those, be they stopped, whose id begins with some digits.
+	Containers func(id string) []Container
+
 	// Newcomer tells of a container that Compose has made which numbers of its service it may stand in for.
 	Newcomer func(name string) Newcomer
 
@@ -38,8 +41,17 @@ type Known struct {
 	// is not known.
 	NetworkDriver func(space string, cidr netip.Prefix) string
 
-	// Holder tells what is known of the container that has a lease of this host, which was taken at a time under a name.
+	// DockerNetwork tells what the engine calls the Docker network of a subnet; empty: it is not known, or several are
+	// on it.
+	DockerNetwork func(space string, cidr netip.Prefix) string
+
+	// Holder tells what is known of the container that has a lease of this host, which was taken at a time under a
+	// name.
 	Holder func(lease LeaseRef, name string, since time.Time) Holder
+
+	// NameHolder tells which name in DNS an owner would have on a network, by space and name, and which other owner has
+	// it; empty: none has, or the owner has one already. It is who answers for names that knows.
+	NameHolder func(space, network, owner string) (name, other string)
 
 	// Watch lets somebody know of each change of what is known, through a channel of one place, until end is called.
 	Watch func() (changed <-chan struct{}, end func())
@@ -47,6 +59,9 @@ type Known struct {
 	// Look has the witness look soon, and waits for nothing.
 	Look func()
 }
+
+// Container is one of Docker's, as it is called now.
+type Container struct{ ID, Name string }
 
 // Holder is what a witness knows of the container that has a lease.
 type Holder struct {
@@ -83,6 +98,7 @@ type Question struct {
 type Hint struct {
 	Name string // the container's; empty: it can be several, or nobody is known
 	Live bool   // the engine's events are followed, so that whoever is not known here is known to nobody
+	Soon bool   // it may be known in a moment: what the engine tells comes late, or of nobody who could ask
 }
 
 // GuessCounts is how often a name was guessed since the start, and how often the engine showed another container then.
@@ -103,6 +119,15 @@ func (w Wants) After(addr netip.Addr) (at int, there bool) {
 func (w Wants) Has(addr netip.Addr) bool {
 	_, there := w.After(addr)
 	return there
+}
+
+// And are these with another address, which somebody keeps who has no name.
+func (w Wants) And(addr netip.Addr) Wants {
+	at, there := w.After(addr)
+	if there {
+		return w
+	}
+	return slices.Insert(slices.Clone(w), at, Want{Address: addr})
 }
 
 // From tells whether an address is kept from one of a name, whose own it may be.
@@ -132,6 +157,7 @@ const (
 type Sighting struct {
 	Sight
 	Container string // that has it or had it last, by its name now; empty: not known
+	MAC       MAC    // of the endpoint; zero: not known
 }
 
 // Sighting is what the witness knows of a lease.

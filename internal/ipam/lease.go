@@ -24,6 +24,9 @@ const (
 var kindNames = [...]string{Automatic: "automatic", Static: "static", Gateway: "gateway", Auxiliary: "auxiliary",
 	External: "external", Headroom: "headroom"}
 
+// Kinds are the names of all kinds.
+func Kinds() []string { return kindNames[1:] }
+
 func (k Kind) String() string {
 	if int(k) < len(kindNames) && kindNames[k] != "" {
 		return kindNames[k]
@@ -61,6 +64,8 @@ type Lease struct {
 	Released   time.Time // of the event that ended it; zero while it is held
 	Until      time.Time // end of the quarantine after the release; zero: none
 
+	DHCP *DHCPLease // that a LAN's server gave of it (LN-15); nil: no server did
+
 	Slot        Slot         // of an External one
 	Note        string       // of an External one: what it is for, in a person's words
 	Reservation *Reservation // whose the address is, in use or not; nil: nobody's
@@ -93,7 +98,7 @@ func (l *Lease) Unheld() *Lease {
 	if l.Reserved() == nil {
 		return nil
 	}
-	return &Lease{Address: l.Address, Reservation: l.Reservation}
+	return &Lease{Address: l.Address, Reservation: l.Reservation, DHCP: l.DHCP}
 }
 
 // WithReservation is the record of the same address with another reservation, nil where nothing is left to be said of
@@ -107,7 +112,11 @@ func (l *Lease) WithReservation(addr netip.Addr, r *Reservation) *Lease {
 	if r == nil {
 		return nil
 	}
-	return &Lease{Address: addr, Reservation: r}
+	after := &Lease{Address: addr, Reservation: r}
+	if l.Idle() {
+		after.DHCP = l.DHCP
+	}
+	return after
 }
 
 // LastUsed orders leases and memories by when they were last in somebody's hands.
@@ -147,10 +156,11 @@ func (l *Lease) Holder() string {
 // leaseVersion leads the record of a lease. A record of another one is refused instead of misread.
 const leaseVersion = 1
 
-// guessedFlag marks a lease whose name is a guess, notedLeaseFlag one with a note.
+// guessedFlag marks a lease whose name is a guess, notedLeaseFlag one with a note, dhcpLeaseFlag one of a DHCP server.
 const (
 	guessedFlag = 1 << iota
 	notedLeaseFlag
+	dhcpLeaseFlag
 )
 
 // EncodeLease appends l without its address. Leases are written once per allocation, hence a compact form of their own
@@ -162,6 +172,9 @@ func EncodeLease(b []byte, l *Lease) []byte {
 	}
 	if l.Note != "" {
 		flags |= notedLeaseFlag
+	}
+	if l.DHCP != nil {
+		flags |= dhcpLeaseFlag
 	}
 	b = append(b, leaseVersion, flags, byte(l.Kind))
 	b = binary.AppendUvarint(b, l.ID)
@@ -175,6 +188,9 @@ func EncodeLease(b []byte, l *Lease) []byte {
 	b = append(b, l.Slot.Interface, l.Slot.Number)
 	if l.Note != "" {
 		b = AppendString(b, l.Note)
+	}
+	if l.DHCP != nil {
+		b = l.DHCP.append(b)
 	}
 	return l.Reservation.append(b)
 }
@@ -196,8 +212,11 @@ func DecodeLease(addr netip.Addr, b []byte) (*Lease, error) {
 	if flags&notedLeaseFlag != 0 {
 		l.Note = d.String()
 	}
+	if flags&dhcpLeaseFlag != 0 {
+		l.DHCP = d.dhcpLease()
+	}
 	l.Reservation = d.reservation()
-	if d.Failed || len(d.B) != 0 || flags > guessedFlag|notedLeaseFlag {
+	if d.Failed || len(d.B) != 0 || flags > guessedFlag|notedLeaseFlag|dhcpLeaseFlag {
 		return nil, fmt.Errorf("%w: the lease of %s does not decode", ErrDamaged, addr)
 	}
 	return l, nil
@@ -230,7 +249,9 @@ type AttachmentInfo struct {
 	Chosen  bool         `json:"chosen,omitempty"` // Docker named no subnet
 	Range   Range        `json:"range,omitzero"`
 	Named   string       `json:"named,omitempty"`
-	Created time.Time    `json:"created"`
-	Live    int          `json:"live"`             // leases held through it, headroom not counted
-	Gateway netip.Addr   `json:"gateway,omitzero"` // the subnet's
+	// the host's routes that overlapped the subnet when the attachment was made
+	Beneath []HostRoute `json:"beneath,omitempty"`
+	Created time.Time   `json:"created"`
+	Live    int         `json:"live"`             // leases held through it, headroom not counted
+	Gateway netip.Addr  `json:"gateway,omitzero"` // the subnet's
 }

@@ -40,6 +40,9 @@ func planEdits() []Edit {
 		new(AdmitHost),
 		new(LockDeploy),
 		new(UnlockDeploy),
+		new(KeepOrphan),
+		new(RemoveOrphan),
+		new(RecordWorker),
 	}
 }
 

@@ -26,8 +26,10 @@ type Terms struct {
 // WantedTerms are what an edit says of them. What it does not say stays as it is.
 type WantedTerms struct {
 	// For is how long the owner lives; then what is reserved for it is nobody's (BO-11). Zero: without an end.
-	For  Duration `json:"for,omitempty"`
-	Note *string  `json:"note,omitempty"` // empty: none any more; nil: as it is
+	For Duration `json:"for,omitempty"`
+	// Until is the same as a moment, as documents say it; not both of them.
+	Until time.Time `json:"until,omitzero"`
+	Note  *string   `json:"note,omitempty"` // empty: none any more; nil: as it is
 }
 
 // Check refuses what makes no sense for any owner.
@@ -35,6 +37,10 @@ func (w *WantedTerms) Check(owner string) error {
 	if w.For < 0 {
 		return Refuse(ErrInvalid, "%s cannot live for %s; give a time that is not negative, or none", owner,
 			time.Duration(w.For))
+	}
+	if w.For > 0 && !w.Until.IsZero() {
+		return Refuse(ErrInvalid, "%s is to live for %s and until %s; say one of them", owner, time.Duration(w.For),
+			w.Until.Format(time.RFC3339))
 	}
 	if w.Note != nil {
 		return CheckNote(*w.Note)
@@ -46,6 +52,9 @@ func (w *WantedTerms) Check(owner string) error {
 func (w *WantedTerms) Over(t Terms, now time.Time) Terms {
 	if w.For > 0 {
 		t.Until = now.Add(time.Duration(w.For))
+	}
+	if !w.Until.IsZero() {
+		t.Until = w.Until.UTC().Truncate(time.Microsecond)
 	}
 	if w.Note != nil {
 		t.Note = *w.Note
@@ -157,6 +166,9 @@ type AddReservation struct {
 	// what it has on others is kept until it runs with what it is to have (BO-13). Nil: what it has on others stays as
 	// it is.
 	Only []string `json:"only,omitempty"`
+	// Moves gives, with Replace, another address in the place of an automatic one that may not be given automatically
+	// any more: it is excluded, or outside of every pool (BO-9). Otherwise it stays its owner's.
+	Moves bool `json:"moves,omitempty"`
 	WantedTerms
 }
 
@@ -204,13 +216,15 @@ type ReleaseAddress struct {
 // ReservationInfo is a reserved address as it is shown.
 type ReservationInfo struct {
 	Owner     string       `json:"owner"`
-	Address   netip.Addr   `json:"address"` // zero in a dynamic network, until one is recorded
-	Kind      Kind         `json:"kind"`    // static or automatic
+	Address   netip.Addr   `json:"address"`         // zero in a dynamic network, until one is recorded
+	Leased    netip.Addr   `json:"leased,omitzero"` // there: what its DHCP server gave the owner
+	Kind      Kind         `json:"kind"`            // static or automatic
 	InUse     bool         `json:"in_use"`
 	Endpoint  string       `json:"endpoint"` // who has it in use
 	Host      string       `json:"host"`
 	Space     string       `json:"space"`
-	Network   string       `json:"network"`
+	Network   string       `json:"network"` // its name; empty: there is none any more
+	NetworkID ID           `json:"network_id,omitzero"`
 	Subnet    netip.Prefix `json:"subnet"`
 	Interface int          `json:"interface"`
 	Slot      int          `json:"slot"`
@@ -225,7 +239,8 @@ type TakenAddress struct {
 	Owner     string       `json:"owner"`
 	Address   netip.Addr   `json:"address"`
 	Space     string       `json:"space"`
-	Network   string       `json:"network"`
+	Network   string       `json:"network"` // its name; empty: there is none any more
+	NetworkID ID           `json:"network_id,omitzero"`
 	Subnet    netip.Prefix `json:"subnet"`
 	Interface int          `json:"interface"`
 	Slot      int          `json:"slot"`

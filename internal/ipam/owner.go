@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // OwnerRule maps the names of endpoints to an owner, a pool, or both. Of a network's rules the first that matches
@@ -221,6 +222,46 @@ func RememberedName(name string) string {
 	return name
 }
 
+// Forms are the texts by which one container or owner may be called: what is given, and where it is the name of a
+// replica or its owner, the owner shop/web/1 and both names that Compose gives, shop-web-1 and shop_web_1. A dash may
+// be one of the project's or of the service's name, so that there may be several owners.
+func Forms(text string) []string {
+	final := finalName(text)
+	forms := []string{CanonicalOwner(text)}
+	add := func(form string) {
+		if !slices.Contains(forms, form) {
+			forms = append(forms, form)
+		}
+	}
+	add(final)
+	owners := slices.Collect(ComposeOwners(final))
+	if composeName(text) != text {
+		owners = []string{text}
+	}
+	for _, owner := range owners {
+		add(owner)
+		add(composeName(owner))
+		add(strings.ReplaceAll(owner, "/", "_"))
+	}
+	return forms
+}
+
+// IsForm tells whether a name is one of some forms, also while Compose recreates its container.
+func IsForm(forms []string, name string) bool {
+	return slices.Contains(forms, name) || slices.Contains(forms, finalName(name))
+}
+
+// Folded is a text in the form in which a part of it is looked for: without case, and with one character for those that
+// stand between the parts of a replica's names and its owner.
+func Folded(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '/' {
+			return '-'
+		}
+		return unicode.ToLower(r)
+	}, text)
+}
+
 // CanBe tells whether one who sends a name, a MAC, or neither, may be an owner: it is for the address that was asked
 // for to say whose it is where nothing is sent.
 func (n *Network) CanBe(req AddressRequest, owner string) bool {
@@ -259,3 +300,50 @@ func (n *Network) SetRule(r OwnerRule) error {
 	}
 	return nil
 }
+
+// NamedBy is whose an address of the network is by its record, and the name of the container that has it, where that
+// is another one; false where it has no name. A guess is none, and what is the network's own (its gateway, auxiliary
+// addresses, a host's headroom) has none. What is reserved for one, and in the hands of another, is known by the
+// latter.
+func (n *Network) NamedBy(l *Lease) (owner, name string, ok bool) {
+	r, held := l.Reserved(), l.Held()
+	if held {
+		switch l.Kind {
+		case External:
+			return l.Name, "", l.Name != ""
+		case Automatic, Static:
+		default:
+			return "", "", false
+		}
+		if l.Name != "" && !l.Guessed {
+			name = finalName(l.Name)
+		}
+	}
+	switch {
+	case r == nil && name == "", r != nil && r.Replaced && !held:
+		return "", "", false
+	case r != nil && (name == "" || n.Means(l.Name, r.Owner)):
+		owner = r.Owner
+	default:
+		for owner = range n.Owners(l.Name) {
+			break // the likeliest
+		}
+	}
+	if name == owner {
+		name = ""
+	}
+	return owner, name, true
+}
+
+// ServiceOf are project, service and number of an owner project/service/number; false for another one.
+func ServiceOf(owner string) (project, service, number string, ok bool) {
+	parts := strings.Split(owner, "/")
+	if len(parts) != 3 || !isNumber(parts[2]) {
+		return "", "", "", false
+	}
+	return parts[0], parts[1], parts[2], true
+}
+
+// ComposeName is the name that Compose gives the container of an owner project/service/number; other owners stay as
+// they are.
+func ComposeName(owner string) string { return composeName(owner) }

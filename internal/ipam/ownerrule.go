@@ -39,3 +39,55 @@ func (r OwnerRule) String() string {
 	}
 	return r.Pattern + "=" + strings.Join(parts, ",")
 }
+
+// isSegment tells whether a text has the grammar of names. Owners are worked out of names while an engine waits.
+func isSegment(s string) bool {
+	if s == "" || len(s) > 63 {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		case i == 0 || c != '_' && c != '.' && c != '-':
+			return false
+		}
+	}
+	return true
+}
+
+// CanonicalOwner writes a MAC address the one way in which it is compared.
+func CanonicalOwner(owner string) string {
+	if mac, err := ParseMAC(owner); err == nil {
+		return mac.String()
+	}
+	return owner
+}
+
+// CheckOwner refuses what names no owner: a path of segments in the grammar of names, such as shop/web/1, a container's
+// name, or a MAC address.
+func CheckOwner(owner string) error {
+	if isPath(owner) {
+		return nil
+	}
+	if _, err := ParseMAC(owner); err == nil {
+		return nil
+	}
+	if len(owner) > MaxText {
+		return Refuse(ErrInvalid, "the owner has %d characters; at most %d are allowed", len(owner), MaxText)
+	}
+	return Refuse(ErrInvalid, "%q names no owner: write a name such as web, a path such as shop/web/1, or a MAC "+
+		"address", owner)
+}
+
+// isPath tells whether an owner is a path, of one segment or more.
+func isPath(owner string) bool {
+	if len(owner) > MaxText {
+		return false
+	}
+	for segment := range strings.SplitSeq(owner, "/") {
+		if !isSegment(segment) {
+			return false
+		}
+	}
+	return true
+}

@@ -14,8 +14,7 @@ import (
 type Plan struct {
 	Networks []PlannedNetwork `json:"networks"`
 
-	// Elastic is made by edits, after the networks: who imports a document asks for them (internal/cli/document).
-	Elastic *PlannedElastic `json:"-"`
+	Elastic *PlannedElastic `json:"elastic,omitempty"` // what there is of elastic addresses, which is made after them
 }
 
 // PlannedNetwork is one network of a Plan with all that is planned in it. An import makes it, or, where a network of
@@ -32,6 +31,7 @@ type PlannedNetwork struct {
 	Quarantine   *Duration            `json:"quarantine,omitempty"`
 	Headroom     int                  `json:"headroom,omitempty"`
 	Elastic      string               `json:"elastic,omitempty"`     // off (default), on or auto
+	Probe        string               `json:"probe,omitempty"`       // the hosts' interface to the LAN that is probed
 	Type         string               `json:"type,omitempty"`        // manual (default), dynamic or vip
 	OwnerRules   []OwnerRule          `json:"owner_rules,omitempty"` // in the order in which they are tried
 	Subnets      []PlannedSubnet      `json:"subnets,omitempty"`
@@ -133,7 +133,7 @@ type Counts struct {
 	Reservations int `json:"reservations"`
 	Addresses    int `json:"addresses"`
 
-	// Of elastic addresses, where a document has them.
+	// Of elastic addresses.
 	Accounts     int `json:"accounts,omitempty"`
 	Ranges       int `json:"ranges,omitempty"`
 	Elastic      int `json:"elastic,omitempty"`
@@ -176,6 +176,7 @@ type ImportReport struct {
 	Added     Counts            `json:"added"`
 	Unchanged Counts            `json:"unchanged"`          // what was there already, just so
 	Networks  []ImportedNetwork `json:"networks,omitempty"` // of a dry run: where something would be added
+	Unmade    []PlanProblem     `json:"unmade,omitempty"`   // associations that were refused; all else was added
 }
 
 // ImportedNetwork is what an import would add in one network.
@@ -207,31 +208,31 @@ type ImportOptions struct {
 // addresses whose are, with what they are associated with. What edges have applied, and system addresses, are no part
 // of it.
 type PlannedElastic struct {
-	Accounts  []PlannedAccount
-	Ranges    []PlannedElasticRange
-	Addresses []PlannedElasticAddress
+	Accounts  []PlannedAccount        `json:"accounts,omitempty"`
+	Ranges    []PlannedElasticRange   `json:"ranges,omitempty"`
+	Addresses []PlannedElasticAddress `json:"addresses,omitempty"`
 }
 
 // PlannedAccount is an account of a document.
 type PlannedAccount struct {
 	CreateAccount
-	Line int
+	Line int `json:"line,omitempty"`
 }
 
 // PlannedElasticRange is a range of elastic addresses of a document.
 type PlannedElasticRange struct {
 	AddElasticRange
-	Line int
+	Line int `json:"line,omitempty"`
 }
 
 // PlannedElasticAddress is an address of a document. Without an instance it is associated with nobody. The guest counts
 // only where it is not clear without it which is meant.
 type PlannedElasticAddress struct {
-	Address    netip.Addr
-	Account    string
-	Instance   string
-	Network    string
-	Guest      netip.Addr
-	EgressOnly bool
-	Line       int
+	Address    netip.Addr `json:"address"`
+	Account    string     `json:"account,omitempty"`
+	Instance   string     `json:"instance,omitempty"`
+	Network    string     `json:"network,omitempty"`
+	Guest      netip.Addr `json:"guest,omitzero"`
+	EgressOnly bool       `json:"egress_only,omitempty"`
+	Line       int        `json:"line,omitempty"`
 }

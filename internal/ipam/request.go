@@ -15,6 +15,8 @@ type AddressRequest struct {
 	Gateway   bool       // it is to be the gateway
 	Telling   bool       // the engine tells the MAC or the name of each endpoint: who says neither is none
 
+	Seen bool // the engine shows that the endpoint has Preferred: a DHCP server chose it before
+
 	Guessed bool // the name was not sent: it is a witness's hint
 }
 
@@ -35,6 +37,8 @@ type PoolRequest struct {
 	Bits  int            // length of its prefix; 0: that of the base
 	Avoid []netip.Prefix // what it must not overlap besides: the host's routes
 
+	Routes []HostRoute // of the host, less default ones; those over the subnet are remembered
+
 	// Docker are the subnets of the engine's own bridges, which no other overlaps.
 	Docker []DockerSubnet
 
@@ -42,6 +46,9 @@ type PoolRequest struct {
 	Network string
 	Pool    string
 	Asked   struct{ Network, Pool string } // as they were called when the request was first made
+
+	LANTerms      // whence the addresses come of a subnet that is to be made
+	AskedMAC bool // the engine sends the MAC of each endpoint
 
 	Swarm      bool // a swarm manager asks: it sends no MAC, and asks for everything again after its restart
 	Gateway    netip.Addr

@@ -9,15 +9,16 @@ import (
 type NetworkInfo struct {
 	ID        ID                `json:"id"`
 	Name      string            `json:"name"`
+	Recorded  string            `json:"-"` // the name of its record, by which lists are ordered and which no two have
 	Space     string            `json:"space"`
 	Tags      map[string]string `json:"tags"`
 	MACPrefix string            `json:"mac_prefix"`
 
 	// The first subnet of each family, and the map of its first pool: what there was before a network could have
 	// several.
-	Network  netip.Prefix `json:"network"`
+	CIDR     netip.Prefix `json:"cidr"`
 	Gateway  netip.Addr   `json:"gateway"`
-	Network6 netip.Prefix `json:"network6"`
+	CIDR6    netip.Prefix `json:"cidr6"`
 	Gateway6 netip.Addr   `json:"gateway6"`
 	Map      string       `json:"map,omitempty"`
 
@@ -30,13 +31,15 @@ type NetworkInfo struct {
 	Quarantine string       `json:"quarantine,omitempty"`
 	// addresses that each host keeps claimed for each Docker network
 	Headroom int       `json:"headroom,omitempty"`
-	Elastic  string    `json:"elastic"` // off, on or auto
-	Planned  bool      `json:"planned"` // it stays when Docker leaves it
+	Elastic  string    `json:"elastic"`         // off, on or auto
+	Probe    string    `json:"probe,omitempty"` // the hosts' interface to the LAN that is probed
+	Planned  bool      `json:"planned"`         // it stays when Docker leaves it
 	Revision uint64    `json:"revision"`
 	Created  time.Time `json:"created"`
 	Held     uint64    `json:"held"`     // addresses in somebody's hands, gateways among them
 	Reserved uint64    `json:"reserved"` // addresses that are reserved
 	Docker   int       `json:"docker"`   // Docker networks on it
+	Use      Use       `json:"use"`      // of the addresses in its pools
 }
 
 // PoolPlan is a pool with what is taken of it. Map has a character for each address from Start to End, X taken and .

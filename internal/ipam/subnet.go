@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"go4.org/netipx"
-
 	"berth/internal/alloc"
+
+	"go4.org/netipx"
 )
 
 // The spaces that exist in every store (LN-5).
@@ -50,7 +50,9 @@ type Network struct {
 	// addresses that each host keeps claimed for each of its attachments
 	Headroom int         `json:"headroom,omitempty"`
 	Elastic  ElasticMode `json:"elastic,omitempty"`
-	Created  time.Time   `json:"created"`
+	// the hosts' interface to the LAN that others have addresses of, too, by which they are looked for; empty: none
+	Probe   string    `json:"probe,omitempty"`
+	Created time.Time `json:"created"`
 
 	// Planned networks were made, edited or reserved in by a person, and stay when Docker leaves them.
 	Planned bool `json:"planned,omitempty"`
@@ -114,9 +116,12 @@ type Subnet struct {
 	// what the gateway is, in a person's words; it goes with it
 	GatewayNote string `json:"gateway_note,omitempty"`
 	// the only attachment that has asked for it, with which it goes; zero: it stays
-	GatewayBy  ID          `json:"gateway_by,omitzero"`
-	NoGateway  bool        `json:"no_gateway,omitempty"` // none is chosen for it
-	DHCP       bool        `json:"dhcp,omitempty"`       // stated for others; Berth serves none (GA-12)
+	GatewayBy ID     `json:"gateway_by,omitzero"`
+	NoGateway bool   `json:"no_gateway,omitempty"` // none is chosen for it
+	Note      string `json:"note,omitempty"`       // what it is for, in a person's words
+	// a DHCP server serves it (GA-12); Berth serves none, and asks that one where the terms say so
+	DHCP bool `json:"dhcp,omitempty"`
+	LANTerms
 	Pools      []Pool      `json:"pools"`
 	Exclusions []Exclusion `json:"exclusions,omitempty"` // disjoint, the lowest first
 	// bands for static use: nothing automatic comes out of them (BO-10); like Exclusions
@@ -137,7 +142,9 @@ type Attachment struct {
 	Gateway netip.Addr   `json:"gateway,omitzero"` // the one that the request for it named
 	Host    string       `json:"host"`
 	Created time.Time    `json:"created"`
-	Ended   bool         `json:"ended,omitempty"` // ReleasePool was asked for; its leases are being released
+	// the host's routes that overlapped the subnet when the attachment was made
+	Beneath []HostRoute `json:"beneath,omitempty"`
+	Ended   bool        `json:"ended,omitempty"` // ReleasePool was asked for; its leases are being released
 
 	Swarm bool `json:"swarm,omitempty"` // held by a swarm manager
 	// Chosen tells that the Docker network named no subnet, so that Berth chose this one. An engine before v29 takes no
@@ -250,4 +257,16 @@ func (n *Network) LastRevision() uint64 {
 		return uint64(max(n.Created.UnixMicro(), 1))
 	}
 	return n.Revision
+}
+
+// DockerSubnet is a subnet of one of the engine's own bridges, whose addresses are not Berth's. The engine takes a
+// bridge whose subnet a driver of addresses accepts once more for a stale one: docker0 is lost that way.
+type DockerSubnet struct {
+	CIDR    netip.Prefix
+	Network string // Docker's name of it; empty: only its bridge was seen
+	Link    string // the bridge in the host; empty: not known
+
+	// Unsure tells that it may be a network of Berth's own: only its bridge was seen, or its driver of addresses is
+	// neither the engine's nor known as this Berth.
+	Unsure bool
 }

@@ -39,6 +39,7 @@ type Wish struct {
 	None    bool       `json:"none,omitempty"`   // give it back (modify)
 	Family  int        `json:"family,omitempty"` // 4 or 6: only an address of that one; 0: either
 	Subnet  string     `json:"subnet,omitempty"` // CIDR, name or id: only an address of that one
+	Not     netip.Addr `json:"not,omitzero"`     // any other than this one
 }
 
 // family tells whether an address is of the family that is wished for.
@@ -217,12 +218,94 @@ func (w *Wish) check() error {
 		return fmt.Errorf("%s is not of the family IPv%d, which is wished for with it", a, w.Family)
 	case a.IsValid() && w.Pool != "" || w.None && (a.IsValid() || w.Pool != ""):
 		return fmt.Errorf("ip%d is wished for in two ways; give one of an address, a pool, and none", w.Slot)
+	case a.IsValid() && w.Not.IsValid():
+		return fmt.Errorf("ip%d is to be %s, and to be another than %s; leave one of them out", w.Slot, a, w.Not)
+	case w.Not.Is4In6() || w.Not.Zone() != "":
+		return fmt.Errorf("%s is an address that nobody has here; write it without zone, and not mapped into IPv6",
+			w.Not)
 	case a.Is4In6():
 		return fmt.Errorf("%s is an IPv4 address mapped into IPv6; write %s", a, a.Unmap())
 	case a.Zone() != "":
 		return fmt.Errorf("%q has a zone, which means something on one host only; write it without", a)
 	case w.Pool != "":
 		return CheckName("pool", w.Pool)
+	}
+	return nil
+}
+
+// Meant tells which subnets an edit names besides its network, a function for each thing that it names: a subnet, an
+// address, a range, a pool, or a family alone. By these one of several networks of one name is found: a Docker network
+// of both families is two networks, each with a subnet of its own. None: the edit names its network, and nothing in it.
+func Meant(e Edit) []func(*Subnet) bool {
+	switch e := e.(type) {
+	case *AddSubnet:
+		if at := e.CIDR; at.IsValid() {
+			return ofFamily(at.Addr())
+		}
+		return ofFamily(e.From.Addr())
+	case *ModifySubnet:
+		return meantBy(Wish{Subnet: e.Subnet})
+	case *RemoveSubnet:
+		return meantBy(Wish{Subnet: e.Subnet})
+	case *AddPool:
+		return append(meantBy(Wish{Subnet: e.Subnet}), meantByRange(e.Range)...)
+	case *ModifyPool:
+		return meantByPool(e.Pool)
+	case *RemovePool:
+		return meantByPool(e.Pool)
+	case *AddExclusion:
+		return meantByRange(e.Range)
+	case *RemoveExclusion:
+		return meantByRange(e.Range)
+	case *AddReservation:
+		return meantBy(e.Wishes...)
+	case *RemoveReservation:
+		return meantBy(Wish{Address: e.Address})
+	case *TakeAddress:
+		return append(meantBy(Wish{Subnet: e.Subnet}), meantBy(e.Interface.Wishes...)...)
+	case *ReleaseAddress:
+		return meantBy(Wish{Address: e.Address})
+	case *AssociateElastic:
+		return append(ofFamily(e.Address), meantBy(Wish{Address: e.Guest})...)
+	}
+	return nil
+}
+
+// meantBy are the wishes that say where, each as what it says.
+func meantBy(wishes ...Wish) (all []func(*Subnet) bool) {
+	for _, w := range wishes {
+		if w.Subnet == "" && w.Pool == "" && w.Family == 0 && !w.Address.IsValid() {
+			continue
+		}
+		all = append(all, func(sub *Subnet) bool {
+			return w.Suits(sub) && (w.Pool == "" || sub.HasPool(w.Pool)) &&
+				(!w.Address.IsValid() || sub.CIDR.Contains(w.Address))
+		})
+	}
+	return all
+}
+
+func meantByRange(r Range) []func(*Subnet) bool {
+	if r.IsZero() {
+		return nil
+	}
+	return []func(*Subnet) bool{func(sub *Subnet) bool { return Covers(sub.CIDR, r.IPRange) }}
+}
+
+// meantByPool is a pool by its range or its name.
+func meantByPool(pool string) []func(*Subnet) bool {
+	if r, err := alloc.ParseRange(pool); err == nil {
+		return meantByRange(Range{IPRange: r})
+	}
+	return meantBy(Wish{Pool: pool})
+}
+
+func ofFamily(addr netip.Addr) []func(*Subnet) bool {
+	switch {
+	case addr.Is4():
+		return meantBy(Wish{Family: 4})
+	case addr.Is6():
+		return meantBy(Wish{Family: 6})
 	}
 	return nil
 }

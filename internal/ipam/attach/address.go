@@ -24,6 +24,9 @@ func (s Desk) RequestAddress(ctx context.Context, req ipam.AddressRequest) (neti
 // RequestAddress is RequestAddress that tells, also with store.ErrUnknown, which lease was made; nil where none was.
 func RequestAddress(ctx context.Context, s *ledger.Ledger, req ipam.AddressRequest) (given netip.Prefix,
 	made *ipam.Lease, err error) {
+	if fromDHCP(s, &req) {
+		return requestDHCP(ctx, s, req)
+	}
 	err = s.Update(ctx, func(c *ledger.Change) error {
 		made = nil
 		if err := c.MayTake(); err != nil {

@@ -15,7 +15,7 @@ import (
 // attachPlanned attaches to a subnet of a network that the request names (`--ipam-opt network=NAME`).
 func attachPlanned(c *ledger.Change, req ipam.PoolRequest) (ipam.PoolGrant, error) {
 	SinceRenamed(c.Index(), &req)
-	p, err := edit.OpenPlan(c, req.Network)
+	p, err := edit.OpenPlan(c, req.Network, nil)
 	if err != nil {
 		return ipam.PoolGrant{}, err
 	}

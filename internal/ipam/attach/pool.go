@@ -25,6 +25,9 @@ func (s Desk) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.PoolG
 	if req.Range == choose.WholeRange(req.CIDR) {
 		req.Range = ipam.Range{} // the same pool, whichever way it was asked for
 	}
+	if err := s.fromServer(ctx, &req); err != nil {
+		return ipam.PoolGrant{}, err
+	}
 	var grant ipam.PoolGrant
 	err := s.ledger.Update(ctx, func(c *ledger.Change) (err error) {
 		if err := c.MayTake(); err != nil {
@@ -64,6 +67,9 @@ func check(req *ipam.PoolRequest) error {
 		return ipam.Refuse(ipam.ErrInvalid,
 			"the subnets of network %s are planned, and have a size; leave out the size",
 			req.Network)
+	}
+	if err := checkDHCP(req); err != nil {
+		return err
 	}
 	if !req.CIDR.IsValid() {
 		switch {
@@ -147,6 +153,7 @@ func hold(c *ledger.Change, req ipam.PoolRequest, sub *ipam.Subnet) (ipam.PoolGr
 	at := &ipam.Attachment{
 		ID: attachmentID(c, req, sub), Space: sub.Space, Subnet: sub.ID, CIDR: cidr, Pool: req.Range, Named: req.Pool,
 		Gateway: req.Gateway, Swarm: req.Swarm, Chosen: !req.CIDR.IsValid(), Host: c.Host(), Created: c.Now(),
+		Beneath:      ipam.RoutesOver(cidr, req.Routes),
 		AskedNetwork: req.Asked.Network, AskedPool: req.Asked.Pool,
 	}
 	sub.Attachments = append(sub.Attachments, at.ID)
@@ -198,16 +205,25 @@ func createSubnet(c *ledger.Change, req ipam.PoolRequest, cidr netip.Prefix) (*i
 	if _, err := apply(&req, n); err != nil {
 		return nil, err
 	}
-	pool := req.Range
-	if pool.IsZero() {
-		pool = choose.WholeRange(cidr)
+	pools := []ipam.Pool{}
+	switch {
+	case req.FromDHCP():
+		n.Type = ipam.Dynamic
+	case req.Range.IsZero():
+		pools = append(pools, ipam.Pool{Range: choose.WholeRange(cidr)})
+	default:
+		pools = append(pools, ipam.Pool{Range: req.Range})
 	}
-	id, err := c.Event(&ipam.Event{Verb: ipam.SubnetCreated, Space: req.Space, Subnet: cidr, Name: n.Name})
+	id, err := c.Event(&ipam.Event{Verb: ipam.SubnetCreated, Space: req.Space, Subnet: cidr, Name: n.Name,
+		Network: n.Name, NetworkID: n.ID})
 	if err != nil {
 		return nil, err
 	}
 	sub := &ipam.Subnet{ID: c.NewID(), Network: n.ID, Space: req.Space, CIDR: cidr, NoGateway: req.NoGateway,
-		Pools: []ipam.Pool{{Range: pool}}, Created: ipam.EventTime(id)}
+		DHCP: req.FromDHCP(), LANTerms: req.LANTerms, Pools: pools, Created: ipam.EventTime(id)}
+	if err := checkTerms(c, &req, sub, false); err != nil {
+		return nil, err
+	}
 	return sub, c.SetNetwork(n.ID, n)
 }
 
@@ -225,11 +241,17 @@ func joinSubnet(c *ledger.Change, req ipam.PoolRequest, found *ipam.Subnet) (*ip
 			sub.CIDR,
 			n.Name, n.Stage)
 	}
-	if n.Planned || req.Network != "" || req.Pool != "" {
+	planned := n.Planned || req.Network != "" || req.Pool != ""
+	if err := checkTerms(c, &req, &sub, planned); err != nil {
+		return nil, err
+	}
+	if planned {
 		return &sub, joinPlan(c, req, &sub, n)
 	}
-	if err := joinPool(c, &sub, req.Range); err != nil {
-		return nil, err
+	if !sub.FromDHCP() {
+		if err := joinPool(c, &sub, req.Range); err != nil {
+			return nil, err
+		}
 	}
 	edited := *n
 	edited.Tags = maps.Clone(n.Tags)

@@ -16,10 +16,10 @@ func (s Desk) Attachments(ctx context.Context) ([]ipam.AttachmentInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return ledger.Ask(s.ledger, listAttachments), nil
+	return ledger.Ask(s.ledger, s.listAttachments), nil
 }
 
-func listAttachments(ix *ledger.Index) (all []ipam.AttachmentInfo) {
+func (s Desk) listAttachments(ix *ledger.Index) (all []ipam.AttachmentInfo) {
 	for id, at := range ix.Attachments() {
 		sx := ix.Subnet(at.Subnet)
 		if at.Ended || sx == nil {
@@ -27,9 +27,10 @@ func listAttachments(ix *ledger.Index) (all []ipam.AttachmentInfo) {
 		}
 		info := ipam.AttachmentInfo{ID: id, Space: at.Space, CIDR: at.CIDR, Host: at.Host, Swarm: at.Swarm,
 			Chosen: at.Chosen, Range: at.Pool, Named: at.Named,
+			Beneath: at.Beneath,
 			Created: at.Created, Live: sx.Live(id) - len(sx.Headroom(id)), Gateway: sx.Record().Gateway}
 		if n := ix.Network(sx.Record().Network); n != nil {
-			info.Network, info.Planned = n.Name, n.Planned
+			info.Network, info.Planned = s.ledger.ShownName(ix, n), n.Planned
 		}
 		all = append(all, info)
 	}

@@ -39,6 +39,9 @@ func (s Importer) Import(ctx context.Context, p ipam.Plan, opt ipam.ImportOption
 	if err := ck.Err(); err != nil {
 		return ipam.ImportReport{}, err
 	}
+	if err := errors.Join(ck.tryElastic(ctx), ck.Err()); err != nil {
+		return ipam.ImportReport{}, err
+	}
 	report := ck.report()
 	if opt.DryRun {
 		report.DryRun = true
@@ -53,7 +56,7 @@ func (s Importer) Import(ctx context.Context, p ipam.Plan, opt ipam.ImportOption
 		return report, nil
 	}
 	var at Pace
-	if err := beginImport(ctx, s.ledger, &importHead{Unchanged: report.Unchanged}, steps, &at); err != nil {
+	if err := beginImport(ctx, s.ledger, &importHead{Unchanged: report.Unchanged}, steps, ck.reserves, &at); err != nil {
 		return ipam.ImportReport{}, err
 	}
 	return runImport(ctx, s.ledger, opt.Progress, &at)
@@ -79,6 +82,9 @@ func (ck *importCheck) report() ipam.ImportReport {
 			report.Added = plus(report.Added, n)
 			report.Networks = append(report.Networks, ipam.ImportedNetwork{Name: d.n.Name, New: !d.old, Added: n})
 		}
+	}
+	for i := range ck.elastics {
+		report.Added = plus(report.Added, ck.elastics[i].counts())
 	}
 	return report
 }
@@ -116,7 +122,7 @@ func importedNetwork(s *ledger.Ledger, tx store.Tx, head importHead) (string, er
 	if err != nil {
 		return "", err
 	}
-	if st == nil {
+	if st == nil || st.op == stepElastic {
 		return "", nil
 	}
 	n, err := view.ViewNetwork(s, tx, st.network)
@@ -225,7 +231,7 @@ func (p *importPart) report(first *importHead) ipam.ImportReport {
 	if p.Undoing {
 		return ipam.ImportReport{Undone: true, Added: first.Added}
 	}
-	return ipam.ImportReport{Added: p.Added, Unchanged: p.Unchanged}
+	return ipam.ImportReport{Added: p.Added, Unchanged: p.Unchanged, Unmade: p.Unmade}
 }
 
 // importSome makes as many steps as one transaction may have.
@@ -241,9 +247,11 @@ func importSome(ctx context.Context, s *ledger.Ledger, reader *JournalReader, at
 		}
 		before := *head
 		part = importPart{before: &before}
-		if err := makeSteps(s, &stepper{Change: c}, head, reader, most); err != nil {
+		st := &stepper{Change: c}
+		if err := makeSteps(s, st, head, reader, most); err != nil {
 			return err
 		}
+		head.Unmade = append(head.Unmade, st.unmade...)
 		part.importHead = *head
 		if part.ended = head.over(); part.ended {
 			return endImport(c, head)
@@ -288,7 +296,9 @@ func makeSteps(s *ledger.Ledger, st *stepper, head *importHead, reader *JournalR
 func minus(n ipam.Counts, m ipam.Counts) ipam.Counts {
 	return ipam.Counts{Networks: n.Networks - m.Networks, Subnets: n.Subnets - m.Subnets, Pools: n.Pools - m.Pools,
 		Exclusions:   n.Exclusions - m.Exclusions,
-		Reservations: n.Reservations - m.Reservations, Addresses: n.Addresses - m.Addresses}
+		Reservations: n.Reservations - m.Reservations, Addresses: n.Addresses - m.Addresses,
+		Accounts: n.Accounts - m.Accounts, Ranges: n.Ranges - m.Ranges, Elastic: n.Elastic - m.Elastic,
+		Associations: n.Associations - m.Associations}
 }
 
 // importStopped says what to do about an import that an error has stopped.

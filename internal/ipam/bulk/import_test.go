@@ -18,7 +18,7 @@ import (
 
 var ctx = context.Background()
 
-// exported is the document of the plan.
+// exported is the document of the plan, and what a document has of elastic addresses.
 func exported(r *ipamtest.Room) string {
 	r.T.Helper()
 	var b bytes.Buffer
@@ -34,7 +34,7 @@ func exported(r *ipamtest.Room) string {
 	if err := w.Close(); err != nil {
 		r.T.Fatal(err)
 	}
-	return b.String()
+	return b.String() + exportedElastic(r)
 }
 
 func read(r *ipamtest.Room, document string) ipam.Plan {

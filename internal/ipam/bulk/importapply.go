@@ -15,12 +15,17 @@ type stepper struct {
 	*ledger.Change
 	p   *edit.Plan
 	sub *ipam.Subnet
+
+	unmade []ipam.PlanProblem // associations that were refused
 }
 
 // apply makes a step, and answers what it has added. What is no longer as it was when the plan was checked is refused.
 func (s *stepper) apply(st *step) (ipam.Counts, error) {
 	if st.op == stepNetwork {
 		return ipam.Counts{Networks: 1}, s.makeNetwork(st)
+	}
+	if st.op == stepElastic {
+		return s.addElastic(st)
 	}
 	if err := s.open(st); err != nil {
 		return ipam.Counts{}, err
@@ -100,7 +105,7 @@ func (s *stepper) openSubnet(st *step) error {
 	there, err := s.findSubnet(st)
 	if err == nil && !there {
 		err = ipam.Refuse(ipam.ErrNotFound, "a subnet of network %s, to which it adds, was removed meanwhile",
-			s.p.N.Name)
+			s.p.Called())
 	}
 	return err
 }
@@ -175,7 +180,7 @@ func (s *stepper) slotFree(st *step, all func(owner string) (map[ipam.Slot]edit.
 	has, err := all(st.owner)
 	if one, taken := has[st.slot]; err == nil && taken {
 		err = ipam.Refuse(ipam.ErrInUse, "%s has %s as %s in network %s meanwhile, and cannot have %s there", st.owner,
-			one.Addr, st.slot, s.p.N.Name, st.addr)
+			one.Addr, st.slot, s.p.Called(), st.addr)
 	}
 	return err
 }

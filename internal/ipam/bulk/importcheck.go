@@ -27,8 +27,13 @@ type importCheck struct {
 	byName    map[string]*draftNetwork
 	byID      map[ipam.ID]*draftNetwork // of those that are there
 	spaces    map[string]*draftSpace
+	elastics  []elasticStep // of elastic addresses: what is to be added
 	unchanged ipam.Counts
 	began     time.Time
+
+	locks    []*ipam.DeployLock // of projects that are being deployed
+	reserves []string           // the owners for whom anything is reserved
+	names    edit.NewNames      // in DNS, of these and of whom anything is taken for
 }
 
 // draftNetwork is a network as it will be.
@@ -74,6 +79,9 @@ func checkImport(s *ledger.Ledger, tx store.Tx, p *ipam.Plan) (*importCheck, err
 			return nil, err
 		}
 	}
+	if err := ck.readLocks(); err != nil {
+		return nil, err
+	}
 	for _, d := range ck.networks {
 		for _, sub := range d.subnets {
 			ck.checkRanges(sub)
@@ -82,6 +90,7 @@ func checkImport(s *ledger.Ledger, tx store.Tx, p *ipam.Plan) (*importCheck, err
 			return nil, err
 		}
 	}
+	ck.planElastic(p.Elastic)
 	return ck, nil
 }
 
@@ -156,7 +165,7 @@ func (ck *importCheck) draft(old *ipam.Network) *draftNetwork {
 // nameless refuses what only a network with a name can have.
 func (ck *importCheck) nameless(p *ipam.PlannedNetwork) {
 	if p.MACPrefix != "" || len(p.Tags) > 0 || len(p.Links) > 0 || p.Sticky != nil || p.Quarantine != nil ||
-		p.Headroom != 0 || p.Elastic != "" || p.Type != "" || len(p.OwnerRules) > 0 {
+		p.Headroom != 0 || p.Elastic != "" || p.Probe != "" || p.Type != "" || len(p.OwnerRules) > 0 {
 		ck.Add(p.Line, "the network has no name")
 	}
 	for _, sub := range p.Subnets {
@@ -187,6 +196,7 @@ func (ck *importCheck) newNetwork(p *ipam.PlannedNetwork) *ipam.Network {
 	n.Type, err = ipam.ParseNetworkType(p.Type)
 	ck.refuse(p.Line, err)
 	ck.refuse(p.Line, edit.SetHeadroom(n, p.Headroom))
+	ck.refuse(p.Line, edit.SetProbe(n, p.Probe))
 	n.Elastic = ck.elastic(p)
 	if n.Elastic != ipam.ElasticOff && n.Type == ipam.VIP {
 		ck.Add(p.Line, "network %s is of the type vip, whose addresses are no containers': it has elastic addresses off",
@@ -280,6 +290,9 @@ func (ck *importCheck) compareNetwork(old *ipam.Network, p *ipam.PlannedNetwork)
 	}
 	if p.Headroom != 0 && p.Headroom != old.Headroom {
 		differs("headroom", fmt.Sprint(old.Headroom), fmt.Sprint(p.Headroom))
+	}
+	if p.Probe != "" && p.Probe != old.Probe {
+		differs("interface to be probed by", old.Probe, p.Probe)
 	}
 }
 

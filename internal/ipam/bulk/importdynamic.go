@@ -41,6 +41,9 @@ func (ck *importCheck) checkKnown(d *draftNetwork) error {
 		if err := ck.presentOwner(d, w); err != nil {
 			return err
 		}
+		if !w.skip {
+			ck.checkLock(w)
+		}
 	}
 	return nil
 }
@@ -104,7 +107,7 @@ func (s *stepper) noneKnown(since uint64) error {
 	}
 	for _, one := range known {
 		if one.ID > since {
-			return ipam.Help(ipam.Refuse(ipam.ErrInUse, "network %s is in use: %s has a reservation in it", s.p.N.Name,
+			return ipam.Help(ipam.Refuse(ipam.ErrInUse, "network %s is in use: %s has a reservation in it", s.p.Called(),
 				one.Owner),
 				ipam.Advise(ipam.DoEndReservation))
 		}

@@ -29,6 +29,8 @@ type importHead struct {
 	Undoing   bool        `json:"undoing,omitempty"`
 	Added     ipam.Counts `json:"added"` // by the steps that are done
 	Unchanged ipam.Counts `json:"unchanged"`
+
+	Unmade []ipam.PlanProblem `json:"unmade,omitempty"` // associations that were refused
 }
 
 // chunkSize is the size of the steps in one record, about.
@@ -51,7 +53,8 @@ func revealedKey(network ipam.ID) []byte {
 }
 
 // beginImport writes the journal.
-func beginImport(ctx context.Context, s *ledger.Ledger, head *importHead, steps []step, at *Pace) error {
+func beginImport(ctx context.Context, s *ledger.Ledger, head *importHead, steps []step, reserves []string,
+	at *Pace) error {
 	if err := SweepJournal(ctx, s, at); err != nil {
 		return err
 	}
@@ -78,6 +81,9 @@ func beginImport(ctx context.Context, s *ledger.Ledger, head *importHead, steps 
 			return err
 		case other != nil:
 			return other.openError()
+		}
+		if err := unlocked(c, reserves); err != nil {
+			return err
 		}
 		if _, err := c.Event(&ipam.Event{Verb: ipam.ImportBegun, Detail: head.ID.Short()}); err != nil {
 			return err

@@ -114,6 +114,9 @@ func (ck *importCheck) want(p *ipam.PlannedNetwork, d *draftNetwork, w *wanted, 
 	default:
 		w.sub = sub
 	}
+	if d != nil {
+		ck.refuse(w.line, ck.names.Clash(ck.Known(), d.n, w.owner))
+	}
 	return nil
 }
 
@@ -155,6 +158,7 @@ func (ck *importCheck) checkOwners(d *draftNetwork) error {
 			return err
 		}
 		if !w.skip {
+			ck.checkLock(w)
 			ck.refuse(w.line, checkKind(d.n, w.owner, w.sub.sub, w.addr, w.automatic))
 		}
 	}
@@ -309,5 +313,7 @@ func added(all []*wanted) (n int) {
 func plus(n ipam.Counts, m ipam.Counts) ipam.Counts {
 	return ipam.Counts{Networks: n.Networks + m.Networks, Subnets: n.Subnets + m.Subnets, Pools: n.Pools + m.Pools,
 		Exclusions:   n.Exclusions + m.Exclusions,
-		Reservations: n.Reservations + m.Reservations, Addresses: n.Addresses + m.Addresses}
+		Reservations: n.Reservations + m.Reservations, Addresses: n.Addresses + m.Addresses,
+		Accounts: n.Accounts + m.Accounts, Ranges: n.Ranges + m.Ranges, Elastic: n.Elastic + m.Elastic,
+		Associations: n.Associations + m.Associations}
 }

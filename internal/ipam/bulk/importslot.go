@@ -116,7 +116,7 @@ func (ck *importCheck) addressesOf(subnet ipam.ID, d *draftNetwork) []netip.Addr
 		for owner := range d.taken.slots {
 			taken[ipam.RememberedName(owner)] = true
 		}
-		for name, addr := range sx.ByName().All() {
+		for name, addr := range sx.ByTaken().All() {
 			if taken[name] {
 				all = append(all, addr)
 			}

@@ -24,6 +24,7 @@ const (
 	stepReserve                      // reserve an address
 	stepTake                         // take an address for what is no container
 	stepOwner                        // make an owner known in a dynamic network
+	stepElastic                      // add an account, a range, an elastic address or an association
 )
 
 // step is the smallest part of an import, of a few writes. All steps together are what it adds.
@@ -66,7 +67,7 @@ func (ck *importCheck) steps() ([]step, error) {
 			return nil, err
 		}
 	}
-	return all, nil
+	return ck.elasticSteps(all)
 }
 
 // numberSubnets gives the new subnets ids that ascend, so that their leases lie one behind the other in the store: a
@@ -162,6 +163,12 @@ func (draft *draftSubnet) steps(add func(step, any) error) error {
 		}
 	}
 	return nil
+}
+
+// encode makes v the body of a step.
+func (st *step) encode(v any) (err error) {
+	st.body, err = json.Marshal(v)
+	return err
 }
 
 // decode reads the body of a step into v.

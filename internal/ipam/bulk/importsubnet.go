@@ -107,13 +107,14 @@ func (ck *importCheck) newSubnet(d *draftNetwork, p *ipam.PlannedSubnet) *draftS
 	}
 	sub := p.Spec().Subnet(ck.Member().Marked(ipam.NewID()), d.n, p.CIDR)
 	ck.refuse(p.Line, sub.CheckTexts())
+	ck.refuse(p.Line, sub.CheckLAN(d.n))
 	if other, taken := d.names[p.Name]; taken {
 		ck.Add(p.Line, "two subnets of network %s would be named %s: %s and %s", d.n.Name, p.Name, other, p.CIDR)
 	}
 	if why := choose.NotHost(p.CIDR, p.Gateway); p.Gateway.IsValid() && why != "" {
 		ck.Add(p.Line, "the gateway %s is %s", p.Gateway, why)
 	}
-	if other, taken := d.dhcp[p.CIDR.Addr().Is6()]; taken && p.DHCP { // GA-12
+	if other, taken := d.dhcp[p.CIDR.Addr().Is6()]; taken && sub.DHCP { // GA-12
 		ck.Add(p.Line, "two subnets of network %s would have DHCP: %s and %s; one cable has one for each family",
 			d.n.Name, other, p.CIDR)
 	}

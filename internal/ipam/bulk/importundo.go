@@ -14,6 +14,9 @@ import (
 // revert takes back a step, and answers what it has removed. What is gone already, or is another's by now, stays as it
 // is; what somebody uses is refused.
 func (s *stepper) revert(st *step) (ipam.Counts, error) {
+	if st.op == stepElastic {
+		return s.dropElastic(st)
+	}
 	there, err := s.find(st)
 	if err != nil {
 		return ipam.Counts{}, err
@@ -104,10 +107,10 @@ func (s *stepper) untouched(sub *ipam.Subnet, since uint64) error {
 	err := ledger.EachLease(s.Tx(), sub.ID, func(l *ipam.Lease) error {
 		switch r := l.Reservation; {
 		case l.Held() && l.ID > since:
-			used = ipam.Refuse(ipam.ErrInUse, "network %s is in use: %s is held by %s", s.p.N.Name, l.Address,
+			used = ipam.Refuse(ipam.ErrInUse, "network %s is in use: %s is held by %s", s.p.Called(), l.Address,
 				l.Holder())
 		case r != nil && r.ID > since:
-			used = ipam.Help(ipam.Refuse(ipam.ErrInUse, "network %s is in use: %s is reserved for %s", s.p.N.Name,
+			used = ipam.Help(ipam.Refuse(ipam.ErrInUse, "network %s is in use: %s is reserved for %s", s.p.Called(),
 				l.Address, r.Owner),
 				ipam.Advise(ipam.DoEndReservation))
 		default:
@@ -131,7 +134,7 @@ func (s *stepper) asMade(st *step) error {
 	if err == nil && !same {
 		err = ipam.Help(ipam.Refuse(ipam.ErrInUse, "the subnet %s of network %s was changed since it was imported",
 			s.sub.CIDR,
-			s.p.N.Name), ipam.Advise(ipam.DoRemoveSubnetOf, s.p.N.Name, s.sub.CIDR))
+			s.p.Called()), ipam.Advise(ipam.DoRemoveSubnetOf, s.p.Called(), s.sub.CIDR))
 	}
 	return err
 }

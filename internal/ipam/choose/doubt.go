@@ -95,7 +95,7 @@ func LeaveBehind(ctx context.Context, s *ledger.Ledger, req ipam.AddressRequest)
 func startedWith(c *ledger.Change, req ipam.AddressRequest,
 	at *ipam.Attachment) (space string, last *ipam.Lease, err error) {
 	for id, sx := range c.Index().Subnets() {
-		for addr := range sx.ByMAC().Of(req.MAC) {
+		for addr := range sx.SawMAC(req.MAC) {
 			if addr.Is6() {
 				continue
 			}
@@ -127,12 +127,12 @@ func isStartOf(c *ledger.Change, l *ipam.Lease, req ipam.AddressRequest, at *ipa
 // tells. Where an address is asked for it can be no other one.
 func Repeated(sx *ledger.SubnetIndex, req *ipam.AddressRequest, read Reading,
 	is func(*ipam.Lease) bool) (*ipam.Lease, error) {
-	places := sx.ByMAC().Of(req.MAC)
+	places := sx.SawMAC(req.MAC)
 	switch {
 	case req.Preferred.IsValid():
 		places = slices.Values([]netip.Addr{req.Preferred})
 	case req.MAC == (ipam.MAC{}):
-		places = sx.ByName().Of(ipam.RememberedName(req.Name))
+		places = sx.SawName(ipam.RememberedName(req.Name))
 	}
 	return latest(places, read, func(l *ipam.Lease) bool { return l.Held() && is(l) })
 }

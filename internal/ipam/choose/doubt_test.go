@@ -156,7 +156,8 @@ func TestTakenOver(t *testing.T) {
 }
 
 // Of two leases in doubt with the same MAC a request without a name means the later one, whatever was asked for in vain
-// before.
+// before. Over etcd each service has a handle of its own, so that the fault would be of another one's: there it is
+// TestLatestInDoubtAway of cluster.
 func TestLatestInDoubt(t *testing.T) {
 	st := storetest.NewFaulty(ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db")))
 	t.Cleanup(func() { st.Close() })

@@ -108,7 +108,7 @@ func TestGatewayWithNoteStays(t *testing.T) {
 		}
 		return all[0]
 	}
-	network := subnet().Network.String()
+	network := subnet().NetworkID.String()
 	r.Edit(&ipam.ModifySubnet{Network: network, Subnet: "192.0.2.0/28", GatewayNote: new("core")})
 	r.Run("detach B\nask A ip=192.0.2.9 ! inuse; the gateway of its subnet")
 	if sub := subnet(); sub.GatewayNote != "core" {

@@ -111,7 +111,8 @@ func (t *Target) restarted() (*ipam.Lease, error) {
 	if !was || last.Crowded || age < 0 || age > restartTime {
 		return nil, nil
 	}
-	if n := t.Index().Network(t.Sub.Network); n == nil || n.Policy.Forget || n.CheckAutomatic() != nil {
+	n := t.Index().Network(t.Sub.Network)
+	if n == nil || n.Policy.Forget || n.CheckAutomatic() != nil && !t.Sub.FromDHCP() {
 		return nil, nil
 	}
 	m, err := t.Lease(t.Sub.ID, last.Addr)
@@ -121,7 +122,7 @@ func (t *Target) restarted() (*ipam.Lease, error) {
 	if !m.Remembered() || m.Kind != ipam.Automatic || m.Attachment != t.At.ID || !Free(m, t.Now()) {
 		return nil, nil
 	}
-	if !t.recalls(m) || t.Kept.From(m.Name, m.Address) {
+	if !t.Sub.FromDHCP() && !t.recalls(m) || t.Kept.From(m.Name, m.Address) {
 		return nil, nil
 	}
 	return m, nil

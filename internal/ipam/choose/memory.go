@@ -16,13 +16,13 @@ type Reading func(netip.Addr) (*ipam.Lease, error)
 func LastHad(sx *ledger.SubnetIndex, req *ipam.AddressRequest, read Reading,
 	may func(*ipam.Lease) bool) (*ipam.Lease, error) {
 	name := ipam.RememberedName(req.Name)
-	byName, err := latest(sx.ByName().Of(name), read, func(m *ipam.Lease) bool {
+	byName, err := latest(sx.SawName(name), read, func(m *ipam.Lease) bool {
 		return isMemory(m) && ipam.RememberedName(m.Name) == name && may(m)
 	})
 	if err != nil || byName != nil {
 		return byName, err
 	}
-	return latest(sx.ByMAC().Of(req.MAC), read, func(m *ipam.Lease) bool {
+	return latest(sx.SawMAC(req.MAC), read, func(m *ipam.Lease) bool {
 		return isMemory(m) && m.MAC == req.MAC && may(m)
 	})
 }

@@ -56,6 +56,9 @@ func Release(c *ledger.Change, sub *ipam.Subnet, held *ipam.Lease) error {
 	}
 	after := *held
 	after.Released, after.Guessed, after.Note = ipam.EventTime(id), false, ""
+	if d := after.DHCP; d != nil && d.State != ipam.LANBound && d.State != ipam.LANUnconfirmed {
+		after.DHCP = nil // it was lost to him
+	}
 	if n := c.Index().Network(sub.Network); n != nil && n.Policy.Quarantine > 0 {
 		after.Until = c.Now().Add(n.Policy.Quarantine)
 	}

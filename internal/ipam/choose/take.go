@@ -21,7 +21,10 @@ func (t *Target) Take(req ipam.AddressRequest, addr netip.Addr, before *ipam.Lea
 	}
 	t.Made = &ipam.Lease{ID: id, Address: addr, Kind: kind, Attachment: t.At.ID, MAC: req.MAC, Name: req.Name,
 		Guessed: req.Guessed && req.Name != "", Host: t.Host(), Since: ipam.EventTime(id),
-		Reservation: before.Reserved()}
+		DHCP: t.DHCP, Reservation: before.Reserved()}
+	if t.DHCP == nil && before != nil && before.Name == req.Name && before.MAC == req.MAC {
+		t.Made.DHCP = before.DHCP // the witness found who had it all the time
+	}
 	return t.SetLease(t.Sub.ID, addr, before, t.Made)
 }
 

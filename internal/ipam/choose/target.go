@@ -18,8 +18,9 @@ type Target struct {
 	Sx  *ledger.SubnetIndex
 	// the pool that the attachment names, or else the one that the network's rule gives its owner; empty: any
 	Pool string
-	Kept ipam.Wants  // of the subnet
-	Made *ipam.Lease // by this request
+	Kept ipam.Wants      // of the subnet
+	Made *ipam.Lease     // by this request
+	DHCP *ipam.DHCPLease // what a LAN's server said of what is taken; nil: nothing
 }
 
 // OpenTarget opens the attachment that the engine knows as a pool, with its subnet; ErrNotFound where it is not there.

@@ -1,7 +1,12 @@
 package cluster
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,4 +85,55 @@ func TestElasticOfAnotherHost(t *testing.T) {
 	mac = ipam.MAC{2, 8}
 	associate.Instance = mac.String()
 	cl.edit(a, associate)
+}
+
+// TestElasticTransferEvents: what happens to an address over two hosts is told in order, each association with the host
+// from which and to which it goes, and what edges do with the host that says so (CS-9); both hosts read the same.
+func TestElasticTransferEvents(t *testing.T) {
+	f := newFenced(t, "")
+	had := f.edgeA.has(f.addr)
+	f.moves()
+	f.edgeA.lacks(f.addr)
+	f.edgeA.withdraws(had)
+	f.edgeB.has(f.addr)
+	f.edgeB.applies()
+	f.edit(f.b, &ipam.DisassociateElastic{Address: f.addr})
+	type told struct {
+		Host string `json:"host"`
+	}
+	host := func(raw json.RawMessage) string {
+		var one told
+		if len(raw) > 0 {
+			if err := json.Unmarshal(raw, &one); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return cmp.Or(one.Host, "-")
+	}
+	want := []string{"elastic.allocate by a", "elastic.associate by a: - a", "elastic.applied by a",
+		"elastic.associate by b: a b", "elastic.withdrawn by a", "elastic.applied by b", "elastic.disassociate by b: b -"}
+	for _, s := range []*service.Service{f.a, f.b} {
+		var got []string
+		eventually := time.Now().Add(20 * time.Second)
+		for got = nil; time.Now().Before(eventually) && len(got) < len(want); time.Sleep(5 * time.Millisecond) {
+			got = nil
+			events, err := s.Events(t.Context(), ipam.EventFilter{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range events {
+				if e.Address != f.addr {
+					continue
+				}
+				line := fmt.Sprintf("%s by %s", e.Verb, e.Host)
+				if e.Verb == ipam.ElasticAssociated || e.Verb == ipam.ElasticDisassociated {
+					line += fmt.Sprintf(": %s %s", host(e.Before), host(e.After))
+				}
+				got = append(got, line)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("host %s tells\n%s\nand not\n%s", s.Ledger.Host(), strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
 }

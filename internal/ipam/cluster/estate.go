@@ -52,8 +52,12 @@ func (e *Estate) having(subnet ipam.ID) (*service.Service, error) {
 
 // with is the Service that has the network which ref names.
 func (e *Estate) with(ref string) (*service.Service, error) {
-	if _, own, err := e.find(ref, ""); own || err != nil {
+	n, own, err := e.find(ref, "")
+	if own || err != nil {
 		return e.local, err
+	}
+	if n == nil && e.local.Ledger.Several(ref) != nil {
+		return e.local, nil // which refuses it
 	}
 	return e.cluster(fmt.Sprintf("network %q", ref))
 }
@@ -98,6 +102,9 @@ func named(s *ledger.Ledger, ref string) *ipam.Network {
 		}
 		if id == (ipam.ID{}) {
 			id = ix.ShortNetwork(ref)
+		}
+		if id == (ipam.ID{}) {
+			id = s.DockerNetwork(ix, ref)
 		}
 		if n := ix.Network(id); n != nil && n.Stage != ipam.Leaving {
 			return n

@@ -132,7 +132,7 @@ func TestEstateLeaseRefs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n, err := a.Network(t.Context(), name)
 			fine(t, err)
-			pool, err := a.RequestPool(t.Context(), ipam.PoolRequest{Network: name, CIDR: n.Network})
+			pool, err := a.RequestPool(t.Context(), ipam.PoolRequest{Network: name, CIDR: n.CIDR})
 			fine(t, err)
 			addr, err := a.RequestAddress(t.Context(), ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(200 + i)})
 			fine(t, err)
@@ -170,7 +170,7 @@ func TestEstateLeaseRefs(t *testing.T) {
 	for i, name := range []string{"own", "lan"} {
 		n, err := a.Network(t.Context(), name)
 		fine(t, err)
-		pool, err := a.RequestPool(t.Context(), ipam.PoolRequest{Network: name, CIDR: n.Network})
+		pool, err := a.RequestPool(t.Context(), ipam.PoolRequest{Network: name, CIDR: n.CIDR})
 		fine(t, err)
 		addr, err := a.RequestAddress(t.Context(), ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(300 + i)})
 		fine(t, err)

@@ -32,6 +32,15 @@ func (e *Estate) lockBoth(ctx context.Context, opt ipam.EditOptions, edits []ipa
 	return and(out, own), nil
 }
 
+// DeployRuns is Service.DeployRuns of the cluster's store, which knows of the deploys on all hosts.
+func (e *Estate) DeployRuns(ctx context.Context, project string, limit int) ([]ipam.DeployRun, error) {
+	s, err := e.cluster("which deploys there were")
+	if err != nil {
+		return nil, err
+	}
+	return s.DeployRuns(ctx, project, limit)
+}
+
 // Deploys is Service.Deploys of the cluster's store, where each lock of a project is.
 func (e *Estate) Deploys(ctx context.Context) ([]ipam.DeployLock, error) {
 	s, err := e.cluster("which projects are deployed")
@@ -40,3 +49,10 @@ func (e *Estate) Deploys(ctx context.Context) ([]ipam.DeployLock, error) {
 	}
 	return s.Deploys(ctx)
 }
+
+// Orphans is Service.Orphans of the host's own store: volumes are a host's, and what became of them has to be known
+// also while the cluster's store is away, or was put back to an earlier state.
+func (e *Estate) Orphans(ctx context.Context) ([]ipam.Orphan, error) { return e.local.Orphans(ctx) }
+
+// Workers is Service.Workers of the host's own store: containers are a host's.
+func (e *Estate) Workers(ctx context.Context) ([]ipam.WorkerRun, error) { return e.local.Workers(ctx) }

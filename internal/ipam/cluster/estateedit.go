@@ -155,13 +155,17 @@ func (e *Estate) ownsPlan(p *ipam.Plan) (own bool, err error) {
 	if err := wrong.Err(); err != nil {
 		return false, err
 	}
+	if p.Elastic != nil && of[true] != nil {
+		return false, ipam.Refuse(ipam.ErrInvalid, "the plan has networks of this host's own store (%s), and elastic "+
+			"addresses, which are the cluster's; import those of each store by themselves", called(of[true]))
+	}
 	if of[true] != nil && of[false] != nil {
 		return false, ipam.Refuse(ipam.ErrInvalid,
 			"the plan has networks of this host's own store (%s) and of the cluster's (%s); import those of each "+
 				"store by themselves",
 			called(of[true]), called(of[false]))
 	}
-	return of[false] == nil, nil
+	return of[false] == nil && p.Elastic == nil, nil
 }
 
 // ownsPlanned tells whether a network of a plan is the host's own store's: one that is there is where it is, another

@@ -400,3 +400,43 @@ func TestEstateNote(t *testing.T) {
 		}
 	}
 }
+
+// A Docker network of both families is two networks of one name, in the host's own store as in the cluster's: an edit is
+// made in the one that has what it names besides, and one that says nothing is refused with both.
+func TestEstateDockersName(t *testing.T) {
+	subnets := map[string][]netip.Prefix{"shop": {netip.MustParsePrefix("10.7.0.0/24"),
+		netip.MustParsePrefix("2001:db8:7::/64")}, "wide": {netip.MustParsePrefix("10.77.0.0/24"),
+		netip.MustParsePrefix("2001:db8:77::/64")}}
+	p := newParish(t)
+	p.known.DockerNetwork = func(_ string, cidr netip.Prefix) string {
+		for name, all := range subnets {
+			if slices.Contains(all, cidr) {
+				return name
+			}
+		}
+		return ""
+	}
+	a := p.host("a")
+	for name, space := range map[string]string{"shop": ipam.LocalSpace, "wide": ipam.GlobalSpace} {
+		for _, cidr := range subnets[name] {
+			_, err := a.RequestPool(t.Context(), ipam.PoolRequest{Space: space, CIDR: cidr})
+			fine(t, err)
+		}
+		for _, cidr := range subnets[name] {
+			addr := cidr.Addr().Next().Next()
+			out := a.must(&ipam.TakeAddress{Network: name, Owner: "gate",
+				Interface: ipam.Interface{Wishes: []ipam.Wish{{Address: addr}}}})
+			n, err := a.Network(t.Context(), out.Results[0].Network.String())
+			fine(t, err)
+			if n.Name != name || n.Subnets[0].CIDR != cidr || n.ID.Bears(clusterMark) != (name == "wide") {
+				t.Errorf("%s was taken in %s of %s", addr, n.Subnets[0].CIDR, n.Name)
+			}
+			a.must(&ipam.ReleaseAddress{Network: name, Owner: "gate", Address: addr})
+		}
+		_, err := a.Edit(t.Context(), ipam.EditOptions{}, &ipam.TakeAddress{Network: name, Owner: "gate"})
+		refusedBy(t, "an address of either", err, ipam.ErrInvalid, "what Docker calls "+name+" is on 2 networks",
+			subnets[name][0].String(), subnets[name][1].String(), "by its id")
+		_, err = a.Network(t.Context(), name)
+		refusedBy(t, "one network", err, ipam.ErrInvalid, "what Docker calls "+name+" is on 2 networks")
+	}
+}

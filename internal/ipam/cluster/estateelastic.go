@@ -23,6 +23,15 @@ func (e *Estate) Elastics(ctx context.Context, account string, after netip.Addr,
 	return s.Elastics(ctx, account, after, limit)
 }
 
+// ElasticUse is Service.ElasticUse of the cluster's store.
+func (e *Estate) ElasticUse(ctx context.Context) (ipam.ElasticUse, error) {
+	s, err := e.cluster(elasticStore)
+	if err != nil {
+		return ipam.ElasticUse{}, err
+	}
+	return s.ElasticUse(ctx)
+}
+
 // SystemGaps is Service.SystemGaps of the cluster's store; none while that cannot be asked.
 func (e *Estate) SystemGaps(ctx context.Context) ([]ipam.SystemGap, error) {
 	s, err := e.cluster(elasticStore)

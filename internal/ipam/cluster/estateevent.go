@@ -77,6 +77,15 @@ func (e *Estate) EventsBehind(ctx context.Context, mark ipam.EventMark, n int,
 	return page, nil
 }
 
+// MayLack is Service.MayLack of both stores; of the cluster's nothing is known while it was not reached.
+func (e *Estate) MayLack(ctx context.Context, mark ipam.EventMark, whole time.Time) (bool, error) {
+	lacks, err := view.MayLack(ctx, e.local.Ledger, mark.Own, whole)
+	if s, away := e.shared.service(); err == nil && !lacks && away == nil {
+		return view.MayLack(ctx, s.Ledger, reached(s.Ledger, mark.Shared), whole)
+	}
+	return lacks, err
+}
+
 // tailed is what the tail of one store has yielded.
 type tailed struct {
 	shared bool

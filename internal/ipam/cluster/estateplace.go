@@ -19,6 +19,7 @@ type place struct {
 	name     string             // which a network is given
 	owner    *ipam.ReleaseOwner // what an owner has, wherever that is
 	hosts    bool               // of the cluster, and its elastic addresses
+	own      bool               // of this host alone
 	elastic  bool               // elastic addresses of a network are turned on
 }
 
@@ -67,6 +68,8 @@ func placeOf(e ipam.Edit) (p place) {
 		return on(e.Network)
 	case *ipam.ReleaseOwner:
 		return place{owner: e}
+	case *ipam.KeepOrphan, *ipam.RemoveOrphan, *ipam.RecordWorker:
+		return place{own: true}
 	case *ipam.DrainHost, *ipam.RemoveHost, *ipam.AdmitHost, *ipam.CreateAccount, *ipam.RemoveAccount,
 		*ipam.AddElasticRange, *ipam.RemoveElasticRange, *ipam.AllocateElastic, *ipam.AssociateElastic,
 		*ipam.DisassociateElastic, *ipam.ReleaseElastic, *ipam.DeclareElastic, *ipam.EndDeclaredElastic:
@@ -155,6 +158,8 @@ func (p *placing) halves(ctx context.Context, i int, at *place) (h halves, err e
 	switch {
 	case at.hosts:
 		return halves{shared: true}, nil
+	case at.own:
+		return halves{own: true}, nil
 	case at.owner != nil:
 		return p.owned(ctx, at.owner)
 	case at.space != "":
@@ -170,6 +175,10 @@ func (p *placing) halves(ctx context.Context, i int, at *place) (h halves, err e
 			return h, err
 		}
 		if n == nil {
+			if several, is := p.several(ref); is {
+				h = h.or(several) // where the edit says which it means, or is refused
+				continue
+			}
 			if _, err := p.cluster(fmt.Sprintf("network %q", ref)); err != nil {
 				return h, err
 			}
@@ -191,6 +200,15 @@ func (p *placing) halves(ctx context.Context, i int, at *place) (h halves, err e
 		p.names, p.given[at.name] = append(p.names, givenName{i, at.name}), true
 	}
 	return h, nil
+}
+
+// several is the store in which several networks are called by a name of Docker's.
+func (p *placing) several(ref string) (halves, bool) {
+	if p.local.Ledger.Several(ref) != nil {
+		return halves{own: true}, true
+	}
+	s, err := p.shared.service()
+	return halves{shared: true}, err == nil && s.Ledger.Several(ref) != nil
 }
 
 func halvesOf(own bool) halves { return halves{own, !own} }

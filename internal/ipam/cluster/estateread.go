@@ -55,11 +55,31 @@ func (e *Estate) Totals(ctx context.Context) (sum ipam.Totals, err error) {
 	return sum, err
 }
 
+// Told is the sum of both stores' Told.
+func (e *Estate) Told() map[ipam.Verb]uint64 { return service.Told(e.stores()) }
+
+// LANLeases is the sum of both stores' LANLeases.
+func (e *Estate) LANLeases() map[string]map[ipam.LANState]uint64 {
+	return service.LANLeases(e.stores())
+}
+
+// Use is Service.Use of both stores.
+func (e *Estate) Use(ctx context.Context) ([]ipam.PoolUse, error) {
+	return merged(e, func(a, b ipam.PoolUse) int { return strings.Compare(a.Network, b.Network) },
+		func(s *service.Service) ([]ipam.PoolUse, error) { return s.Use(ctx) })
+}
+
 // Networks is Service.Networks of both stores. Two of one name are not parted by the limit.
 func (e *Estate) Networks(ctx context.Context, f ipam.NetworkFilter) ([]ipam.NetworkInfo, error) {
-	byName := func(a, b ipam.NetworkInfo) int { return strings.Compare(a.Name, b.Name) }
+	byName := func(a, b ipam.NetworkInfo) int { return strings.Compare(a.Recorded, b.Recorded) }
 	all, err := merged(e, byName, func(s *service.Service) ([]ipam.NetworkInfo, error) { return s.Networks(ctx, f) })
 	return upTo(all, f.Limit, byName), err
+}
+
+// ToProbe is Service.ToProbe of both stores.
+func (e *Estate) ToProbe(ctx context.Context, most int) ([]ipam.Unprobed, error) {
+	return merged(e, func(a, b ipam.Unprobed) int { return strings.Compare(a.Name, b.Name) },
+		func(s *service.Service) ([]ipam.Unprobed, error) { return s.ToProbe(ctx, most) })
 }
 
 // Network is Service.Network in the store that has it.
@@ -104,6 +124,15 @@ func (e *Estate) Subnet(ctx context.Context, id ipam.ID) (ipam.SubnetInfo, uint6
 	return s.Subnet(ctx, id)
 }
 
+// Layout is Service.Layout in the store that has the subnet.
+func (e *Estate) Layout(ctx context.Context, id ipam.ID, f ipam.LayoutFilter) (ipam.Layout, error) {
+	s, err := e.having(id)
+	if err != nil {
+		return ipam.Layout{}, err
+	}
+	return s.Layout(ctx, id, f)
+}
+
 // NetworkOf is Service.NetworkOf in the store that has the subnet.
 func (e *Estate) NetworkOf(subnet ipam.ID) (ipam.ID, error) {
 	s, err := e.having(subnet)
@@ -120,6 +149,24 @@ func (e *Estate) Available(ctx context.Context, subnet ipam.ID, limit int) ([]ne
 		return nil, err
 	}
 	return s.Available(ctx, subnet, limit)
+}
+
+// Free is Service.Free in the store that has the network.
+func (e *Estate) Free(ctx context.Context, network string, f ipam.FreeFilter) ([]ipam.FreeRange, error) {
+	s, err := e.with(network)
+	if err != nil {
+		return nil, err
+	}
+	return s.Free(ctx, network, f)
+}
+
+// NextFree is Service.NextFree in the store that has the network.
+func (e *Estate) NextFree(ctx context.Context, network string, f ipam.FreeFilter) ([]ipam.FreeRange, error) {
+	s, err := e.with(network)
+	if err != nil {
+		return nil, err
+	}
+	return s.NextFree(ctx, network, f)
 }
 
 // Leases is Service.Leases of both stores.
@@ -178,6 +225,23 @@ func (e *Estate) Attachments(ctx context.Context) ([]ipam.AttachmentInfo, error)
 // Who is Service.Who of both stores.
 func (e *Estate) Who(ctx context.Context, f ipam.WhoFilter) ([]ipam.Tenure, error) {
 	return merged(e, view.OrderTenures, func(s *service.Service) ([]ipam.Tenure, error) { return s.Who(ctx, f) })
+}
+
+// Find is Service.Find of both stores. A space is found once, unless both have networks in it.
+func (e *Estate) Find(ctx context.Context, f ipam.FindFilter) iter.Seq2[ipam.Found, error] {
+	order := func(a, b ipam.Found) int { return a.Mark().Compare(b.Mark()) }
+	return mergedEach(e, 0, order, func(s *service.Service) iter.Seq2[ipam.Found, error] {
+		return func(yield func(ipam.Found, error) bool) {
+			for one, err := range s.Find(ctx, f) {
+				if one.Kind == ipam.FoundSpace && s == e.local && !ownsSpace(s.Ledger, one.What) {
+					continue // `global` is in each store from the beginning
+				}
+				if !yield(one, err) {
+					return
+				}
+			}
+		}
+	})
 }
 
 // Hosts is Service.Hosts of the cluster.

@@ -84,13 +84,13 @@ func TestEstateByName(t *testing.T) {
 		}
 		id := n.Subnets[0].ID
 		sub, revision, err := a.Subnet(ctx, id)
-		if err != nil || sub.NetworkName != name || revision != n.Revision {
-			t.Errorf("%s: subnet of %s, revision %d, %v", name, sub.NetworkName, revision, err)
+		if err != nil || sub.Network != name || revision != n.Revision {
+			t.Errorf("%s: subnet of %s, revision %d, %v", name, sub.Network, revision, err)
 		}
 		if of, err := a.NetworkOf(id); err != nil || of != n.ID {
 			t.Errorf("%s: the network of its subnet is %s, %v", name, of, err)
 		}
-		if free, err := a.Available(ctx, id, 3); err != nil || len(free) != 3 || !n.Network.Contains(free[0]) {
+		if free, err := a.Available(ctx, id, 3); err != nil || len(free) != 3 || !n.CIDR.Contains(free[0]) {
 			t.Errorf("%s: free are %v, %v", name, free, err)
 		}
 		if env, err := a.Environment(ctx, name, "router"); err != nil ||

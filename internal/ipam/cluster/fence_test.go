@@ -225,3 +225,56 @@ func TestSent(t *testing.T) {
 		t.Error("an edge is told that a session was kept that cannot be")
 	}
 }
+
+// TestUntimed: what an edge has without an end, because its host shared the store with nobody when it was told so, is
+// taken over by nobody until that edge has spoken, or the host is removed.
+func TestUntimed(t *testing.T) {
+	for _, removed := range []bool{false, true} {
+		f := newFenced(t, "")
+		at := *f.applied("a")
+		at.Untimed, at.Grant = true, 0
+		if err := f.a.Ledger.Update(t.Context(), func(c *ledger.Change) error {
+			return c.SetApplied(ledger.AppliedAt{Host: "a", Address: f.addr}, &at)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if f.edgeA.end(); removed {
+			f.cutOff()
+		}
+		f.moves()
+		f.edgeB.stages(f.addr)
+		time.Sleep(3 * lookedFor)
+		f.pass(time.Minute)
+		f.edgeB.never(f.addr)
+		if removed {
+			f.edit(f.b, &ipam.RemoveHost{Name: "a", Off: true})
+			f.pass(6 * time.Second)
+		} else if err := listen(t, f.a).reports(ipam.EdgeReport{Whole: true}); err != nil {
+			t.Fatal(err)
+		}
+		f.edgeB.has(f.addr)
+	}
+}
+
+// TestUntimedIsTimed: a grant that is told to such an edge leaves it without an end until the edge has said that it is
+// in force.
+func TestUntimedIsTimed(t *testing.T) {
+	f := newFenced(t, "")
+	at := *f.applied("a")
+	at.Untimed, at.Grant = true, 0
+	if err := f.a.Ledger.Update(t.Context(), func(c *ledger.Change) error {
+		return c.SetApplied(ledger.AppliedAt{Host: "a", Address: f.addr}, &at)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	f.edgeA.end()
+	again := listen(t, f.a)
+	again.has(f.addr)
+	if at := f.applied("a"); at == nil || !at.Untimed {
+		t.Errorf("it was granted, and not said to be in force: %+v", at)
+	}
+	again.applies()
+	if at := f.applied("a"); at == nil || at.Untimed || !at.InForce {
+		t.Errorf("it was said to be in force: %+v", at)
+	}
+}

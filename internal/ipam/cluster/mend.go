@@ -50,10 +50,10 @@ func (m *mender) run(ctx context.Context) (ipam.MendReport, error) {
 	m.running = sightings(m.view)
 	steps := []func(context.Context) error{m.begin}
 	if m.ahead && m.mem != nil && !m.opt.Accept {
-		steps = append(steps, m.putPlan, m.putOwn, m.endOwn)
+		steps = append(steps, m.putPlan, m.putGrants, m.putOwn, m.endOwn)
 	}
 	if m.ahead && m.mem != nil && m.opt.Accept {
-		steps = append(steps, m.putHolds)
+		steps = append(steps, m.putGrants, m.putHolds)
 	}
 	for _, step := range append(steps, m.holdRunning, m.finish) {
 		if err := step(ctx); err != nil {

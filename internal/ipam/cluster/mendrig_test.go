@@ -59,7 +59,7 @@ func newBackRig(t *testing.T, of rapid.TB) *backRig {
 	}
 	r := &backRig{t: of, hosts: map[string]*backHost{}}
 	r.cfg = etcd.Config{Endpoints: []string{endpoint}, Prefix: fmt.Sprintf("mend/%d/", mendPrefixes.Add(1)),
-		Timeout: 20 * time.Second, Remember: Remembered}
+		Timeout: 20 * time.Second, Remember: Remembered, Bundle: Bundled()}
 	if r.client, err = clientv3.New(clientv3.Config{Endpoints: r.cfg.Endpoints, Logger: zap.NewNop()}); err != nil {
 		t.Fatal(err)
 	}

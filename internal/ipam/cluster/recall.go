@@ -49,11 +49,15 @@ func Remembered(key []byte) bool {
 	switch key[0] {
 	case ledger.AttachmentKeys, ledger.DynamicKeys, ledger.HostKeys, ledger.LeaseKeys, ledger.NetworkKeys,
 		ledger.SettingKeys, ledger.SpaceKeys, choose.StandInKeys, ledger.SubnetKeys,
-		ledger.AccountKeys, ledger.ElasticRangeKeys, ledger.ElasticKeys:
+		ledger.AccountKeys, ledger.ElasticRangeKeys, ledger.ElasticKeys, ledger.AppliedKeys:
 		return true
 	}
 	return false
 }
+
+// Bundled is what the keys of the records begin with of which a shared store puts several under one key of its own:
+// those of events, which each host numbers apart from the others (ledger.Change.Event).
+func Bundled() []byte { return []byte{ledger.EventKeys} }
 
 // RecalledTrace is how far the host whose own store st is knew the shared one; nil: it has known none.
 func RecalledTrace(ctx context.Context, st store.Store) (*store.Trace, error) {
@@ -197,7 +201,8 @@ func (s *Shared) writeRecall(ctx context.Context, r *recall, w store.Written) er
 }
 
 // toRemember is what is remembered of a record; nil: nothing. Of leases that are this host's own, and of those that a
-// person has planned; of attachments and stand-ins only its own. The head follows.
+// person has planned; of attachments and stand-ins only its own; of what edges say only what may be in force. The head
+// follows.
 func (s *Shared) toRemember(key string, value []byte, head *recallHead) []byte {
 	if value == nil {
 		return nil
@@ -227,6 +232,11 @@ func (s *Shared) toRemember(key string, value []byte, head *recallHead) []byte {
 	case choose.StandInKeys:
 		in, ok := ledger.Decoded[ipam.StandIn](value)
 		if !ok || in.Value.Host != s.host {
+			return nil
+		}
+	case ledger.AppliedKeys:
+		at, ok := ledger.Decoded[ipam.Applied](value)
+		if !ok || !at.Value.InForce {
 			return nil
 		}
 	case ledger.SettingKeys:

@@ -23,6 +23,7 @@ type recalled struct {
 	standIns    []ipam.StandIn                         // of this host
 	settings    map[string][]byte                      // as they are stored, by key; and owners in dynamic networks
 	elastic     map[string][]byte                      // addresses, their ranges and accounts, as they are stored
+	granted     map[string][]byte                      // what edges may have of them in force, of all hosts
 }
 
 // readRecalled reads what is remembered; nil: nothing is.
@@ -38,7 +39,7 @@ func readRecalled(ctx context.Context, own store.Store) (all *recalled, err erro
 		all = &recalled{head: *head, networks: map[ipam.ID]*ipam.Network{}, subnets: map[ipam.ID]*ipam.Subnet{},
 			attachments: map[ipam.ID]*ipam.Attachment{}, hosts: map[string]*ipam.Host{},
 			leases: map[ipam.ID]map[netip.Addr]*ipam.Lease{}, settings: map[string][]byte{},
-			elastic: map[string][]byte{}}
+			elastic: map[string][]byte{}, granted: map[string][]byte{}}
 		for rec, err := range tx.Scan(recalledRecords()) {
 			if err != nil {
 				return err
@@ -96,6 +97,8 @@ func (r *recalled) take(key, value []byte) error {
 		r.leases[subnet][addr] = l
 	case ledger.AccountKeys, ledger.ElasticRangeKeys, ledger.ElasticKeys:
 		r.elastic[string(key)] = slices.Clone(value)
+	case ledger.AppliedKeys:
+		r.granted[string(key)] = slices.Clone(value)
 	default:
 		r.settings[string(key)] = slices.Clone(value)
 	}

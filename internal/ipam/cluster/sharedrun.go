@@ -61,7 +61,8 @@ func (s *Shared) run(ctx context.Context) error {
 	kept := make(chan error, 1)
 	var ended sync.WaitGroup
 	ended.Go(func() { kept <- s.keepUp(ctx, svc) })
-	ended.Go(func() { s.keepSystem(ctx, svc) })
+	ended.Go(func() { svc.KeepSystem(ctx, s.systemFails) })
+	ended.Go(func() { svc.KeepLeases(ctx, s.leasesFail) })
 	if s.written != nil {
 		ended.Go(func() { s.remember(ctx) })
 	}
@@ -151,17 +152,18 @@ func (s *Shared) keepUp(ctx context.Context, svc *service.Service) error {
 	}
 }
 
-// keepSystem keeps the system addresses of this host's containers. Where the store is away, that is told of elsewhere.
-func (s *Shared) keepSystem(ctx context.Context, svc *service.Service) {
-	for ctx.Err() == nil {
-		err := svc.KeepSystem(ctx)
-		if err != nil && !isAway(err) && !isUnknown(err) && !errors.Is(err, ipam.ErrHost) {
-			s.warn(fmt.Errorf("system addresses could not be given, or taken back; the next try is soon: %w", err))
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(openMost):
-		}
+// systemFails tells of system addresses that are not kept. Where the store is away, that is told of elsewhere.
+func (s *Shared) systemFails(err error) {
+	if !isAway(err) && !isUnknown(err) && !errors.Is(err, ipam.ErrHost) {
+		s.warn(fmt.Errorf("system addresses could not be given, or taken back; the next try is in a few seconds: %w", err))
+	}
+}
+
+// leasesFail is the same of leases of DHCP servers.
+func (s *Shared) leasesFail(err error) {
+	if !isAway(err) && !isUnknown(err) && !errors.Is(err, ipam.ErrHost) {
+		s.warn(fmt.Errorf("what became of a DHCP server's lease could not be written; the next try is in a second: %w",
+			err))
 	}
 }
 

@@ -52,7 +52,7 @@ func each(in *ipam.Interface, fulfil func(ipam.Slot, ipam.Wish) (netip.Addr, err
 type interfaces map[ipam.Slot]Picked
 
 func takeAddress(e *ipam.TakeAddress, c *ledger.Change) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network)
+	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err
 	}
@@ -67,6 +67,9 @@ func takeAddress(e *ipam.TakeAddress, c *ledger.Change) (ipam.Result, error) {
 		}
 	}
 	e.Owner = ipam.CanonicalOwner(e.Owner)
+	if err := nameClash(c, p.N, e.Owner); err != nil {
+		return ipam.Result{}, err
+	}
 	has, err := p.Taken(e.Owner)
 	if err != nil {
 		return ipam.Result{}, err
@@ -104,7 +107,7 @@ func (p *Plan) Taken(owner string) (interfaces, error) {
 	all := interfaces{}
 	for _, id := range p.Index().NetworkIndex(p.N.ID).Subnets() {
 		sx := p.Index().Subnet(id)
-		for addr := range sx.ByName().Of(ipam.RememberedName(owner)) {
+		for addr := range sx.SawName(ipam.RememberedName(owner)) {
 			l, err := p.Lease(id, addr)
 			if err != nil {
 				return nil, err
@@ -203,7 +206,7 @@ func (p *Plan) settleSlot(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subn
 	case action != ipam.ModifyInterface:
 		return netip.Addr{}, ipam.Refuse(ipam.ErrInUse,
 			"%s has %s as %s in network %s already; change it with %d:modify,ip%d=...",
-			e.Owner, has.Addr, slot, p.N.Name, slot.Interface, slot.Number)
+			e.Owner, has.Addr, slot, p.Called(), slot.Interface, slot.Number)
 	}
 	addr, err := p.takeFor(e, slot, w, subnets, has.Record.Note) // first the new one, then the old one goes
 	if err != nil {
@@ -291,7 +294,7 @@ func (p *Plan) giveBack(has interfaces, goes func(ipam.Slot, netip.Addr) bool) (
 }
 
 func releaseAddress(e *ipam.ReleaseAddress, c *ledger.Change) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network)
+	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err
 	}

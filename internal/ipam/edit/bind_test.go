@@ -378,6 +378,54 @@ func TestBO9DockerMade(t *testing.T) {
 		" -> a=192.0.2.1:a b=192.0.2.2:a c=192.0.2.9\nshow " + n + " counts -> held 0 reserved 3 docker 0 planned true")
 }
 
+// BO-13: a successor that runs beside the one before has another address, which is asked for by what it is not to be.
+// Asked again it is the same one, and a pool that has no second one refuses it with all left as it was.
+func TestBO13Another(t *testing.T) {
+	ipamtest.RunScripts(t, []ipamtest.Script{
+		{"start-first: both run, and the second one stays", `
+			network n subnet=192.0.2.0/28,pool
+			attach A net=n
+			reserve n shop/web/1 pool -> 192.0.2.1
+			ask A shop-web-1 mac=1 -> 192.0.2.1
+			reserve n shop/web/1 pool replace not=192.0.2.1 -> 192.0.2.2
+			reserve n shop/web/1 pool replace not=192.0.2.1 -> 192.0.2.2
+			reserve n shop/web/1 pool replace -> 192.0.2.2
+			owned n -> shop/web/1=192.0.2.1:a*! shop/web/1=192.0.2.2:a
+			ask A 0123456789ab_shop-web-1 mac=2 -> 192.0.2.2
+			back A 192.0.2.1
+			end shop/web/1 replaced
+			owned n -> shop/web/1=192.0.2.2:a*
+			reserve n shop/web/1 pool replace not=192.0.2.2 -> 192.0.2.1
+		`},
+		{"back again before it ran", `
+			network n subnet=192.0.2.0/28,pool
+			reserve n a pool -> 192.0.2.1
+			reserve n a pool replace not=192.0.2.1 -> 192.0.2.2
+			reserve n a pool replace not=192.0.2.2 -> 192.0.2.1
+			owned n -> a=192.0.2.1:a a=192.0.2.2:a!
+		`},
+		{"what its container has, and nobody reserved, is not it", `
+			network n subnet=192.0.2.0/29,pool
+			attach A net=n
+			ask A a mac=1 -> 192.0.2.1
+			reserve n a pool replace not=192.0.2.1 -> 192.0.2.2
+			reserve n b pool not=192.0.2.3 -> 192.0.2.4
+			reserve n c pool -> 192.0.2.3
+		`},
+		{"a pool that has one alone", `
+			network n subnet=192.0.2.0/30,pool
+			reserve n a pool -> 192.0.2.1
+			reserve n b pool -> 192.0.2.2
+			reserve n a pool replace not=192.0.2.1 ! exhausted; =NotEnoughCapacity
+			owned n -> a=192.0.2.1:a b=192.0.2.2:a
+		`},
+		{"an address that is to be another one", `
+			network n subnet=192.0.2.0/28,pool
+			reserve n a 192.0.2.5 not=192.0.2.5 ! invalid; leave one of them out
+		`},
+	})
+}
+
 // BO-13: what is kept for an owner until it runs with another address is not taken for it in another way.
 func TestBO13ReplacedIsNotPicked(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{{"", `

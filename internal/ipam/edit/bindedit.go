@@ -77,7 +77,7 @@ func beginBinding(e *ipam.BindReservations, c *ledger.Change) (all []*binding, w
 		if wanted[key] != nil {
 			return nil, nil, ipam.RefuseAs(ipam.AlreadyExists, ipam.ErrInvalid,
 				"%s is to have two reservations in network %s; give it one, of as many addresses as it needs",
-				one.Owner, p.N.Name)
+				one.Owner, p.Called())
 		}
 		all, wanted[key] = append(all, b), b
 	}

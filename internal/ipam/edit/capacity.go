@@ -17,8 +17,7 @@ import (
 // it is committed.
 type capacity struct {
 	needs []need
-	short *shortage // the first one; nil: there was enough
-	edit  int       // whose it is
+	short []*shortage // in order; none: there was enough
 }
 
 // need is an address that a request wants and that its owner does not have.
@@ -37,6 +36,7 @@ type shortage struct {
 	Where         string
 	Open          []ledger.OpenPool // where the wish looks
 	Full          string            // how that is taken
+	Edit          int               // which edit's it is, of a request
 }
 
 // Helps says that there can be more.
@@ -53,17 +53,36 @@ func (p *Plan) needed(owner string, w ipam.Wish, addr netip.Addr, err error) (ne
 	}
 	of := requestOf(p.Change)
 	had := &of.capacity
-	if short != nil && had.short == nil {
-		had.short, had.edit = short, of.at
+	if short != nil {
+		short.Edit = of.at
+		had.short = append(had.short, short)
 	}
 	had.needs = append(had.needs, need{Network: p.N.ID, Owner: owner, Wish: w, Addr: addr})
 	return addr, nil
 }
 
-// refusal is that of a request which has too little: of the addresses where the first shortage was. Others are
-// counted to it that look for theirs in the same place.
-func refusal(c *capacity) error {
-	s := c.short
+// refusedEdit is the refusal of an edit of a request.
+type refusedEdit struct {
+	edit int
+	err  error
+}
+
+// refusals are those of a request which has too little: of the addresses where the first shortage was, and then of
+// those where another was that is not counted to one before, because it looks for its address in the same place.
+func refusals(c *capacity) (all []refusedEdit) {
+	var told []*shortage
+	for _, s := range c.short {
+		counted := slices.ContainsFunc(told, func(o *shortage) bool { return o.Network == s.Network && same(o, s.Wish) })
+		if !counted {
+			told = append(told, s)
+			all = append(all, refusedEdit{s.Edit, refusal(c, s)})
+		}
+	}
+	return all
+}
+
+// refusal is that of a request which has too little where a shortage is.
+func refusal(c *capacity, s *shortage) error {
 	free := 0
 	var without []need
 	for _, n := range c.needs {

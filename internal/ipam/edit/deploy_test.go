@@ -10,17 +10,29 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// TestDeployLock: a project that is locked for a deploy is of that alone until it ends, or its time is over: nobody else
-// locks it or changes what is reserved for its owners, and the refusal says who has it (BD-1).
-func TestDeployLock(t *testing.T) {
-	r := ipamtest.New(t)
-	r.Run("network net1 subnet=192.0.2.0/24,pool")
-	mine, other := ipam.NewID(), ipam.NewID()
-	as := func(deploy ipam.ID, e ipam.Edit) error {
+// deployer makes edits of a deploy, the zero ID: of nobody's, and says which of them were to be done and were not.
+func deployer(t *testing.T, r *ipamtest.Room) (edit func(deploy ipam.ID, e ipam.Edit) error,
+	done func(what string, err error)) {
+	edit = func(deploy ipam.ID, e ipam.Edit) error {
 		t.Helper()
 		_, err := r.S.Edit(ipam.WithActor(ctx, "root"), ipam.EditOptions{Deploy: deploy}, e)
 		return err
 	}
+	return edit, func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestDeployLock: a project that is locked for a deploy is of that alone until it ends, or its time is over: nobody
+// else locks it or changes what is reserved for its owners, and the refusal says who has it (BD-1).
+func TestDeployLock(t *testing.T) {
+	r := ipamtest.New(t)
+	r.Run("network net1 subnet=192.0.2.0/24,pool")
+	mine, other := ipam.NewID(), ipam.NewID()
+	as, done := deployer(t, r)
 	lock := func(id ipam.ID) error {
 		t.Helper()
 		return as(id, &ipam.LockDeploy{Project: "shop", ID: id, Host: "h1", PID: 7, Owners: []string{"mail"},
@@ -34,12 +46,6 @@ func TestDeployLock(t *testing.T) {
 		t.Helper()
 		if !errors.Is(err, ipam.ErrInUse) || ipam.CodeOf(err) != ipam.DeployLocked ||
 			!strings.Contains(err.Error(), "root on host h1 (process 7)") {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	done := func(what string, err error) {
-		t.Helper()
-		if err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

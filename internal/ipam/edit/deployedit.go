@@ -56,13 +56,13 @@ func lockDeploy(e *ipam.LockDeploy, c *ledger.Change) (ipam.Result, error) {
 	}
 	mine := held != nil && held.ID == e.ID
 	if held != nil && !mine && c.Now().Before(held.Expires) {
-		return ipam.Result{}, isLocked(held)
+		return ipam.Result{}, LockRefusal(held)
 	}
 	lock := &ipam.DeployLock{Project: e.Project, ID: e.ID, Holder: c.Actor(), Host: e.Host, PID: e.PID,
-		Owners: e.Owners, Since: c.Now(), Expires: c.Now().Add(time.Duration(e.TTL))}
+		Task: e.Task, Owners: e.Owners, Since: c.Now(), Expires: c.Now().Add(time.Duration(e.TTL))}
 	if mine {
 		lock.Since, lock.Holder = held.Since, held.Holder
-	} else if err := begin(c, e.Project); err != nil {
+	} else if err := begin(c, e); err != nil {
 		return ipam.Result{}, err
 	}
 	_, err = c.PutJSON(deployLockKey(e.Project), lock, false)
@@ -70,11 +70,15 @@ func lockDeploy(e *ipam.LockDeploy, c *ledger.Change) (ipam.Result, error) {
 }
 
 // begin tells of a deploy, and clears away the locks of those that ended long ago without a word.
-func begin(c *ledger.Change, project string) error {
+func begin(c *ledger.Change, e *ipam.LockDeploy) error {
 	if err := trimDeployLocks(c); err != nil {
 		return err
 	}
-	_, err := c.Event(&ipam.Event{Verb: ipam.DeployBegun, Name: project})
+	after, err := rawJSON(ipam.DeployBeginning{ID: e.ID, Host: e.Host, PID: e.PID, Task: e.Task})
+	if err != nil {
+		return err
+	}
+	_, err = c.Event(&ipam.Event{Verb: ipam.DeployBegun, Name: e.Project, Detail: e.Task, After: after})
 	return err
 }
 
@@ -98,8 +102,8 @@ func checkLock(e *ipam.LockDeploy) error {
 	return nil
 }
 
-// isLocked is the refusal of what a deploy keeps others from.
-func isLocked(held *ipam.DeployLock) error {
+// LockRefusal is the refusal of what a deploy keeps others from.
+func LockRefusal(held *ipam.DeployLock) error {
 	who := held.Holder
 	if held.Host != "" {
 		who += " on host " + held.Host
@@ -110,26 +114,52 @@ func isLocked(held *ipam.DeployLock) error {
 		ipam.Advise(ipam.DoUnlockDeploy, held.Project))
 }
 
-// unlockDeploy ends a lock. One that is gone, or is another's by now, is no error: it is not this deploy's.
+// unlockDeploy ends a lock. One that is gone, or is another's by now, is no error: it is not this deploy's, and all
+// that can be told is that it was lost.
 func unlockDeploy(e *ipam.UnlockDeploy, c *ledger.Change) (ipam.Result, error) {
+	if len(e.Did) > ipam.MaxDid {
+		return ipam.Result{}, ipam.Refuse(ipam.ErrInvalid, "what the deploy of %s did is told in %d bytes; at most %d "+
+			"are kept", e.Project, len(e.Did), ipam.MaxDid)
+	}
 	held, err := deployLock(c, e.Project)
 	if err != nil {
 		return ipam.Result{}, err
 	}
-	if held == nil || held.ID != e.ID && !e.Force {
-		if e.Force {
-			return ipam.Result{}, ipam.Refuse(ipam.ErrNotFound, "the project %s is not locked", e.Project)
-		}
+	switch {
+	case held == nil && e.Force:
+		return ipam.Result{}, ipam.Refuse(ipam.ErrNotFound, "the project %s is not locked", e.Project)
+	case held != nil && e.Force:
+		detail := "its lock was taken away from " + held.Holder
+		err = ended(c, e.Project, detail, ipam.DeployEnding{ID: held.ID, Outcome: ipam.DeployTaken})
+	case held != nil && held.ID == e.ID:
+		err = ended(c, e.Project, said(e), ipam.DeployEnding{ID: e.ID, Outcome: e.Outcome, Did: e.Did})
+	case e.Outcome == ipam.DeployLost:
+		return ipam.Result{}, ended(c, e.Project, said(e), ipam.DeployEnding{ID: e.ID, Outcome: e.Outcome, Did: e.Did})
+	default:
 		return ipam.Result{}, nil
 	}
-	event := &ipam.Event{Verb: ipam.DeployEnded, Name: e.Project}
-	if e.Force {
-		event.Detail = "its lock was taken away from " + held.Holder
-	}
-	if _, err := c.Event(event); err != nil {
+	if err != nil {
 		return ipam.Result{}, err
 	}
 	return ipam.Result{}, c.Tx().Delete(deployLockKey(e.Project))
+}
+
+// said is what a deploy says of itself, for those who read events.
+func said(e *ipam.UnlockDeploy) string {
+	if e.Did == "" {
+		return string(e.Outcome)
+	}
+	return string(e.Outcome) + ": " + e.Did
+}
+
+// ended tells of the end of a deploy.
+func ended(c *ledger.Change, project, detail string, how ipam.DeployEnding) error {
+	after, err := rawJSON(how)
+	if err != nil {
+		return err
+	}
+	_, err = c.Event(&ipam.Event{Verb: ipam.DeployEnded, Name: project, Detail: detail, After: after})
+	return err
 }
 
 // unlocked refuses an edit of what is reserved for a project that somebody else deploys.
@@ -148,7 +178,7 @@ func unlocked(c *ledger.Change, e ipam.Edit) error {
 	}
 	for _, lock := range of.locks {
 		if lock.ID != of.deploy && slices.ContainsFunc(owners, lock.Of) {
-			return isLocked(lock)
+			return LockRefusal(lock)
 		}
 	}
 	return nil

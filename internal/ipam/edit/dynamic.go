@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 )
 
@@ -43,7 +44,7 @@ func (p *Plan) writeOwner(owner string, again bool, terms func(ipam.Terms) ipam.
 		if p.Forgets() && !again {
 			return ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse,
 				"%s is known in network %s already, and this store, which "+
-					"forgets, takes nothing twice", owner, p.N.Name)
+					"forgets, takes nothing twice", owner, p.Called())
 		}
 		if err := ipam.DecodeJSON("an owner", known, &record); err != nil {
 			return err
@@ -86,6 +87,9 @@ func (p *Plan) ForgetOwner(owner, why string) (known bool, err error) {
 		dynamicFacts(owner, record.Terms), nil); err != nil {
 		return false, err
 	}
+	if err := choose.ReturnLeases(p.Change, p.N, owner); err != nil {
+		return false, err
+	}
 	return true, SetOwner(p.Change, p.N.ID, owner, nil)
 }
 
@@ -120,7 +124,7 @@ func (p *Plan) dismissOwners(force bool) error {
 	}
 	for _, one := range known {
 		if !force {
-			return ipam.Help(ipam.Refuse(ipam.ErrInUse, "network %s is in use: %s has a reservation in it", p.N.Name,
+			return ipam.Help(ipam.Refuse(ipam.ErrInUse, "network %s is in use: %s has a reservation in it", p.Called(),
 				one.Owner),
 				ipam.Advise(ipam.DoEndReservation))
 		}
@@ -159,13 +163,17 @@ func DynamicReservations(ctx context.Context, s *ledger.Ledger,
 			if err != nil {
 				return err
 			}
+			leases, err := p.givenIn()
+			if err != nil {
+				return err
+			}
 			for _, one := range known {
 				if owner != "" && one.Owner != owner || !one.Until.IsZero() && !one.Until.After(c.Now()) ||
 					passed(&f, n, one.Owner) {
 					continue
 				}
 				info := ipam.ReservationInfo{Dynamic: true, Owner: one.Owner, Kind: ipam.Automatic, Space: n.Space,
-					Network: n.Name, Since: ipam.EventTime(one.ID), Terms: one.Terms}
+					Network: c.ShownName(n), NetworkID: n.ID, Since: ipam.EventTime(one.ID), Terms: one.Terms}
 				taken, err := p.Taken(one.Owner)
 				if err != nil {
 					return err
@@ -175,6 +183,9 @@ func DynamicReservations(ctx context.Context, s *ledger.Ledger,
 					info.Address, info.Subnet, info.InUse, info.Endpoint, info.Host = at.Addr, at.Sub.CIDR, true,
 						at.Record.Name, at.Record.Host
 					break
+				}
+				if !info.Address.IsValid() {
+					p.showGiven(&info, leases)
 				}
 				all = append(all, info)
 			}

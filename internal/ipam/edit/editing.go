@@ -22,6 +22,8 @@ type request struct {
 	leaving bool   // a network is left to be removed in pages
 	ended   bool   // attachments are left to be ended in pages
 
+	goesOn bool // after a refusal: nothing of it is committed
+
 	at       int // which of the edits is made now
 	capacity capacity
 	edits    []ipam.Edit // all of the request
@@ -37,9 +39,8 @@ func requestOf(c *ledger.Change) *request { return ledger.StateOf[request](c) }
 // Edit makes the edits as one durable change: all of them, or none, with an *EditError that says which was refused
 // where there are several.
 func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Edit) (ipam.Outcome, error) {
-	if len(edits) == 0 || len(edits) > ipam.MaxEdits {
-		return ipam.Outcome{}, ipam.Refuse(ipam.ErrInvalid, "%d changes were asked for; one request makes 1 to %d",
-			len(edits), ipam.MaxEdits)
+	if err := opt.Fits(len(edits)); err != nil {
+		return ipam.Outcome{}, err
 	}
 	if err := s.prepare(ctx, opt, edits); err != nil {
 		return ipam.Outcome{}, err
@@ -56,6 +57,7 @@ func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Ed
 			return nil
 		}
 		requestOf(c).match, requestOf(c).deploy = opt.IfMatch, opt.Deploy
+		requestOf(c).goesOn = opt.Refused
 		c.CollectEvents()
 		c.TouchPlan()
 		if err := makeEdits(c, edits, &out); err != nil {
@@ -74,6 +76,11 @@ func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Ed
 		return out, nil
 	}
 	switch {
+	case errors.Is(err, store.ErrTooMany) && opt.DryRun:
+		return ipam.Outcome{}, ipam.Help(ipam.Refuse(ipam.ErrInvalid,
+			"a dry run shows what one transaction holds, and these changes are more; those of one account that is "+
+				"removed, or of one network, are made in several when they are made in earnest"),
+			ipam.Advise(ipam.DoListElastic))
 	case errors.Is(err, store.ErrTooMany):
 		return ipam.Outcome{}, ipam.Refuse(ipam.ErrInvalid,
 			"these changes are more than one transaction holds; make them in several requests")
@@ -89,8 +96,8 @@ func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Ed
 	return out, nil
 }
 
-// prepare does in transactions of their own what one could not hold, before the edits are made, and not again where they
-// were made before.
+// prepare does in transactions of their own what one could not hold, before the edits are made, and not again where
+// they were made before.
 func (s Editor) prepare(ctx context.Context, opt ipam.EditOptions, edits []ipam.Edit) error {
 	if opt.DryRun {
 		return nil
@@ -119,19 +126,38 @@ func makeEdits(c *ledger.Change, edits []ipam.Edit, out *ipam.Outcome) error {
 		if err == nil {
 			result, err = apply(c, e)
 		}
-		if err != nil && of.capacity.short == nil {
+		switch refused, is := ipam.RefusedOf(i, err); {
+		case err != nil && of.goesOn && is:
+			out.Refused, result = append(out.Refused, refused), ipam.Result{}
+		case err != nil && len(of.capacity.short) == 0:
 			return ofSeveral(edits, i, err)
-		}
-		if err != nil {
-			break // what came first is told
+		case err != nil:
+			return of.tooFew(out) // what came first is told
 		}
 		out.Results = append(out.Results, result)
 	}
-	if of.capacity.short != nil {
-		return ofSeveral(edits, of.capacity.edit, refusal(&of.capacity))
+	if err := of.tooFew(out); err != nil {
+		return err
 	}
 	out.Changes = append([]ipam.Event{}, c.Collected()...)
 	out.Revision = revision(c, edits[0], &out.Results[0])
+	return nil
+}
+
+// tooFew is the refusal of edits that want more addresses than there are. Where all refusals are told, it adds one for
+// each place that has too few.
+func (of *request) tooFew(out *ipam.Outcome) error {
+	all := refusals(&of.capacity)
+	switch {
+	case len(all) == 0:
+		return nil
+	case !of.goesOn:
+		return ofSeveral(of.edits, all[0].edit, all[0].err)
+	}
+	for _, one := range all {
+		refused, _ := ipam.RefusedOf(one.edit, one.err)
+		out.Refused = append(out.Refused, refused)
+	}
 	return nil
 }
 
@@ -204,6 +230,12 @@ func apply(c *ledger.Change, e ipam.Edit) (ipam.Result, error) {
 		return lockDeploy(e, c)
 	case *ipam.UnlockDeploy:
 		return unlockDeploy(e, c)
+	case *ipam.KeepOrphan:
+		return keepOrphan(e, c)
+	case *ipam.RemoveOrphan:
+		return removeOrphan(e, c)
+	case *ipam.RecordWorker:
+		return recordWorker(e, c)
 	}
 	of := requestOf(c)
 	if result, mine, err := elastic.Apply(c, e, of.match); mine {

@@ -8,7 +8,7 @@ import (
 )
 
 func addExclusion(e *ipam.AddExclusion, c *ledger.Change) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network)
+	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err
 	}
@@ -24,11 +24,34 @@ func addExclusion(e *ipam.AddExclusion, c *ledger.Change) (ipam.Result, error) {
 			"%s is the gateway of the subnet %s, which nobody is given anyway", gateway,
 			sub.CIDR)
 	}
+	if e.Answered != (ipam.MAC{}) {
+		return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, p.excludeAnswered(sub, e)
+	}
 	if _, err := p.AddExclusions(sub, ipam.Exclusion{Range: e.Range, Note: e.Note}); err != nil {
 		return ipam.Result{}, err
 	}
 	warnings, err := p.keepers(sub, e.Range)
 	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR, Warnings: warnings}, err
+}
+
+// excludeAnswered excludes an address that somebody has on the LAN, if nobody has it by the records: one who has been
+// given it meanwhile is he who answers.
+func (p *Plan) excludeAnswered(sub *ipam.Subnet, e *ipam.AddExclusion) error {
+	addr := e.Range.From()
+	if addr != e.Range.To() {
+		return ipam.Refuse(ipam.ErrInvalid, "%s has a single address on the LAN, and %s is a range", e.Answered, e.Range)
+	}
+	l, err := p.Lease(sub.ID, addr)
+	if err != nil {
+		return err
+	}
+	if l != nil && (l.Held() || l.Reservation != nil) {
+		return ipam.Refuse(ipam.ErrInUse, "%s answers for %s, which is not excluded for that: %s", e.Answered, addr,
+			keeperText(l))
+	}
+	_, err = p.exclude(ipam.Event{Verb: ipam.AnswerFound, Address: addr, MAC: e.Answered, Detail: e.Note}, sub,
+		ipam.Exclusion{Range: e.Range, Note: e.Note})
+	return err
 }
 
 // maxKeepers is how many of those who keep an excluded address are named.
@@ -69,7 +92,7 @@ func keeperText(l *ipam.Lease) string {
 }
 
 func removeExclusion(e *ipam.RemoveExclusion, c *ledger.Change) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network)
+	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err
 	}
@@ -99,7 +122,7 @@ func removeExclusion(e *ipam.RemoveExclusion, c *ledger.Change) (ipam.Result, er
 	if !cut {
 		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrNotFound,
 			"no exclusion of the subnet %s has an address of the range %s",
-			sub.CIDR, e.Range), ipam.Advise(ipam.DoListExclusions, p.N.Name))
+			sub.CIDR, e.Range), ipam.Advise(ipam.DoListExclusions, p.Called()))
 	}
 	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, c.SetSubnet(&edited)
 }

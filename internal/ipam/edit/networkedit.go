@@ -2,7 +2,6 @@ package edit
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"regexp"
 	"slices"
@@ -31,6 +30,7 @@ type networkFacts struct {
 	Static     []ipam.Range      `json:"static,omitempty"`
 	Rules      []ipam.OwnerRule  `json:"owner_rules,omitempty"`
 	Elastic    string            `json:"elastic,omitempty"`
+	Probe      *string           `json:"probe,omitempty"` // nil: none, or it does not differ
 }
 
 // FactsOfNetwork is what the events of a network tell of it.
@@ -40,6 +40,9 @@ func FactsOfNetwork(n *ipam.Network) networkFacts {
 		Quarantine: &quarantine, Type: n.Type, Rules: n.Rules}
 	if n.Headroom > 0 {
 		f.Headroom = &n.Headroom
+	}
+	if n.Probe != "" {
+		f.Probe = &n.Probe
 	}
 	if n.Elastic != ipam.ElasticOff {
 		f.Elastic = n.Elastic.String()
@@ -72,6 +75,12 @@ func (f networkFacts) differing(other networkFacts) networkFacts {
 		f.Headroom = new(int)
 	case f.Headroom != nil && other.Headroom != nil && *f.Headroom == *other.Headroom:
 		f.Headroom = nil
+	}
+	switch {
+	case f.Probe == nil && other.Probe != nil:
+		f.Probe = new(string)
+	case f.Probe != nil && other.Probe != nil && *f.Probe == *other.Probe:
+		f.Probe = nil
 	}
 	if f.Type == other.Type {
 		f.Type = ""
@@ -113,7 +122,8 @@ func createNetwork(e *ipam.CreateNetwork, c *ledger.Change) (ipam.Result, error)
 		tags[key] = &value
 	}
 	set := ipam.ModifyNetwork{Tags: tags, MACPrefix: &e.MACPrefix, Links: e.Links, Sticky: e.Sticky,
-		Quarantine: e.Quarantine, Headroom: &e.Headroom, OwnerRules: e.OwnerRules}
+		Quarantine: e.Quarantine, Headroom: &e.Headroom, Probe: &e.Probe,
+		OwnerRules: e.OwnerRules}
 	if err := SetFields(&set, n); err != nil {
 		return ipam.Result{}, err
 	}
@@ -140,7 +150,7 @@ func createNetwork(e *ipam.CreateNetwork, c *ledger.Change) (ipam.Result, error)
 }
 
 func modifyNetwork(e *ipam.ModifyNetwork, c *ledger.Change) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network)
+	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err
 	}
@@ -166,6 +176,9 @@ func modifyNetwork(e *ipam.ModifyNetwork, c *ledger.Change) (ipam.Result, error)
 		}
 	}
 	if err := elastic.MayLink(&edited, e.Links); err != nil {
+		return ipam.Result{}, err
+	}
+	if err := p.setLAN(e); err != nil {
 		return ipam.Result{}, err
 	}
 	before, after := FactsOfNetwork(p.N), FactsOfNetwork(&edited)
@@ -218,8 +231,22 @@ func SetFields(e *ipam.ModifyNetwork, n *ipam.Network) error {
 		}
 	}
 	if e.Headroom != nil {
-		return SetHeadroom(n, *e.Headroom)
+		if err := SetHeadroom(n, *e.Headroom); err != nil {
+			return err
+		}
 	}
+	if e.Probe != nil {
+		return SetProbe(n, *e.Probe)
+	}
+	return nil
+}
+
+// SetProbe names the hosts' interface to the network's LAN, or one for each host; empty: nothing is probed.
+func SetProbe(n *ipam.Network, parent string) error {
+	if err := (ipam.LANTerms{DHCPParent: parent}).CheckDHCP(); err != nil {
+		return err
+	}
+	n.Probe = parent
 	return nil
 }
 
@@ -330,99 +357,4 @@ func CheckText(what, text string) error {
 		return ipam.Refuse(ipam.ErrInvalid, "%s has characters that cannot be printed; write it on one line", what)
 	}
 	return nil
-}
-
-func removeNetwork(e *ipam.RemoveNetwork, c *ledger.Change) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network)
-	if err != nil {
-		return ipam.Result{}, err
-	}
-	all, err := p.Subnets()
-	if err != nil {
-		return ipam.Result{}, err
-	}
-	for _, sub := range all {
-		if err := p.Unused(sub, e.Force); err != nil {
-			return ipam.Result{}, err
-		}
-	}
-	if err := p.dismissOwners(e.Force); err != nil {
-		return ipam.Result{}, err
-	}
-	left, err := elastic.EndNetwork(c, p.N, e.Force)
-	if err != nil {
-		return ipam.Result{}, err
-	}
-	if _, err := p.Tell(&ipam.Event{Verb: ipam.NetworkRemoved}, FactsOfNetwork(p.N), nil); err != nil {
-		return ipam.Result{}, err
-	}
-	result := ipam.Result{Network: p.N.ID}
-	if left || len(all) > maxSubnets {
-		leaving := *p.N
-		leaving.Stage, requestOf(c).leaving = ipam.Leaving, true
-		return result, c.SetNetwork(leaving.ID, &leaving)
-	}
-	for _, sub := range all {
-		if err := p.DropSubnet(sub); err != nil {
-			return ipam.Result{}, err
-		}
-	}
-	return result, c.SetNetwork(p.N.ID, nil)
-}
-
-// finishLeaving removes what is left of networks that were removed, a page of subnets at a time.
-func finishLeaving(ctx context.Context, s *ledger.Ledger) error {
-	for leaving(s) {
-		left := false
-		err := s.Update(ctx, func(c *ledger.Change) (err error) {
-			left, err = leavePage(c)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if !left {
-			return nil
-		}
-	}
-	return nil
-}
-
-// leaving tells whether a network is being removed.
-func leaving(s *ledger.Ledger) bool {
-	return ledger.Ask(s, func(ix *ledger.Index) bool {
-		for _, nx := range ix.Networks() {
-			if nx.Record() != nil && nx.Record().Stage == ipam.Leaving {
-				return true
-			}
-		}
-		return false
-	})
-}
-
-// leavePage removes one page of a network that is leaving, and tells whether there may be more.
-func leavePage(c *ledger.Change) (left bool, err error) {
-	for id, nx := range c.Index().Networks() {
-		if nx.Record() == nil || nx.Record().Stage != ipam.Leaving {
-			continue
-		}
-		p := &Plan{c, nx.Record()}
-		if left, err := elastic.EndNetwork(c, p.N, true); err != nil || left {
-			return true, err
-		}
-		all, err := p.Subnets()
-		if err != nil {
-			return false, err
-		}
-		for _, sub := range all[:min(len(all), maxSubnets)] {
-			if err := p.DropSubnet(sub); err != nil {
-				return false, err
-			}
-		}
-		if len(all) <= maxSubnets {
-			err = c.SetNetwork(id, nil)
-		}
-		return true, err
-	}
-	return false, nil
 }

@@ -302,7 +302,24 @@ func (mc *ownerMachine) bind(t *rapid.T) {
 		one.Replace = false
 		e.Wanted = append(e.Wanted, *one)
 	}
+	if rapid.IntRange(0, 3).Draw(t, "places") == 0 {
+		mc.rotate(e.Wanted)
+	}
 	mc.edit(t, e, func(m *ownerModel, got []netip.Addr) verdict { return m.bind(e, got) })
+}
+
+// rotate has each owner wish for what the next one has, so that they change places.
+func (mc *ownerMachine) rotate(wanted []ipam.AddReservation) {
+	for i := range wanted {
+		next := wanted[(i+1)%len(wanted)].Owner
+		n := mc.m.nets[wanted[i].Network]
+		for _, a := range n.hosts {
+			if n.records[a].owner == next {
+				wanted[i].Wishes = []ipam.Wish{{Address: a}}
+				break
+			}
+		}
+	}
 }
 
 func (mc *ownerMachine) unreserve(t *rapid.T) {

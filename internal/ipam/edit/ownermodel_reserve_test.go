@@ -138,12 +138,16 @@ func (m *ownerModel) end(e *ipam.AddReservation, before time.Time) time.Time {
 func (m *ownerModel) toReserve(n *ownedNet, e *ipam.AddReservation, w ipam.Wish, got netip.Addr,
 	meets func(netip.Addr) bool) (netip.Addr, verdict) {
 	if a := w.Address; a.IsValid() {
+		left := e.Replace && m.leaves(n, e, a)
+		if left {
+			n.put(a, n.records[a].unowned())
+		}
 		rec := n.records[a]
 		own := n.holds(rec, e.Owner)
 		switch {
 		case !slices.Contains(n.hosts, a):
 			return a, no(ipam.OutsideSubnet)
-		case rec.owner != "" && rec.owner != e.Owner, rec.held && !own && !e.Force:
+		case rec.owner != "" && rec.owner != e.Owner, rec.held && !own && !e.Force && !left:
 			return a, no(ipam.AlreadyInUse)
 		case rec.owner == e.Owner && !rec.replaced:
 			return a, no(ipam.AlreadyExists)
@@ -175,6 +179,26 @@ func (m *ownerModel) toReserve(n *ownedNet, e *ipam.AddReservation, w ipam.Wish,
 		}
 	}
 	return n.choice(got, pool)
+}
+
+// leaves tells whether whose an address is gets another one in its place by the same request: they change places.
+func (m *ownerModel) leaves(n *ownedNet, e *ipam.AddReservation, a netip.Addr) bool {
+	rec := n.records[a]
+	byHand := rec.held && rec.docker == ipam.ID{}
+	i := slices.IndexFunc(m.wanted, func(one ipam.AddReservation) bool {
+		return one.Owner == rec.owner && m.nets[one.Network] == n
+	})
+	if rec.owner == "" || rec.owner == e.Owner || byHand || i < 0 || m.wanted[i].Number != rec.nic {
+		return false
+	}
+	another := false
+	for _, w := range m.wanted[i].Wishes {
+		if w.Address == a {
+			return false
+		}
+		another = another || w.Slot == rec.slot && w.Address.IsValid()
+	}
+	return another
 }
 
 // holds tells whether what is held is in the hands of an owner.
@@ -209,6 +233,7 @@ func (m *ownerModel) bind(e *ipam.BindReservations, got []netip.Addr) verdict {
 			}
 		}
 	}
+	m.wanted = e.Wanted
 	for _, byAddress := range []bool{true, false} {
 		rest := got
 		for _, one := range e.Wanted {

@@ -16,7 +16,8 @@ import (
 type ownerModel struct {
 	nets   map[string]*ownedNet
 	now    time.Time
-	unsure bool // one of several addresses in hand was chosen without being told which
+	wanted []ipam.AddReservation // of the request that is judged, where it binds several
+	unsure bool                  // one of several addresses in hand was chosen without being told which
 }
 
 type ownedNet struct {

@@ -59,7 +59,7 @@ type OwnerSet struct {
 }
 
 // in lists the places of the owners.
-func (o OwnerSet) in(p *ledger.Places[string]) (all []netip.Addr) {
+func (o OwnerSet) in(p *ledger.OwnerPlaces) (all []netip.Addr) {
 	if o.under == "" {
 		for _, name := range o.names {
 			all = slices.AppendSeq(all, p.Of(name))
@@ -99,7 +99,7 @@ func EachTaken(c *ledger.Change, owners OwnerSet, fn func(Picked) error) error {
 		for _, name := range owners.names {
 			named.names = append(named.names, ipam.RememberedName(name))
 		}
-		err := eachAt(c, sx, named.in(sx.ByName()), fn,
+		err := eachAt(c, sx, named.in(sx.ByTaken()), fn,
 			func(l *ipam.Lease) bool { return l.Held() && l.Kind == ipam.External && owners.Has(l.Name) })
 		if err != nil {
 			return err

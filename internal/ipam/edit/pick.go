@@ -33,8 +33,8 @@ func (p *Plan) reach(subnet string) ([]*ipam.Subnet, error) {
 // NoSubnet is the answer of a network that is L2 only (GA-1).
 func (p *Plan) NoSubnet() error {
 	return ipam.Help(ipam.Refuse(ipam.ErrExhausted, "network %s has no subnet, so that it gives no addresses",
-		p.N.Name),
-		ipam.Advise(ipam.DoAddSubnetTo, p.N.Name))
+		p.Called()),
+		ipam.Advise(ipam.DoAddSubnetTo, p.Called()))
 }
 
 // pick finds what a wish may be given: the address that it names, if the owner may have it, or a free one out of its
@@ -47,7 +47,8 @@ func (p *Plan) pick(owner string, w ipam.Wish, subnets []*ipam.Subnet, force boo
 	if err != nil {
 		return Picked{}, err
 	}
-	return p.first(w, subnets, func(t *choose.Target) (*ipam.Lease, error) { return pickReserved(t, owner) }, owner)
+	reserved := func(t *choose.Target) (*ipam.Lease, error) { return pickReserved(t, owner, w.Not) }
+	return p.first(w, subnets, reserved, owner)
 }
 
 // first is the first address in the order of every choice (choose.First), over all subnets, where reserved tells what
@@ -56,7 +57,11 @@ func (p *Plan) first(w ipam.Wish, subnets []*ipam.Subnet, reserved func(*choose.
 	owner string) (Picked, error) {
 	sources := make([]*wanted, 0, len(subnets))
 	for _, sub := range subnets {
-		sources = append(sources, &wanted{p, p.target(sub, w.Pool), owner, reserved})
+		t := p.target(sub, w.Pool)
+		if w.Not.IsValid() {
+			t.Kept = t.Kept.And(w.Not)
+		}
+		sources = append(sources, &wanted{p, t, owner, reserved})
 	}
 	from, addr, l, err := choose.First(sources...)
 	if err != nil {
@@ -105,10 +110,10 @@ func (p *Plan) target(sub *ipam.Subnet, pool string) *choose.Target {
 }
 
 // pickReserved is the first address that is reserved for the owner, free and, where a pool is named, in it.
-func pickReserved(t *choose.Target, owner string) (*ipam.Lease, error) {
+func pickReserved(t *choose.Target, owner string, not netip.Addr) (*ipam.Lease, error) {
 	free, _, err := t.Reservations(t.Sub.ID, owner)
 	for _, l := range free {
-		if !l.Reservation.Replaced && (t.Pool == "" || t.InPools(l.Address)) {
+		if !l.Reservation.Replaced && l.Address != not && (t.Pool == "" || t.InPools(l.Address)) {
 			return l, err
 		}
 	}
@@ -142,10 +147,10 @@ func (p *Plan) pickAddress(owner string, addr netip.Addr, subnets []*ipam.Subnet
 	}
 	if len(subnets) == 1 {
 		return Picked{}, ipam.RefuseAs(ipam.OutsideSubnet, ipam.ErrInvalid, "%s is %s of network %s", addr,
-			choose.NotHost(subnets[0].CIDR, addr), p.N.Name)
+			choose.NotHost(subnets[0].CIDR, addr), p.Called())
 	}
 	return Picked{}, ipam.RefuseAs(ipam.OutsideSubnet, ipam.ErrInvalid, "no subnet of network %s holds %s; it has %s",
-		p.N.Name, addr,
+		p.Called(), addr,
 		p.SubnetList())
 }
 
@@ -159,14 +164,14 @@ func (p *Plan) exhausted(w ipam.Wish, subnets []*ipam.Subnet) error {
 		f.Add(t, t.Pools())
 		open = append(open, t.Pools()...)
 	}
-	where := "network " + p.N.Name
+	where := "network " + p.Called()
 	if len(subnets) == 1 {
-		where = fmt.Sprintf("the subnet %s of network %s", subnets[0].CIDR, p.N.Name)
+		where = fmt.Sprintf("the subnet %s of network %s", subnets[0].CIDR, p.Called())
 	}
 	switch {
 	case len(f.Pools) == 0 && pool != "":
 		return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "%s has no pool named %s", where, pool),
-			ipam.Advise(ipam.DoListPools, p.N.Name))
+			ipam.Advise(ipam.DoListPools, p.Called()))
 	case len(f.Pools) == 0:
 		return ipam.Help(ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted,
 			"%s has no pool, so that no address can be chosen; ask for one by address", where),
@@ -190,6 +195,6 @@ func in(w *ipam.Wish, p *Plan, subnets []*ipam.Subnet) ([]*ipam.Subnet, error) {
 	if w.Subnet == "" {
 		what = fmt.Sprintf("IPv%d subnet", w.Family)
 	}
-	return nil, ipam.RefuseAs(ipam.OutsideSubnet, ipam.ErrNotFound, "network %s has no %s; it has %s", p.N.Name, what,
+	return nil, ipam.RefuseAs(ipam.OutsideSubnet, ipam.ErrNotFound, "network %s has no %s; it has %s", p.Called(), what,
 		p.SubnetList())
 }

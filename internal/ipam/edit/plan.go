@@ -13,10 +13,13 @@ type Plan struct {
 	N *ipam.Network
 }
 
-// OpenPlan opens a network for an edit. The first one must have the revision that the requester saw, where one was
-// given.
-func OpenPlan(c *ledger.Change, ref string) (*Plan, error) {
-	n, err := c.Network(ref)
+// Called is what the network is called to people, in refusals.
+func (p *Plan) Called() string { return p.ShownName(p.N) }
+
+// OpenPlan opens the network that an edit names. The first one must have the revision that the requester saw, where one
+// was given.
+func OpenPlan(c *ledger.Change, ref string, e ipam.Edit) (*Plan, error) {
+	n, err := c.NetworkOf(ref, e)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +69,7 @@ func Nothing(before, after any) (bool, error) {
 
 // Tell writes the event of a change in the network that is no change of its plan.
 func (p *Plan) Tell(e *ipam.Event, before, after any) (id uint64, err error) {
-	e.Space, e.Network = p.N.Space, p.N.Name
+	e.Space, e.Network, e.NetworkID = p.N.Space, p.ShownName(p.N), p.N.ID
 	if e.Before, err = rawJSON(before); err != nil {
 		return 0, err
 	}
@@ -120,7 +123,7 @@ func (p *Plan) subnet(ref string) (*ipam.Subnet, error) {
 	}
 	sx := p.Index().Subnet(id)
 	if sx == nil || sx.Record().Network != p.N.ID {
-		return nil, ipam.Refuse(ipam.ErrNotFound, "network %s has no subnet %q; it has %s", p.N.Name, ref,
+		return nil, ipam.Refuse(ipam.ErrNotFound, "network %s has no subnet %q; it has %s", p.Called(), ref,
 			p.SubnetList())
 	}
 	return p.ReadSubnet(sx.Record())
@@ -159,7 +162,7 @@ func (p *Plan) holding(r ipam.Range) (*ipam.Subnet, error) {
 					"each subnet", r, sub.CIDR, ipam.LastAddr(sub.CIDR))
 		}
 	}
-	return nil, ipam.Refuse(ipam.ErrInvalid, "no subnet of network %s holds %s; it has %s", p.N.Name, r, p.SubnetList())
+	return nil, ipam.Refuse(ipam.ErrInvalid, "no subnet of network %s holds %s; it has %s", p.Called(), r, p.SubnetList())
 }
 
 // NameFree refuses a name that another network has.

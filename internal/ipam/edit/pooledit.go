@@ -12,7 +12,7 @@ import (
 )
 
 func addPool(e *ipam.AddPool, c *ledger.Change) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network)
+	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err
 	}
@@ -52,7 +52,7 @@ func (p *Plan) poolPlace(e *ipam.AddPool) (*ipam.Subnet, ipam.Range, error) {
 }
 
 func modifyPool(e *ipam.ModifyPool, c *ledger.Change) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network)
+	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err
 	}
@@ -75,7 +75,7 @@ func (p *Plan) renameRange(r ipam.Range, name string) error {
 	}
 	i := slices.IndexFunc(sub.Pools, func(pool ipam.Pool) bool { return pool.Range == r })
 	if i < 0 {
-		return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "network %s has no pool of the range %s", p.N.Name, r),
+		return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "network %s has no pool of the range %s", p.Called(), r),
 			ipam.Advise(ipam.DoListPools))
 	}
 	before := sub.Pools[i]
@@ -157,14 +157,14 @@ func (p *Plan) named(name string) ([]*ipam.Subnet, error) {
 		return name == "" || !sub.HasPool(name)
 	})
 	if len(all) == 0 {
-		return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "network %s has no pool named %q", p.N.Name, name),
-			ipam.Advise(ipam.DoListPools, p.N.Name))
+		return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "network %s has no pool named %q", p.Called(), name),
+			ipam.Advise(ipam.DoListPools, p.Called()))
 	}
 	return all, nil
 }
 
 func removePool(e *ipam.RemovePool, c *ledger.Change) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network)
+	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err
 	}
@@ -212,7 +212,7 @@ func (p *Plan) cutPools(sub *ipam.Subnet, r ipam.Range) error {
 	if !cut {
 		return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "no pool of the subnet %s has an address of the range %s",
 			sub.CIDR, r),
-			ipam.Advise(ipam.DoListPools, p.N.Name))
+			ipam.Advise(ipam.DoListPools, p.Called()))
 	}
 	return p.SetSubnet(&edited)
 }

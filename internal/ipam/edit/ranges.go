@@ -66,6 +66,9 @@ func placed[T fmt.Stringer](sub *ipam.Subnet, noun string, all []T, had int, ran
 func (p *Plan) AddPools(sub *ipam.Subnet, more ...ipam.Pool) (*ipam.Subnet, error) {
 	edited := *sub
 	edited.Pools = append(slices.Clone(sub.Pools), more...)
+	if err := edited.CheckLAN(p.N); err != nil {
+		return nil, err
+	}
 	if err := placed(sub, "pool", edited.Pools, len(sub.Pools),
 		func(pool ipam.Pool) ipam.Range { return pool.Range }); err != nil {
 		return nil, err
@@ -97,6 +100,12 @@ func (p *Plan) DropPools(sub *ipam.Subnet, gone ...ipam.Pool) (*ipam.Subnet, int
 
 // AddExclusions gives a subnet more exclusions. They lie beside its static bands, too.
 func (p *Plan) AddExclusions(sub *ipam.Subnet, more ...ipam.Exclusion) (*ipam.Subnet, error) {
+	return p.exclude(ipam.Event{Verb: ipam.ExclusionAdded}, sub, more...)
+}
+
+// exclude adds exclusions, each with an event like the given one.
+func (p *Plan) exclude(like ipam.Event, sub *ipam.Subnet, more ...ipam.Exclusion) (*ipam.Subnet, error) {
+	like.Subnet = sub.CIDR
 	edited := *sub
 	edited.Exclusions = append(slices.Clone(sub.Exclusions), more...)
 	if err := placed(sub, "exclusion", edited.Exclusions, len(sub.Exclusions),
@@ -107,7 +116,8 @@ func (p *Plan) AddExclusions(sub *ipam.Subnet, more ...ipam.Exclusion) (*ipam.Su
 		if err := sub.OutsideStatic(x.Range); err != nil {
 			return nil, err
 		}
-		if err := p.Note(&ipam.Event{Verb: ipam.ExclusionAdded, Subnet: sub.CIDR}, nil, x); err != nil {
+		e := like
+		if err := p.Note(&e, nil, x); err != nil {
 			return nil, err
 		}
 	}

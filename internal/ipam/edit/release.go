@@ -120,6 +120,9 @@ func endSubnet(c *ledger.Change, at *ipam.Attachment, sub *ipam.Subnet) error {
 		Name: c.NetworkName(sub.Network)}); err != nil {
 		return err
 	}
+	if err := choose.ReturnGone(c, sub); err != nil {
+		return err
+	}
 	if err := c.RemoveSubnet(sub); err != nil {
 		return err
 	}

@@ -141,21 +141,22 @@ func Holds(n *ipam.Network, l *ipam.Lease, owner string) bool {
 	return n.CanBe(ipam.AddressRequest{Name: l.Name, MAC: l.MAC}, owner)
 }
 
-// inUseBy is an address in the pools of a subnet that the owner has in hand, and that is nobody's reservation.
-func (p *Plan) inUseBy(owner string, t *choose.Target) (*ipam.Lease, error) {
+// inUseBy is an address in the pools of a subnet, another one than not, that the owner has in hand, and that is
+// nobody's reservation.
+func (p *Plan) inUseBy(owner string, t *choose.Target, not netip.Addr) (*ipam.Lease, error) {
 	var found []netip.Addr
 	for _, name := range p.N.NamesOf(owner) {
-		found = slices.AppendSeq(found, t.Sx.ByName().Of(ipam.RememberedName(name)))
+		found = slices.AppendSeq(found, t.Sx.SawName(ipam.RememberedName(name)))
 	}
 	if mac, err := ipam.ParseMAC(owner); err == nil {
-		found = slices.AppendSeq(found, t.Sx.ByMAC().Of(mac))
+		found = slices.AppendSeq(found, t.Sx.SawMAC(mac))
 	}
 	for _, addr := range found {
 		l, err := p.Lease(t.Sub.ID, addr)
 		if err != nil {
 			return nil, err
 		}
-		if l.Held() && l.Reservation == nil && Holds(p.N, l, owner) && t.InPools(addr) {
+		if l.Held() && addr != not && l.Reservation == nil && Holds(p.N, l, owner) && t.InPools(addr) {
 			return l, nil
 		}
 	}
@@ -178,11 +179,11 @@ func (p *Plan) alreadyExists(owner string, has Picked, todo string) error {
 	if todo == "" {
 		return ipam.Help(ipam.RefuseAs(ipam.AlreadyExists, ipam.ErrInUse,
 			"%s has %s reserved in network %s already (%s)", owner, has.Addr,
-			p.N.Name, has.Record.Reservation.Slot), ipam.Advise(ipam.DoReplaceReservation))
+			p.Called(), has.Record.Reservation.Slot), ipam.Advise(ipam.DoReplaceReservation))
 	}
 	return ipam.RefuseAs(ipam.AlreadyExists, ipam.ErrInUse, "%s has %s reserved in network %s already (%s); %s", owner,
 		has.Addr,
-		p.N.Name, has.Record.Reservation.Slot, todo)
+		p.Called(), has.Record.Reservation.Slot, todo)
 }
 
 // secondUse refuses what a state that is rebuilt from what runs knows already, whoever asks (BO-5). Who says what there
@@ -191,5 +192,5 @@ func (p *Plan) secondUse(has Picked) error {
 	return ipam.Help(ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse,
 		"%s is reserved for %s in network %s already, and this store, which "+
 			"forgets, takes nothing twice; leave it",
-		has.Addr, has.Record.Reservation.Owner, p.N.Name), ipam.OrAdvise(ipam.DoEndReservation))
+		has.Addr, has.Record.Reservation.Owner, p.Called()), ipam.OrAdvise(ipam.DoEndReservation))
 }

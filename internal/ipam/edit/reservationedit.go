@@ -67,7 +67,7 @@ func byAddress(in *ipam.Interface) bool {
 // beginReservation opens the network of a reservation, and refuses what makes no sense in any state of it.
 func beginReservation(e *ipam.AddReservation, c *ledger.Change) (*Plan, ipam.Interface, error) {
 	in := ipam.Interface{Number: e.Number, Wishes: slices.Clone(e.Wishes)}
-	p, err := OpenPlan(c, e.Network)
+	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return nil, in, err
 	}
@@ -75,6 +75,9 @@ func beginReservation(e *ipam.AddReservation, c *ledger.Change) (*Plan, ipam.Int
 		return nil, in, err
 	}
 	e.Owner = ipam.CanonicalOwner(e.Owner)
+	if err := nameClash(c, p.N, e.Owner); err != nil {
+		return nil, in, err
+	}
 	if err := e.WantedTerms.Check(e.Owner); err != nil {
 		return nil, in, err
 	}
@@ -82,6 +85,10 @@ func beginReservation(e *ipam.AddReservation, c *ledger.Change) (*Plan, ipam.Int
 		return nil, in, ipam.Refuse(ipam.ErrInvalid,
 			"what %s has on other networks is not to be replaced; ask for replace, or "+
 				"leave out only", e.Owner)
+	}
+	if e.Moves && !e.Replace {
+		return nil, in, ipam.Refuse(ipam.ErrInvalid,
+			"what %s has and may not be given any more is not to be replaced; ask for replace, or leave out moves", e.Owner)
 	}
 	for i, w := range in.Wishes {
 		if !w.Address.IsValid() {
@@ -184,12 +191,12 @@ func (p *Plan) reserve(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, subn
 	switch {
 	case there && p.Forgets() && !e.Replace:
 		return netip.Addr{}, p.secondUse(has)
-	case there && p.meets(w, has.Sub, has.Addr):
+	case there && p.meets(w, has.Sub, has.Addr) && !p.moves(e, w, has):
 		return has.Addr, p.reserveAgain(e, w, has)
 	case there && !e.Replace:
 		return netip.Addr{}, p.alreadyExists(e.Owner, has, "")
 	}
-	found, again := p.wantedAgain(w, slot, owned)
+	found, again := p.wantedAgain(e, w, slot, owned)
 	if !again {
 		var err error
 		found, err = p.toReserve(e, w, subnets)
@@ -215,12 +222,12 @@ func (p *Plan) reserve(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, subn
 
 // wantedAgain is the address that the owner had last in a slot, and that is kept still, where an automatic wish can
 // mean it (BO-9).
-func (p *Plan) wantedAgain(w ipam.Wish, slot ipam.Slot, owned ownedSlots) (Picked, bool) {
+func (p *Plan) wantedAgain(e *ipam.AddReservation, w ipam.Wish, slot ipam.Slot, owned ownedSlots) (Picked, bool) {
 	if w.Address.IsValid() {
 		return Picked{}, false
 	}
 	owned.replaced = slices.DeleteFunc(slices.Clone(owned.replaced), func(old Picked) bool {
-		return !p.meets(w, old.Sub, old.Addr)
+		return !p.meets(w, old.Sub, old.Addr) || p.moves(e, w, old)
 	})
 	return owned.last(slot)
 }
@@ -268,6 +275,8 @@ func (p *Plan) kindOf(e *ipam.AddReservation, w ipam.Wish, at Picked) (ipam.Kind
 		return ipam.Static, nil
 	case w.Address.IsValid():
 		return ipam.Automatic, p.N.CheckAutomaticAt(e.Owner, at.Sub, at.Addr)
+	case e.Moves && had != nil && had.Kind == ipam.Static && !p.givable(w, at):
+		return had.Kind, nil // a person said so, and no deploy moves it
 	case had != nil && p.N.CheckAutomaticAt(e.Owner, at.Sub, at.Addr) != nil:
 		return had.Kind, nil // which address it is to be was left open, and it can be no other
 	}
@@ -294,7 +303,7 @@ func (p *Plan) toReserve(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Su
 func (p *Plan) toReserveAny(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subnet) (Picked, error) {
 	if p.N.Type == ipam.VIP {
 		return Picked{}, ipam.RefuseAs(ipam.WrongType, ipam.ErrInvalid,
-			"network %s is of the type vip, which has static reservations only; say which address with --ip", p.N.Name)
+			"network %s is of the type vip, which has static reservations only; say which address with --ip", p.Called())
 	}
 	subnets, err := in(&w, p, subnets)
 	if err != nil {
@@ -304,7 +313,7 @@ func (p *Plan) toReserveAny(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam
 		func(sub *ipam.Subnet) bool { return sub.HasPool(r.Pool) }) {
 		w.Pool = r.Pool
 	}
-	inUse := func(t *choose.Target) (*ipam.Lease, error) { return p.inUseBy(e.Owner, t) }
+	inUse := func(t *choose.Target) (*ipam.Lease, error) { return p.inUseBy(e.Owner, t, w.Not) }
 	return p.first(w, subnets, inUse, e.Owner) // less what is reserved for the owner in other slots
 }
 
@@ -313,7 +322,7 @@ func (p *Plan) meets(w ipam.Wish, sub *ipam.Subnet, addr netip.Addr) bool {
 	switch {
 	case w.Address.IsValid():
 		return w.Address == addr
-	case !w.Suits(sub):
+	case !w.Suits(sub), w.Not == addr:
 		return false
 	case w.Pool == "":
 		return true
@@ -323,74 +332,13 @@ func (p *Plan) meets(w ipam.Wish, sub *ipam.Subnet, addr netip.Addr) bool {
 	})
 }
 
-func removeReservation(e *ipam.RemoveReservation, c *ledger.Change) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network)
-	if err != nil {
-		return ipam.Result{}, err
-	}
-	if err := ipam.CheckOwner(e.Owner); err != nil {
-		return ipam.Result{}, err
-	}
-	owner := ipam.CanonicalOwner(e.Owner)
-	owned, err := p.Owned(owner)
-	if err != nil {
-		return ipam.Result{}, err
-	}
-	if err := owned.gapsWithout(owner, e.Address); err != nil {
-		return ipam.Result{}, err
-	}
-	result := ipam.Result{Network: p.N.ID}
-	for _, has := range owned.all() {
-		if e.Address.IsValid() && e.Address != has.Addr {
-			continue
-		}
-		if err := EndReservation(p.Change, has, ""); err != nil {
-			return ipam.Result{}, err
-		}
-		result.Addresses = append(result.Addresses, has.Addr)
-	}
-	if e.Address.IsValid() && len(result.Addresses) > 0 {
-		return result, p.wantAgain(owned, e.Address)
-	}
-	unplaced, err := p.ForgetOwner(owner, "")
-	if err != nil {
-		return result, err
-	}
-	if unplaced || len(result.Addresses) > 0 {
-		return result, nil
-	}
-	what := "no address"
-	if e.Address.IsValid() {
-		what = "not " + e.Address.String()
-	}
-	return ipam.Result{}, ipam.Help(ipam.RefuseAs(ipam.IPMissing, ipam.ErrNotFound, "%s has %s reserved in network %s",
-		e.Owner, what, p.N.Name),
-		ipam.Advise(ipam.DoListReservations, p.N.Name))
+// moves tells whether what an owner has of an automatic wish is to be replaced, because it may not be given any more
+// (BO-9). What a person has reserved by address, or what is left of a subnet without pools, stays.
+func (p *Plan) moves(e *ipam.AddReservation, w ipam.Wish, has Picked) bool {
+	return e.Moves && !w.Address.IsValid() && has.Record.Reserved().Kind == ipam.Automatic &&
+		len(has.Sub.Pools) > 0 && !p.givable(w, has)
 }
 
-// gapsWithout refuses to end the reservation of one address of an interface that would leave a gap (GA-24). What it was
-// to replace takes its slot again.
-func (o ownedSlots) gapsWithout(owner string, addr netip.Addr) error {
-	for slot, has := range o.Wanted {
-		if _, again := o.last(slot); has.Addr == addr && again {
-			return nil
-		}
-	}
-	return interfaces(o.Wanted).gapsWithout(owner, addr)
-}
-
-// wantAgain takes a change of an address back: where the one that was to replace another is given up, that is wanted
-// again.
-func (p *Plan) wantAgain(owned ownedSlots, gone netip.Addr) error {
-	for slot, has := range owned.Wanted {
-		if has.Addr != gone {
-			continue
-		}
-		if old, found := owned.last(slot); found {
-			r := *old.Record.Reservation
-			r.Replaced = false
-			return changeReservation(p.Change, old, r)
-		}
-	}
-	return nil
-}
+// givable tells whether an address may be given automatically: it is in a pool, and neither excluded nor in a static
+// band.
+func (p *Plan) givable(w ipam.Wish, at Picked) bool { return p.target(at.Sub, w.Pool).InPools(at.Addr) }

@@ -13,7 +13,7 @@ func (p *Plan) setStatic(bands []ipam.Range) error {
 	if p.N.Type == ipam.Dynamic && len(bands) > 0 {
 		return ipam.RefuseAs(ipam.WrongType, ipam.ErrInvalid,
 			"network %s is of the type dynamic: somebody else chooses its "+
-				"addresses, so that none are kept from being chosen here", p.N.Name)
+				"addresses, so that none are kept from being chosen here", p.Called())
 	}
 	all, err := p.Subnets()
 	if err != nil {
@@ -32,7 +32,7 @@ func (p *Plan) setStatic(bands []ipam.Range) error {
 		if wrong := MisplacedIn(sub.CIDR, after); len(wrong) > 0 { // apart: each lies in the subnet
 			return ipam.RefuseAs(ipam.StaticOutOfRange, ipam.ErrOverlap,
 				"the static bands %s and %s of network %s overlap; put them into one", after[wrong[0].Over],
-				after[wrong[0].At], p.N.Name)
+				after[wrong[0].At], p.Called())
 		}
 		slices.SortFunc(after, func(a, b ipam.Range) int { return a.From().Compare(b.From()) })
 		if slices.Equal(sub.Static, after) {

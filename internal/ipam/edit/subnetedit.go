@@ -17,6 +17,9 @@ type SubnetFacts struct {
 	Gateway     string       `json:"gateway,omitempty"` // "none" where there is none
 	GatewayNote string       `json:"gateway_note,omitempty"`
 	DHCP        *bool        `json:"dhcp,omitempty"`
+	Note        string       `json:"note,omitempty"`
+	DHCPParent  string       `json:"dhcp_parent,omitempty"`
+	DHCPID      string       `json:"dhcp_id,omitempty"`
 	Pools       []ipam.Pool  `json:"pools,omitempty"`
 
 	Exclusions []ipam.Exclusion `json:"exclusions,omitempty"`
@@ -29,7 +32,12 @@ func FactsOfSubnet(sub *ipam.Subnet) SubnetFacts {
 	if sub.Gateway.IsValid() {
 		gateway = sub.Gateway.String()
 	}
-	return SubnetFacts{sub.Name, sub.CIDR, gateway, sub.GatewayNote, &dhcp, sub.Pools, sub.Exclusions, sub.Static}
+	f := SubnetFacts{Name: sub.Name, CIDR: sub.CIDR, Gateway: gateway, GatewayNote: sub.GatewayNote, DHCP: &dhcp,
+		Note: sub.Note, Pools: sub.Pools, Exclusions: sub.Exclusions, Static: sub.Static}
+	if sub.FromDHCP() {
+		f.DHCPParent, f.DHCPID = sub.DHCPParent, sub.DHCPID.String()
+	}
+	return f
 }
 
 // differing is f less what is the same in other.
@@ -49,6 +57,15 @@ func (f SubnetFacts) differing(other SubnetFacts) SubnetFacts {
 	if *f.DHCP == *other.DHCP {
 		f.DHCP = nil
 	}
+	if f.Note == other.Note {
+		f.Note = ""
+	}
+	if f.DHCPParent == other.DHCPParent {
+		f.DHCPParent = ""
+	}
+	if f.DHCPID == other.DHCPID {
+		f.DHCPID = ""
+	}
 	if slices.Equal(f.Pools, other.Pools) {
 		f.Pools = nil
 	}
@@ -62,7 +79,7 @@ func (f SubnetFacts) differing(other SubnetFacts) SubnetFacts {
 }
 
 func addSubnet(e *ipam.AddSubnet, c *ledger.Change) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network)
+	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err
 	}
@@ -180,7 +197,7 @@ func (p *Plan) checkSubnet(sub *ipam.Subnet) error {
 	if sub.Name != "" {
 		if other := nx.SubnetNamed(sub.Name); other != (ipam.ID{}) && other != sub.ID {
 			return ipam.Refuse(ipam.ErrInUse, "network %s has a subnet named %s already (%s); choose another name",
-				p.N.Name,
+				p.Called(),
 				sub.Name, p.Index().Subnet(other).Record().CIDR)
 		}
 	}
@@ -188,16 +205,15 @@ func (p *Plan) checkSubnet(sub *ipam.Subnet) error {
 		return ipam.Refuse(ipam.ErrInvalid, "the gateway %s is %s; give another one with --gateway, or none",
 			sub.Gateway, why)
 	}
-	if !sub.DHCP {
-		return nil
+	if err := sub.CheckLAN(p.N); err != nil || !sub.DHCP {
+		return err
 	}
 	for _, id := range nx.Subnets() { // GA-12
 		other := p.Index().Subnet(id).Record()
 		if other.ID != sub.ID && other.DHCP && other.CIDR.Addr().Is4() == sub.CIDR.Addr().Is4() {
-			return ipam.Refuse(ipam.ErrInUse,
-				"network %s has DHCP on the subnet %s already, and one cable has one for each "+
-					"family; turn that off first (berth subnet modify %s %s --dhcp=false)",
-				p.N.Name, other.CIDR, p.N.Name, other.CIDR)
+			return ipam.Help(ipam.Refuse(ipam.ErrInUse,
+				"network %s has DHCP on the subnet %s already, and one cable has one for each family", p.Called(),
+				other.CIDR), ipam.Advise(ipam.DoTurnDHCPOff, p.Called(), other.CIDR))
 		}
 	}
 	return nil
@@ -233,7 +249,7 @@ func (p *Plan) SetGatewayLease(sub *ipam.Subnet) error {
 }
 
 func modifySubnet(e *ipam.ModifySubnet, c *ledger.Change) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network)
+	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err
 	}
@@ -266,6 +282,40 @@ func modifySubnet(e *ipam.ModifySubnet, c *ledger.Change) (ipam.Result, error) {
 	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: edited.CIDR}, err
 }
 
+// setLAN says how a DHCP server is asked for the addresses of the subnets that one serves or, where none is said to be
+// served, of all.
+func (p *Plan) setLAN(e *ipam.ModifyNetwork) error {
+	if e.DHCPParent == nil && e.DHCPID == nil {
+		return nil
+	}
+	all, err := p.Subnets()
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return p.NoSubnet()
+	}
+	served := slices.ContainsFunc(all, func(sub *ipam.Subnet) bool { return sub.DHCP })
+	for _, sub := range all {
+		if served && !sub.DHCP {
+			continue
+		}
+		edited, err := p.modified(sub, &ipam.ModifySubnet{DHCPParent: e.DHCPParent, DHCPID: e.DHCPID})
+		if err != nil {
+			return err
+		}
+		before, after := FactsOfSubnet(sub), FactsOfSubnet(edited)
+		if err := p.Note(&ipam.Event{Verb: ipam.SubnetModified, Subnet: sub.CIDR}, before.differing(after),
+			after.differing(before)); err != nil {
+			return err
+		}
+		if err := p.SetSubnet(edited); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // modified is the subnet as e wants it, if it may be so.
 func (p *Plan) modified(sub *ipam.Subnet, e *ipam.ModifySubnet) (*ipam.Subnet, error) {
 	edited := e.Over(*sub)
@@ -282,7 +332,12 @@ func (p *Plan) modified(sub *ipam.Subnet, e *ipam.ModifySubnet) (*ipam.Subnet, e
 		return nil, ipam.Refuse(ipam.ErrInUse,
 			"%s on the subnet %s of network %s, and the engine cannot change the subnet or "+
 				"gateway of a network that exists; remove it with `docker network rm` first",
-			dockerNetworks(len(sub.Attachments)), sub.CIDR, p.N.Name)
+			dockerNetworks(len(sub.Attachments)), sub.CIDR, p.Called())
+	}
+	if sub.FromDHCP() && !edited.FromDHCP() {
+		if err := p.noneGiven(sub); err != nil {
+			return nil, err
+		}
 	}
 	return &edited, p.checkSubnet(&edited)
 }
@@ -292,77 +347,4 @@ func dockerNetworks(n int) string {
 		return "a Docker network is"
 	}
 	return fmt.Sprintf("%d Docker networks are", n)
-}
-
-// DropGateway ends the lease of the subnet's gateway.
-func (p *Plan) DropGateway(sub *ipam.Subnet) error {
-	if !sub.Gateway.IsValid() {
-		return nil
-	}
-	held, err := p.Lease(sub.ID, sub.Gateway)
-	if err != nil {
-		return err
-	}
-	if held == nil {
-		return nil
-	}
-	return p.SetLease(sub.ID, sub.Gateway, held, held.Unheld())
-}
-
-func removeSubnet(e *ipam.RemoveSubnet, c *ledger.Change) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network)
-	if err != nil {
-		return ipam.Result{}, err
-	}
-	sub, err := p.subnet(e.Subnet)
-	if err != nil {
-		return ipam.Result{}, err
-	}
-	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, p.UnmakeSubnet(sub)
-}
-
-// UnmakeSubnet takes a subnet that nobody uses out of the network. What is left of it then is memories.
-func (p *Plan) UnmakeSubnet(sub *ipam.Subnet) error {
-	if err := p.Unused(sub, false); err != nil {
-		return err
-	}
-	if err := p.DropGateway(sub); err != nil {
-		return err
-	}
-	if err := p.Note(&ipam.Event{Verb: ipam.SubnetRemoved, Subnet: sub.CIDR}, FactsOfSubnet(sub), nil); err != nil {
-		return err
-	}
-	if p.Index().Subnet(sub.ID).Records() > 0 {
-		p.AddOrphan(sub)
-	}
-	return p.RemoveSubnet(sub)
-}
-
-// DropSubnet removes a subnet with its network.
-func (p *Plan) DropSubnet(sub *ipam.Subnet) error {
-	if _, err := p.Tell(&ipam.Event{Verb: ipam.SubnetRemoved, Subnet: sub.CIDR}, FactsOfSubnet(sub), nil); err != nil {
-		return err
-	}
-	p.AddOrphan(sub)
-	return p.RemoveSubnet(sub)
-}
-
-// dropGatewayOf takes the gateway away from a subnet that others hold still, with the only attachment that has ever
-// asked for it: a Docker network that could not be created, above all, is to leave nothing behind that is refused to
-// the others.
-func dropGatewayOf(c *ledger.Change, at *ipam.Attachment, sub *ipam.Subnet, n *ipam.Network) error {
-	if sub.GatewayBy != at.ID || !sub.Gateway.IsValid() {
-		return nil
-	}
-	p := &Plan{c, n}
-	e := &ipam.Event{Verb: ipam.SubnetModified, Subnet: sub.CIDR, Attachment: at.ID,
-		Detail: "the Docker network that asked for the gateway is gone"}
-	if _, err := p.Tell(e, SubnetFacts{Gateway: sub.Gateway.String()}, SubnetFacts{Gateway: "none"}); err != nil {
-		return err
-	}
-	if err := p.DropGateway(sub); err != nil {
-		return err
-	}
-	sub.Gateway, sub.GatewayBy = netip.Addr{}, ipam.ID{}
-	return nil
 }

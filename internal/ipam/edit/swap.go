@@ -9,8 +9,8 @@ import (
 )
 
 // Owners that change places (a swap of two static addresses, or a ring of more) cannot each hold both addresses until
-// they run with the new ones, as BO-13 has it: each new address is another's old one. Where all of them are asked for by
-// one request, what one leaves is the next one's at once; who has it in hand keeps it in hand until its release.
+// they run with the new ones, as BO-13 has it: each new address is another's old one. Where all of them are asked for
+// by one request, what one leaves is the next one's at once; who has it in hand keeps it in hand until its release.
 
 // makeWay ends what is reserved of a wished address for another owner that leaves it by the same request, and tells
 // whether it did.
@@ -37,7 +37,7 @@ func (p *Plan) makeWay(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subn
 // leaves tells whether the request gives the owner of a reservation another static address in its place.
 func (p *Plan) leaves(r *ipam.Reservation, addr netip.Addr) bool {
 	for _, wanted := range reservationsOf(requestOf(p.Change).edits) {
-		if !wanted.Replace || ipam.CanonicalOwner(wanted.Owner) != r.Owner || !isNetwork(p.Change, p.N, wanted.Network) {
+		if !wanted.Replace || ipam.CanonicalOwner(wanted.Owner) != r.Owner || !isNetwork(p.Change, p.N, wanted) {
 			continue
 		}
 		if wanted.Number != int(r.Slot.Interface) ||
@@ -68,7 +68,7 @@ func reservationsOf(edits []ipam.Edit) (all []*ipam.AddReservation) {
 	return all
 }
 
-func isNetwork(c *ledger.Change, n *ipam.Network, ref string) bool {
-	found, err := c.Network(ref)
+func isNetwork(c *ledger.Change, n *ipam.Network, e *ipam.AddReservation) bool {
+	found, err := c.NetworkOf(e.Network, e)
 	return err == nil && found.ID == n.ID
 }

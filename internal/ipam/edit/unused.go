@@ -16,7 +16,7 @@ var ErrStop = errors.New("seen enough")
 func (p *Plan) Unused(sub *ipam.Subnet, reserved bool) error {
 	if n := len(sub.Attachments); n > 0 {
 		return ipam.Refuse(ipam.ErrInUse, "%s on the subnet %s of network %s; remove it with `docker network rm` first",
-			dockerNetworks(n), sub.CIDR, p.N.Name)
+			dockerNetworks(n), sub.CIDR, p.Called())
 	}
 	var used error
 	err := ledger.EachLease(p.Tx(), sub.ID, func(l *ipam.Lease) error {
@@ -24,11 +24,11 @@ func (p *Plan) Unused(sub *ipam.Subnet, reserved bool) error {
 		case l.Held() && (l.Kind != ipam.Gateway || l.Attachment != (ipam.ID{})):
 			used = ipam.Refuse(ipam.ErrInUse,
 				"the subnet %s of network %s is in use: %s is held by %s, which must give it "+
-					"back first", sub.CIDR, p.N.Name, l.Address, l.Holder())
+					"back first", sub.CIDR, p.Called(), l.Address, l.Holder())
 		case l.Reservation != nil && !reserved:
 			used = ipam.Help(ipam.Refuse(ipam.ErrInUse, "the subnet %s of network %s is in use: %s is reserved for %s",
 				sub.CIDR,
-				p.N.Name, l.Address, l.Reservation.Owner), ipam.Advise(ipam.DoEndReservation))
+				p.Called(), l.Address, l.Reservation.Owner), ipam.Advise(ipam.DoEndReservation))
 		default:
 			return nil
 		}

@@ -9,9 +9,9 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Bounds on accounts: a mapping looks at the patterns of all of them.
+// MaxAccounts and the rest are bounds on accounts: a mapping looks at the patterns of all of them.
 const (
-	maxAccounts = 1024
+	MaxAccounts = 1024
 	maxPatterns = 64
 	maxQuota    = 1 << 20
 )
@@ -43,7 +43,7 @@ func createAccount(e *ipam.CreateAccount, c *ledger.Change) error {
 			}
 		}
 	}
-	if n >= maxAccounts {
+	if n >= MaxAccounts {
 		return ipam.Help(ipam.Refuse(ipam.ErrExhausted, "there are %d accounts, and no more are kept; remove one first",
 			n), ipam.Advise(ipam.DoListAccounts))
 	}
@@ -188,6 +188,17 @@ func few(all []*ipam.Elastic) string {
 		noun = "address"
 	}
 	return "the " + noun + " " + strings.Join(names, ", ")
+}
+
+// Claimant is the account of one who is known by a name on a network, once some accounts are there besides those of the
+// store.
+func Claimant(ix *ledger.Index, besides []*ipam.Account, n *ipam.Network, instance string) string {
+	names := (&guest{n: n}).namesOf(instance)
+	best := bestClaim(ix, names)
+	for _, a := range besides {
+		best.or(a, names)
+	}
+	return best.account
 }
 
 // claim is how well an account's patterns fit somebody.

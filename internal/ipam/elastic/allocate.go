@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"net/netip"
 
+	"go4.org/netipx"
+
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
 )
@@ -48,7 +50,7 @@ func chosen(e *ipam.AllocateElastic, c *ledger.Change, account string) (netip.Ad
 		return e.Address, mayHave(e, c, account)
 	}
 	for _, r := range rangesOf(c.Index(), e.Host) {
-		if addr := lowest(r, func(addr netip.Addr) bool { return isFree(c, addr) }); addr.IsValid() {
+		if addr := lowest(c.Index(), r, netip.Prefix{}, leftOverHere(c)); addr.IsValid() {
 			return addr, nil
 		}
 	}
@@ -60,14 +62,37 @@ func chosen(e *ipam.AllocateElastic, c *ledger.Change, account string) (netip.Ad
 		"no elastic range %s has a free address", whose), ipam.Advise(ipam.DoAddElasticRange))
 }
 
-// lowest is the lowest address of a range that will do; the zero address where none does.
-func lowest(r *ipam.ElasticRange, does func(netip.Addr) bool) netip.Addr {
-	for addr := r.Range.From(); addr.IsValid() && r.Range.Contains(addr); addr = addr.Next() {
-		if does(addr) {
-			return addr
+// lowest is the lowest address of a range that will do; the zero address where none does: one without a record that
+// does not lie in avoid, or of those that were released one that may be taken again.
+func lowest(ix *ledger.Index, r *ipam.ElasticRange, avoid netip.Prefix, again func(*ipam.Elastic) bool) netip.Addr {
+	best := unrecorded(ix, r.Range.IPRange, avoid)
+	for addr := range ix.ReleasingElastics() {
+		lower := !best.IsValid() || addr.Less(best)
+		if lower && r.Range.Contains(addr) && !avoid.Contains(addr) && again(ix.Elastic(addr)) {
+			best = addr
 		}
 	}
-	return netip.Addr{}
+	return best
+}
+
+// unrecorded is the lowest address of a range that has no record and does not lie in avoid.
+func unrecorded(ix *ledger.Index, r netipx.IPRange, avoid netip.Prefix) netip.Addr {
+	for {
+		addr, ok := ix.FreeElastic(r)
+		if !ok || !avoid.Contains(addr) {
+			return addr
+		}
+		last := netipx.PrefixLastIP(avoid)
+		if !last.Less(r.To()) {
+			return netip.Addr{}
+		}
+		r = netipx.IPRangeFrom(last.Next(), r.To())
+	}
+}
+
+// leftOverHere tells of an address that was released whether no edge maps it any more.
+func leftOverHere(c *ledger.Change) func(*ipam.Elastic) bool {
+	return func(known *ipam.Elastic) bool { return leftOver(c.Index(), c.Host(), known.Address) }
 }
 
 // mayHave refuses an address that an account cannot have.
@@ -101,6 +126,10 @@ func knownRange(ix *ledger.Index, addr netip.Addr) (*ipam.ElasticRange, error) {
 	if r := rangeOf(ix, addr); r != nil {
 		return r, nil
 	}
+	if isMoving(ix, addr) {
+		return nil, ipam.Refuse(ipam.ErrInUse, "%s is of an elastic range that is being copied from one store to "+
+			"another; try again when that has ended", addr)
+	}
 	return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "%s is of no elastic range", addr),
 		ipam.Advise(ipam.DoListElasticRanges))
 }
@@ -111,12 +140,11 @@ func withinQuota(ix *ledger.Index, account string) error {
 	if a == nil || a.Quota == nil {
 		return nil
 	}
-	all := addressesOf(ix, account)
-	if len(all) < *a.Quota {
+	if ix.HeldElastics(account) < *a.Quota {
 		return nil
 	}
 	text := ""
-	if len(all) > 0 {
+	if all := addressesOf(ix, account); len(all) > 0 {
 		text = ", and has " + few(all)
 	}
 	return ipam.Help(ipam.RefuseAs(ipam.QuotaExceeded, ipam.ErrExhausted,

@@ -116,7 +116,7 @@ func asBefore(c *ledger.Change, e *ipam.AssociateElastic, was *ipam.Association,
 		return result, false, nil
 	}
 	if e.Network != "" {
-		n, err := namedNetwork(c, e.Network)
+		n, err := namedNetwork(c, e)
 		if err != nil {
 			return result, true, err
 		}
@@ -227,7 +227,7 @@ func setAssociation(c *ledger.Change, known *ipam.Elastic, want *ipam.Associatio
 		return err
 	}
 	event := &ipam.Event{Verb: verb, Address: known.Address, Name: of.Instance, Network: c.NetworkName(of.Network),
-		Detail: detail}
+		NetworkID: of.Network, Detail: detail}
 	if n := c.Index().Network(of.Network); n != nil {
 		event.Space = n.Space
 	}

@@ -144,8 +144,17 @@ func wantedSince(c *ledger.Change, one *ipam.Elastic, l *lead) (time.Time, error
 func (e *examination) leadsAway(c *ledger.Change, one *ipam.Elastic) error {
 	g, there, err := mapped(c, one.Association)
 	r := rangeOf(c.Index(), one.Address)
-	if err != nil || !there || g.host != c.Host() || r == nil || r.Host == "" || r.Host == c.Host() {
+	if err != nil || !there || g.host != c.Host() {
 		return err
+	}
+	if account := whoseNow(c, one, &g); account != one.Account {
+		e.add(c, one, ipam.UnmappedElastic, ipam.EventTime(one.Association.ID), fmt.Sprintf("%s is account %s's, and "+
+			"the container %s is account %s's by now, so that it is not mapped: disassociate it (berth elastic "+
+			"disassociate)", one.Address, one.Account, g.named(one.Association), account))
+		return nil
+	}
+	if r == nil || r.Host == "" || r.Host == c.Host() {
+		return nil
 	}
 	e.add(c, one, ipam.UnmappedElastic, ipam.EventTime(one.Association.ID), fmt.Sprintf("%s is of the elastic range %s "+
 		"of host %s, and %s runs on host %s: associate an address of the cluster, or run it there", one.Address, r.Range,

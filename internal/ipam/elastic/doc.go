@@ -8,6 +8,6 @@
 // owner or its network is in end.go, and who is associated with whom is looked up by lookup.go. What a host's edge is
 // to map is worked out in wanted.go, by track.go for all addresses and then for those that a commit can bear on
 // (commits.go), and told by news.go; what it has mapped it says to report.go; what those of hosts have said that are
-// no more is forgotten by sweep.go. show.go lists all of it, usage.go sums who had how much, and asker.go keeps who asks
-// for one account to what is its own.
+// no more is forgotten by sweep.go. show.go lists all of it, usage.go sums who had how much, and asker.go keeps who
+// asks for one account to what is its own.
 package elastic

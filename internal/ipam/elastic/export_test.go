@@ -40,7 +40,8 @@ func (s Room) Whole(ctx context.Context) (all map[netip.Addr]ipam.EdgeMapping, e
 	return all, err
 }
 
-// Tracked is a tracker that no net catches: it looks only at what commits have touched.
+// Tracked is a tracker. As long as the host's moment does not go on no net catches it: it looks only at what commits
+// have touched.
 type Tracked struct {
 	t     *tracker
 	told  map[netip.Addr]ipam.EdgeMapping
@@ -49,16 +50,29 @@ type Tracked struct {
 
 // Tracked begins to follow what is committed.
 func (s Room) Tracked(ctx context.Context) *Tracked {
-	t := s.track(ctx)
-	t.tick.Stop()
-	return &Tracked{t: t, told: map[netip.Addr]ipam.EdgeMapping{}}
+	return &Tracked{t: s.track(ctx), told: map[netip.Addr]ipam.EdgeMapping{}}
 }
+
+// Lose has it never hear of what was committed and noted, and tells how many records that were.
+func (t *Tracked) Lose() int {
+	seen, _ := t.t.commits.Take()
+	return len(seen)
+}
+
+// Ranges are those of which an edge was told.
+func (t *Tracked) Ranges() []ipam.EdgeRange { return t.t.ranges }
+
+// InNet is in how many ticks each address is looked at, and Tick how long one is.
+const (
+	InNet = inNet
+	Tick  = lookAgain
+)
 
 // End waits until nothing of it runs; the context has ended.
 func (t *Tracked) End() { t.t.end() }
 
 // Woken has a token once something was committed.
-func (t *Tracked) Woken() <-chan struct{} { return t.t.commits.woken }
+func (t *Tracked) Woken() <-chan struct{} { return t.t.commits.Woken() }
 
 // Told is what an edge has been told after all that was committed and noted.
 func (t *Tracked) Told(ctx context.Context) (map[netip.Addr]ipam.EdgeMapping, error) {
@@ -71,4 +85,70 @@ func (t *Tracked) Told(ctx context.Context) (map[netip.Addr]ipam.EdgeMapping, er
 	t.Looks += len(t.t.looked)
 	clear(t.t.looked)
 	return maps.Clone(t.told), nil
+}
+
+// Kept is a keeper that looks only when it is told to, and by itself at nothing as long as the host's moment does not
+// go on.
+type Kept struct{ k *keeper }
+
+// Kept begins one.
+func (s Room) Kept(ctx context.Context) *Kept { return &Kept{s.keeper(ctx)} }
+
+// End waits until nothing of it runs; the context has ended.
+func (k *Kept) End() { k.k.leads.end() }
+
+// Woken has a token once something was committed.
+func (k *Kept) Woken() <-chan struct{} { return k.k.leads.commits.Woken() }
+
+// Hear has the witness say something.
+func (k *Kept) Hear() { k.k.heard = true }
+
+// Round settles what is to be looked at, and tells at how many guests it was.
+func (k *Kept) Round(ctx context.Context) (guests int, err error) {
+	due, err := k.k.round(ipam.WithActor(ctx, keeperActor))
+	return len(due), err
+}
+
+// Unsettled are the guests of this host that do not have what they are to have, and addresses that nobody looks after,
+// worked out of all records at once.
+func (s Room) Unsettled(ctx context.Context) (all []string, err error) {
+	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+		all = nil
+		places, gone := systemGuests(c)
+		more, err := autoGuests(c)
+		if err != nil {
+			return err
+		}
+		for _, addr := range gone {
+			all = append(all, addr.String())
+		}
+		for _, at := range append(places, more...) {
+			one, err := stand(c, at, s.ledger.Now())
+			if err != nil {
+				return err
+			}
+			if !one.settled() || one.pending {
+				all = append(all, at.addr.String())
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// Lowest is the lowest free address of all ranges of the cluster, or of a host, by a look at each: slow, and plain to
+// see.
+func (s Room) Lowest(ctx context.Context, host string) (lowest netip.Addr, err error) {
+	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+		for _, r := range rangesOf(c.Index(), host) {
+			for addr := r.Range.From(); r.Range.Contains(addr); addr = addr.Next() {
+				if isFree(c, addr) {
+					lowest = addr
+					return nil
+				}
+			}
+		}
+		return nil
+	})
+	return lowest, err
 }

@@ -43,9 +43,11 @@ func takesOver(c *ledger.Change, gone goneFor, from string, addr netip.Addr) (ok
 	if r != nil {
 		wait = r.TTL
 	}
+	at := c.Index().Applied(ledger.AppliedAt{Host: from, Address: addr})
+	untimed := at != nil && at.Untimed
 	switch left := time.Duration(wait) + lateness - long; {
-	case r != nil && r.OnCut == ipam.CutKeep && !removed:
-		return false, 0, nil
+	case (untimed || r != nil && r.OnCut == ipam.CutKeep) && !removed:
+		return false, 0, nil // nothing there ends by itself
 	case !is:
 		return false, lookGone, nil
 	case left > 0:
@@ -100,7 +102,8 @@ func grant(c *ledger.Change, gone goneFor, m *ipam.EdgeMapping) (number uint64, 
 		return 0, again, err
 	}
 	number = c.NextID()
-	return number, 0, c.SetApplied(ledger.AppliedAt{Host: c.Host(), Address: m.Elastic}, &ipam.Applied{Host: c.Host(),
-		Address: m.Elastic, Association: m.Association, Guest: m.Guest, Since: c.Now(), InForce: true, Grant: number,
-		Unsaid: true})
+	at := ledger.AppliedAt{Host: c.Host(), Address: m.Elastic}
+	was := c.Index().Applied(at)
+	return number, 0, c.SetApplied(at, &ipam.Applied{Host: c.Host(), Address: m.Elastic, Association: m.Association,
+		Guest: m.Guest, Since: c.Now(), InForce: true, Grant: number, Unsaid: true, Untimed: was != nil && was.Untimed})
 }

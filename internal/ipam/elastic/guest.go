@@ -1,6 +1,7 @@
 package elastic
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -57,10 +58,10 @@ func candidates(sx *ledger.SubnetIndex, n *ipam.Network, owner string) (all []ne
 		all = slices.AppendSeq(all, sx.ByOwner().Of(name))
 	}
 	for _, name := range n.NamesOf(owner) {
-		all = slices.AppendSeq(all, sx.ByName().Of(ipam.RememberedName(name)))
+		all = slices.AppendSeq(all, sx.SawName(ipam.RememberedName(name)))
 	}
 	if mac, err := ipam.ParseMAC(owner); err == nil {
-		all = slices.AppendSeq(all, sx.ByMAC().Of(mac))
+		all = slices.AppendSeq(all, sx.SawMAC(mac))
 	}
 	slices.SortFunc(all, netip.Addr.Compare)
 	return slices.Compact(all)
@@ -123,6 +124,9 @@ func (g *guest) namesOf(owner string) (names []string) {
 	return names
 }
 
+// named is the name of the container that has it, or else whom an association names.
+func (g *guest) named(a *ipam.Association) string { return cmp.Or(g.name, a.Instance) }
+
 // find is the guest that an association means, and refuses where there is none, or it is not clear which.
 func find(c *ledger.Change, e *ipam.AssociateElastic, owner string) (guest, error) {
 	all, err := findAll(c, e, owner)
@@ -160,7 +164,7 @@ func find(c *ledger.Change, e *ipam.AssociateElastic, owner string) (guest, erro
 // findAll are all guests that an association can mean, of the network that it names or of all.
 func findAll(c *ledger.Change, e *ipam.AssociateElastic, owner string) (all []guest, err error) {
 	if e.Network != "" {
-		n, err := namedNetwork(c, e.Network)
+		n, err := namedNetwork(c, e)
 		if err != nil {
 			return nil, err
 		}
@@ -192,8 +196,10 @@ func findAll(c *ledger.Change, e *ipam.AssociateElastic, owner string) (all []gu
 	return all, nil
 }
 
-func namedNetwork(c *ledger.Change, ref string) (*ipam.Network, error) {
-	n, err := c.Network(ref)
+// namedNetwork is the network that an association names: of several that Docker calls so the one of the address's family.
+func namedNetwork(c *ledger.Change, e *ipam.AssociateElastic) (*ipam.Network, error) {
+	ref := e.Network
+	n, err := c.NetworkOf(ref, e)
 	if err != nil && c.Member() != nil && c.Index().NetworkNamed(ref) == (ipam.ID{}) {
 		return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no network %q in the cluster's spaces, and "+
 			"elastic addresses of a cluster are mapped on its own networks only", ref),

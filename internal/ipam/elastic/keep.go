@@ -2,16 +2,13 @@ package elastic
 
 import (
 	"context"
-	"iter"
 	"maps"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
-	"berth/store"
 )
 
 const (
@@ -23,22 +20,87 @@ const (
 	keepAll = 30 * time.Second
 	// keepPage is at how many guests it is looked without letting requests in between.
 	keepPage = 128
+	// keepAnew is after which time it is begun anew where it could not go on.
+	keepAnew = 5 * time.Second
 )
 
 // KeepSystem gives each container of this host that runs on a network with the mode auto a system address, and takes it
 // back when that ends (CS-7, CS-8), until ctx ends. It goes by what is committed and by what the witness hears, and is
-// on the way of no request. It returns nil when ctx ends, else why it could not go on; it may be called again.
-func (s Room) KeepSystem(ctx context.Context) error {
+// on the way of no request. Where it cannot go on, failed hears why, and it begins anew after some seconds.
+func (s Room) KeepSystem(ctx context.Context, failed func(error)) {
 	if s.ledger.NoElastic() {
-		return nil
+		return
 	}
-	k := &keeper{Room: s, began: s.ledger.Now(), all: true, woken: make(chan struct{}, 1)}
-	ctx, cancel := context.WithCancel(ipam.WithActor(ctx, keeperActor))
-	var listening sync.WaitGroup
-	defer listening.Wait()
-	defer cancel()
-	committed := k.watch(ctx) // before anything is read
-	listening.Go(func() { k.listen(ctx, committed) })
+	ctx = ipam.WithActor(ctx, keeperActor)
+	for ctx.Err() == nil {
+		err := s.awaitAuto(ctx)
+		if err == nil {
+			err = s.keepAuto(ctx)
+		}
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		failed(err)
+		rest(ctx, keepAnew, nil)
+	}
+}
+
+// awaitAuto waits as long as no network is on auto and no system address is to be taken back, and hears of nothing but
+// networks meanwhile: most hosts have none such, and pay nothing for it.
+func (s Room) awaitAuto(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	planned := s.ledger.Watch(ctx, []byte{ledger.NetworkKeys}, nil)
+	defer func() { cancel(); planned.Wait() }()
+	for {
+		needed := false
+		if err := s.ledger.Look(ctx, func(c *ledger.Change) (err error) { needed = needsKeeper(c); return nil }); err != nil {
+			return err
+		}
+		for waited := false; !waited && !needed; {
+			next := time.NewTimer(keepAll)
+			select {
+			case <-ctx.Done():
+				next.Stop()
+				return ctx.Err()
+			case <-next.C:
+				waited = true
+			case <-planned.Woken():
+				next.Stop()
+				waited = namesAuto(planned.Take())
+			}
+		}
+		if needed {
+			return nil
+		}
+	}
+}
+
+// namesAuto tells whether some commits can have turned a network to auto.
+func namesAuto(seen map[string][]byte, missed bool) bool {
+	for _, value := range seen {
+		if n, there := ledger.Decoded[ipam.Network](value); there && n.Value.Elastic == ipam.ElasticAuto {
+			return true
+		}
+	}
+	return missed
+}
+
+// needsKeeper tells whether there is anything to keep.
+func needsKeeper(c *ledger.Change) bool {
+	for _, nx := range c.Index().Networks() {
+		if n := nx.Record(); n != nil && n.Elastic == ipam.ElasticAuto {
+			return true
+		}
+	}
+	places, gone := systemGuests(c)
+	return len(places)+len(gone) > 0
+}
+
+// keepAuto keeps system addresses until there is nothing to keep any more, or ctx ends.
+func (s Room) keepAuto(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	k := s.keeper(ctx)
+	defer func() { cancel(); k.leads.end() }()
 	var changed <-chan struct{}
 	if watch := s.ledger.Known().Watch; watch != nil {
 		var end func()
@@ -46,268 +108,141 @@ func (s Room) KeepSystem(ctx context.Context) error {
 		defer end()
 	}
 	for {
-		pending, err := k.round(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
+		if _, err := k.round(ctx); err != nil || !k.needed {
 			return err
 		}
-		next := keepAll
-		if pending {
-			next = keepAgain
-		}
 		if !rest(ctx, restBetween, nil) {
-			return nil
+			return ctx.Err()
 		}
-		timer := time.NewTimer(next)
+		next := time.NewTimer(k.next())
 		select {
 		case <-ctx.Done():
-		case <-timer.C:
-			k.want(nil)
+		case <-next.C:
 		case <-changed:
-			k.want(nil)
-		case <-k.woken:
+			k.heard = true
+		case <-k.leads.commits.Woken():
 		}
-		timer.Stop()
+		next.Stop()
 	}
 }
 
-// keeper is what KeepSystem has to look at.
+// keeper is what is known of the guests of this host, and at which of them it is to be looked.
 type keeper struct {
 	Room
 	began time.Time // from when on the witness could tell
-	woken chan struct{}
+	leads *tracker  // what is mapped to guests, be it in place of a system address
 
-	mu   sync.Mutex
-	all  bool                     // all guests are to be looked at
-	some map[*ipam.Event]struct{} // or those of these events
-
-	short bool // for some guest no address was free when it was last looked at all
+	networks map[ipam.ID]autoTerms     // that are on auto
+	here     map[netip.Addr][]ipam.ID  // guests that run here on those, with their subnets
+	by       map[guestPlace]netip.Addr // what is mapped to them, as it was when they were looked at
+	lacking  map[guestPlace]bool       // those of them for which no address was free
+	waits    map[guestPlace]bool       // those of which more has to be known, or that were changed just now
+	looked   map[guestPlace]bool       // since the last tick
+	before   map[guestPlace]bool       // since the one before that
+	ticked   time.Duration             // the host's moment of the last tick
+	wholly   time.Duration             // and of the last look at all guests
+	all      bool                      // all are to be looked at
+	heard    bool                      // the witness has said something
+	needed   bool                      // there is something to keep
 }
 
-// want has a guest looked at to which something happened; nil: all.
-func (k *keeper) want(e *ipam.Event) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if e == nil || len(k.some) >= 10*keepPage {
-		k.all, k.some = true, nil
-		return
+func (s Room) keeper(ctx context.Context) *keeper {
+	now := s.ledger.Moment()
+	k := &keeper{Room: s, began: s.ledger.Now(), networks: map[ipam.ID]autoTerms{}, here: map[netip.Addr][]ipam.ID{},
+		by:      map[guestPlace]netip.Addr{},
+		lacking: map[guestPlace]bool{}, waits: map[guestPlace]bool{}, looked: map[guestPlace]bool{},
+		before: map[guestPlace]bool{}, ticked: now, wholly: now, all: true}
+	k.leads = s.trackBy(s.ledger.Watch(ctx, keeping, nil)) // before anything is read
+	k.leads.worked, k.leads.moved = map[netip.Addr]bool{}, map[netip.Addr]bool{}
+	return k
+}
+
+// next is after which time it is worth looking by itself.
+func (k *keeper) next() time.Duration {
+	if len(k.waits) > 0 {
+		return keepAgain
 	}
-	if k.some == nil {
-		k.some = map[*ipam.Event]struct{}{}
+	return lookAgain
+}
+
+// round settles what is to be looked at, and tells at which guests it was.
+func (k *keeper) round(ctx context.Context) (due map[guestPlace]bool, err error) {
+	seen, missed := k.leads.commits.Take()
+	due = map[guestPlace]bool{}
+	now := k.ledger.Moment()
+	k.all = k.bears(seen, due) || missed || k.all || now-k.wholly >= keepAll
+	if _, err := k.leads.after(ctx, seen, missed || k.all); err != nil {
+		return due, err
 	}
-	k.some[e] = struct{}{}
-}
-
-// taken is what is to be looked at now.
-func (k *keeper) taken() (all bool, some []*ipam.Event) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	all, some = k.all, slices.Collect(maps.Keys(k.some))
-	k.all, k.some = false, nil
-	return all, some
-}
-
-// watch are the events that are committed from now on.
-func (k *keeper) watch(ctx context.Context) iter.Seq2[store.Change, error] {
-	return k.ledger.Store().Watch(ctx, []byte{ledger.EventKeys})
-}
-
-// listen hears what is committed. Where that breaks off, all is looked at once it goes on.
-func (k *keeper) listen(ctx context.Context, committed iter.Seq2[store.Change, error]) {
-	for ctx.Err() == nil {
-		for change, err := range committed {
-			if err != nil {
-				break
-			}
-			k.hear(&change)
+	k.hear(due)
+	maps.Copy(k.looked, due)
+	k.tick(now, due)
+	if k.all {
+		if err := k.whole(ctx, due); err != nil {
+			return due, err
 		}
-		if !rest(ctx, keepAgain, nil) {
-			return
-		}
-		committed = k.watch(ctx)
-		k.want(nil)
-		wakeOne(k.woken)
+		k.wholly = now
 	}
+	k.all = false
+	return due, k.settle(ctx, due)
 }
 
-// hear takes in one change of the events; what was trimmed says nothing.
-func (k *keeper) hear(change *store.Change) {
-	if change.Value == nil {
-		return
-	}
-	e, err := ipam.DecodeEvent(ledger.EventID(change.Key), change.Value)
-	switch {
-	case err != nil || !isOfLease(e.Verb) && k.concerns(e):
-		k.want(nil)
-	case k.concerns(e):
-		k.want(e)
-	default:
-		return
-	}
-	wakeOne(k.woken)
-}
-
-func wakeOne(waiting chan struct{}) {
-	select {
-	case waiting <- struct{}{}:
-	default:
-	}
-}
-
-// isOfLease tells whether a verb is about one lease.
-func isOfLease(v ipam.Verb) bool {
-	switch v {
-	case ipam.LeaseTaken, ipam.LeaseReleased, ipam.LeaseNamed, ipam.LeaseMoved, ipam.GuessedWrong:
-		return true
-	}
-	return false
-}
-
-// concerns tells whether something that happened can change what guests of this host are to have.
-func (k *keeper) concerns(e *ipam.Event) bool {
-	switch {
-	case e.Verb == ipam.ElasticApplied:
-		return false
-	case isOfLease(e.Verb):
-		return k.ledger.Member() == nil || e.Host == k.ledger.Host()
-	}
-	return e.Actor != keeperActor
-}
-
-// round settles what is to be looked at, and tells whether more has to be known of somebody.
-func (k *keeper) round(ctx context.Context) (pending bool, err error) {
-	all, some := k.taken()
-	places, err := k.places(ctx, all, some)
-	if err != nil {
-		return false, err
-	}
+// settle looks at some guests, and gives and takes back what is to be.
+func (k *keeper) settle(ctx context.Context, due map[guestPlace]bool) error {
 	unnamed := false
-	if all {
-		k.short = false
-	}
-	for page := range slices.Chunk(places, keepPage) {
-		var due []guestPlace
+	for page := range slices.Chunk(inOrder(due), keepPage) {
+		var wrong []guestPlace
 		err := k.ledger.Look(ctx, func(c *ledger.Change) error {
 			for _, at := range page {
 				s, err := stand(c, at, k.began)
 				if err != nil {
 					return err
 				}
-				pending, unnamed = pending || s.pending, unnamed || s.unnamed
-				k.short = k.short || s.noneFree
+				k.note(at, &s)
+				unnamed = unnamed || s.unnamed
 				if !s.settled() {
-					due = append(due, at)
+					wrong = append(wrong, at)
 				}
 			}
 			return nil
 		})
-		if err == nil {
-			err = inPages(ctx, k.ledger, due, func(c *ledger.Change, at guestPlace) error {
-				return settle(c, at, k.began)
-			})
-		}
 		if err != nil {
-			return false, err
+			return err
 		}
-		pending = pending || k.short && len(due) > 0 // perhaps one is free now
+		for _, at := range wrong {
+			k.waits[at] = true // until it is seen to be settled
+		}
+		err = inPages(ctx, k.ledger, wrong, func(c *ledger.Change, at guestPlace) error {
+			return settle(c, at, k.began)
+		})
+		if err != nil {
+			return err
+		}
 	}
 	if look := k.ledger.Known().Look; unnamed && look != nil {
 		look()
 	}
-	if pending {
-		k.want(nil)
-	}
-	return pending, nil
+	return nil
 }
 
-// places are where guests lie that are to be looked at.
-func (k *keeper) places(ctx context.Context, all bool, some []*ipam.Event) (places []guestPlace, err error) {
-	if !all {
-		k.ledger.Read(func(ix *ledger.Index) {
-			for _, e := range some {
-				if id := ix.SubnetAt(e.Space, e.Subnet); id != (ipam.ID{}) {
-					places = append(places, guestPlace{id, e.Address})
-				}
-			}
-		})
-		return places, nil
+// note takes down how it stands with a guest.
+func (k *keeper) note(at guestPlace, s *standing) {
+	mark(k.lacking, at, s.noneFree)
+	mark(k.waits, at, s.pending)
+	subnets := slices.DeleteFunc(k.here[at.addr], func(id ipam.ID) bool { return id == at.subnet })
+	if delete(k.by, at); s.runs {
+		subnets = append(subnets, at.subnet)
+		k.by[at] = s.by
 	}
-	var gone []netip.Addr
-	err = k.ledger.Look(ctx, func(c *ledger.Change) error {
-		places, gone = systemGuests(c)
-		more, err := autoGuests(c)
-		places = append(places, more...)
-		return err
-	})
-	if err != nil {
-		return nil, err
+	if k.here[at.addr] = subnets; len(subnets) == 0 {
+		delete(k.here, at.addr)
 	}
-	slices.SortFunc(places, func(a, b guestPlace) int { return a.addr.Compare(b.addr) })
-	places = slices.Compact(places)
-	return places, inPages(ctx, k.ledger, gone, func(c *ledger.Change, addr netip.Addr) error {
-		if known := c.Index().Elastic(addr); known != nil && isAdrift(c, known) {
-			return takeBack(c, known, "its network is gone, or its host")
-		}
-		return nil
-	})
 }
 
-// systemGuests are the guests of this host that have system addresses, and those of such addresses that have no guest
-// any more which somebody would look at.
-func systemGuests(c *ledger.Change) (places []guestPlace, gone []netip.Addr) {
-	for addr, one := range c.Index().Elastics() {
-		if !one.System || one.State != ipam.ElasticAllocated {
-			continue
-		}
-		if isAdrift(c, one) {
-			gone = append(gone, addr)
-		} else if isOurs(c, addr) {
-			places = append(places, guestPlace{subnetOf(c, one).ID, one.Association.Guest})
-		}
+func mark(in map[guestPlace]bool, at guestPlace, is bool) {
+	if is {
+		in[at] = true
+	} else {
+		delete(in, at)
 	}
-	return places, gone
-}
-
-// subnetOf is the subnet of the guest of a system address; nil where it has none any more.
-func subnetOf(c *ledger.Change, one *ipam.Elastic) *ipam.Subnet {
-	if one.Association == nil {
-		return nil
-	}
-	return subnetAt(c.Index(), one.Association.Network, one.Association.Guest)
-}
-
-// isAdrift tells whether no keeper looks at the guest of a system address: its network or its host is gone.
-func isAdrift(c *ledger.Change, one *ipam.Elastic) bool {
-	if !one.System || one.State != ipam.ElasticAllocated {
-		return false
-	}
-	if r := rangeOf(c.Index(), one.Address); r != nil && c.Member() != nil && r.Host != c.Host() {
-		h := c.Index().Host(r.Host)
-		return h == nil || h.State == ipam.HostRemoved
-	}
-	return !isOurs(c, one.Address) || subnetOf(c, one) == nil
-}
-
-// autoGuests are the addresses that containers of this host have on networks with the mode auto.
-func autoGuests(c *ledger.Change) (places []guestPlace, err error) {
-	for id, nx := range c.Index().Networks() {
-		n := nx.Record()
-		if n == nil || n.Stage != "" || n.Elastic != ipam.ElasticAuto {
-			continue
-		}
-		for _, sub := range c.Index().NetworkIndex(id).Subnets() {
-			err := ledger.EachLease(c.Tx(), sub, func(l *ipam.Lease) error {
-				if runsHere(c, l) {
-					places = append(places, guestPlace{sub, l.Address})
-				}
-				return nil
-			})
-			if err != nil {
-				return nil, err
-			}
-		}
-	}
-	return places, nil
 }

@@ -4,9 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
 )
 
 // thousands has an account with so many addresses, each associated with an owner of net1's second subnet.
@@ -66,6 +70,89 @@ func TestThousandsOfANetwork(t *testing.T) {
 	if _, err := b.Network(t.Context(), "net1"); !errors.Is(err, ipam.ErrNotFound) {
 		t.Errorf("the network is there still: %v", err)
 	}
+}
+
+// TestDryRunOfThousands: what an account of many addresses would release is shown where one transaction holds it, and
+// else refused with the reason, without a word of several requests.
+func TestDryRunOfThousands(t *testing.T) {
+	b := begin(t)
+	b.crowd(900)
+	remove := &ipam.RemoveAccount{Account: "crowd", Force: true}
+	out, err := b.Edit(t.Context(), ipam.EditOptions{DryRun: true}, remove)
+	if err != nil || len(out.Results) != 1 || len(out.Results[0].Addresses) != 900 {
+		t.Fatalf("a dry run of 900 comes to %d results, %v", len(out.Results), err)
+	}
+	var all []ipam.Edit
+	for one, i := addr("198.18.100.0"), 0; i < 4500; i++ {
+		all = append(all, &ipam.AllocateElastic{Account: "crowd", Address: one})
+		if one = one.Next(); len(all) == ipam.MaxEdits || i == 4499 {
+			if _, err := b.Edit(t.Context(), ipam.EditOptions{}, all...); err != nil {
+				t.Fatal(err)
+			}
+			all = nil
+		}
+	}
+	if _, err = b.Edit(t.Context(), ipam.EditOptions{DryRun: true}, remove); !errors.Is(err, ipam.ErrInvalid) ||
+		!strings.Contains(err.Error(), "a dry run shows what one transaction holds") {
+		t.Fatalf("a dry run of 5400: %v", err)
+	}
+	b.consistent()
+	b.edit(remove)
+}
+
+// TestLowest: the lowest free address is the one that a look at each finds, whatever was taken and given back, and in
+// whichever order (CS-2).
+func TestLowest(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		b := begin(t)
+		defer b.Ledger.Store().Close()
+		b.edit(&ipam.AddElasticRange{Range: rangeAt(t, "2001:db8::10-2001:db8::13")})
+		b.reserve("web", "10.20.0.9")
+		drawn := func() netip.Addr {
+			from := rapid.SampledFrom([]string{elastic, "2001:db8::10"}).Draw(rt, "range")
+			at := addr(from)
+			for range rapid.IntRange(0, 3).Draw(rt, "at") {
+				at = at.Next()
+			}
+			return at
+		}
+		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
+			var e ipam.Edit
+			switch rapid.SampledFrom([]string{"take", "any", "release", "map", "forget", "left"}).Draw(rt, "what") {
+			case "take":
+				e = &ipam.AllocateElastic{Address: drawn()}
+			case "release":
+				e = &ipam.ReleaseElastic{Address: drawn()}
+			case "map": // so that it waits for the edge when it is released
+				one := drawn()
+				_, _ = b.Edit(t.Context(), ipam.EditOptions{}, &ipam.AssociateElastic{Address: one, Instance: "web"})
+				b.report(ipam.EdgeReport{Applied: []ipam.EdgeApplied{{Address: one}}})
+				e = &ipam.DisassociateElastic{Address: one}
+			case "left": // released, and the edge that had it is no more
+				one := &ipam.Elastic{Address: drawn(), State: ipam.ElasticReleasing, Account: ipam.DefaultAccount}
+				err := b.Ledger.Update(t.Context(), func(c *ledger.Change) error { return c.SetElastic(one.Address, one) })
+				if err != nil {
+					rt.Fatal(err)
+				}
+				continue
+			case "forget":
+				b.report(ipam.EdgeReport{Whole: true})
+				continue
+			case "any":
+				want, err := b.Lowest(t.Context(), "")
+				if err != nil {
+					rt.Fatal(err)
+				}
+				out, err := b.Edit(t.Context(), ipam.EditOptions{}, &ipam.AllocateElastic{})
+				if err != nil && want.IsValid() || err == nil && out.Results[0].Addresses[0] != want {
+					rt.Fatalf("%s is the lowest free one, and the answer is %v %v", want, out.Results, err)
+				}
+				continue
+			}
+			_, _ = b.Edit(t.Context(), ipam.EditOptions{}, e)
+		}
+		b.consistent()
+	})
 }
 
 // TestPages: the list by pages is the list.

@@ -44,7 +44,7 @@ func (s Room) EdgeNews(ctx context.Context, looks bool) iter.Seq2[ipam.EdgeNews,
 			if any && !yield(news, nil) || looks {
 				return
 			}
-			if !rest(ctx, restBetween, nil) || !rest(ctx, lookAgain, wanted.commits.woken) {
+			if !rest(ctx, restBetween, nil) || !rest(ctx, lookAgain, wanted.commits.Woken()) {
 				return
 			}
 		}

@@ -40,7 +40,7 @@ func addRange(e *ipam.AddElasticRange, c *ledger.Change) error {
 	if err != nil {
 		return err
 	}
-	for _, other := range c.Index().ElasticRanges() {
+	for _, other := range c.Index().AllElasticRanges() {
 		if other.Range.Overlaps(r.Range.IPRange) {
 			return ipam.Help(ipam.RefuseAs(ipam.ElasticRangeOverlaps, ipam.ErrOverlap,
 				"the range %s overlaps the elastic range %s of %s", r.Range, other.Range, whoseRange(other)),
@@ -214,6 +214,16 @@ func rangeOf(ix *ledger.Index, addr netip.Addr) *ipam.ElasticRange {
 		}
 	}
 	return nil
+}
+
+// isMoving tells whether an address is of a range that is being copied.
+func isMoving(ix *ledger.Index, addr netip.Addr) bool {
+	for _, r := range ix.AllElasticRanges() {
+		if r.Moving && r.Range.Contains(addr) {
+			return true
+		}
+	}
+	return false
 }
 
 // rangesOf are the ranges of a host, or with the empty one those of the cluster, by address.

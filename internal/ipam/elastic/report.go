@@ -153,6 +153,7 @@ func noteApplied(c *ledger.Change, one *ipam.EdgeApplied, whole bool, upto uint6
 	now := &ipam.Applied{Host: at.Host, Address: one.Address, Association: one.Association, Guest: one.Guest,
 		Since: c.Now(), Error: one.Error, InForce: one.Error == "" || known != nil && known.InForce, Grant: one.Grant}
 	if c.Member() != nil {
+		now.Untimed = known != nil && known.Untimed && one.Error != ""
 		granted := known != nil && known.InForce
 		switch {
 		case one.Staged && granted && !(whole && one.Error == "" && known.Grant <= upto):
@@ -170,12 +171,11 @@ func noteApplied(c *ledger.Change, one *ipam.EdgeApplied, whole bool, upto uint6
 			return nil
 		}
 	}
-	name := ""
+	event := &ipam.Event{Verb: ipam.ElasticApplied, Address: one.Address, Detail: one.Error}
 	if e := c.Index().Elastic(one.Address); e != nil && e.Association != nil {
-		name = e.Association.Instance
+		event.Name, event.NetworkID = e.Association.Instance, e.Association.Network
 	}
-	_, err := tell(c, &ipam.Event{Verb: ipam.ElasticApplied, Address: one.Address, Name: name, Detail: one.Error}, nil,
-		nil)
+	_, err := tell(c, event, nil, nil)
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Elastics lists the elastic addresses that are not free and that lie behind one, of an account or with the empty one of
-// all, by address: at most limit of them, or with 0 all.
+// Elastics lists the elastic addresses that are not free and that lie behind one, of an account or with the empty one
+// of all, by address: at most limit of them, or with 0 all.
 func (s Room) Elastics(ctx context.Context, account string, after netip.Addr, limit int) (all []ipam.ElasticInfo,
 	err error) {
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
@@ -25,7 +25,7 @@ func (s Room) Elastics(ctx context.Context, account string, after netip.Addr, li
 		}
 		var addrs []netip.Addr
 		for addr, one := range c.Index().Elastics() {
-			if after.Less(addr) && (account == "" || one.Account == account) {
+			if after.Less(addr) && (account == "" || one.Account == account) && !isMoving(c.Index(), addr) {
 				addrs = append(addrs, addr)
 			}
 		}
@@ -95,7 +95,7 @@ func showAssociation(c *ledger.Change, info *ipam.ElasticInfo, a *ipam.Associati
 		return err
 	}
 	info.Associated, info.Instance, info.EgressOnly = true, a.Instance, a.EgressOnly
-	info.Network, info.Guest, info.Host = c.NetworkName(a.Network), a.Guest, g.host
+	info.Network, info.NetworkID, info.Guest, info.Host = c.NetworkName(a.Network), a.Network, a.Guest, g.host
 	if there {
 		info.Guest, info.Interface = g.addr, int(g.slot.Interface)
 	}

@@ -8,8 +8,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// TestOverNoSubnet: an elastic range lies over no subnet, and a subnet is planned over no elastic range, be it asked for
-// by a person, by the engine, or carved out of a base.
+// TestOverNoSubnet: an elastic range lies over no subnet, and a subnet is planned over no elastic range, be it asked
+// for by a person, by the engine, or carved out of a base.
 func TestOverNoSubnet(t *testing.T) {
 	b := begin(t)
 	over := func(text string) ipam.Edit {

@@ -50,10 +50,12 @@ type standing struct {
 	account string // whose it is to be, where one is wanted
 	// why none is wanted, or there is none
 	why       string
-	published []string // it publishes these ports, which is why
-	noneFree  bool     // which is why
-	unnamed   bool     // it is not known yet whose the guest address is, or whether he is there still
-	pending   bool     // nothing is to change before more is known
+	published []string   // it publishes these ports, which is why
+	noneFree  bool       // which is why
+	runs      bool       // it runs here, on a network with the mode auto
+	by        netip.Addr // the address that is mapped to it, this or another; zero: none is
+	unnamed   bool       // it is not known yet whose the guest address is, or whether he is there still
+	pending   bool       // nothing is to change before more is known
 }
 
 // settled tells whether a guest has what it is to have.
@@ -87,6 +89,9 @@ func stand(c *ledger.Change, at guestPlace, began time.Time) (s standing, err er
 	if err != nil || !runsHere(c, l) {
 		s.why = "its container has stopped"
 		return s, err
+	}
+	if s.runs = true; s.has != nil {
+		s.by = s.has.Address
 	}
 	s.judge(c, sub, l, began)
 	if s.want == nil || s.pending {
@@ -144,7 +149,7 @@ func (s *standing) fit(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet) erro
 		return err
 	}
 	if other != nil && !other.System {
-		s.want, s.why = nil, other.Address.String()+" is mapped in its place"
+		s.by, s.want, s.why = other.Address, nil, other.Address.String()+" is mapped in its place"
 		return nil
 	}
 	s.account = claimedBy(c.Index(), g.namesOf(g.name))
@@ -182,8 +187,8 @@ func lowestFree(c *ledger.Change, guests netip.Prefix, account string) netip.Add
 		if r.Range.From().Is6() != guests.Addr().Is6() {
 			continue
 		}
-		addr := lowest(r, func(addr netip.Addr) bool {
-			return !guests.Contains(addr) && (isFree(c, addr) || returning(c.Index().Elastic(addr), account))
+		addr := lowest(c.Index(), r, guests, func(known *ipam.Elastic) bool {
+			return returning(known, account) || leftOver(c.Index(), c.Host(), known.Address)
 		})
 		if addr.IsValid() {
 			return addr

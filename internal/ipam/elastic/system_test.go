@@ -87,14 +87,9 @@ func (b *bench) mode(mode string) {
 // keep runs a keeper until end is called, at the latest at the end of the test.
 func (b *bench) keep() (end func()) {
 	ctx, cancel := context.WithCancel(b.t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- b.KeepSystem(ctx) }()
-	end = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			b.t.Error(err)
-		}
-	})
+	ended := make(chan struct{})
+	go func() { defer close(ended); b.KeepSystem(ctx, func(err error) { b.t.Error(err) }) }()
+	end = sync.OnceFunc(func() { cancel(); <-ended })
 	b.t.Cleanup(end)
 	return end
 }
@@ -307,8 +302,8 @@ func TestSystemRestart(t *testing.T) {
 	b.stop(shop)
 }
 
-// TestDeclare: what a Compose project says of its services is allocated to their account and associated, changes nothing
-// when it is said again, and is disassociated when it is said no more; what a person has associated stays.
+// TestDeclare: what a Compose project says of its services is allocated to their account and associated, changes
+// nothing when it is said again, and is disassociated when it is said no more; what a person has associated stays.
 func TestDeclare(t *testing.T) {
 	b := begin(t)
 	b.edit(&ipam.CreateAccount{Account: "shop", Owners: []string{"shop/*"}})

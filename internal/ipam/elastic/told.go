@@ -61,7 +61,7 @@ func (t *teller) tell(ctx context.Context, yield func(ipam.EdgeNews, error) bool
 		if err := t.wait(ctx, restBetween, nil, yield); err != nil {
 			return err
 		}
-		if err := t.wait(ctx, cmp.Or(again, lookAgain), t.wanted.commits.woken, yield); err != nil {
+		if err := t.wait(ctx, cmp.Or(again, lookAgain), t.wanted.commits.Woken(), yield); err != nil {
 			return err
 		}
 	}
@@ -197,10 +197,22 @@ func (t *teller) holdsOn(c *ledger.Change, addr netip.Addr) (uint64, error) {
 	if err != nil || known == nil || !known.InForce {
 		return 0, err
 	}
+	if t.first && laterGrant(c, addr, known.Grant) {
+		return 0, nil
+	}
 	if was, has := t.told[addr]; t.first || has && !was.Staged && was.Grant == known.Grant {
 		return known.Grant, nil
 	}
 	return 0, nil // it was told that it is to have it no more, and may say that it has not: what it gets is new
+}
+
+// laterGrant tells whether another host may have an address by a later grant. That is so only in a store that was put
+// back and mended, which remembers more than one: the one that was given last counts.
+func laterGrant(c *ledger.Change, addr netip.Addr, number uint64) bool {
+	return slices.ContainsFunc(holders(c.Index(), c.Host(), addr), func(host string) bool {
+		other := c.Index().Applied(ledger.AppliedAt{Host: host, Address: addr})
+		return host != c.Host() && other != nil && other.Grant > number
+	})
 }
 
 // roundTime is how long grants are asked for before the edge is told of those that there are.

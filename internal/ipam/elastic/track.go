@@ -23,45 +23,55 @@ const inNet = 30
 // tracker keeps what the edge of this host is to have. It works out anew only what a commit can have changed.
 type tracker struct {
 	room     Room
-	commits  *commits
-	tick     *time.Ticker
+	commits  *ledger.Commits
+	ticked   time.Duration // the host's moment of the last tick
 	ranges   []ipam.EdgeRange
 	mappings map[netip.Addr]ipam.EdgeMapping
 
 	leads  map[netip.Addr]lead         // of the addresses that lead somewhere
 	guests map[netip.Addr][]netip.Addr // which of them lead to a guest's address: of those that are here one is mapped
+	worked map[netip.Addr]bool         // of which it was worked out where they lead; nil: nobody asks
+	moved  map[netip.Addr]bool         // the guests to which another leads since, or none any more
 
 	begun  bool
 	looked map[netip.Addr]bool // since the last tick, because of commits
 	before map[netip.Addr]bool // since the one before that
 	round  []netip.Addr        // what the net has yet to look at
+	part   int                 // how many of them in a tick
 }
 
 // track begins to follow what is committed. The first look is at all there is.
 func (s Room) track(ctx context.Context) *tracker {
-	return &tracker{room: s, commits: watch(ctx, s.ledger.Store()), tick: time.NewTicker(lookAgain),
-		mappings: map[netip.Addr]ipam.EdgeMapping{}, leads: map[netip.Addr]lead{},
-		guests: map[netip.Addr][]netip.Addr{}, looked: map[netip.Addr]bool{}, before: map[netip.Addr]bool{}}
+	return s.trackBy(s.ledger.Watch(ctx, bearing, waking))
+}
+
+// trackBy is track by what is collected of bearing.
+func (s Room) trackBy(w *ledger.Commits) *tracker {
+	return &tracker{room: s, commits: w, ticked: s.ledger.Moment(), mappings: map[netip.Addr]ipam.EdgeMapping{},
+		leads: map[netip.Addr]lead{}, guests: map[netip.Addr][]netip.Addr{}, looked: map[netip.Addr]bool{},
+		before: map[netip.Addr]bool{}}
 }
 
 // end waits until nothing of it runs. The context of track has ended.
-func (t *tracker) end() {
-	t.tick.Stop()
-	t.commits.wait()
-}
+func (t *tracker) end() { t.commits.Wait() }
 
 // look brings what is wanted up to date, and names the addresses whose mapping can be another one now.
 func (t *tracker) look(ctx context.Context) (changed []netip.Addr, err error) {
-	seen, all := t.commits.take()
+	seen, missed := t.commits.Take()
+	return t.after(ctx, seen, missed)
+}
+
+// after is look after some commits; missed tells that there were others.
+func (t *tracker) after(ctx context.Context, seen map[string][]byte, missed bool) (changed []netip.Addr, err error) {
 	due := map[netip.Addr]bool{}
-	if all = !t.begun || all || t.touched(seen, due); all {
+	all := !t.begun || missed || t.touched(seen, due)
+	if all {
 		t.room.ledger.Read(func(ix *ledger.Index) { t.all(ix, due) })
 	}
 	maps.Copy(t.looked, due)
-	select {
-	case <-t.tick.C:
+	if now := t.room.ledger.Moment(); now-t.ticked >= lookAgain {
+		t.ticked = now
 		t.ticks(due)
-	default:
 	}
 	if len(due) == 0 && !all {
 		return nil, nil
@@ -103,9 +113,10 @@ func (t *tracker) ticks(due map[netip.Addr]bool) {
 	if len(t.round) == 0 {
 		all := map[netip.Addr]bool{}
 		t.room.ledger.Read(func(ix *ledger.Index) { t.all(ix, all) })
-		t.round = slices.Collect(maps.Keys(all))
+		t.round = slices.SortedFunc(maps.Keys(all), netip.Addr.Compare) // so that each comes again in its turn
+		t.part = max((len(t.round)+inNet-1)/inNet, leadsAtOnce)
 	}
-	part := t.round[:min(len(t.round), max(len(t.leads)/inNet, leadsAtOnce))]
+	part := t.round[:min(len(t.round), t.part)]
 	for _, addr := range part {
 		due[addr] = true
 	}
@@ -141,6 +152,12 @@ func (t *tracker) lookAt(c *ledger.Change, addrs []netip.Addr, differs map[netip
 	}
 	for guest := range guests {
 		t.choose(guest, differs)
+	}
+	if t.worked != nil {
+		maps.Copy(t.moved, guests)
+		for _, addr := range addrs {
+			t.worked[addr] = true
+		}
 	}
 	return nil
 }

@@ -42,11 +42,13 @@ func (s *story) step(t *rapid.T) {
 	guest := addr(rapid.SampledFrom(trackedGuests).Draw(t, "guest"))
 	one := addr(rapid.SampledFrom(trackedElastic).Draw(t, "address"))
 	flag := rapid.Bool().Draw(t, "flag")
-	switch rapid.SampledFrom([]string{"start", "start", "stop", "stop", "reserve", "unreserve", "associate",
+	switch rapid.SampledFrom([]string{"start", "start", "both", "stop", "stop", "reserve", "unreserve", "associate",
 		"associate", "associate", "disassociate", "account", "mode", "rule", "end", "subnet", "range", "recreate"}).
 		Draw(t, "what") {
 	case "start":
 		s.startAs(name, guest, flag)
+	case "both": // by its name, and with the MAC for which something may be reserved
+		s.startWith(ipam.AddressRequest{Pool: s.pool, Name: name, MAC: trackedMAC})
 	case "stop":
 		if n := len(s.running); n > 0 {
 			at := rapid.IntRange(0, n-1).Draw(t, "which")
@@ -99,6 +101,7 @@ func (s *story) step(t *rapid.T) {
 // begun is a story with an owner of each sort, and two of them associated.
 func begun(t *testing.T) *story {
 	s := &story{bench: begin(t)}
+	s.freeze()
 	s.reserve("web", trackedGuests[0])
 	s.reserve("timer/7", trackedGuests[1])
 	s.reserve(trackedMAC.String(), trackedGuests[2])
@@ -130,6 +133,10 @@ func (s *story) startAs(name string, guest netip.Addr, byMAC bool) {
 	if byMAC {
 		req = ipam.AddressRequest{Pool: s.pool, MAC: trackedMAC, Preferred: guest}
 	}
+	s.startWith(req)
+}
+
+func (s *story) startWith(req ipam.AddressRequest) {
 	got, err := s.RequestAddress(s.t.Context(), req)
 	s.follows += fmt.Sprintf("\nstart %+v: %v %v", req, got, err)
 	if err == nil {

@@ -48,7 +48,8 @@ type begun struct {
 	ended uint64
 }
 
-// note takes down a stretch that an event tells to have ended. What ended after the records were read stands there, too.
+// note takes down a stretch that an event tells to have ended. What ended after the records were read stands there,
+// too.
 func (one *stretch) note(all map[begun]stretch) {
 	lasting := begun{one.addr, one.begin.UnixNano(), 0}
 	if known, there := all[lasting]; there && known.id < one.id {

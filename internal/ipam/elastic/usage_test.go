@@ -47,8 +47,8 @@ func (l *ledgerOfUsage) sums(from, to int) (hours map[string]float64, addrs map[
 	return hours, addrs
 }
 
-// TestUsageAsCounted: the hours of accounts are those that somebody counts who looks each minute, whatever is allocated,
-// mapped, released and allocated again between (CS-10).
+// TestUsageAsCounted: the hours of accounts are those that somebody counts who looks each minute, whatever is
+// allocated, mapped, released and allocated again between (CS-10).
 func TestUsageAsCounted(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := ipamtest.NewAt(t, "")

@@ -67,9 +67,18 @@ func edgeRanges(c *ledger.Change) (all []ipam.EdgeRange) {
 	return all
 }
 
-// stillIts tells whether the container that runs is one of the address's account: a MAC alone does not tell whose it
-// is before it runs.
+// stillIts tells whether the container that an address leads to is one of the address's account, also after accounts,
+// or what names mean on its network, have changed (CS-14).
 func stillIts(c *ledger.Change, one *ipam.Elastic, g *guest) bool {
-	return g.name == "" || g.name == one.Association.Instance ||
-		claimedBy(c.Index(), g.namesOf(one.Association.Instance)) == one.Account
+	return whoseNow(c, one, g) == one.Account
+}
+
+// whoseNow is the account of the container that an address leads to. One that does not run is known by its owner's
+// names alone, which need not tell whose it is: the address's account, unless another claims them.
+func whoseNow(c *ledger.Change, one *ipam.Elastic, g *guest) string {
+	account := claimedBy(c.Index(), g.namesOf(one.Association.Instance))
+	if g.name == "" && account == ipam.DefaultAccount {
+		return one.Account
+	}
+	return account
 }

@@ -31,7 +31,7 @@
 //	include NET      RANGE
 //	take NET         OWNER INTERFACE [subnet=] [force]
 //	release NET      OWNER [ADDRESS]
-//	reserve NET      OWNER [WISH,...] [force] [automatic] [replace] [for=D] [nic=N]
+//	reserve NET      OWNER [WISH,...] [force] [automatic] [replace] [for=D] [nic=N] [not=ADDRESS,...]
 //	unreserve NET    OWNER [ADDRESS]
 //	bind NET         OWNER=WISH,... OWNER@NET=WISH,...; all of them at once
 //	end OWNER        [under] [replaced]

@@ -33,7 +33,8 @@ type place struct {
 func openEtcd(t rapid.TB, path string) store.Store {
 	t.Helper()
 	st, err := etcd.Open(context.Background(),
-		etcd.Config{Endpoints: []string{*OverEtcd}, Prefix: "test" + path + "/", Timeout: time.Minute})
+		etcd.Config{Endpoints: []string{*OverEtcd}, Prefix: "test" + path + "/", Timeout: time.Minute,
+			Bundle: cluster.Bundled()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,6 +62,11 @@ func (r *Room) ownerEdit(verb string, words []string) ipam.Edit {
 		e := &ipam.AddReservation{Network: args[0], Owner: args[1], Wishes: r.Wishes(wishes),
 			Force: has("force"), Automatic: has("automatic"), Replace: has("replace"),
 			WantedTerms: ipam.WantedTerms{For: r.life(opt["for"])}}
+		for i, not := range strings.Split(opt["not"], ",") {
+			if has("not") {
+				e.Wishes[i].Not = r.Addr(not)
+			}
+		}
 		if has("nic") {
 			e.Number = int(opt["nic"][0] - '0')
 		}

@@ -64,6 +64,29 @@ func (w *Scribe) Write(n int) {
 	}
 }
 
+// Request asks for an address as an engine does, or gives one back, on a network of the plan.
+func (w *Scribe) Request() {
+	var held []ipam.LeaseInfo
+	for l, err := range w.S.Leases(ctx, ipam.LeaseFilter{}) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		held = append(held, l)
+	}
+	if len(held) > 0 && w.flag("give back") {
+		l := rapid.SampledFrom(held).Draw(w.t, "which")
+		_ = w.S.ReleaseAddress(ctx, l.Pool, l.Address) // one that a person took is not given back so
+		return
+	}
+	grant, err := w.S.RequestPool(ctx, ipam.PoolRequest{Network: w.pick("at", "net1", "net2"),
+		IPv6: w.flag("IPv6")})
+	if err != nil {
+		return
+	}
+	req := ipam.AddressRequest{Pool: grant.ID, MAC: MAC(rapid.IntRange(1, 9).Draw(w.t, "MAC"))}
+	_, _ = w.S.RequestAddress(ctx, req) // given, or there is none
+}
+
 func (w *Scribe) edit(network string) ipam.Edit {
 	switch w.pick("edit", "network", "subnet", "subnet", "resize", "range", "range", "bands", "reserve", "reserve",
 		"reserve", "reserve", "release", "take") {

@@ -27,7 +27,7 @@ func (r *Room) Describe(args []string) string {
 	add := func(format string, values ...any) { out = append(out, fmt.Sprintf(format, values...)) }
 	switch args[1] {
 	case "flat":
-		add("%s %s %s %s %s", text(n.Network), text(n.Gateway), text(n.Network6), text(n.Gateway6), cmp.Or(n.Map, "-"))
+		add("%s %s %s %s %s", text(n.CIDR), text(n.Gateway), text(n.CIDR6), text(n.Gateway6), cmp.Or(n.Map, "-"))
 	case "reserved":
 		for _, res := range r.Reservations(ipam.AddressFilter{Network: args[0]}) {
 			add("%s=%s%s", res.Owner, res.Address, map[bool]string{true: "*"}[res.InUse])

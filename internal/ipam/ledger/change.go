@@ -38,6 +38,7 @@ type Change struct {
 	moves []leaseMove // of the index, to be undone in reverse order
 	undo  []func()    // the same for what is not a lease, and independent of the leases
 	added int         // events
+	verbs []ipam.Verb // of the events that this host has written
 	key   []byte      // buffers that are used again
 	value []byte
 	abort func()
@@ -72,7 +73,7 @@ func (s *Ledger) Change(ctx context.Context, fn func(*Change) error) error {
 		c.tx, c.index, c.now = tx, s.index, s.now()
 		clear(c.moves)
 		clear(c.undo)
-		c.moves, c.undo, c.added = c.moves[:0], c.undo[:0], 0
+		c.moves, c.undo, c.added, c.verbs = c.moves[:0], c.undo[:0], 0, c.verbs[:0]
 		c.state, c.collects, c.events, c.orphans, c.strays = nil, false, nil, nil, nil
 		tx.OnAbort(c.abort)
 		if err := c.enter(s.joined); err != nil {
@@ -87,6 +88,9 @@ func (s *Ledger) Change(ctx context.Context, fn func(*Change) error) error {
 	})
 	if err != nil {
 		return err
+	}
+	for _, verb := range c.verbs {
+		s.told[verb].Add(1)
 	}
 	s.addLeftovers(c.orphans, c.strays)
 	s.wakeTrim(events)
@@ -215,17 +219,38 @@ func (c *Change) Account() string { return c.account }
 func (c *Change) Event(e *ipam.Event) (uint64, error) {
 	id := c.nextID()
 	e.Actor, e.Host = c.actor, c.host
+	c.tellNetwork(e)
 	if (e.Verb == ipam.LeaseTaken || e.Verb == ipam.HeadroomClaimed) && e.Lease == 0 {
 		e.Lease = id // a lease has the id of the event that made it
 	}
 	c.key, c.value = EventKey(c.key[:0], id), ipam.EncodeEvent(c.value[:0], e)
 	c.CountEvents(1)
+	c.verbs = append(c.verbs, e.Verb)
 	if c.collects {
 		told := *e
 		told.ID, told.Time = id, ipam.EventTime(id)
 		c.events = append(c.events, told)
 	}
 	return id, c.tx.Put(c.key, c.value)
+}
+
+// tellNetwork names the network of the subnet that an event is about, where it names none.
+func (c *Change) tellNetwork(e *ipam.Event) {
+	id := e.NetworkID
+	if id == (ipam.ID{}) && e.Subnet.IsValid() && e.Subnet.Bits() > 0 {
+		if sx := c.index.Overlapping(e.Space, e.Subnet); sx != nil {
+			id = sx.record.Value.Network
+		}
+	}
+	if id == (ipam.ID{}) && e.Network != "" {
+		id = c.index.names[e.Network]
+	}
+	if n := c.index.Network(id); n != nil {
+		e.NetworkID = id
+		if e.Network == "" {
+			e.Network = c.ShownName(n)
+		}
+	}
 }
 
 // CountEvents adds to the number of events that are stored.

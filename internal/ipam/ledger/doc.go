@@ -4,9 +4,9 @@
 //
 // A change enters through Ledger.Update (change.go): the membership is read (membership.go), the function runs, reads
 // and writes records by their keys (keys.go), moves the index along (index.go, networkindex.go), and leaves. What
-// others have committed comes in by follow.go; all is read at the start by load.go. verify.go compares an index with
-// one that is loaded afresh. What the index has of one noun is in the file of that noun: leases.go, owners.go,
-// places.go, open.go (what may be given of a pool), elastic.go. Records are the truth and the
-// index is advice. Other rooms ask the index by the methods of known.go in a change, and by those of read.go outside
-// of one; nobody else locks it.
+// others have committed comes in by follow.go; all is read at the start by load.go, and leases are put into the index
+// beside that by filler.go. verify.go compares an index with one that is loaded afresh. What the index has of one noun
+// is in the file of that noun: leases.go, owners.go, places.go, open.go (what may be given of a pool), elastic.go.
+// Records are the truth and the index is advice. Other rooms ask the index by the methods of known.go in a change, and
+// by those of read.go outside of one; nobody else locks it.
 package ledger

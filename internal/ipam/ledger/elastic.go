@@ -19,8 +19,9 @@ type elastics struct {
 	applied   map[AppliedAt]Cached[ipam.Applied]
 	sessions  map[string]Cached[ipam.EdgeSession] // by host
 
-	byInstance Places[InstanceAt] // elastic addresses by whom they are associated with
-	byGuest    Places[netip.Addr] // and by the guest that was found for it
+	byInstance Places[InstanceAt, netip.Addr] // elastic addresses by whom they are associated with
+	byGuest    Places[netip.Addr, netip.Addr] // and by the guest that was found for it
+	use        elasticUse
 }
 
 // InstanceAt is an instance on a network, by the form in which names are remembered.
@@ -46,6 +47,7 @@ func newElastics() elastics {
 		addresses: map[netip.Addr]Cached[ipam.Elastic]{},
 		applied:   map[AppliedAt]Cached[ipam.Applied]{},
 		sessions:  map[string]Cached[ipam.EdgeSession]{},
+		use:       newElasticUse(),
 	}
 }
 
@@ -112,8 +114,10 @@ func (e *elastics) takeAddress(addr netip.Addr, raw []byte) bool {
 	return ok
 }
 
-// place moves an address from where it was associated to where it is now; nil is nowhere.
+// place moves an address from one record to the next, and so from where it was associated to where it is now; nil is
+// none.
 func (e *elastics) place(addr netip.Addr, before, after *ipam.Elastic) {
+	e.use.move(addr, before, after)
 	if before != nil && before.Association != nil {
 		a := before.Association
 		e.byInstance.remove(instanceAt(a.Network, a.Instance), addr)
@@ -139,8 +143,19 @@ func (ix *Index) Account(name string) *ipam.Account { return ix.elastic.accounts
 // Accounts yields all accounts, in no order.
 func (ix *Index) Accounts() iter.Seq2[string, *ipam.Account] { return values(ix.elastic.accounts) }
 
-// ElasticRanges yields all ranges of elastic addresses, in no order.
+// ElasticRanges yields the ranges of elastic addresses, in no order, but for those that are being copied.
 func (ix *Index) ElasticRanges() iter.Seq2[ipam.ID, *ipam.ElasticRange] {
+	return func(yield func(ipam.ID, *ipam.ElasticRange) bool) {
+		for id, r := range ix.AllElasticRanges() {
+			if !r.Moving && !yield(id, r) {
+				return
+			}
+		}
+	}
+}
+
+// AllElasticRanges yields all ranges of elastic addresses, in no order.
+func (ix *Index) AllElasticRanges() iter.Seq2[ipam.ID, *ipam.ElasticRange] {
 	return values(ix.elastic.ranges)
 }
 
@@ -262,6 +277,7 @@ func (e *elastics) lines(d description) {
 	for guest, addr := range e.byGuest.All() {
 		d.line("elastic address %s was associated with the guest %s", addr, guest)
 	}
+	e.use.lines(d)
 	for at, a := range e.applied {
 		d.line("applied on %s: %s", at.Host, a.Raw)
 	}

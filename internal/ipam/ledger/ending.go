@@ -55,3 +55,19 @@ func (e *endings) Due(now time.Time, limit int) []Ending {
 	}
 	return due
 }
+
+// OverdueIn lists the addresses of a subnet whose reservation is over, which the next change ends, in no order.
+func (ix *Index) OverdueIn(sx *SubnetIndex, now time.Time) (all []netip.Addr) {
+	if !ix.ends.Overdue(now) {
+		return nil
+	}
+	for what, end := range ix.ends.At {
+		if what.Sx == sx && !end.After(now) {
+			all = append(all, what.Addr)
+		}
+	}
+	return all
+}
+
+// IsIdle tells whether an address is reserved and not held.
+func (sx *SubnetIndex) IsIdle(addr netip.Addr) bool { return sx.idle.Contains(addr) }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"container/list"
 	"net/netip"
 	"slices"
@@ -29,6 +30,7 @@ type Index struct {
 	events      int            // how many are stored
 	orphans     []*ipam.Subnet // that are gone and may have leases still
 	strays      []Stray
+	fromDHCP    int     // subnets whose addresses a LAN's server chooses
 	ends        endings // of reservations
 	turnover    map[ipam.ID]Turnover
 	elastic     elastics
@@ -68,6 +70,16 @@ type spaceIndex struct {
 	Ids    map[netip.Prefix]ipam.ID
 }
 
+// FromDHCP is how many subnets have their addresses from a LAN's DHCP server.
+func (ix *Index) FromDHCP() int { return ix.fromDHCP }
+
+// countDHCP adds a subnet, or takes it away.
+func (ix *Index) countDHCP(sub *ipam.Subnet, n int) {
+	if sub.FromDHCP() {
+		ix.fromDHCP += n
+	}
+}
+
 // space is the index of a space, which is there from now on.
 func (ix *Index) space(name string) *spaceIndex {
 	sp := ix.spaces[name]
@@ -89,15 +101,17 @@ type SubnetIndex struct {
 	openOf   *ipam.Subnet   // as it was when open was worked out
 	usable   netipx.IPRange // what the subnet allows (alloc.Usable)
 	recorded *alloc.Set     // addresses that have a record: held, remembered or reserved
-	idle     int            // how many are reserved and not held
+	idle     *alloc.Set     // those of them that are reserved and not held
 	reserved int            // how many are reserved
 	released list.List      // of memory, the one released longest ago first
 	memories map[netip.Addr]*list.Element
 	live     map[ipam.ID]int // leases in somebody's hands, by the attachment; headroom among them
 	headroom claims
-	byMAC    Places[ipam.MAC]
-	byName   Places[string] // by rememberedName
-	byOwner  Places[string] // of reservations
+	byMAC    sightings
+	byName   sightings                    // by rememberedName
+	byTaken  OwnerPlaces                  // of what persons took for owners, by rememberedName
+	byOwner  OwnerPlaces                  // of reservations
+	lan      map[netip.Addr]ipam.LANState // how it stands with what a DHCP server gave; nil: it gave nothing
 	ends     *endings
 }
 
@@ -114,6 +128,7 @@ func newSubnetIndex(p netip.Prefix, ends *endings) *SubnetIndex {
 		ends:     ends,
 		usable:   alloc.Usable(p),
 		recorded: alloc.NewSet(p),
+		idle:     alloc.NewSet(p),
 		memories: map[netip.Addr]*list.Element{},
 		live:     map[ipam.ID]int{},
 	}
@@ -128,7 +143,7 @@ func IndexOf(cidr netip.Prefix, leases []*ipam.Lease) *SubnetIndex {
 
 // Held is the number of addresses in somebody's hands.
 func (sx *SubnetIndex) Held() uint64 {
-	return sx.recorded.Len() - uint64(sx.released.Len()) - uint64(sx.idle)
+	return sx.recorded.Len() - uint64(sx.released.Len()) - sx.idle.Len()
 }
 
 // Move takes the index from one state of addr's record to the next; nil is no record.
@@ -139,17 +154,22 @@ func (sx *SubnetIndex) Move(addr netip.Addr, before, after *ipam.Lease) {
 		return
 	}
 	sx.recorded.Add(addr)
+	if d := after.DHCP; !d.IsReturned() {
+		if sx.lan == nil {
+			sx.lan = map[netip.Addr]ipam.LANState{}
+		}
+		sx.lan[addr] = d.State
+	}
 	switch {
 	case after.Held():
 		sx.live[after.Attachment]++
 		sx.headroom.add(after)
 	case after.Reservation != nil:
-		sx.idle++
+		sx.idle.Add(addr)
 	default:
 		sx.remember(Memory{addr, after.Name, after.Released, after.Until})
 	}
-	sx.byMAC.Add(after.MAC, addr)
-	sx.byName.Add(ipam.RememberedName(after.Name), addr)
+	sx.see(addr, after)
 	if r := after.Reservation; r != nil {
 		sx.reserved++
 		sx.byOwner.Add(r.Owner, addr)
@@ -158,6 +178,9 @@ func (sx *SubnetIndex) Move(addr netip.Addr, before, after *ipam.Lease) {
 }
 
 func (sx *SubnetIndex) forget(addr netip.Addr, before *ipam.Lease) {
+	if delete(sx.lan, addr); len(sx.lan) == 0 {
+		sx.lan = nil
+	}
 	if e := sx.memories[addr]; e != nil {
 		sx.released.Remove(e)
 		delete(sx.memories, addr)
@@ -169,11 +192,10 @@ func (sx *SubnetIndex) forget(addr netip.Addr, before *ipam.Lease) {
 		}
 	}
 	if before.Idle() {
-		sx.idle--
+		sx.idle.Remove(addr)
 	}
 	if before != nil {
-		sx.byMAC.remove(before.MAC, addr)
-		sx.byName.remove(ipam.RememberedName(before.Name), addr)
+		sx.unsee(addr, before)
 	}
 	if r := before.Reserved(); r != nil {
 		sx.reserved--
@@ -181,6 +203,29 @@ func (sx *SubnetIndex) forget(addr netip.Addr, before *ipam.Lease) {
 		sx.ends.Remove(Ending{Sx: sx, Addr: addr})
 	}
 }
+
+// see notes whom a record names.
+func (sx *SubnetIndex) see(addr netip.Addr, l *ipam.Lease) {
+	name := ipam.RememberedName(l.Name)
+	sx.byMAC.Add(macKey(l.MAC), spotOf(addr))
+	sx.byName.Add(nameKey(name), spotOf(addr))
+	if isTaken(l) {
+		sx.byTaken.Add(name, addr)
+	}
+}
+
+// unsee forgets it.
+func (sx *SubnetIndex) unsee(addr netip.Addr, l *ipam.Lease) {
+	name := ipam.RememberedName(l.Name)
+	sx.byMAC.remove(macKey(l.MAC), spotOf(addr))
+	sx.byName.remove(nameKey(name), spotOf(addr))
+	if isTaken(l) {
+		sx.byTaken.remove(name, addr)
+	}
+}
+
+// isTaken tells whether a person took the address for an owner, who has it.
+func isTaken(l *ipam.Lease) bool { return l.Held() && l.Kind == ipam.External }
 
 // remember puts m in its place: at the end, but for a change that is undone.
 func (sx *SubnetIndex) remember(m Memory) {
@@ -193,18 +238,22 @@ func (sx *SubnetIndex) remember(m Memory) {
 	sx.memories[m.Addr] = sx.released.PushFront(m)
 }
 
-// load fills a new index from all leases of the subnet, in whichever order: the least recently used first, so that each
-// memory is put in at the end, and the latest use of a name or MAC wins.
+// load fills a new index from leases of the subnet, in whichever order: the least recently used first, so that each
+// memory is put in at the end.
 func (sx *SubnetIndex) load(leases []*ipam.Lease) {
-	slices.SortFunc(leases, func(a, b *ipam.Lease) int {
-		if order := a.LastUsed().Compare(b.LastUsed()); order != 0 {
-			return order
-		}
-		return a.Address.Compare(b.Address)
-	})
+	slices.SortFunc(leases, byLastUse)
+	sx.put(leases)
+}
+
+// put puts records in that have no place yet.
+func (sx *SubnetIndex) put(leases []*ipam.Lease) {
 	for _, l := range leases {
 		sx.Move(l.Address, nil, l)
 	}
+}
+
+func byLastUse(a, b *ipam.Lease) int {
+	return cmp.Or(a.LastUsed().Compare(b.LastUsed()), a.Address.Compare(b.Address))
 }
 
 // NeverUsed is the lowest address of p that has no record and is not kept. Each slot but the first begins at a place
@@ -238,6 +287,11 @@ func (sx *SubnetIndex) NextFree(r netipx.IPRange, kept ipam.Wants) (netip.Addr, 
 		}
 		r = netipx.IPRangeFrom(addr.Next(), r.To())
 	}
+}
+
+// NextTaken is the lowest address of r that has a record.
+func (sx *SubnetIndex) NextTaken(r netipx.IPRange) (netip.Addr, bool) {
+	return sx.recorded.NextTaken(r)
 }
 
 // LongestReleased is the address of p that was released longest ago, is past its quarantine and not kept: of one who is

@@ -41,7 +41,7 @@ func TestWrongIndex(t *testing.T) {
 				lie(t, s)
 			}
 			mac := ipam.MAC{2, 0, 0, 0, 0, byte(n + 1)}
-			p, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: grant.ID, MAC: mac})
+			p, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: grant.ID, MAC: mac, Name: nameOf(mac)})
 			if err != nil {
 				for a := range holders {
 					if err := s.ReleaseAddress(ctx, grant.ID, a); err != nil {
@@ -79,17 +79,21 @@ func lie(t *rapid.T, s *service.Service) {
 				a = a.Next()
 			}
 			m := ipam.MAC{2, 0, 0, 0, 0, byte(rapid.IntRange(1, 40).Draw(t, "mac"))}
-			switch rapid.IntRange(0, 2).Draw(t, "what") {
+			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
 				sx.Move(a, &ipam.Lease{MAC: m}, nil)
 			case 1:
 				sx.Move(a, nil, &ipam.Lease{Address: a, MAC: m, Released: ipam.EventTime(1)})
 			case 2:
-				sx.ByMAC().Add(m, a)
+				sx.BelieveMAC(m, a)
+			case 3:
+				sx.BelieveName(nameOf(m), a)
 			}
 		}
 	})
 }
+
+func nameOf(m ipam.MAC) string { return "c" + m.String() }
 
 func tempDir(t *rapid.T) string {
 	dir, err := os.MkdirTemp("", "berth-index")

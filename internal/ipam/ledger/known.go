@@ -180,7 +180,13 @@ func (sx *SubnetIndex) Memories() iter.Seq[Memory] {
 }
 
 // Idle is how many addresses are reserved and not held.
-func (sx *SubnetIndex) Idle() int { return sx.idle }
+func (sx *SubnetIndex) Idle() uint64 { return sx.idle.Len() }
+
+// IdleIn is how many addresses of r are.
+func (sx *SubnetIndex) IdleIn(r netipx.IPRange) uint64 { return sx.idle.CountIn(r) }
+
+// LAN yields how it stands with each lease of a DHCP server, but for those that are on their way back to it.
+func (sx *SubnetIndex) LAN() iter.Seq[ipam.LANState] { return maps.Values(sx.lan) }
 
 // Live is how many leases are in somebody's hands through an attachment; headroom among them.
 func (sx *SubnetIndex) Live(attachment ipam.ID) int { return sx.live[attachment] }
@@ -195,14 +201,21 @@ func (sx *SubnetIndex) AllHeadroom() iter.Seq2[ipam.ID, map[netip.Addr]struct{}]
 	return maps.All(sx.headroom)
 }
 
-// ByMAC tells at which addresses a MAC was seen.
-func (sx *SubnetIndex) ByMAC() *Places[ipam.MAC] { return &sx.byMAC }
+// SawMAC yields the addresses at which a MAC was seen.
+func (sx *SubnetIndex) SawMAC(m ipam.MAC) iter.Seq[netip.Addr] {
+	return addresses(sx.byMAC.Of(macKey(m)))
+}
 
-// ByName tells at which addresses a name was seen, as ipam.RememberedName has it.
-func (sx *SubnetIndex) ByName() *Places[string] { return &sx.byName }
+// SawName yields the addresses at which a name was seen, as ipam.RememberedName has it.
+func (sx *SubnetIndex) SawName(name string) iter.Seq[netip.Addr] {
+	return addresses(sx.byName.Of(nameKey(name)))
+}
+
+// ByTaken tells which addresses persons took for an owner, by its name as ipam.RememberedName has it.
+func (sx *SubnetIndex) ByTaken() *OwnerPlaces { return &sx.byTaken }
 
 // ByOwner tells which addresses are reserved for an owner.
-func (sx *SubnetIndex) ByOwner() *Places[string] { return &sx.byOwner }
+func (sx *SubnetIndex) ByOwner() *OwnerPlaces { return &sx.byOwner }
 
 // Usable is the range of the addresses that the subnet allows for hosts.
 func (sx *SubnetIndex) Usable() netipx.IPRange { return sx.usable }

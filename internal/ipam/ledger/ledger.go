@@ -26,6 +26,9 @@ type Config struct {
 	Moment    func() time.Duration // since the host's start, on the clock that its edge reads; default: since New
 	Mends     bool                 // the store is opened to be mended: the host does not take part
 
+	// AskLAN speaks on the LANs of this host; nil: nothing can (ipam.LANNoEdge).
+	AskLAN ipam.AskLAN
+
 	// Before runs before each update, and ends what is over in changes of its own.
 	Before func(context.Context, *Ledger) error
 }
@@ -49,6 +52,7 @@ type Ledger struct {
 	noElastic bool
 	moment    func() time.Duration
 	edges     edges
+	askLAN    ipam.AskLAN
 	before    func(context.Context, *Ledger) error
 	page      int // how many leases, or other records, one transaction ends at most: an attachment may have millions
 
@@ -59,12 +63,14 @@ type Ledger struct {
 	joined  bool           // the host takes part in the cluster
 	begun   ipam.StoreMark // behind the events that there were when it was opened
 	opened  time.Time      // of the last of them
-	changes sync.Pool      // of *Change
-	trim    chan struct{}  // wakes Run when there are too many events
+	clients clientLocks
+	changes sync.Pool     // of *Change
+	trim    chan struct{} // wakes Run when there are too many events
 
 	asked     atomic.Uint64 // how many changes were begun
 	importing atomic.Bool   // one works on an import, or on taking it back
 	guesses   struct{ made, wrong atomic.Uint64 }
+	told      [256]atomic.Uint64 // events that were written, by verb
 }
 
 // New makes a Ledger over a store, of which it has read nothing yet: Upgrade, Load and Join do, in this order.
@@ -73,7 +79,7 @@ func New(cfg Config) *Ledger {
 		store: cfg.Store, host: cfg.Host, now: cfg.Now, bases: cfg.Bases, memories: cfg.Memories,
 		retain: cfg.Retention.WithDefaults(), forgets: cfg.Forgets, member: cfg.Member,
 		known: cfg.Known, mends: cfg.Mends, before: cfg.Before, page: PageSize, trim: make(chan struct{}, 1),
-		noElastic: cfg.NoElastic, moment: cfg.Moment,
+		noElastic: cfg.NoElastic, moment: cfg.Moment, askLAN: cfg.AskLAN,
 	}
 	if l.member != nil {
 		l.page = SharedPageSize
@@ -119,6 +125,14 @@ func (s *Ledger) Now() time.Time { return s.now() }
 // Known is what a witness of this host's engine can tell.
 func (s *Ledger) Known() *ipam.Known { return &s.known }
 
+// AskLAN has something done on a LAN of this host. It is never called inside of a change.
+func (s *Ledger) AskLAN(ctx context.Context, ask ipam.LANAsk) (ipam.LANAnswer, error) {
+	if s.askLAN == nil {
+		return ipam.LANAnswer{Failure: ipam.LANNoEdge, Error: "no edge is connected to this daemon"}, nil
+	}
+	return s.askLAN(ctx, ask)
+}
+
 // Bases are where pools come from that name no subnet, in order.
 func (s *Ledger) Bases() []ipam.Base { return s.bases }
 
@@ -161,6 +175,17 @@ func (s *Ledger) CountGuesses(made, wrong int) {
 // Guesses is how many names were guessed since the start.
 func (s *Ledger) Guesses() ipam.GuessCounts {
 	return ipam.GuessCounts{Made: s.guesses.made.Load(), Wrong: s.guesses.wrong.Load()}
+}
+
+// Told is how many events were written since the start, by verb.
+func (s *Ledger) Told() map[ipam.Verb]uint64 {
+	all := map[ipam.Verb]uint64{}
+	for verb := range s.told {
+		if n := s.told[verb].Load(); n > 0 {
+			all[ipam.Verb(verb)] = n
+		}
+	}
+	return all
 }
 
 // slack is how far the number of events may run over before the trimming is woken, so that it works in whole pages.

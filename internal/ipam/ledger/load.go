@@ -32,12 +32,17 @@ func (s *Ledger) Load(ctx context.Context) error {
 // load reads all records into an empty index.
 func (ix *Index) load(tx store.Tx) error {
 	for _, step := range []func(*Index, store.Tx) error{loadMending, loadHosts, loadSpaces, loadNetworks,
-		loadSubnets, loadAttachments, loadOwners, loadLeases, loadEvents, loadElastics} {
+		loadSubnets, loadAttachments, loadOwners, loadElastics} {
 		if err := step(ix, tx); err != nil {
 			return err
 		}
 	}
-	return nil
+	fill := newFiller()
+	defer fill.end()
+	if err := ix.loadLeases(tx, fill); err != nil {
+		return err
+	}
+	return loadEvents(ix, tx)
 }
 
 // LoadPlan is an index of spaces, networks, subnets, attachments and elastic addresses alone, for a look at a store
@@ -124,19 +129,10 @@ func loadAttachments(ix *Index, tx store.Tx) error {
 	return nil
 }
 
-// loadLeases takes the leases subnet by subnet, as their keys are ordered. Those of a subnet that is gone are
-// noted as orphans, for settle to sweep.
-func loadLeases(ix *Index, tx store.Tx) error {
+// loadLeases takes the leases subnet by subnet, as their keys are ordered, and has them put in beside (filler). Those of
+// a subnet that is gone are noted as orphans, for settle to sweep.
+func (ix *Index) loadLeases(tx store.Tx, fill *filler) error {
 	var subnet ipam.ID
-	var leases []*ipam.Lease
-	flush := func() {
-		if sx := ix.subnets[subnet]; sx != nil {
-			sx.load(leases)
-		} else if len(leases) > 0 {
-			ix.orphans = append(ix.orphans, catchAll(subnet, leases[0].Address))
-		}
-		leases = leases[:0]
-	}
 	for rec, err := range tx.Scan(KindRange(LeaseKeys)) {
 		if err != nil {
 			return err
@@ -146,21 +142,26 @@ func loadLeases(ix *Index, tx store.Tx) error {
 			return fmt.Errorf("%w: the key %x names no address", ipam.ErrDamaged, rec.Key)
 		}
 		if id != subnet {
-			flush()
 			subnet = id
+			fill.turn(ix.subnets[id])
+			if fill.subnet == nil {
+				ix.orphans = append(ix.orphans, catchAll(id, addr))
+			}
 		}
 		l, err := ipam.DecodeLease(addr, rec.Value)
 		if err != nil {
 			return err
 		}
-		if sx := ix.subnets[id]; sx != nil && !sx.usable.Contains(addr) && l.Remembered() && l.Reservation == nil {
+		switch sx := fill.subnet; {
+		case sx != nil && !sx.usable.Contains(addr) && l.Remembered() && l.Reservation == nil:
 			ix.strays = append(ix.strays, Stray{id, addr})
 			continue
+		case sx != nil:
+			fill.add(l)
 		}
-		leases = append(leases, l)
 		ix.lastEvent = max(ix.lastEvent, l.ID)
 	}
-	flush()
+	fill.turn(nil)
 	return nil
 }
 

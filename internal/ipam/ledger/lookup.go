@@ -9,9 +9,10 @@ import (
 	"berth/internal/ipam"
 )
 
-// findNetwork reads the network of a name or an id, whole or its first eight digits; nil where there is none.
-func (c *Change) findNetwork(ref string) (*ipam.Network, error) {
-	id, err := c.networkID(ref)
+// findNetwork reads the network of a name or an id, whole or its first eight digits; nil where there is none. Of
+// several that Docker calls so it is the one whose subnets are meant (ipam.Meant).
+func (c *Change) findNetwork(ref string, meant []func(*ipam.Subnet) bool) (*ipam.Network, error) {
+	id, err := c.networkID(ref, meant)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (c *Change) ReadSubnet(known *ipam.Subnet) (*ipam.Subnet, error) {
 	return sub, nil
 }
 
-func (c *Change) networkID(ref string) (ipam.ID, error) {
+func (c *Change) networkID(ref string, meant []func(*ipam.Subnet) bool) (ipam.ID, error) {
 	if id, err := ipam.ParseID(ref); err == nil {
 		return id, nil // which no name looks like
 	}
@@ -66,7 +67,14 @@ func (c *Change) networkID(ref string) (ipam.ID, error) {
 	if len(raw) == len(ipam.ID{}) {
 		return ipam.ID(raw), nil
 	}
-	return c.index.ShortNetwork(ref), nil
+	if id := c.index.ShortNetwork(ref); id != (ipam.ID{}) {
+		return id, nil
+	}
+	all := c.index.dockerNetworks(&c.known, ref)
+	if fit := c.index.having(all, meant); len(fit) == 1 {
+		return fit[0], nil
+	}
+	return ipam.ID{}, c.index.several(ref, all)
 }
 
 // ShortNetwork is the network whose id begins with eight digits; the zero ID where there is none, or two.
@@ -86,8 +94,11 @@ func (ix *Index) ShortNetwork(ref string) (found ipam.ID) {
 }
 
 // Network reads the network that ref names, and refuses one that is not there as a whole.
-func (c *Change) Network(ref string) (*ipam.Network, error) {
-	n, err := c.findNetwork(ref)
+func (c *Change) Network(ref string) (*ipam.Network, error) { return c.NetworkOf(ref, nil) }
+
+// NetworkOf is as Network, for an edit, which may say by what else it names which of several is meant; nil: it is none.
+func (c *Change) NetworkOf(ref string, e ipam.Edit) (*ipam.Network, error) {
+	n, err := c.findNetwork(ref, ipam.Meant(e))
 	switch {
 	case err != nil:
 		return nil, err
@@ -121,7 +132,7 @@ func (c *Change) FindSubnet(space string, cidr netip.Prefix) (*ipam.Subnet, erro
 
 // NoElasticIn refuses a new subnet over a range of elastic addresses: the guests would take these for neighbours.
 func (c *Change) NoElasticIn(cidr netip.Prefix) error {
-	for _, r := range c.index.ElasticRanges() {
+	for _, r := range c.index.AllElasticRanges() {
 		if r.Range.Overlaps(netipx.RangeOfPrefix(cidr)) {
 			return ipam.Help(ipam.RefuseAs(ipam.ElasticRangeOverlaps, ipam.ErrOverlap,
 				"the subnet %s overlaps the elastic range %s; choose another subnet", cidr, r.Range),
@@ -140,7 +151,7 @@ func (c *Change) OverlapError(cidr netip.Prefix, other *ipam.Subnet, todo string
 // NetworkName is the name of a network, or the beginning of its id where it is unknown.
 func (c *Change) NetworkName(id ipam.ID) string {
 	if n := c.index.Network(id); n != nil {
-		return n.Name
+		return c.ShownName(n)
 	}
 	return id.Short()
 }

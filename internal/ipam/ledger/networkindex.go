@@ -62,6 +62,7 @@ func (ix *Index) addSubnet(sub *ipam.Subnet, raw []byte) {
 // putSubnet puts a subnet in with an index of its own that is there already.
 func (ix *Index) putSubnet(sub *ipam.Subnet, sx *SubnetIndex) {
 	ix.subnets[sub.ID] = sx
+	ix.countDHCP(sub, 1)
 	sp := ix.space(sub.Space)
 	sp.Blocks.Insert(sub.CIDR)
 	sp.Ids[sub.CIDR] = sub.ID
@@ -81,6 +82,7 @@ func ByAge(sub *ipam.Subnet, other *ipam.Subnet) int {
 func (ix *Index) dropSubnet(sub *ipam.Subnet) *SubnetIndex {
 	sx := ix.subnets[sub.ID]
 	delete(ix.subnets, sub.ID)
+	ix.countDHCP(sub, -1)
 	sp := ix.space(sub.Space)
 	sp.Blocks.Remove(sub.CIDR)
 	delete(sp.Ids, sub.CIDR)
@@ -96,6 +98,8 @@ func (ix *Index) replaceSubnet(sx *SubnetIndex, record Cached[ipam.Subnet]) {
 	before := sx.record.Value
 	nx := ix.networkIndex(before.Network)
 	nx.unname(before.Name, before.ID)
+	ix.countDHCP(before, -1)
+	ix.countDHCP(record.Value, 1)
 	sx.record = record
 	nx.name(record.Value.Name, record.Value.ID)
 }

@@ -1,60 +1,97 @@
 package ledger
 
 import (
+	"encoding/binary"
+	"hash/maphash"
 	"iter"
 	"net/netip"
 	"slices"
+
+	"berth/internal/ipam"
 )
 
-// Places tells at which addresses a name or MAC was seen, held or remembered, the latest first. Nearly all have one
+// Places tells at which addresses something was seen, in no order that says anything. Nearly all that is seen has one
 // place, so further ones lie apart.
-type Places[K comparable] struct {
-	Latest map[K]netip.Addr
-	Older  map[K][]netip.Addr
+type Places[K, A comparable] struct {
+	one  map[K]A
+	more map[K][]A
 }
 
-// Add makes addr the latest place of k, which is not the zero K.
-func (p *Places[K]) Add(k K, addr netip.Addr) {
+// OwnerPlaces are the places of owners, by name.
+type OwnerPlaces = Places[string, netip.Addr]
+
+// sightings are the places in a subnet of MACs, or of names, held or remembered. A subnet may have millions of them: as
+// they hold no pointers, the collector does not look at them, and one takes some 40 bytes.
+type sightings = Places[uint64, spot]
+
+// spot is an address.
+type spot [16]byte
+
+func spotOf(a netip.Addr) spot { return a.As16() }
+
+// addr is the reverse of spotOf. No subnet has IPv4 addresses that are written as IPv6 ones.
+func (s spot) addr() netip.Addr { return netip.AddrFrom16(s).Unmap() }
+
+// macKey is by what the places of a MAC are found; 0 for none.
+func macKey(m ipam.MAC) uint64 {
+	var b [8]byte
+	copy(b[2:], m[:])
+	return binary.BigEndian.Uint64(b[:])
+}
+
+var nameSeed = maphash.MakeSeed()
+
+// nameKey is by what the places of a name are found; 0 for none. Two names may share it: each is then seen at the
+// other's places, too, and told apart by the records.
+func nameKey(name string) uint64 {
+	if name == "" {
+		return 0
+	}
+	return maphash.String(nameSeed, name)
+}
+
+// Add makes addr a place of k, which is not the zero K.
+func (p *Places[K, A]) Add(k K, addr A) {
 	var none K
 	if k == none {
 		return
 	}
-	if p.Latest == nil {
-		p.Latest, p.Older = map[K]netip.Addr{}, map[K][]netip.Addr{} // with the first: there may be many empty subnets
+	if p.one == nil {
+		p.one, p.more = map[K]A{}, map[K][]A{} // with the first: there may be many empty subnets
 	}
-	if was, ok := p.Latest[k]; ok && was != addr {
-		p.Older[k] = append(p.Older[k], was)
+	if was, ok := p.one[k]; ok && was != addr {
+		p.more[k] = append(p.more[k], was)
 	}
-	p.Latest[k] = addr
+	p.one[k] = addr
 }
 
 // remove forgets that k was seen at addr.
-func (p *Places[K]) remove(k K, addr netip.Addr) {
-	older := p.Older[k]
+func (p *Places[K, A]) remove(k K, addr A) {
+	more := p.more[k]
 	switch {
-	case p.Latest[k] == addr && len(older) == 0:
-		delete(p.Latest, k)
-	case p.Latest[k] == addr:
-		p.Latest[k] = older[len(older)-1]
-		older = older[:len(older)-1]
+	case p.one[k] == addr && len(more) == 0:
+		delete(p.one, k)
+	case p.one[k] == addr:
+		p.one[k] = more[len(more)-1]
+		more = more[:len(more)-1]
 	default:
-		older = slices.DeleteFunc(older, func(a netip.Addr) bool { return a == addr })
+		more = slices.DeleteFunc(more, func(a A) bool { return a == addr })
 	}
-	if len(older) > 0 {
-		p.Older[k] = older
-	} else if len(p.Older) > 0 {
-		delete(p.Older, k)
+	if len(more) > 0 {
+		p.more[k] = more
+	} else if len(p.more) > 0 {
+		delete(p.more, k)
 	}
 }
 
-// Of yields the places of k, the latest first.
-func (p *Places[K]) Of(k K) iter.Seq[netip.Addr] {
-	return func(yield func(netip.Addr) bool) {
-		addr, ok := p.Latest[k]
+// Of yields the places of k.
+func (p *Places[K, A]) Of(k K) iter.Seq[A] {
+	return func(yield func(A) bool) {
+		addr, ok := p.one[k]
 		if !ok || !yield(addr) {
 			return
 		}
-		for _, addr := range slices.Backward(p.Older[k]) {
+		for _, addr := range slices.Backward(p.more[k]) {
 			if !yield(addr) {
 				return
 			}
@@ -63,18 +100,29 @@ func (p *Places[K]) Of(k K) iter.Seq[netip.Addr] {
 }
 
 // All yields each place with what was seen there.
-func (p *Places[K]) All() iter.Seq2[K, netip.Addr] {
-	return func(yield func(K, netip.Addr) bool) {
-		for k, addr := range p.Latest {
+func (p *Places[K, A]) All() iter.Seq2[K, A] {
+	return func(yield func(K, A) bool) {
+		for k, addr := range p.one {
 			if !yield(k, addr) {
 				return
 			}
 		}
-		for k, addrs := range p.Older {
+		for k, addrs := range p.more {
 			for _, addr := range addrs {
 				if !yield(k, addr) {
 					return
 				}
+			}
+		}
+	}
+}
+
+// addresses yields spots as what they stand for.
+func addresses(spots iter.Seq[spot]) iter.Seq[netip.Addr] {
+	return func(yield func(netip.Addr) bool) {
+		for s := range spots {
+			if !yield(s.addr()) {
+				return
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -114,7 +113,7 @@ func (d description) line(format string, args ...any) { d[fmt.Sprintf(format, ar
 // subnet describes one of at most some hundred addresses.
 func (d description) subnet(id string, sx *SubnetIndex) {
 	d.line("subnet %s: %s, usable %s, %d records, %d idle, %d reserved, %d memories", id, sx.record.Raw, sx.usable,
-		sx.recorded.Len(), sx.idle, sx.reserved, len(sx.memories))
+		sx.recorded.Len(), sx.idle.Len(), sx.reserved, len(sx.memories))
 	for addr := sx.Record().CIDR.Addr(); sx.Record().CIDR.Contains(addr); addr = addr.Next() {
 		if sx.recorded.Contains(addr) {
 			d.line("subnet %s: %s has a record", id, addr)
@@ -141,17 +140,22 @@ func (d description) subnet(id string, sx *SubnetIndex) {
 	}
 	describePlaces(d, id+": MAC", &sx.byMAC)
 	describePlaces(d, id+": name", &sx.byName)
+	describePlaces(d, id+": taken for", &sx.byTaken)
 	describePlaces(d, id+": owner", &sx.byOwner)
 }
 
-func describePlaces[K comparable](d description, what string, p *Places[K]) {
-	for k := range p.Latest {
-		addrs := slices.SortedFunc(p.Of(k), netip.Addr.Compare)
-		d.line("subnet %s %v at %v", what, k, addrs)
+func describePlaces[K, A comparable](d description, what string, p *Places[K, A]) {
+	for k := range p.one {
+		var at []string
+		for addr := range p.Of(k) {
+			at = append(at, fmt.Sprint(addr))
+		}
+		slices.Sort(at)
+		d.line("subnet %s %v at %v", what, k, at)
 	}
-	for k := range p.Older {
-		if _, ok := p.Latest[k]; !ok {
-			d.line("subnet %s %v has older places and no latest one", what, k)
+	for k := range p.more {
+		if _, ok := p.one[k]; !ok {
+			d.line("subnet %s %v has further places and no first one", what, k)
 		}
 	}
 }

@@ -64,6 +64,10 @@ func rebuildNetwork(ctx context.Context, s *ledger.Ledger, n ipam.EngineNetwork,
 // rebuildPool asks for what a Docker network asked for when it was made.
 func rebuildPool(ctx context.Context, s *ledger.Ledger, req ipam.PoolRequest,
 	sub ipam.EngineSubnet) (ipam.PoolGrant, error) {
+	if req.FromDHCP() { // what its server offered then, the engine knows; whether that answers now is for later
+		req.CIDR, req.Gateway, req.NoGateway = sub.CIDR, sub.Gateway, !sub.Gateway.IsValid()
+		req.AskedMAC = req.AskedMAC || req.DHCPID == ipam.LANByMAC
+	}
 	grant, err := attach.Of(s).RequestPool(ctx, req)
 	if err != nil {
 		return ipam.PoolGrant{}, err
@@ -110,7 +114,7 @@ func rebuildLeases(ctx context.Context, s *ledger.Ledger, name string, e ipam.En
 				continue
 			}
 			_, err := attach.Of(s).RequestAddress(ctx,
-				ipam.AddressRequest{Pool: pool.ID, Preferred: addr, MAC: e.MAC, Name: name})
+				ipam.AddressRequest{Pool: pool.ID, Preferred: addr, MAC: e.MAC, Name: name, Seen: true})
 			if err != nil {
 				err = fmt.Errorf("the container %s: %w", name, err)
 			}

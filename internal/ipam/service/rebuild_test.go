@@ -6,11 +6,15 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
+	"berth/internal/ipam/lan"
+	"berth/internal/ipam/service"
+	"berth/store/mem"
 )
 
 // wish reads a Docker network's wish for a subnet, in the few forms that these tests have.
@@ -210,5 +214,47 @@ func TestBO5ForgetsBind(t *testing.T) {
 	bind.Wanted[1].Wishes = r.Wishes("192.0.2.5")
 	if _, err := r.S.Edit(context.Background(), ipam.EditOptions{}, bind); ipam.CodeOf(err) != ipam.AlreadyInUse {
 		t.Errorf("the address of another: %v", err)
+	}
+}
+
+// LN-15: a network whose DHCP server chooses the addresses is known again while nobody answers on the LAN; what runs is
+// asked of the server once it does, as whom it was got before.
+func TestLN15Rebuilt(t *testing.T) {
+	clock := ipamtest.NewClock()
+	server := ipamtest.NewLANServer(clock.Now)
+	view := ipam.EngineView{Host: "h1", Networks: []ipam.EngineNetwork{{ID: "n1", Name: "lan",
+		Subnets: []ipam.EngineSubnet{{CIDR: server.Subnet, Gateway: server.Gateway}}}}}
+	var web netip.Addr
+	had := ""
+	for _, life := range []string{"first", "rebuilt"} {
+		s, err := service.Open(ctx, service.Config{Store: mem.New(), Host: "h1", Now: clock.Now, AskLAN: server.Ask,
+			Forgets: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keeper := lan.Of(s.Ledger).Keeper()
+		if life == "first" {
+			pool := ipamtest.MustPool(t, s, ipam.PoolRequest{LANTerms: ipam.LANTerms{DHCPParent: "eth0"}}).ID
+			web = ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool, Name: "web", MAC: ipamtest.MAC(1)})
+			had = server.Has(web)
+			view.Containers = []ipam.EngineContainer{{ID: "c1", Name: "web", State: "running",
+				Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e1", MAC: ipamtest.MAC(1), Addresses: []netip.Addr{web}}}}}
+			continue
+		}
+		server.Fail(ipam.LANNoEdge)
+		if err := s.Rebuild(ctx, view, func(_ ipam.EngineNetwork, sub ipam.EngineSubnet) (ipam.PoolRequest, error) {
+			return ipam.PoolRequest{Space: ipam.LocalSpace, CIDR: sub.CIDR, LANTerms: ipam.LANTerms{DHCPParent: "eth0"}}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		server.Fail("")
+		clock.Time = clock.Time.Add(2 * time.Second)
+		if err := keeper.Round(ctx); err != nil {
+			t.Fatal(err)
+		}
+		all := ipamtest.ListLeases(t, s, ipam.LeaseFilter{Address: web})
+		if len(all) != 1 || all[0].DHCP == nil || all[0].DHCP.State != ipam.LANBound || server.Has(web) != had {
+			t.Fatalf("it has %+v, and the server gave it to %q", all, server.Has(web))
+		}
 	}
 }

@@ -14,7 +14,9 @@ import (
 	"berth/internal/ipam/bulk"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/elastic"
+	"berth/internal/ipam/lan"
 	"berth/internal/ipam/ledger"
+	"berth/internal/ipam/names"
 	"berth/internal/ipam/stores"
 	"berth/internal/ipam/view"
 	"berth/store"
@@ -44,6 +46,9 @@ type Config struct {
 	// edge reads, too. Default: one of this process alone.
 	Moment func() time.Duration
 
+	// AskLAN speaks on the LANs of this host; nil: nothing can.
+	AskLAN ipam.AskLAN
+
 	// Known is what a witness of this host's engine can tell.
 	Known ipam.Known
 
@@ -63,13 +68,16 @@ type Service struct {
 	bulk.Importer
 	stores.Keeper
 	elastic.Room
+	names.Book
+	lan.Lessee
 
 	Ledger *ledger.Ledger // for those who work on the store as a whole
 }
 
 // over joins the rooms.
 func over(l *ledger.Ledger) *Service {
-	return &Service{attach.Of(l), edit.Of(l), view.Of(l), bulk.Of(l), stores.Of(l), elastic.Of(l), l}
+	return &Service{attach.Of(l), edit.Of(l), view.Of(l), bulk.Of(l), stores.Of(l), elastic.Of(l), names.Of(l),
+		lan.Of(l), l}
 }
 
 // Open reads all records into the index, finishes what a crash cut off, and returns a Service that is ready to answer.
@@ -79,7 +87,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 		Store: cfg.Store, Host: cfg.Host, Now: cfg.Now, Bases: cfg.Bases, Memories: cfg.Memories,
 		Retention: cfg.Retention,
 		Forgets:   cfg.Forgets, Member: cfg.Member, Known: cfg.Known, Mends: cfg.Mends, Before: edit.EndOwners,
-		NoElastic: cfg.NoElastic, Moment: cfg.Moment,
+		NoElastic: cfg.NoElastic, Moment: cfg.Moment, AskLAN: lan.Sharing(cfg.AskLAN),
 	})
 	if err := open(ctx, l, cfg.Copying); err != nil {
 		return nil, err

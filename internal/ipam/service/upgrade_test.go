@@ -154,14 +154,14 @@ func TestGA26Upgrade(t *testing.T) {
 	r.Reopened()
 
 	for _, sub := range subnets {
-		n := r.Show(sub.NetworkName)
-		if n.ID != sub.Network || n.Name != "net-"+n.ID.Short() || n.Space != sub.Space || n.Planned ||
+		n := r.Show(sub.Network)
+		if n.ID != sub.NetworkID || n.Name != "net-"+n.ID.Short() || n.Space != sub.Space || n.Planned ||
 			n.Docker != len(sub.Attachments) || len(n.Subnets) != 1 || n.Subnets[0].ID != sub.ID {
 			t.Errorf("%+v\n%+v", sub, n)
 		}
-		first, gateway := n.Network, n.Gateway
+		first, gateway := n.CIDR, n.Gateway
 		if sub.CIDR.Addr().Is6() {
-			first, gateway = n.Network6, n.Gateway6
+			first, gateway = n.CIDR6, n.Gateway6
 		}
 		if first != sub.CIDR || gateway != sub.Gateway || n.Subnets[0].Pools[0].Start != sub.Pools[0].Range.From() ||
 			n.Held != sub.Held {
@@ -235,7 +235,7 @@ func TestGA26PlannedAfterwards(t *testing.T) {
 	name := ""
 	for _, sub := range mustSubnets(t, r) {
 		if sub.Space == "local" && sub.CIDR.String() == "10.1.0.0/24" {
-			name = sub.NetworkName
+			name = sub.Network
 		}
 	}
 	r.Run(`

@@ -43,7 +43,7 @@ func (ck *checker) elastic(addr netip.Addr, one *ipam.Elastic) {
 		ck.problem("elastic address %s: its record is of %s", addr, one.Address)
 	}
 	in := 0
-	for _, r := range ck.ix.ElasticRanges() {
+	for _, r := range ck.ix.AllElasticRanges() {
 		if r.Range.Contains(addr) {
 			in++
 		}
@@ -64,7 +64,7 @@ func (ck *checker) elastic(addr netip.Addr, one *ipam.Elastic) {
 	if one.State != ipam.ElasticAllocated {
 		ck.problem("elastic address %s was released, and is associated with %s", addr, a.Instance)
 	}
-	if ck.ix.Network(a.Network) == nil {
+	if ck.ix.Network(a.Network) == nil && ck.copied[elasticPart] == nil {
 		ck.problem("elastic address %s: the network %s of the association with %s is not there", addr, a.Network,
 			a.Instance)
 	}
@@ -72,11 +72,14 @@ func (ck *checker) elastic(addr netip.Addr, one *ipam.Elastic) {
 
 // elasticRanges checks that those of elastic addresses lie apart.
 func (ck *checker) elasticRanges() {
-	for id, r := range ck.ix.ElasticRanges() {
+	for id, r := range ck.ix.AllElasticRanges() {
 		if r.ID != id {
 			ck.problem("elastic range %s: its record has the id %s, and its key %s", r.Range, r.ID, id)
 		}
-		for other, o := range ck.ix.ElasticRanges() {
+		if r.Moving && ck.copied[elasticPart] == nil {
+			ck.problem("elastic range %s is being copied, and no copy of elastic addresses is open", r.Range)
+		}
+		for other, o := range ck.ix.AllElasticRanges() {
 			if id.String() < other.String() && r.Range.Overlaps(o.Range.IPRange) {
 				ck.problem("the elastic ranges %s and %s overlap", r.Range, o.Range)
 			}

@@ -19,8 +19,9 @@ type copying struct {
 }
 
 // CopySpaces takes spaces from one store to another with all that is in them: networks, subnets, what Docker has in
-// use, leases, memories, reservations, events. All ids stay as they are. When it has returned, the source has the
-// spaces no longer.
+// use, leases, memories, reservations, events; and what there is of elastic addresses (copyelastic.go), unless that is
+// the cluster's out of which they are taken. All ids stay as they are. When it has returned, the source has the spaces
+// no longer.
 //
 // What the target has already is refused before anything is written, as a *PlanError. Then everything is written to the
 // target, where nobody sees it, read back, and compared; only then does the source let go, and only after that does the
@@ -38,14 +39,24 @@ func CopySpaces(ctx context.Context, from, to *ledger.Ledger, opt ipam.CopyOptio
 	if opt.Undo {
 		return cp.undo(ctx, names)
 	}
-	report := ipam.CopyReport{DryRun: opt.DryRun}
-	if report.Spaces, err = cp.check(ctx, names); err != nil {
+	report := ipam.CopyReport{DryRun: opt.DryRun, Spaces: []ipam.CopiedSpace{}}
+	if err := cp.check(ctx, names, &report); err != nil || opt.DryRun {
 		return report, err
-	} else if opt.DryRun {
-		return report, nil
 	}
-	for i, name := range names {
-		if report.Spaces[i], err = cp.space(ctx, name); err != nil {
+	report.Spaces = report.Spaces[:0]
+	for _, name := range names {
+		if err := cp.prepare(ctx, name, names, &report); err != nil {
+			return ipam.CopyReport{}, cp.stopped(ctx, name, err)
+		}
+	}
+	for _, name := range names { // in order: what there is of elastic addresses is let go of before their networks
+		if err := cp.letGo(ctx, name); err != nil {
+			return ipam.CopyReport{}, cp.stopped(ctx, name, err)
+		}
+	}
+	slices.Reverse(names) // and shown after them
+	for _, name := range names {
+		if err := cp.finish(ctx, name); err != nil {
 			return ipam.CopyReport{}, cp.stopped(ctx, name, err)
 		}
 	}
@@ -80,8 +91,12 @@ func (cp *copying) choose(ctx context.Context) (names []string, err error) {
 				ipam.Advise(ipam.DoListSpaces))
 		}
 	}
+	begun := slices.Contains(names, elasticPart)
 	if len(cp.opt.Spaces) > 0 {
 		names = slices.Clone(cp.opt.Spaces)
+	}
+	if begun || !cp.opt.Undo && hasElastic(cp.from) && cp.elasticStays(names) == "" {
+		names = append(names, elasticPart)
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -114,33 +129,57 @@ func spacesInUse(s *ledger.Ledger) []string {
 	})
 }
 
-// space copies one space, from wherever a run before was cut off.
-func (cp *copying) space(ctx context.Context, name string) (ipam.CopiedSpace, error) {
+// prepare makes the target's copy of a space what the source has, and compares them, from wherever a run before was cut
+// off. names are all spaces that are copied.
+func (cp *copying) prepare(ctx context.Context, name string, names []string, to *ipam.CopyReport) (err error) {
+	if name == elasticPart {
+		to.Elastic, err = cp.prepareElastic(ctx, names)
+		return err
+	}
 	source, target, err := cp.both(ctx, name)
 	if err != nil {
-		return ipam.CopiedSpace{}, err
+		return err
 	}
 	report := ipam.CopiedSpace{Name: name, Networks: []ipam.CopiedNetwork{}, Finished: true}
 	if source == nil || source.Stage == copyFrozen {
-		if target, err = cp.begin(ctx, name, source, target); err != nil {
-			return report, err
+		if _, err = cp.begin(ctx, name, source, target); err != nil {
+			return err
 		}
 		if report, err = cp.write(ctx, name); err != nil {
-			return report, err
+			return err
 		}
-		if err := cp.release(ctx, target); err != nil {
-			return report, err
-		}
+	}
+	to.Spaces = append(to.Spaces, report)
+	return nil
+}
+
+// letGo has the source let go of a space, unless it has.
+func (cp *copying) letGo(ctx context.Context, name string) error {
+	source, target, err := cp.both(ctx, name)
+	if err != nil || source != nil && source.Stage != copyFrozen {
+		return err
+	}
+	return cp.release(ctx, target)
+}
+
+// finish shows in the target what the source has let go of, and clears that away.
+func (cp *copying) finish(ctx context.Context, name string) error {
+	if name == elasticPart {
+		return cp.finishElastic(ctx)
+	}
+	_, target, err := cp.both(ctx, name)
+	if err != nil {
+		return err
 	}
 	if target != nil {
 		if err := cp.reveal(ctx, target); err != nil {
-			return report, err
+			return err
 		}
 	}
 	if err := cp.end(ctx, name); err != nil {
-		return report, err
+		return err
 	}
-	return report, cp.clearSource(ctx, name)
+	return cp.clearSource(ctx, name)
 }
 
 // begin marks the target, and where other hosts have the source, too, keeps them from it.
@@ -184,14 +223,14 @@ const maxPasses = 4
 // write makes the target's copy what the source has, and compares them.
 func (cp *copying) write(ctx context.Context, name string) (ipam.CopiedSpace, error) {
 	for pass := 1; ; pass++ {
-		report, err := cp.writeOnce(ctx, name)
+		report, err := cp.writeOnce(ctx, name, pass == 1)
 		if pass == maxPasses || !errors.Is(err, errDiffers) {
 			return report, err
 		}
 	}
 }
 
-func (cp *copying) writeOnce(ctx context.Context, name string) (report ipam.CopiedSpace, err error) {
+func (cp *copying) writeOnce(ctx context.Context, name string, first bool) (report ipam.CopiedSpace, err error) {
 	for _, s := range []*ledger.Ledger{cp.from, cp.to} {
 		if err := edit.EndOwners(ctx, s); err != nil {
 			return report, err
@@ -201,7 +240,7 @@ func (cp *copying) writeOnce(ctx context.Context, name string) (report ipam.Copi
 	if err != nil {
 		return report, err
 	}
-	if err := cp.count(ctx, name, all); err != nil {
+	if err := cp.count(ctx, name, all, first); err != nil {
 		return report, err
 	}
 	if err := cp.writeSpace(ctx, name, all); err != nil {
@@ -230,10 +269,10 @@ func (cp *copying) stopped(ctx context.Context, name string, err error) error {
 	}
 	if source != nil && source.Stage != copyFrozen {
 		return ipam.Refuse(err,
-			"%s; all of the space %s is in the target, and the source has let go of it: finish that "+
-				"with `%s`", what, name, cp.opt.Command)
+			"%s; all of %s is in the target, and the source has let go of it: finish that "+
+				"with `%s`", what, partName(name), cp.opt.Command)
 	}
 	return ipam.Refuse(err,
-		"%s; the copy of the space %s stopped, and the source still has it: go on with `%s`, or take "+
-			"it back with --undo", what, name, cp.opt.Command)
+		"%s; the copy of %s stopped, and the source still has it: go on with `%s`, or take "+
+			"it back with --undo", what, partName(name), cp.opt.Command)
 }

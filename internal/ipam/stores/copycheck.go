@@ -19,64 +19,57 @@ import (
 
 // check holds the spaces of the source against what the target has, and counts what there is. All that collides is in
 // the error.
-func (cp *copying) check(ctx context.Context, names []string) (spaces []ipam.CopiedSpace, err error) {
+func (cp *copying) check(ctx context.Context, names []string, report *ipam.CopyReport) error {
 	if err := edit.Finish(ctx, cp.from); err != nil { // what is being ended, so that it is not copied
-		return nil, err
+		return err
 	}
 	switch open, err := bulk.Of(cp.from).ImportState(ctx); {
 	case err != nil:
-		return nil, err
+		return err
 	case open != nil:
-		return nil, ipam.Help(ipam.Refuse(ipam.ErrInUse, "an import is open in the store that is copied"),
+		return ipam.Help(ipam.Refuse(ipam.ErrInUse, "an import is open in the store that is copied"),
 			ipam.Advise(ipam.DoResumeImport))
 	}
 	wrong := new(ipam.PlanError)
+	if why := cp.elasticStays(names); why != "" && !slices.Contains(names, elasticPart) {
+		cp.staying(names, why, wrong)
+	}
 	for _, name := range names {
 		source, _, err := cp.both(ctx, name)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		all, err := cp.read(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if source == nil || source.Stage == copyFrozen {
-			if err := cp.collisions(ctx, all, wrong); err != nil {
-				return nil, err
+		still := source == nil || source.Stage == copyFrozen
+		if name == elasticPart {
+			e := cp.readElastic(names)
+			if report.Elastic = &e.CopiedElastic; still {
+				err = cp.checkElastic(ctx, e, names, wrong)
 			}
-			cp.associated(all, wrong)
+		} else {
+			err = cp.checkSpace(ctx, name, still, report, wrong)
 		}
-		report, err := cp.counted(ctx, name, all)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		spaces = append(spaces, report)
 	}
-	return spaces, wrong.Err()
+	return wrong.Err()
 }
 
-// associated notes the elastic addresses that lead to guests on the networks: they stay in their store, and would lead
-// nowhere.
-func (cp *copying) associated(all []copied, wrong *ipam.PlanError) {
-	names := map[ipam.ID]string{}
-	for i := range all {
-		names[all[i].network.ID] = all[i].network.Name
+// checkSpace is check of one space, of which collisions matter only as long as the source has it still.
+func (cp *copying) checkSpace(ctx context.Context, name string, still bool, report *ipam.CopyReport,
+	wrong *ipam.PlanError) error {
+	all, err := cp.read(ctx, name)
+	if err != nil {
+		return err
 	}
-	cp.from.Read(func(ix *ledger.Index) {
-		var found []*ipam.Elastic
-		for _, one := range ix.Elastics() {
-			if one.Association != nil && names[one.Association.Network] != "" && !one.System {
-				found = append(found, one)
-			}
+	if still {
+		if err := cp.collisions(ctx, all, wrong); err != nil {
+			return err
 		}
-		slices.SortFunc(found, func(a, b *ipam.Elastic) int { return a.Address.Compare(b.Address) })
-		for _, one := range found {
-			wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoDisassociate, one.Address)}, 0,
-				"the elastic address %s is associated with %s on network %s, and elastic addresses stay in the store that "+
-					"they are in; export them, which an import into the target takes along, and end the association",
-				one.Address, one.Association.Instance, names[one.Association.Network])
-		}
-	})
+	}
+	space, err := cp.counted(ctx, name, all)
+	report.Spaces = append(report.Spaces, space)
+	return err
 }
 
 // collisions notes what the target has of the networks' names, subnets and ids, and which other hosts use them.
@@ -137,6 +130,9 @@ func collide(c *ledger.Change, one *copied, wrong *ipam.PlanError) error {
 		if other != nil {
 			wrong.Add(0, "the subnet %s of network %s overlaps %s, which network %s of space %s has in the target",
 				sub.CIDR, n.Name, other.CIDR, c.NetworkName(other.Network), other.Space)
+		}
+		if err := c.NoElasticIn(sub.CIDR); err != nil {
+			wrong.Add(0, "network %s: in the target, %v", n.Name, err)
 		}
 		for _, at := range sub.attachments {
 			if c.Index().Attachment(at.ID) != nil {
@@ -241,13 +237,18 @@ func (ck *copyCheck) isJSON(tx store.Tx, what string, key []byte, want any) erro
 	return ck.is(what, key, raw, got)
 }
 
+// readBack is the handle through which the target is compared.
+func (cp *copying) readBack() store.Store {
+	if cp.opt.ReadBack != nil {
+		return cp.opt.ReadBack
+	}
+	return cp.to.Store()
+}
+
 // compare reads the whole of a space back, and holds it against the source, record by record.
 func (cp *copying) compare(ctx context.Context, space string, all []copied) (report ipam.CopiedSpace, err error) {
 	report = ipam.CopiedSpace{Name: space, Networks: []ipam.CopiedNetwork{}}
-	back := cp.opt.ReadBack
-	if back == nil {
-		back = cp.to.Store()
-	}
+	back := cp.readBack()
 	for i := range all {
 		one := &all[i]
 		ck := newCopyCheck(one)

@@ -57,11 +57,16 @@ type copyRun struct {
 	local    []string // what the host's own store shows besides
 	want     []string // what the source shows, and then the target
 	cut      *cutting
+	looks    int // of other hosts
 }
 
 // newCopyRun makes everything ready for a copy to the shared store, or from it.
 func newCopyRun(t testing.TB, toShared bool) *copyRun {
-	r := &copyRun{copyRoom: newCopyRoom(t), toShared: toShared, spaces: []string{"global", "lab"}}
+	return newCopyRunOf(t, newCopyRoom(t).withElastic(), toShared)
+}
+
+func newCopyRunOf(t testing.TB, room *copyRoom, toShared bool) *copyRun {
+	r := &copyRun{copyRoom: room, toShared: toShared, spaces: []string{"global", "lab"}}
 	own := r.own()
 	r.want, r.local = seen(t, own, r.spaces...), seen(t, own, "local")
 	if !toShared {
@@ -190,9 +195,17 @@ func (r *copyRun) shownBy() (own, other []string, refused error) {
 		}
 		checked(r.T, s)
 	}
-	theirs := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.NewID(), Mark: r.member.Mark})
+	r.looks++
+	name := fmt.Sprintf("other%d", r.looks)
+	theirs := r.cluster(name, &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: r.member.Mark})
 	checked(r.T, theirs)
-	return own, withoutEvents(seen(r.T, theirs)), err
+	other = withoutEvents(seen(r.T, theirs))
+	if !r.toShared { // elastic addresses that another host has, too, stay
+		if _, err := theirs.Edit(ctx, ipam.EditOptions{}, &ipam.RemoveHost{Name: name, Off: true}); err != nil {
+			r.T.Fatal(err)
+		}
+	}
+	return own, other, err
 }
 
 // withoutEvents leaves out the events: they are history, which may be in both stores for a time.

@@ -14,6 +14,9 @@ import (
 // freeze keeps other hosts from a space of a shared source: its networks are Moving, and so seen by nobody. It refuses
 // a network that other hosts use.
 func (cp *copying) freeze(ctx context.Context, space string) error {
+	if space == elasticPart {
+		return cp.from.Update(ctx, func(c *ledger.Change) error { return moveRanges(c, true) })
+	}
 	for frozen := false; !frozen; {
 		err := cp.from.Update(ctx, func(c *ledger.Change) error {
 			for _, n := range networksIn(c.Index(), space) {
@@ -71,10 +74,18 @@ func (cp *copying) release(ctx context.Context, target *copyMark) error {
 				}
 			}
 		}
+		if c.Member() != nil && target.Space == elasticPart {
+			if err := stillMoving(c); err != nil {
+				return err
+			}
+		}
 		released := *target
 		released.Stage = copyReleased
-		if _, err := c.Event(&ipam.Event{Verb: ipam.SpaceMoved, Name: released.Space,
-			Detail: "to another store"}); err != nil {
+		verb := ipam.SpaceMoved
+		if released.Space == elasticPart {
+			verb = ipam.ElasticMoved
+		}
+		if _, err := c.Event(&ipam.Event{Verb: verb, Name: released.Space, Detail: "to another store"}); err != nil {
 			return err
 		}
 		return putMark(c, &released)
@@ -134,6 +145,9 @@ func unhide(ctx context.Context, s *ledger.Ledger, space string, last func(*ledg
 // end notes in the source that the target has the space, after a look whether that is so.
 func (cp *copying) end(ctx context.Context, space string) error {
 	all, err := cp.read(ctx, space)
+	if err == nil && space == elasticPart {
+		err = cp.elasticThere()
+	}
 	if err != nil {
 		return err
 	}
@@ -166,17 +180,16 @@ func (cp *copying) end(ctx context.Context, space string) error {
 // mark away.
 func (cp *copying) clearSource(ctx context.Context, space string) error {
 	s := cp.from
+	if space == elasticPart {
+		return cp.clearElastic(ctx)
+	}
 	all := ledger.Ask(s, func(ix *ledger.Index) []*ipam.Network { return networksIn(ix, space) })
 	for _, n := range all {
 		if err := clearNetwork(ctx, s, n, cp.step); err != nil {
 			return err
 		}
 	}
-	err := eachEvent(ctx, s, space, copyPage(s), func(page []store.Record) error {
-		cp.step(len(page))
-		return s.Update(ctx, func(c *ledger.Change) error { return dropEvents(c, page) })
-	})
-	if err != nil {
+	if err := cp.dropEventsOf(ctx, s, space); err != nil {
 		return err
 	}
 	return s.Update(ctx, func(c *ledger.Change) error {
@@ -193,6 +206,15 @@ func dropSpace(c *ledger.Change, space string) error {
 		return nil
 	}
 	return c.RemoveSpace(space)
+}
+
+// dropEventsOf removes the events that one of the stores has of a space, or of elastic addresses, which the other one
+// has, too.
+func (cp *copying) dropEventsOf(ctx context.Context, s *ledger.Ledger, part string) error {
+	return eachEvent(ctx, cp.from, part, copyPage(s), func(page []store.Record) error {
+		cp.step(len(page))
+		return s.Update(ctx, func(c *ledger.Change) error { return dropEvents(c, page) })
+	})
 }
 
 // dropEvents removes events where they are, and as they are.
@@ -275,8 +297,8 @@ func (cp *copying) undo(ctx context.Context, names []string) (ipam.CopyReport, e
 		if source != nil && source.Stage != copyFrozen {
 			return ipam.CopyReport{},
 				ipam.Refuse(ipam.ErrInUse,
-					"all of the space %s is in the target, and the source has let go of it: that is not to be taken "+
-						"back; finish it with `%s`, and copy it back", name, cp.opt.Command)
+					"all of %s is in the target, and the source has let go of it: that is not to be taken "+
+						"back; finish it with `%s`, and copy it back", partName(name), cp.opt.Command)
 		}
 		if source == nil && target == nil {
 			continue
@@ -284,21 +306,25 @@ func (cp *copying) undo(ctx context.Context, names []string) (ipam.CopyReport, e
 		if err := cp.undoSpace(ctx, name, source); err != nil {
 			return ipam.CopyReport{}, cp.stopped(ctx, name, err)
 		}
+		if name == elasticPart {
+			report.Elastic = new(ipam.CopiedElastic)
+			continue
+		}
 		report.Spaces = append(report.Spaces, ipam.CopiedSpace{Name: name})
 	}
 	return report, nil
 }
 
 func (cp *copying) undoSpace(ctx context.Context, name string, source *copyMark) error {
+	if name == elasticPart {
+		return cp.undoElastic(ctx, source)
+	}
 	for _, n := range moving(cp.to, name) {
 		if err := clearNetwork(ctx, cp.to, n, func(int) {}); err != nil {
 			return err
 		}
 	}
-	err := eachEvent(ctx, cp.from, name, copyPage(cp.to), func(page []store.Record) error {
-		return cp.to.Update(ctx, func(c *ledger.Change) error { return dropEvents(c, page) })
-	})
-	if err != nil {
+	if err := cp.dropEventsOf(ctx, cp.to, name); err != nil {
 		return err
 	}
 	if source != nil {

@@ -10,8 +10,9 @@ import (
 	"berth/store"
 )
 
-// A space that is copied from one store to another has a mark in both, under its name. What they say together is who
-// has the space, at each moment and after each crash:
+// A space that is copied from one store to another has a mark in both, under its name; what there is of elastic
+// addresses has one under the empty name. What they say together is who has the space, at each moment and after each
+// crash:
 //
 //	the source has    the target has    the space is
 //	none, or frozen   none, or a mark   the source's. The target's copy is seen by nobody, and goes on or is taken back
@@ -31,6 +32,8 @@ type copyMark struct {
 	Command string    `json:"command,omitempty"` // goes on with it
 	Actor   string    `json:"actor,omitempty"`
 	Began   time.Time `json:"began"`
+
+	Accounts []string `json:"accounts,omitempty"` // that the copy of elastic addresses has made in the target
 }
 
 type copyStage string
@@ -85,9 +88,8 @@ func putMark(c *ledger.Change, m *copyMark) error {
 func newMark(c *ledger.Change, m *copyMark) error {
 	other, err := readMark(c.Tx(), m.Space)
 	if err == nil && other != nil {
-		err = ipam.Refuse(ipam.ErrInUse, "host %s has begun to copy the space %s meanwhile; one of you goes first",
-			other.Host,
-			m.Space)
+		err = ipam.Refuse(ipam.ErrInUse, "host %s has begun to copy %s meanwhile; one of you goes first",
+			other.Host, partName(m.Space))
 	}
 	if err != nil {
 		return err
@@ -117,14 +119,14 @@ func RefuseCopied(ctx context.Context, s *ledger.Ledger) error {
 			err = (&copying{from: s}).clearSource(ctx, m.Space)
 		case copyReleased:
 			err = ipam.Refuse(ipam.ErrInUse,
-				"the space %s was copied to another store, and let go of here before that one had "+
+				"%s was copied to another store, and let go of here before that one had "+
 					"taken over all of it (begun %s): finish that with `%s`",
-				m.Space, m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
+				partName(m.Space), m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
 		default:
 			err = ipam.Refuse(ipam.ErrInUse,
-				"the space %s is being copied into this store, and is not there as a whole (begun "+
+				"%s is being copied into this store, and is not there as a whole (begun "+
 					"%s): finish that with `%s`, or take it back with --undo",
-				m.Space, m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
+				partName(m.Space), m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
 		}
 		if err != nil {
 			return err
@@ -138,8 +140,8 @@ func (cp *copying) ours(m *copyMark) error {
 	if m == nil || m.HostID == cp.hostID() {
 		return nil
 	}
-	return ipam.Refuse(ipam.ErrInUse, "the space %s is being copied by host %s (begun %s): finish that there with `%s`",
-		m.Space, m.Host, m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
+	return ipam.Refuse(ipam.ErrInUse, "%s is being copied by host %s (begun %s): finish that there with `%s`",
+		partName(m.Space), m.Host, m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
 }
 
 // meanwhile refuses a mark of the other direction: that copy is to be ended first.
@@ -153,9 +155,9 @@ func meanwhile(m *copyMark, allowed ...copyStage) error {
 		}
 	}
 	return ipam.Refuse(ipam.ErrInUse,
-		"a copy of the space %s in the other direction was cut off (begun %s): finish it with "+
+		"a copy of %s in the other direction was cut off (begun %s): finish it with "+
 			"`%s` first",
-		m.Space, m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
+		partName(m.Space), m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
 }
 
 // both reads the marks of a space in the source and in the target.
@@ -180,8 +182,8 @@ func (cp *copying) both(ctx context.Context, space string) (source, target *copy
 		}
 	}
 	if source != nil && target != nil && source.ID != target.ID {
-		return nil, nil, fmt.Errorf("%w: the two stores have the marks of different copies of the space %s; one of "+
-			"them was restored from a backup meanwhile", ipam.ErrDamaged, space)
+		return nil, nil, fmt.Errorf("%w: the two stores have the marks of different copies of %s; one of "+
+			"them was restored from a backup meanwhile", ipam.ErrDamaged, partName(space))
 	}
 	return source, target, nil
 }

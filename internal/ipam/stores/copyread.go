@@ -133,7 +133,7 @@ func ownersOf(network ipam.ID, limit int) *rangeCopy {
 }
 
 // count adds what there is to be done to the total: each record is written, compared and cleared away.
-func (cp *copying) count(ctx context.Context, space string, all []copied) error {
+func (cp *copying) count(ctx context.Context, space string, all []copied, first bool) error {
 	n := 0
 	cp.from.Read(func(ix *ledger.Index) {
 		for _, one := range all {
@@ -147,16 +147,18 @@ func (cp *copying) count(ctx context.Context, space string, all []copied) error 
 		n += len(page)
 		return nil
 	})
-	cp.total = cp.done + 3*n
+	if cp.total += 2 * n; first {
+		cp.total += n
+	}
 	return err
 }
 
-// eachEvent hands out the events of a space in pages, as they are stored.
+// eachEvent hands out the events of a space, or of elastic addresses, in pages, as they are stored.
 func eachEvent(ctx context.Context, s *ledger.Ledger, space string, limit int, fn func([]store.Record) error) error {
 	events := &rangeCopy{keys: ledger.KindRange(ledger.EventKeys), limit: limit,
 		want: func(rec store.Record) ([]byte, error) {
 			e, err := ipam.DecodeEvent(ledger.EventID(rec.Key), rec.Value)
-			if err != nil || e.Space != space {
+			if err != nil || !isOf(e, space) {
 				return nil, err
 			}
 			return rec.Value, nil

@@ -3,9 +3,11 @@ package stores_test
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
@@ -60,6 +62,40 @@ func newCopyRoom(t testing.TB) *copyRoom {
 		member: &ipam.Member{Host: ipam.ID{1}, Session: ipam.NewID(), Mark: [4]byte{9, 9, 9, 9}}}
 	t.Cleanup(func() { r.common.Close() })
 	r.Run(planToCopy)
+	return r
+}
+
+// withElastic gives the room elastic addresses of every kind: associated on lan, applied by the edge, merely allocated,
+// and released.
+func (r *copyRoom) withElastic() *copyRoom {
+	r.T.Helper()
+	on, quota := "on", 3
+	rangeOf := func(s string) (one ipam.Range) {
+		if err := one.UnmarshalText([]byte(s)); err != nil {
+			r.T.Fatal(err)
+		}
+		return one
+	}
+	r.Edit(&ipam.ModifyNetwork{Network: "lan", Elastic: &on},
+		&ipam.CreateAccount{Account: "shop", Domain: "d", Quota: &quota, Owners: []string{"db"}},
+		&ipam.AddElasticRange{Range: rangeOf("100.64.7.0+16"), Announce: "eth0", OnCut: "keep"},
+		&ipam.AddElasticRange{Range: rangeOf("100.64.8.0+8"), Host: r.S.Ledger.Host()},
+		&ipam.AllocateElastic{}, &ipam.AllocateElastic{Account: "shop"}, &ipam.AllocateElastic{Account: "shop"},
+		&ipam.AllocateElastic{}, &ipam.AllocateElastic{Host: r.S.Ledger.Host()})
+	r.Clock.Time = r.Clock.Time.Add(time.Hour)
+	at := func(n byte) netip.Addr { return netip.AddrFrom4([4]byte{100, 64, 7, n}) }
+	r.Edit(&ipam.ReleaseElastic{Address: at(3)},
+		&ipam.AssociateElastic{Address: at(0), Instance: "web"},
+		&ipam.AssociateElastic{Address: at(1), Instance: "db", EgressOnly: true})
+	info, err := r.S.Elastic(ctx, at(0))
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	err = r.S.ReportEdge(ctx, ipam.EdgeReport{Whole: true, Applied: []ipam.EdgeApplied{{Address: at(0),
+		Association: info.Revision, Guest: info.Guest}}})
+	if err != nil {
+		r.T.Fatal(err)
+	}
 	return r
 }
 
@@ -126,14 +162,44 @@ func seen(t testing.TB, s *service.Service, spaces ...string) (lines []string) {
 			lines = append(lines, fmt.Sprintf("reservation %+v", info))
 		}
 	}
+	if in("global") {
+		lines = append(lines, seenElastic(t, s)...)
+	}
 	events, err := s.Events(ctx, ipam.EventFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range events {
-		if e.Space != "" && in(e.Space) && e.Verb != ipam.SpaceCreated {
+		verb := e.Verb.String()
+		elastic := e.Space == "" && e.Verb != ipam.ElasticMoved && in("global") &&
+			(strings.HasPrefix(verb, "elastic.") || strings.HasPrefix(verb, "account."))
+		if elastic || e.Space != "" && in(e.Space) && e.Verb != ipam.SpaceCreated {
 			lines = append(lines, fmt.Sprintf("event %+v", e))
 		}
+	}
+	return lines
+}
+
+// seenElastic is what a service shows of elastic addresses and their ranges.
+func seenElastic(t testing.TB, s *service.Service) (lines []string) {
+	t.Helper()
+	all, err := s.Elastics(ctx, "", netip.Addr{}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range all {
+		if one.Region, one.Host = "", ""; one.Applied != nil {
+			lines = append(lines, fmt.Sprintf("applied %s %+v", one.Address, *one.Applied))
+		}
+		one.Applied = nil
+		lines = append(lines, fmt.Sprintf("elastic %+v", one))
+	}
+	ranges, err := s.ElasticRanges(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range ranges {
+		lines = append(lines, fmt.Sprintf("range %+v", r))
 	}
 	return lines
 }
@@ -143,7 +209,7 @@ func copiedKinds(all, before map[string]string) map[string]string {
 	all = maps.Clone(all)
 	maps.DeleteFunc(all, func(key, _ string) bool {
 		_, stays := before[key]
-		return stays || !strings.ContainsAny(key[1:2], "adilnp")
+		return stays || !strings.ContainsAny(key[1:2], "adfgilnpu")
 	})
 	return all
 }

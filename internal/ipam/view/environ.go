@@ -56,8 +56,8 @@ func addressesOf(c *ledger.Change, network ipam.ID, owner string) (all []ownAddr
 		sx := c.Index().Subnet(id)
 		seen := map[netip.Addr]bool{}
 		for _, places := range []func(func(netip.Addr) bool){sx.ByOwner().Of(owner),
-			sx.ByName().Of(ipam.RememberedName(owner)),
-			sx.ByMAC().Of(mac)} {
+			sx.SawName(ipam.RememberedName(owner)),
+			sx.SawMAC(mac)} {
 			for addr := range places {
 				if seen[addr] {
 					continue

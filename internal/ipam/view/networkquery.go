@@ -12,6 +12,7 @@ import (
 	"go4.org/netipx"
 
 	"berth/internal/alloc"
+	"berth/internal/aside"
 	"berth/internal/ipam"
 	"berth/internal/ipam/choose"
 	"berth/internal/ipam/edit"
@@ -19,24 +20,37 @@ import (
 	"berth/store"
 )
 
-// Networks lists networks by name, without the maps of their pools.
+// Networks lists networks by the names that their records have, without the maps of their pools.
 func (s Views) Networks(ctx context.Context, f ipam.NetworkFilter) ([]ipam.NetworkInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	var all []ipam.NetworkInfo
-	for _, id := range networkIDs(s.ledger, f) {
-		s.ledger.Read(func(ix *ledger.Index) { // for each, so that a long list holds nobody up
-			nx := ix.NetworkIndex(id)
-			if nx != nil && nx.Record() != nil {
-				all = append(all, showNetwork(ix, nx, false))
-			}
-		})
-	}
+	eachNetwork(s.ledger, f, func(ix *ledger.Index, nx *ledger.NetworkIndex) {
+		if f.Brief {
+			all = append(all, showBriefly(s.ledger, ix, nx))
+		} else {
+			all = append(all, showNetwork(s.ledger, ix, nx, false))
+		}
+	})
 	return all, nil
 }
 
-// networkIDs are the networks that f chooses, by name.
+// eachNetwork runs fn for each network that f chooses and that is there still, with the index locked for each alone, so
+// that a long list holds no request up.
+func eachNetwork(s *ledger.Ledger, f ipam.NetworkFilter, fn func(*ledger.Index, *ledger.NetworkIndex)) {
+	var work aside.Work
+	for _, id := range networkIDs(s, f) {
+		s.Read(func(ix *ledger.Index) {
+			if nx := ix.NetworkIndex(id); nx != nil && nx.Record() != nil {
+				fn(ix, nx)
+			}
+		})
+		work.Pause()
+	}
+}
+
+// networkIDs are the networks that f chooses, by the names that their records have.
 func networkIDs(s *ledger.Ledger, f ipam.NetworkFilter) []ipam.ID {
 	return ledger.Ask(s, func(ix *ledger.Index) []ipam.ID {
 		var chosen []*ipam.Network
@@ -65,31 +79,43 @@ func (s Views) Network(ctx context.Context, ref string) (info ipam.NetworkInfo, 
 		if err != nil {
 			return err
 		}
-		info = showNetwork(c.Index(), c.Index().NetworkIndex(n.ID), true)
+		info = showNetwork(s.ledger, c.Index(), c.Index().NetworkIndex(n.ID), true)
 		return nil
 	})
 	return info, err
 }
 
-func showNetwork(ix *ledger.Index, nx *ledger.NetworkIndex, maps bool) ipam.NetworkInfo {
-	n := nx.Record()
-	info := ipam.NetworkInfo{ID: n.ID, Name: n.Name, Space: n.Space, Tags: copyTags(n.Tags), MACPrefix: n.MACPrefix,
+func showNetwork(s *ledger.Ledger, ix *ledger.Index, nx *ledger.NetworkIndex, maps bool) ipam.NetworkInfo {
+	info := showBriefly(s, ix, nx)
+	for _, id := range nx.Subnets() {
+		info.Subnets = append(info.Subnets, showPlan(ix.Subnet(id), maps))
+	}
+	info.Static = append(info.Static, edit.Bands(ix, info.ID)...)
+	flatten(&info)
+	return info
+}
+
+// showBriefly shows a network without what is in it.
+func showBriefly(s *ledger.Ledger, ix *ledger.Index, nx *ledger.NetworkIndex) ipam.NetworkInfo {
+	n, now := nx.Record(), s.Now()
+	info := ipam.NetworkInfo{ID: n.ID, Name: s.ShownName(ix, n), Recorded: n.Name, Space: n.Space,
+		Tags: copyTags(n.Tags), MACPrefix: n.MACPrefix,
 		Subnets: []ipam.SubnetPlan{}, Links: append([]ipam.Link{}, n.Links...), Sticky: !n.Policy.Forget,
 		Planned: n.Planned,
-		Type:    n.Type.String(), Static: append([]ipam.Range{}, edit.Bands(ix, n.ID)...),
+		Type:    n.Type.String(), Static: []ipam.Range{},
 		OwnerRules: append([]ipam.OwnerRule{}, n.Rules...),
-		Headroom:   n.Headroom, Elastic: n.Elastic.String(), Revision: n.LastRevision(), Created: n.Created}
+		Headroom:   n.Headroom, Elastic: n.Elastic.String(), Probe: n.Probe, Revision: n.LastRevision(), Created: n.Created}
 	if n.Policy.Quarantine > 0 {
 		info.Quarantine = n.Policy.Quarantine.String()
 	}
 	for _, id := range nx.Subnets() {
-		sub := showPlan(ix.Subnet(id), maps)
-		info.Held += sub.Held
-		info.Reserved += sub.Reserved
-		info.Docker += sub.Docker
-		info.Subnets = append(info.Subnets, sub)
+		sx := ix.Subnet(id)
+		info.Held += sx.Held()
+		info.Reserved += uint64(sx.Reserved())
+		info.Docker += len(sx.Record().Attachments)
+		use := useIn(sx, now)
+		info.Use.And(&use)
 	}
-	flatten(&info)
 	return info
 }
 
@@ -104,12 +130,12 @@ func copyTags(tags map[string]string) map[string]string {
 // subnet, or of the first one where there is none (GA-26).
 func flatten(info *ipam.NetworkInfo) {
 	for i, sub := range info.Subnets {
-		first4 := sub.CIDR.Addr().Is4() && !info.Network.IsValid()
+		first4 := sub.CIDR.Addr().Is4() && !info.CIDR.IsValid()
 		switch {
 		case first4:
-			info.Network, info.Gateway = sub.CIDR, sub.Gateway
-		case sub.CIDR.Addr().Is6() && !info.Network6.IsValid():
-			info.Network6, info.Gateway6 = sub.CIDR, sub.Gateway
+			info.CIDR, info.Gateway = sub.CIDR, sub.Gateway
+		case sub.CIDR.Addr().Is6() && !info.CIDR6.IsValid():
+			info.CIDR6, info.Gateway6 = sub.CIDR, sub.Gateway
 		}
 		if first4 || i == 0 {
 			info.Map = ""
@@ -250,16 +276,22 @@ func reservedAddresses(ctx context.Context, s *ledger.Ledger, f ipam.AddressFilt
 		if r == nil || f.Owner != "" && r.Owner != f.Owner || !r.Until.IsZero() && !r.Until.After(s.Now()) {
 			return ipam.ReservationInfo{}, false
 		}
-		info := ipam.ReservationInfo{Owner: r.Owner, Address: l.Address, Kind: r.Kind, InUse: l.Held(),
-			Space: sub.Space, Network: sub.NetworkName, Subnet: sub.CIDR,
-			Interface: int(r.Slot.Interface), Slot: int(r.Slot.Number), Since: ipam.EventTime(r.ID),
-			Terms: r.Terms}
-		if l.Held() {
-			info.Endpoint, info.Host = cmp.Or(s.Known().Sighting(sub.Space, l).Container, l.Name, l.MAC.String()),
-				l.Host
-		}
-		return info, true
+		return showReservation(s, sub, l), true
 	})
+}
+
+// showReservation shows the reservation of a record that has one.
+func showReservation(s *ledger.Ledger, sub *ipam.SubnetInfo, l *ipam.Lease) ipam.ReservationInfo {
+	r := l.Reservation
+	info := ipam.ReservationInfo{Owner: r.Owner, Address: l.Address, Kind: r.Kind, InUse: l.Held(),
+		Space: sub.Space, Network: sub.Network, NetworkID: sub.NetworkID, Subnet: sub.CIDR,
+		Interface: int(r.Slot.Interface), Slot: int(r.Slot.Number), Since: ipam.EventTime(r.ID),
+		Terms: r.Terms}
+	if l.Held() {
+		info.Endpoint, info.Host = cmp.Or(s.Known().Sighting(sub.Space, l).Container, l.Name, l.MAC.String()),
+			l.Host
+	}
+	return info
 }
 
 // Taken yields the addresses that were taken for what is no container, until an error is yielded, which is the last.
@@ -270,7 +302,7 @@ func (s Views) Taken(ctx context.Context, f ipam.AddressFilter) iter.Seq2[ipam.T
 			return ipam.TakenAddress{}, false
 		}
 		taken := l.TakenAddress()
-		taken.Space, taken.Network, taken.Subnet = sub.Space, sub.NetworkName, sub.CIDR
+		taken.Space, taken.Network, taken.NetworkID, taken.Subnet = sub.Space, sub.Network, sub.NetworkID, sub.CIDR
 		return taken, true
 	})
 }
@@ -321,7 +353,7 @@ func subnetsFor(ctx context.Context, s *ledger.Ledger, f ipam.AddressFilter) ([]
 	}
 	all, err := Of(s).Subnets(ctx, "")
 	return slices.DeleteFunc(all, func(sub ipam.SubnetInfo) bool {
-		return past(&f, &sub) || network != (ipam.ID{}) && sub.Network != network
+		return past(&f, &sub) || network != (ipam.ID{}) && sub.NetworkID != network
 	}), err
 }
 

@@ -81,12 +81,12 @@ func OrderSubnets(a, b ipam.SubnetInfo) int {
 }
 
 func describe(s *ledger.Ledger, ix *ledger.Index, sub *ipam.Subnet, sx *ledger.SubnetIndex) ipam.SubnetInfo {
-	info := ipam.SubnetInfo{Subnet: *sub, Held: sx.Held(), Remembered: sx.Remembered(),
+	info := ipam.SubnetInfo{Subnet: *sub, NetworkID: sub.Network, Held: sx.Held(), Remembered: sx.Remembered(),
 		Free: ipam.Count{Int: new(big.Int)}}
 	// in JSON lists, not null
 	info.Pools, info.Attachments = append([]ipam.Pool{}, sub.Pools...), append([]ipam.ID{}, sub.Attachments...)
 	if n := ix.Network(sub.Network); n != nil {
-		info.NetworkName, info.Tags, info.Sticky = n.Name, n.Tags, !n.Policy.Forget
+		info.Network, info.Tags, info.Sticky = s.ShownName(ix, n), n.Tags, !n.Policy.Forget
 		if n.Policy.Quarantine > 0 {
 			info.Quarantine = n.Policy.Quarantine.String()
 		}
@@ -99,6 +99,7 @@ func describe(s *ledger.Ledger, ix *ledger.Index, sub *ipam.Subnet, sx *ledger.S
 			info.Chosen = append(info.Chosen, id)
 		}
 	}
+	info.Use = useIn(sx, s.Now())
 	for _, open := range sx.OpenPools(sub) {
 		info.Free.Add(info.Free.Int, free(sx, &open))
 	}
@@ -143,20 +144,34 @@ func (s Views) Leases(ctx context.Context, f ipam.LeaseFilter) iter.Seq2[ipam.Le
 		}
 		begin := ipam.AddressFilter{AfterSpace: f.AfterSpace, After: f.After}
 		for _, sub := range subnets {
-			if f.Subnet.IsValid() && f.Subnet != sub.CIDR || past(&begin, &sub) {
+			if f.Subnet.IsValid() && f.Subnet != sub.CIDR || past(&begin, &sub) ||
+				f.Address.IsValid() && !sub.CIDR.Contains(f.Address) {
 				continue
 			}
-			if !leasesOf(ctx, s.ledger, &sub, afterIn(&begin, &sub), f.Remembered, yield) {
+			all := records(ctx, s.ledger, sub.ID, afterIn(&begin, &sub))
+			if f.Address.IsValid() {
+				all = s.recordAt(ctx, sub.ID, f.Address, afterIn(&begin, &sub))
+			}
+			if !leasesOf(&sub, all, f.Remembered, yield) {
 				return
 			}
 		}
 	}
 }
 
-// leasesOf yields the leases of one subnet behind an address, and tells whether more are wanted.
-func leasesOf(ctx context.Context, s *ledger.Ledger, sub *ipam.SubnetInfo, after netip.Addr, remembered bool,
+// recordAt yields the record of an address, if it has one and is behind another one.
+func (s Views) recordAt(ctx context.Context, subnet ipam.ID, addr, after netip.Addr) iter.Seq2[*ipam.Lease, error] {
+	return func(yield func(*ipam.Lease, error) bool) {
+		if l, err := recordOf(ctx, s.ledger, subnet, addr); (l != nil || err != nil) && after.Less(addr) {
+			yield(l, err)
+		}
+	}
+}
+
+// leasesOf yields the leases of one subnet among its records, and tells whether more are wanted.
+func leasesOf(sub *ipam.SubnetInfo, all iter.Seq2[*ipam.Lease, error], remembered bool,
 	yield func(ipam.LeaseInfo, error) bool) bool {
-	for l, err := range records(ctx, s, sub.ID, after) {
+	for l, err := range all {
 		if err != nil {
 			yield(ipam.LeaseInfo{}, err)
 			return false
@@ -169,9 +184,10 @@ func leasesOf(ctx context.Context, s *ledger.Ledger, sub *ipam.SubnetInfo, after
 }
 
 func showLease(sub *ipam.SubnetInfo, l *ipam.Lease) ipam.LeaseInfo {
-	info := ipam.LeaseInfo{ID: l.ID, Address: l.Address, Subnet: sub.CIDR, Space: sub.Space, Network: sub.NetworkName,
-		Kind: l.Kind, State: "held", Name: l.Name, Guessed: l.Guessed, MAC: l.MAC, Host: l.Host, Pool: l.Attachment,
-		Since: l.Since, Released: l.Released, Until: l.Until}
+	info := ipam.LeaseInfo{ID: l.ID, Address: l.Address, Subnet: sub.CIDR, Space: sub.Space, Network: sub.Network,
+		NetworkID: sub.NetworkID,
+		Kind:      l.Kind, State: "held", Name: l.Name, Guessed: l.Guessed, MAC: l.MAC, Host: l.Host, Pool: l.Attachment,
+		Since: l.Since, Released: l.Released, Until: l.Until, DHCP: l.DHCP.Shown()}
 	if r := l.Reservation; r != nil {
 		info.Owner = r.Owner
 	}
@@ -189,13 +205,17 @@ func (s Views) Events(ctx context.Context, f ipam.EventFilter) ([]ipam.Event, er
 			r = attach.EventsFrom(id - 1)
 		}
 	}
+	if !f.Before.IsZero() {
+		r.To = ledger.EventKey(nil, uint64(max(f.Before.UnixMicro(), 0)))
+	}
 	most := f.First
 	if f.Last > 0 {
 		most, r.Reverse = f.Last, true
 	}
-	if f.Until == nil {
+	if f.Until == nil && len(f.Networks) == 0 && len(f.Verbs) == 0 {
 		r.Limit = most
 	}
+	names := s.ledger.DockerNames()
 	var all []ipam.Event
 	err := s.ledger.View(ctx, func(tx store.Tx) error {
 		all = nil
@@ -210,6 +230,10 @@ func (s Views) Events(ctx context.Context, f ipam.EventFilter) ([]ipam.Event, er
 			e, err := ipam.DecodeEvent(id, rec.Value)
 			if err != nil {
 				return err
+			}
+			names.Show(e)
+			if !f.Has(e) {
+				continue
 			}
 			if all = append(all, *e); len(all) == most {
 				return nil

@@ -87,10 +87,10 @@ func TestGA23JSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got struct {
-		ID, Name, Space, Network, Gateway, Network6, Gateway6, Map string
-		MACPrefix                                                  string `json:"mac_prefix"`
-		Tags                                                       map[string]string
-		Subnets                                                    []struct {
+		ID, Name, Space, CIDR, Gateway, CIDR6, Gateway6, Map string
+		MACPrefix                                            string `json:"mac_prefix"`
+		Tags                                                 map[string]string
+		Subnets                                              []struct {
 			ID, Name, CIDR, Gateway string
 			DHCP                    *bool
 			Pools                   []struct {
@@ -106,7 +106,7 @@ func TestGA23JSON(t *testing.T) {
 	four, six := got.Subnets[0], got.Subnets[1]
 	if got.Name != "net1" || got.Space != "local" || got.MACPrefix != "aa:00:00" || got.Tags["site"] != "a" ||
 		len(got.ID) != 36 ||
-		got.Network != "192.0.2.0/30" || got.Gateway != "192.0.2.1" || got.Network6 != "2001:db8::/64" ||
+		got.CIDR != "192.0.2.0/30" || got.Gateway != "192.0.2.1" || got.CIDR6 != "2001:db8::/64" ||
 		got.Gateway6 != "" || got.Map != "XXXX" {
 		t.Errorf("%s", raw)
 	}

@@ -33,5 +33,8 @@ func totals(ix *ledger.Index) (t ipam.Totals) {
 	return t
 }
 
+// Told is how many events were written here since the start, by verb.
+func (s Views) Told() map[ipam.Verb]uint64 { return s.ledger.Told() }
+
 // Partial is nil: one store is there or not.
 func (s Views) Partial() error { return nil }

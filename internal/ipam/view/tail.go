@@ -72,7 +72,7 @@ func (s Views) EventsBehind(ctx context.Context, mark ipam.EventMark, n int, wan
 // Behind lists events behind a mark as EventsBehind does.
 func Behind(ctx context.Context, s *ledger.Ledger, from ipam.StoreMark, n int,
 	wanted Chosen) (page StorePage, err error) {
-	fresh, last := s.FreshSince(), from.After
+	fresh, last, names := s.FreshSince(), from.After, s.DockerNames()
 	page.Next = from
 	err = s.View(ctx, func(tx store.Tx) error {
 		page = StorePage{Next: from}
@@ -93,6 +93,7 @@ func Behind(ctx context.Context, s *ledger.Ledger, from ipam.StoreMark, n int,
 				return err
 			}
 			last = id
+			names.Show(e)
 			if s.Pass(&page.Next, id); wanted(e) {
 				page.Events = append(page.Events, *e)
 			}

@@ -39,7 +39,7 @@ var errEnough = errors.New("enough")
 
 // readTail yields the events that there are and that were not told.
 func readTail(ctx context.Context, s *ledger.Ledger, m *ipam.StoreMark, yield func(StorePage, error) bool) error {
-	fresh, last := s.FreshSince(), m.After
+	fresh, last, names := s.FreshSince(), m.After, s.DockerNames()
 	err := s.View(ctx, func(tx store.Tx) error {
 		var page []ipam.Event
 		for rec, err := range tx.Scan(attach.EventsFrom(m.After)) {
@@ -55,6 +55,7 @@ func readTail(ctx context.Context, s *ledger.Ledger, m *ipam.StoreMark, yield fu
 			if err != nil {
 				return err
 			}
+			names.Show(e)
 			if page = append(page, *e); len(page) == tailPage {
 				if !yield(StorePage{Events: page, Next: *m}, nil) {
 					return errEnough

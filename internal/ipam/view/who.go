@@ -7,7 +7,9 @@ import (
 	"slices"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/attach"
 	"berth/internal/ipam/ledger"
+	"berth/store"
 )
 
 // Who tells who has an address, who had it, and what a MAC or a name had, out of the events and the records, the
@@ -17,7 +19,6 @@ func (s Views) Who(ctx context.Context, f ipam.WhoFilter) ([]ipam.Tenure, error)
 	if err := check(&f); err != nil {
 		return nil, err
 	}
-	f.Name = ipam.CanonicalOwner(f.Name)
 	h := newHistory(s.ledger, f)
 	if err := h.readRecords(ctx); err != nil { // first, so that what ends meanwhile is seen to end
 		return nil, err
@@ -41,9 +42,10 @@ func check(f *ipam.WhoFilter) error {
 	return nil
 }
 
-// chooses tells whether the filter is about whoever this is. A MAC may be an owner, whose name it is then.
-func chooses(f *ipam.WhoFilter, space string, addr netip.Addr, mac ipam.MAC, name string) bool {
-	switch {
+// chooses tells whether the filter is about whoever this is. A MAC may be an owner, whose name it is then, and a name
+// one of the forms of another.
+func (h *history) chooses(space string, addr netip.Addr, mac ipam.MAC, name string) bool {
+	switch f := &h.f; {
 	case f.Space != "" && f.Space != space:
 		return false
 	case f.Address.IsValid():
@@ -51,7 +53,7 @@ func chooses(f *ipam.WhoFilter, space string, addr netip.Addr, mac ipam.MAC, nam
 	case f.MAC != (ipam.MAC{}):
 		return mac == f.MAC || name == f.MAC.String()
 	}
-	return name == f.Name
+	return ipam.IsForm(h.forms, name)
 }
 
 // lasted tells whether the tenure has a part in the time that is asked for.
@@ -59,7 +61,7 @@ func lasted(f *ipam.WhoFilter, t *ipam.Tenure) bool {
 	return f.At.IsZero() || !t.From.After(f.At) && (t.Until.IsZero() || f.At.Before(t.Until))
 }
 
-// readRecords notes the leases, memories and reservations that there are.
+// readRecords notes the leases, memories, reservations and associations that there are.
 func (h *history) readRecords(ctx context.Context) error {
 	subnets, err := Of(h.s).Subnets(ctx, h.f.Space)
 	if err != nil {
@@ -83,6 +85,7 @@ func (h *history) readRecords(ctx context.Context) error {
 			h.note(sub, l)
 		}
 	}
+	h.readElastics()
 	return nil
 }
 
@@ -97,8 +100,13 @@ func recordOf(ctx context.Context, s *ledger.Ledger, subnet ipam.ID, addr netip.
 
 // readEvents goes through all events, a page at a time.
 func (h *history) readEvents(ctx context.Context) error {
-	for f := (ipam.EventFilter{First: ledger.PageSize}); ; {
-		page, err := Of(h.s).Events(ctx, f)
+	for r := attach.EventsFrom(0); r.From != nil; {
+		var page []ipam.Event
+		var next []byte
+		err := h.s.View(ctx, func(tx store.Tx) (err error) {
+			page, next, err = h.readPage(tx, r)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -107,11 +115,37 @@ func (h *history) readEvents(ctx context.Context) error {
 				return err
 			}
 		}
-		if len(page) < ledger.PageSize {
-			return nil
-		}
-		f.After = page[ledger.PageSize-1].ID
+		r.From = next
 	}
+	return nil
+}
+
+// readPage reads the events of a page that may bear on what is asked for, and where the next page begins; nil: there is
+// none. Of one address there are few among very many.
+func (h *history) readPage(tx store.Tx, r store.Range) (page []ipam.Event, next []byte, err error) {
+	r.Limit = ledger.PageSize
+	n := 0
+	for rec, err := range tx.Scan(r) {
+		if err != nil {
+			return nil, nil, err
+		}
+		id := ledger.EventID(rec.Key)
+		if h.oldest.IsZero() {
+			h.oldest = ipam.EventTime(id)
+		}
+		if n++; n == r.Limit {
+			next = ledger.EventKey(nil, id+1)
+		}
+		if addr, ok := ipam.EventAddress(rec.Value); ok && h.f.Address.IsValid() && addr.IsValid() && addr != h.f.Address {
+			continue
+		}
+		e, err := ipam.DecodeEvent(id, rec.Value)
+		if err != nil {
+			return nil, nil, err
+		}
+		page = append(page, *e)
+	}
+	return page, next, nil
 }
 
 // tenures are those that the filter chooses, the earliest first.

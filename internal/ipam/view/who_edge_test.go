@@ -185,7 +185,10 @@ func TestWhoSaysBy(t *testing.T) {
 		if got.From.IsZero() || got.Until.IsZero() || (got.What == ipam.LeaseTenure) != (got.Lease != 0) {
 			t.Errorf("%+v", got)
 		}
-		got.From, got.Until, got.Lease = time.Time{}, time.Time{}, 0
+		if got.Network != "net1" || got.NetworkID == (ipam.ID{}) { // told by the events: the network is gone
+			t.Errorf("%+v", got)
+		}
+		got.From, got.Until, got.Lease, got.Network, got.NetworkID = time.Time{}, time.Time{}, 0, "", ipam.ID{}
 		if got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}

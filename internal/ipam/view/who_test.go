@@ -3,6 +3,7 @@ package view_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -241,5 +242,39 @@ func TestWho(t *testing.T) {
 				who(r, q.what, q.want)
 			}
 		})
+	}
+}
+
+// TestWhoByAnyForm: a replica is found by its names as Compose writes them, and as the owner, and no other is.
+func TestWhoByAnyForm(t *testing.T) {
+	r := ipamtest.New(t)
+	r.Run(`
+		network net1 subnet=192.0.2.0/24,pool
+		reserve net1 shop/web/1 192.0.2.50
+		attach p net=net1
+		ask p shop-web-1 mac=1
+		ask p shop_web_2 mac=2
+		ask p shop-web-11 mac=3
+		ask p 0123456789ab_shop-db-1 mac=4`)
+	for names, want := range map[string]string{
+		"shop-web-1 shop_web_1 shop/web/1":                     "[192.0.2.50 lease shop-web-1 192.0.2.50 reservation shop/web/1]",
+		"shop-web-2 shop_web_2 shop/web/2":                     "[192.0.2.1 lease shop_web_2]",
+		"shop-db-1 shop_db_1 shop/db/1 0123456789ab_shop-db-1": "[192.0.2.3 lease 0123456789ab_shop-db-1]",
+		"shop-web shop/web shop web-1":                         "[]",
+	} {
+		for _, name := range strings.Fields(names) {
+			all, err := r.S.Who(ctx, ipam.WhoFilter{Name: name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := []string{}
+			for _, one := range all {
+				got = append(got, fmt.Sprint(one.Address, " ", one.What, " ", one.Name))
+			}
+			slices.Sort(got)
+			if fmt.Sprint(got) != want {
+				t.Errorf("%s: %q and not %s", name, got, want)
+			}
+		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 type history struct {
 	s      *ledger.Ledger
 	f      ipam.WhoFilter
+	forms  []string              // of its name
 	oldest time.Time             // of the events that are kept
 	open   map[tenant]*beginning // begun by the events, and not ended
 	known  map[tenant]*beginning // what the records say, less what ended since they were read
@@ -42,7 +43,8 @@ type beginning struct {
 }
 
 func newHistory(s *ledger.Ledger, f ipam.WhoFilter) *history {
-	return &history{s: s, f: f, open: map[tenant]*beginning{}, known: map[tenant]*beginning{}, swept: map[tenant]bool{},
+	return &history{s: s, f: f, forms: ipam.Forms(f.Name), open: map[tenant]*beginning{},
+		known: map[tenant]*beginning{}, swept: map[tenant]bool{},
 		used: map[tenant]*beginning{}}
 }
 
@@ -51,8 +53,9 @@ func (h *history) note(sub *ipam.SubnetInfo, l *ipam.Lease) {
 	if l == nil {
 		return
 	}
-	t := ipam.Tenure{Space: sub.Space, Subnet: sub.CIDR, Address: l.Address, Early: true}
-	if l.Kind != 0 && chooses(&h.f, sub.Space, l.Address, l.MAC, l.Name) {
+	t := ipam.Tenure{Space: sub.Space, Network: sub.Network, NetworkID: sub.NetworkID, Subnet: sub.CIDR,
+		Address: l.Address, Early: true}
+	if l.Kind != 0 && h.chooses(sub.Space, l.Address, l.MAC, l.Name) {
 		had := t
 		had.What, had.Kind, had.Lease, had.Name, had.MAC, had.Host = ipam.LeaseTenure, l.Kind.String(), l.ID, l.Name,
 			l.MAC, l.Host
@@ -62,7 +65,7 @@ func (h *history) note(sub *ipam.SubnetInfo, l *ipam.Lease) {
 		}
 		h.known[tenant{lease: l.ID}] = &beginning{had, l.ID, l.Attachment}
 	}
-	if r := l.Reservation; r != nil && chooses(&h.f, sub.Space, l.Address, ipam.MAC{}, r.Owner) {
+	if r := l.Reservation; r != nil && h.chooses(sub.Space, l.Address, ipam.MAC{}, r.Owner) {
 		t.What, t.Kind, t.Name, t.From = ipam.ReservationTenure, r.Kind.String(), r.Owner, ipam.EventTime(r.ID)
 		t.Note = r.Note
 		h.known[tenant{space: t.Space, addr: t.Address}] = &beginning{Tenure: t, id: r.ID}
@@ -71,9 +74,6 @@ func (h *history) note(sub *ipam.SubnetInfo, l *ipam.Lease) {
 
 // add goes on with the next event.
 func (h *history) add(ctx context.Context, e *ipam.Event) (err error) {
-	if h.oldest.IsZero() {
-		h.oldest = e.Time
-	}
 	switch e.Verb {
 	case ipam.LeaseTaken, ipam.GatewaySet:
 		b := beginningOf(e)
@@ -93,6 +93,8 @@ func (h *history) add(ctx context.Context, e *ipam.Event) (err error) {
 		}
 	case ipam.ReservationRemoved:
 		h.unreserve(e)
+	case ipam.ElasticAssociated, ipam.ElasticDisassociated:
+		h.associate(e)
 	case ipam.PoolReleased: // the leases taken through it have events of their own, but for gateways
 		h.endAll(e, func(b *beginning) bool { return b.Kind == ipam.Gateway.String() && b.attachment == e.Attachment })
 	case ipam.SubnetModified:
@@ -105,13 +107,13 @@ func (h *history) add(ctx context.Context, e *ipam.Event) (err error) {
 }
 
 func (h *history) choosesEvent(e *ipam.Event) bool {
-	return chooses(&h.f, e.Space, e.Address, e.MAC, e.Name)
+	return h.chooses(e.Space, e.Address, e.MAC, e.Name)
 }
 
 // beginningOf is the tenure that an event began: a lease's, or that of a subnet's gateway.
 func beginningOf(e *ipam.Event) *beginning {
-	t := ipam.Tenure{Space: e.Space, Subnet: e.Subnet, Address: e.Address, What: ipam.LeaseTenure,
-		Kind: kindIn(e.Detail), Lease: cmp.Or(e.Lease, e.ID),
+	t := ipam.Tenure{Space: e.Space, Network: e.Network, NetworkID: e.NetworkID, Subnet: e.Subnet, Address: e.Address,
+		What: ipam.LeaseTenure, Kind: kindIn(e.Detail), Lease: cmp.Or(e.Lease, e.ID),
 		Name: e.Name, MAC: e.MAC, Host: e.Host, From: e.Time, By: e.Actor,
 		Note: factsIn(e.After).Note}
 	if e.Verb == ipam.GatewaySet {
@@ -152,7 +154,7 @@ func (h *history) goOn(ctx context.Context, e *ipam.Event) error {
 	}
 	switch e.Verb {
 	case ipam.GuessedWrong: // who was taken for another never had it
-		if !chooses(&h.f, b.Space, b.Address, b.MAC, b.Name) {
+		if !h.chooses(b.Space, b.Address, b.MAC, b.Name) {
 			delete(h.open, k)
 		}
 	case ipam.LeaseNoted:
@@ -198,8 +200,9 @@ func (h *history) earlier(ctx context.Context, k tenant, e *ipam.Event) (b *begi
 	if b != nil {
 		return b, nil
 	}
-	t := ipam.Tenure{Space: e.Space, Subnet: e.Subnet, Address: e.Address, What: ipam.LeaseTenure, Lease: e.Lease,
-		Name: e.Name, MAC: e.MAC, Host: e.Host, From: ipam.EventTime(e.Lease), Early: true}
+	t := ipam.Tenure{Space: e.Space, Network: e.Network, NetworkID: e.NetworkID, Subnet: e.Subnet, Address: e.Address,
+		What: ipam.LeaseTenure, Lease: e.Lease, Name: e.Name, MAC: e.MAC,
+		Host: e.Host, From: ipam.EventTime(e.Lease), Early: true}
 	return &beginning{t, e.Lease, e.Attachment}, nil
 }
 
@@ -207,8 +210,9 @@ func (h *history) earlier(ctx context.Context, k tenant, e *ipam.Event) (b *begi
 func (h *history) reserve(e *ipam.Event) {
 	if e.Address.IsValid() && h.choosesEvent(e) {
 		h.open[tenant{space: e.Space, addr: e.Address}] = &beginning{id: e.ID,
-			Tenure: ipam.Tenure{Space: e.Space, Subnet: e.Subnet, Address: e.Address, What: ipam.ReservationTenure,
-				Kind: kindIn(e.Detail), Name: e.Name, From: e.Time, By: e.Actor, Note: factsIn(e.After).Note}}
+			Tenure: ipam.Tenure{Space: e.Space, Network: e.Network, NetworkID: e.NetworkID, Subnet: e.Subnet,
+				Address: e.Address, What: ipam.ReservationTenure, Kind: kindIn(e.Detail), Name: e.Name,
+				From: e.Time, By: e.Actor, Note: factsIn(e.After).Note}}
 	}
 }
 
@@ -223,8 +227,8 @@ func (h *history) unreserve(e *ipam.Event) {
 	case known != nil && known.id < e.ID:
 		h.open[k] = known
 	case e.Address.IsValid() && h.choosesEvent(e):
-		t := ipam.Tenure{Space: e.Space, Subnet: e.Subnet, Address: e.Address, What: ipam.ReservationTenure,
-			Name: e.Name, From: h.oldest, Early: true}
+		t := ipam.Tenure{Space: e.Space, Network: e.Network, NetworkID: e.NetworkID, Subnet: e.Subnet,
+			Address: e.Address, What: ipam.ReservationTenure, Name: e.Name, From: h.oldest, Early: true}
 		was := factsIn(e.Before)
 		if t.Note = was.Note; was.Kind != 0 {
 			t.Kind = was.Kind.String()

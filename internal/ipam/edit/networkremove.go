@@ -1,0 +1,104 @@
+package edit
+
+import (
+	"context"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/elastic"
+	"berth/internal/ipam/ledger"
+)
+
+func removeNetwork(e *ipam.RemoveNetwork, c *ledger.Change) (ipam.Result, error) {
+	p, err := OpenPlan(c, e.Network, e)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	all, err := p.Subnets()
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	for _, sub := range all {
+		if err := p.Unused(sub, e.Force); err != nil {
+			return ipam.Result{}, err
+		}
+	}
+	if err := p.dismissOwners(e.Force); err != nil {
+		return ipam.Result{}, err
+	}
+	left, err := elastic.EndNetwork(c, p.N, e.Force)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if _, err := p.Tell(&ipam.Event{Verb: ipam.NetworkRemoved}, FactsOfNetwork(p.N), nil); err != nil {
+		return ipam.Result{}, err
+	}
+	result := ipam.Result{Network: p.N.ID}
+	if left || len(all) > maxSubnets {
+		leaving := *p.N
+		leaving.Stage, requestOf(c).leaving = ipam.Leaving, true
+		return result, c.SetNetwork(leaving.ID, &leaving)
+	}
+	for _, sub := range all {
+		if err := p.DropSubnet(sub); err != nil {
+			return ipam.Result{}, err
+		}
+	}
+	return result, c.SetNetwork(p.N.ID, nil)
+}
+
+// finishLeaving removes what is left of networks that were removed, a page of subnets at a time.
+func finishLeaving(ctx context.Context, s *ledger.Ledger) error {
+	for leaving(s) {
+		left := false
+		err := s.Update(ctx, func(c *ledger.Change) (err error) {
+			left, err = leavePage(c)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if !left {
+			return nil
+		}
+	}
+	return nil
+}
+
+// leaving tells whether a network is being removed.
+func leaving(s *ledger.Ledger) bool {
+	return ledger.Ask(s, func(ix *ledger.Index) bool {
+		for _, nx := range ix.Networks() {
+			if nx.Record() != nil && nx.Record().Stage == ipam.Leaving {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// leavePage removes one page of a network that is leaving, and tells whether there may be more.
+func leavePage(c *ledger.Change) (left bool, err error) {
+	for id, nx := range c.Index().Networks() {
+		if nx.Record() == nil || nx.Record().Stage != ipam.Leaving {
+			continue
+		}
+		p := &Plan{c, nx.Record()}
+		if left, err := elastic.EndNetwork(c, p.N, true); err != nil || left {
+			return true, err
+		}
+		all, err := p.Subnets()
+		if err != nil {
+			return false, err
+		}
+		for _, sub := range all[:min(len(all), maxSubnets)] {
+			if err := p.DropSubnet(sub); err != nil {
+				return false, err
+			}
+		}
+		if len(all) <= maxSubnets {
+			err = c.SetNetwork(id, nil)
+		}
+		return true, err
+	}
+	return false, nil
+}

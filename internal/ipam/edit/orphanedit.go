@@ -1,0 +1,127 @@
+package edit
+
+import (
+	"strings"
+	"unicode"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// mostVolumeName is how many bytes the name of a volume has at most: engines make directories of these names.
+const mostVolumeName = 255
+
+// orphans is the range of the records of orphaned volumes.
+func orphans() store.Range {
+	return store.Prefix(append([]byte{ledger.SettingKeys}, "orphan "...))
+}
+
+func orphanKey(volume string) []byte { return append(orphans().From, volume...) }
+
+// Orphans reads the records of orphaned volumes, by name.
+func Orphans(tx store.Tx) (all []ipam.Orphan, err error) {
+	all = []ipam.Orphan{}
+	for rec, err := range tx.Scan(orphans()) {
+		if err != nil {
+			return nil, err
+		}
+		var one ipam.Orphan
+		if err := ipam.DecodeJSON("an orphaned volume", rec.Value, &one); err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func orphan(c *ledger.Change, volume string) (*ipam.Orphan, error) {
+	raw, err := c.Tx().Get(orphanKey(volume))
+	if err != nil || raw == nil {
+		return nil, err
+	}
+	one := new(ipam.Orphan)
+	return one, ipam.DecodeJSON("an orphaned volume", raw, one)
+}
+
+// keepOrphan records an orphaned volume. One that is recorded keeps its time, and by whom it was used if that is not
+// said again.
+func keepOrphan(e *ipam.KeepOrphan, c *ledger.Change) (ipam.Result, error) {
+	if err := checkOrphan(e); err != nil {
+		return ipam.Result{}, err
+	}
+	had, err := orphan(c, e.Volume)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if err := changeable(c, e.Project); err != nil {
+		return ipam.Result{}, err
+	}
+	one := &ipam.Orphan{Volume: e.Volume, Project: e.Project, Service: e.Service, Since: c.Now(), Host: e.Host,
+		Of: e.Of, Stage: e.Stage, Foreign: e.Foreign}
+	if had != nil && had.Project == e.Project {
+		one.Since = had.Since
+		if one.Service == "" {
+			one.Service = had.Service
+		}
+	} else if _, err := c.Event(&ipam.Event{Verb: ipam.VolumeOrphaned, Name: e.Volume, Detail: e.Project}); err != nil {
+		return ipam.Result{}, err
+	}
+	_, err = c.PutJSON(orphanKey(e.Volume), one, false)
+	return ipam.Result{}, err
+}
+
+func checkOrphan(e *ipam.KeepOrphan) error {
+	if err := ipam.CheckName("project", e.Project); err != nil {
+		return err
+	}
+	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
+	switch {
+	case e.Volume == "" || len(e.Volume) > mostVolumeName || strings.ContainsFunc(e.Volume, unprintable):
+		return ipam.Refuse(ipam.ErrInvalid, "%q is no name of a volume", e.Volume)
+	case strings.Contains(e.Project, "/"):
+		return ipam.Refuse(ipam.ErrInvalid, "%q is no project: its name has a slash", e.Project)
+	case e.Stage != "" && e.Stage != ipam.OrphanSaving && e.Stage != ipam.OrphanRestoring:
+		return ipam.Refuse(ipam.ErrInvalid, "the volume %s cannot be %q; a copy is %s, %s, or neither", e.Volume, e.Stage,
+			ipam.OrphanSaving, ipam.OrphanRestoring)
+	case e.Stage != "" && e.Of == "":
+		return ipam.Refuse(ipam.ErrInvalid, "the volume %s is %s, and it is not said whose content it holds", e.Volume,
+			e.Stage)
+	}
+	return nil
+}
+
+// removeOrphan ends a record. That of the only whole copy of a volume ends by a deploy alone, which has seen the new
+// volume be whole.
+func removeOrphan(e *ipam.RemoveOrphan, c *ledger.Change) (ipam.Result, error) {
+	had, err := orphan(c, e.Volume)
+	if err != nil || had == nil {
+		return ipam.Result{}, err
+	}
+	if err := changeable(c, had.Project); err != nil {
+		return ipam.Result{}, err
+	}
+	if had.Stage == ipam.OrphanRestoring && requestOf(c).deploy == (ipam.ID{}) {
+		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse, "the volume %s may hold the only whole copy of %s, "+
+			"which a deploy of %s has begun to make anew and did not end", e.Volume, had.Of, had.Project),
+			ipam.Advise(ipam.DoDeploy, had.Project))
+	}
+	if _, err := c.Event(&ipam.Event{Verb: ipam.OrphanEnded, Name: e.Volume, Detail: had.Project}); err != nil {
+		return ipam.Result{}, err
+	}
+	return ipam.Result{}, c.Tx().Delete(orphanKey(e.Volume))
+}
+
+// changeable refuses to change what is a project's while somebody else deploys it.
+func changeable(c *ledger.Change, project string) error {
+	locks, err := DeployLocks(c.Tx(), c.Now())
+	if err != nil {
+		return err
+	}
+	for _, lock := range locks {
+		if lock.ID != requestOf(c).deploy && lock.Project == project {
+			return LockRefusal(lock)
+		}
+	}
+	return nil
+}

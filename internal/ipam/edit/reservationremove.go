@@ -1,0 +1,80 @@
+package edit
+
+import (
+	"net/netip"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+func removeReservation(e *ipam.RemoveReservation, c *ledger.Change) (ipam.Result, error) {
+	p, err := OpenPlan(c, e.Network, e)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if err := ipam.CheckOwner(e.Owner); err != nil {
+		return ipam.Result{}, err
+	}
+	owner := ipam.CanonicalOwner(e.Owner)
+	owned, err := p.Owned(owner)
+	if err != nil {
+		return ipam.Result{}, err
+	}
+	if err := owned.gapsWithout(owner, e.Address); err != nil {
+		return ipam.Result{}, err
+	}
+	result := ipam.Result{Network: p.N.ID}
+	for _, has := range owned.all() {
+		if e.Address.IsValid() && e.Address != has.Addr {
+			continue
+		}
+		if err := EndReservation(p.Change, has, ""); err != nil {
+			return ipam.Result{}, err
+		}
+		result.Addresses = append(result.Addresses, has.Addr)
+	}
+	if e.Address.IsValid() && len(result.Addresses) > 0 {
+		return result, p.wantAgain(owned, e.Address)
+	}
+	unplaced, err := p.ForgetOwner(owner, "")
+	if err != nil {
+		return result, err
+	}
+	if unplaced || len(result.Addresses) > 0 {
+		return result, nil
+	}
+	what := "no address"
+	if e.Address.IsValid() {
+		what = "not " + e.Address.String()
+	}
+	return ipam.Result{}, ipam.Help(ipam.RefuseAs(ipam.IPMissing, ipam.ErrNotFound, "%s has %s reserved in network %s",
+		e.Owner, what, p.Called()),
+		ipam.Advise(ipam.DoListReservations, p.Called()))
+}
+
+// gapsWithout refuses to end the reservation of one address of an interface that would leave a gap (GA-24). What it was
+// to replace takes its slot again.
+func (o ownedSlots) gapsWithout(owner string, addr netip.Addr) error {
+	for slot, has := range o.Wanted {
+		if _, again := o.last(slot); has.Addr == addr && again {
+			return nil
+		}
+	}
+	return interfaces(o.Wanted).gapsWithout(owner, addr)
+}
+
+// wantAgain takes a change of an address back: where the one that was to replace another is given up, that is wanted
+// again.
+func (p *Plan) wantAgain(owned ownedSlots, gone netip.Addr) error {
+	for slot, has := range owned.Wanted {
+		if has.Addr != gone {
+			continue
+		}
+		if old, found := owned.last(slot); found {
+			r := *old.Record.Reservation
+			r.Replaced = false
+			return changeReservation(p.Change, old, r)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package edit
+
+import (
+	"strings"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// mostWorkerWord is how many bytes the hash and the image of a worker have at most.
+const mostWorkerWord = 255
+
+// workers is the range of the records of workers that have run.
+func workers() store.Range {
+	return store.Prefix(append([]byte{ledger.SettingKeys}, "worker "...))
+}
+
+// Workers reads which workers have run, by project and service.
+func Workers(tx store.Tx) (all []ipam.WorkerRun, err error) {
+	all = []ipam.WorkerRun{}
+	for rec, err := range tx.Scan(workers()) {
+		if err != nil {
+			return nil, err
+		}
+		var one ipam.WorkerRun
+		if err := ipam.DecodeJSON("a worker's run", rec.Value, &one); err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// recordWorker records that a worker has run. There is one record of each, the last.
+func recordWorker(e *ipam.RecordWorker, c *ledger.Change) (ipam.Result, error) {
+	for what, name := range map[string]string{"project": e.Project, "service": e.Service} {
+		if err := ipam.CheckName(what, name); err != nil {
+			return ipam.Result{}, err
+		}
+		if strings.Contains(name, "/") {
+			return ipam.Result{}, ipam.Refuse(ipam.ErrInvalid, "%q is no %s: its name has a slash", name, what)
+		}
+	}
+	if e.Hash == "" || len(e.Hash) > mostWorkerWord || len(e.Image) > mostWorkerWord {
+		return ipam.Result{}, ipam.Refuse(ipam.ErrInvalid, "of what the worker %s of %s was made is said in 1 to %d bytes",
+			e.Service, e.Project, mostWorkerWord)
+	}
+	if err := changeable(c, e.Project); err != nil {
+		return ipam.Result{}, err
+	}
+	run := &ipam.WorkerRun{Project: e.Project, Service: e.Service, Hash: e.Hash, Image: e.Image, At: c.Now()}
+	_, err := c.PutJSON(append(workers().From, e.Project+"/"+e.Service...), run, false)
+	return ipam.Result{}, err
+}

@@ -1,0 +1,162 @@
+package elastic_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+	"berth/store/mem"
+)
+
+// cutting is a handle of a shared store, one update of which fails.
+type cutting struct {
+	*mem.Store
+	updates atomic.Int64
+	at      int64
+	fail    func(*mem.Store) error // prepares that the update fails, or has failed it already
+}
+
+func (c *cutting) Update(ctx context.Context, fn func(store.Tx) error) error {
+	if c.updates.Add(1) == c.at {
+		if err := c.fail(c.Store); err != nil {
+			return err
+		}
+	}
+	return c.Store.Update(ctx, fn)
+}
+
+// edgeTime is how long an edge waits for what it is to be told.
+const edgeTime = 10 * time.Second
+
+// listens has a host's edge listen until it has been told something, and say what it makes of that.
+func (b *bench) listens(says func(session string, news *ipam.EdgeNews) *ipam.EdgeReport) error {
+	ctx, cancel := context.WithTimeout(b.t.Context(), edgeTime)
+	defer cancel()
+	session := ""
+	for news, err := range b.EdgeNews(ctx, false) {
+		if err != nil {
+			return err
+		}
+		if news.Whole {
+			session = news.Session
+		}
+		if r := says(session, &news); r != nil {
+			return b.ReportEdge(ctx, *r)
+		}
+	}
+	return ctx.Err()
+}
+
+// takesUp has it be granted an address and say that this is in force.
+func (b *bench) takesUp() error {
+	return b.listens(func(session string, news *ipam.EdgeNews) *ipam.EdgeReport {
+		for _, m := range news.Set {
+			if m.Elastic == addr(elastic) && !m.Staged {
+				return &ipam.EdgeReport{Session: session, Applied: []ipam.EdgeApplied{{Address: m.Elastic,
+					Association: m.Association, Guest: m.Guest, Grant: m.Grant}}}
+			}
+		}
+		return nil
+	})
+}
+
+// letsGo has it say that it has nothing in force.
+func (b *bench) letsGo() error {
+	return b.listens(func(session string, _ *ipam.EdgeNews) *ipam.EdgeReport {
+		return &ipam.EdgeReport{Session: session, Whole: true}
+	})
+}
+
+// cutPair is two hosts with a container each.
+func cutPair(t *testing.T) *keptPair {
+	p := pair(t)
+	p.hosts[0].mode("on")
+	p.hosts[0].start("web")
+	p.hosts[1].start("job")
+	return p
+}
+
+// moves has an address be in force on the first host, and then on the second.
+func (p *keptPair) moves() error {
+	first, second := p.hosts[0], p.hosts[1]
+	leads := func(b *bench, to string) error {
+		_, err := b.Edit(b.t.Context(), ipam.EditOptions{}, &ipam.AssociateElastic{Address: addr(elastic), Instance: to,
+			Move: true})
+		return err
+	}
+	for _, step := range []func() error{
+		func() error { return leads(first, "web") }, second.letsGo, first.takesUp,
+		func() error { return leads(second, "job") }, first.letsGo, second.takesUp,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inForce are the hosts that may have the address in force.
+func (p *keptPair) inForce() (hosts []string) {
+	p.hosts[0].Ledger.Read(func(ix *ledger.Index) {
+		for at, one := range ix.AllApplied() {
+			if one.InForce && at.Address == addr(elastic) {
+				hosts = append(hosts, at.Host)
+			}
+		}
+	})
+	return hosts
+}
+
+// TestCutOffGrants has each transaction by which an address goes from host to host fail, on either and in each way, and
+// starts that host's daemon again: never may two have it in force, and the same once more comes to its end.
+func TestCutOffGrants(t *testing.T) {
+	ways := []func(*mem.Store) error{
+		func(*mem.Store) error { return store.ErrAway },
+		func(s *mem.Store) error { s.LoseNext(true); return nil },
+		func(s *mem.Store) error { s.LoseNext(false); return nil },
+	}
+	whole := cutPair(t)
+	counts := [2]int64{whole.hosts[0].cut.updates.Load(), whole.hosts[1].cut.updates.Load()}
+	if err := whole.moves(); err != nil {
+		t.Fatal(err)
+	}
+	for i, b := range whole.hosts {
+		if counts[i] = b.cut.updates.Load() - counts[i]; counts[i] < 4 {
+			t.Fatalf("host %s makes %d transactions", b.host, counts[i])
+		}
+		for at := int64(1); at <= counts[i]; at++ {
+			for way, fail := range ways {
+				t.Run(fmt.Sprintf("%s %d of %d way %d", b.host, at, counts[i], way), func(t *testing.T) {
+					cutOffGrant(t, i, at, fail)
+				})
+			}
+		}
+	}
+}
+
+func cutOffGrant(t *testing.T, i int, at int64, fail func(*mem.Store) error) {
+	p := cutPair(t)
+	b := p.hosts[i]
+	b.cut.fail, b.cut.at = fail, b.cut.updates.Load()+at
+	if err := p.moves(); err == nil {
+		t.Fatal("it does not notice")
+	}
+	b.again(false)
+	if got := p.inForce(); len(got) > 1 {
+		t.Fatalf("%q may have it in force", got)
+	}
+	if err := p.moves(); err != nil {
+		t.Fatalf("made again: %v", err)
+	}
+	if got := p.inForce(); len(got) != 1 || got[0] != "h2" {
+		t.Fatalf("at the end %q may have it in force", got)
+	}
+	for _, b := range p.hosts {
+		b.sound()
+	}
+}

@@ -1,0 +1,178 @@
+package lan
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
+	"berth/internal/ipam/ledger"
+)
+
+// job is a lease of which something is due.
+type job struct {
+	sub    *ipam.Subnet
+	parent string
+	lease  *ipam.Lease // as it was read
+	client ipam.LANClient
+	held   bool
+	last   time.Time // when it was asked for last; zero: not in this life of the daemon
+	why    string    // it is over
+}
+
+func (j *job) key() leaseKey { return leaseKey{j.sub.ID, j.lease.ID} }
+
+// over tells whether the time of the lease is over.
+func (j *job) over(now time.Time) bool {
+	return j.lease.DHCP != nil && !j.lease.DHCP.Expires.After(now)
+}
+
+// dues are all of them: what is over, and what is to be asked, by the interface.
+type dues struct {
+	over []job
+	asks map[link][]job
+}
+
+const (
+	timeOver   = "its time is over, and its DHCP server has not renewed it"
+	unanswered = "its DHCP server has not answered since it was given"
+)
+
+// due reads the records, and says what is due now. It notes when something is due next.
+func (k *Keeper) due(ctx context.Context) (all dues, err error) {
+	all.asks = map[link][]job{}
+	seen := map[leaseKey]bool{}
+	next := time.Time{}
+	err = k.ledger.Look(ctx, func(c *ledger.Change) error {
+		for _, sx := range c.Index().Subnets() {
+			sub := sx.Record()
+			if !sub.FromDHCP() {
+				continue
+			}
+			n := c.Index().Network(sub.Network)
+			if n == nil || n.Stage != "" {
+				continue
+			}
+			known, err := ledger.ReadOwners(c.Tx(), n.ID)
+			if err != nil {
+				return err
+			}
+			err = ledger.EachLease(c.Tx(), sub.ID, func(l *ipam.Lease) error {
+				j := job{sub: sub, parent: sub.ParentOn(c.Host()), lease: l, held: l.Held()}
+				seen[j.key()] = true
+				at := k.judge(c, judging{c.Now(), n, known}, &j, &all)
+				if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+					next = at
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for at := range all.asks {
+		slices.SortStableFunc(all.asks[at], func(a, b job) int { return a.last.Compare(b.last) })
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for key := range k.tries {
+		if !seen[key] {
+			delete(k.tries, key)
+		}
+	}
+	if next.IsZero() {
+		next = k.ledger.Now().Add(seldom)
+	}
+	k.next = next
+	return all, err
+}
+
+// judging is what a lease is judged by.
+type judging struct {
+	now   time.Time
+	n     *ipam.Network
+	known []ledger.KnownOwner
+}
+
+// judge puts a lease where it belongs, and tells when it is to be looked at again; zero: when it is changed.
+func (k *Keeper) judge(c *ledger.Change, by judging, j *job, all *dues) (next time.Time) {
+	l, d := j.lease, j.lease.DHCP
+	if l.Host != c.Host() || l.Kind != ipam.Automatic && l.Kind != ipam.Static {
+		return time.Time{} // another host has it, or it never was a server's
+	}
+	at := link{j.parent, j.sub.CIDR.Addr().Is6()}
+	switch {
+	case d != nil && d.Returned && !j.held:
+		all.asks[at] = append(all.asks[at], *j)
+		return by.now
+	case j.held || d != nil && by.wants(l):
+		return k.needed(by, j, at, all)
+	case d != nil && !d.Expires.After(by.now):
+		j.why = timeOver
+		all.over = append(all.over, *j)
+		return by.now
+	case d != nil:
+		return d.Expires
+	}
+	return time.Time{}
+}
+
+// wants tells whether an owner who is known keeps a remembered lease.
+func (by judging) wants(l *ipam.Lease) bool {
+	return slices.ContainsFunc(by.known, func(one ledger.KnownOwner) bool {
+		if !one.Until.IsZero() && !one.Until.After(by.now) {
+			return false
+		}
+		return choose.LeaseOf(by.n, l, one.Owner)
+	})
+}
+
+// needed is judge for what is to be renewed.
+func (k *Keeper) needed(by judging, j *job, at link, all *dues) (next time.Time) {
+	d, tried := j.lease.DHCP, k.triesOf(j.key())
+	j.client, j.last = k.clientOf(j), tried.last
+	from := tried.next
+	switch {
+	case d == nil:
+	case (d.State == ipam.LANBound || d.State == ipam.LANUnconfirmed) && !d.Expires.After(by.now) && tried.failed:
+		j.why = timeOver
+		if d.State == ipam.LANUnconfirmed {
+			j.why = unanswered
+		}
+		all.over = append(all.over, *j)
+		return by.now
+	case d.State == ipam.LANBound && d.Renews.After(from):
+		from = d.Renews
+	}
+	if j.parent == "" {
+		return time.Time{}
+	}
+	if from.After(by.now) {
+		if d != nil && d.Lasts(by.now) && d.Expires.Before(from) {
+			return d.Expires
+		}
+		return from
+	}
+	all.asks[at] = append(all.asks[at], *j)
+	return by.now
+}
+
+// clientOf is as whom a lease is asked for: as it was got, or by the name and MAC of its holder.
+func (k *Keeper) clientOf(j *job) ipam.LANClient {
+	l := j.lease
+	if l.DHCP != nil {
+		return l.DHCP.Client
+	}
+	owner := ipam.RememberedName(l.Name)
+	switch {
+	case owner != "":
+	case l.MAC != (ipam.MAC{}):
+		owner = l.MAC.String()
+	default:
+		owner = choose.NamelessOwnerOf(l.ID)
+	}
+	return choose.ClientOf(owner, l.MAC, j.sub.DHCPID)
+}

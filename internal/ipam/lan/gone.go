@@ -1,0 +1,105 @@
+package lan
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// goneAgain is after which time a server is told again that did not hear that a lease is given back.
+const goneAgain = 10 * time.Second
+
+// gone is what is remembered between two rounds of the leases of subnets that are gone: when their records are to be
+// read again.
+type gone struct {
+	mu    sync.Mutex
+	asked uint64 // changes that had been begun when they were read
+	next  time.Time
+	busy  bool
+}
+
+// looks tells whether the records have to be read: something was changed since, or is due.
+func (g *gone) looks(l *ledger.Ledger) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	asked, now := l.Asked(), l.Now()
+	if g.busy || asked == g.asked && g.next.After(now) {
+		return false
+	}
+	g.asked, g.next, g.busy = asked, now.Add(seldom), true
+	return true
+}
+
+func (g *gone) rest(until time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.busy = false; until.Before(g.next) {
+		g.next = until
+	}
+}
+
+// beginGone begins to give back the leases of subnets that are gone: those of this host, one after the other, beside all
+// else.
+func (k *Keeper) beginGone(ctx context.Context, wg *sync.WaitGroup, failed func(error)) error {
+	if !k.gone.looks(k.ledger) {
+		return nil
+	}
+	var all []choose.Returning
+	err := k.ledger.View(ctx, func(tx store.Tx) (err error) {
+		all, err = choose.ReadReturning(tx)
+		return err
+	})
+	if err != nil || len(all) == 0 {
+		k.gone.rest(k.ledger.Now().Add(seldom))
+		return err
+	}
+	wg.Go(func() {
+		next := seldom
+		for i := range all {
+			done, err := k.giveBackGone(ctx, &all[i])
+			if err != nil && ctx.Err() == nil {
+				failed(err)
+			}
+			if !done {
+				next = goneAgain
+			}
+		}
+		k.gone.rest(k.ledger.Now().Add(next))
+	})
+	return nil
+}
+
+// giveBackGone tells the server of one, and forgets it; done is false where the server did not hear it. Meanwhile nobody
+// asks for the same client; where that has the address again, nothing is given back.
+func (k *Keeper) giveBackGone(ctx context.Context, r *choose.Returning) (done bool, err error) {
+	over := !r.Expires.After(k.ledger.Now())
+	if r.Host != k.ledger.Host() && !over {
+		return true, nil
+	}
+	end, err := k.ledger.OwnClient(ctx, r.Client)
+	if err != nil {
+		return false, err
+	}
+	defer end()
+	used := false
+	if err := k.ledger.Look(ctx, func(c *ledger.Change) (err error) {
+		used, err = r.InUse(c)
+		return err
+	}); err != nil {
+		return false, err
+	}
+	if !over && !used {
+		got, err := k.ledger.AskLAN(ctx, ipam.LANAsk{Verb: ipam.LANRelease, Parent: r.Parent, IPv6: r.Address.Is6(),
+			Client: r.Client, Subnet: r.Subnet, Address: r.Address, Server: r.Server, ServerID: r.ServerID,
+			Within: ipam.Duration(patience)})
+		if err != nil || got.Failure != "" {
+			return false, err
+		}
+	}
+	return true, k.ledger.Update(ctx, func(c *ledger.Change) error { return r.Forget(c) })
+}

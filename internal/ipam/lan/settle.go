@@ -1,0 +1,207 @@
+package lan
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/choose"
+	"berth/internal/ipam/ledger"
+)
+
+// do asks for one lease and writes what came of it, and tells whether anybody answered.
+func (k *Keeper) do(ctx context.Context, j *job) (answered bool, err error) {
+	if d := j.lease.DHCP; d != nil && d.Returned && !j.held {
+		return true, k.giveBack(ctx, j)
+	}
+	end, err := k.ledger.ShareClient(ctx, j.client)
+	if err != nil {
+		return false, err
+	}
+	defer end()
+	asked := k.ledger.Now()
+	got, err := k.ask(ctx, j, ipam.LANConfirm)
+	if err == nil && j.rebinds(asked, got.Failure) {
+		got, err = k.anew(ctx, j)
+	}
+	if err != nil {
+		return false, err
+	}
+	answered = got.Failure == "" || got.Failure == ipam.LANRefused || got.Failure == ipam.LANOutside
+	switch {
+	case got.Failure == "" && got.Lease.Address == j.lease.Address:
+		err = k.bound(ctx, j, ipam.NewDHCPLease(j.client, got.Lease, asked))
+		k.tried(j, err != nil, every)
+	case answered:
+		err = k.lost(ctx, j, refusedText(&got))
+		k.tried(j, true, lostAgain)
+	default:
+		k.tried(j, true, j.wait(k.ledger.Now()))
+	}
+	return answered, err
+}
+
+// wait is when it is asked again for what nobody has answered.
+func (j *job) wait(now time.Time) time.Duration {
+	switch d := j.lease.DHCP; {
+	case d == nil, d.State == ipam.LANUnconfirmed:
+		return every
+	case d.State == ipam.LANBound:
+		return min(max(d.Expires.Sub(now)/8, again), seldom)
+	}
+	return lostAgain
+}
+
+func refusedText(got *ipam.LANAnswer) string {
+	if got.Failure == "" {
+		return "its DHCP server gives " + got.Lease.Address.String() + " instead"
+	}
+	if got.Error != "" {
+		return "its DHCP server refused it: " + got.Error
+	}
+	return "its DHCP server refused it"
+}
+
+// rebinds tells whether an address is asked for as if it were new, too: a server that has forgotten its leases, and is
+// not the only one of its LAN, says nothing to who only asks again (RFC 2131, 4.3.2).
+func (j *job) rebinds(now time.Time, failure ipam.LANFailure) bool {
+	d := j.lease.DHCP
+	switch failure {
+	case ipam.LANSilent:
+		return d == nil || d.State != ipam.LANBound || !d.Rebinds.After(now)
+	case ipam.LANRefused:
+		return d != nil && (d.State == ipam.LANLost || d.State == ipam.LANConflict)
+	}
+	return false
+}
+
+// ask puts one question for a lease.
+func (k *Keeper) ask(ctx context.Context, j *job, verb ipam.LANVerb) (ipam.LANAnswer, error) {
+	ask := ipam.LANAsk{Verb: verb, Parent: j.parent, IPv6: j.sub.CIDR.Addr().Is6(), Client: j.client,
+		Subnet: j.sub.CIDR, Address: j.lease.Address, Within: ipam.Duration(patience)}
+	if d := j.lease.DHCP; d != nil && verb == ipam.LANRelease {
+		ask.Server, ask.ServerID = d.Server, d.ServerID
+	} else if d != nil && verb == ipam.LANConfirm {
+		ask.ServerID = d.ServerID
+	}
+	return k.ledger.AskLAN(ctx, ask)
+}
+
+// anew asks for the same address as for a new one. Another one is given back.
+func (k *Keeper) anew(ctx context.Context, j *job) (ipam.LANAnswer, error) {
+	got, err := k.ask(ctx, j, ipam.LANTake)
+	if err != nil || got.Failure != "" || got.Lease.Address == j.lease.Address {
+		return got, err
+	}
+	_, err = k.ledger.AskLAN(ctx, ipam.LANAsk{Verb: ipam.LANRelease, Parent: j.parent, IPv6: j.sub.CIDR.Addr().Is6(),
+		Client: j.client, Subnet: j.sub.CIDR, Address: got.Lease.Address, Server: got.Lease.Server,
+		ServerID: got.Lease.ServerID, Within: ipam.Duration(patience)})
+	return got, err
+}
+
+// change runs fn over the lease of a job, where it is the same still, and held as it was.
+func (k *Keeper) change(ctx context.Context, j *job, fn func(*ledger.Change, *ipam.Lease) error) error {
+	return k.ledger.Update(ctx, func(c *ledger.Change) error {
+		sx := c.Index().Subnet(j.sub.ID)
+		if sx == nil || sx.Record().LANTerms != j.sub.LANTerms {
+			return nil
+		}
+		now, err := c.Lease(j.sub.ID, j.lease.Address)
+		if err != nil || now == nil || now.ID != j.lease.ID || now.Host != j.lease.Host {
+			return err
+		}
+		was, is := j.lease.DHCP, now.DHCP
+		if (was == nil) != (is == nil) || was != nil && !was.Client.SameClient(is.Client) {
+			return nil
+		}
+		return fn(c, now)
+	})
+}
+
+// bound writes that a server gave the lease again. A renewal is no event: nothing is otherwise than it was.
+func (k *Keeper) bound(ctx context.Context, j *job, d *ipam.DHCPLease) error {
+	return k.change(ctx, j, func(c *ledger.Change, now *ipam.Lease) error {
+		after := *now
+		after.DHCP = d
+		if now.DHCP != nil {
+			d.Returned = now.DHCP.Returned
+		}
+		if now.DHCP != nil && now.DHCP.State != ipam.LANBound {
+			if _, err := c.Event(choose.LANEvent(ipam.LeaseConfirmed, j.sub, &after)); err != nil {
+				return err
+			}
+		}
+		return c.SetLease(j.sub.ID, now.Address, now, &after)
+	})
+}
+
+// lost writes that the lease is none any more. Who has the address keeps it: the engine can be told of no other one.
+func (k *Keeper) lost(ctx context.Context, j *job, why string) error {
+	return k.change(ctx, j, func(c *ledger.Change, now *ipam.Lease) error {
+		if now.DHCP != nil && now.DHCP.State == ipam.LANLost {
+			return nil
+		}
+		after := *now
+		if now.DHCP == nil {
+			after.DHCP = &ipam.DHCPLease{Client: j.client}
+		}
+		after.DHCP = after.DHCP.As(ipam.LANLost, why)
+		if _, err := c.Event(choose.LANEvent(ipam.LeaseLost, j.sub, &after)); err != nil {
+			return err
+		}
+		if !now.Held() {
+			return c.SetLease(j.sub.ID, now.Address, now, now.Unheld())
+		}
+		return c.SetLease(j.sub.ID, now.Address, now, &after)
+	})
+}
+
+// end writes that the time of a lease is over: lost to who has it or keeps it, and else forgotten.
+func (k *Keeper) end(ctx context.Context, j *job) error {
+	if j.held || !j.last.IsZero() {
+		return k.lost(ctx, j, j.why)
+	}
+	return k.change(ctx, j, func(c *ledger.Change, now *ipam.Lease) error {
+		if now.Held() {
+			return nil
+		}
+		return c.SetLease(j.sub.ID, now.Address, now, now.Unheld())
+	})
+}
+
+// giveBack tells a server that the lease of an owner who has ended is not needed any more, and forgets it. Meanwhile
+// nobody asks for the same client: what is given back is never what somebody has just got.
+func (k *Keeper) giveBack(ctx context.Context, j *job) error {
+	j.client = j.lease.DHCP.Client
+	end, err := k.ledger.OwnClient(ctx, j.client)
+	if err != nil {
+		return err
+	}
+	defer end()
+	still := false
+	err = k.change(ctx, j, func(_ *ledger.Change, now *ipam.Lease) error {
+		still = !now.Held() && now.DHCP.Returned
+		return nil
+	})
+	if err != nil || !still {
+		return err
+	}
+	lasts := j.lease.DHCP.Expires.After(k.ledger.Now())
+	if lasts && j.parent != "" && j.lease.DHCP.Server != (netip.Addr{}) {
+		got, err := k.ask(ctx, j, ipam.LANRelease)
+		if err != nil {
+			return err
+		}
+		if got.Failure != "" { // nobody can say it at this moment; when its time is over nobody need
+			k.tried(j, true, again)
+			return nil
+		}
+	}
+	return k.change(ctx, j, func(c *ledger.Change, now *ipam.Lease) error {
+		if now.Held() || !now.DHCP.Returned {
+			return nil
+		}
+		return c.SetLease(j.sub.ID, now.Address, now, now.Unheld())
+	})
+}

@@ -1,0 +1,207 @@
+package stores_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
+	"berth/internal/ipam/service"
+	"berth/internal/ipam/stores"
+)
+
+func elasticRange(t testing.TB, text string) (r ipam.Range) {
+	t.Helper()
+	if err := r.UnmarshalText([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// elasticRecords are the records of accounts, ranges and addresses, less what edges have of them.
+func elasticRecords(all map[string]string) map[string]string {
+	found := map[string]string{}
+	for key, value := range all {
+		if strings.ContainsAny(key[1:2], "ufg") {
+			found[key] = value
+		}
+	}
+	return found
+}
+
+// TestCopyElastic takes accounts, ranges, addresses and associations to a shared store byte for byte, ids, times and
+// history with them, and what was mapped is taken over by nobody.
+func TestCopyElastic(t *testing.T) {
+	r := newCopyRoom(t).withElastic()
+	own, cluster := r.own(), r.cluster("h1", r.member)
+	records := elasticRecords(ipamtest.Dump(t, r.Store))
+	used, err := own.Usage(ctx, ipam.UsageFilter{Until: r.Clock.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ipam.CopiedElastic{Accounts: 1, Ranges: 2, Addresses: 4, Associations: 2}
+	plan := mustCopy(t, own, cluster, ipam.CopyOptions{DryRun: true})
+	if diff := cmp.Diff(&want, plan.Elastic); diff != "" {
+		t.Errorf("it is foretold:\n%s", diff)
+	}
+	report := mustCopy(t, own, cluster, ipam.CopyOptions{})
+	if len(report.Elastic.Digest) != 64 || report.Elastic.Events == 0 {
+		t.Errorf("it was copied: %+v", report.Elastic)
+	}
+	if diff := cmp.Diff(records, elasticRecords(ipamtest.Dump(t, r.common))); diff != "" {
+		t.Errorf("the target has:\n%s", diff)
+	}
+	if left := elasticRecords(ipamtest.Dump(t, r.Store)); len(left) > 0 {
+		t.Errorf("the source has: %v", left)
+	}
+	there, err := cluster.Usage(ctx, ipam.UsageFilter{Until: r.Clock.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(used.Accounts, there.Accounts); diff != "" {
+		t.Errorf("the usage is another one:\n%s", diff)
+	}
+	for key, value := range ipamtest.Dump(t, r.common) {
+		if key[1] == 'x' && !strings.Contains(value, `"untimed":true`) {
+			t.Errorf("%s is %s, and would be taken over", key, value)
+		}
+	}
+	checked(t, own, cluster)
+}
+
+// TestCopyElasticUndone: what was copied and is taken back leaves the target as it was, with its own accounts, ranges
+// and addresses.
+func TestCopyElasticUndone(t *testing.T) {
+	r := newCopyRun(t, true)
+	other := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})
+	quota := 3
+	if _, err := other.Edit(ctx, ipam.EditOptions{}, &ipam.CreateAccount{Account: "theirs"},
+		&ipam.AddElasticRange{Range: elasticRange(t, "100.64.9.0+8")}, &ipam.AllocateElastic{Account: "theirs"}); err != nil {
+		t.Fatal(err)
+	}
+	before, theirs := elasticRecords(ipamtest.Dump(t, r.Store)), elasticRecords(ipamtest.Dump(t, r.common))
+	stopped := false
+	for at := 3; !stopped || at < 12; at++ {
+		if err := r.cutOffAt(at); err == nil {
+			t.Fatalf("it was not cut off in transaction %d", at)
+		}
+		stopped = stopped || len(elasticRecords(ipamtest.Dump(t, r.common))) > len(theirs)+2
+		if all, err := other.Elastics(ctx, "", netip.Addr{}, 0); err != nil || len(all) != 1 {
+			t.Fatalf("another host sees %v, %v meanwhile", all, err)
+		}
+		if _, err := other.Edit(ctx, ipam.EditOptions{}, &ipam.AllocateElastic{
+			Address: netip.MustParseAddr("100.64.7.9")}); err == nil {
+			t.Fatal("another host takes an address of what is copied")
+		}
+		if err := r.copy(ipam.CopyOptions{Undo: true}); err != nil && !errors.Is(err, ipam.ErrNotFound) {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(theirs, elasticRecords(ipamtest.Dump(t, r.common))) + cmp.Diff(before,
+			elasticRecords(ipamtest.Dump(t, r.Store))); diff != "" {
+			t.Fatalf("cut off in transaction %d, and taken back:\n%s", at, diff)
+		}
+	}
+	// an account that says the same is one
+	if _, err := other.Edit(ctx, ipam.EditOptions{}, &ipam.CreateAccount{Account: "shop", Domain: "d", Quota: &quota,
+		Owners: []string{"db"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.copy(ipam.CopyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := other.Elastics(ctx, "", netip.Addr{}, 0); err != nil || len(all) != 5 {
+		t.Errorf("another host sees %v, %v", all, err)
+	}
+}
+
+// TestCopyElasticRefused: what collides is refused with its reason before anything is written.
+func TestCopyElasticRefused(t *testing.T) {
+	reserve := func(network string) []ipam.Edit {
+		on := "on"
+		return []ipam.Edit{&ipam.CreateNetwork{Name: network, Space: "local", Subnets: []ipam.SubnetSpec{{
+			CIDR: netip.MustParsePrefix("10.66.0.0/24"), Pool: true}}}, &ipam.ModifyNetwork{Network: network, Elastic: &on},
+			&ipam.AddReservation{Network: network, Owner: "alone", Wishes: []ipam.Wish{{}}},
+			&ipam.AllocateElastic{Address: netip.MustParseAddr("100.64.7.12")},
+			&ipam.AssociateElastic{Address: netip.MustParseAddr("100.64.7.12"), Instance: "alone", Network: network}}
+	}
+	one := 1
+	for name, tc := range map[string]struct {
+		here, there []ipam.Edit
+		spaces      []string
+		want        string
+	}{
+		"a network of the host": {here: reserve("own"),
+			want: "100.64.7.12 is associated with alone on network own of the space local, which belongs to one host"},
+		"a space that stays": {spaces: []string{"lab"},
+			want: "100.64.7.0 is associated with web on network lan of the space global, which is not copied"},
+		"an account": {there: []ipam.Edit{&ipam.CreateAccount{Account: "shop", Domain: "other"}},
+			want: "the target has another account shop"},
+		"owners": {there: []ipam.Edit{&ipam.CreateAccount{Account: "market", Owners: []string{"db"}}},
+			want: "the owners db of account shop are account market's in the target"},
+		"a claim": {there: []ipam.Edit{&ipam.CreateAccount{Account: "market", Owners: []string{"w*"}}},
+			want: "100.64.7.0 of account default is associated with web, which would be account market's"},
+		"a range": {there: []ipam.Edit{&ipam.AddElasticRange{Range: elasticRange(t, "100.64.7.8+2")}},
+			want: "the elastic range 100.64.7.0/28 overlaps the range 100.64.7.8/31 of the target"},
+		"a subnet under a range": {there: []ipam.Edit{&ipam.CreateNetwork{Name: "x", Space: "far",
+			Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("100.64.0.0/16")}}}},
+			want: "overlaps the subnet 100.64.0.0/16, which network x of space far has in the target"},
+		"a range over a subnet": {there: []ipam.Edit{&ipam.AddElasticRange{Range: elasticRange(t, "192.0.2.240+4")}},
+			want: "the subnet 192.0.2.0/24 overlaps the elastic range 192.0.2.240/30"},
+		"a quota": {
+			here:  []ipam.Edit{&ipam.CreateAccount{Account: "default", Quota: &[]int{9}[0]}},
+			there: []ipam.Edit{&ipam.CreateAccount{Account: "default", Quota: &one}},
+			want:  "the target has another account default"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newCopyRoom(t).withElastic()
+			own, cluster := r.own(), r.cluster("h1", r.member)
+			for s, edits := range map[*service.Service][]ipam.Edit{own: tc.here, cluster: tc.there} {
+				if len(edits) == 0 {
+					continue
+				}
+				if _, err := s.Edit(ctx, ipam.EditOptions{}, edits...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before, there := ipamtest.Dump(t, r.Store), ipamtest.Dump(t, r.common)
+			_, err := stores.CopySpaces(ctx, own.Ledger, cluster.Ledger, ipam.CopyOptions{Spaces: tc.spaces})
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v does not say %q", err, tc.want)
+			}
+			if diff := cmp.Diff(before, ipamtest.Dump(t, r.Store)) + cmp.Diff(there,
+				ipamtest.Dump(t, r.common)); diff != "" {
+				t.Errorf("it was written:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestCopyElasticStays: what hosts share stays theirs when one of them leaves, and an association that would be cut is
+// named.
+func TestCopyElasticStays(t *testing.T) {
+	r := newCopyRun(t, false)
+	other := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})
+	want := "100.64.7.0 is associated with web on network lan, and elastic addresses stay in the store, because host h2 " +
+		"shares them"
+	if err := r.copy(ipam.CopyOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Fatalf("%v does not say %q", err, want)
+	}
+	for _, addr := range []string{"100.64.7.0", "100.64.7.1"} {
+		if _, err := other.Edit(ctx, ipam.EditOptions{}, &ipam.DisassociateElastic{
+			Address: netip.MustParseAddr(addr)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.copy(ipam.CopyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := other.Elastics(context.Background(), "", netip.Addr{}, 0); err != nil || len(all) != 4 {
+		t.Errorf("%v, %v", all, err)
+	}
+	checked(t, other)
+}

@@ -1,0 +1,240 @@
+package stores
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"slices"
+
+	"go4.org/netipx"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/elastic"
+	"berth/internal/ipam/ledger"
+)
+
+// sameAccount tells whether two accounts say the same.
+func sameAccount(a, b *ipam.Account) bool {
+	return a.Name == b.Name && a.Domain == b.Domain && (a.Quota == nil) == (b.Quota == nil) &&
+		(a.Quota == nil || *a.Quota == *b.Quota) && slices.Equal(a.Owners, b.Owners)
+}
+
+// checkElastic notes what keeps elastic addresses from being copied along.
+func (cp *copying) checkElastic(ctx context.Context, e *elasticCopy, names []string, wrong *ipam.PlanError) error {
+	cp.leftBehind(e, names, wrong)
+	return cp.to.Look(ctx, func(c *ledger.Change) error { return cp.elasticCollisions(c, e, wrong) })
+}
+
+// leftBehind notes associations with guests on networks that stay where they are, where they would lead nowhere.
+func (cp *copying) leftBehind(e *elasticCopy, names []string, wrong *ipam.PlanError) {
+	there := cp.networksThere(names)
+	for _, one := range e.addresses {
+		a := one.Association
+		if a == nil || there[a.Network] {
+			continue
+		}
+		n := ledger.Ask(cp.from, func(ix *ledger.Index) *ipam.Network { return ix.Network(a.Network) })
+		if n == nil {
+			continue // which led nowhere before
+		}
+		why := "which is not copied"
+		if n.Space == ipam.LocalSpace {
+			why = "which belongs to one host, and where nothing of a cluster is mapped"
+		}
+		wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoDisassociate, one.Address)}, 0,
+			"the elastic address %s is associated with %s on network %s of the space %s, %s", one.Address, a.Instance,
+			n.Name, n.Space, why)
+	}
+}
+
+// staying notes associations with guests on networks that are copied while elastic addresses stay: they are the
+// cluster's as long as it has other hosts, or networks that are not copied.
+func (cp *copying) staying(names []string, why string, wrong *ipam.PlanError) {
+	var found []*ipam.Elastic
+	networks := map[ipam.ID]string{}
+	cp.from.Read(func(ix *ledger.Index) {
+		for _, one := range ix.Elastics() {
+			if one.Association == nil || one.System {
+				continue
+			}
+			if n := ix.Network(one.Association.Network); n != nil && slices.Contains(names, n.Space) {
+				found, networks[n.ID] = append(found, one), n.Name
+			}
+		}
+	})
+	slices.SortFunc(found, func(a, b *ipam.Elastic) int { return a.Address.Compare(b.Address) })
+	for _, one := range found {
+		wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoDisassociate, one.Address)}, 0,
+			"the elastic address %s is associated with %s on network %s, and elastic addresses stay in the store, "+
+				"because %s", one.Address, one.Association.Instance,
+			networks[one.Association.Network], why)
+	}
+}
+
+// elasticStays says why elastic addresses are not copied out of a shared store; empty: they are.
+func (cp *copying) elasticStays(names []string) (why string) {
+	if cp.from.Member() == nil {
+		return ""
+	}
+	cp.from.Read(func(ix *ledger.Index) {
+		for name, h := range ix.Hosts() {
+			if name != cp.from.Host() && h.State != ipam.HostRemoved {
+				why = "host " + name + " shares them"
+			}
+		}
+		for _, nx := range ix.Networks() {
+			if n := nx.Record(); n != nil && why == "" && !slices.Contains(names, n.Space) {
+				why = "the space " + n.Space + " is not copied"
+			}
+		}
+	})
+	return why
+}
+
+// elasticCollisions notes what the target has that is in the way of accounts, ranges and associations.
+func (cp *copying) elasticCollisions(c *ledger.Change, e *elasticCopy, wrong *ipam.PlanError) error {
+	n := 0
+	for range c.Index().Accounts() {
+		n++
+	}
+	for _, a := range e.accounts {
+		if c.Index().Account(a.Name) == nil {
+			n++
+		}
+		cp.accountCollides(c, e, a, wrong)
+	}
+	if n > elastic.MaxAccounts {
+		wrong.Add(0, "there would be %d accounts, and no more than %d are kept", n, elastic.MaxAccounts)
+	}
+	for _, r := range e.ranges {
+		cp.rangeCollides(c, r, wrong)
+	}
+	cp.claimsCollide(c, e, wrong)
+	return nil
+}
+
+func (cp *copying) accountCollides(c *ledger.Change, e *elasticCopy, a *ipam.Account, wrong *ipam.PlanError) {
+	there := c.Index().Account(a.Name)
+	if there != nil && !sameAccount(there, a) {
+		wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoListAccounts)}, 0,
+			"the target has another account %s, with a domain, a quota or owners of its own; make them the same", a.Name)
+		return
+	}
+	for name, other := range c.Index().Accounts() {
+		for _, pattern := range a.Owners {
+			if name != a.Name && slices.Contains(other.Owners, pattern) {
+				wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoListAccounts)}, 0,
+					"the owners %s of account %s are account %s's in the target", pattern, a.Name, name)
+			}
+		}
+	}
+	if a.Quota == nil {
+		return
+	}
+	counted := map[netip.Addr]bool{}
+	for _, one := range e.addresses {
+		if one.Account == a.Name && one.State == ipam.ElasticAllocated && !one.System {
+			counted[one.Address] = true
+		}
+	}
+	mine := len(counted)
+	for addr, one := range c.Index().Elastics() {
+		if one.Account == a.Name && one.State == ipam.ElasticAllocated && !one.System {
+			counted[addr] = true
+		}
+	}
+	if len(counted) > *a.Quota && len(counted) > mine {
+		wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoListElastic)}, 0,
+			"account %s may have %d elastic addresses, and would have %d with those that it has in the target", a.Name,
+			*a.Quota, len(counted))
+	}
+}
+
+func (cp *copying) rangeCollides(c *ledger.Change, r *ipam.ElasticRange, wrong *ipam.PlanError) {
+	for id, other := range c.Index().AllElasticRanges() {
+		switch {
+		case id == r.ID && !other.Moving:
+			wrong.Add(0, "the elastic range %s is in the target already, with the same id %s", r.Range, r.ID)
+		case id != r.ID && other.Range.Overlaps(r.Range.IPRange):
+			wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoListElasticRanges)}, 0,
+				"the elastic range %s overlaps the range %s of the target", r.Range, other.Range)
+		}
+	}
+	for _, sx := range c.Index().Subnets() {
+		sub := sx.Record()
+		if r.Range.Overlaps(netipx.RangeOfPrefix(sub.CIDR)) {
+			wrong.Add(0, "the elastic range %s overlaps the subnet %s, which network %s of space %s has in the target",
+				r.Range, sub.CIDR, c.NetworkName(sub.Network), sub.Space)
+		}
+	}
+	if r.Host != "" && r.Host != cp.to.Host() {
+		wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoListElasticRanges)}, 0,
+			"the elastic range %s is host %s's, which has no part in the target; remove it", r.Range, r.Host)
+	}
+}
+
+// claimsCollide notes associations that would be with another account's container, of either store, and guests of both
+// to which an address leads.
+func (cp *copying) claimsCollide(c *ledger.Change, e *elasticCopy, wrong *ipam.PlanError) {
+	ours := map[netip.Addr]bool{}
+	for _, one := range e.addresses {
+		ours[one.Address] = true
+	}
+	for _, one := range e.addresses {
+		a := one.Association
+		if a == nil {
+			continue
+		}
+		n := ledger.Ask(cp.from, func(ix *ledger.Index) *ipam.Network { return ix.Network(a.Network) })
+		if n = cmp.Or(n, c.Index().Network(a.Network)); n == nil || one.System {
+			continue
+		}
+		if account := elastic.Claimant(c.Index(), e.accounts, n, a.Instance); account != one.Account {
+			wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoListAccounts)}, 0,
+				"the elastic address %s of account %s is associated with %s, which would be account %s's in the target",
+				one.Address, one.Account, a.Instance, account)
+		}
+		for other := range c.Index().AssociatedAt(a.Guest) {
+			if there := c.Index().Elastic(other); other != one.Address && !ours[other] && !there.System {
+				wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoDisassociate, one.Address)}, 0,
+					"the elastic address %s leads to %s, and so does %s in the target; a guest address has one",
+					one.Address, a.Guest, other)
+			}
+		}
+	}
+	for addr, one := range c.Index().Elastics() {
+		a := one.Association
+		if a == nil || one.System || ours[addr] {
+			continue
+		}
+		n := c.Index().Network(a.Network)
+		if n == nil {
+			continue
+		}
+		if account := elastic.Claimant(c.Index(), e.accounts, n, a.Instance); account != one.Account {
+			wrong.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoListAccounts)}, 0,
+				"account %s would claim %s, to which the elastic address %s of account %s is mapped in the target",
+				account, a.Instance, addr, one.Account)
+		}
+	}
+}
+
+// MayShare refuses a host's own store that is to serve beside a shared one, and has an elastic address that is
+// associated: elastic addresses are the shared store's then, and nobody would map it any more. left tells that there is
+// something of them that nobody would see.
+func MayShare(own *ledger.Ledger) (left bool, err error) {
+	var found *ipam.Elastic
+	own.Read(func(ix *ledger.Index) {
+		for _, one := range ix.Elastics() {
+			if one.Association != nil && !one.System && (found == nil || one.Address.Less(found.Address)) {
+				found = one
+			}
+		}
+	})
+	if found != nil {
+		return true, ipam.Help(ipam.Refuse(ipam.ErrInUse, "this host's own store has the elastic address %s, associated "+
+			"with %s, and a host that shares a store maps what that one has", found.Address, found.Association.Instance),
+			ipam.Advise(ipam.DoCopyToShared))
+	}
+	return hasElastic(own), nil
+}

@@ -1,0 +1,210 @@
+package ipam
+
+import (
+	"math/big"
+	"net/netip"
+)
+
+// PoolUse is how the addresses of one pool are used. Each address is counted once, in the first state that fits:
+// leased, quarantined, reserved, excluded, free.
+type PoolUse struct {
+	Space       string
+	Network     string // its name
+	Subnet      netip.Prefix
+	Pool        string // its name, else its range
+	Leased      uint64 // in somebody's hands
+	Quarantined uint64 // given back, and not to be given to others yet
+	Reserved    uint64 // for an owner that does not hold it
+	Excluded    Count  // not given automatically: excluded, of a static band, or no host address
+	Free        Count
+}
+
+// AddressState is how one address is used: the first that fits of those below, in their order.
+type AddressState string
+
+// The states of an address.
+const (
+	AddressLeased      AddressState = "leased"      // in somebody's hands
+	AddressQuarantined AddressState = "quarantined" // given back, and not to be given to others yet
+	AddressReserved    AddressState = "reserved"    // for an owner that does not hold it
+	AddressExcluded    AddressState = "excluded"    // not given automatically, whichever pool it is in
+	AddressFree        AddressState = "free"        // in a pool: the next one may be given it
+	AddressOutside     AddressState = "outside"     // in no pool: only who asks for it is given it
+)
+
+// AddressStates are all of them, in their order.
+func AddressStates() []AddressState {
+	return []AddressState{AddressLeased, AddressQuarantined, AddressReserved, AddressExcluded, AddressFree,
+		AddressOutside}
+}
+
+// LayoutFilter chooses a part of a subnet.
+type LayoutFilter struct {
+	Within netip.Prefix // zero: all of it
+	From   netip.Addr   // rows from this address on; zero: from the first
+	Limit  int          // at most so many rows; 0: all
+}
+
+// Layout is how the addresses of a part of a subnet lie.
+type Layout struct {
+	Subnet SubnetInfo
+	Within netip.Prefix
+	Sum    StateCounts
+	// Parts are the blocks of Within that are looked at one by one: where it has more than MaxParts addresses, MaxParts
+	// equal ones; of IPv6 those alone in which an address has a record, as small as MaxParts of them allow. None where
+	// it has no more addresses than that: the rows tell each.
+	Parts []LayoutPart
+	Rows  []LayoutRow // cover Within from the first row on, in the order of addresses
+	Next  netip.Addr  // where the rows go on; zero: they do not
+}
+
+// MaxParts is how many parts a Layout has at most.
+const MaxParts = 256
+
+// StateCounts is how many addresses are in which state.
+type StateCounts struct {
+	Leased, Quarantined, Reserved uint64
+	Excluded, Free, Outside       Count
+}
+
+// Of is how many are in a state.
+func (n *StateCounts) Of(state AddressState) Count {
+	exact := func(n uint64) Count { return Count{new(big.Int).SetUint64(n)} }
+	switch state {
+	case AddressLeased:
+		return exact(n.Leased)
+	case AddressQuarantined:
+		return exact(n.Quarantined)
+	case AddressReserved:
+		return exact(n.Reserved)
+	case AddressExcluded:
+		return n.Excluded.plus(Count{})
+	case AddressFree:
+		return n.Free.plus(Count{})
+	}
+	return n.Outside.plus(Count{})
+}
+
+// LayoutPart is a block of addresses.
+type LayoutPart struct {
+	Prefix netip.Prefix
+	StateCounts
+}
+
+// LayoutRow is one address that somebody has, or that is kept for somebody, or a range of addresses of one state for
+// which nothing else is to be said.
+type LayoutRow struct {
+	Range Range
+	State AddressState
+	Pool  string // its name, of what is free
+	Note  string // of an exclusion
+
+	Lease       *LeaseInfo       // who has it, or had it last
+	Reservation *ReservationInfo // whose it is
+}
+
+// ElasticUse is how elastic addresses are used.
+type ElasticUse struct {
+	Host      string // this one
+	Ranges    []RangeUse
+	Unapplied int // associations that are to be in force here, and of which this host's edge does not say so
+}
+
+// RangeUse is how the addresses of one range are used: free are those that no account has.
+type RangeUse struct {
+	Range                Range
+	Allocated, Releasing uint64
+	Free                 Count
+}
+
+// FreeFilter chooses free addresses of a network. Zero fields choose all.
+type FreeFilter struct {
+	Subnet netip.Prefix // only of this one
+	Pool   string       // only of the pools of this name
+	After  netip.Addr   // only those behind it
+	Limit  int          // only so many ranges
+}
+
+// FreeRange is a range of addresses of one pool of which each could be given to anybody now, and of which neither
+// neighbour could. It may be one address.
+type FreeRange struct {
+	Space     string       `json:"space"`
+	Network   string       `json:"network"` // its name
+	NetworkID ID           `json:"network_id"`
+	Subnet    netip.Prefix `json:"subnet"`
+	Pool      string       `json:"pool,omitempty"` // its name
+	Start     netip.Addr   `json:"start"`
+	End       netip.Addr   `json:"end"`
+	Addresses Count        `json:"addresses"`
+}
+
+// String is START-END, or the one address.
+func (r *FreeRange) String() string {
+	if r.Start == r.End {
+		return r.Start.String()
+	}
+	return r.Start.String() + "-" + r.End.String()
+}
+
+// Use is how the addresses of some pools are used, all in all. As in PoolUse each address is counted once.
+type Use struct {
+	Leased      uint64 `json:"leased"`
+	Quarantined uint64 `json:"quarantined"`
+	Reserved    uint64 `json:"reserved"`
+	Excluded    Count  `json:"excluded"`
+	Free        Count  `json:"free"`
+}
+
+// Add counts the addresses of one pool more.
+func (u *Use) Add(p *PoolUse) {
+	u.Leased, u.Quarantined, u.Reserved = u.Leased+p.Leased, u.Quarantined+p.Quarantined, u.Reserved+p.Reserved
+	u.Excluded, u.Free = u.Excluded.plus(p.Excluded), u.Free.plus(p.Free)
+}
+
+// And counts the addresses of other pools, too.
+func (u *Use) And(other *Use) {
+	u.Add(&PoolUse{Leased: other.Leased, Quarantined: other.Quarantined, Reserved: other.Reserved,
+		Excluded: other.Excluded, Free: other.Free})
+}
+
+// Percent is how much of the addresses that the pools can give is leased, reserved or in quarantine: what is excluded
+// can not be given, so that pools of which nothing is free are at 100. It is rounded to the nearest whole number, but
+// that 100 is only said where none is free, and 0 where all are. Pools that can give nothing, or none at all, have no
+// percentage.
+func (u Use) Percent() (percent int, ok bool) {
+	used := new(big.Int).SetUint64(u.Leased)
+	used.Add(used, new(big.Int).SetUint64(u.Quarantined)).Add(used, new(big.Int).SetUint64(u.Reserved))
+	all := Count{Int: used}.plus(u.Free).Int
+	switch {
+	case all.Sign() == 0:
+		return 0, false
+	case used.Sign() == 0:
+		return 0, true
+	case used.Cmp(all) == 0:
+		return whole, true
+	}
+	rounded := used.Mul(used, big.NewInt(2*whole)) // to the nearest: (200 used + all) / (2 all)
+	rounded.Add(rounded, all).Div(rounded, new(big.Int).Lsh(all, 1))
+	return min(max(int(rounded.Int64()), 1), whole-1), true
+}
+
+const whole = 100
+
+// Cells is how many of the cells of a bar are filled at a percentage: all only at 100, and none only at 0.
+func Cells(percent, cells int) int {
+	filled := (2*percent*cells + whole) / (2 * whole)
+	switch percent {
+	case 0, whole:
+		return filled
+	}
+	return min(max(filled, 1), cells-1)
+}
+
+// nearlyFull is the percentage from which on somebody should look, as the alert of the same name does.
+const nearlyFull = 90
+
+// NearlyFull tells whether hardly anything is left.
+func (u Use) NearlyFull() bool {
+	percent, ok := u.Percent()
+	return ok && percent >= nearlyFull
+}

@@ -1,0 +1,113 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/edit"
+	"berth/internal/ipam/ledger"
+)
+
+// DeployRuns lists the deploys of a project of which there are events, the latest first. The last limit of them; 0:
+// all.
+func (s Views) DeployRuns(ctx context.Context, project string, limit int) ([]ipam.DeployRun, error) {
+	r := runs{project: project, ended: map[ipam.ID]ipam.Event{}, all: []ipam.DeployRun{}}
+	for f := (ipam.EventFilter{First: ledger.PageSize}); ; {
+		page, err := s.Events(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			if err := r.read(&page[i]); err != nil {
+				return nil, err
+			}
+		}
+		if len(page) < f.First {
+			break
+		}
+		f.After = page[len(page)-1].ID
+	}
+	locked := map[ipam.ID]bool{}
+	err := s.ledger.Look(ctx, func(c *ledger.Change) error {
+		locks, err := edit.DeployLocks(c.Tx(), c.Now())
+		for _, lock := range locks {
+			locked[lock.ID] = true
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(r.all)
+	if limit > 0 {
+		r.all = r.all[:min(limit, len(r.all))]
+	}
+	for i := range r.all {
+		if err := r.end(&r.all[i], locked); err != nil {
+			return nil, err
+		}
+	}
+	return r.all, nil
+}
+
+// runs are the deploys of a project while its events are read.
+type runs struct {
+	project string
+	all     []ipam.DeployRun
+	ended   map[ipam.ID]ipam.Event // the first end of each
+}
+
+func (r *runs) read(e *ipam.Event) error {
+	if e.Name != r.project {
+		return nil
+	}
+	switch e.Verb {
+	case ipam.DeployBegun:
+		var begun ipam.DeployBeginning
+		if err := told(e, &begun); err != nil {
+			return err
+		}
+		r.all = append(r.all, ipam.DeployRun{Project: e.Name, ID: begun.ID, Task: begun.Task, By: e.Actor,
+			Host: begun.Host, PID: begun.PID, Begun: e.Time})
+	case ipam.DeployEnded:
+		var ended ipam.DeployEnding
+		if err := told(e, &ended); err != nil {
+			return err
+		}
+		if _, before := r.ended[ended.ID]; !before {
+			r.ended[ended.ID] = *e
+		}
+	}
+	return nil
+}
+
+// told reads what an event of a deploy tells besides.
+func told(e *ipam.Event, into any) error {
+	if e.After == nil {
+		return nil
+	}
+	return json.Unmarshal(e.After, into)
+}
+
+// end says what came of a deploy.
+func (r *runs) end(run *ipam.DeployRun, locked map[ipam.ID]bool) error {
+	e, ended := r.ended[run.ID]
+	switch {
+	case ended:
+		var how ipam.DeployEnding
+		if err := told(&e, &how); err != nil {
+			return err
+		}
+		run.Ended, run.Outcome, run.Did = e.Time, how.Outcome, how.Did
+		if run.Outcome == "" {
+			run.Outcome = ipam.DeploySilent
+		}
+	case locked[run.ID]:
+		run.Outcome = ipam.DeployRuns
+	default:
+		run.Outcome = ipam.DeploySilent
+	}
+	return nil
+}

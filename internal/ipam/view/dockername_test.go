@@ -1,0 +1,225 @@
+package view_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
+	"berth/internal/ipam/service"
+	"berth/store/mem"
+)
+
+// called is what lists, JSON, events and searches call the networks of a service.
+func called(t *testing.T, s *service.Service) (names []string) {
+	t.Helper()
+	add := func(what, name string) { names = append(names, what+" "+name) }
+	networks, err := s.Networks(ctx, ipam.NetworkFilter{})
+	must(t, err)
+	subnets, err := s.Subnets(ctx, "")
+	must(t, err)
+	events, err := s.Events(ctx, ipam.EventFilter{First: 100})
+	must(t, err)
+	for i := range networks {
+		add("network", networks[i].Name)
+		text, err := json.Marshal(&networks[i])
+		must(t, err)
+		var fields struct{ Name string }
+		must(t, json.Unmarshal(text, &fields))
+		add("json", fields.Name)
+	}
+	for i := range subnets {
+		add("subnet", subnets[i].Network)
+	}
+	for _, l := range ipamtest.ListLeases(t, s, ipam.LeaseFilter{}) {
+		add("lease", l.Network)
+	}
+	for i := range events {
+		if events[i].NetworkID != (ipam.ID{}) {
+			add("event", events[i].Network)
+		}
+		if events[i].Verb == ipam.SubnetCreated {
+			add("event", events[i].Name)
+		}
+	}
+	for one, err := range s.Find(ctx, ipam.FindFilter{Word: "10.7.0.2"}) {
+		must(t, err)
+		add("found", one.Network)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A network that Docker asked for is called what the engine calls it, wherever it is shown, and by a name that is made
+// of its id before the engine has said one. What happened before then is told with that name, too.
+func TestDockersNames(t *testing.T) {
+	said := map[netip.Prefix]string{}
+	s, err := service.Open(ctx, service.Config{Store: mem.New(), Host: "h1", Now: ipamtest.NewClock().Now,
+		Known: ipam.Known{DockerNetwork: func(_ string, cidr netip.Prefix) string { return said[cidr] }}})
+	must(t, err)
+	lan, lan6 := netip.MustParsePrefix("10.7.0.0/24"), netip.MustParsePrefix("2001:db8:7::/64")
+	grant, err := s.RequestPool(ctx, ipam.PoolRequest{Space: "local", CIDR: lan})
+	must(t, err)
+	_, err = s.RequestAddress(ctx, ipam.AddressRequest{Pool: grant.ID, MAC: ipamtest.MAC(1), Name: "web",
+		Preferred: netip.MustParseAddr("10.7.0.2")})
+	must(t, err)
+	all, err := s.Networks(ctx, ipam.NetworkFilter{})
+	must(t, err)
+	id := all[0].ID
+
+	everywhere := func(name string) []string {
+		var names []string
+		for _, what := range []string{"event", "found", "json", "lease", "network", "subnet"} {
+			names = append(names, what+" "+name)
+		}
+		return names
+	}
+	if got, want := called(t, s), everywhere("net-"+id.Short()); !slices.Equal(got, want) {
+		t.Errorf("before the engine has said a name: %q, want %q", got, want)
+	}
+	said[lan] = "shop_default"
+	if got, want := called(t, s), everywhere("shop_default"); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, ref := range []string{"shop_default", "net-" + id.Short(), id.String()} {
+		if n, err := s.Network(ctx, ref); err != nil || n.ID != id {
+			t.Errorf("%s is %v, %v", ref, n.ID, err)
+		}
+	}
+
+	_, err = s.Edit(ctx, ipam.EditOptions{}, &ipam.RemoveNetwork{Network: id.String()})
+	if err == nil || !strings.Contains(err.Error(), "10.7.0.0/24 of network shop_default;") {
+		t.Errorf("the network is removed: %v", err)
+	}
+
+	// A Docker network of both families is two of Berth's, each called so; an edit has to say which.
+	_, err = s.RequestPool(ctx, ipam.PoolRequest{Space: "local", CIDR: lan6})
+	must(t, err)
+	said[lan6] = "shop_default"
+	var ids []string
+	all, err = s.Networks(ctx, ipam.NetworkFilter{})
+	must(t, err)
+	for _, n := range all {
+		if n.Name != "shop_default" {
+			t.Errorf("one of both is called %s", n.Name)
+		}
+		ids = append(ids, n.ID.String())
+	}
+	slices.Sort(ids)
+	name := "front"
+	_, err = s.Edit(ctx, ipam.EditOptions{}, &ipam.ModifyNetwork{Network: "shop_default", Name: &name})
+	if err == nil || len(ids) != 2 {
+		t.Fatalf("%d networks, and one was chosen: %v", len(ids), err)
+	}
+	for _, says := range []string{"what Docker calls shop_default is on 2 networks", ids[0] + " (", " and " + ids[1] + " (",
+		"(10.7.0.0/24)", "(2001:db8:7::/64)", "name the one that you mean by its id"} {
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("the refusal does not say %q: %v", says, err)
+		}
+	}
+	_, err = s.Edit(ctx, ipam.EditOptions{}, &ipam.ModifyNetwork{Network: id.String(), Name: &name})
+	must(t, err)
+	if n, err := s.Network(ctx, "shop_default"); err != nil || n.ID == id {
+		t.Errorf("the one that is left is %v, %v", n.ID, err)
+	}
+}
+
+// Whoever plans a network of Docker's by the name that is shown goes on with that name, in the same transaction and
+// after it.
+func TestDockersNamePlanned(t *testing.T) {
+	lan := netip.MustParsePrefix("10.7.0.0/24")
+	s, err := service.Open(ctx, service.Config{Store: mem.New(), Host: "h1", Now: ipamtest.NewClock().Now,
+		Known: ipam.Known{DockerNetwork: func(string, netip.Prefix) string { return "pinned" }}})
+	must(t, err)
+	_, err = s.RequestPool(ctx, ipam.PoolRequest{Space: "local", CIDR: lan})
+	must(t, err)
+	_, err = s.Edit(ctx, ipam.EditOptions{}, &ipam.AddReservation{Network: "pinned", Owner: "one"},
+		&ipam.AddReservation{Network: "pinned", Owner: "two"})
+	must(t, err)
+	_, err = s.Edit(ctx, ipam.EditOptions{}, &ipam.RemoveReservation{Network: "pinned", Owner: "one"})
+	must(t, err)
+	n, err := s.Network(ctx, "pinned")
+	must(t, err)
+	if !n.Planned || n.Name != "pinned" || n.Reserved != 1 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// Of the two networks that are one Docker network of both families, an edit means the one that has what else it names.
+func TestDockersNameMeant(t *testing.T) {
+	lan, lan6 := netip.MustParsePrefix("10.7.0.0/24"), netip.MustParsePrefix("2001:db8:7::/64")
+	s, err := service.Open(ctx, service.Config{Store: mem.New(), Host: "h1", Now: ipamtest.NewClock().Now,
+		Known: ipam.Known{DockerNetwork: func(string, netip.Prefix) string { return "shop" }}})
+	must(t, err)
+	for _, cidr := range []netip.Prefix{lan, lan6} {
+		_, err = s.RequestPool(ctx, ipam.PoolRequest{Space: "local", CIDR: cidr})
+		must(t, err)
+	}
+	wish := func(w ipam.Wish) ipam.Interface { return ipam.Interface{Wishes: []ipam.Wish{w}} }
+	four, six := netip.MustParseAddr("10.7.0.9"), netip.MustParseAddr("2001:db8:7::9")
+	range4, range6 := ipamtest.MustRange("10.7.0.200-10.7.0.210"), ipamtest.MustRange("2001:db8:7::200-2001:db8:7::210")
+	name := "front"
+	for i, row := range []struct {
+		e    ipam.Edit
+		cidr netip.Prefix
+	}{
+		{&ipam.TakeAddress{Network: "shop", Owner: "a", Interface: wish(ipam.Wish{Address: four})}, lan},
+		{&ipam.TakeAddress{Network: "shop", Owner: "b", Interface: wish(ipam.Wish{Address: six})}, lan6},
+		{&ipam.TakeAddress{Network: "shop", Owner: "c", Interface: wish(ipam.Wish{Family: 6})}, lan6},
+		{&ipam.TakeAddress{Network: "shop", Owner: "d", Interface: wish(ipam.Wish{Family: 4})}, lan},
+		{&ipam.TakeAddress{Network: "shop", Owner: "e", Interface: wish(ipam.Wish{}), Subnet: lan.String()}, lan},
+		{&ipam.ReleaseAddress{Network: "shop", Owner: "a", Address: four}, lan},
+		{&ipam.ReleaseAddress{Network: "shop", Owner: "b", Address: six}, lan6},
+		{&ipam.AddReservation{Network: "shop", Owner: "f", Wishes: []ipam.Wish{{Address: six}}}, lan6},
+		{&ipam.RemoveReservation{Network: "shop", Owner: "f", Address: six}, lan6},
+		{&ipam.AddExclusion{Network: "shop", Range: range4}, lan},
+		{&ipam.AddExclusion{Network: "shop", Range: range6}, lan6},
+		{&ipam.RemoveExclusion{Network: "shop", Range: range6}, lan6},
+		{&ipam.RemovePool{Network: "shop", Pool: range4.String()}, lan},
+		{&ipam.AddPool{Network: "shop", Range: range4, Name: "late"}, lan},
+		{&ipam.ModifyPool{Network: "shop", Pool: "late", Name: "later"}, lan},
+		{&ipam.RemovePool{Network: "shop", Pool: "later"}, lan},
+		{&ipam.RemovePool{Network: "shop", Pool: range6.String()}, lan6},
+		{&ipam.AddPool{Network: "shop", Subnet: lan6.String(), Range: range6, Name: "late6"}, lan6},
+		{&ipam.ModifySubnet{Network: "shop", Subnet: lan6.String(), Name: &name}, lan6},
+		{&ipam.ModifySubnet{Network: "shop", Subnet: "front", DHCP: new(bool)}, lan6},
+		{&ipam.AddSubnet{Network: "shop", SubnetSpec: ipam.SubnetSpec{CIDR: netip.MustParsePrefix("10.8.0.0/24")}}, lan},
+		{&ipam.RemoveSubnet{Network: "shop", Subnet: "10.8.0.0/24"}, lan},
+	} {
+		out, err := s.Edit(ctx, ipam.EditOptions{}, row.e)
+		if err != nil {
+			t.Errorf("%d, %s: %v", i, row.e.Op(), err)
+			continue
+		}
+		n, err := s.Network(ctx, out.Results[0].Network.String())
+		must(t, err)
+		if n.Subnets[0].CIDR != row.cidr {
+			t.Errorf("%d, %s was made in the network of %s", i, row.e.Op(), n.Subnets[0].CIDR)
+		}
+	}
+	// What both have, or neither, or what names two of them, is asked back.
+	for _, e := range []ipam.Edit{
+		&ipam.TakeAddress{Network: "shop", Owner: "z"},
+		&ipam.TakeAddress{Network: "shop", Owner: "z", Interface: ipam.Interface{Wishes: []ipam.Wish{{Address: four},
+			{Slot: 1, Address: six}}}},
+		&ipam.TakeAddress{Network: "shop", Owner: "z", Interface: wish(ipam.Wish{Address: netip.MustParseAddr("192.0.2.1")})},
+		&ipam.RemovePool{Network: "shop", Pool: "nothing"},
+		&ipam.RemoveNetwork{Network: "shop"},
+	} {
+		_, err := s.Edit(ctx, ipam.EditOptions{}, e)
+		if !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "name the one that you mean by its id") {
+			t.Errorf("%s: %v", e.Op(), err)
+		}
+	}
+}

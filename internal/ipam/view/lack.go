@@ -1,0 +1,42 @@
+package view
+
+import (
+	"context"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/attach"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// MayLack tells whether the retention may have removed events behind a mark. whole is a time at which there were none
+// behind it. False is sure; true also where what was removed last was just before the mark.
+func (s Views) MayLack(ctx context.Context, mark ipam.EventMark, whole time.Time) (bool, error) {
+	return MayLack(ctx, s.ledger, mark.Own, whole)
+}
+
+// MayLack is that of one store. The oldest events are removed first. So none behind the mark was while one before it is
+// there still; and none that is younger than whole, where nothing as young is too old, and there are fewer than would
+// be too many.
+func MayLack(ctx context.Context, s *ledger.Ledger, mark ipam.StoreMark, whole time.Time) (bool, error) {
+	keep := s.Retention()
+	few := ledger.Ask(s, (*ledger.Index).Events) < keep.Count
+	if few && whole.After(s.Now().Add(-keep.Age)) {
+		return false, nil
+	}
+	before := false
+	err := s.View(ctx, func(tx store.Tx) error {
+		r := attach.EventsFrom(0)
+		r.Limit = 1
+		for rec, err := range tx.Scan(r) {
+			if err != nil {
+				return err
+			}
+			id := ledger.EventID(rec.Key)
+			before = id <= mark.After || s.Member() != nil && mark.Passed(id)
+		}
+		return nil
+	})
+	return !before, err
+}

@@ -1,0 +1,31 @@
+package view
+
+import (
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// LANLeases counts, by network and state, the leases of DHCP servers (LN-15), kept ones among them. It reads memory
+// alone.
+func (s Views) LANLeases() map[string]map[ipam.LANState]uint64 {
+	all := map[string]map[ipam.LANState]uint64{}
+	if ledger.Ask(s.ledger, (*ledger.Index).FromDHCP) == 0 {
+		return all
+	}
+	eachNetwork(s.ledger, ipam.NetworkFilter{}, func(ix *ledger.Index, nx *ledger.NetworkIndex) {
+		for _, id := range nx.Subnets() {
+			sx := ix.Subnet(id)
+			if !sx.Record().FromDHCP() {
+				continue
+			}
+			name := s.ledger.ShownName(ix, nx.Record())
+			if all[name] == nil {
+				all[name] = map[ipam.LANState]uint64{}
+			}
+			for state := range sx.LAN() {
+				all[name][state]++
+			}
+		}
+	})
+	return all
+}

@@ -1,0 +1,247 @@
+package view
+
+import (
+	"context"
+	"math/big"
+	"net/netip"
+	"slices"
+	"time"
+
+	"go4.org/netipx"
+
+	"berth/internal/alloc"
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// ground is how the addresses of a subnet lie before anybody has one: ranges in order, which cover it.
+type ground []stretch
+
+// stretch is a range of the ground, of which one thing is to be said.
+type stretch struct {
+	netipx.IPRange
+	state      ipam.AddressState // excluded, free or outside
+	pool, note string
+}
+
+// groundOf is the ground of a part of a subnet.
+func groundOf(sx *ledger.SubnetIndex, within netip.Prefix) ground {
+	sub, all := sx.Record(), ground{}
+	r := netipx.RangeOfPrefix(within)
+	put := func(one netipx.IPRange, s stretch) {
+		if both, ok := ledger.Intersect(one, r); ok {
+			s.IPRange = both
+			all = append(all, s)
+		}
+	}
+	for _, p := range sx.OpenPools(sub) {
+		for _, open := range p.Ranges {
+			put(open, stretch{state: ipam.AddressFree, pool: p.Name})
+		}
+	}
+	usable, whole := sx.Usable(), netipx.RangeOfPrefix(sub.CIDR)
+	closed := func(one ipam.Range, note string) {
+		if both, ok := ledger.Intersect(one.IPRange, usable); ok {
+			put(both, stretch{state: ipam.AddressExcluded, note: note})
+		}
+	}
+	for _, x := range sub.Exclusions {
+		closed(x.Range, x.Note)
+	}
+	for _, band := range sub.Static {
+		closed(band, "for static use")
+	}
+	if whole.From() != usable.From() {
+		put(netipx.IPRangeFrom(whole.From(), usable.From().Prev()), noHost())
+	}
+	if whole.To() != usable.To() {
+		put(netipx.IPRangeFrom(usable.To().Next(), whole.To()), noHost())
+	}
+	slices.SortFunc(all, func(a, b stretch) int { return a.From().Compare(b.From()) })
+	return all.filled(r)
+}
+
+func noHost() stretch { return stretch{state: ipam.AddressExcluded, note: "no host address"} }
+
+// filled has what lies between the ranges, in r, as ranges outside of all pools.
+func (g ground) filled(r netipx.IPRange) (all ground) {
+	next, more := r.From(), true
+	for _, s := range g {
+		if next.Less(s.From()) {
+			all = append(all, stretch{IPRange: netipx.IPRangeFrom(next, s.From().Prev()), state: ipam.AddressOutside})
+		}
+		all = append(all, s)
+		if more = s.To().Less(r.To()); more {
+			next = s.To().Next()
+		}
+	}
+	if more {
+		all = append(all, stretch{IPRange: netipx.IPRangeFrom(next, r.To()), state: ipam.AddressOutside})
+	}
+	return all
+}
+
+// at is the place of the range that an address lies in, or the next one behind it.
+func (g ground) at(addr netip.Addr) int {
+	i, _ := slices.BinarySearchFunc(g, addr, func(s stretch, a netip.Addr) int { return s.To().Compare(a) })
+	return i
+}
+
+// Layout tells how the addresses of a subnet, by id, lie: its parts out of memory, its rows as the records say.
+func (s Views) Layout(ctx context.Context, subnet ipam.ID, f ipam.LayoutFilter) (ipam.Layout, error) {
+	out := ipam.Layout{Within: f.Within.Masked()}
+	var g ground
+	err := s.ledger.Look(ctx, func(c *ledger.Change) error {
+		sx, _, err := wholeSubnet(c, subnet)
+		if err != nil {
+			return err
+		}
+		out.Subnet = describe(s.ledger, c.Index(), sx.Record(), sx)
+		if cidr := out.Subnet.CIDR; !f.Within.IsValid() {
+			out.Within = cidr
+		} else if !cidr.Contains(out.Within.Addr()) || out.Within.Bits() < cidr.Bits() {
+			return ipam.Refuse(ipam.ErrInvalid, "%s is no part of the subnet %s", out.Within, cidr)
+		}
+		g = groundOf(sx, out.Within)
+		return nil
+	})
+	if err != nil {
+		return out, err
+	}
+	var parts []netip.Prefix
+	err = s.ledger.View(ctx, func(tx store.Tx) (err error) {
+		rows := rowing{s: s.ledger, sub: &out.Subnet, ground: g, f: f}
+		if out.Rows, out.Next, err = rows.read(tx, out.Within); err != nil {
+			return err
+		}
+		parts, err = partsOf(tx, subnet, out.Within)
+		return err
+	})
+	if err != nil {
+		return out, err
+	}
+	s.ledger.Read(func(ix *ledger.Index) {
+		sx := ix.Subnet(subnet)
+		if sx == nil {
+			return // it is gone meanwhile; its rows were there
+		}
+		n := newCounting(sx, g, s.ledger.Now())
+		out.Sum = n.in(netipx.RangeOfPrefix(out.Within))
+		for _, p := range parts {
+			out.Parts = append(out.Parts, ipam.LayoutPart{Prefix: p, StateCounts: n.in(netipx.RangeOfPrefix(p))})
+		}
+	})
+	return out, nil
+}
+
+// partBits is how many bits tell the parts of a layout from one another.
+const partBits = 8
+
+// mostSplit is how many bits a prefix has for its hosts at most where it is split into equal parts. Of a larger one of
+// IPv6 nearly all would be empty.
+const mostSplit = 24
+
+// partsOf are the parts into which a prefix is divided; none where the addresses are few.
+func partsOf(tx store.Tx, subnet ipam.ID, within netip.Prefix) (parts []netip.Prefix, err error) {
+	hosts := within.Addr().BitLen() - within.Bits()
+	switch {
+	case hosts <= partBits:
+		return nil, nil
+	case within.Addr().Is4() || hosts <= mostSplit:
+		bits := within.Bits() + partBits
+		next := netip.PrefixFrom(within.Addr(), bits)
+		for range ipam.MaxParts {
+			parts = append(parts, next)
+			next = netip.PrefixFrom(ipam.LastAddr(next).Next(), bits)
+		}
+		return parts, nil
+	}
+	for bits := within.Addr().BitLen() - partBits; bits > within.Bits(); bits -= partBits {
+		if parts, err = takenParts(tx, subnet, within, bits); err != nil || len(parts) <= ipam.MaxParts {
+			return parts, err
+		}
+	}
+	return []netip.Prefix{within}, nil
+}
+
+// takenParts are the parts of so many bits in which an address has a record; more than MaxParts only to say that there
+// are more.
+func takenParts(tx store.Tx, subnet ipam.ID, within netip.Prefix, bits int) (parts []netip.Prefix, err error) {
+	r := ledger.LeasesOf(subnet)
+	r.From, r.Limit = ledger.LeaseKey(nil, subnet, within.Addr()), 1
+	for len(parts) <= ipam.MaxParts {
+		var part netip.Prefix
+		for rec, err := range tx.Scan(r) {
+			if err != nil {
+				return nil, err
+			}
+			_, addr, _ := ledger.LeaseKeyParts(rec.Key)
+			part = netip.PrefixFrom(addr, bits).Masked()
+		}
+		if !part.IsValid() || !within.Contains(part.Addr()) {
+			return parts, nil
+		}
+		parts = append(parts, part)
+		next := ipam.LastAddr(part).Next()
+		if !next.IsValid() || !within.Contains(next) {
+			return parts, nil
+		}
+		r.From = ledger.LeaseKey(nil, subnet, next)
+	}
+	return parts, nil
+}
+
+// counting counts addresses by their state, out of memory.
+type counting struct {
+	sx     *ledger.SubnetIndex
+	ground ground
+	left   []ledger.Memory // what nobody has any more, by address
+	kept   map[netip.Addr]bool
+}
+
+func newCounting(sx *ledger.SubnetIndex, g ground, now time.Time) *counting {
+	n := &counting{sx: sx, ground: g, left: slices.Collect(sx.Memories()), kept: map[netip.Addr]bool{}}
+	slices.SortFunc(n.left, func(a, b ledger.Memory) int { return a.Addr.Compare(b.Addr) })
+	for _, m := range n.left {
+		if m.Until.After(now) {
+			n.kept[m.Addr] = true
+		}
+	}
+	return n
+}
+
+// in counts the addresses of a range.
+func (n *counting) in(r netipx.IPRange) (sum ipam.StateCounts) {
+	records, idle := n.sx.RecordsIn(r), n.sx.IdleIn(r)
+	first, _ := slices.BinarySearchFunc(n.left, r.From(), func(m ledger.Memory, a netip.Addr) int {
+		return m.Addr.Compare(a)
+	})
+	excluded, free, outside := new(big.Int), new(big.Int), new(big.Int)
+	of := map[ipam.AddressState]*big.Int{ipam.AddressExcluded: excluded, ipam.AddressFree: free,
+		ipam.AddressOutside: outside}
+	left := uint64(0)
+	for _, m := range n.left[first:] {
+		if !r.Contains(m.Addr) {
+			break
+		}
+		left++
+		if n.kept[m.Addr] {
+			sum.Quarantined++
+		} else if at := n.ground.at(m.Addr); at < len(n.ground) {
+			of[n.ground[at].state].Add(of[n.ground[at].state], big.NewInt(1))
+		}
+	}
+	for _, s := range n.ground[min(n.ground.at(r.From()), len(n.ground)):] {
+		both, ok := ledger.Intersect(s.IPRange, r)
+		if !ok {
+			break
+		}
+		count := of[s.state]
+		count.Add(count, alloc.Size(both))
+		count.Sub(count, new(big.Int).SetUint64(n.sx.RecordsIn(both)))
+	}
+	sum.Leased, sum.Reserved = records-idle-left, idle
+	sum.Excluded, sum.Free, sum.Outside = ipam.Count{Int: excluded}, ipam.Count{Int: free}, ipam.Count{Int: outside}
+	return sum
+}

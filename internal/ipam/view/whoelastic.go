@@ -1,0 +1,72 @@
+package view
+
+import (
+	"encoding/json"
+	"net/netip"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// An elastic address is had by whom it is associated with: from the event of that on, until it is moved, which is one
+// event, or disassociated.
+
+// elasticTenant is the place of an association among tenures: an address has one at a time.
+func elasticTenant(addr netip.Addr) tenant { return tenant{space: "elastic address", addr: addr} }
+
+// elasticFacts is what an event tells of an association.
+type elasticFacts struct {
+	Host     string     `json:"host"`
+	Instance string     `json:"instance"`
+	Guest    netip.Addr `json:"guest"`
+}
+
+// associationIn reads the association that an event tells of; false where it tells of none.
+func associationIn(told json.RawMessage) (facts elasticFacts, is bool) {
+	return facts, len(told) > 0 && json.Unmarshal(told, &facts) == nil && facts.Instance != ""
+}
+
+// readElastics notes the associations that there are.
+func (h *history) readElastics() {
+	h.s.Read(func(ix *ledger.Index) {
+		for addr, one := range ix.Elastics() {
+			a := one.Association
+			if a == nil {
+				continue
+			}
+			space, network := "", ""
+			if n := ix.Network(a.Network); n != nil {
+				space, network = n.Space, h.s.ShownName(ix, n)
+			}
+			if !h.chooses(space, addr, ipam.MAC{}, a.Instance) {
+				continue
+			}
+			h.known[elasticTenant(addr)] = &beginning{id: a.ID, Tenure: ipam.Tenure{Space: space, Address: addr,
+				Network: network, NetworkID: a.Network,
+				What: ipam.ElasticTenure, Name: a.Instance, Guest: a.Guest, From: ipam.EventTime(a.ID), Early: true}}
+		}
+	})
+}
+
+// associate goes on with an event that ends an association, begins one, or does both.
+func (h *history) associate(e *ipam.Event) {
+	k := elasticTenant(e.Address)
+	was, had := associationIn(e.Before)
+	if known := h.known[k]; known != nil && known.id < e.ID && h.open[k] == nil {
+		h.open[k] = known
+	}
+	if had && h.open[k] == nil && h.chooses(e.Space, e.Address, ipam.MAC{}, was.Instance) {
+		h.open[k] = &beginning{Tenure: ipam.Tenure{Space: e.Space, Network: e.Network, NetworkID: e.NetworkID,
+			Address: e.Address, What: ipam.ElasticTenure,
+			Name: was.Instance, Host: was.Host, Guest: was.Guest, From: h.oldest, Early: true}}
+	}
+	if h.open[k] != nil {
+		h.end(k, e)
+	}
+	is, has := associationIn(e.After)
+	if has && h.chooses(e.Space, e.Address, ipam.MAC{}, is.Instance) {
+		h.open[k] = &beginning{id: e.ID, Tenure: ipam.Tenure{Space: e.Space, Network: e.Network, NetworkID: e.NetworkID,
+			Address: e.Address, What: ipam.ElasticTenure, Name: is.Instance,
+			Host: is.Host, Guest: is.Guest, From: e.Time, By: e.Actor}}
+	}
+}
