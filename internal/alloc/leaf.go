@@ -125,6 +125,28 @@ func (l *leaf) takenUntil(x u128) (u128, bool) {
 	return runEnd(l.list, i), true
 }
 
+// nextTaken returns the lowest member from the offset x on; false where the leaf has none there.
+func (l *leaf) nextTaken(x u128) (u128, bool) {
+	if l.shape == listLeaf {
+		i, _ := search(l.list, x)
+		if i == len(l.list) {
+			return u128{}, false
+		}
+		return l.list[i], true
+	}
+	if first := firstOf(l.first); x.less(first) {
+		x = first
+	}
+	switch {
+	case lastOf(l.last).less(x):
+		return u128{}, false
+	case l.shape == fullLeaf:
+		return x, true
+	}
+	set, ok := l.bits.nextSet(inBlock(x))
+	return firstOf(l.first).add(u128{0, uint64(set)}), ok
+}
+
 // count returns how many members lie in the offsets from a to z, both included.
 func (l *leaf) count(a, z u128) u128 {
 	if l.shape == listLeaf {

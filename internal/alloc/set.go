@@ -101,6 +101,26 @@ func (s *Set) NextFree(r netipx.IPRange) (netip.Addr, bool) {
 	return s.base.add(x).addr(s.is4), true
 }
 
+// NextTaken returns the lowest address of r that is in the set; false where there is none.
+func (s *Set) NextTaken(r netipx.IPRange) (netip.Addr, bool) {
+	x, end, ok := s.cut(r)
+	if !ok {
+		return netip.Addr{}, false
+	}
+	i, _ := s.find(blockOf(x))
+	for i = max(i, 0); i < len(s.leaves) && !blockOf(end).less(s.leaves[i].first); i++ {
+		taken, ok := s.leaves[i].nextTaken(x)
+		switch {
+		case !ok:
+		case end.less(taken):
+			return netip.Addr{}, false
+		default:
+			return s.base.add(taken).addr(s.is4), true
+		}
+	}
+	return netip.Addr{}, false
+}
+
 // CountIn returns how many addresses of r the set holds, at most the largest uint64. Its time grows with the size of r
 // where that is crowded: some 500 ns for the bits of one block.
 func (s *Set) CountIn(r netipx.IPRange) uint64 {

@@ -95,6 +95,15 @@ func (m slowSet) nextFree(p netip.Prefix, r netipx.IPRange) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
+func (m slowSet) nextTaken(r netipx.IPRange) (lowest netip.Addr, ok bool) {
+	for a := range m {
+		if r.Contains(a) && (!ok || a.Less(lowest)) {
+			lowest, ok = a, true
+		}
+	}
+	return lowest, ok
+}
+
 func (m slowSet) countIn(r netipx.IPRange) (n uint64) {
 	for a := range m {
 		if r.Contains(a) {
@@ -260,6 +269,10 @@ func TestSetAgainstMap(t *testing.T) {
 				if got, ok := fast.NextFree(r); got != want || ok != wantOK {
 					t.Fatalf("NextFree(%v) = %s, %v; want %s, %v", r, got, ok, want, wantOK)
 				}
+				want, wantOK = slow.nextTaken(r)
+				if got, ok := fast.NextTaken(r); got != want || ok != wantOK {
+					t.Fatalf("NextTaken(%v) = %s, %v; want %s, %v", r, got, ok, want, wantOK)
+				}
 				if a := w.addr(t, "look", 2000); fast.Contains(a) != slow[a] {
 					t.Fatalf("Contains(%s) = %v", a, fast.Contains(a))
 				}
@@ -307,6 +320,17 @@ func (m *slowRanges) nextFree(r netipx.IPRange) (netip.Addr, bool) {
 		return netip.Addr{}, false
 	}
 	return free.Ranges()[0].From(), true
+}
+
+func (m *slowRanges) nextTaken(r netipx.IPRange) (netip.Addr, bool) {
+	var b netipx.IPSetBuilder
+	b.AddRange(r)
+	b.Intersect(m.set)
+	taken, _ := b.IPSet()
+	if len(taken.Ranges()) == 0 {
+		return netip.Addr{}, false
+	}
+	return taken.Ranges()[0].From(), true
 }
 
 // Ranges of many blocks, so that full blocks come to be, join, and fall apart again.
@@ -369,6 +393,10 @@ func TestSetAgainstRanges(t *testing.T) {
 				want, wantOK := slow.nextFree(r)
 				if got, ok := fast.NextFree(r); got != want || ok != wantOK {
 					t.Fatalf("NextFree(%v) = %s, %v; want %s, %v", r, got, ok, want, wantOK)
+				}
+				want, wantOK = slow.nextTaken(r)
+				if got, ok := fast.NextTaken(r); got != want || ok != wantOK {
+					t.Fatalf("NextTaken(%v) = %s, %v; want %s, %v", r, got, ok, want, wantOK)
 				}
 			},
 		})
