@@ -1,0 +1,203 @@
+package dhcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"berth/internal/ipam"
+
+	"github.com/insomniacslk/dhcp/dhcpv6"
+	"github.com/insomniacslk/dhcp/iana"
+)
+
+// ask6 is a question by DHCPv6, about one address of an IA_NA. An address that a router's prefix alone makes (SLAAC)
+// is the kernel's, and nobody is asked for it.
+type ask6 struct {
+	ipam.LANAsk
+	*exchange
+}
+
+// do asks it.
+func (a *ask6) do(ctx context.Context) (*ipam.LANLease, error) {
+	switch a.Verb {
+	case ipam.LANOffer:
+		lease, _, err := a.solicit(ctx)
+		return lease, err
+	case ipam.LANTake:
+		return a.take(ctx)
+	case ipam.LANConfirm:
+		return a.confirm(ctx)
+	case ipam.LANRelease:
+		return nil, a.tell(dhcpv6.MessageTypeRelease)
+	case ipam.LANDecline:
+		return nil, a.tell(dhcpv6.MessageTypeDecline)
+	default:
+		return nil, &failure{kind: ipam.LANRefused, text: fmt.Sprintf("%q is nothing that is asked of a LAN", a.Verb)}
+	}
+}
+
+// tell says a message whose answer nobody needs, to the server of the lease. It goes to all of them, and names it.
+func (a *ask6) tell(kind dhcpv6.MessageType) error {
+	server, err := serverOf(a.ServerID)
+	if err != nil {
+		return &failure{kind: ipam.LANRefused, text: fmt.Sprintf("%q is no DUID of a server: the lease of %s cannot "+
+			"be given back", a.ServerID, a.Address)}
+	}
+	return a.station.say(a.message(kind, a.Address, dhcpv6.OptServerID(server)).ToBytes())
+}
+
+// solicit is the first offer that may be taken, and whose it is.
+func (a *ask6) solicit(ctx context.Context) (lease *ipam.LANLease, server dhcpv6.DUID, err error) {
+	var beside *ipam.LANLease // an offer that may not be taken
+	var no *heard6
+	said, err := a.talk(ctx, a.saySolicit, func(d datagram) verdict {
+		h, ok := a.read(d)
+		if !ok || h.kind != dhcpv6.MessageTypeAdvertise {
+			return passedOver
+		}
+		for i := range h.leases {
+			if fits(&a.LANAsk, &h.leases[i]) {
+				lease, server = &h.leases[i], h.server
+				return settled
+			}
+			beside = &h.leases[i]
+		}
+		no = &h
+		return unlessBetter
+	})
+	switch {
+	case lease != nil:
+		return lease, server, nil
+	case beside != nil:
+		return nil, nil, outside(&a.LANAsk, beside)
+	case no != nil:
+		return nil, nil, refused(&a.LANAsk, no.from, "an address", no.why())
+	case errors.Is(err, errSilent):
+		return nil, nil, a.silent(&a.LANAsk, "no DHCPv6 server answered %s: SOLICIT was said %d times",
+			who(&a.Client), said)
+	}
+	return nil, nil, err
+}
+
+func (a *ask6) saySolicit(int) error {
+	return a.station.say(a.wanting(dhcpv6.MessageTypeSolicit, a.Address).ToBytes())
+}
+
+// take takes an address of the server's choice. An offer that does not hold is followed by another one, as in DHCP.
+func (a *ask6) take(ctx context.Context) (lease *ipam.LANLease, err error) {
+	for range tries {
+		var offer *ipam.LANLease
+		var server dhcpv6.DUID
+		offer, server, err = a.solicit(ctx)
+		if err != nil {
+			return nil, err
+		}
+		lease, err = a.request(ctx, offer, server)
+		if f := (*failure)(nil); !errors.As(err, &f) || f.kind != ipam.LANRefused {
+			return lease, err
+		}
+	}
+	return nil, err
+}
+
+// request takes what a server has offered (RFC 8415, 18.2.2).
+func (a *ask6) request(ctx context.Context, offer *ipam.LANLease, server dhcpv6.DUID) (lease *ipam.LANLease,
+	err error) {
+	var no *heard6
+	said, err := a.talk(ctx, func(int) error {
+		m := a.wanting(dhcpv6.MessageTypeRequest, offer.Address, dhcpv6.OptServerID(server))
+		return a.station.say(m.ToBytes())
+	}, func(d datagram) verdict {
+		h, ok := a.read(d)
+		if !ok || h.kind != dhcpv6.MessageTypeReply || string(h.server.ToBytes()) != string(server.ToBytes()) {
+			return passedOver
+		}
+		if lease = h.lease(offer.Address); lease == nil {
+			no = &h
+		}
+		return settled
+	})
+	switch {
+	case no != nil:
+		return nil, refused(&a.LANAsk, no.from, offer.Address.String()+", which it had offered", no.why())
+	case errors.Is(err, errSilent):
+		return nil, a.silent(&a.LANAsk, "the DHCPv6 server %s offered %s %s, and answered no REQUEST for it: it was "+
+			"said %d times", offer.Server, who(&a.Client), offer.Address, said)
+	case err != nil:
+		return nil, err
+	}
+	return lease, nil
+}
+
+// confirm asks for an address that the client has had, or has: the server that gave it, where it is known, by a RENEW
+// (RFC 8415, 18.2.4). From the third time on, or where none is known, any server is asked as by a new client that wishes
+// for that address, as in DHCP. A REBIND (18.2.5) would be the protocol's own way, and is never said: dnsmasq, which has
+// lost its leases, answers it by giving the address, whoever got it meanwhile.
+func (a *ask6) confirm(ctx context.Context) (*ipam.LANLease, error) {
+	c := confirming6{ask6: a}
+	said, err := a.talk(ctx, c.say, c.hear)
+	switch {
+	case c.lease != nil:
+		return c.lease, nil
+	case c.offer != nil:
+		return a.request(ctx, c.offer, c.server)
+	case c.no != nil:
+		return nil, refused(&a.LANAsk, c.no.from, a.Address.String(), c.no.why())
+	case errors.Is(err, errSilent) && c.other.IsValid():
+		return nil, a.silent(&a.LANAsk, "no DHCPv6 server confirmed %s for %s: it was asked %d times; a server "+
+			"offers %s instead", a.Address, who(&a.Client), said, c.other)
+	case errors.Is(err, errSilent):
+		return nil, a.silent(&a.LANAsk, "no DHCPv6 server answered %s about %s: it was asked %d times",
+			who(&a.Client), a.Address, said)
+	}
+	return nil, err
+}
+
+// confirming6 is what was heard while an address is being confirmed.
+type confirming6 struct {
+	*ask6
+	lease  *ipam.LANLease // the REPLY's
+	offer  *ipam.LANLease // of the address, as to a new client
+	server dhcpv6.DUID    // whose offer that is
+	no     *heard6        // a REPLY without it
+	other  netip.Addr     // what a new client would get
+}
+
+func (c *confirming6) say(try int) error {
+	server, err := serverOf(c.ServerID)
+	if err != nil {
+		return c.saySolicit(try)
+	}
+	m := c.wanting(dhcpv6.MessageTypeRenew, c.Address, dhcpv6.OptServerID(server))
+	if err := c.station.say(m.ToBytes()); err != nil || try < tries/2 {
+		return err
+	}
+	return c.saySolicit(try)
+}
+
+func (c *confirming6) hear(d datagram) verdict {
+	h, ok := c.read(d)
+	switch {
+	case !ok:
+		return passedOver
+	case h.kind == dhcpv6.MessageTypeReply && h.lease(c.Address) != nil:
+		c.lease = h.lease(c.Address)
+		return settled
+	case h.kind == dhcpv6.MessageTypeAdvertise && h.lease(c.Address) != nil:
+		c.offer, c.server = h.lease(c.Address), h.server
+		return settled
+	case h.kind == dhcpv6.MessageTypeAdvertise:
+		if len(h.leases) > 0 {
+			c.other = h.leases[0].Address
+		}
+		return passedOver
+	case h.status == iana.StatusSuccess && len(h.over) == 0:
+		return passedOver // it says nothing about the address
+	case c.no == nil:
+		c.no = &h
+		_ = c.saySolicit(0) // what becomes of it is heard, or not
+	}
+	return unlessBetter
+}

@@ -1,0 +1,137 @@
+// Package dhcp asks the DHCP servers of a LAN for addresses, on behalf of others, by an interface of the host. It
+// promises that nobody whom it asks for needs an interface or a namespace of his own, that many questions go side by
+// side and none waits for another, that each ends within its time with an answer that names interface and tries, and
+// that nothing which comes from the LAN does any harm but to be passed over. It keeps nothing of what it was given.
+//
+// Do (this file) takes an ipam.LANAsk and gives an ipam.LANAnswer. An exchange (exchange.go) says a message up to four
+// times and hears what comes back with its number, of DHCP (ask4.go, message4.go) or DHCPv6 (ask6.go, message6.go).
+// What is said and heard on one interface goes by a station (station.go), whose packet socket is made anew when the
+// interface is another one, as whole frames (frame.go), of which the kernel shows only those that may be for it
+// (filter.go).
+package dhcp
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// usually is how long an answer may take where the question does not say.
+const usually = 10 * time.Second
+
+// Client asks the servers of the host's LANs. The zero Client is ready.
+type Client struct {
+	mu       sync.Mutex
+	stations map[place]*station
+}
+
+// place is what a station speaks on: DHCP and DHCPv6 have nothing in common but the interface.
+type place struct {
+	parent string
+	ipv6   bool
+}
+
+// Do does what is asked. It returns within the question's time, or when ctx ends.
+func (c *Client) Do(ctx context.Context, ask ipam.LANAsk) ipam.LANAnswer {
+	within := time.Duration(ask.Within)
+	if within <= 0 {
+		within = usually
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	s := c.enter(place{ask.Parent, ask.IPv6})
+	defer c.leave(s)
+	x, err := s.begin(within)
+	if err != nil {
+		return answered(ask, nil, err)
+	}
+	defer s.end(x)
+	var lease *ipam.LANLease
+	if ask.IPv6 {
+		lease, err = (&ask6{LANAsk: ask, exchange: x}).do(ctx)
+	} else {
+		lease, err = (&ask4{LANAsk: ask, exchange: x}).do(ctx)
+	}
+	return answered(ask, lease, err)
+}
+
+// Close ends all that is under way, which nobody waits for any more, and gives the sockets back.
+func (c *Client) Close() {
+	c.mu.Lock()
+	stations := c.stations
+	c.stations = nil
+	c.mu.Unlock()
+	for _, s := range stations {
+		s.close()
+	}
+}
+
+// enter is the station of a place, for one question more.
+func (c *Client) enter(at place) *station {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stations == nil {
+		c.stations = map[place]*station{}
+	}
+	s := c.stations[at]
+	if s == nil {
+		s = newStation(at)
+		c.stations[at] = s
+	}
+	s.users++
+	if s.rest != nil {
+		s.rest.Stop()
+	}
+	return s
+}
+
+// leave ends one question. A station that has none for a while gives its socket back.
+func (c *Client) leave(s *station) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.users--; s.users > 0 {
+		return
+	}
+	s.rest = time.AfterFunc(restful, func() { c.retire(s) })
+}
+
+func (c *Client) retire(s *station) {
+	c.mu.Lock()
+	resting := s.users == 0
+	if resting && c.stations[s.place] == s {
+		delete(c.stations, s.place)
+	}
+	c.mu.Unlock()
+	if resting {
+		s.close()
+	}
+}
+
+// failure is why a question was not done.
+type failure struct {
+	kind  ipam.LANFailure
+	text  string
+	lease *ipam.LANLease // what was offered, and not taken
+	soon  bool           // it may be over in a moment
+}
+
+// Error implements error.
+func (f *failure) Error() string { return f.text }
+
+func answered(ask ipam.LANAsk, lease *ipam.LANLease, err error) ipam.LANAnswer {
+	a := ipam.LANAnswer{ID: ask.ID}
+	var f *failure
+	switch {
+	case errors.As(err, &f):
+		a.Failure, a.Error, lease = f.kind, f.text, f.lease
+	case err != nil:
+		a.Failure, a.Error = ipam.LANParent, err.Error()
+	}
+	if lease != nil {
+		a.Lease = *lease
+	}
+	return a
+}
