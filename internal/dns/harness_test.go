@@ -1,0 +1,127 @@
+package dns
+
+import (
+	"context"
+	"io"
+	"iter"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+
+	"github.com/miekg/dns"
+	"github.com/sirupsen/logrus"
+	"go.uber.org/goleak"
+	"go4.org/netipx"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stopped is a clock that stands.
+func stopped() time.Time { return time.Unix(1_800_000_000, 0) }
+
+// id is one of a number.
+func id(n byte) ipam.ID { return ipam.ID{15: n} }
+
+// network is a range of a subnet.
+func network(n byte, name, cidr string) ipam.NamedRange {
+	return ipam.NamedRange{ID: id(n), Space: "local", Network: name, NetworkID: id(100 + n),
+		Range: ipam.Range{IPRange: netipx.RangeOfPrefix(netip.MustParsePrefix(cidr))}}
+}
+
+// of is an address in use; with a star before the owner it is reserved, and nobody has it.
+func of(n byte, addr, owner string) ipam.NamedAddress {
+	name, idle := strings.CutPrefix(owner, "*")
+	return ipam.NamedAddress{In: id(n), Address: netip.MustParseAddr(addr), Owner: name, Held: !idle}
+}
+
+// told is an index that was told of something.
+func told(news ...ipam.NameNews) *Index {
+	x := New("lan.example", stopped)
+	news[0].Whole = true
+	for i := range news {
+		x.Apply(&news[i])
+	}
+	return x
+}
+
+// house has two networks, a reverse range for elastic addresses, and those who live there.
+func house() ipam.NameNews {
+	pool := network(9, "", "203.0.113.0/29")
+	pool.Network, pool.Space, pool.NetworkID, pool.Elastic = "", "", ipam.ID{}, true
+	return ipam.NameNews{Ranges: []ipam.NamedRange{network(1, "home", "192.0.2.0/24"), network(2, "back", "10.20.0.0/20"),
+		network(3, "home", "2001:db8:1::/64"), pool},
+		Set: []ipam.NamedAddress{
+			of(1, "192.0.2.10", "web"), of(3, "2001:db8:1::10", "web"), of(1, "192.0.2.11", "*printer"),
+			of(1, "192.0.2.20", "shop/api/1"), of(1, "192.0.2.21", "shop/api/2"), of(1, "192.0.2.22", "*shop/api/3"),
+			of(1, "192.0.2.30", "media-tv-1"), of(2, "10.20.3.4", "db"), of(2, "10.20.3.5", "Db"),
+			of(2, "10.20.3.6", "web"), of(2, "10.20.3.7", "my.old_box"),
+			of(9, "203.0.113.2", "shop/api/1"),
+		}}
+}
+
+// records is a Service whose news are given.
+type records struct {
+	news    chan ipam.NameNews
+	partial error
+}
+
+func (r *records) NameNews(ctx context.Context) iter.Seq2[ipam.NameNews, error] {
+	return func(yield func(ipam.NameNews, error) bool) {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case one := <-r.news:
+				if !yield(one, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (r *records) Partial() error { return r.partial }
+
+func quiet() *logrus.Entry {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return logrus.NewEntry(log)
+}
+
+// over is a server over an index that nobody moves.
+func over(x *Index) *Server {
+	return &Server{cfg: Config{Index: x, Service: new(records), Log: quiet()}}
+}
+
+// loopback is who asks from this host by TCP.
+var loopback = asker{allowed: true, server: func() netip.Addr { return netip.MustParseAddr("127.0.0.1") }}
+
+// ask is what is answered: the code, and each answer's data.
+func ask(x *Index, name, kind string) string {
+	q := new(dns.Msg)
+	q.SetQuestion(dns.Fqdn(name), dns.StringToType[kind])
+	return summary(over(x).answer(q, loopback))
+}
+
+// summary is a message in short.
+func summary(m *dns.Msg) string {
+	parts := []string{dns.RcodeToString[m.Rcode]}
+	for _, rr := range m.Answer {
+		text := strings.TrimPrefix(rr.String(), rr.Header().String())
+		parts = append(parts, text)
+	}
+	for _, rr := range m.Ns {
+		parts = append(parts, dns.TypeToString[rr.Header().Rrtype]+" of "+rr.Header().Name)
+	}
+	return strings.Join(parts, " | ")
+}

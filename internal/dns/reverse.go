@@ -1,0 +1,147 @@
+package dns
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// prefixes is a multiset of prefixes.
+type prefixes struct {
+	count map[netip.Prefix]int
+	bits  map[bool][]int // the lengths that there are, the longest first, by whether they are of IPv6
+	lens  map[[2]int]int // how many prefixes there are of a family (4, 6) and length
+}
+
+func newPrefixes() prefixes {
+	return prefixes{map[netip.Prefix]int{}, map[bool][]int{}, map[[2]int]int{}}
+}
+
+func family(a netip.Addr) int {
+	if a.Is6() {
+		return 6
+	}
+	return 4
+}
+
+func (p *prefixes) add(one netip.Prefix) {
+	p.count[one]++
+	of := [2]int{family(one.Addr()), one.Bits()}
+	if p.lens[of]++; p.lens[of] == 1 {
+		is6 := one.Addr().Is6()
+		p.bits[is6] = append(p.bits[is6], one.Bits())
+		slices.SortFunc(p.bits[is6], func(a, b int) int { return b - a })
+	}
+}
+
+func (p *prefixes) remove(one netip.Prefix) {
+	if p.count[one]--; p.count[one] <= 0 {
+		delete(p.count, one)
+	}
+	of := [2]int{family(one.Addr()), one.Bits()}
+	if p.lens[of]--; p.lens[of] <= 0 {
+		delete(p.lens, of)
+		is6 := one.Addr().Is6()
+		p.bits[is6] = slices.DeleteFunc(p.bits[is6], func(bits int) bool { return bits == one.Bits() })
+	}
+}
+
+// longest is the longest prefix, of at most so many bits, that an address is in.
+func (p *prefixes) longest(addr netip.Addr, most int) (netip.Prefix, bool) {
+	for _, bits := range p.bits[addr.Is6()] {
+		if bits > most {
+			continue
+		}
+		if one, err := addr.Prefix(bits); err == nil && p.count[one] > 0 {
+			return one, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// Of how many bits a label is, and a reverse zone at most: what is longer has no zone of its own, and the one that it
+// is in is ours.
+const (
+	bits4, most4 = 8, 24
+	bits6, most6 = 4, 124
+)
+
+// zoneOf is the prefix of whose addresses the names are ours where those of p are.
+func zoneOf(p netip.Prefix) netip.Prefix {
+	most := most4
+	if p.Addr().Is6() {
+		most = most6
+	}
+	if p.Bits() <= most {
+		return p
+	}
+	return netip.PrefixFrom(p.Addr(), most).Masked()
+}
+
+// apex is the beginning of the reverse zone in which the names of a prefix of ours are: a prefix of whole labels.
+func apex(ours netip.Prefix, addr netip.Addr) netip.Prefix {
+	label := bits4
+	if addr.Is6() {
+		label = bits6
+	}
+	bits := max((ours.Bits()+label-1)/label*label, label)
+	return netip.PrefixFrom(addr, bits).Masked()
+}
+
+const (
+	suffix4 = "in-addr.arpa"
+	suffix6 = "ip6.arpa"
+)
+
+// parseReverse reads a name below in-addr.arpa or ip6.arpa, without a dot at its end, in lower case: the prefix that
+// its labels say, from the right. It is not valid where there are labels before these that say none: no such name is
+// there, and the prefix tells in whose zone it would be. ok is false for other names.
+func parseReverse(name string) (p netip.Prefix, valid, ok bool) {
+	rest, is4 := strings.CutSuffix(name, "."+suffix4)
+	if !is4 {
+		var is6 bool
+		if rest, is6 = strings.CutSuffix(name, "."+suffix6); !is6 {
+			return p, false, false
+		}
+	}
+	labels := strings.Split(rest, ".")
+	slices.Reverse(labels)
+	var raw [16]byte
+	n, most, base := 0, 4, 10
+	if !is4 {
+		most, base = 32, 16
+	}
+	for ; n < len(labels) && n < most; n++ {
+		v, err := strconv.ParseUint(labels[n], base, 8)
+		if err != nil || strconv.FormatUint(v, base) != labels[n] || !is4 && v > 15 {
+			break
+		}
+		if is4 {
+			raw[n] = byte(v)
+		} else {
+			raw[n/2] |= byte(v) << (4 * (1 - n%2))
+		}
+	}
+	valid = n == len(labels)
+	if is4 {
+		return netip.PrefixFrom(netip.AddrFrom4([4]byte(raw[:4])), n*bits4), valid, true
+	}
+	return netip.PrefixFrom(netip.AddrFrom16(raw), n*bits6), valid, true
+}
+
+// reverseName is the name of a prefix of whole labels, without a dot at its end.
+func reverseName(p netip.Prefix) string {
+	var b strings.Builder
+	raw := p.Addr().AsSlice()
+	if p.Addr().Is4() {
+		for i := p.Bits()/bits4 - 1; i >= 0; i-- {
+			b.WriteString(strconv.Itoa(int(raw[i])) + ".")
+		}
+		return b.String() + suffix4
+	}
+	for i := p.Bits()/bits6 - 1; i >= 0; i-- {
+		b.WriteString(strconv.FormatUint(uint64(raw[i/2]>>(4*(1-i%2))&15), 16) + ".")
+	}
+	return b.String() + suffix6
+}

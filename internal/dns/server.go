@@ -1,0 +1,349 @@
+package dns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"berth/internal/ipam"
+
+	"github.com/miekg/dns"
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+)
+
+// Bounds on what those who ask may cost.
+const (
+	mostConns   = 128 // TCP connections, of all
+	mostOfOne   = 16  // of one address
+	mostQueries = 256 // on one of them
+	idle        = 10 * time.Second
+	readWrite   = 2 * time.Second
+	udpBuffer   = 1 << 20 // bytes that wait in the kernel, so that a burst is not lost
+)
+
+// pause is how long to wait after what there is could not be read.
+const pause = time.Second
+
+// Service tells of named addresses: service.Service over one store, or cluster.Estate over the host's own and the
+// cluster's.
+type Service interface {
+	NameNews(context.Context) iter.Seq2[ipam.NameNews, error]
+	Partial() error
+}
+
+// Config is what a Server needs. All of it but Allow is mandatory.
+type Config struct {
+	Index   *Index
+	Service Service
+	Listen  []netip.AddrPort
+	Allow   []netip.Prefix // who may ask besides this host and those in planned networks
+	Log     *logrus.Entry
+}
+
+// Server answers questions by UDP and TCP.
+type Server struct {
+	cfg     Config
+	sockets []*dns.Server
+	bound   []netip.AddrPort
+	turn    atomic.Uint64 // which of several addresses comes first
+	counts  counts
+}
+
+// codes are what questions are answered with.
+var codes = [...]int{dns.RcodeSuccess, dns.RcodeFormatError, dns.RcodeServerFailure, dns.RcodeNameError,
+	dns.RcodeNotImplemented, dns.RcodeRefused, dns.RcodeBadVers}
+
+// counts tell how many questions were answered with each of the codes.
+type counts [len(codes)]atomic.Uint64
+
+// Queries tells how many questions were answered since the daemon began, by the code of the answer.
+func (s *Server) Queries() map[string]uint64 {
+	all := make(map[string]uint64, len(codes))
+	for i, code := range codes {
+		all[codeText(code)] = s.counts[i].Load()
+	}
+	return all
+}
+
+// codeText is a code by its name. 16 has two, of which this is that of EDNS (RFC 6891, 9).
+func codeText(code int) string {
+	if code == dns.RcodeBadVers {
+		return "BADVERS"
+	}
+	return dns.RcodeToString[code]
+}
+
+// Partial tells why a name that is not there may be all the same.
+func (c *Config) Partial() error {
+	if c.Service == nil {
+		return nil
+	}
+	return c.Service.Partial()
+}
+
+// Listen binds the addresses. From then on questions wait.
+func Listen(ctx context.Context, cfg Config) (*Server, error) {
+	s := &Server{cfg: cfg}
+	for _, at := range cfg.Listen {
+		if err := s.bind(ctx, at); err != nil {
+			s.Close()
+			return nil, fmt.Errorf("cannot listen on %s: %w", at, rootOf(err))
+		}
+	}
+	return s, nil
+}
+
+// rootOf is why an address cannot be bound, and what helps.
+func rootOf(err error) error {
+	no := syscall.Errno(0)
+	if !errors.As(err, &no) {
+		return err
+	}
+	switch no {
+	case syscall.EADDRINUSE:
+		return fmt.Errorf("%w: another server has it (`ss -lnptu` says which); name another address or port", no)
+	case syscall.EACCES:
+		return fmt.Errorf("%w: ports below 1024 take CAP_NET_BIND_SERVICE, which docs/dns.md tells how to give; or name "+
+			"another port, such as 5354", no)
+	}
+	return no
+}
+
+// bind binds one address for both protocols. Port 0 is one that is free for both.
+func (s *Server) bind(ctx context.Context, at netip.AddrPort) error {
+	lc := net.ListenConfig{Control: freely}
+	l, err := lc.Listen(ctx, "tcp", at.String())
+	if err != nil {
+		return err
+	}
+	bound := netip.AddrPortFrom(at.Addr(), uint16(l.Addr().(*net.TCPAddr).Port))
+	p, err := lc.ListenPacket(ctx, "udp", bound.String())
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	if udp, ok := p.(*net.UDPConn); ok {
+		_ = udp.SetReadBuffer(udpBuffer)
+	}
+	tcp, udp := s.socket(), s.socket()
+	tcp.Listener, udp.PacketConn = &bounded{Listener: l, of: map[netip.Addr]int{}}, p
+	s.sockets, s.bound = append(s.sockets, tcp, udp), append(s.bound, bound)
+	s.cfg.Log.WithField("address", bound.String()).Info("names are answered by UDP and TCP")
+	return nil
+}
+
+// freely lets an address be bound that the host does not have yet: that of a bridge which the engine makes later, and
+// the engine may be waiting for this daemon.
+func freely(_, _ string, c syscall.RawConn) (err error) {
+	failed := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_FREEBIND, 1) })
+	return errors.Join(failed, err)
+}
+
+func (s *Server) socket() *dns.Server {
+	return &dns.Server{Handler: s, ReadTimeout: readWrite, WriteTimeout: readWrite, UDPSize: dns.MaxMsgSize,
+		IdleTimeout: func() time.Duration { return idle }, MaxTCPQueries: mostQueries, MsgAcceptFunc: accept}
+}
+
+// Addrs are the addresses that are bound.
+func (s *Server) Addrs() []netip.AddrPort { return s.bound }
+
+// Close closes what Listen has bound, where Run was never called.
+func (s *Server) Close() {
+	for _, one := range s.sockets {
+		if one.Listener != nil {
+			_ = one.Listener.Close()
+		}
+		if one.PacketConn != nil {
+			_ = one.PacketConn.Close()
+		}
+	}
+}
+
+// Run answers until ctx ends.
+func (s *Server) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(s.sockets))
+	var wg sync.WaitGroup
+	for i, one := range s.sockets {
+		started := make(chan struct{})
+		one.NotifyStartedFunc = func() { close(started) }
+		wg.Go(func() {
+			if err := one.ActivateAndServe(); err != nil && ctx.Err() == nil {
+				errs[i] = fmt.Errorf("the names: %w", err)
+				cancel()
+			}
+		})
+		wg.Go(func() {
+			select {
+			case <-started:
+				<-ctx.Done()
+				_ = one.ShutdownContext(ended()) // whoever asks asks again
+			case <-ctx.Done():
+				s.Close() // one that starts ends at once
+			}
+		})
+	}
+	wg.Go(func() { s.follow(ctx) })
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// ended is a context that has ended, for those who are not to wait.
+func ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// follow moves the index along with what is committed until ctx ends.
+func (s *Server) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		for news, err := range s.cfg.Service.NameNews(ctx) {
+			if err != nil {
+				if ctx.Err() == nil {
+					s.cfg.Log.WithError(err).Warnf(
+						"the names cannot be read; what was read before is answered, and the next "+
+							"try is in %s", pause)
+				}
+				break
+			}
+			s.cfg.Index.Apply(&news)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// accept takes all that is a question; what is wrong with it is said in the answer.
+func accept(h dns.Header) dns.MsgAcceptAction {
+	const response = 1 << 15
+	if h.Bits&response != 0 {
+		return dns.MsgIgnore
+	}
+	return dns.MsgAccept
+}
+
+// ServeDNS implements dns.Handler.
+func (s *Server) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
+	from, udp := addrOf(w.RemoteAddr())
+	local, _ := addrOf(w.LocalAddr())
+	by := asker{allowed: s.allows(from, local), udp: udp, server: func() netip.Addr {
+		if local.IsUnspecified() {
+			return towards(from)
+		}
+		return local
+	}}
+	m := s.answer(q, by)
+	if m == nil {
+		return
+	}
+	if i := slices.Index(codes[:], m.Rcode); i >= 0 {
+		s.counts[i].Add(1)
+	}
+	_ = w.WriteMsg(m) // who does not hear it asks again
+}
+
+func addrOf(a net.Addr) (addr netip.Addr, udp bool) {
+	switch a := a.(type) {
+	case *net.UDPAddr:
+		return a.AddrPort().Addr().Unmap().WithZone(""), true
+	case *net.TCPAddr:
+		return a.AddrPort().Addr().Unmap().WithZone(""), false
+	}
+	return netip.Addr{}, false
+}
+
+// allows tells whether somebody may ask: this host, who is in a planned network, and who is allowed. What comes from an
+// address of this host comes from this host: the kernel takes no such packet from elsewhere. It need not be the address
+// that was asked: the engine's masquerading gives what the host asks at a bridge's address another one of its own.
+func (s *Server) allows(from, local netip.Addr) bool {
+	switch {
+	case !from.IsValid():
+		return false
+	case from.IsLoopback(), from == local:
+		return true
+	}
+	for _, p := range s.cfg.Allow {
+		if p.Contains(from) {
+			return true
+		}
+	}
+	return s.cfg.Index.Has(from) || from == towards(from)
+}
+
+// towards is the address of this host from which it would speak to another one: that one itself where it is this
+// host's. Nothing is sent for it. The zero Addr: it would not.
+func towards(to netip.Addr) netip.Addr {
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, 53)))
+	if err != nil {
+		return netip.Addr{}
+	}
+	defer c.Close()
+	addr, _ := addrOf(c.LocalAddr())
+	return addr
+}
+
+// bounded takes so many connections and no more.
+type bounded struct {
+	net.Listener
+	mu  sync.Mutex
+	all int
+	of  map[netip.Addr]int
+}
+
+// Accept implements net.Listener. One connection too many is closed at once.
+func (b *bounded) Accept() (net.Conn, error) {
+	for {
+		c, err := b.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		from, _ := addrOf(c.RemoteAddr())
+		if b.take(from) {
+			return &counted{Conn: c, gone: sync.OnceFunc(func() { b.leave(from) })}, nil
+		}
+		_ = c.Close()
+	}
+}
+
+func (b *bounded) take(from netip.Addr) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.all >= mostConns || b.of[from] >= mostOfOne {
+		return false
+	}
+	b.all++
+	b.of[from]++
+	return true
+}
+
+func (b *bounded) leave(from netip.Addr) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all--
+	if b.of[from]--; b.of[from] == 0 {
+		delete(b.of, from)
+	}
+}
+
+type counted struct {
+	net.Conn
+	gone func()
+}
+
+// Close implements net.Conn.
+func (c *counted) Close() error {
+	defer c.gone()
+	return c.Conn.Close()
+}

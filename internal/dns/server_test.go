@@ -1,0 +1,236 @@
+package dns
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+
+	"github.com/miekg/dns"
+)
+
+// run lets a server answer on the loopback, and ends it with the test.
+func run(t *testing.T, cfg Config) *Server {
+	t.Helper()
+	if cfg.Service == nil {
+		cfg.Service = &records{}
+	}
+	cfg.Log, cfg.Listen = quiet(), []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
+	s, err := Listen(t.Context(), cfg)
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		must(t, <-ended)
+	})
+	return s
+}
+
+// exchange asks a server that runs, over a network, until it answers.
+func exchange(t *testing.T, s *Server, network string, q *dns.Msg) *dns.Msg {
+	t.Helper()
+	c := dns.Client{Net: network, Timeout: 30 * time.Second}
+	m, _, err := c.Exchange(q, s.Addrs()[0].String())
+	must(t, err)
+	return m
+}
+
+// crowd is a service of so many replicas.
+func crowd(n int) ipam.NameNews {
+	news := ipam.NameNews{Ranges: []ipam.NamedRange{network(8, "crowd", "10.1.0.0/16")}}
+	for i := range n {
+		news.Set = append(news.Set, of(8, fmt.Sprintf("10.1.%d.%d", i/200, i%200+1), fmt.Sprintf("shop/api/%d", i+1)))
+	}
+	return news
+}
+
+// What fits no packet is cut, with the bit that says so, and whole by TCP (RFC 1035, 4.2.1; RFC 6891).
+func TestTruncation(t *testing.T) {
+	s := run(t, Config{Index: told(crowd(300))})
+	q := question("api.shop.crowd.lan.example.", dns.TypeA)
+	for _, c := range []struct {
+		network  string
+		edns     uint16
+		size, at int // what fits, and how many answers there are at least
+		cut      bool
+	}{{"udp", 0, 512, 20, true}, {"udp", 1232, 1232, 60, true}, {"udp", 65535, 1232, 60, true},
+		{"tcp", 0, 65535, 300, false}} {
+		q := q.Copy()
+		if c.edns > 0 {
+			q.SetEdns0(c.edns, false)
+		}
+		m := exchange(t, s, c.network, q)
+		m.Compress = true
+		if m.Truncated != c.cut || m.Len() > c.size || len(m.Answer) < c.at {
+			t.Errorf("%s, %d: %d answers of %d bytes, cut %t", c.network, c.edns, len(m.Answer), m.Len(), m.Truncated)
+		}
+		if (m.IsEdns0() != nil) != (c.edns > 0) {
+			t.Errorf("%s, %d: the option is %v", c.network, c.edns, m.IsEdns0())
+		}
+	}
+}
+
+// Each of several addresses is the first in its turn.
+func TestTurns(t *testing.T) {
+	s := run(t, Config{Index: told(crowd(3))})
+	firsts := map[string]int{}
+	for range 9 {
+		m := exchange(t, s, "udp", question("api.crowd.lan.example.", dns.TypeA))
+		firsts[m.Answer[0].(*dns.A).A.String()]++
+	}
+	if len(firsts) != 3 {
+		t.Errorf("the first ones: %v", firsts)
+	}
+}
+
+// Strangers are refused, whatever they ask; who is in a network of ours, is allowed, or is this host, is answered.
+func TestStrangers(t *testing.T) {
+	s := over(told(house()))
+	s.cfg.Allow = []netip.Prefix{netip.MustParsePrefix("198.51.100.0/25")}
+	local := netip.MustParseAddr("192.168.7.1")
+	for from, want := range map[string]bool{"127.0.0.1": true, "127.8.8.8": true, "::1": true, "192.0.2.77": true,
+		"2001:db8:1::ffff": true, "10.20.15.255": true, "203.0.113.5": true, "198.51.100.1": true, "192.168.7.1": true,
+		"198.51.100.200": false, "10.20.16.0": false, "8.8.8.8": false, "2001:db8:2::1": false, "192.168.7.2": false} {
+		if got := s.allows(netip.MustParseAddr(from), local); got != want {
+			t.Errorf("%s may ask: %t", from, got)
+		}
+	}
+	own, err := net.InterfaceAddrs()
+	must(t, err)
+	for _, a := range own {
+		if p := netip.MustParsePrefix(a.String()); !p.Addr().IsLinkLocalUnicast() && !s.allows(p.Addr(), local) {
+			t.Errorf("this host may not ask from its address %s", p.Addr())
+		}
+	}
+	if s.allows(netip.Addr{}, local) {
+		t.Error("nobody may ask")
+	}
+	for _, name := range []string{"web.home.lan.example.", "nobody.home.lan.example.", "10.2.0.192.in-addr.arpa.",
+		"lan.example."} {
+		if got := summary(s.answer(question(name, dns.TypeA), asker{udp: true})); got != "REFUSED" {
+			t.Errorf("%s: a stranger is answered %s", name, got)
+		}
+	}
+	if s.allows(netip.MustParseAddr("8.8.8.8"), netip.IPv4Unspecified()) {
+		t.Error("a stranger is taken for this host")
+	}
+}
+
+// What is no question as there should be is answered so, and an answer is answered nothing.
+func TestOddQuestions(t *testing.T) {
+	s := over(told(house()))
+	for name, c := range map[string]struct {
+		change func(*dns.Msg)
+		want   string
+	}{
+		"an answer":            {func(q *dns.Msg) { q.Response = true }, ""},
+		"a notification":       {func(q *dns.Msg) { q.Opcode = dns.OpcodeNotify }, "NOTIMP"},
+		"an update":            {func(q *dns.Msg) { q.Opcode = dns.OpcodeUpdate }, "NOTIMP"},
+		"no question":          {func(q *dns.Msg) { q.Question = nil }, "FORMERR"},
+		"two questions":        {func(q *dns.Msg) { q.Question = append(q.Question, q.Question[0]) }, "FORMERR"},
+		"another class":        {func(q *dns.Msg) { q.Question[0].Qclass = dns.ClassCHAOS }, "REFUSED"},
+		"another EDNS version": {func(q *dns.Msg) { q.SetEdns0(1232, false); q.IsEdns0().SetVersion(9) }, "BADVERS"},
+		"recursion":            {func(q *dns.Msg) { q.RecursionDesired = true }, "NOERROR | 192.0.2.10"},
+	} {
+		q := question("web.home.lan.example.", dns.TypeA)
+		c.change(q)
+		m := s.answer(q, loopback)
+		if m == nil {
+			if c.want != "" {
+				t.Errorf("%s is answered nothing", name)
+			}
+			continue
+		}
+		wire, err := m.Pack()
+		must(t, err)
+		back := new(dns.Msg)
+		must(t, back.Unpack(wire))
+		if got := summary(back); got != c.want && !(c.want == "BADVERS" && back.Rcode == dns.RcodeBadVers) {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		desired := q.RecursionDesired && q.Opcode == dns.OpcodeQuery
+		if back.RecursionAvailable || back.Id != q.Id || back.RecursionDesired != desired {
+			t.Errorf("%s: %+v", name, back.MsgHdr)
+		}
+	}
+}
+
+// A client has so many connections and no more; who has too many is cut off, and the others go on.
+func TestConnections(t *testing.T) {
+	s := run(t, Config{Index: told(house())})
+	q := question("web.home.lan.example.", dns.TypeA)
+	var open []*dns.Conn
+	defer func() {
+		for _, c := range open {
+			_ = c.Close()
+		}
+	}()
+	for range mostOfOne {
+		c, err := dns.DialTimeout("tcp", s.Addrs()[0].String(), 30*time.Second)
+		must(t, err)
+		open = append(open, c)
+		must(t, c.WriteMsg(q)) // it is accepted once it is answered
+		_, err = c.ReadMsg()
+		must(t, err)
+	}
+	more, err := net.Dial("tcp", s.Addrs()[0].String())
+	must(t, err)
+	defer more.Close()
+	must(t, more.SetReadDeadline(time.Now().Add(30*time.Second)))
+	if n, err := more.Read(make([]byte, 1)); err == nil || n > 0 {
+		t.Error("one more is taken")
+	}
+	_ = open[0].Close()
+	open = slices.Delete(open, 0, 1)
+	for late := time.Now().Add(30 * time.Second); ; {
+		c := dns.Client{Net: "tcp", Timeout: 30 * time.Second}
+		if _, _, err := c.Exchange(q, s.Addrs()[0].String()); err == nil {
+			break
+		} else if time.Now().After(late) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What is told while it runs is answered.
+func TestFollows(t *testing.T) {
+	from := &records{news: make(chan ipam.NameNews)}
+	s := run(t, Config{Index: New("lan.example", stopped), Service: from})
+	q := question("web.home.lan.example.", dns.TypeA)
+	if got := summary(exchange(t, s, "udp", q)); got != "SERVFAIL" {
+		t.Error("before anything is told:", got)
+	}
+	all := house()
+	all.Whole = true
+	from.news <- all
+	from.news <- ipam.NameNews{}
+	from.news <- ipam.NameNews{} // what was told before it is taken over
+	if got := summary(exchange(t, s, "udp", q)); got != "NOERROR | 192.0.2.10" {
+		t.Error(got)
+	}
+}
+
+// An address that the host does not have yet can be bound; one that another server has cannot, and that is said.
+func TestListen(t *testing.T) {
+	listen := func(at string) (*Server, error) {
+		return Listen(t.Context(), Config{Index: told(house()), Service: &records{}, Log: quiet(),
+			Listen: []netip.AddrPort{netip.MustParseAddrPort(at)}})
+	}
+	s, err := listen("192.0.2.53:0")
+	must(t, err)
+	s.Close()
+	s, err = listen("127.0.0.1:0")
+	must(t, err)
+	defer s.Close()
+	if _, err := listen(s.Addrs()[0].String()); err == nil || !strings.Contains(err.Error(), "another server has it") {
+		t.Errorf("bound twice: %v", err)
+	}
+}

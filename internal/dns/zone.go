@@ -1,0 +1,38 @@
+package dns
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// mostZone is how long the name of a zone may be, so that those of owners have room before it.
+const mostZone = 100
+
+// Names that the zone itself has.
+const (
+	nameServer = "ns"      // of the server that answers for it
+	elastic    = "elastic" // beneath which elastic addresses are
+)
+
+// ParseZone reads the name of a zone, such as lan.example, with or without a dot at its end, and returns it without.
+func ParseZone(text string) (string, error) {
+	zone := strings.ToLower(strings.TrimSuffix(text, "."))
+	if zone == "" || len(zone) > mostZone {
+		return "", fmt.Errorf("%q is no zone: give a name of at most %d characters, such as lan.example", text, mostZone)
+	}
+	for label := range strings.SplitSeq(zone, ".") {
+		if !spelled(label) || strings.Contains(label, "/") {
+			return "", fmt.Errorf("%q is no zone: %q is no label of DNS, which has letters, digits and hyphens, at "+
+				"most %d of them, and begins and ends with none of these", text, label, mostLabel)
+		}
+	}
+	switch {
+	case !strings.ContainsFunc(zone, unicode.IsLetter):
+		return "", fmt.Errorf("%q looks like an address: give the name of a zone, such as lan.example", text)
+	case zone == "arpa" || strings.HasSuffix(zone, ".in-addr.arpa") || strings.HasSuffix(zone, ".ip6.arpa"):
+		return "", fmt.Errorf("%q is where the names of addresses are, which are answered by themselves: give the zone "+
+			"of the names, such as lan.example", text)
+	}
+	return zone, nil
+}
