@@ -1,0 +1,153 @@
+package neighbours
+
+import (
+	"context"
+	"io"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"berth/internal/ipam"
+
+	"github.com/sirupsen/logrus"
+	"go4.org/netipx"
+	"pgregory.net/rapid"
+)
+
+// town is a LAN on which machines come and go, with containers, a person, and an edge that may be away.
+type town struct {
+	*lan
+	t     *testing.T
+	pool  ipam.ID
+	ever  map[netip.Addr]bool // machines that were there at some time
+	taken map[netip.Addr]bool // by containers now
+}
+
+// some is an address of the first few dozens, out of which addresses are given.
+func some(t *rapid.T) netip.Addr {
+	return netip.AddrFrom4([4]byte{192, 0, 2, byte(rapid.IntRange(2, 50).Draw(t, "address"))})
+}
+
+// TestProbeModel: whatever comes and goes in whichever order, nobody's address is excluded that has one by the records,
+// nothing is excluded that nobody answered for, and, once an edge was there for a while, nothing that a machine has is
+// given next.
+func TestProbeModel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// a T that is no *testing.T: the time of the bubble has nothing to do with that until which tests may run
+		rapid.Check(struct{ rapid.TB }{t}, func(r *rapid.T) {
+			l := newLAN(t, "eth0")
+			grant, err := l.s.RequestPool(t.Context(), ipam.PoolRequest{Network: "home"})
+			if err != nil {
+				r.Fatal(err)
+			}
+			w := &town{lan: l, t: t, pool: grant.ID, ever: map[netip.Addr]bool{}, taken: map[netip.Addr]bool{}}
+			quiet := logrus.New()
+			quiet.SetOutput(io.Discard)
+			ctx, cancel := context.WithCancel(context.Background())
+			ended := make(chan error, 1)
+			p := New(Config{Host: "alpha", ToProbe: l.s.ToProbe, Edit: l.s.Edit, Ask: l.ask, Log: logrus.NewEntry(quiet)})
+			go func() { ended <- p.Run(ctx) }()
+			defer func() {
+				cancel()
+				if err := <-ended; err != nil {
+					r.Error(err)
+				}
+			}()
+			r.Repeat(map[string]func(*rapid.T){"comes": w.comes, "goes": w.goes, "starts": w.starts, "stops": w.stops,
+				"edge": w.turnEdge, "allows": w.allows, "rests": w.rests, "passes": w.passes,
+				"comes again": w.comes, "starts again": w.starts, "stops again": w.stops, "starts more": w.starts, "": w.holds})
+		})
+	})
+}
+
+// comes has a machine appear with an address that no container has.
+func (w *town) comes(t *rapid.T) {
+	at := some(t)
+	if w.taken[at] {
+		t.Skip("a container has it")
+	}
+	w.change(func() { w.here[at] = ipam.MAC{2, 0, 0, 0, 0, at.As4()[3]} })
+	w.ever[at] = true
+}
+
+func (w *town) goes(t *rapid.T) {
+	at := some(t)
+	w.change(func() { delete(w.here, at) })
+}
+
+// starts has a container be given what is given next.
+func (w *town) starts(t *rapid.T) {
+	p, err := w.s.RequestAddress(w.t.Context(), ipam.AddressRequest{Pool: w.pool,
+		MAC: ipam.MAC{6, 0, 0, 0, 0, byte(rapid.IntRange(0, 255).Draw(t, "mac"))}})
+	if err == nil {
+		w.taken[p.Addr()] = true
+	}
+}
+
+func (w *town) stops(t *rapid.T) {
+	at := some(t)
+	if !w.taken[at] {
+		t.Skip("no container has it")
+	}
+	if err := w.s.ReleaseAddress(w.t.Context(), w.pool, at); err != nil {
+		t.Fatal(err)
+	}
+	delete(w.taken, at)
+}
+
+func (w *town) turnEdge(*rapid.T) {
+	w.change(func() {
+		if w.failure == "" {
+			w.failure = ipam.LANNoEdge
+		} else {
+			w.failure = ""
+		}
+	})
+}
+
+// allows has a person take an exclusion away.
+func (w *town) allows(t *rapid.T) {
+	all := w.excluded(w.t)
+	if len(all) == 0 {
+		t.Skip("nothing is excluded")
+	}
+	text, _, _ := strings.Cut(rapid.SampledFrom(all).Draw(t, "exclusion"), " ")
+	one := addr(text)
+	w.edit(w.t, &ipam.RemoveExclusion{Network: "home", Range: ipam.Range{IPRange: netipx.IPRangeFrom(one, one)}})
+}
+
+// passes has some time go by.
+func (w *town) passes(t *rapid.T) {
+	time.Sleep(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)
+}
+
+// rests waits with an edge until all was probed again; then nothing that is given next is a machine's.
+func (w *town) rests(t *rapid.T) {
+	w.change(func() { w.failure = "" })
+	time.Sleep(again + 2*every)
+	synctest.Wait()
+	all, err := w.s.ToProbe(w.t.Context(), stock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range all {
+		for _, next := range n.Addresses {
+			if mac, there := w.here[next]; there {
+				t.Fatalf("%s is given next, which the machine %s has", next, mac)
+			}
+		}
+	}
+}
+
+// holds is what holds at all times.
+func (w *town) holds(t *rapid.T) {
+	synctest.Wait()
+	for _, text := range w.excluded(w.t) {
+		at, note, _ := strings.Cut(text, " ")
+		if one := addr(at); w.taken[one] || !w.ever[one] || !strings.HasPrefix(note, "answered ARP from MAC ") {
+			t.Fatalf("excluded is %s: %q; containers have %v, and machines had %v", at, note, w.taken, w.ever)
+		}
+	}
+}

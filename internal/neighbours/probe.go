@@ -1,0 +1,201 @@
+// Package neighbours finds machines on the host's LANs that have addresses of Berth's networks without its knowing. It
+// promises that no request waits for it, that nothing is excluded which somebody has by the records, and that an edge
+// which is not there costs nothing but the knowledge.
+//
+// A Prober (this file) keeps a small stock of addresses probed that are given next, and excludes those that answer. A Listener
+// (listen.go) hears who says that he has what a container has.
+package neighbours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/internal/ipam"
+
+	"github.com/sirupsen/logrus"
+	"go4.org/netipx"
+)
+
+const (
+	// stock is how many addresses of each family a network has probed in advance: more than containers are started at
+	// a time, and few enough that probing them again is not felt.
+	stock = 16
+	// again is when an address is probed again that has not been given yet.
+	again = 5 * time.Minute
+	// every is how often it is looked what has been given meanwhile.
+	every = 2 * time.Second
+	// within is how long an edge has for a probe.
+	within = 15 * time.Second
+)
+
+// actor is who excludes, in events.
+const actor = "probe"
+
+// Config is what a Prober needs.
+type Config struct {
+	Host    string
+	ToProbe func(ctx context.Context, most int) ([]ipam.Unprobed, error)
+	Edit    func(context.Context, ipam.EditOptions, ...ipam.Edit) (ipam.Outcome, error)
+	Ask     ipam.AskLAN
+	Log     *logrus.Entry
+}
+
+// Prober probes addresses before they are given.
+type Prober struct {
+	cfg     Config
+	probed  map[place]time.Time // when nobody answered last
+	trouble map[ipam.ID]string  // that was told last, by the network
+}
+
+// place is an address of a network.
+type place struct {
+	network ipam.ID
+	addr    netip.Addr
+}
+
+// New returns a Prober that has probed nothing yet.
+func New(cfg Config) *Prober {
+	return &Prober{cfg: cfg, probed: map[place]time.Time{}, trouble: map[ipam.ID]string{}}
+}
+
+// Run probes until ctx ends.
+func (p *Prober) Run(ctx context.Context) error {
+	ctx = ipam.WithActor(ctx, actor)
+	for ctx.Err() == nil {
+		found, err := p.round(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			// the store is away, say, which is told elsewhere, and to those who have nothing to be probed
+			p.cfg.Log.WithError(err).Debug("it is not known what is to be probed")
+		case found:
+			continue // others are given next, now
+		}
+		rest := time.NewTimer(every)
+		select {
+		case <-ctx.Done():
+			rest.Stop()
+		case <-rest.C:
+		}
+	}
+	return nil
+}
+
+// round probes what is due of each network, and tells whether something was excluded.
+func (p *Prober) round(ctx context.Context) (found bool, err error) {
+	all, err := p.cfg.ToProbe(ctx, stock)
+	if err != nil {
+		return false, err
+	}
+	p.forget(all)
+	for _, n := range all {
+		due := slices.DeleteFunc(slices.Clone(n.Addresses), func(addr netip.Addr) bool {
+			last, ok := p.probed[place{n.Network, addr}]
+			return ok && time.Since(last) < again
+		})
+		if len(due) == 0 {
+			continue
+		}
+		answered, err := p.probe(ctx, n, due)
+		p.tell(n, err)
+		var f *failure
+		if errors.As(err, &f) && f.kind == ipam.LANNoEdge {
+			return found, nil // that goes for all of them
+		}
+		found = found || answered
+	}
+	return found, nil
+}
+
+// forget drops what is given next no more, and networks that are not probed.
+func (p *Prober) forget(all []ipam.Unprobed) {
+	next, networks := map[place]bool{}, map[ipam.ID]bool{}
+	for _, n := range all {
+		networks[n.Network] = true
+		for _, addr := range n.Addresses {
+			next[place{n.Network, addr}] = true
+		}
+	}
+	maps.DeleteFunc(p.probed, func(at place, _ time.Time) bool { return !next[at] })
+	maps.DeleteFunc(p.trouble, func(id ipam.ID, _ string) bool { return !networks[id] })
+}
+
+// failure is why a LAN was not asked.
+type failure struct {
+	kind ipam.LANFailure
+	text string
+}
+
+// Error implements error.
+func (f *failure) Error() string { return f.text }
+
+// probe asks for addresses of a network, each family for itself: a LAN without IPv6 has IPv4 all the same.
+func (p *Prober) probe(ctx context.Context, n ipam.Unprobed, due []netip.Addr) (found bool, err error) {
+	for _, six := range []bool{false, true} {
+		of := slices.DeleteFunc(slices.Clone(due), func(addr netip.Addr) bool { return addr.Is6() != six })
+		if len(of) == 0 {
+			continue
+		}
+		answer, asked := p.cfg.Ask(ctx, ipam.LANAsk{Verb: ipam.LANProbe, Parent: n.Parent, IPv6: six, Addresses: of,
+			Within: ipam.Duration(within)})
+		if asked != nil {
+			return found, asked
+		}
+		if answer.Failure != "" {
+			err = errors.Join(err, &failure{answer.Failure, answer.Error})
+			continue
+		}
+		now := time.Now()
+		for _, addr := range of {
+			p.probed[place{n.Network, addr}] = now
+		}
+		for _, other := range answer.Answered {
+			if slices.Contains(of, other.Address) {
+				excluded, refused := p.exclude(ctx, n, other, now)
+				found, err = found || excluded, errors.Join(err, refused)
+			}
+		}
+	}
+	return found, err
+}
+
+// exclude has an address given to nobody, since somebody has it.
+func (p *Prober) exclude(ctx context.Context, n ipam.Unprobed, other ipam.LANNeighbour, now time.Time) (bool, error) {
+	by := "ARP"
+	if other.Address.Is6() {
+		by = "neighbour discovery"
+	}
+	note := fmt.Sprintf("answered %s from MAC %s on %s (%s of host %s)", by, other.MAC, now.UTC().Format(time.DateOnly),
+		n.Parent, p.cfg.Host)
+	edit := &ipam.AddExclusion{Network: n.Network.String(), Answered: other.MAC, Note: note,
+		Range: ipam.Range{IPRange: netipx.IPRangeFrom(other.Address, other.Address)}}
+	_, err := p.cfg.Edit(ctx, ipam.EditOptions{}, edit)
+	log := p.cfg.Log.WithFields(logrus.Fields{"network": n.Name, "address": other.Address, "mac": other.MAC.String()})
+	switch {
+	case errors.Is(err, ipam.ErrInUse), errors.Is(err, ipam.ErrOverlap), errors.Is(err, ipam.ErrNotFound):
+		log.WithError(err).Debug("an address that answers was given, excluded or removed meanwhile")
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("%s answers, and is not excluded: %w", other.Address, err)
+	}
+	log.Warn("somebody on the LAN has an address that nobody has by the records: it is excluded")
+	return true, nil
+}
+
+// tell logs a trouble of a network once, until it is another one or over.
+func (p *Prober) tell(n ipam.Unprobed, err error) {
+	if err == nil {
+		delete(p.trouble, n.Network)
+		return
+	}
+	if text := err.Error(); p.trouble[n.Network] != text {
+		p.trouble[n.Network] = text
+		p.cfg.Log.WithError(err).WithField("network", n.Name).Warn("addresses are given that were not probed")
+	}
+}

@@ -1,0 +1,193 @@
+package routes
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"berth/internal/ipam"
+
+	"github.com/sirupsen/logrus"
+	"github.com/vishvananda/netlink"
+)
+
+// Config is what a Watch needs. List and Changes have the kernel for their default.
+type Config struct {
+	Host        string
+	Attachments func(context.Context) ([]ipam.AttachmentInfo, error)
+	Leases      func(context.Context, ipam.LeaseFilter) iter.Seq2[ipam.LeaseInfo, error]
+	List        func() ([]Route, error)
+	// Changes lets know of each change of a route, through a channel of one place, until ctx ends
+	Changes func(ctx context.Context) (<-chan struct{}, error)
+	Log     *logrus.Entry
+}
+
+// The times of a Watch.
+const (
+	calm  = time.Second      // changes come in crowds
+	every = 30 * time.Second // Docker networks come and go, too
+	share = 20               // of the time at most one part is spent with listing: a router's table is long
+	quick = 100 * time.Millisecond
+)
+
+// Watch knows which routes shadow a subnet.
+type Watch struct {
+	cfg Config
+
+	took atomic.Int64 // nanoseconds of the last look
+
+	mu      sync.Mutex
+	found   []ipam.Finding
+	trouble string // that was told last
+}
+
+// New returns a Watch that has not looked yet.
+func New(cfg Config) *Watch {
+	if cfg.List == nil {
+		cfg.List = List
+	}
+	if cfg.Changes == nil {
+		cfg.Changes = changes
+	}
+	return &Watch{cfg: cfg}
+}
+
+// Findings are what was found when the routes changed last; each has the time when it was found first.
+func (w *Watch) Findings() []ipam.Finding {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.found)
+}
+
+// Check looks now, unless that takes long, and returns what is found. What cannot be read is as it was.
+func (w *Watch) Check(ctx context.Context) []ipam.Finding {
+	if w.took.Load() < int64(quick) {
+		w.tell(w.look(ctx))
+	}
+	return w.Findings()
+}
+
+// Run looks at the routes whenever they change, until ctx ends.
+func (w *Watch) Run(ctx context.Context) error {
+	changed, err := w.cfg.Changes(ctx)
+	if err != nil {
+		w.cfg.Log.WithError(err).Warnf("changes of the host's routes are not told: they are looked at every %s", every)
+	}
+	again := time.NewTicker(every)
+	defer again.Stop()
+	for {
+		w.tell(w.look(ctx))
+		rest := time.NewTimer(max(calm, share*time.Duration(w.took.Load())))
+		select {
+		case <-ctx.Done():
+			rest.Stop()
+			return nil
+		case <-rest.C:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		case <-again.C:
+		}
+	}
+}
+
+// tell logs a trouble once, until it is another one or over.
+func (w *Watch) tell(err error) {
+	text := ""
+	if err != nil && !errors.Is(err, context.Canceled) {
+		text = err.Error()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if text != "" && text != w.trouble {
+		w.cfg.Log.WithError(err).Warn("it is not known whether a route came over a subnet")
+	}
+	w.trouble = text
+}
+
+// look finds what is shadowed now, and logs what is new and what is over.
+func (w *Watch) look(ctx context.Context) error {
+	begun := time.Now()
+	defer func() { w.took.Store(int64(time.Since(begun))) }()
+	attachments, err := w.cfg.Attachments(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := w.cfg.List()
+	if err != nil {
+		return err
+	}
+	found := Shadowed(w.cfg.Host, attachments, all, func(space string, addr netip.Addr) bool {
+		for l, err := range w.cfg.Leases(ctx, ipam.LeaseFilter{Space: space, Address: addr}) {
+			return err != nil || l.Kind == ipam.Gateway // what is not known is no reason to complain
+		}
+		return false
+	}, time.Now().UTC())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range found {
+		if k := slices.IndexFunc(w.found, same(&found[i])); k >= 0 {
+			found[i].Seen = w.found[k].Seen
+		} else {
+			w.cfg.Log.Warn(found[i].Detail)
+		}
+	}
+	for i := range w.found {
+		if f := &w.found[i]; !slices.ContainsFunc(found, same(f)) {
+			w.cfg.Log.Infof("no route is over subnet %s of network %s any more that came after it, as this one: %s",
+				f.Subnet, f.Network, f.Detail)
+		}
+	}
+	w.found = found
+	return nil
+}
+
+func same(f *ipam.Finding) func(ipam.Finding) bool {
+	return func(g ipam.Finding) bool { return g.Space == f.Space && g.Subnet == f.Subnet && g.Detail == f.Detail }
+}
+
+// changes tells of changes in the kernel. A crowd that is too much for its socket ends that, and is a change, too.
+func changes(ctx context.Context) (<-chan struct{}, error) {
+	updates, err := subscribe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	changed := make(chan struct{}, 1)
+	go func() {
+		for ctx.Err() == nil {
+			for range updates {
+				wake(changed)
+			}
+			wake(changed)
+			pause := time.NewTimer(calm)
+			select {
+			case <-ctx.Done():
+			case <-pause.C:
+			}
+			pause.Stop()
+			if updates, err = subscribe(ctx); err != nil {
+				return // it was so before: what changes is seen when it is looked at again
+			}
+		}
+	}()
+	return changed, nil
+}
+
+func subscribe(ctx context.Context) (<-chan netlink.RouteUpdate, error) {
+	updates := make(chan netlink.RouteUpdate, 64)
+	return updates, netlink.RouteSubscribe(updates, ctx.Done())
+}
+
+func wake(changed chan<- struct{}) {
+	select {
+	case changed <- struct{}{}:
+	default: // it is known
+	}
+}

@@ -1,0 +1,120 @@
+package routes
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"berth/internal/ipam"
+
+	"github.com/sirupsen/logrus"
+	logs "github.com/sirupsen/logrus/hooks/test"
+)
+
+// host is one whose routes are given.
+type host struct {
+	mu      sync.Mutex
+	all     []Route
+	err     error
+	looks   int
+	changed chan struct{}
+}
+
+func (h *host) list() ([]Route, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.looks++
+	return h.all, h.err
+}
+
+func (h *host) set(err error, all ...Route) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all, h.err = all, err
+}
+
+// runs has a Watch run over the host until the test ends.
+func (h *host) runs(t *testing.T, broken error) (*Watch, *logs.Hook) {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	said := logs.NewLocal(log)
+	h.changed = make(chan struct{}, 1)
+	w := New(Config{Host: "h1", List: h.list, Log: logrus.NewEntry(log),
+		Attachments: func(context.Context) ([]ipam.AttachmentInfo, error) { return []ipam.AttachmentInfo{attached()}, nil },
+		Leases: func(context.Context, ipam.LeaseFilter) iter.Seq2[ipam.LeaseInfo, error] {
+			return func(func(ipam.LeaseInfo, error) bool) {}
+		},
+		Changes: func(context.Context) (<-chan struct{}, error) { return h.changed, broken }})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return w, said
+}
+
+// TestWatch: a route that comes is found within two seconds of the kernel's word, and said once; it keeps the time when
+// it was found first, and is gone as soon.
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h host
+		w, said := h.runs(t, nil)
+		time.Sleep(5 * time.Second)
+		if len(w.Findings()) > 0 || h.looks != 1 {
+			t.Fatalf("%+v after %d looks", w.Findings(), h.looks)
+		}
+		h.set(nil, route("10.0.0.0/8", "tun0", "tun"))
+		h.changed <- struct{}{}
+		time.Sleep(2 * time.Second)
+		first := w.Findings()
+		if len(first) != 1 || len(said.AllEntries()) != 1 {
+			t.Fatalf("%+v, said %d", first, len(said.AllEntries()))
+		}
+		h.changed <- struct{}{}
+		time.Sleep(2 * time.Second)
+		if now := w.Findings(); len(now) != 1 || !now[0].Seen.Equal(first[0].Seen) || len(said.AllEntries()) != 1 {
+			t.Errorf("%+v, said %d", now, len(said.AllEntries()))
+		}
+		h.set(nil)
+		h.changed <- struct{}{}
+		time.Sleep(2 * time.Second)
+		if now := w.Findings(); len(now) > 0 || len(said.AllEntries()) != 2 {
+			t.Errorf("%+v, said %d", now, len(said.AllEntries()))
+		}
+	})
+}
+
+// TestWatchBlind: where the kernel tells nothing it is looked at all the same; where nothing can be read, what was found
+// stays, and the trouble is said once.
+func TestWatchBlind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h host
+		w, said := h.runs(t, errors.New("no netlink here"))
+		h.set(nil, route("10.0.0.0/8", "tun0", "tun"))
+		time.Sleep(every + calm)
+		h.set(errors.New("nor a list"))
+		time.Sleep(3 * every)
+		if found := w.Findings(); len(found) != 1 || len(said.AllEntries()) != 3 {
+			t.Errorf("%+v, said %d", found, len(said.AllEntries()))
+		}
+	})
+}
+
+// TestChanges: the kernel's word comes, and ends with its context.
+func TestChanges(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	changed, err := changes(ctx)
+	cancel()
+	if err != nil || changed == nil {
+		t.Error(err)
+	}
+}
