@@ -24,8 +24,8 @@ func arpFrame(operation uint16, mac net.HardwareAddr, a netip.Addr) []byte {
 	return append(append(frame, broadcast...), a.AsSlice()...)
 }
 
-// arpSender is who says in a frame that he has which address.
-func arpSender(frame []byte) (net.HardwareAddr, netip.Addr, bool) {
+// ARPSender is who says in a frame that he has which address.
+func ARPSender(frame []byte) (net.HardwareAddr, netip.Addr, bool) {
 	const header = 14
 	if len(frame) < header+arpLength || binary.BigEndian.Uint16(frame[12:]) != etherARP {
 		return nil, netip.Addr{}, false

@@ -16,7 +16,7 @@ func TestFrame(t *testing.T) {
 	if got := string(arpFrame(arpReply, mac, a)); got != want {
 		t.Errorf("got  %x\nwant %x", got, want)
 	}
-	from, said, ok := arpSender(arpFrame(arpRequest, mac, a))
+	from, said, ok := ARPSender(arpFrame(arpRequest, mac, a))
 	if !ok || from.String() != mac.String() || said != a {
 		t.Errorf("read as %s at %s (%v)", said, from, ok)
 	}
@@ -27,7 +27,7 @@ func FuzzSender(f *testing.F) {
 	f.Add(arpFrame(arpRequest, net.HardwareAddr{2, 0, 0, 0, 0, 1}, netip.MustParseAddr("192.0.2.1")))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		mac, a, ok := arpSender(frame)
+		mac, a, ok := ARPSender(frame)
 		if ok && (len(mac) != 6 || !a.Is4()) {
 			t.Errorf("read as %s at %s", a, mac)
 		}

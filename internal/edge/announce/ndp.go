@@ -23,9 +23,19 @@ type neighbours struct {
 }
 
 func listenNeighbours(device *net.Interface) (*neighbours, error) {
+	conn, err := Neighbours(device, ndp.Unspecified)
+	if err != nil {
+		return nil, err
+	}
+	return &neighbours{conn, device}, nil
+}
+
+// Neighbours speaks neighbour discovery on a device from an address of its, and hears nothing but advertisements. Each
+// says which device it came by.
+func Neighbours(device *net.Interface, from ndp.Addr) (*ndp.Conn, error) {
 	// Names of zones are remembered for a minute, and a device can be another one by then: its number is given instead.
 	numbered := &net.Interface{Index: device.Index, MTU: device.MTU, Name: strconv.Itoa(device.Index)}
-	conn, _, err := ndp.Listen(numbered, ndp.Unspecified)
+	conn, _, err := ndp.Listen(numbered, from)
 	if err != nil {
 		return nil, fmt.Errorf("cannot speak neighbour discovery on %s: %w", device.Name, err)
 	}
@@ -36,7 +46,7 @@ func listenNeighbours(device *net.Interface) (*neighbours, error) {
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return &neighbours{conn, device}, nil
+	return conn, nil
 }
 
 // say tells all nodes that an address is here, whatever they had believed. The address is also the source, by which the

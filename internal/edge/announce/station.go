@@ -92,7 +92,7 @@ func (s *station) hearARP() {
 		if err != nil {
 			return
 		}
-		mac, a, ok := arpSender(frame[:n])
+		mac, a, ok := ARPSender(frame[:n])
 		if ok && !bytes.Equal(mac, s.device.HardwareAddr) {
 			s.heard(s.device.Name, bytes.Clone(mac), a)
 		}

@@ -245,9 +245,9 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestRenews: where another host may take over, what is mapped answers until the range's TTL after the session was kept,
-// and each sign of that moves it on; one that comes too late has the whole asked for again, and never renews a state
-// that is not in place.
+// TestRenews: where another host may take over, what is mapped answers until the range's TTL after the session was
+// kept, and each sign of that moves it on; one that comes too late has the whole asked for again, and never renews a
+// state that is not in place.
 func TestRenews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fenced := ranges(t)

@@ -8,7 +8,7 @@ import (
 
 	"berth/internal/edge"
 
-	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 	"sigs.k8s.io/knftables"
 )
 
@@ -34,17 +34,17 @@ func touchedBy(d delta) *touched {
 	return &all
 }
 
-// has: there is one of the family, or no telling.
-func (t *touched) has(family netlink.InetFamily) bool {
-	if t == nil {
-		return true
-	}
+// walk is how many connections are written down in the time in which the kernel walks through its table once.
+const walk = 10_000
+
+// of are those of a family.
+func (t *touched) of(family byte) (all []netip.Addr) {
 	for a := range *t {
-		if a.Is4() == (family == netlink.FAMILY_V4) {
-			return true
+		if a.Is4() == (family == unix.AF_INET) {
+			all = append(all, a)
 		}
 	}
-	return false
+	return all
 }
 
 // contradiction finds connections that were decided when their elastic address had another guest, or none.
@@ -78,23 +78,21 @@ func (c contradiction) asked(a netip.Addr) bool {
 	return found
 }
 
-// MatchConntrackFlow is netlink.CustomConntrackFilter's: the connection is to be forgotten.
-func (c contradiction) MatchConntrackFlow(f *netlink.ConntrackFlow) bool {
-	to, answeredBy := address(f.Forward.DstIP), address(f.Reverse.SrcIP)
-	if c.asked(to) {
-		target := to // nobody's: it goes on to where the address is now
-		if c.inbound[to] {
-			target = c.guestOf[to]
+// of: the connection is to be forgotten.
+func (c contradiction) of(one *connection) bool {
+	if c.asked(one.to) {
+		target := one.to // nobody's: it goes on to where the address is now
+		if c.inbound[one.to] {
+			target = c.guestOf[one.to]
 		}
-		if answeredBy != target {
+		if one.answeredBy != target {
 			return true
 		}
 	}
-	from, answeredTo := address(f.Forward.SrcIP), address(f.Reverse.DstIP)
-	if !c.asked(answeredTo) || from == answeredTo {
+	if !c.asked(one.answeredTo) || one.from == one.answeredTo {
 		return false // or the elastic address is the source itself: this host's own, or a client elsewhere
 	}
-	return from != c.guestOf[answeredTo]
+	return one.from != c.guestOf[one.answeredTo]
 }
 
 func address(ip net.IP) netip.Addr {
@@ -108,22 +106,65 @@ func (p *Provider) forget(t *touched) error {
 	if t == nil {
 		c.ranges = p.everyRange()
 	}
-	for _, family := range []netlink.InetFamily{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		if !t.has(family) {
-			continue
-		}
-		n, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, c)
-		if errors.Is(err, netlink.ErrDumpInterrupted) { // it was changed while it was read: the rest in a second look
-			var more uint
-			more, err = netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, c)
-			n += more
-		}
+	k, err := openTracked()
+	if err != nil {
+		return err
+	}
+	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
+		n, failed := c.forget(k, family)
 		p.forgotten.Add(int64(n))
-		if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
-			return fmt.Errorf("cannot end connections of changed mappings: %w", err)
-		}
+		err = errors.Join(err, failed)
+	}
+	err = errors.Join(err, k.close())
+	if err != nil {
+		return fmt.Errorf("cannot end connections of changed mappings: %w", err)
 	}
 	return nil
+}
+
+// forget forgets those of a family, and counts them.
+func (c contradiction) forget(k tracked, family byte) (n int, err error) {
+	all, err := c.candidates(k, family)
+	if err != nil {
+		return 0, err
+	}
+	for i := range all {
+		if !c.of(&all[i]) {
+			continue
+		}
+		there, err := k.forget(family, &all[i])
+		if err != nil {
+			return n, err
+		}
+		if there {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// candidates are the connections of a family that can be contradictions; some may be there twice.
+func (c contradiction) candidates(k tracked, family byte) (all []connection, err error) {
+	if c.touched == nil {
+		return k.list(family, 0, netip.Addr{})
+	}
+	some, directions := c.touched.of(family), []uint16{attrOriginal, attrReply}
+	if len(some) == 0 {
+		return nil, nil
+	}
+	if more := len(some)*len(directions) - 1; more*walk >= connectionCount() { // a walk for each of them takes longer
+		return k.list(family, 0, netip.Addr{})
+	}
+	for _, a := range some {
+		for _, direction := range directions {
+			more, err := k.list(family, direction, a)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, more...)
+		}
+	}
+	return all, nil
 }
 
 // everyRange are the ranges that are set, and those that the kernel still knew at the last look.

@@ -2,7 +2,6 @@ package nft
 
 import (
 	"maps"
-	"net"
 	"net/netip"
 	"slices"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"berth/internal/edge"
 
 	"github.com/google/nftables"
-	"github.com/vishvananda/netlink"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/knftables"
 )
@@ -158,11 +156,8 @@ func TestContradiction(t *testing.T) {
 		{"of others", "172.30.1.2", "172.30.1.3", "172.30.1.3", "172.30.1.2", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := &netlink.ConntrackFlow{
-				Forward: netlink.IPTuple{SrcIP: net.ParseIP(c.from), DstIP: net.ParseIP(c.to)},
-				Reverse: netlink.IPTuple{SrcIP: net.ParseIP(c.answeredBy), DstIP: net.ParseIP(c.answers)},
-			}
-			if got := contradictionOf(s, nil).MatchConntrackFlow(f); got != c.want {
+			f := &connection{from: addr(c.from), to: addr(c.to), answeredBy: addr(c.answeredBy), answeredTo: addr(c.answers)}
+			if got := contradictionOf(s, nil).of(f); got != c.want {
 				t.Errorf("of all: %v", got)
 			}
 			all := touched{}
@@ -174,10 +169,10 @@ func TestContradiction(t *testing.T) {
 					delete(all, a)
 				}
 			}
-			if got := contradictionOf(s, &all).MatchConntrackFlow(f); got != c.want {
+			if got := contradictionOf(s, &all).of(f); got != c.want {
 				t.Errorf("of those that changed: %v", got)
 			}
-			if contradictionOf(s, &touched{addr("192.0.2.9"): true}).MatchConntrackFlow(f) {
+			if contradictionOf(s, &touched{addr("192.0.2.9"): true}).of(f) {
 				t.Error("a change of another address forgets it")
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os/exec"
 	"slices"
@@ -56,8 +57,8 @@ func (d dockerUser) set(ctx context.Context, ranges []edge.Range) error {
 			return err
 		}
 		remove, add := rules.difference(c.prefixes(ranges))
-		for _, rule := range remove {
-			_, err := c.run(ctx, slices.Concat([]string{"-D"}, rule)...)
+		for prefix, told := range remove {
+			err := c.remove(ctx, prefix, told)
 			if err != nil {
 				return err
 			}
@@ -105,7 +106,7 @@ func (d dockerUser) has(ctx context.Context) (bool, error) {
 // chainRules are what the chain holds.
 type chainRules struct {
 	there bool
-	ours  map[netip.Prefix][]string // with their words
+	ours  map[netip.Prefix][]string // with the words by which iptables tells them
 	end   int                       // the position of a rule that leaves the chain whatever comes; zero without one
 }
 
@@ -156,11 +157,10 @@ func originalDestination(words []string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, a.BitLen()), true
 }
 
-func (r chainRules) difference(want []netip.Prefix) (remove [][]string, add []netip.Prefix) {
-	for prefix, words := range r.ours {
-		if !slices.Contains(want, prefix) {
-			remove = append(remove, words)
-		}
+func (r chainRules) difference(want []netip.Prefix) (remove map[netip.Prefix][]string, add []netip.Prefix) {
+	remove = maps.Clone(r.ours)
+	for _, prefix := range want {
+		delete(remove, prefix)
 	}
 	for _, prefix := range want {
 		if r.there && r.ours[prefix] == nil {
@@ -176,13 +176,28 @@ func (c iptables) insert(ctx context.Context, prefix netip.Prefix) error {
 	if err != nil {
 		return err
 	}
-	rule := []string{"-A", dockerChain}
+	where := []string{"-A", dockerChain}
 	if rules.end > 0 {
-		rule = []string{"-I", dockerChain, fmt.Sprint(rules.end)}
+		where = []string{"-I", dockerChain, fmt.Sprint(rules.end)}
 	}
-	_, err = c.run(ctx, append(rule, "-m", "conntrack", "--ctstate", "DNAT", "--ctorigdst", prefix.String(),
-		"-m", "comment", "--comment", ruleComment, "-j", "ACCEPT")...)
+	_, err = c.run(ctx, append(where, dockerRule(prefix)...)...)
 	return err
+}
+
+// remove takes a rule away, by the words by which it was inserted. Those by which iptables tells it do not do for a
+// single address: without its length it has another mask, and is found to be another rule.
+func (c iptables) remove(ctx context.Context, prefix netip.Prefix, told []string) error {
+	_, err := c.run(ctx, append([]string{"-D", dockerChain}, dockerRule(prefix)...)...)
+	if err != nil { // or somebody has put it there by hand
+		_, err = c.run(ctx, append([]string{"-D"}, told...)...)
+	}
+	return err
+}
+
+// dockerRule is what is given of a rule, but for its place.
+func dockerRule(prefix netip.Prefix) []string {
+	return []string{"-m", "conntrack", "--ctstate", "DNAT", "--ctorigdst", prefix.String(),
+		"-m", "comment", "--comment", ruleComment, "-j", "ACCEPT"}
 }
 
 func (c iptables) prefixes(ranges []edge.Range) []netip.Prefix {

@@ -89,9 +89,11 @@ func TestStepRefused(t *testing.T) {
 	p.allowed.Store(&allowance{})
 	p.setState(edge.State{Ranges: ranges, Mappings: []edge.Mapping{first}})
 	for name, more := range map[string][]edge.Mapping{
-		"a guest that has one":  {{Elastic: a("10.64.0.2"), Guest: a("172.16.0.1"), Subnet: in}},
-		"a guest of two":        {{Elastic: a("10.64.0.2"), Guest: a("172.16.0.2"), Subnet: in}, {Elastic: a("10.64.0.3"), Guest: a("172.16.0.2"), Subnet: in}},
-		"an address twice":      {{Elastic: a("10.64.0.2"), Guest: a("172.16.0.2"), Subnet: in}, {Elastic: a("10.64.0.2"), Guest: a("172.16.0.3"), Subnet: in}},
+		"a guest that has one": {{Elastic: a("10.64.0.2"), Guest: a("172.16.0.1"), Subnet: in}},
+		"a guest of two": {{Elastic: a("10.64.0.2"), Guest: a("172.16.0.2"), Subnet: in},
+			{Elastic: a("10.64.0.3"), Guest: a("172.16.0.2"), Subnet: in}},
+		"an address twice": {{Elastic: a("10.64.0.2"), Guest: a("172.16.0.2"), Subnet: in},
+			{Elastic: a("10.64.0.2"), Guest: a("172.16.0.3"), Subnet: in}},
 		"outside of all ranges": {{Elastic: a("10.65.0.2"), Guest: a("172.16.0.2"), Subnet: in}},
 	} {
 		s := edge.State{Ranges: ranges, Mappings: append([]edge.Mapping{first}, more...)}

@@ -1,0 +1,105 @@
+// Package lan has a host's edge do on its LANs what its daemon asks for. It promises that each question is answered
+// within its time whatever becomes of the others, that one of a daemon which has ended is given up, and that the edge
+// comes back by itself to a daemon that was started again.
+//
+// Run listens to the daemon's questions, has each done beside the others, and tells what came of it. What is done on
+// the wire is a function of who starts it: internal/dhcp.
+package lan
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"time"
+
+	"berth/internal/ipam"
+
+	"github.com/sirupsen/logrus"
+)
+
+// Config is what Run needs.
+type Config struct {
+	// Asks are the questions of the daemon, anew with each call, until an error, which is the last.
+	Asks func(context.Context) iter.Seq2[ipam.LANAsk, error]
+	// Answer tells the daemon what came of one of them.
+	Answer func(context.Context, ipam.LANAnswer) error
+	// Do does what is asked, and returns soon after ctx ends.
+	Do  func(context.Context, ipam.LANAsk) ipam.LANAnswer
+	Log *logrus.Entry
+}
+
+// The pauses before the daemon is asked again after it ended: a daemon that is started again needs its edge at once,
+// and one that stays away is not to be knocked at all the time.
+const (
+	againFirst = 50 * time.Millisecond
+	againLast  = time.Second
+)
+
+// Run answers questions until ctx ends.
+func Run(ctx context.Context, cfg Config) error {
+	told, again := "", againFirst
+	for ctx.Err() == nil {
+		begun := time.Now()
+		err := listen(ctx, cfg)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if text := err.Error(); text != told { // once, until it is another one
+			cfg.Log.WithError(err).Warn("the daemon's questions to the LAN are not to be heard")
+			told = text
+		}
+		if time.Since(begun) > againLast {
+			told, again = "", againFirst
+		}
+		pause(ctx, again)
+		again = min(2*again, againLast)
+	}
+	return nil
+}
+
+// listen answers the questions of one connection, until it breaks off. What is under way then is given up: a daemon
+// that is started again has other questions.
+func listen(ctx context.Context, cfg Config) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var under sync.WaitGroup
+	defer func() { cancel(); under.Wait() }()
+	for ask, err := range cfg.Asks(ctx) {
+		if err != nil {
+			return err
+		}
+		under.Go(func() { answer(ctx, cfg, ask) })
+	}
+	return errors.New("the daemon asks no more")
+}
+
+// answer has one question done, and tells the daemon.
+func answer(ctx context.Context, cfg Config, ask ipam.LANAsk) {
+	within, cancel := context.WithTimeout(ctx, time.Duration(ask.Within))
+	a := cfg.Do(within, ask)
+	cancel()
+	a.ID = ask.ID
+	if ctx.Err() != nil {
+		return // nobody waits for it
+	}
+	log := cfg.Log.WithFields(logrus.Fields{"parent": ask.Parent, "verb": ask.Verb, "client": ask.Client.ID,
+		"mac": ask.Client.MAC.String()})
+	switch {
+	case a.Failure != "":
+		log.WithField("failure", a.Failure).Info(a.Error)
+	default:
+		log.WithFields(logrus.Fields{"address": a.Lease.Address, "server": a.Lease.Server}).Debug("done on the LAN")
+	}
+	if err := cfg.Answer(ctx, a); err != nil && ctx.Err() == nil {
+		log.WithError(err).Warn("the daemon was not told what came of its question to the LAN")
+	}
+}
+
+func pause(ctx context.Context, long time.Duration) {
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

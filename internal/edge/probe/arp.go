@@ -1,0 +1,71 @@
+package probe
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"berth/internal/edge/announce"
+
+	"github.com/mdlayher/packet"
+	"golang.org/x/sys/unix"
+)
+
+const etherARP = 0x0806
+
+// broadcast is everybody on the LAN.
+var broadcast = net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+
+// arpEars speak and hear ARP on one interface.
+type arpEars struct {
+	conn *packet.Conn
+	mac  net.HardwareAddr
+	name string
+}
+
+func openARP(parent *net.Interface) (ears, error) {
+	conn, err := packet.Listen(parent, packet.Raw, unix.ETH_P_ARP, nil)
+	if err != nil {
+		return nil, fmt.Errorf("the LAN on %s cannot be asked (CAP_NET_RAW is needed): %w", parent.Name, err)
+	}
+	return &arpEars{conn, parent.HardwareAddr, parent.Name}, nil
+}
+
+// probeFrame asks everybody who has an address, and tells nobody of one: the sender's is 0.0.0.0 (RFC 5227, 2.1.1).
+func probeFrame(mac net.HardwareAddr, a netip.Addr) []byte {
+	frame := append(append([]byte{}, broadcast...), mac...)
+	frame = binary.BigEndian.AppendUint16(frame, etherARP)
+	frame = append(frame, 0, 1, 8, 0, 6, 4, 0, 1) // Ethernet, IPv4, lengths of their addresses, a request
+	frame = append(append(frame, mac...), 0, 0, 0, 0)
+	return append(append(frame, 0, 0, 0, 0, 0, 0), a.AsSlice()...)
+}
+
+func (e *arpEars) ask(a netip.Addr) error {
+	_, err := e.conn.WriteTo(probeFrame(e.mac, a), &packet.Addr{HardwareAddr: broadcast})
+	if err != nil && !errors.Is(err, unix.ENOBUFS) { // the queue is full: it is asked again in the next round
+		return fmt.Errorf("the LAN on %s cannot be asked for %s: %w", e.name, a, err)
+	}
+	return nil
+}
+
+func (e *arpEars) hear(tell func(netip.Addr, net.HardwareAddr)) {
+	frame := make([]byte, 128)
+	for {
+		n, _, err := e.conn.ReadFrom(frame)
+		if errors.Is(err, unix.ENETDOWN) { // told once; the interface may come up again
+			continue
+		}
+		if err != nil {
+			return
+		}
+		mac, a, ok := announce.ARPSender(frame[:n])
+		if ok && !bytes.Equal(mac, e.mac) {
+			tell(a, bytes.Clone(mac))
+		}
+	}
+}
+
+func (e *arpEars) close() error { return e.conn.Close() }

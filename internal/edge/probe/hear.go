@@ -1,0 +1,73 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// MostHeard is how much of what is said in the time of one listening is told.
+const MostHeard = 4096
+
+// Heard is somebody who says that he has an address.
+type Heard struct {
+	Address netip.Addr
+	MAC     [6]byte
+}
+
+// Hear listens for a while on the LAN behind an interface, and returns who says, in ARP of any kind or in neighbour
+// advertisements, that he has an address of a prefix: each once for each address, in the order in which they were heard.
+// This host's own interfaces are not among them.
+func Hear(ctx context.Context, device string, prefix netip.Prefix, long time.Duration) (all []Heard, err error) {
+	parent, err := lanBehind(device)
+	if err != nil {
+		return nil, err
+	}
+	own, err := ownMACs()
+	if err != nil {
+		return nil, err
+	}
+	open := openNDP
+	if prefix.Addr().Is4() {
+		open = openARP
+	}
+	_, said, end, err := listenTo(open, parent)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	known := map[Heard]bool{}
+	for {
+		select {
+		case h := <-said:
+			one := Heard{h.addr, [6]byte(h.mac)}
+			if prefix.Contains(h.addr) && !own[one.MAC] && !known[one] && len(all) < MostHeard {
+				known[one] = true
+				all = append(all, one)
+			}
+		case <-timer.C:
+			return all, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// ownMACs are those of this host's interfaces: its bridges and its ways to containers say what they have, too.
+func ownMACs() (map[[6]byte]bool, error) {
+	links, err := net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	own := map[[6]byte]bool{}
+	for _, link := range links {
+		if len(link.HardwareAddr) == 6 {
+			own[[6]byte(link.HardwareAddr)] = true
+		}
+	}
+	return own, nil
+}

@@ -1,0 +1,63 @@
+package probe
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"berth/internal/edge/announce"
+
+	"github.com/mdlayher/ndp"
+	"golang.org/x/sys/unix"
+)
+
+// ndpEars speak and hear neighbour discovery on one interface.
+type ndpEars struct {
+	conn   *ndp.Conn
+	parent *net.Interface
+}
+
+func openNDP(parent *net.Interface) (ears, error) {
+	conn, err := announce.Neighbours(parent, ndp.LinkLocal)
+	if err != nil {
+		return nil, err
+	}
+	return &ndpEars{conn, parent}, nil
+}
+
+// ask asks those who may have an address for it, with the interface's own one for the answer (RFC 4861, 7.2.2).
+func (e *ndpEars) ask(a netip.Addr) error {
+	to, err := ndp.SolicitedNodeMulticast(a)
+	if err != nil {
+		return err
+	}
+	err = e.conn.WriteTo(&ndp.NeighborSolicitation{TargetAddress: a, Options: []ndp.Option{
+		&ndp.LinkLayerAddress{Direction: ndp.Source, Addr: e.parent.HardwareAddr}}}, nil, to)
+	if err != nil && !errors.Is(err, unix.ENOBUFS) {
+		return fmt.Errorf("the LAN on %s cannot be asked for %s: %w", e.parent.Name, a, err)
+	}
+	return nil
+}
+
+func (e *ndpEars) hear(tell func(netip.Addr, net.HardwareAddr)) {
+	for {
+		message, how, _, err := e.conn.ReadFrom()
+		if err != nil {
+			return
+		}
+		said, ok := message.(*ndp.NeighborAdvertisement)
+		if !ok || how == nil || how.IfIndex != e.parent.Index {
+			continue
+		}
+		for _, option := range said.Options {
+			at, ok := option.(*ndp.LinkLayerAddress)
+			if ok && at.Direction == ndp.Target && len(at.Addr) == 6 && !bytes.Equal(at.Addr, e.parent.HardwareAddr) {
+				tell(said.TargetAddress, at.Addr)
+			}
+		}
+	}
+}
+
+func (e *ndpEars) close() error { return e.conn.Close() }

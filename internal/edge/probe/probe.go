@@ -1,0 +1,205 @@
+// Package probe asks the neighbours on a LAN which addresses they have. It promises that nobody's tables are changed by
+// its asking (RFC 5227, 2.1), that it goes at a pace which a LAN does not feel, and that it has either asked for all
+// addresses, several times, or says that it has not.
+//
+// Ask (this file) asks by ARP (arp.go) and by IPv6's neighbour discovery (ndp.go); Hear (hear.go) only listens.
+package probe
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// Most is how many addresses one asking is of.
+const Most = 256
+
+const (
+	// rounds is how often each address is asked for. A frame may get lost, and a machine be asleep.
+	rounds = 3
+	// pace is the pause between two questions.
+	pace = time.Millisecond
+	// patience is how long answers are waited for behind the last question of a round. RFC 5227 has one to two seconds
+	// for one that is to take the address at once; who answers later is heard in the next rounds.
+	patience = 400 * time.Millisecond
+)
+
+// Answers are who has which address.
+type Answers map[netip.Addr]net.HardwareAddr
+
+// ears are what is heard by one protocol on one interface.
+type ears interface {
+	ask(netip.Addr) error
+	// hear tells of each who says that he has an address, until close.
+	hear(func(netip.Addr, net.HardwareAddr))
+	close() error
+}
+
+// Ask asks on the LAN behind an interface who has the addresses, and returns when all was heard that can be expected.
+// What this host has itself is told without asking, with the interface's own MAC: nobody else would answer.
+func Ask(ctx context.Context, device string, addrs []netip.Addr) (Answers, error) {
+	if len(addrs) > Most {
+		return nil, fmt.Errorf("%d addresses are too many at a time: at most %d are asked for", len(addrs), Most)
+	}
+	parent, err := lanBehind(device)
+	if err != nil {
+		return nil, err
+	}
+	own, err := ownAddresses()
+	if err != nil {
+		return nil, err
+	}
+	answers := Answers{}
+	var four, six []netip.Addr
+	for _, a := range addrs {
+		switch {
+		case own[a]:
+			answers[a] = parent.HardwareAddr
+		case a.Is4():
+			four = append(four, a)
+		default:
+			six = append(six, a)
+		}
+	}
+	if err := askBy(ctx, openARP, parent, four, answers); err != nil {
+		return nil, err
+	}
+	return answers, askBy(ctx, openNDP, parent, six, answers)
+}
+
+// lanBehind is the interface of that name, if a LAN can be behind it.
+func lanBehind(device string) (*net.Interface, error) {
+	parent, err := net.InterfaceByName(device)
+	if err != nil {
+		return nil, fmt.Errorf("the LAN on %s cannot be asked: %w", device, err)
+	}
+	if len(parent.HardwareAddr) != 6 {
+		return nil, fmt.Errorf("the LAN on %s cannot be asked: it is no Ethernet device", device)
+	}
+	if parent.Flags&net.FlagUp == 0 {
+		return nil, fmt.Errorf("the LAN on %s cannot be asked: the interface is down", device)
+	}
+	return parent, nil
+}
+
+func ownAddresses() (map[netip.Addr]bool, error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("this host's own addresses: %w", err)
+	}
+	own := map[netip.Addr]bool{}
+	for _, one := range all {
+		if p, ok := one.(*net.IPNet); ok {
+			if a, ok := netip.AddrFromSlice(p.IP); ok {
+				own[a.Unmap()] = true
+			}
+		}
+	}
+	return own, nil
+}
+
+// heard is one answer.
+type heard struct {
+	addr netip.Addr
+	mac  net.HardwareAddr
+}
+
+// askBy asks for addresses by one protocol, and adds who answered.
+func askBy(ctx context.Context, open func(*net.Interface) (ears, error), parent *net.Interface, addrs []netip.Addr,
+	answers Answers) (err error) {
+	if len(addrs) == 0 {
+		return nil
+	}
+	e, said, end, err := listenTo(open, parent)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := end(); err == nil {
+			err = closed
+		}
+	}()
+	r := &round{ctx: ctx, ears: e, said: said, wanted: map[netip.Addr]bool{}, answers: answers}
+	for _, a := range addrs {
+		r.wanted[a] = true
+	}
+	for range rounds {
+		if err := r.run(addrs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listenTo hears by one protocol until end is called.
+func listenTo(open func(*net.Interface) (ears, error), parent *net.Interface) (e ears, said <-chan heard,
+	end func() error, err error) {
+	if e, err = open(parent); err != nil {
+		return nil, nil, nil, err
+	}
+	all, ended, stop := make(chan heard), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		e.hear(func(a netip.Addr, mac net.HardwareAddr) {
+			select {
+			case all <- heard{a, mac}:
+			case <-stop:
+			}
+		})
+	}()
+	return e, all, func() error {
+		close(stop)
+		err := e.close()
+		<-ended
+		return err
+	}, nil
+}
+
+// round is the state of an asking.
+type round struct {
+	ctx     context.Context
+	ears    ears
+	said    <-chan heard
+	wanted  map[netip.Addr]bool // that nobody has answered for yet
+	answers Answers
+}
+
+// run asks once for all that nobody has answered for, and waits for the answers.
+func (r *round) run(addrs []netip.Addr) error {
+	for _, a := range addrs {
+		if !r.wanted[a] {
+			continue
+		}
+		if err := r.ears.ask(a); err != nil {
+			return err
+		}
+		if err := r.listen(pace); err != nil {
+			return err
+		}
+	}
+	if len(r.wanted) == 0 {
+		return nil
+	}
+	return r.listen(patience)
+}
+
+// listen takes answers for a while.
+func (r *round) listen(long time.Duration) error {
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	for {
+		select {
+		case h := <-r.said:
+			if r.wanted[h.addr] {
+				delete(r.wanted, h.addr)
+				r.answers[h.addr] = h.mac
+			}
+		case <-timer.C:
+			return nil
+		case <-r.ctx.Done():
+			return fmt.Errorf("asking the LAN was not ended in time: %w", r.ctx.Err())
+		}
+	}
+}
