@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"berth/internal/ipam"
@@ -139,6 +140,9 @@ func (w *Witness) checked(r *ipam.CheckReport) {
 	defer w.mu.Unlock()
 	w.state.Runs++
 	w.state.Last, w.state.Counts = r.Taken, maps.Clone(r.Counts)
+	last := *r
+	last.Findings, last.Counts = slices.Clone(r.Findings), maps.Clone(r.Counts)
+	w.last = &last
 }
 
 // View is what runs at this moment, as far as it can be seen; nil: it cannot.

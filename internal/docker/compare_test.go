@@ -2,6 +2,7 @@ package docker
 
 import (
 	"errors"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -22,6 +23,10 @@ func TestCompare(t *testing.T) {
 		s.lease("10.0.9.3", 3, 2)
 		l := s.lease("10.0.9.3", 0, 1)
 		l.Space, l.MAC, l.Host, l.Kind = "global", ipam.MAC{}, "manager", ipam.Static
+	}
+	lacking := map[ipam.FindingKind]bool{} // of which no row tells
+	for _, kind := range kinds {
+		lacking[kind] = true
 	}
 	for name, row := range map[string]struct {
 		change func(t *testing.T, s *scene)
@@ -49,6 +54,41 @@ func TestCompare(t *testing.T) {
 			s.nftables()
 			s.elastic = nil
 		}, nil},
+		"it publishes ports beside an elastic address": {func(_ *testing.T, s *scene) { s.maps("8080/tcp", "53/udp") },
+			[]string{"published_elastic 10.8.0.2"}},
+		"it has an elastic address, and publishes nothing": {func(_ *testing.T, s *scene) { s.maps() }, nil},
+		"another guest has the elastic address": {func(_ *testing.T, s *scene) {
+			s.maps("8080/tcp")
+			s.mapped[0].Guest = addr("10.8.0.3")
+		}, nil},
+		"its guest's address is another one in another space": {func(_ *testing.T, s *scene) {
+			s.maps("8080/tcp")
+			s.mapped[0].Space = "lab"
+		}, nil},
+		"an owner runs elsewhere than at what is reserved for it": {func(_ *testing.T, s *scene) {
+			s.reserve("web", "10.8.0.3", false)
+		}, []string{"owner_elsewhere 10.8.0.2 pool1"}},
+		"no system address is free": {func(_ *testing.T, s *scene) { s.lacks() },
+			[]string{"no_system_address 10.8.0.2"}},
+		"it has no system address, because it publishes ports": {func(_ *testing.T, s *scene) { s.lacks("8080/tcp") },
+			[]string{"published_elastic 10.8.0.2"}},
+
+		// What a DHCP server gave (LN-15).
+		"a lease that its DHCP server gave": {func(_ *testing.T, s *scene) {
+			s.leases[1].DHCP = &ipam.DHCPInfo{
+				State: ipam.LANBound}
+		}, nil},
+		"a lease that its DHCP server took back": {func(_ *testing.T, s *scene) {
+			s.leases[1].DHCP = &ipam.DHCPInfo{
+				State: ipam.LANLost}
+		}, []string{"lost_lease 10.8.0.2 pool1"}},
+		"a lease that its DHCP server gave to two": {func(_ *testing.T, s *scene) {
+			s.leases[1].DHCP = &ipam.DHCPInfo{
+				State: ipam.LANConflict}
+		}, []string{"conflicting_lease 10.8.0.2 pool1"}},
+		"a lease that its DHCP server does not confirm": {func(_ *testing.T, s *scene) {
+			s.leases[1].DHCP = &ipam.DHCPInfo{State: ipam.LANUnconfirmed}
+		}, []string{"unconfirmed_lease 10.8.0.2 pool1"}},
 
 		// Leases that nobody uses.
 		"a container that is gone": {func(_ *testing.T, s *scene) { s.view.Containers = nil },
@@ -416,10 +456,19 @@ func TestCompare(t *testing.T) {
 				t.Errorf("found %q, want %q", got, row.want)
 			}
 			for _, f := range c.found {
+				delete(lacking, f.Kind)
 				if f.Detail == "" || f.Host != "h1" || f.Network == "" || strings.Contains(f.Detail, "%!") {
 					t.Errorf("%s says too little: %+v", f.Kind, f.Finding)
 				}
 			}
 		})
+	}
+	for _, kind := range []ipam.FindingKind{ipam.EdgeAway, ipam.UnmappedElastic, ipam.GuestGone, ipam.MissingDevice,
+		ipam.ShadowedSubnet, ipam.UnprobedNetwork, ipam.ForeignAnswer} {
+		// no comparison finds these: elastic.TestCheckMapped, admin.TestElasticCheck and routes.TestShadowed do
+		delete(lacking, kind)
+	}
+	if len(lacking) > 0 {
+		t.Errorf("no row finds %v", slices.Sorted(maps.Keys(lacking)))
 	}
 }

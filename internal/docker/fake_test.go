@@ -277,7 +277,7 @@ func (f *fakeEngine) set(view ipam.EngineView) {
 		}
 		labels := object{}
 		if c.Project != "" {
-			labels = object{labelProject: c.Project, labelService: c.Service, labelNumber: fmt.Sprint(c.Number)}
+			labels = object{LabelProject: c.Project, LabelService: c.Service, LabelNumber: fmt.Sprint(c.Number)}
 		}
 		f.containers = append(f.containers,
 			object{"Id": c.ID, "Names": []string{"/" + c.Name}, "State": c.State, "Labels": labels,

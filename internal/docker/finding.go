@@ -12,8 +12,10 @@ import (
 // kinds are all kinds of findings, in the order of a report.
 var kinds = append([]ipam.FindingKind{
 	ipam.EmptyState, ipam.UnusedLease, ipam.UncoveredAddress, ipam.DoubledAddress, ipam.OutdatedLease,
+	ipam.LostLease, ipam.ConflictingLease, ipam.UnconfirmedLease,
 	ipam.UnusedSubnet, ipam.UnusedAttachment, ipam.UnknownPool,
 	ipam.WrongGateway, ipam.ForeignHolder, ipam.OwnerElsewhere, ipam.StaleMemory, ipam.SupersededReservation,
+	ipam.ShadowedSubnet, ipam.UnprobedNetwork, ipam.ForeignAnswer,
 }, ipam.ElasticKinds()...)
 
 // finding is one thing that is wrong, with what is needed to put it right.

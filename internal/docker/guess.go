@@ -23,9 +23,11 @@ const (
 
 // Known is the roster as requests ask it.
 func (r *Roster) Known() ipam.Known {
-	return ipam.Known{Guess: r.Guess, Wanted: r.Wanted, Container: r.Container, Newcomer: r.Newcomer,
-		Endpoint: r.Endpoint, Exists: r.Exists, Publishes: r.Publishes, NetworkDriver: r.NetworkDriver,
-		Holder: r.Holder, Watch: r.Watch, Look: r.Look}
+	return ipam.Known{Guess: r.Guess, Wanted: r.Wanted, Container: r.Container, Containers: r.Containers,
+		Newcomer: r.Newcomer, Endpoint: r.Endpoint, Exists: r.Exists, Publishes: r.Publishes,
+		NetworkDriver: r.NetworkDriver,
+		DockerNetwork: r.DockerNetwork,
+		Holder:        r.Holder, Watch: r.Watch, Look: r.Look}
 }
 
 // Bridges are the engine's bridge networks with addresses that are not of this Berth, and whether these are all.
@@ -51,6 +53,7 @@ func (r *Roster) Guess(q ipam.Question) ipam.Hint {
 	now := r.now()
 	hint := ipam.Hint{Live: true}
 	if now.Sub(r.late) < lateFor {
+		hint.Soon = true
 		return hint
 	}
 	m := only(r.candidates(q))
@@ -59,8 +62,17 @@ func (r *Roster) Guess(q ipam.Question) ipam.Hint {
 	}
 	if m != nil {
 		hint.Name = m.Name
+	} else {
+		hint.Soon = none(r.candidates(q))
 	}
 	return hint
+}
+
+func none(all iter.Seq[*member]) bool {
+	for range all {
+		return false
+	}
+	return true
 }
 
 // only is the one owner of all, by the latest of its containers; nil where there is none, or another one, at which it

@@ -227,9 +227,12 @@ func (c *comparison) attachmentsHere(seg segment) (all []ipam.AttachmentInfo) {
 // be in use on any node.
 func (c *comparison) judgeLease(l *ipam.LeaseInfo) {
 	if l.State != "held" {
-		c.judgeMemory(l)
+		if l.DHCP == nil { // else it ends with its time, and an owner may keep it
+			c.judgeMemory(l)
+		}
 		return
 	}
+	c.judgeDHCP(l)
 	if len(c.seen.at[place{l.Space, l.Address}]) > 0 {
 		c.busy[l.Pool] = true
 		return
@@ -279,4 +282,31 @@ func (c *comparison) judgeMemory(l *ipam.LeaseInfo) {
 			Owner: l.Name, Lease: l.ID, Subnet: l.Subnet, MAC: l.MAC,
 			Detail: fmt.Sprintf("%s is remembered for %s, who gave it back at %s and is not there any more", l.Address,
 				cmp.Or(l.Name, l.MAC.String(), "nobody"), l.Released.Format(timeForm))}})
+}
+
+// dhcpFindings are what is found where a lease of a DHCP server is not bound, and what is to be done then. The engine
+// can be told of no other address while a container runs.
+var dhcpFindings = map[ipam.LANState]struct {
+	kind ipam.FindingKind
+	todo string
+}{
+	ipam.LANLost: {ipam.LostLease, "start the container again, and it has another one; to keep this one, reserve it at " +
+		"the DHCP server"},
+	ipam.LANConflict: {ipam.ConflictingLease, "start the container again, and it has another one; see why the DHCP " +
+		"server gave it twice"},
+	ipam.LANUnconfirmed: {ipam.UnconfirmedLease, "see that the DHCP server runs, and that berth edge does"},
+}
+
+// judgeDHCP finds what somebody has, and its DHCP server does not give, or not surely.
+func (c *comparison) judgeDHCP(l *ipam.LeaseInfo) {
+	if l.DHCP == nil || l.Host != c.view.Host {
+		return
+	}
+	is, wrong := dhcpFindings[l.DHCP.State]
+	if !wrong {
+		return
+	}
+	c.add(finding{Finding: ipam.Finding{Kind: is.kind, Space: l.Space, Address: l.Address, Network: l.Network,
+		Owner: cmp.Or(l.Owner, l.Name), Lease: l.ID, Pool: l.Pool, Subnet: l.Subnet, MAC: l.MAC,
+		Detail: fmt.Sprintf("%s of %s is %s (%s): %s", l.Address, holder(l), l.DHCP.State, l.DHCP.Why, is.todo)}})
 }

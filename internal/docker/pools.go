@@ -262,10 +262,11 @@ func (c *comparison) judgeFirewall() {
 			}
 			c.add(finding{thing: n.ID,
 				Finding: ipam.Finding{Kind: ipam.FirewallInWay, Space: seg.space, Network: n.Name, Subnet: seg.cidr,
-					Detail: fmt.Sprintf("the engine filters with nftables, and drops what comes to elastic addresses of the "+
-						"Docker network %s (%s): make it anew with `--opt "+
-						"com.docker.network.bridge.gateway_mode_%s=nat-unprotected`; what its containers send is mapped "+
-						"all the same", n.Name, seg.cidr, family)}})
+					Detail: fmt.Sprintf(
+						"the engine filters with nftables, and drops what comes to elastic addresses of the "+
+							"Docker network %s (%s): make it anew with `--opt "+
+							"com.docker.network.bridge.gateway_mode_%s=nat-unprotected`; what its containers send is mapped "+
+							"all the same", n.Name, seg.cidr, family)}})
 		}
 	}
 }

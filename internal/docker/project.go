@@ -18,6 +18,7 @@ type Project struct {
 	Name      string
 	Directory string         // in which Compose was run; empty: they do not say
 	Files     []string       // of which it was made, as paths; none: they do not say
+	EnvFiles  []string       // of variables that it was told of, as paths
 	Version   string         // of that Compose; empty: they do not say
 	Replicas  map[string]int // the highest number of each service's containers, running or not
 }
@@ -26,7 +27,7 @@ type Project struct {
 const (
 	labelDirectory = "com.docker.compose.project.working_dir"
 	labelFiles     = "com.docker.compose.project.config_files"
-	labelVersion   = "com.docker.compose.version"
+	labelEnvFiles  = "com.docker.compose.project.environment_file"
 )
 
 // Project reads of which files a Compose project was made, and how many replicas its services have. It fails where the
@@ -49,31 +50,31 @@ func (e *Engine) Project(ctx context.Context, name string) (Project, error) {
 		found = true
 		p.Replicas[shown.Service] = max(p.Replicas[shown.Service], shown.Number)
 		if len(p.Files) == 0 {
-			p.Directory, p.Files = madeOf(c)
-			p.Version = c.Labels[labelVersion]
+			p.Directory, p.Files = c.Labels[labelDirectory], pathsOf(c, labelFiles)
+			p.EnvFiles = pathsOf(c, labelEnvFiles)
+			p.Version = c.Labels[LabelVersion]
 		}
 	}
 	if !found {
 		return Project{}, refuse(ipam.ErrNotFound,
 			"the engine has no container of a Compose project %s; `docker ps -a` with the label %s lists those that "+
-				"are there", name, labelProject)
+				"are there", name, LabelProject)
 	}
 	return p, nil
 }
 
-// madeOf is where a container says that Compose made it. docker-compose 1.29 names files beside that directory.
-func madeOf(c *container.Summary) (directory string, files []string) {
-	directory = c.Labels[labelDirectory]
-	for file := range strings.SplitSeq(c.Labels[labelFiles], ",") {
+// pathsOf are the files that a label of a container names. docker-compose 1.29 names them beside its directory.
+func pathsOf(c *container.Summary, label string) (files []string) {
+	for file := range strings.SplitSeq(c.Labels[label], ",") {
 		if file == "" {
 			continue
 		}
 		if !filepath.IsAbs(file) {
-			file = filepath.Join(directory, file)
+			file = filepath.Join(c.Labels[labelDirectory], file)
 		}
 		files = append(files, file)
 	}
-	return directory, files
+	return files
 }
 
 // AdoptProject is the plan of the Docker networks that Compose made for a project, each under the name that Docker has

@@ -51,8 +51,8 @@ func TestAdoptProject(t *testing.T) {
 	}
 }
 
-// TestMadeOf: docker-compose 1.29 names files beside its directory, newer ones by their paths, and others nothing.
-func TestMadeOf(t *testing.T) {
+// TestPathsOf: docker-compose 1.29 names files beside its directory, newer ones by their paths, and others nothing.
+func TestPathsOf(t *testing.T) {
 	for _, c := range []struct {
 		directory, files string
 		want             []string
@@ -62,8 +62,8 @@ func TestMadeOf(t *testing.T) {
 		{"", "", nil},
 	} {
 		made := &container.Summary{Labels: map[string]string{labelDirectory: c.directory, labelFiles: c.files}}
-		if dir, files := madeOf(made); dir != c.directory || !slices.Equal(files, c.want) {
-			t.Errorf("%+v: made in %q of %q", c, dir, files)
+		if files := pathsOf(made, labelFiles); !slices.Equal(files, c.want) {
+			t.Errorf("%+v: made of %q", c, files)
 		}
 	}
 }

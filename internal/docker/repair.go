@@ -57,7 +57,7 @@ func (w *Witness) repairOne(ctx context.Context, f *finding) (bool, error) {
 		return s.ForgetMemory(ctx, ref)
 	case ipam.UncoveredAddress:
 		_, err := s.RequestAddress(ctx,
-			ipam.AddressRequest{Pool: f.Pool, Preferred: f.Address, MAC: f.MAC, Name: f.name})
+			ipam.AddressRequest{Pool: f.Pool, Preferred: f.Address, MAC: f.MAC, Name: f.name, Seen: true})
 		return err == nil, err
 	case ipam.OutdatedLease:
 		return s.ReplaceLease(ctx, ref, ipam.AddressRequest{Pool: f.Pool, MAC: f.MAC, Name: f.name})

@@ -3,6 +3,7 @@ package docker
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"berth/internal/ipam"
@@ -134,6 +135,19 @@ func (r *Roster) Container(name string) (id string, live bool) {
 		id = m.ID
 	}
 	return id, r.live()
+}
+
+// Containers are those whose id begins with some digits, in the order of their ids.
+func (r *Roster) Containers(id string) (all []ipam.Container) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, m := range r.containers {
+		if m.Name != "" && strings.HasPrefix(m.ID, id) {
+			all = append(all, ipam.Container{ID: m.ID, Name: m.Name})
+		}
+	}
+	slices.SortFunc(all, func(a, b ipam.Container) int { return strings.Compare(a.ID, b.ID) })
+	return all
 }
 
 // Newcomer tells which numbers of its service a container of Compose's may stand in for: the lower ones whose container

@@ -22,6 +22,7 @@ type Roster struct {
 	late       time.Time // when an event last came late, with none in time behind it; zero: that is not so
 	networked  time.Time // when the networks were last listed
 	networks   []*ipam.EngineNetwork
+	subnets    map[netip.Prefix][]*ipam.EngineNetwork // the same, by subnet
 	bridges    []ipam.EngineNetwork
 	containers map[string]*member
 	gone       map[string]time.Time            // containers that were destroyed, which an older view may still show
@@ -82,6 +83,7 @@ func NewRoster(now func() time.Time) *Roster {
 func (r *Roster) clear() {
 	r.late, r.networked = time.Time{}, time.Time{}
 	r.networks, r.containers = nil, map[string]*member{}
+	r.subnets = map[netip.Prefix][]*ipam.EngineNetwork{}
 	r.gone, r.strange = map[string]time.Time{}, map[string]*member{}
 	r.lately, r.wants = nil, map[segment][]ipam.Want{}
 	r.names = map[string]int{}
@@ -172,8 +174,12 @@ func (r *Roster) setNetworks(networks, bridges []ipam.EngineNetwork, at time.Tim
 	}
 	r.networked = at
 	r.networks = r.networks[:0]
+	clear(r.subnets)
 	for i := range networks {
 		r.networks = append(r.networks, &networks[i])
+		for _, sub := range networks[i].Subnets {
+			r.subnets[sub.CIDR] = append(r.subnets[sub.CIDR], &networks[i])
+		}
 	}
 	r.bridges = bridges
 	clear(r.wants)

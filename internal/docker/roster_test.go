@@ -428,6 +428,31 @@ func TestDead(t *testing.T) {
 	}
 }
 
+// TestGuessSoon: it is said whether a name may be known in a moment, and where it is no use to wait.
+func TestGuessSoon(t *testing.T) {
+	h := newHall(t)
+	soon := func(want bool) {
+		t.Helper()
+		hint := h.roster.Guess(ipam.Question{Space: "local", CIDR: prefix("10.8.0.0/24")})
+		if hint.Soon != want || hint.Soon && (hint.Name != "" || !hint.Live) {
+			t.Errorf("the hint is %+v", hint)
+		}
+	}
+	soon(false) // nobody follows the engine
+	h.run("begin\nview")
+	soon(true) // who asks was not heard of
+	h.run("create web front")
+	soon(false)
+	h.run("create db front")
+	soon(false) // it is one of two
+	h.roster.Hear(&ipam.EngineNews{At: h.roster.now(), Late: time.Hour})
+	soon(true)
+	h.run("wait 2s")
+	soon(false)
+	h.run("lose")
+	soon(false)
+}
+
 // TestRosterAtOnce: requests ask while events and views come.
 func TestRosterAtOnce(t *testing.T) {
 	h := newHall(t)

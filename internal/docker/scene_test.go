@@ -40,6 +40,8 @@ type scene struct {
 	networks     map[string]string
 	rules        map[planned]*ipam.Network
 	elastic      map[planned]bool
+	mapped       []ipam.ElasticGuest
+	gaps         []ipam.SystemGap
 	cluster      bool
 	partial      error
 }
@@ -124,9 +126,22 @@ func (s *scene) nftables() {
 	s.elastic = map[planned]bool{{"local", "front"}: true}
 }
 
+// maps has an elastic address lead to the container web, which publishes ports.
+func (s *scene) maps(ports ...string) {
+	s.view.Containers[0].Published = ports
+	s.mapped = []ipam.ElasticGuest{{Space: "local", Network: "front", Guest: addr("10.8.0.2"),
+		Elastic: addr("203.0.113.1")}}
+}
+
+// lacks has the container web run without the system address that it is to have.
+func (s *scene) lacks(ports ...string) {
+	s.gaps = []ipam.SystemGap{{Space: "local", Network: "front", Subnet: prefix("10.8.0.0/24"), Guest: addr("10.8.0.2"),
+		Instance: "web", Published: ports}}
+}
+
 func (s *scene) compare() *comparison {
 	rec := &records{leases: s.leases, reservations: s.reservations, networks: s.networks, rules: s.rules,
-		elastic: s.elastic, cluster: s.cluster, partial: s.partial}
+		elastic: s.elastic, mapped: s.mapped, gaps: s.gaps, cluster: s.cluster, partial: s.partial}
 	rec.index(s.attachments, s.view.Host)
 	return compare(&s.view, rec, now)
 }

@@ -14,8 +14,9 @@ type sighted struct {
 	lease     uint64
 	container string // that has it or had it last, by id; empty: none that has one
 	name      string // as it was then
-	seen      bool   // some look has shown it
-	missed    int    // by how many looks, one after the other, it was not shown since
+	mac       ipam.MAC
+	seen      bool // some look has shown it
+	missed    int  // by how many looks, one after the other, it was not shown since
 }
 
 // judge takes in which leases have an endpoint, by a comparison with a view, which counts once. It tells whether a
@@ -69,7 +70,8 @@ func (r *Roster) sights(taken time.Time, c *comparison) map[place]sighted {
 		}
 		m := match{l, sights[0]}
 		if m.certain(taken) || l.Since.Before(taken) {
-			all[at] = sighted{lease: l.ID, container: m.sight.container.ID, name: m.sight.container.Name, seen: true}
+			all[at] = sighted{lease: l.ID, container: m.sight.container.ID, name: m.sight.container.Name,
+				mac: m.sight.endpoint.MAC, seen: true}
 		}
 	}
 	return all
@@ -84,7 +86,7 @@ func (r *Roster) Endpoint(lease ipam.LeaseRef, since time.Time) (word ipam.Sight
 	if s.lease != lease.ID {
 		s = sighted{}
 	}
-	word.Container = s.name
+	word.Container, word.MAC = s.name, s.mac
 	if m := r.containers[s.container]; m != nil && m.Name != "" {
 		word.Container = m.Name
 	}

@@ -17,7 +17,7 @@ func (tn *town) word(a netip.Addr) ipam.Sighting {
 
 func (tn *town) wantWord(when string, a netip.Addr, want ipam.Sight, container string) {
 	tn.t.Helper()
-	if got := tn.word(a); got != (ipam.Sighting{Sight: want, Container: container}) {
+	if got := tn.word(a); got.Sight != want || got.Container != container {
 		tn.t.Errorf("%s: %+v, want %d %q", when, got, want, container)
 	}
 }

@@ -23,7 +23,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("the lease is called %q", l.Name)
 	}
 	want := &ipam.SeenBy{Container: "web", ID: "id-web", Project: "shop", Service: "web", State: "running",
-		Network: "front"}
+		MAC: ipam.MAC{2, 0, 0, 0, 0, 1}, Network: "front"}
 	if diff := cmp.Diff(want, tn.w.SeenBy("local", a, l.ID)); diff != "" {
 		t.Errorf("seen by (-want +got):\n%s", diff)
 	}

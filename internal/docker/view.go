@@ -175,24 +175,33 @@ func showNetwork(n *network.Network) ipam.EngineNetwork {
 
 // The labels that say what a container is to Compose, and that it is a swarm's.
 const (
-	labelProject = "com.docker.compose.project"
-	labelService = "com.docker.compose.service"
-	labelNumber  = "com.docker.compose.container-number"
-	labelOneOff  = "com.docker.compose.oneoff"
-	LabelTask    = "com.docker.swarm.task.id"
+	ComposeLabels = "com.docker.compose." // they begin so
+
+	LabelProject = ComposeLabels + "project"
+	LabelService = ComposeLabels + "service"
+	LabelNumber  = ComposeLabels + "container-number"
+	LabelOneOff  = ComposeLabels + "oneoff"
+	LabelHash    = ComposeLabels + "config-hash" // of what it was made of
+	LabelVersion = ComposeLabels + "version"     // of the Compose that made it
+
+	LabelTask = "com.docker.swarm.task.id"
+
+	// LabelMade is our own, by which a deploy knows of what a container was made where Compose's hash does not say:
+	// since version 2 that holds the ids of the containers with which a service shares, and is told without them.
+	LabelMade = "berth.config-hash"
 )
 
 // showContainer leaves out the endpoints. What `docker compose run` makes has the number of a replica, and is none.
 func showContainer(c *container.Summary) *ipam.EngineContainer {
-	shown := &ipam.EngineContainer{ID: c.ID, State: string(c.State), Project: c.Labels[labelProject],
-		Service: c.Labels[labelService]}
+	shown := &ipam.EngineContainer{ID: c.ID, State: string(c.State), Project: c.Labels[LabelProject],
+		Service: c.Labels[LabelService]}
 	for _, name := range c.Names {
 		if name = strings.TrimPrefix(name, "/"); !strings.Contains(name, "/") { // others are those of legacy links
 			shown.Name = name
 		}
 	}
-	if oneOff, _ := strconv.ParseBool(c.Labels[labelOneOff]); !oneOff {
-		number, _ := strconv.Atoi(c.Labels[labelNumber])
+	if oneOff, _ := strconv.ParseBool(c.Labels[LabelOneOff]); !oneOff {
+		number, _ := strconv.Atoi(c.Labels[LabelNumber])
 		shown.Number = max(number, 0)
 	}
 	shown.Published = publishedBy(c)

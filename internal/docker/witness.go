@@ -3,7 +3,9 @@ package docker
 import (
 	"context"
 	"iter"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -88,7 +90,8 @@ type Witness struct {
 	listening int // how many have begun to tell what they hear of an engine; the last one counts
 	seen      map[place]seenLease
 	state     ipam.WitnessState
-	answered  time.Time // when it was read last, by the clock of the machine
+	last      *ipam.CheckReport // of the last check; nil: there was none
+	answered  time.Time         // when it was read last, by the clock of the machine
 }
 
 // seenLease is who has a lease.
@@ -150,13 +153,28 @@ func (w *Witness) State() ipam.WitnessState {
 	return state
 }
 
+// Report is what the last check came to, of whoever asked for it; nothing is asked for it. Before the first one it has
+// not been taken.
+func (w *Witness) Report() ipam.CheckReport {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if w.last == nil {
+		return ipam.CheckReport{Host: w.cfg.Host, Engine: w.state.Engine, Trouble: w.state.Detail,
+			Findings: []ipam.Finding{}, Counts: map[ipam.FindingKind]int{}}
+	}
+	r := *w.last
+	r.Engine = w.state.Engine
+	r.Findings, r.Counts = slices.Clone(r.Findings), maps.Clone(r.Counts)
+	return r
+}
+
 // publish lets others see who has which lease.
 func (w *Witness) publish(matches []match) {
 	seen := make(map[place]seenLease, len(matches))
 	for _, m := range matches {
 		c := m.sight.container
 		seen[place{m.lease.Space, m.lease.Address}] = seenLease{m.lease.ID, ipam.SeenBy{Container: c.Name, ID: c.ID,
-			Project: c.Project, Service: c.Service, State: c.State, Network: m.sight.network.Name}}
+			Project: c.Project, Service: c.Service, State: c.State, MAC: m.sight.endpoint.MAC, Network: m.sight.network.Name}}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -137,6 +137,10 @@ func (ep *Endpoint) asking(addrs []netip.Addr) *network.EndpointSettings {
 	return s
 }
 
+// Asking are the endpoint's own settings with other addresses to ask for, for whoever puts the container on a network
+// that is made anew.
+func (ep *Endpoint) Asking(addrs []netip.Addr) *network.EndpointSettings { return ep.asking(addrs) }
+
 // Command is what a person types to put the container back on its network, where it asks for the addresses.
 func (ep *Endpoint) Command(addrs []netip.Addr) string {
 	s := ep.asking(addrs)

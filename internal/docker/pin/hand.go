@@ -28,13 +28,17 @@ type Hand struct {
 	speaks int            // the minor version of the newest API that the engine speaks
 }
 
-// handing lets through to the engine what reads, and what connects a container to a network or disconnects it.
-type handing struct{ docker.Reading }
+// handing lets through to the engine what reads, and what connects a container to a network or disconnects it; and what
+// whoever opened it needs besides.
+type handing struct {
+	docker.Reading
+	also func(*http.Request) bool
+}
 
 var placing = regexp.MustCompile(`^(/v[0-9.]+)?/networks/[^/]+/(connect|disconnect)$`)
 
 func (h *handing) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method == http.MethodPost && placing.MatchString(req.URL.Path) {
+	if req.Method == http.MethodPost && placing.MatchString(req.URL.Path) || h.also(req) {
 		return h.Base.RoundTrip(req)
 	}
 	return h.Reading.RoundTrip(req)
@@ -42,6 +46,11 @@ func (h *handing) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // OpenHand returns the engine that listens at a URL, as docker.Open does. It connects to nothing yet.
 func OpenHand(host string) (*Hand, error) {
+	return OpenWider(host, func(*http.Request) bool { return false })
+}
+
+// OpenWider is OpenHand for a room that lets through some more requests.
+func OpenWider(host string, also func(*http.Request) bool) (*Hand, error) {
 	if host == "" {
 		host = docker.DefaultHost
 	}
@@ -51,7 +60,7 @@ func OpenHand(host string) (*Hand, error) {
 	}
 	base := &http.Transport{DialContext: dial, DisableCompression: true, MaxIdleConns: 1,
 		IdleConnTimeout: 30 * time.Second}
-	return &Hand{host: host, transport: &handing{docker.Reading{Base: base}}}, nil
+	return &Hand{host: host, transport: &handing{docker.Reading{Base: base}, also}}, nil
 }
 
 // Close ends the connections that are not in use.
@@ -71,6 +80,9 @@ func (h *Hand) TakesAnyAddress(ctx context.Context) (bool, error) {
 	defer h.mu.Unlock()
 	return h.speaks >= firstTakingAny, err
 }
+
+// API is the client of the version that is agreed upon.
+func (h *Hand) API(ctx context.Context) (*client.Client, error) { return h.agree(ctx) }
 
 // agree is a client of the version that the engine and this package know, and in which MACs are told.
 func (h *Hand) agree(ctx context.Context) (*client.Client, error) {

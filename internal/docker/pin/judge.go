@@ -68,7 +68,7 @@ func (f *pinning) judge(c *ipam.EngineContainer, ep *ipam.EngineEndpoint, n *ipa
 		Addresses: []netip.Addr{}, Asked: append([]netip.Addr{}, ep.Wanted...), Reservation: []Kept{}}}
 	for _, own := range n.Subnets {
 		if sub := s.subnet(own.CIDR); sub != nil && s.pin.Planned == "" {
-			s.pin.Planned, s.pin.PlannedID = sub.NetworkName, sub.Network.String()
+			s.pin.Planned, s.pin.PlannedID = sub.Network, sub.NetworkID.String()
 		}
 	}
 	s.pin.Owner = s.owner()
@@ -143,7 +143,7 @@ func (s *seat) subnet(cidr netip.Prefix) *ipam.SubnetInfo {
 		if sub.CIDR != cidr || len(sub.Attachments) == 0 {
 			continue
 		}
-		if named != "" && (sub.NetworkName == named || sub.Network.String() == named) {
+		if named != "" && (sub.Network == named || sub.NetworkID.String() == named) {
 			return sub
 		}
 		if named == "" && sub.Space == orLocal(space) {
@@ -229,7 +229,7 @@ func (s *seat) address(sub *ipam.SubnetInfo) (addr netip.Addr, refusal string) {
 	}
 	return netip.Addr{}, fmt.Sprintf("%s does not run, and nothing is reserved or remembered for it in %s: start "+
 		"it, and pin it then, or say its address with "+
-		"`berth reservation add %s --owner %s --ip ADDRESS`", s.c.Name, sub.CIDR, sub.NetworkName, s.pin.Owner)
+		"`berth reservation add %s --owner %s --ip ADDRESS`", s.c.Name, sub.CIDR, sub.Network, s.pin.Owner)
 }
 
 // has refuses what a running container shows as its own and is somebody else's.

@@ -34,7 +34,7 @@ func (s *seat) mine(sub *ipam.SubnetInfo, owner string) bool {
 	switch {
 	case owner == "":
 		return false
-	case s.means(sub.Network.String(), owner):
+	case s.means(sub.NetworkID.String(), owner):
 		return true
 	case s.ep.MAC != (ipam.MAC{}) && owner == s.ep.MAC.String():
 		return true
@@ -60,7 +60,7 @@ func (s *seat) memory(sub *ipam.SubnetInfo) (last *ipam.LeaseInfo) {
 		if l.Subnet != sub.CIDR || l.Space != sub.Space || l.Released.IsZero() {
 			continue
 		}
-		if l.Name == "" || !s.means(sub.Network.String(), l.Name) {
+		if l.Name == "" || !s.means(sub.NetworkID.String(), l.Name) {
 			continue
 		}
 		if last == nil || last.Released.Before(l.Released) {
@@ -97,7 +97,7 @@ func (s *seat) reserve(sub *ipam.SubnetInfo, addr netip.Addr) (refusal string) {
 				"or start %s with another address", addr, s.c.Name, r.Owner, r.Network, r.Network, r.Owner, addr,
 				s.c.Name)
 		}
-		s.pin.Reservation = append(s.pin.Reservation, Kept{r.Network, r.Owner, addr})
+		s.pin.Reservation = append(s.pin.Reservation, Kept{r.Network, r.NetworkID, r.Owner, addr})
 		return ""
 	}
 	if r := s.reservation(sub); r != nil {
@@ -117,12 +117,13 @@ func (s *seat) reserve(sub *ipam.SubnetInfo, addr netip.Addr) (refusal string) {
 
 // edit reserves an address in the lowest free slot of its owner on the network. It says again what the owner has
 // there: the slots of an interface are said without gaps. What its container holds is reserved whatever name the
-// lease has: engines before v29 tell none.
+// lease has: engines before v29 tell none. It names the network by its id: those of a Docker network of both families
+// have one name.
 func (s *seat) edit(sub *ipam.SubnetInfo, addr netip.Addr) *ipam.AddReservation {
-	add := &ipam.AddReservation{Network: sub.NetworkName, Owner: s.pin.Owner, Force: s.pin.Runs(),
+	add := &ipam.AddReservation{Network: sub.NetworkID.String(), Owner: s.pin.Owner, Force: s.pin.Runs(),
 		Automatic: s.automatic(sub, addr)}
 	for _, r := range s.rec.Reservations {
-		if r.Network != sub.NetworkName || r.Space != sub.Space || r.Replaced {
+		if r.NetworkID != sub.NetworkID || r.Replaced {
 			continue
 		}
 		if !r.Address.IsValid() || !s.mine(sub, r.Owner) {
@@ -132,7 +133,7 @@ func (s *seat) edit(sub *ipam.SubnetInfo, addr netip.Addr) *ipam.AddReservation 
 		add.Automatic = add.Automatic && r.Kind == ipam.Automatic
 		add.Wishes = append(add.Wishes, ipam.Wish{Slot: r.Slot, Address: r.Address})
 	}
-	key := sub.NetworkName + "\x00" + add.Owner
+	key := add.Network + "\x00" + add.Owner
 	add.Wishes = append(add.Wishes, s.wished[key]...)
 	wish := ipam.Wish{Address: addr}
 	for slices.ContainsFunc(add.Wishes, func(w ipam.Wish) bool { return w.Slot == wish.Slot }) {
@@ -147,7 +148,7 @@ func (s *seat) edit(sub *ipam.SubnetInfo, addr netip.Addr) *ipam.AddReservation 
 // automatic tells whether the reservation is one that Berth chose: what no user asked for, outside of the bands
 // that are for people.
 func (s *seat) automatic(sub *ipam.SubnetInfo, addr netip.Addr) bool {
-	if n := s.types[sub.Network.String()]; n != nil && n.Type == ipam.VIP.String() {
+	if n := s.types[sub.NetworkID.String()]; n != nil && n.Type == ipam.VIP.String() {
 		return false
 	}
 	if slices.ContainsFunc(sub.Static, func(r ipam.Range) bool { return r.Contains(addr) }) {

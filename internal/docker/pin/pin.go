@@ -47,9 +47,10 @@ type Pin struct {
 
 // Kept is an address that is reserved for the owner of a container.
 type Kept struct {
-	Network string     `json:"network"` // Berth's
-	Owner   string     `json:"owner"`
-	Address netip.Addr `json:"address"`
+	Network   string     `json:"network"` // Berth's
+	NetworkID ipam.ID    `json:"network_id"`
+	Owner     string     `json:"owner"`
+	Address   netip.Addr `json:"address"`
 }
 
 // Runs tells whether the container has its network at this moment, and loses it for a moment when the endpoint is

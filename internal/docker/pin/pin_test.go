@@ -30,7 +30,7 @@ func newPinScene(t *testing.T) *pinScene {
 		return id
 	}
 	sub := func(cidr netip.Prefix) ipam.SubnetInfo {
-		return ipam.SubnetInfo{NetworkName: "front",
+		return ipam.SubnetInfo{Network: "front", NetworkID: id(1),
 			Subnet: ipam.Subnet{Network: id(1), Space: "local", CIDR: cidr, Attachments: []ipam.ID{id(9)}}}
 	}
 	return &pinScene{pool: id(9),
@@ -83,7 +83,8 @@ func (s *pinScene) reserved(addr, owner string) *ipam.ReservationInfo {
 		cidr = pinCIDR6
 	}
 	s.rec.Reservations = append(s.rec.Reservations,
-		ipam.ReservationInfo{Owner: owner, Address: a, Space: "local", Network: "front", Subnet: cidr})
+		ipam.ReservationInfo{Owner: owner, Address: a, Space: "local", Network: "front",
+			NetworkID: s.rec.Subnets[0].NetworkID, Subnet: cidr})
 	return &s.rec.Reservations[len(s.rec.Reservations)-1]
 }
 

@@ -1,0 +1,19 @@
+package leave
+
+import "testing"
+
+// TestSeatHas: a container that is being taken off is known by the name of its endpoint, and a stranger is not.
+func TestSeatHas(t *testing.T) {
+	s := Seat{ID: "c0ffee", Container: "web"}
+	for _, c := range []struct {
+		id, name string
+		want     bool
+	}{
+		{"c0ffee", "web", true}, {"c0ffee", "renamed", true}, {"ep-5ea1", "web", true},
+		{"ep-5ea1", "stranger", false}, {"decade", "web", false},
+	} {
+		if got := s.has(c.id, c.name); got != c.want {
+			t.Errorf("%s %s: %v", c.id, c.name, got)
+		}
+	}
+}
