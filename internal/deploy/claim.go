@@ -18,8 +18,10 @@ type Plan struct {
 	project  *Project
 	networks map[string]*network
 	claims   []*claim
+	terms    map[string]*terms // of the services
 	elastic  []elasticClaim    // elastic.go
 	left     map[string]string // networks that are left alone, by key, and why
+	moves    bool              // Mapping.Moves
 }
 
 // claim is what one owner wants on one network, which is one reservation of one or two addresses (BO-6).
@@ -29,44 +31,40 @@ type claim struct {
 	on      *network
 	wishes  []ipam.Wish
 	shared  bool // the owner is one of several replicas, all of which share what a file says
+	number  int  // of the replica, from 0 on
+	dealt   bool // it has one of the addresses that x-berth deals (static.go)
 	has     []netip.Addr
 }
 
-// Plan works out what the services want of the planned networks. Its refusals say which part of the files is at fault.
+// Plan works out what the services want of the planned networks. Its error joins all that is wrong, each a Problem with
+// its place (BD-2, BD-4); the plan beside it has what is right, so that it can be tried as well. Never make that one.
 func (p *Project) Plan(m Mapping, planned []ipam.NetworkInfo) (*Plan, error) {
-	networks, left, err := p.networks(m, planned)
-	if err != nil {
-		return nil, err
-	}
-	plan := &Plan{project: p, networks: networks, left: left}
+	var found problems
+	plan := &Plan{project: p, terms: p.terms(&found), moves: m.Moves}
+	plan.networks, plan.left = p.networks(m, planned, &found)
 	for _, name := range p.services() {
 		service := p.compose.Services[name]
+		dealt := plan.deal(&service, &found)
 		for _, key := range slices.Sorted(maps.Keys(service.Networks)) {
-			if networks[key] == nil {
-				continue
-			}
-			if err := plan.claim(&service, networks[key]); err != nil {
-				return nil, err
+			if on := plan.networks[key]; on != nil {
+				plan.claim(&service, on, dealt[key], &found)
 			}
 		}
-		if err := plan.claimElastic(&service); err != nil {
-			return nil, err
-		}
+		found.add(plan.claimElastic(&service))
 	}
-	if err := plan.checkOwners(); err != nil {
-		return nil, err
-	}
-	if len(plan.claims) == 0 {
-		return nil, plan.nothing()
+	plan.checkOwners(&found)
+	plan.checkTwice(&found)
+	if len(plan.claims) == 0 && len(found.all) == 0 {
+		found.add(plan.nothing())
 	}
 	// Addresses that a file names come first, so that none of them is chosen for somebody else (BO-10).
 	slices.SortStableFunc(plan.claims, func(a, b *claim) int { return cmp.Compare(b.given(), a.given()) })
-	return plan, nil
+	return plan, found.err()
 }
 
 // checkOwners refuses two claims that would come to one reservation: of two services with one container_name, and of a
 // service that is on two Docker networks of one planned network (BO-6).
-func (p *Plan) checkOwners() error {
+func (p *Plan) checkOwners(found *problems) {
 	type place struct {
 		owner   string
 		network ipam.ID
@@ -78,15 +76,15 @@ func (p *Plan) checkOwners() error {
 		case other == nil:
 			there[at] = c
 		case other.service != c.service:
-			return fmt.Errorf("the services %s and %s have the same container_name, %s", other.service, c.service,
-				c.owner)
+			found.add(p.project.problem(path{"services", c.service, "container_name"},
+				"the services %s and %s have the same container_name, %s", other.service, c.service, c.owner))
 		default:
-			return fmt.Errorf("services.%s is on the networks %s and %s, which are on one planned network, %s; an "+
-				"owner has one reservation there, so plan a network for each",
-				c.service, other.on.key, c.on.key, c.on.planned.Name)
+			found.add(p.project.problem(path{"services", c.service, "networks", c.on.key},
+				"services.%s is on the networks %s and %s, which are on one planned network, %s; an owner has one "+
+					"reservation there, so plan a network for each",
+				c.service, other.on.key, c.on.key, c.on.planned.Name))
 		}
 	}
-	return nil
 }
 
 // nothing is the refusal of a project of which Berth gives no address.
@@ -109,38 +107,39 @@ func (p *Plan) notes() (all []string) {
 	return all
 }
 
-// claim adds what a service wants on a network, for each of its replicas.
-func (p *Plan) claim(service *types.ServiceConfig, on *network) error {
-	replicas := service.GetScale()
+// claim adds what a service wants on a network, for each of its replicas, to which the files dealt addresses there.
+func (p *Plan) claim(service *types.ServiceConfig, on *network, dealt dealt, found *problems) {
+	replicas, at := service.GetScale(), path{"services", service.Name}
 	if replicas > maxReplicas {
-		return fmt.Errorf("services.%s has %d replicas; at most %d are possible", service.Name, replicas, maxReplicas)
+		found.add(p.project.problem(at, "services.%s has %d replicas; at most %d are possible", service.Name, replicas,
+			maxReplicas))
+		return
 	}
-	wishes, err := on.wishes(service.Name, service.Networks[on.key])
-	if err != nil {
-		return err
-	}
-	if given := (&claim{wishes: wishes}).given(); given > 0 && replicas > 1 {
-		return fmt.Errorf("services.%s has %d replicas, and an address for one of them on the network %s; leave the "+
-			"address out, or make a service of each replica",
-			service.Name, replicas, on.key)
+	given := p.given(service, on, found)
+	if len(given) > 0 && replicas > 1 {
+		found.add(p.project.problem(at.with("networks", on.key), "services.%s has %d replicas, and an address for one of "+
+			"them on the network %s; leave the address out, or give each its own with %s: {%s: [IP, ...]}",
+			service.Name, replicas, on.key, extension, keyAddresses))
+		return
 	}
 	for number := range replicas {
 		owner := p.project.owner(service, number+1)
 		if err := ipam.CheckOwner(owner); err != nil {
-			return fmt.Errorf("services.%s: %w", service.Name, err)
+			found.add(p.project.problem(at, "services.%s: %w", service.Name, err))
+			return
 		}
-		p.claims = append(p.claims,
-			&claim{service: service.Name, owner: owner, on: on, wishes: wishes, shared: replicas > 1})
+		p.claims = append(p.claims, &claim{service: service.Name, owner: owner, on: on, shared: replicas > 1,
+			number: number, wishes: on.wishes(given, dealt, number), dealt: len(dealt) > 0})
 	}
-	return nil
 }
 
-// wishes are for one address of each subnet that the Docker network has: the one that the file gives, or any.
-func (n *network) wishes(service string, says *types.ServiceNetworkConfig) (all []ipam.Wish, err error) {
-	if says == nil {
-		says = &types.ServiceNetworkConfig{}
-	}
+// given are the addresses that the files give a service on a network, by family.
+func (p *Plan) given(service *types.ServiceConfig, on *network, found *problems) map[int]netip.Addr {
 	given := map[int]netip.Addr{}
+	says := service.Networks[on.key]
+	if says == nil {
+		return given
+	}
 	for _, own := range []struct {
 		family int
 		text   string
@@ -148,19 +147,36 @@ func (n *network) wishes(service string, says *types.ServiceNetworkConfig) (all 
 		if own.text == "" {
 			continue
 		}
-		if given[own.family], err = n.own(own.family, own.text); err != nil {
-			return nil, fmt.Errorf("services.%s.networks.%s.ipv%d_address is %q: %w", service, n.key, own.family,
-				own.text, err)
+		at := addressPath(service.Name, on.key, own.family)
+		addr, err := on.own(own.family, own.text)
+		if err != nil {
+			found.add(p.project.problem(at, "%s is %q: %w", at, own.text, err))
+			continue
 		}
+		given[own.family] = addr
 	}
+	return given
+}
+
+// addressPath is where the files give a service its address of a family.
+func addressPath(service, network string, family int) path {
+	return path{"services", service, "networks", network, fmt.Sprintf("ipv%d_address", family)}
+}
+
+// wishes are for one address of each subnet that the Docker network has: the one that the file gives, or any.
+func (n *network) wishes(given map[int]netip.Addr, dealt dealt, number int) (all []ipam.Wish) {
 	for _, subnet := range n.subnets {
-		w := ipam.Wish{Slot: len(all), Address: given[familyOf(subnet.Addr())]}
+		family := familyOf(subnet.Addr())
+		w := ipam.Wish{Slot: len(all), Address: given[family]}
+		if addrs := dealt[family]; number < len(addrs) {
+			w.Address = addrs[number]
+		}
 		if !w.Address.IsValid() {
 			w.Subnet, w.Pool = subnet.String(), n.pool
 		}
 		all = append(all, w)
 	}
-	return all, nil
+	return all
 }
 
 // own reads an address that the file gives a service. Whether the planned network has it is for the daemon to say.
@@ -203,7 +219,7 @@ func (p *Plan) Edits() []ipam.Edit {
 	only := p.only()
 	for i, c := range p.claims {
 		edits[i] = &ipam.AddReservation{Network: c.on.planned.ID.String(), Owner: c.owner, Wishes: c.wishes,
-			Replace: true, Only: only[c.owner]}
+			Replace: true, Only: only[c.owner], Moves: p.moves}
 	}
 	return edits
 }
@@ -230,16 +246,56 @@ func (p *Plan) unsure(service string) bool {
 	return false
 }
 
-// Where says which part of the files an edit is for.
+// Where says which part of the files an edit is for, with its place.
 func (p *Plan) Where(edit int) string {
-	if edit -= len(p.claims); edit > 0 && edit <= len(p.elastic) {
-		return p.project.placeOf(p.elastic[edit-1].service, keyElastic)
-	}
-	if edit >= 0 {
+	at, text := p.edited(edit)
+	if at == nil {
 		return ""
 	}
-	edit += len(p.claims)
-	return fmt.Sprintf("service %s, network %s", p.claims[edit].service, p.claims[edit].on.key)
+	if file, line := p.project.place(at); file != "" {
+		return fmt.Sprintf("%s:%d: %s", file, line, text)
+	}
+	return text
+}
+
+// Problem is the refusal of an edit as a problem of the files, with its place.
+func (p *Plan) Problem(edit int, err error) error {
+	at, text := p.edited(edit)
+	if at == nil {
+		return err
+	}
+	if edit < len(p.claims) {
+		text = fmt.Sprintf("%s on networks.%s", p.claims[edit].owner, p.claims[edit].on.key)
+	}
+	return p.project.problem(at, "%s: %w", text, err)
+}
+
+// edited is what an edit is for: the path of what asks for it, and how a person calls that. Of one for the project as a
+// whole there is no path.
+func (p *Plan) edited(edit int) (at path, text string) {
+	if own := edit - len(p.claims); own >= 0 {
+		if own == 0 || own > len(p.elastic) {
+			return nil, ""
+		}
+		at = p.terms[p.elastic[own-1].service].lines[keyElastic]
+		return at, at.String()
+	}
+	c := p.claims[edit]
+	return p.asks(c), fmt.Sprintf("service %s, network %s", c.service, c.on.key)
+}
+
+// asks is where the files ask for what a claim wants: the address that it names, or else the service.
+func (p *Plan) asks(c *claim) path {
+	if c.given() == 0 {
+		return path{"services", c.service}
+	}
+	i := slices.IndexFunc(c.wishes, func(w ipam.Wish) bool { return w.Address.IsValid() })
+	addr := c.wishes[i].Address
+	if c.dealt {
+		t := p.terms[c.service]
+		return t.lines[keyAddresses].with(fmt.Sprint(slices.Index(t.addresses, addr)))
+	}
+	return addressPath(c.service, c.on.key, familyOf(addr))
 }
 
 // Grant takes what the edits came to.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/compose-spec/compose-go/v2/types"
 )
@@ -15,7 +16,29 @@ type Service struct {
 	Name      string
 	Image     string // as the files name it; empty: it is built
 	Update    Update
+	Needs     []string   // the services that it depends on
+	Shares    []string   // those without whose containers its own cannot run: their network, or volumes (volumes_from)
+	Worker    bool       // it runs to its end in each deploy, and is deleted then (BD-6)
+	Once      bool       // it runs to its end, which another service waits for, and stays there
+	Drain     *Hook      // is run in a container before it is stopped
+	Snapshot  *Hook      // is run on the host after that
+	Mounts    []Mount    // of volumes with names
+	Ports     []string   // that it publishes on the host
+	Container string     // its container_name
 	Instances []Instance // by number
+}
+
+// Hook is a command that belongs to the exchange of an instance.
+type Hook struct {
+	Command []string      `json:"command"`
+	Timeout time.Duration `json:"timeout"`
+}
+
+// Mount is a volume in the containers of a service.
+type Mount struct {
+	Key    string `json:"key"`    // in the files
+	Volume string `json:"volume"` // as the engine calls it
+	Target string `json:"target"` // the path in the container
 }
 
 // Instance is one container that the files describe.
@@ -38,13 +61,59 @@ type Place struct {
 func (p *Plan) Services() (all []Service) {
 	for _, name := range p.project.inOrder() {
 		service := p.project.compose.Services[name]
-		one := Service{Name: name, Image: service.Image, Update: updateOf(&service)}
+		t := p.terms[name]
+		one := Service{Name: name, Image: service.Image, Update: t.update,
+			Needs:  slices.Sorted(slices.Values(service.GetDependencies())),
+			Shares: shares(&service), Mounts: p.project.mounts(&service), Container: service.ContainerName,
+			Worker: t.isWorker(), Once: p.project.endsFor(name), Drain: t.drain, Snapshot: t.snap}
+		for _, port := range service.Ports {
+			if port.Published != "" {
+				one.Ports = append(one.Ports, port.Published)
+			}
+		}
 		for number := range service.GetScale() {
 			owner := p.project.owner(&service, number+1)
 			one.Instances = append(one.Instances, Instance{Owner: owner, Number: number + 1, On: p.places(name, owner)})
 		}
 		all = append(all, one)
 	}
+	return all
+}
+
+// endsFor tells whether another service waits for a service to run to its end.
+func (p *Project) endsFor(name string) bool {
+	for _, service := range p.compose.Services {
+		if service.DependsOn[name].Condition == types.ServiceConditionCompletedSuccessfully {
+			return true
+		}
+	}
+	return false
+}
+
+// shares are the services whose network, processes or volumes a service's containers use.
+func shares(service *types.ServiceConfig) (all []string) {
+	for _, mode := range []string{service.NetworkMode, service.Pid, service.Ipc} {
+		if name, is := strings.CutPrefix(mode, types.ServicePrefix); is {
+			all = append(all, name)
+		}
+	}
+	for _, from := range service.VolumesFrom {
+		if name, _, _ := strings.Cut(from, ":"); !strings.HasPrefix(from, types.ContainerPrefix) {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// mounts are the volumes with names that a service uses, by the names that the engine has for them.
+func (p *Project) mounts(service *types.ServiceConfig) (all []Mount) {
+	for _, v := range service.Volumes {
+		if v.Type == types.VolumeTypeVolume && v.Source != "" {
+			all = append(all, Mount{Key: v.Source, Volume: p.compose.Volumes[v.Source].Name, Target: v.Target})
+		}
+	}
+	slices.SortFunc(all, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
 	return all
 }
 

@@ -30,7 +30,8 @@ type Source struct {
 // Project is a Compose project as its files describe it.
 type Project struct {
 	compose *types.Project
-	version string // of the first file; empty: it has none
+	version string     // of the first file; empty: it has none
+	texts   []fileText // for places; nil: they were not read yet
 }
 
 // marker begins each override, by which it is told from what a person wrote.
@@ -87,7 +88,7 @@ func Load(ctx context.Context, from Source) (*Project, error) {
 		}
 	}
 	if p.compose, err = options.LoadProject(ctx); err != nil {
-		return nil, err
+		return nil, p.refused(options.ConfigPaths, err)
 	}
 	return p, p.scale(from.Scale)
 }

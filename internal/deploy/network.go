@@ -22,6 +22,8 @@ type Mapping struct {
 	// ones of these names; AdoptedBy is the IPAM driver that they get.
 	Adopted   map[string]string
 	AdoptedBy string
+	// Moves has a deploy give other addresses for those that may not be given any more (BO-9).
+	Moves bool
 	// Merges tells that the project's Compose is one of v2 or later, which merges the descriptions of a network.
 	Merges bool
 }
@@ -48,12 +50,12 @@ func (m Mapping) isBerth(driver string) bool {
 
 // networks finds the networks on which Berth gives the addresses, by key. Of others that may be meant, left tells why
 // they are left alone.
-func (p *Project) networks(m Mapping,
-	plan []ipam.NetworkInfo) (found map[string]*network, left map[string]string, err error) {
+func (p *Project) networks(m Mapping, plan []ipam.NetworkInfo,
+	problems *problems) (found map[string]*network, left map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(m.Networks)) {
 		if _, ok := p.compose.Networks[key]; !ok {
-			return nil, nil, fmt.Errorf("the project %s has no network %q; it has %s", p.Name(), key,
-				strings.Join(slices.Sorted(maps.Keys(p.compose.Networks)), ", "))
+			problems.add(fmt.Errorf("the project %s has no network %q; it has %s", p.Name(), key,
+				strings.Join(slices.Sorted(maps.Keys(p.compose.Networks)), ", ")))
 		}
 	}
 	found, left = map[string]*network{}, map[string]string{}
@@ -63,17 +65,17 @@ func (p *Project) networks(m Mapping,
 			continue
 		}
 		note, err := n.find(m, plan)
-		if err != nil {
-			return nil, nil, err
-		}
-		if note != "" {
+		switch {
+		case err != nil:
+			problems.add(p.problem(path{"networks", key}, "%w", err))
+			left[key] = err.Error()
+		case note != "":
 			left[key] = note
-		}
-		if n.planned != nil {
+		case n.planned != nil:
 			found[key] = n
 		}
 	}
-	return found, left, nil
+	return found, left
 }
 
 // uses tells whether a service is on a network.

@@ -86,19 +86,20 @@ func sharedComment(claims []*claim) string {
 		"elsewhere one of the pool:"}
 	for _, c := range claims {
 		replicas[c.owner] = true
-		lines = append(lines, fmt.Sprintf("  %s on %s: %s", c.owner, c.on.key, join(c.has)))
+		lines = append(lines, fmt.Sprintf("  %s on %s: %s", c.owner, c.on.key, Listed(c.has, ", ")))
 	}
 	lines[0] = fmt.Sprintf("Its %d replicas share what a Compose file says, so that nothing is fixed here.",
 		len(replicas))
 	return "# " + strings.Join(lines, "\n# ")
 }
 
-func join(addrs []netip.Addr) string {
+// Listed writes addresses one behind the other.
+func Listed(addrs []netip.Addr, between string) string {
 	all := make([]string, len(addrs))
 	for i, a := range addrs {
 		all[i] = a.String()
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(all, between)
 }
 
 // described are the networks whose subnets the files do not name.

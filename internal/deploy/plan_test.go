@@ -195,12 +195,13 @@ func owners(edits []ipam.Edit) (all []string) {
 
 // BO-10: addresses that a file gives are asked for before any is chosen; each is named after its service (BO-5).
 func TestGivenFirst(t *testing.T) {
-	plan, err := load(t, file(t, `
+	source := file(t, `
 services:
   a: {image: x, networks: [front]}
   b: {image: x, networks: {front: {ipv4_address: 10.8.0.10}}}
 networks: {front: {ipam: {driver: berth, options: {network: front, pool: web}}}}
-`)).Plan(Mapping{}, planned())
+`)
+	plan, err := load(t, source).Plan(Mapping{}, planned())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +215,7 @@ networks: {front: {ipam: {driver: berth, options: {network: front, pool: web}}}}
 	if d := cmp.Diff(want, plan.Edits(), cmp.Comparer(func(a, b ipam.Wish) bool { return a == b })); d != "" {
 		t.Errorf("what is asked for differs:\n%s", d)
 	}
-	if got := plan.Where(0); got != "service b, network front" {
+	if got := plan.Where(0); got != source.Files[0]+":4: service b, network front" {
 		t.Errorf("the first edit is for %s", got)
 	}
 	if err := plan.Grant(nil); err == nil {

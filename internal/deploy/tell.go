@@ -42,8 +42,8 @@ func (p *Plan) Kept(reserved []ipam.ReservationInfo) (lines []string) {
 	}
 	kept := group(reserved, func(r *ipam.ReservationInfo) bool { return r.Replaced && has[r.Owner] != nil })
 	for _, at := range kept.order {
-		lines = append(lines, fmt.Sprintf("%s keeps %s on %s until it runs with %s", at.owner, join(kept.addrs[at]),
-			at.network, join(has[at.owner])))
+		lines = append(lines, fmt.Sprintf("%s keeps %s on %s until it runs with %s", at.owner, Listed(kept.addrs[at], ", "),
+			at.network, Listed(has[at.owner], ", ")))
 	}
 	return lines
 }
@@ -61,7 +61,7 @@ func (p *Plan) Unclaimed(reserved []ipam.ReservationInfo, earlier map[string]str
 	for _, at := range left.order {
 		lines = append(lines, fmt.Sprintf("%s has %s reserved on %s, and %s; `berth reservation rm %s --owner %s` "+
 			"ends that",
-			at.owner, join(left.addrs[at]), at.network, p.gone(at.owner, earlier), at.network, at.owner))
+			at.owner, Listed(left.addrs[at], ", "), at.network, p.gone(at.owner, earlier), at.network, at.owner))
 	}
 	return lines
 }

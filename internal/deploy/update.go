@@ -1,11 +1,6 @@
 package deploy
 
-import (
-	"strings"
-	"time"
-
-	"github.com/compose-spec/compose-go/v2/types"
-)
+import "time"
 
 // Update says how the replicas of a service are exchanged (BD-8).
 type Update struct {
@@ -26,24 +21,4 @@ type Span struct {
 func defaultUpdate() Update {
 	watch := Span{time.Second, time.Minute}
 	return Update{Canaries: 1, MaxInFlight: 1, CanaryWatch: watch, Watch: watch}
-}
-
-// updateOf is how a service is updated: what the files say of Swarm's updates (deploy.update_config), else the default.
-func updateOf(service *types.ServiceConfig) Update {
-	u := defaultUpdate()
-	if service.Deploy == nil || service.Deploy.UpdateConfig == nil {
-		return u
-	}
-	says := service.Deploy.UpdateConfig
-	if says.Parallelism != nil {
-		if u.MaxInFlight = int(*says.Parallelism); u.MaxInFlight == 0 { // Swarm's word for all at once
-			u.MaxInFlight = max(1, service.GetScale())
-		}
-	}
-	if least := time.Duration(says.Monitor); least > 0 {
-		u.Watch = Span{least, max(least, u.Watch.Most)}
-		u.CanaryWatch = u.Watch
-	}
-	u.StartFirst = strings.EqualFold(says.Order, "start-first")
-	return u
 }

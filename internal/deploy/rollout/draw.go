@@ -10,6 +10,7 @@ import (
 
 	"berth/internal/deploy"
 	"berth/internal/deploy/scene"
+	"berth/internal/ipam"
 )
 
 // Inputs are what a plan is drawn of.
@@ -21,17 +22,36 @@ type Inputs struct {
 	Hashes     map[string]string
 	Images     map[string]scene.Image // by the reference of the files; missing: the engine does not have it
 	Containers []scene.Container
-	Unread     []error // containers that could not be inspected
+	Unread     []error         // containers that could not be inspected
+	Ran        map[string]Ran  // the workers, as they ran last
+	Volumes    []deploy.Volume // that services of the files use
+	Stored     []scene.Stored  // those of the engine
+	Orphans    []ipam.Orphan   // what is recorded of the project
+	Task       Task
+	Networks   []NetworkState // that Compose makes for the project
 }
 
 // Draw makes a plan. Its error joins all that is in the way (BD-2, BD-3).
 func Draw(in Inputs) (*Plan, error) {
-	d := drawing{in: in, plan: &Plan{Project: in.Project, Compose: in.Compose, Files: in.Files}}
+	d := drawing{in: in, plan: &Plan{Project: in.Project, Compose: in.Compose, Files: in.Files},
+		gone: map[string]string{}, starts: map[string]bool{}, renewed: map[string]string{},
+		because: map[string][]string{}}
 	d.reach()
+	d.networks()
+	d.volumes()
 	for i := range in.Services {
 		d.service(&in.Services[i])
 	}
 	d.dropped()
+	d.oneOffs()
+	changes := d.plan.Changes()
+	for i := range in.Services {
+		if in.Services[i].Worker {
+			d.worker(d.plan.Services[i], &in.Services[i], changes)
+		}
+	}
+	d.narrow()
+	d.narrowVolumes()
 	return d.plan, errors.Join(d.problems...)
 }
 
@@ -40,10 +60,18 @@ type drawing struct {
 	in       Inputs
 	plan     *Plan
 	problems []error
+	renewed  map[string]string   // containers on networks that are made anew, by id, and why
+	starts   map[string]bool     // those of gone that stay, and are started
+	gone     map[string]string   // containers that what shares with them cannot go on with, by id, and why
+	because  map[string][]string // containers that have to be made anew for their volumes, by id, and why
 }
 
 func (d *drawing) problem(format string, args ...any) {
 	d.problems = append(d.problems, fmt.Errorf(format, args...))
+}
+
+func (d *drawing) note(format string, args ...any) {
+	d.plan.Notes = append(d.plan.Notes, fmt.Sprintf(format, args...))
 }
 
 // reach refuses what cannot be dealt with: containers that do not answer, and those of another generation of Compose.
@@ -76,45 +104,87 @@ func generation(version string) string {
 	return ""
 }
 
-// service plans what becomes of a service's replicas.
+// service plans what becomes of a service's replicas. Those of a worker come when all else is known.
 func (d *drawing) service(s *deploy.Service) {
 	image, has := d.in.Images[s.Image]
 	planned := &Service{Name: s.Name, Image: s.Image, ImageID: image.ID, Digests: image.Digests,
-		Hash: d.in.Hashes[s.Name], Update: s.Update}
+		Hash: d.in.Hashes[s.Name], Update: s.Update, Needs: s.Needs, Shares: s.Shares, Worker: s.Worker, Once: s.Once,
+		Drain: s.Drain, Snapshot: s.Snapshot, Mounts: s.Mounts}
+	d.plan.Services = append(d.plan.Services, planned)
 	if !has && s.Image != "" && !slices.Contains(d.plan.Pull, s.Image) {
 		d.plan.Pull = append(d.plan.Pull, s.Image)
 	}
-	there := d.replicas(s.Name)
-	for i := range s.Instances {
-		planned.Instances = append(planned.Instances, d.instance(planned, &s.Instances[i], there))
+	if s.Worker {
+		return
 	}
+	there := d.replicas(s.Name)
+	planned.Update.StartFirst = s.Update.StartFirst && !d.renews(there)
+	for i := range s.Instances {
+		one := d.instance(planned, &s.Instances[i], there[s.Instances[i].Number])
+		planned.Instances = append(planned.Instances, one)
+	}
+	d.surplus(s, there)
+}
+
+// surplus plans the end of the replicas that are more than the files want.
+func (d *drawing) surplus(s *deploy.Service, there map[int]*replica) {
 	for _, number := range sortedNumbers(there) {
 		if number > len(s.Instances) {
-			d.remove(there[number], fmt.Sprintf("the files want %d of %s", len(s.Instances), s.Name))
+			d.remove(there[number].c, fmt.Sprintf("the files want %d of %s", len(s.Instances), s.Name))
+			d.leave(there[number].beside)
 		}
 	}
-	d.plan.Services = append(d.plan.Services, planned)
+}
+
+// replica is what the engine has of one.
+type replica struct {
+	c      *scene.Container
+	beside []*scene.Container // what a deploy that failed, or was cut off, has made beside it
+}
+
+// container is that of a replica; nil: there is none.
+func (r *replica) container() *scene.Container {
+	if r == nil {
+		return nil
+	}
+	return r.c
 }
 
 // replicas are the containers of a service by number.
-func (d *drawing) replicas(service string) map[int]*scene.Container {
-	there := map[int]*scene.Container{}
+func (d *drawing) replicas(service string) map[int]*replica {
+	there := map[int]*replica{}
 	for i := range d.in.Containers {
 		c := &d.in.Containers[i]
 		if c.Service != service || c.OneOff {
 			continue
 		}
-		if other := there[c.Number]; other != nil {
-			d.problem("the containers %s and %s are both number %d of %s; remove one", other.Name, c.Name, c.Number,
-				service)
-			continue
+		r := there[c.Number]
+		if r == nil {
+			r = &replica{}
+			there[c.Number] = r
 		}
-		there[c.Number] = c
+		_, aside := c.Ought()
+		switch {
+		case aside:
+			r.beside = append(r.beside, c)
+		case r.c != nil:
+			d.problem("the containers %s and %s are both number %d of %s; remove one", r.c.Name, c.Name, c.Number,
+				service)
+		default:
+			r.c = c
+		}
+	}
+	for _, r := range there {
+		if r.c == nil { // the exchange was cut off when the one before was removed already
+			i := max(0, slices.IndexFunc(r.beside, func(c *scene.Container) bool { return c.Runs() }))
+			r.c = r.beside[i]
+			r.beside = slices.Delete(r.beside, i, i+1)
+		}
 	}
 	return there
 }
 
-func sortedNumbers(there map[int]*scene.Container) (all []int) {
+func sortedNumbers(there map[int]*replica) (all []int) {
 	for number := range there {
 		all = append(all, number)
 	}
@@ -122,10 +192,17 @@ func sortedNumbers(there map[int]*scene.Container) (all []int) {
 	return all
 }
 
-// instance plans what becomes of a replica that the files want.
-func (d *drawing) instance(s *Service, want *deploy.Instance, there map[int]*scene.Container) *Instance {
-	one := &Instance{Owner: want.Owner, Service: s.Name, Number: want.Number, Do: Keep}
-	c := there[want.Number]
+// between is an instance that the files want, and what there is of it.
+func between(s *Service, want *deploy.Instance, c *scene.Container) *Instance {
+	one := &Instance{Owner: want.Owner, Service: s.Name, Number: want.Number, Do: Keep, On: places(want, c)}
+	if c != nil {
+		one.Container, one.Name, one.State = c.ID, c.Name, c.State
+	}
+	return one
+}
+
+// places are the addresses that an instance gets, and those that its container has.
+func places(want *deploy.Instance, c *scene.Container) (all []Address) {
 	for _, on := range want.On {
 		a := Address{Network: on.Network, Planned: on.Planned, Gets: on.Addresses, Fixed: on.Named}
 		if c != nil {
@@ -134,26 +211,79 @@ func (d *drawing) instance(s *Service, want *deploy.Instance, there map[int]*sce
 				a.Has = has.Fixed // it does not run
 			}
 		}
-		one.On = append(one.On, a)
+		all = append(all, a)
 	}
+	return all
+}
+
+// instance plans what becomes of a replica that the files want.
+func (d *drawing) instance(s *Service, want *deploy.Instance, there *replica) *Instance {
+	c := there.container()
+	one := between(s, want, c)
 	if c == nil {
 		one.Do = Create
 		return one
 	}
-	one.Container, one.Name, one.State = c.ID, c.Name, c.State
-	one.Why = d.differs(s, one, c)
+	one.Uses = c.Shares
+	ought, aside := c.Ought()
+	one.Why = slices.Concat(d.differs(s, one.On, c), d.because[c.ID], d.stale(s, c), d.off(s.Name, one, c),
+		d.asked(s.Name, one))
 	switch {
 	case len(one.Why) > 0:
 		one.Do = Recreate
+	case s.Once && c.State == "exited" && c.ExitCode == 0: // it has done what it is for
 	case !c.Runs():
 		one.Do, one.Why = Start, []string{"it does not run: " + c.State}
+	case aside:
+		one.Do, one.Why = Start, []string{"an earlier deploy was cut off before it was called " + ought}
+	case c.Health == "unhealthy":
+		d.note("%s is unhealthy, and as the files say: it is left alone", c.Name)
+	}
+	if one.Do != Keep {
+		d.gone[c.ID] = one.Owner
+		d.starts[c.ID] = one.Do == Start
+	}
+	d.beside(s, one, want, there)
+	if one.Do == Recreate && s.Update.StartFirst {
+		d.apart(one, c)
 	}
 	return one
 }
 
+// beside plans what becomes of what stands beside a replica: the one that is as the files want is its successor, others
+// are removed.
+func (d *drawing) beside(s *Service, one *Instance, want *deploy.Instance, there *replica) {
+	for _, c := range there.beside {
+		fits := one.Do == Recreate && s.Update.StartFirst && one.Successor == "" && c.Runs() &&
+			len(d.differs(s, places(want, c), c)) == 0
+		if fits {
+			one.Successor = c.ID
+		} else {
+			d.leave([]*scene.Container{c})
+		}
+	}
+}
+
+// leave plans the end of what earlier deploys have left beside replicas, to which their reservations stay.
+func (d *drawing) leave(all []*scene.Container) {
+	for _, c := range all {
+		d.remove(c, "an earlier deploy has left it").Leftover = true
+	}
+}
+
+// apart refuses to have two containers write one volume at once, which nobody named and both would have.
+func (d *drawing) apart(one *Instance, c *scene.Container) {
+	for _, v := range c.Volumes {
+		if v.Anonymous() {
+			d.problem("%s is to start before %s is stopped, and both would write the volume at %s, which has no name; "+
+				"write order: stop-first for %s, or name the volume", one.Owner, c.Name, v.Target, one.Service)
+		}
+	}
+}
+
 // differs says why a container is not what the files want.
-func (d *drawing) differs(s *Service, one *Instance, c *scene.Container) (why []string) {
-	if c.Hash != s.Hash {
+func (d *drawing) differs(s *Service, on []Address, c *scene.Container) (why []string) {
+	if c.Hash != s.Hash && (len(s.Shares) == 0 || c.Made != s.Hash) {
 		why = append(why, "its configuration has changed")
 	}
 	if s.ImageID != "" && c.ImageID != s.ImageID {
@@ -163,17 +293,42 @@ func (d *drawing) differs(s *Service, one *Instance, c *scene.Container) (why []
 	if s.Image != "" && slices.Contains(d.plan.Pull, s.Image) {
 		why = append(why, fmt.Sprintf("its image is to be pulled: %s", s.Image))
 	}
-	for i := range one.On {
-		a := &one.On[i]
+	for i := range on {
+		a := &on[i]
 		if _, on := c.At(a.Network); !on {
 			why = append(why, fmt.Sprintf("it is not on the network %s", a.Network))
 			continue
 		}
 		if len(a.Has) > 0 && !sameAddresses(a.Has, a.Gets) {
-			why = append(why, fmt.Sprintf("its address on %s changes: %s to %s", a.Network, join(a.Has), join(a.Gets)))
+			why = append(why, fmt.Sprintf("its address on %s changes: %s to %s", a.Network, deploy.Listed(a.Has, ", "),
+				deploy.Listed(a.Gets, ", ")))
 		}
 	}
 	return why
+}
+
+// stale says why a container cannot go on with those whose network, processes or volumes it uses: each goes, or has
+// gone.
+func (d *drawing) stale(s *Service, c *scene.Container) (why []string) {
+	if len(s.Shares) == 0 {
+		return nil
+	}
+	for _, ref := range c.Shares {
+		if d.starts[ref] && !c.Runs() { // it starts behind that one, and finds what it had
+			continue
+		}
+		if owner := d.gone[ref]; owner != "" {
+			why = append(why, fmt.Sprintf("it uses what %s has, which does not stay", owner))
+		} else if len(c.Shares) <= len(s.Shares) && !d.exists(ref) { // none of them is from outside of the project
+			why = append(why, fmt.Sprintf("it uses what %s had, which is gone", short(ref)))
+		}
+	}
+	return why
+}
+
+// exists tells whether the project has a container.
+func (d *drawing) exists(id string) bool {
+	return slices.ContainsFunc(d.in.Containers, func(c scene.Container) bool { return c.ID == id })
 }
 
 // sameAddresses tells whether a container has all that it is to have; others, such as of a family that Berth does not
@@ -187,14 +342,6 @@ func sameAddresses(has, gets []netip.Addr) bool {
 	return true
 }
 
-func join(addrs []netip.Addr) string {
-	var all []string
-	for _, a := range addrs {
-		all = append(all, a.String())
-	}
-	return strings.Join(all, ", ")
-}
-
 // short is an id as people read it.
 func short(id string) string {
 	id = strings.TrimPrefix(id, "sha256:")
@@ -206,29 +353,32 @@ func (d *drawing) dropped() {
 	for i := range d.in.Containers {
 		c := &d.in.Containers[i]
 		wanted := slices.ContainsFunc(d.in.Services, func(s deploy.Service) bool { return s.Name == c.Service })
-		if !wanted && !c.OneOff {
-			d.remove(c, "the files have no service "+c.Service)
+		if wanted || c.OneOff {
+			continue
 		}
+		d.remove(c, "the files have no service "+c.Service)
 	}
 }
 
 // remove plans the end of a container.
-func (d *drawing) remove(c *scene.Container, why string) {
+func (d *drawing) remove(c *scene.Container, why string) *Instance {
+	d.gone[c.ID] = c.Name
 	one := &Instance{Owner: d.ownerOf(c), Service: c.Service, Number: c.Number, Do: Delete,
 		Why: []string{why}, Container: c.ID, Name: c.Name, State: c.State}
 	for _, on := range c.On {
 		one.On = append(one.On, Address{Network: on.Network, Has: on.Addresses})
 	}
 	d.plan.Delete = append(d.plan.Delete, one)
+	return one
 }
 
 // ownerOf is who the addresses of a container are reserved for: by its place in the project, or by a name of its own.
 func (d *drawing) ownerOf(c *scene.Container) string {
+	ought, _ := c.Ought()
 	for _, sep := range []string{"-", "_"} {
-		name := strings.Join([]string{d.in.Project, c.Service, fmt.Sprint(c.Number)}, sep)
-		if c.Name == name || strings.HasSuffix(c.Name, "_"+name) { // Compose's own, also while it exchanges one
+		if ought == strings.Join([]string{d.in.Project, c.Service, fmt.Sprint(c.Number)}, sep) { // Compose's own
 			return fmt.Sprintf("%s/%s/%d", d.in.Project, c.Service, c.Number)
 		}
 	}
-	return c.Name
+	return ought
 }

@@ -41,6 +41,13 @@ func container(service string, number int, hash, image, addr string) scene.Conta
 		On: []scene.Endpoint{{Network: "shop_front", Addresses: addrs(addr)}}}
 }
 
+// beside is a container that stands beside another one, whose number it has.
+func beside(c scene.Container, hash, addr string) scene.Container {
+	one := container(c.Service, c.Number, hash, c.ImageID, addr)
+	one.ID, one.Name = "0123456789ab", "aaaaaaaaaaaa_"+c.Name
+	return one
+}
+
 // asWanted is what the engine has when all is as the files say.
 func asWanted() []scene.Container {
 	return []scene.Container{
@@ -105,13 +112,31 @@ func TestDraw(t *testing.T) {
 				return append(all, mail)
 			},
 			"delete:postman keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", "the files have no service mail"},
-		"one of `compose run`": {
+		"one of `compose run` that runs": {
 			func(all []scene.Container) []scene.Container {
 				one := container("web", 1, "w1", "sha256:ee", "10.0.0.30")
 				one.OneOff = true
 				return append(all, one)
 			},
 			"keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", ""},
+		"one of `compose run` that has ended": {
+			func(all []scene.Container) []scene.Container {
+				one := container("web", 1, "w1", "sha256:ee", "10.0.0.30")
+				one.OneOff, one.State, one.Name = true, "exited", "shop-web-run-1"
+				return append(all, one)
+			},
+			"delete:shop-web-run-1 keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", "made by `compose run`"},
+		"what an earlier deploy has left beside one": {
+			func(all []scene.Container) []scene.Container {
+				return append(all, beside(all[1], "w1", "10.0.0.11"))
+			},
+			"delete:shop/web/1 keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", "an earlier deploy has left it"},
+		"cut off before it had its name": {
+			func(all []scene.Container) []scene.Container {
+				all[1] = beside(all[1], "w1", "10.0.0.11")
+				return all
+			},
+			"keep:shop/db/1 start:shop/web/1 keep:shop/web/2", "cut off before it was called shop-web-1"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			in := wanted()
@@ -189,5 +214,166 @@ func TestMoved(t *testing.T) {
 		if !strings.Contains(moved, want) || want == "" && moved != "" {
 			t.Errorf("it says %q, want %q", moved, want)
 		}
+	}
+}
+
+// TestDrawStartFirst: of what stands beside a replica that is to be exchanged, the one that runs as the files want is
+// its successor, whatever else is there is removed; who needs a second address is told, once.
+func TestDrawStartFirst(t *testing.T) {
+	draw := func(change func(*Inputs)) (*Plan, error) {
+		in := wanted()
+		in.Services[1].Update.StartFirst = true
+		in.Containers = asWanted()
+		in.Containers[1].Hash = "w0"
+		change(&in)
+		return Draw(in)
+	}
+	p, err := draw(func(*Inputs) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(p.Beside()); got != "map[shop/web/1:[10.0.0.11]]" {
+		t.Errorf("second addresses for %s", got)
+	}
+	other := addrs("10.0.0.21")
+	for what, c := range map[string]struct {
+		beside    func(c scene.Container) scene.Container
+		successor bool
+	}{
+		"as the files want": {func(c scene.Container) scene.Container { return c }, true},
+		"ended":             {func(c scene.Container) scene.Container { c.State = "exited"; return c }, false},
+		"of before":         {func(c scene.Container) scene.Container { c.Hash = "w0"; return c }, false},
+		"elsewhere": {func(c scene.Container) scene.Container { c.On[0].Addresses = addrs("10.0.0.77"); return c },
+			false},
+	} {
+		p, err := draw(func(in *Inputs) {
+			in.Services[1].Instances[0].On[0].Addresses = other
+			in.Containers = append(in.Containers, c.beside(beside(in.Containers[1], "w1", "10.0.0.21")))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "recreate:shop/web/1"
+		if !c.successor {
+			want = "delete:shop/web/1 keep:shop/db/1 recreate:shop/web/1"
+		}
+		if got := steps(p); !strings.Contains(got, want) || strings.Contains(got, "delete") == c.successor {
+			t.Errorf("%s: it does %s", what, got)
+		}
+		if got := p.Services[1].Instances[0].Successor; (got != "") != c.successor {
+			t.Errorf("%s: its successor is %q", what, got)
+		}
+		if got := p.Beside(); len(got) > 0 {
+			t.Errorf("%s: second addresses for %v", what, got)
+		}
+	}
+	_, err = draw(func(in *Inputs) {
+		in.Containers[1].Volumes = []scene.Volume{{Name: strings.Repeat("a", 64), Target: "/data"}}
+	})
+	if err == nil || !strings.Contains(err.Error(), "both would write the volume at /data") {
+		t.Errorf("a volume that two would write: %v", err)
+	}
+}
+
+// TestDrawWorkers: a worker runs where anything changes, and where it has not run as it is; alone it is nothing to do,
+// and what is left of it is deleted (BD-6).
+func TestDrawWorkers(t *testing.T) {
+	ran := map[string]Ran{"migrate": {"m1", "sha256:ff"}}
+	for what, c := range map[string]struct {
+		change func(*Inputs)
+		want   string
+		why    string
+	}{
+		"it has run": {func(*Inputs) {}, "keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", ""},
+		"it has not": {func(in *Inputs) { in.Ran = nil },
+			"run:shop/migrate/1 keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", "it has not run yet"},
+		"its configuration": {func(in *Inputs) { in.Hashes["migrate"] = "m2" },
+			"run:shop/migrate/1 keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", "its configuration has changed"},
+		"its image": {func(in *Inputs) { in.Images["migrate:1"] = scene.Image{ID: "sha256:0f"} },
+			"run:shop/migrate/1 keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", "its image has changed"},
+		"something behind it": {func(in *Inputs) { in.Containers[2].Hash = "w0" },
+			"run:shop/migrate/1 keep:shop/db/1 keep:shop/web/1 recreate:shop/web/2", "something else changes"},
+		"something that goes": {func(in *Inputs) {
+			in.Containers = append(in.Containers, container("mail", 1, "x", "y", "10.0.0.3"))
+		}, "delete:shop/mail/1 run:shop/migrate/1 keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", "no service mail"},
+		"what `up` has left of it": {func(in *Inputs) {
+			one := container("migrate", 1, "m1", "sha256:ff", "10.0.0.5")
+			one.State = "exited"
+			in.Containers = append(in.Containers, one)
+		}, "delete:shop/migrate/1 keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", "deleted when it has run"},
+	} {
+		in := wanted()
+		in.Services = append([]deploy.Service{{Name: "migrate", Image: "migrate:1", Worker: true,
+			Instances: []deploy.Instance{{Owner: "shop/migrate/1", Number: 1,
+				On: []deploy.Place{{Network: "shop_front", Addresses: addrs("10.0.0.5"), Named: true}}}}}},
+			in.Services...)
+		in.Hashes["migrate"], in.Images["migrate:1"] = "m1", scene.Image{ID: "sha256:ff"}
+		in.Ran, in.Containers = ran, asWanted()
+		c.change(&in)
+		p, err := Draw(in)
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		var why []string
+		for _, one := range p.all() {
+			why = append(why, one.Why...)
+		}
+		if got, said := steps(p), strings.Join(why, "; "); got != c.want || !strings.Contains(said, c.why) {
+			t.Errorf("%s: it does %s, by %q; want %s, by %q", what, got, said, c.want, c.why)
+		}
+	}
+}
+
+// TestDrawShares: what uses the network, processes or volumes of a container goes with it, and what uses those of one
+// that has gone; what another service's container has outside of the project is left alone.
+func TestDrawShares(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*Inputs)
+		want   string
+	}{
+		"as it should be": {func(*Inputs) {}, "keep:shop/db/1 keep:shop/web/1 keep:shop/web/2 keep:shop/log/1"},
+		"made anew": {func(in *Inputs) { in.Containers[1].Hash = "w0" },
+			"keep:shop/db/1 recreate:shop/web/1 keep:shop/web/2 recreate:shop/log/1"},
+		"another one of it": {func(in *Inputs) { in.Containers[2].Hash = "w0" },
+			"keep:shop/db/1 keep:shop/web/1 recreate:shop/web/2 keep:shop/log/1"},
+		"started": {func(in *Inputs) { in.Containers[1].State = "exited" },
+			"keep:shop/db/1 start:shop/web/1 keep:shop/web/2 recreate:shop/log/1"},
+		"gone": {func(in *Inputs) { in.Containers[3].Shares = []string{"before"} },
+			"keep:shop/db/1 keep:shop/web/1 keep:shop/web/2 recreate:shop/log/1"},
+		"of somebody else": {func(in *Inputs) { in.Containers[3].Shares = []string{"web1", "foreign"} },
+			"keep:shop/db/1 keep:shop/web/1 keep:shop/web/2 keep:shop/log/1"},
+	} {
+		in := wanted()
+		in.Services = append(in.Services, deploy.Service{Name: "log", Image: "web:1", Shares: []string{"web"},
+			Instances: []deploy.Instance{{Owner: "shop/log/1", Number: 1}}})
+		in.Hashes["log"] = "l1"
+		log := container("log", 1, "l1", "sha256:ee", "10.0.0.5")
+		log.On, log.Shares = nil, []string{"web1"}
+		in.Containers = append(asWanted(), log)
+		c.change(&in)
+		p, err := Draw(in)
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		} else if got := steps(p); got != c.want {
+			t.Errorf("%s: it does %s, want %s", what, got, c.want)
+		}
+	}
+}
+
+// TestDrawNotes: what is amiss and as the files say is told, and left alone; what has run to its end stays so.
+func TestDrawNotes(t *testing.T) {
+	in := wanted()
+	in.Services[0].Once = true
+	in.Containers = asWanted()
+	in.Containers[0].State = "exited"
+	in.Containers[1].Health = "unhealthy"
+	p, err := Draw(in)
+	if err != nil || p.Changes() || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "shop-web-1 is unhealthy") {
+		t.Errorf("%v, changes %v, notes %q", err, p.Changes(), p.Notes)
+	}
+	in.Containers[0].ExitCode = 1
+	if p, err = Draw(in); err != nil || !strings.Contains(steps(p), "start:shop/db/1") {
+		t.Errorf("what has failed: %v, %s", err, steps(p))
 	}
 }

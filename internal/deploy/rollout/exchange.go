@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"berth/internal/deploy"
 	"berth/internal/deploy/scene"
 	"berth/internal/deploy/single"
 )
@@ -18,10 +19,15 @@ func (r *run) exchange(ctx context.Context, s *Service, one *Instance, canary bo
 	if err := r.may(ctx); err != nil {
 		return err
 	}
-	id, err := r.renew(ctx, s, one, canary)
+	var id string
+	var err error
+	if one.Do == Recreate && s.Update.StartFirst {
+		id, err = r.startFirst(ctx, s, one, canary)
+	} else if id, err = r.renew(ctx, s, one, canary); err == nil {
+		err = r.works(ctx, s, one, id, canary)
+	}
 	if err == nil {
-		r.tell(Event{Step: Watching, Instance: one.Owner, Canary: canary})
-		err = r.watch(ctx, s, one, id, canary)
+		err = r.settle(ctx, one, id)
 	}
 	if err != nil {
 		if id != "" {
@@ -36,14 +42,24 @@ func (r *run) exchange(ctx context.Context, s *Service, one *Instance, canary bo
 // renew has a container of the instance run, and returns its id.
 func (r *run) renew(ctx context.Context, s *Service, one *Instance, canary bool) (string, error) {
 	if one.Do == Start {
+		r.tell(Event{Step: Starting, Instance: one.Owner, Canary: canary, Detail: one.Name})
 		return one.Container, r.Engine.Start(ctx, one.Container)
 	}
+	wanted := s.replica(one)
 	if one.Do == Recreate {
-		if err := r.stop(ctx, one); err != nil {
+		before, err := r.Engine.Container(ctx, one.Container)
+		if err != nil && !scene.IsGone(err) {
+			return "", err
+		}
+		wanted.Volumes = slices.Concat(anonymous(&before), r.volume.of(one))
+		if err := r.down(ctx, one); err != nil {
 			return "", err
 		}
 	}
 	if err := r.clear(ctx, one); err != nil {
+		return "", err
+	}
+	if err := r.renewed(ctx, one); err != nil {
 		return "", err
 	}
 	r.making.Lock()
@@ -57,14 +73,62 @@ func (r *run) renew(ctx context.Context, s *Service, one *Instance, canary bool)
 			return "", err
 		}
 	}
+	return r.make(ctx, s, one, wanted, canary)
+}
+
+// make has Compose make a container and start it, once it was looked at. The caller holds r.making.
+func (r *run) make(ctx context.Context, s *Service, one *Instance, wanted single.Replica, canary bool) (string, error) {
 	r.tell(Event{Step: Making, Instance: one.Owner, Canary: canary})
+	return r.Maker.Make(ctx, wanted, func(ctx context.Context, id string) error { return r.fits(ctx, s, one, id) })
+}
+
+// replica is the container that an instance is to have.
+func (s *Service) replica(one *Instance) single.Replica {
 	wanted := single.Replica{Service: one.Service, Number: one.Number}
+	if len(s.Shares) > 0 {
+		wanted.Hash = s.Hash
+	}
 	for _, a := range one.On {
 		if a.Fixed {
 			wanted.On = append(wanted.On, single.Endpoint{Network: a.Network, Addresses: a.Gets})
 		}
 	}
-	return r.Maker.Make(ctx, wanted, func(ctx context.Context, id string) error { return r.fits(ctx, s, one, id) })
+	return wanted
+}
+
+// anonymous are the volumes of a container that its successor alone can find.
+func anonymous(c *scene.Container) (all []single.Volume) {
+	for _, v := range c.Volumes {
+		if v.Anonymous() {
+			all = append(all, single.Volume{Name: v.Name, Target: v.Target})
+		}
+	}
+	return all
+}
+
+// settle gives a container that works the name that it ought to have, and ends what its owner has no more (BO-13).
+func (r *run) settle(ctx context.Context, one *Instance, id string) error {
+	c, err := r.Engine.Container(ctx, id)
+	if err != nil {
+		return err
+	}
+	if ought, aside := c.Ought(); aside {
+		r.making.Lock()
+		defer r.making.Unlock()
+		if err := r.may(ctx); err != nil {
+			return err
+		}
+		r.tell(Event{Step: Naming, Instance: one.Owner, Detail: ought})
+		if err := r.Engine.Rename(ctx, id, ought); err != nil {
+			return fmt.Errorf("it works, and cannot be called %s: %w", ought, err)
+		}
+	}
+	for _, a := range one.On {
+		if len(a.Gets) > 0 {
+			return r.Settle(ctx, one.Owner)
+		}
+	}
+	return nil
 }
 
 // clear stops those that have an address which the instance gets, and get another one themselves: where two change
@@ -73,8 +137,8 @@ func (r *run) clear(ctx context.Context, one *Instance) error {
 	for _, s := range r.plan.Services {
 		for _, other := range s.Instances {
 			if other != one && other.Do == Recreate && other.standsIn(one) {
-				if err := r.stop(ctx, other); err != nil {
-					return err
+				if err := r.down(ctx, other); err != nil {
+					return fmt.Errorf("%s, which has an address of it: %w", other.Owner, err)
 				}
 			}
 		}
@@ -96,14 +160,6 @@ func (other *Instance) standsIn(one *Instance) bool {
 	return false
 }
 
-func (r *run) stop(ctx context.Context, one *Instance) error {
-	if err := r.may(ctx); err != nil {
-		return err
-	}
-	r.tell(Event{Step: Stopping, Instance: one.Owner, Detail: one.Name})
-	return r.Engine.Stop(ctx, one.Container, 0)
-}
-
 // fits looks at a container before its first start: that it is the replica that was meant.
 func (r *run) fits(ctx context.Context, s *Service, one *Instance, id string) error {
 	c, err := r.Engine.Container(ctx, id)
@@ -113,20 +169,37 @@ func (r *run) fits(ctx context.Context, s *Service, one *Instance, id string) er
 	switch {
 	case c.Number != one.Number:
 		return fmt.Errorf("it is number %d of %s that was made, and %d was meant", c.Number, s.Name, one.Number)
-	case s.Hash != "" && c.Hash != s.Hash:
+	case s.Hash != "" && c.Hash != s.Hash && !r.unchanged(ctx, s, &c):
 		return fmt.Errorf("the files have changed since the plan was made: %s has another configuration", s.Name)
+	case s.Worker && c.Forever:
+		return fmt.Errorf("a worker ends, and the restart policy of %s starts it again for ever; write restart: \"no\" "+
+			"or on-failure", s.Name)
 	}
 	for _, a := range one.On {
 		on, there := c.At(a.Network)
 		if there && a.Fixed && !sameAddresses(on.Fixed, a.Gets) {
-			return fmt.Errorf("%s was made without its address %s on %s", c.Name, join(a.Gets), a.Network)
+			return fmt.Errorf("%s was made without its address %s on %s", c.Name, deploy.Listed(a.Gets, ", "), a.Network)
 		}
 	}
 	return nil
 }
 
-// watch waits until an instance works, with the addresses that the plan gives it.
-func (r *run) watch(ctx context.Context, s *Service, one *Instance, id string, canary bool) error {
+// unchanged tells whether the files say of a service what they said when the plan was made, where that cannot be seen
+// of the hash that Compose gave its container: the container's own says with whom it shares, too.
+func (r *run) unchanged(ctx context.Context, s *Service, c *scene.Container) bool {
+	if len(s.Shares) == 0 || c.Made != s.Hash {
+		return false
+	}
+	hashes, err := r.Maker.Hashes(ctx)
+	return err == nil && hashes[s.Name] == s.Hash
+}
+
+// works waits until an instance works, with the addresses that the plan gives it.
+func (r *run) works(ctx context.Context, s *Service, one *Instance, id string, canary bool) error {
+	r.tell(Event{Step: Watching, Instance: one.Owner, Canary: canary})
+	if s.Once {
+		return r.Engine.Ends(ctx, id)
+	}
 	c, err := r.Engine.Container(ctx, id)
 	if err != nil {
 		return err
@@ -134,8 +207,9 @@ func (r *run) watch(ctx context.Context, s *Service, one *Instance, id string, c
 	for _, a := range one.On {
 		on, _ := c.At(a.Network)
 		if c.Runs() && !sameAddresses(on.Addresses, a.Gets) {
-			return fmt.Errorf("%s runs with %s on %s, and %s is reserved for it", c.Name, join(on.Addresses), a.Network,
-				join(a.Gets))
+			return fmt.Errorf("%s runs with %s on %s, and %s is reserved for it", c.Name, deploy.Listed(on.Addresses,
+				", "), a.Network,
+				deploy.Listed(a.Gets, ", "))
 		}
 	}
 	span := s.Update.Watch

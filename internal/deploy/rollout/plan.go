@@ -11,9 +11,13 @@ type Plan struct {
 	Project  string      `json:"project"`
 	Compose  string      `json:"compose"` // the version of the compose command
 	Files    []File      `json:"files"`
-	Pull     []string    `json:"pull"` // images that the engine does not have
+	Pull     []string    `json:"pull"`            // images that the engine does not have
+	Notes    []string    `json:"notes,omitempty"` // what is seen, and left as it is
 	Delete   []*Instance `json:"delete"`
-	Services []*Service  `json:"services"` // in the order of their dependencies
+	Networks []*Network  `json:"networks,omitempty"` // that are made anew
+	Services []*Service  `json:"services"`           // in the order of their dependencies
+	Task     Task        `json:"task,omitzero"`
+	Volumes  []*Volume   `json:"volumes,omitempty"`
 }
 
 // File is one of the project's files as it was read.
@@ -24,13 +28,20 @@ type File struct {
 
 // Service is what becomes of a service.
 type Service struct {
-	Name      string        `json:"name"`
-	Image     string        `json:"image"`
-	ImageID   string        `json:"image_id"` // what the engine has by that name; empty: it is pulled
-	Digests   []string      `json:"digests,omitempty"`
-	Hash      string        `json:"hash"` // Compose's, of the service as the files describe it
-	Update    deploy.Update `json:"update"`
-	Instances []*Instance   `json:"instances"`
+	Name      string         `json:"name"`
+	Image     string         `json:"image"`
+	ImageID   string         `json:"image_id"` // what the engine has by that name; empty: it is pulled
+	Digests   []string       `json:"digests,omitempty"`
+	Hash      string         `json:"hash"` // Compose's, of the service as the files describe it
+	Update    deploy.Update  `json:"update"`
+	Needs     []string       `json:"needs,omitempty"`  // the services that it depends on
+	Shares    []string       `json:"shares,omitempty"` // those without whose containers its own cannot run
+	Worker    bool           `json:"worker,omitempty"` // it runs to its end, and is deleted (BD-6)
+	Once      bool           `json:"once,omitempty"`   // it runs to its end, and stays
+	Drain     *deploy.Hook   `json:"drain,omitempty"`
+	Snapshot  *deploy.Hook   `json:"snapshot,omitempty"`
+	Mounts    []deploy.Mount `json:"mounts,omitempty"`
+	Instances []*Instance    `json:"instances"`
 }
 
 // Action is what becomes of an instance.
@@ -42,7 +53,9 @@ const (
 	Create   Action = "create"
 	Recreate Action = "recreate"
 	Start    Action = "start" // it is as it should be, and does not run
+	Work     Action = "run"   // a worker: it runs to its end, and is deleted
 	Delete   Action = "delete"
+	Stop     Action = "stop" // and it stays there
 )
 
 // Instance is what becomes of one replica.
@@ -55,6 +68,9 @@ type Instance struct {
 	Container string    `json:"container,omitempty"` // its id, where it is there
 	Name      string    `json:"name,omitempty"`      // and its name
 	State     string    `json:"state,omitempty"`
+	Successor string    `json:"successor,omitempty"` // the id of the one that an earlier deploy started beside it
+	Uses      []string  `json:"uses,omitempty"`      // containers whose network, processes or volumes it uses
+	Leftover  bool      `json:"leftover,omitempty"`  // what is reserved is another container's, which its owner has
 	On        []Address `json:"on,omitempty"`
 }
 
@@ -68,14 +84,15 @@ type Address struct {
 	Fixed bool `json:"fixed,omitempty"`
 }
 
-// Changes tells whether there is anything to be done.
+// Changes tells whether there is anything to be done. Workers alone are nothing, unless they have changed since they
+// ran last.
 func (p *Plan) Changes() bool {
 	for _, one := range p.all() {
 		if one.Do != Keep {
 			return true
 		}
 	}
-	return false
+	return len(p.Networks) > 0 || len(p.Volumes) > 0
 }
 
 // all are the instances of the plan, those that are deleted first.
@@ -95,4 +112,14 @@ func (p *Plan) Count(do Action) (count int) {
 		}
 	}
 	return count
+}
+
+// service is one of the plan's services; nil: it has none of that name.
+func (p *Plan) service(name string) *Service {
+	for _, s := range p.Services {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
 }

@@ -2,13 +2,13 @@ package rollout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
 	"berth/internal/deploy/scene"
 	"berth/internal/deploy/single"
+	"berth/internal/ipam"
 )
 
 // Crew is what a deploy works with.
@@ -16,8 +16,14 @@ type Crew struct {
 	Engine  *scene.Engine
 	Maker   *single.Maker
 	Release func(ctx context.Context, owner string) error // ends all that is reserved for it (BO-3)
-	Held    func() error                                  // whether the project is still locked for this deploy
-	Tell    func(Event)                                   // is called from several goroutines, one at a time
+	Settle  func(ctx context.Context, owner string) error // ends what it does not run with any more (BO-13)
+	Ran     func(ctx context.Context, service string, as Ran) error
+	Held    func() error // whether the project is still locked for this deploy
+	Tell    func(Event)  // is called from several goroutines, one at a time
+
+	Host    string                                       // this one's name
+	Edit    func(context.Context, ipam.Edit) error       // for the deploy
+	Orphans func(context.Context) ([]ipam.Orphan, error) // what is recorded
 }
 
 // run is one run of a plan.
@@ -25,13 +31,18 @@ type run struct {
 	Crew
 	plan    *Plan
 	telling sync.Mutex
-	making  sync.Mutex // Compose counts replicas: while one is exchanged, no other may be missing
+	making  sync.Mutex         // Compose counts replicas: while one is exchanged, no other may be missing
+	done    map[*Instance]bool // what was exchanged before its turn, because another one needs it
+	mu      sync.Mutex
+	downs   map[*Instance]*down
+	volume  volumeWork
 }
 
 // Run does what a plan says. What it was not able to do, a plan that is drawn afterwards has still.
 func Run(ctx context.Context, p *Plan, crew Crew) error {
-	r := &run{Crew: crew, plan: p}
-	for _, step := range []func(context.Context) error{r.pull, r.remove, r.create, r.update} {
+	r := &run{Crew: crew, plan: p, done: map[*Instance]bool{}, downs: map[*Instance]*down{}}
+	for _, step := range []func(context.Context) error{r.tidy, r.pull, r.halt, r.remove, r.orphaned, r.renumber, r.workers,
+		r.create, r.update, r.orphaned} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -79,6 +90,10 @@ func (r *run) remove(ctx context.Context) error {
 		if err := r.end(ctx, one); err != nil {
 			return r.fail(ctx, one, false, err)
 		}
+		if one.Leftover {
+			r.tell(Event{Step: Done, Instance: one.Name, Detail: "removed"})
+			continue
+		}
 		if err := r.Release(ctx, one.Owner); err != nil {
 			return fmt.Errorf("%s is gone, and what is reserved for it cannot be released: %w", one.Owner, err)
 		}
@@ -89,7 +104,7 @@ func (r *run) remove(ctx context.Context) error {
 
 // end stops and removes a container.
 func (r *run) end(ctx context.Context, one *Instance) error {
-	if err := r.stop(ctx, one); err != nil {
+	if err := r.down(ctx, one); err != nil {
 		return err
 	}
 	r.tell(Event{Step: Removing, Instance: one.Owner, Detail: one.Name})
@@ -99,16 +114,32 @@ func (r *run) end(ctx context.Context, one *Instance) error {
 // create makes what is missing before anything that is there is touched (BD-7), in the order of the dependencies.
 func (r *run) create(ctx context.Context) error {
 	for _, s := range r.plan.Services {
+		if r.late(s) {
+			continue
+		}
 		for _, one := range s.Instances {
 			if one.Do != Create {
 				continue
 			}
-			if err := r.exchange(ctx, s, one, false); err != nil {
+			if err := r.once(ctx, s, one); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// late tells whether a service shares with another one that is exchanged, so that none of its containers can be made
+// before that.
+func (r *run) late(s *Service) bool {
+	for _, name := range s.Shares {
+		if other := r.plan.service(name); other != nil && slices.ContainsFunc(other.Instances, func(one *Instance) bool {
+			return one.Do == Recreate || one.Do == Start
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // update exchanges what has changed, service by service: canaries first, and then so many at once as may be in flight
@@ -117,7 +148,7 @@ func (r *run) update(ctx context.Context) error {
 	for _, s := range r.plan.Services {
 		var left []*Instance
 		for _, one := range s.Instances {
-			if one.Do == Recreate || one.Do == Start {
+			if (one.Do == Recreate || one.Do == Start || one.Do == Create) && !r.done[one] {
 				left = append(left, one)
 			}
 		}
@@ -136,27 +167,5 @@ func (r *run) update(ctx context.Context) error {
 
 // inFlight exchanges instances, at most so many at once as may be in flight. After a failure no further one begins.
 func (r *run) inFlight(ctx context.Context, s *Service, all []*Instance) error {
-	var mu sync.Mutex
-	var failed []error
-	var done sync.WaitGroup
-	places := make(chan struct{}, max(1, s.Update.MaxInFlight))
-	for _, one := range all {
-		places <- struct{}{}
-		mu.Lock()
-		stop := len(failed) > 0
-		mu.Unlock()
-		if stop {
-			break
-		}
-		done.Go(func() {
-			defer func() { <-places }()
-			if err := r.exchange(ctx, s, one, false); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				failed = append(failed, err)
-			}
-		})
-	}
-	done.Wait()
-	return errors.Join(failed...)
+	return several(all, s.Update.MaxInFlight, func(one *Instance) error { return r.exchange(ctx, s, one, false) })
 }

@@ -37,6 +37,7 @@ func (p *Plan) Moved(now *Plan) (moved []string) {
 			say("there is no service %s any more", s.Name)
 		}
 	}
+	moved = slices.Concat(moved, movedNetworks(p, now), movedVolumes(p, now))
 	return append(moved, movedInstances(p, now)...)
 }
 
@@ -65,11 +66,11 @@ func movedFiles(before, now []File) (moved []string) {
 func movedInstances(p, now *Plan) (moved []string) {
 	was := map[string]*Instance{}
 	for _, one := range p.all() {
-		was[one.Owner] = one
+		was[one.place()] = one
 	}
 	for _, one := range now.all() {
-		before := was[one.Owner]
-		delete(was, one.Owner)
+		before := was[one.place()]
+		delete(was, one.place())
 		switch {
 		case before == nil:
 			moved = append(moved, fmt.Sprintf("%s was not there", one.Owner))
@@ -78,13 +79,45 @@ func movedInstances(p, now *Plan) (moved []string) {
 				named(before.Container)))
 		case before.State != one.State:
 			moved = append(moved, fmt.Sprintf("the container %s was %s, and is %s", one.Name, before.State, one.State))
-		default:
-			moved = append(moved, movedAddresses(before, one)...)
+		case before.Successor != one.Successor:
+			moved = append(moved, fmt.Sprintf("what stands beside %s is another container", one.Owner))
+		case !sameOn(before, one):
+			moved = append(moved, fmt.Sprintf("the addresses of %s have changed", one.Owner))
+		case before.Do != one.Do:
+			moved = append(moved, fmt.Sprintf("what becomes of %s was %s, and is %s", one.Owner, before.Do, one.Do))
 		}
 	}
 	for _, one := range p.all() {
-		if was[one.Owner] != nil {
+		if was[one.place()] != nil {
 			moved = append(moved, fmt.Sprintf("%s is not there any more", one.Owner))
+		}
+	}
+	return moved
+}
+
+// place is what an instance is compared by: its owner, of which what is left over has none.
+func (one *Instance) place() string {
+	if one.Leftover {
+		return one.Owner + " (" + one.Name + ")"
+	}
+	return one.Owner
+}
+
+// movedVolumes compares what was to become of volumes with what is.
+func movedVolumes(p, now *Plan) (moved []string) {
+	was := map[string]*Volume{}
+	for _, v := range p.Volumes {
+		was[v.Name] = v
+	}
+	for _, v := range now.Volumes {
+		if before := was[v.Name]; before == nil || before.Do != v.Do || before.From != v.From || before.Saved != v.Saved {
+			moved = append(moved, fmt.Sprintf("the volume %s is to be handled in another way: %s", v.Name, v.Do))
+		}
+		delete(was, v.Name)
+	}
+	for _, v := range p.Volumes {
+		if was[v.Name] != nil {
+			moved = append(moved, fmt.Sprintf("the volume %s is not to be handled any more (%s)", v.Name, v.Do))
 		}
 	}
 	return moved
@@ -97,12 +130,9 @@ func named(id string) string {
 	return short(id)
 }
 
-func movedAddresses(before, now *Instance) (moved []string) {
-	same := slices.EqualFunc(before.On, now.On, func(a, b Address) bool {
+// sameOn tells whether two have and get the same addresses.
+func sameOn(before, now *Instance) bool {
+	return slices.EqualFunc(before.On, now.On, func(a, b Address) bool {
 		return a.Network == b.Network && slices.Equal(a.Has, b.Has) && slices.Equal(a.Gets, b.Gets)
 	})
-	if !same {
-		moved = append(moved, fmt.Sprintf("the addresses of %s have changed", now.Owner))
-	}
-	return moved
 }

@@ -6,10 +6,15 @@ type Step string
 // The steps of a deploy.
 const (
 	Pulling  Step = "pull"
+	Draining Step = "drain"
 	Stopping Step = "stop"
+	Saving   Step = "snapshot"
 	Removing Step = "remove"
 	Making   Step = "make"
+	Starting Step = "start"
 	Watching Step = "watch"
+	Running  Step = "run"
+	Naming   Step = "rename"
 	Done     Step = "done"
 	Failed   Step = "failed"
 )

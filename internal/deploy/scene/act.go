@@ -31,6 +31,9 @@ func (e *Engine) Image(ctx context.Context, ref string) (Image, bool, error) {
 	return Image{ID: shown.ID, Digests: shown.RepoDigests}, true, nil
 }
 
+// IsGone tells whether an error says that there is no such container.
+func IsGone(err error) bool { return errdefs.IsNotFound(err) }
+
 // Stop ends a container as it wants to be ended, within its own grace or the one that is given; zero: its own. One that
 // is gone is no error.
 func (e *Engine) Stop(ctx context.Context, id string, grace time.Duration) error {
@@ -58,6 +61,12 @@ func (e *Engine) Remove(ctx context.Context, id string) error {
 	if errdefs.IsNotFound(err) {
 		return nil
 	}
+	return err
+}
+
+// Rename gives a container another name.
+func (e *Engine) Rename(ctx context.Context, id, name string) error {
+	_, err := e.api.ContainerRename(ctx, id, client.ContainerRenameOptions{NewName: name})
 	return err
 }
 

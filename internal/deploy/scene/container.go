@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,17 +16,8 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
-)
-
-// The labels by which Compose knows its containers.
-const (
-	labelProject = "com.docker.compose.project"
-	labelService = "com.docker.compose.service"
-	labelNumber  = "com.docker.compose.container-number"
-	labelOneOff  = "com.docker.compose.oneoff"
-	labelHash    = "com.docker.compose.config-hash"
-	labelVersion = "com.docker.compose.version"
 )
 
 // Engine is the Docker Engine of a deploy.
@@ -61,13 +53,44 @@ type Container struct {
 	Service  string
 	Number   int    // of the replica
 	OneOff   bool   // made by `docker compose run`
-	Hash     string // of the service as it was made of
+	Hash     string // of the service as it was made of, by Compose's word
+	Made     string // the same by ours, where Compose's holds more than the files say (docker.LabelMade)
 	Version  string // of the Compose that made it
 	Image    string // as the files named it
 	ImageID  string
 	State    string // as the engine calls it: created, running, paused, restarting, removing, exited, dead
+	ExitCode int    // with which it ended last
+	Health   string // healthy, unhealthy, starting; empty: it has no healthcheck
 	Restarts int
+	Forever  bool       // it is started again however it ends
+	Shares   []string   // containers whose network, processes or volumes it uses, by id or as they were named
+	Volumes  []Volume   // by path
 	On       []Endpoint // by network
+}
+
+// Volume is one that a container has.
+type Volume struct {
+	Name   string // as the engine calls it
+	Target string // the path in the container
+	Path   string // on the host
+}
+
+// anonymous is how the engine names a volume that nobody named.
+var anonymous = regexp.MustCompile("^[0-9a-f]{64}$")
+
+// Anonymous tells whether nobody named the volume, so that none but this container's successor can find it.
+func (v *Volume) Anonymous() bool { return anonymous.MatchString(v.Name) }
+
+// aside is how a container is called while it stands beside the one that it is exchanged for, by us and by Compose: a
+// part of an id comes first.
+var aside = regexp.MustCompile("^[0-9a-f]{12}_(.+)$")
+
+// Ought is the name that a container ought to have; aside: it is another than it has.
+func (c *Container) Ought() (name string, isAside bool) {
+	if parts := aside.FindStringSubmatch(c.Name); parts != nil {
+		return parts[1], true
+	}
+	return c.Name, false
 }
 
 // Endpoint is what a container has on a Docker network.
@@ -97,7 +120,7 @@ func (c *Container) Unreached() string {
 // unread, each by its name.
 func (e *Engine) Containers(ctx context.Context, project string) (all []Container, unread []error, err error) {
 	list, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true,
-		Filters: make(client.Filters).Add("label", labelProject+"="+project)})
+		Filters: make(client.Filters).Add("label", docker.LabelProject+"="+project)})
 	if err != nil {
 		return nil, nil, fmt.Errorf("the engine's containers cannot be listed: %w", err)
 	}
@@ -132,14 +155,28 @@ func read(shown *container.InspectResponse) Container {
 	c := Container{ID: shown.ID, Name: strings.TrimPrefix(shown.Name, "/"), ImageID: shown.Image,
 		Restarts: shown.RestartCount}
 	if shown.State != nil {
-		c.State = string(shown.State.Status)
+		c.State, c.ExitCode = string(shown.State.Status), shown.State.ExitCode
+		if h := shown.State.Health; h != nil && h.Status != container.NoHealthcheck {
+			c.Health = string(h.Status)
+		}
 	}
+	if shown.HostConfig != nil {
+		c.Forever = shown.HostConfig.RestartPolicy.IsAlways() || shown.HostConfig.RestartPolicy.IsUnlessStopped()
+		c.Shares = shares(shown.HostConfig)
+	}
+	for _, m := range shown.Mounts {
+		if m.Type == mount.TypeVolume {
+			c.Volumes = append(c.Volumes, Volume{Name: m.Name, Target: m.Destination, Path: m.Source})
+		}
+	}
+	slices.SortFunc(c.Volumes, func(a, b Volume) int { return strings.Compare(a.Target, b.Target) })
 	if shown.Config != nil {
 		labels := shown.Config.Labels
-		c.Image, c.Service, c.Hash, c.Version = shown.Config.Image, labels[labelService], labels[labelHash],
-			labels[labelVersion]
-		c.Number, _ = strconv.Atoi(labels[labelNumber])
-		c.OneOff, _ = strconv.ParseBool(labels[labelOneOff])
+		c.Image, c.Service, c.Hash, c.Version = shown.Config.Image, labels[docker.LabelService], labels[docker.LabelHash],
+			labels[docker.LabelVersion]
+		c.Made = labels[docker.LabelMade]
+		c.Number, _ = strconv.Atoi(labels[docker.LabelNumber])
+		c.OneOff, _ = strconv.ParseBool(labels[docker.LabelOneOff])
 	}
 	if shown.NetworkSettings == nil {
 		return c
@@ -156,6 +193,22 @@ func read(shown *container.InspectResponse) Container {
 		c.On = append(c.On, one)
 	}
 	return c
+}
+
+// shares are the containers that a container cannot run without.
+func shares(host *container.HostConfig) (all []string) {
+	for _, ref := range []string{host.NetworkMode.ConnectedContainer(), host.PidMode.Container(),
+		host.IpcMode.Container()} {
+		if ref != "" {
+			all = append(all, ref)
+		}
+	}
+	for _, from := range host.VolumesFrom {
+		ref, _, _ := strings.Cut(from, ":")
+		all = append(all, ref)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func valid(addrs ...netip.Addr) (all []netip.Addr) {

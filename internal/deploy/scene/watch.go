@@ -2,6 +2,7 @@ package scene
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,6 +20,22 @@ const lookEvery = 200 * time.Millisecond
 // Watch waits until a container works: it is healthy, or, without a healthcheck, has run for the least time without a
 // restart. Its error says what it did instead.
 func (e *Engine) Watch(ctx context.Context, id string, span Span) error {
+	return e.look(ctx, id, func(c *container.InspectResponse, restarts int, watched time.Duration) (bool, error) {
+		return judge(c, restarts, watched, span)
+	})
+}
+
+// Ends waits until a container has ended, however long it takes. Its error says how, where that was not with exit code
+// 0.
+func (e *Engine) Ends(ctx context.Context, id string) error {
+	return e.look(ctx, id, func(c *container.InspectResponse, _ int, _ time.Duration) (bool, error) {
+		return ended(c)
+	})
+}
+
+// look looks at a container until it has become what it is to be. It is told how often that was restarted before.
+func (e *Engine) look(ctx context.Context, id string,
+	is func(c *container.InspectResponse, restarts int, watched time.Duration) (bool, error)) error {
 	begin := time.Now()
 	again := time.NewTicker(lookEvery)
 	defer again.Stop()
@@ -32,8 +49,7 @@ func (e *Engine) Watch(ctx context.Context, id string, span Span) error {
 		if restarts < 0 {
 			restarts = c.RestartCount
 		}
-		works, err := judge(c, restarts, time.Since(begin), span)
-		if works || err != nil {
+		if done, err := is(c, restarts, time.Since(begin)); done || err != nil {
 			return err
 		}
 		select {
@@ -44,12 +60,27 @@ func (e *Engine) Watch(ctx context.Context, id string, span Span) error {
 	}
 }
 
+// ended tells whether a container has done what it was made for; an error: it failed.
+func ended(c *container.InspectResponse) (bool, error) {
+	switch {
+	case c.State == nil:
+		return false, errors.New("the engine says nothing of its state")
+	case c.State.Status == container.StateDead, c.State.Status == container.StateRemoving:
+		return false, fmt.Errorf("the engine calls it %s", c.State.Status)
+	case c.State.Status != container.StateExited:
+		return false, nil
+	case c.State.ExitCode != 0 || c.State.Error != "":
+		return false, fmt.Errorf("it ended with exit code %d %s", c.State.ExitCode, c.State.Error)
+	}
+	return true, nil
+}
+
 // judge tells whether a container that has been watched for some time works; an error: it does not, and will not be
 // waited for.
 func judge(c *container.InspectResponse, restarts int, watched time.Duration, span Span) (works bool, err error) {
 	switch {
 	case c.State == nil:
-		return false, fmt.Errorf("the engine says nothing of its state")
+		return false, errors.New("the engine says nothing of its state")
 	case c.State.Status == container.StateExited, c.State.Status == container.StateDead:
 		return false, fmt.Errorf("it ended with exit code %d after %s", c.State.ExitCode, watched.Round(time.Second))
 	case c.RestartCount != restarts || c.State.Status == container.StateRestarting:

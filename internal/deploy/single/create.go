@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+
+	"berth/internal/docker"
 )
 
 // maxBody is how many bytes of a request are read: what describes a container is some kilobytes.
@@ -44,9 +46,9 @@ func (f *Filter) create(w http.ResponseWriter, r *http.Request) {
 		f.refuseWith(w, err.Error())
 		return
 	}
-	if f.replica.Name != "" {
+	if f.replica.Aside != "" {
 		query := r.URL.Query()
-		query.Set("name", f.replica.Name)
+		query.Set("name", f.replica.Aside+"_"+query.Get("name"))
 		r.URL.RawQuery = query.Encode()
 	}
 	setBody(r, body)
@@ -79,13 +81,22 @@ func (f *Filter) described(r *http.Request) ([]byte, error) {
 			return nil, err
 		}
 	}
-	service, number := labels[labelService], labels[labelNumber]
-	if labels[labelProject] != f.project || service != f.replica.Service ||
+	service, number := labels[docker.LabelService], labels[docker.LabelNumber]
+	if labels[docker.LabelProject] != f.project || service != f.replica.Service ||
 		number != strconv.Itoa(f.replica.Number) || isOneOff(labels) {
 		return nil, fmt.Errorf("what is made is %s/%s of the project %s; asked for was %s of %s", service, number,
-			labels[labelProject], f.replica.title(), f.project)
+			labels[docker.LabelProject], f.replica.title(), f.project)
+	}
+	if f.replica.Hash != "" {
+		labels[docker.LabelMade] = f.replica.Hash
+		if err := c.put("Labels", labels); err != nil {
+			return nil, err
+		}
 	}
 	if err := f.address(c); err != nil {
+		return nil, err
+	}
+	if err := f.takeOver(r.Context(), c); err != nil {
 		return nil, err
 	}
 	return json.Marshal(c)

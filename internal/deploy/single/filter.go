@@ -3,6 +3,7 @@ package single
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -19,9 +20,14 @@ import (
 type Replica struct {
 	Service string
 	Number  int
-	Name    string     // of the container; empty: that which Compose gives it
+	Aside   string     // comes before the name that Compose gives it, with a _; empty: that is its name
 	On      []Endpoint // what is set of its networks; on others it is what Compose says
+	Hash    string     // is kept in docker.LabelMade; empty: nothing is
+	Volumes []Volume   // of the container before it, which it takes over where nothing else is said of their paths
 }
+
+// Volume is one without a name of the files', as it is in the container before.
+type Volume struct{ Name, Target string }
 
 // Endpoint is what a container is to have on a Docker network.
 type Endpoint struct {
@@ -36,6 +42,8 @@ type Filter struct {
 	engine  *httputil.ReverseProxy
 	ask     *http.Client
 	created func(ctx context.Context, id string) error // looks at it before it starts
+
+	declared map[string]Declared // volumes that are to be seen as the files describe them
 
 	mu      sync.Mutex
 	id      string // of what was made
@@ -56,7 +64,7 @@ func newFilter(project string, r Replica, dial func(ctx context.Context, network
 		},
 		Transport:      transport,
 		FlushInterval:  -1,
-		ModifyResponse: f.answer,
+		ModifyResponse: func(resp *http.Response) error { return errors.Join(f.answer(resp), f.asDeclared(resp)) },
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, err.Error(), http.StatusBadGateway) // Compose says it, or has ended
 		},

@@ -23,9 +23,12 @@ type engine struct {
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// containers is what it lists: three replicas of web, one of them made by `docker compose run`, and a database.
+// containers is what it lists: three replicas of web, of which the first is exchanged, one made by `docker compose
+// run`, and a database.
 const containers = `[
 	{"Id": "w1", "Labels": {"com.docker.compose.project": "shop", "com.docker.compose.service": "web",
+		"com.docker.compose.container-number": "1"}},
+	{"Id": "w1b", "Labels": {"com.docker.compose.project": "shop", "com.docker.compose.service": "web",
 		"com.docker.compose.container-number": "1"}},
 	{"Id": "w2", "Labels": {"com.docker.compose.project": "shop", "com.docker.compose.service": "web",
 		"com.docker.compose.container-number": "2"}},
@@ -45,8 +48,12 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, containers)
 	case r.Method == http.MethodGet && is(words, "containers", "*", "json"):
 		_, _ = io.WriteString(w, `{"Id": "`+strings.TrimPrefix(words[1], "name-of-")+`"}`)
+	case r.Method == http.MethodGet && is(words, "images", "*", "json"):
+		_, _ = io.WriteString(w, `{"Config": {"Volumes": {"/image": {}, "/bound": {}}}}`)
 	case r.Method == http.MethodGet && is(words, "networks", "*"):
 		_, _ = io.WriteString(w, `{"Name": "back"}`)
+	case r.Method == http.MethodGet && is(words, "volumes", "*"):
+		_, _ = io.WriteString(w, `{"Driver": "nfs", "Options": null, "Mountpoint": "/v"}`)
 	default:
 		body, _ := io.ReadAll(r.Body)
 		e.mu.Lock()
@@ -77,7 +84,7 @@ func begin(t *testing.T, created func(context.Context, string) error) (*engine, 
 	if created == nil {
 		created = func(context.Context, string) error { return nil }
 	}
-	f := newFilter("shop", Replica{Service: "web", Number: 2, Name: "shop-web-2-new", On: []Endpoint{
+	f := newFilter("shop", Replica{Service: "web", Number: 2, Aside: "0123456789ab", On: []Endpoint{
 		{Network: "front", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("fd00::7")}},
 		{Network: "back", Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.7")}},
 	}}, e.dial, created)
@@ -103,7 +110,7 @@ const described = `{"Image": "web:1", "Labels": {"com.docker.compose.project": "
 	"NetworkingConfig": {"EndpointsConfig": {"front": {"Aliases": ["web"]}, "third": null}}}`
 
 // TestListing: the replicas from the wanted number on are not to be seen, nor those of `compose run`, whose numbers
-// Compose counts; everything else is.
+// Compose counts, nor a second one of a number that is exchanged; everything else is.
 func TestListing(t *testing.T) {
 	_, f := begin(t, nil)
 	status, answer := ask(f, "GET", "/v1.41/containers/json?all=1", "")
@@ -128,7 +135,7 @@ func TestCreate(t *testing.T) {
 		t.Fatalf("%d %s", status, answer)
 	}
 	got := e.has()
-	if len(got) != 1 || !strings.HasPrefix(got[0], "POST /v1.41/containers/create?name=shop-web-2-new ") {
+	if len(got) != 1 || !strings.HasPrefix(got[0], "POST /v1.41/containers/create?name=0123456789ab_shop-web-2 ") {
 		t.Fatalf("the engine is asked for %q", got)
 	}
 	for _, part := range []string{`"IPv4Address":"10.0.0.7"`, `"IPv6Address":"fd00::7"`, `"Aliases":["web"]`,
@@ -229,5 +236,35 @@ func TestRefuses(t *testing.T) {
 	}
 	if len(e.has()) != 2 {
 		t.Errorf("the engine is asked for %v", e.has())
+	}
+}
+
+// TestTakeOver: the volumes that nobody named go over to the successor, where the files or the image ask for one by its
+// path still; what the files say of a path comes first.
+func TestTakeOver(t *testing.T) {
+	for what, c := range map[string]struct{ says, want string }{
+		"by the image":           {`"HostConfig": {}`, `"Binds":["old-image:/image","old-bound:/bound"]`},
+		"by the image, and more": {`"HostConfig": {"Binds": ["a:/a:rw"]}`, `"Binds":["a:/a:rw","old-image:/image"`},
+		"by the description":     {`"Volumes": {"/said": {}}, "HostConfig": {}`, `"old-said:/said"`},
+		"by a mount":             {`"HostConfig": {"Mounts": [{"Type": "volume", "Target": "/mount"}]}`, `"Source":"old-mount"`},
+		"the files bind it": {`"HostConfig": {"Binds": ["/srv:/bound:ro"]}`,
+			`"Binds":["/srv:/bound:ro","old-image:/image"]`},
+		"the files mount it": {`"HostConfig": {"Mounts": [{"Type": "volume", "Source": "data", "Target": "/image"}]}`,
+			`"Binds":["old-bound:/bound"]`},
+		"they mount memory": {`"HostConfig": {"Mounts": [{"Type": "tmpfs", "Target": "/image"}]}`,
+			`"Binds":["old-bound:/bound"]`},
+	} {
+		e, f := begin(t, nil)
+		for _, at := range []string{"image", "bound", "said", "mount", "gone"} {
+			f.replica.Volumes = append(f.replica.Volumes, Volume{"old-" + at, "/" + at})
+		}
+		body := strings.Replace(described, `"HostConfig": {"Memory": 1234567890123456789}`, c.says, 1)
+		if status, answer := ask(f, "POST", "/containers/create", body); status != 201 {
+			t.Errorf("%s: %d %s", what, status, answer)
+			continue
+		}
+		if got := e.has()[0]; !strings.Contains(got, c.want) || strings.Contains(got, "old-gone") {
+			t.Errorf("%s: the engine is asked for %s, want %s", what, got, c.want)
+		}
 	}
 }

@@ -17,6 +17,8 @@ import (
 type Maker struct {
 	Command
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) // the engine
+
+	Declared map[string]Declared // volumes that are made anew in this deploy
 }
 
 // Make makes a replica and starts it, once created has looked at it. What that refuses is there and does not run. The
@@ -24,25 +26,10 @@ type Maker struct {
 func (m *Maker) Make(ctx context.Context, r Replica, created func(ctx context.Context, id string) error) (string,
 	error) {
 	f := newFilter(m.Project, r, m.Dial, created)
+	f.declared = m.Declared
 	defer f.close()
-	dir, err := os.MkdirTemp("", "berth-deploy-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(dir)
-	socket := filepath.Join(dir, "engine.sock")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		return "", err
-	}
-	server := &http.Server{Handler: f, ReadHeaderTimeout: time.Minute}
-	served := make(chan struct{})
-	go func() { defer close(served); _ = server.Serve(l) }() // it ends by Close
 	scale := r.Service + "=" + strconv.Itoa(r.Number)
-	_, err = m.run(ctx, []string{"DOCKER_HOST=unix://" + socket, "DOCKER_CONTEXT=", "DOCKER_TLS_VERIFY="},
-		"up", "--detach", "--no-deps", "--no-recreate", "--no-build", "--scale", scale, r.Service)
-	_ = server.Close()
-	<-served
+	err := m.through(ctx, f, "up", "--detach", "--no-deps", "--no-recreate", "--no-build", "--scale", scale, r.Service)
 	id, started, refused := f.result()
 	switch {
 	case len(refused) > 0:
@@ -56,4 +43,25 @@ func (m *Maker) Make(ctx context.Context, r Replica, created func(ctx context.Co
 			r.title())
 	}
 	return id, nil
+}
+
+// through runs a verb of the compose command against a handler that stands before the engine.
+func (m *Maker) through(ctx context.Context, h http.Handler, verb ...string) error {
+	dir, err := os.MkdirTemp("", "berth-deploy-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	socket := filepath.Join(dir, "engine.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
+	served := make(chan struct{})
+	go func() { defer close(served); _ = server.Serve(l) }() // it ends by Close
+	_, err = m.run(ctx, []string{"DOCKER_HOST=unix://" + socket, "DOCKER_CONTEXT=", "DOCKER_TLS_VERIFY="}, verb...)
+	_ = server.Close()
+	<-served
+	return err
 }

@@ -1,0 +1,72 @@
+package deploy
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"berth/internal/ipam"
+)
+
+// Another has owners get other addresses than some that they have, beside these: a successor that runs before the one
+// before is stopped (BO-13). The edits come behind those of Edits, in one transaction where they fit into one, and
+// what both came to is granted by GrantAnother. An address that the files name cannot be another one.
+func (p *Plan) Another(not map[string][]netip.Addr) []ipam.Edit {
+	edits := p.Edits()
+	for _, i := range p.others(not) {
+		again := *edits[i].(*ipam.AddReservation)
+		again.Wishes = slices.Clone(again.Wishes)
+		for w := range again.Wishes {
+			// The slot's subnet is that of one address at most: an owner has one of each.
+			if has := at(p.claims[i].has, w); !again.Wishes[w].Address.IsValid() &&
+				slices.Contains(not[again.Owner], has) {
+				again.Wishes[w].Not = has
+			}
+		}
+		edits = append(edits, &again)
+	}
+	return edits
+}
+
+// GrantAnother takes what the edits of Another came to.
+func (p *Plan) GrantAnother(not map[string][]netip.Addr, results []ipam.Result) error {
+	others := p.others(not)
+	if len(results) != len(p.claims)+len(others) {
+		return fmt.Errorf("%d reservations were asked for, and %d came", len(p.claims)+len(others), len(results))
+	}
+	again := results[len(p.claims):]
+	results = slices.Clone(results[:len(p.claims)])
+	for k, i := range others {
+		results[i] = again[k]
+	}
+	return p.Grant(results)
+}
+
+// ProblemOfAnother is the refusal of an edit of Another as a problem of the files, with its place.
+func (p *Plan) ProblemOfAnother(not map[string][]netip.Addr, edit int, err error) error {
+	if edit < len(p.claims) {
+		return p.Problem(edit, err)
+	}
+	c := p.claims[p.others(not)[edit-len(p.claims)]]
+	return p.project.problem(path{"services", c.service}, "a second address for %s on networks.%s, which is to start "+
+		"before it stops: %w", c.owner, c.on.key, err)
+}
+
+// others are the claims, by their places, of owners that are to get other addresses.
+func (p *Plan) others(not map[string][]netip.Addr) (all []int) {
+	for i, c := range p.claims {
+		if len(not[c.owner]) > 0 && slices.ContainsFunc(c.has, func(addr netip.Addr) bool {
+			return slices.Contains(not[c.owner], addr)
+		}) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+func at(addrs []netip.Addr, i int) netip.Addr {
+	if i >= len(addrs) {
+		return netip.Addr{}
+	}
+	return addrs[i]
+}

@@ -1,0 +1,85 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What the reader of Compose files refuses has the place that it means (BD-2).
+func TestRefusedHasPlace(t *testing.T) {
+	for what, c := range map[string]struct {
+		text string
+		line int
+	}{
+		"a key that is none":          {"services:\n  web:\n    image: x\n    imagee: y\n", 4},
+		"a value that is none":        {"services:\n  web:\n    image: x\n    ports:\n      - '80'\n      - {a: b}\n", 6},
+		"what is not there":           {"services:\n  db: {image: x}\n  web:\n    image: x\n    depends_on: [cache]\n", 3},
+		"a network that is not there": {"services:\n  db: {image: x}\n  web:\n    image: x\n    networks: [back]\n", 3},
+		"a network's key":             {"services:\n  db: {image: x}\nnetworks:\n  front:\n    ipan: {}\n", 5},
+	} {
+		t.Run(what, func(t *testing.T) {
+			source := file(t, c.text)
+			_, err := Load(context.Background(), source)
+			if want := fmt.Sprintf("%s:%d: ", source.Files[0], c.line); err == nil ||
+				!strings.HasPrefix(err.Error(), want) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
+	}
+}
+
+// A place is in the last file that has it, or else in the one that has the most of it; also by an alias, and not at all
+// where it is in plain sight nowhere.
+func TestPlace(t *testing.T) {
+	source := file(t, `
+services:
+  web: &web
+    image: x
+    networks: {front: {ipv4_address: 10.8.0.9}}
+  db: *web
+`+onFront)
+	more := filepath.Join(filepath.Dir(source.Files[0]), "more.yaml")
+	write(t, more, []byte("services:\n\n  web: {networks: {front: {ipv4_address: 10.8.0.8}}}\n"))
+	source.Files = append(source.Files, more)
+	p := load(t, source)
+	for _, c := range []struct {
+		at   path
+		want string
+	}{
+		{path{"services", "web", "networks", "front", "ipv4_address"}, more + ":3"},
+		{path{"services", "web", "image"}, source.Files[0] + ":4"},
+		{path{"services", "db", "networks", "front", "ipv4_address"}, source.Files[0] + ":5"},
+		{path{"services", "web", "x-berth", "update"}, more + ":3"},
+		{path{"services", "cache"}, ":0"},
+	} {
+		file, line := p.place(c.at)
+		if got := fmt.Sprintf("%s:%d", file, line); got != c.want {
+			t.Errorf("%s is at %s, want %s", c.at, got, c.want)
+		}
+	}
+	if got := (path{"services", "web", "x-berth", "addresses", "1"}).String(); got != "services.web.x-berth.addresses[1]" {
+		t.Errorf("a path reads %s", got)
+	}
+}
+
+// Joined problems are told once each, those with a place first, in the order of the files.
+func TestJoin(t *testing.T) {
+	at := func(file string, line int) error { return &Problem{file, line, errors.New("it is wrong")} }
+	loose := errors.New("the engine does not answer")
+	all := Each(Join(nil, loose, errors.Join(at("b", 1), at("a", 10), errors.Join(at("a", 9), loose)), at("a", 10)))
+	var got []string
+	for _, one := range all {
+		got = append(got, one.Error())
+	}
+	want := "a:9: it is wrong, a:10: it is wrong, b:1: it is wrong, the engine does not answer"
+	if strings.Join(got, ", ") != want {
+		t.Errorf("got %s", strings.Join(got, ", "))
+	}
+	if Join(nil, nil) != nil {
+		t.Error("nothing is wrong, and it is an error")
+	}
+}

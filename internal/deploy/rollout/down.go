@@ -1,0 +1,130 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"berth/internal/deploy"
+	"berth/internal/deploy/scene"
+)
+
+// down is an instance that is on its way to be stopped, by whoever comes first.
+type down struct {
+	mu   sync.Mutex
+	done bool
+}
+
+func (r *run) downOf(one *Instance) *down {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.downs[one] == nil {
+		r.downs[one] = &down{}
+	}
+	return r.downs[one]
+}
+
+// down drains and stops the container of an instance, with those that cannot run without it, and has a snapshot taken.
+// Where a drain fails nothing is stopped; where the snapshot does, what was stopped is started again.
+func (r *run) down(ctx context.Context, one *Instance) error {
+	d := r.downOf(one)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.done {
+		return nil
+	}
+	c, err := r.Engine.Container(ctx, one.Container)
+	if scene.IsGone(err) {
+		d.done = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.drain(ctx, one, &c); err != nil {
+		return err
+	}
+	sharing := r.sharing(one)
+	for i, other := range sharing {
+		if err := r.down(ctx, other); err != nil {
+			return errors.Join(fmt.Errorf("%s, which uses what it has: %w", other.Owner, err),
+				r.up(ctx, sharing[:i]))
+		}
+	}
+	if err := r.may(ctx); err != nil {
+		return err
+	}
+	r.tell(Event{Step: Stopping, Instance: one.Owner, Detail: one.Name})
+	if err := r.Engine.Stop(ctx, one.Container, 0); err != nil {
+		return err
+	}
+	if err := r.snapshot(ctx, one, &c); err != nil {
+		if !c.Runs() {
+			return err
+		}
+		r.tell(Event{Step: Starting, Instance: one.Owner, Detail: one.Name})
+		if startErr := r.Engine.Start(ctx, one.Container); startErr != nil {
+			return errors.Join(err, fmt.Errorf("and it cannot be started again: %w", startErr))
+		}
+		return errors.Join(err, r.up(ctx, sharing))
+	}
+	d.done = true
+	return nil
+}
+
+// up starts instances again that were stopped for another one, which stays after all.
+func (r *run) up(ctx context.Context, all []*Instance) error {
+	var failed []error
+	for _, one := range all {
+		if one.State != "running" {
+			continue
+		}
+		r.tell(Event{Step: Starting, Instance: one.Owner, Detail: one.Name})
+		if err := r.Engine.Start(ctx, one.Container); err != nil {
+			failed = append(failed, fmt.Errorf("%s cannot be started again: %w", one.Owner, err))
+		}
+		r.mu.Lock()
+		delete(r.downs, one)
+		r.mu.Unlock()
+	}
+	return errors.Join(failed...)
+}
+
+// sharing are the instances that cannot go on without the container of another one.
+func (r *run) sharing(one *Instance) (all []*Instance) {
+	for _, s := range r.plan.Services {
+		for _, other := range s.Instances {
+			if other.Do == Recreate && slices.Contains(other.Uses, one.Container) {
+				all = append(all, other)
+			}
+		}
+	}
+	return all
+}
+
+// drain has a container that runs prepare for its end. That it fails, or takes too long, fails the instance.
+func (r *run) drain(ctx context.Context, one *Instance, c *scene.Container) error {
+	hook := r.hook(one, func(s *Service) *deploy.Hook { return s.Drain })
+	if hook == nil || !c.Runs() {
+		return nil
+	}
+	if err := r.may(ctx); err != nil {
+		return err
+	}
+	r.tell(Event{Step: Draining, Instance: one.Owner, Detail: one.Name})
+	if err := r.Engine.Exec(ctx, one.Container, hook.Command, hook.Timeout); err != nil {
+		return fmt.Errorf("it was not drained, and goes on: %w", err)
+	}
+	return nil
+}
+
+// hook is one of the service that an instance is of, where the files have that still.
+func (r *run) hook(one *Instance, which func(*Service) *deploy.Hook) *deploy.Hook {
+	s := r.plan.service(one.Service)
+	if s == nil || s.Worker || one.Leftover {
+		return nil
+	}
+	return which(s)
+}

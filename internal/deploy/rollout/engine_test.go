@@ -1,0 +1,451 @@
+package rollout
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"berth/internal/deploy/scene"
+	"berth/internal/deploy/single"
+)
+
+// small is an engine with as much of a Docker Engine as a deploy needs: its containers run when they are started, and
+// do as their commands say (see has).
+type small struct {
+	mu    sync.Mutex
+	all   []*body
+	last  int
+	asked []string // what was asked for that changes anything, a line each
+	left  int      // how many of these it does still; below zero: all
+	least int      // of how many containers of web ran at once, since it was set
+	disks map[string]*disk
+	net   string         // the subnet of the network front; empty: there is none
+	nets  int            // how many it has had
+	makes string         // the subnet with which Compose makes it
+	fails map[string]int // exit codes of a service's containers, by hash; of the drain, by "drain"
+}
+
+// body is a container of it.
+type body struct {
+	ID, Name  string
+	Labels    map[string]string
+	Addresses map[string]string // that are set in its configuration, by network
+	Shares    string            // "container:ID"
+	Mounts    []mounted
+	Running   bool
+	ExitCode  int
+}
+
+func (b *body) service() string { return b.Labels["com.docker.compose.service"] }
+
+// title is what a container is called here: SERVICE/NUMBER, with a + where it stands beside another one.
+func (b *body) title() string {
+	beside := ""
+	if _, aside := (&scene.Container{Name: b.Name}).Ought(); aside {
+		beside = "+"
+	}
+	return b.service() + "/" + b.Labels["com.docker.compose.container-number"] + beside
+}
+
+var apiVersion = regexp.MustCompile(`^/v[0-9.]+`)
+
+// ServeHTTP implements http.Handler.
+func (e *small) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	words := strings.Split(strings.Trim(apiVersion.ReplaceAllString(r.URL.Path, ""), "/"), "/")
+	if r.Method == http.MethodGet && words[0] == "_ping" {
+		w.Header().Set("Api-Version", "1.41")
+		return
+	}
+	if r.Method != http.MethodGet {
+		if e.left == 0 {
+			e.halfway(r, words)
+			reply(w, http.StatusInternalServerError, map[string]string{"message": "the deploy was killed"})
+			return
+		}
+		e.left--
+		defer e.count()
+	}
+	switch words[0] {
+	case "exec":
+		e.exec(w, r)
+	case "images":
+		reply(w, http.StatusOK, map[string]any{"Id": "sha256:ee"})
+	case "containers":
+		e.containers(w, r, words[1:])
+	case "volumes":
+		e.volumes(w, r, words[1:])
+	case "networks":
+		e.networks(w, r, words[1:])
+	default:
+		reply(w, http.StatusNotFound, map[string]string{"message": "there is no " + r.URL.Path})
+	}
+}
+
+func reply(w http.ResponseWriter, status int, answer any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(answer) // whoever asked has gone
+}
+
+// count counts the containers of web that run.
+func (e *small) count() {
+	run := 0
+	for _, b := range e.all {
+		if b.Running && b.service() == "web" {
+			run++
+		}
+	}
+	e.least = min(e.least, run)
+}
+
+func (e *small) say(format string, args ...any) {
+	e.asked = append(e.asked, fmt.Sprintf(format, args...))
+}
+
+func (e *small) containers(w http.ResponseWriter, r *http.Request, words []string) {
+	if len(words) == 1 && words[0] == "json" {
+		all := []map[string]any{}
+		filtered := strings.Contains(r.URL.Query().Get("filters"), `"network"`)
+		for _, b := range e.all {
+			if _, on := b.Addresses["front"]; filtered && !on {
+				continue
+			}
+			if b.fits(r.URL.Query().Get("filters")) {
+				all = append(all, b.listed())
+			}
+		}
+		reply(w, http.StatusOK, all)
+		return
+	}
+	if words[0] == "create" {
+		e.create(w, r)
+		return
+	}
+	i := slices.IndexFunc(e.all, func(b *body) bool { return b.ID == words[0] })
+	if i < 0 {
+		reply(w, http.StatusNotFound, map[string]string{"message": "no such container: " + words[0]})
+		return
+	}
+	b := e.all[i]
+	switch verb := r.Method + " " + strings.Join(words[1:], "/"); verb {
+	case "GET json":
+		reply(w, http.StatusOK, e.shown(b))
+	case "GET logs":
+	case "GET archive", "PUT archive":
+		e.archive(w, r, b)
+	case "POST stop":
+		e.say("stop %s", b.title())
+		b.Running = false
+		w.WriteHeader(http.StatusNoContent)
+	case "POST start":
+		e.say("start %s", b.title())
+		b.ExitCode = e.fails[b.Labels["com.docker.compose.config-hash"]]
+		b.Running = b.ExitCode == 0 && b.service() != "work"
+		w.WriteHeader(http.StatusNoContent)
+	case "POST rename":
+		name := r.URL.Query().Get("name")
+		e.say("rename %s", b.title())
+		b.Name = name
+		w.WriteHeader(http.StatusNoContent)
+	case "POST exec":
+		e.say("drain %s", b.title())
+		reply(w, http.StatusCreated, map[string]string{"Id": "x" + b.ID})
+	case "DELETE ":
+		e.say("remove %s", b.title())
+		e.all = slices.Delete(e.all, i, i+1)
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		reply(w, http.StatusNotFound, map[string]string{"message": verb})
+	}
+}
+
+func (e *small) shown(b *body) map[string]any {
+	state := map[string]any{"Status": "exited", "ExitCode": b.ExitCode}
+	if b.Running {
+		state["Status"] = "running"
+	}
+	networks := map[string]any{}
+	for network, addr := range b.Addresses {
+		on := map[string]any{"IPAMConfig": map[string]string{"IPv4Address": addr}}
+		if b.Running {
+			on["IPAddress"] = addr
+		}
+		networks[network] = on
+	}
+	return map[string]any{"Id": b.ID, "Name": "/" + b.Name, "Image": "sha256:ee", "State": state,
+		"Config":          map[string]any{"Labels": b.Labels, "Image": "web:1"},
+		"HostConfig":      map[string]any{"NetworkMode": b.Shares},
+		"Mounts":          []map[string]string{{"Type": "volume", "Name": "shop_data", "Source": "/vol/data", "Destination": "/data"}},
+		"NetworkSettings": map[string]any{"Networks": networks}}
+}
+
+// networks answers for the network front, on which nothing runs any more when it goes.
+func (e *small) networks(w http.ResponseWriter, r *http.Request, words []string) {
+	id := fmt.Sprintf("n%d", e.nets)
+	on := func(b *body) bool { _, is := b.Addresses["front"]; return is }
+	switch {
+	case e.net == "" || words[0] != "front" && words[0] != id:
+		reply(w, http.StatusNotFound, map[string]string{"message": "no such network: " + words[0]})
+	case r.Method == http.MethodGet:
+		reply(w, http.StatusOK, map[string]any{"Id": id, "Name": "front", "Driver": "bridge",
+			"Labels": map[string]string{"com.docker.compose.project": "shop"},
+			"IPAM":   map[string]any{"Driver": "berth", "Config": []any{map[string]string{"Subnet": e.net}}}})
+	case r.Method == http.MethodDelete:
+		for _, b := range e.all {
+			if on(b) {
+				reply(w, http.StatusForbidden, map[string]string{"message": b.title() + " is on it"})
+				return
+			}
+		}
+		e.say("no network %s", e.net)
+		e.net = ""
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		var says struct{ Container string }
+		_ = json.NewDecoder(r.Body).Decode(&says) // what cannot be read names nobody
+		for _, b := range e.all {
+			if b.ID == says.Container {
+				delete(b.Addresses, "front")
+				e.say("leave %s", b.title())
+			}
+		}
+		w.WriteHeader(http.StatusOK)
+	}
+}
+
+func (e *small) create(w http.ResponseWriter, r *http.Request) {
+	var says struct {
+		Labels     map[string]string
+		HostConfig struct {
+			NetworkMode string
+			Mounts      []mounted
+		}
+		NetworkingConfig struct {
+			EndpointsConfig map[string]struct{ IPAMConfig struct{ IPv4Address string } }
+		}
+	}
+	text, _ := io.ReadAll(r.Body)
+	if err := json.Unmarshal(text, &says); err != nil {
+		reply(w, http.StatusBadRequest, map[string]string{"message": err.Error()})
+		return
+	}
+	name := r.URL.Query().Get("name")
+	if slices.ContainsFunc(e.all, func(b *body) bool { return b.Name == name }) {
+		reply(w, http.StatusConflict, map[string]string{"message": "the name " + name + " is in use"})
+		return
+	}
+	e.last++
+	b := &body{ID: fmt.Sprintf("%064x", 0xc0ffee0000+e.last), Name: name, Labels: says.Labels,
+		Shares: says.HostConfig.NetworkMode, Mounts: says.HostConfig.Mounts, Addresses: map[string]string{}}
+	for network, on := range says.NetworkingConfig.EndpointsConfig {
+		if e.net == "" && e.makes != "" {
+			e.net = e.makes
+			e.nets++
+			e.say("network %s", e.net)
+		}
+		b.Addresses[network] = on.IPAMConfig.IPv4Address
+		for _, other := range e.all {
+			if other.Running && other.Addresses[network] == b.Addresses[network] {
+				e.say("TWICE %s", b.Addresses[network])
+			}
+		}
+	}
+	e.all = append(e.all, b)
+	e.say("make %s", b.title())
+	reply(w, http.StatusCreated, map[string]string{"Id": b.ID})
+}
+
+// exec answers for a command in a container: it says nothing, and ends.
+func (e *small) exec(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		reply(w, http.StatusOK, map[string]any{"Running": false, "ExitCode": e.fails["drain"]})
+		return
+	}
+	_, _ = io.Copy(io.Discard, r.Body) // what is not read breaks the line
+	line, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer line.Close()
+	_, _ = io.WriteString(line, "HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\n"+
+		"Connection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
+	if e.fails["hang"] != 0 { // until whoever waits has had enough
+		_, _ = io.Copy(io.Discard, line)
+	}
+}
+
+// has are the containers, by title, with what they are made of and whether they run, sorted.
+func (e *small) has() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var all []string
+	for _, b := range e.all {
+		state := "stopped"
+		if b.Running {
+			state = "runs"
+		}
+		hash, _, _ := strings.Cut(b.Labels["com.docker.compose.config-hash"], "@")
+		all = append(all, fmt.Sprintf("%s %s %s", b.title(), hash, state))
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// takes is what was asked of it since the last time.
+func (e *small) takes() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	asked := e.asked
+	e.asked = nil
+	return asked
+}
+
+// serve has it answer on a socket, and returns the crew of a deploy by it.
+func (e *small) serve(t *testing.T) (*scene.Engine, *single.Maker) {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "e")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: e}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	engine, err := scene.Open("unix://" + socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = engine.Close() })
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socket)
+	}
+	return engine, &single.Maker{Command: single.Command{Words: []string{os.Args[0]}, Project: "shop"}, Dial: dial}
+}
+
+// composeHashes is the variable by which this program knows that it is to be a compose command, with the hashes of the
+// services as JSON.
+const composeHashes = "BERTH_TEST_COMPOSE"
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(composeHashes); text != "" {
+		if err := asCompose(text, os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	// or each command takes a second under the race detector
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// asCompose makes one container as Compose does: of the next number, where fewer are there than are wanted.
+func asCompose(hashes string, args []string) error {
+	all := map[string]string{}
+	if err := json.Unmarshal([]byte(hashes), &all); err != nil {
+		return err
+	}
+	if slices.Contains(args, "config") {
+		for service, hash := range all {
+			fmt.Println(service, hash)
+		}
+		return nil
+	}
+	service := args[len(args)-1]
+	_, scale, _ := strings.Cut(args[slices.Index(args, "--scale")+1], "=")
+	wanted, err := strconv.Atoi(scale)
+	if err != nil {
+		return err
+	}
+	host := strings.TrimPrefix(os.Getenv("DOCKER_HOST"), "unix://")
+	engine := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", host)
+	}}}
+	resp, err := engine.Get("http://engine/containers/json?all=1")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var there []struct {
+		ID     string `json:"Id"`
+		Labels map[string]string
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&there); err != nil {
+		return err
+	}
+	count, shared := 0, ""
+	for _, c := range there {
+		if c.Labels["com.docker.compose.service"] == service {
+			count++
+		}
+		if c.Labels["com.docker.compose.service"] == "db" {
+			shared = "container:" + c.ID
+		}
+	}
+	if count+1 != wanted {
+		return fmt.Errorf("%d of %s are there, and %d are wanted", count, service, wanted)
+	}
+	if service == "side" { // as Compose does since its version 2
+		all[service] += "@" + shared
+	}
+	says := map[string]any{"Image": "web:1", "Labels": map[string]string{"com.docker.compose.project": "shop",
+		"com.docker.compose.service": service, "com.docker.compose.container-number": scale,
+		"com.docker.compose.config-hash": all[service], "com.docker.compose.version": "5.5.0"}}
+	if err := composeVolume(engine, service, says); err != nil {
+		return err
+	}
+	if service == "side" {
+		says["HostConfig"] = map[string]string{"NetworkMode": shared}
+	} else {
+		says["NetworkingConfig"] = map[string]any{"EndpointsConfig": map[string]any{"front": map[string]any{}}}
+	}
+	var made struct {
+		ID string `json:"Id"`
+	}
+	name := fmt.Sprintf("shop-%s-%s", service, scale)
+	if err := post(engine, "/containers/create?name="+url.QueryEscape(name), says, &made); err != nil {
+		return err
+	}
+	return post(engine, "/containers/"+made.ID+"/start", nil, nil)
+}
+
+func post(engine *http.Client, path string, says, answer any) error {
+	text, err := json.Marshal(says)
+	if err != nil {
+		return err
+	}
+	resp, err := engine.Post("http://engine"+path, "application/json", bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	said, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode >= 300 {
+		return errors.Join(err, fmt.Errorf("%s: %s %s", path, resp.Status, said))
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.Unmarshal(said, answer)
+}

@@ -1,0 +1,125 @@
+package rollout
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/deploy"
+)
+
+// networks are what the files say of the network front, and what the engine has of it.
+func (s *shop) networks() []NetworkState {
+	s.Helper()
+	if s.network == nil {
+		return nil
+	}
+	has, there, err := s.engine.Network(context.Background(), "front")
+	if err != nil {
+		s.Fatal(err)
+	}
+	return []NetworkState{{Wants: *s.network, Has: has, There: there}}
+}
+
+// onNetwork has the files name a subnet, of which the services get their addresses.
+func (s *shop) onNetwork(subnet string) {
+	s.network = &deploy.Definition{Network: "front", Services: []string{"db", "web"}, Driver: "bridge", IPAM: "berth",
+		Pools: []deploy.Pool{{Subnet: subnet}}}
+	s.small.makes = subnet
+	base := netip.MustParsePrefix(subnet).Addr().As4()
+	for owner, addr := range s.reserved {
+		next := addr.As4()
+		base[3] = next[3]
+		s.reserved[owner] = netip.AddrFrom4(base)
+	}
+}
+
+// TestRunTask: what is stopped goes against the order of the dependencies, after its drain, and nothing is released;
+// what is started goes along it; what is made anew goes as in a deploy (BD-10).
+func TestRunTask(t *testing.T) {
+	s := newShop(t)
+	s.service("web").Drain = &deploy.Hook{Command: []string{"drain"}, Timeout: time.Minute}
+	s.must(s.deploys())
+	s.small.takes()
+	s.task = Task{Do: Stop}
+	s.must(s.deploys())
+	s.wants("stop", "drain web/1", "stop web/1", "drain web/2", "stop web/2", "stop side/1", "stop db/1")
+	if s.plan().Changes() {
+		t.Error("what is stopped is to be stopped")
+	}
+	s.task = Task{Start, "web", 2}
+	s.must(s.deploys())
+	s.wants("start one", "start web/2")
+	s.task = Task{Do: Start}
+	s.must(s.deploys())
+	s.wants("start", "start db/1", "start side/1", "start web/1")
+	s.task = Task{Recreate, "db", 0}
+	s.must(s.deploys())
+	s.wants("recreate what another one uses", "stop side/1", "stop db/1", "remove db/1", "make db/1", "start db/1",
+		"remove side/1", "make side/1", "start side/1")
+	s.task = Task{Recreate, "web", 2}
+	s.must(s.deploys())
+	s.wants("recreate one", "drain web/2", "stop web/2", "remove web/2", "make web/2", "start web/2")
+	s.task = Task{Recreate, "work", 0}
+	s.must(s.deploys())
+	s.wants("recreate a worker", "make work/1", "start work/1", "stop work/1", "remove work/1", "release shop/work/1")
+	s.small.fails["drain"] = 1
+	s.task = Task{Do: Stop}
+	if err := s.deploys(); err == nil || !strings.Contains(err.Error(), "it was not drained, and goes on") {
+		t.Errorf("a drain that fails: %v", err)
+	}
+	s.wants("a drain that fails", "drain web/1")
+	if got := s.small.has(); got != allRun {
+		t.Errorf("after a stop that failed there are %s", got)
+	}
+}
+
+// TestRunNetwork: a network that is made anew goes when all that is on it has stopped and left, and its containers come
+// back one after the other; killed after any of its steps, the deploy is done by the next one.
+func TestRunNetwork(t *testing.T) {
+	for n := -1; ; n++ {
+		s := newShop(t)
+		s.onNetwork("10.0.0.0/24")
+		s.must(s.deploys())
+		s.onNetwork("10.0.9.0/24")
+		s.small.takes()
+		s.small.left = n
+		err := s.deploys()
+		left := s.small.left
+		if n < 0 {
+			s.must(err)
+			if all := s.small.asked; all[0] == "stop web/2" { // both stop at once
+				all[0], all[1] = all[1], all[0]
+			}
+			s.wants("renumbered", "stop web/1", "stop web/2", "stop side/1", "stop db/1", "leave db/1", "leave web/1",
+				"leave web/2", "no network 10.0.0.0/24", "network 10.0.9.0/24", "make work/1", "start work/1",
+				"stop work/1", "remove work/1", "release shop/work/1", "remove db/1", "make db/1", "start db/1", "remove side/1",
+				"make side/1", "start side/1", "remove web/1", "make web/1", "start web/1", "remove web/2",
+				"make web/2", "start web/2")
+			continue
+		}
+		s.small.left = -1
+		for range 3 {
+			if s.plan().Changes() {
+				s.must(s.deploys())
+			}
+		}
+		if got := s.small.has(); got != allRun || s.plan().Changes() || s.small.net != "10.0.9.0/24" {
+			t.Errorf("killed after %d: there are %s on %s", n, got, s.small.net)
+		}
+		for _, b := range s.small.all {
+			if addr := b.Addresses["front"]; b.service() != "side" && !strings.HasPrefix(addr, "10.0.9.") {
+				t.Errorf("killed after %d: %s has %q", n, b.title(), addr)
+			}
+		}
+		if asked := strings.Join(s.small.takes(), " "); strings.Contains(asked, "TWICE") ||
+			strings.Contains(asked, "release shop/web") || strings.Count(asked, "no network") > 1 {
+			t.Errorf("killed after %d: %s", n, asked)
+		}
+		if err == nil && left > 0 {
+			break // it was not killed at all
+		}
+	}
+}

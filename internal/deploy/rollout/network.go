@@ -1,0 +1,282 @@
+package rollout
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"berth/internal/deploy"
+	"berth/internal/deploy/scene"
+)
+
+// NetworkState is a Docker network of the project: as the files describe it, and as the engine has it.
+type NetworkState struct {
+	Wants deploy.Definition
+	Has   scene.Network
+	There bool // the engine has it
+}
+
+// Network is a Docker network that is made anew, since the files describe it otherwise than it is.
+type Network struct {
+	Name string   `json:"name"`
+	ID   string   `json:"id"`
+	Why  []string `json:"why"`
+
+	on []string // ids of the containers on it when the plan was drawn
+}
+
+// networks plans which Docker networks are made anew. No container outlives its network, so that all of the project's
+// on it are made anew with it; where one of somebody else is on it, it has to stay.
+func (d *drawing) networks() {
+	for i := range d.in.Networks {
+		n := &d.in.Networks[i]
+		if !n.There || n.Has.Project != d.in.Project { // Compose makes it, or says whose it is
+			continue
+		}
+		why := otherwise(&n.Wants, &n.Has)
+		if len(why) == 0 || d.in.Task.Do == Stop {
+			continue
+		}
+		told := fmt.Sprintf("the network %s is made anew: %s", n.Has.Name, strings.Join(why, "; "))
+		if do := d.in.Task.Do; do == Start || do == Recreate && d.in.Task.Service != "" {
+			d.problem("%s; for that the project is deployed as a whole", told)
+			continue
+		}
+		for _, guest := range n.Has.On {
+			if guest.Project != d.in.Project {
+				d.problem("%s, and the container %s is on it, which is not of this project; take it off the network",
+					told, guest.Name)
+			}
+		}
+		renewed := &Network{Name: n.Has.Name, ID: n.Has.ID, Why: why}
+		for _, guest := range n.Has.On {
+			renewed.on = append(renewed.on, guest.ID)
+			d.renewed[guest.ID] = told
+		}
+		d.plan.Networks = append(d.plan.Networks, renewed)
+	}
+}
+
+// renews tells whether one of a service's containers is on a network that is made anew: its successor cannot run beside
+// it then.
+func (d *drawing) renews(there map[int]*replica) bool {
+	for _, r := range there {
+		if r.c != nil && d.renewed[r.c.ID] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// off says which networks of its service a container is not on, or is to leave.
+func (d *drawing) off(service string, one *Instance, c *scene.Container) (why []string) {
+	for i := range d.in.Networks {
+		name := d.in.Networks[i].Wants.Network
+		if !slices.Contains(d.in.Networks[i].Wants.Services, service) ||
+			slices.ContainsFunc(one.On, func(a Address) bool { return a.Network == name }) {
+			continue
+		}
+		if _, on := c.At(name); !on {
+			why = append(why, fmt.Sprintf("it is not on the network %s", name))
+		}
+	}
+	if told := d.renewed[c.ID]; told != "" {
+		why = append(why, told)
+	}
+	return why
+}
+
+// otherwise says in what a network is not as the files describe it. What they do not say of it is as whoever made it
+// wanted.
+func otherwise(wants *deploy.Definition, has *scene.Network) (why []string) {
+	differ := func(what, had, gets string) {
+		if had != gets {
+			why = append(why, fmt.Sprintf("its %s changes %s -> %s", what, cmp.Or(had, "none"), cmp.Or(gets, "none")))
+		}
+	}
+	differ("driver", has.Driver, wants.Driver)
+	differ("IPAM driver", has.IPAM, wants.IPAM)
+	if has.Internal != wants.Internal {
+		differ("internal", fmt.Sprint(has.Internal), fmt.Sprint(wants.Internal))
+	}
+	if wants.IPv6 != nil && has.IPv6 != *wants.IPv6 {
+		differ("enable_ipv6", fmt.Sprint(has.IPv6), fmt.Sprint(*wants.IPv6))
+	}
+	optionsDiffer("option", has.Options, wants.Options, differ)
+	if len(has.IPAMOptions) > 0 { // Compose 5.5 passes none of them on; the network is known by its subnet then
+		optionsDiffer("IPAM option", has.IPAMOptions, wants.IPAMOptions, differ)
+	}
+	if has.Hashed { // else no Compose makes it anew on their account
+		optionsDiffer("label", has.Labels, wants.Labels, differ)
+	}
+	return append(why, poolsDiffer(wants.Pools, has.Pools)...)
+}
+
+// ownOptions begin the names of options by which an engine tells itself what else it was asked for.
+const ownOptions = "com.docker.network.enable_ipv"
+
+func optionsDiffer(what string, has, wants map[string]string, differ func(what, had, gets string)) {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(has)), maps.Keys(wants))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if _, said := wants[name]; said || !strings.HasPrefix(name, ownOptions) {
+			differ(what+" "+name, has[name], wants[name])
+		}
+	}
+}
+
+// poolsDiffer compares subnets, where the files name any.
+func poolsDiffer(wants []deploy.Pool, has []scene.Pool) (why []string) {
+	named := slices.ContainsFunc(wants, func(p deploy.Pool) bool { return p.Subnet != "" })
+	if !named {
+		return nil
+	}
+	var gone, new []string
+	for i := range has {
+		if poolOf(wants, has[i].Subnet) == nil {
+			gone = append(gone, has[i].Subnet.String())
+		}
+	}
+	for i := range wants {
+		want := &wants[i]
+		if want.Subnet == "" {
+			continue
+		}
+		at := slices.IndexFunc(has, func(p scene.Pool) bool { return p.Subnet == prefix(want.Subnet) })
+		if at < 0 {
+			new = append(new, want.Subnet)
+			continue
+		}
+		why = append(why, poolDiffers(want, &has[at])...)
+	}
+	if len(gone)+len(new) == 0 {
+		return why
+	}
+	return append([]string{fmt.Sprintf("its subnet changes %s -> %s", cmp.Or(strings.Join(gone, ", "), "none"),
+		cmp.Or(strings.Join(new, ", "), "none"))}, why...)
+}
+
+func poolOf(all []deploy.Pool, subnet netip.Prefix) *deploy.Pool {
+	for i := range all {
+		if prefix(all[i].Subnet) == subnet {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// poolDiffers compares what the files say of a subnet besides. A gateway that they do not name is the engine's choice.
+func poolDiffers(want *deploy.Pool, has *scene.Pool) (why []string) {
+	differ := func(what, had, gets string) {
+		if had != gets {
+			why = append(why, fmt.Sprintf("the %s of its subnet %s changes %s -> %s", what, has.Subnet, had, gets))
+		}
+	}
+	shown := func(valid bool, text fmt.Stringer) string {
+		if !valid {
+			return "none"
+		}
+		return text.String()
+	}
+	block := prefix(want.Range)
+	differ("ip_range", shown(has.Range.IsValid(), has.Range), shown(block.IsValid(), block))
+	if want.Gateway != "" {
+		gateway, _ := netip.ParseAddr(want.Gateway)
+		differ("gateway", shown(has.Gateway.IsValid(), has.Gateway), shown(gateway.IsValid(), gateway))
+	}
+	for _, name := range slices.Sorted(maps.Keys(want.Aux)) {
+		differ("auxiliary address "+name, shown(has.Aux[name].IsValid(), has.Aux[name]), want.Aux[name])
+	}
+	return why
+}
+
+// prefix reads one as Compose does; one that is none is invalid.
+func prefix(text string) netip.Prefix {
+	p, _ := netip.ParsePrefix(text)
+	return p.Masked()
+}
+
+// renumber has the networks go that are made anew: what is on them is stopped together, leaves them, and comes back
+// when it is exchanged. Compose makes them with the first container.
+func (r *run) renumber(ctx context.Context) error {
+	if len(r.plan.Networks) == 0 {
+		return nil
+	}
+	for _, s := range slices.Backward(r.plan.Services) {
+		var on []*Instance
+		for _, one := range s.Instances {
+			if one.Container != "" && one.Do == Recreate && running(one.State) && r.onRenewed(one) {
+				on = append(on, one)
+			}
+		}
+		err := several(on, len(on), func(one *Instance) error {
+			if err := r.down(ctx, one); err != nil {
+				return r.fail(ctx, one, false, err)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, n := range r.plan.Networks {
+		if err := r.removeNetwork(ctx, n); err != nil {
+			return fmt.Errorf("the network %s cannot be made anew: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+// onRenewed tells whether an instance is on a network that is made anew.
+func (r *run) onRenewed(one *Instance) bool {
+	return slices.ContainsFunc(r.plan.Networks, func(n *Network) bool { return slices.Contains(n.on, one.Container) })
+}
+
+func (r *run) removeNetwork(ctx context.Context, n *Network) error {
+	if err := r.may(ctx); err != nil {
+		return err
+	}
+	r.tell(Event{Step: Removing, Detail: "the network " + n.Name})
+	now, there, err := r.Engine.Network(ctx, n.Name)
+	switch {
+	case err != nil:
+		return err
+	case !there || now.ID != n.ID:
+		return nil
+	}
+	for _, guest := range now.On {
+		if guest.Project != r.plan.Project {
+			return fmt.Errorf("the container %s is on it, which is not of this project; take it off the network",
+				guest.Name)
+		}
+	}
+	for _, guest := range now.On {
+		if err := r.may(ctx); err != nil {
+			return err
+		}
+		if err := r.Engine.Leave(ctx, n.ID, guest.ID); err != nil {
+			return fmt.Errorf("the container %s does not leave it: %w", guest.Name, err)
+		}
+	}
+	return r.Engine.RemoveNetwork(ctx, n.ID)
+}
+
+// movedNetworks compares which networks are made anew.
+func movedNetworks(p, now *Plan) (moved []string) {
+	same := func(a, b *Network) bool { return a.ID == b.ID && slices.Equal(a.Why, b.Why) }
+	for _, n := range now.Networks {
+		if !slices.ContainsFunc(p.Networks, func(before *Network) bool { return same(before, n) }) {
+			moved = append(moved, fmt.Sprintf("the network %s is made anew now: %s", n.Name, strings.Join(n.Why, "; ")))
+		}
+	}
+	for _, before := range p.Networks {
+		if !slices.ContainsFunc(now.Networks, func(n *Network) bool { return n.Name == before.Name }) {
+			moved = append(moved, fmt.Sprintf("the network %s is not made anew any more", before.Name))
+		}
+	}
+	return moved
+}

@@ -1,0 +1,306 @@
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/deploy"
+	"berth/internal/deploy/scene"
+	"berth/internal/deploy/single"
+	"berth/internal/ipam"
+)
+
+// shop is a project on a small engine: a database, what uses its network, a worker that needs it, and two of web, which
+// need the worker.
+type shop struct {
+	*testing.T
+	small    *small
+	engine   *scene.Engine
+	maker    *single.Maker
+	services []deploy.Service
+	hashes   map[string]string
+	reserved map[string]netip.Addr // by owner
+	settled  []string              // owners, in order
+	ran      map[string]Ran
+	told     []Event
+	volumes  []deploy.Volume
+	orphans  map[string]ipam.Orphan
+	task     Task
+	network  *deploy.Definition // as the files describe it; nil: they do not say
+}
+
+func newShop(t *testing.T) *shop {
+	t.Helper()
+	s := &shop{T: t, small: &small{left: -1, fails: map[string]int{}}, ran: map[string]Ran{},
+		hashes:   map[string]string{"db": "d1", "side": "s1", "work": "m1", "web": "w1"},
+		reserved: map[string]netip.Addr{}}
+	s.engine, s.maker = s.small.serve(t)
+	update := deploy.Update{Canaries: 1, MaxInFlight: 1, CanaryWatch: deploy.Span{Most: time.Minute},
+		Watch: deploy.Span{Most: time.Minute}}
+	for i, one := range []deploy.Service{
+		{Name: "db"}, {Name: "side", Needs: []string{"db"}, Shares: []string{"db"}},
+		{Name: "work", Needs: []string{"db"}, Worker: true}, {Name: "web", Needs: []string{"work"}},
+	} {
+		one.Image, one.Update = "web:1", update
+		for n := 1; n <= map[bool]int{true: 2, false: 1}[one.Name == "web"]; n++ {
+			owner := fmt.Sprintf("shop/%s/%d", one.Name, n)
+			on := []deploy.Place{{Network: "front", Named: true}}
+			if one.Name == "side" {
+				on = nil
+			} else {
+				s.reserved[owner] = netip.AddrFrom4([4]byte{10, 0, 0, byte(10*i + n)})
+			}
+			one.Instances = append(one.Instances, deploy.Instance{Owner: owner, Number: n, On: on})
+		}
+		s.services = append(s.services, one)
+	}
+	return s
+}
+
+func (s *shop) service(name string) *deploy.Service {
+	return &s.services[slices.IndexFunc(s.services, func(one deploy.Service) bool { return one.Name == name })]
+}
+
+// plan draws a plan of what there is, with second addresses where these are needed.
+func (s *shop) plan() *Plan {
+	s.Helper()
+	draw := func() *Plan {
+		for i := range s.services {
+			for k := range s.services[i].Instances {
+				if one := &s.services[i].Instances[k]; one.On != nil {
+					one.On = []deploy.Place{{Network: "front", Named: true, Addresses: []netip.Addr{s.reserved[one.Owner]}}}
+				}
+			}
+		}
+		all, unread, err := s.engine.Containers(context.Background(), "shop")
+		if err != nil {
+			s.Fatal(err)
+		}
+		stored, err := s.engine.Volumes(context.Background())
+		if err != nil {
+			s.Fatal(err)
+		}
+		p, err := Draw(Inputs{Task: s.task, Networks: s.networks(), Volumes: s.volumes, Stored: stored, Orphans: s.recorded(),
+			Project: "shop", Compose: "5.5.0", Services: s.services, Hashes: s.hashes,
+			Images: map[string]scene.Image{"web:1": {ID: "sha256:ee"}}, Containers: all, Unread: unread, Ran: s.ran})
+		if err != nil {
+			s.Fatal(err)
+		}
+		return p
+	}
+	p := draw()
+	for owner, has := range p.Beside() {
+		next := has[0].As4()
+		next[2]++
+		s.reserved[owner] = netip.AddrFrom4(next)
+	}
+	return draw()
+}
+
+// deploys carries a plan out.
+func (s *shop) deploys() error {
+	s.Helper()
+	hashes, err := json.Marshal(s.hashes)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Setenv(composeHashes, string(hashes))
+	s.told = nil
+	return Run(context.Background(), s.plan(), Crew{Engine: s.engine, Maker: s.maker, Held: func() error { return nil },
+		Tell:    func(e Event) { s.told = append(s.told, e) },
+		Release: func(_ context.Context, owner string) error { s.small.note("release " + owner); return nil },
+		Settle:  func(_ context.Context, owner string) error { s.settled = append(s.settled, owner); return nil },
+		Ran:     func(_ context.Context, name string, as Ran) error { s.ran[name] = as; return nil },
+		Orphans: func(context.Context) ([]ipam.Orphan, error) { return s.recorded(), nil }, Edit: s.edit})
+}
+
+// note writes down what becomes of a reservation, beside what is asked of the engine.
+func (e *small) note(what string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.say("%s", what)
+}
+
+// wants compares what the engine was asked for.
+func (s *shop) wants(what string, want ...string) {
+	s.Helper()
+	got := s.small.takes()
+	if text := strings.Join(want, "\n"); strings.Join(got, "\n") != text {
+		s.Errorf("%s: it was asked for\n%s\nand not for\n%s", what, strings.Join(got, "\n"), text)
+	}
+}
+
+func (s *shop) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+const allRun = "db/1 d1 runs, side/1 s1 runs, web/1 w1 runs, web/2 w1 runs"
+
+// TestRun: the order in which a project is made, and exchanged: workers behind what they need, and gone afterwards;
+// what shares with another one stopped before it and made behind it; one replica after the other, drained, stopped,
+// saved, and made anew (BD-5 to BD-8, BO-11).
+func TestRun(t *testing.T) {
+	s := newShop(t)
+	s.must(s.deploys())
+	worker := []string{"make work/1", "start work/1", "stop work/1", "remove work/1", "release shop/work/1"}
+	s.wants("made", slices.Concat([]string{"make db/1", "start db/1"}, worker, []string{"make side/1", "start side/1",
+		"make web/1", "start web/1", "make web/2", "start web/2"})...)
+	if got := s.small.has(); got != allRun || s.plan().Changes() {
+		t.Fatalf("there are %s, which changes: %v", got, s.plan().Changes())
+	}
+	s.service("web").Drain = &deploy.Hook{Command: []string{"true"}, Timeout: time.Minute}
+	s.hashes["web"] = "w2"
+	s.must(s.deploys())
+	s.wants("web has changed", slices.Concat(worker, []string{
+		"drain web/1", "stop web/1", "remove web/1", "make web/1", "start web/1",
+		"drain web/2", "stop web/2", "remove web/2", "make web/2", "start web/2"})...)
+	said := filepath.Join(t.TempDir(), "said")
+	t.Setenv("SAID", said)
+	db := s.service("db")
+	db.Snapshot = &deploy.Hook{Command: []string{"sh", "-c",
+		`echo $BERTH_PROJECT $BERTH_SERVICE $BERTH_INSTANCE $BERTH_CONTAINER $BERTH_VOLUME_MY_DATA >"$SAID"`},
+		Timeout: time.Minute}
+	db.Mounts = []deploy.Mount{{Key: "my-data", Volume: "shop_data", Target: "/data"}}
+	s.hashes["db"] = "d2"
+	s.must(s.deploys())
+	s.wants("the database has changed", slices.Concat(worker, []string{"stop side/1", "stop db/1", "remove db/1",
+		"make db/1", "start db/1", "remove side/1", "make side/1", "start side/1"})...)
+	text, err := os.ReadFile(said)
+	if want := "shop db shop/db/1 shop-db-1 /vol/data\n"; err != nil || string(text) != want {
+		t.Errorf("a snapshot is told %q, %v; want %q", text, err, want)
+	}
+	s.services = s.services[:3]
+	s.must(s.deploys())
+	s.wants("web is dropped", slices.Concat([]string{"stop web/1", "remove web/1", "release shop/web/1", "stop web/2",
+		"remove web/2", "release shop/web/2"}, worker)...)
+}
+
+// TestRunFails: a worker that fails, a drain, a snapshot, a canary: the deploy ends, and what there was goes on.
+func TestRunFails(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(s *shop)
+		want   string // what there is then
+		says   string
+	}{
+		"worker": {func(s *shop) { s.hashes["work"], s.small.fails["m2"] = "m2", 3 }, allRun,
+			"shop/work/1: it ended with exit code 3"},
+		"drain": {func(s *shop) {
+			s.service("web").Drain = &deploy.Hook{Command: []string{"false"}, Timeout: time.Minute}
+			s.hashes["web"], s.small.fails["drain"] = "w2", 1
+		}, allRun, "a canary of web failed, and the others are as they were: shop/web/1: it was not drained, and goes on"},
+		"slow drain": {func(s *shop) {
+			s.service("web").Drain = &deploy.Hook{Command: []string{"wait"}, Timeout: 10 * time.Millisecond}
+			s.hashes["web"], s.small.fails["hang"] = "w2", 1
+		}, allRun, "it was not drained, and goes on: it has not ended within 10ms"},
+		"snapshot": {func(s *shop) {
+			s.service("db").Snapshot = &deploy.Hook{Command: []string{"sh", "-c", "echo full; exit 9"}, Timeout: time.Minute}
+			s.hashes["db"] = "d2"
+		}, allRun, `no snapshot was taken, and it is as it was: exit status 9; it said "full"`},
+		"slow snapshot": {func(s *shop) {
+			s.service("db").Snapshot = &deploy.Hook{Command: []string{"sh", "-c", "sleep 1000 & wait"},
+				Timeout: 10 * time.Millisecond}
+			s.hashes["db"] = "d2"
+		}, allRun, "it has not ended within 10ms"},
+		"canary": {func(s *shop) { s.hashes["web"], s.small.fails["w2"] = "w2", 1 },
+			"db/1 d1 runs, side/1 s1 runs, web/1 w2 stopped, web/2 w1 runs", "it ended with exit code 1"},
+		"start-first": {func(s *shop) {
+			s.service("web").Update.StartFirst = true
+			s.hashes["web"], s.small.fails["w2"] = "w2", 1
+		}, "db/1 d1 runs, side/1 s1 runs, web/1 w1 runs, web/1+ w2 stopped, web/2 w1 runs", "it ended with exit code 1"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := newShop(t)
+			s.must(s.deploys())
+			c.change(s)
+			err := s.deploys()
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("it says %v, want %q", err, c.says)
+			}
+			if got := s.small.has(); got != c.want {
+				t.Errorf("there are %s, want %s", got, c.want)
+			}
+			if last := s.told[len(s.told)-1]; last.Step != Failed {
+				t.Errorf("told last is %+v", last)
+			}
+			clear(s.small.fails)
+			for i := range s.services {
+				s.services[i].Drain, s.services[i].Snapshot = nil, nil
+			}
+			s.must(s.deploys())
+			if s.plan().Changes() || strings.Contains(s.small.has(), "stopped") {
+				t.Errorf("the next one leaves %s", s.small.has())
+			}
+		})
+	}
+}
+
+// TestRunStartFirst: the next one runs before the one before is stopped; it has another address, and its name at last.
+func TestRunStartFirst(t *testing.T) {
+	s := newShop(t)
+	s.service("web").Update.StartFirst = true
+	s.service("web").Update.MaxInFlight = 1
+	s.must(s.deploys())
+	s.small.takes()
+	s.settled, s.small.least = nil, 100
+	s.hashes["web"] = "w2"
+	s.must(s.deploys())
+	s.wants("exchanged", "make work/1", "start work/1", "stop work/1", "remove work/1", "release shop/work/1",
+		"make web/1+", "start web/1+", "stop web/1", "remove web/1", "rename web/1+",
+		"make web/2+", "start web/2+", "stop web/2", "remove web/2", "rename web/2+")
+	if s.small.least != 2 {
+		t.Errorf("once %d of 2 ran", s.small.least)
+	}
+	if !slices.Equal(s.settled, []string{"shop/web/1", "shop/web/2"}) {
+		t.Errorf("the addresses of before are ended for %v", s.settled)
+	}
+	if p := s.plan(); p.Changes() {
+		t.Errorf("afterwards there is to be done: %s", steps(p))
+	}
+}
+
+// TestRunKilled: killed after any of its steps at the engine, a deploy is done by the next one, with nothing twice and
+// nothing left; with start-first no replica is away at any time.
+func TestRunKilled(t *testing.T) {
+	for _, startFirst := range []bool{false, true} {
+		for n := 0; ; n++ {
+			s := newShop(t)
+			s.service("web").Update.StartFirst = startFirst
+			s.must(s.deploys())
+			s.hashes["web"], s.hashes["db"] = "w2", "d2"
+			s.small.left, s.small.least = n, 100
+			err := s.deploys()
+			left := s.small.left
+			s.small.left = -1
+			for range 3 {
+				if s.plan().Changes() {
+					s.must(s.deploys())
+				}
+			}
+			const want = "db/1 d2 runs, side/1 s1 runs, web/1 w2 runs, web/2 w2 runs"
+			if got := s.small.has(); got != want || s.plan().Changes() {
+				t.Errorf("killed after %d (start-first %v): there are %s, want %s", n, startFirst, got, want)
+			}
+			asked := strings.Join(s.small.takes(), " ")
+			if strings.Contains(asked, "TWICE") || strings.Contains(asked, "release shop/web") {
+				t.Errorf("killed after %d: %s", n, asked)
+			}
+			if startFirst && s.small.least < 2 {
+				t.Errorf("killed after %d: once %d of 2 ran", n, s.small.least)
+			}
+			if err == nil && left > 0 {
+				break // it was not killed at all
+			}
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth/internal/deploy"
+	"berth/internal/ipam"
+)
+
+// recorded are the orphans on record, by name.
+func (s *shop) recorded() (all []ipam.Orphan) {
+	for _, name := range slices.Sorted(maps.Keys(s.orphans)) {
+		all = append(all, s.orphans[name])
+	}
+	return all
+}
+
+// edit records orphans, unless the deploy was killed.
+func (s *shop) edit(_ context.Context, e ipam.Edit) error {
+	s.small.mu.Lock()
+	defer s.small.mu.Unlock()
+	if s.small.left == 0 {
+		return errors.New("the deploy was killed")
+	}
+	s.small.left--
+	if s.orphans == nil {
+		s.orphans = map[string]ipam.Orphan{}
+	}
+	switch e := e.(type) {
+	case *ipam.KeepOrphan:
+		s.orphans[e.Volume] = ipam.Orphan{Volume: e.Volume, Project: e.Project, Service: e.Service, Of: e.Of,
+			Stage: e.Stage, Foreign: e.Foreign}
+	case *ipam.RemoveOrphan:
+		delete(s.orphans, e.Volume)
+	}
+	return nil
+}
+
+// declares has the files describe the volume of the database and of web.
+func (s *shop) declares(name string, options map[string]string) {
+	s.Helper()
+	text, err := json.Marshal(map[string]any{"Name": name, "DriverOpts": options, "Labels": map[string]string{
+		"com.docker.compose.project": "shop", "com.docker.compose.volume": "data"}})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Setenv(volumeDeclared, string(text))
+	s.volumes = []deploy.Volume{{Key: "data", Name: name, Options: options, Services: []string{"db", "web"}}}
+	for _, name := range []string{"db", "web"} {
+		s.service(name).Mounts = []deploy.Mount{{Key: "data", Volume: s.volumes[0].Name, Target: "/data"}}
+	}
+}
+
+// holds are the volumes of the engine with what is in them, and how they are recorded.
+func (s *shop) holds() string {
+	s.small.mu.Lock()
+	defer s.small.mu.Unlock()
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(s.small.disks)) {
+		d := s.small.disks[name]
+		text := fmt.Sprint(name, d.Options["o"], " ", d.files)
+		if o, is := s.orphans[name]; is {
+			text += fmt.Sprintf(" orphan%s", o.Stage)
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, ", ")
+}
+
+// smaller leaves of the project the database and one of web.
+func (s *shop) smaller() {
+	db, web := s.service("db"), s.service("web")
+	web.Needs, web.Instances = nil, web.Instances[:1]
+	s.services = []deploy.Service{*db, *web}
+}
+
+// shopWithVolume runs with a volume in which something is.
+func shopWithVolume(t *testing.T, smaller bool) *shop {
+	t.Helper()
+	s := newShop(t)
+	if smaller {
+		s.smaller()
+	}
+	s.declares("shop_data", nil)
+	s.must(s.deploys())
+	s.small.disks["shop_data"].files = map[string]string{"a": "1234567890", "b": "bb"}
+	s.small.takes()
+	return s
+}
+
+const had = "map[a:1234567890 b:bb]"
+
+// TestRunVolumes: a volume whose options change is made anew while nobody has it, with what it had; one that gets
+// another name takes it along; and one that no service uses any more is an orphan, until one does (BD-5, BD-8).
+func TestRunVolumes(t *testing.T) {
+	s := shopWithVolume(t, false)
+	wants := func(what, want string) {
+		t.Helper()
+		s.must(s.deploys())
+		if got := s.holds(); got != want || s.plan().Changes() {
+			t.Errorf("%s: there are %s, and there is to be done: %v; want %s", what, got, s.plan().Changes(), want)
+		}
+		if got := s.small.has(); got != allRun {
+			t.Errorf("%s: there are %s", what, got)
+		}
+	}
+	s.declares("shop_data", map[string]string{"o": "bind"})
+	wants("options", "shop_databind "+had+", shop_data-orphan-1 "+had+" orphan")
+	s.declares("shop_new", nil)
+	wants("name", "shop_databind "+had+" orphan, shop_data-orphan-1 "+had+" orphan, shop_new "+had)
+	s.declares("shop_data", map[string]string{"o": "bind"})
+	wants("the name of before", "shop_databind "+had+", shop_data-orphan-1 "+had+" orphan, shop_new "+had+" orphan")
+	s.declares("shop_data", map[string]string{"type": "tmpfs"})
+	wants("what keeps nothing", "shop_data map[], shop_data-orphan-1 "+had+" orphan, shop_data-orphan-2 "+had+
+		" orphan, shop_new "+had+" orphan")
+}
+
+// TestRunVolumesKilled: killed after any of its steps at the engine or in the records, in the midst of a copy, too, the
+// next deploy makes the volume anew with what it had. At no time is there none that has all of it.
+func TestRunVolumesKilled(t *testing.T) {
+	for what, c := range map[string]struct{ name, options, want string }{
+		"options": {"shop_data", "bind", "shop_databind " + had + ", shop_data-orphan-1 " + had + " orphan"},
+		"name":    {"shop_new", "", "shop_data " + had + " orphan, shop_new " + had},
+	} {
+		for n := 0; ; n++ {
+			s := shopWithVolume(t, true)
+			s.declares(c.name, map[string]string{"o": c.options})
+			if c.options == "" {
+				s.declares(c.name, nil)
+			}
+			s.small.left = n
+			err := s.deploys()
+			left := s.small.left
+			s.small.left = -1
+			if !strings.Contains(s.holds(), had) {
+				t.Fatalf("%s, killed after %d: there are %s", what, n, s.holds())
+			}
+			for range 3 {
+				if s.plan().Changes() {
+					s.must(s.deploys())
+				}
+			}
+			if got := s.holds(); got != c.want || s.small.has() != "db/1 d1 runs, web/1 w1 runs" || s.plan().Changes() {
+				t.Errorf("%s, killed after %d: there are %s; %s; and there is to be done: %v", what, n, got, s.small.has(),
+					s.plan().Changes())
+			}
+			if err == nil && left > 0 {
+				break // it was not killed at all
+			}
+		}
+	}
+}
+
+// TestRunVolumesUsedBetween: what somebody has written to a volume that was half made is kept, and so is what it had.
+func TestRunVolumesUsedBetween(t *testing.T) {
+	var s *shop
+	for n := 0; ; n++ { // up to where the new volume is there, and empty
+		s = shopWithVolume(t, true)
+		s.declares("shop_data", map[string]string{"o": "bind"})
+		s.small.left = n
+		if err := s.deploys(); err == nil {
+			t.Fatal("it was never cut off")
+		}
+		if d := s.small.disks["shop_data"]; d != nil && d.Options["o"] == "bind" && len(d.files) == 0 {
+			d.files["mine"] = "new"
+			break
+		}
+	}
+	s.small.left = -1
+	s.must(s.deploys())
+	const want = "shop_databind " + had + ", shop_data-orphan-1 " + had + " orphan, shop_data-orphan-2 map[mine:new] orphan"
+	if got := s.holds(); got != want || s.plan().Changes() {
+		t.Errorf("there are %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,188 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"berth/internal/deploy"
+	"berth/internal/deploy/scene"
+)
+
+// Ran is of what a worker was made when it ran last to a good end.
+type Ran struct {
+	Hash  string
+	Image string // its id
+}
+
+// worker plans whether the containers of a worker run: where anything else changes, and where the worker has not run
+// yet as it is now (BD-6).
+func (d *drawing) worker(planned *Service, s *deploy.Service, changes bool) {
+	there := d.replicas(s.Name)
+	ran, has := d.in.Ran[s.Name]
+	runs, why := changes, "something else changes"
+	switch {
+	case d.in.Task.Do == Recreate:
+		runs, why = true, "it is asked for"
+	case !has:
+		runs, why = true, "it has not run yet"
+	case ran.Hash != planned.Hash:
+		runs, why = true, "its configuration has changed"
+	case s.Image != "" && ran.Image != planned.ImageID:
+		runs, why = true, "its image has changed"
+	}
+	for i := range s.Instances {
+		want := &s.Instances[i]
+		c := there[want.Number].container()
+		switch {
+		case runs:
+			one := between(planned, want, c)
+			one.Do, one.Why = Work, []string{why}
+			if c != nil && c.Runs() && len(d.differs(planned, one.On, c)) == 0 {
+				one.Successor = c.ID // a deploy that was cut off has begun it
+			}
+			planned.Instances = append(planned.Instances, one)
+		case c != nil && !c.Runs():
+			d.remove(c, "a worker is deleted when it has run")
+		case c != nil:
+			d.note("the worker %s runs, which no deploy has begun, and is left alone", c.Name)
+		}
+	}
+	d.surplus(s, there)
+}
+
+// oneOffs plans the end of what `compose run` has left: a worker that a person has run (BO-11).
+func (d *drawing) oneOffs() {
+	for i := range d.in.Containers {
+		c := &d.in.Containers[i]
+		switch {
+		case !c.OneOff:
+		case c.State == "exited":
+			one := d.remove(c, "it was made by `compose run`, and has ended")
+			one.Owner = c.Name
+		default:
+			d.note("%s was made by `compose run`, is %s, and is left alone", c.Name, c.State)
+		}
+	}
+}
+
+// workers runs what ends by itself, each behind what it needs (BD-6).
+func (r *run) workers(ctx context.Context) error {
+	for _, s := range r.plan.Services {
+		for _, one := range s.Instances {
+			ends := one.Do == Work || s.Once && one.Do != Keep
+			if !ends {
+				continue
+			}
+			if err := r.needed(ctx, s); err != nil {
+				return err
+			}
+			if one.Do != Work {
+				if err := r.once(ctx, s, one); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := r.work(ctx, s, one); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// needed has those run that a service needs, and that are not there yet or do not run.
+func (r *run) needed(ctx context.Context, s *Service) error {
+	for _, name := range s.Needs {
+		needed := r.plan.service(name)
+		if needed == nil || needed.Worker || needed.Once { // those have run: they come first
+			continue
+		}
+		if err := r.needed(ctx, needed); err != nil {
+			return err
+		}
+		for _, one := range needed.Instances {
+			if one.Do != Create && one.Do != Start {
+				continue
+			}
+			if err := r.once(ctx, needed, one); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// once exchanges an instance that was not yet in this run.
+func (r *run) once(ctx context.Context, s *Service, one *Instance) error {
+	if r.done[one] {
+		return nil
+	}
+	r.done[one] = true
+	return r.exchange(ctx, s, one, false)
+}
+
+// work runs a worker to its end, and deletes it with its addresses, whatever came of it (BO-11).
+func (r *run) work(ctx context.Context, s *Service, one *Instance) error {
+	id, err := r.begin(ctx, s, one)
+	if err == nil {
+		r.tell(Event{Step: Running, Instance: one.Owner})
+		err = r.Engine.Ends(ctx, id)
+	}
+	var made scene.Container
+	if err == nil {
+		made, err = r.Engine.Container(ctx, id)
+	}
+	if ctx.Err() != nil { // the next deploy goes on with it
+		return ctx.Err()
+	}
+	if err != nil {
+		one.Container = id
+		return errors.Join(r.fail(ctx, one, false, err), r.clearAway(ctx, one, id))
+	}
+	if err := r.clearAway(ctx, one, id); err != nil {
+		return fmt.Errorf("%s has run, and cannot be deleted: %w", one.Owner, err)
+	}
+	if err := r.Ran(ctx, s.Name, Ran{Hash: made.Hash, Image: made.ImageID}); err != nil {
+		return err
+	}
+	r.tell(Event{Step: Done, Instance: one.Owner, Detail: "it has run, and is deleted"})
+	return nil
+}
+
+// begin has a worker run: the one that an earlier deploy has begun, or a new one.
+func (r *run) begin(ctx context.Context, s *Service, one *Instance) (id string, err error) {
+	if err := r.may(ctx); err != nil {
+		return "", err
+	}
+	if one.Successor != "" {
+		return one.Successor, nil
+	}
+	if one.Container != "" {
+		if err := r.end(ctx, one); err != nil {
+			return "", err
+		}
+	}
+	if err := r.renewed(ctx, one); err != nil {
+		return "", err
+	}
+	r.making.Lock()
+	defer r.making.Unlock()
+	return r.make(ctx, s, one, s.replica(one), false)
+}
+
+// clearAway deletes a worker with its addresses.
+func (r *run) clearAway(ctx context.Context, one *Instance, id string) error {
+	if err := r.may(ctx); err != nil {
+		return err
+	}
+	if id != "" {
+		if err := r.Engine.Stop(ctx, id, 0); err != nil {
+			return err
+		}
+		if err := r.Engine.Remove(ctx, id); err != nil {
+			return err
+		}
+	}
+	return r.Release(ctx, one.Owner)
+}

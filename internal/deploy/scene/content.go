@@ -1,0 +1,187 @@
+package scene
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+)
+
+// differs is what two archives have that is not the same.
+type differs struct{ what string }
+
+func (d *differs) Error() string { return d.what }
+
+func differ(format string, args ...any) error { return &differs{fmt.Sprintf(format, args...)} }
+
+// sameContent compares two archives of an engine, which come in the same order, entry by entry.
+func sameContent(a, b io.Reader) error {
+	one, other := tar.NewReader(a), tar.NewReader(b)
+	for {
+		h, err := one.Next()
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		with, otherErr := other.Next()
+		if otherErr != nil && !errors.Is(otherErr, io.EOF) {
+			return otherErr
+		}
+		switch {
+		case err != nil && otherErr != nil:
+			return nil
+		case err != nil:
+			return differ("%s is in one of them alone", with.Name)
+		case otherErr != nil:
+			return differ("%s is in one of them alone", h.Name)
+		}
+		if err := sameEntry(h, with); err != nil {
+			return err
+		}
+		if same, err := sameBytes(one, other); err != nil {
+			return err
+		} else if same != equal {
+			return differ("%s has other content", h.Name)
+		}
+	}
+}
+
+// sameEntry compares what two archives say of a file.
+func sameEntry(a, b *tar.Header) error {
+	switch {
+	case a.Name != b.Name:
+		return differ("%s and %s are in one of them alone", a.Name, b.Name)
+	case a.Typeflag != b.Typeflag:
+		return differ("%s is of another kind", a.Name)
+	case a.Linkname != b.Linkname:
+		return differ("%s leads to %s and to %s", a.Name, a.Linkname, b.Linkname)
+	case a.Size != b.Size:
+		return differ("%s has %d bytes and %d", a.Name, a.Size, b.Size)
+	case a.Mode != b.Mode:
+		return differ("%s has the mode %o and %o", a.Name, a.Mode, b.Mode)
+	case a.Uid != b.Uid || a.Gid != b.Gid:
+		return differ("%s is of %d:%d and of %d:%d", a.Name, a.Uid, a.Gid, b.Uid, b.Gid)
+	case !a.ModTime.Equal(b.ModTime):
+		return differ("%s is of %s and of %s", a.Name, a.ModTime, b.ModTime)
+	case a.Devmajor != b.Devmajor || a.Devminor != b.Devminor:
+		return differ("%s is another device", a.Name)
+	case !maps.Equal(attributes(a), attributes(b)):
+		return differ("%s has other attributes", a.Name)
+	}
+	return nil
+}
+
+// attributes are the extended ones of a file, as far as the archive carries them.
+func attributes(h *tar.Header) map[string]string {
+	all := map[string]string{}
+	for key, value := range h.PAXRecords {
+		if strings.HasPrefix(key, "SCHILY.xattr.") {
+			all[key] = value
+		}
+	}
+	return all
+}
+
+// holdsContent tells whether an archive has all that another one has, of which the last file that was written may be
+// there in part, as where a copy of the first was cut off. Directories are not compared: their times come last.
+func holdsContent(whole, part io.Reader) error {
+	all, some := tar.NewReader(whole), tar.NewReader(part)
+	cut := ""
+	for {
+		has, err := some.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		h, err := find(all, has.Name)
+		if err != nil {
+			return err
+		}
+		if h.Typeflag != has.Typeflag {
+			return differ("%s is of another kind", h.Name)
+		}
+		if h.Typeflag == tar.TypeDir {
+			continue
+		}
+		same, err := sameBytes(all, some)
+		if err != nil {
+			return err
+		}
+		if entry := sameEntry(h, has); same == equal && entry == nil {
+			continue
+		}
+		if same == neither || same == shorter || h.Typeflag != tar.TypeReg || cut != "" {
+			return differ("%s has other content", h.Name)
+		}
+		cut = h.Name
+	}
+}
+
+// find goes on to an entry of a name.
+func find(in *tar.Reader, name string) (*tar.Header, error) {
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil, differ("%s is in one of them alone", name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if h.Name == name {
+			return h, nil
+		}
+	}
+}
+
+// likeness is how the bytes of one file are to those of another.
+type likeness int
+
+const (
+	equal   likeness = iota
+	longer           // the first has those of the second, and more
+	shorter          // the second has those of the first, and more
+	neither
+)
+
+func sameBytes(a, b io.Reader) (likeness, error) {
+	const piece = 64 << 10
+	one, other := make([]byte, piece), make([]byte, piece)
+	for {
+		n, err := fill(a, one)
+		if err != nil {
+			return neither, err
+		}
+		m, err := fill(b, other)
+		if err != nil {
+			return neither, err
+		}
+		least := min(n, m)
+		switch {
+		case !bytes.Equal(one[:least], other[:least]):
+			return neither, nil
+		case n > m:
+			return longer, nil
+		case n < m:
+			return shorter, nil
+		case n < piece:
+			return equal, nil
+		}
+	}
+}
+
+// fill reads as much as there is room for; less only at the end.
+func fill(r io.Reader, into []byte) (n int, err error) {
+	for n < len(into) && err == nil {
+		var more int
+		more, err = r.Read(into[n:])
+		n += more
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return n, err
+}

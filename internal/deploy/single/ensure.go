@@ -1,0 +1,89 @@
+package single
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Declared is how the files describe a volume that the engine has otherwise.
+type Declared struct {
+	Driver  string
+	Options map[string]string
+}
+
+// asDeclared answers of a volume that is made anew in this deploy as if that had happened: docker-compose makes no
+// container of a project of which any volume is not as its files say, also of services that do not use it.
+func (f *Filter) asDeclared(resp *http.Response) error {
+	words := route(resp.Request.URL.Path)
+	if resp.Request.Method != http.MethodGet || resp.StatusCode != http.StatusOK || !is(words, "volumes", "*") {
+		return nil
+	}
+	says, pending := f.declared[words[1]]
+	if !pending {
+		return nil
+	}
+	v := object{}
+	body, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err == nil {
+		err = json.Unmarshal(body, &v)
+	}
+	if err == nil {
+		err = errors.Join(v.put("Driver", says.Driver), v.put("Options", says.Options))
+	}
+	if err == nil {
+		body, err = json.Marshal(v)
+	}
+	if err != nil {
+		return fmt.Errorf("the engine's word of the volume %s cannot be read: %w", words[1], err)
+	}
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	return nil
+}
+
+// MakeVolumes has the compose command make what volumes a service uses that are not there, with Compose's own labels,
+// and nothing else besides the project's networks: Compose makes both before the first container.
+func (m *Maker) MakeVolumes(ctx context.Context, service string) error {
+	v := &volumesOnly{Filter: newFilter(m.Project, Replica{Service: service, Number: 1}, m.Dial,
+		func(context.Context, string) error { return errors.New("no container is made here") })}
+	v.declared = m.Declared
+	defer v.close()
+	err := m.through(ctx, v, "up", "--detach", "--no-deps", "--no-recreate", "--no-build", "--scale", service+"=1",
+		service)
+	_, _, refused := v.result()
+	switch {
+	case len(refused) > 0:
+		return errors.New(strings.Join(refused, "; "))
+	case v.came:
+		return nil // it has ended because it makes no container
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("%s has not made the volumes of %s", strings.Join(m.Words, " "), service)
+}
+
+// volumesOnly is a Filter under which no container is made.
+type volumesOnly struct {
+	*Filter
+	came bool // Compose has come to making the container
+}
+
+// ServeHTTP passes on what makes volumes, and what reads.
+func (v *volumesOnly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost || !is(route(r.URL.Path), "containers", "create") {
+		v.Filter.ServeHTTP(w, r)
+		return
+	}
+	v.mu.Lock()
+	v.came = true
+	v.mu.Unlock()
+	http.Error(w, `{"message":"the volumes are made"}`, http.StatusForbidden)
+}

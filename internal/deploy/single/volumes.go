@@ -1,0 +1,98 @@
+package single
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strings"
+)
+
+// takeOver gives a container the volumes of the one before it that nobody named: those that the files or the image ask
+// for by their paths alone. Compose does so itself where it exchanges a container; here it makes one where none is.
+func (f *Filter) takeOver(ctx context.Context, c object) error {
+	if len(f.replica.Volumes) == 0 {
+		return nil
+	}
+	host, err := c.in("HostConfig")
+	if err != nil {
+		return err
+	}
+	var binds []string
+	var mounts []object
+	for field, into := range map[string]any{"Binds": &binds, "Mounts": &mounts} {
+		if raw := host[field]; raw != nil {
+			if err := json.Unmarshal(raw, into); err != nil {
+				return err
+			}
+		}
+	}
+	asked, err := f.asksFor(ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, v := range f.replica.Volumes {
+		bound := boundAt(binds, v.Target)
+		m := mountAt(mounts, v.Target)
+		switch {
+		case m != nil && len(text(m["Source"])) == 0 && text(m["Type"]) == "volume":
+			if err := m.put("Source", v.Name); err != nil {
+				return err
+			}
+		case m == nil && !bound && asked[v.Target]:
+			binds = append(binds, v.Name+":"+v.Target)
+		}
+	}
+	for field, value := range map[string]any{"Binds": binds, "Mounts": mounts} {
+		if err := host.put(field, value); err != nil {
+			return err
+		}
+	}
+	return c.put("HostConfig", host)
+}
+
+// asksFor are the paths at which a container has a volume, whichever it is: by its description, or by its image.
+func (f *Filter) asksFor(ctx context.Context, c object) (map[string]bool, error) {
+	asked := map[string]bool{}
+	described, err := c.in("Volumes")
+	if err != nil {
+		return nil, err
+	}
+	for path := range described {
+		asked[path] = true
+	}
+	var image struct {
+		Config struct{ Volumes map[string]struct{} }
+	}
+	if err := f.get(ctx, "/images/"+url.PathEscape(text(c["Image"]))+"/json", &image); err != nil {
+		return nil, err
+	}
+	for path := range image.Config.Volumes {
+		asked[path] = true
+	}
+	return asked, nil
+}
+
+// boundAt tells whether one of the binds, such as NAME:PATH:rw, is at a path. One of a path alone asks for a volume.
+func boundAt(binds []string, path string) bool {
+	for _, bind := range binds {
+		if words := strings.Split(bind, ":"); len(words) > 1 && words[1] == path {
+			return true
+		}
+	}
+	return false
+}
+
+func mountAt(mounts []object, path string) object {
+	for _, m := range mounts {
+		if text(m["Target"]) == path {
+			return m
+		}
+	}
+	return nil
+}
+
+// text is a JSON string; empty where it is none.
+func text(raw json.RawMessage) (s string) {
+	_ = json.Unmarshal(raw, &s) // what is missing is empty
+	return s
+}

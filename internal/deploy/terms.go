@@ -1,0 +1,217 @@
+package deploy
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+// extension is the key that says what Berth is to do for a service besides: at the service, or at the file's top for
+// all of them. The service's goes before, key by key.
+const extension = "x-berth"
+
+// said is what one x-berth says. What is nil, or has no length, it does not say.
+type said struct {
+	at path
+
+	canaries           *int
+	maxInFlight        *share
+	canaryWatch, watch *Span
+	startFirst         *bool
+
+	addresses   []netip.Addr // of the replicas
+	elastic     *netip.Addr  // the zero address: any of its account, one for each replica
+	egressOnly  *bool
+	worker      *bool
+	drain, snap *Hook
+
+	lines map[string]path // of the keys that it says, by name, such as update.order
+}
+
+// share is so many, or a part of all.
+type share struct {
+	count   int
+	percent bool
+}
+
+// of is how many that is of so many replicas: at least one.
+func (s share) of(replicas int) int {
+	if s.percent {
+		return max(1, replicas*s.count/100)
+	}
+	return s.count
+}
+
+// terms are on what terms a service is deployed.
+type terms struct {
+	said
+	update Update
+}
+
+// terms reads what the files say to Berth, by service, and tells of all that is wrong with it.
+func (p *Project) terms(found *problems) map[string]*terms {
+	top := p.read(path{extension}, p.compose.Extensions, found)
+	if top.addresses != nil {
+		found.add(p.problem(top.at.with(keyAddresses), "%s are the replicas' of one service; write them in its %s",
+			top.at.with(keyAddresses), extension))
+		top.addresses = nil
+	}
+	all := map[string]*terms{}
+	for _, name := range p.services() {
+		service := p.compose.Services[name]
+		own := p.read(path{"services", name, extension}, service.Extensions, found)
+		t := &terms{said: own.over(top)}
+		t.update = p.updateOf(&service, &t.said)
+		all[name] = t
+		p.checkTerms(&service, t, found)
+	}
+	return all
+}
+
+// over is what is said where a file says s at a service, and top for all.
+func (s *said) over(top *said) said {
+	both := *s
+	both.canaries = first(s.canaries, top.canaries)
+	both.maxInFlight = first(s.maxInFlight, top.maxInFlight)
+	both.canaryWatch = first(s.canaryWatch, top.canaryWatch)
+	both.watch = first(s.watch, top.watch)
+	both.startFirst = first(s.startFirst, top.startFirst)
+	both.elastic = first(s.elastic, top.elastic)
+	both.egressOnly = first(s.egressOnly, top.egressOnly)
+	both.worker = first(s.worker, top.worker)
+	both.drain = first(s.drain, top.drain)
+	both.snap = first(s.snap, top.snap)
+	both.lines = maps.Clone(top.lines)
+	maps.Copy(both.lines, s.lines)
+	return both
+}
+
+func first[T any](a, b *T) *T {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// checkTerms refuses what cannot be meant of a service.
+func (p *Project) checkTerms(service *types.ServiceConfig, t *terms, found *problems) {
+	replicas := service.GetScale()
+	if t.elastic != nil && t.elastic.IsValid() && replicas > 1 {
+		at := t.lines[keyElastic]
+		found.add(p.problem(at, "%s is one address, and services.%s has %d replicas; write auto, which gives each its own",
+			at, service.Name, replicas))
+	}
+	if t.egressOnly != nil && t.elastic == nil {
+		at := t.lines[keyEgressOnly]
+		found.add(p.problem(at, "%s is of an elastic address, and services.%s is to have none; write %s: auto, or "+
+			"%s: ADDRESS beside it", at, service.Name, keyElastic, keyElastic))
+	}
+}
+
+// elasticOf is what a service says of elastic addresses; nil where it is to have none.
+func (t *terms) elasticOf() *elasticWish {
+	if t.elastic == nil {
+		return nil
+	}
+	return &elasticWish{address: *t.elastic, egressOnly: t.egressOnly != nil && *t.egressOnly}
+}
+
+// isWorker tells whether a service runs to its end in each deploy (BD-6).
+func (t *terms) isWorker() bool { return t.worker != nil && *t.worker }
+
+// updateOf is how a service is updated: what the files say to Berth, or else of Swarm's updates (deploy.update_config),
+// or else the default.
+func (p *Project) updateOf(service *types.ServiceConfig, s *said) Update {
+	u := defaultUpdate()
+	if service.Deploy != nil && service.Deploy.UpdateConfig != nil {
+		says := service.Deploy.UpdateConfig
+		if says.Parallelism != nil {
+			if u.MaxInFlight = int(*says.Parallelism); u.MaxInFlight == 0 { // Swarm's word for all at once
+				u.MaxInFlight = max(1, service.GetScale())
+			}
+		}
+		if least := time.Duration(says.Monitor); least > 0 {
+			u.Watch = Span{least, max(least, u.Watch.Most)}
+			u.CanaryWatch = u.Watch
+		}
+		u.StartFirst = strings.EqualFold(says.Order, startFirst)
+	}
+	if s.canaries != nil {
+		u.Canaries = *s.canaries
+	}
+	if s.maxInFlight != nil {
+		u.MaxInFlight = s.maxInFlight.of(service.GetScale())
+	}
+	if s.watch != nil {
+		u.Watch = *s.watch
+	}
+	if s.canaryWatch != nil {
+		u.CanaryWatch = *s.canaryWatch
+	}
+	if s.startFirst != nil {
+		u.StartFirst = *s.startFirst
+	}
+	return u
+}
+
+// checkStartFirst refuses to have two containers of a replica at once where they would come to blows (BD-8).
+func (p *Plan) checkStartFirst(service *types.ServiceConfig, found *problems) {
+	t := p.terms[service.Name]
+	if !t.update.StartFirst || t.isWorker() {
+		return
+	}
+	at, there := t.lines[keyUpdate+"."+keyOrder]
+	if !there {
+		at = path{"services", service.Name, "deploy", "update_config", "order"}
+	}
+	refuse := func(format string, args ...any) {
+		args = append([]any{at, startFirst, service.Name}, args...)
+		found.add(p.project.problem(at, "%s is %s, and services.%s "+format+"; write "+stopFirst+" for it", args...))
+	}
+	if service.ContainerName != "" {
+		refuse("has the container_name %s, which one container at a time can have", service.ContainerName)
+	}
+	for _, port := range service.Ports {
+		if port.Published != "" {
+			refuse("publishes the port %s of the host, which one container at a time can have", port.Published)
+			break
+		}
+	}
+	if mounts := p.project.mounts(service); len(mounts) > 0 && service.GetScale() == 1 {
+		refuse("is one replica with the volume %s, which two would write at once", mounts[0].Key)
+	}
+	p.checkSecond(service, refuse)
+}
+
+// checkSecond refuses start-first where the second container of a replica could not have an address of its own.
+func (p *Plan) checkSecond(service *types.ServiceConfig, refuse func(string, ...any)) {
+	fixed := len(p.terms[service.Name].addresses) > 0
+	for _, c := range p.claimsOf(service.Name) {
+		fixed = fixed || c.given() > 0
+	}
+	if fixed {
+		refuse("has static addresses, which one container at a time can have")
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(service.Networks)) {
+		if n := p.networks[key]; n != nil && len(n.named()) == 0 {
+			refuse("is on networks.%s, whose subnets the files do not name, so that the engine takes no second address "+
+				"for it; write config: [{subnet: %s}] in its ipam, or", key, n.subnets[0])
+			return
+		}
+	}
+}
+
+// Check tells of all that is in the way of a deploy of the plan, and not of its addresses: each a Problem.
+func (p *Plan) Check() error {
+	var found problems
+	for _, name := range p.project.services() {
+		service := p.project.compose.Services[name]
+		p.checkStartFirst(&service, &found)
+	}
+	return found.err()
+}

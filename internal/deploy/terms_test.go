@@ -1,0 +1,298 @@
+package deploy
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// serviceOf is a service of a project as a deploy sees it.
+func serviceOf(t *testing.T, text, name string) Service {
+	t.Helper()
+	plan, err := load(t, file(t, text)).Plan(Mapping{}, planned())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range plan.Services() {
+		if s.Name == name {
+			return s
+		}
+	}
+	t.Fatalf("there is no service %s", name)
+	return Service{}
+}
+
+const onFront = "\nnetworks: {front: {ipam: {driver: berth, options: {network: front}, config: [{subnet: " +
+	"10.8.0.0/24}]}}}\n"
+
+// How a service is updated: what it says goes before what the file says for all, and that before Swarm's words, key by
+// key (BD-8).
+func TestUpdate(t *testing.T) {
+	watch := Span{time.Second, time.Minute}
+	for _, c := range []struct {
+		name, top, service string
+		want               Update
+	}{
+		{"silent", "", "", Update{1, 1, watch, watch, false}},
+		{"a service's own", "", "x-berth: {update: {canaries: 2, max_in_flight: 3, canary_watch: 5s-2m, watch: 0s-10s, " +
+			"order: start-first}}", Update{2, 3, Span{5 * time.Second, 2 * time.Minute}, Span{0, 10 * time.Second}, true}},
+		{"the file's, and the service's over it", "x-berth: {update: {canaries: 0, max_in_flight: 4}}",
+			"x-berth: {update: {max_in_flight: 2}}", Update{0, 2, watch, watch, false}},
+		{"a part", "", "x-berth: {update: {max_in_flight: 25%}}", Update{1, 2, watch, watch, false}},
+		{"a small part", "", "x-berth: {update: {max_in_flight: 1%}}", Update{1, 1, watch, watch, false}},
+		{"milliseconds", "", "x-berth: {update: {watch: 1000-60000, canary_watch: '500 - 1500'}}",
+			Update{1, 1, Span{500 * time.Millisecond, 1500 * time.Millisecond}, watch, false}},
+		{"Swarm's", "", "deploy: {update_config: {parallelism: 5, monitor: 3s, order: start-first}}",
+			Update{1, 5, Span{3 * time.Second, time.Minute}, Span{3 * time.Second, time.Minute}, true}},
+		{"over Swarm's", "x-berth: {update: {order: stop-first}}",
+			"x-berth: {update: {max_in_flight: 2}}, deploy: {update_config: {parallelism: 5, order: start-first}}",
+			Update{1, 2, watch, watch, false}},
+		{"out of a variable", "", "x-berth: {update: {canaries: '${N:-3}', max_in_flight: '${M:-50%}'}}",
+			Update{3, 4, watch, watch, false}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := serviceOf(t, fmt.Sprintf("%s\nservices: {web: {image: x, scale: 8, networks: [front], %s}}%s", c.top,
+				c.service, onFront), "web")
+			if diff := cmp.Diff(c.want, got.Update); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Workers and hooks, of a service and for all, with the times that they may take.
+func TestHooks(t *testing.T) {
+	const text = `
+x-berth:
+  drain: {command: [drain, now]}
+  worker: true
+services:
+  job: {image: x, networks: [front], x-berth: {snapshot: {command: [/bin/snap], timeout: 90s}}}
+  web: {image: x, networks: [front], x-berth: {worker: false, drain: {command: [leave], timeout: 5s}}}` + onFront
+	job, web := serviceOf(t, text, "job"), serviceOf(t, text, "web")
+	want := Service{Worker: true, Drain: &Hook{[]string{"drain", "now"}, 30 * time.Second},
+		Snapshot: &Hook{[]string{"/bin/snap"}, 90 * time.Second}}
+	if diff := cmp.Diff(want, Service{Worker: job.Worker, Drain: job.Drain, Snapshot: job.Snapshot}); diff != "" {
+		t.Error(diff)
+	}
+	want = Service{Drain: &Hook{[]string{"leave"}, 5 * time.Second}}
+	if diff := cmp.Diff(want, Service{Worker: web.Worker, Drain: web.Drain, Snapshot: web.Snapshot}); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// BD-2: all that is wrong with what the files say to Berth is told at once, each with its file and line, in their
+// order.
+func TestTermsRefused(t *testing.T) {
+	source := file(t, `x-berth:
+  update: {canarys: 1}
+  addresses: [10.8.0.5]
+services:
+  web:
+    image: x
+    scale: 3
+    networks: [front, dual]
+    x-berth:
+      update:
+        max_in_flight: 0
+        canaries: -1
+        watch: 60s-1s
+        canary_watch: 60s
+        order: parallel
+      addresses:
+        - 10.8.0.10
+        - 10.99.0.11
+        - 10.8.0.10
+        - 10.8.0
+        - fd00:9::7
+      worker: perhaps
+      drain: {timeout: 5s}
+      snapshot: {command: snap, timeout: soon}
+      elastic: 203.0.113.5
+      colour: red
+  db:
+    image: x
+    networks: {front: {ipv4_address: 10.8.0.77}}
+    x-berth: &db
+      egress_only: true
+      addresses: [10.8.0.78]
+  job: {image: x, networks: [front], x-berth: 7}
+networks:
+  front: {ipam: {driver: berth, options: {network: front}, config: [{subnet: 10.8.0.0/24}]}}
+  dual: {enable_ipv6: true, ipam: {driver: berth, options: {network: dual}}}
+  back: {ipam: {driver: berth, options: {network: nowhere}}}
+`)
+	_, err := load(t, source).Plan(Mapping{}, planned())
+	want := []string{
+		"2: x-berth.update.canarys is not known; update has canaries, canary_watch, max_in_flight, order and watch",
+		"3: x-berth.addresses are the replicas' of one service; write them in its x-berth",
+		"11: services.web.x-berth.update.max_in_flight is 0; write a number of replicas, or a part",
+		"12: services.web.x-berth.update.canaries is -1; write a number from 0",
+		"13: services.web.x-berth.update.watch is 60s-1s; write the least and the most, such as 1s-60s",
+		"14: services.web.x-berth.update.canary_watch is 60s",
+		"15: services.web.x-berth.update.order is parallel; write stop-first or start-first",
+		"16: services.web.x-berth.addresses gives 1 IPv6 addresses on networks.dual, and services.web has 3 replicas",
+		"16: services.web.x-berth.addresses gives 2 IPv4 addresses on networks.front, and services.web has 3 replicas",
+		"18: services.web.x-berth.addresses[1] is 10.99.0.11, which is of no network that services.web is on; they " +
+			"have 10.9.0.0/24 (dual), fd00:9::/64 (dual), 10.8.0.0/24 (front)",
+		"19: services.web.x-berth.addresses[2] is 10.8.0.10, as another one before",
+		"20: services.web.x-berth.addresses[3] is 10.8.0; write an IPv4 or an IPv6 address",
+		"22: services.web.x-berth.worker is perhaps; write true or false",
+		"23: services.web.x-berth.drain has no command",
+		"24: services.web.x-berth.snapshot.command is snap; write a list of words",
+		"24: services.web.x-berth.snapshot.timeout is soon",
+		"25: services.web.x-berth.elastic is one address, and services.web has 3 replicas",
+		"25: services.web.x-berth.elastic: services.web is on the networks dual and front, which both have elastic",
+		"26: services.web.x-berth.colour is not known; x-berth has addresses, drain, egress_only, elastic, snapshot, " +
+			"update and worker",
+		"31: services.db.x-berth.egress_only is of an elastic address, and services.db is to have none",
+		"32: services.db.x-berth.addresses gives an IPv4 address on networks.front, and " +
+			"services.db.networks.front.ipv4_address gives another",
+		"33: services.job.x-berth is no mapping; it has addresses",
+	}
+	got := Each(err)
+	for i := range max(len(got), len(want)) {
+		switch {
+		case i >= len(want):
+			t.Errorf("besides there is: %v", got[i])
+		case i >= len(got):
+			t.Errorf("it is not said that %s", want[i])
+		case !strings.HasPrefix(got[i].Error(), source.Files[0]+":"+want[i]):
+			t.Errorf("problem %d is\n%v\nwant\n%s", i, got[i], want[i])
+		}
+	}
+}
+
+// The addresses of replicas are reserved one for each, of both families alike, and the override of `berth compose` says
+// the same.
+func TestAddressesOfReplicas(t *testing.T) {
+	source := file(t, `
+services:
+  web:
+    image: x
+    scale: 2
+    networks: [dual]
+    x-berth: {addresses: [10.9.0.21, 'fd00:9::21', 10.9.0.22, 'fd00:9::22']}
+  db:
+    image: x
+    networks: [dual]
+    x-berth: {addresses: [10.9.0.30]}
+networks:
+  dual: {enable_ipv6: true, ipam: {driver: berth, options: {network: dual}}}
+`)
+	plan, err := load(t, source).Plan(Mapping{}, planned())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wishes := map[string]string{}
+	for _, e := range plan.Edits() {
+		add := e.(*ipam.AddReservation)
+		for _, w := range add.Wishes {
+			wishes[add.Owner] += fmt.Sprintf("%d %v %s; ", w.Slot, w.Address, w.Subnet)
+		}
+	}
+	want := map[string]string{
+		"shop/web/1": "0 10.9.0.21 ; 1 fd00:9::21 ; ", "shop/web/2": "0 10.9.0.22 ; 1 fd00:9::22 ; ",
+		"shop/db/1": "0 10.9.0.30 ; 1 invalid IP fd00:9::/64; "}
+	if diff := cmp.Diff(want, wishes); diff != "" {
+		t.Error(diff)
+	}
+	if err := plan.Grant(newLedger().edit(plan.Edits())); err != nil {
+		t.Fatal(err)
+	}
+	text, err := plan.Override()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, said := range []string{"shop/web/2 on dual: 10.9.0.22, fd00:9::22", `ipv4_address: "10.9.0.30"`} {
+		if !strings.Contains(string(text), said) {
+			t.Errorf("the override does not say %s:\n%s", said, text)
+		}
+	}
+	for _, s := range plan.Services() {
+		for _, one := range s.Instances {
+			if s.Name == "web" && !one.On[0].has(netip.MustParseAddr(fmt.Sprintf("10.9.0.2%d", one.Number))) {
+				t.Errorf("%s has %v", one.Owner, one.On)
+			}
+		}
+	}
+}
+
+func (p *Place) has(addr netip.Addr) bool {
+	for _, a := range p.Addresses {
+		if a == addr {
+			return true
+		}
+	}
+	return false
+}
+
+// An address that the files give to two services is told where the second stands, and of none is it told that somebody
+// holds it.
+func TestGivenTwice(t *testing.T) {
+	source := file(t, `
+services:
+  a: {image: x, networks: {front: {ipv4_address: 10.8.0.9}}}
+  b: {image: x, scale: 2, networks: [front], x-berth: {addresses: [10.8.0.8, 10.8.0.9]}}`+onFront)
+	plan, err := load(t, source).Plan(Mapping{}, planned())
+	want := fmt.Sprintf("%s:4: the files give 10.8.0.9 to services.b, and to services.a at %s:3", source.Files[0],
+		source.Files[0])
+	if err == nil || !strings.HasPrefix(err.Error(), want) || len(Each(err)) != 1 {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if got := strings.Join(owners(plan.Edits()), " "); got != "shop/a/1 shop/b/1" {
+		t.Errorf("what is right is %s", got)
+	}
+}
+
+// Where two containers of a replica would come to blows they are not had at once, whoever says so.
+func TestStartFirstRefused(t *testing.T) {
+	const bare = "\nnetworks: {front: {ipam: {driver: berth, options: {network: front}}}}\n"
+	for _, c := range []struct{ name, service, networks, word string }{
+		{"a name", "container_name: box, networks: [front]", onFront, "has the container_name box"},
+		{"a port", "ports: ['8080:80', '81'], networks: [front]", onFront, "publishes the port 8080 of the host"},
+		{"an address", "networks: {front: {ipv4_address: 10.8.0.9}}", onFront, "has static addresses"},
+		{"dealt addresses", "scale: 2, networks: [front], x-berth: {addresses: [10.8.0.8, 10.8.0.9]}", onFront,
+			"has static addresses"},
+		{"a volume", "volumes: ['data:/data'], networks: [front]", onFront + "volumes: {data: {}}",
+			"is one replica with the volume data"},
+		{"subnets that are not named", "networks: [front]", bare, "write config: [{subnet: 10.8.0.0/24}] in its ipam"},
+		{"replicas with a volume", "scale: 2, volumes: ['data:/data'], networks: [front]", onFront +
+			"volumes: {data: {}}", ""},
+		{"a port of no host", "ports: ['81'], networks: [front]", onFront, ""},
+		{"a worker", "container_name: box, networks: [front], x-berth: {worker: true}", onFront, ""},
+		{"which does not say so", "container_name: box, networks: [front], x-berth: {update: {order: stop-first}}",
+			onFront, ""},
+	} {
+		for says, line := range map[string]int{"\nx-berth: {update: {order: start-first}}": 2, "": 3} {
+			service := c.service
+			if says == "" {
+				service += ", deploy: {update_config: {order: start-first}}"
+			}
+			t.Run(fmt.Sprint(c.name, line), func(t *testing.T) {
+				source := file(t, fmt.Sprintf("%s\nservices:\n  web: {image: x, %s}%s", says, service, c.networks))
+				plan, err := load(t, source).Plan(Mapping{}, planned())
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = plan.Check()
+				if c.word == "" {
+					if err != nil {
+						t.Errorf("it is refused: %v", err)
+					}
+					return
+				}
+				at := fmt.Sprintf("%s:%d: ", source.Files[0], line)
+				if err == nil || !strings.HasPrefix(err.Error(), at) || !strings.Contains(err.Error(), c.word) {
+					t.Errorf("got %v, want %s...%s", err, at, c.word)
+				}
+			})
+		}
+	}
+}
