@@ -1,0 +1,340 @@
+package metrics
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go4.org/netipx"
+
+	"berth/internal/ipam"
+	"berth/store"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// records are such as tell of everything.
+type records struct{ pools int }
+
+func (r records) Use(context.Context) (all []ipam.PoolUse, err error) {
+	for i := range r.pools {
+		cidr := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 24)
+		all = append(all, ipam.PoolUse{Network: fmt.Sprintf("network-%d", i), Subnet: cidr, Pool: cidr.String(), Leased: 3,
+			Quarantined: 2, Reserved: 1, Excluded: ipam.Count{Int: big.NewInt(4)}, Free: ipam.Count{Int: big.NewInt(246)}})
+	}
+	return all, nil
+}
+
+func (records) ElasticUse(context.Context) (ipam.ElasticUse, error) {
+	r := netipx.MustParseIPRange("203.0.113.1-203.0.113.9")
+	return ipam.ElasticUse{Host: "h1", Unapplied: 1, Ranges: []ipam.RangeUse{{Range: ipam.Range{IPRange: r}, Allocated: 2,
+		Releasing: 1, Free: ipam.Count{Int: big.NewInt(6)}}}}, nil
+}
+
+func (records) LANLeases() map[string]map[ipam.LANState]uint64 {
+	return map[string]map[ipam.LANState]uint64{"lan": {ipam.LANBound: 3, ipam.LANLost: 1}}
+}
+
+func (records) Told() map[ipam.Verb]uint64 { return map[ipam.Verb]uint64{ipam.LeaseTaken: 7} }
+
+// all is a Meter over sources of everything.
+func all(pools int) *Meter {
+	m := New()
+	m.Watch(Sources{Version: "1", Records: records{pools},
+		Bytes:   func() (int64, error) { return 4096, nil },
+		Cluster: func() bool { return true },
+		Spare: func() []ipam.HeadroomState {
+			return []ipam.HeadroomState{{Network: "n", Subnet: netip.MustParsePrefix("10.0.0.0/24"), Claimed: 5, Used: 2}}
+		},
+		Witness: func() ipam.WitnessState {
+			return ipam.WitnessState{Seen: time.Unix(1000, 0), Counts: map[ipam.FindingKind]int{ipam.UnusedLease: 2}}
+		},
+		Hooks:    func() uint64 { return 3 },
+		Names:    func() (int, map[string]uint64) { return 5, map[string]uint64{"NOERROR": 7} },
+		Webhooks: func() (uint64, uint64, time.Time) { return 2, 1, time.Now().Add(-time.Minute) },
+	})
+	return m
+}
+
+func scraped(t *testing.T, m *Meter) map[string]*dto.MetricFamily {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(w.Body)
+	if err != nil || w.Code != http.StatusOK {
+		t.Fatal(w.Code, err)
+	}
+	return families
+}
+
+// TestTable: what is told is what the table says, by name, kind, help and labels, and nothing else.
+func TestTable(t *testing.T) {
+	got := scraped(t, all(1))
+	for _, row := range Table() {
+		f := got[row.Name]
+		if f == nil {
+			t.Errorf("%s is not told", row.Name)
+			continue
+		}
+		delete(got, row.Name)
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
+		}
+		want := slices.Sorted(slices.Values(row.Labels))
+		if !slices.Equal(labels, want) || f.GetHelp() != row.Help ||
+			strings.ToLower(f.GetType().String()) != string(row.Kind) {
+			t.Errorf("%s has the labels %v, kind %s, help %q", row.Name, labels, f.GetType(), f.GetHelp())
+		}
+	}
+	for name := range got {
+		t.Errorf("%s is not in the table", name)
+	}
+}
+
+// TestDocs: docs/metrics.md has the table, and names nothing else.
+func TestDocs(t *testing.T) {
+	text, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range Table() {
+		line := fmt.Sprintf("| `%s` | %s | %s | %s |", row.Name, row.Kind, strings.Join(row.Labels, ", "), row.Help)
+		if !bytes.Contains(text, []byte(line)) {
+			t.Errorf("docs/metrics.md has no line\n%s", line)
+		}
+	}
+	named(t, "docs/metrics.md", text)
+}
+
+var update = flag.Bool("update", false, "write contrib/grafana/berth.json anew")
+
+// TestBoard: the board in the tree is the one that the table makes.
+func TestBoard(t *testing.T) {
+	const file = "../../contrib/grafana/berth.json"
+	want, err := Board()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(file, want, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not what the table makes; go test ./internal/metrics -run TestBoard -update writes it anew", file)
+	}
+	named(t, file, got)
+}
+
+// TestAlerts: the alerts ask for nothing that is not told, and docs/metrics.md lists each.
+func TestAlerts(t *testing.T) {
+	const file = "../../contrib/prometheus/berth.rules.yml"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named(t, file, bytes.ReplaceAll(text, []byte("berth:"), []byte("recorded:")))
+	docs, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alerts := 0
+	for line := range strings.Lines(string(text)) {
+		if name, is := strings.CutPrefix(strings.TrimSpace(line), "- alert: "); is {
+			alerts++
+			if !bytes.Contains(docs, []byte("| `"+name+"` |")) {
+				t.Errorf("docs/metrics.md does not list %s", name)
+			}
+		}
+	}
+	if alerts == 0 {
+		t.Error("there are no alerts")
+	}
+}
+
+// TestPromtool: each alert comes when it should, by contrib/prometheus/berth.rules.test.yml.
+func TestPromtool(t *testing.T) {
+	tool, err := filepath.Abs("../../build/tools/promtool")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(tool, "test", "rules", "berth.rules.test.yml")
+	cmd.Dir = "../../contrib/prometheus"
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v; `scripts/needs test` brings promtool:\n%s", err, out)
+	}
+}
+
+// TestStates: the states of a pool add up to the pool.
+func TestStates(t *testing.T) {
+	sum := 0.0
+	for _, m := range scraped(t, all(1))[poolAddresses].GetMetric() {
+		sum += m.GetGauge().GetValue()
+	}
+	if sum != 256 {
+		t.Errorf("the states of a /24 add up to %v", sum)
+	}
+}
+
+// TestResults: requests are counted by what came of them, and the store's state by its last change.
+func TestResults(t *testing.T) {
+	m := all(1)
+	for want, err := range map[string]error{"ok": nil, "exhausted": ipam.Refuse(ipam.ErrExhausted, "full"),
+		"in_use":  ipam.Refuse(ipam.ErrInUse, "held"),
+		"refused": ipam.Refuse(ipam.ErrInvalid, "odd"), "store_error": fmt.Errorf("disk: %w", store.ErrNoSpace)} {
+		m.Request("RequestAddress", time.Millisecond, err)
+		for _, one := range scraped(t, m)[requests].GetMetric() {
+			op, result := one.GetLabel()[0].GetValue(), one.GetLabel()[1].GetValue()
+			if counted := one.GetCounter().GetValue() == 1; op == "RequestAddress" && result == want && !counted {
+				t.Errorf("%v is not counted as %s", err, want)
+			}
+		}
+	}
+	up := func() (value float64) {
+		for _, one := range scraped(t, m)[storeUp].GetMetric() {
+			if one.GetLabel()[0].GetValue() == "host" {
+				value = one.GetGauge().GetValue()
+			}
+		}
+		return value
+	}
+	m.OwnCommit(time.Millisecond, errors.New("no room"))
+	if up() != 0 {
+		t.Error("a store that takes no changes is up")
+	}
+	m.OwnCommit(time.Millisecond, nil)
+	if up() != 1 {
+		t.Error("a store that takes changes again is not up")
+	}
+}
+
+// TestUnanswered: a source that cannot answer leaves a gap, and the others are told.
+func TestUnanswered(t *testing.T) {
+	m := New()
+	m.Watch(Sources{Version: "1", Records: unanswered{}, Bytes: func() (int64, error) { return 0, io.EOF }})
+	got := scraped(t, m)
+	for _, name := range []string{poolAddresses, elasticAddresses, elasticUnapplied, storeBytes, headroom,
+		witnessSuccess} {
+		if got[name] != nil {
+			t.Errorf("%s is told, and nobody knows it", name)
+		}
+	}
+	if got[buildInfo] == nil || got[storeUp] == nil {
+		t.Errorf("only %v is told", got)
+	}
+}
+
+type unanswered struct{ records }
+
+func (unanswered) Use(context.Context) ([]ipam.PoolUse, error) { return nil, store.ErrAway }
+
+func (unanswered) ElasticUse(context.Context) (ipam.ElasticUse, error) {
+	return ipam.ElasticUse{}, store.ErrAway
+}
+
+// TestPacked: packed or not, the same is told, and what went wrong can be read.
+func TestPacked(t *testing.T) {
+	ask := func(m *Meter, encoding string) (status int, text string) {
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.Header.Set("Accept-Encoding", encoding)
+		w := httptest.NewRecorder()
+		m.Handler().ServeHTTP(w, r)
+		var body io.Reader = w.Body
+		if got := w.Header().Get("Content-Encoding"); got != encoding && (got != "" || encoding == "gzip") {
+			t.Errorf("%q is answered in %q", encoding, got)
+		} else if got == "gzip" {
+			var err error
+			if body, err = gzip.NewReader(body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		told, err := io.ReadAll(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.Code, string(told)
+	}
+	m := New()
+	m.Watch(Sources{Version: "1", Records: records{100}})
+	_, plain := ask(m, "identity")
+	if _, unpacked := ask(m, "gzip"); unpacked != plain || strings.Count(plain, poolAddresses+"{") != 500 {
+		t.Errorf("packed and not are\n%s\nand\n%s", unpacked, plain)
+	}
+	m.registry.MustRegister(odd{})
+	for _, encoding := range []string{"identity", "gzip"} {
+		if status, text := ask(m, encoding); status != http.StatusInternalServerError || !strings.Contains(text, "\n\nodd\n") {
+			t.Errorf("%s: %d %s", encoding, status, text)
+		}
+	}
+}
+
+// odd is a collector that fails.
+type odd struct{}
+
+func (odd) Describe(chan<- *prometheus.Desc) {}
+func (odd) Collect(to chan<- prometheus.Metric) {
+	to <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(errors.New("odd")), errors.New("odd"))
+}
+
+// A scrape of a thousand pools, and how large it is as it travels.
+func BenchmarkScrape(b *testing.B) {
+	m := all(1000)
+	handler := m.Handler()
+	size, plain := 0, 0
+	for b.Loop() {
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.Header.Set("Accept-Encoding", "gzip")
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		size = w.Body.Len()
+		if unzipped, err := gzip.NewReader(w.Body); err == nil && plain == 0 {
+			n, _ := io.Copy(io.Discard, unzipped)
+			plain = int(n)
+		}
+	}
+	b.ReportMetric(float64(size), "bytes/scrape")
+	b.ReportMetric(float64(plain), "plain-bytes/scrape")
+}
+
+// named holds a text to the table: it names no metric of Berth's that is not there.
+func named(t *testing.T, file string, text []byte) {
+	t.Helper()
+	known := map[string]bool{}
+	for _, row := range Table() {
+		known[row.Name] = true
+		if row.Kind == Histogram {
+			known[row.Name+"_bucket"], known[row.Name+"_sum"], known[row.Name+"_count"] = true, true, true
+		}
+	}
+	for word := range strings.FieldsFuncSeq(string(text), func(r rune) bool {
+		return r != '_' && (r < 'a' || r > 'z') && (r < '0' || r > '9')
+	}) {
+		if strings.HasPrefix(word, "berth_") && !known[word] {
+			t.Errorf("%s names %s, which is not told", file, word)
+		}
+	}
+}

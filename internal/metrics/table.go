@@ -1,0 +1,77 @@
+package metrics
+
+// Kind is what sort of metric one is.
+type Kind string
+
+// The kinds of Prometheus.
+const (
+	Gauge     Kind = "gauge"
+	Counter   Kind = "counter"
+	Histogram Kind = "histogram"
+)
+
+// Metric is a row of the table of names.
+type Metric struct {
+	Name   string
+	Kind   Kind
+	Help   string
+	Labels []string
+}
+
+// The names.
+const (
+	poolAddresses    = "berth_pool_addresses"
+	headroom         = "berth_headroom_addresses"
+	dhcpLeases       = "berth_dhcp_leases"
+	dnsNames         = "berth_dns_names"
+	dnsQueries       = "berth_dns_queries_total"
+	elasticAddresses = "berth_elastic_addresses"
+	elasticUnapplied = "berth_elastic_unapplied"
+	findings         = "berth_findings"
+	storeUp          = "berth_store_up"
+	storeBytes       = "berth_store_bytes"
+	witnessSuccess   = "berth_witness_last_success_timestamp_seconds"
+	buildInfo        = "berth_build_info"
+	requests         = "berth_requests_total"
+	events           = "berth_events_total"
+	hookFailures     = "berth_hook_failures_total"
+	requestDuration  = "berth_request_duration_seconds"
+	storeCommit      = "berth_store_commit_seconds"
+	webhookAside     = "berth_webhook_aside_total"
+	webhookFailures  = "berth_webhook_failures_total"
+	webhookLag       = "berth_webhook_lag_seconds"
+)
+
+// Table is all that is told, by name: the docs, the alerts and the board name nothing else.
+func Table() []Metric {
+	return []Metric{
+		{buildInfo, Gauge, "1, with what this Berth is.", []string{"version", "goversion"}},
+		{dhcpLeases, Gauge, "Addresses that the DHCP server of a network's LAN gave, by how it stands with them.",
+			[]string{"network", "state"}},
+		{dnsNames, Gauge, "Names that are answered for, but for those of addresses.", nil},
+		{dnsQueries, Counter, "Questions for names that were answered, by the code of the answer.", []string{"rcode"}},
+		{elasticAddresses, Gauge, "Elastic addresses of a range, by state; free are those that no account has.",
+			[]string{"range", "state"}},
+		{elasticUnapplied, Gauge, "Associations whose guest is on a host, and which its edge does not say to have in force.",
+			[]string{"host"}},
+		{events, Counter, "Events that this daemon has written, by verb.", []string{"verb"}},
+		{findings, Gauge, "What the last check has found wrong between the records and what runs, by kind.",
+			[]string{"kind"}},
+		{headroom, Gauge, "Addresses that this host has ahead of need, to give while the shared store is away.",
+			[]string{"network", "subnet"}},
+		{hookFailures, Counter, "Hooks that have failed, or ran out of time.", nil},
+		{poolAddresses, Gauge, "Addresses of a pool, each in the first state that fits of leased, quarantined, reserved, " +
+			"excluded, free; the sum over the states is the pool.",
+			[]string{"network", "subnet", "pool", "family", "state"}},
+		{requestDuration, Histogram, "Time from a request of the engine to its answer.", []string{"op"}},
+		{requests, Counter, "Requests of the engine, by what came of them.", []string{"op", "result"}},
+		{storeBytes, Gauge, "Size of the store's file.", nil},
+		{storeCommit, Histogram, "Time that the store took for one commit, of one or several changes.", nil},
+		{storeUp, Gauge, "1 where the store takes changes, of this host and of the cluster.", []string{"store"}},
+		{webhookAside, Counter, "Events that a receiver has refused for good, and that are not sent to it any more.", nil},
+		{webhookFailures, Counter, "Attempts to send an event that a receiver has not taken.", nil},
+		{webhookLag, Gauge, "How long ago the oldest event was written that a receiver has not taken yet; 0: they have all.",
+			nil},
+		{witnessSuccess, Gauge, "When the engine was last looked at with success; 0: not yet.", nil},
+	}
+}
