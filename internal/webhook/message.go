@@ -1,0 +1,113 @@
+package webhook
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// The headers of a message, as the Standard Webhooks specification (1.0.0) has them.
+const (
+	headerID        = "webhook-id"        // the same at each attempt
+	headerTimestamp = "webhook-timestamp" // of the attempt, in seconds since 1970
+	headerSignature = "webhook-signature" // v1, and the base64 of an HMAC-SHA256 over ID.TIMESTAMP.BODY
+)
+
+// message is what is sent.
+type message struct {
+	id       string
+	happened time.Time
+	body     []byte
+}
+
+// envelope is the body of a message.
+type envelope struct {
+	Type      string    `json:"type"` // the event's verb, or TypeGap
+	Timestamp time.Time `json:"timestamp"`
+	Host      string    `json:"host"`
+	Data      any       `json:"data"` // an event as the admin API has it, or a gap
+}
+
+// TypeGap is the type of a message that says that events are missing.
+const TypeGap = "events.gap"
+
+// gap says why events are missing, and between which times they happened; no Since: nobody knows since when.
+type gap struct {
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since,omitzero"`
+	Until  time.Time `json:"until"`
+}
+
+// Why events are missing.
+const (
+	reasonTrimmed = "the retention (--event-age, --event-count) has removed events that the receiver had not taken yet"
+	reasonStore   = "the daemon has another store, or one that was put back to an earlier state"
+	reasonRefused = "the receiver has refused an event for good, which was set aside"
+	reasonPlace   = "it was not known any more up to where the receiver had the events"
+)
+
+func eventMessage(host string, e *ipam.Event) (message, error) {
+	body, err := json.Marshal(envelope{e.Verb.String(), e.Time, host, e})
+	return message{eventID(host, e), e.Time, body}, err
+}
+
+// eventID is the same at each attempt, over restarts, and another one for each event: those of hosts' own stores may
+// have one id.
+func eventID(host string, e *ipam.Event) string {
+	h := sha256.New()
+	_ = json.NewEncoder(h).Encode([]any{host, e.Host, e.Verb, e.Space, e.Subnet, e.Address, e.Name, e.Network})
+	return fmt.Sprintf("evt_%d_%s", e.ID, hex.EncodeToString(h.Sum(nil)[:6]))
+}
+
+func gapMessage(host string, g *gap) (message, error) {
+	h := sha256.New()
+	_ = binary.Write(h, binary.BigEndian, g.Since.UnixMicro())
+	_, _ = h.Write([]byte(host + g.Reason))
+	body, err := json.Marshal(envelope{TypeGap, g.Until, host, g})
+	return message{"gap_" + hex.EncodeToString(h.Sum(nil)[:12]), g.Until, body}, err
+}
+
+// Secret is by what messages are signed.
+type Secret struct{ key []byte }
+
+// Bounds of a key, in bytes. The specification has 24 to 64; who has a shorter one is told.
+const (
+	minKey = 24
+	maxKey = 64
+)
+
+// secretPrefix leads a secret whose key follows in base64.
+const secretPrefix = "whsec_"
+
+// ParseSecret reads a secret as the specification writes it: whsec_ and the base64 of 24 to 64 bytes.
+func ParseSecret(text string) (*Secret, error) {
+	coded, ok := strings.CutPrefix(strings.TrimSpace(text), secretPrefix)
+	if !ok {
+		return nil, errors.New("it does not begin with " + secretPrefix)
+	}
+	key, err := base64.StdEncoding.DecodeString(coded)
+	if err != nil {
+		return nil, fmt.Errorf("what follows %s is no base64", secretPrefix)
+	}
+	if len(key) < minKey || len(key) > maxKey {
+		return nil, fmt.Errorf("its key has %d bytes; it is to have %d to %d", len(key), minKey, maxKey)
+	}
+	return &Secret{key}, nil
+}
+
+// sign returns the signature of a message.
+func (s *Secret) sign(id, stamp string, body []byte) string {
+	h := hmac.New(sha256.New, s.key)
+	_, _ = fmt.Fprintf(h, "%s.%s.", id, stamp)
+	_, _ = h.Write(body)
+	return "v1," + base64.StdEncoding.EncodeToString(h.Sum(nil))
+}

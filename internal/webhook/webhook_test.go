@@ -1,0 +1,554 @@
+package webhook
+
+import (
+	"crypto/x509"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// Each event comes once, in order, as the admin API has it, to each receiver; what was before the first start does not.
+func TestEvents(t *testing.T) {
+	one, two := newInbox(t, httptest.NewServer), newInbox(t, httptest.NewServer)
+	h := newHouse(t, ipam.Retention{}, one.URL+"/a?b=c", two.URL)
+	h.take(3)
+	h.begin()
+	owners := h.take(20)
+	for _, in := range []*inbox{one, two} {
+		all := in.receives(t, owners)
+		seen := map[string]bool{}
+		for _, m := range all {
+			id := m.header.Get("webhook-id")
+			if seen[id] || !strings.HasPrefix(id, "evt_") || strings.Contains(id, ".") {
+				t.Errorf("the id %q", id)
+			}
+			seen[id] = true
+		}
+		m := all[0]
+		if m.Host != "alpha" || !m.Timestamp.Equal(m.event.Time) || m.event.Verb != ipam.LeaseTaken ||
+			m.event.Address.String() != "10.1.0.4" || m.event.Network == "" && m.event.Space == "" {
+			t.Errorf("it is %s", m.body)
+		}
+		if got := m.header.Get("User-Agent"); got != "berth 1.2" {
+			t.Errorf("the user agent is %q", got)
+		}
+		if got := m.header.Get("webhook-signature"); got != "" {
+			t.Errorf("without a secret it is signed: %s", got)
+		}
+	}
+	comes(t, "the counts", func() bool {
+		all := h.hooks.States()
+		return all[0].Delivered == 20 && all[0].Failures == 0 && all[0].Waiting.IsZero() && all[1].Delivered == 20
+	})
+	if got := h.hooks.States()[0].Receiver; got != one.URL { // without path and query
+		t.Errorf("the receiver is shown as %q", got)
+	}
+}
+
+// A receiver that refuses is asked again, later each time, until it takes the event; what comes after waits for that,
+// and another receiver does not.
+func TestRetries(t *testing.T) {
+	one, two := newInbox(t, httptest.NewServer), newInbox(t, httptest.NewServer)
+	h := newHouse(t, ipam.Retention{}, one.URL, two.URL)
+	one.answers(refuses(http.StatusInternalServerError))
+	h.begin()
+	owners := h.take(3)
+	two.receives(t, owners)
+	first := one.receives(t, owners[:1])[0]
+	var again sent
+	for failed := range 4 {
+		wait := firstWait << failed / 2 // the least, without jitter
+		comes(t, "it has failed", func() bool { return h.hooks.States()[0].Failures == uint64(failed+1) })
+		h.awaits(wait)
+		h.clock.advance(wait - time.Millisecond)
+		one.none(t)
+		if failed == 3 {
+			one.answers(nil)
+		}
+		h.clock.advance(time.Millisecond)
+		again = one.receives(t, owners[:1])[0]
+	}
+	if a, b := first.header.Get("webhook-id"), again.header.Get("webhook-id"); a != b {
+		t.Errorf("the same event has the ids %s and %s", a, b)
+	}
+	if a, b := first.header.Get("webhook-timestamp"), again.header.Get("webhook-timestamp"); a == b {
+		t.Errorf("two attempts have one timestamp, %s", a)
+	}
+	one.receives(t, owners[1:])
+	if s := h.hooks.States()[0]; s.Failures != 4 {
+		t.Errorf("it has failed %d times", s.Failures)
+	}
+}
+
+// awaits waits until somebody waits for so long.
+func (h *house) awaits(d time.Duration) {
+	h.t.Helper()
+	late := time.After(30 * time.Second)
+	for {
+		select {
+		case got := <-h.clock.asked:
+			if got == d {
+				return
+			}
+		case <-late:
+			h.t.Fatalf("nobody waits for %s", d)
+		}
+	}
+}
+
+// The waits double up to a bound, with jitter from half of each.
+func TestBackoff(t *testing.T) {
+	jitter := 0.0
+	r := &receiver{cfg: &Config{Clock: Clock{Jitter: func() float64 { return jitter }}}}
+	for _, c := range []struct {
+		before int
+		jitter float64
+		want   time.Duration
+	}{
+		{0, 0, 500 * time.Millisecond}, {0, 0.5, 750 * time.Millisecond}, {1, 0, time.Second}, {5, 0, 16 * time.Second},
+		{8, 0, 128 * time.Second}, {9, 0, longestWait / 2}, {9, 0.999, longestWait/2 + 149850*time.Millisecond},
+		{1000, 0, longestWait / 2}, {1 << 40, 0, longestWait / 2},
+	} {
+		jitter = c.jitter
+		if got := r.backoff(c.before); got != c.want {
+			t.Errorf("after %d and one failures with %v: %s, want %s", c.before, c.jitter, got, c.want)
+		}
+	}
+}
+
+// Who says when to come again is not asked before.
+func TestRetryAfter(t *testing.T) {
+	in := newInbox(t, httptest.NewServer)
+	h := newHouse(t, ipam.Retention{}, in.URL)
+	in.answers(func(w http.ResponseWriter, _ *http.Request, _ *sent) {
+		w.Header().Set("Retry-After", "77")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	h.begin()
+	h.take(1)
+	h.awaits(77 * time.Second)
+	in.answers(nil)
+	in.next(t)
+	h.clock.advance(77 * time.Second)
+	in.next(t)
+}
+
+// What a receiver has not taken when the daemon ends comes when it is there again, and so does what happened meanwhile.
+func TestRestart(t *testing.T) {
+	in := newInbox(t, httptest.NewServer)
+	h := newHouse(t, ipam.Retention{}, in.URL)
+	h.begin()
+	in.receives(t, h.take(5))
+	comes(t, "all is taken", func() bool { return h.hooks.States()[0].Delivered == 5 })
+	in.answers(refuses(http.StatusBadGateway))
+	owners := h.take(1)
+	in.receives(t, owners)
+	h.stop()
+	owners = append(owners, h.take(4)...)
+	in.answers(nil)
+	h.begin()
+	in.receives(t, owners)
+	h.stop()
+	in.none(t)
+}
+
+// After a crash what was sent since the place was written last is sent again, with the same ids, in order, and nothing
+// is missing.
+func TestKilled(t *testing.T) {
+	in := newInbox(t, httptest.NewServer)
+	h := newHouse(t, ipam.Retention{}, in.URL)
+	h.begin()
+	h.clock.advance(2 * time.Second)
+	in.receives(t, h.take(1))
+	path := placePath(h.dir, in.URL)
+	var place []byte
+	comes(t, "the place is behind the first", func() bool {
+		var err error
+		place, err = os.ReadFile(path)
+		must(t, err)
+		return strings.Contains(string(place), `"last"`)
+	})
+	owners := h.take(10)
+	before := in.receives(t, owners)
+	h.stop()
+	must(t, os.WriteFile(path, place, 0o600)) // nothing was written after that
+	h.begin()
+	after := in.receives(t, owners)
+	for i := range before {
+		if a, b := before[i].header.Get("webhook-id"), after[i].header.Get("webhook-id"); a != b {
+			t.Errorf("%s came again as %s", a, b)
+		}
+	}
+	in.receives(t, h.take(2))
+}
+
+// While events are sent the place is written down about once a second, and not for each.
+func TestPlaceIsWritten(t *testing.T) {
+	in := newInbox(t, httptest.NewServer)
+	h := newHouse(t, ipam.Retention{}, in.URL)
+	h.begin()
+	path := placePath(h.dir, in.URL)
+	modified := func() os.FileInfo {
+		info, err := os.Stat(path)
+		must(t, err)
+		return info
+	}
+	begun := modified()
+	for range 50 {
+		in.receives(t, h.take(1))
+	}
+	if !os.SameFile(begun, modified()) {
+		t.Error("it was written within a second")
+	}
+	comes(t, "it is written when a second is over", func() bool {
+		h.clock.advance(saveEvery)
+		return !os.SameFile(begun, modified())
+	})
+	if mode := modified().Mode().Perm(); mode != 0o600 {
+		t.Errorf("the file has the mode %o", mode)
+	}
+	files, err := filepath.Glob(filepath.Join(h.dir, "*"))
+	must(t, err)
+	if !slices.Equal(files, []string{path}) {
+		t.Errorf("there are %q", files)
+	}
+}
+
+// What the retention has removed is told, once, before the next event; what it has removed of what was sent is not.
+func TestGap(t *testing.T) {
+	in := newInbox(t, httptest.NewServer)
+	h := newHouse(t, ipam.Retention{Count: 10}, in.URL)
+	h.begin()
+	in.receives(t, h.take(2))
+	comes(t, "all is taken", func() bool { return h.hooks.States()[0].Delivered == 2 })
+	h.stop()
+	owners := h.take(30)
+	must(t, h.service.Trim(t.Context()))
+	h.begin()
+	m := in.next(t)
+	if m.Type != TypeGap || m.gap.Reason != reasonTrimmed || m.Host != "alpha" {
+		t.Fatalf("%s came, want a gap", m.body)
+	}
+	kept := owners[20:]
+	all := in.receives(t, kept)
+	if !m.gap.Since.Before(all[0].event.Time) || !m.gap.Until.Equal(all[0].event.Time) {
+		t.Errorf("the gap is from %s to %s", m.gap.Since, m.gap.Until)
+	}
+	for range 5 { // all that there was is removed, after it was sent
+		in.receives(t, h.take(15))
+		must(t, h.service.Trim(t.Context()))
+	}
+	in.none(t)
+}
+
+// A daemon that has nothing to tell for longer than events are kept tells of no gap; one that was away so long does.
+func TestGapByAge(t *testing.T) {
+	in := newInbox(t, httptest.NewServer)
+	h := newHouse(t, ipam.Retention{Age: 24 * time.Hour}, in.URL)
+	h.begin()
+	in.receives(t, h.take(1))
+	for range 50 {
+		h.clock.advance(time.Hour)
+		asked := h.clock.Now()
+		comes(t, "it has looked again", func() bool {
+			h.clock.advance(lookAgain)
+			place, err := os.ReadFile(placePath(h.dir, in.URL))
+			must(t, err)
+			return writtenSince(t, place, asked)
+		})
+	}
+	must(t, h.service.Trim(t.Context()))
+	in.receives(t, h.take(2))
+	comes(t, "all is taken", func() bool { return h.hooks.States()[0].Delivered == 3 })
+	h.stop()
+	h.take(1)
+	h.clock.advance(25 * time.Hour)
+	owners := h.take(1)
+	must(t, h.service.Trim(t.Context()))
+	h.begin()
+	if m := in.next(t); m.Type != TypeGap {
+		t.Errorf("%s came, want a gap", m.body)
+	}
+	in.receives(t, owners)
+}
+
+// Another store, one that was put back, and a place that nobody can read are told as gaps; the daemon starts with each.
+func TestGapOfState(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(*house, string)
+		want  string
+	}{
+		"another store": {func(h *house, _ string) { h.cfg.StoreID = "other" }, reasonStore},
+		"no JSON": {func(h *house, path string) { must(h.t, os.WriteFile(path, []byte("{"), 0o600)) },
+			reasonPlace},
+		"a later version": {func(h *house, path string) {
+			must(h.t, os.WriteFile(path, []byte(`{"version":2}`), 0o600))
+		}, reasonPlace},
+		"another host": {func(h *house, path string) {
+			text, err := os.ReadFile(path)
+			must(h.t, err)
+			at := &place{}
+			must(h.t, unmarshal(text, at))
+			at.Mark.Host = ipam.HostMark("beta")
+			must(h.t, writeWhole(path, at))
+		}, reasonStore},
+		"put back": {func(h *house, path string) {
+			text, err := os.ReadFile(path)
+			must(h.t, err)
+			at := &place{}
+			must(h.t, unmarshal(text, at))
+			at.Mark.Own.After += uint64(time.Hour / time.Microsecond)
+			must(h.t, writeWhole(path, at))
+		}, reasonStore},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newInbox(t, httptest.NewServer)
+			h := newHouse(t, ipam.Retention{}, in.URL)
+			h.begin()
+			in.receives(t, h.take(2))
+			h.stop()
+			c.spoil(h, placePath(h.dir, in.URL))
+			h.open()
+			h.open() // that it was lost is not lost with a crash
+			owners := h.take(2)
+			h.run()
+			if m := in.next(t); m.Type != TypeGap || m.gap.Reason != c.want {
+				t.Errorf("%s came, want the gap: %s", m.body, c.want)
+			}
+			in.receives(t, owners)
+			comes(t, "all is taken", func() bool { return h.hooks.States()[0].Delivered == 3 })
+			h.stop()
+			h.begin()
+			in.receives(t, h.take(1)) // and no second notice
+		})
+	}
+}
+
+// A receiver that hangs is given up after its time, and holds nobody up: neither another one, nor who wants addresses,
+// nor the end of the daemon.
+func TestHangs(t *testing.T) {
+	hanging, other := newInbox(t, httptest.NewServer), newInbox(t, httptest.NewServer)
+	hanging.answers(func(_ http.ResponseWriter, r *http.Request, _ *sent) { <-r.Context().Done() })
+	h := newHouse(t, ipam.Retention{}, hanging.URL, other.URL)
+	h.cfg.Attempt = 50 * time.Millisecond
+	h.begin()
+	other.receives(t, h.take(100))
+	hanging.next(t)
+	comes(t, "it was given up", func() bool { return h.hooks.States()[0].Failures > 0 })
+	if s := h.hooks.States()[0]; s.Delivered != 0 || s.Waiting.IsZero() || !strings.Contains(s.Error, "deadline") {
+		t.Errorf("it stands so: %+v", s)
+	}
+	h.stop()
+	h.cfg.Attempt = time.Hour
+	h.begin()
+	hanging.next(t)
+	h.stop() // or the test takes that hour
+}
+
+// A redirect leads elsewhere than a person has said: it is a refusal.
+func TestRedirect(t *testing.T) {
+	elsewhere := newInbox(t, httptest.NewServer)
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		in := newInbox(t, httptest.NewServer)
+		in.answers(func(w http.ResponseWriter, r *http.Request, _ *sent) {
+			http.Redirect(w, r, elsewhere.URL, status)
+		})
+		h := newHouse(t, ipam.Retention{}, in.URL)
+		h.begin()
+		h.take(1)
+		in.next(t)
+		comes(t, "it has failed", func() bool { return h.hooks.States()[0].Failures == 1 })
+		h.stop()
+		elsewhere.none(t)
+	}
+}
+
+// A receiver by TLS is known by its authority, and no other is told anything.
+func TestTLS(t *testing.T) {
+	in := newInbox(t, httptest.NewTLSServer)
+	in.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshakes that it is to refuse
+	h := newHouse(t, ipam.Retention{}, in.URL)
+	h.begin()
+	owners := h.take(1)
+	comes(t, "the stranger is refused", func() bool {
+		return strings.Contains(h.hooks.States()[0].Error, "certificate")
+	})
+	in.none(t)
+	h.stop()
+	h.cfg.CAs = x509.NewCertPool()
+	h.cfg.CAs.AddCert(in.Certificate())
+	h.begin()
+	in.receives(t, owners)
+}
+
+// The signature is what the specification's own example has, and what openssl makes of the secret.
+func TestSignature(t *testing.T) {
+	secret, err := ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
+	must(t, err)
+	got := secret.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`))
+	if want := "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="; got != want {
+		t.Errorf("the signature is %s, want %s", got, want)
+	}
+	in := newInbox(t, httptest.NewServer)
+	h := newHouse(t, ipam.Retention{}, in.URL)
+	h.cfg.Secret = secret
+	h.begin()
+	m := in.receives(t, h.take(1))[0]
+	check := exec.Command("sh", "-c", `key=$(printf %s "${SECRET#whsec_}" | base64 -d | od -An -v -tx1 | tr -d ' \n')
+		printf 'v1,%s' "$(openssl dgst -sha256 -mac HMAC -macopt "hexkey:$key" -binary | base64)"`)
+	check.Env = append(os.Environ(), "SECRET=whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	check.Stdin = strings.NewReader(m.header.Get("webhook-id") + "." + m.header.Get("webhook-timestamp") + "." +
+		string(m.body))
+	want, err := check.Output()
+	must(t, err)
+	if got := m.header.Get("webhook-signature"); got != string(want) {
+		t.Errorf("the signature is %s, openssl makes %s", got, want)
+	}
+}
+
+func TestParseSecret(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", "does not begin with whsec_"},
+		{"MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "does not begin with whsec_"},
+		{"whsec_!", "is no base64"},
+		{"whsec_c2hvcnQ=", "has 5 bytes; it is to have 24 to 64"},
+	} {
+		if _, err := ParseSecret(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %s", c.text, err, c.want)
+		}
+	}
+}
+
+func TestCheckURL(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"https://hooks.example/x?y=z", ""},
+		{"http://[::1]:8080", ""},
+		{"ftp://a", "begins with http:// or https://"},
+		{"hooks.example", "begins with http:// or https://"},
+		{"http://", "names no host"},
+		{"http://:80/", "names no host"},
+		{"http://a/#b", "has a fragment"},
+		{"http://a:b:c/secret", "cannot be read"},
+	} {
+		_, err := CheckURL(c.text)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.text, err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: it says the secret: %v", c.text, err)
+		}
+	}
+	h := newHouse(t, ipam.Retention{}, "http://a", "http://a")
+	if _, err := Open(t.Context(), h.cfg); err == nil || !strings.Contains(err.Error(), "http://a is given twice") {
+		t.Errorf("twice: %v", err)
+	}
+}
+
+// Where the state's directory takes no file the events are sent all the same.
+func TestPlaceCannotBeWritten(t *testing.T) {
+	in := newInbox(t, httptest.NewServer)
+	h := newHouse(t, ipam.Retention{}, in.URL)
+	h.cfg.Dir = filepath.Join(h.dir, "gone")
+	h.begin()
+	in.receives(t, h.take(3))
+	if _, err := os.Stat(h.cfg.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// An event that a receiver refuses for what it is does not hold up the others for ever: after many attempts and some
+// time it is set aside, which is told to the receiver, counted, and not sent again after a restart.
+func TestSetAside(t *testing.T) {
+	for name, c := range map[string]struct {
+		status  int
+		ends    time.Duration // 0: never
+		gapToo  bool          // a gap is refused, too
+		between int           // another answer after some attempts, from which on the time counts anew
+	}{
+		"of the message":         {status: http.StatusUnprocessableEntity, ends: refusedFor},
+		"gone":                   {status: http.StatusGone, ends: refusedFor},
+		"and the notice":         {status: http.StatusBadRequest, ends: refusedFor, gapToo: true},
+		"of the receiver":        {status: http.StatusNotFound, ends: mistakenFor},
+		"another time":           {status: http.StatusTooManyRequests},
+		"its own fault":          {status: http.StatusInternalServerError},
+		"an outage in between":   {status: http.StatusBadRequest, ends: refusedFor, between: http.StatusBadGateway},
+		"too early to be handed": {status: http.StatusTooEarly},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newInbox(t, httptest.NewServer)
+			h := newHouse(t, ipam.Retention{}, in.URL)
+			h.begin()
+			owners := h.take(3)
+			in.receives(t, owners)
+			refusals, began := 0, h.clock.Now()
+			in.answers(func(w http.ResponseWriter, _ *http.Request, m *sent) {
+				switch {
+				case m.Type == TypeGap && !c.gapToo, m.Type != TypeGap && m.event.Name != "o4":
+					w.WriteHeader(http.StatusNoContent)
+				case c.between != 0 && refusals == 8:
+					refusals++
+					began = h.clock.Now()
+					w.WriteHeader(c.between)
+				default:
+					refusals++
+					w.WriteHeader(c.status)
+				}
+			})
+			owners = h.take(2)
+			state := func() State { return h.hooks.States()[0] }
+			turns := func(until func() bool) {
+				t.Helper()
+				comes(t, "the attempts go on", func() bool {
+					if !until() {
+						h.clock.advance(longestWait)
+					}
+					return until()
+				})
+			}
+			if c.ends == 0 {
+				turns(func() bool { return state().Failures >= 40 && h.clock.Now().Sub(began) > mistakenFor })
+				if s := state(); s.Aside != 0 || s.Delivered != 3 || s.Error == "" {
+					t.Errorf("after %s: %+v", h.clock.Now().Sub(began), s)
+				}
+				return
+			}
+			turns(func() bool { return state().Aside > 0 })
+			if took := h.clock.Now().Sub(began); took < c.ends || state().Failures < leastTries {
+				t.Errorf("it was set aside after %s and %d attempts", took, state().Failures)
+			}
+			aside := uint64(1)
+			if c.gapToo {
+				turns(func() bool { return state().Aside > 1 })
+				aside = 2
+			}
+			comes(t, "the next is taken", func() bool { return state().Delivered == 6-aside && state().Error == "" })
+			h.stop()
+			h.begin()
+			last := h.take(1)
+			var came []string
+			for len(came) == 0 || came[len(came)-1] != last[0] {
+				switch m := in.next(t); {
+				case m.Type == TypeGap:
+					came = append(came, m.gap.Reason)
+				case m.event.Name != "o4":
+					came = append(came, m.event.Name)
+				}
+			}
+			came = slices.Compact(came)
+			if want := []string{reasonRefused, owners[1], last[0]}; !slices.Equal(came, want) {
+				t.Errorf("%q came, want %q", came, want)
+			}
+		})
+	}
+}
