@@ -135,8 +135,17 @@ func sentence(do ipam.Do) string {
 		return "allocate one with `berth elastic allocate`, and associate that"
 	case ipam.DoUnlockDeploy:
 		return "if that deploy has ended, unlock it with `berth deploy unlock %s`"
+	case ipam.DoDeploy:
+		return "deploy it again with `berth deploy apply -p %s`"
 	case ipam.DoDisassociate:
 		return "end that with `berth elastic disassociate %s`"
+	case ipam.DoTurnDHCPOff:
+		return "turn that off first with `berth subnet modify %s %s --dhcp=false`"
+	case ipam.DoRunEdge:
+		return "start it on this host with `berth edge`"
+	case ipam.DoCopyToShared:
+		return "take elastic addresses along with `berth store copy --from bolt --to etcd`, or end the association " +
+			"while the host shares nothing"
 	case ipam.DoMoveElastic:
 		return "move it with --move"
 	case ipam.DoTurnElasticOn:
