@@ -43,6 +43,18 @@ func readBody(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
+// asked reads a request that is its body, a T in JSON, and has no query.
+func asked[T any](r *http.Request) (v T, err error) {
+	if _, err := query(r); err != nil {
+		return v, err
+	}
+	body, err := readBody(r)
+	if err != nil {
+		return v, err
+	}
+	return v, decode(body, &v)
+}
+
 // readAll reads the body into memory that is enough at once where the client has said its size.
 func readAll(r *http.Request) ([]byte, error) {
 	if r.ContentLength < 0 || r.ContentLength > api.MaxBody {

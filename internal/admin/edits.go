@@ -31,18 +31,21 @@ func (s *Server) edits(w http.ResponseWriter, r *http.Request) error {
 	var asked struct {
 		Edits  []jsontext.Value `json:"edits"`
 		DryRun bool             `json:"dry_run"`
+
+		Refused bool `json:"all_refused"`
 	}
 	if err := decode(body, &asked); err != nil {
 		return err
 	}
-	if err := checkNumber(len(asked.Edits)); err != nil {
+	opt := ipam.EditOptions{DryRun: asked.DryRun, Refused: asked.Refused}
+	if err := opt.Fits(len(asked.Edits)); err != nil {
 		return err
 	}
 	edits, err := readEdits(asked.Edits, readOp)
 	if err != nil {
 		return err
 	}
-	return s.edit(w, r, asked.DryRun, body, edits)
+	return s.edit(w, r, opt, body, edits)
 }
 
 // readOp reads an edit that says what it is: {"op": "pool.add", ...}.
@@ -98,9 +101,9 @@ func has(object []byte, field string) bool {
 	return decode(object, &fields) == nil && fields[field] != nil
 }
 
-// edit makes edits as the headers want it. body is what was asked, by which a key is known again.
-func (s *Server) edit(w http.ResponseWriter, r *http.Request, dry bool, body []byte, edits []ipam.Edit) error {
-	opt := ipam.EditOptions{DryRun: dry}
+// edit makes edits as opt and the headers want it. body is what was asked, by which a key is known again.
+func (s *Server) edit(w http.ResponseWriter, r *http.Request, opt ipam.EditOptions, body []byte,
+	edits []ipam.Edit) error {
 	var err error
 	if opt.IfMatch, err = ifMatch(r); err != nil {
 		return err
@@ -114,7 +117,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request, dry bool, body []b
 		}
 	}
 	switch {
-	case dry:
+	case opt.DryRun:
 		opt.Key = "" // it changes nothing, however often
 	case opt.Key != "":
 		opt.Request = digest(r, body)

@@ -152,6 +152,12 @@ func TestBadBodies(t *testing.T) {
 	}
 	h.play(t, router, step{method: "POST", target: "/v1/edits", status: 400, has: `the field \"dry_run\" is a string`,
 		body: `{"edits": [{"op": "owner.release", "owner": "web"}], "dry_run": "perhaps"}`})
+	h.play(t, router, step{method: "POST", target: "/v1/edits", status: 400, has: "in a dry run alone",
+		body: `{"edits": [{"op": "owner.release", "owner": "web"}], "all_refused": true}`})
+	h.play(t, router, step{method: "POST", target: "/v1/edits", status: 200, has: `"refused":[{"index":0,"detail":`,
+		body: `{"dry_run": true, "all_refused": true, "edits": [
+			{"op": "reservation.add", "network": "net1", "owner": "web", "wishes": [{"slot": 0, "address": "203.0.113.250"}]},
+			{"op": "reservation.add", "network": "nowhere", "owner": "db"}]}`})
 	h.play(t, router, made(`{"op": "pool.modify", "network": "net1", "pool": "front"}`, 400, `\"name\" is missing`))
 	if after := h.everything(t); !cmp.Equal(before, after) {
 		t.Errorf("a refused body changed something: %s", cmp.Diff(before, after))

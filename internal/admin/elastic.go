@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/netip"
@@ -23,6 +22,8 @@ func (s *Server) elasticRoutes() []route {
 		{http.MethodGet, api.EdgePath, s.edgeNews, false},
 		{http.MethodPost, api.EdgePath, s.edgeReport, false},
 		{http.MethodGet, api.EdgeState, s.edgeStatus, true},
+		{http.MethodGet, api.EdgeLAN, s.lanAsks, false},
+		{http.MethodPost, api.EdgeLAN, s.lanAnswer, false},
 	}
 }
 
@@ -102,9 +103,8 @@ func (s *Server) edgeNews(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	stopped := s.endWith(ctx, cancel)
-	defer func() { cancel(); <-stopped }()
+	ctx, end := s.whileServing(r.Context())
+	defer end()
 	control, err := untimed(w)
 	if err != nil {
 		return err
@@ -144,15 +144,8 @@ func sendLine(w http.ResponseWriter, control *http.ResponseController, line any)
 }
 
 func (s *Server) edgeReport(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
-	body, err := readBody(r)
+	report, err := asked[ipam.EdgeReport](r)
 	if err != nil {
-		return err
-	}
-	var report ipam.EdgeReport
-	if err := decode(body, &report); err != nil {
 		return err
 	}
 	if err := s.cfg.Service.ReportEdge(r.Context(), report); err != nil {
@@ -167,4 +160,61 @@ func (s *Server) edgeStatus(w http.ResponseWriter, r *http.Request) error {
 	}
 	return reply(w, ipam.EdgeStatus{Host: s.cfg.Host, Connected: int(s.edges.Load()), Enabled: !s.cfg.NoElastic,
 		Hosts: s.cfg.Service.EdgeHosts()})
+}
+
+// lanAsks tells the edge of this host what it is to do on a LAN, a line for each question, until it goes or the server
+// ends.
+func (s *Server) lanAsks(w http.ResponseWriter, r *http.Request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	ctx, end := s.whileServing(r.Context())
+	defer end()
+	control, err := untimed(w)
+	if err != nil {
+		return err
+	}
+	begin(w, "application/x-ndjson")
+	if err := control.Flush(); err != nil { // whoever asks knows that it is heard before there is anything to do
+		return nil
+	}
+	for ask := range s.cfg.LAN.Asks(ctx) {
+		if err := sendLine(w, control, &ask); err != nil {
+			return nil // the edge is gone, or does not read
+		}
+	}
+	return nil
+}
+
+// lanAnswer takes what came of a question. Whoever asked may have gone meanwhile, which is no fault of the edge's.
+func (s *Server) lanAnswer(w http.ResponseWriter, r *http.Request) error {
+	answer, err := asked[ipam.LANAnswer](r)
+	if err != nil {
+		return err
+	}
+	s.cfg.LAN.Answer(answer)
+	return reply(w, map[string]string{"status": "ok"})
+}
+
+// elasticUsage answers how long accounts had addresses. The events of a long time may be very many.
+func (s *Server) elasticUsage(w http.ResponseWriter, r *http.Request) error {
+	q, err := query(r, "since", "until")
+	if err != nil {
+		return err
+	}
+	var f ipam.UsageFilter
+	if f.Since, err = timeOf(q, "since"); err != nil {
+		return err
+	}
+	if f.Until, err = timeOf(q, "until"); err != nil {
+		return err
+	}
+	if _, err := untimed(w); err != nil {
+		return err
+	}
+	report, err := s.cfg.Service.Usage(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	return reply(w, report)
 }

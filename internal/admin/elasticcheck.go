@@ -22,9 +22,8 @@ func (s *Server) checkElastic(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	stopped := s.endWith(ctx, cancel)
-	defer func() { cancel(); <-stopped }()
+	ctx, end := s.whileServing(r.Context())
+	defer end()
 	report := ipam.CheckReport{Host: s.cfg.Host, Taken: time.Now().UTC(), Engine: ipam.NoEngine}
 	if s.cfg.Check != nil {
 		if report, err = s.cfg.Check(ctx, ipam.CheckRequest{}); err != nil {
@@ -47,6 +46,18 @@ func (s *Server) checkElastic(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return reply(w, report)
+}
+
+// lastFindings is what was found to be wrong when it was looked at last, and what is wrong with elastic addresses now.
+// No engine is asked.
+func (s *Server) lastFindings(ctx context.Context) (ipam.CheckReport, error) {
+	report := ipam.CheckReport{Host: s.cfg.Host, Engine: ipam.NoEngine}
+	if s.cfg.Report != nil {
+		report = s.cfg.Report()
+	}
+	s.addElastic(ctx, &report)
+	s.addHost(ctx, &report)
+	return report, ctx.Err()
 }
 
 // addElastic adds to a report what the records and the edge say of elastic addresses.
@@ -72,14 +83,31 @@ func (s *Server) addElastic(ctx context.Context, report *ipam.CheckReport) {
 	report.Findings = append(report.Findings, found...)
 }
 
+// addHost adds to a report what is wrong on this host besides: no engine and no edge tells that.
+func (s *Server) addHost(ctx context.Context, report *ipam.CheckReport) {
+	if s.cfg.Found == nil {
+		return
+	}
+	found := s.cfg.Found(ctx)
+	for i := range found {
+		report.Counts[found[i].Kind]++
+	}
+	report.Findings = append(report.Findings, found...)
+}
+
 // edgeFindings are those of what is not mapped. Where no edge is connected, that is why, and is said once.
 func (s *Server) edgeFindings(c *ipam.ElasticCheck) []ipam.Finding {
 	if c.Wanted == 0 || s.edges.Load() > 0 {
 		return c.Findings
 	}
-	text := fmt.Sprintf("no edge is connected on host %s, where %d elastic addresses are to be mapped, and %d are not; "+
-		"what is mapped stays so, and nothing is put right: start berth edge (systemctl enable --now berth-edge.service)",
-		c.Host, c.Wanted, c.Unmapped)
+	wanted, unmapped := "1 elastic address is", "it is not"
+	if c.Wanted != 1 {
+		wanted, unmapped = fmt.Sprintf("%d elastic addresses are", c.Wanted), fmt.Sprintf("%d are not", c.Unmapped)
+	} else if c.Unmapped == 0 {
+		unmapped = "it is"
+	}
+	text := fmt.Sprintf("no edge is connected on host %s, where %s to be mapped, and %s; what is mapped stays so, and "+
+		"nothing is put right: start berth edge (systemctl enable --now berth-edge.service)", c.Host, wanted, unmapped)
 	found := []ipam.Finding{{Kind: ipam.EdgeAway, Host: c.Host, Seen: time.Now().UTC(), Detail: text}}
 	for _, f := range c.Findings {
 		if f.Kind != ipam.UnmappedElastic {

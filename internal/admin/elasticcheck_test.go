@@ -1,8 +1,10 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"berth/internal/ipam"
@@ -30,12 +32,15 @@ func (h *house) kindsOf(t *testing.T, path string) map[ipam.FindingKind]int {
 }
 
 // TestElasticCheck: what the records, the edge, the devices and the engine say of elastic addresses is in one report,
-// and in that of everything; what else a comparison finds is in the latter only.
+// and in that of everything; what else a comparison finds, and what is wrong on the host besides, is in the latter only.
 func TestElasticCheck(t *testing.T) {
 	engine := watcher{report: ipam.CheckReport{Host: "alpha", Engine: ipam.EngineReachable}}
 	h := start(t, func(s *Server) {
 		engine.join(s)
 		s.cfg.Device = func(name string) bool { return name == "eth0" }
+		s.cfg.Found = func(context.Context) []ipam.Finding {
+			return []ipam.Finding{{Kind: ipam.ShadowedSubnet, Detail: "z"}}
+		}
 	})
 	router, _ := h.planned(t)
 	if got := h.kindsOf(t, "/v1/elastic/check"); len(got) != 0 {
@@ -55,8 +60,14 @@ func TestElasticCheck(t *testing.T) {
 	if got[ipam.EdgeAway] != 1 || got[ipam.MissingDevice] != 1 || got[ipam.FirewallInWay] != 1 || len(got) != 3 {
 		t.Errorf("without an edge: %v", got)
 	}
+	_, described := description(t)
+	says := h.checked(t, described, "GET", "/v1/elastic/check", 200)
+	if !strings.Contains(says, "where 1 elastic address is to be mapped, and it is not; what is mapped stays so") {
+		t.Errorf("of one address: %s", says)
+	}
 	all := h.kindsOf(t, "/v1/check")
-	if all[ipam.EdgeAway] != 1 || all[ipam.MissingDevice] != 1 || all[ipam.FirewallInWay] != 1 || all[ipam.UnusedLease] != 1 {
+	if all[ipam.EdgeAway] != 1 || all[ipam.MissingDevice] != 1 || all[ipam.FirewallInWay] != 1 ||
+		all[ipam.UnusedLease] != 1 || all[ipam.ShadowedSubnet] != 1 {
 		t.Errorf("the report of everything: %v", all)
 	}
 	if overEstate {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"berth/internal/admin/api"
@@ -13,24 +14,34 @@ import (
 
 // eventsAsked is what a request for events says.
 type eventsAsked struct {
-	wanted choice
+	wanted ipam.EventFilter
 	last   int
 	follow bool
 	after  *ipam.EventMark // nil: the last ones
 }
 
 func readEventsAsked(r *http.Request) (a eventsAsked, err error) {
-	q, err := query(r, "since", "after", "last", "follow", "network", "verb")
+	q, err := query(r, "since", "until", "after", "last", "follow", "network", "verb")
 	if err != nil {
 		return a, err
 	}
-	a.wanted.network = q.Get("network")
+	if text := q.Get("network"); text != "" {
+		a.wanted.Networks = strings.Split(text, ",")
+	}
 	if text := q.Get("verb"); text != "" {
-		if err := a.wanted.verb.UnmarshalText([]byte(text)); err != nil {
-			return a, invalid("the parameter \"verb\" is %q; it is one such as lease.take or pool.add", text)
+		for pattern := range strings.SplitSeq(text, ",") {
+			verbs := ipam.VerbsLike(pattern)
+			if len(verbs) == 0 {
+				return a, invalid("the parameter \"verb\" has %q; write one such as lease.take, or all of a noun as in "+
+					"lease.*; there are %s", pattern, strings.Join(ipam.Verbs(), ", "))
+			}
+			a.wanted.Verbs = append(a.wanted.Verbs, verbs...)
 		}
 	}
-	if a.wanted.since, err = timeOf(q, "since"); err != nil {
+	if a.wanted.Since, err = timeOf(q, "since"); err != nil {
+		return a, err
+	}
+	if a.wanted.Before, err = timeOf(q, "until"); err != nil {
 		return a, err
 	}
 	if text := q.Get("after"); text != "" {
@@ -62,14 +73,27 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	if asked.follow {
 		most = 0
 	}
-	page, err := s.cfg.Service.EventsBehind(r.Context(), *asked.after, most, asked.wanted.has)
+	page, err := s.cfg.Service.EventsBehind(r.Context(), *asked.after, most, asked.wanted.Has)
 	if err != nil {
 		return err
 	}
 	if asked.follow {
 		return s.follow(w, r, asked.wanted, nil, *asked.after)
 	}
-	return reply(w, api.EventList{Events: append([]ipam.Event{}, page.Events...), More: page.More, Mark: page.Next})
+	return s.replyEvents(w, r, api.EventList{Events: append([]ipam.Event{}, page.Events...), More: page.More,
+		Mark: page.Next})
+}
+
+// replyEvents answers with a list of events, and since when they are kept.
+func (s *Server) replyEvents(w http.ResponseWriter, r *http.Request, list api.EventList) error {
+	oldest, err := s.cfg.Service.Events(r.Context(), ipam.EventFilter{First: 1})
+	if err != nil {
+		return err
+	}
+	if len(oldest) > 0 {
+		list.KnownSince = oldest[0].Time
+	}
+	return reply(w, list)
 }
 
 // lastEvents answers with the last events, and follows from there where that is wanted. What is committed while they
@@ -86,39 +110,22 @@ func (s *Server) lastEvents(w http.ResponseWriter, r *http.Request, asked events
 	if asked.follow {
 		return s.follow(w, r, asked.wanted, past, mark)
 	}
-	return reply(w, api.EventList{Events: past, More: more, Mark: mark})
+	return s.replyEvents(w, r, api.EventList{Events: past, More: more, Mark: mark})
 }
 
-// choice says which events are wanted; its zero fields choose all.
-type choice struct {
-	since   time.Time
-	network string // the name of it, as it was then
-	verb    ipam.Verb
-}
-
-func (c choice) has(e *ipam.Event) bool {
-	return !e.Time.Before(c.since) && (c.network == "" || e.Network == c.network) && (c.verb == 0 || e.Verb == c.verb)
-}
-
-// of leaves the events that are wanted, in the slice of all.
-func (c choice) of(events []ipam.Event) []ipam.Event {
-	return slices.DeleteFunc(events, func(e ipam.Event) bool { return !c.has(&e) })
+// chosen leaves the events that are wanted, in the slice of all.
+func chosen(events []ipam.Event, wanted *ipam.EventFilter) []ipam.Event {
+	return slices.DeleteFunc(events, func(e ipam.Event) bool { return !wanted.Has(&e) })
 }
 
 // eventsUntil returns the last n before a mark of the events that are wanted, at least the empty list, and whether
-// there are more. It looks further back until it has found them, four times as far each time.
-func (s *Server) eventsUntil(ctx context.Context, mark ipam.EventMark, wanted choice, n int) (
+// there are more.
+func (s *Server) eventsUntil(ctx context.Context, mark ipam.EventMark, f ipam.EventFilter, n int) (
 	events []ipam.Event, more bool, err error,
 ) {
-	f := ipam.EventFilter{Since: wanted.since, Until: &mark}
-	for f.Last = n + 1; ; f.Last *= 4 {
-		if events, err = s.cfg.Service.Events(ctx, f); err != nil {
-			return nil, false, err
-		}
-		whole := len(events) < f.Last
-		if events = wanted.of(events); whole || len(events) > n {
-			break
-		}
+	f.Until, f.Last = &mark, n+1
+	if events, err = s.cfg.Service.Events(ctx, f); err != nil {
+		return nil, false, err
 	}
 	if more = len(events) > n; more {
 		events = events[len(events)-n:]
@@ -135,11 +142,10 @@ type followedEvent struct {
 // follow sends the past events and then each behind a mark that is none of them, a line of JSON for each, until the
 // client goes or the server ends.
 func (s *Server) follow(
-	w http.ResponseWriter, r *http.Request, wanted choice, past []ipam.Event, from ipam.EventMark,
+	w http.ResponseWriter, r *http.Request, wanted ipam.EventFilter, past []ipam.Event, from ipam.EventMark,
 ) error {
-	ctx, cancel := context.WithCancel(r.Context())
-	stopped := s.endWith(ctx, cancel)
-	defer func() { cancel(); <-stopped }()
+	ctx, end := s.whileServing(r.Context())
+	defer end()
 	control, err := untimed(w)
 	if err != nil {
 		return err
@@ -152,11 +158,18 @@ func (s *Server) follow(
 		if err != nil {
 			return err
 		}
-		if err := sendEvents(w, control, wanted.of(page.Events), page.Next); err != nil {
+		if err := sendEvents(w, control, chosen(page.Events, &wanted), page.Next); err != nil {
 			return nil
 		}
 	}
 	return nil
+}
+
+// whileServing is ctx, which ends with the server, too. Call end when it is not needed any more.
+func (s *Server) whileServing(ctx context.Context) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stopped := s.endWith(ctx, cancel)
+	return ctx, func() { cancel(); <-stopped }
 }
 
 // endWith cancels ctx when the server ends. What it returns is closed when it waits no more.

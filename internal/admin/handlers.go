@@ -78,7 +78,7 @@ func (s *Server) subnets(w http.ResponseWriter, r *http.Request) error {
 
 // leases lists all of them, in a stream, unless a page is asked for.
 func (s *Server) leases(w http.ResponseWriter, r *http.Request) error {
-	q, err := query(r, "space", "subnet", "remembered", "limit", "after")
+	q, err := query(r, "space", "subnet", "address", "remembered", "brief", "limit", "after")
 	if err != nil {
 		return err
 	}
@@ -90,11 +90,18 @@ func (s *Server) leases(w http.ResponseWriter, r *http.Request) error {
 	if f.Remembered, err = boolOf(q, "remembered"); err != nil {
 		return err
 	}
+	isBrief, err := boolOf(q, "brief")
+	if err != nil {
+		return err
+	}
 	if text := q.Get("subnet"); text != "" {
 		if f.Subnet, err = netip.ParsePrefix(text); err != nil {
 			return invalid("the subnet %q is not a prefix such as 10.1.0.0/24", text)
 		}
 		f.Subnet = f.Subnet.Masked()
+	}
+	if f.Address, err = addressOf(q); err != nil {
+		return err
 	}
 	if err := s.knowsSubnet(r, f); err != nil {
 		return err
@@ -102,19 +109,39 @@ func (s *Server) leases(w http.ResponseWriter, r *http.Request) error {
 	if f.AfterSpace, f.After, err = p.placeOf(); err != nil {
 		return err
 	}
-	all := s.witnessed(s.cfg.Service.Leases(r.Context(), f))
+	all := s.cfg.Service.Leases(r.Context(), f)
+	if isBrief {
+		return replyLeases(w, r, p, brief(all), func(l *api.BriefLease) string {
+			return cursor(l.Space, l.Address.String())
+		})
+	}
+	return replyLeases(w, r, p, s.witnessed(all), func(l *ipam.LeaseInfo) string {
+		return cursor(l.Space, l.Address.String())
+	})
+}
+
+func replyLeases[T any](w http.ResponseWriter, r *http.Request, p page, all iter.Seq2[T, error],
+	cursorOf func(*T) string) (err error) {
 	if !p.paged() {
 		return replyEach(w, "leases", all)
 	}
-	var list api.LeaseList
-	list.Leases, list.Next, err = take(p, all, func(l *ipam.LeaseInfo) string {
-		return cursor(l.Space, l.Address.String())
-	})
-	if err != nil {
+	var list api.LeasesAs[T]
+	if list.Leases, list.Next, err = take(p, all, cursorOf); err != nil {
 		return err
 	}
 	link(w, r, list.Next)
 	return reply(w, list)
+}
+
+// brief is what leases are called by.
+func brief(leases iter.Seq2[ipam.LeaseInfo, error]) iter.Seq2[api.BriefLease, error] {
+	return func(yield func(api.BriefLease, error) bool) {
+		for l, err := range leases {
+			if !yield(api.BriefLease{Address: l.Address, Space: l.Space, Network: l.Network}, err) {
+				return
+			}
+		}
+	}
 }
 
 // knowsSpace refuses a space that is not there: an empty list would say that it is, and holds nothing.

@@ -63,6 +63,10 @@ func start(t testing.TB, edit func(*Server)) *house {
 				".old", Restart: "a write failed"}, nil
 		},
 		Backup: h.store.Backup,
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+			_, _ = io.WriteString(w, "berth_build_info 1\n")
+		}),
 		Fsck: func(ctx context.Context) (api.FileReport, error) {
 			r, err := h.store.Check(ctx)
 			return api.FileReport{Path: r.Path, StoreID: r.ID, Format: r.Format, Commit: r.Commit, Size: r.Size,

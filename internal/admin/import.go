@@ -108,15 +108,8 @@ func (s *Server) alone(ctx context.Context,
 			Detail: "an import is under way; `berth status` shows how far it is, and the next one can begin when it " +
 				"has ended"}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		select {
-		case <-s.ended:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+	ctx, end := s.whileServing(ctx)
+	defer end()
 	return run(ctx)
 }
 

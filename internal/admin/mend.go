@@ -8,15 +8,8 @@ import (
 
 // mend does this host's part, which takes as long as it takes.
 func (s *Server) mend(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
-	body, err := readBody(r)
+	opt, err := asked[ipam.MendOptions](r)
 	if err != nil {
-		return err
-	}
-	var opt ipam.MendOptions
-	if err := decode(body, &opt); err != nil {
 		return err
 	}
 	if s.cfg.Mend == nil {

@@ -32,6 +32,9 @@ func description(t *testing.T) (*openapi3.T, routers.Router) {
 	openapi3filter.RegisterBodyDecoder("application/problem+json", openapi3filter.JSONBodyDecoder)
 	// the test asks for one line
 	openapi3filter.RegisterBodyDecoder("application/x-ndjson", openapi3filter.JSONBodyDecoder)
+	for _, text := range []string{"application/yaml", "text/html"} { // the room apidoc looks at what is in them
+		openapi3filter.RegisterBodyDecoder(text, openapi3filter.FileBodyDecoder)
+	}
 	return doc, finder{doc}
 }
 
@@ -104,7 +107,8 @@ func TestCodesDescribed(t *testing.T) {
 		api.CodeNoPath, api.CodeNoMethod, api.CodeForbidden, api.CodeUnauthenticated,
 		api.CodeBusy, api.CodeNoWitness, api.CodeNoCluster, api.CodeHostRefused, api.CodeAway, api.CodeChanged,
 		api.CodeKeyReused, api.CodeMediaType, api.CodeTooLarge, api.CodeDamaged, api.CodeNoSpace,
-		api.CodeUnknownOutcome, api.CodeAstray, api.CodeUnavailable, api.CodeInternal}
+		api.CodeUnknownOutcome, api.CodeAstray, api.CodeUnavailable, api.CodeMisdirected,
+		api.CodeInternal}
 	slices.Sort(described)
 	slices.Sort(own)
 	if !slices.Equal(described, own) {
@@ -138,6 +142,10 @@ func TestAnswersAsDescribed(t *testing.T) {
 	}{
 		{"GET", "/healthz", 200, "ok\n"},
 		{"GET", "/readyz", 200, "ready\n"},
+		{"GET", "/metrics", 200, "berth_build_info 1\n"},
+		{"GET", "/openapi.yaml", 200, "title: Berth admin API"},
+		{"GET", "/openapi.yaml?version=1", 400, api.CodeInvalid},
+		{"GET", "/docs", 200, "<h1>Berth admin API</h1>"},
 		{"GET", "/v1/version", 200, `"store":"bolt"`},
 		{"GET", "/v1/spaces", 200, `"name":"lab"`},
 		{"GET", "/v1/subnets", 200, `"cidr":"10.1.0.0/24"`},
@@ -147,11 +155,27 @@ func TestAnswersAsDescribed(t *testing.T) {
 		{"GET", "/v1/subnets?space=nowhere", 404, api.CodeNotFound},
 		{"GET", "/v1/leases", 200, `"name":"web"`},
 		{"GET", "/v1/leases?space=lab&subnet=10.1.0.0/24&remembered=true", 200, `"state":"remembered"`},
+		{"GET", "/v1/leases?address=10.1.0.250", 200, `"leases":[]`},
+		{"GET", "/v1/leases?brief=true&subnet=10.1.0.0/24", 200, `","space":"lab","network":"net-`},
+		{"GET", "/v1/leases?brief=true&address=10.1.0.250", 200, `"leases":[]`},
+		{"GET", "/v1/leases?brief=true&limit=1", 200, `}],"next":"`},
 		{"GET", "/v1/leases?subnet=10.2.0.0/24", 404, api.CodeNotFound},
 		{"GET", "/v1/events", 200, `"verb":"lease.take"`},
 		{"GET", "/v1/events?last=0", 200, `"more":true`},
 		{"GET", "/v1/events?since=2020-01-01T00:00:00Z&last=3", 200, `"more":true`},
+		{"GET", "/v1/events?verb=lease.*,pool.attach&until=2100-01-01T00:00:00Z&last=1", 200, `"known_since":"2`},
+		{"GET", "/v1/events?until=2020-01-01T00:00:00Z", 200, `"events":[],"more":false`},
+		{"GET", "/v1/events?network=nowhere,nothing", 200, `"events":[],"more":false`},
+		{"GET", "/v1/events?verb=lease,door", 400, `there are account.create, `},
 		{"GET", "/v1/who?name=web", 200, `"tenures":[{"space":"lab"`}, // and TestWhoAsDescribed
+		{"GET", "/v1/find?q=web", 200, `"kind":"lease"`},
+		{"GET", "/v1/find?q=10.1.0.0%2F24&exact=true&kind=subnet&space=lab", 200, `"why":[{"field":"cidr","text":"10.1.0.0/24"}]`},
+		{"GET", "/v1/find?q=10.1.0.200&limit=2", 200, `"found":[{"kind":"subnet"`},
+		{"GET", "/v1/find?q=nothing-has-this", 200, `"found":[]`},
+		{"GET", "/v1/find?q=%20", 400, "nothing is looked for"},
+		{"GET", "/v1/find?q=web&kind=door", 400, "there are space, network"},
+		{"GET", "/v1/names", 200, `"owner":"web","held":true`},
+		{"GET", "/v1/names?zone=lan.example", 400, api.CodeInvalid},
 		{"GET", "/v1/status", 200, `"writable":true`},
 		{"GET", "/v1/export", 200, `"networks":[]`},
 		{"GET", "/v1/export?network=nowhere", 404, api.CodeNotFound},
@@ -159,6 +183,9 @@ func TestAnswersAsDescribed(t *testing.T) {
 		{"POST", "/v1/backup", 200, ""},
 		{"GET", "/v1/tokens", 200, `"tokens":[]`},
 		{"GET", "/v1/deploys", 200, `"deploys":[]`},
+		{"GET", "/v1/orphans", 200, `"orphans":[]`},
+		{"GET", "/v1/deploys/{project}", 200, `"deploys":[]`},
+		{"GET", "/v1/workers", 200, `"workers":[]`},
 	} {
 		t.Run(c.method+" "+c.target, func(t *testing.T) {
 			body := h.checked(t, router, c.method, c.target, c.status)
@@ -263,9 +290,11 @@ func TestFindingsDescribed(t *testing.T) {
 		}
 	}
 	used := []string{string(ipam.UnusedLease), string(ipam.UncoveredAddress), string(ipam.DoubledAddress),
-		string(ipam.OutdatedLease), string(ipam.UnusedSubnet), string(ipam.UnknownPool),
+		string(ipam.OutdatedLease), string(ipam.LostLease), string(ipam.ConflictingLease),
+		string(ipam.UnconfirmedLease), string(ipam.UnusedSubnet), string(ipam.UnknownPool),
 		string(ipam.StaleMemory), string(ipam.WrongGateway), string(ipam.UnusedAttachment), string(ipam.ForeignHolder),
-		string(ipam.OwnerElsewhere), string(ipam.SupersededReservation), string(ipam.EmptyState)}
+		string(ipam.OwnerElsewhere), string(ipam.SupersededReservation), string(ipam.EmptyState),
+		string(ipam.ShadowedSubnet), string(ipam.UnprobedNetwork), string(ipam.ForeignAnswer)}
 	for _, kind := range ipam.ElasticKinds() {
 		used = append(used, string(kind))
 	}
@@ -395,7 +424,8 @@ func TestOperationsDescribed(t *testing.T) {
 		"EngineContainer": ipam.EngineContainer{}, "Account": ipam.AccountInfo{},
 		"ElasticRange": ipam.ElasticRangeInfo{}, "ElasticAddress": ipam.ElasticInfo{},
 		"AppliedElastic": ipam.AppliedInfo{}, "EdgeNews": ipam.EdgeNews{}, "EdgeRange": ipam.EdgeRange{},
-		"EdgeMapping": ipam.EdgeMapping{}, "EdgeReport": ipam.EdgeReport{}, "EdgeWithdrawn": ipam.EdgeWithdrawn{}, "EdgeApplied": ipam.EdgeApplied{},
+		"EdgeMapping": ipam.EdgeMapping{}, "EdgeReport": ipam.EdgeReport{}, "EdgeWithdrawn": ipam.EdgeWithdrawn{},
+		"EdgeApplied":    ipam.EdgeApplied{},
 		"EdgeStatus":     ipam.EdgeStatus{},
 		"EngineEndpoint": ipam.EngineEndpoint{}, "Tenure": ipam.Tenure{}, "OwnerRule": ipam.OwnerRule{},
 		"PlanBand":  ipam.PlannedBand{},
@@ -419,6 +449,7 @@ func holdFields(t *testing.T, name string, typ reflect.Type, ref *openapi3.Schem
 	has := append(fieldsOf(typ), besides...)
 	slices.Sort(described)
 	slices.Sort(has)
+	has = slices.Compact(has) // a field stands before one of its name in what is embedded
 	if !slices.Equal(described, has) {
 		t.Errorf("%s has the fields %q, described are %q", name, has, described)
 	}

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"net/http"
 	"net/netip"
 
@@ -22,6 +23,9 @@ func (s *Server) planRoutes() []route {
 		{http.MethodGet, network + "/reservations", s.reservations, true},
 		{http.MethodGet, network + "/addresses", s.addresses, true},
 		{http.MethodGet, network + "/env/{owner}", s.environment, true},
+		{http.MethodGet, network + "/free", s.free, true},
+		{http.MethodGet, network + "/free/next", s.nextFree, true},
+		{http.MethodPost, network + "/scan", s.scan, false},
 		{http.MethodGet, "/v1/reservations", s.reservations, true},
 		{http.MethodGet, "/v1/addresses", s.addresses, true},
 
@@ -52,7 +56,8 @@ func (s *Server) networks(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var list api.NetworkList
-	list.Networks, list.Next, err = take(p, yes(all), func(n *ipam.NetworkInfo) string { return cursor(n.Name) })
+	list.Networks, list.Next, err = take(p, yes(all),
+		func(n *ipam.NetworkInfo) string { return cursor(cmp.Or(n.Recorded, n.Name)) })
 	if err != nil {
 		return err
 	}

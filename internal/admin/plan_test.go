@@ -118,10 +118,28 @@ func (h *house) planned(t *testing.T) (routers.Router, string) {
 	return router, n.Subnets[0].ID.String()
 }
 
+// edgeOf answers probes as an edge does on whose LAN behind eth0 somebody has 192.0.2.62.
+func edgeOf(t *testing.T, h *house) {
+	t.Helper()
+	go func() {
+		there := netip.MustParseAddr("192.0.2.62")
+		for ask := range h.server.cfg.LAN.Asks(t.Context()) {
+			a := ipam.LANAnswer{ID: ask.ID}
+			if ask.Parent != "eth0" {
+				a.Failure, a.Error = ipam.LANParent, "no such interface"
+			} else if slices.Contains(ask.Addresses, there) {
+				a.Answered = []ipam.LANNeighbour{{Address: there, MAC: ipam.MAC{2, 0, 0, 0, 0, 1}}}
+			}
+			h.server.cfg.LAN.Answer(a)
+		}
+	}()
+}
+
 // TestPlanAsDescribed plays a life of a network through every operation of the plan, and what each of them refuses.
 func TestPlanAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	router, lan := h.planned(t)
+	edgeOf(t, h)
 	played := map[string]bool{}
 	const net1 = "/v1/networks/net1"
 	nobody := ipam.NewID().String()
@@ -135,7 +153,7 @@ func TestPlanAsDescribed(t *testing.T) {
 		{"GET", "/v1/networks", "", 200, `"name":"wire"`, nil},
 		{"GET", "/v1/networks?space=global", "", 200, `"networks":[]`, nil},
 		{"GET", "/v1/networks?space=nowhere", "", 404, api.CodeNotFound, nil},
-		{"GET", net1, "", 200, `"network":"192.0.2.0/24"`, nil},
+		{"GET", net1, "", 200, `"cidr":"192.0.2.0/24"`, nil},
 		{"GET", "/v1/networks/net9", "", 404, api.CodeNotFound, nil},
 		made(`{"op": "network.modify", "network": "net1", "tags": {"site": null, "team": "blue"}, "quarantine": "10m",
 			"sticky": false}`, 200, `"network.modify"`),
@@ -180,6 +198,10 @@ func TestPlanAsDescribed(t *testing.T) {
 		made(`{"op": "exclusion.add", "network": "net1", "range": "192.0.2.62"}`, 409, api.CodeOverlap),
 		{"GET", net1 + "/exclusions", "", 200, `"note":"printers"`, nil},
 		{"GET", "/v1/networks/wire/exclusions", "", 200, `"exclusions":[]`, nil},
+		{"POST", net1 + "/scan?parent=eth0", "", 200, `"mac":"02:00:00:00:00:01","state":"excluded","note":"printers"`, nil},
+		{"POST", net1 + "/scan", "", 400, api.CodeInvalid, nil},
+		{"POST", net1 + "/scan?parent=eth7", "", 503, "no such interface", nil},
+		{"POST", "/v1/networks/net9/scan?parent=eth0", "", 404, api.CodeNotFound, nil},
 		made(`{"op": "exclusion.remove", "network": "net1", "range": "192.0.2.200"}`, 200, `"exclusion.remove"`),
 		made(`{"op": "exclusion.remove", "network": "net1", "range": "192.0.2.62+1"}`, 200, `"exclusion.remove"`),
 		made(`{"op": "exclusion.remove", "network": "net1", "range": "192.0.2.0/33"}`, 400, api.CodeInvalid),
@@ -236,6 +258,12 @@ func TestPlanAsDescribed(t *testing.T) {
 		{"GET", "/v1/subnets/" + lan + "/available-ips?limit=2", "", 200, `"addresses":["192.0.2.1`, nil},
 		{"GET", "/v1/subnets/" + nobody + "/available-ips", "", 404, api.CodeNotFound, nil},
 		{"GET", "/v1/subnets/" + lan + "/available-ips?limit=0", "", 400, api.CodeInvalid, nil},
+		{"GET", net1 + "/free", "", 200, `"free":[{"space":`, nil},
+		{"GET", net1 + "/free?subnet=192.0.2.0%2F24&limit=1", "", 200, `"subnet":"192.0.2.0/24"`, nil},
+		{"GET", net1 + "/free?pool=nothing", "", 404, `no pool \"nothing\"`, nil},
+		{"GET", "/v1/networks/net9/free", "", 404, api.CodeNotFound, nil},
+		{"GET", net1 + "/free/next", "", 200, `"addresses":1}`, nil},
+		{"GET", net1 + "/free/next?subnet=nothing", "", 400, api.CodeInvalid, nil},
 		{"POST", "/v1/subnets/" + lan + "/available-ips", `{"owner": "vm"}`, 200, `"addresses":["192.0.2.1`, nil},
 		{"POST", "/v1/subnets/" + lan + "/available-ips",
 			`[{"owner": "vm", "count": 2, "pool": "front"}, {"owner": "vm"}]`, 200, `"addresses":["192.0.2.1`, nil},

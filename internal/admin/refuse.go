@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"berth/internal/admin/api"
+	pages "berth/internal/admin/page"
 	"berth/internal/ipam"
 	"berth/store"
 )
@@ -28,6 +30,7 @@ var kinds = []struct {
 	{ipam.ErrAlone, http.StatusConflict, api.CodeNoCluster},
 	{ipam.ErrHost, http.StatusConflict, api.CodeHostRefused},
 	{ipam.ErrForbidden, http.StatusForbidden, api.CodeForbidden},
+	{ipam.ErrLAN, http.StatusServiceUnavailable, api.CodeUnavailable},
 	{store.ErrAway, http.StatusServiceUnavailable, api.CodeAway},
 	{store.ErrNoSpace, http.StatusInsufficientStorage, api.CodeNoSpace},
 	{store.ErrAstray, http.StatusServiceUnavailable, api.CodeAstray},
@@ -81,24 +84,42 @@ func noSuchMethod(method, path, allow string) *api.Problem {
 		Detail: fmt.Sprintf("%s answers to %s, not to %s", path, allow, method)}
 }
 
-// refuse answers with a problem. Where an answer has begun already it can only be cut off, which the client notices.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *api.Problem) {
-	if p.Title == "" {
-		p.Title = http.StatusText(p.Status)
-	}
+func (s *Server) logRefusal(r *http.Request, p *api.Problem) {
 	entry := s.log.WithField("path", r.URL.Path).WithField("code", p.Code)
 	if p.Status >= http.StatusInternalServerError {
 		entry.Error(p.Detail)
 	} else {
 		entry.Debug(p.Detail)
 	}
+}
+
+// refuse answers with a problem: a browser, which asks for HTML below no path of the API, as a page, and everybody else
+// as JSON. Where an answer has begun already it can only be cut off, which the client notices.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *api.Problem) {
+	titled := *p
+	if p = &titled; p.Title == "" {
+		p.Title = http.StatusText(p.Status)
+	}
+	s.logRefusal(r, p)
 	if a, ok := w.(*answer); ok && a.begun {
 		panic(http.ErrAbortHandler)
 	}
 	h := w.Header()
 	h.Del("Content-Length")
+	if pages.WantsHTML(r) && !strings.HasPrefix(r.URL.Path, "/v1/") && s.refusePage(w, r, p) == nil {
+		return
+	}
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // a client that is gone: the server notices
+}
+
+// refusePage answers a browser. Who may see no view, or none under this name, is shown what is wrong and nothing else.
+func (s *Server) refusePage(w http.ResponseWriter, r *http.Request, p *api.Problem) error {
+	role := callerIn(r.Context()).role
+	if role != api.RoleAdmin && role != api.RoleReadOnly || misdirected(r) != nil {
+		return s.page.TurnAway(w, r, p)
+	}
+	return s.page.Refuse(w, r, p)
 }

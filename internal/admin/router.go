@@ -8,13 +8,15 @@ import (
 	"strings"
 
 	"berth/internal/admin/api"
+	pages "berth/internal/admin/page"
+	"berth/internal/ipam"
 )
 
 // mux finds the operation of a request, and answers what is no path, and what is no method of a path, as the problems
 // that they are. Paths are matched as they were sent, so that a segment may hold an escaped slash (10.0.0.0%2F24).
 func (s *Server) mux() http.Handler {
 	byPath := map[string]map[string]route{}
-	for _, r := range s.routes() {
+	for _, r := range slices.Concat(s.routes(), s.pageRoutes()) {
 		if byPath[r.path] == nil {
 			byPath[r.path] = map[string]route{}
 		}
@@ -74,4 +76,50 @@ func allowed(methods map[string]route) string {
 		all = slices.Insert(all, i+1, http.MethodHead)
 	}
 	return strings.Join(all, ", ")
+}
+
+// newPage makes the page, which asks what the server asks.
+func (s *Server) newPage() *pages.Page {
+	cfg := pages.Config{Service: s.cfg.Service, Host: s.cfg.Host, Writable: s.writable, Ended: s.ended,
+		Findings: s.lastFindings, Release: s.cfg.Release,
+		MayChange: func(r *http.Request) bool { return callerIn(r.Context()).role == api.RoleAdmin },
+		Cluster: func() *api.ClusterStatus {
+			if s.cfg.Cluster == nil {
+				return nil
+			}
+			status := s.cfg.Cluster()
+			return &status
+		},
+		Witness: func() *ipam.WitnessState {
+			if s.cfg.Witness == nil {
+				return nil
+			}
+			state := s.cfg.Witness()
+			return &state
+		},
+		SeenBy: func(l *ipam.LeaseInfo) *ipam.SeenBy {
+			if s.cfg.SeenBy == nil {
+				return nil
+			}
+			return s.cfg.SeenBy(l.Space, l.Address, l.ID)
+		}}
+	return pages.New(cfg)
+}
+
+// pageRoutes lists the views of the page. They are for people, and no part of the description.
+func (s *Server) pageRoutes() (all []route) {
+	for _, v := range s.page.Views() {
+		all = append(all, route{v.Method, v.Path, s.seen(v), v.Reads})
+	}
+	return all
+}
+
+// seen answers with a view.
+func (s *Server) seen(v pages.View) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if p := misdirected(r); p != nil {
+			return p
+		}
+		return v.Handle(w, r)
+	}
 }

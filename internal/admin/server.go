@@ -1,13 +1,14 @@
 // Package admin is the way into a running Berth for people and programs: HTTP under /v1/ on a unix socket or over TLS,
 // described by openapi.yaml. It promises that every answer is JSON of the shape written there, that every refusal is a
-// problem (RFC 9457) with a code that does not change, that nobody is served but whom access.go lets in, and changes
-// nothing whom it lets only read, and that a client which is slow, gone or hostile costs a bounded amount and harms no
-// other.
+// problem (RFC 9457) with a code that does not change (to a browser outside of /v1/: a page that says it), that nobody
+// is served but whom access.go lets in, and changes nothing whom it lets only read, and that a client which is slow,
+// gone or hostile costs a bounded amount and harms no other.
 //
 // A request passes the connection cap, the look at who asks (access.go), the recovery and the route table (this file,
 // router.go), its handler, which asks the Service, and goes back as JSON or as a problem (refuse.go). What changes the
 // plan is read as edits (edits.go); what is listed, page by page (plan.go, page.go). The words of both ends, from paths
-// to problems, are the room api below; the other end of it, for the command line, is the room client.
+// to problems, are the room api below; the page of the description is made in apidoc; the other end of it, for the
+// command line, is the room client.
 package admin
 
 import (
@@ -26,6 +27,9 @@ import (
 	"time"
 
 	"berth/internal/admin/api"
+	"berth/internal/admin/apidoc"
+	pages "berth/internal/admin/page"
+	"berth/internal/admin/relay"
 	"berth/internal/ipam"
 
 	"github.com/sirupsen/logrus"
@@ -71,13 +75,19 @@ type Config struct {
 	Cluster func() api.ClusterStatus
 	// Ready tells why no addresses are given yet; nil where they always are.
 	Ready func() error
+	// Metrics answers GET /metrics; nil: there are none.
+	Metrics http.Handler
 	// Hooks tells what became of the hooks; nil where there are none.
 	Hooks func() *api.HookCounts
+
+	// Webhooks tells how it stands with each receiver of events; nil where there is none.
+	Webhooks func() []api.WebhookState
 
 	// The witness, who sees what runs: Check compares the records with it, Show tells him of an engine, Listen of
 	// what happens there, SeenBy says which container holds a lease, nil where nobody knows, Places where the Docker
 	// networks of a name are among Berth's, and Witness how it stands with him. Each is nil where there is none.
 	Check   func(context.Context, ipam.CheckRequest) (ipam.CheckReport, error)
+	Report  func() ipam.CheckReport // what the last comparison came to
 	Release func(context.Context, ipam.LeaseRelease) (ipam.LeaseInfo, error)
 	Show    func(context.Context, ipam.EngineView) error
 	Listen  func(host string) (hear func(*ipam.EngineNews), end func(), err error)
@@ -85,14 +95,23 @@ type Config struct {
 	Places  func(ctx context.Context, name string) ([]ipam.DockerPlace, error)
 	Witness func() ipam.WitnessState
 
+	// Found is what is wrong on this host that neither the records nor the engine tell; nil: nobody looks.
+	Found func(context.Context) []ipam.Finding
+
 	// TempDir is where the copy of a backup lies while it is sent: a directory with room for the state, nobody else's.
 	TempDir string
+
+	// Zone is that of which names are answered; empty: of none. Names tells how it stands with them; nil: none are.
+	Zone  string
+	Names func() *api.NamesState
 
 	// Host is this host's name; NoElastic tells that elastic addresses are turned off (CS-11). Device tells whether the
 	// host has a network device; nil: nobody knows.
 	Host      string
 	NoElastic bool
 	Device    func(name string) bool
+	// LAN brings questions to the edge of this host; nil: nobody asks any.
+	LAN *relay.Relay
 
 	// GID is the group whose members may use the socket; negative: none. Those of ReadGID may look and change nothing;
 	// 0 or negative: none.
@@ -113,6 +132,8 @@ type Server struct {
 	views    chan struct{} // holds the one large body that the witness is given at a time
 	edges    atomic.Int32  // how many are told what they are to map
 	handlers http.Handler
+	docs     *apidoc.Docs // of OpenAPI
+	page     *pages.Page
 
 	maxConnections int
 	headerTimeout  time.Duration
@@ -126,12 +147,16 @@ func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, log: cfg.Log, ended: make(chan struct{}), backups: make(chan struct{}, 1),
 		imports: make(chan struct{}, 1),
 		views:   make(chan struct{}, 1), maxConnections: maxConnections, headerTimeout: headerTimeout,
-		whoConnects: userOf,
+		whoConnects: userOf, docs: apidoc.New(OpenAPI),
 		newsTimeout: stallTimeout, now: time.Now}
 	s.end = sync.OnceFunc(func() { close(s.ended) })
+	if s.cfg.LAN == nil {
+		s.cfg.LAN = relay.New()
+	}
 	if s.cfg.Tokens == nil {
 		s.cfg.Tokens = new(Tokens)
 	}
+	s.page = s.newPage()
 	s.handlers = s.recovered(s.probed(s.permitted(bounded(s.mux()))))
 	return s
 }
@@ -149,6 +174,12 @@ func (s *Server) routes() []route {
 	return slices.Concat(s.planRoutes(), s.hostRoutes(), s.elasticRoutes(), []route{
 		{http.MethodGet, api.VersionPath, s.version, true},
 		{http.MethodGet, api.DeploysPath, s.deploys, true},
+		{http.MethodGet, api.OrphansPath, s.orphans, true},
+		{http.MethodGet, api.DeployRunsPath, s.deployRuns, true},
+		{http.MethodGet, api.MetricsPath, s.metrics, true},
+		{http.MethodGet, api.OpenAPIPath, plainly(s.docs.ServeDescription), true},
+		{http.MethodGet, api.DocsPath, plainly(s.docs.ServePage), true},
+		{http.MethodGet, api.WorkersPath, s.workers, true},
 		{http.MethodGet, "/v1/spaces", s.spaces, true},
 		{http.MethodGet, "/v1/subnets", s.subnets, true},
 		{http.MethodGet, "/v1/leases", s.leases, true},
@@ -159,6 +190,8 @@ func (s *Server) routes() []route {
 		{http.MethodPost, api.ImportPath + "/resume", s.resumeImport, false},
 		{http.MethodPost, api.ImportPath + "/undo", s.undoImport, false},
 		{http.MethodGet, "/v1/who", s.who, true},
+		{http.MethodGet, api.FindPath, s.find, true},
+		{http.MethodGet, api.NamesPath, s.names, true},
 		{http.MethodGet, api.CheckPath, s.check, true},
 		{http.MethodPost, api.CheckPath, s.checkWith, false},
 		{http.MethodPost, api.ReleasePath, s.releaseLease, false},

@@ -47,7 +47,7 @@ func TestRefusals(t *testing.T) {
 		method, target, code string
 		status               int
 	}{
-		{"GET", "/", api.CodeNoPath, 404},
+		{"GET", "/v1", api.CodeNoPath, 404},
 		{"GET", "/v1/nothing", api.CodeNoPath, 404},
 		{"GET", "/v1/leases/", api.CodeNoPath, 404},
 		{"GET", "//v1/leases", api.CodeNoPath, 404},
@@ -73,6 +73,7 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/v1/subnets?space=%zz", api.CodeInvalid, 400},
 		{"GET", "/v1/leases?subnet=10.1.0.0", api.CodeInvalid, 400},
 		{"GET", "/v1/leases?remembered=yes", api.CodeInvalid, 400},
+		{"GET", "/v1/leases?brief=1", api.CodeInvalid, 400},
 		{"GET", "/v1/events?last=10001", api.CodeInvalid, 400},
 		{"GET", "/v1/events?last=-1", api.CodeInvalid, 400},
 		{"GET", "/v1/events?after=5", api.CodeInvalid, 400},

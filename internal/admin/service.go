@@ -19,13 +19,19 @@ type Service interface {
 	Revision(ctx context.Context, network string) (uint64, error)
 	Subnets(ctx context.Context, space string) ([]ipam.SubnetInfo, error)
 	Subnet(ctx context.Context, id ipam.ID) (info ipam.SubnetInfo, revision uint64, err error)
+	Layout(context.Context, ipam.ID, ipam.LayoutFilter) (ipam.Layout, error)
 	NetworkOf(subnet ipam.ID) (ipam.ID, error)
 	Available(ctx context.Context, subnet ipam.ID, limit int) ([]netip.Addr, error)
+	Free(ctx context.Context, network string, f ipam.FreeFilter) ([]ipam.FreeRange, error)
+	NextFree(ctx context.Context, network string, f ipam.FreeFilter) ([]ipam.FreeRange, error)
 	Leases(context.Context, ipam.LeaseFilter) iter.Seq2[ipam.LeaseInfo, error]
 	Reservations(context.Context, ipam.AddressFilter) iter.Seq2[ipam.ReservationInfo, error]
 	Taken(context.Context, ipam.AddressFilter) iter.Seq2[ipam.TakenAddress, error]
 	Environment(ctx context.Context, network, owner string) ([]string, error)
+	Find(context.Context, ipam.FindFilter) iter.Seq2[ipam.Found, error]
 	Hosts(context.Context) ([]ipam.HostInfo, error)
+	Use(context.Context) ([]ipam.PoolUse, error)
+	Names(context.Context) (ipam.NameNews, error)
 	Partial() error
 
 	// What was.
@@ -53,6 +59,9 @@ type Service interface {
 
 	// Deploys of projects.
 	Deploys(context.Context) ([]ipam.DeployLock, error)
+	Orphans(context.Context) ([]ipam.Orphan, error)
+	DeployRuns(ctx context.Context, project string, limit int) ([]ipam.DeployRun, error)
+	Workers(context.Context) ([]ipam.WorkerRun, error)
 
 	// Plans as a whole.
 	Export(ctx context.Context, network string) iter.Seq2[ipam.PlannedNetwork, error]

@@ -128,11 +128,39 @@ func sameContent(a, b os.FileInfo) bool {
 // connections are counted by themselves: strangers on the network cannot take those of the socket away.
 func (s *Server) ServeTLS(ctx context.Context, l net.Listener, keys *Keys) error {
 	server := s.newHTTP(logrus.InfoLevel) // a handshake that fails may be somebody who may not ask
+	server.BaseContext = func(net.Listener) context.Context {
+		return context.WithValue(context.Background(), keysKey{}, keys)
+	}
 	limit := newShares(s.maxConnections, s.log)
 	limit.who = networkOf
 	if err := s.run(ctx, server, tls.NewListener(limit.over(l),
 		&tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: keys.forClient})); err != nil {
 		return fmt.Errorf("the admin API on %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+type keysKey struct{}
+
+// misdirected refuses a browser that asks over TLS for another name than one of the certificate: a page of somebody
+// else could have led it here.
+func misdirected(r *http.Request) *api.Problem {
+	keys, ok := r.Context().Value(keysKey{}).(*Keys)
+	if !ok {
+		return nil // on the socket
+	}
+	keys.mu.Lock()
+	leaf := keys.config.Certificates[0].Leaf
+	keys.mu.Unlock()
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if err := leaf.VerifyHostname(strings.Trim(host, "[]")); err != nil {
+		return &api.Problem{Status: http.StatusMisdirectedRequest, Code: api.CodeMisdirected,
+			Detail: fmt.Sprintf("the page is not served under the name %q: %v; use a name of the daemon's certificate",
+				host,
+				err)}
 	}
 	return nil
 }

@@ -19,15 +19,8 @@ func (s *Server) tokens(w http.ResponseWriter, r *http.Request) error {
 
 // createToken answers with the token's text, which nobody can ask for again.
 func (s *Server) createToken(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
-	body, err := readBody(r)
+	req, err := asked[api.TokenRequest](r)
 	if err != nil {
-		return err
-	}
-	var req api.TokenRequest
-	if err := decode(body, &req); err != nil {
 		return err
 	}
 	since, err := s.accountSince(r.Context(), req.Account)

@@ -4,7 +4,11 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
 )
 
@@ -43,6 +47,76 @@ func (s *Server) whoFilter(r *http.Request) (f ipam.WhoFilter, err error) {
 		return f, err
 	}
 	return f, s.knowsSpace(r, f.Space)
+}
+
+// find answers at what a word is found, a page of it.
+func (s *Server) find(w http.ResponseWriter, r *http.Request) error {
+	q, err := query(r, "q", "exact", "kind", "space", "limit", "after")
+	if err != nil {
+		return err
+	}
+	p, err := pageOf(r, q, 5)
+	if err != nil {
+		return err
+	}
+	f := ipam.FindFilter{Word: q.Get("q"), Space: q.Get("space")}
+	if f.Exact, err = boolOf(q, "exact"); err != nil {
+		return err
+	}
+	if f.Kinds, err = foundKinds(q.Get("kind")); err != nil {
+		return err
+	}
+	if err := s.knowsSpace(r, f.Space); err != nil {
+		return err
+	}
+	if f.After, err = p.foundOf(); err != nil {
+		return err
+	}
+	var list api.FoundList
+	list.Found, list.Next, err = take(p, s.cfg.Service.Find(r.Context(), f), func(one *ipam.Found) string {
+		m := one.Mark()
+		return cursor(strconv.Itoa(m.Group), m.Space, m.Addr.String(), m.What, strconv.Itoa(m.Kind))
+	})
+	if err != nil {
+		return err
+	}
+	link(w, r, list.Next)
+	return reply(w, list)
+}
+
+// foundKinds reads the kinds of what is looked for, with commas between them; nil: all.
+func foundKinds(text string) ([]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	kinds := strings.Split(text, ",")
+	for _, kind := range kinds {
+		if !slices.Contains(ipam.FoundKinds(), kind) {
+			return nil, invalid(`the parameter "kind" has %q; there are %s`, kind,
+				strings.Join(ipam.FoundKinds(), ", "))
+		}
+	}
+	return kinds, nil
+}
+
+// foundOf reads a cursor that is the place of what was found.
+func (p page) foundOf() (m ipam.FoundMark, err error) {
+	if p.after == nil {
+		return m, nil
+	}
+	m.Space, m.What = p.after[1], p.after[3]
+	if m.Group, err = strconv.Atoi(p.after[0]); err != nil {
+		return m, notNext()
+	}
+	if m.Kind, err = strconv.Atoi(p.after[4]); err != nil {
+		return m, notNext()
+	}
+	if addr := p.after[2]; addr != (netip.Addr{}).String() {
+		if m.Addr, err = netip.ParseAddr(addr); err != nil {
+			return m, notNext()
+		}
+	}
+	return m, nil
 }
 
 // addressOf reads the parameter address; the zero Addr where it is not given.

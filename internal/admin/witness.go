@@ -57,14 +57,14 @@ func (s *Server) compare(w http.ResponseWriter, r *http.Request, req ipam.CheckR
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	stopped := s.endWith(ctx, cancel)
-	defer func() { cancel(); <-stopped }()
+	ctx, end := s.whileServing(r.Context())
+	defer end()
 	report, err := s.cfg.Check(ctx, req)
 	if err != nil {
 		return err
 	}
 	s.addElastic(ctx, &report)
+	s.addHost(ctx, &report)
 	if err := control.SetWriteDeadline(time.Now().Add(api.AnswerTimeout)); err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (w *watcher) join(s *Server) {
 		if !req.Force {
 			return ipam.LeaseInfo{}, fmt.Errorf("%w: a container has it", ipam.ErrInUse)
 		}
-		return ipam.LeaseInfo{ID: 7, Address: req.Address, Subnet: netip.MustParsePrefix("10.1.0.0/24"),
+		return ipam.LeaseInfo{ID: 7, NetworkID: ipam.ID{7}, Address: req.Address, Subnet: netip.MustParsePrefix("10.1.0.0/24"),
 			Space: req.Space, Kind: ipam.Automatic,
 			State: "held", Host: "alpha", Since: aMoment}, nil
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net/netip"
 	"time"
 
 	"berth/internal/ipam"
@@ -25,9 +26,12 @@ type Status struct {
 	Uptime   float64           `json:"uptime"` // seconds
 	Totals   ipam.Totals       `json:"totals"`
 	Writable bool              `json:"writable"`
-	Reason   string            `json:"reason,omitempty"` // why it is not
-	Import   *ipam.ImportState `json:"import,omitempty"` // one that is under way or was cut off
-	Hooks    *HookCounts       `json:"hooks,omitempty"`  // where there are hooks (serve --hook)
+	Reason   string            `json:"reason,omitempty"`   // why it is not
+	Import   *ipam.ImportState `json:"import,omitempty"`   // one that is under way or was cut off
+	Hooks    *HookCounts       `json:"hooks,omitempty"`    // where there are hooks (serve --hook)
+	Webhooks []WebhookState    `json:"webhooks,omitempty"` // one for each receiver (serve --webhook)
+
+	Names *NamesState `json:"names,omitempty"` // where names are answered (serve --dns-listen)
 
 	Witness *ipam.WitnessState `json:"witness,omitempty"` // where there is one
 	// where the host shares a store with others (serve --store etcd)
@@ -38,6 +42,24 @@ type Status struct {
 type HookCounts struct {
 	Runs     uint64 `json:"runs"`
 	Failures uint64 `json:"failures"` // of these
+}
+
+// NamesState tells how it stands with the names that the daemon answers.
+type NamesState struct {
+	Zone    string            `json:"zone"`
+	Listen  []netip.AddrPort  `json:"listen"`
+	Names   int               `json:"names"`   // below the zone
+	Queries map[string]uint64 `json:"queries"` // since the daemon began, by the code of the answer
+}
+
+// WebhookState tells how it stands with one receiver of events since the daemon began.
+type WebhookState struct {
+	Receiver  string    `json:"receiver"`         // scheme and host of its URL
+	Delivered uint64    `json:"delivered"`        // messages that it has taken
+	Failures  uint64    `json:"failures"`         // attempts that it has not
+	Aside     uint64    `json:"aside"`            // messages that it has refused for good, and that are not sent any more
+	Waiting   time.Time `json:"waiting,omitzero"` // when what it has not taken yet happened; zero: it has all
+	Error     string    `json:"error,omitempty"`  // why the last attempt failed; empty: it did not
 }
 
 // ClusterStatus says how a daemon stands with the store that its host shares with others. It is a part of GET

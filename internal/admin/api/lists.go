@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/netip"
+	"time"
 
 	"berth/internal/ipam"
 )
@@ -18,14 +19,30 @@ type SubnetList struct {
 }
 
 // LeaseList is the answer of GET /v1/leases.
-type LeaseList struct {
-	Leases []ipam.LeaseInfo `json:"leases"`
-	Next   string           `json:"next,omitempty"`
+type LeaseList = LeasesAs[ipam.LeaseInfo]
+
+// LeasesAs is that answer with leases as wholes, or in brief.
+type LeasesAs[T any] struct {
+	Leases []T    `json:"leases"`
+	Next   string `json:"next,omitempty"`
+}
+
+// BriefLease is what a lease is called by: all of it that GET /v1/leases?brief=true tells.
+type BriefLease struct {
+	Address netip.Addr `json:"address"`
+	Space   string     `json:"space"`
+	Network string     `json:"network"` // its name
 }
 
 // TenureList is the answer of GET /v1/who.
 type TenureList struct {
 	Tenures []ipam.Tenure `json:"tenures"` // the earliest first
+}
+
+// FoundList is the answer of GET /v1/find.
+type FoundList struct {
+	Found []ipam.Found `json:"found"`
+	Next  string       `json:"next,omitempty"`
 }
 
 // EventList is the answer of GET /v1/events without follow.
@@ -34,6 +51,8 @@ type EventList struct {
 	More   bool         `json:"more"`   // there may be others that the filter chooses and `last` left out
 	// behind all that were looked at: what comes later, and nothing else, is behind it
 	Mark ipam.EventMark `json:"mark"`
+	// the time of the oldest event that is kept; zero: there is none
+	KnownSince time.Time `json:"known_since,omitzero"`
 }
 
 // NetworkList is the answer of GET /v1/networks.
@@ -94,6 +113,12 @@ type AvailableList struct {
 	Addresses []netip.Addr `json:"addresses"`
 }
 
+// FreeList is the answer of GET /v1/networks/{network}/free, and without Next that of its next.
+type FreeList struct {
+	Free []ipam.FreeRange `json:"free"` // by address
+	Next string           `json:"next,omitempty"`
+}
+
 // ImportLine is a line of the answer of POST /v1/import, and of its resume and undo: how far it is, and at the end what
 // it came to, or why it stopped.
 type ImportLine struct {
@@ -106,4 +131,25 @@ type ImportLine struct {
 // HostList is the answer of GET /v1/hosts.
 type HostList struct {
 	Hosts []ipam.HostInfo `json:"hosts"`
+}
+
+// LANScan is who answers on a network's LAN for its addresses.
+type LANScan struct {
+	Network   string         `json:"network"`
+	NetworkID ipam.ID        `json:"network_id"`
+	Parent    string         `json:"parent"` // the interface that it was asked by
+	Asked     int            `json:"asked"`  // addresses
+	Skipped   []netip.Prefix `json:"skipped"`
+	Answered  []LANPresence  `json:"answered"` // by address
+}
+
+// MaxScan is how many addresses of a network one scan asks for. Subnets that are beyond it are skipped.
+const MaxScan = 4096
+
+// LANPresence is who answers for an address on a LAN, and what the records say of it.
+type LANPresence struct {
+	ipam.LANNeighbour
+	State  ipam.AddressState `json:"state"`
+	Holder string            `json:"holder,omitempty"` // who has it, or whose it is
+	Note   string            `json:"note,omitempty"`   // of an exclusion
 }

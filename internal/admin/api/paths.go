@@ -14,14 +14,20 @@ const (
 	// About the daemon, and not about what it keeps.
 	StatusPath  = "/v1/status"
 	VersionPath = "/v1/version"
+	MetricsPath = "/metrics" // as Prometheus expects it
 	SavePath    = "/v1/store/save"
+	OpenAPIPath = "/openapi.yaml"  // the description of all of it
+	DocsPath    = "/docs"          // the same as a page for people
 	MendPath    = "/v1/store/mend" // where a shared store is mended that was put back to an earlier state
 
 	EditsPath  = "/v1/edits" // where the plan is changed, and nowhere else but for available-ips
 	ImportPath = "/v1/import"
 
+	FindPath  = "/v1/find"
 	HostsPath = "/v1/hosts"
 	HostPath  = HostsPath + "/{name}"
+
+	NamesPath = "/v1/names" // whose which address is, of which names in DNS are made
 
 	AccountsPath = "/v1/accounts"
 	ElasticPath  = "/v1/elastic"
@@ -30,14 +36,21 @@ const (
 	ElasticCheck = ElasticPath + "/check"
 	EdgePath     = "/v1/edge" // what a host's edge is to map, and what it has mapped
 	EdgeState    = EdgePath + "/status"
+	EdgeLAN      = EdgePath + "/lan" // what a host's edge is asked to do on a LAN, and its answers
 
-	DeploysPath = "/v1/deploys" // projects that are being deployed
+	DeploysPath    = "/v1/deploys" // projects that are being deployed
+	OrphansPath    = "/v1/orphans" // volumes of the host that no service uses any more
+	DeployRunsPath = DeploysPath + "/{project}"
+	WorkersPath    = "/v1/workers" // which workers of this host's projects have run
 
 	CheckPath   = "/v1/check"
 	ReleasePath = "/v1/leases/release"
 	WitnessPath = "/v1/witness"
 	NewsPath    = "/v1/witness/news"
 )
+
+// AdminGroup is the group whose members may use the admin socket.
+const AdminGroup = "berth"
 
 // JSONType is the content type of bodies and answers.
 const JSONType = "application/json"

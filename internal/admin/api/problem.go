@@ -29,6 +29,7 @@ const (
 	CodeUnknownOutcome  = "unknown_outcome" // a write failed half-way; the daemon must be started again
 	CodeAstray          = "state_astray"    // the state's file is not in its place
 	CodeUnavailable     = "unavailable"     // the daemon is ending, or too slow
+	CodeMisdirected     = "misdirected"     // the page is asked for under a name that is not the daemon's
 	CodeInternal        = "internal"        // a defect of Berth
 )
 

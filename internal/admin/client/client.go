@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -116,6 +117,9 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 		cancel(err)
 		if errors.Is(late, errLate) {
 			return nil, fmt.Errorf("no Berth answers on %s within %s: %w", c.socket, c.late, errLate)
+		}
+		if IsDenied(err) && !strings.Contains(c.socket, "://") {
+			return nil, Denied(c.socket)
 		}
 		if errors.Is(err, syscall.EAGAIN) { // connect(2): more wait than the kernel keeps
 			err = errLate

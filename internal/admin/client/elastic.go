@@ -1,10 +1,7 @@
 package client
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"fmt"
 	"iter"
 	"net/http"
 	"net/netip"
@@ -66,32 +63,23 @@ func (c *Client) EdgeStatus(ctx context.Context) (status ipam.EdgeStatus, err er
 // an error is yielded, which is the last. A daemon that ends is an error. looks: the whole alone is asked for, and
 // nothing begins.
 func (c *Client) EdgeNews(ctx context.Context, looks bool) iter.Seq2[ipam.EdgeNews, error] {
-	return func(yield func(ipam.EdgeNews, error) bool) {
-		path := api.EdgePath
-		if looks {
-			path += "?looks=true"
-		}
-		res, err := c.do(ctx, request{method: http.MethodGet, path: path})
-		if err != nil {
-			yield(ipam.EdgeNews{}, err)
-			return
-		}
-		defer res.Body.Close()
-		d := json.NewDecoder(bufio.NewReader(res.Body))
-		for {
-			var news ipam.EdgeNews
-			if err := d.Decode(&news); err != nil {
-				if ctx.Err() == nil {
-					yield(ipam.EdgeNews{}, fmt.Errorf("the daemon on %s tells what to map no more: %w", c.socket,
-						sentence(err)))
-				}
-				return
-			}
-			if !yield(news, nil) {
-				return
-			}
-		}
+	path := api.EdgePath
+	if looks {
+		path += "?looks=true"
 	}
+	return followed[ipam.EdgeNews](ctx, c, request{method: http.MethodGet, path: path}, "tells what to map no more")
+}
+
+// LANAsks yields what the edge of the daemon's host is to do on a LAN, until ctx ends or an error is yielded, which is
+// the last. A daemon that ends is an error.
+func (c *Client) LANAsks(ctx context.Context) iter.Seq2[ipam.LANAsk, error] {
+	return followed[ipam.LANAsk](ctx, c, request{method: http.MethodGet, path: api.EdgeLAN}, "asks of LANs no more")
+}
+
+// AnswerLAN tells the daemon what came of a question.
+func (c *Client) AnswerLAN(ctx context.Context, a ipam.LANAnswer) error {
+	var done map[string]string
+	return c.call(ctx, http.MethodPost, api.EdgeLAN, nil, a, &done)
 }
 
 // reportPage is how many mappings one request tells of, so that its body stays well below what is read.

@@ -8,11 +8,18 @@ import (
 	"iter"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"berth/internal/admin/api"
 	"berth/internal/ipam"
 )
+
+// KnownSince is the time of the oldest event that is kept; zero where there is none.
+func (c *Client) KnownSince(ctx context.Context) (time.Time, error) {
+	list, err := c.Events(ctx, ipam.EventFilter{})
+	return list.KnownSince, err
+}
 
 // Events lists the last events that f chooses, the oldest first. f.Last is taken as it is: 0 chooses none.
 func (c *Client) Events(ctx context.Context, f ipam.EventFilter) (api.EventList, error) {
@@ -38,26 +45,33 @@ func (c *Client) EventsAfter(ctx context.Context, mark ipam.EventMark, f ipam.Ev
 // Follow yields the events that Events lists and then each that comes, until ctx ends or an error is yielded, which is
 // the last. A server that ends is an error.
 func (c *Client) Follow(ctx context.Context, f ipam.EventFilter) iter.Seq2[ipam.Event, error] {
-	return func(yield func(ipam.Event, error) bool) {
-		q := eventParams(f)
-		q["follow"] = "true"
-		res, err := c.do(ctx, request{method: http.MethodGet, path: "/v1/events", query: q})
+	q := eventParams(f)
+	q["follow"] = "true"
+	return followed[ipam.Event](ctx, c, request{method: http.MethodGet, path: "/v1/events", query: q},
+		"stopped sending events")
+}
+
+// followed yields what comes of a request that is answered for as long as the daemon runs, until ctx ends or an error
+// is yielded, which is the last: it says that the daemon has ended that.
+func followed[T any](ctx context.Context, c *Client, r request, ended string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		res, err := c.do(ctx, r)
 		if err != nil {
-			yield(ipam.Event{}, err)
+			yield(none, err)
 			return
 		}
 		defer res.Body.Close()
 		d := json.NewDecoder(bufio.NewReader(res.Body))
 		for {
-			var e ipam.Event
-			if err := d.Decode(&e); err != nil {
+			var one T
+			if err := d.Decode(&one); err != nil {
 				if ctx.Err() == nil {
-					yield(ipam.Event{}, fmt.Errorf("the daemon on %s stopped sending events: %w", c.socket,
-						sentence(err)))
+					yield(none, fmt.Errorf("the daemon on %s %s: %w", c.socket, ended, sentence(err)))
 				}
 				return
 			}
-			if !yield(e, nil) {
+			if !yield(one, nil) {
 				return
 			}
 		}
@@ -69,5 +83,13 @@ func eventParams(f ipam.EventFilter) params {
 	if !f.Since.IsZero() {
 		q["since"] = f.Since.UTC().Format(time.RFC3339Nano)
 	}
+	if !f.Before.IsZero() {
+		q["until"] = f.Before.UTC().Format(time.RFC3339Nano)
+	}
+	verbs := make([]string, len(f.Verbs))
+	for i, v := range f.Verbs {
+		verbs[i] = v.String()
+	}
+	q["network"], q["verb"] = strings.Join(f.Networks, ","), strings.Join(verbs, ",")
 	return q
 }

@@ -16,36 +16,43 @@ import (
 // Export yields the plan network by network, by name, or one network of it, until an error is yielded, which is the
 // last.
 func (c *Client) Export(ctx context.Context, network string) iter.Seq2[ipam.PlannedNetwork, error] {
-	return func(yield func(ipam.PlannedNetwork, error) bool) {
-		res, err := c.do(ctx, request{method: http.MethodGet, path: "/v1/export", query: params{"network": network}})
+	r := request{method: http.MethodGet, path: "/v1/export", query: params{"network": network}}
+	return each[ipam.PlannedNetwork](ctx, c, r, "networks", "export")
+}
+
+// each yields the items of an answer that is one list of this name, as they come, until an error is yielded, which is
+// the last: it says what broke off.
+func each[T any](ctx context.Context, c *Client, r request, list, what string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		res, err := c.do(ctx, r)
 		if err != nil {
-			yield(ipam.PlannedNetwork{}, err)
+			yield(none, err)
 			return
 		}
 		defer res.Body.Close()
+		brokenOff := func(err error) {
+			yield(none, fmt.Errorf("the %s of Berth on %s broke off: %w", what, c.socket, sentence(err)))
+		}
 		d := json.NewDecoder(bufio.NewReaderSize(res.Body, 64<<10))
-		if err := tokens(d, json.Delim('{'), "networks", json.Delim('[')); err != nil {
-			yield(ipam.PlannedNetwork{}, c.brokenOff(err))
+		if err := tokens(d, json.Delim('{'), list, json.Delim('[')); err != nil {
+			brokenOff(err)
 			return
 		}
 		for d.More() {
-			var n ipam.PlannedNetwork
-			if err := d.Decode(&n); err != nil {
-				yield(n, c.brokenOff(err))
+			var item T
+			if err := d.Decode(&item); err != nil {
+				brokenOff(err)
 				return
 			}
-			if !yield(n, nil) {
+			if !yield(item, nil) {
 				return
 			}
 		}
 		if err := tokens(d, json.Delim(']'), json.Delim('}')); err != nil {
-			yield(ipam.PlannedNetwork{}, c.brokenOff(err))
+			brokenOff(err)
 		}
 	}
-}
-
-func (c *Client) brokenOff(err error) error {
-	return fmt.Errorf("the export of Berth on %s broke off: %w", c.socket, sentence(err))
 }
 
 // tokens reads what must come next.

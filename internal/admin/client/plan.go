@@ -14,6 +14,7 @@ import (
 // EditOptions say how Client.Edit makes its edits.
 type EditOptions struct {
 	DryRun  bool    // tell what would change, and change nothing
+	Refused bool    // with DryRun: tell of all edits that would be refused (ipam.Outcome.Refused)
 	IfMatch uint64  // refuse (412, changed) unless this is the revision of the first edit's network; 0: any
 	Deploy  ipam.ID // for which the edits are made (BD-1); zero: none
 	Key     string  // Idempotency-Key: given again within ipam.KeyAge it gets the first answer; empty: none
@@ -23,6 +24,8 @@ type EditOptions struct {
 type bulk struct {
 	Edits  []named `json:"edits"`
 	DryRun bool    `json:"dry_run,omitempty"`
+
+	Refused bool `json:"all_refused,omitempty"`
 }
 
 // named is an edit with its operation, an object of one level.
@@ -41,10 +44,11 @@ func (n named) MarshalJSON() ([]byte, error) {
 	return append(text, fields[1:]...), nil
 }
 
-// Edit makes the edits, all of them or none, in one transaction; at most ipam.MaxEdits. Where there are several, the
+// Edit makes the edits, all of them or none, in one transaction; at most ipam.MaxEdits, in a dry run
+// ipam.MaxTried. Where there are several, the
 // *api.Problem of a refusal says which one (Index).
 func (c *Client) Edit(ctx context.Context, opt EditOptions, edits ...ipam.Edit) (out ipam.Outcome, err error) {
-	body := bulk{Edits: make([]named, len(edits)), DryRun: opt.DryRun}
+	body := bulk{Edits: make([]named, len(edits)), DryRun: opt.DryRun, Refused: opt.Refused}
 	for i, e := range edits {
 		body.Edits[i] = named{e}
 	}
@@ -82,6 +86,38 @@ func (c *Client) Reservations(ctx context.Context, network, owner string) ([]ipa
 func (c *Client) Addresses(ctx context.Context, network, owner string) ([]ipam.TakenAddress, error) {
 	return pages(ctx, c, networkPath(network, "addresses"), params{"owner": owner},
 		func(l *api.AddressList) ([]ipam.TakenAddress, string) { return l.Addresses, l.Next })
+}
+
+// Free lists the addresses of a network that could be given to anybody, as ranges by address; the network may be one
+// that Docker calls so.
+func (c *Client) Free(ctx context.Context, network string, f ipam.FreeFilter) ([]ipam.FreeRange, error) {
+	return pages(ctx, c, networkPath(network, "free"), freeParams(&f),
+		func(l *api.FreeList) ([]ipam.FreeRange, string) { return l.Free, l.Next })
+}
+
+// NextFree tells which address of each family an endpoint that nobody knows would be given now.
+func (c *Client) NextFree(ctx context.Context, network string, f ipam.FreeFilter) ([]ipam.FreeRange, error) {
+	var list api.FreeList
+	err := c.call(ctx, http.MethodGet, networkPath(network, "free", "next"), freeParams(&f), nil, &list)
+	return list.Free, err
+}
+
+// Scan has the edge of the daemon's host ask on a network's LAN who has its addresses; parent: empty for the interface
+// that the network is probed by.
+func (c *Client) Scan(ctx context.Context, network, parent string) (scan api.LANScan, err error) {
+	p := params{}
+	if parent != "" {
+		p["parent"] = parent
+	}
+	return scan, c.call(ctx, http.MethodPost, networkPath(network, "scan"), p, nil, &scan)
+}
+
+func freeParams(f *ipam.FreeFilter) params {
+	q := params{"pool": f.Pool}
+	if f.Subnet.IsValid() {
+		q["subnet"] = f.Subnet.String()
+	}
+	return q
 }
 
 // Environment lists the variables that describe an owner's addresses in a network, KEY=VALUE (GA-25).

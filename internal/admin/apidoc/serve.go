@@ -1,0 +1,50 @@
+package apidoc
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Docs answers with a description and with the page of it, which is made when somebody first asks.
+type Docs struct {
+	openapi []byte
+	page    func() (*Page, error)
+}
+
+// New returns the Docs of a description, which is not changed afterwards.
+func New(openapi []byte) *Docs {
+	return &Docs{openapi, sync.OnceValues(func() (*Page, error) { return Make(openapi) })}
+}
+
+// ServeDescription answers with the description itself, as application/yaml (RFC 9512).
+func (d *Docs) ServeDescription(w http.ResponseWriter, r *http.Request) error {
+	send(w, r, "application/yaml", d.openapi)
+	return nil
+}
+
+// ServePage answers with the page; an error means that nothing was answered.
+func (d *Docs) ServePage(w http.ResponseWriter, r *http.Request) error {
+	page, err := d.page()
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Security-Policy", page.Policy)
+	send(w, r, "text/html; charset=utf-8", page.HTML)
+	return nil
+}
+
+// send answers with text that is the same as long as this Berth runs, so that who has it already is not sent it again.
+func send(w http.ResponseWriter, r *http.Request, contentType string, text []byte) {
+	sum := sha256.Sum256(text)
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("ETag", `"`+hex.EncodeToString(sum[:8])+`"`)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
+}

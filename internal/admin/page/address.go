@@ -1,0 +1,175 @@
+package page
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/internal/ipam"
+	written "berth/internal/moment"
+)
+
+// address shows who has an address, who had it, and, where a time is asked for, who had it then.
+func (p *Page) address(r *http.Request) (*shown, error) {
+	q, err := query(r, "space", "at", "from")
+	if err != nil {
+		return nil, err
+	}
+	addr, err := netip.ParseAddr(r.PathValue("address"))
+	if err != nil || addr.Zone() != "" {
+		return nil, ipam.Refuse(ipam.ErrInvalid, "%q is no address; it is one such as 192.0.2.7 or 2001:db8::7",
+			r.PathValue("address"))
+	}
+	addr = addr.Unmap()
+	then, err := p.momentOf(q.Get("at"))
+	if err != nil {
+		return nil, err
+	}
+	s := &shown{Title: "Address " + addr.String(), File: "address", Still: true}
+	if err := p.addressNow(r, s, addr, q.Get("space")); err != nil {
+		return nil, err
+	}
+	if err := p.elasticNow(r, s, addr); err != nil {
+		return nil, err
+	}
+	s.Blocks = append(s.Blocks, block{Ask: &asking{Action: link(rootOf(r), []string{"address", addr.String()}),
+		Label: "Who had it at", Name: "at", Value: q.Get("at"), Button: "Show",
+		Hint:   "A day such as 2026-11-17, a time such as 2026-11-17 10:00, or how long ago, such as 7d or 1d12h.",
+		Hidden: []hidden{{"space", q.Get("space")}}}})
+	return s, p.history(r, s, ipam.WhoFilter{Address: addr, Space: q.Get("space")}, then, q.Get("from"))
+}
+
+// addressNow shows how it stands with an address in each subnet that has it.
+func (p *Page) addressNow(r *http.Request, s *shown, addr netip.Addr, space string) error {
+	all, err := p.cfg.Service.Subnets(r.Context(), space)
+	if err != nil {
+		return err
+	}
+	root := rootOf(r)
+	t := s.table(&table{Name: "addresses", Title: "Now", None: "It is in no subnet that is planned or in use.",
+		Columns: columns(append([]string{"address", "Address", "state", "State", "network", "Network", "subnet", "Subnet",
+			"space", "Space", "name", "Name", "owner", "Owner", "container", "Container", "mac", "MAC", "host", "Host", "kind",
+			"Kind", "since", "Since", "released", "Given back", "quarantine_until", "Quarantined until", "pool", "Pool", "note",
+			"Note", "network_id", "-Id of the network"}, lanColumns[:]...)...)})
+	var offers []offered
+	for i := range all {
+		sub := &all[i]
+		if !sub.CIDR.Contains(addr) {
+			continue
+		}
+		one := netip.PrefixFrom(addr, addr.BitLen())
+		l, err := p.cfg.Service.Layout(r.Context(), sub.ID, ipam.LayoutFilter{Within: one})
+		if err != nil {
+			return err
+		}
+		has := &l.Rows[0]
+		offers = append(offers, offersFor(root, sub, has)...)
+		who := p.whoHas(has)
+		var released time.Time
+		if has.Lease != nil {
+			released = has.Lease.Released
+		}
+		block := netip.PrefixFrom(addr, max(sub.CIDR.Bits(), addr.BitLen()-8)).Masked()
+		t.add(slices.Concat(row{p.of(addr), stateCell(has.State), p.of(sub.Network).to(networkLink(root, sub.NetworkID)),
+			p.of(sub.CIDR).to(subnetLink(root, sub.ID, block)), p.of(sub.Space), p.of(who.name), p.of(who.owner),
+			p.of(who.container), p.of(who.mac), p.of(who.host), p.of(who.kind), p.of(who.since), p.of(released),
+			p.of(who.until), p.of(has.Pool), p.of(who.note), p.of(sub.NetworkID)}, p.lan(&who))...)
+	}
+	t.Tall = true
+	p.offer(r, s, offers...)
+	return nil
+}
+
+// offersFor are the forms about an address as it stands.
+func offersFor(root string, sub *ipam.SubnetInfo, row *ipam.LayoutRow) []offered {
+	addr, id, in := row.Range.From().String(), sub.NetworkID, " in "+sub.Network
+	switch row.State {
+	case ipam.AddressLeased, ipam.AddressReserved:
+		if heldBy(row) == "" {
+			return nil
+		}
+		return []offered{{"Release it" + in, toChange(root, releasing, id, "address", addr)}}
+	case ipam.AddressExcluded:
+		return nil
+	}
+	return []offered{{"Reserve it" + in, toChange(root, reserving, id, "address", addr)},
+		{"Exclude it" + in, toChange(root, excluding, id, "range", addr)}}
+}
+
+// moment is a time, or a day, of which is asked who had something; the zero one is all time.
+type moment struct{ from, to time.Time }
+
+func (m moment) all() bool { return m.from.IsZero() }
+
+// has tells whether a tenure has a part in it.
+func (m moment) has(t *ipam.Tenure) bool {
+	if m.all() {
+		return true
+	}
+	return !t.From.After(m.to) && (t.Until.IsZero() || m.from.Before(t.Until))
+}
+
+// momentOf reads a time, as the command line does, in the page's zone; a day is all of it.
+func (p *Page) momentOf(text string) (moment, error) {
+	if text == "" {
+		return moment{}, nil
+	}
+	first, last, err := written.Read(text, p.cfg.Now().In(p.cfg.Zone))
+	if err != nil {
+		return moment{}, ipam.Refuse(ipam.ErrInvalid, `the parameter "at" is %q and %s`, text, err)
+	}
+	return moment{first, last}, nil
+}
+
+// history shows who had something, the latest first.
+func (p *Page) history(r *http.Request, s *shown, f ipam.WhoFilter, then moment, from string) error {
+	all, err := p.cfg.Service.Who(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(t ipam.Tenure) bool { return !then.has(&t) })
+	slices.Reverse(all)
+	part, next, err := partFrom(r, from, all)
+	if err != nil {
+		return err
+	}
+	title, none := "Who had it, the latest first", "Nobody had it, as far as is known."
+	if !then.all() {
+		title, none = "Who had it then", "Nobody had it then, as far as is known."
+	}
+	t := s.table(&table{Name: "tenures", Title: title, Next: next, None: none, Columns: columns("name", "Name", "from",
+		"From", "until", "Until", "what", "What", "kind", "-Kind", "mac", "MAC", "host", "Host", "by", "-Taken by",
+		"ended_by", "-Ended by", "guest", "-Guest", "early", "-Began before what is known", "note", "-Note", "subnet",
+		"-Subnet", "space", "-Space", "address", "-Address", "lease", "-Lease")})
+	root := rootOf(r)
+	for i := range part {
+		one := &part[i]
+		var lease any
+		if one.Lease != 0 {
+			lease = one.Lease
+		}
+		t.add(p.of(one.Name), p.of(one.From), p.of(one.Until), p.of(one.What), p.of(one.Kind), p.of(one.MAC), p.of(one.Host),
+			p.of(one.By), p.of(one.EndedBy), p.of(one.Guest).to(addressLink(root, one.Space, one.Guest)), p.ifTrue(one.Early),
+			p.of(one.Note), p.of(one.Subnet), p.of(one.Space), p.of(one.Address), p.of(lease))
+	}
+	return p.knownSince(r, s)
+}
+
+// knownSince says how far back is known who had what.
+func (p *Page) knownSince(r *http.Request, s *shown) error {
+	first, err := p.cfg.Service.Events(r.Context(), ipam.EventFilter{First: 1})
+	if err != nil || len(first) == 0 {
+		return err
+	}
+	s.note("Events are kept since " + p.of(first[0].Time).Text + "; of what ended before that nothing is known.")
+	return nil
+}
+
+// ifTrue is a cell that says something only where it is so.
+func (p *Page) ifTrue(is bool) cell {
+	if !is {
+		return cell{}
+	}
+	return p.of(true)
+}

@@ -1,0 +1,174 @@
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"berth/internal/ipam"
+)
+
+// filled is a form with which something is changed.
+type filled struct {
+	Action string // a relative link
+	Button string
+	Fields []field
+	Hidden []hidden
+	Back   string // leads away without a change
+	Firm   bool   // with it the change is made
+}
+
+// field is one that a person fills in.
+type field struct {
+	Name, Label, Value, Hint string
+	Required                 bool
+}
+
+// changeWords are what each form says.
+var changeWords = map[string]struct{ title, lead, button, do string }{
+	reserving: {"Reserve an address", "It is kept for its owner, whether a container runs or not. Nothing changes yet.",
+		"Show what would change", "Reserve it"},
+	excluding: {"Exclude a range", "Nobody is given an address out of it by itself. Nothing changes yet.",
+		"Show what would change", "Exclude it"},
+	releasing: {"Release an address", "It ends that somebody has it, or what is reserved. Nothing changes yet.",
+		"Show what would change", "Release it"},
+}
+
+// fieldsOf are the fields of a form with what is in them.
+func fieldsOf(w *wanted) (all []field) {
+	for _, name := range changeFields[w.what] {
+		f := field{Name: name, Value: w.fields[name], Required: name != "note"}
+		switch name {
+		case "address":
+			f.Label = "Address"
+		case "owner":
+			f.Label, f.Hint = "Owner", "The name of a container, or project/service/1, or a MAC."
+		case "range":
+			f.Label, f.Hint = "Range", "Such as 192.0.2.10-192.0.2.19, 192.0.2.10+10, or one address."
+		case "note":
+			f.Label, f.Hint = "Note", "What it is for; may be left empty."
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// changeForm shows the form of the first step; with an error why it is there again.
+func (p *Page) changeForm(r *http.Request, w *wanted, err error) *shown {
+	words := changeWords[w.what]
+	s := &shown{Title: words.title + " of " + w.network.Name, Lead: words.lead, Still: true, Asks: true}
+	if err != nil {
+		s.Status = statusOf(err)
+		s.alert(err.Error())
+		w.fields["revision"], w.fields["mark"] = "", "" // what is agreed to next is as of then
+	}
+	s.Blocks = append(s.Blocks, block{Fill: &filled{Action: link(rootOf(r), []string{"change", w.what}),
+		Button: words.button, Fields: fieldsOf(w), Hidden: hiddenOf(w, "network", "space", "revision", "mark"),
+		Back: networkLink(rootOf(r), w.network.ID)}})
+	return s
+}
+
+func hiddenOf(w *wanted, names ...string) (all []hidden) {
+	for _, name := range names {
+		if w.fields[name] != "" {
+			all = append(all, hidden{name, w.fields[name]})
+		}
+	}
+	return all
+}
+
+// confirm shows what a dry run has changed, to be agreed to.
+func (p *Page) confirm(r *http.Request, w *wanted, out *ipam.Outcome) *shown {
+	s := &shown{Title: changeWords[w.what].do + "?", Still: true, Asks: true,
+		Lead: "Nothing has been changed yet. This would change in network " + w.network.Name + ":"}
+	for i := range out.Results {
+		for _, warning := range out.Results[i].Warnings {
+			s.alert(warning)
+		}
+	}
+	p.changes(s, "changes", "Changes", out.Changes)
+	p.agree(r, s, w)
+	return s
+}
+
+// confirmRelease shows whose lease would end.
+func (p *Page) confirmRelease(r *http.Request, w *wanted, at *ipam.LayoutRow) *shown {
+	s := &shown{Title: changeWords[w.what].do + "?", Still: true, Asks: true,
+		Lead: "Nothing has been changed yet. This lease would " +
+			"end. It is refused where a container has the address."}
+	who := p.whoHas(at)
+	t := s.table(&table{Name: "lease", One: true, Columns: columns("address", "Address", "name", "Name", "owner", "Owner",
+		"container", "Container", "mac", "MAC", "host", "Host", "kind", "Kind", "since", "Since")})
+	t.add(p.of(w.addr), p.of(who.name), p.of(who.owner), p.of(who.container), p.of(who.mac), p.of(who.host), p.of(who.kind),
+		p.of(who.since))
+	p.agree(r, s, w)
+	return s
+}
+
+// agree appends the form by which what is shown is done.
+func (p *Page) agree(r *http.Request, s *shown, w *wanted) {
+	names := append(slices.Clone(changeFields[w.what]), carried...)
+	fields := append(hiddenOf(w, names...), hidden{"seal", p.seal(r.Context(), w, p.cfg.Now().Add(sealAge))})
+	back := networkLink(rootOf(r), w.network.ID)
+	if w.addr.IsValid() {
+		back = addressLink(rootOf(r), w.space, w.addr)
+	}
+	s.Blocks = append(s.Blocks, block{Fill: &filled{Action: link(rootOf(r), []string{"change", w.what}), Firm: true,
+		Button: changeWords[w.what].do, Hidden: fields, Back: back}})
+}
+
+// changes shows events as what they change.
+func (p *Page) changes(s *shown, name, title string, events []ipam.Event) {
+	t := s.table(&table{Name: name, Title: title, None: "Nothing of the network.", Columns: columns("verb", "What",
+		"address", "Address", "subnet", "-Subnet", "name", "Name", "before", "Before", "after", "After", "actor", "By",
+		"time", "-When")})
+	for i := range events {
+		e := &events[i]
+		t.add(p.of(e.Verb), p.of(e.Address), p.of(e.Subnet), p.of(e.Name), p.of(cmp.Or(told(e.Before), "")),
+			p.of(cmp.Or(told(e.After), e.Detail)), p.of(e.Actor), p.of(e.Time))
+	}
+}
+
+// told writes a record as "name=lan, gateway=192.0.2.1".
+func told(record json.RawMessage) string {
+	d := json.NewDecoder(bytes.NewReader(record))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return strings.Trim(string(record), `"`)
+	}
+	var parts []string
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			break
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			break
+		}
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			text = string(value)
+		}
+		parts = append(parts, fmt.Sprintf("%v=%s", name, text))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// offered is a link to a form, for those who may use it.
+type offered struct{ Text, Link string }
+
+// offer appends links to forms to a view, where whoever looks at it may use them.
+func (p *Page) offer(r *http.Request, s *shown, all ...offered) {
+	if p.cfg.MayChange != nil && p.cfg.MayChange(r) && len(all) > 0 {
+		s.Blocks = append(s.Blocks, block{Offers: all})
+	}
+}
+
+// toChange leads to a form about something of a network.
+func toChange(root, what string, network ipam.ID, pairs ...string) string {
+	return link(root, []string{"change", what}, append([]string{"network", network.String()}, pairs...)...)
+}

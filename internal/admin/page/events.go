@@ -1,0 +1,73 @@
+package page
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+
+	"berth/internal/ipam"
+)
+
+// eventsBefore is how many events may be left out before those that are shown: all before them are read.
+const eventsBefore = 100_000
+
+// events shows what happened, the latest first.
+func (p *Page) events(r *http.Request) (*shown, error) {
+	q, err := query(r, "network", "verb", "from")
+	if err != nil {
+		return nil, err
+	}
+	from, err := fromOf(q.Get("from"))
+	if err == nil && from > eventsBefore {
+		err = ipam.Refuse(ipam.ErrInvalid, "the page goes back %d events; `berth events --since` and --until go further",
+			eventsBefore)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var verb ipam.Verb
+	if text := q.Get("verb"); text != "" {
+		if err := verb.UnmarshalText([]byte(text)); err != nil {
+			return nil, err
+		}
+	}
+	network := q.Get("network")
+	all, err := p.lastEvents(r, from+perPage+1, func(e *ipam.Event) bool {
+		return (network == "" || e.Network == network) && (verb == 0 || e.Verb == verb)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &shown{Title: "Events", File: "events", Here: "events", Network: network}
+	t := s.table(&table{Name: "events", Title: "Events, the latest first", None: "Nothing happened, as far as is known.",
+		Columns: columns("time", "Time", "verb", "What", "address", "Address", "name", "Name", "network", "Network", "detail",
+			"Detail", "actor", "-By", "host", "-Host", "mac", "-MAC", "subnet", "-Subnet", "space", "-Space", "id", "-Id")})
+	if len(all) > from+perPage {
+		t.Next = with(r, "from", strconv.Itoa(from+perPage))
+	}
+	root := rootOf(r)
+	for _, e := range all[min(from, len(all)):min(from+perPage, len(all))] {
+		t.add(p.of(e.Time), p.of(e.Verb.String()).to(with(r, "verb", e.Verb.String(), "from", "")),
+			p.of(e.Address).to(addressLink(root, e.Space, e.Address)), p.of(e.Name),
+			p.of(e.Network).to(with(r, "network", e.Network, "from", "")), p.of(e.Detail), p.of(e.Actor), p.of(e.Host),
+			p.of(e.MAC), p.of(e.Subnet), p.of(e.Space), p.of(e.ID))
+	}
+	return s, nil
+}
+
+// lastEvents are the last n events that are wanted, the latest first. It looks further back until it has found them,
+// four times as far each time.
+func (p *Page) lastEvents(r *http.Request, n int, wanted func(*ipam.Event) bool) ([]ipam.Event, error) {
+	for last := n; ; last *= 4 {
+		all, err := p.cfg.Service.Events(r.Context(), ipam.EventFilter{Last: last})
+		if err != nil {
+			return nil, err
+		}
+		whole := len(all) < last
+		all = slices.DeleteFunc(all, func(e ipam.Event) bool { return !wanted(&e) })
+		if whole || len(all) >= n {
+			slices.Reverse(all)
+			return all[:min(n, len(all))], nil
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package page
+
+import "net/http"
+
+// findings shows what is wrong between the records and what runs, as it was found last.
+func (p *Page) findings(r *http.Request) (*shown, error) {
+	q, err := query(r, "from")
+	if err != nil {
+		return nil, err
+	}
+	s := &shown{Title: "Findings", File: "findings", Here: "findings"}
+	if p.cfg.Findings == nil {
+		s.note("Nobody looks at what runs here.")
+		return s, nil
+	}
+	report, err := p.cfg.Findings(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	state := s.table(&table{Name: "check", One: true, Columns: columns("host", "Host", "engine", "Engine", "taken",
+		"Checked", "findings", "Findings")})
+	state.add(p.of(report.Host), p.of(report.Engine), p.of(report.Taken), p.of(len(report.Findings)))
+	if report.Trouble != "" {
+		s.alert(report.Trouble)
+	}
+	part, next, err := partFrom(r, q.Get("from"), report.Findings)
+	if err != nil {
+		return nil, err
+	}
+	t := s.table(&table{Name: "findings", Title: "What is wrong", Next: next, None: "Nothing was found to be wrong.",
+		Columns: columns("kind", "Kind", "address", "Address", "network", "Network", "host", "-Host", "owner", "-Owner",
+			"detail", "What it is, and what to do", "seen", "Seen first", "repairable", "-Can be repaired", "mac", "-MAC",
+			"subnet", "-Subnet", "space", "-Space")})
+	if report.Taken.IsZero() {
+		t.None = "Nothing was checked yet."
+	}
+	root := rootOf(r)
+	for i := range part {
+		f := &part[i]
+		t.add(p.of(string(f.Kind)), p.of(f.Address).to(addressLink(root, f.Space, f.Address)), p.of(f.Network), p.of(f.Host),
+			p.of(f.Owner), p.of(f.Detail), p.of(f.Seen), p.of(f.Repairable), p.of(f.MAC), p.of(f.Subnet), p.of(f.Space))
+	}
+	return s, nil
+}

@@ -1,0 +1,63 @@
+package page
+
+import (
+	"bytes"
+	"net/http"
+
+	"berth/internal/admin/live"
+	"berth/internal/ipam"
+)
+
+// The parameters with which a view that a browser shows asks to be told when it is old.
+const (
+	afterParameter   = "after"
+	networkParameter = "network"
+)
+
+// freshViews are what keeps a view fresh that a browser shows, where it runs scripts.
+func (p *Page) freshViews() []View {
+	return []View{
+		{http.MethodGet, "/live", p.watch, true},
+		{http.MethodGet, "/live.js", p.script, true},
+	}
+}
+
+// watch tells a browser each time that its view may be old.
+func (p *Page) watch(w http.ResponseWriter, r *http.Request) error {
+	q, err := query(r, afterParameter, networkParameter)
+	if err != nil {
+		return err
+	}
+	after := new(ipam.EventMark)
+	text := q.Get(afterParameter)
+	if last := r.Header.Get("Last-Event-ID"); last != "" { // it was cut off, and has come back
+		text = last
+	}
+	if text == "" {
+		after = nil
+	} else if err := after.UnmarshalText([]byte(text)); err != nil {
+		return ipam.Refuse(ipam.ErrInvalid, "the parameter %q is %q; it is the mark of a view", afterParameter, text)
+	}
+	protect(w.Header())
+	return p.hub.Watch(r.Context(), p.cfg.Ended, w, after, q.Get(networkParameter))
+}
+
+func (p *Page) script(w http.ResponseWriter, r *http.Request) error {
+	protect(w.Header())
+	w.Header().Set("Cache-Control", "private, max-age=86400")
+	w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
+	return p.send(w, r, http.StatusOK, bytes.NewBuffer(live.Script))
+}
+
+// markNow is where a view is up to date that is made from now on; empty where nobody knows.
+func (p *Page) markNow(r *http.Request) string {
+	mark, err := p.cfg.Service.LastEvent(r.Context())
+	if err != nil {
+		return ""
+	}
+	text, err := mark.MarshalText()
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}

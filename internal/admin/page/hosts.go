@@ -1,0 +1,33 @@
+package page
+
+import (
+	"errors"
+	"net/http"
+
+	"berth/internal/ipam"
+)
+
+// hosts shows the hosts that share a store.
+func (p *Page) hosts(r *http.Request) (*shown, error) {
+	if _, err := query(r); err != nil {
+		return nil, err
+	}
+	s := &shown{Title: "Hosts", File: "hosts", Here: "hosts"}
+	all, err := p.cfg.Service.Hosts(r.Context())
+	if errors.Is(err, ipam.ErrAlone) {
+		s.note("This host has a store of its own, and shares it with no other.")
+		all, err = nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := s.table(&table{Name: "hosts", Title: "Hosts", None: "No other host is known.", Columns: columns("name", "Host",
+		"present", "Its daemon is there", "state", "State", "self", "-This one", "pools", "#Docker networks", "leases",
+		"#Leases", "headroom", "-#Headroom", "version", "-Version", "started", "-Started", "joined", "-Joined", "id", "-Id")})
+	for i := range all {
+		h := &all[i]
+		t.add(p.of(h.Name), p.of(h.Present), p.of(string(h.State)), p.of(h.Self), p.of(h.Pools), p.of(h.Leases),
+			p.of(h.Headroom), p.of(h.Version), p.of(h.Started), p.of(h.Joined), p.of(h.ID))
+	}
+	return s, nil
+}

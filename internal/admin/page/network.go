@@ -1,0 +1,157 @@
+package page
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"berth/internal/ipam"
+
+	"go4.org/netipx"
+)
+
+// network shows a network with all that is planned in it.
+func (p *Page) network(r *http.Request) (*shown, error) {
+	q, err := query(r, "from")
+	if err != nil {
+		return nil, err
+	}
+	n, err := p.cfg.Service.Network(r.Context(), r.PathValue("network"))
+	if err != nil {
+		return nil, err
+	}
+	uses, err := p.subnetUses(r, &n)
+	if err != nil {
+		return nil, err
+	}
+	s := &shown{Title: "Network " + n.Name, File: "network-" + n.Name, Network: n.Name}
+	root := rootOf(r)
+	t := s.table(&table{Name: "network", One: true, Columns: columns("network", "Network", "space", "Space", "type", "Type",
+		"tags", "Tags", "sticky", "Sticky", "quarantine", "Quarantine", "elastic", "Elastic", "headroom", "Headroom",
+		"probe", "Probed by", "mac_prefix", "MAC prefix", "static", "For static use", "links", "Links", "docker", "Docker networks", "planned",
+		"Planned", "created", "Created", "network_id", "Id")})
+	t.add(p.of(n.Name), p.of(n.Space), p.of(n.Type), p.of(n.Tags), p.of(n.Sticky), p.of(n.Quarantine), p.of(n.Elastic),
+		unlessZero(p.of(n.Headroom)), p.of(n.Probe), p.of(n.MACPrefix), p.of(texts(n.Static, ipam.Range.String)),
+		p.of(texts(n.Links, func(l ipam.Link) string { return l.Host + ": " + l.Mode + " " + l.Link })),
+		p.of(n.Docker), p.of(n.Planned), p.of(n.Created), p.of(n.ID))
+	p.offer(r, s, offered{"Reserve an address", toChange(root, reserving, n.ID)},
+		offered{"Exclude a range", toChange(root, excluding, n.ID)})
+	if err := p.subnets(r, q.Get("from"), s, &n, uses); err != nil {
+		return nil, err
+	}
+	p.ranges(s, &n)
+	if len(n.OwnerRules) > 0 {
+		t := s.table(&table{Name: "owner_rules", Title: "Owner rules", Columns: columns("rule", "Rule")})
+		for _, rule := range n.OwnerRules {
+			t.add(p.of(rule.String()))
+		}
+	}
+	return s, p.roaming(r, s, &n, root)
+}
+
+// texts are what is made of each item of a list.
+func texts[T any](list []T, text func(T) string) (all []string) {
+	for _, item := range list {
+		all = append(all, text(item))
+	}
+	return all
+}
+
+// unlessZero is a cell, or nothing where it says 0.
+func unlessZero(c cell) cell {
+	if c.Text == "0" {
+		return cell{}
+	}
+	return c
+}
+
+// subnetUses is how the pools of each of a network's subnets are used.
+func (p *Page) subnetUses(r *http.Request, n *ipam.NetworkInfo) (map[netip.Prefix]*ipam.Use, error) {
+	all, err := p.cfg.Service.Use(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	sums := map[netip.Prefix]*ipam.Use{}
+	for i := range all {
+		u := &all[i]
+		if u.Space != n.Space || !slices.ContainsFunc(n.Subnets, func(s ipam.SubnetPlan) bool { return s.CIDR == u.Subnet }) {
+			continue
+		}
+		if sums[u.Subnet] == nil {
+			sums[u.Subnet] = new(ipam.Use)
+		}
+		sums[u.Subnet].Add(u)
+	}
+	return sums, nil
+}
+
+func (p *Page) subnets(r *http.Request, from string, s *shown, n *ipam.NetworkInfo,
+	uses map[netip.Prefix]*ipam.Use) error {
+	root := rootOf(r)
+	part, next, err := partFrom(r, from, n.Subnets)
+	if err != nil {
+		return err
+	}
+	t := s.table(&table{Name: "subnets", Title: "Subnets", Next: next, None: "It has no subnet.", Columns: columns(
+		"subnet", "Subnet", "used", "Used", "leased", "#Leased", "reserved", "#Reserved", "quarantined", "#Quarantined",
+		"free", "#Free", "excluded", "-#Excluded", "name", "-Name", "note", "-Note", "gateway", "Gateway", "gateway_note", "-Gateway's note",
+		"dhcp", "-DHCP", "docker", "-#Docker networks", "subnet_id", "-Id")})
+	for i := range part {
+		sub := &part[i]
+		use := uses[sub.CIDR]
+		if use == nil {
+			use = new(ipam.Use)
+		}
+		t.add(slices.Concat(row{p.of(sub.CIDR).to(subnetLink(root, sub.ID, netip.Prefix{}))}, p.useCells(use),
+			row{p.of(sub.Name), p.of(sub.Note), p.of(sub.Gateway).to(addressLink(root, n.Space, sub.Gateway)), p.of(sub.GatewayNote),
+				p.of(sub.DHCP), p.of(sub.Docker), p.of(sub.ID)})...)
+	}
+	return nil
+}
+
+// ranges shows the pools and the exclusions of a network.
+func (p *Page) ranges(s *shown, n *ipam.NetworkInfo) {
+	pools := s.table(&table{Name: "pools", Title: "Pools", None: "It has no pool: only addresses that are asked for are " +
+		"given.", Columns: columns("range", "Range", "pool", "Name", "subnet", "-Subnet", "free", "#Free")})
+	closed := &table{Name: "exclusions", Title: "Exclusions", Columns: columns("range", "Range", "note", "Note", "subnet",
+		"-Subnet")}
+	for i := range n.Subnets {
+		sub := &n.Subnets[i]
+		for _, pool := range sub.Pools {
+			pools.add(p.of(span(pool.Start, pool.End)), p.of(pool.Name), p.of(sub.CIDR), count(pool.Free))
+		}
+		for _, x := range sub.Exclusions {
+			closed.add(p.of(span(x.Start, x.End)), p.of(x.Note), p.of(sub.CIDR))
+		}
+	}
+	if len(closed.Rows) > 0 {
+		s.table(closed)
+	}
+}
+
+// span is a range as lists and documents write it: A-B, a CIDR where it is one, or the one address.
+func span(from, to netip.Addr) string {
+	return ipam.Range{IPRange: netipx.IPRangeFrom(from, to)}.String()
+}
+
+// roaming shows the owners of a network whose addresses somebody else chooses.
+func (p *Page) roaming(r *http.Request, s *shown, n *ipam.NetworkInfo, root string) error {
+	if n.Type == ipam.Manual.String() {
+		return nil
+	}
+	t := s.table(&table{Name: "reservations", Title: "Reservations", None: "Nothing is reserved.", Columns: columns("owner",
+		"Owner", "address", "Address", "in_use", "In use", "host", "Host", "note", "Note")})
+	for one, err := range p.cfg.Service.Reservations(r.Context(), ipam.AddressFilter{Network: n.ID.String(),
+		Limit: perPage}) {
+		if err != nil {
+			return err
+		}
+		if !one.Address.IsValid() {
+			one.Address = one.Leased
+		}
+		t.add(p.of(one.Owner), p.of(one.Address).to(addressLink(root, n.Space, one.Address)), p.of(one.InUse), p.of(one.Host),
+			p.of(strings.TrimSpace(one.Note)))
+	}
+	return nil
+}

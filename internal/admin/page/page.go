@@ -1,0 +1,169 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"html/template"
+	"iter"
+	"net/http"
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/internal/admin/api"
+	"berth/internal/admin/live"
+	"berth/internal/aside"
+	"berth/internal/ipam"
+)
+
+// Config is what a Page needs. Service is mandatory; functions that are nil have nothing to tell.
+type Config struct {
+	Service Records
+	Host    string         // this host's name
+	Zone    *time.Location // in which times are shown; default: the daemon's own
+	Now     func() time.Time
+
+	Writable func(context.Context) error        // why the daemon's own store takes no writes
+	Cluster  func() *api.ClusterStatus          // how it stands with the shared store; nil: there is none
+	Witness  func() *ipam.WitnessState          // how it stands with what is seen of the engine; nil: there is none
+	SeenBy   func(*ipam.LeaseInfo) *ipam.SeenBy // which container has a lease
+	// Findings is what was found to be wrong, as it is known: no engine is asked for it.
+	Findings func(context.Context) (ipam.CheckReport, error)
+
+	Ended <-chan struct{} // closed when the server is to end
+
+	// MayChange tells whether who asks may change things; nil: nobody may. Release ends the lease of a container; nil:
+	// it cannot be known whether that runs.
+	MayChange func(*http.Request) bool
+	Release   func(context.Context, ipam.LeaseRelease) (ipam.LeaseInfo, error)
+}
+
+// Records are what the views ask: service.Service over one store, or cluster.Estate over the host's own and the
+// cluster's.
+type Records interface {
+	Use(context.Context) ([]ipam.PoolUse, error)
+	Totals(context.Context) (ipam.Totals, error)
+	Networks(context.Context, ipam.NetworkFilter) ([]ipam.NetworkInfo, error)
+	Network(ctx context.Context, ref string) (ipam.NetworkInfo, error)
+	Layout(context.Context, ipam.ID, ipam.LayoutFilter) (ipam.Layout, error)
+	Subnets(ctx context.Context, space string) ([]ipam.SubnetInfo, error)
+	Leases(context.Context, ipam.LeaseFilter) iter.Seq2[ipam.LeaseInfo, error]
+	Reservations(context.Context, ipam.AddressFilter) iter.Seq2[ipam.ReservationInfo, error]
+	Who(context.Context, ipam.WhoFilter) ([]ipam.Tenure, error)
+	Events(context.Context, ipam.EventFilter) ([]ipam.Event, error)
+	Hosts(context.Context) ([]ipam.HostInfo, error)
+	Find(context.Context, ipam.FindFilter) iter.Seq2[ipam.Found, error]
+	Elastic(context.Context, netip.Addr) (ipam.ElasticInfo, error)
+	Elastics(ctx context.Context, account string, after netip.Addr, limit int) ([]ipam.ElasticInfo, error)
+	ElasticRanges(context.Context) ([]ipam.ElasticRangeInfo, error)
+	Partial() error
+	Edit(context.Context, ipam.EditOptions, ...ipam.Edit) (ipam.Outcome, error)
+	LastEvent(context.Context) (ipam.EventMark, error)
+	EventsBehind(ctx context.Context, after ipam.EventMark, n int, wanted func(*ipam.Event) bool) (ipam.EventPage,
+		error)
+}
+
+// View is one thing that the page answers to.
+type View struct {
+	Method, Path string // as http.ServeMux has paths
+	// Handle answers. What is not found, or asked for wrongly, is an error of the room ipam, and nothing is written
+	// then.
+	Handle func(http.ResponseWriter, *http.Request) error
+	Reads  bool // it changes nothing
+}
+
+//go:embed templates/*.html style.css icon.svg
+var files embed.FS
+
+// Page answers the views.
+type Page struct {
+	cfg       Config
+	templates *template.Template
+	fixed     map[string][]byte // what is the same for all, by its name
+	version   string            // of what is fixed
+	key       []byte            // what forms are sealed with
+	origin    *http.CrossOriginProtection
+	hub       *live.Hub // tells browsers that what they show is old
+	packers   aside.Packers
+}
+
+// New returns a Page.
+func New(cfg Config) *Page {
+	if cfg.Zone == nil {
+		cfg.Zone = time.Local
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	p := &Page{cfg: cfg, templates: template.Must(template.ParseFS(files, "templates/*.html")),
+		fixed: map[string][]byte{}, hub: live.New(cfg.Service), key: newKey(),
+		origin: http.NewCrossOriginProtection()}
+	sum := sha256.New()
+	for _, name := range []string{"style.css", "icon.svg"} {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			panic("page: " + err.Error()) // it is part of the program
+		}
+		p.fixed[name] = text
+		_, _ = sum.Write(text)
+	}
+	_, _ = sum.Write(live.Script)
+	p.version = hex.EncodeToString(sum.Sum(nil)[:6])
+	return p
+}
+
+// Views lists what there is to see.
+func (p *Page) Views() []View {
+	return append(slices.Concat(p.freshViews(), p.changeViews()), []View{
+		{http.MethodGet, "/{$}", p.shows(p.home), true},
+		{http.MethodGet, "/network/{network}", p.shows(p.network), true},
+		{http.MethodGet, "/subnet/{subnet}", p.shows(p.subnet), true},
+		{http.MethodGet, "/address/{address}", p.shows(p.address), true},
+		{http.MethodGet, "/find", p.shows(p.find), true},
+		{http.MethodGet, "/findings", p.shows(p.findings), true},
+		{http.MethodGet, "/hosts", p.shows(p.hosts), true},
+		{http.MethodGet, "/elastic", p.shows(p.elastic), true},
+		{http.MethodGet, "/events", p.shows(p.events), true},
+		{http.MethodGet, "/style.css", p.fixedAs("style.css", "text/css; charset=utf-8"), true},
+		{http.MethodGet, "/icon.svg", p.fixedAs("icon.svg", "image/svg+xml"), true},
+	}...)
+}
+
+// shows is a view that is made of blocks.
+func (p *Page) shows(view func(*http.Request) (*shown, error)) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		form, err := formOf(r)
+		if err != nil {
+			return err
+		}
+		begun := time.Now()
+		mark := p.markNow(r) // before anything is read
+		s, err := view(r)
+		if err != nil {
+			return err
+		}
+		if s.To != "" {
+			protect(w.Header())
+			w.Header().Set("Location", s.To)
+			w.WriteHeader(http.StatusSeeOther)
+			return nil
+		}
+		s.mark = mark
+		err = p.answer(w, r, form, s)
+		p.hub.Drew(time.Since(begun))
+		return err
+	}
+}
+
+// fixedAs answers with a file of the program. Its link has the version, so that browsers may keep it.
+func (p *Page) fixedAs(name, contentType string) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		protect(w.Header())
+		w.Header().Set("Cache-Control", "private, max-age=86400")
+		w.Header().Set("Content-Type", contentType)
+		return p.send(w, r, http.StatusOK, bytes.NewBuffer(p.fixed[name]))
+	}
+}

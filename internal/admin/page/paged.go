@@ -1,0 +1,39 @@
+package page
+
+import (
+	"net/http"
+	"strconv"
+
+	"berth/internal/ipam"
+)
+
+// perPage is how many rows of a list are shown at once, and mostFrom how many may be left out before them.
+const (
+	perPage  = 100
+	mostFrom = 1_000_000
+)
+
+// fromOf reads how many rows are left out.
+func fromOf(text string) (int, error) {
+	if text == "" {
+		return 0, nil
+	}
+	from, err := strconv.Atoi(text)
+	if err != nil || from < 0 || from > mostFrom {
+		return 0, ipam.Refuse(ipam.ErrInvalid, `the parameter "from" is %q; it is how many rows are left out, at most %d`,
+			text, mostFrom)
+	}
+	return from, nil
+}
+
+// partFrom is the part of a list that is asked for, and a link to the next one.
+func partFrom[T any](r *http.Request, text string, all []T) (part []T, next string, err error) {
+	from, err := fromOf(text)
+	if err != nil {
+		return nil, "", err
+	}
+	if part = all[min(from, len(all)):]; len(part) > perPage {
+		part, next = part[:perPage], with(r, "from", strconv.Itoa(from+perPage))
+	}
+	return part, next, nil
+}

@@ -1,0 +1,37 @@
+package page
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"html/template"
+	"net/http"
+
+	"berth/internal/admin/api"
+)
+
+// Refuse answers a browser with a problem. Its user may see the page: it leads on to the views.
+func (p *Page) Refuse(w http.ResponseWriter, r *http.Request, problem *api.Problem) error {
+	s := &shown{Title: problem.Title, Status: problem.Status}
+	s.Blocks = append(s.Blocks, block{Note: problem.Detail, Alert: true})
+	return p.answer(w, r, asHTML, s)
+}
+
+// TurnAway answers the browser of somebody who may not see the page, or has come here under another name: with the
+// problem and nothing else. It has its style in itself, since such a browser is refused style.css, too.
+func (p *Page) TurnAway(w http.ResponseWriter, r *http.Request, problem *api.Problem) error {
+	style := p.fixed["style.css"]
+	var body bytes.Buffer
+	err := p.templates.ExecuteTemplate(&body, "stranger.html", map[string]any{"Title": problem.Title,
+		"Text": problem.Detail, "Style": template.CSS(style)}) //nolint:gosec // G203: it is part of the program
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(style)
+	h := w.Header()
+	protect(h)
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'sha256-"+
+		base64.StdEncoding.EncodeToString(sum[:])+"'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	return p.send(w, r, problem.Status, &body)
+}

@@ -1,0 +1,110 @@
+package page
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// writableTime is how long a store has to say whether it takes writes.
+const writableTime = 5 * time.Second
+
+// state shows how it stands with the stores, the witness and what is wrong.
+func (p *Page) state(r *http.Request, s *shown) error {
+	t := s.table(&table{Name: "state", One: true, Columns: columns("store", "Store", "cluster", "Cluster", "witness",
+		"Engine", "seen", "Last seen", "findings", "Findings", "leases", "Leases", "reserved", "Reserved")})
+	totals, err := p.cfg.Service.Totals(r.Context())
+	if err != nil {
+		return err
+	}
+	store, well := p.storeState(r.Context())
+	if !well {
+		s.alert("The store takes no writes: " + store)
+	}
+	cluster := ""
+	if c := p.clusterState(); c != nil {
+		if cluster = c.text; !c.well {
+			s.alert("The store that this host shares with others: " + cluster)
+		}
+	}
+	if err := p.cfg.Service.Partial(); err != nil {
+		s.alert("Only what is in this host's own store is shown: " + err.Error())
+	}
+	engine, seen := "", cell{}
+	if w := p.witness(); w != nil {
+		engine, seen = w.Engine, p.of(w.Seen)
+		if w.Detail != "" {
+			engine += ": " + w.Detail
+		}
+	}
+	found, err := p.foundCell(r)
+	if err != nil {
+		return err
+	}
+	t.add(p.of(store), p.of(cluster), p.of(engine), seen, found, p.of(totals.Leases), p.of(totals.Reserved))
+	return nil
+}
+
+// storeState says whether the daemon's own store takes writes, and if not, why.
+func (p *Page) storeState(ctx context.Context) (text string, well bool) {
+	const takesWrites = "takes writes"
+	if p.cfg.Writable == nil {
+		return takesWrites, true
+	}
+	ctx, cancel := context.WithTimeout(ctx, writableTime)
+	defer cancel()
+	if err := p.cfg.Writable(ctx); err != nil {
+		return err.Error(), false
+	}
+	return takesWrites, true
+}
+
+// clustered is how it stands with a shared store.
+type clustered struct {
+	text string
+	well bool
+}
+
+func (p *Page) clusterState() *clustered {
+	if p.cfg.Cluster == nil {
+		return nil
+	}
+	c := p.cfg.Cluster()
+	switch {
+	case c == nil:
+		return nil
+	case c.Mending != nil:
+		return &clustered{text: "it is being mended, and waits for other hosts"}
+	case c.Refused != "":
+		return &clustered{text: c.Refused}
+	case c.NoSpace:
+		return &clustered{text: "it has no space left"}
+	case c.Away != "":
+		return &clustered{text: c.Away}
+	}
+	return &clustered{"within reach", true}
+}
+
+func (p *Page) witness() *ipam.WitnessState {
+	if p.cfg.Witness == nil {
+		return nil
+	}
+	return p.cfg.Witness()
+}
+
+// foundCell is how many things are wrong.
+func (p *Page) foundCell(r *http.Request) (c cell, err error) {
+	if p.cfg.Findings == nil {
+		return c, nil
+	}
+	report, err := p.cfg.Findings(r.Context())
+	if err != nil {
+		return c, err
+	}
+	if c = p.of(len(report.Findings)).to(link(rootOf(r), []string{"findings"})); len(report.Findings) > 0 {
+		c.Sign, c.Note = "!", "something is wrong"
+	}
+	return c, nil
+}

@@ -1,0 +1,145 @@
+package page
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"berth/internal/ipam"
+)
+
+// subnet shows the addresses of a subnet, or of a part of it, as a map and as a table.
+func (p *Page) subnet(r *http.Request) (*shown, error) {
+	id, f, err := layoutAsked(r)
+	if err != nil {
+		return nil, err
+	}
+	l, err := p.cfg.Service.Layout(r.Context(), id, f)
+	if err != nil {
+		return nil, err
+	}
+	name := l.Subnet.Network
+	title := "Subnet " + l.Subnet.CIDR.String()
+	if l.Within != l.Subnet.CIDR {
+		title = "Part " + l.Within.String() + " of " + l.Subnet.CIDR.String()
+	}
+	s := &shown{Title: title, Network: name,
+		File: "subnet-" + strings.NewReplacer("/", "-", ":", "-").Replace(l.Within.String())}
+	root := rootOf(r)
+	p.subnetFacts(s, &l, name, root)
+	p.offer(r, s, offered{"Reserve an address", toChange(root, reserving, l.Subnet.NetworkID)},
+		offered{"Exclude a range", toChange(root, excluding, l.Subnet.NetworkID, "range", l.Within.String())})
+	if !fewOf(l.Within) {
+		p.parts(s, &l, root)
+		if len(l.Rows) > perPage {
+			l.Rows, l.Next = l.Rows[:perPage], l.Rows[perPage].Range.From()
+		}
+	}
+	if p.addresses(r, s, &l, root); fewOf(l.Within) && !f.From.IsValid() {
+		s.mapBefore("addresses", cellMap(&l, root))
+	}
+	return s, nil
+}
+
+// fewOf tells whether the addresses of a prefix are few enough to be drawn one by one: ipam.MaxParts at most.
+func fewOf(p netip.Prefix) bool { return p.Addr().BitLen()-p.Bits() <= 8 }
+
+// layoutAsked reads which part of which subnet is asked for.
+func layoutAsked(r *http.Request) (id ipam.ID, f ipam.LayoutFilter, err error) {
+	q, err := query(r, "part", "from")
+	if err != nil {
+		return id, f, err
+	}
+	f.Limit = ipam.MaxParts // so that all of a map are on one page
+	text := r.PathValue("subnet")
+	if id, err = ipam.ParseID(text); err != nil {
+		return id, f, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no subnet %q", text),
+			ipam.Advise(ipam.DoListSubnets))
+	}
+	if text := q.Get("part"); text != "" {
+		if f.Within, err = netip.ParsePrefix(text); err != nil {
+			return id, f, ipam.Refuse(ipam.ErrInvalid, `the parameter "part" is %q; it is a prefix such as 10.1.0.0/24`, text)
+		}
+	}
+	if text := q.Get("from"); text != "" {
+		if f.From, err = netip.ParseAddr(text); err != nil {
+			return id, f, ipam.Refuse(ipam.ErrInvalid, `the parameter "from" is %q; it is the first address of the rows`, text)
+		}
+	}
+	return id, f, nil
+}
+
+func (p *Page) subnetFacts(s *shown, l *ipam.Layout, network, root string) {
+	sub := &l.Subnet
+	t := s.table(&table{Name: "subnet", One: true, Columns: columns("subnet", "Subnet", "network", "Network", "space",
+		"Space", "part", "Part", "leased", "Leased", "quarantined", "Quarantined", "reserved", "Reserved", "excluded",
+		"Excluded", "free", "Free", "outside", "In no pool", "gateway", "Gateway", "gateway_note", "Gateway's note", "name",
+		"Name", "note", "Note", "dhcp", "DHCP", "created", "Created", "subnet_id", "Id", "network_id", "Network's id")})
+	var part any
+	if l.Within != sub.CIDR {
+		part = l.Within
+	}
+	cells := row{p.of(sub.CIDR).to(subnetLink(root, sub.ID, netip.Prefix{})), p.of(network).to(networkLink(root,
+		sub.NetworkID)), p.of(sub.Space), p.of(part)}
+	for _, state := range ipam.AddressStates() {
+		cells = append(cells, count(l.Sum.Of(state)))
+	}
+	t.add(append(cells, p.of(sub.Gateway).to(addressLink(root, sub.Space, sub.Gateway)), p.of(sub.GatewayNote),
+		p.of(sub.Name), p.of(sub.Note), p.of(sub.DHCP), p.of(sub.Created), p.of(sub.ID), p.of(sub.NetworkID))...)
+}
+
+// parts shows the parts of a subnet whose addresses are too many to be shown one by one.
+func (p *Page) parts(s *shown, l *ipam.Layout, root string) {
+	if len(l.Parts) == 0 {
+		s.note("There is no map: nobody has, had or owns any of its addresses.")
+		return
+	}
+	s.Blocks = append(s.Blocks, block{Map: partMap(l, root)})
+	t := s.table(&table{Name: "parts", Title: "Parts", Folded: true, Columns: columns("part", "Part", "leased", "#Leased",
+		"quarantined", "#Quarantined", "reserved", "#Reserved", "excluded", "-#Excluded", "free", "#Free", "outside",
+		"-#In no pool")})
+	for i := range l.Parts {
+		part := &l.Parts[i]
+		cells := row{p.of(part.Prefix).to(subnetLink(root, l.Subnet.ID, part.Prefix))}
+		for _, state := range ipam.AddressStates() {
+			cells = append(cells, count(part.Of(state)))
+		}
+		t.add(cells...)
+	}
+}
+
+// addresses shows who has which address, what is kept for whom, and what is free as ranges.
+func (p *Page) addresses(r *http.Request, s *shown, l *ipam.Layout, root string) {
+	t := s.table(&table{Name: "addresses", Title: "Addresses", Columns: columns(append([]string{"address", "Address",
+		"state", "State", "addresses", "-#Addresses", "name", "Name", "owner", "Owner", "container", "Container", "mac", "MAC",
+		"host", "Host", "kind", "-Kind", "since", "-Since", "quarantine_until", "-Quarantined until", "pool", "-Pool", "note",
+		"-Note"}, lanColumns[:]...)...)})
+	if l.Next.IsValid() {
+		t.Next = with(r, "from", l.Next.String())
+	}
+	for i := range l.Rows {
+		one := &l.Rows[i]
+		who := p.whoHas(one)
+		t.add(slices.Concat(row{p.of(run(one.Range.From(), one.Range.To())).to(rowLink(l, one, root)), stateCell(one.State),
+			count(ipam.Count{Int: sizeOf(one.Range)}), p.of(who.name), p.of(who.owner), p.of(who.container), p.of(who.mac),
+			p.of(who.host), p.of(who.kind), p.of(who.since), p.of(who.until), p.of(one.Pool), p.of(who.note)}, p.lan(&who))...)
+	}
+}
+
+// rowLink leads to an address, or to the part that a range lies in, if that is smaller.
+func rowLink(l *ipam.Layout, row *ipam.LayoutRow, root string) string {
+	if row.Range.From() == row.Range.To() {
+		return addressLink(root, l.Subnet.Space, row.Range.From())
+	}
+	return ""
+}
+
+// run is what lies between two addresses of a subnet as the table of its addresses writes it, and `berth free`: A-B, or
+// the one address. It is no range that somebody has planned (span).
+func run(from, to netip.Addr) string {
+	if from == to {
+		return from.String()
+	}
+	return from.String() + "-" + to.String()
+}

@@ -1,0 +1,73 @@
+package page
+
+import (
+	"cmp"
+	"math/big"
+	"net/netip"
+	"time"
+
+	"go4.org/netipx"
+
+	"berth/internal/alloc"
+	"berth/internal/ipam"
+)
+
+// holder is what is to be said of an address that somebody has, had or owns.
+type holder struct {
+	name, owner, container, kind, host, note string
+	mac                                      ipam.MAC
+	since, until                             any
+	// of what a DHCP server gave
+	dhcp, why string
+	server    netip.Addr
+	expires   time.Time
+}
+
+// lanColumns are those of what a DHCP server gave, in the order of holder.lan.
+var lanColumns = [...]string{"dhcp_state", "DHCP", "dhcp_server", "-DHCP server", "dhcp_expires", "-Lease ends",
+	"dhcp_why", "-Why"}
+
+// lan are the cells of what a DHCP server gave; empty ones where it gave nothing.
+func (p *Page) lan(h *holder) row {
+	return row{p.of(h.dhcp), p.of(h.server), p.of(h.expires), p.of(h.why)}
+}
+
+// whoHas says who has the address of a row, had it last, or owns it.
+func (p *Page) whoHas(row *ipam.LayoutRow) (h holder) {
+	h.note = row.Note
+	if l := row.Lease; l != nil {
+		h.name, h.owner, h.host, h.kind = l.Name, l.Owner, l.Host, l.Kind.String()
+		h.mac = l.MAC
+		h.since, h.until = l.Since, l.Until
+		if d := l.DHCP; d != nil {
+			h.dhcp, h.server, h.expires, h.why = d.State.String(), d.Server, d.Expires, d.Why
+		}
+		if row.State == ipam.AddressLeased {
+			h.until = time.Time{}
+		}
+		if p.cfg.SeenBy != nil {
+			if by := p.cfg.SeenBy(l); by != nil {
+				h.container = by.Container
+			}
+		}
+	}
+	if r := row.Reservation; r != nil {
+		h.owner, h.note = r.Owner, cmp.Or(h.note, r.Note)
+		if row.Lease == nil {
+			h.kind, h.since = r.Kind.String(), r.Since
+		}
+	}
+	return h
+}
+
+func sizeOf(r ipam.Range) *big.Int { return alloc.Size(r.IPRange) }
+
+// signs are what the states are drawn with: nobody needs to tell colours from one another.
+var signs = map[ipam.AddressState]string{ipam.AddressLeased: "L", ipam.AddressQuarantined: "Q",
+	ipam.AddressReserved: "R", ipam.AddressExcluded: "×", ipam.AddressFree: "·", ipam.AddressOutside: "–"}
+
+func stateCell(state ipam.AddressState) cell {
+	return cell{Value: string(state), Text: string(state), Sign: signs[state], State: string(state)}
+}
+
+func sizeOfPrefix(p netip.Prefix) *big.Int { return alloc.Size(netipx.RangeOfPrefix(p)) }

@@ -1,0 +1,181 @@
+// Package relay brings the questions of the daemon to the edge of its host, which alone speaks on the host's LANs, and
+// the answers back. It promises that nobody waits for an edge that is not there, nor for one that went or is stopped
+// any longer than the question allows, and that an answer reaches the question that it is of, also over restarts of
+// either process.
+//
+// Ask puts a question to the edge that connected last, and Answer ends it (this file). An edge that is connected is a
+// link (link.go), from which the admin API reads the questions of one stream.
+package relay
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+const (
+	// atOnce is how many questions may be under way. Each start of a container is one, and so is each renewal; an
+	// engine starts far fewer at a time.
+	atOnce = 1024
+	// comes is how long an edge is waited for that is not connected: one that is exchanged, or that the daemon has
+	// just lost by its own restart, comes within that. A refusal is told within a second (LN-15).
+	comes = 600 * time.Millisecond
+	// longer than the question allows is waited for the answer of an edge that is there.
+	longer = time.Second
+)
+
+// Relay brings questions to the edge of this host. The zero Relay is not usable: New makes one.
+type Relay struct {
+	mu    sync.Mutex
+	next  uint64
+	links []*link // that are connected, the last one behind
+	asked map[uint64]*question
+	came  chan struct{} // closed when an edge connects; then there is another one
+}
+
+// question is one that is under way.
+type question struct {
+	to     *link
+	answer chan ipam.LANAnswer // holds one
+}
+
+// New returns a Relay to which no edge is connected. Its ids begin where those of no other run do, so that an answer
+// to the daemon's last run is nobody's in this one.
+func New() *Relay {
+	return &Relay{next: rand.Uint64() >> 12, asked: map[uint64]*question{}, came: make(chan struct{})}
+}
+
+// Ask is an ipam.AskLAN.
+func (r *Relay) Ask(ctx context.Context, ask ipam.LANAsk) (ipam.LANAnswer, error) {
+	to, refused, err := r.find(ctx)
+	if err != nil || refused != nil {
+		return failed(ask, refused), err
+	}
+	q := &question{to: to, answer: make(chan ipam.LANAnswer, 1)}
+	ask.ID = r.add(q)
+	defer r.end(ask.ID)
+	allowed := time.NewTimer(time.Duration(ask.Within) + longer)
+	defer allowed.Stop()
+	select {
+	case to.asks <- ask:
+	case <-to.gone:
+		return failed(ask, errWent), nil
+	case <-allowed.C:
+		return failed(ask, errStopped), nil
+	case <-ctx.Done():
+		return ipam.LANAnswer{}, ctx.Err()
+	}
+	select {
+	case a := <-q.answer:
+		return a, nil
+	case <-to.gone:
+		return answeredLast(q, ask), nil
+	case <-allowed.C:
+		return failed(ask, errStopped), nil
+	case <-ctx.Done():
+		return ipam.LANAnswer{}, ctx.Err()
+	}
+}
+
+// answeredLast is the answer that an edge gave before it went.
+func answeredLast(q *question, ask ipam.LANAsk) ipam.LANAnswer {
+	select {
+	case a := <-q.answer:
+		return a
+	default:
+		return failed(ask, errWent)
+	}
+}
+
+// find is the edge that is to be asked. Where none is connected one is waited for, for a moment.
+func (r *Relay) find(ctx context.Context) (to *link, refused, err error) {
+	timer := time.NewTimer(comes)
+	defer timer.Stop()
+	for {
+		to, came, busy := r.last()
+		switch {
+		case busy:
+			return nil, errBusy, nil
+		case to != nil:
+			return to, nil, nil
+		}
+		select {
+		case <-came:
+		case <-timer.C:
+			return nil, errNone, nil
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+}
+
+// last is the edge that connected last. It is the one that goes on where one is exchanged for another.
+func (r *Relay) last() (to *link, came <-chan struct{}, busy bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.links) > 0 {
+		to = r.links[len(r.links)-1]
+	}
+	return to, r.came, len(r.asked) >= atOnce
+}
+
+func (r *Relay) add(q *question) uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next++
+	r.asked[r.next] = q
+	return r.next
+}
+
+func (r *Relay) end(id uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.asked, id)
+}
+
+// Answer hands an answer to whoever waits for it; false: nobody does any more.
+func (r *Relay) Answer(a ipam.LANAnswer) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	q := r.asked[a.ID]
+	if q == nil {
+		return false
+	}
+	delete(r.asked, a.ID) // a second answer is nobody's
+	q.answer <- a
+	return true
+}
+
+// Connected is how many edges are.
+func (r *Relay) Connected() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.links)
+}
+
+// refusal is why an edge does not answer.
+type refusal string
+
+// Error implements error.
+func (r refusal) Error() string { return string(r) }
+
+const (
+	errNone = refusal("no edge is connected on this host, which alone speaks on its LANs: start berth edge " +
+		"(systemctl enable --now berth-edge.service)")
+	errWent    = refusal("the edge of this host went before it had answered")
+	errStopped = refusal("the edge of this host is connected, and does not answer: it is stopped, or very busy")
+	errBusy    = refusal("too many questions to LANs are under way on this host")
+)
+
+// failed is the answer where no edge gave one.
+func failed(ask ipam.LANAsk, why error) ipam.LANAnswer {
+	if why == nil {
+		return ipam.LANAnswer{}
+	}
+	return ipam.LANAnswer{ID: ask.ID, Failure: ipam.LANNoEdge,
+		Error: fmt.Sprintf("the LAN on %s cannot be asked: %v", ask.Parent, why)}
+}
