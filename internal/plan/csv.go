@@ -45,6 +45,7 @@ type sheet[T any] struct {
 	columns []column[T]
 	needs   [][]string // of each, one column at least
 	row     func(line int) T
+	name    func(*T)        // names what a row is about, where no column is Berth's own name of it; may be nil
 	check   func(*T) error  // a row as a whole; may be nil
 	place   func(*T) *where // nil: each row is a network of its own
 	add     func(*ipam.PlannedNetwork, *T)
@@ -236,6 +237,9 @@ func (rd *reading[T]) next() bool {
 			}
 		}
 	}
+	if known == len(rd.Problems)+rd.More && rd.name != nil && rd.foreign() {
+		rd.name(&row)
+	}
 	if known == len(rd.Problems)+rd.More && rd.check != nil {
 		if err := rd.check(&row); err != nil {
 			rd.Add(line, "%v", err)
@@ -245,6 +249,11 @@ func (rd *reading[T]) next() bool {
 		rd.take(&row, line)
 	}
 	return true
+}
+
+// foreign tells whether the table is another tool's: it has no column for owners.
+func (rd *reading[T]) foreign() bool {
+	return !slices.ContainsFunc(rd.at, func(c *column[T]) bool { return c != nil && c.name == "owner" })
 }
 
 // take puts a row into its network.

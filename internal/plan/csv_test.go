@@ -57,11 +57,11 @@ func TestReadCSV(t *testing.T) {
 		{"NetBox's table of prefixes", Table{Noun: "subnets", Network: "site"},
 			"ID,Prefix,Status,Children,VRF,Tenant,Pool,Description\n1,10.0.0.0/8,Container,2,Global,,False,\n2,10.0.1.0/24,Active,0,Global,ACME,False,\"the, lan\"\n3,10.0.1.0/24,Active,0,red (65000:1),,True,\n",
 			[]ipam.PlannedNetwork{
-				{Name: "site", Line: 3, Subnets: []ipam.PlannedSubnet{{CIDR: prefix("10.0.1.0/24"), Line: 3}}},
+				{Name: "site", Line: 3, Subnets: []ipam.PlannedSubnet{{CIDR: prefix("10.0.1.0/24"), Note: "the, lan", Line: 3}}},
 				{Name: "site", Space: "red", Line: 4,
 					Subnets: []ipam.PlannedSubnet{{CIDR: prefix("10.0.1.0/24"), Line: 4,
 						Pools: []ipam.PlannedPool{{Range: wholeOf(prefix("10.0.1.0/24")), Line: 4}}}}}},
-			Notes{Ignored: []string{"ID", "Status", "Children", "Tenant", "Description"}, Prefixes: 1}},
+			Notes{Ignored: []string{"ID", "Status", "Children", "Tenant"}, Prefixes: 1}},
 		{"NetBox's ip-ranges", Table{Noun: "pools"},
 			"start_address,end_address,vrf,status,description\n10.0.1.10/24,10.0.1.99/24,,active,\n2001:db8::1/64,2001:db8::ff/64,red,active,\n",
 			[]ipam.PlannedNetwork{
@@ -131,7 +131,7 @@ func TestBadCSV(t *testing.T) {
 		problems   []string
 	}{
 		{"subnets", "", []string{"0: the table is empty; its first row names the columns: network, space, prefix, " +
-			"name, gateway, gateway_note, dhcp, static, pool"}},
+			"name, gateway, gateway_note, dhcp, dhcp_parent, dhcp_id, note, static, pool"}},
 		{"subnets", "network,name\nnet1,lan\n", []string{"1: there is no column prefix, which subnets need"}},
 		{"subnets", "prefix,colour\n192.0.2.0/24,red\n",
 			[]string{`1: there is no column "colour"; there are network, space, prefix`}},

@@ -123,6 +123,7 @@ func drawnSubnet(t *rapid.T) ipam.PlannedSubnet {
 	if rapid.Bool().Draw(t, "gateway") {
 		sub.Gateway = drawnAddr.Draw(t, "gateway")
 		sub.GatewayNote = drawnText.Draw(t, "gateway note")
+		sub.Note = drawnText.Draw(t, "note")
 	}
 	if rapid.Bool().Draw(t, "whole") {
 		sub.Pools = []ipam.PlannedPool{{Range: wholeOf(sub.CIDR)}}

@@ -97,6 +97,8 @@ var networkSheet = sheet[ipam.PlannedNetwork]{
 			get: func(n *ipam.PlannedNetwork) string { return countText(n.Headroom) }},
 		{name: "elastic", set: parsed(parseElastic, func(n *ipam.PlannedNetwork, s string) { n.Elastic = s }),
 			get: func(n *ipam.PlannedNetwork) string { return n.Elastic }},
+		{name: "probe", set: parsed(asIs, func(n *ipam.PlannedNetwork, s string) { n.Probe = s }),
+			get: func(n *ipam.PlannedNetwork) string { return n.Probe }},
 		{name: "type", set: parsed(parseType, func(n *ipam.PlannedNetwork, s string) { n.Type = s }),
 			get: func(n *ipam.PlannedNetwork) string { return n.Type }},
 		{name: "owner_rules", set: parsed(parseRules,
@@ -342,6 +344,14 @@ func newOwnedRow(line int) ownedRow {
 	return ownedRow{PlannedReservation: ipam.PlannedReservation{Line: line, Unplaced: true}}
 }
 
+// nameByAddress gives a row of NetBox's that has neither a device nor a DNS name an owner: NetBox knows addresses
+// without one, of which the description alone says what they are for.
+func nameByAddress(r *ownedRow) {
+	if r.Address.IsValid() && cmp.Or(r.Owner, r.device, r.dns) == "" {
+		r.Owner = "ip-" + strings.NewReplacer(".", "-", ":", "-").Replace(r.Address.String())
+	}
+}
+
 // checkOwned finds the owner.
 func checkOwned(r *ownedRow) error {
 	r.Owner = cmp.Or(r.Owner, r.device, r.dns)
@@ -366,7 +376,7 @@ var ownerNeeds = [][]string{{"owner", "device", "dns_name"}}
 
 var reservationSheet = sheet[ownedRow]{
 	columns: append(ownedColumns(), termColumns(terms, (*ownedRow).said)...),
-	needs:   ownerNeeds, row: newOwnedRow, check: checkOwned,
+	needs:   ownerNeeds, row: newOwnedRow, name: nameByAddress, check: checkOwned,
 	place: func(r *ownedRow) *where { return &r.where },
 	add: func(n *ipam.PlannedNetwork, r *ownedRow) {
 		n.Reservations = append(n.Reservations, r.PlannedReservation)
@@ -381,7 +391,7 @@ var reservationSheet = sheet[ownedRow]{
 
 var addressSheet = sheet[ownedRow]{
 	columns: append(ownedColumns(), termColumns(addressTerms, (*ownedRow).said)...),
-	needs:   append([][]string{{"address"}}, ownerNeeds...), row: newOwnedRow, check: checkAddress,
+	needs:   append([][]string{{"address"}}, ownerNeeds...), row: newOwnedRow, name: nameByAddress, check: checkAddress,
 	place: func(r *ownedRow) *where { return &r.where },
 	add: func(n *ipam.PlannedNetwork, r *ownedRow) {
 		n.Addresses = append(n.Addresses, r.Taken())

@@ -45,7 +45,14 @@ var subnetTerms = []term[ipam.PlannedSubnet]{
 	{name: "gateway_note", raw: true, get: func(p *ipam.PlannedSubnet) string { return p.GatewayNote },
 		set: parsed(asIs, func(p *ipam.PlannedSubnet, s string) { p.GatewayNote = s })},
 	{name: "dhcp", flag: true, get: func(p *ipam.PlannedSubnet) string { return yes(p.DHCP) },
-		set: parsed(parseBool, func(p *ipam.PlannedSubnet, b bool) { p.DHCP = b })},
+		set: parsed(parseBool, func(p *ipam.PlannedSubnet, b bool) { p.DHCP = b || p.FromDHCP() })},
+	{name: "dhcp_parent", get: func(p *ipam.PlannedSubnet) string { return p.DHCPParent },
+		set: parsed(asIs, func(p *ipam.PlannedSubnet, s string) { p.DHCPParent, p.DHCP = s, p.DHCP || s != "" })},
+	{name: "dhcp_id", get: func(p *ipam.PlannedSubnet) string { return string(p.DHCPID) },
+		set: parsed(ipam.ParseLANID, func(p *ipam.PlannedSubnet, id ipam.LANID) { p.DHCPID = id })},
+	{name: "note", aliases: []string{"description"}, raw: true,
+		get: func(p *ipam.PlannedSubnet) string { return p.Note },
+		set: parsed(asIs, func(p *ipam.PlannedSubnet, s string) { p.Note = s })},
 }
 
 // termNames lists them behind other keys, for errors.

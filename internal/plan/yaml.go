@@ -89,8 +89,8 @@ func (d *document) plan(n *yaml.Node) (p ipam.Plan) {
 func (d *document) network(n *yaml.Node) ipam.PlannedNetwork {
 	p := ipam.PlannedNetwork{Line: n.Line}
 	d.mapping(n, "a network",
-		"name, space, tags, mac_prefix, links, sticky, quarantine, headroom, elastic, type, owner_rules, subnets, static, "+
-			"pools, exclusions, reservations, addresses",
+		"name, space, tags, mac_prefix, links, sticky, quarantine, headroom, elastic, probe, type, owner_rules, subnets, "+
+			"static, pools, exclusions, reservations, addresses",
 		func(key string, v *yaml.Node) bool {
 			switch key {
 			case "name":
@@ -113,6 +113,8 @@ func (d *document) network(n *yaml.Node) ipam.PlannedNetwork {
 				p.Headroom, _ = value(d, v, parseNumber)
 			case "elastic":
 				p.Elastic, _ = value(d, v, parseElastic)
+			case "probe":
+				p.Probe = d.text(v)
 			case "type":
 				p.Type, _ = value(d, v, parseType)
 			case "owner_rules":

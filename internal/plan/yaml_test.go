@@ -150,7 +150,7 @@ func TestBadYAML(t *testing.T) {
 			[]string{`4: invalid request: "10" is not a duration such as 90s, 10m or 24h`}},
 		{"quarantine negative", head + "  quarantine: -1m\n", []string{`4: invalid request: "-1m" is not a duration`}},
 		{"subnet unknown key", head + "  subnets:\n  - cidr: 192.0.2.0/24\n    vlan: 3\n",
-			[]string{`6: a subnet has no key "vlan"; it has cidr, name, gateway, gateway_note, dhcp, static, pool, pools, exclusions`}},
+			[]string{`6: a subnet has no key "vlan"; it has cidr, name, gateway, gateway_note, dhcp, dhcp_parent, dhcp_id, note, static, pool, pools, exclusions`}},
 		{"subnet without cidr", head + "  subnets:\n  - name: lan\n", []string{"5: the subnet has no cidr"}},
 		{"host bits", head + "  subnets:\n  - cidr: 192.0.2.1/24\n",
 			[]string{`5: invalid subnet "192.0.2.1/24": it has host bits; the subnet that holds 192.0.2.1 is 192.0.2.0/24`}},

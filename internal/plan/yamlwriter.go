@@ -57,6 +57,7 @@ func (w *yamlWriter) Write(n *ipam.PlannedNetwork) error {
 		w.line("  headroom: %d", n.Headroom)
 	}
 	w.field("  elastic", n.Elastic)
+	w.field("  probe", n.Probe)
 	w.field("  type", n.Type)
 	w.rules(n.OwnerRules)
 	w.subnets(n.Subnets)
@@ -204,7 +205,8 @@ func (w *yamlWriter) line(format string, args ...any) {
 // plain are the texts that no reader of YAML takes for anything but a text, wherever they stand: words that begin with
 // a letter, and addresses with their ranges and prefixes, of IPv6 those with a gap (no time of day has one) and no
 // colon at either end.
-var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$|^[0-9]+\.[0-9]+\.[0-9]+\.[0-9][-/.0-9]*$|^[0-9a-f][0-9a-f:]*::[0-9a-f:/-]*[0-9a-f]$`)
+var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$|^[0-9]+\.[0-9]+\.[0-9]+\.[0-9][-/.0-9]*$|` +
+	`^[0-9a-f][0-9a-f:]*::[0-9a-f:/-]*[0-9a-f]$`)
 
 // text is a scalar.
 func (w *yamlWriter) text(s string) string {

@@ -1,0 +1,163 @@
+// Package compare holds the document of a plan against the plan that there is: what is otherwise, one line for each
+// thing, and the edits that make the plan what the document says. It promises that edits of one comparison, made in
+// their order over the plan that was compared, leave a plan in which the same document finds nothing otherwise; and
+// that it decides no rule: what may not be is refused by the edits, tried in a dry run or made.
+//
+// Both sides come in as an ipam.Plan, the document out of internal/plan and the plan out of an export. flat.go lays
+// either out by networks and kinds. network.go, ranges.go, owned.go and elastic.go each find what is otherwise of
+// their kind, by names: of networks, of subnets (or what they lie over), of pools, of owners with their slots, of
+// accounts. What is found goes into a draft (draft.go), which keeps the edits in the order in which they can be made:
+// what goes first, then what changes, then what comes.
+package compare
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// Options say how a document is held against the plan.
+type Options struct {
+	// Prune has what is in the plan and not in the document go, things and what is said of them alike. Without it they
+	// stay.
+	Prune bool
+	// Network limits it to one network, which is the only one that is looked at on either side; empty: all, and what
+	// there is of elastic addresses.
+	Network string
+	Now     time.Time // what is over by then is passed over
+}
+
+// Change is one thing that is otherwise in the document than in the plan.
+type Change struct {
+	Sign    string `json:"sign"` // + - ~
+	Kind    string `json:"kind"` // such as network, subnet, pool, reservation
+	Name    string `json:"name"` // how it is called: a name, prefix, range, owner or address; of a static band empty
+	Network string `json:"network,omitempty"`
+	Field   string `json:"field,omitempty"` // what of it; empty: it as a whole, or what it is by, such as its address
+	Was     string `json:"was,omitempty"`
+	Is      string `json:"is,omitempty"`
+	Line    int    `json:"line,omitempty"` // of the document
+}
+
+// String is the change in a line: "~ reservation mail of front: 192.0.2.20 -> 192.0.2.21".
+func (c Change) String() string {
+	var b strings.Builder
+	b.WriteString(c.Sign + " " + c.Kind)
+	if c.Name != "" {
+		b.WriteString(" " + c.Name)
+	}
+	if c.Network != "" {
+		b.WriteString(" of " + c.Network)
+	}
+	if c.Field != "" {
+		b.WriteString(", " + c.Field)
+	}
+	switch {
+	case c.Sign == "~":
+		b.WriteString(": " + cmp.Or(c.Was, "none") + " -> " + cmp.Or(c.Is, "none"))
+	case c.Was+c.Is != "":
+		b.WriteString(": " + c.Was + c.Is)
+	}
+	return b.String()
+}
+
+// Edit is one edit with the line of the document that it comes of.
+type Edit struct {
+	ipam.Edit
+	Line int // 0: of nothing in the document
+}
+
+// Difference is what is otherwise, and what makes it the same.
+type Difference struct {
+	Changes []Change
+	Parts   []Part // in order
+}
+
+// Part is edits that belong together, those of one network for one: none of another part comes between them.
+type Part struct {
+	Space string // of the network; empty: of elastic addresses
+	Edits []Edit
+}
+
+// Transactions are the edits in parts of at most so many, in order, as few as there can be. Where one holds what
+// belongs together, that is in one. Apart says that none spans spaces, which a host that shares a store with others
+// may have in two stores; the space of one is that of its edits then, and else that of the first of them.
+func (d *Difference) Transactions(most int, apart bool) (all []Part) {
+	var one Part
+	for _, part := range d.Parts {
+		if len(one.Edits) > 0 && (apart && one.Space != part.Space || len(one.Edits)+len(part.Edits) > most) {
+			all, one = append(all, one), Part{}
+		}
+		if len(one.Edits) == 0 {
+			one.Space = part.Space
+		}
+		one.Edits = append(one.Edits, part.Edits...)
+		for len(one.Edits) > most {
+			all = append(all, Part{one.Space, one.Edits[:most:most]})
+			one.Edits = one.Edits[most:]
+		}
+	}
+	if len(one.Edits) > 0 {
+		all = append(all, one)
+	}
+	return all
+}
+
+// Plans holds a document against the plan that there is. What the document says that no edit can make is an
+// *ipam.PlanError, with the line of each thing.
+func Plans(document, now *ipam.Plan, opt Options) (*Difference, error) {
+	c := &comparison{opt: opt}
+	wanted, there := c.document(document, now), flatten(now.Networks)
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	c.elasticGoes(document.Elastic, now.Elastic)
+	c.networksGo(wanted, there)
+	for _, n := range c.sorted(wanted, there) {
+		is := there[n.fields.Name]
+		if is == nil {
+			is = c.newNetwork(n)
+		} else {
+			c.network(n, is)
+		}
+		space := cmp.Or(is.fields.Space, n.fields.Space, ipam.LocalSpace)
+		c.gateways(n, is)
+		c.subnets(n, is)
+		c.ranges(n, is)
+		c.owned(n, is)
+		c.end(space)
+	}
+	c.elasticComes(document.Elastic, now.Elastic)
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	return &c.Difference, nil
+}
+
+// sorted are the networks of the document in its order, but those of which a subnet goes first: what one gives up
+// another may be given.
+func (c *comparison) sorted(wanted, there map[string]*network) []*network {
+	var all []*network
+	for _, n := range wanted {
+		all = append(all, n)
+	}
+	gives := func(n *network) int {
+		if is := there[n.fields.Name]; is != nil && c.opt.Prune {
+			for i := range is.subnets {
+				if !slices.ContainsFunc(n.subnets, func(sub ipam.PlannedSubnet) bool {
+					return sub.CIDR.Overlaps(is.subnets[i].CIDR)
+				}) {
+					return 0
+				}
+			}
+		}
+		return 1
+	}
+	slices.SortFunc(all, func(a, b *network) int {
+		return cmp.Or(cmp.Compare(gives(a), gives(b)), cmp.Compare(a.at, b.at))
+	})
+	return all
+}

@@ -1,0 +1,285 @@
+package compare
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// networksGo has the networks that the document does not name go, where such things go.
+func (c *comparison) networksGo(wanted, there map[string]*network) {
+	if !c.opt.Prune {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(there)) {
+		if wanted[name] != nil || c.opt.Network != "" && c.opt.Network != name {
+			continue
+		}
+		c.found(Change{Sign: "-", Kind: "network", Name: name})
+		released := map[string]bool{}
+		for _, a := range there[name].addresses {
+			if !released[a.Owner] {
+				c.edit(goes, 0, &ipam.ReleaseAddress{Network: name, Owner: a.Owner})
+			}
+			released[a.Owner] = true
+		}
+		c.edit(goes, 0, &ipam.RemoveNetwork{Network: name, Force: true})
+		c.end(cmp.Or(there[name].fields.Space, ipam.LocalSpace))
+	}
+}
+
+// newNetwork is one that the document has alone; what is compared with it is empty.
+func (c *comparison) newNetwork(n *network) *network {
+	f := &n.fields
+	c.found(Change{Sign: "+", Kind: "network", Name: f.Name, Line: f.Line})
+	c.edit(goes, f.Line, &ipam.CreateNetwork{Name: f.Name, Space: f.Space, Tags: f.Tags, MACPrefix: f.MACPrefix,
+		Links: f.Links, Sticky: f.Sticky, Quarantine: f.Quarantine, Headroom: f.Headroom, Type: f.Type,
+		Probe: f.Probe, OwnerRules: f.OwnerRules})
+	if f.Elastic != "" && f.Elastic != ipam.ElasticOff.String() {
+		c.edit(last, f.Line, &ipam.ModifyNetwork{Network: f.Name, Elastic: &f.Elastic})
+	}
+	return &network{fields: ipam.PlannedNetwork{Name: f.Name}, fresh: true}
+}
+
+// network finds what is otherwise of a network as a whole.
+func (c *comparison) network(n, is *network) {
+	f, was := &n.fields, &is.fields
+	of := Change{Kind: "network", Name: f.Name, Line: f.Line}
+	if f.Space != "" && f.Space != cmp.Or(was.Space, ipam.LocalSpace) {
+		c.Add(f.Line, "network %s is in the space %s and not in %s, and no network moves to another; name another "+
+			"network, or remove this one first", f.Name, cmp.Or(was.Space, ipam.LocalSpace), f.Space)
+	}
+	manual := ipam.Manual.String()
+	if wanted := cmp.Or(f.Type, manual); (f.Type != "" || c.opt.Prune) && wanted != cmp.Or(was.Type, manual) {
+		c.Add(f.Line, "network %s is of the type %s and not %s, and the type of a network stays; name another "+
+			"network, or remove this one first", f.Name, cmp.Or(was.Type, manual), wanted)
+	}
+	e := &ipam.ModifyNetwork{Network: f.Name}
+	edited := c.tags(of, e, f.Tags, was.Tags)
+	edited = c.links(of, e, f.Links, was.Links) || edited
+	edited = c.rules(of, e, f.OwnerRules, was.OwnerRules) || edited
+	if c.field(of, "mac_prefix", was.MACPrefix, strings.ToLower(f.MACPrefix)) {
+		e.MACPrefix, edited = &f.MACPrefix, true
+	}
+	if c.setting(of, "sticky", strconv.FormatBool(isSticky(was.Sticky)), strconv.FormatBool(isSticky(f.Sticky)),
+		f.Sticky != nil) {
+		sticky := isSticky(f.Sticky)
+		e.Sticky, edited = &sticky, true
+	}
+	if c.setting(of, "quarantine", durationText(was.Quarantine), durationText(f.Quarantine),
+		f.Quarantine != nil) {
+		wanted := ipam.Duration(quarantine(f.Quarantine))
+		e.Quarantine, edited = &wanted, true
+	}
+	if c.setting(of, "headroom", strconv.Itoa(was.Headroom), strconv.Itoa(f.Headroom), f.Headroom != 0) {
+		e.Headroom, edited = &f.Headroom, true
+	}
+	if c.setting(of, "probe", cmp.Or(was.Probe, none), cmp.Or(f.Probe, none), f.Probe != "") {
+		e.Probe, edited = &f.Probe, true
+	}
+	if edited {
+		c.edit(changes, f.Line, e)
+	}
+	off := ipam.ElasticOff.String()
+	if c.setting(of, "elastic", cmp.Or(was.Elastic, off), cmp.Or(f.Elastic, off), f.Elastic != "") {
+		wanted := cmp.Or(f.Elastic, off)
+		c.edit(last, f.Line, &ipam.ModifyNetwork{Network: f.Name, Elastic: &wanted})
+	}
+}
+
+// none is a setting that is not there, as people write it.
+const none = "none"
+
+// setting is field of what has a value where nothing is said.
+func (c *comparison) setting(of Change, name, was, is string, said bool) bool {
+	return (said || c.opt.Prune) && c.field(of, name, was, is)
+}
+
+func isSticky(said *bool) bool { return said == nil || *said }
+
+// durationText is how a document writes it: 10m, not 10m0s.
+func durationText(said *ipam.Duration) string {
+	text := quarantine(said).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+func quarantine(said *ipam.Duration) time.Duration {
+	if said == nil {
+		return 0
+	}
+	return time.Duration(*said)
+}
+
+func (c *comparison) tags(of Change, e *ipam.ModifyNetwork, tags, was map[string]string) (edited bool) {
+	e.Tags = map[string]*string{}
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		value := tags[key]
+		if old, there := was[key]; there && old == value {
+			continue
+		}
+		one := of
+		one.Sign, one.Field, one.Was, one.Is = "~", "tag "+key, was[key], value
+		c.found(one)
+		e.Tags[key] = &value
+	}
+	for _, key := range slices.Sorted(maps.Keys(was)) {
+		if _, stays := tags[key]; stays || !c.opt.Prune {
+			continue
+		}
+		one := of
+		one.Sign, one.Field, one.Was = "~", "tag "+key, was[key]
+		c.found(one)
+		e.Tags[key] = nil
+	}
+	return len(e.Tags) > 0
+}
+
+func (c *comparison) links(of Change, e *ipam.ModifyNetwork, links, was []ipam.Link) (edited bool) {
+	text := func(all []ipam.Link, host string) string {
+		i := slices.IndexFunc(all, func(l ipam.Link) bool { return l.Host == host })
+		if i < 0 {
+			return ""
+		}
+		return all[i].Mode + " " + all[i].Link
+	}
+	for _, l := range links {
+		if c.field(of, "link of "+l.Host, text(was, l.Host), text(links, l.Host)) {
+			e.Links = append(e.Links, l)
+		}
+	}
+	for _, l := range was {
+		if text(links, l.Host) == "" && c.field(of, "link of "+l.Host, text(was, l.Host), "") {
+			e.Links = append(e.Links, ipam.Link{Host: l.Host})
+		}
+	}
+	return len(e.Links) > 0
+}
+
+// rules are in an order, in which they are tried. Those that stay without being named stay where they are, unless the
+// order of the others changes: then they come after these.
+func (c *comparison) rules(of Change, e *ipam.ModifyNetwork, rules, was []ipam.OwnerRule) (edited bool) {
+	named := func(r ipam.OwnerRule) bool {
+		return slices.ContainsFunc(rules, func(other ipam.OwnerRule) bool { return other.Pattern == r.Pattern })
+	}
+	rest := slices.DeleteFunc(slices.Clone(was), named)
+	kept := slices.DeleteFunc(slices.Clone(was), func(r ipam.OwnerRule) bool { return !named(r) })
+	if slices.Equal(kept, rules) && (len(rest) == 0 || !c.opt.Prune) {
+		return false
+	}
+	wanted := slices.Clone(rules)
+	if !c.opt.Prune {
+		wanted = append(wanted, rest...)
+	}
+	of.Sign, of.Field, of.Was, of.Is = "~", "owner_rules", ruleText(was), ruleText(wanted)
+	c.found(of)
+	for _, r := range was {
+		e.OwnerRules = append(e.OwnerRules, ipam.OwnerRule{Pattern: r.Pattern})
+	}
+	e.OwnerRules = append(e.OwnerRules, wanted...)
+	return true
+}
+
+func ruleText(all []ipam.OwnerRule) string {
+	var parts []string
+	for _, r := range all {
+		parts = append(parts, r.String())
+	}
+	return strings.Join(parts, ";")
+}
+
+// subnets finds what is otherwise of the subnets. One is the one of its prefix, else of its name, else the only one
+// that it lies over: so that a prefix can change.
+func (c *comparison) subnets(n, is *network) {
+	matched := map[netip.Prefix]bool{} // of those that are there
+	pairs := make([]*ipam.PlannedSubnet, len(n.subnets))
+	for _, same := range []func(a, b *ipam.PlannedSubnet) bool{
+		func(a, b *ipam.PlannedSubnet) bool { return a.CIDR == b.CIDR },
+		func(a, b *ipam.PlannedSubnet) bool { return a.Name != "" && a.Name == b.Name },
+		func(a, b *ipam.PlannedSubnet) bool { return a.CIDR.Overlaps(b.CIDR) },
+	} {
+		for i := range n.subnets {
+			for j := range is.subnets {
+				if pairs[i] == nil && !matched[is.subnets[j].CIDR] && same(&n.subnets[i], &is.subnets[j]) {
+					pairs[i] = &is.subnets[j]
+					matched[is.subnets[j].CIDR] = true
+				}
+			}
+		}
+	}
+	name := n.fields.Name
+	for i := range is.subnets {
+		if old := &is.subnets[i]; c.opt.Prune && !matched[old.CIDR] {
+			c.found(Change{Sign: "-", Kind: "subnet", Name: old.CIDR.String(), Network: name})
+			c.edit(changes, 0, &ipam.RemoveSubnet{Network: name, Subnet: old.CIDR.String()})
+		}
+	}
+	for i := range n.subnets {
+		sub := &n.subnets[i]
+		if pairs[i] == nil {
+			c.found(Change{Sign: "+", Kind: "subnet", Name: sub.CIDR.String(), Network: name, Line: sub.Line})
+			c.edit(subnets, sub.Line, &ipam.AddSubnet{Network: name, SubnetSpec: *sub.Spec()})
+			continue
+		}
+		c.subnet(name, sub, pairs[i])
+	}
+}
+
+func (c *comparison) subnet(network string, sub, was *ipam.PlannedSubnet) {
+	of := Change{Kind: "subnet", Name: was.CIDR.String(), Network: network, Line: sub.Line}
+	e := &ipam.ModifySubnet{Network: network, Subnet: was.CIDR.String()}
+	edited := false
+	if c.field(of, "cidr", was.CIDR.String(), sub.CIDR.String()) {
+		e.CIDR, edited = &sub.CIDR, true
+	}
+	if c.field(of, "name", was.Name, sub.Name) {
+		e.Name, edited = &sub.Name, true
+	}
+	if c.field(of, "gateway", addrText(was.Gateway), addrText(sub.Gateway)) {
+		e.Gateway, edited = &sub.Gateway, true
+	}
+	note := was.GatewayNote
+	if !sub.Gateway.IsValid() && c.opt.Prune {
+		note = sub.GatewayNote // it goes with its gateway
+	}
+	if c.field(of, "gateway_note", note, sub.GatewayNote) || e.Gateway != nil && e.Gateway.IsValid() && note != "" {
+		kept := cmp.Or(sub.GatewayNote, note) // what nobody has taken back is said of the gateway, whichever it is
+		if c.opt.Prune {
+			kept = sub.GatewayNote
+		}
+		e.GatewayNote, edited = &kept, true
+	}
+	if c.setting(of, "dhcp", strconv.FormatBool(was.DHCP), strconv.FormatBool(sub.DHCP), sub.DHCP) {
+		e.DHCP, edited = &sub.DHCP, true
+	}
+	if c.field(of, "note", was.Note, sub.Note) {
+		e.Note, edited = &sub.Note, true
+	}
+	if c.field(of, "dhcp_parent", was.DHCPParent, sub.DHCPParent) {
+		e.DHCPParent, edited = &sub.DHCPParent, true
+	}
+	if sub.FromDHCP() && c.field(of, "dhcp_id", was.DHCPID.String(), sub.DHCPID.String()) {
+		e.DHCPID, edited = &sub.DHCPID, true
+	}
+	if edited {
+		c.edit(subnets, sub.Line, e)
+	}
+}
+
+func addrText(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}

@@ -1,0 +1,379 @@
+package compare
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// owned finds what is otherwise of what owners have in a network: what is reserved for them, and what was taken for
+// what is no container. An owner has a slot for each address, and what is in a slot may move.
+func (c *comparison) owned(n, is *network) {
+	c.unexcluded(n, is)
+	wanted, was := map[string][]ipam.PlannedReservation{}, map[string][]ipam.PlannedReservation{}
+	for _, r := range n.reservations {
+		if !r.Until.IsZero() && !r.Until.After(c.opt.Now) {
+			continue
+		}
+		if !r.Address.IsValid() && !isDynamic(n, is) {
+			c.Add(r.Line, "the reservation of %s has no address, which only a network of the type dynamic leaves to "+
+				"others", r.Owner)
+			continue
+		}
+		r.Terms = r.Stored()
+		wanted[ipam.CanonicalOwner(r.Owner)] = append(wanted[ipam.CanonicalOwner(r.Owner)], r)
+	}
+	for _, r := range is.reservations {
+		was[r.Owner] = append(was[r.Owner], r)
+	}
+	now, next := holders(was), holders(wanted)
+	for _, name := range c.owners(wanted, was) {
+		c.reservations(&owner{c: c, kind: "reservation", network: n.fields.Name, name: name, subnets: is.subnets, now: now,
+			next: next}, wanted[name], was[name])
+	}
+	wanted, was = map[string][]ipam.PlannedReservation{}, map[string][]ipam.PlannedReservation{}
+	for i := range n.addresses {
+		name := ipam.CanonicalOwner(n.addresses[i].Owner)
+		wanted[name] = append(wanted[name], n.addresses[i].Reserved())
+	}
+	for i := range is.addresses {
+		was[is.addresses[i].Owner] = append(was[is.addresses[i].Owner], is.addresses[i].Reserved())
+	}
+	for _, name := range c.owners(wanted, was) {
+		c.addresses(&owner{c: c, kind: "address", network: n.fields.Name, name: name, subnets: is.subnets},
+			wanted[name], was[name])
+	}
+}
+
+func isDynamic(n, is *network) bool {
+	kind := cmp.Or(is.fields.Type, n.fields.Type)
+	return kind == ipam.Dynamic.String()
+}
+
+// owners are those of which something may be otherwise, by name.
+func (c *comparison) owners(wanted, was map[string][]ipam.PlannedReservation) []string {
+	all := slices.Collect(maps.Keys(wanted))
+	if c.opt.Prune {
+		for name := range was {
+			if wanted[name] == nil {
+				all = append(all, name)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// unexcluded takes exclusions away, until the rest is there, in which something comes to be reserved: so nothing is
+// reserved by force, which would go over who holds it, too.
+func (c *comparison) unexcluded(n, is *network) {
+	had := map[netip.Addr]string{}
+	for _, r := range is.reservations {
+		had[r.Address] = r.Owner
+	}
+	for _, x := range is.exclusions {
+		r := x.Range
+		in := slices.ContainsFunc(n.reservations, func(one ipam.PlannedReservation) bool {
+			return one.Address.IsValid() && r.Contains(one.Address) &&
+				had[one.Address] != ipam.CanonicalOwner(one.Owner)
+		})
+		ends := slices.ContainsFunc(c.draft[goes], func(e Edit) bool {
+			gone, is := e.Edit.(*ipam.RemoveExclusion)
+			return is && gone.Range == r
+		})
+		if in && !ends {
+			c.edit(goes, 0, &ipam.RemoveExclusion{Network: n.fields.Name, Range: r})
+			c.edit(excluded, 0, &ipam.AddExclusion{Network: n.fields.Name, Range: r, Note: x.Note})
+		}
+	}
+}
+
+// owner is one that is compared.
+type owner struct {
+	c             *comparison
+	kind          string
+	network, name string
+	subnets       []ipam.PlannedSubnet  // that there are
+	now, next     map[netip.Addr]string // whom addresses are reserved for, and are to be
+}
+
+// holders are whom addresses are reserved for.
+func holders(all map[string][]ipam.PlannedReservation) map[netip.Addr]string {
+	of := map[netip.Addr]string{}
+	for name, addresses := range all {
+		for _, r := range addresses {
+			if r.Address.IsValid() {
+				of[r.Address] = name
+			}
+		}
+	}
+	return of
+}
+
+// slot is a place of an owner.
+type slot struct{ nic, number int }
+
+func slotOf(r *ipam.PlannedReservation) slot { return slot{r.Interface, r.Slot} }
+
+func (s slot) compare(t slot) int {
+	return cmp.Or(cmp.Compare(s.nic, t.nic), cmp.Compare(s.number, t.number))
+}
+
+// held is what an owner has: by slot, and what was replaced.
+type held struct {
+	at       map[slot]ipam.PlannedReservation
+	replaced []ipam.PlannedReservation
+	alone    *ipam.PlannedReservation // in a dynamic network: no address at all
+}
+
+func (h *held) slots() []slot { return slices.SortedFunc(maps.Keys(h.at), slot.compare) }
+
+func heldOf(all []ipam.PlannedReservation) *held {
+	h := &held{at: map[slot]ipam.PlannedReservation{}}
+	for i, r := range all {
+		switch {
+		case !r.Address.IsValid():
+			h.alone = &all[i]
+		case r.Replaced:
+			h.replaced = append(h.replaced, r)
+		default:
+			h.at[slotOf(&r)] = r
+		}
+	}
+	return h
+}
+
+// wants is what an owner is to have: what the document says, each in its slot, and beside it what stays.
+func (o *owner) wants(all []ipam.PlannedReservation, was *held) *held {
+	h := &held{at: map[slot]ipam.PlannedReservation{}}
+	var unplaced []ipam.PlannedReservation
+	for i, r := range all {
+		switch {
+		case !r.Address.IsValid():
+			h.alone = &all[i]
+		case r.Unplaced:
+			unplaced = append(unplaced, r)
+		default:
+			o.put(h, slotOf(&r), r)
+		}
+	}
+	for _, find := range []func(ipam.PlannedReservation) (slot, bool){
+		func(r ipam.PlannedReservation) (slot, bool) { return o.sameAddress(h, was, r) },
+		func(r ipam.PlannedReservation) (slot, bool) { return o.sameSubnet(h, was, r) },
+		func(r ipam.PlannedReservation) (slot, bool) { return o.nextFree(h, was, r), true },
+	} {
+		unplaced = slices.DeleteFunc(unplaced, func(r ipam.PlannedReservation) bool {
+			at, found := find(r)
+			if found {
+				r.Interface, r.Slot, r.Unplaced = at.nic, at.number, false
+				o.put(h, at, r)
+			}
+			return found
+		})
+	}
+	o.keep(h, was)
+	return h
+}
+
+// put gives an address its slot; of those that were replaced a slot may have had several.
+func (o *owner) put(h *held, at slot, r ipam.PlannedReservation) {
+	if r.Replaced {
+		h.replaced = append(h.replaced, r)
+		return
+	}
+	if other, taken := h.at[at]; taken {
+		o.c.Add(r.Line, "%s is to have %s and %s, both as %d:ip%d; say another slot of one", o.name, other.Address,
+			r.Address, at.nic, at.number)
+	}
+	h.at[at] = r
+}
+
+// sameAddress is the slot in which the owner has the address.
+func (o *owner) sameAddress(h, was *held, r ipam.PlannedReservation) (slot, bool) {
+	for _, at := range was.slots() {
+		if _, taken := h.at[at]; !taken && was.at[at].Address == r.Address {
+			return at, true
+		}
+	}
+	for i := range was.replaced {
+		if r.Replaced && was.replaced[i].Address == r.Address {
+			return slotOf(&was.replaced[i]), true
+		}
+	}
+	return slot{}, false
+}
+
+// sameSubnet is the first slot of which the address is in the same subnet, or else of the same family: it has moved.
+func (o *owner) sameSubnet(h, was *held, r ipam.PlannedReservation) (slot, bool) {
+	place := func(a netip.Addr) netip.Prefix {
+		for i := range o.subnets {
+			if o.subnets[i].CIDR.Contains(a) {
+				return o.subnets[i].CIDR
+			}
+		}
+		return netip.Prefix{}
+	}
+	for _, like := range []func(a netip.Addr) bool{
+		func(a netip.Addr) bool { return place(a).IsValid() && place(a) == place(r.Address) },
+		func(a netip.Addr) bool { return a.Is4() == r.Address.Is4() },
+	} {
+		for _, at := range was.slots() {
+			if _, taken := h.at[at]; !taken && like(was.at[at].Address) {
+				return at, true
+			}
+		}
+	}
+	return slot{}, false
+}
+
+// nextFree is the next slot of the first interface in which nothing is, nor stays.
+func (o *owner) nextFree(h, was *held, r ipam.PlannedReservation) slot {
+	for number := 0; ; number++ {
+		at := slot{0, number}
+		_, taken := h.at[at]
+		_, stays := was.at[at]
+		if !taken && (o.c.opt.Prune || !stays) || r.Replaced {
+			return at
+		}
+	}
+}
+
+// keep adds what stays although the document does not name it, and what it does not say of what it names.
+func (o *owner) keep(h, was *held) {
+	if o.c.opt.Prune {
+		return
+	}
+	named := func(a netip.Addr) bool {
+		return slices.ContainsFunc(h.replaced, func(r ipam.PlannedReservation) bool { return r.Address == a }) ||
+			slices.ContainsFunc(slices.Collect(maps.Values(h.at)),
+				func(r ipam.PlannedReservation) bool { return r.Address == a })
+	}
+	for at, old := range was.at {
+		r, there := h.at[at]
+		if !there && !named(old.Address) {
+			h.at[at] = old
+		}
+		if there {
+			h.at[at] = inherit(r, old)
+		}
+	}
+	for _, old := range was.replaced {
+		i := slices.IndexFunc(h.replaced, func(r ipam.PlannedReservation) bool { return r.Address == old.Address })
+		switch {
+		case i >= 0:
+			h.replaced[i] = inherit(h.replaced[i], old)
+		case !named(old.Address):
+			h.replaced = append(h.replaced, old)
+		}
+	}
+	if h.alone != nil && was.alone != nil {
+		merged := inherit(*h.alone, *was.alone)
+		h.alone = &merged
+	}
+	if h.alone != nil && len(h.at) > 0 {
+		h.alone = nil // it has an address, which the document leaves open
+	}
+}
+
+// inherit is what a document says with what it does not say.
+func inherit(r, old ipam.PlannedReservation) ipam.PlannedReservation {
+	r.Note = cmp.Or(r.Note, old.Note)
+	if r.Until.IsZero() {
+		r.Until = old.Until
+	}
+	r.Automatic = r.Automatic || old.Automatic
+	return r
+}
+
+func termsText(r *ipam.PlannedReservation) string {
+	until := ""
+	if !r.Until.IsZero() {
+		until = r.Until.UTC().Format(time.RFC3339Nano)
+	}
+	return strconv.FormatBool(r.Automatic) + " " + until + " " + r.Note
+}
+
+// lines notes what is otherwise of an owner, by slot.
+func (o *owner) lines(h, was *held) {
+	of := Change{Kind: o.kind, Name: o.name, Network: o.network}
+	slots := slices.Concat(h.slots(), was.slots())
+	slices.SortFunc(slots, slot.compare)
+	for _, at := range slices.Compact(slots) {
+		r, wanted := h.at[at]
+		old, there := was.at[at]
+		of.Line = r.Line
+		switch {
+		case !wanted:
+			o.c.found(Change{Sign: "-", Kind: o.kind, Name: o.name, Network: o.network, Was: old.Address.String()})
+		case !there:
+			o.c.found(Change{Sign: "+", Kind: o.kind, Name: o.name, Network: o.network, Is: r.Address.String(),
+				Line: r.Line})
+		default:
+			if old.Address != r.Address {
+				o.c.found(Change{Sign: "~", Kind: o.kind, Name: o.name, Network: o.network, Line: r.Line,
+					Was: old.Address.String(), Is: r.Address.String()})
+			}
+			o.termLines(of, &r, &old)
+		}
+	}
+	o.replacedLines(of, h, was)
+	switch {
+	case h.alone != nil && was.alone != nil:
+		of.Line = h.alone.Line
+		o.termLines(of, h.alone, was.alone)
+	case h.alone != nil:
+		o.c.found(Change{Sign: "+", Kind: o.kind, Name: o.name, Network: o.network, Line: h.alone.Line})
+	case was.alone != nil && len(h.at) == 0:
+		o.c.found(Change{Sign: "-", Kind: o.kind, Name: o.name, Network: o.network})
+	}
+}
+
+// termLines notes what is otherwise of what is said of an address. What stays unsaid was filled in before.
+func (o *owner) termLines(of Change, r, old *ipam.PlannedReservation) {
+	of.Sign = "~"
+	tell := func(field, was, is string) {
+		if was != is {
+			of.Field, of.Was, of.Is = field, was, is
+			o.c.found(of)
+		}
+	}
+	end := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.UTC().Format(time.RFC3339Nano)
+	}
+	tell("automatic", strconv.FormatBool(old.Automatic), strconv.FormatBool(r.Automatic))
+	tell("until", end(old.Until), end(r.Until))
+	tell("note", old.Note, r.Note)
+}
+
+func (o *owner) replacedLines(of Change, h, was *held) {
+	find := func(in []ipam.PlannedReservation, a netip.Addr) *ipam.PlannedReservation {
+		if i := slices.IndexFunc(in, func(r ipam.PlannedReservation) bool { return r.Address == a }); i >= 0 {
+			return &in[i]
+		}
+		return nil
+	}
+	for i := range h.replaced {
+		r := &h.replaced[i]
+		of.Line = r.Line
+		if old := find(was.replaced, r.Address); old != nil {
+			o.termLines(of, r, old)
+			continue
+		}
+		o.c.found(Change{Sign: "+", Kind: o.kind, Name: o.name, Network: o.network, Line: r.Line,
+			Is: r.Address.String() + " (replaced)"})
+	}
+	for i := range was.replaced {
+		if old := &was.replaced[i]; find(h.replaced, old.Address) == nil {
+			o.c.found(Change{Sign: "-", Kind: o.kind, Name: o.name, Network: o.network,
+				Was: old.Address.String() + " (replaced)"})
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package compare
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"berth/internal/ipam"
+)
+
+// reservations makes what is reserved for an owner what it is to be. What it has moves in its place (BO-13), and what
+// it had there ends behind that. Where it gives an address to another owner, or is given another's, all that it has
+// ends first and is reserved anew in the same part: so owners can change places, and who holds an address is in the
+// way.
+func (c *comparison) reservations(o *owner, wanted, there []ipam.PlannedReservation) {
+	was := heldOf(there)
+	h := o.wants(wanted, was)
+	o.lines(h, was)
+	switch {
+	case len(h.at)+len(h.replaced) == 0 && h.alone == nil:
+		c.edit(goes, 0, &ipam.RemoveReservation{Network: o.network, Owner: o.name})
+	case h.alone != nil && (was.alone == nil || endsEarlier(h.alone, was.alone)):
+		if len(there) > 0 {
+			c.edit(goes, h.alone.Line, &ipam.RemoveReservation{Network: o.network, Owner: o.name})
+		}
+		c.edit(owned, h.alone.Line, o.reservation(h.alone))
+	case h.alone != nil:
+		if termsText(h.alone) != termsText(was.alone) {
+			c.edit(owned, h.alone.Line, o.reservation(h.alone))
+		}
+	case len(was.replaced)+len(h.replaced) == 0 && o.first(h, was):
+		c.edit(goes, lineOf(h), &ipam.RemoveReservation{Network: o.network, Owner: o.name})
+		o.fill(h, &held{})
+	default:
+		o.inPlace(h, was)
+	}
+}
+
+// first tells whether what an owner has must end before it is reserved anew.
+func (o *owner) first(h, was *held) bool {
+	for at, r := range h.at {
+		old, there := was.at[at]
+		if there && endsEarlier(&r, &old) {
+			return true
+		}
+		if now := o.now[r.Address]; now != "" && now != o.name && len(was.at) > 0 {
+			return true
+		}
+	}
+	for _, old := range was.at {
+		if next := o.next[old.Address]; next != "" && next != o.name {
+			return true
+		}
+	}
+	return false
+}
+
+// endsEarlier tells whether an end is taken away, which no edit does.
+func endsEarlier(r, old *ipam.PlannedReservation) bool {
+	return r.Until.IsZero() && !old.Until.IsZero()
+}
+
+// inPlace moves what moves, and ends then what the owner is to have no more.
+func (o *owner) inPlace(h, was *held) {
+	kept := func(a netip.Addr) bool {
+		return slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(h.at)), h.replaced),
+			func(r ipam.PlannedReservation) bool { return r.Address == a })
+	}
+	o.stayReplaced(h, was)
+	for _, old := range was.replaced {
+		if !kept(old.Address) {
+			o.c.edit(goes, 0, &ipam.RemoveReservation{Network: o.network, Owner: o.name, Address: old.Address})
+		}
+	}
+	when := goes
+	if o.fill(h, was) {
+		when = owned
+	}
+	for _, at := range slices.Backward(was.slots()) {
+		if old := was.at[at]; !kept(old.Address) {
+			o.c.edit(when, 0, &ipam.RemoveReservation{Network: o.network, Owner: o.name, Address: old.Address})
+		}
+	}
+}
+
+// stayReplaced refuses what no edit can make of an address that was replaced: it ends, or stays as it is.
+func (o *owner) stayReplaced(h, was *held) {
+	for _, r := range h.replaced {
+		i := slices.IndexFunc(was.replaced, func(old ipam.PlannedReservation) bool { return old.Address == r.Address })
+		_, instead := h.at[slotOf(&r)]
+		switch {
+		case i < 0:
+			o.c.Add(r.Line, "%s is no address that was replaced for %s, and comes to be one only by an address in its "+
+				"place; leave it out", r.Address, o.name)
+		case termsText(&r) != termsText(&was.replaced[i]):
+			o.c.Add(r.Line, "%s was replaced for %s, and what is said of it stays until %s runs with the other address; "+
+				"write it as it was, or leave it out", r.Address, o.name, o.name)
+		case !instead:
+			o.c.Add(r.Line, "%s was replaced for %s, which is to have no other address in its place; leave out that it is "+
+				"replaced, or the line", r.Address, o.name)
+		}
+	}
+	for at, r := range h.at {
+		if old, there := was.at[at]; there && endsEarlier(&r, &old) {
+			o.c.Add(r.Line, "%s ends %s, and has addresses that were replaced, so that its end cannot be taken away; give "+
+				"it a later one", o.name, old.Until)
+		}
+	}
+}
+
+// fill reserves what is otherwise, and tells whether there is anything. An edit says the addresses of an interface
+// from the first on (GA-24), and the same of all of them: so it goes from the last one that is otherwise to those
+// before it, of which another thing is said.
+func (o *owner) fill(h, was *held) bool {
+	slots := h.slots()
+	said := ""
+	for i := len(slots) - 1; i >= 0; i-- {
+		r := h.at[slots[i]]
+		old, there := was.at[slots[i]]
+		terms := termsText(&r)
+		if said == "" && there && old.Address == r.Address && terms == termsText(&old) || said == terms {
+			continue
+		}
+		said = terms
+		e := o.reservation(&r)
+		e.Number = slots[i].nic
+		for _, at := range slots[:i+1] {
+			one := h.at[at]
+			e.Wishes = append(e.Wishes, ipam.Wish{Slot: at.number, Address: one.Address})
+			e.Force = e.Force || one.Force
+			if endsEarlier(&one, &r) {
+				o.c.Add(r.Line, "%s of %s is to end %s, and %s before it is not; say one end of all addresses of an owner",
+					r.Address, o.name, r.Until, one.Address)
+			}
+		}
+		o.c.edit(owned, r.Line, e)
+	}
+	return said != ""
+}
+
+// lineOf is the first line of what an owner is to have.
+func lineOf(h *held) (line int) {
+	for _, r := range h.at {
+		if r.Line > 0 && (line == 0 || r.Line < line) {
+			line = r.Line
+		}
+	}
+	return line
+}
+
+// reservation is the edit with the terms of r.
+func (o *owner) reservation(r *ipam.PlannedReservation) *ipam.AddReservation {
+	return &ipam.AddReservation{Network: o.network, Owner: o.name, Automatic: r.Automatic, Replace: true,
+		Force: r.Force, WantedTerms: ipam.WantedTerms{Note: &r.Note, Until: r.Until}}
+}
+
+// addresses makes what was taken for what is no container what it is to be. Where one moves all are given back first,
+// in the same part.
+func (c *comparison) addresses(o *owner, wanted, there []ipam.PlannedReservation) {
+	was := heldOf(there)
+	h := o.wants(wanted, was)
+	o.lines(h, was)
+	if !grown(h, was) {
+		c.edit(goes, lineOf(h), &ipam.ReleaseAddress{Network: o.network, Owner: o.name})
+		was = &held{}
+	}
+	slots := h.slots()
+	for i := len(slots) - 1; i >= 0; i-- {
+		r := h.at[slots[i]]
+		old, there := was.at[slots[i]]
+		if there && old.Note == r.Note {
+			continue
+		}
+		e := &ipam.TakeAddress{Network: o.network, Owner: o.name, Force: true, Note: &r.Note,
+			Interface: ipam.Interface{Number: slots[i].nic}}
+		for j, at := range slots[:i+1] {
+			if at.nic != slots[i].nic {
+				continue
+			}
+			one := h.at[at]
+			e.Interface.Wishes = append(e.Interface.Wishes, ipam.Wish{Slot: at.number, Address: one.Address})
+			if j < i && one.Note != r.Note {
+				delete(was.at, at) // it is said again
+			}
+		}
+		c.edit(owned, r.Line, e)
+	}
+}
+
+// grown tells whether all that there is stays where it is.
+func grown(h, was *held) bool {
+	for at, old := range was.at {
+		if r, stays := h.at[at]; !stays || r.Address != old.Address {
+			return false
+		}
+	}
+	return true
+}
