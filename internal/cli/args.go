@@ -34,21 +34,27 @@ func OneArg(what string) cobra.PositionalArgs {
 func Takes(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < len(names) {
-			return Usage(cmd, fmt.Errorf("%s is missing: %s %s", names[len(args)], cmd.CommandPath(),
-				strings.Join(names, " ")))
+			return Usage(cmd, fmt.Errorf("%s is missing: %s", names[len(args)], lineOf(cmd, names)))
 		}
 		if len(args) > len(names) {
-			return Usage(cmd, fmt.Errorf("%q is one argument too many: %s %s", args[len(names)], cmd.CommandPath(),
-				strings.Join(names, " ")))
+			return Usage(cmd, fmt.Errorf("%q is one argument too many: %s", args[len(names)], lineOf(cmd, names)))
 		}
 		for i, arg := range args {
 			if strings.TrimSpace(arg) == "" { // a script's variable that is not set
-				return Usage(cmd, fmt.Errorf("%s is empty: %s %s", names[i], cmd.CommandPath(),
-					strings.Join(names, " ")))
+				return Usage(cmd, fmt.Errorf("%s is empty: %s", names[i], lineOf(cmd, names)))
 			}
 		}
 		return nil
 	}
+}
+
+// lineOf is a command line with the arguments of a verb, and the flags that it needs.
+func lineOf(cmd *cobra.Command, names []string) string {
+	line := cmd.CommandPath() + " " + strings.Join(names, " ")
+	if i := strings.Index(cmd.Use, " --"); i >= 0 {
+		line += cmd.Use[i:]
+	}
+	return line
 }
 
 // TakesNetwork demands one argument, before which a network may be named.
@@ -114,17 +120,6 @@ func NeedsOwner(cmd *cobra.Command, owner string) error {
 		return Usage(cmd, errors.New("--owner is missing: it says whose the addresses are"))
 	}
 	return nil
-}
-
-// Since reads a time, or how long ago it was.
-func Since(text string, now time.Time) (time.Time, error) {
-	if d, err := time.ParseDuration(text); err == nil {
-		return now.Add(-d.Abs()), nil
-	}
-	if t, err := time.Parse(time.RFC3339, text); err == nil {
-		return t, nil
-	}
-	return time.Time{}, errors.New("must be a duration such as 2h, or a time such as 2026-01-31T08:00:00Z (RFC 3339)")
 }
 
 // ParseDuration reads how long.

@@ -39,13 +39,15 @@ func Words(all ...string) cobra.CompletionFunc {
 const completionTime = 2 * time.Second
 
 func (p *Program) CompleteSpaces(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return p.Complete(cmd, func(ctx context.Context, c *client.Client) (names []string, err error) {
-		all, err := c.Spaces(ctx)
-		for _, space := range all {
-			names = append(names, space.Name)
-		}
-		return names, err
-	})
+	return p.Complete(cmd, spaceNames)
+}
+
+func spaceNames(ctx context.Context, c *client.Client) (names []string, err error) {
+	all, err := c.Spaces(ctx)
+	for _, space := range all {
+		names = append(names, space.Name)
+	}
+	return names, err
 }
 
 // Complete asks the daemon for names. Where it does not answer there is nothing to complete with, and no error to show.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"berth/internal/admin/api"
 	"berth/internal/admin/client"
@@ -33,6 +32,10 @@ type Change struct {
 	Verb
 	// Edits are made out of flags and arguments; its error is wrong usage.
 	Edits func(cmd *cobra.Command, args []string) ([]ipam.Edit, error)
+	// Each is instead of Edits an edit for each place that the arguments name (Places); its error is wrong usage.
+	Each func(place Place) (ipam.Edit, error)
+	// PerArg is instead of Edits an edit for each argument; its error is wrong usage.
+	PerArg func(arg string) (ipam.Edit, error)
 	// Said is what it says when that is done; nil: its last argument.
 	Said func(ipam.Outcome) []string
 }
@@ -46,6 +49,9 @@ func (c Change) Command(p *Program) *cobra.Command {
 	cmd := c.Verb.Command(p)
 	flags.Flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if c.Each != nil || c.PerArg != nil {
+			return c.each(p, cmd, flags, args)
+		}
 		edits, err := c.Edits(cmd, args)
 		if err != nil {
 			return Usage(cmd, err)
@@ -62,6 +68,34 @@ func (c Change) Command(p *Program) *cobra.Command {
 		return e.Make(said, edits...)
 	}
 	return cmd
+}
+
+// each makes the edits of several places, each for itself, as docker does.
+func (c Change) each(p *Program, cmd *cobra.Command, flags EditFlags, args []string) error {
+	e, err := p.Editor(cmd, flags)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	edited := c.Each
+	var places []Place
+	if c.PerArg != nil {
+		edited = func(place Place) (ipam.Edit, error) { return c.PerArg(place.Thing) }
+		for _, arg := range args {
+			places = append(places, Place{Thing: arg})
+		}
+	} else if places, err = Places(cmd.Context(), e.Client, args); err != nil {
+		return err
+	}
+	var failed []error
+	for _, place := range places {
+		edit, err := edited(place)
+		if err != nil {
+			return Usage(cmd, err)
+		}
+		failed = append(failed, e.Make(Echo(place.Thing), edit))
+	}
+	return errors.Join(failed...)
 }
 
 // Editor makes edits and shows what they came to.
@@ -134,29 +168,25 @@ func SayAddresses(out ipam.Outcome) []string {
 // again without a change when the command is run again. A refusal ends with what where says of the edit.
 func EditInSteps(ctx context.Context, c *client.Client, opt client.EditOptions, edits []ipam.Edit,
 	where func(edit int) string) (all ipam.Outcome, err error) {
+	most := ipam.MaxEdits
+	if opt.DryRun {
+		most = ipam.MaxTried // what one of them takes, the others are to know
+	}
 	for done := 0; done < len(edits); {
-		step := edits[done:min(done+ipam.MaxEdits, len(edits))]
+		step := edits[done:min(done+most, len(edits))]
 		out, err := c.Edit(ctx, opt, step...)
 		if err != nil {
 			return all, located(err, done, where)
 		}
 		all.Results = append(all.Results, out.Results...)
 		all.Changes = append(all.Changes, out.Changes...)
+		for _, refused := range out.Refused {
+			refused.Index += done
+			all.Refused = append(all.Refused, refused)
+		}
 		done += len(step)
 	}
 	return all, nil
-}
-
-// HasElastic tells whether some owners have an elastic address, as far as the daemon can tell: who says nothing of them
-// needs them not.
-func HasElastic(ctx context.Context, c *client.Client, owns func(owner string) bool) bool {
-	all, err := c.Elastics(ctx, "")
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(all, func(one ipam.ElasticInfo) bool {
-		return one.Associated && one.Kind != ipam.KindSystem && owns(one.Instance)
-	})
 }
 
 // located says for which part of a file an edit was refused. Refusals begin with their code, so it comes last.

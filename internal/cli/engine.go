@@ -81,6 +81,21 @@ func (e *EngineFlags) MayLookHere(c *client.Client) bool {
 	return e.Host != NoDockerHost && !strings.Contains(c.Socket(), "://")
 }
 
+// OfDaemon finds the daemon whose engine is to be changed. It refuses to take the engine of this host for that of a
+// daemon elsewhere, unless an engine was named.
+func (e *EngineFlags) OfDaemon(ctx context.Context, p *Program, cmd *cobra.Command) (*client.Client, error) {
+	c, err := p.Find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if e.Given() || e.MayLookHere(c) {
+		return c, nil
+	}
+	c.Close()
+	return nil, Usage(cmd, errors.New("the daemon is asked over the network: say with --docker-host where the engine of "+
+		"its host is"))
+}
+
 // View reads the engine for a daemon.
 func (e *EngineFlags) View(ctx context.Context, c *client.Client) (*ipam.EngineView, error) {
 	engine, err := e.Open()

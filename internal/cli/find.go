@@ -2,13 +2,11 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"berth/internal/admin/api"
@@ -26,7 +24,7 @@ type places struct {
 const DefaultAdminSocket = "/run/berth/admin.sock"
 
 // AdminGroup is the group whose members may use it.
-const AdminGroup = "berth"
+const AdminGroup = api.AdminGroup
 
 func defaultPlaces() places {
 	return places{host: DefaultAdminSocket, plugins: "/run/docker/plugins/*/berth-admin.sock"}
@@ -97,8 +95,7 @@ func (pl places) search(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%d managed plugins answer; choose one with --admin-socket or BERTH_ADMIN_SOCKET: %s",
 			len(answering), strings.Join(answering, ", "))
 	case IsDenied(hostErr):
-		return "", fmt.Errorf("you may not use %s: run the command as root, or join the group %s and log in again",
-			pl.host, AdminGroup)
+		return "", client.Denied(pl.host)
 	}
 	hidden := ""
 	if _, err := os.ReadDir(filepath.Dir(filepath.Dir(pl.plugins))); IsDenied(err) {
@@ -122,4 +119,4 @@ func probe(ctx context.Context, socket string) error {
 }
 
 // IsDenied tells whether an error is that we may not.
-func IsDenied(err error) bool { return errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM) }
+func IsDenied(err error) bool { return client.IsDenied(err) }

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,7 +11,11 @@ import (
 
 // Group makes a command that only holds others.
 func Group(use, short string, verbs ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short}
+	plural := use + "s"
+	if strings.HasSuffix(use, "s") {
+		plural = use + "es"
+	}
+	cmd := &cobra.Command{Use: use, Aliases: []string{plural}, Short: short}
 	asGroup(cmd)
 	cmd.AddCommand(verbs...)
 	return cmd
@@ -23,14 +28,48 @@ func asGroup(cmd *cobra.Command) {
 			return nil
 		}
 		text := fmt.Sprintf("%q is no command of %s", args[0], cmd.CommandPath())
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		if near := nearTo(cmd, args[0]); len(near) > 0 {
 			text += fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
+		} else if cmd.HasParent() {
+			text += "; it has " + strings.Join(verbsOf(cmd), ", ")
 		}
 		return Usage(cmd, errors.New(text))
 	}
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.DisableFlagsInUseLine = true
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+}
+
+// verbsOf are the names of the commands that one holds.
+func verbsOf(cmd *cobra.Command) (names []string) {
+	for _, verb := range cmd.Commands() {
+		names = append(names, verb.Name())
+	}
+	return names
+}
+
+// habits are what people type who come from other programs, and what they mean.
+var habits = map[string]string{
+	"ls": "`berth lease ls`", "list": "`berth lease ls`", "ps": "`berth lease ls`", "ips": "`berth lease ls`",
+	"net": "`berth network`", "log": "`berth events`", "logs": "`berth events`", "history": "`berth events`",
+	"search": "`berth find`", "grep": "`berth find`", "show": "`berth inspect`", "describe": "`berth inspect`",
+	"info": "`berth status`", "health": "`berth status`", "daemon": "`berth serve`", "start": "`berth serve`",
+	"ui": "`berth page`", "web": "`berth page`", "reserve": "`berth reservation add`",
+	"exclude": "`berth exclusion add`", "next": "`berth free NETWORK --next`", "dump": "`berth export`",
+	"lint": "`berth check`", "doctor": "`berth check`",
+}
+
+// nearTo are the commands that somebody may have meant by a word that is none. To a word of three letters or less,
+// most of those that are as short are near: of these one begins with it.
+func nearTo(cmd *cobra.Command, word string) []string {
+	if meant, is := habits[strings.ToLower(word)]; is && !cmd.HasParent() {
+		return []string{meant}
+	}
+	all := cmd.SuggestionsFor(word)
+	if len(word) <= 3 {
+		all = slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, strings.ToLower(word)) })
+	}
+	return all
 }
 
 // helpCommand is cobra's, but for a command that is not there: that is wrong usage here as everywhere.

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"iter"
 
 	"berth/internal/admin/client"
 
@@ -15,43 +17,76 @@ type Listing[T any] struct {
 	Verb
 	// Check reads flags and arguments; its error is wrong usage. It may be nil.
 	Check func(args []string) error
+	// Keys are those of --filter.
+	Keys []Key[T]
 	// Columns are asked for when the flags are read.
 	Columns func(Output) []Column[T]
 	// Fetch asks for all rows.
 	Fetch func(ctx context.Context, c *client.Client, args []string) ([]T, error)
+	// Names asks for what identifies the rows alone, where that is all that is shown and there may be very many of them;
+	// nil, or answering nil: the rows tell.
+	Names func(ctx context.Context, c *client.Client, args []string) iter.Seq2[string, error]
 }
 
 // Command is the command; flags of its own are added to it.
 func (l Listing[T]) Command(p *Program) *cobra.Command {
 	var out Output
 	cmd := l.Verb.Command(p)
-	out.Flags(cmd)
+	out.Flags(p, cmd)
+	filter := NewFilter(p, cmd, l.Keys)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if l.Check != nil {
 			if err := l.Check(args); err != nil {
 				return Usage(cmd, err)
 			}
 		}
+		if err := filter.Read(); err != nil {
+			return Usage(cmd, err)
+		}
 		show, err := NewTable(p.Out, cmd, out, l.Columns(out))
 		if err != nil {
 			return err
 		}
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+			if err := filter.Ask(ctx, c); err != nil {
+				return err
+			}
+			if out.Quiet && l.Names != nil && !filter.Given() {
+				if names := l.Names(ctx, c, args); names != nil {
+					return writeNames(p.Out, names)
+				}
+			}
 			all, err := l.Fetch(ctx, c, args)
 			if err != nil {
 				return err
 			}
-			return show.Rows(all)
+			return show.Rows(filter.Rows(all))
 		})
 	}
 	return cmd
+}
+
+// writeNames writes a line for each, once all are there: a list that breaks off is not taken for a whole one.
+func writeNames(w io.Writer, names iter.Seq2[string, error]) error {
+	var text bytes.Buffer
+	for name, err := range names {
+		if err != nil {
+			return err
+		}
+		text.WriteString(name)
+		text.WriteByte('\n')
+	}
+	_, err := text.WriteTo(w)
+	return err
 }
 
 // Showing is a verb that shows one thing: as text, or in the format that is asked for.
 type Showing[T any] struct {
 	Verb
 	Fetch func(ctx context.Context, c *client.Client, args []string) (T, error)
-	Text  func(io.Writer, *T) error // for a person
+	// Each is instead of Fetch, where arguments can mean several things of a kind: they are shown one after the other.
+	Each func(ctx context.Context, c *client.Client, args []string) ([]T, error)
+	Text func(io.Writer, *T) error // for a person
 }
 
 // Command is the command.
@@ -65,14 +100,33 @@ func (s Showing[T]) Command(p *Program) *cobra.Command {
 			return err
 		}
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-			one, err := s.Fetch(ctx, c, args)
+			all, err := s.fetch(ctx, c, args)
 			if err != nil {
 				return err
 			}
-			return ShowObject(show, &one, func(w io.Writer) error { return s.Text(w, &one) })
+			for i := range all {
+				err = ShowObject(show, &all[i], func(w io.Writer) error {
+					if i > 0 {
+						_, _ = io.WriteString(w, "\n")
+					}
+					return s.Text(w, &all[i])
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 	}
 	return cmd
+}
+
+func (s Showing[T]) fetch(ctx context.Context, c *client.Client, args []string) ([]T, error) {
+	if s.Each != nil {
+		return s.Each(ctx, c, args)
+	}
+	one, err := s.Fetch(ctx, c, args)
+	return []T{one}, err
 }
 
 // Ask finds the daemon and has fn ask it.

@@ -19,17 +19,21 @@ type Output struct {
 	Format  string
 	Quiet   bool
 	NoTrunc bool
+	Wide    bool
+
+	program *Program
 }
 
 // Flags adds them.
-func (o *Output) Flags(cmd *cobra.Command) {
+func (o *Output) Flags(p *Program, cmd *cobra.Command) {
+	o.program = p
 	f := cmd.Flags()
 	f.StringVar(&o.Format, "format", "table", "`form` of the output: table, json (one array; events: an object per "+
-		"line), "+
-		"a Go template for each row, or \"table TEMPLATE\"")
-	f.BoolVarP(&o.Quiet, "quiet", "q", false, "only what identifies a row")
-	f.BoolVar(&o.NoTrunc, "no-trunc", false, "do not shorten ids")
-	Completes(cmd, "format", Words("table", "json"))
+		"line), yaml (one sequence of the same objects), a Go template for each row, or \"table TEMPLATE\"")
+	f.BoolVarP(&o.Quiet, "quiet", "q", false, "only what identifies a row, as other verbs take it")
+	f.BoolVar(&o.NoTrunc, "no-trunc", false, "do not shorten ids and notes")
+	f.BoolVarP(&o.Wide, "wide", "w", false, "all columns")
+	Completes(cmd, "format", Words("table", "json", "yaml"))
 }
 
 // Column is one column of the table that --format table shows.
@@ -38,16 +42,36 @@ type Column[T any] struct {
 	value func(*T) string
 	when  func([]T) bool // whether it is there; nil: always
 	names bool           // what is in it identifies a row
+	wide  bool           // it is there with --wide only
+	also  bool           // it is there with --wide, whatever when says
+	most  int            // so many characters of it are shown without --wide; 0: all
 }
 
-// Col is a column.
+// Col is a column. The columns that are always there fit into 80 characters together, where names have 15.
 func Col[T any](title string, value func(*T) string) Column[T] {
 	return Column[T]{title: title, value: value}
+}
+
+// WideCol is a column that is there with --wide only.
+func WideCol[T any](title string, value func(*T) string) Column[T] {
+	return Column[T]{title: title, value: value, wide: true}
+}
+
+// RefCol is what identifies a row for the verbs of its noun (--quiet), where no column shows that.
+func RefCol[T any](value func(*T) string) Column[T] {
+	return Column[T]{value: value, names: true, when: func([]T) bool { return false }}
 }
 
 // Names is the column as that which identifies a row (--quiet); it is the first one where none is.
 func (c Column[T]) Names() Column[T] {
 	c.names = true
+	return c
+}
+
+// AtMost is the column as one of which only so many characters are shown without --wide, or more where the others
+// leave room for it.
+func (c Column[T]) AtMost(n int) Column[T] {
+	c.most = n
 	return c
 }
 
@@ -69,19 +93,39 @@ func (c Column[T]) IfAny() Column[T] {
 	})
 }
 
+// OrWide is the column as one that is there for some lists, and always with --wide.
+func (c Column[T]) OrWide(when func([]T) bool) Column[T] {
+	c.also = true
+	return c.When(when)
+}
+
+// cell is what a table shows of a row.
+func (c *Column[T]) cell(row *T, whole bool) string {
+	text := []rune(Printable(c.value(row)))
+	if most := c.most; most > 0 && !whole && len(text) > most {
+		return strings.TrimRight(string(text[:most-len(cut)]), " ") + cut
+	}
+	return string(text)
+}
+
+// cut ends what is not shown whole.
+const cut = "..."
+
 // Table shows rows of T in the format that was asked for.
 type Table[T any] struct {
 	W       io.Writer
 	Line    func(*T) string // instead of columns, for what comes row by row
 	columns []Column[T]
-	format  string // table, json, quiet, or empty: by rows
+	format  string // table, json, yaml, quiet, or empty: by rows
 	row     *template.Template
 	titled  bool // "table TEMPLATE": aligned, with titles
+	wide    bool // with all columns
+	whole   bool // nothing is shortened
 }
 
 // NewTable reads the format; a template that cannot be read is wrong usage.
 func NewTable[T any](w io.Writer, cmd *cobra.Command, o Output, columns []Column[T]) (*Table[T], error) {
-	t := &Table[T]{W: w, columns: columns, format: o.Format}
+	t := &Table[T]{W: w, columns: columns, format: o.Format, wide: o.Wide, whole: o.Wide || o.NoTrunc}
 	if o.Quiet && cmd.Flags().Changed("format") {
 		return nil, Usage(cmd, errors.New("--format and --quiet are two ways to show: give one of them"))
 	}
@@ -89,12 +133,20 @@ func NewTable[T any](w io.Writer, cmd *cobra.Command, o Output, columns []Column
 		t.format = "quiet"
 	}
 	switch t.format {
-	case "table", "json", "quiet":
+	case "table", "json", "yaml", "quiet":
 		return t, nil
 	}
 	text := o.Format
 	if rest, ok := strings.CutPrefix(text, "table "); ok {
 		text, t.titled = rest, true
+	}
+	if !strings.Contains(text, "{{") {
+		words := "table, json, yaml"
+		if o.program == nil { // of one object
+			words = "text, json, yaml"
+		}
+		return nil, Usage(cmd, fmt.Errorf("--format %s is none of %s, nor a template such as '{{.%s}}'", o.Format, words,
+			fieldNames[T]()[0]))
 	}
 	text = strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(text) // shells leave them as they are
 	row, err := template.New("--format").Funcs(templateFuncs()).Parse(text)
@@ -110,19 +162,19 @@ func NewTable[T any](w io.Writer, cmd *cobra.Command, o Output, columns []Column
 	return t, nil
 }
 
-// PlainTable shows rows in columns.
-func PlainTable[T any](w io.Writer, columns []Column[T]) *Table[T] {
-	return &Table[T]{W: w, columns: columns, format: "table"}
+// PlainTable shows rows in columns, wide ones in all.
+func PlainTable[T any](w io.Writer, columns []Column[T], wide bool) *Table[T] {
+	return &Table[T]{W: w, columns: columns, format: "table", wide: wide, whole: wide}
 }
 
 // FormatFlag adds --format to what shows one object; what says what its JSON is, where that is not plain.
 func FormatFlag(cmd *cobra.Command, format *string, what string) {
-	text := "`form` of the output: text, json or a Go template"
+	text := "`form` of the output: text, json, yaml or a Go template"
 	if what != "" {
-		text = "`form` of the output: text, json (" + what + "), or a Go template"
+		text = "`form` of the output: text, json (" + what + "), yaml (the same), or a Go template"
 	}
 	cmd.Flags().StringVar(format, "format", "text", text)
-	Completes(cmd, "format", Words("text", "json"))
+	Completes(cmd, "format", Words("text", "json", "yaml"))
 }
 
 // NewObject reads the format of what is one object and not a list. What it calls text, a table would call table.
@@ -138,6 +190,8 @@ func ShowObject[T any](t *Table[T], item *T, text func(io.Writer) error) error {
 	switch {
 	case t.format == "table":
 		return text(t.W)
+	case t.format == "yaml":
+		return writeYAML(t.W, item)
 	case t.titled:
 		return t.Rows([]T{*item})
 	}
@@ -168,13 +222,26 @@ func templateFuncs() template.FuncMap {
 
 // Rows shows all items.
 func (t *Table[T]) Rows(items []T) (err error) {
-	if t.format == "json" && t.Line == nil {
+	switch {
+	case t.format == "json" && t.Line == nil:
 		return t.array(items)
+	case t.format == "yaml" && len(items) == 0:
+		_, err := fmt.Fprintln(t.W, "[]")
+		return err
 	}
 	w := t.W
-	t.columns = slices.DeleteFunc(t.columns, func(c Column[T]) bool { return c.when != nil && !c.when(items) })
+	shown := slices.Clone(t.columns)
+	if t.format == "table" {
+		shown = slices.DeleteFunc(shown, func(c Column[T]) bool {
+			return c.title == "" || c.wide && !t.wide || c.when != nil && !(c.also && t.wide) && !c.when(items)
+		})
+	}
+	t.columns = shown
+	if t.format == "table" && !t.whole {
+		fill(shown, items)
+	}
 	if t.Line == nil && t.format == "table" || t.titled {
-		tabs := tabwriter.NewWriter(t.W, 0, 8, 3, ' ', 0)
+		tabs := tabwriter.NewWriter(t.W, 0, 8, gap, ' ', 0)
 		defer func() {
 			if failed := tabs.Flush(); err == nil { // most is written only here
 				err = failed
@@ -192,6 +259,9 @@ func (t *Table[T]) Rows(items []T) (err error) {
 	}
 	return nil
 }
+
+// gap is how far columns are from one another.
+const gap = 2
 
 // array shows all items as one JSON array, each on a line of its own.
 func (t *Table[T]) array(items []T) error {
@@ -221,6 +291,8 @@ func (t *Table[T]) One(w io.Writer, item *T) error {
 		return err
 	case "json":
 		return json.NewEncoder(w).Encode(item)
+	case "yaml": // each is one of a sequence
+		return writeYAML(w, []*T{item})
 	case "table":
 		if t.Line != nil {
 			_, err := fmt.Fprintln(w, t.Line(item))
@@ -228,7 +300,7 @@ func (t *Table[T]) One(w io.Writer, item *T) error {
 		}
 		cells := make([]string, len(t.columns))
 		for i, c := range t.columns {
-			cells[i] = Printable(c.value(item))
+			cells[i] = c.cell(item, t.whole)
 		}
 		_, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
 		return err

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -22,7 +21,7 @@ func show(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out Output
 	cmd := &cobra.Command{Use: "ls"}
-	out.Flags(cmd)
+	out.Flags(&Program{Env: func(string) string { return "" }}, cmd)
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
@@ -43,12 +42,12 @@ func TestOutput(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "NAME         COLOUR   INITIAL\nfig          -        f\nwatermelon   -        w\n"},
+		{nil, "NAME        COLOUR  INITIAL\nfig         -       f\nwatermelon  -       w\n"},
 		{[]string{"--format", "json"}, `[{"name":"fig","size":3},` + "\n" + ` {"name":"watermelon","size":30}]` + "\n"},
 		{[]string{"-q"}, "fig\nwatermelon\n"},
 		{[]string{"--format", `{{.Name}}\t{{.Size}}`}, "fig\t3\nwatermelon\t30\n"},
-		{[]string{"--format", `table {{.Name}}\t{{.Size}}`}, "NAME         SIZE\nfig          3\nwatermelon   30\n"},
-		{[]string{"--format", `table {{printf "%02d" .Size}}\t{{.Name}}`}, "03   fig\n30   watermelon\n"},
+		{[]string{"--format", `table {{.Name}}\t{{.Size}}`}, "NAME        SIZE\nfig         3\nwatermelon  30\n"},
+		{[]string{"--format", `table {{printf "%02d" .Size}}\t{{.Name}}`}, "03  fig\n30  watermelon\n"},
 		{[]string{"--format", `{{json .}} {{upper .Name}} {{len .Name}}`}, `{"name":"fig","size":3} FIG 3` + "\n" +
 			`{"name":"watermelon","size":30} WATERMELON 10` + "\n"},
 	} {
@@ -102,23 +101,6 @@ func TestPrintable(t *testing.T) {
 		"größe": "größe"} {
 		if got := Printable(in); got != want {
 			t.Errorf("%q is shown as %q, want %q", in, got, want)
-		}
-	}
-}
-
-func TestSince(t *testing.T) {
-	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	for in, want := range map[string]time.Time{
-		"2h": now.Add(-2 * time.Hour), "-90m": now.Add(-90 * time.Minute), "0s": now,
-		"2026-01-30T08:00:00Z": time.Date(2026, 1, 30, 8, 0, 0, 0, time.UTC),
-	} {
-		if got, err := Since(in, now); err != nil || !got.Equal(want) {
-			t.Errorf("%q is %v, %v; want %v", in, got, err, want)
-		}
-	}
-	for _, in := range []string{"", "yesterday", "2h30", "2026-01-30"} {
-		if got, err := Since(in, now); err == nil {
-			t.Errorf("%q is %v", in, got)
 		}
 	}
 }

@@ -71,12 +71,19 @@ func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) i
 // ErrInterrupted is of a command that a signal ended while it waited for something.
 var ErrInterrupted = errors.New("interrupted")
 
-// Hang makes root the command that the verbs hang from, with the flags that all of them have.
-func (p *Program) Hang(root *cobra.Command, verbs ...*cobra.Command) {
+// Topic is what commands have in common, under whose title the help of the program lists them.
+type Topic struct {
+	Title    string
+	Commands []*cobra.Command
+}
+
+// Hang makes root the command that those of the topics hang from, with the flags that all of them have. What every
+// program has (help, completion, manual pages) is of the last topic.
+func (p *Program) Hang(root *cobra.Command, topics ...Topic) {
 	root.SetOut(p.Out)
 	root.SetErr(p.Err)
 	asGroup(root)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return Usage(cmd, err) })
+	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().StringVar(&p.AdminSocket, "admin-socket", "",
 		"`path` of the daemon's admin socket, or https://HOST:PORT (serve: "+DefaultAdminSocket+
 			"; elsewhere: the one that is found)")
@@ -85,9 +92,20 @@ func (p *Program) Hang(root *cobra.Command, verbs ...*cobra.Command) {
 		p.understood = true
 		return fromEnvironment(cmd, p.Env)
 	}
-	root.AddCommand(verbs...)
+	for i, topic := range topics {
+		if i == len(topics)-1 {
+			topic.Commands = append(topic.Commands, p.manualCommand(root))
+			root.SetHelpCommand(helpCommand())
+			root.SetHelpCommandGroupID(topic.Title)
+			root.SetCompletionCommandGroupID(topic.Title)
+		}
+		root.AddGroup(&cobra.Group{ID: topic.Title, Title: topic.Title + ":"})
+		for _, cmd := range topic.Commands {
+			cmd.GroupID = topic.Title
+			root.AddCommand(cmd)
+		}
+	}
 	completionCommand(root)
-	root.SetHelpCommand(helpCommand())
 }
 
 // Warn writes lines that ask for a person's eye to standard error, beside what a script reads.
@@ -107,4 +125,29 @@ func (p *Program) Say(lines []string) error {
 		}
 	}
 	return nil
+}
+
+// All says each of several errors that were joined in a line of its own. What it returns is the last word of them; one
+// error is returned as it is.
+func (p *Program) All(err error) error {
+	all := apart(err)
+	if len(all) < 2 {
+		return err
+	}
+	for _, one := range all {
+		p.Warn([]string{OneLine(one)})
+	}
+	return fmt.Errorf("these are %d problems", len(all))
+}
+
+// apart are the errors that one joins, each once.
+func apart(err error) (all []error) {
+	several, joined := err.(interface{ Unwrap() []error })
+	if !joined {
+		return []error{err}
+	}
+	for _, one := range several.Unwrap() {
+		all = append(all, apart(one)...)
+	}
+	return all
 }

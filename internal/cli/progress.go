@@ -52,6 +52,16 @@ func (g *Progress) Set(done, total int) {
 	_ = g.bar.Set(done) // a terminal that takes nothing: there is nobody to tell
 }
 
+// Shown tells whether there is a terminal on which it is shown.
+func (g *Progress) Shown() bool { return g.w != nil }
+
+// Say has the bar say what is done at the moment.
+func (g *Progress) Say(what string) {
+	if g.bar != nil {
+		g.bar.Describe(what)
+	}
+}
+
 // End clears the line of the bar.
 func (g *Progress) End() {
 	if g.bar != nil {

@@ -2,10 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
+	"berth/internal/admin/api"
 	"berth/internal/admin/client"
 	"berth/internal/ipam"
 
@@ -45,33 +48,63 @@ func (p *Program) CompleteNetworks(cmd *cobra.Command, _ []string, _ string) ([]
 	})
 }
 
-// NetworksOf returns one network, or with the empty name all.
+// NetworksOf returns one network with its maps, or with the empty name all, without. It is for verbs that read: where
+// Docker calls several so, those of a Docker network of both families, these are all of them.
 func NetworksOf(ctx context.Context, c *client.Client, network string) ([]ipam.NetworkInfo, error) {
 	if network == "" {
 		return c.Networks(ctx, "")
 	}
 	n, err := c.Network(ctx, network)
-	if err != nil {
+	var refused *api.Problem
+	if err == nil || !errors.As(err, &refused) || refused.Status != http.StatusBadRequest {
+		return []ipam.NetworkInfo{n}, err
+	}
+	listed, failed := c.Networks(ctx, "")
+	if failed != nil {
+		return nil, failed
+	}
+	var all []ipam.NetworkInfo
+	for i := range listed {
+		if listed[i].Name != network {
+			continue
+		}
+		one, failed := c.Network(ctx, listed[i].ID.String())
+		if failed != nil {
+			return nil, failed
+		}
+		all = append(all, one)
+	}
+	if len(all) == 0 {
 		return nil, err
 	}
-	return []ipam.NetworkInfo{n}, nil
+	slices.SortFunc(all, func(a, b ipam.NetworkInfo) int { return strings.Compare(familyOf(&a), familyOf(&b)) })
+	return all, nil
+}
+
+// familyOf has networks of IPv4 sort before those of IPv6.
+func familyOf(n *ipam.NetworkInfo) string {
+	if n.CIDR.IsValid() {
+		return "4 " + n.ID.String()
+	}
+	return "6 " + n.ID.String()
 }
 
 func NetworkRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
 	all, err := c.Networks(ctx, "")
 	for _, n := range all {
-		names = append(names, n.Name+"\t"+SomeSubnets(n.Subnets, false))
+		names = append(names, n.Name+"\t"+SomeSubnets(n.Subnets, completedSubnets))
 	}
 	return names, err
 }
 
-// shownSubnets is how many subnets a row names.
-const shownSubnets = 2
+// completedSubnets is how many subnets stand beside a network that is completed.
+const completedSubnets = 2
 
-func SomeSubnets(subnets []ipam.SubnetPlan, all bool) string {
+// SomeSubnets names the first subnets, and counts the others; with 0 it names all.
+func SomeSubnets(subnets []ipam.SubnetPlan, some int) string {
 	var texts []string
 	for i, s := range subnets {
-		if i == shownSubnets && !all {
+		if i == some && some > 0 {
 			texts = append(texts, fmt.Sprintf("+%d", len(subnets)-i))
 			break
 		}
@@ -112,6 +145,33 @@ func AnyOwners(ctx context.Context, c *client.Client, network string) ([]string,
 	return owners(append(reserving, taking...), func(name string) string { return name }), err
 }
 
+// AnyNames are owners, and those who have an address now.
+func AnyNames(ctx context.Context, c *client.Client, network string) ([]string, error) {
+	names, err := AnyOwners(ctx, c, network)
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.Leases(ctx, ipam.LeaseFilter{})
+	for i := range all {
+		if l := &all[i]; l.SeenBy != nil && l.SeenBy.Container != "" {
+			names = append(names, l.SeenBy.Container)
+		} else if l.Name != "" {
+			names = append(names, l.Name)
+		}
+	}
+	return owners(names, func(name string) string { return name }), err
+}
+
+// CompleteUsed completes one Compose project or Docker network whose containers have an address.
+func (p *Program) CompleteUsed(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	projects, _ := p.CompleteProjects(cmd, args, typed)
+	networks, how := p.completeSeen(cmd, func(l ipam.LeaseInfo) string { return l.SeenBy.Network })
+	return append(projects, networks...), how
+}
+
 // CompleteContainers completes any number of containers that have an address.
 func (p *Program) CompleteContainers(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return p.completeSeen(cmd, func(l ipam.LeaseInfo) string { return l.SeenBy.Container })
@@ -143,4 +203,14 @@ func owners[T any](all []T, of func(T) string) []string {
 		}
 	}
 	return names
+}
+
+// Ref is how what lies in a network is called without naming the network beside it: a CIDR, a range or an address in
+// the space local by itself, where nothing lies over it; NETWORK/THING in other spaces. Verbs that end such things take
+// both (Places).
+func Ref(space, network, thing string) string {
+	if space == ipam.LocalSpace {
+		return thing
+	}
+	return network + "/" + thing
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math/big"
 	"strings"
 	"time"
 	"unicode"
@@ -39,12 +40,12 @@ func ShortID(id ipam.ID, whole bool) string {
 	return id.Short()
 }
 
-// LocalTime is a time for a person; JSON has the exact one.
+// LocalTime is a time for a person, as the clock of this machine shows it, with the zone; JSON has the exact one.
 func LocalTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.Local().Format("2006-01-02 15:04:05")
+	return t.Local().Format("2006-01-02 15:04:05 MST")
 }
 
 func Mark(b bool) string {
@@ -75,4 +76,28 @@ func Yes(is bool) string {
 		return "yes"
 	}
 	return ""
+}
+
+// ShortTime is a time in a table: to the minute, as the clock of this machine shows it, with the zone.
+func ShortTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format("2006-01-02 15:04 MST")
+}
+
+// longCount is the lowest number that a table shows by its first digits alone.
+const longCount = 100_000
+
+// CountText is a number of addresses in a table: 91, or 2e19.
+func CountText(n ipam.Count) string {
+	switch {
+	case n.Int == nil:
+		return "0"
+	case n.CmpAbs(big.NewInt(longCount)) < 0:
+		return n.String()
+	}
+	about, _ := new(big.Float).SetInt(n.Int).Float64()
+	digits, power, _ := strings.Cut(fmt.Sprintf("%.0e", about), "e+")
+	return digits + "e" + strings.TrimLeft(power, "0")
 }

@@ -9,6 +9,7 @@ import (
 	"berth/internal/advice"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // usageError is wrong usage: exit code 2, or another one where the command has 2 for something else.
@@ -48,6 +49,33 @@ func Usage(cmd *cobra.Command, err error) error {
 		return err
 	}
 	return &usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath()), codeOfUsage(cmd)}
+}
+
+// insteadOf begins the annotations that say what to write instead of a flag that a command does not have.
+const insteadOf = "instead-of-"
+
+// instead is such annotations.
+func instead(of map[string]string) map[string]string {
+	notes := make(map[string]string, len(of))
+	for flag, what := range of {
+		notes[insteadOf+flag] = what
+	}
+	return notes
+}
+
+// flagError is that flags cannot be read: what stands before them may be the trouble, or another way be meant.
+func flagError(cmd *cobra.Command, err error) error {
+	missing := (*pflag.NotExistError)(nil)
+	if !errors.As(err, &missing) {
+		return Usage(cmd, err)
+	}
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		return cmd.Args(cmd, words)
+	}
+	if what := cmd.Annotations[insteadOf+missing.GetSpecifiedName()]; what != "" {
+		err = fmt.Errorf("%w; %s", err, what)
+	}
+	return Usage(cmd, err)
 }
 
 // IsUsage tells whether an error is wrong usage.

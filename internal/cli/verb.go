@@ -15,6 +15,7 @@ type Verb struct {
 	Aliases []string             // besides those of its word
 	Args    cobra.PositionalArgs // nil: what Use says
 	Refs    []Refs               // what completes its arguments
+	Instead map[string]string    // by flags that people try, and that it does not have: what to write
 }
 
 // aliases are other words for some words, whatever the noun.
@@ -23,7 +24,13 @@ func aliases(word string) []string {
 	case "ls":
 		return []string{"list"}
 	case "rm":
-		return []string{"remove"}
+		return []string{"remove", "delete"}
+	case "create":
+		return []string{"add"}
+	case "add":
+		return []string{"create"}
+	case "modify":
+		return []string{"edit", "update"}
 	case "show":
 		return []string{"inspect"}
 	}
@@ -35,7 +42,7 @@ func (v Verb) Command(p *Program) *cobra.Command {
 	word, _, _ := strings.Cut(v.Use, " ")
 	cmd := &cobra.Command{
 		Use: v.Use, Aliases: append(aliases(word), v.Aliases...), Short: v.Short, Long: v.Long, Example: v.Example,
-		Args: v.Args,
+		Args: v.Args, Annotations: instead(v.Instead),
 	}
 	if cmd.Args == nil {
 		cmd.Args = argsOf(v.Use)

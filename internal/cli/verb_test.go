@@ -37,8 +37,8 @@ func TestColumns(t *testing.T) {
 		format string
 		want   string
 	}{
-		{[]row{{"a", ""}}, "table", "FIRST   NAME\nx       a\n"},
-		{[]row{{"a", ""}, {"b", "e"}}, "table", "FIRST   NAME   EXTRA\nx       a      -\nx       b      e\n"},
+		{[]row{{"a", ""}}, "table", "FIRST  NAME\nx      a\n"},
+		{[]row{{"a", ""}, {"b", "e"}}, "table", "FIRST  NAME  EXTRA\nx      a     -\nx      b     e\n"},
 		{[]row{{"a", ""}}, "quiet", "a\n"},
 	} {
 		var b strings.Builder

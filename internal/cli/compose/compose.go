@@ -1,9 +1,10 @@
 // Package compose has the verbs that bring Docker's own configuration to Berth: Compose projects and Docker networks.
 // It promises to change nothing in Docker: it reserves, plans, and writes files and steps for a person to carry out.
 //
-// compose.go reserves for the services of a project and writes its override file. adopt.go plans what a Docker network
-// has, and project.go does so for all networks of a Compose project; move.go says in steps how Docker is moved
-// afterwards. Compose files are read and overrides made by internal/deploy, the engine is read by internal/docker.
+// source.go says which project is meant, and reserves for its services; compose.go writes its override file. adopt.go
+// plans what a Docker network has, and project.go does so for all networks of a Compose project; move.go says in steps
+// how Docker is moved afterwards. Compose files are read and overrides made by internal/deploy, the engine is read by
+// internal/docker.
 package compose
 
 import (
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
@@ -43,15 +45,16 @@ Whatever no flag says is found the way Compose finds it.
 A service may say that it is to have an elastic address, x-berth: {elastic: auto} or {elastic: ADDRESS},
 and egress_only: true in it: it is allocated to the account of the service's containers, for auto one for
 each replica, and associated. A service that says it no more is disassociated, and its account keeps the
-address.`
+address. x-berth: {addresses: [IP, ...]} gives each replica its own. What else is said there is for
+berth deploy; a key that is not known is refused.`
 
 // composeFlags are the flags of compose.
 type composeFlags struct {
-	source  deploy.Source
-	mapping deploy.Mapping
+	Project
 	output  string
 	dryRun  bool
 	release bool
+	wait    time.Duration // for somebody else's deploy
 }
 
 // Command is `berth compose`.
@@ -64,27 +67,16 @@ func Command(p *cli.Program) *cobra.Command {
   berth compose -f compose.yaml -f more.yaml -p shop --scale web=3 -o berth.override.yaml
   berth compose -f compose.yaml --release`}.Command(p)
 	f := cmd.Flags()
-	f.StringArrayVarP(&flags.source.Files, "file", "f", nil, "a Compose `FILE` (repeatable; none: as Compose finds it)")
+	flags.Project.Flags(cmd)
 	f.StringVarP(&flags.output, "output", "o", "", "write to `FILE` instead of standard output")
-	f.StringVarP(&flags.source.Project, "project-name", "p", "", "the `NAME` of the project")
-	f.StringVar(&flags.source.Directory, "project-directory", "",
-		"the `directory` of the project (that of the first file)")
-	f.StringArrayVar(&flags.source.EnvFiles, "env-file", nil,
-		"a `FILE` of variables for the Compose file (repeatable; .env)")
-	f.StringArrayVar(&flags.source.Profiles, "profile", nil, "also the services of the profile `NAME` (repeatable)")
-	f.StringToIntVar(&flags.source.Scale, "scale", nil,
+	f.StringToIntVar(&flags.Source.Scale, "scale", nil,
 		"`SERVICE=N`: a service has N replicas, whatever the file says (repeatable)")
-	f.StringVar(&flags.mapping.Driver, "ipam-driver", "",
-		"the `NAME` of the IPAM driver that is Berth, if it is called neither berth nor berth-mac")
-	f.StringToStringVar(&flags.mapping.Networks, "network", nil,
-		"`NETWORK=PLANNED`: a network of the Compose file is on that planned one (repeatable)")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "show what would be reserved or released, a line for each event, and "+
 		"change and write nothing")
 	f.BoolVar(&flags.release, "release", false, "release all that is reserved for the project's owners")
-	for _, flag := range []string{"file", "output"} {
-		if err := cmd.MarkFlagFilename(flag, "yaml", "yml"); err != nil {
-			panic(err) // the command has no such flag: a slip above
-		}
+	f.DurationVar(&flags.wait, "lock-wait", 0, "wait so long for a deploy of the project (berth deploy)")
+	if err := cmd.MarkFlagFilename("output", "yaml", "yml"); err != nil {
+		panic(err) // the command has no such flag: a slip above
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if flags.release && cmd.Flags().Changed("output") {
@@ -100,18 +92,18 @@ func compose(p *cli.Program, cmd *cobra.Command, flags composeFlags) error {
 	if err := overwrites(flags.output); err != nil {
 		return err
 	}
-	p.SayOfCompose()
-	flags.source.Environment = os.Environ()
-	project, err := deploy.Load(cmd.Context(), flags.source)
+	project, err := flags.Load(cmd.Context(), p)
 	if err != nil {
 		return err
 	}
-	return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-		if flags.release {
-			return composeRelease(ctx, p, c, flags.dryRun, project)
-		}
-		return composeOverride(ctx, p, c, flags, project)
-	})
+	return p.All(p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+		return Await(ctx, flags.wait, func() error {
+			if flags.release {
+				return composeRelease(ctx, p, c, flags.dryRun, project)
+			}
+			return composeOverride(ctx, p, c, flags, project)
+		})
+	}))
 }
 
 // composeRelease releases what the project's owners have, and says which addresses that were.
@@ -130,20 +122,7 @@ func composeRelease(ctx context.Context, p *cli.Program, c *client.Client, dryRu
 // composeOverride reserves what the services want, and writes what they have.
 func composeOverride(ctx context.Context, p *cli.Program, c *client.Client, flags composeFlags,
 	project *deploy.Project) error {
-	networks, err := c.Networks(ctx, "")
-	if err != nil {
-		return err
-	}
-	plan, err := project.Plan(flags.mapping, networks)
-	if err != nil {
-		return err
-	}
-	edits := plan.Edits()
-	wanted := len(edits)
-	if plan.Elastic() || cli.HasElastic(ctx, c, project.Owns) {
-		edits = append(edits, plan.ElasticEdits()...)
-	}
-	out, err := cli.EditInSteps(ctx, c, client.EditOptions{DryRun: flags.dryRun}, edits, plan.Where)
+	plan, out, err := flags.Reserve(ctx, c, client.EditOptions{DryRun: flags.dryRun}, project)
 	if err != nil {
 		return err
 	}
@@ -158,9 +137,6 @@ func composeOverride(ctx context.Context, p *cli.Program, c *client.Client, flag
 	p.Warn(plan.Missing(), plan.Unclaimed(reserved, earlier))
 	if flags.dryRun {
 		return p.Say(cli.ChangeLines(out.Changes))
-	}
-	if err := plan.Grant(out.Results[:wanted]); err != nil {
-		return err
 	}
 	p.Warn(plan.Kept(reserved))
 	text, err := plan.Override()

@@ -26,6 +26,9 @@ runs with the new one.
   uncovered_address       an endpoint has an address, and nobody holds it
   doubled_address         two endpoints have one address
   outdated_lease          an endpoint has an address that is held for another one, which is gone
+  lost_lease              a DHCP server took back an address that a container has, or its time is over
+  conflicting_lease       a DHCP server gave an address to two
+  unconfirmed_lease       a DHCP server does not answer, and a container has what that said last
   unused_subnet           the Docker networks that it was made for are not there
   unused_attachment       the Docker network that it was made for is not there
   unknown_pool            a Docker network's subnet is not known
@@ -36,6 +39,9 @@ runs with the new one.
   superseded_reservation  its owner runs with the address that replaced it
   published_elastic       a container that publishes ports has an elastic address, or has none for that reason
   no_system_address       a container is to have a system address, and none is free
+  shadowed_subnet         a route, such as a VPN's, came over a subnet after its Docker network was made
+  unprobed_network        a network is to be probed, and nobody can ask on its LAN on this host: berth edge is not there
+  foreign_answer          another machine of the LAN says that it has the address of a container
 
 and what keeps elastic addresses from working (berth elastic check --help): edge_away, unmapped_elastic,
 guest_gone, missing_device, firewall_in_way.
@@ -56,6 +62,7 @@ type checkFlags struct {
 	repair bool
 	from   string
 	format string
+	wide   bool
 }
 
 // CheckCommand is `berth check`.
@@ -71,10 +78,12 @@ func CheckCommand(p *cli.Program) *cobra.Command {
 	f.BoolVar(&flags.repair, "repair", false, "put right what is sure")
 	f.StringVar(&flags.from, "repair-from", "", "put right what is sure among the findings of the report in `FILE`, "+
 		"and nothing else; - is standard input")
-	f.StringVar(&flags.format, "format", "table", "`form` of the output: table, json (the report, one object), or a "+
-		"Go template")
+	f.StringVar(&flags.format, "format", "table",
+		"`form` of the output: table, json (the report, one object), yaml (the same), or a "+
+			"Go template")
+	f.BoolVarP(&flags.wide, "wide", "w", false, "also the host, the owner and when it was seen")
 	flags.engine.Flags(cmd)
-	cli.Completes(cmd, "format", cli.Words("table", "json"))
+	cli.Completes(cmd, "format", cli.Words("table", "json", "yaml"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		show, err := cli.NewObject[ipam.CheckReport](p.Out, cmd, flags.format)
 		if err != nil {
@@ -87,7 +96,7 @@ func CheckCommand(p *cli.Program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		err = cli.ShowObject(show, &report, func(w io.Writer) error { return writeReport(w, &report) })
+		err = cli.ShowObject(show, &report, func(w io.Writer) error { return writeReport(w, &report, flags.wide) })
 		if err != nil {
 			return err
 		}
@@ -148,12 +157,12 @@ func checkRequest(p *cli.Program, cmd *cobra.Command, flags *checkFlags) (req ip
 }
 
 // writeReport is a report for a person.
-func writeReport(w io.Writer, r *ipam.CheckReport) error {
+func writeReport(w io.Writer, r *ipam.CheckReport, wide bool) error {
 	if r.Engine != ipam.EngineReachable {
 		return nil // the error says it
 	}
 	var text bytes.Buffer
-	rows := cli.PlainTable(&text, findingColumns())
+	rows := cli.PlainTable(&text, findingColumns(), wide)
 	if err := rows.Rows(r.Findings); err != nil {
 		return err
 	}
@@ -185,15 +194,15 @@ func findingColumns() []cli.Column[ipam.Finding] {
 			return ""
 		}),
 		cli.Col("NETWORK", func(f *ipam.Finding) string { return f.Network }),
-		cli.Col("HOST", func(f *ipam.Finding) string { return f.Host }),
-		cli.Col("OWNER", func(f *ipam.Finding) string { return f.Owner }),
-		cli.Col("SEEN", func(f *ipam.Finding) string { return cli.LocalTime(f.Seen) }),
 		cli.Col("REPAIRABLE", func(f *ipam.Finding) string {
 			if f.Repaired {
 				return "repaired"
 			}
 			return cli.Yes(f.Repairable)
 		}),
+		cli.WideCol("HOST", func(f *ipam.Finding) string { return f.Host }),
+		cli.WideCol("OWNER", func(f *ipam.Finding) string { return f.Owner }),
+		cli.WideCol("SEEN", func(f *ipam.Finding) string { return cli.LocalTime(f.Seen) }),
 	}
 }
 

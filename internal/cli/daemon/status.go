@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,8 +25,9 @@ import (
 
 const statusHelp = `Shows which Berth answers and since when, where its state is and how much it keeps,
 whether it takes writes, and if not, why. It also shows an import that is under way or was cut off,
-whether the engine can be read, how often the daemon guessed the name of a container because the engine
-sent none, and what became of the hooks.
+which networks are used to 90% or more, whether the engine can be read and what the last check found,
+how often the daemon guessed the name of a container because the engine sent none, what became of the
+hooks and webhooks, and where names are answered and how many.
 
 With --store etcd it also shows whether the shared store is in reach, and if not, since when and why, how
 old the data shown from it is, which other hosts are there, what waits to be written to the store, and how
@@ -34,18 +36,22 @@ much headroom there is.`
 // StatusCommand is `berth status`.
 func StatusCommand(p *cli.Program) *cobra.Command {
 	var socket string
+	var networks []ipam.NetworkInfo
 	return cli.Showing[api.Status]{
 		Verb: cli.Verb{Use: "status", Short: "Show the state of the daemon", Long: statusHelp,
 			Example: "  berth status\n  berth status --format json\n  berth status --format '{{.Writable}}'"},
-		Fetch: func(ctx context.Context, c *client.Client, _ []string) (api.Status, error) {
+		Fetch: func(ctx context.Context, c *client.Client, _ []string) (st api.Status, err error) {
 			socket = c.Socket()
+			if networks, err = c.Networks(ctx, ""); err != nil {
+				return st, err
+			}
 			return c.Status(ctx)
 		},
-		Text: func(w io.Writer, st *api.Status) error { return statusText(w, socket, st) },
+		Text: func(w io.Writer, st *api.Status) error { return statusText(w, socket, st, networks) },
 	}.Command(p)
 }
 
-func statusText(w io.Writer, socket string, st *api.Status) error {
+func statusText(w io.Writer, socket string, st *api.Status, networks []ipam.NetworkInfo) error {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-10s %s\n", name+":", cli.Printable(fmt.Sprintf(format, args...)))
@@ -74,6 +80,7 @@ func statusText(w io.Writer, socket string, st *api.Status) error {
 		cli.Counted(st.Totals.Networks, "network"),
 		cli.Counted(st.Totals.Subnets, "subnet"), cli.Counted(st.Totals.Docker, "Docker network"),
 		fmt.Sprintf("%d addresses held", st.Totals.Leases), fmt.Sprintf("%d reserved", st.Totals.Reserved))
+	line("Full", "%s", fullText(networks))
 	line("Import", "%s", importText(st.Import))
 	if st.Witness != nil {
 		line("Engine", "%s", engineText(st.Witness))
@@ -83,8 +90,77 @@ func statusText(w io.Writer, socket string, st *api.Status) error {
 	if st.Hooks != nil {
 		line("Hooks", "%d run, %d failed", st.Hooks.Runs, st.Hooks.Failures)
 	}
+	if st.Names != nil {
+		line("Names", "%s", namesText(st.Names))
+	}
+	for i := range st.Webhooks {
+		line("Webhook", "%s", webhookText(&st.Webhooks[i]))
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// namesText says where names are answered, and how many.
+func namesText(s *api.NamesState) string {
+	var at []string
+	for _, one := range s.Listen {
+		at = append(at, one.String())
+	}
+	all := uint64(0)
+	for _, n := range s.Queries {
+		all += n
+	}
+	return fmt.Sprintf("%s of %s at %s; %s since the start, %d of them refused",
+		cli.Counted(s.Names, "name"), s.Zone, strings.Join(at, ", "), cli.Counted(int(all), "question"),
+		s.Queries["REFUSED"])
+}
+
+// webhookText says how it stands with a receiver of events.
+func webhookText(s *api.WebhookState) string {
+	text := fmt.Sprintf("%s: %d taken, %d attempts failed", s.Receiver, s.Delivered, s.Failures)
+	if s.Aside > 0 {
+		text += fmt.Sprintf(", %d set aside", s.Aside)
+	}
+	switch {
+	case s.Error != "":
+		return fmt.Sprintf("%s; waits since %s: %s", text, cli.LocalTime(s.Waiting), s.Error)
+	case !s.Waiting.IsZero():
+		return text + "; one is being sent"
+	}
+	return text
+}
+
+// The networks that are told to be nearly full: of which so many percent are used, and how many are named.
+const (
+	nearlyFull = 90
+	namedFull  = 5
+)
+
+// fullText says which networks are nearly full, the fullest first.
+func fullText(networks []ipam.NetworkInfo) string {
+	type full struct {
+		name    string
+		percent int
+	}
+	var all []full
+	for i := range networks {
+		if percent, ok := networks[i].Use.Percent(); ok && percent >= nearlyFull {
+			all = append(all, full{networks[i].Name, percent})
+		}
+	}
+	if len(all) == 0 {
+		return fmt.Sprintf("no network is used to %d%% or more", nearlyFull)
+	}
+	slices.SortStableFunc(all, func(a, b full) int { return b.percent - a.percent })
+	var texts []string
+	for i, f := range all {
+		if i == namedFull {
+			texts = append(texts, fmt.Sprintf("and %d more (berth network ls)", len(all)-i))
+			break
+		}
+		texts = append(texts, fmt.Sprintf("%s %d%%", f.name, f.percent))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // engineText says whether what runs can be seen.

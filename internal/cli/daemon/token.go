@@ -127,6 +127,7 @@ func tokenListCommand(p *cli.Program) *cobra.Command {
 	return cli.Listing[api.TokenInfo]{
 		Verb: cli.Verb{Use: "ls", Short: "List tokens", Long: tokenListHelp,
 			Example: "  berth token ls\n  berth token ls -q\n  berth token ls --format json"},
+		Keys:    tokenKeys(),
 		Columns: tokenColumns,
 		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]api.TokenInfo, error) {
 			return c.Tokens(ctx)
@@ -134,31 +135,52 @@ func tokenListCommand(p *cli.Program) *cobra.Command {
 	}.Command(p)
 }
 
+// The states of tokens.
+const (
+	tokenValid   = "valid"
+	tokenExpired = "expired"
+)
+
+func tokenState(t *api.TokenInfo) string {
+	if t.Expired {
+		return tokenExpired
+	}
+	return tokenValid
+}
+
+func tokenKeys() []cli.Key[api.TokenInfo] {
+	return []cli.Key[api.TokenInfo]{
+		cli.By(cli.KeyKind, func(t *api.TokenInfo) string { return string(t.Role) }, string(api.RoleAdmin),
+			string(api.RoleReadOnly), string(api.RoleAccount)),
+		cli.By(cli.KeyState, tokenState, tokenValid, tokenExpired),
+	}
+}
+
 func tokenColumns(cli.Output) []cli.Column[api.TokenInfo] {
 	return []cli.Column[api.TokenInfo]{
 		cli.Col("TOKEN", func(t *api.TokenInfo) string { return t.Name }),
 		cli.Col("ROLE", func(t *api.TokenInfo) string { return string(t.Role) }),
 		cli.Col("ACCOUNT", func(t *api.TokenInfo) string { return t.Account }),
-		cli.Col("CREATED", func(t *api.TokenInfo) string { return cli.LocalTime(t.Created) }),
-		cli.Col("BY", func(t *api.TokenInfo) string { return t.By }),
-		cli.Col("EXPIRES", func(t *api.TokenInfo) string {
-			if t.Expired {
-				return cli.LocalTime(t.Expires) + " (expired)"
-			}
-			return cli.LocalTime(t.Expires)
-		}),
+		cli.Col("EXPIRES", func(t *api.TokenInfo) string { return cli.ShortTime(t.Expires) }),
+		cli.Col("STATE", tokenState),
+		cli.WideCol("CREATED", func(t *api.TokenInfo) string { return cli.ShortTime(t.Created) }),
+		cli.WideCol("BY", func(t *api.TokenInfo) string { return t.By }),
 	}
 }
 
 func tokenRemoveCommand(p *cli.Program) *cobra.Command {
-	cmd := cli.Verb{Use: "rm NAME", Short: "Remove a token", Args: cli.OneArg("the name of the token"),
+	cmd := cli.Verb{Use: "rm NAME...", Short: "Remove tokens", Args: cli.Some("NAME"),
 		Refs:    []cli.Refs{tokenRefs},
 		Long:    "Removes a token: requests with it are refused from then on, and one that is under way is cut off.",
 		Example: "  berth token rm ci"}.Command(p)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-			_, err := c.RemoveToken(ctx, args[0])
-			return err
+			var failed []error
+			for _, name := range args {
+				_, err := c.RemoveToken(ctx, name)
+				failed = append(failed, err)
+			}
+			return errors.Join(failed...)
 		})
 	}
 	return cmd

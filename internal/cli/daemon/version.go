@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 	"time"
 
@@ -36,15 +37,18 @@ func VersionCommand(p *cli.Program) *cobra.Command {
 		Long:    "Shows the version of this command and, when a daemon answers, the daemon's and where its state is.",
 		Example: "  berth version\n  berth version --format json\n  berth version --format '{{.Client.Version}}'",
 	}.Command(p)
-	cmd.Flags().StringVar(&format, "format", "table", "`form` of the output: table, json or a Go template")
-	cli.Completes(cmd, "format", cli.Words("table", "json"))
+	cmd.Flags().StringVar(&format, "format", "table", "`form` of the output: table, json, yaml or a Go template")
+	cli.Completes(cmd, "format", cli.Words("table", "json", "yaml"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		show, err := cli.NewTable(p.Out, cmd, cli.Output{Format: format}, []cli.Column[versions]{})
+		show, err := cli.NewObject[versions](p.Out, cmd, format)
 		if err != nil {
 			return err
 		}
-		show.Line = versionText
-		return show.Rows([]versions{askVersions(cmd.Context(), p)})
+		v := askVersions(cmd.Context(), p)
+		return cli.ShowObject(show, &v, func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, versionText(&v))
+			return err
+		})
 	}
 	return cmd
 }

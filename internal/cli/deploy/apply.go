@@ -9,6 +9,7 @@ import (
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
+	"berth/internal/cli/compose"
 	"berth/internal/deploy/rollout"
 	"berth/internal/ipam"
 
@@ -16,9 +17,10 @@ import (
 )
 
 const applyHelp = `Brings a Compose project to what its files say: what is new is reserved, images are pulled, what the files
-do not name any more is deleted with its addresses (its volumes stay), missing containers are made, and
-then service by service what has changed is made anew: first a canary, then so many at once as may be in
-flight. Each container keeps the addresses that are reserved for it. A canary that fails stops it.
+do not name any more is deleted with its addresses (its volumes stay), workers run to their ends, missing
+containers are made, and then service by service what has changed is made anew: first a canary, then so many
+at once as may be in flight. Each container keeps the addresses that are reserved for it, but with order:
+start-first, where the next one runs beside it before it is stopped. A canary that fails stops it.
 
 With a PLAN of berth deploy plan -o exactly that is done; if something has moved since, it is refused. It
 asks before it begins; --yes is the answer.
@@ -27,18 +29,14 @@ Exit code 0: all is done. 1: refused, or something failed. 64: wrong usage.`
 
 func applyCommand(p *cli.Program) *cobra.Command {
 	var f flags
-	var yes bool
-	var wait time.Duration
-	var format string
+	var how carrying
 	cmd := cli.Verb{Use: "apply [PLAN]", Short: "Do what a plan says, or what the files say now", Long: applyHelp,
 		Example: "  berth deploy apply shop.plan --yes\n  berth deploy apply -f compose.yaml -p shop"}.Command(p)
 	f.add(cmd)
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	cmd.Flags().DurationVar(&wait, "lock-wait", 0, "wait so long for another deploy of the project")
-	cmd.Flags().StringVar(&format, "format", "text", "`form` of what is told meanwhile: text, or json (an event a line)")
+	how.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if format != "text" && format != "json" {
-			return cli.Usage(cmd, fmt.Errorf("--format is text or json, not %q", format))
+		if err := how.check(cmd); err != nil {
+			return err
 		}
 		var from *rollout.Plan
 		if len(args) > 0 {
@@ -49,20 +47,62 @@ func applyCommand(p *cli.Program) *cobra.Command {
 			if from, err = saved(args[0]); err != nil {
 				return err
 			}
-			f.source.Project = from.Project
+			f.Source.Project = from.Project
 			for _, file := range from.Files {
-				f.source.Files = append(f.source.Files, file.Path)
+				f.Source.Files = append(f.Source.Files, file.Path)
 			}
 		}
-		return allOf(p, withSite(cmd, p, &f, func(ctx context.Context, s *site) error {
-			plan, err := s.agree(ctx, cmd, p, from, yes)
-			if err != nil || plan == nil {
-				return err
-			}
-			return s.apply(ctx, plan, wait, telling(p.Out, format == "json"))
-		}))
+		return how.carryOut(cmd, p, &f, from)
 	}
 	return cmd
+}
+
+// carrying is how a plan is carried out, and what it is drawn for.
+type carrying struct {
+	task   rollout.Task
+	yes    bool
+	wait   time.Duration
+	format string
+}
+
+func (how *carrying) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&how.yes, "yes", false, "do not ask")
+	f.DurationVar(&how.wait, "lock-wait", 0, "wait so long for another deploy of the project")
+	f.StringVar(&how.format, "format", "text", "`form` of what is told meanwhile: text, or json (an event a line)")
+}
+
+func (how *carrying) check(cmd *cobra.Command) error {
+	if how.format != "text" && how.format != "json" {
+		return cli.Usage(cmd, fmt.Errorf("--format is text or json, not %q", how.format))
+	}
+	return nil
+}
+
+// title is what is done with the project, for those who ask.
+func (how *carrying) title() string {
+	if how.task.Do == "" {
+		return "apply"
+	}
+	return strings.TrimSpace(string(how.task.Do) + " " + how.task.Title())
+}
+
+// carryOut draws a plan, has it agreed upon, and carries it out.
+func (how *carrying) carryOut(cmd *cobra.Command, p *cli.Program, f *flags, from *rollout.Plan) error {
+	return p.All(withSite(cmd, p, f, func(ctx context.Context, s *site) error {
+		s.task = how.task
+		var plan *rollout.Plan
+		err := compose.Await(ctx, how.wait, func() (err error) {
+			plan, err = s.agree(ctx, cmd, p, from, how.yes)
+			return err
+		})
+		if err != nil || plan == nil {
+			return err
+		}
+		t := newTeller(p, plan, how.format == "json")
+		defer t.end()
+		return s.apply(ctx, plan, how, t)
+	}))
 }
 
 // agree draws the plan that is to be carried out, and asks. nil: there is nothing to do.
@@ -91,13 +131,22 @@ func (s *site) agree(ctx context.Context, cmd *cobra.Command, p *cli.Program, fr
 }
 
 // apply locks the project, reserves what the plan gives, and carries it out.
-func (s *site) apply(ctx context.Context, agreed *rollout.Plan, wait time.Duration,
-	tell func(rollout.Event)) (err error) {
-	ctx, locked, err := take(ctx, s.client, s.project.Name(), s.project.Owners(), wait)
+func (s *site) apply(ctx context.Context, agreed *rollout.Plan, how *carrying, t *teller) (err error) {
+	ctx, locked, err := take(ctx, s.client, s.project.Name(), how.title(), s.project.Owners(), how.wait)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, locked.unlock(ctx)) }()
+	outcome := ipam.DeployRefused
+	defer func() {
+		did := t.did()
+		switch {
+		case err == nil:
+			outcome = ipam.DeployDone
+		case outcome == ipam.DeployRefused || t.failed == "":
+			did += "; " + cli.OneLine(err)
+		}
+		err = errors.Join(err, locked.unlock(ctx, outcome, did))
+	}()
 	s.deploy = locked.edit.ID
 	plan, err := s.draw(ctx, true)
 	if err != nil {
@@ -106,9 +155,18 @@ func (s *site) apply(ctx context.Context, agreed *rollout.Plan, wait time.Durati
 	if moved := agreed.Moved(plan); len(moved) > 0 {
 		return fmt.Errorf("what was shown is not what there is any more: %s; run it again", strings.Join(moved, "; "))
 	}
-	err = rollout.Run(ctx, plan, rollout.Crew{Engine: s.engine, Maker: s.maker, Tell: tell, Held: locked.held,
-		Release: func(ctx context.Context, owner string) error {
-			_, err := s.client.Edit(ctx, client.EditOptions{Deploy: s.deploy}, &ipam.ReleaseOwner{Owner: owner})
+	release := func(e ipam.ReleaseOwner) func(context.Context, string) error {
+		return func(ctx context.Context, owner string) error {
+			e.Owner = owner
+			_, err := s.client.Edit(ctx, client.EditOptions{Deploy: s.deploy}, &e)
+			return err
+		}
+	}
+	outcome = ipam.DeployFailed
+	err = rollout.Run(ctx, plan, rollout.Crew{Engine: s.engine, Maker: s.maker, Tell: t.tell, Held: locked.held,
+		Release: release(ipam.ReleaseOwner{}), Settle: release(ipam.ReleaseOwner{Replaced: true}), Ran: s.ran,
+		Host: locked.edit.Host, Orphans: s.client.Orphans, Edit: func(ctx context.Context, e ipam.Edit) error {
+			_, err := s.client.Edit(ctx, client.EditOptions{Deploy: s.deploy}, e)
 			return err
 		}})
 	if lost := locked.held(); lost != nil && err != nil {

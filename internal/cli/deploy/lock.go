@@ -2,23 +2,20 @@ package deploy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"time"
 
-	"berth/internal/admin/api"
 	"berth/internal/admin/client"
+	"berth/internal/cli/compose"
 	"berth/internal/ipam"
 )
 
-// How long a lock lasts without a sign of life of its deploy, how often it gives one, and how often one who waits for
-// another's asks.
+// How long a lock lasts without a sign of life of its deploy, and how often it gives one.
 const (
 	lockTTL   = 30 * time.Second
 	lockEvery = 10 * time.Second
-	lockLook  = time.Second
 )
 
 // lock is a project that is locked for this process, until it is unlocked or the lock is lost.
@@ -35,39 +32,21 @@ type lock struct {
 
 // take locks a project, and waits for another deploy as long as wait. What is done under the lock is given the context,
 // which ends when the lock is lost. The caller unlocks it.
-func take(ctx context.Context, c *client.Client, project string, owners []string,
+func take(ctx context.Context, c *client.Client, project, task string, owners []string,
 	wait time.Duration) (context.Context, *lock, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, nil, err
 	}
 	l := &lock{client: c, ended: make(chan struct{}), edit: ipam.LockDeploy{Project: project, ID: ipam.NewID(),
-		Host: host, PID: os.Getpid(), Owners: owners, TTL: ipam.Duration(lockTTL)}}
-	deadline := time.Now().Add(wait)
-	for {
-		err := l.renew(ctx)
-		if err == nil {
-			break
-		}
-		if !isLocked(err) || time.Now().After(deadline) {
-			return nil, nil, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, nil, ctx.Err()
-		case <-time.After(min(lockLook, time.Until(deadline)+time.Millisecond)):
-		}
+		Host: host, PID: os.Getpid(), Task: task, Owners: owners, TTL: ipam.Duration(lockTTL)}}
+	if err := compose.Await(ctx, wait, func() error { return l.renew(ctx) }); err != nil {
+		return nil, nil, err
 	}
 	under, cancel := context.WithCancel(ctx)
 	l.cancel = cancel
 	go l.keep(under)
 	return under, l, nil
-}
-
-// isLocked tells whether a refusal is that of another deploy's lock.
-func isLocked(err error) bool {
-	var problem *api.Problem
-	return errors.As(err, &problem) && problem.Reason == string(ipam.DeployLocked)
 }
 
 // renew asks for the lock, or for more of it.
@@ -98,7 +77,7 @@ func (l *lock) keep(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if isLocked(err) || err != nil && l.held() != nil {
+		if compose.Locked(err) || err != nil && l.held() != nil {
 			l.mu.Lock()
 			l.lost = fmt.Errorf("the lock of %s is lost, and nothing further is done: %w", l.edit.Project, err)
 			l.mu.Unlock()
@@ -122,13 +101,18 @@ func (l *lock) held() error {
 	return nil
 }
 
-// unlock ends the lock, also where ctx has ended.
-func (l *lock) unlock(ctx context.Context) error {
+// unlock ends the lock, also where ctx has ended, and tells what came of the deploy.
+func (l *lock) unlock(ctx context.Context, outcome ipam.DeployOutcome, did string) error {
 	l.cancel()
 	<-l.ended
+	l.mu.Lock()
+	if l.lost != nil {
+		outcome = ipam.DeployLost
+	}
+	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockEvery)
 	defer cancel()
 	_, err := l.client.Edit(ctx, client.EditOptions{Deploy: l.edit.ID},
-		&ipam.UnlockDeploy{Project: l.edit.Project, ID: l.edit.ID})
+		&ipam.UnlockDeploy{Project: l.edit.Project, ID: l.edit.ID, Outcome: outcome, Did: cut(did)})
 	return err
 }

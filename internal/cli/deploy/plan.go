@@ -41,7 +41,7 @@ func planCommand(p *cli.Program) *cobra.Command {
 			return err
 		})
 		if err != nil {
-			return allOf(p, err)
+			return p.All(err)
 		}
 		if err := save(output, plan); err != nil {
 			return err
@@ -59,7 +59,7 @@ func planCommand(p *cli.Program) *cobra.Command {
 
 // withSite finds the site of a project, and lets it go afterwards.
 func withSite(cmd *cobra.Command, p *cli.Program, f *flags, do func(context.Context, *site) error) error {
-	project, err := f.load(cmd, p)
+	project, err := f.Load(cmd.Context(), p)
 	if err != nil {
 		return err
 	}
@@ -71,18 +71,6 @@ func withSite(cmd *cobra.Command, p *cli.Program, f *flags, do func(context.Cont
 		defer s.close()
 		return do(ctx, s)
 	})
-}
-
-// allOf says each of several problems in a line of its own; what comes back is the last word of them.
-func allOf(p *cli.Program, err error) error {
-	several, ok := err.(interface{ Unwrap() []error })
-	if !ok || len(several.Unwrap()) < 2 {
-		return err
-	}
-	for _, one := range several.Unwrap() {
-		p.Warn([]string{cli.OneLine(one)})
-	}
-	return fmt.Errorf("nothing was changed: %d problems are in the way", len(several.Unwrap()))
 }
 
 // save writes a plan to a file, for `berth deploy apply`.

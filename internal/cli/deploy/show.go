@@ -1,13 +1,12 @@
 package deploy
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/netip"
 	"strings"
 
 	"berth/internal/cli"
+	"berth/internal/deploy"
 	"berth/internal/deploy/rollout"
 )
 
@@ -20,10 +19,19 @@ func show(w io.Writer, p *rollout.Plan) error {
 	for _, one := range p.Delete {
 		page.Line("%-9s %s", one.Do, about(one))
 	}
+	for _, n := range p.Networks {
+		page.Line("network   %s is made anew: %s", n.Name, strings.Join(n.Why, "; "))
+	}
 	for _, s := range p.Services {
 		for _, one := range s.Instances {
 			page.Line("%-9s %s", one.Do, about(one))
 		}
+	}
+	for _, v := range p.Volumes {
+		page.Line("%-9s volume %s", v.Do, v.Title())
+	}
+	for _, note := range p.Notes {
+		page.Line("note      %s", note)
 	}
 	page.Line("%s", summary(p))
 	return page.Show(w)
@@ -44,53 +52,40 @@ func about(one *rollout.Instance) string {
 }
 
 func addresses(a *rollout.Address) string {
-	gets := list(a.Gets)
-	if had := list(a.Has); had != "" && had != gets {
+	gets := deploy.Listed(a.Gets, ",")
+	if had := deploy.Listed(a.Has, ","); had != "" && had != gets {
 		return had + " -> " + gets
 	}
 	return gets
 }
 
-func list(addrs []netip.Addr) string {
-	var all []string
-	for _, addr := range addrs {
-		all = append(all, addr.String())
-	}
-	return strings.Join(all, ",")
-}
-
 // summary counts what a plan does.
 func summary(p *rollout.Plan) string {
-	if !p.Changes() {
+	switch {
+	case p.Changes():
+	case p.Task.Do == rollout.Start:
+		return fmt.Sprintf("%s runs: nothing to do", p.Project)
+	case p.Task.Do == rollout.Stop:
+		return fmt.Sprintf("nothing of %s runs: nothing to do", p.Project)
+	default:
 		return fmt.Sprintf("%s is as its files say: nothing to do", p.Project)
 	}
 	var parts []string
-	for _, do := range []rollout.Action{rollout.Create, rollout.Recreate, rollout.Start, rollout.Delete, rollout.Keep} {
+	for _, do := range []rollout.Action{rollout.Create, rollout.Recreate, rollout.Start, rollout.Work,
+		rollout.Stop, rollout.Delete, rollout.Keep} {
 		if n := p.Count(do); n > 0 {
 			parts = append(parts, fmt.Sprintf("%d to %s", n, do))
 		}
 	}
+	if n := len(p.Volumes); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of its volumes to orphan or copy", n))
+	}
+	switch n := len(p.Networks); n {
+	case 0:
+	case 1:
+		parts = append(parts, "1 network to make anew")
+	default:
+		parts = append(parts, fmt.Sprintf("%d networks to make anew", n))
+	}
 	return fmt.Sprintf("%s: %s", p.Project, strings.Join(parts, ", "))
-}
-
-// telling writes what a deploy does, as lines or as events in JSON.
-func telling(w io.Writer, asJSON bool) func(rollout.Event) {
-	if asJSON {
-		encoder := json.NewEncoder(w)
-		return func(e rollout.Event) { _ = encoder.Encode(e) } // whoever reads it has gone; the deploy goes on
-	}
-	return func(e rollout.Event) {
-		canary := ""
-		if e.Canary {
-			canary = " (canary)"
-		}
-		words := strings.TrimSpace(fmt.Sprintf("%s %s%s", e.Step, e.Instance, canary))
-		if e.Detail != "" {
-			words += ": " + e.Detail
-		}
-		fmt.Fprintln(w, cli.Printable(words))
-		for _, line := range e.Lines {
-			fmt.Fprintln(w, "  | "+cli.Printable(line))
-		}
-	}
 }

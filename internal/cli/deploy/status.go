@@ -2,7 +2,7 @@ package deploy
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"time"
 
 	"berth/internal/admin/client"
@@ -12,32 +12,77 @@ import (
 	"github.com/spf13/cobra"
 )
 
+const statusHelp = `Shows which projects are being deployed, by whom and where, and until when at least they are locked. Of a
+PROJECT it also shows what came of its last deploy; berth deploy history has those before.`
+
+// state is a project's: its lock, where it has one, and what came of the last deploy, where that was asked for.
+type state struct {
+	ipam.DeployLock
+	Last *ipam.DeployRun `json:"last,omitempty"`
+}
+
 func statusCommand(p *cli.Program) *cobra.Command {
-	return cli.Listing[ipam.DeployLock]{
-		Verb: cli.Verb{Use: "status [PROJECT]", Short: "Show which projects are being deployed",
+	return cli.Listing[state]{
+		Verb: cli.Verb{Use: "status [PROJECT]", Short: "Show which projects are being deployed", Long: statusHelp,
 			Refs: []cli.Refs{projectRefs}},
-		Columns: func(cli.Output) []cli.Column[ipam.DeployLock] { return lockColumns(p.Now) },
-		Fetch: func(ctx context.Context, c *client.Client, args []string) (rows []ipam.DeployLock, err error) {
+		Keys:    []cli.Key[state]{cli.By(cli.KeyHost, func(s *state) string { return s.Host })},
+		Columns: func(cli.Output) []cli.Column[state] { return stateColumns(p.Now) },
+		Fetch: func(ctx context.Context, c *client.Client, args []string) (rows []state, err error) {
 			all, err := c.Deploys(ctx)
+			if err != nil {
+				return nil, err
+			}
 			for _, l := range all {
 				if len(args) == 0 || args[0] == l.Project {
-					rows = append(rows, l)
+					rows = append(rows, state{DeployLock: l})
 				}
 			}
-			return rows, err
+			if len(args) == 0 {
+				return rows, nil
+			}
+			last, err := lastOf(ctx, c, args[0])
+			if err != nil || last == nil {
+				return rows, err
+			}
+			if len(rows) == 0 {
+				rows = []state{{DeployLock: ipam.DeployLock{Project: args[0]}}}
+			}
+			rows[0].Last = last
+			return rows, nil
 		},
 	}.Command(p)
 }
 
-func lockColumns(now func() time.Time) []cli.Column[ipam.DeployLock] {
-	return []cli.Column[ipam.DeployLock]{
-		cli.Col("PROJECT", func(l *ipam.DeployLock) string { return l.Project }).Names(),
-		cli.Col("BY", func(l *ipam.DeployLock) string { return l.Holder }),
-		cli.Col("HOST", func(l *ipam.DeployLock) string { return l.Host }),
-		cli.Col("PROCESS", func(l *ipam.DeployLock) string { return fmt.Sprint(l.PID) }),
-		cli.Col("SINCE", func(l *ipam.DeployLock) string { return cli.LocalTime(l.Since) }),
-		cli.Col("EXPIRES", func(l *ipam.DeployLock) string {
-			return "in " + max(0, l.Expires.Sub(now())).Round(time.Second).String()
+func stateColumns(now func() time.Time) []cli.Column[state] {
+	locked := func(title string, value func(*state) string) cli.Column[state] {
+		return cli.Col(title, func(s *state) string {
+			if s.Expires.IsZero() {
+				return ""
+			}
+			return value(s)
+		})
+	}
+	return []cli.Column[state]{
+		cli.Col("PROJECT", func(s *state) string { return s.Project }).Names(),
+		locked("TASK", func(s *state) string { return s.Task }).AtMost(taskShown),
+		locked("HOST", func(s *state) string { return s.Host }),
+		locked("EXPIRES", func(s *state) string {
+			return "in " + max(0, s.Expires.Sub(now())).Round(time.Second).String()
+		}),
+		cli.Col("LAST", func(s *state) string {
+			if s.Last == nil {
+				return ""
+			}
+			return words(s.Last.Outcome)
+		}).AtMost(outcomeShown).IfAny(),
+		cli.WideCol("BY", func(s *state) string { return s.Holder }),
+		cli.WideCol("PROCESS", func(s *state) string { return strconv.Itoa(s.PID) }),
+		cli.WideCol("SINCE", func(s *state) string { return cli.ShortTime(s.Since) }),
+		cli.WideCol("LAST BEGUN", func(s *state) string {
+			if s.Last == nil {
+				return ""
+			}
+			return cli.ShortTime(s.Last.Begun)
 		}),
 	}
 }

@@ -4,19 +4,19 @@
 //
 // import.go reads a file by way of internal/plan and hands the plan to the daemon; report.go does that for any plan,
 // shows how far it is and lists what was refused or added, also for the adoption of Docker networks. export.go writes
-// what the daemon tells, network by network.
+// what the daemon tells, network by network. compare.go holds a file against that by way of internal/plan/compare, for
+// diff.go, which tries the edits that come of it, and apply.go, which makes them.
 package document
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
 
-	"berth/internal/admin/client"
+	"berth/internal/advice"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 	"berth/internal/plan"
@@ -33,9 +33,8 @@ listed with its line. Then it is written in small steps, between which Docker go
 new network appears as a whole or not at all. An import that is interrupted stays open: berth status names
 it, --resume finishes it, and --undo takes back what it has added. Nothing else is imported before that.
 
-Accounts, elastic ranges and elastic addresses are added after the networks, by changes of their own: --resume
-and --undo are not about them, and the same document can be imported again. An association whose container has
-no address yet is listed, and the rest is made.
+Accounts, elastic ranges and elastic addresses are added after the networks. An association that is refused,
+because its container has no address yet for one, is listed, and the rest is made.
 
 --csv reads a table of one kind of thing, as spreadsheets and NetBox write it (prefixes are subnets,
 ip-ranges pools or exclusions, ip-addresses addresses or reservations). Its first row names the columns,
@@ -61,18 +60,11 @@ func ImportCommand(p *cli.Program) *cobra.Command {
   berth import prefixes.csv --csv subnets --network site
   berth import --resume`}.Command(p)
 	f := cmd.Flags()
-	f.StringVar(&flags.table.Noun, "csv", "", "FILE is a table of one `NOUN`: "+strings.Join(plan.Nouns, ", "))
-	f.StringVar(&flags.table.Network, "network", "", "with --csv: the `NETWORK` of the rows that name none")
-	f.StringVar(&flags.table.Space, "space", "", "with --csv: the space `NAME` of the rows that name none (local)")
-	f.BoolVar(&flags.table.Ignore, "ignore-unknown", false,
-		"with --csv: leave out unknown columns, instead of refusing them")
+	tableFlags(p, cmd, &flags.table, "with --csv: the `NETWORK` of the rows that name none")
 	f.BoolVar(&flags.edit.DryRun, "dry-run", false, "check, show what would be added, and change nothing")
 	cli.FormatFlag(cmd, &flags.edit.Format, "")
 	f.BoolVar(&flags.resume, "resume", false, "finish the import that was cut off; takes no FILE")
 	f.BoolVar(&flags.undo, "undo", false, "take back what the import that was cut off has added; takes no FILE")
-	cli.Completes(cmd, "csv", cli.Words(plan.Nouns...))
-	cli.Completes(cmd, "network", p.CompleteNetworks)
-	cli.Completes(cmd, "space", p.CompleteSpaces)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := flags.check(cmd, args); err != nil {
 			return err
@@ -131,9 +123,13 @@ func importing(p *cli.Program, cmd *cobra.Command, flags importFlags,
 		if flags.undo {
 			return c.UndoImport(ctx, progress.Set)
 		}
-		return c.ResumeImport(ctx, progress.Set)
+		report, err := c.ResumeImport(ctx, progress.Set)
+		if err == nil {
+			err = unmade(p, report.Unmade, "")
+		}
+		return report, err
 	}
-	planned, err := readPlan(p, cmd, flags.table, file)
+	planned, err := readPlan(p, cmd, flags.table, file, nothingImported)
 	if err != nil {
 		return report, err
 	}
@@ -142,39 +138,32 @@ func importing(p *cli.Program, cmd *cobra.Command, flags importFlags,
 		return report, err
 	}
 	defer c.Close()
-	if planned.Elastic == nil {
-		return Import(ctx, p, c, planned, flags.edit.DryRun, file)
+	report, err = Import(ctx, p, c, planned, flags.edit.DryRun, file)
+	if err == nil {
+		err = unmade(p, report.Unmade, file)
 	}
-	return importAll(ctx, p, c, planned, flags.edit.DryRun, file)
+	return report, err
 }
 
-// importAll imports a document with elastic addresses: the networks first, to whose guests they are mapped.
-func importAll(ctx context.Context, p *cli.Program, c *client.Client, planned ipam.Plan, dryRun bool,
-	file string) (report ipam.ImportReport, err error) {
-	now, err := readElastic(ctx, c)
-	if err != nil {
-		return report, err
+// unmade lists the associations that were refused.
+func unmade(p *cli.Program, problems []ipam.PlanProblem, file string) error {
+	for _, one := range problems {
+		where := ""
+		if file != "" && one.Line > 0 {
+			where = fmt.Sprintf("%s:%d: ", cli.Named(file), one.Line)
+		}
+		fmt.Fprintln(p.Err, cli.Printable(where+advice.Join(one.Text, one.Advice)))
 	}
-	elastic := now.missing(planned.Elastic)
-	if elastic.wrong.Err() != nil {
-		return report, listProblems(p, file, elastic.wrong.Problems, elastic.wrong.More)
+	if len(problems) > 0 {
+		return fmt.Errorf("%s could not be made, and all else is imported; import it again when that is put right",
+			cli.Counted(len(problems), "association"))
 	}
-	if report, err = Import(ctx, p, c, planned, dryRun, file); err != nil {
-		return report, err
-	}
-	with := func(n *ipam.Counts, of ipam.Counts) {
-		n.Accounts, n.Ranges, n.Elastic, n.Associations = of.Accounts, of.Ranges, of.Elastic, of.Associations
-	}
-	with(&report.Added, elastic.added)
-	with(&report.Unchanged, elastic.unchanged)
-	if dryRun {
-		return report, nil
-	}
-	return report, elastic.make(ctx, p, c, file)
+	return nil
 }
 
-// readPlan reads the document; what is wrong with it is listed.
-func readPlan(p *cli.Program, cmd *cobra.Command, table plan.Table, file string) (planned ipam.Plan, err error) {
+// readPlan reads the document; what is wrong with it is listed, with what that comes to.
+func readPlan(p *cli.Program, cmd *cobra.Command, table plan.Table, file, comesTo string) (planned ipam.Plan,
+	err error) {
 	text, err := p.ReadFile(cmd, file)
 	if err != nil {
 		return planned, err
@@ -191,7 +180,7 @@ func readPlan(p *cli.Program, cmd *cobra.Command, table plan.Table, file string)
 	}
 	var wrong *ipam.PlanError
 	if errors.As(err, &wrong) {
-		return planned, listProblems(p, file, wrong.Problems, wrong.More)
+		return planned, listProblems(p, file, wrong.Problems, wrong.More, comesTo)
 	}
 	if err != nil && table.Noun != "" {
 		return planned, cli.Usage(cmd, err)

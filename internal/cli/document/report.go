@@ -23,14 +23,17 @@ func Import(ctx context.Context, p *cli.Program, c *client.Client, planned ipam.
 	progress.End()
 	var refused *api.Problem
 	if errors.As(err, &refused) && len(refused.Problems) > 0 {
-		return report, listProblems(p, file, refused.Problems, refused.More)
+		return report, listProblems(p, file, refused.Problems, refused.More, nothingImported)
 	}
 	return report, err
 }
 
+// nothingImported is what an import that is refused comes to.
+const nothingImported = "nothing was imported"
+
 // listProblems shows all that is wrong with a document, each with its line, and answers with the error that ends the
-// command.
-func listProblems(p *cli.Program, file string, problems []ipam.PlanProblem, more int) error {
+// command, which says what it comes to.
+func listProblems(p *cli.Program, file string, problems []ipam.PlanProblem, more int, comesTo string) error {
 	lines := make([]string, len(problems))
 	for i, problem := range problems {
 		text := advice.Join(problem.Text, problem.Advice)
@@ -40,16 +43,15 @@ func listProblems(p *cli.Program, file string, problems []ipam.PlanProblem, more
 		}
 	}
 	if len(lines) == 1 && more == 0 {
-		return fmt.Errorf("%s; nothing was imported", cli.Printable(lines[0]))
+		return fmt.Errorf("%s; %s", cli.Printable(lines[0]), comesTo)
 	}
 	for _, line := range lines {
 		fmt.Fprintln(p.Err, cli.Printable(line))
 	}
 	if more > 0 {
-		return fmt.Errorf("%s has %d more problems than these %d; nothing was imported", cli.Named(file), more,
-			len(lines))
+		return fmt.Errorf("%s has %d more problems than these %d; %s", cli.Named(file), more, len(lines), comesTo)
 	}
-	return fmt.Errorf("%s has %d problems; nothing was imported", cli.Named(file), len(lines))
+	return fmt.Errorf("%s has %d problems; %s", cli.Named(file), len(lines), comesTo)
 }
 
 // Said is what an import came to, for a person.

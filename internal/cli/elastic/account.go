@@ -46,12 +46,12 @@ associations and releases them.`
 func accountRemoveCommand(p *cli.Program) *cobra.Command {
 	var remove ipam.RemoveAccount
 	cmd := cli.Change{
-		Verb: cli.Verb{Use: "rm ACCOUNT", Short: "Remove an account", Long: accountRemoveHelp,
+		Verb: cli.Verb{Use: "rm ACCOUNT...", Short: "Remove accounts", Long: accountRemoveHelp,
+			Args:    cli.Some("ACCOUNT"),
 			Refs:    []cli.Refs{accountRefs},
 			Example: "  berth account rm shop\n  berth account rm shop --force --dry-run"},
-		Edits: func(_ *cobra.Command, args []string) ([]ipam.Edit, error) {
-			remove.Account = args[0]
-			return cli.One(&remove, nil)
+		PerArg: func(account string) (ipam.Edit, error) {
+			return &ipam.RemoveAccount{Account: account, Force: remove.Force}, nil
 		},
 	}.Command(p)
 	cmd.Flags().BoolVarP(&remove.Force, "force", "f", false, "release its addresses")
@@ -64,13 +64,18 @@ func accountListCommand(p *cli.Program) *cobra.Command {
 			Long: "Lists the accounts, with how many elastic addresses each has and may have (QUOTA), and which " +
 				"owners are\nits own.",
 			Example: "  berth account ls\n  berth account ls --format json"},
+		Keys: []cli.Key[ipam.AccountInfo]{
+			cli.ByAny(cli.KeyOwner, func(a *ipam.AccountInfo) []string { return a.Owners }),
+		},
 		Columns: func(cli.Output) []cli.Column[ipam.AccountInfo] {
+			const shown = 25 // of the owners, which are any number
 			return []cli.Column[ipam.AccountInfo]{
 				cli.Col("NAME", func(a *ipam.AccountInfo) string { return a.Name }),
 				cli.Col("DOMAIN", func(a *ipam.AccountInfo) string { return a.Domain }),
 				cli.Col("ADDRESSES", func(a *ipam.AccountInfo) string { return strconv.Itoa(a.Addresses) }),
 				cli.Col("QUOTA", quotaText),
-				cli.Col("OWNERS", func(a *ipam.AccountInfo) string { return strings.Join(a.Owners, ",") }),
+				cli.Col("OWNERS", func(a *ipam.AccountInfo) string { return strings.Join(a.Owners, ",") }).
+					AtMost(shown),
 			}
 		},
 		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.AccountInfo, error) {

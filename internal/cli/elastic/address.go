@@ -64,10 +64,13 @@ free at once, or, if an edge has it mapped still, as soon as that says that it h
 address that is free already is no error.`
 
 func releaseCommand(p *cli.Program) *cobra.Command {
-	verb := cli.Verb{Use: "release ADDRESS", Short: "Give an address back", Long: releaseHelp,
-		Example: "  berth elastic release 203.0.113.12"}
-	return addressChange(p, verb, func(_ *cobra.Command, text string) ([]ipam.Edit, error) {
-		addr, err := parseAddress(text)
-		return cli.One(&ipam.ReleaseElastic{Address: addr}, err)
-	})
+	return cli.Change{
+		Verb: cli.Verb{Use: "release ADDRESS...", Short: "Give addresses back", Long: releaseHelp,
+			Args: cli.Some("ADDRESS"), Refs: []cli.Refs{addressRefs},
+			Example: "  berth elastic release 203.0.113.12\n  berth elastic release $(berth elastic ls -q)"},
+		PerArg: func(arg string) (ipam.Edit, error) {
+			addr, err := parseAddress(arg)
+			return &ipam.ReleaseElastic{Address: addr}, err
+		},
+	}.Command(p)
 }

@@ -13,23 +13,16 @@ import (
 
 const listHelp = `Lists the elastic addresses that are allocated, or being released, with their accounts and
 what they are mapped to. MAPPED says whether an edge has mapped an address: yes, no, or failed, of which berth
-elastic show tells why. Free addresses are counted by berth elastic range ls.`
+elastic show tells why. --wide also shows the guest's address, its network and its host. Free addresses are
+counted by berth elastic range ls.`
 
 func listCommand(p *cli.Program) *cobra.Command {
 	var account string
 	cmd := cli.Listing[ipam.ElasticInfo]{
 		Verb: cli.Verb{Use: "ls", Short: "List addresses", Long: listHelp,
 			Example: "  berth elastic ls\n  berth elastic ls --account shop\n  berth elastic ls --format json"},
-		Columns: func(cli.Output) []cli.Column[ipam.ElasticInfo] {
-			return []cli.Column[ipam.ElasticInfo]{
-				cli.Col("ADDRESS", func(e *ipam.ElasticInfo) string { return e.Address.String() }),
-				cli.Col("STATE", func(e *ipam.ElasticInfo) string { return string(e.State) }),
-				cli.Col("ACCOUNT", func(e *ipam.ElasticInfo) string { return e.Account }),
-				cli.Col("INSTANCE", func(e *ipam.ElasticInfo) string { return e.Instance }),
-				cli.Col("GUEST", guestText),
-				cli.Col("MAPPED", mappedText),
-			}
-		},
+		Keys:    elasticKeys(),
+		Columns: func(cli.Output) []cli.Column[ipam.ElasticInfo] { return elasticColumns() },
 		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.ElasticInfo, error) {
 			return c.Elastics(ctx, account)
 		},
@@ -37,6 +30,35 @@ func listCommand(p *cli.Program) *cobra.Command {
 	cmd.Flags().StringVar(&account, "account", "", "those of this `ACCOUNT`")
 	cli.Completes(cmd, "account", p.CompleteFlag(accountRefs))
 	return cmd
+}
+
+func elasticKeys() []cli.Key[ipam.ElasticInfo] {
+	return []cli.Key[ipam.ElasticInfo]{
+		cli.ByNetwork(func(e *ipam.ElasticInfo) string { return e.Network },
+			func(e *ipam.ElasticInfo) ipam.ID { return e.NetworkID }),
+		cli.ByAny(cli.KeyHost, func(e *ipam.ElasticInfo) []string { return []string{e.Host, e.HostRange} }),
+		cli.By(cli.KeyOwner, func(e *ipam.ElasticInfo) string { return e.Instance }),
+		cli.ByTagOf(func(e *ipam.ElasticInfo) ipam.ID { return e.NetworkID }),
+		cli.By(cli.KeyKind, func(e *ipam.ElasticInfo) string { return e.Kind }, ipam.KindElastic, ipam.KindHost,
+			ipam.KindSystem),
+		cli.By(cli.KeyState, func(e *ipam.ElasticInfo) string { return string(e.State) }, string(ipam.ElasticAllocated),
+			string(ipam.ElasticReleasing)),
+	}
+}
+
+func elasticColumns() []cli.Column[ipam.ElasticInfo] {
+	return []cli.Column[ipam.ElasticInfo]{
+		cli.Col("ADDRESS", func(e *ipam.ElasticInfo) string { return e.Address.String() }),
+		cli.Col("STATE", func(e *ipam.ElasticInfo) string { return string(e.State) }),
+		cli.Col("ACCOUNT", func(e *ipam.ElasticInfo) string { return e.Account }),
+		cli.Col("INSTANCE", func(e *ipam.ElasticInfo) string { return e.Instance }),
+		cli.Col("MAPPED", mappedText),
+		cli.WideCol("GUEST", guestText),
+		cli.WideCol("NETWORK", func(e *ipam.ElasticInfo) string { return e.Network }),
+		cli.WideCol("HOST", func(e *ipam.ElasticInfo) string { return e.Host }),
+		cli.WideCol("KIND", func(e *ipam.ElasticInfo) string { return e.Kind }),
+		cli.WideCol("ALLOCATED", func(e *ipam.ElasticInfo) string { return cli.ShortTime(e.Allocated) }),
+	}
 }
 
 func showCommand(p *cli.Program) *cobra.Command {

@@ -51,12 +51,12 @@ func rangeAddCommand(p *cli.Program) *cobra.Command {
 
 func rangeRemoveCommand(p *cli.Program) *cobra.Command {
 	return cli.Change{
-		Verb: cli.Verb{Use: "rm RANGE", Short: "Remove a range",
+		Verb: cli.Verb{Use: "rm RANGE...", Short: "Remove ranges", Args: cli.Some("RANGE"),
 			Long: "Removes a range, as it was added. While an address of it is allocated that is refused.",
 			Refs: []cli.Refs{rangeRefs}, Example: "  berth elastic range rm 203.0.113.10+20"},
-		Edits: func(_ *cobra.Command, args []string) ([]ipam.Edit, error) {
-			r, err := parseRange(args[0])
-			return cli.One(&ipam.RemoveElasticRange{Range: r}, err)
+		PerArg: func(arg string) (ipam.Edit, error) {
+			r, err := parseRange(arg)
+			return &ipam.RemoveElasticRange{Range: r}, err
 		},
 	}.Command(p)
 }
@@ -66,13 +66,16 @@ func rangeListCommand(p *cli.Program) *cobra.Command {
 		Verb: cli.Verb{Use: "ls", Short: "List ranges",
 			Long:    "Lists the ranges of elastic addresses, with how many addresses of each are not free (ALLOCATED).",
 			Example: "  berth elastic range ls\n  berth elastic range ls -q"},
+		Keys: []cli.Key[ipam.ElasticRangeInfo]{
+			cli.By(cli.KeyHost, func(r *ipam.ElasticRangeInfo) string { return r.Host }),
+		},
 		Columns: func(cli.Output) []cli.Column[ipam.ElasticRangeInfo] {
 			return []cli.Column[ipam.ElasticRangeInfo]{
 				cli.Col("RANGE", func(r *ipam.ElasticRangeInfo) string { return r.Range.String() }),
 				cli.Col("HOST", func(r *ipam.ElasticRangeInfo) string { return r.Host }),
 				cli.Col("ANNOUNCE", func(r *ipam.ElasticRangeInfo) string { return cmp.Or(r.Announce, "none") }),
-				cli.Col("ON CUT", func(r *ipam.ElasticRangeInfo) string { return string(r.OnCut) }),
 				cli.Col("ALLOCATED", func(r *ipam.ElasticRangeInfo) string { return strconv.Itoa(r.Allocated) }),
+				cli.WideCol("ON CUT", func(r *ipam.ElasticRangeInfo) string { return string(r.OnCut) }),
 			}
 		},
 		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.ElasticRangeInfo, error) {

@@ -26,14 +26,15 @@ type usageForm struct{ since, until, format string }
 func usageCommand(p *cli.Program) *cobra.Command {
 	var form usageForm
 	cmd := cli.Verb{Use: "usage", Short: "Show how long accounts had addresses", Long: usageHelp,
-		Example: "  berth elastic usage\n  berth elastic usage --since 720h --format csv\n" +
-			"  berth elastic usage --since 2026-01-01T00:00:00Z --until 2026-02-01T00:00:00Z --format json",
+		Example: "  berth elastic usage\n  berth elastic usage --since 30d --format csv\n" +
+			"  berth elastic usage --since 2026-01-01 --until 2026-02-01 --format json",
 	}.Command(p)
 	f := cmd.Flags()
-	f.StringVar(&form.since, "since", "", "only from `WHEN` on: a time (RFC 3339), or how long ago (2h)")
-	f.StringVar(&form.until, "until", "", "only until `WHEN`: a time (RFC 3339), or how long ago (2h)")
-	f.StringVar(&form.format, "format", "table", "`form` of the output: table, csv, json (one object) or a Go template")
-	cli.Completes(cmd, "format", cli.Words("table", "csv", "json"))
+	f.StringVar(&form.since, "since", "", "only from `WHEN` on: "+cli.WhenText)
+	f.StringVar(&form.until, "until", "", "only until `WHEN`: "+cli.WhenText)
+	f.StringVar(&form.format, "format", "table", "`form` of the output: table, csv, json (one object), yaml (the same) "+
+		"or a Go template")
+	cli.Completes(cmd, "format", cli.Words("table", "csv", "json", "yaml"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		filter, err := form.filter(cmd)
 		if err != nil {
@@ -66,19 +67,8 @@ func (u *usageForm) filter(cmd *cobra.Command) (f ipam.UsageFilter, err error) {
 	if err := cli.NotEmpty(cmd, "since", "until"); err != nil {
 		return f, err
 	}
-	now := time.Now()
-	for _, one := range []struct {
-		flag, text string
-		to         *time.Time
-	}{{"since", u.since, &f.Since}, {"until", u.until, &f.Until}} {
-		if one.text == "" {
-			continue
-		}
-		if *one.to, err = cli.Since(one.text, now); err != nil {
-			return f, fmt.Errorf("--%s is %q and %w", one.flag, one.text, err)
-		}
-	}
-	return f, nil
+	f.Since, f.Until, err = cli.Period(u.since, u.until, time.Now())
+	return f, err
 }
 
 // write shows a report as a table, or as CSV.
@@ -90,7 +80,7 @@ func (u *usageForm) write(w io.Writer, report *ipam.UsageReport) error {
 			cli.Col("DOMAIN", func(a *ipam.AccountUsage) string { return a.Domain }),
 			cli.Col("ADDRESSES", func(a *ipam.AccountUsage) string { return strconv.Itoa(a.Addresses) }),
 			cli.Col("HOURS", hours),
-		}).Rows(report.Accounts)
+		}, false).Rows(report.Accounts)
 	}
 	table := csv.NewWriter(w)
 	rows := [][]string{{"account", "domain", "addresses", "hours", "since", "until"}}

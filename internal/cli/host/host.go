@@ -30,17 +30,27 @@ func Command(p *cli.Program) *cobra.Command {
 const hostListHelp = `Lists the hosts that share a store (berth serve --store etcd), removed ones last. SELF
 is the host whose daemon answers. PRESENT says whether a host's daemon is there at this moment; nothing is
 freed when it is not. POOLS counts the Docker networks on the host, LEASES the addresses held through
-them, and HEADROOM the addresses that the host has claimed in advance.`
+them, and HEADROOM the addresses that the host has claimed in advance. --wide also shows since when each daemon
+runs, and its version.`
 
 func hostListCommand(p *cli.Program) *cobra.Command {
 	return cli.Listing[ipam.HostInfo]{
 		Verb: cli.Verb{Use: "ls", Short: "List hosts", Long: hostListHelp,
 			Example: "  berth host ls\n  berth host ls -q\n  berth host ls --format json"},
+		Keys:    hostKeys(),
 		Columns: hostColumns,
 		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.HostInfo, error) {
 			return c.Hosts(ctx)
 		},
 	}.Command(p)
+}
+
+func hostKeys() []cli.Key[ipam.HostInfo] {
+	return []cli.Key[ipam.HostInfo]{
+		cli.By(cli.KeyHost, func(h *ipam.HostInfo) string { return h.Name }),
+		cli.By(cli.KeyState, func(h *ipam.HostInfo) string { return cli.StateText(h.State) }, cli.StateText(""),
+			string(ipam.HostDraining), string(ipam.HostLeaving), string(ipam.HostRemoved)),
+	}
 }
 
 func hostColumns(cli.Output) []cli.Column[ipam.HostInfo] {
@@ -52,8 +62,8 @@ func hostColumns(cli.Output) []cli.Column[ipam.HostInfo] {
 		cli.Col("POOLS", func(h *ipam.HostInfo) string { return strconv.Itoa(h.Pools) }),
 		cli.Col("LEASES", func(h *ipam.HostInfo) string { return strconv.Itoa(h.Leases) }),
 		cli.Col("HEADROOM", func(h *ipam.HostInfo) string { return strconv.Itoa(h.Headroom) }),
-		cli.Col("STARTED", func(h *ipam.HostInfo) string { return cli.LocalTime(h.Started) }),
-		cli.Col("VERSION", func(h *ipam.HostInfo) string { return h.Version }),
+		cli.WideCol("STARTED", func(h *ipam.HostInfo) string { return cli.ShortTime(h.Started) }),
+		cli.WideCol("VERSION", func(h *ipam.HostInfo) string { return h.Version }),
 	}
 }
 
@@ -124,12 +134,11 @@ take them again.`
 func hostDrainCommand(p *cli.Program) *cobra.Command {
 	var undo bool
 	cmd := cli.Change{
-		Verb: cli.Verb{Use: "drain HOST", Short: "Stop a host from taking new addresses", Long: hostDrainHelp,
+		Verb: cli.Verb{Use: "drain HOST...", Short: "Stop hosts from taking new addresses", Long: hostDrainHelp,
+			Args:    cli.Some("HOST"),
 			Refs:    []cli.Refs{hostRefs},
 			Example: "  berth host drain b\n  berth host drain b --undo"},
-		Edits: func(_ *cobra.Command, args []string) ([]ipam.Edit, error) {
-			return cli.One(&ipam.DrainHost{Name: args[0], Undo: undo}, nil)
-		},
+		PerArg: func(host string) (ipam.Edit, error) { return &ipam.DrainHost{Name: host, Undo: undo}, nil },
 	}.Command(p)
 	cmd.Flags().BoolVar(&undo, "undo", false, "let it take them again")
 	return cmd

@@ -19,7 +19,9 @@ is, and asks. A removed host is refused in the spaces of the cluster until "bert
 
 A host whose daemon answers is asked to leave: it gives everything back by itself, and the command waits
 for that. If the daemon does not answer, only you can know whether the host is off: say so with --off, and
-what it holds is free at once. If it is on after all, addresses of its containers are given to others.`
+what it holds is free at once. If it is on after all, addresses of its containers are given to others.
+
+Of several hosts each is asked about and removed for itself; where one is refused, the others go on.`
 
 // removal holds the flags of host rm.
 type removal struct {
@@ -30,8 +32,8 @@ type removal struct {
 
 func hostRemoveCommand(p *cli.Program) *cobra.Command {
 	var r removal
-	cmd := cli.Verb{Use: "rm HOST", Short: "Take a host out of the cluster", Long: hostRemoveHelp,
-		Refs: []cli.Refs{hostRefs},
+	cmd := cli.Verb{Use: "rm HOST...", Short: "Take hosts out of the cluster", Long: hostRemoveHelp,
+		Args: cli.Some("HOST"), Refs: []cli.Refs{hostRefs},
 		Example: "  berth host rm b\n  berth host rm b --off\n  berth host rm b --off --yes\n" +
 			"  berth host rm b --dry-run",
 	}.Command(p)
@@ -51,7 +53,11 @@ func hostRemoveCommand(p *cli.Program) *cobra.Command {
 			return err
 		}
 		defer e.Close()
-		return removeHost(p, e, args[0], r)
+		var failed []error
+		for _, name := range args {
+			failed = append(failed, removeHost(p, e, name, r))
+		}
+		return errors.Join(failed...)
 	}
 	return cmd
 }

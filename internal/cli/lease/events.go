@@ -2,7 +2,9 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,33 +19,58 @@ import (
 const eventsHelp = `Shows who took, gave back or changed what, how it was before, and when; the oldest first.
 Without --since it shows the last 100 events, with it the events since then, at most 10,000. --follow
 shows each event as it happens, until it is interrupted, and past ones only if --since or --last asks for
-them.`
+them.
+
+--network shows only what is of a network, by the name that it had then. --verb shows only some kinds of
+events: one, such as lease.take, or all of a noun, as in lease or lease.*. Both can be given several times,
+and also choose what --follow shows.
+
+A line has the time, the verb, the address, subnet or network that it is about, and the name of who has it. --wide
+adds what else is known: who asked (by), the host, what was before and what is after. --format json is one object a
+line, and yaml one sequence, to which --follow adds each event as it happens.
+
+In --filter the kind of an event is its verb, also with a star: kind=lease.*.`
 
 // eventsRequest is what the flags of events say.
 type eventsRequest struct {
-	since  string
-	last   int
-	follow bool
+	since, until    string
+	networks, verbs []string
+	last            int
+	follow          bool
 }
 
 // EventsCommand is `berth events`.
 func EventsCommand(p *cli.Program) *cobra.Command {
 	var out cli.Output
 	var req eventsRequest
-	cmd := cli.Verb{Use: "events", Short: "Show who took, gave back or changed what", Long: eventsHelp,
+	cmd := cli.Verb{Use: "events", Aliases: []string{"event"}, Short: "Show who took, gave back or changed what",
+		Long: eventsHelp,
 		Example: `  berth events
-  berth events --since 2h
-  berth events --since 2026-01-31T08:00:00Z --last 500
-  berth events --follow --format json`}.Command(p)
-	out.Flags(cmd)
+  berth events --since 2h --network net1
+  berth events --since 2026-11-17 --until "2026-11-17 10:00" --last 500
+  berth events --follow --verb lease --verb reservation.add
+  berth events --follow --format json`,
+		Instead: map[string]string{"tail": "--last N shows the last N events",
+			"limit": "--last N shows the last N events"}}.Command(p)
+	out.Flags(p, cmd)
+	chosen := cli.NewFilter(p, cmd, eventKeys())
 	f := cmd.Flags()
-	f.StringVar(&req.since, "since", "", "only those since `WHEN`: a time (RFC 3339), or how long ago (2h)")
-	f.IntVar(&req.last, "last", api.DefaultEvents, "at most the last `N` of them")
+	f.StringVar(&req.since, "since", "", "only those since `WHEN`: "+cli.WhenText)
+	f.StringVar(&req.until, "until", "", "only those before `WHEN`, in the same forms")
+	f.StringArrayVar(&req.networks, "network", nil, "only those of the network `NAME` (repeatable)")
+	f.StringArrayVar(&req.verbs, "verb", nil, "only those of the `VERB`, such as lease.take, or of a noun, such as lease "+
+		"(repeatable)")
+	f.IntVarP(&req.last, "last", "n", api.DefaultEvents, "at most the last `N` of them")
 	f.BoolVarP(&req.follow, "follow", "f", false, "go on with each event as it happens")
+	cli.Completes(cmd, "network", p.CompleteFlag(cli.NetworkRefs))
+	cli.Completes(cmd, "verb", cli.Words(verbPatterns()...))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		filter, err := req.filter(cmd, p)
 		if err != nil {
 			return err
+		}
+		if err := chosen.Read(); err != nil {
+			return cli.Usage(cmd, err)
 		}
 		show, err := cli.NewTable(p.Out, cmd, out, []cli.Column[ipam.Event]{
 			cli.Col("ID", func(e *ipam.Event) string { return strconv.FormatUint(e.ID, 10) }),
@@ -51,18 +78,29 @@ func EventsCommand(p *cli.Program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		show.Line = func(e *ipam.Event) string { return eventLine(e, out.NoTrunc) }
+		show.Line = func(e *ipam.Event) string { return eventLine(e) }
+		if out.Wide {
+			show.Line = func(e *ipam.Event) string { return wholeEvent(e, out.NoTrunc) }
+		}
 		c, err := p.Find(cmd.Context())
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		if req.follow {
-			return followEvents(cmd.Context(), c, filter, show)
+		if err := chosen.Ask(cmd.Context(), c); err != nil {
+			return err
 		}
-		list, err := c.Events(cmd.Context(), filter)
+		if req.follow {
+			return followEvents(cmd.Context(), c, filter, chosen, show)
+		}
+		list, err := lastOf(cmd.Context(), c, filter, chosen)
 		if err != nil {
 			return err
+		}
+		if len(list.Events) == 0 && req.last > 0 {
+			if err := tellKnown(cmd.Context(), p, c, "there is no such event"); err != nil {
+				return err
+			}
 		}
 		if list.More && req.since != "" {
 			fmt.Fprintf(p.Err, "berth: there are older events since then; these are the last %d (--last)\n",
@@ -77,6 +115,9 @@ func EventsCommand(p *cli.Program) *cobra.Command {
 func (req eventsRequest) filter(cmd *cobra.Command, p *cli.Program) (f ipam.EventFilter, err error) {
 	f.Last = req.last
 	switch {
+	case req.follow && req.until != "":
+		return f, cli.Usage(cmd, errors.New("--follow shows what happens from now on, and --until only what was before: "+
+			"give one of them"))
 	case req.last < 0 || req.last > api.MaxEvents:
 		return f, cli.Usage(cmd, fmt.Errorf("--last is %d and must be from 0 to %d", req.last, api.MaxEvents))
 	case cmd.Flags().Changed("last"):
@@ -85,16 +126,38 @@ func (req eventsRequest) filter(cmd *cobra.Command, p *cli.Program) (f ipam.Even
 	case req.follow:
 		f.Last = 0
 	}
-	if req.since != "" {
-		if f.Since, err = cli.Since(req.since, p.Now()); err != nil {
-			return f, cli.Usage(cmd, fmt.Errorf("--since is %q and %w", req.since, err))
+	if f.Since, f.Before, err = cli.Period(req.since, req.until, p.Now()); err != nil {
+		return f, cli.Usage(cmd, err)
+	}
+	if f.Networks = req.networks; slices.ContainsFunc(req.networks, func(name string) bool {
+		return ipam.CheckName("network", name) != nil
+	}) {
+		return f, cli.Usage(cmd, fmt.Errorf("--network is %q, and must be the name of a network", req.networks))
+	}
+	for _, pattern := range req.verbs {
+		verbs := ipam.VerbsLike(pattern)
+		if len(verbs) == 0 {
+			return f, cli.Usage(cmd, fmt.Errorf("--verb is %q and must be one such as lease.take, or all of a noun, as "+
+				"in lease or lease.*; there are %s", pattern, strings.Join(ipam.Verbs(), ", ")))
 		}
+		f.Verbs = append(f.Verbs, verbs...)
 	}
 	return f, nil
 }
 
+// verbPatterns are what --verb can be: nouns, and their verbs.
+func verbPatterns() []string {
+	var nouns []string
+	for _, verb := range ipam.Verbs() {
+		noun, _, _ := strings.Cut(verb, ".")
+		nouns = append(nouns, noun)
+	}
+	return append(slices.Compact(nouns), ipam.Verbs()...)
+}
+
 // followEvents shows events until it is interrupted.
-func followEvents(ctx context.Context, c *client.Client, f ipam.EventFilter, show *cli.Table[ipam.Event]) error {
+func followEvents(ctx context.Context, c *client.Client, f ipam.EventFilter, chosen *cli.Filter[ipam.Event],
+	show *cli.Table[ipam.Event]) error {
 	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
 	for e, err := range c.Follow(ctx, f) {
@@ -104,6 +167,9 @@ func followEvents(ctx context.Context, c *client.Client, f ipam.EventFilter, sho
 		if err != nil {
 			return err
 		}
+		if !chosen.Fits(&e) {
+			continue
+		}
 		if err := show.One(show.W, &e); err != nil {
 			return err
 		}
@@ -111,18 +177,84 @@ func followEvents(ctx context.Context, c *client.Client, f ipam.EventFilter, sho
 	return nil
 }
 
-// eventLine is an event for a person: when, what, about which address or subnet, and the rest by name.
-func eventLine(e *ipam.Event, noTrunc bool) string {
-	object := e.Space
-	if e.Network != "" {
-		object = e.Network
+// lastOf asks for past events. Of those that --filter chooses it finds the last ones among as many as the daemon tells.
+func lastOf(ctx context.Context, c *client.Client, f ipam.EventFilter,
+	chosen *cli.Filter[ipam.Event]) (api.EventList, error) {
+	most := f.Last
+	if chosen.Given() {
+		f.Last = api.MaxEvents
 	}
+	list, err := c.Events(ctx, f)
+	if err != nil || !chosen.Given() {
+		return list, err
+	}
+	list.Events = chosen.Rows(list.Events)
+	if n := len(list.Events); n > most {
+		list.Events, list.More = list.Events[n-most:], true
+	}
+	return list, nil
+}
+
+func eventKeys() []cli.Key[ipam.Event] {
+	return []cli.Key[ipam.Event]{
+		cli.ByNetwork(func(e *ipam.Event) string { return e.Network }, func(e *ipam.Event) ipam.ID { return e.NetworkID }),
+		cli.By(cli.KeySpace, func(e *ipam.Event) string { return e.Space }),
+		cli.By(cli.KeyHost, func(e *ipam.Event) string { return e.Host }),
+		cli.By(cli.KeyOwner, func(e *ipam.Event) string { return e.Name }),
+		cli.ByTagOf(func(e *ipam.Event) ipam.ID { return e.NetworkID }),
+		cli.By(cli.KeyKind, func(e *ipam.Event) string { return e.Verb.String() }),
+	}
+}
+
+// eventWidth is what a line of an event takes at most without --wide.
+const eventWidth = 80
+
+// eventLine is an event for a person: when, what, about which address, subnet or network, and who that is of.
+func eventLine(e *ipam.Event) string {
+	object := eventObject(e)
+	who := e.Name
+	switch {
+	case who != "" && who != object:
+	case e.Network != object:
+		who = e.Network
+	default:
+		who = e.Detail
+	}
+	line := []rune(strings.TrimRight(fmt.Sprintf("%s  %-18s  %-15s  %s", cli.LocalTime(e.Time), e.Verb,
+		cli.Printable(object), printable(who)), " "))
+	if len(line) > eventWidth {
+		line = append(line[:eventWidth-len(dots)], []rune(dots)...)
+	}
+	return string(line)
+}
+
+// dots end a line that was cut.
+const dots = "..."
+
+// printable is what is to be said, or nothing.
+func printable(text string) string {
+	if text == "" {
+		return ""
+	}
+	return cli.Printable(text)
+}
+
+// eventObject is what an event is about.
+func eventObject(e *ipam.Event) string {
 	switch {
 	case e.Address.IsValid():
-		object = e.Address.String()
+		return e.Address.String()
 	case e.Subnet.IsValid():
-		object = e.Subnet.String()
+		return e.Subnet.String()
+	case e.Network != "":
+		return e.Network
 	}
+	return e.Space
+}
+
+// wholeEvent is an event with all that is known of it, by name.
+func wholeEvent(e *ipam.Event, noTrunc bool) string {
+	object := eventObject(e)
 	var rest []string
 	add := func(name, value string) {
 		if value != "" {
@@ -144,6 +276,6 @@ func eventLine(e *ipam.Event, noTrunc bool) string {
 	add("detail", e.Detail)
 	add("before", string(e.Before))
 	add("after", string(e.After))
-	return fmt.Sprintf("%s  %-18s  %-18s  %s", e.Time.Local().Format("2006-01-02 15:04:05.000"), e.Verb, object,
+	return fmt.Sprintf("%s  %-18s  %-18s  %s", e.Time.Local().Format("2006-01-02 15:04:05.000 MST"), e.Verb, object,
 		strings.Join(rest, " "))
 }

@@ -9,8 +9,11 @@ package lease
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/netip"
+	"slices"
 
+	"berth/internal/admin/api"
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
@@ -21,7 +24,7 @@ import (
 func subnetRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
 	all, err := c.Subnets(ctx, "")
 	for _, sub := range all {
-		names = append(names, sub.CIDR.String()+"\t"+sub.NetworkName+" in "+sub.Space)
+		names = append(names, sub.CIDR.String()+"\t"+sub.Network+" in "+sub.Space)
 	}
 	return names, err
 }
@@ -31,21 +34,25 @@ func Command(p *cli.Program) *cobra.Command {
 	return cli.Group("lease", "Addresses that somebody has", leaseListCommand(p), leaseReleaseCommand(p))
 }
 
-const leaseListHelp = `Lists the addresses that are held, by space, subnet and address. With --all it also
-lists those that were given back and are remembered for their last holder.
+const leaseListHelp = `Lists the addresses that are held, all or those of NETWORK, by space, subnet and
+address. With --all it also lists those that were given back and are remembered for their last holder.
 
 NAME is that of the container that has the address, where the daemon knows from the engine which one it is,
 else the one that the engine sent when it asked for the address. --wide also shows the Compose project and
-service, the owner that the address is reserved for, and the state of the container; --format json has the
-container as seen_by.`
+service, the owner that the address is reserved for, and the state of the container, and which subnet, space,
+MAC and pool it is and since when; --format json has the container as seen_by. Of an address that a LAN's DHCP server
+gave (docs/dhcp.md) --wide shows how it stands with it: bound, unconfirmed, lost or conflict, which server gave it, and
+until when.`
 
 func leaseListCommand(p *cli.Program) *cobra.Command {
 	var filter ipam.LeaseFilter
 	var subnet string
-	var wide bool
 	cmd := cli.Listing[ipam.LeaseInfo]{
-		Verb: cli.Verb{Use: "ls", Short: "List leases", Long: leaseListHelp,
+		Verb: cli.Verb{Use: "ls [NETWORK]", Short: "List leases", Long: leaseListHelp,
+			Refs:    []cli.Refs{cli.NetworkRefs},
+			Instead: map[string]string{"network": "berth lease ls NETWORK shows those of one network"},
 			Example: `  berth lease ls
+  berth lease ls net1
   berth lease ls --subnet 10.1.0.0/24 --all
   berth lease ls --wide
   berth lease ls -q
@@ -60,46 +67,114 @@ func leaseListCommand(p *cli.Program) *cobra.Command {
 			}
 			return nil
 		},
+		Keys: leaseKeys(),
 		Columns: func(out cli.Output) []cli.Column[ipam.LeaseInfo] {
-			columns := leaseColumns(filter.Remembered, out.NoTrunc)
-			if wide {
-				columns = append(columns, containerColumns()...)
-			}
-			return columns
+			return append(leaseColumns(filter.Remembered, out.NoTrunc), containerColumns()...)
 		},
-		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.LeaseInfo, error) {
-			return c.Leases(ctx, filter)
+		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.LeaseInfo, error) {
+			return leasesOf(ctx, c, cli.First(args), filter)
+		},
+		Names: func(ctx context.Context, c *client.Client, args []string) iter.Seq2[string, error] {
+			if cli.First(args) != "" {
+				return nil
+			}
+			return leaseRefs(c.BriefLeases(ctx, filter))
 		},
 	}.Command(p)
 	p.SpaceFlag(cmd, &filter.Space)
 	cmd.Flags().StringVar(&subnet, "subnet", "", "only those of the subnet `CIDR`")
 	cmd.Flags().BoolVarP(&filter.Remembered, "all", "a", false,
 		"also the addresses that are remembered for their last holder")
-	cmd.Flags().BoolVarP(&wide, "wide", "w", false, "also the project, service, owner and state of the container")
 	cli.Completes(cmd, "subnet", p.CompleteFlag(subnetRefs))
 	return cmd
 }
 
-func leaseColumns(remembered, noTrunc bool) []cli.Column[ipam.LeaseInfo] {
-	all := []cli.Column[ipam.LeaseInfo]{
+// leaseRefs yields how leases are called.
+func leaseRefs(all iter.Seq2[api.BriefLease, error]) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for l, err := range all {
+			if !yield(cli.Ref(l.Space, l.Network, l.Address.String()), err) {
+				return
+			}
+		}
+	}
+}
+
+// leasesOf are those of a network, by its name, its id or Docker's name of it, or with the empty name all. What Docker
+// calls one network may be one of Berth's for each family.
+func leasesOf(ctx context.Context, c *client.Client, network string, filter ipam.LeaseFilter) ([]ipam.LeaseInfo,
+	error) {
+	all, err := c.Leases(ctx, filter)
+	if network == "" || err != nil {
+		return all, err
+	}
+	named := slices.DeleteFunc(slices.Clone(all), func(l ipam.LeaseInfo) bool { return l.Network != network })
+	if len(named) > 0 {
+		return named, nil
+	}
+	of, err := c.Network(ctx, network)
+	return slices.DeleteFunc(all, func(l ipam.LeaseInfo) bool { return l.NetworkID != of.ID }), err
+}
+
+// The states of leases, as JSON has them.
+const (
+	held       = "held"
+	remembered = "remembered"
+)
+
+func leaseKeys() []cli.Key[ipam.LeaseInfo] {
+	return []cli.Key[ipam.LeaseInfo]{
+		cli.ByNetwork(func(l *ipam.LeaseInfo) string { return l.Network },
+			func(l *ipam.LeaseInfo) ipam.ID { return l.NetworkID }),
+		cli.By(cli.KeySpace, func(l *ipam.LeaseInfo) string { return l.Space }),
+		cli.By(cli.KeyHost, func(l *ipam.LeaseInfo) string { return l.Host }),
+		cli.ByAny(cli.KeyOwner, func(l *ipam.LeaseInfo) []string { return []string{l.Owner, l.Name, leaseName(l)} }),
+		cli.ByTagOf(func(l *ipam.LeaseInfo) ipam.ID { return l.NetworkID }),
+		cli.By(cli.KeyKind, func(l *ipam.LeaseInfo) string { return l.Kind.String() }, ipam.Kinds()...),
+		cli.By(cli.KeyState, func(l *ipam.LeaseInfo) string { return l.State }, held, remembered),
+	}
+}
+
+// dhcpColumn is a cell of what a DHCP server gave; empty where none did.
+func dhcpColumn(of func(*ipam.DHCPInfo) string) func(*ipam.LeaseInfo) string {
+	return func(l *ipam.LeaseInfo) string {
+		if l.DHCP == nil {
+			return ""
+		}
+		return of(l.DHCP)
+	}
+}
+
+func leaseColumns(all, noTrunc bool) []cli.Column[ipam.LeaseInfo] {
+	columns := []cli.Column[ipam.LeaseInfo]{
+		cli.RefCol(func(l *ipam.LeaseInfo) string { return cli.Ref(l.Space, l.Network, l.Address.String()) }),
 		cli.Col("ADDRESS", func(l *ipam.LeaseInfo) string { return l.Address.String() }),
-		cli.Col("SUBNET", func(l *ipam.LeaseInfo) string { return l.Subnet.String() }),
-		cli.Col("SPACE", func(l *ipam.LeaseInfo) string { return l.Space }),
 		cli.Col("NETWORK", func(l *ipam.LeaseInfo) string { return l.Network }),
-		cli.Col("KIND", func(l *ipam.LeaseInfo) string { return l.Kind.String() }),
 		cli.Col("NAME", leaseName),
-		cli.Col("MAC", func(l *ipam.LeaseInfo) string { return l.MAC.String() }),
-		cli.Col("HOST", func(l *ipam.LeaseInfo) string { return l.Host }),
-		cli.Col("POOL", func(l *ipam.LeaseInfo) string { return cli.ShortID(l.Pool, noTrunc) }),
-		cli.Col("SINCE", func(l *ipam.LeaseInfo) string { return cli.LocalTime(l.Since) }),
+		cli.Col("KIND", func(l *ipam.LeaseInfo) string { return l.Kind.String() }),
 	}
-	if remembered {
-		all = append(all,
-			cli.Col("STATE", func(l *ipam.LeaseInfo) string { return l.State }),
-			cli.Col("RELEASED", func(l *ipam.LeaseInfo) string { return cli.LocalTime(l.Released) }),
-			cli.Col("QUARANTINED UNTIL", func(l *ipam.LeaseInfo) string { return cli.LocalTime(l.Until) }))
+	if all {
+		columns = append(columns, cli.Col("RELEASED", func(l *ipam.LeaseInfo) string { return cli.ShortTime(l.Released) }),
+			cli.WideCol("STATE", func(l *ipam.LeaseInfo) string { return l.State }),
+			cli.WideCol("QUARANTINED UNTIL", func(l *ipam.LeaseInfo) string { return cli.ShortTime(l.Until) }),
+			cli.WideCol("HOST", func(l *ipam.LeaseInfo) string { return l.Host }))
+	} else {
+		columns = append(columns, cli.Col("HOST", func(l *ipam.LeaseInfo) string { return l.Host }))
 	}
-	return all
+	return append(columns,
+		cli.WideCol("SUBNET", func(l *ipam.LeaseInfo) string { return l.Subnet.String() }),
+		cli.WideCol("SPACE", func(l *ipam.LeaseInfo) string { return l.Space }),
+		cli.WideCol("MAC", func(l *ipam.LeaseInfo) string { return l.MAC.String() }),
+		cli.WideCol("POOL", func(l *ipam.LeaseInfo) string { return cli.ShortID(l.Pool, noTrunc) }),
+		cli.WideCol("SINCE", func(l *ipam.LeaseInfo) string { return cli.ShortTime(l.Since) }),
+		cli.WideCol("DHCP", dhcpColumn(func(d *ipam.DHCPInfo) string { return d.State.String() })),
+		cli.WideCol("SERVER", dhcpColumn(func(d *ipam.DHCPInfo) string {
+			if !d.Server.IsValid() {
+				return ""
+			}
+			return d.Server.String()
+		})),
+		cli.WideCol("EXPIRES", dhcpColumn(func(d *ipam.DHCPInfo) string { return cli.ShortTime(d.Expires) })))
 }
 
 // leaseName is who has an address, as the engine calls it now.
@@ -121,9 +196,9 @@ func containerColumns() []cli.Column[ipam.LeaseInfo] {
 		}
 	}
 	return []cli.Column[ipam.LeaseInfo]{
-		cli.Col("OWNER", func(l *ipam.LeaseInfo) string { return l.Owner }),
-		cli.Col("PROJECT", seen(func(s *ipam.SeenBy) string { return s.Project })),
-		cli.Col("SERVICE", seen(func(s *ipam.SeenBy) string { return s.Service })),
-		cli.Col("CONTAINER STATE", seen(func(s *ipam.SeenBy) string { return s.State })),
+		cli.WideCol("OWNER", func(l *ipam.LeaseInfo) string { return l.Owner }),
+		cli.WideCol("PROJECT", seen(func(s *ipam.SeenBy) string { return s.Project })),
+		cli.WideCol("SERVICE", seen(func(s *ipam.SeenBy) string { return s.Service })),
+		cli.WideCol("CONTAINER STATE", seen(func(s *ipam.SeenBy) string { return s.State })),
 	}
 }

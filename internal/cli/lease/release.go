@@ -2,8 +2,10 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
@@ -23,14 +25,17 @@ reserved stays reserved.`
 func leaseReleaseCommand(p *cli.Program) *cobra.Command {
 	var req ipam.LeaseRelease
 	var engine cli.EngineFlags
-	cmd := cli.Verb{Use: "release ADDRESS", Short: "Free an address that no endpoint has", Long: leaseReleaseHelp,
+	cmd := cli.Verb{Use: "release ADDRESS...", Short: "Free addresses that no endpoint has", Long: leaseReleaseHelp,
+		Args:    cli.Some("ADDRESS"),
 		Example: "  berth lease release 10.1.0.7\n  berth lease release 10.1.0.7 --space lab --force"}.Command(p)
 	p.SpaceFlag(cmd, &req.Space)
 	cmd.Flags().BoolVar(&req.Force, "force", false, "also where an endpoint has it, or nobody can tell")
 	engine.Flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if req.Address, err = netip.ParseAddr(args[0]); err != nil {
-			return cli.Usage(cmd, fmt.Errorf("%q is no address such as 10.1.0.7", args[0]))
+		for _, arg := range args {
+			if _, err := netip.ParseAddr(arg[strings.LastIndexByte(arg, '/')+1:]); err != nil {
+				return cli.Usage(cmd, fmt.Errorf("%q is no address such as 10.1.0.7", arg))
+			}
 		}
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
 			if engine.Given() && !req.Force {
@@ -38,12 +43,38 @@ func leaseReleaseCommand(p *cli.Program) *cobra.Command {
 					return err
 				}
 			}
-			l, err := c.ReleaseLease(ctx, req)
-			if err == nil {
-				_, err = fmt.Fprintln(p.Out, l.Address)
+			var failed []error
+			for _, arg := range args { // as docker does: each for itself
+				failed = append(failed, release(ctx, p, c, req, arg))
 			}
-			return err
+			return errors.Join(failed...)
 		})
 	}
 	return cmd
+}
+
+// release frees one address, as it stands or with its network before it, and says it.
+func release(ctx context.Context, p *cli.Program, c *client.Client, req ipam.LeaseRelease, arg string) error {
+	network, address, qualified := strings.Cut(arg, "/")
+	if !qualified {
+		network, address = "", arg
+	}
+	if network != "" {
+		networks, err := cli.NetworksOf(ctx, c, network)
+		if err != nil {
+			return err
+		}
+		req.Space = networks[0].Space // also that of the others of one Docker network
+	}
+	addr, err := netip.ParseAddr(address)
+	if err != nil {
+		return err
+	}
+	req.Address = addr
+	l, err := c.ReleaseLease(ctx, req)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(p.Out, l.Address)
+	return err
 }

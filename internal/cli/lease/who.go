@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"berth/internal/admin/client"
@@ -15,42 +14,66 @@ import (
 )
 
 const whoHelp = `Tells who has an address and who had it, or what a MAC or a name has and had: since when,
-until when, on which host, and who took it. A NAME is that of an endpoint or an owner. The answer comes
+until when, on which host, and who took it. A NAME is that of an endpoint or an owner: shop-web-1,
+shop_web_1 and shop/web/1 are the same replica, whichever of them was recorded. The answer comes
 from the events, and goes back as far as they are kept (berth serve --event-age, --event-count); what
 still lasts is known for longer.
 
-WHAT is a lease, for which somebody held the address, or a reservation, for which it belonged to somebody.
---at asks who had it at one moment: a time, or how long ago. --wide also shows the notes.`
+WHAT is a lease, for which somebody held the address; a reservation, for which it belonged to somebody; or
+elastic, for which the elastic address was associated with somebody.
+--at asks who had it at one moment: a time, or how long ago. --wide also shows the MAC, the host, who did it (BY), and the notes.`
 
 // WhoCommand is `berth who`.
 func WhoCommand(p *cli.Program) *cobra.Command {
 	var filter ipam.WhoFilter
 	var at string
-	var wide bool
 	cmd := cli.Listing[ipam.Tenure]{
 		Verb: cli.Verb{Use: "who ADDRESS|MAC|NAME", Short: "Tell who has an address, and who had it", Long: whoHelp,
-			Refs: []cli.Refs{cli.AnyOwners},
+			Refs: []cli.Refs{cli.AnyNames},
 			Example: `  berth who 10.8.0.9
   berth who 10.8.0.9 --at 2h
-  berth who 02:42:0a:08:00:09 --at 2026-01-31T08:00:00Z
+  berth who 10.8.0.9 --at "2026-11-17 10:00"
+  berth who 02:42:0a:08:00:09 --at 7d
+  berth who shop-web-1
   berth who shop/web/1 --format json`},
 		Check: func(args []string) (err error) {
-			if at != "" {
-				if filter.At, err = cli.Since(at, p.Now()); err != nil {
-					return fmt.Errorf("--at is %q and %w", at, err)
-				}
+			if filter.At, err = cli.WhenFlag("at", at, p.Now()); err != nil {
+				return err
 			}
 			return whom(args[0], &filter)
 		},
-		Columns: func(cli.Output) []cli.Column[ipam.Tenure] { return whoColumns(wide) },
+		Keys:    whoKeys(),
+		Columns: func(cli.Output) []cli.Column[ipam.Tenure] { return whoColumns(&filter) },
 		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.Tenure, error) {
-			return c.Who(ctx, filter)
+			all, err := c.Who(ctx, filter)
+			if err == nil && len(all) == 0 {
+				nobody := "nobody is known who had that"
+				if filter.Name != "" {
+					nobody = fmt.Sprintf("no address is known that %s had; `berth find %s` looks for a part of a name, too",
+						filter.Name, filter.Name)
+				}
+				err = tellKnown(ctx, p, c, nobody)
+			}
+			return all, err
 		},
 	}.Command(p)
-	cmd.Flags().StringVar(&at, "at", "", "only who had it `WHEN`: a time (RFC 3339), or how long ago (2h)")
-	cmd.Flags().BoolVarP(&wide, "wide", "w", false, "also the notes")
+	cmd.Flags().StringVar(&at, "at", "", "only who had it `WHEN`: "+cli.WhenText)
 	p.SpaceFlag(cmd, &filter.Space)
 	return cmd
+}
+
+// tellKnown says, where an answer about the past is empty, how far back anything is known.
+func tellKnown(ctx context.Context, p *cli.Program, c *client.Client, nothing string) error {
+	since, err := c.KnownSince(ctx)
+	if err != nil {
+		return err
+	}
+	known := "no events are kept"
+	if !since.IsZero() {
+		known = "events reach back to " + since.Local().Format("2006-01-02 15:04:05 MST")
+	}
+	p.Warn([]string{nothing + "; " + known})
+	return nil
 }
 
 // whom says what was asked for: an address, a MAC, or else a name, which a mistyped address is not.
@@ -76,36 +99,53 @@ func whom(text string, f *ipam.WhoFilter) error {
 
 func isNumber(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
-// whoColumns name the space only where addresses are of several.
-func whoColumns(wide bool) []cli.Column[ipam.Tenure] {
-	columns := []cli.Column[ipam.Tenure]{
+func whoKeys() []cli.Key[ipam.Tenure] {
+	return []cli.Key[ipam.Tenure]{
+		cli.ByNetwork(func(t *ipam.Tenure) string { return t.Network },
+			func(t *ipam.Tenure) ipam.ID { return t.NetworkID }),
+		cli.By(cli.KeySpace, func(t *ipam.Tenure) string { return t.Space }),
+		cli.By(cli.KeyHost, func(t *ipam.Tenure) string { return t.Host }),
+		cli.By(cli.KeyOwner, func(t *ipam.Tenure) string { return t.Name }),
+		cli.ByTagOf(func(t *ipam.Tenure) ipam.ID { return t.NetworkID }),
+		cli.ByAny(cli.KeyKind, func(t *ipam.Tenure) []string { return []string{t.What, t.Kind} },
+			append([]string{ipam.LeaseTenure, ipam.ReservationTenure, ipam.ElasticTenure}, ipam.Kinds()...)...),
+	}
+}
+
+// whoColumns leave out what was asked for, because it is known: of an address they show who had it, of a name which
+// addresses it had, and of a MAC both. 80 columns have no room for WHAT then.
+func whoColumns(asked *ipam.WhoFilter) []cli.Column[ipam.Tenure] {
+	col := func(known bool, title string, value func(*ipam.Tenure) string) cli.Column[ipam.Tenure] {
+		if known {
+			return cli.WideCol(title, value)
+		}
+		return cli.Col(title, value)
+	}
+	return []cli.Column[ipam.Tenure]{
+		cli.RefCol(func(t *ipam.Tenure) string { return t.Address.String() }),
 		cli.Col("FROM", tenureFrom),
 		cli.Col("UNTIL", func(t *ipam.Tenure) string {
 			if t.Until.IsZero() {
 				return "now"
 			}
-			return cli.LocalTime(t.Until)
+			return cli.ShortTime(t.Until)
 		}),
-		cli.Col("ADDRESS", func(t *ipam.Tenure) string { return t.Address.String() }).Names(),
-		cli.Col("WHAT", func(t *ipam.Tenure) string { return t.What }),
-		cli.Col("NAME", func(t *ipam.Tenure) string { return t.Name }),
-		cli.Col("MAC", func(t *ipam.Tenure) string { return t.MAC.String() }),
-		cli.Col("HOST", func(t *ipam.Tenure) string { return t.Host }),
-		cli.Col("BY", func(t *ipam.Tenure) string { return t.By }),
-		cli.Col("SPACE", func(t *ipam.Tenure) string { return t.Space }).When(func(all []ipam.Tenure) bool {
-			return slices.ContainsFunc(all, func(t ipam.Tenure) bool { return t.Space != all[0].Space })
-		}),
+		col(asked.Address.IsValid(), "ADDRESS", func(t *ipam.Tenure) string { return t.Address.String() }),
+		col(asked.MAC != (ipam.MAC{}), "WHAT", func(t *ipam.Tenure) string { return t.What }),
+		col(asked.Name != "", "NAME", func(t *ipam.Tenure) string { return t.Name }),
+		cli.WideCol("NETWORK", func(t *ipam.Tenure) string { return t.Network }),
+		cli.WideCol("MAC", func(t *ipam.Tenure) string { return t.MAC.String() }),
+		cli.WideCol("HOST", func(t *ipam.Tenure) string { return t.Host }),
+		cli.WideCol("BY", func(t *ipam.Tenure) string { return t.By }),
+		cli.WideCol("SPACE", func(t *ipam.Tenure) string { return t.Space }),
+		cli.WideCol("NOTE", func(t *ipam.Tenure) string { return t.Note }),
 	}
-	if wide {
-		columns = append(columns, cli.Col("NOTE", func(t *ipam.Tenure) string { return t.Note }))
-	}
-	return columns
 }
 
 // tenureFrom is when a tenure began, or by when, where that is all that events still tell.
 func tenureFrom(t *ipam.Tenure) string {
-	if t.Early && t.What == ipam.ReservationTenure && !t.Until.IsZero() {
-		return "by " + cli.LocalTime(t.From)
+	if t.Early && t.What != ipam.LeaseTenure && !t.Until.IsZero() {
+		return "by " + cli.ShortTime(t.From)
 	}
-	return cli.LocalTime(t.From)
+	return cli.ShortTime(t.From)
 }

@@ -41,50 +41,70 @@ func exclusionAddCommand(p *cli.Program) *cobra.Command {
 }
 
 const exclusionRemoveHelp = `Takes a range out of the exclusions. An exclusion that reaches beyond the range
-is split, and what is left of it keeps its note.`
+is split, and what is left of it keeps its note. Several ranges, and those without NETWORK, are as berth
+exclusion ls -q prints them: RANGE of the space local, or NETWORK/RANGE.`
 
 func exclusionRemoveCommand(p *cli.Program) *cobra.Command {
 	return cli.Change{
-		Verb: cli.Verb{Use: "rm NETWORK RANGE", Short: "Take a range out of the exclusions", Long: exclusionRemoveHelp,
-			Refs:    []cli.Refs{cli.NetworkRefs, exclusionRefs},
-			Example: "  berth exclusion rm net1 192.0.2.60+5\n  berth exclusion rm net1 192.0.2.62 --dry-run"},
-		Edits: func(_ *cobra.Command, args []string) ([]ipam.Edit, error) {
-			r, err := parseRange(args[1])
-			return cli.One(&ipam.RemoveExclusion{Network: args[0], Range: r}, err)
+		Verb: cli.Verb{Use: "rm [NETWORK] RANGE...", Short: "Take ranges out of the exclusions",
+			Long: exclusionRemoveHelp, Args: cli.SomePlaces("RANGE"),
+			Refs: []cli.Refs{cli.NetworkRefs, exclusionRefs},
+			Example: "  berth exclusion rm net1 192.0.2.60+5\n  berth exclusion rm net1 192.0.2.62 --dry-run\n" +
+				"  berth exclusion rm $(berth exclusion ls net1 -q)"},
+		Each: func(at cli.Place) (ipam.Edit, error) {
+			r, err := parseRange(at.Thing)
+			return &ipam.RemoveExclusion{Network: at.Network, Range: r}, err
 		},
 	}.Command(p)
 }
 
 // exclusionRow is an exclusion as a list shows it.
 type exclusionRow struct {
-	Network string       `json:"network"`
-	Subnet  netip.Prefix `json:"subnet"`
-	Range   string       `json:"range"`
-	Start   netip.Addr   `json:"start"`
-	End     netip.Addr   `json:"end"`
-	Note    string       `json:"note"`
+	Network   string       `json:"network"`
+	NetworkID ipam.ID      `json:"network_id"`
+	Space     string       `json:"space"`
+	Subnet    netip.Prefix `json:"subnet"`
+	Range     string       `json:"range"`
+	Start     netip.Addr   `json:"start"`
+	End       netip.Addr   `json:"end"`
+	Note      string       `json:"note"`
+
+	tags map[string]string
 }
 
 func exclusionListCommand(p *cli.Program) *cobra.Command {
 	return listParts(p, cli.Verb{Short: "List exclusions",
 		Long:    "Lists the exclusions, of one network or of all, with their notes.",
 		Example: "  berth exclusion ls\n  berth exclusion ls net1 --format json"},
-		exclusionRows, exclusionColumns())
+		exclusionRows, exclusionKeys(), exclusionColumns())
 }
 
 func exclusionRows(n *ipam.NetworkInfo, s *ipam.SubnetPlan) (rows []exclusionRow) {
 	for _, e := range s.Exclusions {
-		rows = append(rows, exclusionRow{Network: n.Name, Subnet: s.CIDR, Start: e.Start, End: e.End, Note: e.Note,
+		rows = append(rows, exclusionRow{Network: n.Name, NetworkID: n.ID, Space: n.Space, tags: n.Tags,
+			Subnet: s.CIDR, Start: e.Start, End: e.End, Note: e.Note,
 			Range: alloc.FormatRange(netipx.IPRangeFrom(e.Start, e.End))})
 	}
 	return rows
 }
 
+func exclusionKeys() []cli.Key[exclusionRow] {
+	return []cli.Key[exclusionRow]{
+		cli.ByNetwork(func(r *exclusionRow) string { return r.Network },
+			func(r *exclusionRow) ipam.ID { return r.NetworkID }),
+		cli.By(cli.KeySpace, func(r *exclusionRow) string { return r.Space }),
+		cli.ByTag(func(r *exclusionRow) map[string]string { return r.tags }),
+	}
+}
+
 func exclusionColumns() []cli.Column[exclusionRow] {
+	const shown = 30 // of a note, beside a range and a network
 	return []cli.Column[exclusionRow]{
+		cli.RefCol(func(r *exclusionRow) string { return cli.Ref(r.Space, r.Network, r.Range) }),
 		cli.Col("EXCLUDED", func(r *exclusionRow) string { return r.Range }),
 		cli.Col("NETWORK", func(r *exclusionRow) string { return r.Network }),
-		cli.Col("SUBNET", func(r *exclusionRow) string { return r.Subnet.String() }),
-		cli.Col("NOTE", func(r *exclusionRow) string { return r.Note }),
+		cli.Col("NOTE", func(r *exclusionRow) string { return r.Note }).AtMost(shown),
+		cli.WideCol("SUBNET", func(r *exclusionRow) string { return r.Subnet.String() }),
+		cli.WideCol("SPACE", func(r *exclusionRow) string { return r.Space }),
 	}
 }

@@ -8,15 +8,10 @@
 package network
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 
@@ -35,7 +30,9 @@ type networkFlags struct {
 	macPrefix          string
 	sticky, quarantine string
 	headroom           int
+	probe              string
 	tags, links        []string
+	dhcp, dhcpID       string
 	owners             ownerFlags
 }
 
@@ -52,6 +49,13 @@ func (n *networkFlags) flags(cmd *cobra.Command, static string) {
 		"a `duration` such as 10m (a new network: 0s)")
 	f.IntVar(&n.headroom, "headroom", 0, "how many addresses `N` each host of a cluster keeps claimed for each of its "+
 		"Docker networks, for when the shared store is out of reach")
+	f.StringVar(&n.dhcp, "dhcp", "", "have the DHCP server of its LAN choose the addresses, which `PARENT`, an "+
+		"interface of the host, leads to; where hosts have different ones, alpha=eth0,beta=eno1")
+	f.StringVar(&n.dhcpID, "dhcp-id", "owner", "by what that server knows who asks: `owner|mac`")
+	cli.Completes(cmd, "dhcp-id", cli.Words("owner", "mac"))
+	f.StringVar(&n.probe, "probe", "", "the hosts' `INTERFACE` to the network's LAN (alpha=eth0,beta=eno1 where they "+
+		"have different ones): by it berth edge probes addresses before they are given, and excludes those that others have; "+
+		"none: it does not")
 	n.owners.flags(cmd, static)
 	cli.Completes(cmd, "sticky", cli.Words("off", "on", "auto"))
 }
@@ -91,10 +95,21 @@ A gateway gets its note with berth subnet modify --gateway-note, as commas separ
 somebody else does, and Berth records what it is told. In a vip one people do, and Berth never does. In a --static band
 nothing is chosen: its addresses go only to those who ask for them.
 
+--dhcp PARENT has the DHCP server of the LAN choose the addresses of a dynamic network: berth edge asks it by that
+interface of the host, for each container by its name, and Berth keeps what it gives. --dhcp-id mac is for servers that
+reserve by MAC. docs/dhcp.md tells how.
+
 --headroom N lets each host of a cluster claim N addresses in advance, for each Docker network that it has on
 the network. It gives them to containers while the shared store is out of reach. They count as held; berth
 lease ls shows them.
 ` + ownerRuleHelp
+
+// behindSubnet is what goes into --subnet, and not beside it as in docker network create.
+var behindSubnet = map[string]string{
+	"gateway":  "it goes behind the subnet: --subnet CIDR,gateway=ADDRESS",
+	"ip-range": "it goes behind the subnet: --subnet CIDR,pool=RANGE",
+	"pool":     "it goes behind the subnet: --subnet CIDR,pool=RANGE",
+}
 
 func networkCreateCommand(p *cli.Program) *cobra.Command {
 	var flags networkFlags
@@ -107,7 +122,9 @@ func networkCreateCommand(p *cli.Program) *cobra.Command {
   berth network create net2 --subnet /26,from=10.0.0.0/16,pool --sticky off --quarantine 10m
   berth network create front --subnet 10.8.0.0/24 --static 10.8.0.8-10.8.0.15 --owner-rule 'web-*=owner:shop/web/*'
   berth network create vips --type vip --subnet 203.0.113.0/28
-  berth network create wire --mac-prefix aa:00:00 --link host=alpha,mode=bridged,link=br0`},
+  berth network create lan --type dynamic --subnet 10.0.0.0/24,gateway=10.0.0.1 --dhcp eth0
+  berth network create wire --mac-prefix aa:00:00 --link host=alpha,mode=bridged,link=br0`,
+			Instead: behindSubnet},
 		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
 			if _, err := ipam.ParseNetworkType(kind); err != nil {
 				return nil, fmt.Errorf("--type: %w", err)
@@ -127,15 +144,29 @@ func networkCreateCommand(p *cli.Program) *cobra.Command {
 
 // create makes the edits: the network with its subnets, and the pools that a SubnetSpec cannot say.
 func (n *networkFlags) create(cmd *cobra.Command, create *ipam.CreateNetwork, subnets []string) ([]ipam.Edit, error) {
-	create.MACPrefix, create.Headroom = n.macPrefix, n.headroom
+	create.MACPrefix, create.Headroom, create.Probe = n.macPrefix, n.headroom, n.parent()
 	if err := n.read(cmd, create); err != nil {
 		return nil, err
+	}
+	terms := ipam.LANTerms{DHCPParent: n.dhcp}
+	var err error
+	if terms.DHCPID, err = ipam.ParseLANID(n.dhcpID); err == nil {
+		err = terms.CheckDHCP()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--dhcp: %w", err)
+	}
+	if terms.FromDHCP() && len(subnets) == 0 {
+		return nil, errors.New("--dhcp is about the subnet of the LAN; say which one with --subnet")
 	}
 	edits := []ipam.Edit{create}
 	for _, text := range subnets {
 		sub, err := parseSubnet(text)
 		if err != nil {
 			return nil, err
+		}
+		if sub.spec.LANTerms = terms; terms.FromDHCP() && !strings.Contains(text, ",") {
+			sub.spec.Pool = false // which the short form has where Berth chooses
 		}
 		create.Subnets = append(create.Subnets, sub.spec)
 		for _, pool := range sub.pools {
@@ -169,7 +200,8 @@ func (n *networkFlags) read(cmd *cobra.Command, create *ipam.CreateNetwork) (err
 
 const networkModifyHelp = `Changes what the flags say and leaves the rest. Addresses stay with their holders;
 a network that Docker asked for becomes a planned one, and stays when Docker leaves it. --static replaces the
-bands that there are, --owner-rule the rule of the same pattern; a new rule is tried after the others.
+bands that there are, --owner-rule the rule of the same pattern; a new rule is tried after the others. --dhcp is about
+the subnets that a DHCP server serves; none ends that it is asked, once nobody has an address of it any more.
 ` + ownerRuleHelp
 
 func networkModifyCommand(p *cli.Program) *cobra.Command {
@@ -184,6 +216,7 @@ func networkModifyCommand(p *cli.Program) *cobra.Command {
   berth network modify net1 --tag site=b --tag-rm rack
   berth network modify net1 --static 10.8.0.8-10.8.0.15 --static 10.8.0.32/28
   berth network modify net1 --owner-rule 'web-*=pool:web' --owner-rule-rm 'db-*'
+  berth network modify lan --dhcp eth1
   berth network modify net1 --sticky off --quarantine 10m --dry-run`},
 		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
 			modify, err := flags.modify(cmd, args[0], gone)
@@ -205,11 +238,23 @@ func networkModifyCommand(p *cli.Program) *cobra.Command {
 	flags.flags(cmd, "a static band, a `RANGE` in which no address is chosen; replaces the bands that there are, "+
 		"none takes them "+
 		"away (repeatable)")
-	f.StringVar(&elastic, "elastic", "off", "whether elastic addresses are mapped to its containers: `off|on|auto`; auto: each has a system address")
+	f.StringVar(&elastic, "elastic", "off", "whether elastic addresses are mapped to its containers: `off|on|auto`; "+
+		"auto: each has a system address")
 	cli.Completes(cmd, "elastic", cli.Words("off", "on", "auto"))
 	cli.Completes(cmd, "owner-rule-rm", p.CompleteFlag(ruleRefs))
 	return cmd
 }
+
+// parent is the interface to be probed by; none is no interface.
+func (n *networkFlags) parent() string {
+	if n.probe == noProbe {
+		return ""
+	}
+	return n.probe
+}
+
+// noProbe is what is written for no interface.
+const noProbe = "none"
 
 // removals name what modify takes away.
 type removals struct{ tags, links, rules []string }
@@ -217,7 +262,7 @@ type removals struct{ tags, links, rules []string }
 // modify makes the edit.
 func (n *networkFlags) modify(cmd *cobra.Command, network string, gone removals) (*ipam.ModifyNetwork, error) {
 	err := cli.Changed(cmd, "name", "tag", "tag-rm", "mac-prefix", "link", "link-rm", "sticky", "quarantine",
-		"headroom", "static", "elastic",
+		"headroom", "probe", "static", "elastic", "dhcp", "dhcp-id",
 		"owner-rule", "owner-rule-rm")
 	if err != nil {
 		return nil, err
@@ -241,8 +286,33 @@ func (n *networkFlags) modify(cmd *cobra.Command, network string, gone removals)
 	if cmd.Flags().Changed("headroom") {
 		m.Headroom = &n.headroom
 	}
+	if cmd.Flags().Changed("probe") {
+		parent := n.parent()
+		m.Probe = &parent
+	}
+	if m.DHCPParent, m.DHCPID, err = lanFlags(cmd, "dhcp", n.dhcp, n.dhcpID); err != nil {
+		return nil, err
+	}
 	m.Sticky, m.Quarantine, err = n.policy(cmd)
 	return m, err
+}
+
+// lanFlags are what flags say of how a DHCP server is asked from now on, where they are given; none takes that away.
+func lanFlags(cmd *cobra.Command, parentFlag, parent, id string) (to *string, by *ipam.LANID, err error) {
+	if cmd.Flags().Changed(parentFlag) {
+		if parent == "none" {
+			parent = ""
+		}
+		to = &parent
+	}
+	if cmd.Flags().Changed("dhcp-id") {
+		known, err := ipam.ParseLANID(id)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--dhcp-id: %w", err)
+		}
+		by = &known
+	}
+	return to, by, nil
 }
 
 // retag says which tags are set and which removed.
@@ -298,45 +368,4 @@ func someNetworks(cmd *cobra.Command, args []string) error {
 		return cli.Usage(cmd, errors.New("NETWORK is missing: "+cmd.CommandPath()+" NETWORK..."))
 	}
 	return nil
-}
-
-const networkListHelp = `Lists the networks by name: those that were planned, and those that Berth made
-because Docker asked for a subnet (named net- and the beginning of their id). HELD counts the addresses
-that somebody has, DOCKER the Docker networks on it.`
-
-func networkListCommand(p *cli.Program) *cobra.Command {
-	var space string
-	cmd := cli.Listing[ipam.NetworkInfo]{
-		Verb: cli.Verb{Use: "ls", Short: "List networks", Long: networkListHelp,
-			Example: `  berth network ls
-  berth network ls --space global
-  berth network ls --format '{{.Name}} {{index .Tags "site"}}'`},
-		Columns: networkColumns,
-		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.NetworkInfo, error) {
-			return c.Networks(ctx, space)
-		},
-	}.Command(p)
-	p.SpaceFlag(cmd, &space)
-	return cmd
-}
-
-func networkColumns(out cli.Output) []cli.Column[ipam.NetworkInfo] {
-	return []cli.Column[ipam.NetworkInfo]{
-		cli.Col("NAME", func(n *ipam.NetworkInfo) string { return n.Name }),
-		cli.Col("SPACE", func(n *ipam.NetworkInfo) string { return n.Space }),
-		cli.Col("ID", func(n *ipam.NetworkInfo) string { return cli.ShortID(n.ID, out.NoTrunc) }).Names(),
-		cli.Col("SUBNETS", func(n *ipam.NetworkInfo) string { return cli.SomeSubnets(n.Subnets, out.NoTrunc) }),
-		cli.Col("HELD", func(n *ipam.NetworkInfo) string { return strconv.FormatUint(n.Held, 10) }),
-		cli.Col("RESERVED", func(n *ipam.NetworkInfo) string { return strconv.FormatUint(n.Reserved, 10) }),
-		cli.Col("DOCKER", func(n *ipam.NetworkInfo) string { return strconv.Itoa(n.Docker) }),
-		cli.Col("TAGS", func(n *ipam.NetworkInfo) string { return tagText(n.Tags) }),
-	}
-}
-
-func tagText(tags map[string]string) string {
-	var texts []string
-	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		texts = append(texts, key+"="+tags[key])
-	}
-	return strings.Join(texts, ",")
 }

@@ -12,10 +12,11 @@ import (
 
 // listParts is the verb that lists what lies in the subnets of one network or of all; of tells what is in one of them.
 func listParts[T any](p *cli.Program, verb cli.Verb, of func(*ipam.NetworkInfo, *ipam.SubnetPlan) []T,
-	columns []cli.Column[T]) *cobra.Command {
+	keys []cli.Key[T], columns []cli.Column[T]) *cobra.Command {
 	verb.Use, verb.Refs = "ls [NETWORK]", []cli.Refs{cli.NetworkRefs}
 	return cli.Listing[T]{
 		Verb:    verb,
+		Keys:    keys,
 		Columns: func(cli.Output) []cli.Column[T] { return columns },
 		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]T, error) {
 			networks, err := cli.NetworksOf(ctx, c, cli.First(args))

@@ -93,17 +93,19 @@ func poolModifyCommand(p *cli.Program) *cobra.Command {
 
 const poolRemoveHelp = `Takes a range out of the pools. A pool that reaches beyond the range is split, and
 what is left of it keeps its name. A NAME takes all ranges of that name. Addresses that are held stay with
-their holders.`
+their holders. Several ranges, and those without NETWORK, are as berth pool ls -q prints them: RANGE of the
+space local, or NETWORK/RANGE.`
 
 func poolRemoveCommand(p *cli.Program) *cobra.Command {
 	return cli.Change{
-		Verb: cli.Verb{Use: "rm NETWORK NAME|RANGE", Short: "Remove pools, or a range out of them",
-			Long:    poolRemoveHelp,
-			Refs:    []cli.Refs{cli.NetworkRefs, poolRefs},
-			Example: "  berth pool rm net1 192.0.2.20-192.0.2.50\n  berth pool rm net1 front --dry-run"},
-		Edits: func(_ *cobra.Command, args []string) ([]ipam.Edit, error) {
-			pool, err := parsePool(args[1])
-			return cli.One(&ipam.RemovePool{Network: args[0], Pool: pool}, err)
+		Verb: cli.Verb{Use: "rm [NETWORK] NAME|RANGE...", Short: "Remove pools, or a range out of them",
+			Long: poolRemoveHelp, Args: cli.SomePlaces("NAME|RANGE"),
+			Refs: []cli.Refs{cli.NetworkRefs, poolRefs},
+			Example: "  berth pool rm net1 192.0.2.20-192.0.2.50\n  berth pool rm net1 front --dry-run\n" +
+				"  berth pool rm $(berth pool ls net1 -q)"},
+		Each: func(at cli.Place) (ipam.Edit, error) {
+			pool, err := parsePool(at.Thing)
+			return &ipam.RemovePool{Network: at.Network, Pool: pool}, err
 		},
 	}.Command(p)
 }
@@ -122,41 +124,56 @@ func parsePool(text string) (string, error) {
 
 // poolRow is a pool as a list shows it.
 type poolRow struct {
-	Network string       `json:"network"`
-	Subnet  netip.Prefix `json:"subnet"`
-	Name    string       `json:"name"`
-	Range   string       `json:"range"`
-	Start   netip.Addr   `json:"start"`
-	End     netip.Addr   `json:"end"`
-	Size    ipam.Count   `json:"size"`
-	Free    ipam.Count   `json:"free"`
+	Network   string       `json:"network"`
+	NetworkID ipam.ID      `json:"network_id"`
+	Space     string       `json:"space"`
+	Subnet    netip.Prefix `json:"subnet"`
+	Name      string       `json:"name"`
+	Range     string       `json:"range"`
+	Start     netip.Addr   `json:"start"`
+	End       netip.Addr   `json:"end"`
+	Size      ipam.Count   `json:"size"`
+	Free      ipam.Count   `json:"free"`
+
+	tags map[string]string
 }
 
-const poolListHelp = `Lists the pools, of one network or of all: which subnet each is in, and how many of its
-addresses are free.`
+const poolListHelp = `Lists the pools, of one network or of all: how many addresses each has, and how many of
+these are free. --wide also shows which subnet and space each is in.`
 
 func poolListCommand(p *cli.Program) *cobra.Command {
 	return listParts(p, cli.Verb{Short: "List pools", Long: poolListHelp,
 		Example: "  berth pool ls\n  berth pool ls net1\n  berth pool ls --format '{{.Name}} {{.Range}} {{.Free}}'"},
-		poolRows, poolColumns())
+		poolRows, poolKeys(), poolColumns())
 }
 
 func poolRows(n *ipam.NetworkInfo, s *ipam.SubnetPlan) (rows []poolRow) {
 	for _, pool := range s.Pools {
 		r := netipx.IPRangeFrom(pool.Start, pool.End)
-		rows = append(rows, poolRow{Network: n.Name, Subnet: s.CIDR, Name: pool.Name, Range: alloc.FormatRange(r),
+		rows = append(rows, poolRow{Network: n.Name, NetworkID: n.ID, Space: n.Space, tags: n.Tags,
+			Subnet: s.CIDR, Name: pool.Name, Range: alloc.FormatRange(r),
 			Start: pool.Start, End: pool.End, Size: ipam.Count{Int: alloc.Size(r)}, Free: pool.Free})
 	}
 	return rows
 }
 
+func poolKeys() []cli.Key[poolRow] {
+	return []cli.Key[poolRow]{
+		cli.ByNetwork(func(r *poolRow) string { return r.Network }, func(r *poolRow) ipam.ID { return r.NetworkID }),
+		cli.By(cli.KeySpace, func(r *poolRow) string { return r.Space }),
+		cli.ByTag(func(r *poolRow) map[string]string { return r.tags }),
+	}
+}
+
 func poolColumns() []cli.Column[poolRow] {
 	return []cli.Column[poolRow]{
+		cli.RefCol(func(r *poolRow) string { return cli.Ref(r.Space, r.Network, r.Range) }),
 		cli.Col("POOL", func(r *poolRow) string { return r.Range }),
 		cli.Col("NAME", func(r *poolRow) string { return r.Name }),
 		cli.Col("NETWORK", func(r *poolRow) string { return r.Network }),
-		cli.Col("SUBNET", func(r *poolRow) string { return r.Subnet.String() }),
-		cli.Col("SIZE", func(r *poolRow) string { return r.Size.String() }),
-		cli.Col("FREE", func(r *poolRow) string { return r.Free.String() }),
+		cli.Col("SIZE", func(r *poolRow) string { return cli.CountText(r.Size) }),
+		cli.Col("FREE", func(r *poolRow) string { return cli.CountText(r.Free) }),
+		cli.WideCol("SUBNET", func(r *poolRow) string { return r.Subnet.String() }),
+		cli.WideCol("SPACE", func(r *poolRow) string { return r.Space }),
 	}
 }

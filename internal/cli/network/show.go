@@ -21,8 +21,9 @@ more than four lines in a row are all free, or all taken, one line stands for th
 addresses are not drawn.
 
 NETWORK is a name or id or, where Berth has no network of that name, the name of the Docker network that is on it.
+A Docker network of both families is two networks, and both are shown.
 
---format json is one object, with the subnets, and for each pool start, end, map and free.`
+--format json is one object for each, with the subnets, and for each pool start, end, map and free.`
 
 func networkShowCommand(p *cli.Program) *cobra.Command {
 	return cli.Showing[ipam.NetworkInfo]{
@@ -31,8 +32,8 @@ func networkShowCommand(p *cli.Program) *cobra.Command {
 			Example: `  berth network show net1
   berth network show net1 --format json
   berth network show net1 --format '{{range .Subnets}}{{.CIDR}} {{end}}'`},
-		Fetch: func(ctx context.Context, c *client.Client, args []string) (ipam.NetworkInfo, error) {
-			return c.Network(ctx, args[0])
+		Each: func(ctx context.Context, c *client.Client, args []string) ([]ipam.NetworkInfo, error) {
+			return cli.NetworksOf(ctx, c, args[0])
 		},
 		Text: writeNetwork,
 	}.Command(p)
@@ -62,6 +63,9 @@ func writeNetwork(w io.Writer, n *ipam.NetworkInfo) error {
 	}
 	if n.Elastic != ipam.ElasticOff.String() {
 		pg.Entry("elastic", n.Elastic)
+	}
+	if n.Probe != "" {
+		pg.Entry("probed by", n.Probe)
 	}
 	for _, band := range n.Static {
 		pg.Entry("static", band.String())
@@ -107,14 +111,20 @@ func (pg *page) subnet(s *ipam.SubnetPlan) {
 		gateway = strings.TrimSuffix(s.Gateway.String()+"  "+s.GatewayNote, "  ")
 	}
 	pg.Entry("gateway", gateway)
-	if s.DHCP {
+	switch {
+	case s.FromDHCP():
+		pg.Entry("dhcp", fmt.Sprintf("asked by %s as %s", s.DHCPParent, s.DHCPID))
+	case s.DHCP:
 		pg.Entry("dhcp", "yes")
+	}
+	if s.Note != "" {
+		pg.Entry("note", s.Note)
 	}
 	pg.Entry("in use", useText(s.Held, s.Reserved, s.Docker))
 	for i := range s.Pools {
 		pg.pool(&s.Pools[i])
 	}
-	if len(s.Pools) == 0 {
+	if len(s.Pools) == 0 && !s.FromDHCP() {
 		pg.Line("  no pool: addresses are given only where they are asked for")
 	}
 	for _, e := range s.Exclusions {

@@ -26,6 +26,7 @@ func spaceListCommand(p *cli.Program) *cobra.Command {
 	return cli.Listing[ipam.SpaceInfo]{
 		Verb: cli.Verb{Use: "ls", Short: "List spaces", Long: spaceListHelp,
 			Example: "  berth space ls\n  berth space ls -q\n  berth space ls --format json"},
+		Keys:    []cli.Key[ipam.SpaceInfo]{cli.By(cli.KeySpace, func(s *ipam.SpaceInfo) string { return s.Name })},
 		Columns: spaceColumns,
 		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.SpaceInfo, error) {
 			return c.Spaces(ctx)
@@ -38,7 +39,7 @@ func spaceColumns(cli.Output) []cli.Column[ipam.SpaceInfo] {
 		cli.Col("SPACE", func(s *ipam.SpaceInfo) string { return s.Name }),
 		cli.Col("SUBNETS", func(s *ipam.SpaceInfo) string { return strconv.Itoa(s.Subnets) }),
 		cli.Col("LEASES", func(s *ipam.SpaceInfo) string { return strconv.FormatUint(s.Leases, 10) }),
-		cli.Col("CREATED", func(s *ipam.SpaceInfo) string { return cli.LocalTime(s.Created) }),
+		cli.Col("CREATED", func(s *ipam.SpaceInfo) string { return cli.ShortTime(s.Created) }),
 		cli.Col("STORE", func(s *ipam.SpaceInfo) string { return s.Store }).IfAny(),
 	}
 }

@@ -24,17 +24,20 @@ func SubnetCommand(p *cli.Program) *cobra.Command {
 
 // subnetFlags are the flags of what add and modify have in common.
 type subnetFlags struct {
-	name, gateway, note string
-	dhcp                bool
+	name, gateway string
+	gatewayNote   string
+	note          string
+	dhcp          bool
 }
 
 func (s *subnetFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.gateway, "gateway", "", "the gateway, an `ADDRESS` of the subnet, or none")
-	f.StringVar(&s.note, "gateway-note", "", "what the gateway is, a `TEXT`; an empty one takes it away")
+	f.StringVar(&s.gatewayNote, "gateway-note", "", "what the gateway is, a `TEXT`; an empty one takes it away")
 	f.BoolVar(&s.dhcp, "dhcp", false, "state that a DHCP server serves it, which one subnet of each family may; Berth "+
 		"starts none")
 	f.StringVar(&s.name, "name", "", "its `NAME` in the network")
+	f.StringVar(&s.note, "note", "", "what it is for, a `TEXT`; an empty one takes it away")
 }
 
 const subnetAddHelp = `Adds a subnet to a network, and prints its CIDR. /BITS stands for a subnet of that
@@ -43,8 +46,8 @@ until berth pool add says out of which range.
 
 ` + gatewayNoteHelp
 
-const gatewayNoteHelp = `--gateway-note says what the gateway is, on one line of at most 200 characters:
-berth subnet ls --wide shows it. It goes with its gateway: another one has no note unless it is given with it.`
+const gatewayNoteHelp = `--note says what the subnet is for, and --gateway-note what the gateway is, on one line of at most 200
+characters each: berth subnet ls --wide shows them. The gateway's goes with its gateway: another one has no note unless it is given with it.`
 
 func subnetAddCommand(p *cli.Program) *cobra.Command {
 	var flags subnetFlags
@@ -57,7 +60,8 @@ func subnetAddCommand(p *cli.Program) *cobra.Command {
   berth subnet add net1 /26 --from 10.0.0.0/16
   berth subnet add net1 2001:db8:1::/64 --dry-run`},
 		Edits: func(_ *cobra.Command, args []string) ([]ipam.Edit, error) {
-			spec := ipam.SubnetSpec{Name: flags.name, GatewayNote: flags.note, DHCP: flags.dhcp, Pool: pool}
+			spec := ipam.SubnetSpec{Name: flags.name, GatewayNote: flags.gatewayNote, DHCP: flags.dhcp,
+				Note: flags.note, Pool: pool}
 			err := parsePlace(args[1], from, "--from CIDR", &spec)
 			if err == nil && flags.name != "" {
 				err = ipam.CheckName("subnet", flags.name)
@@ -79,28 +83,40 @@ const subnetModifyHelp = `Changes what the flags say and leaves the rest. SUBNET
 The CIDR changes only while no Docker network is on the subnet. The part that is cut off must have no
 exclusions, and no addresses that are held or reserved; pools are trimmed.
 
+--dhcp-parent says by which interface the DHCP server of the LAN is asked for the addresses of a dynamic network
+(docs/dhcp.md), or that another one leads there. None ends that it is asked, once nobody has an address of it any more.
+
 ` + gatewayNoteHelp
 
 func subnetModifyCommand(p *cli.Program) *cobra.Command {
 	var flags subnetFlags
-	var cidr string
+	var cidr, parent, id string
 	cmd := cli.Change{
-		Verb: cli.Verb{Use: "modify NETWORK SUBNET", Short: "Change the CIDR, gateway, DHCP flag or name of a subnet",
+		Verb: cli.Verb{Use: "modify NETWORK SUBNET", Short: "Change the CIDR, gateway, DHCP flag, name or note of a subnet",
 			Long: subnetModifyHelp, Refs: []cli.Refs{cli.NetworkRefs, cli.SubnetRefs},
 			Example: `  berth subnet modify net1 lan --cidr 192.0.2.0/25 --gateway 192.0.2.2 --dhcp=false --name lan2
   berth subnet modify net1 192.0.2.0/24 --gateway none
   berth subnet modify net1 lan --gateway-note 'core router'
-  berth subnet modify net1 lan --name ''`},
+  berth subnet modify net1 lan --name ''
+  berth subnet modify lan 192.168.1.0/24 --dhcp-parent eth1`},
 		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
 			modify, err := flags.modify(cmd, cidr)
 			if err != nil {
 				return nil, err
 			}
 			modify.Network, modify.Subnet = args[0], args[1]
-			return cli.One(modify, cli.Changed(cmd, "cidr", "gateway", "gateway-note", "dhcp", "name"))
+			if modify.DHCPParent, modify.DHCPID, err = lanFlags(cmd, "dhcp-parent", parent, id); err != nil {
+				return nil, err
+			}
+			return cli.One(modify, cli.Changed(cmd, "cidr", "gateway", "gateway-note", "dhcp", "dhcp-parent", "dhcp-id", "name",
+				"note"))
 		},
 	}.Command(p)
 	flags.flags(cmd)
+	cmd.Flags().StringVar(&parent, "dhcp-parent", "", "have the DHCP server of its LAN choose the addresses, which "+
+		"`PARENT`, an interface such as eth0, leads to (alpha=eth0,beta=eno1 where hosts have different ones), or none")
+	cmd.Flags().StringVar(&id, "dhcp-id", "owner", "by what that server knows who asks: `owner|mac`")
+	cli.Completes(cmd, "dhcp-id", cli.Words("owner", "mac"))
 	cmd.Flags().StringVar(&cidr, "cidr", "", "the new `CIDR`")
 	return cmd
 }
@@ -132,7 +148,10 @@ func (s *subnetFlags) modify(cmd *cobra.Command, cidr string) (*ipam.ModifySubne
 		m.Gateway = &a
 	}
 	if f.Changed("gateway-note") {
-		m.GatewayNote = &s.note
+		m.GatewayNote = &s.gatewayNote
+	}
+	if f.Changed("note") {
+		m.Note = &s.note
 	}
 	if f.Changed("dhcp") {
 		m.DHCP = &s.dhcp
@@ -142,27 +161,31 @@ func (s *subnetFlags) modify(cmd *cobra.Command, cidr string) (*ipam.ModifySubne
 
 const subnetRemoveHelp = `Removes a subnet with its pools and exclusions, and prints what it was called.
 SUBNET is a CIDR, a name or an id. A subnet with an address that is reserved, or held and not the gateway,
-is refused.`
+is refused. Several, and those without NETWORK, are as berth subnet ls -q prints them: a CIDR of the space
+local, or NETWORK/CIDR.`
 
 func subnetRemoveCommand(p *cli.Program) *cobra.Command {
 	return cli.Change{
-		Verb: cli.Verb{Use: "rm NETWORK SUBNET", Short: "Remove a subnet", Long: subnetRemoveHelp,
-			Refs:    []cli.Refs{cli.NetworkRefs, cli.SubnetRefs},
-			Example: "  berth subnet rm net1 old\n  berth subnet rm net1 198.51.100.0/24 --dry-run"},
-		Edits: func(_ *cobra.Command, args []string) ([]ipam.Edit, error) {
-			return cli.One(&ipam.RemoveSubnet{Network: args[0], Subnet: args[1]}, nil)
+		Verb: cli.Verb{Use: "rm [NETWORK] SUBNET...", Short: "Remove subnets", Long: subnetRemoveHelp,
+			Refs: []cli.Refs{cli.NetworkRefs, cli.SubnetRefs}, Args: cli.SomePlaces("SUBNET"),
+			Example: "  berth subnet rm net1 old\n  berth subnet rm net1 198.51.100.0/24 --dry-run\n" +
+				"  berth subnet rm $(berth subnet ls net1 -q)"},
+		Each: func(at cli.Place) (ipam.Edit, error) {
+			return &ipam.RemoveSubnet{Network: at.Network, Subnet: at.Thing}, nil
 		},
 	}.Command(p)
 }
 
 const subnetListHelp = `Lists the subnets of one network or of all, by space and address: the network of each,
-its gateway, the pools that automatic addresses come from, and how many addresses are held, remembered for
-their last holder, and free in the pools. In a cluster, HOSTS are the hosts with a Docker network on it.
---wide also shows the notes of the gateways.`
+its gateway, and how much of its pools is in use. USE counts what is held, reserved or in quarantine, of the
+addresses that the pools can give. 100% is said only where none is free, and 0% only where none is in use.
+FREE is how many are free.
+
+--wide also shows the name, the pools, how many addresses are held and how many remembered for their last
+holder, the notes of the gateways and, in a cluster, the hosts with a Docker network on the subnet.`
 
 func subnetListCommand(p *cli.Program) *cobra.Command {
 	var space string
-	var wide bool
 	cmd := cli.Listing[ipam.SubnetInfo]{
 		Verb: cli.Verb{Use: "ls [NETWORK]", Short: "List subnets", Long: subnetListHelp,
 			Refs: []cli.Refs{cli.NetworkRefs},
@@ -171,12 +194,12 @@ func subnetListCommand(p *cli.Program) *cobra.Command {
   berth subnet ls --space global
   berth subnet ls -q --no-trunc
   berth subnet ls --format 'table {{.CIDR}}\t{{.Free}}'`},
-		Columns: func(out cli.Output) []cli.Column[ipam.SubnetInfo] { return subnetColumns(out, wide) },
+		Keys:    subnetKeys(),
+		Columns: subnetColumns,
 		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.SubnetInfo, error) {
 			return subnetsOf(ctx, c, cli.First(args), space)
 		},
 	}.Command(p)
-	cmd.Flags().BoolVarP(&wide, "wide", "w", false, "also the notes of the gateways")
 	p.SpaceFlag(cmd, &space)
 	return cmd
 }
@@ -186,45 +209,57 @@ func subnetsOf(ctx context.Context, c *client.Client, network, space string) ([]
 	if network == "" {
 		return c.Subnets(ctx, space)
 	}
-	n, err := c.Network(ctx, network)
+	networks, err := cli.NetworksOf(ctx, c, network)
 	if err != nil {
 		return nil, err
 	}
-	if space != "" && space != n.Space {
+	if n := networks[0]; space != "" && space != n.Space { // the networks of one Docker network are in one space
 		return nil, fmt.Errorf("the network %s is in the space %s, not in %s", n.Name, n.Space, space)
 	}
-	all, err := c.Subnets(ctx, n.Space)
-	return slices.DeleteFunc(all, func(s ipam.SubnetInfo) bool { return s.Network != n.ID }), err
+	all, err := c.Subnets(ctx, networks[0].Space)
+	return slices.DeleteFunc(all, func(s ipam.SubnetInfo) bool {
+		return !slices.ContainsFunc(networks, func(n ipam.NetworkInfo) bool { return n.ID == s.NetworkID })
+	}), err
 }
 
-func subnetColumns(out cli.Output, wide bool) []cli.Column[ipam.SubnetInfo] {
-	columns := []cli.Column[ipam.SubnetInfo]{
+func subnetKeys() []cli.Key[ipam.SubnetInfo] {
+	return []cli.Key[ipam.SubnetInfo]{
+		cli.ByNetwork(func(s *ipam.SubnetInfo) string { return s.Network },
+			func(s *ipam.SubnetInfo) ipam.ID { return s.NetworkID }),
+		cli.By(cli.KeySpace, func(s *ipam.SubnetInfo) string { return s.Space }),
+		cli.ByAny(cli.KeyHost, func(s *ipam.SubnetInfo) []string { return s.Hosts }),
+		cli.ByTag(func(s *ipam.SubnetInfo) map[string]string { return s.Tags }),
+	}
+}
+
+func subnetColumns(out cli.Output) []cli.Column[ipam.SubnetInfo] {
+	return []cli.Column[ipam.SubnetInfo]{
+		cli.RefCol(func(s *ipam.SubnetInfo) string { return cli.Ref(s.Space, s.Network, s.CIDR.String()) }),
 		cli.Col("SUBNET", func(s *ipam.SubnetInfo) string { return s.CIDR.String() }),
-		cli.Col("NAME", func(s *ipam.SubnetInfo) string { return s.Name }),
-		cli.Col("SPACE", func(s *ipam.SubnetInfo) string { return s.Space }),
-		cli.Col("NETWORK", func(s *ipam.SubnetInfo) string { return s.NetworkName }),
-		cli.Col("ID", func(s *ipam.SubnetInfo) string { return cli.ShortID(s.ID, out.NoTrunc) }).Names(),
+		cli.Col("NETWORK", func(s *ipam.SubnetInfo) string { return s.Network }),
 		cli.Col("GATEWAY", func(s *ipam.SubnetInfo) string {
 			if !s.Gateway.IsValid() {
 				return ""
 			}
 			return s.Gateway.String()
 		}),
-		cli.Col("POOLS", func(s *ipam.SubnetInfo) string {
+		cli.Col("USE", func(s *ipam.SubnetInfo) string { return out.Use(s.Use) }),
+		cli.Col("FREE", func(s *ipam.SubnetInfo) string { return cli.CountText(s.Free) }),
+		cli.WideCol("NAME", func(s *ipam.SubnetInfo) string { return s.Name }),
+		cli.WideCol("SPACE", func(s *ipam.SubnetInfo) string { return s.Space }),
+		cli.WideCol("ID", func(s *ipam.SubnetInfo) string { return cli.ShortID(s.ID, out.NoTrunc) }),
+		cli.WideCol("POOLS", func(s *ipam.SubnetInfo) string {
 			var all []string
 			for _, pool := range s.Pools {
 				all = append(all, pool.Range.String())
 			}
 			return strings.Join(all, ",")
 		}),
-		cli.Col("HELD", func(s *ipam.SubnetInfo) string { return strconv.FormatUint(s.Held, 10) }),
-		cli.Col("REMEMBERED", func(s *ipam.SubnetInfo) string { return strconv.Itoa(s.Remembered) }),
-		cli.Col("FREE", func(s *ipam.SubnetInfo) string { return s.Free.String() }),
-		cli.Col("CREATED", func(s *ipam.SubnetInfo) string { return cli.LocalTime(s.Created) }),
-		cli.Col("HOSTS", func(s *ipam.SubnetInfo) string { return strings.Join(s.Hosts, ",") }).IfAny(),
+		cli.WideCol("HELD", func(s *ipam.SubnetInfo) string { return strconv.FormatUint(s.Held, 10) }),
+		cli.WideCol("REMEMBERED", func(s *ipam.SubnetInfo) string { return strconv.Itoa(s.Remembered) }),
+		cli.WideCol("CREATED", func(s *ipam.SubnetInfo) string { return cli.ShortTime(s.Created) }),
+		cli.WideCol("HOSTS", func(s *ipam.SubnetInfo) string { return strings.Join(s.Hosts, ",") }),
+		cli.WideCol("GATEWAY NOTE", func(s *ipam.SubnetInfo) string { return s.GatewayNote }),
+		cli.WideCol("NOTE", func(s *ipam.SubnetInfo) string { return s.Note }),
 	}
-	if wide {
-		columns = append(columns, cli.Col("GATEWAY NOTE", func(s *ipam.SubnetInfo) string { return s.GatewayNote }))
-	}
-	return columns
 }

@@ -68,49 +68,66 @@ func addressTakeCommand(p *cli.Program) *cobra.Command {
 
 const addressReleaseHelp = `Gives back the addresses that berth address take has taken for an owner in a
 network, all of them or the one of --ip, and prints the owner. An address that is free already is no
-error.`
+error. Instead of network and owner it takes addresses as berth address ls -q prints them.`
 
 func addressReleaseCommand(p *cli.Program) *cobra.Command {
-	verb := cli.Verb{Use: "release NETWORK --owner OWNER", Aliases: []string{"rm"}, Short: "Give addresses back",
+	verb := cli.Verb{Use: "release NETWORK --owner OWNER | ADDRESS...", Aliases: []string{"rm"},
+		Short:   "Give addresses back",
 		Long:    addressReleaseHelp,
 		Example: "  berth address release net1 --owner rtr\n  berth address release net1 --owner rtr --ip 192.0.2.12"}
-	return endCommand(p, verb, cli.AddressOwners, "whose addresses are given back",
+	return endCommand(p, verb, cli.AddressOwners, "whose addresses are given back", takenOwners,
 		func(network, owner string, addr netip.Addr) ipam.Edit {
 			return &ipam.ReleaseAddress{Network: network, Owner: owner, Address: addr}
 		})
 }
 
+func takenOwners(ctx context.Context, c *client.Client, network string) (all []owned, err error) {
+	taken, err := c.Addresses(ctx, network, "")
+	for _, a := range taken {
+		all = append(all, owned{a.Owner, a.Address})
+	}
+	return all, err
+}
+
 func addressListCommand(p *cli.Program) *cobra.Command {
 	var owner string
-	var wide bool
 	cmd := cli.Listing[ipam.TakenAddress]{
 		Verb: cli.Verb{Use: "ls [NETWORK]", Short: "List addresses of devices that are not containers",
 			Long: "Lists what berth address take has taken, of one network or of all. Containers' addresses are in " +
-				"berth lease ls. --wide also shows the notes.",
+				"berth lease ls. --wide also shows the subnets and the notes.",
 			Refs: []cli.Refs{cli.NetworkRefs}, Example: "  berth address ls\n  berth address ls net1 --owner rtr\n" +
 				"  berth address ls -q"},
-		Columns: func(cli.Output) []cli.Column[ipam.TakenAddress] { return addressColumns(wide) },
+		Keys:    addressKeys(),
+		Columns: func(cli.Output) []cli.Column[ipam.TakenAddress] { return addressColumns() },
 		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.TakenAddress, error) {
 			return c.Addresses(ctx, cli.First(args), owner)
 		},
 	}.Command(p)
-	cmd.Flags().BoolVarP(&wide, "wide", "w", false, "also the notes")
 	cli.OwnerFlag(cmd, &owner, "whose addresses are listed, and no others")
 	cli.Completes(cmd, "owner", p.CompleteFlag(cli.AddressOwners))
 	return cmd
 }
 
-func addressColumns(wide bool) []cli.Column[ipam.TakenAddress] {
-	columns := []cli.Column[ipam.TakenAddress]{
+func addressKeys() []cli.Key[ipam.TakenAddress] {
+	return []cli.Key[ipam.TakenAddress]{
+		cli.ByNetwork(func(a *ipam.TakenAddress) string { return a.Network },
+			func(a *ipam.TakenAddress) ipam.ID { return a.NetworkID }),
+		cli.By(cli.KeySpace, func(a *ipam.TakenAddress) string { return a.Space }),
+		cli.By(cli.KeyOwner, func(a *ipam.TakenAddress) string { return a.Owner }),
+		cli.ByTagOf(func(a *ipam.TakenAddress) ipam.ID { return a.NetworkID }),
+	}
+}
+
+func addressColumns() []cli.Column[ipam.TakenAddress] {
+	return []cli.Column[ipam.TakenAddress]{
+		cli.RefCol(func(a *ipam.TakenAddress) string { return cli.Ref(a.Space, a.Network, a.Address.String()) }),
 		cli.Col("ADDRESS", func(a *ipam.TakenAddress) string { return a.Address.String() }),
 		cli.Col("OWNER", func(a *ipam.TakenAddress) string { return a.Owner }),
 		cli.Col("NETWORK", func(a *ipam.TakenAddress) string { return a.Network }),
-		cli.Col("SUBNET", func(a *ipam.TakenAddress) string { return a.Subnet.String() }),
-		cli.Col("SLOT", func(a *ipam.TakenAddress) string { return slotText(a.Interface, a.Slot) }),
-		cli.Col("SINCE", func(a *ipam.TakenAddress) string { return cli.LocalTime(a.Since) }),
+		cli.Col("SINCE", func(a *ipam.TakenAddress) string { return cli.ShortTime(a.Since) }),
+		cli.WideCol("SLOT", func(a *ipam.TakenAddress) string { return slotText(a.Interface, a.Slot) }),
+		cli.WideCol("SUBNET", func(a *ipam.TakenAddress) string { return a.Subnet.String() }),
+		cli.WideCol("SPACE", func(a *ipam.TakenAddress) string { return a.Space }),
+		cli.WideCol("NOTE", func(a *ipam.TakenAddress) string { return a.Note }),
 	}
-	if wide {
-		columns = append(columns, cli.Col("NOTE", func(a *ipam.TakenAddress) string { return a.Note }))
-	}
-	return columns
 }

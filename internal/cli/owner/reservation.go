@@ -128,16 +128,25 @@ func parseLife(text string) (ipam.Duration, error) {
 }
 
 const reservationRemoveHelp = `Ends the reservations of an owner in a network, or the one of --ip, and prints
-the owner. Addresses that are held stay with their holders.`
+the owner. Addresses that are held stay with their holders. Instead of network and owner it takes addresses
+as berth reservation ls -q prints them.`
 
 func reservationRemoveCommand(p *cli.Program) *cobra.Command {
-	verb := cli.Verb{Use: "rm NETWORK --owner OWNER", Short: "End the reservations of an owner",
+	verb := cli.Verb{Use: "rm NETWORK --owner OWNER | ADDRESS...", Short: "End the reservations of an owner",
 		Long:    reservationRemoveHelp,
 		Example: "  berth reservation rm net1 --owner web\n  berth reservation rm net1 --owner web --ip 192.0.2.11"}
-	return endCommand(p, verb, cli.ReservationOwners, "whose reservations end",
+	return endCommand(p, verb, cli.ReservationOwners, "whose reservations end", reservedOwners,
 		func(network, owner string, addr netip.Addr) ipam.Edit {
 			return &ipam.RemoveReservation{Network: network, Owner: owner, Address: addr}
 		})
+}
+
+func reservedOwners(ctx context.Context, c *client.Client, network string) (all []owned, err error) {
+	reserved, err := c.Reservations(ctx, network, "")
+	for _, r := range reserved {
+		all = append(all, owned{r.Owner, r.Address})
+	}
+	return all, err
 }
 
 const reservationReleaseHelp = `Ends all reservations of an owner, on all networks and also in subnets that
@@ -181,71 +190,112 @@ func nothingReleased(r *ipam.ReleaseOwner) string {
 }
 
 const reservationListHelp = `Lists the reserved addresses of one network or of all, with their owners, and who
-holds them now (IN USE BY). REPLACED marks an address that its owner keeps until it runs with the new one;
-UNTIL says when a short-lived owner ends. These two columns are there only if some reservation has them.
---wide also shows the notes.`
+holds them now (IN USE BY). STATE is held, idle where nobody holds the address, or replaced where its owner
+keeps it until it runs with the new one. On a network whose addresses a DHCP server gives, the address is the
+one that it gave the owner. --wide also shows on which host it is held, when a short-lived owner
+ends (UNTIL), and the notes.`
 
 func reservationListCommand(p *cli.Program) *cobra.Command {
 	var owner string
-	var wide bool
 	cmd := cli.Listing[ipam.ReservationInfo]{
 		Verb: cli.Verb{Use: "ls [NETWORK]", Short: "List reservations", Long: reservationListHelp,
 			Refs:    []cli.Refs{cli.NetworkRefs},
 			Example: "  berth reservation ls\n  berth reservation ls net1 --owner web\n  berth reservation ls -q"},
-		Columns: func(cli.Output) []cli.Column[ipam.ReservationInfo] { return reservationColumns(wide) },
+		Keys:    reservationKeys(),
+		Columns: func(cli.Output) []cli.Column[ipam.ReservationInfo] { return reservationColumns() },
 		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.ReservationInfo, error) {
 			return c.Reservations(ctx, cli.First(args), owner)
 		},
 	}.Command(p)
 	cli.OwnerFlag(cmd, &owner, "whose reservations are listed, and no others")
-	cmd.Flags().BoolVarP(&wide, "wide", "w", false, "also the notes")
 	cli.Completes(cmd, "owner", p.CompleteFlag(cli.ReservationOwners))
 	return cmd
 }
 
-func reservationColumns(wide bool) []cli.Column[ipam.ReservationInfo] {
-	columns := []cli.Column[ipam.ReservationInfo]{
+// The states of reservations.
+const (
+	stateHeld     = "held"
+	stateIdle     = "idle"
+	stateReplaced = "replaced"
+)
+
+func reservationState(r *ipam.ReservationInfo) string {
+	switch {
+	case r.Replaced:
+		return stateReplaced
+	case r.InUse:
+		return stateHeld
+	}
+	return stateIdle
+}
+
+func reservationKeys() []cli.Key[ipam.ReservationInfo] {
+	return []cli.Key[ipam.ReservationInfo]{
+		cli.ByNetwork(func(r *ipam.ReservationInfo) string { return r.Network },
+			func(r *ipam.ReservationInfo) ipam.ID { return r.NetworkID }),
+		cli.By(cli.KeySpace, func(r *ipam.ReservationInfo) string { return r.Space }),
+		cli.By(cli.KeyHost, func(r *ipam.ReservationInfo) string { return r.Host }),
+		cli.By(cli.KeyOwner, func(r *ipam.ReservationInfo) string { return r.Owner }),
+		cli.ByTagOf(func(r *ipam.ReservationInfo) ipam.ID { return r.NetworkID }),
+		cli.By(cli.KeyKind, func(r *ipam.ReservationInfo) string { return r.Kind.String() },
+			ipam.Static.String(), ipam.Automatic.String()),
+		cli.By(cli.KeyState, reservationState, stateHeld, stateIdle, stateReplaced),
+	}
+}
+
+func reservationColumns() []cli.Column[ipam.ReservationInfo] {
+	return []cli.Column[ipam.ReservationInfo]{
+		cli.RefCol(reservationRef),
 		cli.Col("ADDRESS", reservedText),
 		cli.Col("OWNER", func(r *ipam.ReservationInfo) string { return r.Owner }),
 		cli.Col("NETWORK", func(r *ipam.ReservationInfo) string { return r.Network }),
-		cli.Col("SUBNET", func(r *ipam.ReservationInfo) string {
+		cli.Col("STATE", reservationState),
+		cli.Col("IN USE BY", userText),
+		cli.WideCol("HOST", func(r *ipam.ReservationInfo) string { return r.Host }),
+		cli.WideCol("SUBNET", func(r *ipam.ReservationInfo) string {
 			if !r.Subnet.IsValid() {
 				return ""
 			}
 			return r.Subnet.String()
 		}),
-		cli.Col("KIND", func(r *ipam.ReservationInfo) string { return r.Kind.String() }),
-		cli.Col("SLOT", func(r *ipam.ReservationInfo) string { return slotText(r.Interface, r.Slot) }),
-		cli.Col("IN USE BY", userText),
-		cli.Col("SINCE", func(r *ipam.ReservationInfo) string { return cli.LocalTime(r.Since) }),
-		cli.Col("REPLACED", func(r *ipam.ReservationInfo) string { return cli.Yes(r.Replaced) }).IfAny(),
-		cli.Col("UNTIL", func(r *ipam.ReservationInfo) string { return cli.LocalTime(r.Until) }).IfAny(),
+		cli.WideCol("SPACE", func(r *ipam.ReservationInfo) string { return r.Space }),
+		cli.WideCol("KIND", func(r *ipam.ReservationInfo) string { return r.Kind.String() }),
+		cli.WideCol("SLOT", func(r *ipam.ReservationInfo) string { return slotText(r.Interface, r.Slot) }),
+		cli.WideCol("SINCE", func(r *ipam.ReservationInfo) string { return cli.ShortTime(r.Since) }),
+		cli.WideCol("UNTIL", func(r *ipam.ReservationInfo) string { return cli.ShortTime(r.Until) }),
+		cli.WideCol("NOTE", func(r *ipam.ReservationInfo) string { return r.Note }),
 	}
-	if wide {
-		columns = append(columns, cli.Col("NOTE", func(r *ipam.ReservationInfo) string { return r.Note }))
-	}
-	return columns
 }
 
-// reservedText is the address, which an owner on a network of the type dynamic need not have yet.
-func reservedText(r *ipam.ReservationInfo) string {
+// reservationRef is what berth reservation rm takes: in a dynamic network, where an owner may have no address, the
+// owner.
+func reservationRef(r *ipam.ReservationInfo) string {
 	if !r.Address.IsValid() {
-		return ""
+		return r.Network + "/" + r.Owner
 	}
-	return r.Address.String()
+	return cli.Ref(r.Space, r.Network, r.Address.String())
 }
 
-// userText says who has a reserved address in use, and where.
+// reservedText is the address. An owner on a network of the type dynamic has what its DHCP server gave, or none yet.
+func reservedText(r *ipam.ReservationInfo) string {
+	switch {
+	case r.Address.IsValid():
+		return r.Address.String()
+	case r.Leased.IsValid():
+		return r.Leased.String()
+	}
+	return ""
+}
+
+// userText says who has a reserved address in use.
 func userText(r *ipam.ReservationInfo) string {
 	switch {
 	case !r.InUse:
 		return ""
 	case r.Endpoint == "":
-		return "somebody on " + r.Host
-	case r.Host == "":
-		return r.Endpoint
+		return "somebody"
 	}
-	return r.Endpoint + " on " + r.Host
+	return r.Endpoint
 }
 
 // slotText is a place among the addresses of an owner, as --ip writes it.

@@ -67,7 +67,7 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.flags(p, cmd)
 	f := cmd.Flags()
 	f.BoolVar(&flags.check, "check", false, "list the containers that are not pinned, and change nothing")
-	flags.list.Flags(cmd)
+	flags.list.Flags(p, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := flags.fit(cmd, args); err != nil {
 			return err
@@ -125,14 +125,20 @@ func (f *pinFlags) fit(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// So many characters are shown of a container's addresses, which may be of both families, and of what is missing.
+const (
+	addressesShown = 18
+	missingShown   = 16
+)
+
 func pinColumns() []cli.Column[pin.Pin] {
 	return []cli.Column[pin.Pin]{
 		cli.Col("CONTAINER", func(place *pin.Pin) string { return place.Container }),
 		cli.Col("NETWORK", func(place *pin.Pin) string { return place.Network }),
-		cli.Col("ADDRESSES", func(place *pin.Pin) string { return joinAddrs(place.Addresses) }),
-		cli.Col("OWNER", func(place *pin.Pin) string { return place.Owner }),
+		cli.Col("ADDRESSES", func(place *pin.Pin) string { return joinAddrs(place.Addresses) }).AtMost(addressesShown),
 		cli.Col("STATE", func(place *pin.Pin) string { return place.State }),
-		cli.Col("MISSING", func(place *pin.Pin) string { return place.Missing }),
+		cli.Col("MISSING", func(place *pin.Pin) string { return place.Missing }).AtMost(missingShown),
+		cli.WideCol("OWNER", func(place *pin.Pin) string { return place.Owner }),
 	}
 }
 

@@ -2,7 +2,6 @@ package pin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os/signal"
 	"slices"
@@ -43,15 +42,11 @@ func withPins(p *cli.Program, cmd *cobra.Command, flags *pinFlags, args []string
 		return cli.Usage(cmd, err)
 	}
 	defer hand.Close()
-	c, err := p.Find(ctx)
+	c, err := flags.engine.OfDaemon(ctx, p, cmd)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if !flags.engine.Given() && !flags.engine.MayLookHere(c) {
-		return cli.Usage(cmd, errors.New("the daemon is asked over the network: say with --docker-host where "+
-			"the engine of its host is"))
-	}
 	view, err := flags.engine.View(ctx, c)
 	if err != nil {
 		return err

@@ -98,7 +98,7 @@ func (r *pinRun) endReservations(ctx context.Context, place *pin.Pin) error {
 	}
 	edits := make([]ipam.Edit, len(place.Reservation))
 	for i, kept := range place.Reservation {
-		edits[i] = &ipam.RemoveReservation{Network: kept.Network, Owner: kept.Owner, Address: kept.Address}
+		edits[i] = &ipam.RemoveReservation{Network: kept.NetworkID.String(), Owner: kept.Owner, Address: kept.Address}
 	}
 	if _, err := r.client.Edit(context.WithoutCancel(ctx), client.EditOptions{}, edits...); err != nil {
 		return fmt.Errorf("%s asks for no address any more, and what is reserved for it could not be ended; do that "+

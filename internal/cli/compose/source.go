@@ -1,0 +1,97 @@
+package compose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/deploy"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+// Project says which Compose project is meant, and which of its networks are on which planned ones.
+type Project struct {
+	Source  deploy.Source
+	Mapping deploy.Mapping
+}
+
+// Flags adds the flags that say so.
+func (s *Project) Flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringArrayVarP(&s.Source.Files, "file", "f", nil, "a Compose `FILE` (repeatable; none: as Compose finds it)")
+	f.StringVarP(&s.Source.Project, "project-name", "p", "", "the `NAME` of the project")
+	f.StringVar(&s.Source.Directory, "project-directory", "",
+		"the `directory` of the project (that of the first file)")
+	f.StringArrayVar(&s.Source.EnvFiles, "env-file", nil,
+		"a `FILE` of variables for the Compose file (repeatable; .env)")
+	f.StringArrayVar(&s.Source.Profiles, "profile", nil, "also the services of the profile `NAME` (repeatable)")
+	f.StringVar(&s.Mapping.Driver, "ipam-driver", "",
+		"the `NAME` of the IPAM driver that is Berth, if it is called neither berth nor berth-mac")
+	f.StringToStringVar(&s.Mapping.Networks, "network", nil,
+		"`NETWORK=PLANNED`: a network of the Compose file is on that planned one (repeatable)")
+	if err := cmd.MarkFlagFilename("file", "yaml", "yml"); err != nil {
+		panic(err) // the command has no such flag: a slip above
+	}
+}
+
+// Load reads the project's files.
+func (s *Project) Load(ctx context.Context, p *cli.Program) (*deploy.Project, error) {
+	p.SayOfCompose()
+	s.Source.Environment = os.Environ()
+	return deploy.Load(ctx, s.Source)
+}
+
+// Reserve reserves what the services of a project want, with the elastic addresses that they declare, and returns the
+// plan with what it was granted. A dry run tells of all that is wrong at once (BD-2), and returns the plan beside that.
+func (s *Project) Reserve(ctx context.Context, c *client.Client, opt client.EditOptions,
+	project *deploy.Project) (plan *deploy.Plan, out ipam.Outcome, err error) {
+	networks, err := c.Networks(ctx, "")
+	if err != nil {
+		return nil, out, err
+	}
+	plan, wrong := project.Plan(s.Mapping, networks)
+	if wrong != nil && !opt.DryRun {
+		return nil, out, wrong
+	}
+	edits := plan.Edits()
+	wanted := len(edits)
+	if plan.Elastic() || hasElastic(ctx, c, project) {
+		edits = append(edits, plan.ElasticEdits()...)
+	}
+	if opt.DryRun && len(edits) > ipam.MaxTried {
+		return nil, out, fmt.Errorf("the project %s wants %d reservations, and what they come to can be told of %d at "+
+			"most; make two projects of it", project.Name(), len(edits), ipam.MaxTried)
+	}
+	opt.Refused = opt.DryRun
+	if out, err = cli.EditInSteps(ctx, c, opt, edits, plan.Where); err != nil {
+		return nil, out, errors.Join(wrong, err)
+	}
+	if i := slices.IndexFunc(out.Refused, func(r ipam.Refused) bool { return r.Reason == ipam.DeployLocked }); i >= 0 {
+		return nil, out, &out.Refused[i] // which all of them are for one reason
+	}
+	for i := range out.Refused {
+		wrong = deploy.Join(wrong, plan.Problem(out.Refused[i].Index, &out.Refused[i]))
+	}
+	if wrong != nil {
+		return plan, out, wrong
+	}
+	return plan, out, plan.Grant(out.Results[:wanted])
+}
+
+// hasElastic tells whether an owner of a project has an elastic address, as far as the daemon can tell: a project whose
+// files say nothing of them needs them not.
+func hasElastic(ctx context.Context, c *client.Client, project *deploy.Project) bool {
+	all, err := c.Elastics(ctx, "")
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(all, func(one ipam.ElasticInfo) bool {
+		return one.Associated && one.Kind != ipam.KindSystem && project.Owns(one.Instance)
+	})
+}

@@ -1,0 +1,147 @@
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"berth/internal/cli"
+	"berth/internal/deploy/rollout"
+	"berth/internal/ipam"
+)
+
+// teller tells what a deploy does while it does it: on a terminal by a bar, else by lines, or by events in JSON, one a
+// line. Besides it counts, for the record of the deploy.
+type teller struct {
+	p       *cli.Program
+	json    *json.Encoder // nil: words
+	bar     *cli.Progress
+	project string
+	begun   time.Time
+	todo    map[string]rollout.Action // by owner
+	total   int
+	done    map[rollout.Action]int
+	failed  string // the first instance that failed, and why
+}
+
+func newTeller(p *cli.Program, plan *rollout.Plan, asJSON bool) *teller {
+	t := &teller{p: p, project: plan.Project, begun: p.Now(), bar: p.ShowProgress("deploying "+plan.Project, false),
+		todo: map[string]rollout.Action{}, done: map[rollout.Action]int{}}
+	if asJSON {
+		t.json = json.NewEncoder(p.Out)
+	}
+	all := plan.Delete
+	for _, s := range plan.Services {
+		all = append(all[:len(all):len(all)], s.Instances...)
+	}
+	for _, one := range all {
+		if one.Do != rollout.Keep {
+			name := one.Owner
+			if one.Leftover { // its owner has another one
+				name = one.Name
+			}
+			t.todo[name] = one.Do
+			t.total++
+		}
+	}
+	if t.json == nil {
+		t.bar.Set(0, t.total)
+	}
+	return t
+}
+
+// tell takes one event. Whoever has stopped reading is no reason for a deploy to end.
+func (t *teller) tell(e rollout.Event) {
+	switch {
+	case e.Step == rollout.Done:
+		t.done[t.todo[e.Instance]]++
+	case e.Step == rollout.Failed && t.failed == "":
+		t.failed = e.Instance + " failed: " + e.Detail
+		if e.Canary {
+			t.failed = "the canary " + t.failed
+		}
+	}
+	switch {
+	case t.json != nil:
+		_ = t.json.Encode(e)
+	case !t.bar.Shown():
+		lines(t.p.Out, e)
+	case e.Step == rollout.Failed:
+		t.bar.End()
+		lines(t.p.Err, e)
+	default:
+		t.bar.Say(cli.Printable(strings.TrimSpace(string(e.Step) + " " + e.Instance)))
+		t.bar.Set(t.count(), t.total)
+	}
+}
+
+// end takes the bar away, and says on a terminal what was done.
+func (t *teller) end() {
+	t.bar.End()
+	if t.bar.Shown() && t.json == nil {
+		fmt.Fprintf(t.p.Err, "%s: %s in %s\n", t.project, t.did(), t.p.Now().Sub(t.begun).Round(time.Second))
+	}
+}
+
+func (t *teller) count() (count int) {
+	for _, n := range t.done {
+		count += n
+	}
+	return count
+}
+
+// pasts are what was done, where the action was.
+var pasts = [...]struct {
+	do   rollout.Action
+	word string
+}{{rollout.Create, "created"}, {rollout.Recreate, "made anew"}, {rollout.Start, "started"}, {rollout.Work, "run"},
+	{rollout.Stop, "stopped"},
+	{rollout.Work, "run"}, {rollout.Delete, "deleted"}}
+
+// did says in words what was done, and what failed.
+func (t *teller) did() string {
+	var parts []string
+	for _, past := range pasts {
+		if n := t.done[past.do]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, past.word))
+		}
+	}
+	text := strings.Join(parts, ", ")
+	switch done := t.count(); {
+	case done == 0:
+		text = "nothing was done"
+	case done < t.total:
+		text += fmt.Sprintf(", of %d", t.total)
+	}
+	if t.failed != "" {
+		text += "; " + t.failed
+	}
+	return text
+}
+
+// cut leaves of a text what a record of a deploy holds.
+func cut(text string) string {
+	const dots = "..."
+	if len(text) <= ipam.MaxDid {
+		return text
+	}
+	return strings.ToValidUTF8(text[:ipam.MaxDid-len(dots)], "") + dots
+}
+
+// lines writes an event as a person reads it.
+func lines(w io.Writer, e rollout.Event) {
+	canary := ""
+	if e.Canary {
+		canary = " (canary)"
+	}
+	words := strings.TrimSpace(fmt.Sprintf("%s %s%s", e.Step, e.Instance, canary))
+	if e.Detail != "" {
+		words += ": " + e.Detail
+	}
+	fmt.Fprintln(w, cli.Printable(words))
+	for _, line := range e.Lines {
+		fmt.Fprintln(w, "  | "+cli.Printable(line))
+	}
+}

@@ -1,0 +1,132 @@
+package deploy_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"berth/internal/admin"
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
+	"berth/internal/alloc"
+	"berth/internal/cli"
+	"berth/internal/cli/deploy"
+	"berth/internal/ipam"
+	_ "berth/internal/ipam/ipamtest" // fewer rounds under the race detector
+	"berth/internal/ipam/service"
+	"berth/store/bolt"
+	"berth/test/still"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+)
+
+// house is a daemon in this process, with an engine and a compose command that do nothing but tell.
+type house struct {
+	testing.TB
+	store   *bolt.Store
+	service *service.Service
+	socket  string
+	engine  *still.Engine
+	host    string // of the engine
+	compose *still.Command
+	dir     string // of the project
+}
+
+func enter(t testing.TB) *house {
+	t.Helper()
+	h := &house{TB: t, engine: &still.Engine{Images: map[string]string{}}, dir: filepath.Join(t.TempDir(), "shop")}
+	state := t.TempDir()
+	h.socket = filepath.Join(state, "admin.sock")
+	store, err := bolt.Open(t.Context(), bolt.Config{Path: filepath.Join(state, "berth.db"), NoSync: true})
+	h.must(err)
+	h.store = store
+	t.Cleanup(func() { h.must(store.Close()) })
+	h.service, err = service.Open(t.Context(), service.Config{Store: store, Host: "alpha"})
+	h.must(err)
+	quiet := logrus.New()
+	quiet.SetOutput(io.Discard)
+	server := admin.New(admin.Config{Service: h.service, Log: logrus.NewEntry(quiet), GID: -1, TempDir: state,
+		Version:  api.Version{Version: "v1", Host: "alpha", Driver: "berth", Started: time.Now()},
+		Writable: store.Writable})
+	l, err := net.Listen("unix", h.socket)
+	h.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		h.must(<-ended)
+	})
+	h.host, err = h.engine.Serve(state)
+	h.must(err)
+	t.Cleanup(h.engine.Close)
+	h.compose, err = still.NewCommand(state)
+	h.must(err)
+	h.must(h.compose.Hashes(nil))
+	h.must(os.MkdirAll(h.dir, 0o700))
+	return h
+}
+
+func (h *house) must(err error) {
+	h.Helper()
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+// edit makes edits, as a person would.
+func (h *house) edit(edits ...ipam.Edit) {
+	h.Helper()
+	c := client.New(h.socket)
+	defer c.Close()
+	_, err := c.Edit(context.Background(), client.EditOptions{}, edits...)
+	h.must(err)
+}
+
+// plan has a planned network be there, with a pool in each of its subnets: 10.8.0.0/24 10.8.0.10+20.
+func (h *house) plan(name string, subnetsAndPools ...string) {
+	h.Helper()
+	create := &ipam.CreateNetwork{Name: name}
+	edits := []ipam.Edit{create}
+	for i := 0; i < len(subnetsAndPools); i += 2 {
+		cidr := netip.MustParsePrefix(subnetsAndPools[i])
+		create.Subnets = append(create.Subnets, ipam.SubnetSpec{CIDR: cidr, Gateway: cidr.Addr().Next()})
+		edits = append(edits, &ipam.AddPool{Network: name, Range: h.ipRange(subnetsAndPools[i+1])})
+	}
+	h.edit(edits...)
+}
+
+func (h *house) ipRange(text string) ipam.Range {
+	h.Helper()
+	r, err := alloc.ParseRange(text)
+	h.must(err)
+	return ipam.Range{IPRange: r}
+}
+
+// file writes the project's Compose file.
+func (h *house) file(text string) string {
+	h.Helper()
+	name := filepath.Join(h.dir, "compose.yaml")
+	h.must(os.WriteFile(name, []byte(text), 0o600))
+	return name
+}
+
+// berth runs a verb of `berth deploy` as the command does.
+func (h *house) berth(verb string, args ...string) (code int, stdout, stderr string) {
+	var out, said bytes.Buffer
+	p := cli.New("dev")
+	p.Out, p.Err, p.Env = &out, &said, func(string) string { return "" }
+	root := &cobra.Command{Use: "berth", SilenceErrors: true, SilenceUsage: true}
+	p.Hang(root, cli.Topic{Title: "Deploys", Commands: []*cobra.Command{deploy.Command(p)}})
+	args = append([]string{"deploy", verb, "--admin-socket", h.socket, "--docker-host", h.host, "--compose-command",
+		h.compose.Words(), "--project-directory", h.dir}, args...)
+	code = p.Run(context.Background(), root, args)
+	return code, out.String(), said.String()
+}

@@ -1,0 +1,224 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/deploy/rollout"
+	"berth/internal/deploy/scene"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+func orphansCommand(p *cli.Program) *cobra.Command {
+	return cli.Group("orphans", "Volumes that no service uses any more", orphanListCommand(p), orphanRemoveCommand(p))
+}
+
+func hostFlag(cmd *cobra.Command, host *string) {
+	cmd.Flags().StringVar(host, "docker-host", "", "`URL` of the engine (default: unix:///var/run/docker.sock)")
+}
+
+const orphanListHelp = `Lists the volumes on this host that deploys have left behind: those that no service of their
+project uses any more, and the copies of volumes that were made anew. They stay until berth deploy orphans rm
+removes them. One that is gone meanwhile, or that a container uses again, is not listed.`
+
+func orphanListCommand(p *cli.Program) *cobra.Command {
+	var host string
+	cmd := cli.Listing[ipam.Orphan]{
+		Verb: cli.Verb{Use: "ls [PROJECT]", Short: "List volumes that no service uses any more", Long: orphanListHelp,
+			Example: "  berth deploy orphans ls\n  berth deploy orphans ls shop --format json"},
+		Keys: []cli.Key[ipam.Orphan]{
+			cli.By(cli.KeyHost, func(o *ipam.Orphan) string { return o.Host }),
+			cli.By(cli.KeyState, func(o *ipam.Orphan) string { return string(o.Stage) }, string(ipam.OrphanSaving),
+				string(ipam.OrphanRestoring)),
+		},
+		Columns: func(cli.Output) []cli.Column[ipam.Orphan] { return orphanColumns() },
+		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.Orphan, error) {
+			all, err := c.Orphans(ctx)
+			if err != nil {
+				return nil, err
+			}
+			all = slices.DeleteFunc(all, func(o ipam.Orphan) bool { return len(args) > 0 && o.Project != args[0] })
+			if len(all) == 0 {
+				return all, nil
+			}
+			has, err := volumesOf(ctx, host)
+			if err != nil {
+				p.Warn([]string{"what is recorded is listed, also of volumes that are gone or in use again: " +
+					cli.OneLine(err)})
+				return all, nil
+			}
+			return slices.DeleteFunc(all, func(o ipam.Orphan) bool { return !isOrphan(&o, has[o.Volume]) }), nil
+		},
+	}.Command(p)
+	hostFlag(cmd, &host)
+	return cmd
+}
+
+func orphanColumns() []cli.Column[ipam.Orphan] {
+	return []cli.Column[ipam.Orphan]{
+		cli.Col("VOLUME", func(o *ipam.Orphan) string { return o.Volume }).Names(),
+		cli.Col("PROJECT", func(o *ipam.Orphan) string { return o.Project }),
+		cli.Col("SERVICE", func(o *ipam.Orphan) string { return o.Service }),
+		cli.Col("SINCE", func(o *ipam.Orphan) string { return cli.ShortTime(o.Since) }),
+		cli.WideCol("OF", func(o *ipam.Orphan) string { return o.Of }),
+		cli.WideCol("STAGE", func(o *ipam.Orphan) string { return string(o.Stage) }),
+		cli.WideCol("HOST", func(o *ipam.Orphan) string { return o.Host }),
+	}
+}
+
+// volumesOf are the volumes of the engine at a URL, by name.
+func volumesOf(ctx context.Context, host string) (map[string]*scene.Stored, error) {
+	engine, err := scene.Open(host)
+	if err != nil {
+		return nil, err
+	}
+	defer engine.Close()
+	all, err := engine.Volumes(ctx)
+	has := map[string]*scene.Stored{}
+	for i := range all {
+		has[all[i].Name] = &all[i]
+	}
+	return has, err
+}
+
+// isOrphan tells whether a volume that is recorded as an orphan is one still. One of its name that was made since is
+// another one.
+func isOrphan(o *ipam.Orphan, s *scene.Stored) bool {
+	switch {
+	case s == nil || s.Used():
+		return false
+	case o.Of == "" && s.Made.After(o.Since.Add(time.Second)): // an engine tells whole seconds
+		return false
+	}
+	return true
+}
+
+const orphanRemoveHelp = `Removes a volume that no service uses any more, with all that is in it. It asks before;
+--yes is the answer. While a container uses the volume, or its project is being deployed, that is refused. What
+no deploy has left behind is not removed.`
+
+func orphanRemoveCommand(p *cli.Program) *cobra.Command {
+	var host string
+	var yes bool
+	cmd := cli.Verb{Use: "rm VOLUME...", Short: "Remove volumes that no service uses any more", Long: orphanRemoveHelp,
+		Example: "  berth deploy orphans rm shop_data\n  berth deploy orphans rm shop_data-orphan-1 --yes",
+		Args:    cli.Some("VOLUME"), Refs: []cli.Refs{orphanRefs}}.Command(p)
+	hostFlag(cmd, &host)
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+			r := orphanRemoval{program: p, client: c, host: host}
+			var failed []error
+			for _, volume := range args {
+				failed = append(failed, r.remove(ctx, volume, func(question string) error {
+					if yes {
+						return nil
+					}
+					return p.Confirm(cmd, question)
+				}))
+			}
+			return errors.Join(failed...)
+		})
+	}
+	return cmd
+}
+
+// orphanRemoval removes an orphaned volume, and what is recorded of it.
+type orphanRemoval struct {
+	program *cli.Program
+	client  *client.Client
+	host    string // URL of the engine
+}
+
+func (r *orphanRemoval) remove(ctx context.Context, name string, confirm func(string) error) error {
+	o, err := r.find(ctx, name)
+	if err != nil {
+		return err
+	}
+	engine, err := scene.Open(r.host)
+	if err != nil {
+		return err
+	}
+	defer engine.Close()
+	all, err := engine.Volumes(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(s scene.Stored) bool { return s.Name == name })
+	if i >= 0 {
+		for _, u := range all[i].Users {
+			if !u.Copier {
+				return fmt.Errorf("the volume %s is used by the container %s; remove that first", name, u.Title())
+			}
+		}
+		if !isOrphan(o, &all[i]) {
+			return fmt.Errorf("the volume %s was made at %s, and what a deploy left behind was of that name before; "+
+				"`docker volume rm` removes this one", name, cli.LocalTime(all[i].Made))
+		}
+	}
+	forget := &ipam.RemoveOrphan{Volume: name}
+	if _, err := r.client.Edit(ctx, client.EditOptions{DryRun: true}, forget); err != nil {
+		return err
+	}
+	if i >= 0 {
+		if err := confirm(fmt.Sprintf("Remove the volume %s of the project %s, with all that is in it?", name,
+			o.Project)); err != nil {
+			return err
+		}
+		if err := engine.RemoveCopiers(ctx, o.Project); err != nil {
+			return err
+		}
+		if err := engine.RemoveVolume(ctx, name); err != nil {
+			return err
+		}
+	}
+	if _, err := r.client.Edit(ctx, client.EditOptions{}, forget); err != nil {
+		return fmt.Errorf("the volume %s is gone, and is recorded still: %w", name, err)
+	}
+	return r.program.Say([]string{name})
+}
+
+// find is what is recorded of a volume.
+func (r *orphanRemoval) find(ctx context.Context, name string) (*ipam.Orphan, error) {
+	all, err := r.client.Orphans(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(o ipam.Orphan) bool { return o.Volume == name })
+	if i < 0 {
+		return nil, fmt.Errorf("the volume %s is none that a deploy left behind; `berth deploy orphans ls` lists those",
+			name)
+	}
+	return &all[i], nil
+}
+
+// orphanRefs completes volumes that no service uses any more.
+func orphanRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
+	all, err := c.Orphans(ctx)
+	for _, o := range all {
+		names = append(names, o.Volume)
+	}
+	return names, err
+}
+
+// volumes adds what is known of volumes to what a plan is drawn of.
+func (s *site) volumes(ctx context.Context, in *rollout.Inputs) (err error) {
+	in.Volumes = s.project.Volumes()
+	if in.Stored, err = s.engine.Volumes(ctx); err != nil {
+		return err
+	}
+	all, err := s.client.Orphans(ctx)
+	for _, o := range all {
+		if o.Project == in.Project {
+			in.Orphans = append(in.Orphans, o)
+		}
+	}
+	return err
+}

@@ -1,0 +1,94 @@
+package document
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+
+	"github.com/spf13/cobra"
+)
+
+const applyHelp = `Makes the plan what FILE says, and shows what was changed as berth diff does. FILE is a document in
+the form that berth export writes, or - for standard input. Nothing is asked. Applied again it changes nothing.
+
+Things are the same by their names (see berth diff --help): an address that was edited has moved. What is in
+the plan and not in the document stays; with --prune it goes, also networks, as far as nobody uses them.
+Addresses that somebody holds are in the way, and refused with who holds them; containers keep the address
+that they run with until they are started again.
+
+All of it is one transaction, up to 256 edits: all or nothing. More are made in several, network by network,
+and so is what lies in the two stores of a host that shares one. What was made before a refusal, or before
+the command was killed, stays then; apply goes on from there when it is run again.`
+
+// ApplyCommand is `berth apply`.
+func ApplyCommand(p *cli.Program) *cobra.Command {
+	var flags compareFlags
+	var dryRun bool
+	cmd := cli.Verb{Use: "apply FILE|-", Short: "Make the plan what an edited document says", Long: applyHelp,
+		Example: `  berth export -o plan.yaml
+  berth apply plan.yaml --dry-run
+  berth apply plan.yaml
+  berth apply plan.yaml --prune
+  berth apply addresses.csv --csv reservations`}.Command(p)
+	flags.run(p, cmd, func(ctx context.Context, d *compared, show *cli.Table[Compared]) error {
+		refused, tried, err := d.try(ctx)
+		if err != nil {
+			return err
+		}
+		if len(refused) > 0 {
+			return d.tell(refused)
+		}
+		all := Compared{Changes: d.difference.Changes, Transactions: len(d.transactions), Applied: !dryRun}
+		if dryRun {
+			if !tried {
+				p.Warn([]string{d.untried()})
+			}
+			return cli.ShowObject(show, &all, func(w io.Writer) error { return d.said(w, "would make") })
+		}
+		if err := d.make(ctx); err != nil {
+			return err
+		}
+		return cli.ShowObject(show, &all, func(w io.Writer) error { return d.said(w, "made") })
+	})
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be changed, and change nothing; as berth diff, whose "+
+		"exit code also says whether something would")
+	return cmd
+}
+
+// make makes the edits, transaction by transaction. Of a refusal it says how many were made before.
+func (d *compared) make(ctx context.Context) error {
+	for i, step := range d.transactions {
+		out, err := d.c.Edit(ctx, client.EditOptions{}, edits(step.Edits)...)
+		if err != nil && i > 0 {
+			return fmt.Errorf("%w; %d of %s were made before, and stay: apply it again when that is put right",
+				d.refusal(err, step.Edits), i, cli.Counted(len(d.transactions), "transaction"))
+		}
+		if err != nil {
+			return d.refusal(err, step.Edits)
+		}
+		for _, r := range out.Results {
+			d.p.Warn(r.Warnings)
+		}
+	}
+	return nil
+}
+
+// said is what was changed, or would be.
+func (d *compared) said(w io.Writer, made string) error {
+	if len(d.difference.Changes) == 0 {
+		_, err := fmt.Fprintln(w, "nothing to change")
+		return err
+	}
+	if err := lines(w, d.difference.Changes); err != nil {
+		return err
+	}
+	how := ""
+	if len(d.transactions) > 1 {
+		how = ", in " + cli.Counted(len(d.transactions), "transaction")
+	}
+	_, err := fmt.Fprintf(w, "%s %s%s\n", made, cli.Counted(len(d.difference.Changes), "change"), how)
+	return err
+}

@@ -1,0 +1,107 @@
+// Package lan has the verb that asks a LAN: who is there, `berth lan scan`. It promises that asking changes nothing but
+// what --record says.
+package lan
+
+import (
+	"context"
+	"fmt"
+
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+// Command is `berth lan`.
+func Command(p *cli.Program) *cobra.Command {
+	return cli.Group("lan", "The LANs of this host: who answers there", scanCommand(p))
+}
+
+const scanHelp = `Asks on a network's LAN who has its addresses, by ARP and IPv6's neighbour discovery, and lists who
+answers: with the MAC, and with what the records say of the address. It is berth edge that asks, by the interface that
+the network is probed by (berth network modify --probe), or by that of --parent. It takes two seconds and more, two for
+each 256 addresses. Subnets with more than 4096 addresses are left out, and named.
+
+Of the host itself its own addresses are listed, with the MAC of the interface. Containers that have the interface for
+their parent do not hear what their host asks: macvlan and ipvlan keep them from it.
+
+--record takes what answers, and nobody has by the records, for a device with its MAC as its owner, as berth address
+take does, also what is excluded. What is reserved or in quarantine is left alone.`
+
+func scanCommand(p *cli.Program) *cobra.Command {
+	var out cli.Output
+	var parent string
+	var record bool
+	cmd := cli.Verb{Use: "scan NETWORK", Short: "List who answers on a network's LAN", Long: scanHelp,
+		Refs:    []cli.Refs{cli.NetworkRefs},
+		Example: "  berth lan scan home\n  berth lan scan home --parent eth0 --format json\n  berth lan scan home --record",
+	}.Command(p)
+	out.Flags(p, cmd)
+	f := cmd.Flags()
+	f.StringVar(&parent, "parent", "", "the host's `INTERFACE` to the LAN (default: that which the network is probed by)")
+	f.BoolVar(&record, "record", false, "take what nobody has by the records for devices")
+	cli.Completes(cmd, "parent", cobra.NoFileCompletions)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		show, err := cli.NewTable(p.Out, cmd, out, columns())
+		if err != nil {
+			return err
+		}
+		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+			scan, err := c.Scan(ctx, args[0], parent)
+			if err != nil {
+				return err
+			}
+			for _, sub := range scan.Skipped {
+				fmt.Fprintf(p.Err, "%s: subnet %s has too many addresses, and is left out\n", cmd.CommandPath(), sub)
+			}
+			if record {
+				if err := recorded(ctx, c, &scan); err != nil {
+					return err
+				}
+			}
+			return show.Rows(scan.Answered)
+		})
+	}
+	return cmd
+}
+
+func columns() []cli.Column[api.LANPresence] {
+	return []cli.Column[api.LANPresence]{
+		cli.Col("ADDRESS", func(a *api.LANPresence) string { return a.Address.String() }).Names(),
+		cli.Col("MAC", func(a *api.LANPresence) string { return a.MAC.String() }),
+		cli.Col("STATE", func(a *api.LANPresence) string { return string(a.State) }),
+		cli.Col("HOLDER", func(a *api.LANPresence) string { return a.Holder }),
+		cli.WideCol("NOTE", func(a *api.LANPresence) string { return a.Note }),
+	}
+}
+
+// recorded takes what nobody has for devices, and says so of it.
+func recorded(ctx context.Context, c *client.Client, scan *api.LANScan) error {
+	var edits []ipam.Edit
+	var of []*api.LANPresence
+	for i := range scan.Answered {
+		a := &scan.Answered[i]
+		if a.State != ipam.AddressFree && a.State != ipam.AddressOutside && a.State != ipam.AddressExcluded {
+			continue
+		}
+		note := "answered on " + scan.Parent
+		edits = append(edits, &ipam.TakeAddress{Network: scan.NetworkID.String(), Owner: a.MAC.String(), Force: true,
+			Note: &note, Interface: ipam.Interface{Number: -1, Action: ipam.AddInterface,
+				Wishes: []ipam.Wish{{Address: a.Address}}}})
+		of = append(of, a)
+	}
+	if len(edits) == 0 {
+		return nil
+	}
+	_, err := cli.EditInSteps(ctx, c, client.EditOptions{}, edits,
+		func(edit int) string { return of[edit].Address.String() })
+	if err != nil {
+		return err
+	}
+	for _, a := range of {
+		a.State, a.Holder = ipam.AddressLeased, a.MAC.String()
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+// Package look has the questions that go over all nouns: at what a word is found, what a thing is as a whole, which
+// addresses of a network are free, and what is nearly full. It promises to change nothing, and to say what was looked
+// for where nothing is there.
+//
+// find.go asks the daemon for what a word is found at, inspect.go for just what is called so and then for the whole of
+// it (whole.go), free.go for free ranges or the next address, and top.go draws a screen (screen.go) of what it asks
+// every few seconds.
+package look
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+const findHelp = `Finds a word wherever it stands: in addresses, prefixes and ranges, MACs, ids, the names of networks,
+subnets, pools and containers, owners, tags and notes. A part of it is enough, and case does not count.
+A replica is found by each of its names: shop-web-1, shop_web_1 and shop/web/1 are the same. An address is
+also found at the subnet, the pools and the exclusions that it is in, and is said to be free where it is.
+
+KIND says what was found, and WHY in which of its texts. A lease is of who has the address or had it last;
+an address was taken for what is no container (berth address take). Where ranges or IPv6 leave no room,
+WHY and NETWORK are shown with --wide only. --kind shows only some kinds. What is
+no more is found by berth who and berth events. The id of a container of the daemon's own host, whole or as
+docker ps shows it, finds the addresses of that container, where the daemon knows what runs; so does the
+MAC that the engine drew for one, on a driver that was not told it.`
+
+// FindCommand is `berth find`.
+func FindCommand(p *cli.Program) *cobra.Command {
+	var filter ipam.FindFilter
+	cmd := cli.Listing[ipam.Found]{
+		Verb: cli.Verb{Use: "find WORD", Short: "Find a word in names, addresses, MACs, tags and notes", Long: findHelp,
+			Refs: []cli.Refs{cli.AnyNames},
+			Example: `  berth find shop_web_1
+  berth find 10.8.0.9
+  berth find 02:42:0a
+  berth find printer --kind reservation --kind address
+  berth find web --format json`},
+		Check: func(args []string) error {
+			filter.Word = args[0]
+			return checkKinds("kind", filter.Kinds)
+		},
+		Keys:    foundKeys(),
+		Columns: func(cli.Output) []cli.Column[ipam.Found] { return foundColumns() },
+		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.Found, error) {
+			all, err := c.Find(ctx, filter)
+			if err == nil && len(all) == 0 {
+				p.Warn([]string{fmt.Sprintf("%q is found nowhere; `berth who` and `berth events` know what was",
+					filter.Word)})
+			}
+			return all, err
+		},
+	}.Command(p)
+	p.SpaceFlag(cmd, &filter.Space)
+	kindFlag(cmd, "kind", &filter.Kinds)
+	return cmd
+}
+
+// kindFlag adds a flag that takes kinds of what is found.
+func kindFlag(cmd *cobra.Command, name string, kinds *[]string) {
+	cmd.Flags().StringArrayVar(kinds, name, nil, "only things of the `KIND` (repeatable): "+
+		strings.Join(ipam.FoundKinds(), ", "))
+	cli.Completes(cmd, name, cli.Words(ipam.FoundKinds()...))
+}
+
+func checkKinds(flag string, kinds []string) error {
+	for _, kind := range kinds {
+		if ipam.FoundGroup(kind) == 0 {
+			return fmt.Errorf("--%s is %q and must be one of %s", flag, kind, strings.Join(ipam.FoundKinds(), ", "))
+		}
+	}
+	return nil
+}
+
+func foundKeys() []cli.Key[ipam.Found] {
+	return []cli.Key[ipam.Found]{
+		cli.ByNetwork(func(f *ipam.Found) string { return f.Network }, func(f *ipam.Found) ipam.ID { return f.NetworkID }),
+		cli.By(cli.KeySpace, func(f *ipam.Found) string { return f.Space }),
+		cli.By(cli.KeyHost, func(f *ipam.Found) string { return f.Host }),
+		cli.By(cli.KeyOwner, func(f *ipam.Found) string { return f.Name }),
+		cli.ByTagOf(func(f *ipam.Found) ipam.ID { return f.NetworkID }),
+		cli.By(cli.KeyKind, func(f *ipam.Found) string { return f.Kind }, ipam.FoundKinds()...),
+		cli.By(cli.KeyState, func(f *ipam.Found) string { return f.State }),
+	}
+}
+
+func foundColumns() []cli.Column[ipam.Found] {
+	return []cli.Column[ipam.Found]{
+		cli.Col("KIND", func(f *ipam.Found) string { return f.Kind }),
+		cli.Col("WHAT", func(f *ipam.Found) string { return f.What }).Names(),
+		cli.Col("NETWORK", func(f *ipam.Found) string { return f.Network }).OrWide(foundWithin(whatBesideNetwork)),
+		cli.Col("NAME", func(f *ipam.Found) string { return f.Name }),
+		cli.Col("WHY", foundWhy).AtMost(whyWidth).OrWide(foundWithin(whatBesideWhy)),
+		cli.WideCol("SUBNET", func(f *ipam.Found) string {
+			if !f.Subnet.IsValid() {
+				return ""
+			}
+			return f.Subnet.String()
+		}),
+		cli.WideCol("SPACE", func(f *ipam.Found) string { return f.Space }),
+		cli.WideCol("MAC", func(f *ipam.Found) string { return f.MAC.String() }),
+		cli.WideCol("HOST", func(f *ipam.Found) string { return f.Host }),
+	}
+}
+
+// What 80 columns leave: for WHY, and for WHAT, which ranges and IPv6 make long, beside WHY and beside NETWORK alone.
+const (
+	whyWidth          = 12
+	whatBesideWhy     = 19
+	whatBesideNetwork = 33
+)
+
+// foundWithin tells whether all that was found has at most so many characters.
+func foundWithin(most int) func([]ipam.Found) bool {
+	return func(all []ipam.Found) bool {
+		return !slices.ContainsFunc(all, func(f ipam.Found) bool { return len(f.What) > most })
+	}
+}
+
+// foundWhy says in which texts the word was: what a column shows already only by its field.
+func foundWhy(f *ipam.Found) string {
+	var why []string
+	for _, m := range f.Why {
+		text := m.Field
+		if m.Text != f.Name && m.Text != f.What && m.Text != f.Network && m.Text != f.ID.String() {
+			text += " " + m.Text
+		}
+		why = append(why, text)
+	}
+	if f.State != "" && f.State != "held" {
+		why = append(why, f.State)
+	}
+	return strings.Join(why, ", ")
+}

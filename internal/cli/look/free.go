@@ -1,0 +1,131 @@
+package look
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+const freeHelp = `Lists which addresses of a network could be given to anybody now, as ranges: those of its pools that
+nobody has, owns or has given back within the quarantine, that are not excluded, and that no container asks
+for by its own configuration. NETWORK may be one that Docker calls so. Where ranges are of IPv6, their
+pools and subnets are shown with --wide only.
+
+--next shows only the address that a container which nobody knows would be given by docker run, and
+nothing else; of a network of both families one of each. It comes from the subnet and the range of the
+Docker network of this host, where there is one. Nothing is taken by asking: two who ask are told the same.
+Where none is free, that is refused. To take one, use docker run, berth reservation add or berth address take.`
+
+// FreeCommand is `berth free`.
+func FreeCommand(p *cli.Program) *cobra.Command {
+	var out cli.Output
+	var filter ipam.FreeFilter
+	var subnet string
+	var next bool
+	cmd := cli.Verb{Use: "free NETWORK", Short: "List the addresses that are free", Long: freeHelp,
+		Refs: []cli.Refs{cli.NetworkRefs},
+		Example: `  berth free net1
+  berth free net1 --subnet 10.8.0.0/24 --pool web
+  berth free net1 --next
+  berth free net1 -q`}.Command(p)
+	out.Flags(p, cmd)
+	f := cmd.Flags()
+	f.StringVar(&subnet, "subnet", "", "only those of the subnet `CIDR`")
+	f.StringVar(&filter.Pool, "pool", "", "only those of the pools of this `NAME`")
+	f.BoolVar(&next, "next", false, "only the one that would be given next")
+	cli.Completes(cmd, "subnet", p.CompleteFlag(cli.SubnetRefs))
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if err := cli.NotEmpty(cmd, "subnet", "pool"); err != nil {
+			return err
+		}
+		if subnet != "" {
+			if filter.Subnet, err = netip.ParsePrefix(subnet); err != nil {
+				return cli.Usage(cmd, fmt.Errorf("--subnet is %q and must be a prefix such as 10.1.0.0/24", subnet))
+			}
+		}
+		if next && !cmd.Flags().Changed("format") {
+			out.Quiet = true // the address, and nothing around it
+		}
+		show, err := cli.NewTable(p.Out, cmd, out, freeColumns())
+		if err != nil {
+			return err
+		}
+		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+			ask := c.Free
+			if next {
+				ask = c.NextFree
+			}
+			all, err := freeOf(ctx, c, ask, args[0], filter)
+			if err != nil {
+				return err
+			}
+			if next && len(all) == 0 {
+				return fmt.Errorf("no address of network %s is free; `berth network show %s` shows its pools, and `berth "+
+					"lease ls` who has what", args[0], args[0])
+			}
+			return show.Rows(all)
+		})
+	}
+	return cmd
+}
+
+// freeOf asks about the network of a name or, where Docker calls several so, about each of them that can have what is
+// asked for.
+func freeOf(ctx context.Context, c *client.Client,
+	ask func(context.Context, string, ipam.FreeFilter) ([]ipam.FreeRange, error), network string,
+	f ipam.FreeFilter) (all []ipam.FreeRange, err error) {
+	all, err = ask(ctx, network, f)
+	if err == nil {
+		return all, nil
+	}
+	several, listed := cli.NetworksOf(ctx, c, network)
+	if listed != nil || len(several) < 2 {
+		return nil, err
+	}
+	asked := false
+	for i := range several {
+		if !has(&several[i], f) {
+			continue
+		}
+		free, err := ask(ctx, several[i].ID.String(), f)
+		if err != nil {
+			return nil, err
+		}
+		all, asked = append(all, free...), true
+	}
+	if !asked {
+		return nil, err
+	}
+	return all, nil
+}
+
+// has tells whether a network has a subnet, with a pool, of which it is asked.
+func has(n *ipam.NetworkInfo, f ipam.FreeFilter) bool {
+	return slices.ContainsFunc(n.Subnets, func(sub ipam.SubnetPlan) bool {
+		named := func(p ipam.PoolPlan) bool { return p.Name == f.Pool }
+		return (!f.Subnet.IsValid() || sub.CIDR == f.Subnet.Masked()) &&
+			(f.Pool == "" || slices.ContainsFunc(sub.Pools, named))
+	})
+}
+
+// freeColumns are those that 80 characters have room for: ranges of IPv6 leave none to pool and subnet.
+func freeColumns() []cli.Column[ipam.FreeRange] {
+	short := func(all []ipam.FreeRange) bool {
+		return !slices.ContainsFunc(all, func(r ipam.FreeRange) bool { return r.Start.Is6() })
+	}
+	return []cli.Column[ipam.FreeRange]{
+		cli.Col("FREE", func(r *ipam.FreeRange) string { return r.String() }).Names(),
+		cli.Col("ADDRESSES", func(r *ipam.FreeRange) string { return r.Addresses.String() }),
+		cli.Col("POOL", func(r *ipam.FreeRange) string { return r.Pool }).OrWide(func(all []ipam.FreeRange) bool {
+			return short(all) && slices.ContainsFunc(all, func(r ipam.FreeRange) bool { return r.Pool != "" })
+		}),
+		cli.Col("SUBNET", func(r *ipam.FreeRange) string { return r.Subnet.String() }).OrWide(short),
+	}
+}

@@ -1,0 +1,181 @@
+package look
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+const inspectHelp = `Shows all that is known of things, as one JSON array, whatever they are: a network, a subnet, an address,
+the name of a container or its id, an owner, a MAC, a pool, another id. WHAT is the whole of its name; for a part of one
+there is berth find. shop-web-1, shop_web_1 and shop/web/1 name the same replica.
+
+If several kinds of things are called so, those of the first of these kinds are shown, and the others are
+named on standard error: network, subnet, lease, address, reservation, free (an address that nobody has),
+elastic, pool, exclusion, space, account, range, host. --type shows those of another kind. If several things of
+a kind are called so, all of them are shown. If one is not there, that is said, the others are shown, and
+the exit code is 1.`
+
+// order is that in which kinds are looked at.
+var order = []string{ipam.FoundNetwork, ipam.FoundSubnet, ipam.LeaseTenure, ipam.FoundAddress, ipam.ReservationTenure,
+	ipam.FoundFree, ipam.ElasticTenure, ipam.FoundPool, ipam.FoundExclusion, ipam.FoundSpace, ipam.FoundAccount,
+	ipam.FoundRange, ipam.FoundHost}
+
+// InspectCommand is `berth inspect`.
+func InspectCommand(p *cli.Program) *cobra.Command {
+	var format, space string
+	var kinds []string
+	cmd := cli.Verb{Use: "inspect WHAT [WHAT...]", Short: "Show all that is known of any name, address or id",
+		Long: inspectHelp,
+		Example: `  berth inspect net1
+  berth inspect 10.8.0.9 shop-web-1
+  berth inspect --type reservation 10.8.0.9
+  berth inspect --format '{{.Address}} {{.MAC}}' shop/web/1
+  berth inspect $(berth find printer -q)`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || slices.ContainsFunc(args, func(arg string) bool { return strings.TrimSpace(arg) == "" }) {
+				return cli.Usage(cmd, fmt.Errorf("WHAT is missing: %s WHAT [WHAT...]", cmd.CommandPath()))
+			}
+			return nil
+		}}.Command(p)
+	cmd.ValidArgsFunction = p.CompleteFlag(inspectable)
+	f := cmd.Flags()
+	f.StringVar(&format, "format", "json", "`form` of the output: json (one array), yaml, or a Go template for each thing")
+	cli.Completes(cmd, "format", cli.Words("json", "yaml"))
+	kindFlag(cmd, "type", &kinds)
+	p.SpaceFlag(cmd, &space)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkKinds("type", kinds); err != nil {
+			return cli.Usage(cmd, err)
+		}
+		show, err := cli.NewThings(p.Out, cmd, format)
+		if err != nil {
+			return err
+		}
+		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+			w := &wholes{c: c, space: space}
+			var missing error
+			var things []any
+			for _, what := range args {
+				found, err := w.called(ctx, p, what, kinds)
+				if err != nil {
+					return err
+				}
+				if len(found) == 0 {
+					missing = errors.Join(missing, notThere(what, kinds, space), unwitnessed(ctx, c, what))
+				}
+				for i := range found {
+					thing, err := w.whole(ctx, &found[i])
+					if err != nil {
+						return err
+					}
+					things = append(things, thing)
+				}
+			}
+			if err := show.All(things); err != nil {
+				return err
+			}
+			return p.All(missing)
+		})
+	}
+	return cmd
+}
+
+func notThere(what string, kinds []string, space string) error {
+	if len(kinds) == 0 {
+		kinds = []string{"network, subnet, lease, address, reservation", "other thing"}
+	}
+	in := ""
+	if space != "" {
+		in = " in the space " + space
+	}
+	return fmt.Errorf("no %s%s is called %s; `berth find %s` looks for parts of names, too", strings.Join(kinds, " or "),
+		in, what, what)
+}
+
+// unwitnessed says why an id that can be a container's is not known; nil: it is none, or whoever has it would be.
+func unwitnessed(ctx context.Context, c *client.Client, what string) error {
+	lower := strings.ToLower(what)
+	if len(lower) < 12 || len(lower) > 64 || strings.Trim(lower, "0123456789abcdef") != "" {
+		return nil
+	}
+	status, err := c.Status(ctx)
+	switch {
+	case err != nil:
+		return nil // what was asked for has its answer
+	case status.Witness == nil || status.Witness.Seen.IsZero():
+		return fmt.Errorf("containers are not known by their ids here, since nobody tells this daemon what runs; where %s "+
+			"is one's id, name it as docker ps does in the column NAMES", what)
+	}
+	return fmt.Errorf("of containers only those are known by their ids that are on host %s and on a network of this Berth",
+		status.Host)
+}
+
+// called are the things of the first kind of which any is called so; it names the other kinds on standard error.
+func (w *wholes) called(ctx context.Context, p *cli.Program, what string, kinds []string) ([]ipam.Found, error) {
+	all, err := w.c.Find(ctx, ipam.FindFilter{Word: what, Exact: true, Kinds: kinds, Space: w.space})
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range order {
+		first := slices.Clone(all)
+		first = slices.DeleteFunc(first, func(f ipam.Found) bool { return f.Kind != kind })
+		if len(first) == 0 {
+			continue
+		}
+		var others []string
+		for _, f := range all {
+			if f.Kind != kind && !slices.Contains(others, f.Kind) {
+				others = append(others, f.Kind)
+			}
+		}
+		if len(others) > 0 {
+			p.Warn([]string{fmt.Sprintf("%s is also called so of the kind %s (--type)", what, strings.Join(others, ", "))})
+		}
+		return first, nil
+	}
+	return nil, nil
+}
+
+// inspectable completes what has a name.
+func inspectable(ctx context.Context, c *client.Client, _ string) ([]string, error) {
+	names, err := cli.NetworkRefs(ctx, c, "")
+	if err != nil {
+		return nil, err
+	}
+	owners, err := cli.AnyNames(ctx, c, "")
+	return append(names, owners...), err
+}
+
+// part is a pool or an exclusion, with where it is.
+type part[T any] struct {
+	Space     string  `json:"space"`
+	Network   string  `json:"network"`
+	NetworkID ipam.ID `json:"network_id"`
+	Subnet    string  `json:"subnet"`
+	Range     string  `json:"range"`
+	Part      T       `json:"-"`
+}
+
+// MarshalJSON is one object of what a part is and where.
+func (p part[T]) MarshalJSON() ([]byte, error) {
+	type place part[T]
+	where, err := json.Marshal(place(p))
+	if err != nil {
+		return nil, err
+	}
+	what, err := json.Marshal(p.Part)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(where[:len(where)-1], ','), what[1:]...), nil
+}

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+const manualHelp = `Writes a manual page for each command into DIR, which is made if it is not there: berth.1, berth-lease-ls.1 and on.
+The package has them in /usr/share/man/man1; a berth that was installed otherwise writes them where man looks:
+
+  berth man /usr/local/share/man/man1
+
+With SOURCE_DATE_EPOCH in the environment the pages are dated by that, in seconds since 1970.`
+
+// manualCommand writes the manual pages of all commands below root.
+func (p *Program) manualCommand(root *cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: "man DIR", Short: "Write the manual pages", Long: manualHelp, Args: Takes("DIR"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		}}
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		date := p.Now()
+		if epoch := p.Env("SOURCE_DATE_EPOCH"); epoch != "" {
+			seconds, err := strconv.ParseInt(epoch, 10, 64)
+			if err != nil {
+				return fmt.Errorf("SOURCE_DATE_EPOCH is %q, and not a number of seconds", epoch)
+			}
+			date = time.Unix(seconds, 0)
+		}
+		date = date.UTC()
+		if err := os.MkdirAll(args[0], 0o755); err != nil {
+			return err
+		}
+		root.DisableAutoGenTag = true // it would name the day once more
+		asManual(root)
+		return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Berth " + p.Version, Manual: "Berth",
+			Date: &date}, args[0])
+	}
+	return cmd
+}
+
+// asManual gives a command and those below it the texts that become their pages: Markdown, in which what help writes in
+// columns, two places in, is a block that is left as it is.
+func asManual(cmd *cobra.Command) {
+	cmd.Long = markdown(cmd.Long)
+	for _, verb := range cmd.Commands() {
+		asManual(verb)
+	}
+}
+
+// markdown is a text of help as Markdown.
+func markdown(help string) string {
+	var page strings.Builder
+	block := false
+	for line := range strings.Lines(help) {
+		inColumns := strings.HasPrefix(line, "  ") || strings.HasPrefix(line, "\t")
+		if inColumns != block && strings.TrimSpace(line) != "" {
+			page.WriteString("\n")
+			block = inColumns
+		}
+		if inColumns {
+			page.WriteString("  " + line) // four places make a block
+		} else {
+			page.WriteString(asItIs.Replace(line))
+		}
+	}
+	return page.String()
+}
+
+// asItIs has a character that Markdown takes for a mark of its own stand for itself.
+var asItIs = strings.NewReplacer("*", `\*`, "<", `\<`, "_", `\_`)

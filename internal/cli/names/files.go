@@ -1,0 +1,97 @@
+package names
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/dns"
+
+	"github.com/spf13/cobra"
+)
+
+const fileHelp = `
+
+A FILE (-o) is written whole or not at all, and replaces one that is there by rename: whoever reads it sees the
+old one or the new one. It says how things are at that moment; berth serve --dns-listen answers what is so now.`
+
+const hostsHelp = `Writes all names as a hosts file (hosts(5)): each address with its names, the long one first.
+dnsmasq and Pi-hole read such files (addn-hosts, hostsdir), and so does CoreDNS (hosts).` + fileHelp
+
+func hostsCommand(p *cli.Program) *cobra.Command {
+	return write(p, cli.Verb{Use: "hosts", Short: "Write the names as a hosts file", Long: hostsHelp,
+		Example: "  berth dns hosts\n  berth dns hosts --zone lan.example -o /etc/dnsmasq.hosts/berth"}, nil,
+		func(x *dns.Index, w io.Writer) error { return x.WriteHosts(w) })
+}
+
+const zoneHelp = `Writes all names as a zone file (RFC 1035) for BIND, Knot, NSD or CoreDNS, with a serial number that
+grows. The server of the zone is called ns there; --server says at which addresses it is.
+
+--reverse writes the names of the addresses of a prefix instead, as the zone that they are in: of 192.0.2.0/24
+that is 2.0.192.in-addr.arpa. The prefix is of a multiple of 8 bits, or 4 for IPv6.` + fileHelp
+
+func zoneCommand(p *cli.Program) *cobra.Command {
+	var reverse string
+	var servers []string
+	var of netip.Prefix
+	var at []netip.Addr
+	cmd := write(p, cli.Verb{Use: "zone", Short: "Write the names as a zone file", Long: zoneHelp,
+		Example: "  berth dns zone\n  berth dns zone --server 192.0.2.53 -o /var/lib/bind/lan.example\n" +
+			"  berth dns zone --reverse 192.0.2.0/24 -o /var/lib/bind/192.0.2"},
+		func() (err error) {
+			if reverse != "" {
+				if of, err = netip.ParsePrefix(reverse); err != nil || of != of.Masked() {
+					return fmt.Errorf("--reverse is %q, and must be a prefix such as 192.0.2.0/24", reverse)
+				}
+				return dns.CheckReverse(of)
+			}
+			for _, text := range servers {
+				addr, err := netip.ParseAddr(text)
+				if err != nil || addr.Zone() != "" {
+					return fmt.Errorf("--server is %q, and must be an address", text)
+				}
+				at = append(at, addr.Unmap())
+			}
+			return nil
+		},
+		func(x *dns.Index, w io.Writer) error {
+			if of.IsValid() {
+				return x.WriteReverse(w, of)
+			}
+			return x.WriteZone(w, at)
+		})
+	cmd.Flags().StringVar(&reverse, "reverse", "", "write the zone of the addresses of `CIDR` instead")
+	cmd.Flags().StringArrayVar(&servers, "server", []string{"127.0.0.1"},
+		"`ADDRESS` of the server that the file is for; repeatable")
+	return cmd
+}
+
+// write is a verb that writes a file of names. Check may be nil.
+func write(p *cli.Program, verb cli.Verb, check func() error, fn func(*dns.Index, io.Writer) error) *cobra.Command {
+	var zone zoneFlag
+	var file string
+	cmd := verb.Command(p)
+	cmd.Flags().StringVarP(&file, "output", "o", "", "write to `FILE` instead of standard output")
+	zone.flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if check != nil {
+			if err := check(); err != nil {
+				return cli.Usage(cmd, err)
+			}
+		}
+		if err := zone.check(); err != nil {
+			return cli.Usage(cmd, fmt.Errorf("--zone: %w", err))
+		}
+		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+			x, err := zone.index(ctx, c, p.Now)
+			if err != nil {
+				return err
+			}
+			return cli.WriteWhole(p.Out, file, func(w io.Writer) error { return fn(x, w) })
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,60 @@
+// Package names has the verbs of names in DNS. It promises that what it lists and writes are the names that the daemon
+// answers: they are made by the same rules out of the same records, here, so that a daemon that answers for no zone can
+// be asked, too.
+//
+// list.go shows them; files.go writes them for other servers.
+package names
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/dns"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+// Command is `berth dns`.
+func Command(p *cli.Program) *cobra.Command {
+	return cli.Group("dns", "Names in DNS: who is called how, also as files for other servers", listCommand(p),
+		hostsCommand(p), zoneCommand(p))
+}
+
+// zoneFlag is that of a zone.
+type zoneFlag struct{ zone string }
+
+func (f *zoneFlag) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.zone, "zone", "", "`ZONE` of the names (default: that of the daemon's --dns-zone)")
+}
+
+// check refuses what is no zone.
+func (f *zoneFlag) check() (err error) {
+	if f.zone == "" {
+		return nil
+	}
+	f.zone, err = dns.ParseZone(f.zone)
+	return err
+}
+
+// index makes all names.
+func (f *zoneFlag) index(ctx context.Context, c *client.Client, now func() time.Time) (*dns.Index, error) {
+	all, err := c.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	zone := f.zone
+	if zone == "" {
+		zone = all.Zone
+	}
+	if zone == "" {
+		return nil, errors.New("the daemon answers for no zone (berth serve --dns-zone): give the one that is meant with " +
+			"--zone, such as lan.example")
+	}
+	x := dns.New(zone, now)
+	x.Apply(&ipam.NameNews{Whole: true, Ranges: all.Ranges, Set: all.Addresses})
+	return x, nil
+}

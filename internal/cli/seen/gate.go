@@ -1,0 +1,126 @@
+package seen
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"html/template"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// secretParameter is what the link's secret is called in its query.
+const secretParameter = "secret"
+
+// gate lets through who has the secret.
+//
+// A page of somebody else in the same browser can have it send requests here: with a name that leads to this address
+// (DNS rebinding), which the Host tells; or as the user's, with his cookie. Such a cookie is sent with no request that
+// another site makes (SameSite), and what changes anything is taken from this page alone (Sec-Fetch-Site, or Origin).
+type gate struct {
+	hosts  []string // as Host may name this server
+	secret [sha256.Size]byte
+	cookie string // its name: cookies are kept by host, not by port
+	value  string
+	origin *http.CrossOriginProtection
+	next   http.Handler
+}
+
+func newGate(at netip.AddrPort, secret string, next http.Handler) *gate {
+	g := &gate{hosts: []string{at.String()}, secret: sha256.Sum256([]byte(secret)), value: secret,
+		cookie: "berth-page-" + strconv.Itoa(int(at.Port())), origin: http.NewCrossOriginProtection(), next: next}
+	if at.Addr().IsLoopback() {
+		g.hosts = append(g.hosts, net.JoinHostPort("localhost", strconv.Itoa(int(at.Port()))))
+	}
+	return g
+}
+
+// ServeHTTP implements http.Handler.
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case !slices.Contains(g.hosts, r.Host):
+		refuse(w, http.StatusMisdirectedRequest, fmt.Sprintf("Nothing is served here under the name %q. Open the link "+
+			"that berth page wrote, as it is.", r.Host))
+	case r.URL.Query().Has(secretParameter):
+		g.enter(w, r)
+	case !g.knows(r):
+		refuse(w, http.StatusForbidden, "This page is for who has its link: the first line that berth page writes. The "+
+			"link of an earlier run is good no more.")
+	default:
+		g.pass(w, r)
+	}
+}
+
+// is compares a text with the secret, in a time that tells nothing of either.
+func (g *gate) is(text string) bool {
+	sum := sha256.Sum256([]byte(text))
+	return subtle.ConstantTimeCompare(sum[:], g.secret[:]) == 1
+}
+
+// knows tells whether the browser has been let in before.
+func (g *gate) knows(r *http.Request) bool {
+	for _, c := range r.CookiesNamed(g.cookie) {
+		if g.is(c.Value) {
+			return true
+		}
+	}
+	return false
+}
+
+// enter takes the secret out of the address bar and puts it into a cookie.
+func (g *gate) enter(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	given := q.Get(secretParameter)
+	if r.Method != http.MethodGet || !g.is(given) {
+		refuse(w, http.StatusForbidden, "The secret in the link is not the one of this run of berth page: open the link "+
+			"that it wrote last, as it is.")
+		return
+	}
+	q.Del(secretParameter)
+	http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.value, Path: "/", HttpOnly: true,
+		SameSite: http.SameSiteStrictMode})
+	protect(w.Header())
+	to := "/" + strings.TrimLeft(r.URL.EscapedPath(), `/\`) // never another host, as //host would be
+	if len(q) > 0 {
+		to += "?" + q.Encode()
+	}
+	w.Header().Set("Location", to)
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// pass hands on what the page itself asks for.
+func (g *gate) pass(w http.ResponseWriter, r *http.Request) {
+	if err := g.origin.Check(r); err != nil {
+		refuse(w, http.StatusForbidden, "This was sent by another page, and not by Berth's: nothing has been changed.")
+		return
+	}
+	g.next.ServeHTTP(w, r)
+}
+
+// protect sets the headers of what is made here: nothing is loaded by it, and it is kept by nobody.
+func protect(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+}
+
+// refusal is what a person sees who is not let in. A browser that has come by a link on somebody else's page sends the
+// cookie with the next step alone.
+var refusal = template.Must(template.New("").Parse(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Berth</title>
+</head><body><main><h1>{{.Status}}</h1><p>{{.Text}}</p>{{if .Again}}
+<p>If you have opened the link from another page just now: <a href="/">go on</a>.</p>{{end}}</main></body></html>
+`))
+
+func refuse(w http.ResponseWriter, status int, text string) {
+	protect(w.Header())
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_ = refusal.Execute(w, map[string]any{ // a browser that is gone: the server notices
+		"Status": http.StatusText(status), "Text": text, "Again": status == http.StatusForbidden})
+}

@@ -1,0 +1,127 @@
+// Package seen has the verb that shows Berth's page in one's own browser: `berth page`. It promises that nobody sees
+// the page, nor changes anything through it, but whose browser has opened the link that the command wrote, and only
+// while the command runs.
+//
+// page.go is the command. It listens on an address of this machine, and each request that comes there passes the gate
+// (gate.go), which looks at the Host, at the secret and at where the request was made; what is let in goes to the
+// daemon over its admin socket (pass.go), as the user who runs the command. The views themselves are the daemon's.
+package seen
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+
+	"github.com/spf13/cobra"
+)
+
+const pageHelp = `Serves Berth's page to a browser on this machine, until it is interrupted (Ctrl-C). The first line on
+standard output is the link to open. The secret in it lets in whoever has it, and is good until the command ends; the
+first visit puts it into a cookie, so that it does not stay in the address bar.
+
+The page shows and changes what you may see and change over the admin socket, or over TLS with --admin-socket
+https://HOST:PORT and --token-file. Only pages are passed on, nothing of the API below /v1.
+
+Nobody but this machine can connect, unless --listen names another address of it: what is spoken there is not
+encrypted. Over SSH take the same port at both ends: ssh -L 7891:127.0.0.1:7891 HOST berth page --listen 127.0.0.1:7891`
+
+// Bounds on what a connection may cost.
+const (
+	headerTimeout = 5 * time.Second
+	bodyTimeout   = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 64 << 10
+	drainTimeout  = 2 * time.Second
+)
+
+// PageCommand is `berth page`.
+func PageCommand(p *cli.Program) *cobra.Command {
+	var listen string
+	cmd := cli.Verb{Use: "page", Short: "Show what is used and what is free in your browser", Long: pageHelp,
+		Example: "  berth page\n  berth page --listen 127.0.0.1:7891"}.Command(p)
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "`address` and port to serve the page on; port 0 is any that "+
+		"is free")
+	cli.Completes(cmd, "listen", cobra.NoFileCompletions)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		at, err := listenAddress(listen)
+		if err != nil {
+			return cli.Usage(cmd, err)
+		}
+		ctx, stop := cli.UntilSignal(cmd.Context())
+		defer stop()
+		c, err := p.Find(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if _, err := c.Version(ctx); err != nil { // now, and not in the browser
+			return err
+		}
+		return serve(ctx, p, c, at)
+	}
+	return cmd
+}
+
+// listenAddress reads --listen: an address of this machine, which the link names, and so none that stands for all.
+func listenAddress(text string) (netip.AddrPort, error) {
+	at, err := netip.ParseAddrPort(strings.Replace(text, "localhost:", "127.0.0.1:", 1))
+	switch {
+	case err != nil:
+		return at, fmt.Errorf("--listen is %q; it is an address and a port, such as 127.0.0.1:0 or [::1]:7891", text)
+	case at.Addr().IsUnspecified():
+		return at, fmt.Errorf("--listen is %q, which stands for all addresses; name the one that the link is to have",
+			text)
+	}
+	return at, nil
+}
+
+// serve shows the page on an address until ctx ends.
+func serve(ctx context.Context, p *cli.Program, c *client.Client, at netip.AddrPort) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", at.String())
+	if err != nil {
+		return fmt.Errorf("cannot serve the page: %w; choose another address or port with --listen", err)
+	}
+	secret := rand.Text()
+	bound := l.Addr().(*net.TCPAddr).AddrPort()
+	server := &http.Server{
+		Handler:           newGate(bound, secret, passOn(c)),
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       bodyTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		BaseContext:       func(net.Listener) context.Context { return ctx }, // what follows news ends with the command
+		ErrorLog:          quiet(),
+	}
+	if !bound.Addr().IsLoopback() {
+		p.Warn([]string{fmt.Sprintf("%s can be reached over the network, and what is spoken there is not encrypted",
+			bound.Addr())})
+	}
+	if err := p.Say([]string{fmt.Sprintf("http://%s/?%s=%s", bound, secretParameter, secret)}); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("the page on %s: %w", bound, err)
+	case <-ctx.Done():
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	if err := server.Shutdown(drain); err != nil {
+		_ = server.Close() // what is left is a browser that does not read
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("the page on %s: %w", bound, err)
+	}
+	return nil
+}

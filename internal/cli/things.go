@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/template"
+
+	"github.com/spf13/cobra"
+)
+
+// Things shows things of several kinds, as `docker inspect` does: as one JSON array, or each by a template.
+type Things struct {
+	w      io.Writer
+	format string
+	each   *template.Template
+}
+
+// NewThings reads the format; a template that cannot be read is wrong usage. Which fields there are depends on what
+// is shown.
+func NewThings(w io.Writer, cmd *cobra.Command, format string) (*Things, error) {
+	t := &Things{w: w, format: format}
+	if format == "json" || format == "yaml" {
+		return t, nil
+	}
+	text := strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(format) // shells leave them as they are
+	each, err := template.New("--format").Funcs(templateFuncs()).Parse(text)
+	if err != nil {
+		return nil, Usage(cmd, fmt.Errorf("--format is none of its words, and as a template it is wrong: %w", err))
+	}
+	t.each = each
+	return t, nil
+}
+
+// All shows all of them.
+func (t *Things) All(things []any) error {
+	if things == nil {
+		things = []any{} // in JSON a list, not null
+	}
+	switch {
+	case t.each == nil && t.format == "yaml":
+		return writeYAML(t.w, things)
+	case t.each == nil:
+		e := json.NewEncoder(t.w)
+		e.SetIndent("", "    ")
+		e.SetEscapeHTML(false)
+		return e.Encode(things)
+	}
+	for _, thing := range things {
+		if err := t.each.Execute(t.w, thing); err != nil {
+			return fmt.Errorf("--format: %w", err)
+		}
+		if _, err := fmt.Fprintln(t.w); err != nil {
+			return err
+		}
+	}
+	return nil
+}

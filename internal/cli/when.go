@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"berth/internal/moment"
+)
+
+// WhenText says in the help of a flag which forms a moment has.
+const WhenText = moment.Forms
+
+// WhenFlag reads the value of a flag that is a moment; an error is wrong usage. A day without a time is its beginning,
+// and the empty value the zero time.
+func WhenFlag(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, _, err := moment.Read(text, now)
+	if err != nil {
+		return t, fmt.Errorf("--%s is %q and %w", flag, text, err)
+	}
+	return t, nil
+}
+
+// Period reads the flags --since and --until, the second of which must be later.
+func Period(since, until string, now time.Time) (from, to time.Time, err error) {
+	if from, err = WhenFlag("since", since, now); err != nil {
+		return from, to, err
+	}
+	if to, err = WhenFlag("until", until, now); err != nil {
+		return from, to, err
+	}
+	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
+		return from, to, fmt.Errorf("--until is %q, which is not after --since %q: nothing can lie between", until, since)
+	}
+	return from, to, nil
+}
