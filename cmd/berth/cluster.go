@@ -37,13 +37,13 @@ type clusterStore struct {
 
 // openCluster reads what the host knows of its cluster. It asks nobody.
 func openCluster(ctx context.Context, cfg serveConfig, log *logrus.Entry, own store.Store,
-	of service.Config) (*clusterStore, error) {
+	of service.Config, committed func(time.Duration)) (*clusterStore, error) {
 	c := &clusterStore{own: own, ipam: of, log: log}
 	var err error
 	if c.etcd, err = cfg.etcd.config(); err != nil {
 		return nil, err
 	}
-	c.etcd.Log, c.etcd.Remember = log, cluster.Remembered
+	c.etcd.Log, c.etcd.Remember, c.etcd.Committed = log, cluster.Remembered, committed
 	if c.etcd.Cluster, err = cluster.KnownCluster(ctx, own); err != nil {
 		return nil, err
 	}

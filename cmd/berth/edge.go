@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"os/exec"
+	"slices"
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
@@ -27,6 +28,11 @@ and CAP_NET_RAW, and the program nft.
 set (the whole wanted state as JSON on standard input), renew ({"until": N}; exit code 3: too late), enabled (it
 writes true or false), or remove. It needs none of these rights, unless the program does.
 
+It also speaks on this host's LANs, for the daemon, which may not: it asks their DHCP servers for the addresses of
+networks that were made with dhcp=INTERFACE, and who has addresses of networks with --probe INTERFACE. That takes
+CAP_NET_RAW alone. --provider none does only this, on hosts
+without elastic addresses.
+
 It runs in the foreground. At SIGTERM or SIGINT it ends and leaves everything mapped, so that an exchange of it
 cuts nothing; while the daemon is away, too. What others take away it puts back. --remove takes all of it away.`
 
@@ -40,15 +46,23 @@ type edgeFlags struct {
 const (
 	providerNftables = "nftables"
 	providerExec     = "exec"
+	providerNone     = "none"
 )
+
+// providers are all of them.
+func providers() []string { return []string{providerNftables, providerExec, providerNone} }
 
 // check refuses flags that do not go together.
 func (f *edgeFlags) check() error {
 	switch {
 	case f.remove && (f.once || f.dryRun):
 		return errors.New("--remove goes with neither --once nor --dry-run")
-	case f.provider != providerNftables && f.provider != providerExec:
-		return fmt.Errorf("the provider is %s or %s, not %q", providerNftables, providerExec, f.provider)
+	case !slices.Contains(providers(), f.provider):
+		return fmt.Errorf("the provider is %s, %s or %s, not %q", providerNftables, providerExec, providerNone,
+			f.provider)
+	case f.provider == providerNone && (f.once || f.dryRun || f.remove):
+		return errors.New("with --provider none nothing is mapped: it goes with neither --once nor --dry-run nor " +
+			"--remove")
 	case f.provider == providerExec && f.program == "":
 		return errors.New("--provider exec runs a program; name it with --exec")
 	case f.provider != providerExec && f.program != "":
@@ -59,17 +73,18 @@ func (f *edgeFlags) check() error {
 
 func edgeCommand(p *cli.Program) *cobra.Command {
 	var flags edgeFlags
-	cmd := cli.Verb{Use: "edge", Short: "Map elastic addresses on this host", Long: edgeHelp,
+	cmd := cli.Verb{Use: "edge", Short: "Map elastic addresses on this host, and speak on its LANs",
+		Long: edgeHelp,
 		Example: "  berth edge\n  berth edge --once\n  berth edge --dry-run\n  berth edge --remove\n" +
-			"  berth edge --provider exec --exec /usr/local/bin/map-at-the-router",
+			"  berth edge --provider exec --exec /usr/local/bin/map-at-the-router\n  berth edge --provider none",
 	}.Command(p)
 	f := cmd.Flags()
 	f.BoolVar(&flags.once, "once", false, "map what is wanted now, and end")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "show what is to be mapped, a line each, and change nothing")
 	f.BoolVar(&flags.remove, "remove", false, "take away all that was ever mapped, and end")
-	f.StringVar(&flags.provider, "provider", providerNftables, "what maps: `nftables|exec`")
+	f.StringVar(&flags.provider, "provider", providerNftables, "what maps: `nftables|exec|none`")
 	f.StringVar(&flags.program, "exec", "", "the `PROGRAM` of --provider exec")
-	cli.Completes(cmd, "provider", cli.Words(providerNftables, providerExec))
+	cli.Completes(cmd, "provider", cli.Words(providers()...))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := flags.check(); err != nil {
 			return cli.Usage(cmd, err)
@@ -86,6 +101,10 @@ func edgeCommand(p *cli.Program) *cobra.Command {
 }
 
 func runEdge(ctx context.Context, p *cli.Program, flags edgeFlags, log *logrus.Entry) error {
+	if flags.provider == providerNone {
+		log.Info("the edge speaks on this host's LANs, and maps nothing")
+		return speakOnLANs(ctx, p, log)
+	}
 	d := &edgeDaemon{p: p}
 	defer d.close()
 	cfg := follow.Config{News: d.news, Report: d.report, Log: log}
@@ -115,8 +134,8 @@ func runEdge(ctx context.Context, p *cli.Program, flags edgeFlags, log *logrus.E
 	if flags.once {
 		return follow.New(cfg).Once(ctx)
 	}
-	log.Info("the edge maps what the daemon wants")
-	return follow.New(cfg).Run(ctx)
+	log.Info("the edge maps what the daemon wants, and speaks on this host's LANs")
+	return together(ctx, follow.New(cfg).Run, func(ctx context.Context) error { return speakOnLANs(ctx, p, log) })
 }
 
 // open makes the provider, and what keeps what it has mapped in repair: of a program nobody does.

@@ -41,8 +41,8 @@ type engineKey struct{}
 //
 //	engine start [PLUGIN-ID]                                     answers on $WORK/engine.sock; the plugin is called example/berth:1.0
 //	engine stop
-//	engine network NAME SUBNET GATEWAY [DRIVER [KEY=VALUE...]]   has a network
-//	engine run NETWORK NAME ADDRESS MAC [PROJECT/SERVICE/N]      has a container
+//	engine network NAME SUBNET GATEWAY [DRIVER [KEY=VALUE...]]   has a network; again, one more subnet of it
+//	engine run NETWORK NAME ADDRESS MAC [PROJECT/SERVICE/N [ID]] has a container
 //	engine create NETWORK NAME [PROJECT/SERVICE/N]               has a container that was not started yet, and tells of it
 //	engine destroy NAME                                          has a container not any more, and tells of it
 //	engine rm NAME                                               has neither a container nor a network of that name
@@ -123,26 +123,34 @@ func (e *scriptEngine) addNetwork(args []string) {
 			options[key] = value
 		}
 	}
+	config := object{"Subnet": args[1], "Gateway": args[2]}
 	e.change(func() {
+		for _, n := range e.networks {
+			if in := n["IPAM"].(object); n["Name"] == args[0] {
+				in["Config"] = append(in["Config"].([]object), config)
+				return
+			}
+		}
 		e.networks = append(e.networks,
 			object{"Id": "net-" + args[0], "Name": args[0], "Scope": "local", "Driver": "bridge",
 				"Containers": object{},
 				"IPAM": object{"Driver": cmp.Or(args[3], "plugin"), "Options": options,
-					"Config": []object{{"Subnet": args[1], "Gateway": args[2]}}}})
+					"Config": []object{config}}})
 	})
 }
 
 func (e *scriptEngine) run(args []string) {
 	labels := labelsOf(args[4])
+	id := cmp.Or(args[5], "id-"+args[1])
 	endpoint := object{"NetworkID": "net-" + args[0], "EndpointID": "end-" + args[1], "MacAddress": args[3],
 		"IPAddress": args[2], "IPPrefixLen": 24}
 	e.change(func() {
 		e.containers = append(e.containers,
-			object{"Id": "id-" + args[1], "Names": []string{"/" + args[1]}, "State": "running", "Labels": labels,
+			object{"Id": id, "Names": []string{"/" + args[1]}, "State": "running", "Labels": labels,
 				"NetworkSettings": object{"Networks": object{args[0]: endpoint}}})
 		for _, n := range e.networks {
 			if n["Name"] == args[0] {
-				n["Containers"].(object)["id-"+args[1]] = object{"Name": args[1], "EndpointID": "end-" + args[1],
+				n["Containers"].(object)[id] = object{"Name": args[1], "EndpointID": "end-" + args[1],
 					"MacAddress": args[3], "IPv4Address": args[2] + "/24"}
 			}
 		}

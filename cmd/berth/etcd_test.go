@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"berth/test/sockets"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
@@ -126,12 +127,11 @@ func (e *scriptEtcd) choose(flags []string) error {
 		scheme = "https://"
 	}
 	for range 3 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		address, err := sockets.FreeAddress()
 		if err != nil {
 			return err
 		}
-		defer l.Close()
-		urls = append(urls, l.Addr().String())
+		urls = append(urls, address)
 	}
 	e.url = scheme + urls[0]
 	peer, probe := "http://"+urls[1], "http://"+urls[2]

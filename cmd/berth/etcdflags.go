@@ -12,6 +12,7 @@ import (
 
 	"berth/internal/admin/api"
 	"berth/internal/cli"
+	"berth/internal/ipam/cluster"
 	"berth/store/etcd"
 
 	"github.com/spf13/cobra"
@@ -142,7 +143,8 @@ func checkEndpoint(endpoint string) error {
 // config reads the files that are named, so that one which is missing or wrong is told when the daemon starts, and not
 // when etcd is next in reach.
 func (e *etcdFlags) config() (cfg etcd.Config, err error) {
-	cfg = etcd.Config{CACert: e.caCert, Cert: e.cert, Key: e.key, User: e.user, Prefix: e.prefix}
+	cfg = etcd.Config{CACert: e.caCert, Cert: e.cert, Key: e.key, User: e.user, Prefix: e.prefix,
+		Bundle: cluster.Bundled()}
 	for _, endpoint := range e.endpoints {
 		cfg.Endpoints = append(cfg.Endpoints, strings.TrimSuffix(endpoint, "/"))
 	}

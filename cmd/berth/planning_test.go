@@ -16,7 +16,7 @@ func TestPlanningPage(t *testing.T) { runPage(t, "planning.md", 50, nil) }
 
 // TestImportPage runs the examples of docs/import.md, on the document and the table that it shows.
 func TestImportPage(t *testing.T) {
-	runPage(t, "import.md", 6, map[string]string{"yaml": "plan.yaml", "csv": "prefixes.csv"})
+	runPage(t, "import.md", 12, map[string]string{"yaml": "plan.yaml", "csv": "prefixes.csv", "yml": "moved.yaml"})
 }
 
 // TestOwnersPage runs the examples of docs/owners.md, beside an engine of its own.
@@ -26,13 +26,41 @@ func TestOwnersPage(t *testing.T) {
 			"engine start\nexec berth serve --check-every 0 --check-grace 1ms &daemon&\nready\n")
 }
 
-// TestOperatingPage runs the examples of docs/operating.md on two hosts that share a store, of which b is the one that
+// TestHostsPage runs the examples of docs/hosts.md on two hosts that share a store, of which b is the one that
 // Docker asks.
-func TestOperatingPage(t *testing.T) {
-	runPageOn(t, "operating.md", 6, nil, "etcd start\nenv BERTH_STORE=etcd\nenv BERTH_ETCD_ENDPOINTS=$ETCD\n"+
+func TestHostsPage(t *testing.T) {
+	runPageOn(t, "hosts.md", 6, nil, "etcd start\nenv BERTH_STORE=etcd\nenv BERTH_ETCD_ENDPOINTS=$ETCD\n"+
 		"exec berth serve --host a &daemon&\nready\nenv BERTH_PLUGIN_SOCKET=$WORK/b.sock\n"+
 		"exec berth serve --host b --state b --admin-socket b-admin.sock &b&\nready\n"+
 		"exec berth network create lan --space global --subnet 10.77.0.0/24,gateway=10.77.0.1,pool --headroom 16\n")
+}
+
+// Tests of the pages whose lines want nothing but a daemon.
+func TestMacvlanPage(t *testing.T) { runPage(t, "macvlan.md", 4, nil) }
+func TestOptionsPage(t *testing.T) { runPage(t, "options.md", 3, nil) }
+func TestAccessPage(t *testing.T)  { runPage(t, "access.md", 5, nil) }
+
+// TestPagePage asks for the page as docs/page.md does for programs.
+func TestPagePage(t *testing.T) { runPage(t, "page.md", 3, nil) }
+
+// TestProbesPage asks for the probes as docs/probes.md does, on the socket and over TLS.
+func TestProbesPage(t *testing.T) {
+	runPageOn(t, "probes.md", 2, nil, "certs\nenv CURL_CA_BUNDLE=ca.pem\nexec sh -c 'exec berth serve --docker-host none --plugin-socket berth.sock "+
+		"--admin-listen 127.0.0.1:0 --admin-cert daemon.pem --admin-key daemon.key 2>log' &daemon&\nready\nremote log\n")
+}
+
+func TestElasticPage(t *testing.T) { runPage(t, "elastic.md", 10, nil) }
+
+// TestSwarmPage plans as docs/swarm.md does; test/engine has the swarms.
+func TestSwarmPage(t *testing.T) {
+	runPageOn(t, "swarm.md", 3, nil, "etcd start\nenv BERTH_STORE=etcd\nenv BERTH_ETCD_ENDPOINTS=$ETCD\n"+
+		"exec berth serve --host a &daemon&\nready\n")
+}
+
+// TestLookingPage runs the lines of docs/looking.md, on a host of a cluster.
+func TestLookingPage(t *testing.T) {
+	runPageOn(t, "looking.md", 17, nil, "etcd start\nenv BERTH_STORE=etcd\nenv BERTH_ETCD_ENDPOINTS=$ETCD\n"+
+		"exec berth serve --host a &daemon&\nready\n")
 }
 
 // TestClusterPage runs the examples of docs/cluster.md on three hosts; a is the one whose command is run, and what
@@ -92,12 +120,14 @@ func runPageOn(t *testing.T, name string, least int, files map[string]string, st
 type example struct {
 	command string
 	output  []string
+	silent  bool   // the page does not show what it says
 	hidden  string // a line of a script instead
 }
 
-// pageExamples reads the blocks that are marked as console.
+// pageExamples reads the blocks that are marked as console, and of those that are marked as sh, which show no output,
+// the lines that begin with berth or curl.
 func pageExamples(page string) (all []example) {
-	inside := false
+	inside, silent := false, false
 	for line := range strings.Lines(page) {
 		line = strings.TrimRight(line, "\n")
 		command, isCommand := strings.CutPrefix(line, "$ ")
@@ -106,9 +136,15 @@ func pageExamples(page string) (all []example) {
 		case isHidden:
 			all = append(all, example{hidden: strings.TrimSuffix(hidden, " -->")})
 		case strings.HasPrefix(line, "```"):
-			inside = line == "```console"
+			inside, silent = line == "```console", line == "```sh"
+		case silent && (strings.HasPrefix(line, "berth ") || strings.HasPrefix(line, "curl ")):
+			// the shell leaves out what is remarked
+			all = append(all, example{command: line, silent: true})
 		case inside && isCommand:
 			all = append(all, example{command: command})
+		case inside && all[len(all)-1].goesOn():
+			last := &all[len(all)-1]
+			last.command += " " + strings.TrimSpace(line)
 		case inside:
 			last := &all[len(all)-1]
 			last.output = append(last.output, line)
@@ -117,20 +153,40 @@ func pageExamples(page string) (all []example) {
 	return all
 }
 
+// goesOn tells whether the next line belongs to the command: a quote is open.
+func (e example) goesOn() bool { return strings.Count(e.command, "'")%2 == 1 && len(e.output) == 0 }
+
+// asPublished are places that pages name as they are on a reader's machine, and what stands for them here.
+var asPublished = strings.NewReplacer("/run/berth/admin.sock", "$BERTH_ADMIN_SOCKET",
+	"https://berth.example:7890", "https://$REMOTE")
+
 // script runs the command and compares. A refusal is the last line, on standard error.
 func (e example) script() string {
 	if e.hidden != "" {
 		return e.hidden + "\n"
 	}
+	if e.silent {
+		command := e.command
+		if of, is := strings.CutPrefix(asPublished.Replace(command), "curl "); is {
+			command = "curl --fail " + of // what is refused is not what the page means to show
+		}
+		return "exec sh -c '" + strings.ReplaceAll(command, "'", "''") + "'\n"
+	}
 	run := "exec "
 	if n := len(e.output); n > 0 && strings.HasPrefix(e.output[n-1], "berth: ") {
 		run = "exec exits 1 "
+	} else if n > 0 && strings.HasPrefix(e.command, "berth diff ") {
+		run = "exec exits 2 " // it differs
+	}
+	command := e.command
+	if !strings.HasPrefix(command, "berth ") { // a shell's line
+		command = "sh -c '" + strings.ReplaceAll(asPublished.Replace(command), "'", "''") + "'"
 	}
 	var want strings.Builder
 	for _, line := range e.output {
 		fmt.Fprintf(&want, " '%s'", strings.ReplaceAll(line, "'", "''"))
 	}
-	return run + e.command + "\nsays" + want.String() + "\n"
+	return run + command + "\nsays" + want.String() + "\n"
 }
 
 // says LINE... holds what the last command said to the lines. An ellipsis stands for whatever there is, alone for any

@@ -20,6 +20,9 @@ const restoreHelp = `Puts a backup in the place of the state of a daemon that do
 checked as a whole before anything is touched. A state in use is never replaced; one that holds something, or
 that belongs to another store, only with --force, and its file is then kept beside the new one.
 
+Where the daemon of this host reads another directory, as its settings or the daemon that answers say, that
+is said: --state names the one that is meant.
+
 Addresses that were given after the backup was taken are not in it: containers that still use them
 should be started again.
 
@@ -80,6 +83,8 @@ func restoreOwn(ctx context.Context, p *cli.Program, file, state string, force b
 	if done.Kept != "" {
 		fmt.Fprintf(p.Out, "what was there is now %s\n", done.Kept)
 	}
+	readers := defaultReaders()
+	p.Warn(answering(ctx, p, state), readers.unread(state))
 	return nil
 }
 

@@ -8,10 +8,14 @@ import (
 	"berth/internal/cli/document"
 	"berth/internal/cli/elastic"
 	"berth/internal/cli/host"
+	"berth/internal/cli/lan"
 	"berth/internal/cli/lease"
+	"berth/internal/cli/look"
+	"berth/internal/cli/names"
 	"berth/internal/cli/network"
 	"berth/internal/cli/owner"
 	"berth/internal/cli/pin"
+	"berth/internal/cli/seen"
 	"berth/internal/cli/witness"
 
 	"github.com/spf13/cobra"
@@ -33,20 +37,40 @@ func rootCommand(p *cli.Program) *cobra.Command {
   docker network create --ipam-driver berth NAME
   berth network create NAME --subnet CIDR   plan a network before Docker uses it (--ipam-opt network=NAME)
   berth lease ls                            who has which address
+  berth find WORD                           where a name, an address, a MAC, a tag or a note is
   berth check                               whether what is given is what runs
   berth events --follow                     who takes and gives what, as it happens`,
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	p.Hang(root, serveCommand(p), lease.Command(p), network.SubnetCommand(p), network.SpaceCommand(p),
-		lease.EventsCommand(p),
-		network.Command(p), network.PoolCommand(p), network.ExclusionCommand(p), owner.ReservationCommand(p),
-		owner.AddressCommand(p), owner.EnvCommand(p), owner.IPCommand(p), lease.WhoCommand(p),
-		daemon.StatusCommand(p), daemon.CheckCommand(p), witness.Command(p), compose.AdoptCommand(p),
-		compose.Command(p), deploy.Command(p), pin.Command(p), pin.UnpinCommand(p), host.Command(p), elastic.Command(p),
-		elastic.AccountCommand(p), edgeCommand(p),
-		document.ExportCommand(p), document.ImportCommand(p), backupCommand(p), restoreCommand(p), storeCommand(p),
-		fsckCommand(p), daemon.TokenCommand(p), daemon.VersionCommand(p))
+	p.Hang(root, topics(p)...)
 	return root
+}
+
+// topics are all commands, by what people come for.
+func topics(p *cli.Program) []cli.Topic {
+	return []cli.Topic{
+		{Title: "Who has what", Commands: []*cobra.Command{
+			lease.Command(p), lease.WhoCommand(p), lease.EventsCommand(p), look.FindCommand(p), look.InspectCommand(p),
+			look.FreeCommand(p), look.TopCommand(p), seen.PageCommand(p), daemon.CheckCommand(p),
+		}},
+		{Title: "The plan", Commands: []*cobra.Command{
+			network.SpaceCommand(p), network.Command(p), network.SubnetCommand(p), network.PoolCommand(p),
+			network.ExclusionCommand(p), owner.ReservationCommand(p), owner.AddressCommand(p), document.ExportCommand(p),
+			document.ImportCommand(p), document.DiffCommand(p), document.ApplyCommand(p),
+		}},
+		{Title: "Containers", Commands: []*cobra.Command{
+			pin.Command(p), pin.UnpinCommand(p), compose.Command(p), deploy.Command(p), compose.AdoptCommand(p),
+			compose.LeaveCommand(p), owner.IPCommand(p), owner.EnvCommand(p), witness.Command(p),
+		}},
+		{Title: "The LAN, and addresses that move", Commands: []*cobra.Command{
+			elastic.Command(p), elastic.AccountCommand(p), edgeCommand(p), lan.Command(p), names.Command(p),
+		}},
+		{Title: "The daemon and its state", Commands: []*cobra.Command{
+			serveCommand(p), daemon.StatusCommand(p), host.Command(p), daemon.TokenCommand(p), storeCommand(p),
+			backupCommand(p), restoreCommand(p), fsckCommand(p),
+		}},
+		{Title: "This command", Commands: []*cobra.Command{daemon.VersionCommand(p)}},
+	}
 }

@@ -36,7 +36,7 @@ func (l leakTested) Run() int {
 }
 
 func TestMain(m *testing.M) {
-	testscript.Main(leakTested{m}, map[string]func(){"berth": main, "exits": exits})
+	testscript.Main(leakTested{m}, map[string]func(){"berth": main, "exits": exits, "visit": visit})
 }
 
 // exits CODE PROGRAM ARGS... succeeds where the program ends with that code.
@@ -65,9 +65,13 @@ func exits() {
 //	call METHOD JSON            asks its plugin socket; the PoolID of the answer is kept in $POOL
 //	certs, remote LOG           for a daemon on the network (certs_test.go)
 //	engine VERB ...             a Docker Engine that is read (engine_test.go)
+//	prometheus VERB ...         a Prometheus that scrapes the daemon (prometheus_test.go)
+//	receiver VERB ...           a receiver of webhooks (webhook_test.go)
 //	etcd VERB ...               an etcd that daemons share (etcd_test.go)
+//	answers LOG NAME TYPE WANT  asks the daemon for a name until it answers so; LOG says where it does (dns_test.go)
 //	readyz STATUS LINE          asks the daemon whether it is ready; the answer begins with LINE
 //	terminate [HUP]             sends it SIGTERM, or SIGHUP; `wait daemon` then holds it to exit code 0
+//	forms, views                JSON, YAML and the page say the same (forms_test.go)
 //	crowd SOCKET N              opens connections and keeps them until the script ends (crowd_test.go)
 func TestScripts(t *testing.T) {
 	testscript.Run(t, scriptParams("testdata"))
@@ -80,8 +84,9 @@ func scriptParams(dir string) testscript.Params {
 		Setup:               setUpScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready": ready, "call": call, "mode": mode, "readyz": readyz, "socket": leaveSocket, "terminate": terminate,
-			"crowd": crowd, "await": await,
+			"crowd": crowd, "await": await, "ask": ask, "forms": forms, "views": views,
 			"certs": certs, "remote": remote, "keep": keep, "engine": engine, "etcd": etcdCommand,
+			"prometheus": prometheusCommand, "receiver": receiverCommand, "answers": answers,
 		},
 	}
 }
@@ -101,6 +106,12 @@ func setUpScript(env *testscript.Env) error {
 	etcd := &scriptEtcd{dir: env.WorkDir}
 	env.Defer(etcd.end)
 	env.Values[etcdKey{}] = etcd
+	prometheus := &scriptPrometheus{dir: env.WorkDir}
+	env.Defer(prometheus.stop)
+	env.Values[prometheusKey{}] = prometheus
+	receiver := &scriptReceiver{dir: env.WorkDir, verify: "../../docs/webhooks.md"}
+	env.Defer(receiver.stop)
+	env.Values[receiverKey{}] = receiver
 	env.Setenv("NOTIFY_SOCKET", env.WorkDir+"/notify")
 	env.Setenv("BERTH_STATE", env.WorkDir+"/state")
 	env.Setenv("BERTH_PLUGIN_SOCKET", env.WorkDir+"/plugin.sock")

@@ -29,7 +29,11 @@ type serveConfig struct {
 	askMAC                           bool           // on the plugin socket, too
 	adminListen                      string         // empty: not over the network
 	adminKeys                        admin.KeyFiles // of adminListen
+	metricsListen                    string         // empty: only under the admin API
 	hookDir                          string         // empty: no hooks
+	webhooks                         urlList        // none: no receivers
+	webhookSecret, webhookCA         string         // files; empty: unsigned, and the system's authorities
+	dns                              dnsFlags
 	store                            string
 	etcd                             etcdFlags // of --store etcd
 	host                             string
@@ -62,6 +66,10 @@ goes before the environment, and an empty variable counts as not set.
 With --admin-listen the admin API is also spoken over the network, in TLS 1.3 and never in plain text, to
 those who send a token ("berth token create") or, with --admin-client-ca, show a certificate.
 
+With --webhook each event is sent to a receiver on the network, as JSON by POST, signed where there is a
+--webhook-secret-file: at least once, in order, and over restarts of the daemon. What a receiver has not taken
+yet is kept as long as events are (--event-age, --event-count); hosts of one cluster should have the same.
+
 The daemon reads the Docker Engine of this host where it may, and changes nothing in it: it learns which
 container has which address, and compares what it has given with what runs, at its start and every
 --check-every ("berth check"). With --check-repair it puts right what is sure, and without it nothing. A
@@ -84,10 +92,12 @@ const serveExample = `  berth serve
   berth serve --default-pool base=10.64.0.0/10,size=26 --default-pool base=fd12:3456:789a::/48,size=64
   berth serve --store etcd --etcd-endpoints http://10.0.0.11:2379,http://10.0.0.12:2379 --host a
   berth serve --docker-host unix:///run/docker.sock --check-every 1m --check-repair
+  berth serve --webhook https://hooks.example/berth --webhook-secret-file /etc/berth/webhook.secret
+  berth serve --dns-listen 127.0.0.1:5354 --dns-listen 192.168.1.2:5354 --dns-zone lan.example
   BERTH_DEFAULT_POOL="base=10.64.0.0/10,size=24 base=10.128.0.0/10,size=20" berth serve`
 
 func serveCommand(p *cli.Program) *cobra.Command {
-	var cfg serveConfig
+	cfg := serveConfig{dns: newDNSFlags()}
 	cmd := &cobra.Command{Use: "serve", Short: "Run the daemon", Long: serveHelp, Example: serveExample,
 		Args: cli.NoArgs}
 	f := cmd.Flags()
@@ -104,8 +114,22 @@ func serveCommand(p *cli.Program) *cobra.Command {
 	f.StringVar(&cfg.adminKeys.Key, "admin-key", "", "`file` with its key")
 	f.StringVar(&cfg.adminKeys.ClientCA, "admin-client-ca", "",
 		"`file` with the authorities whose clients may ask with a certificate instead of a token")
+	f.StringVar(&cfg.metricsListen, "metrics-listen", "",
+		"`ADDR:PORT` on which metrics are told in plain HTTP, and nothing else (default: under the admin API alone; "+
+			"without ADDR on 127.0.0.1)")
 	f.StringVar(&cfg.hookDir, "hook", "", "`directory` of executables that are run after each address taken or given "+
 		"back (default: none)")
+	f.Var(&cfg.webhooks, "webhook", "`URL` to which each event is sent as JSON by POST; repeatable (default: none)")
+	f.StringVar(&cfg.webhookSecret, "webhook-secret-file", "",
+		"`file` with the secret, whsec_ and base64, by which these are signed (default: they are not)")
+	f.StringVar(&cfg.webhookCA, "webhook-cacert", "",
+		"`file` with the authorities of https receivers, in PEM (default: the system's)")
+	f.Var(&cfg.dns.listen, "dns-listen",
+		"`ADDR:PORT` on which names are answered, by UDP and TCP; repeatable (default: none)")
+	f.StringVar(&cfg.dns.zone, "dns-zone", "",
+		"`ZONE` of the names, such as lan.example: a container web on the network home is web.home.lan.example")
+	f.Var(&cfg.dns.allow, "dns-allow",
+		"`CIDR` of those who may ask besides this host and those on its networks; repeatable (default: none)")
 	f.StringVar(&cfg.store, "store", "bolt", "`kind` of store: bolt, a file on this host; etcd, which several hosts "+
 		"share; or mem, which is empty at each start")
 	cfg.etcd.flags(cmd)
@@ -181,7 +205,7 @@ func (cfg *serveConfig) check() (err error) {
 	case cfg.adminListen == "" && cfg.adminKeys != admin.KeyFiles{}:
 		return errors.New("--admin-cert, --admin-key and --admin-client-ca are for --admin-listen, which is not given")
 	}
-	if err := cfg.checkPaths(); err != nil {
+	if err := errors.Join(cfg.checkPaths(), cfg.checkWebhooks(), cfg.dns.check()); err != nil {
 		return err
 	}
 	if cfg.adminListen != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"berth/internal/admin/api"
 	"berth/store"
@@ -25,7 +26,8 @@ type storage struct {
 }
 
 // openStorage opens the store that --store names.
-func openStorage(ctx context.Context, cfg serveConfig, log *logrus.Entry) (*storage, error) {
+func openStorage(ctx context.Context, cfg serveConfig, log *logrus.Entry,
+	committed func(time.Duration, error)) (*storage, error) {
 	if cfg.store == "mem" {
 		st := mem.New()
 		return &storage{Store: st, id: st.ID(), forgets: true,
@@ -38,7 +40,7 @@ func openStorage(ctx context.Context, cfg serveConfig, log *logrus.Entry) (*stor
 			},
 		}, nil
 	}
-	st, err := bolt.Open(ctx, bolt.Config{Path: cfg.statePath(), Log: log})
+	st, err := bolt.Open(ctx, bolt.Config{Path: cfg.statePath(), Log: log, Committed: committed})
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,10 @@ subnets, Docker's pools, leases, memories, reservations, events. From bolt to et
 a cluster with its networks; from etcd to bolt it leaves with them. The ids stay as they are, so that Docker's
 networks and containers go on as before. The space "local" belongs to one host, and stays in bolt.
 
+Accounts, elastic ranges and elastic addresses with their associations go along, whatever spaces are named: to
+etcd always, and from there where no other host takes part and nothing of another space is left behind. An
+association with a guest on a network that stays is refused.
+
 The daemon of this host must not run meanwhile; those of other hosts may. What the other store has already (a
 network of the name, a subnet that overlaps) is refused before anything is written, and so are networks that
 several hosts use.
@@ -279,12 +283,19 @@ func (c *storeCopy) said(w io.Writer, r *ipam.CopyReport) error {
 				cli.Counted(n.Leases, "lease"), cli.Counted(n.Reservations, "reservation"), n.Memories)
 		}
 	}
+	if e := r.Elastic; e != nil && !r.Undone && !e.Finished {
+		fmt.Fprintf(&b, "elastic addresses: %s, %s, %s (%s), %s\n", cli.Counted(e.Accounts, "account"),
+			cli.Counted(e.Ranges, "range"), cli.Counted(e.Addresses, "address"),
+			cli.Counted(e.Associations, "association"), cli.Counted(e.Events, "event"))
+	}
 	if len(finished) > 0 {
 		fmt.Fprintf(&b, "finished what was cut off: %s has %s, and %s no longer\n", c.to, theSpaces(finished), c.from)
 	}
 	what := fmt.Sprintf("%s, with %s and %s,", theSpaces(copied), cli.Counted(networks, "network"),
 		cli.Counted(events, "event"))
 	switch {
+	case len(copied) == 0 && r.Elastic != nil:
+		fmt.Fprintf(&b, "%s\n", elasticSaid(c, r))
 	case len(copied) == 0:
 	case r.Undone:
 		fmt.Fprintf(&b, "taken back: %s has %s, as before\n", c.from, theSpaces(copied))
@@ -296,6 +307,20 @@ func (c *storeCopy) said(w io.Writer, r *ipam.CopyReport) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// elasticSaid is what became of elastic addresses where no space came with them.
+func elasticSaid(c *storeCopy, r *ipam.CopyReport) string {
+	switch {
+	case r.Undone:
+		return fmt.Sprintf("taken back: %s has the elastic addresses, as before", c.from)
+	case r.DryRun:
+		return fmt.Sprintf("would copy the elastic addresses from %s to %s", c.from, c.to)
+	case r.Elastic.Finished:
+		return fmt.Sprintf("finished what was cut off: %s has the elastic addresses, and %s no longer", c.to, c.from)
+	}
+	return fmt.Sprintf("copied the elastic addresses from %s to %s, and compared each record; %s has them no longer",
+		c.from, c.to, c.from)
 }
 
 func theSpaces(names []string) string {

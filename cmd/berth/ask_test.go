@@ -1,0 +1,41 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// ask METHOD PATH [JSON] asks the admin API, where no command says the same.
+func ask(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: [!] ask METHOD PATH [JSON]")
+	}
+	status, _ := asksAPI(ts, args[0], args[1], strings.Join(args[2:], ""))
+	if (status < http.StatusBadRequest) == neg {
+		ts.Fatalf("%s %s was answered with %d", args[0], args[1], status)
+	}
+}
+
+// asksAPI asks the admin API, and tells the status and the body of its answer.
+func asksAPI(ts *testscript.TestScript, method, path, body string) (int, string) {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", ts.Getenv("BERTH_ADMIN_SOCKET"))
+	}}
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequest(method, "http://berth"+path, strings.NewReader(body))
+	ts.Check(err)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := (&http.Client{Transport: transport}).Do(req)
+	ts.Check(err)
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	ts.Check(err)
+	ts.Logf("%s: %s", res.Status, bytes.TrimSpace(answer))
+	return res.StatusCode, string(answer)
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// TestPermissionDenied: who may not open the socket is told that, of which socket it is so, and what to do.
+func TestPermissionDenied(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "admin.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := os.Chmod(socket, 0); err != nil {
+		t.Fatal(err)
+	}
+	// This program is berth by that name (TestMain); as nobody, for whom the way to the file is closed.
+	berth := exec.Cmd{Path: "/proc/self/exe", Args: []string{"berth", "network", "ls"}, Dir: "/",
+		Env: []string{"BERTH_ADMIN_SOCKET=" + socket}}
+	if os.Geteuid() == 0 { // root may open all
+		const nobody = 65534
+		berth.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
+	var out, failed bytes.Buffer
+	berth.Stdout, berth.Stderr = &out, &failed
+	var ended *exec.ExitError
+	if err := berth.Run(); !errors.As(err, &ended) || ended.ExitCode() != 1 {
+		t.Errorf("it ended with %v", err)
+	}
+	want := "berth: permission denied on the socket " + socket +
+		": run the command as root, or join the group berth and log in again\n"
+	if got := failed.String(); got != want || out.Len() > 0 {
+		t.Errorf("it said %q%q, want %q", out.String(), got, want)
+	}
+}

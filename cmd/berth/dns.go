@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"berth/internal/admin/api"
+	"berth/internal/dns"
+
+	"github.com/sirupsen/logrus"
+)
+
+// dnsFlags are what serve is told of names.
+type dnsFlags struct {
+	listen textList[netip.AddrPort] // none: names are not answered
+	zone   string
+	allow  textList[netip.Prefix]
+}
+
+// textList is the value of a flag that is given again, or several at once with blanks between.
+type textList[T comparable] struct {
+	all   []T
+	parse func(string) (T, error)
+	kind  string
+}
+
+// String implements pflag.Value.
+func (l *textList[T]) String() string {
+	return strings.Trim(fmt.Sprint(l.all), "[]")
+}
+
+// Type implements pflag.Value.
+func (l *textList[T]) Type() string { return l.kind }
+
+// Set implements pflag.Value: it adds to what is there.
+func (l *textList[T]) Set(text string) error {
+	all := strings.Fields(text)
+	if len(all) == 0 {
+		return errors.New("it is empty: give " + l.kind)
+	}
+	for _, one := range all {
+		v, err := l.parse(one)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(l.all, v) {
+			return fmt.Errorf("%s is given twice", one)
+		}
+		l.all = append(l.all, v)
+	}
+	return nil
+}
+
+func newDNSFlags() dnsFlags {
+	return dnsFlags{listen: textList[netip.AddrPort]{parse: parseListen, kind: "ADDR:PORT"},
+		allow: textList[netip.Prefix]{parse: parseAllowed, kind: "CIDR"}}
+}
+
+// parseListen reads an address with a port. A name is none: it would have to be asked for.
+func parseListen(text string) (netip.AddrPort, error) {
+	at, err := netip.ParseAddrPort(text)
+	if err != nil || at.Addr().Is4In6() {
+		return at, fmt.Errorf("%q is no address with a port: write 192.168.1.2:53, [2001:db8::2]:53 or 0.0.0.0:53", text)
+	}
+	return at, nil
+}
+
+// parseAllowed reads a prefix, or one address.
+func parseAllowed(text string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(addr.WithZone(""), addr.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		return p, fmt.Errorf("%q is no CIDR: write 192.168.1.0/24, or 192.168.1.7 for one address", text)
+	}
+	return p.Masked(), nil
+}
+
+// check refuses what makes no sense.
+func (f *dnsFlags) check() (err error) {
+	switch {
+	case len(f.listen.all) == 0 && f.zone == "" && len(f.allow.all) == 0:
+		return nil
+	case len(f.listen.all) == 0:
+		return errors.New("--dns-zone and --dns-allow are for --dns-listen, which is not given")
+	case f.zone == "":
+		return errors.New("--dns-listen wants the zone of the names: give it with --dns-zone, such as lan.example")
+	}
+	if f.zone, err = dns.ParseZone(f.zone); err != nil {
+		return fmt.Errorf("--dns-zone: %w", err)
+	}
+	return nil
+}
+
+// answerer is who answers for names.
+type answerer struct {
+	run   func(context.Context) error
+	stop  func()
+	state func() *api.NamesState // nil: nobody answers
+}
+
+// listenDNS binds what names are answered on, where there is any.
+func (cfg *serveConfig) listenDNS(ctx context.Context, log *logrus.Entry, index *dns.Index,
+	service dns.Service) (*answerer, error) {
+	if len(cfg.dns.listen.all) == 0 {
+		return &answerer{run: func(context.Context) error { return nil }, stop: func() {}}, nil
+	}
+	log = log.WithField("zone", cfg.dns.zone)
+	if cfg.dns.zone == "local" || strings.HasSuffix(cfg.dns.zone, ".local") {
+		log.Warn("names below local are asked for by multicast on many systems (RFC 6762), which then never ask here; " +
+			"home.arpa is for homes (RFC 8375)")
+	}
+	s, err := dns.Listen(ctx, dns.Config{Index: index, Service: service, Listen: cfg.dns.listen.all,
+		Allow: cfg.dns.allow.all, Log: log})
+	if err != nil {
+		return nil, fmt.Errorf("--dns-listen: %w", err)
+	}
+	return &answerer{s.Run, s.Close, func() *api.NamesState {
+		return &api.NamesState{Zone: cfg.dns.zone, Listen: s.Addrs(), Names: index.Count(), Queries: s.Queries()}
+	}}, nil
+}
+
+// newIndex is where names are kept; nil where none are answered.
+func (cfg *serveConfig) newIndex() *dns.Index {
+	if len(cfg.dns.listen.all) == 0 {
+		return nil
+	}
+	return dns.New(cfg.dns.zone, time.Now)
+}

@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+
+	"berth/internal/cli"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v4"
+)
+
+// asked are the command lines of all that lists or shows something, in the scene of sameforms.txtar. What changes
+// something is not among them. A command that is not here fails the script: write how it is asked so that it says
+// something.
+var asked = map[string][]string{
+	"account ls": {""}, "address ls": {"", "net1"}, "check": {""}, "deploy history": {"shop"},
+	"deploy orphans ls": {"--docker-host unix:///nowhere"}, "deploy status": {"", "shop"},
+	"dns ls": {"--zone lan.example"}, "elastic check": {""},
+	"elastic ls": {""}, "elastic range ls": {""}, "elastic show": {"203.0.113.0", "203.0.113.1"}, "elastic usage": {""},
+	"events": {"", "--verb network.create"}, "exclusion ls": {"", "net1"},
+	"find": {"10.8.0.11", "shop-web-1", "router", "net"}, "free": {"net1", "net1 --next", "null"}, "host ls": {""},
+	"host show": {"alpha"}, "inspect": {"net1", "10.8.0.2", "shop", "203.0.113.0"}, "lease ls": {"", "--all"},
+	"network ls": {""}, "network show": {"net1", "null"}, "pin": {"--check"}, "pool ls": {"", "net1"},
+	"reservation ls": {"", "net1"}, "space ls": {""}, "status": {""}, "subnet ls": {"", "net1"}, "token ls": {""},
+	"version": {""}, "who": {"10.8.0.2", "10.8.0.11", "router", "203.0.113.0"},
+}
+
+// changing are those that have --format for what they changed, or would, and no --dry-run; a scan of a LAN with --record,
+// too, which takes an edge (test/edge TestScan).
+var changing = []string{"apply", "diff", "deploy apply", "deploy plan", "deploy recreate", "deploy start", "deploy stop",
+	"lan scan"}
+
+// clocks are the fields that go on between two questions.
+var clocks = map[string][]string{"check": {"taken", "seen"}, "elastic usage": {"hours", "until"}, "elastic check": {"taken", "seen"},
+	"status": {"now", "uptime", "taken", "seen", "age", "fresh", "commits", "conflicts", "updates", "runs", "last"}}
+
+// forms holds what each of them says as JSON to what it says as YAML.
+func forms(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: forms")
+	}
+	found := 0
+	eachFormed(rootCommand(cli.New("dev")), func(name string) {
+		lines, known := asked[name]
+		if !known && !slices.Contains(changing, name) {
+			ts.Fatalf("berth %s has --format: say in `asked` how it is asked", name)
+		}
+		for _, line := range lines {
+			const tries = 5 // something may happen between the two questions
+			var err error
+			for range tries {
+				if err = sameForms(ts, name, line); err == nil {
+					break
+				}
+			}
+			ts.Check(err)
+			found++
+		}
+	})
+	if found < len(asked) {
+		ts.Fatalf("%d of %d command lines were asked: `asked` names what there is not", found, len(asked))
+	}
+}
+
+// eachFormed names each command that has --format and changes nothing.
+func eachFormed(cmd *cobra.Command, fn func(name string)) {
+	f := cmd.Flags()
+	if f.Lookup("format") != nil && (f.Lookup("dry-run") == nil || f.Lookup("quiet") != nil) {
+		fn(strings.TrimPrefix(cmd.CommandPath(), "berth "))
+	}
+	for _, sub := range cmd.Commands() {
+		eachFormed(sub, fn)
+	}
+}
+
+func sameForms(ts *testscript.TestScript, name, line string) error {
+	inJSON, err := readJSON(said(ts, name, line, "json"))
+	if err != nil {
+		return fmt.Errorf("berth %s %s --format json: %w", name, line, err)
+	}
+	if name != "events" { // one object a line there
+		inJSON = inJSON.([]any)[0]
+	}
+	var inYAML any
+	if err := yaml.Unmarshal([]byte(said(ts, name, line, "yaml")), &inYAML); err != nil {
+		return fmt.Errorf("berth %s %s --format yaml: %w", name, line, err)
+	}
+	inYAML = plainYAML(inYAML)
+	for _, clock := range clocks[name] {
+		without(inJSON, clock)
+		without(inYAML, clock)
+	}
+	if all, ok := inJSON.([]any); ok && len(all) == 0 {
+		return fmt.Errorf("berth %s %s says nothing: nothing was compared", name, line)
+	}
+	if !reflect.DeepEqual(inJSON, inYAML) {
+		return fmt.Errorf("berth %s %s is in JSON\n%v\nand in YAML\n%v", name, line, inJSON, inYAML)
+	}
+	return nil
+}
+
+// said is what a command says in one form; that a check finds something, which is exit code 1, is none of our business.
+func said(ts *testscript.TestScript, name, line, form string) string {
+	words := append(strings.Fields(name+" "+line), "--format", form)
+	if err := ts.Exec("berth", words...); err != nil && !strings.Contains(name, "check") && name != "pin" {
+		ts.Fatalf("berth %s: %v", strings.Join(words, " "), err)
+	}
+	return ts.ReadFile("stdout")
+}
+
+// readJSON reads all values of a text, one behind the other. Numbers are as they are written.
+func readJSON(text string) (any, error) {
+	d := json.NewDecoder(bytes.NewReader([]byte(text)))
+	d.UseNumber()
+	all := []any{}
+	for {
+		var one any
+		if err := d.Decode(&one); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+}
+
+// plainYAML has numbers as they are in JSON; whatever else is no text stays, and is none in JSON either.
+func plainYAML(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			v[key] = plainYAML(value)
+		}
+	case []any:
+		for i, value := range v {
+			v[i] = plainYAML(value)
+		}
+	case int, int64, uint64, float64:
+		return json.Number(fmt.Sprint(v))
+	}
+	return v
+}
+
+// without takes a field out wherever it is.
+func without(v any, field string) {
+	switch v := v.(type) {
+	case map[string]any:
+		delete(v, field)
+		for _, value := range v {
+			without(value, field)
+		}
+	case []any:
+		for _, value := range v {
+			without(value, field)
+		}
+	}
+}
+
+// view is a table of the page that says what a list says.
+type view struct {
+	path, table string
+	list        string
+	key         string            // the column of the page that tells rows apart
+	all         bool              // the page has no rows but those of the list
+	as          map[string]string // columns that the list calls otherwise; empty: the two mean different things
+}
+
+// counted are the counts of the page, as lists have them.
+func counted(as map[string]string) map[string]string {
+	for _, count := range []string{"leased", "quarantined", "reserved", "excluded", "free"} {
+		as[count] = "use." + count
+	}
+	return as
+}
+
+func viewed() []view {
+	return []view{
+		{"/", "networks", "network ls", "network_id", true, counted(map[string]string{"network": "name",
+			"network_id": "id"})},
+		{"/network/net1", "subnets", "subnet ls net1", "subnet_id", true, counted(map[string]string{"subnet": "cidr",
+			"subnet_id": "id"})},
+		{"/subnet/ID", "addresses", "lease ls --subnet 10.8.0.0/24", "address", false,
+			map[string]string{"state": "", "pool": ""}},
+		{"/hosts", "hosts", "host ls", "name", true, nil},
+		{"/elastic", "elastic", "elastic ls", "address", true, nil},
+		{"/elastic", "ranges", "elastic range ls", "range", true, nil},
+		{"/events", "events", "events", "id", true, nil},
+	}
+}
+
+// views holds what the page says to what the lists say, in each column that both have.
+func views(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: views")
+	}
+	for _, v := range viewed() {
+		rows, err := readJSON(said(ts, v.list, "", "json"))
+		ts.Check(err)
+		listed := rows.([]any)
+		if v.list != "events" {
+			listed = listed[0].([]any)
+		}
+		if strings.HasSuffix(v.path, "ID") {
+			subnet, err := readJSON(said(ts, "subnet ls net1", "", "json"))
+			ts.Check(err)
+			v.path = strings.TrimSuffix(v.path, "ID") + textAt(subnet.([]any)[0].([]any)[0], "id")
+		}
+		_, answer := asksAPI(ts, "GET", v.path+"?format=json", "")
+		page, err := readJSON(answer)
+		ts.Check(err)
+		shown, _ := page.([]any)[0].(map[string]any)[v.table].([]any)
+		if len(listed) == 0 || v.all && len(shown) != len(listed) {
+			ts.Fatalf("%s of %s has %d rows, and berth %s has %d", v.table, v.path, len(shown), v.list, len(listed))
+		}
+		for _, row := range listed {
+			v.compare(ts, row, shown)
+		}
+	}
+}
+
+// compare finds the row of the page that a row of a list is, and compares the two.
+func (v *view) compare(ts *testscript.TestScript, row any, shown []any) {
+	name := func(column string) string {
+		if as, otherwise := v.as[column]; otherwise {
+			return as
+		}
+		return column
+	}
+	key := textAt(row, name(v.key))
+	columns, i := map[string]bool{}, -1
+	for at, one := range shown {
+		if textAt(one, v.key) == key {
+			i = at
+		}
+		for column := range one.(map[string]any) {
+			columns[column] = true
+		}
+	}
+	if i < 0 {
+		ts.Fatalf("%s of %s has no %s, which berth %s has", v.table, v.path, key, v.list)
+	}
+	compared := 0
+	for column := range columns {
+		if as := name(column); as != "" && has(row, as) {
+			compared++
+			if got, want := textAt(shown[i], column), textAt(row, as); got != want {
+				ts.Fatalf("%s of %s: %s has the %s %q, and in berth %s the %s %q", v.table, v.path, key, column, got,
+					v.list, as, want)
+			}
+		}
+	}
+	const least = 3 // what nothing is compared of agrees
+	if compared < least {
+		ts.Fatalf("%s of %s and berth %s have only %d columns of %s in common", v.table, v.path, v.list, compared, key)
+	}
+}
+
+// has tells whether an object has a field, which may be of an object in it: use.free.
+func has(row any, field string) bool {
+	first, rest, deeper := strings.Cut(field, ".")
+	value, ok := row.(map[string]any)[first]
+	return ok && (!deeper || has(value, rest))
+}
+
+// textAt is a field of an object, which may be of an object in it; what is nothing is no text.
+func textAt(row any, field string) string {
+	first, rest, deeper := strings.Cut(field, ".")
+	value := row.(map[string]any)[first]
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case map[string]any:
+		if deeper {
+			return textAt(v, rest)
+		}
+		if len(v) == 0 {
+			return ""
+		}
+	case []any:
+		if len(v) == 0 {
+			return ""
+		}
+	}
+	return fmt.Sprint(value)
+}

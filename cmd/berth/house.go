@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"berth/driver"
+	"berth/internal/admin"
+	"berth/internal/admin/api"
+	"berth/internal/admin/relay"
+	"berth/internal/advice"
+	"berth/internal/dns"
+	"berth/internal/docker"
+	"berth/internal/hook"
+	"berth/internal/ipam"
+	"berth/internal/ipam/service"
+	"berth/internal/ipam/stores"
+	"berth/internal/metrics"
+	"berth/internal/neighbours"
+	"berth/internal/webhook"
+
+	"github.com/sirupsen/logrus"
+)
+
+// house is who knows which address is whose.
+type house struct {
+	own     *service.Service // over the host's own store
+	cluster *clusterStore    // nil: the host shares no store
+	roster  *docker.Roster   // who runs here
+	lan     *relay.Relay     // to the host's edge, which speaks on its LANs
+	memory  *memory          // to settle when what the cluster's store knows was read
+	meter   *meter
+	service interface { // what the rooms ask: own, or an Estate of that and the cluster's
+		driver.Service
+		admin.Service
+		docker.Records
+		hook.Service
+		metrics.Records
+		webhook.Service
+		dns.Service
+		ToProbe(ctx context.Context, most int) ([]ipam.Unprobed, error)
+	}
+	names *dns.Index // nil: none are answered
+}
+
+// openOwn opens the Service over the host's own store.
+func openOwn(ctx context.Context, st *storage, cfg service.Config) (*service.Service, error) {
+	cfg.Store, cfg.Forgets = st, st.forgets
+	return service.Open(ctx, cfg)
+}
+
+// leavesNothing refuses to share a store while something of the host's own is associated that nobody would map any
+// more.
+func leavesNothing(log *logrus.Entry, own *service.Service) error {
+	left, err := stores.MayShare(own.Ledger)
+	if err != nil {
+		return errors.New(advice.Text(err))
+	}
+	if left {
+		log.Warn("this host's own store has accounts or elastic ranges, which are not used while the host shares a " +
+			"store; `berth store copy --from bolt --to etcd` takes them along")
+	}
+	return nil
+}
+
+// probe has what is given next probed, where a network says so, until ctx ends.
+func (h *house) probe(host string, log *logrus.Entry) func(context.Context) error {
+	return neighbours.New(neighbours.Config{Host: host, ToProbe: h.service.ToProbe, Edit: h.service.Edit,
+		Ask: h.lan.Ask, Log: log}).Run
+}
+
+// takePart has the host take part in its cluster until ctx ends.
+func (h *house) takePart(ctx context.Context) error {
+	if h.cluster == nil {
+		return nil
+	}
+	return h.cluster.run(ctx)
+}
+
+// status tells how it stands with the shared store; nil where there is none.
+func (h *house) status() func() api.ClusterStatus {
+	if h.cluster == nil {
+		return nil
+	}
+	return h.cluster.status
+}
+
+// backup writes a backup of the shared store; nil where there is none.
+func (h *house) backup() func(ctx context.Context, path string) (id string, err error) {
+	if h.cluster == nil {
+		return nil
+	}
+	return h.cluster.backup
+}
+
+// mend mends the shared store; nil where there is none.
+func (h *house) mend() func(context.Context, ipam.MendOptions) (ipam.MendReport, error) {
+	if h.cluster == nil {
+		return nil
+	}
+	return h.cluster.shared.Mend
+}

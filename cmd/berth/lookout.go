@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"berth/internal/docker"
+	"berth/internal/ipam"
+	"berth/internal/neighbours"
+	"berth/internal/routes"
+
+	"github.com/sirupsen/logrus"
+)
+
+// lookout is who sees what runs on this host, and what is wrong there.
+type lookout struct {
+	engine    *docker.Engine // nil: none is read
+	witness   *docker.Witness
+	shadows   *routes.Watch
+	strangers *neighbours.Listener
+}
+
+// lookOut has the house seen beside the engine, whose drivers are those of this daemon.
+func (h *house) lookOut(cfg serveConfig, log *logrus.Entry, drivers []string) (*lookout, error) {
+	engine, err := cfg.openEngine()
+	if err != nil {
+		return nil, err
+	}
+	witness := docker.New(docker.Config{Service: h.service, Host: cfg.host, Cluster: h.cluster != nil, Engine: engine,
+		Drivers: drivers, Roster: h.roster, Every: cfg.checkEvery, Grace: cfg.checkGrace, Repair: cfg.checkRepair,
+		Log: log})
+	if h.cluster != nil {
+		h.cluster.see = witness.View
+	}
+	return &lookout{engine: engine, witness: witness,
+		shadows: routes.New(routes.Config{Host: cfg.host, Attachments: h.service.Attachments, Leases: h.service.Leases,
+			Log: log}),
+		strangers: neighbours.NewListener(neighbours.Hearing{Host: cfg.host, Networks: h.service.Networks,
+			Network: h.service.Network, Leases: h.service.Leases, SeenBy: witness.SeenBy, Ask: h.lan.Ask, Log: log}),
+	}, nil
+}
+
+func (l *lookout) close() {
+	if l.engine != nil {
+		l.engine.Close()
+	}
+}
+
+// findings are what was found last to be wrong that no engine tells.
+func (l *lookout) findings() []ipam.Finding {
+	return slices.Concat(l.shadows.Findings(), l.strangers.Findings())
+}
+
+// check looks what is wrong that no engine tells.
+func (l *lookout) check(ctx context.Context) []ipam.Finding {
+	return slices.Concat(l.shadows.Check(ctx), l.strangers.Findings())
+}
+
+// openEngine opens the engine that is read, nil where there is none. Whether it answers is seen later.
+func (cfg serveConfig) openEngine() (*docker.Engine, error) {
+	if cfg.dockerHost == "" {
+		return nil, nil
+	}
+	return docker.Open(cfg.dockerHost)
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"berth/internal/admin"
+	"berth/internal/admin/api"
+	"berth/internal/docker"
+	"berth/internal/ipam"
+	"berth/internal/metrics"
+
+	"github.com/sirupsen/logrus"
+)
+
+// meter counts what happens in the daemon, and tells of it under /metrics.
+type meter struct{ *metrics.Meter }
+
+// watches has it tell of what there is, too.
+func (m *meter) watches(h *house, st *storage, witness *docker.Witness, hooks func() *api.HookCounts,
+	webhooks func() []api.WebhookState, names func() *api.NamesState, found func() []ipam.Finding) {
+	from := metrics.Sources{Version: version, Records: h.service, Witness: witness.State, Found: found}
+	if st.path != "" {
+		from.Bytes = func() (int64, error) {
+			info, err := os.Stat(st.path)
+			if err != nil {
+				return 0, err
+			}
+			return info.Size(), nil
+		}
+	}
+	if status := h.status(); status != nil {
+		from.Cluster = func() bool {
+			now := status()
+			return now.Away == "" && now.Refused == "" && !now.NoSpace
+		}
+		from.Spare = func() []ipam.HeadroomState { return status().Headroom }
+	}
+	if hooks != nil {
+		from.Hooks = func() uint64 { return hooks().Failures }
+	}
+	if webhooks != nil {
+		from.Webhooks = func() (failures, aside uint64, waiting time.Time) {
+			for _, s := range webhooks() {
+				failures += s.Failures
+				aside += s.Aside
+				if !s.Waiting.IsZero() && (waiting.IsZero() || s.Waiting.Before(waiting)) {
+					waiting = s.Waiting
+				}
+			}
+			return failures, aside, waiting
+		}
+	}
+	if names != nil {
+		from.Names = func() (int, map[string]uint64) {
+			now := names()
+			return now.Names, now.Queries
+		}
+	}
+	m.Watch(from)
+}
+
+// Bounds on what a client of the metrics may cost.
+const (
+	metricsHeader = 5 * time.Second
+	metricsAnswer = 30 * time.Second
+	metricsIdle   = 2 * time.Minute
+)
+
+// listenMetrics binds the address of --metrics-listen; nil where none is given. Without a host it is the loopback's.
+func (cfg serveConfig) listenMetrics(ctx context.Context, log *logrus.Entry) (net.Listener, error) {
+	if cfg.metricsListen == "" {
+		return nil, nil
+	}
+	host, port, err := net.SplitHostPort(cfg.metricsListen)
+	if err != nil {
+		return nil, fmt.Errorf("--metrics-listen is %q: give an address and a port, such as 127.0.0.1:9723: %w",
+			cfg.metricsListen, err)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on --metrics-listen %s: %w", cfg.metricsListen, rootCause(err))
+	}
+	log.WithField("address", l.Addr().String()).Info("metrics are told at /metrics, to anybody who can connect")
+	return l, nil
+}
+
+// serve answers GET /metrics, and nothing else, until ctx ends.
+func (m *meter) serve(ctx context.Context, l net.Listener, log *logrus.Entry) error {
+	if l == nil {
+		return nil
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET "+api.MetricsPath, m.Handler())
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: metricsHeader, ReadTimeout: metricsHeader,
+		WriteTimeout: metricsAnswer, IdleTimeout: metricsIdle, ErrorLog: admin.ErrorLog(log, logrus.DebugLevel)}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // a scrape is made again by itself
+	defer stop()
+	if err := server.Serve(l); ctx.Err() == nil {
+		return fmt.Errorf("the metrics: %w", err)
+	}
+	return nil
+}

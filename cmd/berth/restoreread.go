@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"berth/internal/cli"
+)
+
+// stateReaders are where daemons of this host are told which state they read.
+type stateReaders struct {
+	settings string   // of the service: BERTH_...= lines
+	units    []string // of which one is there where the service is installed
+	plugins  string   // a pattern: the states of managed plugins
+}
+
+func defaultReaders() stateReaders {
+	return stateReaders{"/etc/default/berth",
+		[]string{"/etc/systemd/system/berth.service", "/usr/lib/systemd/system/berth.service",
+			"/lib/systemd/system/berth.service"},
+		"/var/lib/docker/plugins/*/propagated-mount/" + stateFile}
+}
+
+// unread says what keeps a state that was restored from being read: who reads another one. Nothing where the state is
+// the one that the service reads.
+func (r *stateReaders) unread(state string) (lines []string) {
+	mine := absolute(state)
+	settings := r.read()
+	service := absolute(cmp.Or(settings["BERTH_STATE"], defaultState))
+	installed := len(settings) > 0
+	for _, unit := range r.units {
+		if _, err := os.Stat(unit); err == nil {
+			installed = true
+		}
+	}
+	says := " (" + r.settings + ")"
+	switch {
+	case installed && settings["BERTH_STORE"] == "mem":
+		lines = append(lines, fmt.Sprintf(
+			"the service berth keeps no state, because its store is mem%s: nobody reads what "+
+				"is in %s now", says, state))
+	case installed && service != mine:
+		if settings["BERTH_STATE"] == "" {
+			says = ""
+		}
+		lines = append(lines, fmt.Sprintf("the service berth reads the state in %s%s, and not what is in %s now; a daemon "+
+			"reads that with --state %s", service, says, state, state))
+	case installed && settings["BERTH_STORE"] == "etcd":
+		lines = append(lines, fmt.Sprintf("the service berth shares a store%s: what is in etcd is no part of this backup, "+
+			"and stays as it is; `berth restore --shared` is for that", says))
+	}
+	if others, _ := filepath.Glob(r.plugins); !installed && len(others) > 0 { // the pattern is right
+		for _, other := range others {
+			if absolute(filepath.Dir(other)) == mine {
+				return lines
+			}
+		}
+		lines = append(lines, fmt.Sprintf("a managed plugin keeps its state in %s, and does not read what is in %s now",
+			filepath.Dir(others[0]), state))
+	}
+	return lines
+}
+
+// read are the settings of the service; none where it has no file of them.
+func (r *stateReaders) read() map[string]string {
+	f, err := os.Open(r.settings)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	all := map[string]string{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		name, value, found := strings.Cut(strings.TrimSpace(lines.Text()), "=")
+		if found && strings.HasPrefix(name, "BERTH_") {
+			all[name] = strings.Trim(strings.TrimSpace(value), `"'`)
+		}
+	}
+	return all
+}
+
+// absolute is a directory by its whole path, without links where it is there.
+func absolute(dir string) string {
+	if whole, err := filepath.Abs(dir); err == nil {
+		dir = whole
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	return dir
+}
+
+// answering says that a daemon which answers has another state: the one that was restored is in nobody's hands.
+func answering(ctx context.Context, p *cli.Program, state string) []string {
+	c, err := p.Find(ctx)
+	if err != nil {
+		return nil // none does, or none that is meant
+	}
+	defer c.Close()
+	v, err := c.Version(ctx)
+	switch {
+	case err != nil:
+		return nil
+	case v.Store == "mem" || v.State == "":
+		return []string{fmt.Sprintf("the Berth that answers at %s keeps no state, and does not read what is in %s now",
+			c.Socket(), state)}
+	}
+	return []string{fmt.Sprintf("the Berth that answers at %s has its state in %s, and does not read what is in %s now; "+
+		"a daemon reads that with --state %s", c.Socket(), filepath.Dir(v.State), state, state)}
+}

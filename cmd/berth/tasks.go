@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"berth/internal/admin"
+	"berth/internal/ipam/service"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/sirupsen/logrus"
+)
+
+// announce says once what runs, and tells the service manager where there is one.
+func announce(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time, service admin.Service) {
+	var subnets int
+	var leases uint64
+	spaces, err := service.Spaces(ctx)
+	if err != nil {
+		log.WithError(err).Warn("the spaces could not be counted")
+	}
+	for _, space := range spaces {
+		subnets += space.Subnets
+		leases += space.Leases
+	}
+	state := cfg.statePath()
+	if cfg.store == "mem" {
+		state = "in memory"
+	}
+	log.WithFields(logrus.Fields{"version": version, "state": state, "plugin": cfg.pluginSocket,
+		"admin": cfg.adminSocket,
+		"host":  cfg.host, "subnets": subnets, "leases": leases,
+		"ready_ms": time.Since(started).Milliseconds()}).Info("Berth is ready")
+	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+		log.WithError(err).Warn("the service manager could not be told that Berth is ready")
+	}
+}
+
+// keepUp runs the service's upkeep until ctx ends. One that fails (the disk is full, say) is tried again later: it is
+// no reason to stop giving addresses.
+func keepUp(ctx context.Context, log *logrus.Entry, service *service.Service) error {
+	for {
+		err := service.Run(ctx)
+		if err == nil {
+			return nil
+		}
+		log.WithError(err).Error("old events could not be removed, or a release not be finished; the next try is in " +
+			"a minute")
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Minute):
+		}
+	}
+}
+
+// keepSystem keeps the system addresses of containers until ctx ends. A failure is no reason to stop giving addresses.
+func keepSystem(ctx context.Context, log *logrus.Entry, service *service.Service) error {
+	service.KeepSystem(ctx, func(err error) {
+		log.WithError(err).Error("system addresses could not be given, or taken back; the next try is in a few seconds")
+	})
+	return nil
+}
+
+// keepLeases keeps what DHCP servers of the LANs have given until ctx ends.
+func keepLeases(ctx context.Context, log *logrus.Entry, service *service.Service) error {
+	service.KeepLeases(ctx, func(err error) {
+		log.WithError(err).Error("what became of a DHCP server's lease could not be written; the next try is in a second")
+	})
+	return nil
+}
+
+// together runs the tasks until ctx ends or one of them fails; then it ends them all, and returns when they have.
+func together(ctx context.Context, tasks ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(tasks))
+	var wg sync.WaitGroup
+	for i, task := range tasks {
+		wg.Go(func() {
+			if errs[i] = task(ctx); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
