@@ -15,6 +15,7 @@ import (
 	"log"
 	"net/netip"
 	"sync/atomic"
+	"time"
 
 	"berth/internal/ipam"
 
@@ -51,9 +52,11 @@ type Config struct {
 	// Errors takes what http.Server says by itself; default: the standard logger.
 	Errors *log.Logger
 
-	// Avoid returns the prefixes that a chosen subnet must not overlap; default: HostPrefixes. The engine refuses a
-	// subnet that overlaps a route of its host, and asks for another.
-	Avoid func() ([]netip.Prefix, error)
+	// Routes returns the host's routes but the default ones, and NameServers the addresses of its name servers;
+	// default: those of this network namespace and of /etc/resolv.conf. The engine refuses a subnet that it did not name
+	// where one overlaps it, and asks for another.
+	Routes      func() ([]ipam.HostRoute, error)
+	NameServers func() ([]netip.Prefix, error)
 
 	// Host returns the engine's bridges that stand in the host; default: HostBridges. No subnet may overlap one of
 	// theirs.
@@ -67,6 +70,9 @@ type Config struct {
 	// otherwise works one out of the address, and ipvlan refuses such a driver.
 	AskMAC bool
 
+	// Observe is told of each call how long it took and what came of it; default: nobody is.
+	Observe func(call string, took time.Duration, err error)
+
 	// Ready refuses all calls but the handshake, as long as it returns an error; default: never.
 	Ready func() error
 }
@@ -76,27 +82,35 @@ type Driver struct {
 	service Service
 	log     *logrus.Entry
 	errors  *log.Logger
-	avoid   func() ([]netip.Prefix, error)
+	routes  func() ([]ipam.HostRoute, error)
+	servers func() ([]netip.Prefix, error)
 	host    func() ([]Bridge, error)
 	bridges func() ([]ipam.EngineNetwork, bool)
 	askMAC  bool
 	named   atomic.Bool // the engine has sent a name: it sends those of all endpoints
 	ready   func() error
+	observe func(string, time.Duration, error)
 }
 
 // New returns a Driver over a Service.
 func New(cfg Config) *Driver {
-	d := &Driver{service: cfg.Service, log: cfg.Log, errors: cfg.Errors, avoid: cfg.Avoid, host: cfg.Host,
-		bridges: cfg.Bridges,
-		askMAC:  cfg.AskMAC, ready: cfg.Ready}
-	if d.avoid == nil {
-		d.avoid = HostPrefixes
+	d := &Driver{service: cfg.Service, log: cfg.Log, errors: cfg.Errors, routes: cfg.Routes,
+		servers: cfg.NameServers, host: cfg.Host, bridges: cfg.Bridges,
+		askMAC: cfg.AskMAC, ready: cfg.Ready, observe: cfg.Observe}
+	if d.routes == nil {
+		d.routes = hostRoutes
+	}
+	if d.servers == nil {
+		d.servers = func() ([]netip.Prefix, error) { return nameServers(resolvConf) }
 	}
 	if d.host == nil {
 		d.host = HostBridges
 	}
 	if d.bridges == nil {
 		d.bridges = func() ([]ipam.EngineNetwork, bool) { return nil, false }
+	}
+	if d.observe == nil {
+		d.observe = func(string, time.Duration, error) {}
 	}
 	if d.ready == nil {
 		d.ready = func() error { return nil }
@@ -123,16 +137,15 @@ func (d *Driver) requestPool(ctx context.Context, msg *api.RequestPoolRequest) (
 	if err != nil {
 		return nil, err
 	}
+	req.AskedMAC = d.askMAC
 	if !isSwarm(msg) {
 		req.Docker = d.docker()
 	}
+	if req.Routes, err = d.routes(); err != nil {
+		d.log.WithError(err).Warn("the host's routes cannot be read: a chosen subnet may overlap one")
+	}
 	if !req.CIDR.IsValid() {
-		if req.Avoid, err = d.avoid(); err != nil {
-			d.log.WithError(err).Warn("the host's routes cannot be read: a chosen subnet may overlap one")
-		}
-		for _, docker := range req.Docker {
-			req.Avoid = append(req.Avoid, docker.CIDR)
-		}
+		req.Avoid = d.avoid(&req)
 	}
 	grant, err := d.service.RequestPool(ctx, req)
 	if err != nil {
@@ -143,6 +156,21 @@ func (d *Driver) requestPool(ctx context.Context, msg *api.RequestPoolRequest) (
 		answer.Data[metaGateway] = grant.Gateway.String()
 	}
 	return answer, nil
+}
+
+// avoid is what a subnet that is chosen for the request must not overlap.
+func (d *Driver) avoid(req *ipam.PoolRequest) []netip.Prefix {
+	all, err := d.servers()
+	if err != nil {
+		d.log.WithError(err).Warn("the host's name servers cannot be read: a chosen subnet may hold one")
+	}
+	for _, route := range req.Routes {
+		all = append(all, route.Prefix)
+	}
+	for _, docker := range req.Docker {
+		all = append(all, docker.CIDR)
+	}
+	return all
 }
 
 // docker are the subnets of the engine's own bridges. Those that cannot be read are not there: the engine's other

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -137,7 +136,7 @@ func (b *bench) use(st store.Store) {
 	}
 	b.store = st
 	b.handler = New(Config{Service: asked, Log: quiet(), AskMAC: b.askMAC,
-		Avoid:   func() ([]netip.Prefix, error) { return slices.Clone(b.avoid), nil },
+		Routes: func() ([]ipam.HostRoute, error) { return routesTo(b.avoid), nil }, NameServers: noServers,
 		Host:    func() ([]Bridge, error) { return b.host, nil },
 		Bridges: func() ([]ipam.EngineNetwork, bool) { return b.bridges, b.live }}).Handler()
 }

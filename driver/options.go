@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -16,7 +17,7 @@ import (
 const tagPrefix = "tag."
 
 // optionKeys are the keys of --ipam-opt, as they are told to one who mistyped one.
-const optionKeys = "gateway, network, pool, quarantine, size, space, sticky, tag.KEY"
+const optionKeys = "dhcp, dhcp_id, gateway, network, pool, quarantine, size, space, sticky, tag.KEY"
 
 // parseOptions reads what --ipam-opt said. The engine sends all of it with the request for each subnet of a network, of
 // either family, together with options of its own, which say nothing here; a swarm manager even leaves the first
@@ -29,6 +30,10 @@ func parseOptions(opts map[string]string, req *ipam.PoolRequest) error {
 		case strings.HasPrefix(key, "com.docker."), key == optAddressType:
 		case strings.HasPrefix(key, tagPrefix):
 			err = parseTag(key, value, req)
+		case key == "dhcp":
+			err = parseParent(value, req)
+		case key == "dhcp_id":
+			req.DHCPID, err = ipam.ParseLANID(value)
 		case key == "space":
 			err = ipam.CheckName("space", value)
 			req.Space = value
@@ -54,6 +59,15 @@ func parseOptions(opts map[string]string, req *ipam.PoolRequest) error {
 		}
 	}
 	return settlePlanned(opts, req)
+}
+
+// parseParent reads the interface by which the LAN's DHCP server is asked.
+func parseParent(value string, req *ipam.PoolRequest) error {
+	if value == "" {
+		return errors.New("say by which interface of this host the LAN's DHCP server is asked, such as eth0")
+	}
+	req.DHCPParent = value
+	return ipam.LANTerms{DHCPParent: value}.CheckDHCP()
 }
 
 // settlePlanned refuses what contradicts network= and pool=. A planned network is in a space of its own, so that the

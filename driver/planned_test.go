@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"berth/internal/ipam"
+
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
@@ -148,7 +150,8 @@ func TestPlannedLoop(t *testing.T) {
 func TestPlannedLoopEnds(t *testing.T) {
 	b := front(t)
 	b.handler = New(Config{Service: b.service, Log: quiet(), Host: noBridges,
-		Avoid: func() ([]netip.Prefix, error) { return nil, errors.New("no netlink here") }}).Handler()
+		Routes:      func() ([]ipam.HostRoute, error) { return nil, errors.New("no netlink here") },
+		NameServers: func() ([]netip.Prefix, error) { return nil, errors.New("nor a resolv.conf") }}).Handler()
 	kept := []string{b.planned("", nil).PoolID, b.planned("", nil).PoolID}
 	for range 100 {
 		_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Options: with(nil)})

@@ -3,36 +3,26 @@ package driver
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/netip"
 	"os"
 	"strings"
 
-	"github.com/vishvananda/netlink"
-	"go4.org/netipx"
+	"berth/internal/ipam"
+	"berth/internal/routes"
 )
 
 // resolvConf lists the host's name servers; in a managed plugin the engine mounts the host's own there.
 const resolvConf = "/etc/resolv.conf"
 
-// HostPrefixes returns what the engine checks a chosen subnet against: the routes of this network namespace but the
-// default ones, and the addresses of the name servers.
-func HostPrefixes() ([]netip.Prefix, error) {
-	all, err := nameServers(resolvConf)
-	routes, routesErr := netlink.RouteList(nil, netlink.FAMILY_ALL)
-	if routesErr != nil {
-		err = errors.Join(err, fmt.Errorf("listing the host's routes: %w", routesErr))
+// hostRoutes returns the routes of this network namespace but the default ones.
+func hostRoutes() ([]ipam.HostRoute, error) {
+	all, err := routes.List()
+	found := make([]ipam.HostRoute, 0, len(all))
+	for _, r := range all {
+		found = append(found, r.HostRoute)
 	}
-	for _, route := range routes {
-		if route.Dst == nil {
-			continue
-		}
-		if p, ok := netipx.FromStdIPNet(route.Dst); ok && p.Bits() > 0 {
-			all = append(all, p)
-		}
-	}
-	return all, err
+	return found, err
 }
 
 // nameServers reads the addresses of a resolv.conf; a missing file has none.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"berth/internal/ipam"
+
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
@@ -46,26 +48,37 @@ func TestNameServers(t *testing.T) {
 	}
 }
 
-// TestHostPrefixes: the default route says nothing, or nothing could be chosen at all.
-func TestHostPrefixes(t *testing.T) {
-	all, err := HostPrefixes()
+// TestHostRoutes: the default route says nothing, or nothing could be chosen at all.
+func TestHostRoutes(t *testing.T) {
+	all, err := hostRoutes()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range all {
-		if !p.IsValid() || p.Bits() == 0 || p.Addr().Is4In6() || p != p.Masked() {
-			t.Errorf("%v", p)
+	for _, r := range all {
+		if p := r.Prefix; !p.IsValid() || p.Bits() < 2 || p.Addr().Is4In6() || p != p.Masked() {
+			t.Errorf("%v", r)
 		}
 	}
 }
+
+// routesTo are routes to prefixes, over one link.
+func routesTo(prefixes []netip.Prefix) (all []ipam.HostRoute) {
+	for _, p := range prefixes {
+		all = append(all, ipam.HostRoute{Prefix: p, Link: "eth9"})
+	}
+	return all
+}
+
+func noServers() ([]netip.Prefix, error) { return nil, nil }
 
 // TestRoutesUnknown: where the routes cannot be read a subnet is chosen all the same, away from what is known.
 func TestRoutesUnknown(t *testing.T) {
 	b := newBench(t)
 	known := netip.MustParsePrefix("172.16.0.0/16")
-	b.handler = New(Config{Service: b.service, Log: quiet(), Host: noBridges, Avoid: func() ([]netip.Prefix, error) {
-		return []netip.Prefix{known}, errors.New("no netlink here")
-	}}).Handler()
+	b.handler = New(Config{Service: b.service, Log: quiet(), Host: noBridges, NameServers: noServers,
+		Routes: func() ([]ipam.HostRoute, error) {
+			return routesTo([]netip.Prefix{known}), errors.New("no netlink here")
+		}}).Handler()
 	if got := b.pool("local", "", "", nil).Pool; got != "172.17.0.0/24" {
 		t.Errorf("chosen: %s", got)
 	}

@@ -152,7 +152,9 @@ func answer[Req, Res any](d *Driver, w http.ResponseWriter, r *http.Request, nam
 	}()
 	ctx, cancel := context.WithTimeout(ipam.WithActor(r.Context(), "engine"), answerTimeout)
 	defer cancel()
+	begun := time.Now()
 	res, err := method(ctx, req)
+	d.observe(name, time.Since(begun), err)
 	if err != nil {
 		d.log.WithField("call", name).WithError(err).Info("refused")
 		refuse(w, http.StatusInternalServerError, err)
