@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -19,10 +20,13 @@ func Root() (string, error) {
 }
 
 // Build makes a static binary of the tree at path, with a version of its own.
-func Build(path, version string) error {
+func Build(path, version string) error { return BuildFor(runtime.GOARCH, path, version) }
+
+// BuildFor is Build for an architecture, as Go calls it.
+func BuildFor(arch, path, version string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+version, "-o", path,
 		"berth/cmd/berth")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+arch)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build berth: %w\n%s", err, out)
 	}

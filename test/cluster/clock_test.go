@@ -56,7 +56,8 @@ func (d *inProcess) post(method string, body []byte) ([]byte, error) {
 
 func openInProcess(t *testing.T, e *etcdServers, name string) *inProcess {
 	t.Helper()
-	st, err := etcd.Open(t.Context(), etcd.Config{Endpoints: strings.Split(e.endpoints(), ",")})
+	st, err := etcd.Open(t.Context(), etcd.Config{Endpoints: strings.Split(e.endpoints(), ","),
+		Bundle: cluster.Bundled()})
 	if err != nil {
 		t.Fatal(err)
 	}

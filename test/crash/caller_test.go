@@ -42,6 +42,8 @@ func work(l *ledger, shared string, seed uint64, stop <-chan struct{}) (wait fun
 					time.Sleep(5 * time.Millisecond)
 				case !answered:
 					return // killed
+				default:
+					l.note(text)
 				}
 			}
 		})

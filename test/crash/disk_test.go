@@ -160,7 +160,7 @@ func (d *daemon) inject(f fault) (release func() bool) {
 }
 
 // untilRefused has all callers work, while networks with large tags let the file grow, and returns the first refusal
-// that is not of the subnet's own.
+// that is not of the subnet's own, whoever heard it: what fails once is not told to those of other batches.
 func untilRefused(l *ledger, shared string) string {
 	l.t.Helper()
 	stop := make(chan struct{})
@@ -175,6 +175,9 @@ func untilRefused(l *ledger, shared string) string {
 	for i := 0; time.Now().Before(deadline); i++ {
 		_, err := l.attach(fmt.Sprintf("10.50.%d.0/24", i), large)
 		if text, ok := refused(err); ok {
+			return text
+		}
+		if text := l.noted(); text != "" {
 			return text
 		}
 		if err != nil {

@@ -50,7 +50,7 @@ func inUse(t *testing.T, endpoint string) {
 	}
 	defer c.Close()
 	got, err := c.Get(t.Context(), "berth/d/", clientv3.WithPrefix(), clientv3.WithCountOnly())
-	if err != nil || got.Count < 20 {
+	if err != nil || got.Count < 5 { // besides events, of which several may be one key
 		t.Errorf("%d records are in etcd: %v", got.Count, err)
 	}
 }

@@ -1,8 +1,8 @@
 package crash
 
 import (
+	"bytes"
 	"errors"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"berth/test/sockets"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -24,6 +26,7 @@ type etcdProcess struct {
 	peer   string
 	client string
 	cmd    *exec.Cmd
+	ended  chan error // how the cmd ended
 	asks   *clientv3.Client
 }
 
@@ -34,7 +37,7 @@ func runEtcd(t testing.TB) *etcdProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &etcdProcess{t: t, dir: dir, peer: "http://" + freeAddress(t), client: "http://" + freeAddress(t)}
+	e := &etcdProcess{t: t, dir: dir, peer: "http://" + sockets.Free(t), client: "http://" + sockets.Free(t)}
 	if e.asks, err = clientv3.New(clientv3.Config{Endpoints: []string{e.client}, Logger: zap.NewNop()}); err != nil {
 		t.Fatal(err)
 	}
@@ -45,17 +48,6 @@ func runEtcd(t testing.TB) *etcdProcess {
 	})
 	e.start()
 	return e
-}
-
-// freeAddress is one of this machine that nobody listens on.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // tool is one of etcd's programs, where scripts/needs unpacks it, or as it is installed.
@@ -83,17 +75,28 @@ func (e *etcdProcess) start() {
 		"--heartbeat-interval=20", "--election-timeout=200", "--listen-client-urls="+
 			e.client, "--advertise-client-urls="+e.client,
 		"--listen-peer-urls="+e.peer, "--initial-advertise-peer-urls="+e.peer)
+	var said bytes.Buffer // to be read when it has ended
+	e.cmd.Stdout, e.cmd.Stderr = &said, &said
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := e.cmd.Start(); err != nil {
 		e.t.Fatal(err)
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	ended := make(chan error, 1)
+	go func(cmd *exec.Cmd) { ended <- cmd.Wait() }(e.cmd)
+	e.ended = ended
+	for deadline := time.Now().Add(patience); ; {
 		err := e.healthy()
 		if err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
 			e.t.Fatalf("etcd does not answer within %s: %v", patience, err)
+		}
+		select {
+		case err := <-ended:
+			e.cmd = nil
+			e.t.Fatalf("etcd ended: %v\n%s", err, said.String())
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
@@ -115,7 +118,7 @@ func (e *etcdProcess) healthy() error {
 func (e *etcdProcess) kill() {
 	if e.cmd != nil {
 		_ = e.cmd.Process.Kill() // it may have ended already
-		_ = e.cmd.Wait()
+		<-e.ended
 		e.cmd = nil
 	}
 }

@@ -44,6 +44,7 @@ type book struct {
 	acked  int
 	wake   chan struct{} // gets a value when acked has reached until
 	until  int
+	failed string // the first refusal that a caller heard which names a file
 }
 
 func newBook() *book {
@@ -51,6 +52,25 @@ func newBook() *book {
 }
 
 func newLedger(p *place) *ledger { return &ledger{place: p, book: newBook()} }
+
+// note takes in what a caller was refused with, where that is the disk's fault.
+func (l *ledger) note(text string) {
+	if !strings.Contains(text, l.db()) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed == "" {
+		l.failed = text
+	}
+}
+
+// noted is what note took in first.
+func (l *ledger) noted() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed
+}
 
 // wakeAfter has wake get a value after n further acknowledgements.
 func (l *book) wakeAfter(n int) {

@@ -62,7 +62,7 @@ func listen(t *testing.T, ns string) *ears {
 	return e
 }
 
-func socketIn(t *testing.T, ns string) *packet.Conn {
+func socketIn(t testing.TB, ns string) *packet.Conn {
 	t.Helper()
 	c, err := in(ns, func() (*packet.Conn, error) {
 		device, err := net.InterfaceByName("eth0")
@@ -112,7 +112,7 @@ func (e *ears) of(a netip.Addr, mac string, since time.Time) map[string]int {
 	return n
 }
 
-func macOf(t *testing.T, ns string) string {
+func macOf(t testing.TB, ns string) string {
 	t.Helper()
 	mac, err := in(ns, func() (string, error) {
 		device, err := net.InterfaceByName("eth0")
@@ -247,6 +247,42 @@ func sendARP(t *testing.T, c *packet.Conn, form byte, mac net.HardwareAddr, from
 	_, err := c.WriteTo(frame, &packet.Addr{HardwareAddr: everybody})
 	if err != nil && !errors.Is(err, unix.ENOBUFS) { // what the kernel says of a frame that a table has held back
 		t.Fatal(err)
+	}
+}
+
+// solicitor asks all neighbours from the peer, whenever it is called, who has an address of IPv6.
+func solicitor(t *testing.T, a netip.Addr) func() {
+	t.Helper()
+	if a.Is4() {
+		return nil
+	}
+	group, err := ndp.SolicitedNodeMulticast(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mac net.HardwareAddr
+	c, err := in(peer, func() (*ndp.Conn, error) {
+		device, err := net.InterfaceByName("eth0")
+		if err != nil {
+			return nil, err
+		}
+		mac = device.HardwareAddr
+		c, _, err := ndp.Listen(&net.Interface{Index: device.Index, MTU: device.MTU, Name: strconv.Itoa(device.Index)},
+			ndp.Unspecified)
+		return c, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	how := &ipv6.ControlMessage{HopLimit: ndp.HopLimit, Src: peer6.AsSlice()}
+	return func() {
+		err := c.WriteTo(&ndp.NeighborSolicitation{TargetAddress: a, Options: []ndp.Option{
+			&ndp.LinkLayerAddress{Direction: ndp.Source, Addr: mac},
+		}}, how, group)
+		if err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
 	}
 }
 

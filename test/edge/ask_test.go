@@ -55,7 +55,7 @@ const (
 )
 
 // serve answers TCP and UDP in a namespace with its name and whom it saw asking.
-func serve(t *testing.T, ns string) {
+func serve(t testing.TB, ns string) {
 	t.Helper()
 	listener, err := in(ns, func() (net.Listener, error) { return net.Listen("tcp", fmt.Sprintf(":%d", tcpPort)) })
 	if err != nil {

@@ -274,6 +274,27 @@ func TestRemove(t *testing.T) {
 	}
 }
 
+// TestRangeOfOne: the engine's firewall lets in a range of a single address, and as little as before when it is gone.
+func TestRangeOfOne(t *testing.T) {
+	newLab(t)
+	dockerIPTables(t)
+	p := newProvider(t, nft.Config{})
+	s := mapped(edge.Keep)
+	for i, a := range both {
+		s.Ranges[i].From, s.Ranges[i].To = a, a
+	}
+	chains := run(t, "iptables -w -S DOCKER-USER; ip6tables -w -S DOCKER-USER")
+	for range 2 {
+		set(t, p, s)
+		expect(t, peer, "tcp", elastic4, guest, peer4)
+		expect(t, peer, "tcp", elastic6, guest, peer6)
+		set(t, p, edge.State{})
+		if now := run(t, "iptables -w -S DOCKER-USER; ip6tables -w -S DOCKER-USER"); now != chains {
+			t.Errorf("the chains were\n%s\nand are\n%s", chains, now)
+		}
+	}
+}
+
 // TestStrays: a host that has lost an address sends on what still comes for it, so that a neighbour with an old entry
 // loses nothing.
 func TestStrays(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 // late is how much longer than Until a range may answer: the time of a ticket, and what the machine takes to tell us.
 const late = 500*time.Millisecond + 300*time.Millisecond
 
-// watch asks who has the IPv4 address each 20 ms, from the peer, and keeps the answers.
+// watch asks who has an address each 20 ms, from the peer, and keeps the answers.
 type watch struct {
 	*ears
 	stop chan struct{}
@@ -28,10 +28,14 @@ type watch struct {
 func watchAddress(t *testing.T, a netip.Addr) *watch {
 	t.Helper()
 	w := &watch{ears: listen(t, peer), stop: make(chan struct{}), done: make(chan struct{})}
-	c := socketIn(t, peer)
-	mac, err := net.ParseMAC(macOf(t, peer))
-	if err != nil {
-		t.Fatal(err)
+	ask := solicitor(t, a)
+	if a.Is4() {
+		c := socketIn(t, peer)
+		mac, err := net.ParseMAC(macOf(t, peer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask = func() { sendARP(t, c, 1, mac, peer4, a) }
 	}
 	go func() {
 		defer close(w.done)
@@ -40,7 +44,7 @@ func watchAddress(t *testing.T, a netip.Addr) *watch {
 			case <-w.stop:
 				return
 			case <-time.After(20 * time.Millisecond):
-				sendARP(t, c, 1, mac, peer4, a)
+				ask()
 			}
 		}
 	}()

@@ -22,15 +22,16 @@ import (
 
 // The addresses of two hosts that share an etcd, each with a daemon, a `berth edge` and guests.
 const (
-	store      = "db"
-	storeAddr  = "10.9.0.3"
-	hostSubnet = "172.30.0.0/16"
-	ttl        = 5 * time.Second // of the range; the default
+	store       = "db"
+	storeAddr   = "10.9.0.3"
+	hostSubnet  = "172.30.0.0/16"
+	hostSubnet6 = "fd30:2::/64"
+	ttl         = 5 * time.Second // of the range; the default
 )
 
 // cluster is the hosts, their store, and the peer outside, on one switch.
 type cluster struct {
-	t        *testing.T
+	t        testing.TB
 	dir      string
 	hosts    []*clusterHost
 	programs map[string]string
@@ -39,10 +40,11 @@ type cluster struct {
 // clusterHost is one host: a namespace with a daemon and an edge.
 type clusterHost struct {
 	*cluster
-	name, addr   string
+	name         string
+	keeps        []string // words by which the daemon is told where it keeps what it shares
 	daemon, edge *program
 	http         *http.Client
-	pool         string
+	pools        []string // of IPv4, and of IPv6
 }
 
 // program is one life of a process.
@@ -53,7 +55,7 @@ type program struct {
 }
 
 // buildBerth builds the program once for all tests.
-func buildBerth(t *testing.T) string {
+func buildBerth(t testing.TB) string {
 	t.Helper()
 	path := "/run/berth-under-test"
 	if _, err := os.Stat(path); err == nil {
@@ -67,7 +69,7 @@ func buildBerth(t *testing.T) string {
 }
 
 // etcdProgram is Debian's etcd where scripts/needs unpacks it, or one that is installed.
-func etcdProgram(t *testing.T) string {
+func etcdProgram(t testing.TB) string {
 	t.Helper()
 	if unpacked, err := filepath.Abs("../../build/tools/etcd"); err == nil {
 		if _, err := os.Stat(unpacked); err == nil {
@@ -90,7 +92,7 @@ func newCluster(t *testing.T, options string) *cluster {
 		t.Fatal(err)
 	}
 	c := &cluster{t: t, dir: dir}
-	c.programs = map[string]string{"berth": buildBerth(t), "etcd": etcdProgram(t)}
+	c.programs = map[string]string{"berth": buildBerth(t)}
 	names := []string{"sw", store, peer, "h1", "h2", "g1", "g2", "g3", "g4"}
 	remove := func() {
 		for _, ns := range names {
@@ -103,21 +105,22 @@ func newCluster(t *testing.T, options string) *cluster {
 		ip netns add sw
 		ip -n sw link add lan type bridge
 		ip -n sw link set lan up`)
-	c.join(store, storeAddr)
-	c.join(peer, peer4.String())
-	c.start(store, "etcd", c.programs["etcd"], "--data-dir", filepath.Join(dir, "etcd"), "--logger", "zap", "--log-level", "error",
-		"--listen-client-urls", "http://"+storeAddr+":2379", "--advertise-client-urls", "http://"+storeAddr+":2379",
-		"--listen-peer-urls", "http://127.0.0.1:2380", "--initial-advertise-peer-urls", "http://127.0.0.1:2380",
-		"--initial-cluster", "default=http://127.0.0.1:2380")
+	c.join(store, storeAddr, "2001:db8::3")
+	c.join(peer, peer4.String(), peer6.String())
+	c.startStore()
 	for n := 1; n <= 2; n++ {
 		c.hosts = append(c.hosts, c.newHost(n))
 	}
 	first := c.hosts[0]
-	first.berth("network", "create", "net1", "--space", "global", "--subnet", hostSubnet+",gateway=172.30.255.254,pool")
+	first.berth("network", "create", "net1", "--space", "global", "--subnet", hostSubnet+",gateway=172.30.255.254,pool",
+		"--subnet", hostSubnet6+",gateway=fd30:2::ffff,pool")
 	first.berth("network", "modify", "net1", "--elastic", "on")
-	first.berth(append([]string{"elastic", "range", "add", "10.9.0.96+16", "--announce", "eth0"},
-		strings.Fields(options)...)...)
-	first.berth("elastic", "allocate", "--ip", elastic4.String())
+	for _, r := range []string{"10.9.0.96+16", "2001:db8::100+16"} {
+		first.berth(append([]string{"elastic", "range", "add", r, "--announce", "eth0"}, strings.Fields(options)...)...)
+	}
+	for _, a := range both {
+		first.berth("elastic", "allocate", "--ip", a.String())
+	}
 	for _, h := range c.hosts {
 		h.attach()
 		h.startEdge()
@@ -125,40 +128,67 @@ func newCluster(t *testing.T, options string) *cluster {
 	return c
 }
 
+// inStore are the words by which a daemon is told of the store.
+var inStore = []string{"--store", "etcd", "--etcd-endpoints", "http://" + storeAddr + ":2379"}
+
+// startStore starts an etcd in the namespace of the store.
+func (c *cluster) startStore() {
+	c.t.Helper()
+	c.start(store, "etcd", etcdProgram(c.t), "--data-dir", filepath.Join(c.dir, "etcd"), "--logger", "zap",
+		"--log-level", "error",
+		"--listen-client-urls", "http://"+storeAddr+":2379", "--advertise-client-urls", "http://"+storeAddr+":2379",
+		"--listen-peer-urls", "http://127.0.0.1:2380", "--initial-advertise-peer-urls", "http://127.0.0.1:2380",
+		"--initial-cluster", "default=http://127.0.0.1:2380")
+}
+
+// both are an address of each family that the hosts have for their guests.
+var both = []netip.Addr{elastic4, elastic6}
+
 // join puts a namespace on the switch.
-func (c *cluster) join(ns, addr string) {
+func (c *cluster) join(ns, a4, a6 string) {
 	c.t.Helper()
 	script(c.t, fmt.Sprintf(`
 		ip netns add %[1]s
+		ip netns exec %[1]s sysctl -qw net.ipv6.conf.default.accept_dad=0
 		ip -n %[1]s link set lo up
 		ip -n sw link add %[1]s type veth peer name eth0 netns %[1]s
 		ip -n sw link set %[1]s master lan up
 		ip -n %[1]s link set eth0 up
-		ip -n %[1]s addr add %[2]s/24 dev eth0`, ns, addr))
+		ip -n %[1]s addr add %[2]s/24 dev eth0
+		ip -n %[1]s addr add %[3]s/64 dev eth0 nodad`, ns, a4, a6))
 }
 
 func (c *cluster) newHost(n int) *clusterHost {
 	c.t.Helper()
-	h := &clusterHost{cluster: c, name: fmt.Sprintf("h%d", n), addr: fmt.Sprintf("10.9.0.%d", 10+n)}
-	c.join(h.name, h.addr)
+	h := &clusterHost{cluster: c, name: fmt.Sprintf("h%d", n), keeps: inStore}
+	c.join(h.name, fmt.Sprintf("10.9.0.%d", 10+n), fmt.Sprintf("2001:db8::%d", 10+n))
 	script(c.t, strings.ReplaceAll(`
 		ip -n HOST link add br0 type bridge
 		ip -n HOST addr add 172.30.255.254/16 dev br0
+		ip -n HOST addr add fd30:2::ffff/64 dev br0 nodad
 		ip -n HOST link set br0 up
-		ip netns exec HOST sysctl -qw net.ipv4.ip_forward=1
-		ip netns exec HOST iptables -w -P FORWARD DROP
-		ip netns exec HOST iptables -w -N DOCKER-USER
-		ip netns exec HOST iptables -w -A FORWARD -j DOCKER-USER
-		ip netns exec HOST iptables -w -A FORWARD -o br0 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
-		ip netns exec HOST iptables -w -A FORWARD -i br0 -j ACCEPT
-		ip netns exec HOST iptables -w -t nat -A POSTROUTING -s 172.30.0.0/16 ! -o br0 -j MASQUERADE`, "HOST", h.name))
+		ip netns exec HOST sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1`, "HOST", h.name))
+	for tool, subnet := range map[string]string{"iptables": hostSubnet, "ip6tables": hostSubnet6} {
+		script(c.t, strings.NewReplacer("TOOL", "ip netns exec "+h.name+" "+tool+" -w", "SUBNET", subnet).Replace(`
+			TOOL -P FORWARD DROP
+			TOOL -N DOCKER-USER
+			TOOL -A FORWARD -j DOCKER-USER
+			TOOL -A FORWARD -o br0 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+			TOOL -A FORWARD -i br0 -j ACCEPT
+			TOOL -t nat -A POSTROUTING -s SUBNET ! -o br0 -j MASQUERADE`))
+	}
+	h.listen()
+	h.startDaemon()
+	return h
+}
+
+// listen makes the client that speaks to the daemon as an engine does.
+func (h *clusterHost) listen() {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", h.file("p.sock"))
 	}}
 	h.http = &http.Client{Transport: transport, Timeout: 20 * time.Second}
-	c.t.Cleanup(transport.CloseIdleConnections)
-	h.startDaemon()
-	return h
+	h.t.Cleanup(transport.CloseIdleConnections)
 }
 
 func (h *clusterHost) file(name string) string { return filepath.Join(h.dir, h.name+name) }
@@ -166,10 +196,9 @@ func (h *clusterHost) file(name string) string { return filepath.Join(h.dir, h.n
 // startDaemon starts the daemon and waits until it answers.
 func (h *clusterHost) startDaemon() {
 	h.t.Helper()
-	h.daemon = h.start(h.name, h.name+"-daemon", h.programs["berth"], "serve", "--host", h.name, "--state",
-		h.file("state"), "--plugin-socket", h.file("p.sock"), "--admin-socket", h.file("a.sock"),
-		"--docker-host", "none", "--log-level", "info", "--store", "etcd", "--etcd-endpoints",
-		"http://"+storeAddr+":2379")
+	h.daemon = h.start(h.name, h.name+"-daemon", append([]string{h.programs["berth"], "serve", "--host", h.name,
+		"--state", h.file("state"), "--plugin-socket", h.file("p.sock"), "--admin-socket", h.file("a.sock"),
+		"--docker-host", "none", "--log-level", "info"}, h.keeps...)...)
 	within(h.t, 5*time.Second, h.name+"'s daemon", func() error {
 		_, err := h.try("network", "ls")
 		return err
@@ -234,13 +263,20 @@ func (h *clusterHost) berth(words ...string) string {
 // call sends a message of the plugin's protocol.
 func (h *clusterHost) call(method string, message, answer any) {
 	h.t.Helper()
+	if err := h.send(method, message, answer); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// send is call for what may be refused.
+func (h *clusterHost) send(method string, message, answer any) error {
 	body, err := json.Marshal(message)
 	if err != nil {
-		h.t.Fatal(err)
+		return err
 	}
 	res, err := h.http.Post("http://berth/IpamDriver."+method, "application/json", bytes.NewReader(body))
 	if err != nil {
-		h.t.Fatal(err)
+		return err
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
@@ -251,47 +287,56 @@ func (h *clusterHost) call(method string, message, answer any) {
 	if err == nil {
 		err = json.Unmarshal(text, answer)
 	}
-	if err != nil || failed.Err != "" {
-		h.t.Fatalf("%s of %s: %v%s", method, h.name, err, failed.Err)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s of %s: %w", method, h.name, err)
+	case failed.Err != "":
+		return fmt.Errorf("%s of %s: %s", method, h.name, failed.Err)
 	}
+	return nil
 }
 
 // attach attaches a Docker network of the host to net1.
 func (h *clusterHost) attach() {
 	h.t.Helper()
-	var answer struct{ PoolID string }
-	h.call("RequestPool", map[string]any{"AddressSpace": "local", "Pool": hostSubnet,
-		"Options": map[string]string{"network": "net1"}}, &answer)
-	h.pool = answer.PoolID
+	for _, subnet := range []string{hostSubnet, hostSubnet6} {
+		var answer struct{ PoolID string }
+		h.call("RequestPool", map[string]any{"AddressSpace": "local", "Pool": subnet, "V6": subnet == hostSubnet6,
+			"Options": map[string]string{"network": "net1"}}, &answer)
+		h.pools = append(h.pools, answer.PoolID)
+	}
 }
 
 // guest is a container on a host.
 type guestOn struct {
 	ns, mac string
-	addr    netip.Addr
 }
 
-// newGuest starts a container on the host: Docker asks for its address, and it gets a namespace, with a server in it
+// newGuest starts a container on the host: Docker asks for its addresses, and it gets a namespace, with a server in it
 // that tells who asked.
 func (h *clusterHost) newGuest(ns string) guestOn {
 	h.t.Helper()
 	g := guestOn{ns: ns, mac: "02:00:00:00:00:0" + ns[len(ns)-1:]}
-	var answer struct{ Address string }
-	h.call("RequestAddress", map[string]any{"PoolID": h.pool,
-		"Options": map[string]string{"com.docker.network.endpoint.macaddress": g.mac}}, &answer)
-	prefix, err := netip.ParsePrefix(answer.Address)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	g.addr = prefix.Addr()
 	script(h.t, fmt.Sprintf(`
 		ip netns add %[1]s
+		ip netns exec %[1]s sysctl -qw net.ipv6.conf.default.accept_dad=0
 		ip -n %[1]s link set lo up
 		ip -n %[2]s link add v%[1]s type veth peer name eth0 netns %[1]s
 		ip -n %[2]s link set v%[1]s master br0 up
-		ip -n %[1]s link set eth0 up
-		ip -n %[1]s addr add %[3]s dev eth0
-		ip -n %[1]s route add default via 172.30.255.254`, ns, h.name, prefix))
+		ip -n %[1]s link set eth0 up`, ns, h.name))
+	for _, pool := range h.pools {
+		var answer struct{ Address string }
+		h.call("RequestAddress", map[string]any{"PoolID": pool,
+			"Options": map[string]string{"com.docker.network.endpoint.macaddress": g.mac}}, &answer)
+		nodad := ""
+		if strings.Contains(answer.Address, ":") {
+			nodad = "nodad"
+		}
+		run(h.t, fmt.Sprintf("ip -n %s addr add %s dev eth0 %s", ns, answer.Address, nodad))
+	}
+	script(h.t, fmt.Sprintf(`
+		ip -n %[1]s route add default via 172.30.255.254
+		ip -n %[1]s route add default via fd30:2::ffff`, ns))
 	serve(h.t, ns)
 	return g
 }

@@ -113,7 +113,7 @@ func addGuest(t *testing.T, ns string, a4, a6 netip.Addr) {
 }
 
 // script runs a command for each line.
-func script(t *testing.T, lines string) {
+func script(t testing.TB, lines string) {
 	t.Helper()
 	for line := range strings.Lines(lines) {
 		if line = strings.TrimSpace(line); line != "" {
@@ -122,7 +122,7 @@ func script(t *testing.T, lines string) {
 	}
 }
 
-func run(t *testing.T, line string) string {
+func run(t testing.TB, line string) string {
 	t.Helper()
 	out, err := exec.Command("sh", "-c", line).CombinedOutput()
 	if err != nil {
@@ -180,7 +180,7 @@ func soon(t *testing.T, d time.Duration) edge.Moment {
 }
 
 // within waits for something that is over within d on an idle machine.
-func within(t *testing.T, d time.Duration, what string, check func() error) time.Duration {
+func within(t testing.TB, d time.Duration, what string, check func() error) time.Duration {
 	t.Helper()
 	begin := time.Now()
 	for {

@@ -28,13 +28,19 @@ func TestHostKilled(t *testing.T) {
 	c := newCluster(t, "")
 	h1, h2 := c.hosts[0], c.hosts[1]
 	g1, g2 := h1.newGuest("g1"), h2.newGuest("g2")
-	h1.berth("elastic", "associate", elastic4.String(), g1.mac)
-	c.reaches(elastic4, "g1", time.Second)
+	for _, a := range both {
+		h1.berth("elastic", "associate", a.String(), g1.mac)
+		c.reaches(a, "g1", time.Second)
+	}
 	killed := time.Now()
 	h1.daemon.kill()
 	h1.edge.kill()
-	h2.berth("elastic", "associate", elastic4.String(), g2.mac, "--move")
-	c.reaches(elastic4, "g2", 10*time.Second)
+	for _, a := range both {
+		h2.berth("elastic", "associate", a.String(), g2.mac, "--move")
+	}
+	for _, a := range both {
+		c.reaches(a, "g2", 10*time.Second)
+	}
 	took := time.Since(killed)
 	t.Logf("taken over after %s", took)
 	if took > 10*time.Second {
@@ -87,41 +93,56 @@ func TestTakeOverUnderFaults(t *testing.T) {
 	c := newCluster(t, "")
 	guests := []guestOn{c.hosts[0].newGuest("g1"), c.hosts[1].newGuest("g2")}
 	macs := []string{macOf(t, "h1"), macOf(t, "h2")}
-	c.hosts[0].berth("elastic", "associate", elastic4.String(), guests[0].mac)
-	w := watchAddress(t, elastic4)
+	watches := map[netip.Addr]*watch{}
+	for _, a := range both {
+		c.hosts[0].berth("elastic", "associate", a.String(), guests[0].mac)
+		watches[a] = watchAddress(t, a)
+	}
 	all := faults()
 	var longest time.Duration
 	for round := range *rounds {
 		holder, taker := round%2, (round+1)%2
 		f := all[round%len(all)]
-		within(t, 5*time.Second, "an answer of the holder", func() error {
-			if w.answers(elastic4, macs[holder], time.Now().Add(-100*time.Millisecond)) == 0 {
-				return fmt.Errorf("none")
-			}
-			return nil
-		})
+		what := fmt.Sprintf("round %d, %s", round, f.name)
+		for a, w := range watches {
+			w.hears(t, what+": the holder", a, macs[holder], time.Now().Add(-100*time.Millisecond), 5*time.Second)
+		}
 		time.Sleep(time.Duration(rand.IntN(1200)) * time.Millisecond)
 		begun := time.Now()
 		f.begin(c.hosts[holder])
-		c.hosts[taker].berth("elastic", "associate", elastic4.String(), guests[taker].mac, "--move")
-		within(t, 14*time.Second, "round "+f.name+": the other host answers", func() error {
-			if w.first(elastic4, macs[taker], begun).IsZero() {
-				return fmt.Errorf("it does not")
-			}
-			return nil
-		})
-		took := w.first(elastic4, macs[taker], begun)
-		longest = max(longest, took.Sub(begun))
+		for _, a := range both {
+			c.hosts[taker].berth("elastic", "associate", a.String(), guests[taker].mac, "--move")
+		}
+		took := map[netip.Addr]time.Time{}
+		for a, w := range watches {
+			took[a] = w.hears(t, what+": the taker", a, macs[taker], begun, 14*time.Second)
+			longest = max(longest, took[a].Sub(begun))
+		}
 		time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond)
 		f.end(c.hosts[holder])
 		time.Sleep(1500 * time.Millisecond)
-		if n := w.answers(elastic4, macs[holder], took); n > 0 {
-			t.Errorf("round %d, %s: the old host answered %d times after the new one did", round, f.name, n)
+		for a, w := range watches {
+			if n := w.answers(a, macs[holder], took[a]); n > 0 {
+				t.Errorf("%s: the old host answered %d times for %s after the new one did", what, n, a)
+			}
+			if w.answers(a, macs[taker], time.Now().Add(-300*time.Millisecond)) == 0 {
+				t.Errorf("%s: the new host answers no more for %s", what, a)
+			}
+			t.Logf("%s: %s taken over after %s", what, a, took[a].Sub(begun).Round(time.Millisecond))
 		}
-		if w.answers(elastic4, macs[taker], time.Now().Add(-300*time.Millisecond)) == 0 {
-			t.Errorf("round %d, %s: the new host answers no more", round, f.name)
-		}
-		t.Logf("round %d, %s: taken over after %s", round, f.name, took.Sub(begun).Round(time.Millisecond))
 	}
 	t.Logf("%d rounds, the longest %s", *rounds, longest.Round(time.Millisecond))
+}
+
+// hears waits until a MAC has an address, and returns when it was heard to since a time.
+func (w *watch) hears(t *testing.T, who string, a netip.Addr, mac string, since time.Time,
+	long time.Duration) time.Time {
+	t.Helper()
+	within(t, long, who+" answers for "+a.String(), func() error {
+		if w.first(a, mac, since).IsZero() {
+			return fmt.Errorf("it does not")
+		}
+		return nil
+	})
+	return w.first(a, mac, since)
 }

@@ -24,7 +24,8 @@ func cleanUp(e Engine) (left []string, err error) {
 	// A network goes after its containers and before its driver, which may be a container, too.
 	errs = append(errs, removeContainers(e, mark+"([a-z]-)?[0-9]"))
 	left, err = removeNetworks(e, mark)
-	errs = append(errs, err, removeContainers(e, mark), removePlugins(e), removeImages(e), removeNamespaces())
+	errs = append(errs, err, removeContainers(e, mark), removeVolumes(e, mark), removePlugins(e), removeImages(e),
+		removeNamespaces(), removeLinks())
 	killRecorded()
 	sockets, _ := filepath.Glob(filepath.Join(pluginDir, mark+"*"))
 	for _, socket := range sockets {
@@ -62,6 +63,16 @@ func removeContainer(e Engine, container string) error {
 		}
 		return ground.Final(err)
 	})
+}
+
+// removeVolumes removes the volumes whose names begin with a text.
+func removeVolumes(e Engine, begin string) error {
+	out, err := e.Docker("volume", "ls", "--quiet", "--filter", "name=^"+begin)
+	if err != nil || out == "" {
+		return err
+	}
+	_, err = e.Docker(append([]string{"volume", "rm"}, strings.Fields(out)...)...)
+	return err
 }
 
 func removeImages(e Engine) error {

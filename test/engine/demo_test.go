@@ -19,8 +19,8 @@ func TestDemo(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		shown := regexp.MustCompile(`inet ([0-9.]+)/\d+ `).FindStringSubmatch(out)
-		if shown == nil || !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(shown[1])+`\s.* automatic +`+
-			regexp.QuoteMeta(demoName)+` `).MatchString(out) {
+		if shown == nil || !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(shown[1])+`\s.* `+
+			regexp.QuoteMeta(demoName)+` +automatic `).MatchString(out) {
 			t.Errorf("the container's address is not among the leases, with its name:\n%s", out)
 		}
 		if !strings.Contains(out, "make demo-clean") {

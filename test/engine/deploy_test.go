@@ -39,15 +39,7 @@ networks:
 // the address that is reserved for it, a canary goes first, what is dropped gives its address back, and afterwards that
 // same command's `up` makes nothing anew (BD-5, BD-7, BD-8, BO-2, BO-3, BO-9).
 func TestDeploy(t *testing.T) {
-	t.Parallel()
-	for name, command := range composeCommands(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			number := map[string]int{"1.29": 95, "5": 96}[name]
-			h := enterPlanned(t, machineEngine, daemon(t, "deploy"+strings.ReplaceAll(name, ".", ""), pluginDir), number)
-			deployed(h, command)
-		})
-	}
+	eachGeneration(t, "deploy", enterPlanned, 227, deployed)
 }
 
 func deployed(h *House, command []string) {
@@ -162,7 +154,7 @@ func (p *project) deploy(verb string, args ...string) (said string, code int) {
 	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(5*time.Minute))
 	defer cancel()
 	args = append([]string{"deploy", verb, "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(),
-		"--compose-command", strings.Join(p.command, " "), "--docker-host", "unix://" + p.Engine.Socket}, args...)
+		"--compose-command", strings.Join(p.command, " "), "--docker-host", "unix://" + p.Engine.Socket}, append(slices.Clone(p.flags), args...)...)
 	out, err := exec.CommandContext(ctx, binary, append([]string{"--admin-socket", p.Berth.(*Daemon).AdminSocket()},
 		args...)...).CombinedOutput()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {

@@ -49,10 +49,22 @@ func outside(t *testing.T, e *PrivateEngine, number int) string {
 // inNamespace runs fn on a thread in a network namespace; what it opens stays there.
 func inNamespace(t *testing.T, name string, fn func() error) {
 	t.Helper()
+	if err := inside("/run/netns/"+name, fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inside is inNamespace by the file of the namespace, which a process has, too.
+func inside(file string, fn func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		ns, err := os.Open("/run/netns/" + name)
+		runtime.LockOSThread()            // and never unlocked: the thread ends with the goroutine
+		if unix.Gettid() == os.Getpid() { // but for the first one, by which the whole process would seem to be there
+			done <- inside(file, fn)
+			runtime.UnlockOSThread()
+			return
+		}
+		ns, err := os.Open(file)
 		if err != nil {
 			done <- err
 			return
@@ -64,17 +76,15 @@ func inNamespace(t *testing.T, name string, fn func() error) {
 		}
 		done <- fn()
 	}()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	return <-done
 }
 
-// callers tells of each connection that comes in from where it seems to come.
-func callers(t *testing.T, namespace string) <-chan string {
+// callers tells of each connection that comes in at an address from where it seems to come.
+func callers(t *testing.T, namespace, address string) <-chan string {
 	t.Helper()
 	var l net.Listener
 	inNamespace(t, namespace, func() (err error) {
-		l, err = net.Listen("tcp", elasticPeer+":7000")
+		l, err = net.Listen("tcp", address+":7000")
 		return err
 	})
 	t.Cleanup(func() { l.Close() })
@@ -106,8 +116,8 @@ func reaches(t *testing.T, namespace string) (err error) {
 	return err
 }
 
-// edgeOf runs the edge of an engine's host until the end of the test, and waits until its daemon knows it.
-func edgeOf(t *testing.T, e *PrivateEngine, d *Daemon, number int, flags ...string) {
+// edgeOf runs the edge of an engine's host until the end of the test.
+func edgeOf(t *testing.T, e *PrivateEngine, d *Daemon, number int, flags ...string) *Process {
 	t.Helper()
 	args := append(slices.Clone(e.within()), binary, "edge", "--admin-socket", d.AdminSocket())
 	edge, err := startProcess(fmt.Sprintf("%sedge%d", prefix, number), nil, args[0], append(args[1:], flags...)...)
@@ -122,6 +132,7 @@ func edgeOf(t *testing.T, e *PrivateEngine, d *Daemon, number int, flags ...stri
 			t.Error(err)
 		}
 	})
+	return edge
 }
 
 // A container with a reserved address and an elastic one that leads to it: outside it is seen by the elastic address
@@ -132,7 +143,7 @@ func TestElastic(t *testing.T) {
 	d := witness(t, e.Engine, e.Sockets, 74)
 	h := enterPlanned(t, e.Engine, d, 74)
 	peer := outside(t, e, 74)
-	from := callers(t, peer)
+	from := callers(t, peer, elasticPeer)
 	planned := h.plan("--subnet", h.v4("0/24")+",pool")
 	n := h.on(planned, "--subnet", h.v4("0/24"))
 	h.berth("network", "modify", planned, "--elastic", "on")

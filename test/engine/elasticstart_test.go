@@ -19,7 +19,7 @@ func TestElasticStarts(t *testing.T) {
 	e := engineOf(t, 77)
 	d := witness(t, e.Engine, e.Sockets, 77)
 	h := enterPlanned(t, e.Engine, d, 77)
-	from := callers(t, outside(t, e, 77))
+	from := callers(t, outside(t, e, 77), elasticPeer)
 	planned := h.plan("--subnet", h.v4("0/24")+",pool")
 	n := h.on(planned, "--subnet", h.v4("0/24"))
 	h.berth("network", "modify", planned, "--elastic", "on")

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -23,10 +24,26 @@ type House struct {
 	made   int
 }
 
-// enter gives a scenario its number, and removes what it made when it is over.
+// entered are the scenarios that run, by their places: who ends removes all that bears its number.
+var entered sync.Map
+
+// place is where a scenario runs.
+type place struct {
+	engine string // its socket
+	number int
+}
+
+// enter gives a scenario its number, and removes what it made when it is over. A number that another test has at this
+// moment on the engine fails the test.
 func enter(t *testing.T, e Engine, b Berth, number int) *House {
 	h := &House{T: t, Engine: e, Berth: b, number: number}
+	at := place{e.Socket, number}
+	test, _, _ := strings.Cut(t.Name(), "/")
+	if other, taken := entered.LoadOrStore(at, test); taken && other != test {
+		t.Fatalf("the number %d is that of %v, which runs: give this scenario another one", number, other)
+	}
 	t.Cleanup(func() {
+		defer entered.Delete(at)
 		if t.Failed() {
 			t.Logf("Berth's log:\n%s", tail(b.Log(), 40))
 		}

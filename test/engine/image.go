@@ -22,7 +22,10 @@ const imageName = "berth-t-busybox"
 var sleepForever = []string{"sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done"}
 
 // importImage makes the image of the tests in an engine, from scratch: one static busybox and links to it.
-func importImage(e Engine) error {
+func importImage(e Engine) error { return importAs(e, imageName) }
+
+// importAs makes it under another name, for lines of pages that name an image. It runs sleepForever by itself.
+func importAs(e Engine, name string) error {
 	busybox, err := busyboxPath()
 	if err != nil {
 		return err
@@ -33,7 +36,8 @@ func importImage(e Engine) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(time.Minute))
 	defer cancel()
-	_, err = run(ctx, bytes.NewReader(archive), "docker", "--host", "unix://"+e.Socket, "import", "-", imageName)
+	_, err = run(ctx, bytes.NewReader(archive), "docker", "--host", "unix://"+e.Socket, "import",
+		"--change", `CMD ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done"]`, "-", name)
 	return err
 }
 

@@ -38,6 +38,7 @@ type project struct {
 	name    string
 	files   []string
 	command []string // of Compose; none: docker-compose
+	flags   []string // of each verb of `berth deploy`
 }
 
 // newProject writes a Compose file. What ${...} means in it is the scenario's.

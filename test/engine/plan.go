@@ -13,7 +13,7 @@ import (
 // Network is what the tests read of `berth network show --format json`.
 type Network struct {
 	ID, Name, Space  string
-	Network, Gateway string
+	CIDR, Gateway    string
 	Subnets          []Subnet
 	Docker, Reserved int
 	Planned          bool

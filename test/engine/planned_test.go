@@ -188,6 +188,16 @@ func routeInTheWay(h *House) {
 	if err := ip("route add" + route); err != nil {
 		h.Fatal(err)
 	}
+	// Berth hears of the removal of their network a moment after it.
+	if err := ground.Eventually(20*time.Second, func() error {
+		_, err := h.Engine.Docker(on...)
+		if err != nil && strings.Contains(err.Error(), theirs) {
+			return err
+		}
+		return nil
+	}); err != nil {
+		h.Fatal(err)
+	}
 	h.refused([]string{front, h.v4("64/26"), "route", "--subnet"}, on...)
 	if err := ip("route del" + route); err != nil {
 		h.Fatal(err)

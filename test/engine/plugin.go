@@ -128,12 +128,6 @@ func (p *Plugin) Enable() error {
 	return p.Revive()
 }
 
-// Upgrade brings another tag's code into the plugin, which must be disabled.
-func (p *Plugin) Upgrade(remote string) error {
-	_, err := p.engine.Docker("plugin", "upgrade", "--grant-all-permissions", "--skip-remote-check", p.Name, remote)
-	return err
-}
-
 // removedAfter has the plugin removed when a test is over.
 func (p *Plugin) removedAfter(t *testing.T) {
 	t.Cleanup(func() {

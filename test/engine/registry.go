@@ -4,7 +4,6 @@ package engine
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 	"berth/test/ground"
 
 	"berth/test/checkout"
+	"berth/test/sockets"
 )
 
 // Registry is a registry of images and plugins on 127.0.0.1, which the engine trusts without TLS by itself.
@@ -29,12 +29,8 @@ func startRegistry(name string) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := sockets.FreeAddress()
 	if err != nil {
-		return nil, err
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
 		return nil, err
 	}
 	dir := filepath.Join(base, name)

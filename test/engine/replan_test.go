@@ -219,7 +219,7 @@ func (h *House) planOf(cidr string) Network {
 		h.Fatal(err)
 	}
 	for _, n := range all {
-		if n.Network == cidr {
+		if n.CIDR == cidr {
 			return n
 		}
 	}
@@ -232,7 +232,7 @@ func (h *House) planOf(cidr string) Network {
 func networkWithoutPlan(h *House) {
 	n := h.network("--subnet", h.v4("0/24"))
 	own := h.planOf(h.v4("0/24"))
-	if !strings.HasPrefix(own.Name, "net-") || own.Docker != 1 || own.Planned {
+	if own.Name != n && !strings.HasPrefix(own.Name, "net-") || own.Docker != 1 || own.Planned {
 		h.Errorf("made for a Docker network: %+v", own)
 	}
 	h.removes(n)
@@ -242,7 +242,7 @@ func networkWithoutPlan(h *House) {
 	c := h.container(n)
 	at := h.address(c, n)
 	office := h.name()
-	h.berth("network", "modify", h.planOf(h.v4("0/24")).Name, "--name", office)
+	h.berth("network", "modify", h.planOf(h.v4("0/24")).ID, "--name", office)
 	h.berth("pool", "rm", office, h.span(0, 127))
 	if a := h.address(c, n); a != at {
 		h.Errorf("the container had %s and has %s", at, a)
@@ -252,7 +252,7 @@ func networkWithoutPlan(h *House) {
 		h.Fatal(err)
 	}
 	h.removes(n)
-	if left := h.show(office); left.Docker != 0 || left.Network != h.v4("0/24") || !left.Planned {
+	if left := h.show(office); left.Docker != 0 || left.CIDR != h.v4("0/24") || !left.Planned {
 		h.Errorf("after an edit and docker network rm: %+v", left)
 	}
 	h.gets(h.on(office), "129") // what was never used comes first

@@ -53,19 +53,25 @@ func composeCommands(t *testing.T) map[string][]string {
 	return map[string][]string{"1.29": {"docker-compose"}, "5": {newest}}
 }
 
-// One replica in the midst of others is made by the user's own Compose, with its number and with the addresses that are
-// its own on both networks, and afterwards `up` makes nothing anew (BO-2, BD-8). What the look at it refuses does not
-// run, and a container of somebody else is neither made nor started.
-func TestSingle(t *testing.T) {
+// eachGeneration runs a scenario with either generation of Compose, each with a Berth and a number of its own: the
+// first one and the next.
+func eachGeneration(t *testing.T, room string, enter func(*testing.T, Engine, Berth, int) *House, first int,
+	run func(h *House, command []string)) {
 	t.Parallel()
 	for name, command := range composeCommands(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			number := map[string]int{"1.29": 93, "5": 94}[name]
-			h := enter(t, machineEngine, daemon(t, "single"+strings.ReplaceAll(name, ".", ""), pluginDir), number)
-			oneReplica(h, command)
+			number := map[string]int{"1.29": first, "5": first + 1}[name]
+			run(enter(t, machineEngine, daemon(t, room+strings.ReplaceAll(name, ".", ""), pluginDir), number), command)
 		})
 	}
+}
+
+// One replica in the midst of others is made by the user's own Compose, with its number and with the addresses that are
+// its own on both networks, and afterwards `up` makes nothing anew (BO-2, BD-8). What the look at it refuses does not
+// run, and a container of somebody else is neither made nor started.
+func TestSingle(t *testing.T) {
+	eachGeneration(t, "single", enter, 229, oneReplica)
 }
 
 func oneReplica(h *House, command []string) {

@@ -25,22 +25,50 @@ func TestPluginUpgrade(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p, err := installPlugin(machineEngine, repository+":v1", prefix+"upgraded:latest", binary,
-		"BERTH_HOST=berth-t-host", "BERTH_DEFAULT_POOL=base=10.213.192.0/20,size=26", askMAC)
-	if err != nil {
+	// as docs/upgrade.md says it
+	lines, err := checkout.Lines("docs/upgrade.md", "## The managed plugin")
+	if err != nil || len(lines) != 5 {
+		t.Fatalf("the page has the lines %q (%v)", lines, err)
+	}
+	alias := prefix + "upgraded"
+	own := func(line string) []string {
+		line = strings.NewReplacer("registry.example/berth:1.0", repository+":v1", "registry.example/berth:1.1",
+			repository+":v2", "--alias berth ", "--alias "+alias+" ", "berth:latest", alias+":latest").Replace(line)
+		args := strings.Fields(line)
+		for i, arg := range args {
+			if arg == "berth" {
+				args[i] = alias
+			}
+		}
+		return args[1:]
+	}
+	install, create := own(lines[3]), own(lines[4])
+	install = append(install, "BERTH_HOST=berth-t-host", "BERTH_DEFAULT_POOL=base=10.213.192.0/20,size=26", askMAC)
+	if _, err := machineEngine.Docker(install...); err != nil {
 		t.Fatal(err)
 	}
+	p := &Plugin{Name: alias + ":latest", AsksMAC: true, Sockets: pluginDir, engine: machineEngine, binary: binary}
 	p.removedAfter(t)
+	if err := p.Revive(); err != nil {
+		t.Fatal(err)
+	}
 	h := enter(t, machineEngine, p, 90)
+	front := h.name()
+	create[len(create)-1] = front
+	h.docker(create...)
+	kept := h.container(front)
+	keptAt := h.address(kept, front)
 	h.upgraded(func() error {
-		if err := p.Disable(); err != nil {
-			return err
+		for _, line := range lines[:3] {
+			if _, err := machineEngine.Docker(own(line)...); err != nil {
+				return err
+			}
 		}
-		if err := p.Upgrade(repository + ":v2"); err != nil {
-			return err
-		}
-		return p.Enable()
+		return p.Revive()
 	})
+	if a := h.address(kept, front); a != keptAt {
+		t.Errorf("%s had %s and has %s", kept, keptAt, a)
+	}
 	if v, err := berth(p, "version"); err != nil || !strings.Contains(v, "test-2") {
 		t.Errorf("after the upgrade, berth version says %q (%v)", v, err)
 	}

@@ -49,7 +49,8 @@ func (c *contained) Revive() error {
 	return c.await()
 }
 
-// The image needs no other image, and serves the engine that runs it.
+// The image needs no other image, and serves the engine that runs it, by the line that its Dockerfile says; what runs
+// there, it reads from the engine.
 func TestContainer(t *testing.T) {
 	t.Parallel()
 	c := startContained(t, prefix+"contained")
@@ -66,8 +67,22 @@ func TestContainer(t *testing.T) {
 	if again := h.address(first, n); again != a {
 		t.Errorf("%s had %s and has %s", first, a, again)
 	}
-	if b := h.address(h.container(n), n); b == a {
+	second := h.container(n)
+	b := h.address(second, n)
+	if b == a {
 		t.Errorf("two containers have %s", a)
+	}
+	// The container's own witness reads the engine, and says whose the address is.
+	if err := ground.Eventually(20*time.Second, func() error {
+		if l := h.lease(b); l.SeenBy.Container != second {
+			return fmt.Errorf("%s is %s's, and the lease is %+v", b, second, l)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if engine, err := berth(c, "status", "--format", "{{.Witness.Engine}}"); err != nil || engine != "reachable" {
+		t.Errorf("for the daemon in the container the engine is %q (%v)", engine, err)
 	}
 }
 
@@ -82,10 +97,14 @@ func startContained(t *testing.T, name string, options ...string) *contained {
 			t.Error(err)
 		}
 	})
-	args := append([]string{"run", "--detach", "--name", c.name, "--network", "host", "--volume", pluginDir + ":" +
-		pluginDir,
-		"--volume", filepath.Join(dir, "run") + ":/run/berth", "--volume", filepath.Join(dir, "state") +
-			":/var/lib/berth"}, options...)
+	own := strings.NewReplacer("--name berth ", "--name "+c.name+" ", "/run/berth:", filepath.Join(dir, "run")+":",
+		"/var/lib/berth:", filepath.Join(dir, "state")+":")
+	args := strings.Fields(own.Replace(dockerfileLine(t, "Dockerfile")))
+	image := len(args) - 1
+	if args[0] != "docker" || args[image] != "berth" {
+		t.Fatalf("the Dockerfile's line is %q", args)
+	}
+	args = append(args[1:image], options...)
 	if _, err := machineEngine.Docker(append(args, c.name, "--plugin-socket",
 		filepath.Join(pluginDir, c.name+".sock"))...); err != nil {
 		t.Fatal(err)
@@ -94,6 +113,25 @@ func startContained(t *testing.T, name string, options ...string) *contained {
 		t.Fatal(err, c.Log())
 	}
 	return c
+}
+
+// dockerfileLine is the line that a Dockerfile's own comment says to run it with.
+func dockerfileLine(t *testing.T, file string) string {
+	t.Helper()
+	root, err := checkout.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, found := strings.Cut(strings.ReplaceAll(string(text), "\\\n#", ""), "\n#   docker run ")
+	line, _, _ = strings.Cut(line, "\n")
+	if !found {
+		t.Fatalf("%s says no line to run it with", file)
+	}
+	return "docker run " + line
 }
 
 // buildImage runs docker build on a directory that holds bin/berth, as the tree does after `make build`.

@@ -20,7 +20,9 @@ var files = map[string]string{
 	// Without an id its first boot would be one at which systemd asks and decides things.
 	"etc/machine-id": "be57be57be57be57be57be57be57be57\n",
 	"etc/hostname":   "harbour\n",
-	"etc/hosts":      "127.0.0.1 localhost\n",
+	// The names that the pages use. They are there before any daemon looks one up: one that is written in Go remembers
+	// this file for five seconds.
+	"etc/hosts": "127.0.0.1 localhost registry.example hooks.example\n10.0.0.5 berth.example\n",
 	// Under cgroup v1 systemd-nspawn gives the controllers read-only, so that no container would start. These are the
 	// machine's own group of each, and no more. Under v2 there is nothing to do.
 	"etc/systemd/system/cgroups.service": `[Unit]

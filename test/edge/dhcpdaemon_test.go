@@ -1,0 +1,310 @@
+//go:build edge
+
+package edge_test
+
+import (
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+var recreated = flag.Int("recreated", 10, "how often a container is made anew on a LAN with a DHCP server")
+
+// clientOf is as whom a server knows an owner: its name, of DHCPv6 its DUID in hexadecimal digits.
+func (l *dhcpLAN) clientOf(owner string) string {
+	if l.ipv6 {
+		return uuidOf("berth:" + owner)
+	}
+	return "berth:" + owner
+}
+
+// TestLN15Recorded: what the records say of a lease is what the server has written down: client, host name and end. An
+// owner that ends gives it back.
+func TestLN15Recorded(t *testing.T) {
+	eachHost(t, nil, func(t *testing.T, n *lanNetwork) {
+		web := n.take("web", 1)
+		l := n.lease(web)
+		if l == nil || l.State != "held" || l.DHCP == nil || l.DHCP.State != ipam.LANBound || l.DHCP.Hostname != "web" ||
+			l.DHCP.ClientID != "berth:web" || l.DHCP.MAC != macNo(1) {
+			t.Fatalf("the lease is %+v, %+v", l, l.DHCP)
+		}
+		client := n.lan.clientOf("web")
+		if !n.lan.ipv6 {
+			client = hex.EncodeToString([]byte("\x00" + client))
+		}
+		n.lan.server.keeps(web.String(), "web", client)
+		until, err := n.lan.server.until(web)
+		if off := until.Sub(l.DHCP.Expires).Abs(); err != nil || off > 2*time.Second {
+			t.Errorf("it ends at %s, and at %s by the server (%v)", l.DHCP.Expires, until, err)
+		}
+		n.berth("reservation", "add", l.Network, "--owner", "web")
+		n.end(web)
+		if err := n.lan.server.has(web); err != nil {
+			t.Errorf("its container has ended, and its owner has not: %v", err)
+		}
+		n.berth("reservation", "release", "web")
+		within(t, 5*time.Second, "it is given back", func() error {
+			if n.lan.server.has(web) == nil || n.state(web) != "" {
+				return fmt.Errorf("it is %q, and the server has it", n.state(web))
+			}
+			return nil
+		})
+	})
+}
+
+// TestLN15Recreated: a container that is made anew, with another MAC each time, has the same address, whoever else
+// comes between.
+func TestLN15Recreated(t *testing.T) {
+	eachHost(t, nil, func(t *testing.T, n *lanNetwork) {
+		first := n.take("web", 0)
+		same := 0
+		for i := range *recreated {
+			n.end(first)
+			n.take(fmt.Sprintf("other-%d", i), 1000+i)
+			got := n.take("web", i+1)
+			if got == first {
+				same++
+			} else {
+				t.Errorf("made anew it has %s, and had %s", got, first)
+				first = got
+			}
+			if l := n.lease(got); l.MAC != macNo(i+1) || l.DHCP.State != ipam.LANBound {
+				t.Errorf("it is %+v, %+v", l, l.DHCP)
+			}
+		}
+		t.Logf("the same address %d of %d times", same, *recreated)
+	})
+}
+
+// TestLN15NAK: an address that the server has given to another machine meanwhile, and refuses, is lost, which is an
+// event a moment later. What runs runs on with it; started again it has another one.
+func TestLN15NAK(t *testing.T) {
+	eachHost(t, nil, func(t *testing.T, n *lanNetwork) {
+		heard := newTap(t, n.lan.server.ns)
+		web := n.robbed((*dhcpServer).forgetOne)
+		var no []said
+		within(t, time.Second, "the refusal on the wire", func() error {
+			if no = heard.of(func(s said) bool { return s.no }); len(no) == 0 {
+				return errors.New("nothing was refused")
+			}
+			return nil
+		})
+		lost := n.told(ipam.LeaseLost)
+		if len(lost) != 1 || lost[0].Address != web {
+			t.Fatalf("the events are %+v", lost)
+		}
+		t.Logf("%s after the server's %s: %s", lost[0].Time.Sub(no[0].at).Round(time.Millisecond), no[0].kind,
+			lost[0].Detail)
+	})
+}
+
+// TestLN15ServerEmptied: the same with a server that has lost all that it knew, also who it is by DHCPv6, and that says
+// nothing to who asks for what it does not know. What another machine got of it is not had by two.
+func TestLN15ServerEmptied(t *testing.T) {
+	eachHost(t, func(terms *dhcpTerms) { terms.shy = true }, func(t *testing.T, n *lanNetwork) {
+		n.robbed(func(s *dhcpServer, _ netip.Addr) { s.forget() })
+		if lost := n.told(ipam.LeaseLost); len(lost) != 1 {
+			t.Errorf("the events are %+v", lost)
+		} else {
+			t.Log(lost[0].Detail)
+		}
+	})
+}
+
+// robbed takes an address from a container while its host is cut off from the LAN: the server forgets, and gives it to
+// another machine. It returns the address, when its lease is lost, and that machine has it still.
+func (n *lanNetwork) robbed(forget func(*dhcpServer, netip.Addr)) netip.Addr {
+	t, l := n.t, n.lan
+	t.Helper()
+	web := n.take("web", 1)
+	n.end(web)
+	n.cut(lanParent)
+	if got := n.take("web", 2); got != web {
+		t.Fatalf("with the LAN away it has %s, and had %s", got, web)
+	}
+	n.stands(time.Second, "held unconfirmed", web)
+	if l := n.lease(web); l.DHCP.MAC != macNo(2) {
+		t.Errorf("its MAC is %s, and its lease is asked for by %s", macNo(2), l.DHCP.MAC)
+	}
+	l.server.stop()
+	forget(l.server, web)
+	l.server.start()
+	if got := l.done(ipam.LANTake, owner(1), about(web)); got.Address != web {
+		t.Fatalf("the other machine has %s, and wished for %s", got.Address, web)
+	}
+	n.connect(lanParent, l.bridge)
+	begun := time.Now()
+	n.stands(8*time.Second, "held lost", web)
+	t.Logf("lost %s after the host was on the LAN again", time.Since(begun).Round(time.Millisecond))
+	n.end(web)
+	if got := n.take("web", 3); got == web {
+		t.Errorf("started again it has %s, which is another machine's", got)
+	}
+	l.server.keeps(web.String(), "shop-web-1")
+	if now := l.done(ipam.LANConfirm, owner(1), about(web)); now.Address != web {
+		t.Errorf("the other machine has %s now, and had %s", now.Address, web)
+	}
+	return web
+}
+
+// TestLN15Silent: a start on a LAN whose server is silent is refused, with the interface and the tries, before an
+// engine gives up; twenty starts on other networks meanwhile wait for nothing.
+func TestLN15Silent(t *testing.T) {
+	l := newLAN(t, false)
+	h := l.newHost("h1")
+	others := []*lanNetwork{h.networkOf(l, "10.78.0.0/24", nil)} // Berth's own addresses
+	for i, m := range makers {
+		others = append(others, l.beside(h, 2*i, m, false, 120), l.beside(h, 2*i+1, m, true, 120))
+	}
+	six := &dhcpLAN{t: t, bridge: l.bridge, ipv6: true, terms: lanTerms[true]}
+	silent := map[string]*lanNetwork{
+		"DISCOVER": h.networkOf(l, "10.77.0.0/24", map[string]string{"dhcp": silentParent, "gateway": "10.77.0.1"}),
+		"SOLICIT":  h.networkOf(six, "fd77::/64", map[string]string{"dhcp": silentParent}),
+	}
+	begun := time.Now()
+	var refused sync.WaitGroup
+	var over atomic.Bool
+	for said, on := range silent {
+		refused.Go(func() {
+			_, err := on.ask("web", 1)
+			over.Store(true)
+			t.Logf("refused after %s: %v", time.Since(begun).Round(time.Millisecond), err)
+			if err == nil || !strings.Contains(err.Error(), silentParent) ||
+				!strings.Contains(err.Error(), said+" was said 4 times") {
+				t.Errorf("it is refused with %v", err)
+			}
+		})
+	}
+	time.Sleep(100 * time.Millisecond)
+	longest := startMany(t, 20, others...)
+	if over.Load() {
+		t.Error("the others were done only when a silent server was given up")
+	}
+	refused.Wait()
+	t.Logf("the longest of the others took %s", longest.Round(time.Millisecond))
+}
+
+// startMany starts so many containers at a time, in turn on these networks, and tells how long the longest took.
+func startMany(t *testing.T, many int, networks ...*lanNetwork) time.Duration {
+	t.Helper()
+	var wg sync.WaitGroup
+	took, errs := make([]time.Duration, many), make([]error, many)
+	for i := range many {
+		wg.Go(func() {
+			begun := time.Now()
+			_, errs[i] = networks[i%len(networks)].ask(fmt.Sprintf("other-%d", i), 10+i)
+			took[i] = time.Since(begun)
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Error(err)
+	}
+	return slices.Max(took)
+}
+
+// TestLN15Outside: an offer outside the subnet is not taken, nor is anything written of it on either side, and the
+// refusal names both.
+func TestLN15Outside(t *testing.T) {
+	eachServer(t, nil, func(t *testing.T, l *dhcpLAN) {
+		elsewhere := l.elsewhere()
+		n := l.newHost("h1").networkOf(l, elsewhere.own.Masked().String(), map[string]string{"dhcp": lanParent,
+			"gateway": elsewhere.own.Addr().String()})
+		heard := newTap(t, l.server.ns)
+		got, err := n.ask("web", 1)
+		if err == nil {
+			t.Fatalf("%s is given", got)
+		}
+		t.Log(err)
+		offers := heard.of(func(s said) bool { return s.kind == "OFFER" || s.kind == "ADVERTISE" })
+		if len(offers) == 0 {
+			t.Fatal("nothing was offered")
+		}
+		for _, want := range []string{offers[0].address.String(), elsewhere.own.Masked().String(), lanParent} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("it is refused without %s: %v", want, err)
+			}
+		}
+		if taken := heard.of(said.renewal); len(taken) > 0 {
+			t.Errorf("it was asked for: %+v", taken)
+		}
+		if _, err := l.server.until(offers[0].address); err == nil {
+			t.Errorf("the server keeps a lease of %s", offers[0].address)
+		}
+	})
+}
+
+// TestLN15HostRestarted: after a power cut with the server away, containers have the addresses at once that they had,
+// and those are confirmed a moment after the server's return.
+func TestLN15HostRestarted(t *testing.T) {
+	eachHost(t, nil, func(t *testing.T, n *lanNetwork) {
+		all := make([]netip.Addr, 20)
+		for i := range all {
+			all[i] = n.take(fmt.Sprintf("web-%d", i), i)
+		}
+		n.crash()
+		n.lan.server.stop()
+		n.restart()
+		var wg sync.WaitGroup
+		took := make([]time.Duration, len(all))
+		for i, had := range all {
+			n.end(had) // an engine begins with what it finds left over
+			wg.Go(func() {
+				begun := time.Now()
+				got, err := n.ask(fmt.Sprintf("web-%d", i), 100+i)
+				if took[i] = time.Since(begun); err != nil || got != had {
+					t.Errorf("it has %s, and had %s (%v)", got, had, err)
+				}
+			})
+		}
+		wg.Wait()
+		n.stands(time.Second, "held unconfirmed", all...)
+		n.lan.server.start()
+		confirmed := n.stands(5*time.Second, "held bound", all...)
+		t.Logf("given again within %s, confirmed %s after the server's return",
+			slices.Max(took).Round(time.Millisecond), confirmed.Round(time.Millisecond))
+		if told := n.told(ipam.LeaseConfirmed); len(told) != len(all) {
+			t.Errorf("%d events of %d", len(told), len(all))
+		}
+	})
+}
+
+// TestLN15Reserved: what a server has reserved by client or, for networks with dhcp_id=mac, by MAC is what a container
+// gets, at its first start, too.
+func TestLN15Reserved(t *testing.T) {
+	eachServer(t, func(terms *dhcpTerms) {
+		terms.byMAC, terms.byID = [2]string{macNo(7).String(), "192.168.7.20"}, [2]string{"berth:web", "192.168.7.21"}
+		if terms.ipv6 {
+			terms.byMAC[1], terms.byID = "fd07::20", [2]string{uuidOf("berth:web"), "fd07::21"}
+		}
+	}, func(t *testing.T, l *dhcpLAN) {
+		if got := l.newHost("h1").network(l, lanParent).take("web", 1); got != addr(l.terms.byID[1]) {
+			t.Errorf("by its client it has %s, and not %s", got, l.terms.byID[1])
+		}
+		h := l.newHostOnly("h2", "--ask-mac")
+		h.restart()
+		cidr := l.terms.own.Masked().String()
+		n := h.networkOf(l, cidr, map[string]string{"dhcp": lanParent, "dhcp_id": "mac",
+			"gateway": l.terms.own.Addr().String()})
+		for _, name := range []string{"db", "anything"} {
+			got := n.take(name, 7)
+			if got != addr(l.terms.byMAC[1]) {
+				t.Errorf("by its MAC it has %s, and not %s", got, l.terms.byMAC[1])
+			}
+			n.end(got)
+		}
+		if got := n.take("db", 8); got == addr(l.terms.byMAC[1]) {
+			t.Errorf("with another MAC it has %s, too", got)
+		}
+	})
+}

@@ -1,0 +1,155 @@
+//go:build edge
+
+package edge_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// forwarder is a DNS server of somebody's that asks Berth, set up with what docs/dns.md shows for it.
+type forwarder struct {
+	name string
+	// command is what runs it in the foreground at 127.0.0.1:53, with the page's lines in a file.
+	command func(t *testing.T, dir, lines string) []string
+}
+
+var forwarders = []forwarder{{"dnsmasq", dnsmasqForwarder}, {"Unbound", unboundForwarder}}
+
+// dnsmasqForwarder forwards nothing but what the lines say, and refuses private addresses from elsewhere.
+func dnsmasqForwarder(t *testing.T, _, lines string) []string {
+	t.Helper()
+	program, err := exec.LookPath("dnsmasq")
+	if err != nil {
+		t.Fatalf("%v (scripts/needs edge installs it)", err)
+	}
+	return []string{program, "-k", "-C", lines, "--listen-address=127.0.0.1", "--bind-interfaces", "--no-resolv", "--no-hosts",
+		"--stop-dns-rebind", "-u", "root", "--pid-file=", "--log-facility=-"}
+}
+
+// unboundForwarder is the same with Unbound, as scripts/needs unpacks it, or one that is installed.
+func unboundForwarder(t *testing.T, dir, lines string) []string {
+	t.Helper()
+	program, err := filepath.Abs("../../build/tools/unbound")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(program); err != nil {
+		if program, err = exec.LookPath("unbound"); err != nil {
+			t.Fatalf("%v (scripts/needs edge brings it)", err)
+		}
+	}
+	conf := filepath.Join(dir, "unbound.conf")
+	text := fmt.Sprintf(`server:
+  interface: 127.0.0.1
+  do-daemonize: no
+  username: ""
+  chroot: ""
+  directory: "%s"
+  pidfile: ""
+  use-syslog: no
+  logfile: ""
+  private-address: 10.0.0.0/8
+  private-address: 192.168.0.0/16
+remote-control:
+  control-enable: no
+include: "%s"
+`, dir, lines)
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{program, "-d", "-c", conf}
+}
+
+// shownFor is the block of docs/dns.md below the name of a server.
+func shownFor(t *testing.T, name string) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/dns.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, below, found := strings.Cut(string(page), "\n**"+name+"**")
+	_, block, opened := strings.Cut(below, "\n```\n")
+	block, _, closed := strings.Cut(block, "```\n")
+	if !found || !opened || !closed {
+		t.Fatalf("docs/dns.md shows nothing for %s", name)
+	}
+	return block
+}
+
+// TestForwarders: servers that are set up with the lines of docs/dns.md, as they stand there, answer names and addresses
+// of Berth's networks, also where they take private addresses from nobody else.
+func TestForwarders(t *testing.T) {
+	berth, dir := buildBerth(t), t.TempDir()
+	clear := func() { _ = exec.Command("ip", "addr", "del", "192.168.1.2/32", "dev", "lo").Run() }
+	clear()
+	t.Cleanup(clear)
+	run(t, "ip link set lo up && ip addr add 192.168.1.2/32 dev lo")
+	socket := filepath.Join(dir, "a.sock")
+	background(t, berth, "serve", "--state", filepath.Join(dir, "state"), "--plugin-socket", filepath.Join(dir, "p.sock"),
+		"--admin-socket", socket, "--docker-host", "none", "--dns-listen", "192.168.1.2:5354", "--dns-zone", "lan.example")
+	within(t, 5*time.Second, "the daemon", func() error {
+		return exec.Command(berth, "network", "ls", "--admin-socket", socket).Run()
+	})
+	for _, words := range []string{"network create home --subnet 192.168.1.0/24", "network create back --subnet 10.1.0.0/16",
+		"reservation add home --owner web --ip 192.168.1.50", "reservation add back --owner shop/db/1 --ip 10.1.2.3"} {
+		run(t, berth+" "+words+" --admin-socket "+socket)
+	}
+	for _, f := range forwarders {
+		t.Run(f.name, func(t *testing.T) {
+			lines := filepath.Join(t.TempDir(), "berth.conf")
+			if err := os.WriteFile(lines, []byte(shownFor(t, f.name)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			words := f.command(t, t.TempDir(), lines)
+			background(t, words[0], words[1:]...)
+			r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, network, "127.0.0.1:53")
+			}}
+			for name, want := range map[string]string{"web.home.lan.example.": "192.168.1.50",
+				"web.lan.example.": "192.168.1.50", "1.db.shop.back.lan.example.": "10.1.2.3"} {
+				within(t, 10*time.Second, name, func() error {
+					got, err := r.LookupHost(t.Context(), name)
+					if err != nil || len(got) != 1 || got[0] != want {
+						return fmt.Errorf("%s is at %v (%w), not %s", name, got, err, want)
+					}
+					return nil
+				})
+			}
+			for at, want := range map[string]string{"192.168.1.50": "web.home.lan.example.",
+				"10.1.2.3": "1.db.shop.back.lan.example."} {
+				if got, err := r.LookupAddr(t.Context(), at); err != nil || len(got) != 1 || got[0] != want {
+					t.Errorf("%s is called %v (%v), not %s", at, got, err, want)
+				}
+			}
+			if got, err := r.LookupHost(t.Context(), "nobody.home.lan.example."); err == nil {
+				t.Errorf("nobody is at %v", got)
+			}
+		})
+	}
+}
+
+// background runs a program until the test ends, and shows what it said where that failed.
+func background(t *testing.T, program string, words ...string) {
+	t.Helper()
+	var said strings.Builder
+	cmd := exec.Command(program, words...)
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s said:\n%s", filepath.Base(program), said.String())
+		}
+	})
+}

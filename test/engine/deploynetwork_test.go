@@ -1,0 +1,66 @@
+//go:build engine
+
+package engine
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+)
+
+// A project's network is renumbered by its file: it is made anew with all of the project's containers on it, which come
+// back with addresses of the new subnet, with either generation of Compose; `up` makes nothing anew afterwards. Where
+// somebody else's container is on it, nothing is touched (BD-3, BD-4, BO-13).
+func TestDeployNetwork(t *testing.T) {
+	eachGeneration(t, "renumber", enterPlanned, 203, renumbered)
+}
+
+func renumbered(h *House, command []string) {
+	planned := h.plan("--subnet", h.v4("0/25")+",pool")
+	says := func(subnet, db string) map[string]string {
+		return map[string]string{"planned": planned, "subnet": h.v4(subnet), "db": h.v4(db), "round": "one",
+			"replicas": "3", "web": "${run}"}
+	}
+	p := h.newProject(deployedFile, says("0/25", "80"))
+	p.command = command
+	p.deploys()
+	ids := p.ids()
+	h.berth("subnet", "add", planned, h.v4("128/25"))
+	h.berth("pool", "add", planned, h.v4("130+60"))
+	p.write(deployedFile, says("128/25", "200"))
+	stranger := p.name + "-stranger"
+	h.docker("run", "--detach", "--name", stranger, "--network", p.name, imageName, "sleep", "1000")
+	p.plans(1, "the network "+p.name+" is made anew: its subnet changes "+h.v4("0/25")+" -> "+h.v4("128/25"),
+		"the container "+stranger+" is on it")
+	if said, code := p.deploy("apply", "--yes"); code != 1 {
+		p.Errorf("a network with a stranger on it is made anew with %d:\n%s", code, said)
+	}
+	if now := p.ids(); !slices.Equal(now, ids) {
+		p.Errorf("a refused deploy makes %v of %v", now, ids)
+	}
+	h.docker("rm", "--force", stranger)
+	p.plans(2, "4 to recreate", "its subnet changes "+h.v4("0/25")+" -> "+h.v4("128/25"))
+	p.deploys()
+	p.plans(0)
+	subnet := netip.MustParsePrefix(h.v4("128/25"))
+	for _, addr := range p.addresses() {
+		if a, err := netip.ParseAddr(addr); err != nil || !subnet.Contains(a) {
+			p.Errorf("after the network was renumbered there is %q", addr)
+		}
+	}
+	if db := p.at(p.containerOf("db", 1), p.name); db != h.v4("200") {
+		p.Errorf("the database has %s", db)
+	}
+	ids = p.ids()
+	p.run("up", "--detach")
+	if again := p.ids(); !slices.Equal(again, ids) || len(ids) != 4 {
+		p.Errorf("`up` makes %v of %v", again, ids)
+	}
+	for _, addr := range p.addresses() {
+		if a, err := netip.ParseAddr(addr); err != nil || !subnet.Contains(a) {
+			p.Errorf("after `up` there is %q", addr)
+		}
+	}
+	p.run("down", "--timeout", "1")
+	p.berth("compose", "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(), "--release")
+}

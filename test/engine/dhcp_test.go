@@ -1,0 +1,212 @@
+//go:build engine
+
+package engine
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"berth/test/ground"
+)
+
+// dhcpLAN is a LAN with a DHCP server: one end of a veth is the host's interface to it, the other lies in a namespace.
+type dhcpLAN struct {
+	*testing.T
+	parent, space string
+	server        *Process
+	d             *Daemon
+	edge          *Process
+}
+
+const (
+	dhcpSubnet  = "10.213.171.0/24"
+	dhcpSubnet6 = "fd00:213:171::/64" // of which DHCPv6 does not tell
+)
+
+var dhcpRounds = flag.Int("dhcp.rounds", 10, "how often a container is made anew on a LAN with a DHCP server")
+
+func newDHCPLAN(t *testing.T) *dhcpLAN {
+	t.Helper()
+	l := &dhcpLAN{T: t, parent: "bthdhcp0", space: prefix + "dhcplan"}
+	t.Cleanup(func() {
+		if err := errors.Join(ip("link delete "+l.parent), removeNamespace(l.space)); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := ip(
+		"netns add "+l.space,
+		"link add "+l.parent+" type veth peer name eth0 netns "+l.space,
+		"link set "+l.parent+" up",
+		"-n "+l.space+" link set eth0 up",
+		"-n "+l.space+" address add 10.213.171.1/24 dev eth0",
+		"-n "+l.space+" address add fd00:213:171::1/64 dev eth0 nodad",
+	); err != nil {
+		t.Fatal(err)
+	}
+	l.d = daemon(t, "dhcp", pluginDir, "--docker-host", machineEngine.URL())
+	l.serve()
+	l.startEdge()
+	t.Cleanup(func() {
+		if t.Failed() {
+			events, err := berth(l.d, "events", "--wide", "--no-trunc", "--last", "12")
+			t.Logf("the daemon's log:\n%s\nits events (%v):\n%s", tail(l.d.Log(), 40), err, events)
+		}
+		for _, p := range []*Process{l.server, l.edge} {
+			if err := p.Signal(syscall.SIGTERM, 10*time.Second); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return l
+}
+
+// serve starts the server, with the leases that it had.
+func (l *dhcpLAN) serve() {
+	l.Helper()
+	var err error
+	l.server, err = startProcess(prefix+"dnsmasq", nil, "ip", "netns", "exec", l.space, "dnsmasq", "-k", "-C", "/dev/null",
+		"-p", "0", "-i", "eth0", "--bind-dynamic", "-u", "root", "--pid-file=", "--log-facility=-", "--dhcp-authoritative",
+		"--no-ping", "--dhcp-leasefile="+filepath.Join(l.d.Dir, "leases"), "--dhcp-range=10.213.171.100,10.213.171.199,120",
+		"--dhcp-range=fd00:213:171::100,fd00:213:171::1ff,64,120")
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l *dhcpLAN) startEdge() {
+	l.Helper()
+	var err error
+	l.edge, err = startProcess(prefix+"dhcpedge", nil, binary, "edge", "--provider", "none", "--admin-socket",
+		l.d.AdminSocket())
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// try runs a command of docker's, until it succeeds: what is started beside it may not be there yet.
+func (l *dhcpLAN) try(args ...string) {
+	l.Helper()
+	if err := ground.Eventually(60*time.Second, func() error {
+		_, err := machineEngine.Docker(args...)
+		return err
+	}); err != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l *dhcpLAN) docker(args ...string) string {
+	l.Helper()
+	out, err := machineEngine.Docker(args...)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
+// has is what a container has on the LAN: an address of each family, and its MAC.
+func (l *dhcpLAN) has(container, network string) (addresses, mac string) {
+	l.Helper()
+	words := strings.Fields(l.docker("inspect", "-f", `{{with index .NetworkSettings.Networks "`+network+
+		`"}}{{.IPAddress}} {{.GlobalIPv6Address}} {{.MacAddress}}{{end}}`, container))
+	if len(words) != 3 {
+		l.Fatalf("%s has %q", container, words)
+	}
+	return words[0] + " " + words[1], words[2]
+}
+
+// is waits until a container's leases, of both families, are in a state.
+func (l *dhcpLAN) is(container, state string) {
+	l.Helper()
+	if err := ground.Eventually(60*time.Second, func() error {
+		out, err := berth(l.d, "lease", "ls", "--format", "{{.Name}} {{with .DHCP}}{{.State}}{{end}}")
+		so := 0
+		for line := range strings.Lines(out) {
+			if strings.TrimSpace(line) == container+" "+state {
+				so++
+			}
+		}
+		if err == nil && so != 2 {
+			err = fmt.Errorf("%s is not %s twice:\n%s", container, state, out)
+		}
+		return err
+	}); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// TestDHCP: a container on a macvlan network has an address of its LAN's DHCP server, and one of DHCPv6, the same ones
+// however often it is made anew, with another MAC each time, or restarted, also with daemon and edge killed between,
+// and with the server away (LN-15).
+func TestDHCP(t *testing.T) {
+	l := newDHCPLAN(t)
+	network, web := prefix+"dhcp-lan", prefix+"dhcp-web"
+	t.Cleanup(func() {
+		_, gone := machineEngine.Docker("rm", "-f", web)
+		_, err := machineEngine.Docker("network", "rm", network)
+		if err := errors.Join(gone, err); err != nil {
+			t.Error(err)
+		}
+	})
+	// the engine draws a MAC for each start where it is asked for one
+	l.try("network", "create", "-d", "macvlan", "-o", "parent="+l.parent, "--ipam-driver", byMAC{l.d}.Driver(),
+		"--ipam-opt", "dhcp="+l.parent, "--ipv6", "--subnet", dhcpSubnet6, "--gateway", "fd00:213:171::1", network)
+	if got := l.docker("network", "inspect", "-f", "{{range .IPAM.Config}}{{.Subnet}} {{end}}", network); !strings.Contains(
+		got, dhcpSubnet) || !strings.Contains(got, dhcpSubnet6) {
+		t.Fatalf("the network has %s, and its LAN is %s", got, dhcpSubnet)
+	}
+	run := []string{"run", "-d", "--name", web, "--network", network, imageName, "sleep", "100000"}
+	l.docker(run...)
+	first, mac := l.has(web, network)
+	if !strings.HasPrefix(first, "10.213.171.1") || !strings.Contains(first, " fd00:213:171::1") {
+		t.Fatalf("it has %s", first)
+	}
+	for _, server := range []string{"10.213.171.1", "fd00:213:171::1"} {
+		l.try("exec", web, "ping", "-c", "1", "-W", "5", server)
+	}
+	macs := map[string]bool{mac: true}
+	for range *dhcpRounds {
+		l.docker("rm", "-f", web)
+		l.docker(run...)
+		got, mac := l.has(web, network)
+		if got != first {
+			t.Fatalf("made anew it has %s, and had %s", got, first)
+		}
+		macs[mac] = true
+	}
+	t.Logf("made anew %d times with %d MACs it has %s", *dhcpRounds, len(macs), first)
+	if len(macs) <= *dhcpRounds/2 {
+		t.Errorf("it had only the MACs %v", macs)
+	}
+
+	for _, p := range []func() error{l.d.Kill, func() error { return l.edge.Signal(syscall.SIGKILL, 10*time.Second) }} {
+		if err := p(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.d.Revive(); err != nil {
+		t.Fatal(err)
+	}
+	l.startEdge()
+	l.docker("restart", "-t", "0", web)
+	if got, _ := l.has(web, network); got != first {
+		t.Fatalf("after the kill it has %s, and had %s", got, first)
+	}
+	l.is(web, "bound")
+
+	if err := l.server.Signal(syscall.SIGTERM, 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	l.docker("restart", "-t", "0", web)
+	if got, _ := l.has(web, network); got != first {
+		t.Fatalf("with the server away it has %s, and had %s", got, first)
+	}
+	l.is(web, "unconfirmed")
+	l.serve()
+	l.is(web, "bound")
+}

@@ -1,0 +1,262 @@
+//go:build engine
+
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"berth/test/ground"
+)
+
+// The addresses of ElasticHosts, beside those of hosts and members of the etcd on ctl.
+var (
+	hostsPeer    = ctlAddress(50)  // outside
+	hostsElastic = ctlAddress(200) // of either host
+	hostsOwned   = ctlAddress(201)
+)
+
+// ElasticHosts are two hosts of a cluster, each with an edge, on whose network lan containers have elastic addresses.
+// They announce them on ctl, where a peer is who runs no Berth.
+type ElasticHosts struct {
+	*Cluster
+	number int
+	peer   string             // its namespace
+	from   <-chan string      // who calls it
+	edges  map[*Host]*Process // that of each host
+}
+
+func elasticHosts(t *testing.T, number int) *ElasticHosts {
+	t.Helper()
+	e := &ElasticHosts{Cluster: cluster(t, 2, number), number: number, edges: map[*Host]*Process{}}
+	e.peer = e.fabric.begin + "peer"
+	t.Cleanup(func() {
+		if err := removeNamespace(e.peer); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := e.fabric.station(e.peer, 50); err != nil {
+		t.Fatal(err)
+	}
+	e.from = callers(t, e.peer, hostsPeer)
+	e.serve()
+	e.hosts[0].planLAN()
+	if err := e.each((*Host).joinLAN); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range e.hosts {
+		e.startEdge(t, h)
+	}
+	return e
+}
+
+// startEdge runs a host's edge until the end of a test.
+func (e *ElasticHosts) startEdge(t *testing.T, h *Host) {
+	t.Helper()
+	e.edges[h] = edgeOf(t, h.engine, h.daemon, 10*e.number+slices.Index(e.hosts, h))
+}
+
+// dies ends a host's daemon, edge and engine as a crash does, the daemon first, so that nobody ends the session of the
+// edge. The host's kernel and its containers go on.
+func (e *ElasticHosts) dies(h *Host) {
+	e.Helper()
+	kill := func(p *Process) error { return p.Signal(syscall.SIGKILL, 10*time.Second) }
+	if err := errors.Join(h.daemon.Kill(), kill(e.edges[h]), h.engine.Kill()); err != nil {
+		e.Fatal(err)
+	}
+}
+
+// named is a name of a host's container: names of hosts' containers count across all of a cluster.
+func (h *Host) named(name string) string { return h.prefix() + h.name + "-" + name }
+
+// runsOn starts a container on lan that stays.
+func (h *Host) runsOn(name string, options ...string) {
+	h.Helper()
+	h.docker(containerCommand(name, "lan", options...)...)
+}
+
+// known waits until each host's Berth knows a container by its name, for which hostsElastic is allocated already.
+func (e *ElasticHosts) known(container string) {
+	e.Helper()
+	err := ground.Eventually(5*time.Second, func() error {
+		return e.each(func(h *Host) error {
+			_, err := berth(h.Berth, "elastic", "associate", hostsElastic, container, "--dry-run")
+			return err
+		})
+	})
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// associates has a host associate an address; the container may not be known by its name at once.
+func (h *Host) associates(address, target string, flags ...string) {
+	h.Helper()
+	err := ground.Eventually(5*time.Second, func() error {
+		out, err := berth(h.Berth, append([]string{"elastic", "associate", address, target}, flags...)...)
+		if err == nil && out != address {
+			err = fmt.Errorf("it says %q", out)
+		}
+		return err
+	})
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+// leads waits until the peer reaches a container by an address, and says how long that took.
+func (e *ElasticHosts) leads(address, container string, within time.Duration) time.Duration {
+	e.Helper()
+	begun := time.Now()
+	err := ground.Eventually(within, func() error {
+		by, err := e.ask(address)
+		if err == nil && by != container {
+			err = fmt.Errorf("%s answers for %s, not %s", by, address, container)
+		}
+		return err
+	})
+	if err != nil {
+		e.Fatal(err)
+	}
+	return time.Since(begun)
+}
+
+// nobody waits until nobody answers for an address any more.
+func (e *ElasticHosts) nobody(when, address string) {
+	e.Helper()
+	err := ground.Eventually(5*time.Second, func() error {
+		if by, err := e.ask(address); err == nil {
+			return fmt.Errorf("%s answers for %s", by, address)
+		}
+		return nil
+	})
+	if err != nil {
+		e.Errorf("%s: %v", when, err)
+	}
+}
+
+// ask asks once from the peer who is reached by an address.
+func (e *ElasticHosts) ask(address string) (by string, err error) {
+	c, err := e.dials(address)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	b := make([]byte, 200)
+	_, err = c.Write([]byte("0\n"))
+	if err == nil {
+		err = c.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
+	}
+	if err != nil {
+		return "", err
+	}
+	n, err := c.Read(b)
+	by, _, _ = strings.Cut(string(b[:n]), " ")
+	return by, err
+}
+
+func (e *ElasticHosts) dials(address string) (c net.Conn, err error) {
+	return c, inside("/run/netns/"+e.peer, func() error {
+		c, err = net.Dial("udp", address+":7")
+		return err
+	})
+}
+
+// seenAs has a container call the peer, which must see it as an address.
+func (e *ElasticHosts) seenAs(h *Host, container, want string) {
+	e.Helper()
+	h.docker("exec", container, "busybox", "nc", "-w", "2", hostsPeer, "7000")
+	select {
+	case got := <-e.from:
+		if got != want {
+			e.Errorf("%s on %v is seen as %s, not as %s", container, h, got, want)
+		}
+	case <-time.After(ground.Patient(5 * time.Second)):
+		e.Errorf("%s on %v is not seen at all", container, h)
+	}
+}
+
+// Answerer answers within a container what is asked by datagrams, with the container's name, and keeps what was asked.
+type Answerer struct {
+	socket net.PacketConn
+	mu     sync.Mutex
+	asked  []string
+}
+
+// answers begins one in a container that runs. It ends with the test, or when the container is stopped.
+func (e *ElasticHosts) answers(t *testing.T, h *Host, container string) *Answerer {
+	t.Helper()
+	c, err := h.Engine.inspect(container)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &Answerer{}
+	if err := inside("/proc/"+strconv.Itoa(c.State.Pid)+"/ns/net", func() error {
+		a.socket, err = net.ListenPacket("udp", ":7")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.socket.Close() })
+	go a.run(container)
+	return a
+}
+
+func (a *Answerer) run(name string) {
+	b := make([]byte, 200)
+	for {
+		n, from, err := a.socket.ReadFrom(b)
+		if err != nil {
+			return
+		}
+		a.mu.Lock()
+		a.asked = append(a.asked, strings.TrimSpace(string(b[:n])))
+		a.mu.Unlock()
+		_, _ = a.socket.WriteTo([]byte(name+" "+string(b[:n])), from)
+	}
+}
+
+// since counts what was asked here that a probe has sent since a time.
+func (a *Answerer) since(since time.Time) (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, number := range a.asked {
+		if asked, ok := ground.Asked(number); ok && asked.After(since) {
+			n++
+		}
+	}
+	return n
+}
+
+// association is one end of an event, as it is told (CS-9).
+type association struct{ Host, Instance string }
+
+// elasticEvent is what the tests read of `berth events --format json`.
+type elasticEvent struct {
+	Verb, Address string
+	Before, After association
+}
+
+// associated are the events of associations of an address, the oldest first.
+func (h *Host) associated(address string) (all []elasticEvent) {
+	h.Helper()
+	for line := range strings.Lines(h.berth("events", "--last", "10000", "--format", "json")) {
+		var one elasticEvent
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			h.Fatalf("berth events --format json: %v: %s", err, line)
+		}
+		if one.Address == address && one.Verb == "elastic.associate" {
+			all = append(all, one)
+		}
+	}
+	return all
+}

@@ -1,0 +1,285 @@
+//go:build engine
+
+package engine
+
+import (
+	"encoding/csv"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/test/ground"
+)
+
+var elasticMoves = flag.Int("elastic-moves", 10, "how often TestElasticHosts moves an address between its engines")
+
+// Two engines, each with a daemon and an edge, share an etcd: an address leads to containers of either, one at a time,
+// moves between them while both are there, when one is killed, and with its owner; what becomes of it is told and
+// counted (CS-3, CS-7 to CS-10, CS-15). It measures, and so runs alone.
+func TestElasticHosts(t *testing.T) {
+	e := elasticHosts(t, 114)
+	a, b := e.hosts[0], e.hosts[1]
+	e.run("system addresses of each host", e.systemOfEach)
+	a.berth("elastic", "range", "add", hostsElastic+"+2", "--announce", "ctl0")
+	a.berth("elastic", "allocate")
+	b.berth("elastic", "allocate")
+	webs := map[*Host]string{a: a.named("web"), b: b.named("web")}
+	answer := map[*Host]*Answerer{}
+	for _, h := range e.hosts {
+		h.runsOn(webs[h])
+		answer[h] = e.answers(t, h, webs[h])
+		e.known(webs[h])
+	}
+	e.run("both ways", func() { e.bothWays(webs) })
+	e.run("moves", func() { e.moves(webs, answer) })
+	e.run("stop and start", func() { e.stopped(a, webs[a]) })
+	answer[a] = e.answers(t, a, webs[a])
+	e.run("host killed", func() { e.hostKilled(t, webs, answer) })
+	e.run("owner elsewhere", e.ownerElsewhere)
+	e.run("counted", e.counted)
+}
+
+// systemOfEach: on a network on auto the containers of each host have addresses of that host's range, which lead to
+// them and are given back when they end.
+func (e *ElasticHosts) systemOfEach() {
+	a, b := e.hosts[0], e.hosts[1]
+	first := map[*Host]string{a: ctlAddress(210), b: ctlAddress(220)}
+	for _, h := range e.hosts {
+		a.berth("elastic", "range", "add", first[h]+"+2", "--host", h.name, "--announce", "ctl0")
+	}
+	a.berth("network", "modify", "lan", "--elastic", "auto")
+	for _, h := range e.hosts {
+		name := h.named("system")
+		h.runsOn(name)
+		e.answers(e.T, h, name)
+		e.leads(first[h], name, 5*time.Second)
+		e.seenAs(h, name, first[h])
+	}
+	for _, h := range e.hosts {
+		h.docker("rm", "--force", h.named("system"))
+		e.nobody("its container was removed", first[h])
+	}
+	a.berth("network", "modify", "lan", "--elastic", "on")
+}
+
+// bothWays: the address leads to a container of one host, whose calls are seen to come from it; those of the other
+// host's container come from that host.
+func (e *ElasticHosts) bothWays(webs map[*Host]string) {
+	a, b := e.hosts[0], e.hosts[1]
+	b.associates(hostsElastic, webs[a])
+	e.leads(hostsElastic, webs[a], time.Second)
+	e.seenAs(a, webs[a], hostsElastic)
+	e.seenAs(b, webs[b], b.address)
+	for _, h := range e.hosts {
+		if at := h.berth("elastic", "show", hostsElastic, "--format", "{{.Host}} {{.Applied.Host}}"); at != "a a" {
+			e.Errorf("%v says that it is on host %s", h, at)
+		}
+		_, err := berth(h.Berth, "elastic", "associate", hostsElastic, webs[b])
+		if err == nil || !strings.Contains(err.Error(), "ElasticAddressAssociated") ||
+			!strings.Contains(err.Error(), webs[a]) || !strings.Contains(err.Error(), "host a") {
+			e.Errorf("%v associates it with another without --move: %v", h, err)
+		}
+	}
+}
+
+// moves: the address goes to and fro. Nothing that was sent after `associate` has returned reaches the container of
+// before; each move is told with both hosts.
+func (e *ElasticHosts) moves(webs map[*Host]string, answer map[*Host]*Answerer) {
+	var c net.Conn
+	c, err := e.dials(hostsElastic)
+	if err != nil {
+		e.Fatal(err)
+	}
+	p := ground.NewProbe(c, 5*time.Millisecond)
+	defer func() { _ = p.Stop() }()
+	told := len(e.hosts[0].associated(hostsElastic))
+	var gaps []time.Duration
+	stray := 0
+	for n := range *elasticMoves {
+		from, to := e.hosts[n%2], e.hosts[(n+1)%2]
+		begun := time.Now()
+		e.hosts[n/2%2].associates(hostsElastic, webs[to], "--move")
+		returned := time.Now()
+		time.Sleep(1500 * time.Millisecond) // in which what is amiss would show
+		gaps = append(gaps, p.Gap(begun))
+		stray += answer[from].since(returned)
+		if answer[to].since(returned) == 0 {
+			e.Fatalf("move %d: nothing reaches %s", n, webs[to])
+		}
+		e.seenAs(to, webs[to], hostsElastic)
+		e.seenAs(from, webs[from], from.address)
+	}
+	slices.Sort(gaps)
+	e.Logf("%d moves between engines: median gap %s, p99 %s; %d packets to the container of before", len(gaps),
+		gaps[len(gaps)/2].Round(time.Millisecond), gaps[(len(gaps)*99+99)/100-1].Round(time.Millisecond), stray)
+	if stray > 0 {
+		e.Errorf("%d packets reached the container of before", stray)
+	}
+	all := e.hosts[0].associated(hostsElastic)[told:]
+	if len(all) != *elasticMoves {
+		e.Fatalf("%d moves are told as %d events", *elasticMoves, len(all))
+	}
+	for n, one := range all {
+		from, to := e.hosts[n%2], e.hosts[(n+1)%2]
+		want := elasticEvent{"elastic.associate", hostsElastic, association{from.name, webs[from]},
+			association{to.name, webs[to]}}
+		if one != want {
+			e.Errorf("move %d is told as %+v, not %+v", n, one, want)
+		}
+	}
+}
+
+// stopped: with its container's stop nobody answers for an address, which stays its, and with the next start it leads
+// there again (CS-8).
+func (e *ElasticHosts) stopped(h *Host, web string) {
+	h.associates(hostsElastic, web, "--move")
+	e.leads(hostsElastic, web, time.Second)
+	h.docker("stop", "--time", "1", web)
+	e.nobody("its container was stopped", hostsElastic)
+	at := h.berth("elastic", "show", hostsElastic, "--format", "{{.State}} {{.Associated}} {{.Instance}}")
+	if at != "allocated true "+web {
+		e.Errorf("its container was stopped; it is %s", at)
+	}
+	h.docker("start", web)
+	e.answers(e.T, h, web)
+	e.Logf("reached %s after the start", e.leads(hostsElastic, web, 2*time.Second).Round(time.Millisecond))
+	e.seenAs(h, web, hostsElastic)
+}
+
+// hostKilled: what leads to a container of a host that died is taken over by the other, while the first one's kernel
+// and containers go on, and stays there when that host is back.
+func (e *ElasticHosts) hostKilled(outer *testing.T, webs map[*Host]string, answer map[*Host]*Answerer) {
+	a, b := e.hosts[0], e.hosts[1]
+	e.leads(hostsElastic, webs[a], time.Second)
+	c, err := e.dials(hostsElastic)
+	if err != nil {
+		e.Fatal(err)
+	}
+	p := ground.NewProbe(c, 5*time.Millisecond)
+	defer func() { _ = p.Stop() }()
+	killed := time.Now()
+	e.dies(a)
+	b.associates(hostsElastic, webs[b], "--move")
+	if err := ground.Eventually(10*time.Second, func() error {
+		if answer[b].since(killed) == 0 {
+			return fmt.Errorf("%s is not reached", webs[b])
+		}
+		return nil
+	}); err != nil {
+		e.Fatal(err)
+	}
+	taken := time.Now()
+	e.Logf("host a killed: taken over after %s", taken.Sub(killed).Round(time.Millisecond))
+	if err := a.back(); err != nil {
+		e.Fatal(err)
+	}
+	e.startEdge(outer, a)
+	if err := errors.Join(a.reaches(), e.connected(a)); err != nil {
+		e.Fatal(err)
+	}
+	time.Sleep(2 * time.Second) // in which what is amiss would show
+	if n := answer[a].since(taken); n > 0 {
+		e.Errorf("%d packets reached %s, of the host that had died", n, webs[a])
+	}
+	e.leads(hostsElastic, webs[b], time.Second)
+	all := a.associated(hostsElastic)
+	want := elasticEvent{"elastic.associate", hostsElastic, association{"a", webs[a]}, association{"b", webs[b]}}
+	if last := all[len(all)-1]; last != want {
+		e.Errorf("that is told as %+v, not %+v", last, want)
+	}
+}
+
+// connected waits until a host's edge is told what to map.
+func (e *ElasticHosts) connected(h *Host) error {
+	return ground.Eventually(10*time.Second, func() error {
+		_, err := berth(h.Berth, "elastic", "check")
+		return err
+	})
+}
+
+// ownerElsewhere: the owner of a reserved address has an elastic one. Its host goes up in smoke, and it is started on
+// the other one under its name and with its address: the elastic one leads there, without anybody's asking (CS-8).
+func (e *ElasticHosts) ownerElsewhere() {
+	a, b := e.hosts[0], e.hosts[1]
+	const guest = "10.77.0.50"
+	owner := a.prefix() + "owner"
+	a.berth("reservation", "add", "lan", "--owner", owner, "--ip", guest)
+	a.runsOn(owner, "--ip", guest)
+	e.answers(e.T, a, owner)
+	b.associates(hostsOwned, owner)
+	e.leads(hostsOwned, owner, time.Second)
+	e.seenAs(a, owner, hostsOwned)
+
+	e.dies(a)
+	if err := ip("-n "+a.engine.name+" link set lan0 down", "-n "+a.engine.name+" link set ctl0 down"); err != nil {
+		e.Fatal(err)
+	}
+	b.awaitsHost("a", "", false)
+	b.berth("host", "rm", "--off", "--yes", "a")
+	begun := time.Now()
+	b.runsOn(owner, "--ip", guest)
+	e.answers(e.T, b, owner)
+	e.leads(hostsOwned, owner, 10*time.Second)
+	e.Logf("it leads to host b %s after the start there", time.Since(begun).Round(time.Millisecond))
+	e.seenAs(b, owner, hostsOwned)
+	if at := b.berth("elastic", "show", hostsOwned, "--format", "{{.Host}} {{.Instance}} {{.Guest}}"); at !=
+		"b "+owner+" "+guest {
+		e.Errorf("it is shown at %s", at)
+	}
+}
+
+// counted: what was allocated, for how long, and what was returned, is told and summed, whichever host was asked and
+// whatever has become of it since (CS-10).
+func (e *ElasticHosts) counted() {
+	b := e.hosts[1]
+	before := e.hours()
+	for _, address := range []string{hostsElastic, hostsOwned} {
+		b.berth("elastic", "disassociate", address)
+		e.nobody("it is disassociated", address)
+		b.berth("elastic", "release", address)
+		if err := ground.Eventually(5*time.Second, func() error {
+			if state := b.berth("elastic", "show", address, "--format", "{{.State}}"); state != "free" {
+				return fmt.Errorf("%s is %s after its release", address, state)
+			}
+			return nil
+		}); err != nil {
+			e.Error(err)
+		}
+		for _, verb := range []string{"elastic.allocate", "elastic.release"} {
+			out := b.berth("events", "--last", "10000", "--format", "{{.Verb}} {{.Address}} {{.Name}}")
+			if !strings.Contains(out, verb+" "+address+" default") {
+				e.Errorf("no event %s of %s:\n%s", verb, address, out)
+			}
+		}
+	}
+	if after := e.hours(); before <= 0 || after < before {
+		e.Errorf("usage was %f hours, and is %f after the release", before, after)
+	}
+}
+
+// hours is what the account default has had of addresses.
+func (e *ElasticHosts) hours() float64 {
+	e.Helper()
+	out := e.hosts[1].berth("elastic", "usage", "--format", "csv")
+	lines, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	if err != nil {
+		e.Fatal(err)
+	}
+	for _, line := range lines {
+		if line[0] == "default" {
+			h, err := strconv.ParseFloat(line[3], 64)
+			if err != nil {
+				e.Fatal(err)
+			}
+			return h
+		}
+	}
+	e.Fatalf("usage of the account default is not told:\n%s", out)
+	return 0
+}

@@ -1,0 +1,160 @@
+//go:build engine
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/test/ground"
+)
+
+// The pages whose titles are errors of Docker's: each of their lines is run, as it stands there, on an engine of its
+// own with few default pools and on a Berth with as few, and says what the page says. So the engine itself is held to
+// its message, and Berth to its own.
+func TestErrorPages(t *testing.T) {
+	for i, c := range []struct {
+		page, title string
+		least       int // lines to run
+	}{
+		{"pool-overlaps.md", "Pool overlaps with other one on this address space", 9},
+		{"address-in-use.md", "Address already in use", 14},
+		{"no-free-pool.md", "could not find an available, non-overlapping IPv4 address pool", 9},
+	} {
+		t.Run(c.page, func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile("../../docs/" + c.page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			page := string(text)
+			if title, _, _ := strings.Cut(page, "\n"); title != "# "+c.title {
+				t.Errorf("its title is %s", title)
+			}
+			r := newErrorPage(t, 233+i)
+			ran := 0
+			for _, one := range pageCommands(page) {
+				r.run(one.command, one.says, one.hidden)
+				ran++
+			}
+			if ran < c.least {
+				t.Errorf("the page has %d lines to run", ran)
+			}
+			if strings.Count(page, "Error response from daemon: …"+c.title)+
+				strings.Count(page, "Error response from daemon: "+c.title) == 0 {
+				t.Error("the engine's message is not among what was run")
+			}
+		})
+	}
+}
+
+// shownCommand is a line of a page, and what it says.
+type shownCommand struct {
+	command, says string
+	hidden        bool // not shown; what it says is nobody's
+}
+
+// pageCommands are the commands of a page's console blocks, and those in its comments (<!-- run: COMMAND -->).
+func pageCommands(page string) (all []shownCommand) {
+	inside := false
+	for line := range strings.Lines(page) {
+		line = strings.TrimRight(line, "\n")
+		command, isCommand := strings.CutPrefix(line, "$ ")
+		hidden, isHidden := strings.CutPrefix(line, "<!-- run: ")
+		switch {
+		case isHidden:
+			all = append(all, shownCommand{command: strings.TrimSuffix(hidden, " -->"), hidden: true})
+		case strings.HasPrefix(line, "```"):
+			inside = line == "```console"
+		case inside && isCommand:
+			all = append(all, shownCommand{command: command})
+		case inside:
+			all[len(all)-1].says += line + "\n"
+		}
+	}
+	return all
+}
+
+// errorPage is an engine and a Berth on which the lines of a page run as they stand there.
+type errorPage struct {
+	*testing.T
+	e     *PrivateEngine
+	berth *Daemon
+	bin   string
+}
+
+func newErrorPage(t *testing.T, number int) *errorPage {
+	t.Helper()
+	name := fmt.Sprintf("%serr%d", prefix, number)
+	e, err := hostNamespace(name, fmt.Sprintf("10.%d.%d.1/24", octet, number))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.bridge = append(e.bridge, "--default-address-pool", "base=172.30.0.0/24,size=25")
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the engine's log:\n%s", tail(e.dockerd.Log(), 40))
+		}
+		if err := e.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := importAs(e.Engine, "nginx"); err != nil {
+		t.Fatal(err)
+	}
+	b := &Daemon{Name: "berth", Binary: binary, Sockets: e.Sockets, Dir: filepath.Join(base, name+"-berth"),
+		within: e.within(), Flags: []string{"--docker-host", e.URL(), "--default-pool", "base=172.31.0.0/24,size=25"}}
+	if err := b.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	r := &errorPage{T: t, e: e, berth: b, bin: t.TempDir()}
+	if err := os.Symlink(binary, filepath.Join(r.bin, "berth")); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// run runs a line in a shell beside the engine. It fails where, and only where, the page shows an error.
+func (r *errorPage) run(line, says string, hidden bool) {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(2*time.Minute))
+	defer cancel()
+	args := append(r.e.within(), "sh", "-c", line)
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), "PATH="+r.bin+":"+os.Getenv("PATH"), "DOCKER_HOST="+r.e.URL(),
+		"BERTH_DOCKER_HOST="+r.e.URL(), "BERTH_ADMIN_SOCKET="+r.berth.AdminSocket(), "TZ=UTC")
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		r.Fatal(err)
+	}
+	r.Logf("$ %s\n%s", line, out)
+	if hidden {
+		if err != nil {
+			r.Fatalf("%s: %v\n%s", line, err, out)
+		}
+		return
+	}
+	refused := strings.Contains(says, "Error response from daemon: ") || strings.Contains("\n"+says, "\nberth: ")
+	if (err != nil) != refused {
+		r.Fatalf("%s: %v:\n%s", line, err, out)
+	}
+	if !shownAs(says).Match(out) {
+		r.Errorf("%s says\n%s\nand the page\n%s", line, out, says)
+	}
+}

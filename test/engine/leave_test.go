@@ -1,0 +1,263 @@
+//go:build engine
+
+package engine
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// dockerNetwork is what the engine says of one.
+type dockerNetwork struct {
+	ID, Driver string
+	Internal   bool
+	IPAM       struct {
+		Driver string
+		Config []struct{ Subnet, Gateway, IPRange string }
+	}
+	Options, Labels map[string]string
+}
+
+func (h *House) dockerNetwork(name string) (n dockerNetwork) {
+	h.Helper()
+	if err := json.Unmarshal([]byte(h.docker("network", "inspect", "--format", "{{json .}}", name)), &n); err != nil {
+		h.Fatal(err)
+	}
+	return n
+}
+
+// places are the addresses and the gateway of containers on a network, and whether they run.
+func (h *House) places(network string, containers ...string) map[string]string {
+	h.Helper()
+	all := map[string]string{}
+	for _, name := range containers {
+		all[name] = h.docker("inspect", "--format", `{{with index .NetworkSettings.Networks "`+network+
+			`"}}{{.IPAddress}} {{.GlobalIPv6Address}} {{.Gateway}} {{.IPv6Gateway}}{{end}} {{.State.Running}}`, name)
+	}
+	return all
+}
+
+// isOut checks that a network is the engine's own, and as it was else.
+func (h *House) isOut(name string, was dockerNetwork) {
+	h.Helper()
+	is := h.dockerNetwork(name)
+	if is.IPAM.Driver != "default" || is.ID == was.ID {
+		h.Errorf("%s is of the IPAM driver %s", name, is.IPAM.Driver)
+	}
+	delete(was.Labels, "com.docker.compose.config-hash")
+	for i := range is.IPAM.Config {
+		if i < len(was.IPAM.Config) && was.IPAM.Config[i].Gateway == "" {
+			is.IPAM.Config[i].Gateway = "" // which its containers know
+		}
+	}
+	if !slices.Equal(is.IPAM.Config, was.IPAM.Config) || is.Driver != was.Driver || is.Internal != was.Internal ||
+		!maps.Equal(is.Options, was.Options) || !maps.Equal(is.Labels, was.Labels) {
+		h.Errorf("%s was\n%+v\nand is\n%+v", name, was, is)
+	}
+}
+
+// leaves runs berth leave, with its notes in a directory of the test's.
+func (h *House) leaves(notes string, args ...string) string {
+	h.Helper()
+	return h.berth(slices.Concat([]string{"leave", "--docker-host", h.Engine.URL(), "--note-dir", notes}, args)...)
+}
+
+// A network with containers of every kind goes back to the engine's own driver, and each has its address there, also
+// after its next start; Berth has nothing of it any more.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	h, _ := witnessed(t, 183)
+	notes := t.TempDir()
+	n := h.network("--subnet", h.v4("0/24"), "--ip-range", h.v4("64/26"), "--gateway", h.v4("3"), "--ipv6", "--subnet",
+		h.v6("/64"), "--label", "site=a")
+	web := h.container(n, "--network-alias", "www")
+	own := h.container(n, "--ip", h.v4("99"))
+	stopped := h.container(n)
+	h.seen(h.address(stopped, n), stopped)
+	had := h.places(n, web, own, stopped)
+	h.docker("stop", "--time", "1", stopped)
+	was := h.dockerNetwork(n)
+	if out := h.leaves(notes, n, "--dry-run"); !strings.Contains(out, web+" would be put back on it with ") {
+		t.Error(out)
+	}
+	if is := h.dockerNetwork(n); is.ID != was.ID {
+		t.Error("a dry run made the network anew")
+	}
+	t.Log(h.leaves(notes, n, "--yes"))
+	h.isOut(n, was)
+	if left := h.leased(); len(left) > 0 {
+		t.Errorf("Berth has %v still", left)
+	}
+	h.docker("start", stopped)
+	h.docker("restart", "--time", "1", web)
+	if now := h.places(n, web, own, stopped); !maps.Equal(had, now) {
+		t.Errorf("they had\n%v\nand have\n%v", had, now)
+	}
+	if _, _, aliases := h.asks(web, n); !slices.Contains(aliases, "www") {
+		t.Errorf("%s has the aliases %v", web, aliases)
+	}
+	h.berthRefuses([]string{"has its addresses from this Berth"}, "leave", n, "--yes", "--docker-host", h.Engine.URL(),
+		"--note-dir", notes)
+}
+
+// killAfter kills a program that says its steps, a line each, once it has said the given one. It cannot be further than
+// its next step then: the pipe holds one write, which is left there.
+func (h *House) killAfter(step int, name string, args ...string) {
+	h.Helper()
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_DIRECT|unix.O_CLOEXEC); err != nil {
+		h.Fatal(err)
+	}
+	said, out := os.NewFile(uintptr(ends[0]), "said"), os.NewFile(uintptr(ends[1]), "out")
+	defer func() { _ = said.Close() }() // read alone
+	if _, err := unix.FcntlInt(out.Fd(), unix.F_SETPIPE_SZ, os.Getpagesize()); err != nil {
+		h.Fatal(err)
+	}
+	cmd := exec.Command(name, args...)
+	cmd.Stdout = out
+	if err := cmd.Start(); err != nil {
+		h.Fatal(err)
+	}
+	_ = out.Close() // the program has its own
+	line := make([]byte, os.Getpagesize())
+	for range step {
+		if _, err := said.Read(line); err != nil {
+			break // it has ended: what it left tells
+		}
+	}
+	saying := []unix.PollFd{{Fd: int32(ends[0]), Events: unix.POLLIN}}
+	for err := error(unix.EINTR); err == unix.EINTR; { // the runtime's own signals
+		_, err = unix.Poll(saying, 60_000)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // killed
+}
+
+// Killed after any of its steps, it says so and is finished by the next run; nothing is left of its notes then. What
+// is planned stays with --keep.
+func TestLeaveKilled(t *testing.T) {
+	t.Parallel()
+	h, d := witnessed(t, 184)
+	const last = 4 // off, off, made anew, on, on
+	for after := range last + 1 {
+		notes := t.TempDir()
+		planned := h.plan("--subnet", h.v4("0/24")+",pool,gateway="+h.v4("1"))
+		n := h.network("--subnet", h.v4("0/24"), "--ipam-opt", "network="+planned)
+		a, b := h.container(n), h.container(n)
+		had, was := h.places(n, a, b), h.dockerNetwork(n)
+		h.killAfter(after, binary, "--admin-socket", d.AdminSocket(), "leave", n, "--yes", "--keep", "--docker-host",
+			h.Engine.URL(), "--note-dir", notes)
+		switch left, err := filepath.Glob(filepath.Join(notes, "*")); {
+		case err == nil && len(left) == 1:
+			h.leaves(notes, n, "--yes")
+		case err != nil || after < last: // after its last step it may have ended before the kill
+			t.Fatalf("killed after step %d it has left %v (%v)", after, left, err)
+		}
+		h.isOut(n, was)
+		if now := h.places(n, a, b); !maps.Equal(had, now) {
+			t.Errorf("killed after step %d: they had\n%v\nand have\n%v", after, had, now)
+		}
+		if left, err := filepath.Glob(filepath.Join(notes, "*")); err != nil || len(left) != 0 {
+			t.Errorf("it has left %v (%v)", left, err)
+		}
+		if h.show(planned).Name != planned {
+			t.Errorf("the plan is gone")
+		}
+		h.docker("rm", "--force", a, b)
+		h.removes(n)
+		h.berth("network", "rm", planned, "--force")
+	}
+}
+
+const leaveFile = `
+services:
+  db:
+    image: ${image}
+    command: ${run}
+    ${mac}
+    networks:
+      lan: {ipv4_address: "${db}", aliases: [postgres]}
+  web:
+    image: ${image}
+    command: ${run}
+    networks: [lan]
+  worker:
+    image: ${image}
+    command: ${run}
+    networks: [lan]
+networks:
+  lan:
+    driver_opts: {com.docker.network.bridge.name: "${bridge}"}
+    ipam: {${ipam} config: [{subnet: "${subnet}"}]}
+`
+
+// A Compose project goes back with its containers running on. The file that is written keeps their addresses when
+// Compose makes them anew, once for those that had none in a file; after that `up` makes nothing anew.
+func TestLeaveProject(t *testing.T) {
+	eachGeneration(t, "leave", enter, 185, func(h *House, command []string) {
+		notes := h.TempDir()
+		variables := map[string]string{"db": h.v4("80"), "subnet": h.v4("0/24"), "ipam": "driver: " + h.Berth.Driver() + ","}
+		variables["mac"] = ""
+		if command[0] == "docker-compose" { // the other one says it in a way that this engine does not know
+			variables["mac"] = `mac_address: "02:42:0a:00:00:99"`
+		}
+		p := h.newProject(leaveFile, variables)
+		p.command = command
+		p.run("up", "--detach", "--scale", "worker=2")
+		had, ids, was := p.everywhere(), p.ids(), h.dockerNetwork(p.name+"_lan")
+		said := h.leaves(notes, p.name, "--yes")
+		h.Log(said)
+		h.isOut(p.name+"_lan", was)
+		if now := p.everywhere(); !maps.EqualFunc(had, now, maps.Equal[map[string]string]) || !slices.Equal(ids, p.ids()) {
+			h.Errorf("they had\n%v\nand have\n%v", had, now)
+		}
+		if left := h.leased(); len(left) > 0 {
+			h.Errorf("Berth has %v still", left)
+		}
+		db := p.containerOf("db", 1)
+		p.docker("restart", "--time", "1", db)
+		mac := p.docker("inspect", "--format", "{{range .NetworkSettings.Networks}}{{.MacAddress}}{{end}}", db)
+		if variables["mac"] != "" && mac != "02:42:0a:00:00:99" {
+			h.Errorf("the MAC that was asked for is %s now", mac)
+		}
+		if !strings.Contains(said, "take driver and options out of the ipam of the network lan in "+p.files[0]) {
+			h.Error("it does not say what is to go out of the file")
+		}
+		variables["ipam"] = ""
+		override := filepath.Join(filepath.Dir(p.files[0]), "berth.override.yaml")
+		text, err := os.ReadFile(override)
+		if err != nil {
+			h.Fatal(err)
+		}
+		h.Log(string(text))
+		p.write(leaveFile, variables)
+		p.run("up", "--detach", "--scale", "worker=2")
+		if !slices.Equal(ids, p.ids()) {
+			h.Error("up without the file that was written made containers anew")
+		}
+		override = filepath.Join(filepath.Dir(p.files[0]), "berth.override.yaml")
+		if err := os.WriteFile(override, text, 0o600); err != nil {
+			h.Fatal(err)
+		}
+		p.files = append(p.files, override)
+		p.run("up", "--detach", "--scale", "worker=2")
+		if now := p.everywhere(); !maps.EqualFunc(had, now, maps.Equal[map[string]string]) {
+			h.Errorf("made anew they had\n%v\nand have\n%v", had, now)
+		}
+		ids = p.ids()
+		p.run("up", "--detach", "--scale", "worker=2")
+		if !slices.Equal(ids, p.ids()) {
+			h.Error("up made containers anew")
+		}
+		h.isOut(p.name+"_lan", was)
+		p.run("down", "--timeout", "1")
+	})
+}

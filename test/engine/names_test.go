@@ -1,0 +1,86 @@
+//go:build engine
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/test/ground"
+)
+
+// Names of docs/dns.md, as a container and the host ask for them: a container by Docker's own server, which asks Berth
+// at the network's gateway, an address that is bound before the bridge is there; the host by dig. What goes has no name
+// any more.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	const number = 241
+	gateway := fmt.Sprintf("10.%d.%d.1", octet, number)
+	d := daemon(t, "names", pluginDir, "--dns-listen", gateway+":53", "--dns-zone", "berth-t.example")
+	h := enterPlanned(t, machineEngine, d, number)
+	planned := h.plan("--subnet", h.v4("0/24")+",pool,gateway="+gateway)
+	n := h.on(planned)
+	h.berth("reservation", "add", planned, "--owner", "printer", "--ip", h.v4("50"))
+	zone := "." + planned + ".berth-t.example"
+	web := h.container(n)
+	asks := h.container(n, "--dns", gateway)
+
+	h.resolves(asks, "printer"+zone, h.v4("50"))
+	h.resolves(asks, web+zone, h.address(web, n))
+	h.resolves(asks, web+".berth-t.example", h.address(web, n))
+	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, gateway+":53")
+	}}
+	h.answers(gateway, web+zone, h.address(web, n))
+	h.answers(gateway, "-x "+h.address(web, n), web+zone+".")
+	h.answers(gateway, "+tcp printer"+zone, h.v4("50"))
+	if names, err := resolver.LookupAddr(t.Context(), h.v4("50")); err != nil || len(names) != 1 ||
+		names[0] != "printer"+zone+"." {
+		h.Errorf("%s is called %v (%v)", h.v4("50"), names, err)
+	}
+
+	h.docker("rm", "-f", web)
+	h.answers(gateway, web+zone, "")
+	h.docker("rm", "-f", asks)
+}
+
+// resolves waits until a container finds a name at an address.
+func (h *House) resolves(container, name, address string) {
+	h.Helper()
+	err := ground.Eventually(30*time.Second, func() error {
+		out, err := run(context.Background(), nil, "docker", "--host", "unix://"+h.Engine.Socket, "exec", container,
+			"busybox", "nslookup", name)
+		if err != nil {
+			return fmt.Errorf("nslookup %s: %w", name, err)
+		}
+		for line := range strings.Lines(out) {
+			if strings.TrimSpace(line) == "Address: "+address {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s is not at %s:\n%s", name, address, out)
+	})
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+// answers waits until dig is answered so; empty: that there is nothing.
+func (h *House) answers(server, question, want string) {
+	h.Helper()
+	err := ground.Eventually(30*time.Second, func() error {
+		out, err := run(context.Background(), nil, "dig", append([]string{"+short", "+tries=1", "@" + server},
+			strings.Fields(question)...)...)
+		if got := strings.TrimSpace(out); err != nil || got != want {
+			return fmt.Errorf("dig %s: %q (%v), want %q", question, got, err, want)
+		}
+		return nil
+	})
+	if err != nil {
+		h.Fatal(err)
+	}
+}

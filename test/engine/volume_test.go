@@ -1,0 +1,357 @@
+//go:build engine
+
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const storedFile = `
+version: "3.9"
+services:
+  db:
+    image: ${image}
+    command: ${run}
+    networks: [front]
+    volumes: ["data:/data"]
+  web:
+    image: ${image}
+    command: ${run}
+    networks: [front]
+    depends_on: [db]
+    volumes: ["data:/shared:ro", "cache:/cache"]
+    deploy: {replicas: 2}
+${mail}
+networks:
+  front:
+    name: ${project}
+    driver_opts: {com.docker.network.bridge.name: "${bridge}"}
+    ipam: {driver: "${driver}", options: {network: "${planned}"}, config: [{subnet: "${subnet}"}]}
+volumes:
+  data: ${data}
+  cache: ${cache}
+  letters: {}
+`
+
+const mailService = `  mail: {image: "${image}", command: ${run}, networks: [front], volumes: ["letters:/letters"]}`
+
+// stored is a project whose services have volumes.
+type stored struct {
+	*project
+	planned string
+	says    map[string]string
+}
+
+func (h *House) storedProject(command []string) *stored {
+	h.Helper()
+	planned := h.plan("--subnet", h.v4("0/24")+",pool")
+	s := &stored{planned: planned, says: map[string]string{"mail": mailService, "data": "{}", "cache": "{}",
+		"planned": planned, "subnet": h.v4("0/24")}}
+	h.Cleanup(func() {
+		err := removeContainers(h.Engine, h.prefix())
+		if err = errors.Join(err, removeVolumes(h.Engine, h.prefix())); err != nil {
+			h.Error(err)
+		}
+	})
+	s.project = h.newProject(storedFile, s.says)
+	s.command = command
+	return s
+}
+
+// say writes the files anew, with another word.
+func (s *stored) say(name, value string) {
+	s.Helper()
+	s.says[name] = value
+	s.write(storedFile, s.says)
+}
+
+// orphans are the volumes that `berth deploy orphans ls` lists, by name.
+func (s *stored) orphans() map[string]map[string]any {
+	s.Helper()
+	all := map[string]map[string]any{}
+	var rows []map[string]any
+	out := s.berth("deploy", "orphans", "ls", s.name, "--docker-host", s.Engine.URL(), "--format", "json")
+	if err := json.Unmarshal([]byte(out), &rows); err != nil {
+		s.Fatalf("%v: %s", err, out)
+	}
+	for _, row := range rows {
+		all[fmt.Sprint(row["volume"])] = row
+	}
+	return all
+}
+
+func (s *stored) removeOrphan(volume string) {
+	s.Helper()
+	s.berth("deploy", "orphans", "rm", volume, "--docker-host", s.Engine.URL(), "--yes")
+}
+
+// volumes are those of the project that the engine has.
+func (s *stored) volumes() []string {
+	s.Helper()
+	all := strings.Fields(s.docker("volume", "ls", "--quiet", "--filter", "name=^"+s.name+"_"))
+	slices.Sort(all)
+	return all
+}
+
+// path is where a volume of the engine's own driver is on this machine.
+func (s *stored) path(volume string) string {
+	s.Helper()
+	return s.docker("volume", "inspect", "--format", "{{.Mountpoint}}", volume)
+}
+
+// TestOrphans: volumes outlive the services that are dropped, are listed with whose they were and since when, also
+// while the files declare them still, are none any more once they are in use again or gone, and are removed by hand
+// (BD-5).
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+	for name, command := range composeCommands(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			number := map[string]int{"1.29": 170, "5": 171}[name]
+			d := daemon(t, "orphans"+strings.ReplaceAll(name, ".", ""), pluginDir)
+			orphaned(enterPlanned(t, machineEngine, d, number).storedProject(command))
+		})
+	}
+}
+
+func orphaned(s *stored) {
+	s.deploys()
+	letters := s.name + "_letters"
+	if all := s.orphans(); len(all) != 0 {
+		s.Errorf("orphans are %v", all)
+	}
+	if err := os.WriteFile(filepath.Join(s.path(letters), "one"), []byte("dear"), 0o640); err != nil {
+		s.Fatal(err)
+	}
+	begun := time.Now().Add(-time.Second)
+	s.say("mail", "")
+	s.plans(2, "1 to delete", "orphan    volume "+letters, "no service uses it any more")
+	s.deploys()
+	s.plans(0, "nothing to do")
+	row := s.orphans()[letters]
+	since, err := time.Parse(time.RFC3339, fmt.Sprint(row["since"]))
+	if row["project"] != s.name || row["service"] != "mail" || err != nil || since.Before(begun) || len(s.orphans()) != 1 {
+		s.Errorf("orphans are %v", s.orphans())
+	}
+	if text, err := os.ReadFile(filepath.Join(s.path(letters), "one")); err != nil || string(text) != "dear" {
+		s.Errorf("the orphan holds %q, %v", text, err)
+	}
+	s.say("mail", mailService)
+	s.plans(2, "1 to create", "use       volume "+letters)
+	s.deploys()
+	if all := s.orphans(); len(all) != 0 {
+		s.Errorf("it is used again, and orphans are %v", all)
+	}
+	s.say("mail", "")
+	s.deploys()
+	s.docker("create", "--name", s.name+"-guest", "--volume", letters+":/letters", imageName, "true")
+	if all := s.orphans(); len(all) != 0 {
+		s.Errorf("a container has it, and orphans are %v", all)
+	}
+	s.berthRefuses([]string{letters, "is used by the container", s.name + "-guest"}, "deploy", "orphans", "rm", letters,
+		"--docker-host", s.Engine.URL(), "--yes")
+	s.docker("rm", s.name+"-guest")
+	s.berthRefuses([]string{"say yes with --yes"}, "deploy", "orphans", "rm", letters, "--docker-host", s.Engine.URL())
+	s.berthRefuses([]string{s.name + "_data", "none that a deploy left behind"}, "deploy", "orphans", "rm",
+		s.name+"_data", "--docker-host", s.Engine.URL(), "--yes")
+	s.removeOrphan(letters)
+	if all := s.volumes(); slices.Contains(all, letters) || len(all) != 2 || len(s.orphans()) != 0 {
+		s.Errorf("it was removed, and there are %v", all)
+	}
+	s.say("mail", mailService)
+	s.deploys()
+	s.say("mail", "")
+	s.deploys()
+	s.docker("volume", "rm", letters)
+	if all := s.orphans(); len(all) != 0 {
+		s.Errorf("it was removed by hand, and orphans are %v", all)
+	}
+	s.plans(0)
+	s.run("down", "--timeout", "1", "--volumes")
+}
+
+// TestChangedVolume: a volume whose driver_opts change is made anew by the project's own Compose with all that it had,
+// byte for byte; what it was stays as an orphan; a volume that gets another name takes its content along; and
+// afterwards that Compose has nothing to do (BD-8).
+func TestChangedVolume(t *testing.T) {
+	t.Parallel()
+	for name, command := range composeCommands(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			number := map[string]int{"1.29": 172, "5": 173}[name]
+			d := daemon(t, "volume"+strings.ReplaceAll(name, ".", ""), pluginDir)
+			changed(enterPlanned(t, machineEngine, d, number).storedProject(command))
+		})
+	}
+}
+
+// boundTo is a volume that is a directory of the machine.
+func boundTo(dir string) string {
+	return fmt.Sprintf(`{driver_opts: {type: none, o: bind, device: %q}}`, dir)
+}
+
+func changed(s *stored) {
+	s.deploys()
+	data, dir := s.name+"_data", s.TempDir()
+	fillVolume(s, s.path(data))
+	want := contentOf(s, s.path(data))
+	if len(want) < 15 {
+		s.Fatalf("the volume holds %v", want)
+	}
+	s.say("data", boundTo(dir))
+	s.plans(2, "copy      volume "+data+" by way of "+data+"-orphan-1", "driver_opts are none", "3 to recreate")
+	s.deploys()
+	s.plans(0, "nothing to do")
+	for what, at := range map[string]string{"the new volume": dir, "the orphan": s.path(data + "-orphan-1")} {
+		sameFiles(s, what, want, contentOf(s, at))
+	}
+	if row := s.orphans()[data+"-orphan-1"]; row["service"] != "db,web" || row["of"] != data || row["stage"] != nil {
+		s.Errorf("orphans are %v", s.orphans())
+	}
+	before := s.ids()
+	s.run("up", "--detach")
+	if after := s.ids(); !slices.Equal(before, after) || len(after) != 4 {
+		s.Errorf("`up` makes %v of %v", after, before)
+	}
+	sameFiles(s, "after `up` the new volume", want, contentOf(s, dir))
+	s.say("data", fmt.Sprintf("{name: %s_renamed}", s.name))
+	s.plans(2, "copy      volume "+s.name+"_renamed from "+data, "it was "+data+" before")
+	s.deploys()
+	s.plans(0, "nothing to do")
+	sameFiles(s, "the renamed volume", want, contentOf(s, s.path(s.name+"_renamed")))
+	sameFiles(s, "the volume before", want, contentOf(s, dir))
+	if all := s.orphans(); len(all) != 2 || all[data] == nil {
+		s.Errorf("orphans are %v", all)
+	}
+	before = s.ids()
+	s.run("up", "--detach")
+	if after := s.ids(); !slices.Equal(before, after) {
+		s.Errorf("`up` makes %v of %v", after, before)
+	}
+	guest := s.name + "-guest"
+	s.docker("create", "--name", guest, "--volume", s.name+"_renamed:/data", imageName, "true")
+	s.say("data", fmt.Sprintf("{name: %s_renamed, labels: {shelf: top}}", s.name))
+	if said, code := s.deploy("plan"); code != 1 || !strings.Contains(said, "the container "+guest+" uses it") {
+		s.Errorf("a volume that another one uses: %d %s", code, said)
+	}
+	s.docker("rm", guest)
+	s.deploys()
+	if label := s.docker("volume", "inspect", "--format", "{{.Labels.shelf}}", s.name+"_renamed"); label != "top" {
+		s.Errorf("its label is %q", label)
+	}
+	sameFiles(s, "the volume with a label", want, contentOf(s, s.path(s.name+"_renamed")))
+	for volume := range s.orphans() {
+		s.removeOrphan(volume)
+	}
+	s.run("down", "--timeout", "1", "--volumes")
+	if all := s.volumes(); len(all) != 0 {
+		s.Errorf("left are %v", all)
+	}
+}
+
+// fillVolume puts there what is hard to copy.
+func fillVolume(s *stored, dir string) {
+	s.Helper()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	old := time.Date(1999, 12, 31, 23, 59, 58, 0, time.UTC)
+	capability := []byte{1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0} // cap_net_bind_service=ep
+	large := make([]byte, 3<<20)
+	for i := range large {
+		large[i] = byte(i * i >> 7)
+	}
+	err := errors.Join(
+		os.WriteFile(at("plain"), []byte("plain\n"), 0o644),
+		os.WriteFile(at("empty"), nil, 0o600),
+		os.WriteFile(at("large"), large, 0o640),
+		os.WriteFile(at(strings.Repeat("a long name ", 15)+"ü\n"), []byte("x"), 0o644),
+		os.WriteFile(at(".wh.plain"), []byte("no whiteout"), 0o644),
+		os.WriteFile(at("program"), []byte("#!/bin/sh\n"), 0o755),
+		syscall.Setxattr(at("program"), "security.capability", capability, 0),
+		os.Mkdir(at("dir"), 0o700), os.Mkdir(at("dir/in it"), 0o755), os.Mkdir(at("nobody's"), 0o755),
+		os.WriteFile(at("dir/in it/deep"), []byte("deep"), 0o400),
+		os.Link(at("dir/in it/deep"), at("hard")),
+		os.Symlink("dir/in it/deep", at("soft")), os.Symlink("/nowhere/at all", at("dangling")),
+		syscall.Mkfifo(at("pipe"), 0o620), syscall.Mknod(at("null"), syscall.S_IFCHR|0o666, 1<<8|3),
+		os.WriteFile(at("sparse"), nil, 0o644), os.Truncate(at("sparse"), 8<<20),
+		os.Lchown(at("plain"), 1234, 5678), os.Lchown(at("dir"), 70000, 3), os.Lchown(at("soft"), 11, 12),
+		os.Chmod(at("plain"), fs.ModeSetuid|fs.ModeSetgid|0o755), os.Chmod(at("nobody's"), fs.ModeSticky|0o777),
+		os.Chtimes(at("hard"), old, old), os.Chtimes(at("dir"), old, old),
+		os.Lchown(dir, 999, 998), os.Chmod(dir, 0o2750), os.Chtimes(dir, old, old),
+	)
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// contentOf is all that is to be known of the files below a directory, by name; which of them are one file, among it.
+func contentOf(s *stored, dir string) map[string]string {
+	s.Helper()
+	all, first := map[string]string{}, map[uint64]string{}
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(dir, path)
+		st := info.Sys().(*syscall.Stat_t)
+		text := fmt.Sprintf("%v %d:%d %s dev %d", info.Mode(), st.Uid, st.Gid, info.ModTime().Truncate(time.Second).UTC(),
+			st.Rdev)
+		switch {
+		case info.Mode().IsRegular():
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			has := make([]byte, 64)
+			n, _ := syscall.Getxattr(path, "security.capability", has)
+			text += fmt.Sprintf(" %d bytes %x capability %x", len(content), sha256.Sum256(content), has[:max(n, 0)])
+			if st.Nlink > 1 {
+				if first[st.Ino] == "" {
+					first[st.Ino] = name
+				}
+				text += " is " + first[st.Ino]
+			}
+		case info.Mode()&fs.ModeSymlink != 0:
+			to, _ := os.Readlink(path)
+			text += " to " + to
+		}
+		all[name] = text
+		return nil
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return all
+}
+
+func sameFiles(s *stored, what string, want, got map[string]string) {
+	s.Helper()
+	if maps.Equal(want, got) {
+		return
+	}
+	for name := range maps.Keys(want) {
+		if want[name] != got[name] {
+			s.Errorf("%s: %q is %q, and was %q", what, name, got[name], want[name])
+		}
+	}
+	for name := range maps.Keys(got) {
+		if want[name] == "" {
+			s.Errorf("%s: %q was not there", what, name)
+		}
+	}
+}

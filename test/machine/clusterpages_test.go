@@ -1,0 +1,170 @@
+//go:build machine
+
+package machine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/test/ground"
+)
+
+const (
+	clusterPage = "docs/cluster.md"
+	hostsPage   = "docs/hosts.md"
+)
+
+// The lines of the pages about hosts that share a store, as they stand there, on the first host of docs/cluster.md. Of
+// the other two there is what etcd needs of them: a member each.
+func TestClusterPages(t *testing.T) {
+	h := reader(t, "cluster")
+	h.hasImages("nginx", "postgres", "busybox")
+	h.types("for n in 11 12 13; do ip address add 10.0.0.$n/32 dev lo; done; ip link set lo up; " +
+		"ip netns add lan; ip link add eth1 type veth peer name eth1 netns lan; ip -n lan link set eth1 up")
+	h.hasEtcd()
+	h.bringsAlong()
+	h.hasBridge()
+	h.mends()
+	h.guards()
+}
+
+// hasEtcd installs etcd and begins one of three members, as docs/cluster.md does.
+func (h *House) hasEtcd() {
+	h.Helper()
+	h.types("rm -f /etc/apt/sources.list.d/* /etc/apt/sources.list; " +
+		"echo 'deb [trusted=yes] file:/srv/apart ./' >/etc/apt/sources.list.d/apart.list; apt-get update")
+	blocks := h.shows(clusterPage, "## etcd", 4)
+	h.types(blocks[0])
+	h.writes("/etc/default/etcd", blocks[1], 0o644)
+	start := h.lines(blocks[2], 2)
+	h.types(start[0])
+	for i, name := range []string{"b", "c"} {
+		own := fmt.Sprintf("10.0.0.%d", 12+i)
+		var settings strings.Builder
+		for line := range strings.Lines(blocks[1]) {
+			if !strings.HasPrefix(line, "ETCD_INITIAL_CLUSTER=") {
+				line = strings.NewReplacer("ETCD_NAME=a", "ETCD_NAME="+name, "10.0.0.11", own,
+					",http://127.0.0.1:2379", "").Replace(line)
+			}
+			settings.WriteString(line)
+		}
+		h.writes("/root/etcd-"+name, settings.String()+"ETCD_DATA_DIR=/var/lib/etcd-"+name+"\n", 0o644)
+		h.types("systemd-run --unit etcd-" + name + " --property EnvironmentFile=/root/etcd-" + name + " /usr/bin/etcd")
+	}
+	h.must(ground.Eventually(30*time.Second, func() error {
+		out, err := h.In("sh", "-c", "exec 2>&1; "+start[1])
+		if err == nil && strings.Count(out, "is healthy") != 3 {
+			err = fmt.Errorf("not three members are healthy")
+		}
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+		}
+		return err
+	}))
+}
+
+// bringsAlong takes to the cluster what the host had alone.
+func (h *House) bringsAlong() {
+	h.Helper()
+	h.types("berth network create old --space site --subnet 10.50.0.0/24,pool; berth reservation add old --owner mail")
+	h.types(h.shows(clusterPage, "## Bringing along what a host has", 1)[0])
+	h.writes("/etc/default/berth", h.shows(clusterPage, "## Berth", 2)[0], 0o644)
+	h.started()
+	h.trusted()
+	if out := h.types("berth reservation ls old --format '{{.Owner}}'; berth host ls -q"); out != "mail\na" {
+		h.Errorf("in the cluster there are the owner and the host %s", out)
+	}
+}
+
+// trusted waits until the store that hosts share serves.
+func (h *House) trusted() {
+	h.Helper()
+	h.must(ground.Eventually(20*time.Second, func() error {
+		out, err := h.Berth("status")
+		if err == nil && !strings.Contains(out, "in reach") {
+			err = fmt.Errorf("berth status says\n%s", out)
+		}
+		return err
+	}))
+}
+
+// hasBridge makes the network, the bridge and the containers.
+func (h *House) hasBridge() {
+	h.Helper()
+	h.plans(clusterPage, "## The network")
+	for _, block := range h.shows(clusterPage, "## A bridge on each host", 2) {
+		h.types(block)
+	}
+	h.must(ground.Eventually(20*time.Second, func() error {
+		out, err := h.Berth("host", "show", "a", "--format", "{{.Headroom}}")
+		if err == nil && out != "16" {
+			err = fmt.Errorf("the headroom is %s", out)
+		}
+		return err
+	}))
+	blocks := h.shows(clusterPage, "## Containers", 3)
+	h.types(blocks[0])
+	h.at("lan", "web", "10.77.1.16")
+	h.types(blocks[2])
+}
+
+// mends has etcd lose everything, brings a backup back, and what was done since.
+func (h *House) mends() {
+	h.Helper()
+	h.plans(clusterPage, "## Backup")
+	h.types("berth reservation add lan --owner later --ip 10.77.0.99")
+	h.stopped()
+	h.types("etcdctl del --prefix berth/")
+	h.types(h.shows(clusterPage, "## Backup", 2)[1])
+	h.started()
+	h.must(ground.Eventually(20*time.Second, func() error {
+		out, err := h.Berth("status")
+		if err == nil && !strings.Contains(out, "not trusted since") {
+			err = fmt.Errorf("berth status says\n%s", out)
+		}
+		return err
+	}))
+	lines := h.lines(h.shows("docs/mend.md", "# An etcd that went back", 1)[0], 2)
+	if said := h.types(lines[0]); !strings.Contains(said, "would be put back") {
+		h.Errorf("%s says %s", lines[0], said)
+	}
+	h.types(lines[1])
+	h.trusted()
+	h.at("lan", "web", "10.77.1.16")
+	if out := h.types("berth reservation ls lan --format '{{.Owner}}'"); out != "later" {
+		h.Errorf("mended, these have reservations: %s", out)
+	}
+	h.must(h.sound())
+}
+
+// guards runs the daemon by hand as docs/hosts.md does, and has etcd want a user of it.
+func (h *House) guards() {
+	h.Helper()
+	h.stopped()
+	blocks := h.shows(hostsPage, "# Hosts that share a store", 3)
+	h.meanwhile(h.lines(blocks[0], 1)[0], func(string) error {
+		out, err := h.Berth("host", "ls", "--format", "{{.Name}} {{.Present}}")
+		if err == nil && out != "a true" {
+			err = fmt.Errorf("berth host ls says %s", out)
+		}
+		return err
+	})
+	for _, line := range h.lines(blocks[1], 6) {
+		if strings.Contains(line, "user add ") {
+			h.answers(line, answer{"assword of", "secret"}, answer{"again", "secret"})
+		} else {
+			h.types(line)
+		}
+	}
+	if out, err := h.In("sh", "-c", "exec 2>&1; etcdctl get --prefix berth/ --keys-only"); err == nil {
+		h.Errorf("without a user one reads\n%s", out)
+	}
+	h.writes("/etc/berth/etcd-password", "secret\n", 0o600)
+	h.types("printf 'BERTH_ETCD_USER=berth\nBERTH_ETCD_PASSWORD_FILE=/etc/berth/etcd-password\n' >>/etc/default/berth")
+	h.started()
+	h.trusted()
+	h.at("lan", "web", "10.77.1.16")
+	h.types("berth reservation add lan --owner guarded; docker rm -f web db; docker network rm lan")
+}

@@ -1,0 +1,107 @@
+//go:build machine
+
+package machine
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"berth/test/checkout"
+)
+
+// composes gives the machine a compose command.
+func (h *House) composes() {
+	h.Helper()
+	root, err := checkout.Root()
+	h.must(err)
+	program, err := os.ReadFile(filepath.Join(root, "build/tools/compose-v5.5.0"))
+	h.must(err)
+	h.writes("/usr/local/lib/docker/cli-plugins/docker-compose", string(program), 0o755)
+}
+
+// docs/compose.md: a project comes up on the override that the page has written for its Compose file, and a container
+// without one takes the address that is reserved.
+func (h *House) composePage() {
+	h.composes()
+	h.writes("/root/compose.yaml", h.shows("docs/compose.md", "## An override file", 5)[1], 0o644)
+	h.plans("docs/compose.md", "## An override file")
+	up := h.shows("docs/compose.md", "## An override file", 5)[3]
+	h.types(up)
+	h.at("shop_front", "shop-web-1", "10.30.0.10")
+	h.at("shop_front", "shop-db-1", "10.30.0.9")
+	compose := strings.TrimSuffix(strings.TrimSpace(up), "up -d")
+	h.types(compose + "rm --stop --force web")
+	h.plans("docs/compose.md", "## Without an override")
+	lines := h.lines(h.shows("docs/compose.md", "## Without an override", 2)[1], 2)
+	id := h.types(lines[1])
+	h.types("docker rename " + id + " again")
+	h.at("shop_front", "again", "10.30.0.10")
+	h.types("docker rm -f again; " + compose + "down --timeout 1")
+}
+
+// docs/compose.md: a project that runs on the engine's own addresses moves to Berth, and keeps them.
+func (h *House) adoptPage() {
+	h.composes()
+	h.writes("/srv/photos/compose.yaml", "services:\n  web: {image: nginx}\n  db: {image: postgres}\n", 0o644)
+	h.types("docker compose -p photos -f /srv/photos/compose.yaml up -d")
+	addresses := func() map[string]string {
+		all, err := h.back("photos_default", 2)
+		h.must(err)
+		at := map[string]string{}
+		for name, c := range all {
+			at[name] = c.Address
+		}
+		return at
+	}
+	before := addresses()
+	var lines []string
+	for _, line := range checkout.LinesOf(h.shows("docs/compose.md", "## A project that runs already", 1)[0]) {
+		line = strings.TrimPrefix(line, "$ ")
+		if strings.HasPrefix(line, "berth ") || strings.HasPrefix(line, "docker ") {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) != 4 {
+		h.Fatalf("the page has other lines than this test knows: %q", lines)
+	}
+	said := h.types(lines[0])
+	for _, step := range lines[1:] {
+		if !strings.Contains(said, step) {
+			h.Errorf("%s does not say the step %s", lines[0], step)
+		}
+	}
+	h.types(strings.Join(lines[1:3], "\n"))
+	if after := addresses(); !maps.Equal(before, after) {
+		h.Errorf("before: %v, after: %v", before, after)
+	}
+	h.must(h.sound())
+	h.types(lines[3])
+	h.types("docker compose -p photos down --timeout 1")
+}
+
+// docs/leave.md: what would be done, and, asked on the terminal, doing it.
+func (h *House) leavePage() {
+	lines := h.lines(h.shows("docs/leave.md", "# Back to Docker's own addresses", 1)[0], 2)
+	h.types("docker network create --ipam-driver berth --subnet 10.33.0.0/24 shop; " +
+		"docker run -d --name kept --network shop nginx")
+	before, err := h.running("shop")
+	h.must(err)
+	driver := func(want string) {
+		h.Helper()
+		if got := h.types("docker network inspect --format '{{.IPAM.Driver}}' shop"); got != want {
+			h.Errorf("the driver is %s, and should be %s", got, want)
+		}
+	}
+	h.types(lines[0])
+	driver("berth")
+	h.answers(lines[1], answer{"[y/N]", "y"})
+	driver("default")
+	after, err := h.running("shop")
+	h.must(err)
+	if len(after) != 1 || after["kept"].Address != before["kept"].Address {
+		h.Errorf("before: %v, after: %v", before, after)
+	}
+	h.types("docker rm -f kept; docker network rm shop")
+}

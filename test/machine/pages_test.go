@@ -1,0 +1,245 @@
+//go:build machine
+
+package machine
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/test/ground"
+)
+
+// The lines of the pages that want a host with systemd, a Docker Engine and Berth, as they stand there, in the order in
+// which a person comes to them.
+func TestPages(t *testing.T) {
+	h := reader(t, "pages")
+	h.hasImages("nginx", "postgres", "worker", "alpine")
+	for _, page := range []struct {
+		name  string
+		typed func(*House)
+	}{
+		{"access", (*House).accessPage},
+		{"backup", (*House).backupPage},
+		{"looking", (*House).lookingPage},
+		{"page", (*House).pagePage},
+		{"metrics", (*House).metricsPage},
+		{"webhooks", (*House).webhooksPage},
+		{"networks", (*House).networkPages},
+		{"macvlan", (*House).macvlanPage},
+		{"dhcp", (*House).dhcpPage},
+		{"names", (*House).namesPage},
+		{"elastic", (*House).elasticPage},
+		{"compose", (*House).composePage},
+		{"adopt", (*House).adoptPage},
+		{"leave", (*House).leavePage},
+		{"import", (*House).importPage},
+	} {
+		t.Run(page.name, func(t *testing.T) {
+			on := &House{T: t, Machine: h.Machine}
+			on.fresh()
+			page.typed(on)
+		})
+	}
+}
+
+// docs/backup.md: what was there when the backup was taken is there again, and nothing else.
+func (h *House) backupPage() {
+	h.types("berth network create front --subnet 10.30.0.0/24,pool; berth reservation add front --owner mail")
+	h.types("rm -f /srv/berth.backup; berth backup /srv/berth.backup; berth reservation add front --owner later")
+	h.types(h.shows("docs/backup.md", "# Backup and restore", 1)[0])
+	if out := h.types("berth reservation ls front --format '{{.Owner}}'"); out != "mail" {
+		h.Errorf("after the restore these have reservations: %s", out)
+	}
+	h.must(h.sound())
+}
+
+// docs/looking.md: a line that goes on says what happens.
+func (h *House) lookingPage() {
+	block := h.shows("docs/looking.md", "## What was", 2)[1]
+	h.types("berth network create net1 --subnet 10.8.0.0/24,pool")
+	said := ""
+	h.meanwhile(h.lines(block, 1)[0], func(now string) error {
+		if said = now; !strings.Contains(now, "reservation.add") {
+			// what was asked before it followed is not told
+			h.types("berth reservation add net1 --owner mail && berth reservation release mail && " +
+				"berth exclusion add net1 10.8.0.77 && berth exclusion rm net1 10.8.0.77")
+			return fmt.Errorf("it tells of no reservation")
+		}
+		return nil
+	})
+	if strings.Contains(said, "exclusion") || strings.Contains(said, "reservation.release") {
+		h.Errorf("it tells of what was not asked for:\n%s", said)
+	}
+}
+
+// docs/page.md: the link that the command writes first leads to the page.
+func (h *House) pagePage() {
+	block := h.shows("docs/page.md", "## In your own browser", 1)[0]
+	link := regexp.MustCompile(`\Ahttp://127\.0\.0\.1:\d+/\?secret=\S+\n`)
+	h.meanwhile(h.lines(block, 1)[0], func(said string) error {
+		if !link.MatchString(said) {
+			return fmt.Errorf("it writes no link first: %q", said)
+		}
+		res, err := h.visits(strings.TrimSpace(link.FindString(said)))
+		if err != nil {
+			return err
+		}
+		if res.StatusCode != http.StatusSeeOther || res.Header.Get("Set-Cookie") == "" {
+			return fmt.Errorf("the link is answered with %s, %v", res.Status, res.Header)
+		}
+		return nil
+	})
+}
+
+// docs/metrics.md: the line tells Prometheus.
+func (h *House) metricsPage() {
+	h.stopped()
+	block := h.shows("docs/metrics.md", "## Scraping it", 2)[0]
+	h.meanwhile(h.lines(block, 1)[0], func(string) error {
+		out, err := h.In("busybox", "wget", "-q", "-O", "-", "http://127.0.0.1:9723/metrics")
+		if err == nil && !strings.Contains(out, "berth_build_info") {
+			err = fmt.Errorf("it tells %s", out)
+		}
+		return err
+	})
+}
+
+// The Docker networks of docs/options.md, docs/owners.md and docs/planning.md, on the plans of these pages.
+func (h *House) networkPages() {
+	h.types(h.shows("docs/options.md", "## On a planned network", 1)[0])
+	h.types("docker run -d --name web1 --network shop nginx")
+	h.at("shop", "web1", "10.7.0.10")
+	h.types("docker rm -f web1; docker network rm shop")
+
+	h.fresh()
+	h.plans("docs/owners.md", "## Owners")
+	h.types(h.shows("docs/owners.md", "## How a container gets what is its own", 3)[0])
+	h.types("docker run -d --name mail --network front --ip $(berth ip shop/db/1 --network front) nginx")
+	h.at("front", "mail", "10.40.0.9")
+	h.types("docker rm -f mail; docker network rm front")
+
+	h.fresh()
+	h.plans("docs/planning.md", "## A network for containers")
+	h.eth0()
+	lines := h.lines(h.shows("docs/planning.md", "## A network for containers", 4)[3], 2)
+	h.types(lines[0])
+	h.types("docker run -d --name one --network shop nginx")
+	h.at("shop", "one", "10.20.0.10")
+	h.types("docker rm -f one; docker network rm shop")
+	h.types(lines[1])
+	h.types("docker run -d --name two --network store nginx")
+	h.at("store", "two", "10.20.0.100")
+	h.types("docker rm -f two; docker network rm store")
+}
+
+// at checks which address a container has on a network, and that it is on record.
+func (h *House) at(network, container, address string) {
+	h.Helper()
+	all, err := h.running(network)
+	h.must(err)
+	if got := all[container].Address; got != address {
+		h.Errorf("%s has %q on %s, and should have %s", container, got, network, address)
+	}
+	if held, err := h.leases(address + "/32"); err != nil || len(held) != 1 {
+		h.Errorf("%s is on record as %v (%v)", address, held, err)
+	}
+}
+
+// eth0 gives the machine a card, and a wire to another machine.
+func (h *House) eth0() {
+	h.Helper()
+	h.types("ip link show eth0 >/dev/null 2>&1 || { ip netns add lan; " +
+		"ip link add eth0 type veth peer name eth0 netns lan; ip link set eth0 up; ip -n lan link set eth0 up; }")
+}
+
+// docs/macvlan.md: a container on the LAN is reached from there, and over the shim from its own host.
+func (h *House) macvlanPage() {
+	h.eth0()
+	h.types("ip address add 192.168.1.5/24 dev eth0; ip -n lan address add 192.168.1.1/24 dev eth0")
+	h.types(h.shows("docs/macvlan.md", "## The plan", 1)[0])
+	h.types(h.shows("docs/macvlan.md", "## The Docker network", 1)[0])
+	h.at("home", "web", "192.168.1.64")
+	h.types("ip netns exec lan busybox ping -c 1 -W 20 192.168.1.64")
+	h.types(h.shows("docs/macvlan.md", "## Reaching the host", 1)[0])
+	h.types("busybox ping -c 1 -W 20 192.168.1.64; docker exec web ping -c 1 -W 20 192.168.1.96")
+	if out := h.types("berth address ls home --format '{{.Address}} {{.Owner}}'"); out != "192.168.1.96 harbour-shim" {
+		h.Errorf("the shim's address is on record as %s", out)
+	}
+	h.types("docker rm -f web; docker network rm home; ip link del shim0; ip address flush dev eth0")
+}
+
+// docs/elastic.md: the unit of the edge is there, off, and maps for the daemon once it was turned on.
+func (h *House) elasticPage() {
+	if state, err := h.property("berth-edge.service", "UnitFileState"); err != nil || state != "disabled" {
+		h.Errorf("the unit is %s (%v)", state, err)
+	}
+	h.types(h.shows("docs/elastic.md", "## The edge", 2)[0])
+	h.types("berth network create net1 --subnet 10.60.0.0/24,gateway=10.60.0.1,pool; " +
+		"berth reservation add net1 --owner mail; docker network create --ipam-driver berth --ipam-opt network=net1 " +
+		"--subnet 10.60.0.0/24 net1")
+	h.types(h.shows("docs/elastic.md", "## Give this container its own outgoing address", 1)[0])
+	h.must(ground.Eventually(20*time.Second, func() error {
+		rules, err := h.In("nft", "list", "ruleset")
+		if err == nil && !strings.Contains(rules, "203.0.113.10") {
+			err = fmt.Errorf("the kernel has\n%s", rules)
+		}
+		return err
+	}))
+	h.types("berth elastic check")
+	h.types("berth elastic disassociate 203.0.113.10; systemctl disable --now berth-edge.service; berth edge --remove")
+	h.types("docker network rm net1")
+}
+
+// docs/import.md: an import that was cut off is finished, and another one is taken back.
+func (h *House) importPage() {
+	lines := h.lines(h.shows("docs/import.md", "## What an import does, and what not", 2)[1], 2)
+	const networks, each = 30, 1000
+	var plan strings.Builder
+	plan.WriteString("version: 1\nnetworks:\n")
+	for n := range networks {
+		fmt.Fprintf(&plan, "  - name: n%d\n    subnets: [{cidr: 10.%d.0.0/20}]\n    reservations:\n", n, n)
+		for i := range each {
+			fmt.Fprintf(&plan, "      - {owner: o%d, address: 10.%d.%d.%d}\n", i, n, i/250+1, i%250+1)
+		}
+	}
+	h.writes("/root/large.yaml", plan.String(), 0o644)
+	for i, want := range []string{fmt.Sprint(networks), "0"} {
+		h.cutOff("large.yaml")
+		h.types(lines[i])
+		if got := h.types("berth network ls -q | wc -l"); got != want {
+			h.Errorf("after %s there are %s networks, and should be %s", lines[i], got, want)
+		}
+		h.fresh()
+	}
+}
+
+// cutOff imports a document and kills the daemon meanwhile. On a machine with much to do the import may be over before
+// that is seen; then there is another one.
+func (h *House) cutOff(document string) {
+	h.Helper()
+	script := "cd /root; berth import " + document + ` >/dev/null 2>&1 & import=$!
+		until berth status --format '{{with .Import}}{{.Done}}{{end}}' | grep -q '^[1-9]'; do kill -0 $import || exit 1; done
+		systemctl kill --signal KILL berth.service
+		! wait $import`
+	for try := 1; ; try++ {
+		out, err := h.In("sh", "-c", script)
+		if err == nil {
+			break
+		}
+		if try == 5 {
+			h.Fatalf("the import is not cut off: %s (%v)", out, err)
+		}
+		h.fresh()
+	}
+	h.must(ground.Eventually(20*time.Second, func() error {
+		out, err := h.Berth("status")
+		if err == nil && !strings.Contains(out, "it was cut off") {
+			err = ground.Final(fmt.Errorf("berth status says\n%s", out))
+		}
+		return err
+	}))
+}

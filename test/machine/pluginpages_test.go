@@ -1,0 +1,191 @@
+//go:build machine
+
+package machine
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/test/checkout"
+	"berth/test/ground"
+)
+
+// The lines of the pages about the managed plugin, as they stand there: made, pushed to a registry, installed from it,
+// set, joined to an etcd that wants certificates and users, and then, as the only manager of a swarm, to one that does
+// not.
+func TestPluginPages(t *testing.T) {
+	h := reader(t, "plugin")
+	h.hasImages("nginx")
+	h.types("make --no-print-directory -C " + source + " uninstall; rm -rf /var/lib/berth")
+	h.types("for n in 11 12 13; do ip address add 10.0.0.$n/32 dev lo; done; ip link set lo up")
+	h.hasRegistry()
+	h.managed()
+	h.sharing()
+	h.swarm()
+}
+
+// tool puts a program that scripts/needs has brought onto the machine.
+func (h *House) tool(name string) {
+	h.Helper()
+	root, err := checkout.Root()
+	h.must(err)
+	program, err := os.ReadFile(filepath.Join(root, "build/tools", name))
+	h.must(err)
+	h.writes("/usr/local/bin/"+name, string(program), 0o755)
+}
+
+// hasRegistry runs the registry of the pages, on the loopback, which an engine trusts without TLS.
+func (h *House) hasRegistry() {
+	h.Helper()
+	h.tool("docker-registry")
+	h.writes("/root/registry.yml", "version: 0.1\nstorage: {filesystem: {rootdirectory: /var/lib/registry}}\n"+
+		"http: {addr: '127.0.0.1:80'}\n", 0o644)
+	h.types("systemd-run --unit registry docker-registry serve /root/registry.yml")
+	h.must(ground.Eventually(20*time.Second, func() error {
+		_, err := h.In("busybox", "wget", "-q", "-O", "-", "http://registry.example/v2/")
+		return err
+	}))
+}
+
+// managed makes the plugin, pushes it, installs it and sets it.
+func (h *House) managed() {
+	h.Helper()
+	const below = "## As a managed plugin"
+	blocks := h.shows("docs/running.md", below, 3)
+	h.types("cd " + source + "\n" + blocks[0])
+	h.types("docker plugin rm registry.example/berth:1.0") // the next lines are those of another host
+	h.types(blocks[1])
+	h.types("docker run -d --name kept --network front nginx")
+	kept := h.back1("front")
+	h.types(blocks[2])
+	if now := h.back1("front"); now != kept {
+		h.Errorf("the container had %s, and has %s", kept, now)
+	}
+	h.types("docker network create --ipam-driver registry.example/berth:1.0 second")
+	if subnet := h.types("docker network inspect --format '{{(index .IPAM.Config 0).Subnet}}' second"); !strings.HasPrefix(
+		subnet, "10.") || !strings.HasSuffix(subnet, "/24") {
+		h.Errorf("out of the pool that was set it chooses %s", subnet)
+	}
+	h.types("docker rm -f kept; docker network rm front second")
+}
+
+// back1 is the address of the only container of a network.
+func (h *House) back1(network string) string {
+	h.Helper()
+	all, err := h.back(network, 1)
+	h.must(err)
+	for _, c := range all {
+		return c.Address
+	}
+	return ""
+}
+
+// inPlugin waits until the plugin's daemon says something of its status.
+func (h *House) inPlugin(want string) {
+	h.Helper()
+	h.must(ground.Eventually(30*time.Second, func() error {
+		out, err := h.In(source+"/bin/berth", "status")
+		if err == nil && !strings.Contains(out, want) {
+			err = fmt.Errorf("berth status says\n%s", out)
+		}
+		return err
+	}))
+}
+
+// etcd runs one with no data, on the addresses of the pages.
+func (h *House) etcd(scheme, flags string) {
+	h.Helper()
+	urls := scheme + "://10.0.0.11:2379," + scheme + "://10.0.0.12:2379," + scheme + "://10.0.0.13:2379"
+	h.types("rm -rf /var/lib/etcd; systemd-run --unit etcd etcd --data-dir /var/lib/etcd --listen-client-urls " + urls +
+		" --advertise-client-urls " + urls + " " + flags)
+}
+
+// sharing has it share an etcd as docs/hosts.md says.
+func (h *House) sharing() {
+	h.Helper()
+	h.tool("etcd")
+	h.tool("etcdctl")
+	a := h.authority("of etcd")
+	h.writes("/root/etcd-ca.pem", string(a.pem), 0o644)
+	var addresses []net.IP
+	for _, one := range []string{"10.0.0.11", "10.0.0.12", "10.0.0.13"} {
+		addresses = append(addresses, net.ParseIP(one))
+	}
+	a.hands("/root/member", &x509.Certificate{IPAddresses: addresses,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}})
+	h.etcd("https", "--cert-file /root/member.pem --key-file /root/member.key")
+	ctl := "etcdctl --endpoints https://10.0.0.11:2379 --cacert /root/etcd-ca.pem "
+	h.must(ground.Eventually(20*time.Second, func() error {
+		_, err := h.In("sh", "-c", ctl+"endpoint health")
+		return err
+	}))
+	for _, line := range []string{"role add berth", "role grant-permission berth --prefix=true readwrite berth/",
+		"user add berth:secret", "user grant-role berth berth", "user add root:root", "auth enable"} {
+		h.types(ctl + line)
+	}
+	line := h.lines(h.shows(hostsPage, "# Hosts that share a store", 3)[2], 1)[0]
+	h.types("docker plugin disable -f registry.example/berth:1.0; " +
+		"cd /var/lib/docker/plugins/$(docker plugin inspect -f '{{.Id}}' registry.example/berth:1.0)/propagated-mount; " +
+		"cp /root/etcd-ca.pem .; echo secret >etcd-password; chmod 600 etcd-password; " + line +
+		"; docker plugin enable registry.example/berth:1.0")
+	h.inPlugin("in reach")
+	h.types(source + "/bin/berth network create lan --space global --subnet 10.77.0.0/24,pool; " +
+		"docker network create --ipam-driver registry.example/berth:1.0 --ipam-opt network=lan --subnet 10.77.0.0/24 lan; " +
+		"docker run -d --name shared --network lan nginx")
+	h.back1("lan")
+	h.types("docker rm -f shared; docker network rm lan; docker plugin rm -f registry.example/berth:1.0; " +
+		"systemctl stop etcd")
+}
+
+// swarm makes a swarm of this machine, and its networks and services as docs/swarm.md does.
+func (h *House) swarm() {
+	h.Helper()
+	h.types("docker swarm init --advertise-addr 10.0.0.11 >/dev/null")
+	h.etcd("http", "")
+	h.types(h.shows("docs/swarm.md", "## What each node needs", 1)[0])
+	h.inPlugin("in reach")
+	overlay := h.shows("docs/swarm.md", "## Overlay networks", 2)
+	clear := func(network string) {
+		h.Helper()
+		h.types("docker service rm web")
+		h.must(ground.Eventually(30*time.Second, func() error {
+			// a swarm says that it is gone before it is, and keeps it while a task ends
+			_, err := h.Docker("network", "rm", network)
+			if left, _ := h.Docker("network", "ls", "--quiet", "--filter", "name=^"+network+"$"); left != "" {
+				return fmt.Errorf("the network %s is left (%v)", network, err)
+			}
+			return nil
+		}))
+	}
+	h.types(overlay[0])
+	h.leased("10.80.", 8) // a gateway, the service's, a task's each
+	clear("front")
+	h.types("PATH=$PATH:" + source + "/bin\n" + overlay[1])
+	h.types(h.lines(overlay[0], 2)[1])
+	h.leased("10.80.1.", 7)
+	clear("front")
+
+	h.types("PATH=$PATH:" + source + "/bin\n" + h.shows("docs/swarm.md", "## Node-local networks out of one plan", 1)[0])
+	h.back1("lan")
+	h.leased("10.77.", 2)
+	clear("lan")
+	h.types("docker network rm lan-here")
+}
+
+// leased waits until so many addresses that begin so are on record.
+func (h *House) leased(begin string, least int) {
+	h.Helper()
+	h.must(ground.Eventually(30*time.Second, func() error {
+		out, err := h.In(source+"/bin/berth", "lease", "ls", "--format", "{{.Address}} {{.Kind}}")
+		if err == nil && strings.Count("\n"+out, "\n"+begin) < least {
+			err = fmt.Errorf("these are on record:\n%s", out)
+		}
+		return err
+	}))
+}

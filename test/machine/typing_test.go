@@ -1,0 +1,226 @@
+//go:build machine
+
+package machine
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"berth/test/checkout"
+	"berth/test/ground"
+)
+
+// reader is a machine of somebody who has read how Berth is installed, and types what further pages show.
+func reader(t *testing.T, name string) *House {
+	t.Helper()
+	m, err := newMachine(name)
+	h := enter(t, m, err)
+	t.Cleanup(func() { h.must(h.Remove()) })
+	h.must(h.Boot())
+	h.must(h.install(binary))
+	h.must(h.importImage())
+	return h
+}
+
+// hasImages gives the machine what stands for images that pages name.
+func (h *House) hasImages(names ...string) {
+	h.Helper()
+	for _, name := range names {
+		_, err := h.In("sh", "-c", `tar -C /root/image -c . | docker import --change `+
+			`'CMD ["sh", "-c", "trap exit TERM; while :; do sleep 1000 & wait; done"]' - `+name)
+		h.must(err)
+	}
+}
+
+// shows are the blocks of a page below a heading, of which there are as many as the test knows.
+func (h *House) shows(page, below string, n int) (texts []string) {
+	h.Helper()
+	all, err := checkout.Shows(page, below)
+	h.must(err)
+	for _, one := range all {
+		texts = append(texts, one.Text)
+	}
+	if len(texts) != n {
+		h.Fatalf("%s shows %d blocks below %q, and this test knows %d: %q", page, len(texts), below, n, texts)
+	}
+	return texts
+}
+
+// lines are the lines of a block, of which there are as many as the test knows.
+func (h *House) lines(block string, n int) []string {
+	h.Helper()
+	lines := checkout.LinesOf(block)
+	if len(lines) != n {
+		h.Fatalf("this test knows %d lines of %q", n, lines)
+	}
+	return lines
+}
+
+// types has a shell run a block as it stands there, whole, and returns all that it says.
+func (h *House) types(block string) string {
+	h.Helper()
+	out, err := h.In("sh", "-ec", "exec 2>&1; cd /root; "+block)
+	if err != nil {
+		h.Fatalf("%s\n%v\n%s", block, err, out)
+	}
+	h.Logf("%s\n%s", strings.TrimSpace(block), out)
+	return out
+}
+
+// answers types a line that asks on the terminal, and what is answered there.
+func (h *House) answers(line string, answers ...answer) {
+	h.Helper()
+	out, err := h.converse(line, answers...)
+	h.must(err)
+	h.Logf("%s\n%s", line, out)
+}
+
+// plans runs what a page shows of Berth's command line below a heading, as far as it is not refused.
+func (h *House) plans(page, below string) {
+	h.Helper()
+	all, err := checkout.Shows(page, below)
+	h.must(err)
+	for _, block := range all {
+		if block.Language != "console" {
+			continue
+		}
+		for _, one := range strings.Split("\n"+block.Text, "\n$ ")[1:] {
+			line, says, _ := strings.Cut(one, "\n")
+			if !strings.Contains("\n"+says, "\nberth: ") {
+				h.types(line)
+			}
+		}
+	}
+}
+
+// writes puts a file onto the machine.
+func (h *House) writes(name, text string, mode os.FileMode) {
+	h.Helper()
+	path := h.root(name)
+	h.must(os.MkdirAll(filepath.Dir(path), 0o755))
+	h.must(os.WriteFile(path, []byte(text), mode))
+}
+
+// meanwhile runs a line that does not end by itself until what it is for was seen, and ends it as Ctrl-C does.
+func (h *House) meanwhile(line string, seen func(said string) error) {
+	h.Helper()
+	said, err := os.Create(filepath.Join(h.dir, "said"))
+	h.must(err)
+	defer said.Close()
+	args := h.command("sh", "-c", "cd /root; echo $$ >meanwhile; exec "+line+" 2>&1")
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdout = said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	h.must(cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	saying := func() string {
+		b, _ := os.ReadFile(said.Name())
+		return string(b)
+	}
+	err = ground.Eventually(20*time.Second, func() error {
+		select {
+		case err := <-ended:
+			ended <- err
+			return ground.Final(fmt.Errorf("it has ended: %v", err))
+		default:
+			return seen(saying())
+		}
+	})
+	if err != nil {
+		h.Errorf("%s: %v\n%s", line, err, saying())
+	}
+	if _, err := h.In("sh", "-c", "kill -INT $(cat /root/meanwhile)"); err != nil {
+		h.Error(err)
+	}
+	if err := <-ended; err != nil {
+		h.Errorf("%s ends with %v\n%s", line, err, saying())
+	}
+	h.Logf("%s\n%s", line, saying())
+}
+
+// within does something on the machine's own network.
+func (m *Machine) within(do func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with this, since it is on another network from now on
+		space, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", m.init))
+		if err == nil {
+			err = unix.Setns(int(space.Fd()), unix.CLONE_NEWNET)
+			_ = space.Close() // it was only read
+		}
+		if err == nil {
+			err = do()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// listens listens on an address of the machine; what comes there is answered here.
+func (h *House) listens(address string) (l net.Listener) {
+	h.Helper()
+	h.must(h.within(func() (err error) {
+		l, err = net.Listen("tcp", address)
+		return err
+	}))
+	return l
+}
+
+// visits asks the machine for a link as a browser does that has no cookie yet, and follows nothing.
+func (m *Machine) visits(link string) (*http.Response, error) {
+	transport := &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+			return conn, m.within(func() error {
+				conn, err = new(net.Dialer).DialContext(ctx, network, address)
+				return err
+			})
+		}}
+	req, err := http.NewRequest(http.MethodGet, link, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	return res, res.Body.Close()
+}
+
+// allUnits are those of `make install`, in the order of the pages.
+const allUnits = "berth.socket berth-mac.socket berth-admin.socket berth.service"
+
+// fresh takes away all that Berth knows of, with its settings, and begins anew.
+func (h *House) fresh() {
+	h.Helper()
+	h.stopped()
+	h.types("rm -rf /var/lib/berth/* /etc/default/berth")
+	h.started()
+}
+
+func (h *House) stopped() {
+	h.Helper()
+	h.types("systemctl stop " + allUnits)
+}
+
+// started starts Berth, and waits until it answers.
+func (h *House) started() {
+	h.Helper()
+	h.types("systemctl reset-failed; systemctl start " + allUnits)
+	h.must(ground.Eventually(20*time.Second, func() error {
+		_, err := h.Berth("version", "--format", "{{.Daemon.Version}}")
+		return err
+	}))
+}

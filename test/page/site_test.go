@@ -1,0 +1,176 @@
+//go:build page
+
+package page
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"berth/internal/admin/client"
+)
+
+var binary = flag.String("berth", "../../bin/berth", "the berth to look at")
+
+// evil is what somebody may have put into a note: a page that shows it as anything but text says so to its log.
+const evil = `<img src=x onerror=console.error('broken-in')><script>console.error('broken-in')</script>'"&`
+
+// long is as long as the name of a network may be, and nothing in it lets a line be broken.
+var long = strings.Repeat("n", 60) + "-63"
+
+// site is a daemon with something in it, and its page.
+type site struct {
+	t      *testing.T
+	dir    string
+	plugin *http.Client
+	link   string // with the secret
+}
+
+func openSite(t *testing.T) *site {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "berth-page") // a socket wants a short path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	s := &site{t: t, dir: dir}
+	s.start("serve", "--state", filepath.Join(dir, "state"), "--plugin-socket", filepath.Join(dir, "plugin.sock"),
+		"--admin-socket", s.socket(), "--docker-host", "none", "--host", "alpha")
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "plugin.sock"))
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	s.plugin = &http.Client{Transport: transport}
+	s.await()
+	s.furnish()
+	out := s.start("page", "--admin-socket", s.socket())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	s.link = strings.TrimSpace(line)
+	return s
+}
+
+func (s *site) socket() string { return filepath.Join(s.dir, "admin.sock") }
+
+// start runs a command of berth until the test ends, and returns its standard output.
+func (s *site) start(args ...string) io.Reader {
+	s.t.Helper()
+	cmd := exec.Command(*binary, args...)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGINT)
+		if err := cmd.Wait(); err != nil {
+			s.t.Errorf("berth %s: %v\n%s", args[0], err, log.String())
+		}
+	})
+	return out
+}
+
+// await waits until the daemon answers.
+func (s *site) await() {
+	c := client.New(s.socket())
+	defer c.Close()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		_, err := c.Version(s.t.Context())
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// berth runs a command to its end.
+func (s *site) berth(args ...string) string {
+	s.t.Helper()
+	cmd := exec.Command(*binary, append(args, "--admin-socket", s.socket())...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("berth %q: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// call makes a call of the driver's protocol.
+func (s *site) call(method string, message map[string]any) map[string]any {
+	s.t.Helper()
+	text, err := json.Marshal(message)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	res, err := s.plugin.Post("http://berth/IpamDriver."+method, "application/json", bytes.NewReader(text))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer map[string]any
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || res.StatusCode != http.StatusOK {
+		s.t.Fatalf("%s: %s %v %v", method, res.Status, answer, err)
+	}
+	return answer
+}
+
+// take takes n addresses of a network as containers of a service do.
+func (s *site) take(network, subnet, service string, n int) (addresses []string) {
+	s.t.Helper()
+	pool := s.call("RequestPool", map[string]any{"AddressSpace": "local", "Pool": subnet, "Options": map[string]string{
+		"network": network}})["PoolID"] // the subnet is named: this machine may have a route there
+	for i := range n {
+		got := s.call("RequestAddress", map[string]any{"PoolID": pool, "Options": map[string]string{
+			"com.docker.network.endpoint.name":       fmt.Sprintf("%s-%d", service, i+1),
+			"com.docker.network.endpoint.macaddress": fmt.Sprintf("02:42:%02x:00:00:%02x", len(network), i+1)}})
+		address, _, _ := strings.Cut(got["Address"].(string), "/")
+		addresses = append(addresses, address)
+	}
+	for _, address := range addresses[:n/3] { // and some of them are gone again
+		s.call("ReleaseAddress", map[string]any{"PoolID": pool, "Address": address})
+	}
+	return addresses
+}
+
+// furnish puts something into each view.
+func (s *site) furnish() {
+	s.t.Helper()
+	for _, args := range [][]string{
+		{"network", "create", "front", "--subnet", "192.0.2.0/24,name=lan,gateway=192.0.2.1", "--tag", "site=a"},
+		{"pool", "add", "front", "192.0.2.10-192.0.2.200", "--name", "web"},
+		{"exclusion", "add", "front", "192.0.2.60+5", "--note", evil},
+		{"reservation", "add", "front", "--owner", "mail", "--ip", "192.0.2.20", "--note", evil},
+		{"reservation", "add", "front", "--owner", "shop/web/1", "--ip", "web"},
+		{"subnet", "add", "front", "2001:db8:20::/64", "--gateway", "2001:db8:20::1", "--name", "six", "--pool"},
+		{"address", "take", "front", "--owner", "a-very-long-name-of-something-that-is-no-container-at-all", "--ip", "web"},
+		{"network", "create", "tight", "--subnet", "198.51.100.0/28,pool=198.51.100.2-198.51.100.12"},
+		{"network", "create", long, "--subnet",
+			"10.77.0.0/16,pool=10.77.0.0/16", "--tag", "owner=somebody"},
+	} {
+		s.berth(args...)
+	}
+	s.take("front", "192.0.2.0/24", "shop-web", 24)
+	s.take("tight", "198.51.100.0/28", "db", 10)
+	s.take(long, "10.77.0.0/16", "batch", 40)
+}

@@ -1,0 +1,142 @@
+//go:build page
+
+package page
+
+import (
+	"context"
+	_ "embed"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+//go:embed checks.js
+var checks string
+
+// looks are the ways in which each view is looked at.
+var looks = []look{
+	{320, 640, "light", true}, {320, 640, "dark", false}, {1280, 900, "light", false}, {1280, 900, "dark", true},
+}
+
+// likeEach is how many views of one kind are looked at: such as networks, of which there may be thousands.
+const likeEach = 3
+
+// variable are the segments of a path, and the parameters, that say which one of a kind it is.
+var variable = regexp.MustCompile(`^([0-9a-f]{16,}|[0-9a-f.:]+(/[0-9]+)?|.*[.:%].*)$`)
+
+// kindOf leaves of an address what all views of a kind have.
+func kindOf(u *url.URL) string {
+	segments := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")
+	for i, s := range segments {
+		if i > 0 || variable.MatchString(s) {
+			segments[i] = "*"
+		}
+	}
+	var names []string
+	for name := range u.Query() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return strings.Join(segments, "/") + "?" + strings.Join(names, "&")
+}
+
+// TestWalk opens the link and follows all that are found from there, in each way of looking.
+func TestWalk(t *testing.T) {
+	s := openSite(t)
+	browsers := openBrowsers(t)
+	for _, l := range looks {
+		t.Run(l.String(), func(t *testing.T) {
+			b := browsers(t, l)
+			if status := b.open(s.link); status != 200 {
+				t.Fatalf("the link is answered with %d", status)
+			}
+			if here := ask[string](b, "location.href"); strings.Contains(here, "secret") {
+				t.Errorf("the secret stays in the address bar: %s", here)
+			}
+			views := walk(b, ask[string](b, "location.href"), func(view string) {
+				check(b, view)
+				stops(b, view)
+			})
+			t.Logf("%d views", len(views))
+			if len(views) < leastViews {
+				t.Errorf("only %d views were found: %q", len(views), views)
+			}
+		})
+	}
+}
+
+// leastViews is how many there are at least: a walk that finds no links is none.
+const leastViews = 2
+
+// walk opens a view, and each that links lead to from there; each is handed to see when it is open.
+func walk(b *browser, from string, see func(view string)) (views []string) {
+	seen, kinds := map[string]bool{from: true}, map[string]int{}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		view := queue[0]
+		u, err := url.Parse(view)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if kinds[kindOf(u)]++; kinds[kindOf(u)] > likeEach {
+			continue
+		}
+		if status := b.open(view); status != 200 {
+			b.t.Errorf("%s is answered with %d", view, status)
+			b.heard()
+			continue
+		}
+		views = append(views, view)
+		see(view)
+		for _, link := range ask[[]string](b, `[...document.querySelectorAll('a[href]')].map(
+			(a) => new URL(a.getAttribute('href'), document.baseURI).href.split('#')[0])`) {
+			u, err := url.Parse(link)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			f := u.Query().Get("format")
+			if seen[link] || f == "json" || f == "csv" || u.Path == "/docs" { // which is no view: a description, for programs
+				continue
+			}
+			seen[link] = true
+			queue = append(queue, link)
+		}
+	}
+	return views
+}
+
+// check holds a view that is open to the checks, and to saying nothing.
+func check(b *browser, view string) {
+	b.t.Helper()
+	found := ask[struct{ Wrong, Checks []string }](b, checks)
+	if len(found.Checks) == 0 {
+		b.t.Fatal("nothing was checked")
+	}
+	for _, wrong := range found.Wrong {
+		b.t.Errorf("%s: %s", view, wrong)
+	}
+	for _, said := range b.heard() {
+		b.t.Errorf("%s: %s", view, said)
+	}
+}
+
+// awaits waits until an expression is true of the page, which may be on its way to another.
+func (b *browser) awaits(expression string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	defer cancel()
+	for {
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!document.body && !!("+expression+")"))
+		if err == nil && is {
+			return
+		}
+		if ctx.Err() != nil {
+			b.t.Fatalf("never: %s (%v)\n%s", expression, err, ask[string](b, "document.body.innerText"))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
