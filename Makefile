@@ -5,6 +5,7 @@ UNITDIR       ?= /etc/systemd/system
 PLUGIN_NAME   ?= berth
 PLUGIN_TAG    ?= latest
 IMAGE         ?= berth
+EDGE_IMAGE    ?= berth-edge
 FUZZTIME      ?= 10s
 SOAK_ROUNDS   ?= 1000
 ROLLBACKS     ?= 200
@@ -17,6 +18,7 @@ ETCD_NOT      := ^Test(Copy(CutOff|KeepsOthersOff|ReadBackDiffers|ServedMeanwhil
 ETCD_ROOMS    := $(addprefix ./internal/ipam/,attach bulk choose edit ledger service stores view)
 ETCD_SAMPLE   := ^Test(BO|GA|Owner|Guess|Plan|Edits|Who|Model|Release|Lent|Restart|Wanted)
 EDGE_FLAGS    ?=
+PAGE_FLAGS    ?=
 MACHINE_FLAGS ?=
 MACHINE_TREE  ?= $(CURDIR)/build/machine/_tree
 
@@ -27,7 +29,8 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 GOBUILD  = CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
 
-.PHONY: help build dist unit race histories ipam-etcd ipam-etcd-sample engine engine-whole engine-clean edge machine machine-clean test soak nightly bench fuzz lint plugin push image install uninstall \
+.PHONY: help build dist unit race histories ipam-etcd ipam-etcd-sample engine engine-whole engine-clean edge page page-shots machine machine-clean test soak nightly bench fuzz lint plugin plugins push push-plugins \
+	packages image edge-image install uninstall \
 	demo demo-clean clean
 
 help: ## show what can be made
@@ -43,13 +46,15 @@ dist: ## static binaries for amd64 and arm64 in bin/
 	GOOS=linux GOARCH=arm64 $(GOBUILD) -o bin/berth-linux-arm64 ./cmd/berth
 
 unit: ## go vet, and all tests that need no Docker Engine: each model takes all its rounds
+	@scripts/needs go web
 	go vet ./...
-	go vet -tags engine,machine,edge ./test/... ./internal/edge/...
+	go vet -tags engine,machine,edge,page ./test/... ./internal/edge/...
 	go test -count 1 -timeout 30m $$(go list ./... | grep -v /test/cluster)
 
 race: ## the tests of `make unit` under the race detector, which is ten times as slow: models take a quarter of their rounds
+	@scripts/needs go web
 	go vet ./...
-	go vet -tags engine,machine,edge ./test/... ./internal/edge/...
+	go vet -tags engine,machine,edge,page ./test/... ./internal/edge/...
 	go test -race -timeout 30m $$(go list ./... | grep -v /test/cluster)
 
 histories: ## porcupine over hosts on an etcd that fails (test/cluster); five minutes, more on a busy machine
@@ -72,8 +77,8 @@ engine: build ## the tests on the real Docker Engine (ENGINE_FLAGS="-run 'Swarm|
 
 engine-whole: build ## those of them that `make engine` takes in a few rounds, in all: half an hour
 	go test -tags engine -count 1 -timeout 0 -parallel 1 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... \
-		-run 'TestKilledInTheMidst|TestKept|TestCrowd|TestLAN$$|TestElasticStarts' -v -args -killed.rounds 50 -kept.rounds 100 \
-		-lan.each 100 -elastic-starts 1000
+		-run 'TestKilledInTheMidst|TestKept|TestCrowd|TestLAN$$|TestDHCP$$|TestElasticStarts|TestElasticHosts|TestDeployProbed|TestDeployKilled' -v -args \
+		-killed.rounds 50 -kept.rounds 100 -lan.each 100 -dhcp.rounds 100 -elastic-starts 1000 -elastic-moves 100 -deploy-probes 2500 -deploy-kills 0
 
 engine-clean: ## remove what an interrupted `make engine` left behind
 	go test -tags engine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -clean
@@ -84,20 +89,30 @@ edge: ## the tests of elastic addresses on this kernel, as root (EDGE_FLAGS='-ru
 	go test -tags edge -count 1 -timeout 20m -exec "$(CURDIR)/scripts/as-root" ./internal/edge/nft -run Ticket
 	go test -tags edge -count 1 -timeout 20m -exec "$(CURDIR)/scripts/as-root" ./test/edge $(EDGE_FLAGS)
 
+page: build ## the page in Debian's chromium: every view, narrow and wide, dark and light, with scripts and without, by keyboard
+	@scripts/needs page
+	go test -tags page -count 1 -timeout 20m ./test/page $(PAGE_FLAGS)
+
+page-shots: build ## the pictures of docs/page.md
+	@scripts/needs page
+	go test -tags page -count 1 -timeout 20m ./test/page -run Shots -shots "$(CURDIR)/docs"
+
 machine: ## the tests on a whole Debian with systemd (MACHINE_FLAGS='-run Kept -cuts 10 -containers 25'); installs what it needs
-	@scripts/needs go machine
+	@scripts/needs go compose machine edge
 	@$(SUDO) scripts/machine-tree $(MACHINE_TREE)
 	go test -tags machine -count 1 -timeout 60m -v -exec "$(CURDIR)/scripts/as-root" ./test/machine -tree $(MACHINE_TREE) $(MACHINE_FLAGS)
 
 machine-clean: ## remove what an interrupted `make machine` left behind
 	go test -tags machine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/machine -clean
 
-test: ## everything but the machine: `make race`, `make edge`, `make engine`, twenty minutes to half an hour; installs what it needs with apt
-	@scripts/needs go test compose engine
+test: ## everything but the machine: `make race`, `make edge`, `make page`, `make engine`, twenty minutes to half an hour; installs what it needs with apt
+	@scripts/needs go test compose page engine
 	@echo "the tests that need no Docker Engine, under the race detector: about 6 minutes on two idle cores"
 	@$(MAKE) --no-print-directory race
 	@echo "the tests of elastic addresses on this kernel: about 2 minutes"
 	@$(MAKE) --no-print-directory edge
+	@echo "the page in a browser: about 2 minutes"
+	@$(MAKE) --no-print-directory page
 	@echo "the tests on the real Docker Engine: about a quarter of an hour on two idle cores, twice that on busy ones"
 	@$(MAKE) --no-print-directory engine
 
@@ -106,12 +121,14 @@ soak: ## SIGKILL under load, SOAK_ROUNDS times
 
 # All that takes too long for each change: every model and every round, whatever the machine.
 nightly: unit histories ipam-etcd fuzz soak engine-whole ## `make unit`, histories, ipam-etcd, fuzz, soak, engine-whole, then SIGKILL under load and an older state, or etcd's, put back by hand, ROLLBACKS times: nothing of what runs is given twice
-	$(MAKE) --no-print-directory edge EDGE_FLAGS='-timeout 120m -rounds 200 -moves 100'
+	$(MAKE) --no-print-directory edge EDGE_FLAGS='-timeout 120m -rounds 200 -moves 100 -recreated 100 -kept 10m -kept.lasts 120'
 	go test ./test/crash -count 1 -timeout 0 -run Rollback -rollbacks $(ROLLBACKS) -v
 	go test ./internal/ipam/cluster -count 1 -timeout 0 -run MendKeepsWhatRuns -mend.rounds $(ROLLBACKS)
+	go test ./internal/cli/deploy -count 1 -timeout 0 -run PlanIsStill -rapid.checks 1000 -v
+	go test ./internal/admin/page -count 1 -timeout 0 -run MapAgrees -rapid.checks 10000 -v
 
-bench: ## run the benchmarks and write docs/benchmarks.md
-	@scripts/needs go busybox etcd engine
+bench: ## run the benchmarks and write docs/benchmarks.md (as root, else one of them is left out)
+	@scripts/needs go busybox edge engine
 	go run ./bench
 
 fuzz: ## every fuzz target for FUZZTIME
@@ -120,14 +137,29 @@ fuzz: ## every fuzz target for FUZZTIME
 lint: ## gofmt, vet and golangci-lint (built into build/tools from the Go module proxy)
 	scripts/lint
 
-plugin: build ## the managed plugin PLUGIN_NAME:PLUGIN_TAG, in this machine's engine
+plugin: ## the managed plugin PLUGIN_NAME:PLUGIN_TAG, in this machine's engine
+	@if command -v go >/dev/null || [ ! -x bin/berth ]; then $(MAKE) --no-print-directory build; fi
 	$(SUDO) scripts/plugin $(PLUGIN_NAME):$(PLUGIN_TAG) bin/berth build/plugin
 
 push: ## push PLUGIN_NAME:PLUGIN_TAG to its registry
 	$(SUDO) docker plugin push $(PLUGIN_NAME):$(PLUGIN_TAG)
 
+packages: dist ## Debian packages for amd64 and arm64, in build/packages: the same commit makes the same bytes
+	@scripts/needs packages
+	packaging/build "$(VERSION)" build/packages amd64=bin/berth-linux-amd64 arm64=bin/berth-linux-arm64
+
+# An engine takes no list of architectures for a plugin, so that each has a tag of its own.
+plugins: dist ## the managed plugin for both architectures, PLUGIN_NAME:PLUGIN_TAG-amd64 and -arm64, in this machine's engine
+	for arch in amd64 arm64; do $(SUDO) scripts/plugin $(PLUGIN_NAME):$(PLUGIN_TAG)-$$arch bin/berth-linux-$$arch build/plugin-$$arch || exit 1; done
+
+push-plugins: ## push both to their registry
+	for arch in amd64 arm64; do $(SUDO) docker plugin push $(PLUGIN_NAME):$(PLUGIN_TAG)-$$arch || exit 1; done
+
 image: build ## the image IMAGE, from scratch, to run Berth in a container
 	$(SUDO) docker build -t $(IMAGE) .
+
+edge-image: build ## the image EDGE_IMAGE, from debian (which it pulls) with nft and iptables, to run `berth edge` in a container
+	$(SUDO) docker build -f Dockerfile.edge -t $(EDGE_IMAGE) .
 
 install: ## install the binary, the systemd units and the group `berth` (DESTDIR, PREFIX, UNITDIR)
 	@if command -v go >/dev/null || [ ! -x bin/berth ]; then $(MAKE) --no-print-directory build; fi

@@ -1,0 +1,218 @@
+package berth_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// shellLine begins a line for a shell, with one of the programs that the pages use.
+var shellLine = regexp.MustCompile(`^(\$ )?(sudo )?(berth|docker|docker-compose|make|systemctl|etcdctl|curl|export|ip|apt|apt-get|` +
+	`dpkg|source|kill|cd|mkdir|git) `)
+
+// silentLine begins a line that is run out of a block of sh.
+var silentLine = regexp.MustCompile(`^(berth|curl) `)
+
+// pageOf finds the pages that a test of cmd/berth runs: in their blocks of console all lines, in those of sh each that
+// begins with berth or curl.
+var pageOf = regexp.MustCompile(`runPage(?:On)?\(t, "([a-z]+\.md)"`)
+
+// linesRun are the tests that take lines from a page as they stand there, by the page and the heading above them.
+var linesRun = map[string]string{
+	"README.md ## In three minutes":             "test/machine TestNewcomer",
+	"README.md ## Plan it":                      "test/machine TestNewcomer",
+	"docs/pool-overlaps.md":                     "test/engine TestErrorPages",
+	"docs/address-in-use.md":                    "test/engine TestErrorPages",
+	"docs/no-free-pool.md":                      "test/engine TestErrorPages",
+	"docs/deploy.md":                            "test/engine TestDeployPage",
+	"docs/upgrade.md ## The managed plugin":     "test/engine TestPluginUpgrade",
+	"docs/completion.md":                        "test/machine TestPackage",
+	"docs/running.md ## In a container":         "test/engine TestContainer",
+	"docs/running.md ## As a Debian package":    "test/machine TestPackage",
+	"docs/upgrade.md ## A package or a service": "test/machine TestPackage",
+
+	"docs/access.md ## Over the network":                     "test/machine TestPages",
+	"docs/backup.md # Backup and restore":                    "test/machine TestPages",
+	"docs/cluster.md ## A bridge on each host":               "test/machine TestClusterPages",
+	"docs/cluster.md ## Backup":                              "test/machine TestClusterPages",
+	"docs/cluster.md ## Bringing along what a host has":      "test/machine TestClusterPages",
+	"docs/cluster.md ## Containers":                          "test/machine TestClusterPages",
+	"docs/cluster.md ## etcd":                                "test/machine TestClusterPages",
+	"docs/compose.md ## A project that runs already":         "test/machine TestPages",
+	"docs/compose.md ## An override file":                    "test/machine TestPages",
+	"docs/compose.md ## Without an override":                 "test/machine TestPages",
+	"docs/dhcp.md ## A network of the LAN":                   "test/machine TestPages",
+	"docs/dhcp.md ## The edge":                               "test/machine TestPages",
+	"docs/dns.md ## Containers":                              "test/machine TestPages",
+	"docs/elastic.md ## The edge":                            "test/machine TestPages, test/engine TestElasticContainer",
+	"docs/hosts.md # Hosts that share a store":               "test/machine TestClusterPages, test/machine TestPluginPages",
+	"docs/import.md ## What an import does, and what not":    "test/machine TestPages",
+	"docs/leave.md # Back to Docker's own addresses":         "test/machine TestPages",
+	"docs/looking.md ## What was":                            "test/machine TestPages",
+	"docs/macvlan.md ## Reaching the host":                   "test/machine TestPages",
+	"docs/macvlan.md ## The Docker network":                  "test/machine TestPages",
+	"docs/mend.md # An etcd that went back":                  "test/machine TestClusterPages",
+	"docs/metrics.md ## Scraping it":                         "test/machine TestPages",
+	"docs/options.md ## On a planned network":                "test/machine TestPages",
+	"docs/owners.md ## How a container gets what is its own": "test/machine TestPages",
+	"docs/page.md ## In your own browser":                    "test/machine TestPages",
+	"docs/planning.md ## A network for containers":           "test/machine TestPages",
+	"docs/running.md ## As a managed plugin":                 "test/machine TestPluginPages",
+	"docs/swarm.md ## Node-local networks out of one plan":   "test/machine TestPluginPages",
+	"docs/swarm.md ## Overlay networks":                      "test/machine TestPluginPages",
+	"docs/swarm.md ## What each node needs":                  "test/machine TestPluginPages",
+	"docs/webhooks.md # Webhooks":                            "test/machine TestPages",
+	"docs/webhooks.md ## Whether they come":                  "test/machine TestPages",
+}
+
+// linesNotRun are the lines that no test takes from their page, by `page: beginning`, with the test or the script that
+// does the same with names and addresses of its own, or the reason why none can, behind "none: ".
+var linesNotRun = []struct{ lines, why string }{
+	{"CONTRIBUTING.md: make ", "none: they are the tests"},
+	{"README.md: make demo", "test/engine TestDemo, from the script that it runs"},
+	{"README.md: make test", "none: it is the tests"},
+	{"docs/dns.md: berth ", "cmd/berth/testdata/dns.txtar, on a port that is free; cmd/berth TestServeLines reads the flags"},
+}
+
+// TestLinesRun: each line for a shell that README.md and the pages show is run by a test as it stands there, or is one
+// of the exceptions, with its reason.
+func TestLinesRun(t *testing.T) {
+	run := pagesRun(t)
+	used := make([]bool, len(linesNotRun))
+	found := 0
+	for page, text := range pages(t) {
+		for _, l := range pageLines(text) {
+			found++
+			if by := linesRun[page]; by != "" {
+				continue
+			}
+			if by := linesRun[page+" "+l.below]; by != "" {
+				continue
+			}
+			if run[page] && (l.block == "console" || l.block == "sh" && silentLine.MatchString(l.text)) {
+				continue
+			}
+			if !excepted(page, l.text, used) {
+				t.Errorf("%s, below %q: no test runs this line: %s", page, l.below, l.text)
+			}
+		}
+	}
+	for i, e := range linesNotRun {
+		if !used[i] {
+			t.Errorf("no page has the line of this exception: %s", e.lines)
+		}
+	}
+	if found < 200 {
+		t.Errorf("the pages have %d lines for a shell: the test does not see them", found)
+	}
+}
+
+// excepted tells whether a line is one of the exceptions, and notes which.
+func excepted(page, line string, used []bool) bool {
+	for i, e := range linesNotRun {
+		of, begins, _ := strings.Cut(e.lines, ": ")
+		if of == page && strings.HasPrefix(line, begins) {
+			used[i] = true
+			return true
+		}
+	}
+	return false
+}
+
+// TestLinesRunBy: the tests that are said to run lines are there.
+func TestLinesRunBy(t *testing.T) {
+	check := func(by string) {
+		dir, name, _ := strings.Cut(by, " ")
+		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(text), "\nfunc "+name+"(") {
+				return
+			}
+		}
+		t.Errorf("there is no %s in %s", name, dir)
+	}
+	for _, tests := range linesRun {
+		for by := range strings.SplitSeq(tests, ", ") {
+			check(by)
+		}
+	}
+	for _, e := range linesNotRun {
+		tests := regexp.MustCompile(`(?:cmd|test|internal|store)/[a-z/]+ Test\w+`).FindAllString(e.why, -1)
+		for _, by := range tests {
+			check(by)
+		}
+		scripts := regexp.MustCompile(`cmd/berth/testdata/\w+\.txtar`).FindAllString(e.why, -1)
+		for _, script := range scripts {
+			holdScript(t, script, e.lines)
+		}
+		if reason := strings.HasPrefix(e.why, "none: "); reason != (len(tests)+len(scripts) == 0) {
+			t.Errorf("%s: %q names a test or a script, or why there can be none", e.lines, e.why)
+		}
+	}
+}
+
+// holdScript looks that a script is there, and that it runs the command of a line.
+func holdScript(t *testing.T, script, line string) {
+	t.Helper()
+	text, err := os.ReadFile(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, command, _ := strings.Cut(line, ": ")
+	if strings.HasPrefix(command, "berth ") && !strings.Contains(string(text), strings.TrimSpace(command)) {
+		t.Errorf("%s does not run %q", script, command)
+	}
+}
+
+// pagesRun are the pages that tests of cmd/berth run.
+func pagesRun(t *testing.T) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob("cmd/berth/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := map[string]bool{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range pageOf.FindAllStringSubmatch(string(text), -1) {
+			run["docs/"+found[1]] = true
+		}
+	}
+	return run
+}
+
+// pageLine is a line for a shell, whole where it goes on behind a backslash; block is what its block is marked as.
+type pageLine struct{ text, block, below string }
+
+// pageLines are those of a page. What a page shows of a file, such as a script, is none.
+func pageLines(page string) (all []pageLine) {
+	block, below, inside := "", "", false
+	for line := range strings.Lines(strings.ReplaceAll(page, "\\\n", " ")) {
+		line = strings.TrimRight(line, "\n")
+		switch trimmed := strings.TrimSpace(line); {
+		case strings.HasPrefix(trimmed, "```"):
+			inside, block = !inside, strings.TrimPrefix(trimmed, "```")
+		case !inside && strings.HasPrefix(line, "#"):
+			below = line
+		case inside && strings.HasPrefix(line, "#!"):
+			block = "script"
+		case inside && block == "console" && !strings.HasPrefix(line, "$ "): // what a command says
+		case inside && (block == "" || block == "sh" || block == "console") && shellLine.MatchString(trimmed):
+			text, _, _ := strings.Cut(strings.TrimPrefix(trimmed, "$ "), "  #")
+			all = append(all, pageLine{text: strings.TrimSpace(text), block: block, below: below})
+		}
+	}
+	return all
+}
