@@ -57,9 +57,10 @@ func elasticRow(e env, dir medium, callers int) (row, error) {
 		fmt.Sprintf("%.2fx (%.1fk/s against %.1fk/s)", ratio, with/1000, without/1000), verdict(ratio <= 1.05)}, nil
 }
 
-// elasticCaller opens a service with many owners, that have elastic addresses or have none, and returns what takes an address on their network
-// by a new name, and gives it back.
-func elasticCaller(ctx context.Context, dir string, callers int, associated bool) (func(int) error, func() error, error) {
+// elasticCaller opens a service with many owners, that have elastic addresses or have none, and returns what takes an
+// address on their network by a new name, and gives it back.
+func elasticCaller(ctx context.Context, dir string, callers int, associated bool) (func(int) error, func() error,
+	error) {
 	s, closeStore, err := openService(ctx, dir, false)
 	if err != nil {
 		return nil, nil, err

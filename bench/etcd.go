@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"berth/store/etcd/etcdtest"
+	"berth/test/sockets"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -37,25 +37,17 @@ func embedded(dir string) (*servers, error) {
 	return s, s.ready()
 }
 
-// freeURL is a URL of this machine that nobody listens on.
-func freeURL() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return "http://" + l.Addr().String(), l.Close()
-}
-
 // debian starts the one member that Debian's package is.
 func debian(dir string) (*servers, error) {
-	peer, err := freeURL()
-	if err != nil {
-		return nil, err
+	var urls [2]string
+	for i := range urls {
+		address, err := sockets.FreeAddress()
+		if err != nil {
+			return nil, err
+		}
+		urls[i] = "http://" + address
 	}
-	client, err := freeURL()
-	if err != nil {
-		return nil, err
-	}
+	client, peer := urls[0], urls[1]
 	cmd := exec.Command(etcdPath, "--name", "m0", "--data-dir", filepath.Join(dir, "m0"), "--log-level", "error",
 		"--logger", "zap",
 		"--listen-client-urls", client, "--advertise-client-urls", client,
@@ -74,8 +66,10 @@ func debian(dir string) (*servers, error) {
 	return s, s.ready()
 }
 
-func (s *servers) client() (*clientv3.Client, error) {
-	return clientv3.New(clientv3.Config{Endpoints: s.endpoints, Logger: zap.NewNop(), DialTimeout: 5 * time.Second})
+func (s *servers) client() (*clientv3.Client, error) { return clientOf(s.endpoints) }
+
+func clientOf(endpoints []string) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop(), DialTimeout: 5 * time.Second})
 }
 
 // ready waits until a write is answered.
@@ -106,6 +100,31 @@ func bareCreates(c *clientv3.Client, callers int) func(caller int) error {
 			0)).Then(clientv3.OpPut(key, value)).Commit()
 		if err == nil && !res.Succeeded {
 			err = fmt.Errorf("%s is there already", key)
+		}
+		return err
+	}
+}
+
+// bareBatches returns a function that makes one transaction of what so many addresses ask of etcd, with nothing before
+// or behind it: for each a key that must not be there and is put, of the size of a lease, and one key for all, of the
+// size of their events.
+func bareBatches(c *clientv3.Client, callers, addresses int) func(caller int) error {
+	lease, events := strings.Repeat("l", 55), strings.Repeat("e", addresses*(92+11)) // each with its key and lengths
+	run := time.Now().UnixNano()
+	next := make([]int, callers)
+	return func(caller int) error {
+		var absent []clientv3.Cmp
+		var puts []clientv3.Op
+		for range addresses {
+			next[caller]++
+			of := fmt.Sprintf("%x/%d/%08d", run, caller, next[caller])
+			absent = append(absent, clientv3.Compare(clientv3.ModRevision("batch/l/"+of), "=", 0))
+			puts = append(puts, clientv3.OpPut("batch/l/"+of, lease))
+		}
+		puts = append(puts, clientv3.OpPut(fmt.Sprintf("batch/e/%x/%d/%08d", run, caller, next[caller]), events))
+		res, err := c.Txn(context.Background()).If(absent...).Then(puts...).Commit()
+		if err == nil && !res.Succeeded {
+			err = errors.New("one of the keys is there already")
 		}
 		return err
 	}

@@ -53,21 +53,26 @@ type served struct {
 	plugin, admin string
 }
 
-func (e env) serve(dir string) (*served, error) {
+func (e env) serve(dir string, flags ...string) (*served, error) {
 	s := &served{plugin: filepath.Join(dir, "plugin.sock"), admin: filepath.Join(dir, "admin.sock")}
-	s.cmd = exec.Command(e.berth, "serve", "--state", filepath.Join(dir, "state"), "--plugin-socket", s.plugin,
-		"--admin-socket", s.admin, "--log-level", "warning")
+	s.cmd = exec.Command(e.berth, append([]string{"serve", "--state", filepath.Join(dir, "state"), "--plugin-socket",
+		s.plugin, "--admin-socket", s.admin, "--log-level", "warning"}, flags...)...)
 	s.cmd.Stderr = os.Stderr
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
+	return s, s.answers()
+}
+
+// answers waits until something listens on the socket.
+func (s *served) answers() error {
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
 		if conn, err := net.Dial("unix", s.plugin); err == nil {
-			return s, conn.Close()
+			return conn.Close()
 		}
 		if time.Since(start) > 30*time.Second {
 			s.stop()
-			return nil, fmt.Errorf("the daemon does not answer on %s", s.plugin)
+			return fmt.Errorf("nothing answers on %s", s.plugin)
 		}
 	}
 }

@@ -49,9 +49,16 @@ type env struct {
 }
 
 func main() {
+	if len(os.Args) == 4 && os.Args[1] == handlerWord {
+		if err := serveHandler(os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	only := flag.String("only", "", "run the measurements whose name matches this expression")
 	out := flag.String("o", "docs/benchmarks.md", "where to write the report; empty: only print")
-	round := flag.Duration("round", time.Second, "length of each round of a comparison")
+	round := flag.Duration("round", 700*time.Millisecond, "length of each round of a comparison")
 	flag.Parse()
 	if err := run(*only, *out, *round); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -83,8 +90,12 @@ func run(only, out string, round time.Duration) error {
 	var all []row
 	for _, m := range []measurement{
 		{"alloc", measureAlloc}, {"carve", measureCarve}, {"service", measureService}, {"socket", measureSocket},
-		{"start", measureStart}, {"plan", measurePlan}, {"owner", measureOwner}, {"guess", measureGuess},
-		{"elastic", measureElastic}, {"import", measureImport}, {"cluster", measureCluster}, {"docker", measureDocker},
+		{"start", measureStart}, {"million", measureMillion}, {"plan", measurePlan}, {"owner", measureOwner},
+		{"guess", measureGuess}, {"probed", measureProbed},
+		{"elastic", measureElastic}, {"import", measureImport}, {"deploy", measureDeploy},
+		{"cluster", measureCluster}, {"docker", measureDocker}, {"metrics", measureMetrics},
+		{"names", measureNames}, {"watched", measureWatched},
+		{"dhcp", measureDHCP}, {"page", measurePage},
 	} {
 		if !match.MatchString(m.name) {
 			continue
@@ -93,10 +104,12 @@ func run(only, out string, round time.Duration) error {
 		if err := errors.Join(os.Mkdir(work.dir, 0o700), os.Mkdir(work.memory, 0o700)); err != nil {
 			return err
 		}
+		begun := time.Now()
 		rows, err := m.run(work)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
+		fmt.Fprintf(os.Stderr, "%s: %s\n", m.name, time.Since(begun).Round(time.Second))
 		for _, r := range rows {
 			fmt.Println(r.line())
 		}

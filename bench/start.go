@@ -32,11 +32,11 @@ func measureStart(e env) ([]row, error) {
 	var ready []time.Duration
 	var resident []float64
 	for range 9 {
-		d, mib, err := startOnce(e, state)
+		s, err := startOnce(e, state)
 		if err != nil {
 			return nil, err
 		}
-		ready, resident = append(ready, d), append(resident, mib)
+		ready, resident = append(ready, s.ready), append(resident, s.resident)
 	}
 	ms, rss, file := median(ready), median(resident), float64(info.Size())/(1<<20)
 	return []row{
@@ -83,15 +83,22 @@ func fillState(state string) error {
 	return nil
 }
 
-// startOnce starts the daemon and returns the time to its first answer, and its resident memory in MiB after that.
-func startOnce(e env, state string) (time.Duration, float64, error) {
+// started is how a daemon has started.
+type started struct {
+	ready    time.Duration // from exec to its first answer
+	used     time.Duration // of the processor, until then
+	resident float64       // memory after that, in MiB
+}
+
+// startOnce starts the daemon, and ends it.
+func startOnce(e env, state string, flags ...string) (s started, err error) {
 	socket := filepath.Join(e.dir, "plugin.sock")
-	cmd := exec.Command(e.berth, "serve", "--state", state, "--plugin-socket", socket,
-		"--admin-socket", filepath.Join(e.dir, "admin.sock"), "--log-level", "warning")
+	cmd := exec.Command(e.berth, append([]string{"serve", "--state", state, "--plugin-socket", socket,
+		"--admin-socket", filepath.Join(e.dir, "admin.sock"), "--log-level", "warning"}, flags...)...)
 	cmd.Stderr = os.Stderr
 	start := time.Now()
 	if err := cmd.Start(); err != nil {
-		return 0, 0, err
+		return s, err
 	}
 	defer cmd.Wait()
 	defer cmd.Process.Signal(syscall.SIGTERM)
@@ -102,23 +109,32 @@ func startOnce(e env, state string) (time.Duration, float64, error) {
 			break
 		}
 		if time.Since(start) > 30*time.Second {
-			return 0, 0, fmt.Errorf("the daemon does not answer on %s", socket)
+			return s, fmt.Errorf("the daemon does not answer on %s", socket)
 		}
 		time.Sleep(time.Millisecond)
 	}
 	if err := c.call("GetCapabilities", nil, nil); err != nil {
-		return 0, 0, err
+		return s, err
 	}
-	ready := time.Since(start)
+	s.ready = time.Since(start)
 	c.CloseIdleConnections()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+	if s.used, err = processorTime(cmd.Process.Pid); err != nil {
+		return s, err
+	}
+	s.resident, err = residentOf(cmd.Process.Pid)
+	return s, err
+}
+
+// residentOf is how much memory a process has, in MiB.
+func residentOf(pid int) (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	m := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(text)
 	if m == nil {
-		return 0, 0, fmt.Errorf("no VmRSS in the status of process %d", cmd.Process.Pid)
+		return 0, fmt.Errorf("no VmRSS in the status of process %d", pid)
 	}
 	kb, err := strconv.Atoi(string(m[1]))
-	return ready, float64(kb) / 1024, err
+	return float64(kb) / 1024, err
 }
