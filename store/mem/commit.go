@@ -72,23 +72,33 @@ func (s *Store) commit(t *tx, own *Store) {
 			others = append(others, h)
 		}
 	}
+	if len(others) == 0 {
+		s.land(c, nil)
+		s.mu.Unlock()
+		return
+	}
 	s.mu.Unlock()
 	defer func() { // also when an apply panics
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.state = c.state
-		if own != nil {
-			own.taken = append(own.taken, c)
-			own.show()
-		}
-		for _, h := range others {
-			h.show()
-		}
+		s.land(c, others)
 	}()
 	for _, h := range others {
 		if !h.waits() {
 			h.take()
 		}
+	}
+}
+
+// land makes c the state, and has the open handles see it: those that were handed it, and the one that made it. So does
+// one that has joined since: it began with the state before. The caller holds the lock of common.
+func (s *Store) land(c *commit, handed []*Store) {
+	s.state = c.state
+	for _, h := range s.handles {
+		if !slices.Contains(handed, h) {
+			h.taken = append(h.taken, c)
+		}
+		h.show()
 	}
 }
 

@@ -141,6 +141,32 @@ func TestFollowLoads(t *testing.T) {
 	}
 }
 
+// A handle that joins while a commit is on its way to the others has it as well, and
+// takes nothing of it back with what it writes itself.
+func TestJoinMeanwhile(t *testing.T) {
+	all := joined(t, 2)
+	var late *Store
+	apply := func([]store.Foreign) {
+		if late != nil {
+			return
+		}
+		late = all[0].Join()
+		t.Cleanup(func() { _ = late.Close() })
+	}
+	if err := all[1].Follow(t.Context(), func(store.Tx) error { return nil }, apply); err != nil {
+		t.Fatal(err)
+	}
+	put(t, all[0], "1", "a")
+	wantState(t, late, "a=1")
+	h := follow(t, late)
+	put(t, late, "2", "b")
+	for _, s := range []*Store{all[0], all[1], late} {
+		wantState(t, s, "a=1 b=2")
+	}
+	put(t, all[0], "3", "a")
+	h.want(t, "[a:1>3]")
+}
+
 // The slices that apply is handed are its own.
 func TestFollowCopies(t *testing.T) {
 	all := joined(t, 3)
