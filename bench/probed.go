@@ -64,8 +64,8 @@ func probedRow(e env, dir medium, callers int) (row, error) {
 		fmt.Sprintf("%.2fx (%.1fk/s against %.1fk/s)", ratio, with/1000, without/1000), verdict(ratio <= 1.05)}, nil
 }
 
-// probedCaller opens a service with one network, and a Prober beside it whose edge hears answers, and returns what takes
-// one address.
+// probedCaller opens a service with one network, and a Prober beside it whose edge hears answers, and returns what
+// takes one address.
 func probedCaller(dir, parent string) (take func(int) error, end func() error, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s, closeStore, err := openKnowing(ctx, dir, false, ipam.Known{})

@@ -33,8 +33,8 @@ var asked = map[string][]string{
 	"version": {""}, "who": {"10.8.0.2", "10.8.0.11", "router", "203.0.113.0"},
 }
 
-// changing are those that have --format for what they changed, or would, and no --dry-run; a scan of a LAN with --record,
-// too, which takes an edge (test/edge TestScan).
+// changing are those that have --format for what they changed, or would, and no --dry-run; a scan of a LAN with
+// --record, too, which takes an edge (test/edge TestScan).
 var changing = []string{"apply", "diff", "deploy apply", "deploy plan", "deploy recreate", "deploy start", "deploy stop",
 	"lan scan"}
 

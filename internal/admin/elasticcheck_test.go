@@ -32,7 +32,8 @@ func (h *house) kindsOf(t *testing.T, path string) map[ipam.FindingKind]int {
 }
 
 // TestElasticCheck: what the records, the edge, the devices and the engine say of elastic addresses is in one report,
-// and in that of everything; what else a comparison finds, and what is wrong on the host besides, is in the latter only.
+// and in that of everything; what else a comparison finds, and what is wrong on the host besides, is in the latter
+// only.
 func TestElasticCheck(t *testing.T) {
 	engine := watcher{report: ipam.CheckReport{Host: "alpha", Engine: ipam.EngineReachable}}
 	h := start(t, func(s *Server) {

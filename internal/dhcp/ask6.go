@@ -132,9 +132,9 @@ func (a *ask6) request(ctx context.Context, offer *ipam.LANLease, server dhcpv6.
 }
 
 // confirm asks for an address that the client has had, or has: the server that gave it, where it is known, by a RENEW
-// (RFC 8415, 18.2.4). From the third time on, or where none is known, any server is asked as by a new client that wishes
-// for that address, as in DHCP. A REBIND (18.2.5) would be the protocol's own way, and is never said: dnsmasq, which has
-// lost its leases, answers it by giving the address, whoever got it meanwhile.
+// (RFC 8415, 18.2.4). From the third time on, or where none is known, any server is asked as by a new client that
+// wishes for that address, as in DHCP. A REBIND (18.2.5) would be the protocol's own way, and is never said: dnsmasq,
+// which has lost its leases, answers it by giving the address, whoever got it meanwhile.
 func (a *ask6) confirm(ctx context.Context) (*ipam.LANLease, error) {
 	c := confirming6{ask6: a}
 	said, err := a.talk(ctx, c.say, c.hear)

@@ -184,8 +184,8 @@ const (
 )
 
 // Clash is the name that an owner would have on a network, and which other owner has it there, or whose services have
-// it; other is empty: nobody has. Both are empty where the owner has a name there already, with a mark or without. It is
-// asked while requests wait, and knows of nobody where much is being told.
+// it; other is empty: nobody has. Both are empty where the owner has a name there already, with a mark or without. It
+// is asked while requests wait, and knows of nobody where much is being told.
 func (x *Index) Clash(space, network, owner string) (name, other string) {
 	e := &entry{NamedAddress: ipam.NamedAddress{Owner: owner}, area: &area{NamedRange: ipam.NamedRange{Space: space,
 		Network: network}, label: labelOf(network)}}

@@ -149,7 +149,8 @@ func (l *Listener) hear(ctx context.Context, n *ipam.NetworkInfo, parent string,
 	}
 	d := l.deaf[n.ID]
 	if d.rounds++; d.rounds == 1 {
-		d.finding = ipam.Finding{Kind: ipam.UnprobedNetwork, Space: n.Space, Network: n.Name, Host: l.cfg.Host, Seen: begun.UTC()}
+		d.finding = ipam.Finding{Kind: ipam.UnprobedNetwork, Space: n.Space, Network: n.Name, Host: l.cfg.Host,
+			Seen: begun.UTC()}
 	}
 	d.finding.Detail = fmt.Sprintf("network %s is to be probed by %s of host %s, and nobody can ask there (%s): its "+
 		"addresses are given unprobed; start `berth edge`, or name another interface with `berth network modify %s --probe`",

@@ -161,8 +161,8 @@ func TestListenKnows(t *testing.T) {
 	})
 }
 
-// TestListenDeaf: where nobody can listen on the LAN of a network that is to be probed, that is found, once it was so in
-// two rounds, and is over with the first answer. It is no finding on a host that is to probe nothing.
+// TestListenDeaf: where nobody can listen on the LAN of a network that is to be probed, that is found, once it was so
+// in two rounds, and is over with the first answer. It is no finding on a host that is to probe nothing.
 func TestListenDeaf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newListener(t)

@@ -2,8 +2,8 @@
 // promises that no request waits for it, that nothing is excluded which somebody has by the records, and that an edge
 // which is not there costs nothing but the knowledge.
 //
-// A Prober (this file) keeps a small stock of addresses probed that are given next, and excludes those that answer. A Listener
-// (listen.go) hears who says that he has what a container has.
+// A Prober (this file) keeps a small stock of addresses probed that are given next, and excludes those that answer. A
+// Listener (listen.go) hears who says that he has what a container has.
 package neighbours
 
 import (

@@ -15,8 +15,8 @@ import (
 var networkBridge = regexp.MustCompile(`^br-[0-9a-f]{12}$`)
 
 // Shadowed finds the routes over subnets with a Docker network on this host that were not there when that was made. A
-// swarm's networks have namespaces of their own, in which the host's routes are not. gateway tells whether an address is
-// one by the records, and so on a bridge of the engine's.
+// swarm's networks have namespaces of their own, in which the host's routes are not. gateway tells whether an address
+// is one by the records, and so on a bridge of the engine's.
 func Shadowed(host string, attachments []ipam.AttachmentInfo, all []Route,
 	gateway func(space string, addr netip.Addr) bool, seen time.Time) (found []ipam.Finding) {
 	type place struct {

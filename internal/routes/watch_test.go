@@ -93,8 +93,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestWatchBlind: where the kernel tells nothing it is looked at all the same; where nothing can be read, what was found
-// stays, and the trouble is said once.
+// TestWatchBlind: where the kernel tells nothing it is looked at all the same; where nothing can be read, what was
+// found stays, and the trouble is said once.
 func TestWatchBlind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h host

@@ -1,8 +1,8 @@
 // Package webhook tells receivers on the network what happens: each event is sent to each of them as the body of a
 // POST, signed, and again until it is taken. It promises that every event of this host comes at least once and in
 // order, whatever restarts meanwhile, or that a message says that some were removed before they could be sent or were
-// refused for good; that no request waits for a receiver; and that one which is slow, gone or hostile costs one event of memory, one connection
-// and nothing of the others.
+// refused for good; that no request waits for a receiver; and that one which is slow, gone or hostile costs one event
+// of memory, one connection and nothing of the others.
 //
 // The events that the store keeps are the outbox. Of each receiver a file in the directory of the state says up to
 // where it has them (cursor.go). A goroutine per receiver reads the next event behind that (Service.EventsBehind),

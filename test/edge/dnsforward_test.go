@@ -84,8 +84,8 @@ func shownFor(t *testing.T, name string) string {
 	return block
 }
 
-// TestForwarders: servers that are set up with the lines of docs/dns.md, as they stand there, answer names and addresses
-// of Berth's networks, also where they take private addresses from nobody else.
+// TestForwarders: servers that are set up with the lines of docs/dns.md, as they stand there, answer names and
+// addresses of Berth's networks, also where they take private addresses from nobody else.
 func TestForwarders(t *testing.T) {
 	berth, dir := buildBerth(t), t.TempDir()
 	clear := func() { _ = exec.Command("ip", "addr", "del", "192.168.1.2/32", "dev", "lo").Run() }

@@ -11,8 +11,8 @@
 // (takeover_test.go).
 //
 // internal/dhcp is tested on a LAN (dhcplan_test.go) with servers as people run them, dnsmasq and Kea
-// (dhcpserver_test.go): each case with both, by DHCP and by DHCPv6 (dhcp_test.go). What people have, a daemon and `berth
-// edge` on a host of such LANs, is in lanhost_test.go: its starts and what comes between (dhcpdaemon_test.go), leases
-// that are kept over kills (dhcpkept_test.go), and that go with their owners to another host (dhcpmoves_test.go). What
-// is said on the wire is heard (dhcptap_test.go).
+// (dhcpserver_test.go): each case with both, by DHCP and by DHCPv6 (dhcp_test.go). What people have, a daemon and
+// `berth edge` on a host of such LANs, is in lanhost_test.go: its starts and what comes between (dhcpdaemon_test.go),
+// leases that are kept over kills (dhcpkept_test.go), and that go with their owners to another host
+// (dhcpmoves_test.go). What is said on the wire is heard (dhcptap_test.go).
 package edge

@@ -206,8 +206,8 @@ func (p *prober) finds(want map[netip.Addr]string) {
 	})
 }
 
-// TestForeignAnswer: a machine that says on the LAN that it has what a container has is found with its MAC; the container
-// itself is not, nor this host.
+// TestForeignAnswer: a machine that says on the LAN that it has what a container has is found with its MAC; the
+// container itself is not, nor this host.
 func TestForeignAnswer(t *testing.T) {
 	p := newProber(t)
 	l := p.listensFor("10.9.0.0/24", "10.9.0.30", "10.9.0.31")
@@ -220,7 +220,8 @@ func TestForeignAnswer(t *testing.T) {
 	})
 }
 
-// TestForeignAdvertisement: the same of IPv6: what machines tell all of the LAN by neighbour discovery (RFC 4861, 7.2.6).
+// TestForeignAdvertisement: the same of IPv6: what machines tell all of the LAN by neighbour discovery (RFC 4861,
+// 7.2.6).
 func TestForeignAdvertisement(t *testing.T) {
 	p := newProber(t)
 	l := p.listensFor("2001:db8::/64", "2001:db8::30", "2001:db8::31")

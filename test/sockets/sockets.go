@@ -1,5 +1,5 @@
-// Package sockets makes the unix sockets that tests of commands and daemons come upon, and finds them ports. It promises
-// that what it leaves open is closed with the test.
+// Package sockets makes the unix sockets that tests of commands and daemons come upon, and finds them ports. It
+// promises that what it leaves open is closed with the test.
 //
 // Listening is one on which somebody listens; Dead is one that was left behind. FreeAddress, and Free, are where a
 // program that is not of the test may listen.

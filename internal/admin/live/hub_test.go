@@ -284,7 +284,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestCost has views that take long drawn less often: they take a hundredth of the time, until that is too long to wait.
+// TestCost has views that take long drawn less often: they take a hundredth of the time, until that is too long to
+// wait.
 func TestCost(t *testing.T) {
 	for took, want := range map[time.Duration]int{0: 40, 5 * time.Millisecond: 20, 20 * time.Millisecond: 5,
 		time.Minute: 1} {

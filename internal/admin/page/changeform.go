@@ -103,8 +103,8 @@ func (p *Page) confirmRelease(r *http.Request, w *wanted, at *ipam.LayoutRow) *s
 	who := p.whoHas(at)
 	t := s.table(&table{Name: "lease", One: true, Columns: columns("address", "Address", "name", "Name", "owner", "Owner",
 		"container", "Container", "mac", "MAC", "host", "Host", "kind", "Kind", "since", "Since")})
-	t.add(p.of(w.addr), p.of(who.name), p.of(who.owner), p.of(who.container), p.of(who.mac), p.of(who.host), p.of(who.kind),
-		p.of(who.since))
+	t.add(p.of(w.addr), p.of(who.name), p.of(who.owner), p.of(who.container), p.of(who.mac), p.of(who.host),
+		p.of(who.kind), p.of(who.since))
 	p.agree(r, s, w)
 	return s
 }

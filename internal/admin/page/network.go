@@ -29,8 +29,8 @@ func (p *Page) network(r *http.Request) (*shown, error) {
 	root := rootOf(r)
 	t := s.table(&table{Name: "network", One: true, Columns: columns("network", "Network", "space", "Space", "type", "Type",
 		"tags", "Tags", "sticky", "Sticky", "quarantine", "Quarantine", "elastic", "Elastic", "headroom", "Headroom",
-		"probe", "Probed by", "mac_prefix", "MAC prefix", "static", "For static use", "links", "Links", "docker", "Docker networks", "planned",
-		"Planned", "created", "Created", "network_id", "Id")})
+		"probe", "Probed by", "mac_prefix", "MAC prefix", "static", "For static use", "links", "Links",
+		"docker", "Docker networks", "planned", "Planned", "created", "Created", "network_id", "Id")})
 	t.add(p.of(n.Name), p.of(n.Space), p.of(n.Type), p.of(n.Tags), p.of(n.Sticky), p.of(n.Quarantine), p.of(n.Elastic),
 		unlessZero(p.of(n.Headroom)), p.of(n.Probe), p.of(n.MACPrefix), p.of(texts(n.Static, ipam.Range.String)),
 		p.of(texts(n.Links, func(l ipam.Link) string { return l.Host + ": " + l.Mode + " " + l.Link })),
@@ -95,8 +95,8 @@ func (p *Page) subnets(r *http.Request, from string, s *shown, n *ipam.NetworkIn
 	}
 	t := s.table(&table{Name: "subnets", Title: "Subnets", Next: next, None: "It has no subnet.", Columns: columns(
 		"subnet", "Subnet", "used", "Used", "leased", "#Leased", "reserved", "#Reserved", "quarantined", "#Quarantined",
-		"free", "#Free", "excluded", "-#Excluded", "name", "-Name", "note", "-Note", "gateway", "Gateway", "gateway_note", "-Gateway's note",
-		"dhcp", "-DHCP", "docker", "-#Docker networks", "subnet_id", "-Id")})
+		"free", "#Free", "excluded", "-#Excluded", "name", "-Name", "note", "-Note", "gateway", "Gateway",
+		"gateway_note", "-Gateway's note", "dhcp", "-DHCP", "docker", "-#Docker networks", "subnet_id", "-Id")})
 	for i := range part {
 		sub := &part[i]
 		use := uses[sub.CIDR]
@@ -104,8 +104,8 @@ func (p *Page) subnets(r *http.Request, from string, s *shown, n *ipam.NetworkIn
 			use = new(ipam.Use)
 		}
 		t.add(slices.Concat(row{p.of(sub.CIDR).to(subnetLink(root, sub.ID, netip.Prefix{}))}, p.useCells(use),
-			row{p.of(sub.Name), p.of(sub.Note), p.of(sub.Gateway).to(addressLink(root, n.Space, sub.Gateway)), p.of(sub.GatewayNote),
-				p.of(sub.DHCP), p.of(sub.Docker), p.of(sub.ID)})...)
+			row{p.of(sub.Name), p.of(sub.Note), p.of(sub.Gateway).to(addressLink(root, n.Space, sub.Gateway)),
+				p.of(sub.GatewayNote), p.of(sub.DHCP), p.of(sub.Docker), p.of(sub.ID)})...)
 	}
 	return nil
 }
@@ -140,8 +140,8 @@ func (p *Page) roaming(r *http.Request, s *shown, n *ipam.NetworkInfo, root stri
 	if n.Type == ipam.Manual.String() {
 		return nil
 	}
-	t := s.table(&table{Name: "reservations", Title: "Reservations", None: "Nothing is reserved.", Columns: columns("owner",
-		"Owner", "address", "Address", "in_use", "In use", "host", "Host", "note", "Note")})
+	t := s.table(&table{Name: "reservations", Title: "Reservations", None: "Nothing is reserved.", Columns: columns(
+		"owner", "Owner", "address", "Address", "in_use", "In use", "host", "Host", "note", "Note")})
 	for one, err := range p.cfg.Service.Reservations(r.Context(), ipam.AddressFilter{Network: n.ID.String(),
 		Limit: perPage}) {
 		if err != nil {

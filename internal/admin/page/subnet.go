@@ -111,10 +111,10 @@ func (p *Page) parts(s *shown, l *ipam.Layout, root string) {
 
 // addresses shows who has which address, what is kept for whom, and what is free as ranges.
 func (p *Page) addresses(r *http.Request, s *shown, l *ipam.Layout, root string) {
-	t := s.table(&table{Name: "addresses", Title: "Addresses", Columns: columns(append([]string{"address", "Address",
-		"state", "State", "addresses", "-#Addresses", "name", "Name", "owner", "Owner", "container", "Container", "mac", "MAC",
-		"host", "Host", "kind", "-Kind", "since", "-Since", "quarantine_until", "-Quarantined until", "pool", "-Pool", "note",
-		"-Note"}, lanColumns[:]...)...)})
+	t := s.table(&table{Name: "addresses", Title: "Addresses", Columns: columns(append([]string{
+		"address", "Address", "state", "State", "addresses", "-#Addresses", "name", "Name", "owner", "Owner",
+		"container", "Container", "mac", "MAC", "host", "Host", "kind", "-Kind", "since", "-Since",
+		"quarantine_until", "-Quarantined until", "pool", "-Pool", "note", "-Note"}, lanColumns[:]...)...)})
 	if l.Next.IsValid() {
 		t.Next = with(r, "from", l.Next.String())
 	}

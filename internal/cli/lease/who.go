@@ -21,7 +21,8 @@ still lasts is known for longer.
 
 WHAT is a lease, for which somebody held the address; a reservation, for which it belonged to somebody; or
 elastic, for which the elastic address was associated with somebody.
---at asks who had it at one moment: a time, or how long ago. --wide also shows the MAC, the host, who did it (BY), and the notes.`
+--at asks who had it at one moment: a time, or how long ago. --wide also shows the MAC, the host, who did
+it (BY), and the notes.`
 
 // WhoCommand is `berth who`.
 func WhoCommand(p *cli.Program) *cobra.Command {

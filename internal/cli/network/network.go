@@ -54,8 +54,8 @@ func (n *networkFlags) flags(cmd *cobra.Command, static string) {
 	f.StringVar(&n.dhcpID, "dhcp-id", "owner", "by what that server knows who asks: `owner|mac`")
 	cli.Completes(cmd, "dhcp-id", cli.Words("owner", "mac"))
 	f.StringVar(&n.probe, "probe", "", "the hosts' `INTERFACE` to the network's LAN (alpha=eth0,beta=eno1 where they "+
-		"have different ones): by it berth edge probes addresses before they are given, and excludes those that others have; "+
-		"none: it does not")
+		"have different ones): by it berth edge probes addresses before they are given, and excludes those that others "+
+		"have; none: it does not")
 	n.owners.flags(cmd, static)
 	cli.Completes(cmd, "sticky", cli.Words("off", "on", "auto"))
 }

@@ -47,7 +47,8 @@ until berth pool add says out of which range.
 ` + gatewayNoteHelp
 
 const gatewayNoteHelp = `--note says what the subnet is for, and --gateway-note what the gateway is, on one line of at most 200
-characters each: berth subnet ls --wide shows them. The gateway's goes with its gateway: another one has no note unless it is given with it.`
+characters each: berth subnet ls --wide shows them. The gateway's goes with its gateway:
+another one has no note unless it is given with it.`
 
 func subnetAddCommand(p *cli.Program) *cobra.Command {
 	var flags subnetFlags

@@ -3,7 +3,7 @@
 // a service are away at once than it may have in flight, and that a canary which fails leaves the others as they were.
 //
 // Draw (draw.go) holds what the files want against what the engine has, and makes a Plan (plan.go) of it, which changes
-// nothing. A plan that was saved is held against one that was drawn afresh (stale.go). Run (run.go) does what it says in
-// the order of BD-5 to BD-8; how one replica is exchanged for its successor is in exchange.go, and what is told of it
-// meanwhile in tell.go.
+// nothing. A plan that was saved is held against one that was drawn afresh (stale.go). Run (run.go) does what it says
+// in the order of BD-5 to BD-8; how one replica is exchanged for its successor is in exchange.go, and what is told of
+// it meanwhile in tell.go.
 package rollout

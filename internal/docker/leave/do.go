@@ -150,8 +150,8 @@ func (h *Hand) clear(ctx context.Context, note *Note, say func(string, ...any)) 
 	return nil
 }
 
-// has tells whether what the engine shows on the network is the seat's. While a container is taken off, as by a run that
-// was killed meanwhile, the engine shows it by its endpoint, whose name is that of the container.
+// has tells whether what the engine shows on the network is the seat's. While a container is taken off, as by a run
+// that was killed meanwhile, the engine shows it by its endpoint, whose name is that of the container.
 func (s *Seat) has(id, name string) bool {
 	return s.ID == id || strings.HasPrefix(id, "ep-") && s.Container == name
 }

@@ -18,8 +18,8 @@ type Heard struct {
 }
 
 // Hear listens for a while on the LAN behind an interface, and returns who says, in ARP of any kind or in neighbour
-// advertisements, that he has an address of a prefix: each once for each address, in the order in which they were heard.
-// This host's own interfaces are not among them.
+// advertisements, that he has an address of a prefix: each once for each address, in the order in which they were
+// heard. This host's own interfaces are not among them.
 func Hear(ctx context.Context, device string, prefix netip.Prefix, long time.Duration) (all []Heard, err error) {
 	parent, err := lanBehind(device)
 	if err != nil {

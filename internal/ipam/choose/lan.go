@@ -56,8 +56,8 @@ func (a *Asker) Lasting(c *ledger.Change) *ipam.DHCPLease {
 	return nil
 }
 
-// hadFromDHCP finds what is remembered of whom a request is from. Where the request says no name it gets the one that it
-// is taken for.
+// hadFromDHCP finds what is remembered of whom a request is from. Where the request says no name it gets the one that
+// it is taken for.
 func (t *Target) hadFromDHCP(a *Asker) (err error) {
 	req := &a.Req
 	if t.guessable(*req) {

@@ -401,8 +401,8 @@ func TestEstateNote(t *testing.T) {
 	}
 }
 
-// A Docker network of both families is two networks of one name, in the host's own store as in the cluster's: an edit is
-// made in the one that has what it names besides, and one that says nothing is refused with both.
+// A Docker network of both families is two networks of one name, in the host's own store as in the cluster's: an edit
+// is made in the one that has what it names besides, and one that says nothing is refused with both.
 func TestEstateDockersName(t *testing.T) {
 	subnets := map[string][]netip.Prefix{"shop": {netip.MustParsePrefix("10.7.0.0/24"),
 		netip.MustParsePrefix("2001:db8:7::/64")}, "wide": {netip.MustParsePrefix("10.77.0.0/24"),

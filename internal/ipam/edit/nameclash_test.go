@@ -11,8 +11,8 @@ import (
 	"berth/store/mem"
 )
 
-// Two owners that would have one name in DNS are refused together where one request has both; the same owner is no other
-// one, and what is refused leaves nothing behind.
+// Two owners that would have one name in DNS are refused together where one request has both; the same owner is no
+// other one, and what is refused leaves nothing behind.
 func TestNameClashInRequest(t *testing.T) {
 	known := ipam.Known{NameHolder: func(_, network, owner string) (name, other string) {
 		if owner == "HERE" {

@@ -196,7 +196,8 @@ func findAll(c *ledger.Change, e *ipam.AssociateElastic, owner string) (all []gu
 	return all, nil
 }
 
-// namedNetwork is the network that an association names: of several that Docker calls so the one of the address's family.
+// namedNetwork is the network that an association names: of several that Docker calls so the one of the address's
+// family.
 func namedNetwork(c *ledger.Change, e *ipam.AssociateElastic) (*ipam.Network, error) {
 	ref := e.Network
 	n, err := c.NetworkOf(ref, e)

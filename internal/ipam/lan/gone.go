@@ -43,8 +43,8 @@ func (g *gone) rest(until time.Time) {
 	}
 }
 
-// beginGone begins to give back the leases of subnets that are gone: those of this host, one after the other, beside all
-// else.
+// beginGone begins to give back the leases of subnets that are gone: those of this host, one after the other, beside
+// all else.
 func (k *Keeper) beginGone(ctx context.Context, wg *sync.WaitGroup, failed func(error)) error {
 	if !k.gone.looks(k.ledger) {
 		return nil
@@ -74,8 +74,8 @@ func (k *Keeper) beginGone(ctx context.Context, wg *sync.WaitGroup, failed func(
 	return nil
 }
 
-// giveBackGone tells the server of one, and forgets it; done is false where the server did not hear it. Meanwhile nobody
-// asks for the same client; where that has the address again, nothing is given back.
+// giveBackGone tells the server of one, and forgets it; done is false where the server did not hear it. Meanwhile
+// nobody asks for the same client; where that has the address again, nothing is given back.
 func (k *Keeper) giveBackGone(ctx context.Context, r *choose.Returning) (done bool, err error) {
 	over := !r.Expires.After(k.ledger.Now())
 	if r.Host != k.ledger.Host() && !over {

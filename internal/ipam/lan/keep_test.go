@@ -193,8 +193,8 @@ func TestLN15KeptForOwner(t *testing.T) {
 	}
 }
 
-// What an owner without a recorded address has of the server is shown with him: while his container has it, and while it
-// is kept for him.
+// What an owner without a recorded address has of the server is shown with him: while his container has it, and while
+// it is kept for him.
 func TestLN15ShownOfOwner(t *testing.T) {
 	h := newHouse(t)
 	h.edit(&ipam.AddReservation{Network: h.net, Owner: "shop/web/1"})
@@ -227,8 +227,8 @@ func TestLN15ShownOfOwner(t *testing.T) {
 	}
 }
 
-// A Docker network that is removed, and a planned one, give back what was kept there: also where the server hears it only
-// later, by another life of the daemon; but nothing that its client has again.
+// A Docker network that is removed, and a planned one, give back what was kept there: also where the server hears it
+// only later, by another life of the daemon; but nothing that its client has again.
 func TestLN15GoneWithNetwork(t *testing.T) {
 	h := newHouse(t)
 	web, db, again := h.take("web", 1), h.take("db", 2), h.take("again", 3)

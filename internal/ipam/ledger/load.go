@@ -129,8 +129,8 @@ func loadAttachments(ix *Index, tx store.Tx) error {
 	return nil
 }
 
-// loadLeases takes the leases subnet by subnet, as their keys are ordered, and has them put in beside (filler). Those of
-// a subnet that is gone are noted as orphans, for settle to sweep.
+// loadLeases takes the leases subnet by subnet, as their keys are ordered, and has them put in beside (filler). Those
+// of a subnet that is gone are noted as orphans, for settle to sweep.
 func (ix *Index) loadLeases(tx store.Tx, fill *filler) error {
 	var subnet ipam.ID
 	for rec, err := range tx.Scan(KindRange(LeaseKeys)) {
