@@ -207,11 +207,9 @@ func startIn(namespace, log string, command []string) (end func(), err error) {
 // on it that has never been before.
 func newDHCPCaller(plugin string) (start func(n int) (time.Duration, error), err error) {
 	c := newSocketClient(plugin, 1)
-	var pool api.RequestPoolResponse
+	var pool string
 	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		err := c.call("RequestPool", api.RequestPoolRequest{AddressSpace: "local",
-			Options: map[string]string{"dhcp": "eth0"}}, &pool)
-		if err == nil {
+		if pool, err = c.pool("", map[string]string{"dhcp": "eth0"}); err == nil {
 			break
 		}
 		if time.Since(begun) > 30*time.Second {
@@ -221,7 +219,7 @@ func newDHCPCaller(plugin string) (start func(n int) (time.Duration, error), err
 	return func(n int) (time.Duration, error) {
 		begun := time.Now()
 		var given api.RequestAddressResponse
-		err := c.call("RequestAddress", api.RequestAddressRequest{PoolID: pool.PoolID, Options: map[string]string{
+		err := c.call("RequestAddress", api.RequestAddressRequest{PoolID: pool, Options: map[string]string{
 			"com.docker.network.endpoint.macaddress": ipam.MAC{2, 0x42, 0, 0, byte(n >> 8), byte(n)}.String(),
 			"com.docker.network.endpoint.name":       fmt.Sprintf("web-%d", n)}}, &given)
 		return time.Since(begun), err

@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"berth/internal/ipam"
-
-	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
 // The plan that is imported: so many subnets, each with a gateway, a pool and so many reservations.
@@ -160,13 +158,12 @@ func beside(e env, callers int) (row, error) {
 	}
 	defer s.stop()
 	c := newSocketClient(s.plugin, callers)
-	var pool api.RequestPoolResponse
-	if err := c.call("RequestPool", api.RequestPoolRequest{AddressSpace: "local", Pool: "100.64.0.0/10"},
-		&pool); err != nil {
+	pool, err := c.pool("100.64.0.0/10", nil)
+	if err != nil {
 		return row{}, err
 	}
 	taker := &latencies{callers: callers, mac: make(macs, callers),
-		take: func(mac ipam.MAC) error { return c.take(pool.PoolID, mac) }}
+		take: func(mac ipam.MAC) error { return c.take(pool, mac) }}
 	var without, during, ratios, took []float64
 	for i := range besideRounds {
 		document := filepath.Join(dir, "part.yaml")

@@ -68,11 +68,6 @@ func measurePage(e env) ([]row, error) {
 // populatePage takes the addresses.
 func populatePage(s *served) error {
 	c := newSocketClient(s.plugin, 1)
-	pool := func(cidr string) (string, error) {
-		var res api.RequestPoolResponse
-		err := c.call("RequestPool", api.RequestPoolRequest{AddressSpace: "local", Pool: cidr}, &res)
-		return res.PoolID, err
-	}
 	n := 0
 	fill := func(id string, leases int) error {
 		for range leases {
@@ -87,7 +82,7 @@ func populatePage(s *served) error {
 		return nil
 	}
 	for i := range shownSmall {
-		id, err := pool(fmt.Sprintf("10.80.%d.0/24", i))
+		id, err := c.pool(fmt.Sprintf("10.80.%d.0/24", i), nil)
 		if err == nil {
 			err = fill(id, shownEach)
 		}
@@ -95,7 +90,7 @@ func populatePage(s *served) error {
 			return err
 		}
 	}
-	large, err := pool("10.64.0.0/16")
+	large, err := c.pool("10.64.0.0/16", nil)
 	if err != nil {
 		return err
 	}

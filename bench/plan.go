@@ -20,7 +20,6 @@ import (
 	"berth/internal/admin/client"
 	"berth/internal/ipam"
 
-	api "github.com/docker/go-plugins-helpers/ipam"
 	"github.com/sirupsen/logrus"
 )
 
@@ -152,21 +151,19 @@ func takeRow(e env, dir medium, callers int) (row, error) {
 		admin.New(admin.Config{Service: s, Log: entry, GID: -1, TempDir: work}).Serve); err != nil {
 		return row{}, err
 	}
-	var answer api.RequestPoolResponse
-	if err := newSocketClient(plugin, 1).call("RequestPool",
-		api.RequestPoolRequest{AddressSpace: "local", Pool: "10.0.0.0/8", Options: map[string]string{"network": "lan"}},
-		&answer); err != nil {
-		return row{}, err
-	}
 	mac := make(macs, callers)
 	d, a := newSocketClient(plugin, callers), newSocketClient(control, callers)
+	pool, err := d.pool("10.0.0.0/8", map[string]string{"network": "lan"})
+	if err != nil {
+		return row{}, err
+	}
 	path := "http://berth/v1/subnets/" + lan.Subnets[0].ID.String() + "/available-ips"
 	ours, theirs, ratio, err := alternate(
 		func() (float64, error) {
 			return load(callers, e.round, func(caller int) error { return a.takeNext(path, mac.next(caller)) })
 		},
 		func() (float64, error) {
-			return load(callers, e.round, func(caller int) error { return d.take(answer.PoolID, mac.next(caller)) })
+			return load(callers, e.round, func(caller int) error { return d.take(pool, mac.next(caller)) })
 		})
 	noun := "callers"
 	if callers == 1 {

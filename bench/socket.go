@@ -52,6 +52,14 @@ func (c *socketClient) call(method string, msg, answer any) error {
 	return json.Unmarshal(text, answer)
 }
 
+// pool asks for a pool of a subnet, or of what the options say, and answers its id.
+func (c *socketClient) pool(subnet string, options map[string]string) (string, error) {
+	var answer api.RequestPoolResponse
+	err := c.call("RequestPool",
+		api.RequestPoolRequest{AddressSpace: "local", Pool: subnet, Options: options}, &answer)
+	return answer.PoolID, err
+}
+
 func (c *socketClient) take(pool string, mac ipam.MAC) error {
 	return c.call("RequestAddress", api.RequestAddressRequest{PoolID: pool,
 		Options: map[string]string{"com.docker.network.endpoint.macaddress": mac.String()}}, nil)
@@ -76,7 +84,7 @@ func socketRows(e env, dir medium) ([]row, error) {
 		return nil, err
 	}
 	defer berth.stop()
-	pool, err := largePool(berth.plugin)
+	pool, err := newSocketClient(berth.plugin, 1).pool("10.0.0.0/8", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -170,14 +178,6 @@ func (c *costed) used() (time.Duration, error) {
 	}
 	there, err := processorTime(c.server)
 	return here + there, err
-}
-
-// largePool asks a daemon for a pool to take addresses from.
-func largePool(path string) (string, error) {
-	var answer api.RequestPoolResponse
-	err := newSocketClient(path, 1).call("RequestPool",
-		api.RequestPoolRequest{AddressSpace: "local", Pool: "10.0.0.0/8"}, &answer)
-	return answer.PoolID, err
 }
 
 // oneCaller compares one caller over the socket with a bare bbolt transaction of one key, and with the least that a

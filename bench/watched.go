@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"berth/internal/ipam"
-
-	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
 // What is compared: requests by so many callers, in so many groups of four turns, two of which are watched. Short turns
@@ -30,9 +28,8 @@ func measureWatched(e env) ([]row, error) {
 	}
 	defer s.stop()
 	c := newSocketClient(s.plugin, watchedCallers)
-	var pool api.RequestPoolResponse
-	if err := c.call("RequestPool", api.RequestPoolRequest{AddressSpace: "local", Pool: "100.64.0.0/10"},
-		&pool); err != nil {
+	pool, err := c.pool("100.64.0.0/10", nil)
+	if err != nil {
 		return nil, err
 	}
 	all, err := openBrowsers(s.admin, "/")
@@ -43,7 +40,7 @@ func measureWatched(e env) ([]row, error) {
 	loaded := all.drawn.Load()
 	t := &turns{callers: watchedCallers, groups: watchedGroups, length: watchedTurn, settle: watchedSettle,
 		warm: watchedWarm,
-		take: taking(watchedCallers, func(mac ipam.MAC) error { return c.take(pool.PoolID, mac) })}
+		take: taking(watchedCallers, func(mac ipam.MAC) error { return c.take(pool, mac) })}
 	turn := 0
 	found, err := t.run(company{begin: all.look, end: all.away, turn: func() error {
 		if turn++; turn%4 > 1 { // two turns are a second: the scrape is in the first of them, or in the second
