@@ -23,8 +23,8 @@ that belongs to another store, only with --force, and its file is then kept besi
 Where the daemon of this host reads another directory, as its settings or the daemon that answers say, that
 is said: --state names the one that is meant.
 
-Addresses that were given after the backup was taken are not in it: containers that still use them
-should be started again.
+Addresses that were given after the backup was taken are not in it. Run "berth check --repair" once the
+daemon runs again: running containers hold again what they were given since.
 
 With --shared the backup is one of "berth backup --shared", and is brought into etcd, under a prefix that is
 empty. What was there before is not replaced: take it away first, or give another prefix. The daemons of all

@@ -38,6 +38,10 @@ func reads(verb, flag string) bool {
 	switch verb {
 	case "serve", "witness":
 		return true
+	case "edge":
+		if flag == "provider" || flag == "exec" {
+			return true
+		}
 	case "copy", "restore": // which stand in for the daemon
 		return flag == "admin-socket" || flag == "state" || flag == "host" || strings.HasPrefix(flag, "etcd-")
 	}

@@ -44,7 +44,7 @@ const auxiliaryTime = time.Second
 
 // KindOf is the kind that a lease is to have. It tells a wanted address from one that the network keeps for itself
 // (`--aux-address`): an engine that sends neither MAC nor name asks for both with the same words, and what comes right
-// after the pool is the network's. The witness puts right what is not so (nameLease). A swarm's manager sends neither
+// after the pool is the network's. The witness puts right what is not so (attach.NameLeases). A swarm's manager sends neither
 // for anything. at is the attachment; nil where it is not known, because the store is away: no pool is made then.
 func KindOf(req ipam.AddressRequest, at *ipam.Attachment, now time.Time) ipam.Kind {
 	switch {
