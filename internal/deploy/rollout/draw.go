@@ -51,6 +51,7 @@ func Draw(in Inputs) (*Plan, error) {
 		}
 	}
 	d.narrow()
+	d.leftOn()
 	d.narrowVolumes()
 	return d.plan, errors.Join(d.problems...)
 }

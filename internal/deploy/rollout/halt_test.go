@@ -123,3 +123,24 @@ func TestRunNetwork(t *testing.T) {
 		}
 	}
 }
+
+// TestRunNetworkLasting: what has come onto a network since the plan was drawn, and would lose it, is refused before
+// anything leaves.
+func TestRunNetworkLasting(t *testing.T) {
+	s := newShop(t)
+	s.onNetwork("10.0.0.0/24")
+	s.must(s.deploys())
+	s.onNetwork("10.0.9.0/24")
+	p := s.plan()
+	s.small.all = append(s.small.all, &body{ID: "probe", Name: "shop-web-run-1", Running: true,
+		Labels:    map[string]string{"com.docker.compose.project": "shop", "com.docker.compose.oneoff": "True"},
+		Addresses: map[string]string{"front": "10.0.0.99"}})
+	s.small.takes()
+	err := s.carries(context.Background(), p)
+	if err == nil || !strings.Contains(err.Error(), "the container shop-web-run-1 is on it, which is left as it is") {
+		t.Errorf("it says %v", err)
+	}
+	if asked := strings.Join(s.small.takes(), " "); strings.Contains(asked, "leave") {
+		t.Errorf("it was asked for %s", asked)
+	}
+}

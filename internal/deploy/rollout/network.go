@@ -41,18 +41,17 @@ func (d *drawing) networks() {
 		if len(why) == 0 || d.in.Task.Do == Stop {
 			continue
 		}
-		told := fmt.Sprintf("the network %s is made anew: %s", n.Has.Name, strings.Join(why, "; "))
+		renewed := &Network{Name: n.Has.Name, ID: n.Has.ID, Why: why}
+		told := renewed.told()
 		if do := d.in.Task.Do; do == Start || do == Recreate && d.in.Task.Service != "" {
 			d.problem("%s; for that the project is deployed as a whole", told)
 			continue
 		}
 		for _, guest := range n.Has.On {
 			if guest.Project != d.in.Project {
-				d.problem("%s, and the container %s is on it, which is not of this project; take it off the network",
-					told, guest.Name)
+				d.problem("%s, and %w", told, foreignGuest(guest.Name))
 			}
 		}
-		renewed := &Network{Name: n.Has.Name, ID: n.Has.ID, Why: why}
 		for _, guest := range n.Has.On {
 			renewed.on = append(renewed.on, guest.ID)
 			d.renewed[guest.ID] = told
@@ -61,12 +60,50 @@ func (d *drawing) networks() {
 	}
 }
 
+// told says that the network is made anew, and why.
+func (n *Network) told() string {
+	return fmt.Sprintf("the network %s is made anew: %s", n.Name, strings.Join(n.Why, "; "))
+}
+
+func foreignGuest(name string) error {
+	return fmt.Errorf("the container %s is on it, which is not of this project; take it off the network", name)
+}
+
+func lastingGuest(name string) error {
+	return fmt.Errorf("the container %s is on it, which is left as it is; remove it, or take it off the network", name)
+}
+
+// leftOn refuses to make a network anew while a container of the project is on it that the plan leaves as it is, such
+// as one of `compose run`: nobody would put it back.
+func (d *drawing) leftOn() {
+	for _, n := range d.plan.Networks {
+		for i := range d.in.Networks {
+			if d.in.Networks[i].Has.ID != n.ID {
+				continue
+			}
+			for _, guest := range d.in.Networks[i].Has.On {
+				if guest.Project == d.in.Project && !d.plan.takes(guest.ID) {
+					d.problem("%s, and %w", n.told(), lastingGuest(guest.Name))
+				}
+			}
+		}
+	}
+}
+
+// takes tells whether a container is gone when all is done: it is deleted, or another one comes in its place.
+func (p *Plan) takes(container string) bool {
+	one := p.instance(container)
+	return one != nil && one.Successor != container && (one.Do == Delete || one.Do == Recreate || one.Do == Work)
+}
+
 // renews tells whether one of a service's containers is on a network that is made anew: its successor cannot run beside
 // it then.
 func (d *drawing) renews(there map[int]*replica) bool {
 	for _, r := range there {
-		if r.c != nil && d.renewed[r.c.ID] != "" {
-			return true
+		for _, c := range append([]*scene.Container{r.c}, r.beside...) {
+			if c != nil && d.renewed[c.ID] != "" {
+				return true
+			}
 		}
 	}
 	return false
@@ -249,9 +286,11 @@ func (r *run) removeNetwork(ctx context.Context, n *Network) error {
 		return nil
 	}
 	for _, guest := range now.On {
-		if guest.Project != r.plan.Project {
-			return fmt.Errorf("the container %s is on it, which is not of this project; take it off the network",
-				guest.Name)
+		switch {
+		case guest.Project != r.plan.Project:
+			return foreignGuest(guest.Name)
+		case !r.plan.takes(guest.ID): // it has come since
+			return lastingGuest(guest.Name)
 		}
 	}
 	for _, guest := range now.On {

@@ -146,3 +146,58 @@ func TestMovedNetworks(t *testing.T) {
 		}
 	}
 }
+
+// TestDrawNetworkLasting: a network is not made anew under a container of the project that the plan leaves as it is.
+func TestDrawNetworkLasting(t *testing.T) {
+	const anew = "recreate:shop/web/1 recreate:shop/web/2"
+	probe := container("web", 1, "w1", "sha256:ee", "10.0.0.30")
+	probe.ID, probe.Name, probe.OneOff = "probe", "shop-web-run-1", true
+	ended := probe
+	ended.State, ended.Name = "exited", "shop-web-run-2"
+	made := probe
+	made.State = "created"
+	surplus := container("web", 5, "w1", "sha256:ee", "10.0.0.15")
+	worker := container("migrate", 1, "m1", "sha256:ee", "10.0.0.16")
+	successor := beside(container("web", 1, "w1", "sha256:ee", "10.0.0.11"), "w1", "10.0.0.11")
+	for what, c := range map[string]struct {
+		more   scene.Container
+		change func(in *Inputs, n *NetworkState)
+		want   string // the steps, or the refusal
+	}{
+		"of compose run": {probe, nil, "the network shop_front is made anew: its internal changes false -> true, and " +
+			"the container shop-web-run-1 is on it, which is left as it is; remove it, or take it off the network"},
+		"of compose run, made":  {made, nil, "the container shop-web-run-1 is on it, which is left as it is"},
+		"of compose run, ended": {ended, nil, "delete:shop-web-run-2 keep:shop/db/1 " + anew},
+		"more than wanted":      {surplus, nil, "delete:shop/web/5 keep:shop/db/1 " + anew},
+		"more than wanted, which a task leaves": {surplus, func(in *Inputs, _ *NetworkState) { in.Task.Do = Recreate },
+			"the container shop-web-5 is on it, which is left as it is"},
+		"a worker that is at it": {worker, nil, "the container shop-migrate-1 is on it, which is left as it is"},
+		"a worker that was made otherwise": {worker, func(in *Inputs, _ *NetworkState) { in.Hashes["migrate"] = "m2" },
+			"keep:shop/db/1 " + anew + " run:shop/migrate/1"},
+		"a successor alone": {successor, func(in *Inputs, n *NetworkState) {
+			in.Services[1].Update.StartFirst = true
+			in.Containers[1].On, n.Has.On = nil, nil
+		}, "delete:shop/web/1 keep:shop/db/1 recreate:shop/web/1 keep:shop/web/2"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			in := wanted()
+			if c.more.Service == "migrate" {
+				in.Services = append(in.Services, deploy.Service{Name: "migrate", Image: "web:1", Worker: true,
+					Instances: []deploy.Instance{{Owner: "shop/migrate/1", Number: 1}}})
+				in.Hashes["migrate"] = "m1"
+			}
+			in.Containers = append(asWanted(), c.more)
+			n := frontNetwork()
+			n.Wants.Internal = true
+			if c.change != nil {
+				c.change(&in, &n)
+			}
+			n.Has.On = append(n.Has.On, scene.Guest{ID: c.more.ID, Name: c.more.Name, Project: "shop"})
+			in.Networks = []NetworkState{n}
+			p, err := Draw(in)
+			if err == nil && steps(p) != c.want || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the plan is %s, %v; it was to be %q", steps(p), err, c.want)
+			}
+		})
+	}
+}

@@ -105,8 +105,14 @@ func (s *shop) plan() *Plan {
 	return draw()
 }
 
-// deploys carries a plan out.
+// deploys carries out a plan of what there is.
 func (s *shop) deploys() error {
+	s.Helper()
+	return s.carries(context.Background(), s.plan())
+}
+
+// carries carries a plan out.
+func (s *shop) carries(ctx context.Context, p *Plan) error {
 	s.Helper()
 	hashes, err := json.Marshal(s.hashes)
 	if err != nil {
@@ -114,7 +120,7 @@ func (s *shop) deploys() error {
 	}
 	s.Setenv(composeHashes, string(hashes))
 	s.told = nil
-	return Run(context.Background(), s.plan(), Crew{Engine: s.engine, Maker: s.maker, Held: func() error { return nil },
+	return Run(ctx, p, Crew{Engine: s.engine, Maker: s.maker, Held: func() error { return nil },
 		Tell:    func(e Event) { s.told = append(s.told, e) },
 		Release: func(_ context.Context, owner string) error { s.small.note("release " + owner); return nil },
 		Settle:  func(_ context.Context, owner string) error { s.settled = append(s.settled, owner); return nil },
