@@ -35,6 +35,7 @@ type LockDeploy struct {
 	Task    string   `json:"task,omitempty"` // what is done with the project
 	Owners  []string `json:"owners,omitempty"`
 	TTL     Duration `json:"ttl"`
+	Renews  bool     `json:"renews,omitempty"` // it has the lock, and wants no other one where that is gone
 }
 
 // UnlockDeploy ends the lock of a project: the one of the ID, or with Force whichever there is.

@@ -54,6 +54,7 @@ func (l *lock) renew(ctx context.Context) error {
 	asked := time.Now()
 	_, err := l.client.Edit(ctx, client.EditOptions{Deploy: l.edit.ID}, &l.edit)
 	if err == nil {
+		l.edit.Renews = true
 		l.mu.Lock()
 		l.good = asked.Add(lockTTL)
 		l.mu.Unlock()

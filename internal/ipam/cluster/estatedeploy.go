@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 
 	"berth/internal/ipam"
 )
@@ -9,9 +10,8 @@ import (
 // ofDeploys tells whether edits lock projects, or end that.
 func ofDeploys(edits []ipam.Edit) bool {
 	for _, e := range edits {
-		switch e.(type) {
-		case *ipam.LockDeploy, *ipam.UnlockDeploy:
-		default:
+		_, locks := e.(*ipam.LockDeploy)
+		if _, ends := e.(*ipam.UnlockDeploy); !locks && !ends {
 			return false
 		}
 	}
@@ -26,7 +26,9 @@ func (e *Estate) lockBoth(ctx context.Context, opt ipam.EditOptions, edits []ipa
 		return out, err
 	}
 	own, err := e.local.Edit(ctx, opt, edits...)
-	if err != nil {
+	if errors.Is(err, ipam.ErrNotFound) {
+		return out, nil // the deploy is on another host, in whose own store its lock ends with its time
+	} else if err != nil {
 		return ipam.Outcome{}, err
 	}
 	return and(out, own), nil

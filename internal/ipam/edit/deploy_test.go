@@ -84,6 +84,22 @@ func TestDeployLock(t *testing.T) {
 		t.Errorf("taken away twice: %v", err)
 	}
 	done("locked again", lock(mine))
+
+	renew := func(id ipam.ID) error {
+		t.Helper()
+		return as(id, &ipam.LockDeploy{Project: "shop", ID: id, Host: "h1", PID: 7, TTL: ipam.Duration(30 * time.Second),
+			Renews: true})
+	}
+	done("renewed in time", renew(mine))
+	r.Clock.Time = r.Clock.Time.Add(time.Minute)
+	done("renewed late, nobody having had it", renew(mine))
+	done("taken away from a deploy that lives", as(ipam.ID{}, &ipam.UnlockDeploy{Project: "shop", Force: true}))
+	if err := renew(mine); ipam.CodeOf(err) != ipam.DeployLocked || !strings.Contains(err.Error(), "was taken away") {
+		t.Errorf("renewed after it was taken away: %v", err)
+	}
+	done("locked by another", lock(other))
+	r.Clock.Time = r.Clock.Time.Add(time.Minute)
+	refused("renewed after another had it", renew(mine))
 	for what, e := range map[string]*ipam.LockDeploy{
 		"no id":      {Project: "a", TTL: ipam.Duration(time.Minute)},
 		"no project": {ID: mine, TTL: ipam.Duration(time.Minute)},

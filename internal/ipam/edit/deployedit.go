@@ -45,7 +45,8 @@ func deployLock(c *ledger.Change, project string) (*ipam.DeployLock, error) {
 	return lock, ipam.DecodeJSON("the lock of a deploy", raw, lock)
 }
 
-// lockDeploy locks a project, or renews its lock. One that has expired is anybody's.
+// lockDeploy locks a project, or renews its lock. One that has expired is anybody's. A deploy whose lock was taken away,
+// or was another's meanwhile, does not get it again by renewing: what it knows of the project may be no longer so.
 func lockDeploy(e *ipam.LockDeploy, c *ledger.Change) (ipam.Result, error) {
 	if err := checkLock(e); err != nil {
 		return ipam.Result{}, err
@@ -55,8 +56,12 @@ func lockDeploy(e *ipam.LockDeploy, c *ledger.Change) (ipam.Result, error) {
 		return ipam.Result{}, err
 	}
 	mine := held != nil && held.ID == e.ID
-	if held != nil && !mine && c.Now().Before(held.Expires) {
+	switch {
+	case held != nil && !mine && (e.Renews || c.Now().Before(held.Expires)):
 		return ipam.Result{}, LockRefusal(held)
+	case held == nil && e.Renews:
+		return ipam.Result{}, ipam.RefuseAs(ipam.DeployLocked, ipam.ErrInUse,
+			"the lock of the project %s was taken away, or another deploy had it meanwhile; run the deploy again", e.Project)
 	}
 	lock := &ipam.DeployLock{Project: e.Project, ID: e.ID, Holder: c.Actor(), Host: e.Host, PID: e.PID,
 		Task: e.Task, Owners: e.Owners, Since: c.Now(), Expires: c.Now().Add(time.Duration(e.TTL))}
