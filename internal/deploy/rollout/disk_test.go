@@ -20,8 +20,8 @@ type disk struct {
 	files        map[string]string // their content, by name
 }
 
-// mounted is a volume in a container.
-type mounted struct{ Source, Target string }
+// mounted is a volume in a container. One that is made without a source gets one of the engine's.
+type mounted struct{ Type, Source, Target string }
 
 // fits tells whether a container has the label that a list is asked for by.
 func (b *body) fits(filters string) bool {
@@ -172,6 +172,6 @@ func composeVolume(engine *http.Client, service string, says map[string]any) err
 	case !maps.Equal(has.Options, want.DriverOpts):
 		return errors.New("the volume has other options") // as docker-compose 1.29 does
 	}
-	says["HostConfig"] = map[string]any{"Mounts": []mounted{{want.Name, "/data"}}}
+	says["HostConfig"] = map[string]any{"Mounts": []mounted{{"volume", want.Name, "/data"}}}
 	return nil
 }

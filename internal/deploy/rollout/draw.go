@@ -176,7 +176,7 @@ func (d *drawing) replicas(service string) map[int]*replica {
 		}
 	}
 	for _, r := range there {
-		if r.c == nil { // the exchange was cut off when the one before was removed already
+		if r.c == nil { // cut off before the next one was made, or when the one before was removed already
 			i := max(0, slices.IndexFunc(r.beside, func(c *scene.Container) bool { return c.Runs() }))
 			r.c = r.beside[i]
 			r.beside = slices.Delete(r.beside, i, i+1)

@@ -189,9 +189,10 @@ func (e *small) shown(b *body) map[string]any {
 		networks[network] = on
 	}
 	return map[string]any{"Id": b.ID, "Name": "/" + b.Name, "Image": "sha256:ee", "State": state,
-		"Config":          map[string]any{"Labels": b.Labels, "Image": "web:1"},
-		"HostConfig":      map[string]any{"NetworkMode": b.Shares},
-		"Mounts":          []map[string]string{{"Type": "volume", "Name": "shop_data", "Source": "/vol/data", "Destination": "/data"}},
+		"Config":     map[string]any{"Labels": b.Labels, "Image": "web:1"},
+		"HostConfig": map[string]any{"NetworkMode": b.Shares},
+		"Mounts": append(b.unnamed(), map[string]string{"Type": "volume", "Name": "shop_data", "Source": "/vol/data",
+			"Destination": "/data"}),
 		"NetworkSettings": map[string]any{"Networks": networks}}
 }
 
@@ -266,6 +267,7 @@ func (e *small) create(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
+	e.fill(b)
 	e.all = append(e.all, b)
 	e.say("make %s", b.title())
 	reply(w, http.StatusCreated, map[string]string{"Id": b.ID})
@@ -415,6 +417,7 @@ func asCompose(hashes string, args []string) error {
 	if err := composeVolume(engine, service, says); err != nil {
 		return err
 	}
+	composeUnnamed(service, says)
 	if service == "side" {
 		says["HostConfig"] = map[string]string{"NetworkMode": shared}
 	} else {

@@ -45,13 +45,7 @@ func (r *run) renew(ctx context.Context, s *Service, one *Instance, canary bool)
 		r.tell(Event{Step: Starting, Instance: one.Owner, Canary: canary, Detail: one.Name})
 		return one.Container, r.Engine.Start(ctx, one.Container)
 	}
-	wanted := s.replica(one)
 	if one.Do == Recreate {
-		before, err := r.Engine.Container(ctx, one.Container)
-		if err != nil && !scene.IsGone(err) {
-			return "", err
-		}
-		wanted.Volumes = slices.Concat(anonymous(&before), r.volume.of(one))
 		if err := r.down(ctx, one); err != nil {
 			return "", err
 		}
@@ -68,18 +62,22 @@ func (r *run) renew(ctx context.Context, s *Service, one *Instance, canary bool)
 		return "", err
 	}
 	if one.Do == Recreate {
-		r.tell(Event{Step: Removing, Instance: one.Owner, Canary: canary, Detail: one.Name})
-		if err := r.Engine.Remove(ctx, one.Container); err != nil {
-			return "", err
-		}
+		return r.replace(ctx, s, one, canary)
 	}
-	return r.make(ctx, s, one, wanted, canary)
+	return r.make(ctx, s, one, s.replica(one), canary, nil)
 }
 
-// make has Compose make a container and start it, once it was looked at. The caller holds r.making.
-func (r *run) make(ctx context.Context, s *Service, one *Instance, wanted single.Replica, canary bool) (string, error) {
+// make has Compose make a container and start it, once it was looked at and something else was done; nil: nothing is.
+// The caller holds r.making.
+func (r *run) make(ctx context.Context, s *Service, one *Instance, wanted single.Replica, canary bool,
+	then func(context.Context) error) (string, error) {
 	r.tell(Event{Step: Making, Instance: one.Owner, Canary: canary})
-	return r.Maker.Make(ctx, wanted, func(ctx context.Context, id string) error { return r.fits(ctx, s, one, id) })
+	return r.Maker.Make(ctx, wanted, func(ctx context.Context, id string) error {
+		if err := r.fits(ctx, s, one, id); err != nil || then == nil {
+			return err
+		}
+		return then(ctx)
+	})
 }
 
 // replica is the container that an instance is to have.

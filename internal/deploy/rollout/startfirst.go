@@ -65,5 +65,5 @@ func (r *run) besides(ctx context.Context, s *Service, one *Instance, canary boo
 	}
 	wanted := s.replica(one)
 	wanted.Aside = short(one.Container)
-	return r.make(ctx, s, one, wanted, canary)
+	return r.make(ctx, s, one, wanted, canary, nil)
 }

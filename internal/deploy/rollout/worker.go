@@ -168,7 +168,7 @@ func (r *run) begin(ctx context.Context, s *Service, one *Instance) (id string, 
 	}
 	r.making.Lock()
 	defer r.making.Unlock()
-	return r.make(ctx, s, one, s.replica(one), false)
+	return r.make(ctx, s, one, s.replica(one), false, nil)
 }
 
 // clearAway deletes a worker with its addresses.

@@ -1,0 +1,111 @@
+package rollout
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth/internal/deploy/scene"
+)
+
+// volumeUnnamed is the variable that tells the compose command which services have a volume without a name.
+const volumeUnnamed = "BERTH_TEST_UNNAMED"
+
+// composeUnnamed has the container of such a service ask for one.
+func composeUnnamed(service string, says map[string]any) {
+	if !slices.Contains(strings.Fields(os.Getenv(volumeUnnamed)), service) {
+		return
+	}
+	host, _ := says["HostConfig"].(map[string]any) // it has none yet
+	if host == nil {
+		host = map[string]any{}
+		says["HostConfig"] = host
+	}
+	mounts, _ := host["Mounts"].([]mounted)
+	host["Mounts"] = append(mounts, mounted{Type: "volume", Target: "/kept"})
+}
+
+// fill gives a container a volume of its own wherever it asks for one without a name.
+func (e *small) fill(b *body) {
+	for i := range b.Mounts {
+		if b.Mounts[i].Source == "" {
+			b.Mounts[i].Source = fmt.Sprintf("%064x", 0xfeed0000+e.last)
+		}
+	}
+}
+
+// unnamed are the volumes of a container that nobody named, as the engine shows them.
+func (b *body) unnamed() (all []map[string]string) {
+	for _, m := range b.Mounts {
+		if (&scene.Volume{Name: m.Source}).Anonymous() {
+			all = append(all, map[string]string{"Type": "volume", "Name": m.Source, "Source": "/vol/" + m.Source,
+				"Destination": m.Target})
+		}
+	}
+	return all
+}
+
+// kept are the volumes without names that containers have, by what these are called.
+func (e *small) kept() map[string]string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := map[string]string{}
+	for _, b := range e.all {
+		for _, m := range b.unnamed() {
+			all[b.title()] += m["Name"] + ":" + m["Destination"] + " "
+		}
+	}
+	return all
+}
+
+// TestRunUnnamed: a container whose volume nobody named stands aside, stopped, until the next one has that.
+func TestRunUnnamed(t *testing.T) {
+	t.Setenv(volumeUnnamed, "db")
+	s := newShop(t)
+	s.smaller()
+	s.must(s.deploys())
+	before := s.small.kept()
+	s.hashes["db"] = "d2"
+	s.small.takes()
+	s.must(s.deploys())
+	s.wants("exchanged", "stop db/1", "rename db/1", "make db/1", "remove db/1+", "start db/1")
+	if now := s.small.kept(); !maps.Equal(before, now) || len(now) != 1 || s.plan().Changes() {
+		t.Errorf("there are %v, and were %v", now, before)
+	}
+}
+
+// TestRunUnnamedKilled: killed after any of its steps, a deploy leaves the volumes without names where the next one
+// finds them.
+func TestRunUnnamedKilled(t *testing.T) {
+	t.Setenv(volumeUnnamed, "db web")
+	for what, change := range map[string]func(s *shop){
+		"changed": func(s *shop) { s.hashes["web"], s.hashes["db"] = "w2", "d2" },
+	} {
+		for n := 0; ; n++ {
+			s := shopWithVolume(t, true)
+			before := s.small.kept()
+			change(s)
+			s.small.left = n
+			err := s.deploys()
+			left := s.small.left
+			s.small.left = -1
+			for range 3 {
+				if s.plan().Changes() {
+					s.must(s.deploys())
+				}
+			}
+			if now := s.small.kept(); !maps.Equal(before, now) || len(now) != 2 || s.plan().Changes() {
+				t.Errorf("%s, killed after %d: there are %v of %s, and were %v", what, n, now, s.small.has(), before)
+			}
+			if asked := strings.Join(s.small.takes(), " "); strings.Contains(asked, "TWICE") {
+				t.Errorf("%s, killed after %d: %s", what, n, asked)
+			}
+			if err == nil && left > 0 {
+				break // it was not killed at all
+			}
+		}
+	}
+}
