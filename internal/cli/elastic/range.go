@@ -43,7 +43,7 @@ func rangeAddCommand(p *cli.Program) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&add.Host, "host", "", "the `HOST` whose alone it is (default: the cluster's)")
 	f.StringVar(&add.Announce, "announce", "none", "the network `DEVICE` at which it is announced, or none")
-	f.DurationVar(&ttl, "ttl", ttl, "how long it answers after its host was cut off, a `duration`")
+	f.DurationVar(&ttl, "ttl", ttl, "how long it answers after its host was cut off, a `duration` of 3s to 1m")
 	f.StringVar(&add.OnCut, "on-cut", string(ipam.CutWithdraw), "what a host that is cut off does: `withdraw|keep`")
 	cli.Completes(cmd, "on-cut", cli.Words(string(ipam.CutWithdraw), string(ipam.CutKeep)))
 	return cmd

@@ -13,9 +13,10 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Bounds of a range's time to live: an element of the kernel that ends sooner could not be renewed in time.
+// Bounds of a range's time to live. An element of the kernel that ends sooner could not be renewed in time: the edge
+// hears of a session that it was kept after keptEvery and up to keptWithin more.
 const (
-	leastTTL = time.Second
+	leastTTL = keptEvery + keptWithin + time.Second
 	mostTTL  = time.Minute
 )
 
