@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"berth/internal/deploy"
 	"berth/internal/deploy/scene"
@@ -27,7 +28,7 @@ func (r *run) downOf(one *Instance) *down {
 }
 
 // down drains and stops the container of an instance, with those that cannot run without it, and has a snapshot taken.
-// Where a drain fails nothing is stopped; where the snapshot does, what was stopped is started again.
+// Where a drain fails nothing is stopped; where anything does after that, what was stopped is started again.
 func (r *run) down(ctx context.Context, one *Instance) error {
 	d := r.downOf(one)
 	d.mu.Lock()
@@ -53,25 +54,31 @@ func (r *run) down(ctx context.Context, one *Instance) error {
 				r.up(ctx, sharing[:i]))
 		}
 	}
-	if err := r.may(ctx); err != nil {
-		return err
-	}
-	r.tell(Event{Step: Stopping, Instance: one.Owner, Detail: one.Name})
-	if err := r.Engine.Stop(ctx, one.Container, 0); err != nil {
-		return err
-	}
-	if err := r.snapshot(ctx, one, &c); err != nil {
-		if !c.Runs() {
-			return err
-		}
-		r.tell(Event{Step: Starting, Instance: one.Owner, Detail: one.Name})
-		if startErr := r.Engine.Start(ctx, one.Container); startErr != nil {
-			return errors.Join(err, fmt.Errorf("and it cannot be started again: %w", startErr))
-		}
+	if err := r.stop(ctx, one, &c); err != nil {
 		return errors.Join(err, r.up(ctx, sharing))
 	}
 	d.done = true
 	return nil
+}
+
+// stop stops the container of an instance, and has a snapshot taken, without which it is started again.
+func (r *run) stop(ctx context.Context, one *Instance, c *scene.Container) error {
+	if err := r.may(ctx); err != nil {
+		return err
+	}
+	r.tell(Event{Step: Stopping, Instance: one.Owner, Detail: one.Name})
+	// An engine that was asked goes on with it though nobody waits; what is started before it has ended stops then.
+	if err := r.Engine.Stop(context.WithoutCancel(ctx), one.Container, 0); err != nil {
+		return err
+	}
+	err := r.snapshot(ctx, one, c)
+	if err == nil || !c.Runs() {
+		return err
+	}
+	if startErr := r.again(ctx, one); startErr != nil {
+		return errors.Join(err, fmt.Errorf("and it cannot be started again: %w", startErr))
+	}
+	return err
 }
 
 // up starts instances again that were stopped for another one, which stays after all.
@@ -81,8 +88,7 @@ func (r *run) up(ctx context.Context, all []*Instance) error {
 		if one.State != "running" {
 			continue
 		}
-		r.tell(Event{Step: Starting, Instance: one.Owner, Detail: one.Name})
-		if err := r.Engine.Start(ctx, one.Container); err != nil {
+		if err := r.again(ctx, one); err != nil {
 			failed = append(failed, fmt.Errorf("%s cannot be started again: %w", one.Owner, err))
 		}
 		r.mu.Lock()
@@ -90,6 +96,17 @@ func (r *run) up(ctx context.Context, all []*Instance) error {
 		r.mu.Unlock()
 	}
 	return errors.Join(failed...)
+}
+
+// againWithin is how long the start of a container may take that is to run as before.
+const againWithin = time.Minute
+
+// again starts a container that was stopped, also where the deploy has ended meanwhile.
+func (r *run) again(ctx context.Context, one *Instance) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), againWithin)
+	defer cancel()
+	r.tell(Event{Step: Starting, Instance: one.Owner, Detail: one.Name})
+	return r.Engine.Start(ctx, one.Container)
 }
 
 // sharing are the instances that cannot go on without the container of another one.

@@ -36,7 +36,7 @@ type small struct {
 	net   string         // the subnet of the network front; empty: there is none
 	nets  int            // how many it has had
 	makes string         // the subnet with which Compose makes it
-	fails map[string]int // exit codes of a service's containers, by hash; of the drain, by "drain"
+	fails map[string]int // exit codes of a service's containers, by hash; of the drain, by "drain"; "stop SERVICE": these do not stop
 }
 
 // body is a container of it.
@@ -150,6 +150,10 @@ func (e *small) containers(w http.ResponseWriter, r *http.Request, words []strin
 	case "GET archive", "PUT archive":
 		e.archive(w, r, b)
 	case "POST stop":
+		if e.fails["stop "+b.service()] != 0 {
+			reply(w, http.StatusInternalServerError, map[string]string{"message": "it does not stop"})
+			return
+		}
 		e.say("stop %s", b.title())
 		b.Running = false
 		w.WriteHeader(http.StatusNoContent)

@@ -31,6 +31,7 @@ type shop struct {
 	settled  []string              // owners, in order
 	ran      map[string]Ran
 	told     []Event
+	when     func(Event) // is called with each that is told; nil: nothing is
 	volumes  []deploy.Volume
 	orphans  map[string]ipam.Orphan
 	task     Task
@@ -121,7 +122,11 @@ func (s *shop) carries(ctx context.Context, p *Plan) error {
 	s.Setenv(composeHashes, string(hashes))
 	s.told = nil
 	return Run(ctx, p, Crew{Engine: s.engine, Maker: s.maker, Held: func() error { return nil },
-		Tell:    func(e Event) { s.told = append(s.told, e) },
+		Tell: func(e Event) {
+			if s.told = append(s.told, e); s.when != nil {
+				s.when(e)
+			}
+		},
 		Release: func(_ context.Context, owner string) error { s.small.note("release " + owner); return nil },
 		Settle:  func(_ context.Context, owner string) error { s.settled = append(s.settled, owner); return nil },
 		Ran:     func(_ context.Context, name string, as Ran) error { s.ran[name] = as; return nil },
