@@ -19,19 +19,29 @@ type job struct {
 	held   bool
 	last   time.Time // when it was asked for last; zero: not in this life of the daemon
 	why    string    // it is over
+
+	told *ipam.DHCPLease // what the server gave last, where that is not written yet; nil: as the lease was read
 }
 
 func (j *job) key() leaseKey { return leaseKey{j.sub.ID, j.lease.ID} }
 
 // over tells whether the time of the lease is over.
 func (j *job) over(now time.Time) bool {
-	return j.lease.DHCP != nil && !j.lease.DHCP.Expires.After(now)
+	return j.dhcp() != nil && !j.dhcp().Expires.After(now)
 }
 
-// dues are all of them: what is over, and what is to be asked, by the interface.
+// dhcp is what the server gave last.
+func (j *job) dhcp() *ipam.DHCPLease {
+	if j.told != nil {
+		return j.told
+	}
+	return j.lease.DHCP
+}
+
+// dues are all of them: what is over or not written yet, and what is to be asked, by the interface.
 type dues struct {
-	over []job
-	asks map[link][]job
+	writes []job
+	asks   map[link][]job
 }
 
 const (
@@ -112,7 +122,7 @@ func (k *Keeper) judge(c *ledger.Change, by judging, j *job, all *dues) (next ti
 		return k.needed(by, j, at, all)
 	case d != nil && !d.Expires.After(by.now):
 		j.why = timeOver
-		all.over = append(all.over, *j)
+		all.writes = append(all.writes, *j)
 		return by.now
 	case d != nil:
 		return d.Expires
@@ -132,9 +142,12 @@ func (by judging) wants(l *ipam.Lease) bool {
 
 // needed is judge for what is to be renewed.
 func (k *Keeper) needed(by judging, j *job, at link, all *dues) (next time.Time) {
-	d, tried := j.lease.DHCP, k.triesOf(j.key())
-	j.client, j.last = k.clientOf(j), tried.last
-	from := tried.next
+	tried := k.triesOf(j.key())
+	j.client, j.last, j.told = k.clientOf(j), tried.last, tried.told
+	if j.told != nil {
+		all.writes = append(all.writes, *j)
+	}
+	d, from := j.dhcp(), tried.next
 	switch {
 	case d == nil:
 	case (d.State == ipam.LANBound || d.State == ipam.LANUnconfirmed) && !d.Expires.After(by.now) && tried.failed:
@@ -142,7 +155,7 @@ func (k *Keeper) needed(by judging, j *job, at link, all *dues) (next time.Time)
 		if d.State == ipam.LANUnconfirmed {
 			j.why = unanswered
 		}
-		all.over = append(all.over, *j)
+		all.writes = append(all.writes, *j)
 		return by.now
 	case d.State == ipam.LANBound && d.Renews.After(from):
 		from = d.Renews
@@ -151,6 +164,9 @@ func (k *Keeper) needed(by judging, j *job, at link, all *dues) (next time.Time)
 		return time.Time{}
 	}
 	if from.After(by.now) {
+		if j.told != nil {
+			return by.now
+		}
 		if d != nil && d.Lasts(by.now) && d.Expires.Before(from) {
 			return d.Expires
 		}

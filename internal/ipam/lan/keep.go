@@ -87,6 +87,7 @@ type leaseKey struct {
 type try struct {
 	last, next time.Time
 	failed     bool
+	told       *ipam.DHCPLease // what the server gave, until it is written; nil: nothing
 }
 
 // Keeper begins with nothing remembered, as after a start.
@@ -127,9 +128,12 @@ func (k *Keeper) Begin(ctx context.Context, wg *sync.WaitGroup, failed func(erro
 	if err != nil {
 		return err
 	}
-	for i := range due.over {
-		if err := k.end(ctx, &due.over[i]); err != nil {
-			return err
+	for i := range due.writes {
+		if err := k.write(ctx, &due.writes[i]); err != nil {
+			if ctx.Err() == nil {
+				failed(err)
+			}
+			break // servers are asked all the same: they know nothing of a store that is away
 		}
 	}
 	for at, jobs := range due.asks {
@@ -222,7 +226,7 @@ func (k *Keeper) askAll(ctx context.Context, p *parent, jobs []job, failed func(
 func pause(jobs []job, now time.Time) time.Duration {
 	wait := seldom
 	for i := range jobs {
-		d := jobs[i].lease.DHCP
+		d := jobs[i].dhcp()
 		if d == nil || d.State == ipam.LANUnconfirmed {
 			return every
 		}
@@ -258,8 +262,35 @@ func (k *Keeper) askSome(ctx context.Context, jobs []job, failed func(error)) bo
 func (k *Keeper) tried(j *job, failed bool, wait time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := k.ledger.Now()
-	k.tries[j.key()] = &try{last: now, next: now.Add(wait), failed: failed}
+	now, t := k.ledger.Now(), k.tryOf(j)
+	t.last, t.next, t.failed = now, now.Add(wait), failed
+}
+
+// heard notes what the server gave, or with nil that it gives nothing; what was to be written of it before is so no
+// more.
+func (k *Keeper) heard(j *job, told *ipam.DHCPLease) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.tryOf(j).told = told
+}
+
+// wrote notes that it is written what the server gave, if that was not something else since.
+func (k *Keeper) wrote(j *job, told *ipam.DHCPLease) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if t := k.tryOf(j); t.told == told {
+		t.told = nil
+	}
+}
+
+// tryOf is what is remembered of a lease, for a caller who holds the lock.
+func (k *Keeper) tryOf(j *job) *try {
+	t := k.tries[j.key()]
+	if t == nil {
+		t = &try{}
+		k.tries[j.key()] = t
+	}
+	return t
 }
 
 // triesOf is what was asked for a lease; the zero try for nothing.

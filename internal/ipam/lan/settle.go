@@ -31,9 +31,12 @@ func (k *Keeper) do(ctx context.Context, j *job) (answered bool, err error) {
 	answered = got.Failure == "" || got.Failure == ipam.LANRefused || got.Failure == ipam.LANOutside
 	switch {
 	case got.Failure == "" && got.Lease.Address == j.lease.Address:
-		err = k.bound(ctx, j, ipam.NewDHCPLease(j.client, got.Lease, asked))
-		k.tried(j, err != nil, every)
+		k.tried(j, false, every) // the server gave it, whether that can be written or not
+		told := ipam.NewDHCPLease(j.client, got.Lease, asked)
+		k.heard(j, told)
+		err = k.bound(ctx, j, told)
 	case answered:
+		k.heard(j, nil)
 		err = k.lost(ctx, j, refusedText(&got))
 		k.tried(j, true, lostAgain)
 	default:
@@ -44,7 +47,7 @@ func (k *Keeper) do(ctx context.Context, j *job) (answered bool, err error) {
 
 // wait is when it is asked again for what nobody has answered.
 func (j *job) wait(now time.Time) time.Duration {
-	switch d := j.lease.DHCP; {
+	switch d := j.dhcp(); {
 	case d == nil, d.State == ipam.LANUnconfirmed:
 		return every
 	case d.State == ipam.LANBound:
@@ -66,7 +69,7 @@ func refusedText(got *ipam.LANAnswer) string {
 // rebinds tells whether an address is asked for as if it were new, too: a server that has forgotten its leases, and is
 // not the only one of its LAN, says nothing to who only asks again (RFC 2131, 4.3.2).
 func (j *job) rebinds(now time.Time, failure ipam.LANFailure) bool {
-	d := j.lease.DHCP
+	d := j.dhcp()
 	switch failure {
 	case ipam.LANSilent:
 		return d == nil || d.State != ipam.LANBound || !d.Rebinds.After(now)
@@ -80,7 +83,7 @@ func (j *job) rebinds(now time.Time, failure ipam.LANFailure) bool {
 func (k *Keeper) ask(ctx context.Context, j *job, verb ipam.LANVerb) (ipam.LANAnswer, error) {
 	ask := ipam.LANAsk{Verb: verb, Parent: j.parent, IPv6: j.sub.CIDR.Addr().Is6(), Client: j.client,
 		Subnet: j.sub.CIDR, Address: j.lease.Address, Within: ipam.Duration(patience)}
-	if d := j.lease.DHCP; d != nil && verb == ipam.LANRelease {
+	if d := j.dhcp(); d != nil && verb == ipam.LANRelease {
 		ask.Server, ask.ServerID = d.Server, d.ServerID
 	} else if d != nil && verb == ipam.LANConfirm {
 		ask.ServerID = d.ServerID
@@ -119,11 +122,23 @@ func (k *Keeper) change(ctx context.Context, j *job, fn func(*ledger.Change, *ip
 	})
 }
 
-// bound writes that a server gave the lease again. A renewal is no event: nothing is otherwise than it was.
-func (k *Keeper) bound(ctx context.Context, j *job, d *ipam.DHCPLease) error {
-	return k.change(ctx, j, func(c *ledger.Change, now *ipam.Lease) error {
-		after := *now
-		after.DHCP = d
+// write writes what needs no server.
+func (k *Keeper) write(ctx context.Context, j *job) error {
+	if j.why == "" {
+		return k.bound(ctx, j, j.told)
+	}
+	return k.end(ctx, j)
+}
+
+// bound writes that a server gave the lease again, if it has said nothing else since. A renewal is no event: nothing is
+// otherwise than it was.
+func (k *Keeper) bound(ctx context.Context, j *job, told *ipam.DHCPLease) error {
+	err := k.change(ctx, j, func(c *ledger.Change, now *ipam.Lease) error {
+		if k.triesOf(j.key()).told != told {
+			return nil
+		}
+		after, d := *now, *told
+		after.DHCP = &d
 		if now.DHCP != nil {
 			d.Returned = now.DHCP.Returned
 		}
@@ -134,6 +149,10 @@ func (k *Keeper) bound(ctx context.Context, j *job, d *ipam.DHCPLease) error {
 		}
 		return c.SetLease(j.sub.ID, now.Address, now, &after)
 	})
+	if err == nil {
+		k.wrote(j, told)
+	}
+	return err
 }
 
 // lost writes that the lease is none any more. Who has the address keeps it: the engine can be told of no other one.
