@@ -10,8 +10,8 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Span is how long a container is watched: one without a healthcheck for Least, one with it until it is healthy or Most
-// is over (BD-8).
+// Span is how long a container is watched: one without a healthcheck for Least, one with it until it is healthy, and
+// one that comes to neither until Most is over (BD-8).
 type Span struct{ Least, Most time.Duration }
 
 // lookEvery is how often a container is looked at while it is watched.
@@ -86,7 +86,7 @@ func judge(c *container.InspectResponse, restarts int, watched time.Duration, sp
 	case c.RestartCount != restarts || c.State.Status == container.StateRestarting:
 		return false, fmt.Errorf("it ended with exit code %d and was started again", c.State.ExitCode)
 	case c.State.Health == nil || c.State.Health.Status == container.NoHealthcheck:
-		return c.State.Status == container.StateRunning && watched >= span.Least, nil
+		return ran(c.State, watched, span)
 	case c.State.Health.Status == container.Healthy:
 		return true, nil
 	case c.State.Health.Status == container.Unhealthy:
@@ -94,6 +94,17 @@ func judge(c *container.InspectResponse, restarts int, watched time.Duration, sp
 	case watched >= span.Most:
 		return false, fmt.Errorf("its healthcheck has not said that it is healthy within %s%s", span.Most,
 			lastCheck(c.State.Health))
+	}
+	return false, nil
+}
+
+// ran judges a container without a healthcheck. It may be paused, or not have begun.
+func ran(state *container.State, watched time.Duration, span Span) (works bool, err error) {
+	switch runs := state.Status == container.StateRunning; {
+	case runs && watched >= span.Least:
+		return true, nil
+	case !runs && watched >= max(span.Least, span.Most):
+		return false, fmt.Errorf("it is %s, and does not run after %s", state.Status, max(span.Least, span.Most))
 	}
 	return false, nil
 }
