@@ -21,6 +21,7 @@ type Engine struct {
 	Containers []Container
 	Images     map[string]string // ids by name
 	Networks   []map[string]any  // as the engine shows them
+	Volumes    []map[string]any  // likewise
 
 	mu     sync.Mutex
 	writes []string
@@ -36,6 +37,7 @@ type Container struct {
 	OneOff                     bool
 	Hash, ImageID, State       string
 	On                         []Endpoint
+	Volume                     string // that it mounts; empty: none
 	Broken                     string // why it cannot be inspected; empty: it can
 }
 
@@ -109,7 +111,7 @@ func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case kind == "networks":
 		e.network(w, rest)
 	case kind == "volumes" && rest == "":
-		reply(w, http.StatusOK, map[string]any{"Volumes": []any{}})
+		reply(w, http.StatusOK, map[string]any{"Volumes": append([]map[string]any{}, e.Volumes...)})
 	case kind == "info":
 		reply(w, http.StatusOK, map[string]any{"ID": "STILL"})
 	default:
@@ -133,8 +135,12 @@ func (e *Engine) list(w http.ResponseWriter, filters string) {
 			fits = fits && there && (!says || has == value)
 		}
 		if fits {
+			mounts := []map[string]any{}
+			if c.Volume != "" {
+				mounts = append(mounts, map[string]any{"Type": "volume", "Name": c.Volume, "Destination": "/data"})
+			}
 			all = append(all, map[string]any{"Id": c.ID, "Names": []string{"/" + c.Name}, "Labels": labels,
-				"State": c.State})
+				"State": c.State, "Mounts": mounts})
 		}
 	}
 	reply(w, http.StatusOK, all)

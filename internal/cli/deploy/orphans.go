@@ -138,38 +138,21 @@ type orphanRemoval struct {
 }
 
 func (r *orphanRemoval) remove(ctx context.Context, name string, confirm func(string) error) error {
-	o, err := r.find(ctx, name)
-	if err != nil {
-		return err
-	}
 	engine, err := scene.Open(r.host)
 	if err != nil {
 		return err
 	}
 	defer engine.Close()
-	all, err := engine.Volumes(ctx)
+	o, there, err := r.look(ctx, engine, name)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(all, func(s scene.Stored) bool { return s.Name == name })
-	if i >= 0 {
-		for _, u := range all[i].Users {
-			if !u.Copier {
-				return fmt.Errorf("the volume %s is used by the container %s; remove that first", name, u.Title())
-			}
-		}
-		if !isOrphan(o, &all[i]) {
-			return fmt.Errorf("the volume %s was made at %s, and what a deploy left behind was of that name before; "+
-				"`docker volume rm` removes this one", name, cli.LocalTime(all[i].Made))
-		}
-	}
-	forget := &ipam.RemoveOrphan{Volume: name}
-	if _, err := r.client.Edit(ctx, client.EditOptions{DryRun: true}, forget); err != nil {
-		return err
-	}
-	if i >= 0 {
+	if there {
 		if err := confirm(fmt.Sprintf("Remove the volume %s of the project %s, with all that is in it?", name,
 			o.Project)); err != nil {
+			return err
+		}
+		if _, _, err := r.look(ctx, engine, name); err != nil { // the question may have stood there for long
 			return err
 		}
 		if err := engine.RemoveCopiers(ctx, o.Project); err != nil {
@@ -179,10 +162,38 @@ func (r *orphanRemoval) remove(ctx context.Context, name string, confirm func(st
 			return err
 		}
 	}
-	if _, err := r.client.Edit(ctx, client.EditOptions{}, forget); err != nil {
+	if _, err := r.client.Edit(ctx, client.EditOptions{}, &ipam.RemoveOrphan{Volume: name}); err != nil {
 		return fmt.Errorf("the volume %s is gone, and is recorded still: %w", name, err)
 	}
 	return r.program.Say([]string{name})
+}
+
+// look finds what is recorded of a volume, and whether the engine has it. It refuses one that is used, is not what was
+// left behind, or whose project is being deployed.
+func (r *orphanRemoval) look(ctx context.Context, engine *scene.Engine, name string) (*ipam.Orphan, bool, error) {
+	o, err := r.find(ctx, name)
+	if err != nil {
+		return nil, false, err
+	}
+	all, err := engine.Volumes(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	i := slices.IndexFunc(all, func(s scene.Stored) bool { return s.Name == name })
+	if i >= 0 {
+		for _, u := range all[i].Users {
+			if !u.Copier {
+				return nil, false, fmt.Errorf("the volume %s is used by the container %s; remove that first", name,
+					u.Title())
+			}
+		}
+		if !isOrphan(o, &all[i]) {
+			return nil, false, fmt.Errorf("the volume %s was made at %s, and what a deploy left behind was of that name "+
+				"before; `docker volume rm` removes this one", name, cli.LocalTime(all[i].Made))
+		}
+	}
+	_, err = r.client.Edit(ctx, client.EditOptions{DryRun: true}, &ipam.RemoveOrphan{Volume: name})
+	return o, i >= 0, err
 }
 
 // find is what is recorded of a volume.

@@ -1,0 +1,58 @@
+package deploy_test
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/cli/deploy"
+	"berth/internal/ipam"
+	"berth/test/still"
+)
+
+// TestOrphanAsked: what has become of an orphan while the question stood there counts: nothing is removed of a project
+// that is being deployed by then, or of a volume that is none any more.
+func TestOrphanAsked(t *testing.T) {
+	for what, c := range map[string]struct {
+		meanwhile func(h *house)
+		want      string
+	}{
+		"nothing":             {func(*house) {}, ""},
+		"a deploy has begun":  {lockShop, "the project shop is being deployed"},
+		"it is used":          {func(h *house) { h.engine.Containers[0].Volume = "shop_data" }, "is used by the container"},
+		"it is none any more": {forgetData, "the volume shop_data is none that a deploy left behind"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := enter(t)
+			h.engine.Volumes = []map[string]any{{"Name": "shop_data", "Driver": "local"}}
+			h.engine.Containers = []still.Container{{ID: "c1", Name: "shop-db-1", Project: "shop", State: "running"}}
+			h.edit(&ipam.KeepOrphan{Volume: "shop_data", Project: "shop"})
+			client := client.New(h.socket)
+			defer client.Close()
+			p := cli.New("dev")
+			p.Out, p.Err = io.Discard, io.Discard
+			err := deploy.RemoveOrphan(t.Context(), p, client, h.host, "shop_data", func(string) error {
+				c.meanwhile(h)
+				return nil
+			})
+			if c.want == "" {
+				if writes := h.engine.Writes(); len(writes) != 1 || !strings.Contains(writes[0], "/volumes/shop_data") {
+					t.Errorf("the engine was asked for %v, %v", writes, err)
+				}
+				return
+			}
+			if writes := h.engine.Writes(); err == nil || !strings.Contains(err.Error(), c.want) || len(writes) > 0 {
+				t.Errorf("it says %v, want %q; the engine was asked for %v", err, c.want, writes)
+			}
+		})
+	}
+}
+
+func lockShop(h *house) {
+	h.edit(&ipam.LockDeploy{Project: "shop", ID: ipam.NewID(), Host: "alpha", PID: 1, TTL: ipam.Duration(time.Minute)})
+}
+
+func forgetData(h *house) { h.edit(&ipam.RemoveOrphan{Volume: "shop_data"}) }
