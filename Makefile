@@ -86,7 +86,7 @@ engine-clean: ## remove what an interrupted `make engine` left behind
 # They make network namespaces of their own, and leave everything else alone.
 edge: ## the tests of elastic addresses on this kernel, as root (EDGE_FLAGS='-run "Frozen|Faults|Moves" -rounds 200 -moves 100 -timeout 90m -v' for some of them)
 	@scripts/needs go etcd edge
-	go test -tags edge -count 1 -timeout 20m -exec "$(CURDIR)/scripts/as-root" ./internal/edge/nft -run Ticket
+	go test -tags edge -count 1 -timeout 20m -exec "$(CURDIR)/scripts/as-root" ./internal/edge/nft -run 'Ticket|Crowd'
 	go test -tags edge -count 1 -timeout 20m -exec "$(CURDIR)/scripts/as-root" ./test/edge $(EDGE_FLAGS)
 
 page: build ## the page in Debian's chromium: every view, narrow and wide, dark and light, with scripts and without, by keyboard

@@ -155,7 +155,7 @@ func same(f *ipam.Finding) func(ipam.Finding) bool {
 
 // changes tells of changes in the kernel. A crowd that is too much for its socket ends that, and is a change, too.
 func changes(ctx context.Context) (<-chan struct{}, error) {
-	updates, err := subscribe(ctx)
+	updates, end, err := subscribe(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +165,7 @@ func changes(ctx context.Context) (<-chan struct{}, error) {
 			for range updates {
 				wake(changed)
 			}
+			end()
 			wake(changed)
 			pause := time.NewTimer(calm)
 			select {
@@ -172,7 +173,7 @@ func changes(ctx context.Context) (<-chan struct{}, error) {
 			case <-pause.C:
 			}
 			pause.Stop()
-			if updates, err = subscribe(ctx); err != nil {
+			if updates, end, err = subscribe(ctx); err != nil {
 				return // it was so before: what changes is seen when it is looked at again
 			}
 		}
@@ -180,9 +181,14 @@ func changes(ctx context.Context) (<-chan struct{}, error) {
 	return changed, nil
 }
 
-func subscribe(ctx context.Context) (<-chan netlink.RouteUpdate, error) {
-	updates := make(chan netlink.RouteUpdate, 64)
-	return updates, netlink.RouteSubscribe(updates, ctx.Done())
+// subscribe hears of routes until ctx ends, or end is called, which closes the socket.
+func subscribe(ctx context.Context) (updates chan netlink.RouteUpdate, end context.CancelFunc, err error) {
+	ctx, end = context.WithCancel(ctx)
+	updates = make(chan netlink.RouteUpdate, 64)
+	if err = netlink.RouteSubscribe(updates, ctx.Done()); err != nil {
+		end()
+	}
+	return updates, end, err
 }
 
 func wake(changed chan<- struct{}) {

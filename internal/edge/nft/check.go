@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	"berth/internal/edge"
-
-	"github.com/vishvananda/netlink"
 )
 
 // every is how often Run compares. A comparison that finds the generation of nftables as it was costs one message.
@@ -109,14 +108,14 @@ func (p *Provider) checkDocker(ctx context.Context, changed bool) ([]string, err
 }
 
 func (p *Provider) checkAddresses() ([]string, error) {
-	if p.watched && !p.stray {
+	if !p.stray.Swap(false) && p.watched.Load() { // what strays from here on is looked at the next time
 		return nil, nil
 	}
 	list, err := p.listAddresses()
 	if err != nil {
+		p.stray.Store(true)
 		return nil, err
 	}
-	p.stray = false
 	var gone []string
 	for a, device := range p.here {
 		_, there := list.links[device] // told by each Set where it is not; it comes back with a sign
@@ -129,12 +128,15 @@ func (p *Provider) checkAddresses() ([]string, error) {
 
 // Run repairs and announces until the context ends. What is in place then stays.
 func (p *Provider) Run(ctx context.Context) error {
-	w, err := watchDevices(ctx)
+	w, err := watchDevices(ctx, false)
 	if err != nil {
 		return err
 	}
-	p.watch(true)
-	defer p.watch(false)
+	var hears sync.WaitGroup
+	defer hears.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hears.Go(func() { p.hear(ctx, w) })
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	failed := ""
@@ -142,18 +144,6 @@ func (p *Provider) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-w.addresses:
-			p.strayed()
-			continue
-		case u := <-w.links:
-			if w.cameUp(u) {
-				p.strayed()
-				p.announcer.Again(u.Attrs().Name)
-			}
-			continue
-		case <-w.lost:
-			p.strayed()
-			continue
 		case <-tick.C:
 		}
 		_, err := p.Check(ctx)
@@ -166,55 +156,4 @@ func (p *Provider) Run(ctx context.Context) error {
 			p.config.Tell(edge.Notice{Kind: edge.Failed, Text: failed})
 		}
 	}
-}
-
-func (p *Provider) watch(on bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.watched, p.stray = on, true
-}
-
-func (p *Provider) strayed() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stray = true
-}
-
-// devices are what the kernel says of them as it happens.
-type devices struct {
-	addresses chan netlink.AddrUpdate
-	links     chan netlink.LinkUpdate
-	lost      chan struct{} // some of it was not heard
-	running   map[int32]bool
-}
-
-func watchDevices(ctx context.Context) (*devices, error) {
-	w := &devices{
-		addresses: make(chan netlink.AddrUpdate, 64), links: make(chan netlink.LinkUpdate, 64),
-		lost: make(chan struct{}, 1), running: map[int32]bool{},
-	}
-	lost := func(error) {
-		select {
-		case w.lost <- struct{}{}:
-		default:
-		}
-	}
-	err := netlink.AddrSubscribeWithOptions(w.addresses, ctx.Done(), netlink.AddrSubscribeOptions{ErrorCallback: lost})
-	if err != nil {
-		return nil, fmt.Errorf("cannot follow the addresses of devices: %w", err)
-	}
-	err = netlink.LinkSubscribeWithOptions(w.links, ctx.Done(), netlink.LinkSubscribeOptions{ErrorCallback: lost})
-	if err != nil {
-		return nil, fmt.Errorf("cannot follow the devices: %w", err)
-	}
-	return w, nil
-}
-
-// cameUp: the device carries again what it did not.
-func (w *devices) cameUp(u netlink.LinkUpdate) bool {
-	const iffRunning = 0x40
-	was, known := w.running[u.Index]
-	now := u.Flags&iffRunning != 0
-	w.running[u.Index] = now
-	return now && (!known || !was)
 }

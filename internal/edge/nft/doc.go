@@ -8,5 +8,6 @@
 // text (structure.go), and moves the elements by netlink (elements.go): nft reads and writes ten thousand of them in a
 // second, netlink in some milliseconds. Fenced ranges answer by timed elements (live.go). Then connections that
 // contradict the state are forgotten (conntrack.go), addresses are on their devices (addresses.go) and announced
-// (internal/edge/announce), and Docker lets them in (dockeruser.go). Check and Run (check.go) compare and repair.
+// (internal/edge/announce), and Docker lets them in (dockeruser.go). Check and Run (check.go) compare and repair, when
+// devices say that something happened to them (devices.go).
 package nft

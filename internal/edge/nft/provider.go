@@ -56,8 +56,9 @@ type Provider struct {
 	live     map[place]elements // what was granted last
 	ticket   uint32
 	accepted []edge.Range // by the engine
-	stray    bool         // addresses on devices may have changed
-	watched  bool         // Run hears of their changes
+
+	stray   atomic.Bool // addresses on devices may have changed
+	watched atomic.Bool // it is heard when they do
 
 	allowed   atomic.Pointer[allowance]
 	repaired  atomic.Int64
@@ -79,7 +80,8 @@ func New(config Config) (*Provider, error) {
 	if config.Tell == nil {
 		config.Tell = func(edge.Notice) {}
 	}
-	p := &Provider{config: config, text: text, kernel: k, docker: findDockerUser(), stray: true}
+	p := &Provider{config: config, text: text, kernel: k, docker: findDockerUser()}
+	p.stray.Store(true)
 	p.allowed.Store(&allowance{})
 	p.egress = p.holdsDevices()
 	p.announcer = announce.New(announce.Config{Tell: config.Tell, Allowed: p.mayAnswer})

@@ -1,0 +1,114 @@
+package nft
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/vishvananda/netlink"
+)
+
+// devices are what the kernel says of them as it happens. It says no more once more was said than was read in time.
+type devices struct {
+	addresses chan netlink.AddrUpdate
+	links     chan netlink.LinkUpdate
+	end       context.CancelFunc // of the sockets
+	unclear   chan struct{}      // something was said that could not be read
+	running   map[int32]bool
+}
+
+// watchDevices begins to hear, and with existing is told first which devices there are.
+func watchDevices(ctx context.Context, existing bool) (*devices, error) {
+	ctx, end := context.WithCancel(ctx)
+	w := &devices{
+		addresses: make(chan netlink.AddrUpdate, 64), links: make(chan netlink.LinkUpdate, 64), end: end,
+		unclear: make(chan struct{}, 1), running: map[int32]bool{},
+	}
+	unclear := func(error) {
+		select {
+		case w.unclear <- struct{}{}:
+		default:
+		}
+	}
+	err := netlink.AddrSubscribeWithOptions(w.addresses, ctx.Done(),
+		netlink.AddrSubscribeOptions{ErrorCallback: unclear})
+	if err != nil {
+		end()
+		return nil, fmt.Errorf("cannot follow the addresses of devices: %w", err)
+	}
+	err = netlink.LinkSubscribeWithOptions(w.links, ctx.Done(),
+		netlink.LinkSubscribeOptions{ErrorCallback: unclear, ListExisting: existing})
+	if err != nil {
+		end()
+		go drain(w.addresses)
+		return nil, fmt.Errorf("cannot follow the devices: %w", err)
+	}
+	return w, nil
+}
+
+// close ends it. What is said still is read, so that nobody is left who wants to say it.
+func (w *devices) close() {
+	w.end()
+	go drain(w.addresses)
+	go drain(w.links)
+}
+
+func drain[T any](from <-chan T) {
+	for range from {
+	}
+}
+
+// hear notes at once what devices do, whatever is being changed meanwhile, until the context ends. When the kernel says
+// no more it asks anew; until that is answered each comparison looks at the addresses itself.
+func (p *Provider) hear(ctx context.Context, w *devices) {
+	again := time.NewTicker(every)
+	defer again.Stop()
+	for {
+		p.stray.Store(true)
+		p.watched.Store(true)
+		p.listen(ctx, w)
+		p.watched.Store(false)
+		w.close()
+		for w = nil; w == nil; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-again.C:
+			}
+			w, _ = watchDevices(ctx, true)
+		}
+	}
+}
+
+// listen hears one watch until it ends.
+func (p *Provider) listen(ctx context.Context, w *devices) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.unclear:
+		case _, open := <-w.addresses:
+			if !open {
+				return
+			}
+		case u, open := <-w.links:
+			if !open {
+				return
+			}
+			if !w.cameUp(u) {
+				continue
+			}
+			p.announcer.Again(u.Attrs().Name)
+		}
+		p.stray.Store(true)
+	}
+}
+
+// cameUp: the device carries again what it did not, as far as was heard.
+func (w *devices) cameUp(u netlink.LinkUpdate) bool {
+	const iffRunning = 0x40
+	was, known := w.running[u.Index]
+	now := u.Flags&iffRunning != 0
+	w.running[u.Index] = now
+	return now && (!known || !was)
+}
