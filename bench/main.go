@@ -142,7 +142,9 @@ func report(rows []row) string {
 	b.WriteString(`# Benchmarks
 
 Written by ` + "`make bench`" + `, which measures each figure beside its yardstick in the same run. Ratios are medians of
-rounds that alternate; absolute figures belong to the machine that ran them (` + machine() + `).
+rounds that alternate, and need not be the quotient of the rates beside them; absolute figures belong to the machine
+that ran them (` + machine() + `). Of addresses a second a bound is the least that is wanted, of time, memory and
+size the most; what is met goes by figures that are not rounded.
 
 | what | bound | measured | |
 |---|---|---|---|

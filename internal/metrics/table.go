@@ -48,7 +48,7 @@ func Table() []Metric {
 		{buildInfo, Gauge, "1, with what this Berth is.", []string{"version", "goversion"}},
 		{dhcpLeases, Gauge, "Addresses that the DHCP server of a network's LAN gave, by how it stands with them.",
 			[]string{"network", "state"}},
-		{dnsNames, Gauge, "Names that are answered for, but for those of addresses.", nil},
+		{dnsNames, Gauge, "Names in the zone that are answered for; reverse names (PTR) are not counted.", nil},
 		{dnsQueries, Counter, "Questions for names that were answered, by the code of the answer.", []string{"rcode"}},
 		{elasticAddresses, Gauge, "Elastic addresses of a range, by state; free are those that no account has.",
 			[]string{"range", "state"}},
