@@ -74,32 +74,38 @@ func (k *Keeper) beginGone(ctx context.Context, wg *sync.WaitGroup, failed func(
 	return nil
 }
 
-// giveBackGone tells the server of one, and forgets it; done is false where the server did not hear it. Meanwhile
-// nobody asks for the same client; where that has the address again, nothing is given back.
+// giveBackGone tells the server of one, and forgets it; done is false where the server did not hear it.
 func (k *Keeper) giveBackGone(ctx context.Context, r *choose.Returning) (done bool, err error) {
 	over := !r.Expires.After(k.ledger.Now())
 	if r.Host != k.ledger.Host() && !over {
 		return true, nil
 	}
+	if !over {
+		if done, err := k.returns(ctx, r); err != nil || !done {
+			return false, err
+		}
+	}
+	return true, k.ledger.Update(ctx, func(c *ledger.Change) error { return r.Forget(c) })
+}
+
+// returns tells a server that what no record has is not needed; done is false where the server did not hear it.
+// Meanwhile nobody asks for the same client; where that has the address by the records, nothing is given back.
+func (k *Keeper) returns(ctx context.Context, r *choose.Returning) (done bool, err error) {
 	end, err := k.ledger.OwnClient(ctx, r.Client)
 	if err != nil {
 		return false, err
 	}
 	defer end()
 	used := false
-	if err := k.ledger.Look(ctx, func(c *ledger.Change) (err error) {
+	err = k.ledger.Look(ctx, func(c *ledger.Change) (err error) {
 		used, err = r.InUse(c)
 		return err
-	}); err != nil {
-		return false, err
+	})
+	if err != nil || used {
+		return used, err
 	}
-	if !over && !used {
-		got, err := k.ledger.AskLAN(ctx, ipam.LANAsk{Verb: ipam.LANRelease, Parent: r.Parent, IPv6: r.Address.Is6(),
-			Client: r.Client, Subnet: r.Subnet, Address: r.Address, Server: r.Server, ServerID: r.ServerID,
-			Within: ipam.Duration(patience)})
-		if err != nil || got.Failure != "" {
-			return false, err
-		}
-	}
-	return true, k.ledger.Update(ctx, func(c *ledger.Change) error { return r.Forget(c) })
+	got, err := k.ledger.AskLAN(ctx, ipam.LANAsk{Verb: ipam.LANRelease, Parent: r.Parent, IPv6: r.Address.Is6(),
+		Client: r.Client, Subnet: r.Subnet, Address: r.Address, Server: r.Server, ServerID: r.ServerID,
+		Within: ipam.Duration(patience)})
+	return err == nil && got.Failure == "", err
 }

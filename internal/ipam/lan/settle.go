@@ -2,6 +2,7 @@ package lan
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"time"
 
@@ -15,18 +16,33 @@ func (k *Keeper) do(ctx context.Context, j *job) (answered bool, err error) {
 	if d := j.lease.DHCP; d != nil && d.Returned && !j.held {
 		return true, k.giveBack(ctx, j)
 	}
+	other, answered, err := k.renew(ctx, j)
+	if other == nil {
+		return answered, err
+	}
+	_, back := k.returns(ctx, other)
+	return answered, errors.Join(err, back)
+}
+
+// renew asks for one lease and writes what came of it, unless it is another one by now, and tells whether anybody
+// answered. other is what the server gave in its place, which nobody needs.
+func (k *Keeper) renew(ctx context.Context, j *job) (other *choose.Returning, answered bool, err error) {
 	end, err := k.ledger.ShareClient(ctx, j.client)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	defer end()
+	if same, err := k.stands(ctx, j); err != nil || !same {
+		return nil, err == nil, err // nobody is silent who was not asked
+	}
 	asked := k.ledger.Now()
 	got, err := k.ask(ctx, j, ipam.LANConfirm)
 	if err == nil && j.rebinds(asked, got.Failure) {
-		got, err = k.anew(ctx, j)
+		got, err = k.ask(ctx, j, ipam.LANTake)
+		other = j.other(&got)
 	}
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	answered = got.Failure == "" || got.Failure == ipam.LANRefused || got.Failure == ipam.LANOutside
 	switch {
@@ -42,7 +58,17 @@ func (k *Keeper) do(ctx context.Context, j *job) (answered bool, err error) {
 	default:
 		k.tried(j, true, j.wait(k.ledger.Now()))
 	}
-	return answered, err
+	return other, answered, err
+}
+
+// other is an address that was given to who asked for the one of the job as for a new one; nil where it was that, or
+// none.
+func (j *job) other(got *ipam.LANAnswer) *choose.Returning {
+	if got.Failure != "" || got.Lease.Address == j.lease.Address {
+		return nil
+	}
+	return &choose.Returning{Parent: j.parent, Subnet: j.sub.CIDR, Address: got.Lease.Address, Client: j.client,
+		Server: got.Lease.Server, ServerID: got.Lease.ServerID}
 }
 
 // wait is when it is asked again for what nobody has answered.
@@ -91,35 +117,42 @@ func (k *Keeper) ask(ctx context.Context, j *job, verb ipam.LANVerb) (ipam.LANAn
 	return k.ledger.AskLAN(ctx, ask)
 }
 
-// anew asks for the same address as for a new one. Another one is given back.
-func (k *Keeper) anew(ctx context.Context, j *job) (ipam.LANAnswer, error) {
-	got, err := k.ask(ctx, j, ipam.LANTake)
-	if err != nil || got.Failure != "" || got.Lease.Address == j.lease.Address {
-		return got, err
-	}
-	_, err = k.ledger.AskLAN(ctx, ipam.LANAsk{Verb: ipam.LANRelease, Parent: j.parent, IPv6: j.sub.CIDR.Addr().Is6(),
-		Client: j.client, Subnet: j.sub.CIDR, Address: got.Lease.Address, Server: got.Lease.Server,
-		ServerID: got.Lease.ServerID, Within: ipam.Duration(patience)})
-	return got, err
-}
-
-// change runs fn over the lease of a job, where it is the same still, and held as it was.
+// change runs fn over the lease of a job, where it is the same still.
 func (k *Keeper) change(ctx context.Context, j *job, fn func(*ledger.Change, *ipam.Lease) error) error {
 	return k.ledger.Update(ctx, func(c *ledger.Change) error {
-		sx := c.Index().Subnet(j.sub.ID)
-		if sx == nil || sx.Record().LANTerms != j.sub.LANTerms {
-			return nil
-		}
-		now, err := c.Lease(j.sub.ID, j.lease.Address)
-		if err != nil || now == nil || now.ID != j.lease.ID || now.Host != j.lease.Host {
+		now, err := j.now(c)
+		if err != nil || now == nil {
 			return err
-		}
-		was, is := j.lease.DHCP, now.DHCP
-		if (was == nil) != (is == nil) || was != nil && !was.Client.SameClient(is.Client) {
-			return nil
 		}
 		return fn(c, now)
 	})
+}
+
+// stands tells whether the lease of a job is the same still, and held as it was.
+func (k *Keeper) stands(ctx context.Context, j *job) (same bool, err error) {
+	err = k.ledger.Look(ctx, func(c *ledger.Change) error {
+		now, err := j.now(c)
+		same = now != nil && now.Held() == j.held
+		return err
+	})
+	return same, err
+}
+
+// now reads the lease of a job; nil where it is another one by now, or none.
+func (j *job) now(c *ledger.Change) (*ipam.Lease, error) {
+	sx := c.Index().Subnet(j.sub.ID)
+	if sx == nil || sx.Record().LANTerms != j.sub.LANTerms {
+		return nil, nil
+	}
+	now, err := c.Lease(j.sub.ID, j.lease.Address)
+	if err != nil || now == nil || now.ID != j.lease.ID || now.Host != j.lease.Host {
+		return nil, err
+	}
+	was, is := j.lease.DHCP, now.DHCP
+	if (was == nil) != (is == nil) || was != nil && !was.Client.SameClient(is.Client) {
+		return nil, nil
+	}
+	return now, nil
 }
 
 // write writes what needs no server.
