@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -84,7 +85,7 @@ func (c *committer) try(ctx context.Context, calls []*call) (b *batch, rest []*c
 	defer c.s.turn.give()
 	b, rest = c.fill(calls, locked)
 	v = c.commit(ctx, b)
-	c.s.room.note(v.err, v.committed && len(b.wrote) > 0)
+	c.s.room.note(cmp.Or(v.err, v.full), v.committed && len(b.wrote) > 0)
 	switch {
 	case !v.committed:
 		b.abort(c.s.log)
@@ -161,6 +162,7 @@ type verdict struct {
 	committed bool
 	err       error // nothing of it is there, or nobody knows: it is not tried again
 	away      error // where nobody knows: why
+	full      error // it is committed, and it may be that there is no room for what comes next: why
 	// the mirror must come to this revision before it is tried again; committed: so must what wrote nothing (takeOld)
 	rev int64
 }

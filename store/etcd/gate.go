@@ -54,7 +54,7 @@ func (c *committer) writeLarge(ctx context.Context, b *batch, l limit) verdict {
 	if err == nil {
 		err = c.s.finish(c.s.ctx, c.floor.Load(), g, parts)
 	}
-	if err != nil {
+	if v.full = err; err != nil {
 		c.s.log.Warnf("a large update is committed but cannot be finished yet (%v): the first host that reaches etcd "+
 			"goes on with it", err)
 	}

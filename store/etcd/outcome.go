@@ -83,6 +83,8 @@ func (c *committer) sendBatch(ctx context.Context, b *batch, l limit, closing st
 		return c.refuted(ctx, b, m, n, resp)
 	case c.s.sizes.lower(err, l):
 		return verdict{}
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return c.crowded(ctx, b, m, n, err)
 	case unsent || !isSilence(err):
 		err = c.s.members.explain(err)
 		if errors.Is(err, store.ErrAway) {
@@ -159,7 +161,41 @@ func (c *committer) refuted(ctx context.Context, b *batch, m marker, n count, re
 	return verdict{rev: last}
 }
 
-// resolve finds out what became of a transaction that was not answered.
+// crowded finds out what became of a transaction that was answered with there being no room. Where etcd's quota was used
+// up when it had taken the transaction already, it makes it and says so all the same. It has done so before it answers,
+// or never will.
+func (c *committer) crowded(ctx context.Context, b *batch, m marker, n count, why error) verdict {
+	kvs, err := c.look(ctx, m)
+	full := c.s.members.explain(why)
+	switch {
+	case err != nil || len(kvs) == 0:
+		return c.resolve(ctx, b, m, n, why)
+	case m.ours(kvs):
+		c.s.trace.counted(n, kvs[0].ModRevision)
+		v := c.committed(b, kvs[0].ModRevision, kvs[0].ModRevision)
+		v.full = full
+		return v
+	}
+	if err := c.s.verify(ctx); isBack(err) { // it may have been committed before that
+		return verdict{err: fmt.Errorf("%w: %w", store.ErrUnknown, err), away: err}
+	}
+	c.s.reach.bad(full)
+	return verdict{err: full}
+}
+
+// look asks for the marker as it is now.
+func (c *committer) look(ctx context.Context, m marker) (kvs []*kv, err error) {
+	err = c.s.members.ask(ctx, func(ctx context.Context, cl *clientv3.Client) error {
+		g, err := cl.Get(ctx, c.s.layout.marker+m.session)
+		if err == nil {
+			kvs = g.Kvs
+		}
+		return err
+	})
+	return kvs, err
+}
+
+// resolve finds out what became of a transaction of which etcd has not said it.
 func (c *committer) resolve(ctx context.Context, b *batch, m marker, n count, why error) verdict {
 	c.s.count.unknown.Add(1)
 	rev, committed, err := c.settle(ctx, m)
@@ -171,8 +207,8 @@ func (c *committer) resolve(ctx context.Context, b *batch, m marker, n count, wh
 		c.doubt = &doubt{m: m, why: err, since: time.Now(), over: make(chan struct{})}
 		c.mu.Unlock()
 		c.s.pulse.hurry()
-		unknown := fmt.Errorf("%w: etcd did not answer a commit (%v): it is being found out; what turns out to be "+
-			"written stays written", store.ErrUnknown, said{why})
+		unknown := fmt.Errorf("%w: etcd did not say what became of a commit (%v): it is being found out; what turns "+
+			"out to be written stays written", store.ErrUnknown, said{why})
 		return verdict{err: unknown, away: err}
 	case committed:
 		c.s.trace.counted(n, rev)

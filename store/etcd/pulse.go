@@ -114,6 +114,7 @@ func (s *Store) clear(ctx context.Context) {
 		s.log.Warn("a commit that was not answered can not be told from one that did not happen any more; everything " +
 			"is read afresh")
 	case err != nil:
+		s.room.note(err, false) // etcd may answer all the same, as who has no room for what is to be put there
 		return
 	default:
 		s.log.Infof("the commit that was not answered is known: it is %s",

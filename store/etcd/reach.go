@@ -95,6 +95,9 @@ func (s *Store) awayError() error {
 	s.reach.mu.Lock()
 	err := s.reach.err
 	s.reach.mu.Unlock()
+	if err == nil { // it answers: but what is written behind the gate may have no room
+		_, err = s.room.none()
+	}
 	if err == nil {
 		err = s.members.explain(context.DeadlineExceeded)
 	}
