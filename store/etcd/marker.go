@@ -16,14 +16,14 @@ type marker struct {
 	session string // drawn, the key's name
 	lease   int64  // of etcd, so that a handle that dies leaves nothing for ever
 	mod     int64  // the revision that wrote it last
-	n       uint64 // the number that was drawn last
+	n       uint64 // the number that was drawn last, for this key or for one before it
 }
 
 // markerTTL is how many seconds a marker stays when its handle does not say that it is alive. A marker that is lost
 // costs one look at everything that is stored; a transaction that was on the way with it cannot be committed any more.
 const markerTTL = 3600
 
-// mark makes a new marker for the handle.
+// mark makes a new marker for the handle. It may be called while a transaction with the one before is on its way.
 func (s *Store) mark(ctx context.Context) error {
 	m := marker{session: drawn(8)}
 	return s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
@@ -38,6 +38,7 @@ func (s *Store) mark(ctx context.Context) error {
 		m.lease, m.mod = int64(l.ID), p.Header.Revision
 		s.commit.mu.Lock()
 		defer s.commit.mu.Unlock()
+		m.n = s.commit.m.n // so that no number is drawn twice
 		s.commit.m = m
 		return nil
 	})
@@ -57,11 +58,13 @@ func (c *committer) marker() marker {
 	return c.m
 }
 
-// marked notes which revision has written the marker.
-func (c *committer) marked(mod int64) {
+// marked notes which revision has written the marker m, where that is still the one in use.
+func (c *committer) marked(m marker, mod int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.m.mod = mod
+	if c.m.session == m.session {
+		c.m.mod = mod
+	}
 }
 
 // ours tells whether the transaction with the number of m has put it there: kvs is the marker as etcd has it now.

@@ -69,7 +69,6 @@ func (c *committer) sendBatch(ctx context.Context, b *batch, l limit, closing st
 		return verdict{err: c.s.refused()}
 	case err == nil && resp.Succeeded:
 		c.s.reach.good()
-		c.s.trace.counted(n, resp.Header.Revision)
 		before := int64(0)
 		if prev := resp.Responses[0].GetResponsePut().GetPrevKv(); prev != nil {
 			before = prev.ModRevision
@@ -77,7 +76,7 @@ func (c *committer) sendBatch(ctx context.Context, b *batch, l limit, closing st
 		if b.locked || closing != "" {
 			before = resp.Header.Revision // the gate has moved, too: the watch tells
 		}
-		return c.committed(b, resp.Header.Revision, before)
+		return c.committed(b, m, n, resp.Header.Revision, before)
 	case err == nil:
 		c.s.reach.good()
 		return c.refuted(ctx, b, m, n, resp)
@@ -102,9 +101,11 @@ func (c *committer) attempt(ctx context.Context) (context.Context, context.Cance
 	return context.WithTimeout(ctx, time.Until(deadline)*3/5)
 }
 
-// committed notes that b is part of the store as of rev. before is the revision of the last change before it.
-func (c *committer) committed(b *batch, rev, before int64) verdict {
-	c.marked(rev)
+// committed notes that b is part of the store as of rev, by the transaction that put the number of m and counted n.
+// before is the revision of the last change before it.
+func (c *committer) committed(b *batch, m marker, n count, rev, before int64) verdict {
+	c.marked(m, rev)
+	c.s.trace.counted(n, rev)
 	c.s.count.commits.Add(1)
 	for _, k := range b.calls {
 		if k.wrote {
@@ -137,8 +138,7 @@ func (c *committer) refuted(ctx context.Context, b *batch, m marker, n count, re
 	kvs := resp.Responses[1].GetResponseRange().GetKvs()
 	switch {
 	case m.ours(kvs): // the client has sent it twice
-		c.s.trace.counted(n, kvs[0].ModRevision)
-		return c.committed(b, kvs[0].ModRevision, kvs[0].ModRevision)
+		return c.committed(b, m, n, kvs[0].ModRevision, kvs[0].ModRevision)
 	case modOf(resp.Responses[3]) != b.meta: // another store has taken the place of this one
 		c.s.feed.again()
 	case len(kvs) == 0 || kvs[0].ModRevision != m.mod:
@@ -171,8 +171,7 @@ func (c *committer) crowded(ctx context.Context, b *batch, m marker, n count, wh
 	case err != nil || len(kvs) == 0:
 		return c.resolve(ctx, b, m, n, why)
 	case m.ours(kvs):
-		c.s.trace.counted(n, kvs[0].ModRevision)
-		v := c.committed(b, kvs[0].ModRevision, kvs[0].ModRevision)
+		v := c.committed(b, m, n, kvs[0].ModRevision, kvs[0].ModRevision)
 		v.full = full
 		return v
 	}
@@ -211,8 +210,7 @@ func (c *committer) resolve(ctx context.Context, b *batch, m marker, n count, wh
 			"out to be written stays written", store.ErrUnknown, said{why})
 		return verdict{err: unknown, away: err}
 	case committed:
-		c.s.trace.counted(n, rev)
-		return c.committed(b, rev, rev)
+		return c.committed(b, m, n, rev, rev)
 	}
 	if err := c.s.verify(ctx); isBack(err) { // it may have been committed before that
 		return verdict{err: fmt.Errorf("%w: %w", store.ErrUnknown, err), away: err}
@@ -226,7 +224,8 @@ var errGone = errors.New("the handle's marker has expired")
 // the revision that put it there, or settle puts another one there, and then it never will be. Where the marker is gone
 // it will never be either, but whether it was nobody knows: errGone.
 func (c *committer) settle(ctx context.Context, m marker) (rev int64, committed bool, err error) {
-	void := c.draw()
+	void := m // under the name that the transaction compares: the handle may have a new marker by now
+	void.n = c.draw().n
 	key := c.s.layout.marker + m.session
 	r := &pb.TxnRequest{Compare: []*pb.Compare{modIs(key, m.mod)}, Success: []*pb.RequestOp{void.put(&c.s.layout)},
 		Failure: []*pb.RequestOp{get(key)}}
@@ -246,6 +245,6 @@ func (c *committer) settle(ctx context.Context, m marker) (rev int64, committed 
 		}
 		rev, committed = kvs[0].ModRevision, m.ours(kvs) // otherwise an earlier try to settle it has succeeded
 	}
-	c.marked(rev)
+	c.marked(m, rev)
 	return rev, committed, nil
 }

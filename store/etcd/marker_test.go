@@ -1,0 +1,84 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"berth/store"
+)
+
+// A commit of which it was settled that it is not there never will be, though the handle had a new marker when that was
+// settled, and though the commit comes late, when it is held to have failed.
+func TestSettledUnderOldMarker(t *testing.T) {
+	b := newBetween(t, nil)
+	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{b.endpoint}, Timeout: 2 * time.Second})
+	was := s.commit.marker()
+	late, came := make(chan struct{}), make(chan *pb.TxnResponse, 1)
+	b.once(s, func(ctx context.Context, req any, take grpc.UnaryHandler) (any, error) {
+		if err := s.mark(ctx); err != nil { // as who looks whether there is room
+			t.Error(err)
+		}
+		<-late
+		resp, err := take(context.WithoutCancel(ctx), req)
+		if err != nil {
+			t.Error(err)
+		}
+		r, _ := resp.(*pb.TxnResponse)
+		came <- r
+		return resp, err
+	})
+	runs := 0
+	err := s.Update(t.Context(), func(tx store.Tx) error {
+		if runs++; runs > 1 {
+			return errDied
+		}
+		return tx.Put([]byte("n"), []byte("1"))
+	})
+	if !errors.Is(err, errDied) {
+		t.Errorf("it is answered with %v after %d runs", err, runs)
+	}
+	now := s.commit.marker()
+	if key := s.layout.marker + was.session; inEtcd(t, b.endpoint, key)[key] == number(was.n+1) {
+		t.Error("what voids a commit has its number")
+	}
+	close(late)
+	if r := <-came; r.Succeeded {
+		t.Error("it is committed after it was said that it never will be")
+	}
+	if got := inEtcd(t, b.endpoint, s.layout.data); len(got) > 0 {
+		t.Errorf("there is %v", got)
+	}
+	if now.session == was.session || now.n <= was.n+1 {
+		t.Errorf("the marker %+v became %+v", was, now)
+	}
+	// What was noted is of the marker in use: the next commit goes through at once.
+	runs = 0
+	update(t, s, func(tx store.Tx) error { runs++; return add(tx, "n", 1) })
+	if runs != 1 {
+		t.Errorf("the next one is run %d times", runs)
+	}
+}
+
+// The same commit, answered: what is noted of it is of the marker that it had.
+func TestMarkedMeanwhile(t *testing.T) {
+	b := newBetween(t, nil)
+	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{b.endpoint}, Timeout: 30 * time.Second})
+	b.once(s, func(ctx context.Context, req any, take grpc.UnaryHandler) (any, error) {
+		if err := s.mark(ctx); err != nil {
+			t.Error(err)
+		}
+		return take(ctx, req)
+	})
+	for want := range 3 {
+		runs := 0
+		update(t, s, func(tx store.Tx) error { runs++; return add(tx, "n", 1) })
+		if got := value(t, s, "n"); runs != 1 || got != number(uint64(want)+1) {
+			t.Errorf("n is %s after %d runs", got, runs)
+		}
+	}
+}
