@@ -25,8 +25,8 @@ const markerTTL = 3600
 
 // mark makes a new marker for the handle. It may be called while a transaction with the one before is on its way.
 func (s *Store) mark(ctx context.Context) error {
-	m := marker{session: drawn(8)}
 	return s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
+		m := marker{session: drawn(8)} // by each try: what one of them has sent in vain may come late
 		l, err := c.Grant(ctx, markerTTL)
 		if err != nil {
 			return err

@@ -3,10 +3,12 @@ package etcd
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 
 	"berth/store"
@@ -80,5 +82,38 @@ func TestMarkedMeanwhile(t *testing.T) {
 		if got := value(t, s, "n"); runs != 1 || got != number(uint64(want)+1) {
 			t.Errorf("n is %s after %d runs", got, runs)
 		}
+	}
+}
+
+// A marker whose writing was given up, and comes late, is not the one that is in use: it would take the number away by
+// which a commit without an answer is found.
+func TestMarkerLate(t *testing.T) {
+	b := newBetween(t, nil)
+	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{b.endpoint}, Timeout: 30 * time.Second})
+	var late func()
+	b.set(func(ctx context.Context, req any, take grpc.UnaryHandler) (any, error) {
+		r, ok := req.(*pb.PutRequest)
+		if !ok || !strings.HasPrefix(string(r.Key), s.layout.marker) || late != nil {
+			return take(ctx, req)
+		}
+		late = func() {
+			if _, err := take(context.WithoutCancel(ctx), req); err != nil {
+				t.Error(err)
+			}
+		}
+		return nil, rpctypes.ErrGRPCTimeout
+	})
+	fine(t, s.mark(t.Context()))
+	b.once(s, func(ctx context.Context, req any, take grpc.UnaryHandler) (any, error) {
+		if _, err := take(ctx, req); err != nil {
+			t.Error(err)
+		}
+		late()
+		return nil, rpctypes.ErrGRPCTimeout
+	})
+	runs := 0
+	update(t, s, func(tx store.Tx) error { runs++; return add(tx, "n", 1) })
+	if got := value(t, s, "n"); runs != 1 || got != "1" {
+		t.Errorf("n is %s after %d runs", got, runs)
 	}
 }
