@@ -3,6 +3,8 @@ package etcd
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 
 	"berth/store"
 )
@@ -19,18 +21,16 @@ func (s *Store) reload() error {
 		return err
 	}
 	before := s.mirror.copied()
-	for rev, own := range s.own { // the follower knows these
-		if rev <= n.rev {
-			for key, w := range own.wrote {
-				if w.value == nil {
-					before.Delete(rec{key: []byte(key)})
-				} else {
-					before.Set(rec{key: w.key, value: w.value})
-				}
+	for _, rev := range slices.Sorted(maps.Keys(s.own)) { // the follower knows these, also those that etcd has lost
+		for _, w := range s.own[rev].wrote {
+			if w.value == nil {
+				before.Delete(rec{key: w.key})
+			} else {
+				before.Set(rec{key: w.key, value: w.value})
 			}
-			delete(s.own, rev)
 		}
 	}
+	clear(s.own)
 	s.trace.loadedFrom(n)
 	s.Forgotten()
 	all := differences(before, n.tree)
