@@ -185,3 +185,29 @@ func TestNoSpaceAnswered(t *testing.T) {
 		})
 	}
 }
+
+// Who is present stays so while there is no room: nothing is written for that.
+func TestNoSpacePresent(t *testing.T) {
+	x, endpoint := newCrossing(t)
+	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{endpoint}, Timeout: 5 * time.Second})
+	s.Announce("a", []byte("1"))
+	eventually(t, "it is present", func() bool { return string(s.Present()["a"]) == "1" })
+	update(t, s, func(tx store.Tx) error {
+		x.begin()
+		return tx.Put([]byte("a"), []byte("1"))
+	})
+	x.fills.Wait()
+	g, err := x.c.Get(t.Context(), s.layout.present+"a")
+	fine(t, err)
+	lease := clientv3.LeaseID(g.Kvs[0].Lease)
+	lowest := int64(presentTTL)
+	eventually(t, "it is kept", func() bool {
+		l, err := x.c.TimeToLive(t.Context(), lease)
+		fine(t, err)
+		if l.TTL <= 0 {
+			t.Fatal("it is present no more")
+		}
+		lowest = min(lowest, l.TTL)
+		return l.TTL > lowest
+	})
+}

@@ -60,9 +60,9 @@ func (p *pulse) once() {
 	if err != nil {
 		return
 	}
+	s.keepLeases(ctx) // first: where there is no room what follows takes all the time there is
 	s.clear(ctx)
 	s.tryRoom(ctx)
-	s.keepLeases(ctx)
 	if shut := s.mirror.closed(); shut != nil {
 		s.rollForward(ctx, shut)
 		return
