@@ -37,7 +37,8 @@ func newBetween(t testing.TB, change func(*embed.Config)) *between {
 	return b
 }
 
-func (b *between) intercept(ctx context.Context, req any, _ *grpc.UnaryServerInfo, take grpc.UnaryHandler) (any, error) {
+func (b *between) intercept(ctx context.Context, req any, _ *grpc.UnaryServerInfo,
+	take grpc.UnaryHandler) (any, error) {
 	b.mu.Lock()
 	do := b.do
 	b.mu.Unlock()

@@ -161,9 +161,9 @@ func (c *committer) refuted(ctx context.Context, b *batch, m marker, n count, re
 	return verdict{rev: last}
 }
 
-// crowded finds out what became of a transaction that was answered with there being no room. Where etcd's quota was used
-// up when it had taken the transaction already, it makes it and says so all the same. It has done so before it answers,
-// or never will.
+// crowded finds out what became of a transaction that was answered with there being no room. Where etcd's quota was
+// used up when it had taken the transaction already, it makes it and says so all the same. It has done so before it
+// answers, or never will.
 func (c *committer) crowded(ctx context.Context, b *batch, m marker, n count, why error) verdict {
 	kvs, err := c.look(ctx, m)
 	full := c.s.members.explain(why)

@@ -11,8 +11,8 @@ import (
 )
 
 // A commit that was answered, and that the watch had not told of yet, is lost with a restored snapshot. Who trusts the
-// store again is told that it is gone, nothing of it is remembered, and what others write of the same records, and under
-// its revision, comes like all that others write.
+// store again is told that it is gone, nothing of it is remembered, and what others write of the same records, and
+// under its revision, comes like all that others write.
 func TestTrustWithoutOwn(t *testing.T) {
 	p := startDebian(t)
 	var committed atomic.Pointer[func()]
