@@ -79,8 +79,8 @@ func (s *Server) resolve(m *dns.Msg, q dns.Question, by asker) {
 		m.Rcode = dns.RcodeRefused
 		return
 	}
-	s.cfg.Index.reply(m, q, name, by)
-	if len(m.Answer) == 0 && m.Authoritative && s.cfg.Partial() != nil { // it may be in the store that is out of reach
+	known := s.cfg.Index.reply(m, q, name, by)
+	if !known && m.Authoritative && s.cfg.Partial() != nil { // it may be in the store that was not reached
 		m.Authoritative, m.Ns, m.Rcode = false, nil, dns.RcodeServerFailure
 	}
 	if n := len(m.Answer); n > 1 && q.Qtype != dns.TypeANY { // each is the first in its turn
@@ -89,8 +89,10 @@ func (s *Server) resolve(m *dns.Msg, q dns.Question, by asker) {
 	}
 }
 
-// reply answers a question for a name, which is without a dot at its end and in lower case.
-func (x *Index) reply(m *dns.Msg, q dns.Question, name string, by asker) {
+// reply answers a question for a name, which is without a dot at its end and in lower case. known tells that somebody
+// has it, or that nobody can: no store that was not reached makes another answer of it. An address of the other family
+// is none such, since a network is in one store.
+func (x *Index) reply(m *dns.Msg, q dns.Question, name string, by asker) (known bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	a := reply{index: x, m: m, q: q, by: by}
@@ -104,6 +106,7 @@ func (x *Index) reply(m *dns.Msg, q dns.Question, name string, by asker) {
 	default:
 		a.backward(name)
 	}
+	return m.Rcode != dns.RcodeNameError && !a.unclaimed
 }
 
 // reply is an answer that is being made. The index is locked.
@@ -112,6 +115,8 @@ type reply struct {
 	m     *dns.Msg
 	q     dns.Question
 	by    asker
+
+	unclaimed bool // nobody has the name, and somebody could
 }
 
 // forward answers for a name below the zone.
@@ -136,6 +141,7 @@ func (a *reply) forward(name string) {
 		}
 	default:
 		claims, there = a.index.named(name)
+		a.unclaimed = len(claims) == 0
 	}
 	if len(claims) > 0 {
 		switch a.q.Qtype {

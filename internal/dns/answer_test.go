@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"berth/internal/ipam"
+
+	"github.com/miekg/dns"
 )
 
 // What is answered to which question (lan.md, "Names"; RFC 1034, 2308, 8482).
@@ -147,10 +149,26 @@ func TestNotYet(t *testing.T) {
 	}
 	s := over(told(house()))
 	s.cfg.Service = &records{partial: ipam.ErrAway}
-	for name, want := range map[string]string{"web.home.lan.example.": "NOERROR | 192.0.2.10",
-		"x.home.lan.example.": "SERVFAIL"} {
-		if got := summary(s.answer(question(name, 1), loopback)); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
+	for _, c := range []struct{ name, kind, want string }{
+		{"web.home.lan.example", "A", "NOERROR | 192.0.2.10"},
+		{"x.home.lan.example", "A", "SERVFAIL"},
+		{"x.home.lan.example", "AAAA", "SERVFAIL"},
+		{"shop.lan.example", "A", "SERVFAIL"}, // a network of the shared store may have an owner of that name
+		{"99.2.0.192.in-addr.arpa", "PTR", "SERVFAIL"},
+
+		// Who asks for both families, and is told of either that it failed, takes it that both did (musl).
+		{"tv.media.home.lan.example", "AAAA", "NOERROR | SOA of lan.example."},
+		{"web.back.lan.example", "AAAA", "NOERROR | SOA of lan.example."},
+		{"tv.media.lan.example", "AAAA", "NOERROR | SOA of lan.example."},
+		{"api.shop.home.lan.example", "AAAA", "NOERROR | SOA of lan.example."},
+		{"web.home.lan.example", "TXT", "NOERROR | SOA of lan.example."},
+		{"lan.example", "A", "NOERROR | SOA of lan.example."},
+		{"ns.lan.example", "AAAA", "NOERROR | SOA of lan.example."},
+		{"10.2.0.192.in-addr.arpa", "A", "NOERROR | SOA of 2.0.192.in-addr.arpa."},
+	} {
+		q := question(c.name+".", dns.StringToType[c.kind])
+		if got := summary(s.answer(q, loopback)); got != c.want {
+			t.Errorf("%s %s: %s, want %s", c.name, c.kind, got, c.want)
 		}
 	}
 }
