@@ -87,19 +87,35 @@ func (r *run) pull(ctx context.Context) error {
 // remove ends what the files do not name any more, with its reservations, and keeps its volumes (BD-5, BO-3, BO-15).
 func (r *run) remove(ctx context.Context) error {
 	for _, one := range r.plan.Delete {
-		if err := r.end(ctx, one); err != nil {
-			return r.fail(ctx, one, false, err)
-		}
 		if one.Leftover {
+			if err := r.end(ctx, one); err != nil {
+				return r.fail(ctx, one, false, err)
+			}
 			r.tell(Event{Step: Done, Instance: one.Name, Detail: "removed"})
 			continue
 		}
-		if err := r.Release(ctx, one.Owner); err != nil {
-			return fmt.Errorf("%s is gone, and what is reserved for it cannot be released: %w", one.Owner, err)
+		if err := r.delete(ctx, one); err != nil {
+			return r.fail(ctx, one, false, err)
 		}
 		r.tell(Event{Step: Done, Instance: one.Owner, Detail: "deleted"})
 	}
 	return nil
+}
+
+// delete ends an instance. What is reserved for it goes while its container is there still: where that fails, or the
+// deploy ends here, the next one finds the container, and does it again.
+func (r *run) delete(ctx context.Context, one *Instance) error {
+	if err := r.down(ctx, one); err != nil {
+		return err
+	}
+	if err := r.may(ctx); err != nil {
+		return err
+	}
+	if err := r.Release(ctx, one.Owner); err != nil {
+		return fmt.Errorf("what is reserved for it cannot be released, so that it stays: %w", err)
+	}
+	r.tell(Event{Step: Removing, Instance: one.Owner, Detail: one.Name})
+	return r.Engine.Remove(ctx, one.Container)
 }
 
 // end stops and removes a container.

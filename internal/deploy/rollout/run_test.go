@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -127,17 +128,22 @@ func (s *shop) carries(ctx context.Context, p *Plan) error {
 				s.when(e)
 			}
 		},
-		Release: func(_ context.Context, owner string) error { s.small.note("release " + owner); return nil },
+		Release: func(_ context.Context, owner string) error { return s.small.note("release " + owner) },
 		Settle:  func(_ context.Context, owner string) error { s.settled = append(s.settled, owner); return nil },
 		Ran:     func(_ context.Context, name string, as Ran) error { s.ran[name] = as; return nil },
 		Orphans: func(context.Context) ([]ipam.Orphan, error) { return s.recorded(), nil }, Edit: s.edit})
 }
 
-// note writes down what becomes of a reservation, beside what is asked of the engine.
-func (e *small) note(what string) {
+// note writes down what becomes of a reservation, beside what is asked of the engine, unless the deploy was killed.
+func (e *small) note(what string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.left == 0 {
+		return errors.New("the deploy was killed")
+	}
+	e.left--
 	e.say("%s", what)
+	return nil
 }
 
 // wants compares what the engine was asked for.
@@ -193,8 +199,8 @@ func TestRun(t *testing.T) {
 	}
 	s.services = s.services[:3]
 	s.must(s.deploys())
-	s.wants("web is dropped", slices.Concat([]string{"stop web/1", "remove web/1", "release shop/web/1", "stop web/2",
-		"remove web/2", "release shop/web/2"}, worker)...)
+	s.wants("web is dropped", slices.Concat([]string{"stop web/1", "release shop/web/1", "remove web/1", "stop web/2",
+		"release shop/web/2", "remove web/2"}, worker)...)
 }
 
 // TestRunFails: a worker that fails, a drain, a snapshot, a canary: the deploy ends, and what there was goes on.
@@ -312,6 +318,35 @@ func TestRunKilled(t *testing.T) {
 			if err == nil && left > 0 {
 				break // it was not killed at all
 			}
+		}
+	}
+}
+
+// TestRunDeleteKilled: killed after any of its steps, a deploy that deletes leaves nothing reserved that the next one
+// does not release (BO-3).
+func TestRunDeleteKilled(t *testing.T) {
+	for n := 0; ; n++ {
+		s := newShop(t)
+		s.must(s.deploys())
+		s.service("web").Instances = s.service("web").Instances[:1]
+		s.small.takes()
+		s.small.left = n
+		err := s.deploys()
+		left := s.small.left
+		s.small.left = -1
+		for range 3 {
+			if s.plan().Changes() {
+				s.must(s.deploys())
+			}
+		}
+		if got := s.small.has(); strings.Contains(got, "web/2") || s.plan().Changes() {
+			t.Errorf("killed after %d: there are %s", n, got)
+		}
+		if asked := s.small.takes(); !slices.Contains(asked, "release shop/web/2") {
+			t.Errorf("killed after %d: it was asked for %s", n, asked)
+		}
+		if err == nil && left > 0 {
+			break // it was not killed at all
 		}
 	}
 }
