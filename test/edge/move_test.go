@@ -67,7 +67,11 @@ func moveOften(t *testing.T, a netip.Addr) {
 	p99 := gaps[(len(gaps)*99+99)/100-1]
 	t.Logf("%d moves: median gap %s, p99 %s, the longest %s; %d packets to the guest of before", *moves,
 		gaps[len(gaps)/2], p99, gaps[len(gaps)-1], stray)
-	if p99 > 200*time.Millisecond {
+	bound := 200 * time.Millisecond
+	if len(gaps) < 100 { // the longest of a few is what else the machine did
+		bound *= 8
+	}
+	if p99 > bound {
 		t.Errorf("the p99 of the gap is %s", p99)
 	}
 	if stray > 0 {
