@@ -190,32 +190,42 @@ func (k *Keeper) bound(ctx context.Context, j *job, told *ipam.DHCPLease) error 
 
 // lost writes that the lease is none any more. Who has the address keeps it: the engine can be told of no other one.
 func (k *Keeper) lost(ctx context.Context, j *job, why string) error {
-	return k.change(ctx, j, func(c *ledger.Change, now *ipam.Lease) error {
-		if now.DHCP != nil && now.DHCP.State == ipam.LANLost {
-			return nil
-		}
-		after := *now
-		if now.DHCP == nil {
-			after.DHCP = &ipam.DHCPLease{Client: j.client}
-		}
-		after.DHCP = after.DHCP.As(ipam.LANLost, why)
-		if _, err := c.Event(choose.LANEvent(ipam.LeaseLost, j.sub, &after)); err != nil {
-			return err
-		}
-		if !now.Held() {
-			return c.SetLease(j.sub.ID, now.Address, now, now.Unheld())
-		}
-		return c.SetLease(j.sub.ID, now.Address, now, &after)
-	})
+	return k.change(ctx, j, func(c *ledger.Change, now *ipam.Lease) error { return j.lose(c, now, why) })
 }
 
-// end writes that the time of a lease is over: lost to who has it or keeps it, and else forgotten.
-func (k *Keeper) end(ctx context.Context, j *job) error {
-	if j.held || !j.last.IsZero() {
-		return k.lost(ctx, j, j.why)
+// lose is lost within a change.
+func (j *job) lose(c *ledger.Change, now *ipam.Lease, why string) error {
+	if now.DHCP != nil && now.DHCP.State == ipam.LANLost {
+		return nil
 	}
+	after := *now
+	if now.DHCP == nil {
+		after.DHCP = &ipam.DHCPLease{Client: j.client}
+	}
+	after.DHCP = after.DHCP.As(ipam.LANLost, why)
+	if _, err := c.Event(choose.LANEvent(ipam.LeaseLost, j.sub, &after)); err != nil {
+		return err
+	}
+	if !now.Held() {
+		return c.SetLease(j.sub.ID, now.Address, now, now.Unheld())
+	}
+	return c.SetLease(j.sub.ID, now.Address, now, &after)
+}
+
+// end writes that the time of a lease is over, if the server has not given it again meanwhile: lost to who has it or
+// keeps it, and else forgotten.
+func (k *Keeper) end(ctx context.Context, j *job) error {
 	return k.change(ctx, j, func(c *ledger.Change, now *ipam.Lease) error {
-		if now.Held() {
+		d := now.DHCP
+		if told := k.triesOf(j.key()).told; told != nil {
+			d = told
+		}
+		switch {
+		case d != nil && d.Expires.After(c.Now()):
+			return nil
+		case j.held || !j.last.IsZero():
+			return j.lose(c, now, j.why)
+		case now.Held():
 			return nil
 		}
 		return c.SetLease(j.sub.ID, now.Address, now, now.Unheld())
