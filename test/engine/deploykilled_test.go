@@ -33,7 +33,7 @@ services:
     command: ${run}
     environment: {ROUND: "${round}"}
     networks: {front: {ipv4_address: "${db}"}}
-    volumes: ["kept:/kept"]
+    volumes: ["kept:/kept", /unnamed]
 networks:
   front:
     name: ${project}
@@ -62,7 +62,7 @@ func killedDeploys(h *House, command []string) {
 	p.command = command
 	p.round(planned, 0)
 	p.deploys()
-	p.docker("exec", p.containerOf("db", 1), "sh", "-c", "echo precious >/kept/file")
+	p.docker("exec", p.containerOf("db", 1), "sh", "-c", "echo precious >/kept/file; echo precious >/unnamed/file")
 	n := 1
 	p.round(planned, n)
 	up := p.killed(-1)
@@ -84,9 +84,8 @@ func killedDeploys(h *House, command []string) {
 		}
 		p.whole(planned, n)
 	}
-	p.run("down", "--timeout", "1")
+	p.run("down", "--timeout", "1", "--volumes")
 	p.berth("compose", "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(), "--release")
-	p.docker("volume", "rm", p.name+"-kept")
 }
 
 // recovers has the next deploy do the rest: of the first that was killed when its lock is over, of others when it was
@@ -137,8 +136,10 @@ func (p *project) whole(planned string, n int) {
 	if has, want := p.at(p.containerOf("db", 1), p.name), p.v4([]string{"80", "81"}[n%2]); has != want {
 		p.Errorf("the database has %s, and was to have %s", has, want)
 	}
-	if kept := p.docker("exec", p.containerOf("db", 1), "sh", "-c", "read kept </kept/file; echo $kept"); kept != "precious" {
-		p.Errorf("the volume has %q", kept)
+	for _, file := range []string{"/kept/file", "/unnamed/file"} {
+		if kept := p.docker("exec", p.containerOf("db", 1), "sh", "-c", "read kept <"+file+"; echo $kept"); kept != "precious" {
+			p.Errorf("%s has %q", file, kept)
+		}
 	}
 	out, err := berth(p.Berth, "check")
 	if err != nil && strings.Contains(err.Error(), p.v4("")) || strings.Contains(out, p.v4("")) {

@@ -25,7 +25,7 @@ services:
     image: ${image}
     command: ${run}
     networks: [front]
-    volumes: ["data:/data"]
+    volumes: ["data:/data", /kept]
   web:
     image: ${image}
     command: ${run}
@@ -183,8 +183,8 @@ func orphaned(s *stored) {
 }
 
 // TestChangedVolume: a volume whose driver_opts change is made anew by the project's own Compose with all that it had,
-// byte for byte; what it was stays as an orphan; a volume that gets another name takes its content along; and
-// afterwards that Compose has nothing to do (BD-8).
+// byte for byte; what it was stays as an orphan; a volume that gets another name takes its content along; one without a
+// name goes over from container to container meanwhile; and afterwards that Compose has nothing to do (BD-8).
 func TestChangedVolume(t *testing.T) {
 	t.Parallel()
 	for name, command := range composeCommands(t) {
@@ -206,6 +206,7 @@ func changed(s *stored) {
 	s.deploys()
 	data, dir := s.name+"_data", s.TempDir()
 	fillVolume(s, s.path(data))
+	s.docker("exec", s.containerOf("db", 1), "sh", "-c", "echo mine >/kept/file")
 	want := contentOf(s, s.path(data))
 	if len(want) < 15 {
 		s.Fatalf("the volume holds %v", want)
@@ -252,6 +253,9 @@ func changed(s *stored) {
 		s.Errorf("its label is %q", label)
 	}
 	sameFiles(s, "the volume with a label", want, contentOf(s, s.path(s.name+"_renamed")))
+	if kept := s.docker("exec", s.containerOf("db", 1), "busybox", "cat", "/kept/file"); kept != "mine" {
+		s.Errorf("the volume without a name has %q", kept)
+	}
 	for volume := range s.orphans() {
 		s.removeOrphan(volume)
 	}

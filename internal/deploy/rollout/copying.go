@@ -20,26 +20,6 @@ const Copying Step = "copy"
 type volumeWork struct {
 	sync.Mutex
 	done map[string]bool // by name
-
-	mu   sync.Mutex
-	left map[*Instance][]single.Volume // of containers that were removed for a copy: those that only their successors find
-}
-
-// of are the volumes without names of a container that was removed for a copy.
-func (w *volumeWork) of(one *Instance) []single.Volume {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.left[one]
-}
-
-// leave remembers them.
-func (w *volumeWork) leave(one *Instance, all []single.Volume) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.left == nil {
-		w.left = map[*Instance][]single.Volume{}
-	}
-	w.left[one] = all
 }
 
 // tidy removes what a deploy that was cut off has left of copying.
@@ -169,17 +149,42 @@ func (c *copying) leave(ctx context.Context, name string, u *scene.User) error {
 		return nil
 	case one != nil && (one.Do == Recreate || one.Do == Work):
 		one.Successor = "" // a worker that was begun with the volume as it was
-		before, err := c.Engine.Container(ctx, u.ID)
-		if err != nil && !scene.IsGone(err) {
-			return err
-		}
-		c.run.volume.leave(one, anonymous(&before))
-		return c.end(ctx, one)
+		return c.goes(ctx, one)
 	case name != c.volume.Name && !u.Runs:
 		return nil
 	}
 	return fmt.Errorf("the volume %s is to be copied, and the container %s, which this deploy does not exchange, uses "+
 		"it; stop it, and run the deploy again", name, u.Title())
+}
+
+// goes stops and removes the container of an instance. Where that has volumes without names and the next one is to have
+// them, one that is never started stands aside with these, and is the instance's until then.
+func (c *copying) goes(ctx context.Context, one *Instance) error {
+	before, err := c.Engine.Container(ctx, one.Container)
+	if err != nil && !scene.IsGone(err) {
+		return err
+	}
+	if one.Do == Work || len(anonymous(&before)) == 0 {
+		return c.end(ctx, one)
+	}
+	for _, step := range []func() error{func() error { return c.down(ctx, one) }, func() error { return c.image(ctx) },
+		func() error { return c.may(ctx) }} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	ought, _ := before.Ought()
+	aside := short(before.ID) + "_" + ought
+	c.tell(Event{Step: Making, Instance: one.Owner, Detail: aside + ", which keeps its volumes without names"})
+	keeper, err := c.Engine.Keep(ctx, before.ID, aside, c.ref)
+	if err != nil {
+		return err
+	}
+	if err := c.end(ctx, one); err != nil {
+		return err
+	}
+	one.Container, one.Name = keeper, aside
+	return nil
 }
 
 // image finds one that the engine has for the copiers: the one of the containers that had the volume, or else of the

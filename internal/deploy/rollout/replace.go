@@ -3,7 +3,6 @@ package rollout
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"berth/internal/deploy/scene"
 )
@@ -18,7 +17,7 @@ func (r *run) replace(ctx context.Context, s *Service, one *Instance, canary boo
 		return "", err
 	}
 	wanted, kept := s.replica(one), anonymous(&before)
-	wanted.Volumes = slices.Concat(kept, r.volume.of(one))
+	wanted.Volumes = kept
 	if len(kept) == 0 {
 		if err := r.takeAway(ctx, one, one.Name, canary); err != nil {
 			return "", err

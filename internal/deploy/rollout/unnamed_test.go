@@ -77,12 +77,17 @@ func TestRunUnnamed(t *testing.T) {
 	}
 }
 
-// TestRunUnnamedKilled: killed after any of its steps, a deploy leaves the volumes without names where the next one
-// finds them.
+// TestRunUnnamedKilled: killed after any of its steps, be it while a volume with a name is made anew, a deploy leaves
+// the volumes without names where the next one finds them.
 func TestRunUnnamedKilled(t *testing.T) {
 	t.Setenv(volumeUnnamed, "db web")
 	for what, change := range map[string]func(s *shop){
 		"changed": func(s *shop) { s.hashes["web"], s.hashes["db"] = "w2", "d2" },
+		"copied":  func(s *shop) { s.declares("shop_data", map[string]string{"o": "bind"}) },
+		"called otherwise": func(s *shop) {
+			s.hashes["db"] = "d2"
+			s.declares("shop_new", nil)
+		},
 	} {
 		for n := 0; ; n++ {
 			s := shopWithVolume(t, true)

@@ -25,6 +25,9 @@ const (
 	copierPart = "volume"
 )
 
+// neverStarted is the entry point of containers that are made to have volumes, and to do nothing.
+const neverStarted = "/never-started"
+
 // Copier is two containers that were never started, through which the engine reads one volume and writes another. There
 // are two because an engine does one thing at a time with a container's files.
 type Copier struct {
@@ -54,7 +57,7 @@ func (e *Engine) holder(ctx context.Context, project, image, volume string, read
 	_, _ = rand.Read(name) // never fails
 	made, err := e.api.ContainerCreate(ctx, client.ContainerCreateOptions{
 		Name: "berth-copier-" + hex.EncodeToString(name),
-		Config: &container.Config{Image: image, Entrypoint: []string{"/never-started"},
+		Config: &container.Config{Image: image, Entrypoint: []string{neverStarted},
 			// An image that Compose built says whose it is; this is none of its containers.
 			Labels: map[string]string{labelCopier: project, docker.LabelProject: "", docker.LabelService: ""}},
 		HostConfig: &container.HostConfig{NetworkMode: "none",
