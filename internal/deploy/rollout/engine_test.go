@@ -160,6 +160,9 @@ func (e *small) containers(w http.ResponseWriter, r *http.Request, words []strin
 	case "POST start":
 		e.say("start %s", b.title())
 		b.ExitCode = e.fails[b.Labels["com.docker.compose.config-hash"]]
+		if b.service() == "work" && !e.runs("db") {
+			b.ExitCode = 5
+		}
 		b.Running = b.ExitCode == 0 && b.service() != "work"
 		w.WriteHeader(http.StatusNoContent)
 	case "POST rename":
@@ -177,6 +180,11 @@ func (e *small) containers(w http.ResponseWriter, r *http.Request, words []strin
 	default:
 		reply(w, http.StatusNotFound, map[string]string{"message": verb})
 	}
+}
+
+// runs tells whether a container of a service runs.
+func (e *small) runs(service string) bool {
+	return slices.ContainsFunc(e.all, func(b *body) bool { return b.Running && b.service() == service })
 }
 
 func (e *small) shown(b *body) map[string]any {

@@ -94,8 +94,8 @@ func TestRunNetwork(t *testing.T) {
 				all[0], all[1] = all[1], all[0]
 			}
 			s.wants("renumbered", "stop web/1", "stop web/2", "stop side/1", "stop db/1", "leave db/1", "leave web/1",
-				"leave web/2", "no network 10.0.0.0/24", "network 10.0.9.0/24", "make work/1", "start work/1",
-				"stop work/1", "remove work/1", "release shop/work/1", "remove db/1", "make db/1", "start db/1", "remove side/1",
+				"leave web/2", "no network 10.0.0.0/24", "remove db/1", "network 10.0.9.0/24", "make db/1", "start db/1",
+				"make work/1", "start work/1", "stop work/1", "remove work/1", "release shop/work/1", "remove side/1",
 				"make side/1", "start side/1", "remove web/1", "make web/1", "start web/1", "remove web/2",
 				"make web/2", "start web/2")
 			continue

@@ -91,7 +91,7 @@ func (r *run) workers(ctx context.Context) error {
 	return nil
 }
 
-// needed has those run that a service needs, and that are not there yet or do not run.
+// needed has those run that a service needs, and that are not there yet or do not run, be they to be made anew.
 func (r *run) needed(ctx context.Context, s *Service) error {
 	for _, name := range s.Needs {
 		needed := r.plan.service(name)
@@ -102,7 +102,7 @@ func (r *run) needed(ctx context.Context, s *Service) error {
 			return err
 		}
 		for _, one := range needed.Instances {
-			if one.Do != Create && one.Do != Start {
+			if one.Do != Create && one.Do != Start && (one.Do != Recreate || r.runs(one)) {
 				continue
 			}
 			if err := r.once(ctx, needed, one); err != nil {
@@ -111,6 +111,14 @@ func (r *run) needed(ctx context.Context, s *Service) error {
 		}
 	}
 	return nil
+}
+
+// runs tells whether an instance that is to be made anew runs still: it did, and this run has not stopped it.
+func (r *run) runs(one *Instance) bool {
+	d := r.downOf(one)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return one.State == "running" && !d.done
 }
 
 // once exchanges an instance that was not yet in this run.

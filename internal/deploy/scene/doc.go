@@ -4,5 +4,5 @@
 //
 // Containers (container.go) are read whole, and those that cannot be told. What is done with one is in act.go, and how
 // it is watched until it works, in watch.go. Containers that are to run are not made here: that is Compose's
-// (internal/deploy/single). Those that are never started are: to copy volumes (archive.go), or to keep them (keeper.go).
+// (internal/deploy/single). Those that are never started are: to copy volumes (archive.go) or to keep them (keeper.go).
 package scene

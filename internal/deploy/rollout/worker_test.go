@@ -1,0 +1,40 @@
+package rollout
+
+import "testing"
+
+// TestRunNeeded: what a worker needs runs when the worker does, also where that is to be made anew and does not run:
+// since it failed, since its network is made anew, or since a deploy was cut off (BD-6).
+func TestRunNeeded(t *testing.T) {
+	t.Run("failed", func(t *testing.T) {
+		s := newShop(t)
+		s.must(s.deploys())
+		s.hashes["db"], s.small.fails["d2"] = "d2", 1
+		if err := s.deploys(); err == nil {
+			t.Fatal("what fails is not told of")
+		}
+		s.hashes["db"] = "d3"
+		s.small.takes()
+		s.must(s.deploys())
+		s.wants("made anew", "stop db/1", "remove db/1", "make db/1", "start db/1", "make work/1", "start work/1",
+			"stop work/1", "remove work/1", "release shop/work/1", "stop side/1", "remove side/1", "make side/1",
+			"start side/1")
+	})
+	t.Run("cut off", func(t *testing.T) {
+		for n := 0; ; n++ {
+			s := newShop(t)
+			s.must(s.deploys())
+			s.hashes["db"] = "d2"
+			s.small.left = n
+			err := s.deploys()
+			left := s.small.left
+			s.small.left = -1
+			s.must(s.deploys())
+			if p := s.plan(); p.Changes() {
+				t.Errorf("killed after %d: there are %s, and there is to be done: %s", n, s.small.has(), steps(p))
+			}
+			if err == nil && left > 0 {
+				break // it was not killed at all
+			}
+		}
+	})
+}
