@@ -70,8 +70,8 @@ func (d *drawing) oneOffs() {
 func (r *run) workers(ctx context.Context) error {
 	for _, s := range r.plan.Services {
 		for _, one := range s.Instances {
-			ends := one.Do == Work || s.Once && one.Do != Keep
-			if !ends {
+			ends := s.Once && (one.Do == Create || one.Do == Recreate || one.Do == Start)
+			if one.Do != Work && !ends {
 				continue
 			}
 			if err := r.needed(ctx, s); err != nil {

@@ -38,3 +38,14 @@ func TestRunNeeded(t *testing.T) {
 		}
 	})
 }
+
+// TestRunStopOnce: what others wait for until it has ended is stopped as all else is, where it runs (BD-10).
+func TestRunStopOnce(t *testing.T) {
+	s := newShop(t)
+	s.must(s.deploys())
+	s.service("web").Once = true // it runs as yet
+	s.small.takes()
+	s.task = Task{Do: Stop}
+	s.must(s.deploys())
+	s.wants("stop", "stop web/1", "stop web/2", "stop side/1", "stop db/1")
+}
