@@ -146,8 +146,12 @@ func (r *run) create(ctx context.Context) error {
 }
 
 // late tells whether a service shares with another one that is exchanged, so that none of its containers can be made
-// before that.
+// before that; or has one of its own exchanged that a copy takes away, so that they are made in the order of their
+// numbers.
 func (r *run) late(s *Service) bool {
+	if r.plan.copies(s) && slices.ContainsFunc(s.Instances, func(one *Instance) bool { return one.Do == Recreate }) {
+		return true
+	}
 	for _, name := range s.Shares {
 		if other := r.plan.service(name); other != nil && slices.ContainsFunc(other.Instances, func(one *Instance) bool {
 			return one.Do == Recreate || one.Do == Start

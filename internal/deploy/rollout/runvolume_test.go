@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"berth/internal/deploy"
 	"berth/internal/ipam"
@@ -178,5 +179,34 @@ func TestRunVolumesUsedBetween(t *testing.T) {
 	const want = "shop_databind " + had + ", shop_data-orphan-1 " + had + " orphan, shop_data-orphan-2 map[mine:new] orphan"
 	if got := s.holds(); got != want || s.plan().Changes() {
 		t.Errorf("there are %s, want %s", got, want)
+	}
+}
+
+// TestRunVolumesInOrder: the replicas that a copy has taken away come back in the order of their numbers, whatever was
+// in flight, missing, or needed by a worker: Compose counts them.
+func TestRunVolumesInOrder(t *testing.T) {
+	for what, before := range map[string]func(s *shop) func(*body) bool{
+		"in flight": func(*shop) func(*body) bool { return func(*body) bool { return false } },
+		"missing":   func(*shop) func(*body) bool { return func(b *body) bool { return b.title() == "web/2" } },
+		"a worker needs one that does not run": func(s *shop) func(*body) bool {
+			s.service("work").Needs, s.service("web").Needs = []string{"db", "web"}, nil
+			work := slices.IndexFunc(s.services, func(one deploy.Service) bool { return one.Name == "work" })
+			s.services = append(slices.Delete(slices.Clone(s.services), work, work+1), s.services[work])
+			return func(b *body) bool { b.Running = b.Running && b.title() != "web/2"; return false }
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := shopWithVolume(t, false)
+			s.service("web").Update = deploy.Update{MaxInFlight: 2, Watch: deploy.Span{Most: time.Minute}}
+			s.small.all = slices.DeleteFunc(s.small.all, before(s))
+			s.declares("shop_data", map[string]string{"o": "bind"})
+			if n := s.plan().service("web").Update.MaxInFlight; n != 1 {
+				t.Errorf("%d are in flight", n)
+			}
+			s.must(s.deploys())
+			if got := s.small.has(); got != allRun || s.plan().Changes() {
+				t.Errorf("there are %s", got)
+			}
+		})
 	}
 }

@@ -243,7 +243,8 @@ func (d *volumeDrawing) restart(v *Volume, has *scene.Stored) {
 }
 
 // narrowVolumes leaves to a task that is not of all the volumes of the containers that it makes. It refuses to copy
-// what a container has that is left as it is, and has services wait for a copy that would start first otherwise.
+// what a container has that is left as it is, and has services wait for a copy that would start first otherwise. A copy
+// takes all of their replicas away, which come back one after the other: Compose counts them.
 func (d *drawing) narrowVolumes() {
 	makes := func(name string) bool {
 		s := d.plan.service(name)
@@ -264,12 +265,24 @@ func (d *drawing) narrowVolumes() {
 			}
 		}
 		for _, name := range v.Services {
-			if s := d.plan.service(name); s != nil && s.Update.StartFirst {
+			s := d.plan.service(name)
+			if s == nil {
+				continue
+			}
+			s.Update.MaxInFlight = 1
+			if s.Update.StartFirst {
 				s.Update.StartFirst = false
 				d.note("%s is stopped before it is made anew, since its volume %s is copied", name, v.Name)
 			}
 		}
 	}
+}
+
+// copies tells whether a volume of a service is copied.
+func (p *Plan) copies(s *Service) bool {
+	return slices.ContainsFunc(p.Volumes, func(v *Volume) bool {
+		return v.Do == Copy && slices.Contains(v.Services, s.Name)
+	})
 }
 
 // leftWith refuses to copy a volume that a container of the project has which the plan leaves as it is.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"berth/internal/deploy"
 	"berth/internal/deploy/scene"
@@ -91,18 +92,32 @@ func (r *run) workers(ctx context.Context) error {
 	return nil
 }
 
-// needed has those run that a service needs, and that are not there yet or do not run, be they to be made anew.
+// needed has those run that a service needs, and that are not there yet or do not run, be they to be made anew; until
+// all do, since a volume that is copied for one of them takes others away.
 func (r *run) needed(ctx context.Context, s *Service) error {
+	for before := -1; before < len(r.done); {
+		before = len(r.done)
+		if err := r.bring(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bring has those of them run that do not run now.
+func (r *run) bring(ctx context.Context, s *Service) error {
 	for _, name := range s.Needs {
 		needed := r.plan.service(name)
 		if needed == nil || needed.Worker || needed.Once { // those have run: they come first
 			continue
 		}
-		if err := r.needed(ctx, needed); err != nil {
+		if err := r.bring(ctx, needed); err != nil {
 			return err
 		}
+		away := slices.ContainsFunc(needed.Instances, r.away)
 		for _, one := range needed.Instances {
-			if one.Do != Create && one.Do != Start && (one.Do != Recreate || r.runs(one)) {
+			taken := away && one.Do == Recreate && r.plan.copies(needed) // by the copy, with all others
+			if !taken && !r.away(one) {
 				continue
 			}
 			if err := r.once(ctx, needed, one); err != nil {
@@ -113,12 +128,15 @@ func (r *run) needed(ctx context.Context, s *Service) error {
 	return nil
 }
 
-// runs tells whether an instance that is to be made anew runs still: it did, and this run has not stopped it.
-func (r *run) runs(one *Instance) bool {
+// away tells whether an instance that is to run does not: it did not, or this run has stopped it.
+func (r *run) away(one *Instance) bool {
+	if one.Do != Recreate {
+		return one.Do == Create || one.Do == Start
+	}
 	d := r.downOf(one)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return one.State == "running" && !d.done
+	return one.State != "running" || d.done
 }
 
 // once exchanges an instance that was not yet in this run.
