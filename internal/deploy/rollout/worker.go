@@ -75,21 +75,28 @@ func (r *run) workers(ctx context.Context) error {
 			if one.Do != Work && !ends {
 				continue
 			}
-			if err := r.needed(ctx, s); err != nil {
-				return err
-			}
-			if one.Do != Work {
-				if err := r.once(ctx, s, one); err != nil {
-					return err
-				}
-				continue
-			}
-			if err := r.work(ctx, s, one); err != nil {
+			if err := r.toItsEnd(ctx, s, one); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// toItsEnd runs one of them behind what it needs, and that behind the copies of its own volumes, which take it away.
+func (r *run) toItsEnd(ctx context.Context, s *Service, one *Instance) error {
+	if one.Do != Start && one.Successor == "" {
+		if err := r.renewed(ctx, one); err != nil {
+			return r.fail(ctx, one, false, err)
+		}
+	}
+	if err := r.needed(ctx, s); err != nil {
+		return err
+	}
+	if one.Do == Work {
+		return r.work(ctx, s, one)
+	}
+	return r.once(ctx, s, one)
 }
 
 // needed has those run that a service needs, and that are not there yet or do not run, be they to be made anew; until

@@ -19,6 +19,12 @@ func TestRunNeeded(t *testing.T) {
 			"stop work/1", "remove work/1", "release shop/work/1", "stop side/1", "remove side/1", "make side/1",
 			"start side/1")
 	})
+	t.Run("taken away by a copy", func(t *testing.T) {
+		s := shopWithVolume(t, false)
+		s.declares("shop_data", map[string]string{"o": "bind"})
+		s.volumes[0].Services = append(s.volumes[0].Services, "work")
+		s.must(s.deploys())
+	})
 	t.Run("cut off", func(t *testing.T) {
 		for n := 0; ; n++ {
 			s := newShop(t)
