@@ -71,7 +71,7 @@ func mendAll(t *testing.T, r *backRig, first, last *backHost) {
 	begun := time.Now()
 	first.ready()
 	last.ready()
-	if took := time.Since(begun); took > 2*time.Second {
+	if took := time.Since(begun); took > 10*time.Second { // a moment, on a machine that does nothing else
 		t.Errorf("they are ready after %s", took)
 	}
 	joins.ready()
