@@ -97,8 +97,7 @@ var pasts = [...]struct {
 	do   rollout.Action
 	word string
 }{{rollout.Create, "created"}, {rollout.Recreate, "made anew"}, {rollout.Start, "started"}, {rollout.Work, "run"},
-	{rollout.Stop, "stopped"},
-	{rollout.Work, "run"}, {rollout.Delete, "deleted"}}
+	{rollout.Stop, "stopped"}, {rollout.Delete, "deleted"}}
 
 // did says in words what was done, and what failed.
 func (t *teller) did() string {

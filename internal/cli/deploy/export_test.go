@@ -5,6 +5,7 @@ import (
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
+	"berth/internal/deploy/rollout"
 )
 
 // RemoveOrphan removes an orphaned volume of the engine at a URL, where confirm has nothing against it.
@@ -12,4 +13,13 @@ func RemoveOrphan(ctx context.Context, p *cli.Program, c *client.Client, host, v
 	confirm func(string) error) error {
 	r := orphanRemoval{program: p, client: c, host: host}
 	return r.remove(ctx, volume, confirm)
+}
+
+// Did is what a deploy says of itself at last that has told of some events.
+func Did(p *cli.Program, plan *rollout.Plan, told ...rollout.Event) string {
+	t := newTeller(p, plan, false)
+	for _, e := range told {
+		t.tell(e)
+	}
+	return t.did()
 }
