@@ -102,6 +102,9 @@ func (s *site) draw(ctx context.Context, reserve bool) (*rollout.Plan, error) {
 	if err == nil {
 		err = s.volumes(ctx, &in)
 	}
+	if err == nil {
+		err = s.unclaimed(ctx, wants, &in)
+	}
 	if ran, ranErr := s.workers(ctx); ranErr != nil {
 		problems = append(problems, ranErr)
 	} else {

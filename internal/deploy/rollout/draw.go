@@ -29,6 +29,7 @@ type Inputs struct {
 	Orphans    []ipam.Orphan   // what is recorded of the project
 	Task       Task
 	Networks   []NetworkState // that Compose makes for the project
+	Unclaimed  []Unclaimed
 }
 
 // Draw makes a plan. Its error joins all that is in the way (BD-2, BD-3).
@@ -44,6 +45,7 @@ func Draw(in Inputs) (*Plan, error) {
 	}
 	d.dropped()
 	d.oneOffs()
+	d.unclaimed()
 	changes := d.plan.Changes()
 	for i := range in.Services {
 		if in.Services[i].Worker {

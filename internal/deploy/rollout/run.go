@@ -105,14 +105,19 @@ func (r *run) remove(ctx context.Context) error {
 // delete ends an instance. What is reserved for it goes while its container is there still: where that fails, or the
 // deploy ends here, the next one finds the container, and does it again.
 func (r *run) delete(ctx context.Context, one *Instance) error {
-	if err := r.down(ctx, one); err != nil {
-		return err
+	if one.Container != "" {
+		if err := r.down(ctx, one); err != nil {
+			return err
+		}
 	}
 	if err := r.may(ctx); err != nil {
 		return err
 	}
 	if err := r.Release(ctx, one.Owner); err != nil {
 		return fmt.Errorf("what is reserved for it cannot be released, so that it stays: %w", err)
+	}
+	if one.Container == "" { // it was removed by hand
+		return nil
 	}
 	r.tell(Event{Step: Removing, Instance: one.Owner, Detail: one.Name})
 	return r.Engine.Remove(ctx, one.Container)
