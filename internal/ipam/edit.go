@@ -193,8 +193,8 @@ type AddExclusion struct {
 	Range   Range  `json:"range"`
 	Note    string `json:"note,omitempty"`
 
-	// Answered is who has the one address of Range on the LAN by a probe, which nobody has by the records: else it is
-	// refused (ErrInUse). No client can say so.
+	// Answered is who has the one address of Range on the LAN by a probe, which nobody ever had by the records: else it
+	// is refused (ErrInUse). No client can say so.
 	Answered MAC `json:"-"`
 }
 

@@ -206,6 +206,35 @@ func TestGivenMeanwhile(t *testing.T) {
 	})
 }
 
+// TestGivenBackMeanwhile: who has been given an address while it was probed, and has given it back since, may be he who
+// answered: it is not excluded for good because of our own container.
+func TestGivenBackMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLAN(t, "eth0")
+		pool, err := l.s.RequestPool(t.Context(), ipam.PoolRequest{Network: "home"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.here[addr("192.0.2.2")] = ipam.MAC{2, 0, 0, 0, 0, 2}
+		l.before = func() {
+			l.before = nil
+			got, err := l.s.RequestAddress(t.Context(), ipam.AddressRequest{Pool: pool.ID, Name: "job"})
+			if err != nil || got.Addr() != addr("192.0.2.2") {
+				t.Errorf("the container has %s: %v", got, err)
+			}
+			if err := l.s.ReleaseAddress(t.Context(), pool.ID, got.Addr()); err != nil {
+				t.Error(err)
+			}
+		}
+		l.run(t)
+		time.Sleep(3 * again)
+		synctest.Wait()
+		if got := l.excluded(t); len(got) > 0 {
+			t.Errorf("excluded: %q", got)
+		}
+	})
+}
+
 // TestNoEdge: without an edge nothing is excluded and nothing is lost: it is probed as soon as there is one.
 func TestNoEdge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

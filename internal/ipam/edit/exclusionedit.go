@@ -34,8 +34,9 @@ func addExclusion(e *ipam.AddExclusion, c *ledger.Change) (ipam.Result, error) {
 	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR, Warnings: warnings}, err
 }
 
-// excludeAnswered excludes an address that somebody has on the LAN, if nobody has it by the records: one who has been
-// given it meanwhile is he who answers.
+// excludeAnswered excludes an address that somebody has on the LAN, if it has no record: one who has been given it
+// meanwhile is he who answers, or was when it was asked, where he has given it back since. What is probed had no record
+// when that began.
 func (p *Plan) excludeAnswered(sub *ipam.Subnet, e *ipam.AddExclusion) error {
 	addr := e.Range.From()
 	if addr != e.Range.To() {
@@ -45,9 +46,9 @@ func (p *Plan) excludeAnswered(sub *ipam.Subnet, e *ipam.AddExclusion) error {
 	if err != nil {
 		return err
 	}
-	if l != nil && (l.Held() || l.Reservation != nil) {
+	if l != nil {
 		return ipam.Refuse(ipam.ErrInUse, "%s answers for %s, which is not excluded for that: %s", e.Answered, addr,
-			keeperText(l))
+			answererText(l))
 	}
 	_, err = p.exclude(ipam.Event{Verb: ipam.AnswerFound, Address: addr, MAC: e.Answered, Detail: e.Note}, sub,
 		ipam.Exclusion{Range: e.Range, Note: e.Note})
@@ -76,6 +77,15 @@ func (p *Plan) keepers(sub *ipam.Subnet, r ipam.Range) (warnings []string, err e
 		warnings = append(warnings, fmt.Sprintf("%d more of its addresses are held or reserved, and stay so", more))
 	}
 	return warnings, err
+}
+
+// answererText says who may have answered for an address.
+func answererText(l *ipam.Lease) string {
+	if l.Held() || l.Reservation != nil {
+		return keeperText(l)
+	}
+	return fmt.Sprintf("%s was held by %s until %s, who may have answered before", l.Address, l.Holder(),
+		l.Released.Format("2006-01-02 15:04:05 MST"))
 }
 
 func keeperText(l *ipam.Lease) string {
