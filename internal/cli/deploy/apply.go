@@ -25,7 +25,7 @@ start-first, where the next one runs beside it before it is stopped. A canary th
 With a PLAN of berth deploy plan -o exactly that is done; if something has moved since, it is refused. It
 asks before it begins; --yes is the answer.
 
-Exit code 0: all is done. 1: refused, or something failed. 64: wrong usage.`
+Exit code 0: all is done. 1: refused, or something failed. 64: wrong usage. 130: a signal has ended it.`
 
 func applyCommand(p *cli.Program) *cobra.Command {
 	var f flags
@@ -101,7 +101,13 @@ func (how *carrying) carryOut(cmd *cobra.Command, p *cli.Program, f *flags, from
 		}
 		t := newTeller(p, plan, how.format == "json")
 		defer t.end()
-		return s.apply(ctx, plan, how, t)
+		ctx, stop := cli.UntilSignal(ctx)
+		defer stop()
+		context.AfterFunc(ctx, stop) // a second signal ends the process at once
+		if err = s.apply(ctx, plan, how, t); err != nil && ctx.Err() != nil {
+			return fmt.Errorf("%w; what was done stays: run it again for the rest (%v)", cli.ErrInterrupted, err)
+		}
+		return err
 	}))
 }
 

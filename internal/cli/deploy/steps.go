@@ -21,7 +21,7 @@ others); the variables of the environment are those of here. One service of it m
 replica (web/2). It takes the lock of the project, shows what it would do and asks, as berth deploy apply
 does; --yes is the answer.
 
-Exit code 0: all is done. 1: refused, or something failed. 64: wrong usage.`
+Exit code 0: all is done. 1: refused, or something failed. 64: wrong usage. 130: a signal has ended it.`
 
 func startCommand(p *cli.Program) *cobra.Command {
 	return taskCommand(p, rollout.Start, "Make run what the files say is there",
