@@ -184,7 +184,8 @@ func orphaned(s *stored) {
 
 // TestChangedVolume: a volume whose driver_opts change is made anew by the project's own Compose with all that it had,
 // byte for byte; what it was stays as an orphan; a volume that gets another name takes its content along; one without a
-// name goes over from container to container meanwhile; and afterwards that Compose has nothing to do (BD-8).
+// name goes over from container to container meanwhile, also where a deploy is killed; and afterwards that Compose has
+// nothing to do (BD-8).
 func TestChangedVolume(t *testing.T) {
 	t.Parallel()
 	for name, command := range composeCommands(t) {
@@ -229,6 +230,12 @@ func changed(s *stored) {
 	sameFiles(s, "after `up` the new volume", want, contentOf(s, dir))
 	s.say("data", fmt.Sprintf("{name: %s_renamed}", s.name))
 	s.plans(2, "copy      volume "+s.name+"_renamed from "+data, "it was "+data+" before")
+	s.killed(6) // the containers are gone, or nearly
+	if strings.Contains(s.berth("deploy", "status"), s.name) {
+		s.berth("deploy", "unlock", s.name)
+	}
+	s.Logf("when it was killed there are\n%s", s.docker("ps", "--all", "--format", "{{.Names}} {{.Status}}",
+		"--filter", "name="+s.name))
 	s.deploys()
 	s.plans(0, "nothing to do")
 	sameFiles(s, "the renamed volume", want, contentOf(s, s.path(s.name+"_renamed")))
