@@ -75,8 +75,9 @@ func deployed(h *House, command []string) {
 		}
 	}
 	canaryFails(p, says)
+	h.docker("rm", "--force", p.containerOf("web", 3))
 	p.write(deployedFile, says("two", "1"))
-	p.plans(2, "2 to delete")
+	p.plans(2, "2 to delete", "reserved, and no container")
 	p.deploys()
 	p.plans(0, "nothing to do")
 	if left := p.reserved(planned, p.name+"/web/3"); len(left) > 0 {

@@ -10,7 +10,7 @@ import (
 
 // A project's network is renumbered by its file: it is made anew with all of the project's containers on it, which come
 // back with addresses of the new subnet, with either generation of Compose; `up` makes nothing anew afterwards. Where
-// somebody else's container is on it, nothing is touched (BD-3, BD-4, BO-13).
+// somebody else's container is on it, or one of `compose run`, nothing is touched (BD-3, BD-4, BO-13).
 func TestDeployNetwork(t *testing.T) {
 	eachGeneration(t, "renumber", enterPlanned, 203, renumbered)
 }
@@ -24,6 +24,8 @@ func renumbered(h *House, command []string) {
 	p := h.newProject(deployedFile, says("0/25", "80"))
 	p.command = command
 	p.deploys()
+	oneOff := p.name + "-probe"
+	p.run("run", "--detach", "--no-deps", "--name", oneOff, "web", "sleep", "1000")
 	ids := p.ids()
 	h.berth("subnet", "add", planned, h.v4("128/25"))
 	h.berth("pool", "add", planned, h.v4("130+60"))
@@ -31,14 +33,15 @@ func renumbered(h *House, command []string) {
 	stranger := p.name + "-stranger"
 	h.docker("run", "--detach", "--name", stranger, "--network", p.name, imageName, "sleep", "1000")
 	p.plans(1, "the network "+p.name+" is made anew: its subnet changes "+h.v4("0/25")+" -> "+h.v4("128/25"),
-		"the container "+stranger+" is on it")
+		"the container "+stranger+" is on it, which is not of this project",
+		"the container "+oneOff+" is on it, which is left as it is")
 	if said, code := p.deploy("apply", "--yes"); code != 1 {
 		p.Errorf("a network with a stranger on it is made anew with %d:\n%s", code, said)
 	}
 	if now := p.ids(); !slices.Equal(now, ids) {
 		p.Errorf("a refused deploy makes %v of %v", now, ids)
 	}
-	h.docker("rm", "--force", stranger)
+	h.docker("rm", "--force", stranger, oneOff)
 	p.plans(2, "4 to recreate", "its subnet changes "+h.v4("0/25")+" -> "+h.v4("128/25"))
 	p.deploys()
 	p.plans(0)
