@@ -5,7 +5,6 @@ package nft
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 
@@ -13,18 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCrowdOfAddresses: where more happens to devices at once than is read in time, the kernel says no more of them. The
-// provider asks anew, and hears what happens after that.
+// TestCrowdOfAddresses: where more happens to devices at once than is read in time, the kernel says no more of them.
+// The provider asks anew, and hears what happens after that.
 func TestCrowdOfAddresses(t *testing.T) {
-	runtime.LockOSThread() // and never unlocked: the thread and its namespace end with the test
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		t.Fatal("this test needs root:", err)
-	}
-	p, err := New(Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	p := apart(t)
 	kernel, err := netlink.NewHandle(unix.NETLINK_ROUTE) // of this namespace, whichever thread calls it
 	if err != nil {
 		t.Fatal(err)

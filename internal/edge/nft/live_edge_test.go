@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTicket: a transaction that comes later than a ticket lasts fails as a whole, as that of a process does which was
-// frozen between its look at the clock and the call; so does one whose ranges have ended.
-func TestTicket(t *testing.T) {
-	runtime.LockOSThread() // and never unlocked: the thread and its namespace end with the test
+// apart is a provider in a network namespace of its own, which has the test's thread for good: both end with the test.
+func apart(t *testing.T) *Provider {
+	t.Helper()
+	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Fatal("this test needs root:", err)
 	}
@@ -25,12 +25,19 @@ func TestTicket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// TestTicket: a transaction that comes later than a ticket lasts fails as a whole, as that of a process does which was
+// frozen between its look at the clock and the call; so does one whose ranges have ended.
+func TestTicket(t *testing.T) {
+	p := apart(t)
 	s := edge.State{Ranges: []edge.Range{
 		{From: netip.MustParseAddr("192.0.2.0"), To: netip.MustParseAddr("192.0.2.9"), OnCut: edge.Withdraw},
 		{From: netip.MustParseAddr("2001:db8::"), To: netip.MustParseAddr("2001:db8::9"), OnCut: edge.Withdraw},
 	}}
-	err = p.Set(t.Context(), s)
+	err := p.Set(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
