@@ -161,6 +161,7 @@ func TestFileGoneInACommit(t *testing.T) {
 
 // TestSaveWhereAnotherBegan: a path that another process has begun to use is left to it.
 func TestSaveWhereAnotherBegan(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state", "berth.db")
 	s := open(t, path)
 	put(t, s, "a", "1")

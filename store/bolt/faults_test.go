@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"berth/store"
+	"berth/store/storetest"
 )
 
 // TestKilled kills a process with 16 callers at work, again and again, on one state: nothing that it acknowledged is
@@ -43,11 +44,16 @@ func TestKilled(t *testing.T) {
 // TestKilledAtEachCall ends the process at the n-th call of each kind that the store makes, from the making of the
 // state on: it always opens again, with all that was acknowledged.
 func TestKilledAtEachCall(t *testing.T) {
+	t.Parallel()
 	for _, call := range []string{"openat", "flock", "pwrite64", "fdatasync", "fsync", "ftruncate", "/^rename", "mmap",
 		"pread64", "/^mkdir"} {
 		t.Run(strings.Trim(call, "/^"), func(t *testing.T) {
-			killed := 0
+			t.Parallel()
+			killed, drawn := 0, storetest.Drawn(t, 2)
 			for _, when := range []int{1, 2, 3, 4, 6, 11} {
+				if when > 1 && !drawn() {
+					continue
+				}
 				path := filepath.Join(t.TempDir(), "state", "berth.db")
 				r := runHelper(t, path, "4 5", nil, "-e", "trace="+call, "-e",
 					fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, when))
@@ -65,6 +71,7 @@ func TestKilledAtEachCall(t *testing.T) {
 
 // TestFailingCalls has one call fail: what was acknowledged stays, and what the callers hear is true.
 func TestFailingCalls(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		call, error string
 		when        string
@@ -85,6 +92,7 @@ func TestFailingCalls(t *testing.T) {
 		{"fsync", "EIO", "1", "unknown", false},
 	} {
 		t.Run(c.call+" "+c.error+" "+c.when, func(t *testing.T) {
+			t.Parallel()
 			path := filepath.Join(t.TempDir(), "berth.db")
 			// The state is made first, so that the faults meet the store at work. strace counts the calls of each
 			// thread.
@@ -199,6 +207,7 @@ func TestFullDiskAtTheStart(t *testing.T) {
 
 // TestSecondProcess: an error that names the first.
 func TestSecondProcess(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "berth.db")
 	s := open(t, path)
 	r := runHelper(t, path, "1 1", nil)

@@ -122,6 +122,7 @@ func TestRestore(t *testing.T) {
 }
 
 func TestRestoreOverALiveState(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	backup := backupOf(t, state(t, "old"))
 	path := state(t, "now")

@@ -57,6 +57,7 @@ func lying(t testing.TB, s *Store) []string {
 // Several new records of the kind lie under one key, one alone and one that is written again under its own; what is
 // deleted is taken out.
 func TestBundles(t *testing.T) {
+	t.Parallel()
 	cfg := patient()
 	events(&cfg)
 	s := open(t, cfg)
@@ -89,6 +90,7 @@ func TestBundles(t *testing.T) {
 // Two handles write and delete at random, each its own events and both the rest; a third one follows. All of them, and
 // one that is opened, read the same as a map, and each record lies in one place.
 func TestBundlesAtRandom(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(rand.Uint64(), 1))
 	cfg := patient()
 	events(&cfg)
@@ -143,6 +145,7 @@ func TestBundlesAtRandom(t *testing.T) {
 // What a function has read of a bundle holds when it is committed, whatever it was: a record, that there is none, or a
 // range. What others put behind is in nobody's way.
 func TestBundlesAreCompared(t *testing.T) {
+	t.Parallel()
 	get := func(key string) func(store.Tx) error {
 		return func(tx store.Tx) error { _, err := tx.Get([]byte(key)); return err }
 	}
@@ -186,6 +189,7 @@ func TestBundlesAreCompared(t *testing.T) {
 		"a name that is taken":             {puts("e5=1", "e6=1"), "e5=1 e51=1", true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			cfg := patient()
 			events(&cfg)
 			s, other := open(t, cfg), open(t, cfg)
@@ -214,6 +218,7 @@ func TestBundlesAreCompared(t *testing.T) {
 // A bundle is bounded, and what is larger goes alone; deleting a page of records out of many does not exceed what etcd
 // takes.
 func TestBundlesAreBounded(t *testing.T) {
+	t.Parallel()
 	cfg := patient()
 	events(&cfg)
 	s := open(t, cfg)
@@ -256,6 +261,7 @@ func TestBundlesAreBounded(t *testing.T) {
 // A bundle that cannot be read, as a whole or one of its records, is refused where it is read, and there alone; it can
 // be deleted.
 func TestBundleDamaged(t *testing.T) {
+	t.Parallel()
 	cfg := patient()
 	events(&cfg)
 	s := open(t, cfg)

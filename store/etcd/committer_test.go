@@ -19,6 +19,7 @@ import (
 // More callers than fit one transaction, some of which fail, panic, end their goroutine, or give up while they wait:
 // each is answered, and what is there is what was answered.
 func TestManyCallers(t *testing.T) {
+	t.Parallel()
 	s := open(t, patient())
 	var mu sync.Mutex
 	want := map[string]string{}
@@ -80,6 +81,7 @@ func TestManyCallers(t *testing.T) {
 
 // An update that reads all there is comes to its end though another handle writes all the time.
 func TestReaderOfEverything(t *testing.T) {
+	t.Parallel()
 	cfg := patient()
 	s, other := open(t, cfg), open(t, cfg)
 	stop := make(chan struct{})
@@ -117,6 +119,7 @@ func TestReaderOfEverything(t *testing.T) {
 
 // A handle that dies having closed the gate for a batch does not stop the others.
 func TestLockedDies(t *testing.T) {
+	t.Parallel()
 	cfg := patient()
 	s, other := open(t, cfg), open(t, cfg)
 	die(s, "locked")
@@ -137,6 +140,7 @@ func TestLockedDies(t *testing.T) {
 
 // What etcd is too small for is refused, with the bound that is to be raised.
 func TestSmallRequests(t *testing.T) {
+	t.Parallel()
 	cfg := patient()
 	cfg.Endpoints = []string{otherEmbedded(t, func(c *embed.Config) { c.MaxRequestBytes = 64 << 10 })}
 	s := open(t, cfg)
@@ -153,6 +157,7 @@ func TestSmallRequests(t *testing.T) {
 
 // A server that has used up its quota refuses writes until it has room again.
 func TestNoSpace(t *testing.T) {
+	t.Parallel()
 	cfg := patient()
 	cfg.Endpoints = []string{otherEmbedded(t, func(c *embed.Config) { c.QuotaBackendBytes = 2 << 20 })}
 	s := open(t, cfg)
@@ -205,6 +210,7 @@ func makeRoom(t *testing.T, c *clientv3.Client, endpoint string) {
 }
 
 func TestFollowedOnce(t *testing.T) {
+	t.Parallel()
 	s := open(t, patient())
 	failing := func(store.Tx) error { return errDied }
 	if err := s.Follow(context.Background(), failing, nil); err != errDied {

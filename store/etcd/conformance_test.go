@@ -2,6 +2,10 @@ package etcd
 
 import (
 	"context"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"go.etcd.io/etcd/server/v3/embed"
@@ -10,10 +14,15 @@ import (
 	"berth/store/storetest"
 )
 
-// both suites, over servers of different kinds. The stores are patient, because the suites take no answer but the right
-// one.
-func conform(t *testing.T, endpoint string, change ...func(*Config)) {
-	config := func() Config {
+// conform runs both suites over a kind of server. The stores are patient, because the suites take no answer but the
+// right one. Under -short each test of the suites runs over two of the kinds, drawn by chance.
+func conform(t *testing.T, kind int, endpoint string, change ...func(*Config)) {
+	t.Parallel()
+	config := func(t *testing.T) Config {
+		_, test, _ := strings.Cut(t.Name(), "/")
+		if testing.Short() && !inSample(test, kind) {
+			t.Skipf("another kind of server was drawn, by the seed %#x", sampleSeed)
+		}
 		cfg := patient()
 		cfg.Endpoints = []string{endpoint}
 		for _, c := range change {
@@ -22,26 +31,49 @@ func conform(t *testing.T, endpoint string, change ...func(*Config)) {
 		return cfg
 	}
 	t.Run("Store", func(t *testing.T) {
+		t.Parallel()
 		storetest.Run(t, func(t *testing.T) store.Store {
-			return reading{open(t, config())}
+			return reading{open(t, config(t))}
 		})
 	})
 	t.Run("Shared", func(t *testing.T) {
+		t.Parallel()
 		storetest.RunShared(t, func(t *testing.T) func() store.Shared {
-			cfg := config()
+			cfg := config(t)
 			return func() store.Shared { return reading{open(t, cfg)} }
 		})
 	})
 }
 
-func TestConformance(t *testing.T) { conform(t, embedded) }
+const kinds = 5
+
+var sampleSeed = rand.Uint64()
+
+// inSample tells whether a test of the suites runs over a kind of server.
+func inSample(test string, kind int) bool {
+	h := fnv.New64()
+	_, _ = h.Write([]byte(test))
+	return slices.Contains(rand.New(rand.NewPCG(sampleSeed, h.Sum64())).Perm(kinds)[:2], kind)
+}
+
+func TestConformance(t *testing.T) { conform(t, 0, embedded) }
 
 // The oldest server that Berth works with is Debian 12's.
-func TestConformanceDebian(t *testing.T) { conform(t, startDebian(t).endpoint) }
+func TestConformanceDebian(t *testing.T) { conform(t, 1, startDebian(t).endpoint) }
 
 // A server that takes small transactions only has nearly every update of several records go through the gate.
 func TestConformanceSmallTransactions(t *testing.T) {
-	conform(t, otherEmbedded(t, func(c *embed.Config) { c.MaxTxnOps = 16 }))
+	conform(t, 2, otherEmbedded(t, func(c *embed.Config) { c.MaxTxnOps = 16 }))
+}
+
+// bundled has all new records go into bundles.
+func bundled(cfg *Config) { cfg.Bundle = []byte{} }
+
+func TestConformanceBundled(t *testing.T) { conform(t, 3, embedded, bundled) }
+
+// What is bundled may go through the gate as well.
+func TestConformanceBundledSmall(t *testing.T) {
+	conform(t, 4, otherEmbedded(t, func(c *embed.Config) { c.MaxTxnOps = 16 }), bundled)
 }
 
 // reading is a handle of whose bundled records none is put that was not read: in these suites several handles put
@@ -64,14 +96,4 @@ func (t readingTx) Put(key, value []byte) error {
 		}
 	}
 	return t.Tx.Put(key, value)
-}
-
-// bundled has all new records go into bundles.
-func bundled(cfg *Config) { cfg.Bundle = []byte{} }
-
-func TestConformanceBundled(t *testing.T) { conform(t, embedded, bundled) }
-
-// What is bundled may go through the gate as well.
-func TestConformanceBundledSmall(t *testing.T) {
-	conform(t, otherEmbedded(t, func(c *embed.Config) { c.MaxTxnOps = 16 }), bundled)
 }

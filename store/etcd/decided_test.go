@@ -13,6 +13,7 @@ import (
 // A function that decides by an index which follows the store, and reads nothing, is not answered from before its call,
 // though it shares its transaction with others that are committed.
 func TestDecidedByIndex(t *testing.T) {
+	t.Parallel()
 	a := open(t, patient())
 	cfg := patient()
 	cfg.Prefix = a.cfg.Prefix

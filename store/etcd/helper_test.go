@@ -3,11 +3,14 @@ package etcd
 import (
 	"bytes"
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +20,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
@@ -31,6 +35,8 @@ var embedded string
 var prefixes atomic.Int64
 
 func TestMain(m *testing.M) {
+	besideOneAnother()
+	wal.SegmentSizeBytes = 1 << 20 // each server fills two segments with zeros
 	dir, err := os.MkdirTemp("", "berth-etcd-")
 	if err != nil {
 		panic(err)
@@ -50,6 +56,17 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(code)
+}
+
+// besideOneAnother has many tests run at the same time: nearly all they do is wait for a server to start, for an answer
+// that does not come, or for a lease to expire.
+func besideOneAnother() {
+	flag.Parse()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if !said {
+		_ = flag.Set("test.parallel", "12")
+	}
 }
 
 // startEmbedded starts a server of one member on a free port; change may change its configuration.
@@ -115,7 +132,7 @@ func newMembersOf(t testing.TB, n int) []*process {
 		client, peer, name := sockets.Free(t), sockets.Free(t), fmt.Sprint("m", i)
 		p := &process{t: t, endpoint: "http://" + client, data: filepath.Join(t.TempDir(), "data")}
 		p.args = []string{
-			"--name=" + name, "--data-dir=" + p.data, "--log-level=error",
+			"--name=" + name, "--data-dir=" + p.data, "--log-level=error", "--unsafe-no-fsync",
 			"--listen-client-urls=http://" + client, "--advertise-client-urls=http://" + client,
 			"--listen-peer-urls=http://" + peer, "--initial-advertise-peer-urls=http://" + peer,
 		}
@@ -203,15 +220,20 @@ func freshPrefix() string { return fmt.Sprintf("test/%d/%d/", os.Getpid(), prefi
 // patient is a store of its own for a test in which etcd answers, late as it may be.
 func patient() Config { return Config{Prefix: freshPrefix(), Timeout: 30 * time.Second} }
 
+// open opens a store at a server that answers, however little patience the handle has.
 func open(t testing.TB, cfg Config) *Store {
 	t.Helper()
 	if cfg.Endpoints == nil {
 		cfg.Endpoints = []string{embedded}
 	}
-	s, err := Open(context.Background(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var s *Store
+	eventually(t, "etcd answers", func() bool {
+		var err error
+		if s, err = Open(context.Background(), cfg); err != nil && (!errors.Is(err, store.ErrAway) || isBack(err)) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -235,6 +257,20 @@ func update(t testing.TB, s *Store, fn func(store.Tx) error) {
 
 func putting(key, value string) func(store.Tx) error {
 	return func(tx store.Tx) error { return tx.Put([]byte(key), []byte(value)) }
+}
+
+// addsTo waits until an update that adds 1 is taken, so that n is there. One that took too long to be answered may have
+// been made.
+func addsTo(t *testing.T, s *Store, key string, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%s is %d", key, n), func() bool {
+		return s.Update(context.Background(), func(tx store.Tx) error {
+			if v, err := tx.Get([]byte(key)); err != nil || string(v) == strconv.Itoa(n) {
+				return err
+			}
+			return add(tx, key, 1)
+		}) == nil
+	})
 }
 
 // value reads a record; "-" is none.

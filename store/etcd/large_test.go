@@ -42,8 +42,10 @@ func die(s *Store, at string) {
 // A handle that dies in the midst of a large update: before the gate is closed nothing of the update is there,
 // afterwards all of it, through handles that are open already and through those opened later.
 func TestLargeDies(t *testing.T) {
+	t.Parallel()
 	for _, step := range []string{"staged 0", "staged 2", "closed", "applied 0", "applied 1", "applied 2"} {
 		t.Run(step, func(t *testing.T) {
+			t.Parallel()
 			cfg := patient()
 			s, other := open(t, cfg), open(t, cfg)
 			update(t, s, many(300, 1, "a"))
@@ -81,6 +83,7 @@ func TestLargeDies(t *testing.T) {
 
 // A view that begins while a large update is applied sees nothing of it, and a handle that is opened then sees all.
 func TestLargeSeenWhole(t *testing.T) {
+	t.Parallel()
 	cfg := patient()
 	s, other := open(t, cfg), open(t, cfg)
 	update(t, s, many(300, 1, "a"))
@@ -110,6 +113,7 @@ func TestLargeSeenWhole(t *testing.T) {
 
 // What a handle has staged that is gone is removed by one that is opened when its marker has expired.
 func TestLargeSwept(t *testing.T) {
+	t.Parallel()
 	cfg := patient()
 	s := open(t, cfg)
 	die(s, "staged 1")
@@ -139,6 +143,7 @@ func TestLargeSwept(t *testing.T) {
 }
 
 func TestChunks(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		var all []*write

@@ -17,8 +17,9 @@ import (
 // A commit of which it was settled that it is not there never will be, though the handle had a new marker when that was
 // settled, and though the commit comes late, when it is held to have failed.
 func TestSettledUnderOldMarker(t *testing.T) {
+	t.Parallel()
 	b := newBetween(t, nil)
-	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{b.endpoint}, Timeout: 2 * time.Second})
+	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{b.endpoint}, Timeout: 5 * time.Second})
 	was := s.commit.marker()
 	late, came := make(chan struct{}), make(chan *pb.TxnResponse, 1)
 	b.once(s, func(ctx context.Context, req any, take grpc.UnaryHandler) (any, error) {
@@ -68,6 +69,7 @@ func TestSettledUnderOldMarker(t *testing.T) {
 
 // The same commit, answered: what is noted of it is of the marker that it had.
 func TestMarkedMeanwhile(t *testing.T) {
+	t.Parallel()
 	b := newBetween(t, nil)
 	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{b.endpoint}, Timeout: 30 * time.Second})
 	b.once(s, func(ctx context.Context, req any, take grpc.UnaryHandler) (any, error) {
@@ -88,6 +90,7 @@ func TestMarkedMeanwhile(t *testing.T) {
 // A marker whose writing was given up, and comes late, is not the one that is in use: it would take the number away by
 // which a commit without an answer is found.
 func TestMarkerLate(t *testing.T) {
+	t.Parallel()
 	b := newBetween(t, nil)
 	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{b.endpoint}, Timeout: 30 * time.Second})
 	var late func()

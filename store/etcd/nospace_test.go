@@ -69,6 +69,7 @@ func (x *crossing) end() {
 // A server that says that it has no room has made the transaction all the same, where its quota was used up when it had
 // taken it already. What was written is answered as that, and there is no room for more.
 func TestNoSpaceCrossed(t *testing.T) {
+	t.Parallel()
 	x, endpoint := newCrossing(t)
 	cfg := patient()
 	cfg.Endpoints, cfg.Host = []string{endpoint}, "a"
@@ -96,8 +97,10 @@ func TestNoSpaceCrossed(t *testing.T) {
 // So it is with what closes the gate for a large update: what was staged stays, or nobody could open the gate again.
 // Where there is no room for what is behind the gate it is written as soon as there is.
 func TestNoSpaceCrossedLarge(t *testing.T) {
+	t.Parallel()
 	for name, later := range map[string]bool{"there is room at once": false, "there is room later": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			x, endpoint := newCrossing(t)
 			cfg := patient()
 			cfg.Endpoints = []string{endpoint}
@@ -136,6 +139,7 @@ func TestNoSpaceCrossedLarge(t *testing.T) {
 
 // What a server says that has no room is found out: whether it has made the transaction or not, and that nobody knows.
 func TestNoSpaceAnswered(t *testing.T) {
+	t.Parallel()
 	full := rpctypes.ErrGRPCNoSpace
 	for name, c := range map[string]struct {
 		made, gone, deaf bool
@@ -150,8 +154,9 @@ func TestNoSpaceAnswered(t *testing.T) {
 		"not made, and that has as well":   {gone: true, want: store.ErrUnknown, then: "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := newBetween(t, nil)
-			cfg := Config{Prefix: freshPrefix(), Endpoints: []string{b.endpoint}, Host: "a", Timeout: 2 * time.Second}
+			cfg := Config{Prefix: freshPrefix(), Endpoints: []string{b.endpoint}, Host: "a", Timeout: 4 * time.Second}
 			s := open(t, cfg)
 			update(t, s, putting("n", "1"))
 			b.once(s, func(ctx context.Context, req any, take grpc.UnaryHandler) (any, error) {
@@ -188,6 +193,7 @@ func TestNoSpaceAnswered(t *testing.T) {
 
 // Who is present stays so while there is no room: nothing is written for that.
 func TestNoSpacePresent(t *testing.T) {
+	t.Parallel()
 	x, endpoint := newCrossing(t)
 	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{endpoint}, Timeout: 5 * time.Second})
 	s.Announce("a", []byte("1"))

@@ -55,6 +55,7 @@ func refusal(t *testing.T, cfg Config, words ...string) error {
 }
 
 func TestForeign(t *testing.T) {
+	t.Parallel()
 	c := rawClient(t, embedded)
 	put := func(prefix, key, value string) {
 		t.Helper()
@@ -107,6 +108,7 @@ func TestForeign(t *testing.T) {
 }
 
 func TestNotEtcd(t *testing.T) {
+	t.Parallel()
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
 	refusal(t, Config{Endpoints: []string{web.URL}}, "http")
@@ -176,6 +178,7 @@ func (a *authority) write(name, kind string, der []byte) string {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	ca, stranger := newAuthority(t, "ca"), newAuthority(t, "stranger")
 	root, other := filepath.Join(ca.dir, "ca.pem"), filepath.Join(stranger.dir, "stranger.pem")
 	cert, key := ca.issue("server")
@@ -216,6 +219,7 @@ func TestTLS(t *testing.T) {
 }
 
 func TestUserAndPassword(t *testing.T) {
+	t.Parallel()
 	server := []string{otherEmbedded(t, func(c *embed.Config) { c.BcryptCost = 4 })}
 	c := rawClient(t, server[0])
 	ctx := context.Background()

@@ -36,7 +36,8 @@ func through(t *testing.T, timeout time.Duration, endpoint string) (r *relay, be
 // The answer to a commit is lost, and nobody can be asked what became of it: ErrUnknown, and the hooks are run. When
 // etcd can be asked again it turns out to be there, and comes like the writes of others.
 func TestUnknownCommitted(t *testing.T) {
-	r, s, beside := through(t, time.Second, embedded)
+	t.Parallel()
+	r, s, beside := through(t, 3*time.Second, embedded)
 	f := follow(t, s)
 	undone := 0
 	err := s.Update(context.Background(), func(tx store.Tx) error {
@@ -58,9 +59,7 @@ func TestUnknownCommitted(t *testing.T) {
 	}
 	r.heal()
 	eventually(t, "what was not known is told", func() bool { return f.get("n") == "1" })
-	eventually(t, "updates are taken again", func() bool {
-		return s.Update(context.Background(), func(tx store.Tx) error { return add(tx, "n", 1) }) == nil
-	})
+	addsTo(t, s, "n", 2)
 	if got := value(t, s, "n"); got != "2" {
 		t.Errorf("n is %s", got)
 	}
@@ -71,7 +70,8 @@ func TestUnknownCommitted(t *testing.T) {
 
 // The commit itself is lost: it turns out not to be there.
 func TestUnknownLost(t *testing.T) {
-	r, s, beside := through(t, time.Second, embedded)
+	t.Parallel()
+	r, s, beside := through(t, 3*time.Second, embedded)
 	f := follow(t, s)
 	update(t, s, putting("n", "1"))
 	err := s.Update(context.Background(), func(tx store.Tx) error {
@@ -82,9 +82,7 @@ func TestUnknownLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.heal()
-	eventually(t, "updates are taken again", func() bool {
-		return s.Update(context.Background(), func(tx store.Tx) error { return add(tx, "n", 1) }) == nil
-	})
+	addsTo(t, s, "n", 2)
 	if got := value(t, beside, "n"); got != "2" || f.told != 0 {
 		t.Errorf("n is %s, and the follower was told %d times of others", got, f.told)
 	}
@@ -92,8 +90,9 @@ func TestUnknownLost(t *testing.T) {
 
 // A commit that arrives long after it was given up is not taken any more.
 func TestUnknownLate(t *testing.T) {
+	t.Parallel()
 	r := newRelay(t, embedded)
-	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{r.endpoint(), embedded}, Timeout: 4 * time.Second})
+	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{r.endpoint(), embedded}, Timeout: 8 * time.Second})
 	runs, undone := 0, 0
 	err := s.Update(context.Background(), func(tx store.Tx) error {
 		if runs++; runs == 1 {
@@ -116,11 +115,13 @@ func TestUnknownLate(t *testing.T) {
 
 // Where another member can be asked, the outcome is found out before the caller has waited too long.
 func TestUnknownFoundOut(t *testing.T) {
+	t.Parallel()
 	for name, ways := range map[string][2]way{"committed": {pass, lose}, "not committed": {lose, pass}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newRelay(t, embedded)
 			s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{r.endpoint(), embedded},
-				Timeout: 4 * time.Second})
+				Timeout: 8 * time.Second})
 			f := follow(t, s)
 			runs := 0
 			err := s.Update(context.Background(), func(tx store.Tx) error {
@@ -143,6 +144,7 @@ func TestUnknownFoundOut(t *testing.T) {
 // A handle that loses its connections again and again, with commits on the way, neither loses nor doubles an increment
 // whose outcome it knew; one that it did not know is there or not.
 func TestCountingWhileConnectionsBreak(t *testing.T) {
+	t.Parallel()
 	r, s, beside := through(t, 2*time.Second, embedded)
 	f := follow(t, s)
 	var mu sync.Mutex
@@ -197,6 +199,7 @@ func TestCountingWhileConnectionsBreak(t *testing.T) {
 // A server that is frozen, and one that cannot be reached: callers are refused in time, reads go on, and all settles by
 // itself.
 func TestAway(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]struct{ away, back func(*relay, *process) }{
 		"frozen": {func(_ *relay, p *process) { p.freeze() },
 			func(_ *relay, p *process) { p.signal(syscall.SIGCONT) }},
@@ -208,7 +211,7 @@ func TestAway(t *testing.T) {
 			t.Parallel()
 			p := startDebian(t)
 			r := newRelay(t, p.endpoint)
-			cfg := Config{Prefix: freshPrefix(), Endpoints: []string{r.endpoint()}, Timeout: time.Second}
+			cfg := Config{Prefix: freshPrefix(), Endpoints: []string{r.endpoint()}, Timeout: 2 * time.Second}
 			s := open(t, cfg)
 			f := follow(t, s)
 			update(t, s, putting("a", "1"))
@@ -252,6 +255,7 @@ func TestAway(t *testing.T) {
 
 // A server that is started again, with what it had, is the same store.
 func TestServerStartedAgain(t *testing.T) {
+	t.Parallel()
 	p := startDebian(t)
 	cfg := Config{Prefix: freshPrefix(), Endpoints: []string{p.endpoint}, Timeout: 30 * time.Second}
 	update(t, open(t, cfg), putting("n", "1"))
@@ -266,15 +270,7 @@ func TestServerStartedAgain(t *testing.T) {
 	}
 	p.start()
 	p.answers()
-	eventually(t, "updates are taken", func() bool {
-		// one that took too long to be answered may have been made
-		return s.Update(context.Background(), func(tx store.Tx) error {
-			if n, err := tx.Get([]byte("n")); err != nil || string(n) == "2" {
-				return err
-			}
-			return add(tx, "n", 1)
-		}) == nil
-	})
+	addsTo(t, s, "n", 2)
 	if got := value(t, s, "n"); got != "2" {
 		t.Errorf("n is %s", got)
 	}
@@ -284,8 +280,9 @@ func TestServerStartedAgain(t *testing.T) {
 // A server that is started again with an older copy of its data: the handle sees that, and takes nothing from it until
 // it is told to: then it tells what became different.
 func TestServerRestored(t *testing.T) {
+	t.Parallel()
 	p := startDebian(t)
-	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{p.endpoint}, Timeout: 2 * time.Second})
+	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{p.endpoint}, Timeout: 4 * time.Second})
 	update(t, s, putting("n", "1"))
 	p.end(syscall.SIGTERM)
 	backup := t.TempDir()
@@ -295,10 +292,8 @@ func TestServerRestored(t *testing.T) {
 	p.start()
 	p.answers()
 	f := follow(t, s)
-	for range 5 {
-		eventually(t, "an update is taken", func() bool {
-			return s.Update(context.Background(), func(tx store.Tx) error { return add(tx, "n", 1) }) == nil
-		})
+	for n := 2; n <= 6; n++ {
+		addsTo(t, s, "n", n)
 		f.set("n", value(t, s, "n"))
 	}
 	p.end(syscall.SIGKILL)
@@ -316,9 +311,7 @@ func TestServerRestored(t *testing.T) {
 	}
 	s.Trust(store.Trace{})
 	eventually(t, "the follower is told", func() bool { return f.get("n") == "1" })
-	eventually(t, "updates are taken", func() bool {
-		return s.Update(context.Background(), func(tx store.Tx) error { return add(tx, "n", 1) }) == nil
-	})
+	addsTo(t, s, "n", 2)
 	if got := value(t, s, "n"); got != "2" {
 		t.Errorf("n is %s", got)
 	}
@@ -326,6 +319,7 @@ func TestServerRestored(t *testing.T) {
 
 // Of three members one ends, then another one is frozen, then the third: the handle goes to one that answers.
 func TestMembers(t *testing.T) {
+	t.Parallel()
 	all := newMembersOf(t, 3)
 	cfg := Config{Prefix: freshPrefix(), Timeout: 3 * time.Second}
 	for _, p := range all {
@@ -376,6 +370,7 @@ func TestMembers(t *testing.T) {
 
 // A closed handle that etcd does not answer closes all the same.
 func TestCloseWhileAway(t *testing.T) {
+	t.Parallel()
 	r := newRelay(t, embedded)
 	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{r.endpoint()}, Timeout: time.Second})
 	s.Announce("a", nil)

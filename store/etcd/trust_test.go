@@ -14,6 +14,7 @@ import (
 // store again is told that it is gone, nothing of it is remembered, and what others write of the same records, and
 // under its revision, comes like all that others write.
 func TestTrustWithoutOwn(t *testing.T) {
+	t.Parallel()
 	p := startDebian(t)
 	var committed atomic.Pointer[func()]
 	a := hostOn(t, p, "a", func(c *Config) {
@@ -59,6 +60,11 @@ func TestTrustWithoutOwn(t *testing.T) {
 	eventually(t, "it is trusted", func() bool { return a.Reach().Err == nil })
 	told := func(want map[string]string) {
 		t.Helper()
+		defer func() {
+			if t.Failed() {
+				t.Logf("it was told of %v; etcd is reached so: %+v", f.data, a.Reach())
+			}
+		}()
 		eventually(t, fmt.Sprintf("it is told of %v", want), func() bool {
 			f.mu.Lock()
 			defer f.mu.Unlock()

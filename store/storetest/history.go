@@ -158,6 +158,6 @@ func (h *History) Drive(s store.Store, clients, n int, stop func(error) bool) {
 
 func testHistory(t *testing.T, s store.Store) {
 	h := NewHistory()
-	h.Drive(s, workers, 2*rounds, func(err error) bool { t.Error(err); return true })
+	h.Drive(s, workers, 2*rounds(), func(err error) bool { t.Error(err); return true })
 	h.Check(t)
 }

@@ -11,17 +11,16 @@ import (
 	"berth/store"
 )
 
-const (
-	workers = 8
-	rounds  = 25
-)
+const workers = 8
+
+func rounds() int { return few(25) }
 
 // crowd runs fn in workers goroutines, rounds times each.
 func crowd(fn func(worker, round int)) {
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
-			for r := range rounds {
+			for r := range rounds() {
 				fn(w, r)
 			}
 		})
@@ -112,8 +111,8 @@ func testCounters(t *testing.T, s store.Store) {
 		}
 		return nil
 	})
-	if sum != workers*rounds {
-		t.Errorf("%d increments are left of %d", sum, workers*rounds)
+	if sum != workers*rounds() {
+		t.Errorf("%d increments are left of %d", sum, workers*rounds())
 	}
 }
 
@@ -134,7 +133,7 @@ func add(tx store.Tx, key string, d int) error {
 // testWriteSkew: two doctors are on call; each may leave only while the other one stays. Each update reads both and
 // writes its own, so a store that watches over writes alone lets both go.
 func testWriteSkew(t *testing.T, s store.Store) {
-	for round := range 2 * rounds {
+	for round := range 2 * rounds() {
 		update(t, s, puts("call/0=on", "call/1=on"))
 		var left atomic.Int32
 		var wg sync.WaitGroup
@@ -197,8 +196,8 @@ func testPhantoms(t *testing.T, s store.Store) {
 		}
 		return nil
 	})
-	if len(seen) != workers*rounds {
-		t.Errorf("%d of %d rows are left", len(seen), workers*rounds)
+	if len(seen) != workers*rounds() {
+		t.Errorf("%d of %d rows are left", len(seen), workers*rounds())
 	}
 }
 

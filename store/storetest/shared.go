@@ -13,7 +13,8 @@ import (
 // RunShared runs the suite of those promises that a store.Shared makes to several handles on one state. fresh makes an
 // empty state, and returns what opens another handle on it; the suite closes the handles. A handle must have patience
 // enough for hundreds of updates that all read the same (an update that is answered with anything but its function's
-// error fails the test), and outcomes must not get lost.
+// error fails the test), and outcomes must not get lost. The package of the
+// backend looks for goroutines that are left when all its tests are over (goleak.VerifyTestMain).
 //
 //	storetest.RunShared(t, func(t *testing.T) func() store.Shared {
 //		first := mem.New()
@@ -45,7 +46,7 @@ func RunShared(t *testing.T, fresh func(t *testing.T) (open func() store.Shared)
 		{"Sessions", testSessions},
 		{"Reach", testReach},
 		{"CloseOne", testCloseOne},
-		{"NothingLeft", testNothingLeftOfHandles},
+		{"Ends", testHandlesEnd},
 	}
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
@@ -85,11 +86,11 @@ func (h *handles) close() {
 	}
 }
 
-// crew is how many callers each handle has, and shifts how many updates each of them makes.
-const (
-	crew   = 3
-	shifts = 20
-)
+// crew is how many callers each handle has.
+const crew = 3
+
+// shifts is how many updates each of them makes.
+func shifts() int { return few(20) }
 
 // crewOf runs fn in crew goroutines for each of the stores, shifts times each. n counts the runs of one goroutine.
 func crewOf(all []store.Shared, fn func(handle, worker, n int)) {
@@ -97,7 +98,7 @@ func crewOf(all []store.Shared, fn func(handle, worker, n int)) {
 	for i := range all {
 		for w := range crew {
 			wg.Go(func() {
-				for n := range shifts {
+				for n := range shifts() {
 					fn(i, w, n)
 				}
 			})

@@ -66,7 +66,7 @@ func testFollowQuiet(t *testing.T, h *handles) {
 func testFollowOwn(t *testing.T, h *handles) {
 	all := []store.Shared{h.one(), h.one()}
 	sh := newShadow(t, all[0], nil)
-	for i := range 20 {
+	for i := range few(20) {
 		if err := sh.update(puts("a=1", fmt.Sprintf("b=%d", i))); err != nil {
 			t.Error(err)
 		}
@@ -117,7 +117,7 @@ func testFollowWhole(t *testing.T, h *handles) {
 			}
 		}
 	})
-	for n := range 60 {
+	for n := range few(60) {
 		v := strconv.Itoa(n + 1)
 		try(t, all[n%2], puts("x="+v, "left=x"+v, "right=x"+v))
 		try(t, all[1-n%2], puts("right=y"+v, "y="+v, "left=y"+v))
@@ -147,7 +147,7 @@ func testFollowJoins(t *testing.T, h *handles) {
 		})
 	}
 	var joined []*shadow
-	for n := range 8 {
+	for n := range few(8) {
 		sh := &shadow{t: t, s: h.one()}
 		sh.follow(func() { // others go on if they can; where they wait for the load, it does not wait for them
 			until := written.Load() + 4
@@ -233,7 +233,7 @@ func testFollowBlind(t *testing.T, h *handles) {
 	sh, wait := newShadow(t, all[0], nil), &patience{}
 	update(t, all[1], puts("other=1"))
 	settle(t, all[0])
-	for n := range 12 {
+	for n := range 6 * few(2) {
 		own, others := puts(fmt.Sprintf("k=own%d", n)), puts(fmt.Sprintf("k=others%d", n), "l=1")
 		switch n % 3 {
 		case 1:
@@ -360,7 +360,7 @@ func testLargeUnderLoad(t *testing.T, h *handles) {
 			}
 		})
 	}
-	for n := range 6 {
+	for n := range few(6) {
 		try(t, all[0], large(1500, fmt.Sprint(n+1)))
 	}
 	try(t, all[0], large(1500, ""))

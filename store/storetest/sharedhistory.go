@@ -187,10 +187,10 @@ func (h *SharedHistory) Check(t testing.TB) {
 
 func testSharedHistory(t *testing.T, h *handles) {
 	all := h.three()
-	for range 5 { // each from nothing, so that the search stays short
+	for range few(5) { // each from nothing, so that the search stays short
 		wipe(t, all[0])
 		history := NewSharedHistory()
-		history.Drive(all, crew, shifts, func(err error) bool { t.Error(err); return true })
+		history.Drive(all, crew, shifts(), func(err error) bool { t.Error(err); return true })
 		history.Check(t)
 	}
 }

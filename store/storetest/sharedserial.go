@@ -34,7 +34,7 @@ func testSharedCounters(t *testing.T, h *handles) {
 			}
 			return nil
 		})
-		if want := len(all) * crew * shifts; sum != want {
+		if want := len(all) * crew * shifts(); sum != want {
 			t.Errorf("handle %d counts %d increments of %d", i, sum, want)
 		}
 	}
@@ -112,7 +112,7 @@ func testSharedSkews(t *testing.T, h *handles) {
 	wait := &patience{}
 	for _, c := range skews {
 		t.Run(c.name, func(t *testing.T) {
-			for round := range 4 {
+			for round := range 2 * few(2) {
 				wipe(t, all[0])
 				update(t, all[0], puts("q/2=2", "q/4=4", "q/6=6"))
 				settle(t, all[1])
@@ -220,7 +220,7 @@ func testSharedPhantoms(t *testing.T, h *handles) {
 		}
 		return nil
 	})
-	if want := len(all) * crew * shifts; len(seen) != want {
+	if want := len(all) * crew * shifts(); len(seen) != want {
 		t.Errorf("%d of %d rows are left", len(seen), want)
 	}
 }
@@ -239,7 +239,7 @@ func keysOf(tx store.Tx, prefix string) (keys []string, err error) {
 // update counts one that is gone: a deletion leaves nothing behind in a range that could be compared.
 func testSharedDeletions(t *testing.T, h *handles) {
 	all := h.three()
-	for round := range 12 {
+	for round := range few(12) {
 		update(t, all[0], puts("row/0=", "row/1=", "row/2="))
 		for _, s := range all {
 			settle(t, s)
@@ -272,7 +272,7 @@ func testSharedDeletions(t *testing.T, h *handles) {
 // afterwards, whether that succeeds, fails or writes nothing, and to each view.
 func testDecidedLate(t *testing.T, h *handles) {
 	all := h.three()
-	for n := range 30 {
+	for n := range few(30) {
 		want := strconv.Itoa(n)
 		update(t, all[n%3], puts("n="+want))
 		for i := range 2 {
@@ -323,7 +323,7 @@ func testSharedHooks(t *testing.T, h *handles) {
 			t.Errorf("a function that ran %d times: %q", runs, log)
 		}
 	})
-	want := fmt.Sprintf("n=%d", len(all)*crew*shifts)
+	want := fmt.Sprintf("n=%d", len(all)*crew*shifts())
 	for _, s := range all {
 		wantAll(t, s, want)
 	}

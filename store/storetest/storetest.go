@@ -8,6 +8,9 @@
 // history (porcupine). A backend joins in a test function of its own:
 //
 //	storetest.Run(t, func(t *testing.T) store.Store { return mustOpen(t, t.TempDir()) })
+//
+// Its package looks for goroutines that are left when all its tests are over (goleak.VerifyTestMain). Under -short the
+// tests of what happens at the same time take a quarter of their rounds.
 package storetest
 
 import (
@@ -53,7 +56,7 @@ func Run(t *testing.T, fresh func(t *testing.T) store.Store) {
 		{"WatchLag", testWatchLag},
 		{"Close", testClose},
 		{"CloseWaits", testCloseWaits},
-		{"NothingLeft", testNothingLeft},
+		{"Ends", testEnds},
 	}
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
