@@ -31,13 +31,14 @@ func cleanUp(e Engine) (left []string, err error) {
 	for _, socket := range sockets {
 		errs = append(errs, os.RemoveAll(socket))
 	}
-	errs = append(errs, ground.UnmountUnder(base), os.RemoveAll(base))
+	errs = append(errs, ground.Unmount(base), os.RemoveAll(base))
 	return left, errors.Join(errs...)
 }
 
-// removeContainers removes the containers whose names begin with a regular expression.
+// removeContainers removes the containers whose names begin with a regular expression. Compose puts an id before the name
+// of a container while it makes another one in its place, where it may be interrupted.
 func removeContainers(e Engine, begin string) error {
-	out, err := e.Docker("ps", "-aq", "--filter", "name=^/"+begin)
+	out, err := e.Docker("ps", "-aq", "--filter", "name=^/([0-9a-f]+_)?"+begin)
 	if err != nil {
 		return err
 	}
@@ -51,10 +52,10 @@ func removeContainers(e Engine, begin string) error {
 	return err
 }
 
-// removeContainer does what `docker rm -f` does, and returns when the container is gone, whoever removes it.
+// removeContainer does what `docker rm -f -v` does, and returns when the container is gone, whoever removes it.
 func removeContainer(e Engine, container string) error {
 	return ground.Eventually(20*time.Second, func() error {
-		_, err := e.api(http.MethodDelete, "/containers/"+container+"?force=1", nil)
+		_, err := e.api(http.MethodDelete, "/containers/"+container+"?force=1&v=1", nil)
 		switch {
 		case err == nil, strings.Contains(err.Error(), "No such container"):
 			return nil

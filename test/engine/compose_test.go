@@ -107,7 +107,7 @@ func (h *House) composeFile(text string) string {
 	return path
 }
 
-// compose runs docker-compose, which must succeed.
+// compose runs docker-compose, which must succeed: the newer Compose passes on no options of a network's IPAM.
 func (h *House) compose(file, project string, args ...string) {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(2*time.Minute))

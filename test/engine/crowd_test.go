@@ -11,6 +11,9 @@ import (
 // crowdRounds is how often what happens to several containers at once is tried.
 func crowdRounds() int { return max(1, *keptRounds/10) }
 
+// crowd is how many containers come back at once at most.
+func crowd() int { return sample(0, 4, 8) }
+
 // five are the services of a project, which is made afresh all at once.
 var five = []string{"a", "b", "c", "d", "e"}
 
@@ -44,10 +47,14 @@ func (p *project) recreated(network string) tally {
 	return got
 }
 
-// atOnce restarts two, four and eight containers at once.
+// atOnce restarts two, four and eight containers at once; under -short four.
 func (k *kept) atOnce(network string, containers []string, count func(situation string, got tally)) {
 	k.Helper()
-	for _, n := range []int{2, 4, 8} {
+	sizes := []int{2, 4, 8}
+	if testing.Short() {
+		sizes = []int{crowd()}
+	}
+	for _, n := range sizes {
 		some := containers[:n]
 		got := k.stays(crowdRounds(), network, some, func() { k.together(some, "restart", "--time", "1") })
 		count(fmt.Sprintf("%d restarted at once", n), got)
@@ -72,13 +79,15 @@ func TestCrowd(t *testing.T) {
 			k := startKept(t, e.Engine, e.Sockets, w, 144+i)
 			k.idlers()
 			var all []string
-			for range 8 {
+			for range crowd() {
 				all = append(all, k.container(k.network))
 			}
 			k.atOnce(k.network, all, func(s string, got tally) { found.add(s, w.name, got) })
-			p := k.newProject(fiveFile(k.network, nothing), nil)
-			found.add(recreatedAtOnce, w.name, p.recreated(k.network))
-			k.sound()
+			if !testing.Short() { // only measured
+				p := k.newProject(fiveFile(k.network, nothing), nil)
+				found.add(recreatedAtOnce, w.name, p.recreated(k.network))
+				k.sound()
+			}
 			if w.witnessed() {
 				t.Logf("guesses: %+v", k.witness().Guesses)
 			}
@@ -95,7 +104,7 @@ func TestCrowd(t *testing.T) {
 			}
 		}
 		var all []string
-		for range 8 {
+		for range crowd() {
 			all = append(all, k.container(network))
 		}
 		k.pin(all)
@@ -109,11 +118,13 @@ func TestCrowd(t *testing.T) {
 		k.sound()
 		p.run("down", "--timeout", "1")
 
-		p = k.newProject(fiveFile(network, func(s string) string {
-			return "ipv4_address: " + k.v4(fmt.Sprint(200+strings.Index("abcde", s)))
-		}), nil)
-		sure(recreatedAtOnce, "ipv4_address", p.recreated(network))
-		k.sound()
+		if !testing.Short() { // what the override file says, too
+			p = k.newProject(fiveFile(network, func(s string) string {
+				return "ipv4_address: " + k.v4(fmt.Sprint(200+strings.Index("abcde", s)))
+			}), nil)
+			sure(recreatedAtOnce, "ipv4_address", p.recreated(network))
+			k.sound()
+		}
 
 		p = k.newProject(fiveFile(network, nothing), nil)
 		p.override("--network", "lan="+front)
@@ -138,10 +149,13 @@ func TestCrowdBoots(t *testing.T) {
 		builtIn: k.of(way{builtIn: true}, "192/26"),
 	}
 	columns := []string{w.name, pinned, builtIn}
+	if testing.Short() {
+		columns = columns[:2] // nothing is asked of the engine's own
+	}
 	containers := map[string][]string{}
 	var all []string
 	for _, column := range columns {
-		for range 8 {
+		for range crowd() {
 			c := k.container(networks[column], "--restart", "always")
 			containers[column], all = append(containers[column], c), append(all, c)
 		}
@@ -149,7 +163,7 @@ func TestCrowdBoots(t *testing.T) {
 	k.pin(containers[pinned])
 	k.sound()
 
-	found := &results{title: "8 containers with --restart always"}
+	found := &results{title: fmt.Sprintf("%d containers with --restart always", crowd())}
 	at := func(column string) (where []string) {
 		for _, c := range containers[column] {
 			where = append(where, k.at(c, networks[column]))

@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -138,9 +139,14 @@ func awaitBerth(binary, adminSocket string, also func() error) error {
 		if err := also(); err != nil {
 			return err
 		}
+		conn, err := net.Dial("unix", adminSocket) // cheaper than a command while nobody listens
+		if err != nil {
+			return err
+		}
+		conn.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(10*time.Second))
 		defer cancel()
-		_, err := run(ctx, nil, binary, "--admin-socket", adminSocket, "lease", "ls")
+		_, err = run(ctx, nil, binary, "--admin-socket", adminSocket, "lease", "ls")
 		return err
 	})
 }

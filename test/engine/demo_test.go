@@ -13,6 +13,9 @@ import (
 // `make demo` works twice in a row, shows one address as the container's and as a lease, and `make demo-clean` undoes
 // it.
 func TestDemo(t *testing.T) {
+	t.Parallel()
+	choosing.Lock() // Berth chooses the subnet of the demonstration
+	defer choosing.Unlock()
 	for range 2 {
 		out, err := demo("up")
 		if err != nil {

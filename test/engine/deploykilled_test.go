@@ -16,7 +16,7 @@ import (
 	"berth/test/ground"
 )
 
-var deployKills = flag.Int("deploy-kills", 4, "after how many of the steps of a deploy TestDeployKilled kills it; 0: after each")
+var deployKills = flag.Int("deploy-kills", 0, "after how many of the steps of a deploy TestDeployKilled kills it; 1000: after each")
 
 const killedFile = `
 version: "3.9"
@@ -46,7 +46,7 @@ volumes:
 // A deploy that is killed after any of its steps keeps others away until its lock is over, or is taken away; the next
 // one does the rest. Then nothing is doubled, nothing is left behind, and each volume is what it was (BD-1, BO-1).
 func TestDeployKilled(t *testing.T) {
-	eachGeneration(t, "killed", enterPlanned, 207, killedDeploys)
+	eachGeneration(t, newer, "killed", enterPlanned, 207, killedDeploys)
 }
 
 // round is what the files want in a round: each makes all anew, another static address, and one replica more or fewer.
@@ -70,10 +70,7 @@ func killedDeploys(h *House, command []string) {
 	p.round(planned, n)
 	down := p.killed(-1)
 	all := max(up, down) // a round that scales down has other steps than one that scales up
-	every := 1
-	if *deployKills > 0 {
-		every = max(1, all / *deployKills)
-	}
+	every := max(1, all/sample(*deployKills, 2, 4))
 	waited := false
 	for k := 0; k < all; k += every {
 		n++

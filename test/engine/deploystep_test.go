@@ -64,17 +64,11 @@ networks:
 // fails they go on. What uses another one's network goes with it, and volumes without a name go over (BD-6, BD-8,
 // BO-11).
 func TestDeployWorked(t *testing.T) {
-	t.Parallel()
-	for name, command := range composeCommands(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			number := map[string]int{"1.29": 225, "5": 226}[name]
-			h := enterPlanned(t, machineEngine, daemon(t, "worked"+strings.ReplaceAll(name, ".", ""), pluginDir), number)
-			w := &worked{House: h, told: h.TempDir(), planned: h.plan("--subnet", h.v4("0/24")+",pool"),
-				says: map[string]string{"round": "1", "dbround": "1", "migrate": "1", "exit": "0", "drain": "true"}}
-			w.goes(command)
-		})
-	}
+	eachGeneration(t, newer, "worked", enterPlanned, 225, func(h *House, command []string) {
+		w := &worked{House: h, told: h.TempDir(), planned: h.plan("--subnet", h.v4("0/24")+",pool"),
+			says: map[string]string{"round": "1", "dbround": "1", "migrate": "1", "exit": "0", "drain": "true"}}
+		w.goes(command)
+	})
 }
 
 // worked is a project with workers and hooks.

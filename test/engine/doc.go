@@ -15,6 +15,9 @@
 //
 // Most tests run beside one another: they wait more than they work. So each has a number of its own, from which come
 // its names, its addresses, and those of its engines, namespaces and daemons; it removes what is its own and nothing
-// else; and it waits for things (ground.Eventually), not for a time. What measures, loads the machine as a whole, or
-// changes what all stand on, says so and runs alone.
+// else; and it waits for things (ground.Eventually), not for a time. What changes what all stand on says so and runs alone;
+// without -short, so does what measures (beside).
+//
+// Under -short each promise has its test still. Rounds, variants of one thing, and the second generation of Compose are
+// for the whole run (sample, eachGeneration). base is in memory then, as without, where there is enough of it.
 package engine

@@ -107,7 +107,10 @@ type Endpoint struct {
 
 // container is what the tests read of a container, as `docker inspect` shows it.
 type container struct {
-	State           struct{ Pid int } // in whose network namespace its interfaces are
+	State struct {
+		Status string
+		Pid    int // in whose network namespace its interfaces are
+	}
 	NetworkSettings struct{ Networks map[string]Endpoint }
 }
 

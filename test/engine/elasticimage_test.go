@@ -23,6 +23,7 @@ import (
 // The edge in a container, as Dockerfile.edge builds it and says that it is run: it maps on the host's network by two
 // capabilities, what it has mapped outlives it, and its --remove takes that away.
 func TestElasticContainer(t *testing.T) {
+	t.Parallel()
 	s := newSystemTown(t, 79)
 	edgeImage(t, s.Engine)
 	peer := outside(t, s.engine, 79)

@@ -15,6 +15,7 @@ import (
 // One switch turns all of it off (CS-11), and a network has it off until it is turned on (CS-16): what was mapped is
 // not, is refused by its code, and containers start as they do without; turned on again, it leads there again.
 func TestElasticOff(t *testing.T) {
+	t.Parallel()
 	s := newSystemTown(t, 78)
 	peer := outside(t, s.engine, 78)
 	o := off{systemTown: s, peer: peer, from: callers(t, peer, elasticPeer), web: s.name()}

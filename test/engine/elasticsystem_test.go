@@ -110,6 +110,7 @@ func (s *systemTown) runs(name string, options ...string) string {
 // removal or recreation; an elastic one takes the place of one, and what happens while the daemon or the engine is away
 // is put right (CS-7, CS-8, CS-11, CS-15).
 func TestElasticSystem(t *testing.T) {
+	t.Parallel()
 	s := newSystemTown(t, 75)
 	edgeOf(t, s.engine, s.daemon, 75)
 	s.auto()
@@ -224,6 +225,7 @@ func (s *systemTown) elasticInItsPlace(web, db, first, second string) {
 // made; it gets no system address, and is found (CS-13). On a network with elastic addresses off there is no mapping
 // (CS-16).
 func TestElasticPublished(t *testing.T) {
+	t.Parallel()
 	s := newSystemTown(t, 76)
 	s.berth("elastic", "range", "add", elasticAddress)
 	s.berth("elastic", "allocate")

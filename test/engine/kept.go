@@ -52,7 +52,7 @@ type kept struct {
 }
 
 // idle is how many containers do nothing on a network besides those that come and go.
-const idle = 8
+func idle() int { return sample(0, 3, 8) }
 
 // startKept starts what a way is of, with a network.
 func startKept(t *testing.T, e Engine, sockets string, w way, number int) *kept {
@@ -98,7 +98,7 @@ func (k *kept) of(w way, subnet string) string {
 // idlers are on the network and do nothing.
 func (k *kept) idlers() {
 	k.Helper()
-	for range idle {
+	for range idle() {
 		k.container(k.network)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var keptRounds = flag.Int("kept.rounds", 10,
+var keptRounds = flag.Int("kept.rounds", 0,
 	"how often each thing happens after which a container should have the address of before")
 
 // happening is what people do to one container.
@@ -60,7 +60,7 @@ func TestKept(t *testing.T) {
 			k.idlers()
 			for _, s := range happenings() {
 				c := s.begin(k)
-				got := k.stays(*keptRounds, k.network, []string{c}, func() { s.happen(k, c) })
+				got := k.stays(sample(*keptRounds, 2, 10), k.network, []string{c}, func() { s.happen(k, c) })
 				found.add(s.name, w.name, got)
 				if got.missed() > w.mayMiss(got.of, s.restart) {
 					t.Errorf("after %s the address was that of before %s", s.name, got)
@@ -77,7 +77,7 @@ func TestKept(t *testing.T) {
 
 // mayMiss is how many of a number of rounds may end with another address: one of a hundred with a witness, five after
 // restarts without one. A few rounds say whether it works at all, on a machine that is busy by chance, too: two may
-// miss.
+// miss, and one of the two under -short.
 func (w way) mayMiss(rounds int, restart bool) int {
 	percent := 100
 	switch {
@@ -87,7 +87,7 @@ func (w way) mayMiss(rounds int, restart bool) int {
 		percent = 5
 	}
 	if rounds < 100 && percent < 100 {
-		return 2
+		return min(2, rounds-1)
 	}
 	return rounds * percent / 100
 }

@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-var lanEach = flag.Int("lan.each", 40, "how many containers each host starts at once on the LAN; 30 at least")
+var lanEach = flag.Int("lan.each", 0, "how many containers each host starts at once on the LAN")
 
 // Two, then three hosts start many containers each at once on one network: none has another's address, what is on
 // record is what they have, and they reach one another. Then one host's engine and Berth are killed, the others go
-// on, and it comes back (LN-12, BO-1, GA-22, invariants 1 to 3). It has the machine for itself: so many commands at
-// once leave nothing for others.
+// on, and it comes back (LN-12, BO-1, GA-22, invariants 1 to 3). With so many containers at once it runs alone.
 func TestLAN(t *testing.T) {
+	beside(t)
 	c := cluster(t, 3, 110)
 	c.serve()
 	a, b, last := c.hosts[0], c.hosts[1], c.hosts[2]
 	lap := c.laps()
-	n := *lanEach
+	n := sample(*lanEach, 6, 40)
 
 	a.planLAN()
 	two := *c
@@ -58,7 +58,7 @@ func TestLAN(t *testing.T) {
 	lap("all reach one another")
 	c.settles("lan", n, n, n)
 
-	c.killed(a, all, 30)
+	c.killed(a, all, n, max(1, n/4))
 	lap("host a was killed, and is back")
 	if err := c.each(func(h *Host) error { return h.leave("lan") }); err != nil {
 		t.Fatal(err)
@@ -76,9 +76,9 @@ func TestLAN(t *testing.T) {
 	}
 }
 
-// killed kills a host's engine and Berth. Its containers run on, and keep their addresses from those that the others
-// start meanwhile; then the host comes back, with so many of its containers.
-func (c *Cluster) killed(h *Host, before map[string]Held, restarted int) {
+// killed kills the engine and Berth of a host, where each host has so many containers. Its containers run on, and keep
+// their addresses from those that the others start meanwhile; then the host comes back, with half of its containers.
+func (c *Cluster) killed(h *Host, before map[string]Held, each, more int) {
 	c.Helper()
 	var own []Held
 	update := []string{"update", "--restart", "always"}
@@ -87,6 +87,7 @@ func (c *Cluster) killed(h *Host, before map[string]Held, restarted int) {
 			own = append(own, x)
 		}
 	}
+	restarted := each / 2
 	for _, x := range own[:restarted] {
 		update = append(update, x.Container)
 	}
@@ -96,7 +97,7 @@ func (c *Cluster) killed(h *Host, before map[string]Held, restarted int) {
 	}
 	rest := *c
 	rest.hosts = slices.DeleteFunc(slices.Clone(c.hosts), func(x *Host) bool { return x == h })
-	if err := rest.each(func(h *Host) error { return h.startMany("lan", 10) }); err != nil {
+	if err := rest.each(func(h *Host) error { return h.startMany("lan", more) }); err != nil {
 		c.Fatal(err)
 	}
 	others, err := rest.holders("lan")
@@ -115,11 +116,10 @@ func (c *Cluster) killed(h *Host, before map[string]Held, restarted int) {
 	if err := h.back(); err != nil {
 		c.Fatal(err)
 	}
-	grown := *lanEach + 10
-	each := []int{grown, grown, grown}
-	each[slices.Index(c.hosts, h)] = restarted
-	c.settles("lan", each...)
-	_, other := c.agree("lan", lanSubnet, each...)
+	now := []int{each + more, each + more, each + more}
+	now[slices.Index(c.hosts, h)] = restarted
+	c.settles("lan", now...)
+	_, other := c.agree("lan", lanSubnet, now...)
 	c.onlyGateways(other, c.hosts...)
 }
 

@@ -3,19 +3,17 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
+	"net/http"
 	"net/netip"
 	"time"
 
 	"berth/test/ground"
 )
 
-// Lease is what the tests read of one line of `berth lease ls --format json`.
+// Lease is what the tests read of one line of `berth lease ls --format json`, which is what the daemon answers.
 type Lease struct {
 	ID      uint64    `json:"id"` // that of no other lease, also of the same address
 	Address string    `json:"address"`
@@ -32,25 +30,26 @@ type Lease struct {
 	} `json:"seen_by"`
 }
 
-// leases asks Berth's command line for the addresses in use inside a prefix.
+// leases asks a daemon for the addresses in use inside a prefix, without a command: many tests ask after each step.
 func leases(b Berth, within string) ([]Lease, error) {
 	prefix, err := netip.ParsePrefix(within)
 	if err != nil {
 		return nil, err
 	}
-	out, err := berth(b, "lease", "ls", "--format", "json")
+	resp, err := overSocket(b.AdminSocket()).Get("http://berth/v1/leases")
 	if err != nil {
 		return nil, err
 	}
-	all, err := decodeLeases([]byte(out))
-	if err != nil {
-		return nil, fmt.Errorf("berth lease ls --format json: %w:\n%s", err, out)
+	defer resp.Body.Close()
+	var all struct{ Leases []Lease }
+	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil || resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the leases: %s (%w)", resp.Status, err)
 	}
 	var inside []Lease
-	for _, l := range all {
+	for _, l := range all.Leases {
 		addr, err := netip.ParseAddr(l.Address)
 		if err != nil {
-			return nil, fmt.Errorf("berth lease ls shows the address %q", l.Address)
+			return nil, fmt.Errorf("a lease has the address %q", l.Address)
 		}
 		if prefix.Contains(addr) {
 			inside = append(inside, l)
@@ -64,22 +63,4 @@ func berth(b Berth, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(20*time.Second))
 	defer cancel()
 	return run(ctx, nil, binary, append([]string{"--admin-socket", b.AdminSocket()}, args...)...)
-}
-
-// decodeLeases reads one array, or one object after the other.
-func decodeLeases(out []byte) ([]Lease, error) {
-	if out = bytes.TrimSpace(out); bytes.HasPrefix(out, []byte("[")) {
-		var all []Lease
-		return all, json.Unmarshal(out, &all)
-	}
-	var all []Lease
-	for d := json.NewDecoder(bytes.NewReader(out)); ; {
-		var l Lease
-		if err := d.Decode(&l); errors.Is(err, io.EOF) {
-			return all, nil
-		} else if err != nil {
-			return nil, err
-		}
-		all = append(all, l)
-	}
 }

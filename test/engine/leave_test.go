@@ -148,6 +148,9 @@ func TestLeaveKilled(t *testing.T) {
 	h, d := witnessed(t, 184)
 	const last = 4 // off, off, made anew, on, on
 	for after := range last + 1 {
+		if testing.Short() && after%2 == 0 {
+			continue // killed after the first container is off, and once the network is made anew
+		}
 		notes := t.TempDir()
 		planned := h.plan("--subnet", h.v4("0/24")+",pool,gateway="+h.v4("1"))
 		n := h.network("--subnet", h.v4("0/24"), "--ipam-opt", "network="+planned)
@@ -202,7 +205,7 @@ networks:
 // A Compose project goes back with its containers running on. The file that is written keeps their addresses when
 // Compose makes them anew, once for those that had none in a file; after that `up` makes nothing anew.
 func TestLeaveProject(t *testing.T) {
-	eachGeneration(t, "leave", enter, 185, func(h *House, command []string) {
+	eachGeneration(t, older, "leave", enter, 185, func(h *House, command []string) {
 		notes := h.TempDir()
 		variables := map[string]string{"db": h.v4("80"), "subnet": h.v4("0/24"), "ipam": "driver: " + h.Berth.Driver() + ","}
 		variables["mac"] = ""

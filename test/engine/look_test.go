@@ -12,7 +12,7 @@ import (
 // scenario sends no names, so that they are the witness's.
 func TestFoundByAnyForm(t *testing.T) {
 	t.Parallel()
-	h, _ := witnessed(t, 183)
+	h, _ := witnessed(t, 193)
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1"))
 	h.berth("pool", "add", front, h.span(10, 20))
 	n := h.on(front, "--subnet", h.v4("0/24"))

@@ -21,7 +21,7 @@ func (h *Host) joinByMacvlan(name string, options ...string) error {
 // reach one another (LN-12, BO-1).
 func TestMacvlanHosts(t *testing.T) {
 	t.Parallel()
-	c := cluster(t, 2, 114)
+	c := cluster(t, 2, 109)
 	c.serve()
 	if err := c.each(func(h *Host) error {
 		return errors.Join(h.joinByMacvlan("plain"), h.startMany("plain", 3))

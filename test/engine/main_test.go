@@ -55,6 +55,9 @@ func runAll(m *testing.M) (code int, err error) {
 			err = fmt.Errorf("after the tests: %w", cleanErr)
 		}
 	}()
+	if err := inMemory(); err != nil {
+		return 1, err
+	}
 	if err := checkout.Build(binary, "test-1"); err != nil {
 		return 1, err
 	}

@@ -141,7 +141,7 @@ func networkErrors(h *House) {
 
 // LN-10: a subnet is free again when its network is gone, whatever was on it.
 func sameSubnetAgain(h *House) {
-	for range 3 {
+	for range 2 {
 		n := h.network("--subnet", h.v4("0/24"), "--gateway", h.v4("1"))
 		c := h.container(n, "--ip", h.v4("9"))
 		if a := h.address(c, n); a != h.v4("9") {

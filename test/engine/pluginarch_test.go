@@ -26,9 +26,12 @@ func TestPluginArchitectures(t *testing.T) {
 	repository := prefix + "arch"
 	r := registry(t)
 	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
-		program := filepath.Join(base, "bin", "berth-"+arch)
-		if err := checkout.BuildFor(arch, program, "test-"+arch); err != nil {
-			t.Fatal(err)
+		program := binary
+		if arch != runtime.GOARCH {
+			program = filepath.Join(base, "bin", "berth-"+arch)
+			if err := checkout.BuildFor(arch, program, "test-"+arch); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if err := publishPlugin(machineEngine, r.Addr+"/"+repository+":1.0-"+arch, program); err != nil {
 			t.Fatal(err)
@@ -47,7 +50,7 @@ func TestPluginArchitectures(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.removedAfter(t)
-	if v, err := berth(p, "version", "--format", "{{.Daemon.Version}}"); err != nil || v != "test-"+runtime.GOARCH {
+	if v, err := berth(p, "version", "--format", "{{.Daemon.Version}}"); err != nil || v != "test-1" {
 		t.Errorf("the plugin for %s is of version %q (%v)", runtime.GOARCH, v, err)
 	}
 }

@@ -31,12 +31,15 @@ func TestRepairPatience(t *testing.T) {
 			}
 			before := h.lease(foreign)
 			h.older(before, 1100*time.Millisecond) // than the shorter grace: its age does not count
-			for run := range 3 {
-				if r := h.check("--repair"); grace == "1h" || run == 0 {
-					f := r.find("unused_lease", foreign)
-					if f == nil || f.Repairable || f.Repaired || h.lease(foreign).ID != before.ID {
-						t.Fatalf("run %d: %+v; the lease is %+v", run, r.Findings, h.lease(foreign))
-					}
+			runs := 3
+			if grace == "1s" {
+				runs = 1 // the second one may end it
+			}
+			for run := range runs {
+				r := h.check("--repair")
+				f := r.find("unused_lease", foreign)
+				if f == nil || f.Repairable || f.Repaired || h.lease(foreign).ID != before.ID {
+					t.Fatalf("run %d: %+v; the lease is %+v", run, r.Findings, h.lease(foreign))
 				}
 			}
 			if grace == "1h" {

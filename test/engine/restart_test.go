@@ -82,9 +82,8 @@ func (h *House) allRun(containers []string) {
 	h.Helper()
 	if err := ground.Eventually(time.Minute, func() error {
 		for _, c := range containers {
-			if state, err := h.Engine.Docker("inspect", "-f", "{{.State.Status}}", c); err != nil ||
-				state != "running" {
-				return fmt.Errorf("%s is %s (%v)", c, state, err)
+			if got, err := h.Engine.inspect(c); err != nil || got.State.Status != "running" {
+				return fmt.Errorf("%s is %s (%v)", c, got.State.Status, err)
 			}
 		}
 		return nil

@@ -34,8 +34,8 @@ const vpnLink = "btvpn"
 // What was there when the network was made is not, nor the network's own bridge.
 func TestVPN(t *testing.T) {
 	t.Parallel()
-	h, _ := witnessed(t, 186)
-	link := fmt.Sprintf("%s%d", vpnLink, 186)
+	h, _ := witnessed(t, 194)
+	link := fmt.Sprintf("%s%d", vpnLink, 194)
 	h.links("tuntap", "add", link, "mode", "tun")
 	t.Cleanup(func() {
 		if err := removeLinks(); err != nil {

@@ -53,14 +53,33 @@ func composeCommands(t *testing.T) map[string][]string {
 	return map[string][]string{"1.29": {"docker-compose"}, "5": {newest}}
 }
 
+// quickest is the Compose of tests for which any does, with the names of containers that the older one gives them: under
+// -short the newer, which takes a tenth of the time.
+func quickest(t *testing.T) []string {
+	t.Helper()
+	if testing.Short() {
+		return append(composeCommands(t)["5"], "--compatibility")
+	}
+	return composeCommands(t)["1.29"]
+}
+
+// either are both generations of Compose; newer is the one that most projects have, older the one before it.
+var either, newer, older = []string{"1.29", "5"}, []string{"5"}, []string{"1.29"}
+
 // eachGeneration runs a scenario with either generation of Compose, each with a Berth and a number of its own: the
-// first one and the next.
-func eachGeneration(t *testing.T, room string, enter func(*testing.T, Engine, Berth, int) *House, first int,
-	run func(h *House, command []string)) {
+// first one and the next. Under -short it takes the given ones: both where one makes what the other is to leave alone
+// (TestSingle), and else mostly the newer, which is ten times as quick.
+func eachGeneration(t *testing.T, short []string, room string, enter func(*testing.T, Engine, Berth, int) *House,
+	first int, run func(h *House, command []string)) {
 	t.Parallel()
 	for name, command := range composeCommands(t) {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			if testing.Short() && !slices.Contains(short, name) {
+				t.Skip("not under -short")
+			}
+			if !testing.Short() || len(short) > 1 {
+				t.Parallel()
+			}
 			number := map[string]int{"1.29": first, "5": first + 1}[name]
 			run(enter(t, machineEngine, daemon(t, room+strings.ReplaceAll(name, ".", ""), pluginDir), number), command)
 		})
@@ -71,7 +90,7 @@ func eachGeneration(t *testing.T, room string, enter func(*testing.T, Engine, Be
 // its own on both networks, and afterwards `up` makes nothing anew (BO-2, BD-8). What the look at it refuses does not
 // run, and a container of somebody else is neither made nor started.
 func TestSingle(t *testing.T) {
-	eachGeneration(t, "single", enter, 229, oneReplica)
+	eachGeneration(t, either, "single", enter, 229, oneReplica)
 }
 
 func oneReplica(h *House, command []string) {

@@ -185,13 +185,21 @@ func TestSwarmCluster(t *testing.T) {
 	n := a.House.name()
 	a.docker("network", "create", "--driver", "overlay", "--attachable", "--ipam-driver", a.Berth.Driver(), "--subnet",
 		subnet, n)
-	web, db := a.service(n, 3), a.service(n, 3)
-	tasks := c.tasks(n, 6, c.hosts...)
+	webs, dbs := []int{3, 6, 8, 12}, []int{3, 3, 4, 6} // the services are scaled to
+	if testing.Short() {
+		webs, dbs = []int{2, 3, 4, 5}, []int{2, 2, 3, 4} // each node has some of them
+	}
+	web, db := a.service(n, webs[0]), a.service(n, dbs[0])
+	tasks := c.tasks(n, webs[0]+dbs[0], c.hosts...)
 	virtual := a.virtual(web, db)
 	c.recorded(subnet, tasks, virtual, 3, c.hosts...)
 	c.reach(tasks)
-	a.docker("service", "scale", "--detach", web+"=6")
-	tasks = c.tasks(n, 9, c.hosts...)
+	scale := func(by *Host, to int, hosts ...*Host) map[string]Held {
+		t.Helper()
+		by.docker("service", "scale", "--detach", fmt.Sprintf("%s=%d", web, webs[to]), fmt.Sprintf("%s=%d", db, dbs[to]))
+		return c.tasks(n, webs[to]+dbs[to], hosts...)
+	}
+	tasks = scale(a, 1, c.hosts...)
 	before := c.recorded(subnet, tasks, virtual, 3, c.hosts...)
 	lap("two services on three managers, one of them scaled")
 
@@ -200,8 +208,7 @@ func TestSwarmCluster(t *testing.T) {
 	}
 	b := c.leader(a)
 	rest := slices.DeleteFunc(slices.Clone(c.hosts), func(h *Host) bool { return h == a })
-	b.docker("service", "scale", "--detach", web+"=8", db+"=4")
-	now := c.tasks(n, 12, rest...)
+	now := scale(b, 2, rest...)
 	c.apart(a, tasks, now)
 	if again := b.virtual(web, db); !maps.Equal(again, virtual) {
 		t.Errorf("the services had %v, and with another leader they have %v", virtual, again)
@@ -219,8 +226,7 @@ func TestSwarmCluster(t *testing.T) {
 	}
 	b.berth("host", "admit", "a")
 	b.awaitsHost("a", "", true)
-	b.docker("service", "scale", "--detach", web+"=12", db+"=6")
-	tasks = c.tasks(n, 18, c.hosts...)
+	tasks = scale(b, 3, c.hosts...)
 	c.recorded(subnet, tasks, virtual, 3, c.hosts...)
 	c.reach(tasks)
 	lap("it is back, and the services are scaled again")
@@ -309,8 +315,9 @@ func (c *Cluster) nodeLocal() {
 			"lan-of-node")
 	}
 	a.docker("network", "create", "--driver", "bridge", "--scope", "swarm", "--config-from", "lan-of-node", "lan")
-	service := a.service("lan", 9)
-	tasks := c.tasks("lan", 9, c.hosts...)
+	count := sample(0, 3, 9)
+	service := a.service("lan", count)
+	tasks := c.tasks("lan", count, c.hosts...)
 	nodes := map[string]int{}
 	for _, x := range tasks {
 		nodes[x.Host]++

@@ -115,15 +115,9 @@ func (s *stored) path(volume string) string {
 // while the files declare them still, are none any more once they are in use again or gone, and are removed by hand
 // (BD-5).
 func TestOrphans(t *testing.T) {
-	t.Parallel()
-	for name, command := range composeCommands(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			number := map[string]int{"1.29": 170, "5": 171}[name]
-			d := daemon(t, "orphans"+strings.ReplaceAll(name, ".", ""), pluginDir)
-			orphaned(enterPlanned(t, machineEngine, d, number).storedProject(command))
-		})
-	}
+	eachGeneration(t, newer, "orphans", enterPlanned, 170, func(h *House, command []string) {
+		orphaned(h.storedProject(command))
+	})
 }
 
 func orphaned(s *stored) {
@@ -187,15 +181,9 @@ func orphaned(s *stored) {
 // name goes over from container to container meanwhile, also where a deploy is killed; and afterwards that Compose has
 // nothing to do (BD-8).
 func TestChangedVolume(t *testing.T) {
-	t.Parallel()
-	for name, command := range composeCommands(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			number := map[string]int{"1.29": 172, "5": 173}[name]
-			d := daemon(t, "volume"+strings.ReplaceAll(name, ".", ""), pluginDir)
-			changed(enterPlanned(t, machineEngine, d, number).storedProject(command))
-		})
-	}
+	eachGeneration(t, newer, "volume", enterPlanned, 172, func(h *House, command []string) {
+		changed(h.storedProject(command))
+	})
 }
 
 // boundTo is a volume that is a directory of the machine.

@@ -20,23 +20,24 @@ func TestWantedIsKept(t *testing.T) {
 	t.Parallel()
 	k := startKept(t, machineEngine, pluginDir, ways(machineEngine)[0], 154)
 	n := k.name()
-	k.docker(k.networkCommand(n, "--subnet", k.v4("128/28"))...)
-	stopped, created := k.container(n, "--ip", k.v4("134")), k.name()
+	bits := sample(0, 29, 28)
+	k.docker(k.networkCommand(n, "--subnet", k.v4(fmt.Sprintf("128/%d", bits)))...)
+	stopped, created := k.container(n, "--ip", k.v4("133")), k.name()
 	k.docker("stop", "--time", "1", stopped)
-	command := containerCommand(created, n, "--ip", k.v4("135"))
+	command := containerCommand(created, n, "--ip", k.v4("134"))
 	k.docker(slices.Concat([]string{"create"}, command[2:])...)
 	var others []string
-	for range 14 - 1 - 2 { // less the gateway and those two
+	for range 1<<(32-bits) - 2 - 1 - 2 { // less the first and the last address, the gateway and those two
 		others = append(others, k.container(n))
 	}
 	for _, c := range others {
-		if a := k.at(c, n); a == k.v4("134") || a == k.v4("135") {
+		if a := k.at(c, n); a == k.v4("133") || a == k.v4("134") {
 			t.Errorf("%s has %s, which another asks for by its own configuration", c, a)
 		}
 	}
-	k.full(n, k.v4("134")+" by "+stopped, k.v4("135")+" by "+created)
+	k.full(n, k.v4("133")+" by "+stopped, k.v4("134")+" by "+created)
 	k.docker("start", stopped, created)
-	if a, b := k.at(stopped, n), k.at(created, n); a != k.v4("134") || b != k.v4("135") {
+	if a, b := k.at(stopped, n), k.at(created, n); a != k.v4("133") || b != k.v4("134") {
 		t.Errorf("started, they have %s and %s", a, b)
 	}
 	k.sound()

@@ -15,10 +15,18 @@ type final struct{ error }
 // Final marks an error that is not going to change.
 func Final(err error) error { return final{err} }
 
-// Eventually calls check until it answers nil, at short intervals. On an idle machine it does so within the given time;
-// its last error is the answer when it was waited for patiently, and a final one at once.
+// The shortest and the longest pause between two checks of Eventually. In between it is an eighth of the time waited so
+// far: checks often are programs, and many tests that wait side by side would leave the machine no time for the work.
+const (
+	shortestPause = 10 * time.Millisecond
+	longestPause  = 500 * time.Millisecond
+)
+
+// Eventually calls check until it returns nil. On an idle machine that takes at most the given time. It returns the last
+// error when the patient time is over, and a Final one at once.
 func Eventually(within time.Duration, check func() error) error {
-	deadline := time.Now().Add(Patient(within))
+	begun := time.Now()
+	deadline := begun.Add(Patient(within))
 	for {
 		err := check()
 		if err == nil {
@@ -30,6 +38,6 @@ func Eventually(within time.Duration, check func() error) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("not within %s: %w", Patient(within), err)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(min(max(time.Since(begun)/8, shortestPause), longestPause))
 	}
 }
