@@ -4,6 +4,7 @@ package edge_test
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -24,12 +25,12 @@ func TestRemap(t *testing.T) {
 		s := mapped(edge.Keep)
 		set(t, p, s)
 		others := []flow{
-			must(t)(open(next, "tcp", peer4)), // by the host's address
-			must(t)(open(next, "tcp", peer6)), // by the host's address
-			must(t)(open(peer, "tcp", host4)), // to the host itself
+			opened(t, next, "tcp", peer4), // by the host's address
+			opened(t, next, "tcp", peer6), // by the host's address
+			opened(t, peer, "tcp", host4), // to the host itself
 		}
-		in4, in6 := must(t)(open(peer, "udp", elastic4)), must(t)(open(peer, "udp", elastic6))
-		out4 := must(t)(open(guest, "udp", peer4))
+		in4, in6 := opened(t, peer, "udp", elastic4), opened(t, peer, "udp", elastic6)
+		out4 := opened(t, guest, "udp", peer4)
 		for _, f := range append(slices.Clone(others), in4, in6, out4) {
 			warm(t, f)
 		}
@@ -93,7 +94,7 @@ func TestOthersGoOn(t *testing.T) {
 	p := newProvider(t, nft.Config{})
 	s := mapped(edge.Keep)
 	set(t, p, s)
-	in := must(t)(open(peer, "tcp", elastic4))
+	in := opened(t, peer, "tcp", elastic4)
 	warm(t, in)
 	before := p.Counts().Forgotten
 	more := s
@@ -117,7 +118,7 @@ func TestTakenOver(t *testing.T) {
 	first := newProvider(t, nft.Config{})
 	s := mapped(edge.Keep)
 	set(t, first, s)
-	in := must(t)(open(peer, "udp", elastic4))
+	in := opened(t, peer, "udp", elastic4)
 	warm(t, in)
 	run(t, fmt.Sprintf("nft 'delete element ip berth dn { %[1]s }; add element ip berth dn { %[1]s : %[2]s }'",
 		elastic4, next4))
@@ -179,7 +180,7 @@ func TestSetAgain(t *testing.T) {
 	p := newProvider(t, nft.Config{})
 	s := mapped(edge.Keep)
 	set(t, p, s)
-	in := must(t)(open(peer, "tcp", elastic4))
+	in := opened(t, peer, "tcp", elastic4)
 	before := run(t, "nft -a list ruleset")
 	for range 3 {
 		set(t, p, s)
@@ -251,7 +252,7 @@ func TestRemove(t *testing.T) {
 	if !strings.Contains(chain, behind) {
 		t.Errorf("the rule does not stand behind people's and before the end:\n%s", chain)
 	}
-	in := must(t)(open(peer, "udp", elastic4))
+	in := opened(t, peer, "udp", elastic4)
 	warm(t, in)
 	again := newProvider(t, nft.Config{})
 	if err := again.Remove(t.Context()); err != nil {
@@ -319,14 +320,13 @@ func warm(t *testing.T, f flow) {
 	})
 }
 
-// must is for what a test cannot do without.
-func must(t *testing.T) func(flow, error) flow {
-	return func(f flow, err error) flow {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = f.Close() })
-		return f
-	}
+// opened is a connection that a test cannot do without, and that ends with it.
+func opened(t *testing.T, ns, network string, to netip.Addr) (f flow) {
+	t.Helper()
+	within(t, time.Second, network+" of "+ns+" to "+to.String(), func() (err error) {
+		f, err = open(ns, network, to)
+		return err
+	})
+	t.Cleanup(func() { _ = f.Close() })
+	return f
 }

@@ -1,6 +1,6 @@
 // Package edge holds the tests of internal/edge on a kernel: hosts, guests and an outside peer are network namespaces
-// that the tests make, inside one of their own, so that nothing of the machine is touched. They run as root, by `make
-// edge`.
+// that the tests make, so that nothing of the machine is touched. They run as root, by `make edge`. Each test has a
+// process and namespaces of its own, so that several can run side by side (beside_test.go).
 //
 // The test process is the host. The lab (lab_test.go) puts a switch, guests on a bridge, a peer and a second host
 // around it, and imitates the rules of Docker's two firewall backends (docker_test.go). Who answers is found out by

@@ -154,7 +154,7 @@ func TestFence(t *testing.T) {
 	expect(t, peer, "tcp", elastic4, guest, peer4)
 	expect(t, peer, "tcp", elastic6, guest, peer6)
 	expect(t, guest, "tcp", peer4, peer, elastic4)
-	in4, out4 := must(t)(open(peer, "udp", elastic4)), must(t)(open(guest, "udp", peer4))
+	in4, out4 := opened(t, peer, "udp", elastic4), opened(t, guest, "udp", peer4)
 	ends := renewAgain(t, p, in4, out4)
 	over := w.last(elastic4, mac).Sub(ends)
 	t.Logf("the last answer came %s after Until", over.Round(time.Millisecond))

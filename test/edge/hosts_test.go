@@ -54,20 +54,6 @@ type program struct {
 	ended chan struct{}
 }
 
-// buildBerth builds the program once for all tests.
-func buildBerth(t testing.TB) string {
-	t.Helper()
-	path := "/run/berth-under-test"
-	if _, err := os.Stat(path); err == nil {
-		return path
-	}
-	out, err := exec.Command("go", "build", "-o", path, "berth/cmd/berth").CombinedOutput()
-	if err != nil {
-		t.Fatalf("cannot build berth: %v: %s", err, out)
-	}
-	return path
-}
-
 // etcdProgram is Debian's etcd where scripts/needs unpacks it, or one that is installed.
 func etcdProgram(t testing.TB) string {
 	t.Helper()
@@ -200,7 +186,12 @@ func (h *clusterHost) startDaemon() {
 		"--state", h.file("state"), "--plugin-socket", h.file("p.sock"), "--admin-socket", h.file("a.sock"),
 		"--docker-host", "none", "--log-level", "info"}, h.keeps...)...)
 	within(h.t, 5*time.Second, h.name+"'s daemon", func() error {
-		_, err := h.try("network", "ls")
+		c, err := net.Dial("unix", h.file("a.sock"))
+		if err != nil {
+			return err
+		}
+		_ = c.Close()
+		_, err = h.try("network", "ls")
 		return err
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -112,14 +111,10 @@ func addGuest(t *testing.T, ns string, a4, a6 netip.Addr) {
 	serve(t, ns)
 }
 
-// script runs a command for each line.
+// script runs a command for each line, until one fails.
 func script(t testing.TB, lines string) {
 	t.Helper()
-	for line := range strings.Lines(lines) {
-		if line = strings.TrimSpace(line); line != "" {
-			run(t, line)
-		}
-	}
+	run(t, "set -e\n"+lines)
 }
 
 func run(t testing.TB, line string) string {

@@ -10,19 +10,20 @@ import (
 	"testing"
 )
 
-// inside tells the test process that it has its namespaces; child makes it an edge of its own (frozen_test.go).
+// inside tells the test process that it has its namespaces, and where it shares files with those beside it
+// (beside_test.go); child makes it an edge of its own (frozen_test.go).
 const (
 	inside = "BERTH_EDGE_INSIDE"
 	child  = "BERTH_EDGE_CHILD"
 )
 
-// TestMain runs the tests in a network namespace, with a /run where other ones can be named.
+// TestMain runs each test in a network namespace of its own, with a /run where other ones can be named.
 func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv(child) != "":
 		os.Exit(beChild())
 	case os.Getenv(inside) == "":
-		os.Exit(enter())
+		os.Exit(runBeside())
 	}
 	err := syscall.Mount("tmpfs", "/run", "tmpfs", 0, "")
 	if err == nil {
@@ -35,21 +36,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func enter() int {
-	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-	cmd.Env = append(os.Environ(), inside+"=1")
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+// enter is this program in namespaces of its own. Words are added to its own ones.
+func enter(shared string, words ...string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", append(os.Args[1:len(os.Args):len(os.Args)], words...)...)
+	cmd.Env = append(os.Environ(), inside+"="+shared)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Unshareflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS,
 		Pdeathsig:    syscall.SIGKILL,
 	}
-	err := cmd.Run()
-	if ended, ok := err.(*exec.ExitError); ok {
-		return ended.ExitCode()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "these tests need root:", err)
-		return 1
-	}
-	return 0
+	return cmd
 }

@@ -37,7 +37,7 @@ func TestRemapOpen(t *testing.T) {
 	var sets, news, ins, outs []time.Duration
 	for n := range 20 {
 		from, to := n%2, (n+1)%2
-		in, out := must(t)(open(peer, "tcp", elastic4)), must(t)(open(names[from], "tcp", peer4))
+		in, out := opened(t, peer, "tcp", elastic4), opened(t, names[from], "tcp", peer4)
 		warm(t, in)
 		warm(t, out)
 		before := tracked(t)
@@ -47,7 +47,8 @@ func TestRemapOpen(t *testing.T) {
 		sets = append(sets, time.Since(begin))
 		for got := ""; got != names[to]+" "+peer4.String(); {
 			var err error
-			if got, err = ask(peer, "tcp", elastic4); err != nil {
+			var late net.Error // only that a busy machine answers late is no failure
+			if got, err = ask(peer, "tcp", elastic4); err != nil && !(errors.As(err, &late) && late.Timeout()) {
 				t.Errorf("round %d: a new connection: %v", n, err)
 			}
 			if time.Since(begin) > 5*time.Second {

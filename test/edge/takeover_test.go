@@ -90,7 +90,12 @@ func faults() []fault {
 // two answer, not even when the first goes on with what it had in its hands (MetalLB #589, #740; kube-vip #996;
 // keepalived #166). What lies there is frozen, killed or cut off: only the kernel can silence it.
 func TestTakeOverUnderFaults(t *testing.T) {
-	c := newCluster(t, "")
+	all, options, most := faults(), "", *rounds
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	if testing.Short() { // some of the faults, and as little to wait for as can be set
+		options, most = "--ttl 3s", min(most, 3)
+	}
+	c := newCluster(t, options)
 	guests := []guestOn{c.hosts[0].newGuest("g1"), c.hosts[1].newGuest("g2")}
 	macs := []string{macOf(t, "h1"), macOf(t, "h2")}
 	watches := map[netip.Addr]*watch{}
@@ -98,9 +103,8 @@ func TestTakeOverUnderFaults(t *testing.T) {
 		c.hosts[0].berth("elastic", "associate", a.String(), guests[0].mac)
 		watches[a] = watchAddress(t, a)
 	}
-	all := faults()
 	var longest time.Duration
-	for round := range *rounds {
+	for round := range most {
 		holder, taker := round%2, (round+1)%2
 		f := all[round%len(all)]
 		what := fmt.Sprintf("round %d, %s", round, f.name)
@@ -131,7 +135,7 @@ func TestTakeOverUnderFaults(t *testing.T) {
 			t.Logf("%s: %s taken over after %s", what, a, took[a].Sub(begun).Round(time.Millisecond))
 		}
 	}
-	t.Logf("%d rounds, the longest %s", *rounds, longest.Round(time.Millisecond))
+	t.Logf("%d rounds, the longest %s", most, longest.Round(time.Millisecond))
 }
 
 // hears waits until a MAC has an address, and returns when it was heard to since a time.
