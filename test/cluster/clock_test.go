@@ -95,7 +95,10 @@ func openInProcess(t *testing.T, e *etcdServers, name string) *inProcess {
 	await(t, name+" takes part", d.estate.Partial)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	d.handler = driver.New(driver.Config{Service: d.estate, Log: logrus.NewEntry(log)}).Handler()
+	d.handler = driver.New(driver.Config{Service: d.estate, Log: logrus.NewEntry(log),
+		Routes:      func() ([]ipam.HostRoute, error) { return nil, nil },
+		NameServers: func() ([]netip.Prefix, error) { return nil, nil },
+		Host:        func() ([]driver.Bridge, error) { return nil, nil }}).Handler()
 	return d
 }
 

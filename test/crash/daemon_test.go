@@ -23,8 +23,8 @@ import (
 // patience is far more than anything here takes. It only ends a test that would hang.
 const patience = 60 * time.Second
 
-// binary is the daemon that TestMain builds.
-var binary string
+// program is the daemon that TestMain builds.
+var program string
 
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
 
@@ -35,8 +35,9 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "berth")
-	if out, err := exec.Command("go", "build", "-o", binary, "berth/cmd/berth").CombinedOutput(); err != nil {
+	program = filepath.Join(dir, "berth")
+	// `go run` keeps the program that it has linked, which `go build` does not.
+	if out, err := exec.Command("go", "run", "-exec", "cp", "berth/cmd/berth", program).CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building the daemon: %v\n%s", err, out)
 		return 1
 	}
@@ -60,7 +61,7 @@ func newPlace(t testing.TB) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{t: t, dir: dir, space: "local", reserved: reservedIn}
+	p := &place{t: t, dir: dir, space: "local", reserved: reserved()}
 	transport := &http.Transport{
 		MaxIdleConnsPerHost: 64,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -92,7 +93,7 @@ type daemon struct {
 // launch starts a daemon and does not wait for it. Words before are a program that starts it, such as strace.
 func (p *place) launch(before ...string) *daemon {
 	p.t.Helper()
-	words := append(before, binary, "serve", "--state", p.state(), "--plugin-socket", p.socket(), "--admin-socket",
+	words := append(before, program, "serve", "--state", p.state(), "--plugin-socket", p.socket(), "--admin-socket",
 		p.admin(), "--host", "alpha")
 	words = append(words, p.flags...)
 	d := &daemon{place: p, cmd: exec.Command(words[0], words[1:]...), ended: make(chan struct{})}
@@ -219,9 +220,11 @@ func refused(err error) (text string, ok bool) {
 // fsck fails the test where the daemon finds contradictions in its file or its records.
 func (d *daemon) fsck() {
 	d.t.Helper()
-	out, err := exec.Command(binary, "fsck", "--admin-socket", d.admin()).CombinedOutput()
-	if err != nil {
-		d.t.Errorf("fsck: %v\n%s", err, out)
+	c := client.New(d.admin())
+	defer c.Close()
+	report, err := c.Fsck(d.t.Context())
+	if err != nil || !report.OK || len(report.File.Problems) > 0 || len(report.Problems) > 0 {
+		d.t.Errorf("fsck: %v\n%+v", err, report)
 	}
 }
 

@@ -2,7 +2,9 @@ package crash
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -45,7 +47,12 @@ var runtimeFaults = []fault{
 // TestDisk fails each kind of system call on the state file under 16 callers: nothing that was acknowledged is lost,
 // the refusal says why and what to do, and after a restart all is there.
 func TestDisk(t *testing.T) {
-	for _, f := range runtimeFaults {
+	random := rand.New(rand.NewPCG(drawnSeed(t), 4))
+	chosen := random.IntN(len(runtimeFaults))
+	for i, f := range runtimeFaults {
+		if testing.Short() && i != chosen && random.IntN(4) > 0 { // a quarter under -short, and never none
+			continue
+		}
 		t.Run(strings.TrimSpace(f.call+" "+f.error+" "+f.when), func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
@@ -56,6 +63,9 @@ func TestDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 			busy(l, shared.id, 100)
+			if f.call == "ftruncate" || f.call == "fsync" {
+				fill(l)
+			}
 
 			release := d.inject(f)
 			says := untilRefused(l, shared.id)
@@ -167,13 +177,9 @@ func untilRefused(l *ledger, shared string) string {
 	wait := work(l, shared, 2, stop)
 	defer wait()
 	defer close(stop)
-	large := map[string]string{}
-	for i := range 128 {
-		large[fmt.Sprintf("tag.note%d", i)] = strings.Repeat("n", 250)
-	}
 	deadline := time.Now().Add(patience)
 	for i := 0; time.Now().Before(deadline); i++ {
-		_, err := l.attach(fmt.Sprintf("10.50.%d.0/24", i), large)
+		err := attachLarge(l, fmt.Sprintf("10.50.%d.0/24", i))
 		if text, ok := refused(err); ok {
 			return text
 		}
@@ -191,6 +197,54 @@ func untilRefused(l *ledger, shared string) string {
 	}
 	l.t.Error("nothing was refused")
 	return ""
+}
+
+// attachLarge makes a network whose tags take 32 KB.
+func attachLarge(l *ledger, cidr string) error {
+	large := map[string]string{}
+	for i := range 128 {
+		large[fmt.Sprintf("tag.note%d", i)] = strings.Repeat("n", 250)
+	}
+	_, err := l.attach(cidr, large)
+	return err
+}
+
+// fill makes large networks until the file is about to grow. A daemon that is traced is slow at that.
+func fill(l *ledger) {
+	l.t.Helper()
+	for i := 0; i < 250; i++ {
+		if err := attachLarge(l, fmt.Sprintf("10.51.%d.0/24", i)); err != nil {
+			l.t.Fatal(err)
+		}
+		if unused(l.place) < 256<<10 {
+			return
+		}
+	}
+	l.t.Fatal("250 large networks do not fill the file")
+}
+
+// unused is how many bytes at the file's end bbolt has never used, as its meta pages have it.
+func unused(p *place) int64 {
+	p.t.Helper()
+	f, err := os.Open(p.db())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	page := int64(os.Getpagesize())
+	var used int64
+	for meta := range int64(2) {
+		var pages [8]byte // behind the header of the page: magic, version, size, flags, root, sequence, freelist
+		if _, err := f.ReadAt(pages[:], meta*page+16+4*4+3*8); err != nil {
+			p.t.Fatal(err)
+		}
+		used = max(used, int64(binary.NativeEndian.Uint64(pages[:]))*page)
+	}
+	return info.Size() - used
 }
 
 // startFault is a call on one file that a start makes, of a new state, of one that holds something, or of both.
@@ -216,12 +270,16 @@ var startFaults = []startFault{
 // TestDiskAtStart fails each of the calls that a start makes, of a new state and of one that holds something. The
 // daemon says which file and why, or starts all the same; the next start finds everything, and never an empty state.
 func TestDiskAtStart(t *testing.T) {
+	random := rand.New(rand.NewPCG(drawnSeed(t), 3)) // a fifth of them under -short
 	for _, fresh := range []bool{true, false} {
 		for _, f := range startFaults {
 			if fresh && !f.fresh || !fresh && !f.used {
 				continue
 			}
 			for _, errno := range []string{"EIO", "ENOSPC"} {
+				if testing.Short() && random.IntN(5) > 0 {
+					continue
+				}
 				if errno == "ENOSPC" && f.used {
 					continue // only what makes a file needs room
 				}

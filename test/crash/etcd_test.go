@@ -13,10 +13,18 @@ import (
 // eachStore runs a test over a daemon with a file of its own, and over one that keeps the space of the test in etcd. It
 // is the daemon that is killed; etcd stays.
 func eachStore(t *testing.T, run func(t *testing.T, p *place)) {
+	overBolt(t, run)
+	overEtcd(t, run)
+}
+
+func overBolt(t *testing.T, run func(t *testing.T, p *place)) {
 	t.Run("bolt", func(t *testing.T) { run(t, newPlace(t)) })
+}
+
+func overEtcd(t *testing.T, run func(t *testing.T, p *place)) {
 	t.Run("etcd", func(t *testing.T) {
 		p, endpoint := newPlace(t), startEtcd(t)
-		p.space, p.reserved = "lab", reservedIn/4 // an etcd in this process is slow under the race detector
+		p.space, p.reserved = "lab", reserved()/4 // an etcd in this process is slow under the race detector
 		p.flags = []string{"--store", "etcd", "--etcd-endpoints", endpoint}
 		run(t, p)
 		inUse(t, endpoint)

@@ -77,7 +77,7 @@ func TestFileTakenAway(t *testing.T) {
 // exchange puts a backup over the state's file.
 func exchange(p *place) error {
 	copied := filepath.Join(p.dir, "copy")
-	if out, err := exec.Command(binary, "backup", copied, "--admin-socket", p.admin()).CombinedOutput(); err != nil {
+	if out, err := exec.Command(program, "backup", copied, "--admin-socket", p.admin()).CombinedOutput(); err != nil {
 		p.t.Errorf("backup: %v\n%s", err, out)
 	}
 	return os.Rename(copied, p.db())
@@ -127,7 +127,7 @@ func restored(t *testing.T, d *daemon) *daemon {
 // berth runs a command against the daemon and returns what it says, whatever it ends with.
 func (d *daemon) berth(args ...string) string {
 	d.t.Helper()
-	cmd := exec.Command(binary, args...)
+	cmd := exec.Command(program, args...)
 	cmd.Env = append(os.Environ(), "BERTH_ADMIN_SOCKET="+d.admin())
 	out, err := cmd.CombinedOutput()
 	if err != nil {

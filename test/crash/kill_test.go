@@ -12,6 +12,14 @@ var (
 	seed   = flag.Uint64("seed", 0, "of TestSoak's choices; 0: another one each time")
 )
 
+// sample is how many of so many rounds run under -short: two, as the second starts from what the first left.
+func sample(n int) int {
+	if testing.Short() {
+		return min(n, 2)
+	}
+	return n
+}
+
 // TestSoak kills the daemon under 16 callers, again and again, at moments that nobody chose, and sometimes once more
 // while it starts: 0 acknowledged leases are lost and 0 addresses given twice (GA-22, BO-2, LN-12).
 func TestSoak(t *testing.T) {
@@ -22,7 +30,8 @@ func TestSoak(t *testing.T) {
 }
 
 func soak(t *testing.T, p *place) {
-	t.Logf("%d rounds, -seed %d", *rounds, *seed)
+	n := sample(*rounds)
+	t.Logf("%d rounds, -seed %d", n, *seed)
 	random := rand.New(rand.NewPCG(*seed, 0))
 	begin := time.Now()
 	l := newLedger(p)
@@ -32,7 +41,7 @@ func soak(t *testing.T, p *place) {
 		t.Fatal(err)
 	}
 	kills := 0
-	for round := range *rounds {
+	for round := range n {
 		killUnderLoad(l, d, shared.id, random)
 		kills++
 		for random.IntN(3) == 0 {

@@ -68,7 +68,7 @@ func replan(t *testing.T, p *place) {
 		t.Fatal(err)
 	}
 	seen := map[string]int{}
-	for range *rounds {
+	for range sample(*rounds) {
 		replanUntilKilled(t, d, c, random)
 		c.Close()
 		d = p.start()
@@ -88,7 +88,7 @@ func replan(t *testing.T, p *place) {
 		d.fsck()
 	}
 	d.stop()
-	t.Logf("killed %d times; left as %v", *rounds, seen)
+	t.Logf("killed %d times; left as %v", sample(*rounds), seen)
 }
 
 // replanUntilKilled changes the network from shape to shape, and kills the daemon at some moment.

@@ -37,7 +37,7 @@ func TestRollback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for round := range *rollbacks {
+	for round := range sample(*rollbacks) {
 		r.backUpUnderLoad(d, shared.id, random)
 		r.forgetUnanswered()
 		r.restore()
@@ -57,7 +57,7 @@ func TestRollback(t *testing.T) {
 		t.Errorf("nothing was rolled back: %d leases lost, %d back", r.lost, r.back)
 	}
 	t.Logf("%d rollbacks in %s: %d leases of what runs were lost, %d of what does not were back, "+
-		"%d of those for another that runs; 0 doubled among what runs", *rollbacks,
+		"%d of those for another that runs; 0 doubled among what runs", sample(*rollbacks),
 		time.Since(begin).Round(time.Millisecond), r.lost, r.back, r.mixed)
 }
 
@@ -105,7 +105,7 @@ func (r *rollback) forgetUnanswered() {
 // berth runs a command.
 func (r *rollback) berth(words ...string) {
 	r.t.Helper()
-	if out, err := exec.Command(binary, words...).CombinedOutput(); err != nil {
+	if out, err := exec.Command(program, words...).CombinedOutput(); err != nil {
 		r.t.Fatalf("berth %s: %v\n%s", strings.Join(words, " "), err, out)
 	}
 }

@@ -24,7 +24,7 @@ func TestSecondDaemon(t *testing.T) {
 		if own {
 			plugin, admin = filepath.Join(p.dir, "second.sock"), filepath.Join(p.dir, "second-admin.sock")
 		}
-		out, err := exec.Command(binary, "serve", "--state", p.state(), "--plugin-socket", plugin, "--admin-socket",
+		out, err := exec.Command(program, "serve", "--state", p.state(), "--plugin-socket", plugin, "--admin-socket",
 			admin).CombinedOutput()
 		if err == nil {
 			t.Fatalf("the second one ended without an error: %s", out)
