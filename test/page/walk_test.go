@@ -51,6 +51,7 @@ func TestWalk(t *testing.T) {
 	browsers := openBrowsers(t)
 	for _, l := range looks {
 		t.Run(l.String(), func(t *testing.T) {
+			t.Parallel()
 			b := browsers(t, l)
 			if status := b.open(s.link); status != 200 {
 				t.Fatalf("the link is answered with %d", status)
