@@ -90,13 +90,16 @@ type Driver struct {
 	named   atomic.Bool // the engine has sent a name: it sends those of all endpoints
 	ready   func() error
 	observe func(string, time.Duration, error)
+
+	headerTimeout, bodyTimeout time.Duration // how long a client may take to send these
 }
 
 // New returns a Driver over a Service.
 func New(cfg Config) *Driver {
 	d := &Driver{service: cfg.Service, log: cfg.Log, errors: cfg.Errors, routes: cfg.Routes,
 		servers: cfg.NameServers, host: cfg.Host, bridges: cfg.Bridges,
-		askMAC: cfg.AskMAC, ready: cfg.Ready, observe: cfg.Observe}
+		askMAC: cfg.AskMAC, ready: cfg.Ready, observe: cfg.Observe,
+		headerTimeout: headerTimeout, bodyTimeout: bodyTimeout}
 	if d.routes == nil {
 		d.routes = hostRoutes
 	}

@@ -135,10 +135,15 @@ func (b *bench) use(st store.Store) {
 		b.t.Fatal(err)
 	}
 	b.store = st
-	b.handler = New(Config{Service: asked, Log: quiet(), AskMAC: b.askMAC,
+	b.handler = New(b.config(asked)).Handler()
+}
+
+// config is that of a Driver on the host of the bench.
+func (b *bench) config(asked Service) Config {
+	return Config{Service: asked, Log: quiet(), AskMAC: b.askMAC,
 		Routes: func() ([]ipam.HostRoute, error) { return routesTo(b.avoid), nil }, NameServers: noServers,
 		Host:    func() ([]Bridge, error) { return b.host, nil },
-		Bridges: func() ([]ipam.EngineNetwork, bool) { return b.bridges, b.live }}).Handler()
+		Bridges: func() ([]ipam.EngineNetwork, bool) { return b.bridges, b.live }}
 }
 
 // known is the witness as requests ask it. They hold the lock of the service that they go to.

@@ -37,6 +37,7 @@ type served struct {
 	opened []func() // what hangUp closes
 }
 
+// serveBench serves with shorter timeouts than a daemon has.
 func serveBench(t *testing.T, b *bench) *served {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "berth") // the path of a socket must be short
@@ -50,7 +51,8 @@ func serveBench(t *testing.T, b *bench) *served {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	answer := make(chan error, 1)
-	d := New(Config{Service: b.service, Log: quiet()})
+	d := New(b.config(b.service))
+	d.headerTimeout, d.bodyTimeout = time.Second, 2*time.Second
 	go func() { answer <- d.Serve(ctx, l) }()
 	s.stop = sync.OnceValue(func() error {
 		cancel()
@@ -170,6 +172,7 @@ func wellBehaved(t *testing.T, s *served, pool string) (stop func()) {
 				return
 			}
 			calls++
+			time.Sleep(time.Millisecond) // it leaves the processor to the attacks
 		}
 	}()
 	return func() {

@@ -57,16 +57,16 @@ func (d *Driver) Handler() http.Handler {
 func (d *Driver) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           d.Handler(),
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       bodyTimeout,
-		WriteTimeout:      bodyTimeout + answerTimeout,
+		ReadHeaderTimeout: d.headerTimeout,
+		ReadTimeout:       d.bodyTimeout,
+		WriteTimeout:      d.bodyTimeout + answerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          d.errors,
 	}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
-		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), bodyTimeout+answerTimeout)
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.bodyTimeout+answerTimeout)
 		defer cancel()
 		err := server.Shutdown(drain)
 		if err != nil {

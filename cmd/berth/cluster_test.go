@@ -35,7 +35,7 @@ func TestServeEndsShared(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan int, 1)
 		go func() {
-			ended <- p.Run(ctx, rootCommand(p),
+			ended <- p.Run(ctx, rootCommand(p, emptyHost()),
 				[]string{"serve", "--store", "etcd", "--etcd-endpoints", e.url, "--state", filepath.Join(dir, "state"),
 					"--host", "alpha",
 					"--docker-host", "none", "--plugin-socket", filepath.Join(dir, "plugin.sock"), "--admin-socket",

@@ -14,7 +14,7 @@ import (
 func parse(t *testing.T, env map[string]string, verb string, args ...string) (*cobra.Command, error) {
 	t.Helper()
 	p := &cli.Program{Out: io.Discard, Err: io.Discard, Env: func(name string) string { return env[name] }}
-	root := rootCommand(p)
+	root := rootCommand(p, emptyHost())
 	cmd, _, err := root.Find([]string{verb})
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func forms(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: forms")
 	}
 	found := 0
-	eachFormed(rootCommand(cli.New("dev")), func(name string) {
+	eachFormed(rootCommand(cli.New("dev"), emptyHost()), func(name string) {
 		lines, known := asked[name]
 		if !known && !slices.Contains(changing, name) {
 			ts.Fatalf("berth %s has --format: say in `asked` how it is asked", name)
@@ -110,10 +110,11 @@ func sameForms(ts *testscript.TestScript, name, line string) error {
 // said is what a command says in one form; that a check finds something, which is exit code 1, is none of our business.
 func said(ts *testscript.TestScript, name, line, form string) string {
 	words := append(strings.Fields(name+" "+line), "--format", form)
-	if err := ts.Exec("berth", words...); err != nil && !strings.Contains(name, "check") && name != "pin" {
-		ts.Fatalf("berth %s: %v", strings.Join(words, " "), err)
+	var out, failed bytes.Buffer
+	if code := berth(ts, words, &out, &failed); code != 0 && !strings.Contains(name, "check") && name != "pin" {
+		ts.Fatalf("berth %s: %s", strings.Join(words, " "), failed.String())
 	}
-	return ts.ReadFile("stdout")
+	return out.String()
 }
 
 // readJSON reads all values of a text, one behind the other. Numbers are as they are written.

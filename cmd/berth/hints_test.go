@@ -25,7 +25,7 @@ var hints = regexp.MustCompile("`berth ([^`]*)`|\\(berth ([^)`\\n]*)\\)|\"berth 
 // TestHintsAreTrue: whatever berth says to do, in errors, advice and help, is a command that is there, with flags that
 // it has.
 func TestHintsAreTrue(t *testing.T) {
-	root := rootCommand(cli.New("dev"))
+	root := rootCommand(cli.New("dev"), emptyHost())
 	found := 0
 	for _, dir := range []string{"../../internal", "../../driver", "."} {
 		err := filepath.WalkDir(dir, func(file string, _ fs.DirEntry, err error) error {

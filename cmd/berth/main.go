@@ -19,5 +19,5 @@ var version = "dev"
 
 func main() {
 	p := cli.New(version)
-	os.Exit(p.Run(context.Background(), rootCommand(p), os.Args[1:]))
+	os.Exit(p.Run(context.Background(), rootCommand(p, thisHost()), os.Args[1:]))
 }

@@ -163,6 +163,9 @@ var asPublished = strings.NewReplacer("/run/berth/admin.sock", "$BERTH_ADMIN_SOC
 // script runs the command and compares. A refusal is the last line, on standard error.
 func (e example) script() string {
 	if e.hidden != "" {
+		if of, is := strings.CutPrefix(e.hidden, "exec berth "); is && !strings.HasSuffix(of, "&") {
+			return "berth " + of + "\n"
+		}
 		return e.hidden + "\n"
 	}
 	if e.silent {
@@ -172,15 +175,15 @@ func (e example) script() string {
 		}
 		return "exec sh -c '" + strings.ReplaceAll(command, "'", "''") + "'\n"
 	}
-	run := "exec "
+	run := ""
 	if n := len(e.output); n > 0 && strings.HasPrefix(e.output[n-1], "berth: ") {
-		run = "exec exits 1 "
+		run = "exits 1 "
 	} else if n > 0 && strings.HasPrefix(e.command, "berth diff ") {
-		run = "exec exits 2 " // it differs
+		run = "exits 2 " // it differs
 	}
 	command := e.command
 	if !strings.HasPrefix(command, "berth ") { // a shell's line
-		command = "sh -c '" + strings.ReplaceAll(asPublished.Replace(command), "'", "''") + "'"
+		command = "exec sh -c '" + strings.ReplaceAll(asPublished.Replace(command), "'", "''") + "'"
 	}
 	var want strings.Builder
 	for _, line := range e.output {

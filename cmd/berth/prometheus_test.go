@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"syscall"
 	"time"
 
 	"berth/test/sockets"
@@ -30,7 +29,7 @@ type prometheusKey struct{}
 // prometheusCommand is the command of scripts:
 //
 //	prometheus place           $METRICS is an address for --metrics-listen
-//	prometheus start           scrapes that each 200 ms, with all alerts at once where they wait otherwise
+//	prometheus start           scrapes that each second, with all alerts at once where they wait otherwise
 //	prometheus fires ALERT     waits until an alert fires
 //	prometheus stop
 func prometheusCommand(ts *testscript.TestScript, neg bool, args []string) {
@@ -69,7 +68,7 @@ func (p *scriptPrometheus) start(target string) error {
 		}
 		return []byte("for: 0s")
 	})
-	config := fmt.Sprintf("global: {scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms}\n"+
+	config := fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n"+
 		"rule_files: [rules.yml]\nscrape_configs: [{job_name: berth, static_configs: [{targets: [%q]}]}]\n", target)
 	for name, text := range map[string][]byte{"rules.yml": rules, "prometheus.yml": []byte(config)} {
 		if err := os.WriteFile(filepath.Join(p.dir, name), text, 0o600); err != nil {
@@ -85,7 +84,6 @@ func (p *scriptPrometheus) start(target string) error {
 	}
 	p.run = exec.Command(program, "--config.file="+filepath.Join(p.dir, "prometheus.yml"),
 		"--storage.tsdb.path="+filepath.Join(p.dir, "data"), "--web.listen-address="+p.address)
-	p.run.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.run.Start(); err != nil {
 		p.run = nil
 		return fmt.Errorf("%w; `scripts/needs test` brings a Prometheus", err)

@@ -28,7 +28,7 @@ themselves, be it a daemon of this host or a managed plugin of this host's Docke
 
 Exit codes: 0 done; 1 refused, with the reason on standard error; 2 wrong usage.`
 
-func rootCommand(p *cli.Program) *cobra.Command {
+func rootCommand(p *cli.Program, on surroundings) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "berth",
 		Short: "Durable IP addresses for Docker networks and containers",
@@ -44,12 +44,12 @@ func rootCommand(p *cli.Program) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	p.Hang(root, topics(p)...)
+	p.Hang(root, topics(p, on)...)
 	return root
 }
 
 // topics are all commands, by what people come for.
-func topics(p *cli.Program) []cli.Topic {
+func topics(p *cli.Program, on surroundings) []cli.Topic {
 	return []cli.Topic{
 		{Title: "Who has what", Commands: []*cobra.Command{
 			lease.Command(p), lease.WhoCommand(p), lease.EventsCommand(p), look.FindCommand(p), look.InspectCommand(p),
@@ -68,7 +68,7 @@ func topics(p *cli.Program) []cli.Topic {
 			elastic.Command(p), elastic.AccountCommand(p), edgeCommand(p), lan.Command(p), names.Command(p),
 		}},
 		{Title: "The daemon and its state", Commands: []*cobra.Command{
-			serveCommand(p), daemon.StatusCommand(p), host.Command(p), daemon.TokenCommand(p), storeCommand(p),
+			serveCommand(p, on), daemon.StatusCommand(p), host.Command(p), daemon.TokenCommand(p), storeCommand(p),
 			backupCommand(p), restoreCommand(p), fsckCommand(p),
 		}},
 		{Title: "This command", Commands: []*cobra.Command{daemon.VersionCommand(p)}},

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,6 +28,15 @@ import (
 type leakTested struct{ m *testing.M }
 
 func (l leakTested) Run() int {
+	visit, err := exec.LookPath("visit") // which is this program, as berth is
+	if err == nil {
+		err = os.Symlink(visit, filepath.Join(filepath.Dir(visit), "berth"))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	debug.SetGCPercent(1000) // each command line leaves a tree of commands behind: most of the time went into that
 	code := l.m.Run()
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
@@ -36,30 +46,18 @@ func (l leakTested) Run() int {
 }
 
 func TestMain(m *testing.M) {
-	testscript.Main(leakTested{m}, map[string]func(){"berth": main, "exits": exits, "visit": visit})
-}
-
-// exits CODE PROGRAM ARGS... succeeds where the program ends with that code.
-func exits() {
-	want, err := strconv.Atoi(os.Args[1])
-	if err != nil {
-		panic(err)
+	if filepath.Base(os.Args[0]) == "berth" { // by that name; in scripts `berth` alone is a command (here_test.go)
+		onEmptyHost()
 	}
-	cmd := exec.Command(os.Args[2], os.Args[3:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	err = cmd.Run()
-	var ended *exec.ExitError
-	if err != nil && !errors.As(err, &ended) {
-		panic(err)
-	}
-	if got := cmd.ProcessState.ExitCode(); got != want {
-		fmt.Fprintf(os.Stderr, "%q ended with code %d, not %d\n", os.Args[2:], got, want)
-		os.Exit(1)
-	}
+	time.Local = time.UTC // which scripts say with TZ
+	testscript.Main(leakTested{m}, map[string]func(){"visit": visit})
 }
 
 // TestScripts runs testdata/*.txtar. Each has a daemon to itself, where it starts one:
 //
+//	berth ARG...                runs a command line in this process (here_test.go)
+//	exits CODE berth ARG...     the same, where it ends with that code; `exits CODE exec ...` for processes
+//	until REGEXP berth ARG...   runs a command until it prints such a line
 //	exec berth serve &daemon&   on the sockets in $WORK, which the environment names
 //	ready                       waits until it says so (sd_notify)
 //	call METHOD JSON            asks its plugin socket; the PoolID of the answer is kept in $POOL
@@ -86,6 +84,7 @@ func scriptParams(dir string) testscript.Params {
 			"ready": ready, "call": call, "mode": mode, "readyz": readyz, "socket": leaveSocket, "terminate": terminate,
 			"crowd": crowd, "await": await, "ask": ask, "forms": forms, "views": views,
 			"certs": certs, "remote": remote, "keep": keep, "engine": engine, "etcd": etcdCommand,
+			"berth": berthCommand, "exits": exits, "until": until,
 			"prometheus": prometheusCommand, "receiver": receiverCommand, "answers": answers,
 		},
 	}
@@ -119,6 +118,7 @@ func setUpScript(env *testscript.Env) error {
 	env.Setenv("BERTH_HOST", "alpha")
 	env.Setenv("BERTH_DOCKER_HOST", "none") // the machine's own engine is none of a script's business
 	env.Setenv("TZ", "UTC")
+	env.Setenv("GOGC", "400")                 // processes are short, and there are many
 	env.Setenv("GORACE", "atexit_sleep_ms=0") // or each command takes a second under the race detector
 	return nil
 }

@@ -99,7 +99,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 	control := admin.New(admin.Config{Service: h.service, Cluster: h.status(), Ready: rebuild.ready, Log: log, GID: d.gid,
 		ReadGID: d.readGID, Tokens: tokens, TempDir: cfg.state, Hooks: tell.hookCounts, Metrics: h.meter.Handler(),
 		Webhooks: tell.webhookStates, Zone: cfg.dns.zone, Names: tell.names.state,
-		Host: cfg.host, NoElastic: !cfg.elastic, Device: hasDevice, LAN: h.lan,
+		Host: cfg.host, NoElastic: !cfg.elastic, Device: cfg.on.device, LAN: h.lan,
 		Version: api.Version{Version: version, Host: cfg.host, Driver: cfg.ipamDriver, Drivers: drivers, Store: cfg.store,
 			StoreID: st.id, State: st.path, PID: os.Getpid(), Started: started.UTC()},
 		Backup: st.backup, BackupShared: h.backup(), Mend: h.mend(), Fsck: st.fsck, Writable: st.writable, Save: st.save,
@@ -124,6 +124,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 func (h *house) drives(cfg serveConfig, log *logrus.Entry, d *doors,
 	rebuild *rebuilding) []func(context.Context) error {
 	protocol := driver.Config{Service: h.service, Log: log, Errors: admin.ErrorLog(log, logrus.DebugLevel),
+		Routes: cfg.on.routes, NameServers: cfg.on.servers, Host: cfg.on.bridges,
 		AskMAC: cfg.askMAC, Bridges: h.roster.Bridges, Ready: rebuild.ready, Observe: h.meter.Request}
 	plugin := driver.New(protocol)
 	tasks := []func(context.Context) error{func(ctx context.Context) error { return plugin.Serve(ctx, d.plugin) }}

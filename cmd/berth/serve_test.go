@@ -58,7 +58,7 @@ func TestServeEnds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan int, 1)
 		go func() {
-			ended <- p.Run(ctx, rootCommand(p),
+			ended <- p.Run(ctx, rootCommand(p, emptyHost()),
 				[]string{"serve", "--state", filepath.Join(dir, "state"), "--host", "alpha",
 					"--plugin-socket", filepath.Join(dir, "plugin.sock"), "--admin-socket",
 					filepath.Join(dir, "admin.sock")})
@@ -216,7 +216,7 @@ func TestMACSocket(t *testing.T) {
 			Started: time.Now()}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan int, 1)
-		go func() { ended <- p.Run(ctx, rootCommand(p), args) }()
+		go func() { ended <- p.Run(ctx, rootCommand(p, emptyHost()), args) }()
 		wait()
 		plugin, mac := filepath.Join(dir, "plugin.sock"), filepath.Join(dir, "plugin-mac.sock")
 		if got := asksMAC(t, plugin); got != row.plugin {

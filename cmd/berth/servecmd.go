@@ -45,6 +45,7 @@ type serveConfig struct {
 	bases                            baseList
 	retention                        ipam.Retention
 	logLevel, logFormat              string
+	on                               surroundings
 }
 
 const serveHelp = `Serve is the daemon: it answers the Docker Engine on the plugin socket, and the other
@@ -96,8 +97,8 @@ const serveExample = `  berth serve
   berth serve --dns-listen 127.0.0.1:5354 --dns-listen 192.168.1.2:5354 --dns-zone lan.example
   BERTH_DEFAULT_POOL="base=10.64.0.0/10,size=24 base=10.128.0.0/10,size=20" berth serve`
 
-func serveCommand(p *cli.Program) *cobra.Command {
-	cfg := serveConfig{dns: newDNSFlags()}
+func serveCommand(p *cli.Program, on surroundings) *cobra.Command {
+	cfg := serveConfig{dns: newDNSFlags(), on: on}
 	cmd := &cobra.Command{Use: "serve", Short: "Run the daemon", Long: serveHelp, Example: serveExample,
 		Args: cli.NoArgs}
 	f := cmd.Flags()

@@ -100,7 +100,9 @@ func quiet() *logrus.Entry {
 
 // over is a server over an index that nobody moves.
 func over(x *Index) *Server {
-	return &Server{cfg: Config{Index: x, Service: new(records), Log: quiet()}}
+	own := netip.MustParseAddr("192.168.9.9") // the only address of the host
+	return &Server{cfg: Config{Index: x, Service: new(records), Log: quiet(),
+		Towards: func(netip.Addr) netip.Addr { return own }}}
 }
 
 // loopback is who asks from this host by TCP.

@@ -47,6 +47,9 @@ type Config struct {
 	Listen  []netip.AddrPort
 	Allow   []netip.Prefix // who may ask besides this host and those in planned networks
 	Log     *logrus.Entry
+	// Towards is the address of this host from which it would speak to another one, and the zero Addr where it would
+	// not; nil: the kernel tells.
+	Towards func(netip.Addr) netip.Addr
 }
 
 // Server answers questions by UDP and TCP.
@@ -92,6 +95,9 @@ func (c *Config) Partial() error {
 
 // Listen binds the addresses. From then on questions wait.
 func Listen(ctx context.Context, cfg Config) (*Server, error) {
+	if cfg.Towards == nil {
+		cfg.Towards = towards
+	}
 	s := &Server{cfg: cfg}
 	for _, at := range cfg.Listen {
 		if err := s.bind(ctx, at); err != nil {
@@ -240,7 +246,7 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	local, _ := addrOf(w.LocalAddr())
 	by := asker{allowed: s.allows(from, local), udp: udp, server: func() netip.Addr {
 		if local.IsUnspecified() {
-			return towards(from)
+			return s.cfg.Towards(from)
 		}
 		return local
 	}}
@@ -279,7 +285,7 @@ func (s *Server) allows(from, local netip.Addr) bool {
 			return true
 		}
 	}
-	return s.cfg.Index.Has(from) || from == towards(from)
+	return s.cfg.Index.Has(from) || from == s.cfg.Towards(from)
 }
 
 // towards is the address of this host from which it would speak to another one: that one itself where it is this
