@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 		fmt.Print(strings.Repeat("x", 1<<20))
 	case "binary":
 		os.Stdout.WriteString("a\xff\x00\nb")
-	case "hang": // with a child that holds a lock, and the output, as long as it lives
+	case "hang": // with a child that holds a lock, and the output, as long as it lives; it tells the pipe when that does
 		child := exec.Command(filepath.Join(dir, "..", "99-hold"))
 		child.Stdout = os.Stdout
 		ready, err := child.StderrPipe()
@@ -46,6 +46,7 @@ func TestMain(m *testing.M) {
 		_, err = io.ReadFull(ready, make([]byte, 1))
 		check(err)
 		fmt.Println("hanging")
+		check(os.WriteFile(filepath.Join(dir, "..", "fifo"), []byte("."), 0))
 		unix.Pause()
 	case "hold":
 		lock(filepath.Join(dir, "lock"))

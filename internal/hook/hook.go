@@ -41,6 +41,8 @@ type Config struct {
 	Host    string // only what this host does is told, where several share a store; empty: all
 	Log     *logrus.Entry
 	Bound   time.Duration // how long each may run; default: DefaultBound
+	// After is time.After for Bound; nil: that.
+	After func(time.Duration) <-chan time.Time
 }
 
 // Hooks run the executables of a directory.
@@ -66,6 +68,9 @@ func Open(ctx context.Context, cfg Config) (*Hooks, error) {
 	h := &Hooks{cfg: cfg, log: cfg.Log, told: map[string]string{}}
 	if h.cfg.Bound == 0 {
 		h.cfg.Bound = DefaultBound
+	}
+	if h.cfg.After == nil {
+		h.cfg.After = time.After
 	}
 	var err error
 	if h.cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil {
@@ -139,7 +144,7 @@ func (h *Hooks) tell(ctx context.Context, e *ipam.Event) {
 		}
 		h.runs.Add(1)
 		log := log.WithField("hook", program)
-		output, err := run(program, append([]string{path}, env...), h.cfg.Bound)
+		output, err := run(program, append([]string{path}, env...), h.cfg.Bound, h.cfg.After)
 		if output != "" {
 			log = log.WithField("output", output)
 		}

@@ -114,9 +114,15 @@ func TestHanging(t *testing.T) {
 	h := start(t)
 	h.install(t, "1-hang", "99-hold")
 	must(t, os.Rename(filepath.Join(h.dir, "99-hold"), filepath.Join(h.root, "99-hold")))
-	h.hooks.cfg.Bound = 2 * time.Second
+	fifo := filepath.Join(h.root, "fifo")
+	must(t, unix.Mkfifo(fifo, 0o600))
+	over := make(chan time.Time, 1)
+	h.hooks.cfg.After = func(time.Duration) <-chan time.Time { return over }
 	h.follow(t)
 	h.take(t, "inst")
+	_, err := os.ReadFile(fifo) // until it hangs
+	must(t, err)
+	over <- time.Now()
 	failed := h.logged(t, "a hook failed")
 	if err, ok := failed.Data["error"].(error); !ok || !errors.Is(err, errLate) {
 		t.Errorf("logged %v", failed.Data)

@@ -22,7 +22,8 @@ var errLate = errors.New("it ran for too long and was killed")
 
 // run runs a program and returns what it wrote. Its whole process group is killed when it ends or its time is up,
 // whichever is first: what a hook starts does not outlive it, unless it leaves the group (setsid(1)).
-func run(program string, env []string, bound time.Duration) (string, error) {
+func run(program string, env []string, bound time.Duration,
+	after func(time.Duration) <-chan time.Time) (string, error) {
 	var out output
 	cmd := exec.Command(program)
 	cmd.Env, cmd.Dir = env, "/"
@@ -37,12 +38,10 @@ func run(program string, env []string, bound time.Duration) (string, error) {
 		defer close(ended)
 		await(cmd.Process.Pid)
 	}()
-	timer := time.NewTimer(bound)
-	defer timer.Stop()
 	late := false
 	select {
 	case <-ended:
-	case <-timer.C:
+	case <-after(bound):
 		late = true
 	}
 	// The process is not waited for yet, so that its number can be nobody else's, nor that of its group.

@@ -247,6 +247,20 @@ func (in *inbox) receives(t *testing.T, owners []string) (all []sent) {
 	return all
 }
 
+// turns moves the clock by a step each time that a receiver waits, until something is so.
+func (h *house) turns(step time.Duration, what string, so func() bool) {
+	h.t.Helper()
+	late := time.After(30 * time.Second)
+	for !so() {
+		h.clock.advance(step)
+		select {
+		case <-h.clock.asked:
+		case <-late:
+			h.t.Fatal("it never came to this: " + what)
+		}
+	}
+}
+
 // comes waits for something to be so.
 func comes(t *testing.T, what string, so func() bool) {
 	t.Helper()

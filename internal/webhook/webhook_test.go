@@ -261,8 +261,7 @@ func TestGapByAge(t *testing.T) {
 	for range 50 {
 		h.clock.advance(time.Hour)
 		asked := h.clock.Now()
-		comes(t, "it has looked again", func() bool {
-			h.clock.advance(lookAgain)
+		h.turns(lookAgain, "it has looked again", func() bool {
 			place, err := os.ReadFile(placePath(h.dir, in.URL))
 			must(t, err)
 			return writtenSince(t, place, asked)
@@ -344,12 +343,16 @@ func TestHangs(t *testing.T) {
 	h.cfg.Attempt = 50 * time.Millisecond
 	h.begin()
 	other.receives(t, h.take(100))
-	hanging.next(t)
+	// an attempt may be over before it has reached the receiver
+	h.turns(longestWait, "it was asked", func() bool { return len(hanging.got) > 0 })
 	comes(t, "it was given up", func() bool { return h.hooks.States()[0].Failures > 0 })
 	if s := h.hooks.States()[0]; s.Delivered != 0 || s.Waiting.IsZero() || !strings.Contains(s.Error, "deadline") {
 		t.Errorf("it stands so: %+v", s)
 	}
 	h.stop()
+	for len(hanging.got) > 0 {
+		hanging.next(t)
+	}
 	h.cfg.Attempt = time.Hour
 	h.begin()
 	hanging.next(t)
@@ -507,15 +510,11 @@ func TestSetAside(t *testing.T) {
 			})
 			owners = h.take(2)
 			state := func() State { return h.hooks.States()[0] }
-			turns := func(until func() bool) {
-				t.Helper()
-				comes(t, "the attempts go on", func() bool {
-					if !until() {
-						h.clock.advance(longestWait)
-					}
-					return until()
-				})
+			step := max(longestWait, c.ends/20) // between attempts
+			if c.ends == 0 {
+				step = mistakenFor / 30
 			}
+			turns := func(until func() bool) { h.turns(step, "the attempts go on", until) }
 			if c.ends == 0 {
 				turns(func() bool { return state().Failures >= 40 && h.clock.Now().Sub(began) > mistakenFor })
 				if s := state(); s.Aside != 0 || s.Delivered != 3 || s.Error == "" {
