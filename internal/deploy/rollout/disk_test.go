@@ -3,11 +3,9 @@ package rollout
 import (
 	"archive/tar"
 	"encoding/json"
-	"errors"
 	"io"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 )
@@ -136,42 +134,4 @@ func (e *small) halfway(r *http.Request, words []string) {
 			return
 		}
 	}
-}
-
-// volumeDeclared is the variable that tells the compose command of the volume of the database and of web, as what an
-// engine is asked for.
-const volumeDeclared = "BERTH_TEST_VOLUME"
-
-// composeVolume makes the volume where it is not there, and has the container of a service use it.
-func composeVolume(engine *http.Client, service string, says map[string]any) error {
-	text := os.Getenv(volumeDeclared)
-	if text == "" || service != "db" && service != "web" {
-		return nil
-	}
-	var want struct {
-		Name       string
-		DriverOpts map[string]string
-	}
-	if err := json.Unmarshal([]byte(text), &want); err != nil {
-		return err
-	}
-	resp, err := engine.Get("http://engine/volumes/" + want.Name)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	var has disk
-	if err := json.NewDecoder(resp.Body).Decode(&has); err != nil {
-		return err
-	}
-	switch {
-	case resp.StatusCode == http.StatusNotFound:
-		if err := post(engine, "/volumes/create", json.RawMessage(text), nil); err != nil {
-			return err
-		}
-	case !maps.Equal(has.Options, want.DriverOpts):
-		return errors.New("the volume has other options") // as docker-compose 1.29 does
-	}
-	says["HostConfig"] = map[string]any{"Mounts": []mounted{{"volume", want.Name, "/data"}}}
-	return nil
 }

@@ -1,20 +1,15 @@
 package rollout
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -350,117 +345,5 @@ func (e *small) serve(t *testing.T) (*scene.Engine, *single.Maker) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket)
 	}
-	return engine, &single.Maker{Command: single.Command{Words: []string{os.Args[0]}, Project: "shop"}, Dial: dial}
-}
-
-// composeHashes is the variable by which this program knows that it is to be a compose command, with the hashes of the
-// services as JSON.
-const composeHashes = "BERTH_TEST_COMPOSE"
-
-func TestMain(m *testing.M) {
-	if text := os.Getenv(composeHashes); text != "" {
-		if err := asCompose(text, os.Args[1:]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	// or each command takes a second under the race detector
-	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
-
-// asCompose makes one container as Compose does: of the next number, where fewer are there than are wanted.
-func asCompose(hashes string, args []string) error {
-	all := map[string]string{}
-	if err := json.Unmarshal([]byte(hashes), &all); err != nil {
-		return err
-	}
-	if slices.Contains(args, "config") {
-		for service, hash := range all {
-			fmt.Println(service, hash)
-		}
-		return nil
-	}
-	service := args[len(args)-1]
-	_, scale, _ := strings.Cut(args[slices.Index(args, "--scale")+1], "=")
-	wanted, err := strconv.Atoi(scale)
-	if err != nil {
-		return err
-	}
-	host := strings.TrimPrefix(os.Getenv("DOCKER_HOST"), "unix://")
-	engine := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", host)
-	}}}
-	resp, err := engine.Get("http://engine/containers/json?all=1")
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	var there []struct {
-		ID     string `json:"Id"`
-		Labels map[string]string
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&there); err != nil {
-		return err
-	}
-	count, shared := 0, ""
-	for _, c := range there {
-		if c.Labels["com.docker.compose.service"] == service {
-			count++
-		}
-		if c.Labels["com.docker.compose.service"] == "db" {
-			shared = "container:" + c.ID
-		}
-	}
-	if count+1 != wanted {
-		return fmt.Errorf("%d of %s are there, and %d are wanted", count, service, wanted)
-	}
-	if service == "side" { // as Compose does since its version 2
-		all[service] += "@" + shared
-	}
-	says := map[string]any{"Image": "web:1", "Labels": map[string]string{"com.docker.compose.project": "shop",
-		"com.docker.compose.service": service, "com.docker.compose.container-number": scale,
-		"com.docker.compose.config-hash": all[service], "com.docker.compose.version": "5.5.0"}}
-	if err := composeVolume(engine, service, says); err != nil {
-		return err
-	}
-	composeUnnamed(service, says)
-	if service == "side" {
-		says["HostConfig"] = map[string]string{"NetworkMode": shared}
-	} else {
-		says["NetworkingConfig"] = map[string]any{"EndpointsConfig": map[string]any{"front": map[string]any{}}}
-	}
-	var made struct {
-		ID string `json:"Id"`
-	}
-	name := fmt.Sprintf("shop-%s-%s", service, scale)
-	if err := post(engine, "/containers/create?name="+url.QueryEscape(name), says, &made); err != nil {
-		return err
-	}
-	return post(engine, "/containers/"+made.ID+"/start", nil, nil)
-}
-
-func post(engine *http.Client, path string, says, answer any) error {
-	text, err := json.Marshal(says)
-	if err != nil {
-		return err
-	}
-	resp, err := engine.Post("http://engine"+path, "application/json", bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	said, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode >= 300 {
-		return errors.Join(err, fmt.Errorf("%s: %s %s", path, resp.Status, said))
-	}
-	if answer == nil {
-		return nil
-	}
-	return json.Unmarshal(said, answer)
+	return engine, &single.Maker{Command: single.Command{Words: []string{"compose"}, Project: "shop"}, Dial: dial}
 }

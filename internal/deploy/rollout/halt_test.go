@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"berth/internal/deploy"
+	"berth/store/storetest"
 )
 
 // networks are what the files say of the network front, and what the engine has of it.
@@ -79,27 +80,28 @@ func TestRunTask(t *testing.T) {
 // TestRunNetwork: a network that is made anew goes when all that is on it has stopped and left, and its containers come
 // back one after the other; killed after any of its steps, the deploy is done by the next one.
 func TestRunNetwork(t *testing.T) {
-	for n := -1; ; n++ {
-		s := newShop(t)
+	renumbered := func(killedAfter int) (s *shop, left int, err error) {
+		s = newShop(t)
 		s.onNetwork("10.0.0.0/24")
 		s.must(s.deploys())
 		s.onNetwork("10.0.9.0/24")
 		s.small.takes()
-		s.small.left = n
-		err := s.deploys()
-		left := s.small.left
-		if n < 0 {
-			s.must(err)
-			if all := s.small.asked; all[0] == "stop web/2" { // both stop at once
-				all[0], all[1] = all[1], all[0]
-			}
-			s.wants("renumbered", "stop web/1", "stop web/2", "stop side/1", "stop db/1", "leave db/1", "leave web/1",
-				"leave web/2", "no network 10.0.0.0/24", "remove db/1", "network 10.0.9.0/24", "make db/1", "start db/1",
-				"make work/1", "start work/1", "stop work/1", "remove work/1", "release shop/work/1", "remove side/1",
-				"make side/1", "start side/1", "remove web/1", "make web/1", "start web/1", "remove web/2",
-				"make web/2", "start web/2")
-			continue
-		}
+		s.small.left = killedAfter
+		err = s.deploys()
+		return s, s.small.left, err
+	}
+	s, _, err := renumbered(-1)
+	s.must(err)
+	if all := s.small.asked; all[0] == "stop web/2" { // both stop at once
+		all[0], all[1] = all[1], all[0]
+	}
+	s.wants("renumbered", "stop web/1", "stop web/2", "stop side/1", "stop db/1", "leave db/1", "leave web/1",
+		"leave web/2", "no network 10.0.0.0/24", "remove db/1", "network 10.0.9.0/24", "make db/1", "start db/1",
+		"make work/1", "start work/1", "stop work/1", "remove work/1", "release shop/work/1", "remove side/1",
+		"make side/1", "start side/1", "remove web/1", "make web/1", "start web/1", "remove web/2",
+		"make web/2", "start web/2")
+	for n := range storetest.Sampled(t, 4) {
+		s, left, err := renumbered(n)
 		s.small.left = -1
 		for range 3 {
 			if s.plan().Changes() {

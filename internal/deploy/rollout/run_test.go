@@ -2,9 +2,9 @@ package rollout
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -17,6 +17,7 @@ import (
 	"berth/internal/deploy/scene"
 	"berth/internal/deploy/single"
 	"berth/internal/ipam"
+	"berth/store/storetest"
 )
 
 // shop is a project on a small engine: a database, what uses its network, a worker that needs it, and two of web, which
@@ -25,6 +26,7 @@ type shop struct {
 	*testing.T
 	small    *small
 	engine   *scene.Engine
+	compose  compose
 	maker    *single.Maker
 	services []deploy.Service
 	hashes   map[string]string
@@ -45,6 +47,7 @@ func newShop(t *testing.T) *shop {
 		hashes:   map[string]string{"db": "d1", "side": "s1", "work": "m1", "web": "w1"},
 		reserved: map[string]netip.Addr{}}
 	s.engine, s.maker = s.small.serve(t)
+	s.maker.Exec = s.compose.exec
 	update := deploy.Update{Canaries: 1, MaxInFlight: 1, CanaryWatch: deploy.Span{Most: time.Minute},
 		Watch: deploy.Span{Most: time.Minute}}
 	for i, one := range []deploy.Service{
@@ -116,11 +119,7 @@ func (s *shop) deploys() error {
 // carries carries a plan out.
 func (s *shop) carries(ctx context.Context, p *Plan) error {
 	s.Helper()
-	hashes, err := json.Marshal(s.hashes)
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Setenv(composeHashes, string(hashes))
+	s.compose.hashes = maps.Clone(s.hashes)
 	s.told = nil
 	return Run(ctx, p, Crew{Engine: s.engine, Maker: s.maker, Held: func() error { return nil },
 		Tell: func(e Event) {
@@ -290,7 +289,7 @@ func TestRunStartFirst(t *testing.T) {
 // nothing left; with start-first no replica is away at any time.
 func TestRunKilled(t *testing.T) {
 	for _, startFirst := range []bool{false, true} {
-		for n := 0; ; n++ {
+		for n := range storetest.Sampled(t, 4) {
 			s := newShop(t)
 			s.service("web").Update.StartFirst = startFirst
 			s.must(s.deploys())
@@ -325,7 +324,7 @@ func TestRunKilled(t *testing.T) {
 // TestRunDeleteKilled: killed after any of its steps, a deploy that deletes leaves nothing reserved that the next one
 // does not release (BO-3).
 func TestRunDeleteKilled(t *testing.T) {
-	for n := 0; ; n++ {
+	for n := range storetest.Sampled(t, 4) {
 		s := newShop(t)
 		s.must(s.deploys())
 		s.service("web").Instances = s.service("web").Instances[:1]

@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +12,7 @@ import (
 
 	"berth/internal/deploy"
 	"berth/internal/ipam"
+	"berth/store/storetest"
 )
 
 // recorded are the orphans on record, by name.
@@ -47,12 +47,8 @@ func (s *shop) edit(_ context.Context, e ipam.Edit) error {
 // declares has the files describe the volume of the database and of web.
 func (s *shop) declares(name string, options map[string]string) {
 	s.Helper()
-	text, err := json.Marshal(map[string]any{"Name": name, "DriverOpts": options, "Labels": map[string]string{
-		"com.docker.compose.project": "shop", "com.docker.compose.volume": "data"}})
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Setenv(volumeDeclared, string(text))
+	s.compose.volume = &declared{Name: name, DriverOpts: options, Labels: map[string]string{
+		"com.docker.compose.project": "shop", "com.docker.compose.volume": "data"}}
 	s.volumes = []deploy.Volume{{Key: "data", Name: name, Options: options, Services: []string{"db", "web"}}}
 	for _, name := range []string{"db", "web"} {
 		s.service(name).Mounts = []deploy.Mount{{Key: "data", Volume: s.volumes[0].Name, Target: "/data"}}
@@ -82,10 +78,11 @@ func (s *shop) smaller() {
 	s.services = []deploy.Service{*db, *web}
 }
 
-// shopWithVolume runs with a volume in which something is.
-func shopWithVolume(t *testing.T, smaller bool) *shop {
+// shopWithVolume runs with a volume in which something is; some services have another one without a name.
+func shopWithVolume(t *testing.T, smaller bool, unnamed ...string) *shop {
 	t.Helper()
 	s := newShop(t)
+	s.compose.unnamed = unnamed
 	if smaller {
 		s.smaller()
 	}
@@ -130,7 +127,7 @@ func TestRunVolumesKilled(t *testing.T) {
 		"options": {"shop_data", "bind", "shop_databind " + had + ", shop_data-orphan-1 " + had + " orphan"},
 		"name":    {"shop_new", "", "shop_data " + had + " orphan, shop_new " + had},
 	} {
-		for n := 0; ; n++ {
+		for n := range storetest.Sampled(t, 4) {
 			s := shopWithVolume(t, true)
 			s.declares(c.name, map[string]string{"o": c.options})
 			if c.options == "" {

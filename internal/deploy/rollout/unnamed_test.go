@@ -3,30 +3,12 @@ package rollout
 import (
 	"fmt"
 	"maps"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 
 	"berth/internal/deploy/scene"
+	"berth/store/storetest"
 )
-
-// volumeUnnamed is the variable that tells the compose command which services have a volume without a name.
-const volumeUnnamed = "BERTH_TEST_UNNAMED"
-
-// composeUnnamed has the container of such a service ask for one.
-func composeUnnamed(service string, says map[string]any) {
-	if !slices.Contains(strings.Fields(os.Getenv(volumeUnnamed)), service) {
-		return
-	}
-	host, _ := says["HostConfig"].(map[string]any) // it has none yet
-	if host == nil {
-		host = map[string]any{}
-		says["HostConfig"] = host
-	}
-	mounts, _ := host["Mounts"].([]mounted)
-	host["Mounts"] = append(mounts, mounted{Type: "volume", Target: "/kept"})
-}
 
 // fill gives a container a volume of its own wherever it asks for one without a name.
 func (e *small) fill(b *body) {
@@ -63,8 +45,8 @@ func (e *small) kept() map[string]string {
 
 // TestRunUnnamed: a container whose volume nobody named stands aside, stopped, until the next one has that.
 func TestRunUnnamed(t *testing.T) {
-	t.Setenv(volumeUnnamed, "db")
 	s := newShop(t)
+	s.compose.unnamed = []string{"db"}
 	s.smaller()
 	s.must(s.deploys())
 	before := s.small.kept()
@@ -80,7 +62,6 @@ func TestRunUnnamed(t *testing.T) {
 // TestRunUnnamedKilled: killed after any of its steps, be it while a volume with a name is made anew, a deploy leaves
 // the volumes without names where the next one finds them.
 func TestRunUnnamedKilled(t *testing.T) {
-	t.Setenv(volumeUnnamed, "db web")
 	for what, change := range map[string]func(s *shop){
 		"changed": func(s *shop) { s.hashes["web"], s.hashes["db"] = "w2", "d2" },
 		"copied":  func(s *shop) { s.declares("shop_data", map[string]string{"o": "bind"}) },
@@ -89,8 +70,8 @@ func TestRunUnnamedKilled(t *testing.T) {
 			s.declares("shop_new", nil)
 		},
 	} {
-		for n := 0; ; n++ {
-			s := shopWithVolume(t, true)
+		for n := range storetest.Sampled(t, 4) {
+			s := shopWithVolume(t, true, "db", "web")
 			before := s.small.kept()
 			change(s)
 			s.small.left = n

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -16,6 +17,9 @@ type Command struct {
 	Project string
 	Files   []string // absolute paths
 	Options []string // further ones that come before the verb, such as --profile NAME
+
+	// Exec runs the program with arguments and with variables added to its environment. nil: as a process.
+	Exec func(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error
 }
 
 // FindCommand is the compose command that answers: the one that is said, else `docker compose`, else docker-compose.
@@ -71,15 +75,23 @@ func (c *Command) run(ctx context.Context, environ []string, verb ...string) ([]
 		args = append(args, "--file", file)
 	}
 	args = append(append(args, c.Options...), verb...)
-	cmd := exec.CommandContext(ctx, c.Words[0], args...)
-	cmd.Env = append(os.Environ(), environ...)
+	run := c.Exec
+	if run == nil {
+		run = c.process
+	}
 	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
-	if err := cmd.Run(); err != nil {
+	if err := run(ctx, args, environ, &out, &said); err != nil {
 		return out.Bytes(), fmt.Errorf("%s %s: %w: %s", strings.Join(c.Words, " "), verb[0], err,
 			lastLines(append(said.Bytes(), out.Bytes()...)))
 	}
 	return out.Bytes(), nil
+}
+
+func (c *Command) process(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
+	cmd := exec.CommandContext(ctx, c.Words[0], args...)
+	cmd.Env = append(os.Environ(), environ...)
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	return cmd.Run()
 }
 
 // lastLines are the last of what a command has said.

@@ -1,0 +1,43 @@
+package single
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// script writes a compose command of a few lines of sh.
+func script(t *testing.T, lines ...string) []string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "compose")
+	text := "#!/bin/sh\n" + strings.Join(lines, "\n") + "\n"
+	if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return []string{file, "compose"}
+}
+
+// TestCommand: the compose command runs as a process, with the project's files and options before the verb and with
+// the environment of Berth and what is added to it. An error names the command and quotes its last lines.
+func TestCommand(t *testing.T) {
+	t.Setenv("BERTH_TEST_A", "a")
+	c := Command{Words: script(t, `echo "$*,$BERTH_TEST_A,$BERTH_TEST_B"`), Project: "shop",
+		Files: []string{"/a.yml", "/b.yml"}, Options: []string{"--profile", "x"}}
+	got, err := c.run(t.Context(), []string{"BERTH_TEST_B=b"}, "pull", "--quiet")
+	const want = "compose --project-name shop --file /a.yml --file /b.yml --profile x pull --quiet,a,b\n"
+	if err != nil || string(got) != want {
+		t.Errorf("it ran with %q, %v; want %q", got, err, want)
+	}
+	c.Words = script(t, "echo web w1", "echo db d1", "echo a warning of three words")
+	hashes, err := c.Hashes(t.Context())
+	if err != nil || !maps.Equal(hashes, map[string]string{"web": "w1", "db": "d1"}) {
+		t.Errorf("the hashes are %v, %v", hashes, err)
+	}
+	c.Words = script(t, "seq 1 7 >&2", "exit 3")
+	const says = "compose pull: exit status 3: 3\n4\n5\n6\n7"
+	if err := c.Pull(t.Context(), nil); err == nil || !strings.HasSuffix(err.Error(), says) {
+		t.Errorf("the error is %v", err)
+	}
+}
