@@ -26,24 +26,38 @@ import (
 // file, and all others are the cluster's.
 var overEstate = os.Getenv("BERTH_ADMIN_OVER") == "estate"
 
-// TestSuiteOverEstate runs all tests of the room again where what is shown is in two stores.
+// notOverEstate are the tests of what an Estate refuses or answers in another way.
+var notOverEstate = []string{
+	"TestNoHosts",             // there are hosts
+	"TestImportAsDescribed",   // the plan is of both stores, which is refused
+	"TestEventsChosen",        // each store has events of its beginning
+	"TestFollowChosen",        // its edits are of both stores
+	"TestFollowMissesNothing", // TestFollowOfBoth
+	"TestBackup",              // it is the host's own store's
+	"TestPlanTooLarge",        // what is refused for its size is refused before anybody's store is asked
+	"TestPlanOfTooMany",
+	"TestEdgeNews", // its network is the host's own, and what the edge maps is the cluster's
+	"TestLargeView",
+	"TestLargeViewBreaksOff",
+}
+
+// askEstate are tests that call, together with those of this file, all of an Estate that any test of the room calls.
+var askEstate = []string{"TestAccountTokenCreated", "TestAnswersAsDescribed", "TestBodyBound", "TestClientImport",
+	"TestElasticAsDescribed", "TestFollowedEventsAsDescribed", "TestIfMatch", "TestIfMatchOfDockersNetwork",
+	"TestImportCutOff", "TestOwnersAsDescribed", "TestPage", "TestPages", "TestPagesOverChanges", "TestPlanAsDescribed",
+	"TestReadOnlyChangesNothing", "TestReleaseOwnerOnce", "TestWhoAsDescribed", "TestWitnessAsDescribed"}
+
+// TestSuiteOverEstate runs all tests of the room again where what is shown is in two stores; under -short those of
+// askEstate.
 func TestSuiteOverEstate(t *testing.T) {
 	if overEstate {
 		return // this is it
 	}
-	suite := exec.Command(os.Args[0], "-test.count=1", "-test.timeout=8m", "-test.skip=^("+strings.Join([]string{
-		"TestNoHosts",             // there are hosts
-		"TestImportAsDescribed",   // the plan is of both stores, which is refused
-		"TestEventsChosen",        // each store has events of its beginning
-		"TestFollowChosen",        // its edits are of both stores
-		"TestFollowMissesNothing", // TestFollowOfBoth
-		"TestBackup",              // it is the host's own store's
-		"TestPlanTooLarge",        // what is refused for its size is refused before anybody's store is asked
-		"TestPlanOfTooMany",
-		"TestEdgeNews", // its network is the host's own, and what the edge maps is the cluster's
-		"TestLargeView",
-		"TestLargeViewBreaksOff",
-	}, "|")+")$")
+	args := []string{"-test.count=1", "-test.timeout=8m", "-test.skip=^(" + strings.Join(notOverEstate, "|") + ")$"}
+	if testing.Short() {
+		args = append(args, "-test.short", "-test.run=^("+strings.Join(askEstate, "|")+")$")
+	}
+	suite := exec.Command(os.Args[0], args...)
 	suite.Env = append(os.Environ(), "BERTH_ADMIN_OVER=estate")
 	if out, err := suite.CombinedOutput(); err != nil {
 		t.Errorf("%v:\n%s", err, out)
@@ -61,32 +75,40 @@ type engine interface {
 func newEstate(t testing.TB, h *house) *cluster.Estate {
 	t.Helper()
 	shared := mem.New()
+	t.Cleanup(func() { must(t, shared.Close()) })
+	estate := openEstate(t, h, shared.Reach, func(ctx context.Context) (*service.Service, error) {
+		return service.Open(ctx, service.Config{Store: shared, Host: "alpha", Member: newMember()})
+	})
+	reached(t, estate)
+	return estate
+}
+
+func newMember() *ipam.Member {
+	return &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: [4]byte{1, 2, 3, 4}}
+}
+
+// openEstate puts a house's service together with a half of a cluster that runs until the end of the test.
+func openEstate(t testing.TB, h *house, reach func() store.Reach,
+	open func(context.Context) (*service.Service, error)) *cluster.Estate {
+	t.Helper()
 	half, err := cluster.OpenShared(t.Context(),
-		cluster.SharedConfig{Own: h.store, Mark: [4]byte{1, 2, 3, 4}, Host: "alpha", Reach: shared.Reach,
-			Open: func(ctx context.Context) (*service.Service, error) {
-				if r := shared.Reach(); r.Err != nil {
-					return nil, r.Err
-				}
-				return service.Open(ctx,
-					service.Config{Store: shared, Host: "alpha",
-						Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: [4]byte{1, 2, 3, 4}}})
-			}})
+		cluster.SharedConfig{Own: h.store, Mark: [4]byte{1, 2, 3, 4}, Host: "alpha", Reach: reach, Open: open})
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- half.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		must(t, <-ended)
-		must(t, shared.Close())
-	})
-	estate := cluster.NewEstate(h.service, half)
+	t.Cleanup(func() { cancel(); must(t, <-ended) })
+	return cluster.NewEstate(h.service, half)
+}
+
+// reached waits until the cluster's store was opened.
+func reached(t testing.TB, estate *cluster.Estate) {
+	t.Helper()
 	for late := time.Now().Add(30 * time.Second); estate.Partial() != nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(late) {
 			t.Fatal(estate.Partial())
 		}
 	}
-	return estate
 }
 
 // TestFollowOfBoth: a follower gets the events of both stores, each once, though they come in while it begins.
@@ -148,23 +170,13 @@ func TestEventsAfterOfBoth(t *testing.T) {
 	first := mem.New()
 	late := func() time.Time { return time.Now().Add(-time.Hour) }
 	member := func(name string, st *mem.Store, now func() time.Time) *service.Service {
-		s, err := service.Open(t.Context(), service.Config{Store: st, Host: name, Now: now,
-			Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: [4]byte{1, 2, 3, 4}}})
+		s, err := service.Open(t.Context(), service.Config{Store: st, Host: name, Now: now, Member: newMember()})
 		must(t, err)
 		return s
 	}
-	half, err := cluster.OpenShared(t.Context(),
-		cluster.SharedConfig{Own: h.store, Mark: [4]byte{1, 2, 3, 4}, Host: "alpha", Reach: first.Reach,
-			Open: func(context.Context) (*service.Service, error) { return member("alpha", first, late), nil }})
-	must(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- half.Run(ctx) }()
-	t.Cleanup(func() { cancel(); must(t, <-ended) })
-	estate := cluster.NewEstate(h.service, half)
-	for estate.Partial() != nil {
-		time.Sleep(time.Millisecond)
-	}
+	estate := openEstate(t, h, first.Reach,
+		func(context.Context) (*service.Service, error) { return member("alpha", first, late), nil })
+	reached(t, estate)
 	h.server.cfg.Service = estate
 	beta := member("beta", first.Join(), late)
 	create := func(s interface {
@@ -251,11 +263,8 @@ func readFollowed(t *testing.T, h *house, mark ipam.EventMark) iter.Seq[followed
 // reach, and not to be missing.
 func TestNeverReached(t *testing.T) {
 	h := start(t, func(s *Server) {})
-	half, err := cluster.OpenShared(t.Context(),
-		cluster.SharedConfig{Own: h.store, Host: "alpha",
-			Reach: func() store.Reach { return store.Reach{Err: store.ErrAway} }})
-	must(t, err)
-	h.server.cfg.Service = cluster.NewEstate(h.service, half)
+	h.server.cfg.Service = openEstate(t, h, func() store.Reach { return store.Reach{Err: store.ErrAway} },
+		func(context.Context) (*service.Service, error) { return nil, store.ErrAway })
 	_, router := description(t)
 	for _, s := range []step{
 		made(`{"op": "network.create", "name": "own"}`, 200, "network.create"),

@@ -279,10 +279,11 @@ func TestImportBusy(t *testing.T) {
 	must(t, err)
 }
 
-// runs has the server run something else as an import.
+// runs has the server run something else as an import, once it has read the body.
 func runs(run func(context.Context, func(done, total int)) (ipam.ImportReport, error)) func(*Server) {
 	return func(s *Server) {
 		s.handlers = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
 			if err := s.importing(w, r, run); err != nil {
 				s.refuse(w, r, problemOf(err))
 			}

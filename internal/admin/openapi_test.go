@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"berth/internal/admin/api"
@@ -20,14 +21,18 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 )
 
+// description is openapi.yaml as all tests share it. They only read it.
 func description(t *testing.T) (*openapi3.T, routers.Router) {
 	t.Helper()
+	doc, err := loadDescription()
+	must(t, err)
+	return doc, finder{doc}
+}
+
+var loadDescription = sync.OnceValues(func() (*openapi3.T, error) {
 	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := doc.Validate(context.Background()); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	openapi3filter.RegisterBodyDecoder("application/problem+json", openapi3filter.JSONBodyDecoder)
 	// the test asks for one line
@@ -35,8 +40,8 @@ func description(t *testing.T) (*openapi3.T, routers.Router) {
 	for _, text := range []string{"application/yaml", "text/html"} { // the room apidoc looks at what is in them
 		openapi3filter.RegisterBodyDecoder(text, openapi3filter.FileBodyDecoder)
 	}
-	return doc, finder{doc}
-}
+	return doc, doc.Validate(context.Background())
+})
 
 // finder finds operations by the path as it is sent: kin-openapi's own routers decode it first, and know no escaped
 // slash.

@@ -75,15 +75,16 @@ func (h *house) send(t *testing.T, router routers.Router, s step) answered {
 	route, params, err := router.FindRoute(req)
 	must(t, err)
 	in := &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route, Options: asSent}
-	described := openapi3filter.ValidateRequest(t.Context(), in)
-	req.Body = io.NopCloser(strings.NewReader(s.body))
 	res, err := h.http.Do(req)
 	must(t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	must(t, err)
-	if described != nil && res.StatusCode < 300 {
-		t.Errorf("the request is not as described, and was answered: %v", described)
+	if res.StatusCode < 300 {
+		req.Body = io.NopCloser(strings.NewReader(s.body))
+		if err := openapi3filter.ValidateRequest(t.Context(), in); err != nil {
+			t.Errorf("the request is not as described, and was answered: %v", err)
+		}
 	}
 	h.validate(t, in, res, body)
 	if refused, problem := res.StatusCode >= 400,

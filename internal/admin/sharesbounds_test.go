@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -105,15 +106,17 @@ func TestSharesOfRoot(t *testing.T) {
 }
 
 // TestSharesRefused: a refusal is said in words to so many at a time who ask, and to nobody for longer than a moment.
-func TestSharesRefused(t *testing.T) {
+func TestSharesRefused(t *testing.T) { synctest.Test(t, testSharesRefused) }
+
+func testSharesRefused(t *testing.T) {
 	refuse := refusing()
 	refused := func() net.Conn {
 		here, there := net.Pipe()
 		t.Cleanup(func() { there.Close() })
 		refuse(here, "too many")
-		_ = there.SetDeadline(time.Now().Add(20 * time.Second))
 		return there
 	}
+	begun := time.Now()
 	var silent []net.Conn
 	for range maxRefusals {
 		silent = append(silent, refused())
@@ -126,13 +129,12 @@ func TestSharesRefused(t *testing.T) {
 			t.Errorf("who asks nothing is told %q, %v", text, err)
 		}
 	}
-	for end := time.Now().Add(20 * time.Second); ; { // the places come free a moment behind the connections' ends
-		status, body := asks(refused(), "/")
-		if status == http.StatusServiceUnavailable && strings.Contains(body, "too many") {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("afterwards: %d %s", status, body)
-		}
+	if took := time.Since(begun); took != refusalTime {
+		t.Errorf("who asks nothing was heard for %s", took)
+	}
+	synctest.Wait() // the places come free behind the connections' ends
+	if status, body := asks(refused(), "/"); status != http.StatusServiceUnavailable ||
+		!strings.Contains(body, "too many") {
+		t.Errorf("afterwards: %d %s", status, body)
 	}
 }

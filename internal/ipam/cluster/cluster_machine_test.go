@@ -35,6 +35,7 @@ type clusterMachine struct {
 
 // LN-12, BO-1, GA-22
 func TestClusterModel(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		mc := &clusterMachine{rig: newRig(t), hands: map[netip.Addr]inHand{}, pools: map[ipam.ID]*rigHost{},
 			lags:  map[*rigHost]bool{},

@@ -13,7 +13,7 @@ import (
 	"berth/internal/ipam/service"
 )
 
-// edgeOf is the edge of a host: it says every few milliseconds that it is there, and reports what the test has it.
+// edgeOf is the edge of a host: it says twice a second that it is there, and reports what the test has it.
 type edgeOf struct {
 	t      *testing.T
 	s      *service.Service
@@ -49,7 +49,7 @@ func listen(t *testing.T, s *service.Service) *edgeOf {
 			if session != "" {
 				_ = s.ReportEdge(ctx, ipam.EdgeReport{Session: session})
 			}
-			time.Sleep(3 * time.Millisecond)
+			time.Sleep(500 * time.Millisecond)
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-e.ended; <-beat })

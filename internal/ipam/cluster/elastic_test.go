@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"berth/internal/ipam"
@@ -35,40 +36,42 @@ func elasticCluster(t *testing.T, host string) (cl *cluster, a, b *service.Servi
 // An address that was released waits for the edge of the host that had mapped it, and no longer once that is removed
 // and answers no more (CloudStack #5824).
 func TestElasticOfARemovedHost(t *testing.T) {
-	cl, a, b, elastic := elasticCluster(t, "")
-	there := cl.attach(b, ipam.PoolRequest{Network: "lan"}).ID
-	cl.take(b, there, 7)
-	cl.edit(a, &ipam.AssociateElastic{Address: elastic, Instance: ipam.MAC{2, 7}.String()})
-	edge := listen(t, b)
-	edge.has(elastic)
-	cl.edit(a, &ipam.DisassociateElastic{Address: elastic})
-	cl.edit(a, &ipam.ReleaseElastic{Address: elastic})
-	state := func() ipam.ElasticState {
-		got, err := a.Elastic(t.Context(), elastic)
-		if err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		cl, a, b, elastic := elasticCluster(t, "")
+		there := cl.attach(b, ipam.PoolRequest{Network: "lan"}).ID
+		cl.take(b, there, 7)
+		cl.edit(a, &ipam.AssociateElastic{Address: elastic, Instance: ipam.MAC{2, 7}.String()})
+		edge := listen(t, b)
+		edge.has(elastic)
+		cl.edit(a, &ipam.DisassociateElastic{Address: elastic})
+		cl.edit(a, &ipam.ReleaseElastic{Address: elastic})
+		state := func() ipam.ElasticState {
+			got, err := a.Elastic(t.Context(), elastic)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got.State
+		}
+		if got := state(); got != ipam.ElasticReleasing {
+			t.Fatalf("the edge of b has said nothing, and it is %s", got)
+		}
+		edge.end()
+		if err := b.Ledger.Store().Close(); err != nil {
 			t.Fatal(err)
 		}
-		return got.State
-	}
-	if got := state(); got != ipam.ElasticReleasing {
-		t.Fatalf("the edge of b has said nothing, and it is %s", got)
-	}
-	edge.end()
-	if err := b.Ledger.Store().Close(); err != nil {
-		t.Fatal(err)
-	}
-	cl.edit(a, &ipam.RemoveHost{Name: "b", Off: true})
-	if got := state(); got != ipam.ElasticReleasing {
-		t.Errorf("the host is removed only now, and it is %s", got)
-	}
-	cl.pass(6 * time.Second)
-	if err := edit.Finish(t.Context(), a.Ledger); err != nil {
-		t.Fatal(err)
-	}
-	if got := state(); got != ipam.ElasticFree {
-		t.Errorf("the host is removed, and cannot answer any more, and it is %s", got)
-	}
-	cl.sound(a)
+		cl.edit(a, &ipam.RemoveHost{Name: "b", Off: true})
+		if got := state(); got != ipam.ElasticReleasing {
+			t.Errorf("the host is removed only now, and it is %s", got)
+		}
+		cl.pass(6 * time.Second)
+		if err := edit.Finish(t.Context(), a.Ledger); err != nil {
+			t.Fatal(err)
+		}
+		if got := state(); got != ipam.ElasticFree {
+			t.Errorf("the host is removed, and cannot answer any more, and it is %s", got)
+		}
+		cl.sound(a)
+	})
 }
 
 // An address of one host's range is mapped to no guest of another (CS-15).

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -115,27 +116,29 @@ func TestEstateTail(t *testing.T) {
 
 // The cluster's events begin when its store is reached; what was before that is not new.
 func TestEstateTailOfLate(t *testing.T) {
-	p := newParish(t)
-	b := p.host("b")
-	b.must(planned("lan", ipam.GlobalSpace, "10.77.0.0/24"))
-	b.must(&ipam.TakeAddress{Network: "lan", Owner: "before"})
-	a := p.away("a", time.Now)
-	a.must(planned("own", "", "10.1.0.0/24"))
-	a.must(&ipam.TakeAddress{Network: "own", Owner: "before"})
-	after, err := a.LastEvent(t.Context())
-	fine(t, err)
-	f := follow(t, a, after)
-	a.must(&ipam.TakeAddress{Network: "own", Owner: "own1"})
-	f.has("own1")
-	b.must(&ipam.TakeAddress{Network: "lan", Owner: "meanwhile"})
-	a.reach()
-	a.must(&ipam.TakeAddress{Network: "lan", Owner: "lan1"})
-	b.must(&ipam.TakeAddress{Network: "lan", Owner: "lan2"})
-	f.has("own1", "lan1", "lan2")
-	f.stop()
-	on := follow(t, a, f.next)
-	a.must(&ipam.TakeAddress{Network: "lan", Owner: "lan3"})
-	on.has("lan3")
+	synctest.Test(t, func(t *testing.T) {
+		p := newParish(t)
+		b := p.host("b")
+		b.must(planned("lan", ipam.GlobalSpace, "10.77.0.0/24"))
+		b.must(&ipam.TakeAddress{Network: "lan", Owner: "before"})
+		a := p.away("a", time.Now)
+		a.must(planned("own", "", "10.1.0.0/24"))
+		a.must(&ipam.TakeAddress{Network: "own", Owner: "before"})
+		after, err := a.LastEvent(t.Context())
+		fine(t, err)
+		f := follow(t, a, after)
+		a.must(&ipam.TakeAddress{Network: "own", Owner: "own1"})
+		f.has("own1")
+		b.must(&ipam.TakeAddress{Network: "lan", Owner: "meanwhile"})
+		a.reach()
+		a.must(&ipam.TakeAddress{Network: "lan", Owner: "lan1"})
+		b.must(&ipam.TakeAddress{Network: "lan", Owner: "lan2"})
+		f.has("own1", "lan1", "lan2")
+		f.stop()
+		on := follow(t, a, f.next)
+		a.must(&ipam.TakeAddress{Network: "lan", Owner: "lan3"})
+		on.has("lan3")
+	})
 }
 
 // A store that cannot be read ends the tail with its error.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +21,6 @@ type cluster struct {
 	store *mem.Store
 	ids   map[string]ipam.ID
 	now   func() time.Time // of the daemons that are started next; nil: time.Now
-	ahead atomic.Int64     // what the hosts' own clocks are ahead
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -50,17 +48,11 @@ func (cl *cluster) openAs(name string, id ipam.ID) (*service.Service, error) {
 
 // moment is that of all hosts.
 func (cl *cluster) moment() time.Duration {
-	return time.Duration(time.Now().UnixNano() + cl.ahead.Load())
+	return time.Duration(time.Now().UnixNano())
 }
 
-// pass lets time pass on the hosts' clocks, slowly enough for edges to be heard meanwhile.
-func (cl *cluster) pass(d time.Duration) {
-	const step = 500 * time.Millisecond
-	for ; d > 0; d -= step {
-		cl.ahead.Add(int64(min(d, step)))
-		time.Sleep(10 * time.Millisecond)
-	}
-}
+// pass lets time pass on the clock of the bubble (testing/synctest).
+func (cl *cluster) pass(d time.Duration) { time.Sleep(d) }
 
 func (cl *cluster) must(name string) *service.Service {
 	cl.Helper()

@@ -126,6 +126,7 @@ func planIsBack(t *testing.T, h *backHost) {
 // Daemons that run, that are started anew, and that were killed; a snapshot, and nothing at all: after both have mended
 // what ran is theirs, what had ended is free, the plan is what it was, and headroom is claimed.
 func TestMend(t *testing.T) {
+	t.Parallel()
 	for name, as := range map[string]struct{ empty, restarts, killed bool }{
 		"restored under daemons that run":       {},
 		"restored, and the daemons are started": {restarts: true},
@@ -135,6 +136,7 @@ func TestMend(t *testing.T) {
 		"emptied while the daemons are killed":  {empty: true, killed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r, a, b := twoHosts(t, 4)
 			both := []*backHost{a, b}
 			if as.killed {

@@ -88,6 +88,7 @@ func (r *grantsRig) waits() *edgeOf {
 // TestMendKeepsGrants: after the mending of an etcd that forgot who has an address in force, no other host is granted
 // it before that one's edge has said that it has it no more.
 func TestMendKeepsGrants(t *testing.T) {
+	t.Parallel()
 	r := newGrantsRig(t)
 	r.goesBack(r.a, r.b, r.c)
 	for _, h := range []*backHost{r.c, r.b, r.a} {
@@ -107,6 +108,7 @@ func TestMendKeepsGrants(t *testing.T) {
 // TestMendKeepsGrantsOfTheGone: so it is of a host that was named gone, by what the others remember, until it is
 // removed.
 func TestMendKeepsGrantsOfTheGone(t *testing.T) {
+	t.Parallel()
 	r := newGrantsRig(t)
 	r.a.kill()
 	r.goesBack(r.b, r.c)
@@ -122,6 +124,7 @@ func TestMendKeepsGrantsOfTheGone(t *testing.T) {
 
 // TestMendAcceptsWithGrants: a host that takes etcd's word still says what its own edge may have in force.
 func TestMendAcceptsWithGrants(t *testing.T) {
+	t.Parallel()
 	r := newGrantsRig(t)
 	r.edit(&ipam.AllocateElastic{Address: r.addr})
 	r.goesBack(r.a, r.b, r.c)
@@ -139,6 +142,7 @@ func TestMendAcceptsWithGrants(t *testing.T) {
 // TestMendedGrantIsNotTheLast: of two hosts that are remembered to have an address the one that was given it last goes
 // on to have it, and the other is not told of it though it was.
 func TestMendedGrantIsNotTheLast(t *testing.T) {
+	t.Parallel()
 	f := newFenced(t, "")
 	m := f.edgeA.has(f.addr)
 	f.edgeA.end()

@@ -185,9 +185,13 @@ func TestRecall(t *testing.T) {
 // Whatever two hosts do before and after a snapshot, and however etcd goes back under them: what runs is never given to
 // another, and belongs to whom it runs with after both have mended.
 func TestMendKeepsWhatRuns(t *testing.T) {
+	t.Parallel()
 	for round := range *mendRounds {
 		rng := rand.New(rand.NewPCG(uint64(round), 13))
-		t.Run(fmt.Sprint(round), func(t *testing.T) { keepsWhatRuns(t, rng) })
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			t.Parallel()
+			keepsWhatRuns(t, rng)
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
@@ -349,16 +350,18 @@ func TestPoolLost(t *testing.T) {
 
 // A request waits for what is being told, but not for long.
 func TestTellingTakesLong(t *testing.T) {
-	_, a, pool := newLan(t, 0)
-	addr := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})
-	a.handle.Cut(errCut)
-	a.give(pool, addr)
-	a.handle.Heal()
-	a.telling <- struct{}{} // somebody tells, and does not come to an end
-	a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(2)})
-	a.give(pool, addr)
-	<-a.telling
-	a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(2)})
+	synctest.Test(t, func(t *testing.T) {
+		_, a, pool := newLan(t, 0)
+		addr := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})
+		a.handle.Cut(errCut)
+		a.give(pool, addr)
+		a.handle.Heal()
+		a.telling <- struct{}{} // somebody tells, and does not come to an end
+		a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(2)})
+		a.give(pool, addr)
+		<-a.telling
+		a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(2)})
+	})
 }
 
 // Without room on its own disk a host promises nothing.

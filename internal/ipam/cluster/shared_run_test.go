@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -42,36 +43,38 @@ func comes(t *testing.T, what string, is func() bool) {
 // Without a hand: the store is opened as soon as it answers, what waits is told, the headroom claimed, and all of it
 // again after the next outage. Nothing is left running.
 func TestSharedRuns(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	common, a, pool := newLan(t, 2)
-	addr := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})
-	a.handle.Cut(errCut)
-	a.boot()
-	a.give(pool, addr)
-	stop := a.runs(t)
-	comes(t, "the store was tried", func() bool { return errors.Is(a.State().Err, errCut) })
-	used := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(2)})
-	a.handle.Heal()
-	comes(t, "all is told", func() bool {
-		return a.State().Err == nil && a.State().Waiting == 0 && a.State().Headroom[0].Claimed == 2
-	})
-	isFree(t, common, addr)
-	isLease(t, common, used, ipam.Automatic, testMAC(2))
-	a.free(pool)
+	synctest.Test(t, func(t *testing.T) {
+		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+		common, a, pool := newLan(t, 2)
+		addr := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})
+		a.handle.Cut(errCut)
+		a.boot()
+		a.give(pool, addr)
+		stop := a.runs(t)
+		comes(t, "the store was tried", func() bool { return errors.Is(a.State().Err, errCut) })
+		used := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(2)})
+		a.handle.Heal()
+		comes(t, "all is told", func() bool {
+			return a.State().Err == nil && a.State().Waiting == 0 && a.State().Headroom[0].Claimed == 2
+		})
+		isFree(t, common, addr)
+		isLease(t, common, used, ipam.Automatic, testMAC(2))
+		a.free(pool)
 
-	a.handle.Cut(errCut)
-	a.give(pool, used)
-	again := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(3)})
-	a.handle.Heal()
-	comes(t, "it is told again", func() bool { return a.State().Waiting == 0 && a.State().Headroom[0].Claimed == 2 })
-	isFree(t, common, used)
-	isLease(t, common, again, ipam.Automatic, testMAC(3))
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
-	if len(a.warned) > 0 {
-		t.Fatal(a.warned)
-	}
+		a.handle.Cut(errCut)
+		a.give(pool, used)
+		again := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(3)})
+		a.handle.Heal()
+		comes(t, "it is told again", func() bool { return a.State().Waiting == 0 && a.State().Headroom[0].Claimed == 2 })
+		isFree(t, common, used)
+		isLease(t, common, again, ipam.Automatic, testMAC(3))
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if len(a.warned) > 0 {
+			t.Fatal(a.warned)
+		}
+	})
 }
 
 // A network that gets headroom, a Docker network on it and an address used are noticed while the loop runs.

@@ -186,6 +186,7 @@ func TestCutOff(t *testing.T) {
 		"after":  {After: errors.New("broken")},
 		"lost":   {Lost: errors.New("broken")},
 	}
+	drawn := storetest.Drawn(t, 3)
 	for _, v := range cutVerbs() {
 		b, st := cutBench(t, &v)
 		before, updates := b.everything(), 0
@@ -198,6 +199,9 @@ func TestCutOff(t *testing.T) {
 		}
 		for at := 1; at <= updates; at++ {
 			for name, fault := range faults {
+				if !drawn() {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s %s %d of %d", v.name, name, at, updates), func(t *testing.T) {
 					cutOff(t, &v, at, fault, before, after)
 				})
