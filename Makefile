@@ -9,9 +9,18 @@ EDGE_IMAGE    ?= berth-edge
 FUZZTIME      ?= 10s
 SOAK_ROUNDS   ?= 1000
 ROLLBACKS     ?= 200
+# what runs the tests: .ci/run says gotestsum, which also keeps what they print
+GOTEST        ?= go test
+# a sample of the rounds of models and of the places for faults; empty: all of them
+SHORT         ?= -short
+UNIT          ?= $$(go list ./... | grep -v /test/cluster)
+# the packages in which goroutines meet; the others have none of their own, or are tested as processes
+RACE          ?= ./driver ./store/... $(addprefix ./internal/,admin admin/live admin/relay aside cli/deploy cli/seen deploy/rollout \
+	deploy/single dhcp dns docker docker/pin edge/... hook neighbours routes webhook) \
+	$(addprefix ./internal/ipam/,attach cluster edit elastic lan ledger names service view)
 ENGINE_FLAGS  ?=
 # how many tests run beside one another on an engine: they wait half of their time
-ENGINE_PARALLEL ?= 4
+ENGINE_PARALLEL ?= 8
 # what is about the bytes of a file, or about moments that one host alone counts: it has nothing to say over etcd
 ETCD_NOT      := ^Test(Copy(CutOff|KeepsOthersOff|ReadBackDiffers|ServedMeanwhile|Spaces)|GA26Upgrade|ImportedIsUsed|LatestInDoubt|PutBack|WhoAfterTrimming)$$|^TestGA25Variables$$/another_host
 # the tests that keep files, each with the flag -etcd of internal/ipam/ipamtest; those of cluster keep none
@@ -29,7 +38,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 GOBUILD  = CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
 
-.PHONY: help build dist unit race histories ipam-etcd ipam-etcd-sample engine engine-whole engine-clean edge page page-shots machine machine-clean test soak nightly bench fuzz lint plugin plugins push push-plugins \
+.PHONY: help build dist unit race busy-host histories ipam-etcd ipam-etcd-sample engine engine-whole engine-clean edge page page-shots machine machine-clean test mutants soak nightly bench fuzz lint plugin plugins push push-plugins \
 	packages image edge-image install uninstall \
 	demo demo-clean clean
 
@@ -45,17 +54,17 @@ dist: ## static binaries for amd64 and arm64 in bin/
 	GOOS=linux GOARCH=amd64 $(GOBUILD) -o bin/berth-linux-amd64 ./cmd/berth
 	GOOS=linux GOARCH=arm64 $(GOBUILD) -o bin/berth-linux-arm64 ./cmd/berth
 
-unit: ## go vet, and all tests that need no Docker Engine: each model takes all its rounds
+unit: ## the tests that need no Docker Engine: two minutes; run it after each change
 	@scripts/needs go web
-	go vet ./...
-	go vet -tags engine,machine,edge,page ./test/... ./internal/edge/...
-	go test -count 1 -timeout 30m $$(go list ./... | grep -v /test/cluster)
+	scripts/in-memory $(GOTEST) $(SHORT) -count 1 -timeout 30m $(UNIT)
 
-race: ## the tests of `make unit` under the race detector, which is ten times as slow: models take a quarter of their rounds
+race: ## the same under the race detector, for the packages in which goroutines meet
 	@scripts/needs go web
-	go vet ./...
-	go vet -tags engine,machine,edge,page ./test/... ./internal/edge/...
-	go test -race -timeout 30m $$(go list ./... | grep -v /test/cluster)
+	scripts/in-memory $(GOTEST) $(SHORT) -race -count 1 -timeout 60m $(RACE)
+
+busy-host: ## the tests of `make unit` on a host whose bridges and routes have the addresses that tests use (root)
+	@scripts/needs go web edge
+	$(SUDO) scripts/busy-host scripts/in-memory $(GOTEST) $(SHORT) -count 1 -timeout 30m $(UNIT)
 
 histories: ## porcupine over hosts on an etcd that fails (test/cluster); five minutes, more on a busy machine
 	@scripts/needs go etcd
@@ -65,20 +74,19 @@ histories: ## porcupine over hosts on an etcd that fails (test/cluster); five mi
 # may be another host's by then.
 ipam-etcd: ## the tests of the rooms of internal/ipam over an etcd in the place of files; they take long
 	@scripts/needs go etcd
-	scripts/with-etcd sh -c 'go test -p 1 $(ETCD_ROOMS) -count 1 -timeout 0 -rapid.checks 15 -skip "$(ETCD_NOT)" -etcd $$ETCD'
+	scripts/in-memory scripts/with-etcd sh -c 'go test -p 1 $(ETCD_ROOMS) -count 1 -timeout 0 -rapid.checks 15 -skip "$(ETCD_NOT)" -etcd $$ETCD'
 
 ipam-etcd-sample: ## some of them: about a minute
 	@scripts/needs go etcd
-	scripts/with-etcd sh -c 'go test -p 1 $(filter-out %/bulk %/ledger %/stores,$(ETCD_ROOMS)) -count 1 -timeout 30m -rapid.checks 3 -run "$(ETCD_SAMPLE)" -skip "CutOff|$(ETCD_NOT)" -etcd $$ETCD'
+	scripts/in-memory scripts/with-etcd sh -c '$(GOTEST) -short -p 1 $(filter-out %/bulk %/ledger %/stores,$(ETCD_ROOMS)) -count 1 -timeout 30m -rapid.checks 3 -run "$(ETCD_SAMPLE)" -skip "CutOff|$(ETCD_NOT)" -etcd $$ETCD'
 
 # The engine tests make plugin sockets, network namespaces and an engine of their own: they run as root.
 engine: build ## the tests on the real Docker Engine (ENGINE_FLAGS="-run 'Swarm|Pin' -v" for some of them)
-	go test -tags engine -count 1 -timeout 60m -parallel $(ENGINE_PARALLEL) -exec "$(CURDIR)/scripts/as-root" ./test/engine/... $(ENGINE_FLAGS)
+	$(GOTEST) -tags engine $(SHORT) -count 1 -timeout 60m -parallel $(ENGINE_PARALLEL) -exec "$(CURDIR)/scripts/as-root" ./test/engine/... $(ENGINE_FLAGS)
 
-engine-whole: build ## those of them that `make engine` takes in a few rounds, in all: half an hour
-	go test -tags engine -count 1 -timeout 0 -parallel 1 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... \
-		-run 'TestKilledInTheMidst|TestKept|TestCrowd|TestLAN$$|TestDHCP$$|TestElasticStarts|TestElasticHosts|TestDeployProbed|TestDeployKilled' -v -args \
-		-killed.rounds 50 -kept.rounds 100 -lan.each 100 -dhcp.rounds 100 -elastic-starts 1000 -elastic-moves 100 -deploy-probes 2500 -deploy-kills 0
+engine-whole: build dist ## the same with all their rounds and variants: an hour
+	go test -tags engine -count 1 -timeout 0 -parallel 4 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -v -args \
+		-killed.rounds 50 -kept.rounds 100 -lan.each 100 -dhcp.rounds 100 -elastic-starts 1000 -elastic-moves 100 -deploy-probes 2500 -deploy-kills 1000
 
 engine-clean: ## remove what an interrupted `make engine` left behind
 	go test -tags engine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -clean
@@ -86,12 +94,11 @@ engine-clean: ## remove what an interrupted `make engine` left behind
 # They make network namespaces of their own, and leave everything else alone.
 edge: ## the tests of elastic addresses on this kernel, as root (EDGE_FLAGS='-run "Frozen|Faults|Moves" -rounds 200 -moves 100 -timeout 90m -v' for some of them)
 	@scripts/needs go etcd edge
-	go test -tags edge -count 1 -timeout 20m -exec "$(CURDIR)/scripts/as-root" ./internal/edge/nft -run 'Ticket|Crowd'
-	go test -tags edge -count 1 -timeout 20m -exec "$(CURDIR)/scripts/as-root" ./test/edge $(EDGE_FLAGS)
+	$(GOTEST) -tags edge $(SHORT) -count 1 -timeout 20m -exec "$(CURDIR)/scripts/as-root" $(if $(EDGE_FLAGS),,./internal/edge/nft) ./test/edge $(EDGE_FLAGS)
 
 page: build ## the page in Debian's chromium: every view, narrow and wide, dark and light, with scripts and without, by keyboard
 	@scripts/needs page
-	go test -tags page -count 1 -timeout 20m ./test/page $(PAGE_FLAGS)
+	$(GOTEST) -tags page $(SHORT) -count 1 -timeout 20m ./test/page $(PAGE_FLAGS)
 
 page-shots: build ## the pictures of docs/page.md
 	@scripts/needs page
@@ -100,28 +107,32 @@ page-shots: build ## the pictures of docs/page.md
 machine: ## the tests on a whole Debian with systemd (MACHINE_FLAGS='-run Kept -cuts 10 -containers 25'); installs what it needs
 	@scripts/needs go compose machine edge
 	@$(SUDO) scripts/machine-tree $(MACHINE_TREE)
-	go test -tags machine -count 1 -timeout 60m -v -exec "$(CURDIR)/scripts/as-root" ./test/machine -tree $(MACHINE_TREE) $(MACHINE_FLAGS)
+	$(GOTEST) -tags machine $(SHORT) -count 1 -timeout 60m -exec "$(CURDIR)/scripts/as-root" ./test/machine -tree $(MACHINE_TREE) $(MACHINE_FLAGS)
 
 machine-clean: ## remove what an interrupted `make machine` left behind
 	go test -tags machine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/machine -clean
 
-test: ## everything but the machine: `make race`, `make edge`, `make page`, `make engine`, twenty minutes to half an hour; installs what it needs with apt
+test: ## `make unit`, `make edge`, `make page` and `make engine`: ten minutes; installs what it needs with apt
 	@scripts/needs go test compose page engine
-	@echo "the tests that need no Docker Engine, under the race detector: about 6 minutes on two idle cores"
-	@$(MAKE) --no-print-directory race
-	@echo "the tests of elastic addresses on this kernel: about 2 minutes"
+	@$(MAKE) --no-print-directory unit
 	@$(MAKE) --no-print-directory edge
-	@echo "the page in a browser: about 2 minutes"
 	@$(MAKE) --no-print-directory page
-	@echo "the tests on the real Docker Engine: about a quarter of an hour on two idle cores, twice that on busy ones"
 	@$(MAKE) --no-print-directory engine
+
+mutants: ## 300 changes of a line each, one at a time: which of them no test of `make unit` notices
+	@scripts/needs go web etcd
+	go run ./scripts/mutants -out build/mutants.txt
 
 soak: ## SIGKILL under load, SOAK_ROUNDS times
 	go test ./test/crash -count 1 -timeout 0 -run Soak -rounds $(SOAK_ROUNDS) -v
 
-# All that takes too long for each change: every model and every round, whatever the machine.
-nightly: unit histories ipam-etcd fuzz soak engine-whole ## `make unit`, histories, ipam-etcd, fuzz, soak, engine-whole, then SIGKILL under load and an older state, or etcd's, put back by hand, ROLLBACKS times: nothing of what runs is given twice
-	$(MAKE) --no-print-directory edge EDGE_FLAGS='-timeout 120m -rounds 200 -moves 100 -recreated 100 -kept 10m -kept.lasts 120'
+nightly: ## all that takes too long for each change: every round of every model and fault, all packages under the race detector, and more
+	@scripts/needs go test compose page engine
+	$(MAKE) --no-print-directory busy-host SHORT=
+	$(MAKE) --no-print-directory race RACE='$$(UNIT)' SHORT=
+	$(MAKE) --no-print-directory histories ipam-etcd fuzz soak engine-whole
+	$(MAKE) --no-print-directory edge SHORT= EDGE_FLAGS='-timeout 120m -rounds 200 -moves 100 -recreated 100 -kept 10m -kept.lasts 120'
+	$(MAKE) --no-print-directory page SHORT=
 	go test ./test/crash -count 1 -timeout 0 -run Rollback -rollbacks $(ROLLBACKS) -v
 	go test ./internal/ipam/cluster -count 1 -timeout 0 -run MendKeepsWhatRuns -mend.rounds $(ROLLBACKS)
 	go test ./internal/cli/deploy -count 1 -timeout 0 -run PlanIsStill -rapid.checks 1000 -v
@@ -134,8 +145,9 @@ bench: ## run the benchmarks and write docs/benchmarks.md (as root, else one of 
 fuzz: ## every fuzz target for FUZZTIME
 	scripts/fuzz $(FUZZTIME)
 
-lint: ## gofmt, vet and golangci-lint (built into build/tools from the Go module proxy)
-	scripts/lint
+lint: ## golangci-lint, with gofmt and go vet in it
+	@scripts/needs go lint
+	build/tools/golangci-lint run --build-tags engine,machine,edge,page ./...
 
 plugin: ## the managed plugin PLUGIN_NAME:PLUGIN_TAG, in this machine's engine
 	@if command -v go >/dev/null || [ ! -x bin/berth ]; then $(MAKE) --no-print-directory build; fi

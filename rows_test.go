@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -49,6 +50,42 @@ func TestRows(t *testing.T) {
 	}
 	if named == 0 {
 		t.Error("no file names a row: the walk finds nothing")
+	}
+}
+
+// rowsOfPage is how many rows docs/rows.md has, without the single cases.
+const rowsOfPage = 84
+
+// TestRowsTested: each row is named by a test or a script. With -v it lists which.
+func TestRowsTested(t *testing.T) {
+	page, err := os.ReadFile("docs/rows.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := map[string][]string{}
+	for _, file := range filesWithRows(t) {
+		if !strings.HasSuffix(file, "_test.go") && filepath.Ext(file) != ".txtar" {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, code := range rowCode.FindAllString(string(text), -1) {
+			if !slices.Contains(by[code], file) {
+				by[code] = append(by[code], file)
+			}
+		}
+	}
+	rows := rowLine.FindAllStringSubmatch(string(page), -1)
+	for _, row := range rows {
+		if len(by[row[1]]) == 0 {
+			t.Errorf("no test names %s", row[1])
+		}
+		t.Logf("%s: %s", row[1], strings.Join(by[row[1]], " "))
+	}
+	if len(rows) != rowsOfPage {
+		t.Errorf("docs/rows.md has %d rows, not %d", len(rows), rowsOfPage)
 	}
 }
 
