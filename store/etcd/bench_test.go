@@ -96,7 +96,7 @@ func updates(b *testing.B, cfg Config) {
 
 // BenchmarkBare is what etcd's own client makes of as many callers: a transaction each that creates one key.
 func BenchmarkBare(b *testing.B) {
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{embedded}, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{embedded()}, Logger: zap.NewNop()})
 	if err != nil {
 		b.Fatal(err)
 	}

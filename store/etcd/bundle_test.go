@@ -231,7 +231,7 @@ func TestBundlesAreBounded(t *testing.T) {
 	first[500] = "e0500=" + strings.Repeat("v", 2*bundleBytes)
 	update(t, s, puts(first...))
 	bundles := 0
-	for key, v := range inEtcd(t, embedded, s.layout.bundles) {
+	for key, v := range inEtcd(t, embedded(), s.layout.bundles) {
 		if bundles++; len(v) > bundleBytes {
 			t.Errorf("%s has %d bytes", key, len(v))
 		}
@@ -266,7 +266,7 @@ func TestBundleDamaged(t *testing.T) {
 	events(&cfg)
 	s := open(t, cfg)
 	update(t, s, puts("a=1", "e1=1", "e2=2", "e3=3"))
-	chunk := []byte(inEtcd(t, embedded, s.layout.bundles)[s.layout.bundles+"e1"])
+	chunk := []byte(inEtcd(t, embedded(), s.layout.bundles)[s.layout.bundles+"e1"])
 	flipped := bytes.Clone(chunk)
 	flipped[len(flipped)-1] ^= 1
 	for _, c := range []struct {
@@ -280,7 +280,7 @@ func TestBundleDamaged(t *testing.T) {
 		{"of no sense", []byte("\xff\xff\xff"), "e1", "a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c2 := rawClient(t, embedded)
+			c2 := rawClient(t, embedded())
 			if _, err := c2.Put(t.Context(), s.layout.bundles+"e1", string(c.chunk)); err != nil {
 				t.Fatal(err)
 			}

@@ -56,7 +56,7 @@ func inSample(test string, kind int) bool {
 	return slices.Contains(rand.New(rand.NewPCG(sampleSeed, h.Sum64())).Perm(kinds)[:2], kind)
 }
 
-func TestConformance(t *testing.T) { conform(t, 0, embedded) }
+func TestConformance(t *testing.T) { conform(t, 0, embedded()) }
 
 // The oldest server that Berth works with is Debian 12's.
 func TestConformanceDebian(t *testing.T) { conform(t, 1, startDebian(t).endpoint) }
@@ -69,7 +69,7 @@ func TestConformanceSmallTransactions(t *testing.T) {
 // bundled has all new records go into bundles.
 func bundled(cfg *Config) { cfg.Bundle = []byte{} }
 
-func TestConformanceBundled(t *testing.T) { conform(t, 3, embedded, bundled) }
+func TestConformanceBundled(t *testing.T) { conform(t, 3, embedded(), bundled) }
 
 // What is bundled may go through the gate as well.
 func TestConformanceBundledSmall(t *testing.T) {

@@ -19,7 +19,7 @@ func TestCutOff(t *testing.T) {
 	for _, compacted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("compacted %t", compacted), func(t *testing.T) {
 			t.Parallel()
-			endpoint := embedded
+			endpoint := embedded()
 			if compacted { // other tests need what was
 				endpoint = otherEmbedded(t, nil)
 			}
@@ -138,7 +138,7 @@ func TestEditedByHand(t *testing.T) {
 	cfg := patient()
 	s := open(t, cfg)
 	update(t, s, func(tx store.Tx) error { return errors.Join(putting("a", "1")(tx), putting("b", "1")(tx)) })
-	c := rawClient(t, embedded)
+	c := rawClient(t, embedded())
 	if _, err := c.Put(context.Background(), s.layout.data+"a", "by hand"); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestMarkerExpired(t *testing.T) {
 	cfg := patient()
 	s := open(t, cfg)
 	update(t, s, putting("n", "1"))
-	c := rawClient(t, embedded)
+	c := rawClient(t, embedded())
 	was := s.commit.marker()
 	if _, err := c.Revoke(context.Background(), clientv3.LeaseID(was.lease)); err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func TestPresenceLost(t *testing.T) {
 	s.Announce("a", []byte("1"))
 	there := func() bool { return string(other.Present()["a"]) == "1" }
 	eventually(t, "it is present", there)
-	c := rawClient(t, embedded)
+	c := rawClient(t, embedded())
 	g, err := c.Get(context.Background(), s.layout.present+"a")
 	if err != nil || len(g.Kvs) != 1 || g.Kvs[0].Lease == 0 {
 		t.Fatalf("%v, %v", g, err)

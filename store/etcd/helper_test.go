@@ -28,15 +28,9 @@ import (
 	"berth/test/sockets"
 )
 
-// embedded is the endpoint of a server in this process that the tests of the package share; each store has a prefix of
-// its own.
-var embedded string
-
-var prefixes atomic.Int64
-
-func TestMain(m *testing.M) {
-	besideOneAnother()
-	wal.SegmentSizeBytes = 1 << 20 // each server fills two segments with zeros
+// server is a server in this process that the tests of the package share; each store has a prefix of its own. The first
+// test that needs it starts it: before the tests begin, the testing package still exchanges os.Stderr, which etcd reads.
+var server = sync.OnceValue(func() *embed.Etcd {
 	dir, err := os.MkdirTemp("", "berth-etcd-")
 	if err != nil {
 		panic(err)
@@ -45,10 +39,20 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	embedded = "http://" + e.Clients[0].Addr().String()
+	return e
+})
+
+// embedded is the shared server's endpoint.
+func embedded() string { return "http://" + server().Clients[0].Addr().String() }
+
+var prefixes atomic.Int64
+
+func TestMain(m *testing.M) {
+	besideOneAnother()
+	wal.SegmentSizeBytes = 1 << 20 // each server fills two segments with zeros
 	code := m.Run()
-	e.Close()
-	_ = os.RemoveAll(dir)
+	server().Close()
+	_ = os.RemoveAll(server().Config().Dir)
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
 			fmt.Println(err)
@@ -224,7 +228,7 @@ func patient() Config { return Config{Prefix: freshPrefix(), Timeout: 30 * time.
 func open(t testing.TB, cfg Config) *Store {
 	t.Helper()
 	if cfg.Endpoints == nil {
-		cfg.Endpoints = []string{embedded}
+		cfg.Endpoints = []string{embedded()}
 	}
 	var s *Store
 	eventually(t, "etcd answers", func() bool {

@@ -118,7 +118,7 @@ func TestLargeSwept(t *testing.T) {
 	s := open(t, cfg)
 	die(s, "staged 1")
 	_ = s.Update(context.Background(), many(300, 10000, "b"))
-	c := rawClient(t, embedded)
+	c := rawClient(t, embedded())
 	staged := func() int64 {
 		g, err := c.Get(context.Background(), s.layout.staged, clientv3.WithPrefix(), clientv3.WithCountOnly())
 		if err != nil {

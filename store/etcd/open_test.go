@@ -33,7 +33,7 @@ import (
 func refusal(t *testing.T, cfg Config, words ...string) error {
 	t.Helper()
 	if cfg.Endpoints == nil {
-		cfg.Endpoints = []string{embedded}
+		cfg.Endpoints = []string{embedded()}
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 10 * time.Second
@@ -56,7 +56,7 @@ func refusal(t *testing.T, cfg Config, words ...string) error {
 
 func TestForeign(t *testing.T) {
 	t.Parallel()
-	c := rawClient(t, embedded)
+	c := rawClient(t, embedded())
 	put := func(prefix, key, value string) {
 		t.Helper()
 		if _, err := c.Put(context.Background(), prefix+key, value); err != nil {
@@ -98,7 +98,7 @@ func TestForeign(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := Open(context.Background(),
-		Config{Endpoints: []string{embedded}, Prefix: other, Cluster: wrong,
+		Config{Endpoints: []string{embedded()}, Prefix: other, Cluster: wrong,
 			Timeout: 10 * time.Second}); !errors.Is(err, store.ErrBack) {
 		t.Error(err)
 	}
@@ -203,11 +203,11 @@ func TestTLS(t *testing.T) {
 	refusal(t, Config{Endpoints: server, CACert: root}, "tls", "--etcd-cert")
 	refusal(t, Config{Endpoints: server, CACert: root, Cert: strangeCert, Key: strangeKey}, "tls", "--etcd-cert")
 	if _, err := Open(context.Background(),
-		Config{Endpoints: []string{embedded}, CACert: root, Cert: cert, Key: key,
+		Config{Endpoints: []string{embedded()}, CACert: root, Cert: cert, Key: key,
 			Cluster: strings.Repeat("0", 32)}); !errors.Is(err, store.ErrBack) {
 		t.Errorf("http is not taken at its word: %v", err)
 	}
-	refusal(t, Config{Endpoints: []string{"https" + embedded[len("http"):]}, CACert: root}, "https")
+	refusal(t, Config{Endpoints: []string{"https" + embedded()[len("http"):]}, CACert: root}, "https")
 	refusal(t, Config{Endpoints: []string{"http" + server[0][len("https"):]}, Timeout: 2 * time.Second}, "wants TLS")
 	for _, cfg := range []Config{{Cert: cert}, {Key: key}, {CACert: "/nowhere"},
 		{CACert: root, Cert: cert, Key: strangeKey}} {

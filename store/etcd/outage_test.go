@@ -37,7 +37,7 @@ func through(t *testing.T, timeout time.Duration, endpoint string) (r *relay, be
 // etcd can be asked again it turns out to be there, and comes like the writes of others.
 func TestUnknownCommitted(t *testing.T) {
 	t.Parallel()
-	r, s, beside := through(t, 3*time.Second, embedded)
+	r, s, beside := through(t, 3*time.Second, embedded())
 	f := follow(t, s)
 	undone := 0
 	err := s.Update(context.Background(), func(tx store.Tx) error {
@@ -71,7 +71,7 @@ func TestUnknownCommitted(t *testing.T) {
 // The commit itself is lost: it turns out not to be there.
 func TestUnknownLost(t *testing.T) {
 	t.Parallel()
-	r, s, beside := through(t, 3*time.Second, embedded)
+	r, s, beside := through(t, 3*time.Second, embedded())
 	f := follow(t, s)
 	update(t, s, putting("n", "1"))
 	err := s.Update(context.Background(), func(tx store.Tx) error {
@@ -91,8 +91,8 @@ func TestUnknownLost(t *testing.T) {
 // A commit that arrives long after it was given up is not taken any more.
 func TestUnknownLate(t *testing.T) {
 	t.Parallel()
-	r := newRelay(t, embedded)
-	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{r.endpoint(), embedded}, Timeout: 8 * time.Second})
+	r := newRelay(t, embedded())
+	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{r.endpoint(), embedded()}, Timeout: 8 * time.Second})
 	runs, undone := 0, 0
 	err := s.Update(context.Background(), func(tx store.Tx) error {
 		if runs++; runs == 1 {
@@ -119,8 +119,8 @@ func TestUnknownFoundOut(t *testing.T) {
 	for name, ways := range map[string][2]way{"committed": {pass, lose}, "not committed": {lose, pass}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRelay(t, embedded)
-			s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{r.endpoint(), embedded},
+			r := newRelay(t, embedded())
+			s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{r.endpoint(), embedded()},
 				Timeout: 8 * time.Second})
 			f := follow(t, s)
 			runs := 0
@@ -145,7 +145,7 @@ func TestUnknownFoundOut(t *testing.T) {
 // whose outcome it knew; one that it did not know is there or not.
 func TestCountingWhileConnectionsBreak(t *testing.T) {
 	t.Parallel()
-	r, s, beside := through(t, 2*time.Second, embedded)
+	r, s, beside := through(t, 2*time.Second, embedded())
 	f := follow(t, s)
 	var mu sync.Mutex
 	known, unknown := 0, 0
@@ -371,7 +371,7 @@ func TestMembers(t *testing.T) {
 // A closed handle that etcd does not answer closes all the same.
 func TestCloseWhileAway(t *testing.T) {
 	t.Parallel()
-	r := newRelay(t, embedded)
+	r := newRelay(t, embedded())
 	s := open(t, Config{Prefix: freshPrefix(), Endpoints: []string{r.endpoint()}, Timeout: time.Second})
 	s.Announce("a", nil)
 	r.set(lose, lose)

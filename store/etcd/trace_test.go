@@ -321,7 +321,7 @@ func TestCountOfTwoHandles(t *testing.T) {
 			t.Errorf("%+v, %v", got, s.Reach().Err)
 		}
 	}
-	if got := inEtcd(t, embedded, prefix+"c/"); got[prefix+"c/a"] != "20" {
+	if got := inEtcd(t, embedded(), prefix+"c/"); got[prefix+"c/a"] != "20" {
 		t.Error(got)
 	}
 }
