@@ -67,7 +67,10 @@ func (p *pulse) once() {
 		s.rollForward(ctx, shut)
 		return
 	}
-	if s.mirror.wait(ctx, rev) != nil && s.ctx.Err() == nil && s.mirror.closed() == nil {
+	// Briefly: while the gate is closed the mirror stays behind, and only the next beat opens it.
+	soon, done := context.WithTimeout(ctx, min(beat, s.cfg.Timeout))
+	defer done()
+	if s.mirror.wait(soon, rev) != nil && s.ctx.Err() == nil && s.mirror.closed() == nil {
 		s.feed.restart() // the watch is said to be there and tells nothing
 	}
 }
