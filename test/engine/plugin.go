@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -33,6 +34,10 @@ type Plugin struct {
 // askMAC is the setting by which a plugin asks the engine for MACs.
 const askMAC = "BERTH_ASK_MAC=true"
 
+// content is held while an engine takes in the content of a plugin: two that take in the same layer at once are refused
+// with "already exists" (20.10).
+var content sync.Mutex
+
 // makePlugin creates a plugin from a binary with the tree's own script, as `make plugin` does.
 func makePlugin(e Engine, name, binary string) error {
 	root, err := checkout.Root()
@@ -45,6 +50,8 @@ func makePlugin(e Engine, name, binary string) error {
 	if err != nil {
 		return err
 	}
+	content.Lock()
+	defer content.Unlock()
 	_, err = run(ctx, nil, "env", "DOCKER_HOST=unix://"+e.Socket, filepath.Join(root, "scripts/plugin"), name, binary,
 		dir)
 	return errors.Join(err, os.RemoveAll(dir))
@@ -72,7 +79,10 @@ func installPlugin(e Engine, remote, alias, binary string, settings ...string) (
 		args = append(args, "--alias", alias)
 		p.Name = alias
 	}
-	if _, err := e.Docker(append(append(args, remote), settings...)...); err != nil {
+	content.Lock()
+	_, err := e.Docker(append(append(args, remote), settings...)...)
+	content.Unlock()
+	if err != nil {
 		return nil, err
 	}
 	return p, p.Revive()
