@@ -18,6 +18,8 @@ UNIT          ?= $$(go list ./... | grep -v /test/cluster)
 RACE          ?= ./driver ./store/... $(addprefix ./internal/,admin admin/live admin/relay aside cli/deploy cli/seen deploy/rollout \
 	deploy/single dhcp dns docker docker/pin edge/... hook neighbours routes webhook) \
 	$(addprefix ./internal/ipam/,attach cluster edit elastic lan ledger names service view)
+# the rest of UNIT: .ci/run runs each test once, under the race detector or without
+PLAIN         ?= $$(go list ./... | grep -v /test/cluster | grep -vxF "$$(go list $(RACE))")
 ENGINE_FLAGS  ?=
 # how many tests run beside one another on an engine: they wait half of their time
 ENGINE_PARALLEL ?= 8
@@ -34,9 +36,12 @@ MACHINE_TREE  ?= $(CURDIR)/build/machine/_tree
 # The Go that scripts/needs fetched, where the machine's own is too old, and else the machine's own.
 export PATH := $(CURDIR)/build/tools/go/bin:$(PATH)
 
+# no folder's name in what is compiled: another clone takes it from the cache
+export GOFLAGS := $(GOFLAGS) -trimpath
+
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
-GOBUILD  = CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
+GOBUILD  = CGO_ENABLED=0 go build -ldflags "-s -w -X main.version=$(VERSION)"
 
 .PHONY: help build dist unit race busy-host histories ipam-etcd ipam-etcd-sample engine engine-whole engine-clean edge page page-shots machine machine-clean test mutants soak nightly bench fuzz lint plugin plugins push push-plugins \
 	packages image edge-image install uninstall \
