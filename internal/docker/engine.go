@@ -26,6 +26,7 @@ type Engine struct {
 	host      string
 	transport *Reading
 	ports     *ports
+	locks     *locks
 
 	mu       sync.Mutex
 	api      *client.Client
@@ -47,6 +48,7 @@ func Open(host string) (*Engine, error) {
 	e := &Engine{host: host, ports: newPorts(), transport: &Reading{&http.Transport{
 		DialContext: dial, DisableCompression: true, MaxIdleConns: 4, IdleConnTimeout: 30 * time.Second,
 	}}}
+	e.locks = newLocks(e, dial)
 	return e, e.renew()
 }
 
@@ -87,8 +89,9 @@ func (e *Engine) client() *client.Client {
 	return e.api
 }
 
-// Close ends the connections that are not in use.
+// Close ends the connections that are not in use, and the questions that were not answered.
 func (e *Engine) Close() error {
+	e.locks.stop()
 	e.transport.Base.CloseIdleConnections()
 	return nil
 }

@@ -20,7 +20,7 @@ type Listener struct {
 	Drivers func() []string        // the names under which the engine may know this Berth; none: they are not known yet
 	Begun   func()                 // the events come from now on
 	Tell    func(*ipam.EngineNews) // at once, and before Stirred
-	Stirred func(networks bool)    // something has changed: networks, or containers
+	Stirred func(soon bool)        // something has changed, and is to be looked at soon: networks, or who has an address
 }
 
 // Follow follows the engine's events until ctx ends or they break off, and returns why, never nil. An event of a new
@@ -28,6 +28,12 @@ type Listener struct {
 // itself, which waits for its lock, is asked for only beside both, for the ports that it publishes.
 func (e *Engine) Follow(ctx context.Context, to Listener) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
+	tell := to.Tell
+	to.Tell = func(news *ipam.EngineNews) {
+		e.locks.hear(news)
+		tell(news)
+	}
+	defer e.locks.begin(false, func() {})
 	l := &lister{engine: e, to: to, ids: map[string]bool{}, wake: make(chan struct{}, 1)}
 	var listing sync.WaitGroup
 	defer listing.Wait()
@@ -42,6 +48,7 @@ func (e *Engine) Follow(ctx context.Context, to Listener) (err error) {
 			return err
 		case news == nil:
 			begun = true
+			e.locks.begin(true, func() { to.Stirred(true) })
 			listing.Go(func() { l.run(ctx) })
 			listing.Go(func() { e.ports.run(ctx, e.client, l.want) })
 			to.Begun()

@@ -2,9 +2,12 @@ package docker
 
 import (
 	"cmp"
+	"context"
 	"iter"
+	"maps"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"berth/internal/ipam"
@@ -23,7 +26,7 @@ const (
 
 // Known is the roster as requests ask it.
 func (r *Roster) Known() ipam.Known {
-	return ipam.Known{Guess: r.Guess, Wanted: r.Wanted, Container: r.Container, Containers: r.Containers,
+	return ipam.Known{Ask: r.Ask, Wanted: r.Wanted, Container: r.Container, Containers: r.Containers,
 		Newcomer: r.Newcomer, Endpoint: r.Endpoint, Exists: r.Exists, Publishes: r.Publishes,
 		NetworkDriver: r.NetworkDriver,
 		DockerNetwork: r.DockerNetwork,
@@ -39,6 +42,94 @@ func (r *Roster) Bridges() (networks []ipam.EngineNetwork, live bool) {
 
 // live tells whether all that happens is known.
 func (r *Roster) live() bool { return !r.following.IsZero() && !r.viewed.Before(r.following) }
+
+// Ask tells from whom a request without a name is. The engine's locks say it, where they can be asked; else it is guessed
+// (Guess). What address is asked for by name needs no question.
+func (r *Roster) Ask(ctx context.Context, q ipam.Question) ipam.Hint {
+	r.mu.RLock()
+	ask := r.askLocks
+	r.mu.RUnlock()
+	if ask == nil || q.Address.IsValid() {
+		return r.Guess(q)
+	}
+	locked := ask(ctx, q)
+	r.questions.count(&locked)
+	switch {
+	case locked.Boots:
+		return ipam.Hint{Boots: true}
+	case !locked.Told:
+		return r.Guess(q)
+	case len(locked.Silent) == 1:
+		name := locked.Silent[0]
+		return ipam.Hint{Live: true, Name: name, Others: r.startingWith(name)}
+	default:
+		return ipam.Hint{Live: true, Others: r.startTogether(locked.Silent)}
+	}
+}
+
+// questions counts what came of the questions to the engine.
+type questions struct{ one, several, none, late, boots atomic.Uint64 }
+
+func (n *questions) count(l *ipam.Locked) {
+	switch {
+	case l.Boots:
+		n.boots.Add(1)
+	case !l.Told:
+		n.late.Add(1)
+	case len(l.Silent) == 0:
+		n.none.Add(1)
+	case len(l.Silent) == 1:
+		n.one.Add(1)
+	default:
+		n.several.Add(1)
+	}
+}
+
+// Questions is what came of the questions to the engine since the start.
+func (r *Roster) Questions() ipam.QuestionCounts {
+	n := &r.questions
+	return ipam.QuestionCounts{One: n.one.Load(), Several: n.several.Load(), None: n.none.Load(), Late: n.late.Load(),
+		Boots: n.boots.Load()}
+}
+
+// togetherFor is for how long those count as starting together who were locked at once.
+const togetherFor = 10 * time.Second
+
+// together is with whom a container was started.
+type together struct {
+	at     time.Time
+	others []string
+}
+
+// startTogether notes that containers are started at once, and returns all who are, in the order that is given.
+func (r *Roster) startTogether(names []string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	maps.DeleteFunc(r.together, func(_ string, t together) bool { return now.Sub(t.at) > togetherFor })
+	all := slices.Clone(names)
+	for _, name := range names {
+		for _, other := range r.together[name].others {
+			if !slices.Contains(all, other) {
+				all = append(all, other)
+			}
+		}
+	}
+	for _, name := range all {
+		r.together[name] = together{now, all}
+	}
+	return all
+}
+
+// startingWith is who was started together with a container a moment ago.
+func (r *Roster) startingWith(name string) []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if t := r.together[name]; r.now().Sub(t.at) <= togetherFor {
+		return t.others
+	}
+	return nil
+}
 
 // Guess tells from whom a request without a name must be: the only container that is on the network and holds nothing
 // there, or of several the one that was created or ended in the last moments, where no other was. One that asks for
@@ -64,6 +155,11 @@ func (r *Roster) Guess(q ipam.Question) ipam.Hint {
 		hint.Name = m.Name
 	} else {
 		hint.Soon = none(r.candidates(q))
+		for m := range r.recent(q, now) {
+			if !m.fresh {
+				hint.Others = append(hint.Others, m.Name)
+			}
+		}
 	}
 	return hint
 }

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"context"
 	"net/netip"
 	"slices"
 	"sync"
@@ -42,6 +43,11 @@ type Roster struct {
 	missed chan struct{}     // somebody asked, or was answered by the engine, while its events do not come
 
 	watchers map[chan struct{}]bool // who wants to know of each change
+
+	askLocks func(context.Context, ipam.Question) ipam.Locked // nil: nobody can ask the engine
+	together map[string]together                              // by the name of a container
+
+	questions questions
 }
 
 // claim is which containers ask for an address.
@@ -75,9 +81,16 @@ func NewRoster(now func() time.Time) *Roster {
 		now = time.Now
 	}
 	r := &Roster{now: now, asked: make(chan struct{}, 1), missed: make(chan struct{}, 1),
-		watchers: map[chan struct{}]bool{}}
+		watchers: map[chan struct{}]bool{}, together: map[string]together{}}
 	r.clear()
 	return r
+}
+
+// AskWith has requests without a name asked about with a function; nil: they are not.
+func (r *Roster) AskWith(ask func(context.Context, ipam.Question) ipam.Locked) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.askLocks = ask
 }
 
 func (r *Roster) clear() {

@@ -319,7 +319,7 @@ func (h *hall) guess(words []string) string {
 		return hint.Name
 	case hint.Live:
 		return "-"
-	case hint == (ipam.Hint{}):
+	case !hint.Live && hint.Name == "" && !hint.Soon:
 		return "lost"
 	}
 	return fmt.Sprintf("%+v", hint)

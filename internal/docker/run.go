@@ -183,8 +183,8 @@ func (f *follower) followOnce(ctx context.Context) (connected bool) {
 			f.tell(ctx, nil)
 		},
 		Tell: w.cfg.Roster.Hear,
-		Stirred: func(networks bool) {
-			if networks {
+		Stirred: func(soon bool) {
+			if soon {
 				wake(f.hurry)
 			}
 			wake(f.stirred)

@@ -34,6 +34,12 @@ const (
 	stateRemoving = string(container.StateRemoving)
 )
 
+// The states of one that runs.
+const (
+	stateRunning = string(container.StateRunning)
+	statePaused  = string(container.StatePaused)
+)
+
 // Watch follows the engine's events: it yields nil once when it is connected, then each event after which a container
 // may have another address or name, and in the end the error that ended it, which is never nil. An event without a
 // container is one of the networks themselves. A stream that breaks means that the engine stopped.

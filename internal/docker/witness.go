@@ -116,6 +116,7 @@ func New(cfg Config) *Witness {
 	w.turn <- struct{}{}
 	w.state.Engine = ipam.NoEngine
 	if cfg.Engine != nil {
+		cfg.Roster.AskWith(cfg.Engine.locks.ask)
 		w.state = ipam.WitnessState{Engine: ipam.EngineUnreachable, Detail: "it was not asked yet"}
 	}
 	return w
@@ -149,7 +150,7 @@ func (w *Witness) State() ipam.WitnessState {
 	state := w.state
 	w.mu.RUnlock()
 	_, state.Live = w.cfg.Roster.Bridges()
-	state.Guesses = w.cfg.Service.Guesses()
+	state.Guesses, state.Questions = w.cfg.Service.Guesses(), w.cfg.Roster.Questions()
 	return state
 }
 

@@ -192,7 +192,8 @@ type WitnessState struct {
 	Last   time.Time           `json:"last,omitzero"` // check
 	Counts map[FindingKind]int `json:"counts,omitempty"`
 
-	Guesses GuessCounts `json:"guesses"`
+	Guesses   GuessCounts    `json:"guesses"`
+	Questions QuestionCounts `json:"questions"`
 }
 
 // EngineNews is one thing that an engine has just said of its containers: what a witness needs at once, and not in

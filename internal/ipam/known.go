@@ -1,16 +1,18 @@
 package ipam
 
 import (
+	"context"
 	"net/netip"
 	"slices"
 	"time"
 )
 
-// Known is what a witness can tell in the midst of a request: out of its memory, at once, and never by asking an
-// engine. The zero Known knows nothing.
+// Known is what a witness can tell of its engine. The zero Known knows nothing. All but Ask answers from memory, at
+// once, and may be called within a transaction.
 type Known struct {
-	// Guess tells from whom a request must be that says no name.
-	Guess func(Question) Hint
+	// Ask tells from whom a request is that says no name. It may ask the engine, for a quarter of a second at most, and
+	// is called before a transaction, with no lock held.
+	Ask func(context.Context, Question) Hint
 
 	// Wanted tells which addresses of a subnet containers of this host ask for by their own configuration (`--ip`),
 	// whether these run or not. Such an address is lent to nobody else. The answer is in the order of addresses, each
@@ -88,23 +90,48 @@ func (k *Known) StillExists(name string) bool {
 
 // Question is what a request without a name says.
 type Question struct {
-	Space   string
-	CIDR    netip.Prefix // of the subnet
-	Address netip.Addr   // that is asked for; zero: any
+	Space   string       `json:"space"`
+	CIDR    netip.Prefix `json:"cidr"`             // of the subnet
+	Address netip.Addr   `json:"address,omitzero"` // that is asked for; zero: any
 }
 
 // Hint is what a witness makes of a Question. It chooses among free addresses, and nothing else rests on it: it may
 // be wrong.
 type Hint struct {
 	Name string // the container's; empty: it can be several, or nobody is known
-	Live bool   // the engine's events are followed, so that whoever is not known here is known to nobody
+	Live bool   // whoever is not known here is known to nobody: the engine said so, or its events are followed
 	Soon bool   // it may be known in a moment: what the engine tells comes late, or of nobody who could ask
+
+	// Others are the containers that start together with the one that asks, in the order in which they ended. Where his
+	// own address is not free, or nobody knows which of them he is, he is given one of theirs.
+	Others []string
+
+	// Boots says that the engine is starting, so that whoever asks had an address before.
+	Boots bool
+}
+
+// Locked is what an engine's locks tell of a Question: it inspects no container that is being started, and a container
+// asks for its address while it is being started.
+type Locked struct {
+	Told   bool     `json:"told,omitempty"`   // the engine answered: who is not silent is not the one who asks
+	Silent []string `json:"silent,omitempty"` // who can be it, by name, in the order in which they ended
+	Boots  bool     `json:"boots,omitempty"`  // the engine is there and answers nobody: it starts its containers first
 }
 
 // GuessCounts is how often a name was guessed since the start, and how often the engine showed another container then.
 type GuessCounts struct {
 	Made  uint64 `json:"made"`
 	Wrong uint64 `json:"wrong"`
+}
+
+// QuestionCounts is what came of the questions to an engine, since the start, of who asks: how many containers it had
+// locked that could be it.
+type QuestionCounts struct {
+	One     uint64 `json:"one"`
+	Several uint64 `json:"several"` // at least two
+	None    uint64 `json:"none"`
+	Late    uint64 `json:"late"`  // it did not answer in time
+	Boots   uint64 `json:"boots"` // it was starting
 }
 
 // Wants is the addresses that are lent to nobody because a container asks for them (Known.Wanted).

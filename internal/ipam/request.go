@@ -17,7 +17,17 @@ type AddressRequest struct {
 
 	Seen bool // the engine shows that the endpoint has Preferred: a DHCP server chose it before
 
-	Guessed bool // the name was not sent: it is a witness's hint
+	Hint    Hint // from whom it is, where it says no name
+	Guessed bool // the name was not sent: it is that of the hint
+}
+
+// TakeHint has a request without a name be from whom the hint names, and tells whether it names one.
+func (req *AddressRequest) TakeHint() bool {
+	if req.Name != "" || req.Hint.Name == "" {
+		return false
+	}
+	req.Name, req.Guessed = req.Hint.Name, true
+	return true
 }
 
 // EndOf is the event of a lease's end.

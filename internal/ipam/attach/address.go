@@ -27,6 +27,7 @@ func RequestAddress(ctx context.Context, s *ledger.Ledger, req ipam.AddressReque
 	if fromDHCP(s, &req) {
 		return requestDHCP(ctx, s, req)
 	}
+	choose.Ask(ctx, s, &req)
 	err = s.Update(ctx, func(c *ledger.Change) error {
 		made = nil
 		if err := c.MayTake(); err != nil {

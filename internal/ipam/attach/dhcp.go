@@ -93,6 +93,7 @@ func (r *dhcpRequest) who(ctx context.Context, req ipam.AddressRequest) error {
 
 // look reads for whom it is, as far as that is known now.
 func (r *dhcpRequest) look(ctx context.Context, req ipam.AddressRequest) error {
+	choose.Ask(ctx, r.s, &req)
 	return r.s.Look(ctx, func(c *ledger.Change) error {
 		t, err := choose.OpenTarget(c, req.Pool)
 		if err != nil {

@@ -339,7 +339,7 @@ func TestLN15NameSoon(t *testing.T) {
 		l := newOnLAN(t, eth0)
 		changed := make(chan struct{}, 1)
 		var hint atomic.Pointer[ipam.Hint]
-		known := ipam.Known{Guess: func(ipam.Question) ipam.Hint { return *hint.Load() },
+		known := ipam.Known{Ask: func(context.Context, ipam.Question) ipam.Hint { return *hint.Load() },
 			Watch: func() (<-chan struct{}, func()) { return changed, func() {} }}
 		var err error
 		l.s, err = service.Open(t.Context(), service.Config{Store: l.s.Ledger.Store(), Host: "h1", Now: l.clock.Now,

@@ -96,16 +96,20 @@ func (t *Target) reservedOf(owner string) (*ipam.Lease, error) {
 	return nil, nil
 }
 
-// Remembered is the free address that the name, else the MAC, of req had last. An address outside the pools counts only
+// Remembered is the free address that the name, else the MAC, of req had last, or else one of those that start together
+// with it. An address outside the pools counts only
 // where it was asked for by address then, and no pool is named now; one for which another container asks by its own
 // configuration does not.
 func (t *Target) Remembered(req *ipam.AddressRequest) (*ipam.Lease, error) {
 	if n := t.Index().Network(t.Sub.Network); n != nil && n.Policy.Forget {
 		return nil, nil
 	}
-	return LastHad(t.Sx, req, t.read, func(m *ipam.Lease) bool {
-		return t.recalls(m) && !t.Kept.From(req.Name, m.Address)
-	})
+	may := func(m *ipam.Lease) bool { return t.recalls(m) && !t.Kept.From(req.Name, m.Address) }
+	own, err := LastHad(t.Sx, req, t.read, may)
+	if own != nil || err != nil {
+		return own, err
+	}
+	return t.leftByOthers(&req.Hint, may)
 }
 
 // recalls tells whether an address that was the requester's may be so again: out of the pools only where it was asked

@@ -1,6 +1,7 @@
 package choose
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"time"
@@ -12,21 +13,25 @@ import (
 // restartTime is how soon after the one release through an attachment a take is its restart, where no witness tells.
 const restartTime = time.Second
 
-// hint is whom the witness takes req for. A name that no lease could keep is nobody's.
-func (t *Target) hint(req ipam.AddressRequest) ipam.Hint {
-	if !t.guessable(req) || t.Known().Guess == nil {
-		return ipam.Hint{}
+// Ask has the witness find out from whom req is, where it says no name. It is called before the transaction: the answer
+// may take a quarter of a second.
+func Ask(ctx context.Context, s *ledger.Ledger, req *ipam.AddressRequest) {
+	if s.Known().Ask == nil || req.Gateway || req.Seen {
+		return
 	}
-	hint := t.Known().Guess(ipam.Question{Space: t.At.Space, CIDR: t.At.CIDR, Address: req.Preferred})
-	if len(hint.Name) > ipam.MaxText {
-		hint.Name = ""
+	at := ledger.Ask(s, func(ix *ledger.Index) *ipam.Attachment { return ix.Attachment(req.Pool) })
+	if at == nil || !guessable(req, at) {
+		return
 	}
-	return hint
+	req.Hint = s.Known().Ask(ctx, ipam.Question{Space: at.Space, CIDR: at.CIDR, Address: req.Preferred})
+	if len(req.Hint.Name) > ipam.MaxText { // no lease could keep it
+		req.Hint.Name = ""
+	}
 }
 
 // guessable tells whether req can be from a container that says no name. A swarm's manager asks for all of its nodes.
-func (t *Target) guessable(req ipam.AddressRequest) bool {
-	return req.Name == "" && !t.At.Swarm && !t.surelyAuxiliary(req)
+func guessable(req *ipam.AddressRequest, at *ipam.Attachment) bool {
+	return req.Name == "" && !at.Swarm && !surelyAuxiliary(req, at)
 }
 
 // guessed is the address of whom a request without a name is taken for.
@@ -40,19 +45,18 @@ type guessed struct {
 // without a witness, by a restart. It is nil where nobody is known, or where what is known leads to no free address:
 // a guess refuses nobody.
 func (t *Target) guess(req ipam.AddressRequest) (*guessed, error) {
-	if !t.guessable(req) {
+	if !guessable(&req, t.At) {
 		return nil, nil
 	}
 	if known, err := t.knownByMAC(req.MAC); known || err != nil {
 		return nil, err
 	}
-	hint := t.hint(req)
 	req.Guessed = true
-	switch {
+	switch hint := &req.Hint; {
 	case hint.Name != "":
 		req.Name = hint.Name
 		return t.guessName(req)
-	case hint.Live, req.MAC != (ipam.MAC{}): // where MACs are asked for, they are what tells one from another
+	case hint.Live, hint.Boots, req.MAC != (ipam.MAC{}): // where MACs are asked for, they are what tells one from another
 		return nil, nil
 	}
 	m, err := t.restarted()
@@ -90,6 +94,37 @@ func (t *Target) knownByMAC(mac ipam.MAC) (bool, error) {
 	}
 	m, err := t.Remembered(&ipam.AddressRequest{MAC: mac})
 	return m != nil, err
+}
+
+// bootTime is how long the containers of an engine that stops or starts take to give back their addresses.
+const bootTime = 30 * time.Second
+
+// leftByOthers is a free address that one had who starts together with whoever asks: in the order in which they ended
+// or, while the engine boots, in which it gave the addresses back. So a restart of several gives out nothing but what
+// they had. It is nobody's who is known, so that a quarantine counts.
+func (t *Target) leftByOthers(hint *ipam.Hint, may func(*ipam.Lease) bool) (*ipam.Lease, error) {
+	free := func(m *ipam.Lease) bool { return isMemory(m) && Free(m, t.Now()) && may(m) }
+	for _, name := range hint.Others {
+		if m, err := LastHad(t.Sx, &ipam.AddressRequest{Name: name}, t.read, free); m != nil || err != nil {
+			return m, err
+		}
+	}
+	if len(hint.Others) == 0 && !hint.Boots {
+		return nil, nil
+	}
+	for _, addr := range t.Sx.LastReleased(bootTime) {
+		m, err := t.read(addr)
+		if err != nil || free(m) && m.Attachment == t.At.ID && (hint.Boots || t.justLeft(m)) {
+			return m, err
+		}
+	}
+	return nil, nil
+}
+
+// justLeft tells whether an address was given back a moment ago by one of whom nobody knows who it was: one of those
+// that were restarted at once, and are again.
+func (t *Target) justLeft(m *ipam.Lease) bool {
+	return m.Name == "" && t.Now().Sub(m.Released) < bootTime
 }
 
 // givenBack notes a release, after which a restart may come.

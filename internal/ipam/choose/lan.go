@@ -60,14 +60,13 @@ func (a *Asker) Lasting(c *ledger.Change) *ipam.DHCPLease {
 // it is taken for.
 func (t *Target) hadFromDHCP(a *Asker) (err error) {
 	req := &a.Req
-	if t.guessable(*req) {
+	if guessable(req, t.At) {
 		a.Had, err = t.lastFromDHCP(&ipam.AddressRequest{MAC: req.MAC})
 		if err != nil || a.Had != nil {
 			return err
 		}
-		switch hint := t.hint(*req); {
-		case hint.Name != "":
-			req.Name, req.Guessed = hint.Name, true
+		switch hint := &req.Hint; {
+		case req.TakeHint():
 		case !hint.Live && req.MAC == (ipam.MAC{}):
 			a.Had, err = t.restarted()
 			if a.Had != nil {

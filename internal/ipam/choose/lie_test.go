@@ -29,7 +29,7 @@ type liar struct {
 var lies = []string{"", "web", "db", "api-1", "api-2", "nobody", "02:00:00:00:00:01", "0123456789ab_web", "shop-web-1",
 	"\x00\xff", "long"}
 
-func (l *liar) guess(ipam.Question) ipam.Hint {
+func (l *liar) guess(context.Context, ipam.Question) ipam.Hint {
 	if len(l.names) == 0 {
 		return ipam.Hint{}
 	}
@@ -61,7 +61,7 @@ func TestLyingWitness(t *testing.T) {
 		m := &liarMachine{t: t, clock: ipamtest.NewClock(), liar: new(liar), held: map[netip.Addr]ipam.MAC{}}
 		m.store = ipamtest.Rerunning(ipamtest.OpenStore(t, path))
 		defer func() { m.store.Close() }()
-		m.s = m.open(m.store, ipam.Known{Guess: m.liar.guess, Wanted: m.liar.wants})
+		m.s = m.open(m.store, ipam.Known{Ask: m.liar.guess, Wanted: m.liar.wants})
 		m.furnish()
 		t.Repeat(map[string]func(*rapid.T){
 			"ask": m.ask, "ask2": m.ask, "ask3": m.ask, "named": m.askNamed, "preferred": m.askThis,

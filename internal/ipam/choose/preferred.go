@@ -29,12 +29,10 @@ func (t *Target) TakePreferred(req ipam.AddressRequest) (netip.Addr, error) {
 		if err := t.CheckWanted(addr); err != nil {
 			return netip.Addr{}, err
 		}
-	case t.surelyAuxiliary(req) || !t.Index().Network(t.Sub.Network).CanBe(req, r.Owner):
+	case surelyAuxiliary(&req, t.At) || !t.Index().Network(t.Sub.Network).CanBe(req, r.Owner):
 		return netip.Addr{}, ReservedError(t.Change, addr, r)
 	}
-	if hint := t.hint(req); hint.Name != "" {
-		req.Name, req.Guessed = hint.Name, true
-	}
+	req.TakeHint()
 	// its owner may have it, though it may be excluded since
 	return addr, t.Take(req, addr, held, KindOf(req, t.At, t.Now()))
 }

@@ -30,9 +30,7 @@ func (t *Target) Take(req ipam.AddressRequest, addr netip.Addr, before *ipam.Lea
 
 // takeOver ends a lease that its endpoint has lost, and takes the address for the next one in the same breath.
 func (t *Target) takeOver(req ipam.AddressRequest, held *ipam.Lease) error {
-	if hint := t.hint(req); hint.Name != "" {
-		req.Name, req.Guessed = hint.Name, true
-	}
+	req.TakeHint()
 	if _, err := t.Event(ipam.EndOf(t.Sub, held)); err != nil {
 		return err
 	}
@@ -59,6 +57,6 @@ func KindOf(req ipam.AddressRequest, at *ipam.Attachment, now time.Time) ipam.Ki
 }
 
 // surelyAuxiliary tells whether an endpoint would have said more.
-func (t *Target) surelyAuxiliary(req ipam.AddressRequest) bool {
-	return req.MAC == (ipam.MAC{}) && req.Name == "" && !t.At.Swarm && req.Telling
+func surelyAuxiliary(req *ipam.AddressRequest, at *ipam.Attachment) bool {
+	return req.MAC == (ipam.MAC{}) && req.Name == "" && !at.Swarm && req.Telling
 }

@@ -1,6 +1,7 @@
 package ipamtest
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -23,7 +24,7 @@ type Onlooker struct {
 // As is the onlooker as a service knows it.
 func (o *Onlooker) As() ipam.Known {
 	return ipam.Known{
-		Guess: func(q ipam.Question) ipam.Hint {
+		Ask: func(_ context.Context, q ipam.Question) ipam.Hint {
 			o.asked = append(o.asked, q)
 			return o.Hint
 		},
@@ -48,7 +49,7 @@ func (r *Room) guessStep(verb string, words []string) (got string, done bool, er
 	case "idle":
 		r.known.Hint = HintOf(words[0])
 	case "asked":
-		for _, q := range slices.Compact(r.known.asked) { // a function that is run again asks again
+		for _, q := range r.known.asked {
 			got += fmt.Sprintf("%s/%s/%s ", q.Space, q.CIDR, text(q.Address))
 		}
 		got, r.known.asked = strings.TrimSpace(got), nil

@@ -321,6 +321,20 @@ func (sx *SubnetIndex) LongestReleased(p OpenPool, now time.Time, kept ipam.Want
 	return netip.Addr{}, ready, false
 }
 
+// LastReleased are the addresses that were released within a time before the last one, the longest released first.
+func (sx *SubnetIndex) LastReleased(within time.Duration) (all []netip.Addr) {
+	last := sx.released.Back()
+	if last == nil {
+		return nil
+	}
+	since := last.Value.(Memory).Released.Add(-within)
+	for e := last; e != nil && !e.Value.(Memory).Released.Before(since); e = e.Prev() {
+		all = append(all, e.Value.(Memory).Addr)
+	}
+	slices.Reverse(all)
+	return all
+}
+
 // Stale is the oldest memory, where there are more than limit and no quarantine keeps it: of one who is gone, or else
 // of one who exists.
 func (sx *SubnetIndex) Stale(limit int, now time.Time, exists func(name string) bool) (netip.Addr, bool) {
