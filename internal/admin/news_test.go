@@ -57,7 +57,7 @@ func TestNewsAsDescribed(t *testing.T) {
 	w := newWatcher()
 	h := start(t, w.join)
 	ctx, cancel := context.WithCancel(t.Context())
-	tell := h.client.TellEngine(ctx, "alpha")
+	tell := h.client.TellEngine(ctx, "alpha", nil)
 	must(t, tell(nil))
 	for _, news := range allNews() {
 		must(t, tell(news))
@@ -80,6 +80,46 @@ func TestNewsAsDescribed(t *testing.T) {
 			map[string]string{"Content-Type": "application/x-ndjson"}})
 		soon(t, "the news", w.heard)
 		soon(t, "the end", w.ended)
+	}
+}
+
+// TestNewsQuestions: what the witness asks of whoever tells is answered while the news go on, and in nobody's name when
+// he is gone or says nothing.
+func TestNewsQuestions(t *testing.T) {
+	w := newWatcher()
+	h := start(t, w.join)
+	ctx, cancel := context.WithCancel(t.Context())
+	q := ipam.Question{Space: "local", CIDR: netip.MustParsePrefix("10.1.0.0/24")}
+	silent := make(chan struct{})
+	tell := h.client.TellEngine(ctx, "alpha", func(_ context.Context, got ipam.Question) ipam.Locked {
+		if got.Address.IsValid() {
+			<-silent
+		}
+		if got.Space != q.Space || got.CIDR != q.CIDR {
+			t.Errorf("asked %+v", got)
+		}
+		return ipam.Locked{Told: true, Silent: []string{"web", "db"}}
+	})
+	must(t, tell(nil))
+	soon(t, "the beginning", w.listens)
+	for range 3 {
+		got := w.asks()(ctx, q)
+		if diff := cmp.Diff(ipam.Locked{Told: true, Silent: []string{"web", "db"}}, got); diff != "" {
+			t.Error(diff)
+		}
+		must(t, tell(allNews()[0]))
+		soon(t, "the news", w.heard)
+	}
+	other := q
+	other.Address = netip.MustParseAddr("10.1.0.9")
+	if got := w.asks()(ctx, other); got.Told {
+		t.Errorf("nobody answers, and that is %+v", got)
+	}
+	close(silent)
+	cancel()
+	soon(t, "the end", w.ended)
+	if got := w.asks()(t.Context(), q); got.Told {
+		t.Errorf("who is gone says %+v", got)
 	}
 }
 
@@ -138,7 +178,7 @@ func TestClientTellsNobody(t *testing.T) {
 	w := newWatcher()
 	w.err = fmt.Errorf("%w: this Berth hears by itself", ipam.ErrInvalid)
 	h := start(t, w.join)
-	tell := h.client.TellEngine(t.Context(), "alpha")
+	tell := h.client.TellEngine(t.Context(), "alpha", nil)
 	answered := make(chan error, 1)
 	go func() {
 		for {
@@ -150,7 +190,7 @@ func TestClientTellsNobody(t *testing.T) {
 	}()
 	soon(t, "the refusal", answered) // or the end of the connection, where that is noticed first
 	must(t, h.stop())
-	tell = h.client.TellEngine(t.Context(), "alpha")
+	tell = h.client.TellEngine(t.Context(), "alpha", nil)
 	if err := tell(nil); err == nil {
 		t.Error("a daemon that is not there listens")
 	}
@@ -160,7 +200,7 @@ func TestClientTellsNobody(t *testing.T) {
 func TestSilentNews(t *testing.T) {
 	w := newWatcher()
 	h := start(t, func(s *Server) { w.join(s); s.newsTimeout = 50 * time.Millisecond })
-	tell := h.client.TellEngine(t.Context(), "alpha")
+	tell := h.client.TellEngine(t.Context(), "alpha", nil)
 	must(t, tell(&ipam.EngineNews{At: aMoment, Begins: true}))
 	soon(t, "the beginning", w.heard)
 	soon(t, "the end", w.ended)
@@ -186,7 +226,7 @@ func TestNewsEndWithServer(t *testing.T) {
 	w := newWatcher()
 	h := start(t, w.join)
 	for range 3 {
-		tell := h.client.TellEngine(t.Context(), "alpha")
+		tell := h.client.TellEngine(t.Context(), "alpha", nil)
 		must(t, tell(&ipam.EngineNews{At: aMoment, Begins: true}))
 		soon(t, "the beginning", w.heard)
 	}

@@ -113,7 +113,8 @@ func (s *Server) showEngine(w http.ResponseWriter, r *http.Request) error {
 }
 
 // hearEngine takes what an engine says as it happens, a line each, for as long as the body goes on: for a daemon that
-// may not hear it itself. A line that is empty says that whoever tells is still there.
+// may not hear it itself. A line that is empty says that whoever tells is still there. The answer begins with the first
+// question, and has a line for each.
 func (s *Server) hearEngine(w http.ResponseWriter, r *http.Request) (err error) {
 	control, err := untimed(w)
 	if err != nil {
@@ -134,7 +135,9 @@ func (s *Server) hearEngine(w http.ResponseWriter, r *http.Request) (err error) 
 	if s.cfg.Listen == nil {
 		return noWitness()
 	}
-	hear, end, err := s.cfg.Listen(q.Get("host"))
+	asks := newAsking(w, control)
+	defer asks.close()
+	hear, end, err := s.cfg.Listen(q.Get("host"), asks.ask)
 	if err != nil {
 		return err
 	}
@@ -152,9 +155,14 @@ func (s *Server) hearEngine(w http.ResponseWriter, r *http.Request) (err error) 
 		if err := decode(lines.Bytes(), &news); err != nil {
 			return err
 		}
+		if news.Answer != nil {
+			asks.answered(news.Answer)
+			continue
+		}
 		hear(&news)
 	}
-	if err := lines.Err(); err != nil && !s.isEnding() {
+	err = lines.Err()
+	if err != nil && !s.isEnding() {
 		return invalid("the news broke off: %v", err)
 	}
 	return reply(w, map[string]string{"status": "ok"})

@@ -30,12 +30,14 @@ type watcher struct {
 	err    error
 	during func(context.Context) // runs while it checks
 
-	listens chan string           // hosts whose engines somebody begins to tell of; nil: nobody waits for it
-	heard   chan *ipam.EngineNews // what is told; nil: nobody waits for it
-	ended   chan string           // hosts of which nobody tells any more; nil: nobody waits for it
+	ask     func(context.Context, ipam.Question) ipam.Locked // the last listener's
+	listens chan string                                      // hosts whose engines somebody begins to tell of; nil: nobody waits for it
+	heard   chan *ipam.EngineNews                            // what is told; nil: nobody waits for it
+	ended   chan string                                      // hosts of which nobody tells any more; nil: nobody waits for it
 }
 
-func (w *watcher) listen(host string) (hear func(*ipam.EngineNews), end func(), err error) {
+func (w *watcher) listen(host string,
+	ask func(context.Context, ipam.Question) ipam.Locked) (hear func(*ipam.EngineNews), end func(), err error) {
 	if w.err != nil {
 		return nil, nil, w.err
 	}
@@ -44,12 +46,22 @@ func (w *watcher) listen(host string) (hear func(*ipam.EngineNews), end func(), 
 			to <- host
 		}
 	}
+	w.mu.Lock()
+	w.ask = ask
+	w.mu.Unlock()
 	pass(w.listens)
 	return func(news *ipam.EngineNews) {
 		if w.heard != nil {
 			w.heard <- news
 		}
 	}, func() { pass(w.ended) }, nil
+}
+
+// asks is the last listener's way to ask.
+func (w *watcher) asks() func(context.Context, ipam.Question) ipam.Locked {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ask
 }
 
 func (w *watcher) check(ctx context.Context, req ipam.CheckRequest) (ipam.CheckReport, error) {
@@ -386,13 +398,13 @@ func TestCheckIsEnded(t *testing.T) {
 func TestNewsArrive(t *testing.T) {
 	heard := make(chan *ipam.EngineNews, 1)
 	h := start(t, func(s *Server) {
-		s.cfg.Listen = func(string) (func(*ipam.EngineNews), func(), error) {
+		s.cfg.Listen = func(string, func(context.Context, ipam.Question) ipam.Locked) (func(*ipam.EngineNews), func(), error) {
 			return func(news *ipam.EngineNews) { heard <- news }, func() {}, nil
 		}
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	tell := h.client.TellEngine(ctx, "here")
+	tell := h.client.TellEngine(ctx, "here", nil)
 	want := &ipam.EngineNews{At: time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC), Late: 300 * time.Millisecond,
 		Begins: true,
 		Event:  &ipam.EngineEvent{Action: "create", Container: ipam.EngineContainer{ID: "c1", Name: "web"}},

@@ -26,8 +26,9 @@ func (w *Witness) Show(ctx context.Context, view ipam.EngineView) error {
 }
 
 // Listen begins to take what another hears of the engine of a host as it happens, for a daemon that may not read the
-// engine. It counts until end is called, or somebody else begins.
-func (w *Witness) Listen(host string) (hear func(*ipam.EngineNews), end func(), err error) {
+// engine, and has it asked who is locked there. It counts until end is called, or somebody else begins.
+func (w *Witness) Listen(host string,
+	ask func(context.Context, ipam.Question) ipam.Locked) (hear func(*ipam.EngineNews), end func(), err error) {
 	switch {
 	case w.cfg.Engine != nil:
 		return nil, nil, refuse(ipam.ErrInvalid,
@@ -41,6 +42,7 @@ func (w *Witness) Listen(host string) (hear func(*ipam.EngineNews), end func(), 
 	w.listening++
 	turn := w.listening
 	w.cfg.Roster.Lose() // what the one before has not told yet is not told any more
+	w.cfg.Roster.AskWith(ask)
 	current := func() bool {
 		w.mu.RLock()
 		defer w.mu.RUnlock()
@@ -53,6 +55,7 @@ func (w *Witness) Listen(host string) (hear func(*ipam.EngineNews), end func(), 
 	}
 	end = func() {
 		if current() {
+			w.cfg.Roster.AskWith(nil)
 			w.cfg.Roster.Lose()
 		}
 	}
@@ -118,7 +121,7 @@ func (w *Witness) judge(view *ipam.EngineView, c *comparison) {
 // learn keeps what a view tells of those who have leases.
 func (w *Witness) learn(ctx context.Context, src *source, c *comparison) {
 	if src.own || w.cfg.Engine == nil {
-		w.reached(src.view.Taken)
+		w.reached(src.view)
 	}
 	w.publish(c.matches)
 	if err := w.nameLeases(ctx, src.view.Taken, c.matches); err != nil && ctx.Err() == nil {

@@ -211,7 +211,7 @@ func TestListen(t *testing.T) {
 		h.show(t, w)
 	}
 	begin := func() (func(*ipam.EngineNews), func()) {
-		hear, end, err := w.Listen("h1")
+		hear, end, err := w.Listen("h1", nil)
 		must(t, err)
 		return hear, end
 	}
@@ -251,11 +251,11 @@ func TestListen(t *testing.T) {
 // TestListenRefused: news of another host, or beside an engine of one's own, are refused.
 func TestListenRefused(t *testing.T) {
 	_, w := newPushed(t)
-	if _, _, err := w.Listen("h2"); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), `host "h2"`) {
+	if _, _, err := w.Listen("h2", nil); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), `host "h2"`) {
 		t.Errorf("of another host: %v", err)
 	}
 	tn := newTown(t)
-	if _, _, err := tn.w.Listen("h1"); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "by itself") {
+	if _, _, err := tn.w.Listen("h1", nil); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "by itself") {
 		t.Errorf("beside an engine: %v", err)
 	}
 }

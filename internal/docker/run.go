@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+
+	"github.com/sirupsen/logrus"
 )
 
 const (
@@ -211,7 +213,7 @@ func (f *follower) tell(ctx context.Context, broken error) {
 }
 
 // diary logs what changes, once.
-type diary struct{ reach, findings string }
+type diary struct{ reach, findings, version string }
 
 // engine tells when the engine comes and goes.
 func (d *diary) engine(w *Witness) {
@@ -226,6 +228,23 @@ func (d *diary) engine(w *Witness) {
 		w.log.Info("the engine can be read again")
 	}
 	d.reach = state.Engine
+	d.naming(w, &state)
+}
+
+// naming tells once which engine it is, and what that means for who keeps its address.
+func (d *diary) naming(w *Witness, state *ipam.WitnessState) {
+	sends, known := state.SendsNames()
+	if !known || d.version == state.Version {
+		return
+	}
+	d.version = state.Version
+	log := w.log.WithFields(logrus.Fields{"engine": state.Version, "sends_names": sends})
+	if sends {
+		log.Info("the engine sends the name of each container: all keep their addresses")
+		return
+	}
+	log.Info("the engine sends no names (those from 29 on do), so Berth asks it who starts: containers that start one " +
+		"after the other keep their addresses; for those that start at once, reserve them (berth pin)")
 }
 
 // found tells what a check came to.

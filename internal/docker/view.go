@@ -34,7 +34,8 @@ func (e *Engine) View(ctx context.Context, host string, drivers []string) (ipam.
 		return ipam.EngineView{}, err
 	}
 	e.ports.fill(view.Containers, true)
-	view.Engine, view.Firewall = e.identity(ctx, api)
+	is := e.identify(ctx, api)
+	view.Engine, view.Version, view.Firewall = is.id, is.version, is.firewall
 	return view, nil
 }
 
@@ -121,7 +122,8 @@ func (e *Engine) Network(ctx context.Context, ref string) (ipam.EngineView, erro
 	}
 	view.Containers = slices.DeleteFunc(view.Containers,
 		func(c ipam.EngineContainer) bool { return len(c.Endpoints) == 0 })
-	view.Engine, view.Firewall = e.identity(ctx, api)
+	is := e.identify(ctx, api)
+	view.Engine, view.Version, view.Firewall = is.id, is.version, is.firewall
 	return view, nil
 }
 

@@ -116,7 +116,7 @@ func New(cfg Config) *Witness {
 	w.turn <- struct{}{}
 	w.state.Engine = ipam.NoEngine
 	if cfg.Engine != nil {
-		cfg.Roster.AskWith(cfg.Engine.locks.ask)
+		cfg.Roster.AskWith(cfg.Engine.Locked)
 		w.state = ipam.WitnessState{Engine: ipam.EngineUnreachable, Detail: "it was not asked yet"}
 	}
 	return w
@@ -183,10 +183,13 @@ func (w *Witness) publish(matches []match) {
 }
 
 // reached notes that the engine has answered.
-func (w *Witness) reached(taken time.Time) {
+func (w *Witness) reached(view *ipam.EngineView) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.state.Engine, w.state.Detail, w.state.Seen = ipam.EngineReachable, "", taken
+	w.state.Engine, w.state.Detail, w.state.Seen = ipam.EngineReachable, "", view.Taken
+	if view.Version != "" {
+		w.state.Version = view.Version
+	}
 	w.answered = time.Now()
 }
 

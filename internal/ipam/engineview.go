@@ -3,6 +3,8 @@ package ipam
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -11,6 +13,7 @@ import (
 type EngineView struct {
 	Host       string            `json:"host"`               // whose engine it is, as leases call it
 	Engine     string            `json:"engine"`             // its own id
+	Version    string            `json:"version,omitempty"`  // such as 20.10.24
 	Firewall   string            `json:"firewall,omitempty"` // its backend, iptables or nftables, where it tells
 	Taken      time.Time         `json:"taken"`
 	Networks   []EngineNetwork   `json:"networks"`
@@ -183,7 +186,8 @@ type LeaseRelease struct {
 
 // WitnessState is how it stands with the witness, for `berth status`.
 type WitnessState struct {
-	Engine string `json:"engine"` // as in CheckReport
+	Engine  string `json:"engine"`            // as in CheckReport
+	Version string `json:"version,omitempty"` // the engine's, such as 20.10.24; empty: it was not read yet
 	// its events are followed, so that a container without a name can be guessed
 	Live   bool                `json:"live"`
 	Detail string              `json:"detail,omitempty"`
@@ -194,6 +198,16 @@ type WitnessState struct {
 
 	Guesses   GuessCounts    `json:"guesses"`
 	Questions QuestionCounts `json:"questions"`
+}
+
+// firstNaming is the first engine that sends the name of a container with its request.
+const firstNaming = 29
+
+// SendsNames tells whether the engine sends the name of a container with its request, as far as that is known.
+func (w *WitnessState) SendsNames() (does, known bool) {
+	major, _, _ := strings.Cut(w.Version, ".")
+	n, err := strconv.Atoi(major)
+	return n >= firstNaming, err == nil
 }
 
 // EngineNews is one thing that an engine has just said of its containers: what a witness needs at once, and not in
@@ -207,6 +221,7 @@ type EngineNews struct {
 	Event    *EngineEvent       `json:"event,omitempty"`
 	Listed   []EngineContainer  `json:"listed,omitempty"` // containers with all their places, as they are now
 	Networks *EngineNetworkList `json:"networks,omitempty"`
+	Answer   *EngineAnswer      `json:"answer,omitempty"`
 }
 
 // EngineEvent is what happened to a container.

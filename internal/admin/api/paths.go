@@ -61,6 +61,9 @@ const MaxBody = 1 << 20
 // AnswerTimeout is how long the server gives itself for each answer but the streams.
 const AnswerTimeout = time.Minute
 
+// QuestionTime is how long whoever tells the news of an engine may take to answer a question about it.
+const QuestionTime = 300 * time.Millisecond
+
 // The bounds of `last`, the number of events in one answer.
 const (
 	DefaultEvents = 100

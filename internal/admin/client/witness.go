@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"berth/internal/admin/api"
 	"berth/internal/ipam"
@@ -32,25 +33,16 @@ func (c *Client) ReleaseLease(ctx context.Context, req ipam.LeaseRelease) (was i
 }
 
 // TellEngine tells the server's witness what is heard of the engine of a host, for as long as ctx and the connection
-// last. The function that it returns tells one thing, nil that there is nothing new; it may be called from several
-// goroutines, and its error is that of the connection, after which it is of no use.
-func (c *Client) TellEngine(ctx context.Context, host string) (tell func(*ipam.EngineNews) error) {
+// last, and answers what it asks with a function. The function that it returns tells one thing, nil that there is nothing
+// new; it may be called from several goroutines, and its error is that of the connection, after which it is of no use.
+func (c *Client) TellEngine(ctx context.Context, host string,
+	answer func(context.Context, ipam.Question) ipam.Locked) (tell func(*ipam.EngineNews) error) {
 	from, to := io.Pipe()
 	stop := context.AfterFunc(ctx, func() {
 		_ = from.CloseWithError(ctx.Err())
 	}) // a connection that broke waits for the next line else
-	go func() {
-		defer stop()
-		res, err := c.do(ctx, request{method: http.MethodPost, path: api.NewsPath, query: params{"host": host},
-			body: struct{ io.Reader }{from}}) // which is closed below, with the reason
-		if err == nil {
-			_ = res.Body.Close()
-			err = errors.New("the daemon listens no longer")
-		}
-		_ = from.CloseWithError(err)
-	}()
 	var turn sync.Mutex
-	return func(news *ipam.EngineNews) error {
+	tell = func(news *ipam.EngineNews) error {
 		line := []byte{'\n'}
 		if news != nil {
 			text, err := json.Marshal(news)
@@ -63,6 +55,33 @@ func (c *Client) TellEngine(ctx context.Context, host string) (tell func(*ipam.E
 		defer turn.Unlock()
 		_, err := to.Write(line)
 		return err
+	}
+	go func() {
+		defer stop()
+		res, err := c.do(ctx, request{method: http.MethodPost, path: api.NewsPath, query: params{"host": host},
+			body: struct{ io.Reader }{from}}) // which is closed below, with the reason
+		if err == nil {
+			answerAll(ctx, res.Body, tell, answer)
+			_ = res.Body.Close()
+			err = errors.New("the daemon listens no longer")
+		}
+		_ = from.CloseWithError(err)
+	}()
+	return tell
+}
+
+// answerAll answers the questions that are asked until they end.
+func answerAll(ctx context.Context, asked io.Reader, tell func(*ipam.EngineNews) error,
+	answer func(context.Context, ipam.Question) ipam.Locked) {
+	for questions := json.NewDecoder(asked); ; {
+		var q ipam.EngineQuestion
+		if questions.Decode(&q) != nil || q.ID == 0 {
+			return
+		}
+		go func() { // which ends with the answer, or with the connection
+			_ = tell(&ipam.EngineNews{At: time.Now(),
+				Answer: &ipam.EngineAnswer{ID: q.ID, Locked: answer(ctx, q.Question)}})
+		}()
 	}
 }
 

@@ -26,7 +26,8 @@ import (
 const statusHelp = `Shows which Berth answers and since when, where its state is and how much it keeps,
 whether it takes writes, and if not, why. It also shows an import that is under way or was cut off,
 which networks are used to 90% or more, whether the engine can be read and what the last check found,
-how often the daemon guessed the name of a container because the engine sent none, what became of the
+whether the engine says which container asks for an address and, if it does not, how often Berth found
+out, what became of the
 hooks and webhooks, and where names are answered and how many.
 
 With --store etcd it also shows whether the shared store is in reach, and if not, since when and why, how
@@ -85,7 +86,7 @@ func statusText(w io.Writer, socket string, st *api.Status, networks []ipam.Netw
 	if st.Witness != nil {
 		line("Engine", "%s", engineText(st.Witness))
 		line("Check", "%s", checkText(st.Witness))
-		line("Guesses", "%s", guessText(st.Witness))
+		line("Starts", "%s", startText(st.Witness))
 	}
 	if st.Hooks != nil {
 		line("Hooks", "%d run, %d failed", st.Hooks.Runs, st.Hooks.Failures)
@@ -169,21 +170,36 @@ func engineText(w *ipam.WitnessState) string {
 	case w.Engine == ipam.NoEngine:
 		return "none is read; `berth witness` reads one for this daemon, and `berth check` once"
 	case w.Engine == ipam.EngineReachable:
-		return "reachable, last read " + cli.LocalTime(w.Seen)
+		version := ""
+		if w.Version != "" {
+			version = w.Version + ", "
+		}
+		return version + "reachable, last read " + cli.LocalTime(w.Seen)
 	case w.Seen.IsZero():
 		return w.Engine + ": " + w.Detail
 	}
 	return fmt.Sprintf("%s since %s: %s", w.Engine, cli.LocalTime(w.Seen), w.Detail)
 }
 
-// guessText says how often a container that said no name was known all the same.
-func guessText(w *ipam.WitnessState) string {
-	text := fmt.Sprintf("%s since the start, %d of them wrong", cli.Counted(int(w.Guesses.Made), "name"),
-		w.Guesses.Wrong)
-	if !w.Live {
-		text += "; none at present: the engine's events are not followed"
+// startText says who keeps its address when it starts, and what helps the others.
+func startText(w *ipam.WitnessState) string {
+	const help = "reserve the addresses of those that start at once (berth pin)"
+	sends, known := w.SendsNames()
+	switch {
+	case sends:
+		return "the engine sends names: every container keeps its address"
+	case !w.Live && !known:
+		return "the engine is not read: where it sends no names, as those before 29, only reserved addresses are sure"
+	case !w.Live:
+		return "the engine sends no names, and its events are not followed: only reserved addresses are sure"
 	}
-	return text
+	q := &w.Questions
+	text := fmt.Sprintf("the engine sends no names, so Berth asks it who starts: known %d, one of several %d, a new one %d",
+		q.One, q.Several, q.None)
+	if q.Late+q.Boots > 0 {
+		text += fmt.Sprintf(", no answer %d, while it booted %d", q.Late, q.Boots)
+	}
+	return fmt.Sprintf("%s; %d found wrong; %s", text, w.Guesses.Wrong, help)
 }
 
 // checkText says what the last comparison with what runs came to.

@@ -46,6 +46,7 @@ func (w *onlooker) run(ctx context.Context) error {
 		default:
 		}
 	}
+	w.relay.answer = w.engine.Locked
 	var following sync.WaitGroup
 	following.Go(func() { w.follow(ctx) })
 	defer following.Wait()
