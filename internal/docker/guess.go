@@ -47,9 +47,14 @@ func (r *Roster) live() bool { return !r.following.IsZero() && !r.viewed.Before(
 // (Guess). What address is asked for by name needs no question.
 func (r *Roster) Ask(ctx context.Context, q ipam.Question) ipam.Hint {
 	r.mu.RLock()
-	ask := r.askLocks
+	ask, gone := r.askLocks, r.following.IsZero() && r.now().Sub(r.lost) < awayFor
 	r.mu.RUnlock()
-	if ask == nil || q.Address.IsValid() {
+	switch {
+	case q.Address.IsValid():
+		return r.Guess(q)
+	case ask == nil && gone: // `berth witness` is told by the engine what happens again when that has started
+		return ipam.Hint{Boots: true}
+	case ask == nil:
 		return r.Guess(q)
 	}
 	locked := ask(ctx, q)
@@ -66,6 +71,9 @@ func (r *Roster) Ask(ctx context.Context, q ipam.Question) ipam.Hint {
 		return ipam.Hint{Live: true, Others: r.startTogether(locked.Silent)}
 	}
 }
+
+// awayFor is for how long after its events broke off an engine that asks for addresses is taken for one that starts.
+const awayFor = 2 * time.Minute
 
 // questions counts what came of the questions to the engine.
 type questions struct{ one, several, none, late, boots atomic.Uint64 }

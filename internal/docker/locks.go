@@ -125,6 +125,9 @@ func (l *locks) unseat(id string) {
 func (l *locks) ask(ctx context.Context, q ipam.Question) ipam.Locked {
 	ctx, cancel := context.WithTimeout(ctx, longLockTime)
 	defer cancel()
+	if !l.isFollowed() {
+		return ipam.Locked{Boots: l.boots(ctx)}
+	}
 	r := &round{locks: l, begun: time.Now()}
 	go r.ping(ctx)
 	listed := make(chan []candidate, 1)
@@ -139,13 +142,27 @@ func (l *locks) ask(ctx context.Context, q ipam.Question) ipam.Locked {
 			}
 			return r.waves(ctx, all)
 		case <-silence.C:
-			if follows, said := r.heard(); !said || !follows {
-				return ipam.Locked{Boots: !said && !follows} // and yet it asks for an address
+			if !r.heard() {
+				return ipam.Locked{}
 			}
 		case <-ctx.Done():
 			return ipam.Locked{}
 		}
 	}
+}
+
+// isFollowed tells whether the engine's events come.
+func (l *locks) isFollowed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.follows
+}
+
+// boots tells whether the engine is there and answers nobody: it starts its containers first.
+func (l *locks) boots(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, silenceTime)
+	defer cancel()
+	return errors.Is(l.get(ctx, "/_ping"), context.DeadlineExceeded)
 }
 
 // candidate is a container from which a request can be.
@@ -162,9 +179,8 @@ func (l *locks) candidates(ctx context.Context, q ipam.Question) (all []candidat
 	l.mu.Lock()
 	networks := slices.DeleteFunc(slices.Clone(l.networks),
 		func(n ipam.EngineNetwork) bool { return !serves(&n, q.Space, q.CIDR) })
-	follows := l.follows
 	l.mu.Unlock()
-	if len(networks) == 0 || !follows {
+	if len(networks) == 0 {
 		return nil
 	}
 	list, err := l.engine.client().ContainerList(ctx, client.ContainerListOptions{All: true})
@@ -232,11 +248,11 @@ func (r *round) ping(ctx context.Context) {
 	r.stir()
 }
 
-// heard tells whether the engine's events come, and whether it has said anything since the question.
-func (r *round) heard() (follows, said bool) {
+// heard tells whether the engine has said anything since the question.
+func (r *round) heard() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.follows, r.slowest > 0
+	return r.slowest > 0
 }
 
 // waves asks for the candidates, and goes on to the next of them where nobody is silent.
@@ -266,8 +282,7 @@ func (r *round) silent(ctx context.Context, wave []candidate, until time.Time) (
 		case len(silent) == 1 && !now.Before(settled):
 			return silent, true
 		case ctx.Err() != nil, !now.Before(until):
-			_, said := r.heard()
-			return silent, said
+			return silent, r.heard()
 		case len(silent) > 1 || settled.After(until):
 			settled = until
 		}

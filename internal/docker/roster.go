@@ -19,6 +19,7 @@ type Roster struct {
 
 	mu         sync.RWMutex
 	following  time.Time // since when the engine's events come without a break; zero: they do not
+	lost       time.Time // when they broke off last; zero: they never came
 	viewed     time.Time // when the last view was taken
 	late       time.Time // when an event last came late, with none in time behind it; zero: that is not so
 	networked  time.Time // when the networks were last listed
@@ -108,6 +109,9 @@ func (r *Roster) clear() {
 func (r *Roster) Lose() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !r.following.IsZero() {
+		r.lost = r.now()
+	}
 	r.following = time.Time{}
 	r.forgetGaps()
 }

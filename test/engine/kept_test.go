@@ -54,6 +54,9 @@ func TestKept(t *testing.T) {
 	found := &results{title: "one container"}
 	t.Cleanup(func() { t.Logf("\n%s", found) })
 	for i, w := range ways(machineEngine) {
+		if w.builtIn && testing.Short() {
+			continue // nothing is asked of it
+		}
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			k := startKept(t, machineEngine, pluginDir, w, 140+i)

@@ -10,10 +10,30 @@ import (
 	"text/tabwriter"
 )
 
-// tally is how often an address stayed, of so many times.
-type tally struct{ kept, of int }
+// tally is how often an address stayed, of so many times, and how often it was one that none of those had before who
+// were started together.
+type tally struct{ kept, of, outside int }
 
-func (t tally) String() string { return fmt.Sprintf("%d of %d", t.kept, t.of) }
+func (t tally) String() string {
+	text := fmt.Sprintf("%d of %d", t.kept, t.of)
+	if t.outside > 0 {
+		text += fmt.Sprintf(", %d new", t.outside)
+	}
+	return text
+}
+
+// count takes in where the same containers were before and after.
+func (t *tally) count(before, after []string) {
+	for i, a := range after {
+		t.of++
+		switch {
+		case a == before[i]:
+			t.kept++
+		case !slices.Contains(before, a):
+			t.outside++
+		}
+	}
+}
 
 // missed are the times when it did not stay.
 func (t tally) missed() int { return t.of - t.kept }
@@ -40,7 +60,7 @@ func (r *results) add(situation, way string, more tally) {
 		r.ways = append(r.ways, way)
 	}
 	at := [2]string{situation, way}
-	r.cells[at] = tally{r.cells[at].kept + more.kept, r.cells[at].of + more.of}
+	r.cells[at] = tally{r.cells[at].kept + more.kept, r.cells[at].of + more.of, r.cells[at].outside + more.outside}
 }
 
 // String is the table as a page of the documentation has it.

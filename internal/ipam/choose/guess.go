@@ -56,7 +56,7 @@ func (t *Target) guess(req ipam.AddressRequest) (*guessed, error) {
 	case hint.Name != "":
 		req.Name = hint.Name
 		return t.guessName(req)
-	case hint.Live, hint.Boots, req.MAC != (ipam.MAC{}): // where MACs are asked for, they are what tells one from another
+	case hint.Live, req.MAC != (ipam.MAC{}): // where MACs are asked for, they are what tells one from another
 		return nil, nil
 	}
 	m, err := t.restarted()
