@@ -99,6 +99,123 @@ func TestGuessAsNamed(t *testing.T) {
 	})
 }
 
+// Containers that start together share out what they had, in the order in which they ended, whoever of them asks first.
+func TestGuessTogether(t *testing.T) {
+	const three = `
+			attach A cidr=192.0.2.0/28
+			ask A a -> 192.0.2.1
+			ask A b -> 192.0.2.2
+			ask A c -> 192.0.2.3
+			back A 192.0.2.1
+			back A 192.0.2.2
+			back A 192.0.2.3
+		`
+	runGuesses(t, []ipamtest.Script{
+		{"in the order in which they ended", three + `
+			idle /c,a,b
+			ask A -> 192.0.2.3
+			lease 192.0.2.3 -> automatic -
+			ask A -> 192.0.2.1
+			ask A -> 192.0.2.2
+			# and then there is nothing left of theirs
+			ask A -> 192.0.2.4
+			guesses -> made 0 wrong 0
+		`},
+		{"whose own is in other hands has another one's", three + `
+			idle /a,b
+			ask A -> 192.0.2.1
+			seen 192.0.2.1 b
+			idle a/a,b
+			ask A -> 192.0.2.2
+			idle none
+			ask A -> 192.0.2.4
+		`},
+		{"whose own is free has it", three + `
+			idle b/a,b,c
+			ask A -> 192.0.2.2
+			lease 192.0.2.2 -> automatic b?
+		`},
+		{"again, before anybody knows who has which", three + `
+			idle /a,b
+			ask A -> 192.0.2.1
+			ask A -> 192.0.2.2
+			back A 192.0.2.2
+			back A 192.0.2.1
+			ask A -> 192.0.2.2
+			ask A -> 192.0.2.1
+		`},
+		{"a stranger has a new one", three + `
+			idle none
+			ask A -> 192.0.2.4
+		`},
+		{"a reservation is its owner's alone", `
+			network net1 subnet=192.0.2.0/24,pool
+			attach A net=net1
+			ask A a -> 192.0.2.1
+			ask A b -> 192.0.2.2
+			reserve net1 a 192.0.2.1
+			back A 192.0.2.1
+			back A 192.0.2.2
+			idle /a,b
+			ask A -> 192.0.2.2
+			ask A -> 192.0.2.3
+			idle a/a,b
+			ask A -> 192.0.2.1
+		`},
+		{"a quarantine keeps it for who is known", `
+			network net1 subnet=192.0.2.0/24,pool quarantine=1h
+			attach A net=net1
+			ask A a -> 192.0.2.1
+			ask A b -> 192.0.2.2
+			back A 192.0.2.1
+			back A 192.0.2.2
+			idle /a,b
+			ask A -> 192.0.2.3
+			idle b/a,b
+			ask A -> 192.0.2.2
+		`},
+		{"what is not remembered", `
+			network net1 subnet=192.0.2.0/24,pool
+			network.set net1 sticky=off
+			attach A net=net1
+			ask A a -> 192.0.2.1
+			ask A b -> 192.0.2.2
+			back A 192.0.2.1
+			idle /a,b
+			ask A -> 192.0.2.3
+			idle boots
+			ask A -> 192.0.2.4
+		`},
+		{"while the engine boots, in the order in which it gave back", `
+			attach A cidr=192.0.2.0/28
+			ask A old -> 192.0.2.1
+			ask A a -> 192.0.2.2
+			ask A b -> 192.0.2.3
+			back A 192.0.2.1
+			wait 1h
+			back A 192.0.2.3
+			back A 192.0.2.2
+			idle boots
+			ask A -> 192.0.2.3
+			ask A -> 192.0.2.2
+			# and then what was given back before that
+			ask A -> 192.0.2.1
+			ask A -> 192.0.2.4
+		`},
+		{"the only one that boots is known by the release before", `
+			attach A cidr=192.0.2.0/28
+			ask A a -> 192.0.2.1
+			ask A b -> 192.0.2.2
+			back A 192.0.2.1
+			wait 10s
+			back A 192.0.2.2
+			idle boots
+			ask A -> 192.0.2.2
+			lease 192.0.2.2 -> automatic b?
+		`},
+	})
+}
+
 // What a guess leads to may not be had: then there is what there is for one whom nobody knows.
 func TestGuessLeadsNowhere(t *testing.T) {
 	runGuesses(t, []ipamtest.Script{

@@ -38,6 +38,7 @@ func (l *liar) guess(context.Context, ipam.Question) ipam.Hint {
 	if hint.Name == "long" {
 		hint = ipamtest.HintOf("long")
 	}
+	hint.Others, hint.Boots = l.names[l.next/2:], l.next%3 == 0
 	return hint
 }
 

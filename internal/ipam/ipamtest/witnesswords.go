@@ -105,17 +105,25 @@ func (r *Room) guessStep(verb string, words []string) (got string, done bool, er
 	return got, true, err
 }
 
-// HintOf reads what an idle step says of the requests that follow.
+// HintOf reads what an idle step says of the requests that follow: a name, and behind a slash who starts together with
+// it; or one of the words none, lost, long and boots.
 func HintOf(word string) ipam.Hint {
 	switch word {
 	case "none":
 		return ipam.Hint{Live: true}
 	case "lost":
 		return ipam.Hint{}
+	case "boots":
+		return ipam.Hint{Boots: true}
 	case "long":
 		return ipam.Hint{Name: strings.Repeat("x", 256), Live: true}
 	}
-	return ipam.Hint{Name: word, Live: true}
+	name, others, together := strings.Cut(word, "/")
+	hint := ipam.Hint{Name: name, Live: true}
+	if together {
+		hint.Others = strings.Split(others, ",")
+	}
+	return hint
 }
 
 func (r *Room) leaseAt(addr netip.Addr) *ipam.LeaseInfo {
