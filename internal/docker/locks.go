@@ -301,13 +301,14 @@ func (r *round) look(wave []candidate) (silent []candidate, settled time.Time, c
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
+	var answers []time.Duration
 	for _, c := range wave {
 		if at, got := r.connected[seat{c.ID, c.network}]; got && now.Sub(at) < startsFor {
 			continue
 		}
 		sent, open := r.open[c.ID]
 		if last := r.answered[c.ID]; !open && !last.sent.Before(r.begun) {
-			r.slowest = max(r.slowest, last.ended.Sub(last.sent))
+			answers = append(answers, last.ended.Sub(last.sent))
 			continue
 		}
 		if !open {
@@ -325,6 +326,13 @@ func (r *round) look(wave []candidate) (silent []candidate, settled time.Time, c
 		if sent.After(settled) {
 			settled = sent
 		}
+	}
+	slices.Sort(answers)
+	for _, took := range answers {
+		if took > silenceTime && took > silenceFactor*r.slowest && r.slowest > 0 {
+			break // it was locked, and let go
+		}
+		r.slowest = max(r.slowest, took)
 	}
 	return silent, settled.Add(max(leastSilence, silenceFactor*r.slowest)), r.changed
 }
