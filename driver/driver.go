@@ -5,7 +5,7 @@
 //
 // A call comes in as a message of docker/go-plugins-helpers, is parsed here into netip values and an ipam request,
 // and goes to the Service; the answer goes back as strings. The driver keeps no state, but whether its engine sends
-// names. It never calls the Docker Engine, which holds locks while it waits.
+// names.
 package driver
 
 import (
