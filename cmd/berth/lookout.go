@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 
 	"berth/internal/docker"
+	"berth/internal/docker/pin"
+	"berth/internal/docker/putback"
 	"berth/internal/ipam"
 	"berth/internal/neighbours"
 	"berth/internal/routes"
@@ -18,6 +21,7 @@ type lookout struct {
 	witness   *docker.Witness
 	shadows   *routes.Watch
 	strangers *neighbours.Listener
+	putBack   *putback.Keeper // nil: no container is put back
 }
 
 // lookOut has the house seen beside the engine, whose drivers are those of this daemon.
@@ -26,13 +30,17 @@ func (h *house) lookOut(cfg serveConfig, log *logrus.Entry, drivers []string) (*
 	if err != nil {
 		return nil, err
 	}
+	keeper, err := h.keeper(cfg, log, engine)
+	if err != nil {
+		return nil, err
+	}
 	witness := docker.New(docker.Config{Service: h.service, Host: cfg.host, Cluster: h.cluster != nil, Engine: engine,
 		Drivers: drivers, Roster: h.roster, Every: cfg.checkEvery, Grace: cfg.checkGrace, Repair: cfg.checkRepair,
-		Log: log})
+		Astray: keeper.Tell, Log: log})
 	if h.cluster != nil {
 		h.cluster.see = witness.View
 	}
-	return &lookout{engine: engine, witness: witness,
+	return &lookout{engine: engine, witness: witness, putBack: keeper,
 		shadows: routes.New(routes.Config{Host: cfg.host, Attachments: h.service.Attachments, Leases: h.service.Leases,
 			List: cfg.on.list, Changes: cfg.on.changes, Log: log}),
 		strangers: neighbours.NewListener(neighbours.Hearing{Host: cfg.host, Networks: h.service.Networks,
@@ -40,10 +48,35 @@ func (h *house) lookOut(cfg serveConfig, log *logrus.Entry, drivers []string) (*
 	}, nil
 }
 
+// keeper puts containers back, on the engine that is read; nil: it is not to, or there is none.
+func (h *house) keeper(cfg serveConfig, log *logrus.Entry, engine *docker.Engine) (*putback.Keeper, error) {
+	if engine == nil || cfg.putBack == putback.Off {
+		return nil, nil
+	}
+	hand, err := pin.OpenHand(cfg.dockerHost)
+	if err != nil {
+		return nil, err
+	}
+	keeper, err := putback.New(putback.Config{Records: h.service, Hand: hand,
+		Notes: filepath.Join(cfg.state, putBackFile), Log: log})
+	if err != nil { // which is no reason to give out no addresses
+		log.WithError(err).Error("no container is put back to its own address; remove the file when all are on their networks")
+		return nil, nil
+	}
+	return keeper, nil
+}
+
 func (l *lookout) close() {
 	if l.engine != nil {
 		l.engine.Close()
 	}
+}
+
+// state is how it stands with the witness, and with who puts containers back.
+func (l *lookout) state() ipam.WitnessState {
+	state := l.witness.State()
+	state.PutBack = l.putBack.Counts()
+	return state
 }
 
 // findings are what was found last to be wrong that no engine tells.

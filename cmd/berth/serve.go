@@ -105,7 +105,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 		Backup: st.backup, BackupShared: h.backup(), Mend: h.mend(), Fsck: st.fsck, Writable: st.writable, Save: st.save,
 		Check: look.witness.Check, Release: look.witness.ReleaseLease, Show: look.witness.Show,
 		Listen: look.witness.Listen, Report: look.witness.Report, SeenBy: look.witness.SeenBy,
-		Places: look.witness.Places, Witness: look.witness.State, Found: look.check,
+		Places: look.witness.Places, Witness: look.state, Found: look.check,
 	})
 	tasks := append(h.drives(cfg, log, d, rebuild),
 		func(ctx context.Context) error { return control.Serve(ctx, d.admin) },
@@ -115,7 +115,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 			rebuild.run(ctx) // before which there is nothing to hold against what runs
 			return look.witness.Run(ctx)
 		},
-		tell.hooks, tell.webhooks, tell.names.run, look.shadows.Run, look.strangers.Run,
+		tell.hooks, tell.webhooks, tell.names.run, look.shadows.Run, look.strangers.Run, look.putBack.Run,
 		func(ctx context.Context) error { return h.ready(ctx, cfg, log, started) })
 	return together(ctx, append(tasks, h.keeps(cfg, log)...)...)
 }

@@ -10,6 +10,7 @@ import (
 	"berth/internal/admin"
 	"berth/internal/cli"
 	"berth/internal/docker"
+	"berth/internal/docker/putback"
 	"berth/internal/ipam"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,7 @@ const (
 	defaultState        = "/var/lib/berth"
 	defaultPluginSocket = "/run/docker/plugins/berth.sock"
 	stateFile           = "berth.db"
+	putBackFile         = "put-back.json" // containers that are off their networks at this moment
 )
 
 // serveConfig is what the flags of serve say.
@@ -41,6 +43,7 @@ type serveConfig struct {
 	ipamDriver                       string        // as the engine calls this daemon
 	checkEvery, checkGrace           time.Duration // every 0: never
 	checkRepair                      bool
+	putBack                          putback.Mode
 	elastic                          bool
 	bases                            baseList
 	retention                        ipam.Retention
@@ -71,10 +74,15 @@ With --webhook each event is sent to a receiver on the network, as JSON by POST,
 --webhook-secret-file: at least once, in order, and over restarts of the daemon. What a receiver has not taken
 yet is kept as long as events are (--event-age, --event-count); hosts of one cluster should have the same.
 
-The daemon reads the Docker Engine of this host where it may, and changes nothing in it: it learns which
-container has which address, and compares what it has given with what runs, at its start and every
---check-every ("berth check"). With --check-repair it puts right what is sure, and without it nothing. A
-managed plugin has no engine to read; "berth witness" reads it there.
+The daemon reads the Docker Engine of this host where it may: it learns which container has which address,
+and compares what it has given with what runs, at its start and every --check-every ("berth check"). With
+--check-repair it puts right what is sure, and without it nothing. A managed plugin has no engine to read;
+"berth witness" reads it there.
+
+An engine before 29 does not say which of several containers asks that start at the same moment. One that has
+an address reserved, and was given another one, is put back to its own right after its start: taken off its
+network and put on again, which cuts it off for about half a second. --put-back all does this also for
+containers that have nothing reserved, and --put-back off for none.
 
 --store etcd shares all spaces but "local" with the other hosts whose daemons have the same --etcd-endpoints
 and --etcd-prefix, under a --host of its own for each ("berth host ls"). What belongs to this host alone stays
@@ -146,6 +154,9 @@ func serveCommand(p *cli.Program, on surroundings) *cobra.Command {
 		"how long a lease must be without its endpoint until that is sure, a `duration`")
 	f.BoolVar(&cfg.elastic, "elastic", true, "elastic addresses; --elastic=false turns them off: nothing is mapped")
 	f.BoolVar(&cfg.checkRepair, "check-repair", false, "put right without being asked what is sure")
+	cfg.putBack = putback.Reserved
+	f.Var(&cfg.putBack, "put-back", "`which` containers are put back to their own addresses, where the engine did not "+
+		"tell who they were: reserved, all or off (default reserved)")
 	f.Var(&cfg.bases, "default-pool", "where the subnets come from that no request names; repeatable (see above)")
 	f.DurationVar(&cfg.retention.Age, "event-age", 90*24*time.Hour, "how long events are kept, a `duration`")
 	f.IntVar(&cfg.retention.Count, "event-count", 1_000_000, "at most `N` events are kept")
@@ -154,6 +165,7 @@ func serveCommand(p *cli.Program, on surroundings) *cobra.Command {
 	cli.CompletesDirs(cmd, "state")
 	cli.CompletesDirs(cmd, "hook")
 	cli.Completes(cmd, "store", cli.Words("bolt", "etcd", "mem"))
+	cli.Completes(cmd, "put-back", cli.Words(putback.Modes()...))
 	completesEtcd(cmd)
 	cli.Completes(cmd, "log-level", cli.Words("debug", "info", "warning", "error"))
 	cli.Completes(cmd, "log-format", cli.Words("text", "json"))

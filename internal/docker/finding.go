@@ -21,10 +21,11 @@ var kinds = append([]ipam.FindingKind{
 // finding is one thing that is wrong, with what is needed to put it right.
 type finding struct {
 	ipam.Finding
-	thing string    // the endpoint or Docker network that it is about, by id
-	name  string    // the container's, for a lease of its address
-	stray string    // what an event says of a container with the wrong address; empty: it is not about one
-	pools []ipam.ID // attachments that a repair ends
+	thing  string    // the endpoint or Docker network that it is about, by id
+	name   string    // the container's, for a lease of its address
+	stray  string    // what an event says of a container with the wrong address; empty: it is not about one
+	pools  []ipam.ID // attachments that a repair ends
+	astray *Astray   // the container that can be put back; nil: there is none
 
 	// sure says that it may be put right: at once or, with slow, when it has been so for long enough.
 	sure, slow bool

@@ -61,6 +61,7 @@ func (r *Roster) Ask(ctx context.Context, q ipam.Question) ipam.Hint {
 	r.questions.count(&locked)
 	switch {
 	case locked.Boots:
+		r.boots.Store(true)
 		return ipam.Hint{Boots: true}
 	case !locked.Told:
 		return r.Guess(q)
@@ -74,6 +75,21 @@ func (r *Roster) Ask(ctx context.Context, q ipam.Question) ipam.Hint {
 
 // awayFor is for how long after its events broke off an engine that asks for addresses is taken for one that starts.
 const awayFor = 2 * time.Minute
+
+// StartedAt is when a container was last heard to start, or the engine to have started it at its own start; zero: that
+// is not known.
+func (r *Roster) StartedAt(id string) time.Time {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	m := r.containers[id]
+	switch {
+	case m != nil && m.runs:
+		return m.turned
+	case m != nil && m.turned.IsZero() && !r.booted.IsZero():
+		return r.booted
+	}
+	return time.Time{}
+}
 
 // questions counts what came of the questions to the engine.
 type questions struct{ one, several, none, late, boots atomic.Uint64 }

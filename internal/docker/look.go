@@ -107,6 +107,7 @@ func (w *Witness) glance(ctx context.Context, src *source) error {
 	w.judge(src.view, c)
 	w.learn(ctx, src, c)
 	w.tellStrays(ctx, c.found)
+	w.tellAstray(c.found)
 	return w.endSuperseded(ctx, c.found)
 }
 

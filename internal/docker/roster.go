@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"berth/internal/ipam"
@@ -49,6 +50,8 @@ type Roster struct {
 	together map[string]together                              // by the name of a container
 
 	questions questions
+	boots     atomic.Bool // it was seen to start since its events came last
+	booted    time.Time   // when its events came after it was seen to start; zero: never
 }
 
 // claim is which containers ask for an address.
@@ -171,6 +174,9 @@ func (r *Roster) Hear(news *ipam.EngineNews) {
 	}
 	if news.Begins { // what happened before is in the next view, before which nobody is guessed
 		r.following = news.At
+		if r.boots.Swap(false) {
+			r.booted = news.At
+		}
 	}
 	if news.Networks != nil {
 		r.setNetworks(news.Networks.Networks, news.Networks.Bridges, news.At)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
+	"time"
 
 	"berth/internal/ipam"
 )
@@ -153,8 +154,49 @@ func (c *comparison) addElsewhere(m match, own, instead *ipam.ReservationInfo) {
 		text += fmt.Sprintf("; to keep %s, end the reservation with `berth reservation rm %s --owner %s --ip %s`",
 			m.lease.Address, own.Network, own.Owner, own.Address)
 	}
-	c.addStray(m, finding{stray: brief, Finding: ipam.Finding{Kind: ipam.OwnerElsewhere, Address: m.lease.Address,
-		Owner: own.Owner, Detail: text}})
+	c.addStray(m, finding{stray: brief, astray: c.astray(m, own), Finding: ipam.Finding{Kind: ipam.OwnerElsewhere,
+		Address: m.lease.Address, Owner: own.Owner, Detail: text}})
+}
+
+// Astray is a container that runs on another address than is reserved for it, because nobody could tell who it was when
+// it started.
+type Astray struct {
+	Container, ID, Project string
+	Network                string // Docker's, by its name
+	Space, Planned         string // Berth's
+	Subnet                 netip.Prefix
+	Has, Home              netip.Addr
+	Started                time.Time // when it was last heard to; zero: that is not known
+}
+
+// astray is a container that can be put back to its own address: nobody has that, it was reserved before the container
+// was given another one, and that other one is not of its user's choice.
+func (c *comparison) astray(m match, own *ipam.ReservationInfo) *Astray {
+	l := m.lease
+	if c.whoHas(own.Space, own.Address) != "" || !l.Since.After(own.Since) || l.Kind != ipam.Automatic || l.DHCP != nil ||
+		m.sight.network.Swarm || len(m.sight.endpoint.Wanted) > 0 {
+		return nil
+	}
+	by := m.sight.container
+	return &Astray{Container: by.Name, ID: by.ID, Project: by.Project, Network: m.sight.network.Name, Space: l.Space,
+		Planned: l.Network, Subnet: l.Subnet, Has: l.Address, Home: own.Address}
+}
+
+// tellAstray tells whoever puts containers back which are to be.
+func (w *Witness) tellAstray(found []finding) {
+	if w.cfg.Astray == nil {
+		return
+	}
+	var all []Astray
+	for i := range found {
+		if a := found[i].astray; a != nil {
+			a.Started = w.cfg.Roster.StartedAt(a.ID)
+			all = append(all, *a)
+		}
+	}
+	if len(all) > 0 {
+		w.cfg.Astray(all)
+	}
 }
 
 // addStray fills in what both kinds have in common.

@@ -63,6 +63,7 @@ type Config struct {
 	Every   time.Duration    // between checks; 0: none but those that are asked for
 	Grace   time.Duration    // default: DefaultGrace
 	Repair  bool             // put right what is sure in each check
+	Astray  func([]Astray)   // is told of them after each look, and waits for nothing; nil: nobody is
 	Now     func() time.Time // default: time.Now
 	Log     *logrus.Entry
 }

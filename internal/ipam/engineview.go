@@ -198,6 +198,7 @@ type WitnessState struct {
 
 	Guesses   GuessCounts    `json:"guesses"`
 	Questions QuestionCounts `json:"questions"`
+	PutBack   PutBackCounts  `json:"put_back"`
 }
 
 // firstNaming is the first engine that sends the name of a container with its request.

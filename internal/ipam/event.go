@@ -77,6 +77,7 @@ const (
 	LeaseUnconfirmed // it was given again while its DHCP server did not answer
 	LeaseConfirmed   // the DHCP server says again that it is so
 	AnswerFound      // somebody on the LAN has an address that nobody has by the records: it is excluded; MAC is his
+	LeasePutBack     // a container was put back to its own address
 )
 
 var verbNames = [...]string{
@@ -96,6 +97,7 @@ var verbNames = [...]string{
 	HostAdmitted:    "host.admit",
 	HeadroomClaimed: "headroom.claim", HeadroomReleased: "headroom.release",
 	SpaceMoved: "space.move", GuessedWrong: "lease.guessed_wrong", ForeignHolderTold: "lease.foreign_holder",
+	LeasePutBack:       "lease.put_back",
 	OwnerElsewhereTold: "lease.owner_elsewhere", StoodIn: "reservation.stand_in",
 	StandInEnded: "reservation.stand_in_end", LeaseNoted: "lease.note",
 	AccountCreated: "account.create", AccountRemoved: "account.remove",

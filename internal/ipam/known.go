@@ -146,6 +146,12 @@ type QuestionCounts struct {
 	Boots   uint64 `json:"boots"` // it was starting
 }
 
+// PutBackCounts is how many containers were put back to the addresses that are reserved for them, since the start.
+type PutBackCounts struct {
+	Done    uint64 `json:"done"`
+	Refused uint64 `json:"refused"` // they could not be
+}
+
 // Wants is the addresses that are lent to nobody because a container asks for them (Known.Wanted).
 type Wants []Want
 

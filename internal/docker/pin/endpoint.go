@@ -19,14 +19,15 @@ import (
 
 // Endpoint is a container's place on one Docker network: what its user asked for there, and what it has.
 type Endpoint struct {
-	Container string // its name
-	ID        string // the container's
-	Network   string // by its name
-	Running   bool   // also while it is paused
-	Addresses []netip.Addr
-	Asked     []netip.Addr // what it asks for at each start
+	Container string       `json:"container"` // its name
+	ID        string       `json:"id"`        // the container's
+	Network   string       `json:"network"`   // by its name
+	Running   bool         `json:"running"`   // also while it is paused
+	Addresses []netip.Addr `json:"addresses"`
+	Asked     []netip.Addr `json:"asked"` // what it asks for at each start
 
-	settings network.EndpointSettings // what the user could have set, and nothing of what the engine adds
+	// what the user could have set, and nothing of what the engine adds
+	Settings network.EndpointSettings `json:"settings"`
 }
 
 // labelServiceName is the name of the service that a swarm's task is of.
@@ -70,11 +71,11 @@ func readEndpoint(c *container.InspectResponse, raw json.RawMessage, networkName
 			"%s is not on the Docker network %s by that name; start it once, and try again",
 			ep.Container, networkName)
 	}
-	ep.settings = own(shown, c.ID)
+	ep.Settings = own(shown, c.ID)
 	if mode := modeOf(c); mode == networkName || mode == shown.NetworkID && mode != "" {
-		ep.settings.MacAddress = userMAC(raw)
+		ep.Settings.MacAddress = userMAC(raw)
 	}
-	ep.Asked = askedBy(&ep.settings)
+	ep.Asked = askedBy(&ep.Settings)
 	if ep.Running {
 		ep.Addresses = docker.ValidAddresses(shown.IPAddress, shown.GlobalIPv6Address)
 	}
@@ -119,7 +120,7 @@ func askedBy(s *network.EndpointSettings) []netip.Addr {
 
 // asking are the endpoint's own settings with other addresses to ask for, at most one of each family.
 func (ep *Endpoint) asking(addrs []netip.Addr) *network.EndpointSettings {
-	s := ep.settings.Copy()
+	s := ep.Settings.Copy()
 	if s.IPAMConfig == nil {
 		s.IPAMConfig = &network.EndpointIPAMConfig{}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"berth/internal/ipam"
 
+	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 )
 
@@ -27,6 +28,7 @@ func pauses() []time.Duration {
 type Moved struct {
 	Cut       time.Duration // how long a running container was without its network
 	Addresses []netip.Addr  // that it has then; none of one that does not run
+	Off       bool          // it was taken off its network, and could not be put on again
 }
 
 // Move has a container ask for other addresses on a network from now on, none where there are none: it is taken
@@ -43,13 +45,8 @@ func (h *Hand) Move(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (Move
 	if err := h.disconnect(ctx, ep); err != nil {
 		return Moved{}, err
 	}
-	err := h.connect(ctx, ep, addrs)
-	if err != nil && len(addrs) > 0 {
-		err = h.goBack(ctx, ep, addrs, err)
-	} else if err != nil {
-		err = lost(ep, addrs, err)
-	}
-	moved := Moved{Cut: time.Since(begin)}
+	off, err := h.putOn(ctx, ep, addrs)
+	moved := Moved{Cut: time.Since(begin), Off: off}
 	if err != nil {
 		return moved, err
 	}
@@ -60,6 +57,44 @@ func (h *Hand) Move(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (Move
 	}
 	moved.Addresses = now.Addresses
 	return moved, now.asDesired(addrs)
+}
+
+// putOn puts a container on a network, without its addresses where the engine refuses these, and tells whether it is
+// off the network still.
+func (h *Hand) putOn(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (off bool, err error) {
+	err = h.connect(ctx, ep, addrs)
+	if err == nil {
+		return false, nil
+	}
+	if len(addrs) > 0 {
+		return h.goBack(ctx, ep, addrs, err)
+	}
+	return true, lost(ep, addrs, err)
+}
+
+// PutOn puts a container that may be off a network on it again, as it was to be. One that is on it is left as it is;
+// ipam.ErrNotFound: the container is gone.
+func (h *Hand) PutOn(ctx context.Context, ep *Endpoint, addrs []netip.Addr) error {
+	ctx = context.WithoutCancel(ctx)
+	api, err := h.agree(ctx)
+	if err != nil {
+		return err
+	}
+	there, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	if _, err := api.ContainerInspect(there, ep.ID, client.ContainerInspectOptions{}); errdefs.IsNotFound(err) {
+		return ipam.Refuse(ipam.ErrNotFound, "the engine has no container %s any more", ep.Container)
+	} else if err != nil {
+		return fmt.Errorf("the engine's container %s: %w", ep.Container, err)
+	}
+	if off, known := h.isOff(ctx, ep); known && !off {
+		return nil
+	}
+	off, err := h.putOn(ctx, ep, addrs)
+	if !off {
+		return nil
+	}
+	return err
 }
 
 // asDesired refuses an endpoint that asks for, or runs with, other addresses than were wanted of it.
@@ -78,11 +113,11 @@ func (ep *Endpoint) asDesired(addrs []netip.Addr) error {
 }
 
 // goBack puts a container back as it was, since it cannot be put back as it was to be.
-func (h *Hand) goBack(ctx context.Context, ep *Endpoint, addrs []netip.Addr, why error) error {
+func (h *Hand) goBack(ctx context.Context, ep *Endpoint, addrs []netip.Addr, why error) (off bool, err error) {
 	if err := h.connect(ctx, ep, nil); err != nil {
-		return lost(ep, addrs, errors.Join(why, err))
+		return true, lost(ep, addrs, errors.Join(why, err))
 	}
-	return fmt.Errorf("%s is back on the Docker network %s, and asks for no address there, because the engine "+
+	return false, fmt.Errorf("%s is back on the Docker network %s, and asks for no address there, because the engine "+
 		"refused %s: %w",
 		ep.Container, ep.Network, listed(addrs), why)
 }
