@@ -57,7 +57,7 @@ func (h *house) keeper(cfg serveConfig, log *logrus.Entry, engine *docker.Engine
 	if err != nil {
 		return nil, err
 	}
-	keeper, err := putback.New(putback.Config{Records: h.service, Hand: hand,
+	keeper, err := putback.New(putback.Config{Mode: cfg.putBack, Records: h.service, Hand: hand, Expect: h.roster.Expect,
 		Notes: filepath.Join(cfg.state, putBackFile), Log: log})
 	if err != nil { // which is no reason to give out no addresses
 		log.WithError(err).Error("no container is put back to its own address; remove the file when all are on their networks")

@@ -67,28 +67,46 @@ func (r *Roster) Ask(ctx context.Context, q ipam.Question) ipam.Hint {
 		return r.Guess(q)
 	case len(locked.Silent) == 1:
 		name := locked.Silent[0]
-		return ipam.Hint{Live: true, Name: name, Others: r.startingWith(name)}
+		return ipam.Hint{Live: true, Name: name, Others: r.startingWith(name), Home: r.expected(name)}
 	default:
 		return ipam.Hint{Live: true, Others: r.startTogether(locked.Silent)}
 	}
 }
 
+// Expect has a container of a name that asks be given the addresses that it is put back to, until end is called.
+func (r *Roster) Expect(name string, homes []netip.Addr) (end func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.homes[name] = homes
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.homes, name)
+	}
+}
+
+func (r *Roster) expected(name string) []netip.Addr {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.homes[name]
+}
+
 // awayFor is for how long after its events broke off an engine that asks for addresses is taken for one that starts.
 const awayFor = 2 * time.Minute
 
-// StartedAt is when a container was last heard to start, or the engine to have started it at its own start; zero: that
-// is not known.
-func (r *Roster) StartedAt(id string) time.Time {
+// StartedAt is when a container was last heard to start, or the engine to have started it at its own start; zero: it was
+// so long ago. Settled is false while it is being started.
+func (r *Roster) StartedAt(id string) (at time.Time, settled bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	m := r.containers[id]
-	switch {
-	case m != nil && m.runs:
-		return m.turned
-	case m != nil && m.turned.IsZero() && !r.booted.IsZero():
-		return r.booted
+	switch m := r.containers[id]; {
+	case m == nil:
+		return time.Time{}, false
+	case m.turned.IsZero():
+		return r.booted, true
+	default:
+		return m.turned, m.runs
 	}
-	return time.Time{}
 }
 
 // questions counts what came of the questions to the engine.

@@ -107,7 +107,7 @@ func (w *Witness) glance(ctx context.Context, src *source) error {
 	w.judge(src.view, c)
 	w.learn(ctx, src, c)
 	w.tellStrays(ctx, c.found)
-	w.tellAstray(c.found)
+	w.tellAstray(c)
 	return w.endSuperseded(ctx, c.found)
 }
 

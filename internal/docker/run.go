@@ -28,6 +28,9 @@ func (w *Witness) Run(ctx context.Context) error {
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer cancel()
+	if err := w.learnHomes(ctx); err != nil && ctx.Err() == nil {
+		w.log.WithError(err).Warn("it is not known who had which address before the start")
+	}
 	if w.cfg.Engine != nil {
 		following.Go(func() { f.follow(ctx) })
 	}
@@ -64,6 +67,16 @@ func (w *Witness) Run(ctx context.Context) error {
 		}
 		d.engine(w)
 	}
+}
+
+// learnHomes takes in who had what when the daemon ended last.
+func (w *Witness) learnHomes(ctx context.Context) error {
+	done, err := w.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return w.homes.learn(ctx, w.cfg.Service, w.cfg.Host)
 }
 
 // lookIfRead looks, unless it is another who reads the engine.

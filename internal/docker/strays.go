@@ -166,6 +166,8 @@ type Astray struct {
 	Space, Planned         string // Berth's
 	Subnet                 netip.Prefix
 	Has, Home              netip.Addr
+	Reserved               bool      // Home is
+	Taken                  string    // the container that has Home, by its name; empty: none
 	Started                time.Time // when it was last heard to; zero: that is not known
 }
 
@@ -179,21 +181,24 @@ func (c *comparison) astray(m match, own *ipam.ReservationInfo) *Astray {
 	}
 	by := m.sight.container
 	return &Astray{Container: by.Name, ID: by.ID, Project: by.Project, Network: m.sight.network.Name, Space: l.Space,
-		Planned: l.Network, Subnet: l.Subnet, Has: l.Address, Home: own.Address}
+		Planned: l.Network, Subnet: l.Subnet, Has: l.Address, Home: own.Address, Reserved: true}
 }
 
 // tellAstray tells whoever puts containers back which are to be.
-func (w *Witness) tellAstray(found []finding) {
+func (w *Witness) tellAstray(c *comparison) {
 	if w.cfg.Astray == nil {
 		return
 	}
 	var all []Astray
-	for i := range found {
-		if a := found[i].astray; a != nil {
-			a.Started = w.cfg.Roster.StartedAt(a.ID)
-			all = append(all, *a)
+	for i := range c.found {
+		if a := c.found[i].astray; a != nil {
+			var settled bool
+			if a.Started, settled = w.cfg.Roster.StartedAt(a.ID); settled {
+				all = append(all, *a)
+			}
 		}
 	}
+	all = append(all, w.homes.judge(c, w.cfg.Roster.StartedAt)...)
 	if len(all) > 0 {
 		w.cfg.Astray(all)
 	}

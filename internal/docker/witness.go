@@ -79,6 +79,7 @@ type Witness struct {
 	// what a view of another's showed of endpoints, and when the records were read that it was held against
 	doubts map[key]time.Time
 	strays map[key]bool // containers with the wrong address that were told of
+	homes  homes
 
 	unsure chan struct{} // a second look would show more
 
@@ -113,7 +114,7 @@ func New(cfg Config) *Witness {
 		cfg.Roster = NewRoster(cfg.Now)
 	}
 	w := &Witness{cfg: cfg, log: cfg.Log, turn: make(chan struct{}, 1), unsure: make(chan struct{}, 1),
-		patience: patience{grace: cfg.Grace}, calm: time.Second, pause: time.Second}
+		homes: homes{}, patience: patience{grace: cfg.Grace}, calm: time.Second, pause: time.Second}
 	w.turn <- struct{}{}
 	w.state.Engine = ipam.NoEngine
 	if cfg.Engine != nil {

@@ -106,6 +106,9 @@ type Hint struct {
 	// own address is not free, or nobody knows which of them he is, he is given one of theirs.
 	Others []string
 
+	// Home are the addresses that he is being put back to, as he is known, one of each family at most.
+	Home []netip.Addr
+
 	// Boots says that the engine is starting, so that whoever asks had an address before.
 	Boots bool
 }

@@ -42,10 +42,10 @@ func (h *Hand) Move(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (Move
 	}
 	ctx = context.WithoutCancel(ctx)
 	begin := time.Now()
-	if err := h.disconnect(ctx, ep); err != nil {
+	if err := h.TakeOff(ctx, ep); err != nil {
 		return Moved{}, err
 	}
-	off, err := h.putOn(ctx, ep, addrs)
+	off, err := h.PutOn(ctx, ep, addrs)
 	moved := Moved{Cut: time.Since(begin), Off: off}
 	if err != nil {
 		return moved, err
@@ -59,9 +59,9 @@ func (h *Hand) Move(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (Move
 	return moved, now.asDesired(addrs)
 }
 
-// putOn puts a container on a network, without its addresses where the engine refuses these, and tells whether it is
-// off the network still.
-func (h *Hand) putOn(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (off bool, err error) {
+// PutOn puts a container that was taken off a network on it again, without its addresses where the engine refuses these,
+// and tells whether it is off the network still.
+func (h *Hand) PutOn(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (off bool, err error) {
 	err = h.connect(ctx, ep, addrs)
 	if err == nil {
 		return false, nil
@@ -72,9 +72,9 @@ func (h *Hand) putOn(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (off
 	return true, lost(ep, addrs, err)
 }
 
-// PutOn puts a container that may be off a network on it again, as it was to be. One that is on it is left as it is;
+// Restore puts a container that may be off a network on it again, as it was to be. One that is on it is left as it is;
 // ipam.ErrNotFound: the container is gone.
-func (h *Hand) PutOn(ctx context.Context, ep *Endpoint, addrs []netip.Addr) error {
+func (h *Hand) Restore(ctx context.Context, ep *Endpoint, addrs []netip.Addr) error {
 	ctx = context.WithoutCancel(ctx)
 	api, err := h.agree(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (h *Hand) PutOn(ctx context.Context, ep *Endpoint, addrs []netip.Addr) erro
 	if off, known := h.isOff(ctx, ep); known && !off {
 		return nil
 	}
-	off, err := h.putOn(ctx, ep, addrs)
+	off, err := h.PutOn(ctx, ep, addrs)
 	if !off {
 		return nil
 	}
@@ -128,9 +128,9 @@ func lost(ep *Endpoint, addrs []netip.Addr, why error) error {
 		ep.Container, ep.Network, ep.Command(addrs), why)
 }
 
-// disconnect takes a container off a network. One that is off it although the engine says that something failed is
+// TakeOff takes a container off a network. One that is off it although the engine says that something failed is
 // off it.
-func (h *Hand) disconnect(ctx context.Context, ep *Endpoint) error {
+func (h *Hand) TakeOff(ctx context.Context, ep *Endpoint) error {
 	api, err := h.agree(ctx)
 	if err != nil {
 		return err

@@ -1,7 +1,7 @@
 // Package putback puts containers back to the addresses that are reserved for them, where an engine that sends no names
 // could not tell who they were when they started. It promises that a container is taken off a network only when
 // everything that is needed to put it on again is on disk; that what is noted there, and nothing else, is put on again
-// after a crash; that a container is moved once for each start, soon after it, and never while it is being deployed.
+// after a crash; that a container is moved soon after its start or not at all, and never while it is being deployed.
 //
 // The witness finds who runs on another address than its own (docker.Astray). A Keeper (putback.go) decides whether it
 // is moved, notes its endpoint (notes.go), and has a pin.Hand move it.
@@ -11,7 +11,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,9 +41,11 @@ type Records interface {
 
 // Config is what a Keeper needs. All of it is mandatory but Now.
 type Config struct {
+	Mode    Mode // Reserved or All
 	Records Records
 	Hand    *pin.Hand
-	Notes   string // path of the file
+	Expect  func(name string, homes []netip.Addr) (end func()) // docker.Roster's
+	Notes   string                                             // path of the file
 	Now     func() time.Time
 	Log     *logrus.Entry
 }
@@ -53,9 +57,18 @@ type Keeper struct {
 
 	mu     sync.Mutex
 	notes  *notes
-	tried  map[string]time.Time // the start after which a container was tried, by id and network
+	tried  map[string]trial // by the id of a container, and its network
 	counts ipam.PutBackCounts
 }
+
+// trial is how often a container was moved after a start: where others start beside it, it may get a wrong address again.
+type trial struct {
+	start time.Time
+	times int
+}
+
+// trials is how often a container is moved after one start at most.
+const trials = 3
 
 // New returns a Keeper, with what one before it has noted.
 func New(cfg Config) (*Keeper, error) {
@@ -66,7 +79,7 @@ func New(cfg Config) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Keeper{cfg: cfg, notes: notes, todo: make(chan []docker.Astray, 1), tried: map[string]time.Time{}}, nil
+	return &Keeper{cfg: cfg, notes: notes, todo: make(chan []docker.Astray, 1), tried: map[string]trial{}}, nil
 }
 
 // Counts is what came of it since the start.
@@ -109,7 +122,30 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case all := <-k.todo:
-			k.putBack(ctx, all)
+			k.putBack(ctx, k.lastTold(ctx, all))
+		}
+	}
+}
+
+// calm is for how long nothing must have changed before containers are moved, and longestCalm how long that is waited
+// for: while others start beside them it is not known who asks.
+const (
+	calm        = 300 * time.Millisecond
+	longestCalm = 1500 * time.Millisecond
+)
+
+// lastTold waits until nothing more is told, and is what was told last.
+func (k *Keeper) lastTold(ctx context.Context, all []docker.Astray) []docker.Astray {
+	over := time.After(longestCalm)
+	for {
+		select {
+		case all = <-k.todo:
+		case <-time.After(calm):
+			return all
+		case <-over:
+			return all
+		case <-ctx.Done():
+			return nil
 		}
 	}
 }
@@ -122,7 +158,7 @@ func (k *Keeper) finish(ctx context.Context) error {
 	var errs []error
 	for _, one := range left {
 		ep := one.Endpoint
-		err := k.cfg.Hand.PutOn(ctx, ep, one.Addresses)
+		err := k.cfg.Hand.Restore(ctx, ep, one.Addresses)
 		switch {
 		case errors.Is(err, ipam.ErrNotFound):
 			k.cfg.Log.WithField("container", ep.Container).Info("the container that was off its network is gone")
@@ -139,44 +175,111 @@ func (k *Keeper) finish(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// putBack moves those of a list that may be.
+// seat is a container on one network, that is to be moved.
+type seat struct {
+	docker.Astray // of one of its addresses
+	has, homes    []netip.Addr
+	reserved      bool // all of homes are
+	off           *note
+	cut           time.Time // when it was taken off
+}
+
+// putBack moves those of a list that may be: one whose own address is another's waits until that one was moved. Where
+// each waits for the next, one of them is taken off first and put on last.
 func (k *Keeper) putBack(ctx context.Context, all []docker.Astray) {
 	deploys, err := k.cfg.Records.Deploys(ctx)
 	if err != nil {
 		k.cfg.Log.WithError(err).Warn("it is not known what is being deployed, so that no container is put back")
 		return
 	}
+	for left := k.dueOf(all, deploys); len(left) > 0; {
+		ready, waiting := apart(left)
+		if len(ready) == 0 {
+			if k.takeOff(ctx, waiting[0]); waiting[0].off == nil {
+				return // whose address it has would be cut off for nothing
+			}
+			left = waiting
+			continue
+		}
+		k.moveAll(ctx, ready)
+		left = waiting
+	}
+}
+
+// moveAll moves some: those that ask for their addresses side by side, and the others one after the other, so that it
+// is known of each that it is the one who asks.
+func (k *Keeper) moveAll(ctx context.Context, all []*seat) {
 	var moving sync.WaitGroup
-	defer moving.Wait()
 	slots := make(chan struct{}, atOnce)
-	for _, seat := range bySeat(all) {
-		if !k.due(seat[0], deploys) {
+	for _, s := range all {
+		if !s.reserved {
 			continue
 		}
 		slots <- struct{}{}
 		moving.Go(func() {
 			defer func() { <-slots }()
-			k.move(ctx, seat)
+			k.move(ctx, s)
 		})
 	}
-}
-
-// bySeat joins the addresses of both families that a container has on one network.
-func bySeat(all []docker.Astray) (seats [][]docker.Astray) {
-	at := map[string]int{}
-	for _, a := range all {
-		i, there := at[a.ID+a.Network]
-		if !there {
-			i = len(seats)
-			at[a.ID+a.Network] = i
-			seats = append(seats, nil)
+	moving.Wait()
+	for _, s := range all {
+		if !s.reserved {
+			k.move(ctx, s)
 		}
-		seats[i] = append(seats[i], a)
 	}
-	return seats
 }
 
-// due tells whether a container may be moved, and notes that it was tried after this start.
+// apart are those whose own addresses nobody of them has at this moment, and the others.
+func apart(all []*seat) (ready, waiting []*seat) {
+	held := map[netip.Addr]*seat{}
+	for _, s := range all {
+		for _, addr := range s.has {
+			if s.off == nil {
+				held[addr] = s
+			}
+		}
+	}
+	for _, s := range all {
+		free := !slices.ContainsFunc(s.homes, func(a netip.Addr) bool { return held[a] != nil && held[a] != s })
+		if free {
+			ready = append(ready, s)
+		} else {
+			waiting = append(waiting, s)
+		}
+	}
+	return ready, waiting
+}
+
+// dueOf are the seats of those that may be moved. Who would need the address of one that stays where it is stays, too.
+func (k *Keeper) dueOf(all []docker.Astray, deploys []ipam.DeployLock) (seats []*seat) {
+	at := map[string]*seat{}
+	for _, a := range all {
+		if !a.Reserved && k.cfg.Mode != All {
+			continue
+		}
+		s := at[a.ID+a.Network]
+		if s == nil {
+			s = &seat{Astray: a, reserved: true}
+			at[a.ID+a.Network] = s
+			seats = append(seats, s)
+		}
+		s.has, s.homes, s.reserved = append(s.has, a.Has), append(s.homes, a.Home), s.reserved && a.Reserved
+	}
+	seats = slices.DeleteFunc(seats, func(s *seat) bool { return !k.due(s.Astray, deploys) })
+	for {
+		moves := map[string]bool{"": true} // of an address that nobody has
+		for _, s := range seats {
+			moves[s.Container] = true
+		}
+		stay := func(s *seat) bool { return !moves[s.Taken] }
+		if !slices.ContainsFunc(seats, stay) {
+			return seats
+		}
+		seats = slices.DeleteFunc(seats, stay)
+	}
+}
+
+// due tells whether a container may be moved.
 func (k *Keeper) due(a docker.Astray, deploys []ipam.DeployLock) bool {
 	now := k.cfg.Now()
 	if age := now.Sub(a.Started); age < 0 || age > soon {
@@ -189,72 +292,110 @@ func (k *Keeper) due(a docker.Astray, deploys []ipam.DeployLock) bool {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for key, start := range k.tried {
-		if now.Sub(start) > soon {
-			delete(k.tried, key)
-		}
-	}
-	key := a.ID + a.Network
-	if k.tried[key].Equal(a.Started) {
-		return false
-	}
-	k.tried[key] = a.Started
-	return true
+	t := k.tried[a.ID+a.Network]
+	return !t.start.Equal(a.Started) || t.times < trials
 }
 
-// move takes a container off its network and puts it on with its own addresses.
-func (k *Keeper) move(ctx context.Context, seat []docker.Astray) {
-	a := seat[0]
-	log := k.cfg.Log.WithFields(logrus.Fields{"container": a.Container, "network": a.Network})
-	homes := make([]netip.Addr, 0, len(seat))
-	for _, one := range seat {
-		homes = append(homes, one.Home)
-	}
-	cut, err := k.moveNoted(ctx, a, homes)
+// tries notes that a container is moved after a start.
+func (k *Keeper) tries(a docker.Astray) {
+	now := k.cfg.Now()
 	k.mu.Lock()
-	if err == nil {
-		k.counts.Done++
-	} else {
-		k.counts.Refused++
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.tried, func(_ string, t trial) bool { return now.Sub(t.start) > soon })
+	key := a.ID + a.Network
+	t := k.tried[key]
+	if !t.start.Equal(a.Started) {
+		t = trial{start: a.Started}
 	}
-	k.mu.Unlock()
-	if err != nil {
-		log.WithError(err).Warn("a container that runs on another address than is reserved for it was not put back")
+	t.times++
+	k.tried[key] = t
+}
+
+// move takes a container off its network, unless it is, and puts it on with its own addresses.
+func (k *Keeper) move(ctx context.Context, s *seat) {
+	if s.off == nil {
+		k.takeOff(ctx, s)
+	}
+	if s.off == nil {
 		return
 	}
-	for _, one := range seat {
-		log.WithFields(logrus.Fields{"had": one.Has, "has": one.Home, "cut_ms": cut.Milliseconds()}).
-			Info("the container was put back to the address that is reserved for it")
-		e := ipam.Event{Verb: ipam.LeasePutBack, Space: one.Space, Subnet: one.Subnet, Address: one.Home, Name: one.Container,
-			Detail: fmt.Sprintf("it had %s, and was cut off for %d ms", one.Has, cut.Milliseconds())}
+	// A reserved address it asks for from now on. What is only remembered it is given this time, as it is known that it
+	// is the one who asks, and nothing of that stays in the engine.
+	end := k.cfg.Expect(s.Container, s.homes)
+	off, err := k.cfg.Hand.PutOn(ctx, s.off.Endpoint, s.off.Addresses)
+	end()
+	cut := time.Since(s.cut)
+	if !off {
+		k.forget(*s.off)
+		if now, readErr := k.cfg.Hand.Endpoint(ctx, s.ID, s.Network); readErr != nil {
+			err = errors.Join(err, readErr)
+		} else if err = nil; !hasAll(now.Addresses, s.homes) {
+			err = fmt.Errorf("it was put on again, and has %v", now.Addresses)
+		}
+	}
+	if err != nil {
+		k.refused(s, err)
+		return
+	}
+	k.mu.Lock()
+	k.counts.Done++
+	k.mu.Unlock()
+	for i, home := range s.homes {
+		k.log(s).WithFields(logrus.Fields{"had": s.has[i], "has": home, "cut_ms": cut.Milliseconds()}).
+			Info("the container was put back to its own address")
+		e := ipam.Event{Verb: ipam.LeasePutBack, Space: s.Space, Subnet: s.Subnet, Address: home, Name: s.Container,
+			Detail: fmt.Sprintf("it had %s, and was cut off for %d ms", s.has[i], cut.Milliseconds())}
 		if err := k.cfg.Records.Note(ctx, e); err != nil {
-			log.WithError(err).Warn("that it was put back is not among the events")
+			k.log(s).WithError(err).Warn("that it was put back is not among the events")
 		}
 	}
 }
 
-// moveNoted moves a container with a note of it on disk for as long as it may be off its network.
-func (k *Keeper) moveNoted(ctx context.Context, a docker.Astray, homes []netip.Addr) (cut time.Duration, err error) {
-	ep, err := k.cfg.Hand.Endpoint(ctx, a.ID, a.Network)
-	if err != nil {
-		return 0, err
+func hasAll(has, want []netip.Addr) bool {
+	return !slices.ContainsFunc(want, func(a netip.Addr) bool { return !slices.Contains(has, a) })
+}
+
+// takeOff takes a container off its network, with a note of it on disk; off stays nil where that was not done.
+func (k *Keeper) takeOff(ctx context.Context, s *seat) {
+	k.tries(s.Astray)
+	ep, err := k.cfg.Hand.Endpoint(ctx, s.ID, s.Network)
+	switch {
+	case err != nil:
+		k.refused(s, err)
+		return
+	case !ep.Running || len(ep.Asked) > 0 || !hasAll(ep.Addresses, s.has):
+		return // it is not any more as it was seen: the next look tells
 	}
-	if !ep.Running || len(ep.Asked) > 0 {
-		return 0, ipam.Refuse(ipam.ErrChanged, "%s does not run any more as it did", a.Container)
+	one := note{Endpoint: ep}
+	if s.reserved {
+		one.Addresses = s.homes
 	}
-	one := note{ep, homes}
 	k.mu.Lock()
 	err = k.notes.put(one)
 	k.mu.Unlock()
 	if err != nil {
-		return 0, fmt.Errorf("it cannot be noted what is needed to put it on again: %w", err)
+		k.refused(s, fmt.Errorf("it cannot be noted what is needed to put it on again: %w", err))
+		return
 	}
-	moved, err := k.cfg.Hand.Move(ctx, ep, homes)
-	if moved.Off {
-		return moved.Cut, err // the note stays: it is put on at the next start
+	s.cut = time.Now()
+	if err := k.cfg.Hand.TakeOff(context.WithoutCancel(ctx), ep); err != nil {
+		k.forget(one)
+		k.refused(s, err)
+		return
 	}
-	k.forget(one)
-	return moved.Cut, err
+	s.off = &one
+}
+
+func (k *Keeper) log(s *seat) *logrus.Entry {
+	return k.cfg.Log.WithFields(logrus.Fields{"container": s.Container, "network": s.Network})
+}
+
+// refused notes that a container was not put back.
+func (k *Keeper) refused(s *seat, why error) {
+	k.mu.Lock()
+	k.counts.Refused++
+	k.mu.Unlock()
+	k.log(s).WithError(why).Warn("a container that runs on another address than its own was not put back")
 }
 
 func (k *Keeper) forget(one note) {

@@ -105,6 +105,14 @@ func (t *Target) Remembered(req *ipam.AddressRequest) (*ipam.Lease, error) {
 		return nil, nil
 	}
 	may := func(m *ipam.Lease) bool { return t.recalls(m) && !t.Kept.From(req.Name, m.Address) }
+	for _, home := range req.Hint.Home {
+		if !t.Sub.CIDR.Contains(home) {
+			continue
+		}
+		if m, err := t.read(home); err != nil || isMemory(m) && may(m) {
+			return m, err
+		}
+	}
 	own, err := LastHad(t.Sx, req, t.read, may)
 	if own != nil || err != nil {
 		return own, err

@@ -1,0 +1,65 @@
+package docker
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// startFor is for how long after its start a container may be on an address that is not its own. What it has then is
+// its own.
+const startFor = 30 * time.Second
+
+// homes are the addresses that containers had last, by name and subnet: where several start at once nobody can tell
+// which is whose, and each is given one of those that they had.
+type homes map[home]netip.Addr
+
+// home is a container in a subnet, by ipam.NameKey: while Compose recreates it, it has another name.
+type home struct {
+	name string
+	segment
+}
+
+// learn takes in who had what before the first look: an engine that booted has mixed it up since.
+func (h homes) learn(ctx context.Context, s Records, host string) error {
+	for l, err := range s.Leases(ctx, ipam.LeaseFilter{}) {
+		if err != nil {
+			return err
+		}
+		if l.Host == host && l.Name != "" && l.Kind == ipam.Automatic && l.DHCP == nil {
+			h[home{ipam.NameKey(l.Name), segment{l.Space, l.Subnet}}] = l.Address
+		}
+	}
+	return nil
+}
+
+// judge finds containers that have started and run on another address than before, and takes in where all others are.
+func (h homes) judge(c *comparison, startedAt func(id string) (time.Time, bool)) (all []Astray) {
+	r := newReserved(c.rec.reservations)
+	for _, m := range c.matches {
+		l, by := m.lease, m.sight.container
+		if by.ID == "" || l.Kind != ipam.Automatic || l.DHCP != nil || m.sight.network.Swarm ||
+			len(m.sight.endpoint.Wanted) > 0 || !m.certain(c.view.Taken) {
+			continue
+		}
+		key := home{ipam.NameKey(by.Name), segment{l.Space, l.Subnet}}
+		had, known := h[key]
+		started, settled := startedAt(by.ID)
+		switch {
+		case !known, settled && c.now.Sub(started) > startFor:
+			h[key] = l.Address
+			continue
+		case !settled, had == l.Address:
+			continue
+		}
+		if r.at[place{l.Space, had}] != nil || c.wantedElsewhere(r, m) != nil {
+			continue // it is somebody's by a reservation, which goes before
+		}
+		all = append(all, Astray{Container: by.Name, ID: by.ID, Project: by.Project, Network: m.sight.network.Name,
+			Space: l.Space, Planned: l.Network, Subnet: l.Subnet, Has: l.Address, Home: had,
+			Taken: c.whoHas(l.Space, had), Started: started})
+	}
+	return all
+}
