@@ -1,0 +1,163 @@
+//go:build engine
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/test/ground"
+)
+
+// home is how long after the last start of several each is to have its own address again.
+const home = 2 * time.Second
+
+// Of containers that start at once nobody can tell which asks. Those with a reservation are put back to their own
+// addresses soon after, and with --put-back all the others, too, with all their settings; and not with --put-back off.
+func TestPutBack(t *testing.T) {
+	t.Parallel()
+	e := engineOf(t, 165)
+	for i, mode := range []string{"reserved", "all", "off"} {
+		t.Run(mode, func(t *testing.T) {
+			w := way{name: mode, flags: []string{"--docker-host", e.URL(), "--put-back", mode}}
+			p := startPutBack(t, e, w, 166+i)
+			if mode != "all" {
+				p.reserve()
+			}
+			longest := time.Duration(0)
+			for range crowdRounds() {
+				p.together(p.all, "restart", "--time", "0")
+				if mode == "off" {
+					continue
+				}
+				began := time.Now()
+				p.home(ground.Patient(home))
+				longest = max(longest, time.Since(began))
+			}
+			t.Logf("all of %d were home %d ms after the last start at the latest", len(p.all), longest.Milliseconds())
+			if events := p.berth("events", "--verb", "lease.put_back"); mode == "off" && events != "" {
+				t.Errorf("none was to be put back:\n%s", events)
+			}
+			p.whole(mode == "reserved")
+			if mode != "off" {
+				p.sound()
+			}
+		})
+	}
+}
+
+// A daemon that is killed while it puts containers back leaves none off its network: the next one puts them on again.
+func TestPutBackKilled(t *testing.T) {
+	t.Parallel()
+	e := engineOf(t, 169)
+	p := startPutBack(t, e, way{name: "all", flags: []string{"--docker-host", e.URL(), "--put-back", "all"}}, 173)
+	d := p.Berth.(*Daemon)
+	off := 0
+	for range sample(0, 2, 50) {
+		p.together(p.all, "restart", "--time", "0")
+		p.noted(d)
+		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) // in which it is taken off and put on
+		if err := d.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range p.all {
+			if ep, err := p.Engine.Endpoint(c, p.network); err != nil || ep.IPAddress == "" {
+				off++
+			}
+		}
+		if err := d.Revive(); err != nil {
+			t.Fatal(err)
+		}
+		p.follows()
+		if err := ground.Eventually(20*time.Second, func() error {
+			for _, c := range p.all {
+				if ep, err := p.Engine.Endpoint(c, p.network); err != nil || ep.IPAddress == "" {
+					return fmt.Errorf("%s is off its network: %v", c, err)
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		p.whole(false)
+	}
+	t.Logf("%d times a container was off its network when the daemon was killed", off)
+	p.sound()
+}
+
+// noted waits until a container is about to be taken off its network, or all are right by chance.
+func (p *putBack) noted(d *Daemon) {
+	p.Helper()
+	_ = ground.Eventually(3*time.Second, func() error {
+		text, err := os.ReadFile(filepath.Join(d.state(), "put-back.json"))
+		if err == nil && !strings.Contains(string(text), p.network) {
+			err = errors.New("none is noted")
+		}
+		return err
+	})
+}
+
+// putBack is a network with containers that have settings of their own there.
+type putBack struct {
+	*kept
+	all  []string
+	has  map[string]string // the address of each
+	plan string
+}
+
+func startPutBack(t *testing.T, e *PrivateEngine, w way, number int) *putBack {
+	t.Helper()
+	p := &putBack{kept: startKept(t, e.Engine, e.Sockets, w, number), has: map[string]string{}}
+	p.plan = p.kept.plan("--subnet", p.v4("128/25")+",gateway="+p.v4("129")+",pool="+p.span(130, 199))
+	p.network = p.on(p.plan, "--subnet", p.v4("128/25"))
+	for range crowd() {
+		c := p.container(p.network, "--network-alias", "at-"+fmt.Sprint(len(p.all)))
+		p.all = append(p.all, c)
+		p.has[c] = p.at(c, p.network)
+	}
+	p.sound()
+	return p
+}
+
+func (p *putBack) reserve() {
+	p.Helper()
+	for c, addr := range p.has {
+		p.berth("reservation", "add", p.plan, "--owner", c, "--ip", addr)
+	}
+}
+
+// home waits until each has its own address.
+func (p *putBack) home(within time.Duration) {
+	p.Helper()
+	if err := ground.Eventually(within, func() error {
+		for _, c := range p.all {
+			if ep, err := p.Engine.Endpoint(c, p.network); err != nil || ep.IPAddress != p.has[c] {
+				return fmt.Errorf("%s has %s and not %s: %v", c, ep.IPAddress, p.has[c], err)
+			}
+		}
+		return nil
+	}); err != nil {
+		p.Error(err)
+	}
+}
+
+// whole checks that each has its alias, and asks for an address only where one is reserved for it.
+func (p *putBack) whole(asks bool) {
+	p.Helper()
+	for i, c := range p.all {
+		aliases := p.docker("inspect", "-f", fmt.Sprintf("{{(index .NetworkSettings.Networks %q).Aliases}}", p.network), c)
+		if !strings.Contains(aliases, fmt.Sprintf("at-%d", i)) {
+			p.Errorf("%s has the aliases %s", c, aliases)
+		}
+		config := p.docker("inspect", "-f", fmt.Sprintf("{{(index .NetworkSettings.Networks %q).IPAMConfig}}", p.network), c)
+		if strings.Contains(config, p.v4("")) && !asks {
+			p.Errorf("%s asks for %s", c, config)
+		}
+	}
+}
