@@ -28,6 +28,7 @@ type scriptEngine struct {
 	plugin     string // the id of a managed plugin
 	networks   []object
 	containers []object
+	starting   string        // the container that is being started
 	changed    chan struct{} // closed at each change
 	last       string        // the event of a change
 	told       []string      // all events
@@ -44,6 +45,7 @@ type engineKey struct{}
 //	engine network NAME SUBNET GATEWAY [DRIVER [KEY=VALUE...]]   has a network; again, one more subnet of it
 //	engine run NETWORK NAME ADDRESS MAC [PROJECT/SERVICE/N [ID]] has a container
 //	engine create NETWORK NAME [PROJECT/SERVICE/N]               has a container that was not started yet, and tells of it
+//	engine starts [NAME]                                         starts a container, which it does not inspect meanwhile; without a name, none any more
 //	engine destroy NAME                                          has a container not any more, and tells of it
 //	engine rm NAME                                               has neither a container nor a network of that name
 func engine(ts *testscript.TestScript, neg bool, args []string) {
@@ -70,6 +72,8 @@ func engine(ts *testscript.TestScript, neg bool, args []string) {
 		e.create(rest(2))
 	case "rm":
 		e.remove(rest(1)[0])
+	case "starts":
+		e.change(func() { e.starting = rest(0)[0] })
 	case "destroy":
 		e.destroy(rest(1)[0])
 	default:
@@ -215,6 +219,23 @@ func (e *scriptEngine) remove(name string) {
 	})
 }
 
+// awaitStart lets the inspection of a container wait for as long as it is being started.
+func (e *scriptEngine) awaitStart(r *http.Request, call string) {
+	for {
+		e.mu.Lock()
+		waits, changed := e.starting != "" && call == "/containers/id-"+e.starting+"/json", e.changed
+		e.mu.Unlock()
+		if !waits {
+			return
+		}
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
 const engineVersion = "1.44" // of its API
 
 // ServeHTTP implements http.Handler.
@@ -225,6 +246,7 @@ func (e *scriptEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.events(w, r)
 		return
 	}
+	e.awaitStart(r, call)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var answer any
@@ -232,7 +254,7 @@ func (e *scriptEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case call == "/_ping":
 		return
 	case call == "/info":
-		answer = object{"ID": "the-engine"}
+		answer = object{"ID": "the-engine", "ServerVersion": "20.10.24"}
 	case call == "/networks":
 		answer = append([]object{}, e.networks...)
 	case call == "/containers/json":

@@ -30,11 +30,12 @@ func (h *house) lookOut(cfg serveConfig, log *logrus.Entry, drivers []string) (*
 	if err != nil {
 		return nil, err
 	}
-	keeper, err := h.keeper(cfg, log, engine)
+	var witness *docker.Witness
+	keeper, err := h.keeper(cfg, log, func() ipam.Onlooker { return witness.Onlooker() })
 	if err != nil {
 		return nil, err
 	}
-	witness := docker.New(docker.Config{Service: h.service, Host: cfg.host, Cluster: h.cluster != nil, Engine: engine,
+	witness = docker.New(docker.Config{Service: h.service, Host: cfg.host, Cluster: h.cluster != nil, Engine: engine,
 		Drivers: drivers, Roster: h.roster, Every: cfg.checkEvery, Grace: cfg.checkGrace, Repair: cfg.checkRepair,
 		Astray: keeper.Tell, Log: log})
 	if h.cluster != nil {
@@ -48,14 +49,17 @@ func (h *house) lookOut(cfg serveConfig, log *logrus.Entry, drivers []string) (*
 	}, nil
 }
 
-// keeper puts containers back, on the engine that is read; nil: it is not to, or there is none.
-func (h *house) keeper(cfg serveConfig, log *logrus.Entry, engine *docker.Engine) (*putback.Keeper, error) {
-	if engine == nil || cfg.putBack == putback.Off {
+// keeper puts containers back, on the engine that is read or by the hand of `berth witness`; nil: it is not to.
+func (h *house) keeper(cfg serveConfig, log *logrus.Entry, onlooker func() ipam.Onlooker) (*putback.Keeper, error) {
+	if cfg.putBack == putback.Off {
 		return nil, nil
 	}
-	hand, err := pin.OpenHand(cfg.dockerHost)
-	if err != nil {
-		return nil, err
+	var hand putback.Hand = putback.Remote{Onlooker: onlooker}
+	if cfg.dockerHost != "" {
+		var err error
+		if hand, err = pin.OpenHand(cfg.dockerHost); err != nil {
+			return nil, err
+		}
 	}
 	keeper, err := putback.New(putback.Config{Mode: cfg.putBack, Records: h.service, Hand: hand, Expect: h.roster.Expect,
 		Notes: filepath.Join(cfg.state, putBackFile), Log: log})

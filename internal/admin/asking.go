@@ -3,6 +3,8 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 
@@ -11,40 +13,68 @@ import (
 )
 
 // asking sends questions about an engine to whoever tells its news, in the answer to the request of which the news are
-// the body.
+// the body. It is an ipam.Onlooker.
 type asking struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	gone    <-chan struct{} // closed when nobody tells any more
 
 	mu     sync.Mutex
-	last   uint64                      // question
-	open   map[uint64]chan ipam.Locked // each of one place
+	last   uint64                            // question
+	open   map[uint64]chan ipam.EngineAnswer // each of one place
 	closed bool
 }
 
-func newAsking(w http.ResponseWriter, control *http.ResponseController) *asking {
-	return &asking{w: w, control: control, open: map[uint64]chan ipam.Locked{}}
+func newAsking(w http.ResponseWriter, control *http.ResponseController, gone <-chan struct{}) *asking {
+	return &asking{w: w, control: control, gone: gone, open: map[uint64]chan ipam.EngineAnswer{}}
+}
+
+// Locked implements ipam.Onlooker.
+func (a *asking) Locked(ctx context.Context, q ipam.Question) ipam.Locked {
+	ctx, cancel := context.WithTimeout(ctx, api.QuestionTime)
+	defer cancel()
+	answer, err := a.ask(ctx, ipam.EngineQuestion{Locked: &q})
+	if err != nil || answer.Locked == nil {
+		return ipam.Locked{}
+	}
+	return *answer.Locked
+}
+
+// Move implements ipam.Onlooker.
+func (a *asking) Move(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, api.MoveTime)
+	defer cancel()
+	answer, err := a.ask(ctx, ipam.EngineQuestion{Move: &order})
+	if err != nil {
+		return ipam.MoveAnswer{}, err
+	}
+	if answer.Move == nil {
+		return ipam.MoveAnswer{}, errors.New("berth witness does not know how to move a container: it is another version")
+	}
+	return *answer.Move, nil
 }
 
 // ask asks one question, and waits for its answer as long as ctx lasts.
-func (a *asking) ask(ctx context.Context, q ipam.Question) ipam.Locked {
-	ctx, cancel := context.WithTimeout(ctx, api.QuestionTime)
-	defer cancel()
+func (a *asking) ask(ctx context.Context, q ipam.EngineQuestion) (ipam.EngineAnswer, error) {
 	id, answer := a.send(q)
 	if answer == nil {
-		return ipam.Locked{}
+		return ipam.EngineAnswer{}, errAway
 	}
 	defer a.forget(id)
 	select {
 	case got := <-answer:
-		return got
+		return got, nil
+	case <-a.gone:
+		return ipam.EngineAnswer{}, errAway
 	case <-ctx.Done():
-		return ipam.Locked{}
+		return ipam.EngineAnswer{}, fmt.Errorf("berth witness does not answer: %w", ctx.Err())
 	}
 }
 
+var errAway = errors.New("berth witness is not there any more")
+
 // send writes a question; a nil channel: that cannot be done.
-func (a *asking) send(q ipam.Question) (uint64, chan ipam.Locked) {
+func (a *asking) send(q ipam.EngineQuestion) (uint64, chan ipam.EngineAnswer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
@@ -55,14 +85,15 @@ func (a *asking) send(q ipam.Question) (uint64, chan ipam.Locked) {
 		a.w.Header().Set("Content-Type", "application/x-ndjson")
 	}
 	a.last++
-	line, err := json.Marshal(ipam.EngineQuestion{ID: a.last, Question: q})
+	q.ID = a.last
+	line, err := json.Marshal(q)
 	if err != nil {
 		return 0, nil
 	}
 	if _, err := a.w.Write(append(line, '\n')); err != nil || a.control.Flush() != nil {
 		return 0, nil
 	}
-	answer := make(chan ipam.Locked, 1)
+	answer := make(chan ipam.EngineAnswer, 1)
 	a.open[a.last] = answer
 	return a.last, answer
 }
@@ -72,7 +103,7 @@ func (a *asking) answered(got *ipam.EngineAnswer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if answer := a.open[got.ID]; answer != nil {
-		answer <- got.Locked
+		answer <- *got
 		delete(a.open, got.ID)
 	}
 }

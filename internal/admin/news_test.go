@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -91,7 +92,7 @@ func TestNewsQuestions(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	q := ipam.Question{Space: "local", CIDR: netip.MustParsePrefix("10.1.0.0/24")}
 	silent := make(chan struct{})
-	tell := h.client.TellEngine(ctx, "alpha", func(_ context.Context, got ipam.Question) ipam.Locked {
+	tell := h.client.TellEngine(ctx, "alpha", answering(func(got ipam.Question) ipam.Locked {
 		if got.Address.IsValid() {
 			<-silent
 		}
@@ -99,11 +100,11 @@ func TestNewsQuestions(t *testing.T) {
 			t.Errorf("asked %+v", got)
 		}
 		return ipam.Locked{Told: true, Silent: []string{"web", "db"}}
-	})
+	}))
 	must(t, tell(nil))
 	soon(t, "the beginning", w.listens)
 	for range 3 {
-		got := w.asks()(ctx, q)
+		got := w.asks().Locked(ctx, q)
 		if diff := cmp.Diff(ipam.Locked{Told: true, Silent: []string{"web", "db"}}, got); diff != "" {
 			t.Error(diff)
 		}
@@ -112,15 +113,36 @@ func TestNewsQuestions(t *testing.T) {
 	}
 	other := q
 	other.Address = netip.MustParseAddr("10.1.0.9")
-	if got := w.asks()(ctx, other); got.Told {
+	if got := w.asks().Locked(ctx, other); got.Told {
 		t.Errorf("nobody answers, and that is %+v", got)
 	}
+	order := ipam.MoveOrder{Step: ipam.MoveOn, Container: "c1", Network: "front", Endpoint: json.RawMessage(`{"id":"c1"}`),
+		Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.9")}, Reserved: true}
+	moved, err := w.asks().Move(ctx, order)
+	must(t, err)
+	if want := inJSON(t, order); moved.Error != want {
+		t.Errorf("it was to do %s, and not %s", want, moved.Error)
+	}
 	close(silent)
+	by := w.asks()
 	cancel()
 	soon(t, "the end", w.ended)
-	if got := w.asks()(t.Context(), q); got.Told {
+	if _, err := by.Move(t.Context(), order); err == nil {
+		t.Error("who is gone has moved a container")
+	}
+	if got := w.asks().Locked(t.Context(), q); got.Told {
 		t.Errorf("who is gone says %+v", got)
 	}
+}
+
+// answering is an onlooker that tells who is locked, and of an order that it has heard it.
+type answering func(ipam.Question) ipam.Locked
+
+func (a answering) Locked(_ context.Context, q ipam.Question) ipam.Locked { return a(q) }
+
+func (a answering) Move(_ context.Context, order ipam.MoveOrder) (ipam.MoveAnswer, error) {
+	text, err := json.Marshal(order)
+	return ipam.MoveAnswer{Error: string(text)}, err
 }
 
 // TestNewsRefused: what is wrong is said at once, though the body goes on, and the witness hears of none of it.

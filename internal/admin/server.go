@@ -90,8 +90,7 @@ type Config struct {
 	Report  func() ipam.CheckReport // what the last comparison came to
 	Release func(context.Context, ipam.LeaseRelease) (ipam.LeaseInfo, error)
 	Show    func(context.Context, ipam.EngineView) error
-	Listen  func(host string, ask func(context.Context, ipam.Question) ipam.Locked) (hear func(*ipam.EngineNews),
-		end func(), err error)
+	Listen  func(host string, by ipam.Onlooker) (hear func(*ipam.EngineNews), end func(), err error)
 	SeenBy  func(space string, addr netip.Addr, lease uint64) *ipam.SeenBy
 	Places  func(ctx context.Context, name string) ([]ipam.DockerPlace, error)
 	Witness func() ipam.WitnessState

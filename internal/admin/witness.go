@@ -135,14 +135,15 @@ func (s *Server) hearEngine(w http.ResponseWriter, r *http.Request) (err error) 
 	if s.cfg.Listen == nil {
 		return noWitness()
 	}
-	asks := newAsking(w, control)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	asks := newAsking(w, control, ctx.Done())
 	defer asks.close()
-	hear, end, err := s.cfg.Listen(q.Get("host"), asks.ask)
+	hear, end, err := s.cfg.Listen(q.Get("host"), asks)
 	if err != nil {
 		return err
 	}
 	defer end()
-	ctx, cancel := context.WithCancel(r.Context())
 	stopped := s.endWith(ctx, func() { _ = control.SetReadDeadline(time.Now()) })
 	defer func() { cancel(); <-stopped }()
 	lines := bufio.NewScanner(&newsBody{r.Body, control, s.newsTimeout, s.ended})

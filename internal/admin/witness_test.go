@@ -30,14 +30,14 @@ type watcher struct {
 	err    error
 	during func(context.Context) // runs while it checks
 
-	ask     func(context.Context, ipam.Question) ipam.Locked // the last listener's
-	listens chan string                                      // hosts whose engines somebody begins to tell of; nil: nobody waits for it
-	heard   chan *ipam.EngineNews                            // what is told; nil: nobody waits for it
-	ended   chan string                                      // hosts of which nobody tells any more; nil: nobody waits for it
+	by      ipam.Onlooker         // the last listener's
+	listens chan string           // hosts whose engines somebody begins to tell of; nil: nobody waits for it
+	heard   chan *ipam.EngineNews // what is told; nil: nobody waits for it
+	ended   chan string           // hosts of which nobody tells any more; nil: nobody waits for it
 }
 
 func (w *watcher) listen(host string,
-	ask func(context.Context, ipam.Question) ipam.Locked) (hear func(*ipam.EngineNews), end func(), err error) {
+	by ipam.Onlooker) (hear func(*ipam.EngineNews), end func(), err error) {
 	if w.err != nil {
 		return nil, nil, w.err
 	}
@@ -47,7 +47,7 @@ func (w *watcher) listen(host string,
 		}
 	}
 	w.mu.Lock()
-	w.ask = ask
+	w.by = by
 	w.mu.Unlock()
 	pass(w.listens)
 	return func(news *ipam.EngineNews) {
@@ -58,10 +58,10 @@ func (w *watcher) listen(host string,
 }
 
 // asks is the last listener's way to ask.
-func (w *watcher) asks() func(context.Context, ipam.Question) ipam.Locked {
+func (w *watcher) asks() ipam.Onlooker {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.ask
+	return w.by
 }
 
 func (w *watcher) check(ctx context.Context, req ipam.CheckRequest) (ipam.CheckReport, error) {
@@ -398,7 +398,7 @@ func TestCheckIsEnded(t *testing.T) {
 func TestNewsArrive(t *testing.T) {
 	heard := make(chan *ipam.EngineNews, 1)
 	h := start(t, func(s *Server) {
-		s.cfg.Listen = func(string, func(context.Context, ipam.Question) ipam.Locked) (func(*ipam.EngineNews), func(), error) {
+		s.cfg.Listen = func(string, ipam.Onlooker) (func(*ipam.EngineNews), func(), error) {
 			return func(news *ipam.EngineNews) { heard <- news }, func() {}, nil
 		}
 	})

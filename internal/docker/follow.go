@@ -33,7 +33,7 @@ func (e *Engine) Follow(ctx context.Context, to Listener) (err error) {
 		e.locks.hear(news)
 		tell(news)
 	}
-	defer e.locks.begin(false, func() {})
+	defer e.locks.end()
 	l := &lister{engine: e, to: to, ids: map[string]bool{}, wake: make(chan struct{}, 1)}
 	var listing sync.WaitGroup
 	defer listing.Wait()
@@ -48,7 +48,7 @@ func (e *Engine) Follow(ctx context.Context, to Listener) (err error) {
 			return err
 		case news == nil:
 			begun = true
-			e.locks.begin(true, func() { to.Stirred(true) })
+			e.locks.begin(&to)
 			listing.Go(func() { l.run(ctx) })
 			listing.Go(func() { e.ports.run(ctx, e.client, l.want) })
 			to.Begun()

@@ -45,6 +45,7 @@ type locks struct {
 
 	mu        sync.Mutex
 	changed   chan struct{}        // closed with each change of what is below
+	drivers   func() []string      // by which the networks of this Berth are told
 	networks  []ipam.EngineNetwork // of this Berth
 	follows   bool                 // the engine's events come
 	started   func()               // who was locked is so no more
@@ -64,16 +65,22 @@ func newLocks(e *Engine, dial DialFunc) *locks {
 	l.alive, l.stop = context.WithCancel(context.Background())
 	l.http = &http.Client{Transport: &Reading{&http.Transport{DialContext: dial, DisableCompression: true,
 		MaxIdleConns: waveSize, MaxIdleConnsPerHost: waveSize / 4, IdleConnTimeout: 30 * time.Second}}}
-	l.begin(false, func() {})
+	l.end()
 	return l
 }
 
-// begin forgets what was heard: the engine's events come from now on, or have broken off. It is told started when
-// somebody was let go who was locked.
-func (l *locks) begin(follows bool, started func()) {
+// begin forgets what was heard before: the engine's events come from now on, for a listener.
+func (l *locks) begin(to *Listener) {
+	l.reset(true, to.Drivers, func() { to.Stirred(true) })
+}
+
+// end notes that the events have broken off.
+func (l *locks) end() { l.reset(false, nil, func() {}) }
+
+func (l *locks) reset(follows bool, drivers func() []string, started func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.follows, l.started = follows, started
+	l.follows, l.drivers, l.started = follows, drivers, started
 	l.stirred, l.connected = map[string]time.Time{}, map[seat]time.Time{}
 	l.answered = map[string]span{}
 	l.stir()
@@ -176,10 +183,7 @@ type candidate struct {
 // candidates are those from which a request can be by what the engine lists at this moment, the likeliest first; nil
 // where that cannot be told.
 func (l *locks) candidates(ctx context.Context, q ipam.Question) (all []candidate) {
-	l.mu.Lock()
-	networks := slices.DeleteFunc(slices.Clone(l.networks),
-		func(n ipam.EngineNetwork) bool { return !serves(&n, q.Space, q.CIDR) })
-	l.mu.Unlock()
+	networks := l.serving(ctx, q)
 	if len(networks) == 0 {
 		return nil
 	}
@@ -206,6 +210,24 @@ func (l *locks) candidates(ctx context.Context, q ipam.Question) (all []candidat
 		return cmp.Or(b.stirred.Compare(a.stirred), cmp.Compare(a.ID, b.ID))
 	})
 	return all
+}
+
+// serving are the Docker networks on which it can be asked. Where none is known they are listed: it is a new one, or who
+// follows the events did not know by which drivers to tell them.
+func (l *locks) serving(ctx context.Context, q ipam.Question) []ipam.EngineNetwork {
+	l.mu.Lock()
+	known, drivers := l.networks, l.drivers
+	l.mu.Unlock()
+	no := func(n ipam.EngineNetwork) bool { return !serves(&n, q.Space, q.CIDR) }
+	if all := slices.DeleteFunc(slices.Clone(known), no); len(all) > 0 || drivers == nil {
+		return all
+	}
+	list, err := l.engine.networks(ctx, l.engine.client(), drivers())
+	if err != nil {
+		return nil
+	}
+	l.hear(&ipam.EngineNews{Networks: &ipam.EngineNetworkList{Networks: list.Networks}})
+	return slices.DeleteFunc(slices.Clone(list.Networks), no)
 }
 
 // mayAsk tells whether a container can ask what is asked: one that does not run and is on such a network, or one that

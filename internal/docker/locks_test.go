@@ -76,7 +76,7 @@ func newLockedEngine(t *testing.T) *lockedEngine {
 	must(t, err)
 	e.locks = newLocks(&Engine{api: api}, nil)
 	e.http = &http.Client{Transport: e}
-	e.begin(true, func() {})
+	e.begin(&Listener{Stirred: func(bool) {}, Drivers: func() []string { return nil }})
 	e.hear(&ipam.EngineNews{Networks: &ipam.EngineNetworkList{Networks: lockNets}})
 	t.Cleanup(e.stop)
 	return e
@@ -249,10 +249,10 @@ func TestLocks(t *testing.T) {
 			e.mute = true
 		}, "late", silenceTime, silenceTime},
 		{"an engine that boots", func(e *lockedEngine) {
-			e.begin(false, func() {})
+			e.end()
 			e.mute = true
 		}, "boots", silenceTime, silenceTime},
-		{"an engine that is not followed", func(e *lockedEngine) { e.begin(false, func() {}) }, "late", 0,
+		{"an engine that is not followed", func(e *lockedEngine) { e.end() }, "late", 0,
 			2 * time.Millisecond},
 		{"the oldest of 300", func(e *lockedEngine) {
 			e.add("a", "exited", "n1").lock.Lock()

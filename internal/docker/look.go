@@ -27,8 +27,7 @@ func (w *Witness) Show(ctx context.Context, view ipam.EngineView) error {
 
 // Listen begins to take what another hears of the engine of a host as it happens, for a daemon that may not read the
 // engine, and has it asked who is locked there. It counts until end is called, or somebody else begins.
-func (w *Witness) Listen(host string,
-	ask func(context.Context, ipam.Question) ipam.Locked) (hear func(*ipam.EngineNews), end func(), err error) {
+func (w *Witness) Listen(host string, by ipam.Onlooker) (hear func(*ipam.EngineNews), end func(), err error) {
 	switch {
 	case w.cfg.Engine != nil:
 		return nil, nil, refuse(ipam.ErrInvalid,
@@ -42,7 +41,8 @@ func (w *Witness) Listen(host string,
 	w.listening++
 	turn := w.listening
 	w.cfg.Roster.Lose() // what the one before has not told yet is not told any more
-	w.cfg.Roster.AskWith(ask)
+	w.onlooker = by
+	w.cfg.Roster.AskWith(by.Locked)
 	current := func() bool {
 		w.mu.RLock()
 		defer w.mu.RUnlock()
@@ -54,12 +54,22 @@ func (w *Witness) Listen(host string,
 		}
 	}
 	end = func() {
-		if current() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.listening == turn {
+			w.onlooker = nil
 			w.cfg.Roster.AskWith(nil)
 			w.cfg.Roster.Lose()
 		}
 	}
 	return hear, end, nil
+}
+
+// Onlooker is who tells of the engine at this moment; nil: nobody does.
+func (w *Witness) Onlooker() ipam.Onlooker {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.onlooker
 }
 
 // push keeps a view, unless a later one is there.

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -193,6 +194,11 @@ func TestPushedBeforeClock(t *testing.T) {
 	}
 }
 
+// silentOnlooker says nothing.
+type silentOnlooker struct{ ipam.Onlooker }
+
+func (silentOnlooker) Locked(context.Context, ipam.Question) ipam.Locked { return ipam.Locked{} }
+
 // TestListen: who tells what happens counts until he ends, or another one begins; and nobody is guessed before a view
 // of after that.
 func TestListen(t *testing.T) {
@@ -211,7 +217,7 @@ func TestListen(t *testing.T) {
 		h.show(t, w)
 	}
 	begin := func() (func(*ipam.EngineNews), func()) {
-		hear, end, err := w.Listen("h1", nil)
+		hear, end, err := w.Listen("h1", silentOnlooker{})
 		must(t, err)
 		return hear, end
 	}
@@ -251,11 +257,11 @@ func TestListen(t *testing.T) {
 // TestListenRefused: news of another host, or beside an engine of one's own, are refused.
 func TestListenRefused(t *testing.T) {
 	_, w := newPushed(t)
-	if _, _, err := w.Listen("h2", nil); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), `host "h2"`) {
+	if _, _, err := w.Listen("h2", silentOnlooker{}); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), `host "h2"`) {
 		t.Errorf("of another host: %v", err)
 	}
 	tn := newTown(t)
-	if _, _, err := tn.w.Listen("h1", nil); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "by itself") {
+	if _, _, err := tn.w.Listen("h1", silentOnlooker{}); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "by itself") {
 		t.Errorf("beside an engine: %v", err)
 	}
 }

@@ -89,7 +89,8 @@ type Witness struct {
 	mu     sync.RWMutex // guards what is below
 	pushed *ipam.EngineView
 
-	listening int // how many have begun to tell what they hear of an engine; the last one counts
+	onlooker  ipam.Onlooker // the last one; nil: nobody tells of the engine
+	listening int           // how many have begun to tell what they hear of an engine; the last one counts
 	seen      map[place]seenLease
 	state     ipam.WitnessState
 	last      *ipam.CheckReport // of the last check; nil: there was none

@@ -127,18 +127,6 @@ type GuessCounts struct {
 	Wrong uint64 `json:"wrong"`
 }
 
-// EngineQuestion is a Question to one who reads an engine for a daemon that may not.
-type EngineQuestion struct {
-	ID uint64 `json:"id"`
-	Question
-}
-
-// EngineAnswer is what came of the question of an id.
-type EngineAnswer struct {
-	ID uint64 `json:"id"`
-	Locked
-}
-
 // QuestionCounts is what came of the questions to an engine, since the start, of who asks: how many containers it had
 // locked that could be it.
 type QuestionCounts struct {

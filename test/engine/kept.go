@@ -21,6 +21,7 @@ type way struct {
 	name    string
 	flags   []string // of serve
 	beside  bool     // `berth witness` runs beside it
+	tells   []string // flags of that
 	builtIn bool     // the network is on the engine's own IPAM, and Berth has nothing to do with it
 }
 
@@ -53,7 +54,7 @@ func startKept(t *testing.T, e Engine, sockets string, w way, number int) *kept 
 	d := daemon(t, fmt.Sprintf("k%d", number), sockets, w.flags...)
 	if w.beside {
 		tells, err := startProcess(d.Name+"-witness", nil, binary,
-			"--admin-socket", d.AdminSocket(), "witness", "--docker-host", e.URL())
+			append([]string{"--admin-socket", d.AdminSocket(), "witness", "--docker-host", e.URL()}, w.tells...)...)
 		if err != nil {
 			t.Fatal(err)
 		}

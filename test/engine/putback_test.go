@@ -23,9 +23,14 @@ const home = 2 * time.Second
 func TestPutBack(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, 165)
-	for i, mode := range []string{"reserved", "all", "off"} {
+	for i, mode := range []string{"reserved", "all", "off", "berth witness"} {
 		t.Run(mode, func(t *testing.T) {
 			w := way{name: mode, flags: []string{"--docker-host", e.URL(), "--put-back", mode}}
+			if mode == "berth witness" {
+				mode = "all"
+				w = way{name: mode, flags: []string{"--docker-host", "none", "--put-back", mode}, beside: true,
+					tells: []string{"--put-back", mode}}
+			}
 			p := startPutBack(t, e, w, 166+i)
 			if mode != "all" {
 				p.reserve()
@@ -55,7 +60,7 @@ func TestPutBack(t *testing.T) {
 // A daemon that is killed while it puts containers back leaves none off its network: the next one puts them on again.
 func TestPutBackKilled(t *testing.T) {
 	t.Parallel()
-	e := engineOf(t, 169)
+	e := engineOf(t, 176)
 	p := startPutBack(t, e, way{name: "all", flags: []string{"--docker-host", e.URL(), "--put-back", "all"}}, 173)
 	d := p.Berth.(*Daemon)
 	off := 0

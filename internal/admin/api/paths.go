@@ -64,6 +64,9 @@ const AnswerTimeout = time.Minute
 // QuestionTime is how long whoever tells the news of an engine may take to answer a question about it.
 const QuestionTime = 300 * time.Millisecond
 
+// MoveTime is how long it may take for a step of moving a container.
+const MoveTime = 5 * time.Minute
+
 // The bounds of `last`, the number of events in one answer.
 const (
 	DefaultEvents = 100

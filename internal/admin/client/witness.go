@@ -33,10 +33,10 @@ func (c *Client) ReleaseLease(ctx context.Context, req ipam.LeaseRelease) (was i
 }
 
 // TellEngine tells the server's witness what is heard of the engine of a host, for as long as ctx and the connection
-// last, and answers what it asks with a function. The function that it returns tells one thing, nil that there is nothing
+// last, and has its questions answered. The function that it returns tells one thing, nil that there is nothing
 // new; it may be called from several goroutines, and its error is that of the connection, after which it is of no use.
 func (c *Client) TellEngine(ctx context.Context, host string,
-	answer func(context.Context, ipam.Question) ipam.Locked) (tell func(*ipam.EngineNews) error) {
+	by ipam.Onlooker) (tell func(*ipam.EngineNews) error) {
 	from, to := io.Pipe()
 	stop := context.AfterFunc(ctx, func() {
 		_ = from.CloseWithError(ctx.Err())
@@ -61,7 +61,7 @@ func (c *Client) TellEngine(ctx context.Context, host string,
 		res, err := c.do(ctx, request{method: http.MethodPost, path: api.NewsPath, query: params{"host": host},
 			body: struct{ io.Reader }{from}}) // which is closed below, with the reason
 		if err == nil {
-			answerAll(ctx, res.Body, tell, answer)
+			answerAll(ctx, res.Body, tell, by)
 			_ = res.Body.Close()
 			err = errors.New("the daemon listens no longer")
 		}
@@ -72,17 +72,32 @@ func (c *Client) TellEngine(ctx context.Context, host string,
 
 // answerAll answers the questions that are asked until they end.
 func answerAll(ctx context.Context, asked io.Reader, tell func(*ipam.EngineNews) error,
-	answer func(context.Context, ipam.Question) ipam.Locked) {
+	by ipam.Onlooker) {
 	for questions := json.NewDecoder(asked); ; {
 		var q ipam.EngineQuestion
 		if questions.Decode(&q) != nil || q.ID == 0 {
 			return
 		}
 		go func() { // which ends with the answer, or with the connection
-			_ = tell(&ipam.EngineNews{At: time.Now(),
-				Answer: &ipam.EngineAnswer{ID: q.ID, Locked: answer(ctx, q.Question)}})
+			_ = tell(&ipam.EngineNews{At: time.Now(), Answer: answerTo(ctx, by, &q)})
 		}()
 	}
+}
+
+func answerTo(ctx context.Context, by ipam.Onlooker, q *ipam.EngineQuestion) *ipam.EngineAnswer {
+	answer := &ipam.EngineAnswer{ID: q.ID}
+	switch {
+	case q.Locked != nil:
+		locked := by.Locked(ctx, *q.Locked)
+		answer.Locked = &locked
+	case q.Move != nil:
+		moved, err := by.Move(ctx, *q.Move)
+		if err != nil {
+			moved.Error = err.Error()
+		}
+		answer.Move = &moved
+	}
+	return answer
 }
 
 // ShowEngine tells the server's witness what an engine runs.

@@ -9,6 +9,9 @@ import (
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/docker"
+	"berth/internal/docker/pin"
+	"berth/internal/docker/putback"
+	"berth/internal/ipam"
 
 	"github.com/sirupsen/logrus"
 )
@@ -23,6 +26,7 @@ const (
 type onlooker struct {
 	p      *cli.Program
 	engine *docker.Engine
+	hand   *pin.Hand // by which it moves containers
 	flags  witnessFlags
 	log    *logrus.Entry
 
@@ -46,7 +50,7 @@ func (w *onlooker) run(ctx context.Context) error {
 		default:
 		}
 	}
-	w.relay.answer = w.engine.Locked
+	w.relay.by = w
 	var following sync.WaitGroup
 	following.Go(func() { w.follow(ctx) })
 	defer following.Wait()
@@ -75,6 +79,16 @@ func (w *onlooker) run(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// Locked implements ipam.Onlooker.
+func (w *onlooker) Locked(ctx context.Context, q ipam.Question) ipam.Locked {
+	return w.engine.Locked(ctx, q)
+}
+
+// Move implements ipam.Onlooker. It goes on when the daemon is away in the midst of it.
+func (w *onlooker) Move(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswer, error) {
+	return putback.Do(context.WithoutCancel(ctx), w.hand, w.flags.putBack, order), nil
 }
 
 // follow passes on what the engine says, has each event looked at, and connects again when they break off.

@@ -23,7 +23,7 @@ type relay struct {
 	listener func(*ipam.EngineNews) error // nil: nobody listens
 	stop     context.CancelFunc           // ends that
 	stir     func()                       // has a view be taken soon
-	answer   func(context.Context, ipam.Question) ipam.Locked
+	by       ipam.Onlooker                // who answers the daemon
 }
 
 func (r *relay) drivers() []string {
@@ -59,7 +59,7 @@ func (r *relay) open(ctx context.Context, c *client.Client, host string, names [
 		return false
 	}
 	ctx, r.stop = context.WithCancel(ctx)
-	r.listener = c.TellEngine(ctx, host, r.answer)
+	r.listener = c.TellEngine(ctx, host, r.by)
 	if !r.say(&ipam.EngineNews{At: time.Now(), Begins: true}) {
 		return false
 	}

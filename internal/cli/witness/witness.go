@@ -1,5 +1,5 @@
 // Package witness has the verb that tells a daemon what an engine runs, where that daemon has none to read. It promises
-// to change nothing in the engine, and to go on when either of the two is away for a time.
+// to change nothing in the engine but what the daemon asks for (--put-back), and to go on when either of the two is away for a time.
 //
 // witness.go reads the flags. onlooker.go takes views of the engine and shows them, again when something has happened;
 // relay.go passes on each event at once, as long as the daemon listens.
@@ -12,14 +12,20 @@ import (
 	"time"
 
 	"berth/internal/cli"
+	"berth/internal/docker/pin"
+	"berth/internal/docker/putback"
 
 	"github.com/spf13/cobra"
 )
 
 const witnessHelp = `Reads the Docker Engine for a daemon that cannot read it, such as a managed plugin, and
 tells it what runs: which container has which address. So "berth lease ls" shows names there, "berth
-check" knows what is wrong, and a container whose engine sends no name (before 29) is known from the
-engine's events and keeps its address. It only reads.
+check" knows what is wrong, and a container whose engine sends no name (before 29) is known and keeps its
+address.
+
+It changes one thing in the engine: a container that has an address reserved, and was given another one
+because nobody could tell who it was, is put back to its own right after its start. --put-back all has this
+done for containers with nothing reserved, too, where the daemon says so as well, and --put-back off for none.
 
 It runs in the foreground and ends at SIGTERM or SIGINT. It tells each event at once, and all that runs at
 its start, when something changes in the engine, and at least every --every. If the engine or the daemon
@@ -30,6 +36,8 @@ name.`
 type witnessFlags struct {
 	engine cli.EngineFlags
 	every  time.Duration
+
+	putBack putback.Mode
 }
 
 // Command is `berth witness`.
@@ -42,6 +50,10 @@ func Command(p *cli.Program) *cobra.Command {
 	}.Command(p)
 	cmd.Flags().DurationVar(&flags.every, "every", 30*time.Second,
 		"how often the daemon is told at least, a `duration`")
+	flags.putBack = putback.Reserved
+	cmd.Flags().Var(&flags.putBack, "put-back", "`which` containers may be put back to their own addresses: reserved, "+
+		"all or off (default reserved)")
+	cli.Completes(cmd, "put-back", cli.Words(putback.Modes()...))
 	flags.engine.Flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
@@ -63,7 +75,12 @@ func Command(p *cli.Program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		w := &onlooker{p: p, engine: engine, flags: flags, log: log, away: map[string]bool{}}
+		hand, err := pin.OpenHand(flags.engine.Host)
+		if err != nil {
+			return cli.Usage(cmd, err)
+		}
+		defer hand.Close()
+		w := &onlooker{p: p, engine: engine, hand: hand, flags: flags, log: log, away: map[string]bool{}}
 		defer w.drop()
 		return w.run(ctx)
 	}

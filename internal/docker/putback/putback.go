@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"berth/internal/docker"
-	"berth/internal/docker/pin"
 	"berth/internal/ipam"
 
 	"github.com/sirupsen/logrus"
@@ -43,7 +42,7 @@ type Records interface {
 type Config struct {
 	Mode    Mode // Reserved or All
 	Records Records
-	Hand    *pin.Hand
+	Hand    Hand
 	Expect  func(name string, homes []netip.Addr) (end func()) // docker.Roster's
 	Notes   string                                             // path of the file
 	Now     func() time.Time

@@ -1,0 +1,129 @@
+package putback
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"berth/internal/docker/pin"
+	"berth/internal/ipam"
+)
+
+// Hand takes containers off Docker networks and puts them on again: pin.Hand on an engine of this host, or Remote. Its
+// methods are pin.Hand's.
+type Hand interface {
+	Endpoint(ctx context.Context, id, network string) (*pin.Endpoint, error)
+	TakeOff(ctx context.Context, ep *pin.Endpoint) error
+	PutOn(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) (off bool, err error)
+	Restore(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) error
+	Close()
+}
+
+// Remote is the Hand of a daemon that may not reach its engine: `berth witness` moves containers for it.
+type Remote struct {
+	Onlooker func() ipam.Onlooker // nil: there is none at this moment
+}
+
+// Close implements Hand.
+func (r Remote) Close() {}
+
+// Endpoint implements Hand.
+func (r Remote) Endpoint(ctx context.Context, id, network string) (*pin.Endpoint, error) {
+	answer, err := r.do(ctx, ipam.MoveOrder{Step: ipam.MoveRead, Container: id, Network: network})
+	if err != nil {
+		return nil, err
+	}
+	var ep pin.Endpoint
+	if err := json.Unmarshal(answer.Endpoint, &ep); err != nil {
+		return nil, fmt.Errorf("the endpoint of container %s, as berth witness tells it: %w", id, err)
+	}
+	return &ep, nil
+}
+
+// TakeOff implements Hand.
+func (r Remote) TakeOff(ctx context.Context, ep *pin.Endpoint) error {
+	_, err := r.with(ctx, ipam.MoveOff, ep, nil)
+	return err
+}
+
+// PutOn implements Hand.
+func (r Remote) PutOn(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) (off bool, err error) {
+	answer, err := r.with(ctx, ipam.MoveOn, ep, addrs)
+	return answer.Off, err
+}
+
+// Restore implements Hand.
+func (r Remote) Restore(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) error {
+	_, err := r.with(ctx, ipam.MoveRestore, ep, addrs)
+	return err
+}
+
+func (r Remote) with(ctx context.Context, step ipam.MoveStep, ep *pin.Endpoint,
+	addrs []netip.Addr) (ipam.MoveAnswer, error) {
+	text, err := json.Marshal(ep)
+	if err != nil {
+		return ipam.MoveAnswer{}, err
+	}
+	return r.do(ctx, ipam.MoveOrder{Step: step, Container: ep.ID, Network: ep.Network, Endpoint: text, Addresses: addrs,
+		Reserved: len(addrs) > 0})
+}
+
+// do has one step done. Where nobody answers, a container that was to be put on may be off: its note tells.
+func (r Remote) do(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswer, error) {
+	onlooker := r.Onlooker()
+	if onlooker == nil {
+		return ipam.MoveAnswer{Off: order.Step == ipam.MoveOn}, errors.New("no berth witness is there to do it")
+	}
+	answer, err := onlooker.Move(ctx, order)
+	switch {
+	case err != nil:
+		return ipam.MoveAnswer{Off: order.Step == ipam.MoveOn}, err
+	case answer.Gone:
+		return answer, ipam.Refuse(ipam.ErrNotFound, "%s", answer.Error)
+	case answer.Error != "":
+		return answer, errors.New(answer.Error)
+	}
+	return answer, nil
+}
+
+// Do carries out one step for a daemon that asks for it, as far as a mode lets it. A container that is off its network
+// is put on again in any case.
+func Do(ctx context.Context, hand Hand, mode Mode, order ipam.MoveOrder) ipam.MoveAnswer {
+	var answer ipam.MoveAnswer
+	var ep pin.Endpoint
+	err := mode.lets(&order)
+	if err == nil && order.Step != ipam.MoveRead {
+		err = json.Unmarshal(order.Endpoint, &ep)
+	}
+	if err == nil {
+		switch order.Step {
+		case ipam.MoveRead:
+			var read *pin.Endpoint
+			if read, err = hand.Endpoint(ctx, order.Container, order.Network); err == nil {
+				answer.Endpoint, err = json.Marshal(read)
+			}
+		case ipam.MoveOff:
+			err = hand.TakeOff(ctx, &ep)
+		case ipam.MoveOn:
+			answer.Off, err = hand.PutOn(ctx, &ep, order.Addresses)
+		case ipam.MoveRestore:
+			err = hand.Restore(ctx, &ep, order.Addresses)
+		default:
+			err = fmt.Errorf("%q is no step of a move", order.Step)
+		}
+	}
+	if err != nil {
+		answer.Error, answer.Gone = err.Error(), errors.Is(err, ipam.ErrNotFound)
+	}
+	return answer
+}
+
+// lets refuses to take a container off its network where it is not to be put back.
+func (m Mode) lets(order *ipam.MoveOrder) error {
+	if order.Step == ipam.MoveOff && (m == Off || m == Reserved && !order.Reserved) {
+		return fmt.Errorf("this berth witness runs with --put-back %s", m)
+	}
+	return nil
+}
