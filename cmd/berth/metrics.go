@@ -10,7 +10,6 @@ import (
 
 	"berth/internal/admin"
 	"berth/internal/admin/api"
-	"berth/internal/docker"
 	"berth/internal/ipam"
 	"berth/internal/metrics"
 
@@ -21,9 +20,9 @@ import (
 type meter struct{ *metrics.Meter }
 
 // watches has it tell of what there is, too.
-func (m *meter) watches(h *house, st *storage, witness *docker.Witness, hooks func() *api.HookCounts,
+func (m *meter) watches(h *house, st *storage, witness func() ipam.WitnessState, hooks func() *api.HookCounts,
 	webhooks func() []api.WebhookState, names func() *api.NamesState, found func() []ipam.Finding) {
-	from := metrics.Sources{Version: version, Records: h.service, Witness: witness.State, Found: found}
+	from := metrics.Sources{Version: version, Records: h.service, Witness: witness, Found: found}
 	if st.path != "" {
 		from.Bytes = func() (int64, error) {
 			info, err := os.Stat(st.path)

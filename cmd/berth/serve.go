@@ -91,7 +91,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 		return err
 	}
 	defer look.close()
-	h.meter.watches(h, st, look.witness, tell.hookCounts, tell.webhookStates, tell.names.state, look.findings)
+	h.meter.watches(h, st, look.state, tell.hookCounts, tell.webhookStates, tell.names.state, look.findings)
 	rebuild := &rebuilding{service: h.own, cfg: cfg, drivers: drivers, log: log}
 	if st.forgets {
 		rebuild.engine = look.engine

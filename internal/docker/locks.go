@@ -33,10 +33,10 @@ const (
 	waveSize = 128
 )
 
-// locks tells which containers an engine has locked. The engine holds a container's lock for as long as it starts it
-// or connects it, asks for its addresses meanwhile, and inspects no container that is locked (daemon/start.go and
-// daemon/inspect.go of Docker 20.10 to 29): the container whose inspection is not answered is the one that asks. No
-// inspection is ever ended: the silence of one that is under way tells later questions something, too.
+// locks tells which containers an engine has locked. The engine, from 20.10 to 29 at the least, holds the lock of a
+// container for as long as it starts or connects it, asks for its addresses meanwhile, and inspects no container that is
+// locked: the one whose inspection is not answered is the one that asks. No inspection is ever ended: the silence of one
+// that is under way tells later questions something, too.
 type locks struct {
 	engine *Engine
 	http   *http.Client

@@ -176,6 +176,13 @@ func (s *scraper) witness(tell teller) {
 			counts[f.Kind]++
 		}
 	}
+	q := &w.Questions
+	for answer, n := range map[string]uint64{"one": q.One, "several": q.Several, "none": q.None, "late": q.Late,
+		"boots": q.Boots} {
+		tell(questions, float64(n), answer)
+	}
+	tell(putBack, float64(w.PutBack.Done), "done")
+	tell(putBack, float64(w.PutBack.Refused), "refused")
 	for kind, n := range counts {
 		tell(findings, float64(n), string(kind))
 	}

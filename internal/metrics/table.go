@@ -32,6 +32,8 @@ const (
 	storeBytes       = "berth_store_bytes"
 	witnessSuccess   = "berth_witness_last_success_timestamp_seconds"
 	buildInfo        = "berth_build_info"
+	putBack          = "berth_put_back_total"
+	questions        = "berth_questions_total"
 	requests         = "berth_requests_total"
 	events           = "berth_events_total"
 	hookFailures     = "berth_hook_failures_total"
@@ -63,6 +65,9 @@ func Table() []Metric {
 		{poolAddresses, Gauge, "Addresses of a pool, each in the first state that fits of leased, quarantined, reserved, " +
 			"excluded, free; the sum over the states is the pool.",
 			[]string{"network", "subnet", "pool", "family", "state"}},
+		{putBack, Counter, "Containers that were put back to their own addresses, or could not be.", []string{"result"}},
+		{questions, Counter, "Questions to the engine which container asks for an address, by how many it could be.",
+			[]string{"answer"}},
 		{requestDuration, Histogram, "Time from a request of the engine to its answer.", []string{"op"}},
 		{requests, Counter, "Requests of the engine, by what came of them.", []string{"op", "result"}},
 		{storeBytes, Gauge, "Size of the store's file.", nil},

@@ -199,7 +199,11 @@ func startText(w *ipam.WitnessState) string {
 	if q.Late+q.Boots > 0 {
 		text += fmt.Sprintf(", no answer %d, while it booted %d", q.Late, q.Boots)
 	}
-	return fmt.Sprintf("%s; %d found wrong; %s", text, w.Guesses.Wrong, help)
+	text += fmt.Sprintf("; %d found wrong", w.Guesses.Wrong)
+	if p := &w.PutBack; p.Done+p.Refused > 0 {
+		text += fmt.Sprintf(", %d put back to their own addresses, %d could not be", p.Done, p.Refused)
+	}
+	return text + "; " + help
 }
 
 // checkText says what the last comparison with what runs came to.
