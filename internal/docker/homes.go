@@ -24,12 +24,15 @@ type home struct {
 
 // learn takes in who had what before the first look: an engine that booted has mixed it up since.
 func (h homes) learn(ctx context.Context, s Records, host string) error {
+	since := map[home]time.Time{}
 	for l, err := range s.Leases(ctx, ipam.LeaseFilter{}) {
 		if err != nil {
 			return err
 		}
-		if l.Host == host && l.Name != "" && l.Kind == ipam.Automatic && l.DHCP == nil {
-			h[home{ipam.NameKey(l.Name), segment{l.Space, l.Subnet}}] = l.Address
+		key := home{ipam.NameKey(l.Name), segment{l.Space, l.Subnet}}
+		// the release of an older one may have gone astray
+		if l.Host == host && l.Name != "" && l.Kind == ipam.Automatic && l.DHCP == nil && l.Since.After(since[key]) {
+			h[key], since[key] = l.Address, l.Since
 		}
 	}
 	return nil

@@ -61,7 +61,8 @@ func TestPutBack(t *testing.T) {
 func TestPutBackKilled(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, 176)
-	p := startPutBack(t, e, way{name: "all", flags: []string{"--docker-host", e.URL(), "--put-back", "all"}}, 173)
+	p := startPutBack(t, e, way{name: "all", flags: []string{"--docker-host", e.URL(), "--put-back", "all",
+		"--check-repair", "--check-every", "1s", "--check-grace", "1s"}}, 173) // releases go astray with the daemon
 	d := p.Berth.(*Daemon)
 	off := 0
 	for range sample(0, 2, 50) {
