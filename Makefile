@@ -21,6 +21,8 @@ RACE          ?= ./driver ./store/... $(addprefix ./internal/,admin admin/live a
 # the rest of UNIT: .ci/run runs each test once, under the race detector or without
 PLAIN         ?= $$(go list ./... | grep -v /test/cluster | grep -vxF "$$(go list $(RACE))")
 ENGINE_FLAGS  ?=
+ENGINES       ?= 28.5.2 26.1.5
+MOBY          ?=
 # how many tests run beside one another on an engine: they wait half of their time
 ENGINE_PARALLEL ?= 8
 # what is about the bytes of a file, or about moments that one host alone counts: it has nothing to say over etcd
@@ -43,7 +45,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 GOBUILD  = CGO_ENABLED=0 go build -ldflags "-s -w -X main.version=$(VERSION)"
 
-.PHONY: help build dist unit race busy-host histories ipam-etcd ipam-etcd-sample engine engine-whole engine-clean edge page page-shots machine machine-clean test mutants soak nightly bench fuzz lint plugin plugins push push-plugins \
+.PHONY: help build dist unit race busy-host histories ipam-etcd ipam-etcd-sample engine engine-whole engines engine-clean edge page page-shots machine machine-clean test mutants soak nightly bench fuzz lint plugin plugins push push-plugins \
 	packages image edge-image install uninstall \
 	demo demo-clean clean
 
@@ -93,6 +95,12 @@ engine-whole: build dist ## the same with all their rounds and variants: an hour
 	go test -tags engine -count 1 -timeout 0 -parallel 4 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -v -args \
 		-killed.rounds 50 -kept.rounds 100 -lan.each 100 -dhcp.rounds 100 -elastic-starts 1000 -elastic-moves 100 -deploy-probes 2500 -deploy-kills 1000
 
+# Engines that send no names, and are not the machine's.
+engines: build ## the tests of containers that start together, on engines built from source (ENGINES, MOBY: a clone)
+	for version in $(ENGINES); do scripts/dockerd $$version $(MOBY) && \
+		go test -tags engine -count 1 -timeout 0 -parallel 2 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -v \
+			-run 'TestCrowd|TestPutBack' -args -dockerd "$(CURDIR)/build/dockerd/$$version/dockerd" || exit 1; done
+
 engine-clean: ## remove what an interrupted `make engine` left behind
 	go test -tags engine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -clean
 
@@ -135,7 +143,7 @@ nightly: ## all that takes too long for each change: every round of every model 
 	@scripts/needs go test compose page engine
 	$(MAKE) --no-print-directory busy-host SHORT=
 	$(MAKE) --no-print-directory race RACE='$$(UNIT)' SHORT=
-	$(MAKE) --no-print-directory histories ipam-etcd fuzz soak engine-whole
+	$(MAKE) --no-print-directory histories ipam-etcd fuzz soak engine-whole engines
 	$(MAKE) --no-print-directory edge SHORT= EDGE_FLAGS='-timeout 120m -rounds 200 -moves 100 -recreated 100 -kept 10m -kept.lasts 120'
 	$(MAKE) --no-print-directory page SHORT=
 	go test ./test/crash -count 1 -timeout 0 -run Rollback -rollbacks $(ROLLBACKS) -v

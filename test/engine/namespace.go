@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -17,6 +18,9 @@ import (
 
 	"berth/test/ground"
 )
+
+var otherEngine = flag.String("dockerd", "", "the `file` of another engine, with its docker-proxy beside it, for tests that "+
+	"start an engine of their own (scripts/dockerd makes one)")
 
 // PrivateEngine is an engine of the tests' own: in a network namespace of its own, because a second engine in the
 // machine's would take the first one's bridge away, and in a mount namespace of its own, where another directory is
@@ -117,7 +121,12 @@ var errPanicked = errors.New("dockerd panicked")
 // starts starts the engine, which keeps its images in the way that is the fastest here: which that is it finds out by
 // itself.
 func (e *PrivateEngine) starts() error {
-	args := append(e.within(), "dockerd", "--config-file", e.path("empty.json"), "--data-root", e.path("data"),
+	program := []string{"dockerd"}
+	if *otherEngine != "" {
+		program = []string{"env", "PATH=" + filepath.Dir(*otherEngine) + ":" + os.Getenv("PATH"), *otherEngine,
+			"--storage-driver", "vfs"}
+	}
+	args := append(append(e.within(), program...), "--config-file", e.path("empty.json"), "--data-root", e.path("data"),
 		"--exec-root", e.path("run"),
 		"--pidfile", e.path("docker.pid"), "--host", "unix://"+e.Socket, "--log-level", "warn")
 	args = append(args, e.bridge...)
