@@ -118,8 +118,9 @@ type CreateNetwork struct {
 	Quarantine *Duration         `json:"quarantine,omitempty"`
 	// addresses that each host keeps claimed for each of its attachments
 	Headroom   int          `json:"headroom,omitempty"`
-	Probe      string       `json:"probe,omitempty"` // the hosts' interface to the LAN, see Network
-	Type       string       `json:"type,omitempty"`  // manual (default), dynamic or vip (BO-8)
+	Probe      string       `json:"probe,omitempty"`    // the hosts' interface to the LAN, see Network
+	PutBack    string       `json:"put_back,omitempty"` // default (which is the default), reserved, all or off
+	Type       string       `json:"type,omitempty"`     // manual (default), dynamic or vip (BO-8)
 	Static     []Range      `json:"static,omitempty"`
 	OwnerRules []OwnerRule  `json:"owner_rules,omitempty"`
 	Subnets    []SubnetSpec `json:"subnets,omitempty"`
@@ -135,7 +136,8 @@ type ModifyNetwork struct {
 	Sticky     *bool              `json:"sticky,omitempty"`
 	Quarantine *Duration          `json:"quarantine,omitempty"`
 	Headroom   *int               `json:"headroom,omitempty"`
-	Probe      *string            `json:"probe,omitempty"` // empty: there is none any more
+	Probe      *string            `json:"probe,omitempty"`    // empty: there is none any more
+	PutBack    *string            `json:"put_back,omitempty"` // reserved, all, off or default
 	// the bands for static use; replaces those there are (BO-10)
 	Static *[]Range `json:"static,omitempty"`
 	// replaces that of the same pattern; one without owner and pool removes it

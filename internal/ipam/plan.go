@@ -32,6 +32,7 @@ type PlannedNetwork struct {
 	Headroom     int                  `json:"headroom,omitempty"`
 	Elastic      string               `json:"elastic,omitempty"`     // off (default), on or auto
 	Probe        string               `json:"probe,omitempty"`       // the hosts' interface to the LAN that is probed
+	PutBack      string               `json:"put_back,omitempty"`    // default, reserved, all or off
 	Type         string               `json:"type,omitempty"`        // manual (default), dynamic or vip
 	OwnerRules   []OwnerRule          `json:"owner_rules,omitempty"` // in the order in which they are tried
 	Subnets      []PlannedSubnet      `json:"subnets,omitempty"`

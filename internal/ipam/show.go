@@ -30,16 +30,18 @@ type NetworkInfo struct {
 	Sticky     bool         `json:"sticky"`
 	Quarantine string       `json:"quarantine,omitempty"`
 	// addresses that each host keeps claimed for each Docker network
-	Headroom int       `json:"headroom,omitempty"`
-	Elastic  string    `json:"elastic"`         // off, on or auto
-	Probe    string    `json:"probe,omitempty"` // the hosts' interface to the LAN that is probed
-	Planned  bool      `json:"planned"`         // it stays when Docker leaves it
-	Revision uint64    `json:"revision"`
-	Created  time.Time `json:"created"`
-	Held     uint64    `json:"held"`     // addresses in somebody's hands, gateways among them
-	Reserved uint64    `json:"reserved"` // addresses that are reserved
-	Docker   int       `json:"docker"`   // Docker networks on it
-	Use      Use       `json:"use"`      // of the addresses in its pools
+	Headroom int    `json:"headroom,omitempty"`
+	Elastic  string `json:"elastic"`         // off, on or auto
+	Probe    string `json:"probe,omitempty"` // the hosts' interface to the LAN that is probed
+	// which containers are put back; left out where each host's daemon says it
+	PutBack  PutBackMode `json:"put_back,omitempty"`
+	Planned  bool        `json:"planned"` // it stays when Docker leaves it
+	Revision uint64      `json:"revision"`
+	Created  time.Time   `json:"created"`
+	Held     uint64      `json:"held"`     // addresses in somebody's hands, gateways among them
+	Reserved uint64      `json:"reserved"` // addresses that are reserved
+	Docker   int         `json:"docker"`   // Docker networks on it
+	Use      Use         `json:"use"`      // of the addresses in its pools
 }
 
 // PoolPlan is a pool with what is taken of it. Map has a character for each address from Start to End, X taken and .

@@ -34,6 +34,36 @@ type Policy struct {
 	Quarantine time.Duration `json:"quarantine,omitempty"`
 }
 
+// PutBackMode says which containers are put back to their own addresses.
+type PutBackMode string
+
+// The modes.
+const (
+	PutBackDefault  PutBackMode = ""         // of a network: that of its host's daemon; written "default"
+	PutBackReserved PutBackMode = "reserved" // those that have an address reserved
+	PutBackAll      PutBackMode = "all"      // these, and those that had another address before
+	PutBackOff      PutBackMode = "off"
+)
+
+func (m PutBackMode) String() string {
+	if m == PutBackDefault {
+		return "default"
+	}
+	return string(m)
+}
+
+// ParsePutBackMode reads reserved, all, off or default; nothing is the default, too.
+func ParsePutBackMode(s string) (PutBackMode, error) {
+	switch m := PutBackMode(s); m {
+	case PutBackReserved, PutBackAll, PutBackOff, PutBackDefault:
+		return m, nil
+	case "default":
+		return PutBackDefault, nil
+	}
+	return PutBackDefault, Refuse(ErrInvalid,
+		"%q does not say which containers of a network are put back: write reserved, all, off or default", s)
+}
+
 // Network carries the name, the tags and the policy of its subnets (GA-2). Those made for a pool that Docker asked for
 // are named `net-` and the first eight digits of their id, and end with their last attachment, unless they are Planned.
 type Network struct {
@@ -51,8 +81,10 @@ type Network struct {
 	Headroom int         `json:"headroom,omitempty"`
 	Elastic  ElasticMode `json:"elastic,omitempty"`
 	// the hosts' interface to the LAN that others have addresses of, too, by which they are looked for; empty: none
-	Probe   string    `json:"probe,omitempty"`
-	Created time.Time `json:"created"`
+	Probe string `json:"probe,omitempty"`
+	// which containers are put back to their own addresses after a start of which nobody could tell whose it was
+	PutBack PutBackMode `json:"put_back,omitempty"`
+	Created time.Time   `json:"created"`
 
 	// Planned networks were made, edited or reserved in by a person, and stay when Docker leaves them.
 	Planned bool `json:"planned,omitempty"`

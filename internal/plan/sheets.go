@@ -99,6 +99,8 @@ var networkSheet = sheet[ipam.PlannedNetwork]{
 			get: func(n *ipam.PlannedNetwork) string { return n.Elastic }},
 		{name: "probe", set: parsed(asIs, func(n *ipam.PlannedNetwork, s string) { n.Probe = s }),
 			get: func(n *ipam.PlannedNetwork) string { return n.Probe }},
+		{name: "put_back", set: parsed(parsePutBack, func(n *ipam.PlannedNetwork, s string) { n.PutBack = s }),
+			get: func(n *ipam.PlannedNetwork) string { return n.PutBack }},
 		{name: "type", set: parsed(parseType, func(n *ipam.PlannedNetwork, s string) { n.Type = s }),
 			get: func(n *ipam.PlannedNetwork) string { return n.Type }},
 		{name: "owner_rules", set: parsed(parseRules,

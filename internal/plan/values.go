@@ -82,6 +82,15 @@ func parseElastic(text string) (string, error) {
 	return mode.String(), err
 }
 
+// parsePutBack reads reserved, all, off or default, and what readers of YAML make of off.
+func parsePutBack(text string) (string, error) {
+	if text == "false" {
+		text = "off"
+	}
+	mode, err := ipam.ParsePutBackMode(text)
+	return mode.String(), err
+}
+
 // parseTime reads RFC 3339.
 func parseTime(text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, text)

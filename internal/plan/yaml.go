@@ -89,8 +89,8 @@ func (d *document) plan(n *yaml.Node) (p ipam.Plan) {
 func (d *document) network(n *yaml.Node) ipam.PlannedNetwork {
 	p := ipam.PlannedNetwork{Line: n.Line}
 	d.mapping(n, "a network",
-		"name, space, tags, mac_prefix, links, sticky, quarantine, headroom, elastic, probe, type, owner_rules, subnets, "+
-			"static, pools, exclusions, reservations, addresses",
+		"name, space, tags, mac_prefix, links, sticky, quarantine, headroom, elastic, probe, put_back, type, owner_rules, "+
+			"subnets, static, pools, exclusions, reservations, addresses",
 		func(key string, v *yaml.Node) bool {
 			switch key {
 			case "name":
@@ -115,6 +115,8 @@ func (d *document) network(n *yaml.Node) ipam.PlannedNetwork {
 				p.Elastic, _ = value(d, v, parseElastic)
 			case "probe":
 				p.Probe = d.text(v)
+			case "put_back":
+				p.PutBack, _ = value(d, v, parsePutBack)
 			case "type":
 				p.Type, _ = value(d, v, parseType)
 			case "owner_rules":

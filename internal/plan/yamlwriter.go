@@ -58,6 +58,7 @@ func (w *yamlWriter) Write(n *ipam.PlannedNetwork) error {
 	}
 	w.field("  elastic", n.Elastic)
 	w.field("  probe", n.Probe)
+	w.field("  put_back", n.PutBack)
 	w.field("  type", n.Type)
 	w.rules(n.OwnerRules)
 	w.subnets(n.Subnets)

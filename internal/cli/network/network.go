@@ -30,7 +30,7 @@ type networkFlags struct {
 	macPrefix          string
 	sticky, quarantine string
 	headroom           int
-	probe              string
+	probe, putBack     string
 	tags, links        []string
 	dhcp, dhcpID       string
 	owners             ownerFlags
@@ -56,6 +56,9 @@ func (n *networkFlags) flags(cmd *cobra.Command, static string) {
 	f.StringVar(&n.probe, "probe", "", "the hosts' `INTERFACE` to the network's LAN (alpha=eth0,beta=eno1 where they "+
 		"have different ones): by it berth edge probes addresses before they are given, and excludes those that others "+
 		"have; none: it does not")
+	f.StringVar(&n.putBack, "put-back", "", "`which` containers are put back to their own addresses after a start of "+
+		"which nobody could tell whose it was: reserved, all, off or, as berth serve --put-back says, default")
+	cli.Completes(cmd, "put-back", cli.Words("reserved", "all", "off", "default"))
 	n.owners.flags(cmd, static)
 	cli.Completes(cmd, "sticky", cli.Words("off", "on", "auto"))
 }
@@ -194,6 +197,10 @@ func (n *networkFlags) read(cmd *cobra.Command, create *ipam.CreateNetwork) (err
 	if create.OwnerRules, err = parseOwnerRules(n.owners.rules); err != nil {
 		return err
 	}
+	if _, err := ipam.ParsePutBackMode(n.putBack); err != nil {
+		return fmt.Errorf("--put-back: %w", err)
+	}
+	create.PutBack = n.putBack
 	create.Sticky, create.Quarantine, err = n.policy(cmd)
 	return err
 }
@@ -202,6 +209,8 @@ const networkModifyHelp = `Changes what the flags say and leaves the rest. Addre
 a network that Docker asked for becomes a planned one, and stays when Docker leaves it. --static replaces the
 bands that there are, --owner-rule the rule of the same pattern; a new rule is tried after the others. --dhcp is about
 the subnets that a DHCP server serves; none ends that it is asked, once nobody has an address of it any more.
+--put-back says for the containers of this network what berth serve --put-back says for those of all; default takes
+that away.
 ` + ownerRuleHelp
 
 func networkModifyCommand(p *cli.Program) *cobra.Command {
@@ -217,6 +226,7 @@ func networkModifyCommand(p *cli.Program) *cobra.Command {
   berth network modify net1 --static 10.8.0.8-10.8.0.15 --static 10.8.0.32/28
   berth network modify net1 --owner-rule 'web-*=pool:web' --owner-rule-rm 'db-*'
   berth network modify lan --dhcp eth1
+  berth network modify net1 --put-back all
   berth network modify net1 --sticky off --quarantine 10m --dry-run`},
 		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
 			modify, err := flags.modify(cmd, args[0], gone)
@@ -262,7 +272,7 @@ type removals struct{ tags, links, rules []string }
 // modify makes the edit.
 func (n *networkFlags) modify(cmd *cobra.Command, network string, gone removals) (*ipam.ModifyNetwork, error) {
 	err := cli.Changed(cmd, "name", "tag", "tag-rm", "mac-prefix", "link", "link-rm", "sticky", "quarantine",
-		"headroom", "probe", "static", "elastic", "dhcp", "dhcp-id",
+		"headroom", "probe", "put-back", "static", "elastic", "dhcp", "dhcp-id",
 		"owner-rule", "owner-rule-rm")
 	if err != nil {
 		return nil, err
@@ -289,6 +299,12 @@ func (n *networkFlags) modify(cmd *cobra.Command, network string, gone removals)
 	if cmd.Flags().Changed("probe") {
 		parent := n.parent()
 		m.Probe = &parent
+	}
+	if cmd.Flags().Changed("put-back") {
+		if _, err := ipam.ParsePutBackMode(n.putBack); err != nil {
+			return nil, fmt.Errorf("--put-back: %w", err)
+		}
+		m.PutBack = &n.putBack
 	}
 	if m.DHCPParent, m.DHCPID, err = lanFlags(cmd, "dhcp", n.dhcp, n.dhcpID); err != nil {
 		return nil, err

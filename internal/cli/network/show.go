@@ -67,6 +67,7 @@ func writeNetwork(w io.Writer, n *ipam.NetworkInfo) error {
 	if n.Probe != "" {
 		pg.Entry("probed by", n.Probe)
 	}
+	pg.Entry("put back", string(n.PutBack))
 	for _, band := range n.Static {
 		pg.Entry("static", band.String())
 	}

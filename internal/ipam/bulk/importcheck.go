@@ -165,7 +165,7 @@ func (ck *importCheck) draft(old *ipam.Network) *draftNetwork {
 // nameless refuses what only a network with a name can have.
 func (ck *importCheck) nameless(p *ipam.PlannedNetwork) {
 	if p.MACPrefix != "" || len(p.Tags) > 0 || len(p.Links) > 0 || p.Sticky != nil || p.Quarantine != nil ||
-		p.Headroom != 0 || p.Elastic != "" || p.Probe != "" || p.Type != "" || len(p.OwnerRules) > 0 {
+		p.Headroom != 0 || p.Elastic != "" || p.Probe != "" || p.PutBack != "" || p.Type != "" || len(p.OwnerRules) > 0 {
 		ck.Add(p.Line, "the network has no name")
 	}
 	for _, sub := range p.Subnets {
@@ -197,6 +197,7 @@ func (ck *importCheck) newNetwork(p *ipam.PlannedNetwork) *ipam.Network {
 	ck.refuse(p.Line, err)
 	ck.refuse(p.Line, edit.SetHeadroom(n, p.Headroom))
 	ck.refuse(p.Line, edit.SetProbe(n, p.Probe))
+	ck.refuse(p.Line, edit.SetPutBack(n, p.PutBack))
 	n.Elastic = ck.elastic(p)
 	if n.Elastic != ipam.ElasticOff && n.Type == ipam.VIP {
 		ck.Add(p.Line, "network %s is of the type vip, whose addresses are no containers': it has elastic addresses off",
@@ -293,6 +294,11 @@ func (ck *importCheck) compareNetwork(old *ipam.Network, p *ipam.PlannedNetwork)
 	}
 	if p.Probe != "" && p.Probe != old.Probe {
 		differs("interface to be probed by", old.Probe, p.Probe)
+	}
+	if mode, err := ipam.ParsePutBackMode(p.PutBack); err != nil {
+		ck.refuse(p.Line, err)
+	} else if p.PutBack != "" && mode != old.PutBack {
+		differs("mode of putting back", old.PutBack.String(), mode.String())
 	}
 }
 

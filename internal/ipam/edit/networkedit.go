@@ -31,6 +31,7 @@ type networkFacts struct {
 	Rules      []ipam.OwnerRule  `json:"owner_rules,omitempty"`
 	Elastic    string            `json:"elastic,omitempty"`
 	Probe      *string           `json:"probe,omitempty"` // nil: none, or it does not differ
+	PutBack    string            `json:"put_back,omitempty"`
 }
 
 // FactsOfNetwork is what the events of a network tell of it.
@@ -47,6 +48,7 @@ func FactsOfNetwork(n *ipam.Network) networkFacts {
 	if n.Elastic != ipam.ElasticOff {
 		f.Elastic = n.Elastic.String()
 	}
+	f.PutBack = string(n.PutBack)
 	return f
 }
 
@@ -94,6 +96,9 @@ func (f networkFacts) differing(other networkFacts) networkFacts {
 	if f.Elastic == other.Elastic {
 		f.Elastic = ""
 	}
+	if f.PutBack == other.PutBack {
+		f.PutBack = ""
+	}
 	return f
 }
 
@@ -123,7 +128,7 @@ func createNetwork(e *ipam.CreateNetwork, c *ledger.Change) (ipam.Result, error)
 	}
 	set := ipam.ModifyNetwork{Tags: tags, MACPrefix: &e.MACPrefix, Links: e.Links, Sticky: e.Sticky,
 		Quarantine: e.Quarantine, Headroom: &e.Headroom, Probe: &e.Probe,
-		OwnerRules: e.OwnerRules}
+		PutBack: &e.PutBack, OwnerRules: e.OwnerRules}
 	if err := SetFields(&set, n); err != nil {
 		return ipam.Result{}, err
 	}
@@ -235,10 +240,21 @@ func SetFields(e *ipam.ModifyNetwork, n *ipam.Network) error {
 			return err
 		}
 	}
+	if e.PutBack != nil {
+		if err := SetPutBack(n, *e.PutBack); err != nil {
+			return err
+		}
+	}
 	if e.Probe != nil {
 		return SetProbe(n, *e.Probe)
 	}
 	return nil
+}
+
+// SetPutBack says which containers of the network are put back to their own addresses.
+func SetPutBack(n *ipam.Network, mode string) (err error) {
+	n.PutBack, err = ipam.ParsePutBackMode(mode)
+	return err
 }
 
 // SetProbe names the hosts' interface to the network's LAN, or one for each host; empty: nothing is probed.

@@ -154,7 +154,7 @@ func planNetwork(n *ipam.Network) *ipam.PlannedNetwork {
 		quarantine := ipam.Duration(n.Policy.Quarantine)
 		p.Quarantine = &quarantine
 	}
-	p.Headroom, p.Probe = n.Headroom, n.Probe
+	p.Headroom, p.Probe, p.PutBack = n.Headroom, n.Probe, string(n.PutBack)
 	if n.Elastic != ipam.ElasticOff {
 		p.Elastic = n.Elastic.String()
 	}

@@ -104,7 +104,8 @@ func showBriefly(s *ledger.Ledger, ix *ledger.Index, nx *ledger.NetworkIndex) ip
 		Planned: n.Planned,
 		Type:    n.Type.String(), Static: []ipam.Range{},
 		OwnerRules: append([]ipam.OwnerRule{}, n.Rules...),
-		Headroom:   n.Headroom, Elastic: n.Elastic.String(), Probe: n.Probe, Revision: n.LastRevision(), Created: n.Created}
+		Headroom:   n.Headroom, Elastic: n.Elastic.String(), Probe: n.Probe, PutBack: n.PutBack,
+		Revision: n.LastRevision(), Created: n.Created}
 	if n.Policy.Quarantine > 0 {
 		info.Quarantine = n.Policy.Quarantine.String()
 	}

@@ -40,7 +40,7 @@ func (c *comparison) newNetwork(n *network) *network {
 	c.found(Change{Sign: "+", Kind: "network", Name: f.Name, Line: f.Line})
 	c.edit(goes, f.Line, &ipam.CreateNetwork{Name: f.Name, Space: f.Space, Tags: f.Tags, MACPrefix: f.MACPrefix,
 		Links: f.Links, Sticky: f.Sticky, Quarantine: f.Quarantine, Headroom: f.Headroom, Type: f.Type,
-		Probe: f.Probe, OwnerRules: f.OwnerRules})
+		Probe: f.Probe, PutBack: f.PutBack, OwnerRules: f.OwnerRules})
 	if f.Elastic != "" && f.Elastic != ipam.ElasticOff.String() {
 		c.edit(last, f.Line, &ipam.ModifyNetwork{Network: f.Name, Elastic: &f.Elastic})
 	}
@@ -83,6 +83,9 @@ func (c *comparison) network(n, is *network) {
 	if c.setting(of, "probe", cmp.Or(was.Probe, none), cmp.Or(f.Probe, none), f.Probe != "") {
 		e.Probe, edited = &f.Probe, true
 	}
+	if c.setting(of, "put_back", cmp.Or(was.PutBack, byDefault), cmp.Or(f.PutBack, byDefault), f.PutBack != "") {
+		e.PutBack, edited = &f.PutBack, true
+	}
 	if edited {
 		c.edit(changes, f.Line, e)
 	}
@@ -95,6 +98,9 @@ func (c *comparison) network(n, is *network) {
 
 // none is a setting that is not there, as people write it.
 const none = "none"
+
+// byDefault is what the daemon of each host says.
+const byDefault = "default"
 
 // setting is field of what has a value where nothing is said.
 func (c *comparison) setting(of Change, name, was, is string, said bool) bool {
