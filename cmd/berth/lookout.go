@@ -21,7 +21,7 @@ type lookout struct {
 	witness   *docker.Witness
 	shadows   *routes.Watch
 	strangers *neighbours.Listener
-	putBack   *putback.Keeper // nil: no container is put back
+	putBack   *putback.Keeper // nil: no engine is read, or its notes cannot be
 }
 
 // lookOut has the house seen beside the engine, whose drivers are those of this daemon.
@@ -49,11 +49,8 @@ func (h *house) lookOut(cfg serveConfig, log *logrus.Entry, drivers []string) (*
 	}, nil
 }
 
-// keeper puts containers back, on the engine that is read or by the hand of `berth witness`; nil: it is not to.
+// keeper puts containers back, on the engine that is read or by the hand of `berth witness`.
 func (h *house) keeper(cfg serveConfig, log *logrus.Entry, onlooker func() ipam.Onlooker) (*putback.Keeper, error) {
-	if cfg.putBack == putback.Off {
-		return nil, nil
-	}
 	var hand putback.Hand = putback.Remote{Onlooker: onlooker}
 	if cfg.dockerHost != "" {
 		var err error
@@ -61,8 +58,8 @@ func (h *house) keeper(cfg serveConfig, log *logrus.Entry, onlooker func() ipam.
 			return nil, err
 		}
 	}
-	keeper, err := putback.New(putback.Config{Mode: cfg.putBack, Records: h.service, Hand: hand, Expect: h.roster.Expect,
-		Notes: filepath.Join(cfg.state, putBackFile), Log: log})
+	keeper, err := putback.New(putback.Config{Mode: putback.Mode(cfg.putBack), Records: h.service, Hand: hand,
+		Expect: h.roster.Expect, Notes: filepath.Join(cfg.state, putBackFile), Log: log})
 	if err != nil { // which is no reason to give out no addresses
 		log.WithError(err).Error("no container is put back to its own address; remove the file when all are on their networks")
 		return nil, nil

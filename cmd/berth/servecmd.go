@@ -43,7 +43,7 @@ type serveConfig struct {
 	ipamDriver                       string        // as the engine calls this daemon
 	checkEvery, checkGrace           time.Duration // every 0: never
 	checkRepair                      bool
-	putBack                          putback.Mode
+	putBack                          putback.Flag
 	elastic                          bool
 	bases                            baseList
 	retention                        ipam.Retention
@@ -82,7 +82,8 @@ and compares what it has given with what runs, at its start and every --check-ev
 An engine before 29 does not say which of several containers asks that start at the same moment. One that has
 an address reserved, and was given another one, is put back to its own right after its start: taken off its
 network and put on again, which cuts it off for about half a second. --put-back all does this also for
-containers that have nothing reserved, and --put-back off for none.
+containers that have nothing reserved, and --put-back off for none; a network can have its own mode ("berth
+network modify N --put-back MODE").
 
 --store etcd shares all spaces but "local" with the other hosts whose daemons have the same --etcd-endpoints
 and --etcd-prefix, under a --host of its own for each ("berth host ls"). What belongs to this host alone stays
@@ -154,9 +155,9 @@ func serveCommand(p *cli.Program, on surroundings) *cobra.Command {
 		"how long a lease must be without its endpoint until that is sure, a `duration`")
 	f.BoolVar(&cfg.elastic, "elastic", true, "elastic addresses; --elastic=false turns them off: nothing is mapped")
 	f.BoolVar(&cfg.checkRepair, "check-repair", false, "put right without being asked what is sure")
-	cfg.putBack = putback.Reserved
+	cfg.putBack = putback.Flag(putback.Reserved)
 	f.Var(&cfg.putBack, "put-back", "`which` containers are put back to their own addresses, where the engine did not "+
-		"tell who they were: reserved, all or off (default reserved)")
+		"tell who they were, unless the network has a mode of its own: reserved, all or off (default reserved)")
 	f.Var(&cfg.bases, "default-pool", "where the subnets come from that no request names; repeatable (see above)")
 	f.DurationVar(&cfg.retention.Age, "event-age", 90*24*time.Hour, "how long events are kept, a `duration`")
 	f.IntVar(&cfg.retention.Count, "event-count", 1_000_000, "at most `N` events are kept")
@@ -165,7 +166,7 @@ func serveCommand(p *cli.Program, on surroundings) *cobra.Command {
 	cli.CompletesDirs(cmd, "state")
 	cli.CompletesDirs(cmd, "hook")
 	cli.Completes(cmd, "store", cli.Words("bolt", "etcd", "mem"))
-	cli.Completes(cmd, "put-back", cli.Words(putback.Modes()...))
+	cli.Completes(cmd, "put-back", cli.Words(putback.Words()...))
 	completesEtcd(cmd)
 	cli.Completes(cmd, "log-level", cli.Words("debug", "info", "warning", "error"))
 	cli.Completes(cmd, "log-format", cli.Words("text", "json"))

@@ -61,7 +61,7 @@ func (h homes) judge(c *comparison, startedAt func(id string) (time.Time, bool))
 			continue // it is somebody's by a reservation, which goes before
 		}
 		all = append(all, Astray{Container: by.Name, ID: by.ID, Project: by.Project, Network: m.sight.network.Name,
-			Space: l.Space, Planned: l.Network, Subnet: l.Subnet, Has: l.Address, Home: had,
+			Space: l.Space, Planned: l.NetworkID, Subnet: l.Subnet, Has: l.Address, Home: had,
 			Taken: c.whoHas(l.Space, had), Started: started})
 	}
 	return all

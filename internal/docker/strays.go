@@ -163,7 +163,8 @@ func (c *comparison) addElsewhere(m match, own, instead *ipam.ReservationInfo) {
 type Astray struct {
 	Container, ID, Project string
 	Network                string // Docker's, by its name
-	Space, Planned         string // Berth's
+	Space                  string
+	Planned                ipam.ID // Berth's network
 	Subnet                 netip.Prefix
 	Has, Home              netip.Addr
 	Reserved               bool      // Home is
@@ -181,12 +182,14 @@ func (c *comparison) astray(m match, own *ipam.ReservationInfo) *Astray {
 	}
 	by := m.sight.container
 	return &Astray{Container: by.Name, ID: by.ID, Project: by.Project, Network: m.sight.network.Name, Space: l.Space,
-		Planned: l.Network, Subnet: l.Subnet, Has: l.Address, Home: own.Address, Reserved: true}
+		Planned: l.NetworkID, Subnet: l.Subnet, Has: l.Address, Home: own.Address, Reserved: true}
 }
 
-// tellAstray tells whoever puts containers back which are to be.
+// tellAstray tells whoever puts containers back which are to be. Where the engine sends names nothing was unknown, and
+// what a container has is what it was to have.
 func (w *Witness) tellAstray(c *comparison) {
-	if w.cfg.Astray == nil {
+	state := w.State()
+	if named, _ := state.SendsNames(); named || w.cfg.Astray == nil {
 		return
 	}
 	var all []Astray

@@ -177,3 +177,39 @@ func TestStrayEvents(t *testing.T) {
 	must(t, tn.w.look(t.Context()))
 	told(foreign, elsewhere, "lease.foreign_holder 10.8.0.30 other: reserved for odb")
 }
+
+// TestAstray: an owner that runs with another address although nobody has its own any more is told to whoever puts it
+// back; not where the engine sends names, as it has what it was to have.
+func TestAstray(t *testing.T) {
+	for version, want := range map[string]int{"20.10.24": 1, "28.5.1": 1, "29.0.0": 0} {
+		t.Run(version, func(t *testing.T) {
+			h, _ := newPushed(t)
+			var told []Astray
+			w := h.witness(nil, func(cfg *Config) { cfg.Astray = func(all []Astray) { told = all } })
+			h.view.Version = version
+			n := h.leaseOf(addr("10.8.0.1"))
+			h.edit(&ipam.AddReservation{Network: n.Network, Owner: "odb",
+				Wishes: []ipam.Wish{{Address: addr("10.8.0.30")}}})
+			h.appear("web", "front", h.lease("front", macN(99), addr("10.8.0.30")))
+			a := h.run("odb", "front")
+			h.clock.wait(time.Second)
+			h.show(t, w)
+			if len(told) > 0 {
+				t.Fatalf("web has it, and told is %+v", told)
+			}
+			h.vanish("web")
+			h.release("front", addr("10.8.0.30"))
+			h.clock.wait(time.Second)
+			h.show(t, w)
+			if len(told) != want {
+				t.Fatalf("told is %+v", told)
+			}
+			for _, one := range told {
+				if one.Container != "odb" || one.Has != a || one.Home != addr("10.8.0.30") || !one.Reserved ||
+					one.Planned != n.NetworkID || one.Taken != "" {
+					t.Errorf("told is %+v", one)
+				}
+			}
+		})
+	}
+}

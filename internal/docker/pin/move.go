@@ -73,7 +73,7 @@ func (h *Hand) PutOn(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (off
 }
 
 // Restore puts a container that may be off a network on it again, as it was to be. One that is on it is left as it is;
-// ipam.ErrNotFound: the container is gone.
+// ipam.ErrNotFound: the container is gone, or the network.
 func (h *Hand) Restore(ctx context.Context, ep *Endpoint, addrs []netip.Addr) error {
 	ctx = context.WithoutCancel(ctx)
 	api, err := h.agree(ctx)
@@ -89,6 +89,11 @@ func (h *Hand) Restore(ctx context.Context, ep *Endpoint, addrs []netip.Addr) er
 	}
 	if off, known := h.isOff(ctx, ep); known && !off {
 		return nil
+	}
+	_, err = api.NetworkInspect(there, ep.Network, client.NetworkInspectOptions{})
+	if errdefs.IsNotFound(err) {
+		return ipam.Refuse(ipam.ErrNotFound, "the engine has no Docker network %s any more, on which %s was", ep.Network,
+			ep.Container)
 	}
 	off, err := h.PutOn(ctx, ep, addrs)
 	if !off {

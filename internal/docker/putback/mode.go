@@ -4,31 +4,36 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"berth/internal/ipam"
 )
 
 // Mode is which containers are put back.
-type Mode string
+type Mode = ipam.PutBackMode
 
 // The modes.
 const (
-	Reserved Mode = "reserved" // those that have an address reserved
-	All      Mode = "all"      // these, and those that had another address before
-	Off      Mode = "off"
+	Reserved = ipam.PutBackReserved
+	All      = ipam.PutBackAll
+	Off      = ipam.PutBackOff
 )
 
-// Modes are the words for them.
-func Modes() []string { return []string{string(Reserved), string(All), string(Off)} }
+// Flag is the mode of all networks that have none of their own.
+type Flag Mode
+
+// Words are what it can be.
+func Words() []string { return []string{string(Reserved), string(All), string(Off)} }
 
 // Set implements pflag.Value.
-func (m *Mode) Set(word string) error {
-	if !slices.Contains(Modes(), word) {
-		return fmt.Errorf("it is one of %s", strings.Join(Modes(), ", "))
+func (f *Flag) Set(word string) error {
+	if !slices.Contains(Words(), word) {
+		return fmt.Errorf("it is one of %s", strings.Join(Words(), ", "))
 	}
-	*m = Mode(word)
+	*f = Flag(word)
 	return nil
 }
 
 // Type implements pflag.Value.
-func (m *Mode) Type() string { return "string" }
+func (f *Flag) Type() string { return "string" }
 
-func (m *Mode) String() string { return string(*m) }
+func (f *Flag) String() string { return string(*f) }

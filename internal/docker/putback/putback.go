@@ -4,14 +4,14 @@
 // after a crash; that a container is moved soon after its start or not at all, and never while it is being deployed.
 //
 // The witness finds who runs on another address than its own (docker.Astray). A Keeper (putback.go) decides whether it
-// is moved, notes its endpoint (notes.go), and has a pin.Hand move it.
+// is moved (due.go) and in which order (queue.go), notes its endpoint (notes.go), and has a pin.Hand move it.
 package putback
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -29,18 +29,22 @@ const soon = 30 * time.Second
 // atOnce is how many containers are moved at a time.
 const atOnce = 4
 
-// retry is how long to wait for an engine that does not put a container on again.
-const retry = 5 * time.Second
+// retry is how long to wait at first for an engine that does not put a container on again, and longestRetry at most.
+const (
+	retry        = 5 * time.Second
+	longestRetry = 5 * time.Minute
+)
 
 // Records are what a Keeper asks and tells: service.Service, or cluster.Estate.
 type Records interface {
 	Deploys(context.Context) ([]ipam.DeployLock, error)
+	Networks(context.Context, ipam.NetworkFilter) ([]ipam.NetworkInfo, error)
 	Note(context.Context, ipam.Event) error
 }
 
 // Config is what a Keeper needs. All of it is mandatory but Now.
 type Config struct {
-	Mode    Mode // Reserved or All
+	Mode    Mode // on networks that say nothing of it
 	Records Records
 	Hand    Hand
 	Expect  func(name string, homes []netip.Addr) (end func()) // docker.Roster's
@@ -59,15 +63,6 @@ type Keeper struct {
 	tried  map[string]trial // by the id of a container, and its network
 	counts ipam.PutBackCounts
 }
-
-// trial is how often a container was moved after a start: where others start beside it, it may get a wrong address again.
-type trial struct {
-	start time.Time
-	times int
-}
-
-// trials is how often a container is moved after one start at most.
-const trials = 3
 
 // New returns a Keeper, with what one before it has noted.
 func New(cfg Config) (*Keeper, error) {
@@ -103,23 +98,24 @@ func (k *Keeper) Tell(all []docker.Astray) {
 }
 
 // Run puts back who is told of until ctx ends, and first who was left off by a daemon that was killed. One that is off
-// its network is put on again before it returns.
+// its network is put on again before it returns, unless the engine refuses that: then it is tried again and again.
 func (k *Keeper) Run(ctx context.Context) error {
 	if k == nil {
 		return nil
 	}
 	defer k.cfg.Hand.Close()
-	for k.finish(ctx) != nil {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(retry):
+	for pause := retry; ; {
+		var again <-chan time.Time
+		if k.finish(ctx) != nil {
+			again = time.After(pause)
+			pause = min(2*pause, longestRetry)
+		} else {
+			pause = retry
 		}
-	}
-	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-again:
 		case all := <-k.todo:
 			k.putBack(ctx, k.lastTold(ctx, all))
 		}
@@ -160,7 +156,8 @@ func (k *Keeper) finish(ctx context.Context) error {
 		err := k.cfg.Hand.Restore(ctx, ep, one.Addresses)
 		switch {
 		case errors.Is(err, ipam.ErrNotFound):
-			k.cfg.Log.WithField("container", ep.Container).Info("the container that was off its network is gone")
+			k.cfg.Log.WithError(err).WithField("container", ep.Container).
+				Info("a container that was off its network cannot be on it any more")
 		case err != nil:
 			k.cfg.Log.WithError(err).WithField("container", ep.Container).Error("a container is not put on its network again")
 			errs = append(errs, err)
@@ -174,15 +171,6 @@ func (k *Keeper) finish(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// seat is a container on one network, that is to be moved.
-type seat struct {
-	docker.Astray // of one of its addresses
-	has, homes    []netip.Addr
-	reserved      bool // all of homes are
-	off           *note
-	cut           time.Time // when it was taken off
-}
-
 // putBack moves those of a list that may be: one whose own address is another's waits until that one was moved. Where
 // each waits for the next, one of them is taken off first and put on last.
 func (k *Keeper) putBack(ctx context.Context, all []docker.Astray) {
@@ -191,18 +179,45 @@ func (k *Keeper) putBack(ctx context.Context, all []docker.Astray) {
 		k.cfg.Log.WithError(err).Warn("it is not known what is being deployed, so that no container is put back")
 		return
 	}
-	for left := k.dueOf(all, deploys); len(left) > 0; {
-		ready, waiting := apart(left)
-		if len(ready) == 0 {
-			if k.takeOff(ctx, waiting[0]); waiting[0].off == nil {
-				return // whose address it has would be cut off for nothing
-			}
-			left = waiting
-			continue
-		}
-		k.moveAll(ctx, ready)
-		left = waiting
+	if all, err = k.wanted(ctx, all); err != nil {
+		k.cfg.Log.WithError(err).Warn("it is not known what is put back on which network, so that no container is")
+		return
 	}
+	q := k.queueOf(all, deploys)
+	for len(q.seats) > 0 {
+		step := q.ready()
+		if len(step) > 0 {
+			k.moveAll(ctx, step)
+		} else if one := q.inRing(); k.takeOff(ctx, one) {
+			continue
+		} else {
+			step = []*seat{one}
+		}
+		q.leave(step)
+	}
+}
+
+// wanted are those of a list that are put back on their networks. On one that keeps nothing for whoever had it nobody
+// is put back to what he had.
+func (k *Keeper) wanted(ctx context.Context, all []docker.Astray) (wanted []docker.Astray, err error) {
+	networks, err := k.cfg.Records.Networks(ctx, ipam.NetworkFilter{Brief: true})
+	if err != nil {
+		return nil, err
+	}
+	modes := map[ipam.ID]Mode{} // without an entry it is off: the network is gone
+	for i := range networks {
+		n := &networks[i]
+		modes[n.ID] = cmp.Or(n.PutBack, k.cfg.Mode)
+		if modes[n.ID] == All && !n.Sticky {
+			modes[n.ID] = Reserved
+		}
+	}
+	for _, a := range all {
+		if mode := modes[a.Planned]; mode == All || mode == Reserved && a.Reserved {
+			wanted = append(wanted, a)
+		}
+	}
+	return wanted, nil
 }
 
 // moveAll moves some: those that ask for their addresses side by side, and the others one after the other, so that it
@@ -228,96 +243,12 @@ func (k *Keeper) moveAll(ctx context.Context, all []*seat) {
 	}
 }
 
-// apart are those whose own addresses nobody of them has at this moment, and the others.
-func apart(all []*seat) (ready, waiting []*seat) {
-	held := map[netip.Addr]*seat{}
-	for _, s := range all {
-		for _, addr := range s.has {
-			if s.off == nil {
-				held[addr] = s
-			}
-		}
-	}
-	for _, s := range all {
-		free := !slices.ContainsFunc(s.homes, func(a netip.Addr) bool { return held[a] != nil && held[a] != s })
-		if free {
-			ready = append(ready, s)
-		} else {
-			waiting = append(waiting, s)
-		}
-	}
-	return ready, waiting
-}
-
-// dueOf are the seats of those that may be moved. Who would need the address of one that stays where it is stays, too.
-func (k *Keeper) dueOf(all []docker.Astray, deploys []ipam.DeployLock) (seats []*seat) {
-	at := map[string]*seat{}
-	for _, a := range all {
-		if !a.Reserved && k.cfg.Mode != All {
-			continue
-		}
-		s := at[a.ID+a.Network]
-		if s == nil {
-			s = &seat{Astray: a, reserved: true}
-			at[a.ID+a.Network] = s
-			seats = append(seats, s)
-		}
-		s.has, s.homes, s.reserved = append(s.has, a.Has), append(s.homes, a.Home), s.reserved && a.Reserved
-	}
-	seats = slices.DeleteFunc(seats, func(s *seat) bool { return !k.due(s.Astray, deploys) })
-	for {
-		moves := map[string]bool{"": true} // of an address that nobody has
-		for _, s := range seats {
-			moves[s.Container] = true
-		}
-		stay := func(s *seat) bool { return !moves[s.Taken] }
-		if !slices.ContainsFunc(seats, stay) {
-			return seats
-		}
-		seats = slices.DeleteFunc(seats, stay)
-	}
-}
-
-// due tells whether a container may be moved.
-func (k *Keeper) due(a docker.Astray, deploys []ipam.DeployLock) bool {
-	now := k.cfg.Now()
-	if age := now.Sub(a.Started); age < 0 || age > soon {
-		return false
-	}
-	for i := range deploys {
-		if deploys[i].Project == a.Project {
-			return false
-		}
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	t := k.tried[a.ID+a.Network]
-	return !t.start.Equal(a.Started) || t.times < trials
-}
-
-// tries notes that a container is moved after a start.
-func (k *Keeper) tries(a docker.Astray) {
-	now := k.cfg.Now()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	maps.DeleteFunc(k.tried, func(_ string, t trial) bool { return now.Sub(t.start) > soon })
-	key := a.ID + a.Network
-	t := k.tried[key]
-	if !t.start.Equal(a.Started) {
-		t = trial{start: a.Started}
-	}
-	t.times++
-	k.tried[key] = t
-}
-
 // move takes a container off its network, unless it is, and puts it on with its own addresses.
 func (k *Keeper) move(ctx context.Context, s *seat) {
-	if s.off == nil {
-		k.takeOff(ctx, s)
-	}
-	if s.off == nil {
+	if s.off == nil && !k.takeOff(ctx, s) {
 		return
 	}
+	ctx = context.WithoutCancel(ctx) // what is off is put on, whoever asks to stop
 	// A reserved address it asks for from now on. What is only remembered it is given this time, as it is known that it
 	// is the one who asks, and nothing of that stays in the engine.
 	end := k.cfg.Expect(s.Container, s.homes)
@@ -326,10 +257,13 @@ func (k *Keeper) move(ctx context.Context, s *seat) {
 	cut := time.Since(s.cut)
 	if !off {
 		k.forget(*s.off)
-		if now, readErr := k.cfg.Hand.Endpoint(ctx, s.ID, s.Network); readErr != nil {
+		switch now, readErr := k.cfg.Hand.Endpoint(ctx, s.ID, s.Network); {
+		case readErr != nil:
 			err = errors.Join(err, readErr)
-		} else if err = nil; !hasAll(now.Addresses, s.homes) {
-			err = fmt.Errorf("it was put on again, and has %v", now.Addresses)
+		case hasAll(now.Addresses, s.homes):
+			err = nil
+		default:
+			err = errors.Join(fmt.Errorf("it was put on again, and has %v", now.Addresses), err)
 		}
 	}
 	if err != nil {
@@ -354,16 +288,20 @@ func hasAll(has, want []netip.Addr) bool {
 	return !slices.ContainsFunc(want, func(a netip.Addr) bool { return !slices.Contains(has, a) })
 }
 
-// takeOff takes a container off its network, with a note of it on disk; off stays nil where that was not done.
-func (k *Keeper) takeOff(ctx context.Context, s *seat) {
+// takeOff takes a container off its network, with a note of it on disk. It does not where somebody asks to stop, or the
+// container is not any more as it was seen: the next look tells.
+func (k *Keeper) takeOff(ctx context.Context, s *seat) (done bool) {
+	if ctx.Err() != nil {
+		return false
+	}
 	k.tries(s.Astray)
 	ep, err := k.cfg.Hand.Endpoint(ctx, s.ID, s.Network)
 	switch {
 	case err != nil:
 		k.refused(s, err)
-		return
+		return false
 	case !ep.Running || len(ep.Asked) > 0 || !hasAll(ep.Addresses, s.has):
-		return // it is not any more as it was seen: the next look tells
+		return false
 	}
 	one := note{Endpoint: ep}
 	if s.reserved {
@@ -374,15 +312,16 @@ func (k *Keeper) takeOff(ctx context.Context, s *seat) {
 	k.mu.Unlock()
 	if err != nil {
 		k.refused(s, fmt.Errorf("it cannot be noted what is needed to put it on again: %w", err))
-		return
+		return false
 	}
 	s.cut = time.Now()
 	if err := k.cfg.Hand.TakeOff(context.WithoutCancel(ctx), ep); err != nil {
 		k.forget(one)
 		k.refused(s, err)
-		return
+		return false
 	}
 	s.off = &one
+	return true
 }
 
 func (k *Keeper) log(s *seat) *logrus.Entry {

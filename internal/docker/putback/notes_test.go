@@ -1,0 +1,215 @@
+package putback
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth/internal/docker"
+	"berth/internal/ipam"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// settled has a container run with all that its user can set of a network.
+func (e *engine) settled(name string, has, home int) docker.Astray {
+	a := e.runs(name, has, home)
+	a.Reserved = true
+	maps := object{"IPAMConfig": object{"LinkLocalIPs": []any{"169.254.8.8"}}, "Aliases": []any{"foo"},
+		"Links": []any{"db:store"}, "DriverOpts": object{"mode": "a b"}, "GwPriority": 7.0}
+	for key, value := range maps {
+		e.at[name][key] = value
+	}
+	e.at[name]["MacAddress"] = "02:42:00:00:00:01" // which the engine drew
+	return a
+}
+
+// whole checks that a container has all of its settings on its network, and asks there for one address or for none.
+func (e *engine) whole(name string, asks object) {
+	e.Helper()
+	asks["LinkLocalIPs"] = []any{"169.254.8.8"}
+	got := e.at[name]
+	delete(got, "IPAddress")
+	want := object{"IPAMConfig": asks, "Aliases": []any{"foo"}, "Links": []any{"db:store"},
+		"DriverOpts": object{"mode": "a b"}, "GwPriority": 7.0, "MacAddress": "02:42:0a:09:00:77"}
+	for key := range got {
+		if want[key] == nil {
+			delete(got, key) // what the engine's client sends empty
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		e.Error(diff)
+	}
+}
+
+// All that a user could have set comes back. A reserved address is asked for from then on, and one that is only
+// remembered leaves nothing behind.
+func TestSettings(t *testing.T) {
+	for mode, asks := range map[Mode]object{Reserved: {"IPv4Address": "10.9.0.2"}, All: {}} {
+		e := newEngine(t)
+		a := e.settled("a", 1, 2)
+		a.Reserved = mode == Reserved
+		e.keeper(mode).putBack(t.Context(), []docker.Astray{a})
+		e.home([]docker.Astray{a})
+		e.whole("a", asks)
+	}
+}
+
+// Of two addresses both come back, or the container is not home.
+func TestBothFamilies(t *testing.T) {
+	e := newEngine(t)
+	a := e.runs("a", 1, 2)
+	six := a
+	six.Has, six.Home = netip.MustParseAddr("fd00:9::1"), netip.MustParseAddr("fd00:9::2")
+	e.at["a"]["GlobalIPv6Address"] = "fd00:9::1"
+	a.Reserved, six.Reserved = true, true
+	k := e.keeper(Reserved)
+	k.putBack(t.Context(), []docker.Astray{a, six})
+	e.called("off a", "on a")
+	asks := e.at["a"]["IPAMConfig"].(object)
+	if asks["IPv4Address"] != "10.9.0.2" || asks["IPv6Address"] != "fd00:9::2" {
+		t.Errorf("it asks for %v", asks)
+	}
+	if got := k.Counts(); got != (ipam.PutBackCounts{Refused: 1}) { // this engine gives no IPv6
+		t.Errorf("counted are %+v", got)
+	}
+}
+
+// What is needed to put a container on again is on disk before it comes off, and until it is on.
+func TestNotedMeanwhile(t *testing.T) {
+	e := newEngine(t)
+	all := e.taken(e.runs("a", 1, 2), e.runs("b", 2, 1))
+	var seen []string
+	e.before = func(call string) { seen = append(seen, fmt.Sprint(call, " ", e.notes())) }
+	e.keeper(All).putBack(t.Context(), all)
+	want := []string{"off a [a]", "off b [a b]", "on b [a b]", "on a [a]"}
+	if !slices.Equal(seen, want) {
+		t.Errorf("noted were %q", seen)
+	}
+	e.noNotes()
+}
+
+// A container of which nothing can be noted stays on its network.
+func TestNotNoted(t *testing.T) {
+	e := newEngine(t)
+	a := e.runs("a", 1, 2)
+	k := e.keeper(All)
+	k.notes.path = filepath.Join(e.dir, "none", "put-back.json")
+	k.putBack(t.Context(), []docker.Astray{a})
+	e.called()
+	if got := k.Counts(); got != (ipam.PutBackCounts{Refused: 1}) {
+		t.Errorf("counted are %+v", got)
+	}
+}
+
+// A daemon that was killed at any moment leaves nobody off: the next one puts on again who is off, as it was to be.
+func TestKilled(t *testing.T) {
+	for moment, row := range map[string]struct {
+		kill func(e *engine, a docker.Astray)
+		want []string // what the next one does
+	}{
+		"noted":               {func(e *engine, _ docker.Astray) { e.at["a"] = e.at["was"] }, nil},
+		"off":                 {func(e *engine, _ docker.Astray) { e.at["a"] = nil }, []string{"on a"}},
+		"on":                  {func(*engine, docker.Astray) {}, nil},
+		"off, and is gone":    {func(e *engine, _ docker.Astray) { delete(e.at, "a") }, nil},
+		"off, as its network": {func(e *engine, _ docker.Astray) { e.at["a"], e.gone = nil, true }, nil},
+	} {
+		t.Run(moment, func(t *testing.T) {
+			e := newEngine(t)
+			a := e.settled("a", 1, 2)
+			e.at["was"] = e.at["a"]
+			var noted []byte
+			e.before = func(string) { noted, _ = os.ReadFile(e.path()) }
+			e.keeper(Reserved).putBack(t.Context(), []docker.Astray{a})
+			row.kill(e, a)
+			delete(e.at, "was")
+			must(t, os.WriteFile(e.path(), noted, 0o600))
+			e.calls = nil
+			must(t, e.keeper(Off).finish(t.Context()))
+			e.called(row.want...)
+			e.noNotes()
+			if moment == "off" {
+				e.home([]docker.Astray{a})
+				e.whole("a", object{"IPv4Address": "10.9.0.2"})
+			}
+		})
+	}
+}
+
+// One that cannot be put on stays noted, until it can.
+func TestStaysNoted(t *testing.T) {
+	e := newEngine(t)
+	a := e.runs("a", 1, 2)
+	a.Reserved = true
+	e.refuse["on a"] = 4 // with its address and without, twice
+	k := e.keeper(Reserved)
+	k.putBack(t.Context(), []docker.Astray{a})
+	if got := e.notes(); !slices.Equal(got, []string{"a"}) || k.Counts() != (ipam.PutBackCounts{Refused: 1}) {
+		t.Fatalf("noted is %q, and counted %+v", got, k.Counts())
+	}
+	if err := k.finish(t.Context()); err == nil || !strings.Contains(err.Error(), "docker network connect --ip 10.9.0.2 front a") {
+		t.Fatal(err)
+	}
+	must(t, k.finish(t.Context()))
+	e.home([]docker.Astray{a})
+	e.noNotes()
+}
+
+// An engine that lets nobody ask for an address, as on a network without a subnet of its user's, gives it all the same;
+// and one that somebody else has taken meanwhile costs the container no more than that.
+func TestAddressRefused(t *testing.T) {
+	for taken, want := range map[bool]ipam.PutBackCounts{false: {Done: 1}, true: {Refused: 1}} {
+		e := newEngine(t)
+		a := e.runs("a", 1, 2)
+		a.Reserved = true
+		e.refuse["on a"] = 1
+		if taken {
+			e.runs("b", 2, 0)
+		}
+		k := e.keeper(Reserved)
+		k.putBack(t.Context(), []docker.Astray{a})
+		e.called("off a", "on a", "on a")
+		if got := k.Counts(); got != want || (e.has("a") == 2) == taken || e.has("a") == 0 {
+			t.Errorf("it has %d, and counted are %+v", e.has("a"), got)
+		}
+		e.noNotes()
+	}
+}
+
+// Notes that cannot be read stop whoever would write over them.
+func TestDamagedNotes(t *testing.T) {
+	e := newEngine(t)
+	must(t, os.WriteFile(e.path(), []byte("[{"), 0o600))
+	_, err := New(Config{Notes: e.path()})
+	if err == nil || !strings.Contains(err.Error(), e.path()) {
+		t.Fatal(err)
+	}
+}
+
+// Run puts on who was left off, then puts back who is told of, and ends with its context.
+func TestRun(t *testing.T) {
+	e := newEngine(t)
+	b := e.runs("b", 3, 4)
+	b.Reserved = true
+	k := e.keeper(Off)
+	if !k.takeOff(t.Context(), &seat{Astray: b, has: []netip.Addr{b.Has}, homes: []netip.Addr{b.Home}, reserved: true}) {
+		t.Fatal("it was not taken off")
+	}
+	a := e.runs("a", 1, 2)
+	ctx, cancel := context.WithCancel(t.Context())
+	k = e.keeper(All)
+	ended := make(chan error)
+	go func() { ended <- k.Run(ctx) }()
+	k.Tell([]docker.Astray{a})
+	<-e.noted
+	cancel()
+	must(t, <-ended)
+	e.called("off b", "on b", "off a", "on a")
+	e.home([]docker.Astray{a, b})
+	e.noNotes()
+}

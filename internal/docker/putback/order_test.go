@@ -1,0 +1,228 @@
+package putback
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/docker"
+	"berth/internal/ipam"
+)
+
+// A container is moved after the one that has its own address: nobody is off its network but for its own move.
+func TestChain(t *testing.T) {
+	e := newEngine(t)
+	all := e.taken(e.runs("a", 1, 2), e.runs("b", 2, 3), e.runs("c", 3, 4))
+	k := e.keeper(All)
+	k.putBack(t.Context(), all)
+	e.home(all)
+	e.called("off c", "on c", "off b", "on b", "off a", "on a")
+	e.noNotes()
+	if got := k.Counts(); got != (ipam.PutBackCounts{Done: 3}) || len(e.events) != 3 {
+		t.Errorf("counted are %+v, and told %v", got, e.events)
+	}
+	if ev := e.events[0]; ev.Verb != ipam.LeasePutBack || ev.Name != "c" || ev.Address != addrOf(4) ||
+		!strings.HasPrefix(ev.Detail, "it had 10.9.0.3, and was cut off for ") {
+		t.Errorf("the first event is %+v", ev)
+	}
+}
+
+// Where each has the address of the next, one of them is taken off first and put on last, and each other is off for its
+// own move alone.
+func TestRing(t *testing.T) {
+	for _, n := range []int{2, 3, 25} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			e := newEngine(t)
+			var all []docker.Astray
+			for i := range n {
+				all = append(all, e.runs(fmt.Sprintf("c%d", i), 1+i, 1+(i+1)%n))
+			}
+			e.keeper(All).putBack(t.Context(), e.taken(all...))
+			e.home(all)
+			e.noNotes()
+			if len(e.calls) != 2*n || e.most != 2 {
+				t.Fatalf("the engine was told %q; %d were off at one moment", e.calls, e.most)
+			}
+			_, first, _ := strings.Cut(e.calls[0], " ")
+			if e.calls[2*n-1] != "on "+first {
+				t.Errorf("%s came off first, and the last was %q", first, e.calls[2*n-1])
+			}
+			for i := 1; i < 2*n-1; i += 2 {
+				if off, on := e.calls[i], e.calls[i+1]; strings.TrimPrefix(off, "off ") != strings.TrimPrefix(on, "on ") {
+					t.Errorf("%q is followed by %q", off, on)
+				}
+			}
+		})
+	}
+}
+
+// One that waits for a ring, but is none of it, is not cut off for it: one of the ring is.
+func TestBesideRing(t *testing.T) {
+	e := newEngine(t)
+	// of a it is another address that c waits for, so that a has two
+	a, b, c := e.runs("a", 1, 2), e.runs("b", 2, 1), e.runs("c", 3, 4)
+	six := a
+	six.Has, six.Home = addrOf(4), addrOf(5)
+	all := e.taken(c, a, b)
+	all[0].Taken = "a"
+	all = append(all, six)
+	q := e.keeper(All).queueOf(all, nil)
+	if len(q.seats) != 3 || len(q.ready()) > 0 {
+		t.Fatalf("%d may be moved, and %d at once", len(q.seats), len(q.ready()))
+	}
+	if one := q.inRing(); one.Container == "c" {
+		t.Error("c is taken off first, and is in no ring")
+	}
+}
+
+// Who needs an address that stays in another's hands stays, too: it would be cut off for nothing.
+func TestStays(t *testing.T) {
+	for name, row := range map[string]struct {
+		set  func(e *engine) []docker.Astray
+		want []string
+	}{
+		"a stranger's": {func(e *engine) []docker.Astray {
+			e.runs("stranger", 9, 0)
+			return []docker.Astray{e.runs("a", 1, 9)}
+		}, nil},
+		"of one that waits for a stranger": {func(e *engine) []docker.Astray {
+			e.runs("stranger", 9, 0)
+			return []docker.Astray{e.runs("b", 2, 1), e.runs("a", 1, 9), e.runs("c", 3, 2), e.runs("d", 4, 5)}
+		}, []string{"off d", "on d"}},
+		"of one that started too long ago": {func(e *engine) []docker.Astray {
+			aged := e.runs("b", 2, 3)
+			aged.Started = started.Add(-time.Minute)
+			return []docker.Astray{e.runs("a", 1, 2), aged}
+		}, nil},
+		"of one that the engine does not take off": {func(e *engine) []docker.Astray {
+			e.refuse["off b"] = 1
+			return []docker.Astray{e.runs("a", 1, 2), e.runs("b", 2, 3), e.runs("c", 4, 1)}
+		}, []string{"off b"}},
+		"of the first of a ring that the engine does not take off": {func(e *engine) []docker.Astray {
+			e.refuse["off a"] = 1
+			return []docker.Astray{e.runs("a", 1, 2), e.runs("b", 2, 3), e.runs("c", 3, 1)}
+		}, []string{"off a"}},
+		"the same of two": {func(e *engine) []docker.Astray {
+			return []docker.Astray{e.runs("a", 1, 2), e.runs("b", 3, 2)}
+		}, []string{"off a", "on a"}},
+		"the same of two, in a ring": {func(e *engine) []docker.Astray {
+			return []docker.Astray{e.runs("x", 3, 2), e.runs("a", 1, 2), e.runs("b", 2, 1)}
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t)
+			e.keeper(All).putBack(t.Context(), e.taken(row.set(e)...))
+			e.called(row.want...)
+			e.noNotes()
+		})
+	}
+}
+
+// One in the midst of a ring is not taken off: whoever is off already is put on all the same, with another address.
+func TestBrokenRing(t *testing.T) {
+	e := newEngine(t)
+	all := e.taken(e.runs("a", 1, 2), e.runs("b", 2, 3), e.runs("c", 3, 1))
+	e.refuse["off b"] = 1
+	k := e.keeper(All)
+	k.putBack(t.Context(), all)
+	e.called("off a", "off c", "on c", "off b", "on a")
+	if a, b, c := e.has("a"), e.has("b"), e.has("c"); a != 200 || b != 2 || c != 1 {
+		t.Errorf("a, b and c have %d, %d and %d", a, b, c)
+	}
+	e.noNotes()
+	if got := k.Counts(); got != (ipam.PutBackCounts{Done: 1, Refused: 2}) {
+		t.Errorf("counted are %+v", got)
+	}
+}
+
+// Those that ask for their addresses are moved side by side, few at a time.
+func TestSideBySide(t *testing.T) {
+	e := newEngine(t)
+	var all []docker.Astray
+	for i := range 25 {
+		a := e.runs(fmt.Sprintf("c%d", i), 101+i, 1+i)
+		a.Reserved = true
+		all = append(all, a)
+	}
+	e.keeper(Reserved).putBack(t.Context(), all)
+	e.home(all)
+	e.noNotes()
+	if len(e.calls) != 50 || e.most > atOnce {
+		t.Errorf("%d calls, and %d were off at one moment", len(e.calls), e.most)
+	}
+}
+
+// A container is moved soon after its start, three times at most, and not while it is being deployed.
+func TestWhen(t *testing.T) {
+	for name, row := range map[string]struct {
+		set  func(e *engine, a *docker.Astray)
+		want int // moves
+	}{
+		"it has just started":            {func(*engine, *docker.Astray) {}, 1},
+		"half a minute ago":              {func(e *engine, a *docker.Astray) { e.now = started.Add(soon) }, 1},
+		"longer ago":                     {func(e *engine, a *docker.Astray) { e.now = started.Add(soon + 1) }, 0},
+		"at a time that is not known":    {func(e *engine, a *docker.Astray) { a.Started = time.Time{} }, 0},
+		"at a time that is to come":      {func(e *engine, a *docker.Astray) { e.now = started.Add(-1) }, 0},
+		"while its project is deployed":  {func(e *engine, a *docker.Astray) { a.Project = "shop" }, 0},
+		"while another one is deployed":  {func(e *engine, a *docker.Astray) { a.Project = "mail" }, 1},
+		"by its user's choice, of since": {func(e *engine, a *docker.Astray) { e.asks("a", 1) }, 0},
+		"and has another one by now":     {func(e *engine, a *docker.Astray) { e.runs("a", 7, 0) }, 0},
+		"and is gone by now":             {func(e *engine, a *docker.Astray) { delete(e.at, "a") }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t)
+			e.deploys = []ipam.DeployLock{{Project: "shop"}}
+			a := e.runs("a", 1, 2)
+			row.set(e, &a)
+			e.keeper(All).putBack(t.Context(), []docker.Astray{a})
+			if len(e.calls) != 2*row.want {
+				t.Errorf("the engine was told %q", e.calls)
+			}
+		})
+	}
+}
+
+// asks has a container ask for an address by its configuration.
+func (e *engine) asks(name string, n int) {
+	e.at[name]["IPAMConfig"] = object{"IPv4Address": addrOf(n).String()}
+}
+
+func TestTries(t *testing.T) {
+	e := newEngine(t)
+	k := e.keeper(All)
+	a := e.runs("a", 1, 2)
+	for range 5 {
+		e.runs("a", 1, 2)
+		k.putBack(t.Context(), []docker.Astray{a})
+	}
+	if n := len(e.calls); n != 2*trials {
+		t.Errorf("after one start it was moved with %d calls", n)
+	}
+	a.Started, e.now = a.Started.Add(time.Minute), e.now.Add(time.Minute)
+	e.runs("a", 1, 2)
+	k.putBack(t.Context(), []docker.Astray{a})
+	if n := len(e.calls); n != 2*trials+2 {
+		t.Errorf("after another start there are %d calls", n)
+	}
+}
+
+// Who asks to stop in the midst of a ring leaves nobody off.
+func TestStopped(t *testing.T) {
+	e := newEngine(t)
+	all := e.taken(e.runs("a", 1, 2), e.runs("b", 2, 3), e.runs("c", 3, 1))
+	ctx, cancel := context.WithCancel(t.Context())
+	e.before = func(call string) {
+		if call == "off c" {
+			cancel()
+		}
+	}
+	e.keeper(All).putBack(ctx, all)
+	e.called("off a", "off c", "on c", "on a")
+	if slices.Contains([]int{e.has("a"), e.has("b"), e.has("c")}, 0) {
+		t.Error("one of them is off its network")
+	}
+	e.noNotes()
+}
