@@ -37,7 +37,7 @@ type witnessFlags struct {
 	engine cli.EngineFlags
 	every  time.Duration
 
-	putBack putback.Mode
+	putBack putback.Flag
 }
 
 // Command is `berth witness`.
@@ -50,10 +50,10 @@ func Command(p *cli.Program) *cobra.Command {
 	}.Command(p)
 	cmd.Flags().DurationVar(&flags.every, "every", 30*time.Second,
 		"how often the daemon is told at least, a `duration`")
-	flags.putBack = putback.Reserved
+	flags.putBack = putback.Flag(putback.Reserved)
 	cmd.Flags().Var(&flags.putBack, "put-back", "`which` containers may be put back to their own addresses: reserved, "+
 		"all or off (default reserved)")
-	cli.Completes(cmd, "put-back", cli.Words(putback.Modes()...))
+	cli.Completes(cmd, "put-back", cli.Words(putback.Words()...))
 	flags.engine.Flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {

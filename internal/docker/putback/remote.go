@@ -93,7 +93,7 @@ func (r Remote) do(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswer, 
 func Do(ctx context.Context, hand Hand, mode Mode, order ipam.MoveOrder) ipam.MoveAnswer {
 	var answer ipam.MoveAnswer
 	var ep pin.Endpoint
-	err := mode.lets(&order)
+	err := mayMove(mode, &order)
 	if err == nil && order.Step != ipam.MoveRead {
 		err = json.Unmarshal(order.Endpoint, &ep)
 	}
@@ -120,8 +120,8 @@ func Do(ctx context.Context, hand Hand, mode Mode, order ipam.MoveOrder) ipam.Mo
 	return answer
 }
 
-// lets refuses to take a container off its network where it is not to be put back.
-func (m Mode) lets(order *ipam.MoveOrder) error {
+// mayMove refuses to take a container off its network where it is not to be put back.
+func mayMove(m Mode, order *ipam.MoveOrder) error {
 	if order.Step == ipam.MoveOff && (m == Off || m == Reserved && !order.Reserved) {
 		return fmt.Errorf("this berth witness runs with --put-back %s", m)
 	}
