@@ -16,6 +16,8 @@ import (
 type down struct {
 	mu   sync.Mutex
 	done bool
+	ran  bool // when it was stopped
+	left bool // its container has made place for the next one: it is removed, called otherwise, or no longer needed
 }
 
 func (r *run) downOf(one *Instance) *down {
@@ -57,8 +59,16 @@ func (r *run) down(ctx context.Context, one *Instance) error {
 	if err := r.stop(ctx, one, &c); err != nil {
 		return errors.Join(err, r.up(ctx, sharing))
 	}
-	d.done = true
+	d.done, d.ran = true, running(c.State)
 	return nil
+}
+
+// leaves remembers that the container of an instance has no way back from here on.
+func (r *run) leaves(one *Instance) {
+	d := r.downOf(one)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.left = true
 }
 
 // stop stops the container of an instance, and has a snapshot taken, without which it is started again.

@@ -153,6 +153,10 @@ func (e *small) containers(w http.ResponseWriter, r *http.Request, words []strin
 		b.Running = false
 		w.WriteHeader(http.StatusNoContent)
 	case "POST start":
+		if why := e.refuses(b); why != "" {
+			reply(w, http.StatusInternalServerError, map[string]string{"message": why})
+			return
+		}
 		e.say("start %s", b.title())
 		b.ExitCode = e.fails[b.Labels["com.docker.compose.config-hash"]]
 		if b.service() == "work" && !e.runs("db") {
@@ -177,6 +181,23 @@ func (e *small) containers(w http.ResponseWriter, r *http.Request, words []strin
 	}
 }
 
+// refuses says why a container cannot start: another one that runs has its address, or what it shares does not run.
+func (e *small) refuses(b *body) string {
+	shares := false
+	for _, other := range e.all {
+		for network, addr := range b.Addresses {
+			if other != b && other.Running && other.Addresses[network] == addr {
+				return other.title() + " has its address " + addr
+			}
+		}
+		shares = shares || other.Running && b.Shares == "container:"+other.ID
+	}
+	if b.Shares != "" && !shares {
+		return "what it shares does not run"
+	}
+	return ""
+}
+
 // runs tells whether a container of a service runs.
 func (e *small) runs(service string) bool {
 	return slices.ContainsFunc(e.all, func(b *body) bool { return b.Running && b.service() == service })
@@ -186,6 +207,9 @@ func (e *small) shown(b *body) map[string]any {
 	state := map[string]any{"Status": "exited", "ExitCode": b.ExitCode}
 	if b.Running {
 		state["Status"] = "running"
+	}
+	if e.fails["sick "+b.Labels["com.docker.compose.config-hash"]] != 0 {
+		state["Health"] = map[string]any{"Status": "unhealthy"}
 	}
 	networks := map[string]any{}
 	for network, addr := range b.Addresses {
@@ -225,10 +249,16 @@ func (e *small) networks(w http.ResponseWriter, r *http.Request, words []string)
 		e.net = ""
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		var says struct{ Container string }
+		var says struct {
+			Container      string
+			EndpointConfig struct{ IPAMConfig struct{ IPv4Address string } }
+		}
 		_ = json.NewDecoder(r.Body).Decode(&says) // what cannot be read names nobody
 		for _, b := range e.all {
-			if b.ID == says.Container {
+			if b.ID == says.Container && words[1] == "connect" {
+				b.Addresses["front"] = says.EndpointConfig.IPAMConfig.IPv4Address
+				e.say("return %s", b.title())
+			} else if b.ID == says.Container {
 				delete(b.Addresses, "front")
 				e.say("leave %s", b.title())
 			}

@@ -19,6 +19,9 @@ func (r *run) exchange(ctx context.Context, s *Service, one *Instance, canary bo
 	if err := r.may(ctx); err != nil {
 		return err
 	}
+	r.mu.Lock()
+	r.turns[one] = true
+	r.mu.Unlock()
 	var id string
 	var err error
 	if one.Do == Recreate && s.Update.StartFirst {
@@ -42,6 +45,9 @@ func (r *run) exchange(ctx context.Context, s *Service, one *Instance, canary bo
 // renew has a container of the instance run, and returns its id.
 func (r *run) renew(ctx context.Context, s *Service, one *Instance, canary bool) (string, error) {
 	if one.Do == Start {
+		if err := r.clear(ctx, one); err != nil {
+			return "", err
+		}
 		r.tell(Event{Step: Starting, Instance: one.Owner, Canary: canary, Detail: one.Name})
 		return one.Container, r.Engine.Start(ctx, one.Container)
 	}
@@ -130,7 +136,7 @@ func (r *run) settle(ctx context.Context, one *Instance, id string) error {
 }
 
 // clear stops those that have an address which the instance gets, and get another one themselves: where two change
-// places, or more in a ring, none can begin before another one has stopped.
+// places, or more in a ring, none can begin before another one has stopped, be it only to be started.
 func (r *run) clear(ctx context.Context, one *Instance) error {
 	for _, s := range r.plan.Services {
 		for _, other := range s.Instances {

@@ -297,9 +297,11 @@ func (r *run) removeNetwork(ctx context.Context, n *Network) error {
 		if err := r.may(ctx); err != nil {
 			return err
 		}
-		if err := r.Engine.Leave(ctx, n.ID, guest.ID); err != nil {
+		seat, err := r.Engine.Leave(ctx, &now, guest.ID)
+		if err != nil {
 			return fmt.Errorf("the container %s does not leave it: %w", guest.Name, err)
 		}
+		r.seats[guest.ID] = append(r.seats[guest.ID], seat)
 	}
 	return r.Engine.RemoveNetwork(ctx, n.ID)
 }

@@ -43,6 +43,7 @@ func (r *run) takeAway(ctx context.Context, one *Instance, name string, canary b
 		return err
 	}
 	r.tell(Event{Step: Removing, Instance: one.Owner, Canary: canary, Detail: name})
+	r.leaves(one)
 	return r.Engine.Remove(ctx, one.Container)
 }
 
@@ -51,6 +52,7 @@ func (r *run) takeAway(ctx context.Context, one *Instance, name string, canary b
 // call its successor by the container's own id.
 func (r *run) setAside(ctx context.Context, one *Instance, c *scene.Container, volume string, canary bool) (string,
 	error) {
+	r.leaves(one)
 	if _, already := c.Ought(); already {
 		return c.Name, nil
 	}

@@ -35,16 +35,19 @@ type run struct {
 	done    map[*Instance]bool // what was exchanged before its turn, because another one needs it
 	mu      sync.Mutex
 	downs   map[*Instance]*down
+	turns   map[*Instance]bool      // whose exchange has begun: what fails there is told of it
+	seats   map[string][]scene.Seat // on networks that are made anew, by the container that had to leave them
 	volume  volumeWork
 }
 
 // Run does what a plan says. What it was not able to do, a plan that is drawn afterwards has still.
 func Run(ctx context.Context, p *Plan, crew Crew) error {
-	r := &run{Crew: crew, plan: p, done: map[*Instance]bool{}, downs: map[*Instance]*down{}}
+	r := &run{Crew: crew, plan: p, done: map[*Instance]bool{}, downs: map[*Instance]*down{},
+		turns: map[*Instance]bool{}, seats: map[string][]scene.Seat{}}
 	for _, step := range []func(context.Context) error{r.tidy, r.pull, r.halt, r.remove, r.orphaned, r.renumber, r.workers,
 		r.create, r.update, r.orphaned} {
 		if err := step(ctx); err != nil {
-			return err
+			return r.ended(ctx, err)
 		}
 	}
 	return nil
@@ -128,6 +131,7 @@ func (r *run) end(ctx context.Context, one *Instance) error {
 	if err := r.down(ctx, one); err != nil {
 		return err
 	}
+	r.leaves(one)
 	r.tell(Event{Step: Removing, Instance: one.Owner, Detail: one.Name})
 	return r.Engine.Remove(ctx, one.Container)
 }
@@ -179,7 +183,7 @@ func (r *run) update(ctx context.Context) error {
 		}
 		for canaries := min(s.Update.Canaries, len(left)); canaries > 0; canaries-- {
 			if err := r.exchange(ctx, s, left[0], true); err != nil {
-				return fmt.Errorf("a canary of %s failed, and the others are as they were: %w", s.Name, err)
+				return &canaryError{s.Name, err}
 			}
 			left = left[1:]
 		}

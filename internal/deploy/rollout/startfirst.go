@@ -43,6 +43,7 @@ func (r *run) startFirst(ctx context.Context, s *Service, one *Instance, canary 
 		}
 		return id, err
 	}
+	r.leaves(one) // the successor works
 	r.making.Lock()
 	defer r.making.Unlock()
 	if err := r.may(ctx); err != nil {

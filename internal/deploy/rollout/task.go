@@ -161,7 +161,7 @@ func (d *drawing) stopDropped(dropped []*Instance) {
 func (d *drawing) inTheWay() {
 	for _, s := range d.plan.Services {
 		for _, one := range s.Instances {
-			if one.Do != Create && one.Do != Recreate {
+			if one.Do != Create && one.Do != Recreate && one.Do != Start {
 				continue
 			}
 			for _, a := range one.On {

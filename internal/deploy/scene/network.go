@@ -11,6 +11,7 @@ import (
 	"berth/internal/docker"
 
 	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 )
 
@@ -85,13 +86,61 @@ func (e *Engine) Network(ctx context.Context, name string) (Network, bool, error
 	return n, true, nil
 }
 
-// Leave takes a container off a network, whether it runs or not. One that is not on it, or is gone, is no error, and
-// neither is a network that is gone.
-func (e *Engine) Leave(ctx context.Context, network, container string) error {
-	_, err := e.api.NetworkDisconnect(ctx, network, client.NetworkDisconnectOptions{Container: container})
+// Seat is what a container had on a network that it has left.
+type Seat struct {
+	Network string // its name
+	id      string
+	on      *network.EndpointSettings
+}
+
+// Leave takes a container off a network, whether it runs or not, and returns what it had there. One that is not on it,
+// or is gone, is no error, and neither is a network that is gone.
+func (e *Engine) Leave(ctx context.Context, n *Network, container string) (Seat, error) {
+	seat := Seat{Network: n.Name, id: n.ID}
+	shown, err := e.api.ContainerInspect(ctx, container, client.ContainerInspectOptions{})
+	if errdefs.IsNotFound(err) {
+		return seat, nil
+	}
+	if err != nil {
+		return seat, err
+	}
+	if shown.Container.NetworkSettings != nil {
+		seat.on = shown.Container.NetworkSettings.Networks[n.Name]
+	}
+	_, err = e.api.NetworkDisconnect(ctx, n.ID, client.NetworkDisconnectOptions{Container: container})
 	if errdefs.IsNotFound(err) || err != nil && strings.Contains(err.Error(), "is not connected to") {
+		return seat, nil
+	}
+	return seat, err
+}
+
+// Return puts a container back onto a network by its name: with the addresses that its configuration asked for there
+// before, or, where the network was made anew since, with others; none: it is given what is chosen for it.
+func (e *Engine) Return(ctx context.Context, seat Seat, container string, anew []netip.Addr) error {
+	if seat.on == nil {
 		return nil
 	}
+	now, err := e.api.NetworkInspect(ctx, seat.Network, client.NetworkInspectOptions{})
+	if err != nil {
+		return err
+	}
+	on := &network.EndpointSettings{IPAMConfig: seat.on.IPAMConfig, Aliases: seat.on.Aliases, Links: seat.on.Links,
+		DriverOpts: seat.on.DriverOpts}
+	if now.Network.ID != seat.id {
+		on.IPAMConfig = nil
+		for _, addr := range anew {
+			if on.IPAMConfig == nil {
+				on.IPAMConfig = &network.EndpointIPAMConfig{}
+			}
+			if addr.Is4() {
+				on.IPAMConfig.IPv4Address = addr
+			} else {
+				on.IPAMConfig.IPv6Address = addr
+			}
+		}
+	}
+	_, err = e.api.NetworkConnect(ctx, now.Network.ID, client.NetworkConnectOptions{Container: container,
+		EndpointConfig: on})
 	return err
 }
 

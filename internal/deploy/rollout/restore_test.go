@@ -1,0 +1,131 @@
+package rollout
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/deploy"
+	"berth/store/storetest"
+)
+
+// exchanged has the database and the first of web change places, and the next database fail, or run and be sick.
+func (s *shop) exchanged(fails string) {
+	s.Helper()
+	s.reserved["shop/db/1"], s.reserved["shop/web/1"] = s.reserved["shop/web/1"], s.reserved["shop/db/1"]
+	s.hashes["db"], s.small.fails[fails] = "d2", 1
+}
+
+// TestRunRestores: when a canary fails, what was stopped or taken off its network to make way for it runs as before,
+// where its address is free; what does not run is told, and the next deploy makes good (BD-8).
+func TestRunRestores(t *testing.T) {
+	const canary = "a canary of db failed: shop/db/1: it ended with exit code 1"
+	for what, c := range map[string]struct {
+		change func(s *shop)
+		want   string   // what there is then
+		says   []string // by the error
+	}{
+		"places changed": {func(s *shop) {
+			s.services = append(s.services[:1:1], s.services[3])
+			s.service("web").Needs = nil
+			s.exchanged("d2")
+		}, "db/1 d2 stopped, web/1 w1 runs, web/2 w1 runs",
+			[]string{"a canary of db failed, and the others are as they were: shop/db/1: it ended with exit code 1"}},
+		"what it shares is gone": {func(s *shop) { s.exchanged("d2") },
+			"db/1 d2 stopped, side/1 s1 stopped, web/1 w1 runs, web/2 w1 runs",
+			[]string{canary, "shop/side/1 ran and does not now: ", "what it shares does not run"}},
+		"the address is held": {func(s *shop) { s.exchanged("sick d2") },
+			"db/1 d2 runs, side/1 s1 stopped, web/1 w1 stopped, web/2 w1 runs",
+			[]string{"unhealthy", "shop/web/1 ran and does not now: ", "db/1 has its address 10.0.0.31"}},
+		"another network": {func(s *shop) {
+			s.onNetwork("10.0.9.0/24")
+			s.hashes["db"], s.small.fails["d2"] = "d2", 1
+		}, "db/1 d2 stopped, side/1 s1 stopped, web/1 w1 runs, web/2 w1 runs", []string{canary, "shop/side/1 ran"}},
+		"the drain of the other": {func(s *shop) {
+			s.service("web").Drain = &deploy.Hook{Command: []string{"false"}, Timeout: time.Minute}
+			s.exchanged("drain")
+		}, allRun, []string{"and the others are as they were", "it was not drained, and goes on"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := newShop(t)
+			s.onNetwork("10.0.0.0/24")
+			work := s.service("work") // nothing but what it is for is to fail here
+			work.Instances = nil
+			s.must(s.deploys())
+			c.change(s)
+			if what != "another network" {
+				s.network = nil
+			}
+			s.refused(s.deploys(), c.says...)
+			if got := s.small.has(); got != c.want {
+				t.Errorf("there are %s, want %s", got, c.want)
+			}
+			clear(s.small.fails)
+			for i := range s.services {
+				s.services[i].Drain = nil
+			}
+			s.must(s.deploys())
+			if got := s.small.has(); s.plan().Changes() || strings.Contains(got, "stopped") {
+				t.Errorf("the next one leaves %s", got)
+			}
+			for _, b := range s.small.all {
+				owner := "shop/" + b.title()
+				if want, has := s.reserved[owner], b.Addresses["front"]; want.IsValid() && has != want.String() {
+					t.Errorf("%s has %s, and %s is reserved for it", owner, has, want)
+				}
+			}
+		})
+	}
+}
+
+// refused wants an error of all these words.
+func (s *shop) refused(err error, words ...string) {
+	s.Helper()
+	if err == nil {
+		s.Fatal("it is carried out")
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			s.Errorf("it says nothing of %q: %v", word, err)
+		}
+	}
+}
+
+// TestRunRingCutOff: a deploy that has a ring of three change places is cut off after any of its steps, and what it had
+// stopped is started by hand or by an engine that boots: one more deploy ends the job.
+func TestRunRingCutOff(t *testing.T) {
+	for n := range storetest.Sampled(t, 4) {
+		s := newShop(t)
+		s.smaller()
+		web := s.service("web")
+		web.Instances = append(web.Instances, deploy.Instance{Owner: "shop/web/2", Number: 2, On: web.Instances[0].On})
+		s.must(s.deploys())
+		db, first, second := s.reserved["shop/db/1"], s.reserved["shop/web/1"], s.reserved["shop/web/2"]
+		s.reserved["shop/db/1"], s.reserved["shop/web/1"], s.reserved["shop/web/2"] = first, second, db
+		s.small.takes()
+		s.small.left = n
+		err := s.deploys()
+		left := s.small.left
+		s.small.left = -1
+		s.small.boots()
+		s.must(s.deploys())
+		if got := s.small.has(); got != "db/1 d1 runs, web/1 w1 runs, web/2 w1 runs" || s.plan().Changes() {
+			t.Errorf("killed after %d: there are %s", n, got)
+		}
+		if asked := strings.Join(s.small.takes(), " "); strings.Contains(asked, "TWICE") {
+			t.Errorf("killed after %d: %s", n, asked)
+		}
+		if err == nil && left > 0 {
+			break // it was not killed at all
+		}
+	}
+}
+
+// boots has all run that does not, and can.
+func (e *small) boots() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, b := range e.all {
+		b.Running = b.Running || e.refuses(b) == ""
+	}
+}
