@@ -23,7 +23,8 @@ at once as may be in flight. Each container keeps the addresses that are reserve
 start-first, where the next one runs beside it before it is stopped. A canary that fails stops it.
 
 With a PLAN of berth deploy plan -o exactly that is done; if something has moved since, it is refused. It
-asks before it begins; --yes is the answer.
+asks before it begins; --yes is the answer, and has what is there done where another deploy came first.
+What is refused has changed nothing.
 
 Exit code 0: all is done. 1: refused, or something failed. 64: wrong usage. 130: a signal has ended it.`
 
@@ -99,12 +100,10 @@ func (how *carrying) carryOut(cmd *cobra.Command, p *cli.Program, f *flags, from
 		if err != nil || plan == nil {
 			return err
 		}
-		t := newTeller(p, plan, how.format == "json")
-		defer t.end()
 		ctx, stop := cli.UntilSignal(ctx)
 		defer stop()
 		context.AfterFunc(ctx, stop) // a second signal ends the process at once
-		if err = s.apply(ctx, plan, how, t); err != nil && ctx.Err() != nil {
+		if err = s.apply(ctx, p, plan, how, how.yes && from == nil); err != nil && ctx.Err() != nil {
 			return fmt.Errorf("%w; what was done stays: run it again for the rest (%v)", cli.ErrInterrupted, err)
 		}
 		return err
@@ -136,14 +135,16 @@ func (s *site) agree(ctx context.Context, cmd *cobra.Command, p *cli.Program, fr
 	return plan, p.Confirm(cmd, "Do that?")
 }
 
-// apply locks the project, reserves what the plan gives, and carries it out.
-func (s *site) apply(ctx context.Context, agreed *rollout.Plan, how *carrying, t *teller) (err error) {
+// apply locks the project, reserves what the plan gives, and carries it out. free: it need not be the plan that was
+// agreed upon, where another deploy has come before.
+func (s *site) apply(ctx context.Context, p *cli.Program, agreed *rollout.Plan, how *carrying, free bool) (err error) {
 	ctx, locked, err := take(ctx, s.client, s.project.Name(), how.title(), s.project.Owners(), how.wait)
 	if err != nil {
 		return err
 	}
-	outcome := ipam.DeployRefused
+	outcome, t := ipam.DeployRefused, newTeller(p, agreed, how.format == "json")
 	defer func() {
+		t.end()
 		did := t.did()
 		switch {
 		case err == nil:
@@ -154,29 +155,50 @@ func (s *site) apply(ctx context.Context, agreed *rollout.Plan, how *carrying, t
 		err = errors.Join(err, locked.unlock(ctx, outcome, did))
 	}()
 	s.deploy = locked.edit.ID
-	plan, err := s.draw(ctx, true)
+	plan, err := s.underLock(ctx, agreed, free)
 	if err != nil {
 		return err
 	}
-	if moved := agreed.Moved(plan); len(moved) > 0 {
-		return fmt.Errorf("what was shown is not what there is any more: %s; run it again", strings.Join(moved, "; "))
+	if !plan.Changes() {
+		return p.Say([]string{summary(plan)})
 	}
-	release := func(e ipam.ReleaseOwner) func(context.Context, string) error {
-		return func(ctx context.Context, owner string) error {
-			e.Owner = owner
-			_, err := s.client.Edit(ctx, client.EditOptions{Deploy: s.deploy}, &e)
-			return err
-		}
-	}
+	t.plans(plan)
 	outcome = ipam.DeployFailed
-	err = rollout.Run(ctx, plan, rollout.Crew{Engine: s.engine, Maker: s.maker, Tell: t.tell, Held: locked.held,
-		Release: release(ipam.ReleaseOwner{}), Settle: release(ipam.ReleaseOwner{Replaced: true}), Ran: s.ran,
-		Host: locked.edit.Host, Orphans: s.client.Orphans, Edit: func(ctx context.Context, e ipam.Edit) error {
-			_, err := s.client.Edit(ctx, client.EditOptions{Deploy: s.deploy}, e)
-			return err
-		}})
+	err = rollout.Run(ctx, plan, s.crew(locked, t))
 	if lost := locked.held(); lost != nil && err != nil {
 		return lost
 	}
 	return err
+}
+
+// underLock draws the plan that is carried out, and reserves what it gives once nothing is in its way: what is refused
+// has changed nothing.
+func (s *site) underLock(ctx context.Context, agreed *rollout.Plan, free bool) (plan *rollout.Plan, err error) {
+	for _, reserve := range []bool{false, true} {
+		if plan, err = s.draw(ctx, reserve); err != nil {
+			return nil, err
+		}
+		if moved := agreed.Moved(plan); len(moved) > 0 && !free {
+			return nil, fmt.Errorf("what was shown is not what there is any more: %s; run it again",
+				strings.Join(moved, "; "))
+		}
+		if !plan.Changes() {
+			break
+		}
+	}
+	return plan, nil
+}
+
+// crew is what a plan is carried out with under a lock.
+func (s *site) crew(locked *lock, t *teller) rollout.Crew {
+	edit := func(ctx context.Context, e ipam.Edit) error {
+		_, err := s.client.Edit(ctx, client.EditOptions{Deploy: s.deploy}, e)
+		return err
+	}
+	return rollout.Crew{Engine: s.engine, Maker: s.maker, Tell: t.tell, Held: locked.held, Ran: s.ran, Edit: edit,
+		Host: locked.edit.Host, Orphans: s.client.Orphans,
+		Release: func(ctx context.Context, owner string) error { return edit(ctx, &ipam.ReleaseOwner{Owner: owner}) },
+		Settle: func(ctx context.Context, owner string) error {
+			return edit(ctx, &ipam.ReleaseOwner{Owner: owner, Replaced: true})
+		}}
 }

@@ -27,11 +27,17 @@ type teller struct {
 }
 
 func newTeller(p *cli.Program, plan *rollout.Plan, asJSON bool) *teller {
-	t := &teller{p: p, project: plan.Project, begun: p.Now(), bar: p.ShowProgress("deploying "+plan.Project, false),
-		todo: map[string]rollout.Action{}, done: map[rollout.Action]int{}}
+	t := &teller{p: p, project: plan.Project, begun: p.Now(), bar: p.ShowProgress("deploying "+plan.Project, false)}
 	if asJSON {
 		t.json = json.NewEncoder(p.Out)
 	}
+	t.plans(plan)
+	return t
+}
+
+// plans has it tell of what a plan does.
+func (t *teller) plans(plan *rollout.Plan) {
+	t.todo, t.total, t.done = map[string]rollout.Action{}, 0, map[rollout.Action]int{}
 	all := plan.Delete
 	for _, s := range plan.Services {
 		all = append(all[:len(all):len(all)], s.Instances...)
@@ -49,7 +55,6 @@ func newTeller(p *cli.Program, plan *rollout.Plan, asJSON bool) *teller {
 	if t.json == nil {
 		t.bar.Set(0, t.total)
 	}
-	return t
 }
 
 // tell takes one event. Whoever has stopped reading is no reason for a deploy to end.
