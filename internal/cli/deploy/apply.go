@@ -196,7 +196,7 @@ func (s *site) crew(locked *lock, t *teller) rollout.Crew {
 		return err
 	}
 	return rollout.Crew{Engine: s.engine, Maker: s.maker, Tell: t.tell, Held: locked.held, Ran: s.ran, Edit: edit,
-		Host: locked.edit.Host, Orphans: s.client.Orphans,
+		Regain: s.regain, Host: locked.edit.Host, Orphans: s.client.Orphans,
 		Release: func(ctx context.Context, owner string) error { return edit(ctx, &ipam.ReleaseOwner{Owner: owner}) },
 		Settle: func(ctx context.Context, owner string) error {
 			return edit(ctx, &ipam.ReleaseOwner{Owner: owner, Replaced: true})

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"berth/internal/alloc"
 	"berth/internal/cli"
 	"berth/internal/cli/deploy"
+	"berth/internal/docker"
 	"berth/internal/ipam"
 	_ "berth/internal/ipam/ipamtest" // fewer rounds under the race detector
 	"berth/internal/ipam/service"
@@ -36,23 +38,33 @@ type house struct {
 	engine  *still.Engine
 	host    string // of the engine
 	compose *still.Command
-	dir     string // of the project
+	dir     string       // of the project
+	behind  atomic.Int64 // how far the daemon's clock is behind
 }
 
 func enter(t testing.TB) *house {
 	t.Helper()
+	return enterBehind(t, 0)
+}
+
+// enterBehind is enter with a daemon whose clock is behind, until h.behind says otherwise.
+func enterBehind(t testing.TB, behind time.Duration) *house {
+	t.Helper()
 	h := &house{TB: t, engine: &still.Engine{Images: map[string]string{}}, dir: filepath.Join(t.TempDir(), "shop")}
+	h.behind.Store(int64(behind))
 	state := t.TempDir()
 	h.socket = filepath.Join(state, "admin.sock")
 	store, err := bolt.Open(t.Context(), bolt.Config{Path: filepath.Join(state, "berth.db"), NoSync: true})
 	h.must(err)
 	h.store = store
 	t.Cleanup(func() { h.must(store.Close()) })
-	h.service, err = service.Open(t.Context(), service.Config{Store: store, Host: "alpha"})
+	h.service, err = service.Open(t.Context(), service.Config{Store: store, Host: "alpha",
+		Now: func() time.Time { return time.Now().Add(-time.Duration(h.behind.Load())) }})
 	h.must(err)
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
-	server := admin.New(admin.Config{Service: h.service, Log: logrus.NewEntry(quiet), GID: -1, TempDir: state,
+	witness := docker.New(docker.Config{Service: h.service, Host: "alpha", Log: logrus.NewEntry(quiet)})
+	server := admin.New(admin.Config{Service: h.service, Release: witness.ReleaseLease, Log: logrus.NewEntry(quiet), GID: -1, TempDir: state,
 		Version:  api.Version{Version: "v1", Host: "alpha", Driver: "berth", Started: time.Now()},
 		Writable: store.Writable})
 	l, err := net.Listen("unix", h.socket)

@@ -28,10 +28,11 @@ type small struct {
 	left  int      // how many of these it does still; below zero: all
 	least int      // of how many containers of web ran at once, since it was set
 	disks map[string]*disk
-	net   string         // the subnet of the network front; empty: there is none
-	nets  int            // how many it has had
-	makes string         // the subnet with which Compose makes it
-	fails map[string]int // exit codes of a service's containers, by hash; of the drain, by "drain"; "stop SERVICE": these do not stop
+	held  map[string]bool // addresses whose release it has forgotten
+	net   string          // the subnet of the network front; empty: there is none
+	nets  int             // how many it has had
+	makes string          // the subnet with which Compose makes it
+	fails map[string]int  // exit codes of a service's containers, by hash; of the drain, by "drain"; "stop SERVICE": these do not stop
 }
 
 // body is a container of it.
@@ -191,6 +192,9 @@ func (e *small) refuses(b *body) string {
 			}
 		}
 		shares = shares || other.Running && b.Shares == "container:"+other.ID
+	}
+	if e.held[b.Addresses["front"]] {
+		return "its address is held by a container that is gone"
 	}
 	if b.Shares != "" && !shares {
 		return "what it shares does not run"

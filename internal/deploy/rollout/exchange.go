@@ -48,6 +48,9 @@ func (r *run) renew(ctx context.Context, s *Service, one *Instance, canary bool)
 		if err := r.clear(ctx, one); err != nil {
 			return "", err
 		}
+		if err := r.regain(ctx, one); err != nil {
+			return "", err
+		}
 		r.tell(Event{Step: Starting, Instance: one.Owner, Canary: canary, Detail: one.Name})
 		return one.Container, r.Engine.Start(ctx, one.Container)
 	}
@@ -77,6 +80,9 @@ func (r *run) renew(ctx context.Context, s *Service, one *Instance, canary bool)
 // The caller holds r.making.
 func (r *run) make(ctx context.Context, s *Service, one *Instance, wanted single.Replica, canary bool,
 	then func(context.Context) error) (string, error) {
+	if err := r.regain(ctx, one); err != nil {
+		return "", err
+	}
 	r.tell(Event{Step: Making, Instance: one.Owner, Canary: canary})
 	return r.Maker.Make(ctx, wanted, func(ctx context.Context, id string) error {
 		if err := r.fits(ctx, s, one, id); err != nil || then == nil {
@@ -84,6 +90,16 @@ func (r *run) make(ctx context.Context, s *Service, one *Instance, wanted single
 		}
 		return then(ctx)
 	})
+}
+
+// regain has the addresses of an instance be free that an engine has forgotten to release, as one does whose driver was
+// killed at that moment.
+func (r *run) regain(ctx context.Context, one *Instance) error {
+	free, err := r.Regain(ctx, one)
+	if len(free) > 0 {
+		r.tell(Event{Step: Freeing, Instance: one.Owner, Detail: deploy.Listed(free, ", ") + ", which no endpoint has any more"})
+	}
+	return err
 }
 
 // replica is the container that an instance is to have.

@@ -1,6 +1,9 @@
 package rollout
 
 import (
+	"context"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,5 +130,52 @@ func (e *small) boots() {
 	defer e.mu.Unlock()
 	for _, b := range e.all {
 		b.Running = b.Running || e.refuses(b) == ""
+	}
+}
+
+// regain ends what is held of an instance's addresses and has no endpoint.
+func (e *small) regain(_ context.Context, one *Instance) (free []netip.Addr, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, on := range one.On {
+		for _, addr := range on.Gets {
+			if e.held[addr.String()] {
+				delete(e.held, addr.String())
+				free = append(free, addr)
+			}
+		}
+	}
+	return free, nil
+}
+
+// TestRunRegains: an address whose release the engine has forgotten is free again before a container is started, made,
+// or made anew with it.
+func TestRunRegains(t *testing.T) {
+	for what, change := range map[string]func(s *shop, web *body){
+		"started": func(_ *shop, web *body) { web.Running = false },
+		"made": func(s *shop, web *body) {
+			s.small.all = slices.DeleteFunc(s.small.all, func(b *body) bool { return b == web })
+		},
+		"made anew": func(s *shop, _ *body) { s.hashes["web"] = "w2" },
+		"start-first": func(s *shop, _ *body) {
+			s.hashes["web"], s.service("web").Update.StartFirst = "w2", true
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := newShop(t)
+			s.must(s.deploys())
+			web := s.small.all[slices.IndexFunc(s.small.all, func(b *body) bool { return b.title() == "web/1" })]
+			change(s, web)
+			p := s.plan()
+			lost := p.service("web").Instances[0].On[0].Gets[0]
+			s.small.held = map[string]bool{lost.String(): true}
+			s.must(s.carries(t.Context(), p))
+			told := slices.ContainsFunc(s.told, func(e Event) bool {
+				return e.Step == Freeing && e.Instance == "shop/web/1" && strings.HasPrefix(e.Detail, lost.String()+", ")
+			})
+			if !told || s.plan().Changes() {
+				t.Errorf("it tells %v, and there are %s", s.told, s.small.has())
+			}
+		})
 	}
 }

@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -17,9 +18,11 @@ type Crew struct {
 	Maker   *single.Maker
 	Release func(ctx context.Context, owner string) error // ends all that is reserved for it (BO-3)
 	Settle  func(ctx context.Context, owner string) error // ends what it does not run with any more (BO-13)
-	Ran     func(ctx context.Context, service string, as Ran) error
-	Held    func() error // whether the project is still locked for this deploy
-	Tell    func(Event)  // is called from several goroutines, one at a time
+	// Regain ends leases of what an instance gets that no endpoint has any more, and returns these addresses.
+	Regain func(context.Context, *Instance) ([]netip.Addr, error)
+	Ran    func(ctx context.Context, service string, as Ran) error
+	Held   func() error // whether the project is still locked for this deploy
+	Tell   func(Event)  // is called from several goroutines, one at a time
 
 	Host    string                                       // this one's name
 	Edit    func(context.Context, ipam.Edit) error       // for the deploy

@@ -129,6 +129,7 @@ func (s *shop) carries(ctx context.Context, p *Plan) error {
 		},
 		Release: func(_ context.Context, owner string) error { return s.small.note("release " + owner) },
 		Settle:  func(_ context.Context, owner string) error { s.settled = append(s.settled, owner); return nil },
+		Regain:  s.small.regain,
 		Ran:     func(_ context.Context, name string, as Ran) error { s.ran[name] = as; return nil },
 		Orphans: func(context.Context) ([]ipam.Orphan, error) { return s.recorded(), nil }, Edit: s.edit})
 }

@@ -15,6 +15,7 @@ const (
 	Watching Step = "watch"
 	Running  Step = "run"
 	Naming   Step = "rename"
+	Freeing  Step = "release"
 	Done     Step = "done"
 	Failed   Step = "failed"
 )
