@@ -16,8 +16,11 @@ import (
 // Mapping says which networks of a project are planned ones, where its files do not.
 type Mapping struct {
 	Driver   string            // the IPAM driver that is Berth; empty: berth or berth-mac, with or without path and tag
+	Drivers  []string          // what the engine calls the daemon's drivers besides
 	Networks map[string]string // of the project, to planned ones by name or id
 
+	// Engine are the external networks of the project that the engine has, by name; nil: it was not read.
+	Engine map[string]*ipam.EngineNetwork
 	// Adopted are Docker networks of the project, by the name that Docker has, that come from elsewhere to the planned
 	// ones of these names; AdoptedBy is the IPAM driver that they get.
 	Adopted   map[string]string
@@ -39,10 +42,14 @@ type network struct {
 	merges  bool           // Mapping.Merges
 }
 
-// isBerth tells whether an IPAM driver is Berth. A managed plugin's name has a tag, and often the path of a registry.
-func (m Mapping) isBerth(driver string) bool {
+// IsBerth tells whether an IPAM driver is Berth. A managed plugin's name has a tag, and often the path of a registry.
+func (m Mapping) IsBerth(driver string) bool {
 	if m.Driver != "" {
 		return driver == m.Driver
+	}
+	if slices.Contains(m.Drivers, driver) || slices.Contains(m.Drivers, strings.TrimSuffix(driver, ":latest")) ||
+		slices.Contains(m.Drivers, driver+":latest") {
+		return true
 	}
 	name, _, _ := strings.Cut(driver[strings.LastIndexByte(driver, '/')+1:], ":")
 	return name == "berth" || name == "berth-mac"
@@ -94,6 +101,9 @@ func (n *network) find(m Mapping, plan []ipam.NetworkInfo) (note string, err err
 	if m.Adopted[n.compose.Name] != "" && !bool(n.compose.External) {
 		n.adopt(m)
 	}
+	if bool(n.compose.External) && m.Engine != nil {
+		return n.outside(m, plan)
+	}
 	ref, byHand := m.Networks[n.key]
 	driver := n.compose.Ipam.Driver
 	switch {
@@ -106,7 +116,7 @@ func (n *network) find(m Mapping, plan []ipam.NetworkInfo) (note string, err err
 	case bool(n.compose.External):
 		return fmt.Sprintf("%s is external and left alone. Where it is on a planned network, say --network %s=NAME.",
 			n.key, n.key), nil
-	case !m.isBerth(driver):
+	case !m.IsBerth(driver):
 		return "", nil
 	default:
 		ref = cmp.Or(n.option("network"), n.compose.DriverOpts["network"])
@@ -118,6 +128,11 @@ func (n *network) find(m Mapping, plan []ipam.NetworkInfo) (note string, err err
 			"network create`, or name another with --network %s=NAME (`berth network ls` lists them)",
 			n.key, ref, n.key)
 	}
+	return n.found()
+}
+
+// found says what is to be known of the planned network that was found, and which of its subnets are meant.
+func (n *network) found() (note string, err error) {
 	if n.planned == nil {
 		return fmt.Sprintf("%s is Berth's, but names no planned network (ipam.options.network), so that nothing is "+
 			"reserved on it.", n.key), nil

@@ -241,11 +241,11 @@ func TestIsBerth(t *testing.T) {
 		"berth": true, "berth:latest": true, "net/berth": true, "registry.example:5000/net/berth:1.0": true,
 		"": false, "default": false, "berth2": false, "berth/other": false, "my-berth": false, "host:5000/x": false,
 	} {
-		if got := (Mapping{}).isBerth(driver); got != want {
+		if got := (Mapping{}).IsBerth(driver); got != want {
 			t.Errorf("%q is Berth: %t", driver, got)
 		}
 	}
-	if m := (Mapping{Driver: "ship"}); !m.isBerth("ship") || m.isBerth("berth") {
+	if m := (Mapping{Driver: "ship"}); !m.IsBerth("ship") || m.IsBerth("berth") {
 		t.Error("the driver that was given is not the only one")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/deploy"
+	"berth/internal/docker"
 
 	"github.com/spf13/cobra"
 )
@@ -37,9 +38,10 @@ A service that the files put on another network keeps its address on the old one
 new one. What is reserved for a service that the files no longer name stays, and is listed. If that
 service had a container_name, it is only known from the old override, where -o writes over that.
 
-A network is Berth's if its IPAM driver is called berth or berth-mac, also with a path and a tag, or what
---ipam-driver says; its option network names the planned one. --network says by hand which one it is, for
-external networks too. --release gives back all that is reserved for the project, and writes nothing.
+A network is Berth's if its IPAM driver is called berth or berth-mac, also with a path and a tag, or as
+the engine calls the daemon, or what --ipam-driver says; its option network names the planned one. Of
+external networks the engine is asked; --network says by hand which one is meant, where nothing else does.
+--release gives back all that is reserved for the project, and writes nothing.
 Whatever no flag says is found the way Compose finds it.
 
 A service may say that it is to have an elastic address, x-berth: {elastic: auto} or {elastic: ADDRESS},
@@ -55,6 +57,7 @@ type composeFlags struct {
 	dryRun  bool
 	release bool
 	wait    time.Duration // for somebody else's deploy
+	engine  cli.EngineFlags
 }
 
 // Command is `berth compose`.
@@ -75,6 +78,8 @@ func Command(p *cli.Program) *cobra.Command {
 		"change and write nothing")
 	f.BoolVar(&flags.release, "release", false, "release all that is reserved for the project's owners")
 	f.DurationVar(&flags.wait, "lock-wait", 0, "wait so long for a deploy of the project (berth deploy)")
+	f.StringVar(&flags.engine.Host, "docker-host", "", "`URL` of the engine, which knows external networks (default: "+
+		docker.DefaultHost+"; none: it is not asked)")
 	if err := cmd.MarkFlagFilename("output", "yaml", "yml"); err != nil {
 		panic(err) // the command has no such flag: a slip above
 	}
@@ -97,6 +102,9 @@ func compose(p *cli.Program, cmd *cobra.Command, flags composeFlags) error {
 		return err
 	}
 	return p.All(p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+		if err := flags.Look(ctx, c, flags.engine, project); err != nil {
+			return err
+		}
 		return Await(ctx, flags.wait, func() error {
 			if flags.release {
 				return composeRelease(ctx, p, c, flags.dryRun, project)

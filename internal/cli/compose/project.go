@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,7 @@ type projectAdoption struct {
 	external []string          // networks that the project does not make, by the name that Docker has
 	driver   string            // Berth, as the engine calls it
 	output   string            // the override
+	mapping  deploy.Mapping
 }
 
 // adoptProject plans the networks of a Compose project with what each container has, and writes the override that gives
@@ -79,6 +81,9 @@ func adoptProject(p *cli.Program, cmd *cobra.Command, flags *adoptFlags, show *c
 	if err != nil {
 		return err
 	}
+	if err := a.look(ctx, c, flags.engine); err != nil {
+		return err
+	}
 	plan, err := docker.AdoptProject(a.views)
 	if err != nil {
 		return err
@@ -93,6 +98,26 @@ func adoptProject(p *cli.Program, cmd *cobra.Command, flags *adoptFlags, show *c
 		}
 	}
 	return showAdopted(show, &report, a.steps)
+}
+
+// look has the mapping know the project's external networks, and refuses those that are not there.
+func (a *projectAdoption) look(ctx context.Context, c *client.Client, engine cli.EngineFlags) error {
+	of := Project{Mapping: deploy.Mapping{Adopted: map[string]string{}, AdoptedBy: a.driver,
+		Merges: !strings.HasPrefix(a.engine.Version, "1.")}}
+	engine.Host = cmp.Or(engine.Host, docker.DefaultHost)
+	if err := of.Look(ctx, c, engine, a.compose); err != nil {
+		return err
+	}
+	a.mapping = of.Mapping
+	networks, err := c.Networks(ctx, "")
+	if err != nil {
+		return err
+	}
+	a.external = slices.DeleteFunc(a.external, func(name string) bool {
+		has := a.mapping.Engine[name]
+		return has != nil && a.mapping.IsBerth(has.Driver)
+	})
+	return a.compose.Missing(a.mapping, networks)
 }
 
 // readProject reads the project's files, and which of its Docker networks have their addresses from elsewhere.
@@ -153,8 +178,7 @@ func overrideProject(ctx context.Context, p *cli.Program, c *client.Client, a *p
 	if err != nil {
 		return err
 	}
-	mapping := deploy.Mapping{Adopted: map[string]string{}, AdoptedBy: a.driver,
-		Merges: !strings.HasPrefix(a.engine.Version, "1.")}
+	mapping := a.mapping
 	for i := range a.views {
 		mapping.Adopted[a.views[i].Networks[0].Name] = a.views[i].Networks[0].Name
 	}

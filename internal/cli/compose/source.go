@@ -47,6 +47,40 @@ func (s *Project) Load(ctx context.Context, p *cli.Program) (*deploy.Project, er
 	return deploy.Load(ctx, s.Source)
 }
 
+// Look has the mapping know what the engine calls Berth, and what it has of the project's external networks. An engine
+// that does not answer is none: external networks are known by --network alone then.
+func (s *Project) Look(ctx context.Context, c *client.Client, at cli.EngineFlags, project *deploy.Project) error {
+	if at.Host == cli.NoDockerHost {
+		return nil
+	}
+	engine, err := at.Open()
+	if err != nil {
+		return err
+	}
+	defer engine.Close()
+	if s.Mapping.Driver == "" {
+		if s.Mapping.Drivers, err = at.Names(ctx, engine, c); err != nil {
+			return err
+		}
+	}
+	if !at.Given() && !at.MayLookHere(c) {
+		return nil
+	}
+	all := map[string]*ipam.EngineNetwork{}
+	for _, name := range project.External() {
+		view, err := engine.Network(ctx, name)
+		switch {
+		case errors.Is(err, ipam.ErrNotFound):
+		case err != nil:
+			return nil //nolint:nilerr // who needs the engine says so
+		case view.Networks[0].Name == name: // and not a part of another one's id
+			all[name] = &view.Networks[0]
+		}
+	}
+	s.Mapping.Engine = all
+	return nil
+}
+
 // Reserve reserves what the services of a project want, with the elastic addresses that they declare, and returns the
 // plan with what it was granted. A dry run tells of all that is wrong at once (BD-2), and returns the plan beside that.
 func (s *Project) Reserve(ctx context.Context, c *client.Client, opt client.EditOptions,

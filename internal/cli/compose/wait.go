@@ -20,6 +20,12 @@ func Locked(err error) bool {
 		errors.As(err, &refused) && refused.Reason == ipam.DeployLocked
 }
 
+// Refused tells whether an error is the daemon's refusal.
+func Refused(err error) bool {
+	var problem *api.Problem
+	return errors.As(err, &problem)
+}
+
 // Await tries something again while somebody else deploys the project, for as long as wait.
 func Await(ctx context.Context, wait time.Duration, try func() error) error {
 	deadline := time.Now().Add(wait)

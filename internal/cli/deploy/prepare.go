@@ -34,6 +34,9 @@ type site struct {
 // open finds all of it. The caller closes it.
 func open(ctx context.Context, f *flags, project *deploy.Project, c *client.Client) (*site, error) {
 	f.Mapping.Moves = true
+	if err := f.Look(ctx, c, cli.EngineFlags{Host: f.engine}, project); err != nil {
+		return nil, err
+	}
 	words, version, err := single.FindCommand(ctx, f.compose)
 	if err != nil {
 		return nil, err

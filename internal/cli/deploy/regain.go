@@ -2,13 +2,12 @@ package deploy
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 	"slices"
 	"time"
 
-	"berth/internal/admin/api"
 	"berth/internal/cli"
+	"berth/internal/cli/compose"
 	"berth/internal/deploy/rollout"
 	"berth/internal/ipam"
 )
@@ -65,11 +64,10 @@ func (s *site) end(ctx context.Context, l *ipam.LeaseInfo) (ended bool, err erro
 			return false, err
 		}
 		_, err = s.client.ReleaseLease(ctx, ipam.LeaseRelease{Space: l.Space, Address: l.Address, View: view})
-		refused := (*api.Problem)(nil)
 		switch {
 		case err == nil:
 			return true, nil
-		case !errors.As(err, &refused):
+		case !compose.Refused(err):
 			return false, err
 		case time.Since(l.Since) >= regainWithin || time.Since(begun) >= regainWithin:
 			return false, nil // not for its age
