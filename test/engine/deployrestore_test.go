@@ -58,7 +58,8 @@ func restores(h *House, command []string) {
 			p.berth("deploy", "unlock", p.name)
 		}
 		for _, id := range p.ids() {
-			_, _ = run(context.Background(), nil, "docker", "--host", "unix://"+p.Engine.Socket, "start", id) // it may be refused
+			_, _ = run(context.Background(), nil, "docker", "--host", "unix://"+p.Engine.Socket, "start",
+				id) // it may be refused
 		}
 		p.deploys()
 		p.swapped(ends[0], ends[1])

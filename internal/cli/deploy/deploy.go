@@ -4,8 +4,8 @@
 //
 // deploy.go has what the verbs share: the flags, and how a plan is drawn of files, engine and daemon (prepare.go).
 // show.go writes a plan; apply.go carries one out and tells of it (bars.go), under a lock of the project (lock.go),
-// which status.go shows and ends; history.go has what came of it. steps.go has the verbs that take the same steps for
-// another end.
+// which status.go shows and ends; regain.go frees addresses that an engine has forgotten to release; history.go has
+// what came of a deploy. steps.go has the verbs that take the same steps for another end.
 package deploy
 
 import (

@@ -64,7 +64,8 @@ func enterBehind(t testing.TB, behind time.Duration) *house {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
 	witness := docker.New(docker.Config{Service: h.service, Host: "alpha", Log: logrus.NewEntry(quiet)})
-	server := admin.New(admin.Config{Service: h.service, Release: witness.ReleaseLease, Log: logrus.NewEntry(quiet), GID: -1, TempDir: state,
+	server := admin.New(admin.Config{Service: h.service, Release: witness.ReleaseLease,
+		Log: logrus.NewEntry(quiet), GID: -1, TempDir: state,
 		Version:  api.Version{Version: "v1", Host: "alpha", Driver: "berth", Started: time.Now()},
 		Writable: store.Writable})
 	l, err := net.Listen("unix", h.socket)

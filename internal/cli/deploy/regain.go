@@ -92,6 +92,8 @@ func (s *site) view(ctx context.Context) (*ipam.EngineView, error) {
 // has tells whether a container that runs has an address on one of the networks.
 func has(view *ipam.EngineView, addr netip.Addr) bool {
 	return slices.ContainsFunc(view.Containers, func(c ipam.EngineContainer) bool {
-		return slices.ContainsFunc(c.Endpoints, func(e ipam.EngineEndpoint) bool { return slices.Contains(e.Addresses, addr) })
+		return slices.ContainsFunc(c.Endpoints, func(e ipam.EngineEndpoint) bool {
+			return slices.Contains(e.Addresses, addr)
+		})
 	})
 }

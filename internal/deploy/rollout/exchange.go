@@ -97,7 +97,8 @@ func (r *run) make(ctx context.Context, s *Service, one *Instance, wanted single
 func (r *run) regain(ctx context.Context, one *Instance) error {
 	free, err := r.Regain(ctx, one)
 	if len(free) > 0 {
-		r.tell(Event{Step: Freeing, Instance: one.Owner, Detail: deploy.Listed(free, ", ") + ", which no endpoint has any more"})
+		r.tell(Event{Step: Freeing, Instance: one.Owner,
+			Detail: deploy.Listed(free, ", ") + ", which no endpoint has any more"})
 	}
 	return err
 }
