@@ -122,7 +122,7 @@ func TestFollowCreated(t *testing.T) {
 	if got := f.guess(); got != "old" {
 		t.Errorf("one that asks for an address itself is taken for %q", got)
 	}
-	if got := wantedBy(f.roster, "local", prefix("10.8.0.0/24"), addr("10.8.0.5")); got != "shop-web-1" {
+	if got := wantedBy(f.roster, "local", prefix("10.8.0.0/24"), addr("10.8.0.5")); got != "shop-web-1 new" {
 		t.Errorf("its address is asked for by %q", got)
 	}
 	engine.tellNetwork("connect", "n1", "new")

@@ -314,7 +314,8 @@ func (r *Roster) Wanted(space string, cidr netip.Prefix) []ipam.Want {
 	return wants
 }
 
-// wantsOf gathers what Wanted tells. Of several containers that ask for one address it is the first by name.
+// wantsOf gathers what Wanted tells. Of several containers that ask for one address it is the first by name, of those
+// that ran where there are such.
 func (r *Roster) wantsOf(of segment) (wants []ipam.Want) {
 	for _, n := range r.networks {
 		if !serves(n, of.space, of.cidr) {
@@ -323,15 +324,25 @@ func (r *Roster) wantsOf(of segment) (wants []ipam.Want) {
 		for addr, all := range r.wanted[n.ID] {
 			for _, m := range all {
 				if m.Name != "" {
-					wants = append(wants, ipam.Want{Address: addr, Container: m.Name})
+					wants = append(wants, ipam.Want{Address: addr, Container: m.Name, New: !m.ran})
 				}
 			}
 		}
 	}
 	slices.SortFunc(wants, func(a, b ipam.Want) int {
-		return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.Container, b.Container))
+		return cmp.Or(a.Address.Compare(b.Address), ranFirst(a, b), cmp.Compare(a.Container, b.Container))
 	})
 	return slices.CompactFunc(wants, func(a, b ipam.Want) bool { return a.Address == b.Address })
+}
+
+func ranFirst(a, b ipam.Want) int {
+	switch {
+	case a.New == b.New:
+		return 0
+	case b.New:
+		return -1
+	}
+	return 1
 }
 
 // serves tells whether a Docker network can be one of a subnet of a space. One that names a planned network may be in

@@ -119,8 +119,8 @@ func (r *Roster) forgetGaps() {
 
 // named is the container of a name; nil: none. Of two, because the end of one was not heard of, it is the later one.
 func (r *Roster) named(name string) (found *member) {
-	for _, m := range r.containers {
-		if m.Name == name && (found == nil || found.at.Before(m.at)) {
+	for _, m := range r.byName[name] {
+		if found == nil || found.at.Before(m.at) {
 			found = m
 		}
 	}

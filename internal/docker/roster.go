@@ -35,8 +35,9 @@ type Roster struct {
 	wanted     map[string]map[netip.Addr]claim // addresses that containers ask for themselves, by the network's id
 	services   map[composeService]*replicas    // of Compose (replicas.go)
 
-	wants map[segment][]ipam.Want // what Wanted answers, as far as it was asked; each stays as it was made
-	names map[string]int          // how many containers ipam.NameKey calls so
+	wants  map[segment][]ipam.Want // what Wanted answers, as far as it was asked; each stays as it was made
+	names  map[string]int          // how many containers ipam.NameKey calls so
+	byName map[string][]*member    // the containers of a name: several where the end or renaming of one was not heard of
 
 	leases map[place]sighted // what looks have shown of their endpoints
 	looked *ipam.EngineView  // in the last look; nil: there was none
@@ -68,6 +69,7 @@ type member struct {
 	turned  time.Time // when it was last created, started, or ended; zero: nothing was heard of that
 	runs    bool      // it was started then
 	fresh   bool      // it was created then, and was not started yet
+	ran     bool      // it was started once
 	on      map[string]*spot
 }
 
@@ -105,7 +107,7 @@ func (r *Roster) clear() {
 	r.subnets = map[netip.Prefix][]*ipam.EngineNetwork{}
 	r.gone, r.strange = map[string]time.Time{}, map[string]*member{}
 	r.lately, r.wants = nil, map[segment][]ipam.Want{}
-	r.names = map[string]int{}
+	r.names, r.byName = map[string]int{}, map[string][]*member{}
 	r.idle, r.wanted = map[string][]*member{}, map[string]map[netip.Addr]claim{}
 	r.services = map[composeService]*replicas{}
 }
@@ -255,6 +257,9 @@ func (r *Roster) turn(m *member, action string, at time.Time) {
 		m.stirred = at
 		r.stir(m)
 	}
+	if action == eventStart {
+		r.ran(m)
+	}
 	if m.turned.After(at) {
 		return
 	}
@@ -264,6 +269,17 @@ func (r *Roster) turn(m *member, action string, at time.Time) {
 	}
 	for network := range m.on {
 		r.put(m, network, at, m.runs)
+	}
+}
+
+// ran notes that a container was started once, which never ceases to be so.
+func (r *Roster) ran(m *member) {
+	if m.ran {
+		return
+	}
+	m.ran = true
+	for _, s := range m.on {
+		r.forgetWants(s)
 	}
 }
 
@@ -300,6 +316,9 @@ func (r *Roster) list(c *ipam.EngineContainer, at time.Time, whole bool) {
 		m.EngineContainer, m.at = *c, at
 		m.Endpoints = nil
 		r.enroll(m, at)
+	}
+	if hasRun(c.State) {
+		r.ran(m)
 	}
 	m.listed = at
 	delete(r.strange, c.ID)
@@ -408,11 +427,20 @@ func (r *Roster) name(m *member, name string) {
 	if m.Name == name {
 		return
 	}
-	r.count(m.Name, -1)
+	r.unname(m)
 	r.count(name, 1)
+	r.byName[name] = append(r.byName[name], m)
 	m.Name = name
 	for _, s := range m.on {
 		r.forgetWants(s)
+	}
+}
+
+func (r *Roster) unname(m *member) {
+	r.count(m.Name, -1)
+	left := slices.DeleteFunc(r.byName[m.Name], func(other *member) bool { return other == m })
+	if r.byName[m.Name] = left; len(left) == 0 {
+		delete(r.byName, m.Name)
 	}
 }
 
@@ -427,7 +455,7 @@ func (r *Roster) leave(m *member, network string) {
 // remove forgets a container that was destroyed at a time or, with the zero time, that is not there any more.
 func (r *Roster) remove(m *member, destroyed time.Time) {
 	r.dismiss(m, destroyed)
-	r.count(m.Name, -1)
+	r.unname(m)
 	for network := range m.on {
 		r.leave(m, network)
 	}

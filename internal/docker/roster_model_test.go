@@ -84,7 +84,7 @@ func (l life) truth() (idle, wanted []string) {
 				idle = append(idle, s.network+" "+g.Name)
 			}
 			for _, addr := range s.wanted {
-				wanted = append(wanted, fmt.Sprintf("%s %s %s", s.network, addr, g.Name))
+				wanted = append(wanted, fmt.Sprintf("%s %s %s %t", s.network, addr, g.Name, g.ran))
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func (l life) known() (idle, wanted []string) {
 	for network, addrs := range l.roster.wanted {
 		for addr, all := range addrs {
 			for _, m := range all {
-				wanted = append(wanted, fmt.Sprintf("%s %s %s", network, addr, m.Name))
+				wanted = append(wanted, fmt.Sprintf("%s %s %s %t", network, addr, m.Name, m.ran))
 			}
 		}
 	}

@@ -96,7 +96,7 @@ func TestGuess(t *testing.T) {
 			guess front 10.8.0.6 -> -
 			guess twin 10.8.0.5 -> pinned
 			guess front fd00::1 -> -
-			wanted front 10.8.0.5 -> pinned
+			wanted front 10.8.0.5 -> pinned new
 			wanted front 10.8.0.6 ->
 			wanted back 10.8.0.5 ->
 			create web front
@@ -110,6 +110,22 @@ func TestGuess(t *testing.T) {
 			rm pinned
 			guess front 10.8.0.5 -> -
 			wanted front 10.8.0.5 ->`,
+		"two that ask for one address, of which one never ran": `
+			begin
+			view
+			create a front=10.8.0.5
+			create b front=10.8.0.5
+			wanted front 10.8.0.5 -> a new
+			start b
+			wanted front 10.8.0.5 -> b
+			die b
+			wanted front 10.8.0.5 -> b
+			lose
+			begin
+			view
+			wanted front 10.8.0.5 -> b
+			rm b
+			wanted front 10.8.0.5 -> a new`,
 		"one that asks for one of another family": `
 			begin
 			view
@@ -234,7 +250,7 @@ func TestGuess(t *testing.T) {
 			view
 			guess front 10.8.0.9 -> web
 			guess front 10.8.0.5 -> -
-			wanted front 10.8.0.9 -> web
+			wanted front 10.8.0.9 -> web new
 			off web front
 			on web front=10.8.0.7
 			list web
@@ -360,7 +376,7 @@ func TestOldWords(t *testing.T) {
 			"wait 11s\nstart web\nlist web\nstop web", "guess front -> web"),
 		"a list of before it asked for another address": after("create web front=10.8.0.5", "list web",
 			"off web front\non web front=10.8.0.9\nlist web",
-			"wanted front 10.8.0.9 -> web\nwanted front 10.8.0.5 ->"),
+			"wanted front 10.8.0.9 -> web new\nwanted front 10.8.0.5 ->"),
 	} {
 		t.Run(name, test)
 	}

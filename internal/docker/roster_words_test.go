@@ -33,6 +33,7 @@ type hall struct {
 type guest struct {
 	ipam.EngineContainer
 	runs bool
+	ran  bool
 	on   []*chair
 }
 
@@ -96,9 +97,13 @@ func (h *hall) guest(name string) *guest {
 // shown is a container as the engine lists it.
 func (g *guest) shown() ipam.EngineContainer {
 	c := g.EngineContainer
-	c.State = "exited"
-	if g.runs {
+	switch {
+	case g.runs:
 		c.State = "running"
+	case g.ran:
+		c.State = "exited"
+	default:
+		c.State = "created"
 	}
 	for _, s := range g.on {
 		ep := ipam.EngineEndpoint{Network: s.network, Wanted: s.wanted}
@@ -129,7 +134,7 @@ func (h *hall) list(g *guest) {
 
 // start connects a container to its networks first, as the engine does.
 func (h *hall) start(g *guest) {
-	g.runs = true
+	g.runs, g.ran = true, true
 	for _, s := range g.on {
 		h.event(eventConnect, g, s.network)
 	}
@@ -212,7 +217,7 @@ func (h *hall) release(order []func()) {
 //	late DURATION                           an event comes so late
 //	wait DURATION                           which may be less than nothing
 //	guess NET [ADDR] -> NAME                whom a request on it is taken for; "-": nobody, "lost": nobody is followed
-//	wanted NET ADDR -> NAME                 who asks for an address
+//	wanted NET ADDR -> NAME                 who asks for an address; "NAME new": it never ran
 func (h *hall) step(words []string) string {
 	chairOf := func(word string) *chair {
 		network, wanted, is := strings.Cut(word, "=")
@@ -345,7 +350,7 @@ func (h *hall) run(script string) {
 func (h *hall) leaks() (all []string) {
 	r := h.roster
 	for what, n := range map[string]int{"containers": len(r.containers), "gone": len(r.gone), "idle": len(r.idle),
-		"strange": len(r.strange), "lately": len(r.lately), "wanted": len(r.wanted)} {
+		"strange": len(r.strange), "lately": len(r.lately), "wanted": len(r.wanted), "names": len(r.byName)} {
 		if n > 0 {
 			all = append(all, fmt.Sprintf("%s: %d", what, n))
 		}
@@ -357,6 +362,9 @@ func (h *hall) leaks() (all []string) {
 func wantedBy(r *Roster, space string, cidr netip.Prefix, addr netip.Addr) string {
 	for _, w := range r.Wanted(space, cidr) {
 		if w.Address == addr {
+			if w.New {
+				return w.Container + " new"
+			}
 			return w.Container
 		}
 	}

@@ -40,6 +40,16 @@ const (
 	statePaused  = string(container.StatePaused)
 )
 
+// hasRun tells whether a container in a state was started once. One whose start was refused stays created; one that is
+// being removed may be either.
+func hasRun(state string) bool {
+	switch state {
+	case "", string(container.StateCreated), stateDead, stateRemoving:
+		return false
+	}
+	return true
+}
+
 // Watch follows the engine's events: it yields nil once when it is connected, then each event after which a container
 // may have another address or name, and in the end the error that ended it, which is never nil. An event without a
 // container is one of the networks themselves. A stream that breaks means that the engine stopped.

@@ -15,8 +15,9 @@ type Known struct {
 	Ask func(context.Context, Question) Hint
 
 	// Wanted tells which addresses of a subnet containers of this host ask for by their own configuration (`--ip`),
-	// whether these run or not. Such an address is lent to nobody else. The answer is in the order of addresses, each
-	// is there once, and it is never changed again.
+	// whether these run or not. Such an address is lent to nobody else, save that who had it last has it again where the
+	// container that asks never ran. The answer is in the order of addresses, each is there once, of one that ran before
+	// one that never did, and it is never changed again.
 	Wanted func(space string, cidr netip.Prefix) []Want
 
 	// Container is the id of the container that has a name; empty: none is known. Unless it is live, one may be there
@@ -78,6 +79,7 @@ type Holder struct {
 type Want struct {
 	Address   netip.Addr
 	Container string // its name
+	New       bool   // it was created and never ran: the address was never its own
 }
 
 // NameKey is the form of a container's name by which it is known again: while Compose recreates it, it has another one.
@@ -166,10 +168,11 @@ func (w Wants) And(addr netip.Addr) Wants {
 	return slices.Insert(slices.Clone(w), at, Want{Address: addr})
 }
 
-// From tells whether an address is kept from one of a name, whose own it may be.
+// From tells whether an address is kept from one of a name who had it last. It may be what he asks for himself. One who
+// never ran keeps nothing from him: its start may have been refused because he had the address.
 func (w Wants) From(name string, addr netip.Addr) bool {
 	at, there := w.After(addr)
-	return there && RememberedName(w[at].Container) != RememberedName(name)
+	return there && !w[at].New && RememberedName(w[at].Container) != RememberedName(name)
 }
 
 // The engine never sends a request twice: when it asks again with a MAC that has a lease, that is another endpoint

@@ -75,6 +75,40 @@ func TestWantedIsKept(t *testing.T) {
 			want 192.0.2.1 0123456789ab_web
 			ask A web -> 192.0.2.1
 		`},
+		{"by one that never ran, from strangers only", `
+			attach A cidr=192.0.2.0/29
+			ask A web -> 192.0.2.1
+			ask A db -> 192.0.2.2
+			want 192.0.2.1 thief new
+			want 192.0.2.2 thief new
+			want 192.0.2.3 thief new
+			back A 192.0.2.1
+			ask A other -> 192.0.2.4
+			ask A web -> 192.0.2.1
+			# a restart that nobody saw
+			idle lost
+			wait 1h
+			back A 192.0.2.2
+			ask A -> 192.0.2.2
+			# those that start together, of whom nobody knows which is which
+			back A 192.0.2.1
+			back A 192.0.2.2
+			idle /web,db
+			ask A -> 192.0.2.1
+			ask A -> 192.0.2.2
+			# and when the engine starts
+			back A 192.0.2.1
+			idle boots
+			ask A -> 192.0.2.1
+			back A 192.0.2.1
+			wait 1h
+			idle none
+			ask A -> 192.0.2.5
+			ask A -> 192.0.2.6
+			ask A ! exhausted; 192.0.2.1 by thief, 192.0.2.3 by thief
+			ask A thief ip=192.0.2.1 -> 192.0.2.1
+			ask A web ! exhausted
+		`},
 		{"a reservation is its owner's all the same", `
 			network net1 subnet=192.0.2.0/24,pool
 			reserve net1 web 192.0.2.9

@@ -50,7 +50,7 @@
 //
 //	idle NAME        a request must be of NAME; idle none: of nobody, or of one of several; idle lost: the witness does
 //	                 not follow the engine; idle long: of one whose name no lease can keep
-//	want ADDRESS     [NAME]; a container asks for the address itself, or none any more
+//	want ADDRESS     [NAME [new]]; a container asks for the address itself, one that never ran, or none any more
 //	exist NAME...    these containers are there, and no others
 //	sight ADDRESS    NAME|gone; a look has shown NAME with the address, or two looks have missed its endpoint
 //	seen ADDRESS     NAME; the engine shows whose lease that is; seen2: the same twice in one call

@@ -34,10 +34,11 @@ func (o *Onlooker) As() ipam.Known {
 	}
 }
 
-// WantsOf is what containers ask for, by address, as a witness tells it.
+// WantsOf is what containers ask for, by address, as a witness tells it. Of "NAME new" the container never ran.
 func WantsOf(wanted map[netip.Addr]string) (all []ipam.Want) {
 	for _, addr := range slices.SortedFunc(maps.Keys(wanted), netip.Addr.Compare) {
-		all = append(all, ipam.Want{Address: addr, Container: wanted[addr]})
+		name, isNew := strings.CutSuffix(wanted[addr], " new")
+		all = append(all, ipam.Want{Address: addr, Container: name, New: isNew})
 	}
 	return all
 }
@@ -59,7 +60,7 @@ func (r *Room) guessStep(verb string, words []string) (got string, done bool, er
 		}
 		delete(r.known.wanted, r.Addr(words[0]))
 		if len(words) > 1 {
-			r.known.wanted[r.Addr(words[0])] = words[1]
+			r.known.wanted[r.Addr(words[0])] = strings.Join(words[1:], " ")
 		}
 	case "users":
 		for _, info := range r.Reservations(ipam.AddressFilter{Network: words[0]}) {
