@@ -342,6 +342,14 @@ func TestCompare(t *testing.T) {
 		"of a container's name": {func(_ *testing.T, s *scene) {
 			s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour)).Name = "web"
 		}, nil},
+		"of a container that was renamed": {func(_ *testing.T, s *scene) {
+			l := s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour))
+			l.Name, l.Container = "gone", ipam.ShortContainer(s.view.Containers[0].ID)
+		}, nil},
+		"of a container that is gone": {func(_ *testing.T, s *scene) {
+			l := s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour))
+			l.Name, l.Container = "gone", "c7"
+		}, []string{"stale_memory 10.8.0.7 sure"}},
 		"of a container's MAC": {func(_ *testing.T, s *scene) {
 			s.memory("10.8.0.7", 1, now.Add(-31*24*time.Hour)).Name = "gone"
 		}, nil},

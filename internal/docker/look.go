@@ -156,13 +156,16 @@ func (c *comparison) leftStandIns() (gone []ipam.StandIn) {
 	return gone
 }
 
-// nameLeases gives the names of their containers to leases that have none, or whose name was guessed. A lease that
+// nameLeases gives the names of their containers to leases that have none, or whose name was guessed, and their ids to
+// those that do not say them. A lease that
 // was there before the view was taken, and still is now, is that of whoever has its address in the view.
 func (w *Witness) nameLeases(ctx context.Context, taken time.Time, matches []match) error {
 	var names []ipam.LeaseName
 	for _, m := range matches {
-		if (m.lease.Name == "" || m.lease.Guessed) && m.sight.container.ID != "" && m.certain(taken) {
-			names = append(names, ipam.LeaseName{Name: m.sight.container.Name,
+		id := ipam.ShortContainer(m.sight.container.ID)
+		new := m.lease.Name == "" || m.lease.Guessed || m.lease.Container != id
+		if id != "" && new && m.lease.Kind != ipam.Headroom && m.certain(taken) {
+			names = append(names, ipam.LeaseName{Name: m.sight.container.Name, Container: id,
 				LeaseRef: ipam.LeaseRef{Space: m.lease.Space, Address: m.lease.Address, ID: m.lease.ID}})
 		}
 	}

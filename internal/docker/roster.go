@@ -38,6 +38,7 @@ type Roster struct {
 	wants  map[segment][]ipam.Want // what Wanted answers, as far as it was asked; each stays as it was made
 	names  map[string]int          // how many containers ipam.NameKey calls so
 	byName map[string][]*member    // the containers of a name: several where the end or renaming of one was not heard of
+	ids    map[string]bool         // the short ids of all containers
 
 	leases map[place]sighted // what looks have shown of their endpoints
 	looked *ipam.EngineView  // in the last look; nil: there was none
@@ -107,7 +108,7 @@ func (r *Roster) clear() {
 	r.subnets = map[netip.Prefix][]*ipam.EngineNetwork{}
 	r.gone, r.strange = map[string]time.Time{}, map[string]*member{}
 	r.lately, r.wants = nil, map[segment][]ipam.Want{}
-	r.names, r.byName = map[string]int{}, map[string][]*member{}
+	r.names, r.byName, r.ids = map[string]int{}, map[string][]*member{}, map[string]bool{}
 	r.idle, r.wanted = map[string][]*member{}, map[string]map[netip.Addr]claim{}
 	r.services = map[composeService]*replicas{}
 }
@@ -300,7 +301,7 @@ func (r *Roster) member(id string, at time.Time) *member {
 		return nil
 	}
 	m := &member{EngineContainer: ipam.EngineContainer{ID: id}, at: at, on: map[string]*spot{}}
-	r.containers[id], r.strange[id] = m, m
+	r.containers[id], r.strange[id], r.ids[ipam.ShortContainer(id)] = m, m, true
 	return m
 }
 
@@ -460,6 +461,7 @@ func (r *Roster) remove(m *member, destroyed time.Time) {
 		r.leave(m, network)
 	}
 	delete(r.containers, m.ID)
+	delete(r.ids, ipam.ShortContainer(m.ID))
 	delete(r.strange, m.ID)
 	r.lately = slices.DeleteFunc(r.lately, func(other *member) bool { return other == m })
 }

@@ -34,13 +34,14 @@ type sights struct {
 	networks map[segment][]*ipam.EngineNetwork
 	used     map[string]bool // networks with an endpoint, by id
 	names    map[string]bool // of containers, running or not
+	ids      map[string]bool // the short ids of all containers
 	macs     map[ipam.MAC]bool
 	stopped  map[segment]bool // has a container that does not run, whose MAC is unknown
 }
 
 func newSights(view *ipam.EngineView, rec *records) *sights {
 	sg := &sights{at: map[place][]*sight{}, networks: map[segment][]*ipam.EngineNetwork{}, used: map[string]bool{},
-		names: map[string]bool{}, macs: map[ipam.MAC]bool{}, stopped: map[segment]bool{}}
+		names: map[string]bool{}, ids: map[string]bool{}, macs: map[ipam.MAC]bool{}, stopped: map[segment]bool{}}
 	byID := make(map[string]*ipam.EngineNetwork, len(view.Networks))
 	for i := range view.Networks {
 		n := &view.Networks[i]
@@ -54,7 +55,7 @@ func newSights(view *ipam.EngineView, rec *records) *sights {
 	}
 	for i := range view.Containers {
 		c := &view.Containers[i]
-		sg.names[c.Name] = true
+		sg.names[c.Name], sg.ids[ipam.ShortContainer(c.ID)] = true, true
 		for j := range c.Endpoints {
 			if n := byID[c.Endpoints[j].Network]; n != nil {
 				sg.add(rec, n, c, &c.Endpoints[j])

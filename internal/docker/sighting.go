@@ -101,11 +101,11 @@ func (r *Roster) Endpoint(lease ipam.LeaseRef, since time.Time) (word ipam.Sight
 	return word
 }
 
-// Exists tells whether there is a container that ipam.NameKey calls so.
-func (r *Roster) Exists(name string) bool {
+// Exists tells whether there is a container that ipam.NameKey calls so, or that has a short id.
+func (r *Roster) Exists(name, id string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.names[name] > 0 && r.current()
+	return (r.names[name] > 0 || r.ids[id]) && r.current()
 }
 
 // current tells whether somebody looks still.

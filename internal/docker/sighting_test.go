@@ -187,7 +187,7 @@ func TestSightingNames(t *testing.T) {
 	exist := func(when string, want map[string]bool) {
 		t.Helper()
 		for name, is := range want {
-			if r.Exists(ipam.NameKey(name)) != is {
+			if r.Exists(ipam.NameKey(name), "") != is {
 				t.Errorf("%s: %s exists: %t", when, name, !is)
 			}
 		}
@@ -198,6 +198,9 @@ func TestSightingNames(t *testing.T) {
 		tn.clock.wait(time.Second)
 		r.Hear(&ipam.EngineNews{At: tn.clock.Now(),
 			Event: &ipam.EngineEvent{Action: action, Container: ipam.EngineContainer{ID: id, Name: name}}})
+	}
+	if !r.Exists("nobody", "id-web") || r.Exists("nobody", "id-other") || r.Exists("nobody", "") {
+		t.Error("by ids others exist than the one that does")
 	}
 	event("rename", "id-web", "old")
 	tn.wantWord("renamed", a, ipam.Seen, "old")
@@ -213,7 +216,7 @@ func TestSightingNames(t *testing.T) {
 	tn.clock.wait(2 * fresh)
 	exist("nobody looks any more", map[string]bool{"last": false})
 	event("destroy", "id-web", "last")
-	if len(r.names) != 0 {
-		t.Errorf("left: %v", r.names)
+	if len(r.names)+len(r.byName)+len(r.ids) != 0 || r.Exists("nobody", "id-web") {
+		t.Errorf("left: %v, %v, %v", r.names, r.byName, r.ids)
 	}
 }

@@ -127,10 +127,15 @@ func (c *comparison) addForeign(m match, r *ipam.ReservationInfo) {
 	if m.lease.Since.Before(r.Since) {
 		text += ", since before that was reserved"
 	}
+	brief := "reserved for " + r.Owner
+	if was := m.lease.Name; was != who && c.rulesOf(m.lease).Means(was, r.Owner) {
+		text += fmt.Sprintf("; it was called %s when it was given that, and a reservation stays with the name", was)
+		brief += ", as it was called"
+	}
 	text += fmt.Sprintf(": remove %s, or start it with another address, and then start %s anew; or make the "+
 		"address %s's, "+
 		"beginning with `berth reservation rm %s --owner %s --ip %s`", who, r.Owner, who, r.Network, r.Owner, r.Address)
-	c.addStray(m, finding{stray: "reserved for " + r.Owner,
+	c.addStray(m, finding{stray: brief,
 		Finding: ipam.Finding{Kind: ipam.ForeignHolder, Address: r.Address,
 			Owner: r.Owner, Detail: text}})
 }

@@ -35,6 +35,11 @@ func TestForeignHolder(t *testing.T) {
 				false).Since = old.Add(time.Minute)
 		},
 			[]string{foreign}, []string{"since before that was reserved"}},
+		"its own, until it was renamed": {func(s *scene) {
+			s.reserve("odb", "10.8.0.2", false)
+			s.leases[1].Name = "odb"
+		}, []string{foreign}, []string{"reserved for odb; it was called odb when it was given that, and a reservation " +
+			"stays with the name: remove web"}},
 		"another's, that was replaced": {func(s *scene) { s.reserve("odb", "10.8.0.2", true) }, []string{foreign}, nil},
 		"both, each with the other's": {func(s *scene) {
 			s.reserve("odb", "10.8.0.2", false)

@@ -33,8 +33,9 @@ type Known struct {
 	// Endpoint tells whether a lease of this host, which was taken at a time, has an endpoint.
 	Endpoint func(lease LeaseRef, since time.Time) Sighting
 
-	// Exists tells whether there is a container on this host, be it stopped, whose name has this NameKey.
-	Exists func(name string) bool
+	// Exists tells whether there is a container on this host, be it stopped, that has this short id, or whose name has
+	// this NameKey.
+	Exists func(name, id string) bool
 
 	// Publishes tells which container of those whose name has a property publishes ports, and which; none: it is not
 	// known that one does.
@@ -85,9 +86,24 @@ type Want struct {
 // NameKey is the form of a container's name by which it is known again: while Compose recreates it, it has another one.
 func NameKey(name string) string { return RememberedName(name) }
 
-// StillExists tells whether the container is there still that had an address last.
-func (k *Known) StillExists(name string) bool {
-	return name != "" && k.Exists != nil && k.Exists(NameKey(name))
+// shortContainer is the length of a short id, as Docker shows it.
+const shortContainer = 12
+
+// ShortContainer is the short id of a container, by which records know it whatever it is called.
+func ShortContainer(id string) string { return id[:min(len(id), shortContainer)] }
+
+// ContainerOf is the short id of the container that has a name now; empty: it is not known.
+func (k *Known) ContainerOf(name string) string {
+	if name == "" || k.Container == nil {
+		return ""
+	}
+	id, _ := k.Container(name)
+	return ShortContainer(id)
+}
+
+// StillExists tells whether the container is there still that had an address last, by its name or its short id.
+func (k *Known) StillExists(name, id string) bool {
+	return (name != "" || id != "") && k.Exists != nil && k.Exists(NameKey(name), id)
 }
 
 // Question is what a request without a name says.

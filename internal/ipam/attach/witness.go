@@ -44,8 +44,8 @@ func OrderAttachments(a, b ipam.AttachmentInfo) int {
 		cmp.Compare(a.ID.String(), b.ID.String()))
 }
 
-// NameLeases writes what the engine shows of endpoints into their leases: names where none was sent, or the right one
-// where it was guessed wrong, or that the guess was right. What is no longer that lease is passed over. At most
+// NameLeases writes what the engine shows of endpoints into their leases: which container it is, names where none was
+// sent, or the right one where it was guessed wrong, or that the guess was right. What is no longer that lease is passed over. At most
 // MaxEdits are named at once.
 func (s Desk) NameLeases(ctx context.Context, names []ipam.LeaseName) error {
 	for page := range slices.Chunk(names, ipam.MaxEdits) {
@@ -79,7 +79,7 @@ func nameLease(c *ledger.Change, name ipam.LeaseName) (mistaken bool, err error)
 		return false, err
 	}
 	if !nameable(l) || name.Name == "" || len(name.Name) > ipam.MaxText {
-		return false, nil
+		return false, setContainer(c, sub, l, name.Container)
 	}
 	// Compose renames what it recreates
 	mistaken = l.Guessed && ipam.RememberedName(l.Name) != ipam.RememberedName(name.Name)
@@ -92,11 +92,21 @@ func nameLease(c *ledger.Change, name ipam.LeaseName) (mistaken bool, err error)
 		return false, err
 	}
 	after := *l
-	after.Name, after.Guessed = name.Name, false
+	after.Name, after.Guessed, after.Container = name.Name, false, cmp.Or(name.Container, l.Container)
 	if after.Kind == ipam.Auxiliary {
 		after.Kind = ipam.Static
 	}
 	return mistaken, c.SetLease(sub.ID, l.Address, l, &after)
+}
+
+// setContainer writes which container has a lease that has its name already.
+func setContainer(c *ledger.Change, sub *ipam.Subnet, l *ipam.Lease, container string) error {
+	if container == "" || !endpoints(l) || l.Container == container {
+		return nil
+	}
+	after := *l
+	after.Container = container
+	return c.SetLease(sub.ID, l.Address, l, &after)
 }
 
 // nameable tells whether it is for the witness to say who has a lease: an endpoint that said no name.
@@ -155,9 +165,10 @@ func (s Desk) ReplaceLease(ctx context.Context, ref ipam.LeaseRef, req ipam.Addr
 }
 
 // endpointsOn tells whether a lease was taken for an endpoint on a host.
-func endpointsOn(l *ipam.Lease, host string) bool {
-	return l.Held() && l.Attachment != (ipam.ID{}) && l.Host == host &&
-		(l.Kind == ipam.Automatic || l.Kind == ipam.Static)
+func endpointsOn(l *ipam.Lease, host string) bool { return endpoints(l) && l.Host == host }
+
+func endpoints(l *ipam.Lease) bool {
+	return l.Held() && l.Attachment != (ipam.ID{}) && (l.Kind == ipam.Automatic || l.Kind == ipam.Static)
 }
 
 // ReleaseLease ends one lease of this host, which was taken through an attachment, and tells whether it was still

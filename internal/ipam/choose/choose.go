@@ -96,7 +96,7 @@ func (t *Target) reservedOf(owner string) (*ipam.Lease, error) {
 	return nil, nil
 }
 
-// Remembered is the free address that the name, else the MAC, of req had last, or else one of those that start together
+// Remembered is the free address that the container, else the name, else the MAC, of req had last, or else one of those that start together
 // with it. An address outside the pools counts only
 // where it was asked for by address then, and no pool is named now; one for which another container asks by its own
 // configuration does not.
@@ -113,7 +113,7 @@ func (t *Target) Remembered(req *ipam.AddressRequest) (*ipam.Lease, error) {
 			return m, err
 		}
 	}
-	own, err := LastHad(t.Sx, req, t.read, may)
+	own, err := LastHad(t.Sx, req, t.Known().ContainerOf(req.Name), t.read, may)
 	if own != nil || err != nil {
 		return own, err
 	}

@@ -39,10 +39,10 @@ func doubtOf(c *ledger.Change, space string, l *ipam.Lease) doubt {
 }
 
 // Repeats tells whether req is the next start of the endpoint that held was taken for: a lease in doubt, and the same
-// attachment, MAC, and name where one is sent. Where no MAC is sent the name alone does, if it is sure that the lease
+// attachment, MAC, and name where one is sent, or container. Where no MAC is sent the name alone does, if it is sure that the lease
 // has no endpoint: a container that was renamed has the address still. An address alone identifies nobody.
 func (t *Target) Repeats(req ipam.AddressRequest, held *ipam.Lease) bool {
-	if !held.Held() || held.Attachment != t.At.ID || !SameEndpoint(&req, held.MAC, held.Name) {
+	if !held.Held() || held.Attachment != t.At.ID || !t.sameEndpoint(&req, held) {
 		return false
 	}
 	is := doubtOf(t.Change, t.Sub.Space, held)
@@ -52,9 +52,17 @@ func (t *Target) Repeats(req ipam.AddressRequest, held *ipam.Lease) bool {
 	return is == isLost || is == mayBeLost && req.MAC != (ipam.MAC{})
 }
 
+// sameEndpoint tells whether req is of the endpoint of a lease. A container that was renamed is the same one.
+func (t *Target) sameEndpoint(req *ipam.AddressRequest, held *ipam.Lease) bool {
+	if held.Container != "" && held.Container == t.Known().ContainerOf(req.Name) {
+		return held.MAC == req.MAC
+	}
+	return SameEndpoint(req, held.MAC, held.Name)
+}
+
 // Repeated is the lease that the endpoint of req has lost, of those that may be given again; nil where there is none.
 func (t *Target) Repeated(req *ipam.AddressRequest, may func(*ipam.Lease) bool) (*ipam.Lease, error) {
-	return Repeated(t.Sx, req, t.read, func(l *ipam.Lease) bool { return may(l) && t.Repeats(*req, l) })
+	return Repeated(t.Sx, req, t.Known().ContainerOf(req.Name), t.read, func(l *ipam.Lease) bool { return may(l) && t.Repeats(*req, l) })
 }
 
 // doLook has the witness look soon, of whose next words it depends whether a lease is in doubt. Nobody waits for it.
@@ -125,7 +133,7 @@ func isStartOf(c *ledger.Change, l *ipam.Lease, req ipam.AddressRequest, at *ipa
 
 // Repeated is the lease of which req is a repetition: one that somebody has, and whose endpoint has lost it, as is
 // tells. Where an address is asked for it can be no other one.
-func Repeated(sx *ledger.SubnetIndex, req *ipam.AddressRequest, read Reading,
+func Repeated(sx *ledger.SubnetIndex, req *ipam.AddressRequest, container string, read Reading,
 	is func(*ipam.Lease) bool) (*ipam.Lease, error) {
 	places := sx.SawMAC(req.MAC)
 	switch {
@@ -134,7 +142,16 @@ func Repeated(sx *ledger.SubnetIndex, req *ipam.AddressRequest, read Reading,
 	case req.MAC == (ipam.MAC{}):
 		places = sx.SawName(ipam.RememberedName(req.Name))
 	}
-	return latest(places, read, func(l *ipam.Lease) bool { return l.Held() && is(l) })
+	lost := func(l *ipam.Lease) bool { return l.Held() && is(l) }
+	if !req.Preferred.IsValid() && req.MAC == (ipam.MAC{}) {
+		own, err := latest(sx.SawContainer(container), read, func(l *ipam.Lease) bool {
+			return l.Container == container && lost(l)
+		})
+		if own != nil || err != nil {
+			return own, err
+		}
+	}
+	return latest(places, read, lost)
 }
 
 // SameEndpoint tells whether req says what the endpoint of a lease said: the MAC, and the name where one is sent. An

@@ -105,7 +105,8 @@ const bootTime = 30 * time.Second
 func (t *Target) leftByOthers(hint *ipam.Hint, may func(*ipam.Lease) bool) (*ipam.Lease, error) {
 	free := func(m *ipam.Lease) bool { return isMemory(m) && Free(m, t.Now()) && may(m) }
 	for _, name := range hint.Others {
-		if m, err := LastHad(t.Sx, &ipam.AddressRequest{Name: name}, t.read, free); m != nil || err != nil {
+		id := t.Known().ContainerOf(name)
+		if m, err := LastHad(t.Sx, &ipam.AddressRequest{Name: name}, id, t.read, free); m != nil || err != nil {
 			return m, err
 		}
 	}

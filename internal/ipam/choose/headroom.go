@@ -149,10 +149,11 @@ type HeadroomUse struct {
 
 // HeadroomHolder is whom a host has given an address of its headroom.
 type HeadroomHolder struct {
-	Kind  ipam.Kind `json:"kind"` // Automatic, Static or Auxiliary
-	MAC   ipam.MAC  `json:"mac,omitzero"`
-	Name  string    `json:"name,omitempty"`
-	Since time.Time `json:"since"`
+	Kind      ipam.Kind `json:"kind"` // Automatic, Static or Auxiliary
+	MAC       ipam.MAC  `json:"mac,omitzero"`
+	Name      string    `json:"name,omitempty"`
+	Container string    `json:"container_id,omitempty"` // its short id
+	Since     time.Time `json:"since"`
 }
 
 // SettleUses makes the headroom that was used the leases of those who have it, and ends those that were released since.
@@ -214,6 +215,7 @@ func (t *Target) putToUse(l *ipam.Lease, u *HeadroomHolder) (*ipam.Lease, error)
 	}
 	after := *l
 	after.Kind, after.MAC, after.Name, after.Since = u.Kind, u.MAC, u.Name, ipam.EventTime(id)
+	after.Container = u.Container
 	return &after, t.SetLease(t.Sub.ID, l.Address, l, &after)
 }
 

@@ -51,7 +51,7 @@ func First[S Source](sources ...S) (from S, addr netip.Addr, record *ipam.Lease,
 // shares the pool with others from its own place in it on, else the one that was released longest ago and is past its
 // quarantine, of one who is gone before that of one who exists.
 func Next(sx *ledger.SubnetIndex, p ledger.OpenPool, slot int, now time.Time, kept ipam.Wants,
-	exists func(name string) bool) (netip.Addr, bool) {
+	exists func(name, id string) bool) (netip.Addr, bool) {
 	if addr, ok := sx.NeverUsed(p, slot, kept); ok {
 		return addr, true
 	}

@@ -20,7 +20,8 @@ func (t *Target) Take(req ipam.AddressRequest, addr netip.Addr, before *ipam.Lea
 		return err
 	}
 	t.Made = &ipam.Lease{ID: id, Address: addr, Kind: kind, Attachment: t.At.ID, MAC: req.MAC, Name: req.Name,
-		Guessed: req.Guessed && req.Name != "", Host: t.Host(), Since: ipam.EventTime(id),
+		Container: t.Known().ContainerOf(req.Name),
+		Guessed:   req.Guessed && req.Name != "", Host: t.Host(), Since: ipam.EventTime(id),
 		DHCP: t.DHCP, Reservation: before.Reserved()}
 	if t.DHCP == nil && before != nil && before.Name == req.Name && before.MAC == req.MAC {
 		t.Made.DHCP = before.DHCP // the witness found who had it all the time

@@ -18,8 +18,8 @@ import (
 // chooseHeadroom is the address that req may be given out of those that suit: the one that it asks for, and no other,
 // or else by the rule of every choice (choose.First).
 func chooseHeadroom(hr *headroom, req *ipam.AddressRequest, now time.Time,
-	suits func(addr netip.Addr, lease uint64) bool, exists func(name string) bool) (netip.Addr, bool, error) {
-	o := &offered{hr: hr, index: hr.index(), req: req, now: now, exists: exists}
+	suits func(addr netip.Addr, lease uint64) bool, known *ipam.Known) (netip.Addr, bool, error) {
+	o := &offered{hr: hr, index: hr.index(), req: req, now: now, known: known}
 	for _, addr := range choose.SortedAddrs(hr.addrs) {
 		if one := hr.addrs[addr]; one.free() && suits(addr, one.Lease) {
 			o.pool.Ranges = append(o.pool.Ranges, netipx.IPRangeFrom(addr, addr))
@@ -34,12 +34,12 @@ func chooseHeadroom(hr *headroom, req *ipam.AddressRequest, now time.Time,
 
 // offered is what a host has of its headroom for a request, which is not to be given by a reservation (fitHeadroom).
 type offered struct {
-	hr     *headroom
-	index  *ledger.SubnetIndex
-	pool   ledger.OpenPool // of what is free and suits
-	req    *ipam.AddressRequest
-	now    time.Time
-	exists func(name string) bool
+	hr    *headroom
+	index *ledger.SubnetIndex
+	pool  ledger.OpenPool // of what is free and suits
+	req   *ipam.AddressRequest
+	now   time.Time
+	known *ipam.Known
 }
 
 // Reserved implements choose.Source.
@@ -50,15 +50,13 @@ func (o *offered) Open() error { return nil }
 
 // Remembered implements choose.Source.
 func (o *offered) Remembered() (*ipam.Lease, error) {
-	if o.hr.Forget {
-		return nil, nil
-	}
-	return choose.LastHad(o.index, o.req, o.hr.lease, func(m *ipam.Lease) bool { return o.pool.Contains(m.Address) })
+	may := func(m *ipam.Lease) bool { return !o.hr.Forget && o.pool.Contains(m.Address) }
+	return choose.LastHad(o.index, o.req, o.known.ContainerOf(o.req.Name), o.hr.lease, may)
 }
 
 // Any implements choose.Source. The index is that of the records themselves, so that it needs no other look.
 func (o *offered) Any() (netip.Addr, *ipam.Lease, error) {
-	addr, ok := choose.Next(o.index, o.pool, 0, o.now, nil, o.exists)
+	addr, ok := choose.Next(o.index, o.pool, 0, o.now, nil, o.known.StillExists)
 	if !ok {
 		return netip.Addr{}, nil, nil
 	}

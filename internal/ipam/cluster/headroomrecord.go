@@ -54,7 +54,7 @@ func (hr *headroom) lease(addr netip.Addr) (*ipam.Lease, error) {
 		return nil, nil
 	}
 	l := &ipam.Lease{ID: one.Lease, Address: addr, Kind: one.Holder.Kind, MAC: one.Holder.MAC, Name: one.Holder.Name,
-		Since: one.Holder.Since, Released: one.Released}
+		Container: one.Holder.Container, Since: one.Holder.Since, Released: one.Released}
 	if !l.Held() {
 		l.Until = one.Released.Add(hr.Quarantine)
 	}
@@ -87,7 +87,7 @@ func (hr *headroom) toTell() (all []netip.Addr) {
 // there is none. What was given before the daemon's start is in doubt: nobody sees who has it while the store is
 // away.
 func (hr *headroom) lost(req *ipam.AddressRequest, started time.Time) (*ipam.Lease, error) {
-	return choose.Repeated(hr.index(), req, hr.lease, func(l *ipam.Lease) bool {
+	return choose.Repeated(hr.index(), req, "", hr.lease, func(l *ipam.Lease) bool {
 		one := hr.addrs[l.Address]
 		return one.heldBy(req) && one.mayBeLost(started)
 	})

@@ -33,3 +33,23 @@ func TestLostIsTheLatest(t *testing.T) {
 		t.Errorf("of those from before the start it is %+v, %v", got, err)
 	}
 }
+
+// A container that was renamed has again what it had of the headroom, and another one of its former name what is left.
+func TestHeadroomOfRenamed(t *testing.T) {
+	taken := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	hr := &headroom{headroomFacts: headroomFacts{CIDR: netip.MustParsePrefix("10.0.0.0/24")},
+		addrs: map[netip.Addr]headroomAddr{}}
+	for addr, id := range map[string]string{"10.0.0.2": "x", "10.0.0.3": "y"} {
+		holder := &choose.HeadroomHolder{Kind: ipam.Automatic, Name: "was-" + id, Container: id, Since: taken}
+		hr.addrs[netip.MustParseAddr(addr)] = headroomAddr{Lease: 1, Holder: holder, Released: taken}
+	}
+	called := map[string]string{"was-y": "x", "was-x": "y", "other": "z"}
+	known := &ipam.Known{Container: func(name string) (string, bool) { return called[name], true }}
+	for name, want := range map[string]string{"was-y": "10.0.0.2", "was-x": "10.0.0.3", "other": "10.0.0.2"} {
+		got, ok, err := chooseHeadroom(hr, &ipam.AddressRequest{Name: name}, taken.Add(time.Hour),
+			func(netip.Addr, uint64) bool { return true }, known)
+		if err != nil || !ok || got != netip.MustParseAddr(want) {
+			t.Errorf("%s is given %s, %t, %v, and not %s", name, got, ok, err, want)
+		}
+	}
+}

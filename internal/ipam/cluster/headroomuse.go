@@ -21,7 +21,7 @@ func (s *Shared) fromHeadroom(ctx context.Context, svc *service.Service,
 	if req.Gateway || s.headroomOf(req.Pool) == nil {
 		return netip.Prefix{}, nil
 	}
-	suits, exists := func(netip.Addr, uint64) bool { return true }, func(string) bool { return false }
+	suits, known := func(netip.Addr, uint64) bool { return true }, new(ipam.Known)
 	var at *ipam.Attachment
 	if svc != nil {
 		if hostState(svc.Ledger) != "" {
@@ -31,7 +31,7 @@ func (s *Shared) fromHeadroom(ctx context.Context, svc *service.Service,
 		if err != nil {
 			return netip.Prefix{}, err
 		}
-		at, exists = svc.Ledger.Attachment(req.Pool), svc.Ledger.Known().StillExists
+		at, known = svc.Ledger.Attachment(req.Pool), svc.Ledger.Known()
 		suits = func(addr netip.Addr, lease uint64) bool { return fit[addr] == lease }
 	}
 	s.turn.Lock()
@@ -43,12 +43,12 @@ func (s *Shared) fromHeadroom(ctx context.Context, svc *service.Service,
 	if hr == nil {
 		return netip.Prefix{}, nil
 	}
-	addr, ok, err := chooseHeadroom(hr, &req, s.now(), suits, exists)
+	addr, ok, err := chooseHeadroom(hr, &req, s.now(), suits, known)
 	if err != nil || !ok {
 		return netip.Prefix{}, err
 	}
 	holder := &choose.HeadroomHolder{Kind: choose.KindOf(req, at, s.now()), MAC: req.MAC, Name: req.Name,
-		Since: s.now().UTC()}
+		Container: known.ContainerOf(req.Name), Since: s.now().UTC()}
 	one := headroomAddr{Lease: hr.addrs[addr].Lease, Holder: holder}
 	if err := s.setAddrs(ctx, req.Pool, map[netip.Addr]*headroomAddr{addr: &one}); err != nil {
 		return netip.Prefix{}, err

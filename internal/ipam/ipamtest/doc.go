@@ -52,8 +52,9 @@
 //	                 not follow the engine; idle long: of one whose name no lease can keep
 //	want ADDRESS     [NAME [new]]; a container asks for the address itself, one that never ran, or none any more
 //	exist NAME...    these containers are there, and no others
+//	call ID          NAME; the container of that id is called so, or is gone
 //	sight ADDRESS    NAME|gone; a look has shown NAME with the address, or two looks have missed its endpoint
-//	seen ADDRESS     NAME; the engine shows whose lease that is; seen2: the same twice in one call
+//	seen ADDRESS     NAME [ID]; the engine shows whose lease that is; seen2: the same twice in one call
 //	lost ADDRESS     the witness ends the lease, of which no endpoint is left; answers whether there was one
 //
 // What goes on meanwhile, and what is shown:

@@ -19,6 +19,7 @@ type Onlooker struct {
 	wanted map[netip.Addr]string
 	sights map[netip.Addr]ipam.Sighting // of the leases of addresses
 	exist  []string                     // names of containers
+	called map[string]string            // containers by id: what they are called now
 }
 
 // As is the onlooker as a service knows it.
@@ -30,7 +31,18 @@ func (o *Onlooker) As() ipam.Known {
 		},
 		Wanted:   func(string, netip.Prefix) []ipam.Want { return WantsOf(o.wanted) },
 		Endpoint: func(l ipam.LeaseRef, _ time.Time) ipam.Sighting { return o.sights[l.Address] },
-		Exists:   func(name string) bool { return slices.Contains(o.exist, name) },
+		Exists: func(name, id string) bool {
+			_, there := o.called[id]
+			return there || slices.Contains(o.exist, name)
+		},
+		Container: func(name string) (string, bool) {
+			for id, called := range o.called {
+				if called == name {
+					return id, true
+				}
+			}
+			return "", true
+		},
 	}
 }
 
@@ -62,6 +74,14 @@ func (r *Room) guessStep(verb string, words []string) (got string, done bool, er
 		if len(words) > 1 {
 			r.known.wanted[r.Addr(words[0])] = strings.Join(words[1:], " ")
 		}
+	case "call":
+		if r.known.called == nil {
+			r.known.called = map[string]string{}
+		}
+		delete(r.known.called, words[0])
+		if len(words) > 1 {
+			r.known.called[words[0]] = words[1]
+		}
 	case "users":
 		for _, info := range r.Reservations(ipam.AddressFilter{Network: words[0]}) {
 			got += fmt.Sprintf("%s=%s ", info.Address, info.Endpoint)
@@ -80,6 +100,9 @@ func (r *Room) guessStep(verb string, words []string) (got string, done bool, er
 		r.known.sights[r.Addr(words[0])] = sight
 	case "seen", "seen2":
 		name := ipam.LeaseName{LeaseRef: r.RefOf(r.Addr(words[0])), Name: words[1]}
+		if len(words) > 2 {
+			name.Container = words[2]
+		}
 		names := []ipam.LeaseName{name}
 		if verb == "seen2" {
 			names = append(names, name)

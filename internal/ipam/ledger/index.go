@@ -109,6 +109,7 @@ type SubnetIndex struct {
 	headroom claims
 	byMAC    sightings
 	byName   sightings                    // by rememberedName
+	byID     sightings                    // by the short id of a container
 	byTaken  OwnerPlaces                  // of what persons took for owners, by rememberedName
 	byOwner  OwnerPlaces                  // of reservations
 	lan      map[netip.Addr]ipam.LANState // how it stands with what a DHCP server gave; nil: it gave nothing
@@ -118,7 +119,7 @@ type SubnetIndex struct {
 // Memory is a released address in the order of release.
 type Memory struct {
 	Addr     netip.Addr
-	name     string // of whose it was
+	name, id string // of whose it was, and of its container
 	Released time.Time
 	Until    time.Time
 }
@@ -167,7 +168,7 @@ func (sx *SubnetIndex) Move(addr netip.Addr, before, after *ipam.Lease) {
 	case after.Reservation != nil:
 		sx.idle.Add(addr)
 	default:
-		sx.remember(Memory{addr, after.Name, after.Released, after.Until})
+		sx.remember(Memory{addr, after.Name, after.Container, after.Released, after.Until})
 	}
 	sx.see(addr, after)
 	if r := after.Reservation; r != nil {
@@ -209,6 +210,7 @@ func (sx *SubnetIndex) see(addr netip.Addr, l *ipam.Lease) {
 	name := ipam.RememberedName(l.Name)
 	sx.byMAC.Add(macKey(l.MAC), spotOf(addr))
 	sx.byName.Add(nameKey(name), spotOf(addr))
+	sx.byID.Add(nameKey(l.Container), spotOf(addr))
 	if isTaken(l) {
 		sx.byTaken.Add(name, addr)
 	}
@@ -219,6 +221,7 @@ func (sx *SubnetIndex) unsee(addr netip.Addr, l *ipam.Lease) {
 	name := ipam.RememberedName(l.Name)
 	sx.byMAC.remove(macKey(l.MAC), spotOf(addr))
 	sx.byName.remove(nameKey(name), spotOf(addr))
+	sx.byID.remove(nameKey(l.Container), spotOf(addr))
 	if isTaken(l) {
 		sx.byTaken.remove(name, addr)
 	}
@@ -298,7 +301,7 @@ func (sx *SubnetIndex) NextTaken(r netipx.IPRange) (netip.Addr, bool) {
 // gone or, where there is none such, of one who exists still. Else ready tells when the first quarantine in p ends; it
 // is zero where nothing in p is in quarantine.
 func (sx *SubnetIndex) LongestReleased(p OpenPool, now time.Time, kept ipam.Wants,
-	exists func(name string) bool) (addr netip.Addr, ready time.Time, ok bool) {
+	exists func(name, id string) bool) (addr netip.Addr, ready time.Time, ok bool) {
 	for e := sx.released.Front(); e != nil; e = e.Next() {
 		m := e.Value.(Memory)
 		if !p.Contains(m.Addr) || kept.Has(m.Addr) {
@@ -309,7 +312,7 @@ func (sx *SubnetIndex) LongestReleased(p OpenPool, now time.Time, kept ipam.Want
 			if ready.IsZero() || m.Until.Before(ready) {
 				ready = m.Until
 			}
-		case !exists(m.name):
+		case !exists(m.name, m.id):
 			return m.Addr, time.Time{}, true
 		case !ok:
 			addr, ok = m.Addr, true
@@ -337,14 +340,14 @@ func (sx *SubnetIndex) LastReleased(within time.Duration) (all []netip.Addr) {
 
 // Stale is the oldest memory, where there are more than limit and no quarantine keeps it: of one who is gone, or else
 // of one who exists.
-func (sx *SubnetIndex) Stale(limit int, now time.Time, exists func(name string) bool) (netip.Addr, bool) {
+func (sx *SubnetIndex) Stale(limit int, now time.Time, exists func(name, id string) bool) (netip.Addr, bool) {
 	if sx.released.Len() <= limit {
 		return netip.Addr{}, false
 	}
 	oldest := sx.released.Front()
 	for e := oldest; e != nil; e = e.Next() {
 		m := e.Value.(Memory)
-		if !exists(m.name) {
+		if !exists(m.name, m.id) {
 			return m.Addr, !m.Until.After(now)
 		}
 	}

@@ -211,6 +211,11 @@ func (sx *SubnetIndex) SawName(name string) iter.Seq[netip.Addr] {
 	return addresses(sx.byName.Of(nameKey(name)))
 }
 
+// SawContainer yields the addresses at which a container was seen, by its short id.
+func (sx *SubnetIndex) SawContainer(id string) iter.Seq[netip.Addr] {
+	return addresses(sx.byID.Of(nameKey(id)))
+}
+
 // ByTaken tells which addresses persons took for an owner, by its name as ipam.RememberedName has it.
 func (sx *SubnetIndex) ByTaken() *OwnerPlaces { return &sx.byTaken }
 
