@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/miekg/dns"
@@ -32,9 +33,18 @@ func FuzzPacket(f *testing.F) {
 	f.Add([]byte{}, true)
 	s := over(told(house(), crowd(40)))
 	f.Fuzz(func(t *testing.T, wire []byte, udp bool) {
+		for _, from := range []string{"8.8.8.8", "192.0.2.77"} {
+			got := s.reply(wire, netip.MustParseAddr(from), netip.IPv4Unspecified())
+			if m := new(dns.Msg); got != nil && (m.Unpack(got) != nil || !m.Response) {
+				t.Fatalf("%s is answered %x", from, got)
+			}
+			if from == "8.8.8.8" && len(got) > len(wire) {
+				t.Fatalf("a stranger is answered %x", got)
+			}
+		}
 		q := new(dns.Msg)
 		if q.Unpack(wire) != nil {
-			return // the library answers
+			return
 		}
 		for _, allowed := range []bool{true, false} {
 			m := s.answer(q, asker{allowed: allowed, udp: udp, server: loopback.server})

@@ -101,8 +101,9 @@ func quiet() *logrus.Entry {
 // over is a server over an index that nobody moves.
 func over(x *Index) *Server {
 	own := netip.MustParseAddr("192.168.9.9") // the only address of the host
-	return &Server{cfg: Config{Index: x, Service: new(records), Log: quiet(),
-		Towards: func(netip.Addr) netip.Addr { return own }}}
+	return newServer(Config{Index: x, Service: new(records), Log: quiet(), Now: stopped,
+		Towards: func(netip.Addr) netip.Addr { return own },
+		Own:     func() ([]netip.Addr, error) { return []netip.Addr{own}, nil }})
 }
 
 // loopback is who asks from this host by TCP.

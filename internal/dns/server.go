@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"iter"
 	"net"
 	"net/netip"
@@ -27,7 +28,7 @@ const (
 	mostQueries = 256 // on one of them
 	idle        = 10 * time.Second
 	readWrite   = 2 * time.Second
-	udpBuffer   = 1 << 20 // bytes that wait in the kernel, so that a burst is not lost
+	udpBuffer   = 1 << 20 // bytes that wait in the kernel, so that a burst is not lost; what comes beyond is dropped
 )
 
 // pause is how long to wait after what there is could not be read.
@@ -50,15 +51,21 @@ type Config struct {
 	// Towards is the address of this host from which it would speak to another one, and the zero Addr where it would
 	// not; nil: the kernel tells.
 	Towards func(netip.Addr) netip.Addr
+	// Own are the addresses of this host; nil: the kernel tells. Now is the time; nil: the clock's.
+	Own func() ([]netip.Addr, error)
+	Now func() time.Time
 }
 
 // Server answers questions by UDP and TCP.
 type Server struct {
-	cfg     Config
-	sockets []*dns.Server
-	bound   []netip.AddrPort
-	turn    atomic.Uint64 // which of several addresses comes first
-	counts  counts
+	cfg    Config
+	tcp    []*dns.Server
+	udp    []*net.UDPConn
+	bound  []netip.AddrPort
+	turn   atomic.Uint64 // which of several addresses comes first
+	counts counts
+	own    own
+	limit  limit
 }
 
 // codes are what questions are answered with.
@@ -95,10 +102,7 @@ func (c *Config) Partial() error {
 
 // Listen binds the addresses. From then on questions wait.
 func Listen(ctx context.Context, cfg Config) (*Server, error) {
-	if cfg.Towards == nil {
-		cfg.Towards = towards
-	}
-	s := &Server{cfg: cfg}
+	s := newServer(cfg)
 	for _, at := range cfg.Listen {
 		if err := s.bind(ctx, at); err != nil {
 			s.Close()
@@ -106,6 +110,19 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 		}
 	}
 	return s, nil
+}
+
+func newServer(cfg Config) *Server {
+	if cfg.Towards == nil {
+		cfg.Towards = towards
+	}
+	if cfg.Own == nil {
+		cfg.Own = hostAddrs
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Server{cfg: cfg, limit: limit{seed: maphash.MakeSeed()}}
 }
 
 // rootOf is why an address cannot be bound, and what helps.
@@ -136,12 +153,13 @@ func (s *Server) bind(ctx context.Context, at netip.AddrPort) error {
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	if udp, ok := p.(*net.UDPConn); ok {
-		_ = udp.SetReadBuffer(udpBuffer)
+	udp := p.(*net.UDPConn)
+	_ = udp.SetReadBuffer(udpBuffer)
+	if err := tellsWhere(udp); err != nil {
+		return errors.Join(err, l.Close(), udp.Close())
 	}
-	tcp, udp := s.socket(), s.socket()
-	tcp.Listener, udp.PacketConn = &bounded{Listener: l, of: map[netip.Addr]int{}}, p
-	s.sockets, s.bound = append(s.sockets, tcp, udp), append(s.bound, bound)
+	s.tcp = append(s.tcp, s.overTCP(&bounded{Listener: l, allows: s.allows, of: map[netip.Addr]int{}}))
+	s.udp, s.bound = append(s.udp, udp), append(s.bound, bound)
 	s.cfg.Log.WithField("address", bound.String()).Info("names are answered by UDP and TCP")
 	return nil
 }
@@ -153,8 +171,8 @@ func freely(_, _ string, c syscall.RawConn) (err error) {
 	return errors.Join(failed, err)
 }
 
-func (s *Server) socket() *dns.Server {
-	return &dns.Server{Handler: s, ReadTimeout: readWrite, WriteTimeout: readWrite, UDPSize: dns.MaxMsgSize,
+func (s *Server) overTCP(l net.Listener) *dns.Server {
+	return &dns.Server{Listener: l, Handler: s, ReadTimeout: readWrite, WriteTimeout: readWrite,
 		IdleTimeout: func() time.Duration { return idle }, MaxTCPQueries: mostQueries, MsgAcceptFunc: accept}
 }
 
@@ -163,13 +181,11 @@ func (s *Server) Addrs() []netip.AddrPort { return s.bound }
 
 // Close closes what Listen has bound, where Run was never called.
 func (s *Server) Close() {
-	for _, one := range s.sockets {
-		if one.Listener != nil {
-			_ = one.Listener.Close()
-		}
-		if one.PacketConn != nil {
-			_ = one.PacketConn.Close()
-		}
+	for _, one := range s.tcp {
+		_ = one.Listener.Close()
+	}
+	for _, one := range s.udp {
+		_ = one.Close()
 	}
 }
 
@@ -177,9 +193,16 @@ func (s *Server) Close() {
 func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	errs := make([]error, len(s.sockets))
+	errs := make([]error, len(s.tcp)+len(s.udp))
 	var wg sync.WaitGroup
-	for i, one := range s.sockets {
+	for i, one := range s.udp {
+		wg.Go(func() {
+			if errs[len(s.tcp)+i] = s.serveUDP(ctx, one); errs[len(s.tcp)+i] != nil {
+				cancel()
+			}
+		})
+	}
+	for i, one := range s.tcp {
 		started := make(chan struct{})
 		one.NotifyStartedFunc = func() { close(started) }
 		wg.Go(func() {
@@ -240,24 +263,32 @@ func accept(h dns.Header) dns.MsgAcceptAction {
 	return dns.MsgAccept
 }
 
-// ServeDNS implements dns.Handler.
+// ServeDNS implements dns.Handler, for those who ask by TCP.
 func (s *Server) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
-	from, udp := addrOf(w.RemoteAddr())
+	from, _ := addrOf(w.RemoteAddr())
 	local, _ := addrOf(w.LocalAddr())
-	by := asker{allowed: s.allows(from, local), udp: udp, server: func() netip.Addr {
+	m := s.answer(q, asker{allowed: s.allows(from, local), server: s.serverFor(from, local)})
+	if m == nil {
+		return
+	}
+	s.count(m.Rcode)
+	_ = w.WriteMsg(m) // who does not hear it asks again
+}
+
+// serverFor is the address of this server as somebody can reach it.
+func (s *Server) serverFor(from, local netip.Addr) func() netip.Addr {
+	return func() netip.Addr {
 		if local.IsUnspecified() {
 			return s.cfg.Towards(from)
 		}
 		return local
-	}}
-	m := s.answer(q, by)
-	if m == nil {
-		return
 	}
-	if i := slices.Index(codes[:], m.Rcode); i >= 0 {
+}
+
+func (s *Server) count(code int) {
+	if i := slices.Index(codes[:], code); i >= 0 {
 		s.counts[i].Add(1)
 	}
-	_ = w.WriteMsg(m) // who does not hear it asks again
 }
 
 func addrOf(a net.Addr) (addr netip.Addr, udp bool) {
@@ -270,24 +301,6 @@ func addrOf(a net.Addr) (addr netip.Addr, udp bool) {
 	return netip.Addr{}, false
 }
 
-// allows tells whether somebody may ask: this host, who is in a planned network, and who is allowed. What comes from an
-// address of this host comes from this host: the kernel takes no such packet from elsewhere. It need not be the address
-// that was asked: the engine's masquerading gives what the host asks at a bridge's address another one of its own.
-func (s *Server) allows(from, local netip.Addr) bool {
-	switch {
-	case !from.IsValid():
-		return false
-	case from.IsLoopback(), from == local:
-		return true
-	}
-	for _, p := range s.cfg.Allow {
-		if p.Contains(from) {
-			return true
-		}
-	}
-	return s.cfg.Index.Has(from) || from == s.cfg.Towards(from)
-}
-
 // towards is the address of this host from which it would speak to another one: that one itself where it is this
 // host's. Nothing is sent for it. The zero Addr: it would not.
 func towards(to netip.Addr) netip.Addr {
@@ -298,58 +311,4 @@ func towards(to netip.Addr) netip.Addr {
 	defer c.Close()
 	addr, _ := addrOf(c.LocalAddr())
 	return addr
-}
-
-// bounded takes so many connections and no more.
-type bounded struct {
-	net.Listener
-	mu  sync.Mutex
-	all int
-	of  map[netip.Addr]int
-}
-
-// Accept implements net.Listener. One connection too many is closed at once.
-func (b *bounded) Accept() (net.Conn, error) {
-	for {
-		c, err := b.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		from, _ := addrOf(c.RemoteAddr())
-		if b.take(from) {
-			return &counted{Conn: c, gone: sync.OnceFunc(func() { b.leave(from) })}, nil
-		}
-		_ = c.Close()
-	}
-}
-
-func (b *bounded) take(from netip.Addr) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.all >= mostConns || b.of[from] >= mostOfOne {
-		return false
-	}
-	b.all++
-	b.of[from]++
-	return true
-}
-
-func (b *bounded) leave(from netip.Addr) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.all--
-	if b.of[from]--; b.of[from] == 0 {
-		delete(b.of, from)
-	}
-}
-
-type counted struct {
-	net.Conn
-	gone func()
-}
-
-// Close implements net.Conn.
-func (c *counted) Close() error {
-	defer c.gone()
-	return c.Conn.Close()
 }
