@@ -6,16 +6,55 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"strings"
 	"testing"
 
 	"berth/internal/ipam"
 
 	api "github.com/docker/go-plugins-helpers/ipam"
+	"github.com/sirupsen/logrus"
+	"github.com/sirupsen/logrus/hooks/test"
 )
 
 // withBody are the calls that carry a message.
 var withBody = []string{"RequestPool", "ReleasePool", "RequestAddress", "ReleaseAddress"}
+
+// TestLongValues: what a caller sends is not repeated at full length, to him or in the log, whichever field it is in.
+func TestLongValues(t *testing.T) {
+	b := newBench(t)
+	config := b.config(b.service)
+	log, logged := test.NewNullLogger()
+	log.SetLevel(logrus.DebugLevel)
+	config.Log = logrus.NewEntry(log)
+	handler := New(config).Handler()
+	p := b.pool("local", "10.0.0.0/24", "", nil).PoolID
+	for _, long := range []string{strings.Repeat("x", 900_000), strings.Repeat("\\u0000", 100_000), strings.Repeat("x ", 400_000)} {
+		for name, call := range map[string][2]string{
+			"pool":        {"ReleasePool", `{"PoolID":"` + long + `"}`},
+			"address":     {"RequestAddress", fmt.Sprintf(`{"PoolID":%q,"Address":"%s"}`, p, long)},
+			"mac":         {"RequestAddress", fmt.Sprintf(`{"PoolID":%q,"Options":{"com.docker.network.endpoint.macaddress":"%s"}}`, p, long)},
+			"subnet":      {"RequestPool", `{"AddressSpace":"local","Pool":"` + long + `"}`},
+			"range":       {"RequestPool", `{"AddressSpace":"local","Pool":"10.9.0.0/24","SubPool":"` + long + `"}`},
+			"space":       {"RequestPool", `{"AddressSpace":"` + long + `"}`},
+			"option":      {"RequestPool", `{"AddressSpace":"local","Options":{"` + long + `":"x"}}`},
+			"its value":   {"RequestPool", `{"AddressSpace":"local","Options":{"size":"` + long + `"}}`},
+			"no number":   {"RequestPool", `{"AddressSpace":` + strings.Repeat("7", 900_000) + `}`},
+			"no such way": {strings.ReplaceAll(url.QueryEscape(long[:30_000]), "+", "%20"), "{}"},
+		} {
+			logged.Reset()
+			_, reply := post(handler, "IpamDriver."+call[0], call[1])
+			if len(reply) > 4*mostRefusal {
+				t.Errorf("%s: the answer has %d bytes: %.300s", name, len(reply), reply)
+			}
+			for _, e := range logged.AllEntries() {
+				if text, err := e.String(); err != nil || len(text) > 4*mostRefusal {
+					t.Errorf("%s: a line of %d bytes is logged: %.300s", name, len(text), text)
+				}
+			}
+		}
+	}
+}
 
 // TestMalformedBody: the engine repeats a call whose connection broke with an empty body. Nothing malformed is read as
 // something else, and nothing changes (engine.md; LN-1 to LN-4).

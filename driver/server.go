@@ -16,15 +16,18 @@ import (
 
 	"berth/internal/advice"
 	"berth/internal/ipam"
+	"berth/internal/shorten"
 
 	api "github.com/docker/go-plugins-helpers/ipam"
 	"github.com/docker/go-plugins-helpers/sdk"
+	"github.com/sirupsen/logrus"
 	"golang.org/x/net/netutil"
 )
 
 // Bounds on what a client may cost. The engine's own requests are below 1 KiB and a handful at a time.
 const (
 	maxBody        = 1 << 20
+	mostRefusal    = 2000 // characters of what a refusal says
 	maxConnections = 4096
 	headerTimeout  = 5 * time.Second
 	bodyTimeout    = 10 * time.Second
@@ -87,7 +90,7 @@ func call[Req, Res any](d *Driver, name string, method func(context.Context, *Re
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		req := new(Req)
 		if err := decode(w, r, req); err != nil {
-			d.log.WithField("call", name).WithError(err).Warn("refused a malformed request")
+			d.log.WithField("call", name).WithField(logrus.ErrorKey, said(err)).Warn("refused a malformed request")
 			refuse(w, http.StatusBadRequest, err)
 			return
 		}
@@ -156,7 +159,7 @@ func answer[Req, Res any](d *Driver, w http.ResponseWriter, r *http.Request, nam
 	res, err := method(ctx, req)
 	d.observe(name, time.Since(begun), err)
 	if err != nil {
-		d.log.WithField("call", name).WithError(err).Info("refused")
+		d.log.WithField("call", name).WithField(logrus.ErrorKey, said(err)).Info("refused")
 		refuse(w, http.StatusInternalServerError, err)
 		return
 	}
@@ -194,5 +197,8 @@ func decode(w http.ResponseWriter, r *http.Request, req any) error {
 func refuse(w http.ResponseWriter, status int, err error) {
 	w.Header().Set("Content-Type", sdk.DefaultContentTypeV1_1)
 	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(api.NewErrorResponse(advice.Text(err)))
+	json.NewEncoder(w).Encode(api.NewErrorResponse(said(err)))
 }
+
+// said is what the engine and the log are told of an error. It does not repeat at any length what was sent.
+func said(err error) string { return shorten.To(advice.Text(err), mostRefusal) }

@@ -11,6 +11,7 @@ import (
 	"berth/internal/admin/api"
 	pages "berth/internal/admin/page"
 	"berth/internal/ipam"
+	"berth/internal/shorten"
 	"berth/store"
 )
 
@@ -100,6 +101,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *api.Problem) 
 	if p = &titled; p.Title == "" {
 		p.Title = http.StatusText(p.Status)
 	}
+	p.Detail = shorten.Values(p.Detail)
 	s.logRefusal(r, p)
 	if a, ok := w.(*answer); ok && a.begun {
 		panic(http.ErrAbortHandler)

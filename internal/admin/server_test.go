@@ -96,6 +96,24 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestLongValuesRefused: what a caller sends is not repeated at full length.
+func TestLongValuesRefused(t *testing.T) {
+	h := start(t, nil)
+	long := strings.Repeat("x", 20_000)
+	for _, c := range [][3]string{{"GET", "/v1/" + long, ""}, {"GET", "/v1/subnets?space=" + long, ""},
+		{"GET", "/v1/leases?subnet=" + long, ""}, {"GET", "/v1/leases?" + long + "=1", ""},
+		{"GET", "/v1/events?after=" + long, ""}, {"POST", "/v1/edits", `{"op":"` + long + `"}`},
+		{"POST", "/v1/edits", `{"op":"network.create","` + long + `":1}`},
+		{"POST", "/v1/edits", `{"op":"network.create","name":"` + long + `"}`},
+		{"POST", "/v1/edits", `{"op":"network.create","name":"` + strings.Repeat("x ", 10_000) + `"}`},
+		{"DELETE", "/v1/tokens/" + long, ""}} {
+		_, p := h.ask(t, c[0], c[1], c[2])
+		if p == nil || len(p.Detail) > 2000 {
+			t.Errorf("%.80s %.80s: %.2500s", c[1], c[2], fmt.Sprint(p))
+		}
+	}
+}
+
 func TestHead(t *testing.T) {
 	h := start(t, nil)
 	if _, p := h.ask(t, "HEAD", "/v1/leases", ""); p != nil {

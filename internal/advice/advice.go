@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"berth/internal/ipam"
+	"berth/internal/shorten"
 )
 
 // sentence says how something is done, after "or" or as a clause of its own.
@@ -183,4 +184,4 @@ func Join(text string, all []ipam.Advice) string {
 }
 
 // Text is an error with what helps against it.
-func Text(err error) string { return Join(err.Error(), ipam.AdviceOf(err)) }
+func Text(err error) string { return Join(shorten.Values(err.Error()), ipam.AdviceOf(err)) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"berth/internal/advice"
+	"berth/internal/shorten"
 
 	"github.com/sirupsen/logrus"
 )
@@ -65,7 +66,7 @@ func NewLog(w io.Writer, atLeast, form string, journal bool) (*logrus.Entry, err
 	return logrus.NewEntry(log), nil
 }
 
-// advised has errors in the log end with what helps against them.
+// advised has errors in the log end with what helps against them, and cuts what others have chosen.
 type advised struct{}
 
 // Levels implements logrus.Hook.
@@ -76,5 +77,11 @@ func (advised) Fire(e *logrus.Entry) error {
 	if err, ok := e.Data[logrus.ErrorKey].(error); ok {
 		e.Data[logrus.ErrorKey] = advice.Text(err)
 	}
+	for key, value := range e.Data {
+		if text, ok := value.(string); ok {
+			e.Data[key] = shorten.Values(text)
+		}
+	}
+	e.Message = shorten.Values(e.Message)
 	return nil
 }

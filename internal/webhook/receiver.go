@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/shorten"
 
 	"github.com/sirupsen/logrus"
 )
@@ -303,7 +304,7 @@ func (r *receiver) attempt(ctx context.Context, m message) error {
 		if errors.As(err, &why) {
 			err = why.Err // without the URL, which may hold a secret
 		}
-		return err
+		return errors.New(shorten.To(err.Error(), shorten.Most)) // it may repeat what the receiver has sent
 	}
 	defer res.Body.Close()
 	if res.StatusCode >= 200 && res.StatusCode < 300 {
@@ -312,5 +313,5 @@ func (r *receiver) attempt(ctx context.Context, m message) error {
 	}
 	seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
 	after := time.Duration(min(max(seconds, 0), int(longestWait/time.Second))) * time.Second
-	return &refusal{code: res.StatusCode, status: res.Status, after: after}
+	return &refusal{code: res.StatusCode, status: shorten.To(res.Status, shorten.Most), after: after}
 }

@@ -14,8 +14,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"berth/internal/ipam"
+	"berth/internal/shorten"
 )
 
 // Each event comes once, in order, as the admin API has it, to each receiver; what was before the first start does not.
@@ -88,6 +90,36 @@ func TestRetries(t *testing.T) {
 	one.receives(t, owners[1:])
 	if s := h.hooks.States()[0]; s.Failures != 4 {
 		t.Errorf("it has failed %d times", s.Failures)
+	}
+}
+
+// TestLongAnswers: what a receiver says is not repeated at full length.
+func TestLongAnswers(t *testing.T) {
+	for name, line := range map[string]string{
+		"a reason":  "HTTP/1.1 500 " + strings.Repeat("x", 10_000),
+		"zeros":     "HTTP/1.1 500 " + strings.Repeat("\x00", 10_000),
+		"no answer": strings.Repeat("\x00", 10_000),
+		"a header":  "HTTP/1.1 500 No\r\n" + strings.Repeat("no header ", 1000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newInbox(t, httptest.NewServer)
+			in.answers(func(w http.ResponseWriter, _ *http.Request, _ *sent) {
+				conn, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer conn.Close()
+				_, _ = io.WriteString(conn, line+"\r\n\r\n")
+			})
+			h := newHouse(t, ipam.Retention{}, in.URL)
+			h.begin()
+			h.take(1)
+			comes(t, "it has failed", func() bool { return h.hooks.States()[0].Failures > 0 })
+			if why := h.hooks.States()[0].Error; utf8.RuneCountInString(why) > shorten.Most+50 || why == "" {
+				t.Errorf("%d characters are shown: %.300s", len(why), why)
+			}
+		})
 	}
 }
 
