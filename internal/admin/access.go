@@ -42,6 +42,7 @@ func (s *Server) permitted(next http.Handler) http.Handler {
 			s.turnAway(w, r, refusal)
 			return
 		}
+		recognize(r.Context(), who)
 		ctx := context.WithValue(ipam.WithActor(r.Context(), who.actor), callerKey{}, who)
 		if who.role == api.RoleAccount {
 			ctx = ipam.WithAccount(ctx, who.account)

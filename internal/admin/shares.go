@@ -2,12 +2,15 @@ package admin
 
 import (
 	"bufio"
+	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -20,6 +23,10 @@ import (
 // shares bounds the connections of one listener so that nobody takes them all: each user of the socket, and each
 // address of the network, has a share of them at most, and root has room of his own. Who has more than his share is
 // refused at once, so that nobody waits behind him; root alone waits, for root.
+//
+// Where peers say who they are only once they are connected, those who have said it have places of their own (known).
+// The others are strangers, and yield: where all places of strangers are taken, a newcomer has that of the oldest
+// connection of whoever has the most. So silent ones keep nobody out.
 type shares struct {
 	each, all int // connections of one user or address, and of all of them
 	who       func(net.Conn) (name string, root bool)
@@ -27,10 +34,14 @@ type shares struct {
 	log       *logrus.Entry
 	roots     chan struct{} // holds a token for each connection of root's
 
-	mu   sync.Mutex
-	open map[string]int
-	sum  int
-	told map[string]bool // who was refused since he last had a connection to spare: that is logged once
+	mu    sync.Mutex
+	open  map[string]int
+	sum   int
+	told  map[string]bool          // who was refused since he last had a connection to spare: that is logged once
+	queue map[string][]*sharedConn // those of strangers who yield, the oldest first; nil: nobody does
+	came  uint64                   // into the queue
+	known map[string]int           // connections of those who have said who they are
+	knows int                      // their sum
 }
 
 // A listener of n connections has so many for one user or address, and for all that are not root's.
@@ -47,7 +58,7 @@ func (s *shares) take(name string) (reason string) {
 	case s.open[name] >= s.each:
 		reason = fmt.Sprintf("%s has %d connections open, which is all that one may have: end some of them", name,
 			s.each)
-	case s.sum >= s.all:
+	case s.sum >= s.all && !s.makeRoom(name):
 		reason = fmt.Sprintf("all %d connections that are not root's are taken: try again later, or as root on "+
 			"the host", s.all)
 	default:
@@ -65,10 +76,90 @@ func (s *shares) take(name string) (reason string) {
 func (s *shares) give(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.giveBack(name)
+}
+
+// giveBack is give with the lock held.
+func (s *shares) giveBack(name string) {
 	s.sum--
 	if s.open[name]--; s.open[name] == 0 {
 		delete(s.open, name)
 		delete(s.told, name)
+	}
+}
+
+// yielding lets strangers yield to newcomers.
+func (s *shares) yielding() { s.queue, s.known = map[string][]*sharedConn{}, map[string]int{} }
+
+// makeRoom ends the oldest connection of the stranger who has the most, unless it is the newcomer. The lock is held.
+func (s *shares) makeRoom(newcomer string) bool {
+	most := newcomer
+	for name, all := range s.queue {
+		has, had := len(all), len(s.queue[most])
+		if has > had || has == had && most != newcomer && all[0].turn < s.queue[most][0].turn {
+			most = name
+		}
+	}
+	if most == newcomer {
+		return false
+	}
+	oldest := s.queue[most][0]
+	s.leave(oldest)
+	_ = oldest.Conn.Close() // whoever serves it notices
+	return true
+}
+
+// comes notes a stranger's connection, which has a share, as one that yields.
+func (s *shares) comes(c *sharedConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.queue != nil {
+		s.came++
+		c.turn = s.came
+		s.queue[c.from] = append(s.queue[c.from], c)
+	}
+}
+
+// leave takes a stranger's connection out of the queue, and its share with it. The lock is held.
+func (s *shares) leave(c *sharedConn) {
+	if c.class == gone {
+		return
+	}
+	c.class = gone
+	if s.queue != nil {
+		s.queue[c.from] = slices.DeleteFunc(s.queue[c.from], func(one *sharedConn) bool { return one == c })
+		if len(s.queue[c.from]) == 0 {
+			delete(s.queue, c.from)
+		}
+	}
+	s.giveBack(c.from)
+}
+
+// recognized gives a connection one of the places of those of whom it is known who they are, if one of his is free.
+func (s *shares) recognized(c *sharedConn, actor string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.queue == nil || c.class != strangers || s.known[actor] >= s.each || s.knows >= s.all {
+		return
+	}
+	s.leave(c)
+	c.class, c.actor = knowns, actor
+	s.known[actor]++
+	s.knows++
+}
+
+// ended gives back the place of a connection.
+func (s *shares) ended(c *sharedConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.class != knowns {
+		s.leave(c)
+		return
+	}
+	c.class = gone
+	s.knows--
+	if s.known[c.actor]--; s.known[c.actor] == 0 {
+		delete(s.known, c.actor)
 	}
 }
 
@@ -103,7 +194,10 @@ func (l *sharedListener) Accept() (net.Conn, error) {
 		}
 		reason := l.take(name)
 		if reason == "" {
-			return &sharedConn{Conn: c, give: sync.OnceFunc(func() { l.give(name) })}, nil
+			one := &sharedConn{Conn: c, from: name, of: l.shares}
+			one.give = sync.OnceFunc(func() { l.ended(one) })
+			l.comes(one)
+			return one, nil
 		}
 		if l.refuse == nil {
 			_ = c.Close()
@@ -127,6 +221,38 @@ func (l *sharedListener) acceptRoot(c net.Conn) (net.Conn, error) {
 type sharedConn struct {
 	net.Conn
 	give func()
+
+	of    *shares // nil: root's
+	from  string  // whose share it has
+	turn  uint64  // when it came: the number of those before it, and one
+	actor string  // who it is known to be
+	class class
+}
+
+// class is of which places a connection has one.
+type class int
+
+const (
+	strangers class = iota
+	knowns
+	gone // none any more
+)
+
+type sharedKey struct{}
+
+// withShare lets the requests of a connection over TLS find it.
+func withShare(ctx context.Context, c net.Conn) context.Context {
+	if over, ok := c.(*tls.Conn); ok {
+		c = over.NetConn()
+	}
+	return context.WithValue(ctx, sharedKey{}, c)
+}
+
+// recognize notes who asks on a connection.
+func recognize(ctx context.Context, who *caller) {
+	if c, ok := ctx.Value(sharedKey{}).(*sharedConn); ok && c.of != nil {
+		c.of.recognized(c, who.actor)
+	}
 }
 
 // Close implements net.Conn.

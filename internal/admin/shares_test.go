@@ -145,6 +145,41 @@ func TestSharesOfAddresses(t *testing.T) {
 	}
 }
 
+// TestSilentSources: silent strangers at as many addresses as there are places for keep nobody out, neither who comes
+// nor who was there before them.
+func TestSilentSources(t *testing.T) {
+	const most = 16
+	w := startTLS(t, func(s *Server) { s.maxConnections, s.headerTimeout = most, time.Minute })
+	as := who{header: bearer(w.token(t, "ops", api.RoleAdmin, 0))}
+	raw, err := net.Dial("tcp", w.addr)
+	must(t, err)
+	config := w.config(as)
+	config.ServerName = "127.0.0.1"
+	before := tls.Client(raw, config)
+	defer before.Close()
+	asked := func(when string) {
+		t.Helper()
+		_ = before.SetDeadline(time.Now().Add(20 * time.Second))
+		fmt.Fprintf(before, "GET /v1/spaces HTTP/1.1\r\nHost: berth\r\nAuthorization: %s\r\n\r\n", as.header[0])
+		res, err := http.ReadResponse(bufio.NewReader(before), nil)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %v, %v", when, res, err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+	}
+	asked("at first")
+	for i := range 4 * most {
+		d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(i))}}
+		silent, err := d.Dial("tcp", w.addr)
+		must(t, err)
+		t.Cleanup(func() { silent.Close() })
+	}
+	if _, p, err := w.call(t, as, "GET", "/v1/spaces"); p != nil || err != nil {
+		t.Errorf("who comes is kept out: %v, %v", p, err)
+	}
+	asked("beside silent ones")
+}
+
 // TestWhoHasAShare: of IPv6 a machine has many addresses, and one share.
 func TestWhoHasAShare(t *testing.T) {
 	for text, want := range map[string]string{

@@ -49,6 +49,59 @@ func TestSharesBounds(t *testing.T) {
 	wantLogged(3)
 }
 
+// TestSharesYield: where all places are taken, a newcomer has that of the oldest connection of who has most; who is
+// known has a place of another kind, and of these each has a share, too.
+func TestSharesYield(t *testing.T) {
+	s := newShares(16, logrus.NewEntry(logrus.New()))
+	s.yielding()
+	come := func(from string) *sharedConn {
+		t.Helper()
+		here, there := net.Pipe()
+		t.Cleanup(func() { here.Close(); there.Close() })
+		if reason := s.take(from); reason != "" {
+			return nil
+		}
+		c := &sharedConn{Conn: here, of: s, from: from}
+		c.give = func() { s.ended(c) }
+		s.comes(c)
+		return c
+	}
+	ended := func(c *sharedConn) bool { return c.SetDeadline(time.Time{}) != nil }
+	var all []*sharedConn
+	for _, from := range []string{"a", "a", "a", "a", "b", "b", "b", "c", "c", "c", "d", "d"} {
+		all = append(all, come(from))
+	}
+	newcomer := come("e")
+	if newcomer == nil || !ended(all[0]) || ended(all[1]) || s.sum != 12 {
+		t.Fatalf("the newcomer is %v, and %d places are taken", newcomer, s.sum)
+	}
+	if come("d") == nil || come("d") != nil {
+		t.Error("who has as many as anybody yields to himself alone")
+	}
+	s.recognized(newcomer, "token ops")
+	if s.sum != 11 || s.knows != 1 || s.open["e"] != 0 {
+		t.Errorf("%d strangers and %d others: %v", s.sum, s.knows, s.open)
+	}
+	for range 4 { // its share is four, of which it has one
+		c := come("f")
+		s.recognized(c, "token ops")
+		if c == nil || s.knows > 4 {
+			t.Fatalf("%d have a place of those who are known", s.knows)
+		}
+	}
+	if s.open["f"] != 1 {
+		t.Errorf("beyond its share f has %d places of strangers", s.open["f"])
+	}
+	must(t, newcomer.Close())
+	must(t, newcomer.Close())
+	for _, c := range all {
+		_ = c.Close()
+	}
+	if s.knows != 3 || len(s.queue["a"]) > 0 || s.open["a"] > 0 {
+		t.Errorf("afterwards %d are known, and of strangers there are %v", s.knows, s.open)
+	}
+}
+
 // queue is a listener whose connections a test makes.
 type queue chan net.Conn
 
