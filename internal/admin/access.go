@@ -57,6 +57,21 @@ func (s *Server) permitted(next http.Handler) http.Handler {
 	})
 }
 
+// ownSite refuses what changes anything where a page of another site has the browser ask, which shows its user's
+// certificate by itself. Programs do not say from where they ask, and are served.
+func (s *Server) ownSite(next http.Handler) http.Handler {
+	origin := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := origin.Check(r); err != nil {
+			s.log.WithField("peer", r.RemoteAddr).WithField("path", r.URL.Path).
+				Warn("refused a change that a page of another site asked for: " + err.Error())
+			s.refuse(w, r, forbidden("this was sent by another site, and not by Berth's page; nothing was changed"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // callerOf finds out who asks: over TLS by what was sent, else by the kernel's word on the process at the other end. A
 // connection that is neither has no peer, and is refused.
 func (s *Server) callerOf(r *http.Request) (*caller, *api.Problem) {

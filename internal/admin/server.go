@@ -157,7 +157,7 @@ func New(cfg Config) *Server {
 		s.cfg.Tokens = new(Tokens)
 	}
 	s.page = s.newPage()
-	s.handlers = s.recovered(s.probed(s.permitted(bounded(s.mux()))))
+	s.handlers = s.recovered(s.probed(s.permitted(s.ownSite(bounded(s.mux())))))
 	return s
 }
 
@@ -259,6 +259,7 @@ func (s *Server) run(ctx context.Context, server *http.Server, l net.Listener) e
 func (s *Server) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w = &answer{ResponseWriter: w}
+		w.Header().Set("X-Content-Type-Options", "nosniff") // a browser takes it for nothing but what it says it is
 		defer func() {
 			p := recover()
 			if p == nil {

@@ -85,8 +85,7 @@ type Page struct {
 	fixed     map[string][]byte // what is the same for all, by its name
 	version   string            // of what is fixed
 	key       []byte            // what forms are sealed with
-	origin    *http.CrossOriginProtection
-	hub       *live.Hub // tells browsers that what they show is old
+	hub       *live.Hub         // tells browsers that what they show is old
 	packers   aside.Packers
 }
 
@@ -99,8 +98,7 @@ func New(cfg Config) *Page {
 		cfg.Now = time.Now
 	}
 	p := &Page{cfg: cfg, templates: template.Must(template.ParseFS(files, "templates/*.html")),
-		fixed: map[string][]byte{}, hub: live.New(cfg.Service), key: newKey(),
-		origin: http.NewCrossOriginProtection()}
+		fixed: map[string][]byte{}, hub: live.New(cfg.Service), key: newKey()}
 	sum := sha256.New()
 	for _, name := range []string{"style.css", "icon.svg"} {
 		text, err := files.ReadFile(name)
