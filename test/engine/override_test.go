@@ -73,7 +73,8 @@ func (p *project) write(text string, variables map[string]string) {
 func (p *project) override(args ...string) []byte {
 	p.Helper()
 	file := filepath.Join(filepath.Dir(p.files[0]), "berth.override.yaml")
-	p.berth(append([]string{"compose", "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(), "-o", file},
+	p.berth(append([]string{"compose", "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(),
+		"--docker-host", p.Engine.URL(), "-o", file},
 		args...)...)
 	text, err := os.ReadFile(file)
 	if err != nil {
