@@ -40,7 +40,8 @@ func TestLeaseCodec(t *testing.T) {
 			Attachment: drawID(t), MAC: MAC(rapid.SliceOfN(rapid.Byte(), 6, 6).Draw(t, "mac")),
 			Name: rapid.String().Draw(t, "name"), Host: rapid.String().Draw(t, "host"),
 			Since: drawTime(t, "since"), Released: drawTime(t, "released"), Until: drawTime(t, "until"),
-			Guessed: rapid.Bool().Draw(t, "guessed")}
+			Container: ShortContainer(rapid.String().Draw(t, "container")),
+			Guessed:   rapid.Bool().Draw(t, "guessed")}
 		if rapid.Bool().Draw(t, "reserved") {
 			want.Slot = Slot{1, 2}
 			want.Reservation = &Reservation{ID: 7, Owner: "web", Kind: Static,
@@ -102,7 +103,7 @@ func TestNewerRecords(t *testing.T) {
 	if _, err := DecodeLease(a, lease); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "version 2") {
 		t.Errorf("lease: %v", err)
 	}
-	lease[0], lease[1] = leaseVersion, guessedFlag<<1
+	lease[0], lease[1] = leaseVersion, containerFlag<<1
 	if _, err := DecodeLease(a, lease); !errors.Is(err, ErrDamaged) {
 		t.Errorf("lease with a flag that is not known: %v", err)
 	}
