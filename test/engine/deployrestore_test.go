@@ -47,6 +47,7 @@ func restores(h *House, command []string) {
 	p.write(swapFile, says("${run}", ends[1], ends[0]))
 	p.deploys()
 	p.swapped(ends[1], ends[0])
+	p.returns(says)
 	p.write(swapFile, says("${run}", ends[0], ends[1]))
 	steps := p.killed(-1)
 	p.swapped(ends[0], ends[1])
@@ -66,6 +67,32 @@ func restores(h *House, command []string) {
 	}
 	p.run("down", "--timeout", "1")
 	p.berth("compose", "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(), "--release")
+}
+
+// returns: the network is made anew, and the canary fails on it: the other one, which had to leave, is on the new one
+// with its address and its names, and stays there.
+func (p *project) returns(says func(does, a, b string) map[string]string) {
+	p.Helper()
+	anew := strings.Replace(swapFile, "    ipam:", "    internal: true\n    ipam:", 1)
+	b := p.containerOf("b", 1)
+	p.write(anew, says(`["sh", "-c", "exit 3"]`, "12", "11"))
+	said, code := p.deploy("apply", "--yes")
+	if code != 1 || !strings.Contains(said, "a canary of a failed, and the others are as they were") {
+		p.Errorf("a canary that fails on a network that is made anew ends with %d:\n%s", code, said)
+	}
+	if has := p.at(b, p.name); has != p.v4("11") {
+		p.Errorf("what had to leave the network has %q", has)
+	}
+	aliases := p.docker("inspect", "--format", "{{json (index .NetworkSettings.Networks \""+p.name+"\").Aliases}}", b)
+	if !strings.Contains(aliases, `"b"`) {
+		p.Errorf("what had to leave the network is called %s there", aliases)
+	}
+	p.write(anew, says("${run}", "12", "11"))
+	p.plans(2, "1 to recreate, 1 to keep")
+	p.deploys()
+	p.swapped("12", "11")
+	p.write(swapFile, says("${run}", "12", "11"))
+	p.deploys()
 }
 
 // swapped wants the two to run with addresses, and nothing besides to be done.
