@@ -205,24 +205,15 @@ func (k *kept) sound() {
 	k.named()
 }
 
-// named checks that each container of Berth's networks has an address of its own, by which Berth knows it.
+// named checks that each container of Berth's networks has an address of its own, by which Berth knows it. One that is
+// put back to its own meanwhile is looked at again.
 func (k *kept) named() {
 	k.Helper()
-	has := map[string]string{}
-	networks := k.docker("network", "ls", "--format", "{{.Name}}", "--filter", "name=^"+k.prefix())
-	for network := range strings.FieldsSeq(networks) {
-		if k.docker("network", "inspect", "-f", "{{.IPAM.Driver}}", network) != k.Berth.Driver() {
-			continue
-		}
-		for c := range strings.FieldsSeq(k.docker("ps", "--format", "{{.Names}}", "--filter", "network="+network)) {
-			a := k.at(c, network)
-			if other, twice := has[a]; twice {
-				k.Errorf("%s is that of %s and of %s", a, c, other)
-			}
-			has[a] = c
-		}
-	}
 	if err := ground.Eventually(20*time.Second, func() error {
+		has, err := k.has()
+		if err != nil {
+			return err
+		}
 		for _, l := range k.leases(k.v4("0/24")) {
 			switch c, there := has[l.Address]; {
 			case l.Kind == "gateway":
@@ -236,4 +227,27 @@ func (k *kept) named() {
 	}); err != nil {
 		k.Error(err)
 	}
+}
+
+// has is which container has each address on Berth's networks.
+func (k *kept) has() (map[string]string, error) {
+	k.Helper()
+	has := map[string]string{}
+	networks := k.docker("network", "ls", "--format", "{{.Name}}", "--filter", "name=^"+k.prefix())
+	for network := range strings.FieldsSeq(networks) {
+		if k.docker("network", "inspect", "-f", "{{.IPAM.Driver}}", network) != k.Berth.Driver() {
+			continue
+		}
+		for c := range strings.FieldsSeq(k.docker("ps", "--format", "{{.Names}}", "--filter", "network="+network)) {
+			ep, err := k.Engine.Endpoint(c, network)
+			if err != nil {
+				return nil, err
+			}
+			if other, twice := has[ep.IPAddress]; twice {
+				return nil, fmt.Errorf("%s is that of %s and of %s", ep.IPAddress, c, other)
+			}
+			has[ep.IPAddress] = c
+		}
+	}
+	return has, nil
 }

@@ -171,3 +171,44 @@ func (p *putBack) whole(asks bool) {
 		}
 	}
 }
+
+// composeExample is the first example of docs/compose.md, on addresses of the test's own.
+const composeExample = `
+version: "2.4"
+services:
+  web: {image: "${image}", command: ${run}, networks: [front]}
+  db:
+    image: "${image}"
+    command: ${run}
+    networks:
+      front: {ipv4_address: "${db}"}
+  worker: {image: "${image}", command: ${run}, scale: 2, networks: [front]}
+networks:
+  front:
+    name: ${project}
+    enable_ipv6: true
+    driver_opts: {com.docker.network.bridge.name: "${bridge}"}
+    ipam:
+      driver: ${driver}
+      options: {network: "${planned}"}
+      config: [{subnet: "${v4}"}, {subnet: "${v6}"}]
+`
+
+// The first example of docs/compose.md ends with a clean check: two replicas that start at once, and of which the
+// override file can give neither its address, have what is reserved for them a moment later.
+func TestComposeExample(t *testing.T) {
+	t.Parallel()
+	k := startKept(t, machineEngine, pluginDir, ways(machineEngine)[0], 178)
+	planned := k.plan("--subnet", k.v4("128/25")+",gateway="+k.v4("129")+",pool="+k.span(140, 199), "--subnet",
+		k.v6("/64")+",pool")
+	p := k.newProject(composeExample, map[string]string{"planned": planned, "db": k.v4("200"), "v4": k.v4("128/25"),
+		"v6": k.v6("/64")})
+	p.command = []string{"docker-compose"}
+	p.override()
+	for range crowdRounds() {
+		p.run("up", "--detach", "--force-recreate", "--timeout", "1")
+		k.sound()
+	}
+	p.run("down", "--timeout", "1")
+	p.berth("compose", "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(), "--release")
+}

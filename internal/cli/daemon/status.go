@@ -196,8 +196,11 @@ func startText(w *ipam.WitnessState) string {
 	q := &w.Questions
 	text := fmt.Sprintf("the engine sends no names, so Berth asks it who starts: known %d, one of several %d, a new one %d",
 		q.One, q.Several, q.None)
-	if q.Late+q.Boots > 0 {
-		text += fmt.Sprintf(", no answer %d, while it booted %d", q.Late, q.Boots)
+	if q.Late > 0 {
+		text += fmt.Sprintf(", no answer %d", q.Late)
+	}
+	if q.Boots > 0 {
+		text += fmt.Sprintf(", while it booted %d", q.Boots)
 	}
 	text += fmt.Sprintf("; %d found wrong", w.Guesses.Wrong)
 	if p := &w.PutBack; p.Done+p.Refused > 0 {
