@@ -146,13 +146,30 @@ func (r *FreeRange) String() string {
 	return r.Start.String() + "-" + r.End.String()
 }
 
-// Use is how the addresses of some pools are used, all in all. As in PoolUse each address is counted once.
+// Use is how the addresses of some pools are used, all in all. As in PoolUse each address is counted once. They are as
+// full as the fullest part of them: the addresses of one family do not help who needs one of the other.
 type Use struct {
 	Leased      uint64 `json:"leased"`
 	Quarantined uint64 `json:"quarantined"`
 	Reserved    uint64 `json:"reserved"`
 	Excluded    Count  `json:"excluded"`
 	Free        Count  `json:"free"`
+
+	Fullest Fullest `json:"fullest,omitzero"` // of the subnets that are counted in; zero: they can give nothing
+}
+
+// Fullest is the subnet of which the greatest part is used.
+type Fullest struct {
+	Subnet  netip.Prefix `json:"subnet"`
+	Percent int          `json:"percent"`
+}
+
+// AddSubnet counts the pools of a subnet more, all of them.
+func (u *Use) AddSubnet(cidr netip.Prefix, of *Use) {
+	u.And(of)
+	if percent, ok := of.Percent(); ok && (!u.Fullest.Subnet.IsValid() || percent > u.Fullest.Percent) {
+		u.Fullest = Fullest{cidr, percent}
+	}
 }
 
 // Add counts the addresses of one pool more.
@@ -170,8 +187,11 @@ func (u *Use) And(other *Use) {
 // Percent is how much of the addresses that the pools can give is leased, reserved or in quarantine: what is excluded
 // can not be given, so that pools of which nothing is free are at 100. It is rounded to the nearest whole number, but
 // that 100 is only said where none is free, and 0 where all are. Pools that can give nothing, or none at all, have no
-// percentage.
+// percentage. Where subnets were counted in it is that of the fullest.
 func (u Use) Percent() (percent int, ok bool) {
+	if u.Fullest.Subnet.IsValid() {
+		return u.Fullest.Percent, true
+	}
 	used := new(big.Int).SetUint64(u.Leased)
 	used.Add(used, new(big.Int).SetUint64(u.Quarantined)).Add(used, new(big.Int).SetUint64(u.Reserved))
 	all := Count{Int: used}.plus(u.Free).Int

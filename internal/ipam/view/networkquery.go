@@ -115,7 +115,7 @@ func showBriefly(s *ledger.Ledger, ix *ledger.Index, nx *ledger.NetworkIndex) ip
 		info.Reserved += uint64(sx.Reserved())
 		info.Docker += len(sx.Record().Attachments)
 		use := useIn(sx, now)
-		info.Use.And(&use)
+		info.Use.AddSubnet(sx.Record().CIDR, &use)
 	}
 	return info
 }
