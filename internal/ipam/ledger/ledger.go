@@ -76,7 +76,7 @@ type Ledger struct {
 // New makes a Ledger over a store, of which it has read nothing yet: Upgrade, Load and Join do, in this order.
 func New(cfg Config) *Ledger {
 	l := &Ledger{
-		store: cfg.Store, host: cfg.Host, now: cfg.Now, bases: cfg.Bases, memories: cfg.Memories,
+		store: cfg.Store, host: cfg.Host, bases: cfg.Bases, memories: cfg.Memories,
 		retain: cfg.Retention.WithDefaults(), forgets: cfg.Forgets, member: cfg.Member,
 		known: cfg.Known, mends: cfg.Mends, before: cfg.Before, page: PageSize, trim: make(chan struct{}, 1),
 		noElastic: cfg.NoElastic, moment: cfg.Moment, askLAN: cfg.AskLAN,
@@ -84,9 +84,13 @@ func New(cfg Config) *Ledger {
 	if l.member != nil {
 		l.page = SharedPageSize
 	}
-	if l.now == nil {
-		l.now = time.Now
+	clock := cfg.Now
+	if clock == nil {
+		clock = time.Now
 	}
+	// Times of records are compared with the clock's, which may jump. A reading of Go's monotonic clock, which does not,
+	// would be in the index until the daemon ends, and in no record.
+	l.now = func() time.Time { return clock().Round(0) }
 	if l.moment == nil {
 		begun := time.Now()
 		l.moment = func() time.Duration { return time.Since(begun) }
