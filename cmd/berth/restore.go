@@ -20,8 +20,8 @@ const restoreHelp = `Puts a backup in the place of the state of a daemon that do
 checked as a whole before anything is touched. A state in use is never replaced; one that holds something, or
 that belongs to another store, only with --force, and its file is then kept beside the new one.
 
-Where the daemon of this host reads another directory, as its settings or the daemon that answers say, that
-is said: --state names the one that is meant.
+Where the daemon of this host reads another directory, as its settings or the daemon that answers say, that is
+refused without --state, which names the one that is meant; with it that is said.
 
 Addresses that were given after the backup was taken are not in it. Run "berth check --repair" once the
 daemon runs again: running containers hold again what they were given since.
@@ -48,6 +48,11 @@ func restoreCommand(p *cli.Program) *cobra.Command {
 	completesEtcd(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !shared {
+			if !cmd.Flags().Changed("state") {
+				if err := otherReader(cmd.Context(), p, args[0], state); err != nil {
+					return err
+				}
+			}
 			return restoreOwn(cmd.Context(), p, args[0], state, force)
 		}
 		if force {
@@ -146,8 +151,11 @@ func openBackup(ctx context.Context, file string) (*preparedBackup, error) {
 	if _, err = bolt.Restore(ctx, file, b.path, false); err == nil {
 		b.Store, err = bolt.Open(ctx, bolt.Config{Path: b.path})
 	}
+	if err == nil {
+		err = stores.CheckBackup(ctx, b)
+	}
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, b.remove())
 	}
 	return b, nil
 }

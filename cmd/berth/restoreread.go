@@ -94,6 +94,28 @@ func absolute(dir string) string {
 	return dir
 }
 
+// otherReader refuses to restore where nobody said into which directory, and the daemons of this host read another one.
+func otherReader(ctx context.Context, p *cli.Program, file, state string) error {
+	if c, err := p.Find(ctx); err == nil {
+		v, err := c.Version(ctx)
+		c.Close()
+		if err == nil && v.State != "" && absolute(filepath.Dir(v.State)) != absolute(state) {
+			return fmt.Errorf("the Berth that answers at %s has its state in %s, and would not read what is in %s: stop it, "+
+				"and then `berth restore %s --state %s`", c.Socket(), filepath.Dir(v.State), state, file, filepath.Dir(v.State))
+		}
+	}
+	readers := defaultReaders()
+	if state != defaultState { // the environment says which
+		return nil
+	}
+	settings := readers.read()
+	if other := settings["BERTH_STATE"]; other != "" && absolute(other) != absolute(state) {
+		return fmt.Errorf("the service berth reads the state in %s (%s), and would not read what is in %s: "+
+			"`berth restore %s --state %s`", other, readers.settings, state, file, other)
+	}
+	return nil
+}
+
 // answering says that a daemon which answers has another state: the one that was restored is in nobody's hands.
 func answering(ctx context.Context, p *cli.Program, state string) []string {
 	c, err := p.Find(ctx)

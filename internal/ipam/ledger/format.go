@@ -9,8 +9,13 @@ import (
 	"berth/store"
 )
 
-// stateFormat is the number of the form that all records together have (GA-26).
-const stateFormat = 1
+// stateFormat is the number of the form that all records together have (GA-26). It goes up with each change of any
+// coding, be it that of events alone: a Berth of before would call what it cannot read damaged. States from oldestFormat
+// on are read, and have the number of today from then on. 2: events with the id of their network.
+const (
+	stateFormat  = 2
+	oldestFormat = 1
+)
 
 // FormatKey is that of the number of the form that the records have.
 func FormatKey() []byte { return append([]byte{SettingKeys}, "format"...) }
@@ -22,15 +27,29 @@ func (s *Ledger) checkFormat(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case format == 0:
+	case format == 0, format >= oldestFormat && format < stateFormat:
 		return s.store.Update(ctx, func(tx store.Tx) error {
 			return tx.Put(FormatKey(), strconv.AppendInt(nil, stateFormat, 10))
 		})
 	case format != stateFormat:
-		return ipam.Help(fmt.Errorf("%w: the state has the format %d of another Berth, and this one reads %d; run "+
-			"that one", ipam.ErrDamaged, format, stateFormat), ipam.OrAdvise(ipam.DoRestore))
+		return ipam.Help(otherFormat("state", format, "run that one"), ipam.OrAdvise(ipam.DoRestore))
 	}
 	return nil
+}
+
+// CheckBackup refuses a backup of a form that this Berth would not read as its state.
+func CheckBackup(ctx context.Context, backup store.Store) error {
+	format, err := (&Ledger{store: backup}).readFormat(ctx)
+	if err == nil && format != 0 && (format < oldestFormat || format > stateFormat) {
+		err = otherFormat("backup", format, "nothing was changed; put it back with that one, or take another backup")
+	}
+	return err
+}
+
+// otherFormat says that something is written in a form that this Berth does not read.
+func otherFormat(what string, format int, do string) error {
+	return fmt.Errorf("%w: the %s has the format %d of another Berth, and this one reads %d to %d; %s", ipam.ErrDamaged,
+		what, format, oldestFormat, stateFormat, do)
 }
 
 // readFormat reads the number of the state's form; 0: it is new, and has none yet.

@@ -11,6 +11,7 @@ import (
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
+	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 	"berth/store"
 )
@@ -37,7 +38,7 @@ func TestNewerStateIsRefused(t *testing.T) {
 	}
 	newer := func(b []byte) []byte { b[0] = 200; return b }
 	for name, change := range map[string]func(testing.TB, store.Store){
-		"format":     set("mformat", func([]byte) []byte { return []byte("2") }),
+		"format":     set("mformat", func([]byte) []byte { return []byte("3") }),
 		"no format":  set("mformat", func([]byte) []byte { return []byte("two") }),
 		"network":    set("n", newer),
 		"subnet":     set("p", newer),
@@ -61,5 +62,34 @@ func TestNewerStateIsRefused(t *testing.T) {
 				t.Fatalf("it was changed:\n%s", diff)
 			}
 		})
+	}
+}
+
+// A backup is refused for what the daemon would refuse its state for, and one of before is read by both.
+func TestBackupFormat(t *testing.T) {
+	for format, refused := range map[string]bool{"1": false, "2": false, "3": true, "two": true, "0": true} {
+		r := ipamtest.New(t)
+		r.Run(ipamtest.PlanForEdits)
+		err := r.Store.Update(ctx, func(tx store.Tx) error { return tx.Put(ledger.FormatKey(), []byte(format)) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = ledger.CheckBackup(ctx, r.Store)
+		if (err != nil) != refused || refused && !errors.Is(err, ipam.ErrDamaged) {
+			t.Errorf("a backup of the format %s: %v", format, err)
+		}
+		if _, err = service.Open(ctx, service.Config{Store: r.Store, Host: "h1", Now: r.Clock.Now}); (err != nil) != refused {
+			t.Errorf("a state of the format %s: %v", format, err)
+		}
+		err = r.Store.View(ctx, func(tx store.Tx) error {
+			now, err := tx.Get(ledger.FormatKey())
+			if !refused && string(now) != "2" {
+				t.Errorf("afterwards the state of the format %s says %q", format, now)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
