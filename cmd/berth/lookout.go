@@ -4,7 +4,9 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
+	"time"
 
+	"berth/internal/admin"
 	"berth/internal/docker"
 	"berth/internal/docker/pin"
 	"berth/internal/docker/putback"
@@ -21,11 +23,13 @@ type lookout struct {
 	witness   *docker.Witness
 	shadows   *routes.Watch
 	strangers *neighbours.Listener
-	putBack   *putback.Keeper // nil: no engine is read, or its notes cannot be
+	tokens    func() []ipam.Finding // which end soon
+	putBack   *putback.Keeper       // nil: its notes cannot be read
 }
 
 // lookOut has the house seen beside the engine, whose drivers are those of this daemon.
-func (h *house) lookOut(cfg serveConfig, log *logrus.Entry, drivers []string) (*lookout, error) {
+func (h *house) lookOut(cfg serveConfig, log *logrus.Entry, drivers []string, tokens *admin.Tokens) (*lookout,
+	error) {
 	engine, err := cfg.openEngine()
 	if err != nil {
 		return nil, err
@@ -42,6 +46,7 @@ func (h *house) lookOut(cfg serveConfig, log *logrus.Entry, drivers []string) (*
 		h.cluster.see = witness.View
 	}
 	return &lookout{engine: engine, witness: witness, putBack: keeper,
+		tokens: func() []ipam.Finding { return tokens.Findings(cfg.host) },
 		shadows: routes.New(routes.Config{Host: cfg.host, Attachments: h.service.Attachments, Leases: h.service.Leases,
 			List: cfg.on.list, Changes: cfg.on.changes, Log: log}),
 		strangers: neighbours.NewListener(neighbours.Hearing{Host: cfg.host, Networks: h.service.Networks,
@@ -82,12 +87,31 @@ func (l *lookout) state() ipam.WitnessState {
 
 // findings are what was found last to be wrong that no engine tells.
 func (l *lookout) findings() []ipam.Finding {
-	return slices.Concat(l.shadows.Findings(), l.strangers.Findings())
+	return slices.Concat(l.shadows.Findings(), l.strangers.Findings(), l.tokens())
 }
 
 // check looks what is wrong that no engine tells.
 func (l *lookout) check(ctx context.Context) []ipam.Finding {
-	return slices.Concat(l.shadows.Check(ctx), l.strangers.Findings())
+	return slices.Concat(l.shadows.Check(ctx), l.strangers.Findings(), l.tokens())
+}
+
+// warnEvery is how often it is logged that a token ends soon.
+const warnEvery = 24 * time.Hour
+
+// warn logs which tokens end soon, at once and once a day, until ctx ends.
+func (l *lookout) warn(ctx context.Context, log *logrus.Entry) error {
+	again := time.NewTicker(warnEvery)
+	defer again.Stop()
+	for {
+		for _, f := range l.tokens() {
+			log.Warn(f.Detail)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-again.C:
+		}
+	}
 }
 
 // openEngine opens the engine that is read, nil where there is none. Whether it answers is seen later.

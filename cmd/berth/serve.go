@@ -86,7 +86,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 	}
 	defer tell.names.stop()
 	drivers := cfg.drivers(d.mac)
-	look, err := h.lookOut(cfg, log, drivers)
+	look, err := h.lookOut(cfg, log, drivers, tokens)
 	if err != nil {
 		return err
 	}
@@ -116,6 +116,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 			return look.witness.Run(ctx)
 		},
 		tell.hooks, tell.webhooks, tell.names.run, look.shadows.Run, look.strangers.Run, look.putBack.Run,
+		func(ctx context.Context) error { return look.warn(ctx, log) },
 		func(ctx context.Context) error { return h.ready(ctx, cfg, log, started) })
 	return together(ctx, append(tasks, h.keeps(cfg, log)...)...)
 }

@@ -238,7 +238,8 @@ func bearer(token string) []string { return []string{"Bearer " + token} }
 
 func (w *tower) token(t *testing.T, name string, role api.Role, lifetime time.Duration) string {
 	t.Helper()
-	made, err := w.tokens.Create(api.TokenRequest{Name: name, Role: role, Lifetime: ipam.Duration(lifetime)},
+	made, err := w.tokens.Create(api.TokenRequest{Name: name, Role: role, Lifetime: ipam.Duration(lifetime),
+		NoEnd: lifetime == 0},
 		time.Time{}, "a test")
 	must(t, err)
 	return made.Token

@@ -84,7 +84,9 @@ func (t *token) expired(now time.Time) bool { return !t.Expires.IsZero() && !now
 
 // Create makes a token for somebody. since is when the account that it is for was created.
 func (t *Tokens) Create(req api.TokenRequest, since time.Time, by string) (api.NewToken, error) {
-	req.Role = cmp.Or(req.Role, defaultRole(&req))
+	if req.Account != "" {
+		req.Role = cmp.Or(req.Role, api.RoleAccount)
+	}
 	if err := checkRequest(&req); err != nil {
 		return api.NewToken{}, err
 	}
@@ -107,8 +109,8 @@ func (t *Tokens) Create(req api.TokenRequest, since time.Time, by string) (api.N
 	text := api.TokenPrefix + hex.EncodeToString(secret[:])
 	info := api.TokenInfo{Name: req.Name, Role: req.Role, Account: req.Account,
 		Created: t.time().UTC().Truncate(time.Second), By: by}
-	if req.Lifetime > 0 {
-		info.Expires = info.Created.Add(time.Duration(req.Lifetime))
+	if !req.NoEnd {
+		info.Expires = info.Created.Add(time.Duration(cmp.Or(req.Lifetime, ipam.Duration(api.TokenLifetime))))
 	}
 	after := slices.Insert(slices.Clone(before), place, newToken(info, since, sha256.Sum256([]byte(text))))
 	if err := t.save(after); err != nil {
@@ -118,20 +120,20 @@ func (t *Tokens) Create(req api.TokenRequest, since time.Time, by string) (api.N
 	return api.NewToken{TokenInfo: info, Token: text}, nil
 }
 
-// defaultRole is that of a token for which none was asked.
-func defaultRole(req *api.TokenRequest) api.Role {
-	if req.Account != "" {
-		return api.RoleAccount
-	}
-	return api.RoleAdmin
-}
-
 func checkRequest(req *api.TokenRequest) error {
 	if err := ipam.CheckName("token", req.Name); err != nil {
 		return err
 	}
+	if req.Role == "" {
+		return invalid("the token %s has no role: say whether it is for an admin, who may do everything (%s), or for "+
+			"looking (%s)", req.Name, api.RoleAdmin, api.RoleReadOnly)
+	}
 	if err := checkRole(req.Role, req.Account); err != nil {
 		return invalid("%v", err)
+	}
+	if req.NoEnd && req.Lifetime != 0 {
+		return invalid("a token that lives for %s has an end: give one of lifetime and no_end",
+			time.Duration(req.Lifetime))
 	}
 	if req.Lifetime != 0 && time.Duration(req.Lifetime) < time.Second {
 		return invalid("a token that lives for %s is of no use: give it a second at least", time.Duration(req.Lifetime))
@@ -153,6 +155,23 @@ func checkRole(role api.Role, account string) error {
 		return fmt.Errorf("a token for account %s alone has the role %s, not %s", account, api.RoleAccount, role)
 	}
 	return nil
+}
+
+// tokenWarning is how long before its end a token is warned of.
+const tokenWarning = 14 * 24 * time.Hour
+
+// Findings tell which tokens end soon, each with what to do: who asks with one is refused from then on.
+func (t *Tokens) Findings(host string) (found []ipam.Finding) {
+	now := t.time()
+	for _, one := range t.list() {
+		if one.Expires.IsZero() || one.expired(now) || now.Add(tokenWarning).Before(one.Expires) {
+			continue
+		}
+		found = append(found, ipam.Finding{Kind: ipam.EndingToken, Host: host, Seen: now.UTC(),
+			Detail: fmt.Sprintf("the token %s ends at %s: create another for who has it with `berth token create`, and "+
+				"remove this one with `berth token rm %s`", one.Name, one.Expires.Format(time.RFC3339), one.Name)})
+	}
+	return found
 }
 
 // Remove ends a token. It is refused from then on even where the file cannot be written; what asks with it at that

@@ -54,8 +54,8 @@ func TestTokenEvents(t *testing.T) {
 		must(t, err)
 		s.cfg.Service = service
 	})
-	for _, req := range []api.TokenRequest{{Name: "ci", Lifetime: ipam.Duration(time.Hour)},
-		{Name: "look", Role: api.RoleReadOnly}} {
+	for _, req := range []api.TokenRequest{{Name: "ci", Role: api.RoleAdmin, Lifetime: ipam.Duration(time.Hour)},
+		{Name: "look", Role: api.RoleReadOnly, NoEnd: true}} {
 		_, err := h.client.CreateToken(t.Context(), req)
 		must(t, err)
 	}
@@ -76,7 +76,7 @@ func TestTokenEvents(t *testing.T) {
 		}
 	}
 	faulty.Next(storetest.Fault{Before: errors.New("no")})
-	if _, err := h.client.CreateToken(t.Context(), api.TokenRequest{Name: "secret"}); err == nil {
+	if _, err := h.client.CreateToken(t.Context(), api.TokenRequest{Name: "secret", Role: api.RoleAdmin}); err == nil {
 		t.Error("a token was created without an event")
 	}
 	faulty.Next(storetest.Fault{Before: errors.New("no")})
@@ -96,10 +96,12 @@ func TestTokensAsDescribed(t *testing.T) {
 		status int
 		has    string
 	}{
-		{`{"name":"ci"}`, 200, `"role":"admin"`},
+		{`{"name":"ci","role":"admin"}`, 200, `"role":"admin"`},
 		{`{"name":"look","role":"read-only","lifetime":"720h"}`, 200, `"expires":"`},
-		{`{"name":"ever","lifetime":"0s"}`, 200, `"token":"berth_`},
-		{`{"name":"ci"}`, 409, api.CodeInUse},
+		{`{"name":"ever","role":"admin","no_end":true}`, 200, `"token":"berth_`},
+		{`{"name":"roleless"}`, 400, "has no role"},
+		{`{"name":"both","role":"admin","no_end":true,"lifetime":"1h"}`, 400, "give one of lifetime and no_end"},
+		{`{"name":"ci","role":"admin"}`, 409, api.CodeInUse},
 		{`{"name":"pool"}`, 400, api.CodeInvalid},
 		{`{"name":"a b"}`, 400, api.CodeInvalid},
 		{`{}`, 400, api.CodeInvalid},
@@ -129,6 +131,51 @@ func TestTokensAsDescribed(t *testing.T) {
 		if answer := h.checked(t, router, "DELETE", "/v1/tokens/"+gone, 404); !strings.Contains(answer,
 			api.CodeNotFound) {
 			t.Errorf("a token %s that is not there: %s", gone, answer)
+		}
+	}
+}
+
+// TestTokensEnd: a token says what it is for, and ends after 90 days unless somebody says otherwise; two weeks before
+// its end it is told of, until it is over.
+func TestTokensEnd(t *testing.T) {
+	now := time.Now()
+	tokens := &Tokens{now: func() time.Time { return now }}
+	for _, req := range []api.TokenRequest{{Name: "none"},
+		{Name: "both", Role: api.RoleAdmin, NoEnd: true, Lifetime: ipam.Duration(time.Hour)}} {
+		if _, err := tokens.Create(req, time.Time{}, "x"); err == nil {
+			t.Errorf("%+v is a token", req)
+		}
+	}
+	begun := now.UTC().Truncate(time.Second)
+	for _, c := range []struct {
+		req  api.TokenRequest
+		ends time.Time
+	}{{api.TokenRequest{Name: "usual", Role: api.RoleReadOnly}, begun.Add(90 * 24 * time.Hour)},
+		{api.TokenRequest{Name: "long", Role: api.RoleAdmin, Lifetime: ipam.Duration(2400 * time.Hour)},
+			begun.Add(2400 * time.Hour)},
+		{api.TokenRequest{Name: "ever", Role: api.RoleAdmin, NoEnd: true}, time.Time{}}} {
+		made, err := tokens.Create(c.req, time.Time{}, "x")
+		must(t, err)
+		if !made.Expires.Equal(c.ends) {
+			t.Errorf("%s ends at %s, want %s", made.Name, made.Expires, c.ends)
+		}
+	}
+	for _, c := range []struct {
+		after time.Duration
+		want  string
+	}{{0, ""}, {76*24*time.Hour - time.Second, ""}, {76 * 24 * time.Hour, "usual"}, {86 * 24 * time.Hour, "long usual"},
+		{90 * 24 * time.Hour, "long"}, {100 * 24 * time.Hour, ""}} {
+		now = begun.Add(c.after)
+		var told []string
+		for _, f := range tokens.Findings("alpha") {
+			if f.Kind != ipam.EndingToken || f.Host != "alpha" {
+				t.Errorf("found is %+v", f)
+			}
+			name, _, _ := strings.Cut(strings.TrimPrefix(f.Detail, "the token "), " ")
+			told = append(told, name)
+		}
+		if got := strings.Join(told, " "); got != c.want {
+			t.Errorf("after %s it tells of %q, want %q", c.after, got, c.want)
 		}
 	}
 }

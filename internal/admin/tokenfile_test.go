@@ -28,9 +28,9 @@ func TestTokensAreKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), TokenFile)
 	before := openTokens(t, path)
 	var made []api.NewToken
-	for _, req := range []api.TokenRequest{{Name: "ci"},
-		{Name: "Look", Role: api.RoleReadOnly, Lifetime: ipam.Duration(time.Hour)}, {Name: "a.b-c_d"},
-		{Name: "shop", Account: "shop"}} {
+	for _, req := range []api.TokenRequest{{Name: "ci", Role: api.RoleAdmin, NoEnd: true},
+		{Name: "Look", Role: api.RoleReadOnly, Lifetime: ipam.Duration(time.Hour)}, {Name: "a.b-c_d", Role: api.RoleAdmin},
+		{Name: "shop", Account: "shop", NoEnd: true}} {
 		one, err := before.Create(req, time.Unix(1, 500).UTC(), "root (uid 0)")
 		must(t, err)
 		made = append(made, one)
@@ -117,10 +117,10 @@ func TestTokenFileCannotBeWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	must(t, os.Mkdir(dir, 0o700))
 	all := openTokens(t, filepath.Join(dir, TokenFile))
-	made, err := all.Create(api.TokenRequest{Name: "ci"}, time.Time{}, "x")
+	made, err := all.Create(api.TokenRequest{Name: "ci", Role: api.RoleAdmin}, time.Time{}, "x")
 	must(t, err)
 	must(t, os.Rename(dir, dir+".away"))
-	if _, err := all.Create(api.TokenRequest{Name: "other"}, time.Time{}, "x"); err == nil || len(all.List()) != 1 {
+	if _, err := all.Create(api.TokenRequest{Name: "other", Role: api.RoleAdmin}, time.Time{}, "x"); err == nil || len(all.List()) != 1 {
 		t.Errorf("a token that is nowhere: %v, %+v", err, all.List())
 	}
 	if _, err := all.Remove("ci"); err == nil || !strings.Contains(err.Error(), "comes back") {
@@ -148,7 +148,7 @@ func TestTokensFromManySides(t *testing.T) {
 		wg.Go(func() {
 			for i := range 20 {
 				name := fmt.Sprintf("t%d", i)
-				made, err := all.Create(api.TokenRequest{Name: name}, time.Time{}, "x")
+				made, err := all.Create(api.TokenRequest{Name: name, Role: api.RoleAdmin}, time.Time{}, "x")
 				var p *api.Problem
 				if err != nil && (!errors.As(err, &p) || p.Code != api.CodeInUse) {
 					t.Error(err)
@@ -187,11 +187,11 @@ func TestTokensFromManySides(t *testing.T) {
 func TestTokenBound(t *testing.T) {
 	var all Tokens
 	for i := range maxTokens {
-		_, err := all.Create(api.TokenRequest{Name: fmt.Sprintf("t%d", i)}, time.Time{}, "x")
+		_, err := all.Create(api.TokenRequest{Name: fmt.Sprintf("t%d", i), Role: api.RoleAdmin}, time.Time{}, "x")
 		must(t, err)
 	}
 	var p *api.Problem
-	if _, err := all.Create(api.TokenRequest{Name: "more"}, time.Time{}, "x"); !errors.As(err, &p) || p.Code != api.CodeExhausted {
+	if _, err := all.Create(api.TokenRequest{Name: "more", Role: api.RoleAdmin}, time.Time{}, "x"); !errors.As(err, &p) || p.Code != api.CodeExhausted {
 		t.Errorf("one too many: %v", err)
 	}
 }

@@ -137,6 +137,7 @@ const (
 	ShadowedSubnet  FindingKind = "shadowed_subnet"
 	UnprobedNetwork FindingKind = "unprobed_network" // it is to be probed, and nobody can on this host
 	ForeignAnswer   FindingKind = "foreign_answer"   // another machine of the LAN says that it has it
+	EndingToken     FindingKind = "ending_token"     // of the admin API, within two weeks
 )
 
 // Finding is one thing that is wrong.

@@ -30,12 +30,16 @@ type TokenInfo struct {
 	Expired bool      `json:"expired"`
 }
 
+// TokenLifetime is how long a token is valid of which nothing else is said.
+const TokenLifetime = 90 * 24 * time.Hour
+
 // TokenRequest asks for a token.
 type TokenRequest struct {
 	Name     string        `json:"name"`
-	Role     Role          `json:"role,omitempty"`     // default: admin, or with an account RoleAccount
+	Role     Role          `json:"role,omitempty"`     // must be given, but with an account, where it is RoleAccount
 	Account  string        `json:"account,omitempty"`  // what it may see and touch is this account's alone
-	Lifetime ipam.Duration `json:"lifetime,omitempty"` // 0: it does not expire
+	Lifetime ipam.Duration `json:"lifetime,omitempty"` // 0: TokenLifetime
+	NoEnd    bool          `json:"no_end,omitempty"`   // it is valid until it is removed
 }
 
 // NewToken is a token that was just created, the only time that its text is shown.

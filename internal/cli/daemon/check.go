@@ -42,6 +42,7 @@ runs with the new one.
   shadowed_subnet         a route, such as a VPN's, came over a subnet after its Docker network was made
   unprobed_network        a network is to be probed, and nobody can ask on its LAN on this host: berth edge is not there
   foreign_answer          another machine of the LAN says that it has the address of a container
+  ending_token            a token of the admin API ends within two weeks
 
 and what keeps elastic addresses from working (berth elastic check --help): edge_away, unmapped_elastic,
 guest_gone, missing_device, firewall_in_way.

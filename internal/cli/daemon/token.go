@@ -30,7 +30,11 @@ NAME".
 
 --output writes it to a file that nobody else can read, as --token-file requires.
 
-With --role read-only the token is for looking: everything that changes something is refused.
+Say for what it is. With --role admin it is for everything. With --role read-only it is for looking: whatever
+changes something is refused.
+
+A token is valid for 90 days, with --expires for another time, with --no-end until it is removed. From two
+weeks before its end on, "berth check" and the log of the daemon tell of it.
 
 With --account it is for the elastic addresses of one account alone: it lists them, allocates, associates,
 disassociates and releases them, and tells nothing of anybody else. It ends with the account.`
@@ -41,15 +45,15 @@ func tokenCreateCommand(p *cli.Program) *cobra.Command {
 	var lifetime time.Duration
 	cmd := cli.Verb{Use: "create NAME", Short: "Create a token and print it", Long: tokenCreateHelp,
 		Args: cli.OneArg("the name of the token"),
-		Example: `  berth token create ci --output ci.token
+		Example: `  berth token create ci --role admin --output ci.token
   berth token create dashboard --role read-only --expires 720h
   berth token create shop --account shop
   berth --admin-socket https://berth.example:7890 --token-file ci.token lease ls`}.Command(p)
 	f := cmd.Flags()
-	f.StringVar(&role, "role", string(api.RoleAdmin), "`role` of who has it: admin or read-only")
+	f.StringVar(&role, "role", "", "`role` of who has it: admin or read-only; it must be given, unless --account is")
 	f.StringVar(&req.Account, "account", "", "for the elastic addresses of this `ACCOUNT` alone")
-	f.DurationVar(&lifetime, "expires", 0, "how long it is valid, a `duration` such as 720h (default: until it is "+
-		"removed)")
+	f.DurationVar(&lifetime, "expires", 0, "how long it is valid, a `duration` such as 720h (default: 2160h, 90 days)")
+	f.BoolVar(&req.NoEnd, "no-end", false, "it is valid until it is removed")
 	f.StringVarP(&file, "output", "o", "", "write it to the new `FILE`, for you alone (mode 600), instead of "+
 		"standard output")
 	cli.Completes(cmd, "role", cli.Words(string(api.RoleAdmin), string(api.RoleReadOnly)))
@@ -59,8 +63,11 @@ func tokenCreateCommand(p *cli.Program) *cobra.Command {
 			return cli.Usage(cmd, err)
 		}
 		if cmd.Flags().Changed("expires") && lifetime <= 0 {
-			return cli.Usage(cmd, fmt.Errorf("--expires is %s and must be more than nothing; leave it out for a token "+
-				"that is valid until it is removed", lifetime))
+			return cli.Usage(cmd, fmt.Errorf("--expires is %s and must be more than nothing; a token that is valid "+
+				"until it is removed takes --no-end", lifetime))
+		}
+		if req.NoEnd && lifetime != 0 {
+			return cli.Usage(cmd, fmt.Errorf("--expires %s and --no-end contradict each other; give one of them", lifetime))
 		}
 		req.Name, req.Lifetime = args[0], ipam.Duration(lifetime)
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
@@ -76,6 +83,10 @@ func roleOf(cmd *cobra.Command, req *api.TokenRequest, role api.Role) error {
 		return err
 	}
 	if req.Role = role; req.Account == "" {
+		if role == "" {
+			return fmt.Errorf("say for what the token is: --role %s for everything, --role %s for looking", api.RoleAdmin,
+				api.RoleReadOnly)
+		}
 		return nil
 	}
 	if cmd.Flags().Changed("role") && role != api.RoleAccount {
