@@ -41,7 +41,7 @@ type locks struct {
 	engine *Engine
 	http   *http.Client
 	alive  context.Context // until stop
-	stop   context.CancelFunc
+	stop   func()          // ends the inspections that are under way, too
 
 	mu        sync.Mutex
 	changed   chan struct{}        // closed with each change of what is below
@@ -62,9 +62,14 @@ type span struct{ sent, ended time.Time }
 
 func newLocks(e *Engine, dial DialFunc) *locks {
 	l := &locks{engine: e, changed: make(chan struct{}), open: map[string]time.Time{}}
-	l.alive, l.stop = context.WithCancel(context.Background())
-	l.http = &http.Client{Transport: &Reading{&http.Transport{DialContext: dial, DisableCompression: true,
-		MaxIdleConns: waveSize, MaxIdleConnsPerHost: waveSize / 4, IdleConnTimeout: 30 * time.Second}}}
+	base := &http.Transport{DialContext: dial, DisableCompression: true, MaxIdleConns: waveSize / 4,
+		MaxIdleConnsPerHost: waveSize / 4, IdleConnTimeout: 30 * time.Second}
+	l.http = &http.Client{Transport: &Reading{base}}
+	alive, cancel := context.WithCancel(context.Background())
+	l.alive, l.stop = alive, func() {
+		cancel()
+		base.CloseIdleConnections()
+	}
 	l.end()
 	return l
 }
