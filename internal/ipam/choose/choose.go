@@ -96,10 +96,9 @@ func (t *Target) reservedOf(owner string) (*ipam.Lease, error) {
 	return nil, nil
 }
 
-// Remembered is the free address that the container, else the name, else the MAC, of req had last, or else one of those that start together
-// with it. An address outside the pools counts only
-// where it was asked for by address then, and no pool is named now; one for which another container asks by its own
-// configuration does not.
+// Remembered is the free address that the container, else the name, else the MAC, of req had last, or else one of those
+// that start together with it. An address outside the pools counts only where it was asked for by address then, and no
+// pool is named now; one for which another container asks by its own configuration does not.
 func (t *Target) Remembered(req *ipam.AddressRequest) (*ipam.Lease, error) {
 	if n := t.Index().Network(t.Sub.Network); n != nil && n.Policy.Forget {
 		return nil, nil
