@@ -197,13 +197,21 @@ func (r *Roster) Guess(q ipam.Question) ipam.Hint {
 		hint.Name = m.Name
 	} else {
 		hint.Soon = none(r.candidates(q))
-		for m := range r.recent(q, now) {
-			if !m.fresh {
-				hint.Others = append(hint.Others, m.Name)
-			}
-		}
+		hint.Others = namesOfEnded(r.recent(q, now))
 	}
 	return hint
+}
+
+// namesOfEnded are the names of containers that ended, in their order; none where one was just made: it may be the one
+// that asks, and has nothing to share with them.
+func namesOfEnded(all iter.Seq[*member]) (names []string) {
+	for m := range all {
+		if m.fresh {
+			return nil
+		}
+		names = append(names, m.Name)
+	}
+	return names
 }
 
 func none(all iter.Seq[*member]) bool {

@@ -455,3 +455,34 @@ func (m *lockModel) request(c *lockedContainer, network string) {
 	m.set(c, func() { c.on[network] = true })
 	m.tell("connect", c.name, network)
 }
+
+// TestGuessOthers: where the engine gives no answer, containers that ended together share out what they had, unless a
+// new one may be the one that asks.
+func TestGuessOthers(t *testing.T) {
+	now := time.Unix(1000, 0)
+	r := NewRoster(func() time.Time { return now })
+	tell := func(action, id string) {
+		now = now.Add(time.Millisecond)
+		r.Hear(&ipam.EngineNews{At: now,
+			Event: &ipam.EngineEvent{Action: action, Container: ipam.EngineContainer{ID: id, Name: id}}})
+	}
+	r.Hear(&ipam.EngineNews{At: now, Begins: true})
+	view := ipam.EngineView{Taken: now, Networks: lockNets[:1]}
+	for _, id := range []string{"b", "a", "idle"} {
+		view.Containers = append(view.Containers, ipam.EngineContainer{ID: id, Name: id, State: "exited",
+			Endpoints: []ipam.EngineEndpoint{{Network: "n1"}}})
+	}
+	r.Show(&view)
+	for _, id := range []string{"b", "a"} {
+		tell("start", id)
+		tell("die", id)
+	}
+	q := lockQuestion("n1")
+	if hint := r.Ask(t.Context(), q); !slices.Equal(hint.Others, []string{"b", "a"}) || hint.Name != "" {
+		t.Errorf("%+v", hint)
+	}
+	tell("create", "new")
+	if hint := r.Ask(t.Context(), q); hint.Others != nil || hint.Name != "" {
+		t.Errorf("with a new one: %+v", hint)
+	}
+}
