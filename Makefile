@@ -24,7 +24,7 @@ ENGINE_FLAGS  ?=
 ENGINES       ?= 28.5.2 26.1.5
 MOBY          ?=
 # how many tests run beside one another on an engine: they wait half of their time
-ENGINE_PARALLEL ?= 8
+ENGINE_PARALLEL ?= 6
 # what is about the bytes of a file, or about moments that one host alone counts: it has nothing to say over etcd
 ETCD_NOT      := ^Test(Copy(CutOff|KeepsOthersOff|ReadBackDiffers|ServedMeanwhile|Spaces)|GA26Upgrade|ImportedIsUsed|LatestInDoubt|PutBack|WhoAfterTrimming)$$|^TestGA25Variables$$/another_host
 # the tests that keep files, each with the flag -etcd of internal/ipam/ipamtest; those of cluster keep none

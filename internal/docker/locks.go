@@ -17,9 +17,10 @@ import (
 
 // How long is asked who is locked. The engine keeps the network's other containers waiting meanwhile.
 const (
-	// silenceTime is how long an engine may say nothing at all before it is left alone.
+	// silenceTime is how long an engine that is not followed may say nothing: then it starts.
 	silenceTime = 30 * time.Millisecond
-	// lockTime bounds one question, and longLockTime one with more candidates than one wave.
+	// lockTime bounds one question, and longLockTime one with more candidates than one wave. One that is busy may say
+	// nothing for a good part of it.
 	lockTime     = 130 * time.Millisecond
 	longLockTime = 250 * time.Millisecond
 	// leastSilence is from when on a container is silent, if it also takes three times as long as all others.
@@ -144,8 +145,8 @@ func (l *locks) ask(ctx context.Context, q ipam.Question) ipam.Locked {
 	go r.ping(ctx)
 	listed := make(chan []candidate, 1)
 	go func() { listed <- l.candidates(ctx, q) }()
-	silence := time.NewTimer(silenceTime)
-	defer silence.Stop()
+	late := time.NewTimer(lockTime)
+	defer late.Stop()
 	for {
 		select {
 		case all := <-listed:
@@ -153,7 +154,7 @@ func (l *locks) ask(ctx context.Context, q ipam.Question) ipam.Locked {
 				return ipam.Locked{}
 			}
 			return r.waves(ctx, all)
-		case <-silence.C:
+		case <-late.C:
 			if !r.heard() {
 				return ipam.Locked{}
 			}

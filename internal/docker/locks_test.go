@@ -247,7 +247,7 @@ func TestLocks(t *testing.T) {
 		{"an engine that says nothing", func(e *lockedEngine) {
 			e.add("a", "exited", "n1").lock.Lock()
 			e.mute = true
-		}, "late", silenceTime, silenceTime},
+		}, "late", lockTime, lockTime},
 		{"an engine that boots", func(e *lockedEngine) {
 			e.end()
 			e.mute = true

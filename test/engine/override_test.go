@@ -27,7 +27,8 @@ func TestOverride(t *testing.T) {
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			s.run(enterPlanned(t, machineEngine, daemon(t, fmt.Sprintf("owners%d", i), pluginDir), 71+i))
+			s.run(enterPlanned(t, machineEngine, daemon(t, fmt.Sprintf("owners%d", i), pluginDir,
+				"--put-back", "off"), 71+i)) // what the file gives, and nothing else
 		})
 	}
 }

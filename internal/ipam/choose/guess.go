@@ -115,7 +115,8 @@ func (t *Target) leftByOthers(hint *ipam.Hint, may func(*ipam.Lease) bool) (*ipa
 	}
 	for _, addr := range t.Sx.LastReleased(bootTime) {
 		m, err := t.read(addr)
-		if err != nil || free(m) && m.Attachment == t.At.ID && (hint.Boots || t.justLeft(m)) {
+		// one that has a MAC is known by that when it comes
+		if err != nil || free(m) && m.Attachment == t.At.ID && m.MAC == (ipam.MAC{}) && (hint.Boots || t.justLeft(m)) {
 			return m, err
 		}
 	}
