@@ -65,11 +65,11 @@ func (r *Roster) Ask(ctx context.Context, q ipam.Question) ipam.Hint {
 		return ipam.Hint{Boots: true}
 	case !locked.Told:
 		return r.Guess(q)
-	case len(locked.Silent) == 1:
-		name := locked.Silent[0]
-		return ipam.Hint{Live: true, Name: name, Others: r.startingWith(name), Home: r.expected(name)}
+	case len(locked.Silent)+len(locked.Elsewhere) == 1:
+		name := append(locked.Silent, locked.Elsewhere...)[0]
+		return ipam.Hint{Live: true, Name: name, Others: r.startingWith(q, name), Home: r.expected(name)}
 	default:
-		return ipam.Hint{Live: true, Others: r.startTogether(locked.Silent)}
+		return ipam.Hint{Live: true, Others: r.startTogether(q, locked.Silent)}
 	}
 }
 
@@ -118,9 +118,9 @@ func (n *questions) count(l *ipam.Locked) {
 		n.boots.Add(1)
 	case !l.Told:
 		n.late.Add(1)
-	case len(l.Silent) == 0:
+	case len(l.Silent)+len(l.Elsewhere) == 0:
 		n.none.Add(1)
-	case len(l.Silent) == 1:
+	case len(l.Silent)+len(l.Elsewhere) == 1:
 		n.one.Add(1)
 	default:
 		n.several.Add(1)
@@ -137,37 +137,43 @@ func (r *Roster) Questions() ipam.QuestionCounts {
 // togetherFor is for how long those count as starting together who were locked at once.
 const togetherFor = 10 * time.Second
 
-// together is with whom a container was started.
+// starter is a container, by its name, in a subnet.
+type starter struct {
+	name string
+	cidr netip.Prefix
+}
+
+// together is with whom one was started.
 type together struct {
 	at     time.Time
 	others []string
 }
 
 // startTogether notes that containers are started at once, and returns all who are, in the order that is given.
-func (r *Roster) startTogether(names []string) []string {
+func (r *Roster) startTogether(q ipam.Question, names []string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
-	maps.DeleteFunc(r.together, func(_ string, t together) bool { return now.Sub(t.at) > togetherFor })
+	maps.DeleteFunc(r.together, func(_ starter, t together) bool { return now.Sub(t.at) > togetherFor })
 	all := slices.Clone(names)
 	for _, name := range names {
-		for _, other := range r.together[name].others {
+		for _, other := range r.together[starter{name, q.CIDR}].others {
 			if !slices.Contains(all, other) {
 				all = append(all, other)
 			}
 		}
 	}
 	for _, name := range all {
-		r.together[name] = together{now, all}
+		r.together[starter{name, q.CIDR}] = together{now, all}
 	}
 	return all
 }
 
 // startingWith is who was started together with a container a moment ago.
-func (r *Roster) startingWith(name string) []string {
+func (r *Roster) startingWith(q ipam.Question, name string) []string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if t := r.together[name]; r.now().Sub(t.at) <= togetherFor {
+	if t := r.together[starter{name, q.CIDR}]; r.now().Sub(t.at) <= togetherFor {
 		return t.others
 	}
 	return nil

@@ -292,7 +292,10 @@ func (r *round) waves(ctx context.Context, all []candidate) ipam.Locked {
 	for wave := range slices.Chunk(all, waveSize) {
 		silent, told := r.silent(ctx, wave, until)
 		if !told || len(silent) > 0 {
-			return ipam.Locked{Told: told, Silent: inOrderOfEnd(silent)}
+			here := func(c candidate) bool { return c.here }
+			elsewhere := slices.DeleteFunc(slices.Clone(silent), here)
+			silent = slices.DeleteFunc(silent, func(c candidate) bool { return !c.here })
+			return ipam.Locked{Told: told, Silent: inOrderOfEnd(silent), Elsewhere: inOrderOfEnd(elsewhere)}
 		}
 	}
 	return ipam.Locked{Told: true}

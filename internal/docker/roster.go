@@ -49,8 +49,8 @@ type Roster struct {
 	watchers map[chan struct{}]bool // who wants to know of each change
 
 	askLocks func(context.Context, ipam.Question) ipam.Locked // nil: nobody can ask the engine
-	together map[string]together                              // by the name of a container
-	homes    map[string][]netip.Addr                          // to which containers are being put back, by name
+	together map[starter]together
+	homes    map[string][]netip.Addr // to which containers are being put back, by name
 
 	questions questions
 	boots     atomic.Bool // it was seen to start since its events came last
@@ -89,7 +89,7 @@ func NewRoster(now func() time.Time) *Roster {
 		now = time.Now
 	}
 	r := &Roster{now: now, asked: make(chan struct{}, 1), missed: make(chan struct{}, 1),
-		watchers: map[chan struct{}]bool{}, together: map[string]together{},
+		watchers: map[chan struct{}]bool{}, together: map[starter]together{},
 		homes: map[string][]netip.Addr{}}
 	r.clear()
 	return r

@@ -136,7 +136,9 @@ type Hint struct {
 type Locked struct {
 	Told   bool     `json:"told,omitempty"`   // the engine answered: who is not silent is not the one who asks
 	Silent []string `json:"silent,omitempty"` // who can be it, by name, in the order in which they ended
-	Boots  bool     `json:"boots,omitempty"`  // the engine is there and answers nobody: it starts its containers first
+	// Elsewhere are those of whom nothing is known on this network: one that runs may be connected to it, or end.
+	Elsewhere []string `json:"elsewhere,omitempty"`
+	Boots     bool     `json:"boots,omitempty"` // the engine is there and answers nobody: it starts its containers first
 }
 
 // GuessCounts is how often a name was guessed since the start, and how often the engine showed another container then.
