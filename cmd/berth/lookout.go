@@ -58,10 +58,11 @@ func (h *house) lookOut(cfg serveConfig, log *logrus.Entry, drivers []string, to
 func (h *house) keeper(cfg serveConfig, log *logrus.Entry, onlooker func() ipam.Onlooker) (*putback.Keeper, error) {
 	var hand putback.Hand = putback.Remote{Onlooker: onlooker}
 	if cfg.dockerHost != "" {
-		var err error
-		if hand, err = pin.OpenHand(cfg.dockerHost); err != nil {
+		local, err := pin.OpenHand(cfg.dockerHost)
+		if err != nil {
 			return nil, err
 		}
+		hand = putback.Local{Hand: local}
 	}
 	keeper, err := putback.New(putback.Config{Mode: putback.Mode(cfg.putBack), Records: h.service, Hand: hand,
 		Expect: h.roster.Expect, Notes: filepath.Join(cfg.state, putBackFile), Log: log})

@@ -117,7 +117,7 @@ func TestNewsQuestions(t *testing.T) {
 		t.Errorf("nobody answers, and that is %+v", got)
 	}
 	order := ipam.MoveOrder{Step: ipam.MoveOn, Container: "c1", Network: "front", Endpoint: json.RawMessage(`{"id":"c1"}`),
-		Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.9")}, Reserved: true}
+		Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.9")}}
 	moved, err := w.asks().Move(ctx, order)
 	must(t, err)
 	if want := inJSON(t, order); moved.Error != want {

@@ -31,8 +31,8 @@ type MoveOrder struct {
 	Container string          `json:"container"` // its id
 	Network   string          `json:"network"`   // Docker's, by its name
 	Endpoint  json.RawMessage `json:"endpoint,omitempty"`
-	Addresses []netip.Addr    `json:"addresses,omitempty"` // to ask for; none: any
-	Reserved  bool            `json:"reserved,omitempty"`  // it has its address by a reservation
+	// it asks for them afterwards, because they are reserved for it; none: they are only remembered
+	Addresses []netip.Addr `json:"addresses,omitempty"`
 }
 
 // MoveAnswer is what came of one step.

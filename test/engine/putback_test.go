@@ -24,15 +24,25 @@ const home = 2 * time.Second
 func TestPutBack(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, 165)
-	for i, mode := range []string{"reserved", "all", "off", "berth witness"} {
-		t.Run(mode, func(t *testing.T) {
+	for _, row := range []struct {
+		name, mode string
+		beside     bool // `berth witness` moves the containers
+		number     int
+	}{
+		{"reserved", "reserved", false, 166},
+		{"all", "all", false, 167},
+		{"off", "off", false, 168},
+		{"berth witness", "all", true, 169},
+		{"berth witness, reserved", "reserved", true, 161},
+	} {
+		mode := row.mode
+		t.Run(row.name, func(t *testing.T) {
 			w := way{name: mode, flags: []string{"--docker-host", e.URL(), "--put-back", mode}}
-			if mode == "berth witness" {
-				mode = "all"
+			if row.beside {
 				w = way{name: mode, flags: []string{"--docker-host", "none", "--put-back", mode}, beside: true,
 					tells: []string{"--put-back", mode}}
 			}
-			p := startPutBack(t, e, w, 166+i)
+			p := startPutBack(t, e, w, row.number)
 			if mode != "all" {
 				p.reserve()
 			}

@@ -88,7 +88,7 @@ func (e *engine) keeper(mode Mode) *Keeper {
 	e.Cleanup(hand.Close)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	k, err := New(Config{Mode: mode, Records: e, Hand: hand, Expect: e.expect, Notes: e.path(),
+	k, err := New(Config{Mode: mode, Records: e, Hand: Local{hand}, Expect: e.expect, Notes: e.path(),
 		Now: func() time.Time { return e.now }, Log: logrus.NewEntry(log)})
 	must(e, err)
 	return k

@@ -315,7 +315,7 @@ func (k *Keeper) takeOff(ctx context.Context, s *seat) (done bool) {
 		return false
 	}
 	s.cut = time.Now()
-	if err := k.cfg.Hand.TakeOff(context.WithoutCancel(ctx), ep); err != nil {
+	if err := k.cfg.Hand.TakeOff(context.WithoutCancel(ctx), ep, one.Addresses); err != nil {
 		k.forget(one)
 		k.refused(s, err)
 		return false

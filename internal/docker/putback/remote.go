@@ -11,14 +11,22 @@ import (
 	"berth/internal/ipam"
 )
 
-// Hand takes containers off Docker networks and puts them on again: pin.Hand on an engine of this host, or Remote. Its
-// methods are pin.Hand's.
+// Hand takes containers off Docker networks and puts them on again: Local or Remote. Its methods are pin.Hand's, and
+// TakeOff is told the addresses as well that the container is to ask for afterwards.
 type Hand interface {
 	Endpoint(ctx context.Context, id, network string) (*pin.Endpoint, error)
-	TakeOff(ctx context.Context, ep *pin.Endpoint) error
+	TakeOff(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) error
 	PutOn(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) (off bool, err error)
 	Restore(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) error
 	Close()
+}
+
+// Local is the Hand of whoever reaches the engine.
+type Local struct{ *pin.Hand }
+
+// TakeOff implements Hand.
+func (l Local) TakeOff(ctx context.Context, ep *pin.Endpoint, _ []netip.Addr) error {
+	return l.Hand.TakeOff(ctx, ep)
 }
 
 // Remote is the Hand of a daemon that may not reach its engine: `berth witness` moves containers for it.
@@ -43,8 +51,8 @@ func (r Remote) Endpoint(ctx context.Context, id, network string) (*pin.Endpoint
 }
 
 // TakeOff implements Hand.
-func (r Remote) TakeOff(ctx context.Context, ep *pin.Endpoint) error {
-	_, err := r.with(ctx, ipam.MoveOff, ep, nil)
+func (r Remote) TakeOff(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) error {
+	_, err := r.with(ctx, ipam.MoveOff, ep, addrs)
 	return err
 }
 
@@ -66,8 +74,7 @@ func (r Remote) with(ctx context.Context, step ipam.MoveStep, ep *pin.Endpoint,
 	if err != nil {
 		return ipam.MoveAnswer{}, err
 	}
-	return r.do(ctx, ipam.MoveOrder{Step: step, Container: ep.ID, Network: ep.Network, Endpoint: text, Addresses: addrs,
-		Reserved: len(addrs) > 0})
+	return r.do(ctx, ipam.MoveOrder{Step: step, Container: ep.ID, Network: ep.Network, Endpoint: text, Addresses: addrs})
 }
 
 // do has one step done. Where nobody answers, a container that was to be put on may be off: its note tells.
@@ -105,7 +112,7 @@ func Do(ctx context.Context, hand Hand, mode Mode, order ipam.MoveOrder) ipam.Mo
 				answer.Endpoint, err = json.Marshal(read)
 			}
 		case ipam.MoveOff:
-			err = hand.TakeOff(ctx, &ep)
+			err = hand.TakeOff(ctx, &ep, order.Addresses)
 		case ipam.MoveOn:
 			answer.Off, err = hand.PutOn(ctx, &ep, order.Addresses)
 		case ipam.MoveRestore:
@@ -120,9 +127,10 @@ func Do(ctx context.Context, hand Hand, mode Mode, order ipam.MoveOrder) ipam.Mo
 	return answer
 }
 
-// mayMove refuses to take a container off its network where it is not to be put back.
+// mayMove refuses to take a container off its network where it is not to be put back. One whose address is reserved asks
+// for it afterwards.
 func mayMove(m Mode, order *ipam.MoveOrder) error {
-	if order.Step == ipam.MoveOff && (m == Off || m == Reserved && !order.Reserved) {
+	if order.Step == ipam.MoveOff && (m == Off || m == Reserved && len(order.Addresses) == 0) {
 		return fmt.Errorf("this berth witness runs with --put-back %s", m)
 	}
 	return nil

@@ -1,0 +1,40 @@
+package putback
+
+import (
+	"context"
+	"testing"
+
+	"berth/internal/docker"
+	"berth/internal/ipam"
+)
+
+// mover is `berth witness` with a mode.
+type mover struct {
+	ipam.Onlooker
+	hand Hand
+	mode Mode
+}
+
+func (m mover) Move(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswer, error) {
+	return Do(ctx, m.hand, m.mode, order), nil
+}
+
+// Berth witness moves whom its own mode lets it: by default those that have their address reserved.
+func TestRemote(t *testing.T) {
+	for _, row := range []struct {
+		mode     Mode
+		own, had int // where they are then
+	}{{Reserved, 2, 3}, {All, 2, 4}, {Off, 1, 3}} {
+		e := newEngine(t)
+		own, had := e.runs("own", 1, 2), e.runs("had", 3, 4)
+		own.Reserved = true
+		k := e.keeper(All)
+		by := mover{hand: k.cfg.Hand, mode: row.mode}
+		k.cfg.Hand = Remote{func() ipam.Onlooker { return by }}
+		k.putBack(t.Context(), []docker.Astray{own, had})
+		if e.has("own") != row.own || e.has("had") != row.had {
+			t.Errorf("%s: the one has %d, and the other %d", row.mode, e.has("own"), e.has("had"))
+		}
+		e.noNotes()
+	}
+}
