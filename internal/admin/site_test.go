@@ -10,8 +10,8 @@ import (
 	"berth/internal/admin/api"
 )
 
-// TestOtherSites: nothing changes that a page of another site asks for, on whichever route; what only reads is answered,
-// and no browser takes an answer for something else than it says it is.
+// TestOtherSites: nothing changes that a page of another site asks for, on whichever route; what only reads is
+// answered, and no browser takes an answer for something else than it says it is.
 func TestOtherSites(t *testing.T) {
 	h := start(t, nil)
 	parts := regexp.MustCompile(`\{[^}]*\}`)

@@ -1,8 +1,8 @@
 // Package docker is the witness: it reads from the Docker Engine of a host which container has which address, holds
-// that against the records, and puts right what is sure. It promises that it only ever reads from the engine, that
-// a request of the engine's waits for it a quarter of a second at most, and that a repair ends nothing which a partition, a stopped
-// engine or a lagging answer only hides: what is not known to the engine must have been so for a time and in several
-// checks, without a break.
+// that against the records, and puts right what is sure. It promises that it only ever reads from the engine, that a
+// request of the engine's waits for it a quarter of a second at most, and that a repair ends nothing which a
+// partition, a stopped engine or a lagging answer only hides: what is not known to the engine must have been so for a
+// time and in several checks, without a break.
 //
 // An Engine is asked for a view (view.go); compare (compare.go) holds the view against the records, once more with a
 // view that was taken after them, and makes findings; the Witness (witness.go) remembers since when each is there

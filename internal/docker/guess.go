@@ -43,8 +43,8 @@ func (r *Roster) Bridges() (networks []ipam.EngineNetwork, live bool) {
 // live tells whether all that happens is known.
 func (r *Roster) live() bool { return !r.following.IsZero() && !r.viewed.Before(r.following) }
 
-// Ask tells from whom a request without a name is. The engine's locks say it, where they can be asked; else it is guessed
-// (Guess). What address is asked for by name needs no question.
+// Ask tells from whom a request without a name is. The engine's locks say it, where they can be asked; else it is
+// guessed (Guess). What address is asked for by name needs no question.
 func (r *Roster) Ask(ctx context.Context, q ipam.Question) ipam.Hint {
 	r.mu.RLock()
 	ask, gone := r.askLocks, r.following.IsZero() && r.now().Sub(r.lost) < awayFor
@@ -94,8 +94,8 @@ func (r *Roster) expected(name string) []netip.Addr {
 // awayFor is for how long after its events broke off an engine that asks for addresses is taken for one that starts.
 const awayFor = 2 * time.Minute
 
-// StartedAt is when a container was last heard to start, or the engine to have started it at its own start; zero: it was
-// so long ago. Settled is false while it is being started.
+// StartedAt is when a container was last heard to start, or the engine to have started it at its own start; zero: it
+// was so long ago. Settled is false while it is being started.
 func (r *Roster) StartedAt(id string) (at time.Time, settled bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -35,9 +35,9 @@ const (
 )
 
 // locks tells which containers an engine has locked. The engine, from 20.10 to 29 at the least, holds the lock of a
-// container for as long as it starts or connects it, asks for its addresses meanwhile, and inspects no container that is
-// locked: the one whose inspection is not answered is the one that asks. No inspection is ever ended: the silence of one
-// that is under way tells later questions something, too.
+// container for as long as it starts or connects it, asks for its addresses meanwhile, and inspects no container that
+// is locked: the one whose inspection is not answered is the one that asks. No inspection is ever ended: the silence
+// of one that is under way tells later questions something, too.
 type locks struct {
 	engine *Engine
 	http   *http.Client
@@ -218,8 +218,8 @@ func (l *locks) candidates(ctx context.Context, q ipam.Question) (all []candidat
 	return all
 }
 
-// serving are the Docker networks on which it can be asked. Where none is known they are listed: it is a new one, or who
-// follows the events did not know by which drivers to tell them.
+// serving are the Docker networks on which it can be asked. Where none is known they are listed: it is a new one, or
+// who follows the events did not know by which drivers to tell them.
 func (l *locks) serving(ctx context.Context, q ipam.Question) []ipam.EngineNetwork {
 	l.mu.Lock()
 	known, drivers := l.networks, l.drivers

@@ -156,9 +156,9 @@ func (c *comparison) leftStandIns() (gone []ipam.StandIn) {
 	return gone
 }
 
-// nameLeases gives the names of their containers to leases that have none, or whose name was guessed, and their ids to
-// those that do not say them. A lease that was there before the view was taken, and still is now, is that of whoever has
-// its address in the view.
+// nameLeases gives the names of their containers to leases that have none, or whose name was guessed, and their ids
+// to those that do not say them. A lease that was there before the view was taken, and still is now, is that of
+// whoever has its address in the view.
 func (w *Witness) nameLeases(ctx context.Context, taken time.Time, matches []match) error {
 	var names []ipam.LeaseName
 	for _, m := range matches {

@@ -15,9 +15,9 @@ type Known struct {
 	Ask func(context.Context, Question) Hint
 
 	// Wanted tells which addresses of a subnet containers of this host ask for by their own configuration (`--ip`),
-	// whether these run or not. Such an address is lent to nobody else, save that who had it last has it again where the
-	// container that asks never ran. The answer is in the order of addresses, each is there once, of one that ran before
-	// one that never did, and it is never changed again.
+	// whether these run or not. Such an address is lent to nobody else, save that who had it last has it again where
+	// the container that asks never ran. The answer is in the order of addresses, each is there once, of one that ran
+	// before one that never did, and it is never changed again.
 	Wanted func(space string, cidr netip.Prefix) []Want
 
 	// Container is the id of the container that has a name; empty: none is known. Unless it is live, one may be there

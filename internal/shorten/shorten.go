@@ -1,5 +1,5 @@
-// Package shorten cuts what others have chosen before it is shown. It promises that a value which a caller or a receiver
-// has sent fills no log, no answer and no list, and that sentences of Berth's own stay whole.
+// Package shorten cuts what others have chosen before it is shown. It promises that a value which a caller or a
+// receiver has sent fills no log, no answer and no list, and that sentences of Berth's own stay whole.
 //
 // What is repeated of one value alone goes through To; a sentence with values in it through Values, at the edge where
 // it leaves: the log, the driver's and the admin API's refusals.

@@ -1,5 +1,6 @@
-// Package witness has the verb that tells a daemon what an engine runs, where that daemon has none to read. It promises
-// to change nothing in the engine but what the daemon asks for (--put-back), and to go on when either of the two is away for a time.
+// Package witness has the verb that tells a daemon what an engine runs, where that daemon has none to read. It
+// promises to change nothing in the engine but what the daemon asks for (--put-back), and to go on when either of the
+// two is away for a time.
 //
 // witness.go reads the flags. onlooker.go takes views of the engine and shows them, again when something has happened;
 // relay.go passes on each event at once, as long as the daemon listens.

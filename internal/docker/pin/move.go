@@ -59,8 +59,8 @@ func (h *Hand) Move(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (Move
 	return moved, now.asDesired(addrs)
 }
 
-// PutOn puts a container that was taken off a network on it again, without its addresses where the engine refuses these,
-// and tells whether it is off the network still.
+// PutOn puts a container that was taken off a network on it again, without its addresses where the engine refuses
+// these, and tells whether it is off the network still.
 func (h *Hand) PutOn(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (off bool, err error) {
 	err = h.connect(ctx, ep, addrs)
 	if err == nil {

@@ -8,7 +8,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// trial is how often a container was moved after a start: where others start beside it, it may get a wrong address again.
+// trial is how often a container was moved after a start: where others start beside it, it may get a wrong address
+// again.
 type trial struct {
 	start time.Time
 	times int

@@ -45,8 +45,8 @@ func OrderAttachments(a, b ipam.AttachmentInfo) int {
 }
 
 // NameLeases writes what the engine shows of endpoints into their leases: which container it is, names where none was
-// sent, or the right one where it was guessed wrong, or that the guess was right. What is no longer that lease is passed
-// over. At most MaxEdits are named at once.
+// sent, or the right one where it was guessed wrong, or that the guess was right. What is no longer that lease is
+// passed over. At most MaxEdits are named at once.
 func (s Desk) NameLeases(ctx context.Context, names []ipam.LeaseName) error {
 	for page := range slices.Chunk(names, ipam.MaxEdits) {
 		wrong := 0

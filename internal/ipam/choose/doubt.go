@@ -39,8 +39,9 @@ func doubtOf(c *ledger.Change, space string, l *ipam.Lease) doubt {
 }
 
 // Repeats tells whether req is the next start of the endpoint that held was taken for: a lease in doubt, and the same
-// attachment, MAC, and name where one is sent, or container. Where no MAC is sent the name alone does, if it is sure that
-// the lease has no endpoint: a container that was renamed has the address still. An address alone identifies nobody.
+// attachment, MAC, and name where one is sent, or container. Where no MAC is sent the name alone does, if it is sure
+// that the lease has no endpoint: a container that was renamed has the address still. An address alone identifies
+// nobody.
 func (t *Target) Repeats(req ipam.AddressRequest, held *ipam.Lease) bool {
 	if !held.Held() || held.Attachment != t.At.ID || !t.sameEndpoint(&req, held) {
 		return false

@@ -11,9 +11,9 @@ import (
 // Reading reads the record of an address; nil: it has none. What an index says of one is advice.
 type Reading func(netip.Addr) (*ipam.Lease, error)
 
-// LastHad is the memory that the container of who asks, by its short id, else its name, else its MAC, has left last, of
-// those that may be given: a container that was renamed is the same one, and what a name had is of whoever has the name,
-// once nobody else has it again. The quarantine does not bind it.
+// LastHad is the memory that the container of who asks, by its short id, else its name, else its MAC, has left last,
+// of those that may be given: a container that was renamed is the same one, and what a name had is of whoever has the
+// name, once nobody else has it again. The quarantine does not bind it.
 func LastHad(sx *ledger.SubnetIndex, req *ipam.AddressRequest, container string, read Reading,
 	may func(*ipam.Lease) bool) (*ipam.Lease, error) {
 	own, err := latest(sx.SawContainer(container), read, func(m *ipam.Lease) bool {

@@ -88,8 +88,8 @@ func New(cfg Config) *Ledger {
 	if clock == nil {
 		clock = time.Now
 	}
-	// Times of records are compared with the clock's, which may jump. A reading of Go's monotonic clock, which does not,
-	// would be in the index until the daemon ends, and in no record.
+	// Times of records are compared with the clock's, which may jump. A reading of Go's monotonic clock, which does
+	// not, would be in the index until the daemon ends, and in no record.
 	l.now = func() time.Time { return clock().Round(0) }
 	if l.moment == nil {
 		begun := time.Now()
