@@ -24,6 +24,8 @@ type comparison struct {
 	doubled map[place]bool
 	matches []match
 	found   []finding
+
+	reserved *reserved
 }
 
 // match is a lease and the endpoint that has it.
@@ -38,7 +40,7 @@ func compare(view *ipam.EngineView, rec *records, now time.Time) *comparison {
 	view = rec.visible(view)
 	c := &comparison{view: view, rec: rec, seen: newSights(view, rec), now: now,
 		held: make(map[place]*ipam.LeaseInfo, len(rec.leases)), foreign: map[netip.Prefix]*ipam.EngineNetwork{},
-		busy: map[ipam.ID]bool{}, doubled: map[place]bool{}}
+		busy: map[ipam.ID]bool{}, doubled: map[place]bool{}, reserved: newReserved(rec.reservations)}
 	for i := range rec.leases {
 		if l := &rec.leases[i]; l.State == "held" {
 			c.held[place{l.Space, l.Address}] = l

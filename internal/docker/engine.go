@@ -106,28 +106,28 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// identify is what the engine says of itself, zero where that cannot be had: nothing but a change of it says anything.
-func (e *Engine) identify(ctx context.Context, api *client.Client) identity {
+// identify adds to a view what the engine says of itself: nothing where that cannot be had, because only a change of it
+// says anything.
+func (e *Engine) identify(ctx context.Context, api *client.Client, view *ipam.EngineView) {
 	e.mu.Lock()
-	known := e.known
+	is := e.known
 	e.mu.Unlock()
-	if known.id != "" {
-		return known
+	if is.id == "" {
+		answer, err := api.Info(ctx, client.InfoOptions{})
+		if err != nil {
+			return
+		}
+		is = identity{id: answer.Info.ID, version: answer.Info.ServerVersion}
+		if told := answer.Info.FirewallBackend; told != nil {
+			is.firewall = told.Driver
+		}
+		e.mu.Lock()
+		if e.api == api {
+			e.known = is
+		}
+		e.mu.Unlock()
 	}
-	answer, err := api.Info(ctx, client.InfoOptions{})
-	if err != nil {
-		return identity{}
-	}
-	known = identity{id: answer.Info.ID, version: answer.Info.ServerVersion}
-	if told := answer.Info.FirewallBackend; told != nil {
-		known.firewall = told.Driver
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.api == api {
-		e.known = known
-	}
-	return known
+	view.Engine, view.Version, view.Firewall = is.id, is.version, is.firewall
 }
 
 // PluginName is the name of a managed plugin, with its tag, by its id.

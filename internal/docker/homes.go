@@ -8,9 +8,9 @@ import (
 	"berth/internal/ipam"
 )
 
-// startFor is for how long after its start a container may be on an address that is not its own. What it has then is
-// its own.
-const startFor = 30 * time.Second
+// StartFor is for how long after its start a container may be on an address that is not its own, and may be cut off to
+// be put back: nobody relies on its connections yet. What it has later is its own.
+const StartFor = 30 * time.Second
 
 // homes are the addresses that containers had last, by name and subnet: where several start at once nobody can tell
 // which is whose, and each is given one of those that they had.
@@ -40,7 +40,6 @@ func (h homes) learn(ctx context.Context, s Records, host string) error {
 
 // judge finds containers that have started and run on another address than before, and takes in where all others are.
 func (h homes) judge(c *comparison, startedAt func(id string) (time.Time, bool)) (all []Astray) {
-	r := newReserved(c.rec.reservations)
 	for _, m := range c.matches {
 		l, by := m.lease, m.sight.container
 		if by.ID == "" || l.Kind != ipam.Automatic || l.DHCP != nil || m.sight.network.Swarm ||
@@ -51,13 +50,13 @@ func (h homes) judge(c *comparison, startedAt func(id string) (time.Time, bool))
 		had, known := h[key]
 		started, settled := startedAt(by.ID)
 		switch {
-		case !known, settled && c.now.Sub(started) > startFor:
+		case !known, settled && c.now.Sub(started) > StartFor:
 			h[key] = l.Address
 			continue
 		case !settled, had == l.Address:
 			continue
 		}
-		if r.at[place{l.Space, had}] != nil || c.wantedElsewhere(r, m) != nil {
+		if c.reserved.at[place{l.Space, had}] != nil || c.wantedElsewhere(m) != nil {
 			continue // it is somebody's by a reservation, which goes before
 		}
 		all = append(all, Astray{Container: by.Name, ID: by.ID, Project: by.Project, Network: m.sight.network.Name,

@@ -210,8 +210,11 @@ func (l *locks) candidates(ctx context.Context, q ipam.Question) (all []candidat
 		}
 	}
 	slices.SortFunc(all, func(a, b candidate) int {
-		if a.here != b.here {
-			return map[bool]int{true: -1, false: 1}[a.here]
+		switch {
+		case a.here && !b.here:
+			return -1
+		case b.here && !a.here:
+			return 1
 		}
 		return cmp.Or(b.stirred.Compare(a.stirred), cmp.Compare(a.ID, b.ID))
 	})

@@ -175,7 +175,7 @@ func (e *lockedEngine) asks() (string, time.Duration) {
 	case !l.Told:
 		return "late", took
 	}
-	return strings.Join(append(l.Silent, l.Elsewhere...), " "), took
+	return strings.Join(l.All(), " "), took
 }
 
 // TestLocks: the container whose inspection is not answered is the one that asks, and how long it takes to know.
@@ -437,7 +437,7 @@ func (m *lockModel) request(c *lockedContainer, network string) {
 	m.state.Lock()
 	defer m.state.Unlock()
 	m.left--
-	got.Silent = append(got.Silent, got.Elsewhere...)
+	got.Silent = got.All()
 	switch {
 	case !got.Told:
 		m.counts["late"]++

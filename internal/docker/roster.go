@@ -465,3 +465,18 @@ func (r *Roster) remove(m *member, destroyed time.Time) {
 	delete(r.strange, m.ID)
 	r.lately = slices.DeleteFunc(r.lately, func(other *member) bool { return other == m })
 }
+
+// StartedAt is when a container was last heard to start, or the engine to have started it at its own start; zero: it
+// was so long ago. Settled is false while it is being started.
+func (r *Roster) StartedAt(id string) (at time.Time, settled bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	switch m := r.containers[id]; {
+	case m == nil:
+		return time.Time{}, false
+	case m.turned.IsZero():
+		return r.booted, true
+	default:
+		return m.turned, m.runs
+	}
+}

@@ -19,13 +19,12 @@ func (c *comparison) judgeStrays() {
 	if len(c.rec.reservations) == 0 {
 		return
 	}
-	r := newReserved(c.rec.reservations)
 	for _, m := range c.matches {
 		if m.sight.container.ID == "" || m.lease.Kind == ipam.Headroom || !m.certain(c.view.Taken) {
 			continue
 		}
-		of := r.at[place{m.lease.Space, m.lease.Address}]
-		switch own := c.wantedElsewhere(r, m); {
+		of := c.reserved.at[place{m.lease.Space, m.lease.Address}]
+		switch own := c.wantedElsewhere(m); {
 		case of != nil && c.isOwner(m, of):
 			continue
 		case own != nil:
@@ -104,9 +103,9 @@ func (c *comparison) rulesOf(l *ipam.LeaseInfo) *ipam.Network {
 }
 
 // wantedElsewhere is what is reserved for a container in the subnet of a lease that it has; nil where there is nothing.
-func (c *comparison) wantedElsewhere(r *reserved, m match) *ipam.ReservationInfo {
+func (c *comparison) wantedElsewhere(m match) *ipam.ReservationInfo {
 	for owner := range c.owners(m) {
-		if own := r.owned[ownedIn{owner, segment{m.lease.Space, m.lease.Subnet}}]; len(own) > 0 {
+		if own := c.reserved.owned[ownedIn{owner, segment{m.lease.Space, m.lease.Subnet}}]; len(own) > 0 {
 			return own[0]
 		}
 	}

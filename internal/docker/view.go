@@ -34,8 +34,7 @@ func (e *Engine) View(ctx context.Context, host string, drivers []string) (ipam.
 		return ipam.EngineView{}, err
 	}
 	e.ports.fill(view.Containers, true)
-	is := e.identify(ctx, api)
-	view.Engine, view.Version, view.Firewall = is.id, is.version, is.firewall
+	e.identify(ctx, api, &view)
 	return view, nil
 }
 
@@ -122,8 +121,7 @@ func (e *Engine) Network(ctx context.Context, ref string) (ipam.EngineView, erro
 	}
 	view.Containers = slices.DeleteFunc(view.Containers,
 		func(c ipam.EngineContainer) bool { return len(c.Endpoints) == 0 })
-	is := e.identify(ctx, api)
-	view.Engine, view.Version, view.Firewall = is.id, is.version, is.firewall
+	e.identify(ctx, api, &view)
 	return view, nil
 }
 

@@ -106,6 +106,9 @@ func (k *Known) StillExists(name, id string) bool {
 	return (name != "" || id != "") && k.Exists != nil && k.Exists(NameKey(name), id)
 }
 
+// All are those who can be it.
+func (l *Locked) All() []string { return slices.Concat(l.Silent, l.Elsewhere) }
+
 // Question is what a request without a name says.
 type Question struct {
 	Space   string       `json:"space"`

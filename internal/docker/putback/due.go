@@ -21,7 +21,7 @@ const trials = 3
 // due tells whether a container may be moved.
 func (k *Keeper) due(a docker.Astray, deploys []ipam.DeployLock) bool {
 	now := k.cfg.Now()
-	if age := now.Sub(a.Started); age < 0 || age > soon {
+	if age := now.Sub(a.Started); age < 0 || age > docker.StartFor {
 		return false
 	}
 	for i := range deploys {
@@ -40,7 +40,7 @@ func (k *Keeper) tries(a docker.Astray) {
 	now := k.cfg.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	maps.DeleteFunc(k.tried, func(_ string, t trial) bool { return now.Sub(t.start) > soon })
+	maps.DeleteFunc(k.tried, func(_ string, t trial) bool { return now.Sub(t.start) > docker.StartFor })
 	key := a.ID + a.Network
 	t := k.tried[key]
 	if !t.start.Equal(a.Started) {

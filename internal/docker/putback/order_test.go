@@ -162,8 +162,8 @@ func TestWhen(t *testing.T) {
 		want int // moves
 	}{
 		"it has just started":            {func(*engine, *docker.Astray) {}, 1},
-		"half a minute ago":              {func(e *engine, a *docker.Astray) { e.now = started.Add(soon) }, 1},
-		"longer ago":                     {func(e *engine, a *docker.Astray) { e.now = started.Add(soon + 1) }, 0},
+		"half a minute ago":              {func(e *engine, a *docker.Astray) { e.now = started.Add(docker.StartFor) }, 1},
+		"longer ago":                     {func(e *engine, a *docker.Astray) { e.now = started.Add(docker.StartFor + 1) }, 0},
 		"at a time that is not known":    {func(e *engine, a *docker.Astray) { a.Started = time.Time{} }, 0},
 		"at a time that is to come":      {func(e *engine, a *docker.Astray) { e.now = started.Add(-1) }, 0},
 		"while its project is deployed":  {func(e *engine, a *docker.Astray) { a.Project = "shop" }, 0},

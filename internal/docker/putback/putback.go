@@ -23,9 +23,6 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// soon is how long after its start a container may be cut off: nobody relies on its connections yet.
-const soon = 30 * time.Second
-
 // atOnce is how many containers are moved at a time.
 const atOnce = 4
 
