@@ -205,6 +205,9 @@ func (l *locks) candidates(ctx context.Context, q ipam.Question) (all []candidat
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range p.containers {
+		if isRunning(c.State) { // what it has is listed, and the event of its start may be on its way
+			l.unseat(c.ID)
+		}
 		if network, here, may := mayAsk(c, networks, q); may {
 			all = append(all, candidate{c, network, here, l.stirred[c.ID]})
 		}
@@ -245,7 +248,7 @@ func mayAsk(c *ipam.EngineContainer, networks []ipam.EngineNetwork, q ipam.Quest
 	if c.Name == "" || c.State == stateDead || c.State == stateRemoving {
 		return "", false, false
 	}
-	runs := c.State == stateRunning || c.State == statePaused
+	runs := isRunning(c.State)
 	for i := range networks {
 		at := slices.IndexFunc(c.Endpoints,
 			func(ep ipam.EngineEndpoint) bool { return ep.Network == networks[i].ID })

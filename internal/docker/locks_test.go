@@ -312,13 +312,13 @@ func TestLocksModel(t *testing.T) {
 	requests = max(requests, *locksAsked)
 	synctest.Test(t, func(t *testing.T) {
 		e := newLockedEngine(t)
-		m := &lockModel{lockedEngine: e, t: t, left: requests, seat: map[string]bubbleLock{"n1": make(bubbleLock, 1), "n2": make(bubbleLock, 1)},
-			counts: map[string]int{}}
+		m := &lockModel{lockedEngine: e, t: t, left: requests, counts: map[string]int{},
+			seat: map[string]bubbleLock{"n1": make(bubbleLock, 1), "n2": make(bubbleLock, 1)}}
 		e.pause = func() time.Duration { return time.Duration(e.rand.ExpFloat64() * float64(2*time.Millisecond)) }
 		events := make(chan func(), 1000)
-		m.tell = func(action, name, network string) {
-			late := m.random(20)
-			events <- func() { time.Sleep(late); e.happens(action, name, network) }
+		m.tell = func(action, name, network string) { // each within 20 ms, one after the other
+			heard := time.Now().Add(m.random(20))
+			events <- func() { time.Sleep(time.Until(heard)); e.happens(action, name, network) }
 		}
 		var telling, working sync.WaitGroup
 		telling.Go(func() {
@@ -424,7 +424,7 @@ func (m *lockModel) start(c *lockedContainer) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	m.request(c, "n1")
-	time.Sleep(m.random(20))
+	time.Sleep(100*time.Millisecond + m.random(100)) // in which runc makes the process
 	m.set(c, func() { c.state = "running" })
 	m.tell("start", c.name, "")
 }

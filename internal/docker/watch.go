@@ -40,6 +40,8 @@ const (
 	statePaused  = string(container.StatePaused)
 )
 
+func isRunning(state string) bool { return state == stateRunning || state == statePaused }
+
 // hasRun tells whether a container in a state was started once. One whose start was refused stays created; one that is
 // being removed may be either.
 func hasRun(state string) bool {
