@@ -30,6 +30,9 @@ const (
 	longestSilence = 10 * time.Second
 	// startsFor is how long a start takes at most from its connection to a network on.
 	startsFor = 10 * time.Second
+	// longestLate is how late events may come for what they say of seats to be believed: a container that has its
+	// address ends and asks anew no sooner than that.
+	longestLate = 100 * time.Millisecond
 	// waveSize is how many containers are asked for at once: more of them drown the answers.
 	waveSize = 128
 )
@@ -52,6 +55,7 @@ type locks struct {
 	started   func()               // who was locked is so no more
 	stirred   map[string]time.Time // when containers were created or ended last, by id
 	connected map[seat]time.Time   // which of those that do not run yet have their address
+	late      time.Duration        // the event that was heard last
 	open      map[string]time.Time // inspections under way: when they were sent
 	answered  map[string]span      // the last one that was answered
 }
@@ -87,7 +91,7 @@ func (l *locks) reset(follows bool, drivers func() []string, started func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follows, l.drivers, l.started = follows, drivers, started
-	l.stirred, l.connected = map[string]time.Time{}, map[seat]time.Time{}
+	l.stirred, l.connected, l.late = map[string]time.Time{}, map[seat]time.Time{}, 0
 	l.answered = map[string]span{}
 	l.stir()
 }
@@ -106,6 +110,7 @@ func (l *locks) hear(news *ipam.EngineNews) {
 		l.networks = news.Networks.Networks
 	}
 	if e := news.Event; e != nil {
+		l.late = news.Late
 		id := e.Container.ID
 		switch e.Action {
 		case eventCreate, eventDie:
@@ -340,7 +345,7 @@ func (r *round) look(wave []candidate) (silent []candidate, settled time.Time, c
 	now := time.Now()
 	var answers []time.Duration
 	for _, c := range wave {
-		if at, got := r.connected[seat{c.ID, c.network}]; got && now.Sub(at) < startsFor {
+		if at, got := r.connected[seat{c.ID, c.network}]; got && now.Sub(at) < startsFor && r.late < longestLate {
 			continue
 		}
 		sent, open := r.open[c.ID]

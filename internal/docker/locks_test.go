@@ -228,6 +228,12 @@ func TestLocks(t *testing.T) {
 			e.add("a", "exited", "n1", "n2").lock.Lock()
 			e.happens("connect", "a", "n2")
 		}, "a", 4 * time.Millisecond, 12 * time.Millisecond},
+		{"one got its address, by an event that came late", func(e *lockedEngine) {
+			e.add("a", "exited", "n1").lock.Lock()
+			e.add("b", "exited", "n1").lock.Lock()
+			e.hear(&ipam.EngineNews{At: time.Now(), Late: time.Second, Event: &ipam.EngineEvent{
+				Action: "connect", Network: "n1", Container: ipam.EngineContainer{ID: "b"}}})
+		}, "a b", lockTime, lockTime + 2*time.Millisecond},
 		{"one that ended since it got its address", func(e *lockedEngine) {
 			e.add("a", "exited", "n1").lock.Lock()
 			e.happens("connect", "a", "n1")
@@ -417,6 +423,7 @@ func (m *lockModel) stop(c *lockedContainer) {
 	c.lock.Lock()
 	m.set(c, func() { c.state, c.on["n1"] = "exited", false })
 	m.tell("die", c.name, "")
+	time.Sleep(30*time.Millisecond + m.random(30)) // in which its endpoint goes
 	c.lock.Unlock()
 }
 
