@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -18,6 +17,7 @@ import (
 
 	"berth/internal/admin/api"
 	"berth/internal/ipam"
+	"berth/internal/wholefile"
 	"berth/store"
 )
 
@@ -154,7 +154,7 @@ func (t *Tokens) save(all []*token) error {
 	if err != nil {
 		return err
 	}
-	err = replaceFile(t.path, append(text, '\n'))
+	err = wholefile.Write(t.path, append(text, '\n'))
 	if errors.Is(err, syscall.ENOSPC) {
 		err = fmt.Errorf("%w: %w", store.ErrNoSpace, err)
 	}
@@ -162,29 +162,4 @@ func (t *Tokens) save(all []*token) error {
 		return fmt.Errorf("the tokens could not be written: %w", err)
 	}
 	return nil
-}
-
-// replaceFile puts a file of mode 0600 in the place of path as a whole, durably. A rest of one that was cut off is
-// removed by the next: there is one writer, who holds the state. It is made anew, so that no link is followed.
-func replaceFile(path string, text []byte) error {
-	temp := path + ".part"
-	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(temp, path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temp))
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -26,7 +26,7 @@ func WriteWhole(out io.Writer, name string, fn func(io.Writer) error) error {
 	return WriteWith(openMode, out, name, fn)
 }
 
-// WriteWith is writeWhole for a file that has a mode where it is new. One that is replaced keeps its own.
+// WriteWith is WriteWhole for a file that has a mode where it is new. One that is replaced keeps its own.
 func WriteWith(mode fs.FileMode, out io.Writer, name string, fn func(io.Writer) error) error {
 	if name == "" || name == "-" {
 		return fn(out)

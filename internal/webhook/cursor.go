@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/wholefile"
 )
 
 // When the place of a receiver is written to its file: not for each event, so that the disk is left to those who want
@@ -97,32 +98,14 @@ func (r *receiver) due() bool { return r.fresh && r.cfg.Clock.Now().Sub(r.saved)
 // save writes the place to its file: whole, or as it was. A failure costs that events are sent again after a restart.
 func (r *receiver) save() {
 	r.saved = r.cfg.Clock.Now()
-	if err := writeWhole(r.path, &r.at); err != nil {
+	text, err := json.Marshal(&r.at)
+	if err == nil {
+		err = wholefile.Write(r.path, append(text, '\n'))
+	}
+	if err != nil {
 		r.log.WithError(err).Warn("it cannot be written down which events the receiver has; after a restart some are " +
 			"sent again")
 		return
 	}
 	r.fresh = false
-}
-
-func writeWhole(path string, at *place) error {
-	text, err := json.Marshal(at)
-	if err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(text, '\n'))
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }

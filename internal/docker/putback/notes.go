@@ -8,11 +8,11 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"berth/internal/docker/pin"
+	"berth/internal/wholefile"
 )
 
 // note is a container that is being moved: what is needed to put it on its network again, and with which addresses.
@@ -77,23 +77,5 @@ func (n *notes) save() error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(n.path), filepath.Base(n.path)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(text, '\n'))
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), n.path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	dir, err := os.Open(filepath.Dir(n.path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return wholefile.Write(n.path, append(text, '\n'))
 }
