@@ -67,7 +67,8 @@ func (h *house) keeper(cfg serveConfig, log *logrus.Entry, onlooker func() ipam.
 	keeper, err := putback.New(putback.Config{Mode: putback.Mode(cfg.putBack), Records: h.service, Hand: hand,
 		Expect: h.roster.Expect, Notes: filepath.Join(cfg.state, putBackFile), Log: log})
 	if err != nil { // which is no reason to give out no addresses
-		log.WithError(err).Error("no container is put back to its own address; remove the file when all are on their networks")
+		log.WithError(err).Error("no container is put back to its own address; remove the file when all are on " +
+			"their networks")
 		return nil, nil
 	}
 	return keeper, nil

@@ -100,8 +100,9 @@ func otherReader(ctx context.Context, p *cli.Program, file, state string) error 
 		v, err := c.Version(ctx)
 		c.Close()
 		if err == nil && v.State != "" && absolute(filepath.Dir(v.State)) != absolute(state) {
-			return fmt.Errorf("the Berth that answers at %s has its state in %s, and would not read what is in %s: stop it, "+
-				"and then `berth restore %s --state %s`", c.Socket(), filepath.Dir(v.State), state, file, filepath.Dir(v.State))
+			return fmt.Errorf("the Berth that answers at %s has its state in %s, and would not read what is in %s: stop "+
+				"it, and then `berth restore %s --state %s`", c.Socket(), filepath.Dir(v.State), state, file,
+				filepath.Dir(v.State))
 		}
 	}
 	readers := defaultReaders()

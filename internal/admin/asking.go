@@ -49,7 +49,8 @@ func (a *asking) Move(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswe
 		return ipam.MoveAnswer{}, err
 	}
 	if answer.Move == nil {
-		return ipam.MoveAnswer{}, errors.New("berth witness does not know how to move a container: it is another version")
+		return ipam.MoveAnswer{},
+			errors.New("berth witness does not know how to move a container: it is another version")
 	}
 	return *answer.Move, nil
 }

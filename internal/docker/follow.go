@@ -20,7 +20,7 @@ type Listener struct {
 	Drivers func() []string        // the names under which the engine may know this Berth; none: they are not known yet
 	Begun   func()                 // the events come from now on
 	Tell    func(*ipam.EngineNews) // at once, and before Stirred
-	Stirred func(soon bool)        // something has changed, and is to be looked at soon: networks, or who has an address
+	Stirred func(soon bool)        // something has changed, and is to be looked at soon: networks, or an address
 }
 
 // Follow follows the engine's events until ctx ends or they break off, and returns why, never nil. An event of a new

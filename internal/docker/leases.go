@@ -272,7 +272,8 @@ func (c *comparison) judgeMemory(l *ipam.LeaseInfo) {
 	switch {
 	case l.State != "remembered" || l.Host != c.view.Host || c.now.Sub(l.Released) <= longGone || l.Until.After(c.now):
 		return
-	case l.Name != "" && c.seen.names[l.Name], l.Container != "" && c.seen.ids[l.Container], l.MAC != (ipam.MAC{}) && c.seen.macs[l.MAC]:
+	case l.Name != "" && c.seen.names[l.Name], l.Container != "" && c.seen.ids[l.Container],
+		l.MAC != (ipam.MAC{}) && c.seen.macs[l.MAC]:
 		return
 	case l.Name == "" && c.seen.stopped[segment{l.Space, l.Subnet}]:
 		return

@@ -37,7 +37,7 @@ type Roster struct {
 
 	wants  map[segment][]ipam.Want // what Wanted answers, as far as it was asked; each stays as it was made
 	names  map[string]int          // how many containers ipam.NameKey calls so
-	byName map[string][]*member    // the containers of a name: several where the end or renaming of one was not heard of
+	byName map[string][]*member    // the containers of a name: several where an end or a renaming was not heard of
 	ids    map[string]bool         // the short ids of all containers
 
 	leases map[place]sighted // what looks have shown of their endpoints

@@ -141,7 +141,7 @@ type Locked struct {
 	Silent []string `json:"silent,omitempty"` // who can be it, by name, in the order in which they ended
 	// Elsewhere are those of whom nothing is known on this network: one that runs may be connected to it, or end.
 	Elsewhere []string `json:"elsewhere,omitempty"`
-	Boots     bool     `json:"boots,omitempty"` // the engine is there and answers nobody: it starts its containers first
+	Boots     bool     `json:"boots,omitempty"` // the engine answers nobody: it starts its containers first
 }
 
 // GuessCounts is how often a name was guessed since the start, and how often the engine showed another container then.

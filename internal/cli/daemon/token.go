@@ -67,7 +67,8 @@ func tokenCreateCommand(p *cli.Program) *cobra.Command {
 				"until it is removed takes --no-end", lifetime))
 		}
 		if req.NoEnd && lifetime != 0 {
-			return cli.Usage(cmd, fmt.Errorf("--expires %s and --no-end contradict each other; give one of them", lifetime))
+			return cli.Usage(cmd,
+				fmt.Errorf("--expires %s and --no-end contradict each other; give one of them", lifetime))
 		}
 		req.Name, req.Lifetime = args[0], ipam.Duration(lifetime)
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {

@@ -88,7 +88,8 @@ func (w *onlooker) Locked(ctx context.Context, q ipam.Question) ipam.Locked {
 
 // Move implements ipam.Onlooker. It goes on when the daemon is away in the midst of it.
 func (w *onlooker) Move(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswer, error) {
-	return putback.Do(context.WithoutCancel(ctx), putback.Local{Hand: w.hand}, putback.Mode(w.flags.putBack), order), nil
+	return putback.Do(context.WithoutCancel(ctx), putback.Local{Hand: w.hand}, putback.Mode(w.flags.putBack), order),
+		nil
 }
 
 // follow passes on what the engine says, has each event looked at, and connects again when they break off.

@@ -156,7 +156,8 @@ func (k *Keeper) finish(ctx context.Context) error {
 			k.cfg.Log.WithError(err).WithField("container", ep.Container).
 				Info("a container that was off its network cannot be on it any more")
 		case err != nil:
-			k.cfg.Log.WithError(err).WithField("container", ep.Container).Error("a container is not put on its network again")
+			k.cfg.Log.WithError(err).WithField("container", ep.Container).
+				Error("a container is not put on its network again")
 			errs = append(errs, err)
 			continue
 		default:

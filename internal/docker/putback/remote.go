@@ -74,7 +74,8 @@ func (r Remote) with(ctx context.Context, step ipam.MoveStep, ep *pin.Endpoint,
 	if err != nil {
 		return ipam.MoveAnswer{}, err
 	}
-	return r.do(ctx, ipam.MoveOrder{Step: step, Container: ep.ID, Network: ep.Network, Endpoint: text, Addresses: addrs})
+	return r.do(ctx, ipam.MoveOrder{Step: step, Container: ep.ID, Network: ep.Network, Endpoint: text,
+		Addresses: addrs})
 }
 
 // do has one step done. Where nobody answers, a container that was to be put on may be off: its note tells.

@@ -186,7 +186,8 @@ func leasesOf(sub *ipam.SubnetInfo, all iter.Seq2[*ipam.Lease, error], remembere
 func showLease(sub *ipam.SubnetInfo, l *ipam.Lease) ipam.LeaseInfo {
 	info := ipam.LeaseInfo{ID: l.ID, Address: l.Address, Subnet: sub.CIDR, Space: sub.Space, Network: sub.Network,
 		NetworkID: sub.NetworkID,
-		Kind:      l.Kind, State: "held", Name: l.Name, Guessed: l.Guessed, Container: l.Container, MAC: l.MAC, Host: l.Host, Pool: l.Attachment,
+		Kind:      l.Kind, State: "held", Name: l.Name, Guessed: l.Guessed, Container: l.Container, MAC: l.MAC,
+		Host: l.Host, Pool: l.Attachment,
 		Since: l.Since, Released: l.Released, Until: l.Until, DHCP: l.DHCP.Shown()}
 	if r := l.Reservation; r != nil {
 		info.Owner = r.Owner
