@@ -34,35 +34,31 @@ var mayImport = map[string][]string{
 	"internal/moment":       {},
 	"internal/ipam":         {"internal/alloc", "store"},
 	"internal/ipam/ledger":  {"internal/alloc", "internal/ipam", "store"},
-	"internal/ipam/choose":  {"internal/alloc", "internal/ipam", "internal/ipam/ledger", "store"},
-	"internal/ipam/elastic": {"internal/alloc", "internal/ipam", "internal/ipam/choose", "internal/ipam/ledger",
+	"internal/ipam/elastic": {"internal/alloc", "internal/ipam", "internal/ipam/ledger", "store"},
+	"internal/allocator": {"internal/alloc", "internal/ipam", "internal/ipam/elastic", "internal/ipam/ledger",
 		"store"},
-	"internal/ipam/edit": {"internal/alloc", "internal/ipam", "internal/ipam/choose", "internal/ipam/elastic",
+	"internal/ipam/edit": {"internal/alloc", "internal/allocator", "internal/ipam", "internal/ipam/elastic",
 		"internal/ipam/ledger", "store"},
-	"internal/ipam/lan": {"internal/ipam", "internal/ipam/choose", "internal/ipam/ledger", "store"},
-	"internal/ipam/attach": {
-		"internal/alloc", "internal/ipam", "internal/ipam/choose", "internal/ipam/edit", "internal/ipam/lan",
-		"internal/ipam/ledger", "store",
-	},
+	"internal/ipam/lan": {"internal/allocator", "internal/ipam", "internal/ipam/ledger", "store"},
 	"internal/ipam/view": {
-		"internal/alloc", "internal/aside", "internal/ipam", "internal/ipam/attach", "internal/ipam/choose",
+		"internal/alloc", "internal/aside", "internal/ipam", "internal/allocator",
 		"internal/ipam/edit", "internal/ipam/ledger", "store",
 	},
 	"internal/ipam/names": {"internal/ipam", "internal/ipam/ledger", "store"},
 	"internal/ipam/bulk": {
-		"internal/alloc", "internal/ipam", "internal/ipam/choose", "internal/ipam/edit", "internal/ipam/elastic",
+		"internal/alloc", "internal/ipam", "internal/allocator", "internal/ipam/edit", "internal/ipam/elastic",
 		"internal/ipam/ledger", "internal/ipam/view", "store",
 	},
 	"internal/ipam/stores": {
-		"internal/alloc", "internal/ipam", "internal/ipam/attach", "internal/ipam/bulk", "internal/ipam/choose",
+		"internal/alloc", "internal/ipam", "internal/allocator", "internal/ipam/bulk",
 		"internal/ipam/edit", "internal/ipam/elastic", "internal/ipam/ledger", "store",
 	},
 	"internal/ipam/service": {
-		"internal/ipam", "internal/ipam/attach", "internal/ipam/bulk", "internal/ipam/edit", "internal/ipam/elastic",
+		"internal/ipam", "internal/allocator", "internal/ipam/bulk", "internal/ipam/edit", "internal/ipam/elastic",
 		"internal/ipam/lan", "internal/ipam/ledger", "internal/ipam/names", "internal/ipam/stores", "internal/ipam/view", "store",
 	},
 	"internal/ipam/cluster": {
-		"internal/ipam", "internal/ipam/attach", "internal/ipam/choose", "internal/ipam/edit",
+		"internal/ipam", "internal/allocator", "internal/ipam/edit",
 		"internal/ipam/elastic", "internal/ipam/ledger", "internal/ipam/service", "internal/ipam/view", "store",
 	},
 	"internal/ipam/ipamtest": {
@@ -179,8 +175,8 @@ var onlyForTests = []string{"internal/ipam/ipamtest", "store/storetest"}
 
 // onlyStandard are the rooms that import nothing but the standard library, other rooms, and range arithmetic.
 var onlyStandard = []string{
-	"store", "internal/alloc", "internal/moment", "internal/ipam", "internal/ipam/ledger", "internal/ipam/choose", "internal/ipam/edit",
-	"internal/ipam/attach", "internal/ipam/elastic",
+	"store", "internal/alloc", "internal/allocator", "internal/moment", "internal/ipam", "internal/ipam/ledger",
+	"internal/ipam/edit", "internal/ipam/elastic",
 	"internal/ipam/view", "internal/ipam/names", "internal/ipam/bulk", "internal/ipam/stores", "internal/ipam/service",
 	"internal/ipam/cluster",
 }

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 )
@@ -74,7 +74,7 @@ func (s *stepper) find(st *step) (bool, error) {
 	case ipam.Moving:
 		return false, ledger.BeingCopied(n)
 	}
-	s.p = &edit.Plan{Change: s.Change, N: n}
+	s.p = edit.PlanOf(s.Change, n)
 	return true, nil
 }
 
@@ -122,7 +122,7 @@ func (s *stepper) makeNetwork(st *step) error {
 		return err
 	}
 	n.Created, n.Stage = s.Now(), ipam.Arriving
-	s.p, s.sub = &edit.Plan{Change: s.Change, N: n}, nil
+	s.p, s.sub = edit.PlanOf(s.Change, n), nil
 	if _, err := s.p.Tell(&ipam.Event{Verb: ipam.NetworkCreated}, nil, edit.FactsOfNetwork(n)); err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (s *stepper) addExclusions(st *step) (ipam.Counts, error) {
 // check has done so; between it and the step another admin may have filled the same slot, which then has two addresses.
 const fewSubnets = 64
 
-func (s *stepper) slotFree(st *step, all func(owner string) (map[ipam.Slot]edit.Picked, error)) error {
+func (s *stepper) slotFree(st *step, all func(owner string) (map[ipam.Slot]ledger.Picked, error)) error {
 	if s.p.N.Stage != "" || len(s.Index().NetworkIndex(s.p.N.ID).Subnets()) > fewSubnets {
 		return nil // nobody else writes in it, or too many to ask
 	}
@@ -187,7 +187,7 @@ func (s *stepper) slotFree(st *step, all func(owner string) (map[ipam.Slot]edit.
 
 // reserve reserves an address, be it excluded or not: an import is an admin's word.
 func (s *stepper) reserve(st *step) error {
-	if why := choose.NotHost(s.sub.CIDR, st.addr); why != "" {
+	if why := allocator.NotHost(s.sub.CIDR, st.addr); why != "" {
 		return ipam.Refuse(ipam.ErrInvalid, "%s is %s, which was changed meanwhile", st.addr, why)
 	}
 	l, err := s.Lease(s.sub.ID, st.addr)
@@ -196,9 +196,9 @@ func (s *stepper) reserve(st *step) error {
 	}
 	switch r := l.Reserved(); {
 	case r != nil:
-		return choose.ReservedError(s.Change, st.addr, r)
+		return allocator.ReservedError(s.Change, st.addr, r)
 	case edit.Bars(s.p.N, l, st.owner, st.force):
-		return choose.HeldError(s.Change, s.sub, l)
+		return allocator.HeldError(s.Change, s.sub, l)
 	}
 	if err := checkKind(s.p.N, st.owner, s.sub, st.addr, st.automatic); err != nil {
 		return err
@@ -210,7 +210,7 @@ func (s *stepper) reserve(st *step) error {
 	if st.automatic {
 		r.Kind = ipam.Automatic
 	}
-	if err := s.p.WriteReservation(edit.Picked{Sub: s.sub, Addr: st.addr, Record: l}, r); err != nil {
+	if err := s.p.WriteReservation(ledger.Picked{Sub: s.sub, Addr: st.addr, Record: l}, r); err != nil {
 		return err
 	}
 	return s.p.Keep()
@@ -221,10 +221,10 @@ func (s *stepper) ownerFree(st *step) error {
 	if st.Replaced {
 		return nil
 	}
-	if _, err := s.p.ForgetOwner(st.owner, ""); err != nil {
+	if _, err := allocator.ForgetOwner(&s.p.NetworkPlan, st.owner, ""); err != nil {
 		return err
 	}
-	return s.slotFree(st, func(owner string) (map[ipam.Slot]edit.Picked, error) {
+	return s.slotFree(st, func(owner string) (map[ipam.Slot]ledger.Picked, error) {
 		owned, err := s.p.Owned(owner)
 		return owned.Wanted, err
 	})
@@ -232,7 +232,7 @@ func (s *stepper) ownerFree(st *step) error {
 
 // take takes an address for what is no container.
 func (s *stepper) take(st *step) error {
-	if why := choose.NotHost(s.sub.CIDR, st.addr); why != "" {
+	if why := allocator.NotHost(s.sub.CIDR, st.addr); why != "" {
 		return ipam.Refuse(ipam.ErrInvalid, "%s is %s, which was changed meanwhile", st.addr, why)
 	}
 	l, err := s.Lease(s.sub.ID, st.addr)
@@ -241,15 +241,15 @@ func (s *stepper) take(st *step) error {
 	}
 	switch r := l.Reserved(); {
 	case l.Held():
-		return choose.HeldError(s.Change, s.sub, l)
+		return allocator.HeldError(s.Change, s.sub, l)
 	case r != nil && r.Owner != st.owner:
-		return choose.ReservedError(s.Change, st.addr, r)
+		return allocator.ReservedError(s.Change, st.addr, r)
 	}
 	if err := s.slotFree(st,
-		func(owner string) (map[ipam.Slot]edit.Picked, error) { return s.p.Taken(owner) }); err != nil {
+		func(owner string) (map[ipam.Slot]ledger.Picked, error) { return s.p.Taken(owner) }); err != nil {
 		return err
 	}
-	taken := edit.Picked{Sub: s.sub, Addr: st.addr, Record: l}
+	taken := ledger.Picked{Sub: s.sub, Addr: st.addr, Record: l}
 	if err := s.p.WriteTaken(taken, st.owner, st.slot, st.Note); err != nil {
 		return err
 	}

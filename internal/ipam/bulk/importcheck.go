@@ -206,9 +206,9 @@ func (ck *importCheck) newNetwork(p *ipam.PlannedNetwork) *ipam.Network {
 	ck.rules(n, p)
 	for _, key := range slices.Sorted(maps.Keys(p.Tags)) {
 		value := p.Tags[key]
-		ck.refuse(p.Line, edit.SetTag(n, key, &value))
+		ck.refuse(p.Line, n.SetTag(key, &value))
 	}
-	ck.refuse(p.Line, edit.CheckTags(n))
+	ck.refuse(p.Line, n.CheckTags())
 	for _, link := range p.Links {
 		if slices.ContainsFunc(n.Links, func(other ipam.Link) bool { return other.Host == link.Host }) {
 			ck.Add(p.Line, "the network %s has two links on the host %s, and can have one", p.Name, link.Host)

@@ -1,6 +1,7 @@
 package bulk
 
 import (
+	"berth/internal/allocator"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/view"
@@ -86,7 +87,7 @@ func (s *stepper) know(st *step) error {
 
 // forget takes that back.
 func (s *stepper) forget(st *step) (ipam.Counts, error) {
-	known, err := s.p.ForgetOwner(st.owner, "an import is taken back")
+	known, err := allocator.ForgetOwner(&s.p.NetworkPlan, st.owner, "an import is taken back")
 	if err != nil {
 		return ipam.Counts{}, err
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -148,7 +147,7 @@ func SweepJournal(ctx context.Context, s *ledger.Ledger, at *Pace) error {
 			}
 			page := ledger.KindRange(importKeys)
 			page.Limit = chunks(most)
-			n, err = edit.DeleteWhile(c.Tx(), page, func(int, []byte) bool { return true })
+			n, err = ledger.DeleteWhile(c.Tx(), page, func(int, []byte) bool { return true })
 			return err
 		})
 		if err != nil {

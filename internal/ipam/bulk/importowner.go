@@ -3,8 +3,8 @@ package bulk
 import (
 	"net/netip"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/view"
@@ -106,7 +106,7 @@ func (ck *importCheck) want(p *ipam.PlannedNetwork, d *draftNetwork, w *wanted, 
 	if sub == nil {
 		return nil
 	}
-	switch why := choose.NotHost(sub.sub.CIDR, w.addr); {
+	switch why := allocator.NotHost(sub.sub.CIDR, w.addr); {
 	case why != "":
 		ck.Add(w.line, "%s is %s", w.addr, why)
 	case w.addr == sub.sub.Gateway:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam/ledger"
 )
 
@@ -55,7 +56,7 @@ func (p *Pace) rest(ctx context.Context, took time.Duration) {
 func paced(ctx context.Context, s *ledger.Ledger, at *Pace, fn func(c *ledger.Change, most int) error) error {
 	begin := time.Now()
 	most := 0
-	err := s.Update(ctx, func(c *ledger.Change) error {
+	err := allocator.Update(ctx, s, func(c *ledger.Change) error {
 		if most == 0 { // once: fn may run again
 			most = at.next(s.Asked())
 		}

@@ -12,8 +12,7 @@ import (
 // The transactions of an import grow as long as nobody else asks for anything, and are small again as soon as somebody
 // does.
 func TestPace(t *testing.T) {
-	l := ledger.New(ledger.Config{Store: mem.New(), Host: "h1",
-		Before: func(context.Context, *ledger.Ledger) error { return nil }})
+	l := ledger.New(ledger.Config{Store: mem.New(), Host: "h1"})
 	if err := l.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}

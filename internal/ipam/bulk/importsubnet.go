@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/view"
@@ -111,7 +111,7 @@ func (ck *importCheck) newSubnet(d *draftNetwork, p *ipam.PlannedSubnet) *draftS
 	if other, taken := d.names[p.Name]; taken {
 		ck.Add(p.Line, "two subnets of network %s would be named %s: %s and %s", d.n.Name, p.Name, other, p.CIDR)
 	}
-	if why := choose.NotHost(p.CIDR, p.Gateway); p.Gateway.IsValid() && why != "" {
+	if why := allocator.NotHost(p.CIDR, p.Gateway); p.Gateway.IsValid() && why != "" {
 		ck.Add(p.Line, "the gateway %s is %s", p.Gateway, why)
 	}
 	if other, taken := d.dhcp[p.CIDR.Addr().Is6()]; taken && sub.DHCP { // GA-12

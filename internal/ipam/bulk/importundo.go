@@ -130,7 +130,7 @@ func (s *stepper) asMade(st *step) error {
 	if err := st.decode(made); err != nil {
 		return err
 	}
-	same, err := edit.Nothing(edit.FactsOfSubnet(made), edit.FactsOfSubnet(s.sub))
+	same, err := ledger.Nothing(ledger.FactsOfSubnet(made), ledger.FactsOfSubnet(s.sub))
 	if err == nil && !same {
 		err = ipam.Help(ipam.Refuse(ipam.ErrInUse, "the subnet %s of network %s was changed since it was imported",
 			s.sub.CIDR,
@@ -178,7 +178,7 @@ func (s *stepper) endReservation(st *step) (ipam.Counts, error) {
 		return ipam.Counts{}, nil
 	}
 	return ipam.Counts{Reservations: 1},
-		edit.EndReservation(s.p.Change, edit.Picked{Sub: s.sub, Addr: st.addr, Record: l}, "an import is taken back")
+		ledger.EndReservation(s.p.Change, ledger.Picked{Sub: s.sub, Addr: st.addr, Record: l}, "an import is taken back")
 }
 
 // release gives the address back, without a memory of it: it is as if it had never been taken.

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/attach"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
@@ -125,7 +125,7 @@ func (h *rigHost) away() bool { return h.handle().Reach().Err != nil }
 
 // rigRun does what Run does now and then.
 func rigRun(ctx context.Context, s *ledger.Ledger) error {
-	return errors.Join(edit.EndOwners(ctx, s), s.CatchUp(ctx), attach.Of(s).Trim(ctx), edit.Finish(ctx, s))
+	return errors.Join(allocator.EndOwners(ctx, s), s.CatchUp(ctx), (&service.Service{Ledger: s}).Trim(ctx), edit.Finish(ctx, s))
 }
 
 // inHand is an address in somebody's hands.

@@ -1,8 +1,8 @@
 package cluster
 
 import (
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/attach"
 )
 
 // lessHeld is the same of a store that hosts share; as long as it is not open, nothing of it is known.
@@ -11,5 +11,5 @@ func (s *Shared) lessHeld(docker []ipam.DockerSubnet) []ipam.DockerSubnet {
 	if err != nil {
 		return docker
 	}
-	return attach.LessHeld(svc.Ledger, docker)
+	return allocator.LessHeld(svc.Ledger, docker)
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"net/netip"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/attach"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 	"berth/internal/ipam/view"
@@ -22,7 +22,7 @@ func (e *Estate) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.Po
 		req.Docker = e.shared.lessHeld(req.Docker)
 		return e.local.RequestPool(ctx, req)
 	}
-	req.Docker = attach.LessHeld(e.local.Ledger, req.Docker)
+	req.Docker = allocator.LessHeld(e.local.Ledger, req.Docker)
 	return e.shared.RequestPool(ctx, req)
 }
 
@@ -48,7 +48,7 @@ func (e *Estate) ownsRequest(req *ipam.PoolRequest) (bool, error) {
 // had then.
 func repeats(s *ledger.Ledger, req ipam.PoolRequest) bool {
 	return ledger.Ask(s, func(ix *ledger.Index) bool {
-		attach.SinceRenamed(ix, &req)
+		allocator.SinceRenamed(ix, &req)
 		return req.Network != req.Asked.Network
 	})
 }

@@ -82,7 +82,7 @@ func (e *Estate) knowingRuns(ctx context.Context, edits []ipam.Edit) (of ofStore
 func running(ctx context.Context, s *ledger.Ledger, owners edit.OwnerSet) (runs map[string]bool, err error) {
 	err = s.Look(ctx, func(c *ledger.Change) error {
 		runs = map[string]bool{}
-		return edit.EachOwned(c, owners, func(at edit.Picked) error {
+		return edit.EachOwned(c, owners, func(at ledger.Picked) error {
 			if r := at.Record.Reservation; !r.Replaced && at.Record.Held() {
 				runs[r.Owner] = true
 			}

@@ -246,10 +246,10 @@ func owns(ctx context.Context, s *ledger.Ledger, e *ipam.ReleaseOwner) (found bo
 	owners := edit.Owners(e)
 	err = s.Look(ctx, func(c *ledger.Change) error {
 		found = elastic.HasOwners(c.Index(), owners.Has)
-		note := func(edit.Picked) error { found = true; return nil }
+		note := func(ledger.Picked) error { found = true; return nil }
 		err := errors.Join(edit.EachOwned(c, owners, note), edit.EachTaken(c, owners, note))
 		for _, n := range edit.DynamicNetworks(c) {
-			known, errN := (&edit.Plan{Change: c, N: n}).DynamicOwners()
+			known, errN := edit.PlanOf(c, n).DynamicOwners()
 			for _, one := range known {
 				found = found || owners.Has(one.Owner)
 			}

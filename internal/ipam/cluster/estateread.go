@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"strings"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/attach"
 	"berth/internal/ipam/service"
 	"berth/internal/ipam/view"
 )
@@ -218,7 +218,7 @@ func filteredEach[T any](e *Estate, f ipam.AddressFilter, order func(a, b T) int
 
 // Attachments is Service.Attachments of both stores.
 func (e *Estate) Attachments(ctx context.Context) ([]ipam.AttachmentInfo, error) {
-	return merged(e, attach.OrderAttachments,
+	return merged(e, allocator.OrderAttachments,
 		func(s *service.Service) ([]ipam.AttachmentInfo, error) { return s.Attachments(ctx) })
 }
 

@@ -8,19 +8,18 @@ import (
 
 	"go4.org/netipx"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
-	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
 
 // chooseHeadroom is the address that req may be given out of those that suit: the one that it asks for, and no other,
-// or else by the rule of every choice (choose.First).
+// or else by the rule of every choice (allocator.First).
 func chooseHeadroom(hr *headroom, req *ipam.AddressRequest, now time.Time,
 	suits func(addr netip.Addr, lease uint64) bool, known *ipam.Known) (netip.Addr, bool, error) {
 	o := &offered{hr: hr, index: hr.index(), req: req, now: now, known: known}
-	for _, addr := range choose.SortedAddrs(hr.addrs) {
+	for _, addr := range allocator.SortedAddrs(hr.addrs) {
 		if one := hr.addrs[addr]; one.free() && suits(addr, one.Lease) {
 			o.pool.Ranges = append(o.pool.Ranges, netipx.IPRangeFrom(addr, addr))
 		}
@@ -28,7 +27,7 @@ func chooseHeadroom(hr *headroom, req *ipam.AddressRequest, now time.Time,
 	if req.Preferred.IsValid() {
 		return req.Preferred, o.pool.Contains(req.Preferred), nil
 	}
-	_, addr, _, err := choose.First(o)
+	_, addr, _, err := allocator.First(o)
 	return addr, addr.IsValid(), err
 }
 
@@ -42,21 +41,21 @@ type offered struct {
 	known *ipam.Known
 }
 
-// Reserved implements choose.Source.
+// Reserved implements allocator.Source.
 func (o *offered) Reserved() (*ipam.Lease, error) { return nil, nil }
 
-// Open implements choose.Source.
+// Open implements allocator.Source.
 func (o *offered) Open() error { return nil }
 
-// Remembered implements choose.Source.
+// Remembered implements allocator.Source.
 func (o *offered) Remembered() (*ipam.Lease, error) {
 	may := func(m *ipam.Lease) bool { return !o.hr.Forget && o.pool.Contains(m.Address) }
-	return choose.LastHad(o.index, o.req, o.known.ContainerOf(o.req.Name), o.hr.lease, may)
+	return allocator.LastHad(o.index, o.req, o.known.ContainerOf(o.req.Name), o.hr.lease, may)
 }
 
-// Any implements choose.Source. The index is that of the records themselves, so that it needs no other look.
+// Any implements allocator.Source. The index is that of the records themselves, so that it needs no other look.
 func (o *offered) Any() (netip.Addr, *ipam.Lease, error) {
-	addr, ok := choose.Next(o.index, o.pool, 0, o.now, nil, o.known.StillExists)
+	addr, ok := allocator.Next(o.index, o.pool, 0, o.now, nil, o.known.StillExists)
 	if !ok {
 		return netip.Addr{}, nil, nil
 	}
@@ -78,7 +77,7 @@ func headroomAddrKey(pool ipam.ID, addr netip.Addr) []byte {
 func DropHeadroom(ctx context.Context, own store.Store) error {
 	return own.Update(ctx, func(tx store.Tx) error {
 		r := ledger.KindRange(headroomKeys)
-		_, err := edit.DeleteWhile(tx, r, func(int, []byte) bool { return true })
+		_, err := ledger.DeleteWhile(tx, r, func(int, []byte) bool { return true })
 		return err
 	})
 }
@@ -86,7 +85,7 @@ func DropHeadroom(ctx context.Context, own store.Store) error {
 // setAddrs notes what becomes of addresses of an attachment's headroom; nil: it is none any more. The caller has turn.
 func (s *Shared) setAddrs(ctx context.Context, pool ipam.ID, changed map[netip.Addr]*headroomAddr) error {
 	notes := make([]note, 0, len(changed))
-	for _, addr := range choose.SortedAddrs(changed) {
+	for _, addr := range allocator.SortedAddrs(changed) {
 		n := note{key: headroomAddrKey(pool, addr)}
 		if one := changed[addr]; one != nil {
 			var err error
@@ -167,7 +166,7 @@ func (s *Shared) withoutHeadroom(pool ipam.ID) (notes []note, then func()) {
 	if hr == nil {
 		return nil, func() {}
 	}
-	for _, addr := range choose.SortedAddrs(hr.addrs) {
+	for _, addr := range allocator.SortedAddrs(hr.addrs) {
 		notes = append(notes, note{key: headroomAddrKey(pool, addr)})
 	}
 	return append(notes, note{key: headroomKey(pool)}), func() {

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/service"
 	"berth/store/mem"
 )
@@ -352,7 +352,7 @@ func (h *sharingHost) tellsUses(svc *service.Service) (told func()) {
 	if err != nil || len(page) == 0 {
 		h.t.Fatal(page, err)
 	}
-	if lost, err := choose.SettleUses(ctx, svc.Ledger, page); err != nil || len(lost) > 0 {
+	if lost, err := allocator.SettleUses(ctx, svc.Ledger, page); err != nil || len(lost) > 0 {
 		h.t.Fatal(lost, err)
 	}
 	return func() {

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 	"berth/store"
@@ -63,7 +63,7 @@ func TestHeadroomIsKept(t *testing.T) {
 		t.Fatalf("%+v", st)
 	}
 	b.edit(&ipam.AddExclusion{Network: "lan",
-		Range: ipam.Range{IPRange: choose.WholeRange(netip.MustParsePrefix("10.77.0.2/32")).IPRange}})
+		Range: ipam.Range{IPRange: allocator.WholeRange(netip.MustParsePrefix("10.77.0.2/32")).IPRange}})
 	a.mustLook()
 	if got := a.free(pool); len(got) != 2 || slices.Contains(got, addrs("2")[0]) {
 		t.Fatal("an excluded address is headroom still:", got)
@@ -267,7 +267,7 @@ func TestHeadroomReleasedMeanwhile(t *testing.T) {
 		t.Fatal(page, err)
 	}
 	a.give(pool, addr)
-	if lost, err := choose.SettleUses(context.Background(), a.svc.Ledger, page); err != nil || len(lost) > 0 {
+	if lost, err := allocator.SettleUses(context.Background(), a.svc.Ledger, page); err != nil || len(lost) > 0 {
 		t.Fatal(lost, err)
 	}
 	isLease(t, common, addr, ipam.Automatic, testMAC(1))

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
@@ -54,7 +54,7 @@ func claimedFor(ctx context.Context, s *ledger.Ledger, pool ipam.ID) (cl *claime
 }
 
 func claimedOf(c *ledger.Change, pool ipam.ID) (*claimed, error) {
-	t, err := choose.OpenTarget(c, pool)
+	t, err := allocator.OpenTarget(c, pool)
 	if errors.Is(err, ipam.ErrNotFound) {
 		return nil, nil
 	}
@@ -71,7 +71,7 @@ func claimedOf(c *ledger.Change, pool ipam.ID) (*claimed, error) {
 	return cl, nil
 }
 
-func claimedHere(t *choose.Target) (*claimed, error) {
+func claimedHere(t *allocator.Target) (*claimed, error) {
 	cl := &claimed{headroomFacts: headroomFacts{Space: t.Sub.Space, CIDR: t.Sub.CIDR}, unfit: map[netip.Addr]bool{}}
 	n := t.Index().Network(t.Sub.Network)
 	if n != nil {
@@ -163,14 +163,14 @@ func (s *Shared) reviewOne(ctx context.Context, svc *service.Service, pool ipam.
 		return err
 	}
 	if len(surplus) > 0 {
-		if err := choose.GiveHeadroom(ctx, svc.Ledger, pool, surplus); err != nil {
+		if err := allocator.GiveHeadroom(ctx, svc.Ledger, pool, surplus); err != nil {
 			return err
 		}
 	}
 	if free >= cl.Wanted || !s.mayClaim(pool) {
 		return nil
 	}
-	leases, err := choose.ClaimHeadroom(ctx, svc.Ledger, pool, cl.Wanted)
+	leases, err := allocator.ClaimHeadroom(ctx, svc.Ledger, pool, cl.Wanted)
 	if errors.Is(err, ipam.ErrNotFound) {
 		return nil
 	}
@@ -230,7 +230,7 @@ func (s *Shared) agree(ctx context.Context, pool ipam.ID,
 // keepingOrder lists what is claimed, what is kept first before what is given back first: what the host knows of, the
 // lowest first.
 func (s *Shared) keepingOrder(known map[netip.Addr]headroomAddr, cl *claimed) []netip.Addr {
-	all := choose.SortedAddrs(cl.leases)
+	all := allocator.SortedAddrs(cl.leases)
 	slices.SortStableFunc(all, func(a, b netip.Addr) int {
 		_, knowsA := known[a]
 		_, knowsB := known[b]
@@ -313,7 +313,7 @@ func (s *Shared) giveBack(ctx context.Context, svc *service.Service) error {
 			return err
 		}
 		for pool, cl := range all {
-			if err := choose.GiveHeadroom(ctx, svc.Ledger, pool, cl.leases); err != nil {
+			if err := allocator.GiveHeadroom(ctx, svc.Ledger, pool, cl.leases); err != nil {
 				return err
 			}
 		}

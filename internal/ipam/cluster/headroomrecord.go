@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -32,10 +32,10 @@ type headroom struct {
 // headroomAddr is an address that is claimed in the shared store as headroom, and which the host gives out while that
 // store is out of reach.
 type headroomAddr struct {
-	Lease    uint64                 `json:"lease"`
-	Holder   *choose.HeadroomHolder `json:"holder,omitempty"`  // who has it or had it last; nil: nobody had it
-	Released time.Time              `json:"released,omitzero"` // the end of the use; zero: it lasts
-	Told     bool                   `json:"told,omitempty"`    // the shared store was told, and may have taken it in
+	Lease    uint64                    `json:"lease"`
+	Holder   *allocator.HeadroomHolder `json:"holder,omitempty"`  // who has it or had it last; nil: nobody had it
+	Released time.Time                 `json:"released,omitzero"` // the end of the use; zero: it lasts
+	Told     bool                      `json:"told,omitempty"`    // the shared store was told, and may have taken it in
 
 	LeftBehind bool `json:"left_behind,omitempty"` // the IPv6 address of the same start was refused
 }
@@ -83,11 +83,11 @@ func (hr *headroom) toTell() (all []netip.Addr) {
 	return all
 }
 
-// lost is the lease that the endpoint of req has lost, by the same rule as everywhere (choose.Repeated); nil where
+// lost is the lease that the endpoint of req has lost, by the same rule as everywhere (allocator.Repeated); nil where
 // there is none. What was given before the daemon's start is in doubt: nobody sees who has it while the store is
 // away.
 func (hr *headroom) lost(req *ipam.AddressRequest, started time.Time) (*ipam.Lease, error) {
-	return choose.Repeated(hr.index(), req, "", hr.lease, func(l *ipam.Lease) bool {
+	return allocator.Repeated(hr.index(), req, "", hr.lease, func(l *ipam.Lease) bool {
 		one := hr.addrs[l.Address]
 		return one.heldBy(req) && one.mayBeLost(started)
 	})
@@ -103,7 +103,7 @@ func (a *headroomAddr) heldBy(req *ipam.AddressRequest) bool {
 	if !a.held() || req.Gateway || req.MAC == (ipam.MAC{}) {
 		return false
 	}
-	return choose.SameEndpoint(req, a.Holder.MAC, a.Holder.Name)
+	return allocator.SameEndpoint(req, a.Holder.MAC, a.Holder.Name)
 }
 
 // readHeadroom reads the headroom that the host knows of, by attachment.

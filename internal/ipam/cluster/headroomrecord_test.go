@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 )
 
 // Of several addresses in doubt that one MAC was given, the latest is the one that its endpoint has lost; of two that
@@ -18,7 +18,7 @@ func TestLostIsTheLatest(t *testing.T) {
 		addrs: map[netip.Addr]headroomAddr{}}
 	addr := netip.MustParseAddr("10.0.0.9")
 	for _, after := range []time.Duration{1, 4, 9, 2, 9, 3} {
-		holder := &choose.HeadroomHolder{Kind: ipam.Automatic, MAC: req.MAC, Since: taken.Add(after * time.Second)}
+		holder := &allocator.HeadroomHolder{Kind: ipam.Automatic, MAC: req.MAC, Since: taken.Add(after * time.Second)}
 		hr.addrs[addr] = headroomAddr{Lease: 1, Holder: holder}
 		addr = addr.Next()
 	}
@@ -40,7 +40,7 @@ func TestHeadroomOfRenamed(t *testing.T) {
 	hr := &headroom{headroomFacts: headroomFacts{CIDR: netip.MustParsePrefix("10.0.0.0/24")},
 		addrs: map[netip.Addr]headroomAddr{}}
 	for addr, id := range map[string]string{"10.0.0.2": "x", "10.0.0.3": "y"} {
-		holder := &choose.HeadroomHolder{Kind: ipam.Automatic, Name: "was-" + id, Container: id, Since: taken}
+		holder := &allocator.HeadroomHolder{Kind: ipam.Automatic, Name: "was-" + id, Container: id, Since: taken}
 		hr.addrs[netip.MustParseAddr(addr)] = headroomAddr{Lease: 1, Holder: holder, Released: taken}
 	}
 	called := map[string]string{"was-y": "x", "was-x": "y", "other": "z"}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 	"berth/store"
@@ -47,7 +47,7 @@ func (s *Shared) fromHeadroom(ctx context.Context, svc *service.Service,
 	if err != nil || !ok {
 		return netip.Prefix{}, err
 	}
-	holder := &choose.HeadroomHolder{Kind: choose.KindOf(req, at, s.now()), MAC: req.MAC, Name: req.Name,
+	holder := &allocator.HeadroomHolder{Kind: allocator.KindOf(req, at, s.now()), MAC: req.MAC, Name: req.Name,
 		Container: known.ContainerOf(req.Name), Since: s.now().UTC()}
 	one := headroomAddr{Lease: hr.addrs[addr].Lease, Holder: holder}
 	if err := s.setAddrs(ctx, req.Pool, map[netip.Addr]*headroomAddr{addr: &one}); err != nil {
@@ -84,15 +84,15 @@ func (s *Shared) usedBefore(ctx context.Context, req ipam.AddressRequest) (netip
 // of the headroom as well.
 func (s *Shared) leaveBehind(ctx context.Context, req ipam.AddressRequest) {
 	svc, err := s.service()
-	if err != nil || req.MAC == (ipam.MAC{}) || req.Gateway || !choose.IsIPv6(svc.Ledger, req.Pool) {
+	if err != nil || req.MAC == (ipam.MAC{}) || req.Gateway || !allocator.IsIPv6(svc.Ledger, req.Pool) {
 		return
 	}
-	choose.LeaveBehind(ctx, svc.Ledger, req)
+	allocator.LeaveBehind(ctx, svc.Ledger, req)
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	for pool, addr := range s.usesOf(&req) {
 		one, ok := s.addrAt(pool, addr)
-		if !ok || !one.heldBy(&req) || s.now().Sub(one.Holder.Since) > choose.OtherFamilyTime {
+		if !ok || !one.heldBy(&req) || s.now().Sub(one.Holder.Since) > allocator.OtherFamilyTime {
 			continue
 		}
 		one.LeftBehind = true
@@ -125,7 +125,7 @@ func fitHeadroom(ctx context.Context, s *ledger.Ledger,
 	req ipam.AddressRequest) (fit map[netip.Addr]uint64, err error) {
 	err = s.Look(ctx, func(c *ledger.Change) error {
 		fit = map[netip.Addr]uint64{}
-		t, err := choose.OpenTarget(c, req.Pool)
+		t, err := allocator.OpenTarget(c, req.Pool)
 		if err != nil {
 			return err
 		}
@@ -179,12 +179,12 @@ func (s *Shared) releaseHeadroom(ctx context.Context, pool ipam.ID, addr netip.A
 }
 
 // usesPage is what the store is told next of the headroom in use, in one transaction.
-func (s *Shared) usesPage() (page []choose.HeadroomUse) {
+func (s *Shared) usesPage() (page []allocator.HeadroomUse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for pool, hr := range s.headroom {
 		for _, addr := range hr.toTell() {
-			if len(page) == choose.ClaimPage {
+			if len(page) == allocator.ClaimPage {
 				return page
 			}
 			page = append(page, asUse(hr.addrs[addr], pool, addr))
@@ -193,14 +193,14 @@ func (s *Shared) usesPage() (page []choose.HeadroomUse) {
 	return page
 }
 
-func asUse(one headroomAddr, pool ipam.ID, addr netip.Addr) choose.HeadroomUse {
-	return choose.HeadroomUse{Pool: pool, Addr: addr, Lease: one.Lease, Holder: *one.Holder,
+func asUse(one headroomAddr, pool ipam.ID, addr netip.Addr) allocator.HeadroomUse {
+	return allocator.HeadroomUse{Pool: pool, Addr: addr, Lease: one.Lease, Holder: *one.Holder,
 		Released: !one.Released.IsZero()}
 }
 
 // tellUses tells the store who has headroom in use. First it is noted that the store was told: from then on, until the
 // outcome is known, a release is one that the store is to be told of, too.
-func (s *Shared) tellUses(ctx context.Context, svc *service.Service, page []choose.HeadroomUse) error {
+func (s *Shared) tellUses(ctx context.Context, svc *service.Service, page []allocator.HeadroomUse) error {
 	page, err := s.markTold(ctx, page)
 	if err != nil {
 		return err
@@ -208,7 +208,7 @@ func (s *Shared) tellUses(ctx context.Context, svc *service.Service, page []choo
 	if len(page) == 0 {
 		return nil
 	}
-	lost, err := choose.SettleUses(ctx, svc.Ledger, page)
+	lost, err := allocator.SettleUses(ctx, svc.Ledger, page)
 	switch {
 	case isAway(err): // nothing was written
 		return errors.Join(err, s.unmarkTold(ctx, page))
@@ -230,7 +230,7 @@ func (s *Shared) tellUses(ctx context.Context, svc *service.Service, page []choo
 	return s.forgetUses(ctx, page)
 }
 
-func lostUse(u *choose.HeadroomUse, err error) error {
+func lostUse(u *allocator.HeadroomUse, err error) error {
 	if err == nil {
 		err = fmt.Errorf("%w: it is no longer claimed for this host", ipam.ErrChanged)
 	}
@@ -243,8 +243,8 @@ func lostUse(u *choose.HeadroomUse, err error) error {
 }
 
 // markTold notes that the store is told of uses, and returns them as they are now, less those that have gone.
-func (s *Shared) markTold(ctx context.Context, page []choose.HeadroomUse) (now []choose.HeadroomUse, err error) {
-	return now, s.changeUses(ctx, page, func(u choose.HeadroomUse, one *headroomAddr) *headroomAddr {
+func (s *Shared) markTold(ctx context.Context, page []allocator.HeadroomUse) (now []allocator.HeadroomUse, err error) {
+	return now, s.changeUses(ctx, page, func(u allocator.HeadroomUse, one *headroomAddr) *headroomAddr {
 		u = asUse(*one, u.Pool, u.Addr) // it may be another's by now; from here on it stays
 		u.Again, u.Sure = one.Told, one.held() && !one.mayBeLost(s.started)
 		now = append(now, u)
@@ -254,8 +254,8 @@ func (s *Shared) markTold(ctx context.Context, page []choose.HeadroomUse) (now [
 }
 
 // unmarkTold notes that the store was not told of uses, those excepted of which it was told before.
-func (s *Shared) unmarkTold(ctx context.Context, page []choose.HeadroomUse) error {
-	return s.changeUses(ctx, page, func(u choose.HeadroomUse, one *headroomAddr) *headroomAddr {
+func (s *Shared) unmarkTold(ctx context.Context, page []allocator.HeadroomUse) error {
+	return s.changeUses(ctx, page, func(u allocator.HeadroomUse, one *headroomAddr) *headroomAddr {
 		one.Told = u.Again
 		return one
 	})
@@ -263,8 +263,8 @@ func (s *Shared) unmarkTold(ctx context.Context, page []choose.HeadroomUse) erro
 
 // forgetUses forgets uses that the store has taken in, unless they have ended, or begun anew, since it was told of
 // them.
-func (s *Shared) forgetUses(ctx context.Context, page []choose.HeadroomUse) error {
-	return s.changeUses(ctx, page, func(u choose.HeadroomUse, one *headroomAddr) *headroomAddr {
+func (s *Shared) forgetUses(ctx context.Context, page []allocator.HeadroomUse) error {
+	return s.changeUses(ctx, page, func(u allocator.HeadroomUse, one *headroomAddr) *headroomAddr {
 		if u.Released != !one.Released.IsZero() || !u.Holder.Since.Equal(one.Holder.Since) {
 			return one
 		}
@@ -273,8 +273,8 @@ func (s *Shared) forgetUses(ctx context.Context, page []choose.HeadroomUse) erro
 }
 
 // changeUses makes of each use that is there still what change makes of it; nil: it goes.
-func (s *Shared) changeUses(ctx context.Context, page []choose.HeadroomUse,
-	change func(choose.HeadroomUse, *headroomAddr) *headroomAddr) error {
+func (s *Shared) changeUses(ctx context.Context, page []allocator.HeadroomUse,
+	change func(allocator.HeadroomUse, *headroomAddr) *headroomAddr) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	changed := map[ipam.ID]map[netip.Addr]*headroomAddr{}

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
 	"berth/internal/ipam/bulk"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/service"
 	"berth/store/mem"
 )
@@ -285,7 +285,7 @@ func TestForeignResize(t *testing.T) {
 	}
 	larger := netip.MustParsePrefix("10.77.0.0/29")
 	cl.edit(a, &ipam.ModifySubnet{Network: "lan", Subnet: "10.77.0.0/30", CIDR: &larger})
-	cl.edit(a, &ipam.AddPool{Network: "lan", Range: choose.WholeRange(netip.MustParsePrefix("10.77.0.4/30"))})
+	cl.edit(a, &ipam.AddPool{Network: "lan", Range: allocator.WholeRange(netip.MustParsePrefix("10.77.0.4/30"))})
 	pool = cl.attach(b, ipam.PoolRequest{Network: "lan"}).ID
 	if got := cl.take(b, pool, 1).String(); got != "10.77.0.2" {
 		t.Errorf("the memory of %s was lost", got)

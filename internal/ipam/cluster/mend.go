@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 )
@@ -67,7 +67,7 @@ func (m *mender) run(ctx context.Context) (ipam.MendReport, error) {
 // do makes one transaction, and takes over what it came to.
 func (m *mender) do(ctx context.Context, fn func(*ledger.Change, *ipam.MendReport) error) error {
 	var one ipam.MendReport
-	err := m.s.Ledger.Change(ctx, func(c *ledger.Change) error {
+	err := m.s.Ledger.Update(ctx, func(c *ledger.Change) error {
 		one = ipam.MendReport{}
 		return fn(c, &one)
 	})
@@ -102,7 +102,7 @@ func (m *mender) begin(ctx context.Context) error {
 			}
 		}
 		if me := mark.Hosts[m.s.Ledger.Host()]; me != nil {
-			me.Runs = choose.SortedAddrs(m.running)
+			me.Runs = allocator.SortedAddrs(m.running)
 			me.Runs = me.Runs[:min(len(me.Runs), maxRuns)]
 		}
 		if err := nameGone(mark, m.s.Ledger.Host(), m.opt.Gone, c.Now()); err != nil {

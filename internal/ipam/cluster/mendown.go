@@ -8,8 +8,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 )
@@ -20,7 +20,7 @@ func (m *mender) putOwn(ctx context.Context) error {
 		return err
 	}
 	if err := m.do(ctx, func(c *ledger.Change, _ *ipam.MendReport) error {
-		return choose.PutStandIns(c, m.mem.standIns)
+		return allocator.PutStandIns(c, m.mem.standIns)
 	}); err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (m *mender) putOwn(ctx context.Context) error {
 				own[addr] = l
 			}
 		}
-		for page := range choose.Pages(own, choose.ClaimPage) {
+		for page := range allocator.Pages(own, allocator.ClaimPage) {
 			if err := m.do(ctx, func(c *ledger.Change, r *ipam.MendReport) error {
 				return m.putLeases(c, r, subnet, page)
 			}); err != nil {
@@ -179,7 +179,7 @@ func (m *mender) putLeases(c *ledger.Change, r *ipam.MendReport, subnet ipam.ID,
 		return nil // which its hold has said
 	}
 	sub := sx.Record()
-	for _, addr := range choose.SortedAddrs(page) {
+	for _, addr := range allocator.SortedAddrs(page) {
 		l := page[addr]
 		if c.Index().Attachment(l.Attachment) == nil || !sx.Usable().Contains(addr) {
 			continue
@@ -239,7 +239,7 @@ func (m *mender) endOwn(ctx context.Context) error {
 		return err
 	}
 	for _, subnet := range sortedIDs(ended) {
-		for page := range choose.Pages(ended[subnet], choose.ClaimPage) {
+		for page := range allocator.Pages(ended[subnet], allocator.ClaimPage) {
 			if err := m.do(ctx, func(c *ledger.Change, r *ipam.MendReport) error {
 				return m.endLeases(c, r, subnet, page)
 			}); err != nil {
@@ -312,7 +312,7 @@ func (m *mender) endLeases(c *ledger.Change, r *ipam.MendReport, subnet ipam.ID,
 		return nil
 	}
 	sub := sx.Record()
-	for _, addr := range choose.SortedAddrs(page) {
+	for _, addr := range allocator.SortedAddrs(page) {
 		held, err := c.Lease(subnet, addr)
 		if err != nil {
 			return err
@@ -324,7 +324,7 @@ func (m *mender) endLeases(c *ledger.Change, r *ipam.MendReport, subnet ipam.ID,
 		if held.Kind == ipam.Gateway {
 			err = c.SetLease(subnet, addr, held, held.Unheld())
 		} else {
-			err = choose.Release(c, sub, held)
+			err = allocator.Release(c, sub, held)
 		}
 		if err != nil {
 			return err

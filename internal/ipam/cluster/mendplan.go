@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 )
@@ -114,7 +114,7 @@ func (m *mender) dropNetwork(c *ledger.Change, r *ipam.MendReport, id ipam.ID) e
 	if nx == nil || nx.Record() == nil {
 		return nil
 	}
-	p := &edit.Plan{Change: c, N: nx.Record()}
+	p := edit.PlanOf(c, nx.Record())
 	subnets := subnetsOf(c, id)
 	for _, sx := range subnets {
 		for _, at := range sx.Record().Attachments {
@@ -168,7 +168,7 @@ func (m *mender) putNetwork(c *ledger.Change, r *ipam.MendReport, n *ipam.Networ
 		Detail: "put back"}); err != nil {
 		return err
 	}
-	p := &edit.Plan{Change: c, N: c.Index().Network(n.ID)}
+	p := edit.PlanOf(c, c.Index().Network(n.ID))
 	for _, sx := range subnetsOf(c, n.ID) {
 		if sub := sx.Record(); m.mem.subnets[sub.ID] == nil && !sub.Created.After(ipam.EventTime(n.LastRevision())) {
 			if err := p.DropSubnet(sub); err != nil {
@@ -225,7 +225,7 @@ type reservedFix struct {
 func (m *mender) putReserved(ctx context.Context) error {
 	var fixes []reservedFix
 	for _, subnet := range sortedIDs(m.mem.leases) {
-		for _, addr := range choose.SortedAddrs(m.mem.leases[subnet]) {
+		for _, addr := range allocator.SortedAddrs(m.mem.leases[subnet]) {
 			if l := m.mem.leases[subnet][addr]; l.Reservation != nil || l.Held() && l.Attachment == (ipam.ID{}) {
 				fixes = append(fixes, reservedFix{subnet, addr})
 			}
@@ -253,7 +253,7 @@ func (m *mender) putReserved(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for page := range slices.Chunk(fixes, choose.ClaimPage) {
+	for page := range slices.Chunk(fixes, allocator.ClaimPage) {
 		err := m.doPlan(ctx, func(c *ledger.Change, r *ipam.MendReport) error {
 			for _, fix := range page {
 				if err := m.fixReserved(c, r, fix); err != nil {

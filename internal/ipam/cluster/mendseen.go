@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 )
 
@@ -65,7 +65,7 @@ func (m *mender) runs(sub *ipam.Subnet, addr netip.Addr) bool {
 
 // holdRunning has what runs here, and has no record, be this host's.
 func (m *mender) holdRunning(ctx context.Context) error {
-	for _, addr := range choose.SortedAddrs(m.running) {
+	for _, addr := range allocator.SortedAddrs(m.running) {
 		for _, seen := range m.running[addr] {
 			if err := m.do(ctx, func(c *ledger.Change, r *ipam.MendReport) error {
 				return m.hold(c, r, addr, seen)

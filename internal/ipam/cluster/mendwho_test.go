@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
-	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 	"berth/store"
@@ -121,7 +120,7 @@ func TestMendKnowingNothing(t *testing.T) {
 	b.kill()
 	for _, n := range []string{"head", "all"} {
 		if err := b.own.Update(t.Context(), func(tx store.Tx) error {
-			_, err := edit.DeleteWhile(tx, ledger.KindRange(recallKeys), func(int, []byte) bool { return true })
+			_, err := ledger.DeleteWhile(tx, ledger.KindRange(recallKeys), func(int, []byte) bool { return true })
 			return err
 		}); err != nil {
 			t.Fatal(n, err)
@@ -207,7 +206,7 @@ func keepsWhatRuns(t *testing.T, rng *rand.Rand) {
 	act := func(n int) {
 		for range n {
 			h := hosts[rng.IntN(2)]
-			if addrs := choose.SortedAddrs(h.runs); len(addrs) > 0 && rng.IntN(3) == 0 {
+			if addrs := allocator.SortedAddrs(h.runs); len(addrs) > 0 && rng.IntN(3) == 0 {
 				h.end(addrs[rng.IntN(len(addrs))])
 				continue
 			}

@@ -9,9 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
-	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 	"berth/store"
@@ -222,7 +221,7 @@ func (s *Shared) outboxPage() []queuedRelease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for n < min(len(s.outbox), choose.ClaimPage) && s.outbox[n].Address.IsValid() {
+	for n < min(len(s.outbox), allocator.ClaimPage) && s.outbox[n].Address.IsValid() {
 		n++
 	}
 	if n == 0 {
@@ -272,11 +271,11 @@ func hopeless(err error) bool {
 // makeReleases makes releases that waited. It may be done twice.
 func makeReleases(ctx context.Context, s *ledger.Ledger, page []queuedRelease) error {
 	if len(page) == 1 && !page[0].Address.IsValid() {
-		return edit.Of(s).ReleasePool(ctx, page[0].Pool)
+		return allocator.Of(s).ReleasePool(ctx, page[0].Pool)
 	}
 	return s.Update(ctx, func(c *ledger.Change) error {
 		for _, w := range page {
-			if _, err := choose.GiveFree(c, w.Pool, w.Address, w.Lease); err != nil {
+			if _, err := allocator.GiveFree(c, w.Pool, w.Address, w.Lease); err != nil {
 				return err
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -48,7 +48,7 @@ func recalledAs(key []byte) (of string) { return string(key[2:]) }
 func Remembered(key []byte) bool {
 	switch key[0] {
 	case ledger.AttachmentKeys, ledger.DynamicKeys, ledger.HostKeys, ledger.LeaseKeys, ledger.NetworkKeys,
-		ledger.SettingKeys, ledger.SpaceKeys, choose.StandInKeys, ledger.SubnetKeys,
+		ledger.SettingKeys, ledger.SpaceKeys, allocator.StandInKeys, ledger.SubnetKeys,
 		ledger.AccountKeys, ledger.ElasticRangeKeys, ledger.ElasticKeys, ledger.AppliedKeys:
 		return true
 	}
@@ -229,7 +229,7 @@ func (s *Shared) toRemember(key string, value []byte, head *recallHead) []byte {
 		if !ok || at.Value.Host != s.host {
 			return nil
 		}
-	case choose.StandInKeys:
+	case allocator.StandInKeys:
 		in, ok := ledger.Decoded[ipam.StandIn](value)
 		if !ok || in.Value.Host != s.host {
 			return nil

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -74,7 +74,7 @@ func (r *recalled) take(key, value []byte) error {
 		h := new(ipam.Host)
 		r.hosts[string(key[1:])] = h
 		return ipam.DecodeJSON("a host that is remembered", value, h)
-	case choose.StandInKeys:
+	case allocator.StandInKeys:
 		var in ipam.StandIn
 		if err := ipam.DecodeJSON("a stand-in that is remembered", value, &in); err != nil {
 			return err

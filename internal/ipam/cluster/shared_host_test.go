@@ -12,8 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 	"berth/internal/ipam/stores"
@@ -318,7 +318,7 @@ func (h *sharingHost) free(pool ipam.ID) (all []netip.Addr) {
 	if st == nil {
 		return nil
 	}
-	for _, addr := range choose.SortedAddrs(st.addrs) {
+	for _, addr := range allocator.SortedAddrs(st.addrs) {
 		sp := st.addrs[addr]
 		if !sp.free() {
 			continue

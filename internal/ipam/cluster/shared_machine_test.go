@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/store/mem"
 )
 
@@ -46,9 +46,9 @@ func TestSharedModel(t *testing.T) { // LN-12, GA-22
 		m.b.edit(&ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace, Headroom: 2,
 			Subnets: []ipam.SubnetSpec{{CIDR: lanCIDR}}},
 			&ipam.AddPool{Network: "lan",
-				Range: ipam.Range{IPRange: choose.WholeRange(netip.MustParsePrefix("10.77.0.8/29")).IPRange}},
+				Range: ipam.Range{IPRange: allocator.WholeRange(netip.MustParsePrefix("10.77.0.8/29")).IPRange}},
 			&ipam.AddPool{Network: "lan",
-				Range: ipam.Range{IPRange: choose.WholeRange(netip.MustParsePrefix("10.77.0.16/30")).IPRange}})
+				Range: ipam.Range{IPRange: allocator.WholeRange(netip.MustParsePrefix("10.77.0.16/30")).IPRange}})
 		m.theirs = m.b.pool()
 		t.Repeat(map[string]func(*rapid.T){
 			"pool": m.pool, "releasePool": m.releasePool,

@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/attach"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 	"berth/store"
@@ -83,7 +82,7 @@ func (s *Shared) requestAddress(ctx context.Context, req ipam.AddressRequest) (n
 	if err == nil {
 		var given netip.Prefix
 		var made *ipam.Lease
-		given, made, err = attach.RequestAddress(ctx, svc.Ledger, req)
+		given, made, err = allocator.RequestAddress(ctx, svc.Ledger, req)
 		switch {
 		case err == nil:
 			return given, nil
@@ -181,7 +180,7 @@ func (s *Shared) untold(pool ipam.ID) func(*ipam.Lease) bool {
 func given(ctx context.Context, s *ledger.Ledger, req ipam.AddressRequest,
 	lasts func(*ipam.Lease) bool) (given netip.Prefix, err error) {
 	err = s.Look(ctx, func(c *ledger.Change) error {
-		t, err := choose.OpenTarget(c, req.Pool)
+		t, err := allocator.OpenTarget(c, req.Pool)
 		if err != nil {
 			return err
 		}
@@ -199,7 +198,7 @@ func given(ctx context.Context, s *ledger.Ledger, req ipam.AddressRequest,
 
 // alreadyGiven is the address that req is answered with without anything being taken, the zero one where there is none,
 // and the lease that an endpoint has again with it.
-func alreadyGiven(t *choose.Target, req ipam.AddressRequest, lasts func(*ipam.Lease) bool) (addr netip.Addr,
+func alreadyGiven(t *allocator.Target, req ipam.AddressRequest, lasts func(*ipam.Lease) bool) (addr netip.Addr,
 	lease uint64, err error) {
 	if gateway := t.Sub.Gateway; req.Gateway && gateway.IsValid() &&
 		(!req.Preferred.IsValid() || req.Preferred == gateway) {
@@ -232,7 +231,7 @@ func (s *Shared) ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.Ad
 	if err != nil {
 		return s.releaseLater(ctx, pool, addr)
 	}
-	ended, err := attach.ReleaseAddress(ctx, svc.Ledger, pool, addr)
+	ended, err := allocator.ReleaseAddress(ctx, svc.Ledger, pool, addr)
 	switch {
 	case err == nil || hopeless(err):
 		return err
@@ -283,7 +282,7 @@ func (s *Shared) queueUnopened(ctx context.Context, p queuedRelease) (queued boo
 // none.
 func heldThrough(ctx context.Context, s *ledger.Ledger, pool ipam.ID, addr netip.Addr) (lease uint64, err error) {
 	err = s.Look(ctx, func(c *ledger.Change) error {
-		t, err := choose.OpenTarget(c, pool)
+		t, err := allocator.OpenTarget(c, pool)
 		if errors.Is(err, ipam.ErrNotFound) || err == nil && !t.Sub.CIDR.Contains(addr) {
 			return nil
 		}

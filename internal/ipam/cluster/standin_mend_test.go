@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 	"berth/internal/ipam/stores"
@@ -20,7 +20,7 @@ func standsIn(t *testing.T, s *service.Service, name, of string) ipam.StandIn {
 	t.Helper()
 	in := ipam.StandIn{Name: name, ID: "id-" + name, For: of, Host: s.Ledger.Host(), Since: time.Now().UTC()}
 	if err := s.Ledger.Update(t.Context(),
-		func(c *ledger.Change) error { return choose.WriteStandIn(c, &in, false) }); err != nil {
+		func(c *ledger.Change) error { return allocator.WriteStandIn(c, &in, false) }); err != nil {
 		t.Fatal(err)
 	}
 	return in
@@ -34,7 +34,7 @@ func standInsAre(t *testing.T, s *service.Service, want ...ipam.StandIn) {
 	}
 	err = s.Ledger.View(t.Context(), func(tx store.Tx) error {
 		for _, in := range want {
-			if raw, err := tx.Get(choose.StandInForKey(in.For, in.Host)); err != nil || raw == nil {
+			if raw, err := tx.Get(allocator.StandInForKey(in.For, in.Host)); err != nil || raw == nil {
 				t.Errorf("nobody is known to stand in for %s (%v)", in.For, err)
 			}
 		}

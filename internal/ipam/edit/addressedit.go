@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 )
 
@@ -49,7 +49,7 @@ func each(in *ipam.Interface, fulfil func(ipam.Slot, ipam.Wish) (netip.Addr, err
 }
 
 // interfaces is what an owner has taken in a network.
-type interfaces map[ipam.Slot]Picked
+type interfaces map[ipam.Slot]ledger.Picked
 
 func takeAddress(e *ipam.TakeAddress, c *ledger.Change) (ipam.Result, error) {
 	p, err := OpenPlan(c, e.Network, e)
@@ -113,7 +113,7 @@ func (p *Plan) Taken(owner string) (interfaces, error) {
 				return nil, err
 			}
 			if l.Held() && l.Kind == ipam.External && l.Name == owner {
-				all[l.Slot] = Picked{sx.Record(), addr, l}
+				all[l.Slot] = ledger.Picked{Sub: sx.Record(), Addr: addr, Record: l}
 			}
 		}
 	}
@@ -185,7 +185,7 @@ func (p *Plan) makeRoom(in *ipam.Interface, has interfaces) error {
 		if !there || in.Action != ipam.ModifyInterface || !w.None && (!w.Address.IsValid() || w.Address == one.Addr) {
 			continue
 		}
-		if err := choose.Release(p.Change, one.Sub, one.Record); err != nil {
+		if err := allocator.Release(p.Change, one.Sub, one.Record); err != nil {
 			return err
 		}
 		delete(has, slot)
@@ -194,7 +194,7 @@ func (p *Plan) makeRoom(in *ipam.Interface, has interfaces) error {
 }
 
 // settleSlot makes one slot of an interface what a wish wants of it, and returns its address; the zero one for none.
-func (p *Plan) settleSlot(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subnets []*ipam.Subnet, has Picked,
+func (p *Plan) settleSlot(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subnets []*ipam.Subnet, has ledger.Picked,
 	action ipam.Action) (netip.Addr, error) {
 	switch {
 	case w.None:
@@ -215,11 +215,11 @@ func (p *Plan) settleSlot(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subn
 	if !addr.IsValid() {
 		return netip.Addr{}, nil
 	}
-	return addr, choose.Release(p.Change, has.Sub, has.Record)
+	return addr, allocator.Release(p.Change, has.Sub, has.Record)
 }
 
 // noteTaken gives what is taken already another note, where one is said.
-func (p *Plan) noteTaken(e *ipam.TakeAddress, has Picked) error {
+func (p *Plan) noteTaken(e *ipam.TakeAddress, has ledger.Picked) error {
 	if e.Note == nil || *e.Note == has.Record.Note {
 		return nil
 	}
@@ -239,9 +239,9 @@ func (p *Plan) takeFor(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subnets
 	note string) (netip.Addr, error) {
 	found, err := p.pick(e.Owner, w, subnets, e.Force)
 	if err == nil && found.Record.Held() {
-		return netip.Addr{}, choose.HeldError(p.Change, found.Sub, found.Record)
+		return netip.Addr{}, allocator.HeldError(p.Change, found.Sub, found.Record)
 	}
-	if err != nil || choose.Free(found.Record, p.Now()) {
+	if err != nil || allocator.Free(found.Record, p.Now()) {
 		_, err = p.needed(e.Owner, w, found.Addr, err)
 	}
 	if err != nil {
@@ -262,7 +262,7 @@ type TakenFacts struct {
 }
 
 // WriteTaken puts a free address into the hands of what is no container.
-func (p *Plan) WriteTaken(at Picked, owner string, slot ipam.Slot, note string) error {
+func (p *Plan) WriteTaken(at ledger.Picked, owner string, slot ipam.Slot, note string) error {
 	e := &ipam.Event{Verb: ipam.LeaseTaken, Subnet: at.Sub.CIDR, Address: at.Addr, Name: owner,
 		Detail: ipam.External.String() + " " + slot.String()}
 	var facts any
@@ -285,7 +285,7 @@ func (p *Plan) giveBack(has interfaces, goes func(ipam.Slot, netip.Addr) bool) (
 		if !goes(slot, one.Addr) {
 			continue
 		}
-		if err := choose.Release(p.Change, one.Sub, one.Record); err != nil {
+		if err := allocator.Release(p.Change, one.Sub, one.Record); err != nil {
 			return nil, err
 		}
 		released = append(released, one.Addr)

@@ -91,7 +91,7 @@ func replaceOthers(c *ledger.Change, all []*binding, wanted map[ownerIn]*binding
 	for _, b := range all {
 		owners.names = append(owners.names, b.Owner)
 	}
-	return EachOwned(c, owners, func(at Picked) error {
+	return EachOwned(c, owners, func(at ledger.Picked) error {
 		r := *at.Record.Reservation
 		b := wanted[ownerIn{at.Sub.Network, r.Owner}]
 		if b != nil && b.wishes(r.Slot) {

@@ -6,10 +6,9 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 )
 
@@ -39,7 +38,7 @@ func (p *Plan) writeOwner(owner string, again bool, terms func(ipam.Terms) ipam.
 	if known == nil {
 		record.Terms = terms(ipam.Terms{})
 		record.ID, err = p.Tell(&ipam.Event{Verb: ipam.ReservationAdded, Name: owner,
-			Detail: ipam.Automatic.String()}, nil, dynamicFacts(owner, record.Terms))
+			Detail: ipam.Automatic.String()}, nil, ledger.DynamicFacts(owner, record.Terms))
 	} else {
 		if p.Forgets() && !again {
 			return ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse,
@@ -53,50 +52,22 @@ func (p *Plan) writeOwner(owner string, again bool, terms func(ipam.Terms) ipam.
 		if record.Terms = terms(had); record.Terms == had {
 			return nil
 		}
-		_, err = p.Tell(&ipam.Event{Verb: ipam.ReservationModified, Name: owner}, dynamicFacts(owner, had),
-			dynamicFacts(owner, record.Terms))
+		_, err = p.Tell(&ipam.Event{Verb: ipam.ReservationModified, Name: owner}, ledger.DynamicFacts(owner, had),
+			ledger.DynamicFacts(owner, record.Terms))
 	}
 	if err != nil {
 		return err
 	}
-	if err := SetOwner(p.Change, p.N.ID, owner, &record); err != nil {
+	if err := p.SetOwner(p.N.ID, owner, &record); err != nil {
 		return err
 	}
 	return p.Keep()
 }
 
-// dynamicFacts is what events tell of an owner in a dynamic network.
-func dynamicFacts(owner string, terms ipam.Terms) ReservationFacts {
-	return ReservationFacts{Owner: owner, Kind: ipam.Automatic, Terms: terms}
-}
-
-// ForgetOwner ends what RecordOwner made, and tells whether it was there.
-func (p *Plan) ForgetOwner(owner, why string) (known bool, err error) {
-	raw, err := p.Tx().Get(ledger.OwnerKey(p.N.ID, owner))
-	if err != nil {
-		return false, err
-	}
-	if raw == nil {
-		return false, nil
-	}
-	var record ledger.DynamicOwner
-	if err := ipam.DecodeJSON("an owner", raw, &record); err != nil {
-		return false, err
-	}
-	if _, err := p.Tell(&ipam.Event{Verb: ipam.ReservationRemoved, Name: owner, Detail: why},
-		dynamicFacts(owner, record.Terms), nil); err != nil {
-		return false, err
-	}
-	if err := choose.ReturnLeases(p.Change, p.N, owner); err != nil {
-		return false, err
-	}
-	return true, SetOwner(p.Change, p.N.ID, owner, nil)
-}
-
 // forgetOwners ends what is known of owners in all dynamic networks.
 func forgetOwners(c *ledger.Change, owners OwnerSet) error {
 	for _, n := range DynamicNetworks(c) {
-		p := &Plan{c, n}
+		p := PlanOf(c, n)
 		known, err := p.DynamicOwners()
 		if err != nil {
 			return err
@@ -105,7 +76,7 @@ func forgetOwners(c *ledger.Change, owners OwnerSet) error {
 			if !owners.Has(one.Owner) {
 				continue
 			}
-			if _, err := p.ForgetOwner(one.Owner, ""); err != nil {
+			if _, err := allocator.ForgetOwner(&p.NetworkPlan, one.Owner, ""); err != nil {
 				return err
 			}
 		}
@@ -128,7 +99,7 @@ func (p *Plan) dismissOwners(force bool) error {
 				one.Owner),
 				ipam.Advise(ipam.DoEndReservation))
 		}
-		if _, err := p.ForgetOwner(one.Owner, ""); err != nil {
+		if _, err := allocator.ForgetOwner(&p.NetworkPlan, one.Owner, ""); err != nil {
 			return err
 		}
 	}
@@ -158,7 +129,7 @@ func DynamicReservations(ctx context.Context, s *ledger.Ledger,
 			if f.Network != "" && f.Network != n.Name && f.Network != n.ID.String() && f.Network != n.ID.Short() {
 				continue
 			}
-			p := &Plan{c, n}
+			p := PlanOf(c, n)
 			known, err := p.DynamicOwners()
 			if err != nil {
 				return err
@@ -198,20 +169,4 @@ func DynamicReservations(ctx context.Context, s *ledger.Ledger,
 // passed tells whether f begins behind an owner of a dynamic network.
 func passed(f *ipam.AddressFilter, n *ipam.Network, owner string) bool {
 	return cmp.Or(strings.Compare(n.Name, f.AfterNetwork), strings.Compare(owner, f.AfterOwner)) <= 0
-}
-
-// DynamicOwners reads the owners that are known in the network, by name.
-func (p *Plan) DynamicOwners() ([]ledger.KnownOwner, error) { return ledger.ReadOwners(p.Tx(), p.N.ID) }
-
-// SetOwner writes an owner of a dynamic network, or removes it where the record is nil.
-func SetOwner(c *ledger.Change, network ipam.ID, owner string, record *ledger.DynamicOwner) error {
-	if _, err := c.PutJSON(ledger.OwnerKey(network, owner), record, record == nil); err != nil {
-		return err
-	}
-	var until time.Time
-	if record != nil {
-		until = record.Until
-	}
-	c.SetEnding(network, owner, until)
-	return nil
 }

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"fmt"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 )
 
@@ -68,7 +68,7 @@ func (p *Plan) noneGiven(sub *ipam.Subnet) error {
 func (p *Plan) showGiven(info *ipam.ReservationInfo, all []given) {
 	for _, one := range all {
 		l := one.lease
-		if !choose.LeaseOf(p.N, l, info.Owner) || info.InUse || info.Leased.IsValid() && !l.Held() {
+		if !allocator.LeaseOf(p.N, l, info.Owner) || info.InUse || info.Leased.IsValid() && !l.Held() {
 			continue
 		}
 		info.Leased, info.Subnet, info.Host, info.InUse = l.Address, one.sub.CIDR, l.Host, l.Held()

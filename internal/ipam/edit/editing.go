@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
 	"berth/internal/ipam/elastic"
 	"berth/internal/ipam/ledger"
@@ -47,7 +48,7 @@ func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Ed
 	}
 	var out ipam.Outcome
 	var did request
-	err := s.ledger.Update(ctx, func(c *ledger.Change) (err error) {
+	err := allocator.Update(ctx, s.ledger, func(c *ledger.Change) (err error) {
 		out = ipam.Outcome{}
 		out.Replayed, err = replayed(c, opt, &out)
 		if err != nil {
@@ -279,7 +280,7 @@ func SweepOrphans(ctx context.Context, s *ledger.Ledger) error {
 		if gone == nil {
 			return nil
 		}
-		if err := sweep(ctx, s, gone); err != nil {
+		if err := allocator.Sweep(ctx, s, gone); err != nil {
 			return err
 		}
 		s.OrphanSwept(gone)
@@ -352,7 +353,7 @@ func TrimKeys(c *ledger.Change) (removed int, err error) {
 	page := ledger.KindRange(usedKeys)
 	page.Limit = c.Page()
 	var keys []string
-	removed, err = DeleteWhile(c.Tx(), page, func(_ int, key []byte) bool {
+	removed, err = ledger.DeleteWhile(c.Tx(), page, func(_ int, key []byte) bool {
 		if len(key) < 9 || binary.BigEndian.Uint64(key[1:]) > over {
 			return false
 		}

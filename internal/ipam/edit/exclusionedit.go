@@ -12,7 +12,7 @@ func addExclusion(e *ipam.AddExclusion, c *ledger.Change) (ipam.Result, error) {
 	if err != nil {
 		return ipam.Result{}, err
 	}
-	sub, err := p.holding(e.Range)
+	sub, err := p.Holding(e.Range)
 	if err != nil {
 		return ipam.Result{}, err
 	}
@@ -106,7 +106,7 @@ func removeExclusion(e *ipam.RemoveExclusion, c *ledger.Change) (ipam.Result, er
 	if err != nil {
 		return ipam.Result{}, err
 	}
-	sub, err := p.holding(e.Range)
+	sub, err := p.Holding(e.Range)
 	if err != nil {
 		return ipam.Result{}, err
 	}

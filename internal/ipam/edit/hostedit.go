@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
 )
@@ -100,7 +101,7 @@ func RemoveHost(c *ledger.Change, h *ipam.Host) error {
 		if err != nil {
 			return err
 		}
-		last, err := detach(c, at, sub)
+		last, err := allocator.Detach(c, at, sub)
 		if err != nil {
 			return err
 		}
@@ -116,7 +117,7 @@ func RemoveHost(c *ledger.Change, h *ipam.Host) error {
 func ReleasePools(ctx context.Context, s *ledger.Ledger) error {
 	held := ledger.Ask(s, func(ix *ledger.Index) []ipam.ID { return HeldBy(ix, s.Host()) })
 	for _, id := range held {
-		if err := Of(s).ReleasePool(ctx, id); err != nil {
+		if err := allocator.Of(s).ReleasePool(ctx, id); err != nil {
 			return err
 		}
 	}

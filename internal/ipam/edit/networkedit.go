@@ -135,7 +135,7 @@ func createNetwork(e *ipam.CreateNetwork, c *ledger.Change) (ipam.Result, error)
 	if err := c.EnsureSpace(e.Space); err != nil {
 		return ipam.Result{}, err
 	}
-	p := &Plan{c, n}
+	p := PlanOf(c, n)
 	facts := FactsOfNetwork(n)
 	facts.Static = e.Static
 	if err := p.Note(&ipam.Event{Verb: ipam.NetworkCreated}, nil, facts); err != nil {
@@ -209,11 +209,11 @@ func SetFields(e *ipam.ModifyNetwork, n *ipam.Network) error {
 		n.MACPrefix = prefix
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.Tags)) {
-		if err := SetTag(n, key, e.Tags[key]); err != nil {
+		if err := n.SetTag(key, e.Tags[key]); err != nil {
 			return err
 		}
 	}
-	if err := CheckTags(n); err != nil {
+	if err := n.CheckTags(); err != nil {
 		return err
 	}
 	for _, link := range e.Links {
@@ -287,37 +287,6 @@ func SetHeadroom(n *ipam.Network, wanted int) error {
 	return nil
 }
 
-// SetTag sets a tag of a network, or with nil takes it away.
-func SetTag(n *ipam.Network, key string, value *string) error {
-	if err := ipam.CheckName("tag", key); err != nil {
-		return err
-	}
-	if value == nil {
-		delete(n.Tags, key)
-		return nil
-	}
-	if err := CheckText("the tag "+key, *value); err != nil {
-		return err
-	}
-	if n.Tags == nil {
-		n.Tags = map[string]string{}
-	}
-	n.Tags[key] = *value
-	return nil
-}
-
-// maxTags is how many tags a network keeps.
-const maxTags = 128
-
-// CheckTags refuses tags beyond their bounds.
-func CheckTags(n *ipam.Network) error {
-	if len(n.Tags) <= maxTags {
-		return nil
-	}
-	return ipam.Refuse(ipam.ErrInvalid, "network %s would have %d tags; it keeps at most %d", n.Name, len(n.Tags),
-		maxTags)
-}
-
 var macPrefixForm = regexp.MustCompile(`^[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}$`)
 
 // checkMACPrefix refuses what does not begin the MAC address of one interface: an odd first octet is that of a group
@@ -361,16 +330,5 @@ func SetLink(n *ipam.Network, l ipam.Link) error {
 	}
 	n.Links = append(n.Links, l)
 	slices.SortFunc(n.Links, func(a, b ipam.Link) int { return cmp.Compare(a.Host, b.Host) })
-	return nil
-}
-
-// CheckText refuses what is no line of text.
-func CheckText(what, text string) error {
-	if len(text) > ipam.MaxText {
-		return ipam.Refuse(ipam.ErrInvalid, "%s has %d bytes; at most %d are kept", what, len(text), ipam.MaxText)
-	}
-	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return ipam.Refuse(ipam.ErrInvalid, "%s has characters that cannot be printed; write it on one line", what)
-	}
 	return nil
 }

@@ -82,7 +82,7 @@ func leavePage(c *ledger.Change) (left bool, err error) {
 		if nx.Record() == nil || nx.Record().Stage != ipam.Leaving {
 			continue
 		}
-		p := &Plan{c, nx.Record()}
+		p := PlanOf(c, nx.Record())
 		if left, err := elastic.EndNetwork(c, p.N, true); err != nil || left {
 			return true, err
 		}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/elastic"
 	"berth/internal/ipam/ledger"
 )
@@ -21,18 +21,18 @@ func releaseOwner(e *ipam.ReleaseOwner, c *ledger.Change) (ipam.Result, error) {
 		return releaseReplaced(c, owners, nil)
 	}
 	var result ipam.Result
-	err := EachOwned(c, owners, func(at Picked) error {
+	err := EachOwned(c, owners, func(at ledger.Picked) error {
 		result.Addresses = append(result.Addresses, at.Addr)
-		return EndReservation(c, at, "")
+		return ledger.EndReservation(c, at, "")
 	})
 	if err != nil {
 		return ipam.Result{}, err
 	}
-	err = EachTaken(c, owners, func(at Picked) error {
+	err = EachTaken(c, owners, func(at ledger.Picked) error {
 		if !slices.Contains(result.Addresses, at.Addr) {
 			result.Addresses = append(result.Addresses, at.Addr)
 		}
-		return choose.Release(c, at.Sub, at.Record)
+		return allocator.Release(c, at.Sub, at.Record)
 	})
 	if err != nil {
 		return ipam.Result{}, err
@@ -80,7 +80,7 @@ func (o OwnerSet) Has(owner string) bool {
 }
 
 // EachOwned walks over what is reserved for owners in networks that are there as a whole, by space and address.
-func EachOwned(c *ledger.Change, owners OwnerSet, fn func(Picked) error) error {
+func EachOwned(c *ledger.Change, owners OwnerSet, fn func(ledger.Picked) error) error {
 	there := func(sx *ledger.SubnetIndex) bool { return sx.Reserved() > 0 && len(owners.in(sx.ByOwner())) > 0 }
 	for _, sx := range wholeSubnets(c, there) {
 		err := eachAt(c, sx, owners.in(sx.ByOwner()), fn,
@@ -93,7 +93,7 @@ func EachOwned(c *ledger.Change, owners OwnerSet, fn func(Picked) error) error {
 }
 
 // EachTaken walks over what owners have in hand by TakeAddress.
-func EachTaken(c *ledger.Change, owners OwnerSet, fn func(Picked) error) error {
+func EachTaken(c *ledger.Change, owners OwnerSet, fn func(ledger.Picked) error) error {
 	for _, sx := range wholeSubnets(c, func(*ledger.SubnetIndex) bool { return true }) {
 		named := OwnerSet{under: owners.under}
 		for _, name := range owners.names {
@@ -109,14 +109,14 @@ func EachTaken(c *ledger.Change, owners OwnerSet, fn func(Picked) error) error {
 }
 
 // eachAt reads the records of places, which are advice, and hands on those that are chosen.
-func eachAt(c *ledger.Change, sx *ledger.SubnetIndex, places []netip.Addr, fn func(Picked) error,
+func eachAt(c *ledger.Change, sx *ledger.SubnetIndex, places []netip.Addr, fn func(ledger.Picked) error,
 	chosen func(*ipam.Lease) bool) error {
 	sub := sx.Record()
 	slices.SortFunc(places, netip.Addr.Compare)
 	for _, addr := range slices.Compact(places) {
 		l, err := c.Lease(sub.ID, addr)
 		if err == nil && chosen(l) {
-			err = fn(Picked{sub, addr, l})
+			err = fn(ledger.Picked{Sub: sub, Addr: addr, Record: l})
 		}
 		if err != nil {
 			return err
@@ -151,10 +151,10 @@ type ownerPlace struct {
 // place or, where that is wanted no more, any that the owner has, be it in the other store. Who has the old one in hand
 // keeps it.
 func releaseReplaced(c *ledger.Change, owners OwnerSet, elsewhere map[string]bool) (ipam.Result, error) {
-	var old []Picked
+	var old []ledger.Picked
 	inUse := map[ownerPlace]bool{} // of each that is wanted
 	any := map[string]bool{}
-	err := EachOwned(c, owners, func(at Picked) error {
+	err := EachOwned(c, owners, func(at ledger.Picked) error {
 		r := at.Record.Reservation
 		if r.Replaced {
 			old = append(old, at)
@@ -174,7 +174,7 @@ func releaseReplaced(c *ledger.Change, owners OwnerSet, elsewhere map[string]boo
 		if wanted && !runs || !any[r.Owner] && !elsewhere[r.Owner] {
 			continue
 		}
-		if err := EndReservation(c, at, "its owner has the address that replaced it in use"); err != nil {
+		if err := ledger.EndReservation(c, at, "its owner has the address that replaced it in use"); err != nil {
 			return ipam.Result{}, err
 		}
 		result.Addresses = append(result.Addresses, at.Addr)

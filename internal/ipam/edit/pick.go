@@ -5,22 +5,15 @@ import (
 	"net/netip"
 	"slices"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 )
-
-// Picked is an address that may be taken: where it is, and its record.
-type Picked struct {
-	Sub    *ipam.Subnet
-	Addr   netip.Addr
-	Record *ipam.Lease // as it was read; nil: none
-}
 
 // reach is where an edit looks for addresses: the network's subnets in order, or one of them.
 func (p *Plan) reach(subnet string) ([]*ipam.Subnet, error) {
 	if subnet != "" {
-		sub, err := p.subnet(subnet)
+		sub, err := p.SubnetNamed(subnet)
 		return []*ipam.Subnet{sub}, err
 	}
 	all, err := p.Subnets()
@@ -30,31 +23,24 @@ func (p *Plan) reach(subnet string) ([]*ipam.Subnet, error) {
 	return all, err
 }
 
-// NoSubnet is the answer of a network that is L2 only (GA-1).
-func (p *Plan) NoSubnet() error {
-	return ipam.Help(ipam.Refuse(ipam.ErrExhausted, "network %s has no subnet, so that it gives no addresses",
-		p.Called()),
-		ipam.Advise(ipam.DoAddSubnetTo, p.Called()))
-}
-
 // pick finds what a wish may be given: the address that it names, if the owner may have it, or a free one out of its
 // pools. Force goes over exclusions (GA-9).
-func (p *Plan) pick(owner string, w ipam.Wish, subnets []*ipam.Subnet, force bool) (Picked, error) {
+func (p *Plan) pick(owner string, w ipam.Wish, subnets []*ipam.Subnet, force bool) (ledger.Picked, error) {
 	if w.Address.IsValid() {
 		return p.pickAddress(owner, w.Address, subnets, force)
 	}
 	subnets, err := in(&w, p, subnets)
 	if err != nil {
-		return Picked{}, err
+		return ledger.Picked{}, err
 	}
-	reserved := func(t *choose.Target) (*ipam.Lease, error) { return pickReserved(t, owner, w.Not) }
+	reserved := func(t *allocator.Target) (*ipam.Lease, error) { return pickReserved(t, owner, w.Not) }
 	return p.first(w, subnets, reserved, owner)
 }
 
-// first is the first address in the order of every choice (choose.First), over all subnets, where reserved tells what
+// first is the first address in the order of every choice (allocator.First), over all subnets, where reserved tells what
 // comes before all others.
-func (p *Plan) first(w ipam.Wish, subnets []*ipam.Subnet, reserved func(*choose.Target) (*ipam.Lease, error),
-	owner string) (Picked, error) {
+func (p *Plan) first(w ipam.Wish, subnets []*ipam.Subnet, reserved func(*allocator.Target) (*ipam.Lease, error),
+	owner string) (ledger.Picked, error) {
 	sources := make([]*wanted, 0, len(subnets))
 	for _, sub := range subnets {
 		t := p.target(sub, w.Pool)
@@ -63,31 +49,31 @@ func (p *Plan) first(w ipam.Wish, subnets []*ipam.Subnet, reserved func(*choose.
 		}
 		sources = append(sources, &wanted{p, t, owner, reserved})
 	}
-	from, addr, l, err := choose.First(sources...)
+	from, addr, l, err := allocator.First(sources...)
 	if err != nil {
-		return Picked{}, err
+		return ledger.Picked{}, err
 	}
 	if !addr.IsValid() {
-		return Picked{}, p.exhausted(w, subnets)
+		return ledger.Picked{}, p.exhausted(w, subnets)
 	}
-	return Picked{from.t.Sub, addr, l}, nil
+	return ledger.Picked{Sub: from.t.Sub, Addr: addr, Record: l}, nil
 }
 
 // wanted is a target for a person who wants an address for an owner.
 type wanted struct {
 	p        *Plan
-	t        *choose.Target
+	t        *allocator.Target
 	owner    string
-	reserved func(*choose.Target) (*ipam.Lease, error)
+	reserved func(*allocator.Target) (*ipam.Lease, error)
 }
 
-// Reserved implements choose.Source.
+// Reserved implements allocator.Source.
 func (w *wanted) Reserved() (*ipam.Lease, error) { return w.reserved(w.t) }
 
-// Open implements choose.Source.
+// Open implements allocator.Source.
 func (w *wanted) Open() error { return w.p.N.CheckAutomatic() }
 
-// Remembered implements choose.Source: what any name of the owner had.
+// Remembered implements allocator.Source: what any name of the owner had.
 func (w *wanted) Remembered() (*ipam.Lease, error) {
 	mac, _ := ipam.ParseMAC(w.owner)
 	for _, name := range w.t.Index().Network(w.t.Sub.Network).NamesOf(w.owner) {
@@ -99,18 +85,18 @@ func (w *wanted) Remembered() (*ipam.Lease, error) {
 	return nil, nil
 }
 
-// Any implements choose.Source.
+// Any implements allocator.Source.
 func (w *wanted) Any() (netip.Addr, *ipam.Lease, error) { return w.t.Any() }
 
 // target is a subnet for one who asks for an address without a Docker network, by the name of a pool or by none.
-func (p *Plan) target(sub *ipam.Subnet, pool string) *choose.Target {
-	return &choose.Target{Change: p.Change, At: &ipam.Attachment{Subnet: sub.ID, Space: sub.Space, CIDR: sub.CIDR},
+func (p *Plan) target(sub *ipam.Subnet, pool string) *allocator.Target {
+	return &allocator.Target{Change: p.Change, At: &ipam.Attachment{Subnet: sub.ID, Space: sub.Space, CIDR: sub.CIDR},
 		Sub: sub,
-		Sx:  p.Index().Subnet(sub.ID), Pool: pool, Kept: choose.KeptOf(p.Change, sub)}
+		Sx:  p.Index().Subnet(sub.ID), Pool: pool, Kept: allocator.KeptOf(p.Change, sub)}
 }
 
 // pickReserved is the first address that is reserved for the owner, free and, where a pool is named, in it.
-func pickReserved(t *choose.Target, owner string, not netip.Addr) (*ipam.Lease, error) {
+func pickReserved(t *allocator.Target, owner string, not netip.Addr) (*ipam.Lease, error) {
 	free, _, err := t.Reservations(t.Sub.ID, owner)
 	for _, l := range free {
 		if !l.Reservation.Replaced && l.Address != not && (t.Pool == "" || t.InPools(l.Address)) {
@@ -121,42 +107,42 @@ func pickReserved(t *choose.Target, owner string, not netip.Addr) (*ipam.Lease, 
 }
 
 // pickAddress finds out whether the owner may have an address.
-func (p *Plan) pickAddress(owner string, addr netip.Addr, subnets []*ipam.Subnet, force bool) (Picked, error) {
+func (p *Plan) pickAddress(owner string, addr netip.Addr, subnets []*ipam.Subnet, force bool) (ledger.Picked, error) {
 	for _, sub := range subnets {
 		if !sub.CIDR.Contains(addr) {
 			continue
 		}
 		t := p.target(sub, "")
 		if err := t.CheckHost(addr); err != nil {
-			return Picked{}, err
+			return ledger.Picked{}, err
 		}
 		l, err := p.Lease(sub.ID, addr)
 		if err != nil {
-			return Picked{}, err
+			return ledger.Picked{}, err
 		}
 		r := l.Reserved()
 		if r != nil && r.Owner != owner {
-			return Picked{}, choose.ReservedError(p.Change, addr, r)
+			return ledger.Picked{}, allocator.ReservedError(p.Change, addr, r)
 		}
 		if x := sub.Exclusion(addr); x != nil && r == nil && !force {
-			return Picked{}, ipam.RefuseAs(ipam.IPReserved, ipam.ErrInUse,
+			return ledger.Picked{}, ipam.RefuseAs(ipam.IPReserved, ipam.ErrInUse,
 				"%s is excluded with %s; take it all the same with --force",
 				addr, x)
 		}
-		return Picked{sub, addr, l}, nil
+		return ledger.Picked{Sub: sub, Addr: addr, Record: l}, nil
 	}
 	if len(subnets) == 1 {
-		return Picked{}, ipam.RefuseAs(ipam.OutsideSubnet, ipam.ErrInvalid, "%s is %s of network %s", addr,
-			choose.NotHost(subnets[0].CIDR, addr), p.Called())
+		return ledger.Picked{}, ipam.RefuseAs(ipam.OutsideSubnet, ipam.ErrInvalid, "%s is %s of network %s", addr,
+			allocator.NotHost(subnets[0].CIDR, addr), p.Called())
 	}
-	return Picked{}, ipam.RefuseAs(ipam.OutsideSubnet, ipam.ErrInvalid, "no subnet of network %s holds %s; it has %s",
+	return ledger.Picked{}, ipam.RefuseAs(ipam.OutsideSubnet, ipam.ErrInvalid, "no subnet of network %s holds %s; it has %s",
 		p.Called(), addr,
 		p.SubnetList())
 }
 
 // exhausted says why no pool of the subnets has an address.
 func (p *Plan) exhausted(w ipam.Wish, subnets []*ipam.Subnet) error {
-	var f choose.Fullness
+	var f allocator.Fullness
 	var open []ledger.OpenPool
 	pool := w.Pool
 	for _, sub := range subnets {

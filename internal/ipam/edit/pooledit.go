@@ -6,8 +6,8 @@ import (
 	"go4.org/netipx"
 
 	"berth/internal/alloc"
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 )
 
@@ -38,15 +38,15 @@ func addPool(e *ipam.AddPool, c *ledger.Change) (ipam.Result, error) {
 // poolPlace is the subnet and the range of a pool that is to be made.
 func (p *Plan) poolPlace(e *ipam.AddPool) (*ipam.Subnet, ipam.Range, error) {
 	if e.Subnet == "" {
-		sub, err := p.holding(e.Range)
+		sub, err := p.Holding(e.Range)
 		return sub, e.Range, err
 	}
-	sub, err := p.subnet(e.Subnet)
+	sub, err := p.SubnetNamed(e.Subnet)
 	if err != nil {
 		return nil, ipam.Range{}, err
 	}
 	if e.Range.IsZero() {
-		return sub, choose.WholeRange(sub.CIDR), nil
+		return sub, allocator.WholeRange(sub.CIDR), nil
 	}
 	return sub, e.Range, nil
 }
@@ -69,7 +69,7 @@ func modifyPool(e *ipam.ModifyPool, c *ledger.Change) (ipam.Result, error) {
 
 // renameRange names the pool of exactly one range. Attachments follow it where it was the last of its name.
 func (p *Plan) renameRange(r ipam.Range, name string) error {
-	sub, err := p.holding(r)
+	sub, err := p.Holding(r)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func removePool(e *ipam.RemovePool, c *ledger.Change) (ipam.Result, error) {
 		return ipam.Result{}, err
 	}
 	if r, err := alloc.ParseRange(e.Pool); err == nil {
-		sub, err := p.holding(ipam.Range{IPRange: r})
+		sub, err := p.Holding(ipam.Range{IPRange: r})
 		if err != nil {
 			return ipam.Result{}, err
 		}

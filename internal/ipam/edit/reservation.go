@@ -4,85 +4,44 @@ import (
 	"net/netip"
 	"slices"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 )
 
-// ReservationFacts is what events tell of a reservation.
-type ReservationFacts struct {
-	Owner string    `json:"owner"`
-	Kind  ipam.Kind `json:"kind"`
-	Slot  string    `json:"slot"`
-	ipam.Terms
-}
-
-func facts(r *ipam.Reservation) ReservationFacts {
-	return ReservationFacts{r.Owner, r.Kind, r.Slot.String(), r.Terms}
-}
-
 // WriteReservation makes an address the owner's.
-func (p *Plan) WriteReservation(at Picked, r *ipam.Reservation) (err error) {
+func (p *Plan) WriteReservation(at ledger.Picked, r *ipam.Reservation) (err error) {
 	e := &ipam.Event{Verb: ipam.ReservationAdded, Subnet: at.Sub.CIDR, Address: at.Addr, Name: r.Owner,
 		Detail: r.Kind.String()}
-	if r.ID, err = p.Tell(e, nil, facts(r)); err != nil {
+	if r.ID, err = p.Tell(e, nil, ledger.FactsOf(r)); err != nil {
 		return err
 	}
 	return p.SetLease(at.Sub.ID, at.Addr, at.Record, at.Record.WithReservation(at.Addr, r))
 }
 
 // changeReservation makes a reservation another of the same address and owner.
-func changeReservation(c *ledger.Change, at Picked, r ipam.Reservation) error {
+func changeReservation(c *ledger.Change, at ledger.Picked, r ipam.Reservation) error {
 	before := at.Record.Reservation
 	if *before == r {
 		return nil
 	}
 	e := &ipam.Event{Verb: ipam.ReservationModified, Address: at.Addr, Name: r.Owner, Detail: r.Kind.String()}
-	if err := tellOwner(c, e, at, facts(before), facts(&r)); err != nil {
+	if err := ledger.TellOwner(c, e, at, ledger.FactsOf(before), ledger.FactsOf(&r)); err != nil {
 		return err
 	}
 	return c.SetLease(at.Sub.ID, at.Addr, at.Record, at.Record.WithReservation(at.Addr, &r))
 }
 
-// EndReservation makes an address nobody's, and why tells the reason, where it is not that somebody asked for it. Who
-// has it in use keeps it. It is the one way in which a reservation ends, also that of an address whose subnet is gone
-// (BO-12).
-func EndReservation(c *ledger.Change, at Picked, why string) error {
-	r := at.Record.Reservation
-	if err := tellOwner(c, &ipam.Event{Verb: ipam.ReservationRemoved, Address: at.Addr, Name: r.Owner, Detail: why}, at,
-		facts(r),
-		nil); err != nil {
-		return err
-	}
-	return c.SetLease(at.Sub.ID, at.Addr, at.Record, at.Record.WithReservation(at.Addr, nil))
-}
-
-// tellOwner writes the event of a change that is about an owner's address.
-func tellOwner(c *ledger.Change, e *ipam.Event, at Picked, before, after any) error {
-	e.Subnet = at.Sub.CIDR
-	if n := c.Index().Network(at.Sub.Network); n != nil {
-		_, err := (&Plan{c, n}).Tell(e, before, after)
-		return err
-	}
-	var err error
-	e.Space = at.Sub.Space
-	if e.Before, err = rawJSON(before); err != nil {
-		return err
-	}
-	_, err = c.Event(e)
-	return err
-}
-
 // ownedSlots are what is reserved for an owner in a network: what is wanted, by slot, and what was replaced and is kept
 // for a while (BO-13).
 type ownedSlots struct {
-	Wanted   map[ipam.Slot]Picked
-	replaced []Picked // in the order of subnets
+	Wanted   map[ipam.Slot]ledger.Picked
+	replaced []ledger.Picked // in the order of subnets
 }
 
 // Owned reads what is reserved for an owner in the network.
 func (p *Plan) Owned(owner string) (ownedSlots, error) {
-	all := ownedSlots{Wanted: map[ipam.Slot]Picked{}}
+	all := ownedSlots{Wanted: map[ipam.Slot]ledger.Picked{}}
 	nx := p.Index().NetworkIndex(p.N.ID)
 	if nx == nil {
 		return all, nil
@@ -97,7 +56,7 @@ func (p *Plan) Owned(owner string) (ownedSlots, error) {
 			return all, err
 		}
 		for _, l := range append(free, held...) {
-			at := Picked{sx.Record(), l.Address, l}
+			at := ledger.Picked{Sub: sx.Record(), Addr: l.Address, Record: l}
 			if l.Reservation.Replaced {
 				all.replaced = append(all.replaced, at)
 			} else {
@@ -109,7 +68,7 @@ func (p *Plan) Owned(owner string) (ownedSlots, error) {
 }
 
 // last is the one of a slot that was reserved last, of those that were replaced.
-func (o ownedSlots) last(slot ipam.Slot) (last Picked, found bool) {
+func (o ownedSlots) last(slot ipam.Slot) (last ledger.Picked, found bool) {
 	for _, old := range o.replaced {
 		if r := old.Record.Reservation; r.Slot == slot && (!found || last.Record.Reservation.ID < r.ID) {
 			last, found = old, true
@@ -119,8 +78,8 @@ func (o ownedSlots) last(slot ipam.Slot) (last Picked, found bool) {
 }
 
 // all lists both, what is wanted first, by slot.
-func (o ownedSlots) all() []Picked {
-	var all []Picked
+func (o ownedSlots) all() []ledger.Picked {
+	var all []ledger.Picked
 	for _, slot := range slots(o.Wanted) {
 		all = append(all, o.Wanted[slot])
 	}
@@ -143,7 +102,7 @@ func Holds(n *ipam.Network, l *ipam.Lease, owner string) bool {
 
 // inUseBy is an address in the pools of a subnet, another one than not, that the owner has in hand, and that is
 // nobody's reservation.
-func (p *Plan) inUseBy(owner string, t *choose.Target, not netip.Addr) (*ipam.Lease, error) {
+func (p *Plan) inUseBy(owner string, t *allocator.Target, not netip.Addr) (*ipam.Lease, error) {
 	var found []netip.Addr
 	for _, name := range p.N.NamesOf(owner) {
 		found = slices.AppendSeq(found, t.Sx.SawName(ipam.RememberedName(name)))
@@ -164,7 +123,7 @@ func (p *Plan) inUseBy(owner string, t *choose.Target, not netip.Addr) (*ipam.Le
 }
 
 // slots lists the slots of a map in order.
-func slots(of map[ipam.Slot]Picked) []ipam.Slot {
+func slots(of map[ipam.Slot]ledger.Picked) []ipam.Slot {
 	all := make([]ipam.Slot, 0, len(of))
 	for slot := range of {
 		all = append(all, slot)
@@ -175,7 +134,7 @@ func slots(of map[ipam.Slot]Picked) []ipam.Slot {
 
 // alreadyExists refuses a second reservation of an owner in a network (BO-6). Without anything else to do it can be
 // replaced.
-func (p *Plan) alreadyExists(owner string, has Picked, todo string) error {
+func (p *Plan) alreadyExists(owner string, has ledger.Picked, todo string) error {
 	if todo == "" {
 		return ipam.Help(ipam.RefuseAs(ipam.AlreadyExists, ipam.ErrInUse,
 			"%s has %s reserved in network %s already (%s)", owner, has.Addr,
@@ -188,7 +147,7 @@ func (p *Plan) alreadyExists(owner string, has Picked, todo string) error {
 
 // secondUse refuses what a state that is rebuilt from what runs knows already, whoever asks (BO-5). Who says what there
 // is to be in the end (Replace), as a Compose project does, asks for no second use.
-func (p *Plan) secondUse(has Picked) error {
+func (p *Plan) secondUse(has ledger.Picked) error {
 	return ipam.Help(ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse,
 		"%s is reserved for %s in network %s already, and this store, which "+
 			"forgets, takes nothing twice; leave it",

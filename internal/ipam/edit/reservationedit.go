@@ -6,8 +6,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 )
 
@@ -48,7 +48,7 @@ func (p *Plan) replaceElsewhere(e *ipam.AddReservation) error {
 // replaceBut marks what an owner has as replaced, but for what it has on some networks. One of these that is not there
 // may be one of the other store (estatemove.go).
 func replaceBut(c *ledger.Change, owner string, networks []string) error {
-	return EachOwned(c, OwnerSet{names: []string{owner}}, func(at Picked) error {
+	return EachOwned(c, OwnerSet{names: []string{owner}}, func(at ledger.Picked) error {
 		n := c.Index().Network(at.Sub.Network)
 		if slices.Contains(networks, n.Name) || slices.Contains(networks, n.ID.String()) {
 			return nil
@@ -128,12 +128,12 @@ func (p *Plan) fulfil(e *ipam.AddReservation, in ipam.Interface, now func(ipam.W
 			return nil, err
 		}
 	}
-	if _, err := p.ForgetOwner(e.Owner, "it has an address now"); err != nil {
+	if _, err := allocator.ForgetOwner(&p.NetworkPlan, e.Owner, "it has an address now"); err != nil {
 		return nil, err
 	}
 	return each(&in, func(slot ipam.Slot, w ipam.Wish) (netip.Addr, error) {
 		addr, err := p.reserve(e, slot, w, subnets, owned)
-		owned.replaced = slices.DeleteFunc(owned.replaced, func(old Picked) bool { return old.Addr == addr })
+		owned.replaced = slices.DeleteFunc(owned.replaced, func(old ledger.Picked) bool { return old.Addr == addr })
 		return addr, err
 	})
 }
@@ -166,7 +166,7 @@ func (p *Plan) reslot(e *ipam.AddReservation, in ipam.Interface, owned ownedSlot
 }
 
 // displaced marks what had to make room for an address of another slot as replaced.
-func (p *Plan) displaced(had map[ipam.Slot]Picked, owned ownedSlots) error {
+func (p *Plan) displaced(had map[ipam.Slot]ledger.Picked, owned ownedSlots) error {
 	for _, slot := range slots(had) {
 		at, has := had[slot], owned.Wanted[slot]
 		if has.Record == nil || has.Addr == at.Addr ||
@@ -200,7 +200,7 @@ func (p *Plan) reserve(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, subn
 	if !again {
 		var err error
 		found, err = p.toReserve(e, w, subnets)
-		if err != nil || choose.Free(found.Record, p.Now()) {
+		if err != nil || allocator.Free(found.Record, p.Now()) {
 			_, err = p.needed(e.Owner, w, found.Addr, err)
 		}
 		if err != nil {
@@ -222,11 +222,11 @@ func (p *Plan) reserve(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, subn
 
 // wantedAgain is the address that the owner had last in a slot, and that is kept still, where an automatic wish can
 // mean it (BO-9).
-func (p *Plan) wantedAgain(e *ipam.AddReservation, w ipam.Wish, slot ipam.Slot, owned ownedSlots) (Picked, bool) {
+func (p *Plan) wantedAgain(e *ipam.AddReservation, w ipam.Wish, slot ipam.Slot, owned ownedSlots) (ledger.Picked, bool) {
 	if w.Address.IsValid() {
-		return Picked{}, false
+		return ledger.Picked{}, false
 	}
-	owned.replaced = slices.DeleteFunc(slices.Clone(owned.replaced), func(old Picked) bool {
+	owned.replaced = slices.DeleteFunc(slices.Clone(owned.replaced), func(old ledger.Picked) bool {
 		return !p.meets(w, old.Sub, old.Addr) || p.moves(e, w, old)
 	})
 	return owned.last(slot)
@@ -234,7 +234,7 @@ func (p *Plan) wantedAgain(e *ipam.AddReservation, w ipam.Wish, slot ipam.Slot, 
 
 // reserveAgain is what comes of a reservation that is there when it is wished for again: its kind is that of the wish,
 // and it lives for as long as is said now.
-func (p *Plan) reserveAgain(e *ipam.AddReservation, w ipam.Wish, has Picked) error {
+func (p *Plan) reserveAgain(e *ipam.AddReservation, w ipam.Wish, has ledger.Picked) error {
 	kind, err := p.kindOf(e, w, has)
 	if err != nil {
 		return err
@@ -245,7 +245,7 @@ func (p *Plan) reserveAgain(e *ipam.AddReservation, w ipam.Wish, has Picked) err
 }
 
 // reserveNew writes a reservation of a free address, or one of the owner's that was replaced and is wanted again.
-func (p *Plan) reserveNew(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, found Picked) error {
+func (p *Plan) reserveNew(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, found ledger.Picked) error {
 	kind, err := p.kindOf(e, w, found)
 	if err != nil {
 		return err
@@ -268,7 +268,7 @@ func (p *Plan) reserveNew(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, f
 
 // kindOf is static for an address that was wished for, unless it is said to be an automatic one, which none of a static
 // band can be (BO-10).
-func (p *Plan) kindOf(e *ipam.AddReservation, w ipam.Wish, at Picked) (ipam.Kind, error) {
+func (p *Plan) kindOf(e *ipam.AddReservation, w ipam.Wish, at ledger.Picked) (ipam.Kind, error) {
 	had := at.Record.Reserved()
 	switch {
 	case w.Address.IsValid() && !e.Automatic:
@@ -285,35 +285,35 @@ func (p *Plan) kindOf(e *ipam.AddReservation, w ipam.Wish, at Picked) (ipam.Kind
 
 // toReserve finds the address: the one wished for, where nobody else has it; else the one that the owner has in use and
 // not reserved, or a free one.
-func (p *Plan) toReserve(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subnet) (Picked, error) {
+func (p *Plan) toReserve(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subnet) (ledger.Picked, error) {
 	if !w.Address.IsValid() {
 		return p.toReserveAny(e, w, subnets)
 	}
 	left, err := p.makeWay(e, w, subnets)
 	if err != nil {
-		return Picked{}, err
+		return ledger.Picked{}, err
 	}
 	found, err := p.pick(e.Owner, w, subnets, e.Force)
 	if err == nil && Bars(p.N, found.Record, e.Owner, e.Force || left) {
-		return Picked{}, choose.HeldError(p.Change, found.Sub, found.Record)
+		return ledger.Picked{}, allocator.HeldError(p.Change, found.Sub, found.Record)
 	}
 	return found, err
 }
 
-func (p *Plan) toReserveAny(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subnet) (Picked, error) {
+func (p *Plan) toReserveAny(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subnet) (ledger.Picked, error) {
 	if p.N.Type == ipam.VIP {
-		return Picked{}, ipam.RefuseAs(ipam.WrongType, ipam.ErrInvalid,
+		return ledger.Picked{}, ipam.RefuseAs(ipam.WrongType, ipam.ErrInvalid,
 			"network %s is of the type vip, which has static reservations only; say which address with --ip", p.Called())
 	}
 	subnets, err := in(&w, p, subnets)
 	if err != nil {
-		return Picked{}, err
+		return ledger.Picked{}, err
 	}
 	if r, _ := p.N.Rule(e.Owner); w.Pool == "" && slices.ContainsFunc(subnets,
 		func(sub *ipam.Subnet) bool { return sub.HasPool(r.Pool) }) {
 		w.Pool = r.Pool
 	}
-	inUse := func(t *choose.Target) (*ipam.Lease, error) { return p.inUseBy(e.Owner, t, w.Not) }
+	inUse := func(t *allocator.Target) (*ipam.Lease, error) { return p.inUseBy(e.Owner, t, w.Not) }
 	return p.first(w, subnets, inUse, e.Owner) // less what is reserved for the owner in other slots
 }
 
@@ -334,11 +334,13 @@ func (p *Plan) meets(w ipam.Wish, sub *ipam.Subnet, addr netip.Addr) bool {
 
 // moves tells whether what an owner has of an automatic wish is to be replaced, because it may not be given any more
 // (BO-9). What a person has reserved by address, or what is left of a subnet without pools, stays.
-func (p *Plan) moves(e *ipam.AddReservation, w ipam.Wish, has Picked) bool {
+func (p *Plan) moves(e *ipam.AddReservation, w ipam.Wish, has ledger.Picked) bool {
 	return e.Moves && !w.Address.IsValid() && has.Record.Reserved().Kind == ipam.Automatic &&
 		len(has.Sub.Pools) > 0 && !p.givable(w, has)
 }
 
 // givable tells whether an address may be given automatically: it is in a pool, and neither excluded nor in a static
 // band.
-func (p *Plan) givable(w ipam.Wish, at Picked) bool { return p.target(at.Sub, w.Pool).InPools(at.Addr) }
+func (p *Plan) givable(w ipam.Wish, at ledger.Picked) bool {
+	return p.target(at.Sub, w.Pool).InPools(at.Addr)
+}

@@ -3,6 +3,7 @@ package edit
 import (
 	"net/netip"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
 )
@@ -28,7 +29,7 @@ func removeReservation(e *ipam.RemoveReservation, c *ledger.Change) (ipam.Result
 		if e.Address.IsValid() && e.Address != has.Addr {
 			continue
 		}
-		if err := EndReservation(p.Change, has, ""); err != nil {
+		if err := ledger.EndReservation(p.Change, has, ""); err != nil {
 			return ipam.Result{}, err
 		}
 		result.Addresses = append(result.Addresses, has.Addr)
@@ -36,7 +37,7 @@ func removeReservation(e *ipam.RemoveReservation, c *ledger.Change) (ipam.Result
 	if e.Address.IsValid() && len(result.Addresses) > 0 {
 		return result, p.wantAgain(owned, e.Address)
 	}
-	unplaced, err := p.ForgetOwner(owner, "")
+	unplaced, err := allocator.ForgetOwner(&p.NetworkPlan, owner, "")
 	if err != nil {
 		return result, err
 	}

@@ -6,8 +6,8 @@ import (
 
 	"go4.org/netipx"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 )
 
@@ -42,7 +42,7 @@ func (p *Plan) checkResize(sub, edited *ipam.Subnet) error {
 	if err := p.checkCutOff(sub, edited); err != nil {
 		return err
 	}
-	edited.Pools = trimmed(sub.Pools, choose.WholeRange(edited.CIDR).IPRange)
+	edited.Pools = trimmed(sub.Pools, allocator.WholeRange(edited.CIDR).IPRange)
 	return nil
 }
 
@@ -50,7 +50,7 @@ func (p *Plan) checkResize(sub, edited *ipam.Subnet) error {
 func (p *Plan) checkCutOff(sub, edited *ipam.Subnet) error {
 	var used error
 	err := ledger.EachLease(p.Tx(), sub.ID, func(l *ipam.Lease) error {
-		why := choose.NotHost(edited.CIDR, l.Address)
+		why := allocator.NotHost(edited.CIDR, l.Address)
 		replaced := l.Address == sub.Gateway && edited.Gateway != sub.Gateway
 		if why == "" || replaced || !l.Held() && l.Reservation == nil {
 			return nil

@@ -49,7 +49,7 @@ func (p *Plan) setStatic(bands []ipam.Range) error {
 
 // bandIn is the subnet that a static band lies in. It lies beside the exclusions, of which nothing is given at all.
 func (p *Plan) bandIn(band ipam.Range) (*ipam.Subnet, error) {
-	sub, err := p.holding(band)
+	sub, err := p.Holding(band)
 	if errors.Is(err, ipam.ErrInvalid) {
 		return nil, ipam.RefuseAs(ipam.StaticOutOfRange, ipam.ErrInvalid, "the static band %s: %v", band, err)
 	}

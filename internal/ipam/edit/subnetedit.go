@@ -5,78 +5,10 @@ import (
 	"net/netip"
 	"slices"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 )
-
-// SubnetFacts is what events tell of a subnet.
-type SubnetFacts struct {
-	Name        string       `json:"name,omitempty"`
-	CIDR        netip.Prefix `json:"cidr,omitzero"`
-	Gateway     string       `json:"gateway,omitempty"` // "none" where there is none
-	GatewayNote string       `json:"gateway_note,omitempty"`
-	DHCP        *bool        `json:"dhcp,omitempty"`
-	Note        string       `json:"note,omitempty"`
-	DHCPParent  string       `json:"dhcp_parent,omitempty"`
-	DHCPID      string       `json:"dhcp_id,omitempty"`
-	Pools       []ipam.Pool  `json:"pools,omitempty"`
-
-	Exclusions []ipam.Exclusion `json:"exclusions,omitempty"`
-	Static     []ipam.Range     `json:"static,omitempty"`
-}
-
-// FactsOfSubnet is what the events of a subnet tell of it.
-func FactsOfSubnet(sub *ipam.Subnet) SubnetFacts {
-	gateway, dhcp := "none", sub.DHCP
-	if sub.Gateway.IsValid() {
-		gateway = sub.Gateway.String()
-	}
-	f := SubnetFacts{Name: sub.Name, CIDR: sub.CIDR, Gateway: gateway, GatewayNote: sub.GatewayNote, DHCP: &dhcp,
-		Note: sub.Note, Pools: sub.Pools, Exclusions: sub.Exclusions, Static: sub.Static}
-	if sub.FromDHCP() {
-		f.DHCPParent, f.DHCPID = sub.DHCPParent, sub.DHCPID.String()
-	}
-	return f
-}
-
-// differing is f less what is the same in other.
-func (f SubnetFacts) differing(other SubnetFacts) SubnetFacts {
-	if f.Name == other.Name {
-		f.Name = ""
-	}
-	if f.CIDR == other.CIDR {
-		f.CIDR = netip.Prefix{}
-	}
-	if f.Gateway == other.Gateway {
-		f.Gateway = ""
-	}
-	if f.GatewayNote == other.GatewayNote {
-		f.GatewayNote = ""
-	}
-	if *f.DHCP == *other.DHCP {
-		f.DHCP = nil
-	}
-	if f.Note == other.Note {
-		f.Note = ""
-	}
-	if f.DHCPParent == other.DHCPParent {
-		f.DHCPParent = ""
-	}
-	if f.DHCPID == other.DHCPID {
-		f.DHCPID = ""
-	}
-	if slices.Equal(f.Pools, other.Pools) {
-		f.Pools = nil
-	}
-	if slices.Equal(f.Exclusions, other.Exclusions) {
-		f.Exclusions = nil
-	}
-	if slices.Equal(f.Static, other.Static) {
-		f.Static = nil
-	}
-	return f
-}
 
 func addSubnet(e *ipam.AddSubnet, c *ledger.Change) (ipam.Result, error) {
 	p, err := OpenPlan(c, e.Network, e)
@@ -98,7 +30,7 @@ func (p *Plan) addSubnet(spec *ipam.SubnetSpec) (*ipam.Subnet, error) {
 	}
 	sub := spec.Subnet(p.NewID(), p.N, cidr)
 	if spec.Pool {
-		sub.Pools = append(sub.Pools, ipam.Pool{Range: choose.WholeRange(cidr)})
+		sub.Pools = append(sub.Pools, ipam.Pool{Range: allocator.WholeRange(cidr)})
 	}
 	return sub, p.MakeSubnet(sub)
 }
@@ -111,7 +43,7 @@ func (p *Plan) MakeSubnet(sub *ipam.Subnet) error {
 	if err := p.checkSubnet(sub); err != nil {
 		return err
 	}
-	if err := p.Note(&ipam.Event{Verb: ipam.SubnetCreated, Subnet: sub.CIDR}, nil, FactsOfSubnet(sub)); err != nil {
+	if err := p.Note(&ipam.Event{Verb: ipam.SubnetCreated, Subnet: sub.CIDR}, nil, ledger.FactsOfSubnet(sub)); err != nil {
 		return err
 	}
 	sub.Created = ipam.EventTime(p.Index().LastEvent())
@@ -148,7 +80,7 @@ func (p *Plan) placeIn(spec *ipam.SubnetSpec) (netip.Prefix, error) {
 			from, from.Bits(), from.Addr().BitLen())
 	}
 	blocks := p.Index().Blocks(p.N.Space)
-	cidr, err := choose.CarveFrom(p.Change, blocks, ipam.Base{Prefix: from, Bits: bits},
+	cidr, err := allocator.CarveFrom(p.Change, blocks, ipam.Base{Prefix: from, Bits: bits},
 		ipam.PoolRequest{Space: p.N.Space})
 	if err == nil && !cidr.IsValid() {
 		err = ipam.Refuse(ipam.ErrExhausted, "no /%d is free in %s, where the space %s has %s", bits, from, p.N.Space,
@@ -201,7 +133,7 @@ func (p *Plan) checkSubnet(sub *ipam.Subnet) error {
 				sub.Name, p.Index().Subnet(other).Record().CIDR)
 		}
 	}
-	if why := choose.NotHost(sub.CIDR, sub.Gateway); sub.Gateway.IsValid() && why != "" {
+	if why := allocator.NotHost(sub.CIDR, sub.Gateway); sub.Gateway.IsValid() && why != "" {
 		return ipam.Refuse(ipam.ErrInvalid, "the gateway %s is %s; give another one with --gateway, or none",
 			sub.Gateway, why)
 	}
@@ -232,9 +164,9 @@ func (p *Plan) SetGatewayLease(sub *ipam.Subnet) error {
 	case before.Held() && before.Kind == ipam.Gateway && before.Attachment == (ipam.ID{}):
 		return nil
 	case before.Held():
-		return choose.HeldError(p.Change, sub, before)
+		return allocator.HeldError(p.Change, sub, before)
 	case before.Reserved() != nil:
-		return choose.ReservedError(p.Change, sub.Gateway, before.Reservation)
+		return allocator.ReservedError(p.Change, sub.Gateway, before.Reservation)
 	}
 	var facts any
 	if sub.GatewayNote != "" {
@@ -253,7 +185,7 @@ func modifySubnet(e *ipam.ModifySubnet, c *ledger.Change) (ipam.Result, error) {
 	if err != nil {
 		return ipam.Result{}, err
 	}
-	sub, err := p.subnet(e.Subnet)
+	sub, err := p.SubnetNamed(e.Subnet)
 	if err != nil {
 		return ipam.Result{}, err
 	}
@@ -261,9 +193,9 @@ func modifySubnet(e *ipam.ModifySubnet, c *ledger.Change) (ipam.Result, error) {
 	if err != nil {
 		return ipam.Result{}, err
 	}
-	before, after := FactsOfSubnet(sub), FactsOfSubnet(edited)
-	if err := p.Note(&ipam.Event{Verb: ipam.SubnetModified, Subnet: sub.CIDR}, before.differing(after),
-		after.differing(before)); err != nil {
+	before, after := ledger.FactsOfSubnet(sub), ledger.FactsOfSubnet(edited)
+	if err := p.Note(&ipam.Event{Verb: ipam.SubnetModified, Subnet: sub.CIDR}, before.Differing(after),
+		after.Differing(before)); err != nil {
 		return ipam.Result{}, err
 	}
 	if sub.Gateway != edited.Gateway {
@@ -304,9 +236,9 @@ func (p *Plan) setLAN(e *ipam.ModifyNetwork) error {
 		if err != nil {
 			return err
 		}
-		before, after := FactsOfSubnet(sub), FactsOfSubnet(edited)
-		if err := p.Note(&ipam.Event{Verb: ipam.SubnetModified, Subnet: sub.CIDR}, before.differing(after),
-			after.differing(before)); err != nil {
+		before, after := ledger.FactsOfSubnet(sub), ledger.FactsOfSubnet(edited)
+		if err := p.Note(&ipam.Event{Verb: ipam.SubnetModified, Subnet: sub.CIDR}, before.Differing(after),
+			after.Differing(before)); err != nil {
 			return err
 		}
 		if err := p.SetSubnet(edited); err != nil {

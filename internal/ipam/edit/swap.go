@@ -31,7 +31,7 @@ func (p *Plan) makeWay(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subn
 	if r == nil || r.Owner == e.Owner || byHand || !p.leaves(r, w.Address) {
 		return false, nil
 	}
-	return true, EndReservation(p.Change, Picked{subnets[i], w.Address, l}, "it is "+e.Owner+"'s by the same request")
+	return true, ledger.EndReservation(p.Change, ledger.Picked{Sub: subnets[i], Addr: w.Address, Record: l}, "it is "+e.Owner+"'s by the same request")
 }
 
 // leaves tells whether the request gives the owner of a reservation another static address in its place.

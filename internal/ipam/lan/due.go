@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 )
 
@@ -136,7 +136,7 @@ func (by judging) wants(l *ipam.Lease) bool {
 		if !one.Until.IsZero() && !one.Until.After(by.now) {
 			return false
 		}
-		return choose.LeaseOf(by.n, l, one.Owner)
+		return allocator.LeaseOf(by.n, l, one.Owner)
 	})
 }
 
@@ -188,7 +188,7 @@ func (k *Keeper) clientOf(j *job) ipam.LANClient {
 	case l.MAC != (ipam.MAC{}):
 		owner = l.MAC.String()
 	default:
-		owner = choose.NamelessOwnerOf(l.ID)
+		owner = allocator.NamelessOwnerOf(l.ID)
 	}
-	return choose.ClientOf(owner, l.MAC, j.sub.DHCPID)
+	return allocator.ClientOf(owner, l.MAC, j.sub.DHCPID)
 }

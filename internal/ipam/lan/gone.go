@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -49,9 +49,9 @@ func (k *Keeper) beginGone(ctx context.Context, wg *sync.WaitGroup, failed func(
 	if !k.gone.looks(k.ledger) {
 		return nil
 	}
-	var all []choose.Returning
+	var all []allocator.Returning
 	err := k.ledger.View(ctx, func(tx store.Tx) (err error) {
-		all, err = choose.ReadReturning(tx)
+		all, err = allocator.ReadReturning(tx)
 		return err
 	})
 	if err != nil || len(all) == 0 {
@@ -75,7 +75,7 @@ func (k *Keeper) beginGone(ctx context.Context, wg *sync.WaitGroup, failed func(
 }
 
 // giveBackGone tells the server of one, and forgets it; done is false where the server did not hear it.
-func (k *Keeper) giveBackGone(ctx context.Context, r *choose.Returning) (done bool, err error) {
+func (k *Keeper) giveBackGone(ctx context.Context, r *allocator.Returning) (done bool, err error) {
 	over := !r.Expires.After(k.ledger.Now())
 	if r.Host != k.ledger.Host() && !over {
 		return true, nil
@@ -90,7 +90,7 @@ func (k *Keeper) giveBackGone(ctx context.Context, r *choose.Returning) (done bo
 
 // returns tells a server that what no record has is not needed; done is false where the server did not hear it.
 // Meanwhile nobody asks for the same client; where that has the address by the records, nothing is given back.
-func (k *Keeper) returns(ctx context.Context, r *choose.Returning) (done bool, err error) {
+func (k *Keeper) returns(ctx context.Context, r *allocator.Returning) (done bool, err error) {
 	end, err := k.ledger.OwnClient(ctx, r.Client)
 	if err != nil {
 		return false, err

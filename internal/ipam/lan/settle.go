@@ -6,8 +6,8 @@ import (
 	"net/netip"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 )
 
@@ -26,7 +26,7 @@ func (k *Keeper) do(ctx context.Context, j *job) (answered bool, err error) {
 
 // renew asks for one lease and writes what came of it, unless it is another one by now, and tells whether anybody
 // answered. other is what the server gave in its place, which nobody needs.
-func (k *Keeper) renew(ctx context.Context, j *job) (other *choose.Returning, answered bool, err error) {
+func (k *Keeper) renew(ctx context.Context, j *job) (other *allocator.Returning, answered bool, err error) {
 	end, err := k.ledger.ShareClient(ctx, j.client)
 	if err != nil {
 		return nil, false, err
@@ -63,11 +63,11 @@ func (k *Keeper) renew(ctx context.Context, j *job) (other *choose.Returning, an
 
 // other is an address that was given to who asked for the one of the job as for a new one; nil where it was that, or
 // none.
-func (j *job) other(got *ipam.LANAnswer) *choose.Returning {
+func (j *job) other(got *ipam.LANAnswer) *allocator.Returning {
 	if got.Failure != "" || got.Lease.Address == j.lease.Address {
 		return nil
 	}
-	return &choose.Returning{Parent: j.parent, Subnet: j.sub.CIDR, Address: got.Lease.Address, Client: j.client,
+	return &allocator.Returning{Parent: j.parent, Subnet: j.sub.CIDR, Address: got.Lease.Address, Client: j.client,
 		Server: got.Lease.Server, ServerID: got.Lease.ServerID}
 }
 
@@ -176,7 +176,7 @@ func (k *Keeper) bound(ctx context.Context, j *job, told *ipam.DHCPLease) error 
 			d.Returned = now.DHCP.Returned
 		}
 		if now.DHCP != nil && now.DHCP.State != ipam.LANBound {
-			if _, err := c.Event(choose.LANEvent(ipam.LeaseConfirmed, j.sub, &after)); err != nil {
+			if _, err := c.Event(allocator.LANEvent(ipam.LeaseConfirmed, j.sub, &after)); err != nil {
 				return err
 			}
 		}
@@ -203,7 +203,7 @@ func (j *job) lose(c *ledger.Change, now *ipam.Lease, why string) error {
 		after.DHCP = &ipam.DHCPLease{Client: j.client}
 	}
 	after.DHCP = after.DHCP.As(ipam.LANLost, why)
-	if _, err := c.Event(choose.LANEvent(ipam.LeaseLost, j.sub, &after)); err != nil {
+	if _, err := c.Event(allocator.LANEvent(ipam.LeaseLost, j.sub, &after)); err != nil {
 		return err
 	}
 	if !now.Held() {

@@ -51,17 +51,8 @@ type leaseMove struct {
 	before, after *ipam.Lease
 }
 
-// Update runs fn as one durable change, after the owners whose time is over have ended. Whatever fn's error, nothing of
-// it remains then.
+// Update runs fn as one durable change. Whatever fn's error, nothing of it remains then.
 func (s *Ledger) Update(ctx context.Context, fn func(*Change) error) error {
-	if err := s.before(ctx, s); err != nil {
-		return err
-	}
-	return s.Change(ctx, fn)
-}
-
-// Change is Update without what is over being ended before.
-func (s *Ledger) Change(ctx context.Context, fn func(*Change) error) error {
 	s.asked.Add(1)
 	c := s.changes.Get().(*Change)
 	defer s.changes.Put(c)

@@ -165,7 +165,7 @@ func (s *Ledger) CatchUp(ctx context.Context) error {
 	if n == 0 {
 		return nil
 	}
-	return s.Change(ctx, func(*Change) error { return nil })
+	return s.Update(ctx, func(*Change) error { return nil })
 }
 
 // readAgain builds the index of the subnets to which others have given another CIDR out of their leases.

@@ -15,7 +15,7 @@ func (s *Ledger) Join(ctx context.Context) error {
 	if err := ipam.CheckName("host", s.host); err != nil {
 		return err
 	}
-	if err := s.Change(ctx, (*Change).joinHost); err != nil {
+	if err := s.Update(ctx, (*Change).joinHost); err != nil {
 		return err
 	}
 	s.mu.Lock()

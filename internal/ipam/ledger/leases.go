@@ -63,3 +63,44 @@ func byReservedSlot(a, b *ipam.Lease) int {
 func CompareSlots(s ipam.Slot, other ipam.Slot) int {
 	return cmp.Or(cmp.Compare(s.Interface, other.Interface), cmp.Compare(s.Number, other.Number))
 }
+
+// ReadPage reads the leases of a range, and tells where the next page begins, nil at the end.
+func ReadPage(tx store.Tx, r store.Range) (page []*ipam.Lease, next []byte, err error) {
+	for rec, err := range tx.Scan(r) {
+		if err != nil {
+			return nil, nil, err
+		}
+		_, addr, _ := LeaseKeyParts(rec.Key)
+		l, err := ipam.DecodeLease(addr, rec.Value)
+		if err != nil {
+			return nil, nil, err
+		}
+		page = append(page, l)
+		next = append(next[:0], rec.Key...)
+	}
+	if len(page) < r.Limit {
+		return page, nil, nil
+	}
+	return page, append(next, 0), nil
+}
+
+// DeleteWhile deletes the records of a range up to the first one that goes not, which is told of by its number and key,
+// and returns how many there were.
+func DeleteWhile(tx store.Tx, r store.Range, goes func(n int, key []byte) bool) (int, error) {
+	var keys [][]byte
+	for rec, err := range tx.Scan(r) {
+		if err != nil {
+			return 0, err
+		}
+		if !goes(len(keys), rec.Key) {
+			break
+		}
+		keys = append(keys, slices.Clone(rec.Key))
+	}
+	for _, key := range keys {
+		if err := tx.Delete(key); err != nil {
+			return 0, err
+		}
+	}
+	return len(keys), nil
+}

@@ -28,9 +28,6 @@ type Config struct {
 
 	// AskLAN speaks on the LANs of this host; nil: nothing can (ipam.LANNoEdge).
 	AskLAN ipam.AskLAN
-
-	// Before runs before each update, and ends what is over in changes of its own.
-	Before func(context.Context, *Ledger) error
 }
 
 // DefaultMemories is how many released addresses a subnet remembers the holders of.
@@ -53,7 +50,6 @@ type Ledger struct {
 	moment    func() time.Duration
 	edges     edges
 	askLAN    ipam.AskLAN
-	before    func(context.Context, *Ledger) error
 	page      int // how many leases, or other records, one transaction ends at most: an attachment may have millions
 
 	mu      sync.Mutex // guards index, settled
@@ -78,7 +74,7 @@ func New(cfg Config) *Ledger {
 	l := &Ledger{
 		store: cfg.Store, host: cfg.Host, bases: cfg.Bases, memories: cfg.Memories,
 		retain: cfg.Retention.WithDefaults(), forgets: cfg.Forgets, member: cfg.Member,
-		known: cfg.Known, mends: cfg.Mends, before: cfg.Before, page: PageSize, trim: make(chan struct{}, 1),
+		known: cfg.Known, mends: cfg.Mends, page: PageSize, trim: make(chan struct{}, 1),
 		noElastic: cfg.NoElastic, moment: cfg.Moment, askLAN: cfg.AskLAN,
 	}
 	if l.member != nil {

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"time"
+
 	"berth/internal/ipam"
 	"berth/store"
 )
@@ -49,5 +51,18 @@ func loadOwners(ix *Index, tx store.Tx) error {
 			ix.ends.Add(Ending{Network: id, Owner: one.Owner}, one.Until)
 		}
 	}
+	return nil
+}
+
+// SetOwner writes an owner of a dynamic network, or removes it where the record is nil.
+func (c *Change) SetOwner(network ipam.ID, owner string, record *DynamicOwner) error {
+	if _, err := c.PutJSON(OwnerKey(network, owner), record, record == nil); err != nil {
+		return err
+	}
+	var until time.Time
+	if record != nil {
+		until = record.Until
+	}
+	c.SetEnding(network, owner, until)
 	return nil
 }

@@ -3,5 +3,5 @@
 // finished, and the host takes part.
 //
 // Open (service.go) builds the ledger, loads it and settles it; rebuild.go makes a state that forgets anew out of what
-// runs. sums.go adds up what the Services of several stores count.
+// runs. run.go is the housekeeping. sums.go adds up what the Services of several stores count.
 package service

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/attach"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/view"
@@ -68,17 +68,17 @@ func rebuildPool(ctx context.Context, s *ledger.Ledger, req ipam.PoolRequest,
 		req.CIDR, req.Gateway, req.NoGateway = sub.CIDR, sub.Gateway, !sub.Gateway.IsValid()
 		req.AskedMAC = req.AskedMAC || req.DHCPID == ipam.LANByMAC
 	}
-	grant, err := attach.Of(s).RequestPool(ctx, req)
+	grant, err := allocator.Of(s).RequestPool(ctx, req)
 	if err != nil {
 		return ipam.PoolGrant{}, err
 	}
 	if sub.Gateway.IsValid() && !grant.Gateway.IsValid() {
-		_, err = attach.Of(s).RequestAddress(ctx,
+		_, err = allocator.Of(s).RequestAddress(ctx,
 			ipam.AddressRequest{Pool: grant.ID, Preferred: sub.Gateway, Gateway: true})
 	}
 	for _, addr := range sub.Aux {
 		if err == nil {
-			_, err = attach.Of(s).RequestAddress(ctx, ipam.AddressRequest{Pool: grant.ID, Preferred: addr})
+			_, err = allocator.Of(s).RequestAddress(ctx, ipam.AddressRequest{Pool: grant.ID, Preferred: addr})
 		}
 	}
 	return grant, err
@@ -113,7 +113,7 @@ func rebuildLeases(ctx context.Context, s *ledger.Ledger, name string, e ipam.En
 			if !pool.CIDR.Contains(addr) {
 				continue
 			}
-			_, err := attach.Of(s).RequestAddress(ctx,
+			_, err := allocator.Of(s).RequestAddress(ctx,
 				ipam.AddressRequest{Pool: pool.ID, Preferred: addr, MAC: e.MAC, Name: name, Seen: true})
 			if err != nil {
 				err = fmt.Errorf("the container %s: %w", name, err)

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/attach"
 	"berth/internal/ipam/bulk"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/elastic"
@@ -62,7 +62,7 @@ type Config struct {
 // Service allocates addresses out of one store: the rooms over its ledger, joined. Its methods may be called from many
 // goroutines at once.
 type Service struct {
-	attach.Desk
+	allocator.Allocator
 	edit.Editor
 	view.Views
 	bulk.Importer
@@ -76,7 +76,7 @@ type Service struct {
 
 // over joins the rooms.
 func over(l *ledger.Ledger) *Service {
-	return &Service{attach.Of(l), edit.Of(l), view.Of(l), bulk.Of(l), stores.Of(l), elastic.Of(l), names.Of(l),
+	return &Service{allocator.Of(l), edit.Of(l), view.Of(l), bulk.Of(l), stores.Of(l), elastic.Of(l), names.Of(l),
 		lan.Of(l), l}
 }
 
@@ -86,7 +86,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	l := ledger.New(ledger.Config{
 		Store: cfg.Store, Host: cfg.Host, Now: cfg.Now, Bases: cfg.Bases, Memories: cfg.Memories,
 		Retention: cfg.Retention,
-		Forgets:   cfg.Forgets, Member: cfg.Member, Known: cfg.Known, Mends: cfg.Mends, Before: edit.EndOwners,
+		Forgets:   cfg.Forgets, Member: cfg.Member, Known: cfg.Known, Mends: cfg.Mends,
 		NoElastic: cfg.NoElastic, Moment: cfg.Moment, AskLAN: lan.Sharing(cfg.AskLAN),
 	})
 	if err := open(ctx, l, cfg.Copying); err != nil {
@@ -164,7 +164,7 @@ func settleAttachments(ctx context.Context, s *ledger.Ledger) error {
 		if _, lives := all[heir]; heir == (ipam.ID{}) || lives {
 			continue
 		}
-		if err := edit.ReleaseInherited(ctx, s, heir, []ipam.ID{id}); err != nil {
+		if err := allocator.ReleaseInherited(ctx, s, heir, []ipam.ID{id}); err != nil {
 			return err
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"net/netip"
 
 	"berth/internal/alloc"
+	"berth/internal/allocator"
 	"berth/internal/ipam"
 	"berth/internal/ipam/bulk"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -43,7 +43,7 @@ func CheckStore(ctx context.Context, st store.Store) (problems []string, err err
 		if err := ck.events(tx); err != nil {
 			return err
 		}
-		if err := choose.CheckStandIns(tx, func(err error) { ck.problem("%v", err) }); err != nil {
+		if err := allocator.CheckStandIns(tx, func(err error) { ck.problem("%v", err) }); err != nil {
 			return err
 		}
 		problems = ck.problems

@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/attach"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -95,12 +94,12 @@ func (cp *copying) release(ctx context.Context, target *copyMark) error {
 // reveal lets the target's copy be seen. The last of its transactions takes the mark away.
 func (cp *copying) reveal(ctx context.Context, m *copyMark) error {
 	// of no space: the source keeps them, too, as long as their containers live
-	stands, err := attach.Of(cp.from).StandIns(ctx)
+	stands, err := allocator.Of(cp.from).StandIns(ctx)
 	if err != nil {
 		return err
 	}
 	if len(stands) > 0 {
-		if err := cp.to.Update(ctx, func(c *ledger.Change) error { return choose.PutStandIns(c, stands) }); err != nil {
+		if err := cp.to.Update(ctx, func(c *ledger.Change) error { return allocator.PutStandIns(c, stands) }); err != nil {
 			return err
 		}
 	}

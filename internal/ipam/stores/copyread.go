@@ -60,7 +60,7 @@ func (cp *copying) readNetwork(c *ledger.Change, n *ipam.Network) (one copied, e
 	moving := *n
 	moving.Stage = ipam.Moving
 	one.network = &moving
-	subnets, err := (&edit.Plan{Change: c, N: n}).Subnets()
+	subnets, err := edit.PlanOf(c, n).Subnets()
 	if err != nil {
 		return one, err
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -205,13 +204,13 @@ func ownersInto(c *ledger.Change, network ipam.ID) putting {
 	return func(key, _, want []byte) error {
 		owner := string(key[len(ledger.OwnerKey(network, "")):])
 		if want == nil {
-			return edit.SetOwner(c, network, owner, nil)
+			return c.SetOwner(network, owner, nil)
 		}
 		record := new(ledger.DynamicOwner)
 		if err := ipam.DecodeJSON("an owner", want, record); err != nil {
 			return err
 		}
-		return edit.SetOwner(c, network, owner, record)
+		return c.SetOwner(network, owner, record)
 	}
 }
 

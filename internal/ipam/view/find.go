@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 )
@@ -316,7 +316,7 @@ func (q *finding) free(ix *ledger.Index, sx *ledger.SubnetIndex) {
 	m.address("address", q.w.addr)
 	q.keep(ipam.Found{Kind: ipam.FoundFree, What: q.w.addr.String(), Space: sub.Space,
 		Network: q.s.ledger.ShownName(ix, n), NetworkID: n.ID, Subnet: sub.CIDR, Address: q.w.addr,
-		State: choose.NotHost(sub.CIDR, q.w.addr)}, m)
+		State: allocator.NotHost(sub.CIDR, q.w.addr)}, m)
 }
 
 func (q *finding) elastic(ix *ledger.Index, addr netip.Addr, e *ipam.Elastic) {

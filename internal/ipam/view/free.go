@@ -8,8 +8,8 @@ import (
 	"go4.org/netipx"
 
 	"berth/internal/alloc"
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 )
 
@@ -135,7 +135,7 @@ type frees struct {
 }
 
 func freeIndex(c *ledger.Change, sx *ledger.SubnetIndex) *frees {
-	free := &frees{sx: sx, kept: choose.KeptOf(c, sx.Record())}
+	free := &frees{sx: sx, kept: allocator.KeptOf(c, sx.Record())}
 	free.back = ended(c, sx, free.kept)
 	for m := range sx.Memories() {
 		if !m.Until.After(c.Now()) && !free.kept.Has(m.Addr) {
@@ -210,15 +210,15 @@ func (f *frees) firstTaken(r netipx.IPRange) (netip.Addr, bool) {
 
 // targets are where an endpoint's address of a family comes from: the subnets on which this host has a Docker network,
 // by the first of these, else all.
-func targets(c *ledger.Change, subnets []*ledger.SubnetIndex, pool string, six bool) []*choose.Target {
-	var all, used []*choose.Target
+func targets(c *ledger.Change, subnets []*ledger.SubnetIndex, pool string, six bool) []*allocator.Target {
+	var all, used []*allocator.Target
 	for _, sx := range subnets {
 		sub := sx.Record()
 		if sub.CIDR.Addr().Is6() != six {
 			continue
 		}
-		t := &choose.Target{Change: c, At: new(ipam.Attachment), Sub: sub, Sx: sx, Pool: pool,
-			Kept: choose.KeptOf(c, sub)}
+		t := &allocator.Target{Change: c, At: new(ipam.Attachment), Sub: sub, Sx: sx, Pool: pool,
+			Kept: allocator.KeptOf(c, sub)}
 		all = append(all, t)
 		for _, id := range sub.Attachments {
 			at := c.Index().Attachment(id)
@@ -239,16 +239,16 @@ func targets(c *ledger.Change, subnets []*ledger.SubnetIndex, pool string, six b
 	return all
 }
 
-// nextOf is what a target gives to whom nothing in it belongs (choose.Next), as the index has it; the zero address
+// nextOf is what a target gives to whom nothing in it belongs (allocator.Next), as the index has it; the zero address
 // where that is nothing.
-func nextOf(c *ledger.Change, t *choose.Target) netip.Addr {
+func nextOf(c *ledger.Change, t *allocator.Target) netip.Addr {
 	slot := 0
 	if h := c.Index().Host(c.Host()); h != nil {
 		slot = h.Slot
 	}
 	ended := ended(c, t.Sx, t.Kept)
 	for _, p := range t.Pools() {
-		addr, ok := choose.Next(t.Sx, p, slot, c.Now(), t.Kept, c.Known().StillExists)
+		addr, ok := allocator.Next(t.Sx, p, slot, c.Now(), t.Kept, c.Known().StillExists)
 		used := ok && t.Sx.HasRecord(addr)
 		for _, free := range ended { // which will have no record then
 			if p.Contains(free) && (!ok || used || slot == 0 && free.Less(addr)) {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/attach"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -27,7 +26,7 @@ func MayLack(ctx context.Context, s *ledger.Ledger, mark ipam.StoreMark, whole t
 	}
 	before := false
 	err := s.View(ctx, func(tx store.Tx) error {
-		r := attach.EventsFrom(0)
+		r := ledger.EventsFrom(0)
 		r.Limit = 1
 		for rec, err := range tx.Scan(r) {
 			if err != nil {

@@ -12,9 +12,9 @@ import (
 	"go4.org/netipx"
 
 	"berth/internal/alloc"
+	"berth/internal/allocator"
 	"berth/internal/aside"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 	"berth/store"
@@ -222,7 +222,7 @@ func (s Views) Available(ctx context.Context, subnet ipam.ID, limit int) (free [
 
 // freeIn appends the lowest free addresses of r that no container asks for itself, at most limit of them.
 func freeIn(sx *ledger.SubnetIndex, r netipx.IPRange, free []netip.Addr, limit int, c *ledger.Change) []netip.Addr {
-	found, kept := 0, choose.KeptOf(c, sx.Record())
+	found, kept := 0, allocator.KeptOf(c, sx.Record())
 	for m := range sx.Memories() {
 		if r.Contains(m.Addr) && !m.Until.After(c.Now()) && !kept.Has(m.Addr) {
 			free = append(free, m.Addr)
@@ -383,7 +383,7 @@ func records(ctx context.Context, s *ledger.Ledger, subnet ipam.ID, after netip.
 		for next.From != nil {
 			var page []*ipam.Lease
 			err := s.View(ctx, func(tx store.Tx) (err error) {
-				page, next.From, err = edit.ReadPage(tx, next)
+				page, next.From, err = ledger.ReadPage(tx, next)
 				return err
 			})
 			if err != nil {

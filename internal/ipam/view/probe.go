@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/choose"
 	"berth/internal/ipam/ledger"
 )
 
@@ -43,7 +43,7 @@ func (s Views) ToProbe(ctx context.Context, most int) (all []ipam.Unprobed, err 
 }
 
 // unused are the addresses that targets give next and that nobody ever had.
-func unused(c *ledger.Change, from []*choose.Target, most int) (all []netip.Addr) {
+func unused(c *ledger.Change, from []*allocator.Target, most int) (all []netip.Addr) {
 	slot := 0
 	if h := c.Index().Host(c.Host()); h != nil {
 		slot = h.Slot

@@ -10,7 +10,6 @@ import (
 
 	"berth/internal/alloc"
 	"berth/internal/ipam"
-	"berth/internal/ipam/attach"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -200,10 +199,10 @@ func showLease(sub *ipam.SubnetInfo, l *ipam.Lease) ipam.LeaseInfo {
 
 // Events lists events, the oldest first.
 func (s Views) Events(ctx context.Context, f ipam.EventFilter) ([]ipam.Event, error) {
-	r := attach.EventsFrom(f.After)
+	r := ledger.EventsFrom(f.After)
 	if !f.Since.IsZero() {
 		if id := uint64(max(f.Since.UnixMicro(), 0)); id > f.After {
-			r = attach.EventsFrom(id - 1)
+			r = ledger.EventsFrom(id - 1)
 		}
 	}
 	if !f.Before.IsZero() {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/attach"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -37,7 +36,7 @@ func LastMark(ctx context.Context, s *ledger.Ledger) (m ipam.StoreMark, err erro
 	last := from
 	err = s.View(ctx, func(tx store.Tx) error {
 		m = ipam.StoreMark{After: from}
-		r := attach.EventsFrom(from)
+		r := ledger.EventsFrom(from)
 		if s.Member() == nil {
 			r.Limit, r.Reverse = 1, true
 		}
@@ -76,7 +75,7 @@ func Behind(ctx context.Context, s *ledger.Ledger, from ipam.StoreMark, n int,
 	page.Next = from
 	err = s.View(ctx, func(tx store.Tx) error {
 		page = StorePage{Next: from}
-		for rec, err := range tx.Scan(attach.EventsFrom(from.After)) {
+		for rec, err := range tx.Scan(ledger.EventsFrom(from.After)) {
 			if err != nil {
 				return err
 			}

@@ -6,7 +6,6 @@ import (
 	"iter"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/attach"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -42,7 +41,7 @@ func readTail(ctx context.Context, s *ledger.Ledger, m *ipam.StoreMark, yield fu
 	fresh, last, names := s.FreshSince(), m.After, s.DockerNames()
 	err := s.View(ctx, func(tx store.Tx) error {
 		var page []ipam.Event
-		for rec, err := range tx.Scan(attach.EventsFrom(m.After)) {
+		for rec, err := range tx.Scan(ledger.EventsFrom(m.After)) {
 			if err != nil {
 				return err
 			}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/attach"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -100,7 +99,7 @@ func recordOf(ctx context.Context, s *ledger.Ledger, subnet ipam.ID, addr netip.
 
 // readEvents goes through all events, a page at a time.
 func (h *history) readEvents(ctx context.Context) error {
-	for r := attach.EventsFrom(0); r.From != nil; {
+	for r := ledger.EventsFrom(0); r.From != nil; {
 		var page []ipam.Event
 		var next []byte
 		err := h.s.View(ctx, func(tx store.Tx) (err error) {

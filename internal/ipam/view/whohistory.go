@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -219,7 +219,7 @@ func (h *history) reserve(e *ipam.Event) {
 // unreserve ends a reservation. Of one whose beginning is not kept nobody knows when that was.
 func (h *history) unreserve(e *ipam.Event) {
 	k := tenant{space: e.Space, addr: e.Address}
-	if e.Detail == edit.SubnetGone && (h.isSwept(k) || h.open[k] != nil) {
+	if e.Detail == allocator.SubnetGone && (h.isSwept(k) || h.open[k] != nil) {
 		return // it ended before, and the address may be in another subnet by now
 	}
 	switch known := h.known[k]; {
@@ -241,9 +241,9 @@ func (h *history) unreserve(e *ipam.Event) {
 }
 
 // factsIn reads what an event tells of a reservation; nothing where it tells nothing.
-func factsIn(told json.RawMessage) (facts edit.ReservationFacts) {
+func factsIn(told json.RawMessage) (facts ledger.ReservationFacts) {
 	if json.Unmarshal(told, &facts) != nil {
-		return edit.ReservationFacts{}
+		return ledger.ReservationFacts{}
 	}
 	return facts
 }
@@ -267,13 +267,13 @@ func (b *beginning) isGatewayBefore(e *ipam.Event) bool {
 	if b.Space != e.Space || !e.Subnet.Contains(b.Address) {
 		return false
 	}
-	var was edit.SubnetFacts // the fields that differ
+	var was ledger.SubnetFacts // the fields that differ
 	return json.Unmarshal(e.Before, &was) == nil && was.Gateway == b.Address.String()
 }
 
 // noteGateway takes down what an event of a subnet says of the note of its gateway, where it says anything.
 func (h *history) noteGateway(e *ipam.Event) {
-	var was, is edit.SubnetFacts
+	var was, is ledger.SubnetFacts
 	if json.Unmarshal(e.Before, &was) != nil || json.Unmarshal(e.After, &is) != nil ||
 		was.GatewayNote == is.GatewayNote {
 		return

@@ -1,0 +1,78 @@
+package allocator
+
+import (
+	"context"
+	"net/netip"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// RequestAddress takes an address and returns it with the length of its subnet's prefix (LN-3). It is on disk
+// then. What an endpoint has is given to no second one, whatever MAC or name that says; the next start of one that has
+// lost its address gets it again (Target.Repeats). A preferred address is given or refused with the reason
+// (LN-9).
+func (s Allocator) RequestAddress(ctx context.Context, req ipam.AddressRequest) (netip.Prefix, error) {
+	given, _, err := RequestAddress(ctx, s.ledger, req)
+	if err != nil {
+		LeaveBehind(ctx, s.ledger, req)
+	}
+	return given, err
+}
+
+// RequestAddress is RequestAddress that tells, also with store.ErrUnknown, which lease was made; nil where none was.
+func RequestAddress(ctx context.Context, s *ledger.Ledger, req ipam.AddressRequest) (given netip.Prefix,
+	made *ipam.Lease, err error) {
+	if fromDHCP(s, &req) {
+		return requestDHCP(ctx, s, req)
+	}
+	Ask(ctx, s, &req)
+	err = Update(ctx, s, func(c *ledger.Change) error {
+		made = nil
+		if err := c.MayTake(); err != nil {
+			return err
+		}
+		t, err := OpenTarget(c, req.Pool)
+		if err != nil {
+			return err
+		}
+		if err := t.Revive(); err != nil {
+			return err
+		}
+		var addr netip.Addr
+		switch {
+		case req.Gateway:
+			addr, err = t.TakeGateway(req)
+		case req.Preferred.IsValid():
+			addr, err = t.TakePreferred(req)
+		default:
+			addr, err = t.TakeAny(req)
+		}
+		given, made = netip.PrefixFrom(addr, t.Sub.CIDR.Bits()), t.Made
+		return err
+	})
+	if err != nil {
+		given = netip.Prefix{}
+	} else if made != nil && made.Guessed {
+		s.CountGuesses(1, 0)
+	}
+	return given, made, err
+}
+
+// ReleaseAddress gives an address back (LN-4). It acts only on a lease taken through this attachment; what is free,
+// somebody else's, the subnet's gateway, or of a pool that is gone, is left as it is, and that is no error, because the
+// engine could do nothing about one. The address is remembered for its last holder.
+func (s Allocator) ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.Addr) error {
+	_, err := ReleaseAddress(ctx, s.ledger, pool, addr)
+	return err
+}
+
+// ReleaseAddress is ReleaseAddress that tells, also with store.ErrUnknown, which lease it ended; 0 where none was to be
+// ended.
+func ReleaseAddress(ctx context.Context, s *ledger.Ledger, pool ipam.ID, addr netip.Addr) (ended uint64, err error) {
+	err = s.Update(ctx, func(c *ledger.Change) (err error) {
+		ended, err = GiveFree(c, pool, addr, 0)
+		return err
+	})
+	return ended, err
+}

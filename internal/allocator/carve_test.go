@@ -1,0 +1,102 @@
+package allocator_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
+	"berth/internal/ipam/service"
+)
+
+var ctx = context.Background()
+
+// Subnets that nobody names come out of the bases in order, away from what is to be avoided, and an exhausted request
+// says what was searched and what is in the way. (LN-7)
+func TestChosenSubnets(t *testing.T) {
+	st := ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db"))
+	t.Cleanup(func() { st.Close() })
+	s, err := service.Open(ctx, service.Config{Store: st, Host: "h", Bases: []ipam.Base{
+		{Prefix: netip.MustParsePrefix("10.8.0.0/22"), Bits: 24},
+		{Prefix: netip.MustParsePrefix("10.9.0.0/24"), Bits: 26},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routes := ipamtest.Prefixes("10.8.1.0/24", "10.9.0.130/32", "fd00::/8")
+	var got []string
+	for {
+		grant, err := s.RequestPool(ctx, ipam.PoolRequest{Space: "local", Avoid: routes})
+		if err != nil {
+			for _, part := range []string{"10.8.0.0/22 in /24", "10.9.0.0/24 in /26", "3 subnets 10.8.0.0/24",
+				"1 host route 10.8.1.0/24", "--subnet", "--default-pool"} {
+				if !errors.Is(err, ipam.ErrExhausted) || !strings.Contains(err.Error(), part) {
+					t.Errorf("%q lacks %q", err, part)
+				}
+			}
+			break
+		}
+		got = append(got, grant.CIDR.String())
+	}
+	want := "10.8.0.0/24 10.8.2.0/24 10.8.3.0/24 10.9.0.0/26 10.9.0.64/26 10.9.0.192/26"
+	if strings.Join(got, " ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+	if _, err := s.RequestPool(ctx, ipam.PoolRequest{Space: "lab"}); err != nil {
+		t.Errorf("another space has the same bases: %v", err)
+	}
+	if _, err := s.RequestPool(ctx, ipam.PoolRequest{Space: "local", Bits: 20}); err == nil ||
+		!strings.Contains(err.Error(), "no base prefix has room") {
+		t.Errorf("a /20 out of a /22 in part taken, and a /24: %v", err)
+	}
+}
+
+// The IPv6 default is a /48 of the store's own, the same at each start; a family that has bases keeps to them.
+func TestDefaultBases(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "berth.db")
+	var drawn []netip.Prefix
+	for _, bases := range [][]ipam.Base{nil, {{Prefix: netip.MustParsePrefix("10.8.0.0/16"), Bits: 28}}} {
+		st := ipamtest.OpenStore(t, path)
+		s, err := service.Open(ctx, service.Config{Store: st, Host: "h", Bases: bases})
+		if err != nil {
+			t.Fatal(err)
+		}
+		six := ipamtest.MustPool(t, s, ipam.PoolRequest{IPv6: true}).CIDR
+		four := ipamtest.MustPool(t, s, ipam.PoolRequest{}).CIDR
+		want := "172.16.0.0/24"
+		if bases != nil {
+			want = "10.8.0.0/28"
+		}
+		if four.String() != want || six.Bits() != 64 || !netip.MustParsePrefix("fd00::/8").Overlaps(six) {
+			t.Errorf("with the bases %v: %v and %v", bases, four, six)
+		}
+		drawn = append(drawn, netip.PrefixFrom(six.Addr(), 48).Masked())
+		st.Close()
+	}
+	if drawn[0] != drawn[1] {
+		t.Errorf("the ULA prefix changed from %v to %v", drawn[0], drawn[1])
+	}
+}
+
+// A space is made on its first use, and the same subnet may be in several. (LN-5)
+func TestSpaces(t *testing.T) {
+	s := ipamtest.NewService(t, time.Now)
+	p := netip.MustParsePrefix("10.0.0.0/24")
+	a := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: p})
+	b := ipamtest.MustPool(t, s, ipam.PoolRequest{Space: "lab", CIDR: p})
+	for _, pool := range []ipam.PoolGrant{a, b} {
+		if got := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(1)}); got.String() !=
+			"10.0.0.1" {
+			t.Errorf("got %v", got)
+		}
+	}
+	spaces, err := s.Spaces(ctx)
+	if err != nil || len(spaces) != 3 || spaces[1].Name != "lab" || spaces[1].Subnets != 1 || spaces[1].Leases != 1 {
+		t.Errorf("%+v, %v", spaces, err)
+	}
+}

@@ -1,0 +1,260 @@
+package allocator
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// How long a DHCP server is waited for. The engine keeps the network's other containers waiting meanwhile.
+const (
+	// dhcpPatience is how long all questions of one request take at most, with the second that each may take longer.
+	dhcpPatience = 9 * time.Second
+	// confirmPatience is how long a server is asked for what is remembered, and may be used where nobody answers: on a
+	// LAN an answer takes some milliseconds.
+	confirmPatience = time.Second
+	// namePatience is how long the witness is waited for where nobody knows from whom a request is, and the engine's word
+	// of that may be on its way: an address that is got for nobody is another one than he had.
+	namePatience = 2200 * time.Millisecond
+)
+
+// fromDHCP tells whether a LAN's server chooses what a request asks for.
+func fromDHCP(s *ledger.Ledger, req *ipam.AddressRequest) bool {
+	if req.Gateway || req.Seen {
+		return false
+	}
+	return ledger.Ask(s, func(ix *ledger.Index) bool {
+		at := ix.Attachment(req.Pool)
+		if at == nil {
+			return false
+		}
+		sx := ix.Subnet(at.Subnet)
+		return sx != nil && sx.Record().FromDHCP()
+	})
+}
+
+// dhcpRequest is a request whose address a LAN's DHCP server chooses (LN-15): in three steps, of which only the first
+// and the last are changes, so that nobody else waits for the server.
+type dhcpRequest struct {
+	s       *ledger.Ledger
+	asker   Asker
+	lasting *ipam.DHCPLease // what the asker may go on with where nobody answers; nil: nothing
+	sub     *ipam.Subnet
+	parent  string
+	until   time.Time // when it is refused at the latest
+}
+
+// requestDHCP is RequestAddress where a LAN's server chooses.
+func requestDHCP(ctx context.Context, s *ledger.Ledger, req ipam.AddressRequest) (given netip.Prefix,
+	made *ipam.Lease, err error) {
+	r := &dhcpRequest{s: s, until: time.Now().Add(dhcpPatience)}
+	if err := r.who(ctx, req); err != nil {
+		return netip.Prefix{}, nil, err
+	}
+	end, err := s.ShareClient(ctx, r.asker.Client)
+	if err != nil {
+		return netip.Prefix{}, nil, err
+	}
+	defer end()
+	got, err := r.ask(ctx)
+	if err != nil {
+		return netip.Prefix{}, nil, err
+	}
+	return r.write(ctx, got)
+}
+
+// who finds out for whom the server is to be asked, or refuses what needs no server to be refused.
+func (r *dhcpRequest) who(ctx context.Context, req ipam.AddressRequest) error {
+	if err := r.look(ctx, req); err != nil || !r.asker.Soon || r.s.Known().Watch == nil {
+		return err
+	}
+	changed, end := r.s.Known().Watch()
+	defer end()
+	over := time.NewTimer(namePatience)
+	defer over.Stop()
+	for waits := true; ; {
+		if err := r.look(ctx, req); err != nil || !waits || !r.asker.Soon {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-over.C:
+			waits = false
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// look reads for whom it is, as far as that is known now.
+func (r *dhcpRequest) look(ctx context.Context, req ipam.AddressRequest) error {
+	Ask(ctx, r.s, &req)
+	return r.s.Look(ctx, func(c *ledger.Change) error {
+		t, err := OpenTarget(c, req.Pool)
+		if err != nil {
+			return err
+		}
+		r.sub, r.parent = t.Sub, t.Sub.ParentOn(c.Host())
+		if r.asker, err = t.AskerOf(req); err != nil {
+			return err
+		}
+		r.lasting = r.asker.Lasting(c)
+		return r.refusal(req)
+	})
+}
+
+// refusal refuses what no server can be asked for.
+func (r *dhcpRequest) refusal(req ipam.AddressRequest) error {
+	switch sub := r.sub; {
+	case req.Preferred.IsValid():
+		return ipam.RefuseAs(ipam.WrongType, ipam.ErrInvalid, "%s cannot be asked for: the addresses of the subnet %s "+
+			"are chosen by the DHCP server of its LAN; leave the address out, and reserve it at that server for %s",
+			req.Preferred, sub.CIDR, r.atServer())
+	case r.parent == "":
+		return noParent(sub.LANTerms, sub.CIDR, r.s.Host())
+	case sub.DHCPID == ipam.LANByMAC && req.MAC == (ipam.MAC{}):
+		return byMACOnly(sub.CIDR)
+	}
+	return nil
+}
+
+// atServer is as whom a server knows who asks.
+func (r *dhcpRequest) atServer() string {
+	c := r.asker.Client
+	switch {
+	case c.ID == "":
+		return "its MAC, " + c.MAC.String()
+	case r.asker.Req.Name == "":
+		return "the container's client identifier or host name"
+	}
+	return "the client identifier " + c.ID + ", or the host name " + c.Hostname
+}
+
+// byMACOnly refuses a socket that tells no MAC.
+func byMACOnly(cidr netip.Prefix) error {
+	return ipam.Refuse(ipam.ErrInvalid, "the DHCP server of the subnet %s is asked by the MAC of each container "+
+		"(dhcp_id=mac), which the engine tells only to a driver that asks for MACs; make the network with the driver of "+
+		"`berth serve --mac-socket`, or leave out dhcp_id=mac", cidr)
+}
+
+// ask asks the server, without any lock: for what the asker had, or for any address.
+func (r *dhcpRequest) ask(ctx context.Context) (ipam.Asked, error) {
+	wish := netip.Addr{}
+	if had := r.asker.Had; had != nil && r.lasting != nil {
+		got, again, err := r.confirm(ctx, had.Address)
+		if err != nil || !again {
+			return got, err
+		}
+	} else if had != nil {
+		wish = had.Address
+	}
+	return r.take(ctx, wish)
+}
+
+// confirm asks for what is remembered and lasts. Where nobody answers it is given all the same; again tells that the
+// server refused it, so that another one is to be asked for.
+func (r *dhcpRequest) confirm(ctx context.Context, addr netip.Addr) (given ipam.Asked, again bool, err error) {
+	ask := r.question(ipam.LANConfirm, confirmPatience)
+	ask.Address, ask.ServerID = addr, r.lasting.ServerID
+	asked := r.s.Now()
+	got, err := r.s.AskLAN(ctx, ask)
+	switch {
+	case err != nil:
+		return given, false, err
+	case got.Failure == "" && got.Lease.Address == addr:
+		return ipam.Asked{Address: addr, DHCP: ipam.NewDHCPLease(r.asker.Client, got.Lease, asked)}, false, nil
+	case got.Failure == ipam.LANRefused || got.Failure == "" || got.Failure == ipam.LANOutside:
+		return given, true, nil
+	}
+	lasting := r.lasting.As(ipam.LANUnconfirmed, lanRefused(&ask, &got).Error())
+	lasting.Client = r.asker.Client // which may have another MAC by now
+	return ipam.Asked{Address: addr, DHCP: lasting}, false, nil
+}
+
+// take asks for an address of the server's choice.
+func (r *dhcpRequest) take(ctx context.Context, wish netip.Addr) (ipam.Asked, error) {
+	ask := r.question(ipam.LANTake, time.Until(r.until))
+	ask.Address = wish
+	asked := r.s.Now()
+	got, err := r.s.AskLAN(ctx, ask)
+	if err != nil {
+		return ipam.Asked{}, err
+	}
+	if got.Failure != "" {
+		return ipam.Asked{}, lanRefused(&ask, &got)
+	}
+	given := ipam.Asked{Address: got.Lease.Address, DHCP: ipam.NewDHCPLease(r.asker.Client, got.Lease, asked)}
+	if NotHost(r.sub.CIDR, given.Address) != "" {
+		return given, r.decline(ctx, given, lanOutside(&ask, given.Address, got.Lease.Server))
+	}
+	if x := r.sub.Exclusion(given.Address); x != nil {
+		return given, r.decline(ctx, given, ipam.RefuseAs(ipam.IPReserved, ipam.ErrInUse, "the DHCP server %s gave %s "+
+			"to %s, which is excluded with %s; it was declined: end the exclusion, or keep the server from giving it",
+			got.Lease.Server, given.Address, r.asker.Client, x))
+	}
+	return given, nil
+}
+
+func (r *dhcpRequest) question(verb ipam.LANVerb, within time.Duration) ipam.LANAsk {
+	within = min(within, time.Until(r.until))
+	return ipam.LANAsk{Verb: verb, Parent: r.parent, IPv6: r.sub.CIDR.Addr().Is6(), Client: r.asker.Client,
+		Subnet: r.sub.CIDR, Within: ipam.Duration(max(within, time.Millisecond))}
+}
+
+// decline tells the server that an address is not taken, and returns why.
+func (r *dhcpRequest) decline(ctx context.Context, given ipam.Asked, why error) error {
+	ask := r.question(ipam.LANDecline, confirmPatience)
+	ask.Address, ask.Server, ask.ServerID = given.Address, given.DHCP.Server, given.DHCP.ServerID
+	_, _ = r.s.AskLAN(ctx, ask) // nobody answers it
+	return why
+}
+
+// write writes the lease, if the records still stand as they did.
+func (r *dhcpRequest) write(ctx context.Context, got ipam.Asked) (given netip.Prefix, made *ipam.Lease, err error) {
+	var other *ipam.Lease
+	err = Update(ctx, r.s, func(c *ledger.Change) error {
+		made, other = nil, nil
+		if err := c.MayTake(); err != nil {
+			return err
+		}
+		t, err := OpenTarget(c, r.asker.Req.Pool)
+		if err != nil {
+			return err
+		}
+		if t.Sub.ID != r.sub.ID || t.Sub.LANTerms != r.sub.LANTerms || t.Sub.CIDR != r.sub.CIDR {
+			return ipam.Refuse(ipam.ErrChanged, "the subnet %s was changed while its DHCP server was asked for %s; "+
+				"start the container again", r.sub.CIDR, r.asker.Client)
+		}
+		if err := t.Revive(); err != nil {
+			return err
+		}
+		if other, err = t.TakeGiven(&r.asker, got); err != nil || other != nil {
+			return err
+		}
+		given, made = netip.PrefixFrom(got.Address, t.Sub.CIDR.Bits()), t.Made
+		if got.DHCP.State == ipam.LANUnconfirmed {
+			_, err = t.Event(LANEvent(ipam.LeaseUnconfirmed, t.Sub, made))
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return netip.Prefix{}, made, err
+	case other != nil:
+		return netip.Prefix{}, nil, r.decline(ctx, got, r.conflict(got, other))
+	}
+	if made.Guessed {
+		r.s.CountGuesses(1, 0)
+	}
+	return given, made, nil
+}
+
+// conflict refuses what the server gave and the records know as another's.
+func (r *dhcpRequest) conflict(got ipam.Asked, other *ipam.Lease) error {
+	return ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse, "the DHCP server %s gave %s to %s by %s, and it is held by "+
+		"%s since %s; it was declined: start the container again, or end what has it", got.DHCP.Server, got.Address,
+		r.asker.Client, r.parent, other.Holder(), other.Since.Format("2006-01-02 15:04:05 MST"))
+}

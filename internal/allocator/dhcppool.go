@@ -1,0 +1,143 @@
+package allocator
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// gatewayPatience is how long a server is asked for a gateway where the subnet is known.
+const gatewayPatience = 3 * time.Second
+
+// checkDHCP refuses what makes no sense where a LAN's server chooses the addresses.
+func checkDHCP(req *ipam.PoolRequest) error {
+	if err := req.CheckDHCP(); err != nil || !req.FromDHCP() {
+		return err
+	}
+	const why = "the DHCP server of its LAN chooses its addresses; "
+	switch {
+	case !req.Range.IsZero():
+		return ipam.Refuse(ipam.ErrInvalid, why+"leave out the range %s (--ip-range), and set it at the server",
+			req.Range)
+	case req.Pool != "":
+		return ipam.Refuse(ipam.ErrInvalid, why+"leave out the pool %s", req.Pool)
+	case req.Bits != 0:
+		return ipam.Refuse(ipam.ErrInvalid, why+"leave out the size: the subnet is the LAN's")
+	case req.Swarm:
+		return ipam.Refuse(ipam.ErrInvalid, why+"a swarm's manager cannot ask for what runs on other hosts: make the "+
+			"network on each host, with --config-only, and the swarm's from that")
+	case req.DHCPID == ipam.LANByMAC && !req.AskedMAC:
+		return byMACOnly(req.CIDR)
+	case !req.CIDR.IsValid() && req.Network == "" && req.IPv6:
+		return ipam.Refuse(ipam.ErrInvalid, why+"and DHCPv6 tells no subnet: say with --subnet which one it is, or leave "+
+			"--ipv6 out, and the kernel has what the router announces (SLAAC)")
+	}
+	return nil
+}
+
+// fromServer fills in what a LAN's server tells of a network that is to be made: the subnet and the gateway, where they
+// are not given. The server is asked for an offer only, and gives nothing.
+func (s Allocator) fromServer(ctx context.Context, req *ipam.PoolRequest) error {
+	if !req.FromDHCP() || req.Network != "" || !s.needsOffer(req) {
+		return nil
+	}
+	client := ClientOf("network/"+s.ledger.Host(), ipam.MAC{}, ipam.LANByOwner)
+	client.Hostname = ""
+	ask := ipam.LANAsk{Verb: ipam.LANOffer, Parent: req.ParentOn(s.ledger.Host()), IPv6: req.IPv6, Subnet: req.CIDR,
+		Client: client, Within: ipam.Duration(dhcpPatience)}
+	if req.CIDR.IsValid() {
+		ask.Within = ipam.Duration(gatewayPatience)
+	}
+	got, err := s.ledger.AskLAN(ctx, ask)
+	switch {
+	case err != nil:
+		return err
+	case got.Failure != "" && req.CIDR.IsValid() && got.Failure != ipam.LANOutside:
+		return fmt.Errorf("%w; or say the gateway with --gateway, and it is not asked now", lanRefused(&ask, &got))
+	case got.Failure != "":
+		return lanRefused(&ask, &got)
+	}
+	return fillIn(req, &got.Lease)
+}
+
+// needsOffer tells whether the server has to be asked for what the request does not say.
+func (s Allocator) needsOffer(req *ipam.PoolRequest) bool {
+	if !req.CIDR.IsValid() {
+		return true
+	}
+	if req.Gateway.IsValid() || req.NoGateway || req.IPv6 {
+		return false
+	}
+	return ledger.Ask(s.ledger, func(ix *ledger.Index) bool {
+		sx := ix.Overlapping(req.Space, req.CIDR)
+		return sx == nil || !sx.Record().Gateway.IsValid()
+	})
+}
+
+// fillIn takes over what the server offered.
+func fillIn(req *ipam.PoolRequest, offered *ipam.LANLease) error {
+	if !req.CIDR.IsValid() {
+		if !offered.Subnet.IsValid() {
+			return ipam.Refuse(ipam.ErrLAN, "the DHCP server %s offers %s and tells no subnet; say with --subnet which "+
+				"one it is", offered.Server, offered.Address)
+		}
+		req.CIDR = offered.Subnet.Masked()
+		for _, route := range req.Avoid {
+			if route.Overlaps(req.CIDR) {
+				return ipam.Refuse(ipam.ErrOverlap, "the LAN's subnet is %s by its DHCP server, this host has the route "+
+					"%s, and the engine takes it only where it is named: add --subnet %s", req.CIDR, route, req.CIDR)
+			}
+		}
+	}
+	gateway := offered.Gateway
+	if req.Gateway.IsValid() || req.NoGateway || !gateway.IsValid() {
+		return nil
+	}
+	if NotHost(req.CIDR, gateway) != "" {
+		return ipam.Refuse(ipam.ErrLAN, "the DHCP server %s tells the gateway %s, which is no address of the subnet %s; "+
+			"say it with --gateway", offered.Server, gateway, req.CIDR)
+	}
+	req.Gateway = gateway
+	return nil
+}
+
+// checkTerms refuses a request for a subnet whose addresses come from elsewhere than it says.
+func checkTerms(c *ledger.Change, req *ipam.PoolRequest, sub *ipam.Subnet, planned bool) error {
+	network := c.NetworkName(sub.Network)
+	switch {
+	case req.LANTerms == sub.LANTerms:
+	case planned && !req.FromDHCP(): // it is planned so
+	case planned:
+		return ipam.Help(ipam.Refuse(ipam.ErrInvalid, "the subnet %s of network %s is planned, and where its addresses "+
+			"come from is not for a Docker network to change; leave out --ipam-opt dhcp", sub.CIDR, network),
+			ipam.OrAdvise(ipam.DoModifyNetwork, network))
+	case sub.FromDHCP():
+		return ipam.Refuse(ipam.ErrInUse, "the addresses of the subnet %s come from its DHCP server in network %s; ask "+
+			"for it with --ipam-opt dhcp=%s and dhcp_id=%s", sub.CIDR, network, sub.DHCPParent, sub.DHCPID)
+	default:
+		return ipam.Refuse(ipam.ErrInUse, "the addresses of the subnet %s are chosen here in network %s; leave out "+
+			"--ipam-opt dhcp, or remove the Docker networks that are on it", sub.CIDR, network)
+	}
+	if !sub.FromDHCP() {
+		return nil
+	}
+	asked := *req
+	asked.LANTerms, asked.CIDR = sub.LANTerms, sub.CIDR
+	if err := checkDHCP(&asked); err != nil {
+		return err
+	}
+	if sub.ParentOn(c.Host()) == "" {
+		return noParent(sub.LANTerms, sub.CIDR, c.Host())
+	}
+	return nil
+}
+
+// noParent refuses a host that has no interface to the LAN.
+func noParent(t ipam.LANTerms, cidr netip.Prefix, host string) error {
+	return ipam.Refuse(ipam.ErrInvalid, "the DHCP server of the subnet %s is asked by %s, of which none is an interface "+
+		"of host %s; add one of its own", cidr, t.DHCPParent, host)
+}

@@ -1,0 +1,165 @@
+package allocator
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// doubt is whether a live lease may have no endpoint.
+type doubt uint8
+
+const (
+	noDoubt   doubt = iota
+	mayBeLost       // nobody has seen its endpoint, and it may never have come to be, or have ended unheard
+	isLost          // it has none: the witness has looked twice
+)
+
+// doubtOf tells whether a lease is in doubt. Without a witness one from before the daemon's start is for ever.
+func doubtOf(c *ledger.Change, space string, l *ipam.Lease) doubt {
+	if c.Index().Answered(l.ID) {
+		return noDoubt
+	}
+	switch c.Known().Sighting(space, l).Sight {
+	case ipam.Seen:
+		return noDoubt
+	case ipam.Gone:
+		return isLost
+	case ipam.CutOff:
+		return mayBeLost
+	}
+	if c.Index().LeftBehind(l.ID) || !l.Since.After(c.Begun()) {
+		return mayBeLost
+	}
+	return noDoubt
+}
+
+// Repeats tells whether req is the next start of the endpoint that held was taken for: a lease in doubt, and the same
+// attachment, MAC, and name where one is sent, or container. Where no MAC is sent the name alone does, if it is sure
+// that the lease has no endpoint: a container that was renamed has the address still. An address alone identifies
+// nobody.
+func (t *Target) Repeats(req ipam.AddressRequest, held *ipam.Lease) bool {
+	if !held.Held() || held.Attachment != t.At.ID || !t.sameEndpoint(&req, held) {
+		return false
+	}
+	is := doubtOf(t.Change, t.Sub.Space, held)
+	if is == noDoubt {
+		doLook(t.Change)
+	}
+	return is == isLost || is == mayBeLost && req.MAC != (ipam.MAC{})
+}
+
+// sameEndpoint tells whether req is of the endpoint of a lease. A container that was renamed is the same one.
+func (t *Target) sameEndpoint(req *ipam.AddressRequest, held *ipam.Lease) bool {
+	if held.Container != "" && held.Container == t.Known().ContainerOf(req.Name) {
+		return held.MAC == req.MAC
+	}
+	return SameEndpoint(req, held.MAC, held.Name)
+}
+
+// Repeated is the lease that the endpoint of req has lost, of those that may be given again; nil where there is none.
+func (t *Target) Repeated(req *ipam.AddressRequest, may func(*ipam.Lease) bool) (*ipam.Lease, error) {
+	return Repeated(t.Sx, req, t.Known().ContainerOf(req.Name), t.read, func(l *ipam.Lease) bool { return may(l) && t.Repeats(*req, l) })
+}
+
+// doLook has the witness look soon, of whose next words it depends whether a lease is in doubt. Nobody waits for it.
+func doLook(c *ledger.Change) {
+	if c.Known().Look != nil {
+		c.Known().Look()
+	}
+}
+
+// How soon after its IPv4 address an endpoint asks for its IPv6 one, and after its IPv4 pool a Docker network for its
+// IPv6 one: at once, on a machine that does other work besides.
+const (
+	OtherFamilyTime = 10 * time.Second
+	otherPoolTime   = 10 * time.Second
+)
+
+// LeaveBehind puts in doubt the IPv4 lease of a start whose IPv6 address was refused: the engine ends that start, and
+// those before 28 never give the IPv4 address back.
+func LeaveBehind(ctx context.Context, s *ledger.Ledger, req ipam.AddressRequest) {
+	if req.MAC == (ipam.MAC{}) || req.Gateway || !IsIPv6(s, req.Pool) {
+		return
+	}
+	_ = s.Look(context.WithoutCancel(ctx), func(c *ledger.Change) error { // where it fails, the witness finds it
+		at := c.Index().Attachment(req.Pool)
+		if at == nil {
+			return nil
+		}
+		space, l, err := startedWith(c, req, at)
+		if l != nil && c.Known().Sighting(space, l).Sight != ipam.Seen {
+			c.Index().MarkLeftBehind(l.ID)
+		}
+		return err
+	})
+}
+
+// startedWith is the last IPv4 lease that was taken for the same endpoint a moment ago, through an attachment which can
+// be of the same Docker network; nil: there is none.
+func startedWith(c *ledger.Change, req ipam.AddressRequest,
+	at *ipam.Attachment) (space string, last *ipam.Lease, err error) {
+	for id, sx := range c.Index().Subnets() {
+		for addr := range sx.SawMAC(req.MAC) {
+			if addr.Is6() {
+				continue
+			}
+			l, err := c.Lease(id, addr)
+			if err != nil {
+				return "", nil, err
+			}
+			if isStartOf(c, l, req, at) && (last == nil || last.Since.Before(l.Since)) {
+				space, last = sx.Record().Space, l
+			}
+		}
+	}
+	return space, last, nil
+}
+
+// isStartOf tells whether a lease can be the other half of req, which asks through an attachment.
+func isStartOf(c *ledger.Change, l *ipam.Lease, req ipam.AddressRequest, at *ipam.Attachment) bool {
+	if !l.Held() || !SameEndpoint(&req, l.MAC, l.Name) || l.Host != c.Host() {
+		return false
+	}
+	other := c.Index().Attachment(l.Attachment)
+	if other == nil || other.Space != at.Space || c.Now().Sub(l.Since) > OtherFamilyTime {
+		return false
+	}
+	return at.Created.Sub(other.Created).Abs() <= otherPoolTime
+}
+
+// Repeated is the lease of which req is a repetition: one that somebody has, and whose endpoint has lost it, as is
+// tells. Where an address is asked for it can be no other one.
+func Repeated(sx *ledger.SubnetIndex, req *ipam.AddressRequest, container string, read Reading,
+	is func(*ipam.Lease) bool) (*ipam.Lease, error) {
+	places := sx.SawMAC(req.MAC)
+	switch {
+	case req.Preferred.IsValid():
+		places = slices.Values([]netip.Addr{req.Preferred})
+	case req.MAC == (ipam.MAC{}):
+		places = sx.SawName(ipam.RememberedName(req.Name))
+	}
+	lost := func(l *ipam.Lease) bool { return l.Held() && is(l) }
+	if !req.Preferred.IsValid() && req.MAC == (ipam.MAC{}) {
+		own, err := latest(sx.SawContainer(container), read, func(l *ipam.Lease) bool {
+			return l.Container == container && lost(l)
+		})
+		if own != nil || err != nil {
+			return own, err
+		}
+	}
+	return latest(places, read, lost)
+}
+
+// SameEndpoint tells whether req says what the endpoint of a lease said: the MAC, and the name where one is sent. An
+// address alone identifies nobody.
+func SameEndpoint(req *ipam.AddressRequest, mac ipam.MAC, name string) bool {
+	if req.MAC == (ipam.MAC{}) && req.Name == "" {
+		return false
+	}
+	return mac == req.MAC && (req.Name == "" || name == req.Name)
+}

@@ -1,0 +1,253 @@
+package allocator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
+	"berth/internal/ipam/service"
+	"berth/store"
+)
+
+// A manager of a swarm asks for everything again after its restart, without a MAC, through new pools. Nothing is taken
+// twice, and what it left behind ends with the network. (engine.md, Swarm; LN-12)
+func TestReplay(t *testing.T) {
+	s := ipamtest.NewService(t, time.Now)
+	req := ipam.PoolRequest{Space: "global", Swarm: true, CIDR: netip.MustParsePrefix("10.0.9.0/24")}
+	before := ipamtest.MustPool(t, s, req)
+	gateway := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: before.ID, Gateway: true})
+	vip := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: before.ID})
+	task := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: before.ID})
+
+	after := ipamtest.MustPool(t, s, req)
+	if after.ID == before.ID {
+		t.Fatal("the replayed pool has the same id")
+	}
+	for _, again := range []ipam.AddressRequest{
+		{Pool: after.ID, Preferred: gateway, Gateway: true},
+		{Pool: after.ID, Preferred: vip},
+		{Pool: after.ID, Preferred: task},
+	} {
+		if got := ipamtest.MustTake(t, s, again); got != again.Preferred {
+			t.Fatalf("replaying %v gave %v", again.Preferred, got)
+		}
+	}
+	if got := ipamtest.HeldAddrs(t, s); len(got) != 3 {
+		t.Fatalf("held after the replay: %v", got)
+	}
+	if next := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: after.ID}); next == vip || next == task || next ==
+		gateway {
+		t.Fatalf("%v was given twice", next)
+	}
+	// Nothing is a replay twice, nor is an endpoint with a MAC one.
+	if _, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: after.ID, Preferred: task}); !errors.Is(err,
+		ipam.ErrInUse) {
+		t.Fatalf("a task's address was given twice: %v", err)
+	}
+	if _, err := s.RequestAddress(ctx,
+		ipam.AddressRequest{Pool: after.ID, Preferred: task, MAC: ipamtest.MAC(1)}); !errors.Is(err, ipam.ErrInUse) {
+		t.Fatalf("an endpoint took over a task's address: %v", err)
+	}
+	if err := s.ReleasePool(ctx, after.ID); err != nil {
+		t.Fatal(err)
+	}
+	if subnets, err := s.Subnets(ctx, "global"); err != nil || len(subnets) != 0 {
+		t.Fatalf("left after the network: %+v, %v", subnets, err)
+	}
+}
+
+func TestExplicitIsNoReplayInLocalSpace(t *testing.T) { // LN-9
+	s := ipamtest.NewService(t, time.Now)
+	pool := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.9.0/24")})
+	req := ipam.AddressRequest{Pool: pool.ID, Preferred: netip.MustParseAddr("10.0.9.7")}
+	ipamtest.MustTake(t, s, req)
+	if _, err := s.RequestAddress(ctx, req); !errors.Is(err, ipam.ErrInUse) {
+		t.Fatalf("taken twice: %v", err)
+	}
+}
+
+// A release of a large pool that is cut off between two of its transactions is finished by the next start, whether the
+// subnet goes with it or stays.
+func TestReleaseCutOff(t *testing.T) { // LN-10
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shared=%t", shared), func(t *testing.T) {
+			st := ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db"))
+			t.Cleanup(func() { st.Close() })
+			s := ipamtest.OpenService(t, st, time.Now)
+			req := ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.1.0.0/20")}
+			pool := ipamtest.MustPool(t, s, req)
+			kept := 0
+			if shared {
+				other := ipamtest.MustPool(t, s, req)
+				ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: other.ID, MAC: ipamtest.MAC(1 << 20)})
+				kept = 1
+			}
+			for i := range 1500 {
+				ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(i + 1)})
+			}
+			dying := &ipamtest.Failing{Store: st, Left: 1000}
+			s = ipamtest.OpenService(t, dying, time.Now)
+			dying.Left = 2
+			if err := s.ReleasePool(ctx, pool.ID); !errors.Is(err, ipamtest.ErrDied) {
+				t.Fatalf("the release was not cut off: %v", err)
+			}
+			s = ipamtest.OpenService(t, st, time.Now)
+			if got := ipamtest.HeldAddrs(t, s); len(got) != kept {
+				t.Fatalf("%d addresses are held after the restart, want %d", len(got), kept)
+			}
+			if problems, err := s.Check(ctx); err != nil || len(problems) > 0 {
+				t.Fatalf("%q, %v", problems, err)
+			}
+			if !shared && ipamtest.CountKeys(t, st, 'l') != 0 {
+				t.Fatal("leases of the subnet that is gone were left behind")
+			}
+			if _, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: pool.ID}); !errors.Is(err, ipam.ErrNotFound) {
+				t.Fatalf("the released pool gives addresses: %v", err)
+			}
+		})
+	}
+}
+
+// A failed update leaves the index as it was: the address that it proposed is proposed again.
+func TestFailedUpdateIsTakenBack(t *testing.T) {
+	st := ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db"))
+	t.Cleanup(func() { st.Close() })
+	s := ipamtest.OpenService(t, &afterwards{Store: st}, time.Now)
+	pool := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.0.0/29")})
+	want := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(1)}).Next()
+
+	broken := ipamtest.OpenService(t, &afterwards{Store: st, fail: true}, time.Now)
+	if _, err := broken.RequestAddress(ctx, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(2)}); !errors.Is(err,
+		ipamtest.ErrDied) {
+		t.Fatal(err)
+	}
+	info, err := broken.Subnets(ctx, "")
+	if err != nil || len(info) != 1 || info[0].Held != 1 || info[0].Free.Int64() != 5 {
+		t.Fatalf("after the failure: %+v, %v", info, err)
+	}
+	if got := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(3)}); got != want {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+}
+
+// afterwards is a store whose updates of leases fail once their function has run.
+type afterwards struct {
+	store.Store
+	fail bool
+}
+
+func (a *afterwards) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return a.Store.Update(ctx, func(tx store.Tx) error {
+		w := &watched{Tx: tx}
+		if err := fn(w); err != nil {
+			return err
+		}
+		if a.fail && w.leases > 0 {
+			return ipamtest.ErrDied
+		}
+		return nil
+	})
+}
+
+type watched struct {
+	store.Tx
+	leases int
+}
+
+func (w *watched) Put(key, value []byte) error {
+	if strings.HasPrefix(string(key), "l") {
+		w.leases++
+	}
+	return w.Tx.Put(key, value)
+}
+
+func TestMemoriesAreBounded(t *testing.T) {
+	s := ipamtest.NewService(t, time.Now) // which remembers six
+	pool := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.0.0/24")})
+	for i := range 20 {
+		ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(i + 1)})
+	}
+	for _, a := range ipamtest.HeldAddrs(t, s) {
+		if err := s.ReleaseAddress(ctx, pool.ID, netip.MustParseAddr(a)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leases := ipamtest.ListLeases(t, s, ipam.LeaseFilter{Remembered: true})
+	if len(leases) != 6 || leases[0].Address.String() != "10.0.0.15" {
+		t.Fatalf("%d are remembered: %+v", len(leases), leases)
+	}
+	if got := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(20)}); got.String() !=
+		"10.0.0.20" {
+		t.Fatalf("the last one came back to %v", got)
+	}
+}
+
+// The end of an attachment leaves no more memories than releases one by one do.
+func TestMemoriesOfAnAttachmentAreBounded(t *testing.T) {
+	s := ipamtest.NewService(t, time.Now)
+	req := ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.0.0/20")}
+	pool := ipamtest.MustPool(t, s, req)
+	ipamtest.MustPool(t, s, req) // so that the subnet stays
+	for i := range 1100 {
+		ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(i + 1)})
+	}
+	if err := s.ReleasePool(ctx, pool.ID); err != nil {
+		t.Fatal(err)
+	}
+	if left := ipamtest.ListLeases(t, s, ipam.LeaseFilter{Remembered: true}); len(left) != ipamtest.Memories ||
+		left[0].State != "remembered" {
+		t.Fatalf("%d records are left, want %d memories", len(left), ipamtest.Memories)
+	}
+}
+
+func TestRetention(t *testing.T) {
+	c := ipamtest.NewClock()
+	st := ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db"))
+	t.Cleanup(func() { st.Close() })
+	s, err := service.Open(ctx,
+		service.Config{Store: st, Host: "h", Now: c.Now, Retention: ipam.Retention{Age: time.Hour, Count: 700}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.0.0/20")})
+	for i := range 1500 {
+		ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(i + 1)})
+	}
+	if err := s.Trim(ctx); err != nil {
+		t.Fatal(err)
+	}
+	events, err := s.Events(ctx, ipam.EventFilter{})
+	if err != nil || len(events) != 700 {
+		t.Fatalf("%d events are kept, %v", len(events), err)
+	}
+	if last := events[699]; last.Verb != ipam.LeaseTaken || last.Lease != last.ID || last.MAC != ipamtest.MAC(1500) {
+		t.Fatalf("the last event is %+v", last)
+	}
+	c.Time = c.Time.Add(2 * time.Hour)
+	if err := s.Trim(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if events, err := s.Events(ctx, ipam.EventFilter{}); err != nil || len(events) != 0 {
+		t.Fatalf("%d events are older than an hour and kept, %v", len(events), err)
+	}
+	// Ids go on behind those of the leases, though their events are gone and the clock is set back.
+	c.Time = c.Time.Add(-5 * time.Hour)
+	s, err = service.Open(ctx, service.Config{Store: st, Host: "h", Now: c.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(9999)})
+	leases := ipamtest.ListLeases(t, s, ipam.LeaseFilter{})
+	for _, l := range leases[:1500] {
+		if l.ID >= leases[1500].ID {
+			t.Fatalf("lease %d of %v is not older than the new one, %d", l.ID, l.Address, leases[1500].ID)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package allocator
+
+import (
+	"context"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/elastic"
+	"berth/internal/ipam/ledger"
+)
+
+// EndingActor is who ends them, for their events, and nobody who happens to ask for something at that moment.
+const EndingActor = "berth"
+
+// Update is a change, after the owners whose time is over have ended: who chooses an address in it finds theirs free
+// (BO-11).
+func Update(ctx context.Context, s *ledger.Ledger, fn func(*ledger.Change) error) error {
+	if err := EndOwners(ctx, s); err != nil {
+		return err
+	}
+	return s.Update(ctx, fn)
+}
+
+// EndOwners ends the reservations of owners whose time is over.
+func EndOwners(ctx context.Context, s *ledger.Ledger) error {
+	for s.Overdue() {
+		ended := 0
+		err := s.Update(ipam.WithActor(ctx, EndingActor), func(c *ledger.Change) (err error) {
+			ended, err = endDue(c)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if ended == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+func endDue(c *ledger.Change) (ended int, err error) {
+	for _, what := range c.Due() {
+		if what.Sx == nil {
+			err = endDynamic(c, what)
+		} else {
+			err = endPlaced(c, what)
+		}
+		if err != nil {
+			return 0, err
+		}
+		ended++
+	}
+	return ended, nil
+}
+
+const timeIsOver = "its owner's time is over"
+
+func endPlaced(c *ledger.Change, what ledger.Ending) error {
+	sub := what.Sx.Record()
+	if c.Index().Subnet(sub.ID) != what.Sx {
+		c.ForgetEnding(what) // its subnet is gone, and the sweep releases it
+		return nil
+	}
+	l, err := c.Lease(sub.ID, what.Addr)
+	if err != nil {
+		return err
+	}
+	if r := l.Reserved(); r == nil || r.Until.IsZero() || r.Until.After(c.Now()) {
+		c.ForgetEnding(what) // the index was wrong
+		return nil
+	}
+	owner := l.Reservation.Owner
+	if err := ledger.EndReservation(c, ledger.Picked{Sub: sub, Addr: what.Addr, Record: l}, timeIsOver); err != nil {
+		return err
+	}
+	if n := c.Index().Network(sub.Network); n != nil {
+		return elastic.EndOwner(c, n, owner)
+	}
+	return nil
+}
+
+func endDynamic(c *ledger.Change, what ledger.Ending) error {
+	n := c.Index().Network(what.Network)
+	if n == nil {
+		c.ForgetEnding(what)
+		return nil
+	}
+	known, err := ForgetOwner(&ledger.NetworkPlan{Change: c, N: n}, what.Owner, timeIsOver)
+	if err == nil && !known {
+		c.ForgetEnding(what)
+	}
+	if err != nil {
+		return err
+	}
+	return elastic.EndOwner(c, n, what.Owner)
+}
+
+// ForgetOwner ends what RecordOwner made, and tells whether it was there.
+func ForgetOwner(p *ledger.NetworkPlan, owner, why string) (known bool, err error) {
+	raw, err := p.Tx().Get(ledger.OwnerKey(p.N.ID, owner))
+	if err != nil {
+		return false, err
+	}
+	if raw == nil {
+		return false, nil
+	}
+	var record ledger.DynamicOwner
+	if err := ipam.DecodeJSON("an owner", raw, &record); err != nil {
+		return false, err
+	}
+	if _, err := p.Tell(&ipam.Event{Verb: ipam.ReservationRemoved, Name: owner, Detail: why},
+		ledger.DynamicFacts(owner, record.Terms), nil); err != nil {
+		return false, err
+	}
+	if err := ReturnLeases(p.Change, p.N, owner); err != nil {
+		return false, err
+	}
+	return true, p.SetOwner(p.N.ID, owner, nil)
+}

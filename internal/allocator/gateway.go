@@ -1,0 +1,175 @@
+package allocator
+
+import (
+	"net/netip"
+
+	"go4.org/netipx"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// TakeGateway answers a request of the type com.docker.network.gateway. The first gateway of a subnet belongs to the
+// subnet: it is the same for every attachment, and no ReleaseAddress frees it; where only one has ever asked for it, it
+// goes with that one (dropGatewayOf). Another one asked for by address is a lease of the attachment, as a host needs
+// that shares a subnet with others; so is the one that an engine insists on where the network was made with
+// gateway=none.
+func (t *Target) TakeGateway(req ipam.AddressRequest) (netip.Addr, error) {
+	if !req.Preferred.IsValid() && t.Sub.Gateway.IsValid() {
+		return t.Sub.Gateway, t.shareGateway()
+	}
+	if named := t.At.Gateway; named.IsValid() && req.Preferred.IsValid() && req.Preferred != named {
+		return netip.Addr{}, ipam.Refuse(ipam.ErrInvalid,
+			"the network has two gateways, %s by --ipam-opt gateway and %s by --gateway; give one of them", named,
+			req.Preferred)
+	}
+	addr, err := t.gatewayAddr(req)
+	if err != nil {
+		return addr, err
+	}
+	if addr == t.Sub.Gateway {
+		if err := t.shareGateway(); err != nil {
+			return netip.Addr{}, err
+		}
+		return addr, t.inheritAll()
+	}
+	if err := t.leavesRoom(addr); err != nil {
+		return netip.Addr{}, err
+	}
+	held, err := t.Lease(t.Sub.ID, addr)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	if held.Held() {
+		if held.Kind == ipam.Gateway && held.Attachment == t.At.ID {
+			return addr, nil
+		}
+		if err := t.inheritAll(); err != nil {
+			return netip.Addr{}, err
+		}
+		return addr, t.replay(req, held)
+	}
+	if r := held.Reserved(); r != nil {
+		return netip.Addr{}, ReservedError(t.Change, addr, r)
+	}
+	if t.Sub.Gateway.IsValid() { // a bridge's own beside it, which is a static use like another
+		return addr, t.Take(req, addr, held, ipam.Gateway)
+	}
+	if err := t.Sub.CheckGateway(addr); err != nil { // one that is held stays, wherever a band was laid since
+		return netip.Addr{}, err
+	}
+	if t.Sub.NoGateway {
+		return addr, t.Take(req, addr, held, ipam.Gateway)
+	}
+	return addr, t.setGateway(addr, held)
+}
+
+// gatewayAddr is the address asked for, or else the lowest free one whichever host asks, outside of the attachment's
+// own range where there is such, so that the range is left to containers.
+func (t *Target) gatewayAddr(req ipam.AddressRequest) (netip.Addr, error) {
+	if req.Preferred.IsValid() {
+		if req.Preferred == t.Sub.Gateway {
+			return req.Preferred, nil
+		}
+		return req.Preferred, t.CheckWanted(req.Preferred)
+	}
+	if t.Sub.FromDHCP() {
+		return netip.Addr{}, ipam.Refuse(ipam.ErrInvalid, "the engine asks for a gateway of the subnet %s, whose DHCP "+
+			"server tells none (DHCPv6 never does); say the router's address with --gateway", t.Sub.CIDR)
+	}
+	if err := t.Index().Network(t.Sub.Network).CheckAutomatic(); err != nil {
+		return netip.Addr{}, err
+	}
+	for _, p := range t.gatewayPools() {
+		if addr, _, err := t.chooseIn(p, 0); err != nil {
+			return addr, err
+		} else if addr.IsValid() {
+			return addr, nil
+		}
+	}
+	return netip.Addr{}, t.exhausted()
+}
+
+// gatewayPools are where a gateway is chosen: of a planned subnet in its pools like everything automatic, since
+// whatever else there is belongs to others.
+func (t *Target) gatewayPools() []ledger.OpenPool {
+	if n := t.Index().Network(t.Sub.Network); n != nil && n.Planned {
+		return t.Pools()
+	}
+	ranges := []netipx.IPRange{t.Sx.Usable()}
+	if !t.At.Pool.IsZero() {
+		ranges = outside(t.Sx.Usable(), t.At.Pool.IPRange)
+	}
+	pools := make([]ledger.OpenPool, 0, len(ranges))
+	closed := ledger.ClosedRanges(t.Sub)
+	for _, r := range ranges {
+		pools = append(pools, ledger.OpenPool{Ranges: ledger.OpenRanges(r, t.Sx.Usable(), closed)})
+	}
+	return pools
+}
+
+// outside is r without the part that lies in hole, and then that part itself.
+func outside(r, hole netipx.IPRange) []netipx.IPRange {
+	var b netipx.IPSetBuilder
+	b.AddRange(r)
+	b.RemoveRange(hole)
+	set, err := b.IPSet()
+	if err != nil {
+		return []netipx.IPRange{r}
+	}
+	return append(set.Ranges(), r)
+}
+
+// leavesRoom refuses a gateway that takes the only address there is for containers.
+func (t *Target) leavesRoom(gateway netip.Addr) error {
+	pools := t.Pools()
+	if len(pools) == 0 {
+		return nil // addresses are taken by name here
+	}
+	for _, p := range pools {
+		for _, r := range p.Ranges {
+			if r.From() != gateway || r.To() != gateway {
+				return nil
+			}
+		}
+	}
+	return ipam.Refuse(ipam.ErrExhausted,
+		"the pool %s is too small for its gateway %s: no address would be left for a container; use a larger subnet "+
+			"or range",
+		t.poolText(), gateway)
+}
+
+func (t *Target) poolText() string {
+	if !t.At.Pool.IsZero() {
+		return t.At.Pool.String()
+	}
+	return t.Sub.CIDR.String()
+}
+
+// setGateway makes a free address the subnet's gateway.
+func (t *Target) setGateway(addr netip.Addr, before *ipam.Lease) error {
+	id, err := t.Event(&ipam.Event{Verb: ipam.GatewaySet, Space: t.Sub.Space, Subnet: t.Sub.CIDR, Address: addr,
+		Attachment: t.At.ID})
+	if err != nil {
+		return err
+	}
+	l := &ipam.Lease{ID: id, Address: addr, Kind: ipam.Gateway, Host: t.Host(), Since: ipam.EventTime(id)}
+	if err := t.SetLease(t.Sub.ID, addr, before, l); err != nil {
+		return err
+	}
+	sub := *t.Sub
+	sub.Gateway, sub.GatewayBy = addr, t.At.ID
+	t.Sub = &sub
+	return t.SetSubnet(t.Sub)
+}
+
+// shareGateway notes that another attachment than the one that has set the subnet's gateway asks for it, too.
+func (t *Target) shareGateway() error {
+	if by := t.Sub.GatewayBy; by == (ipam.ID{}) || by == t.At.ID {
+		return nil
+	}
+	sub := *t.Sub
+	sub.GatewayBy = ipam.ID{}
+	t.Sub = &sub
+	return t.SetSubnet(t.Sub)
+}

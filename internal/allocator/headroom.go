@@ -1,0 +1,246 @@
+package allocator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// ClaimPage is how many addresses of headroom one transaction claims, uses or gives back: each is a lease and an event,
+// and the transaction of a shared store is to be small.
+const ClaimPage = 16
+
+// HeadroomOf reads which headroom an attachment has, with the ids of the leases.
+func (t *Target) HeadroomOf() (map[netip.Addr]uint64, error) {
+	all := map[netip.Addr]uint64{}
+	for addr := range t.Sx.Headroom(t.At.ID) {
+		l, err := t.Lease(t.Sub.ID, addr)
+		if err != nil {
+			return nil, err
+		}
+		if l.Held() && l.Kind == ipam.Headroom && l.Attachment == t.At.ID {
+			all[addr] = l.ID
+		}
+	}
+	return all, nil
+}
+
+// ClaimHeadroom claims addresses for an attachment, until it has so many or there are no more, and tells all that it
+// has. They are chosen as for an endpoint that nobody knows.
+func ClaimHeadroom(ctx context.Context, s *ledger.Ledger, pool ipam.ID,
+	want int) (has map[netip.Addr]uint64, err error) {
+	for claimed := ClaimPage; claimed == ClaimPage && len(has) < want; {
+		err = Update(ctx, s, func(c *ledger.Change) (err error) {
+			has, claimed, err = claimPage(c, pool, want)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return has, nil
+}
+
+func claimPage(c *ledger.Change, pool ipam.ID, want int) (has map[netip.Addr]uint64, claimed int, err error) {
+	t, err := OpenTarget(c, pool)
+	if err != nil {
+		return nil, 0, err
+	}
+	if c.MayTake() != nil {
+		want = 0 // it is on its way out
+	}
+	if has, err = t.HeadroomOf(); err != nil {
+		return nil, 0, err
+	}
+	for len(has) < want && claimed < ClaimPage {
+		addr, id, err := t.claim()
+		if err != nil {
+			return nil, 0, err
+		}
+		if !addr.IsValid() {
+			break
+		}
+		has[addr] = id
+		claimed++
+	}
+	return has, claimed, nil
+}
+
+// claim claims one address; the zero one where none is free.
+func (t *Target) claim() (netip.Addr, uint64, error) {
+	addr, before, err := t.Any()
+	if err != nil {
+		return netip.Addr{}, 0, err
+	}
+	if !addr.IsValid() {
+		return netip.Addr{}, 0, nil
+	}
+	id, err := t.Event(&ipam.Event{Verb: ipam.HeadroomClaimed, Space: t.Sub.Space, Subnet: t.Sub.CIDR, Address: addr,
+		Attachment: t.At.ID})
+	if err != nil {
+		return netip.Addr{}, 0, err
+	}
+	after := &ipam.Lease{ID: id, Address: addr, Kind: ipam.Headroom, Attachment: t.At.ID, Host: t.Host(),
+		Since: ipam.EventTime(id)}
+	return addr, id, t.SetLease(t.Sub.ID, addr, before, after)
+}
+
+// unclaim ends headroom, which leaves nothing.
+func unclaim(c *ledger.Change, sub *ipam.Subnet, held *ipam.Lease) error {
+	e := &ipam.Event{Verb: ipam.HeadroomReleased, Space: sub.Space, Subnet: sub.CIDR, Address: held.Address,
+		Lease: held.ID, Attachment: held.Attachment}
+	if _, err := c.Event(e); err != nil {
+		return err
+	}
+	return c.SetLease(sub.ID, held.Address, held, held.Unheld())
+}
+
+// GiveHeadroom gives addresses of an attachment's headroom back, those that are still it by their leases' ids.
+func GiveHeadroom(ctx context.Context, s *ledger.Ledger, pool ipam.ID, leases map[netip.Addr]uint64) error {
+	for page := range Pages(leases, ClaimPage) {
+		err := s.Update(ctx, func(c *ledger.Change) error { return givePage(c, pool, page) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func givePage(c *ledger.Change, pool ipam.ID, leases map[netip.Addr]uint64) error {
+	t, err := OpenTarget(c, pool)
+	if errors.Is(err, ipam.ErrNotFound) {
+		return nil // they ended with it
+	}
+	if err != nil {
+		return err
+	}
+	for _, addr := range SortedAddrs(leases) {
+		l, err := t.Lease(t.Sub.ID, addr)
+		if err != nil {
+			return err
+		}
+		if l.Held() && l.Kind == ipam.Headroom && l.Attachment == pool && l.ID == leases[addr] {
+			if err := unclaim(t.Change, t.Sub, l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// HeadroomUse is a use that the shared store is told of.
+type HeadroomUse struct {
+	Pool     ipam.ID
+	Addr     netip.Addr
+	Lease    uint64 // of the headroom
+	Holder   HeadroomHolder
+	Released bool // it has ended meanwhile
+	Again    bool // the store was told before, and may have taken it in
+	Sure     bool // it was given since the daemon's start, so that nobody else is to have it
+}
+
+// HeadroomHolder is whom a host has given an address of its headroom.
+type HeadroomHolder struct {
+	Kind      ipam.Kind `json:"kind"` // Automatic, Static or Auxiliary
+	MAC       ipam.MAC  `json:"mac,omitzero"`
+	Name      string    `json:"name,omitempty"`
+	Container string    `json:"container_id,omitempty"` // its short id
+	Since     time.Time `json:"since"`
+}
+
+// SettleUses makes the headroom that was used the leases of those who have it, and ends those that were released since.
+// It may be done twice. What is no longer that lease of this host is left as it is; of what should be, it returns the
+// indexes.
+func SettleUses(ctx context.Context, s *ledger.Ledger, uses []HeadroomUse) (lost []int, err error) {
+	err = s.Update(ctx, func(c *ledger.Change) error {
+		lost = nil
+		for i := range uses {
+			found, err := settleUse(c, &uses[i])
+			if err != nil {
+				return err
+			}
+			if !found && !uses[i].Released {
+				lost = append(lost, i)
+			}
+		}
+		return nil
+	})
+	return lost, err
+}
+
+func settleUse(c *ledger.Change, u *HeadroomUse) (found bool, err error) {
+	t, err := OpenTarget(c, u.Pool)
+	if errors.Is(err, ipam.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	l, err := t.Lease(t.Sub.ID, u.Addr)
+	if err != nil {
+		return false, err
+	}
+	if !l.Held() || l.ID != u.Lease || l.Attachment != u.Pool {
+		return false, nil
+	}
+	if l.Kind == ipam.Headroom || l.MAC != u.Holder.MAC || u.Holder.Name != "" && l.Name != u.Holder.Name {
+		if l, err = t.putToUse(l, &u.Holder); err != nil {
+			return false, err
+		}
+	} else if u.Sure {
+		c.MarkAnswered(l.ID) // it was told of before the daemon's start, and given again after
+	}
+	if u.Released {
+		err = Release(t.Change, t.Sub, l)
+	}
+	return true, err
+}
+
+// putToUse makes headroom the lease of who has it. It keeps its id, by which the host knows it.
+func (t *Target) putToUse(l *ipam.Lease, u *HeadroomHolder) (*ipam.Lease, error) {
+	id, err := t.Event(&ipam.Event{Verb: ipam.LeaseTaken, Space: t.Sub.Space, Subnet: t.Sub.CIDR, Address: l.Address,
+		Lease: l.ID, Attachment: t.At.ID,
+		MAC: u.MAC, Name: u.Name,
+		Detail: fmt.Sprintf("%s out of the headroom, in use since %s", u.Kind, u.Since.UTC().Format(time.RFC3339))})
+	if err != nil {
+		return nil, err
+	}
+	after := *l
+	after.Kind, after.MAC, after.Name, after.Since = u.Kind, u.MAC, u.Name, ipam.EventTime(id)
+	after.Container = u.Container
+	return &after, t.SetLease(t.Sub.ID, l.Address, l, &after)
+}
+
+// Pages cuts what is known of addresses into pages of at most n, in order.
+func Pages[V any](all map[netip.Addr]V, n int) iter.Seq[map[netip.Addr]V] {
+	return func(yield func(map[netip.Addr]V) bool) {
+		for chunk := range slices.Chunk(SortedAddrs(all), n) {
+			page := make(map[netip.Addr]V, len(chunk))
+			for _, addr := range chunk {
+				page[addr] = all[addr]
+			}
+			if !yield(page) {
+				return
+			}
+		}
+	}
+}
+
+// SortedAddrs are the keys of a map, in order.
+func SortedAddrs[V any](of map[netip.Addr]V) []netip.Addr {
+	return slices.SortedFunc(maps.Keys(of), netip.Addr.Compare)
+}
+
+// IsIPv6 tells whether an attachment is known, and of an IPv6 subnet.
+func IsIPv6(s *ledger.Ledger, pool ipam.ID) bool {
+	at := s.Attachment(pool)
+	return at != nil && at.CIDR.Addr().Is6()
+}

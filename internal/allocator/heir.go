@@ -1,0 +1,75 @@
+package allocator
+
+import (
+	"errors"
+	"slices"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// A swarm manager that restarts asks for all its pools and addresses again, and never releases what it had before. So
+// the attachments of its life before get an heir, the new one, and end with it. What tells a replay from a second
+// network of the same subnet is how it begins: with the gateway, by address (recorded of Docker 20.10.24). A second
+// network that was made with the same --gateway begins likewise; therefore an attachment that speaks again loses its
+// heir, and one through which something is held ends only if the heir has taken leases over from it.
+
+// inheritAll makes this attachment the heir of the older ones of the swarm, as it asks by address for the gateway that
+// the subnet has already.
+func (t *Target) inheritAll() error {
+	if !t.At.Swarm {
+		return nil
+	}
+	older := t.Sub.Attachments[:max(slices.Index(t.Sub.Attachments, t.At.ID), 0)]
+	for _, id := range older {
+		old, err := t.Attachment(id)
+		if err != nil {
+			return err
+		}
+		if !old.Swarm {
+			continue
+		}
+		if err := SetHeir(t.Change, id, t.At.ID, old.Bereft); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetHeir marks an attachment, or with the zero heir takes the mark off. One that is gone needs none.
+func SetHeir(c *ledger.Change, id, heir ipam.ID, bereft bool) error {
+	at, err := c.Attachment(id)
+	if errors.Is(err, ipam.ErrNotFound) || err == nil && at.Heir == heir && at.Bereft == bereft {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	marked := *at
+	marked.Heir, marked.Bereft = heir, bereft
+	return c.SetAttachment(id, &marked)
+}
+
+// Revive takes the mark off an attachment that somebody asks through: it is in use.
+func (t *Target) Revive() error {
+	if t.At.Heir == (ipam.ID{}) {
+		return nil
+	}
+	return SetHeir(t.Change, t.At.ID, ipam.ID{}, false)
+}
+
+// InheritedBy lists the attachments whose heir is the given one.
+func InheritedBy(ix *ledger.Index, heir ipam.ID) (all []ipam.ID) {
+	for id, a := range ix.Attachments() {
+		if a.Heir == heir {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+// Idle tells whether no live lease was taken through at.
+func Idle(c *ledger.Change, at *ipam.Attachment) bool {
+	sx := c.Index().Subnet(at.Subnet)
+	return sx == nil || sx.Live(at.ID) == 0
+}

@@ -1,0 +1,132 @@
+package allocator_test
+
+import (
+	"net/netip"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
+	"berth/internal/ipam/service"
+	"berth/store"
+	"berth/store/storetest"
+)
+
+func swarmRequest() ipam.PoolRequest {
+	return ipam.PoolRequest{Space: "global", Swarm: true, CIDR: netip.MustParsePrefix("10.0.9.0/24")}
+}
+
+// Two networks of one subnet in a swarm, the second of which was made with the gateway of the first: that looks like a
+// replay, until the first one speaks again. It keeps what it has, and nobody is given it.
+func TestHeirOfTheLiving(t *testing.T) {
+	s := ipamtest.NewService(t, time.Now)
+	one := ipamtest.MustPool(t, s, swarmRequest())
+	gateway := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: one.ID, Gateway: true})
+	ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: one.ID})
+	two := ipamtest.MustPool(t, s, swarmRequest())
+	ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: two.ID, Gateway: true, Preferred: gateway})
+	ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: two.ID, Preferred: netip.MustParseAddr("10.0.9.2")})
+	live := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: one.ID})
+	three := ipamtest.MustPool(t, s, swarmRequest())
+	if err := s.ReleasePool(ctx, two.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.RequestAddress(ctx,
+		ipam.AddressRequest{Pool: three.ID, Preferred: live, MAC: ipamtest.MAC(3)}); err == nil {
+		t.Errorf("%v has two holders", got)
+	}
+	if _, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: one.ID}); err != nil {
+		t.Errorf("the first network ended with the second: %v", err)
+	}
+}
+
+// An attachment that is spared when its heir ends is nobody's any more: it does not end at the next start.
+func TestSparedForGood(t *testing.T) {
+	st := ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db"))
+	t.Cleanup(func() { st.Close() })
+	s := ipamtest.OpenService(t, st, time.Now)
+	req := swarmRequest()
+	req.Gateway = netip.MustParseAddr("10.0.9.1")
+	one := ipamtest.MustPool(t, s, req)
+	task := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: one.ID})
+	two := ipamtest.MustPool(t, s, req)
+	if err := s.ReleasePool(ctx, two.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ReleaseAddress(ctx, one.ID, task); err != nil {
+		t.Fatal(err)
+	}
+	s = ipamtest.OpenService(t, st, time.Now)
+	if _, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: one.ID}); err != nil {
+		t.Error(err)
+	}
+}
+
+// An heir of another host name is an heir: host names change.
+func TestHeirAfterRename(t *testing.T) {
+	st := ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db"))
+	t.Cleanup(func() { st.Close() })
+	s := ipamtest.OpenService(t, st, time.Now)
+	one := ipamtest.MustPool(t, s, swarmRequest())
+	gateway := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: one.ID, Gateway: true})
+	s, err := service.Open(ctx, service.Config{Store: st, Host: "renamed"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := ipamtest.MustPool(t, s, swarmRequest())
+	ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: two.ID, Gateway: true, Preferred: gateway})
+	if err := s.ReleasePool(ctx, two.ID); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := s.Subnets(ctx, ""); err != nil || len(left) != 0 {
+		t.Errorf("%d subnets are left, %v", len(left), err)
+	}
+}
+
+// A function that a store runs again, as one with optimistic transactions does, has the same outcome.
+func TestReleaseRunAgain(t *testing.T) {
+	for _, n := range []int{10, 1000} {
+		st := storetest.NewFaulty(ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db")))
+		t.Cleanup(func() { st.Close() })
+		s := ipamtest.OpenService(t, st, time.Now)
+		req := ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.0.0/16")}
+		pool := ipamtest.MustPool(t, s, req)
+		ipamtest.MustPool(t, s, req)
+		for i := range n {
+			ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(i + 1)})
+		}
+		st.Each(func(int) storetest.Fault { return storetest.Fault{Reruns: 1} })
+		if err := s.ReleasePool(ctx, pool.ID); err != nil {
+			t.Errorf("%d leases: %v", n, err)
+		}
+		if left := ipamtest.HeldAddrs(t, s); len(left) > 0 {
+			t.Errorf("%d leases: %d are still held", n, len(left))
+		}
+		if problems, err := s.Check(ctx); err != nil || len(problems) > 0 {
+			t.Errorf("%q, %v", problems, err)
+		}
+	}
+}
+
+// A release that a full disk has cut off is gone on with when it is repeated.
+func TestReleaseRepeated(t *testing.T) { // LN-2, LN-10
+	st := storetest.NewFaulty(ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db")))
+	t.Cleanup(func() { st.Close() })
+	s := ipamtest.OpenService(t, st, time.Now)
+	req := ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.9.0/29")}
+	one, two := ipamtest.MustPool(t, s, req), ipamtest.MustPool(t, s, req)
+	for i := range 6 {
+		ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: one.ID, MAC: ipamtest.MAC(i + 1)})
+	}
+	st.Next(storetest.Fault{}, storetest.Fault{Before: store.ErrNoSpace})
+	if err := s.ReleasePool(ctx, one.ID); err == nil {
+		t.Fatal("the release was not cut off")
+	}
+	if err := s.ReleasePool(ctx, one.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: two.ID, MAC: ipamtest.MAC(9)}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,312 @@
+package allocator
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"berth/internal/alloc"
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// RequestPool attaches to the subnet of the given CIDR, which is made if it is not there, or to one that it chooses out
+// of the bases (LN-1, LN-7). The same CIDR and range asked for again is a second attachment to the same subnet; one
+// that overlaps another subnet of the space, another range of the subnet, or a subnet of Docker's own, is refused.
+func (s Allocator) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.PoolGrant, error) {
+	if err := check(&req); err != nil {
+		return ipam.PoolGrant{}, err
+	}
+	if req.Range == WholeRange(req.CIDR) {
+		req.Range = ipam.Range{} // the same pool, whichever way it was asked for
+	}
+	if err := s.fromServer(ctx, &req); err != nil {
+		return ipam.PoolGrant{}, err
+	}
+	var grant ipam.PoolGrant
+	err := Update(ctx, s.ledger, func(c *ledger.Change) (err error) {
+		if err := c.MayTake(); err != nil {
+			return err
+		}
+		if req.Network != "" {
+			grant, err = attachPlanned(c, req)
+			return err
+		}
+		if err := c.EnsureSpace(req.Space); err != nil {
+			return err
+		}
+		cidr := req.CIDR
+		if !cidr.IsValid() {
+			cidr, err = Carve(s.ledger, c, req)
+			if err != nil {
+				return err
+			}
+		}
+		if err := offDocker(c, req.Docker, cidr); err != nil {
+			return err
+		}
+		grant, err = attach(c, req, cidr)
+		return err
+	})
+	return grant, err
+}
+
+// check refuses what makes no sense in any state.
+func check(req *ipam.PoolRequest) error {
+	if req.Network == "" || req.Space != "" {
+		if err := ipam.CheckName("space", req.Space); err != nil {
+			return err
+		}
+	}
+	if req.Network != "" && req.Bits != 0 {
+		return ipam.Refuse(ipam.ErrInvalid,
+			"the subnets of network %s are planned, and have a size; leave out the size",
+			req.Network)
+	}
+	if err := checkDHCP(req); err != nil {
+		return err
+	}
+	if !req.CIDR.IsValid() {
+		switch {
+		case req.Pool != "" && req.Network == "":
+			return ipam.Refuse(ipam.ErrInvalid,
+				"the pool %s is one of a planned network; say which one with --ipam-opt "+
+					"network=NAME", req.Pool)
+		case !req.Range.IsZero():
+			return ipam.Refuse(ipam.ErrInvalid, "the range %s needs the subnet that it is a part of; give both",
+				req.Range)
+		case req.Gateway.IsValid() && req.Network == "":
+			return ipam.Refuse(ipam.ErrInvalid, "the gateway %s needs the subnet that it is in; give both", req.Gateway)
+		}
+		return nil
+	}
+	if req.CIDR != req.CIDR.Masked() {
+		return ipam.Refuse(ipam.ErrInvalid, "%s has host bits set; the subnet is %s", req.CIDR, req.CIDR.Masked())
+	}
+	if req.Bits != 0 {
+		return ipam.Refuse(ipam.ErrInvalid, "the subnet %s has a size already; give the subnet or the size, not both",
+			req.CIDR)
+	}
+	if err := checkRange(req); err != nil {
+		return err
+	}
+	if g := req.Gateway; g.IsValid() && !alloc.Usable(req.CIDR).Contains(g) {
+		return ipam.Refuse(ipam.ErrInvalid, "the gateway %s is not a host address of the subnet %s", g, req.CIDR)
+	}
+	return nil
+}
+
+func checkRange(req *ipam.PoolRequest) error {
+	r := req.Range
+	if r.IsZero() {
+		return nil
+	}
+	if r.From().Is4() != req.CIDR.Addr().Is4() {
+		return ipam.Refuse(ipam.ErrInvalid, "the range %s and the subnet %s are of different families", r, req.CIDR)
+	}
+	if !req.CIDR.Contains(r.From()) || !req.CIDR.Contains(r.To()) {
+		return ipam.Refuse(ipam.ErrInvalid, "the range %s is not inside the subnet %s", r, req.CIDR)
+	}
+	if _, ok := ledger.Intersect(r.IPRange, alloc.Usable(req.CIDR)); !ok {
+		return ipam.Refuse(ipam.ErrInvalid, "the range %s holds no host address of the subnet %s", r, req.CIDR)
+	}
+	return nil
+}
+
+// attach makes the attachment, and the subnet where it is not there.
+func attach(c *ledger.Change, req ipam.PoolRequest, cidr netip.Prefix) (ipam.PoolGrant, error) {
+	sub, err := c.FindSubnet(req.Space, cidr)
+	if err != nil {
+		return ipam.PoolGrant{}, err
+	}
+	if sub != nil {
+		return join(c, req, sub)
+	}
+	if req.Pool != "" {
+		return ipam.PoolGrant{}, ipam.Help(ipam.Refuse(ipam.ErrNotFound,
+			"no network has the subnet %s yet, so that it has no pool named %s", cidr, req.Pool),
+			ipam.Advise(ipam.DoPlanNetwork))
+	}
+	if sub, err = createSubnet(c, req, cidr); err != nil {
+		return ipam.PoolGrant{}, err
+	}
+	return hold(c, req, sub)
+}
+
+// join attaches to a subnet that is there.
+func join(c *ledger.Change, req ipam.PoolRequest, found *ipam.Subnet) (ipam.PoolGrant, error) {
+	sub, err := joinSubnet(c, req, found)
+	if err != nil {
+		return ipam.PoolGrant{}, err
+	}
+	return hold(c, req, sub)
+}
+
+// hold makes the attachment, and writes the subnet that it is of.
+func hold(c *ledger.Change, req ipam.PoolRequest, sub *ipam.Subnet) (ipam.PoolGrant, error) {
+	cidr := sub.CIDR
+	at := &ipam.Attachment{
+		ID: attachmentID(c, req, sub), Space: sub.Space, Subnet: sub.ID, CIDR: cidr, Pool: req.Range, Named: req.Pool,
+		Gateway: req.Gateway, Swarm: req.Swarm, Chosen: !req.CIDR.IsValid(), Host: c.Host(), Created: c.Now(),
+		Beneath:      ipam.RoutesOver(cidr, req.Routes),
+		AskedNetwork: req.Asked.Network, AskedPool: req.Asked.Pool,
+	}
+	sub.Attachments = append(sub.Attachments, at.ID)
+	if err := c.SetAttachment(at.ID, at); err != nil {
+		return ipam.PoolGrant{}, err
+	}
+	if err := c.SetSubnet(sub); err != nil {
+		return ipam.PoolGrant{}, err
+	}
+	if _, err := c.Event(&ipam.Event{Verb: ipam.PoolAttached, Space: sub.Space, Subnet: cidr, Attachment: at.ID,
+		Detail: req.Range.String()}); err != nil {
+		return ipam.PoolGrant{}, err
+	}
+	grant := ipam.PoolGrant{ID: at.ID, CIDR: cidr}
+	if req.Gateway.IsValid() {
+		t := &Target{Change: c, At: at, Sub: sub, Sx: c.Index().Subnet(sub.ID), Pool: at.Named,
+			Kept: KeptOf(c, sub)}
+		if _, err := t.TakeGateway(ipam.AddressRequest{Pool: at.ID, Preferred: req.Gateway,
+			Gateway: true}); err != nil {
+			return ipam.PoolGrant{}, err
+		}
+		grant.Gateway = netip.PrefixFrom(req.Gateway, cidr.Bits())
+	}
+	return grant, nil
+}
+
+// attachmentID is a new id or, where the state is rebuilt from what runs, one that is worked out from what was asked
+// for: the engine goes on saying the one that it was told, and tells nobody which.
+func attachmentID(c *ledger.Change, req ipam.PoolRequest, sub *ipam.Subnet) ipam.ID {
+	if !c.Forgets() {
+		return c.NewID()
+	}
+	for n := 0; ; n++ {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s\x00%d", sub.Space, sub.CIDR, req.Range, req.Pool,
+			n))
+		if id := ipam.WorkedOut(sum); c.Index().Attachment(id) == nil {
+			return id
+		}
+	}
+}
+
+// createSubnet makes a subnet and the network that carries it. The caller writes the subnet's record.
+func createSubnet(c *ledger.Change, req ipam.PoolRequest, cidr netip.Prefix) (*ipam.Subnet, error) {
+	n := &ipam.Network{ID: c.NewID(), Space: req.Space, Created: c.Now()}
+	n.Name = "net-" + n.ID.Short()
+	if taken, err := c.Tx().Get(ledger.NameKey(nil, n.Name)); err != nil || taken != nil {
+		n.Name = "net-" + n.ID.String()
+	}
+	if _, err := apply(&req, n); err != nil {
+		return nil, err
+	}
+	pools := []ipam.Pool{}
+	switch {
+	case req.FromDHCP():
+		n.Type = ipam.Dynamic
+	case req.Range.IsZero():
+		pools = append(pools, ipam.Pool{Range: WholeRange(cidr)})
+	default:
+		pools = append(pools, ipam.Pool{Range: req.Range})
+	}
+	id, err := c.Event(&ipam.Event{Verb: ipam.SubnetCreated, Space: req.Space, Subnet: cidr, Name: n.Name,
+		Network: n.Name, NetworkID: n.ID})
+	if err != nil {
+		return nil, err
+	}
+	sub := &ipam.Subnet{ID: c.NewID(), Network: n.ID, Space: req.Space, CIDR: cidr, NoGateway: req.NoGateway,
+		DHCP: req.FromDHCP(), LANTerms: req.LANTerms, Pools: pools, Created: ipam.EventTime(id)}
+	if err := checkTerms(c, &req, sub, false); err != nil {
+		return nil, err
+	}
+	return sub, c.SetNetwork(n.ID, n)
+}
+
+// joinSubnet prepares a subnet that is there for one more attachment. The caller writes its record.
+func joinSubnet(c *ledger.Change, req ipam.PoolRequest, found *ipam.Subnet) (*ipam.Subnet, error) {
+	sub := *found
+	sub.Pools, sub.Attachments = slices.Clone(found.Pools), slices.Clone(found.Attachments)
+	n := c.Index().Network(sub.Network)
+	if n == nil {
+		return nil, ipam.Help(fmt.Errorf("%w: the network of subnet %s is not there", ipam.ErrDamaged, sub.CIDR),
+			ipam.Advise(ipam.DoRunFsck))
+	}
+	if n.Stage != "" {
+		return nil, ipam.Refuse(ipam.ErrInUse, "the subnet %s belongs to network %s, which is %s at this moment",
+			sub.CIDR,
+			n.Name, n.Stage)
+	}
+	planned := n.Planned || req.Network != "" || req.Pool != ""
+	if err := checkTerms(c, &req, &sub, planned); err != nil {
+		return nil, err
+	}
+	if planned {
+		return &sub, joinPlan(c, req, &sub, n)
+	}
+	if !sub.FromDHCP() {
+		if err := joinPool(c, &sub, req.Range); err != nil {
+			return nil, err
+		}
+	}
+	edited := *n
+	edited.Tags = maps.Clone(n.Tags)
+	changed, err := apply(&req, &edited)
+	if err != nil {
+		return &sub, err
+	}
+	if !changed {
+		return &sub, nil
+	}
+	if _, err := c.Event(&ipam.Event{Verb: ipam.PolicyChanged, Space: sub.Space, Subnet: sub.CIDR,
+		Name: n.Name}); err != nil {
+		return nil, err
+	}
+	return &sub, c.SetNetwork(n.ID, &edited)
+}
+
+// joinPool adds the range to the subnet's pools, unless it is one of them.
+func joinPool(c *ledger.Change, sub *ipam.Subnet, r ipam.Range) error {
+	if r.IsZero() {
+		r = WholeRange(sub.CIDR)
+	}
+	for _, p := range sub.Pools {
+		if p.Range == r {
+			return nil
+		}
+		if p.Range.Overlaps(r.IPRange) {
+			return ipam.Refuse(ipam.ErrOverlap,
+				"the range %s overlaps the range %s, which network %s has in the subnet %s "+
+					"already; take exactly that one or one beside it",
+				r, p.Range, c.NetworkName(sub.Network), sub.CIDR)
+		}
+	}
+	sub.Pools = append(sub.Pools, ipam.Pool{Range: r})
+	return nil
+}
+
+// apply sets what the request says of the network, and tells whether that changed anything. Tags have the bounds that
+// they have for who edits a network.
+func apply(req *ipam.PoolRequest, n *ipam.Network) (changed bool, err error) {
+	before := n.Policy
+	if req.Forget != nil {
+		n.Policy.Forget = *req.Forget
+	}
+	if req.Quarantine != nil {
+		n.Policy.Quarantine = *req.Quarantine
+	}
+	changed = n.Policy != before
+	for _, key := range slices.Sorted(maps.Keys(req.Tags)) {
+		value := req.Tags[key]
+		if old, ok := n.Tags[key]; ok && old == value {
+			continue
+		}
+		if err := n.SetTag(key, &value); err != nil {
+			return false, err
+		}
+		changed = true
+	}
+	return changed, n.CheckTags()
+}

@@ -1,0 +1,268 @@
+package allocator
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// ReleasePool ends an attachment with the leases taken through it (LN-2, LN-10). The last one to go takes its subnet
+// and network with it. An attachment that is not there is no error. It succeeds with addresses still out, since the
+// engine leaks some.
+func (s Allocator) ReleasePool(ctx context.Context, pool ipam.ID) error {
+	return end(ctx, s.ledger, pool, func(*ledger.Change, *ipam.Attachment) (bool, error) { return true, nil })
+}
+
+// end ends an attachment if a condition holds, which is asked in the same transaction. What a failure cuts off after
+// that is gone on with by a repetition, by Run and by the next Open.
+func end(ctx context.Context, s *ledger.Ledger, pool ipam.ID,
+	condition func(*ledger.Change, *ipam.Attachment) (bool, error)) error {
+	var gone *ipam.Subnet
+	var inherited []ipam.ID
+	var ended, last bool
+	err := s.Update(ctx, func(c *ledger.Change) error {
+		at, err := c.Attachment(pool)
+		if err != nil {
+			return err
+		}
+		gone, inherited, ended, last = &ipam.Subnet{ID: at.Subnet, Space: at.Space, CIDR: at.CIDR},
+			InheritedBy(c.Index(), pool), at.Ended, false
+		if ended {
+			return nil
+		}
+		if ended, err = condition(c, at); err != nil {
+			return err
+		} else if !ended {
+			return nil
+		}
+		found, _, err := c.SubnetOf(at)
+		if err != nil {
+			return err
+		}
+		last, err = Detach(c, at, found)
+		return err
+	})
+	switch {
+	case errors.Is(err, ipam.ErrNotFound) || err == nil && !ended:
+		return nil
+	case err != nil:
+		return err
+	case last:
+		return Sweep(ctx, s, gone)
+	}
+	if err := releaseLeases(ctx, s, pool, gone.ID); err != nil {
+		return err
+	}
+	return ReleaseInherited(ctx, s, pool, inherited)
+}
+
+// Detach takes the attachment off its subnet, and the subnet away with the last one. Leases stay for now: those of a
+// subnet that is gone mean nothing, and those of an attachment that is Ended are released in pages.
+func Detach(c *ledger.Change, at *ipam.Attachment, found *ipam.Subnet) (last bool, err error) {
+	edited := *found
+	edited.Attachments = ipam.Without(found.Attachments, at.ID)
+	if _, err := c.Event(&ipam.Event{Verb: ipam.PoolReleased, Space: at.Space, Subnet: at.CIDR,
+		Attachment: at.ID}); err != nil {
+		return false, err
+	}
+	n := c.Index().Network(found.Network)
+	planned := n != nil && n.Planned
+	switch {
+	case planned: // its pools are not the attachments' to take away
+	case len(edited.Attachments) == 0:
+		return true, endSubnet(c, at, found)
+	default:
+		if edited.Pools, err = poolsLeft(c, &edited, at); err != nil {
+			return false, err
+		}
+		if err := dropGatewayOf(c, at, &edited, n); err != nil {
+			return false, err
+		}
+	}
+	ended := *at
+	ended.Ended = true
+	if err := c.SetAttachment(at.ID, &ended); err != nil {
+		return false, err
+	}
+	return false, c.SetSubnet(&edited)
+}
+
+// poolsLeft is the subnet's pools less that of at, unless another attachment has the same.
+func poolsLeft(c *ledger.Change, sub *ipam.Subnet, at *ipam.Attachment) ([]ipam.Pool, error) {
+	gone := at.Pool
+	if gone.IsZero() {
+		gone = WholeRange(sub.CIDR)
+	}
+	for _, id := range sub.Attachments {
+		other, err := c.Attachment(id)
+		if err != nil {
+			return nil, err
+		}
+		if other.Pool == at.Pool {
+			return sub.Pools, nil
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(sub.Pools), func(p ipam.Pool) bool { return p.Range == gone }), nil
+}
+
+// endSubnet removes the subnet and its network with the last attachment.
+func endSubnet(c *ledger.Change, at *ipam.Attachment, sub *ipam.Subnet) error {
+	if err := c.SetAttachment(at.ID, nil); err != nil {
+		return err
+	}
+	if _, err := c.Event(&ipam.Event{Verb: ipam.SubnetRemoved, Space: sub.Space, Subnet: sub.CIDR,
+		Name: c.NetworkName(sub.Network)}); err != nil {
+		return err
+	}
+	if err := ReturnGone(c, sub); err != nil {
+		return err
+	}
+	if err := c.RemoveSubnet(sub); err != nil {
+		return err
+	}
+	return c.SetNetwork(sub.Network, nil)
+}
+
+// releaseLeases makes memories of all leases that were taken through an attachment which has Ended, and then removes
+// it.
+func releaseLeases(ctx context.Context, s *ledger.Ledger, pool, subnet ipam.ID) error {
+	page := ledger.LeasesOf(subnet)
+	page.Limit = s.Page()
+	for page.From != nil {
+		var next []byte
+		err := s.Update(ctx, func(c *ledger.Change) (err error) {
+			next, err = releasePage(c, pool, page)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		page.From = next
+	}
+	return s.Update(ctx, func(c *ledger.Change) error { return c.SetAttachment(pool, nil) })
+}
+
+// releasePage ends the attachment's leases in one page of the subnet's, and tells where the next one begins; nil is the
+// end.
+func releasePage(c *ledger.Change, pool ipam.ID, page store.Range) (next []byte, err error) {
+	at, err := c.Attachment(pool)
+	if errors.Is(err, ipam.ErrNotFound) || err == nil && Idle(c, at) {
+		return nil, nil // nothing is left of it, or its subnet ended meanwhile and took the leases with it
+	}
+	if err != nil {
+		return nil, err
+	}
+	sub, _, err := c.SubnetOf(at)
+	if err != nil {
+		return nil, err
+	}
+	leases, next, err := ledger.ReadPage(c.Tx(), page)
+	if err != nil {
+		return nil, err
+	}
+	for _, held := range leases {
+		if !held.Held() || held.Attachment != pool {
+			continue
+		}
+		if held.Kind == ipam.Gateway {
+			err = c.SetLease(sub.ID, held.Address, held, held.Unheld())
+		} else {
+			err = Release(c, sub, held)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return next, nil
+}
+
+// SubnetGone is why a reservation ended that was swept.
+const SubnetGone = "its subnet is gone"
+
+// Sweep ends what there is of leases and reservations in a subnet that is gone. A crash in the midst leaves the rest to
+// the next Open.
+func Sweep(ctx context.Context, s *ledger.Ledger, gone *ipam.Subnet) error {
+	page := ledger.LeasesOf(gone.ID)
+	page.Limit = s.Page()
+	for page.From != nil {
+		var next []byte
+		err := s.Update(ctx, func(c *ledger.Change) (err error) {
+			next, err = sweepPage(c, gone, page)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		page.From = next
+	}
+	return nil
+}
+
+func sweepPage(c *ledger.Change, gone *ipam.Subnet, page store.Range) (next []byte, err error) {
+	leases, next, err := ledger.ReadPage(c.Tx(), page)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range leases {
+		if l.Reservation != nil {
+			if err := ledger.EndReservation(c, ledger.Picked{Sub: gone, Addr: l.Address, Record: l}, SubnetGone); err != nil {
+				return nil, err
+			}
+			l = l.WithReservation(l.Address, nil)
+		}
+		switch {
+		case l.Held() && l.Kind != ipam.Gateway:
+			err = Release(c, gone, l)
+		case l != nil:
+			err = c.SetLease(gone.ID, l.Address, l, nil)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return next, nil
+}
+
+// ReleaseInherited ends those of the attachments whose heir has ended, and takes the mark off those that are in use.
+func ReleaseInherited(ctx context.Context, s *ledger.Ledger, heir ipam.ID, attachments []ipam.ID) error {
+	for _, id := range attachments {
+		err := end(ctx, s, id, func(c *ledger.Change, at *ipam.Attachment) (bool, error) {
+			if at.Heir != heir {
+				return false, nil
+			}
+			if at.Bereft || Idle(c, at) {
+				return true, nil
+			}
+			return false, SetHeir(c, id, ipam.ID{}, false)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropGatewayOf takes the gateway away from a subnet that others hold still, with the only attachment that has ever
+// asked for it: a Docker network that could not be created, above all, is to leave nothing behind that is refused to
+// the others.
+func dropGatewayOf(c *ledger.Change, at *ipam.Attachment, sub *ipam.Subnet, n *ipam.Network) error {
+	if sub.GatewayBy != at.ID || !sub.Gateway.IsValid() {
+		return nil
+	}
+	p := &ledger.NetworkPlan{Change: c, N: n}
+	e := &ipam.Event{Verb: ipam.SubnetModified, Subnet: sub.CIDR, Attachment: at.ID,
+		Detail: "the Docker network that asked for the gateway is gone"}
+	if _, err := p.Tell(e, ledger.SubnetFacts{Gateway: sub.Gateway.String()}, ledger.SubnetFacts{Gateway: "none"}); err != nil {
+		return err
+	}
+	if err := p.DropGateway(sub); err != nil {
+		return err
+	}
+	sub.Gateway, sub.GatewayBy = netip.Addr{}, ipam.ID{}
+	return nil
+}

@@ -1,0 +1,58 @@
+package allocator
+
+import (
+	"fmt"
+	"net/netip"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+func excludedError(c *ledger.Change, addr netip.Addr, x *ipam.Exclusion) error {
+	return ipam.Help(ipam.RefuseAs(ipam.IPReserved, ipam.ErrInUse, "%s is excluded with %s; ask for another address",
+		addr, x),
+		ipam.OrAdvise(ipam.DoEndExclusion))
+}
+
+// ReservedError refuses an address that is reserved for another.
+func ReservedError(c *ledger.Change, addr netip.Addr, r *ipam.Reservation) error {
+	return ipam.Help(ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse,
+		"%s is held by %s, for whom it is reserved since %s; ask for another "+
+			"address",
+		addr, r.Owner, ipam.EventTime(r.ID).Format("2006-01-02 15:04:05 MST")), ipam.OrAdvise(ipam.DoEndReservation))
+}
+
+// HeldError refuses what somebody has. That he still has it, the witness is asked to see.
+func HeldError(c *ledger.Change, sub *ipam.Subnet, held *ipam.Lease) error {
+	doLook(c)
+	todo, advice := "remove that container, or ask for another address", []ipam.Advice{ipam.Advise(ipam.DoReleaseDead)}
+	switch held.Kind {
+	case ipam.Gateway, ipam.Auxiliary:
+		todo, advice = "ask for another address", nil
+	case ipam.Headroom:
+		todo, advice = "ask for another address", []ipam.Advice{ipam.OrAdvise(ipam.DoLowerHeadroom)}
+	case ipam.External:
+		todo, advice = "ask for another address", []ipam.Advice{ipam.OrAdvise(ipam.DoReleaseTaken)}
+	}
+	whose := ""
+	if r := held.Reservation; r != nil {
+		whose = fmt.Sprintf(", as what is reserved for %s,", r.Owner)
+	}
+	return ipam.Help(ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse, "%s is held by %s%s since %s; %s",
+		held.Address, holder(c, sub.Space, held), whose, held.Since.Format("2006-01-02 15:04:05 MST"), todo), advice...)
+}
+
+// holder names who has an address, for an error. A container that was renamed since it took it is known by what it is
+// called now, where a witness knows that.
+func holder(c *ledger.Change, space string, held *ipam.Lease) string {
+	now := c.Known().Sighting(space, held).Container
+	if now == "" || ipam.RememberedName(now) == ipam.RememberedName(held.Name) {
+		return held.Holder()
+	}
+	seen := *held
+	seen.Name = now
+	if held.Name == "" {
+		return seen.Holder()
+	}
+	return fmt.Sprintf("%s, which was called %s,", seen.Holder(), held.Name)
+}

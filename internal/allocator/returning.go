@@ -1,0 +1,95 @@
+package allocator
+
+import (
+	"net/netip"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// Returning is a lease of a DHCP server in a subnet that is gone (LN-15): nobody needs it any more, and the server does
+// not know that yet.
+type Returning struct {
+	Host     string         `json:"host"`   // who had it, and tells the server
+	Parent   string         `json:"parent"` // by this interface
+	Subnet   netip.Prefix   `json:"subnet"`
+	Address  netip.Addr     `json:"address"`
+	Client   ipam.LANClient `json:"client"`
+	Server   netip.Addr     `json:"server"`
+	ServerID string         `json:"server_id,omitempty"`
+	Expires  time.Time      `json:"expires"`
+
+	Key []byte `json:"-"` // of its record
+}
+
+// returning is the range of the records of such leases.
+func returning() store.Range {
+	return store.Prefix(append([]byte{ledger.SettingKeys}, "returning "...))
+}
+
+// ReturnGone notes the leases of a subnet that is being removed, so that they are given back.
+func ReturnGone(c *ledger.Change, sub *ipam.Subnet) error {
+	if !sub.FromDHCP() {
+		return nil
+	}
+	var all []Returning
+	err := ledger.EachLease(c.Tx(), sub.ID, func(l *ipam.Lease) error {
+		parent, d := sub.ParentOn(l.Host), l.DHCP
+		if d == nil || d.State == ipam.LANLost || d.State == ipam.LANConflict || !d.Expires.After(c.Now()) ||
+			!d.Server.IsValid() || parent == "" {
+			return nil
+		}
+		all = append(all, Returning{Host: l.Host, Parent: parent, Subnet: sub.CIDR, Address: l.Address, Client: d.Client,
+			Server: d.Server, ServerID: d.ServerID, Expires: d.Expires,
+			Key: ledger.LeaseKey(returning().From, sub.ID, l.Address)})
+		return nil
+	})
+	for i := range all {
+		if err == nil {
+			_, err = c.PutJSON(all[i].Key, &all[i], false)
+		}
+	}
+	return err
+}
+
+// ReadReturning reads all leases that are to be given back.
+func ReadReturning(tx store.Tx) (all []Returning, err error) {
+	for rec, err := range tx.Scan(returning()) {
+		if err != nil {
+			return nil, err
+		}
+		var one Returning
+		if err := ipam.DecodeJSON("a lease that is to be given back", rec.Value, &one); err != nil {
+			return nil, err
+		}
+		one.Key = append([]byte(nil), rec.Key...)
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// InUse tells whether the same client has the address again, in a subnet that was made since.
+func (r *Returning) InUse(c *ledger.Change) (bool, error) {
+	for _, sx := range c.Index().Subnets() {
+		sub := sx.Record()
+		if !sub.FromDHCP() || !sub.CIDR.Contains(r.Address) {
+			continue
+		}
+		l, err := c.Lease(sub.ID, r.Address)
+		if err != nil {
+			return false, err
+		}
+		if l != nil && !l.DHCP.IsReturned() && l.DHCP.Client.SameClient(r.Client) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Forget takes the record away: the lease was given back, is in use again, or its time is over.
+func (r *Returning) Forget(c *ledger.Change) error {
+	_, err := c.PutJSON(r.Key, r, true)
+	return err
+}

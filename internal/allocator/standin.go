@@ -1,0 +1,224 @@
+package allocator
+
+import (
+	"fmt"
+	"slices"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+	"berth/store"
+)
+
+// The letters of stand-ins, by their own name and by the one for which they stand; ledger/keys.go has all letters.
+const (
+	StandInKeys    = 'w'
+	standInForKeys = 'o'
+)
+
+// StandInKey is that of a stand-in by its own name.
+func StandInKey(name, host string) []byte { return hostedKey(StandInKeys, name, host) }
+
+// StandInForKey is that of a stand-in by the name for which it stands.
+func StandInForKey(name, host string) []byte { return hostedKey(standInForKeys, name, host) }
+
+func hostedKey(kind byte, name, host string) []byte {
+	return slices.Concat([]byte{kind}, []byte(name), []byte{0}, []byte(host))
+}
+
+// standIn is the reserved address of the replica that req's container stands in for, claimed now or before; nil where
+// it stands in for none, or that one's address is not to be had. A guess claims nothing.
+func (t *Target) standIn(req ipam.AddressRequest, who ipam.Meaning) (*ipam.Lease, error) {
+	if req.Guessed || t.Sx.Reserved() == 0 || t.At.Swarm || t.Known().Newcomer == nil || !numbered(who.Final) {
+		return nil, nil
+	}
+	has, err := ReadStandIn(t.Change, StandInKey(req.Name, t.Host()))
+	if err != nil {
+		return nil, err
+	}
+	if has != nil {
+		id, live := t.Known().Container(req.Name)
+		switch {
+		case !live || id == has.ID:
+			return t.reservedOfName(has.For)
+		case id == "":
+			return nil, nil // it is not known yet which container this is
+		}
+		if err := EndStandIn(t.Change, has); err != nil {
+			return nil, err
+		}
+	}
+	comer := t.Known().Newcomer(req.Name)
+	if comer.ID == "" || len(comer.Vacant) == 0 || ownsAnything(t.Change, who) {
+		return nil, nil
+	}
+	for i := range comer.Vacant {
+		if l, err := t.claimVacancy(req.Name, &comer, &comer.Vacant[i]); err != nil {
+			return l, err
+		} else if l != nil {
+			return l, nil
+		}
+	}
+	return nil, nil
+}
+
+// numbered tells whether a name is one that Compose can have given.
+func numbered(name string) bool {
+	for range ipam.ComposeOwners(name) {
+		return true
+	}
+	return false
+}
+
+// claimVacancy makes a newcomer stand in for one that was destroyed, and returns the address; nil where nothing is
+// reserved for that one here, or it is in use, or another stands in for it, or no higher replica that stayed has a
+// reservation.
+func (t *Target) claimVacancy(name string, comer *ipam.Newcomer, v *ipam.Vacancy) (*ipam.Lease, error) {
+	other, err := ReadStandIn(t.Change, StandInForKey(v.Name, t.Host()))
+	if err != nil {
+		return nil, err
+	}
+	if other != nil && slices.Contains(comer.Replicas, other.ID) {
+		return nil, nil
+	}
+	n := t.Index().Network(t.Sub.Network)
+	stayed := slices.ContainsFunc(v.Above, func(above string) bool { return ownsAnything(t.Change, n.Meaning(above)) })
+	l, err := t.reservedOfName(v.Name)
+	if err != nil {
+		return nil, err
+	}
+	if l == nil || !stayed {
+		return nil, nil
+	}
+	if other != nil {
+		if err := EndStandIn(t.Change, other); err != nil {
+			return nil, err
+		}
+	}
+	s := &ipam.StandIn{Name: name, ID: comer.ID, For: v.Name, Host: t.Host(), Since: t.Now()}
+	if err := WriteStandIn(t.Change, s, false); err != nil {
+		return nil, err
+	}
+	_, err = t.Event(&ipam.Event{Verb: ipam.StoodIn, Space: t.Sub.Space, Subnet: t.Sub.CIDR, Address: l.Address,
+		Attachment: t.At.ID, Name: name,
+		Detail: fmt.Sprintf("stands in for %s, the container of %s, which was destroyed", v.Name, l.Reservation.Owner)})
+	return l, err
+}
+
+// reservedOfName is the free address that is reserved for whom the name of a container can mean; nil where there is
+// none.
+func (t *Target) reservedOfName(name string) (*ipam.Lease, error) {
+	for owner := range t.Index().Network(t.Sub.Network).Owners(name) {
+		free, held, err := t.Reservations(t.Sub.ID, owner)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range free {
+			if !l.Reservation.Replaced {
+				return l, nil
+			}
+		}
+		if len(held) > 0 {
+			return nil, nil
+		}
+	}
+	return nil, nil
+}
+
+// ownsAnything tells whether something is reserved, in any network, for whom a name can mean.
+func ownsAnything(c *ledger.Change, who ipam.Meaning) bool {
+	for owner := range who.Owners {
+		for _, sx := range c.Index().Subnets() {
+			if sx.Reserved() == 0 {
+				continue
+			}
+			for range sx.ByOwner().Of(owner) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ReadStandIn reads the record at a key; nil where there is none.
+func ReadStandIn(c *ledger.Change, key []byte) (*ipam.StandIn, error) {
+	raw, err := c.Tx().Get(key)
+	if err != nil {
+		return nil, err
+	}
+	if raw == nil {
+		return nil, nil
+	}
+	s := new(ipam.StandIn)
+	return s, ipam.DecodeJSON("who stands in for a container", raw, s)
+}
+
+// CheckStandIns tells found of each record of who stands in for whom that does not decode, or is not in its place.
+func CheckStandIns(tx store.Tx, found func(error)) error {
+	for _, kind := range []byte{StandInKeys, standInForKeys} {
+		for rec, err := range tx.Scan(ledger.KindRange(kind)) {
+			if err != nil {
+				return err
+			}
+			if err := checkStandIn(rec); err != nil {
+				found(err)
+			}
+		}
+	}
+	return nil
+}
+
+// checkStandIn tells whether a record is that of its key.
+func checkStandIn(rec store.Record) error {
+	var s ipam.StandIn
+	if err := ipam.DecodeJSON("who stands in for a container", rec.Value, &s); err != nil {
+		return err
+	}
+	if key := string(rec.Key); key != string(StandInKey(s.Name, s.Host)) &&
+		key != string(StandInForKey(s.For, s.Host)) {
+		return fmt.Errorf("%w: the record of %s, which stands in for %s, is not in its place", ipam.ErrDamaged, s.Name,
+			s.For)
+	}
+	return nil
+}
+
+// WriteStandIn writes both records of a stand-in, or removes them.
+func WriteStandIn(c *ledger.Change, s *ipam.StandIn, remove bool) error {
+	for _, key := range [][]byte{StandInKey(s.Name, s.Host), StandInForKey(s.For, s.Host)} {
+		if _, err := c.PutJSON(key, s, remove); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PutStandIns writes those of which nothing is known. One whose container has gone meanwhile ends by the witness's next
+// look.
+func PutStandIns(c *ledger.Change, all []ipam.StandIn) error {
+	for i := range all {
+		in := &all[i]
+		has, err := ReadStandIn(c, StandInKey(in.Name, in.Host))
+		if err != nil {
+			return err
+		}
+		other, err := ReadStandIn(c, StandInForKey(in.For, in.Host))
+		if err != nil {
+			return err
+		}
+		if has != nil || other != nil {
+			continue
+		}
+		if err := WriteStandIn(c, in, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EndStandIn ends a stand-in, with its event.
+func EndStandIn(c *ledger.Change, s *ipam.StandIn) error {
+	if _, err := c.Event(&ipam.Event{Verb: ipam.StandInEnded, Name: s.Name, Detail: "it stood in for " + s.For +
+		", and was destroyed"}); err != nil {
+		return err
+	}
+	return WriteStandIn(c, s, true)
+}

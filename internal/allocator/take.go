@@ -1,0 +1,63 @@
+package allocator
+
+import (
+	"net/netip"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// Take writes the lease and its event. before is the address's record as it was read in this transaction.
+func (t *Target) Take(req ipam.AddressRequest, addr netip.Addr, before *ipam.Lease, kind ipam.Kind) error {
+	t.TakenSince(t.At.ID)
+	e := &ipam.Event{Verb: ipam.LeaseTaken, Space: t.Sub.Space, Subnet: t.Sub.CIDR, Address: addr, Attachment: t.At.ID,
+		MAC: req.MAC, Name: req.Name, Detail: kind.String()}
+	if req.Guessed {
+		e.Detail += " by a guess"
+	}
+	id, err := t.Event(e)
+	if err != nil {
+		return err
+	}
+	t.Made = &ipam.Lease{ID: id, Address: addr, Kind: kind, Attachment: t.At.ID, MAC: req.MAC, Name: req.Name,
+		Container: t.Known().ContainerOf(req.Name),
+		Guessed:   req.Guessed && req.Name != "", Host: t.Host(), Since: ipam.EventTime(id),
+		DHCP: t.DHCP, Reservation: before.Reserved()}
+	if t.DHCP == nil && before != nil && before.Name == req.Name && before.MAC == req.MAC {
+		t.Made.DHCP = before.DHCP // the witness found who had it all the time
+	}
+	return t.SetLease(t.Sub.ID, addr, before, t.Made)
+}
+
+// takeOver ends a lease that its endpoint has lost, and takes the address for the next one in the same breath.
+func (t *Target) takeOver(req ipam.AddressRequest, held *ipam.Lease) error {
+	req.TakeHint()
+	if _, err := t.Event(ipam.EndOf(t.Sub, held)); err != nil {
+		return err
+	}
+	return t.Take(req, held.Address, held, held.Kind)
+}
+
+// auxiliaryTime is how soon after its pool an auxiliary address is asked for: the engine does so at once.
+const auxiliaryTime = time.Second
+
+// KindOf is the kind that a lease is to have. It tells a wanted address from one that the network keeps for itself
+// (`--aux-address`): an engine that sends neither MAC nor name asks for both with the same words, and what comes right
+// after the pool is the network's. The witness puts right what is not so (NameLeases). A swarm's manager sends neither
+// for anything. at is the attachment; nil where it is not known, because the store is away: no pool is made then.
+func KindOf(req ipam.AddressRequest, at *ipam.Attachment, now time.Time) ipam.Kind {
+	switch {
+	case !req.Preferred.IsValid():
+		return ipam.Automatic
+	case req.MAC != (ipam.MAC{}) || req.Name != "" || at != nil && at.Swarm:
+		return ipam.Static
+	case req.Telling, at != nil && now.Sub(at.Created) <= auxiliaryTime:
+		return ipam.Auxiliary
+	}
+	return ipam.Static
+}
+
+// surelyAuxiliary tells whether an endpoint would have said more.
+func surelyAuxiliary(req *ipam.AddressRequest, at *ipam.Attachment) bool {
+	return req.MAC == (ipam.MAC{}) && req.Name == "" && !at.Swarm && req.Telling
+}

@@ -1,0 +1,210 @@
+package allocator
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"slices"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// Attachments lists all attachments that have not ended, by space, subnet and age.
+func (s Allocator) Attachments(ctx context.Context) ([]ipam.AttachmentInfo, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return ledger.Ask(s.ledger, s.listAttachments), nil
+}
+
+func (s Allocator) listAttachments(ix *ledger.Index) (all []ipam.AttachmentInfo) {
+	for id, at := range ix.Attachments() {
+		sx := ix.Subnet(at.Subnet)
+		if at.Ended || sx == nil {
+			continue
+		}
+		info := ipam.AttachmentInfo{ID: id, Space: at.Space, CIDR: at.CIDR, Host: at.Host, Swarm: at.Swarm,
+			Chosen: at.Chosen, Range: at.Pool, Named: at.Named,
+			Beneath: at.Beneath,
+			Created: at.Created, Live: sx.Live(id) - len(sx.Headroom(id)), Gateway: sx.Record().Gateway}
+		if n := ix.Network(sx.Record().Network); n != nil {
+			info.Network, info.Planned = s.ledger.ShownName(ix, n), n.Planned
+		}
+		all = append(all, info)
+	}
+	slices.SortFunc(all, OrderAttachments)
+	return all
+}
+
+// OrderAttachments is the order in which attachments are listed.
+func OrderAttachments(a, b ipam.AttachmentInfo) int {
+	return cmp.Or(cmp.Compare(a.Space, b.Space), a.CIDR.Addr().Compare(b.CIDR.Addr()), a.Created.Compare(b.Created),
+		cmp.Compare(a.ID.String(), b.ID.String()))
+}
+
+// NameLeases writes what the engine shows of endpoints into their leases: which container it is, names where none was
+// sent, or the right one where it was guessed wrong, or that the guess was right. What is no longer that lease is
+// passed over. At most MaxEdits are named at once.
+func (s Allocator) NameLeases(ctx context.Context, names []ipam.LeaseName) error {
+	for page := range slices.Chunk(names, ipam.MaxEdits) {
+		wrong := 0
+		err := s.ledger.Update(ctx, func(c *ledger.Change) error {
+			wrong = 0
+			for _, name := range page {
+				mistaken, err := nameLease(c, name)
+				if err != nil {
+					return err
+				}
+				if mistaken {
+					wrong++
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		s.ledger.CountGuesses(0, wrong)
+	}
+	return nil
+}
+
+// nameLease names one lease, and tells whether another name had been guessed. What a container has is no auxiliary
+// address, though it may have been taken for one (KindOf).
+func nameLease(c *ledger.Change, name ipam.LeaseName) (mistaken bool, err error) {
+	sub, l, err := leaseOf(c, name.LeaseRef)
+	if err != nil {
+		return false, err
+	}
+	if !nameable(l) || name.Name == "" || len(name.Name) > ipam.MaxText {
+		return false, setContainer(c, sub, l, name.Container)
+	}
+	// Compose renames what it recreates
+	mistaken = l.Guessed && ipam.RememberedName(l.Name) != ipam.RememberedName(name.Name)
+	e := &ipam.Event{Verb: ipam.LeaseNamed, Space: sub.Space, Subnet: sub.CIDR, Address: l.Address, Lease: l.ID,
+		Attachment: l.Attachment, MAC: l.MAC, Name: name.Name}
+	if mistaken {
+		e.Verb, e.Detail = ipam.GuessedWrong, "it was taken for "+l.Name
+	}
+	if _, err := c.Event(e); err != nil {
+		return false, err
+	}
+	after := *l
+	after.Name, after.Guessed, after.Container = name.Name, false, cmp.Or(name.Container, l.Container)
+	if after.Kind == ipam.Auxiliary {
+		after.Kind = ipam.Static
+	}
+	return mistaken, c.SetLease(sub.ID, l.Address, l, &after)
+}
+
+// setContainer writes which container has a lease that has its name already.
+func setContainer(c *ledger.Change, sub *ipam.Subnet, l *ipam.Lease, container string) error {
+	if container == "" || !endpoints(l) || l.Container == container {
+		return nil
+	}
+	after := *l
+	after.Container = container
+	return c.SetLease(sub.ID, l.Address, l, &after)
+}
+
+// nameable tells whether it is for the witness to say who has a lease: an endpoint that said no name.
+func nameable(l *ipam.Lease) bool {
+	return l.Held() && (l.Name == "" || l.Guessed) && l.Attachment != (ipam.ID{}) && l.Kind != ipam.Gateway &&
+		l.Kind != ipam.Headroom
+}
+
+// leaseOf reads the lease or memory that ref names; nil where it is another one now, or none.
+func leaseOf(c *ledger.Change, ref ipam.LeaseRef) (*ipam.Subnet, *ipam.Lease, error) {
+	sx := c.Index().Overlapping(ref.Space, netip.PrefixFrom(ref.Address, ref.Address.BitLen()))
+	if sx == nil {
+		return nil, nil, nil
+	}
+	sub := sx.Record()
+	l, err := c.Lease(sub.ID, ref.Address)
+	if err != nil {
+		return sub, nil, err
+	}
+	if l == nil || l.ID != ref.ID {
+		return sub, nil, nil
+	}
+	return sub, l, nil
+}
+
+// ReplaceLease ends one lease of this host, whose endpoint is gone, and takes its address for the endpoint that the
+// engine shows with it, in one transaction. It tells whether the lease was still there. Whose the address is reserved
+// stays as it is.
+func (s Allocator) ReplaceLease(ctx context.Context, ref ipam.LeaseRef, req ipam.AddressRequest) (done bool, err error) {
+	err = Update(ctx, s.ledger, func(c *ledger.Change) error {
+		done = false
+		if err := c.MayTake(); err != nil {
+			return err
+		}
+		sub, l, err := leaseOf(c, ref)
+		if err != nil {
+			return err
+		}
+		if !endpointsOn(l, s.ledger.Host()) {
+			return nil
+		}
+		t, err := OpenTarget(c, req.Pool)
+		if err != nil {
+			return err
+		}
+		if t.Sub.ID != sub.ID {
+			return nil
+		}
+		if _, err := c.Event(ipam.EndOf(sub, l)); err != nil {
+			return err
+		}
+		done = true
+		return t.Take(req, l.Address, l, l.Kind)
+	})
+	return done && err == nil, err
+}
+
+// endpointsOn tells whether a lease was taken for an endpoint on a host.
+func endpointsOn(l *ipam.Lease, host string) bool { return endpoints(l) && l.Host == host }
+
+func endpoints(l *ipam.Lease) bool {
+	return l.Held() && l.Attachment != (ipam.ID{}) && (l.Kind == ipam.Automatic || l.Kind == ipam.Static)
+}
+
+// ReleaseLease ends one lease of this host, which was taken through an attachment, and tells whether it was still
+// there.
+func (s Allocator) ReleaseLease(ctx context.Context, ref ipam.LeaseRef) (done bool, err error) {
+	err = s.ledger.Update(ctx, func(c *ledger.Change) error {
+		done = false
+		sub, l, err := leaseOf(c, ref)
+		if err != nil {
+			return err
+		}
+		// which the host itself gives back
+		if !l.Held() || l.Attachment == (ipam.ID{}) || l.Host != s.ledger.Host() || l.Kind == ipam.Headroom {
+			return nil
+		}
+		done = true
+		return Release(c, sub, l)
+	})
+	return done && err == nil, err
+}
+
+// ForgetMemory ends one memory, and tells whether it was still there.
+func (s Allocator) ForgetMemory(ctx context.Context, ref ipam.LeaseRef) (done bool, err error) {
+	err = s.ledger.Update(ctx, func(c *ledger.Change) error {
+		done = false
+		sub, l, err := leaseOf(c, ref)
+		if err != nil {
+			return err
+		}
+		if !l.Remembered() {
+			return nil
+		}
+		done = true
+		return c.SetLease(sub.ID, l.Address, l, l.Unheld())
+	})
+	return done && err == nil, err
+}
+
+// Guesses tells how often a name was guessed.
+func (s Allocator) Guesses() ipam.GuessCounts { return s.ledger.Guesses() }

@@ -1,0 +1,73 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"berth/internal/allocator"
+	"berth/internal/ipam"
+	"berth/internal/ipam/edit"
+	"berth/internal/ipam/ledger"
+)
+
+// Run trims the audit trail and finishes what a failure has cut off, every minute and whenever the trail has grown too
+// long, and ends owners when their time is over, until ctx ends. It returns nil then, or the error of the store that
+// stopped it.
+func (s *Service) Run(ctx context.Context) error {
+	again := time.NewTicker(time.Minute)
+	defer again.Stop()
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for {
+		err := errors.Join(s.Trim(ctx), edit.Finish(ctx, s.Ledger))
+		for waiting := true; waiting && err == nil; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-second.C:
+				err = errors.Join(allocator.EndOwners(ctx, s.Ledger), s.Ledger.CatchUp(ctx), edit.SweepElastic(ctx, s.Ledger))
+			case <-again.C:
+				waiting = false
+			case <-s.Ledger.TrimWanted():
+				waiting = false
+			}
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Trim removes the events that are older or more than the retention allows, the oldest first, and the outcomes of edits
+// whose keys are past KeyAge, in bounded transactions.
+func (s *Service) Trim(ctx context.Context) error {
+	for _, trim := range []func(*ledger.Change) (int, error){
+		func(c *ledger.Change) (int, error) { return trimPage(c, s.Ledger.Retention()) }, edit.TrimKeys,
+	} {
+		for removed := s.Ledger.Page(); removed == s.Ledger.Page(); {
+			err := s.Ledger.Update(ctx, func(c *ledger.Change) (err error) {
+				removed, err = trim(c)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func trimPage(c *ledger.Change, keep ipam.Retention) (removed int, err error) {
+	oldest := uint64(max(c.Now().Add(-keep.Age).UnixMicro(), 0))
+	over := c.Index().Events() - keep.Count
+	page := ledger.KindRange(ledger.EventKeys)
+	page.Limit = c.Page()
+	removed, err = ledger.DeleteWhile(c.Tx(), page,
+		func(n int, key []byte) bool { return ledger.EventID(key) < oldest || n < over })
+	c.CountEvents(-removed)
+	return removed, err
+}
