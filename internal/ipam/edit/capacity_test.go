@@ -51,6 +51,11 @@ func TestBO7WholeRequest(t *testing.T) {
 		"what is there counts not": {[]ipam.Edit{reserve("n", "old", "pool"), reserve("n", "a", "pool"),
 			reserve("n", "b", "pool"), reserve("n", "c", "pool"), reserve("n", "d", "pool")}, 4,
 			"4 wanted, 3 free; for d:", "old"},
+		"what is reserved for who takes it counts not": {[]ipam.Edit{take("n", "old", "pool"), take("n", "a", "pool"),
+			take("n", "b", "pool"), take("n", "c", "pool"), take("n", "d", "pool")}, 4, "4 wanted, 3 free; for d:", "old"},
+		"what a container runs with counts not": {[]ipam.Edit{reserve("d", "runs", "pool"), reserve("d", "a", "pool"),
+			reserve("d", "b", "pool"), reserve("d", "c", "pool"), reserve("d", "d", "pool"), reserve("d", "e", "pool"),
+			reserve("d", "f", "pool")}, 6, "6 wanted, 5 free; for f:", "runs"},
 		"of another network": {[]ipam.Edit{reserve("m", "a", "pool"), reserve("n", "a", "0:ip0=pool,ip1=pool,ip2=pool"),
 			reserve("n", "b", "pool"), reserve("m", "b", "pool")}, 2, "network n; 4 wanted, 3 free; for b:", "for a"},
 		"of a named pool": {[]ipam.Edit{reserve("m", "a", "web"), reserve("m", "b", "web"), reserve("m", "c", "rest")},
@@ -69,6 +74,9 @@ func TestBO7WholeRequest(t *testing.T) {
 				bind full p q
 				reserve n old
 				take n had 0:ip0=pool,ip1=pool
+				network d subnet=198.51.100.64/29,pool
+				attach D net=d
+				ask D runs mac=1
 			`)
 			before := ipamtest.Dump(t, r.Store)
 			_, err := r.S.Edit(ctx, ipam.EditOptions{}, row.edits...)

@@ -120,6 +120,14 @@ func TestBO8Types(t *testing.T) {
 			ask V b mac=2 ! invalid; =WrongType; v; vip
 			ask V c mac=3 ip=203.0.113.5 ! inuse; =AlreadyInUse; a
 		`},
+		{"vip: what a container runs with is reserved for it by address alone", `
+			network v subnet=203.0.113.0/28,gw=203.0.113.1,pool type=vip
+			attach V net=v
+			ask V a mac=1 ip=203.0.113.6 -> 203.0.113.6
+			reserve v a ! invalid; =WrongType; v; vip
+			reserve v a 203.0.113.6 -> 203.0.113.6
+			owned v -> a=203.0.113.6*
+		`},
 		{"a gateway that nobody named", `
 			network v subnet=203.0.113.0/28,pool type=vip
 			network d subnet=192.0.2.0/28,pool type=dynamic
