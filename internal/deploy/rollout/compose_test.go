@@ -21,6 +21,7 @@ type compose struct {
 	hashes  map[string]string // by service
 	volume  *declared         // of the database and of web; nil: they have none
 	unnamed []string          // services with a volume without a name
+	pull    func(services string) error
 }
 
 // declared is a volume as Compose asks an engine for it.
@@ -36,6 +37,9 @@ func (c *compose) exec(ctx context.Context, args, environ []string, stdout, _ io
 			fmt.Fprintln(stdout, service, hash)
 		}
 		return nil
+	}
+	if i := slices.Index(args, "pull"); i >= 0 {
+		return c.pull(strings.Join(args[i+2:], " ")) // behind --quiet
 	}
 	service := args[len(args)-1]
 	_, scale, _ := strings.Cut(args[slices.Index(args, "--scale")+1], "=")

@@ -30,8 +30,9 @@ type shop struct {
 	maker    *single.Maker
 	services []deploy.Service
 	hashes   map[string]string
-	reserved map[string]netip.Addr // by owner
-	settled  []string              // owners, in order
+	images   map[string]scene.Image // that the engine has
+	reserved map[string]netip.Addr  // by owner
+	settled  []string               // owners, in order
 	ran      map[string]Ran
 	told     []Event
 	when     func(Event) // is called with each that is told; nil: nothing is
@@ -45,9 +46,11 @@ func newShop(t *testing.T) *shop {
 	t.Helper()
 	s := &shop{T: t, small: &small{left: -1, fails: map[string]int{}}, ran: map[string]Ran{},
 		hashes:   map[string]string{"db": "d1", "side": "s1", "work": "m1", "web": "w1"},
+		images:   map[string]scene.Image{"web:1": {ID: "sha256:ee"}},
 		reserved: map[string]netip.Addr{}}
 	s.engine, s.maker = s.small.serve(t)
 	s.maker.Exec = s.compose.exec
+	s.compose.pull = func(services string) error { return s.small.note("pull " + services) }
 	update := deploy.Update{Canaries: 1, MaxInFlight: 1, CanaryWatch: deploy.Span{Most: time.Minute},
 		Watch: deploy.Span{Most: time.Minute}}
 	for i, one := range []deploy.Service{
@@ -95,7 +98,7 @@ func (s *shop) plan() *Plan {
 		}
 		p, err := Draw(Inputs{Task: s.task, Networks: s.networks(), Volumes: s.volumes, Stored: stored, Orphans: s.recorded(),
 			Project: "shop", Compose: "5.5.0", Services: s.services, Hashes: s.hashes,
-			Images: map[string]scene.Image{"web:1": {ID: "sha256:ee"}}, Containers: all, Unread: unread, Ran: s.ran})
+			Images: s.images, Containers: all, Unread: unread, Ran: s.ran})
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -203,7 +206,7 @@ func TestRun(t *testing.T) {
 		"release shop/web/2", "remove web/2"}, worker)...)
 }
 
-// TestRunFails: a worker that fails, a drain, a snapshot, a canary: the deploy ends, and what there was goes on.
+// TestRunFails: a worker that fails, a drain, a snapshot, a canary: the deploy ends, and what there was goes on (BD-9).
 func TestRunFails(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(s *shop)
