@@ -20,7 +20,7 @@ const (
 
 // lock is a project that is locked for this process, until it is unlocked or the lock is lost.
 type lock struct {
-	client *client.Client
+	ask    func(context.Context, ipam.Edit) error // the daemon
 	edit   ipam.LockDeploy
 	cancel context.CancelFunc // of what is done under the lock
 	ended  chan struct{}
@@ -38,8 +38,17 @@ func take(ctx context.Context, c *client.Client, project, task string, owners []
 	if err != nil {
 		return nil, nil, err
 	}
-	l := &lock{client: c, ended: make(chan struct{}), edit: ipam.LockDeploy{Project: project, ID: ipam.NewID(),
-		Host: host, PID: os.Getpid(), Task: task, Owners: owners, TTL: ipam.Duration(lockTTL)}}
+	l := &lock{ended: make(chan struct{}), edit: ipam.LockDeploy{Project: project, ID: ipam.NewID(), Host: host,
+		PID: os.Getpid(), Task: task, Owners: owners, TTL: ipam.Duration(lockTTL)}}
+	l.ask = func(ctx context.Context, e ipam.Edit) error {
+		_, err := c.Edit(ctx, client.EditOptions{Deploy: l.edit.ID}, e)
+		return err
+	}
+	return l.begin(ctx, wait)
+}
+
+// begin has the lock, and keeps it from then on.
+func (l *lock) begin(ctx context.Context, wait time.Duration) (context.Context, *lock, error) {
 	if err := compose.Await(ctx, wait, func() error { return l.renew(ctx) }); err != nil {
 		return nil, nil, err
 	}
@@ -52,7 +61,7 @@ func take(ctx context.Context, c *client.Client, project, task string, owners []
 // renew asks for the lock, or for more of it.
 func (l *lock) renew(ctx context.Context) error {
 	asked := time.Now()
-	_, err := l.client.Edit(ctx, client.EditOptions{Deploy: l.edit.ID}, &l.edit)
+	err := l.ask(ctx, &l.edit)
 	if err == nil {
 		l.edit.Renews = true
 		l.mu.Lock()
@@ -113,7 +122,5 @@ func (l *lock) unlock(ctx context.Context, outcome ipam.DeployOutcome, did strin
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockEvery)
 	defer cancel()
-	_, err := l.client.Edit(ctx, client.EditOptions{Deploy: l.edit.ID},
-		&ipam.UnlockDeploy{Project: l.edit.Project, ID: l.edit.ID, Outcome: outcome, Did: cut(did)})
-	return err
+	return l.ask(ctx, &ipam.UnlockDeploy{Project: l.edit.Project, ID: l.edit.ID, Outcome: outcome, Did: cut(did)})
 }

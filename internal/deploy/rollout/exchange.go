@@ -80,6 +80,9 @@ func (r *run) renew(ctx context.Context, s *Service, one *Instance, canary bool)
 // The caller holds r.making.
 func (r *run) make(ctx context.Context, s *Service, one *Instance, wanted single.Replica, canary bool,
 	then func(context.Context) error) (string, error) {
+	if err := r.may(ctx); err != nil {
+		return "", err
+	}
 	if err := r.regain(ctx, one); err != nil {
 		return "", err
 	}

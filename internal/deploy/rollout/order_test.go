@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"berth/internal/deploy"
 )
@@ -68,4 +69,39 @@ func TestRunPullsFirst(t *testing.T) {
 	s.must(s.deploys())
 	s.wants("all was pulled", slices.Concat([]string{"pull web", "stop web/2", "release shop/web/2", "remove web/2"},
 		workedAll, []string{"stop web/1", "remove web/1", "make web/1", "start web/1"})...)
+}
+
+// TestRunUnlocked: a deploy whose lock is lost takes no further step, whichever it was at, nor puts anything back: the
+// project is another's (BD-1).
+func TestRunUnlocked(t *testing.T) {
+	lost := errors.New("the lock is lost")
+	for n := 0; ; n++ {
+		s := newShop(t)
+		s.must(s.deploys())
+		s.hashes["web"], s.hashes["work"] = "w2", "m2"
+		s.service("web").Drain = &deploy.Hook{Command: []string{"true"}, Timeout: time.Minute}
+		s.small.takes()
+		told := 0
+		s.when = func(e Event) {
+			if told++; told == n+1 {
+				s.lost = lost
+				s.small.takes()
+			}
+		}
+		err := s.deploys()
+		if s.lost == nil {
+			if s.must(err); n == 0 {
+				t.Error("nothing is told")
+			}
+			return
+		}
+		asked := s.small.takes()
+		made := len(asked) == 2 && strings.HasPrefix(asked[0], "make ") // which Compose starts itself
+		if len(asked) > 1 && !made {
+			t.Errorf("without its lock, which it lost as it told of step %d, it asks for %q", n, asked)
+		}
+		if err != nil && !errors.Is(err, lost) {
+			t.Errorf("it ends with %v", err)
+		}
+	}
 }

@@ -36,6 +36,7 @@ type shop struct {
 	ran      map[string]Ran
 	told     []Event
 	when     func(Event) // is called with each that is told; nil: nothing is
+	lost     error       // why the project is not locked for the deploy any more
 	volumes  []deploy.Volume
 	orphans  map[string]ipam.Orphan
 	task     Task
@@ -124,7 +125,7 @@ func (s *shop) carries(ctx context.Context, p *Plan) error {
 	s.Helper()
 	s.compose.hashes = maps.Clone(s.hashes)
 	s.told = nil
-	return Run(ctx, p, Crew{Engine: s.engine, Maker: s.maker, Held: func() error { return nil },
+	return Run(ctx, p, Crew{Engine: s.engine, Maker: s.maker, Held: func() error { return s.lost },
 		Tell: func(e Event) {
 			if s.told = append(s.told, e); s.when != nil {
 				s.when(e)

@@ -61,9 +61,6 @@ func (r *run) besides(ctx context.Context, s *Service, one *Instance, canary boo
 	}
 	r.making.Lock()
 	defer r.making.Unlock()
-	if err := r.may(ctx); err != nil {
-		return "", err
-	}
 	wanted := s.replica(one)
 	wanted.Aside = short(one.Container)
 	return r.make(ctx, s, one, wanted, canary, nil)

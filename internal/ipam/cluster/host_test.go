@@ -136,7 +136,7 @@ func TestDrainHost(t *testing.T) {
 }
 
 // A host that is there is asked to go; of one that is not, a person says that it is off; then all it held is free, a
-// subnet that nobody planned ends with it, and it is refused until it is admitted.
+// subnet that nobody planned ends with it, and it is refused until it is admitted (BO-3: a host that was dropped).
 func TestRemoveHost(t *testing.T) {
 	cl := newCluster(t)
 	a, b := cl.must("a"), cl.must("b")
