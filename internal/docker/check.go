@@ -99,6 +99,9 @@ func (w *Witness) examine(ctx context.Context, src *source) ([]finding, error) {
 	w.patience.note(src.view.Engine, src.view.Taken, found)
 	w.learn(ctx, src, c)
 	w.tellStrays(ctx, found)
+	if src.own { // after an engine's start nothing may happen that would be looked at
+		w.tellAstray(c)
+	}
 	return found, nil
 }
 

@@ -218,3 +218,21 @@ func TestAstray(t *testing.T) {
 		})
 	}
 }
+
+// TestAstrayAfterBoot: who came up with another address when the engine started is told by the check that follows, after
+// which nothing happens that would be looked at.
+func TestAstrayAfterBoot(t *testing.T) {
+	tn := newTown(t)
+	n := tn.leaseOf(addr("10.8.0.1"))
+	tn.edit(&ipam.AddReservation{Network: n.Network, Owner: "odb", Wishes: []ipam.Wish{{Address: addr("10.8.0.30")}}})
+	tn.run("odb", "front")
+	tn.settle(time.Second)
+	told := make(chan []Astray, 1)
+	tn.live(func(cfg *Config) {
+		cfg.Every = time.Hour
+		cfg.Astray = func(all []Astray) { told <- all }
+	})
+	if all := <-told; len(all) != 1 || all[0].Container != "odb" || all[0].Home != addr("10.8.0.30") {
+		t.Errorf("told is %+v", all)
+	}
+}

@@ -64,5 +64,10 @@ func runAll(m *testing.M) (code int, err error) {
 	if err := importImage(machineEngine); err != nil {
 		return 1, err
 	}
+	end, err := busy()
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
 	return m.Run(), nil
 }

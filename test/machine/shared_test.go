@@ -65,9 +65,14 @@ func enter(t *testing.T, m *Machine, err error) *House {
 func own(t *testing.T, name string, containers int) *House {
 	t.Helper()
 	m, err := furnished(name, containers)
-	h := enter(t, m, err)
-	t.Cleanup(func() { h.must(m.Remove()) })
-	return h
+	if err == nil {
+		t.Cleanup(func() { // after it was asked what it has to say
+			if err := m.Remove(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return enter(t, m, err)
 }
 
 func (h *House) must(err error) {
