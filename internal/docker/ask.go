@@ -32,12 +32,25 @@ func (r *Roster) Ask(ctx context.Context, q ipam.Question) ipam.Hint {
 		r.boots.Store(true)
 		return ipam.Hint{Boots: true}
 	case !locked.Told:
-		return r.Guess(q)
+		hint := r.Guess(q)
+		if hint.Name == "" {
+			_, hint.Home = r.expected(q)
+		}
+		return hint
 	case len(all) == 1:
-		return ipam.Hint{Live: true, Name: all[0], Others: r.startingWith(q, all[0]), Home: r.expected(all[0])}
+		return r.hintOf(q, all[0])
 	default:
+		// those elsewhere that answer late hardly ask at the very moment at which one is put back
+		if name, _ := r.expected(q); len(locked.Silent) == 0 && slices.Contains(all, name) {
+			return r.hintOf(q, name)
+		}
 		return ipam.Hint{Live: true, Others: r.startTogether(q, locked.Silent)}
 	}
+}
+
+// hintOf is what there is to say of the container that asks.
+func (r *Roster) hintOf(q ipam.Question, name string) ipam.Hint {
+	return ipam.Hint{Live: true, Name: name, Others: r.startingWith(q, name), Home: r.homeOf(name)}
 }
 
 // Expect has a container of a name that asks be given the addresses that it is put back to, until end is called.
@@ -52,10 +65,27 @@ func (r *Roster) Expect(name string, homes []netip.Addr) (end func()) {
 	}
 }
 
-func (r *Roster) expected(name string) []netip.Addr {
+func (r *Roster) homeOf(name string) []netip.Addr {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.homes[name]
+}
+
+// expected is the only container that is being put back in a subnet, and its addresses; empty: there is none, or several
+// are.
+func (r *Roster) expected(q ipam.Question) (one string, homes []netip.Addr) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for name, all := range r.homes {
+		switch {
+		case !slices.ContainsFunc(all, q.CIDR.Contains):
+		case one != "":
+			return "", nil
+		default:
+			one, homes = name, all
+		}
+	}
+	return one, homes
 }
 
 // awayFor is for how long after its events broke off an engine that asks for addresses is taken for one that starts.

@@ -474,7 +474,7 @@ func (r *Roster) StartedAt(id string) (at time.Time, settled bool) {
 	switch m := r.containers[id]; {
 	case m == nil:
 		return time.Time{}, false
-	case m.turned.IsZero():
+	case m.turned.Before(r.booted) || m.turned.IsZero(): // the engine has started it since
 		return r.booted, true
 	default:
 		return m.turned, m.runs

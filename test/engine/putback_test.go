@@ -18,6 +18,9 @@ import (
 // home is how long after the last start of several each is to have its own address again.
 const home = 2 * time.Second
 
+// homeAfterBoot is the same after the first answer of an engine that starts.
+const homeAfterBoot = 10 * time.Second
+
 // Of containers that start at once nobody can tell which asks. Those with a reservation are put back to their own
 // addresses soon after, and with --put-back all the others, too, with all their settings; and not with --put-back off,
 // unless their network says so.
@@ -69,6 +72,33 @@ func TestPutBack(t *testing.T) {
 			p.sound()
 		})
 	}
+}
+
+// An engine that starts gives containers the addresses of others, before anybody can ask it who they are. They are put
+// back when it answers.
+func TestPutBackBoots(t *testing.T) {
+	t.Parallel()
+	e := engineOf(t, 191)
+	p := startPutBack(t, e, way{name: "all", flags: []string{"--docker-host", e.URL(), "--put-back", "all"}}, 192)
+	p.docker(append([]string{"update", "--restart", "always"}, p.all...)...)
+	for range crowdRounds() {
+		if err := e.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Start(); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		p.follows()
+		p.home(homeAfterBoot)
+		if t.Failed() {
+			t.Fatalf("Berth's log:\n%s", tail(p.Berth.Log(), 60))
+		}
+		t.Logf("all of %d were home %d ms after the engine answered; %+v", len(p.all), time.Since(began).Milliseconds(),
+			p.witness())
+	}
+	p.whole(false)
+	p.sound()
 }
 
 // A daemon that is killed while it puts containers back leaves none off its network: the next one puts them on again.

@@ -1,0 +1,85 @@
+package docker
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// TestStartedByABoot: what an engine started when it booted has started then, whenever it was heard to start before.
+func TestStartedByABoot(t *testing.T) {
+	now := time.Unix(1000, 0)
+	r := NewRoster(func() time.Time { return now })
+	r.AskWith(func(context.Context, ipam.Question) ipam.Locked { return ipam.Locked{Boots: true} })
+	tell := func(id string) {
+		r.Hear(&ipam.EngineNews{At: now,
+			Event: &ipam.EngineEvent{Action: "start", Container: ipam.EngineContainer{ID: id, Name: id}}})
+	}
+	r.Hear(&ipam.EngineNews{At: now, Begins: true})
+	tell("web")
+	r.Lose()
+	now = now.Add(time.Minute)
+	if hint := r.Ask(t.Context(), ipam.Question{}); !hint.Boots {
+		t.Fatalf("%+v", hint)
+	}
+	now = now.Add(time.Second)
+	r.Hear(&ipam.EngineNews{At: now, Begins: true})
+	if at, settled := r.StartedAt("web"); !settled || !at.Equal(now) {
+		t.Errorf("web has started at %s, %t, and the engine at %s", at, settled, now)
+	}
+	now = now.Add(time.Second)
+	tell("web")
+	if at, _ := r.StartedAt("web"); !at.Equal(now) {
+		t.Errorf("web has started at %s, and again at %s", at, now)
+	}
+}
+
+// TestAskOfOneThatIsPutBack: whoever is put on its network at this moment is the one who asks, also where many others
+// answer late; unless one that starts on this network is among them.
+func TestAskOfOneThatIsPutBack(t *testing.T) {
+	q := lockQuestion("n1")
+	home, six, other := addr("10.1.0.9"), addr("fd00::9"), addr("10.2.0.9")
+	late := []string{"a", "web", "b"}
+	for name, row := range map[string]struct {
+		locked ipam.Locked
+		expect map[string][]netip.Addr
+		want   ipam.Hint
+	}{
+		"it alone": {ipam.Locked{Told: true, Elsewhere: []string{"web"}}, map[string][]netip.Addr{"web": {home, six}},
+			ipam.Hint{Live: true, Name: "web", Home: []netip.Addr{home, six}}},
+		"another": {ipam.Locked{Told: true, Silent: []string{"db"}}, map[string][]netip.Addr{"web": {home}},
+			ipam.Hint{Live: true, Name: "db"}},
+		"beside others that answer late": {ipam.Locked{Told: true, Elsewhere: late},
+			map[string][]netip.Addr{"web": {home}}, ipam.Hint{Live: true, Name: "web", Home: []netip.Addr{home}}},
+		"beside one that starts here": {ipam.Locked{Told: true, Silent: []string{"db"}, Elsewhere: late},
+			map[string][]netip.Addr{"web": {home}}, ipam.Hint{Live: true, Others: []string{"db"}}},
+		"it is not among them": {ipam.Locked{Told: true, Elsewhere: late}, map[string][]netip.Addr{"mail": {home}},
+			ipam.Hint{Live: true}},
+		"several are put back": {ipam.Locked{Told: true, Elsewhere: late},
+			map[string][]netip.Addr{"web": {home}, "a": {addr("10.1.0.8")}}, ipam.Hint{Live: true}},
+		"another network": {ipam.Locked{Told: true, Elsewhere: late}, map[string][]netip.Addr{"web": {other}},
+			ipam.Hint{Live: true}},
+		"nobody is locked": {ipam.Locked{Told: true}, map[string][]netip.Addr{"web": {home}}, ipam.Hint{Live: true}},
+		"no answer": {ipam.Locked{}, map[string][]netip.Addr{"web": {home}},
+			ipam.Hint{Live: true, Soon: true, Home: []netip.Addr{home}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := NewRoster(nil)
+			r.AskWith(func(context.Context, ipam.Question) ipam.Locked { return row.locked })
+			r.Hear(&ipam.EngineNews{At: time.Now(), Begins: true})
+			r.Show(&ipam.EngineView{Taken: time.Now(), Networks: lockNets})
+			for name, homes := range row.expect {
+				defer r.Expect(name, homes)()
+			}
+			got := r.Ask(t.Context(), q)
+			if got.Name != row.want.Name || got.Live != row.want.Live || got.Soon != row.want.Soon ||
+				!slices.Equal(got.Others, row.want.Others) || !slices.Equal(got.Home, row.want.Home) {
+				t.Errorf("%+v, want %+v", got, row.want)
+			}
+		})
+	}
+}
