@@ -55,21 +55,7 @@ func (s *Server) importPlan(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-func (s *Server) resumeImport(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
-	return s.importing(w, r, s.cfg.Service.ResumeImport)
-}
-
-func (s *Server) undoImport(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
-	return s.importing(w, r, s.cfg.Service.UndoImport)
-}
-
-// importing runs one of the operations of an import, and sends how far it is.
+// importing runs an import, and sends how far it is.
 func (s *Server) importing(w http.ResponseWriter, r *http.Request,
 	run func(context.Context, func(done, total int)) (ipam.ImportReport, error)) error {
 	control, err := untimed(w)
@@ -97,7 +83,7 @@ func (s *Server) importing(w http.ResponseWriter, r *http.Request,
 }
 
 // alone runs one import at a time, which bounds the memory for plans, too. It ends where its client goes, or the
-// server: what was written by then is journalled.
+// server.
 func (s *Server) alone(ctx context.Context,
 	run func(context.Context) (ipam.ImportReport, error)) (ipam.ImportReport, error) {
 	select {
@@ -105,8 +91,7 @@ func (s *Server) alone(ctx context.Context,
 		defer func() { <-s.imports }()
 	default:
 		return ipam.ImportReport{}, &api.Problem{Status: http.StatusConflict, Code: api.CodeBusy,
-			Detail: "an import is under way; `berth status` shows how far it is, and the next one can begin when it " +
-				"has ended"}
+			Detail: "an import is under way, and the next one can begin when it has ended"}
 	}
 	ctx, end := s.whileServing(ctx)
 	defer end()

@@ -70,10 +70,6 @@ func TestImportAsDescribed(t *testing.T) {
 			`reversed`, nil},
 		{"POST", "/v1/import?dry_run=perhaps", aPlan, 400, `dry_run`, nil},
 		{"POST", "/v1/import?force=true", aPlan, 400, `has no parameter`, nil},
-		{"POST", "/v1/import/resume", "", 404, `no import was cut off`, nil},
-		{"POST", "/v1/import/undo", "", 404, `no import was cut off`, nil},
-		{"POST", "/v1/import/undo?x=y", "", 400, `has no parameter`, nil},
-		{"POST", "/v1/import/resume?x=y", "", 400, `has no parameter`, nil},
 		{"GET", "/v1/export?x=y", "", 400, `has no parameter`, nil},
 		{"GET", "/v1/status?x=y", "", 400, `has no parameter`, nil},
 	} {
@@ -228,43 +224,6 @@ func TestImportOverTLS(t *testing.T) {
 	}
 }
 
-// An import that was cut off is named by the status, and finished or taken back through the client.
-func TestImportCutOff(t *testing.T) {
-	for _, undo := range []bool{false, true} {
-		h := start(t, nil)
-		ctx, cancel := context.WithCancel(ipam.WithActor(t.Context(), "uid 7"))
-		_, err := h.service.Import(ctx, manyAddresses("large", 1),
-			ipam.ImportOptions{Progress: func(int, int) { cancel() }})
-		if !errors.Is(err, context.Canceled) {
-			t.Fatalf("%v", err)
-		}
-		st, err := h.client.Status(t.Context())
-		must(t, err)
-		if im := st.Import; im == nil || im.Running || im.Done == 0 || im.Done >= im.Total || im.Network != "large" ||
-			im.Actor != "uid 7" || st.Totals.Networks != 0 {
-			t.Fatalf("%+v, %+v", st.Import, st.Totals)
-		}
-		var problem *api.Problem
-		if _, err := h.client.Import(t.Context(), manyAddresses("other", 2), false, nil); !errors.As(err, &problem) ||
-			problem.Code != api.CodeInUse {
-			t.Errorf("another import: %v", err)
-		}
-		var report ipam.ImportReport
-		if undo {
-			report, err = h.client.UndoImport(t.Context(), func(int, int) {})
-		} else {
-			report, err = h.client.ResumeImport(t.Context(), func(int, int) {})
-		}
-		must(t, err)
-		if report.Undone != undo || report.Added.Reservations == 0 {
-			t.Errorf("%+v", report)
-		}
-		if st, err = h.client.Status(t.Context()); err != nil || st.Import != nil || undo == (st.Totals.Networks == 1) {
-			t.Errorf("%+v, %v", st, err)
-		}
-	}
-}
-
 // One import is worked on at a time; the refusal comes before the plan is sent.
 func TestImportBusy(t *testing.T) {
 	h := start(t, nil)
@@ -317,18 +276,18 @@ func TestImportEnds(t *testing.T) {
 	})
 	h := start(t, waits)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := h.client.ResumeImport(ctx, func(int, int) { cancel() })
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "berth import --resume") ||
+	_, err := h.client.Import(ctx, ipam.Plan{}, false, func(int, int) { cancel() })
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "import again, and the rest is added") ||
 		!errors.Is(<-ended, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
-	if _, err := h.client.ResumeImport(ctx, nil); !errors.Is(err, context.Canceled) ||
-		!strings.Contains(err.Error(), "`berth status` tells") {
+	if _, err := h.client.Import(ctx, ipam.Plan{}, false, nil); !errors.Is(err, context.Canceled) ||
+		!strings.Contains(err.Error(), "interrupted") {
 		t.Errorf("interrupted before: %v", err)
 	}
 	h = start(t, waits)
 	stopped := make(chan error, 1)
-	_, err = h.client.ResumeImport(t.Context(), func(int, int) { go func() { stopped <- h.stop() }() })
+	_, err = h.client.Import(t.Context(), ipam.Plan{}, false, func(int, int) { go func() { stopped <- h.stop() }() })
 	var problem *api.Problem
 	if !errors.As(err, &problem) || problem.Code != api.CodeUnavailable || !errors.Is(<-ended, context.Canceled) {
 		t.Errorf("the daemon ended: %v", err)
@@ -338,9 +297,9 @@ func TestImportEnds(t *testing.T) {
 		progress(1, 2)
 		panic(http.ErrAbortHandler)
 	}))
-	if _, err := h.client.UndoImport(t.Context(), nil); err == nil ||
+	if _, err := h.client.Import(t.Context(), ipam.Plan{}, false, nil); err == nil ||
 		!strings.Contains(err.Error(),
-			"broke the import off: it closed the connection; once it runs again, `berth status` tells") {
+			"broke the import off: it closed the connection; once it runs again, import again") {
 		t.Errorf("the daemon was killed: %v", err)
 	}
 }

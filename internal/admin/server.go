@@ -187,8 +187,6 @@ func (s *Server) routes() []route {
 		{http.MethodGet, api.StatusPath, s.status, true},
 		{http.MethodGet, "/v1/export", s.export, true},
 		{http.MethodPost, api.ImportPath, s.importPlan, false},
-		{http.MethodPost, api.ImportPath + "/resume", s.resumeImport, false},
-		{http.MethodPost, api.ImportPath + "/undo", s.undoImport, false},
 		{http.MethodGet, "/v1/who", s.who, true},
 		{http.MethodGet, api.FindPath, s.find, true},
 		{http.MethodGet, api.NamesPath, s.names, true},

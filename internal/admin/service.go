@@ -66,9 +66,6 @@ type Service interface {
 	// Plans as a whole.
 	Export(ctx context.Context, network string) iter.Seq2[ipam.PlannedNetwork, error]
 	Import(context.Context, ipam.Plan, ipam.ImportOptions) (ipam.ImportReport, error)
-	ImportState(context.Context) (*ipam.ImportState, error)
-	ResumeImport(ctx context.Context, progress func(done, total int)) (ipam.ImportReport, error)
-	UndoImport(ctx context.Context, progress func(done, total int)) (ipam.ImportReport, error)
 
 	// The store.
 	Check(context.Context) ([]string, error)

@@ -42,9 +42,6 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	if st.Totals, err = s.cfg.Service.Totals(r.Context()); err != nil {
 		return err
 	}
-	if st.Import, err = s.cfg.Service.ImportState(r.Context()); err != nil {
-		return err
-	}
 	if s.cfg.Hooks != nil {
 		st.Hooks = s.cfg.Hooks()
 	}

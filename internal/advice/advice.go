@@ -80,10 +80,8 @@ func sentence(do ipam.Do) string {
 		return "record the one that was chosen with `berth address take`"
 	case ipam.DoReleaseDead:
 		return "if there is no such container, `berth lease release` gives it free"
-	case ipam.DoResumeImport:
-		return "finish it with `berth import --resume`, or take it back with `berth import --undo`"
-	case ipam.DoUndoImport:
-		return "go on with `berth import --undo`"
+	case ipam.DoImportAgain:
+		return "import it again, and the rest is added"
 	case ipam.DoImportInstead:
 		return "`berth import` makes any number"
 	case ipam.DoLeaveOut:

@@ -17,11 +17,6 @@ type Progress struct {
 	back  bool // it counts down
 }
 
-// Progress shows how far an import is, or one that is taken back.
-func (p *Program) Progress(undo bool) *Progress {
-	return p.ShowProgress("importing", undo)
-}
-
 // ShowProgress shows how far something is.
 func (p *Program) ShowProgress(what string, undo bool) *Progress {
 	g := &Progress{what: what, back: undo}

@@ -9,7 +9,7 @@ import (
 // A bar goes to a terminal and nowhere else.
 func TestProgress(t *testing.T) {
 	var shown bytes.Buffer
-	if g := (&Program{Err: &shown}).Progress(false); g.w != nil {
+	if g := (&Program{Err: &shown}).ShowProgress("importing", false); g.w != nil {
 		t.Error("a bar goes to what is no terminal")
 	} else {
 		g.Set(1, 2)

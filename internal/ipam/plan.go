@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Plan is networks the way a document describes them (`berth export`, `berth import`). Lines are those of the document,
@@ -173,7 +172,6 @@ func (n Counts) String() string {
 // ImportReport says what an import came to.
 type ImportReport struct {
 	DryRun    bool              `json:"dry_run,omitempty"`
-	Undone    bool              `json:"undone,omitempty"` // what was added is taken back
 	Added     Counts            `json:"added"`
 	Unchanged Counts            `json:"unchanged"`          // what was there already, just so
 	Networks  []ImportedNetwork `json:"networks,omitempty"` // of a dry run: where something would be added
@@ -185,18 +183,6 @@ type ImportedNetwork struct {
 	Name  string `json:"name"`
 	New   bool   `json:"new,omitempty"`
 	Added Counts `json:"added"`
-}
-
-// ImportState is an import that has begun and not ended: it is under way, or was cut off.
-type ImportState struct {
-	ID      ID        `json:"id"`
-	Actor   string    `json:"actor,omitempty"` // who began it
-	Began   time.Time `json:"began"`
-	Done    int       `json:"done"` // of the steps that it takes
-	Total   int       `json:"total"`
-	Undoing bool      `json:"undoing,omitempty"`
-	Running bool      `json:"running"`           // this daemon works on it at this moment
-	Network string    `json:"network,omitempty"` // the one that it is in
 }
 
 // ImportOptions say how a plan is imported.

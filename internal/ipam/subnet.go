@@ -92,6 +92,14 @@ type Network struct {
 	Revision uint64 `json:"revision,omitempty"`
 	// Stage is not empty while the network is not there as a whole: it is seen by nobody and gives no address.
 	Stage Stage `json:"stage,omitempty"`
+	// Importer is the daemon whose import writes an Arriving network. Nil: that of the host whose own store it is.
+	Importer *Importer `json:"importer,omitempty"`
+}
+
+// Importer is a daemon of a cluster. Its imports end with its session.
+type Importer struct {
+	Host    string `json:"host"`
+	Session ID     `json:"session"`
 }
 
 // Stage says why a network is not there as a whole.

@@ -23,13 +23,12 @@ type Version struct {
 // Status is the answer of GET /v1/status.
 type Status struct {
 	Version
-	Uptime   float64           `json:"uptime"` // seconds
-	Totals   ipam.Totals       `json:"totals"`
-	Writable bool              `json:"writable"`
-	Reason   string            `json:"reason,omitempty"`   // why it is not
-	Import   *ipam.ImportState `json:"import,omitempty"`   // one that is under way or was cut off
-	Hooks    *HookCounts       `json:"hooks,omitempty"`    // where there are hooks (serve --hook)
-	Webhooks []WebhookState    `json:"webhooks,omitempty"` // one for each receiver (serve --webhook)
+	Uptime   float64        `json:"uptime"` // seconds
+	Totals   ipam.Totals    `json:"totals"`
+	Writable bool           `json:"writable"`
+	Reason   string         `json:"reason,omitempty"`   // why it is not
+	Hooks    *HookCounts    `json:"hooks,omitempty"`    // where there are hooks (serve --hook)
+	Webhooks []WebhookState `json:"webhooks,omitempty"` // one for each receiver (serve --webhook)
 
 	Names *NamesState `json:"names,omitempty"` // where names are answered (serve --dns-listen)
 

@@ -39,8 +39,7 @@ type Client struct {
 const lateTimeout = api.AnswerTimeout + 15*time.Second
 
 // lasting are the operations that take as long as there is to do before they begin to answer.
-var lasting = []string{"/v1/backup", "/v1/fsck", api.SavePath, api.CheckPath,
-	api.ImportPath, api.ImportPath + "/resume", api.ImportPath + "/undo"}
+var lasting = []string{"/v1/backup", "/v1/fsck", api.SavePath, api.CheckPath, api.ImportPath}
 
 // errLate is the end of a request that nobody answers.
 var errLate = errors.New("it takes connections and does not answer: it is stopped, or very busy; " +

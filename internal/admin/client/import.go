@@ -26,21 +26,10 @@ func (c *Client) Import(ctx context.Context, p ipam.Plan, dryRun bool,
 		header: map[string]string{"Expect": "100-continue"}}, progress)
 }
 
-// ResumeImport finishes an import that was cut off.
-func (c *Client) ResumeImport(ctx context.Context, progress func(done, total int)) (ipam.ImportReport, error) {
-	return c.importing(ctx, request{method: http.MethodPost, path: api.ImportPath + "/resume"}, progress)
-}
-
-// UndoImport takes an import that was cut off back.
-func (c *Client) UndoImport(ctx context.Context, progress func(done, total int)) (ipam.ImportReport, error) {
-	return c.importing(ctx, request{method: http.MethodPost, path: api.ImportPath + "/undo"}, progress)
-}
-
 func (c *Client) importing(ctx context.Context, r request, progress func(done, total int)) (ipam.ImportReport, error) {
 	res, err := c.do(ctx, r)
 	if err != nil && ctx.Err() != nil {
-		return ipam.ImportReport{}, &interrupted{"interrupted; `berth status` tells whether an import is open",
-			ctx.Err()}
+		return ipam.ImportReport{}, &interrupted{ctx.Err()}
 	}
 	if err != nil {
 		return ipam.ImportReport{}, err
@@ -51,11 +40,10 @@ func (c *Client) importing(ctx context.Context, r request, progress func(done, t
 		var line api.ImportLine
 		switch err := d.Decode(&line); {
 		case err != nil && ctx.Err() != nil:
-			return ipam.ImportReport{}, &interrupted{"interrupted; the import stays open: finish it with `berth " +
-				"import --resume`, or take it back with `berth import --undo`", ctx.Err()}
+			return ipam.ImportReport{}, &interrupted{ctx.Err()}
 		case err != nil:
 			return ipam.ImportReport{}, fmt.Errorf("the daemon on %s broke the import off: %w; once it runs again, "+
-				"`berth status` tells how far it came", c.socket, sentence(err))
+				"import again, and the rest is added", c.socket, sentence(err))
 		case line.Problem != nil:
 			return ipam.ImportReport{}, line.Problem
 		case line.Report != nil:
@@ -67,10 +55,7 @@ func (c *Client) importing(ctx context.Context, r request, progress func(done, t
 }
 
 // interrupted is an import that its client has ended.
-type interrupted struct {
-	text string
-	why  error
-}
+type interrupted struct{ why error }
 
-func (e *interrupted) Error() string { return e.text }
+func (e *interrupted) Error() string { return "interrupted; import again, and the rest is added" }
 func (e *interrupted) Unwrap() error { return e.why }

@@ -24,8 +24,7 @@ import (
 )
 
 const statusHelp = `Shows which Berth answers and since when, where its state is and how much it keeps,
-whether it takes writes, and if not, why. It also shows an import that is under way or was cut off,
-which networks are used to 90% or more, whether the engine can be read and what the last check found,
+whether it takes writes, and if not, why. It also shows which networks are used to 90% or more, whether the engine can be read and what the last check found,
 whether the engine says which container asks for an address and, if it does not, how often Berth found
 out, what became of the
 hooks and webhooks, and where names are answered and how many.
@@ -82,7 +81,6 @@ func statusText(w io.Writer, socket string, st *api.Status, networks []ipam.Netw
 		cli.Counted(st.Totals.Subnets, "subnet"), cli.Counted(st.Totals.Docker, "Docker network"),
 		fmt.Sprintf("%d addresses held", st.Totals.Leases), fmt.Sprintf("%d reserved", st.Totals.Reserved))
 	line("Full", "%s", fullText(networks))
-	line("Import", "%s", importText(st.Import))
 	if st.Witness != nil {
 		line("Engine", "%s", engineText(st.Witness))
 		line("Check", "%s", checkText(st.Witness))
@@ -219,29 +217,4 @@ func checkText(w *ipam.WitnessState) string {
 		found = findingsText(w.Counts)
 	}
 	return fmt.Sprintf("%s since the start, the last %s: %s", cli.Counted(w.Runs, "run"), cli.LocalTime(w.Last), found)
-}
-
-// importText says how far an import is, and what is to be done about it.
-func importText(im *ipam.ImportState) string {
-	if im == nil {
-		return "none is open"
-	}
-	by := ""
-	if im.Actor != "" {
-		by = " by " + im.Actor
-	}
-	in := ""
-	if im.Network != "" {
-		in = ", in network " + im.Network
-	}
-	text := fmt.Sprintf("begun %s%s, %d of %d steps done%s: ", cli.LocalTime(im.Began), by, im.Done, im.Total, in)
-	switch {
-	case im.Running && im.Undoing:
-		return text + "it is being taken back"
-	case im.Running:
-		return text + "it is under way"
-	case im.Undoing:
-		return text + "the taking back was cut off; go on with `berth import --undo`"
-	}
-	return text + "it was cut off; finish it with `berth import --resume`, or take it back with `berth import --undo`"
 }

@@ -10,12 +10,15 @@ package document
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"berth/internal/admin/client"
 	"berth/internal/advice"
 	"berth/internal/cli"
 	"berth/internal/ipam"
@@ -30,8 +33,11 @@ exists is changed; a document that contradicts it is refused. FILE may be -, whi
 
 The document is checked as a whole before anything is written, and everything that is wrong with it is
 listed with its line. Then it is written in small steps, between which Docker goes on getting addresses; a
-new network appears as a whole or not at all. An import that is interrupted stays open: berth status names
-it, --resume finishes it, and --undo takes back what it has added. Nothing else is imported before that.
+new network appears as a whole or not at all. What an interrupted import has added stays, and importing the
+same document again adds the rest.
+
+The way back is an export from before: --export FILE writes it first, and berth apply --prune FILE makes the
+plan again what it was then.
 
 Accounts, elastic ranges and elastic addresses are added after the networks. An association that is refused,
 because its container has no address yet for one, is listed, and the rest is made.
@@ -45,66 +51,64 @@ network by their address.`
 type importFlags struct {
 	table  plan.Table
 	edit   cli.EditFlags
-	resume bool
-	undo   bool
+	export string // file; empty: none
 }
 
 // ImportCommand is `berth import`.
 func ImportCommand(p *cli.Program) *cobra.Command {
 	var flags importFlags
-	cmd := cli.Verb{Args: cobra.ArbitraryArgs, Use: "import FILE|-",
+	cmd := cli.Verb{Use: "import FILE|-",
 		Short: "Add the contents of a document or a table to the plan", Long: importHelp,
 		Example: `  berth import plan.yaml --dry-run
   berth import plan.yaml
   berth export --admin-socket /run/a.sock | berth import - --admin-socket /run/b.sock
-  berth import prefixes.csv --csv subnets --network site
-  berth import --resume`}.Command(p)
+  berth import more.yaml --export before.yaml
+  berth import prefixes.csv --csv subnets --network site`}.Command(p)
 	f := cmd.Flags()
 	tableFlags(p, cmd, &flags.table, "with --csv: the `NETWORK` of the rows that name none")
 	f.BoolVar(&flags.edit.DryRun, "dry-run", false, "check, show what would be added, and change nothing")
 	cli.FormatFlag(cmd, &flags.edit.Format, "")
-	f.BoolVar(&flags.resume, "resume", false, "finish the import that was cut off; takes no FILE")
-	f.BoolVar(&flags.undo, "undo", false, "take back what the import that was cut off has added; takes no FILE")
+	f.StringVar(&flags.export, "export", "", "first write the plan that there is to `FILE`, as the way back")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := flags.check(cmd, args); err != nil {
+		if err := flags.check(cmd); err != nil {
 			return err
 		}
 		show, err := cli.NewObject[ipam.ImportReport](p.Out, cmd, flags.edit.Format)
 		if err != nil {
 			return err
 		}
-		report, err := importing(p, cmd, flags, cli.First(args))
+		report, err := importing(p, cmd, flags, args[0])
 		if err != nil {
 			return err
 		}
-		return cli.ShowObject(show, &report, func(w io.Writer) error { return Said(w, report) })
+		return cli.ShowObject(show, &report, func(w io.Writer) error {
+			if err := Said(w, report); err != nil || !flags.edit.DryRun || !changes(report) {
+				return err
+			}
+			_, err := fmt.Fprintln(w, "it would add to networks that are there; --export FILE keeps how they are now")
+			return err
+		})
 	}
 	return cmd
 }
 
-// check refuses flags and arguments that do not go together.
-func (f *importFlags) check(cmd *cobra.Command, args []string) error {
-	goesOn := f.resume || f.undo
-	csvOnly := ""
+// changes tells whether an import adds to a network that is there.
+func changes(r ipam.ImportReport) bool {
+	return slices.ContainsFunc(r.Networks, func(n ipam.ImportedNetwork) bool { return !n.New })
+}
+
+// check refuses flags that do not go together.
+func (f *importFlags) check(cmd *cobra.Command) error {
 	for _, flag := range []string{"network", "space", "ignore-unknown"} {
 		if cmd.Flags().Changed(flag) && !cmd.Flags().Changed("csv") {
-			csvOnly = flag
+			return cli.Usage(cmd, fmt.Errorf("--%s is for tables; say with --csv of what FILE is one", flag))
 		}
 	}
-	switch {
-	case f.resume && f.undo:
-		return cli.Usage(cmd, errors.New("--resume finishes the import and --undo takes it back: give one of them"))
-	case goesOn && len(args) > 0:
-		return cli.Usage(cmd, fmt.Errorf("the steps of the import that was cut off are kept by the daemon; "+
-			"leave %s out", args[0]))
-	case goesOn && (f.edit.DryRun || cmd.Flags().Changed("csv") || csvOnly != ""):
-		return cli.Usage(cmd, errors.New("--resume and --undo go alone"))
-	case !goesOn && len(args) != 1:
-		return cli.Usage(cmd, errors.New("it takes exactly one argument, the document to import (- is standard input)"))
-	case csvOnly != "":
-		return cli.Usage(cmd, fmt.Errorf("--%s is for tables; say with --csv of what FILE is one", csvOnly))
+	if f.export != "" && f.edit.DryRun {
+		return cli.Usage(cmd, errors.New("a dry run changes nothing that --export would be the way back from; leave "+
+			"one of them out"))
 	}
-	return nil
+	return cli.NotEmpty(cmd, "export")
 }
 
 // importing does what the flags say.
@@ -112,23 +116,6 @@ func importing(p *cli.Program, cmd *cobra.Command, flags importFlags,
 	file string) (report ipam.ImportReport, err error) {
 	ctx, stop := cli.UntilSignal(cmd.Context())
 	defer stop()
-	if flags.resume || flags.undo {
-		c, err := p.Find(ctx)
-		if err != nil {
-			return report, err
-		}
-		defer c.Close()
-		progress := p.Progress(flags.undo)
-		defer progress.End()
-		if flags.undo {
-			return c.UndoImport(ctx, progress.Set)
-		}
-		report, err := c.ResumeImport(ctx, progress.Set)
-		if err == nil {
-			err = unmade(p, report.Unmade, "")
-		}
-		return report, err
-	}
 	planned, err := readPlan(p, cmd, flags.table, file, nothingImported)
 	if err != nil {
 		return report, err
@@ -138,11 +125,23 @@ func importing(p *cli.Program, cmd *cobra.Command, flags importFlags,
 		return report, err
 	}
 	defer c.Close()
+	if flags.export != "" {
+		if err := exportTo(ctx, p, c, flags.export); err != nil {
+			return report, err
+		}
+	}
 	report, err = Import(ctx, p, c, planned, flags.edit.DryRun, file)
 	if err == nil {
 		err = unmade(p, report.Unmade, file)
 	}
 	return report, err
+}
+
+// exportTo writes the whole plan to a file.
+func exportTo(ctx context.Context, p *cli.Program, c *client.Client, file string) error {
+	return cli.WriteWith(cli.PrivateMode, p.Out, file, func(w io.Writer) error {
+		return export(ctx, c, "", w, func(w io.Writer) (plan.Writer, error) { return plan.NewYAML(w), nil })
+	})
 }
 
 // unmade lists the associations that were refused.

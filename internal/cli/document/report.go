@@ -18,7 +18,7 @@ import (
 // Import hands the plan to the daemon; what is wrong with it is listed.
 func Import(ctx context.Context, p *cli.Program, c *client.Client, planned ipam.Plan, dryRun bool,
 	file string) (ipam.ImportReport, error) {
-	progress := p.Progress(false)
+	progress := p.ShowProgress("importing", false)
 	report, err := c.Import(ctx, planned, dryRun, progress.Set)
 	progress.End()
 	var refused *api.Problem
@@ -70,8 +70,6 @@ func Said(w io.Writer, r ipam.ImportReport) error {
 		fmt.Fprintf(&b, "%s %s%s\n", n.Name, how, n.Added)
 	}
 	switch {
-	case r.Undone:
-		fmt.Fprintf(&b, "taken back: %s\n", r.Added)
 	case r.DryRun:
 		fmt.Fprintf(&b, "would add %s%s\n", r.Added, unchanged)
 	default:

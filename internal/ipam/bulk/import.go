@@ -2,44 +2,38 @@ package bulk
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
-	"berth/internal/ipam/view"
 	"berth/store"
 )
 
 // Import checks the plan as a whole, against itself and what is there, and then adds what is not there, in bounded
 // transactions, each network as a whole or not at all. A plan that is refused is a *PlanError, and nothing of it is
-// written. After any other error the import is open: ImportState tells of it, and ResumeImport or UndoImport ends it.
+// written. After any other error what was added stays, but for the new network that was under way: it is removed, at
+// once or by the next start of a daemon. Importing the plan again adds the rest.
 func (s Importer) Import(ctx context.Context, p ipam.Plan, opt ipam.ImportOptions) (ipam.ImportReport, error) {
-	leave, err := EnterImport(ctx, s.ledger)
+	if err := edit.Withdraw(ctx, s.ledger); err != nil {
+		return ipam.ImportReport{}, err
+	}
+	report, err := s.importAlone(ctx, p, opt)
 	if err != nil {
-		return ipam.ImportReport{}, err
+		_ = edit.Withdraw(ctx, s.ledger) // where it fails, the next start, or the next import, does it
 	}
-	defer leave()
-	var ck *importCheck
-	err = s.ledger.View(ctx, func(tx store.Tx) error {
-		head, err := ReadHead(tx)
-		if err != nil {
-			return err
-		}
-		if head != nil {
-			return head.openError()
-		}
-		ck, err = checkImport(s.ledger, tx, &p)
-		return err
-	})
+	return report, err
+}
+
+// importAlone refuses to import while another import of this daemon is under way.
+func (s Importer) importAlone(ctx context.Context, p ipam.Plan, opt ipam.ImportOptions) (ipam.ImportReport, error) {
+	if !s.ledger.StartImport() {
+		return ipam.ImportReport{}, ipam.Refuse(ipam.ErrInUse,
+			"an import is under way, and the next one can begin when it has ended")
+	}
+	defer s.ledger.EndImport()
+	ck, err := s.check(ctx, &p)
 	if err != nil {
-		return ipam.ImportReport{}, err
-	}
-	if err := ck.Err(); err != nil {
-		return ipam.ImportReport{}, err
-	}
-	if err := errors.Join(ck.tryElastic(ctx), ck.Err()); err != nil {
 		return ipam.ImportReport{}, err
 	}
 	report := ck.report()
@@ -47,32 +41,36 @@ func (s Importer) Import(ctx context.Context, p ipam.Plan, opt ipam.ImportOption
 		report.DryRun = true
 		return report, nil
 	}
-	report.Networks = nil
-	steps, err := ck.steps()
-	if err != nil {
-		return report, err
-	}
+	steps := ck.steps()
 	if len(steps) == 0 {
+		report.Networks = nil
 		return report, nil
 	}
-	var at Pace
-	if err := beginImport(ctx, s.ledger, &importHead{Unchanged: report.Unchanged}, steps, ck.reserves, &at); err != nil {
+	run := &importRun{ledger: s.ledger, id: ipam.NewID(), steps: steps, progress: opt.Progress}
+	run.report.Unchanged = report.Unchanged
+	if err := run.begin(ctx, ck.reserves); err != nil {
 		return ipam.ImportReport{}, err
 	}
-	return runImport(ctx, s.ledger, opt.Progress, &at)
+	if err := run.all(ctx); err != nil {
+		return ipam.ImportReport{}, err
+	}
+	return run.report, nil
 }
 
-func (h *importHead) openError() error {
-	by := ""
-	if h.Actor != "" {
-		by = " by " + h.Actor
+// check works out what is to be added, or refuses the plan.
+func (s Importer) check(ctx context.Context, p *ipam.Plan) (*importCheck, error) {
+	var ck *importCheck
+	err := s.ledger.View(ctx, func(tx store.Tx) (err error) {
+		ck, err = checkImport(s.ledger, tx, p)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	if h.Undoing {
-		return ipam.Help(ipam.Refuse(ipam.ErrInUse, "an import%s of %s is being taken back", by,
-			h.Began.Format("2006-01-02 15:04:05 MST")), ipam.Advise(ipam.DoUndoImport))
+	if err := ck.Err(); err != nil {
+		return nil, err
 	}
-	return ipam.Help(ipam.Refuse(ipam.ErrInUse, "an import%s of %s was cut off after %d of %d steps",
-		by, h.Began.Format("2006-01-02 15:04:05 MST"), h.Done, h.Total), ipam.Advise(ipam.DoResumeImport))
+	return ck, errors.Join(ck.tryElastic(ctx), ck.Err())
 }
 
 func (ck *importCheck) report() ipam.ImportReport {
@@ -89,233 +87,71 @@ func (ck *importCheck) report() ipam.ImportReport {
 	return report
 }
 
-// ImportState returns the import that is under way or was cut off; nil where there is none.
-func (s Importer) ImportState(ctx context.Context) (state *ipam.ImportState, err error) {
-	err = s.ledger.View(ctx, func(tx store.Tx) error {
-		head, err := ReadHead(tx)
-		if err != nil {
+// importRun is an import that is under way.
+type importRun struct {
+	ledger   *ledger.Ledger
+	id       ipam.ID // in its events
+	steps    []step
+	done     int // steps
+	report   ipam.ImportReport
+	progress func(done, total int) // nil: nobody listens
+	pace     pace
+}
+
+// begin notes the begin of the import. It refuses to reserve for a project that is being deployed since the check.
+func (run *importRun) begin(ctx context.Context, reserves []string) error {
+	return run.ledger.Update(ctx, func(c *ledger.Change) error {
+		if err := unlocked(c, reserves); err != nil {
 			return err
 		}
-		if head == nil {
-			return nil
-		}
-		state = &ipam.ImportState{ID: head.ID, Actor: head.Actor, Began: head.Began, Done: head.Done, Total: head.Total,
-			Undoing: head.Undoing, Running: s.ledger.Importing()}
-		if s.ledger.Member() != nil && !state.Running {
-			if state.Running, err = importsElsewhere(s.ledger, tx); err != nil {
-				return err
-			}
-		}
-		state.Network, err = importedNetwork(s.ledger, tx, *head)
+		_, err := c.Event(&ipam.Event{Verb: ipam.ImportBegun, Detail: run.id.Short()})
 		return err
 	})
-	return state, err
 }
 
-// importedNetwork names the network that an import is in.
-func importedNetwork(s *ledger.Ledger, tx store.Tx, head importHead) (string, error) {
-	move := (*JournalReader).next
-	if head.Undoing {
-		move = (*JournalReader).previous
-	}
-	st, err := move(&JournalReader{}, tx, &head)
-	if err != nil {
-		return "", err
-	}
-	if st == nil || st.op == stepElastic {
-		return "", nil
-	}
-	n, err := view.ViewNetwork(s, tx, st.network)
-	switch {
-	case err != nil:
-		return "", err
-	case n != nil:
-		return n.Name, nil
-	case st.op == stepNetwork:
-		n = new(ipam.Network)
-		err = json.Unmarshal(st.body, n)
-		return n.Name, err
-	}
-	return st.network.String(), nil
-}
-
-// ResumeImport does the rest of an import that was cut off.
-func (s Importer) ResumeImport(ctx context.Context, progress func(done, total int)) (ipam.ImportReport, error) {
-	leave, err := EnterImport(ctx, s.ledger)
-	if err != nil {
-		return ipam.ImportReport{}, err
-	}
-	defer leave()
-	if err := openImport(ctx, s.ledger, func(head *importHead) error {
-		if head.Undoing {
-			return head.openError()
+// all makes the steps, in as many transactions as it takes.
+func (run *importRun) all(ctx context.Context) error {
+	for run.done < len(run.steps) {
+		if err := run.some(ctx); err != nil {
+			return run.stopped(err)
 		}
-		return nil
-	}); err != nil {
-		return ipam.ImportReport{}, err
-	}
-	return runImport(ctx, s.ledger, progress, new(Pace))
-}
-
-// UndoImport takes back what an import that was cut off has added, the last first. Where somebody uses something of it
-// meanwhile it stops there, with an error that names it, and can be called again.
-func (s Importer) UndoImport(ctx context.Context, progress func(done, total int)) (ipam.ImportReport, error) {
-	leave, err := EnterImport(ctx, s.ledger)
-	if err != nil {
-		return ipam.ImportReport{}, err
-	}
-	defer leave()
-	if err := openImport(ctx, s.ledger, func(head *importHead) error {
-		head.Undoing = true
-		return nil
-	}); err != nil {
-		return ipam.ImportReport{}, err
-	}
-	return runImport(ctx, s.ledger, progress, new(Pace))
-}
-
-// openImport opens the import that was cut off.
-func openImport(ctx context.Context, s *ledger.Ledger, enter func(*importHead) error) error {
-	return s.Update(ctx, func(c *ledger.Change) error {
-		head, err := ReadHead(c.Tx())
-		switch {
-		case err != nil:
-			return err
-		case head == nil:
-			return ipam.Refuse(ipam.ErrNotFound,
-				"no import was cut off; there is nothing to finish, and nothing to take back")
+		if run.progress != nil {
+			run.progress(run.done, len(run.steps))
 		}
-		was := head.Undoing
-		if err := enter(head); err != nil {
-			return err
-		} else if head.Undoing == was {
-			return nil
-		}
-		return putHead(c, head)
-	})
-}
-
-// runImport makes steps, or takes them back, until there are no more.
-func runImport(ctx context.Context, s *ledger.Ledger, progress func(done, total int),
-	at *Pace) (ipam.ImportReport, error) {
-	var reader JournalReader
-	var first *importHead
-	for {
-		part, err := importSome(ctx, s, &reader, at)
-		if err == nil {
-			err = edit.SweepOrphans(ctx, s)
-		}
-		if err != nil {
-			return ipam.ImportReport{}, importStopped(ctx, s, err)
-		}
-		if first == nil {
-			first = part.before
-		}
-		if progress != nil {
-			progress(part.Done, part.Total)
-		}
-		if part.ended {
-			return part.report(first), SweepJournal(ctx, s, at)
-		}
-	}
-}
-
-// importPart is what one transaction of an import came to.
-type importPart struct {
-	importHead
-	before *importHead
-	ended  bool
-}
-
-func (p *importPart) report(first *importHead) ipam.ImportReport {
-	if p.Undoing {
-		return ipam.ImportReport{Undone: true, Added: first.Added}
-	}
-	return ipam.ImportReport{Added: p.Added, Unchanged: p.Unchanged, Unmade: p.Unmade}
-}
-
-// importSome makes as many steps as one transaction may have.
-func importSome(ctx context.Context, s *ledger.Ledger, reader *JournalReader, at *Pace) (part importPart,
-	err error) {
-	err = paced(ctx, s, at, func(c *ledger.Change, most int) error {
-		head, err := ReadHead(c.Tx())
-		if err != nil {
-			return err
-		}
-		if head == nil {
-			return errors.New("the import ended meanwhile")
-		}
-		before := *head
-		part = importPart{before: &before}
-		st := &stepper{Change: c}
-		if err := makeSteps(s, st, head, reader, most); err != nil {
-			return err
-		}
-		head.Unmade = append(head.Unmade, st.unmade...)
-		part.importHead = *head
-		if part.ended = head.over(); part.ended {
-			return endImport(c, head)
-		}
-		return putHead(c, head)
-	})
-	return part, err
-}
-
-// over tells whether nothing is left to be done, or to be taken back.
-func (h *importHead) over() bool { return h.Undoing && h.Done == 0 || !h.Undoing && h.Done == h.Total }
-
-// makeSteps makes steps until they have made so many writes, or somebody else asks meanwhile.
-func makeSteps(s *ledger.Ledger, st *stepper, head *importHead, reader *JournalReader, most int) error {
-	asked := s.Asked()
-	for writes := 0; !head.over(); {
-		if writes >= most || writes >= fewWrites && s.Asked() != asked {
-			return nil
-		}
-		var done ipam.Counts
-		var one *step
-		var err error
-		if head.Undoing {
-			if one, err = reader.previous(st.Tx(), head); err == nil {
-				done, err = st.revert(one)
-			}
-			head.Added = minus(head.Added, done)
-		} else {
-			if one, err = reader.next(st.Tx(), head); err == nil {
-				done, err = st.apply(one)
-			}
-			head.Added = plus(head.Added, done)
-		}
-		if err != nil {
-			return err
-		}
-		writes += one.writes()
 	}
 	return nil
 }
 
-func minus(n ipam.Counts, m ipam.Counts) ipam.Counts {
-	return ipam.Counts{Networks: n.Networks - m.Networks, Subnets: n.Subnets - m.Subnets, Pools: n.Pools - m.Pools,
-		Exclusions:   n.Exclusions - m.Exclusions,
-		Reservations: n.Reservations - m.Reservations, Addresses: n.Addresses - m.Addresses,
-		Accounts: n.Accounts - m.Accounts, Ranges: n.Ranges - m.Ranges, Elastic: n.Elastic - m.Elastic,
-		Associations: n.Associations - m.Associations}
-}
-
-// importStopped says what to do about an import that an error has stopped.
-func importStopped(ctx context.Context, s *ledger.Ledger, err error) error {
-	state, stateErr := Of(s).ImportState(context.WithoutCancel(ctx))
-	if stateErr != nil || state == nil {
+// some makes as many steps as one transaction may have.
+func (run *importRun) some(ctx context.Context) error {
+	var did *stepper
+	err := run.pace.update(ctx, run.ledger, func(c *ledger.Change, most int) error {
+		did = &stepper{Change: c}
+		if err := did.some(run.steps[run.done:], run.ledger, most); err != nil {
+			return err
+		}
+		if run.done+did.done < len(run.steps) {
+			return nil
+		}
+		added := plus(run.report.Added, did.added)
+		_, err := c.Event(&ipam.Event{Verb: ipam.ImportEnded, Detail: run.id.Short() + " added " + added.String()})
+		return err
+	})
+	if err != nil {
 		return err
 	}
+	run.done += did.done
+	run.report.Added = plus(run.report.Added, did.added)
+	run.report.Unmade = append(run.report.Unmade, did.unmade...)
+	return nil
+}
+
+// stopped says what to do about an import that an error has stopped.
+func (run *importRun) stopped(err error) error {
 	what := err.Error()
 	if errors.Is(err, context.Canceled) {
 		what = "it was interrupted"
 	}
-	if state.Undoing {
-		return ipam.Help(ipam.Refuse(err, "%s; the import is taken back down to step %d of %d", what, state.Done,
-			state.Total),
-			ipam.Advise(ipam.DoUndoImport))
-	}
-	return ipam.Help(ipam.Refuse(err, "%s; the import stopped after %d of %d steps", what, state.Done, state.Total),
-		ipam.Advise(ipam.DoResumeImport))
+	return ipam.Help(ipam.Refuse(err, "%s; the import stopped after %d of %d steps", what, run.done, len(run.steps)),
+		ipam.Advise(ipam.DoImportAgain))
 }

@@ -1,7 +1,6 @@
 package bulk
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"berth/internal/allocator"
@@ -16,7 +15,28 @@ type stepper struct {
 	p   *edit.Plan
 	sub *ipam.Subnet
 
+	done   int // steps
+	added  ipam.Counts
 	unmade []ipam.PlanProblem // associations that were refused
+}
+
+// some makes steps until they have made so many writes, or somebody else asks meanwhile.
+func (s *stepper) some(steps []step, of *ledger.Ledger, most int) error {
+	asked := of.Asked()
+	writes := 0
+	for i := range steps {
+		if writes >= most || writes >= fewWrites && of.Asked() != asked {
+			return nil
+		}
+		added, err := s.apply(&steps[i])
+		if err != nil {
+			return err
+		}
+		s.done++
+		s.added = plus(s.added, added)
+		writes += steps[i].writes()
+	}
+	return nil
 }
 
 // apply makes a step, and answers what it has added. What is no longer as it was when the plan was checked is refused.
@@ -36,7 +56,7 @@ func (s *stepper) apply(st *step) (ipam.Counts, error) {
 	case stepSubnet:
 		return s.makeSubnet(st)
 	case stepOwner:
-		return ipam.Counts{Reservations: 1}, s.know(st)
+		return ipam.Counts{Reservations: 1}, s.know(st.wanted)
 	}
 	if err := s.openSubnet(st); err != nil {
 		return ipam.Counts{}, err
@@ -47,12 +67,11 @@ func (s *stepper) apply(st *step) (ipam.Counts, error) {
 	case stepExclusions:
 		return s.addExclusions(st)
 	case stepReserve:
-		return ipam.Counts{Reservations: 1}, s.reserve(st)
+		return ipam.Counts{Reservations: 1}, s.reserve(st.wanted)
 	case stepTake:
-		return ipam.Counts{Addresses: 1}, s.take(st)
+		return ipam.Counts{Addresses: 1}, s.take(st.wanted)
 	}
-	return ipam.Counts{}, fmt.Errorf("%w: the journal of an import has a step %d, which this Berth does not know",
-		ipam.ErrDamaged, st.op)
+	return ipam.Counts{}, fmt.Errorf("an import has no step %d", st.op)
 }
 
 // find reads the network of a step; false where it is gone.
@@ -111,10 +130,8 @@ func (s *stepper) openSubnet(st *step) error {
 }
 
 func (s *stepper) makeNetwork(st *step) error {
-	n := new(ipam.Network)
-	if err := st.decode(n); err != nil {
-		return err
-	}
+	made := *st.newNetwork
+	n := &made
 	if err := edit.NameFree(s.Change, n.Name); err != nil {
 		return err
 	}
@@ -122,6 +139,9 @@ func (s *stepper) makeNetwork(st *step) error {
 		return err
 	}
 	n.Created, n.Stage = s.Now(), ipam.Arriving
+	if m := s.Member(); m != nil {
+		n.Importer = &ipam.Importer{Host: s.Host(), Session: m.Session}
+	}
 	s.p, s.sub = edit.PlanOf(s.Change, n), nil
 	if _, err := s.p.Tell(&ipam.Event{Verb: ipam.NetworkCreated}, nil, edit.FactsOfNetwork(n)); err != nil {
 		return err
@@ -132,125 +152,111 @@ func (s *stepper) makeNetwork(st *step) error {
 // reveal lets the network be seen, with all that is in it.
 func (s *stepper) reveal() error {
 	n := *s.p.N
-	n.Stage, n.Revision = "", s.Index().LastEvent()
+	n.Stage, n.Importer, n.Revision = "", nil, s.Index().LastEvent()
 	s.p.N = &n
-	if err := s.Tx().Put(revealedKey(n.ID), binary.BigEndian.AppendUint64(nil, n.Revision)); err != nil {
-		return err
-	}
 	return s.SetNetwork(n.ID, &n)
 }
 
 func (s *stepper) makeSubnet(st *step) (ipam.Counts, error) {
-	sub := new(ipam.Subnet)
-	if err := st.decode(sub); err != nil {
-		return ipam.Counts{}, err
-	}
-	s.sub = sub
-	return ipam.Counts{Subnets: 1, Pools: len(sub.Pools)}, s.p.MakeSubnet(sub)
+	made := *st.newSubnet
+	s.sub = &made
+	return ipam.Counts{Subnets: 1, Pools: len(made.Pools)}, s.p.MakeSubnet(s.sub)
 }
 
 func (s *stepper) addPools(st *step) (ipam.Counts, error) {
-	var pools []ipam.Pool
-	if err := st.decode(&pools); err != nil {
-		return ipam.Counts{}, err
-	}
-	sub, err := s.p.AddPools(s.sub, pools...)
+	sub, err := s.p.AddPools(s.sub, st.pools...)
 	s.sub = sub
-	return ipam.Counts{Pools: len(pools)}, err
+	return ipam.Counts{Pools: len(st.pools)}, err
 }
 
 func (s *stepper) addExclusions(st *step) (ipam.Counts, error) {
-	var exclusions []ipam.Exclusion
-	if err := st.decode(&exclusions); err != nil {
-		return ipam.Counts{}, err
-	}
-	sub, err := s.p.AddExclusions(s.sub, exclusions...)
+	sub, err := s.p.AddExclusions(s.sub, st.exclusions...)
 	s.sub = sub
-	return ipam.Counts{Exclusions: len(exclusions)}, err
+	return ipam.Counts{Exclusions: len(st.exclusions)}, err
 }
 
 // fewSubnets is how many subnets a network may have for an owner's slots to be looked up in all of them again. The
 // check has done so; between it and the step another admin may have filled the same slot, which then has two addresses.
 const fewSubnets = 64
 
-func (s *stepper) slotFree(st *step, all func(owner string) (map[ipam.Slot]ledger.Picked, error)) error {
+func (s *stepper) slotFree(w *wanted, all func(owner string) (map[ipam.Slot]ledger.Picked, error)) error {
 	if s.p.N.Stage != "" || len(s.Index().NetworkIndex(s.p.N.ID).Subnets()) > fewSubnets {
 		return nil // nobody else writes in it, or too many to ask
 	}
-	has, err := all(st.owner)
-	if one, taken := has[st.slot]; err == nil && taken {
-		err = ipam.Refuse(ipam.ErrInUse, "%s has %s as %s in network %s meanwhile, and cannot have %s there", st.owner,
-			one.Addr, st.slot, s.p.Called(), st.addr)
+	has, err := all(w.owner)
+	if one, taken := has[w.slot]; err == nil && taken {
+		err = ipam.Refuse(ipam.ErrInUse, "%s has %s as %s in network %s meanwhile, and cannot have %s there", w.owner,
+			one.Addr, w.slot, s.p.Called(), w.addr)
 	}
 	return err
 }
 
 // reserve reserves an address, be it excluded or not: an import is an admin's word.
-func (s *stepper) reserve(st *step) error {
-	if why := allocator.NotHost(s.sub.CIDR, st.addr); why != "" {
-		return ipam.Refuse(ipam.ErrInvalid, "%s is %s, which was changed meanwhile", st.addr, why)
+func (s *stepper) reserve(w *wanted) error {
+	if why := allocator.NotHost(s.sub.CIDR, w.addr); why != "" {
+		return ipam.Refuse(ipam.ErrInvalid, "%s is %s, which was changed meanwhile", w.addr, why)
 	}
-	l, err := s.Lease(s.sub.ID, st.addr)
+	l, err := s.Lease(s.sub.ID, w.addr)
 	if err != nil {
 		return err
 	}
 	switch r := l.Reserved(); {
 	case r != nil:
-		return allocator.ReservedError(s.Change, st.addr, r)
-	case edit.Bars(s.p.N, l, st.owner, st.force):
+		return allocator.ReservedError(s.Change, w.addr, r)
+	case edit.Bars(s.p.N, l, w.owner, w.force):
 		return allocator.HeldError(s.Change, s.sub, l)
 	}
-	if err := checkKind(s.p.N, st.owner, s.sub, st.addr, st.automatic); err != nil {
+	if err := checkKind(s.p.N, w.owner, s.sub, w.addr, w.automatic); err != nil {
 		return err
 	}
-	if err := s.ownerFree(st); err != nil {
+	if err := s.ownerFree(w); err != nil {
 		return err
 	}
-	r := &ipam.Reservation{Owner: st.owner, Kind: ipam.Static, Slot: st.slot, Terms: st.Terms}
-	if st.automatic {
+	r := &ipam.Reservation{Owner: w.owner, Kind: ipam.Static, Slot: w.slot, Terms: w.Terms}
+	if w.automatic {
 		r.Kind = ipam.Automatic
 	}
-	if err := s.p.WriteReservation(ledger.Picked{Sub: s.sub, Addr: st.addr, Record: l}, r); err != nil {
+	if err := s.p.WriteReservation(ledger.Picked{Sub: s.sub, Addr: w.addr, Record: l}, r); err != nil {
 		return err
 	}
 	return s.p.Keep()
 }
 
 // ownerFree refuses a slot that has an address meanwhile. Who was known without one is so no longer.
-func (s *stepper) ownerFree(st *step) error {
-	if st.Replaced {
+func (s *stepper) ownerFree(w *wanted) error {
+	if w.Replaced {
 		return nil
 	}
-	if _, err := allocator.ForgetOwner(&s.p.NetworkPlan, st.owner, ""); err != nil {
+	if _, err := allocator.ForgetOwner(&s.p.NetworkPlan, w.owner, ""); err != nil {
 		return err
 	}
-	return s.slotFree(st, func(owner string) (map[ipam.Slot]ledger.Picked, error) {
+	return s.slotFree(w, func(owner string) (map[ipam.Slot]ledger.Picked, error) {
 		owned, err := s.p.Owned(owner)
 		return owned.Wanted, err
 	})
 }
 
 // take takes an address for what is no container.
-func (s *stepper) take(st *step) error {
-	if why := allocator.NotHost(s.sub.CIDR, st.addr); why != "" {
-		return ipam.Refuse(ipam.ErrInvalid, "%s is %s, which was changed meanwhile", st.addr, why)
+func (s *stepper) take(w *wanted) error {
+	if why := allocator.NotHost(s.sub.CIDR, w.addr); why != "" {
+		return ipam.Refuse(ipam.ErrInvalid, "%s is %s, which was changed meanwhile", w.addr, why)
 	}
-	l, err := s.Lease(s.sub.ID, st.addr)
+	l, err := s.Lease(s.sub.ID, w.addr)
 	if err != nil {
 		return err
 	}
 	switch r := l.Reserved(); {
 	case l.Held():
 		return allocator.HeldError(s.Change, s.sub, l)
-	case r != nil && r.Owner != st.owner:
-		return allocator.ReservedError(s.Change, st.addr, r)
+	case r != nil && r.Owner != w.owner:
+		return allocator.ReservedError(s.Change, w.addr, r)
 	}
-	if err := s.slotFree(st,
+	if err := s.slotFree(w,
 		func(owner string) (map[ipam.Slot]ledger.Picked, error) { return s.p.Taken(owner) }); err != nil {
 		return err
 	}
-	taken := ledger.Picked{Sub: s.sub, Addr: st.addr, Record: l}
-	if err := s.p.WriteTaken(taken, st.owner, st.slot, st.Note); err != nil {
+	taken := ledger.Picked{Sub: s.sub, Addr: w.addr, Record: l}
+	if err := s.p.WriteTaken(taken, w.owner, w.slot, w.Note); err != nil {
 		return err
 	}
 	return s.p.Keep()

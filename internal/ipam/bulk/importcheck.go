@@ -131,7 +131,7 @@ func (ck *importCheck) network(p *ipam.PlannedNetwork) (*draftNetwork, error) {
 		return nil, err
 	}
 	if old != nil && old.Stage != "" {
-		ck.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoShowStatus)}, p.Line, "the network %s is being imported", p.Name)
+		ck.Add(p.Line, "the network %s is being imported or removed; import again when that has ended", p.Name)
 		return nil, nil
 	}
 	d := ck.draft(old)

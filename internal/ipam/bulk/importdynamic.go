@@ -1,7 +1,6 @@
 package bulk
 
 import (
-	"berth/internal/allocator"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/view"
@@ -77,41 +76,10 @@ func (ck *importCheck) presentOwner(d *draftNetwork, w *wanted) error {
 }
 
 // know makes an owner known.
-func (s *stepper) know(st *step) error {
-	if view.Over(st.Until, s.Now()) {
+func (s *stepper) know(w *wanted) error {
+	if view.Over(w.Until, s.Now()) {
 		return nil
 	}
-	_, err := s.p.RecordOwner(st.owner, false, st.Terms.Over)
+	_, err := s.p.RecordOwner(w.owner, false, w.Terms.Over)
 	return err
-}
-
-// forget takes that back.
-func (s *stepper) forget(st *step) (ipam.Counts, error) {
-	known, err := allocator.ForgetOwner(&s.p.NetworkPlan, st.owner, "an import is taken back")
-	if err != nil {
-		return ipam.Counts{}, err
-	}
-	if !known {
-		return ipam.Counts{}, nil
-	}
-	return ipam.Counts{Reservations: 1}, nil
-}
-
-// noneKnown refuses a dynamic network in which an owner was made known after a moment.
-func (s *stepper) noneKnown(since uint64) error {
-	if s.p.N.Type != ipam.Dynamic {
-		return nil
-	}
-	known, err := s.p.DynamicOwners()
-	if err != nil {
-		return err
-	}
-	for _, one := range known {
-		if one.ID > since {
-			return ipam.Help(ipam.Refuse(ipam.ErrInUse, "network %s is in use: %s has a reservation in it", s.p.Called(),
-				one.Owner),
-				ipam.Advise(ipam.DoEndReservation))
-		}
-	}
-	return nil
 }

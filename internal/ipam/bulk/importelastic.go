@@ -14,13 +14,13 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// elasticStep is the body of a step that adds an account, a range, an address or an association: one of them.
+// elasticStep is a step that adds an account, a range, an address or an association: one of them.
 type elasticStep struct {
-	Line      int                         `json:"line,omitempty"`
-	Account   *ipam.CreateAccount         `json:"account,omitempty"`
-	Range     *ipam.AddElasticRange       `json:"range,omitempty"`
-	Address   *ipam.AllocateElastic       `json:"address,omitempty"`
-	Associate *ipam.PlannedElasticAddress `json:"associate,omitempty"`
+	Line      int
+	Account   *ipam.CreateAccount
+	Range     *ipam.AddElasticRange
+	Address   *ipam.AllocateElastic
+	Associate *ipam.PlannedElasticAddress
 }
 
 // counts is what the step adds.
@@ -227,25 +227,10 @@ func isRefusal(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// elasticSteps are the steps for all that.
-func (ck *importCheck) elasticSteps(all []step) ([]step, error) {
-	for i := range ck.elastics {
-		st := step{op: stepElastic}
-		if err := st.encode(&ck.elastics[i]); err != nil {
-			return nil, err
-		}
-		all = append(all, st)
-	}
-	return all, nil
-}
-
 // addElastic makes a step. An association that is refused, because its container has no address yet for one, is noted,
 // and the import goes on.
 func (s *stepper) addElastic(st *step) (ipam.Counts, error) {
-	var e elasticStep
-	if err := st.decode(&e); err != nil {
-		return ipam.Counts{}, err
-	}
+	e := st.elastic
 	if edit := e.edit(); edit != nil {
 		_, _, err := elastic.Apply(s.Change, edit, 0)
 		return e.counts(), err
@@ -270,21 +255,4 @@ func (s *stepper) associate(a *ipam.PlannedElasticAddress) error {
 		_, _, err = elastic.Apply(s.Change, edit, 0)
 	}
 	return err
-}
-
-// dropElastic takes a step back. What is gone, or another's by now, stays as it is; what somebody uses is refused.
-func (s *stepper) dropElastic(st *step) (ipam.Counts, error) {
-	var e elasticStep
-	if err := st.decode(&e); err != nil {
-		return ipam.Counts{}, err
-	}
-	undo, there := elastic.Unmade(s.Change, e.edit(), e.Associate)
-	if !there {
-		return ipam.Counts{}, nil
-	}
-	if create := e.Account; create != nil && create.Account == ipam.DefaultAccount {
-		return e.counts(), elastic.ForgetDefault(s.Change)
-	}
-	_, _, err := elastic.Apply(s.Change, undo, 0)
-	return e.counts(), err
 }

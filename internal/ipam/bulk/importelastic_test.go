@@ -1,7 +1,6 @@
 package bulk_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -76,37 +75,6 @@ func exportedElastic(r *ipamtest.Room) string {
 			one.EgressOnly)
 	}
 	return b.String()
-}
-
-// TestImportElasticUsed: what somebody uses by now is not taken back, and named; once he does not, it goes on.
-func TestImportElasticUsed(t *testing.T) {
-	r := ipamtest.New(t)
-	r.Run(beforeLargePlan)
-	beforeElastic(r)
-	before := exported(r)
-	p := ipam.Plan{Elastic: withElastic(largePlan()).Elastic}
-	p.Elastic.Accounts[0].Quota = nil
-	for i := range p.Elastic.Addresses {
-		p.Elastic.Addresses[i].Instance = ""
-	}
-	half, cancel := context.WithCancel(ctx)
-	_, err := r.S.Import(half, p, ipam.ImportOptions{Progress: func(int, int) { cancel() }})
-	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("an import that is interrupted ended with %v", err)
-	}
-	addr := netip.MustParseAddr("203.0.113.200")
-	r.Edit(&ipam.AllocateElastic{Account: "shop", Address: addr})
-	if _, err := r.S.UndoImport(ctx, nil); !errors.Is(err, ipam.ErrInUse) ||
-		!strings.Contains(err.Error(), addr.String()) {
-		t.Fatalf("it is taken back with %v", err)
-	}
-	r.Edit(&ipam.ReleaseElastic{Address: addr})
-	if _, err := r.S.UndoImport(ctx, nil); err != nil {
-		t.Fatal(err)
-	}
-	if now := exported(r); now != before {
-		t.Error(cmp.Diff(before, now))
-	}
 }
 
 // TestImportElasticRefused: all that is wrong is refused with its line before anything is written; an association whose

@@ -287,11 +287,11 @@ func TestImportOvertakenByBand(t *testing.T) { // BO-10
 			}
 		}})
 		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(advice.Text(err), " steps; ") ||
-			!strings.Contains(advice.Text(err), "; finish it with") {
+			!strings.Contains(advice.Text(err), "; import it again") {
 			t.Fatalf("%v, want %q", err, c.says)
 		}
 		r.Line("network.set late static=none")
-		if _, err := r.S.ResumeImport(ctx, nil); err != nil {
+		if _, err := r.S.Import(ctx, p, ipam.ImportOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		sound(r)

@@ -19,15 +19,15 @@ const (
 // maxPause bounds how long an import stands back.
 const maxPause = 20 * time.Millisecond
 
-// Pace is how large the transactions of an import are, and how close they follow one another.
-type Pace struct {
+// pace is how large the transactions of an import are, and how close they follow one another.
+type pace struct {
 	writes int
 	asked  uint64 // how often anybody had asked when the last one began
 	quiet  bool   // nobody but the import had asked since the one before
 }
 
 // next is the size of the next transaction. asked counts all questions, of which one is the import's own.
-func (p *Pace) next(asked uint64) int {
+func (p *pace) next(asked uint64) int {
 	p.quiet = p.asked != 0 && asked == p.asked+1
 	p.asked = asked
 	if !p.quiet {
@@ -40,7 +40,7 @@ func (p *Pace) next(asked uint64) int {
 
 // rest lets those who ask go first after a transaction that took so long: who has waited for it does not wait for the
 // next one, too.
-func (p *Pace) rest(ctx context.Context, took time.Duration) {
+func (p *pace) rest(ctx context.Context, took time.Duration) {
 	if p.quiet {
 		return
 	}
@@ -52,25 +52,19 @@ func (p *Pace) rest(ctx context.Context, took time.Duration) {
 	}
 }
 
-// paced is update for a transaction of an import, which may make so many writes.
-func paced(ctx context.Context, s *ledger.Ledger, at *Pace, fn func(c *ledger.Change, most int) error) error {
+// update is Ledger.Update for a transaction of an import, which may make so many writes.
+func (p *pace) update(ctx context.Context, s *ledger.Ledger, fn func(c *ledger.Change, most int) error) error {
 	begin := time.Now()
 	most := 0
 	err := allocator.Update(ctx, s, func(c *ledger.Change) error {
 		if most == 0 { // once: fn may run again
-			most = at.next(s.Asked())
-		}
-		if err := holdImport(c); err != nil {
-			return err
+			most = p.next(s.Asked())
 		}
 		c.TouchPlan()
 		return fn(c, most)
 	})
 	if err == nil {
-		at.rest(ctx, time.Since(begin))
+		p.rest(ctx, time.Since(begin))
 	}
 	return err
 }
-
-// chunks is how many records of a journal a transaction of so many writes has: they are large.
-func chunks(most int) int { return most / fewWrites }

@@ -16,14 +16,14 @@ func TestPace(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sizes []int
-	at := new(Pace)
+	at := new(pace)
 	for i := range 6 {
 		if i == 4 {
 			if err := l.Update(t.Context(), func(*ledger.Change) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}
-		err := paced(t.Context(), l, at, func(_ *ledger.Change, most int) error {
+		err := at.update(t.Context(), l, func(_ *ledger.Change, most int) error {
 			sizes = append(sizes, most)
 			return nil
 		})

@@ -2,10 +2,6 @@ package bulk
 
 import (
 	"bytes"
-	"encoding/binary"
-	"encoding/json"
-	"fmt"
-	"net/netip"
 	"slices"
 
 	"berth/internal/ipam"
@@ -14,7 +10,7 @@ import (
 // stepOp says what a step of an import does.
 type stepOp uint8
 
-// The operations. Their numbers are stored, in journals, which no upgrade reads.
+// The operations.
 const (
 	stepNetwork    stepOp = iota + 1 // make a network, which nobody sees yet
 	stepReveal                       // let it be seen
@@ -32,11 +28,14 @@ type step struct {
 	op      stepOp
 	network ipam.ID
 	subnet  ipam.ID
-	body    []byte // JSON of what is made: a Network, a Subnet, []Pool or []Exclusion
-	addr    netip.Addr
-	owner   string
-	slot    ipam.Slot
-	terms   // of a reservation
+
+	// What is made: one of them.
+	newNetwork *ipam.Network
+	newSubnet  *ipam.Subnet
+	pools      []ipam.Pool
+	exclusions []ipam.Exclusion
+	elastic    *elasticStep
+	wanted     *wanted // an address, or an owner
 }
 
 // stepRanges is how many pools or exclusions one step adds, so that its writes are bounded.
@@ -55,19 +54,17 @@ func (st *step) writes() int {
 }
 
 // steps lists what is to be written, network by network: a new one from its making to its revealing.
-func (ck *importCheck) steps() ([]step, error) {
+func (ck *importCheck) steps() (all []step) {
 	ck.numberSubnets()
-	var all []step
 	for _, d := range ck.networks {
-		if d.counts().Sum() == 0 {
-			continue
-		}
-		var err error
-		if all, err = d.steps(all); err != nil {
-			return nil, err
+		if d.counts().Sum() > 0 {
+			all = d.steps(all)
 		}
 	}
-	return ck.elasticSteps(all)
+	for i := range ck.elastics {
+		all = append(all, step{op: stepElastic, elastic: &ck.elastics[i]})
+	}
+	return all
 }
 
 // numberSubnets gives the new subnets ids that ascend, so that their leases lie one behind the other in the store: a
@@ -91,50 +88,36 @@ func (ck *importCheck) numberSubnets() {
 	}
 }
 
-func (d *draftNetwork) steps(all []step) ([]step, error) {
-	add := func(st step, body any) (err error) {
-		st.network = d.n.ID
-		if body != nil {
-			st.body, err = json.Marshal(body)
-		}
-		all = append(all, st)
-		return err
-	}
+func (d *draftNetwork) steps(all []step) []step {
 	if !d.old {
-		if err := add(step{op: stepNetwork}, d.n); err != nil {
-			return nil, err
-		}
+		all = append(all, step{op: stepNetwork, network: d.n.ID, newNetwork: d.n})
 	}
 	for _, sub := range d.subnets {
-		if err := sub.steps(add); err != nil {
-			return nil, err
+		all = sub.steps(all, d.n.ID)
+	}
+	owned := func(op stepOp, some []*wanted) {
+		for _, w := range some {
+			if w.skip {
+				continue
+			}
+			st := step{op: op, network: d.n.ID, wanted: w}
+			if w.sub != nil {
+				st.subnet = w.sub.sub.ID
+			}
+			all = append(all, st)
 		}
 	}
-	for _, w := range d.taken.wanted { // before the reservations: one by force is of an address that somebody has
-		if !w.skip {
-			all = append(all, step{op: stepTake, network: d.n.ID, subnet: w.sub.sub.ID, addr: w.addr, owner: w.owner,
-				slot: w.slot, terms: w.terms})
-		}
-	}
-	for _, w := range d.reserved.wanted {
-		if !w.skip {
-			all = append(all, step{op: stepReserve, network: d.n.ID, subnet: w.sub.sub.ID, addr: w.addr, owner: w.owner,
-				slot: w.slot, terms: w.terms})
-		}
-	}
-	for _, w := range d.known {
-		if !w.skip {
-			all = append(all, step{op: stepOwner, network: d.n.ID, owner: w.owner, terms: w.terms})
-		}
-	}
+	owned(stepTake, d.taken.wanted) // before the reservations: one by force is of an address that somebody has
+	owned(stepReserve, d.reserved.wanted)
+	owned(stepOwner, d.known)
 	if !d.old {
 		all = append(all, step{op: stepReveal, network: d.n.ID})
 	}
-	return all, nil
+	return all
 }
 
 // steps makes the subnet with its pools, where it is new, and adds what is to be added.
-func (draft *draftSubnet) steps(add func(step, any) error) error {
+func (draft *draftSubnet) steps(all []step, network ipam.ID) []step {
 	var pools []ipam.Pool
 	for _, r := range draft.pools {
 		pools = append(pools, ipam.Pool{Name: r.text, Range: r.Range})
@@ -147,74 +130,14 @@ func (draft *draftSubnet) steps(add func(step, any) error) error {
 	if !draft.old {
 		made := *draft.sub
 		n := min(len(pools), stepRanges)
-		made.Pools, pools = append(made.Pools, pools[:n]...), pools[n:]
-		if err := add(step{op: stepSubnet, subnet: id}, &made); err != nil {
-			return err
-		}
+		made.Pools, pools = append(slices.Clip(made.Pools), pools[:n]...), pools[n:]
+		all = append(all, step{op: stepSubnet, network: network, subnet: id, newSubnet: &made})
 	}
 	for part := range slices.Chunk(pools, stepRanges) {
-		if err := add(step{op: stepPools, subnet: id}, part); err != nil {
-			return err
-		}
+		all = append(all, step{op: stepPools, network: network, subnet: id, pools: part})
 	}
 	for part := range slices.Chunk(exclusions, stepRanges) {
-		if err := add(step{op: stepExclusions, subnet: id}, part); err != nil {
-			return err
-		}
+		all = append(all, step{op: stepExclusions, network: network, subnet: id, exclusions: part})
 	}
-	return nil
-}
-
-// encode makes v the body of a step.
-func (st *step) encode(v any) (err error) {
-	st.body, err = json.Marshal(v)
-	return err
-}
-
-// decode reads the body of a step into v.
-func (st *step) decode(v any) error {
-	if err := json.Unmarshal(st.body, v); err != nil {
-		return fmt.Errorf("%w: the journal of an import: %w", ipam.ErrDamaged, err)
-	}
-	return nil
-}
-
-// append writes st in the form of the journal.
-func (st *step) append(b []byte) []byte {
-	flags := byte(0)
-	for i, set := range []bool{st.automatic, st.force} {
-		if set {
-			flags |= 1 << i
-		}
-	}
-	b = append(b, byte(st.op), flags, st.slot.Interface, st.slot.Number)
-	b = st.Terms.Append(b)
-	b = append(b, st.network[:]...)
-	b = append(b, st.subnet[:]...)
-	b = ipam.AppendSized(b, st.addr)
-	b = ipam.AppendString(b, st.owner)
-	b = binary.AppendUvarint(b, uint64(len(st.body)))
-	return append(b, st.body...)
-}
-
-// decodeSteps reads what append wrote, one behind the other.
-func decodeSteps(b []byte) ([]step, error) {
-	var all []step
-	d := ipam.Decoder{B: b}
-	for len(d.B) > 0 && !d.Failed {
-		st := step{op: stepOp(d.Byte())}
-		flags := d.Byte()
-		st.automatic, st.force = flags&1 != 0, flags&2 != 0
-		st.slot = ipam.Slot{Interface: d.Byte(), Number: d.Byte()}
-		st.Terms = d.Terms()
-		d.Copy(st.network[:])
-		d.Copy(st.subnet[:])
-		st.addr, st.owner = d.Addr(), d.String()
-		st.body = []byte(d.String())
-		all = append(all, st)
-	}
-	if d.Failed {
-		return nil, fmt.Errorf("%w: the journal of an import does not decode", ipam.ErrDamaged)
-	}
-	return all, nil
+	return all
 }

@@ -218,9 +218,8 @@ func (ck *importCheck) holding(p *ipam.PlannedNetwork, d *draftNetwork, addr net
 			d.n.Name)
 		return nil, nil
 	case sub.in.n.Stage != "":
-		ck.AddHelp([]ipam.Advice{ipam.Advise(ipam.DoShowStatus)}, line,
-			"%s is in network %s, which is being imported or removed",
-			addr, sub.in.n.Name)
+		ck.Add(line, "%s is in network %s, which is being imported or removed; import again when that has ended", addr,
+			sub.in.n.Name)
 		return nil, nil
 	}
 	sub.touch()

@@ -6,7 +6,6 @@ import (
 	"berth/internal/ipam"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
-	"berth/internal/ipam/service"
 )
 
 // Edit is Service.Edit in the store that the edits are about; edits of both are refused. Only releases of owners go to
@@ -197,46 +196,4 @@ func called(p *ipam.PlannedNetwork) string {
 		return "those of the space " + ipam.LocalSpace
 	}
 	return "those of the space " + p.Space
-}
-
-// ImportState is Service.ImportState of the store in which an import is open, the host's own first.
-func (e *Estate) ImportState(ctx context.Context) (*ipam.ImportState, error) {
-	_, state, err := e.importing(ctx)
-	return state, err
-}
-
-// ResumeImport is Service.ResumeImport in the store in which an import is open.
-func (e *Estate) ResumeImport(ctx context.Context, progress func(done, total int)) (ipam.ImportReport, error) {
-	s, err := e.importer(ctx)
-	if err != nil {
-		return ipam.ImportReport{}, err
-	}
-	return s.ResumeImport(ctx, progress)
-}
-
-// UndoImport is Service.UndoImport in the store in which an import is open.
-func (e *Estate) UndoImport(ctx context.Context, progress func(done, total int)) (ipam.ImportReport, error) {
-	s, err := e.importer(ctx)
-	if err != nil {
-		return ipam.ImportReport{}, err
-	}
-	return s.UndoImport(ctx, progress)
-}
-
-// importer is the Service with an open import, the host's own where there is none.
-func (e *Estate) importer(ctx context.Context) (*service.Service, error) {
-	s, state, err := e.importing(ctx)
-	if err == nil && state == nil {
-		_, err = e.cluster("an import that was cut off")
-	}
-	return s, err
-}
-
-func (e *Estate) importing(ctx context.Context) (*service.Service, *ipam.ImportState, error) {
-	for _, s := range e.stores() {
-		if state, err := s.ImportState(ctx); state != nil || err != nil {
-			return s, state, err
-		}
-	}
-	return e.local, nil, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"berth/internal/ipam"
@@ -326,56 +327,38 @@ func TestEstateImport(t *testing.T) {
 	}
 }
 
-// An import that was cut off is finished, and taken back, in the store that it is of.
+// An import that was cut off leaves no network in part in the store that it is of, and goes on when it is made again.
 func TestEstateImportCutOff(t *testing.T) {
-	for _, shared := range []bool{false, true} {
-		for _, undo := range []bool{false, true} {
-			t.Run(fmt.Sprintf("shared %t undo %t", shared, undo), func(t *testing.T) {
-				_, a := furnished(t)
-				space := map[bool]string{true: "global", false: "local"}[shared]
-				if state, err := a.ImportState(t.Context()); state != nil || err != nil {
-					t.Errorf("an import is open: %+v, %v", state, err)
+	for _, space := range []string{ipam.GlobalSpace, ipam.LocalSpace} {
+		_, a := furnished(t)
+		var plan ipam.Plan
+		for n := range 40 {
+			plan.Networks = append(plan.Networks, ipam.PlannedNetwork{Name: fmt.Sprint("many", n), Space: space,
+				Subnets: []ipam.PlannedSubnet{{CIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 90, byte(n),
+					0}), 24)}}})
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := a.Import(ctx, plan, ipam.ImportOptions{Progress: func(int, int) { cancel() }})
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("in space %s it was not cut off: %v", space, err)
+		}
+		there := 0
+		networks, err := a.Networks(t.Context(), ipam.NetworkFilter{Space: space})
+		fine(t, err)
+		for _, n := range networks {
+			if strings.HasPrefix(n.Name, "many") {
+				there++
+				if len(n.Subnets) != 1 {
+					t.Errorf("network %s is there in part: %+v", n.Name, n)
 				}
-				for what, err := range map[string]error{"resume": second(a.ResumeImport(t.Context(), nil)),
-					"undo": second(a.UndoImport(t.Context(), nil))} {
-					refusedBy(t, what, err, ipam.ErrNotFound)
-				}
-				var plan ipam.Plan
-				for n := range 40 {
-					plan.Networks = append(plan.Networks, ipam.PlannedNetwork{Name: fmt.Sprint("many", n), Space: space,
-						Subnets: []ipam.PlannedSubnet{{CIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 90, byte(n),
-							0}), 24)}}})
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				_, err := a.Import(ctx, plan, ipam.ImportOptions{Progress: func(int, int) { cancel() }})
-				if !errors.Is(err, context.Canceled) {
-					t.Skipf("it was too short to be cut off: %v", err)
-				}
-				state, err := a.ImportState(t.Context())
-				if err != nil || state == nil || state.Total == 0 {
-					t.Fatalf("no import is open: %+v, %v", state, err)
-				}
-				end := a.ResumeImport
-				if undo {
-					end = a.UndoImport
-				}
-				_, err = end(t.Context(), nil)
-				fine(t, err)
-				left := 0
-				networks, err := a.Networks(t.Context(), ipam.NetworkFilter{Space: space})
-				fine(t, err)
-				for _, n := range networks {
-					if len(n.Name) > 4 && n.Name[:4] == "many" {
-						left++
-					}
-				}
-				if left != map[bool]int{true: 0, false: 40}[undo] {
-					t.Errorf("%d networks are there", left)
-				}
-				if state, err := a.ImportState(t.Context()); state != nil || err != nil {
-					t.Errorf("the import is open still: %+v, %v", state, err)
-				}
-			})
+			}
+		}
+		if there == 0 || there == len(plan.Networks) {
+			t.Errorf("%d networks are there", there)
+		}
+		report, err := a.Import(t.Context(), plan, ipam.ImportOptions{})
+		if err != nil || report.Unchanged.Networks != there || report.Added.Networks != len(plan.Networks)-there {
+			t.Errorf("%+v, %v", report, err)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/bulk"
 	"berth/internal/ipam/service"
 	"berth/store/mem"
 )
@@ -298,31 +297,35 @@ func TestForeignResize(t *testing.T) {
 	cl.sound(a, b)
 }
 
-// One host works on imports at a time; a claim of a daemon that is gone counts for nothing.
+// What one host imports no other one removes, as long as its daemon is there; then the next import does.
 func TestImportsOfHosts(t *testing.T) {
 	cl := newCluster(t)
 	a, b := cl.must("a"), cl.must("b")
-	leave, err := bulk.EnterImport(t.Context(), a.Ledger)
-	if err != nil {
-		t.Fatal(err)
+	plan := ipam.Plan{Networks: []ipam.PlannedNetwork{{Name: "large", Space: ipam.GlobalSpace}}}
+	for n := range 200 {
+		plan.Networks[0].Subnets = append(plan.Networks[0].Subnets,
+			ipam.PlannedSubnet{CIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 90, byte(n), 0}), 24)})
 	}
-	_, err = bulk.EnterImport(t.Context(), b.Ledger)
-	cl.refused(err, ipam.ErrInUse, "on host a")
-	leave()
-	again, err := bulk.EnterImport(t.Context(), b.Ledger)
-	if err != nil {
-		t.Fatal(err)
+	seen := 0
+	_, err := a.Import(t.Context(), plan, ipam.ImportOptions{Progress: func(done, total int) {
+		if seen++; seen == 1 {
+			_, err := b.Import(t.Context(), plan, ipam.ImportOptions{})
+			cl.refused(err, ipam.ErrInvalid, "the network large is being imported")
+			_, err = b.Network(t.Context(), "large")
+			cl.refused(err, ipam.ErrInUse, "network large is being imported")
+			if err := a.Ledger.Store().Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}})
+	if err == nil || seen != 1 {
+		t.Fatalf("the import was not cut off, but ended with %v", err)
 	}
-	again()
-	if _, err = bulk.EnterImport(t.Context(), a.Ledger); err != nil {
-		t.Fatal(err)
+	report, err := b.Import(t.Context(), plan, ipam.ImportOptions{})
+	if err != nil || report.Added.Networks != 1 || report.Added.Subnets != 200 || report.Unchanged.Networks != 0 {
+		t.Errorf("%+v, %v", report, err)
 	}
-	if err := a.Ledger.Store().Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err = bulk.EnterImport(t.Context(), b.Ledger); err != nil {
-		t.Error(err)
-	}
+	cl.sound(b)
 }
 
 // Where the store is the host's own, there are no other hosts.

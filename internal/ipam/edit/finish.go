@@ -25,7 +25,7 @@ func Finish(ctx context.Context, s *ledger.Ledger) error {
 			return err
 		}
 	}
-	if err := finishPlans(ctx, s); err != nil {
+	if err := Withdraw(ctx, s); err != nil {
 		return err
 	}
 	return SweepElastic(ctx, s)

@@ -180,8 +180,7 @@ func removePool(e *ipam.RemovePool, c *ledger.Change) (ipam.Result, error) {
 		return ipam.Result{}, err
 	}
 	for _, sub := range all {
-		gone := slices.DeleteFunc(slices.Clone(sub.Pools), func(pool ipam.Pool) bool { return pool.Name != e.Pool })
-		if _, _, err := p.DropPools(sub, gone...); err != nil {
+		if err := p.dropPools(sub, e.Pool); err != nil {
 			return ipam.Result{}, err
 		}
 	}

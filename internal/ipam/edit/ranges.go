@@ -81,21 +81,20 @@ func (p *Plan) AddPools(sub *ipam.Subnet, more ...ipam.Pool) (*ipam.Subnet, erro
 	return &edited, p.SetSubnet(&edited)
 }
 
-// DropPools takes pools away from a subnet, those of them that are there as they are given, and tells how many were.
-func (p *Plan) DropPools(sub *ipam.Subnet, gone ...ipam.Pool) (*ipam.Subnet, int, error) {
+// dropPools takes the pools of a name away from a subnet.
+func (p *Plan) dropPools(sub *ipam.Subnet, name string) error {
 	edited := *sub
-	edited.Pools = slices.Clone(sub.Pools)
-	for _, pool := range gone {
-		i := slices.Index(edited.Pools, pool)
-		if i < 0 {
+	edited.Pools = nil
+	for _, pool := range sub.Pools {
+		if pool.Name != name {
+			edited.Pools = append(edited.Pools, pool)
 			continue
 		}
-		edited.Pools = slices.Delete(edited.Pools, i, i+1)
 		if err := p.Note(&ipam.Event{Verb: ipam.PoolRemoved, Subnet: sub.CIDR}, pool, nil); err != nil {
-			return nil, 0, err
+			return err
 		}
 	}
-	return &edited, len(sub.Pools) - len(edited.Pools), p.SetSubnet(&edited)
+	return p.SetSubnet(&edited)
 }
 
 // AddExclusions gives a subnet more exclusions. They lie beside its static bands, too.
@@ -125,21 +124,4 @@ func (p *Plan) exclude(like ipam.Event, sub *ipam.Subnet, more ...ipam.Exclusion
 		return a.Range.From().Compare(b.Range.From())
 	})
 	return &edited, p.SetSubnet(&edited)
-}
-
-// DropExclusions is DropPools for exclusions.
-func (p *Plan) DropExclusions(sub *ipam.Subnet, gone ...ipam.Exclusion) (*ipam.Subnet, int, error) {
-	edited := *sub
-	edited.Exclusions = slices.Clone(sub.Exclusions)
-	for _, x := range gone {
-		i := slices.Index(edited.Exclusions, x)
-		if i < 0 {
-			continue
-		}
-		edited.Exclusions = slices.Delete(edited.Exclusions, i, i+1)
-		if err := p.Note(&ipam.Event{Verb: ipam.ExclusionRemoved, Subnet: sub.CIDR}, x, nil); err != nil {
-			return nil, 0, err
-		}
-	}
-	return &edited, len(sub.Exclusions) - len(edited.Exclusions), p.SetSubnet(&edited)
 }

@@ -15,11 +15,11 @@ func removeSubnet(e *ipam.RemoveSubnet, c *ledger.Change) (ipam.Result, error) {
 	if err != nil {
 		return ipam.Result{}, err
 	}
-	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, p.UnmakeSubnet(sub)
+	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, p.unmakeSubnet(sub)
 }
 
-// UnmakeSubnet takes a subnet that nobody uses out of the network. What is left of it then is memories.
-func (p *Plan) UnmakeSubnet(sub *ipam.Subnet) error {
+// unmakeSubnet takes a subnet that nobody uses out of the network. What is left of it then is memories.
+func (p *Plan) unmakeSubnet(sub *ipam.Subnet) error {
 	if err := p.Unused(sub, false); err != nil {
 		return err
 	}

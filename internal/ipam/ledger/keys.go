@@ -18,7 +18,6 @@ import (
 //	g address(4|16)              an elastic address that is not free
 //	h name                       a host that shares the store
 //	i name                       the id of the network of that name
-//	j ...                        the journal of an import that has begun and not ended (bulk)
 //	k key                        the outcome of the edits that were made with that key (edit)
 //	d network ID, owner          an owner in a network whose addresses somebody else chooses
 //	l subnet ID, address(4|16)   a lease, a memory or a reservation

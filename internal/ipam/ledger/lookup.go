@@ -106,8 +106,7 @@ func (c *Change) NetworkOf(ref string, e ipam.Edit) (*ipam.Network, error) {
 		return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no network %q", ref),
 			ipam.Advise(ipam.DoListNetworks))
 	case n.Stage == ipam.Arriving:
-		return nil, ipam.Help(ipam.Refuse(ipam.ErrInUse, "network %s is being imported", n.Name),
-			ipam.Advise(ipam.DoShowStatus))
+		return nil, ipam.Refuse(ipam.ErrInUse, "network %s is being imported; try again when that has ended", n.Name)
 	case n.Stage == ipam.Moving:
 		return nil, BeingCopied(n)
 	}

@@ -135,13 +135,7 @@ func settle(ctx context.Context, s *ledger.Ledger) error {
 	if err := defaultBases(ctx, s); err != nil {
 		return err
 	}
-	if err := settleAttachments(ctx, s); err != nil {
-		return err
-	}
-	if s.Member() != nil {
-		return nil // another host may be writing one at this moment; the next import sweeps
-	}
-	return bulk.SweepJournal(ctx, s, new(bulk.Pace))
+	return settleAttachments(ctx, s)
 }
 
 // Spaces are those that the store always has. The local one is each host's own, and never in a shared store.

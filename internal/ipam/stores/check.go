@@ -8,7 +8,6 @@ import (
 	"berth/internal/alloc"
 	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/bulk"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -30,7 +29,6 @@ func CheckStore(ctx context.Context, st store.Store) (problems []string, err err
 		if err := ck.names(tx); err != nil {
 			return err
 		}
-		ck.stages(tx)
 		if err := ck.marks(tx); err != nil {
 			return err
 		}
@@ -81,28 +79,6 @@ func (ck *checker) names(tx store.Tx) error {
 		}
 	}
 	return nil
-}
-
-// stages checks that what an import has not finished has an import that can finish it, or take it back.
-func (ck *checker) stages(tx store.Tx) {
-	head, err := bulk.ReadHead(tx)
-	if err != nil {
-		ck.problem("%v", err)
-		return
-	}
-	for _, nx := range ck.ix.Networks() {
-		if n := nx.Record(); n != nil && n.Stage == ipam.Arriving && head == nil {
-			ck.problem("network %s is being imported, and no import is open", n.Name)
-		}
-	}
-	if head == nil {
-		return
-	}
-	for i := range head.Chunks {
-		if _, err := new(bulk.JournalReader).Read(tx, i); err != nil {
-			ck.problem("%v", err)
-		}
-	}
 }
 
 // marks reads which spaces are copied, and checks that no other network is.

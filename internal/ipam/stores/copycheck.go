@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/bulk"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 	"berth/store"
@@ -22,13 +21,6 @@ import (
 func (cp *copying) check(ctx context.Context, names []string, report *ipam.CopyReport) error {
 	if err := edit.Finish(ctx, cp.from); err != nil { // what is being ended, so that it is not copied
 		return err
-	}
-	switch open, err := bulk.Of(cp.from).ImportState(ctx); {
-	case err != nil:
-		return err
-	case open != nil:
-		return ipam.Help(ipam.Refuse(ipam.ErrInUse, "an import is open in the store that is copied"),
-			ipam.Advise(ipam.DoResumeImport))
 	}
 	wrong := new(ipam.PlanError)
 	if why := cp.elasticStays(names); why != "" && !slices.Contains(names, elasticPart) {

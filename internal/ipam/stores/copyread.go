@@ -54,8 +54,8 @@ func networksIn(ix *ledger.Index, space string) (all []*ipam.Network) {
 
 func (cp *copying) readNetwork(c *ledger.Change, n *ipam.Network) (one copied, err error) {
 	if n.Stage == ipam.Arriving || n.Stage == ipam.Leaving {
-		return one, ipam.Help(ipam.Refuse(ipam.ErrInUse, "network %s is %s at this moment", n.Name, n.Stage),
-			ipam.Advise(ipam.DoResumeImport))
+		return one, ipam.Refuse(ipam.ErrInUse, "network %s is being imported or removed; copy when that has ended",
+			n.Name)
 	}
 	moving := *n
 	moving.Stage = ipam.Moving
