@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 		"internal/ipam/ledger", "internal/ipam/view", "store",
 	},
 	"internal/ipam/stores": {
-		"internal/alloc", "internal/ipam", "internal/allocator", "internal/ipam/bulk",
+		"internal/alloc", "internal/allocator", "internal/ipam",
 		"internal/ipam/edit", "internal/ipam/elastic", "internal/ipam/ledger", "store",
 	},
 	"internal/ipam/service": {
