@@ -51,7 +51,9 @@ func each(in *ipam.Interface, fulfil func(ipam.Slot, ipam.Wish) (netip.Addr, err
 // interfaces is what an owner has taken in a network.
 type interfaces map[ipam.Slot]ledger.Picked
 
-func takeAddress(e *ipam.TakeAddress, c *ledger.Change) (ipam.Result, error) {
+func takeAddress(wanted *ipam.TakeAddress, c *ledger.Change) (ipam.Result, error) {
+	edited := *wanted
+	e := &edited
 	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err

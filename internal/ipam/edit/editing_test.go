@@ -56,6 +56,27 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
+// An edit stays as it was asked for, also where it is made twice, as a transaction that runs again makes it.
+func TestEditsStay(t *testing.T) {
+	mac := "02-42-0A-00-00-01"
+	all := ipamtest.EditsOfAllKinds()
+	all["canonical reservation"] = &ipam.AddReservation{Network: "own", Owner: mac}
+	all["canonical address"] = &ipam.TakeAddress{Network: "own", Owner: mac}
+	all["default space"] = &ipam.CreateNetwork{Name: "own2"}
+	for what, e := range all {
+		r := ipamtest.New(t)
+		r.Run(ipamtest.PlanForEdits + "\nnetwork own subnet=203.0.113.128/26,pool")
+		before := fmt.Sprintf("%+v", e)
+		if _, err := r.S.Edit(ctx, ipam.EditOptions{DryRun: true}, e); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		r.Edit(e)
+		if after := fmt.Sprintf("%+v", e); after != before {
+			t.Errorf("%s was %s and is %s", what, before, after)
+		}
+	}
+}
+
 // NewEdit knows every kind of edit by its operation.
 func TestNewEdit(t *testing.T) {
 	for op, e := range ipamtest.EditsOfAllKinds() {

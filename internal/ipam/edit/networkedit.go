@@ -103,10 +103,8 @@ func (f networkFacts) differing(other networkFacts) networkFacts {
 }
 
 func createNetwork(e *ipam.CreateNetwork, c *ledger.Change) (ipam.Result, error) {
-	if e.Space == "" {
-		e.Space = ipam.LocalSpace
-	}
-	if err := ipam.CheckName("space", e.Space); err != nil {
+	space := cmp.Or(e.Space, ipam.LocalSpace)
+	if err := ipam.CheckName("space", space); err != nil {
 		return ipam.Result{}, err
 	}
 	if len(e.Subnets) > maxSubnets {
@@ -121,7 +119,7 @@ func createNetwork(e *ipam.CreateNetwork, c *ledger.Change) (ipam.Result, error)
 	if err != nil {
 		return ipam.Result{}, err
 	}
-	n := &ipam.Network{ID: c.NewID(), Name: e.Name, Space: e.Space, Type: kind, Created: c.Now(), Planned: true}
+	n := &ipam.Network{ID: c.NewID(), Name: e.Name, Space: space, Type: kind, Created: c.Now(), Planned: true}
 	tags := map[string]*string{}
 	for key, value := range e.Tags {
 		tags[key] = &value
@@ -132,7 +130,7 @@ func createNetwork(e *ipam.CreateNetwork, c *ledger.Change) (ipam.Result, error)
 	if err := SetFields(&set, n); err != nil {
 		return ipam.Result{}, err
 	}
-	if err := c.EnsureSpace(e.Space); err != nil {
+	if err := c.EnsureSpace(space); err != nil {
 		return ipam.Result{}, err
 	}
 	p := PlanOf(c, n)

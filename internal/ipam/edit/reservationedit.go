@@ -11,7 +11,9 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-func addReservation(e *ipam.AddReservation, c *ledger.Change) (ipam.Result, error) {
+func addReservation(wanted *ipam.AddReservation, c *ledger.Change) (ipam.Result, error) {
+	edited := *wanted
+	e := &edited
 	p, in, err := beginReservation(e, c)
 	if err != nil {
 		return ipam.Result{}, err
@@ -64,7 +66,8 @@ func byAddress(in *ipam.Interface) bool {
 	return !slices.ContainsFunc(in.Wishes, func(w ipam.Wish) bool { return !w.Address.IsValid() })
 }
 
-// beginReservation opens the network of a reservation, and refuses what makes no sense in any state of it.
+// beginReservation opens the network of a reservation, and refuses what makes no sense in any state of it. It gives the
+// owner its canonical form, so that e must be the caller's own copy of the edit.
 func beginReservation(e *ipam.AddReservation, c *ledger.Change) (*Plan, ipam.Interface, error) {
 	in := ipam.Interface{Number: e.Number, Wishes: slices.Clone(e.Wishes)}
 	p, err := OpenPlan(c, e.Network, e)

@@ -225,7 +225,7 @@ func TestCopyKeepsOthersOff(t *testing.T) {
 
 	own := r.own()
 	large := ipam.Plan{Networks: []ipam.PlannedNetwork{ipamtest.DynamicPlan()}} // of several transactions
-	large.Networks[0].Name = "large"
+	large.Networks[0].Name, large.Networks[0].Space = "large", ipam.GlobalSpace
 	tried = false
 	_, err = own.Import(ctx, large, ipam.ImportOptions{Progress: func(int, int) {
 		if tried {
