@@ -65,7 +65,7 @@ func TestEditsStay(t *testing.T) {
 	all["default space"] = &ipam.CreateNetwork{Name: "own2"}
 	for what, e := range all {
 		r := ipamtest.New(t)
-		r.Run(ipamtest.PlanForEdits + "\nnetwork own subnet=203.0.113.128/26,pool")
+		r.Run(ipamtest.PlanForEdits + "\nnetwork own subnet=10.77.0.0/24,pool")
 		before := fmt.Sprintf("%+v", e)
 		if _, err := r.S.Edit(ctx, ipam.EditOptions{DryRun: true}, e); err != nil {
 			t.Fatalf("%s: %v", what, err)
