@@ -181,7 +181,7 @@ func TestImportCutOff(t *testing.T) {
 					return storetest.Fault{}
 				})
 				_, err := r.S.Import(ctx, p, ipam.ImportOptions{})
-				if err == nil && at < updates {
+				if err == nil && 1 < at && at < updates { // the first one is a trial, which writes nothing
 					t.Fatal("it was not cut off")
 				}
 				again(r, p, want)
