@@ -13,10 +13,6 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// elasticThings is how many things of elastic addresses withElastic adds: two accounts, a range, sixty addresses and
-// twenty associations.
-const elasticThings = 2 + 1 + 60 + 20
-
 // withElastic gives a plan elastic addresses, some of them associated with what it reserves on the network large.
 func withElastic(p ipam.Plan) ipam.Plan {
 	for i := range p.Networks {
