@@ -19,6 +19,7 @@ type Plan struct {
 	networks map[string]*network
 	claims   []*claim
 	terms    map[string]*terms // of the services
+	workers  int               // that run at once
 	elastic  []elasticClaim    // elastic.go
 	left     map[string]string // networks that are left alone, by key, and why
 	moves    bool              // Mapping.Moves
@@ -40,7 +41,8 @@ type claim struct {
 // its place (BD-2, BD-4); the plan beside it has what is right, so that it can be tried as well. Never make that one.
 func (p *Project) Plan(m Mapping, planned []ipam.NetworkInfo) (*Plan, error) {
 	var found problems
-	plan := &Plan{project: p, terms: p.terms(&found), moves: m.Moves}
+	plan := &Plan{project: p, moves: m.Moves}
+	plan.terms, plan.workers = p.terms(&found)
 	plan.networks, plan.left = p.networks(m, planned, &found)
 	for _, name := range p.services() {
 		service := p.compose.Services[name]

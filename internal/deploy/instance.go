@@ -80,6 +80,9 @@ func (p *Plan) Services() (all []Service) {
 	return all
 }
 
+// Workers is how many of the project's workers run at once.
+func (p *Plan) Workers() int { return p.workers }
+
 // endsFor tells whether another service waits for a service to run to its end.
 func (p *Project) endsFor(name string) bool {
 	for _, service := range p.compose.Services {

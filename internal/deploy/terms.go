@@ -27,6 +27,7 @@ type said struct {
 	elastic     *netip.Addr  // the zero address: any of its account, one for each replica
 	egressOnly  *bool
 	worker      *bool
+	workers     *int // that run at once
 	drain, snap *Hook
 
 	lines map[string]path // of the keys that it says, by name, such as update.order
@@ -52,15 +53,16 @@ type terms struct {
 	update Update
 }
 
-// terms reads what the files say to Berth, by service, and tells of all that is wrong with it.
-func (p *Project) terms(found *problems) map[string]*terms {
+// terms reads what the files say to Berth, by service, and how many workers are to run at once, and tells of all that is
+// wrong with it.
+func (p *Project) terms(found *problems) (all map[string]*terms, workers int) {
 	top := p.read(path{extension}, p.compose.Extensions, found)
 	if top.addresses != nil {
 		found.add(p.problem(top.at.with(keyAddresses), "%s are the replicas' of one service; write them in its %s",
 			top.at.with(keyAddresses), extension))
 		top.addresses = nil
 	}
-	all := map[string]*terms{}
+	all = map[string]*terms{}
 	for _, name := range p.services() {
 		service := p.compose.Services[name]
 		own := p.read(path{"services", name, extension}, service.Extensions, found)
@@ -68,8 +70,15 @@ func (p *Project) terms(found *problems) map[string]*terms {
 		t.update = p.updateOf(&service, &t.said)
 		all[name] = t
 		p.checkTerms(&service, t, found)
+		if own.workers != nil {
+			found.add(p.problem(own.at.with(keyWorkers), "%s is how many of all workers run at once; write it in the %s "+
+				"at the top of the file", own.at.with(keyWorkers), extension))
+		}
 	}
-	return all
+	if top.workers == nil {
+		return all, 1
+	}
+	return all, *top.workers
 }
 
 // over is what is said where a file says s at a service, and top for all.

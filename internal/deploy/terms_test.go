@@ -87,6 +87,27 @@ services:
 	}
 }
 
+// How many workers run at once: one, or as many as the top of the file says, and nowhere else (BD-11).
+func TestWorkersAtOnce(t *testing.T) {
+	const services = "\nservices: {web: {image: x, networks: [front]}}" + onFront
+	for says, want := range map[string]int{"": 1, "x-berth: {workers: 4}": 4, "x-berth: {workers: '${N:-3}'}": 3} {
+		plan, err := load(t, file(t, says+services)).Plan(Mapping{}, planned())
+		if err != nil || plan.Workers() != want {
+			t.Errorf("%q: %d, %v; want %d", says, plan.Workers(), err, want)
+		}
+	}
+	source := file(t, `x-berth: {workers: 0}
+services:
+  web: {image: x, networks: [front], x-berth: {workers: 2}}`+onFront)
+	_, err := load(t, source).Plan(Mapping{}, planned())
+	for i, want := range []string{"1: x-berth.workers is 0; write a number from 1 to ",
+		"3: services.web.x-berth.workers is how many of all workers run at once; write it in the x-berth at the top of the"} {
+		if got := Each(err); len(got) != 2 || !strings.HasPrefix(got[i].Error(), source.Files[0]+":"+want) {
+			t.Errorf("it says %v; want %q", err, want)
+		}
+	}
+}
+
 // BD-2: all that is wrong with what the files say to Berth is told at once, each with its file and line, in their
 // order.
 func TestTermsRefused(t *testing.T) {
@@ -150,7 +171,7 @@ networks:
 		"25: services.web.x-berth.elastic is one address, and services.web has 3 replicas",
 		"25: services.web.x-berth.elastic: services.web is on the networks dual and front, which both have elastic",
 		"26: services.web.x-berth.colour is not known; x-berth has addresses, drain, egress_only, elastic, snapshot, " +
-			"update and worker",
+			"update, worker and workers",
 		"31: services.db.x-berth.egress_only is of an elastic address, and services.db is to have none",
 		"32: services.db.x-berth.addresses gives an IPv4 address on networks.front, and " +
 			"services.db.networks.front.ipv4_address gives another",

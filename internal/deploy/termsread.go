@@ -22,6 +22,7 @@ const (
 	keyElastic     = "elastic"     // auto, or an address
 	keyEgressOnly  = "egress_only" // true or false
 	keyWorker      = "worker"      // true or false
+	keyWorkers     = "workers"     // a number, at the file's top
 	keyDrain       = "drain"       // command, timeout
 	keySnapshot    = "snapshot"    // command, timeout
 	keyCommand     = "command"     // a list
@@ -61,6 +62,7 @@ func (p *Project) read(at path, extensions map[string]any, found *problems) *sai
 		keyElastic:    func(at path, v any) { s.elastic = r.elastic(at, v) },
 		keyEgressOnly: func(at path, v any) { s.egressOnly = r.truth(at, v) },
 		keyWorker:     func(at path, v any) { s.worker = r.truth(at, v) },
+		keyWorkers:    func(at path, v any) { s.workers = r.count(at, v, 1) },
 		keyDrain:      func(at path, v any) { s.drain = r.hook(at, v, drainTimeout) },
 		keySnapshot:   func(at path, v any) { s.snap = r.hook(at, v, snapshotTimeout) },
 	})

@@ -84,7 +84,7 @@ func (s *site) draw(ctx context.Context, reserve bool) (*rollout.Plan, error) {
 		return nil, wrong
 	}
 	in := rollout.Inputs{Project: s.project.Name(), Compose: s.version, Services: wants.Services(),
-		Task: s.task}
+		Workers: wants.Workers(), Task: s.task}
 	problems := []error{wrong, wants.Check()}
 	if stops {
 		problems = nil

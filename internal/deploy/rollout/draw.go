@@ -23,6 +23,7 @@ type Inputs struct {
 	Images     map[string]scene.Image // by the reference of the files; missing: the engine does not have it
 	Containers []scene.Container
 	Unread     []error         // containers that could not be inspected
+	Workers    int             // so many run at once
 	Ran        map[string]Ran  // the workers, as they ran last
 	Volumes    []deploy.Volume // that services of the files use
 	Stored     []scene.Stored  // those of the engine
@@ -34,7 +35,7 @@ type Inputs struct {
 
 // Draw makes a plan. Its error joins all that is in the way (BD-2, BD-3).
 func Draw(in Inputs) (*Plan, error) {
-	d := drawing{in: in, plan: &Plan{Project: in.Project, Compose: in.Compose, Files: in.Files},
+	d := drawing{in: in, plan: &Plan{Project: in.Project, Compose: in.Compose, Files: in.Files, Workers: in.Workers},
 		gone: map[string]string{}, starts: map[string]bool{}, renewed: map[string]string{},
 		because: map[string][]string{}}
 	d.reach()

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,12 +28,14 @@ type small struct {
 	asked []string // what was asked for that changes anything, a line each
 	left  int      // how many of these it does still; below zero: all
 	least int      // of how many containers of web ran at once, since it was set
+	meet  int      // workers run until so many of them have run at once, and a while longer; 0: they end at once
+	most  int      // of how many workers ran at once
 	disks map[string]*disk
 	held  map[string]bool // addresses whose release it has forgotten
 	net   string          // the subnet of the network front; empty: there is none
 	nets  int             // how many it has had
 	makes string          // the subnet with which Compose makes it
-	fails map[string]int  // exit codes of a service's containers, by hash; of the drain, by "drain"; "stop SERVICE": these do not stop
+	fails map[string]int  // exit codes of a service's containers, by hash; of one, by SERVICE/NUMBER; of the drain, by "drain"; "stop SERVICE": these do not stop
 }
 
 // body is a container of it.
@@ -44,6 +47,7 @@ type body struct {
 	Mounts    []mounted
 	Running   bool
 	ExitCode  int
+	looks     int // at a worker that runs
 }
 
 func (b *body) service() string { return b.Labels["com.docker.compose.service"] }
@@ -141,6 +145,7 @@ func (e *small) containers(w http.ResponseWriter, r *http.Request, words []strin
 	b := e.all[i]
 	switch verb := r.Method + " " + strings.Join(words[1:], "/"); verb {
 	case "GET json":
+		e.worked(b)
 		reply(w, http.StatusOK, e.shown(b))
 	case "GET logs":
 	case "GET archive", "PUT archive":
@@ -159,11 +164,12 @@ func (e *small) containers(w http.ResponseWriter, r *http.Request, words []strin
 			return
 		}
 		e.say("start %s", b.title())
-		b.ExitCode = e.fails[b.Labels["com.docker.compose.config-hash"]]
-		if b.service() == "work" && !e.runs("db") {
+		b.ExitCode = cmp.Or(e.fails[b.Labels["com.docker.compose.config-hash"]], e.fails[b.title()])
+		if b.works() && !e.runs("db") {
 			b.ExitCode = 5
 		}
-		b.Running = b.ExitCode == 0 && b.service() != "work"
+		b.Running = b.ExitCode == 0 && !b.works() || b.works() && e.meet > 0
+		e.meets()
 		w.WriteHeader(http.StatusNoContent)
 	case "POST rename":
 		name := r.URL.Query().Get("name")

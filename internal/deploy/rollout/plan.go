@@ -16,6 +16,7 @@ type Plan struct {
 	Delete   []*Instance `json:"delete"`
 	Networks []*Network  `json:"networks,omitempty"` // that are made anew
 	Services []*Service  `json:"services"`           // in the order of their dependencies
+	Workers  int         `json:"workers,omitempty"`  // so many run at once; 0: one
 	Task     Task        `json:"task,omitzero"`
 	Volumes  []*Volume   `json:"volumes,omitempty"`
 }

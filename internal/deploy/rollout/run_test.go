@@ -37,6 +37,7 @@ type shop struct {
 	told     []Event
 	when     func(Event) // is called with each that is told; nil: nothing is
 	lost     error       // why the project is not locked for the deploy any more
+	workers  int         // that run at once
 	volumes  []deploy.Volume
 	orphans  map[string]ipam.Orphan
 	task     Task
@@ -99,7 +100,7 @@ func (s *shop) plan() *Plan {
 		}
 		p, err := Draw(Inputs{Task: s.task, Networks: s.networks(), Volumes: s.volumes, Stored: stored, Orphans: s.recorded(),
 			Project: "shop", Compose: "5.5.0", Services: s.services, Hashes: s.hashes,
-			Images: s.images, Containers: all, Unread: unread, Ran: s.ran})
+			Workers: s.workers, Images: s.images, Containers: all, Unread: unread, Ran: s.ran})
 		if err != nil {
 			s.Fatal(err)
 		}

@@ -2,12 +2,9 @@ package rollout
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 
 	"berth/internal/deploy"
-	"berth/internal/deploy/scene"
 )
 
 // Ran is of what a worker was made when it ran last to a good end.
@@ -67,23 +64,52 @@ func (d *drawing) oneOffs() {
 	}
 }
 
-// workers runs what ends by itself, each behind what it needs (BD-6).
+// workers runs what ends by itself, each behind what it needs (BD-6). Workers that need none of each other run together,
+// as many at once as the files say (BD-11); what others wait for runs alone.
 func (r *run) workers(ctx context.Context) error {
+	var free []*Service // workers that need none of each other, and have not run yet
+	flush := func() error {
+		err := r.together(ctx, free)
+		free = nil
+		return err
+	}
 	for _, s := range r.plan.Services {
+		if slices.ContainsFunc(s.Instances, func(one *Instance) bool { return one.Do == Work }) {
+			needs := func(other *Service) bool { return r.plan.needs(s, other) }
+			if slices.ContainsFunc(free, needs) {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+			free = append(free, s)
+			continue
+		}
 		for _, one := range s.Instances {
 			ends := s.Once && (one.Do == Create || one.Do == Recreate || one.Do == Start)
-			if one.Do != Work && !ends {
+			if !ends {
 				continue
+			}
+			if err := flush(); err != nil {
+				return err
 			}
 			if err := r.toItsEnd(ctx, s, one); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return flush()
 }
 
-// toItsEnd runs one of them behind what it needs, and that behind the copies of its own volumes, which take it away.
+// needs tells whether a service depends on another one, be it through a third.
+func (p *Plan) needs(s, other *Service) bool {
+	return slices.ContainsFunc(s.Needs, func(name string) bool {
+		needed := p.service(name)
+		return needed != nil && (needed == other || p.needs(needed, other))
+	})
+}
+
+// toItsEnd runs what another service waits for behind what it needs, and that behind the copies of its own volumes,
+// which take it away.
 func (r *run) toItsEnd(ctx context.Context, s *Service, one *Instance) error {
 	if one.Do != Start && one.Successor == "" {
 		if err := r.renewed(ctx, one); err != nil {
@@ -93,19 +119,18 @@ func (r *run) toItsEnd(ctx context.Context, s *Service, one *Instance) error {
 	if err := r.needed(ctx, s); err != nil {
 		return err
 	}
-	if one.Do == Work {
-		return r.work(ctx, s, one)
-	}
 	return r.once(ctx, s, one)
 }
 
-// needed has those run that a service needs, and that are not there yet or do not run, be they to be made anew; until
-// all do, since a volume that is copied for one of them takes others away.
-func (r *run) needed(ctx context.Context, s *Service) error {
+// needed has those run that services need, and that are not there yet or do not run, be they to be made anew; until all
+// do, since a volume that is copied for one of them takes others away.
+func (r *run) needed(ctx context.Context, all ...*Service) error {
 	for before := -1; before < len(r.done); {
 		before = len(r.done)
-		if err := r.bring(ctx, s); err != nil {
-			return err
+		for _, s := range all {
+			if err := r.bring(ctx, s); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -153,69 +178,4 @@ func (r *run) once(ctx context.Context, s *Service, one *Instance) error {
 	}
 	r.done[one] = true
 	return r.exchange(ctx, s, one, false)
-}
-
-// work runs a worker to its end, and deletes it with its addresses, whatever came of it (BO-11).
-func (r *run) work(ctx context.Context, s *Service, one *Instance) error {
-	id, err := r.begin(ctx, s, one)
-	if err == nil {
-		r.tell(Event{Step: Running, Instance: one.Owner})
-		err = r.Engine.Ends(ctx, id)
-	}
-	var made scene.Container
-	if err == nil {
-		made, err = r.Engine.Container(ctx, id)
-	}
-	if ctx.Err() != nil { // the next deploy goes on with it
-		return ctx.Err()
-	}
-	if err != nil {
-		one.Container = id
-		return errors.Join(r.fail(ctx, one, false, err), r.clearAway(ctx, one, id))
-	}
-	if err := r.clearAway(ctx, one, id); err != nil {
-		return fmt.Errorf("%s has run, and cannot be deleted: %w", one.Owner, err)
-	}
-	if err := r.Ran(ctx, s.Name, Ran{Hash: made.Hash, Image: made.ImageID}); err != nil {
-		return err
-	}
-	r.tell(Event{Step: Done, Instance: one.Owner, Detail: "it has run, and is deleted"})
-	return nil
-}
-
-// begin has a worker run: the one that an earlier deploy has begun, or a new one.
-func (r *run) begin(ctx context.Context, s *Service, one *Instance) (id string, err error) {
-	if err := r.may(ctx); err != nil {
-		return "", err
-	}
-	if one.Successor != "" {
-		return one.Successor, nil
-	}
-	if one.Container != "" {
-		if err := r.end(ctx, one); err != nil {
-			return "", err
-		}
-	}
-	if err := r.renewed(ctx, one); err != nil {
-		return "", err
-	}
-	r.making.Lock()
-	defer r.making.Unlock()
-	return r.make(ctx, s, one, s.replica(one), false, nil)
-}
-
-// clearAway deletes a worker with its addresses.
-func (r *run) clearAway(ctx context.Context, one *Instance, id string) error {
-	if err := r.may(ctx); err != nil {
-		return err
-	}
-	if id != "" {
-		if err := r.Engine.Stop(ctx, id, 0); err != nil {
-			return err
-		}
-		if err := r.Engine.Remove(ctx, id); err != nil {
-			return err
-		}
-	}
-	return r.Release(ctx, one.Owner)
 }

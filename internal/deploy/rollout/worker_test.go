@@ -1,8 +1,13 @@
 package rollout
 
 import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 
+	"berth/internal/deploy"
 	"berth/store/storetest"
 )
 
@@ -47,6 +52,155 @@ func TestRunNeeded(t *testing.T) {
 			}
 		}
 	})
+}
+
+// works tells whether it is one of a worker.
+func (b *body) works() bool { return strings.HasPrefix(b.service(), "work") }
+
+// meets notes how many workers run at once.
+func (e *small) meets() {
+	now := 0
+	for _, b := range e.all {
+		if b.works() && b.Running {
+			now++
+		}
+	}
+	e.most = max(e.most, now)
+}
+
+// worked has a worker that is looked at end, once enough have met: after some looks, in which one too many would begin.
+// It does not wait for ever.
+func (e *small) worked(b *body) {
+	if !b.works() || !b.Running {
+		return
+	}
+	const beside, patience = 1, 50
+	if b.looks++; b.looks > patience || e.most >= e.meet && b.looks > beside {
+		b.Running = false
+	}
+}
+
+// worker adds a worker that needs some services.
+func (s *shop) worker(name string, needs ...string) {
+	one := *s.service("work")
+	one.Name, one.Needs = name, needs
+	one.Instances = []deploy.Instance{{Owner: "shop/" + name + "/1", Number: 1, On: one.Instances[0].On}}
+	at := slices.IndexFunc(s.services, func(other deploy.Service) bool { return other.Name == "web" })
+	s.services = slices.Insert(s.services, at, one)
+	s.hashes[name] = name + "1"
+	s.reserved["shop/"+name+"/1"] = netip.AddrFrom4([4]byte{10, 0, 9, byte(len(s.services))})
+}
+
+// gone is what is asked for to delete what has run.
+func gone(titles ...string) (all []string) {
+	for _, title := range titles {
+		all = append(all, "stop "+title, "remove "+title, "release shop/"+title)
+	}
+	return all
+}
+
+// TestRunTogether: as many workers run at once as the files say, of those that need none of each other, and their
+// containers are made in order (BD-11).
+func TestRunTogether(t *testing.T) {
+	db := []string{"make db/1", "start db/1"}
+	rest := []string{"make side/1", "start side/1", "make web/1", "start web/1", "make web/2", "start web/2"}
+	runs := func(title string) []string { return []string{"make " + title, "start " + title} }
+	for what, c := range map[string]struct {
+		change func(s *shop)
+		at     int // once
+		meet   int
+		most   int
+		want   [][]string // behind the database; empty: in whichever order
+	}{
+		"one after the other": {func(s *shop) { s.worker("workb", "db") }, 0, 1, 1,
+			[][]string{runs("work/1"), gone("work/1"), runs("workb/1"), gone("workb/1")}},
+		"two of three": {func(s *shop) { s.worker("workb", "db"); s.worker("workc", "db") }, 2, 2, 2, nil},
+		"all":          {func(s *shop) { s.worker("workb", "db"); s.worker("workc", "db") }, 9, 3, 3, nil},
+		"one needs the other": {func(s *shop) { s.worker("workb", "work") }, 2, 1, 1,
+			[][]string{runs("work/1"), gone("work/1"), runs("workb/1"), gone("workb/1")}},
+		"one needs what needs the other": {func(s *shop) {
+			late := *s.service("side")
+			late.Name, late.Needs, late.Shares = "late", []string{"work"}, nil
+			late.Instances = []deploy.Instance{{Owner: "shop/late/1", Number: 1}}
+			s.hashes["late"] = "l1"
+			s.worker("workb", "late")
+			s.services = slices.Insert(s.services, 3, late)
+		}, 2, 1, 1, [][]string{runs("work/1"), gone("work/1"), runs("late/1"), runs("workb/1"), gone("workb/1")}},
+		"replicas, one after the other": {func(s *shop) { s.replicas("work", 3) }, 0, 1, 1,
+			[][]string{runs("work/1"), runs("work/2"), runs("work/3"), gone("work/1", "work/2", "work/3")}},
+		"replicas at once": {func(s *shop) { s.replicas("work", 3) }, 3, 3, 3,
+			[][]string{runs("work/1"), runs("work/2"), runs("work/3"), gone("work/1", "work/2", "work/3")}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := newShop(t)
+			c.change(s)
+			s.workers, s.small.meet = c.at, c.meet
+			s.must(s.deploys())
+			if s.small.most != c.most {
+				t.Errorf("%d workers have run at once, want %d", s.small.most, c.most)
+			}
+			if want := slices.Concat(append(append([][]string{db}, c.want...), rest)...); c.want != nil {
+				s.wants(what, want...)
+			}
+			if p := s.plan(); p.Changes() || s.small.has() != allRun && what != "one needs what needs the other" {
+				t.Errorf("there are %s, and there is to be done: %s", s.small.has(), steps(p))
+			}
+		})
+	}
+}
+
+// replicas has a worker be of several.
+func (s *shop) replicas(name string, count int) {
+	one := s.service(name)
+	for n := 2; n <= count; n++ {
+		owner := fmt.Sprintf("shop/%s/%d", name, n)
+		one.Instances = append(one.Instances, deploy.Instance{Owner: owner, Number: n, On: one.Instances[0].On})
+		s.reserved[owner] = netip.AddrFrom4([4]byte{10, 0, 8, byte(n)})
+	}
+}
+
+// TestRunTogetherFails: when a worker fails no further one begins, those that run go on to their ends, all are deleted,
+// and the next deploy runs again what has not run to a good end (BD-6, BD-11).
+func TestRunTogetherFails(t *testing.T) {
+	for what, c := range map[string]struct {
+		fails  string
+		atOnce int
+		ran    bool // workb
+	}{
+		"one after the other": {"work/1", 1, false},
+		"two at once":         {"work/1", 2, true},
+		"a replica":           {"workb/2", 1, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := newShop(t)
+			s.worker("workb", "db")
+			s.worker("workc", "db")
+			if what == "a replica" {
+				s.replicas("workb", 2)
+			}
+			s.workers, s.small.meet = c.atOnce, c.atOnce
+			s.small.fails[c.fails] = 3
+			want := "shop/" + c.fails + ": it ended with exit code 3"
+			if err := s.deploys(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("it ends with %v", err)
+			}
+			if got := s.small.has(); got != "db/1 d1 runs" {
+				t.Errorf("there are %s", got)
+			}
+			if c.atOnce == 1 && slices.Contains(s.small.takes(), "make workc/1") {
+				t.Error("workc has begun")
+			}
+			failed, _, _ := strings.Cut(c.fails, "/")
+			if _, did := s.ran[failed]; did || (s.ran["workb"].Hash != "") != c.ran {
+				t.Errorf("to a good end have run %v", s.ran)
+			}
+			clear(s.small.fails)
+			s.must(s.deploys())
+			if p := s.plan(); p.Changes() || s.small.has() != allRun {
+				t.Errorf("there are %s, and there is to be done: %s", s.small.has(), steps(p))
+			}
+		})
+	}
 }
 
 // TestRunStopOnce: what others wait for until it has ended is stopped as all else is, where it runs (BD-10).
