@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"berth/internal/ipam"
+	"berth/internal/shorten"
 
 	api "github.com/docker/go-plugins-helpers/ipam"
 	"github.com/sirupsen/logrus"
@@ -44,11 +45,11 @@ func TestLongValues(t *testing.T) {
 		} {
 			logged.Reset()
 			_, reply := post(handler, "IpamDriver."+call[0], call[1])
-			if len(reply) > 4*mostRefusal {
+			if len(reply) > 4*shorten.MostText {
 				t.Errorf("%s: the answer has %d bytes: %.300s", name, len(reply), reply)
 			}
 			for _, e := range logged.AllEntries() {
-				if text, err := e.String(); err != nil || len(text) > 4*mostRefusal {
+				if text, err := e.String(); err != nil || len(text) > 4*shorten.MostText {
 					t.Errorf("%s: a line of %d bytes is logged: %.300s", name, len(text), text)
 				}
 			}

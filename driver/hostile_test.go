@@ -201,7 +201,7 @@ func attacks(pool string) map[string]func(*served) error {
 		},
 		"silence":      func(s *served) error { return send(s, "") },
 		"half a call":  func(s *served) error { return halfACall(s, pool) },
-		"1,000 idle":   func(s *served) error { return idle(s, 1000) },
+		"a crowd":      func(s *served) error { return idle(s, maxConnections+100) },
 		"many at once": manyAtOnce,
 	}
 	for name, raw := range map[string]string{
@@ -305,7 +305,7 @@ func halfACall(s *served, pool string) error {
 	return nil
 }
 
-// idle opens connections that say nothing; one more is still answered.
+// idle opens more connections than there are places, which say nothing; one more is still answered.
 func idle(s *served, n int) error {
 	for range n {
 		if _, err := s.dial(); err != nil {

@@ -16,19 +16,20 @@ import (
 
 	"berth/internal/advice"
 	"berth/internal/ipam"
+	"berth/internal/places"
 	"berth/internal/shorten"
 
 	api "github.com/docker/go-plugins-helpers/ipam"
 	"github.com/docker/go-plugins-helpers/sdk"
 	"github.com/sirupsen/logrus"
-	"golang.org/x/net/netutil"
 )
 
-// Bounds on what a client may cost. The engine's own requests are below 1 KiB and a handful at a time.
+// Bounds on what clients may cost. The engine's own requests are a handful at a time, and nearly all below 1 KiB: the
+// largest has the tags of a network, which are below 256 KiB however they are written.
 const (
-	maxBody        = 1 << 20
-	mostRefusal    = 2000 // characters of what a refusal says
-	maxConnections = 4096
+	maxBody        = 256 << 10
+	maxWaiting     = 4 << 20 // of all requests that are not there as a whole
+	maxConnections = 2048
 	headerTimeout  = 5 * time.Second
 	bodyTimeout    = 10 * time.Second
 	answerTimeout  = 20 * time.Second // the engine of a managed plugin waits for 30 s
@@ -66,6 +67,7 @@ func (d *Driver) Serve(ctx context.Context, l net.Listener) error {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          d.errors,
+		ConnContext:       places.Context,
 	}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
@@ -77,7 +79,7 @@ func (d *Driver) Serve(ctx context.Context, l net.Listener) error {
 		}
 		stopped <- err
 	})
-	err := server.Serve(netutil.LimitListener(l, maxConnections))
+	err := server.Serve(places.New(maxConnections, maxWaiting).Over(l))
 	if stop() {
 		return err // it failed by itself
 	}
@@ -147,6 +149,7 @@ func bare[Res any](d *Driver, name string, method func(context.Context, *struct{
 
 func answer[Req, Res any](d *Driver, w http.ResponseWriter, r *http.Request, name string, req *Req,
 	method func(context.Context, *Req) (*Res, error)) {
+	defer places.Answering(r.Context())()
 	defer func() {
 		if p := recover(); p != nil {
 			d.log.WithField("call", name).Errorf("panic: %v\n%s", p, debug.Stack())
@@ -201,4 +204,4 @@ func refuse(w http.ResponseWriter, status int, err error) {
 }
 
 // said is what the engine and the log are told of an error. It does not repeat at any length what was sent.
-func said(err error) string { return shorten.To(advice.Text(err), mostRefusal) }
+func said(err error) string { return shorten.To(advice.Text(err), shorten.MostText) }

@@ -3,6 +3,8 @@ package main
 import (
 	"math"
 	"runtime/debug"
+
+	"golang.org/x/sys/unix"
 )
 
 // How the garbage collector works. While the records are read nearly everything that is allocated stays, and collecting
@@ -27,6 +29,7 @@ type memory struct {
 // used before would have to be cleared, and so written to.
 func memoryForLoading() *memory {
 	m := &memory{floor: make([]byte, floorSize)}
+	_ = unix.Madvise(m.floor, unix.MADV_DONTNEED) // where it was used before all the same: it is all zeros again
 	debug.SetGCPercent(loadingPercent)
 	debug.SetMemoryLimit(loadingLimit + floorSize)
 	return m

@@ -12,6 +12,7 @@ import (
 	"berth/internal/admin/api"
 	"berth/internal/ipam"
 	"berth/internal/metrics"
+	"berth/internal/places"
 
 	"github.com/sirupsen/logrus"
 )
@@ -65,6 +66,9 @@ func (m *meter) watches(h *house, st *storage, witness func() ipam.WitnessState,
 
 // Bounds on what a client of the metrics may cost.
 const (
+	metricsPlaces = 256
+	metricsBytes  = 1 << 20 // of requests that are not there as a whole
+	metricsHead   = 16 << 10
 	metricsHeader = 5 * time.Second
 	metricsAnswer = 30 * time.Second
 	metricsIdle   = 2 * time.Minute
@@ -96,13 +100,17 @@ func (m *meter) serve(ctx context.Context, l net.Listener, log *logrus.Entry) er
 	if l == nil {
 		return nil
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET "+api.MetricsPath, m.Handler())
+	metrics, mux := m.Handler(), http.NewServeMux()
+	mux.HandleFunc("GET "+api.MetricsPath, func(w http.ResponseWriter, r *http.Request) {
+		defer places.Answering(r.Context())()
+		metrics.ServeHTTP(w, r)
+	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: metricsHeader, ReadTimeout: metricsHeader,
-		WriteTimeout: metricsAnswer, IdleTimeout: metricsIdle, ErrorLog: admin.ErrorLog(log, logrus.DebugLevel)}
+		WriteTimeout: metricsAnswer, IdleTimeout: metricsIdle, ErrorLog: admin.ErrorLog(log, logrus.DebugLevel),
+		ConnContext: places.Context, MaxHeaderBytes: metricsHead}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // a scrape is made again by itself
 	defer stop()
-	if err := server.Serve(l); ctx.Err() == nil {
+	if err := server.Serve(places.New(metricsPlaces, metricsBytes).Over(l)); ctx.Err() == nil {
 		return fmt.Errorf("the metrics: %w", err)
 	}
 	return nil

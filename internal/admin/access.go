@@ -63,7 +63,7 @@ func (s *Server) ownSite(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := origin.Check(r); err != nil {
-			s.log.WithField("peer", r.RemoteAddr).WithField("path", r.URL.Path).
+			s.log.WithField("peer", r.RemoteAddr).WithField("path", pathOf(r)).
 				Warn("refused a change that a page of another site asked for: " + err.Error())
 			s.refuse(w, r, forbidden("this was sent by another site, and not by Berth's page; nothing was changed"))
 			return

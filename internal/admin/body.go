@@ -24,23 +24,51 @@ import (
 // readBody returns the JSON text that is the body of a request.
 func readBody(r *http.Request) ([]byte, error) {
 	body, err := readAll(r)
-	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge):
-		return nil, &api.Problem{Status: http.StatusRequestEntityTooLarge, Code: api.CodeTooLarge,
-			Detail: fmt.Sprintf("the body is larger than %d bytes; send it in parts", tooLarge.Limit)}
 	case err != nil:
-		return nil, invalid("the body did not arrive: %v", err)
+		return nil, notArrived(err)
 	case len(bytes.TrimSpace(body)) == 0:
-		return nil, invalid("the body is empty; %s %s wants one of JSON", r.Method, r.URL.Path)
+		return nil, emptyBody(r)
 	}
-	if given := r.Header.Get("Content-Type"); given != api.JSONType {
-		if kind, _, err := mime.ParseMediaType(given); err != nil || kind != api.JSONType {
-			return nil, &api.Problem{Status: http.StatusUnsupportedMediaType, Code: api.CodeMediaType,
-				Detail: fmt.Sprintf("the content type of the body is %q; it must be %s", given, api.JSONType)}
-		}
+	if err := checkType(r); err != nil {
+		return nil, err
 	}
-	return body, nil
+	return body, (&count{most: fewThings}).add(body)
+}
+
+// notArrived says why a body could not be read.
+func notArrived(err error) *api.Problem {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return bodyTooLarge(tooLarge.Limit)
+	}
+	var p *api.Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	return invalid("the body did not arrive: %v", err)
+}
+
+func bodyTooLarge(most int64) *api.Problem {
+	return &api.Problem{Status: http.StatusRequestEntityTooLarge, Code: api.CodeTooLarge,
+		Detail: fmt.Sprintf("the body is larger than %d bytes; send it in parts", most)}
+}
+
+func emptyBody(r *http.Request) *api.Problem {
+	return invalid("the body is empty; %s %s wants one of JSON", r.Method, r.URL.Path)
+}
+
+// checkType refuses a body that is said to be no JSON.
+func checkType(r *http.Request) error {
+	given := r.Header.Get("Content-Type")
+	if given == api.JSONType {
+		return nil
+	}
+	if kind, _, err := mime.ParseMediaType(given); err == nil && kind == api.JSONType {
+		return nil
+	}
+	return &api.Problem{Status: http.StatusUnsupportedMediaType, Code: api.CodeMediaType,
+		Detail: fmt.Sprintf("the content type of the body is %q; it must be %s", given, api.JSONType)}
 }
 
 // asked reads a request that is its body, a T in JSON, and has no query.
@@ -55,13 +83,20 @@ func asked[T any](r *http.Request) (v T, err error) {
 	return v, decode(body, &v)
 }
 
-// readAll reads the body into memory that is enough at once where the client has said its size.
+// readAll reads the body into memory that is enough at once where the client has said its size, and has begun to send
+// more than little.
 func readAll(r *http.Request) ([]byte, error) {
+	size := int(r.ContentLength)
 	if r.ContentLength < 0 || r.ContentLength > api.MaxBody {
 		return io.ReadAll(r.Body)
 	}
-	body := make([]byte, r.ContentLength)
-	_, err := io.ReadFull(r.Body, body)
+	body := make([]byte, min(size, smallBody+1))
+	n, err := io.ReadFull(r.Body, body)
+	if err != nil || n == size {
+		return body, err
+	}
+	body = append(make([]byte, 0, size), body...)[:size]
+	_, err = io.ReadFull(r.Body, body[n:])
 	return body, err
 }
 
@@ -92,14 +127,27 @@ func checkNumber(edits int) error {
 // nanoseconds, as encoding/json writes it.
 func decode(text []byte, v any) error {
 	if kind := jsontext.Value(text).Kind(); kind == 'n' {
-		return invalid("the body is null; it must be an object")
+		return nullBody()
 	}
-	err := json.Unmarshal(text, v, json.RejectUnknownMembers(true), jsonv1.FormatDurationAsNano(true))
+	return wrongBody(json.Unmarshal(text, v, strictly()))
+}
+
+func nullBody() error { return invalid("the body is null; it must be an object") }
+
+func strictly() json.Options {
+	return json.JoinOptions(json.RejectUnknownMembers(true), jsonv1.FormatDurationAsNano(true))
+}
+
+// wrongBody says what is wrong with a body that could not be read into a value; nil where nothing is.
+func wrongBody(err error) error {
 	var wrong *json.SemanticError
 	var broken *jsontext.SyntacticError
+	var p *api.Problem
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &p):
+		return p
 	case errors.As(err, &wrong):
 		return invalid("%s", wrongField(wrong))
 	case errors.As(err, &broken):

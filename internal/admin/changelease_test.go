@@ -31,7 +31,7 @@ func TestReleaseLeaseInTheBrowser(t *testing.T) {
 			return ended, err
 		}
 		s.page = s.newPage()
-		s.handlers = s.recovered(s.probed(s.permitted(bounded(s.mux()))))
+		s.handlers = s.recovered(s.probed(s.permitted(s.bounded(s.mux()))))
 	})
 	id := h.plain(t)
 	pool, err := h.service.RequestPool(t.Context(), ipam.PoolRequest{Network: "forms"})

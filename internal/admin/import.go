@@ -1,13 +1,11 @@
 package admin
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
-	"math"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"berth/internal/admin/api"
@@ -17,15 +15,11 @@ import (
 // maxPlan is the largest body of POST /v1/import, which has a whole plan.
 const maxPlan = 64 << 20
 
-// maxThings is how many things a plan, or what an engine shows, may have: what they take in memory is more than what
-// they take in the body.
-const maxThings = 1_000_000
-
 // importPause is how often an import says at most how far it is.
 const importPause = 100 * time.Millisecond
 
-// bounded keeps bodies to a size.
-func bounded(next http.Handler) http.Handler {
+// bounded keeps bodies to a size, and has large ones take turns.
+func (s *Server) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		most := int64(api.MaxBody)
 		switch r.URL.Path {
@@ -33,11 +27,25 @@ func bounded(next http.Handler) http.Handler {
 			most = maxPlan
 		case api.CheckPath, api.WitnessPath, api.ReleasePath:
 			most = maxView
-		case api.NewsPath:
-			most = math.MaxInt64 // it goes on for as long as the witness does; each line has a bound
+		case api.NewsPath: // it goes on for as long as the witness does; each line has a bound
+			next.ServeHTTP(w, r)
+			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, most)
+		if r.ContentLength > most {
+			s.refuse(w, r, bodyTooLarge(most))
+			return
+		}
+		places := s.large
+		if r.URL.Path == api.ImportPath || most == maxView && isAlone(r) {
+			places = make(chan struct{}, 1) // it is the only one of its kind
+		}
+		body := &turnBody{ReadCloser: http.MaxBytesReader(w, r.Body, most), turn: &turn{places: places}, ctx: r.Context()}
+		defer body.end()
+		r.Body = body
 		next.ServeHTTP(w, r)
+		if body.read > api.MaxBody {
+			debug.FreeOSMemory() // what it took is garbage now, of which the next one may not come for long
+		}
 	})
 }
 
@@ -47,8 +55,8 @@ func (s *Server) importPlan(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.importing(w, r, func(ctx context.Context, progress func(int, int)) (ipam.ImportReport, error) {
-		p, err := s.readPlan(r)
-		if err != nil {
+		var p ipam.Plan
+		if err := readLarge(r, &p, maxThings, fewNetworks()); err != nil {
 			return ipam.ImportReport{}, err
 		}
 		return s.cfg.Service.Import(ctx, p, ipam.ImportOptions{DryRun: dry, Progress: progress})
@@ -71,11 +79,7 @@ func (s *Server) importing(w http.ResponseWriter, r *http.Request,
 	case err != nil && !lines.begun:
 		return err
 	case err != nil:
-		p := problemOf(err)
-		if p.Title == "" {
-			p.Title = http.StatusText(p.Status)
-		}
-		lines.send(api.ImportLine{Problem: p})
+		lines.send(api.ImportLine{Problem: shortened(problemOf(err))})
 	default:
 		lines.send(api.ImportLine{Report: &report})
 	}
@@ -96,24 +100,6 @@ func (s *Server) alone(ctx context.Context,
 	ctx, end := s.whileServing(ctx)
 	defer end()
 	return run(ctx)
-}
-
-// readPlan reads the body of an import.
-func (s *Server) readPlan(r *http.Request) (p ipam.Plan, err error) {
-	body, err := readBody(r)
-	if err != nil {
-		return p, err
-	}
-	if hasMany(body) {
-		return p, &api.Problem{Status: http.StatusRequestEntityTooLarge, Code: api.CodeTooLarge,
-			Detail: fmt.Sprintf("the plan has more than %d things; import it in parts", maxThings)}
-	}
-	return p, decode(body, &p)
-}
-
-// hasMany tells whether a body may have more than maxThings in it.
-func hasMany(body []byte) bool {
-	return bytes.Count(body, []byte("{")) > maxThings || bytes.Count(body, []byte(",")) > 8*maxThings
 }
 
 // patientBody is a body whose client has time for each piece of it.

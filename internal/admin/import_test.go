@@ -187,9 +187,17 @@ func TestPlanTooLarge(t *testing.T) {
 // A plan of little in itself that would be much in memory is refused before it is read.
 func TestPlanOfTooMany(t *testing.T) {
 	h := start(t, nil)
+	var tags strings.Builder
+	for i := range maxStretch / 9 {
+		fmt.Fprintf(&tags, `"%03x":"",`, i)
+	}
+	links := `{"links":[` + strings.Repeat(`{},`, 99) + `{}]},`
 	for _, body := range []string{
-		`{"networks":[` + strings.Repeat("{},", maxThings) + `{}]}`,
-		`{"networks":[{"name":"a","tags":{` + strings.Repeat(`"":"",`, 8*maxThings) + `"a":""}}]}`,
+		`{"networks":[` + strings.Repeat("{},", maxNetworks) + `{}]}`,
+		`{"networks":[{"subnets":[` + strings.Repeat("{},", maxNetworks) + `{}]}]}`,
+		`{"networks":[{"reservations":[` + strings.Repeat("{},", maxThings) + `{}]}]}`,
+		`{"networks":[` + strings.Repeat(links, maxThings/100) + `{}]}`,
+		`{"networks":[{"name":"a","tags":{` + tags.String() + `"a":""}}]}`,
 	} {
 		res, err := h.open(t.Context(), http.MethodPost, api.ImportPath, strings.NewReader(body))
 		var problem *api.Problem

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"berth/internal/admin/api"
@@ -86,7 +87,7 @@ func noSuchMethod(method, path, allow string) *api.Problem {
 }
 
 func (s *Server) logRefusal(r *http.Request, p *api.Problem) {
-	entry := s.log.WithField("path", r.URL.Path).WithField("code", p.Code)
+	entry := s.log.WithField("path", pathOf(r)).WithField("code", p.Code)
 	if p.Status >= http.StatusInternalServerError {
 		entry.Error(p.Detail)
 	} else {
@@ -97,11 +98,7 @@ func (s *Server) logRefusal(r *http.Request, p *api.Problem) {
 // refuse answers with a problem: a browser, which asks for HTML below no path of the API, as a page, and everybody else
 // as JSON. Where an answer has begun already it can only be cut off, which the client notices.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *api.Problem) {
-	titled := *p
-	if p = &titled; p.Title == "" {
-		p.Title = http.StatusText(p.Status)
-	}
-	p.Detail = shorten.Values(p.Detail)
+	p = shortened(p)
 	s.logRefusal(r, p)
 	if a, ok := w.(*answer); ok && a.begun {
 		panic(http.ErrAbortHandler)
@@ -116,6 +113,35 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *api.Problem) 
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // a client that is gone: the server notices
 }
+
+// shortened is a problem with its title, in which what others have chosen is cut.
+func shortened(p *api.Problem) *api.Problem {
+	cut := *p
+	if cut.Title == "" {
+		cut.Title = http.StatusText(p.Status)
+	}
+	cut.Detail, cut.Advice = shorten.Text(p.Detail), shortAdvice(p.Advice)
+	cut.Problems = slices.Clone(p.Problems)
+	for i := range cut.Problems {
+		one := &cut.Problems[i]
+		one.Text, one.Advice = shorten.Text(one.Text), shortAdvice(one.Advice)
+	}
+	return &cut
+}
+
+func shortAdvice(all []ipam.Advice) []ipam.Advice {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].With = slices.Clone(all[i].With)
+		for j, text := range all[i].With {
+			all[i].With[j] = shorten.To(text, ipam.MaxText)
+		}
+	}
+	return all
+}
+
+// pathOf is the path of a request as the log has it.
+func pathOf(r *http.Request) string { return shorten.To(r.URL.Path, shorten.Most) }
 
 // refusePage answers a browser. Who may see no view, or none under this name, is shown what is wrong and nothing else.
 func (s *Server) refusePage(w http.ResponseWriter, r *http.Request, p *api.Problem) error {

@@ -31,6 +31,7 @@ import (
 	pages "berth/internal/admin/page"
 	"berth/internal/admin/relay"
 	"berth/internal/ipam"
+	"berth/internal/places"
 
 	"github.com/sirupsen/logrus"
 )
@@ -130,6 +131,7 @@ type Server struct {
 	backups  chan struct{} // holds the one backup that may be taken at a time
 	imports  chan struct{} // holds the one import that may be worked on at a time
 	views    chan struct{} // holds the one large body that the witness is given at a time
+	large    chan struct{} // holds those whose turn it is
 	edges    atomic.Int32  // how many are told what they are to map
 	handlers http.Handler
 	docs     *apidoc.Docs // of OpenAPI
@@ -145,8 +147,8 @@ type Server struct {
 // New returns a Server. It serves once on each of Serve and ServeTLS, until the same end.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, log: cfg.Log, ended: make(chan struct{}), backups: make(chan struct{}, 1),
-		imports: make(chan struct{}, 1),
-		views:   make(chan struct{}, 1), maxConnections: maxConnections, headerTimeout: headerTimeout,
+		imports: make(chan struct{}, 1), large: make(chan struct{}, maxLarge),
+		views: make(chan struct{}, 1), maxConnections: maxConnections, headerTimeout: headerTimeout,
 		whoConnects: userOf, docs: apidoc.New(OpenAPI),
 		newsTimeout: stallTimeout, now: time.Now}
 	s.end = sync.OnceFunc(func() { close(s.ended) })
@@ -157,7 +159,7 @@ func New(cfg Config) *Server {
 		s.cfg.Tokens = new(Tokens)
 	}
 	s.page = s.newPage()
-	s.handlers = s.recovered(s.probed(s.permitted(s.ownSite(bounded(s.mux())))))
+	s.handlers = s.recovered(s.probed(s.permitted(s.ownSite(s.bounded(s.mux())))))
 	return s
 }
 
@@ -209,7 +211,7 @@ func (s *Server) routes() []route {
 // nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := s.newHTTP(logrus.DebugLevel)
-	server.ConnContext = withPeer
+	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return withShare(withPeer(ctx, c), c) }
 	limit := newShares(s.maxConnections, s.log)
 	limit.who, limit.refuse = s.whoConnects, refusing()
 	if err := s.run(ctx, server, limit.over(&peerListener{l})); err != nil {
@@ -256,6 +258,7 @@ func (s *Server) run(ctx context.Context, server *http.Server, l net.Listener) e
 // recovered keeps a panic of a handler to its request.
 func (s *Server) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer places.Answering(r.Context())()
 		w = &answer{ResponseWriter: w}
 		w.Header().Set("X-Content-Type-Options", "nosniff") // a browser takes it for nothing but what it says it is
 		defer func() {
@@ -266,7 +269,7 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) { // an answer that has begun is cut off
 				panic(p)
 			}
-			s.log.WithFields(logrus.Fields{"method": r.Method, "path": r.URL.Path}).
+			s.log.WithFields(logrus.Fields{"method": r.Method, "path": pathOf(r)}).
 				Errorf("panic: %v\n%s", p, bytes.TrimSpace(debug.Stack()))
 			s.refuse(w, r, &api.Problem{Status: http.StatusInternalServerError, Code: api.CodeInternal,
 				Detail: "the request failed inside Berth; its log says where"})

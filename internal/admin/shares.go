@@ -16,38 +16,41 @@ import (
 	"time"
 
 	"berth/internal/admin/api"
+	"berth/internal/places"
 
 	"github.com/sirupsen/logrus"
 )
 
 // shares bounds the connections of one listener so that nobody takes them all: each user of the socket, and each
 // address of the network, has a share of them at most, and root has room of his own. Who has more than his share is
-// refused at once, so that nobody waits behind him; root alone waits, for root.
+// refused at once, so that nobody waits behind him.
 //
-// Where peers say who they are only once they are connected, those who have said it have places of their own (known).
-// The others are strangers, and yield: where all places of strangers are taken, a newcomer has that of the oldest
-// connection of whoever has the most. So silent ones keep nobody out.
+// Those who have asked something that they may ask have places of their own (known). The others are strangers, and
+// yield: where all places of strangers are taken, a newcomer has that of the oldest connection of whoever has the most.
+// Of root's connections those yield to root's newcomers on which nothing is being answered. So silent ones keep nobody
+// out.
 type shares struct {
 	each, all int // connections of one user or address, and of all of them
 	who       func(net.Conn) (name string, root bool)
 	refuse    func(c net.Conn, reason string) // it closes c; nil: c is closed without a word
 	log       *logrus.Entry
-	roots     chan struct{} // holds a token for each connection of root's
+	most      int // connections of root's
+	roots     *places.Places
 
 	mu    sync.Mutex
 	open  map[string]int
 	sum   int
 	told  map[string]bool          // who was refused since he last had a connection to spare: that is logged once
-	queue map[string][]*sharedConn // those of strangers who yield, the oldest first; nil: nobody does
+	queue map[string][]*sharedConn // those of strangers, who yield, the oldest first
 	came  uint64                   // into the queue
-	known map[string]int           // connections of those who have said who they are
+	known map[string]int           // connections of those who have asked
 	knows int                      // their sum
 }
 
 // A listener of n connections has so many for one user or address, and for all that are not root's.
 func newShares(n int, log *logrus.Entry) *shares {
-	return &shares{each: max(n/4, 1), all: max(n-n/4, 1), log: log, roots: make(chan struct{}, n),
-		open: map[string]int{}, told: map[string]bool{}}
+	return &shares{each: max(n/4, 1), all: max(n-n/4, 1), log: log, most: n, roots: places.New(n, n*maxHeader/4),
+		open: map[string]int{}, told: map[string]bool{}, queue: map[string][]*sharedConn{}, known: map[string]int{}}
 }
 
 // take gives somebody a connection, or says why not.
@@ -66,11 +69,30 @@ func (s *shares) take(name string) (reason string) {
 		s.sum++
 		return ""
 	}
+	s.tell(name, reason)
+	return reason
+}
+
+// tell logs once that somebody is refused. The lock is held.
+func (s *shares) tell(name, reason string) {
 	if !s.told[name] {
 		s.told[name] = true
 		s.log.WithField("peer", name).Warn("connections to the admin API are refused: " + reason)
 	}
-	return reason
+}
+
+// takeRoot gives root a connection, or says why not.
+func (s *shares) takeRoot(name string, c net.Conn) (_ net.Conn, reason string) {
+	one := s.roots.Take(c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one != nil {
+		delete(s.told, name)
+		return one, ""
+	}
+	reason = fmt.Sprintf("on all %d connections of root's something is being answered: end some of them", s.most)
+	s.tell(name, reason)
+	return nil, reason
 }
 
 func (s *shares) give(name string) {
@@ -87,9 +109,6 @@ func (s *shares) giveBack(name string) {
 		delete(s.told, name)
 	}
 }
-
-// yielding lets strangers yield to newcomers.
-func (s *shares) yielding() { s.queue, s.known = map[string][]*sharedConn{}, map[string]int{} }
 
 // makeRoom ends the oldest connection of the stranger who has the most, unless it is the newcomer. The lock is held.
 func (s *shares) makeRoom(newcomer string) bool {
@@ -113,11 +132,9 @@ func (s *shares) makeRoom(newcomer string) bool {
 func (s *shares) comes(c *sharedConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.queue != nil {
-		s.came++
-		c.turn = s.came
-		s.queue[c.from] = append(s.queue[c.from], c)
-	}
+	s.came++
+	c.turn = s.came
+	s.queue[c.from] = append(s.queue[c.from], c)
 }
 
 // leave takes a stranger's connection out of the queue, and its share with it. The lock is held.
@@ -126,11 +143,9 @@ func (s *shares) leave(c *sharedConn) {
 		return
 	}
 	c.class = gone
-	if s.queue != nil {
-		s.queue[c.from] = slices.DeleteFunc(s.queue[c.from], func(one *sharedConn) bool { return one == c })
-		if len(s.queue[c.from]) == 0 {
-			delete(s.queue, c.from)
-		}
+	s.queue[c.from] = slices.DeleteFunc(s.queue[c.from], func(one *sharedConn) bool { return one == c })
+	if len(s.queue[c.from]) == 0 {
+		delete(s.queue, c.from)
 	}
 	s.giveBack(c.from)
 }
@@ -139,7 +154,7 @@ func (s *shares) leave(c *sharedConn) {
 func (s *shares) recognized(c *sharedConn, actor string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.queue == nil || c.class != strangers || s.known[actor] >= s.each || s.knows >= s.all {
+	if c.class != strangers || s.known[actor] >= s.each || s.knows >= s.all {
 		return
 	}
 	s.leave(c)
@@ -167,19 +182,9 @@ func (s *shares) ended(c *sharedConn) {
 type sharedListener struct {
 	net.Listener
 	*shares
-	closed chan struct{}
-	once   sync.Once
 }
 
-func (s *shares) over(l net.Listener) net.Listener {
-	return &sharedListener{Listener: l, shares: s, closed: make(chan struct{})}
-}
-
-// Close implements net.Listener.
-func (l *sharedListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
+func (s *shares) over(l net.Listener) net.Listener { return &sharedListener{l, s} }
 
 // Accept implements net.Listener.
 func (l *sharedListener) Accept() (net.Conn, error) {
@@ -188,33 +193,31 @@ func (l *sharedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		name, root := l.who(c)
-		if root {
-			return l.acceptRoot(c)
-		}
-		reason := l.take(name)
-		if reason == "" {
-			one := &sharedConn{Conn: c, from: name, of: l.shares}
-			one.give = sync.OnceFunc(func() { l.ended(one) })
-			l.comes(one)
+		one, reason := l.admit(c)
+		switch {
+		case one != nil:
 			return one, nil
-		}
-		if l.refuse == nil {
+		case l.refuse == nil:
 			_ = c.Close()
-			continue
+		default:
+			l.refuse(c, reason)
 		}
-		l.refuse(c, reason)
 	}
 }
 
-func (l *sharedListener) acceptRoot(c net.Conn) (net.Conn, error) {
-	select {
-	case l.roots <- struct{}{}:
-		return &sharedConn{Conn: c, give: sync.OnceFunc(func() { <-l.roots })}, nil
-	case <-l.closed:
-		_ = c.Close()
-		return nil, net.ErrClosed
+// admit gives a connection its place, or says why it has none.
+func (l *sharedListener) admit(c net.Conn) (_ net.Conn, reason string) {
+	name, root := l.who(c)
+	if root {
+		return l.takeRoot(name, c)
 	}
+	if reason = l.take(name); reason != "" {
+		return nil, reason
+	}
+	one := &sharedConn{Conn: c, from: name, of: l.shares}
+	one.give = sync.OnceFunc(func() { l.ended(one) })
+	l.comes(one)
+	return one, ""
 }
 
 // sharedConn gives its share back when it is closed.
@@ -222,10 +225,10 @@ type sharedConn struct {
 	net.Conn
 	give func()
 
-	of    *shares // nil: root's
-	from  string  // whose share it has
-	turn  uint64  // when it came: the number of those before it, and one
-	actor string  // who it is known to be
+	of    *shares
+	from  string // whose share it has
+	turn  uint64 // when it came: the number of those before it, and one
+	actor string // who it is known to be
 	class class
 }
 
@@ -240,17 +243,17 @@ const (
 
 type sharedKey struct{}
 
-// withShare lets the requests of a connection over TLS find it.
+// withShare lets the requests of a connection find it.
 func withShare(ctx context.Context, c net.Conn) context.Context {
 	if over, ok := c.(*tls.Conn); ok {
 		c = over.NetConn()
 	}
-	return context.WithValue(ctx, sharedKey{}, c)
+	return places.Context(context.WithValue(ctx, sharedKey{}, c), c)
 }
 
 // recognize notes who asks on a connection.
 func recognize(ctx context.Context, who *caller) {
-	if c, ok := ctx.Value(sharedKey{}).(*sharedConn); ok && c.of != nil {
+	if c, ok := ctx.Value(sharedKey{}).(*sharedConn); ok {
 		c.of.recognized(c, who.actor)
 	}
 }

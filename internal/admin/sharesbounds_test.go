@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"berth/internal/places"
+
 	"github.com/sirupsen/logrus"
 	"github.com/sirupsen/logrus/hooks/test"
 )
@@ -53,7 +55,6 @@ func TestSharesBounds(t *testing.T) {
 // known has a place of another kind, and of these each has a share, too.
 func TestSharesYield(t *testing.T) {
 	s := newShares(16, logrus.NewEntry(logrus.New()))
-	s.yielding()
 	come := func(from string) *sharedConn {
 		t.Helper()
 		here, there := net.Pipe()
@@ -102,59 +103,48 @@ func TestSharesYield(t *testing.T) {
 	}
 }
 
-// queue is a listener whose connections a test makes.
-type queue chan net.Conn
-
-// Accept implements net.Listener.
-func (q queue) Accept() (net.Conn, error) { return <-q, nil }
-
-// Close implements net.Listener.
-func (q queue) Close() error { return nil }
-
-// Addr implements net.Listener.
-func (q queue) Addr() net.Addr { return nil }
-
-// TestSharesOfRoot: root has all connections of the listener beside those of others, waits only for one of his own, and
-// no longer than the listener is there.
+// TestSharesOfRoot: root has all connections of the listener beside those of others. A newcomer of root's has the place
+// of one on which nothing is being answered, and is told where there is none.
 func TestSharesOfRoot(t *testing.T) {
 	const most = 3
-	s := newShares(most, logrus.NewEntry(logrus.New()))
+	logger, logged := test.NewNullLogger()
+	s := newShares(most, logrus.NewEntry(logger))
 	s.who = func(net.Conn) (string, bool) { return "root", true }
-	waiting := make(queue, 2*most)
-	l := s.over(waiting)
-	type accepted struct {
-		net.Conn
-		err error
-	}
-	came := make(chan accepted)
-	accept := func() {
+	l := &sharedListener{shares: s}
+	come := func() (net.Conn, string) {
 		here, there := net.Pipe()
 		t.Cleanup(func() { here.Close(); there.Close() })
-		waiting <- here
-		go func() {
-			c, err := l.Accept()
-			came <- accepted{c, err}
-		}()
+		return l.admit(here)
 	}
+	ended := func(c net.Conn) bool { return c.SetDeadline(time.Time{}) != nil }
 	var open []net.Conn
 	for range most {
-		accept()
-		c := soon(t, "a connection", came)
-		must(t, c.err)
+		c, reason := come()
+		if c == nil {
+			t.Fatal(reason)
+		}
 		open = append(open, c)
 	}
-	accept()
-	select {
-	case <-came:
-		t.Error("root has more connections than the listener")
-	case <-time.After(20 * time.Millisecond):
+	if c, reason := come(); c == nil || !ended(open[0]) || ended(open[1]) {
+		t.Errorf("a newcomer: %v %s", c, reason)
+	} else {
+		open[0] = c
 	}
-	must(t, open[0].Close())
-	must(t, soon(t, "the connection that was waited for", came).err)
-	accept()
-	must(t, l.Close())
-	if c := soon(t, "the end", came); !errors.Is(c.err, net.ErrClosed) {
-		t.Errorf("when the listener is closed: %v", c.err)
+	var answered []func()
+	for _, c := range open {
+		answered = append(answered, places.Answering(places.Context(t.Context(), c)))
+	}
+	for range 2 {
+		if c, reason := come(); c != nil || !strings.Contains(reason, "all 3 connections of root's") {
+			t.Errorf("where on all something is answered: %v %s", c, reason)
+		}
+	}
+	if n := len(logged.AllEntries()); n != 1 {
+		t.Errorf("that is logged %d times", n)
+	}
+	answered[1]()
+	if c, reason := come(); c == nil || !ended(open[1]) || ended(open[2]) {
+		t.Errorf("when one is answered: %v %s", c, reason)
 	}
 }
 

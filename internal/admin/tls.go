@@ -133,7 +133,6 @@ func (s *Server) ServeTLS(ctx context.Context, l net.Listener, keys *Keys) error
 	}
 	limit := newShares(s.maxConnections, s.log)
 	limit.who = networkOf
-	limit.yielding()
 	server.ConnContext = withShare
 	if err := s.run(ctx, server, tls.NewListener(limit.over(l),
 		&tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: keys.forClient})); err != nil {

@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"iter"
 	"net/http"
@@ -148,25 +148,45 @@ func (s *Server) hearEngine(w http.ResponseWriter, r *http.Request) (err error) 
 	defer func() { cancel(); <-stopped }()
 	lines := bufio.NewScanner(&newsBody{r.Body, control, s.newsTimeout, s.ended})
 	lines.Buffer(nil, maxNews)
+	large := &turn{places: s.large}
+	defer large.end()
+	lines.Split(large.splitting(ctx))
 	for lines.Scan() {
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
-			continue
-		}
-		var news ipam.EngineNews
-		if err := decode(lines.Bytes(), &news); err != nil {
+		news, err := readNews(lines.Bytes())
+		large.end()
+		if err != nil {
 			return err
+		}
+		if news == nil {
+			continue
 		}
 		if news.Answer != nil {
 			asks.answered(news.Answer)
 			continue
 		}
-		hear(&news)
+		hear(news)
 	}
+	var busy *api.Problem
 	err = lines.Err()
+	if errors.As(err, &busy) {
+		return busy
+	}
 	if err != nil && !s.isEnding() {
 		return invalid("the news broke off: %v", err)
 	}
 	return reply(w, map[string]string{"status": "ok"})
+}
+
+// readNews reads a line; nil: it is empty.
+func readNews(line []byte) (*ipam.EngineNews, error) {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return nil, nil
+	}
+	if err := (&count{most: newsThings}).add(line); err != nil {
+		return nil, err
+	}
+	news := new(ipam.EngineNews)
+	return news, decode(line, news)
 }
 
 // isEnding tells whether the server is to end.
@@ -210,34 +230,25 @@ func (s *Server) readSeen(w http.ResponseWriter, r *http.Request, v any) (done f
 	}
 	r.Body = &patientBody{r.Body, control}
 	done = func() {}
-	if r.ContentLength < 0 || r.ContentLength > api.MaxBody {
+	most := fewThings
+	if isAlone(r) {
 		select {
 		case s.views <- struct{}{}:
-			done = func() { <-s.views }
+			done, most = func() { <-s.views }, maxThings
 		default:
 			return nil, &api.Problem{Status: http.StatusConflict, Code: api.CodeBusy,
 				Detail: "what another engine runs is being looked at at this moment; try again when that is done"}
 		}
 	}
-	if err = readFew(r, v); err != nil {
+	if err = readLarge(r, v, most); err != nil {
 		done()
 		return nil, err
 	}
 	return done, nil
 }
 
-// readFew reads a body into v unless there are too many things in it.
-func readFew(r *http.Request, v any) error {
-	body, err := readBody(r)
-	if err != nil {
-		return err
-	}
-	if hasMany(body) {
-		return &api.Problem{Status: http.StatusRequestEntityTooLarge, Code: api.CodeTooLarge,
-			Detail: fmt.Sprintf("the body has more than %d things; no engine runs as many containers", maxThings)}
-	}
-	return decode(body, v)
-}
+// isAlone tells whether a body with what an engine runs is so large that there is one of them at a time.
+func isAlone(r *http.Request) bool { return r.ContentLength < 0 || r.ContentLength > api.MaxBody }
 
 // witnessed adds to leases which container holds each, as the witness says. Nobody holds what is only remembered.
 func (s *Server) witnessed(leases iter.Seq2[ipam.LeaseInfo, error]) iter.Seq2[ipam.LeaseInfo, error] {

@@ -28,8 +28,11 @@ func TestLargeView(t *testing.T) {
 		t.Fatalf("shown were %d", len(w.shown))
 	}
 	big := func(size int) string {
-		text := `{"host":"","engine":"","taken":"2026-01-02T03:04:05Z","networks":[],"containers":[]}`
-		return strings.Replace(text, `""`, `"`+strings.Repeat("x", size-len(text))+`"`, 1)
+		one := `{"name":"` + strings.Repeat("x", 1000) + `"},`
+		text := `{"host":"","engine":"","taken":"2026-01-02T03:04:05Z","networks":[],"containers":[{}]}`
+		rest := size - len(text)
+		text = strings.Replace(text, `[{`, `[`+strings.Repeat(one, rest/len(one))+`{`, 1)
+		return text + strings.Repeat(" ", rest%len(one))
 	}
 	for _, c := range []struct {
 		method, target, body string
@@ -40,6 +43,8 @@ func TestLargeView(t *testing.T) {
 		{"POST", "/v1/check", big(maxView + 1), 413},
 		{"POST", "/v1/edits", big(api.MaxBody + 1), 413},
 		{"PUT", "/v1/witness", `{"containers":[` + strings.Repeat("{},", maxThings) + `{}]}`, 413},
+		{"PUT", "/v1/witness", `{"host":"` + strings.Repeat("x", maxStretch) + `"}`, 413},
+		{"PUT", "/v1/witness", `{"containers":[{"id":"a"}` + strings.Repeat(" ", maxStretch) + `]}`, 413},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), c.method, "http://berth"+c.target,
 			strings.NewReader(c.body))

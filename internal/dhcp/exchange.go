@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/shorten"
 )
 
 const (
@@ -140,7 +141,7 @@ func outside(ask *ipam.LANAsk, lease *ipam.LANLease) error {
 // refused is the failure of a question that a server has answered with no.
 func refused(ask *ipam.LANAsk, server netip.Addr, what, message string) error {
 	if message != "" {
-		message = fmt.Sprintf(": %q", message)
+		message = fmt.Sprintf(": %q", shorten.To(message, shorten.Most))
 	}
 	by := "the DHCP server"
 	if server.IsValid() {

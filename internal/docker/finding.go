@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/shorten"
 )
 
 // kinds are all kinds of findings, in the order of a report.
@@ -68,7 +69,9 @@ func report(host, engine string, taken time.Time, found []finding) ipam.CheckRep
 		r.Counts[kind] = 0
 	}
 	for i := range found {
-		r.Findings = append(r.Findings, found[i].Finding)
+		f := found[i].Finding
+		f.Detail = shorten.Text(f.Detail)
+		r.Findings = append(r.Findings, f)
 		r.Counts[found[i].Kind]++
 		if found[i].Repaired {
 			r.Repaired++

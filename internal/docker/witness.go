@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/shorten"
 
 	"github.com/sirupsen/logrus"
 )
@@ -191,7 +192,7 @@ func (w *Witness) reached(view *ipam.EngineView) {
 	defer w.mu.Unlock()
 	w.state.Engine, w.state.Detail, w.state.Seen = ipam.EngineReachable, "", view.Taken
 	if view.Version != "" {
-		w.state.Version = view.Version
+		w.state.Version = shorten.To(view.Version, shorten.Most)
 	}
 	w.answered = time.Now()
 }
@@ -208,5 +209,5 @@ func (w *Witness) lost(why error) {
 	w.patience.broken()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.state.Engine, w.state.Detail = ipam.EngineUnreachable, why.Error()
+	w.state.Engine, w.state.Detail = ipam.EngineUnreachable, shorten.Text(why.Error())
 }

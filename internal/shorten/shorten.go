@@ -1,8 +1,9 @@
 // Package shorten cuts what others have chosen before it is shown. It promises that a value which a caller or a
 // receiver has sent fills no log, no answer and no list, and that sentences of Berth's own stay whole.
 //
-// What is repeated of one value alone goes through To; a sentence with values in it through Values, at the edge where
-// it leaves: the log, the driver's and the admin API's refusals.
+// What is repeated of one value alone goes through To; a sentence with values in it through Text, at the edge where it
+// leaves: the driver's and the admin API's refusals, what the witness finds. The log has lines that may be long, of
+// which Values cuts the values alone.
 package shorten
 
 import (
@@ -14,6 +15,12 @@ import (
 // Most is how much of a value is shown, in characters. Who sends it chooses how long it is, and a log or a list
 // is not his to fill.
 const Most = 200
+
+// MostText is how much of a sentence is shown, in characters: of many words in it each may be short.
+const MostText = 2000
+
+// Text is a sentence in which each value is cut to Most, and all of it to MostText.
+func Text(text string) string { return To(Values(text), MostText) }
 
 // To is the beginning of a text, of so many characters at most, with a mark where something is left out.
 func To(text string, most int) string {

@@ -35,6 +35,9 @@ func TestValues(t *testing.T) {
 			t.Errorf("%s: nothing says that it is cut", name)
 		}
 	}
+	if got := Text("it is " + strings.Repeat("a ", 10_000)); utf8.RuneCountInString(got) != MostText+1 {
+		t.Errorf("%d characters are left of many words", utf8.RuneCountInString(got))
+	}
 	if got := To("äöü", 3); got != "äöü" {
 		t.Error("cut too early:", got)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"berth/internal/ipam"
+	"berth/internal/shorten"
 )
 
 // filled is a form with which something is changed.
@@ -41,7 +42,7 @@ var changeWords = map[string]struct{ title, lead, button, do string }{
 // fieldsOf are the fields of a form with what is in them.
 func fieldsOf(w *wanted) (all []field) {
 	for _, name := range changeFields[w.what] {
-		f := field{Name: name, Value: w.fields[name], Required: name != "note"}
+		f := field{Name: name, Value: shorten.To(w.fields[name], ipam.MaxText), Required: name != "note"}
 		switch name {
 		case "address":
 			f.Label = "Address"
@@ -63,7 +64,7 @@ func (p *Page) changeForm(r *http.Request, w *wanted, err error) *shown {
 	s := &shown{Title: words.title + " of " + w.network.Name, Lead: words.lead, Still: true, Asks: true}
 	if err != nil {
 		s.Status = statusOf(err)
-		s.alert(err.Error())
+		s.alert(shorten.Text(err.Error()))
 		w.fields["revision"], w.fields["mark"] = "", "" // what is agreed to next is as of then
 	}
 	s.Blocks = append(s.Blocks, block{Fill: &filled{Action: link(rootOf(r), []string{"change", w.what}),

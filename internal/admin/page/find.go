@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"berth/internal/ipam"
+	"berth/internal/shorten"
 )
 
 // find shows what a word is found at: addresses, names, owners, MACs, projects, tags and notes.
@@ -28,7 +29,7 @@ func (p *Page) find(r *http.Request) (*shown, error) {
 		s.note("Give an address, or a part of a name, an owner, a MAC, a project, a tag or a note.")
 		return s, nil
 	}
-	s.Title = "Find " + word
+	s.Title = "Find " + shorten.To(word, shorten.Most)
 	s.table(t)
 	n := 0
 	for one, err := range p.cfg.Service.Find(r.Context(), ipam.FindFilter{Word: word}) {

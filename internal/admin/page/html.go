@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"berth/internal/aside"
+	"berth/internal/shorten"
 )
 
 // laidOut is what the layout is filled with.
@@ -40,7 +41,7 @@ func (p *Page) menu(here string) []entry {
 
 func (p *Page) writeHTML(w io.Writer, r *http.Request, s *shown) error {
 	out := laidOut{shown: s, Root: rootOf(r), Version: p.version, Host: p.cfg.Host, Menu: p.menu(s.Here),
-		Query: r.URL.Query().Get("q")}
+		Query: shorten.To(r.URL.Query().Get("q"), shorten.Most)}
 	if s.Status == 0 && !s.Asks {
 		out.JSON, out.CSV = with(r, formParameter, string(asJSON)), with(r, formParameter, string(asCSV))
 	}

@@ -1,0 +1,81 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"berth/internal/admin/api"
+)
+
+// What a client sends is read at once up to smallBody; with more than that it waits until one of maxLarge places is
+// free, so that many large ones at a time cost no more than these.
+const (
+	smallBody = 16 << 10 // bytes
+	maxLarge  = 4
+	turnTime  = 5 * time.Second // is waited for at most
+)
+
+// turn is that of something large among others.
+type turn struct {
+	places chan struct{} // holds a token for each of those whose turn it is
+	mine   bool
+}
+
+// take waits until it is its turn.
+func (t *turn) take(ctx context.Context) error {
+	if t.mine {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
+	select {
+	case t.places <- struct{}{}:
+		t.mine = true
+		return nil
+	case <-ctx.Done():
+		return &api.Problem{Status: http.StatusServiceUnavailable, Code: api.CodeBusy,
+			Detail: "several large requests are being read at this moment; try again when they are"}
+	}
+}
+
+// end lets the next one in.
+func (t *turn) end() {
+	if t.mine {
+		t.mine = false
+		<-t.places
+	}
+}
+
+// turnBody is a body whose rest is read when it is its turn.
+type turnBody struct {
+	io.ReadCloser
+	*turn
+	ctx  context.Context //nolint:containedctx // of the request that it is the body of
+	read int
+}
+
+func (b *turnBody) Read(p []byte) (int, error) {
+	if left := smallBody - b.read; left > 0 {
+		p = p[:min(len(p), left)]
+	} else if err := b.take(b.ctx); err != nil {
+		return 0, err
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.read += n
+	return n, err
+}
+
+// splitting splits text into lines, as bufio.ScanLines does; one that is large waits for its turn before more of it is
+// read.
+func (t *turn) splitting(ctx context.Context) bufio.SplitFunc {
+	return func(data []byte, atEOF bool) (advance int, line []byte, err error) {
+		advance, line, err = bufio.ScanLines(data, atEOF)
+		if advance == 0 && len(data) >= smallBody && err == nil {
+			err = t.take(ctx)
+		}
+		return advance, line, err
+	}
+}

@@ -1,0 +1,149 @@
+package doors
+
+import (
+	"crypto/tls"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"testing"
+	"time"
+)
+
+// mostResident is how much memory a daemon may have at any time, in MiB. One that nobody asks has 40, of which 25 are
+// the program.
+const mostResident = 128
+
+// door is where somebody can connect to a daemon, and what can be said there.
+type door struct {
+	name  string
+	dial  func(d *daemon, i int) (net.Conn, error) // the i-th connection of a crowd
+	begin string                                   // the beginning of something that is never ended; empty: none is tried
+	idle  bool                                     // silent connections are tried
+
+	bodies []body                 // requests that have one
+	reads  []string               // paths whose answers are long, or do not end
+	head   func(d *daemon) string // further lines of each head
+}
+
+// body is that of a request: what it begins with, and what it then repeats.
+type body struct{ request, form, begin, again string }
+
+const (
+	slowHead = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
+	asJSON   = "application/json"
+	asForm   = "application/x-www-form-urlencoded"
+)
+
+func doors() []door {
+	token := func(d *daemon) string { return "Authorization: Bearer " + d.token + "\r\n" }
+	api := []body{
+		{"POST /v1/edits", asJSON, `{"edits":[{}`, `,{}`},
+		{"POST /v1/import", asJSON, `{"networks":[{}`, `,{}`},
+		{"POST /v1/check", asJSON, `{"view":{"containers":[{}`, `,{}`},
+		{"PUT /v1/witness", asJSON, `{"containers":[{}`, `,{}`},
+		{"POST /v1/witness/news?host=alpha", asJSON, `{"listed":[{}`, `,{}`},
+		{"POST /v1/edge", asJSON, `{"mapped":[{}`, `,{}`},
+	}
+	scrape := func(d *daemon) string { return d.scrape }
+	return []door{
+		{name: "plugin socket", dial: onSocket((*daemon).plugin), begin: slowHead, idle: true,
+			bodies: []body{{"POST /IpamDriver.RequestPool", asJSON, `{"Options":{"":""`, `,"":""`}},
+			reads:  []string{"/IpamDriver.GetCapabilities"}},
+		{name: "admin socket", dial: onSocket((*daemon).admin), begin: slowHead, idle: true, bodies: api,
+			reads: []string{"/v1/leases", "/v1/events?last=10000", "/v1/export", "/openapi.yaml", "/metrics", "/v1/edge",
+				"/v1/edge/lan", "/v1/events?follow=true"}},
+		{name: "page", dial: onSocket((*daemon).admin), reads: []string{"/", "/live", "/docs"},
+			bodies: []body{{"POST /change/reserve", asForm, "owner=a", "&note="}}},
+		{name: "TLS, strangers", dial: onTCP(func(d *daemon) string { return d.remote }), begin: "\x16\x03\x01", idle: true},
+		{name: "TLS, admin", dial: overTLS, head: token, begin: slowHead, bodies: api[:3],
+			reads: []string{"/v1/export", "/v1/edge"}},
+		{name: "metrics", dial: onTCP(scrape), begin: slowHead, idle: true, reads: []string{"/metrics"},
+			bodies: []body{{"GET /metrics", asJSON, "{", " "}}},
+		{name: "DNS by TCP", dial: onTCP(func(d *daemon) string { return d.names }), begin: "\xff\xff\x00", idle: true},
+	}
+}
+
+func onSocket(path func(*daemon) string) func(*daemon, int) (net.Conn, error) {
+	return func(d *daemon, _ int) (net.Conn, error) { return net.Dial("unix", path(d)) }
+}
+
+// onTCP connects from many addresses of the loopback, since one has a share of the places.
+func onTCP(address func(*daemon) string) func(*daemon, int) (net.Conn, error) {
+	return func(d *daemon, i int) (net.Conn, error) {
+		from := &net.TCPAddr{IP: net.IPv4(127, 1, byte(i>>8), byte(i))}
+		return (&net.Dialer{LocalAddr: from, Timeout: patience}).Dial("tcp", address(d))
+	}
+}
+
+func overTLS(d *daemon, i int) (net.Conn, error) {
+	c, err := onTCP(func(d *daemon) string { return d.remote })(d, i)
+	if err != nil {
+		return nil, err
+	}
+	return tls.Client(c, &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: d.roots, ServerName: "127.0.0.1"}), nil
+}
+
+var seed = flag.Uint64("seed", 0, "of the sample under -short; 0: any")
+
+// TestDoors: whatever comes through a door, and however much of it, the daemon stays small, and the engine is served.
+// Under -short it is a crowd at the engine's own door, and a few others.
+func TestDoors(t *testing.T) {
+	var all []func(*testing.T)
+	for _, at := range doors() {
+		for _, a := range attacksOn(at) {
+			all = append(all, func(t *testing.T) {
+				t.Run(at.name+"/"+a.name, func(t *testing.T) { attacked(t, at, a) })
+			})
+		}
+	}
+	if testing.Short() {
+		if *seed == 0 {
+			*seed = rand.Uint64()
+		}
+		t.Logf("-seed %d", *seed)
+		rest := all[1:]
+		rand.New(rand.NewPCG(*seed, 0)).Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
+		all = all[:3]
+	}
+	for _, one := range all {
+		one(t)
+	}
+}
+
+// attacked lets an attack loose on a daemon, and looks how it fares.
+func attacked(t *testing.T, at door, a attack) {
+	d := start(t)
+	crowd := &crowd{daemon: d, door: at}
+	t.Cleanup(crowd.end)
+	said := d.suffers(func() { a.begin(crowd) }, crowd.end)
+	t.Logf("%-14s %-44s %s; %s", at.name, a.name, said, crowd)
+}
+
+// suffers begins something, and ends it when the engine was served meanwhile as ever. It tells what that came to, and
+// fails the test where the engine is not served, or the memory grows.
+func (d *daemon) suffers(begin, end func()) string {
+	d.t.Helper()
+	e := newEngine(d)
+	if err := e.takes(20); err != nil {
+		d.t.Fatal(err)
+	}
+	before, begun := d.memory(), time.Now()
+	begin()
+	err := e.takes(100)
+	took := time.Since(begun)
+	end()
+	if err != nil {
+		d.t.Fatalf("the engine is not served: %v\n%s", err, d.logged())
+	}
+	if err := e.takes(20); err != nil {
+		d.t.Fatalf("the engine is not served afterwards: %v\n%s", err, d.logged())
+	}
+	e.stop()
+	after := d.memory()
+	if after.most > mostResident {
+		d.t.Errorf("%.0f MiB were resident, and %d may be", after.most, mostResident)
+	}
+	return fmt.Sprintf("%3.0f MiB, at most %4.0f, then %4.0f; %5d addresses in %5.1f s, the slowest in %5.0f ms", before.now,
+		after.most, after.now, e.calls, took.Seconds(), e.slowest.Seconds()*1000)
+}
