@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -19,9 +20,11 @@ type attack struct {
 	begin func(*crowd)
 }
 
-// How many connect: more than any door has places. With TLS each costs either side some milliseconds.
+// How many connect, and how much they send. The silent ones are more than any door has places, also under -short. With
+// TLS each connection costs either side some milliseconds.
 const (
 	manySilent = 10_000
+	someSilent = 3_000
 	manySlow   = 2_000
 	manyTLS    = 400
 	oneGB      = 1 << 30
@@ -29,18 +32,21 @@ const (
 
 func attacksOn(d door) (all []attack) {
 	if d.idle {
-		all = append(all, attack{"10,000 silent", func(c *crowd) { c.open(manySilent, func(net.Conn) {}) }})
+		all = append(all, attack{"silent", func(c *crowd) { c.open(silent(), func(net.Conn) {}) }})
+	}
+	if d.flood != nil {
+		all = append(all, attack{"a flood", func(c *crowd) { c.open(4, c.floods) }})
 	}
 	if d.begin != "" {
 		all = append(all, attack{"slow senders", func(c *crowd) {
-			c.open(c.many(), func(conn net.Conn) { c.drip(conn, c.begin) })
+			c.open(c.many(), func(conn net.Conn) { drip(conn, c.begin) })
 		}})
 	}
 	for _, b := range d.bodies {
 		all = append(all,
 			attack{b.request + ", slow", func(c *crowd) {
 				begin := c.post(b, 1_000_000) + b.begin + strings.Repeat(b.again, 900_000/len(b.again))
-				c.open(c.many(), func(conn net.Conn) { c.drip(conn, begin) })
+				c.open(c.many(), func(conn net.Conn) { drip(conn, begin) })
 			}},
 			attack{b.request + ", 1 GB", func(c *crowd) { c.huge(b, oneGB, b.again) }},
 			attack{b.request + ", 1 GB in chunks", func(c *crowd) { c.huge(b, -1, b.again) }},
@@ -73,6 +79,13 @@ func (c *crowd) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return fmt.Sprintf("%d connections, %d refused", c.opened, c.refused)
+}
+
+func silent() int {
+	if testing.Short() {
+		return someSilent
+	}
+	return manySilent
 }
 
 func (c *crowd) many() int {
@@ -139,12 +152,21 @@ func (c *crowd) end() {
 }
 
 // drip sends a beginning at once and then a byte at a time, until it is cut off.
-func (c *crowd) drip(conn net.Conn, begin string) {
+func drip(conn net.Conn, begin string) {
 	for text := begin; ; text = "a" {
 		if _, err := io.WriteString(conn, text); err != nil {
 			return
 		}
 		time.Sleep(time.Second) // the attack itself is slow; nothing waits for it
+	}
+}
+
+// floods sends one datagram after the other, until it is cut off.
+func (c *crowd) floods(conn net.Conn) {
+	for {
+		if _, err := conn.Write(c.flood); errors.Is(err, net.ErrClosed) {
+			return
+		}
 	}
 }
 

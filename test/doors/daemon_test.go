@@ -63,6 +63,9 @@ type daemon struct {
 	roots  *x509.CertPool
 }
 
+// withNames is the flag by which start has names answered, at an address of its own.
+const withNames = "--dns-listen"
+
 // start starts one with further flags, and waits until it serves.
 func start(t testing.TB, flags ...string) *daemon {
 	t.Helper()
@@ -103,8 +106,13 @@ func (d *daemon) launch(flags []string) {
 	args := []string{"serve", "--state", filepath.Join(d.dir, "state"), "--host", "alpha", "--docker-host", "none",
 		"--plugin-socket", d.plugin(), "--admin-socket", d.admin(), "--log-level", "warning",
 		"--admin-listen", d.remote, "--admin-cert", d.file("cert.pem"), "--admin-key", d.file("key.pem"),
-		"--metrics-listen", d.scrape, "--dns-listen", d.names, "--dns-zone", "lan.example"}
-	d.cmd = exec.Command(program, append(args, flags...)...)
+		"--metrics-listen", d.scrape}
+	for _, flag := range flags {
+		if args = append(args, flag); flag == withNames {
+			args = append(args, d.names, "--dns-zone", "lan.example")
+		}
+	}
+	d.cmd = exec.Command(program, args...)
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	if err := d.cmd.Start(); err != nil {
 		d.t.Fatal(err)
