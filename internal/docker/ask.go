@@ -33,8 +33,8 @@ func (r *Roster) Ask(ctx context.Context, q ipam.Question) ipam.Hint {
 		return ipam.Hint{Boots: true}
 	case !locked.Told:
 		hint := r.Guess(q)
-		if hint.Name == "" {
-			_, hint.Home = r.expected(q)
+		if name, homes := r.expected(q); hint.Name == "" || hint.Name == name {
+			hint.Home = homes
 		}
 		return hint
 	case len(all) == 1:

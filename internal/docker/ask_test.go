@@ -66,12 +66,21 @@ func TestAskOfOneThatIsPutBack(t *testing.T) {
 		"nobody is locked": {ipam.Locked{Told: true}, map[string][]netip.Addr{"web": {home}}, ipam.Hint{Live: true}},
 		"no answer": {ipam.Locked{}, map[string][]netip.Addr{"web": {home}},
 			ipam.Hint{Live: true, Soon: true, Home: []netip.Addr{home}}},
+		"no answer, and it is guessed": {ipam.Locked{}, map[string][]netip.Addr{"idle": {home}},
+			ipam.Hint{Live: true, Name: "idle", Home: []netip.Addr{home}}},
+		"no answer, and another one is guessed": {ipam.Locked{}, map[string][]netip.Addr{"web": {home}},
+			ipam.Hint{Live: true, Name: "idle"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := NewRoster(nil)
 			r.AskWith(func(context.Context, ipam.Question) ipam.Locked { return row.locked })
 			r.Hear(&ipam.EngineNews{At: time.Now(), Begins: true})
-			r.Show(&ipam.EngineView{Taken: time.Now(), Networks: lockNets})
+			view := &ipam.EngineView{Taken: time.Now(), Networks: lockNets}
+			if row.want.Name == "idle" {
+				view.Containers = []ipam.EngineContainer{{ID: "i", Name: "idle", State: "running",
+					Endpoints: []ipam.EngineEndpoint{{Network: "n1"}}}}
+			}
+			r.Show(view)
 			for name, homes := range row.expect {
 				defer r.Expect(name, homes)()
 			}
