@@ -91,7 +91,7 @@ func run(only, out string, round time.Duration) error {
 	for _, m := range []measurement{
 		{"alloc", measureAlloc}, {"carve", measureCarve}, {"service", measureService}, {"socket", measureSocket},
 		{"start", measureStart}, {"million", measureMillion}, {"plan", measurePlan}, {"owner", measureOwner},
-		{"guess", measureGuess}, {"probed", measureProbed},
+		{"guess", measureGuess}, {"probed", measureProbed}, {"throwaway", measureThrowAways},
 		{"elastic", measureElastic}, {"import", measureImport}, {"deploy", measureDeploy},
 		{"cluster", measureCluster}, {"docker", measureDocker}, {"metrics", measureMetrics},
 		{"names", measureNames}, {"watched", measureWatched},

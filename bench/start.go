@@ -126,14 +126,17 @@ func startOnce(e env, state string, flags ...string) (s started, err error) {
 }
 
 // residentOf is how much memory a process has, in MiB.
-func residentOf(pid int) (float64, error) {
+func residentOf(pid int) (float64, error) { return memoryOf(pid, "VmRSS") }
+
+// memoryOf is how much memory of a kind a process has, as the kernel's status of it calls that, in MiB.
+func memoryOf(pid int, kind string) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
-	m := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(text)
+	m := regexp.MustCompile(kind + `:\s+(\d+) kB`).FindSubmatch(text)
 	if m == nil {
-		return 0, fmt.Errorf("no VmRSS in the status of process %d", pid)
+		return 0, fmt.Errorf("no %s in the status of process %d", kind, pid)
 	}
 	kb, err := strconv.Atoi(string(m[1]))
 	return float64(kb) / 1024, err

@@ -39,6 +39,7 @@ func TestEnvironment(t *testing.T) {
 		{"name with a dash", "serve", map[string]string{"BERTH_PLUGIN_SOCKET": "/p"}, nil, "plugin-socket", "/p"},
 		{"global flag", "serve", map[string]string{"BERTH_ADMIN_SOCKET": "/a"}, nil, "admin-socket", "/a"},
 		{"number", "serve", map[string]string{"BERTH_EVENT_COUNT": "77"}, nil, "event-count", "77"},
+		{"size", "serve", map[string]string{"BERTH_EVENT_SIZE": "8m"}, nil, "event-size", "8MiB"},
 		{"duration", "serve", map[string]string{"BERTH_EVENT_AGE": "2h"}, nil, "event-age", "2h0m0s"},
 		{"several pools", "serve",
 			map[string]string{"BERTH_DEFAULT_POOL": "base=10.0.0.0/9,size=24;base=10.128.0.0/9,size=25"}, nil,
@@ -98,8 +99,8 @@ func TestServeFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{"state": "/var/lib/berth", "plugin-socket": "/run/docker/plugins/berth.sock",
-		"admin-socket": "",
-		"store":        "bolt", "host": "", "default-pool": "", "event-age": "2160h0m0s", "event-count": "1000000",
+		"admin-socket": "", "event-size": "64MiB",
+		"store": "bolt", "host": "", "default-pool": "", "event-age": "2160h0m0s", "event-count": "1000000",
 		"log-level": "info", "log-format": "text", "admin-listen": "", "admin-cert": "", "admin-key": "",
 		"admin-client-ca": "", "hook": "", "metrics-listen": "", "webhook": "", "webhook-secret-file": "",
 		"webhook-cacert": "", "dns-listen": "", "dns-zone": "", "dns-allow": "",

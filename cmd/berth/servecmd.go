@@ -12,7 +12,9 @@ import (
 	"berth/internal/docker"
 	"berth/internal/docker/putback"
 	"berth/internal/ipam"
+	"berth/store"
 
+	"github.com/docker/go-units"
 	"github.com/spf13/cobra"
 )
 
@@ -23,6 +25,9 @@ const (
 	stateFile           = "berth.db"
 	putBackFile         = "put-back.json" // containers that are off their networks at this moment
 )
+
+// minEventBytes is the least that events may take: one of them has as much at most.
+const minEventBytes = store.MaxValue
 
 // serveConfig is what the flags of serve say.
 type serveConfig struct {
@@ -72,7 +77,7 @@ those who send a token ("berth token create") or, with --admin-client-ca, show a
 
 With --webhook each event is sent to a receiver on the network, as JSON by POST, signed where there is a
 --webhook-secret-file: at least once, in order, and over restarts of the daemon. What a receiver has not taken
-yet is kept as long as events are (--event-age, --event-count); hosts of one cluster should have the same.
+yet is kept as long as events are (--event-age, --event-count, --event-size); hosts of one cluster should have the same.
 
 The daemon reads the Docker Engine of this host where it may: it learns which container has which address,
 and compares what it has given with what runs, at its start and every --check-every ("berth check"). With
@@ -161,6 +166,8 @@ func serveCommand(p *cli.Program, on surroundings) *cobra.Command {
 	f.Var(&cfg.bases, "default-pool", "where the subnets come from that no request names; repeatable (see above)")
 	f.DurationVar(&cfg.retention.Age, "event-age", 90*24*time.Hour, "how long events are kept, a `duration`")
 	f.IntVar(&cfg.retention.Count, "event-count", 1_000_000, "at most `N` events are kept")
+	cfg.retention.Bytes = ipam.DefaultEventBytes
+	f.Var((*sizeFlag)(&cfg.retention.Bytes), "event-size", "events take at most this `size` of the store")
 	f.StringVar(&cfg.logLevel, "log-level", "info", "the least `level` that is logged: debug, info, warning or error")
 	f.StringVar(&cfg.logFormat, "log-format", "text", "`form` of the log: text or json")
 	cli.CompletesDirs(cmd, "state")
@@ -204,6 +211,9 @@ func (cfg *serveConfig) check() (err error) {
 			"events` shows")
 	case cfg.retention.Count <= 0:
 		return errors.New("--event-count must be at least 1")
+	case cfg.retention.Bytes < minEventBytes:
+		return fmt.Errorf("--event-size must be at least %s: one event may take as much",
+			units.BytesSize(minEventBytes))
 	case cfg.checkEvery < 0:
 		return errors.New("--check-every is a duration such as 5m, or 0 for never")
 	case cfg.checkGrace <= 0:

@@ -6,14 +6,17 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
+	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 	"berth/store"
+	"berth/store/mem"
 )
 
 // A manager of a swarm asks for everything again after its restart, without a MAC, through new pools. Nothing is taken
@@ -205,6 +208,84 @@ func TestMemoriesOfAnAttachmentAreBounded(t *testing.T) {
 		left[0].State != "remembered" {
 		t.Fatalf("%d records are left, want %d memories", len(left), ipamtest.Memories)
 	}
+}
+
+// Events are no more than they may be, in number and in bytes: the newest stay, who has read up to one of them misses
+// none, and who has not is told that some are gone.
+func TestRetentionOfThrowAways(t *testing.T) {
+	for name, keep := range map[string]ipam.Retention{"bytes": {Bytes: 64 << 10}, "count": {Count: 701}} {
+		t.Run(name, func(t *testing.T) { retains(t, keep) })
+	}
+}
+
+func retains(t *testing.T, keep ipam.Retention) {
+	clock, st := ipamtest.NewClock(), mem.New()
+	s, err := service.Open(ctx, service.Config{Store: st, Host: "h", Now: clock.Now, Retention: keep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.0.0/20")})
+	begin, err := s.LastEvent(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3000 {
+		addr := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(i + 1)})
+		if err := s.ReleaseAddress(ctx, pool.ID, addr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-s.Ledger.TrimWanted():
+	default:
+		t.Fatal("nobody is told that there are too many")
+	}
+	all := events(t, s)
+	if err := s.Trim(ctx); err != nil {
+		t.Fatal(err)
+	}
+	kept, size := events(t, s), int64(0)
+	for key, value := range ipamtest.Dump(t, st) {
+		if key[1] == ledger.EventKeys {
+			size += int64(len("e12345678") + len(value))
+		}
+	}
+	most := keep.WithDefaults()
+	if size > most.Bytes || len(kept) > most.Count || size < most.Bytes/2 && len(kept) < most.Count-1 {
+		t.Fatalf("%d of %d events are kept, of %d bytes", len(kept), len(all), size)
+	}
+	if !reflect.DeepEqual(kept, all[len(all)-len(kept):]) {
+		t.Fatalf("the %d events that are kept of %d are not the newest", len(kept), len(all))
+	}
+	for name, c := range map[string]struct {
+		from  ipam.EventMark
+		lacks bool
+		want  []ipam.Event
+	}{
+		"before what is gone": {begin, true, kept},
+		"at the first":        {ipam.EventMark{Own: ipam.StoreMark{After: kept[0].ID}}, false, kept[1:]},
+	} {
+		lacks, err := s.MayLack(ctx, c.from, clock.Time)
+		if err != nil || lacks != c.lacks {
+			t.Errorf("%s: some are missing: %t, %v", name, lacks, err)
+		}
+		page, err := s.EventsBehind(ctx, c.from, len(all), func(*ipam.Event) bool { return true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(page.Events, c.want) {
+			t.Errorf("%s: it is told %d events, and not the %d that there are", name, len(page.Events), len(c.want))
+		}
+	}
+}
+
+func events(t *testing.T, s *service.Service) []ipam.Event {
+	t.Helper()
+	all, err := s.Events(ctx, ipam.EventFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 func TestRetention(t *testing.T) {

@@ -141,12 +141,26 @@ func FuzzDecodeLease(f *testing.F) {
 	})
 }
 
-func FuzzDecodeEvent(f *testing.F) {
-	f.Add(EncodeEvent(nil, &Event{Verb: LeaseTaken, Subnet: netip.MustParsePrefix("10.0.0.0/8"),
-		Address: netip.MustParseAddr("10.0.0.2")}))
+func FuzzDecodeEvents(f *testing.F) {
+	taken := EncodeEvent(nil, &Event{Verb: LeaseTaken, Subnet: netip.MustParsePrefix("10.0.0.0/8"), Lease: 1,
+		Address: netip.MustParseAddr("10.0.0.2")})
+	f.Add(taken)
+	pair, _ := EncodePair(nil, taken, &Event{Verb: LeaseReleased, Subnet: netip.MustParsePrefix("10.0.0.0/8"), Lease: 1,
+		Address: netip.MustParseAddr("10.0.0.2")})
+	f.Add(pair)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if _, err := DecodeEvent(1, raw); err != nil && !errors.Is(err, ErrDamaged) {
-			t.Fatal(err)
+		taken, e, err := DecodeEvents(2, raw)
+		if err != nil {
+			if !errors.Is(err, ErrDamaged) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if addr, ok := EventAddress(raw); !ok || addr != e.Address {
+			t.Fatalf("the address is %v (%t), and of the event %v", addr, ok, e.Address)
+		}
+		if id := TakenIn(raw); (taken != nil) != (id != 0) || taken != nil && taken.ID != id {
+			t.Fatalf("the taking is %d, and of the event %+v", id, taken)
 		}
 	})
 }
@@ -186,4 +200,58 @@ func TestCheckName(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
+}
+
+// A taking and its release are read out of one record as they were written apart, and nothing of the taking is lost: one
+// that says more than the release has no part in it.
+func TestEventPair(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		addr := drawAddr(t)
+		lease := rapid.Uint64Range(1, 1<<52).Draw(t, "lease")
+		id := lease + rapid.Uint64Range(1, 1<<40).Draw(t, "lasted")
+		release := &Event{ID: id, Time: EventTime(id), Verb: LeaseReleased, Actor: rapid.String().Draw(t, "ended by"),
+			Space: rapid.String().Draw(t, "space"), Subnet: netip.PrefixFrom(addr, addr.BitLen()), Address: addr,
+			Lease: lease, Attachment: drawID(t), MAC: MAC(rapid.SliceOfN(rapid.Byte(), 6, 6).Draw(t, "mac")),
+			Name: rapid.String().Draw(t, "name"), Host: rapid.String().Draw(t, "host"),
+			Detail: rapid.String().Draw(t, "reason"), Network: rapid.String().Draw(t, "network"), NetworkID: drawID(t)}
+		taken := *release
+		taken.ID, taken.Time, taken.Verb = lease, EventTime(lease), LeaseTaken
+		taken.Actor, taken.Detail = rapid.String().Draw(t, "begun by"), rapid.String().Draw(t, "kind")
+		record, paired := EncodePair(nil, EncodeEvent(nil, &taken), release)
+		if !paired {
+			t.Fatal("they are not put together")
+		}
+		gotTaken, got, err := DecodeEvents(id, record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]*Event{&taken, release}, []*Event{gotTaken, got}, comparePlain); diff != "" {
+			t.Fatal(diff)
+		}
+		if a, ok := EventAddress(record); !ok || a != addr || TakenIn(record) != lease {
+			t.Fatalf("it is of %v (%t) and lease %d", a, ok, TakenIn(record))
+		}
+		cut := rapid.IntRange(0, len(record)-1).Draw(t, "cut")
+		if _, _, err := DecodeEvents(id, record[:cut]); !errors.Is(err, ErrDamaged) && cut != len(record)-16 {
+			t.Fatalf("cut to %d of %d bytes: %v", cut, len(record), err)
+		}
+		if _, _, err := DecodeEvents(lease, record); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("an end that is no later than its beginning: %v", err)
+		}
+		for what, change := range map[string]func(*Event){
+			"another verb":  func(e *Event) { e.Verb = HeadroomClaimed },
+			"another name":  func(e *Event) { e.Name += "x" },
+			"another lease": func(e *Event) { e.Lease++ },
+			"facts":         func(e *Event) { e.After = []byte(`{"note":"x"}`) },
+		} {
+			other := taken
+			change(&other)
+			if _, paired := EncodePair(nil, EncodeEvent(nil, &other), release); paired {
+				t.Errorf("%s is lost", what)
+			}
+		}
+		if _, paired := EncodePair(nil, nil, release); paired {
+			t.Error("a taking that is not there has a part")
+		}
+	})
 }

@@ -187,7 +187,8 @@ type Event struct {
 // EventTime is when the event of an id was written.
 func EventTime(id uint64) time.Time { return time.UnixMicro(int64(id)).UTC() }
 
-// eventVersion leads the record of an event. A record of another one is refused instead of misread.
+// eventVersion leads the record of an event, pairVersion that of two. A record of another one is refused instead of
+// misread.
 const eventVersion = 1
 
 // EncodeEvent appends e without its id, which is the key and holds the time.
@@ -236,22 +237,6 @@ func DecodeEvent(id uint64, b []byte) (*Event, error) {
 	return e, nil
 }
 
-// EventAddress reads the address of an event out of its record, and nothing else of it; false where that cannot be read
-// so, which DecodeEvent says why.
-func EventAddress(b []byte) (addr netip.Addr, ok bool) {
-	d := Decoder{B: b}
-	if d.Byte() != eventVersion {
-		return addr, false
-	}
-	d.Byte()      // the verb
-	for range 2 { // actor and space
-		d.take(int(min(d.uvarint(), uint64(len(b)))))
-	}
-	d.prefix()
-	addr = d.Addr()
-	return addr, !d.Failed
-}
-
 // json reads a document, nil where it is empty. One that is no JSON is damage: it could not be shown.
 func (d *Decoder) json() json.RawMessage {
 	text := d.String()
@@ -289,11 +274,15 @@ func AccountOf(ctx context.Context) string {
 	return account
 }
 
-// Retention bounds the audit trail. Zero fields take the defaults: 90 days, a million events.
+// Retention bounds the audit trail. Zero fields take the defaults: 90 days, a million events, 64 MiB.
 type Retention struct {
 	Age   time.Duration
 	Count int
+	Bytes int64 // that they take in the store
 }
+
+// DefaultEventBytes is how many bytes of events are kept.
+const DefaultEventBytes = 64 << 20
 
 // WithDefaults fills what is zero.
 func (r Retention) WithDefaults() Retention {
@@ -302,6 +291,9 @@ func (r Retention) WithDefaults() Retention {
 	}
 	if r.Count == 0 {
 		r.Count = 1_000_000
+	}
+	if r.Bytes == 0 {
+		r.Bytes = DefaultEventBytes
 	}
 	return r
 }

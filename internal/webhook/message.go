@@ -49,7 +49,8 @@ type gap struct {
 
 // Why events are missing.
 const (
-	reasonTrimmed = "the retention (--event-age, --event-count) has removed events that the receiver had not taken yet"
+	reasonTrimmed = "the retention (--event-age, --event-count, --event-size) has removed events that the receiver had " +
+		"not taken yet"
 	reasonStore   = "the daemon has another store, or one that was put back to an earlier state"
 	reasonRefused = "the receiver has refused an event for good, which was set aside"
 	reasonPlace   = "it was not known any more up to where the receiver had the events"

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -260,8 +261,14 @@ func TestPlaceIsWritten(t *testing.T) {
 
 // What the retention has removed is told, once, before the next event; what it has removed of what was sent is not.
 func TestGap(t *testing.T) {
+	for name, keep := range map[string]ipam.Retention{"count": {Count: 10}, "size": {Bytes: 1500}} {
+		t.Run(name, func(t *testing.T) { testGap(t, keep) })
+	}
+}
+
+func testGap(t *testing.T, keep ipam.Retention) {
 	in := newInbox(t, httptest.NewServer)
-	h := newHouse(t, ipam.Retention{Count: 10}, in.URL)
+	h := newHouse(t, keep, in.URL)
 	h.begin()
 	in.receives(t, h.take(2))
 	comes(t, "all is taken", func() bool { return h.hooks.States()[0].Delivered == 2 })
@@ -273,8 +280,12 @@ func TestGap(t *testing.T) {
 	if m.Type != TypeGap || m.gap.Reason != reasonTrimmed || m.Host != "alpha" {
 		t.Fatalf("%s came, want a gap", m.body)
 	}
-	kept := owners[20:]
-	all := in.receives(t, kept)
+	events, err := h.service.Events(t.Context(), ipam.EventFilter{})
+	must(t, err)
+	if len(events) < 5 || len(events) > 15 {
+		t.Fatalf("%d events are kept", len(events))
+	}
+	all := in.receives(t, owners[len(owners)-len(events):])
 	if !m.gap.Since.Before(all[0].event.Time) || !m.gap.Until.Equal(all[0].event.Time) {
 		t.Errorf("the gap is from %s to %s", m.gap.Since, m.gap.Until)
 	}
@@ -587,4 +598,49 @@ func TestSetAside(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A receiver that has been sent the taking of an address is sent its release, too, though the records of both have become
+// one meanwhile; and whoever was away for both is sent both.
+func TestThrowAway(t *testing.T) {
+	in := newInbox(t, httptest.NewServer)
+	h := newHouse(t, ipam.Retention{}, in.URL)
+	pool, err := h.service.RequestPool(t.Context(), ipam.PoolRequest{Space: "local", Network: "net1"})
+	must(t, err)
+	take := func(name string) netip.Prefix {
+		h.clock.advance(time.Microsecond)
+		addr, err := h.service.RequestAddress(t.Context(), ipam.AddressRequest{Pool: pool.ID, Name: name})
+		must(t, err)
+		return addr
+	}
+	release := func(addr netip.Prefix) {
+		h.clock.advance(time.Microsecond)
+		must(t, h.service.ReleaseAddress(t.Context(), pool.ID, addr.Addr()))
+	}
+	comesOf := func(verb, name string) sent {
+		t.Helper()
+		one := in.next(t)
+		if one.Type != verb || one.event.Name != name {
+			t.Fatalf("%s came, want %s of %s", one.body, verb, name)
+		}
+		return one
+	}
+	h.begin()
+	addr := take("one")
+	taken := comesOf("lease.take", "one")
+	release(addr)
+	if released := comesOf("lease.release", "one"); released.event.Lease != taken.event.ID {
+		t.Errorf("%s ends another lease than %s", released.body, taken.body)
+	}
+	addr = take("two")
+	comesOf("lease.take", "two")
+	comes(t, "it is noted", func() bool { return h.hooks.States()[0].Delivered == 3 })
+	h.stop()
+	release(addr)
+	release(take("three"))
+	h.begin()
+	for _, what := range [][2]string{{"lease.release", "two"}, {"lease.take", "three"}, {"lease.release", "three"}} {
+		comesOf(what[0], what[1])
+	}
+	in.none(t)
 }

@@ -70,7 +70,6 @@ type crowd struct {
 
 	mu      sync.Mutex
 	conns   []net.Conn
-	ended   bool
 	opened  int
 	refused int
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -181,11 +180,6 @@ func (d *daemon) check(err error) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-}
-
-// keys are how one speaks TLS with it.
-func (d *daemon) keys() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: d.roots}
 }
 
 // memory is what a process has resident, in MiB: now, and at most since it began (proc(5), VmRSS and VmHWM).

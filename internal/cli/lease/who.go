@@ -16,8 +16,8 @@ import (
 const whoHelp = `Tells who has an address and who had it, or what a MAC or a name has and had: since when,
 until when, on which host, and who took it. A NAME is that of an endpoint or an owner: shop-web-1,
 shop_web_1 and shop/web/1 are the same replica, whichever of them was recorded. The answer comes
-from the events, and goes back as far as they are kept (berth serve --event-age, --event-count); what
-still lasts is known for longer.
+from the events, and goes back as far as they are kept (berth serve --event-age, --event-count,
+--event-size); what still lasts is known for longer.
 
 WHAT is a lease, for which somebody held the address; a reservation, for which it belonged to somebody; or
 elastic, for which the elastic address was associated with somebody.

@@ -176,8 +176,8 @@ func (e *Estate) EventEnvironment(ctx context.Context, ev *ipam.Event) ([]string
 
 func hasEvent(ctx context.Context, s *ledger.Ledger, id uint64) (has bool, err error) {
 	err = s.View(ctx, func(tx store.Tx) error {
-		raw, err := tx.Get(ledger.EventKey(nil, id))
-		has = raw != nil
+		e, err := ledger.FindEvent(tx, id)
+		has = e != nil
 		return err
 	})
 	return has, err

@@ -77,7 +77,7 @@ func headroomAddrKey(pool ipam.ID, addr netip.Addr) []byte {
 func DropHeadroom(ctx context.Context, own store.Store) error {
 	return own.Update(ctx, func(tx store.Tx) error {
 		r := ledger.KindRange(headroomKeys)
-		_, err := ledger.DeleteWhile(tx, r, func(int, []byte) bool { return true })
+		_, err := ledger.DeleteWhile(tx, r, func(store.Record) bool { return true })
 		return err
 	})
 }

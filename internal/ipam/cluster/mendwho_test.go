@@ -120,7 +120,7 @@ func TestMendKnowingNothing(t *testing.T) {
 	b.kill()
 	for _, n := range []string{"head", "all"} {
 		if err := b.own.Update(t.Context(), func(tx store.Tx) error {
-			_, err := ledger.DeleteWhile(tx, ledger.KindRange(recallKeys), func(int, []byte) bool { return true })
+			_, err := ledger.DeleteWhile(tx, ledger.KindRange(recallKeys), func(store.Record) bool { return true })
 			return err
 		}); err != nil {
 			t.Fatal(n, err)

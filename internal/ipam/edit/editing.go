@@ -353,11 +353,11 @@ func TrimKeys(c *ledger.Change) (removed int, err error) {
 	page := ledger.KindRange(usedKeys)
 	page.Limit = c.Page()
 	var keys []string
-	removed, err = ledger.DeleteWhile(c.Tx(), page, func(_ int, key []byte) bool {
-		if len(key) < 9 || binary.BigEndian.Uint64(key[1:]) > over {
+	removed, err = ledger.DeleteWhile(c.Tx(), page, func(used store.Record) bool {
+		if len(used.Key) < 9 || binary.BigEndian.Uint64(used.Key[1:]) > over {
 			return false
 		}
-		keys = append(keys, string(key[9:]))
+		keys = append(keys, string(used.Key[9:]))
 		return true
 	})
 	for _, key := range keys {

@@ -109,13 +109,9 @@ const usagePage = 1000
 // released adds what was released since a time, as events tell, and tells how far back those reach.
 func (s Room) released(ctx context.Context, since time.Time, all map[begun]stretch) (oldest time.Time, err error) {
 	err = s.ledger.View(ctx, func(tx store.Tx) error {
-		first := ledger.KindRange(ledger.EventKeys)
-		first.Limit = 1
-		for rec, err := range tx.Scan(first) {
-			if err != nil {
-				return err
-			}
-			oldest = ipam.EventTime(ledger.EventID(rec.Key))
+		for at, err := range ledger.EventsIn(tx, ledger.EventRange{}) {
+			oldest = ipam.EventTime(at.ID)
+			return err
 		}
 		return nil
 	})
@@ -127,14 +123,15 @@ func (s Room) released(ctx context.Context, since time.Time, all map[begun]stret
 		from := after
 		err := s.ledger.View(ctx, func(tx store.Tx) error {
 			read = 0
-			page := ledger.KindRange(ledger.EventKeys)
-			page.From, page.Limit = ledger.EventKey(nil, from), usagePage
-			for rec, err := range tx.Scan(page) {
+			for at, err := range ledger.EventsIn(tx, ledger.EventRange{From: from}) {
 				if err != nil {
 					return err
 				}
-				read, after = read+1, ledger.EventID(rec.Key)+1
-				e, err := ipam.DecodeEvent(ledger.EventID(rec.Key), rec.Value)
+				if read == usagePage {
+					return nil
+				}
+				read, after = read+1, at.ID+1
+				e, err := at.Decode()
 				if err != nil {
 					return err
 				}

@@ -37,7 +37,7 @@ type Change struct {
 
 	moves []leaseMove // of the index, to be undone in reverse order
 	undo  []func()    // the same for what is not a lease, and independent of the leases
-	added int         // events
+	added EventSum
 	verbs []ipam.Verb // of the events that this host has written
 	key   []byte      // buffers that are used again
 	value []byte
@@ -57,14 +57,14 @@ func (s *Ledger) Update(ctx context.Context, fn func(*Change) error) error {
 	c := s.changes.Get().(*Change)
 	defer s.changes.Put(c)
 	c.actor, c.account, c.begun = ipam.ActorOf(ctx), ipam.AccountOf(ctx), s.opened
-	events := 0
+	var events EventSum
 	err := s.store.Update(ctx, func(tx store.Tx) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		c.tx, c.index, c.now = tx, s.index, s.now()
 		clear(c.moves)
 		clear(c.undo)
-		c.moves, c.undo, c.added, c.verbs = c.moves[:0], c.undo[:0], 0, c.verbs[:0]
+		c.moves, c.undo, c.added, c.verbs = c.moves[:0], c.undo[:0], EventSum{}, c.verbs[:0]
 		c.state, c.collects, c.events, c.orphans, c.strays = nil, false, nil, nil, nil
 		tx.OnAbort(c.abort)
 		if err := c.enter(s.joined); err != nil {
@@ -106,8 +106,8 @@ func (s *Ledger) newChange() any {
 		for _, undo := range slices.Backward(c.undo) {
 			undo()
 		}
-		c.index.events -= c.added
-		c.moves, c.undo, c.added = c.moves[:0], c.undo[:0], 0
+		c.index.events.add(c.added.negative())
+		c.moves, c.undo, c.added = c.moves[:0], c.undo[:0], EventSum{}
 	}
 	return c
 }
@@ -204,27 +204,6 @@ func (c *Change) SetLease(subnet ipam.ID, addr netip.Addr, before, after *ipam.L
 // Account is the account to which the request is bounded (ipam.WithAccount); empty where it is not.
 func (c *Change) Account() string { return c.account }
 
-// Event writes an entry of the audit trail and returns its id: the time in microseconds, made strictly increasing, so
-// that ids stay unique when the clock is set back. Of hosts that share a store each makes ids of its own
-// (membership.own).
-func (c *Change) Event(e *ipam.Event) (uint64, error) {
-	id := c.nextID()
-	e.Actor, e.Host = c.actor, c.host
-	c.tellNetwork(e)
-	if (e.Verb == ipam.LeaseTaken || e.Verb == ipam.HeadroomClaimed) && e.Lease == 0 {
-		e.Lease = id // a lease has the id of the event that made it
-	}
-	c.key, c.value = EventKey(c.key[:0], id), ipam.EncodeEvent(c.value[:0], e)
-	c.CountEvents(1)
-	c.verbs = append(c.verbs, e.Verb)
-	if c.collects {
-		told := *e
-		told.ID, told.Time = id, ipam.EventTime(id)
-		c.events = append(c.events, told)
-	}
-	return id, c.tx.Put(c.key, c.value)
-}
-
 // tellNetwork names the network of the subnet that an event is about, where it names none.
 func (c *Change) tellNetwork(e *ipam.Event) {
 	id := e.NetworkID
@@ -242,12 +221,6 @@ func (c *Change) tellNetwork(e *ipam.Event) {
 			e.Network = c.ShownName(n)
 		}
 	}
-}
-
-// CountEvents adds to the number of events that are stored.
-func (c *Change) CountEvents(n int) {
-	c.added += n
-	c.index.events += n
 }
 
 // nextID is the id of the event that this change writes next.

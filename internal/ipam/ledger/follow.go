@@ -71,12 +71,12 @@ func setCached[K comparable, T any](in map[K]Cached[T], key K, raw []byte) {
 }
 
 func (ix *Index) followEvent(w *store.Foreign) {
-	switch {
-	case w.Before == nil && w.After != nil:
-		ix.events++
+	if w.Before != nil {
+		ix.events.add(sumOf(w.Before).negative())
+	}
+	if w.After != nil {
+		ix.events.add(sumOf(w.After))
 		ix.lastEvent = max(ix.lastEvent, EventID(w.Key))
-	case w.Before != nil && w.After == nil:
-		ix.events--
 	}
 }
 

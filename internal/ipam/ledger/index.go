@@ -27,7 +27,7 @@ type Index struct {
 	mending     Cached[mending]
 	unread      []ipam.ID // subnets whose leases are to be read again
 	lastEvent   uint64
-	events      int            // how many are stored
+	events      EventSum
 	orphans     []*ipam.Subnet // that are gone and may have leases still
 	strays      []Stray
 	fromDHCP    int     // subnets whose addresses a LAN's server chooses

@@ -68,8 +68,8 @@ func (ix *Index) LastEvent() uint64 { return ix.lastEvent }
 // are read again by the next change.
 func (ix *Index) AllRead() bool { return len(ix.unread) == 0 }
 
-// Events is how many events are stored.
-func (ix *Index) Events() int { return ix.events }
+// Events is what is stored of events.
+func (ix *Index) Events() EventSum { return ix.events }
 
 // Subnets yields all subnets, in no order.
 func (ix *Index) Subnets() iter.Seq2[ipam.ID, *SubnetIndex] { return maps.All(ix.subnets) }

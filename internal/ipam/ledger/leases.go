@@ -84,15 +84,14 @@ func ReadPage(tx store.Tx, r store.Range) (page []*ipam.Lease, next []byte, err 
 	return page, append(next, 0), nil
 }
 
-// DeleteWhile deletes the records of a range up to the first one that goes not, which is told of by its number and key,
-// and returns how many there were.
-func DeleteWhile(tx store.Tx, r store.Range, goes func(n int, key []byte) bool) (int, error) {
+// DeleteWhile deletes the records of a range up to the first one that does not go, and returns how many there were.
+func DeleteWhile(tx store.Tx, r store.Range, goes func(store.Record) bool) (int, error) {
 	var keys [][]byte
 	for rec, err := range tx.Scan(r) {
 		if err != nil {
 			return 0, err
 		}
-		if !goes(len(keys), rec.Key) {
+		if !goes(rec) {
 			break
 		}
 		keys = append(keys, slices.Clone(rec.Key))

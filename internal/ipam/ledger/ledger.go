@@ -148,7 +148,7 @@ func (s *Ledger) Mends() bool { return s.mends }
 // Begun is the mark behind the events that there were when the store was opened.
 func (s *Ledger) Begun() ipam.StoreMark { return s.begun }
 
-// Retention is how long events are kept, and how many of them.
+// Retention is how long events are kept, how many of them, and how many bytes.
 func (s *Ledger) Retention() ipam.Retention { return s.retain }
 
 // TrimWanted wakes who trims the events when there are too many.
@@ -188,12 +188,15 @@ func (s *Ledger) Told() map[ipam.Verb]uint64 {
 	return all
 }
 
-// slack is how far the number of events may run over before the trimming is woken, so that it works in whole pages.
-const slack = 4 * PageSize
+// slack is how far the events may run over before the trimming is woken, so that it works in whole pages.
+const (
+	slack      = 4 * PageSize
+	slackBytes = slack * 128
+)
 
 // wakeTrim has Run trim soon where there are too many events. It never waits.
-func (s *Ledger) wakeTrim(events int) {
-	if events <= s.retain.Count+slack {
+func (s *Ledger) wakeTrim(events EventSum) {
+	if events.Count <= s.retain.Count+slack && events.Bytes <= s.retain.Bytes+slackBytes {
 		return
 	}
 	select {

@@ -172,7 +172,7 @@ func loadEvents(ix *Index, tx store.Tx) error {
 		if err != nil {
 			return err
 		}
-		ix.events++
+		ix.events.add(sumOf(rec.Value))
 		ix.lastEvent = max(ix.lastEvent, EventID(rec.Key))
 	}
 	return nil

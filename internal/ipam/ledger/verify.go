@@ -64,7 +64,7 @@ func (ix *Index) differences(fresh *Index) (wrong []string) {
 // say so.
 func (ix *Index) Lines() map[string]bool {
 	d := description{}
-	d.line("events %d", ix.events)
+	d.line("%d events of %d bytes", ix.events.Count, ix.events.Bytes)
 	for name, sp := range ix.spaces {
 		d.line("space %s: %d blocks", name, sp.Blocks.Len())
 		for p, id := range sp.Ids {

@@ -9,6 +9,7 @@ import (
 	"berth/internal/ipam"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
+	"berth/store"
 )
 
 // Run trims the audit trail and finishes what a failure has cut off, every minute and whenever the trail has grown too
@@ -63,11 +64,16 @@ func (s *Service) Trim(ctx context.Context) error {
 
 func trimPage(c *ledger.Change, keep ipam.Retention) (removed int, err error) {
 	oldest := uint64(max(c.Now().Add(-keep.Age).UnixMicro(), 0))
-	over := c.Index().Events() - keep.Count
 	page := ledger.KindRange(ledger.EventKeys)
 	page.Limit = c.Page()
-	removed, err = ledger.DeleteWhile(c.Tx(), page,
-		func(n int, key []byte) bool { return ledger.EventID(key) < oldest || n < over })
-	c.CountEvents(-removed)
+	left := c.Index().Events()
+	removed, err = ledger.DeleteWhile(c.Tx(), page, func(rec store.Record) bool {
+		if ledger.EventID(rec.Key) >= oldest && !left.Over(keep) {
+			return false
+		}
+		left = left.Without(rec.Value)
+		return true
+	})
+	c.LeaveEvents(left)
 	return removed, err
 }

@@ -225,11 +225,11 @@ func (ck *checker) lease(sub *ipam.Subnet, l *ipam.Lease) {
 
 // events checks that each decodes.
 func (ck *checker) events(tx store.Tx) error {
-	for rec, err := range tx.Scan(ledger.KindRange(ledger.EventKeys)) {
+	for at, err := range ledger.EventsIn(tx, ledger.EventRange{}) {
 		if err != nil {
 			return err
 		}
-		if _, err := ipam.DecodeEvent(ledger.EventID(rec.Key), rec.Value); err != nil {
+		if _, err := at.Decode(); err != nil {
 			ck.problem("%v", err)
 		}
 	}

@@ -330,15 +330,16 @@ func (cp *copying) compareRange(ctx context.Context, rc *rangeCopy, from, to sto
 // compareEvents looks for a page of events in the target. Those that are older than all that it has were trimmed there.
 func compareEvents(tx store.Tx, page []store.Record) error {
 	first := ^uint64(0)
-	for rec, err := range tx.Scan(store.Range{From: ledger.EventKey(nil, 0), To: []byte{ledger.EventKeys + 1},
-		Limit: 1}) {
+	for at, err := range ledger.EventsIn(tx, ledger.EventRange{}) {
 		if err != nil {
 			return err
 		}
-		first = ledger.EventID(rec.Key)
+		first = at.ID
+		break
 	}
+	read := func(id uint64) ([]byte, error) { return ledger.EventAlone(tx, id) }
 	for _, e := range page {
-		_, there, err := placeOfEvent(tx, e)
+		_, there, err := placeOfEvent(read, e)
 		if err != nil {
 			return err
 		}

@@ -219,17 +219,16 @@ func (cp *copying) dropEventsOf(ctx context.Context, s *ledger.Ledger, part stri
 // dropEvents removes events where they are, and as they are.
 func dropEvents(c *ledger.Change, page []store.Record) error {
 	for _, e := range page {
-		id, there, err := placeOfEvent(c.Tx(), e)
+		id, there, err := placeOfEvent(c.EventAlone, e)
 		if err != nil {
 			return err
 		}
 		if !there {
 			continue
 		}
-		if err := c.Tx().Delete(ledger.EventKey(nil, id)); err != nil {
+		if err := c.DropEvent(id); err != nil {
 			return err
 		}
-		c.CountEvents(-1)
 	}
 	return nil
 }

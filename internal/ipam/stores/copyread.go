@@ -153,22 +153,51 @@ func (cp *copying) count(ctx context.Context, space string, all []copied, first 
 	return err
 }
 
-// eachEvent hands out the events of a space, or of elastic addresses, in pages, as they are stored.
+// eachEvent hands out the events of a space, or of elastic addresses, in pages, each as a record of its own.
 func eachEvent(ctx context.Context, s *ledger.Ledger, space string, limit int, fn func([]store.Record) error) error {
-	events := &rangeCopy{keys: ledger.KindRange(ledger.EventKeys), limit: limit,
-		want: func(rec store.Record) ([]byte, error) {
-			e, err := ipam.DecodeEvent(ledger.EventID(rec.Key), rec.Value)
-			if err != nil || !isOf(e, space) {
-				return nil, err
-			}
-			return rec.Value, nil
-		}}
-	return events.eachPage(ctx, s.View, func(page *rangePage) error {
-		if len(page.records) == 0 {
+	for from, more := uint64(0), true; more; {
+		var page []store.Record
+		err := s.View(ctx, func(tx store.Tx) (err error) {
+			page, from, more, err = eventPage(tx, space, from, limit)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
 			return nil
 		}
-		return fn(page.records)
-	})
+		if err := fn(page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eventPage reads a page of eachEvent, and where the next one begins, if there are more.
+func eventPage(tx store.Tx, space string, from uint64, limit int) (page []store.Record, next uint64, more bool,
+	err error) {
+	for at, err := range ledger.EventsIn(tx, ledger.EventRange{From: from}) {
+		if err != nil {
+			return nil, from, false, err
+		}
+		e, err := at.Decode()
+		if err != nil {
+			return nil, from, false, err
+		}
+		if !isOf(e, space) {
+			continue
+		}
+		if len(page) == limit {
+			return page, at.ID, true, nil
+		}
+		alone, err := at.Alone()
+		if err != nil {
+			return nil, from, false, err
+		}
+		page = append(page, store.Record{Key: ledger.EventKey(nil, at.ID), Value: slices.Clone(alone)})
+	}
+	return page, from, false, nil
 }
 
 // copyPage is how many records a transaction of a copy writes.

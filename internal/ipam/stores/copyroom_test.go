@@ -41,6 +41,8 @@ const planToCopy = `
 	back A 192.0.2.14
 	attach B net=wide space=lab
 	ask B mac=4
+	ask B job mac=6 -> 10.0.0.2
+	back B 10.0.0.2
 	attach C cidr=203.0.113.0/24 space=lab
 	gateway C
 	ask C x mac=5

@@ -202,17 +202,16 @@ func (cp *copying) writeNetwork(ctx context.Context, one *copied) error {
 func (cp *copying) writeEvents(ctx context.Context, page []store.Record) error {
 	err := cp.to.Update(ctx, func(c *ledger.Change) error {
 		for _, e := range page {
-			id, there, err := placeOfEvent(c.Tx(), e)
+			id, there, err := placeOfEvent(c.EventAlone, e)
 			if err != nil {
 				return err
 			}
 			if there {
 				continue
 			}
-			if err := c.Tx().Put(ledger.EventKey(nil, id), e.Value); err != nil {
+			if err := c.PutEvent(id, e.Value); err != nil {
 				return err
 			}
-			c.CountEvents(1)
 			c.SkipIDs(id)
 		}
 		return nil
@@ -221,10 +220,11 @@ func (cp *copying) writeEvents(ctx context.Context, page []store.Record) error {
 	return err
 }
 
-// placeOfEvent is the id under which a store has an event, or the one that is free for it.
-func placeOfEvent(tx store.Tx, e store.Record) (id uint64, there bool, err error) {
+// placeOfEvent is the id under which a store has an event, or the one that is free for it. read reads those that the
+// store has, each as a record of its own.
+func placeOfEvent(read func(id uint64) ([]byte, error), e store.Record) (id uint64, there bool, err error) {
 	for id = ledger.EventID(e.Key); ; id++ {
-		raw, err := tx.Get(ledger.EventKey(nil, id))
+		raw, err := read(id)
 		if err != nil {
 			return id, false, err
 		}

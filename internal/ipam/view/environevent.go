@@ -77,15 +77,8 @@ func takenAs(ctx context.Context, s *ledger.Ledger,
 	if e.Verb != ipam.LeaseTaken {
 		detail = ""
 		err = s.View(ctx, func(tx store.Tx) error {
-			raw, err := tx.Get(ledger.EventKey(nil, e.Lease))
-			if err != nil {
-				return err
-			}
-			if raw == nil {
-				return nil
-			}
-			taken, err := ipam.DecodeEvent(e.Lease, raw)
-			if err == nil {
+			taken, err := ledger.FindEvent(tx, e.Lease)
+			if taken != nil {
 				detail = taken.Detail
 			}
 			return err

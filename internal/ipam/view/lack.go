@@ -16,24 +16,18 @@ func (s Views) MayLack(ctx context.Context, mark ipam.EventMark, whole time.Time
 }
 
 // MayLack is that of one store. The oldest events are removed first. So none behind the mark was while one before it is
-// there still; and none that is younger than whole, where nothing as young is too old, and there are fewer than would
-// be too many.
+// there still; and none that is younger than whole, where nothing as young is too old, and there are so few that none
+// were too many.
 func MayLack(ctx context.Context, s *ledger.Ledger, mark ipam.StoreMark, whole time.Time) (bool, error) {
 	keep := s.Retention()
-	few := ledger.Ask(s, (*ledger.Index).Events) < keep.Count
-	if few && whole.After(s.Now().Add(-keep.Age)) {
+	if few := ledger.Ask(s, (*ledger.Index).Events).Few(keep); few && whole.After(s.Now().Add(-keep.Age)) {
 		return false, nil
 	}
 	before := false
 	err := s.View(ctx, func(tx store.Tx) error {
-		r := ledger.EventsFrom(0)
-		r.Limit = 1
-		for rec, err := range tx.Scan(r) {
-			if err != nil {
-				return err
-			}
-			id := ledger.EventID(rec.Key)
-			before = id <= mark.After || s.Member() != nil && mark.Passed(id)
+		for at, err := range ledger.EventsIn(tx, ledger.EventRange{}) {
+			before = err == nil && (at.ID <= mark.After || s.Member() != nil && mark.Passed(at.ID))
+			return err
 		}
 		return nil
 	})

@@ -199,35 +199,29 @@ func showLease(sub *ipam.SubnetInfo, l *ipam.Lease) ipam.LeaseInfo {
 
 // Events lists events, the oldest first.
 func (s Views) Events(ctx context.Context, f ipam.EventFilter) ([]ipam.Event, error) {
-	r := ledger.EventsFrom(f.After)
+	r := ledger.EventRange{From: f.After + 1, Reverse: f.Last > 0}
 	if !f.Since.IsZero() {
-		if id := uint64(max(f.Since.UnixMicro(), 0)); id > f.After {
-			r = ledger.EventsFrom(id - 1)
-		}
+		r.From = max(r.From, uint64(max(f.Since.UnixMicro(), 0)))
 	}
 	if !f.Before.IsZero() {
-		r.To = ledger.EventKey(nil, uint64(max(f.Before.UnixMicro(), 0)))
+		r.To = uint64(max(f.Before.UnixMicro(), 1))
 	}
 	most := f.First
-	if f.Last > 0 {
-		most, r.Reverse = f.Last, true
-	}
-	if f.Until == nil && len(f.Networks) == 0 && len(f.Verbs) == 0 {
-		r.Limit = most
+	if r.Reverse {
+		most = f.Last
 	}
 	names := s.ledger.DockerNames()
 	var all []ipam.Event
 	err := s.ledger.View(ctx, func(tx store.Tx) error {
 		all = nil
-		for rec, err := range tx.Scan(r) {
+		for at, err := range ledger.EventsIn(tx, r) {
 			if err != nil {
 				return err
 			}
-			id := ledger.EventID(rec.Key)
-			if f.Until != nil && !f.Until.Own.Passed(id) {
+			if f.Until != nil && !f.Until.Own.Passed(at.ID) {
 				continue
 			}
-			e, err := ipam.DecodeEvent(id, rec.Value)
+			e, err := at.Decode()
 			if err != nil {
 				return err
 			}
@@ -245,28 +239,4 @@ func (s Views) Events(ctx context.Context, f ipam.EventFilter) ([]ipam.Event, er
 		slices.Reverse(all)
 	}
 	return all, err
-}
-
-// Follow yields each event that is committed after the call, until ctx ends or an error is yielded, which is the last.
-func (s Views) Follow(ctx context.Context) func(yield func(ipam.Event, error) bool) {
-	committed := s.ledger.Store().Watch(ctx, []byte{ledger.EventKeys})
-	return func(yield func(ipam.Event, error) bool) {
-		for change, err := range committed {
-			if err != nil {
-				yield(ipam.Event{}, err)
-				return
-			}
-			if change.Value == nil {
-				continue // trimmed
-			}
-			e, err := ipam.DecodeEvent(ledger.EventID(change.Key), change.Value)
-			if err != nil {
-				yield(ipam.Event{}, err)
-				return
-			}
-			if !yield(*e, nil) {
-				return
-			}
-		}
-	}
 }

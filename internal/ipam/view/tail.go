@@ -33,19 +33,17 @@ func (s Views) LastEvent(ctx context.Context) (ipam.EventMark, error) {
 // LastMark is the mark behind all events of the store.
 func LastMark(ctx context.Context, s *ledger.Ledger) (m ipam.StoreMark, err error) {
 	fresh, from := s.FreshSince(), s.SettledUpTo()
-	last := from
+	last, own := from, s.Member() == nil
 	err = s.View(ctx, func(tx store.Tx) error {
 		m = ipam.StoreMark{After: from}
-		r := ledger.EventsFrom(from)
-		if s.Member() == nil {
-			r.Limit, r.Reverse = 1, true
-		}
-		for rec, err := range tx.Scan(r) {
+		for at, err := range ledger.EventsIn(tx, ledger.EventRange{From: from + 1, Reverse: own}) {
 			if err != nil {
 				return err
 			}
-			last = ledger.EventID(rec.Key)
-			s.Pass(&m, last)
+			last = at.ID
+			if s.Pass(&m, last); own {
+				return nil
+			}
 		}
 		return nil
 	})
@@ -75,25 +73,24 @@ func Behind(ctx context.Context, s *ledger.Ledger, from ipam.StoreMark, n int,
 	page.Next = from
 	err = s.View(ctx, func(tx store.Tx) error {
 		page = StorePage{Next: from}
-		for rec, err := range tx.Scan(ledger.EventsFrom(from.After)) {
+		for at, err := range ledger.EventsIn(tx, ledger.EventRange{From: from.After + 1}) {
 			if err != nil {
 				return err
 			}
-			id := ledger.EventID(rec.Key)
-			if page.Next.Passed(id) {
-				last = id
+			if page.Next.Passed(at.ID) {
+				last = at.ID
 				continue
 			}
 			if page.More = len(page.Events) == n; page.More {
 				return nil
 			}
-			e, err := ipam.DecodeEvent(id, rec.Value)
+			e, err := at.Decode()
 			if err != nil {
 				return err
 			}
-			last = id
+			last = at.ID
 			names.Show(e)
-			if s.Pass(&page.Next, id); wanted(e) {
+			if s.Pass(&page.Next, at.ID); wanted(e) {
 				page.Events = append(page.Events, *e)
 			}
 		}
@@ -164,7 +161,7 @@ func wakings(ctx context.Context, s *ledger.Ledger) (woken <-chan struct{}, done
 	up, ended := make(chan struct{}, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
-		for _, err := range Of(s).Follow(ctx) {
+		for _, err := range s.Store().Watch(ctx, []byte{ledger.EventKeys}) {
 			if err != nil {
 				return // the tail goes on by itself, every lookAgain
 			}

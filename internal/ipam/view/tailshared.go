@@ -17,7 +17,7 @@ func tailShared(ctx context.Context, s *ledger.Ledger, after ipam.StoreMark) ite
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		for {
-			heard := Of(s).Follow(ctx) // from here on
+			heard := s.Store().Watch(ctx, []byte{ledger.EventKeys}) // from here on
 			err := readTail(ctx, s, &after, yield)
 			if err == nil {
 				err = hearTail(heard, &after, yield)
@@ -41,16 +41,15 @@ func readTail(ctx context.Context, s *ledger.Ledger, m *ipam.StoreMark, yield fu
 	fresh, last, names := s.FreshSince(), m.After, s.DockerNames()
 	err := s.View(ctx, func(tx store.Tx) error {
 		var page []ipam.Event
-		for rec, err := range tx.Scan(ledger.EventsFrom(m.After)) {
+		for at, err := range ledger.EventsIn(tx, ledger.EventRange{From: m.After + 1}) {
 			if err != nil {
 				return err
 			}
-			id := ledger.EventID(rec.Key)
-			last = max(last, id)
-			if !m.Pass(id) {
+			last = max(last, at.ID)
+			if !m.Pass(at.ID) {
 				continue
 			}
-			e, err := ipam.DecodeEvent(id, rec.Value)
+			e, err := at.Decode()
 			if err != nil {
 				return err
 			}
@@ -75,12 +74,19 @@ func readTail(ctx context.Context, s *ledger.Ledger, m *ipam.StoreMark, yield fu
 
 // hearTail yields the events that are committed and were not told, until the receiver wants no more or an error ends
 // them.
-func hearTail(heard iter.Seq2[ipam.Event, error], m *ipam.StoreMark, yield func(StorePage, error) bool) error {
-	for e, err := range heard {
+func hearTail(heard iter.Seq2[store.Change, error], m *ipam.StoreMark, yield func(StorePage, error) bool) error {
+	for change, err := range heard {
 		if err != nil {
 			return err
 		}
-		if m.Pass(e.ID) && !yield(StorePage{Events: []ipam.Event{e}, Next: *m}, nil) {
+		if change.Value == nil {
+			continue // trimmed
+		}
+		e, err := ipam.DecodeEvent(ledger.EventID(change.Key), change.Value)
+		if err != nil {
+			return err
+		}
+		if m.Pass(e.ID) && !yield(StorePage{Events: []ipam.Event{*e}, Next: *m}, nil) {
 			return errEnough
 		}
 	}

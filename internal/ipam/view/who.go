@@ -99,11 +99,12 @@ func recordOf(ctx context.Context, s *ledger.Ledger, subnet ipam.ID, addr netip.
 
 // readEvents goes through all events, a page at a time.
 func (h *history) readEvents(ctx context.Context) error {
-	for r := ledger.EventsFrom(0); r.From != nil; {
+	for next, more := uint64(0), true; more; {
 		var page []ipam.Event
-		var next []byte
+		from := next
 		err := h.s.View(ctx, func(tx store.Tx) (err error) {
-			page, next, err = h.readPage(tx, r)
+			page, next, err = h.readPage(tx, from)
+			more = next > from
 			return err
 		})
 		if err != nil {
@@ -114,37 +115,34 @@ func (h *history) readEvents(ctx context.Context) error {
 				return err
 			}
 		}
-		r.From = next
 	}
 	return nil
 }
 
-// readPage reads the events of a page that may bear on what is asked for, and where the next page begins; nil: there is
+// readPage reads the events of a page that may bear on what is asked for, and where the next page begins; 0: there is
 // none. Of one address there are few among very many.
-func (h *history) readPage(tx store.Tx, r store.Range) (page []ipam.Event, next []byte, err error) {
-	r.Limit = ledger.PageSize
+func (h *history) readPage(tx store.Tx, from uint64) (page []ipam.Event, next uint64, err error) {
 	n := 0
-	for rec, err := range tx.Scan(r) {
+	for at, err := range ledger.EventsIn(tx, ledger.EventRange{From: from}) {
 		if err != nil {
-			return nil, nil, err
+			return nil, 0, err
 		}
-		id := ledger.EventID(rec.Key)
+		if n++; n > ledger.PageSize {
+			return page, at.ID, nil
+		}
 		if h.oldest.IsZero() {
-			h.oldest = ipam.EventTime(id)
+			h.oldest = ipam.EventTime(at.ID)
 		}
-		if n++; n == r.Limit {
-			next = ledger.EventKey(nil, id+1)
-		}
-		if addr, ok := ipam.EventAddress(rec.Value); ok && h.f.Address.IsValid() && addr.IsValid() && addr != h.f.Address {
+		if addr, ok := at.Address(); ok && h.f.Address.IsValid() && addr.IsValid() && addr != h.f.Address {
 			continue
 		}
-		e, err := ipam.DecodeEvent(id, rec.Value)
+		e, err := at.Decode()
 		if err != nil {
-			return nil, nil, err
+			return nil, 0, err
 		}
 		page = append(page, *e)
 	}
-	return page, next, nil
+	return page, 0, nil
 }
 
 // tenures are those that the filter chooses, the earliest first.

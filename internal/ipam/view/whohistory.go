@@ -181,15 +181,8 @@ func (h *history) earlier(ctx context.Context, k tenant, e *ipam.Event) (b *begi
 	}
 	err = h.s.View(ctx, func(tx store.Tx) error {
 		b = nil
-		raw, err := tx.Get(ledger.EventKey(nil, e.Lease))
-		if err != nil {
-			return err
-		}
-		if raw == nil {
-			return nil
-		}
-		began, err := ipam.DecodeEvent(e.Lease, raw)
-		if err == nil && began.Verb != ipam.HeadroomClaimed { // who had it then is not known any more
+		began, err := ledger.FindEvent(tx, e.Lease)
+		if began != nil && began.Verb != ipam.HeadroomClaimed { // who had it then is not known any more
 			b = beginningOf(began)
 		}
 		return err
