@@ -142,25 +142,30 @@ func FuzzDecodeLease(f *testing.F) {
 }
 
 func FuzzDecodeEvents(f *testing.F) {
-	taken := EncodeEvent(nil, &Event{Verb: LeaseTaken, Subnet: netip.MustParsePrefix("10.0.0.0/8"), Lease: 1,
-		Address: netip.MustParseAddr("10.0.0.2")})
+	release := &Event{Verb: LeaseReleased, Subnet: netip.MustParsePrefix("10.0.0.0/8"), Lease: 1,
+		Address: netip.MustParseAddr("10.0.0.2")}
+	taken := EncodeEvent(nil, release.taking("", ""))
 	f.Add(taken)
-	pair, _ := EncodePair(nil, taken, &Event{Verb: LeaseReleased, Subnet: netip.MustParsePrefix("10.0.0.0/8"), Lease: 1,
-		Address: netip.MustParseAddr("10.0.0.2")})
-	f.Add(pair)
+	one, _ := EncodeThrowAway(nil, taken, 2, release)
+	f.Add(one)
+	two, _ := JoinThrowAway(one, 2, one, 3)
+	f.Add(two)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		taken, e, err := DecodeEvents(2, raw)
+		const last = 1000
+		all, err := DecodeEvents(last, raw)
 		if err != nil {
 			if !errors.Is(err, ErrDamaged) {
 				t.Fatal(err)
 			}
 			return
 		}
-		if addr, ok := EventAddress(raw); !ok || addr != e.Address {
-			t.Fatalf("the address is %v (%t), and of the event %v", addr, ok, e.Address)
+		if len(all) != RecordEvents(raw) || all[len(all)-1].ID != last {
+			t.Fatalf("%d events of %d, the last %d", len(all), RecordEvents(raw), all[len(all)-1].ID)
 		}
-		if id := TakenIn(raw); (taken != nil) != (id != 0) || taken != nil && taken.ID != id {
-			t.Fatalf("the taking is %d, and of the event %+v", id, taken)
+		for i := range all[1:] {
+			if all[i].ID >= all[i+1].ID {
+				t.Fatalf("%d comes before %d", all[i].ID, all[i+1].ID)
+			}
 		}
 	})
 }
@@ -202,56 +207,95 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-// A taking and its release are read out of one record as they were written apart, and nothing of the taking is lost: one
-// that says more than the release has no part in it.
-func TestEventPair(t *testing.T) {
+// Takings and releases are read out of one record as they were written apart, and nothing of them is lost: what says more
+// than the others keeps its own record.
+func TestThrowAwayCodec(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		addr := drawAddr(t)
-		lease := rapid.Uint64Range(1, 1<<52).Draw(t, "lease")
-		id := lease + rapid.Uint64Range(1, 1<<40).Draw(t, "lasted")
-		release := &Event{ID: id, Time: EventTime(id), Verb: LeaseReleased, Actor: rapid.String().Draw(t, "ended by"),
-			Space: rapid.String().Draw(t, "space"), Subnet: netip.PrefixFrom(addr, addr.BitLen()), Address: addr,
-			Lease: lease, Attachment: drawID(t), MAC: MAC(rapid.SliceOfN(rapid.Byte(), 6, 6).Draw(t, "mac")),
-			Name: rapid.String().Draw(t, "name"), Host: rapid.String().Draw(t, "host"),
-			Detail: rapid.String().Draw(t, "reason"), Network: rapid.String().Draw(t, "network"), NetworkID: drawID(t)}
-		taken := *release
-		taken.ID, taken.Time, taken.Verb = lease, EventTime(lease), LeaseTaken
-		taken.Actor, taken.Detail = rapid.String().Draw(t, "begun by"), rapid.String().Draw(t, "kind")
-		record, paired := EncodePair(nil, EncodeEvent(nil, &taken), release)
-		if !paired {
-			t.Fatal("they are not put together")
+		var want []Event
+		var record []byte
+		addr, id := drawAddr(t), rapid.Uint64Range(1, 1<<50).Draw(t, "begin")
+		same := Event{Verb: LeaseReleased, Actor: rapid.String().Draw(t, "ended by"),
+			Space: rapid.String().Draw(t, "space"), Subnet: netip.PrefixFrom(addr, addr.BitLen()), Attachment: drawID(t),
+			Host: rapid.String().Draw(t, "host"), Detail: rapid.String().Draw(t, "reason"),
+			Network: rapid.String().Draw(t, "network"), NetworkID: drawID(t)}
+		actor, detail := rapid.String().Draw(t, "begun by"), rapid.String().Draw(t, "kind")
+		for range rapid.IntRange(1, 30).Draw(t, "leases") {
+			release := same
+			release.Lease = id + rapid.Uint64Range(1, 1<<30).Draw(t, "later")
+			release.ID = release.Lease + rapid.Uint64Range(1, 1<<40).Draw(t, "lasted")
+			release.Time = EventTime(release.ID)
+			release.Address, release.Name = drawAddr(t), rapid.String().Draw(t, "name")
+			release.MAC = MAC(rapid.SliceOfN(rapid.Byte(), 6, 6).Draw(t, "mac"))
+			taken := release.taking(actor, detail)
+			one, is := EncodeThrowAway(nil, EncodeEvent(nil, taken), release.ID, &release)
+			if !is {
+				t.Fatal("it keeps two records")
+			}
+			if record == nil {
+				record = one
+			} else if joined, fits := JoinThrowAway(record, id, one, taken.ID); fits {
+				if record = joined; len(record) > maxThrowAway {
+					t.Fatalf("%d bytes", len(record))
+				}
+			} else {
+				if len(record)+len(one) < maxThrowAway {
+					t.Fatalf("%d and %d bytes do not fit together", len(record), len(one))
+				}
+				record, want = one, nil
+			}
+			want, id = append(want, *taken, release), release.ID
 		}
-		gotTaken, got, err := DecodeEvents(id, record)
+		got, err := DecodeEvents(id, record)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]*Event{&taken, release}, []*Event{gotTaken, got}, comparePlain); diff != "" {
-			t.Fatal(diff)
-		}
-		if a, ok := EventAddress(record); !ok || a != addr || TakenIn(record) != lease {
-			t.Fatalf("it is of %v (%t) and lease %d", a, ok, TakenIn(record))
+		if diff := cmp.Diff(want, got, comparePlain); diff != "" || RecordEvents(record) != len(want) {
+			t.Fatalf("of %d events:\n%s", RecordEvents(record), diff)
 		}
 		cut := rapid.IntRange(0, len(record)-1).Draw(t, "cut")
-		if _, _, err := DecodeEvents(id, record[:cut]); !errors.Is(err, ErrDamaged) && cut != len(record)-16 {
+		if _, err := DecodeEvents(id, record[:cut]); !errors.Is(err, ErrDamaged) {
 			t.Fatalf("cut to %d of %d bytes: %v", cut, len(record), err)
 		}
-		if _, _, err := DecodeEvents(lease, record); !errors.Is(err, ErrDamaged) {
-			t.Fatalf("an end that is no later than its beginning: %v", err)
-		}
-		for what, change := range map[string]func(*Event){
-			"another verb":  func(e *Event) { e.Verb = HeadroomClaimed },
-			"another name":  func(e *Event) { e.Name += "x" },
-			"another lease": func(e *Event) { e.Lease++ },
-			"facts":         func(e *Event) { e.After = []byte(`{"note":"x"}`) },
-		} {
-			other := taken
-			change(&other)
-			if _, paired := EncodePair(nil, EncodeEvent(nil, &other), release); paired {
-				t.Errorf("%s is lost", what)
-			}
-		}
-		if _, paired := EncodePair(nil, nil, release); paired {
-			t.Error("a taking that is not there has a part")
+		if _, err := DecodeEvents(id-want[0].ID, record); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("what began before all time: %v", err)
 		}
 	})
+}
+
+func TestNoThrowAway(t *testing.T) {
+	release := &Event{ID: 9, Verb: LeaseReleased, Lease: 7, Name: "web", Address: netip.MustParseAddr("10.0.0.2")}
+	for what, change := range map[string]func(*Event){
+		"another verb":  func(e *Event) { e.Verb = HeadroomClaimed },
+		"another name":  func(e *Event) { e.Name += "x" },
+		"another lease": func(e *Event) { e.Lease++ },
+		"facts":         func(e *Event) { e.After = []byte(`{"note":"x"}`) },
+	} {
+		taken := release.taking("engine", "automatic")
+		change(taken)
+		if _, is := EncodeThrowAway(nil, EncodeEvent(nil, taken), 9, release); is {
+			t.Errorf("%s is lost", what)
+		}
+	}
+	if _, is := EncodeThrowAway(nil, nil, 9, release); is {
+		t.Error("a taking that is not there is told")
+	}
+	one := func(change func(*Event)) []byte {
+		e := *release
+		change(&e)
+		record, _ := EncodeThrowAway(nil, EncodeEvent(nil, e.taking("engine", "automatic")), 9, &e)
+		return record
+	}
+	plain := one(func(*Event) {})
+	for what, change := range map[string]func(*Event){
+		"another space":   func(e *Event) { e.Space = "lab" },
+		"another host":    func(e *Event) { e.Host = "b" },
+		"another network": func(e *Event) { e.NetworkID = ID{1} },
+	} {
+		if _, fits := JoinThrowAway(plain, 6, one(change), 7); fits {
+			t.Errorf("%s is lost", what)
+		}
+	}
+	if _, fits := JoinThrowAway(EncodeEvent(nil, release), 6, plain, 7); fits {
+		t.Error("a lease joins an event")
+	}
 }

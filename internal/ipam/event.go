@@ -187,8 +187,8 @@ type Event struct {
 // EventTime is when the event of an id was written.
 func EventTime(id uint64) time.Time { return time.UnixMicro(int64(id)).UTC() }
 
-// eventVersion leads the record of an event, pairVersion that of two. A record of another one is refused instead of
-// misread.
+// eventVersion leads the record of one event (throwAwayVersion: of several). A record of another version is refused
+// instead of misread.
 const eventVersion = 1
 
 // EncodeEvent appends e without its id, which is the key and holds the time.
@@ -235,6 +235,22 @@ func DecodeEvent(id uint64, b []byte) (*Event, error) {
 		return nil, fmt.Errorf("%w: event %d does not decode", ErrDamaged, id)
 	}
 	return e, nil
+}
+
+// EventAddress reads the address of an event out of its record, and nothing else of it; false where that cannot be read
+// so, which DecodeEvent says why.
+func EventAddress(b []byte) (addr netip.Addr, ok bool) {
+	d := Decoder{B: b}
+	if d.Byte() != eventVersion {
+		return addr, false
+	}
+	d.Byte()      // the verb
+	for range 2 { // actor and space
+		d.take(int(min(d.uvarint(), uint64(len(b)))))
+	}
+	d.prefix()
+	addr = d.Addr()
+	return addr, !d.Failed
 }
 
 // json reads a document, nil where it is empty. One that is no JSON is damage: it could not be shown.

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math"
 	"net/netip"
+	"slices"
 
 	"berth/internal/ipam"
 	"berth/store"
@@ -22,11 +23,7 @@ const eventOverhead = 9 + 5 + 16
 
 // sumOf is what one record adds to a sum.
 func sumOf(record []byte) EventSum {
-	sum := EventSum{1, int64(len(record)) + eventOverhead}
-	if ipam.TakenIn(record) != 0 {
-		sum.Count++
-	}
-	return sum
+	return EventSum{ipam.RecordEvents(record), int64(len(record)) + eventOverhead}
 }
 
 func (s *EventSum) add(other EventSum) { s.Count, s.Bytes = s.Count+other.Count, s.Bytes+other.Bytes }
@@ -42,8 +39,8 @@ func (s EventSum) Without(record []byte) EventSum {
 // Over tells whether it is more than is to be kept.
 func (s EventSum) Over(keep ipam.Retention) bool { return s.Count > keep.Count || s.Bytes > keep.Bytes }
 
-// largestRecord is what one record takes at most, which is a release with its taking, or one event of any size.
-var largestRecord = EventSum{2, store.MaxValue + eventOverhead}
+// largestRecord is what one record takes at most.
+var largestRecord = EventSum{ipam.MaxRecordEvents, store.MaxValue + eventOverhead}
 
 // Few tells whether so few are left that none was removed because there were more than are to be kept.
 func (s EventSum) Few(keep ipam.Retention) bool {
@@ -51,51 +48,53 @@ func (s EventSum) Few(keep ipam.Retention) bool {
 	return s.Count <= keep.Count && s.Bytes <= keep.Bytes
 }
 
-// StoredEvent is an event as it lies in the store, of which nothing but its id was read yet.
+// StoredEvent is an event as it lies in the store.
 type StoredEvent struct {
 	ID     uint64
-	record uint64 // the id of the record's key
-	value  []byte
+	record []byte      // of it alone, which is not decoded yet
+	event  *ipam.Event // one of several in a record
+	err    error       // the record does not decode
 }
 
-// eventsIn are the events of a record, in order.
-func eventsIn(rec store.Record) (all [2]StoredEvent, n int) {
+// eventsIn are the events of a record, in order; one with an error for a record of several that cannot be read.
+func eventsIn(rec store.Record) []StoredEvent {
 	id := EventID(rec.Key)
-	if taken := ipam.TakenIn(rec.Value); taken != 0 {
-		all[0], n = StoredEvent{taken, id, rec.Value}, 1
+	if ipam.RecordEvents(rec.Value) == 1 {
+		return []StoredEvent{{ID: id, record: rec.Value}}
 	}
-	all[n] = StoredEvent{id, id, rec.Value}
-	return all, n + 1
+	events, err := ipam.DecodeEvents(id, rec.Value)
+	if err != nil {
+		return []StoredEvent{{ID: id, err: err}}
+	}
+	all := make([]StoredEvent, len(events))
+	for i := range events {
+		all[i] = StoredEvent{ID: events[i].ID, event: &events[i]}
+	}
+	return all
 }
 
-// Decode reads the event; nil: there is none.
+// Decode reads the event.
 func (e *StoredEvent) Decode() (*ipam.Event, error) {
-	if e == nil {
-		return nil, nil
+	if e.record == nil {
+		return e.event, e.err
 	}
-	taken, last, err := ipam.DecodeEvents(e.record, e.value)
-	if err == nil && e.ID != e.record {
-		return taken, nil
-	}
-	return last, err
+	return ipam.DecodeEvent(e.ID, e.record)
 }
 
 // Address reads the address of the event, and nothing else of it; false where that cannot be read so.
-func (e *StoredEvent) Address() (netip.Addr, bool) { return ipam.EventAddress(e.value) }
+func (e *StoredEvent) Address() (netip.Addr, bool) {
+	if e.event != nil {
+		return e.event.Address, true
+	}
+	return ipam.EventAddress(e.record)
+}
 
-// Alone is the event as a record of its own; nil: there is none.
+// Alone is the event as a record of its own.
 func (e *StoredEvent) Alone() ([]byte, error) {
-	if e == nil {
-		return nil, nil
+	if e.event == nil {
+		return e.record, e.err
 	}
-	if ipam.TakenIn(e.value) == 0 {
-		return e.value, nil
-	}
-	ev, err := e.Decode()
-	if err != nil {
-		return nil, err
-	}
-	return ipam.EncodeEvent(nil, ev), nil
+	return ipam.EncodeEvent(nil, e.event), nil
 }
 
 // EventRange selects the events from From (included) to To (excluded; 0: to the last one).
@@ -104,37 +103,32 @@ type EventRange struct {
 	Reverse  bool // the last one first
 }
 
-// EventsIn yields the events of a range in order. What shares its record with one behind the range is in it.
+// EventsIn yields the events of a range in order, whatever record they are in.
 func EventsIn(tx store.Tx, r EventRange) iter.Seq2[StoredEvent, error] {
 	to := cmp.Or(r.To, math.MaxUint64)
 	return func(yield func(StoredEvent, error) bool) {
-		show := func(rec store.Record) bool {
-			all, n := eventsIn(rec)
-			if r.Reverse && n == 2 {
-				all[0], all[1] = all[1], all[0]
-			}
-			for _, e := range all[:n] {
-				if e.ID >= r.From && e.ID < to && !yield(e, nil) {
-					return false
-				}
-			}
-			return true
-		}
 		for _, keys := range r.keys() {
 			for rec, err := range tx.Scan(keys) {
 				if err != nil {
 					yield(StoredEvent{}, err)
 					return
 				}
-				if !show(rec) {
-					return
+				all := eventsIn(rec)
+				if r.Reverse {
+					slices.Reverse(all)
+				}
+				for _, e := range all {
+					if e.ID >= r.From && e.ID < to && !yield(e, nil) {
+						return
+					}
 				}
 			}
 		}
 	}
 }
 
-// keys are where the records of a range are, in the order in which they are read: the last one may have a key behind it.
+// keys are where the records of a range are, in the order in which they are read. A record has the id of its last event, so
+// that the first one behind the range may have events of it.
 func (r EventRange) keys() []store.Range {
 	all := KindRange(EventKeys)
 	all.From, all.Reverse = EventKey(nil, r.From), r.Reverse
@@ -152,28 +146,46 @@ func (r EventRange) keys() []store.Range {
 // FindEvent reads an event; nil where there is none of that id.
 func FindEvent(tx store.Tx, id uint64) (*ipam.Event, error) {
 	rec, err := recordFrom(tx, EventKey(nil, id))
-	if err != nil {
-		return nil, err
+	if e := eventIn(rec, id); err == nil && e != nil {
+		return e.Decode()
 	}
-	return eventIn(rec, id).Decode()
+	return nil, err
 }
 
 // EventAlone reads an event as a record of its own; nil where there is none of that id.
 func EventAlone(tx store.Tx, id uint64) ([]byte, error) {
 	rec, err := recordFrom(tx, EventKey(nil, id))
-	if err != nil {
-		return nil, err
+	if e := eventIn(rec, id); err == nil && e != nil {
+		return e.Alone()
 	}
-	return eventIn(rec, id).Alone()
+	return nil, err
 }
 
 // eventIn is the event of an id in a record; nil where that has none.
 func eventIn(rec store.Record, id uint64) *StoredEvent {
-	all, n := eventsIn(rec)
-	for i := range all[:n] {
+	all := eventsIn(rec)
+	for i := range all {
 		if all[i].ID == id {
 			return &all[i]
 		}
 	}
 	return nil
+}
+
+// recordFrom is the first record of events from a key on; the zero one where there is none.
+func recordFrom(tx store.Tx, key []byte) (store.Record, error) {
+	return firstRecord(tx, store.Range{From: key, To: KindRange(EventKeys).To})
+}
+
+// recordBefore is the last record of events before a key; the zero one where there is none.
+func recordBefore(tx store.Tx, key []byte) (store.Record, error) {
+	return firstRecord(tx, store.Range{From: KindRange(EventKeys).From, To: key, Reverse: true})
+}
+
+func firstRecord(tx store.Tx, r store.Range) (store.Record, error) {
+	r.Limit = 1
+	for rec, err := range tx.Scan(r) {
+		return rec, err
+	}
+	return store.Record{}, nil
 }

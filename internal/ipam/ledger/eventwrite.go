@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"time"
+
 	"berth/internal/ipam"
 	"berth/store"
 )
@@ -29,24 +31,40 @@ func (c *Change) Event(e *ipam.Event) (uint64, error) {
 	return id, c.putRecord(id, c.value)
 }
 
-// putRelease writes the release of the lease that was taken by the event right before: in one record with that, so that
-// containers which are thrown away one after the other leave half as much. In the record of the later event the earlier
-// one has its place in the order of ids, for a reader who is before both, between them, or behind.
+// oneRecord is within what time leases are thrown away that share a record: all of it is removed together when its last
+// event is too old.
+const oneRecord = uint64(time.Minute / time.Microsecond)
+
+// putRelease writes the release of a lease whose taking is the event right before. The two become one record, which those
+// join that were thrown away right before: so containers that come one after the other leave a sixth of the bytes. It is
+// the record of the last of these events, and each of them has its place in the order of ids still, for a reader who is
+// before them, between them, or behind.
 //
 // In a shared store each event has its own record: two of one host seldom come one after the other, and the taking would
 // have to be taken out of what its transaction has put as a whole.
 func (c *Change) putRelease(id uint64, e *ipam.Event) error {
-	c.key = EventKey(c.key[:0], e.Lease)
-	taken, err := c.tx.Get(c.key)
+	key := EventKey(nil, e.Lease)
+	taken, err := c.tx.Get(key)
 	if err != nil {
 		return err
 	}
-	record, paired := ipam.EncodePair(c.value[:0], taken, e)
-	if !paired {
+	record, is := ipam.EncodeThrowAway(c.value[:0], taken, id, e)
+	if !is {
 		c.value = ipam.EncodeEvent(c.value[:0], e)
 		return c.putRecord(id, c.value)
 	}
 	c.value = record
+	before, err := recordBefore(c.tx, key)
+	if err != nil {
+		return err
+	}
+	last := EventID(before.Key)
+	if joined, fit := ipam.JoinThrowAway(before.Value, last, record, e.Lease); fit && id-last <= oneRecord {
+		record = joined
+		if err := c.dropRecord(last, before.Value); err != nil {
+			return err
+		}
+	}
 	if err := c.dropRecord(e.Lease, taken); err != nil {
 		return err
 	}
@@ -79,14 +97,14 @@ func (c *Change) LeaveEvents(left EventSum) {
 	c.countEvents(left)
 }
 
-// PutEvent writes an event of another store, as a record of its own, under an id that is free. Two that share a record,
-// and between which it comes, part: they could not be read in the order of ids.
+// PutEvent writes an event of another store, as a record of its own, under an id that is free. Where it comes between
+// those of one record, these part: they could not be read in the order of ids.
 func (c *Change) PutEvent(id uint64, event []byte) error {
 	next, err := c.recordAt(id)
 	if err != nil {
 		return err
 	}
-	if taken := ipam.TakenIn(next.Value); taken != 0 && taken < id {
+	if next.Key != nil && eventsIn(next)[0].ID < id {
 		if err := c.part(next, 0); err != nil {
 			return err
 		}
@@ -94,7 +112,7 @@ func (c *Change) PutEvent(id uint64, event []byte) error {
 	return c.putRecord(id, event)
 }
 
-// DropEvent removes an event. Another one that shares its record stays.
+// DropEvent removes an event. Those that share its record part, and stay.
 func (c *Change) DropEvent(id uint64) error {
 	rec, err := c.recordAt(id)
 	if err != nil || eventIn(rec, id) == nil {
@@ -103,13 +121,12 @@ func (c *Change) DropEvent(id uint64) error {
 	return c.part(rec, id)
 }
 
-// part replaces a record of events by those of each of them, less one.
+// part replaces a record of events by one of each of them, less one.
 func (c *Change) part(rec store.Record, less uint64) error {
 	if err := c.dropRecord(EventID(rec.Key), rec.Value); err != nil {
 		return err
 	}
-	all, n := eventsIn(rec)
-	for _, e := range all[:n] {
+	for _, e := range eventsIn(rec) {
 		if e.ID == less {
 			continue
 		}
@@ -127,10 +144,10 @@ func (c *Change) part(rec store.Record, less uint64) error {
 // EventAlone reads an event as a record of its own; nil where there is none of that id.
 func (c *Change) EventAlone(id uint64) ([]byte, error) {
 	rec, err := c.recordAt(id)
-	if err != nil {
-		return nil, err
+	if e := eventIn(rec, id); err == nil && e != nil {
+		return e.Alone()
 	}
-	return eventIn(rec, id).Alone()
+	return nil, err
 }
 
 // recordAt is the record of the event of an id; in a host's own store, where there is none, the next one, which may have
@@ -145,12 +162,4 @@ func (c *Change) recordAt(id uint64) (store.Record, error) {
 		return store.Record{}, err
 	}
 	return store.Record{Key: key, Value: value}, nil
-}
-
-// recordFrom is the first record of events from a key on; the zero one where there is none.
-func recordFrom(tx store.Tx, key []byte) (store.Record, error) {
-	for rec, err := range tx.Scan(store.Range{From: key, To: KindRange(EventKeys).To, Limit: 1}) {
-		return rec, err
-	}
-	return store.Record{}, nil
 }

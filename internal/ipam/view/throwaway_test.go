@@ -32,7 +32,7 @@ type reader struct {
 }
 
 // TestThrowAways holds each way in which events are read against what somebody heard who read each of them when it came:
-// two that share a record are two, each at its place, for whoever goes on before them, between them, or behind.
+// those that share a record are several, each at its place, for whoever goes on before them, between them, or behind.
 func TestThrowAways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &reader{store: storetest.NewModel(), clock: ipamtest.NewClock()}
@@ -46,9 +46,11 @@ func TestThrowAways(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"throw away":       r.throwAway,
 			"throw away again": r.throwAway,
+			"throw many away":  func(t *rapid.T) { r.throwAway(t); r.throwAway(t); r.throwAway(t) },
 			"take":             func(t *rapid.T) { r.take(t); r.listen(t) },
 			"release":          r.release,
-			"wait":             func(t *rapid.T) { r.clock.Time = r.clock.Time.Add(time.Millisecond) },
+			"wait":             func(*rapid.T) { r.clock.Time = r.clock.Time.Add(time.Millisecond) },
+			"wait long":        func(*rapid.T) { r.clock.Time = r.clock.Time.Add(time.Hour) },
 			"from elsewhere":   r.put,
 			"to elsewhere":     r.drop,
 			"open":             r.open,
@@ -107,7 +109,7 @@ func (r *reader) giveBack(t *rapid.T, n int) {
 	r.listen(t)
 }
 
-// throwAway takes an address and gives it back, which leaves one record more.
+// throwAway takes an address and gives it back, which leaves one record more, or none.
 func (r *reader) throwAway(t *rapid.T) {
 	before := r.records(t)
 	r.take(t)
@@ -115,7 +117,7 @@ func (r *reader) throwAway(t *rapid.T) {
 		r.listen(t)
 	}
 	r.giveBack(t, len(r.held)-1)
-	if left := r.records(t) - before; left != 1 {
+	if left := r.records(t) - before; left > 1 {
 		t.Fatalf("it leaves %d records", left)
 	}
 }
