@@ -15,9 +15,9 @@ GOTEST        ?= go test
 SHORT         ?= -short
 UNIT          ?= $$(go list ./... | grep -v /test/cluster)
 # the packages in which goroutines meet; the others have none of their own, or are tested as processes
-RACE          ?= ./driver ./store/... $(addprefix ./internal/,admin admin/live admin/relay aside cli/deploy cli/seen deploy/rollout \
+RACE          ?= ./driver ./store/... $(addprefix ./internal/,admin admin/live admin/relay allocator aside cli/deploy cli/seen deploy/rollout \
 	deploy/single dhcp dns docker docker/pin edge/... hook neighbours routes webhook) \
-	$(addprefix ./internal/ipam/,allocator cluster edit elastic lan ledger names service view)
+	$(addprefix ./internal/ipam/,cluster edit elastic lan ledger names service view)
 # the rest of UNIT: .ci/run runs each test once, under the race detector or without
 PLAIN         ?= $$(go list ./... | grep -v /test/cluster | grep -vxF "$$(go list $(RACE))")
 ENGINE_FLAGS  ?=
@@ -28,7 +28,7 @@ ENGINE_PARALLEL ?= 6
 # what is about the bytes of a file, or about moments that one host alone counts: it has nothing to say over etcd
 ETCD_NOT      := ^Test(Copy(CutOff|KeepsOthersOff|ReadBackDiffers|ServedMeanwhile|Spaces)|GA26Upgrade|ImportedIsUsed|LatestInDoubt|PutBack|WhoAfterTrimming)$$|^TestGA25Variables$$/another_host
 # the tests that keep files, each with the flag -etcd of internal/ipam/ipamtest; those of cluster keep none
-ETCD_ROOMS    := $(addprefix ./internal/ipam/,allocator bulk edit ledger service stores view)
+ETCD_ROOMS    := ./internal/allocator $(addprefix ./internal/ipam/,bulk edit ledger service stores view)
 ETCD_SAMPLE   := ^Test(BO|GA|Owner|Guess|Plan|Edits|Who|Model|Release|Lent|Restart|Wanted)
 EDGE_FLAGS    ?=
 PAGE_FLAGS    ?=
