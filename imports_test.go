@@ -94,7 +94,7 @@ var mayImport = map[string][]string{
 	"internal/docker/putback": {"internal/docker", "internal/docker/pin", "internal/ipam", "internal/wholefile"},
 	"internal/deploy":         {"internal/ipam"},
 	"internal/deploy/single":  {"internal/docker"},
-	"internal/deploy/scene":   {"internal/docker"},
+	"internal/deploy/scene":   {"internal/docker", "internal/docker/pin"},
 	"internal/deploy/rollout": {
 		"internal/deploy", "internal/deploy/scene", "internal/deploy/single", "internal/ipam",
 	},

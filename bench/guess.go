@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"path/filepath"
@@ -20,7 +21,10 @@ const (
 	stoppedContainers = 1000
 )
 
-// measureGuess times what a witness costs a request that says no name.
+// besideTakers are the callers on another network than the one whose request hangs.
+const besideTakers = 64
+
+// measureGuess times what a witness costs a request that says no name, and those beside it.
 func measureGuess(e env) ([]row, error) {
 	var rows []row
 	for _, dir := range e.media() {
@@ -31,8 +35,68 @@ func measureGuess(e env) ([]row, error) {
 			}
 			rows = append(rows, r)
 		}
+		r, err := hangingRow(e, dir)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, r)
 	}
 	return rows, nil
+}
+
+// hangingRow takes addresses by names in turn beside nothing and beside one caller on another network, for whose every
+// request the engine is asked and says nothing as long as it is waited for.
+func hangingRow(e env, dir medium) (row, error) {
+	ctx := context.Background()
+	hang := func(ctx context.Context, _ ipam.Question) ipam.Hint {
+		select {
+		case <-ctx.Done():
+		case <-time.After(130 * time.Millisecond):
+		}
+		return ipam.Hint{}
+	}
+	s, closeStore, err := openKnowing(ctx, filepath.Join(dir.path, "hanging"), false, ipam.Known{Ask: hang})
+	if err != nil {
+		return row{}, err
+	}
+	defer closeStore()
+	grant, err := s.RequestPool(ctx, ipam.PoolRequest{Space: ipam.LocalSpace, CIDR: guessed})
+	if err != nil {
+		return row{}, err
+	}
+	other, err := s.RequestPool(ctx, ipam.PoolRequest{Space: ipam.LocalSpace, CIDR: netip.MustParsePrefix("172.16.0.0/12")})
+	if err != nil {
+		return row{}, err
+	}
+	mac := make(macs, besideTakers)
+	takers := func() (float64, error) {
+		return load(besideTakers, e.round, func(caller int) error {
+			m := mac.next(caller)
+			_, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: grant.ID, MAC: m, Name: fmt.Sprintf("c%x", m[:])})
+			return err
+		})
+	}
+	beside := func() (rate float64, err error) {
+		asking, stop := context.WithCancel(ctx)
+		hung := make(chan error, 1)
+		go func() {
+			var err error
+			for err == nil && asking.Err() == nil {
+				_, err = s.RequestAddress(ctx, ipam.AddressRequest{Pool: other.ID})
+			}
+			hung <- err
+		}()
+		rate, err = takers()
+		stop()
+		return rate, errors.Join(err, <-hung)
+	}
+	with, alone, ratio, err := alternate(beside, takers)
+	if err != nil {
+		return row{}, err
+	}
+	return row{fmt.Sprintf("RequestAddress by %d callers, while a question to the engine hangs for another network: %s",
+		besideTakers, dir.name), "0.95x", fmt.Sprintf("%.2fx (%.1fk/s against %.1fk/s)", ratio, with/1000, alone/1000),
+		verdict(ratio >= 0.95)}, nil
 }
 
 // guessRow takes addresses in turn from a service without a witness and from one that has one.

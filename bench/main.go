@@ -93,7 +93,7 @@ func run(only, out string, round time.Duration) error {
 		{"start", measureStart}, {"million", measureMillion}, {"plan", measurePlan}, {"owner", measureOwner},
 		{"guess", measureGuess}, {"probed", measureProbed}, {"throwaway", measureThrowAways},
 		{"elastic", measureElastic}, {"import", measureImport}, {"deploy", measureDeploy},
-		{"cluster", measureCluster}, {"docker", measureDocker}, {"metrics", measureMetrics},
+		{"cluster", measureCluster}, {"docker", measureDocker}, {"asked", measureAsked}, {"metrics", measureMetrics},
 		{"names", measureNames}, {"watched", measureWatched},
 		{"dhcp", measureDHCP}, {"page", measurePage},
 	} {

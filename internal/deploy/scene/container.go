@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"berth/internal/docker"
+	"berth/internal/docker/pin"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
@@ -21,7 +22,10 @@ import (
 )
 
 // Engine is the Docker Engine of a deploy.
-type Engine struct{ api *client.Client }
+type Engine struct {
+	api   *client.Client
+	mover pin.Mover
+}
 
 // Open returns the engine at a URL such as unix:///var/run/docker.sock; empty is docker.DefaultHost. It connects to
 // nothing yet.
@@ -40,7 +44,7 @@ func Open(host string) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the engine at %s: %w", host, err)
 	}
-	return &Engine{api}, nil
+	return &Engine{api: api}, nil
 }
 
 // Close ends the connections.

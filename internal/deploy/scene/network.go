@@ -93,7 +93,7 @@ type Seat struct {
 	on      *network.EndpointSettings
 }
 
-// Leave takes a container off a network, whether it runs or not, and returns what it had there. One that is not on it,
+// Leave takes a container, by its whole id, off a network, whether it runs or not, and returns what it had there. One that is not on it,
 // or is gone, is no error, and neither is a network that is gone.
 func (e *Engine) Leave(ctx context.Context, n *Network, container string) (Seat, error) {
 	seat := Seat{Network: n.Name, id: n.ID}
@@ -107,19 +107,20 @@ func (e *Engine) Leave(ctx context.Context, n *Network, container string) (Seat,
 	if shown.Container.NetworkSettings != nil {
 		seat.on = shown.Container.NetworkSettings.Networks[n.Name]
 	}
-	_, err = e.api.NetworkDisconnect(ctx, n.ID, client.NetworkDisconnectOptions{Container: container})
+	err = e.mover.Off(ctx, e.api, n.ID, container, false)
 	if errdefs.IsNotFound(err) || err != nil && strings.Contains(err.Error(), "is not connected to") {
 		return seat, nil
 	}
 	return seat, err
 }
 
-// Return puts a container back onto a network by its name: with the addresses that its configuration asked for there
+// Return puts a container, by its whole id, back onto a network by its name: with the addresses that its configuration asked for there
 // before, or, where the network was made anew since, with others; none: it is given what is chosen for it.
 func (e *Engine) Return(ctx context.Context, seat Seat, container string, anew []netip.Addr) error {
 	if seat.on == nil {
 		return nil
 	}
+	defer e.mover.Done(container)
 	now, err := e.api.NetworkInspect(ctx, seat.Network, client.NetworkInspectOptions{})
 	if err != nil {
 		return err
@@ -139,9 +140,7 @@ func (e *Engine) Return(ctx context.Context, seat Seat, container string, anew [
 			}
 		}
 	}
-	_, err = e.api.NetworkConnect(ctx, now.Network.ID, client.NetworkConnectOptions{Container: container,
-		EndpointConfig: on})
-	return err
+	return e.mover.On(ctx, e.api, now.Network.ID, container, on)
 }
 
 // RemoveNetwork removes a network on which nothing is any more. One that is gone is no error.

@@ -125,7 +125,7 @@ func (h *Hand) clear(ctx context.Context, note *Note, say func(string, ...any)) 
 	for i := range note.Seats {
 		seat := &note.Seats[i]
 		err := again(ctx, func(ctx context.Context) error {
-			_, err := api.NetworkDisconnect(ctx, note.ID, client.NetworkDisconnectOptions{Container: seat.ID})
+			err := h.pin.Mover().Off(ctx, api, note.ID, seat.ID, false)
 			if isGone(err) || err != nil && strings.Contains(err.Error(), "is not connected to") {
 				return nil
 			}
@@ -215,11 +215,13 @@ func (h *Hand) seat(ctx context.Context, note *Note, say func(string, ...any)) e
 	for i := range note.Seats {
 		seat := &note.Seats[i]
 		now, err := h.sits(ctx, note, seat)
-		if err == nil && now.on && (now.runs && now.has || !seat.Running) {
-			continue
-		}
 		if isGone(err) {
 			say("%s is gone by now", seat.Container)
+			h.pin.Mover().Done(seat.ID)
+			continue
+		}
+		if err == nil && now.on && (now.runs && now.has || !seat.Running) {
+			h.pin.Mover().Done(seat.ID)
 			continue
 		}
 		if !now.on || now.runs && !now.has {
@@ -236,6 +238,7 @@ func (h *Hand) seat(ctx context.Context, note *Note, say func(string, ...any)) e
 				seat.Container, note.Network, seat.Command, err))
 			continue
 		}
+		h.pin.Mover().Done(seat.ID)
 		say("%s is on %s%s", seat.Container, note.Network, at(seat.Addresses))
 	}
 	return errors.Join(failed...)
@@ -254,18 +257,17 @@ func at(addrs []netip.Addr) string {
 
 // connect puts a container on the network, also one that is only half on it.
 func (h *Hand) connect(ctx context.Context, api *client.Client, note *Note, seat *Seat) error {
+	mover := h.pin.Mover()
 	now, err := h.sits(ctx, note, seat)
 	if err == nil && now.on && (now.has || !now.runs) {
 		return nil // an answer got lost
 	}
 	if err == nil && now.on {
-		_, err = api.NetworkDisconnect(ctx, note.Network, client.NetworkDisconnectOptions{Container: seat.ID, Force: true})
+		err = mover.Off(ctx, api, note.Network, seat.ID, true)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = mover.On(ctx, api, note.Network, seat.ID, seat.Settings)
 	}
-	_, err = api.NetworkConnect(ctx, note.Network,
-		client.NetworkConnectOptions{Container: seat.ID, EndpointConfig: seat.Settings})
 	return err
 }
 

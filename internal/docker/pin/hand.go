@@ -22,6 +22,7 @@ import (
 type Hand struct {
 	host      string
 	transport *handing
+	mover     Mover
 
 	mu     sync.Mutex
 	api    *client.Client // nil until the version of its API is agreed upon
@@ -80,6 +81,9 @@ func (h *Hand) TakesAnyAddress(ctx context.Context) (bool, error) {
 	defer h.mu.Unlock()
 	return h.speaks >= firstTakingAny, err
 }
+
+// Mover is what takes containers off networks and puts them on.
+func (h *Hand) Mover() *Mover { return &h.mover }
 
 // API is the client of the version that is agreed upon.
 func (h *Hand) API(ctx context.Context) (*client.Client, error) { return h.agree(ctx) }

@@ -63,13 +63,16 @@ func (h *Hand) Move(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (Move
 // these, and tells whether it is off the network still.
 func (h *Hand) PutOn(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (off bool, err error) {
 	err = h.connect(ctx, ep, addrs)
-	if err == nil {
-		return false, nil
+	switch {
+	case err != nil && len(addrs) > 0:
+		off, err = h.goBack(ctx, ep, addrs, err)
+	case err != nil:
+		off, err = true, lost(ep, addrs, err)
 	}
-	if len(addrs) > 0 {
-		return h.goBack(ctx, ep, addrs, err)
+	if !off {
+		h.mover.Done(ep.ID)
 	}
-	return true, lost(ep, addrs, err)
+	return off, err
 }
 
 // Restore puts a container that may be off a network on it again, as it was to be. One that is on it is left as it is;
@@ -80,6 +83,7 @@ func (h *Hand) Restore(ctx context.Context, ep *Endpoint, addrs []netip.Addr) er
 	if err != nil {
 		return err
 	}
+	defer h.mover.Done(ep.ID)
 	there, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	if _, err := api.ContainerInspect(there, ep.ID, client.ContainerInspectOptions{}); errdefs.IsNotFound(err) {
@@ -142,11 +146,12 @@ func (h *Hand) TakeOff(ctx context.Context, ep *Endpoint) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	_, err = api.NetworkDisconnect(ctx, ep.Network, client.NetworkDisconnectOptions{Container: ep.ID})
+	err = h.mover.Off(ctx, api, ep.Network, ep.ID, false)
 	if err == nil {
 		return nil
 	}
 	if off, known := h.isOff(context.WithoutCancel(ctx), ep); known && !off {
+		h.mover.Done(ep.ID)
 		return fmt.Errorf("the engine does not take %s off the Docker network %s, where it still is as it was: %w",
 			ep.Container, ep.Network, err)
 	}
@@ -197,9 +202,7 @@ func (h *Hand) connectOnce(ctx context.Context, ep *Endpoint, addrs []netip.Addr
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	_, err = api.NetworkConnect(ctx, ep.Network,
-		client.NetworkConnectOptions{Container: ep.ID, EndpointConfig: ep.asking(addrs)})
-	return err
+	return h.mover.On(ctx, api, ep.Network, ep.ID, ep.asking(addrs))
 }
 
 // forGood tells whether the engine refused what it will always refuse: an address on a network without a subnet of
