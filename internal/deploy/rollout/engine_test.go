@@ -22,20 +22,22 @@ import (
 // small is an engine with as much of a Docker Engine as a deploy needs: its containers run when they are started, and
 // do as their commands say (see has).
 type small struct {
-	mu    sync.Mutex
-	all   []*body
-	last  int
-	asked []string // what was asked for that changes anything, a line each
-	left  int      // how many of these it does still; below zero: all
-	least int      // of how many containers of web ran at once, since it was set
-	meet  int      // workers run until so many of them have run at once, and a while longer; 0: they end at once
-	most  int      // of how many workers ran at once
-	disks map[string]*disk
-	held  map[string]bool // addresses whose release it has forgotten
-	net   string          // the subnet of the network front; empty: there is none
-	nets  int             // how many it has had
-	makes string          // the subnet with which Compose makes it
-	fails map[string]int  // exit codes of a service's containers, by hash; of one, by SERVICE/NUMBER; of the drain, by "drain"; "stop SERVICE": these do not stop
+	mu     sync.Mutex
+	all    []*body
+	last   int
+	asked  []string // what was asked for that changes anything, a line each
+	left   int      // how many of these it does still; below zero: all
+	least  int      // of how many containers of web ran at once, since it was set
+	meet   int      // workers run until so many of them have run at once, and a while longer; 0: they end at once
+	most   int      // of how many workers ran at once
+	disks  map[string]*disk
+	held   map[string]bool   // addresses whose release it has forgotten
+	net    string            // the subnet of the network front; empty: there is none
+	config map[string]string // of the IPAM of that
+	nets   int               // how many it has had
+	makes  string            // the subnet with which Compose makes it
+	gate   string            // the gateway with which Compose makes it; empty: the engine's choice
+	fails  map[string]int    // exit codes of a service's containers, by hash; of one, by SERVICE/NUMBER; of the drain, by "drain"; "stop SERVICE": these do not stop
 }
 
 // body is a container of it.
@@ -247,7 +249,7 @@ func (e *small) networks(w http.ResponseWriter, r *http.Request, words []string)
 	case r.Method == http.MethodGet:
 		reply(w, http.StatusOK, map[string]any{"Id": id, "Name": "front", "Driver": "bridge",
 			"Labels": map[string]string{"com.docker.compose.project": "shop"},
-			"IPAM":   map[string]any{"Driver": "berth", "Config": []any{map[string]string{"Subnet": e.net}}}})
+			"IPAM":   map[string]any{"Driver": "berth", "Config": []any{e.config}}})
 	case r.Method == http.MethodDelete:
 		for _, b := range e.all {
 			if on(b) {
@@ -304,6 +306,7 @@ func (e *small) create(w http.ResponseWriter, r *http.Request) {
 	for network, on := range says.NetworkingConfig.EndpointsConfig {
 		if e.net == "" && e.makes != "" {
 			e.net = e.makes
+			e.config = map[string]string{"Subnet": e.net, "Gateway": e.gate}
 			e.nets++
 			e.say("network %s", e.net)
 		}
