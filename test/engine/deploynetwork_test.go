@@ -5,6 +5,7 @@ package engine
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -64,6 +65,43 @@ func renumbered(h *House, command []string) {
 			p.Errorf("after `up` there is %q", addr)
 		}
 	}
+	p.run("down", "--timeout", "1")
+	p.berth("compose", "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(), "--release")
+}
+
+// Another name server of a service, and another gateway of its network, which is made anew for it, leave each container
+// its address (BO-14).
+func TestDeployGateway(t *testing.T) {
+	eachGeneration(t, newer, "gateway", enterPlanned, 211, regated)
+}
+
+func regated(h *House, command []string) {
+	planned := h.plan("--subnet", h.v4("0/24")+",pool")
+	file := strings.NewReplacer("networks: [front]", "networks: [front]\n    dns: ${dns}",
+		`{subnet: "${subnet}"}`, `{subnet: "${subnet}", gateway: "${gateway}"}`).Replace(deployedFile)
+	says := func(dns, gateway string) map[string]string {
+		return map[string]string{"planned": planned, "subnet": h.v4("0/24"), "db": h.v4("80"), "round": "one",
+			"replicas": "3", "web": "${run}", "dns": h.v4(dns), "gateway": h.v4(gateway)}
+	}
+	p := h.newProject(file, says("53", "200"))
+	p.command = command
+	p.deploys()
+	has := p.addresses()
+	p.write(file, says("54", "200"))
+	p.plans(2, "3 to recreate")
+	p.deploys()
+	p.hasAgain(has)
+	if dns := p.docker("inspect", "--format", "{{.HostConfig.Dns}}", p.containerOf("web", 1)); dns != "["+h.v4("54")+"]" {
+		p.Errorf("web has the name servers %s", dns)
+	}
+	p.write(file, says("54", "254"))
+	p.plans(2, "4 to recreate", h.v4("200")+" -> "+h.v4("254"))
+	p.deploys()
+	p.hasAgain(has)
+	if gateway := h.gateway(p.containerOf("web", 1), p.name); gateway != h.v4("254") {
+		p.Errorf("web has the gateway %s", gateway)
+	}
+	p.plans(0)
 	p.run("down", "--timeout", "1")
 	p.berth("compose", "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(), "--release")
 }
