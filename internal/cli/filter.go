@@ -22,6 +22,7 @@ const (
 	KeyTag     = "tag"
 	KeyKind    = "kind"
 	KeyState   = "state"
+	KeyID      = "id"
 )
 
 // Key is a key by which the rows of a list can be chosen.

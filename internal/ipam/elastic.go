@@ -66,6 +66,37 @@ type Elastic struct {
 
 	// it was given to a container because that runs, and is not its account's to keep (CS-7)
 	System bool `json:"system,omitempty"`
+
+	ReleaseOn ReleaseOn `json:"release_on,omitempty"`
+}
+
+// ReleaseOn says when an elastic address is released without anybody's asking: by what becomes of the container that it
+// is associated with.
+type ReleaseOn string
+
+// The moments.
+const (
+	ReleaseNever     ReleaseOn = "" // written "never"
+	ReleaseOnDestroy ReleaseOn = "destroy"
+	ReleaseOnStop    ReleaseOn = "stop"
+)
+
+func (r ReleaseOn) String() string {
+	if r == ReleaseNever {
+		return "never"
+	}
+	return string(r)
+}
+
+// ParseReleaseOn reads never, destroy or stop.
+func ParseReleaseOn(s string) (ReleaseOn, error) {
+	switch s {
+	case "never":
+		return ReleaseNever, nil
+	case "destroy", "stop":
+		return ReleaseOn(s), nil
+	}
+	return ReleaseNever, Refuse(ErrInvalid, "an elastic address is released on destroy, on stop or never, not on %q", s)
 }
 
 // Association is the wish that an elastic address be mapped to a guest. What of it is in force is Applied.
@@ -77,6 +108,9 @@ type Association struct {
 	Chosen     bool       `json:"chosen,omitempty"` // it was named, so that no other address of the owner will do
 	EgressOnly bool       `json:"egress_only,omitempty"`
 	Declared   string     `json:"declared,omitempty"` // the Compose project that says so; empty: a person does
+
+	// the host that saw the guest run, of an address that is released when it ends; empty: none has
+	Ran string `json:"ran,omitempty"`
 }
 
 // Same tells whether two associations map the same guest in the same way, for the same owner: an address that has

@@ -36,6 +36,8 @@ type AllocateElastic struct {
 	Account string     `json:"account,omitempty"` // default: DefaultAccount
 	Address netip.Addr `json:"address,omitzero"`
 	Host    string     `json:"host,omitempty"`
+	// never (default), destroy or stop: when it is released by itself. Empty leaves it as it is.
+	ReleaseOn string `json:"release_on,omitempty"`
 }
 
 // AssociateElastic maps an address to a guest of an owner (CS-3). Network and Guest say which, where it has several.

@@ -26,6 +26,7 @@ type ElasticInfo struct {
 	Account   string    `json:"account"`
 	Domain    string    `json:"domain"`
 	Allocated time.Time `json:"allocated"`
+	ReleaseOn string    `json:"release_on"` // never, destroy or stop
 
 	Associated bool         `json:"associated"`
 	Host       string       `json:"host"` // where the guest runs, or ran last
@@ -63,6 +64,7 @@ type shownAllocated struct {
 	Account   string    `json:"account"`
 	Domain    string    `json:"domain"`
 	Allocated time.Time `json:"allocated"`
+	ReleaseOn string    `json:"release_on"`
 }
 
 type shownAssociation struct {
@@ -81,7 +83,7 @@ func (e ElasticInfo) MarshalJSON() ([]byte, error) {
 	shown := shownElastic{ID: e.ID, Address: e.Address, Region: e.Region, State: e.State, Kind: e.Kind,
 		HostRange: e.HostRange, Associated: e.Associated}
 	if e.State != ElasticFree {
-		shown.shownAllocated = &shownAllocated{e.Account, e.Domain, e.Allocated}
+		shown.shownAllocated = &shownAllocated{e.Account, e.Domain, e.Allocated, e.ReleaseOn}
 	}
 	if e.Associated {
 		shown.shownAssociation = &shownAssociation{e.Host, e.Instance, e.Interface, e.Network, e.NetworkID, e.Guest,

@@ -221,5 +221,6 @@ type PlannedElasticAddress struct {
 	Network    string     `json:"network,omitempty"`
 	Guest      netip.Addr `json:"guest,omitzero"`
 	EgressOnly bool       `json:"egress_only,omitempty"`
+	ReleaseOn  string     `json:"release_on,omitempty"` // never (default), destroy or stop
 	Line       int        `json:"line,omitempty"`
 }

@@ -84,7 +84,7 @@ func (d *document) elasticRange(n *yaml.Node) ipam.PlannedElasticRange {
 
 func (d *document) elasticAddress(n *yaml.Node) ipam.PlannedElasticAddress {
 	p := ipam.PlannedElasticAddress{Line: n.Line}
-	keys := "address, account, instance, network, guest, egress_only"
+	keys := "address, account, instance, network, guest, egress_only, release_on"
 	said := d.mapping(n, "an elastic address", keys, func(key string, v *yaml.Node) bool {
 		switch key {
 		case "address":
@@ -99,6 +99,8 @@ func (d *document) elasticAddress(n *yaml.Node) ipam.PlannedElasticAddress {
 			p.Guest, _ = value(d, v, alloc.ParseAddr)
 		case "egress_only":
 			p.EgressOnly, _ = value(d, v, parseBool)
+		case "release_on":
+			p.ReleaseOn = d.text(v)
 		default:
 			return false
 		}
@@ -164,6 +166,7 @@ func (w *yamlWriter) elasticLines(e *ipam.PlannedElastic) {
 		if a.EgressOnly {
 			rest += ", egress_only: true"
 		}
+		rest += w.part("release_on", a.ReleaseOn)
 		w.line("    - {address: %s%s}", w.text(a.Address.String()), rest)
 	}
 }

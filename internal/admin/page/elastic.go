@@ -58,7 +58,7 @@ func (p *Page) elastics(r *http.Request, s *shown, all []ipam.ElasticInfo, liste
 	t := s.table(&table{Name: "elastic", Title: "Elastic addresses", None: "None is allocated.", Tall: !listed,
 		Columns: columns("address", "Address", "state", "State", "account", "Account", "instance", "Leads to", "guest",
 			"Guest", "network", "Network", "host", "Host", "applied", "In force", "kind", "-Kind", "egress_only",
-			"-Outgoing only", "allocated", "-Allocated", "id", "-Id")})
+			"-Outgoing only", "release_on", "-Released on", "allocated", "-Allocated", "id", "-Id")})
 	if len(all) > perPage {
 		all = all[:perPage]
 		t.Next = with(r, "from", all[perPage-1].Address.String())
@@ -78,6 +78,6 @@ func (p *Page) elastics(r *http.Request, s *shown, all []ipam.ElasticInfo, liste
 		}
 		t.add(p.of(e.Address).to(addressLink(root, "", e.Address)), p.of(string(e.State)), p.of(e.Account),
 			p.of(e.Instance), p.of(guest).to(addressLink(root, "", e.Guest)), p.of(e.Network), p.of(e.Host), p.of(applied),
-			p.of(e.Kind), p.of(egress), p.of(e.Allocated), p.of(e.ID))
+			p.of(e.Kind), p.of(egress), p.of(e.ReleaseOn), p.of(e.Allocated), p.of(e.ID))
 	}
 }

@@ -40,6 +40,9 @@ func exportElastic(ctx context.Context, c *client.Client) (*ipam.PlannedElastic,
 			continue
 		}
 		one := ipam.PlannedElasticAddress{Address: a.Address, Account: a.Account}
+		if a.ReleaseOn != ipam.ReleaseNever.String() {
+			one.ReleaseOn = a.ReleaseOn
+		}
 		if a.Associated {
 			one.Instance, one.Network, one.Guest, one.EgressOnly = a.Instance, a.Network, a.Guest, a.EgressOnly
 		}

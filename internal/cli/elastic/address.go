@@ -9,7 +9,12 @@ import (
 
 const allocateHelp = `Allocates an elastic address to an account, and prints it: the lowest free one of the
 cluster's ranges, of those of --host, or the one of --ip. It is mapped to nobody yet. An --ip that the account
-has already is no error.`
+has already is no error.
+
+With --release-on the address is disassociated and released by itself: with destroy when the container that it
+is associated with was removed, and with stop already when that has stopped. One that runs again within two
+minutes was restarted, or recreated, and keeps the address. Both release it when the owner or the network is
+removed. For an --ip that the account has already, it changes when that is released.`
 
 func allocateCommand(p *cli.Program) *cobra.Command {
 	var take ipam.AllocateElastic
@@ -17,9 +22,9 @@ func allocateCommand(p *cli.Program) *cobra.Command {
 	cmd := cli.Change{
 		Verb: cli.Verb{Use: "allocate", Short: "Allocate an address to an account", Long: allocateHelp,
 			Example: "  berth elastic allocate\n  berth elastic allocate --account shop --ip 203.0.113.12\n" +
-				"  berth elastic allocate --host a"},
+				"  berth elastic allocate --host a\n  berth elastic allocate --release-on destroy"},
 		Edits: func(cmd *cobra.Command, _ []string) (_ []ipam.Edit, err error) {
-			if err := cli.NotEmpty(cmd, "account", "ip", "host"); err != nil {
+			if err := cli.NotEmpty(cmd, "account", "ip", "host", "release-on"); err != nil {
 				return nil, err
 			}
 			if ip != "" {
@@ -33,7 +38,10 @@ func allocateCommand(p *cli.Program) *cobra.Command {
 	f.StringVar(&take.Account, "account", "", "the `ACCOUNT` that gets it (default: default)")
 	f.StringVar(&ip, "ip", "", "this `ADDRESS`")
 	f.StringVar(&take.Host, "host", "", "one of the ranges of this `HOST`")
+	f.StringVar(&take.ReleaseOn, "release-on", "", "release it by itself `WHEN` its container ends: destroy, stop or "+
+		"never (default: never)")
 	cli.Completes(cmd, "account", p.CompleteFlag(accountRefs))
+	cli.Completes(cmd, "release-on", cli.Words("never", "destroy", "stop"))
 	return cmd
 }
 

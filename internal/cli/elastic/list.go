@@ -13,8 +13,8 @@ import (
 
 const listHelp = `Lists the elastic addresses that are allocated, or being released, with their accounts and
 what they are mapped to. MAPPED says whether an edge has mapped an address: yes, no, or failed, of which berth
-elastic show tells why. --wide also shows the guest's address, its network and its host. Free addresses are
-counted by berth elastic range ls.`
+elastic show tells why. --wide also shows the guest's address, its network and its host, and when the address is
+released by itself. Free addresses are counted by berth elastic range ls.`
 
 func listCommand(p *cli.Program) *cobra.Command {
 	var account string
@@ -43,6 +43,7 @@ func elasticKeys() []cli.Key[ipam.ElasticInfo] {
 			ipam.KindSystem),
 		cli.By(cli.KeyState, func(e *ipam.ElasticInfo) string { return string(e.State) }, string(ipam.ElasticAllocated),
 			string(ipam.ElasticReleasing)),
+		cli.ByAny(cli.KeyID, func(e *ipam.ElasticInfo) []string { return []string{e.ID.String(), e.ID.Short()} }),
 	}
 }
 
@@ -57,6 +58,7 @@ func elasticColumns() []cli.Column[ipam.ElasticInfo] {
 		cli.WideCol("NETWORK", func(e *ipam.ElasticInfo) string { return e.Network }),
 		cli.WideCol("HOST", func(e *ipam.ElasticInfo) string { return e.Host }),
 		cli.WideCol("KIND", func(e *ipam.ElasticInfo) string { return e.Kind }),
+		cli.WideCol("RELEASE ON", func(e *ipam.ElasticInfo) string { return e.ReleaseOn }),
 		cli.WideCol("ALLOCATED", func(e *ipam.ElasticInfo) string { return cli.ShortTime(e.Allocated) }),
 	}
 }
@@ -91,6 +93,7 @@ func write(w io.Writer, e *ipam.ElasticInfo) error {
 		pg.Entry("account", e.Account)
 		pg.Entry("domain", e.Domain)
 		pg.Entry("allocated", cli.LocalTime(e.Allocated))
+		pg.Entry("release on", e.ReleaseOn)
 	}
 	if e.Associated {
 		pg.Entry("instance", e.Instance)

@@ -155,10 +155,12 @@ func (ck *importCheck) elasticAddress(now *elasticNow, a *ipam.PlannedElasticAdd
 	switch {
 	case known == nil || known.State == ipam.ElasticReleasing && known.Account == account:
 		ck.elastics = append(ck.elastics, elasticStep{Line: a.Line, Address: &ipam.AllocateElastic{Account: account,
-			Address: a.Address}})
+			Address: a.Address, ReleaseOn: a.ReleaseOn}})
 	case known.Account != account || known.System:
 		ck.Add(a.Line, "the elastic address %s is account %s's already", a.Address, known.Account)
 		return false
+	case a.ReleaseOn != "" && a.ReleaseOn != known.ReleaseOn.String():
+		ck.Add(a.Line, "the elastic address %s is allocated already, and is released on %s", a.Address, known.ReleaseOn)
 	default:
 		ck.unchanged.Elastic++
 	}

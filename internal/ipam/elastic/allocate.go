@@ -24,13 +24,18 @@ func allocate(e *ipam.AllocateElastic, c *ledger.Change, seen uint64) (ipam.Resu
 	if err := matches(known, seen); err != nil {
 		return ipam.Result{}, err
 	}
-	if known != nil && known.State == ipam.ElasticAllocated {
-		return result, nil // it was asked for before
+	if known != nil && known.State == ipam.ElasticAllocated { // it was asked for before
+		return result, releaseOn(c, known, e.ReleaseOn)
 	}
 	if err := withinQuota(c.Index(), account); err != nil {
 		return ipam.Result{}, err
 	}
 	given := &ipam.Elastic{Address: addr, State: ipam.ElasticAllocated, Account: account, Allocated: c.Now()}
+	if e.ReleaseOn != "" {
+		if given.ReleaseOn, err = ipam.ParseReleaseOn(e.ReleaseOn); err != nil {
+			return ipam.Result{}, err
+		}
+	}
 	given.ID, err = tell(c, &ipam.Event{Verb: ipam.ElasticTaken, Address: addr, Name: account}, nil,
 		factsOfAddress(c, given))
 	if err != nil {

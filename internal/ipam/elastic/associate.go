@@ -261,6 +261,14 @@ func disassociate(e *ipam.DisassociateElastic, c *ledger.Change, seen uint64) (i
 	return result, endAssociation(c, known, "")
 }
 
+// endAndGive ends the association of an address and takes it from its account. detail says why.
+func endAndGive(c *ledger.Change, known *ipam.Elastic, detail string) error {
+	if err := endAssociation(c, known, detail); err != nil {
+		return err
+	}
+	return give(c, c.Index().Elastic(known.Address))
+}
+
 // endAssociation ends the association of an address, where it has one. detail says why, where nobody asked for it.
 func endAssociation(c *ledger.Change, known *ipam.Elastic, detail string) error {
 	if known.Association == nil {

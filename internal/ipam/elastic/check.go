@@ -165,15 +165,8 @@ func (e *examination) leadsAway(c *ledger.Change, one *ipam.Elastic) error {
 // leadsNowhere finds an address that is associated with a container that is not there any more. One that is stopped
 // comes back to it (CS-8).
 func (e *examination) leadsNowhere(c *ledger.Change, one *ipam.Elastic) error {
-	n := c.Index().Network(one.Association.Network)
-	known := c.Known().Container
-	if _, err := ipam.ParseMAC(one.Association.Instance); err == nil || n == nil || known == nil {
-		return nil // who has a MAC is not known before he runs
-	}
-	for _, name := range append(n.NamesOf(one.Association.Instance), one.Association.Instance) {
-		if id, live := known(name); id != "" || !live {
-			return nil
-		}
+	if n := c.Index().Network(one.Association.Network); n == nil || !isGoneFrom(c, n, one.Association.Instance) {
+		return nil
 	}
 	last, err := lastHost(c, one.Association)
 	if err != nil || last != c.Host() {
@@ -183,6 +176,20 @@ func (e *examination) leadsNowhere(c *ledger.Change, one *ipam.Elastic) error {
 		"%s, which is not there any more, and for which nothing is reserved: end that with `berth elastic disassociate "+
 		"%s`, or start it again", one.Address, one.Account, one.Association.Instance, one.Address))
 	return nil
+}
+
+// isGoneFrom tells whether the engine of this host has no container of an owner, not even one that is stopped.
+func isGoneFrom(c *ledger.Change, n *ipam.Network, owner string) bool {
+	known := c.Known().Container
+	if _, err := ipam.ParseMAC(owner); err == nil || known == nil {
+		return false // who has a MAC is not known before he runs
+	}
+	for _, name := range append(n.NamesOf(owner), owner) {
+		if id, live := known(name); id != "" || !live {
+			return false
+		}
+	}
+	return true
 }
 
 // lastHost is where the guest of an association ran last, by what is remembered of its address; empty: not known.

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"berth/internal/ipam"
+	room "berth/internal/ipam/elastic"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 	"berth/store/storetest"
@@ -37,6 +39,16 @@ func keeps(b *bench) error {
 	defer func() { cancel(); kept.End() }()
 	_, err := kept.Round(b.t.Context())
 	return err
+}
+
+// ended looks at what has ended until two minutes have passed.
+func ended(b *bench) error {
+	r := room.NewReleases(b.Ledger)
+	if err := r.Look(b.t.Context()); err != nil {
+		return err
+	}
+	b.passes(2 * time.Minute)
+	return r.Look(b.t.Context())
 }
 
 // applied is a report that what an edge is told now is in force.
@@ -101,6 +113,14 @@ func cutVerbs() []cutVerb {
 		{"network modify --elastic", nil, edits(&ipam.ModifyNetwork{Network: "net1", Elastic: &auto}), false},
 		{"declared by a project", reserved, edits(&ipam.DeclareElastic{Project: "web", Instance: "web"}), false},
 		{"the end of its owner", inForce, edits(&ipam.ReleaseOwner{Owner: "web"}), false},
+		{"released on a stop", func(b *bench) {
+			b.freeze()
+			associated(b)
+			b.edit(&ipam.AllocateElastic{Address: at, ReleaseOn: "stop"})
+			ip := b.start("web")
+			must(b, room.NewReleases(b.Ledger).Look(b.t.Context()))
+			b.stop(ip)
+		}, ended, false},
 		{"an edge's report", associated, applied, false},
 		{"an edge's report of an end", released,
 			func(b *bench) error { return b.ReportEdge(b.t.Context(), ipam.EdgeReport{Whole: true}) }, false},

@@ -40,10 +40,19 @@ func HasOwners(ix *ledger.Index, has func(owner string) bool) bool {
 	return len(keptWith(ix, ofOwners(ix, has))) > 0
 }
 
-// EndOwners ends the associations of owners who have ended. Their addresses stay with their accounts.
+// endFor ends an association whose guest is no more. The address stays with its account, unless it is to be released
+// with its container.
+func endFor(c *ledger.Change, one *ipam.Elastic, why string) error {
+	if one.ReleaseOn != ipam.ReleaseNever {
+		return endAndGive(c, one, why)
+	}
+	return endAssociation(c, one, why)
+}
+
+// EndOwners ends the associations of owners who have ended.
 func EndOwners(c *ledger.Change, has func(owner string) bool) error {
 	for _, one := range keptWith(c.Index(), ofOwners(c.Index(), has)) {
-		if err := endAssociation(c, one, "its owner has ended"); err != nil {
+		if err := endFor(c, one, "its owner has ended"); err != nil {
 			return err
 		}
 	}
@@ -62,7 +71,7 @@ func EndOwner(c *ledger.Change, n *ipam.Network, owner string) error {
 		return err
 	}
 	for _, one := range all {
-		if err := endAssociation(c, one, "its owner has ended"); err != nil {
+		if err := endFor(c, one, "its owner has ended"); err != nil {
 			return err
 		}
 	}
@@ -79,7 +88,7 @@ func EndNetwork(c *ledger.Change, n *ipam.Network, force bool) (left bool, err e
 			all[0].Account, where(c, all[0].Association)), ipam.Advise(ipam.DoDisassociate, all[0].Address))
 	}
 	for _, one := range all[:min(len(all), c.Page())] {
-		if err := endAssociation(c, one, "its network is removed"); err != nil {
+		if err := endFor(c, one, "its network is removed"); err != nil {
 			return false, err
 		}
 	}

@@ -77,6 +77,7 @@ func show(c *ledger.Change, addr netip.Addr) (ipam.ElasticInfo, error) {
 		return info, nil
 	}
 	info.State, info.Account, info.Allocated, info.Revision = known.State, known.Account, known.Allocated, known.ID
+	info.ReleaseOn = known.ReleaseOn.String()
 	if known.System {
 		info.Kind = ipam.KindSystem
 	}

@@ -238,8 +238,5 @@ func takeBack(c *ledger.Change, known *ipam.Elastic, why string) error {
 	if known == nil {
 		return nil
 	}
-	if err := endAssociation(c, known, systemDetail+": "+why); err != nil {
-		return err
-	}
-	return give(c, c.Index().Elastic(known.Address))
+	return endAndGive(c, known, systemDetail+": "+why)
 }

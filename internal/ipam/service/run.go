@@ -8,18 +8,20 @@ import (
 	"berth/internal/allocator"
 	"berth/internal/ipam"
 	"berth/internal/ipam/edit"
+	"berth/internal/ipam/elastic"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
 
 // Run trims the audit trail and finishes what a failure has cut off, every minute and whenever the trail has grown too
-// long, and ends owners when their time is over, until ctx ends. It returns nil then, or the error of the store that
-// stopped it.
+// long, ends owners when their time is over, and releases elastic addresses that are to end with their containers, until
+// ctx ends. It returns nil then, or the error of the store that stopped it.
 func (s *Service) Run(ctx context.Context) error {
 	again := time.NewTicker(time.Minute)
 	defer again.Stop()
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
+	releases := elastic.NewReleases(s.Ledger)
 	for {
 		err := errors.Join(s.Trim(ctx), edit.Finish(ctx, s.Ledger))
 		for waiting := true; waiting && err == nil; {
@@ -27,7 +29,8 @@ func (s *Service) Run(ctx context.Context) error {
 			case <-ctx.Done():
 				return nil
 			case <-second.C:
-				err = errors.Join(allocator.EndOwners(ctx, s.Ledger), s.Ledger.CatchUp(ctx), edit.SweepElastic(ctx, s.Ledger))
+				err = errors.Join(allocator.EndOwners(ctx, s.Ledger), s.Ledger.CatchUp(ctx), edit.SweepElastic(ctx, s.Ledger),
+					releases.Look(ctx))
 			case <-again.C:
 				waiting = false
 			case <-s.Ledger.TrimWanted():

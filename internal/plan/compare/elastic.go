@@ -231,11 +231,20 @@ func (c *comparison) elasticAddress(a, was *ipam.PlannedElasticAddress) {
 		one.Sign, one.Is = "+", account
 		c.found(one)
 	}
-	if was == nil || moved {
-		c.edit(comes, a.Line, &ipam.AllocateElastic{Account: account, Address: a.Address})
-	}
+	allocated := was == nil || moved
 	if was == nil {
 		was = &ipam.PlannedElasticAddress{}
+	}
+	releaseOn := func(a *ipam.PlannedElasticAddress) string { return cmp.Or(a.ReleaseOn, ipam.ReleaseNever.String()) }
+	if a.ReleaseOn != "" || c.opt.Prune {
+		allocated = c.field(of, "release_on", releaseOn(was), releaseOn(a)) || allocated
+	}
+	if allocated {
+		keeps := cmp.Or(a.ReleaseOn, was.ReleaseOn)
+		if c.opt.Prune {
+			keeps = releaseOn(a)
+		}
+		c.edit(comes, a.Line, &ipam.AllocateElastic{Account: account, Address: a.Address, ReleaseOn: keeps})
 	}
 	associated := c.field(of, "instance", was.Instance, a.Instance)
 	if a.Instance != "" {

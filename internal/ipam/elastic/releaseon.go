@@ -1,0 +1,176 @@
+package elastic
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+)
+
+// restartTime is for how long a container must be stopped, or gone, before that ends what is associated with it: one
+// that runs again sooner was restarted, or recreated. The engine waits for up to a minute before it starts a container
+// again that ended by itself.
+const restartTime = 2 * time.Minute
+
+// releaseOn sets when an allocated address is released by itself; empty leaves that as it is.
+func releaseOn(c *ledger.Change, known *ipam.Elastic, on string) error {
+	if on == "" {
+		return nil
+	}
+	parsed, err := ipam.ParseReleaseOn(on)
+	if err != nil || parsed == known.ReleaseOn {
+		return err
+	}
+	changed := *known
+	changed.ReleaseOn = parsed
+	return c.SetElastic(known.Address, &changed)
+}
+
+// Releases releases addresses whose container has stopped, or was destroyed, where that was asked for. How long it has
+// been so is counted from when it was first seen, by the host's own moment, and anew after a start of the daemon: an
+// engine that starts with it is given the time to start its containers.
+type Releases struct {
+	ledger *ledger.Ledger
+	ended  map[netip.Addr]ending
+}
+
+// ending is since when the guest of an association has ended.
+type ending struct {
+	association uint64
+	since       time.Duration
+}
+
+// NewReleases begins to count.
+func NewReleases(l *ledger.Ledger) *Releases { return &Releases{l, map[netip.Addr]ending{}} }
+
+// Look looks at all addresses that are to be released, and releases those whose time has come.
+func (r *Releases) Look(ctx context.Context) error {
+	if r.ledger.NoElastic() {
+		return nil
+	}
+	var addrs []netip.Addr
+	r.ledger.Read(func(ix *ledger.Index) {
+		for addr, one := range ix.Elastics() {
+			if one.ReleaseOn != ipam.ReleaseNever && one.Association != nil {
+				addrs = append(addrs, addr)
+			}
+		}
+	})
+	if len(addrs) == 0 {
+		clear(r.ended)
+		return nil
+	}
+	var ran, due []netip.Addr
+	ended := map[netip.Addr]ending{}
+	for page := range slices.Chunk(addrs, leadsAtOnce) {
+		err := r.ledger.Look(ctx, func(c *ledger.Change) error {
+			for _, addr := range page {
+				now, err := fateOf(c, addr)
+				switch {
+				case err != nil:
+					return err
+				case now == runsNow:
+					ran = append(ran, addr)
+				case now == hasEnded:
+					ended[addr] = r.since(c, addr)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	r.ended = ended
+	for addr, one := range ended {
+		if r.ledger.Moment()-one.since >= restartTime {
+			due = append(due, addr)
+		}
+	}
+	if err := inPages(ctx, r.ledger, ran, noteRun); err != nil {
+		return err
+	}
+	return inPages(ipam.WithActor(ctx, keeperActor), r.ledger, due, r.release)
+}
+
+// since is when the guest of an address was first seen to have ended.
+func (r *Releases) since(c *ledger.Change, addr netip.Addr) ending {
+	association := c.Index().Elastic(addr).Association.ID
+	if was, known := r.ended[addr]; known && was.association == association {
+		return was
+	}
+	return ending{association, r.ledger.Moment()}
+}
+
+// release releases an address, unless its container runs again, or it leads to another one.
+func (r *Releases) release(c *ledger.Change, addr netip.Addr) error {
+	now, err := fateOf(c, addr)
+	if err != nil || now != hasEnded || c.Index().Elastic(addr).Association.ID != r.ended[addr].association {
+		return err
+	}
+	one := c.Index().Elastic(addr)
+	return endAndGive(c, one, "its container has ended, and it is released on "+one.ReleaseOn.String())
+}
+
+// noteRun notes that a guest has run on this host.
+func noteRun(c *ledger.Change, addr netip.Addr) error {
+	now, err := fateOf(c, addr)
+	if err != nil || now != runsNow {
+		return err
+	}
+	changed := *c.Index().Elastic(addr)
+	a := *changed.Association
+	a.Ran, changed.Association = c.Host(), &a
+	return c.SetElastic(addr, &changed)
+}
+
+// fate is what has become of the guest of an address, as far as this host is concerned.
+type fate int
+
+const (
+	isUnsure fate = iota // it runs and is noted to; or it never ran here, or that cannot be told
+	runsNow              // and was not noted to
+	hasEnded
+)
+
+// fateOf works it out. Of another host's guest, and of an engine whose events do not come, nothing is told: being out of
+// reach ends nothing.
+func fateOf(c *ledger.Change, addr netip.Addr) (fate, error) {
+	one := c.Index().Elastic(addr)
+	if one == nil || one.Association == nil || one.ReleaseOn == ipam.ReleaseNever {
+		return isUnsure, nil
+	}
+	a := one.Association
+	n := c.Index().Network(a.Network)
+	if n == nil || n.Stage != "" || !n.Elastic.Maps() {
+		return isUnsure, nil
+	}
+	g, _, err := mapped(c, a)
+	here := a.Ran == c.Host() || a.Ran != "" && c.Member() == nil
+	switch {
+	case err != nil:
+		return isUnsure, err
+	case g.host == c.Host() && !here:
+		return runsNow, nil
+	case g.host != "" || !here:
+		return isUnsure, nil
+	case one.ReleaseOn == ipam.ReleaseOnDestroy && !isGoneFrom(c, n, a.Instance):
+		return isUnsure, nil
+	case one.ReleaseOn == ipam.ReleaseOnStop && !hears(c):
+		return isUnsure, nil
+	}
+	return hasEnded, nil
+}
+
+// hears tells whether the engine's events come, or there is no engine to hear.
+func hears(c *ledger.Change) bool {
+	known := c.Known().Container
+	if known == nil {
+		return true
+	}
+	_, live := known("")
+	return live
+}
