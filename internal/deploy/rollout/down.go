@@ -78,7 +78,7 @@ func (r *run) stop(ctx context.Context, one *Instance, c *scene.Container) error
 	}
 	r.tell(Event{Step: Stopping, Instance: one.Owner, Detail: one.Name})
 	// An engine that was asked goes on with it though nobody waits; what is started before it has ended stops then.
-	if err := r.Engine.Stop(context.WithoutCancel(ctx), one.Container, 0); err != nil {
+	if err := r.Engine.Stop(context.WithoutCancel(ctx), one.Container); err != nil {
 		return err
 	}
 	err := r.snapshot(ctx, one, c)

@@ -22,22 +22,24 @@ import (
 // small is an engine with as much of a Docker Engine as a deploy needs: its containers run when they are started, and
 // do as their commands say (see has).
 type small struct {
-	mu     sync.Mutex
-	all    []*body
-	last   int
-	asked  []string // what was asked for that changes anything, a line each
-	left   int      // how many of these it does still; below zero: all
-	least  int      // of how many containers of web ran at once, since it was set
-	meet   int      // workers run until so many of them have run at once, and a while longer; 0: they end at once
-	most   int      // of how many workers ran at once
-	disks  map[string]*disk
-	held   map[string]bool   // addresses whose release it has forgotten
-	net    string            // the subnet of the network front; empty: there is none
-	config map[string]string // of the IPAM of that
-	nets   int               // how many it has had
-	makes  string            // the subnet with which Compose makes it
-	gate   string            // the gateway with which Compose makes it; empty: the engine's choice
-	fails  map[string]int    // exit codes of a service's containers, by hash; of one, by SERVICE/NUMBER; of the drain, by "drain"; "stop SERVICE": these do not stop
+	mu    sync.Mutex
+	all   []*body
+	last  int
+	asked []string // what was asked for that changes anything, a line each
+	left  int      // how many of these it does still; below zero: all
+	least int      // of how many containers of web ran at once, since it was set
+	meet  int      // workers run until so many of them have run at once, and a while longer; 0: they end at once
+	most  int      // of how many workers ran at once
+	// stops that said a signal, or a time, instead of the container's own
+	otherwise []string
+	disks     map[string]*disk
+	held      map[string]bool   // addresses whose release it has forgotten
+	net       string            // the subnet of the network front; empty: there is none
+	config    map[string]string // of the IPAM of that
+	nets      int               // how many it has had
+	makes     string            // the subnet with which Compose makes it
+	gate      string            // the gateway with which Compose makes it; empty: the engine's choice
+	fails     map[string]int    // exit codes of a service's containers, by hash; of one, by SERVICE/NUMBER; of the drain, by "drain"; "stop SERVICE": these do not stop
 }
 
 // body is a container of it.
@@ -158,6 +160,9 @@ func (e *small) containers(w http.ResponseWriter, r *http.Request, words []strin
 			return
 		}
 		e.say("stop %s", b.title())
+		if r.URL.RawQuery != "" || r.ContentLength > 0 {
+			e.otherwise = append(e.otherwise, b.title()+" "+r.URL.RawQuery)
+		}
 		b.Running = false
 		w.WriteHeader(http.StatusNoContent)
 	case "POST start":

@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,42 @@ func TestRunTask(t *testing.T) {
 	s.wants("a drain that fails", "drain web/1")
 	if got := s.small.has(); got != allRun {
 		t.Errorf("after a stop that failed there are %s", got)
+	}
+}
+
+// TestStopsAsTheySay: whatever a deploy stops, it says neither a signal nor a time, so that the container's own hold
+// (BD-12).
+func TestStopsAsTheySay(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(s *shop)
+		stops  []string
+		fails  bool
+	}{
+		"exchanged": {func(s *shop) { s.hashes["web"] = "w2" }, []string{"stop work/1", "stop web/1", "stop web/2"}, false},
+		"dropped":   {func(s *shop) { s.services = s.services[:3] }, []string{"stop web/1", "stop web/2", "stop work/1"}, false},
+		"stopped": {func(s *shop) { s.task = Task{Do: Stop} },
+			[]string{"stop web/1", "stop web/2", "stop side/1", "stop db/1"}, false},
+		"one that starts first, and fails": {func(s *shop) {
+			s.service("web").Update.StartFirst = true
+			s.hashes["web"], s.small.fails["sick w2"] = "w2", 1
+		}, []string{"stop work/1", "stop web/1+"}, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := newShop(t)
+			s.must(s.deploys())
+			c.change(s)
+			s.small.takes()
+			if err := s.deploys(); (err != nil) != c.fails {
+				t.Errorf("it ends with %v", err)
+			}
+			stops := slices.DeleteFunc(s.small.takes(), func(asked string) bool { return !strings.HasPrefix(asked, "stop ") })
+			if !slices.Equal(stops, c.stops) {
+				t.Errorf("%q are stopped, want %q", stops, c.stops)
+			}
+			if len(s.small.otherwise) > 0 {
+				t.Errorf("stopped otherwise than they say: %q", s.small.otherwise)
+			}
+		})
 	}
 }
 

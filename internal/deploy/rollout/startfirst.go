@@ -39,7 +39,7 @@ func (r *run) startFirst(ctx context.Context, s *Service, one *Instance, canary 
 	}
 	if err != nil {
 		if id != "" && ctx.Err() == nil {
-			_ = r.Engine.Stop(ctx, id, 0) // that it does not work is what is told
+			_ = r.Engine.Stop(ctx, id) // that it does not work is what is told
 		}
 		return id, err
 	}

@@ -177,7 +177,7 @@ func (r *run) clearAway(ctx context.Context, one *Instance, id string) error {
 		return err
 	}
 	if id != "" {
-		if err := r.Engine.Stop(ctx, id, 0); err != nil {
+		if err := r.Engine.Stop(ctx, id); err != nil {
 			return err
 		}
 		if err := r.Engine.Remove(ctx, id); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/pkg/stdcopy"
@@ -34,15 +33,10 @@ func (e *Engine) Image(ctx context.Context, ref string) (Image, bool, error) {
 // IsGone tells whether an error says that there is no such container.
 func IsGone(err error) bool { return errdefs.IsNotFound(err) }
 
-// Stop ends a container as it wants to be ended, within its own grace or the one that is given; zero: its own. One that
-// is gone is no error.
-func (e *Engine) Stop(ctx context.Context, id string, grace time.Duration) error {
-	var options client.ContainerStopOptions
-	if grace > 0 {
-		seconds := int((grace + time.Second - 1) / time.Second)
-		options.Timeout = &seconds
-	}
-	_, err := e.api.ContainerStop(ctx, id, options)
+// Stop ends a container by its own signal, and kills it when its own time for that is over. One that is gone is no
+// error.
+func (e *Engine) Stop(ctx context.Context, id string) error {
+	_, err := e.api.ContainerStop(ctx, id, client.ContainerStopOptions{})
 	if errdefs.IsNotFound(err) {
 		return nil
 	}
