@@ -171,7 +171,8 @@ func (s *Set) memory() int {
 	return n
 }
 
-// Memory grows with what is used, never with the size of the subnet, and comes back when addresses do.
+// Memory grows with what is used, never with the size of the subnet, and comes back when addresses do
+// (GA-28).
 func TestSetMemory(t *testing.T) {
 	half := func(s *Set) {
 		for a := s.prefix.Addr(); s.prefix.Contains(a); a = a.Next().Next() {
