@@ -20,6 +20,9 @@ func releaseOn(c *ledger.Change, known *ipam.Elastic, on string) error {
 	if on == "" {
 		return nil
 	}
+	if known.System {
+		return isSystem(c, known)
+	}
 	parsed, err := ipam.ParseReleaseOn(on)
 	if err != nil || parsed == known.ReleaseOn {
 		return err

@@ -213,6 +213,7 @@ func TestSystemByHand(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	b.soon("the end of its account", "web "+systemFirst)
+	b.refused(&ipam.AllocateElastic{Address: at, ReleaseOn: "destroy"}, ipam.IsSystemAddress, systemFirst, "web")
 }
 
 // TestSystemPublishes: a container that publishes ports gets none, and one that is found to publish gives its back
