@@ -41,6 +41,7 @@ func (h *Hand) Move(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (Move
 		return Moved{}, err
 	}
 	ctx = context.WithoutCancel(ctx)
+	defer h.mover.Done(ep.ID)
 	begin := time.Now()
 	if err := h.TakeOff(ctx, ep); err != nil {
 		return Moved{}, err
