@@ -11,17 +11,30 @@ import (
 // EndingActor is who ends them, for their events, and nobody who happens to ask for something at that moment.
 const EndingActor = "berth"
 
-// Update is a change, after the owners whose time is over have ended: who chooses an address in it finds theirs free
-// (BO-11).
+// Update is a change, after KeepTime: who chooses an address in it finds those free whose owners have ended (BO-11)
+// and whose quarantines have.
 func Update(ctx context.Context, s *ledger.Ledger, fn func(*ledger.Change) error) error {
-	if err := EndOwners(ctx, s); err != nil {
+	if err := KeepTime(ctx, s); err != nil {
 		return err
 	}
 	return s.Update(ctx, fn)
 }
 
-// EndOwners ends the reservations of owners whose time is over.
-func EndOwners(ctx context.Context, s *ledger.Ledger) error {
+// KeepTime brings the records to what the clock says: it ends the reservations of owners whose time is over, and
+// quarantines that would last longer than those which begin now.
+func KeepTime(ctx context.Context, s *ledger.Ledger) error {
+	if err := endOwners(ctx, s); err != nil {
+		return err
+	}
+	for all := s.FarMemories(); len(all) > 0; all = s.FarMemories() {
+		if err := s.Update(ctx, func(c *ledger.Change) error { return c.BringNearer(all) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func endOwners(ctx context.Context, s *ledger.Ledger) error {
 	for s.Overdue() {
 		ended := 0
 		err := s.Update(ipam.WithActor(ctx, EndingActor), func(c *ledger.Change) (err error) {

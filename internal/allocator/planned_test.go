@@ -290,6 +290,58 @@ func TestQuarantineOfPlanned(t *testing.T) {
 	`}})
 }
 
+// What was given back while the clock was ahead is in quarantine as if it were given back when the clock is set right,
+// and no longer than the network says by then. The one released first is given first.
+func TestQuarantineIsBounded(t *testing.T) {
+	const full = `
+		network net1 subnet=192.0.2.0/30,pool quarantine=10m
+		take net1 a pool -> 192.0.2.1
+		take net1 b pool -> 192.0.2.2
+		`
+	ipamtest.RunScripts(t, []ipamtest.Script{{"ten years ahead, and back", full + `
+		wait 87600h
+		release net1 b
+		wait 1m
+		release net1 a
+		wait -87600h
+		network.set net1 tag.a=b
+		take net1 c pool ! exhausted; quarantine, the first until 2026-01-02T03:15:05Z
+		show net1 free -> 0
+		wait 10m
+		show net1 free -> 2
+		take net1 c pool -> 192.0.2.2
+		take net1 d pool -> 192.0.2.1
+	`}, {"and a restart", full + `
+		wait 87600h
+		release net1 b
+		release net1 a
+		host h1
+		wait -87600h
+		host h1
+		wait 10m
+		network.set net1 tag.a=b
+		wait 10m
+		take net1 c pool -> 192.0.2.2
+	`}, {"a day back", full + `
+		release net1 a
+		wait -24h
+		network.set net1 tag.a=b
+		take net1 c pool ! exhausted; quarantine
+		wait 10m
+		take net1 c pool -> 192.0.2.1
+	`}, {"it is shorter by now", full + `
+		release net1 a
+		network.set net1 quarantine=1m
+		network.set net1 tag.a=b
+		take net1 c pool ! exhausted; quarantine
+		wait 1m
+		take net1 c pool -> 192.0.2.1
+		release net1 b
+		network.set net1 quarantine=0s
+		take net1 d pool -> 192.0.2.2
+	`}})
+}
+
 // An attachment through which a release was cut off is gone on with, on a planned network too, at each write.
 func TestDetachCutOff(t *testing.T) {
 	for n := range 6 {

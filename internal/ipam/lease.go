@@ -83,6 +83,9 @@ func (l *Lease) Held() bool { return l != nil && l.Kind != 0 && l.Released.IsZer
 // Remembered tells whether nobody has the address, and somebody had it.
 func (l *Lease) Remembered() bool { return l != nil && l.Kind != 0 && !l.Released.IsZero() }
 
+// Quarantined tells whether an address of which a quarantine ends at a time is kept for its last holder now.
+func Quarantined(until, now time.Time) bool { return until.After(now) }
+
 // Reserved is the reservation of the address, nil where there is none.
 func (l *Lease) Reserved() *Reservation {
 	if l == nil {

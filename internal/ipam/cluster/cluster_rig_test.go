@@ -125,7 +125,7 @@ func (h *rigHost) away() bool { return h.handle().Reach().Err != nil }
 
 // rigRun does what Run does now and then.
 func rigRun(ctx context.Context, s *ledger.Ledger) error {
-	return errors.Join(allocator.EndOwners(ctx, s), s.CatchUp(ctx), (&service.Service{Ledger: s}).Trim(ctx), edit.Finish(ctx, s))
+	return errors.Join(allocator.KeepTime(ctx, s), s.CatchUp(ctx), (&service.Service{Ledger: s}).Trim(ctx), edit.Finish(ctx, s))
 }
 
 // inHand is an address in somebody's hands.

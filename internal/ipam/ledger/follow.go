@@ -108,7 +108,11 @@ func (ix *Index) followLease(w *store.Foreign) {
 		ix.lastEvent = max(ix.lastEvent, l.ID)
 		return l
 	}
-	sx.Move(addr, lease(w.Before), lease(w.After))
+	after := lease(w.After)
+	sx.Move(addr, lease(w.Before), after)
+	if after.Remembered() && isFar(after.Released, after.Until, ix.clock, ix.quarantineOf(sx.Record())) {
+		ix.suspect(id, sx)
+	}
 }
 
 // followSubnets takes over the subnets of a commit: first those that are gone, then those that are there. One that has

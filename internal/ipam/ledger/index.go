@@ -33,6 +33,8 @@ type Index struct {
 	fromDHCP    int     // subnets whose addresses a LAN's server chooses
 	ends        endings // of reservations
 	turnover    map[ipam.ID]Turnover
+	clock       time.Time        // when FarMemories was asked last
+	suspects    map[ipam.ID]bool // subnets at whose memories it looks
 	elastic     elastics
 
 	// Of leases, by id, in this life of the daemon:
@@ -49,6 +51,7 @@ func newIndex() *Index {
 		names:       map[string]ipam.ID{},
 		hosts:       map[string]Cached[ipam.Host]{},
 		turnover:    map[ipam.ID]Turnover{},
+		suspects:    map[ipam.ID]bool{},
 		elastic:     newElastics(),
 		leftBehind:  map[uint64]bool{},
 		answered:    map[uint64]bool{},
@@ -123,6 +126,9 @@ type Memory struct {
 	Released time.Time
 	Until    time.Time
 }
+
+// Quarantined is that of the record.
+func (m *Memory) Quarantined(now time.Time) bool { return ipam.Quarantined(m.Until, now) }
 
 func newSubnetIndex(p netip.Prefix, ends *endings) *SubnetIndex {
 	return &SubnetIndex{
@@ -308,7 +314,7 @@ func (sx *SubnetIndex) LongestReleased(p OpenPool, now time.Time, kept ipam.Want
 			continue
 		}
 		switch {
-		case m.Until.After(now):
+		case m.Quarantined(now):
 			if ready.IsZero() || m.Until.Before(ready) {
 				ready = m.Until
 			}
@@ -348,9 +354,9 @@ func (sx *SubnetIndex) Stale(limit int, now time.Time, exists func(name, id stri
 	for e := oldest; e != nil; e = e.Next() {
 		m := e.Value.(Memory)
 		if !exists(m.name, m.id) {
-			return m.Addr, !m.Until.After(now)
+			return m.Addr, !m.Quarantined(now)
 		}
 	}
 	m := oldest.Value.(Memory)
-	return m.Addr, !m.Until.After(now)
+	return m.Addr, !m.Quarantined(now)
 }

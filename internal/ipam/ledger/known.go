@@ -165,6 +165,14 @@ func (sx *SubnetIndex) HasRecord(addr netip.Addr) bool { return sx.recorded.Cont
 // Remembers tells whether an address is free and its last holder remembered.
 func (sx *SubnetIndex) Remembers(addr netip.Addr) bool { return sx.memories[addr] != nil }
 
+// Memory is what is remembered of an address that is free; false where nothing is.
+func (sx *SubnetIndex) Memory(addr netip.Addr) (Memory, bool) {
+	if e := sx.memories[addr]; e != nil {
+		return e.Value.(Memory), true
+	}
+	return Memory{}, false
+}
+
 // Remembered is how many addresses are.
 func (sx *SubnetIndex) Remembered() int { return sx.released.Len() }
 

@@ -18,6 +18,7 @@ func (s *Ledger) Load(ctx context.Context) error {
 		if err := ix.load(tx); err != nil {
 			return err
 		}
+		ix.suspectAll()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.index = ix

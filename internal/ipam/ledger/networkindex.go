@@ -36,8 +36,15 @@ func (ix *Index) networkIndex(id ipam.ID) *NetworkIndex {
 // setNetwork takes the index to another record of a network; the zero one is none.
 func (ix *Index) setNetwork(id ipam.ID, record Cached[ipam.Network]) {
 	nx := ix.networkIndex(id)
-	if before := nx.record.Value; before != nil && ix.names[before.Name] == id {
-		delete(ix.names, before.Name)
+	if before := nx.record.Value; before != nil {
+		if ix.names[before.Name] == id {
+			delete(ix.names, before.Name)
+		}
+		if record.Value != nil && record.Value.Policy.Quarantine < before.Policy.Quarantine {
+			for _, sub := range nx.subnets {
+				ix.suspect(sub, ix.subnets[sub])
+			}
+		}
 	}
 	nx.record = record
 	if record.Value != nil && record.Value.Stage != ipam.Leaving {

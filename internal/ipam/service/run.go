@@ -29,7 +29,7 @@ func (s *Service) Run(ctx context.Context) error {
 			case <-ctx.Done():
 				return nil
 			case <-second.C:
-				err = errors.Join(allocator.EndOwners(ctx, s.Ledger), s.Ledger.CatchUp(ctx), edit.SweepElastic(ctx, s.Ledger),
+				err = errors.Join(allocator.KeepTime(ctx, s.Ledger), s.Ledger.CatchUp(ctx), edit.SweepElastic(ctx, s.Ledger),
 					releases.Look(ctx))
 			case <-again.C:
 				waiting = false

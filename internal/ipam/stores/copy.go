@@ -232,7 +232,7 @@ func (cp *copying) write(ctx context.Context, name string) (ipam.CopiedSpace, er
 
 func (cp *copying) writeOnce(ctx context.Context, name string, first bool) (report ipam.CopiedSpace, err error) {
 	for _, s := range []*ledger.Ledger{cp.from, cp.to} {
-		if err := allocator.EndOwners(ctx, s); err != nil {
+		if err := allocator.KeepTime(ctx, s); err != nil {
 			return report, err
 		}
 	}

@@ -138,7 +138,7 @@ func freeIndex(c *ledger.Change, sx *ledger.SubnetIndex) *frees {
 	free := &frees{sx: sx, kept: allocator.KeptOf(c, sx.Record())}
 	free.back = ended(c, sx, free.kept)
 	for m := range sx.Memories() {
-		if !m.Until.After(c.Now()) && !free.kept.Has(m.Addr) {
+		if !m.Quarantined(c.Now()) && !free.kept.Has(m.Addr) {
 			free.back = append(free.back, m.Addr)
 		}
 	}

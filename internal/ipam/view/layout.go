@@ -204,7 +204,7 @@ func newCounting(sx *ledger.SubnetIndex, g ground, now time.Time) *counting {
 	n := &counting{sx: sx, ground: g, left: slices.Collect(sx.Memories()), kept: map[netip.Addr]bool{}}
 	slices.SortFunc(n.left, func(a, b ledger.Memory) int { return a.Addr.Compare(b.Addr) })
 	for _, m := range n.left {
-		if m.Until.After(now) {
+		if m.Quarantined(now) {
 			n.kept[m.Addr] = true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"go4.org/netipx"
 
@@ -88,7 +89,7 @@ func (s Views) Network(ctx context.Context, ref string) (info ipam.NetworkInfo, 
 func showNetwork(s *ledger.Ledger, ix *ledger.Index, nx *ledger.NetworkIndex, maps bool) ipam.NetworkInfo {
 	info := showBriefly(s, ix, nx)
 	for _, id := range nx.Subnets() {
-		info.Subnets = append(info.Subnets, showPlan(ix.Subnet(id), maps))
+		info.Subnets = append(info.Subnets, showPlan(ix.Subnet(id), s.Now(), maps))
 	}
 	info.Static = append(info.Static, edit.Bands(ix, info.ID)...)
 	flatten(&info)
@@ -147,15 +148,15 @@ func flatten(info *ipam.NetworkInfo) {
 	}
 }
 
-func showPlan(sx *ledger.SubnetIndex, maps bool) ipam.SubnetPlan {
+func showPlan(sx *ledger.SubnetIndex, now time.Time, maps bool) ipam.SubnetPlan {
 	sub := sx.Record()
 	info := sub.Shown()
 	info.Held, info.Reserved = sx.Held(), uint64(sx.Reserved())
 	for _, open := range sx.OpenPools(sub) {
 		pool := ipam.PoolPlan{Name: open.Name, Start: open.Range.From(), End: open.Range.To(),
-			Free: ipam.Count{Int: free(sx, &open)}}
+			Free: ipam.Count{Int: free(sx, &open, now)}}
 		if maps {
-			pool.Map = draw(sx, &open)
+			pool.Map = draw(sx, &open, now)
 		}
 		info.Pools = append(info.Pools, pool)
 	}
@@ -166,8 +167,9 @@ func showPlan(sx *ledger.SubnetIndex, maps bool) ipam.SubnetPlan {
 	return info
 }
 
-// draw is the map of a pool: . for what is free, X for what is held, reserved, excluded or no host address (GA-23).
-func draw(sx *ledger.SubnetIndex, p *ledger.OpenPool) string {
+// draw is the map of a pool: . for what is free, X for what is held, reserved, in quarantine, excluded or no host address
+// (GA-23).
+func draw(sx *ledger.SubnetIndex, p *ledger.OpenPool, now time.Time) string {
 	n := alloc.Size(p.Range.IPRange)
 	if !n.IsInt64() || n.Int64() > ipam.MaxMap {
 		return ""
@@ -180,7 +182,7 @@ func draw(sx *ledger.SubnetIndex, p *ledger.OpenPool) string {
 			drawn = append(drawn, 'X')
 		}
 		for ; next.IsValid() && !r.To().Less(next); next = next.Next() {
-			drawn = append(drawn, mark(sx, next))
+			drawn = append(drawn, mark(sx, next, now))
 		}
 	}
 	for len(drawn) < size {
@@ -189,11 +191,8 @@ func draw(sx *ledger.SubnetIndex, p *ledger.OpenPool) string {
 	return string(drawn)
 }
 
-func mark(sx *ledger.SubnetIndex, addr netip.Addr) byte {
-	if !sx.HasRecord(addr) {
-		return '.'
-	}
-	if sx.Remembers(addr) {
+func mark(sx *ledger.SubnetIndex, addr netip.Addr, now time.Time) byte {
+	if m, is := sx.Memory(addr); is && !m.Quarantined(now) || !sx.HasRecord(addr) {
 		return '.'
 	}
 	return 'X'
@@ -224,7 +223,7 @@ func (s Views) Available(ctx context.Context, subnet ipam.ID, limit int) (free [
 func freeIn(sx *ledger.SubnetIndex, r netipx.IPRange, free []netip.Addr, limit int, c *ledger.Change) []netip.Addr {
 	found, kept := 0, allocator.KeptOf(c, sx.Record())
 	for m := range sx.Memories() {
-		if r.Contains(m.Addr) && !m.Until.After(c.Now()) && !kept.Has(m.Addr) {
+		if r.Contains(m.Addr) && !m.Quarantined(c.Now()) && !kept.Has(m.Addr) {
 			free = append(free, m.Addr)
 		}
 	}

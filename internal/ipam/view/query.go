@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"net/netip"
 	"slices"
+	"time"
 
 	"berth/internal/alloc"
 	"berth/internal/ipam"
@@ -100,7 +101,7 @@ func describe(s *ledger.Ledger, ix *ledger.Index, sub *ipam.Subnet, sx *ledger.S
 	}
 	info.Use = useIn(sx, s.Now())
 	for _, open := range sx.OpenPools(sub) {
-		info.Free.Add(info.Free.Int, free(sx, &open))
+		info.Free.Add(info.Free.Int, free(sx, &open, s.Now()))
 	}
 	return info
 }
@@ -116,15 +117,15 @@ func hostsOn(ix *ledger.Index, sub *ipam.Subnet) (all []string) {
 	return slices.Compact(all)
 }
 
-// free counts the addresses of p that nobody holds, and that are nobody's.
-func free(sx *ledger.SubnetIndex, p *ledger.OpenPool) *big.Int {
+// free counts the addresses of p that anybody may have.
+func free(sx *ledger.SubnetIndex, p *ledger.OpenPool, now time.Time) *big.Int {
 	n := new(big.Int)
 	for _, r := range p.Ranges {
 		n.Add(n, alloc.Size(r))
 		n.Sub(n, new(big.Int).SetUint64(sx.RecordsIn(r)))
 	}
 	for m := range sx.Memories() {
-		if p.Contains(m.Addr) {
+		if p.Contains(m.Addr) && !m.Quarantined(now) {
 			n.Add(n, big.NewInt(1))
 		}
 	}

@@ -88,7 +88,7 @@ func givenBackIn(sx *ledger.SubnetIndex, pools []ledger.OpenPool, now time.Time)
 			continue // of no pool
 		}
 		switch i := order[at]; {
-		case m.Until.After(now):
+		case m.Quarantined(now):
 			all[i].quarantined++
 		case pools[i].Contains(m.Addr):
 			all[i].open++

@@ -1,0 +1,100 @@
+package ledger
+
+import (
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// clockSlack is how far clocks may differ, or be set back, before anything is done about it.
+const clockSlack = time.Second
+
+// isFar tells whether a memory says what no release until now has said: one of later, or a quarantine that lasts longer
+// than one that begins now.
+func isFar(released, until, now time.Time, quarantine time.Duration) bool {
+	return released.After(now.Add(clockSlack)) || until.After(now.Add(quarantine+clockSlack))
+}
+
+// quarantineOf is how long what is given back in a subnet is kept for its last holder.
+func (ix *Index) quarantineOf(sub *ipam.Subnet) time.Duration {
+	if n := ix.Network(sub.Network); n != nil {
+		return n.Policy.Quarantine
+	}
+	return 0
+}
+
+// suspect has the memories of a subnet be looked at by FarMemories.
+func (ix *Index) suspect(id ipam.ID, sx *SubnetIndex) {
+	if sx != nil && sx.released.Len() > 0 {
+		ix.suspects[id] = true
+	}
+}
+
+func (ix *Index) suspectAll() {
+	for id, sx := range ix.subnets {
+		ix.suspect(id, sx)
+	}
+}
+
+// FarMemories lists memories that Nearer brings nearer, the one released longest ago first, a page of one subnet at
+// most: those of a time when the clock was ahead, or a quarantine longer. They are looked for only after a start, a step
+// of the clock back, a shorter quarantine, or a release on another host.
+func (s *Ledger) FarMemories() (all []Stray) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ix, now := s.index, s.now()
+	if now.Before(ix.clock) {
+		ix.suspectAll()
+	}
+	ix.clock = now
+	for id := range ix.suspects {
+		if sx := ix.subnets[id]; sx != nil {
+			all = sx.far(now, ix.quarantineOf(sx.Record()), s.page)
+		}
+		if len(all) > 0 {
+			return all
+		}
+		delete(ix.suspects, id)
+	}
+	return nil
+}
+
+func (sx *SubnetIndex) far(now time.Time, quarantine time.Duration, most int) (all []Stray) {
+	for e := sx.released.Front(); e != nil && len(all) < most; e = e.Next() {
+		if m := e.Value.(Memory); isFar(m.Released, m.Until, now, quarantine) {
+			all = append(all, Stray{sx.Record().ID, m.Addr})
+		}
+	}
+	return all
+}
+
+// BringNearer has memories be released now, if they were later, and be in quarantine no longer than what is released
+// now. Their order is kept.
+func (c *Change) BringNearer(all []Stray) error {
+	for i, one := range all {
+		sx := c.index.subnets[one.Subnet]
+		if sx == nil {
+			continue
+		}
+		l, err := c.Lease(one.Subnet, one.Addr)
+		if err != nil {
+			return err
+		}
+		quarantine := c.index.quarantineOf(sx.Record())
+		if !l.Remembered() || !isFar(l.Released, l.Until, c.now, quarantine) {
+			sx.Move(one.Addr, l, l) // the index was wrong
+			continue
+		}
+		after, now := *l, c.now.Add(time.Duration(i)*time.Microsecond)
+		if after.Released.After(now) {
+			after.Released = now
+		}
+		if end := c.now.Add(quarantine); after.Until.After(end) {
+			after.Until = end
+		}
+		if err := c.SetLease(one.Subnet, one.Addr, l, &after); err != nil {
+			return err
+		}
+	}
+	return nil
+}
