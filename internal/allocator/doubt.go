@@ -32,7 +32,7 @@ func doubtOf(c *ledger.Change, space string, l *ipam.Lease) doubt {
 	case ipam.CutOff:
 		return mayBeLost
 	}
-	if c.Index().LeftBehind(l.ID) || !l.Since.After(c.Begun()) {
+	if c.Index().LeftBehind(l.ID) || !c.SinceStart(l) {
 		return mayBeLost
 	}
 	return noDoubt

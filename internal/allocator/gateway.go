@@ -153,7 +153,7 @@ func (t *Target) setGateway(addr netip.Addr, before *ipam.Lease) error {
 	if err != nil {
 		return err
 	}
-	l := &ipam.Lease{ID: id, Address: addr, Kind: ipam.Gateway, Host: t.Host(), Since: ipam.EventTime(id)}
+	l := &ipam.Lease{ID: id, Address: addr, Kind: ipam.Gateway, Host: t.Host(), Since: t.TimeOf(id)}
 	if err := t.SetLease(t.Sub.ID, addr, before, l); err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func (t *Target) claim() (netip.Addr, uint64, error) {
 		return netip.Addr{}, 0, err
 	}
 	after := &ipam.Lease{ID: id, Address: addr, Kind: ipam.Headroom, Attachment: t.At.ID, Host: t.Host(),
-		Since: ipam.EventTime(id)}
+		Since: t.TimeOf(id)}
 	return addr, id, t.SetLease(t.Sub.ID, addr, before, after)
 }
 
@@ -214,7 +214,7 @@ func (t *Target) putToUse(l *ipam.Lease, u *HeadroomHolder) (*ipam.Lease, error)
 		return nil, err
 	}
 	after := *l
-	after.Kind, after.MAC, after.Name, after.Since = u.Kind, u.MAC, u.Name, ipam.EventTime(id)
+	after.Kind, after.MAC, after.Name, after.Since = u.Kind, u.MAC, u.Name, t.TimeOf(id)
 	after.Container = u.Container
 	return &after, t.SetLease(t.Sub.ID, l.Address, l, &after)
 }

@@ -21,7 +21,7 @@ func (t *Target) Take(req ipam.AddressRequest, addr netip.Addr, before *ipam.Lea
 	}
 	t.Made = &ipam.Lease{ID: id, Address: addr, Kind: kind, Attachment: t.At.ID, MAC: req.MAC, Name: req.Name,
 		Container: t.Known().ContainerOf(req.Name),
-		Guessed:   req.Guessed && req.Name != "", Host: t.Host(), Since: ipam.EventTime(id),
+		Guessed:   req.Guessed && req.Name != "", Host: t.Host(), Since: t.TimeOf(id),
 		DHCP: t.DHCP, Reservation: before.Reserved()}
 	if t.DHCP == nil && before != nil && before.Name == req.Name && before.MAC == req.MAC {
 		t.Made.DHCP = before.DHCP // the witness found who had it all the time

@@ -66,6 +66,9 @@ func (d *Decoder) String() string {
 	return string(d.take(int(n)))
 }
 
+// skip passes over a text.
+func (d *Decoder) skip() { d.take(int(min(d.uvarint(), uint64(len(d.B))+1))) }
+
 // Time reads a time, in microseconds; the zero time for none.
 func (d *Decoder) Time() time.Time {
 	us := d.uvarint()

@@ -67,19 +67,27 @@ func TestEventCodec(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		addr := drawAddr(t)
 		id := rapid.Uint64Range(0, 1<<52).Draw(t, "event")
-		want := &Event{ID: id, Time: EventTime(id), Verb: Verb(rapid.IntRange(1, 10).Draw(t, "verb")),
+		ahead := rapid.Just(uint64(0))
+		if id > 0 {
+			ahead = rapid.OneOf(ahead, rapid.Uint64Range(1, id))
+		}
+		want := &Event{ID: id, Time: EventTime(id - ahead.Draw(t, "ahead")), Verb: Verb(rapid.IntRange(1, 10).Draw(t, "verb")),
 			Actor:   rapid.String().Draw(t, "actor"),
 			Space:   rapid.String().Draw(t, "space"),
 			Subnet:  netip.PrefixFrom(addr, rapid.IntRange(0, addr.BitLen()).Draw(t, "bits")),
 			Address: addr, Lease: rapid.Uint64().Draw(t, "lease"), Attachment: drawID(t),
 			Name: rapid.String().Draw(t, "name"), Host: rapid.String().Draw(t, "host"),
 			Detail: rapid.String().Draw(t, "detail")}
-		got, err := DecodeEvent(id, EncodeEvent(nil, want))
+		raw := EncodeEvent(nil, want)
+		got, err := DecodeEvent(id, raw)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got, comparePlain); diff != "" {
 			t.Fatal(diff)
+		}
+		if at, ok := EventAddress(raw); !ok || at != addr || !EventTime(id-EventsAhead(raw)).Equal(want.Time) {
+			t.Fatalf("of the bytes alone it is about %s, %t, and %d ahead", at, ok, EventsAhead(raw))
 		}
 	})
 }
@@ -219,11 +227,12 @@ func TestThrowAwayCodec(t *testing.T) {
 			Host: rapid.String().Draw(t, "host"), Detail: rapid.String().Draw(t, "reason"),
 			Network: rapid.String().Draw(t, "network"), NetworkID: drawID(t)}
 		actor, detail := rapid.String().Draw(t, "begun by"), rapid.String().Draw(t, "kind")
+		ahead := rapid.SampledFrom([]uint64{0, id}).Draw(t, "ahead")
 		for range rapid.IntRange(1, 30).Draw(t, "leases") {
 			release := same
 			release.Lease = id + rapid.Uint64Range(1, 1<<30).Draw(t, "later")
 			release.ID = release.Lease + rapid.Uint64Range(1, 1<<40).Draw(t, "lasted")
-			release.Time = EventTime(release.ID)
+			release.Time = EventTime(release.ID - ahead)
 			release.Address, release.Name = drawAddr(t), rapid.String().Draw(t, "name")
 			release.MAC = MAC(rapid.SliceOfN(rapid.Byte(), 6, 6).Draw(t, "mac"))
 			taken := release.taking(actor, detail)
@@ -249,7 +258,8 @@ func TestThrowAwayCodec(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, got, comparePlain); diff != "" || RecordEvents(record) != len(want) {
+		if diff := cmp.Diff(want, got, comparePlain); diff != "" || RecordEvents(record) != len(want) ||
+			EventsAhead(record) != ahead {
 			t.Fatalf("of %d events:\n%s", RecordEvents(record), diff)
 		}
 		cut := rapid.IntRange(0, len(record)-1).Draw(t, "cut")

@@ -184,16 +184,32 @@ type Event struct {
 	After  json.RawMessage `json:"after,omitempty"`
 }
 
-// EventTime is when the event of an id was written.
+// EventTime is when the event of an id was written, unless ids were ahead of the clock then.
 func EventTime(id uint64) time.Time { return time.UnixMicro(int64(id)).UTC() }
 
-// eventVersion leads the record of one event (throwAwayVersion: of several). A record of another version is refused
-// instead of misread.
-const eventVersion = 1
+// aheadOf is how many microseconds the id of an event is ahead of its time.
+func (e *Event) aheadOf() uint64 {
+	if at := uint64(max(e.Time.UnixMicro(), 0)); !e.Time.IsZero() && at < e.ID {
+		return e.ID - at
+	}
+	return 0
+}
 
-// EncodeEvent appends e without its id, which is the key and holds the time.
+// eventVersion leads the record of one event, aheadVersion that of one whose id is ahead of its time (throwAwayVersion:
+// of several). A record of another version is refused instead of misread.
+const (
+	eventVersion = 1
+	aheadVersion = 3
+)
+
+// EncodeEvent appends e without its id, which is the key and holds the time: that is written where it is another one.
 func EncodeEvent(b []byte, e *Event) []byte {
-	b = append(b, eventVersion, byte(e.Verb))
+	if ahead := e.aheadOf(); ahead > 0 {
+		b = binary.AppendUvarint(append(b, aheadVersion), ahead)
+	} else {
+		b = append(b, eventVersion)
+	}
+	b = append(b, byte(e.Verb))
 	b = AppendString(b, e.Actor)
 	b = AppendString(b, e.Space)
 	b = appendPrefix(b, e.Subnet)
@@ -216,11 +232,13 @@ func EncodeEvent(b []byte, e *Event) []byte {
 // DecodeEvent reads what EncodeEvent wrote under id.
 func DecodeEvent(id uint64, b []byte) (*Event, error) {
 	d := Decoder{B: b}
-	if version := d.Byte(); version != eventVersion {
-		return nil, fmt.Errorf("%w: event %d has version %d, this Berth reads %d", ErrDamaged, id, version,
-			eventVersion)
+	ahead, ok := d.ahead()
+	if !ok {
+		return nil, fmt.Errorf("%w: event %d has the version %x, this Berth reads %x and %x", ErrDamaged, id,
+			b[:min(len(b), 1)], eventVersion, aheadVersion)
 	}
-	e := &Event{ID: id, Time: EventTime(id), Verb: Verb(d.Byte()), Actor: d.String(), Space: d.String()}
+	d.Failed = d.Failed || ahead > id
+	e := &Event{ID: id, Time: EventTime(id - ahead), Verb: Verb(d.Byte()), Actor: d.String(), Space: d.String()}
 	e.Subnet, e.Address = d.prefix(), d.Addr()
 	e.Lease = d.uvarint()
 	d.Copy(e.Attachment[:])
@@ -237,16 +255,41 @@ func DecodeEvent(id uint64, b []byte) (*Event, error) {
 	return e, nil
 }
 
+// ahead reads how many microseconds the id of the event that follows is ahead of its time; false where no event does.
+func (d *Decoder) ahead() (us uint64, ok bool) {
+	switch d.Byte() {
+	case eventVersion:
+		return 0, true
+	case aheadVersion:
+		us = d.uvarint()
+		return us, us > 0
+	}
+	return 0, false
+}
+
+// EventsAhead is how many microseconds the ids of the events of a record are ahead of their times; 0 also where that
+// cannot be read.
+func EventsAhead(b []byte) uint64 {
+	d := Decoder{B: b}
+	if _, same, _, ok := cutThrowAway(b); ok {
+		d.B = same
+		d.skip()
+		d.skip()
+	}
+	us, _ := d.ahead()
+	return us
+}
+
 // EventAddress reads the address of an event out of its record, and nothing else of it; false where that cannot be read
 // so, which DecodeEvent says why.
 func EventAddress(b []byte) (addr netip.Addr, ok bool) {
 	d := Decoder{B: b}
-	if d.Byte() != eventVersion {
+	if _, ok = d.ahead(); !ok {
 		return addr, false
 	}
 	d.Byte()      // the verb
 	for range 2 { // actor and space
-		d.take(int(min(d.uvarint(), uint64(len(b)))))
+		d.skip()
 	}
 	d.prefix()
 	addr = d.Addr()

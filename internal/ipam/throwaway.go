@@ -28,7 +28,7 @@ func EncodeThrowAway(b, taken []byte, id uint64, release *Event) ([]byte, bool) 
 	if err != nil || !bytes.Equal(EncodeEvent(nil, release.taking(t.Actor, t.Detail)), taken) {
 		return b, false
 	}
-	all := *release
+	all := *release // its id and time tell how far the one is ahead of the other
 	all.Lease, all.Address, all.MAC, all.Name = 0, netip.Addr{}, MAC{}, ""
 	same := EncodeEvent(AppendString(AppendString(nil, t.Actor), t.Detail), &all)
 	b = append(b, throwAwayVersion, 1)
@@ -69,7 +69,8 @@ func cutThrowAway(b []byte) (n int, same, own []byte, ok bool) {
 // taking is the event that began what a release ends, with what only that one says.
 func (e *Event) taking(actor, detail string) *Event {
 	t := *e
-	t.ID, t.Time, t.Verb, t.Actor, t.Detail = e.Lease, EventTime(e.Lease), LeaseTaken, actor, detail
+	t.ID, t.Time, t.Verb, t.Actor, t.Detail = e.Lease, e.Time.Add(EventTime(e.Lease).Sub(EventTime(e.ID))), LeaseTaken,
+		actor, detail
 	return &t
 }
 
@@ -113,11 +114,12 @@ func DecodeEvents(id uint64, b []byte) ([]Event, error) {
 	if !ok || s.Failed || d.Failed || len(d.B) != 0 || n == 0 || all[0].ID != 0 || release.Verb != LeaseReleased {
 		return nil, fmt.Errorf("%w: the events up to %d do not decode", ErrDamaged, id)
 	}
+	ahead := release.aheadOf()
 	for i := range all {
 		e := &all[i]
 		e.ID += id - at
 		e.Lease += id - at
-		e.Time = EventTime(e.ID)
+		e.Time = EventTime(e.ID - ahead)
 	}
 	return all, nil
 }

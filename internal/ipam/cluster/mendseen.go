@@ -111,7 +111,7 @@ func (m *mender) hold(c *ledger.Change, r *ipam.MendReport, addr netip.Addr, see
 		kind = ipam.Static
 	}
 	l := &ipam.Lease{ID: id, Address: addr, Kind: kind, Attachment: at.ID, MAC: seen.mac, Name: seen.container,
-		Host: c.Host(), Since: ipam.EventTime(id), Reservation: held.Reserved()}
+		Host: c.Host(), Since: c.TimeOf(id), Reservation: held.Reserved()}
 	if held.Held() && held.Host != c.Host() {
 		return m.collide(c, r, sub, l, held)
 	}

@@ -276,7 +276,7 @@ func (p *Plan) WriteTaken(at ledger.Picked, owner string, slot ipam.Slot, note s
 		return err
 	}
 	after := &ipam.Lease{ID: id, Address: at.Addr, Kind: ipam.External, Name: owner, Host: p.Host(),
-		Since: ipam.EventTime(id), Slot: slot, Note: note, Reservation: at.Record.Reserved()}
+		Since: p.TimeOf(id), Slot: slot, Note: note, Reservation: at.Record.Reserved()}
 	return p.SetLease(at.Sub.ID, at.Addr, at.Record, after)
 }
 

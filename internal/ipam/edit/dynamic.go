@@ -144,7 +144,7 @@ func DynamicReservations(ctx context.Context, s *ledger.Ledger,
 					continue
 				}
 				info := ipam.ReservationInfo{Dynamic: true, Owner: one.Owner, Kind: ipam.Automatic, Space: n.Space,
-					Network: c.ShownName(n), NetworkID: n.ID, Since: ipam.EventTime(one.ID), Terms: one.Terms}
+					Network: c.ShownName(n), NetworkID: n.ID, Since: c.Began(one.ID), Terms: one.Terms}
 				taken, err := p.Taken(one.Owner)
 				if err != nil {
 					return err

@@ -177,7 +177,7 @@ func (p *Plan) SetGatewayLease(sub *ipam.Subnet) error {
 		return err
 	}
 	return p.SetLease(sub.ID, sub.Gateway, before,
-		&ipam.Lease{ID: id, Address: sub.Gateway, Kind: ipam.Gateway, Host: p.Host(), Since: ipam.EventTime(id)})
+		&ipam.Lease{ID: id, Address: sub.Gateway, Kind: ipam.Gateway, Host: p.Host(), Since: p.TimeOf(id)})
 }
 
 func modifySubnet(e *ipam.ModifySubnet, c *ledger.Change) (ipam.Result, error) {

@@ -81,7 +81,7 @@ func (e *examination) look(c *ledger.Change, in places, addr netip.Addr) error {
 	}
 	e.Wanted++
 	if first := e.first[l.Guest]; first.Elastic != addr && first.Elastic.IsValid() {
-		e.add(c, one, ipam.UnmappedElastic, ipam.EventTime(one.Association.ID), fmt.Sprintf("%s leads to %s, to which "+
+		e.add(c, one, ipam.UnmappedElastic, c.Began(one.Association.ID), fmt.Sprintf("%s leads to %s, to which "+
 			"%s is mapped already: disassociate one of them (berth elastic disassociate)", addr, l.Guest, first.Elastic))
 		return nil
 	}
@@ -128,7 +128,7 @@ func waitsFor(c *ledger.Change, addr netip.Addr) string {
 
 // wantedSince is when a mapping came to be wanted: by its association, or by its guest's start.
 func wantedSince(c *ledger.Change, one *ipam.Elastic, l *lead) (time.Time, error) {
-	since := ipam.EventTime(one.Association.ID)
+	since := c.Began(one.Association.ID)
 	sub := subnetAt(c.Index(), one.Association.Network, l.Guest)
 	if l.Staged || sub == nil {
 		return since, nil
@@ -148,7 +148,7 @@ func (e *examination) leadsAway(c *ledger.Change, one *ipam.Elastic) error {
 		return err
 	}
 	if account := whoseNow(c, one, &g); account != one.Account {
-		e.add(c, one, ipam.UnmappedElastic, ipam.EventTime(one.Association.ID), fmt.Sprintf("%s is account %s's, and "+
+		e.add(c, one, ipam.UnmappedElastic, c.Began(one.Association.ID), fmt.Sprintf("%s is account %s's, and "+
 			"the container %s is account %s's by now, so that it is not mapped: disassociate it (berth elastic "+
 			"disassociate)", one.Address, one.Account, g.named(one.Association), account))
 		return nil
@@ -156,7 +156,7 @@ func (e *examination) leadsAway(c *ledger.Change, one *ipam.Elastic) error {
 	if r == nil || r.Host == "" || r.Host == c.Host() {
 		return nil
 	}
-	e.add(c, one, ipam.UnmappedElastic, ipam.EventTime(one.Association.ID), fmt.Sprintf("%s is of the elastic range %s "+
+	e.add(c, one, ipam.UnmappedElastic, c.Began(one.Association.ID), fmt.Sprintf("%s is of the elastic range %s "+
 		"of host %s, and %s runs on host %s: associate an address of the cluster, or run it there", one.Address, r.Range,
 		r.Host, one.Association.Instance, c.Host()))
 	return nil
@@ -172,7 +172,7 @@ func (e *examination) leadsNowhere(c *ledger.Change, one *ipam.Elastic) error {
 	if err != nil || last != c.Host() {
 		return err
 	}
-	e.add(c, one, ipam.GuestGone, ipam.EventTime(one.Association.ID), fmt.Sprintf("%s of account %s is associated with "+
+	e.add(c, one, ipam.GuestGone, c.Began(one.Association.ID), fmt.Sprintf("%s of account %s is associated with "+
 		"%s, which is not there any more, and for which nothing is reserved: end that with `berth elastic disassociate "+
 		"%s`, or start it again", one.Address, one.Account, one.Association.Instance, one.Address))
 	return nil

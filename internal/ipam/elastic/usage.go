@@ -110,7 +110,7 @@ const usagePage = 1000
 func (s Room) released(ctx context.Context, since time.Time, all map[begun]stretch) (oldest time.Time, err error) {
 	err = s.ledger.View(ctx, func(tx store.Tx) error {
 		for at, err := range ledger.EventsIn(tx, ledger.EventRange{}) {
-			oldest = ipam.EventTime(at.ID)
+			oldest = at.Time()
 			return err
 		}
 		return nil

@@ -20,7 +20,7 @@ type Change struct {
 	actor   string
 	account string // what is this account's alone may be seen and touched; empty: all
 	host    string
-	begun   time.Time // of the last event before the daemon's start
+	begun   opening
 
 	known     ipam.Known
 	memories  int  // how many a subnet keeps
@@ -42,6 +42,12 @@ type Change struct {
 	key   []byte      // buffers that are used again
 	value []byte
 	abort func()
+}
+
+// opening is when the store was opened: the last event that there was, and a time behind those of all leases.
+type opening struct {
+	last uint64
+	at   time.Time
 }
 
 // leaseMove is a step of one address in the index.
@@ -221,12 +227,6 @@ func (c *Change) tellNetwork(e *ipam.Event) {
 			e.Network = c.ShownName(n)
 		}
 	}
-}
-
-// nextID is the id of the event that this change writes next.
-func (c *Change) nextID() uint64 {
-	c.index.lastEvent = c.own(max(c.index.lastEvent+1, uint64(max(c.now.UnixMicro(), 0))))
-	return c.index.lastEvent
 }
 
 // SetAttachment writes a, or removes it where a is nil.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"time"
 
 	"berth/internal/ipam"
 	"berth/store"
@@ -15,6 +16,7 @@ import (
 type EventSum struct {
 	Count int
 	Bytes int64
+	Ahead int // records of which the ids are ahead of the times
 }
 
 // eventOverhead is what a record of events takes of a file besides its value: its key, its seal, and its entry in the
@@ -23,12 +25,18 @@ const eventOverhead = 9 + 5 + 16
 
 // sumOf is what one record adds to a sum.
 func sumOf(record []byte) EventSum {
-	return EventSum{ipam.RecordEvents(record), int64(len(record)) + eventOverhead}
+	sum := EventSum{Count: ipam.RecordEvents(record), Bytes: int64(len(record)) + eventOverhead}
+	if ipam.EventsAhead(record) > 0 {
+		sum.Ahead = 1
+	}
+	return sum
 }
 
-func (s *EventSum) add(other EventSum) { s.Count, s.Bytes = s.Count+other.Count, s.Bytes+other.Bytes }
+func (s *EventSum) add(other EventSum) {
+	s.Count, s.Bytes, s.Ahead = s.Count+other.Count, s.Bytes+other.Bytes, s.Ahead+other.Ahead
+}
 
-func (s EventSum) negative() EventSum { return EventSum{-s.Count, -s.Bytes} }
+func (s EventSum) negative() EventSum { return EventSum{-s.Count, -s.Bytes, -s.Ahead} }
 
 // Without is the sum less that of a record.
 func (s EventSum) Without(record []byte) EventSum {
@@ -40,7 +48,7 @@ func (s EventSum) Without(record []byte) EventSum {
 func (s EventSum) Over(keep ipam.Retention) bool { return s.Count > keep.Count || s.Bytes > keep.Bytes }
 
 // largestRecord is what one record takes at most.
-var largestRecord = EventSum{ipam.MaxRecordEvents, store.MaxValue + eventOverhead}
+var largestRecord = EventSum{Count: ipam.MaxRecordEvents, Bytes: store.MaxValue + eventOverhead}
 
 // Few tells whether so few are left that none was removed because there were more than are to be kept.
 func (s EventSum) Few(keep ipam.Retention) bool {
@@ -71,6 +79,14 @@ func eventsIn(rec store.Record) []StoredEvent {
 		all[i] = StoredEvent{ID: events[i].ID, event: &events[i]}
 	}
 	return all
+}
+
+// Time is when the event was written.
+func (e *StoredEvent) Time() time.Time {
+	if e.event != nil {
+		return e.event.Time
+	}
+	return ipam.EventTime(e.ID - ipam.EventsAhead(e.record))
 }
 
 // Decode reads the event.

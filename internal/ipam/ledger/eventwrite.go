@@ -8,21 +8,19 @@ import (
 )
 
 // Event writes an entry of the audit trail and returns its id: the time in microseconds, made strictly increasing, so
-// that ids stay unique when the clock is set back. Of hosts that share a store each makes ids of its own
+// that ids stay unique when the clock is set back, and the order is that of what happened. Of hosts that share a store each makes ids of its own
 // (membership.own).
 func (c *Change) Event(e *ipam.Event) (uint64, error) {
 	last := c.index.lastEvent
 	id := c.nextID()
-	e.Actor, e.Host = c.actor, c.host
+	e.ID, e.Time, e.Actor, e.Host = id, c.TimeOf(id), c.actor, c.host
 	c.tellNetwork(e)
 	if (e.Verb == ipam.LeaseTaken || e.Verb == ipam.HeadroomClaimed) && e.Lease == 0 {
 		e.Lease = id // a lease has the id of the event that made it
 	}
 	c.verbs = append(c.verbs, e.Verb)
 	if c.collects {
-		told := *e
-		told.ID, told.Time = id, ipam.EventTime(id)
-		c.events = append(c.events, told)
+		c.events = append(c.events, *e)
 	}
 	if e.Verb == ipam.LeaseReleased && e.Lease == last && c.member == nil {
 		return id, c.putRelease(id, e)

@@ -77,6 +77,7 @@ func (ix *Index) followEvent(w *store.Foreign) {
 	if w.After != nil {
 		ix.events.add(sumOf(w.After))
 		ix.lastEvent = max(ix.lastEvent, EventID(w.Key))
+		ix.sane.see(RecordTime(store.Record{Key: w.Key, Value: w.After}))
 	}
 }
 

@@ -27,6 +27,8 @@ type Index struct {
 	mending     Cached[mending]
 	unread      []ipam.ID // subnets whose leases are to be read again
 	lastEvent   uint64
+	ahead       uint64 // how many microseconds its id is ahead of the clock; 0: no more than clockSlack
+	sane        sane
 	events      EventSum
 	orphans     []*ipam.Subnet // that are gone and may have leases still
 	strays      []Stray

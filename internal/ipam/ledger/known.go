@@ -34,8 +34,11 @@ func (c *Change) Host() string { return c.host }
 // Known is what a witness of this host's engine can tell.
 func (c *Change) Known() *ipam.Known { return &c.known }
 
-// Begun is the time of the last event before the daemon's start.
-func (c *Change) Begun() time.Time { return c.begun }
+// SinceStart tells whether a lease began after the daemon's start. Headroom that came into use is known by the time
+// alone.
+func (c *Change) SinceStart(l *ipam.Lease) bool {
+	return l.ID > c.begun.last || l.Since.After(c.begun.at)
+}
 
 // Memories is how many released addresses a subnet remembers the holders of.
 func (c *Change) Memories() int { return c.memories }

@@ -58,7 +58,7 @@ type Ledger struct {
 
 	joined  bool           // the host takes part in the cluster
 	begun   ipam.StoreMark // behind the events that there were when it was opened
-	opened  time.Time      // of the last of them
+	opened  opening
 	clients clientLocks
 	changes sync.Pool     // of *Change
 	trim    chan struct{} // wakes Run when there are too many events
@@ -102,7 +102,10 @@ func New(cfg Config) *Ledger {
 func (s *Ledger) Begin(behind ipam.StoreMark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.begun, s.opened = behind, ipam.EventTime(s.index.lastEvent)
+	s.begun, s.opened = behind, opening{s.index.lastEvent, s.now()}
+	if last := ipam.EventTime(s.index.lastEvent); last.Sub(s.opened.at).Abs() <= clockSlack {
+		s.opened.at = last
+	}
 }
 
 // Store is that of the records: for those who copy or close it as a whole, or follow what is committed.

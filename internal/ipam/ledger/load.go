@@ -175,6 +175,7 @@ func loadEvents(ix *Index, tx store.Tx) error {
 		}
 		ix.events.add(sumOf(rec.Value))
 		ix.lastEvent = max(ix.lastEvent, EventID(rec.Key))
+		ix.sane.see(RecordTime(rec))
 	}
 	return nil
 }

@@ -6,9 +6,6 @@ import (
 	"berth/internal/ipam"
 )
 
-// clockSlack is how far clocks may differ, or be set back, before anything is done about it.
-const clockSlack = time.Second
-
 // isFar tells whether a memory says what no release until now has said: one of later, or a quarantine that lasts longer
 // than one that begins now.
 func isFar(released, until, now time.Time, quarantine time.Duration) bool {

@@ -64,7 +64,7 @@ func (ix *Index) differences(fresh *Index) (wrong []string) {
 // say so.
 func (ix *Index) Lines() map[string]bool {
 	d := description{}
-	d.line("%d events of %d bytes", ix.events.Count, ix.events.Bytes)
+	d.line("%d events of %d bytes, %d records ahead", ix.events.Count, ix.events.Bytes, ix.events.Ahead)
 	for name, sp := range ix.spaces {
 		d.line("space %s: %d blocks", name, sp.Blocks.Len())
 		for p, id := range sp.Ids {

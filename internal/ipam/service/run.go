@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"berth/internal/allocator"
@@ -10,7 +11,6 @@ import (
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/elastic"
 	"berth/internal/ipam/ledger"
-	"berth/store"
 )
 
 // Run trims the audit trail and finishes what a failure has cut off, every minute and whenever the trail has grown too
@@ -65,18 +65,39 @@ func (s *Service) Trim(ctx context.Context) error {
 	return nil
 }
 
+// trimPage removes the oldest events. Those of later than now are as old as the next one of until now: the clock was
+// ahead.
 func trimPage(c *ledger.Change, keep ipam.Retention) (removed int, err error) {
-	oldest := uint64(max(c.Now().Add(-keep.Age).UnixMicro(), 0))
-	page := ledger.KindRange(ledger.EventKeys)
-	page.Limit = c.Page()
-	left := c.Index().Events()
-	removed, err = ledger.DeleteWhile(c.Tx(), page, func(rec store.Record) bool {
-		if ledger.EventID(rec.Key) >= oldest && !left.Over(keep) {
-			return false
+	now := c.SaneTime()
+	oldest, left, goes := now.Add(-keep.Age), c.Index().Events(), 0
+	var keys [][]byte
+	var lefts []ledger.EventSum
+	for rec, err := range c.Tx().Scan(ledger.KindRange(ledger.EventKeys)) {
+		if err != nil {
+			return 0, err
+		}
+		at, over := ledger.RecordTime(rec), left.Over(keep)
+		later := at.After(now)
+		if !over && !later && !at.Before(oldest) || goes == c.Page() || len(keys) == lookahead*c.Page() {
+			break
 		}
 		left = left.Without(rec.Value)
-		return true
-	})
-	c.LeaveEvents(left)
-	return removed, err
+		keys, lefts = append(keys, slices.Clone(rec.Key)), append(lefts, left)
+		if over || !later {
+			goes = min(len(keys), c.Page())
+		}
+	}
+	if goes == 0 {
+		return 0, nil
+	}
+	for _, key := range keys[:goes] {
+		if err := c.Tx().Delete(key); err != nil {
+			return 0, err
+		}
+	}
+	c.LeaveEvents(lefts[goes-1])
+	return goes, nil
 }
+
+// lookahead is how many pages of events of later than now are passed over.
+const lookahead = 64

@@ -201,10 +201,10 @@ func showLease(sub *ipam.SubnetInfo, l *ipam.Lease) ipam.LeaseInfo {
 // Events lists events, the oldest first.
 func (s Views) Events(ctx context.Context, f ipam.EventFilter) ([]ipam.Event, error) {
 	r := ledger.EventRange{From: f.After + 1, Reverse: f.Last > 0}
-	if !f.Since.IsZero() {
+	if !f.Since.IsZero() { // no event has an id behind its time
 		r.From = max(r.From, uint64(max(f.Since.UnixMicro(), 0)))
 	}
-	if !f.Before.IsZero() {
+	if !f.Before.IsZero() && ledger.Ask(s.ledger, func(ix *ledger.Index) bool { return ix.Events().Ahead == 0 }) {
 		r.To = uint64(max(f.Before.UnixMicro(), 1))
 	}
 	most := f.First

@@ -131,7 +131,7 @@ func (h *history) readPage(tx store.Tx, from uint64) (page []ipam.Event, next ui
 			return page, at.ID, nil
 		}
 		if h.oldest.IsZero() {
-			h.oldest = ipam.EventTime(at.ID)
+			h.oldest = at.Time()
 		}
 		if addr, ok := at.Address(); ok && h.f.Address.IsValid() && addr.IsValid() && addr != h.f.Address {
 			continue

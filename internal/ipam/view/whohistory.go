@@ -196,6 +196,9 @@ func (h *history) earlier(ctx context.Context, k tenant, e *ipam.Event) (b *begi
 	t := ipam.Tenure{Space: e.Space, Network: e.Network, NetworkID: e.NetworkID, Subnet: e.Subnet, Address: e.Address,
 		What: ipam.LeaseTenure, Lease: e.Lease, Name: e.Name, MAC: e.MAC,
 		Host: e.Host, From: ipam.EventTime(e.Lease), Early: true}
+	if t.From.After(e.Time) { // ids were ahead of the clock, and it is not known since when
+		t.From = h.oldest
+	}
 	return &beginning{t, e.Lease, e.Attachment}, nil
 }
 

@@ -1,0 +1,163 @@
+package service_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
+)
+
+// jumps are what clocks do: all but the suspend are taken back a while later.
+var jumps = map[string]time.Duration{"a day back": -24 * time.Hour, "an hour back": -time.Hour, "an hour ahead": time.Hour,
+	"a day ahead": 24 * time.Hour, "ten years ahead": 10 * 365 * 24 * time.Hour, "suspended": 8 * time.Hour}
+
+// TestJumps: whatever the clock does, events are in the order of what happened and say the time of the clock, none is
+// lost by it, a quarantine lasts no longer than the network says, and all that is shown agrees with what is given.
+func TestJumps(t *testing.T) {
+	for name, jump := range jumps {
+		for _, restarts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restarted %t", name, restarts), func(t *testing.T) {
+				j := &jumping{Room: ipamtest.New(t), restarts: restarts}
+				j.Run("network net1 subnet=192.0.2.0/29,pool quarantine=10m\nattach P net=net1")
+				j.told = len(j.events())
+				for i := range 5 {
+					j.step(time.Second, fmt.Sprintf("ask P c%d mac=%d", i, i))
+				}
+				j.step(time.Second, "reserve net1 job 192.0.2.6 for=2h")
+				j.step(time.Second, "back P 192.0.2.1")
+				j.step(jump, "back P 192.0.2.2")
+				j.step(30*time.Second, "network.set net1 tag.a=b")
+				j.step(30*time.Second, "back P 192.0.2.3")
+				j.trim()
+				if name != "suspended" {
+					j.step(-jump, "network.set net1 tag.a=c")
+				}
+				j.step(time.Second, "back P 192.0.2.4")
+				j.step(10*time.Minute, "network.set net1 tag.a=d")
+				j.agrees(4)
+				for i := range 4 {
+					j.step(time.Second, fmt.Sprintf("ask P d%d mac=%d", i, i+10))
+				}
+				j.trim()
+				j.agrees(0)
+			})
+		}
+	}
+}
+
+// jumping is a room whose clock jumps.
+type jumping struct {
+	*ipamtest.Room
+	restarts bool
+	told     int // events
+}
+
+func (j *jumping) events() []ipam.Event {
+	j.T.Helper()
+	all, err := j.S.Events(ctx, ipam.EventFilter{})
+	if err != nil {
+		j.T.Fatal(err)
+	}
+	return all
+}
+
+// step does something when the clock has moved.
+func (j *jumping) step(after time.Duration, line string) {
+	j.T.Helper()
+	j.Clock.Time = j.Clock.Time.Add(after)
+	if j.restarts {
+		j.Open()
+	}
+	j.Line(line)
+	all := j.events()
+	if len(all) < j.told {
+		j.T.Fatalf("%s: there are %d events, and there were %d", line, len(all), j.told)
+	}
+	for i := j.told; i < len(all); i++ {
+		if off := all[i].Time.Sub(j.Clock.Time); off < 0 || off > time.Second {
+			j.T.Errorf("%s: the event %s says %s, the clock %s", line, all[i].Verb, all[i].Time, j.Clock.Time)
+		}
+		if i > 0 && all[i].ID <= all[i-1].ID {
+			j.T.Errorf("%s: after the event %d comes %d", line, all[i-1].ID, all[i].ID)
+		}
+	}
+	j.told = len(all)
+}
+
+// trim trims the history, of which nothing is too old.
+func (j *jumping) trim() {
+	j.T.Helper()
+	if err := j.S.Trim(ctx); err != nil {
+		j.T.Fatal(err)
+	}
+	if n := len(j.events()); n != j.told {
+		j.T.Errorf("of %d events %d are left", j.told, n)
+	}
+}
+
+// agrees holds filters of events against all of them, and what is listed as free against what is given: so many
+// addresses, and the one that is reserved for a time where that is over.
+func (j *jumping) agrees(n int64) {
+	j.T.Helper()
+	all := j.events()
+	for _, e := range all {
+		for _, f := range []ipam.EventFilter{{Since: e.Time}, {Before: e.Time}, {Since: e.Time, Before: e.Time.Add(time.Hour)},
+			{Before: e.Time, Last: 3}, {After: e.ID, First: 4}} {
+			want := slices.DeleteFunc(slices.Clone(all), func(e ipam.Event) bool { return !f.Has(&e) || e.ID <= f.After })
+			if f.Last > 0 {
+				want = want[max(len(want)-f.Last, 0):]
+			} else if f.First > 0 {
+				want = want[:min(len(want), f.First)]
+			}
+			got, err := j.S.Events(ctx, f)
+			if err != nil || !slices.EqualFunc(got, want, func(a, b ipam.Event) bool { return a.ID == b.ID }) {
+				j.T.Errorf("%+v: %d events, want %d, %v", f, len(got), len(want), err)
+			}
+		}
+	}
+	reserved := 0
+	for _, err := range j.S.Reservations(ctx, ipam.AddressFilter{}) {
+		if err != nil {
+			j.T.Fatal(err)
+		}
+		reserved++
+	}
+	free, err := j.S.Free(ctx, "net1", ipam.FreeFilter{})
+	sum, subnets := int64(0), j.Show("net1").Subnets
+	for _, r := range free {
+		sum += r.Addresses.Int64()
+	}
+	if shown := subnets[0].Pools[0].Free.Int64(); err != nil || sum != shown || n > 0 && sum != n+1-int64(reserved) {
+		j.T.Errorf("%d are reserved, %v free, and %d are shown, %v", reserved, free, shown, err)
+	}
+	switch {
+	case n == 0:
+	case reserved == 0:
+		j.Line("take net1 other 192.0.2.6")
+		j.Line("release net1 other")
+	default:
+		j.Line("take net1 other 192.0.2.6 ! inuse; job")
+	}
+	j.told = len(j.events())
+}
+
+// TestTrimPastAJump: events of a time when the clock was ahead go with those beside them.
+func TestTrimPastAJump(t *testing.T) {
+	r := ipamtest.New(t)
+	r.Line("network net1 subnet=192.0.2.0/29,pool")
+	r.Run("wait 87600h\nnetwork.set net1 tag.a=0\nnetwork.set net1 tag.a=1\nwait -87600h")
+	const days = 200
+	for i := range days {
+		r.Run(fmt.Sprintf("wait 24h\nnetwork.set net1 tag.a=%d", i+2))
+		if err := r.S.Trim(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := r.S.Events(ctx, ipam.EventFilter{})
+	if err != nil || len(all) != 91 || r.Clock.Time.Sub(all[0].Time) > 90*24*time.Hour+time.Second {
+		t.Errorf("%d events are left, the first of %s, %v", len(all), all[0].Time, err)
+	}
+}
