@@ -12,12 +12,16 @@ import (
 const EndingActor = "berth"
 
 // Update is a change, after KeepTime: who chooses an address in it finds those free whose owners have ended (BO-11)
-// and whose quarantines have.
+// and whose quarantines have. Those that the change has made shorter are so at once.
 func Update(ctx context.Context, s *ledger.Ledger, fn func(*ledger.Change) error) error {
 	if err := KeepTime(ctx, s); err != nil {
 		return err
 	}
-	return s.Update(ctx, fn)
+	if err := s.Update(ctx, fn); err != nil {
+		return err
+	}
+	_ = bringNearer(ctx, s) // the change is made, and the next one does this
+	return nil
 }
 
 // KeepTime brings the records to what the clock says: it ends the reservations of owners whose time is over, and
@@ -26,6 +30,10 @@ func KeepTime(ctx context.Context, s *ledger.Ledger) error {
 	if err := endOwners(ctx, s); err != nil {
 		return err
 	}
+	return bringNearer(ctx, s)
+}
+
+func bringNearer(ctx context.Context, s *ledger.Ledger) error {
 	for all := s.FarMemories(); len(all) > 0; all = s.FarMemories() {
 		if err := s.Update(ctx, func(c *ledger.Change) error { return c.BringNearer(all) }); err != nil {
 			return err

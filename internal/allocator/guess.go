@@ -126,7 +126,7 @@ func (t *Target) leftByOthers(hint *ipam.Hint, may func(*ipam.Lease) bool) (*ipa
 // justLeft tells whether an address was given back a moment ago by one of whom nobody knows who it was: one of those
 // that were restarted at once, and are again.
 func (t *Target) justLeft(m *ipam.Lease) bool {
-	return m.Name == "" && t.Now().Sub(m.Released) < bootTime
+	return m.Name == "" && t.Now().Sub(m.Left()) < bootTime
 }
 
 // givenBack notes a release, after which a restart may come.

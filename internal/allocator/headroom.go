@@ -216,6 +216,7 @@ func (t *Target) putToUse(l *ipam.Lease, u *HeadroomHolder) (*ipam.Lease, error)
 	after := *l
 	after.Kind, after.MAC, after.Name, after.Since = u.Kind, u.MAC, u.Name, t.TimeOf(id)
 	after.Container = u.Container
+	t.MarkUsed(l.ID)
 	return &after, t.SetLease(t.Sub.ID, l.Address, l, &after)
 }
 

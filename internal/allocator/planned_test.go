@@ -332,7 +332,6 @@ func TestQuarantineIsBounded(t *testing.T) {
 	`}, {"it is shorter by now", full + `
 		release net1 a
 		network.set net1 quarantine=1m
-		network.set net1 tag.a=b
 		take net1 c pool ! exhausted; quarantine
 		wait 1m
 		take net1 c pool -> 192.0.2.1

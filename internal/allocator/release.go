@@ -55,7 +55,8 @@ func Release(c *ledger.Change, sub *ipam.Subnet, held *ipam.Lease) error {
 		return c.SetLease(sub.ID, held.Address, held, nil) // nobody comes back to a subnet that is gone
 	}
 	after := *held
-	after.Released, after.Guessed, after.Note = c.TimeOf(id), false, ""
+	after.Released, after.Guessed, after.Note = ipam.EventTime(id), false, ""
+	after.Ahead = after.Released.Sub(c.TimeOf(id))
 	if d := after.DHCP; d != nil && d.State != ipam.LANBound && d.State != ipam.LANUnconfirmed {
 		after.DHCP = nil // it was lost to him
 	}

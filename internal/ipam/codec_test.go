@@ -111,7 +111,7 @@ func TestNewerRecords(t *testing.T) {
 	if _, err := DecodeLease(a, lease); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "version 2") {
 		t.Errorf("lease: %v", err)
 	}
-	lease[0], lease[1] = leaseVersion, containerFlag<<1
+	lease[0], lease[1] = leaseVersion, aheadFlag<<1
 	if _, err := DecodeLease(a, lease); !errors.Is(err, ErrDamaged) {
 		t.Errorf("lease with a flag that is not known: %v", err)
 	}

@@ -61,9 +61,11 @@ type Lease struct {
 	Container  string // its short id (ShortContainer); empty: no witness knew it
 	Guessed    bool   // the name is a guess, which the engine has not shown to be right yet
 	Host       string
-	Since      time.Time // of the event that made it, and so unique in a store, like Released
-	Released   time.Time // of the event that ended it; zero while it is held
+	Since      time.Time // of the event that made it
+	Released   time.Time // of the id of the event that ended it, so that memories have an order; zero while it is held
 	Until      time.Time // end of the quarantine after the release; zero: none
+
+	Ahead time.Duration // how far Released is ahead of what the clock said then (Left)
 
 	DHCP *DHCPLease // that a LAN's server gave of it (LN-15); nil: no server did
 
@@ -85,6 +87,14 @@ func (l *Lease) Remembered() bool { return l != nil && l.Kind != 0 && !l.Release
 
 // Quarantined tells whether an address of which a quarantine ends at a time is kept for its last holder now.
 func Quarantined(until, now time.Time) bool { return until.After(now) }
+
+// Left is when the address was given back; zero while it is held.
+func (l *Lease) Left() time.Time {
+	if l.Released.IsZero() {
+		return l.Released
+	}
+	return l.Released.Add(-l.Ahead)
+}
 
 // Reserved is the reservation of the address, nil where there is none.
 func (l *Lease) Reserved() *Reservation {
@@ -161,12 +171,13 @@ func (l *Lease) Holder() string {
 const leaseVersion = 1
 
 // guessedFlag marks a lease whose name is a guess, notedLeaseFlag one with a note, dhcpLeaseFlag one of a DHCP server,
-// containerFlag one whose container is known.
+// containerFlag one whose container is known, aheadFlag one that was released while ids were ahead of the clock.
 const (
 	guessedFlag = 1 << iota
 	notedLeaseFlag
 	dhcpLeaseFlag
 	containerFlag
+	aheadFlag
 )
 
 // EncodeLease appends l without its address. Leases are written once per allocation, hence a compact form of their own
@@ -185,6 +196,9 @@ func EncodeLease(b []byte, l *Lease) []byte {
 	if l.Container != "" {
 		flags |= containerFlag
 	}
+	if l.Ahead > 0 {
+		flags |= aheadFlag
+	}
 	b = append(b, leaseVersion, flags, byte(l.Kind))
 	b = binary.AppendUvarint(b, l.ID)
 	b = append(b, l.Attachment[:]...)
@@ -194,6 +208,9 @@ func EncodeLease(b []byte, l *Lease) []byte {
 	b = AppendTime(b, l.Since)
 	b = AppendTime(b, l.Released)
 	b = AppendTime(b, l.Until)
+	if l.Ahead > 0 {
+		b = binary.AppendUvarint(b, uint64(l.Ahead/time.Microsecond))
+	}
 	b = append(b, l.Slot.Interface, l.Slot.Number)
 	if l.Note != "" {
 		b = AppendString(b, l.Note)
@@ -220,6 +237,9 @@ func DecodeLease(addr netip.Addr, b []byte) (*Lease, error) {
 	d.Copy(l.MAC[:])
 	l.Name, l.Host = d.String(), d.String()
 	l.Since, l.Released, l.Until = d.Time(), d.Time(), d.Time()
+	if flags&aheadFlag != 0 {
+		l.Ahead = time.Duration(d.uvarint()) * time.Microsecond
+	}
 	l.Slot = d.slot()
 	if flags&notedLeaseFlag != 0 {
 		l.Note = d.String()
@@ -231,7 +251,7 @@ func DecodeLease(addr netip.Addr, b []byte) (*Lease, error) {
 		l.DHCP = d.dhcpLease()
 	}
 	l.Reservation = d.reservation()
-	if d.Failed || len(d.B) != 0 || flags > guessedFlag|notedLeaseFlag|dhcpLeaseFlag|containerFlag {
+	if d.Failed || len(d.B) != 0 || flags > guessedFlag|notedLeaseFlag|dhcpLeaseFlag|containerFlag|aheadFlag {
 		return nil, fmt.Errorf("%w: the lease of %s does not decode", ErrDamaged, addr)
 	}
 	return l, nil

@@ -95,12 +95,11 @@ func (mc *planMachine) checkSubnet(t *rapid.T, sub *planSubnet, shown *ipam.Subn
 		var drawn bytes.Buffer
 		free := int64(0)
 		for a := p.r.From(); a.Compare(p.r.To()) <= 0; a = a.Next() {
-			if rec := sub.records[a]; !sub.open(p, a) || rec.held || rec.owner != "" {
+			if rec := sub.records[a]; !sub.open(p, a) || rec.held || rec.owner != "" || rec.until.After(mc.m.now) {
 				drawn.WriteByte('X')
 				continue
-			} else if !rec.until.After(mc.m.now) {
-				available = append(available, a)
 			}
+			available = append(available, a)
 			drawn.WriteByte('.')
 			free++
 		}

@@ -12,6 +12,7 @@ import (
 	"go4.org/netipx"
 	"pgregory.net/rapid"
 
+	"berth/internal/allocator"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
 	"berth/internal/ipam/service"
@@ -318,12 +319,17 @@ func (mc *planMachine) policy(t *rapid.T) {
 		t.Fatal(err)
 	}
 	mc.m.forget, mc.m.wait = !sticky, wait
+	mc.m.bringNearer()
 }
 
 func (mc *planMachine) wait(t *rapid.T) {
 	mc.clock.Time = mc.clock.Time.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour,
 		-time.Second}).Draw(t, "wait"))
 	mc.m.now = mc.clock.Time
+	if err := allocator.KeepTime(ctx, mc.s.Ledger); err != nil {
+		t.Fatal(err)
+	}
+	mc.m.bringNearer()
 }
 
 func (mc *planMachine) reopen(t *rapid.T) {

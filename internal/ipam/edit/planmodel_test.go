@@ -253,6 +253,18 @@ func (m *planModel) release(sub *planSubnet, a netip.Addr) {
 	m.forgetOldest(sub)
 }
 
+// bringNearer has no quarantine last longer than one that begins now, but for a second.
+func (m *planModel) bringNearer() {
+	for _, sub := range m.subnets {
+		for a, rec := range sub.records {
+			if end := m.now.Add(m.wait); rec.until.After(end.Add(time.Second)) {
+				rec.until = end
+				sub.records[a] = rec
+			}
+		}
+	}
+}
+
 // forgetOldest drops the oldest memory beyond the limit, unless a quarantine keeps it.
 func (m *planModel) forgetOldest(sub *planSubnet) {
 	var oldest netip.Addr

@@ -20,7 +20,7 @@ type Change struct {
 	actor   string
 	account string // what is this account's alone may be seen and touched; empty: all
 	host    string
-	begun   opening
+	begun   uint64 // the last event before the daemon's start
 
 	known     ipam.Known
 	memories  int  // how many a subnet keeps
@@ -42,12 +42,6 @@ type Change struct {
 	key   []byte      // buffers that are used again
 	value []byte
 	abort func()
-}
-
-// opening is when the store was opened: the last event that there was, and a time behind those of all leases.
-type opening struct {
-	last uint64
-	at   time.Time
 }
 
 // leaseMove is a step of one address in the index.

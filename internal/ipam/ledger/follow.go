@@ -111,7 +111,7 @@ func (ix *Index) followLease(w *store.Foreign) {
 	}
 	after := lease(w.After)
 	sx.Move(addr, lease(w.Before), after)
-	if after.Remembered() && isFar(after.Released, after.Until, ix.clock, ix.quarantineOf(sx.Record())) {
+	if after.Remembered() && isFar(after.Until, ix.clock, ix.quarantineOf(sx.Record())) {
 		ix.suspect(id, sx)
 	}
 }

@@ -41,6 +41,7 @@ type Index struct {
 
 	// Of leases, by id, in this life of the daemon:
 	leftBehind map[uint64]bool // the IPv6 address of the same start was refused
+	used       map[uint64]bool // headroom that came into use
 	answered   map[uint64]bool // given again out of reach of the store, where nothing could be written
 }
 
@@ -57,6 +58,7 @@ func newIndex() *Index {
 		elastic:     newElastics(),
 		leftBehind:  map[uint64]bool{},
 		answered:    map[uint64]bool{},
+		used:        map[uint64]bool{},
 	}
 }
 

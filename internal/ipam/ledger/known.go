@@ -34,11 +34,11 @@ func (c *Change) Host() string { return c.host }
 // Known is what a witness of this host's engine can tell.
 func (c *Change) Known() *ipam.Known { return &c.known }
 
-// SinceStart tells whether a lease began after the daemon's start. Headroom that came into use is known by the time
-// alone.
-func (c *Change) SinceStart(l *ipam.Lease) bool {
-	return l.ID > c.begun.last || l.Since.After(c.begun.at)
-}
+// SinceStart tells whether a lease began after the daemon's start.
+func (c *Change) SinceStart(l *ipam.Lease) bool { return l.ID > c.begun || c.index.used[l.ID] }
+
+// MarkUsed notes that headroom came into use, which keeps its id.
+func (c *Change) MarkUsed(lease uint64) { c.mark(c.index.used, lease) }
 
 // Memories is how many released addresses a subnet remembers the holders of.
 func (c *Change) Memories() int { return c.memories }
@@ -265,8 +265,10 @@ func (nx *NetworkIndex) SubnetNamed(name string) ipam.ID {
 func (c *Change) SkipIDs(upTo uint64) { c.index.lastEvent = max(c.index.lastEvent, upTo) }
 
 // MarkAnswered notes that the endpoint of a lease has it again, which nothing in the records says.
-func (c *Change) MarkAnswered(lease uint64) {
-	if marks := c.index.answered; !marks[lease] {
+func (c *Change) MarkAnswered(lease uint64) { c.mark(c.index.answered, lease) }
+
+func (c *Change) mark(marks map[uint64]bool, lease uint64) {
+	if !marks[lease] {
 		marks[lease] = true
 		c.undo = append(c.undo, func() { delete(marks, lease) })
 	}

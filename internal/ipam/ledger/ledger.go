@@ -58,7 +58,7 @@ type Ledger struct {
 
 	joined  bool           // the host takes part in the cluster
 	begun   ipam.StoreMark // behind the events that there were when it was opened
-	opened  opening
+	opened  uint64         // the last of them
 	clients clientLocks
 	changes sync.Pool     // of *Change
 	trim    chan struct{} // wakes Run when there are too many events
@@ -102,10 +102,7 @@ func New(cfg Config) *Ledger {
 func (s *Ledger) Begin(behind ipam.StoreMark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.begun, s.opened = behind, opening{s.index.lastEvent, s.now()}
-	if last := ipam.EventTime(s.index.lastEvent); last.Sub(s.opened.at).Abs() <= clockSlack {
-		s.opened.at = last
-	}
+	s.begun, s.opened = behind, s.index.lastEvent
 }
 
 // Store is that of the records: for those who copy or close it as a whole, or follow what is committed.

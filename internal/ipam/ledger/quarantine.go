@@ -6,10 +6,9 @@ import (
 	"berth/internal/ipam"
 )
 
-// isFar tells whether a memory says what no release until now has said: one of later, or a quarantine that lasts longer
-// than one that begins now.
-func isFar(released, until, now time.Time, quarantine time.Duration) bool {
-	return released.After(now.Add(clockSlack)) || until.After(now.Add(quarantine+clockSlack))
+// isFar tells whether a quarantine lasts longer than one that begins now.
+func isFar(until, now time.Time, quarantine time.Duration) bool {
+	return until.After(now.Add(quarantine + clockSlack))
 }
 
 // quarantineOf is how long what is given back in a subnet is kept for its last holder.
@@ -33,9 +32,9 @@ func (ix *Index) suspectAll() {
 	}
 }
 
-// FarMemories lists memories that Nearer brings nearer, the one released longest ago first, a page of one subnet at
-// most: those of a time when the clock was ahead, or a quarantine longer. They are looked for only after a start, a step
-// of the clock back, a shorter quarantine, or a release on another host.
+// FarMemories lists memories that BringNearer brings nearer, a page of one subnet at most: those whose quarantine is of a
+// time when the clock was ahead, or quarantines longer. They are looked for only after a start, a step of the clock back,
+// a shorter quarantine, or a release on another host.
 func (s *Ledger) FarMemories() (all []Stray) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,17 +57,16 @@ func (s *Ledger) FarMemories() (all []Stray) {
 
 func (sx *SubnetIndex) far(now time.Time, quarantine time.Duration, most int) (all []Stray) {
 	for e := sx.released.Front(); e != nil && len(all) < most; e = e.Next() {
-		if m := e.Value.(Memory); isFar(m.Released, m.Until, now, quarantine) {
+		if m := e.Value.(Memory); isFar(m.Until, now, quarantine) {
 			all = append(all, Stray{sx.Record().ID, m.Addr})
 		}
 	}
 	return all
 }
 
-// BringNearer has memories be released now, if they were later, and be in quarantine no longer than what is released
-// now. Their order is kept.
+// BringNearer has memories be in quarantine no longer than what is released now.
 func (c *Change) BringNearer(all []Stray) error {
-	for i, one := range all {
+	for _, one := range all {
 		sx := c.index.subnets[one.Subnet]
 		if sx == nil {
 			continue
@@ -78,17 +76,12 @@ func (c *Change) BringNearer(all []Stray) error {
 			return err
 		}
 		quarantine := c.index.quarantineOf(sx.Record())
-		if !l.Remembered() || !isFar(l.Released, l.Until, c.now, quarantine) {
+		if !l.Remembered() || !isFar(l.Until, c.now, quarantine) {
 			sx.Move(one.Addr, l, l) // the index was wrong
 			continue
 		}
-		after, now := *l, c.now.Add(time.Duration(i)*time.Microsecond)
-		if after.Released.After(now) {
-			after.Released = now
-		}
-		if end := c.now.Add(quarantine); after.Until.After(end) {
-			after.Until = end
-		}
+		after := *l
+		after.Until = c.now.Add(quarantine)
 		if err := c.SetLease(one.Subnet, one.Addr, l, &after); err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func (c *Change) SetTurnover(at ipam.ID, t Turnover) {
 
 // settled forgets the doubts about a lease that ends.
 func (c *Change) settled(id uint64) {
-	for _, marks := range []map[uint64]bool{c.index.leftBehind, c.index.answered} {
+	for _, marks := range []map[uint64]bool{c.index.leftBehind, c.index.answered, c.index.used} {
 		if marks[id] {
 			delete(marks, id)
 			c.undo = append(c.undo, func() { marks[id] = true })

@@ -59,7 +59,7 @@ func (h *history) note(sub *ipam.SubnetInfo, l *ipam.Lease) {
 		had := t
 		had.What, had.Kind, had.Lease, had.Name, had.MAC, had.Host = ipam.LeaseTenure, l.Kind.String(), l.ID, l.Name,
 			l.MAC, l.Host
-		had.From, had.Until, had.Note = l.Since, l.Released, l.Note
+		had.From, had.Until, had.Note = l.Since, l.Left(), l.Note
 		if l.Kind == ipam.Gateway && l.Address == sub.Gateway {
 			had.Note = sub.GatewayNote
 		}
