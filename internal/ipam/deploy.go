@@ -18,6 +18,13 @@ type DeployLock struct {
 	Owners  []string  `json:"owners,omitempty"` // of the project, besides those below its name
 	Since   time.Time `json:"since"`
 	Expires time.Time `json:"expires"`
+	TTL     Duration  `json:"ttl"` // how long it lasts without a sign of life
+}
+
+// Lasts tells whether the lock is in force. One that was renewed later than now by more than it lasts is not: the clock
+// was set back, and nobody knows how long ago that was. A deploy that lives renews it soon.
+func (l *DeployLock) Lasts(now time.Time) bool {
+	return now.Before(l.Expires) && l.Expires.Sub(now) <= 2*time.Duration(l.TTL)
 }
 
 // Of tells whether an owner is the project's.

@@ -111,3 +111,37 @@ func TestDeployLock(t *testing.T) {
 		}
 	}
 }
+
+// TestDeployLockAndClock: where the clock is set, the lock of a deploy that was killed ends half a minute earlier or later
+// at most, and a deploy that lives goes on (BD-1).
+func TestDeployLockAndClock(t *testing.T) {
+	const ttl = 30 * time.Second
+	for _, step := range []time.Duration{-24 * time.Hour, -time.Hour, -20 * time.Second, 0, 20 * time.Second, time.Hour,
+		24 * time.Hour, 10 * 365 * 24 * time.Hour} {
+		for _, back := range []bool{false, true} {
+			r := ipamtest.New(t)
+			mine := ipam.NewID()
+			as, done := deployer(t, r)
+			lock := func(id ipam.ID, renews bool) error {
+				return as(id, &ipam.LockDeploy{Project: "shop", ID: id, Host: "h1", TTL: ipam.Duration(ttl), Renews: renews})
+			}
+			done("locked", lock(mine, false))
+			r.Clock.Time = r.Clock.Time.Add(9*time.Second + step)
+			done("renewed after a step", lock(mine, true))
+			if err := lock(ipam.NewID(), false); !errors.Is(err, ipam.ErrInUse) {
+				t.Errorf("a step of %s, and it is renewed: %v", step, err)
+			}
+			r.Clock.Time = r.Clock.Time.Add(time.Second - step) // it is killed, and the clock is set again
+			if back {
+				r.Clock.Time = r.Clock.Time.Add(step)
+			}
+			lasted := time.Second
+			for ; lock(ipam.NewID(), false) != nil && lasted < 2*ttl; lasted += time.Second {
+				r.Clock.Time = r.Clock.Time.Add(time.Second)
+			}
+			if lasted > 2*ttl-time.Second && step != 0 || step == 0 && lasted != ttl {
+				t.Errorf("a step of %s, and back %t: it lasted for %s", step, !back, lasted)
+			}
+		}
+	}
+}

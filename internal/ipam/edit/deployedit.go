@@ -29,7 +29,7 @@ func DeployLocks(tx store.Tx, now time.Time) (all []*ipam.DeployLock, err error)
 		if err := ipam.DecodeJSON("the lock of a deploy", rec.Value, lock); err != nil {
 			return nil, err
 		}
-		if now.Before(lock.Expires) {
+		if lock.Lasts(now) {
 			all = append(all, lock)
 		}
 	}
@@ -57,14 +57,14 @@ func lockDeploy(e *ipam.LockDeploy, c *ledger.Change) (ipam.Result, error) {
 	}
 	mine := held != nil && held.ID == e.ID
 	switch {
-	case held != nil && !mine && (e.Renews || c.Now().Before(held.Expires)):
+	case held != nil && !mine && (e.Renews || held.Lasts(c.Now())):
 		return ipam.Result{}, LockRefusal(held)
 	case held == nil && e.Renews:
 		return ipam.Result{}, ipam.RefuseAs(ipam.DeployLocked, ipam.ErrInUse,
 			"the lock of the project %s was taken away, or another deploy had it meanwhile; run the deploy again", e.Project)
 	}
 	lock := &ipam.DeployLock{Project: e.Project, ID: e.ID, Holder: c.Actor(), Host: e.Host, PID: e.PID,
-		Task: e.Task, Owners: e.Owners, Since: c.Now(), Expires: c.Now().Add(time.Duration(e.TTL))}
+		Task: e.Task, Owners: e.Owners, Since: c.Now(), Expires: c.Now().Add(time.Duration(e.TTL)), TTL: e.TTL}
 	if mine {
 		lock.Since, lock.Holder = held.Since, held.Holder
 	} else if err := begin(c, e); err != nil {
@@ -217,7 +217,7 @@ func trimDeployLocks(c *ledger.Change) error {
 		if err := ipam.DecodeJSON("the lock of a deploy", rec.Value, lock); err != nil {
 			return err
 		}
-		if c.Now().Sub(lock.Expires) > time.Duration(ipam.MostDeployTTL) {
+		if c.Now().Sub(lock.Expires).Abs() > 2*time.Duration(ipam.MostDeployTTL) {
 			over = append(over, append([]byte(nil), rec.Key...))
 		}
 	}
