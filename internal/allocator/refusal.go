@@ -19,7 +19,7 @@ func ReservedError(c *ledger.Change, addr netip.Addr, r *ipam.Reservation) error
 	return ipam.Help(ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse,
 		"%s is held by %s, for whom it is reserved since %s; ask for another "+
 			"address",
-		addr, r.Owner, c.Began(r.ID).Format("2006-01-02 15:04:05 MST")), ipam.OrAdvise(ipam.DoEndReservation))
+		addr, r.Owner, r.Since().Format("2006-01-02 15:04:05 MST")), ipam.OrAdvise(ipam.DoEndReservation))
 }
 
 // HeldError refuses what somebody has. That he still has it, the witness is asked to see.

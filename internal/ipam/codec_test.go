@@ -33,6 +33,10 @@ func drawAddr(t *rapid.T) netip.Addr {
 
 func drawID(t *rapid.T) ID { return ID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id")) }
 
+func drawAhead(t *rapid.T) time.Duration {
+	return time.Duration(rapid.Uint32().Draw(t, "ahead")) * time.Microsecond
+}
+
 func TestLeaseCodec(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := &Lease{ID: rapid.Uint64().Draw(t, "lease"), Address: drawAddr(t),
@@ -41,10 +45,10 @@ func TestLeaseCodec(t *testing.T) {
 			Name: rapid.String().Draw(t, "name"), Host: rapid.String().Draw(t, "host"),
 			Since: drawTime(t, "since"), Released: drawTime(t, "released"), Until: drawTime(t, "until"),
 			Container: ShortContainer(rapid.String().Draw(t, "container")),
-			Guessed:   rapid.Bool().Draw(t, "guessed")}
+			Guessed:   rapid.Bool().Draw(t, "guessed"), Ahead: drawAhead(t)}
 		if rapid.Bool().Draw(t, "reserved") {
 			want.Slot = Slot{1, 2}
-			want.Reservation = &Reservation{ID: 7, Owner: "web", Kind: Static,
+			want.Reservation = &Reservation{ID: 7, Owner: "web", Kind: Static, Ahead: drawAhead(t),
 				Terms: Terms{Replaced: rapid.Bool().Draw(t, "replaced"), Until: drawTime(t, "end"),
 					Note: rapid.String().Draw(t, "note")}}
 		}

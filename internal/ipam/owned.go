@@ -146,7 +146,12 @@ type Reservation struct {
 	Kind  Kind // Static: asked for by address; Automatic: Berth chose it
 	Slot  Slot
 	Terms
+
+	Ahead time.Duration // how far its id is ahead of what the clock said then
 }
+
+// Since is when it was made.
+func (r *Reservation) Since() time.Time { return EventTime(r.ID).Add(-r.Ahead) }
 
 // AddReservation reserves addresses for an owner: given ones (static), or such as Berth chooses (automatic). What the
 // owner has reserved already stays, if the wish can mean it (BO-5). Force goes over exclusions, and reserves what
@@ -296,22 +301,35 @@ func (l *Lease) PlannedAddress() PlannedAddress {
 		Slot: int(l.Slot.Number), Note: l.Note}
 }
 
+// aheadKind marks the kind of a reservation that was made while ids were ahead of the clock.
+const aheadKind = 1 << 7
+
 // append adds the reservation to the record of its address; nil is a kind of 0.
 func (r *Reservation) append(b []byte) []byte {
 	if r == nil {
 		return append(b, 0)
 	}
-	b = append(b, byte(r.Kind), r.Slot.Interface, r.Slot.Number)
+	kind := byte(r.Kind)
+	if r.Ahead > 0 {
+		kind |= aheadKind
+	}
+	b = append(b, kind, r.Slot.Interface, r.Slot.Number)
+	if r.Ahead > 0 {
+		b = binary.AppendUvarint(b, uint64(r.Ahead/time.Microsecond))
+	}
 	return r.Terms.Append(AppendString(binary.AppendUvarint(b, r.ID), r.Owner))
 }
 
 // reservation reads one, nil where its kind is 0.
 func (d *Decoder) reservation() *Reservation {
-	kind := Kind(d.Byte())
+	kind := d.Byte()
 	if kind == 0 {
 		return nil
 	}
-	r := &Reservation{Kind: kind, Slot: d.slot()}
+	r := &Reservation{Kind: Kind(kind &^ aheadKind), Slot: d.slot()}
+	if kind&aheadKind != 0 {
+		r.Ahead = time.Duration(d.uvarint()) * time.Microsecond
+	}
 	r.ID, r.Owner, r.Terms = d.uvarint(), d.String(), d.Terms()
 	return r
 }

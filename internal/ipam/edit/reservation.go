@@ -16,6 +16,7 @@ func (p *Plan) WriteReservation(at ledger.Picked, r *ipam.Reservation) (err erro
 	if r.ID, err = p.Tell(e, nil, ledger.FactsOf(r)); err != nil {
 		return err
 	}
+	r.Ahead = ipam.EventTime(r.ID).Sub(p.TimeOf(r.ID))
 	return p.SetLease(at.Sub.ID, at.Addr, at.Record, at.Record.WithReservation(at.Addr, r))
 }
 

@@ -263,7 +263,7 @@ func (p *Plan) reserveNew(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, f
 	case old == nil:
 		return p.WriteReservation(found, r)
 	case old.Owner == e.Owner && old.Replaced:
-		r.ID = old.ID
+		r.ID, r.Ahead = old.ID, old.Ahead
 		return changeReservation(p.Change, found, *r)
 	}
 	return p.alreadyExists(e.Owner, found, "an address is reserved once")

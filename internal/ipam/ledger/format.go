@@ -12,7 +12,8 @@ import (
 // stateFormat is the number of the form that all records together have (GA-26). It goes up with each change of any
 // coding, be it that of events alone: a Berth of before would call what it cannot read damaged. States from
 // oldestFormat on are read, and have the number of today from then on. 2: events with the id of their network. 3:
-// takings and the releases right behind them in one record. 4: events whose ids are ahead of their times.
+// takings and the releases right behind them in one record. 4: events, memories and
+// reservations whose ids are ahead of their times.
 const (
 	stateFormat  = 4
 	oldestFormat = 1

@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ func TestJumps(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, restarted %t", name, restarts), func(t *testing.T) {
 				j := &jumping{Room: ipamtest.New(t), restarts: restarts}
 				j.Run("network net1 subnet=192.0.2.0/29,pool quarantine=10m\nattach P net=net1")
+				j.Run("network net2 subnet=198.51.100.0/29,pool")
 				j.told = len(j.events())
 				for i := range 5 {
 					j.step(time.Second, fmt.Sprintf("ask P c%d mac=%d", i, i))
@@ -35,6 +37,12 @@ func TestJumps(t *testing.T) {
 				if name != "suspended" {
 					j.step(-jump, "network.set net1 tag.a=c")
 				}
+				j.step(time.Second, "reserve net2 late 198.51.100.1")
+				j.says("the reservation", j.Reservations(ipam.AddressFilter{Network: "net2"})[0].Since)
+				j.step(0, "ask P late mac=9 ip=192.0.2.1")
+				j.says("the taking", j.lease("192.0.2.1").Since)
+				j.step(0, "back P 192.0.2.1")
+				j.says("the release", j.lease("192.0.2.1").Released)
 				j.step(time.Second, "back P 192.0.2.4")
 				j.step(10*time.Minute, "network.set net1 tag.a=d")
 				j.agrees(4)
@@ -77,14 +85,25 @@ func (j *jumping) step(after time.Duration, line string) {
 		j.T.Fatalf("%s: there are %d events, and there were %d", line, len(all), j.told)
 	}
 	for i := j.told; i < len(all); i++ {
-		if off := all[i].Time.Sub(j.Clock.Time); off < 0 || off > time.Second {
-			j.T.Errorf("%s: the event %s says %s, the clock %s", line, all[i].Verb, all[i].Time, j.Clock.Time)
-		}
+		j.says(line+": the event "+all[i].Verb.String(), all[i].Time)
 		if i > 0 && all[i].ID <= all[i-1].ID {
 			j.T.Errorf("%s: after the event %d comes %d", line, all[i-1].ID, all[i].ID)
 		}
 	}
 	j.told = len(all)
+}
+
+// says holds what says when it was against the clock.
+func (j *jumping) says(what string, at time.Time) {
+	j.T.Helper()
+	if off := at.Sub(j.Clock.Time); off < 0 || off > time.Second {
+		j.T.Errorf("%s says %s, the clock %s", what, at, j.Clock.Time)
+	}
+}
+
+// lease is that of an address, or what is remembered of it.
+func (j *jumping) lease(addr string) ipam.LeaseInfo {
+	return ipamtest.ListLeases(j.T, j.S, ipam.LeaseFilter{Address: netip.MustParseAddr(addr), Remembered: true})[0]
 }
 
 // trim trims the history, of which nothing is too old.
@@ -119,7 +138,7 @@ func (j *jumping) agrees(n int64) {
 		}
 	}
 	reserved := 0
-	for _, err := range j.S.Reservations(ctx, ipam.AddressFilter{}) {
+	for _, err := range j.S.Reservations(ctx, ipam.AddressFilter{Network: "net1"}) {
 		if err != nil {
 			j.T.Fatal(err)
 		}

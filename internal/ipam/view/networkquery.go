@@ -285,7 +285,7 @@ func showReservation(s *ledger.Ledger, sub *ipam.SubnetInfo, l *ipam.Lease) ipam
 	r := l.Reservation
 	info := ipam.ReservationInfo{Owner: r.Owner, Address: l.Address, Kind: r.Kind, InUse: l.Held(),
 		Space: sub.Space, Network: sub.Network, NetworkID: sub.NetworkID, Subnet: sub.CIDR,
-		Interface: int(r.Slot.Interface), Slot: int(r.Slot.Number), Since: ipam.EventTime(r.ID),
+		Interface: int(r.Slot.Interface), Slot: int(r.Slot.Number), Since: r.Since(),
 		Terms: r.Terms}
 	if l.Held() {
 		info.Endpoint, info.Host = cmp.Or(s.Known().Sighting(sub.Space, l).Container, l.Name, l.MAC.String()),

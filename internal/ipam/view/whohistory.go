@@ -66,7 +66,7 @@ func (h *history) note(sub *ipam.SubnetInfo, l *ipam.Lease) {
 		h.known[tenant{lease: l.ID}] = &beginning{had, l.ID, l.Attachment}
 	}
 	if r := l.Reservation; r != nil && h.chooses(sub.Space, l.Address, ipam.MAC{}, r.Owner) {
-		t.What, t.Kind, t.Name, t.From = ipam.ReservationTenure, r.Kind.String(), r.Owner, ipam.EventTime(r.ID)
+		t.What, t.Kind, t.Name, t.From = ipam.ReservationTenure, r.Kind.String(), r.Owner, r.Since()
 		t.Note = r.Note
 		h.known[tenant{space: t.Space, addr: t.Address}] = &beginning{Tenure: t, id: r.ID}
 	}
