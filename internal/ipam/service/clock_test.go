@@ -9,6 +9,7 @@ import (
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
+	"berth/internal/ipam/ledger"
 )
 
 // jumps are what clocks do: all but the suspend are taken back a while later.
@@ -178,5 +179,24 @@ func TestTrimPastAJump(t *testing.T) {
 	all, err := r.S.Events(ctx, ipam.EventFilter{})
 	if err != nil || len(all) != 91 || r.Clock.Time.Sub(all[0].Time) > 90*24*time.Hour+time.Second {
 		t.Errorf("%d events are left, the first of %s, %v", len(all), all[0].Time, err)
+	}
+}
+
+// TestThrownAwayAhead: while ids are ahead of the clock, containers that are thrown away share records as ever.
+func TestThrownAwayAhead(t *testing.T) {
+	r := ipamtest.New(t)
+	r.Line("network net1 subnet=192.0.2.0/29,pool")
+	r.Line("attach P net=net1")
+	r.Line("wait 87600h")
+	r.Line("network.set net1 tag.a=b")
+	r.Line("wait -87600h")
+	for i := range 20 {
+		r.Line(fmt.Sprintf("ask P c%d ip=192.0.2.1", i))
+		r.Line("wait 500ms")
+		r.Line("back P 192.0.2.1")
+	}
+	sum := ledger.Ask(r.S.Ledger, (*ledger.Index).Events)
+	if *ipamtest.OverEtcd == "" && (sum.Ahead == 0 || sum.Ahead > 3) {
+		t.Errorf("%d containers left %d records", 20, sum.Ahead)
 	}
 }
