@@ -270,7 +270,8 @@ func (c *comparison) endpointsOwn(l *ipam.LeaseInfo) bool {
 // container, be it stopped. A stopped one's MAC is not known, so that a memory without a name may be its.
 func (c *comparison) judgeMemory(l *ipam.LeaseInfo) {
 	switch {
-	case l.State != "remembered" || l.Host != c.view.Host || c.now.Sub(l.Released) <= longGone || ipam.Quarantined(l.Until, c.now):
+	case l.State != "remembered" || l.Host != c.view.Host || c.now.Sub(l.Released) <= longGone ||
+		ipam.Quarantined(l.Until, c.now):
 		return
 	case l.Name != "" && c.seen.names[l.Name], l.Container != "" && c.seen.ids[l.Container],
 		l.MAC != (ipam.MAC{}) && c.seen.macs[l.MAC]:

@@ -75,7 +75,8 @@ func TestEventCodec(t *testing.T) {
 		if id > 0 {
 			ahead = rapid.OneOf(ahead, rapid.Uint64Range(1, id))
 		}
-		want := &Event{ID: id, Time: EventTime(id - ahead.Draw(t, "ahead")), Verb: Verb(rapid.IntRange(1, 10).Draw(t, "verb")),
+		want := &Event{ID: id, Time: EventTime(id - ahead.Draw(t, "ahead")),
+			Verb:    Verb(rapid.IntRange(1, 10).Draw(t, "verb")),
 			Actor:   rapid.String().Draw(t, "actor"),
 			Space:   rapid.String().Draw(t, "space"),
 			Subnet:  netip.PrefixFrom(addr, rapid.IntRange(0, addr.BitLen()).Draw(t, "bits")),
