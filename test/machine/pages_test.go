@@ -194,7 +194,7 @@ func (h *House) elasticPage() {
 	h.types("docker network rm net1")
 }
 
-// docs/import.md: an import that was cut off is finished, and another one is taken back.
+// docs/import.md: an import that was cut off is finished, and taken back.
 func (h *House) importPage() {
 	lines := h.lines(h.shows("docs/import.md", "## What an import does, and what not", 2)[1], 2)
 	const networks, each = 30, 1000
@@ -206,15 +206,16 @@ func (h *House) importPage() {
 			fmt.Fprintf(&plan, "      - {owner: o%d, address: 10.%d.%d.%d}\n", i, n, i/250+1, i%250+1)
 		}
 	}
-	h.writes("/root/large.yaml", plan.String(), 0o644)
-	for i, want := range []string{fmt.Sprint(networks), "0"} {
-		h.cutOff("large.yaml")
+	h.writes("/root/plan.yaml", plan.String(), 0o644)
+	h.cutOff("plan.yaml")
+	count := func() string { return h.types("berth network ls -q | wc -l") }
+	for i, want := range []string{fmt.Sprint(networks), count()} {
 		h.types(lines[i])
-		if got := h.types("berth network ls -q | wc -l"); got != want {
+		if got := count(); got != want {
 			h.Errorf("after %s there are %s networks, and should be %s", lines[i], got, want)
 		}
-		h.fresh()
 	}
+	h.fresh()
 }
 
 // cutOff imports a document and kills the daemon as soon as the first of its networks is there. On a machine with much to

@@ -17,9 +17,11 @@ func TestMovedByOne(t *testing.T) {
 	must(t, err)
 	must(t, one.TakeOff(ctx, ep))
 
+	api, err := other.API(ctx)
+	must(t, err)
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := other.PutOn(gone, ep, nil); !errors.Is(err, ipam.ErrInUse) {
+	if err := other.mover.On(gone, api, ep.Network, ep.ID, nil); !errors.Is(err, ipam.ErrInUse) {
 		t.Fatalf("another process puts it on: %v", err)
 	}
 	_, err = one.PutOn(ctx, ep, nil)
