@@ -52,7 +52,8 @@ func (e *Engine) Start(ctx context.Context, id string) error {
 // Remove removes a container that was stopped, and none of its volumes. One that is gone is no error.
 func (e *Engine) Remove(ctx context.Context, id string) error {
 	_, err := e.api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{})
-	if errdefs.IsNotFound(err) {
+	if err == nil || errdefs.IsNotFound(err) {
+		e.mover.Done(id)
 		return nil
 	}
 	return err

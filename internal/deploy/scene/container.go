@@ -47,8 +47,11 @@ func Open(host string) (*Engine, error) {
 	return &Engine{api: api}, nil
 }
 
-// Close ends the connections.
-func (e *Engine) Close() error { return e.api.Close() }
+// Close ends the connections, and lets other processes move all containers.
+func (e *Engine) Close() error {
+	e.mover.Close()
+	return e.api.Close()
+}
 
 // Container is one of a project's containers.
 type Container struct {

@@ -64,8 +64,11 @@ func OpenWider(host string, also func(*http.Request) bool) (*Hand, error) {
 	return &Hand{host: host, transport: &handing{docker.Reading{Base: base}, also}}, nil
 }
 
-// Close ends the connections that are not in use.
-func (h *Hand) Close() { h.transport.Base.CloseIdleConnections() }
+// Close ends the connections that are not in use, and lets other processes move all containers.
+func (h *Hand) Close() {
+	h.mover.Close()
+	h.transport.Base.CloseIdleConnections()
+}
 
 // The minor versions of the engine's API (1.N) that matter here.
 const (

@@ -55,6 +55,16 @@ func (m *Mover) Done(container string) {
 	}
 }
 
+// Close lets other processes move all containers.
+func (m *Mover) Close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for container, lock := range m.held {
+		_ = lock.Close()
+		delete(m.held, container)
+	}
+}
+
 // lock waits until no other process moves a container.
 func (m *Mover) lock(ctx context.Context, container string) error {
 	ctx, cancel := context.WithTimeout(ctx, lockTime)

@@ -57,6 +57,7 @@ type engine struct {
 	calls  []string       // off NAME and on NAME, as they were made
 	refuse map[string]int // so many of such calls fail
 	gone   bool           // front is
+	ended  func()         // the daemon before
 	most   int            // containers that were off at one moment
 	before func(call string)
 	events []ipam.Event
@@ -67,7 +68,7 @@ func newEngine(t *testing.T) *engine {
 	t.Helper()
 	e := &engine{T: t, dir: t.TempDir(), now: started.Add(time.Second), at: map[string]object{},
 		networks: []ipam.NetworkInfo{{ID: front, Name: "front", Sticky: true}}, homes: map[string][]netip.Addr{},
-		refuse: map[string]int{}, before: func(string) {}, noted: make(chan struct{}, 100)}
+		refuse: map[string]int{}, ended: func() {}, before: func(string) {}, noted: make(chan struct{}, 100)}
 	l, err := net.Listen("unix", e.socket())
 	must(t, err)
 	server := &http.Server{Handler: e}
@@ -80,11 +81,13 @@ func newEngine(t *testing.T) *engine {
 func (e *engine) socket() string { return filepath.Join(e.dir, "docker.sock") }
 func (e *engine) path() string   { return filepath.Join(e.dir, "put-back.json") }
 
-// keeper is that of a daemon that starts.
+// keeper is that of a daemon that starts, when the one before has ended.
 func (e *engine) keeper(mode Mode) *Keeper {
 	e.Helper()
+	e.ended()
 	hand, err := pin.OpenHand("unix://" + e.socket())
 	must(e, err)
+	e.ended = hand.Close
 	e.Cleanup(hand.Close)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
