@@ -328,18 +328,22 @@ func (mc *ownerMachine) unreserve(t *rapid.T) {
 		e.Address = mc.drawAddr(t, e.Network)
 	}
 	before, hidden := mc.m.clone(), false
-	mc.run(t, e, func() ([]netip.Addr, error) {
-		_, err := mc.s.Edit(context.Background(), ipam.EditOptions{}, e)
-		if hidden && ipam.CodeOf(err) == ipam.IPMissing {
-			return nil, nil // the first time was the one that counted
-		}
-		hidden = errors.Is(err, store.ErrUnknown)
-		return nil, err
-	}, func(m *ownerModel, _ []netip.Addr) verdict {
+	judge := func(m *ownerModel, _ []netip.Addr) verdict {
 		return m.unreserve(e, func(a netip.Addr) bool {
 			return !mc.isReplaced(t, e.Network, a) && before.nets[e.Network].records[a].replaced
 		})
-	})
+	}
+	mc.run(t, e, func() ([]netip.Addr, error) {
+		_, err := mc.s.Edit(context.Background(), ipam.EditOptions{}, e)
+		if hidden && ipam.CodeOf(err) == ipam.IPMissing {
+			mc.expire() // what was hidden may also have been the end of reservations whose time is over
+			if v := judge(mc.m.clone(), nil); !v.refused() {
+				return nil, nil // the first time was the one that counted
+			}
+		}
+		hidden = errors.Is(err, store.ErrUnknown)
+		return nil, err
+	}, judge)
 }
 
 func (mc *ownerMachine) isReplaced(t *rapid.T, net string, a netip.Addr) bool {
