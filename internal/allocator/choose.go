@@ -112,7 +112,7 @@ func (t *Target) Remembered(req *ipam.AddressRequest) (*ipam.Lease, error) {
 			return m, err
 		}
 	}
-	own, err := LastHad(t.Sx, req, t.Known().ContainerOf(req.Name), t.read, may)
+	own, err := LastHad(t.Sx, t.Known().ContainerOf(req.Name), req.Name, req.MAC, t.read, may)
 	if own != nil || err != nil {
 		return own, err
 	}

@@ -3,7 +3,6 @@ package allocator
 import (
 	"context"
 	"net/netip"
-	"slices"
 	"time"
 
 	"berth/internal/ipam"
@@ -104,7 +103,7 @@ func LeaveBehind(ctx context.Context, s *ledger.Ledger, req ipam.AddressRequest)
 func startedWith(c *ledger.Change, req ipam.AddressRequest,
 	at *ipam.Attachment) (space string, last *ipam.Lease, err error) {
 	for id, sx := range c.Index().Subnets() {
-		for addr := range sx.SawMAC(req.MAC) {
+		for _, addr := range sx.SawMAC(req.MAC) {
 			if addr.Is6() {
 				continue
 			}
@@ -112,7 +111,7 @@ func startedWith(c *ledger.Change, req ipam.AddressRequest,
 			if err != nil {
 				return "", nil, err
 			}
-			if isStartOf(c, l, req, at) && (last == nil || last.Since.Before(l.Since)) {
+			if isStartOf(c, l, req, at) && (last == nil || last.ID < l.ID) {
 				space, last = sx.Record().Space, l
 			}
 		}
@@ -139,7 +138,7 @@ func Repeated(sx *ledger.SubnetIndex, req *ipam.AddressRequest, container string
 	places := sx.SawMAC(req.MAC)
 	switch {
 	case req.Preferred.IsValid():
-		places = slices.Values([]netip.Addr{req.Preferred})
+		places = []netip.Addr{req.Preferred}
 	case req.MAC == (ipam.MAC{}):
 		places = sx.SawName(ipam.RememberedName(req.Name))
 	}

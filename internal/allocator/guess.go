@@ -106,7 +106,7 @@ func (t *Target) leftByOthers(hint *ipam.Hint, may func(*ipam.Lease) bool) (*ipa
 	free := func(m *ipam.Lease) bool { return isMemory(m) && Free(m, t.Now()) && may(m) }
 	for _, name := range hint.Others {
 		id := t.Known().ContainerOf(name)
-		if m, err := LastHad(t.Sx, &ipam.AddressRequest{Name: name}, id, t.read, free); m != nil || err != nil {
+		if m, err := LastHad(t.Sx, id, name, ipam.MAC{}, t.read, free); m != nil || err != nil {
 			return m, err
 		}
 	}

@@ -87,7 +87,8 @@ func (t *Target) lastFromDHCP(req *ipam.AddressRequest) (*ipam.Lease, error) {
 		return nil, nil
 	}
 	// its server knows it by its name: one that was renamed is another to it
-	return LastHad(t.Sx, req, "", t.read, func(m *ipam.Lease) bool { return m.DHCP == nil || !m.DHCP.Returned })
+	return LastHad(t.Sx, "", req.Name, req.MAC, t.read,
+		func(m *ipam.Lease) bool { return m.DHCP == nil || !m.DHCP.Returned })
 }
 
 // lanOwner is who is asked for: the owner that is known in the network, what its rules make of the name, the name, the

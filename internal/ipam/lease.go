@@ -133,12 +133,17 @@ func (l *Lease) WithReservation(addr netip.Addr, r *Reservation) *Lease {
 	return after
 }
 
-// LastUsed orders leases and memories by when they were last in somebody's hands.
+// LastUsed orders leases and memories by when they were last in somebody's hands: by their events' ids, which stay in
+// order when the clock is set back. What a host gave of its headroom has the id of an older event.
 func (l *Lease) LastUsed() time.Time {
-	if l.Held() {
-		return l.Since
+	made := EventTime(l.ID)
+	switch {
+	case !l.Held():
+		return l.Released
+	case made.After(l.Since):
+		return made
 	}
-	return l.Released
+	return l.Since
 }
 
 // Holder names who has the address, or had it, for an error: the endpoint, else the MAC, else the attachment.

@@ -50,7 +50,7 @@ func (o *offered) Open() error { return nil }
 // Remembered implements allocator.Source.
 func (o *offered) Remembered() (*ipam.Lease, error) {
 	may := func(m *ipam.Lease) bool { return !o.hr.Forget && o.pool.Contains(m.Address) }
-	return allocator.LastHad(o.index, o.req, o.known.ContainerOf(o.req.Name), o.hr.lease, may)
+	return allocator.LastHad(o.index, o.known.ContainerOf(o.req.Name), o.req.Name, o.req.MAC, o.hr.lease, may)
 }
 
 // Any implements allocator.Source. The index is that of the records themselves, so that it needs no other look.

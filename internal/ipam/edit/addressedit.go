@@ -109,7 +109,7 @@ func (p *Plan) Taken(owner string) (interfaces, error) {
 	all := interfaces{}
 	for _, id := range p.Index().NetworkIndex(p.N.ID).Subnets() {
 		sx := p.Index().Subnet(id)
-		for addr := range sx.SawName(ipam.RememberedName(owner)) {
+		for _, addr := range sx.SawName(ipam.RememberedName(owner)) {
 			l, err := p.Lease(id, addr)
 			if err != nil {
 				return nil, err

@@ -106,10 +106,10 @@ func Holds(n *ipam.Network, l *ipam.Lease, owner string) bool {
 func (p *Plan) inUseBy(owner string, t *allocator.Target, not netip.Addr) (*ipam.Lease, error) {
 	var found []netip.Addr
 	for _, name := range p.N.NamesOf(owner) {
-		found = slices.AppendSeq(found, t.Sx.SawName(ipam.RememberedName(name)))
+		found = append(found, t.Sx.SawName(ipam.RememberedName(name))...)
 	}
 	if mac, err := ipam.ParseMAC(owner); err == nil {
-		found = slices.AppendSeq(found, t.Sx.SawMAC(mac))
+		found = append(found, t.Sx.SawMAC(mac)...)
 	}
 	for _, addr := range found {
 		l, err := p.Lease(t.Sub.ID, addr)

@@ -58,10 +58,10 @@ func candidates(sx *ledger.SubnetIndex, n *ipam.Network, owner string) (all []ne
 		all = slices.AppendSeq(all, sx.ByOwner().Of(name))
 	}
 	for _, name := range n.NamesOf(owner) {
-		all = slices.AppendSeq(all, sx.SawName(ipam.RememberedName(name)))
+		all = append(all, sx.SawName(ipam.RememberedName(name))...)
 	}
 	if mac, err := ipam.ParseMAC(owner); err == nil {
-		all = slices.AppendSeq(all, sx.SawMAC(mac))
+		all = append(all, sx.SawMAC(mac)...)
 	}
 	slices.SortFunc(all, netip.Addr.Compare)
 	return slices.Compact(all)

@@ -212,19 +212,19 @@ func (sx *SubnetIndex) AllHeadroom() iter.Seq2[ipam.ID, map[netip.Addr]struct{}]
 	return maps.All(sx.headroom)
 }
 
-// SawMAC yields the addresses at which a MAC was seen.
-func (sx *SubnetIndex) SawMAC(m ipam.MAC) iter.Seq[netip.Addr] {
-	return addresses(sx.byMAC.Of(macKey(m)))
+// SawMAC are the addresses at which a MAC was seen.
+func (sx *SubnetIndex) SawMAC(m ipam.MAC) []netip.Addr {
+	return addresses(&sx.byMAC, macKey(m))
 }
 
-// SawName yields the addresses at which a name was seen, as ipam.RememberedName has it.
-func (sx *SubnetIndex) SawName(name string) iter.Seq[netip.Addr] {
-	return addresses(sx.byName.Of(nameKey(name)))
+// SawName are the addresses at which a name was seen, as ipam.RememberedName has it.
+func (sx *SubnetIndex) SawName(name string) []netip.Addr {
+	return addresses(&sx.byName, nameKey(name))
 }
 
-// SawContainer yields the addresses at which a container was seen, by its short id.
-func (sx *SubnetIndex) SawContainer(id string) iter.Seq[netip.Addr] {
-	return addresses(sx.byID.Of(nameKey(id)))
+// SawContainer are the addresses at which a container was seen, by its short id.
+func (sx *SubnetIndex) SawContainer(id string) []netip.Addr {
+	return addresses(&sx.byID, nameKey(id))
 }
 
 // ByTaken tells which addresses persons took for an owner, by its name as ipam.RememberedName has it.

@@ -117,13 +117,13 @@ func (p *Places[K, A]) All() iter.Seq2[K, A] {
 	}
 }
 
-// addresses yields spots as what they stand for.
-func addresses(spots iter.Seq[spot]) iter.Seq[netip.Addr] {
-	return func(yield func(netip.Addr) bool) {
-		for s := range spots {
-			if !yield(s.addr()) {
-				return
-			}
+// addresses is where something was seen; nil: nowhere.
+func addresses(p *sightings, k uint64) (all []netip.Addr) {
+	if at, seen := p.one[k]; seen {
+		all = append(all, at.addr())
+		for _, at := range slices.Backward(p.more[k]) {
+			all = append(all, at.addr())
 		}
 	}
+	return all
 }

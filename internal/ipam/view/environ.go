@@ -55,10 +55,9 @@ func addressesOf(c *ledger.Change, network ipam.ID, owner string) (all []ownAddr
 	for _, id := range c.Index().NetworkIndex(network).Subnets() {
 		sx := c.Index().Subnet(id)
 		seen := map[netip.Addr]bool{}
-		for _, places := range []func(func(netip.Addr) bool){sx.ByOwner().Of(owner),
-			sx.SawName(ipam.RememberedName(owner)),
-			sx.SawMAC(mac)} {
-			for addr := range places {
+		for _, places := range [][]netip.Addr{slices.Collect(sx.ByOwner().Of(owner)),
+			sx.SawName(ipam.RememberedName(owner)), sx.SawMAC(mac)} {
+			for _, addr := range places {
 				if seen[addr] {
 					continue
 				}
