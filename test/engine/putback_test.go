@@ -3,7 +3,9 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,6 +16,8 @@ import (
 
 	"berth/test/ground"
 )
+
+var putBackContainers = flag.Int("putback.containers", 0, "how many containers TestPutBack restarts at once")
 
 // home is how long after the last start of several each is to have its own address again.
 const home = 2 * time.Second
@@ -60,9 +64,11 @@ func TestPutBack(t *testing.T) {
 				longest = max(longest, time.Since(began))
 			}
 			t.Logf("all of %d were home %d ms after the last start at the latest", len(p.all), longest.Milliseconds())
-			if events := p.berth("events", "--verb", "lease.put_back"); mode == "off" && events != "" {
+			events := p.berth("events", "--verb", "lease.put_back")
+			if mode == "off" && events != "" {
 				t.Errorf("none was to be put back:\n%s", events)
 			}
+			t.Logf("put back:\n%s", events)
 			if mode == "off" { // the network's own mode goes before
 				p.berth("network", "modify", p.plan, "--put-back", "reserved")
 				p.together(p.all, "restart", "--time", "0")
@@ -166,7 +172,7 @@ func startPutBack(t *testing.T, e *PrivateEngine, w way, number int) *putBack {
 	p := &putBack{kept: startKept(t, e.Engine, e.Sockets, w, number), has: map[string]string{}}
 	p.plan = p.kept.plan("--subnet", p.v4("128/25")+",gateway="+p.v4("129")+",pool="+p.span(130, 199))
 	p.network = p.on(p.plan, "--subnet", p.v4("128/25"))
-	for range crowd() {
+	for range cmp.Or(*putBackContainers, crowd()) {
 		c := p.container(p.network, "--network-alias", "at-"+fmt.Sprint(len(p.all)))
 		p.all = append(p.all, c)
 		p.has[c] = p.at(c, p.network)
