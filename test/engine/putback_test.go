@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -64,11 +65,11 @@ func TestPutBack(t *testing.T) {
 				longest = max(longest, time.Since(began))
 			}
 			t.Logf("all of %d were home %d ms after the last start at the latest", len(p.all), longest.Milliseconds())
-			events := p.berth("events", "--verb", "lease.put_back")
+			events := p.berth("events", "--verb", "lease.put_back", "--last", "10000", "--format", "json")
 			if mode == "off" && events != "" {
 				t.Errorf("none was to be put back:\n%s", events)
 			}
-			t.Logf("put back:\n%s", events)
+			t.Logf("%d were put back, and cut off for %s ms", strings.Count(events, "\n"), strings.Join(cuts(events), ", "))
 			if mode == "off" { // the network's own mode goes before
 				p.berth("network", "modify", p.plan, "--put-back", "reserved")
 				p.together(p.all, "restart", "--time", "0")
@@ -179,6 +180,14 @@ func startPutBack(t *testing.T, e *PrivateEngine, w way, number int) *putBack {
 	}
 	p.sound()
 	return p
+}
+
+// cuts are for how many milliseconds each was cut off, by the events.
+func cuts(events string) (all []string) {
+	for _, found := range regexp.MustCompile(`cut off for (\d+) ms`).FindAllStringSubmatch(events, -1) {
+		all = append(all, found[1])
+	}
+	return all
 }
 
 func (p *putBack) reserve() {
