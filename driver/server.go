@@ -179,6 +179,9 @@ func answer[Req, Res any](d *Driver, w http.ResponseWriter, r *http.Request, nam
 // decode reads one JSON message. The engine repeats a call whose connection broke with an empty body, which must not be
 // read as a message of zero values.
 func decode(w http.ResponseWriter, r *http.Request, req any) error {
+	if r.ContentLength > maxBody { // nothing of it is read
+		return fmt.Errorf("the request could not be read: %w", &http.MaxBytesError{Limit: maxBody})
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		return fmt.Errorf("the request could not be read: %w", err)
