@@ -134,7 +134,7 @@ test: ## `make unit`, `make edge`, `make page` and `make engine`: ten minutes; i
 
 mutants: ## 300 changes of a line each, one at a time: which of them no test of `make unit` notices
 	@scripts/needs go web etcd
-	go run ./scripts/mutants -out build/mutants.txt
+	go run ./test/mutants -out build/mutants.txt
 
 soak: ## SIGKILL under load, SOAK_ROUNDS times
 	go test ./test/crash -count 1 -timeout 0 -run Soak -rounds $(SOAK_ROUNDS) -v

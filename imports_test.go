@@ -154,7 +154,7 @@ var mayImport = map[string][]string{
 		"internal/ipam/ledger",
 		"internal/ipam/service", "internal/ipam/stores", "internal/metrics", "internal/neighbours", "internal/places", "internal/routes", "internal/webhook", "store", "store/bolt", "store/etcd", "store/mem",
 	},
-	"scripts/mutants": {},
+	"test/mutants": {},
 	"bench": {"driver", "test/sockets", "test/still", "internal/admin", "internal/admin/client", "internal/alloc", "internal/docker",
 		"internal/ipam",
 		"internal/ipam/cluster", "internal/ipam/service", "internal/neighbours", "store", "store/bolt", "store/etcd",

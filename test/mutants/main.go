@@ -40,7 +40,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.dir, "dir", ".", "the `tree` to change and test: the root of a module")
 	packages := flag.String("packages", "./...", "the packages to mutate and to test, with spaces between them")
-	flag.StringVar(&o.list, "list", "scripts/mutants/list.txt",
+	flag.StringVar(&o.list, "list", "test/mutants/list.txt",
 		"the `file` of the mutants; a new list is chosen if it does not exist")
 	flag.Uint64Var(&o.seed, "seed", 1, "the seed of the choice, and of rapid")
 	flag.IntVar(&o.n, "n", 300, "how many mutants a new list gets")
