@@ -38,23 +38,19 @@ var mayImport = map[string][]string{
 	"internal/allocator": {"internal/alloc", "internal/ipam", "internal/ipam/elastic", "internal/ipam/ledger",
 		"store"},
 	"internal/ipam/edit": {"internal/alloc", "internal/allocator", "internal/ipam", "internal/ipam/elastic",
-		"internal/ipam/ledger", "store"},
+		"internal/ipam/ledger", "store", "store/mem"},
 	"internal/ipam/lan": {"internal/allocator", "internal/ipam", "internal/ipam/ledger", "store"},
 	"internal/ipam/view": {
 		"internal/alloc", "internal/aside", "internal/ipam", "internal/allocator",
 		"internal/ipam/edit", "internal/ipam/ledger", "store",
 	},
 	"internal/ipam/names": {"internal/ipam", "internal/ipam/ledger", "store"},
-	"internal/ipam/bulk": {
-		"internal/alloc", "internal/ipam", "internal/allocator", "internal/ipam/edit", "internal/ipam/elastic",
-		"internal/ipam/ledger", "internal/ipam/view", "store",
-	},
 	"internal/ipam/stores": {
 		"internal/alloc", "internal/allocator", "internal/ipam",
 		"internal/ipam/edit", "internal/ipam/elastic", "internal/ipam/ledger", "store",
 	},
 	"internal/ipam/service": {
-		"internal/ipam", "internal/allocator", "internal/ipam/bulk", "internal/ipam/edit", "internal/ipam/elastic",
+		"internal/ipam", "internal/allocator", "internal/ipam/edit", "internal/ipam/elastic",
 		"internal/ipam/lan", "internal/ipam/ledger", "internal/ipam/names", "internal/ipam/stores", "internal/ipam/view", "store",
 	},
 	"internal/ipam/cluster": {
@@ -180,7 +176,7 @@ var onlyForTests = []string{"internal/ipam/ipamtest", "store/storetest"}
 var onlyStandard = []string{
 	"store", "internal/alloc", "internal/allocator", "internal/moment", "internal/ipam", "internal/ipam/ledger",
 	"internal/ipam/edit", "internal/ipam/elastic",
-	"internal/ipam/view", "internal/ipam/names", "internal/ipam/bulk", "internal/ipam/stores", "internal/ipam/service",
+	"internal/ipam/view", "internal/ipam/names", "internal/ipam/stores", "internal/ipam/service",
 	"internal/ipam/cluster",
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/bulk"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/elastic"
 	"berth/internal/ipam/lan"
@@ -65,7 +64,6 @@ type Service struct {
 	allocator.Allocator
 	edit.Editor
 	view.Views
-	bulk.Importer
 	stores.Keeper
 	elastic.Room
 	names.Book
@@ -76,8 +74,7 @@ type Service struct {
 
 // over joins the rooms.
 func over(l *ledger.Ledger) *Service {
-	return &Service{allocator.Of(l), edit.Of(l), view.Of(l), bulk.Of(l), stores.Of(l), elastic.Of(l), names.Of(l),
-		lan.Of(l), l}
+	return &Service{allocator.Of(l), edit.Of(l), view.Of(l), stores.Of(l), elastic.Of(l), names.Of(l), lan.Of(l), l}
 }
 
 // Open reads all records into the index, finishes what a crash cut off, and returns a Service that is ready to answer.

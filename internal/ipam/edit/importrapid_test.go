@@ -1,4 +1,4 @@
-package bulk_test
+package edit_test
 
 import (
 	"errors"

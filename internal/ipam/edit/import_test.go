@@ -1,8 +1,7 @@
-package bulk_test
+package edit_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -16,7 +15,6 @@ import (
 	"berth/internal/plan"
 )
 
-var ctx = context.Background()
 
 // exported is the document of the plan, and what a document has of elastic addresses.
 func exported(r *ipamtest.Room) string {

@@ -1,4 +1,4 @@
-package bulk_test
+package edit_test
 
 import (
 	"errors"
@@ -48,7 +48,7 @@ func TestImportProblems(t *testing.T) {
 		{"link", "- name: a\n  links: [{host: h1, mode: bridge, link: br0}]\n",
 			[]string{`3: "bridge" is no mode of a link on host h1`}},
 		{"two links", "- name: a\n  links: [{host: h1, mode: bridged, link: br0}, {host: h1, mode: ovs, link: br0}]\n",
-			[]string{"3: the network a has two links on the host h1"}},
+			[]string{"3: the link on the host h1 of network a is planned twice"}},
 		{"other settings", "- {name: net1, mac_prefix: aa:00:01, sticky: false, quarantine: 1h, tags: {site: b, " +
 			"floor: 2}, links: [{host: h1, mode: ovs, link: br0}, {host: h2, mode: ovs, link: br0}]}\n",
 			[]string{"3: the MAC prefix of network net1 is aa:00:00 and not aa:00:01",
@@ -63,18 +63,18 @@ func TestImportProblems(t *testing.T) {
 		{"subnet twice", "- name: a\n  subnets: [{cidr: 10.0.0.0/24}]\n- name: b\n  subnets:\n  - {cidr: " +
 			"10.0.0.0/24}\n", []string{"7: the subnet 10.0.0.0/24 of space local is planned twice, before in line 4"}},
 		{"overlap in the plan", "- name: a\n  subnets:\n  - {cidr: 10.0.0.0/24}\n  - {cidr: 10.0.0.0/16}\n",
-			[]string{"6: the subnet 10.0.0.0/16 overlaps 10.0.0.0/24 of network a, before in line 5"}},
+			[]string{"6: the subnet 10.0.0.0/16 overlaps 10.0.0.0/24, which space local has already (network a); choose another"}},
 		{"overlap with what is there", "- name: a\n  subnets: [{cidr: 192.0.2.128/25}]\n",
-			[]string{"4: the subnet 192.0.2.128/25 overlaps 192.0.2.0/24, which network net1 has in the space local"}},
+			[]string{"4: the subnet 192.0.2.128/25 overlaps 192.0.2.0/24, which space local has already (network net1)"}},
 		{"another's subnet", "- name: a\n  subnets: [{cidr: 192.0.2.0/24}]\n",
 			[]string{"4: network net1 has the subnet 192.0.2.0/24 of space local already"}},
 		{"same in another space", "- name: a\n  space: lab\n  subnets: [{cidr: 192.0.2.0/24}]\n", nil},
 		{"subnet name", "- name: a\n  subnets: [{cidr: 10.0.0.0/24, name: all}]\n",
 			[]string{`4: "all" cannot name a subnet`}},
 		{"subnet name twice", "- name: a\n  subnets: [{cidr: 10.0.0.0/24, name: x}, {cidr: 10.0.1.0/24, name: x}]\n",
-			[]string{"4: two subnets of network a would be named x: 10.0.0.0/24 and 10.0.1.0/24"}},
+			[]string{"4: network a has a subnet named x already (10.0.0.0/24)"}},
 		{"subnet name there", "- name: net1\n  subnets: [{cidr: 10.0.0.0/24, name: lan}]\n",
-			[]string{"4: two subnets of network net1 would be named lan: 192.0.2.0/24 and 10.0.0.0/24"}},
+			[]string{"4: network net1 has a subnet named lan already (192.0.2.0/24)"}},
 		{"gateway outside", "- name: a\n  subnets: [{cidr: 10.0.0.0/24, gateway: 10.0.1.1}]\n",
 			[]string{"4: the gateway 10.0.1.1 is outside the subnet 10.0.0.0/24"}},
 		{"gateway no host", "- name: a\n  subnets: [{cidr: 10.0.0.0/24, gateway: 10.0.0.255}]\n",
@@ -87,9 +87,9 @@ func TestImportProblems(t *testing.T) {
 		// GA-12
 		{"two with DHCP", "- name: a\n  subnets:\n  - {cidr: 10.0.0.0/24, dhcp: true}\n  - {cidr: 10.0.1.0/24, dhcp: " +
 			"true}\n  - {cidr: 2001:db8:1::/64, dhcp: true}\n",
-			[]string{"6: two subnets of network a would have DHCP: 10.0.0.0/24 and 10.0.1.0/24"}},
+			[]string{"6: network a has DHCP on the subnet 10.0.0.0/24 already, and one cable has one for each family"}},
 		{"DHCP there", "- name: net2\n  subnets: [{cidr: 2001:db8:1::/64, dhcp: true}]\n",
-			[]string{"4: two subnets of network net2 would have DHCP: 2001:db8::/64 and 2001:db8:1::/64"}},
+			[]string{"4: network net2 has DHCP on the subnet 2001:db8::/64 already"}},
 		// GA-17
 		{"pool outside", "- name: a\n  subnets:\n  - cidr: 10.0.0.0/24\n    pools: [10.0.0.250-10.0.1.5]\n",
 			[]string{"6: the pool 10.0.0.250-10.0.1.5 is not inside the subnet 10.0.0.0/24"}},
@@ -130,17 +130,18 @@ func TestImportProblems(t *testing.T) {
 			"db, address: 192.0.2.13, slot: 0}\n",
 			[]string{"6: db has 192.0.2.12 as 0:ip0, before in line 5, and cannot have 192.0.2.13 there"}},
 		{"reserved twice", "- name: net1\n  reservations:\n  - {owner: db, address: 192.0.2.12}\n  - {owner: x, " +
-			"address: 192.0.2.12}\n", []string{"6: 192.0.2.12 is to be reserved for db and for x, before in line 5"}},
+			"address: 192.0.2.12}\n", []string{"6: the reservation of 192.0.2.12 in the space local is planned twice, before in line 5"}},
 		{"held", "- name: net1\n  reservations: [{owner: db, address: 192.0.2.10}, {owner: live, address: " +
 			"192.0.2.10}]\n  addresses: [{owner: db, address: 192.0.2.10}]\n",
-			[]string{"4: 192.0.2.10 is to be reserved for db and for live", "4: 192.0.2.10 is held by live",
-				"5: 192.0.2.10 is held by live"}},
+			[]string{"4: the reservation of 192.0.2.10 in the space local is planned twice",
+				"4: NetworkReservationAlreadyInUse: 192.0.2.10 is held by live",
+				"5: NetworkReservationAlreadyInUse: 192.0.2.10 is held by live"}},
 		{"held by its owner", "- name: net1\n  reservations: [{owner: live, address: 192.0.2.10}]\n", nil},
 		{"gateway reserved", "- name: net1\n  reservations: [{owner: db, address: 192.0.2.1, force: true}]\n",
-			[]string{"4: 192.0.2.1 is the gateway of the subnet 192.0.2.0/24"}},
+			[]string{"4: NetworkReservationAlreadyInUse: 192.0.2.1 is held by the gateway of its subnet"}},
 		{"gateway of a new one",
 			"- name: a\n  subnets: [{cidr: 10.0.0.0/24, gateway: 10.0.0.1}]\n  addresses: [{owner: x, address: " +
-				"10.0.0.1}]\n", []string{"5: 10.0.0.1 is the gateway of the subnet 10.0.0.0/24"}},
+				"10.0.0.1}]\n", []string{"5: NetworkReservationAlreadyInUse: 10.0.0.1 is held by the gateway of its subnet"}},
 		{"no host", "- name: net1\n  reservations: [{owner: db, address: 192.0.2.0}]\n  addresses: [{owner: db, " +
 			"address: 192.0.2.255}]\n",
 			[]string{"4: 192.0.2.0 is the network address", "5: 192.0.2.255 is the broadcast address"}},
@@ -156,13 +157,13 @@ func TestImportProblems(t *testing.T) {
 		{"taken in another slot", "- name: net1\n  addresses: [{owner: rtr, address: 192.0.2.50, slot: 1}]\n",
 			[]string{"4: rtr has 192.0.2.50 as 0:ip0 already, and not as 0:ip1"}},
 		{"taken by another", "- name: net1\n  addresses: [{owner: nas, address: 192.0.2.50}]\n",
-			[]string{"4: 192.0.2.50 is held by rtr"}},
+			[]string{"4: NetworkReservationAlreadyInUse: 192.0.2.50 is held by rtr"}},
 		{"taken and reserved for another", "- name: net1\n  addresses: [{owner: nas, address: 192.0.2.11}]\n",
-			[]string{"4: 192.0.2.11 is reserved for web, and cannot be taken for nas"}},
+			[]string{"4: NetworkReservationAlreadyInUse: 192.0.2.11 is held by web, for whom it is reserved"}},
 		// GA-6
 		{"taken and reserved in the plan",
 			"- name: net1\n  reservations: [{owner: x, address: 192.0.2.70}]\n  addresses: [{owner: y, address: " +
-				"192.0.2.70}]\n", []string{"4: 192.0.2.70 is to be reserved for x and taken by y, before in line 5"}},
+				"192.0.2.70}]\n", []string{"4: NetworkReservationAlreadyInUse: 192.0.2.70 is held by y"}},
 	})
 }
 

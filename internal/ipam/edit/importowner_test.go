@@ -1,4 +1,4 @@
-package bulk_test
+package edit_test
 
 import (
 	"net/netip"
@@ -128,9 +128,9 @@ func TestImportProblemsOfOwners(t *testing.T) {
 	const subnet = "  subnets:\n  - cidr: 10.0.0.0/24\n" // lines 4 and 5 behind a name
 	problems(t, r, []badPlan{
 		{"rule twice", "- name: a\n  owner_rules: [{pattern: web, pool: x}, {pattern: web, owner: y}]\n",
-			[]string{"3: the network a has two rules for the owners web, and can have one"}},
+			[]string{"3: the rule for the owners web of network a is planned twice"}},
 		{"rule without a meaning", "- name: a\n  owner_rules: [{pattern: web}]\n",
-			[]string{`3: the rule of network a for the owners "web" says neither owner nor pool`}},
+			[]string{"3: network a has no rule for web"}},
 		{"rule that matches nothing",
 			"- name: a\n  owner_rules: [{pattern: 'a b', pool: x}, {pattern: 'a*', owner: '*/*'}, {pattern: c, pool: " +
 				"all}]\n",
@@ -193,8 +193,8 @@ func TestImportProblemsOfOwners(t *testing.T) {
 					"owners without one", "6: NetworkReservationIpMissing: the address of x is missing"}},
 		{"owner twice", "- name: seen\n  reservations:\n  - {owner: x}\n  - {owner: x}\n  - {owner: y}\n  - {owner: " +
 			"y, address: 198.51.100.9, automatic: true}\n", []string{
-			"6: x is planned twice in network seen, before in line 5",
-			"7: y is planned twice in network seen, before in line 8; it is known there once"}},
+			"6: the owner x of network seen is planned twice, before in line 5",
+			"7: the owner y of network seen is planned twice, before in line 8"}},
 		{"no owner", "- name: seen\n  reservations: [{owner: a//b}]\n", []string{`4: "a//b" names no owner`}},
 		{"known by an address", "- name: seen\n  reservations: [{owner: vm3}, {owner: vm1, address: 198.51.100.9, " +
 			"automatic: true}]\n", nil},

@@ -1,4 +1,4 @@
-package bulk_test
+package edit_test
 
 import (
 	"errors"
@@ -112,10 +112,8 @@ func TestImportElasticRefused(t *testing.T) {
 			t.Errorf("it was written:\n%s", diff)
 		}
 	}
-	refusedLines("[13 19]")
-	plan.Elastic.Ranges, plan.Elastic.Addresses = plan.Elastic.Ranges[1:], plan.Elastic.Addresses[:3]
-	refusedLines("[12 14 17 18]")
-	plan.Elastic.Accounts, plan.Elastic.Ranges = plan.Elastic.Accounts[:1], plan.Elastic.Ranges[1:]
+	refusedLines("[12 13 14 17 18 19]")
+	plan.Elastic.Accounts, plan.Elastic.Ranges = plan.Elastic.Accounts[:1], plan.Elastic.Ranges[2:]
 	plan.Elastic.Addresses = plan.Elastic.Addresses[:1]
 	plan.Elastic.Addresses[0].Instance = "nobody"
 	report, err := r.S.Import(ctx, plan, ipam.ImportOptions{})
