@@ -48,7 +48,7 @@ func ReturnGone(c *ledger.Change, sub *ipam.Subnet) error {
 	})
 	for i := range all {
 		if err == nil {
-			_, err = c.PutJSON(all[i].Key, &all[i], false)
+			_, err = c.PutJSON(all[i].Key, &all[i])
 		}
 	}
 	return err
@@ -90,6 +90,5 @@ func (r *Returning) InUse(c *ledger.Change) (bool, error) {
 
 // Forget takes the record away: the lease was given back, is in use again, or its time is over.
 func (r *Returning) Forget(c *ledger.Change) error {
-	_, err := c.PutJSON(r.Key, r, true)
-	return err
+	return c.Tx().Delete(r.Key)
 }

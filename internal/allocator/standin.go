@@ -95,7 +95,7 @@ func (t *Target) claimVacancy(name string, comer *ipam.Newcomer, v *ipam.Vacancy
 		}
 	}
 	s := &ipam.StandIn{Name: name, ID: comer.ID, For: v.Name, Host: t.Host(), Since: t.Now()}
-	if err := WriteStandIn(t.Change, s, false); err != nil {
+	if err := WriteStandIn(t.Change, s); err != nil {
 		return nil, err
 	}
 	_, err = t.Event(&ipam.Event{Verb: ipam.StoodIn, Space: t.Sub.Space, Subnet: t.Sub.CIDR, Address: l.Address,
@@ -181,14 +181,27 @@ func checkStandIn(rec store.Record) error {
 	return nil
 }
 
-// WriteStandIn writes both records of a stand-in, or removes them.
-func WriteStandIn(c *ledger.Change, s *ipam.StandIn, remove bool) error {
-	for _, key := range [][]byte{StandInKey(s.Name, s.Host), StandInForKey(s.For, s.Host)} {
-		if _, err := c.PutJSON(key, s, remove); err != nil {
+// WriteStandIn writes both records of a stand-in.
+func WriteStandIn(c *ledger.Change, s *ipam.StandIn) error {
+	for _, key := range keysOf(s) {
+		if _, err := c.PutJSON(key, s); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func removeStandIn(c *ledger.Change, s *ipam.StandIn) error {
+	for _, key := range keysOf(s) {
+		if err := c.Tx().Delete(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func keysOf(s *ipam.StandIn) [][]byte {
+	return [][]byte{StandInKey(s.Name, s.Host), StandInForKey(s.For, s.Host)}
 }
 
 // PutStandIns writes those of which nothing is known. One whose container has gone meanwhile ends by the witness's next
@@ -207,7 +220,7 @@ func PutStandIns(c *ledger.Change, all []ipam.StandIn) error {
 		if has != nil || other != nil {
 			continue
 		}
-		if err := WriteStandIn(c, in, false); err != nil {
+		if err := WriteStandIn(c, in); err != nil {
 			return err
 		}
 	}
@@ -220,5 +233,5 @@ func EndStandIn(c *ledger.Change, s *ipam.StandIn) error {
 		", and was destroyed"}); err != nil {
 		return err
 	}
-	return WriteStandIn(c, s, true)
+	return removeStandIn(c, s)
 }

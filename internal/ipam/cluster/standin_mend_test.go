@@ -20,7 +20,7 @@ func standsIn(t *testing.T, s *service.Service, name, of string) ipam.StandIn {
 	t.Helper()
 	in := ipam.StandIn{Name: name, ID: "id-" + name, For: of, Host: s.Ledger.Host(), Since: time.Now().UTC()}
 	if err := s.Ledger.Update(t.Context(),
-		func(c *ledger.Change) error { return allocator.WriteStandIn(c, &in, false) }); err != nil {
+		func(c *ledger.Change) error { return allocator.WriteStandIn(c, &in) }); err != nil {
 		t.Fatal(err)
 	}
 	return in

@@ -70,7 +70,7 @@ func lockDeploy(e *ipam.LockDeploy, c *ledger.Change) (ipam.Result, error) {
 	} else if err := begin(c, e); err != nil {
 		return ipam.Result{}, err
 	}
-	_, err = c.PutJSON(deployLockKey(e.Project), lock, false)
+	_, err = c.PutJSON(deployLockKey(e.Project), lock)
 	return ipam.Result{}, err
 }
 

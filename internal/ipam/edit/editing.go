@@ -328,7 +328,7 @@ func keepOutcome(c *ledger.Change, opt ipam.EditOptions, out *ipam.Outcome) erro
 		return nil
 	}
 	k := Kept{opt.Request, uint64(max(c.Now().UnixMicro(), 0)), *out}
-	if _, err := c.PutJSON(OutcomeKey(opt.Key), &k, false); err != nil {
+	if _, err := c.PutJSON(OutcomeKey(opt.Key), &k); err != nil {
 		return err
 	}
 	return c.Tx().Put(usedKey(k.Time, opt.Key), []byte{ipam.RecordVersion})

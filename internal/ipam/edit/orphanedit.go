@@ -67,7 +67,7 @@ func keepOrphan(e *ipam.KeepOrphan, c *ledger.Change) (ipam.Result, error) {
 	} else if _, err := c.Event(&ipam.Event{Verb: ipam.VolumeOrphaned, Name: e.Volume, Detail: e.Project}); err != nil {
 		return ipam.Result{}, err
 	}
-	_, err = c.PutJSON(orphanKey(e.Volume), one, false)
+	_, err = c.PutJSON(orphanKey(e.Volume), one)
 	return ipam.Result{}, err
 }
 

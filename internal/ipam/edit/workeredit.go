@@ -50,6 +50,6 @@ func recordWorker(e *ipam.RecordWorker, c *ledger.Change) (ipam.Result, error) {
 		return ipam.Result{}, err
 	}
 	run := &ipam.WorkerRun{Project: e.Project, Service: e.Service, Hash: e.Hash, Image: e.Image, At: c.Now()}
-	_, err := c.PutJSON(append(workers().From, e.Project+"/"+e.Service...), run, false)
+	_, err := c.PutJSON(append(workers().From, e.Project+"/"+e.Service...), run)
 	return ipam.Result{}, err
 }

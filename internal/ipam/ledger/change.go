@@ -225,7 +225,7 @@ func (c *Change) tellNetwork(e *ipam.Event) {
 
 // SetAttachment writes a, or removes it where a is nil.
 func (c *Change) SetAttachment(id ipam.ID, a *ipam.Attachment) error {
-	raw, err := c.PutJSON(AttachmentKey(nil, id), a, a == nil)
+	raw, err := setJSON(c, AttachmentKey(nil, id), a)
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (c *Change) SetSubnet(sub *ipam.Subnet) error {
 				"most %d of each, so put ranges that lie side by side into one",
 			sub.CIDR, len(sub.Pools), len(sub.Exclusions), len(sub.Static), ipam.MaxRanges)
 	}
-	raw, err := c.PutJSON(SubnetKey(nil, sub.Space, sub.CIDR), sub, false)
+	raw, err := c.PutJSON(SubnetKey(nil, sub.Space, sub.CIDR), sub)
 	if err != nil {
 		return err
 	}
@@ -292,7 +292,7 @@ func (c *Change) SetNetwork(id ipam.ID, n *ipam.Network) error {
 			return err
 		}
 	}
-	raw, err := c.PutJSON(NetworkKey(nil, id), n, n == nil)
+	raw, err := setJSON(c, NetworkKey(nil, id), n)
 	if err != nil {
 		return err
 	}
@@ -306,11 +306,16 @@ func (c *Change) SetNetwork(id ipam.ID, n *ipam.Network) error {
 	return nil
 }
 
-// PutJSON writes v as the record of a key, or removes the record, and returns its bytes.
-func (c *Change) PutJSON(key []byte, v any, remove bool) ([]byte, error) {
-	if remove {
+// setJSON writes v as the record of a key, or removes the record where v is nil, and returns its bytes.
+func setJSON[T any](c *Change, key []byte, v *T) ([]byte, error) {
+	if v == nil {
 		return nil, c.tx.Delete(key)
 	}
+	return c.PutJSON(key, v)
+}
+
+// PutJSON writes v as the record of a key, and returns its bytes.
+func (c *Change) PutJSON(key []byte, v any) ([]byte, error) {
 	raw, err := ipam.EncodeJSON(v)
 	if err != nil {
 		return nil, err

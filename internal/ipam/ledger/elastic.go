@@ -240,7 +240,7 @@ func (c *Change) PutElastic(key, raw []byte) error {
 
 // setElastic writes a record of elastic addresses and moves the index along.
 func setElastic[K comparable, T any](c *Change, in map[K]Cached[T], key K, record []byte, v *T) error {
-	raw, err := c.PutJSON(record, v, v == nil)
+	raw, err := setJSON(c, record, v)
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func (c *Change) FreeSlot() (slot int, err error) {
 
 // SetHost writes a host's record.
 func (c *Change) SetHost(h *ipam.Host) error {
-	raw, err := c.PutJSON(hostKey(h.Name), h, false)
+	raw, err := c.PutJSON(hostKey(h.Name), h)
 	if err != nil {
 		return err
 	}

@@ -312,7 +312,7 @@ func (c *Change) MoveSubnet(from, to *ipam.Subnet, sx *SubnetIndex) error {
 	if err := c.tx.Delete(SubnetKey(nil, from.Space, from.CIDR)); err != nil {
 		return err
 	}
-	raw, err := c.PutJSON(SubnetKey(nil, to.Space, to.CIDR), to, false)
+	raw, err := c.PutJSON(SubnetKey(nil, to.Space, to.CIDR), to)
 	if err != nil {
 		return err
 	}

@@ -164,7 +164,7 @@ func (c *Change) EnsureSpace(name string) error {
 	if raw != nil {
 		return nil
 	}
-	if _, err := c.PutJSON(SpaceKey(nil, name), &ipam.Space{Name: name, Created: c.now}, false); err != nil {
+	if _, err := c.PutJSON(SpaceKey(nil, name), &ipam.Space{Name: name, Created: c.now}); err != nil {
 		return err
 	}
 	c.index.space(name)

@@ -41,7 +41,7 @@ func (c *Change) SetMending(open *ipam.Mending, mark any) error {
 		return err
 	}
 	m := &mending{open, text}
-	raw, err := c.PutJSON(MendKey(), m, false)
+	raw, err := c.PutJSON(MendKey(), m)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func loadOwners(ix *Index, tx store.Tx) error {
 
 // SetOwner writes an owner of a dynamic network, or removes it where the record is nil.
 func (c *Change) SetOwner(network ipam.ID, owner string, record *DynamicOwner) error {
-	if _, err := c.PutJSON(OwnerKey(network, owner), record, record == nil); err != nil {
+	if _, err := setJSON(c, OwnerKey(network, owner), record); err != nil {
 		return err
 	}
 	var until time.Time

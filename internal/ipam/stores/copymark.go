@@ -80,7 +80,7 @@ func readMarks(tx store.Tx) (all []*copyMark, err error) {
 }
 
 func putMark(c *ledger.Change, m *copyMark) error {
-	_, err := c.PutJSON(copyKey(m.Space), m, false)
+	_, err := c.PutJSON(copyKey(m.Space), m)
 	return err
 }
 
