@@ -101,7 +101,7 @@ func (m *meter) serve(ctx context.Context, l net.Listener, log *logrus.Entry) er
 		return nil
 	}
 	metrics, mux := m.Handler(), http.NewServeMux()
-	mux.HandleFunc("GET "+api.MetricsPath, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+api.GetMetrics.Path, func(w http.ResponseWriter, r *http.Request) {
 		defer places.Answering(r.Context())()
 		metrics.ServeHTTP(w, r)
 	})

@@ -118,7 +118,7 @@ func mayCall(ctx context.Context, r route) *api.Problem {
 	switch {
 	case who.role == api.RoleAccount:
 		return who.mayCallForAccount(r)
-	case who.role == api.RoleAdmin, who.role == api.RoleReadOnly && r.reads:
+	case who.role == api.RoleAdmin, who.role == api.RoleReadOnly && r.Reads():
 		return nil
 	}
 	if who.role == "" {
@@ -126,7 +126,7 @@ func mayCall(ctx context.Context, r route) *api.Problem {
 	}
 	return forbidden(fmt.Sprintf("%s may look and change nothing, and %s %s is for admins: ask somebody of the group "+
 		"berth, or use a token with the role admin",
-		who.actor, r.method, r.path))
+		who.actor, r.Method, r.Path))
 }
 
 func forbidden(detail string) *api.Problem {

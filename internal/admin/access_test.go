@@ -90,7 +90,7 @@ func TestNobodyIsLetIn(t *testing.T) {
 	h := start(t, nil)
 	for _, r := range h.server.routes() {
 		if p := mayCall(t.Context(), r); p == nil || p.Code != api.CodeForbidden {
-			t.Errorf("%s %s: %v", r.method, r.path, p)
+			t.Errorf("%s %s: %v", r.Method, r.Path, p)
 		}
 	}
 }

@@ -4,31 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"berth/internal/admin/api"
 	"berth/internal/ipam"
 )
 
-// forAccounts are the operations for one who asks for one account alone (CS-14). What they show and change of it is
-// bounded in the rooms inside, by ipam.WithAccount; that nothing else is asked, here.
-var forAccounts = map[string]bool{
-	http.MethodGet + " " + api.AccountsPath:               true,
-	http.MethodGet + " " + api.ElasticPath:                true,
-	http.MethodGet + " " + api.ElasticPath + "/{address}": true,
-	http.MethodGet + " " + api.UsagePath:                  true,
-	http.MethodGet + " " + api.EdgeState:                  true, // who associates waits for the edge
-	http.MethodPost + " " + api.EditsPath:                 true,
-}
-
-// mayCallForAccount refuses what is not for one who asks for one account.
+// mayCallForAccount refuses what is not for one who asks for one account alone (CS-14). What the others show and change
+// of it is bounded in the rooms inside, by ipam.WithAccount.
 func (c *caller) mayCallForAccount(r route) *api.Problem {
-	if c.account != "" && forAccounts[r.method+" "+r.path] {
+	if c.account != "" && r.Account {
 		return nil
 	}
 	return forbidden(fmt.Sprintf("%s is for the elastic addresses of account %s alone, and %s %s is not of them: use "+
-		"a token with the role %s or %s", c.actor, c.account, r.method, r.path, api.RoleAdmin, api.RoleReadOnly))
+		"a token with the role %s or %s", c.actor, c.account, r.Method, r.Path, api.RoleAdmin, api.RoleReadOnly))
 }
 
 // hasAccount refuses one whose account is there no more. An account that was removed and made anew is another one: who

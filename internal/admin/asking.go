@@ -83,7 +83,7 @@ func (a *asking) send(q ipam.EngineQuestion) (uint64, chan ipam.EngineAnswer) {
 	}
 	if a.last == 0 { // who sends the news reads the answer while he does
 		_ = a.control.EnableFullDuplex() // over HTTP/2 it is so anyhow
-		a.w.Header().Set("Content-Type", "application/x-ndjson")
+		a.w.Header().Set("Content-Type", api.LinesType)
 	}
 	a.last++
 	q.ID = a.last

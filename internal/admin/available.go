@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"time"
 
@@ -17,134 +16,63 @@ import (
 	"go4.org/netipx"
 )
 
-// The bounds of what is listed of the free addresses of a subnet, and of how many one request takes.
-const (
-	defaultAvailable = 50
-	maxTake          = 64 // the slots of an interface
-)
+// maxTake is how many addresses one request takes: the slots of an interface.
+const maxTake = 64
 
-func (s *Server) subnet(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
-	id, err := ipam.ParseID(r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	sub, revision, err := s.cfg.Service.Subnet(r.Context(), id)
-	if err != nil {
-		return err
-	}
-	return replyShown(w, r, revision, sub)
+func (s *Server) subnet(ctx context.Context, req api.OfSubnet) (ipam.SubnetInfo, uint64, error) {
+	return s.cfg.Service.Subnet(ctx, req.ID)
 }
 
 // available lists what an automatic request in a subnet could be given.
-func (s *Server) available(w http.ResponseWriter, r *http.Request) error {
-	q, err := query(r, "limit")
-	if err != nil {
-		return err
-	}
-	id, err := ipam.ParseID(r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	p, err := pageOf(r, q, 0)
-	if err != nil {
-		return err
-	}
-	if !p.given {
-		p.limit = defaultAvailable
-	}
-	all, err := s.cfg.Service.Available(r.Context(), id, p.limit)
-	if err != nil {
-		return err
-	}
-	return replyList(w, "addresses", all)
+func (s *Server) available(ctx context.Context, req api.AvailableRequest) (api.AvailableList, error) {
+	all, err := s.cfg.Service.Available(ctx, req.ID, req.Limit)
+	return api.AvailableList{Addresses: all}, err
 }
 
 // free lists what could be given to anybody of a network, as ranges.
-func (s *Server) free(w http.ResponseWriter, r *http.Request) error {
-	q, err := query(r, "subnet", "pool", "limit", "after")
+func (s *Server) free(ctx context.Context, req api.FreeRequest) (list api.FreeList, err error) {
+	network, err := s.freeNetwork(ctx, req.Network)
 	if err != nil {
-		return err
+		return list, err
 	}
-	p, err := pageOf(r, q, 1)
+	f := req.FreeFilter
+	if f.After, err = addressAt(req.Cursor); err != nil {
+		return list, err
+	}
+	f.Limit = req.Most + 1
+	all, err := s.cfg.Service.Free(ctx, network, f)
 	if err != nil {
-		return err
+		return list, err
 	}
-	network, f, err := s.freeFilter(r, q)
-	if err != nil {
-		return err
-	}
-	if f.After, err = p.addrOf(); err != nil {
-		return err
-	}
-	f.Limit = p.limit + 1
-	all, err := s.cfg.Service.Free(r.Context(), network, f)
-	if err != nil {
-		return err
-	}
-	var list api.FreeList
-	list.Free, list.Next, err = take(p, yes(all), func(f *ipam.FreeRange) string { return cursor(f.End.String()) })
-	if err != nil {
-		return err
-	}
-	link(w, r, list.Next)
-	return reply(w, list)
+	list.Free, list.Next, err = take(req.Most, yes(all), func(f *ipam.FreeRange) string {
+		return cursor(f.End.String())
+	})
+	return list, err
 }
 
 // nextFree tells what an endpoint that nobody knows would be given.
-func (s *Server) nextFree(w http.ResponseWriter, r *http.Request) error {
-	q, err := query(r, "subnet", "pool")
+func (s *Server) nextFree(ctx context.Context, req api.NextFreeRequest) (list api.NextFreeList, err error) {
+	network, err := s.freeNetwork(ctx, req.Network)
 	if err != nil {
-		return err
+		return list, err
 	}
-	network, f, err := s.freeFilter(r, q)
-	if err != nil {
-		return err
-	}
-	all, err := s.cfg.Service.NextFree(r.Context(), network, f)
-	if err != nil {
-		return err
-	}
-	return replyList(w, "free", all)
+	list.Free, err = s.cfg.Service.NextFree(ctx, network, req.FreeFilter)
+	return list, err
 }
 
-// freeFilter reads which free addresses are asked for. The network may be one that Docker calls so.
-func (s *Server) freeFilter(r *http.Request, q url.Values) (network string, f ipam.FreeFilter, err error) {
-	f.Pool = q.Get("pool")
-	if text := q.Get("subnet"); text != "" {
-		if f.Subnet, err = netip.ParsePrefix(text); err != nil {
-			return "", f, invalid("the subnet %q is not a prefix such as 10.1.0.0/24", text)
-		}
-		f.Subnet = f.Subnet.Masked()
+// freeNetwork is the network of which free addresses are asked for; it may be one that Docker calls so.
+func (s *Server) freeNetwork(ctx context.Context, name string) (string, error) {
+	_, err := s.cfg.Service.Revision(ctx, name)
+	if errors.Is(err, ipam.ErrNotFound) {
+		n, err := s.shownNetwork(ctx, name)
+		return n.ID.String(), err
 	}
-	network = r.PathValue("network")
-	if _, err = s.cfg.Service.Revision(r.Context(), network); errors.Is(err, ipam.ErrNotFound) {
-		n, err := s.shownNetwork(r.Context(), network)
-		return n.ID.String(), f, err
-	}
-	return network, f, err
-}
-
-// taking is what is wanted of a subnet: the next address, or the next few.
-type taking struct {
-	Owner string `json:"owner"`
-	Count *int   `json:"count"` // nil: 1
-	Pool  string `json:"pool"`  // out of the pools of this name; "": any
+	return name, err
 }
 
 // takeNext takes the next addresses of a subnet, for another interface of the owner each time.
-func (s *Server) takeNext(w http.ResponseWriter, r *http.Request) error {
-	id, err := ipam.ParseID(r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	network, err := s.cfg.Service.NetworkOf(id)
-	if err != nil {
-		return err
-	}
-	dry, err := dryRun(r)
+func (s *Server) takeNext(w http.ResponseWriter, r *http.Request, req api.TakeRequest) error {
+	network, err := s.cfg.Service.NetworkOf(req.ID)
 	if err != nil {
 		return err
 	}
@@ -157,19 +85,20 @@ func (s *Server) takeNext(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	edits, err := readEdits(texts, func(text jsontext.Value) (ipam.Edit, error) {
-		var t taking
+		var t api.Taking
 		if err := decode(text, &t); err != nil {
 			return nil, err
 		}
-		return t.edit(network, id)
+		return takeEdit(&t, network, req.ID)
 	})
 	if err != nil {
 		return err
 	}
-	return s.edit(w, r, ipam.EditOptions{DryRun: dry}, body, edits)
+	return s.edit(w, r, ipam.EditOptions{DryRun: req.DryRun}, body, edits)
 }
 
-func (t *taking) edit(network, subnet ipam.ID) (ipam.Edit, error) {
+// takeEdit is the edit that takes addresses.
+func takeEdit(t *api.Taking, network, subnet ipam.ID) (ipam.Edit, error) {
 	count := 1
 	if t.Count != nil {
 		count = *t.Count
@@ -190,27 +119,21 @@ func (t *taking) edit(network, subnet ipam.ID) (ipam.Edit, error) {
 const scanWithin = 20 * time.Second
 
 // scan has the edge of this host ask on a network's LAN who has its addresses.
-func (s *Server) scan(w http.ResponseWriter, r *http.Request) error {
-	q, err := query(r, "parent")
+func (s *Server) scan(ctx context.Context, req api.ScanRequest) (scan api.LANScan, err error) {
+	n, err := s.shownNetwork(ctx, req.Network)
 	if err != nil {
-		return err
+		return scan, err
 	}
-	n, err := s.shownNetwork(r.Context(), r.PathValue("network"))
-	if err != nil {
-		return err
-	}
-	parent := cmp.Or(q.Get("parent"), ipam.LANTerms{DHCPParent: n.Probe}.ParentOn(s.cfg.Host))
+	parent := cmp.Or(req.Parent, ipam.LANTerms{DHCPParent: n.Probe}.ParentOn(s.cfg.Host))
 	switch {
 	case parent == "" && n.Probe != "":
-		return invalid("network %s is probed by %s, of which none is an interface of host %s: name the one that leads to "+
-			"its LAN (parent)", n.Name, n.Probe, s.cfg.Host)
+		return scan, invalid("network %s is probed by %s, of which none is an interface of host %s: name the one that "+
+			"leads to its LAN (parent)", n.Name, n.Probe, s.cfg.Host)
 	case parent == "":
-		return invalid("network %s has no interface to be probed by: name the one that leads to its LAN (parent)", n.Name)
+		return scan, invalid("network %s has no interface to be probed by: name the one that leads to its LAN (parent)",
+			n.Name)
 	}
-	if _, err := untimed(w); err != nil {
-		return err
-	}
-	scan := api.LANScan{Network: n.Name, NetworkID: n.ID, Parent: parent, Skipped: []netip.Prefix{},
+	scan = api.LANScan{Network: n.Name, NetworkID: n.ID, Parent: parent, Skipped: []netip.Prefix{},
 		Answered: []api.LANPresence{}}
 	for i := range n.Subnets {
 		sub := &n.Subnets[i]
@@ -221,12 +144,12 @@ func (s *Server) scan(w http.ResponseWriter, r *http.Request) error {
 		}
 		scan.Asked += len(addrs)
 		for part := range slices.Chunk(addrs, ipam.MaxProbe) {
-			if err := s.scanPart(r.Context(), &scan, sub.ID, part); err != nil {
-				return err
+			if err := s.scanPart(ctx, &scan, sub.ID, part); err != nil {
+				return scan, err
 			}
 		}
 	}
-	return reply(w, scan)
+	return scan, nil
 }
 
 // scanned are the addresses of a subnet that a machine can have, where they are not more than so many.

@@ -21,16 +21,8 @@ const backupName = "backup.sending"
 // backup sends the state as it is at one moment. The state is copied to a file here first, so that a client that is
 // slow to take it holds no read transaction; the file has no name any more while it is sent, so that nothing remains of
 // it whatever happens.
-func (s *Server) backup(w http.ResponseWriter, r *http.Request) error {
-	q, err := query(r, "store")
-	if err != nil {
-		return err
-	}
-	write, err := s.backupOf(q.Get("store"))
-	if err != nil {
-		return err
-	}
-	control, err := untimed(w)
+func (s *Server) backup(w http.ResponseWriter, r *http.Request, req api.BackupRequest) error {
+	write, err := s.backupOf(req.Store)
 	if err != nil {
 		return err
 	}
@@ -46,7 +38,7 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
 	w.Header().Set(api.StoreIDHeader, id)
 	begin(w, "application/octet-stream")
-	if _, err := io.Copy(&patient{w, control}, f); err != nil {
+	if _, err := io.Copy(&patient{w, http.NewResponseController(w)}, f); err != nil {
 		s.log.WithError(err).WithField("peer", r.RemoteAddr).Info("a backup was not taken to its end")
 		panic(http.ErrAbortHandler)
 	}
@@ -56,7 +48,7 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) error {
 // backupOf is what writes the state of a store to a new file, and answers the store's id.
 func (s *Server) backupOf(name string) (func(ctx context.Context, path string) (id string, err error), error) {
 	switch name {
-	case "", "own":
+	case "own":
 		return func(ctx context.Context, path string) (string, error) {
 			return s.cfg.Version.StoreID, s.cfg.Backup(ctx, path)
 		}, nil
@@ -107,16 +99,9 @@ func (s *Server) copyState(r *http.Request,
 	return f, id, errors.Join(err, os.Remove(path))
 }
 
-// untimed takes the server's time limits off an operation that may last: the read limit too, because the end of that
-// one counts as the client's going away.
-func untimed(w http.ResponseWriter) (*http.ResponseController, error) {
-	control := http.NewResponseController(w)
-	return control, errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))
-}
-
 // patient is a stream: its client has stallTimeout for each piece of it, and no limit for the whole.
 type patient struct {
-	w       io.Writer
+	http.ResponseWriter
 	control *http.ResponseController
 }
 
@@ -124,5 +109,5 @@ func (p *patient) Write(b []byte) (int, error) {
 	if err := p.control.SetWriteDeadline(time.Now().Add(stallTimeout)); err != nil {
 		return 0, err
 	}
-	return p.w.Write(b)
+	return p.ResponseWriter.Write(b)
 }

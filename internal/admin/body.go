@@ -71,18 +71,6 @@ func checkType(r *http.Request) error {
 		Detail: fmt.Sprintf("the content type of the body is %q; it must be %s", given, api.JSONType)}
 }
 
-// asked reads a request that is its body, a T in JSON, and has no query.
-func asked[T any](r *http.Request) (v T, err error) {
-	if _, err := query(r); err != nil {
-		return v, err
-	}
-	body, err := readBody(r)
-	if err != nil {
-		return v, err
-	}
-	return v, decode(body, &v)
-}
-
 // readAll reads the body into memory that is enough at once where the client has said its size, and has begun to send
 // more than little.
 func readAll(r *http.Request) ([]byte, error) {

@@ -289,13 +289,13 @@ func mustRange(t *testing.T, text string) (r ipam.Range) {
 func TestPagePaths(t *testing.T) {
 	s := start(t, nil).server
 	for _, r := range s.pageRoutes() {
-		if !api.IsPage(strings.TrimSuffix(r.path, "{$}")) {
-			t.Errorf("%s is no page", r.path)
+		if !api.IsPage(strings.TrimSuffix(r.Path, "{$}")) {
+			t.Errorf("%s is no page", r.Path)
 		}
 	}
 	for _, r := range allRoutes(s) {
-		if told := r.path == api.OpenAPIPath || r.path == api.DocsPath; api.IsPage(r.path) != told {
-			t.Errorf("%s is a page: %t", r.path, !told)
+		if told := r.Path == api.GetDescription.Path || r.Path == api.GetDocs.Path; api.IsPage(r.Path) != told {
+			t.Errorf("%s is a page: %t", r.Path, !told)
 		}
 	}
 }

@@ -20,10 +20,7 @@ const (
 )
 
 // edits makes the edits of a body, all of them or none.
-func (s *Server) edits(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
+func (s *Server) edits(w http.ResponseWriter, r *http.Request, _ api.EditsRequest) error {
 	body, err := readBody(r)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/netip"
@@ -13,104 +14,46 @@ import (
 // elasticRoutes lists the operations of elastic addresses. All that changes them is an edit.
 func (s *Server) elasticRoutes() []route {
 	return []route{
-		{http.MethodGet, api.AccountsPath, s.accounts, true},
-		{http.MethodGet, api.ElasticPath, s.elastics, true},
-		{http.MethodGet, api.RangesPath, s.elasticRanges, true},
-		{http.MethodGet, api.ElasticCheck, s.checkElastic, true},
-		{http.MethodGet, api.UsagePath, s.elasticUsage, true},
-		{http.MethodGet, api.ElasticPath + "/{address}", s.elastic, true},
-		{http.MethodGet, api.EdgePath, s.edgeNews, false},
-		{http.MethodPost, api.EdgePath, s.edgeReport, false},
-		{http.MethodGet, api.EdgeState, s.edgeStatus, true},
-		{http.MethodGet, api.EdgeLAN, s.lanAsks, false},
-		{http.MethodPost, api.EdgeLAN, s.lanAnswer, false},
+		listed(s, api.GetAccounts, Service.Accounts),
+		bind(api.GetElastics, s.elastics),
+		listed(s, api.GetRanges, Service.ElasticRanges),
+		bind(api.GetElasticCheck, s.checkElastic),
+		bind(api.GetUsage, s.elasticUsage),
+		shown(api.GetElastic, s.elastic),
+		raw(api.GetEdge, s.edgeNews),
+		bind(api.PostEdge, s.edgeReport),
+		bind(api.GetEdgeStatus, s.edgeStatus),
+		raw(api.GetLAN, s.lanAsks),
+		bind(api.PostLAN, s.lanAnswer),
 	}
 }
 
-func (s *Server) accounts(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
-	all, err := s.cfg.Service.Accounts(r.Context())
+func (s *Server) elastics(ctx context.Context, req api.ElasticsRequest) (list api.ElasticList, err error) {
+	after, err := addressAt(req.Cursor)
 	if err != nil {
-		return err
+		return list, err
 	}
-	return replyList(w, "accounts", all)
+	all, err := s.cfg.Service.Elastics(ctx, req.Account, after, req.Most+1)
+	if err != nil {
+		return list, err
+	}
+	list.Addresses, list.Next, err = pageOf(req.Page, all, func(e *ipam.ElasticInfo) netip.Addr { return e.Address })
+	return list, err
 }
 
-func (s *Server) elasticRanges(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
-	all, err := s.cfg.Service.ElasticRanges(r.Context())
-	if err != nil {
-		return err
-	}
-	return replyList(w, "ranges", all)
-}
-
-func (s *Server) elastics(w http.ResponseWriter, r *http.Request) error {
-	q, err := query(r, "account", "limit", "after")
-	if err != nil {
-		return err
-	}
-	p, err := pageOf(r, q, 1)
-	if err != nil {
-		return err
-	}
-	after, err := p.addrOf()
-	if err != nil {
-		return err
-	}
-	all, err := s.cfg.Service.Elastics(r.Context(), q.Get("account"), after, p.limit+1)
-	if err != nil {
-		return err
-	}
-	var list api.ElasticList
-	addr := func(e *ipam.ElasticInfo) netip.Addr { return e.Address }
-	list.Addresses, list.Next, err = take(p, behind(all, after, addr),
-		func(e *ipam.ElasticInfo) string { return cursor(e.Address.String()) })
-	if err != nil {
-		return err
-	}
-	link(w, r, list.Next)
-	return reply(w, list)
-}
-
-func (s *Server) elastic(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
-	addr, err := netip.ParseAddr(r.PathValue("address"))
-	if err != nil {
-		return invalid("%q is no address", r.PathValue("address"))
-	}
-	info, err := s.cfg.Service.Elastic(r.Context(), addr.Unmap())
-	if err != nil {
-		return err
-	}
-	return replyShown(w, r, info.Revision, info)
+func (s *Server) elastic(ctx context.Context, req api.ElasticRequest) (ipam.ElasticInfo, uint64, error) {
+	info, err := s.cfg.Service.Elastic(ctx, req.Address.Unmap())
+	return info, info.Revision, err
 }
 
 // edgeNews tells the edge of this host what it is to map, a line for the whole and then one for each change, until it
 // goes or the server ends.
-func (s *Server) edgeNews(w http.ResponseWriter, r *http.Request) error {
-	q, err := query(r, "looks")
-	if err != nil {
-		return err
-	}
-	looks, err := boolOf(q, "looks")
-	if err != nil {
-		return err
-	}
+func (s *Server) edgeNews(w http.ResponseWriter, r *http.Request, req api.EdgeNewsRequest) error {
 	ctx, end := s.whileServing(r.Context())
 	defer end()
-	control, err := untimed(w)
-	if err != nil {
-		return err
-	}
+	control := http.NewResponseController(w)
 	begun := false
-	for news, err := range s.cfg.Service.EdgeNews(ctx, looks) {
+	for news, err := range s.cfg.Service.EdgeNews(ctx, req.Looks) {
 		if err != nil && !begun {
 			return err
 		}
@@ -119,11 +62,11 @@ func (s *Server) edgeNews(w http.ResponseWriter, r *http.Request) error {
 		}
 		if !begun {
 			begun = true
-			if !looks {
+			if !req.Looks {
 				s.edges.Add(1)
 				defer s.edges.Add(-1)
 			}
-			begin(w, "application/x-ndjson")
+			begin(w, api.LinesType)
 		}
 		if err := sendLine(w, control, &news); err != nil {
 			return nil // the edge is gone, or does not read
@@ -143,38 +86,22 @@ func sendLine(w http.ResponseWriter, control *http.ResponseController, line any)
 	return control.Flush()
 }
 
-func (s *Server) edgeReport(w http.ResponseWriter, r *http.Request) error {
-	report, err := asked[ipam.EdgeReport](r)
-	if err != nil {
-		return err
-	}
-	if err := s.cfg.Service.ReportEdge(r.Context(), report); err != nil {
-		return err
-	}
-	return reply(w, map[string]string{"status": "ok"})
+func (s *Server) edgeReport(ctx context.Context, req api.Body[ipam.EdgeReport]) (api.Done, error) {
+	return api.OK(), s.cfg.Service.ReportEdge(ctx, req.Body)
 }
 
-func (s *Server) edgeStatus(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
-	return reply(w, ipam.EdgeStatus{Host: s.cfg.Host, Connected: int(s.edges.Load()), Enabled: !s.cfg.NoElastic,
-		Hosts: s.cfg.Service.EdgeHosts()})
+func (s *Server) edgeStatus(context.Context, api.None) (ipam.EdgeStatus, error) {
+	return ipam.EdgeStatus{Host: s.cfg.Host, Connected: int(s.edges.Load()), Enabled: !s.cfg.NoElastic,
+		Hosts: s.cfg.Service.EdgeHosts()}, nil
 }
 
 // lanAsks tells the edge of this host what it is to do on a LAN, a line for each question, until it goes or the server
 // ends.
-func (s *Server) lanAsks(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
+func (s *Server) lanAsks(w http.ResponseWriter, r *http.Request, _ api.None) error {
 	ctx, end := s.whileServing(r.Context())
 	defer end()
-	control, err := untimed(w)
-	if err != nil {
-		return err
-	}
-	begin(w, "application/x-ndjson")
+	control := http.NewResponseController(w)
+	begin(w, api.LinesType)
 	if err := control.Flush(); err != nil { // whoever asks knows that it is heard before there is anything to do
 		return nil
 	}
@@ -187,34 +114,12 @@ func (s *Server) lanAsks(w http.ResponseWriter, r *http.Request) error {
 }
 
 // lanAnswer takes what came of a question. Whoever asked may have gone meanwhile, which is no fault of the edge's.
-func (s *Server) lanAnswer(w http.ResponseWriter, r *http.Request) error {
-	answer, err := asked[ipam.LANAnswer](r)
-	if err != nil {
-		return err
-	}
-	s.cfg.LAN.Answer(answer)
-	return reply(w, map[string]string{"status": "ok"})
+func (s *Server) lanAnswer(_ context.Context, req api.Body[ipam.LANAnswer]) (api.Done, error) {
+	s.cfg.LAN.Answer(req.Body)
+	return api.OK(), nil
 }
 
 // elasticUsage answers how long accounts had addresses. The events of a long time may be very many.
-func (s *Server) elasticUsage(w http.ResponseWriter, r *http.Request) error {
-	q, err := query(r, "since", "until")
-	if err != nil {
-		return err
-	}
-	var f ipam.UsageFilter
-	if f.Since, err = timeOf(q, "since"); err != nil {
-		return err
-	}
-	if f.Until, err = timeOf(q, "until"); err != nil {
-		return err
-	}
-	if _, err := untimed(w); err != nil {
-		return err
-	}
-	report, err := s.cfg.Service.Usage(r.Context(), f)
-	if err != nil {
-		return err
-	}
-	return reply(w, report)
+func (s *Server) elasticUsage(ctx context.Context, f ipam.UsageFilter) (ipam.UsageReport, error) {
+	return s.cfg.Service.Usage(ctx, f)
 }

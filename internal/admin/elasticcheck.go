@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
@@ -14,20 +13,13 @@ import (
 
 // checkElastic answers what is wrong with elastic addresses: what the records and the edge say, and of what a
 // comparison with the engine finds that which is about them.
-func (s *Server) checkElastic(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
-	control, err := untimed(w) // it asks an engine, which may take its time
-	if err != nil {
-		return err
-	}
-	ctx, end := s.whileServing(r.Context())
+func (s *Server) checkElastic(ctx context.Context, _ api.None) (report ipam.CheckReport, err error) {
+	ctx, end := s.whileServing(ctx)
 	defer end()
-	report := ipam.CheckReport{Host: s.cfg.Host, Taken: time.Now().UTC(), Engine: ipam.NoEngine}
+	report = ipam.CheckReport{Host: s.cfg.Host, Taken: time.Now().UTC(), Engine: ipam.NoEngine}
 	if s.cfg.Check != nil {
 		if report, err = s.cfg.Check(ctx, ipam.CheckRequest{}); err != nil {
-			return err
+			return report, err
 		}
 	}
 	kinds := ipam.ElasticKinds()
@@ -42,10 +34,7 @@ func (s *Server) checkElastic(w http.ResponseWriter, r *http.Request) error {
 		report.Counts[report.Findings[i].Kind]++
 	}
 	s.addElastic(ctx, &report)
-	if err := control.SetWriteDeadline(time.Now().Add(api.AnswerTimeout)); err != nil {
-		return err
-	}
-	return reply(w, report)
+	return report, nil
 }
 
 // lastFindings is what was found to be wrong when it was looked at last, and what is wrong with elastic addresses now.

@@ -12,73 +12,38 @@ import (
 	"berth/internal/ipam"
 )
 
-// eventsAsked is what a request for events says.
-type eventsAsked struct {
-	wanted ipam.EventFilter
-	last   int
-	follow bool
-	after  *ipam.EventMark // nil: the last ones
+// eventFilter says which events are wanted.
+func eventFilter(req *api.EventsRequest) (ipam.EventFilter, error) {
+	f := ipam.EventFilter{Since: req.Since, Before: req.Until, Networks: req.Networks}
+	for _, pattern := range req.Verbs {
+		verbs := ipam.VerbsLike(pattern)
+		if len(verbs) == 0 {
+			return f, invalid("the parameter \"verb\" has %q; write one such as lease.take, or all of a noun as in "+
+				"lease.*; there are %s", pattern, strings.Join(ipam.Verbs(), ", "))
+		}
+		f.Verbs = append(f.Verbs, verbs...)
+	}
+	return f, nil
 }
 
-func readEventsAsked(r *http.Request) (a eventsAsked, err error) {
-	q, err := query(r, "since", "until", "after", "last", "follow", "network", "verb")
-	if err != nil {
-		return a, err
-	}
-	if text := q.Get("network"); text != "" {
-		a.wanted.Networks = strings.Split(text, ",")
-	}
-	if text := q.Get("verb"); text != "" {
-		for pattern := range strings.SplitSeq(text, ",") {
-			verbs := ipam.VerbsLike(pattern)
-			if len(verbs) == 0 {
-				return a, invalid("the parameter \"verb\" has %q; write one such as lease.take, or all of a noun as in "+
-					"lease.*; there are %s", pattern, strings.Join(ipam.Verbs(), ", "))
-			}
-			a.wanted.Verbs = append(a.wanted.Verbs, verbs...)
-		}
-	}
-	if a.wanted.Since, err = timeOf(q, "since"); err != nil {
-		return a, err
-	}
-	if a.wanted.Before, err = timeOf(q, "until"); err != nil {
-		return a, err
-	}
-	if text := q.Get("after"); text != "" {
-		a.after = new(ipam.EventMark)
-		if err := a.after.UnmarshalText([]byte(text)); err != nil {
-			return a, invalid("the parameter \"after\" is %q; it is the mark of an earlier answer", text)
-		}
-	}
-	last, given, err := numberOf(q, "last", api.MaxEvents)
-	if err != nil {
-		return a, err
-	}
-	if a.last = int(last); !given {
-		a.last = api.DefaultEvents
-	}
-	a.follow, err = boolOf(q, "follow")
-	return a, err
-}
-
-func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
-	asked, err := readEventsAsked(r)
+func (s *Server) events(w http.ResponseWriter, r *http.Request, req api.EventsRequest) error {
+	wanted, err := eventFilter(&req)
 	if err != nil {
 		return err
 	}
-	if asked.after == nil {
-		return s.lastEvents(w, r, asked)
+	if req.After == nil {
+		return s.lastEvents(w, r, &req, wanted)
 	}
-	most := asked.last
-	if asked.follow {
+	most := req.Last
+	if req.Follow {
 		most = 0
 	}
-	page, err := s.cfg.Service.EventsBehind(r.Context(), *asked.after, most, asked.wanted.Has)
+	page, err := s.cfg.Service.EventsBehind(r.Context(), *req.After, most, wanted.Has)
 	if err != nil {
 		return err
 	}
-	if asked.follow {
-		return s.follow(w, r, asked.wanted, nil, *asked.after)
+	if req.Follow {
+		return s.follow(w, r, wanted, nil, *req.After)
 	}
 	return s.replyEvents(w, r, api.EventList{Events: append([]ipam.Event{}, page.Events...), More: page.More,
 		Mark: page.Next})
@@ -98,17 +63,18 @@ func (s *Server) replyEvents(w http.ResponseWriter, r *http.Request, list api.Ev
 
 // lastEvents answers with the last events, and follows from there where that is wanted. What is committed while they
 // are read is behind the mark.
-func (s *Server) lastEvents(w http.ResponseWriter, r *http.Request, asked eventsAsked) error {
+func (s *Server) lastEvents(w http.ResponseWriter, r *http.Request, req *api.EventsRequest,
+	wanted ipam.EventFilter) error {
 	mark, err := s.cfg.Service.LastEvent(r.Context())
 	if err != nil {
 		return err
 	}
-	past, more, err := s.eventsUntil(r.Context(), mark, asked.wanted, asked.last)
+	past, more, err := s.eventsUntil(r.Context(), mark, wanted, req.Last)
 	if err != nil {
 		return err
 	}
-	if asked.follow {
-		return s.follow(w, r, asked.wanted, past, mark)
+	if req.Follow {
+		return s.follow(w, r, wanted, past, mark)
 	}
 	return s.replyEvents(w, r, api.EventList{Events: past, More: more, Mark: mark})
 }
@@ -146,11 +112,11 @@ func (s *Server) follow(
 ) error {
 	ctx, end := s.whileServing(r.Context())
 	defer end()
-	control, err := untimed(w)
-	if err != nil {
+	if err := untimed(w); err != nil {
 		return err
 	}
-	begin(w, "application/x-ndjson")
+	control := http.NewResponseController(w)
+	begin(w, api.LinesType)
 	if err := sendEvents(w, control, past, from); err != nil {
 		return nil // the client is gone, or does not read
 	}

@@ -2,7 +2,8 @@ package admin
 
 import (
 	"cmp"
-	"net/http"
+	"context"
+	"iter"
 	"slices"
 
 	"berth/internal/admin/api"
@@ -10,39 +11,20 @@ import (
 )
 
 // export sends the plan network by network: it need not be in memory as a whole here, nor there.
-func (s *Server) export(w http.ResponseWriter, r *http.Request) error {
-	q, err := query(r, "network")
-	if err != nil {
-		return err
-	}
-	control, err := untimed(w)
-	if err != nil {
-		return err
-	}
-	return replyEach(&paced{w, patient{w, control}}, "networks", s.cfg.Service.Export(r.Context(), q.Get("network")))
+func (s *Server) export(ctx context.Context, req api.ExportRequest) (iter.Seq2[ipam.PlannedNetwork, error], error) {
+	return s.cfg.Service.Export(ctx, req.Network), nil
 }
-
-// paced is an answer whose client has time for each piece of it.
-type paced struct {
-	http.ResponseWriter
-	patient patient
-}
-
-func (p *paced) Write(b []byte) (int, error) { return p.patient.Write(b) }
 
 // names tells whose which address is, of which names are made. It is refused where some of it cannot be seen: it is
 // taken for the whole, and who writes a file of it would lose names.
-func (s *Server) names(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
+func (s *Server) names(ctx context.Context, _ api.None) (known api.Names, err error) {
 	if err := s.cfg.Service.Partial(); err != nil {
-		return ipam.Refuse(err, "the names are in this host's own store and in that of the cluster, and the latter cannot "+
+		return known, ipam.Refuse(err, "the names are in this host's own store and in that of the cluster, and the latter cannot "+
 			"be asked: %s", err)
 	}
-	all, err := s.cfg.Service.Names(r.Context())
+	all, err := s.cfg.Service.Names(ctx)
 	if err != nil {
-		return err
+		return known, err
 	}
 	byID := func(a, b ipam.NamedRange) int {
 		return cmp.Or(a.Range.From().Compare(b.Range.From()), slices.Compare(a.ID[:], b.ID[:]))
@@ -51,6 +33,5 @@ func (s *Server) names(w http.ResponseWriter, r *http.Request) error {
 	slices.SortFunc(all.Set, func(a, b ipam.NamedAddress) int {
 		return cmp.Or(a.Address.Compare(b.Address), slices.Compare(a.In[:], b.In[:]))
 	})
-	return reply(w, api.Names{Zone: s.cfg.Zone, Ranges: slices.Concat([]ipam.NamedRange{}, all.Ranges),
-		Addresses: slices.Concat([]ipam.NamedAddress{}, all.Set)})
+	return api.Names{Zone: s.cfg.Zone, Ranges: all.Ranges, Addresses: all.Set}, nil
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -9,39 +10,16 @@ import (
 	"berth/internal/ipam"
 )
 
-// hostRoutes lists the operations of the hosts that share a store.
-func (s *Server) hostRoutes() []route {
-	return []route{
-		{http.MethodGet, api.HostsPath, s.hosts, true},
-		{http.MethodGet, api.HostPath, s.host, true},
-	}
-}
-
-func (s *Server) hosts(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
-	all, err := s.cfg.Service.Hosts(r.Context())
+func (s *Server) host(ctx context.Context, req api.HostRequest) (h ipam.HostInfo, err error) {
+	all, err := s.cfg.Service.Hosts(ctx)
 	if err != nil {
-		return err
+		return h, err
 	}
-	return replyList(w, "hosts", all)
-}
-
-func (s *Server) host(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
-	all, err := s.cfg.Service.Hosts(r.Context())
-	if err != nil {
-		return err
-	}
-	name := r.PathValue("name")
-	at := slices.IndexFunc(all, func(h ipam.HostInfo) bool { return h.Name == name })
+	at := slices.IndexFunc(all, func(h ipam.HostInfo) bool { return h.Name == req.Name })
 	if at < 0 {
-		return noSuchHost(name, all)
+		return h, noSuchHost(req.Name, all)
 	}
-	return reply(w, all[at])
+	return all[at], nil
 }
 
 func noSuchHost(name string, all []ipam.HostInfo) *api.Problem {

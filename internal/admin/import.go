@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -12,22 +13,18 @@ import (
 	"berth/internal/ipam"
 )
 
-// maxPlan is the largest body of POST /v1/import, which has a whole plan.
-const maxPlan = 64 << 20
-
 // importPause is how often an import says at most how far it is.
 const importPause = 100 * time.Millisecond
 
 // bounded keeps bodies to a size, and has large ones take turns.
 func (s *Server) bounded(next http.Handler) http.Handler {
+	limits := map[string]int64{}
+	for _, row := range s.routes() {
+		limits[row.Path] = max(limits[row.Path], row.Limit())
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		most := int64(api.MaxBody)
-		switch r.URL.Path {
-		case api.ImportPath:
-			most = maxPlan
-		case api.CheckPath, api.WitnessPath, api.ReleasePath:
-			most = maxView
-		case api.NewsPath: // it goes on for as long as the witness does; each line has a bound
+		most := cmp.Or(limits[r.URL.Path], api.MaxBody)
+		if most == api.Endless { // each line has a bound
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -36,7 +33,7 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 			return
 		}
 		places := s.large
-		if r.URL.Path == api.ImportPath || most == maxView && isAlone(r) {
+		if r.URL.Path == api.PostImport.Path || most > api.MaxBody && isAlone(r) {
 			places = make(chan struct{}, 1) // it is the only one of its kind
 		}
 		body := &turnBody{ReadCloser: http.MaxBytesReader(w, r.Body, most), turn: &turn{places: places}, ctx: r.Context()}
@@ -49,27 +46,20 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 	})
 }
 
-func (s *Server) importPlan(w http.ResponseWriter, r *http.Request) error {
-	dry, err := dryRun(r)
-	if err != nil {
-		return err
-	}
+func (s *Server) importPlan(w http.ResponseWriter, r *http.Request, req api.ImportRequest) error {
 	return s.importing(w, r, func(ctx context.Context, progress func(int, int)) (ipam.ImportReport, error) {
 		var p ipam.Plan
 		if err := readLarge(r, &p, maxThings, fewNetworks()); err != nil {
 			return ipam.ImportReport{}, err
 		}
-		return s.cfg.Service.Import(ctx, p, ipam.ImportOptions{DryRun: dry, Progress: progress})
+		return s.cfg.Service.Import(ctx, p, ipam.ImportOptions{DryRun: req.DryRun, Progress: progress})
 	})
 }
 
 // importing runs an import, and sends how far it is.
 func (s *Server) importing(w http.ResponseWriter, r *http.Request,
 	run func(context.Context, func(done, total int)) (ipam.ImportReport, error)) error {
-	control, err := untimed(w)
-	if err != nil {
-		return err
-	}
+	control := http.NewResponseController(w)
 	r.Body = &patientBody{r.Body, control}
 	lines := &importLines{w: w, control: control}
 	report, err := s.alone(r.Context(), func(ctx context.Context) (ipam.ImportReport, error) {
@@ -142,7 +132,7 @@ func (l *importLines) send(line api.ImportLine) {
 	}
 	if !l.begun {
 		l.begun = true
-		begin(l.w, "application/x-ndjson")
+		begin(l.w, api.LinesType)
 	}
 	text, err := json.Marshal(line)
 	if err == nil {

@@ -179,7 +179,7 @@ func TestPlanTooLarge(t *testing.T) {
 	if _, p := h.ask(t, "POST", "/v1/import", large+aPlan); p == nil || p.Code != api.CodeMediaType { // it was read
 		t.Errorf("a plan of more than 1 MiB: %+v", p)
 	}
-	if _, p := h.ask(t, "POST", "/v1/import", strings.Repeat(" ", maxPlan+1)); p == nil || p.Code != api.CodeTooLarge {
+	if _, p := h.ask(t, "POST", "/v1/import", strings.Repeat(" ", int(api.PostImport.MaxBody)+1)); p == nil || p.Code != api.CodeTooLarge {
 		t.Errorf("a plan of more than 64 MiB: %+v", p)
 	}
 }
@@ -199,7 +199,7 @@ func TestPlanOfTooMany(t *testing.T) {
 		`{"networks":[` + strings.Repeat(links, maxThings/100) + `{}]}`,
 		`{"networks":[{"name":"a","tags":{` + tags.String() + `"a":""}}]}`,
 	} {
-		res, err := h.open(t.Context(), http.MethodPost, api.ImportPath, strings.NewReader(body))
+		res, err := h.open(t.Context(), http.MethodPost, api.PostImport.Path, strings.NewReader(body))
 		var problem *api.Problem
 		if !errors.As(err, &problem) || problem.Code != api.CodeTooLarge {
 			t.Errorf("%v, %v", res, err)

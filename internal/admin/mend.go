@@ -1,26 +1,16 @@
 package admin
 
 import (
-	"net/http"
+	"context"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
 )
 
 // mend does this host's part, which takes as long as it takes.
-func (s *Server) mend(w http.ResponseWriter, r *http.Request) error {
-	opt, err := asked[ipam.MendOptions](r)
-	if err != nil {
-		return err
-	}
+func (s *Server) mend(ctx context.Context, req api.Body[ipam.MendOptions]) (ipam.MendReport, error) {
 	if s.cfg.Mend == nil {
-		return ipam.ErrNoShared
+		return ipam.MendReport{}, ipam.ErrNoShared
 	}
-	if _, err := untimed(w); err != nil {
-		return err
-	}
-	report, err := s.cfg.Mend(r.Context(), opt)
-	if err != nil {
-		return err
-	}
-	return reply(w, report)
+	return s.cfg.Mend(ctx, req.Body)
 }

@@ -173,7 +173,7 @@ func TestNewsRefused(t *testing.T) {
 			go func() { _, _ = io.WriteString(to, row.body) }() // and then nothing more comes, and no end
 			answered := make(chan error, 1)
 			go func() {
-				_, err := h.open(t.Context(), http.MethodPost, api.NewsPath+row.query, from)
+				_, err := h.open(t.Context(), http.MethodPost, api.PostNews.Path+row.query, from)
 				answered <- err
 			}()
 			err := soon(t, "the answer", answered)
@@ -267,7 +267,7 @@ func TestNewsRoles(t *testing.T) {
 	w := newWatcher()
 	h := start(t, w.join)
 	for _, r := range h.server.routes() {
-		if r.path == api.NewsPath && r.reads {
+		if r.Path == api.PostNews.Path && r.Reads() {
 			t.Error("those who may only look may tell")
 		}
 	}

@@ -89,7 +89,7 @@ func TestDescribed(t *testing.T) {
 		}
 	}
 	for _, r := range allRoutes(&Server{}) {
-		served = append(served, r.method+" "+r.path)
+		served = append(served, r.Method+" "+r.Path)
 	}
 	slices.Sort(described)
 	slices.Sort(served)
@@ -201,14 +201,14 @@ func TestAnswersAsDescribed(t *testing.T) {
 		})
 	}
 	for _, r := range h.server.elasticRoutes() {
-		asked[r.method+" "+r.path] = true // TestElasticAsDescribed
+		asked[r.Method+" "+r.Path] = true // TestElasticAsDescribed
 	}
 	for _, r := range h.server.planRoutes() {
-		asked[r.method+" "+r.path] = true // TestPlanAsDescribed
+		asked[r.Method+" "+r.Path] = true // TestPlanAsDescribed
 	}
 	for _, r := range allRoutes(h.server) {
-		if !asked[r.method+" "+r.path] {
-			t.Errorf("%s %s was not tested", r.method, r.path)
+		if !asked[r.Method+" "+r.Path] {
+			t.Errorf("%s %s was not tested", r.Method, r.Path)
 		}
 	}
 }
@@ -219,20 +219,20 @@ func TestRolesDescribed(t *testing.T) {
 	for _, r := range allRoutes(&Server{}) {
 		want := "admin"
 		switch {
-		case r.path == healthPath || r.path == readyPath:
+		case r.Path == api.GetHealth.Path || r.Path == api.GetReady.Path:
 			want = "anybody"
-		case r.reads:
+		case r.Reads():
 			want = "read"
 		}
-		_, forAccount := doc.Paths.Value(r.path).GetOperation(r.method).Extensions["x-role-account"]
-		if got := forAccounts[r.method+" "+r.path]; got != forAccount {
-			t.Errorf("%s %s is for tokens of accounts: %t, and described as %t", r.method, r.path, got, forAccount)
+		_, forAccount := doc.Paths.Value(r.Path).GetOperation(r.Method).Extensions["x-role-account"]
+		if got := r.Account; got != forAccount {
+			t.Errorf("%s %s is for tokens of accounts: %t, and described as %t", r.Method, r.Path, got, forAccount)
 		}
-		if got := doc.Paths.Value(r.path).GetOperation(r.method).Extensions["x-role"]; got != want {
-			t.Errorf("%s %s is for the role %q, and described as for %q", r.method, r.path, want, got)
+		if got := doc.Paths.Value(r.Path).GetOperation(r.Method).Extensions["x-role"]; got != want {
+			t.Errorf("%s %s is for the role %q, and described as for %q", r.Method, r.Path, want, got)
 		}
-		if r.reads && r.method != http.MethodGet {
-			t.Errorf("%s %s is called a reading operation", r.method, r.path)
+		if r.Reads() && r.Method != http.MethodGet {
+			t.Errorf("%s %s is called a reading operation", r.Method, r.Path)
 		}
 	}
 }
@@ -416,7 +416,7 @@ func TestOperationsDescribed(t *testing.T) {
 		"PlannedExclusion": ipam.ExclusionPlan{},
 		"Reservation":      ipam.ReservationInfo{}, "TakenAddress": ipam.TakenAddress{}, "Outcome": ipam.Outcome{},
 		"Link": ipam.Link{}, "Wish": ipam.Wish{}, "Interface": ipam.Interface{}, "SubnetSpec": ipam.SubnetSpec{},
-		"Taking":  taking{},
+		"Taking":  api.Taking{},
 		"Problem": api.Problem{}, "Advice": ipam.Advice{}, "Status": api.Status{}, "Cluster": api.ClusterStatus{},
 		"Headroom": ipam.HeadroomState{}, "Host": ipam.HostInfo{}, "ImportLine": api.ImportLine{},
 		"ImportReport": ipam.ImportReport{},

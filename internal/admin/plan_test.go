@@ -294,8 +294,8 @@ func TestPlanAsDescribed(t *testing.T) {
 		}
 	}
 	for _, r := range h.server.planRoutes() {
-		if !played[r.method+" "+r.path] {
-			t.Errorf("%s %s was not played", r.method, r.path)
+		if !played[r.Method+" "+r.Path] {
+			t.Errorf("%s %s was not played", r.Method, r.Path)
 		}
 	}
 	if problems, err := h.service.Check(t.Context()); err != nil || len(problems) > 0 {
@@ -403,8 +403,7 @@ func TestTakeNext(t *testing.T) {
 			step{method: "POST", target: "/v1/subnets/" + lan + "/available-ips", body: body, status: status})
 	}
 	free := h.play(t, router, step{method: "GET", target: "/v1/subnets/" + lan + "/available-ips", status: 200})
-	if want := `{"addresses":["192.0.2.10",` + "\n" + `"192.0.2.11",` + "\n" + `"192.0.2.12",` + "\n" +
-		`"192.0.2.13"]}` + "\n"; free.body != want {
+	if want := `{"addresses":["192.0.2.10","192.0.2.11","192.0.2.12","192.0.2.13"]}` + "\n"; free.body != want {
 		t.Errorf("free are %s, want %s", free.body, want)
 	}
 	got := take(`[{"owner": "vm", "count": 2}, {"owner": "vm"}]`, 200).outcome(t)

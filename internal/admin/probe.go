@@ -8,24 +8,19 @@ import (
 	"net/http"
 	"time"
 
+	"berth/internal/admin/api"
 	"berth/store"
-)
-
-// The probes: what a supervisor asks, who has neither a token nor the rights of a group. They tell nothing of what is
-// kept.
-const (
-	healthPath = "/healthz"
-	readyPath  = "/readyz"
 )
 
 // readyTime is how long the store has to say whether it takes writes.
 const readyTime = 2 * time.Second
 
-// probes lists the operations that anybody may call who can connect.
+// probes lists the operations that anybody may call who can connect: what a supervisor asks, who has neither a token
+// nor the rights of a group. They tell nothing of what is kept.
 func (s *Server) probes() []route {
 	return []route{
-		{http.MethodGet, healthPath, s.health, true},
-		{http.MethodGet, readyPath, s.ready, true},
+		{api.GetHealth.Spec(), s.health},
+		{api.GetReady.Spec(), s.ready},
 	}
 }
 
@@ -33,7 +28,7 @@ func (s *Server) probes() []route {
 func (s *Server) probed(next http.Handler) http.Handler {
 	byPath := map[string]route{}
 	for _, r := range s.probes() {
-		byPath[r.path] = r
+		byPath[r.Path] = r
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		probe, ok := byPath[r.URL.EscapedPath()]

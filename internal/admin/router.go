@@ -17,10 +17,10 @@ import (
 func (s *Server) mux() http.Handler {
 	byPath := map[string]map[string]route{}
 	for _, r := range slices.Concat(s.routes(), s.pageRoutes()) {
-		if byPath[r.path] == nil {
-			byPath[r.path] = map[string]route{}
+		if byPath[r.Path] == nil {
+			byPath[r.Path] = map[string]route{}
 		}
-		byPath[r.path][r.method] = r
+		byPath[r.Path][r.Method] = r
 	}
 	m := http.NewServeMux()
 	for pattern, methods := range byPath {
@@ -57,7 +57,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, methods map[string
 		s.refuse(w, r, problemOf(err))
 		return
 	}
-	if route.reads && route.path != api.StatusPath && route.path != api.VersionPath {
+	if route.Reads() && route.Path != api.GetStatus.Path && route.Path != api.GetVersion.Path {
 		s.tellsAge(w.Header())
 	}
 	if err := route.handle(w, r); err != nil {
@@ -109,13 +109,17 @@ func (s *Server) newPage() *pages.Page {
 // pageRoutes lists the views of the page. They are for people, and no part of the description.
 func (s *Server) pageRoutes() (all []route) {
 	for _, v := range s.page.Views() {
-		all = append(all, route{v.Method, v.Path, s.seen(v), v.Reads})
+		row := api.Row{Method: v.Method, Path: v.Path}
+		if v.Reads {
+			row.Role = api.RoleReadOnly
+		}
+		all = append(all, route{api.Spec{Row: row}, viewed(v)})
 	}
 	return all
 }
 
-// seen answers with a view.
-func (s *Server) seen(v pages.View) func(http.ResponseWriter, *http.Request) error {
+// viewed answers with a view.
+func viewed(v pages.View) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if p := misdirected(r); p != nil {
 			return p

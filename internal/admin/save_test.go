@@ -17,14 +17,14 @@ import (
 func TestSaveState(t *testing.T) {
 	_, router := description(t)
 	h := start(t, nil)
-	h.checked(t, router, "POST", api.SavePath, http.StatusOK)
+	h.checked(t, router, "POST", api.PostSave.Path, http.StatusOK)
 	got, err := h.client.SaveState(t.Context())
 	if err != nil || got.StoreID != h.store.ID() || got.Records != 7 || got.Restart != "a write failed" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 
 	h = start(t, func(s *Server) { s.cfg.Save = nil })
-	if body := h.checked(t, router, "POST", api.SavePath, http.StatusBadRequest); !strings.Contains(body,
+	if body := h.checked(t, router, "POST", api.PostSave.Path, http.StatusBadRequest); !strings.Contains(body,
 		"no file of its state") {
 		t.Errorf("where there is no file: %s", body)
 	}
@@ -54,7 +54,7 @@ func TestReadySaysWhy(t *testing.T) {
 		h := start(t, func(s *Server) {
 			s.cfg.Writable = func(context.Context) error { return fmt.Errorf("%w: /secret/berth.db", c.err) }
 		})
-		res, err := h.http.Get("http://berth" + readyPath)
+		res, err := h.http.Get("http://berth" + api.GetReady.Path)
 		must(t, err)
 		body, err := io.ReadAll(res.Body)
 		must(t, err)

@@ -163,48 +163,50 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// route is one operation. Streams set their own deadlines. What reads changes nothing and shows no secrets: it is for
-// those who may only look, too.
-type route struct {
-	method, path string
-	handle       func(http.ResponseWriter, *http.Request) error
-	reads        bool
+// routes binds the rows of the table to what answers them.
+func (s *Server) routes() []route {
+	return slices.Concat(s.planRoutes(), s.elasticRoutes(), []route{
+		bind(api.GetVersion, s.version),
+		bind(api.GetStatus, s.status),
+		raw(api.GetMetrics, s.metrics),
+		raw(api.GetDescription, s.description),
+		raw(api.GetDocs, s.docsPage),
+		listed(s, api.GetDeploys, Service.Deploys),
+		listed(s, api.GetOrphans, Service.Orphans),
+		listed(s, api.GetWorkers, Service.Workers),
+		bind(api.GetDeployRuns, s.deployRuns),
+		listed(s, api.GetHosts, Service.Hosts),
+		bind(api.GetHost, s.host),
+		listed(s, api.GetSpaces, Service.Spaces),
+		bind(api.GetSubnets, s.subnets),
+		raw(api.GetLeases, s.leases),
+		each(api.GetWho, s.who),
+		bind(api.GetFind, s.find),
+		raw(api.GetEvents, s.events),
+		bind(api.GetNames, s.names),
+		each(api.GetExport, s.export),
+		raw(api.PostImport, s.importPlan),
+		bind(api.GetCheck, s.check),
+		seen(s, api.PostCheck, func() bool { return s.cfg.Check != nil }, s.compare),
+		seen(s, api.PostRelease, func() bool { return s.cfg.Release != nil }, s.releaseLease),
+		seen(s, api.PutWitness, func() bool { return s.cfg.Show != nil }, s.showEngine),
+		letGo(raw(api.PostNews, s.hearEngine)),
+		raw(api.PostBackup, s.backup),
+		bind(api.PostFsck, s.fsck),
+		bind(api.PostSave, s.saveState),
+		bind(api.PostMend, s.mend),
+		bind(api.GetTokens, s.tokens),
+		bind(api.PostTokens, s.createToken),
+		bind(api.DeleteToken, s.removeToken),
+	})
 }
 
-// routes lists the operations. openapi.yaml describes exactly these; a test holds the two together.
-func (s *Server) routes() []route {
-	return slices.Concat(s.planRoutes(), s.hostRoutes(), s.elasticRoutes(), []route{
-		{http.MethodGet, api.VersionPath, s.version, true},
-		{http.MethodGet, api.DeploysPath, s.deploys, true},
-		{http.MethodGet, api.OrphansPath, s.orphans, true},
-		{http.MethodGet, api.DeployRunsPath, s.deployRuns, true},
-		{http.MethodGet, api.MetricsPath, s.metrics, true},
-		{http.MethodGet, api.OpenAPIPath, plainly(s.docs.ServeDescription), true},
-		{http.MethodGet, api.DocsPath, plainly(s.docs.ServePage), true},
-		{http.MethodGet, api.WorkersPath, s.workers, true},
-		{http.MethodGet, "/v1/spaces", s.spaces, true},
-		{http.MethodGet, "/v1/subnets", s.subnets, true},
-		{http.MethodGet, "/v1/leases", s.leases, true},
-		{http.MethodGet, "/v1/events", s.events, true},
-		{http.MethodGet, api.StatusPath, s.status, true},
-		{http.MethodGet, "/v1/export", s.export, true},
-		{http.MethodPost, api.ImportPath, s.importPlan, false},
-		{http.MethodGet, "/v1/who", s.who, true},
-		{http.MethodGet, api.FindPath, s.find, true},
-		{http.MethodGet, api.NamesPath, s.names, true},
-		{http.MethodGet, api.CheckPath, s.check, true},
-		{http.MethodPost, api.CheckPath, s.checkWith, false},
-		{http.MethodPost, api.ReleasePath, s.releaseLease, false},
-		{http.MethodPut, api.WitnessPath, s.showEngine, false},
-		{http.MethodPost, api.NewsPath, s.hearEngine, false},
-		{http.MethodPost, "/v1/backup", s.backup, false},
-		{http.MethodPost, "/v1/fsck", s.fsck, false},
-		{http.MethodPost, api.SavePath, s.saveState, false},
-		{http.MethodPost, api.MendPath, s.mend, false},
-		{http.MethodGet, "/v1/tokens", s.tokens, false},
-		{http.MethodPost, "/v1/tokens", s.createToken, false},
-		{http.MethodDelete, "/v1/tokens/{token}", s.removeToken, false},
-	})
+func (s *Server) description(w http.ResponseWriter, r *http.Request, _ api.None) error {
+	return s.docs.ServeDescription(w, r)
+}
+
+func (s *Server) docsPage(w http.ResponseWriter, r *http.Request, _ api.None) error {
+	return s.docs.ServePage(w, r)
 }
 
 // Serve answers on a unix socket until ctx ends; then it ends the streams, finishes what else is under way and returns

@@ -74,18 +74,18 @@ func TestShares(t *testing.T) {
 		}
 	}
 	crowd(one, most/4)
-	status, body := asks(h.connectAs(t, one), healthPath)
+	status, body := asks(h.connectAs(t, one), api.GetHealth.Path)
 	if status != http.StatusServiceUnavailable || !strings.Contains(body, "user 65533 has 4 connections open") ||
 		!strings.Contains(body, api.CodeBusy) {
 		t.Errorf("beyond his share somebody is answered with %d %s", status, body)
 	}
-	if status, body := asks(h.connectAs(t, two), healthPath); status != http.StatusOK {
+	if status, body := asks(h.connectAs(t, two), api.GetHealth.Path); status != http.StatusOK {
 		t.Errorf("another is answered with %d %s", status, body)
 	}
 	for uid := range 3 { // more than all that there are for others than root
 		crowd(70000+uid, most/4)
 	}
-	if status, body := asks(h.connectAs(t, two), healthPath); status != http.StatusOK {
+	if status, body := asks(h.connectAs(t, two), api.GetHealth.Path); status != http.StatusOK {
 		t.Errorf("where silent ones have all somebody is answered with %d %s", status, body)
 	}
 	begun := time.Now()
@@ -101,7 +101,7 @@ func TestShares(t *testing.T) {
 		conn.Close()
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; { // the server hears of the ends by and by
-		if status, body = asks(h.connectAs(t, one), healthPath); status == http.StatusOK {
+		if status, body = asks(h.connectAs(t, one), api.GetHealth.Path); status == http.StatusOK {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -213,7 +213,7 @@ func (a address) String() string { return string(a) }
 // TestProbeEndsItsConnection: a connection serves one probe.
 func TestProbeEndsItsConnection(t *testing.T) {
 	h := start(t, nil)
-	for _, path := range []string{healthPath, readyPath} {
+	for _, path := range []string{api.GetHealth.Path, api.GetReady.Path} {
 		conn := h.dial(t)
 		if status, body := asks(conn, path); status != http.StatusOK {
 			t.Errorf("%s: %d %s", path, status, body)

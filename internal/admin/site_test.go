@@ -19,26 +19,26 @@ func TestOtherSites(t *testing.T) {
 		{"Origin": "https://evil.example"}, {"Origin": "null"}}
 	changes := 0
 	for _, r := range slices.Concat(h.server.routes(), h.server.pageRoutes(), h.server.probes()) {
-		target := parts.ReplaceAllString(r.path, "x")
+		target := parts.ReplaceAllString(r.Path, "x")
 		for _, header := range from {
 			ctx, cancel := context.WithCancel(t.Context())
-			req, err := http.NewRequestWithContext(ctx, r.method, "http://berth"+target, nil)
+			req, err := http.NewRequestWithContext(ctx, r.Method, "http://berth"+target, nil)
 			must(t, err)
 			for name, value := range header {
 				req.Header.Set(name, value)
 			}
 			res, err := h.http.Do(req)
 			must(t, err)
-			if r.method != http.MethodGet {
+			if r.Method != http.MethodGet {
 				changes++
 				if p := refusal(res); res.StatusCode != http.StatusForbidden || codeOf(p) != api.CodeForbidden {
-					t.Errorf("%s %s with %v: %d, %v", r.method, target, header, res.StatusCode, p)
+					t.Errorf("%s %s with %v: %d, %v", r.Method, target, header, res.StatusCode, p)
 				}
 			} else if res.StatusCode == http.StatusForbidden {
 				t.Errorf("%s with %v is refused", target, header)
 			}
 			if got := res.Header.Get("X-Content-Type-Options"); got != "nosniff" {
-				t.Errorf("%s %s: X-Content-Type-Options is %q", r.method, target, got)
+				t.Errorf("%s %s: X-Content-Type-Options is %q", r.Method, target, got)
 			}
 			cancel()
 			_ = res.Body.Close()

@@ -12,10 +12,7 @@ import (
 const writeTime = 5 * time.Second
 
 // metrics tells Prometheus how it stands.
-func (s *Server) metrics(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request, _ api.None) error {
 	if s.cfg.Metrics == nil {
 		return noSuchPath(r.URL.Path)
 	}
@@ -23,24 +20,13 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// plainly is an operation that takes no parameters.
-func plainly(answer func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if _, err := query(r); err != nil {
-			return err
-		}
-		return answer(w, r)
-	}
-}
+func (s *Server) version(context.Context, api.None) (api.Version, error) { return s.cfg.Version, nil }
 
-func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
+func (s *Server) status(ctx context.Context, _ api.None) (api.Status, error) {
 	st := api.Status{Version: s.cfg.Version, Uptime: time.Since(s.cfg.Version.Started).Seconds(), Writable: true}
 	var err error
-	if st.Totals, err = s.cfg.Service.Totals(r.Context()); err != nil {
-		return err
+	if st.Totals, err = s.cfg.Service.Totals(ctx); err != nil {
+		return st, err
 	}
 	if s.cfg.Hooks != nil {
 		st.Hooks = s.cfg.Hooks()
@@ -55,11 +41,11 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 		seen := s.cfg.Witness()
 		st.Witness = &seen
 	}
-	st.Cluster = s.clusterStatus(r.Context())
-	ctx, cancel := context.WithTimeout(r.Context(), writeTime)
+	st.Cluster = s.clusterStatus(ctx)
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	if err := s.writable(ctx); err != nil {
 		st.Writable, st.Reason = false, err.Error()
 	}
-	return reply(w, st)
+	return st, nil
 }

@@ -345,17 +345,17 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		"{id}", "i", "{token}", "look")
 	refused := 0
 	for _, r := range w.server.routes() {
-		_, p, err := w.callWith(t, client, as, r.method, segments.Replace(r.path))
+		_, p, err := w.callWith(t, client, as, r.Method, segments.Replace(r.Path))
 		must(t, err)
 		forbidden := p != nil && p.Code == api.CodeForbidden
-		if forbidden != !r.reads {
-			t.Errorf("%s %s, which reads: %v, was answered with %v", r.method, r.path, r.reads, p)
+		if forbidden != !r.Reads() {
+			t.Errorf("%s %s, which reads: %v, was answered with %v", r.Method, r.Path, r.Reads(), p)
 		}
 		if forbidden {
 			refused++
 		}
-		if r.reads && r.method != http.MethodGet {
-			t.Errorf("%s %s is said only to read", r.method, r.path)
+		if r.Reads() && r.Method != http.MethodGet {
+			t.Errorf("%s %s is said only to read", r.Method, r.Path)
 		}
 	}
 	if refused < 15 {

@@ -14,9 +14,6 @@ import (
 	"berth/internal/ipam"
 )
 
-// maxView is the largest body of POST /v1/check and PUT /v1/witness, in which is all that an engine runs.
-const maxView = 32 << 20
-
 // maxNews is the largest line of POST /v1/witness/news.
 const maxNews = 4 << 20
 
@@ -25,113 +22,62 @@ const maxNews = 4 << 20
 const answerTime = time.Second
 
 // check compares the records with what runs, and changes nothing.
-func (s *Server) check(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
-	return s.compare(w, r, ipam.CheckRequest{})
+func (s *Server) check(ctx context.Context, _ api.None) (ipam.CheckReport, error) {
+	return s.compare(ctx, ipam.CheckRequest{})
 }
 
-// checkWith is check as the body wants it, which may be with repairs.
-func (s *Server) checkWith(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
+func (s *Server) compare(ctx context.Context, req ipam.CheckRequest) (report ipam.CheckReport, err error) {
 	if s.cfg.Check == nil {
-		return noWitness()
+		return report, noWitness()
 	}
-	var req ipam.CheckRequest
-	done, err := s.readSeen(w, r, &req)
-	if err != nil {
-		return err
-	}
-	defer done()
-	return s.compare(w, r, req)
-}
-
-func (s *Server) compare(w http.ResponseWriter, r *http.Request, req ipam.CheckRequest) error {
-	if s.cfg.Check == nil {
-		return noWitness()
-	}
-	control, err := untimed(w) // it asks an engine, which may take its time
-	if err != nil {
-		return err
-	}
-	ctx, end := s.whileServing(r.Context())
+	ctx, end := s.whileServing(ctx)
 	defer end()
-	report, err := s.cfg.Check(ctx, req)
-	if err != nil {
-		return err
+	if report, err = s.cfg.Check(ctx, req); err != nil {
+		return report, err
 	}
 	s.addElastic(ctx, &report)
 	s.addHost(ctx, &report)
-	if err := control.SetWriteDeadline(time.Now().Add(api.AnswerTimeout)); err != nil {
-		return err
-	}
-	return reply(w, report)
+	return report, nil
 }
 
 // releaseLease ends a lease whose endpoint is gone.
-func (s *Server) releaseLease(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
-	if s.cfg.Release == nil {
-		return noWitness()
-	}
-	var req ipam.LeaseRelease
-	done, err := s.readSeen(w, r, &req)
-	if err != nil {
-		return err
-	}
-	defer done()
-	l, err := s.cfg.Release(r.Context(), req)
-	if err != nil {
-		return err
-	}
-	return reply(w, l)
+func (s *Server) releaseLease(ctx context.Context, req ipam.LeaseRelease) (ipam.LeaseInfo, error) {
+	return s.cfg.Release(ctx, req)
 }
 
 // showEngine takes the word of one who reads an engine for a daemon that may not.
-func (s *Server) showEngine(w http.ResponseWriter, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
-	if s.cfg.Show == nil {
-		return noWitness()
-	}
-	var view ipam.EngineView
-	done, err := s.readSeen(w, r, &view)
-	if err != nil {
-		return err
-	}
-	defer done()
-	if err := s.cfg.Show(r.Context(), view); err != nil {
-		return err
-	}
-	return reply(w, map[string]string{"status": "ok"})
+func (s *Server) showEngine(ctx context.Context, view ipam.EngineView) (api.Done, error) {
+	return api.OK(), s.cfg.Show(ctx, view)
+}
+
+// seen binds a row whose body has what an engine runs, where somebody can look at that. A large one is alone in memory.
+func seen[T, Resp any](s *Server, e api.Endpoint[api.Body[T], Resp], can func() bool,
+	answer func(context.Context, T) (Resp, error)) route {
+	return raw(e, func(w http.ResponseWriter, r *http.Request, req api.Body[T]) error {
+		if !can() {
+			return noWitness()
+		}
+		done, err := s.readSeen(w, r, &req.Body)
+		if err != nil {
+			return err
+		}
+		defer done()
+		resp, err := answer(r.Context(), req.Body)
+		if err != nil {
+			return err
+		}
+		if err := timed(w); err != nil {
+			return err
+		}
+		return replyPage(w, r, &resp)
+	})
 }
 
 // hearEngine takes what an engine says as it happens, a line each, for as long as the body goes on: for a daemon that
 // may not hear it itself. A line that is empty says that whoever tells is still there. The answer begins with the first
 // question, and has a line for each.
-func (s *Server) hearEngine(w http.ResponseWriter, r *http.Request) (err error) {
-	control, err := untimed(w)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		// the answer does not wait for the rest of a body that goes on and on, and whoever still writes can read it
-		if err != nil {
-			_ = control.EnableFullDuplex() // over HTTP/2 it is so anyhow
-			w.Header().Set("Connection", "close")
-			_ = control.SetReadDeadline(time.Now().Add(answerTime))
-		}
-	}()
-	q, err := query(r, "host")
-	if err != nil {
-		return err
-	}
+func (s *Server) hearEngine(w http.ResponseWriter, r *http.Request, req api.NewsRequest) error {
+	control := http.NewResponseController(w)
 	if s.cfg.Listen == nil {
 		return noWitness()
 	}
@@ -139,7 +85,7 @@ func (s *Server) hearEngine(w http.ResponseWriter, r *http.Request) (err error) 
 	defer cancel()
 	asks := newAsking(w, control, ctx.Done())
 	defer asks.close()
-	hear, end, err := s.cfg.Listen(q.Get("host"), asks)
+	hear, end, err := s.cfg.Listen(req.Host, asks)
 	if err != nil {
 		return err
 	}
@@ -174,7 +120,23 @@ func (s *Server) hearEngine(w http.ResponseWriter, r *http.Request) (err error) 
 	if err != nil && !s.isEnding() {
 		return invalid("the news broke off: %v", err)
 	}
-	return reply(w, map[string]string{"status": "ok"})
+	return reply(w, api.OK())
+}
+
+// letGo has a refusal not wait for the rest of a body that goes on and on, so that whoever still writes can read it.
+func letGo(r route) route {
+	inner := r.handle
+	r.handle = func(w http.ResponseWriter, req *http.Request) error {
+		err := inner(w, req)
+		if err != nil {
+			control := http.NewResponseController(w)
+			_ = control.EnableFullDuplex() // over HTTP/2 it is so anyhow
+			w.Header().Set("Connection", "close")
+			_ = control.SetReadDeadline(time.Now().Add(answerTime))
+		}
+		return err
+	}
+	return r
 }
 
 // readNews reads a line; nil: it is empty.
@@ -224,11 +186,10 @@ func (b *newsBody) Read(p []byte) (int, error) {
 
 // readSeen reads a body with what an engine runs. A large one is alone in memory; done lets the next one in.
 func (s *Server) readSeen(w http.ResponseWriter, r *http.Request, v any) (done func(), err error) {
-	control, err := untimed(w)
-	if err != nil {
+	if err := untimed(w); err != nil {
 		return nil, err
 	}
-	r.Body = &patientBody{r.Body, control}
+	r.Body = &patientBody{r.Body, http.NewResponseController(w)}
 	done = func() {}
 	most := fewThings
 	if isAlone(r) {

@@ -38,9 +38,9 @@ func TestLargeView(t *testing.T) {
 		method, target, body string
 		status               int
 	}{
-		{"PUT", "/v1/witness", big(maxView), 200},
-		{"PUT", "/v1/witness", big(maxView + 1), 413},
-		{"POST", "/v1/check", big(maxView + 1), 413},
+		{"PUT", "/v1/witness", big(int(api.PutWitness.MaxBody)), 200},
+		{"PUT", "/v1/witness", big(int(api.PutWitness.MaxBody) + 1), 413},
+		{"POST", "/v1/check", big(int(api.PutWitness.MaxBody) + 1), 413},
 		{"POST", "/v1/edits", big(api.MaxBody + 1), 413},
 		{"PUT", "/v1/witness", `{"containers":[` + strings.Repeat("{},", maxThings) + `{}]}`, 413},
 		{"PUT", "/v1/witness", `{"host":"` + strings.Repeat("x", maxStretch) + `"}`, 413},

@@ -199,8 +199,8 @@ type EdgeStatus struct {
 // UsageFilter says of which time the usage of elastic addresses is asked for. A zero Since is as far back as is known,
 // a zero Until now.
 type UsageFilter struct {
-	Since time.Time
-	Until time.Time
+	Since time.Time `query:"since"`
+	Until time.Time `query:"until"`
 }
 
 // UsageReport is how long accounts had elastic addresses (CS-10).

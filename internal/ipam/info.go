@@ -97,10 +97,10 @@ type LeaseInfo struct {
 
 // LeaseFilter chooses leases. Zero fields choose all that are held.
 type LeaseFilter struct {
-	Space      string
-	Subnet     netip.Prefix
-	Address    netip.Addr
-	Remembered bool // memories too
+	Space      string       `query:"space"`
+	Subnet     netip.Prefix `query:"subnet"`
+	Address    netip.Addr   `query:"address"`
+	Remembered bool         `query:"remembered"` // memories too
 	AfterSpace string
 	After      netip.Addr // only those behind this address of that space; zero: all
 }

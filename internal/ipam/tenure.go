@@ -9,11 +9,11 @@ import (
 
 // WhoFilter chooses tenures: by exactly one of Address, MAC and Name.
 type WhoFilter struct {
-	Address netip.Addr
-	MAC     MAC       // of an endpoint, or an owner
-	Name    string    // of an endpoint, also as it was learnt later, or an owner
-	Space   string    // empty: all
-	At      time.Time // only who had it then; zero: whenever
+	Address netip.Addr `query:"address"`
+	MAC     MAC        `query:"mac"`   // of an endpoint, or an owner
+	Name    string     `query:"name"`  // of an endpoint, also as it was learnt later, or an owner
+	Space   string     `query:"space"` // empty: all
+	At      time.Time  `query:"at"`    // only who had it then; zero: whenever
 }
 
 // What a tenure is of.
@@ -68,10 +68,10 @@ func FoundKinds() []string {
 
 // FindFilter says what is looked for. Word is an address, a prefix, a MAC, an id, or a part of a name, a note or a tag.
 type FindFilter struct {
-	Word  string
-	Exact bool      // only what has just this name, id, MAC or address
-	Kinds []string  // only these; none: all
-	Space string    // only in this one; empty: in all
+	Word  string    `query:"q"`
+	Exact bool      `query:"exact"` // only what has just this name, id, MAC or address
+	Kinds []string  `query:"kind"`  // only these; none: all
+	Space string    `query:"space"` // only in this one; empty: in all
 	After FoundMark // only what stands behind it; zero: from the first
 }
 

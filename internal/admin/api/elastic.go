@@ -5,7 +5,7 @@ import "berth/internal/ipam"
 // ElasticList is the answer of GET /v1/elastic.
 type ElasticList struct {
 	Addresses []ipam.ElasticInfo `json:"addresses"`
-	Next      string             `json:"next,omitempty"`
+	Paged
 }
 
 // ElasticRangeList is the answer of GET /v1/elastic/ranges.

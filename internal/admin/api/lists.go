@@ -7,6 +7,22 @@ import (
 	"berth/internal/ipam"
 )
 
+// Paged is the end of a list that comes in pages.
+type Paged struct {
+	Next string `json:"next,omitempty"` // the cursor of the next page; none behind the last
+}
+
+// NextPage is the cursor of the next page.
+func (p Paged) NextPage() string { return p.Next }
+
+// Done is the answer of what has nothing to say.
+type Done struct {
+	Status string `json:"status"` // ok
+}
+
+// OK is that answer.
+func OK() Done { return Done{"ok"} }
+
 // SpaceList is the answer of GET /v1/spaces.
 type SpaceList struct {
 	Spaces []ipam.SpaceInfo `json:"spaces"`
@@ -15,7 +31,7 @@ type SpaceList struct {
 // SubnetList is the answer of GET /v1/subnets.
 type SubnetList struct {
 	Subnets []ipam.SubnetInfo `json:"subnets"`
-	Next    string            `json:"next,omitempty"` // the cursor of the next page; none behind the last
+	Paged
 }
 
 // LeaseList is the answer of GET /v1/leases.
@@ -23,8 +39,8 @@ type LeaseList = LeasesAs[ipam.LeaseInfo]
 
 // LeasesAs is that answer with leases as wholes, or in brief.
 type LeasesAs[T any] struct {
-	Leases []T    `json:"leases"`
-	Next   string `json:"next,omitempty"`
+	Leases []T `json:"leases"`
+	Paged
 }
 
 // BriefLease is what a lease is called by: all of it that GET /v1/leases?brief=true tells.
@@ -42,7 +58,7 @@ type TenureList struct {
 // FoundList is the answer of GET /v1/find.
 type FoundList struct {
 	Found []ipam.Found `json:"found"`
-	Next  string       `json:"next,omitempty"`
+	Paged
 }
 
 // EventList is the answer of GET /v1/events without follow.
@@ -58,19 +74,19 @@ type EventList struct {
 // NetworkList is the answer of GET /v1/networks.
 type NetworkList struct {
 	Networks []ipam.NetworkInfo `json:"networks"`
-	Next     string             `json:"next,omitempty"`
+	Paged
 }
 
 // ReservationList is the answer of GET /v1/reservations, and of the reservations of a network.
 type ReservationList struct {
 	Reservations []ipam.ReservationInfo `json:"reservations"`
-	Next         string                 `json:"next,omitempty"`
+	Paged
 }
 
 // AddressList is the answer of GET /v1/addresses, and of the addresses of a network.
 type AddressList struct {
 	Addresses []ipam.TakenAddress `json:"addresses"`
-	Next      string              `json:"next,omitempty"`
+	Paged
 }
 
 // VariableList is the answer of GET /v1/networks/{network}/env/{owner}.
@@ -81,7 +97,7 @@ type VariableList struct {
 // SubnetPlanList is the answer of GET /v1/networks/{network}/subnets.
 type SubnetPlanList struct {
 	Subnets []ipam.SubnetPlan `json:"subnets"`
-	Next    string            `json:"next,omitempty"`
+	Paged
 }
 
 // PoolEntry is a pool with the subnet that it is in.
@@ -93,7 +109,7 @@ type PoolEntry struct {
 // PoolList is the answer of GET /v1/networks/{network}/pools.
 type PoolList struct {
 	Pools []PoolEntry `json:"pools"`
-	Next  string      `json:"next,omitempty"`
+	Paged
 }
 
 // ExclusionEntry is an exclusion with the subnet that it is in.
@@ -105,7 +121,7 @@ type ExclusionEntry struct {
 // ExclusionList is the answer of GET /v1/networks/{network}/exclusions.
 type ExclusionList struct {
 	Exclusions []ExclusionEntry `json:"exclusions"`
-	Next       string           `json:"next,omitempty"`
+	Paged
 }
 
 // AvailableList is the answer of GET /v1/subnets/{id}/available-ips.
@@ -113,10 +129,15 @@ type AvailableList struct {
 	Addresses []netip.Addr `json:"addresses"`
 }
 
-// FreeList is the answer of GET /v1/networks/{network}/free, and without Next that of its next.
+// NextFreeList is the answer of GET /v1/networks/{network}/free/next.
+type NextFreeList struct {
+	Free []ipam.FreeRange `json:"free"`
+}
+
+// FreeList is the answer of GET /v1/networks/{network}/free.
 type FreeList struct {
 	Free []ipam.FreeRange `json:"free"` // by address
-	Next string           `json:"next,omitempty"`
+	Paged
 }
 
 // ImportLine is a line of the answer of POST /v1/import, and of its resume and undo: how far it is, and at the end what
@@ -126,6 +147,26 @@ type ImportLine struct {
 	Total   int                `json:"total,omitempty"`
 	Report  *ipam.ImportReport `json:"report,omitempty"`
 	Problem *Problem           `json:"problem,omitempty"`
+}
+
+// DeployList is the answer of GET /v1/deploys.
+type DeployList struct {
+	Deploys []ipam.DeployLock `json:"deploys"`
+}
+
+// DeployRunList is the answer of GET /v1/deploys/{project}.
+type DeployRunList struct {
+	Deploys []ipam.DeployRun `json:"deploys"`
+}
+
+// OrphanList is the answer of GET /v1/orphans.
+type OrphanList struct {
+	Orphans []ipam.Orphan `json:"orphans"`
+}
+
+// WorkerList is the answer of GET /v1/workers.
+type WorkerList struct {
+	Workers []ipam.WorkerRun `json:"workers"`
 }
 
 // HostList is the answer of GET /v1/hosts.

@@ -14,6 +14,7 @@ const (
 	RoleAdmin    Role = "admin"
 	RoleReadOnly Role = "read-only" // operations that read
 	RoleAccount  Role = "account"   // the elastic addresses of one account
+	RoleAnybody  Role = "anybody"   // of an Endpoint: whoever can connect; nobody has it
 )
 
 // TokenPrefix is how the text of every token begins, so that one that lies where it should not is recognised.

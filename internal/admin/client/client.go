@@ -1,9 +1,9 @@
-// Package client asks a running Berth over its admin API, one method for each thing that can be asked. It promises that
-// a refusal comes back as the *api.Problem that the daemon sent, that a daemon which takes connections and answers
+// Package client asks a running Berth over its admin API: Call for any row of the table, and methods that save a
+// thought. It promises that a refusal comes back as the *api.Problem that the daemon sent, that a daemon which takes connections and answers
 // nothing is not waited for without end, that a stream which breaks off is an error, and that a token goes to the host
 // that it was given for and to no other.
 //
-// A call makes a request of a path and headers of the room api, and do sends it, over the socket (this file) or over
+// A call makes a request of a row of the room api, and do sends it, over the socket (this file) or over
 // TLS (remote.go). What is asked stands by nouns: what is there (look.go) and what was (events.go), the plan and its
 // edits (plan.go), plans as a whole (import.go, export.go), what runs (witness.go), the daemon and its state
 // (state.go), who may ask (token.go).
@@ -12,6 +12,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
+	"reflect"
 	"strings"
 	"syscall"
 	"time"
@@ -37,9 +38,6 @@ type Client struct {
 
 // lateTimeout is more than the server gives itself for the answers that it bounds (api.AnswerTimeout).
 const lateTimeout = api.AnswerTimeout + 15*time.Second
-
-// lasting are the operations that take as long as there is to do before they begin to answer.
-var lasting = []string{"/v1/backup", "/v1/fsck", api.SavePath, api.CheckPath, api.ImportPath}
 
 // errLate is the end of a request that nobody answers.
 var errLate = errors.New("it takes connections and does not answer: it is stopped, or very busy; " +
@@ -68,25 +66,91 @@ func (c *Client) OnAway(fn func(api.Away)) { c.away = fn }
 // Close gives back the connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// params are the parameters of a request; empty ones are not sent.
-type params map[string]string
-
 // request is what a Client sends.
 type request struct {
 	method string
 	path   string // of the segments that come from outside each with url.PathEscape
-	query  params
+	query  url.Values
 	header map[string]string // empty ones are not sent
 	// an io.Reader is sent as it is, whose type the header tells; anything else as JSON; nil: none
 	body any
+	// the answer begins when all is done that there is to do
+	lasts bool
 }
 
-// call asks for one JSON answer. The body is JSON, or nil.
-func (c *Client) call(ctx context.Context, method, path string, q params, body, answer any) error {
-	return c.fetch(ctx, request{method: method, path: path, query: q, body: body}, answer)
+// requestOf is a request for a row. Fields that are zero are not sent, but for a number that may be.
+func requestOf[Req, Resp any](e api.Endpoint[Req, Resp], req Req) request {
+	r := request{method: e.Method, path: e.Path, query: url.Values{}, header: map[string]string{},
+		lasts: e.Pace == api.Lasts}
+	if e.MaxBody > 0 && e.MaxBody != api.Endless {
+		r.header["Expect"] = "100-continue" // a large body is sent when it is not refused
+	}
+	v := reflect.ValueOf(req)
+	for _, f := range api.FieldsOf(v.Type()) {
+		value := v.FieldByIndex(f.Index)
+		if f.In == "body" {
+			r.body = value.Interface()
+			continue
+		}
+		if value.IsZero() && (f.In == "query" && (!f.Bounded || f.Min > 0) || f.In == "header") {
+			continue
+		}
+		text := textOf(value)
+		switch f.In {
+		case "path":
+			r.path = strings.Replace(r.path, "{"+f.Name+"}", url.PathEscape(text), 1)
+		case "query":
+			r.query.Set(f.Name, text)
+		case "header":
+			r.header[f.Name] = text
+		}
+	}
+	return r
 }
 
-// fetch is call for a request with headers of its own.
+// textOf is a parameter as it is sent.
+func textOf(v reflect.Value) string {
+	switch one := v.Interface().(type) {
+	case []string:
+		return strings.Join(one, ",")
+	case time.Time:
+		return one.UTC().Format(time.RFC3339Nano)
+	case encoding.TextMarshaler:
+		text, _ := one.MarshalText() // of what goes into a request, none fails
+		return string(text)
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// Call asks for what a row of the table is about. Refusals come back as *api.Problem.
+func Call[Req, Resp any](ctx context.Context, c *Client, e api.Endpoint[Req, Resp], req Req) (Resp, error) {
+	var resp Resp
+	err := c.fetch(ctx, requestOf(e, req), &resp)
+	return resp, err
+}
+
+// Ask is Call for a row that asks nothing but what it is.
+func Ask[Resp any](ctx context.Context, c *Client, e api.Endpoint[api.None, Resp]) (Resp, error) {
+	return Call(ctx, c, e, api.None{})
+}
+
+// all collects a list page by page; items tells what is on a page.
+func all[Req any, Resp interface{ NextPage() string }, T any](ctx context.Context, c *Client,
+	e api.Endpoint[Req, Resp], req Req, items func(Resp) []T) (list []T, err error) {
+	for r := requestOf(e, req); ; {
+		var page Resp
+		if err := c.fetch(ctx, r, &page); err != nil {
+			return nil, err
+		}
+		list = append(list, items(page)...)
+		if page.NextPage() == "" {
+			return list, nil
+		}
+		r.query.Set("after", page.NextPage())
+	}
+}
+
+// fetch sends a request and reads its answer, which is JSON.
 func (c *Client) fetch(ctx context.Context, r request, answer any) error {
 	res, err := c.do(ctx, r)
 	if err != nil {
@@ -102,7 +166,7 @@ func (c *Client) fetch(ctx context.Context, r request, answer any) error {
 // do sends a request and returns the answer if it is one of success; its body is the caller's to close.
 func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	if c.late > 0 && !slices.Contains(lasting, r.path) {
+	if c.late > 0 && !r.lasts {
 		defer time.AfterFunc(c.late, func() { cancel(errLate) }).Stop() // what has begun may last
 	}
 	req, err := r.build(ctx)
@@ -153,15 +217,9 @@ func (b *endingBody) Close() error {
 }
 
 func (r request) build(ctx context.Context) (*http.Request, error) {
-	values := url.Values{}
-	for name, value := range r.query {
-		if value != "" {
-			values.Set(name, value)
-		}
-	}
 	target := "http://berth" + r.path
-	if len(values) > 0 {
-		target += "?" + values.Encode()
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
 	}
 	var body io.Reader = http.NoBody
 	isJSON := false

@@ -3,10 +3,7 @@ package client
 import (
 	"context"
 	"iter"
-	"net/http"
 	"net/netip"
-	"net/url"
-	"time"
 
 	"berth/internal/admin/api"
 	"berth/internal/ipam"
@@ -14,72 +11,60 @@ import (
 
 // Accounts lists the accounts by name.
 func (c *Client) Accounts(ctx context.Context) ([]ipam.AccountInfo, error) {
-	var list api.AccountList
-	err := c.call(ctx, http.MethodGet, api.AccountsPath, nil, nil, &list)
+	list, err := Ask(ctx, c, api.GetAccounts)
 	return list.Accounts, err
 }
 
 // ElasticRanges lists the ranges of elastic addresses.
 func (c *Client) ElasticRanges(ctx context.Context) ([]ipam.ElasticRangeInfo, error) {
-	var list api.ElasticRangeList
-	err := c.call(ctx, http.MethodGet, api.RangesPath, nil, nil, &list)
+	list, err := Ask(ctx, c, api.GetRanges)
 	return list.Ranges, err
 }
 
 // Elastics lists the elastic addresses that are not free, of an account or where it is empty of all.
 func (c *Client) Elastics(ctx context.Context, account string) ([]ipam.ElasticInfo, error) {
-	return pages(ctx, c, api.ElasticPath, params{"account": account},
-		func(l *api.ElasticList) ([]ipam.ElasticInfo, string) { return l.Addresses, l.Next })
+	return all(ctx, c, api.GetElastics, api.ElasticsRequest{Account: account},
+		func(l api.ElasticList) []ipam.ElasticInfo { return l.Addresses })
 }
 
 // Elastic shows one elastic address, also a free one.
-func (c *Client) Elastic(ctx context.Context, addr netip.Addr) (info ipam.ElasticInfo, err error) {
-	path := api.ElasticPath + "/" + url.PathEscape(addr.String())
-	return info, c.call(ctx, http.MethodGet, path, nil, nil, &info)
+func (c *Client) Elastic(ctx context.Context, addr netip.Addr) (ipam.ElasticInfo, error) {
+	return Call(ctx, c, api.GetElastic, api.ElasticRequest{Address: addr})
 }
 
 // CheckElastic tells what is wrong with elastic addresses.
-func (c *Client) CheckElastic(ctx context.Context) (report ipam.CheckReport, err error) {
-	return report, c.call(ctx, http.MethodGet, api.ElasticCheck, nil, nil, &report)
+func (c *Client) CheckElastic(ctx context.Context) (ipam.CheckReport, error) {
+	return Ask(ctx, c, api.GetElasticCheck)
 }
 
 // Usage tells how long accounts had elastic addresses.
-func (c *Client) Usage(ctx context.Context, f ipam.UsageFilter) (report ipam.UsageReport, err error) {
-	p := params{}
-	for name, t := range map[string]time.Time{"since": f.Since, "until": f.Until} {
-		if !t.IsZero() {
-			p[name] = t.Format(time.RFC3339Nano)
-		}
-	}
-	return report, c.call(ctx, http.MethodGet, api.UsagePath, p, nil, &report)
+func (c *Client) Usage(ctx context.Context, f ipam.UsageFilter) (ipam.UsageReport, error) {
+	return Call(ctx, c, api.GetUsage, f)
 }
 
 // EdgeStatus tells of the edges that the daemon tells what to map.
-func (c *Client) EdgeStatus(ctx context.Context) (status ipam.EdgeStatus, err error) {
-	return status, c.call(ctx, http.MethodGet, api.EdgeState, nil, nil, &status)
+func (c *Client) EdgeStatus(ctx context.Context) (ipam.EdgeStatus, error) {
+	return Ask(ctx, c, api.GetEdgeStatus)
 }
 
 // EdgeNews yields what the edge of the daemon's host is to map: the whole first, then each change, until ctx ends or
 // an error is yielded, which is the last. A daemon that ends is an error. looks: the whole alone is asked for, and
 // nothing begins.
 func (c *Client) EdgeNews(ctx context.Context, looks bool) iter.Seq2[ipam.EdgeNews, error] {
-	path := api.EdgePath
-	if looks {
-		path += "?looks=true"
-	}
-	return followed[ipam.EdgeNews](ctx, c, request{method: http.MethodGet, path: path}, "tells what to map no more")
+	return followed[ipam.EdgeNews](ctx, c, requestOf(api.GetEdge, api.EdgeNewsRequest{Looks: looks}),
+		"tells what to map no more")
 }
 
 // LANAsks yields what the edge of the daemon's host is to do on a LAN, until ctx ends or an error is yielded, which is
 // the last. A daemon that ends is an error.
 func (c *Client) LANAsks(ctx context.Context) iter.Seq2[ipam.LANAsk, error] {
-	return followed[ipam.LANAsk](ctx, c, request{method: http.MethodGet, path: api.EdgeLAN}, "asks of LANs no more")
+	return followed[ipam.LANAsk](ctx, c, requestOf(api.GetLAN, api.None{}), "asks of LANs no more")
 }
 
 // AnswerLAN tells the daemon what came of a question.
 func (c *Client) AnswerLAN(ctx context.Context, a ipam.LANAnswer) error {
-	var done map[string]string
-	return c.call(ctx, http.MethodPost, api.EdgeLAN, nil, a, &done)
+	_, err := Call(ctx, c, api.PostLAN, api.Body[ipam.LANAnswer]{Body: a})
+	return err
 }
 
 // reportPage is how many mappings one request tells of, so that its body stays well below what is read.
@@ -96,8 +81,7 @@ func (c *Client) ReportEdge(ctx context.Context, r ipam.EdgeReport) error {
 			}
 		}
 		r.Applied, r.Withdrawn = r.Applied[len(part.Applied):], r.Withdrawn[len(part.Withdrawn):]
-		var done map[string]string
-		if err := c.call(ctx, http.MethodPost, api.EdgePath, nil, part, &done); err != nil {
+		if _, err := Call(ctx, c, api.PostEdge, api.Body[ipam.EdgeReport]{Body: part}); err != nil {
 			return err
 		}
 		r.Whole = false

@@ -6,9 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"berth/internal/admin/api"
@@ -23,32 +20,23 @@ func (c *Client) KnownSince(ctx context.Context) (time.Time, error) {
 
 // Events lists the last events that f chooses, the oldest first. f.Last is taken as it is: 0 chooses none.
 func (c *Client) Events(ctx context.Context, f ipam.EventFilter) (api.EventList, error) {
-	var list api.EventList
-	err := c.call(ctx, http.MethodGet, "/v1/events", eventParams(f), nil, &list)
-	return list, err
+	return Call(ctx, c, api.GetEvents, eventsRequest(f))
 }
 
 // EventsAfter lists the events behind a mark that f chooses, the oldest first, f.Last of them at most. The mark of its
 // answer is where to go on.
 func (c *Client) EventsAfter(ctx context.Context, mark ipam.EventMark, f ipam.EventFilter) (api.EventList, error) {
-	var list api.EventList
-	text, err := mark.MarshalText()
-	if err != nil {
-		return list, err
-	}
-	q := eventParams(f)
-	q["after"] = string(text)
-	err = c.call(ctx, http.MethodGet, "/v1/events", q, nil, &list)
-	return list, err
+	req := eventsRequest(f)
+	req.After = &mark
+	return Call(ctx, c, api.GetEvents, req)
 }
 
 // Follow yields the events that Events lists and then each that comes, until ctx ends or an error is yielded, which is
 // the last. A server that ends is an error.
 func (c *Client) Follow(ctx context.Context, f ipam.EventFilter) iter.Seq2[ipam.Event, error] {
-	q := eventParams(f)
-	q["follow"] = "true"
-	return followed[ipam.Event](ctx, c, request{method: http.MethodGet, path: "/v1/events", query: q},
-		"stopped sending events")
+	req := eventsRequest(f)
+	req.Follow = true
+	return followed[ipam.Event](ctx, c, requestOf(api.GetEvents, req), "stopped sending events")
 }
 
 // followed yields what comes of a request that is answered for as long as the daemon runs, until ctx ends or an error
@@ -78,18 +66,10 @@ func followed[T any](ctx context.Context, c *Client, r request, ended string) it
 	}
 }
 
-func eventParams(f ipam.EventFilter) params {
-	q := params{"last": strconv.Itoa(f.Last)}
-	if !f.Since.IsZero() {
-		q["since"] = f.Since.UTC().Format(time.RFC3339Nano)
+func eventsRequest(f ipam.EventFilter) api.EventsRequest {
+	req := api.EventsRequest{Since: f.Since, Until: f.Before, Last: f.Last, Networks: f.Networks}
+	for _, v := range f.Verbs {
+		req.Verbs = append(req.Verbs, v.String())
 	}
-	if !f.Before.IsZero() {
-		q["until"] = f.Before.UTC().Format(time.RFC3339Nano)
-	}
-	verbs := make([]string, len(f.Verbs))
-	for i, v := range f.Verbs {
-		verbs[i] = v.String()
-	}
-	q["network"], q["verb"] = strings.Join(f.Networks, ","), strings.Join(verbs, ",")
-	return q
+	return req
 }

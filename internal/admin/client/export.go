@@ -8,15 +8,15 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"net/http"
 
+	"berth/internal/admin/api"
 	"berth/internal/ipam"
 )
 
 // Export yields the plan network by network, by name, or one network of it, until an error is yielded, which is the
 // last.
 func (c *Client) Export(ctx context.Context, network string) iter.Seq2[ipam.PlannedNetwork, error] {
-	r := request{method: http.MethodGet, path: "/v1/export", query: params{"network": network}}
+	r := requestOf(api.GetExport, api.ExportRequest{Network: network})
 	return each[ipam.PlannedNetwork](ctx, c, r, "networks", "export")
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 
 	"berth/internal/admin/api"
 	"berth/internal/ipam"
@@ -15,19 +14,10 @@ import (
 // the *api.Problem that it is refused with. progress may be nil.
 func (c *Client) Import(ctx context.Context, p ipam.Plan, dryRun bool,
 	progress func(done, total int)) (ipam.ImportReport, error) {
-	q := params{}
-	if dryRun {
-		q["dry_run"] = "true"
-	}
 	if p.Networks == nil {
 		p.Networks = []ipam.PlannedNetwork{}
 	}
-	return c.importing(ctx, request{method: http.MethodPost, path: api.ImportPath, query: q, body: p,
-		header: map[string]string{"Expect": "100-continue"}}, progress)
-}
-
-func (c *Client) importing(ctx context.Context, r request, progress func(done, total int)) (ipam.ImportReport, error) {
-	res, err := c.do(ctx, r)
+	res, err := c.do(ctx, requestOf(api.PostImport, api.ImportRequest{Trial: api.Trial{DryRun: dryRun}, Body: p}))
 	if err != nil && ctx.Err() != nil {
 		return ipam.ImportReport{}, &interrupted{ctx.Err()}
 	}

@@ -4,30 +4,27 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 
 	"berth/internal/admin/api"
 	"berth/internal/ipam"
 )
 
 // Status asks how the server is.
-func (c *Client) Status(ctx context.Context) (st api.Status, err error) {
-	return st, c.call(ctx, http.MethodGet, api.StatusPath, nil, nil, &st)
-}
+func (c *Client) Status(ctx context.Context) (api.Status, error) { return Ask(ctx, c, api.GetStatus) }
 
 // Version asks which Berth answers.
-func (c *Client) Version(ctx context.Context) (v api.Version, err error) {
-	return v, c.call(ctx, http.MethodGet, api.VersionPath, nil, nil, &v)
+func (c *Client) Version(ctx context.Context) (api.Version, error) {
+	return Ask(ctx, c, api.GetVersion)
 }
 
 // Backup copies the state of the server, as it is at one moment, to w: that of the host's own store, or of the one that
 // it shares. It returns the number of bytes and the id of the store. After an error what w has is not a backup.
 func (c *Client) Backup(ctx context.Context, w io.Writer, shared bool) (size int64, storeID string, err error) {
-	q := params{}
+	var req api.BackupRequest
 	if shared {
-		q["store"] = "shared"
+		req.Store = "shared"
 	}
-	res, err := c.do(ctx, request{method: http.MethodPost, path: "/v1/backup", query: q})
+	res, err := c.do(ctx, requestOf(api.PostBackup, req))
 	if err != nil {
 		return 0, "", err
 	}
@@ -41,16 +38,14 @@ func (c *Client) Backup(ctx context.Context, w io.Writer, shared bool) (size int
 }
 
 // SaveState has the server write its state to its place anew.
-func (c *Client) SaveState(ctx context.Context) (saved api.SavedState, err error) {
-	return saved, c.call(ctx, http.MethodPost, api.SavePath, nil, nil, &saved)
+func (c *Client) SaveState(ctx context.Context) (api.SavedState, error) {
+	return Ask(ctx, c, api.PostSave)
 }
 
 // Fsck has the server check its file and its records.
-func (c *Client) Fsck(ctx context.Context) (report api.FsckReport, err error) {
-	return report, c.call(ctx, http.MethodPost, "/v1/fsck", nil, nil, &report)
-}
+func (c *Client) Fsck(ctx context.Context) (api.FsckReport, error) { return Ask(ctx, c, api.PostFsck) }
 
 // Mend does the part of the server's host in mending a shared store that was put back to an earlier state.
-func (c *Client) Mend(ctx context.Context, opt ipam.MendOptions) (report ipam.MendReport, err error) {
-	return report, c.fetch(ctx, request{method: http.MethodPost, path: api.MendPath, body: opt}, &report)
+func (c *Client) Mend(ctx context.Context, opt ipam.MendOptions) (ipam.MendReport, error) {
+	return Call(ctx, c, api.PostMend, api.Body[ipam.MendOptions]{Body: opt})
 }

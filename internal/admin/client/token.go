@@ -2,25 +2,22 @@ package client
 
 import (
 	"context"
-	"net/http"
-	"net/url"
 
 	"berth/internal/admin/api"
 )
 
 // Tokens lists the tokens by name.
 func (c *Client) Tokens(ctx context.Context) ([]api.TokenInfo, error) {
-	var list api.TokenList
-	err := c.call(ctx, http.MethodGet, "/v1/tokens", nil, nil, &list)
+	list, err := Ask(ctx, c, api.GetTokens)
 	return list.Tokens, err
 }
 
 // CreateToken makes a token. The answer is the only one that has its text.
-func (c *Client) CreateToken(ctx context.Context, req api.TokenRequest) (made api.NewToken, err error) {
-	return made, c.call(ctx, http.MethodPost, "/v1/tokens", nil, req, &made)
+func (c *Client) CreateToken(ctx context.Context, req api.TokenRequest) (api.NewToken, error) {
+	return Call(ctx, c, api.PostTokens, api.Body[api.TokenRequest]{Body: req})
 }
 
 // RemoveToken ends a token.
-func (c *Client) RemoveToken(ctx context.Context, name string) (removed api.TokenInfo, err error) {
-	return removed, c.call(ctx, http.MethodDelete, "/v1/tokens/"+url.PathEscape(name), nil, nil, &removed)
+func (c *Client) RemoveToken(ctx context.Context, name string) (api.TokenInfo, error) {
+	return Call(ctx, c, api.DeleteToken, api.NamedToken{Token: name})
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
 	"sync"
 	"time"
 
@@ -13,23 +12,18 @@ import (
 	"berth/internal/ipam"
 )
 
-// afterwards are the headers of a request with a large body, which is sent when it is not refused.
-func afterwards() map[string]string { return map[string]string{"Expect": "100-continue"} }
-
 // Check has the server compare its records with what runs. The zero request changes nothing; any other is for admins.
 // It takes as long as the engine does.
-func (c *Client) Check(ctx context.Context, req ipam.CheckRequest) (report ipam.CheckReport, err error) {
+func (c *Client) Check(ctx context.Context, req ipam.CheckRequest) (ipam.CheckReport, error) {
 	if req == (ipam.CheckRequest{}) {
-		return report, c.call(ctx, http.MethodGet, api.CheckPath, nil, nil, &report)
+		return Ask(ctx, c, api.GetCheck)
 	}
-	return report, c.fetch(ctx, request{method: http.MethodPost, path: api.CheckPath, body: req, header: afterwards()},
-		&report)
+	return Call(ctx, c, api.PostCheck, api.Body[ipam.CheckRequest]{Body: req})
 }
 
 // ReleaseLease ends a lease whose endpoint is gone, and returns what it was.
-func (c *Client) ReleaseLease(ctx context.Context, req ipam.LeaseRelease) (was ipam.LeaseInfo, err error) {
-	r := request{method: http.MethodPost, path: api.ReleasePath, body: req, header: afterwards()}
-	return was, c.fetch(ctx, r, &was)
+func (c *Client) ReleaseLease(ctx context.Context, req ipam.LeaseRelease) (ipam.LeaseInfo, error) {
+	return Call(ctx, c, api.PostRelease, api.Body[ipam.LeaseRelease]{Body: req})
 }
 
 // TellEngine tells the server's witness what is heard of the engine of a host, for as long as ctx and the connection
@@ -58,8 +52,9 @@ func (c *Client) TellEngine(ctx context.Context, host string,
 	}
 	go func() {
 		defer stop()
-		res, err := c.do(ctx, request{method: http.MethodPost, path: api.NewsPath, query: params{"host": host},
-			body: struct{ io.Reader }{from}}) // which is closed below, with the reason
+		r := requestOf(api.PostNews, api.NewsRequest{Host: host})
+		r.body = struct{ io.Reader }{from} // which is closed below, with the reason
+		res, err := c.do(ctx, r)
 		if err == nil {
 			answerAll(ctx, res.Body, tell, by)
 			_ = res.Body.Close()
@@ -102,6 +97,6 @@ func answerTo(ctx context.Context, by ipam.Onlooker, q *ipam.EngineQuestion) *ip
 
 // ShowEngine tells the server's witness what an engine runs.
 func (c *Client) ShowEngine(ctx context.Context, view ipam.EngineView) error {
-	var done struct{}
-	return c.fetch(ctx, request{method: http.MethodPut, path: api.WitnessPath, body: view, header: afterwards()}, &done)
+	_, err := Call(ctx, c, api.PutWitness, api.Body[ipam.EngineView]{Body: view})
+	return err
 }
