@@ -77,7 +77,7 @@ var mayImport = map[string][]string{
 		"internal/ipam", "internal/places", "internal/shorten", "internal/wholefile", "store"},
 	"internal/admin/relay":  {"internal/ipam"},
 	"internal/admin/live":   {"internal/admin/api", "internal/ipam"},
-	"internal/admin/apidoc": {},
+	"internal/admin/apidoc": {"internal/admin/api", "internal/ipam"},
 	"internal/admin/page": {"internal/admin/api", "internal/admin/live", "internal/alloc", "internal/aside",
 		"internal/ipam", "internal/moment", "internal/shorten"},
 	"internal/dns":            {"internal/ipam"},

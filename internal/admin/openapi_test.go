@@ -30,7 +30,11 @@ func description(t *testing.T) (*openapi3.T, routers.Router) {
 }
 
 var loadDescription = sync.OnceValues(func() (*openapi3.T, error) {
-	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI)
+	text, err := OpenAPI()
+	if err != nil {
+		return nil, err
+	}
+	doc, err := openapi3.NewLoader().LoadFromData(text)
 	if err != nil {
 		return nil, err
 	}

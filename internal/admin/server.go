@@ -1,14 +1,14 @@
 // Package admin is the way into a running Berth for people and programs: HTTP under /v1/ on a unix socket or over TLS,
-// described by openapi.yaml. It promises that every answer is JSON of the shape written there, that every refusal is a
-// problem (RFC 9457) with a code that does not change (to a browser outside of /v1/: a page that says it), that nobody
-// is served but whom access.go lets in, and changes nothing whom it lets only read, and that a client which is slow,
-// gone or hostile costs a bounded amount and harms no other.
+// each operation a row of the table in the room api. It promises that every answer is JSON of the type that its row
+// says, that every refusal is a problem (RFC 9457) with a code that does not change (to a browser outside of /v1/: a
+// page that says it), that nobody is served but whom access.go lets in, and changes nothing whom it lets only read, and
+// that a client which is slow, gone or hostile costs a bounded amount and harms no other.
 //
 // A request passes the connection cap, the look at who asks (access.go), the recovery and the route table (this file,
-// router.go), its handler, which asks the Service, and goes back as JSON or as a problem (refuse.go). What changes the
-// plan is read as edits (edits.go); what is listed, page by page (plan.go, page.go). The words of both ends, from paths
-// to problems, are the room api below; the page of the description is made in apidoc; the other end of it, for the
-// command line, is the room client.
+// router.go); it is decoded by the tags of its type (bind.go, parameters.go), answered by a function that asks the
+// Service, and goes back as JSON or as a problem (refuse.go). What changes the plan is read as edits (edits.go); what is
+// listed, page by page (plan.go, page.go). The words of both ends are the room api below; the description and its page
+// are made in apidoc; the other end of it, for the command line, is the room client.
 package admin
 
 import (
@@ -47,10 +47,20 @@ const (
 	drainTimeout   = 10 * time.Second
 )
 
-// OpenAPI is the description of everything that a Server answers.
+// schemas is the description of everything that a Server answers but for its paths, which are the rows of the table.
 //
 //go:embed openapi.yaml
-var OpenAPI []byte
+var schemas []byte
+
+// OpenAPI is the description of everything that a Server answers.
+func OpenAPI() ([]byte, error) {
+	var s Server
+	var rows []api.Spec
+	for _, r := range slices.Concat(s.probes(), s.routes()) {
+		rows = append(rows, r.Spec)
+	}
+	return apidoc.Describe(schemas, rows)
+}
 
 // Config is what a Server needs. Service, Log and Version are mandatory.
 type Config struct {

@@ -9,11 +9,11 @@ import (
 
 // WhoFilter chooses tenures: by exactly one of Address, MAC and Name.
 type WhoFilter struct {
-	Address netip.Addr `query:"address"`
-	MAC     MAC        `query:"mac"`   // of an endpoint, or an owner
-	Name    string     `query:"name"`  // of an endpoint, also as it was learnt later, or an owner
-	Space   string     `query:"space"` // empty: all
-	At      time.Time  `query:"at"`    // only who had it then; zero: whenever
+	Address netip.Addr `query:"address" doc:"Who has or had this one." example:"192.0.2.11"`
+	MAC     MAC        `query:"mac" doc:"What this one has or had, also as an owner."`
+	Name    string     `query:"name" doc:"What this endpoint or owner has or had." example:"shop/web/1"`
+	Space   string     `query:"space" doc:"Only those of this space; one that is not there is a problem."`
+	At      time.Time  `query:"at" doc:"Only what somebody had at this time."`
 }
 
 // What a tenure is of.
@@ -68,10 +68,10 @@ func FoundKinds() []string {
 
 // FindFilter says what is looked for. Word is an address, a prefix, a MAC, an id, or a part of a name, a note or a tag.
 type FindFilter struct {
-	Word  string    `query:"q"`
-	Exact bool      `query:"exact"` // only what has just this name, id, MAC or address
-	Kinds []string  `query:"kind"`  // only these; none: all
-	Space string    `query:"space"` // only in this one; empty: in all
+	Word  string    `query:"q" required:"true" doc:"The word, of up to 256 characters." example:"shop_web_1"`
+	Exact bool      `query:"exact" doc:"Only what has just this; tags and notes are not looked at."`
+	Kinds []string  `query:"kind" doc:"Only things of these kinds, with commas between." example:"lease,reservation"`
+	Space string    `query:"space" doc:"Only those of this space; one that is not there is a problem."`
 	After FoundMark // only what stands behind it; zero: from the first
 }
 

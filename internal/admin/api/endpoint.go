@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"math"
+	"net/http"
 	"reflect"
 	"strconv"
 	"strings"
@@ -14,13 +16,19 @@ type Endpoint[Req, Resp any] Row
 
 // Row is what a row says besides its types.
 type Row struct {
-	Method, Path string
-	Role         Role // whose callers may ask; empty: only admins
-	Account      bool // tokens of one account may, too
-	Pace         Pace
-	Type         string // of the answer; empty: JSON
-	Tagged       bool   // the answer has an ETag, and If-None-Match is heard
-	MaxBody      int64  // of a body that may be larger than others; Endless: it goes on
+	Name    string // in the description
+	Method  string // empty: GET
+	Path    string
+	Role    Role // whose callers may ask; empty: only admins
+	Account bool // tokens of one account may, too
+	Pace    Pace
+	Type    string // of the answer; empty: JSON
+	Tagged  bool   // the answer has an ETag, and If-None-Match is heard
+	MaxBody int64  // of a body that may be larger than others; Endless: it goes on
+
+	// What the description says: what it does in a line and in more, what the answer is where that is not plain, what a
+	// 503 says that is no problem, and what openapi.yaml calls an answer that has more than a body.
+	Summary, Text, Answer, Unready, Response string
 }
 
 // Endless is the MaxBody of a body that goes on for as long as the client does.
@@ -50,6 +58,7 @@ type Spec struct {
 
 // Spec returns the row as one of many.
 func (e Endpoint[Req, Resp]) Spec() Spec {
+	e.Method = cmp.Or(e.Method, http.MethodGet)
 	return Spec{Row(e), reflect.TypeFor[Req](), reflect.TypeFor[Resp]()}
 }
 

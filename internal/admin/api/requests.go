@@ -13,18 +13,14 @@ const MaxPage = 1000
 
 // Page says which part of a list is wanted.
 type Page struct {
-	// At most so many in one answer.
-	Most int `query:"limit" min:"1" max:"1000" default:"1000"`
-	// The cursor that an answer gave as next; what follows it is wanted.
-	Cursor string `query:"after"`
+	Most   int    `query:"limit" min:"1" max:"1000" default:"1000" doc:"At most so many in one answer."`
+	Cursor string `query:"after" doc:"The cursor that an answer gave as next; what follows it is wanted."`
 }
 
 // WholeOrPage is a Page of a list that is whole where none is asked for.
 type WholeOrPage struct {
-	// At most so many in one answer; without it and a cursor, all.
-	Most int `query:"limit" min:"1" max:"1000"`
-	// The cursor that an answer gave as next; what follows it is wanted.
-	Cursor string `query:"after"`
+	Most   int    `query:"limit" min:"1" max:"1000" doc:"At most so many in one answer; without it and a cursor, all."`
+	Cursor string `query:"after" doc:"The cursor that an answer gave as next; what follows it is wanted."`
 }
 
 // Whole tells whether no page is asked for.
@@ -43,8 +39,7 @@ func (p *WholeOrPage) Limit() int {
 
 // InSpace chooses what is in a space.
 type InSpace struct {
-	// Only those of this space; one that is not there is a problem.
-	Space string `query:"space"`
+	Space string `query:"space" doc:"Only those of this space; one that is not there is a problem."`
 }
 
 // NetworksRequest asks for networks.
@@ -61,8 +56,7 @@ type SubnetsRequest struct {
 
 // OfNetwork names a network.
 type OfNetwork struct {
-	// Its name or id.
-	Network string `path:"network"`
+	Network string `path:"network" doc:"Its name or id."`
 }
 
 // PartsRequest asks for what is in a network.
@@ -74,16 +68,14 @@ type PartsRequest struct {
 // OwnedRequest asks for what owners have, in a network or in all.
 type OwnedRequest struct {
 	OfNetwork
-	// Only those of this owner.
-	Owner string `query:"owner"`
+	Owner string `query:"owner" doc:"Only those of this owner."`
 	Page
 }
 
 // EnvironmentRequest asks for an owner's variables.
 type EnvironmentRequest struct {
 	OfNetwork
-	// The owner, with slashes as %2F.
-	Owner string `path:"owner" example:"shop%2Fweb%2F1"`
+	Owner string `path:"owner" example:"shop%2Fweb%2F1" doc:"The owner, with slashes as %2F."`
 }
 
 // NextFreeRequest asks what would be given next.
@@ -101,8 +93,7 @@ type FreeRequest struct {
 // ScanRequest asks who is on a LAN.
 type ScanRequest struct {
 	OfNetwork
-	// The host's interface to the LAN; by default that which the network is probed by.
-	Parent string `query:"parent" example:"eth0"`
+	Parent string `query:"parent" example:"eth0" doc:"The host's interface to the LAN; else that of its probes."`
 }
 
 // OfSubnet names a subnet.
@@ -113,28 +104,19 @@ type OfSubnet struct {
 // AvailableRequest asks for addresses of a subnet.
 type AvailableRequest struct {
 	OfSubnet
-	// At most so many.
-	Limit int `query:"limit" min:"1" max:"1000" default:"50"`
+	Limit int `query:"limit" min:"1" max:"1000" default:"50" doc:"At most so many."`
 }
 
 // Trial says whether a change is only tried.
 type Trial struct {
-	// Tell what would change, and change nothing.
-	DryRun bool `query:"dry_run"`
+	DryRun bool `query:"dry_run" doc:"Tell what would change, and change nothing."`
 }
 
-// Change has the headers of a change of the plan.
+// Change has the headers of a change of the plan, which openapi.yaml describes.
 type Change struct {
-	// The ETag of an answer about the network: the change is refused (412, changed) if the plan of the network has
-	// changed since. Of several changes it counts for the network of the first. "*" is any.
-	IfMatch string `header:"If-Match"`
-	// Makes a change happen once: given again within 24 hours, with the same request by the same caller, it gets the
-	// first answer, and the header Idempotency-Replayed. With another request it is refused (422, key_reused). A
-	// refused change keeps no key, a dry run looks at none.
-	Key string `header:"Idempotency-Key"`
-	// The id of the deploy for which the changes are made. While a project is locked for one, what is reserved for its
-	// owners is changed by that deploy alone.
-	Deploy ipam.ID `header:"Berth-Deploy"`
+	IfMatch string  `header:"If-Match"`
+	Key     string  `header:"Idempotency-Key"`
+	Deploy  ipam.ID `header:"Berth-Deploy"`
 }
 
 // TakeRequest takes the next addresses of a subnet.
@@ -142,8 +124,11 @@ type TakeRequest struct {
 	OfSubnet
 	Trial
 	Change
-	Body Taking `body:""`
+	Body Takings `body:""`
 }
+
+// Takings are one or several.
+type Takings []Taking
 
 // Taking is what is wanted of a subnet: the next address, or the next few.
 type Taking struct {
@@ -168,8 +153,7 @@ type Edits struct {
 // LeasesRequest asks for leases.
 type LeasesRequest struct {
 	ipam.LeaseFilter
-	// Of each lease only what it is called by, which is told sooner where there are many.
-	Brief bool `query:"brief"`
+	Brief bool `query:"brief" doc:"Only what each is called by, which is told sooner."`
 	WholeOrPage
 }
 
@@ -181,27 +165,18 @@ type FindRequest struct {
 
 // EventsRequest asks for events.
 type EventsRequest struct {
-	// Only those since this time.
-	Since time.Time `query:"since"`
-	// Only those before this time.
-	Until time.Time `query:"until"`
-	// Those behind a mark: the mark of an earlier answer of this host, or of a line of a stream. Whoever goes on from
-	// mark to mark is told each event once and misses none, in whichever order hosts write them.
-	After *ipam.EventMark `query:"after"`
-	// At most so many, the latest; with after, the earliest behind it, and no bound where follow goes on from there.
-	Last int `query:"last" min:"0" max:"10000" default:"100"`
-	// Go on with each event as it is committed, a line of JSON for each, until the client goes away or the daemon ends.
-	Follow bool `query:"follow"`
-	// Only those of the networks of these names, with commas between them; as they were called then.
-	Networks []string `query:"network" example:"net1,net2"`
-	// Only those of these verbs, with commas between them; a noun, as in lease or lease.*, stands for all of its verbs.
-	Verbs []string `query:"verb" example:"lease.take,pool.*"`
+	Since    time.Time       `query:"since" doc:"Only those since this time."`
+	Until    time.Time       `query:"until" doc:"Only those before this time."`
+	After    *ipam.EventMark `query:"after" doc:"Those behind the mark of an earlier answer of this host."`
+	Last     int             `query:"last" min:"0" max:"10000" default:"100" doc:"At most so many."`
+	Follow   bool            `query:"follow" doc:"Go on with each event as it is committed, a line of JSON for each."`
+	Networks []string        `query:"network" example:"net1,net2" doc:"Of the networks of these names."`
+	Verbs    []string        `query:"verb" example:"lease.take,pool.*" doc:"Of these verbs, or nouns."`
 }
 
 // ExportRequest asks for the plan.
 type ExportRequest struct {
-	// Only this one, by name or id, planned or not.
-	Network string `query:"network"`
+	Network string `query:"network" doc:"Only this one, by name or id, planned or not."`
 }
 
 // ImportRequest adds what a plan has.
@@ -212,28 +187,24 @@ type ImportRequest struct {
 
 // HostRequest names a host.
 type HostRequest struct {
-	// The host's name.
-	Name string `path:"name"`
+	Name string `path:"name" doc:"The host's name."`
 }
 
 // NewsRequest tells of an engine.
 type NewsRequest struct {
-	// Whose engine it is, as leases call the host.
-	Host string          `query:"host" required:"true"`
+	Host string          `query:"host" required:"true" doc:"Whose engine it is, as leases call the host."`
 	Body ipam.EngineNews `body:""`
 }
 
 // DeployRunsRequest asks for the deploys of a project.
 type DeployRunsRequest struct {
 	Project string `path:"project"`
-	// At most so many.
-	Last int `query:"last" min:"1" max:"1000" default:"1000"`
+	Last    int    `query:"last" min:"1" max:"1000" default:"1000" doc:"At most so many."`
 }
 
 // ElasticsRequest asks for elastic addresses.
 type ElasticsRequest struct {
-	// Those of this account only.
-	Account string `query:"account"`
+	Account string `query:"account" doc:"Those of this account only."`
 	Page
 }
 
@@ -244,19 +215,15 @@ type ElasticRequest struct {
 
 // EdgeNewsRequest asks what is to be mapped.
 type EdgeNewsRequest struct {
-	// Only the whole, to be looked at; no session begins.
-	Looks bool `query:"looks"`
+	Looks bool `query:"looks" doc:"Only the whole, to be looked at; no session begins."`
 }
 
 // BackupRequest asks for a state.
 type BackupRequest struct {
-	// The host's own store, or the one that it shares with others; where it shares none that is refused with
-	// no_cluster.
-	Store string `query:"store" enum:"own,shared" default:"own"`
+	Store string `query:"store" enum:"own,shared" default:"own" doc:"Of the host's own, or of the shared one."`
 }
 
 // NamedToken names a token.
 type NamedToken struct {
-	// Its name.
-	Token string `path:"token"`
+	Token string `path:"token" doc:"Its name."`
 }

@@ -5,11 +5,11 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 
+	"berth/internal/admin"
 	"berth/internal/admin/apidoc"
 
 	"go.yaml.in/yaml/v4"
@@ -18,7 +18,7 @@ import (
 
 func description(t *testing.T) []byte {
 	t.Helper()
-	text, err := os.ReadFile("../openapi.yaml")
+	text, err := admin.OpenAPI()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestMake(t *testing.T) {
 
 // Who has the page already is told so.
 func TestDocs(t *testing.T) {
-	docs := apidoc.New(description(t))
+	docs := apidoc.New(admin.OpenAPI)
 	for _, c := range []struct {
 		serve func(http.ResponseWriter, *http.Request) error
 		typ   string

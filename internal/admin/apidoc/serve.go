@@ -9,20 +9,31 @@ import (
 	"time"
 )
 
-// Docs answers with a description and with the page of it, which is made when somebody first asks.
+// Docs answers with a description and with the page of it. Both are made when somebody first asks.
 type Docs struct {
-	openapi []byte
+	openapi func() ([]byte, error)
 	page    func() (*Page, error)
 }
 
-// New returns the Docs of a description, which is not changed afterwards.
-func New(openapi []byte) *Docs {
-	return &Docs{openapi, sync.OnceValues(func() (*Page, error) { return Make(openapi) })}
+// New returns the Docs of a description.
+func New(openapi func() ([]byte, error)) *Docs {
+	openapi = sync.OnceValues(openapi)
+	return &Docs{openapi, sync.OnceValues(func() (*Page, error) {
+		text, err := openapi()
+		if err != nil {
+			return nil, err
+		}
+		return Make(text)
+	})}
 }
 
 // ServeDescription answers with the description itself, as application/yaml (RFC 9512).
 func (d *Docs) ServeDescription(w http.ResponseWriter, r *http.Request) error {
-	send(w, r, "application/yaml", d.openapi)
+	text, err := d.openapi()
+	if err != nil {
+		return err
+	}
+	send(w, r, "application/yaml", text)
 	return nil
 }
 

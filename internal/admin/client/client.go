@@ -80,7 +80,7 @@ type request struct {
 
 // requestOf is a request for a row. Fields that are zero are not sent, but for a number that may be.
 func requestOf[Req, Resp any](e api.Endpoint[Req, Resp], req Req) request {
-	r := request{method: e.Method, path: e.Path, query: url.Values{}, header: map[string]string{},
+	r := request{method: e.Spec().Method, path: e.Path, query: url.Values{}, header: map[string]string{},
 		lasts: e.Pace == api.Lasts}
 	if e.MaxBody > 0 && e.MaxBody != api.Endless {
 		r.header["Expect"] = "100-continue" // a large body is sent when it is not refused
