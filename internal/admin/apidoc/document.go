@@ -1,29 +1,12 @@
 package apidoc
 
 import (
+	"encoding/json"
 	"fmt"
+	"html/template"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v4"
 )
-
-// document is the description as the template wants it.
-type document struct {
-	Title, Version string
-	Text           []string // paragraphs
-	Servers        []server
-	License        link
-	Groups         []group
-	Schemas        []named
-}
-
-type server struct {
-	URL  string
-	Text []string
-}
-
-type link struct{ Name, URL string }
 
 // group is the operations below one word of the path.
 type group struct {
@@ -33,286 +16,107 @@ type group struct {
 
 // operation is one method of one path.
 type operation struct {
-	ID, Method, Path, Summary string
-	Text                      []string
-	Role                      string // anybody, read or admin
-	ForAccount                bool
-	Parameters                []parameter
-	Body                      *body
-	Responses                 []response
+	Method, Path string
+	Is           object
 }
 
-// parameter is one of a request, or a header of an answer.
-type parameter struct {
-	Name, In string
-	Required bool
-	Text     []string
-	Example  string
-	Schema   *schema
-}
-
-type body struct {
-	Required bool
-	Text     []string
-	Contents []content
-}
-
-type response struct {
-	Status   string // default: every other one
-	Text     []string
-	Headers  []parameter
-	Contents []content
-}
-
-type content struct {
-	Type    string
-	Schema  *schema
-	Example string // as JSON
-}
-
-// named is a schema that others refer to.
-type named struct {
-	Name   string
-	Schema *schema
-}
-
-// reader holds what is referred to.
-type reader struct {
-	parameters, responses, headers map[string]*yaml.Node
-	schemas                        map[string]bool
-}
-
-func read(text []byte) (*document, error) {
-	var root yaml.Node
-	if err := yaml.Unmarshal(text, &root); err != nil {
-		return nil, err
-	}
-	if len(root.Content) != 1 {
-		return nil, fmt.Errorf("it holds %d documents, and is one", len(root.Content))
-	}
-	d, r := new(document), new(reader)
-	top, err := fieldsOf(root.Content[0])
-	if err != nil {
-		return nil, err
-	}
-	var paths *yaml.Node
-	for _, f := range top {
-		switch f.key {
-		case "openapi":
-		case "info":
-			err = d.info(f.value)
-		case "servers":
-			err = each(f.value, func(n *yaml.Node) error { return d.server(n) })
-		case "paths":
-			paths = f.value
-		case "components":
-			err = r.components(d, f.value)
-		default:
-			err = unknown(f, "the document")
+// groups are the operations of a description, those outside of /v1/ first.
+func groups(doc object) (all []group) {
+	paths, _ := doc["paths"].(object)
+	for _, path := range sorted(paths) {
+		name, versioned := strings.CutPrefix(path, "/v1/")
+		name, _, _ = strings.Cut(name, "/")
+		if !versioned {
+			name = "probes and descriptions"
 		}
-		if err != nil {
-			return nil, err
+		if len(all) == 0 || all[len(all)-1].Name != name {
+			all = append(all, group{Name: name})
+		}
+		methods, _ := paths[path].(object)
+		for _, method := range sorted(methods) {
+			is, _ := methods[method].(object)
+			to := &all[len(all)-1]
+			to.Operations = append(to.Operations, operation{strings.ToUpper(method), path, is})
 		}
 	}
-	if paths == nil {
-		return nil, fmt.Errorf("it has no paths")
-	}
-	return d, d.paths(r, paths)
+	return all
 }
 
-func (d *document) info(n *yaml.Node) error {
-	return keys(n, "info", map[string]func(*yaml.Node) error{
-		"title":       text(&d.Title),
-		"version":     text(&d.Version),
-		"description": paragraphs(&d.Text),
-		"license": func(n *yaml.Node) error {
-			return keys(n, "license", map[string]func(*yaml.Node) error{
-				"name": text(&d.License.Name), "url": text(&d.License.URL)})
+func sorted(of object) []string {
+	var keys []string
+	for key := range of {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// facts are what a schema says in a word and a value, and how that reads.
+var facts = []struct{ key, words string }{{"format", "%v"}, {"pattern", "matches %v"}, {"minimum", "at least %v"},
+	{"maximum", "at most %v"}, {"minLength", "length at least %v"}, {"maxLength", "length at most %v"},
+	{"minItems", "entries at least %v"}, {"maxItems", "entries at most %v"}, {"default", "default %v"},
+	{"example", "such as %v"}}
+
+// functions are what the template asks of a description.
+func functions(doc object) template.FuncMap {
+	return template.FuncMap{
+		// follow is what a reference to a parameter, a header or an answer leads to
+		"follow": func(n object) (object, error) {
+			to, _ := n["$ref"].(string)
+			if to == "" {
+				return n, nil
+			}
+			at := doc
+			for step := range strings.SplitSeq(strings.TrimPrefix(to, "#/"), "/") {
+				at, _ = at[step].(object)
+			}
+			if at == nil {
+				return nil, fmt.Errorf("there is no %s", to)
+			}
+			return at, nil
 		},
-	})
-}
-
-func (d *document) server(n *yaml.Node) error {
-	var s server
-	err := keys(n, "a server", map[string]func(*yaml.Node) error{
-		"url": text(&s.URL), "description": paragraphs(&s.Text)})
-	d.Servers = append(d.Servers, s)
-	return err
-}
-
-// components keeps what is referred to, and reads the schemas. References among these need only their names.
-func (r *reader) components(d *document, n *yaml.Node) error {
-	var schemas []field
-	keep := func(to *map[string]*yaml.Node) func(*yaml.Node) error {
-		return func(n *yaml.Node) error {
-			all, err := fieldsOf(n)
-			*to = map[string]*yaml.Node{}
-			for _, f := range all {
-				(*to)[f.key] = f.value
+		"last": func(ref string) string { return ref[strings.LastIndexByte(ref, '/')+1:] },
+		"paragraphs": func(text any) []string {
+			if text == nil {
+				return nil
 			}
-			return err
-		}
-	}
-	err := keys(n, "components", map[string]func(*yaml.Node) error{
-		"parameters": keep(&r.parameters), "responses": keep(&r.responses), "headers": keep(&r.headers),
-		"schemas": func(n *yaml.Node) (err error) {
-			schemas, err = fieldsOf(n)
-			return err
+			return strings.Split(strings.TrimSpace(fmt.Sprint(text)), "\n")
 		},
-	})
-	r.schemas = map[string]bool{}
-	for _, f := range schemas {
-		r.schemas[f.key] = true
-	}
-	for _, f := range schemas {
-		if err != nil {
-			return err
-		}
-		var s *schema
-		if s, err = r.schema(f.value); err == nil {
-			d.Schemas = append(d.Schemas, named{f.key, s})
-		}
-	}
-	slices.SortFunc(d.Schemas, func(a, b named) int { return strings.Compare(a.Name, b.Name) })
-	return err
-}
-
-func (d *document) paths(r *reader, n *yaml.Node) error {
-	all, err := fieldsOf(n)
-	if err != nil {
-		return err
-	}
-	for _, path := range all {
-		methods, err := fieldsOf(path.value)
-		if err != nil {
-			return err
-		}
-		var shared []parameter
-		for _, m := range methods {
-			if m.key == "parameters" {
-				err = r.parametersOf(m.value, &shared)
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", path.key, err)
-			}
-		}
-		for _, m := range methods {
-			if m.key == "parameters" {
-				continue
-			}
-			op, err := r.operation(m.value)
-			if err != nil {
-				return fmt.Errorf("%s %s: %w", m.key, path.key, err)
-			}
-			op.Method, op.Path = strings.ToUpper(m.key), path.key
-			op.Parameters = append(slices.Clone(shared), op.Parameters...)
-			g := d.group(path.key)
-			g.Operations = append(g.Operations, op)
-		}
-	}
-	return nil
-}
-
-// group is that of a path, in the order in which they first come.
-func (d *document) group(path string) *group {
-	name, versioned := strings.CutPrefix(path, "/v1/")
-	name, _, _ = strings.Cut(name, "/")
-	if !versioned {
-		name = "probes and descriptions"
-	}
-	for i := range d.Groups {
-		if d.Groups[i].Name == name {
-			return &d.Groups[i]
-		}
-	}
-	d.Groups = append(d.Groups, group{Name: name})
-	return &d.Groups[len(d.Groups)-1]
-}
-
-func (r *reader) operation(n *yaml.Node) (op operation, err error) {
-	err = keys(n, "an operation", map[string]func(*yaml.Node) error{
-		"operationId":    text(&op.ID),
-		"summary":        text(&op.Summary),
-		"description":    paragraphs(&op.Text),
-		"x-role":         text(&op.Role),
-		"x-role-account": flag(&op.ForAccount),
-		"parameters":     func(n *yaml.Node) error { return r.parametersOf(n, &op.Parameters) },
-		"requestBody": func(n *yaml.Node) error {
-			op.Body = new(body)
-			return keys(n, "a body", map[string]func(*yaml.Node) error{
-				"required": flag(&op.Body.Required), "description": paragraphs(&op.Body.Text),
-				"content": func(n *yaml.Node) error { return r.contents(n, &op.Body.Contents) }})
-		},
-		"responses": func(n *yaml.Node) error {
-			all, err := fieldsOf(n)
-			for _, f := range all {
-				one := response{Status: f.key}
-				if err == nil {
-					err = r.response(f.value, &one)
+		"facts": func(schema object) (all []string) {
+			for _, f := range facts {
+				switch value := schema[f.key].(type) {
+				case nil:
+				case string, bool, int, float64:
+					if value == "" {
+						value = `""`
+					}
+					all = append(all, fmt.Sprintf(f.words, value))
+				default:
+					all = append(all, fmt.Sprintf(f.words, indented(value)))
 				}
-				op.Responses = append(op.Responses, one)
 			}
-			return err
-		},
-	})
-	return op, err
-}
-
-func (r *reader) response(n *yaml.Node, to *response) error {
-	n, err := follow(n, "#/components/responses/", r.responses)
-	if err != nil {
-		return err
-	}
-	return keys(n, "a response", map[string]func(*yaml.Node) error{
-		"description": paragraphs(&to.Text),
-		"headers": func(n *yaml.Node) error {
-			all, err := fieldsOf(n)
-			for _, f := range all {
-				one := parameter{Name: f.key, In: "header"}
-				if err == nil {
-					err = r.parameter(f.value, "#/components/headers/", r.headers, &one)
-				}
-				to.Headers = append(to.Headers, one)
+			if schema["nullable"] == true {
+				all = append(all, "or null")
 			}
-			return err
+			return all
 		},
-		"content": func(n *yaml.Node) error { return r.contents(n, &to.Contents) },
-	})
-}
-
-func (r *reader) contents(n *yaml.Node, to *[]content) error {
-	all, err := fieldsOf(n)
-	for _, f := range all {
-		one := content{Type: f.key}
-		if err == nil {
-			err = keys(f.value, "a content", map[string]func(*yaml.Node) error{
-				"schema": r.schemaInto(&one.Schema),
-				"example": func(n *yaml.Node) (err error) {
-					one.Example, err = jsonOf(n)
-					return err
-				},
-			})
-		}
-		*to = append(*to, one)
+		// others is the schema of the fields of an object that have no name of their own
+		"others": func(schema object) object {
+			others, _ := schema["additionalProperties"].(object)
+			return others
+		},
+		"requires": func(schema object, field string) bool {
+			required, _ := schema["required"].([]any)
+			return slices.Contains(required, any(field))
+		},
+		"indented": indented,
 	}
-	return err
 }
 
-func (r *reader) parametersOf(n *yaml.Node, to *[]parameter) error {
-	return each(n, func(n *yaml.Node) error {
-		var one parameter
-		err := r.parameter(n, "#/components/parameters/", r.parameters, &one)
-		*to = append(*to, one)
-		return err
-	})
-}
-
-func (r *reader) parameter(n *yaml.Node, where string, among map[string]*yaml.Node, to *parameter) error {
-	n, err := follow(n, where, among)
+func indented(value any) string {
+	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
-		return err
+		return err.Error()
 	}
-	return keys(n, "a parameter", map[string]func(*yaml.Node) error{
-		"name": text(&to.Name), "in": text(&to.In), "required": flag(&to.Required),
-		"description": paragraphs(&to.Text), "example": text(&to.Example), "schema": r.schemaInto(&to.Schema)})
+	return string(text)
 }

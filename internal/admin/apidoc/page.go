@@ -1,11 +1,11 @@
-// Package apidoc makes a page for people of the description that openapi.yaml is for programs. It promises that all of
-// the description is on the page: a word of it that the room does not know is an error, and a test looks for each of
-// its sentences. The page needs no script and nothing from elsewhere, and its links are relative, so that it reads the
-// same on a unix socket, over TLS, and behind whatever serves it to a browser.
+// Package apidoc makes the description of the API, and of that a page for people. It promises that each row of the
+// table is described, and that all of the description is on the page: a test looks for each of its sentences, names and
+// values. The page needs no script and nothing from elsewhere, and its links are relative, so that it reads the same on
+// a unix socket, over TLS, and behind whatever serves it to a browser.
 //
-// The description comes in as YAML, is read with its order and its references (document.go), its schemas among it
-// (schema.go; node.go knows YAML's own ways), and goes through a template (page.html) that carries its own style
-// (style.css). serve.go answers with it.
+// The description is a text with the schemas, which gets its paths from the rows and their types (paths.go). It goes
+// through a template (page.html, with the functions of document.go) that carries its own style (style.css). serve.go
+// answers with both.
 package apidoc
 
 import (
@@ -15,6 +15,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+
+	"go.yaml.in/yaml/v4"
 )
 
 //go:embed page.html
@@ -31,24 +33,24 @@ type Page struct {
 }
 
 // Make makes the page of a description: OpenAPI 3.0 as YAML, with the extensions x-role (anybody, read or admin) and
-// x-role-account (true: tokens of one account, too). It refuses what is no such document, and words of OpenAPI that the
-// page would not show.
+// x-role-account (true: tokens of one account, too).
 func Make(openapi []byte) (*Page, error) {
-	doc, err := read(openapi)
-	if err != nil {
+	var doc object
+	if err := yaml.Unmarshal(openapi, &doc); err != nil {
 		return nil, fmt.Errorf("the description of the API: %w", err)
 	}
-	page, err := template.New("page").Parse(pageText)
+	page, err := template.New("page").Funcs(functions(doc)).Parse(pageText)
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
 	err = page.Execute(&out, struct {
-		*document
-		Style template.CSS
-	}{doc, template.CSS(style)})
+		Doc    object
+		Groups []group
+		Style  template.CSS
+	}{doc, groups(doc), template.CSS(style)})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the page of the API: %w", err)
 	}
 	sum := sha256.Sum256([]byte(style))
 	return &Page{HTML: out.Bytes(), Policy: "default-src 'none'; style-src 'sha256-" +
