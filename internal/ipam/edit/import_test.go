@@ -15,7 +15,6 @@ import (
 	"berth/internal/plan"
 )
 
-
 // exported is the document of the plan, and what a document has of elastic addresses.
 func exported(r *ipamtest.Room) string {
 	r.T.Helper()
