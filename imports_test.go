@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"internal/allocator": {"internal/alloc", "internal/ipam", "internal/ipam/elastic", "internal/ipam/ledger",
 		"store"},
 	"internal/ipam/edit": {"internal/alloc", "internal/allocator", "internal/ipam", "internal/ipam/elastic",
-		"internal/ipam/ledger", "store", "store/mem"},
+		"internal/ipam/ledger", "store"},
 	"internal/ipam/lan": {"internal/allocator", "internal/ipam", "internal/ipam/ledger", "store"},
 	"internal/ipam/view": {
 		"internal/alloc", "internal/aside", "internal/ipam", "internal/allocator",
@@ -51,7 +51,8 @@ var mayImport = map[string][]string{
 	},
 	"internal/ipam/service": {
 		"internal/ipam", "internal/allocator", "internal/ipam/edit", "internal/ipam/elastic",
-		"internal/ipam/lan", "internal/ipam/ledger", "internal/ipam/names", "internal/ipam/stores", "internal/ipam/view", "store",
+		"internal/ipam/lan", "internal/ipam/ledger", "internal/ipam/names", "internal/ipam/stores", "internal/ipam/view",
+		"internal/plan/compare", "store", "store/mem",
 	},
 	"internal/ipam/cluster": {
 		"internal/ipam", "internal/allocator", "internal/ipam/edit",

@@ -249,3 +249,35 @@ func ElasticKinds() []FindingKind {
 	return []FindingKind{EdgeAway, UnmappedElastic, GuestGone, MissingDevice, FirewallInWay, PublishedElastic,
 		NoSystemAddress}
 }
+
+// PlanElastic is how a document plans what there is of elastic addresses.
+func PlanElastic(accounts []AccountInfo, ranges []ElasticRangeInfo, addresses []ElasticInfo) *PlannedElastic {
+	p := &PlannedElastic{}
+	for _, a := range accounts {
+		if a.Created.IsZero() {
+			continue // the one that is always there
+		}
+		p.Accounts = append(p.Accounts, PlannedAccount{CreateAccount: CreateAccount{Account: a.Name,
+			Domain: a.Domain, Quota: a.Quota, Owners: a.Owners}})
+	}
+	for i := range ranges {
+		r := &ranges[i]
+		p.Ranges = append(p.Ranges, PlannedElasticRange{AddElasticRange: AddElasticRange{Range: r.Range,
+			Host: r.Host, Announce: r.Announce, TTL: &r.TTL, OnCut: string(r.OnCut)}})
+	}
+	for i := range addresses {
+		a := &addresses[i]
+		if a.Kind == KindSystem || a.State != ElasticAllocated {
+			continue
+		}
+		one := PlannedElasticAddress{Address: a.Address, Account: a.Account}
+		if a.ReleaseOn != ReleaseNever.String() {
+			one.ReleaseOn = a.ReleaseOn
+		}
+		if a.Associated {
+			one.Instance, one.Network, one.Guest, one.EgressOnly = a.Instance, a.Network, a.Guest, a.EgressOnly
+		}
+		p.Addresses = append(p.Addresses, one)
+	}
+	return p
+}

@@ -175,6 +175,10 @@ type AddReservation struct {
 	// any more: it is excluded, or outside of every pool (BO-9). Otherwise it stays its owner's.
 	Moves bool `json:"moves,omitempty"`
 	WantedTerms
+
+	// Planned has a document's word count: its addresses are reserved be they excluded or not. Replaced says that
+	// something has taken their place already. No client can say so.
+	Planned, Replaced bool `json:"-"`
 }
 
 // BindReservations makes what is reserved for owners what is wanted, as a deploy does: what is there and fits is bound
@@ -209,6 +213,7 @@ type TakeAddress struct {
 	Interface Interface `json:"interface"`
 	Force     bool      `json:"force,omitempty"` // over exclusions (GA-9)
 	Note      *string   `json:"note,omitempty"`  // of all of them; empty: none any more; nil: as it is
+	Planned   bool      `json:"-"`               // as of AddReservation
 }
 
 // ReleaseAddress gives back one address that was taken for an owner by TakeAddress, or with the zero Address all.

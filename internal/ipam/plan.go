@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Plan is networks the way a document describes them (`berth export`, `berth import`). Lines are those of the document,
@@ -144,6 +145,47 @@ type Counts struct {
 func (n Counts) Sum() int {
 	return n.Networks + n.Subnets + n.Pools + n.Exclusions + n.Reservations + n.Addresses +
 		n.Accounts + n.Ranges + n.Elastic + n.Associations
+}
+
+// Plus is n and so many times m.
+func (n Counts) Plus(m Counts, times int) Counts {
+	return Counts{n.Networks + times*m.Networks, n.Subnets + times*m.Subnets, n.Pools + times*m.Pools,
+		n.Exclusions + times*m.Exclusions, n.Reservations + times*m.Reservations, n.Addresses + times*m.Addresses,
+		n.Accounts + times*m.Accounts, n.Ranges + times*m.Ranges, n.Elastic + times*m.Elastic,
+		n.Associations + times*m.Associations}
+}
+
+// Counts says how many things a plan has, but for reservations whose time is over.
+func (p *Plan) Counts(now time.Time) (n Counts) {
+	for i := range p.Networks {
+		of := &p.Networks[i]
+		if of.Name != "" {
+			n.Networks++
+		}
+		n.Subnets += len(of.Subnets)
+		n.Pools += len(of.Pools)
+		n.Exclusions += len(of.Exclusions)
+		n.Addresses += len(of.Addresses)
+		for j := range of.Subnets {
+			n.Pools += len(of.Subnets[j].Pools)
+			n.Exclusions += len(of.Subnets[j].Exclusions)
+		}
+		for j := range of.Reservations {
+			if r := &of.Reservations[j]; r.Until.IsZero() || r.Until.After(now) {
+				n.Reservations++
+			}
+		}
+	}
+	if p.Elastic == nil {
+		return n
+	}
+	n.Accounts, n.Ranges, n.Elastic = len(p.Elastic.Accounts), len(p.Elastic.Ranges), len(p.Elastic.Addresses)
+	for i := range p.Elastic.Addresses {
+		if p.Elastic.Addresses[i].Instance != "" {
+			n.Associations++
+		}
+	}
+	return n
 }
 
 func (n Counts) String() string {

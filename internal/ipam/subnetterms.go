@@ -24,6 +24,8 @@ type SubnetSpec struct {
 	Note        string       `json:"note,omitempty"`
 	LANTerms
 	Pool bool `json:"pool,omitempty"` // a pool of the whole subnet (GA-15, GA-18)
+
+	ID ID `json:"-"` // zero: one is drawn. No client can say one
 }
 
 // Subnet is the record of one that is made as the spec says, at the place that was found for it.

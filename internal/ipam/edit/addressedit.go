@@ -9,8 +9,9 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// ready fills in what an interface without wishes means, and refuses what makes no sense in any state.
-func ready(in *ipam.Interface, owner string) error {
+// ready fills in what an interface without wishes means, and refuses what makes no sense in any state. One that is
+// planned comes address by address, so that its slots may begin anywhere.
+func ready(in *ipam.Interface, owner string, planned bool) error {
 	if err := ipam.CheckOwner(owner); err != nil {
 		return err
 	}
@@ -23,7 +24,11 @@ func ready(in *ipam.Interface, owner string) error {
 		return ipam.Refuse(ipam.ErrInvalid, "%q is nothing to do with an interface: add, modify or remove it",
 			in.Action)
 	}
-	if err := in.Check(); err != nil {
+	checked := *in
+	if planned {
+		checked.Action = ipam.ModifyInterface
+	}
+	if err := checked.Check(); err != nil {
 		return ipam.Refuse(ipam.ErrInvalid, "the interface of %s: %v", owner, err)
 	}
 	slices.SortFunc(in.Wishes, func(a, b ipam.Wish) int { return a.Slot - b.Slot })
@@ -60,7 +65,7 @@ func takeAddress(wanted *ipam.TakeAddress, c *ledger.Change) (ipam.Result, error
 	}
 	in := e.Interface
 	in.Wishes = slices.Clone(in.Wishes)
-	if err := ready(&in, e.Owner); err != nil {
+	if err := ready(&in, e.Owner, e.Planned); err != nil {
 		return ipam.Result{}, err
 	}
 	if e.Note != nil {
@@ -72,14 +77,19 @@ func takeAddress(wanted *ipam.TakeAddress, c *ledger.Change) (ipam.Result, error
 	if err := nameClash(c, p.N, e.Owner); err != nil {
 		return ipam.Result{}, err
 	}
-	has, err := p.Taken(e.Owner)
-	if err != nil {
-		return ipam.Result{}, err
-	}
-	if err := has.admit(e.Owner, &in); err != nil {
-		return ipam.Result{}, err
+	has := interfaces{}
+	if !e.Planned || !p.placed() {
+		if has, err = p.Taken(e.Owner); err != nil {
+			return ipam.Result{}, err
+		}
+		if err := has.admit(e.Owner, &in); err != nil {
+			return ipam.Result{}, err
+		}
 	}
 	subnets, err := p.reach(e.Subnet)
+	if e.Planned {
+		subnets, err = p.reachFor(&in)
+	}
 	if err != nil {
 		return ipam.Result{}, err
 	}

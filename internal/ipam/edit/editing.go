@@ -25,6 +25,8 @@ type request struct {
 
 	goesOn bool // after a refusal: nothing of it is committed
 
+	imports *Importing // whose edits these are; nil: no import's
+
 	at       int // which of the edits is made now
 	capacity capacity
 	edits    []ipam.Edit // all of the request

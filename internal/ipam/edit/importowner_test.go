@@ -128,22 +128,24 @@ func TestImportProblemsOfOwners(t *testing.T) {
 	const subnet = "  subnets:\n  - cidr: 10.0.0.0/24\n" // lines 4 and 5 behind a name
 	problems(t, r, []badPlan{
 		{"rule twice", "- name: a\n  owner_rules: [{pattern: web, pool: x}, {pattern: web, owner: y}]\n",
-			[]string{"3: the rule for the owners web of network a is planned twice"}},
+			[]string{"3: the network a has two rules for the owners web, and can have one"}},
 		{"rule without a meaning", "- name: a\n  owner_rules: [{pattern: web}]\n",
 			[]string{"3: network a has no rule for web"}},
 		{"rule that matches nothing",
 			"- name: a\n  owner_rules: [{pattern: 'a b', pool: x}, {pattern: 'a*', owner: '*/*'}, {pattern: c, pool: " +
 				"all}]\n",
-			[]string{`3: the pattern "a b" matches no name`, `3: the owner "*/*" has 2 stars`,
-				`3: "all" cannot name a pool`}},
+			[]string{`3: the pattern "a b" matches no name`}}, // the first of a network's
+		{"owner that is none", "- name: a\n  owner_rules: [{pattern: 'a*', owner: '*/*'}]\n",
+			[]string{`3: the owner "*/*" has 2 stars`}},
+		{"pool that is none", "- name: a\n  owner_rules: [{pattern: c, pool: all}]\n",
+			[]string{`3: "all" cannot name a pool`}},
 		{"other rules", "- name: net1\n  owner_rules: [{pattern: web-*, pool: web}, {pattern: db-*, pool: db}, " +
 			"{pattern: new, owner: x}]\n",
-			[]string{"3: the rule for the owners db-* of network net1 is db-*=pool:db,owner:shop/db/* and not " +
-				"db-*=pool:db; change it with `berth network modify net1`",
-				"3: the rule for the owners new of network net1 is none and not new=owner:x"}},
+			[]string{"3: the owner_rules of network net1 is web-*=pool:web;db-*=pool:db,owner:shop/db/* and not " +
+				"web-*=pool:web;db-*=pool:db;new=owner:x; change it with `berth network modify net1`"}},
 		{"other type", "- {name: net1, type: vip}\n- {name: vips, type: dynamic}\n- {name: seen, type: dynamic}\n",
 			[]string{
-				"3: network net1 is of the type manual and not vip, and stays so",
+				"3: network net1 is of the type manual and not vip, and the type of a network stays",
 				"4: network vips is of the type vip and not dynamic"}},
 		{"nothing said of type and bands",
 			"- name: vips\n  subnets: [{cidr: 203.0.113.0/28}]\n- {name: net1, type: manual}\n", nil},
@@ -151,15 +153,14 @@ func TestImportProblemsOfOwners(t *testing.T) {
 			"[192.0.2.1]}\n", nil},
 		{"other bands", "- name: net1\n  static: [192.0.2.64/29]\n  subnets:\n  - {cidr: 192.0.2.0/24, static: " +
 			"[192.0.2.8+4]}\n", []string{
-			"4: the subnet 192.0.2.0/24 has no static band 192.0.2.64/29; make it one with `berth network modify " +
-				"net1 --static`",
-			"6: the subnet 192.0.2.0/24 has no static band 192.0.2.8/30"}},
+			"4: the static band of network net1 is none and not 192.0.2.64/29",
+			"6: the static band of network net1 is none and not 192.0.2.8/30"}},
 		{"band outside", "- name: a\n" + subnet + "    static:\n    - 10.0.0.250+10\n",
-			[]string{"7: the static band 10.0.0.250-10.0.1.3 is not inside the subnet 10.0.0.0/24"}},
+			[]string{"7: NetworkStaticIpOutOfRange: the static band 10.0.0.250-10.0.1.3: the range 10.0.0.250-10.0.1.3 runs over the end of the subnet 10.0.0.0/24 (10.0.0.255)"}},
 		{"band nowhere", "- name: a\n  static: [10.0.1.0]\n" + subnet,
-			[]string{"4: no subnet of network a holds 10.0.1.0"}},
+			[]string{"4: NetworkStaticIpOutOfRange: the static band 10.0.1.0: no subnet of network a holds 10.0.1.0"}},
 		{"bands overlap", "- name: a\n  static: [10.0.0.9]\n" + subnet + "    static:\n    - 10.0.0.8/29\n",
-			[]string{"8: the static band 10.0.0.8/29 of the subnet 10.0.0.0/24 overlaps 10.0.0.9, before in line 4"}},
+			[]string{"4: NetworkStaticIpOutOfRange: the static bands 10.0.0.8/29 and 10.0.0.9 of network a overlap"}},
 		{"band and exclusion", "- name: a\n" + subnet +
 			"    static: [10.0.0.8/29]\n    exclusions:\n    - 10.0.0.1\n    - 10.0.0.15+2\n",
 			[]string{"9: the range 10.0.0.15-10.0.0.16 overlaps the static band 10.0.0.8/29 of the subnet " +
@@ -189,29 +190,27 @@ func TestImportProblemsOfOwners(t *testing.T) {
 		{"without an " +
 			"address", "- name: net1\n  reservations: [{owner: x}]\n- name: vips\n  reservations: [{owner: x}]\n",
 			[]string{
-				"4: NetworkReservationIpMissing: the address of x is missing; only a network of the type dynamic has " +
-					"owners without one", "6: NetworkReservationIpMissing: the address of x is missing"}},
-		{"owner twice", "- name: seen\n  reservations:\n  - {owner: x}\n  - {owner: x}\n  - {owner: y}\n  - {owner: " +
-			"y, address: 198.51.100.9, automatic: true}\n", []string{
-			"6: the owner x of network seen is planned twice, before in line 5",
-			"7: the owner y of network seen is planned twice, before in line 8"}},
+				"4: the reservation of x has no address, which only a network of the type dynamic leaves to others",
+				"6: the reservation of x has no address, which only a network of the type dynamic leaves to others"}},
+		{"owner twice",
+			"- name: seen\n  reservations:\n  - {owner: x}\n  - {owner: x}\n  - {owner: y}\n  - {owner: " +
+				"y, address: 198.51.100.9, automatic: true}\n", []string{
+				"6: x is planned twice in network seen"}}, // y is known by its address
 		{"no owner", "- name: seen\n  reservations: [{owner: a//b}]\n", []string{`4: "a//b" names no owner`}},
 		{"known by an address", "- name: seen\n  reservations: [{owner: vm3}, {owner: vm1, address: 198.51.100.9, " +
 			"automatic: true}]\n", nil},
 		{"another end", "- name: net1\n  reservations: [{owner: job, address: 192.0.2.30, until: " +
 			"2026-01-03T00:00:00Z}, {owner: web, address: 192.0.2.22, until: 2026-01-03T00:00:00Z}]\n- name: seen\n  " +
 			"reservations:\n  - {owner: vm2, until: 2026-01-03T00:00:00Z}\n",
-			[]string{"4: 192.0.2.30 is reserved for job already, until 2026-01-02T04:34:05Z, and not until " +
-				"2026-01-03T00:00:00Z", "4: 192.0.2.22 is reserved for web already, without an end, and not until",
-				"7: vm2 is known in network seen already, until 2026-01-02T05:04:05Z, and not until " +
-					"2026-01-03T00:00:00Z"}},
+			[]string{"4: the until of the reservation job of network net1 is 2026-01-02T04:34:05Z and not 2026-01-03T00:00:00Z", "4: the until of the reservation web of network net1 is none and not 2026-01-03T00:00:00Z",
+				"7: the until of the reservation vm2 of network seen is 2026-01-02T05:04:05Z and not 2026-01-03T00:00:00Z"}},
 		{"replaced, and is not",
 			"- name: net1\n  reservations: [{owner: web, address: 192.0.2.22, replaced: true}, {owner: web, address: " +
-				"192.0.2.20}]\n", []string{"4: 192.0.2.22 is reserved for web already, and nothing replaces it"}},
+				"192.0.2.20}]\n", []string{"4: NetworkReservationAlreadyExists: web has 192.0.2.22 reserved in network net1 already (0:ip0)"}},
 		{"replaced in any slot", "- name: a\n" + subnet +
 			"  reservations:\n  - {owner: x, address: 10.0.0.9, slot: 0}\n  - {owner: x, address: 10.0.0.10, slot: " +
 			"0, replaced: true}\n  - {owner: x, address: 10.0.0.11, slot: 0}\n",
-			[]string{"9: x has 10.0.0.9 as 0:ip0, before in line 7, and cannot have 10.0.0.11 there"}},
+			[]string{"9: x is to have 10.0.0.9 and 10.0.0.11, both as 0:ip0"}},
 	})
 	if _, err := r.S.Import(ctx, ipam.Plan{Networks: []ipam.PlannedNetwork{{Type: "vip"}}},
 		ipam.ImportOptions{}); err == nil || !strings.Contains(err.Error(), "the network has no name") {

@@ -134,6 +134,11 @@ func createNetwork(e *ipam.CreateNetwork, c *ledger.Change) (ipam.Result, error)
 		return ipam.Result{}, err
 	}
 	p := PlanOf(c, n)
+	if im := requestOf(c).imports; im != nil {
+		if err := im.hide(p); err != nil {
+			return ipam.Result{}, err
+		}
+	}
 	facts := FactsOfNetwork(n)
 	facts.Static = e.Static
 	if err := p.Note(&ipam.Event{Verb: ipam.NetworkCreated}, nil, facts); err != nil {
@@ -193,6 +198,11 @@ func modifyNetwork(e *ipam.ModifyNetwork, c *ledger.Change) (ipam.Result, error)
 		after.Static = Bands(c.Index(), edited.ID)
 	}
 	p.N = &edited
+	if edited.Stage != "" { // nobody sees it, and it has no revision
+		if err := c.SetNetwork(edited.ID, &edited); err != nil {
+			return ipam.Result{}, err
+		}
+	}
 	return ipam.Result{Network: edited.ID}, p.Note(&ipam.Event{Verb: ipam.NetworkModified}, before.differing(after),
 		after.differing(before))
 }

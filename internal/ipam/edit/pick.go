@@ -23,6 +23,26 @@ func (p *Plan) reach(subnet string) ([]*ipam.Subnet, error) {
 	return all, err
 }
 
+// reachFor is where the addresses of an interface are: the subnets that hold them, where all are given.
+func (p *Plan) reachFor(in *ipam.Interface) ([]*ipam.Subnet, error) {
+	var all []*ipam.Subnet
+	for _, w := range in.Wishes {
+		if !w.Address.IsValid() {
+			return p.reach("")
+		}
+		sx := p.Index().Overlapping(p.N.Space, netip.PrefixFrom(w.Address, w.Address.BitLen()))
+		if sx == nil || sx.Record().Network != p.N.ID {
+			return p.reach("")
+		}
+		sub, err := p.ReadSubnet(sx.Record())
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, sub)
+	}
+	return all, nil
+}
+
 // pick finds what a wish may be given: the address that it names, if the owner may have it, or a free one out of its
 // pools. Force goes over exclusions (GA-9).
 func (p *Plan) pick(owner string, w ipam.Wish, subnets []*ipam.Subnet, force bool) (ledger.Picked, error) {

@@ -16,11 +16,14 @@ func PlanOf(c *ledger.Change, n *ipam.Network) *Plan {
 // OpenPlan opens the network that an edit names. The first one must have the revision that the requester saw, where one
 // was given.
 func OpenPlan(c *ledger.Change, ref string, e ipam.Edit) (*Plan, error) {
+	of := requestOf(c)
+	if of.imports != nil {
+		return of.imports.open(c, ref)
+	}
 	n, err := c.NetworkOf(ref, e)
 	if err != nil {
 		return nil, err
 	}
-	of := requestOf(c)
 	if seen := of.match; seen != 0 && seen != n.LastRevision() {
 		return nil, ipam.Refuse(ipam.ErrChanged,
 			"network %s was changed since you read it (revision %d, now %d); read it "+

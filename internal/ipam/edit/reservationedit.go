@@ -74,7 +74,7 @@ func beginReservation(e *ipam.AddReservation, c *ledger.Change) (*Plan, ipam.Int
 	if err != nil {
 		return nil, in, err
 	}
-	if err := ready(&in, e.Owner); err != nil {
+	if err := ready(&in, e.Owner, e.Planned); err != nil {
 		return nil, in, err
 	}
 	e.Owner = ipam.CanonicalOwner(e.Owner)
@@ -110,13 +110,15 @@ func beginReservation(e *ipam.AddReservation, c *ledger.Change) (*Plan, ipam.Int
 
 // fulfil reserves what is wished for, of the wishes that are chosen now, and returns the addresses by slot.
 func (p *Plan) fulfil(e *ipam.AddReservation, in ipam.Interface, now func(ipam.Wish) bool) ([]netip.Addr, error) {
-	subnets, err := p.reach("")
+	subnets, err := p.reachFor(&in)
 	if err != nil {
 		return nil, err
 	}
-	owned, err := p.Owned(e.Owner)
-	if err != nil {
-		return nil, err
+	owned := ownedSlots{Wanted: map[ipam.Slot]ledger.Picked{}}
+	if !e.Replaced && (!e.Planned || !p.placed()) {
+		if owned, err = p.Owned(e.Owner); err != nil {
+			return nil, err
+		}
 	}
 	for _, slot := range slots(owned.Wanted) {
 		if int(slot.Interface) != e.Number {
@@ -131,8 +133,10 @@ func (p *Plan) fulfil(e *ipam.AddReservation, in ipam.Interface, now func(ipam.W
 			return nil, err
 		}
 	}
-	if _, err := allocator.ForgetOwner(&p.NetworkPlan, e.Owner, "it has an address now"); err != nil {
-		return nil, err
+	if !e.Replaced {
+		if _, err := allocator.ForgetOwner(&p.NetworkPlan, e.Owner, "it has an address now"); err != nil {
+			return nil, err
+		}
 	}
 	return each(&in, func(slot ipam.Slot, w ipam.Wish) (netip.Addr, error) {
 		addr, err := p.reserve(e, slot, w, subnets, owned)
@@ -259,6 +263,7 @@ func (p *Plan) reserveNew(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, f
 		had = old.Anew()
 	}
 	r := &ipam.Reservation{Owner: e.Owner, Kind: kind, Slot: slot, Terms: e.WantedTerms.Over(had, p.Now())}
+	r.Replaced = e.Replaced
 	switch {
 	case old == nil:
 		return p.WriteReservation(found, r)
@@ -296,7 +301,7 @@ func (p *Plan) toReserve(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Su
 	if err != nil {
 		return ledger.Picked{}, err
 	}
-	found, err := p.pick(e.Owner, w, subnets, e.Force)
+	found, err := p.pick(e.Owner, w, subnets, e.Force || e.Planned)
 	if err == nil && Bars(p.N, found.Record, e.Owner, e.Force || left) {
 		return ledger.Picked{}, allocator.HeldError(p.Change, found.Sub, found.Record)
 	}

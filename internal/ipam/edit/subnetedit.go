@@ -28,7 +28,11 @@ func (p *Plan) addSubnet(spec *ipam.SubnetSpec) (*ipam.Subnet, error) {
 	if err != nil {
 		return nil, err
 	}
-	sub := spec.Subnet(p.NewID(), p.N, cidr)
+	id := spec.ID
+	if id == (ipam.ID{}) {
+		id = p.NewID()
+	}
+	sub := spec.Subnet(id, p.N, cidr)
 	if spec.Pool {
 		sub.Pools = append(sub.Pools, ipam.Pool{Range: allocator.WholeRange(cidr)})
 	}

@@ -24,7 +24,7 @@ func (s Views) Export(ctx context.Context, network string) iter.Seq2[ipam.Planne
 			return
 		}
 		for _, id := range ids {
-			planned, err := exportNetwork(ctx, s.ledger, id)
+			planned, err := PlanOf(ctx, s.ledger, id)
 			if err != nil {
 				yield(ipam.PlannedNetwork{}, err)
 				return
@@ -51,9 +51,9 @@ func exported(ctx context.Context, s *ledger.Ledger, network string) ([]ipam.ID,
 	return ids, nil
 }
 
-// exportNetwork describes a network out of one view; nil where it is gone. The index only says which subnets to look
+// PlanOf describes a network out of one view; nil where it is gone. The index only says which subnets to look
 // for.
-func exportNetwork(ctx context.Context, s *ledger.Ledger, id ipam.ID) (planned *ipam.PlannedNetwork, err error) {
+func PlanOf(ctx context.Context, s *ledger.Ledger, id ipam.ID) (planned *ipam.PlannedNetwork, err error) {
 	err = s.View(ctx, func(tx store.Tx) error {
 		n, err := ViewNetwork(s, tx, id)
 		if err != nil {

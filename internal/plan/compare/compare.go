@@ -24,6 +24,10 @@ type Options struct {
 	// Prune has what is in the plan and not in the document go, things and what is said of them alike. Without it they
 	// stay.
 	Prune bool
+	// Adds has what there is stay where it is, as an import does: what comes is an edit for each address, and what
+	// is found to be otherwise besides is in the way of all, so that its edits do not matter. A document that no edit
+	// can make comes with what else was found.
+	Adds bool
 	// Network limits it to one network, which is the only one that is looked at on either side; empty: all, and what
 	// there is of elastic addresses.
 	Network string
@@ -111,7 +115,7 @@ func (d *Difference) Transactions(most int, apart bool) (all []Part) {
 func Plans(document, now *ipam.Plan, opt Options) (*Difference, error) {
 	c := &comparison{opt: opt}
 	wanted, there := c.document(document, now), flatten(now.Networks)
-	if err := c.Err(); err != nil {
+	if err := c.Err(); err != nil && !opt.Adds {
 		return nil, err
 	}
 	c.elasticGoes(document.Elastic, now.Elastic)
@@ -124,17 +128,19 @@ func Plans(document, now *ipam.Plan, opt Options) (*Difference, error) {
 			c.network(n, is)
 		}
 		space := cmp.Or(is.fields.Space, n.fields.Space, ipam.LocalSpace)
-		c.gateways(n, is)
+		if !opt.Adds {
+			c.gateways(n, is)
+		}
 		c.subnets(n, is)
 		c.ranges(n, is)
 		c.owned(n, is)
 		c.end(space)
 	}
 	c.elasticComes(document.Elastic, now.Elastic)
-	if err := c.Err(); err != nil {
+	if err := c.Err(); err != nil && !opt.Adds {
 		return nil, err
 	}
-	return &c.Difference, nil
+	return &c.Difference, c.Err()
 }
 
 // sorted are the networks of the document in its order, but those of which a subnet goes first: what one gives up

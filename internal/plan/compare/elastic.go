@@ -246,6 +246,13 @@ func (c *comparison) elasticAddress(a, was *ipam.PlannedElasticAddress) {
 		}
 		c.edit(comes, a.Line, &ipam.AllocateElastic{Account: account, Address: a.Address, ReleaseOn: keeps})
 	}
+	if c.opt.Adds && was.Instance == "" {
+		if a.Instance != "" {
+			c.edit(owned, a.Line, &ipam.AssociateElastic{Address: a.Address, Instance: a.Instance, Network: a.Network,
+				EgressOnly: a.EgressOnly})
+		}
+		return
+	}
 	associated := c.field(of, "instance", was.Instance, a.Instance)
 	if a.Instance != "" {
 		if was.Instance != "" || a.Network != "" {

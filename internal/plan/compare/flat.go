@@ -3,7 +3,7 @@ package compare
 import (
 	"cmp"
 	"net/netip"
-	"slices"
+	"reflect"
 
 	"berth/internal/ipam"
 )
@@ -71,6 +71,7 @@ func (c *comparison) document(p, now *ipam.Plan) map[string]*network {
 			c.Add(n.Line, "the network %s is there twice", n.Name)
 			continue
 		}
+		c.twice(n)
 		wanted[n.Name] = begun(i, n)
 		wanted[n.Name].add(n)
 	}
@@ -82,17 +83,50 @@ func (c *comparison) document(p, now *ipam.Plan) map[string]*network {
 	return wanted
 }
 
+// twice refuses what a network can have once, and is said of twice.
+func (c *comparison) twice(n *ipam.PlannedNetwork) {
+	said := map[string]bool{}
+	say := func(what, name string) {
+		if said[what+name] {
+			c.Add(n.Line, "the network %s has two %s %s, and can have one", n.Name, what, name)
+		}
+		said[what+name] = true
+	}
+	for _, l := range n.Links {
+		say("links on the host", l.Host)
+	}
+	for _, r := range n.OwnerRules {
+		say("rules for the owners", r.Pattern)
+	}
+}
+
 // place gives what names no network to those that have it.
 func (c *comparison) place(wanted map[string]*network, from *ipam.PlannedNetwork, now *ipam.Plan) {
 	for i := range from.Subnets {
 		c.Add(from.Subnets[i].Line, "the subnet %s is of no network; name the network that it is to be in",
 			from.Subnets[i].CIDR)
 	}
+	if head := begun(0, &ipam.PlannedNetwork{Space: from.Space, Line: from.Line}); !reflect.DeepEqual(head, begun(0, from)) {
+		c.Add(from.Line, "the network has no name")
+	}
+	at := map[netip.Prefix]int{}
+	lengths := map[int]bool{}
+	for i := range now.Networks {
+		if n := &now.Networks[i]; cmp.Or(n.Space, ipam.LocalSpace) == cmp.Or(from.Space, ipam.LocalSpace) {
+			for _, sub := range n.Subnets {
+				at[sub.CIDR], lengths[sub.CIDR.Bits()] = i, true
+			}
+		}
+	}
 	to := func(line int, addr netip.Addr) *network {
-		i := slices.IndexFunc(now.Networks, func(n ipam.PlannedNetwork) bool {
-			return cmp.Or(n.Space, ipam.LocalSpace) == cmp.Or(from.Space, ipam.LocalSpace) &&
-				slices.ContainsFunc(n.Subnets, func(sub ipam.PlannedSubnet) bool { return sub.CIDR.Contains(addr) })
-		})
+		i := -1
+		for bits := range lengths {
+			if p, err := addr.Prefix(bits); err == nil {
+				if one, is := at[p]; is {
+					i = one
+				}
+			}
+		}
 		if i < 0 {
 			c.Add(line, "no network of the space %s has %s; name the network that it belongs to",
 				cmp.Or(from.Space, ipam.LocalSpace), addr)

@@ -11,11 +11,15 @@ import (
 // gateways takes what a document, most of all a table of NetBox's, says of an address that is its subnet's gateway for
 // the note of that gateway: it is nobody's address besides.
 func (c *comparison) gateways(n, is *network) {
+	some := map[netip.Addr]bool{}
+	for _, sub := range slices.Concat(n.subnets, is.subnets) {
+		some[sub.Gateway] = true
+	}
 	n.reservations = slices.DeleteFunc(n.reservations, func(r ipam.PlannedReservation) bool {
-		return c.gateway(n, is, r.Address, cmp.Or(r.Note, r.Owner), r.Line)
+		return some[r.Address] && c.gateway(n, is, r.Address, cmp.Or(r.Note, r.Owner), r.Line)
 	})
 	n.addresses = slices.DeleteFunc(n.addresses, func(a ipam.PlannedAddress) bool {
-		return c.gateway(n, is, a.Address, cmp.Or(a.Note, a.Owner), a.Line)
+		return some[a.Address] && c.gateway(n, is, a.Address, cmp.Or(a.Note, a.Owner), a.Line)
 	})
 }
 

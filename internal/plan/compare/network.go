@@ -210,14 +210,22 @@ func ruleText(all []ipam.OwnerRule) string {
 func (c *comparison) subnets(n, is *network) {
 	matched := map[netip.Prefix]bool{} // of those that are there
 	pairs := make([]*ipam.PlannedSubnet, len(n.subnets))
+	there := map[netip.Prefix]*ipam.PlannedSubnet{}
+	for j := range is.subnets {
+		there[is.subnets[j].CIDR] = &is.subnets[j]
+	}
+	for i := range n.subnets {
+		if old := there[n.subnets[i].CIDR]; old != nil && !matched[old.CIDR] {
+			pairs[i], matched[old.CIDR] = old, true
+		}
+	}
 	for _, same := range []func(a, b *ipam.PlannedSubnet) bool{
-		func(a, b *ipam.PlannedSubnet) bool { return a.CIDR == b.CIDR },
 		func(a, b *ipam.PlannedSubnet) bool { return a.Name != "" && a.Name == b.Name },
 		func(a, b *ipam.PlannedSubnet) bool { return a.CIDR.Overlaps(b.CIDR) },
 	} {
 		for i := range n.subnets {
 			for j := range is.subnets {
-				if pairs[i] == nil && !matched[is.subnets[j].CIDR] && same(&n.subnets[i], &is.subnets[j]) {
+				if !c.opt.Adds && pairs[i] == nil && !matched[is.subnets[j].CIDR] && same(&n.subnets[i], &is.subnets[j]) {
 					pairs[i] = &is.subnets[j]
 					matched[is.subnets[j].CIDR] = true
 				}

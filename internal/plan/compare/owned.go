@@ -72,6 +72,9 @@ func (c *comparison) owners(wanted, was map[string][]ipam.PlannedReservation) []
 // unexcluded takes exclusions away, until the rest is there, in which something comes to be reserved: so nothing is
 // reserved by force, which would go over who holds it, too.
 func (c *comparison) unexcluded(n, is *network) {
+	if c.opt.Adds {
+		return
+	}
 	had := map[netip.Addr]string{}
 	for _, r := range is.reservations {
 		had[r.Address] = r.Owner
@@ -153,7 +156,10 @@ func (o *owner) wants(all []ipam.PlannedReservation, was *held) *held {
 	h := &held{at: map[slot]ipam.PlannedReservation{}}
 	var unplaced []ipam.PlannedReservation
 	for i, r := range all {
+		r.Replaced = r.Replaced || o.c.opt.Adds && find(was.replaced, r.Address) != nil
 		switch {
+		case !r.Address.IsValid() && h.alone != nil:
+			o.c.Add(r.Line, "%s is planned twice in network %s", o.name, o.network)
 		case !r.Address.IsValid():
 			h.alone = &all[i]
 		case r.Unplaced:
@@ -210,6 +216,9 @@ func (o *owner) sameAddress(h, was *held, r ipam.PlannedReservation) (slot, bool
 
 // sameSubnet is the first slot of which the address is in the same subnet, or else of the same family: it has moved.
 func (o *owner) sameSubnet(h, was *held, r ipam.PlannedReservation) (slot, bool) {
+	if o.c.opt.Adds {
+		return slot{}, false
+	}
 	place := func(a netip.Addr) netip.Prefix {
 		for i := range o.subnets {
 			if o.subnets[i].CIDR.Contains(a) {
@@ -237,7 +246,7 @@ func (o *owner) nextFree(h, was *held, r ipam.PlannedReservation) slot {
 		at := slot{0, number}
 		_, taken := h.at[at]
 		_, stays := was.at[at]
-		if !taken && (o.c.opt.Prune || !stays) || r.Replaced {
+		if !taken && (o.c.opt.Prune || !stays) || r.Replaced || number == ipam.MaxSlots {
 			return at
 		}
 	}
@@ -353,13 +362,14 @@ func (o *owner) termLines(of Change, r, old *ipam.PlannedReservation) {
 	tell("note", old.Note, r.Note)
 }
 
-func (o *owner) replacedLines(of Change, h, was *held) {
-	find := func(in []ipam.PlannedReservation, a netip.Addr) *ipam.PlannedReservation {
-		if i := slices.IndexFunc(in, func(r ipam.PlannedReservation) bool { return r.Address == a }); i >= 0 {
-			return &in[i]
-		}
-		return nil
+func find(in []ipam.PlannedReservation, a netip.Addr) *ipam.PlannedReservation {
+	if i := slices.IndexFunc(in, func(r ipam.PlannedReservation) bool { return r.Address == a }); i >= 0 {
+		return &in[i]
 	}
+	return nil
+}
+
+func (o *owner) replacedLines(of Change, h, was *held) {
 	for i := range h.replaced {
 		r := &h.replaced[i]
 		of.Line = r.Line

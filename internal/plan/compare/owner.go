@@ -17,6 +17,15 @@ func (c *comparison) reservations(o *owner, wanted, there []ipam.PlannedReservat
 	h := o.wants(wanted, was)
 	o.lines(h, was)
 	switch {
+	case c.opt.Adds:
+		o.adds(h, was, func(at slot, r *ipam.PlannedReservation) {
+			e := o.reservation(r)
+			e.Number, e.Replace, e.Planned, e.Replaced = at.nic, false, true, r.Replaced
+			if r.Address.IsValid() {
+				e.Wishes = []ipam.Wish{{Slot: at.number, Address: r.Address}}
+			}
+			c.edit(owned, r.Line, e)
+		})
 	case len(h.at)+len(h.replaced) == 0 && h.alone == nil:
 		c.edit(goes, 0, &ipam.RemoveReservation{Network: o.network, Owner: o.name})
 	case h.alone != nil && (was.alone == nil || endsEarlier(h.alone, was.alone)):
@@ -33,6 +42,34 @@ func (c *comparison) reservations(o *owner, wanted, there []ipam.PlannedReservat
 		o.fill(h, &held{})
 	default:
 		o.inPlace(h, was)
+	}
+}
+
+// adds goes over what comes, each address by itself.
+func (o *owner) adds(h, was *held, add func(slot, *ipam.PlannedReservation)) {
+	for i := range h.replaced {
+		if r := &h.replaced[i]; find(was.replaced, r.Address) == nil {
+			add(slotOf(r), r)
+		}
+	}
+	for _, at := range h.slots() {
+		if _, there := was.at[at]; !there {
+			r := h.at[at]
+			add(at, &r)
+		}
+	}
+	if h.alone != nil && was.alone == nil {
+		add(slot{}, h.alone)
+	}
+}
+
+// gaps refuses an interface whose addresses would not be numbered from ip0 on (GA-24).
+func (o *owner) gaps(h *held) {
+	for at, r := range h.at {
+		if _, before := h.at[slot{at.nic, at.number - 1}]; at.number > 0 && at.number < ipam.MaxSlots && !before {
+			o.c.Add(r.Line, "interface %d of %s would have ip%d (%s) and no ip%d: the addresses of an interface are "+
+				"numbered without gaps", at.nic, o.name, at.number, r.Address, at.number-1)
+		}
 	}
 }
 
@@ -160,6 +197,15 @@ func (c *comparison) addresses(o *owner, wanted, there []ipam.PlannedReservation
 	was := heldOf(there)
 	h := o.wants(wanted, was)
 	o.lines(h, was)
+	if c.opt.Adds {
+		o.gaps(h)
+		o.adds(h, was, func(at slot, r *ipam.PlannedReservation) { // before a reservation by force
+			c.edit(comes, r.Line, &ipam.TakeAddress{Network: o.network, Owner: o.name, Force: true, Note: &r.Note,
+				Planned: true, Interface: ipam.Interface{Number: at.nic,
+					Wishes: []ipam.Wish{{Slot: at.number, Address: r.Address}}}})
+		})
+		return
+	}
 	if !grown(h, was) {
 		c.edit(goes, lineOf(h), &ipam.ReleaseAddress{Network: o.network, Owner: o.name})
 		was = &held{}

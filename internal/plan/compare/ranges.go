@@ -38,7 +38,7 @@ func overlaps(all []ranged, r ipam.Range) bool {
 // wanted.
 func (c *comparison) ended(was, wanted []ranged) []ranged {
 	return slices.DeleteFunc(slices.Clone(was), func(old ranged) bool {
-		return lists(wanted, old.r) != nil || !c.opt.Prune && !overlaps(wanted, old.r)
+		return c.opt.Adds || lists(wanted, old.r) != nil || !c.opt.Prune && !overlaps(wanted, old.r)
 	})
 }
 
@@ -86,6 +86,9 @@ func (c *comparison) bands(n, is *network) {
 		was = append(was, ranged{r: b.Range})
 	}
 	gone := c.ended(was, wanted)
+	if c.opt.Adds {
+		c.noBands(n, is, was, wanted)
+	}
 	come := slices.DeleteFunc(slices.Clone(wanted), func(one ranged) bool { return lists(was, one.r) != nil })
 	if len(gone)+len(come) == 0 {
 		return
@@ -109,6 +112,17 @@ func (c *comparison) bands(n, is *network) {
 	}
 }
 
+// noBands notes that a subnet which is there lacks a static band, or has another one: a document adds none.
+func (c *comparison) noBands(n, is *network, was, wanted []ranged) {
+	for _, one := range wanted {
+		if lists(was, one.r) == nil && slices.ContainsFunc(is.subnets, func(sub ipam.PlannedSubnet) bool {
+			return sub.CIDR.Contains(one.r.From())
+		}) {
+			c.found(Change{Sign: "~", Kind: "static band", Network: n.fields.Name, Is: one.r.String(), Line: one.line})
+		}
+	}
+}
+
 // pools finds what is otherwise of the pools. A name is one pool, however many ranges it has: the document says all of
 // them. Those without a name are their ranges.
 func (c *comparison) pools(n, is *network) {
@@ -124,7 +138,7 @@ func (c *comparison) pools(n, is *network) {
 		return text != "" && slices.ContainsFunc(wanted, func(one ranged) bool { return one.text == text })
 	}
 	gone := slices.DeleteFunc(slices.Clone(was), func(old ranged) bool {
-		return lists(wanted, old.r) != nil || !c.opt.Prune && !said(old.text) &&
+		return c.opt.Adds || lists(wanted, old.r) != nil || !c.opt.Prune && !said(old.text) &&
 			(old.text != "" || !overlaps(wanted, old.r))
 	})
 	var come []ranged
@@ -145,7 +159,9 @@ func (c *comparison) pools(n, is *network) {
 	for _, one := range come {
 		c.edit(comes, one.line, &ipam.AddPool{Network: name, Range: one.r, Name: one.text})
 	}
-	c.poolLines(name, was, wanted, gone, come)
+	if !c.opt.Adds {
+		c.poolLines(name, was, wanted, gone, come)
+	}
 }
 
 // poolLines notes the pools that go and come: those of one name together, where it has been there and stays.

@@ -1,0 +1,368 @@
+package service
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+
+	"berth/internal/allocator"
+	"berth/internal/ipam"
+	"berth/internal/ipam/edit"
+	"berth/internal/ipam/ledger"
+	"berth/internal/ipam/view"
+	"berth/internal/plan/compare"
+	"berth/store"
+	"berth/store/mem"
+)
+
+// importTrial is what an import comes to. It is found in a draft: a service in memory, which nobody else sees and which
+// is thrown away, with the networks of the store and those of its leases that the plan is about. The difference between
+// the plan and the draft is what is to be added; its edits are tried there. So the rules of an import are those of each
+// edit, all that is wrong is told before anything is written, and nobody waits for it. What changes between the trial
+// and the writing is refused then.
+type importTrial struct {
+	ipam.PlanError
+	told   map[int]bool // the lines of what contradicts what there is
+	steps  []importStep
+	report ipam.ImportReport // of a dry run
+}
+
+// tryImport tries a plan, which is refused as a whole or can be added.
+func tryImport(ctx context.Context, l *ledger.Ledger, p *ipam.Plan) (*importTrial, error) {
+	draft, err := draftOf(ctx, l, p)
+	if err != nil {
+		return nil, err
+	}
+	now, err := draft.present(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	t := &importTrial{told: map[int]bool{}, report: ipam.ImportReport{DryRun: true}}
+	d, err := compare.Plans(p, now, compare.Options{Adds: true, Now: l.Now()})
+	if wrong := new(ipam.PlanError); errors.As(err, &wrong) {
+		t.PlanError = *wrong
+	}
+	for _, one := range d.Changes {
+		if one.Sign == "~" { // what would go comes elsewhere, and is refused there
+			t.contradicts(one)
+		}
+	}
+	for _, part := range d.Parts {
+		t.steps = append(t.steps, importSteps(part.Edits)...)
+	}
+	number(l, t.steps)
+	if err := t.try(ctx, draft.Ledger); err != nil {
+		return nil, err
+	}
+	t.count(p, l)
+	return t, t.Err()
+}
+
+// contradicts notes what the plan has otherwise than it is: an import adds, and changes nothing.
+func (t *importTrial) contradicts(c compare.Change) {
+	of := "the " + c.Kind
+	if c.Kind == "network" {
+		of = c.Kind
+	}
+	if c.Name != "" {
+		of += " " + c.Name
+	}
+	if c.Network != "" {
+		of += " of network " + c.Network
+	}
+	if c.Field != "" {
+		of = "the " + c.Field + " of " + of
+	}
+	advice := []ipam.Advice{ipam.OrAdvise(ipam.DoLeaveOut)}
+	switch c.Kind {
+	case "network":
+		advice = ipam.Advise(ipam.DoModifyNetwork, c.Name).OrLeaveOut()
+	case "subnet":
+		advice = ipam.Advise(ipam.DoChangeSubnet).OrLeaveOut()
+	case "static band":
+		advice = ipam.Advise(ipam.DoAddStatic, c.Network).OrLeaveOut()
+	case "reservation":
+		advice = ipam.Advise(ipam.DoEndReservation).OrLeaveOut()
+	case "address":
+		advice = ipam.Advise(ipam.DoRetakeAddress).OrLeaveOut()
+	}
+	t.told[c.Line] = c.Line > 0
+	t.AddHelp(advice, c.Line, "%s is %s and not %s", of, cmp.Or(c.Was, "none"), cmp.Or(c.Is, "none"))
+}
+
+// draftWrites is how many writes one transaction of the draft makes, about.
+const draftWrites = store.MaxWrites / 4
+
+// try makes the steps in the draft, and notes what is refused. What was refused with others is tried by itself.
+func (t *importTrial) try(ctx context.Context, draft *ledger.Ledger) error {
+	im := &edit.Importing{Tried: true}
+	left := t.steps
+	for len(left) > 0 {
+		err := draft.Update(ctx, func(c *ledger.Change) error {
+			im.Begin(c)
+			for writes := 0; len(left) > 0 && writes < draftWrites; left = left[1:] {
+				if err := t.tryStep(c, im, &left[0]); err != nil {
+					return err
+				}
+				writes += left[0].writes()
+			}
+			return nil
+		})
+		if errors.Is(err, store.ErrTooLarge) {
+			return nil // what is behind it is not tried
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *importTrial) tryStep(c *ledger.Change, im *edit.Importing, step *importStep) error {
+	if step.reveal != "" {
+		return nil // a draft is seen by nobody
+	}
+	err := edit.Unlocked(c, step.edits...)
+	if err == nil {
+		err = im.Apply(c, step.edits)
+	}
+	refused, is := ipam.RefusedOf(0, err)
+	_, associates := step.edits[0].(*ipam.AssociateElastic)
+	switch {
+	case errors.Is(err, store.ErrTooLarge):
+		t.Add(step.lines[0], "with this one subnet has more of pools and exclusions than one record holds")
+		return err
+	case err != nil && !is:
+		return err
+	case err == nil || associates:
+		return nil // an association is tried in earnest alone: its container may have no address yet
+	case len(step.edits) == 1 && t.told[step.lines[0]]:
+		return nil
+	case len(step.edits) == 1:
+		t.AddHelp(refused.Advice, step.lines[0], "%s", refused.Detail)
+		return nil
+	}
+	for i := range step.edits {
+		if err := t.tryStep(c, im, &importStep{edits: step.edits[i : i+1], lines: step.lines[i : i+1]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count says what the steps add, and what of the plan is there already.
+func (t *importTrial) count(p *ipam.Plan, l *ledger.Ledger) {
+	r := &t.report
+	at := map[string]int{}
+	for i := range t.steps {
+		added := t.steps[i].counts()
+		r.Added = r.Added.Plus(added, 1)
+		name := ""
+		for _, e := range t.steps[i].edits {
+			name = cmp.Or(name, networkOf(e))
+		}
+		if name == "" || added.Sum() == 0 {
+			continue
+		}
+		if _, known := at[name]; !known {
+			at[name] = len(r.Networks)
+			r.Networks = append(r.Networks, ipam.ImportedNetwork{Name: name, New: added.Networks > 0})
+		}
+		n := &r.Networks[at[name]]
+		n.Added = n.Added.Plus(added, 1)
+	}
+	r.Unchanged = p.Counts(l.Now()).Plus(r.Added, -1)
+}
+
+// networkOf is the network of which an edit of an import is; empty: of none.
+func networkOf(e ipam.Edit) string {
+	switch e := e.(type) {
+	case *ipam.CreateNetwork:
+		return e.Name
+	case *ipam.AddSubnet:
+		return e.Network
+	case *ipam.AddPool:
+		return e.Network
+	case *ipam.AddExclusion:
+		return e.Network
+	case *ipam.AddReservation:
+		return e.Network
+	case *ipam.TakeAddress:
+		return e.Network
+	}
+	return ""
+}
+
+// number gives the new subnets ids that ascend, so that their leases lie one behind the other in the store: a
+// transaction that writes those of many subnets touches few of its pages then.
+func number(l *ledger.Ledger, steps []importStep) {
+	var fresh []*ipam.AddSubnet
+	for i := range steps {
+		for _, e := range steps[i].edits {
+			if add, is := e.(*ipam.AddSubnet); is {
+				fresh = append(fresh, add)
+			}
+		}
+	}
+	ids := make([]ipam.ID, len(fresh))
+	for i := range ids {
+		ids[i] = l.Member().Marked(ipam.NewID())
+	}
+	slices.SortFunc(ids, func(a, b ipam.ID) int { return bytes.Compare(a[:], b[:]) })
+	for i, add := range fresh {
+		add.ID = ids[i]
+	}
+}
+
+// draftOf makes the draft of a plan.
+func draftOf(ctx context.Context, l *ledger.Ledger, p *ipam.Plan) (*Service, error) {
+	st := mem.New()
+	var some []store.Record
+	put := func() error {
+		return st.Update(ctx, func(tx store.Tx) error {
+			for _, rec := range some {
+				if err := tx.Put(rec.Key, rec.Value); err != nil {
+					return err
+				}
+			}
+			some = some[:0]
+			return nil
+		})
+	}
+	add := func(rec store.Record) error {
+		some = append(some, rec)
+		if len(some) < store.MaxWrites {
+			return nil
+		}
+		return put()
+	}
+	err := l.View(ctx, func(tx store.Tx) error {
+		for _, kind := range []byte{ledger.SettingKeys, ledger.HostKeys, ledger.SpaceKeys, ledger.NameKeys,
+			ledger.NetworkKeys, ledger.SubnetKeys, ledger.DynamicKeys, ledger.AccountKeys, ledger.ElasticRangeKeys,
+			ledger.ElasticKeys, ledger.AppliedKeys, ledger.SessionKeys} {
+			for rec, err := range tx.Scan(ledger.KindRange(kind)) {
+				if err == nil {
+					err = add(rec)
+				}
+				if err != nil {
+					return err
+				}
+			}
+		}
+		for key := range leasesFor(l, p) {
+			raw, err := tx.Get([]byte(key))
+			if err == nil && raw != nil {
+				err = add(store.Record{Key: []byte(key), Value: raw})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return put()
+	})
+	if err != nil {
+		return nil, err
+	}
+	draft := ledger.New(ledger.Config{Store: st, Host: l.Host(), Now: l.Now, Known: *l.Known(), Member: l.Member()})
+	if err := draft.Load(ctx); err != nil {
+		return nil, err
+	}
+	return over(draft), allocator.KeepTime(ctx, draft)
+}
+
+// leasesFor are the keys of the leases that a plan is about: of its addresses, and those of its owners in the networks
+// that it names, or of which it has an address.
+func leasesFor(l *ledger.Ledger, p *ipam.Plan) map[string]struct{} {
+	keys, networks := map[string]struct{}{}, map[ipam.ID]struct{}{}
+	owners, taken := map[string]bool{}, map[string]bool{}
+	for i := range p.Networks {
+		n := &p.Networks[i]
+		space := cmp.Or(n.Space, ipam.LocalSpace)
+		l.Read(func(ix *ledger.Index) {
+			if nx := ix.NetworkIndex(ix.NetworkNamed(n.Name)); nx != nil && nx.Record() != nil {
+				space = nx.Record().Space
+				networks[nx.Record().ID] = struct{}{}
+			}
+		})
+		at := func(addr netip.Addr) {
+			l.Read(func(ix *ledger.Index) {
+				if sx := ix.Overlapping(space, netip.PrefixFrom(addr, addr.BitLen())); addr.IsValid() && sx != nil {
+					keys[string(ledger.LeaseKey(nil, sx.Record().ID, addr))] = struct{}{}
+					networks[sx.Record().Network] = struct{}{}
+				}
+			})
+		}
+		for _, r := range n.Reservations {
+			at(r.Address)
+			owners[ipam.CanonicalOwner(r.Owner)] = true
+		}
+		for _, a := range n.Addresses {
+			at(a.Address)
+			taken[ipam.RememberedName(ipam.CanonicalOwner(a.Owner))] = true
+		}
+	}
+	for id := range networks {
+		for _, subnet := range l.SubnetsOf(id) {
+			l.Read(func(ix *ledger.Index) {
+				sx := ix.Subnet(subnet)
+				if sx == nil {
+					return
+				}
+				for owner, addr := range sx.ByOwner().All() {
+					if owners[owner] {
+						keys[string(ledger.LeaseKey(nil, subnet, addr))] = struct{}{}
+					}
+				}
+				for name, addr := range sx.ByTaken().All() {
+					if taken[name] {
+						keys[string(ledger.LeaseKey(nil, subnet, addr))] = struct{}{}
+					}
+				}
+			})
+		}
+	}
+	return keys
+}
+
+// present is the plan of the draft: of the networks that the plan names, or of all where it has what names none.
+func (s *Service) present(ctx context.Context, p *ipam.Plan) (*ipam.Plan, error) {
+	now := &ipam.Plan{}
+	var ids []ipam.ID
+	named := map[string]bool{}
+	for i := range p.Networks {
+		named[p.Networks[i].Name] = true
+	}
+	s.Ledger.Read(func(ix *ledger.Index) {
+		for id, nx := range ix.Networks() {
+			if n := nx.Record(); n != nil && (named[""] || named[n.Name]) {
+				ids = append(ids, id)
+			}
+		}
+	})
+	for _, id := range ids {
+		n, err := view.PlanOf(ctx, s.Ledger, id)
+		if err != nil {
+			return nil, err
+		}
+		if n != nil {
+			now.Networks = append(now.Networks, *n)
+		}
+	}
+	if p.Elastic == nil {
+		return now, nil
+	}
+	accounts, err := s.Accounts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ranges, err := s.ElasticRanges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := s.Elastics(ctx, "", netip.Addr{}, 0)
+	now.Elastic = ipam.PlanElastic(accounts, ranges, addresses)
+	return now, err
+}
