@@ -5,7 +5,7 @@
 //
 // A document comes in as bytes, is parsed by a library that knows the lines (yaml.go, csv.go), has each of its values
 // read by the parsers of alloc and ipam (values.go), and goes out as an ipam.Plan with the line of each thing. Whether
-// the plan makes sense, and fits what is there, is asked by bulk.Importer.Import. The other way, networks come one by
+// the plan makes sense, and fits what is there, is asked by service.Service.Import. The other way, networks come one by
 // one and are written one by one (yamlwriter.go, csvwriter.go), so that a plan need not be in memory as a whole.
 package plan
 

@@ -10,8 +10,8 @@ import (
 	"berth/internal/plan/compare"
 )
 
-// Import adds what a plan has and the store lacks. It tries the edits that come of it in a draft first (importdraft.go),
-// and then makes them in bounded transactions, each new network as a whole or not at all. A plan that is refused is a
+// Import adds what a plan has and the store lacks. It tries the edits that come of it in a draft (importdraft.go), and
+// then makes them in bounded transactions, each new network as a whole or not at all. A plan that is refused is a
 // *PlanError, and nothing of it is written. After any other error what was added stays, but for the new network that
 // was under way: it is removed, at once or by the next start of a daemon. Importing the plan again adds the rest.
 func (s *Service) Import(ctx context.Context, p ipam.Plan, opt ipam.ImportOptions) (ipam.ImportReport, error) {
