@@ -25,7 +25,8 @@ import (
 // and the writing is refused then.
 type importTrial struct {
 	ipam.PlanError
-	told   map[int]bool // the lines of what contradicts what there is
+	told   map[int]bool    // the lines of what contradicts what there is
+	lost   map[string]bool // networks that are refused: what is to be in them is not looked at
 	steps  []importStep
 	report ipam.ImportReport // of a dry run
 }
@@ -40,10 +41,14 @@ func tryImport(ctx context.Context, l *ledger.Ledger, p *ipam.Plan) (*importTria
 	if err != nil {
 		return nil, err
 	}
-	t := &importTrial{told: map[int]bool{}, report: ipam.ImportReport{DryRun: true}}
-	d, err := compare.Plans(p, now, compare.Options{Adds: true, Now: l.Now()})
+	t := &importTrial{told: map[int]bool{}, lost: map[string]bool{}, report: ipam.ImportReport{DryRun: true}}
+	free := *p
+	free.Networks = slices.DeleteFunc(slices.Clone(p.Networks), func(n ipam.PlannedNetwork) bool {
+		return t.busy(draft.Ledger, &n)
+	})
+	d, err := compare.Plans(&free, now, compare.Options{Adds: true, Now: l.Now()})
 	if wrong := new(ipam.PlanError); errors.As(err, &wrong) {
-		t.PlanError = *wrong
+		t.Problems, t.More = append(t.Problems, wrong.Problems...), t.More+wrong.More
 	}
 	for _, one := range d.Changes {
 		if one.Sign == "~" { // what would go comes elsewhere, and is refused there
@@ -59,6 +64,18 @@ func tryImport(ctx context.Context, l *ledger.Ledger, p *ipam.Plan) (*importTria
 	}
 	t.count(p, l)
 	return t, t.Err()
+}
+
+// busy refuses a network that is not there as a whole.
+func (t *importTrial) busy(l *ledger.Ledger, n *ipam.PlannedNetwork) bool {
+	busy := ledger.Ask(l, func(ix *ledger.Index) bool {
+		nx := ix.NetworkIndex(ix.NetworkNamed(n.Name))
+		return nx != nil && nx.Record() != nil && nx.Record().Stage != ""
+	})
+	if busy {
+		t.Add(n.Line, "the network %s is being imported or removed; import again when that has ended", n.Name)
+	}
+	return busy
 }
 
 // contradicts notes what the plan has otherwise than it is: an import adds, and changes nothing.
@@ -125,6 +142,9 @@ func (t *importTrial) tryStep(c *ledger.Change, im *edit.Importing, step *import
 	if step.reveal != "" {
 		return nil // a draft is seen by nobody
 	}
+	if t.lost[networkOf(step.edits[0])] {
+		return nil
+	}
 	err := edit.Unlocked(c, step.edits...)
 	if err == nil {
 		err = im.Apply(c, step.edits)
@@ -142,6 +162,9 @@ func (t *importTrial) tryStep(c *ledger.Change, im *edit.Importing, step *import
 	case len(step.edits) == 1 && t.told[step.lines[0]]:
 		return nil
 	case len(step.edits) == 1:
+		if made, is := step.edits[0].(*ipam.CreateNetwork); is {
+			t.lost[made.Name] = true
+		}
 		t.AddHelp(refused.Advice, step.lines[0], "%s", refused.Detail)
 		return nil
 	}
