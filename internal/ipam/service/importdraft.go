@@ -25,8 +25,8 @@ import (
 // and the writing is refused then.
 type importTrial struct {
 	ipam.PlanError
-	told   map[int]bool    // the lines of what contradicts what there is
-	lost   map[string]bool // networks that are refused: what is to be in them is not looked at
+	told   map[int]bool              // the lines of what contradicts what there is
+	lost   map[string][]netip.Prefix // what is refused of networks: what is to be in it is not looked at
 	steps  []importStep
 	report ipam.ImportReport // of a dry run
 }
@@ -41,7 +41,7 @@ func tryImport(ctx context.Context, l *ledger.Ledger, p *ipam.Plan) (*importTria
 	if err != nil {
 		return nil, err
 	}
-	t := &importTrial{told: map[int]bool{}, lost: map[string]bool{}, report: ipam.ImportReport{DryRun: true}}
+	t := &importTrial{told: map[int]bool{}, lost: map[string][]netip.Prefix{}, report: ipam.ImportReport{DryRun: true}}
 	free := *p
 	free.Networks = slices.DeleteFunc(slices.Clone(p.Networks), func(n ipam.PlannedNetwork) bool {
 		return t.busy(draft.Ledger, &n)
@@ -93,7 +93,7 @@ func (t *importTrial) contradicts(c compare.Change) {
 	if c.Field != "" {
 		of = "the " + c.Field + " of " + of
 	}
-	advice := []ipam.Advice{ipam.OrAdvise(ipam.DoLeaveOut)}
+	advice := []ipam.Advice{ipam.Advise(ipam.DoLeaveOut)}
 	switch c.Kind {
 	case "network":
 		advice = ipam.Advise(ipam.DoModifyNetwork, c.Name).OrLeaveOut()
@@ -142,7 +142,7 @@ func (t *importTrial) tryStep(c *ledger.Change, im *edit.Importing, step *import
 	if step.reveal != "" {
 		return nil // a draft is seen by nobody
 	}
-	if t.lost[networkOf(step.edits[0])] {
+	if t.inLost(step.edits[0]) {
 		return nil
 	}
 	err := edit.Unlocked(c, step.edits...)
@@ -162,8 +162,11 @@ func (t *importTrial) tryStep(c *ledger.Change, im *edit.Importing, step *import
 	case len(step.edits) == 1 && t.told[step.lines[0]]:
 		return nil
 	case len(step.edits) == 1:
-		if made, is := step.edits[0].(*ipam.CreateNetwork); is {
-			t.lost[made.Name] = true
+		switch e := step.edits[0].(type) {
+		case *ipam.CreateNetwork:
+			t.lost[e.Name] = []netip.Prefix{{}}
+		case *ipam.AddSubnet:
+			t.lost[e.Network] = append(t.lost[e.Network], e.CIDR)
 		}
 		t.AddHelp(refused.Advice, step.lines[0], "%s", refused.Detail)
 		return nil
@@ -183,11 +186,11 @@ func (t *importTrial) count(p *ipam.Plan, l *ledger.Ledger) {
 	for i := range t.steps {
 		added := t.steps[i].counts()
 		r.Added = r.Added.Plus(added, 1)
-		name := ""
-		for _, e := range t.steps[i].edits {
-			name = cmp.Or(name, networkOf(e))
+		if t.steps[i].reveal != "" {
+			continue
 		}
-		if name == "" || added.Sum() == 0 {
+		name, _ := placeOf(t.steps[i].edits[0])
+		if name == "" {
 			continue
 		}
 		if _, known := at[name]; !known {
@@ -200,23 +203,33 @@ func (t *importTrial) count(p *ipam.Plan, l *ledger.Ledger) {
 	r.Unchanged = p.Counts(l.Now()).Plus(r.Added, -1)
 }
 
-// networkOf is the network of which an edit of an import is; empty: of none.
-func networkOf(e ipam.Edit) string {
+// inLost tells whether an edit is of a network, or in a subnet, that is refused.
+func (t *importTrial) inLost(e ipam.Edit) bool {
+	network, addr := placeOf(e)
+	return slices.ContainsFunc(t.lost[network], func(p netip.Prefix) bool { return !p.IsValid() || p.Contains(addr) })
+}
+
+// placeOf is the network that an edit of an import adds to, and the address that it is about; nothing where it is of
+// none.
+func placeOf(e ipam.Edit) (network string, addr netip.Addr) {
 	switch e := e.(type) {
 	case *ipam.CreateNetwork:
-		return e.Name
+		return e.Name, addr
 	case *ipam.AddSubnet:
-		return e.Network
+		return e.Network, addr
 	case *ipam.AddPool:
-		return e.Network
+		return e.Network, e.Range.From()
 	case *ipam.AddExclusion:
-		return e.Network
+		return e.Network, e.Range.From()
 	case *ipam.AddReservation:
-		return e.Network
+		if len(e.Wishes) > 0 {
+			addr = e.Wishes[0].Address
+		}
+		return e.Network, addr
 	case *ipam.TakeAddress:
-		return e.Network
+		return e.Network, e.Interface.Wishes[0].Address
 	}
-	return ""
+	return "", addr
 }
 
 // number gives the new subnets ids that ascend, so that their leases lie one behind the other in the store: a

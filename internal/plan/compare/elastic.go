@@ -236,7 +236,7 @@ func (c *comparison) elasticAddress(a, was *ipam.PlannedElasticAddress) {
 		was = &ipam.PlannedElasticAddress{}
 	}
 	releaseOn := func(a *ipam.PlannedElasticAddress) string { return cmp.Or(a.ReleaseOn, ipam.ReleaseNever.String()) }
-	if a.ReleaseOn != "" || c.opt.Prune {
+	if (a.ReleaseOn != "" || c.opt.Prune) && !(c.opt.Adds && allocated && !moved) {
 		allocated = c.field(of, "release_on", releaseOn(was), releaseOn(a)) || allocated
 	}
 	if allocated {
