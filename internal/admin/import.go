@@ -36,7 +36,8 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 		if r.URL.Path == api.PostImport.Path || most > api.MaxBody && isAlone(r) {
 			places = make(chan struct{}, 1) // it is the only one of its kind
 		}
-		body := &turnBody{ReadCloser: http.MaxBytesReader(w, r.Body, most), turn: &turn{places: places}, ctx: r.Context()}
+		body := &turnBody{ReadCloser: http.MaxBytesReader(w, r.Body, most), turn: &turn{places: places},
+			ctx: r.Context()}
 		defer body.end()
 		r.Body = body
 		next.ServeHTTP(w, r)

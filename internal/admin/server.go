@@ -6,8 +6,8 @@
 //
 // A request passes the connection cap, the look at who asks (access.go), the recovery and the route table (this file,
 // router.go); it is decoded by the tags of its type (bind.go, parameters.go), answered by a function that asks the
-// Service, and goes back as JSON or as a problem (refuse.go). What changes the plan is read as edits (edits.go); what is
-// listed, page by page (plan.go, page.go). The words of both ends are the room api below; the description and its page
+// Service, and goes back as JSON or as a problem (refuse.go). What changes the plan is read as edits (edits.go); what
+// is listed, page by page (plan.go, page.go). The words of both ends are the room api below; the description and its page
 // are made in apidoc; the other end of it, for the command line, is the room client.
 package admin
 
@@ -47,7 +47,7 @@ const (
 	drainTimeout   = 10 * time.Second
 )
 
-// schemas is the description of everything that a Server answers but for its paths, which are the rows of the table.
+// schemas is what the description says besides the rows of the table and their types.
 //
 //go:embed openapi.yaml
 var schemas []byte

@@ -56,7 +56,7 @@ type WebhookState struct {
 	Receiver  string    `json:"receiver"`         // scheme and host of its URL
 	Delivered uint64    `json:"delivered"`        // messages that it has taken
 	Failures  uint64    `json:"failures"`         // attempts that it has not
-	Aside     uint64    `json:"aside"`            // messages that it has refused for good, and that are not sent any more
+	Aside     uint64    `json:"aside"`            // messages that it has refused for good; they are not sent again
 	Waiting   time.Time `json:"waiting,omitzero"` // when what it has not taken yet happened; zero: it has all
 	Error     string    `json:"error,omitempty"`  // why the last attempt failed; empty: it did not
 }

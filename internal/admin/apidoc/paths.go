@@ -2,7 +2,10 @@ package apidoc
 
 import (
 	"cmp"
+	"encoding"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"reflect"
 	"strings"
@@ -17,29 +20,36 @@ import (
 // object is a mapping of the description.
 type object = map[string]any
 
-// Describe completes a description, of which text has all but the paths, by the rows of the table.
+// Describe completes a description, of which text has all but the paths, by the rows of the table. What the schemas of
+// the text do not say of a type, the type says.
 func Describe(text []byte, rows []api.Spec) ([]byte, error) {
-	var known struct {
-		Components struct{ Schemas map[string]yaml.Node }
+	var doc struct {
+		OpenAPI    string `yaml:"openapi"`
+		Info       object
+		Servers    []object
+		Paths      map[string]object
+		Components map[string]object
 	}
-	if err := yaml.Unmarshal(text, &known); err != nil {
+	if err := yaml.Unmarshal(text, &doc); err != nil {
 		return nil, err
 	}
-	d := describer{known.Components.Schemas}
-	paths := map[string]object{}
+	d := describer{doc.Components["schemas"], map[string]bool{}}
+	doc.Paths = map[string]object{}
 	for i := range rows {
 		row := &rows[i]
-		if paths[row.Path] == nil {
-			paths[row.Path] = object{}
+		if doc.Paths[row.Path] == nil {
+			doc.Paths[row.Path] = object{}
 		}
-		paths[row.Path][strings.ToLower(row.Method)] = d.operation(row)
+		doc.Paths[row.Path][strings.ToLower(row.Method)] = d.operation(row)
 	}
-	made, err := yaml.Marshal(object{"paths": paths})
-	return append(text[:len(text):len(text)], made...), err
+	return yaml.Marshal(&doc)
 }
 
-// describer knows the schemas that have a description of their own.
-type describer struct{ schemas map[string]yaml.Node }
+// describer knows the schemas of the text, and those that it has completed.
+type describer struct {
+	schemas object
+	whole   map[string]bool
+}
 
 func (d *describer) operation(row *api.Spec) object {
 	op := object{"operationId": row.Name, "summary": row.Summary, "x-role": roles[row.Role],
@@ -151,50 +161,105 @@ func (d *describer) responses(row *api.Spec) object {
 func ref(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
 
 // renamed are the types that have another name in the description, which has none that ends in Info.
-var renamed = map[string]string{"ElasticInfo": "ElasticAddress", "UsageReport": "Usage", "SubnetPlan": "PlannedSubnet",
-	"LeasesAs": "LeaseList", "Done": "Health"}
+var renamed = map[string]string{"ElasticInfo": "ElasticAddress", "UsageReport": "Usage", "LeasesAs": "LeaseList",
+	"Done": "Health", "AppliedInfo": "AppliedElastic", "ClusterStatus": "Cluster", "HeadroomState": "Headroom",
+	"DHCPInfo": "DHCPLease", "SubnetPlan": "PlannedSubnet", "PoolPlan": "PlannedPool",
+	"ExclusionPlan": "PlannedExclusion", "PlannedNetwork": "PlanNetwork", "PlannedSubnet": "PlanSubnet",
+	"PlannedPool": "PlanPool", "PlannedExclusion": "PlanExclusion", "PlannedReservation": "PlanReservation",
+	"PlannedAddress": "PlanAddress", "PlannedBand": "PlanBand", "PlannedElastic": "PlanElastic"}
 
 // schema is that of a type: its own of the text, else what the type says.
 func (d *describer) schema(t reflect.Type) object {
 	name, _, _ := strings.Cut(t.Name(), "[")
 	name = cmp.Or(renamed[name], strings.TrimSuffix(name, "Info"))
-	if _, ok := d.schemas[name]; ok {
-		return ref("schemas", name)
-	}
 	switch t {
 	case reflect.TypeFor[netip.Addr]():
-		return ref("schemas", "Address")
+		name = "Address"
 	case reflect.TypeFor[ipam.ID]():
-		return ref("schemas", "Id")
+		name = "Id"
+	case reflect.TypeFor[time.Time]():
+		return object{"type": "string", "format": "date-time"}
 	case reflect.TypeFor[[]byte]():
 		return object{"type": "string", "format": "binary"}
+	case reflect.TypeFor[json.RawMessage]():
+		return object{}
+	}
+	if own, ok := d.schemas[name].(object); ok {
+		if t.Kind() == reflect.Struct && !t.Implements(textual) {
+			d.complete(name, own, t)
+		}
+		return ref("schemas", name)
+	}
+	if t.Implements(textual) {
+		return object{"type": "string"}
 	}
 	switch t.Kind() {
+	case reflect.Pointer:
+		return d.schema(t.Elem())
 	case reflect.Bool:
 		return object{"type": "boolean"}
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		return object{"type": "integer"}
+	case reflect.Uint64:
+		return object{"type": "integer", "format": "int64", "minimum": 0}
+	case reflect.Float64:
+		return object{"type": "number"}
 	case reflect.Slice:
 		return object{"type": "array", "items": d.schema(t.Elem())}
+	case reflect.Map:
+		return object{"type": "object", "additionalProperties": d.schema(t.Elem())}
 	case reflect.Struct:
-		return d.fields(t)
+		made := object{}
+		d.complete("", made, t)
+		return made
 	}
 	return object{"type": "string"}
 }
 
-func (d *describer) fields(t reflect.Type) object {
+// textual is a type that writes itself as a text.
+var textual = reflect.TypeFor[encoding.TextMarshaler]()
+
+// complete adds to a schema what it does not say of its type.
+func (d *describer) complete(name string, s object, t reflect.Type) {
+	if d.whole[name] || s["oneOf"] != nil {
+		return
+	}
+	d.whole[name] = name != ""
+	said, _ := s["properties"].(object)
 	properties, required := object{}, []string{}
+	maps.Copy(properties, said)
 	for _, f := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" {
+		field, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if field == "" || field == "-" {
 			continue
 		}
-		if properties[name] = d.schema(f.Type); name == "next" {
-			properties[name] = ref("schemas", "Cursor")
+		made := d.schema(f.Type)
+		if field == "next" {
+			made = ref("schemas", "Cursor")
 		}
+		own, _ := said[field].(object)
+		switch {
+		case own["$ref"] != nil || own["allOf"] != nil:
+			made = own
+		case made["$ref"] != nil && own["type"] == nil && len(own) > 0:
+			made = object{"allOf": []object{made}}
+			maps.Copy(made, own)
+		case own["type"] != nil && made["type"] != own["type"]:
+			made = own
+		default:
+			maps.Copy(made, own)
+		}
+		properties[field] = made
 		if !api.Omitted(f) {
-			required = append(required, name)
+			required = append(required, field)
 		}
 	}
-	return object{"type": "object", "required": required, "additionalProperties": false, "properties": properties}
+	s["properties"] = properties
+	if _, says := s["required"]; !says && len(required) > 0 {
+		s["required"] = required
+	}
+	if _, says := s["additionalProperties"]; !says {
+		s["additionalProperties"] = false
+	}
+	s["type"] = "object"
 }
