@@ -19,8 +19,8 @@ import (
 
 // The plan that is imported: so many subnets, each with a gateway, a pool and so many reservations.
 const (
-	importSubnets      = 10_000
-	importReservations = 10 // in each
+	importSubnets      = 5_000
+	importReservations = 20 // in each
 	importNetwork      = 100
 )
 
