@@ -155,9 +155,6 @@ const (
 var lanStateNames = [...]string{LANBound: "bound", LANUnconfirmed: "unconfirmed", LANLost: "lost",
 	LANConflict: "conflict"}
 
-// LANStates are the names of all states.
-func LANStates() []string { return lanStateNames[1:] }
-
 func (s LANState) String() string {
 	if int(s) < len(lanStateNames) && lanStateNames[s] != "" {
 		return lanStateNames[s]

@@ -1,9 +1,7 @@
 package ipam
 
 import (
-	"cmp"
 	"encoding/binary"
-	"fmt"
 	"net/netip"
 	"time"
 )
@@ -68,46 +66,10 @@ func (t Terms) Anew() Terms {
 	return t
 }
 
-// Over are the terms that come of others when a document says these.
-func (t Terms) Over(old Terms) Terms {
-	old.Replaced = old.Replaced || t.Replaced
-	if !t.Until.IsZero() {
-		old.Until = t.Until
-	}
-	old.Note = cmp.Or(t.Note, old.Note)
-	return old
-}
-
 // Stored are the terms as the record of an address keeps them: times in microseconds.
 func (t Terms) Stored() Terms {
 	t.Until = t.Until.UTC().Truncate(time.Microsecond)
 	return t
-}
-
-// Against says what is otherwise than a document says, and how that has it; empty texts where nothing is. What a
-// document does not say may be anything.
-func (t Terms) Against(there Terms) (is, wanted string) {
-	if !t.Until.IsZero() && !t.Until.Equal(there.Until) {
-		return endText(there.Until), endText(t.Until)
-	}
-	if t.Note != "" && t.Note != there.Note {
-		return noteText(there.Note), noteText(t.Note)
-	}
-	return "", ""
-}
-
-func noteText(note string) string {
-	if note == "" {
-		return "without a note"
-	}
-	return fmt.Sprintf("with the note %q", note)
-}
-
-func endText(end time.Time) string {
-	if end.IsZero() {
-		return "without an end"
-	}
-	return "until " + end.Format(time.RFC3339)
 }
 
 // The flags of terms in their compact form. Most have no note, and no byte for it.

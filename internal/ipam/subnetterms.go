@@ -1,10 +1,8 @@
 package ipam
 
 import (
-	"cmp"
 	"net/netip"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
@@ -142,51 +140,6 @@ func (sub *Subnet) Planned() PlannedSubnet {
 func (p *PlannedSubnet) Spec() *SubnetSpec {
 	return &SubnetSpec{CIDR: p.CIDR, Name: p.Name, Gateway: p.Gateway, GatewayNote: p.GatewayNote, DHCP: p.DHCP,
 		LANTerms: p.LANTerms, Note: p.Note}
-}
-
-// SubnetDifference is one thing that a document wants otherwise than it is.
-type SubnetDifference struct{ What, Is, Wanted string }
-
-// Against tells what of the subnet differs from what is there. What a document does not say differs in nothing.
-func (p *PlannedSubnet) Against(there *Subnet) (all []SubnetDifference) {
-	if p.Name != "" && p.Name != there.Name {
-		all = append(all, SubnetDifference{"name", cmp.Or(there.Name, "none"), p.Name})
-	}
-	if p.Gateway.IsValid() && p.Gateway != there.Gateway {
-		is := "none"
-		if there.Gateway.IsValid() {
-			is = there.Gateway.String()
-		}
-		all = append(all, SubnetDifference{"gateway", is, p.Gateway.String()})
-	}
-	if p.GatewayNote != "" && p.GatewayNote != there.GatewayNote {
-		all = append(all, SubnetDifference{"gateway's note", quoted(there.GatewayNote), strconv.Quote(p.GatewayNote)})
-	}
-	if p.Note != "" && p.Note != there.Note {
-		all = append(all, SubnetDifference{"note", quoted(there.Note), strconv.Quote(p.Note)})
-	}
-	if p.DHCP && !there.DHCP {
-		all = append(all, SubnetDifference{"DHCP flag", "off", "on"})
-	}
-	if p.FromDHCP() && p.LANTerms != there.LANTerms {
-		all = append(all, SubnetDifference{"interface to the DHCP server", there.dhcpText(), p.dhcpText()})
-	}
-	return all
-}
-
-func quoted(note string) string {
-	if note == "" {
-		return "none"
-	}
-	return strconv.Quote(note)
-}
-
-// dhcpText says by which interface a DHCP server is asked, and as whom.
-func (t LANTerms) dhcpText() string {
-	if !t.FromDHCP() {
-		return "none"
-	}
-	return t.DHCPParent + " by " + t.DHCPID.String()
 }
 
 // SubnetPlan is a subnet as its network shows it.

@@ -39,7 +39,4 @@ func Open(host string) (*Hand, error) {
 // Close ends the connections that are not in use.
 func (h *Hand) Close() { h.pin.Close() }
 
-// TakesAnyAddress is that of pin.Hand.
-func (h *Hand) TakesAnyAddress(ctx context.Context) (bool, error) { return h.pin.TakesAnyAddress(ctx) }
-
 func (h *Hand) api(ctx context.Context) (*client.Client, error) { return h.pin.API(ctx) }

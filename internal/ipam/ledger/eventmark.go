@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"berth/internal/ipam"
-	"berth/store"
 )
 
 // Pass is that of a mark in the events of this store.
@@ -70,11 +69,4 @@ func (s *Ledger) FreshSince() time.Time {
 		return time.Time{}
 	}
 	return s.Shared().Reach().Fresh
-}
-
-// EventsFrom is the range of the events after an id.
-func EventsFrom(after uint64) store.Range {
-	r := KindRange(EventKeys)
-	r.From = EventKey(nil, after+1)
-	return r
 }
