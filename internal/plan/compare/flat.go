@@ -106,7 +106,8 @@ func (c *comparison) place(wanted map[string]*network, from *ipam.PlannedNetwork
 		c.Add(from.Subnets[i].Line, "the subnet %s is of no network; name the network that it is to be in",
 			from.Subnets[i].CIDR)
 	}
-	if head := begun(0, &ipam.PlannedNetwork{Space: from.Space, Line: from.Line}); !reflect.DeepEqual(head, begun(0, from)) {
+	nameless := begun(0, &ipam.PlannedNetwork{Space: from.Space, Line: from.Line})
+	if !reflect.DeepEqual(nameless, begun(0, from)) {
 		c.Add(from.Line, "the network has no name")
 	}
 	at := map[netip.Prefix]int{}

@@ -219,15 +219,19 @@ func (c *comparison) subnets(n, is *network) {
 			pairs[i], matched[old.CIDR] = old, true
 		}
 	}
-	for _, same := range []func(a, b *ipam.PlannedSubnet) bool{
+	moved := []func(a, b *ipam.PlannedSubnet) bool{
 		func(a, b *ipam.PlannedSubnet) bool { return a.Name != "" && a.Name == b.Name },
 		func(a, b *ipam.PlannedSubnet) bool { return a.CIDR.Overlaps(b.CIDR) },
-	} {
+	}
+	if c.opt.Adds {
+		moved = nil // what there is stays where it is
+	}
+	for _, same := range moved {
 		for i := range n.subnets {
 			for j := range is.subnets {
-				if !c.opt.Adds && pairs[i] == nil && !matched[is.subnets[j].CIDR] && same(&n.subnets[i], &is.subnets[j]) {
-					pairs[i] = &is.subnets[j]
-					matched[is.subnets[j].CIDR] = true
+				old := &is.subnets[j]
+				if pairs[i] == nil && !matched[old.CIDR] && same(&n.subnets[i], old) {
+					pairs[i], matched[old.CIDR] = old, true
 				}
 			}
 		}
