@@ -60,8 +60,9 @@ func measureAsked(e env) (rows []row, err error) {
 			bound, met = "p99 250 ms", most <= 250*time.Millisecond
 		}
 		rows = append(rows, row{fmt.Sprintf("RequestAddress without a name, %d idle containers beside: longer than where "+
-			"nobody is asked", idle), bound, fmt.Sprintf("p50 %.1f ms (%.1f against %.1f), p99 %.1f ms (%.1f against %.1f)",
-			ms(half), ms(at(with, 50)), ms(at(without, 50)), ms(most), ms(at(with, 99)), ms(at(without, 99))), verdict(met)})
+			"nobody is asked", idle), bound,
+			fmt.Sprintf("p50 %.1f ms (%.1f against %.1f), p99 %.1f ms (%.1f against %.1f)", ms(half), ms(at(with, 50)),
+				ms(at(without, 50)), ms(most), ms(at(with, 99)), ms(at(without, 99))), verdict(met)})
 	}
 	return rows, nil
 }

@@ -7,8 +7,8 @@
 // A request passes the connection cap, the look at who asks (access.go), the recovery and the route table (this file,
 // router.go); it is decoded by the tags of its type (bind.go, parameters.go), answered by a function that asks the
 // Service, and goes back as JSON or as a problem (refuse.go). What changes the plan is read as edits (edits.go); what
-// is listed, page by page (plan.go, page.go). The words of both ends are the room api below; the description and its page
-// are made in apidoc; the other end of it, for the command line, is the room client.
+// is listed, page by page (plan.go, page.go). The room api has the words of both ends, the room apidoc makes the
+// description and its page, and the room client is the other end, for the command line.
 package admin
 
 import (

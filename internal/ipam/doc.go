@@ -10,6 +10,6 @@
 // engine and its witness say, engineview.go and known.go.
 //
 // The rooms beside it do the work, each on those before it: ledger (records and index), choose (which address),
-// elastic, edit (changes of the plan), attach (the engine's requests), view (lists and history),
-// stores (copies of whole stores); service joins them and imports plans, cluster makes two services one, and ipamtest is for tests.
+// elastic, edit (changes of the plan), attach (the engine's requests), view (lists and history), stores (copies of whole
+// stores); service joins them and imports plans, cluster makes two services one, and ipamtest is for tests.
 package ipam

@@ -69,7 +69,8 @@ func TestPutBack(t *testing.T) {
 			if mode == "off" && events != "" {
 				t.Errorf("none was to be put back:\n%s", events)
 			}
-			t.Logf("%d were put back, and cut off for %s ms", strings.Count(events, "\n"), strings.Join(cuts(events), ", "))
+			ms := cuts(events)
+			t.Logf("%d were put back, and cut off for %s ms", len(ms), strings.Join(ms, ", "))
 			if mode == "off" { // the network's own mode goes before
 				p.berth("network", "modify", p.plan, "--put-back", "reserved")
 				p.together(p.all, "restart", "--time", "0")

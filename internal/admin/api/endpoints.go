@@ -15,9 +15,9 @@ var (
 
 	GetReady = Endpoint[None, string]{Name: "ready", Path: "/readyz", Role: RoleAnybody, Type: TextType,
 		Summary: "Whether requests can be answered",
-		Text: "They cannot where the host's own store refuses writes (a full disk, a file that is gone, a failed " +
-			"write), where a shared store is out of reach (the space local goes on), and while a store that keeps " +
-			"nothing is made anew.",
+		Text: "They cannot while the host's own store refuses writes: a full disk, a file that is gone, a failed write. " +
+			"They cannot while a shared store is out of reach; the space local goes on. They cannot while a state that " +
+			"is in memory alone is rebuilt.",
 		Answer:  "They can.",
 		Unready: "Some of them cannot, in a line that says which. Status says why.",
 	}
@@ -244,10 +244,9 @@ var (
 
 	PostCheck = Endpoint[Body[ipam.CheckRequest], ipam.CheckReport]{Name: "checkWith", Method: http.MethodPost,
 		Path: "/v1/check", Pace: Lasts, MaxBody: maxView,
-		Summary: "Compare the records with what runs, and put right what is sure",
-		Text: "It puts right what the report calls repairable, and nothing that a partition or a stopped engine may " +
-			"hide. A body of more than 1 MiB is read when no other such is worked on; meanwhile it is refused with " +
-			"the code busy.",
+		Summary: "Compare the records with what runs, and repair what is certain",
+		Text: "It repairs what the report calls repairable, and nothing that a partition or a stopped engine may " +
+			"hide. One body of more than 1 MiB is read at a time; others are refused with the code busy meanwhile.",
 		Answer: "What was found; nothing is an answer too.",
 	}
 

@@ -3,7 +3,7 @@
 // connections and answers nothing is not waited for without end, that a stream which breaks off is an error, and that a
 // token goes to the host that it was given for and to no other.
 //
-// A call makes a request of a row of the room api, and do sends it, over the socket (this file) or over TLS (remote.go).
+// A call makes a request of a row of the room api. It is sent over the socket (this file) or over TLS (remote.go).
 // The methods stand by nouns: what is there (look.go) and what was (events.go), the plan and its edits (plan.go), plans
 // as a whole (import.go, export.go), what runs (witness.go), the daemon and its state (state.go), who may ask
 // (token.go).
