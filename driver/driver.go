@@ -35,7 +35,7 @@ const (
 // metaGateway is the key under which a pool's gateway goes back, as a CIDR (LN-11).
 const metaGateway = "com.docker.network.gateway"
 
-// Service decides who has which address: service.Service over one store, or cluster.Estate over the host's own and the
+// Service decides who has which address: service.Service over one store, or cluster.Service over the host's own and the
 // cluster's.
 type Service interface {
 	RequestPool(context.Context, ipam.PoolRequest) (ipam.PoolGrant, error)

@@ -74,7 +74,7 @@ func (c *sharing) open(st store.Shared) (Service, *service.Service, error) {
 		cancel()
 		return <-ended
 	}
-	estate := cluster.NewEstate(local, half)
+	estate := cluster.NewService(local, half)
 	for late := time.Now().Add(30 * time.Second); estate.Partial() != nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(late) {
 			c.b.t.Fatal(estate.Partial())
@@ -97,7 +97,7 @@ func (c *sharing) stop() {
 // inCluster is an Estate whose space local is the cluster's too, so that what tests ask for there goes to the shared
 // store.
 type inCluster struct {
-	*cluster.Estate
+	*cluster.Service
 	half *cluster.Shared
 }
 
@@ -105,5 +105,5 @@ func (s *inCluster) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam
 	if req.Network == "" && req.Space == ipam.LocalSpace {
 		return s.half.RequestPool(ctx, req)
 	}
-	return s.Estate.RequestPool(ctx, req)
+	return s.Service.RequestPool(ctx, req)
 }

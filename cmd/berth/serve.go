@@ -55,7 +55,7 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 		if h.cluster, err = openCluster(ctx, cfg, log, st, records, m.Commit); err != nil {
 			return errors.Join(err, st.Close())
 		}
-		h.service = cluster.NewEstate(service, h.cluster.shared)
+		h.service = cluster.NewService(service, h.cluster.shared)
 	} else {
 		memory.settle()
 	}

@@ -72,7 +72,7 @@ type engine interface {
 }
 
 // newEstate puts a house's service together with a cluster of this one host.
-func newEstate(t testing.TB, h *house) *cluster.Estate {
+func newEstate(t testing.TB, h *house) *cluster.Service {
 	t.Helper()
 	shared := mem.New()
 	t.Cleanup(func() { must(t, shared.Close()) })
@@ -89,7 +89,7 @@ func newMember() *ipam.Member {
 
 // openEstate puts a house's service together with a half of a cluster that runs until the end of the test.
 func openEstate(t testing.TB, h *house, reach func() store.Reach,
-	open func(context.Context) (*service.Service, error)) *cluster.Estate {
+	open func(context.Context) (*service.Service, error)) *cluster.Service {
 	t.Helper()
 	half, err := cluster.OpenShared(t.Context(),
 		cluster.SharedConfig{Own: h.store, Mark: [4]byte{1, 2, 3, 4}, Host: "alpha", Reach: reach, Open: open})
@@ -98,11 +98,11 @@ func openEstate(t testing.TB, h *house, reach func() store.Reach,
 	ended := make(chan error, 1)
 	go func() { ended <- half.Run(ctx) }()
 	t.Cleanup(func() { cancel(); must(t, <-ended) })
-	return cluster.NewEstate(h.service, half)
+	return cluster.NewService(h.service, half)
 }
 
 // reached waits until the cluster's store was opened.
-func reached(t testing.TB, estate *cluster.Estate) {
+func reached(t testing.TB, estate *cluster.Service) {
 	t.Helper()
 	for late := time.Now().Add(30 * time.Second); estate.Partial() != nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(late) {

@@ -8,7 +8,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// Service knows and changes who has which address: service.Service over one store, or cluster.Estate over the host's
+// Service knows and changes who has which address: service.Service over one store, or cluster.Service over the host's
 // own and the cluster's.
 type Service interface {
 	// What is there.

@@ -13,9 +13,9 @@ import (
 // lost its address gets it again (Target.Repeats). A preferred address is given or refused with the reason
 // (LN-9).
 func (s Allocator) RequestAddress(ctx context.Context, req ipam.AddressRequest) (netip.Prefix, error) {
-	given, _, err := RequestAddress(ctx, s.ledger, req)
+	given, _, err := RequestAddress(ctx, s.homes.Own, req)
 	if err != nil {
-		LeaveBehind(ctx, s.ledger, req)
+		LeaveBehind(ctx, s.homes.Own, req)
 	}
 	return given, err
 }
@@ -63,7 +63,7 @@ func RequestAddress(ctx context.Context, s *ledger.Ledger, req ipam.AddressReque
 // somebody else's, the subnet's gateway, or of a pool that is gone, is left as it is, and that is no error, because the
 // engine could do nothing about one. The address is remembered for its last holder.
 func (s Allocator) ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.Addr) error {
-	_, err := ReleaseAddress(ctx, s.ledger, pool, addr)
+	_, err := ReleaseAddress(ctx, s.homes.Own, pool, addr)
 	return err
 }
 

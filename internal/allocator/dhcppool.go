@@ -45,14 +45,14 @@ func (s Allocator) fromServer(ctx context.Context, req *ipam.PoolRequest) error 
 	if !req.FromDHCP() || req.Network != "" || !s.needsOffer(req) {
 		return nil
 	}
-	client := ClientOf("network/"+s.ledger.Host(), ipam.MAC{}, ipam.LANByOwner)
+	client := ClientOf("network/"+s.homes.Own.Host(), ipam.MAC{}, ipam.LANByOwner)
 	client.Hostname = ""
-	ask := ipam.LANAsk{Verb: ipam.LANOffer, Parent: req.ParentOn(s.ledger.Host()), IPv6: req.IPv6, Subnet: req.CIDR,
+	ask := ipam.LANAsk{Verb: ipam.LANOffer, Parent: req.ParentOn(s.homes.Own.Host()), IPv6: req.IPv6, Subnet: req.CIDR,
 		Client: client, Within: ipam.Duration(dhcpPatience)}
 	if req.CIDR.IsValid() {
 		ask.Within = ipam.Duration(gatewayPatience)
 	}
-	got, err := s.ledger.AskLAN(ctx, ask)
+	got, err := s.homes.Own.AskLAN(ctx, ask)
 	switch {
 	case err != nil:
 		return err
@@ -72,7 +72,7 @@ func (s Allocator) needsOffer(req *ipam.PoolRequest) bool {
 	if req.Gateway.IsValid() || req.NoGateway || req.IPv6 {
 		return false
 	}
-	return ledger.Ask(s.ledger, func(ix *ledger.Index) bool {
+	return ledger.Ask(s.homes.Own, func(ix *ledger.Index) bool {
 		sx := ix.Overlapping(req.Space, req.CIDR)
 		return sx == nil || !sx.Record().Gateway.IsValid()
 	})

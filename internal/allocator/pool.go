@@ -27,7 +27,7 @@ func (s Allocator) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.
 		return ipam.PoolGrant{}, err
 	}
 	var grant ipam.PoolGrant
-	err := Update(ctx, s.ledger, func(c *ledger.Change) (err error) {
+	err := Update(ctx, s.homes.Own, func(c *ledger.Change) (err error) {
 		if err := c.MayTake(); err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (s Allocator) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.
 		}
 		cidr := req.CIDR
 		if !cidr.IsValid() {
-			cidr, err = Carve(s.ledger, c, req)
+			cidr, err = Carve(s.homes.Own, c, req)
 			if err != nil {
 				return err
 			}

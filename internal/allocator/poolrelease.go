@@ -15,7 +15,7 @@ import (
 // and network with it. An attachment that is not there is no error. It succeeds with addresses still out, since the
 // engine leaks some.
 func (s Allocator) ReleasePool(ctx context.Context, pool ipam.ID) error {
-	return end(ctx, s.ledger, pool, func(*ledger.Change, *ipam.Attachment) (bool, error) { return true, nil })
+	return end(ctx, s.homes.Own, pool, func(*ledger.Change, *ipam.Attachment) (bool, error) { return true, nil })
 }
 
 // end ends an attachment if a condition holds, which is asked in the same transaction. What a failure cuts off after

@@ -3,7 +3,7 @@ package allocator
 import "berth/internal/ipam/ledger"
 
 // Allocator answers what the engine and its witness ask.
-type Allocator struct{ ledger *ledger.Ledger }
+type Allocator struct{ homes ledger.Homes }
 
-// Of is the room over a ledger.
-func Of(l *ledger.Ledger) Allocator { return Allocator{l} }
+// Of is the room over the homes of a host's records.
+func Of(homes ledger.Homes) Allocator { return Allocator{homes} }

@@ -13,7 +13,18 @@ import (
 
 // StandIns lists the containers of this host that stand in for others, by name.
 func (s Allocator) StandIns(ctx context.Context) (all []ipam.StandIn, err error) {
-	err = s.ledger.View(ctx, func(tx store.Tx) error {
+	for _, l := range s.homes.All() {
+		some, err := standIns(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+func standIns(ctx context.Context, l *ledger.Ledger) (all []ipam.StandIn, err error) {
+	err = l.View(ctx, func(tx store.Tx) error {
 		all = nil
 		for rec, err := range tx.Scan(ledger.KindRange(StandInKeys)) {
 			if err != nil {
@@ -23,7 +34,7 @@ func (s Allocator) StandIns(ctx context.Context) (all []ipam.StandIn, err error)
 			if err := ipam.DecodeJSON("who stands in for a container", rec.Value, &one); err != nil {
 				return err
 			}
-			if one.Host == s.ledger.Host() {
+			if one.Host == l.Host() {
 				all = append(all, one)
 			}
 		}
@@ -37,8 +48,17 @@ func (s Allocator) StandIns(ctx context.Context) (all []ipam.StandIn, err error)
 
 // EndStandIns ends those whose containers were destroyed. One of another container is passed over.
 func (s Allocator) EndStandIns(ctx context.Context, gone []ipam.StandIn) error {
+	for _, l := range s.homes.All() {
+		if err := endStandIns(ctx, l, gone); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func endStandIns(ctx context.Context, l *ledger.Ledger, gone []ipam.StandIn) error {
 	for page := range slices.Chunk(gone, ipam.MaxEdits) {
-		err := s.ledger.Update(ctx, func(c *ledger.Change) error {
+		err := l.Update(ctx, func(c *ledger.Change) error {
 			for i := range page {
 				now, err := ReadStandIn(c, StandInKey(page[i].Name, page[i].Host))
 				if err != nil {

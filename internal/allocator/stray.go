@@ -11,8 +11,9 @@ import (
 // TellStrays writes an event of each. What is no longer that lease is passed over. At most MaxEdits are written at
 // once.
 func (s Allocator) TellStrays(ctx context.Context, strays []ipam.Stray) error {
-	for page := range slices.Chunk(strays, ipam.MaxEdits) {
-		err := s.ledger.Update(ctx, func(c *ledger.Change) error {
+	at := func(one ipam.Stray) ipam.LeaseRef { return one.LeaseRef }
+	return eachHome(s.homes, strays, at, func(l *ledger.Ledger, page []ipam.Stray) error {
+		return l.Update(ctx, func(c *ledger.Change) error {
 			for i := range page {
 				if err := tellStray(c, &page[i]); err != nil {
 					return err
@@ -20,8 +21,24 @@ func (s Allocator) TellStrays(ctx context.Context, strays []ipam.Stray) error {
 			}
 			return nil
 		})
+	})
+}
+
+// eachHome hands out what is of leases by their homes, at most MaxEdits at once.
+func eachHome[T any](homes ledger.Homes, all []T, at func(T) ipam.LeaseRef, do func(*ledger.Ledger, []T) error) error {
+	of := map[*ledger.Ledger][]T{}
+	for _, one := range all {
+		l, err := homes.At(at(one).Space, at(one).Address)
 		if err != nil {
 			return err
+		}
+		of[l] = append(of[l], one)
+	}
+	for _, l := range homes.All() {
+		for page := range slices.Chunk(of[l], ipam.MaxEdits) {
+			if err := do(l, page); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -45,9 +62,14 @@ func tellStray(c *ledger.Change, stray *ipam.Stray) error {
 	return err
 }
 
-// Note writes the event of a change that was made beside the store. Its id and time, host and actor are filled in.
+// Note writes the event of a change that was made beside the store. Its id and time, host and actor are filled in. It is
+// in the store of its space, and in the host's own where it has none.
 func (s Allocator) Note(ctx context.Context, e ipam.Event) error {
-	return s.ledger.Update(ctx, func(c *ledger.Change) error {
+	l, err := s.homes.In(e.Space)
+	if err != nil {
+		return err
+	}
+	return l.Update(ctx, func(c *ledger.Change) error {
 		noted := e // the function may run again
 		_, err := c.Event(&noted)
 		return err

@@ -15,10 +15,12 @@ func (s Allocator) Attachments(ctx context.Context) ([]ipam.AttachmentInfo, erro
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return ledger.Ask(s.ledger, s.listAttachments), nil
+	return ledger.Merged(s.homes, orderAttachments, func(l *ledger.Ledger) ([]ipam.AttachmentInfo, error) {
+		return ledger.Ask(l, func(ix *ledger.Index) []ipam.AttachmentInfo { return attachments(l, ix) }), nil
+	})
 }
 
-func (s Allocator) listAttachments(ix *ledger.Index) (all []ipam.AttachmentInfo) {
+func attachments(l *ledger.Ledger, ix *ledger.Index) (all []ipam.AttachmentInfo) {
 	for id, at := range ix.Attachments() {
 		sx := ix.Subnet(at.Subnet)
 		if at.Ended || sx == nil {
@@ -29,16 +31,16 @@ func (s Allocator) listAttachments(ix *ledger.Index) (all []ipam.AttachmentInfo)
 			Beneath: at.Beneath,
 			Created: at.Created, Live: sx.Live(id) - len(sx.Headroom(id)), Gateway: sx.Record().Gateway}
 		if n := ix.Network(sx.Record().Network); n != nil {
-			info.Network, info.Planned = s.ledger.ShownName(ix, n), n.Planned
+			info.Network, info.Planned = l.ShownName(ix, n), n.Planned
 		}
 		all = append(all, info)
 	}
-	slices.SortFunc(all, OrderAttachments)
+	slices.SortFunc(all, orderAttachments)
 	return all
 }
 
-// OrderAttachments is the order in which attachments are listed.
-func OrderAttachments(a, b ipam.AttachmentInfo) int {
+// orderAttachments is the order in which attachments are listed.
+func orderAttachments(a, b ipam.AttachmentInfo) int {
 	return cmp.Or(cmp.Compare(a.Space, b.Space), a.CIDR.Addr().Compare(b.CIDR.Addr()), a.Created.Compare(b.Created),
 		cmp.Compare(a.ID.String(), b.ID.String()))
 }
@@ -47,9 +49,10 @@ func OrderAttachments(a, b ipam.AttachmentInfo) int {
 // sent, or the right one where it was guessed wrong, or that the guess was right. What is no longer that lease is
 // passed over. At most MaxEdits are named at once.
 func (s Allocator) NameLeases(ctx context.Context, names []ipam.LeaseName) error {
-	for page := range slices.Chunk(names, ipam.MaxEdits) {
+	at := func(one ipam.LeaseName) ipam.LeaseRef { return one.LeaseRef }
+	return eachHome(s.homes, names, at, func(l *ledger.Ledger, page []ipam.LeaseName) error {
 		wrong := 0
-		err := s.ledger.Update(ctx, func(c *ledger.Change) error {
+		err := l.Update(ctx, func(c *ledger.Change) error {
 			wrong = 0
 			for _, name := range page {
 				mistaken, err := nameLease(c, name)
@@ -62,12 +65,11 @@ func (s Allocator) NameLeases(ctx context.Context, names []ipam.LeaseName) error
 			}
 			return nil
 		})
-		if err != nil {
-			return err
+		if err == nil {
+			l.CountGuesses(0, wrong)
 		}
-		s.ledger.CountGuesses(0, wrong)
-	}
-	return nil
+		return err
+	})
 }
 
 // nameLease names one lease, and tells whether another name had been guessed. What a container has is no auxiliary
@@ -135,7 +137,11 @@ func leaseOf(c *ledger.Change, ref ipam.LeaseRef) (*ipam.Subnet, *ipam.Lease, er
 // engine shows with it, in one transaction. It tells whether the lease was still there. Whose the address is reserved
 // stays as it is.
 func (s Allocator) ReplaceLease(ctx context.Context, ref ipam.LeaseRef, req ipam.AddressRequest) (done bool, err error) {
-	err = Update(ctx, s.ledger, func(c *ledger.Change) error {
+	home, err := s.homes.At(ref.Space, ref.Address)
+	if err != nil {
+		return false, err
+	}
+	err = Update(ctx, home, func(c *ledger.Change) error {
 		done = false
 		if err := c.MayTake(); err != nil {
 			return err
@@ -144,7 +150,7 @@ func (s Allocator) ReplaceLease(ctx context.Context, ref ipam.LeaseRef, req ipam
 		if err != nil {
 			return err
 		}
-		if !endpointsOn(l, s.ledger.Host()) {
+		if !endpointsOn(l, home.Host()) {
 			return nil
 		}
 		t, err := OpenTarget(c, req.Pool)
@@ -173,14 +179,18 @@ func endpoints(l *ipam.Lease) bool {
 // ReleaseLease ends one lease of this host, which was taken through an attachment, and tells whether it was still
 // there.
 func (s Allocator) ReleaseLease(ctx context.Context, ref ipam.LeaseRef) (done bool, err error) {
-	err = s.ledger.Update(ctx, func(c *ledger.Change) error {
+	home, err := s.homes.At(ref.Space, ref.Address)
+	if err != nil {
+		return false, err
+	}
+	err = home.Update(ctx, func(c *ledger.Change) error {
 		done = false
 		sub, l, err := leaseOf(c, ref)
 		if err != nil {
 			return err
 		}
 		// which the host itself gives back
-		if !l.Held() || l.Attachment == (ipam.ID{}) || l.Host != s.ledger.Host() || l.Kind == ipam.Headroom {
+		if !l.Held() || l.Attachment == (ipam.ID{}) || l.Host != home.Host() || l.Kind == ipam.Headroom {
 			return nil
 		}
 		done = true
@@ -191,7 +201,11 @@ func (s Allocator) ReleaseLease(ctx context.Context, ref ipam.LeaseRef) (done bo
 
 // ForgetMemory ends one memory, and tells whether it was still there.
 func (s Allocator) ForgetMemory(ctx context.Context, ref ipam.LeaseRef) (done bool, err error) {
-	err = s.ledger.Update(ctx, func(c *ledger.Change) error {
+	home, err := s.homes.At(ref.Space, ref.Address)
+	if err != nil {
+		return false, err
+	}
+	err = home.Update(ctx, func(c *ledger.Change) error {
 		done = false
 		sub, l, err := leaseOf(c, ref)
 		if err != nil {
@@ -207,4 +221,10 @@ func (s Allocator) ForgetMemory(ctx context.Context, ref ipam.LeaseRef) (done bo
 }
 
 // Guesses tells how often a name was guessed.
-func (s Allocator) Guesses() ipam.GuessCounts { return s.ledger.Guesses() }
+func (s Allocator) Guesses() (sum ipam.GuessCounts) {
+	for _, l := range s.homes.All() {
+		n := l.Guesses()
+		sum.Made, sum.Wrong = sum.Made+n.Made, sum.Wrong+n.Wrong
+	}
+	return sum
+}

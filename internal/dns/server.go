@@ -34,7 +34,7 @@ const (
 // pause is how long to wait after what there is could not be read.
 const pause = time.Second
 
-// Service tells of named addresses: service.Service over one store, or cluster.Estate over the host's own and the
+// Service tells of named addresses: service.Service over one store, or cluster.Service over the host's own and the
 // cluster's.
 type Service interface {
 	NameNews(context.Context) iter.Seq2[ipam.NameNews, error]

@@ -20,7 +20,7 @@ type homestead struct {
 	t      *testing.T
 	name   string
 	clock  *clock
-	estate *cluster.Estate
+	estate *cluster.Service
 	shared *mem.Store // its handle on the shared store
 	view   ipam.EngineView
 	pools  map[string]ipam.ID
@@ -57,7 +57,7 @@ func newHomestead(t *testing.T, name string, first *mem.Store, c *clock, reached
 		cancel()
 		must(t, <-ended)
 	})
-	h.estate = cluster.NewEstate(local, half)
+	h.estate = cluster.NewService(local, half)
 	if reached {
 		h.reach()
 	}

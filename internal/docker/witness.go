@@ -28,7 +28,7 @@ const fresh = 2 * time.Minute
 // actor is who does what is done here, in events.
 const actor = "check"
 
-// Records are what is held against the engine, and put right: service.Service over one store, or cluster.Estate over
+// Records are what is held against the engine, and put right: service.Service over one store, or cluster.Service over
 // the host's own and the cluster's.
 type Records interface {
 	Networks(context.Context, ipam.NetworkFilter) ([]ipam.NetworkInfo, error)

@@ -42,7 +42,7 @@ func TestOtherHosts(t *testing.T) {
 			log.SetOutput(io.Discard)
 			log.SetLevel(logrus.DebugLevel)
 			log.AddHook(entries(h.log))
-			estate := cluster.NewEstate(h.service, half)
+			estate := cluster.NewService(h.service, half)
 			// The shared store is reached only when the hooks are there already.
 			h.hooks, err = Open(t.Context(),
 				Config{Service: estate, Dir: h.dir, Host: host, Log: logrus.NewEntry(log), Bound: time.Minute})

@@ -30,7 +30,7 @@ type Sources struct {
 	Webhooks func() (failures, aside uint64, waiting time.Time)
 }
 
-// Records is what the records tell: service.Service over one store, or cluster.Estate over the host's own and the
+// Records is what the records tell: service.Service over one store, or cluster.Service over the host's own and the
 // cluster's.
 type Records interface {
 	Use(context.Context) ([]ipam.PoolUse, error)

@@ -31,7 +31,7 @@ func TestOtherHosts(t *testing.T) {
 	half, err := cluster.OpenShared(t.Context(), cluster.SharedConfig{Own: mem.New(), Mark: mark, Host: "alpha",
 		Reach: first.Reach, Open: func(context.Context) (*service.Service, error) { return member("alpha", first), nil }})
 	must(t, err)
-	estate := cluster.NewEstate(h.service, half)
+	estate := cluster.NewService(h.service, half)
 	h.cfg.Service, h.cfg.OwnAlone = estate, true
 	h.begin() // before the shared store is reached
 	_, err = beta.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace,

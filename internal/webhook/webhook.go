@@ -27,7 +27,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Service tells of events: service.Service over one store, or cluster.Estate over the host's own and the cluster's.
+// Service tells of events: service.Service over one store, or cluster.Service over the host's own and the cluster's.
 type Service interface {
 	LastEvent(context.Context) (ipam.EventMark, error)
 	EventsBehind(ctx context.Context, mark ipam.EventMark, n int, wanted func(*ipam.Event) bool) (ipam.EventPage, error)

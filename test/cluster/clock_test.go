@@ -43,7 +43,7 @@ func (c *clock) step(off time.Duration) {
 // inProcess is what a daemon has of a driver and of the cluster, in this process, with a clock of its own.
 type inProcess struct {
 	clock   clock
-	estate  *cluster.Estate
+	estate  *cluster.Service
 	shared  *cluster.Shared
 	handler http.Handler
 }
@@ -91,7 +91,7 @@ func openInProcess(t *testing.T, e *etcdServers, name string) *inProcess {
 			t.Error(err)
 		}
 	})
-	d.estate = cluster.NewEstate(local, d.shared)
+	d.estate = cluster.NewService(local, d.shared)
 	await(t, name+" takes part", d.estate.Partial)
 	log := logrus.New()
 	log.SetOutput(io.Discard)

@@ -41,7 +41,7 @@ type Config struct {
 	Release   func(context.Context, ipam.LeaseRelease) (ipam.LeaseInfo, error)
 }
 
-// Records are what the views ask: service.Service over one store, or cluster.Estate over the host's own and the
+// Records are what the views ask: service.Service over one store, or cluster.Service over the host's own and the
 // cluster's.
 type Records interface {
 	Use(context.Context) ([]ipam.PoolUse, error)

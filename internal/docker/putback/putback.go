@@ -32,7 +32,7 @@ const (
 	longestRetry = 5 * time.Minute
 )
 
-// Records are what a Keeper asks and tells: service.Service, or cluster.Estate.
+// Records are what a Keeper asks and tells: service.Service, or cluster.Service.
 type Records interface {
 	Deploys(context.Context) ([]ipam.DeployLock, error)
 	Networks(context.Context, ipam.NetworkFilter) ([]ipam.NetworkInfo, error)

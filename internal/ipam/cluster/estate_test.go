@@ -32,7 +32,7 @@ type parish struct {
 
 // manor is one host: its own store, and its half of the cluster.
 type manor struct {
-	*cluster.Estate
+	*cluster.Service
 	t      testing.TB
 	name   string
 	own    *mem.Store
@@ -73,7 +73,7 @@ func (p *parish) away(name string, now func() time.Time) *manor {
 					service.Config{Store: m.handle, Host: name, Now: now, Member: member, Known: p.known})
 			}})
 	fine(p.t, err)
-	m.Estate = cluster.NewEstate(m.local, m.half)
+	m.Service = cluster.NewService(m.local, m.half)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- m.half.Run(ctx) }()

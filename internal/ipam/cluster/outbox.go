@@ -271,7 +271,7 @@ func hopeless(err error) bool {
 // makeReleases makes releases that waited. It may be done twice.
 func makeReleases(ctx context.Context, s *ledger.Ledger, page []queuedRelease) error {
 	if len(page) == 1 && !page[0].Address.IsValid() {
-		return allocator.Of(s).ReleasePool(ctx, page[0].Pool)
+		return allocator.Of(ledger.Alone(s)).ReleasePool(ctx, page[0].Pool)
 	}
 	return s.Update(ctx, func(c *ledger.Change) error {
 		for _, w := range page {

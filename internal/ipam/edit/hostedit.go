@@ -117,7 +117,7 @@ func RemoveHost(c *ledger.Change, h *ipam.Host) error {
 func ReleasePools(ctx context.Context, s *ledger.Ledger) error {
 	held := ledger.Ask(s, func(ix *ledger.Index) []ipam.ID { return HeldBy(ix, s.Host()) })
 	for _, id := range held {
-		if err := allocator.Of(s).ReleasePool(ctx, id); err != nil {
+		if err := allocator.Of(ledger.Alone(s)).ReleasePool(ctx, id); err != nil {
 			return err
 		}
 	}

@@ -8,11 +8,20 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Room answers what there is of elastic addresses, over a ledger.
-type Room struct{ ledger *ledger.Ledger }
+// Room answers what there is of elastic addresses. They are the cluster's, where the host shares a store.
+type Room struct {
+	homes  ledger.Homes
+	ledger *ledger.Ledger // of the elastic addresses: see home
+}
 
-// Of is the room over a ledger.
-func Of(l *ledger.Ledger) Room { return Room{l} }
+// Of is the room over the homes of a host's records.
+func Of(homes ledger.Homes) Room { return Room{homes, homes.Own} }
+
+// home is the room over the store that has the elastic addresses.
+func (s Room) home() (Room, error) {
+	l, err := s.homes.Cluster("what there is of elastic addresses")
+	return Room{s.homes, l}, err
+}
 
 // Apply makes an edit of elastic addresses, or refuses it; mine is false for any other edit. seen is the revision of
 // the address that the requester saw; 0: any will do.

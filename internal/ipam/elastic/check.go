@@ -22,6 +22,10 @@ type examination struct {
 
 // CheckElastic finds what of elastic addresses is wrong on this host, as far as the records and the witness know.
 func (s Room) CheckElastic(ctx context.Context) (ipam.ElasticCheck, error) {
+	s, err := s.home()
+	if err != nil {
+		return ipam.ElasticCheck{}, err
+	}
 	e := examination{ElasticCheck: ipam.ElasticCheck{Host: s.ledger.Host(), Findings: []ipam.Finding{}},
 		first: map[netip.Addr]lead{}}
 	if s.ledger.NoElastic() {
@@ -33,7 +37,7 @@ func (s Room) CheckElastic(ctx context.Context) (ipam.ElasticCheck, error) {
 			addrs = append(addrs, one.Address)
 		}
 	})
-	err := s.ledger.Look(ctx, func(c *ledger.Change) error {
+	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		e.Ranges = edgeRanges(c)
 		return nil
 	})

@@ -13,8 +13,9 @@ import (
 // SystemGaps are the containers of this host on networks with the mode auto that have neither a system address nor
 // another, though they run, in order of their addresses.
 func (s Room) SystemGaps(ctx context.Context) (gaps []ipam.SystemGap, err error) {
-	if s.ledger.NoElastic() {
-		return nil, nil
+	s, away := s.home()
+	if away != nil || s.ledger.NoElastic() {
+		return nil, nil // whoever compares knows that the cluster's records are missing (Partial)
 	}
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		gaps = nil
@@ -55,8 +56,9 @@ func gapAt(c *ledger.Change, at guestPlace, s *standing) (ipam.SystemGap, error)
 // ElasticGuests are the elastic addresses, system addresses not among them, that lead to some guest addresses, on
 // whichever network.
 func (s Room) ElasticGuests(ctx context.Context, guests []netip.Addr) (all []ipam.ElasticGuest, err error) {
-	if s.ledger.NoElastic() {
-		return nil, nil
+	s, away := s.home()
+	if away != nil || s.ledger.NoElastic() {
+		return nil, nil // whoever compares knows that the cluster's records are missing (Partial)
 	}
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		all = nil

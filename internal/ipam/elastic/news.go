@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
 )
 
 // restBetween is how long nothing is worked out anew after it was: where much happens at once, once for all of it.
@@ -19,6 +20,10 @@ const lookAgain = time.Second
 // EdgeNews yields what the edge of this host is to have: the whole first, then each change, until ctx ends or an error
 // is yielded, which is the last. To one who only looks it yields the whole, and nothing begins.
 func (s Room) EdgeNews(ctx context.Context, looks bool) iter.Seq2[ipam.EdgeNews, error] {
+	s, err := s.home()
+	if err != nil {
+		return ledger.Refused[ipam.EdgeNews](err)
+	}
 	if s.ledger.Member() != nil && !looks {
 		return s.sharedNews(ctx)
 	}

@@ -21,6 +21,10 @@ const edgeActor = "edge"
 // passed over: neither does a late word that something is in force bring a lost grant back, nor does a late word that
 // it is not take a new one away.
 func (s Room) ReportEdge(ctx context.Context, r ipam.EdgeReport) error {
+	s, err := s.home()
+	if err != nil {
+		return err
+	}
 	ctx = ipam.WithActor(ctx, edgeActor)
 	by, err := s.hear(&r)
 	if err != nil {

@@ -14,6 +14,10 @@ import (
 // of all, by address: at most limit of them, or with 0 all.
 func (s Room) Elastics(ctx context.Context, account string, after netip.Addr, limit int) (all []ipam.ElasticInfo,
 	err error) {
+	s, err = s.home()
+	if err != nil {
+		return nil, err
+	}
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		all = []ipam.ElasticInfo{}
 		account, err := askedFor(c, account)
@@ -47,6 +51,10 @@ func (s Room) Elastics(ctx context.Context, account string, after netip.Addr, li
 
 // Elastic shows one elastic address, also a free one.
 func (s Room) Elastic(ctx context.Context, addr netip.Addr) (info ipam.ElasticInfo, err error) {
+	s, err = s.home()
+	if err != nil {
+		return info, err
+	}
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		if err := itsOwn(c, addr); err != nil {
 			return err
@@ -132,7 +140,8 @@ func showApplied(c *ledger.Change, info *ipam.ElasticInfo, a *ipam.Association) 
 
 // EdgeHosts are the hosts that share the store and whose edges have a session there, by name.
 func (s Room) EdgeHosts() []string {
-	if s.ledger.Member() == nil {
+	s, err := s.home()
+	if err != nil || s.ledger.Member() == nil {
 		return nil
 	}
 	return s.ledger.EdgeHosts()
@@ -140,6 +149,10 @@ func (s Room) EdgeHosts() []string {
 
 // Accounts lists the accounts by name, with the one that is always there.
 func (s Room) Accounts(ctx context.Context) (all []ipam.AccountInfo, err error) {
+	s, err = s.home()
+	if err != nil {
+		return nil, err
+	}
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		counts := map[string]int{}
 		for _, one := range c.Index().Elastics() {
@@ -168,6 +181,10 @@ func (s Room) Accounts(ctx context.Context) (all []ipam.AccountInfo, err error) 
 
 // ElasticRanges lists the ranges of elastic addresses, by address.
 func (s Room) ElasticRanges(ctx context.Context) (all []ipam.ElasticRangeInfo, err error) {
+	s, err = s.home()
+	if err != nil {
+		return nil, err
+	}
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		all = []ipam.ElasticRangeInfo{}
 		for _, r := range c.Index().ElasticRanges() {

@@ -61,6 +61,10 @@ func (one *stretch) note(all map[begun]stretch) {
 // Usage sums how long accounts had addresses: those that they have by their records, and those that they released by
 // the events of that (CS-10).
 func (s Room) Usage(ctx context.Context, f ipam.UsageFilter) (ipam.UsageReport, error) {
+	s, err := s.home()
+	if err != nil {
+		return ipam.UsageReport{}, err
+	}
 	now := s.ledger.Now()
 	if f.Until.IsZero() || f.Until.After(now) {
 		f.Until = now

@@ -13,6 +13,10 @@ import (
 // ElasticUse counts the addresses of each range by state, and the associations that are to be in force on this host and
 // are not, as far as its edge has said.
 func (s Room) ElasticUse(ctx context.Context) (use ipam.ElasticUse, err error) {
+	s, err = s.home()
+	if err != nil {
+		return use, err
+	}
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		use = ipam.ElasticUse{Host: c.Host(), Ranges: rangeUses(c.Index())}
 		p := placesOf(c)

@@ -274,7 +274,7 @@ func TestOtherHosts(t *testing.T) {
 	half, err := cluster.OpenShared(t.Context(), cluster.SharedConfig{Own: mem.New(), Mark: mark, Host: "alpha",
 		Reach: first.Reach, Open: func(context.Context) (*service.Service, error) { return member("alpha", first), nil }})
 	must(t, err)
-	estate := cluster.NewEstate(own, half)
+	estate := cluster.NewService(own, half)
 	k := follow(t, func(ctx context.Context) func(func(ipam.NameNews, error) bool) { return estate.NameNews(ctx) })
 	edit(t, own, newNetwork("mine", "10.9.0.0/24"), &ipam.TakeAddress{Network: "mine", Owner: "alone",
 		Interface: ipam.Interface{Wishes: []ipam.Wish{{Address: netip.MustParseAddr("10.9.0.7")}}}})

@@ -17,27 +17,49 @@ var bearing = []byte{ledger.LeaseKeys, ledger.NetworkKeys, ledger.SubnetKeys, le
 // told less often.
 const together = 5 * time.Millisecond
 
-// Book tells of names out of one ledger.
-type Book struct{ ledger *ledger.Ledger }
+// Book tells of the names in all homes of a host's records.
+type Book struct{ homes ledger.Homes }
 
-// Of returns the Book of a ledger.
-func Of(l *ledger.Ledger) Book { return Book{l} }
+// Of returns the Book of the homes of a host's records.
+func Of(homes ledger.Homes) Book { return Book{homes} }
 
 // Names is all that there is.
-func (b Book) Names(ctx context.Context) (ipam.NameNews, error) {
-	return newFollower(b.ledger).whole(ctx)
+func (b Book) Names(ctx context.Context) (all ipam.NameNews, err error) {
+	for _, l := range b.homes.All() {
+		part, err := newFollower(l).whole(ctx)
+		if err != nil {
+			return ipam.NameNews{}, err
+		}
+		all.Whole = true
+		all.Ranges, all.Set = append(all.Ranges, part.Ranges...), append(all.Set, part.Set...)
+	}
+	return all, nil
 }
 
 // NameNews yields all that there is, and from then on what commits come to, until ctx ends or an error, which is the
-// last. It ends also where nobody takes any more what it yields.
+// last. It ends also where nobody takes any more what it yields. Of a host that shares a store each has the name of its
+// store. Those of the cluster begin when it is reached, and stay as they were told while it is away.
 func (b Book) NameNews(ctx context.Context) iter.Seq2[ipam.NameNews, error] {
 	return func(yield func(ipam.NameNews, error) bool) {
+		for one, err := range ledger.FromEach(ctx, b.homes, news) {
+			if b.homes.Shares() {
+				one.What.Store = b.homes.StoreOf(one.Home)
+			}
+			if !yield(one.What, err) {
+				return
+			}
+		}
+	}
+}
+
+func news(ctx context.Context, l *ledger.Ledger) iter.Seq2[ipam.NameNews, error] {
+	return func(yield func(ipam.NameNews, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		commits := b.ledger.Watch(ctx, bearing, nil) // before anything is read
+		commits := l.Watch(ctx, bearing, nil) // before anything is read
 		defer func() { cancel(); commits.Wait() }()
-		changed, end := b.known()
+		changed, end := known(l)
 		defer end()
-		f := newFollower(b.ledger)
+		f := newFollower(l)
 		called := false // what networks are called may have changed
 		for first := true; ; first = false {
 			seen, missed := commits.Take()
@@ -63,8 +85,8 @@ func (b Book) NameNews(ctx context.Context) iter.Seq2[ipam.NameNews, error] {
 }
 
 // known has a token whenever what the witness knows has changed; nil where there is none.
-func (b Book) known() (changed <-chan struct{}, end func()) {
-	if watch := b.ledger.Known().Watch; watch != nil {
+func known(l *ledger.Ledger) (changed <-chan struct{}, end func()) {
+	if watch := l.Known().Watch; watch != nil {
 		return watch()
 	}
 	return nil, func() {}

@@ -306,7 +306,7 @@ func draftOf(ctx context.Context, l *ledger.Ledger, p *ipam.Plan) (*Service, err
 	if err := draft.Load(ctx); err != nil {
 		return nil, err
 	}
-	return over(draft), allocator.KeepTime(ctx, draft)
+	return Over(ledger.Alone(draft)), allocator.KeepTime(ctx, draft)
 }
 
 // leasesFor are the keys of the leases that a plan is about: of its addresses, and those of its owners in the networks

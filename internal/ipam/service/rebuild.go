@@ -68,17 +68,17 @@ func rebuildPool(ctx context.Context, s *ledger.Ledger, req ipam.PoolRequest,
 		req.CIDR, req.Gateway, req.NoGateway = sub.CIDR, sub.Gateway, !sub.Gateway.IsValid()
 		req.AskedMAC = req.AskedMAC || req.DHCPID == ipam.LANByMAC
 	}
-	grant, err := allocator.Of(s).RequestPool(ctx, req)
+	grant, err := allocator.Of(ledger.Alone(s)).RequestPool(ctx, req)
 	if err != nil {
 		return ipam.PoolGrant{}, err
 	}
 	if sub.Gateway.IsValid() && !grant.Gateway.IsValid() {
-		_, err = allocator.Of(s).RequestAddress(ctx,
+		_, err = allocator.Of(ledger.Alone(s)).RequestAddress(ctx,
 			ipam.AddressRequest{Pool: grant.ID, Preferred: sub.Gateway, Gateway: true})
 	}
 	for _, addr := range sub.Aux {
 		if err == nil {
-			_, err = allocator.Of(s).RequestAddress(ctx, ipam.AddressRequest{Pool: grant.ID, Preferred: addr})
+			_, err = allocator.Of(ledger.Alone(s)).RequestAddress(ctx, ipam.AddressRequest{Pool: grant.ID, Preferred: addr})
 		}
 	}
 	return grant, err
@@ -90,7 +90,7 @@ func replan(ctx context.Context, s *ledger.Ledger, n ipam.EngineNetwork, reqs []
 	if len(reqs) == 0 || reqs[0].Network == "" {
 		return nil
 	}
-	_, err := view.Of(s).Network(ctx, reqs[0].Network)
+	_, err := view.Of(ledger.Alone(s)).Network(ctx, reqs[0].Network)
 	if !errors.Is(err, ipam.ErrNotFound) {
 		return err
 	}
@@ -113,7 +113,7 @@ func rebuildLeases(ctx context.Context, s *ledger.Ledger, name string, e ipam.En
 			if !pool.CIDR.Contains(addr) {
 				continue
 			}
-			_, err := allocator.Of(s).RequestAddress(ctx,
+			_, err := allocator.Of(ledger.Alone(s)).RequestAddress(ctx,
 				ipam.AddressRequest{Pool: pool.ID, Preferred: addr, MAC: e.MAC, Name: name, Seen: true})
 			if err != nil {
 				err = fmt.Errorf("the container %s: %w", name, err)

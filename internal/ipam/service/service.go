@@ -58,8 +58,8 @@ type Config struct {
 	Copying bool
 }
 
-// Service allocates addresses out of one store: the rooms over its ledger, joined. Its methods may be called from many
-// goroutines at once.
+// Service allocates addresses out of one store, or answers for all that a host's records are in: the rooms, joined. Its
+// methods may be called from many goroutines at once.
 type Service struct {
 	allocator.Allocator
 	edit.Editor
@@ -69,12 +69,14 @@ type Service struct {
 	names.Book
 	lan.Lessee
 
-	Ledger *ledger.Ledger // for those who work on the store as a whole
+	Ledger *ledger.Ledger // the host's own, for those who work on the store as a whole
 }
 
-// over joins the rooms.
-func over(l *ledger.Ledger) *Service {
-	return &Service{allocator.Of(l), edit.Of(l), view.Of(l), stores.Of(l), elastic.Of(l), names.Of(l), lan.Of(l), l}
+// Over joins the rooms over the homes of a host's records. What changes the plan goes to the host's own, and so does what
+// the engine asks for.
+func Over(h ledger.Homes) *Service {
+	return &Service{allocator.Of(h), edit.Of(h.Own), view.Of(h), stores.Of(h), elastic.Of(h), names.Of(h), lan.Of(h.Own),
+		h.Own}
 }
 
 // Open reads all records into the index, finishes what a crash cut off, and returns a Service that is ready to answer.
@@ -89,7 +91,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	if err := open(ctx, l, cfg.Copying); err != nil {
 		return nil, err
 	}
-	return over(l), nil
+	return Over(ledger.Alone(l)), nil
 }
 
 // open reads all records, and takes part.

@@ -15,7 +15,7 @@ import (
 // Check reads every record in one view and returns a sentence for each contradiction between them (`berth fsck`). It
 // changes nothing.
 func (s Keeper) Check(ctx context.Context) ([]string, error) {
-	return CheckStore(ctx, s.ledger.Store())
+	return CheckStore(ctx, s.homes.Own.Store())
 }
 
 // CheckStore is Check for a store that no Service has open.

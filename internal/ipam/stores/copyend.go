@@ -94,7 +94,7 @@ func (cp *copying) release(ctx context.Context, target *copyMark) error {
 // reveal lets the target's copy be seen. The last of its transactions takes the mark away.
 func (cp *copying) reveal(ctx context.Context, m *copyMark) error {
 	// of no space: the source keeps them, too, as long as their containers live
-	stands, err := allocator.Of(cp.from).StandIns(ctx)
+	stands, err := allocator.Of(ledger.Alone(cp.from)).StandIns(ctx)
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,13 @@ import (
 // DeployRuns lists the deploys of a project of which there are events, the latest first. The last limit of them; 0:
 // all.
 func (s Views) DeployRuns(ctx context.Context, project string, limit int) ([]ipam.DeployRun, error) {
+	l, err := s.homes.Cluster("which deploys there were")
+	if err != nil {
+		return nil, err
+	}
 	r := runs{project: project, ended: map[ipam.ID]ipam.Event{}, all: []ipam.DeployRun{}}
 	for f := (ipam.EventFilter{First: ledger.PageSize}); ; {
-		page, err := s.Events(ctx, f)
+		page, err := events(ctx, l, f)
 		if err != nil {
 			return nil, err
 		}
@@ -30,7 +34,7 @@ func (s Views) DeployRuns(ctx context.Context, project string, limit int) ([]ipa
 		f.After = page[len(page)-1].ID
 	}
 	locked := map[ipam.ID]bool{}
-	err := s.ledger.Look(ctx, func(c *ledger.Change) error {
+	err = l.Look(ctx, func(c *ledger.Change) error {
 		locks, err := edit.DeployLocks(c.Tx(), c.Now())
 		for _, lock := range locks {
 			locked[lock.ID] = true

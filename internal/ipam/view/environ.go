@@ -19,7 +19,11 @@ import (
 // Ganeti's hooks (GA-25): what was taken or reserved for it, and what containers of its name hold.
 func (s Views) Environment(ctx context.Context, network, owner string) (env []string, err error) {
 	owner = ipam.CanonicalOwner(owner)
-	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+	l, err := s.homes.With(network)
+	if err != nil {
+		return nil, err
+	}
+	err = l.Look(ctx, func(c *ledger.Change) error {
 		n, err := c.Network(network)
 		if err != nil {
 			return err

@@ -18,7 +18,11 @@ import (
 // BERTH_..., and what Environment says of the owner's addresses in that network as they are now. The event's own
 // address is always among these, after its release too. A network that is gone since leaves only what happened.
 func (s Views) EventEnvironment(ctx context.Context, e *ipam.Event) (env []string, err error) {
-	kind, slot, placed, err := takenAs(ctx, s.ledger, e)
+	l, err := s.withEvent(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	kind, slot, placed, err := takenAs(ctx, l, e)
 	if err != nil {
 		return nil, err
 	}
@@ -34,8 +38,8 @@ func (s Views) EventEnvironment(ctx context.Context, e *ipam.Event) (env []strin
 	v.set("BERTH_KIND", kind)
 	v.set("BERTH_OWNER", owner(e))
 	v.set("BERTH_MAC", e.MAC.String())
-	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
-		sub := SubnetWith(c.Index(), e.Space, e.Address)
+	err = l.Look(ctx, func(c *ledger.Change) error {
+		sub := subnetWith(c.Index(), e.Space, e.Address)
 		if sub == nil {
 			return nil
 		}
@@ -93,8 +97,8 @@ func takenAs(ctx context.Context, s *ledger.Ledger,
 	return kind, slot, placed, err
 }
 
-// SubnetWith is the subnet of a space that holds an address; nil where there is none.
-func SubnetWith(ix *ledger.Index, space string, addr netip.Addr) *ipam.Subnet {
+// subnetWith is the subnet of a space that holds an address; nil where there is none.
+func subnetWith(ix *ledger.Index, space string, addr netip.Addr) *ipam.Subnet {
 	if !addr.IsValid() {
 		return nil
 	}
@@ -102,4 +106,22 @@ func SubnetWith(ix *ledger.Index, space string, addr netip.Addr) *ipam.Subnet {
 		return sx.Record()
 	}
 	return nil
+}
+
+// withEvent is the store that has an event: the host's own, unless only the cluster's can.
+func (s Views) withEvent(ctx context.Context, e *ipam.Event) (*ledger.Ledger, error) {
+	theirs, is := s.homes.Reached()
+	if e.Space == ipam.LocalSpace || !is {
+		return s.homes.Own, nil
+	}
+	own := false
+	err := s.homes.Own.View(ctx, func(tx store.Tx) error {
+		found, err := ledger.FindEvent(tx, e.ID)
+		own = found != nil
+		return err
+	})
+	if own || err != nil {
+		return s.homes.Own, err
+	}
+	return theirs, nil
 }

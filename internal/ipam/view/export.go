@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"berth/internal/ipam"
@@ -16,15 +17,35 @@ import (
 // Export yields the plan network by network, by name, until an error is yielded, which is the last: all networks that
 // are planned, or, where one is named, that one whatever it is. Each is as it was at one moment. What Docker has in use
 // is no part of the plan.
+//
+// All of them are refused where the cluster's store was never reached: what is yielded is taken for the whole plan.
 func (s Views) Export(ctx context.Context, network string) iter.Seq2[ipam.PlannedNetwork, error] {
+	if network != "" {
+		l, err := s.homes.With(network)
+		if err != nil {
+			return ledger.Refused[ipam.PlannedNetwork](err)
+		}
+		return export(ctx, l, network)
+	}
+	if err := s.Partial(); err != nil {
+		return ledger.Refused[ipam.PlannedNetwork](ipam.Refuse(err,
+			"the plan is in this host's own store and in that of the cluster, and the latter cannot be asked: %s", err))
+	}
+	byName := func(a, b ipam.PlannedNetwork) int { return strings.Compare(a.Name, b.Name) }
+	return ledger.MergedEach(s.homes, 0, byName, func(l *ledger.Ledger) iter.Seq2[ipam.PlannedNetwork, error] {
+		return export(ctx, l, "")
+	})
+}
+
+func export(ctx context.Context, s *ledger.Ledger, network string) iter.Seq2[ipam.PlannedNetwork, error] {
 	return func(yield func(ipam.PlannedNetwork, error) bool) {
-		ids, err := exported(ctx, s.ledger, network)
+		ids, err := exported(ctx, s, network)
 		if err != nil {
 			yield(ipam.PlannedNetwork{}, err)
 			return
 		}
 		for _, id := range ids {
-			planned, err := PlanOf(ctx, s.ledger, id)
+			planned, err := PlanOf(ctx, s, id)
 			if err != nil {
 				yield(ipam.PlannedNetwork{}, err)
 				return
@@ -38,7 +59,7 @@ func (s Views) Export(ctx context.Context, network string) iter.Seq2[ipam.Planne
 
 func exported(ctx context.Context, s *ledger.Ledger, network string) ([]ipam.ID, error) {
 	if network != "" {
-		n, err := Of(s).Network(ctx, network)
+		n, err := Of(ledger.Alone(s)).Network(ctx, network)
 		return []ipam.ID{n.ID}, err
 	}
 	ids := networkIDs(s, ipam.NetworkFilter{})

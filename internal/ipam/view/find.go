@@ -18,6 +18,13 @@ import (
 // index knows is read from memory; the records of addresses, in which notes are, are read in pages. A word of no
 // meaning is refused with ErrInvalid.
 func (s Views) Find(ctx context.Context, f ipam.FindFilter) iter.Seq2[ipam.Found, error] {
+	byMark := func(a, b ipam.Found) int { return a.Mark().Compare(b.Mark()) }
+	return ledger.MergedEach(s.homes, 0, byMark, func(l *ledger.Ledger) iter.Seq2[ipam.Found, error] {
+		return find(ctx, s.homes, l, f)
+	})
+}
+
+func find(ctx context.Context, homes ledger.Homes, s *ledger.Ledger, f ipam.FindFilter) iter.Seq2[ipam.Found, error] {
 	return func(yield func(ipam.Found, error) bool) {
 		w, err := readWord(&f)
 		if err == nil {
@@ -27,10 +34,10 @@ func (s Views) Find(ctx context.Context, f ipam.FindFilter) iter.Seq2[ipam.Found
 			yield(ipam.Found{}, err)
 			return
 		}
-		if known := s.ledger.Known(); w.container != "" && known.Containers != nil {
+		if known := s.Known(); w.container != "" && known.Containers != nil {
 			w.containers = known.Containers(w.container)
 		}
-		q := &finding{s: s, f: &f, w: w, yield: yield}
+		q := &finding{homes: homes, s: s, f: &f, w: w, yield: yield}
 		q.planned()
 		if q.giveKept() && q.addresses(ctx) && q.owners(ctx) {
 			q.others()
@@ -40,7 +47,8 @@ func (s Views) Find(ctx context.Context, f ipam.FindFilter) iter.Seq2[ipam.Found
 
 // finding is one search on its way.
 type finding struct {
-	s     Views
+	homes ledger.Homes
+	s     *ledger.Ledger
 	f     *ipam.FindFilter
 	w     *word
 	plan  []ipam.Found // what is in the plan, and is to be yielded in order
@@ -85,13 +93,16 @@ func (q *finding) matches() matches { return matches{w: q.w} }
 
 // planned looks at spaces, networks and what is in them.
 func (q *finding) planned() {
-	for _, name := range ledger.Ask(q.s.ledger, (*ledger.Index).Spaces) {
+	for _, name := range ledger.Ask(q.s, (*ledger.Index).Spaces) {
+		if !q.homes.Has(q.s, name) {
+			continue
+		}
 		m := q.matches()
 		m.name("name", name)
 		q.keep(ipam.Found{Kind: ipam.FoundSpace, What: name, Space: name}, m)
 	}
-	for _, id := range networkIDs(q.s.ledger, ipam.NetworkFilter{Space: q.f.Space}) {
-		q.s.ledger.Read(func(ix *ledger.Index) { // for each, so that a long list holds nobody up
+	for _, id := range networkIDs(q.s, ipam.NetworkFilter{Space: q.f.Space}) {
+		q.s.Read(func(ix *ledger.Index) { // for each, so that a long list holds nobody up
 			if nx := ix.NetworkIndex(id); nx != nil && nx.Record() != nil {
 				q.network(ix, nx)
 			}
@@ -101,7 +112,7 @@ func (q *finding) planned() {
 
 func (q *finding) network(ix *ledger.Index, nx *ledger.NetworkIndex) {
 	n := nx.Record()
-	in := ipam.Found{Space: n.Space, Network: q.s.ledger.ShownName(ix, n), NetworkID: n.ID}
+	in := ipam.Found{Space: n.Space, Network: q.s.ShownName(ix, n), NetworkID: n.ID}
 	m := q.matches()
 	m.name("name", in.Network)
 	if n.Name != in.Network {
@@ -162,17 +173,13 @@ func (q *finding) addresses(ctx context.Context) bool {
 	if q.f.After.Group > group || !slices.ContainsFunc(ofAddresses, wanted) {
 		return true
 	}
-	subnets, err := q.s.Subnets(ctx, q.f.Space)
-	if err != nil {
-		q.yield(ipam.Found{}, err)
-		return false
-	}
+	all := subnets(q.s, q.f.Space)
 	begin := ipam.AddressFilter{AfterSpace: q.f.After.Space}
 	if q.f.After.Group == group {
 		begin.After = q.f.After.Addr
 	}
-	for i := range subnets {
-		sub := &subnets[i]
+	for i := range all {
+		sub := &all[i]
 		if past(&begin, sub) || q.w.exact && q.w.addr.IsValid() && !sub.CIDR.Contains(q.w.addr) {
 			continue
 		}
@@ -192,9 +199,9 @@ func (q *finding) addresses(ctx context.Context) bool {
 // recordsIn yields the records of a subnet in which the word may be.
 func (q *finding) recordsIn(ctx context.Context, sub *ipam.SubnetInfo) iter.Seq2[*ipam.Lease, error] {
 	if q.w.exact && q.w.addr.IsValid() {
-		return q.s.recordAt(ctx, sub.ID, q.w.addr, netip.Addr{})
+		return recordAt(ctx, q.s, sub.ID, q.w.addr, netip.Addr{})
 	}
-	return records(ctx, q.s.ledger, sub.ID, netip.Addr{})
+	return records(ctx, q.s, sub.ID, netip.Addr{})
 }
 
 // record looks at what there is of one address: who has it, or had it last, and whose it is. It tells whether more is
@@ -230,7 +237,7 @@ func (q *finding) record(sub *ipam.SubnetInfo, l *ipam.Lease) bool {
 		}
 	}
 	r := l.Reservation
-	if r == nil || !r.Until.IsZero() && !r.Until.After(q.s.ledger.Now()) {
+	if r == nil || !r.Until.IsZero() && !r.Until.After(q.s.Now()) {
 		return true
 	}
 	m := q.matches()
@@ -247,7 +254,7 @@ func (q *finding) endpoint(m *matches, space string, l *ipam.Lease) ipam.MAC {
 	if len(q.w.containers) == 0 && !q.w.asMAC() {
 		return l.MAC
 	}
-	seen := q.s.ledger.Known().Sighting(space, l)
+	seen := q.s.Known().Sighting(space, l)
 	if l.Attachment != (ipam.ID{}) {
 		m.container(cmp.Or(seen.Container, l.Name))
 	}
@@ -260,7 +267,7 @@ func (q *finding) endpoint(m *matches, space string, l *ipam.Lease) ipam.MAC {
 
 // owners looks at those who are known in dynamic networks, and have no address there.
 func (q *finding) owners(ctx context.Context) bool {
-	known, err := edit.DynamicReservations(ctx, q.s.ledger, ipam.AddressFilter{})
+	known, err := edit.DynamicReservations(ctx, q.s, ipam.AddressFilter{})
 	if err != nil {
 		q.yield(ipam.Found{}, err)
 		return false
@@ -277,7 +284,7 @@ func (q *finding) owners(ctx context.Context) bool {
 
 // others looks at the address itself where nothing is known of it, and at what is of no network.
 func (q *finding) others() {
-	q.s.ledger.Read(func(ix *ledger.Index) {
+	q.s.Read(func(ix *ledger.Index) {
 		for _, sx := range ix.Subnets() {
 			q.free(ix, sx)
 		}
@@ -315,7 +322,7 @@ func (q *finding) free(ix *ledger.Index, sx *ledger.SubnetIndex) {
 	m := q.matches()
 	m.address("address", q.w.addr)
 	q.keep(ipam.Found{Kind: ipam.FoundFree, What: q.w.addr.String(), Space: sub.Space,
-		Network: q.s.ledger.ShownName(ix, n), NetworkID: n.ID, Subnet: sub.CIDR, Address: q.w.addr,
+		Network: q.s.ShownName(ix, n), NetworkID: n.ID, Subnet: sub.CIDR, Address: q.w.addr,
 		State: allocator.NotHost(sub.CIDR, q.w.addr)}, m)
 }
 
@@ -328,7 +335,7 @@ func (q *finding) elastic(ix *ledger.Index, addr netip.Addr, e *ipam.Elastic) {
 	if a := e.Association; a != nil {
 		one.Name = a.Instance
 		if n := ix.Network(a.Network); n != nil {
-			one.Network, one.NetworkID, one.Space = q.s.ledger.ShownName(ix, n), n.ID, n.Space
+			one.Network, one.NetworkID, one.Space = q.s.ShownName(ix, n), n.ID, n.Space
 		}
 		m.name("instance", a.Instance)
 		m.address("guest", a.Guest)

@@ -17,7 +17,11 @@ import (
 // of its pools that nobody has, had within a quarantine, owns or asks for by a configuration of his own. It reads
 // memory alone. A network of which nothing is chosen automatically is refused with ErrInvalid.
 func (s Views) Free(ctx context.Context, network string, f ipam.FreeFilter) (all []ipam.FreeRange, err error) {
-	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+	l, err := s.homes.With(network)
+	if err != nil {
+		return nil, err
+	}
+	err = l.Look(ctx, func(c *ledger.Change) error {
 		all = nil
 		n, subnets, err := freeSubnets(c, network, &f)
 		if err != nil {
@@ -39,7 +43,11 @@ func (s Views) Free(ctx context.Context, network string, f ipam.FreeFilter) (all
 // NextFree tells which address an endpoint that nobody knows would be given now, of each family: by the first subnet
 // that gives one, of those on which this host has a Docker network where there are any. Nothing is written.
 func (s Views) NextFree(ctx context.Context, network string, f ipam.FreeFilter) (all []ipam.FreeRange, err error) {
-	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+	l, err := s.homes.With(network)
+	if err != nil {
+		return nil, err
+	}
+	err = l.Look(ctx, func(c *ledger.Change) error {
 		all = nil
 		n, subnets, err := freeSubnets(c, network, &f)
 		if err != nil {

@@ -15,22 +15,26 @@ import (
 // Hosts lists the hosts of the cluster by name, those that were removed last. Where the store is the host's own it is
 // refused with ErrAlone.
 func (s Views) Hosts(ctx context.Context) (all []ipam.HostInfo, err error) {
-	if s.ledger.Member() == nil {
+	l, err := s.homes.Cluster("the list of hosts")
+	if err != nil {
+		return nil, err
+	}
+	if l.Member() == nil {
 		return nil, ipam.ErrNoShared
 	}
 	held := map[ipam.ID]edit.Counted{}
-	for l, err := range s.Leases(ctx, ipam.LeaseFilter{}) {
+	for lease, err := range leases(ctx, l, ipam.LeaseFilter{}) {
 		if err != nil {
 			return nil, err
 		}
-		n := held[l.Pool]
-		n.Count(&l)
-		held[l.Pool] = n
+		n := held[lease.Pool]
+		n.Count(&lease)
+		held[lease.Pool] = n
 	}
-	present := s.ledger.Shared().Present()
-	s.ledger.Read(func(ix *ledger.Index) {
+	present := l.Shared().Present()
+	l.Read(func(ix *ledger.Index) {
 		for _, known := range ix.Hosts() {
-			h := ipam.HostInfo{Host: *known, Self: known.ID == s.ledger.Member().Host}
+			h := ipam.HostInfo{Host: *known, Self: known.ID == l.Member().Host}
 			_, h.Present = present[h.Name]
 			for id, at := range ix.Attachments() {
 				if at.Host == h.Name && !at.Ended {

@@ -9,16 +9,22 @@ import (
 // alone.
 func (s Views) LANLeases() map[string]map[ipam.LANState]uint64 {
 	all := map[string]map[ipam.LANState]uint64{}
-	if ledger.Ask(s.ledger, (*ledger.Index).FromDHCP) == 0 {
-		return all
+	for _, l := range s.homes.All() {
+		if ledger.Ask(l, (*ledger.Index).FromDHCP) > 0 {
+			countLAN(l, all)
+		}
 	}
-	eachNetwork(s.ledger, ipam.NetworkFilter{}, func(ix *ledger.Index, nx *ledger.NetworkIndex) {
+	return all
+}
+
+func countLAN(s *ledger.Ledger, all map[string]map[ipam.LANState]uint64) {
+	eachNetwork(s, ipam.NetworkFilter{}, func(ix *ledger.Index, nx *ledger.NetworkIndex) {
 		for _, id := range nx.Subnets() {
 			sx := ix.Subnet(id)
 			if !sx.Record().FromDHCP() {
 				continue
 			}
-			name := s.ledger.ShownName(ix, nx.Record())
+			name := s.ShownName(ix, nx.Record())
 			if all[name] == nil {
 				all[name] = map[ipam.LANState]uint64{}
 			}
@@ -27,5 +33,4 @@ func (s Views) LANLeases() map[string]map[ipam.LANState]uint64 {
 			}
 		}
 	})
-	return all
 }

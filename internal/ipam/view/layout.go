@@ -92,12 +92,16 @@ func (g ground) at(addr netip.Addr) int {
 func (s Views) Layout(ctx context.Context, subnet ipam.ID, f ipam.LayoutFilter) (ipam.Layout, error) {
 	out := ipam.Layout{Within: f.Within.Masked()}
 	var g ground
-	err := s.ledger.Look(ctx, func(c *ledger.Change) error {
+	l, err := s.homes.Having(subnet)
+	if err != nil {
+		return out, err
+	}
+	err = l.Look(ctx, func(c *ledger.Change) error {
 		sx, _, err := wholeSubnet(c, subnet)
 		if err != nil {
 			return err
 		}
-		out.Subnet = describe(s.ledger, c.Index(), sx.Record(), sx)
+		out.Subnet = describe(l, c.Index(), sx.Record(), sx)
 		if cidr := out.Subnet.CIDR; !f.Within.IsValid() {
 			out.Within = cidr
 		} else if !cidr.Contains(out.Within.Addr()) || out.Within.Bits() < cidr.Bits() {
@@ -110,8 +114,8 @@ func (s Views) Layout(ctx context.Context, subnet ipam.ID, f ipam.LayoutFilter) 
 		return out, err
 	}
 	var parts []netip.Prefix
-	err = s.ledger.View(ctx, func(tx store.Tx) (err error) {
-		rows := rowing{s: s.ledger, sub: &out.Subnet, ground: g, f: f}
+	err = l.View(ctx, func(tx store.Tx) (err error) {
+		rows := rowing{s: l, sub: &out.Subnet, ground: g, f: f}
 		if out.Rows, out.Next, err = rows.read(tx, out.Within); err != nil {
 			return err
 		}
@@ -121,12 +125,12 @@ func (s Views) Layout(ctx context.Context, subnet ipam.ID, f ipam.LayoutFilter) 
 	if err != nil {
 		return out, err
 	}
-	s.ledger.Read(func(ix *ledger.Index) {
+	l.Read(func(ix *ledger.Index) {
 		sx := ix.Subnet(subnet)
 		if sx == nil {
 			return // it is gone meanwhile; its rows were there
 		}
-		n := newCounting(sx, g, s.ledger.Now())
+		n := newCounting(sx, g, l.Now())
 		out.Sum = n.in(netipx.RangeOfPrefix(out.Within))
 		for _, p := range parts {
 			out.Parts = append(out.Parts, ipam.LayoutPart{Prefix: p, StateCounts: n.in(netipx.RangeOfPrefix(p))})

@@ -9,12 +9,16 @@ import (
 
 // Subnet returns one subnet, by id, and the revision of its network.
 func (s Views) Subnet(ctx context.Context, id ipam.ID) (info ipam.SubnetInfo, revision uint64, err error) {
-	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+	l, err := s.homes.Having(id)
+	if err != nil {
+		return info, 0, err
+	}
+	err = l.Look(ctx, func(c *ledger.Change) error {
 		sx, n, err := wholeSubnet(c, id)
 		if err != nil {
 			return err
 		}
-		info, revision = describe(s.ledger, c.Index(), sx.Record(), sx), n.LastRevision()
+		info, revision = describe(l, c.Index(), sx.Record(), sx), n.LastRevision()
 		return nil
 	})
 	return info, revision, err
@@ -23,7 +27,11 @@ func (s Views) Subnet(ctx context.Context, id ipam.ID) (info ipam.SubnetInfo, re
 // NetworkOf returns the network of a subnet, by id: what an edit of the subnet names. It asks the index only, because
 // the edit looks at the records.
 func (s Views) NetworkOf(subnet ipam.ID) (ipam.ID, error) {
-	known := ledger.Ask(s.ledger, func(ix *ledger.Index) *ledger.SubnetIndex { return ix.Subnet(subnet) })
+	l, err := s.homes.Having(subnet)
+	if err != nil {
+		return ipam.ID{}, err
+	}
+	known := ledger.Ask(l, func(ix *ledger.Index) *ledger.SubnetIndex { return ix.Subnet(subnet) })
 	if known == nil {
 		return ipam.ID{}, noSubnet(subnet)
 	}
@@ -32,7 +40,11 @@ func (s Views) NetworkOf(subnet ipam.ID) (ipam.ID, error) {
 
 // Revision returns the revision of a network, by name or id, without all that is in it.
 func (s Views) Revision(ctx context.Context, network string) (revision uint64, err error) {
-	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+	l, err := s.homes.With(network)
+	if err != nil {
+		return 0, err
+	}
+	err = l.Look(ctx, func(c *ledger.Change) error {
 		n, err := c.Network(network)
 		if err != nil {
 			return err

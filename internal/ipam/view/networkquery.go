@@ -21,20 +21,28 @@ import (
 	"berth/store"
 )
 
-// Networks lists networks by the names that their records have, without the maps of their pools.
+// Networks lists networks by the names that their records have, without the maps of their pools. Two of one
+// name are not parted by the limit.
 func (s Views) Networks(ctx context.Context, f ipam.NetworkFilter) ([]ipam.NetworkInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	var all []ipam.NetworkInfo
-	eachNetwork(s.ledger, f, func(ix *ledger.Index, nx *ledger.NetworkIndex) {
+	byName := func(a, b ipam.NetworkInfo) int { return strings.Compare(a.Recorded, b.Recorded) }
+	all, err := ledger.Merged(s.homes, byName, func(l *ledger.Ledger) ([]ipam.NetworkInfo, error) {
+		return networks(l, f), nil
+	})
+	return ledger.UpTo(all, f.Limit, byName), err
+}
+
+func networks(s *ledger.Ledger, f ipam.NetworkFilter) (all []ipam.NetworkInfo) {
+	eachNetwork(s, f, func(ix *ledger.Index, nx *ledger.NetworkIndex) {
 		if f.Brief {
-			all = append(all, showBriefly(s.ledger, ix, nx))
+			all = append(all, showBriefly(s, ix, nx))
 		} else {
-			all = append(all, showNetwork(s.ledger, ix, nx, false))
+			all = append(all, showNetwork(s, ix, nx, false))
 		}
 	})
-	return all, nil
+	return all
 }
 
 // eachNetwork runs fn for each network that f chooses and that is there still, with the index locked for each alone, so
@@ -75,12 +83,16 @@ func networkIDs(s *ledger.Ledger, f ipam.NetworkFilter) []ipam.ID {
 
 // Network returns one network, by name or id, with its maps.
 func (s Views) Network(ctx context.Context, ref string) (info ipam.NetworkInfo, err error) {
-	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+	l, err := s.homes.With(ref)
+	if err != nil {
+		return info, err
+	}
+	err = l.Look(ctx, func(c *ledger.Change) error {
 		n, err := c.Network(ref)
 		if err != nil {
 			return err
 		}
-		info = showNetwork(s.ledger, c.Index(), c.Index().NetworkIndex(n.ID), true)
+		info = showNetwork(l, c.Index(), c.Index().NetworkIndex(n.ID), true)
 		return nil
 	})
 	return info, err
@@ -200,7 +212,11 @@ func mark(sx *ledger.SubnetIndex, addr netip.Addr, now time.Time) byte {
 
 // Available lists the lowest addresses that an automatic request in a subnet, by id, could be given, at most limit.
 func (s Views) Available(ctx context.Context, subnet ipam.ID, limit int) (free []netip.Addr, err error) {
-	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+	l, err := s.homes.Having(subnet)
+	if err != nil {
+		return nil, err
+	}
+	err = l.Look(ctx, func(c *ledger.Change) error {
 		sx, _, err := wholeSubnet(c, subnet)
 		if err != nil {
 			return err
@@ -244,17 +260,46 @@ func freeIn(sx *ledger.SubnetIndex, r netipx.IPRange, free []netip.Addr, limit i
 // Reservations yields reserved addresses, until an error is yielded, which is the last. Behind them come, without
 // addresses, the owners in networks whose addresses somebody else chooses.
 func (s Views) Reservations(ctx context.Context, f ipam.AddressFilter) iter.Seq2[ipam.ReservationInfo, error] {
+	return filtered(s.homes, f, orderReservations, func(l *ledger.Ledger) iter.Seq2[ipam.ReservationInfo, error] {
+		return reservations(ctx, l, f)
+	})
+}
+
+func orderReservations(a, b ipam.ReservationInfo) int {
+	switch {
+	case a.Dynamic != b.Dynamic:
+		return AsInt(a.Dynamic) - AsInt(b.Dynamic)
+	case a.Dynamic:
+		return cmp.Or(strings.Compare(a.Network, b.Network), strings.Compare(a.Owner, b.Owner))
+	}
+	return orderPlaces(a.Space, a.Address, b.Space, b.Address)
+}
+
+// filtered is the list of all homes, or of the one that has the network of the filter.
+func filtered[T any](homes ledger.Homes, f ipam.AddressFilter, order func(a, b T) int,
+	list func(*ledger.Ledger) iter.Seq2[T, error]) iter.Seq2[T, error] {
+	if f.Network == "" {
+		return ledger.MergedEach(homes, f.Limit, order, list)
+	}
+	l, err := homes.With(f.Network)
+	if err != nil {
+		return ledger.Refused[T](err)
+	}
+	return list(l)
+}
+
+func reservations(ctx context.Context, s *ledger.Ledger, f ipam.AddressFilter) iter.Seq2[ipam.ReservationInfo, error] {
 	return func(yield func(ipam.ReservationInfo, error) bool) {
 		found := 0
 		if f.AfterNetwork == "" {
-			for info, err := range reservedAddresses(ctx, s.ledger, f) {
+			for info, err := range reservedAddresses(ctx, s, f) {
 				found++
 				if !yield(info, err) || err != nil || found == f.Limit {
 					return
 				}
 			}
 		}
-		owners, err := edit.DynamicReservations(ctx, s.ledger, f)
+		owners, err := edit.DynamicReservations(ctx, s, f)
 		if err != nil {
 			yield(ipam.ReservationInfo{}, err)
 			return
@@ -296,8 +341,15 @@ func showReservation(s *ledger.Ledger, sub *ipam.SubnetInfo, l *ipam.Lease) ipam
 
 // Taken yields the addresses that were taken for what is no container, until an error is yielded, which is the last.
 func (s Views) Taken(ctx context.Context, f ipam.AddressFilter) iter.Seq2[ipam.TakenAddress, error] {
+	byPlace := func(a, b ipam.TakenAddress) int { return orderPlaces(a.Space, a.Address, b.Space, b.Address) }
+	return filtered(s.homes, f, byPlace, func(l *ledger.Ledger) iter.Seq2[ipam.TakenAddress, error] {
+		return taken(ctx, l, f)
+	})
+}
+
+func taken(ctx context.Context, s *ledger.Ledger, f ipam.AddressFilter) iter.Seq2[ipam.TakenAddress, error] {
 	f.Owner = ipam.CanonicalOwner(f.Owner)
-	return eachOf(ctx, s.ledger, f, func(sub *ipam.SubnetInfo, l *ipam.Lease) (ipam.TakenAddress, bool) {
+	return eachOf(ctx, s, f, func(sub *ipam.SubnetInfo, l *ipam.Lease) (ipam.TakenAddress, bool) {
 		if !l.Held() || l.Kind != ipam.External || f.Owner != "" && l.Name != f.Owner {
 			return ipam.TakenAddress{}, false
 		}
@@ -351,10 +403,9 @@ func subnetsFor(ctx context.Context, s *ledger.Ledger, f ipam.AddressFilter) ([]
 			return nil, err
 		}
 	}
-	all, err := Of(s).Subnets(ctx, "")
-	return slices.DeleteFunc(all, func(sub ipam.SubnetInfo) bool {
+	return slices.DeleteFunc(subnets(s, ""), func(sub ipam.SubnetInfo) bool {
 		return past(&f, &sub) || network != (ipam.ID{}) && sub.NetworkID != network
-	}), err
+	}), nil
 }
 
 // past tells whether f begins behind all of the subnet.

@@ -14,8 +14,17 @@ import (
 // ToProbe tells which addresses of each probed network are given next to whom nothing in it belongs, of those that
 // nobody ever had: at most so many of each family. One that was given back has no stranger's answer to fear that its
 // holder had not met.
-func (s Views) ToProbe(ctx context.Context, most int) (all []ipam.Unprobed, err error) {
-	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+func (s Views) ToProbe(ctx context.Context, most int) ([]ipam.Unprobed, error) {
+	byName := func(a, b ipam.Unprobed) int { return strings.Compare(a.Name, b.Name) }
+	return ledger.Merged(s.homes, byName, func(l *ledger.Ledger) ([]ipam.Unprobed, error) {
+		all, err := toProbe(ctx, l, most)
+		slices.SortFunc(all, byName)
+		return all, err
+	})
+}
+
+func toProbe(ctx context.Context, s *ledger.Ledger, most int) (all []ipam.Unprobed, err error) {
+	err = s.Look(ctx, func(c *ledger.Change) error {
 		all = nil
 		for id, nx := range c.Index().Networks() {
 			n := nx.Record()
@@ -38,7 +47,6 @@ func (s Views) ToProbe(ctx context.Context, most int) (all []ipam.Unprobed, err 
 		}
 		return nil
 	})
-	slices.SortFunc(all, func(a, b ipam.Unprobed) int { return strings.Compare(a.Name, b.Name) })
 	return all, err
 }
 

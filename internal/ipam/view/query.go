@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"berth/internal/alloc"
@@ -15,10 +16,25 @@ import (
 	"berth/store"
 )
 
-// Spaces lists the spaces by name.
+// Spaces lists the spaces by name. One that both stores have networks in stands there twice, until it is copied.
 func (s Views) Spaces(ctx context.Context) ([]ipam.SpaceInfo, error) {
-	var all []ipam.SpaceInfo
-	err := s.ledger.View(ctx, func(tx store.Tx) error {
+	byName := func(a, b ipam.SpaceInfo) int { return strings.Compare(a.Name, b.Name) }
+	return ledger.Merged(s.homes, byName, func(l *ledger.Ledger) (kept []ipam.SpaceInfo, err error) {
+		all, err := spaces(ctx, l)
+		for _, info := range all {
+			if s.homes.Shares() {
+				info.Store = s.homes.StoreOf(l)
+			}
+			if s.homes.Has(l, info.Name) {
+				kept = append(kept, info)
+			}
+		}
+		return kept, err
+	})
+}
+
+func spaces(ctx context.Context, s *ledger.Ledger) (all []ipam.SpaceInfo, err error) {
+	err = s.View(ctx, func(tx store.Tx) error {
 		all = nil
 		for rec, err := range tx.Scan(ledger.KindRange(ledger.SpaceKeys)) {
 			if err != nil {
@@ -35,7 +51,7 @@ func (s Views) Spaces(ctx context.Context) ([]ipam.SpaceInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.ledger.Read(func(ix *ledger.Index) {
+	s.Read(func(ix *ledger.Index) {
 		for i := range all {
 			countSubnets(ix, &all[i])
 		}
@@ -59,20 +75,25 @@ func (s Views) Subnets(ctx context.Context, space string) ([]ipam.SubnetInfo, er
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	var all []ipam.SubnetInfo
-	s.ledger.Read(func(ix *ledger.Index) {
+	return ledger.Merged(s.homes, OrderSubnets, func(l *ledger.Ledger) ([]ipam.SubnetInfo, error) {
+		return subnets(l, space), nil
+	})
+}
+
+func subnets(s *ledger.Ledger, space string) (all []ipam.SubnetInfo) {
+	s.Read(func(ix *ledger.Index) {
 		for _, sx := range ix.Subnets() {
 			sub := sx.Record()
 			if n := ix.Network(sub.Network); n != nil && n.Stage != "" {
 				continue // it is not there as a whole
 			}
 			if space == "" || sub.Space == space {
-				all = append(all, describe(s.ledger, ix, sub, sx))
+				all = append(all, describe(s, ix, sub, sx))
 			}
 		}
 	})
 	slices.SortFunc(all, OrderSubnets)
-	return all, nil
+	return all
 }
 
 // OrderSubnets is the order in which subnets are listed.
@@ -136,21 +157,31 @@ func free(sx *ledger.SubnetIndex, p *ledger.OpenPool, now time.Time) *big.Int {
 // pages, so that neither a long list nor a slow receiver keeps a state of the store alive; a lease that changes
 // meanwhile is seen as it was or as it is.
 func (s Views) Leases(ctx context.Context, f ipam.LeaseFilter) iter.Seq2[ipam.LeaseInfo, error] {
+	byPlace := func(a, b ipam.LeaseInfo) int { return orderPlaces(a.Space, a.Address, b.Space, b.Address) }
+	return ledger.MergedEach(s.homes, 0, byPlace, func(l *ledger.Ledger) iter.Seq2[ipam.LeaseInfo, error] {
+		return leases(ctx, l, f)
+	})
+}
+
+func orderPlaces(space string, addr netip.Addr, otherSpace string, other netip.Addr) int {
+	return cmp.Or(strings.Compare(space, otherSpace), addr.Compare(other))
+}
+
+func leases(ctx context.Context, s *ledger.Ledger, f ipam.LeaseFilter) iter.Seq2[ipam.LeaseInfo, error] {
 	return func(yield func(ipam.LeaseInfo, error) bool) {
-		subnets, err := s.Subnets(ctx, f.Space)
-		if err != nil {
+		if err := ctx.Err(); err != nil {
 			yield(ipam.LeaseInfo{}, err)
 			return
 		}
 		begin := ipam.AddressFilter{AfterSpace: f.AfterSpace, After: f.After}
-		for _, sub := range subnets {
+		for _, sub := range subnets(s, f.Space) {
 			if f.Subnet.IsValid() && f.Subnet != sub.CIDR || past(&begin, &sub) ||
 				f.Address.IsValid() && !sub.CIDR.Contains(f.Address) {
 				continue
 			}
-			all := records(ctx, s.ledger, sub.ID, afterIn(&begin, &sub))
+			all := records(ctx, s, sub.ID, afterIn(&begin, &sub))
 			if f.Address.IsValid() {
-				all = s.recordAt(ctx, sub.ID, f.Address, afterIn(&begin, &sub))
+				all = recordAt(ctx, s, sub.ID, f.Address, afterIn(&begin, &sub))
 			}
 			if !leasesOf(&sub, all, f.Remembered, yield) {
 				return
@@ -160,9 +191,10 @@ func (s Views) Leases(ctx context.Context, f ipam.LeaseFilter) iter.Seq2[ipam.Le
 }
 
 // recordAt yields the record of an address, if it has one and is behind another one.
-func (s Views) recordAt(ctx context.Context, subnet ipam.ID, addr, after netip.Addr) iter.Seq2[*ipam.Lease, error] {
+func recordAt(ctx context.Context, s *ledger.Ledger, subnet ipam.ID, addr, after netip.Addr) iter.Seq2[*ipam.Lease,
+	error] {
 	return func(yield func(*ipam.Lease, error) bool) {
-		if l, err := recordOf(ctx, s.ledger, subnet, addr); (l != nil || err != nil) && after.Less(addr) {
+		if l, err := recordOf(ctx, s, subnet, addr); (l != nil || err != nil) && after.Less(addr) {
 			yield(l, err)
 		}
 	}
@@ -198,22 +230,37 @@ func showLease(sub *ipam.SubnetInfo, l *ipam.Lease) ipam.LeaseInfo {
 	return info
 }
 
-// Events lists events, the oldest first.
+// Events lists events, the oldest first. Two of one id are not parted by the limit.
 func (s Views) Events(ctx context.Context, f ipam.EventFilter) ([]ipam.Event, error) {
+	byID := func(a, b ipam.Event) int { return cmp.Compare(a.ID, b.ID) }
+	all, err := ledger.Merged(s.homes, byID, func(l *ledger.Ledger) ([]ipam.Event, error) {
+		f := f
+		if l != s.homes.Own && f.Until != nil {
+			f.Until = &ipam.EventMark{Own: reached(l, f.Until.Shared)}
+		}
+		return events(ctx, l, f)
+	})
+	if f.Last > 0 {
+		return all[max(len(all)-f.Last, 0):], err
+	}
+	return ledger.UpTo(all, f.First, byID), err
+}
+
+func events(ctx context.Context, s *ledger.Ledger, f ipam.EventFilter) ([]ipam.Event, error) {
 	r := ledger.EventRange{From: f.After + 1, Reverse: f.Last > 0}
 	if !f.Since.IsZero() { // no event has an id behind its time
 		r.From = max(r.From, uint64(max(f.Since.UnixMicro(), 0)))
 	}
-	if !f.Before.IsZero() && ledger.Ask(s.ledger, func(ix *ledger.Index) bool { return ix.Events().Ahead == 0 }) {
+	if !f.Before.IsZero() && ledger.Ask(s, func(ix *ledger.Index) bool { return ix.Events().Ahead == 0 }) {
 		r.To = uint64(max(f.Before.UnixMicro(), 1))
 	}
 	most := f.First
 	if r.Reverse {
 		most = f.Last
 	}
-	names := s.ledger.DockerNames()
+	names := s.DockerNames()
 	var all []ipam.Event
-	err := s.ledger.View(ctx, func(tx store.Tx) error {
+	err := s.View(ctx, func(tx store.Tx) error {
 		all = nil
 		for at, err := range ledger.EventsIn(tx, r) {
 			if err != nil {

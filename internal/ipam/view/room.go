@@ -2,8 +2,8 @@ package view
 
 import "berth/internal/ipam/ledger"
 
-// Views tells what is and what was.
-type Views struct{ ledger *ledger.Ledger }
+// Views tells what is and what was, in all homes of a host's records.
+type Views struct{ homes ledger.Homes }
 
-// Of is the room over a ledger.
-func Of(l *ledger.Ledger) Views { return Views{l} }
+// Of is the room over the homes of a host's records.
+func Of(homes ledger.Homes) Views { return Views{homes} }

@@ -12,11 +12,21 @@ func (s Views) Totals(ctx context.Context) (t ipam.Totals, err error) {
 	if err := ctx.Err(); err != nil {
 		return t, err
 	}
-	return ledger.Ask(s.ledger, totals), nil
+	for _, l := range s.homes.All() {
+		spaces := ledger.Ask(l, func(ix *ledger.Index) []string {
+			count(ix, &t)
+			return ix.Spaces()
+		})
+		for _, name := range spaces {
+			if s.homes.Has(l, name) {
+				t.Spaces++
+			}
+		}
+	}
+	return t, nil
 }
 
-func totals(ix *ledger.Index) (t ipam.Totals) {
-	t.Spaces = len(ix.Spaces())
+func count(ix *ledger.Index, t *ipam.Totals) {
 	for _, nx := range ix.Networks() {
 		if nx.Record() == nil || nx.Record().Stage != "" {
 			continue
@@ -30,11 +40,18 @@ func totals(ix *ledger.Index) (t ipam.Totals) {
 			t.Docker += len(sx.Record().Attachments)
 		}
 	}
-	return t
 }
 
 // Told is how many events were written here since the start, by verb.
-func (s Views) Told() map[ipam.Verb]uint64 { return s.ledger.Told() }
+func (s Views) Told() map[ipam.Verb]uint64 {
+	all := map[ipam.Verb]uint64{}
+	for _, l := range s.homes.All() {
+		for verb, n := range l.Told() {
+			all[verb] += n
+		}
+	}
+	return all
+}
 
-// Partial is nil: one store is there or not.
-func (s Views) Partial() error { return nil }
+// Partial tells why only the host's own records can be seen; nil: all can (ledger.Homes).
+func (s Views) Partial() error { return s.homes.Partial() }

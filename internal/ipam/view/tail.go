@@ -1,8 +1,10 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"berth/internal/ipam"
@@ -10,15 +12,15 @@ import (
 	"berth/store"
 )
 
-// LookAgain is how often a tail looks for events by itself. The store's word that there is one may be missed for a
+// lookAgain is how often a tail looks for events by itself. The store's word that there is one may be missed for a
 // moment, when following begins and when a follower was too slow for it; the records never are.
-const LookAgain = time.Second
+const lookAgain = time.Second
 
 // tailPage is how many events a tail reads at a time.
 const tailPage = 256
 
-// StorePage is that of one store.
-type StorePage struct {
+// storePage is that of one store.
+type storePage struct {
 	Events []ipam.Event
 	Next   ipam.StoreMark
 	More   bool
@@ -26,8 +28,17 @@ type StorePage struct {
 
 // LastEvent is the mark behind all events that there are.
 func (s Views) LastEvent(ctx context.Context) (ipam.EventMark, error) {
-	m, err := LastMark(ctx, s.ledger)
-	return ipam.EventMark{Host: ipam.HostMark(s.ledger.Host()), Own: m}, err
+	own := s.homes.Own
+	m, err := LastMark(ctx, own)
+	mark := ipam.EventMark{Host: ipam.HostMark(own.Host()), Own: m}
+	if err != nil || !s.homes.Shares() {
+		return mark, err
+	}
+	mark.Shared.AtReach = true
+	if l, is := s.homes.Reached(); is {
+		mark.Shared, err = LastMark(ctx, l)
+	}
+	return mark, err
 }
 
 // LastMark is the mark behind all events of the store.
@@ -58,21 +69,41 @@ type Chosen = func(*ipam.Event) bool
 // them. Whoever goes on from there each time is told each event once, and misses none that the retention has not
 // removed.
 func (s Views) EventsBehind(ctx context.Context, mark ipam.EventMark, n int, wanted Chosen) (ipam.EventPage, error) {
-	if err := mark.CheckHost(s.ledger.Host()); err != nil {
+	if err := mark.CheckHost(s.homes.Own.Host()); err != nil {
 		return ipam.EventPage{}, err
 	}
-	page, err := Behind(ctx, s.ledger, mark.Own, n, wanted)
-	mark.Own = page.Next
-	return ipam.EventPage{Events: page.Events, Next: mark, More: page.More}, err
+	own, err := behind(ctx, s.homes.Own, mark.Own, n, wanted)
+	mark.Own = own.Next
+	page := ipam.EventPage{Events: own.Events, Next: mark, More: own.More}
+	l, is := s.homes.Reached()
+	if err != nil || !is {
+		return page, err
+	}
+	theirs, err := behind(ctx, l, reached(l, mark.Shared), n-len(own.Events), wanted)
+	if err != nil {
+		return ipam.EventPage{}, err
+	}
+	page.Next.Shared = theirs.Next
+	page.Events, page.More = append(page.Events, theirs.Events...), page.More || theirs.More
+	slices.SortStableFunc(page.Events, func(a, b ipam.Event) int { return cmp.Compare(a.ID, b.ID) })
+	return page, nil
 }
 
-// Behind lists events behind a mark as EventsBehind does.
-func Behind(ctx context.Context, s *ledger.Ledger, from ipam.StoreMark, n int,
-	wanted Chosen) (page StorePage, err error) {
+// reached is a mark of a shared store; that of the time at which it is reached is where it was then.
+func reached(s *ledger.Ledger, m ipam.StoreMark) ipam.StoreMark {
+	if m.AtReach {
+		return s.Begun()
+	}
+	return m
+}
+
+// behind lists events behind a mark as EventsBehind does.
+func behind(ctx context.Context, s *ledger.Ledger, from ipam.StoreMark, n int,
+	wanted Chosen) (page storePage, err error) {
 	fresh, last, names := s.FreshSince(), from.After, s.DockerNames()
 	page.Next = from
 	err = s.View(ctx, func(tx store.Tx) error {
-		page = StorePage{Next: from}
+		page = storePage{Next: from}
 		for at, err := range ledger.EventsIn(tx, ledger.EventRange{From: from.After + 1}) {
 			if err != nil {
 				return err
@@ -104,39 +135,52 @@ func Behind(ctx context.Context, s *ledger.Ledger, from ipam.StoreMark, n int,
 // ctx ends or an error is yielded, which is the last. It reads them from the records, however slow the receiver is:
 // none is missed, unless the retention has removed it meanwhile, none comes twice, and none waits in memory but for a
 // page of them.
+//
+// The events of each store come in their order, and those of the two in none. The cluster's begin when it is reached.
 func (s Views) TailPages(ctx context.Context, after ipam.EventMark) iter.Seq2[ipam.EventPage, error] {
 	return func(yield func(ipam.EventPage, error) bool) {
-		if err := after.CheckHost(s.ledger.Host()); err != nil {
+		if err := after.CheckHost(s.homes.Own.Host()); err != nil {
 			yield(ipam.EventPage{}, err)
 			return
 		}
-		for page, err := range Tail(ctx, s.ledger, after.Own) {
-			after.Own = page.Next
-			if !yield(ipam.EventPage{Events: page.Events, Next: after}, err) || ctx.Err() != nil {
+		begin := after // after is moved on here
+		pages := ledger.FromEach(ctx, s.homes, func(ctx context.Context, l *ledger.Ledger) iter.Seq2[storePage, error] {
+			if l == s.homes.Own {
+				return tail(ctx, l, begin.Own)
+			}
+			return tail(ctx, l, reached(l, begin.Shared))
+		})
+		for page, err := range pages {
+			if page.Home == s.homes.Own {
+				after.Own = page.What.Next
+			} else {
+				after.Shared = page.What.Next
+			}
+			if !yield(ipam.EventPage{Events: page.What.Events, Next: after}, err) {
 				return
 			}
 		}
 	}
 }
 
-// Tail yields the events behind a mark as TailPages does.
-func Tail(ctx context.Context, s *ledger.Ledger, after ipam.StoreMark) iter.Seq2[StorePage, error] {
+// tail yields the events behind a mark as TailPages does.
+func tail(ctx context.Context, s *ledger.Ledger, after ipam.StoreMark) iter.Seq2[storePage, error] {
 	if s.Member() != nil {
 		return tailShared(ctx, s, after)
 	}
-	return func(yield func(StorePage, error) bool) {
+	return func(yield func(storePage, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		woken, done := wakings(ctx, s)
 		defer func() { cancel(); <-done }()
-		again := time.NewTicker(LookAgain)
+		again := time.NewTicker(lookAgain)
 		defer again.Stop()
 		for {
-			page, err := Behind(ctx, s, after, tailPage, func(*ipam.Event) bool { return true })
+			page, err := behind(ctx, s, after, tailPage, func(*ipam.Event) bool { return true })
 			if ctx.Err() != nil {
 				return
 			}
 			if err != nil {
-				yield(StorePage{Next: after}, err)
+				yield(storePage{Next: after}, err)
 				return
 			}
 			after = page.Next

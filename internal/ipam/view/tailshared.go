@@ -12,8 +12,8 @@ import (
 
 // tailShared is tail for a store to which other hosts write: it reads what there is in one view, and from then on
 // hears what is committed. One that falls behind with that reads again.
-func tailShared(ctx context.Context, s *ledger.Ledger, after ipam.StoreMark) iter.Seq2[StorePage, error] {
-	return func(yield func(StorePage, error) bool) {
+func tailShared(ctx context.Context, s *ledger.Ledger, after ipam.StoreMark) iter.Seq2[storePage, error] {
+	return func(yield func(storePage, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		for {
@@ -26,7 +26,7 @@ func tailShared(ctx context.Context, s *ledger.Ledger, after ipam.StoreMark) ite
 			case errors.Is(err, errEnough) || ctx.Err() != nil:
 				return
 			case !errors.Is(err, store.ErrLagged):
-				yield(StorePage{Next: after}, err)
+				yield(storePage{Next: after}, err)
 				return
 			}
 		}
@@ -37,7 +37,7 @@ func tailShared(ctx context.Context, s *ledger.Ledger, after ipam.StoreMark) ite
 var errEnough = errors.New("enough")
 
 // readTail yields the events that there are and that were not told.
-func readTail(ctx context.Context, s *ledger.Ledger, m *ipam.StoreMark, yield func(StorePage, error) bool) error {
+func readTail(ctx context.Context, s *ledger.Ledger, m *ipam.StoreMark, yield func(storePage, error) bool) error {
 	fresh, last, names := s.FreshSince(), m.After, s.DockerNames()
 	err := s.View(ctx, func(tx store.Tx) error {
 		var page []ipam.Event
@@ -55,13 +55,13 @@ func readTail(ctx context.Context, s *ledger.Ledger, m *ipam.StoreMark, yield fu
 			}
 			names.Show(e)
 			if page = append(page, *e); len(page) == tailPage {
-				if !yield(StorePage{Events: page, Next: *m}, nil) {
+				if !yield(storePage{Events: page, Next: *m}, nil) {
 					return errEnough
 				}
 				page = nil
 			}
 		}
-		if len(page) > 0 && !yield(StorePage{Events: page, Next: *m}, nil) {
+		if len(page) > 0 && !yield(storePage{Events: page, Next: *m}, nil) {
 			return errEnough
 		}
 		return nil
@@ -74,7 +74,7 @@ func readTail(ctx context.Context, s *ledger.Ledger, m *ipam.StoreMark, yield fu
 
 // hearTail yields the events that are committed and were not told, until the receiver wants no more or an error ends
 // them.
-func hearTail(heard iter.Seq2[store.Change, error], m *ipam.StoreMark, yield func(StorePage, error) bool) error {
+func hearTail(heard iter.Seq2[store.Change, error], m *ipam.StoreMark, yield func(storePage, error) bool) error {
 	for change, err := range heard {
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func hearTail(heard iter.Seq2[store.Change, error], m *ipam.StoreMark, yield fun
 		if err != nil {
 			return err
 		}
-		if m.Pass(e.ID) && !yield(StorePage{Events: []ipam.Event{*e}, Next: *m}, nil) {
+		if m.Pass(e.ID) && !yield(storePage{Events: []ipam.Event{*e}, Next: *m}, nil) {
 			return errEnough
 		}
 	}

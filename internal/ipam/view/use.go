@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"berth/internal/alloc"
@@ -18,10 +19,14 @@ func (s Views) Use(ctx context.Context) ([]ipam.PoolUse, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	var all []ipam.PoolUse
-	now := s.ledger.Now()
-	eachNetwork(s.ledger, ipam.NetworkFilter{}, func(ix *ledger.Index, nx *ledger.NetworkIndex) {
-		space, name := nx.Record().Space, s.ledger.ShownName(ix, nx.Record())
+	byNetwork := func(a, b ipam.PoolUse) int { return strings.Compare(a.Network, b.Network) }
+	return ledger.Merged(s.homes, byNetwork, func(l *ledger.Ledger) ([]ipam.PoolUse, error) { return uses(l), nil })
+}
+
+func uses(s *ledger.Ledger) (all []ipam.PoolUse) {
+	now := s.Now()
+	eachNetwork(s, ipam.NetworkFilter{}, func(ix *ledger.Index, nx *ledger.NetworkIndex) {
+		space, name := nx.Record().Space, s.ShownName(ix, nx.Record())
 		for _, sub := range nx.Subnets() {
 			for _, use := range useOf(ix.Subnet(sub), now) {
 				use.Space, use.Network = space, name
@@ -29,7 +34,7 @@ func (s Views) Use(ctx context.Context) ([]ipam.PoolUse, error) {
 			}
 		}
 	})
-	return all, nil
+	return all
 }
 
 // useIn counts the addresses of all pools of a subnet together.

@@ -18,7 +18,13 @@ func (s Views) Who(ctx context.Context, f ipam.WhoFilter) ([]ipam.Tenure, error)
 	if err := check(&f); err != nil {
 		return nil, err
 	}
-	h := newHistory(s.ledger, f)
+	return ledger.Merged(s.homes, OrderTenures, func(l *ledger.Ledger) ([]ipam.Tenure, error) {
+		return tenures(ctx, l, f)
+	})
+}
+
+func tenures(ctx context.Context, s *ledger.Ledger, f ipam.WhoFilter) ([]ipam.Tenure, error) {
+	h := newHistory(s, f)
 	if err := h.readRecords(ctx); err != nil { // first, so that what ends meanwhile is seen to end
 		return nil, err
 	}
@@ -62,7 +68,7 @@ func lasted(f *ipam.WhoFilter, t *ipam.Tenure) bool {
 
 // readRecords notes the leases, memories, reservations and associations that there are.
 func (h *history) readRecords(ctx context.Context) error {
-	subnets, err := Of(h.s).Subnets(ctx, h.f.Space)
+	subnets, err := Of(ledger.Alone(h.s)).Subnets(ctx, h.f.Space)
 	if err != nil {
 		return err
 	}

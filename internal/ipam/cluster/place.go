@@ -85,7 +85,7 @@ func (h halves) or(other halves) halves { return halves{h.own || other.own, h.sh
 
 // placing finds out in which store the edits of one call are made.
 type placing struct {
-	*Estate
+	*Service
 	given map[string]bool // names that networks are given by these edits
 	names []givenName
 }
@@ -98,8 +98,8 @@ type givenName struct {
 
 // placeEdits are the stores in which edits are made: one, because what they do is one transaction. Only what owners
 // have is released in both.
-func (e *Estate) placeEdits(ctx context.Context, edits []ipam.Edit) (halves, error) {
-	p := placing{Estate: e, given: map[string]bool{}}
+func (e *Service) placeEdits(ctx context.Context, edits []ipam.Edit) (halves, error) {
+	p := placing{Service: e, given: map[string]bool{}}
 	var fixed, owners halves
 	first := map[halves]int{}
 	for i, edit := range edits {
@@ -163,14 +163,14 @@ func (p *placing) halves(ctx context.Context, i int, at *place) (h halves, err e
 	case at.owner != nil:
 		return p.owned(ctx, at.owner)
 	case at.space != "":
-		h = halvesOf(ownsSpace(p.local.Ledger, at.space))
+		h = halvesOf(p.homes.OwnsSpace(at.space))
 	}
 	var renamed *ipam.Network
 	for _, ref := range at.networks {
 		if p.given[ref] {
 			continue // where the rest of the edits is
 		}
-		n, own, err := p.find(ref, "")
+		n, own, err := p.homes.Find(ref, "")
 		if err != nil {
 			return h, err
 		}
@@ -179,7 +179,7 @@ func (p *placing) halves(ctx context.Context, i int, at *place) (h halves, err e
 				h = h.or(several) // where the edit says which it means, or is refused
 				continue
 			}
-			if _, err := p.cluster(fmt.Sprintf("network %q", ref)); err != nil {
+			if _, err := p.homes.Cluster(fmt.Sprintf("network %q", ref)); err != nil {
 				return h, err
 			}
 			continue // as it is refused by whichever store the edits go to
@@ -222,7 +222,7 @@ func (p *placing) nameFree(name string, h halves) error {
 			return nil // what is the host's own goes on without the cluster
 		}
 	}
-	if n := named(other.Ledger, name); n != nil {
+	if n := other.Ledger.Named(name); n != nil {
 		return ipam.Refuse(ipam.ErrInUse, "there is a network %s already, in the space %s; choose another name", name,
 			n.Space)
 	}

@@ -1,0 +1,208 @@
+package cluster
+
+import (
+	"context"
+	"net/netip"
+
+	"berth/internal/allocator"
+	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+	"berth/internal/ipam/service"
+)
+
+// Service answers for a host that shares a store, like the service.Service of one that does not. What is asked is asked
+// of the homes that the records are in (ledger.Homes). What the engine asks for, and what changes the plan, goes to one
+// of the two stores: the cluster's by its Shared, which goes on while that is away.
+type Service struct {
+	*service.Service
+	homes  ledger.Homes
+	local  *service.Service // over the host's own store
+	shared *Shared
+}
+
+// NewService puts a host's own Service and its half of the cluster together.
+func NewService(local *service.Service, shared *Shared) *Service {
+	homes := ledger.Sharing(local.Ledger, func() (*ledger.Ledger, error) {
+		s, err := shared.service()
+		if err != nil {
+			return nil, err
+		}
+		return s.Ledger, nil
+	})
+	return &Service{service.Over(homes), homes, local, shared}
+}
+
+// RequestPool is Service.RequestPool in the store that the request is about: of the network that it names, else of its
+// space.
+func (e *Service) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.PoolGrant, error) {
+	own, err := e.ownsRequest(&req)
+	switch {
+	case err != nil:
+		return ipam.PoolGrant{}, err
+	case own:
+		req.Docker = e.shared.lessHeld(req.Docker)
+		return e.local.RequestPool(ctx, req)
+	}
+	req.Docker = allocator.LessHeld(e.local.Ledger, req.Docker)
+	return e.shared.RequestPool(ctx, req)
+}
+
+// ownsRequest tells whether a request for a pool is the host's own store's. A network that neither store is known to
+// have is the cluster's: somebody may just have made it.
+func (e *Service) ownsRequest(req *ipam.PoolRequest) (bool, error) {
+	if req.Network == "" {
+		return e.homes.OwnsSpace(req.Space), nil
+	}
+	if req.Swarm {
+		if repeats(e.local.Ledger, *req) {
+			return true, nil
+		}
+		if l, is := e.homes.Reached(); is && repeats(l, *req) {
+			return false, nil
+		}
+	}
+	n, own, err := e.homes.Find(req.Network, req.Space)
+	return n != nil && own, err
+}
+
+// repeats tells whether a swarm manager's request repeats one whose attachment is here: it says the name that a network
+// had then.
+func repeats(s *ledger.Ledger, req ipam.PoolRequest) bool {
+	return ledger.Ask(s, func(ix *ledger.Index) bool {
+		allocator.SinceRenamed(ix, &req)
+		return req.Network != req.Asked.Network
+	})
+}
+
+// ReleasePool is Service.ReleasePool in the store that has the pool.
+func (e *Service) ReleasePool(ctx context.Context, pool ipam.ID) error {
+	if e.local.Ledger.Knows(pool) {
+		return e.local.ReleasePool(ctx, pool)
+	}
+	return e.shared.ReleasePool(ctx, pool)
+}
+
+// RequestAddress is Service.RequestAddress in the store that has the pool.
+func (e *Service) RequestAddress(ctx context.Context, req ipam.AddressRequest) (netip.Prefix, error) {
+	if e.local.Ledger.Knows(req.Pool) {
+		return e.local.RequestAddress(ctx, req)
+	}
+	return e.shared.RequestAddress(ctx, req)
+}
+
+// ReleaseAddress is Service.ReleaseAddress in the store that has the pool.
+func (e *Service) ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.Addr) error {
+	if e.local.Ledger.Knows(pool) {
+		return e.local.ReleaseAddress(ctx, pool, addr)
+	}
+	return e.shared.ReleaseAddress(ctx, pool, addr)
+}
+
+// Import is Service.Import in the store that the plan is about. A plan of both is refused.
+func (e *Service) Import(ctx context.Context, p ipam.Plan, opt ipam.ImportOptions) (ipam.ImportReport, error) {
+	own, err := e.ownsPlan(&p)
+	if err != nil {
+		return ipam.ImportReport{}, err
+	}
+	if own {
+		return e.local.Import(ctx, p, opt)
+	}
+	s, err := e.shared.service()
+	if err != nil {
+		return ipam.ImportReport{}, ipam.Refuse(err, "the plan is not about this host's own store, and %s", err)
+	}
+	return s.Import(ctx, p, opt)
+}
+
+// ownsPlan tells whether a plan is the host's own store's.
+func (e *Service) ownsPlan(p *ipam.Plan) (own bool, err error) {
+	var wrong ipam.PlanError
+	of := map[bool]*ipam.PlannedNetwork{} // the first one of each store
+	for i := range p.Networks {
+		n := &p.Networks[i]
+		own, err := e.ownsPlanned(n)
+		if err != nil {
+			wrong.Add(n.Line, "%s", err)
+		} else if of[own] == nil {
+			of[own] = n
+		}
+	}
+	if err := wrong.Err(); err != nil {
+		return false, err
+	}
+	for i := range p.Networks {
+		n := &p.Networks[i]
+		if of[true] != nil && n.Elastic != "" && n.Elastic != ipam.ElasticOff.String() {
+			wrong.Add(n.Line, "network %s would be in this host's own store, and elastic addresses of a cluster are "+
+				"mapped on networks of its own spaces only; leave elastic out, or choose another space", called(n))
+		}
+	}
+	if err := wrong.Err(); err != nil {
+		return false, err
+	}
+	if p.Elastic != nil && of[true] != nil {
+		return false, ipam.Refuse(ipam.ErrInvalid, "the plan has networks of this host's own store (%s), and elastic "+
+			"addresses, which are the cluster's; import those of each store by themselves", called(of[true]))
+	}
+	if of[true] != nil && of[false] != nil {
+		return false, ipam.Refuse(ipam.ErrInvalid,
+			"the plan has networks of this host's own store (%s) and of the cluster's (%s); import those of each "+
+				"store by themselves",
+			called(of[true]), called(of[false]))
+	}
+	return of[false] == nil && p.Elastic == nil, nil
+}
+
+// ownsPlanned tells whether a network of a plan is the host's own store's: one that is there is where it is, another
+// one goes by its space.
+func (e *Service) ownsPlanned(p *ipam.PlannedNetwork) (bool, error) {
+	own := e.homes.OwnsSpace(p.Space)
+	if p.Name == "" {
+		return own, nil
+	}
+	n, has, err := e.homes.Find(p.Name, p.Space)
+	switch {
+	case err != nil:
+		return false, err
+	case n == nil:
+		return own, nil
+	case p.Space == "" || p.Space == n.Space || has == own:
+		return has, nil
+	}
+	return false, ipam.Refuse(ipam.ErrInUse,
+		"there is a network %s in the space %s, and a name is one network's only; choose another", p.Name, n.Space)
+}
+
+// called names a network of a plan for a person.
+func called(p *ipam.PlannedNetwork) string {
+	switch {
+	case p.Name != "":
+		return p.Name
+	case p.Space == "":
+		return "those of the space " + ipam.LocalSpace
+	}
+	return "those of the space " + p.Space
+}
+
+// Check is Service.Check of both stores, and CheckOwn. That the cluster's was never reached is a problem, too: nothing
+// is known of it.
+func (e *Service) Check(ctx context.Context) ([]string, error) {
+	problems, err := e.local.Check(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := CheckOwn(ctx, e.shared.own)
+	if err != nil {
+		return nil, err
+	}
+	problems = append(problems, kept...)
+	s, away := e.shared.service()
+	if away != nil {
+		return append(problems, "the store of the cluster was not checked: "+away.Error()), nil
+	}
+	theirs, err := s.Check(ctx)
+	for _, p := range theirs {
+		problems = append(problems, "in the store of the cluster: "+p)
+	}
+	return problems, err
+}

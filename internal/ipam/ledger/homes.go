@@ -1,0 +1,356 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// Homes are the stores that a host's records are in: its own and, where it shares one, that of its cluster. A record
+// is in the home of its space. The space `local` is the host's own, and so is each in which its own store has networks;
+// all others are the cluster's. What has an id is where the id is known.
+type Homes struct {
+	Own    *Ledger
+	shared func() (*Ledger, error) // nil: the host shares no store
+}
+
+// Alone is the one home of a host that shares no store, or one store by itself.
+func Alone(own *Ledger) Homes { return Homes{Own: own} }
+
+// Sharing are the homes of a host that shares a store. The error of shared says why that was never reached.
+func Sharing(own *Ledger, shared func() (*Ledger, error)) Homes { return Homes{own, shared} }
+
+// Partial tells why only the host's own records can be seen: the cluster's store was not reached since the daemon
+// began. nil: all can, if they may be old.
+func (h Homes) Partial() error {
+	if h.shared == nil {
+		return nil
+	}
+	_, err := h.shared()
+	return err
+}
+
+// Shares tells whether the host shares a store.
+func (h Homes) Shares() bool { return h.shared != nil }
+
+// Reached is the cluster's home, once it was reached.
+func (h Homes) Reached() (l *Ledger, is bool) {
+	if h.shared == nil {
+		return nil, false
+	}
+	l, err := h.shared()
+	return l, err == nil
+}
+
+// In which store something is, where the host shares one.
+const (
+	HostStore    = "host"    // this host's own
+	ClusterStore = "cluster" // the one that it shares with others
+)
+
+// StoreOf names the store of one of the homes.
+func (h Homes) StoreOf(l *Ledger) string {
+	if l == h.Own {
+		return HostStore
+	}
+	return ClusterStore
+}
+
+// All are the homes that can be read, the host's own first.
+func (h Homes) All() []*Ledger {
+	if l, is := h.Reached(); is {
+		return []*Ledger{h.Own, l}
+	}
+	return []*Ledger{h.Own}
+}
+
+// Cluster is the home of what all hosts have together: the cluster's or, where there is none, the host's own. what is
+// for the refusal where the cluster's was never reached.
+func (h Homes) Cluster(what string) (*Ledger, error) {
+	if h.shared == nil {
+		return h.Own, nil
+	}
+	l, err := h.shared()
+	if err != nil {
+		return nil, ipam.Refuse(err, "%s is not in this host's own store, and %s", what, err)
+	}
+	return l, nil
+}
+
+// Having is the home of a subnet, by id.
+func (h Homes) Having(subnet ipam.ID) (*Ledger, error) {
+	if h.shared == nil || h.Own.Knows(subnet) {
+		return h.Own, nil
+	}
+	return h.Cluster("subnet " + subnet.String())
+}
+
+// In is the home of a space.
+func (h Homes) In(space string) (*Ledger, error) {
+	if h.OwnsSpace(space) {
+		return h.Own, nil
+	}
+	return h.Cluster("the space " + space)
+}
+
+// At is the home of an address of a space.
+func (h Homes) At(space string, addr netip.Addr) (*Ledger, error) {
+	if h.shared == nil || space == ipam.LocalSpace {
+		return h.Own, nil
+	}
+	here := Ask(h.Own, func(ix *Index) bool {
+		return ix.Overlapping(space, netip.PrefixFrom(addr, addr.BitLen())) != nil
+	})
+	if here {
+		return h.Own, nil
+	}
+	return h.Cluster(addr.String())
+}
+
+// With is the home of the network that ref names.
+func (h Homes) With(ref string) (*Ledger, error) {
+	if h.shared == nil {
+		return h.Own, nil
+	}
+	n, own, err := h.Find(ref, "")
+	if own || err != nil {
+		return h.Own, err
+	}
+	if n == nil && h.Own.Several(ref) != nil {
+		return h.Own, nil // which refuses it
+	}
+	return h.Cluster(fmt.Sprintf("network %q", ref))
+}
+
+// Find is the network that ref names, as far as the indexes know, and whether the host's own store has it: the one in
+// the given space, where both stores have one of that name; nil where neither has.
+func (h Homes) Find(ref, space string) (n *ipam.Network, own bool, err error) {
+	mine := h.Own.Named(ref)
+	var theirs *ipam.Network
+	if l, is := h.Reached(); is {
+		theirs = l.Named(ref)
+	}
+	switch {
+	case mine == nil:
+		return theirs, false, nil
+	case theirs == nil, mine.ID == theirs.ID, space == mine.Space:
+		return mine, true, nil
+	case space == theirs.Space:
+		return theirs, false, nil
+	}
+	return nil, false, ipam.Refuse(ipam.ErrInvalid,
+		"there are two networks %s: one in the space %s of this host's own store (id %s), and one in the space %s of "+
+			"the cluster's (id %s); name it by its id, or say the space of which one you mean, as in --ipam-opt "+
+			"space=%s",
+		ref, mine.Space, mine.ID, theirs.Space, theirs.ID, theirs.Space)
+}
+
+// OwnsSpace tells whether the host's own store is the home of a space. An empty name is the default space's.
+func (h Homes) OwnsSpace(name string) bool {
+	if h.shared == nil || name == "" || name == ipam.LocalSpace {
+		return true
+	}
+	return h.Own.hasNetworksIn(name)
+}
+
+// Has tells whether l has anything in a space. `global` is in each store from the beginning.
+func (h Homes) Has(l *Ledger, space string) bool {
+	return l != h.Own || h.shared == nil || space == ipam.LocalSpace || l.hasNetworksIn(space)
+}
+
+func (l *Ledger) hasNetworksIn(space string) bool {
+	return Ask(l, func(ix *Index) bool {
+		for _, nx := range ix.Networks() {
+			if n := nx.Record(); n != nil && n.Space == space && n.Stage != ipam.Leaving {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Named is the network that a name or an id means, as far as the index knows; nil where there is none.
+func (l *Ledger) Named(ref string) *ipam.Network {
+	return Ask(l, func(ix *Index) *ipam.Network {
+		id, err := ipam.ParseID(ref)
+		if err != nil {
+			id = ix.NetworkNamed(ref)
+		}
+		if id == (ipam.ID{}) {
+			id = ix.ShortNetwork(ref)
+		}
+		if id == (ipam.ID{}) {
+			id = l.DockerNetwork(ix, ref)
+		}
+		if n := ix.Network(id); n != nil && n.Stage != ipam.Leaving {
+			return n
+		}
+		return nil
+	})
+}
+
+// Merged is one list of what all homes have, each of whose lists is in that order; of what is equal the host's own
+// comes first.
+func Merged[T any](h Homes, order func(a, b T) int, list func(*Ledger) ([]T, error)) ([]T, error) {
+	homes := h.All()
+	all, err := list(h.Own)
+	if err != nil || len(homes) == 1 {
+		return all, err
+	}
+	theirs, err := list(homes[1])
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, theirs...)
+	slices.SortStableFunc(all, order)
+	return all, nil
+}
+
+// UpTo is the beginning of a list, so many of it and what is equal to the last of these: who goes on behind that one
+// misses nothing. 0: all.
+func UpTo[T any](all []T, n int, order func(a, b T) int) []T {
+	if n <= 0 || len(all) <= n {
+		return all
+	}
+	for n < len(all) && order(all[n-1], all[n]) == 0 {
+		n++
+	}
+	return all[:n]
+}
+
+// MergedEach is Merged for what is yielded, and ends like UpTo.
+func MergedEach[T any](h Homes, n int, order func(a, b T) int,
+	list func(*Ledger) iter.Seq2[T, error]) iter.Seq2[T, error] {
+	homes := h.All()
+	if len(homes) == 1 {
+		return list(h.Own)
+	}
+	return func(yield func(T, error) bool) {
+		count := 0
+		var last T
+		for item, err := range woven(list(homes[0]), list(homes[1]), order) {
+			if n > 0 && count >= n && err == nil && order(last, item) != 0 {
+				return
+			}
+			if !yield(item, err) || err != nil {
+				return
+			}
+			count, last = count+1, item
+		}
+	}
+}
+
+// woven yields what two sequences yield in one order, which each has; of what is equal that of the first one first. An
+// error is the last.
+func woven[T any](first, second iter.Seq2[T, error], order func(a, b T) int) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		next, stop := iter.Pull2(second)
+		defer stop()
+		b, errB, more := next()
+		for a, errA := range first {
+			for errA == nil && more && (errB != nil || order(b, a) < 0) {
+				if !yield(b, errB) || errB != nil {
+					return
+				}
+				b, errB, more = next()
+			}
+			if !yield(a, errA) || errA != nil {
+				return
+			}
+		}
+		for more {
+			if !yield(b, errB) || errB != nil {
+				return
+			}
+			b, errB, more = next()
+		}
+	}
+}
+
+// Refused yields an error and nothing else.
+func Refused[T any](err error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		yield(none, err)
+	}
+}
+
+// From is what one home yields.
+type From[T any] struct {
+	Home *Ledger
+	What T
+}
+
+// FromEach yields what the sequences of all homes yield, as it comes, until ctx ends or an error, which is the last.
+// That of the cluster's begins as soon as that was reached.
+func FromEach[T any](ctx context.Context, h Homes,
+	of func(context.Context, *Ledger) iter.Seq2[T, error]) iter.Seq2[From[T], error] {
+	return func(yield func(From[T], error) bool) {
+		if h.shared == nil {
+			for what, err := range of(ctx, h.Own) {
+				if !yield(From[T]{h.Own, what}, err) || err != nil || ctx.Err() != nil {
+					return
+				}
+			}
+			return
+		}
+		type told struct {
+			From[T]
+			err error
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		all := make(chan told)
+		var tails sync.WaitGroup
+		defer func() { cancel(); tails.Wait() }()
+		send := func(l *Ledger) {
+			for what, err := range of(ctx, l) {
+				select {
+				case all <- told{From[T]{l, what}, err}:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+		tails.Go(func() { send(h.Own) })
+		tails.Go(func() {
+			if l, is := h.awaitReached(ctx); is {
+				send(l)
+			}
+		})
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case one := <-all:
+				if !yield(one.From, one.err) || one.err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// reachAgain is how often it is looked whether the cluster's store was reached.
+const reachAgain = time.Second
+
+// awaitReached is the cluster's home as soon as it was reached; false where ctx ends before.
+func (h Homes) awaitReached(ctx context.Context) (*Ledger, bool) {
+	again := time.NewTicker(reachAgain)
+	defer again.Stop()
+	for {
+		if l, is := h.Reached(); is {
+			return l, true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, false
+		case <-again.C:
+		}
+	}
+}
