@@ -56,7 +56,7 @@ func each(in *ipam.Interface, fulfil func(ipam.Slot, ipam.Wish) (netip.Addr, err
 // interfaces is what an owner has taken in a network.
 type interfaces map[ipam.Slot]ledger.Picked
 
-func takeAddress(wanted *ipam.TakeAddress, c *ledger.Change) (ipam.Result, error) {
+func takeAddress(wanted *ipam.TakeAddress, c *run) (ipam.Result, error) {
 	edited := *wanted
 	e := &edited
 	p, err := OpenPlan(c, e.Network, e)
@@ -74,7 +74,7 @@ func takeAddress(wanted *ipam.TakeAddress, c *ledger.Change) (ipam.Result, error
 		}
 	}
 	e.Owner = ipam.CanonicalOwner(e.Owner)
-	if err := nameClash(c, p.N, e.Owner); err != nil {
+	if err := c.nameClash(p.N, e.Owner); err != nil {
 		return ipam.Result{}, err
 	}
 	has := interfaces{}
@@ -305,7 +305,7 @@ func (p *Plan) giveBack(has interfaces, goes func(ipam.Slot, netip.Addr) bool) (
 	return released, nil
 }
 
-func releaseAddress(e *ipam.ReleaseAddress, c *ledger.Change) (ipam.Result, error) {
+func releaseAddress(e *ipam.ReleaseAddress, c *run) (ipam.Result, error) {
 	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err

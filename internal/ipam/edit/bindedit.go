@@ -21,7 +21,7 @@ type ownerIn struct {
 	owner   string
 }
 
-func bindReservations(e *ipam.BindReservations, c *ledger.Change) (ipam.Result, error) {
+func bindReservations(e *ipam.BindReservations, c *run) (ipam.Result, error) {
 	if len(e.Wanted) == 0 || len(e.Wanted) > ipam.MaxEdits {
 		return ipam.Result{}, ipam.Refuse(ipam.ErrInvalid, "%d reservations are to be bound; one request binds 1 to %d",
 			len(e.Wanted), ipam.MaxEdits)
@@ -64,7 +64,7 @@ func bindReservations(e *ipam.BindReservations, c *ledger.Change) (ipam.Result, 
 }
 
 // beginBinding opens the networks, and refuses two reservations of one owner in one of them (BO-6).
-func beginBinding(e *ipam.BindReservations, c *ledger.Change) (all []*binding, wanted map[ownerIn]*binding, err error) {
+func beginBinding(e *ipam.BindReservations, c *run) (all []*binding, wanted map[ownerIn]*binding, err error) {
 	wanted = map[ownerIn]*binding{}
 	for i := range e.Wanted {
 		one := e.Wanted[i]
@@ -86,19 +86,19 @@ func beginBinding(e *ipam.BindReservations, c *ledger.Change) (all []*binding, w
 
 // replaceOthers marks what the owners have and do not want any more: in other networks, and in slots that are not
 // wished for.
-func replaceOthers(c *ledger.Change, all []*binding, wanted map[ownerIn]*binding) error {
+func replaceOthers(c *run, all []*binding, wanted map[ownerIn]*binding) error {
 	var owners OwnerSet
 	for _, b := range all {
 		owners.names = append(owners.names, b.Owner)
 	}
-	return EachOwned(c, owners, func(at ledger.Picked) error {
+	return EachOwned(c.Change, owners, func(at ledger.Picked) error {
 		r := *at.Record.Reservation
 		b := wanted[ownerIn{at.Sub.Network, r.Owner}]
 		if b != nil && b.wishes(r.Slot) {
 			return nil
 		}
 		r.Replaced = true
-		return changeReservation(c, at, r)
+		return changeReservation(c.Change, at, r)
 	})
 }
 

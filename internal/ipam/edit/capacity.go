@@ -51,10 +51,9 @@ func (p *Plan) needed(owner string, w ipam.Wish, addr netip.Addr, err error) (ne
 	if err != nil && !errors.As(err, &short) {
 		return netip.Addr{}, err
 	}
-	of := requestOf(p.Change)
-	had := &of.capacity
+	had := &p.run.capacity
 	if short != nil {
-		short.Edit = of.at
+		short.Edit = p.run.at
 		had.short = append(had.short, short)
 	}
 	had.needs = append(had.needs, need{Network: p.N.ID, Owner: owner, Wish: w, Addr: addr})

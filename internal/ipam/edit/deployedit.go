@@ -47,11 +47,11 @@ func deployLock(c *ledger.Change, project string) (*ipam.DeployLock, error) {
 
 // lockDeploy locks a project, or renews its lock. One that has expired is anybody's. A deploy whose lock was taken away,
 // or was another's meanwhile, does not get it again by renewing: what it knows of the project may be no longer so.
-func lockDeploy(e *ipam.LockDeploy, c *ledger.Change) (ipam.Result, error) {
+func lockDeploy(e *ipam.LockDeploy, c *run) (ipam.Result, error) {
 	if err := checkLock(e); err != nil {
 		return ipam.Result{}, err
 	}
-	held, err := deployLock(c, e.Project)
+	held, err := deployLock(c.Change, e.Project)
 	if err != nil {
 		return ipam.Result{}, err
 	}
@@ -67,7 +67,7 @@ func lockDeploy(e *ipam.LockDeploy, c *ledger.Change) (ipam.Result, error) {
 		Task: e.Task, Owners: e.Owners, Since: c.Now(), Expires: c.Now().Add(time.Duration(e.TTL)), TTL: e.TTL}
 	if mine {
 		lock.Since, lock.Holder = held.Since, held.Holder
-	} else if err := begin(c, e); err != nil {
+	} else if err := begin(c.Change, e); err != nil {
 		return ipam.Result{}, err
 	}
 	_, err = c.PutJSON(deployLockKey(e.Project), lock)
@@ -121,12 +121,12 @@ func LockRefusal(held *ipam.DeployLock) error {
 
 // unlockDeploy ends a lock. One that is gone, or is another's by now, is no error: it is not this deploy's, and all
 // that can be told is that it was lost.
-func unlockDeploy(e *ipam.UnlockDeploy, c *ledger.Change) (ipam.Result, error) {
+func unlockDeploy(e *ipam.UnlockDeploy, c *run) (ipam.Result, error) {
 	if len(e.Did) > ipam.MaxDid {
 		return ipam.Result{}, ipam.Refuse(ipam.ErrInvalid, "what the deploy of %s did is told in %d bytes; at most %d "+
 			"are kept", e.Project, len(e.Did), ipam.MaxDid)
 	}
-	held, err := deployLock(c, e.Project)
+	held, err := deployLock(c.Change, e.Project)
 	if err != nil {
 		return ipam.Result{}, err
 	}
@@ -135,11 +135,11 @@ func unlockDeploy(e *ipam.UnlockDeploy, c *ledger.Change) (ipam.Result, error) {
 		return ipam.Result{}, ipam.Refuse(ipam.ErrNotFound, "the project %s is not locked", e.Project)
 	case held != nil && e.Force:
 		detail := "its lock was taken away from " + held.Holder
-		err = ended(c, e.Project, detail, ipam.DeployEnding{ID: held.ID, Outcome: ipam.DeployTaken})
+		err = ended(c.Change, e.Project, detail, ipam.DeployEnding{ID: held.ID, Outcome: ipam.DeployTaken})
 	case held != nil && held.ID == e.ID:
-		err = ended(c, e.Project, said(e), ipam.DeployEnding{ID: e.ID, Outcome: e.Outcome, Did: e.Did})
+		err = ended(c.Change, e.Project, said(e), ipam.DeployEnding{ID: e.ID, Outcome: e.Outcome, Did: e.Did})
 	case e.Outcome == ipam.DeployLost:
-		return ipam.Result{}, ended(c, e.Project, said(e), ipam.DeployEnding{ID: e.ID, Outcome: e.Outcome, Did: e.Did})
+		return ipam.Result{}, ended(c.Change, e.Project, said(e), ipam.DeployEnding{ID: e.ID, Outcome: e.Outcome, Did: e.Did})
 	default:
 		return ipam.Result{}, nil
 	}
@@ -168,21 +168,20 @@ func ended(c *ledger.Change, project, detail string, how ipam.DeployEnding) erro
 }
 
 // unlocked refuses an edit of what is reserved for a project that somebody else deploys.
-func unlocked(c *ledger.Change, e ipam.Edit) error {
+func unlocked(c *run, e ipam.Edit) error {
 	owners := ownersOf(e)
 	if len(owners) == 0 {
 		return nil
 	}
-	of := requestOf(c)
-	if !of.locksRead {
+	if !c.locksRead {
 		locks, err := DeployLocks(c.Tx(), c.Now())
 		if err != nil {
 			return err
 		}
-		of.locks, of.locksRead = locks, true
+		c.locks, c.locksRead = locks, true
 	}
-	for _, lock := range of.locks {
-		if lock.ID != of.deploy && slices.ContainsFunc(owners, lock.Of) {
+	for _, lock := range c.locks {
+		if lock.ID != c.deploy && slices.ContainsFunc(owners, lock.Of) {
 			return LockRefusal(lock)
 		}
 	}

@@ -17,8 +17,11 @@ import (
 // errDryRun ends a transaction whose writes are not wanted.
 var errDryRun = errors.New("a dry run")
 
-// request is what the edits of one request know of one another.
-type request struct {
+// run is the one change in which the edits of a request are made, and what they know of one another.
+type run struct {
+	*ledger.Change
+	names newNames // in DNS, that they give
+
 	match   uint64 // the revision that the first network edited must have; 0: any
 	leaving bool   // a network is left to be removed in pages
 	ended   bool   // attachments are left to be ended in pages
@@ -36,9 +39,6 @@ type request struct {
 	locksRead bool
 }
 
-// requestOf is that of a change.
-func requestOf(c *ledger.Change) *request { return ledger.StateOf[request](c) }
-
 // Edit makes the edits as one durable change: all of them, or none, with an *EditError that says which was refused
 // where there are several.
 func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Edit) (ipam.Outcome, error) {
@@ -49,28 +49,27 @@ func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Ed
 		return ipam.Outcome{}, err
 	}
 	var out ipam.Outcome
-	var did request
-	err := allocator.Update(ctx, s.ledger, func(c *ledger.Change) (err error) {
+	did := new(run)
+	err := allocator.Update(ctx, s.ledger, func(change *ledger.Change) (err error) {
+		c := &run{Change: change, match: opt.IfMatch, deploy: opt.Deploy, goesOn: opt.Refused}
 		out = ipam.Outcome{}
-		out.Replayed, err = replayed(c, opt, &out)
+		out.Replayed, err = replayed(c.Change, opt, &out)
 		if err != nil {
 			return err
 		}
 		if out.Replayed {
 			return nil
 		}
-		requestOf(c).match, requestOf(c).deploy = opt.IfMatch, opt.Deploy
-		requestOf(c).goesOn = opt.Refused
 		c.CollectEvents()
 		c.TouchPlan()
 		if err := makeEdits(c, edits, &out); err != nil {
 			return err
 		}
-		did = *requestOf(c)
+		did = c
 		if opt.DryRun {
 			return errDryRun
 		}
-		return keepOutcome(c, opt, &out)
+		return keepOutcome(c.Change, opt, &out)
 	})
 	if opt.DryRun && errors.Is(err, errDryRun) {
 		for i := range out.Changes {
@@ -119,37 +118,36 @@ func (s Editor) prepare(ctx context.Context, opt ipam.EditOptions, edits []ipam.
 	return elastic.Shrink(ctx, s.ledger, edits)
 }
 
-func makeEdits(c *ledger.Change, edits []ipam.Edit, out *ipam.Outcome) error {
-	of := requestOf(c)
-	of.edits = edits
+func makeEdits(c *run, edits []ipam.Edit, out *ipam.Outcome) error {
+	c.edits = edits
 	for i, e := range edits {
-		of.at = i
+		c.at = i
 		var result ipam.Result
 		err := unlocked(c, e)
 		if err == nil {
 			result, err = apply(c, e)
 		}
 		switch refused, is := ipam.RefusedOf(i, err); {
-		case err != nil && of.goesOn && is:
+		case err != nil && c.goesOn && is:
 			out.Refused, result = append(out.Refused, refused), ipam.Result{}
-		case err != nil && len(of.capacity.short) == 0:
+		case err != nil && len(c.capacity.short) == 0:
 			return ofSeveral(edits, i, err)
 		case err != nil:
-			return of.tooFew(out) // what came first is told
+			return c.tooFew(out) // what came first is told
 		}
 		out.Results = append(out.Results, result)
 	}
-	if err := of.tooFew(out); err != nil {
+	if err := c.tooFew(out); err != nil {
 		return err
 	}
 	out.Changes = append([]ipam.Event{}, c.Collected()...)
-	out.Revision = revision(c, edits[0], &out.Results[0])
+	out.Revision = revision(c.Change, edits[0], &out.Results[0])
 	return nil
 }
 
 // tooFew is the refusal of edits that want more addresses than there are. Where all refusals are told, it adds one for
 // each place that has too few.
-func (of *request) tooFew(out *ipam.Outcome) error {
+func (of *run) tooFew(out *ipam.Outcome) error {
 	all := refusals(&of.capacity)
 	switch {
 	case len(all) == 0:
@@ -180,8 +178,8 @@ func revision(c *ledger.Change, first ipam.Edit, came *ipam.Result) uint64 {
 
 // apply makes one edit, or refuses it with nothing changed that the transaction would keep. It may run again, touches
 // nothing but the transaction, and copies a record before it changes it.
-func apply(c *ledger.Change, e ipam.Edit) (ipam.Result, error) {
-	if err := elastic.MayAsk(c, e); err != nil {
+func apply(c *run, e ipam.Edit) (ipam.Result, error) {
+	if err := elastic.MayAsk(c.Change, e); err != nil {
 		return ipam.Result{}, err
 	}
 	switch e := e.(type) {
@@ -240,9 +238,8 @@ func apply(c *ledger.Change, e ipam.Edit) (ipam.Result, error) {
 	case *ipam.RecordWorker:
 		return recordWorker(e, c)
 	}
-	of := requestOf(c)
-	if result, mine, err := elastic.Apply(c, e, of.match); mine {
-		of.match = 0
+	if result, mine, err := elastic.Apply(c.Change, e, c.match); mine {
+		c.match = 0
 		return result, err
 	}
 	return ipam.Result{}, ipam.RefuseAs("", ipam.ErrInvalid, "the operation %q is not one of this Berth", e.Op())
@@ -258,7 +255,7 @@ func ofSeveral(edits []ipam.Edit, i int, err error) error {
 
 // clearAway removes in pages what removals have left, which means nothing any more. What a failure cuts off is gone on
 // with by Run and the next Open, and is no failure of the edits.
-func clearAway(ctx context.Context, s *ledger.Ledger, did request) {
+func clearAway(ctx context.Context, s *ledger.Ledger, did *run) {
 	switch {
 	case did.ended:
 		_ = Finish(ctx, s)

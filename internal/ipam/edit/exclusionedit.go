@@ -4,10 +4,9 @@ import (
 	"fmt"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/ledger"
 )
 
-func addExclusion(e *ipam.AddExclusion, c *ledger.Change) (ipam.Result, error) {
+func addExclusion(e *ipam.AddExclusion, c *run) (ipam.Result, error) {
 	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err
@@ -101,7 +100,7 @@ func keeperText(l *ipam.Lease) string {
 		l.Address, l.Holder(), l.Reservation.Owner)
 }
 
-func removeExclusion(e *ipam.RemoveExclusion, c *ledger.Change) (ipam.Result, error) {
+func removeExclusion(e *ipam.RemoveExclusion, c *run) (ipam.Result, error) {
 	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err

@@ -24,8 +24,8 @@ func hostOf(c *ledger.Change, name string) (*ipam.Host, error) {
 	return known, nil
 }
 
-func drainHost(e *ipam.DrainHost, c *ledger.Change) (ipam.Result, error) {
-	h, err := hostOf(c, e.Name)
+func drainHost(e *ipam.DrainHost, c *run) (ipam.Result, error) {
+	h, err := hostOf(c.Change, e.Name)
 	if err != nil {
 		return ipam.Result{}, err
 	}
@@ -44,7 +44,7 @@ func drainHost(e *ipam.DrainHost, c *ledger.Change) (ipam.Result, error) {
 	if e.Undo {
 		detail = "undone"
 	}
-	return ipam.Result{}, setHostState(c, h, want, ipam.HostDrained, detail)
+	return ipam.Result{}, setHostState(c.Change, h, want, ipam.HostDrained, detail)
 }
 
 // setHostState writes a host's record with another state, and the event of that.
@@ -57,8 +57,8 @@ func setHostState(c *ledger.Change, h *ipam.Host, state ipam.HostState, verb ipa
 	return c.SetHost(&changed)
 }
 
-func removeHost(e *ipam.RemoveHost, c *ledger.Change) (ipam.Result, error) {
-	h, err := hostOf(c, e.Name)
+func removeHost(e *ipam.RemoveHost, c *run) (ipam.Result, error) {
+	h, err := hostOf(c.Change, e.Name)
 	if err != nil {
 		return ipam.Result{}, err
 	}
@@ -66,25 +66,26 @@ func removeHost(e *ipam.RemoveHost, c *ledger.Change) (ipam.Result, error) {
 	case h.State == ipam.HostRemoved:
 		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse, "host %s was removed already", h.Name),
 			ipam.Advise(ipam.DoLetHostIn, h.Name))
-	case e.Off && isPresent(c, h.Name) && h.ID != c.Member().Host:
+	case e.Off && isPresent(c.Change, h.Name) && h.ID != c.Member().Host:
 		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse,
 			"the daemon of host %s answers, or did some seconds ago, so that it is "+
 				"not off", h.Name), ipam.Advise(ipam.DoAskHostToGo, h.Name))
 	case e.Off:
-		return ipam.Result{}, RemoveHost(c, h)
+		c.ended = true
+		return ipam.Result{}, RemoveHost(c.Change, h)
 	case h.State == ipam.HostLeaving:
 		return ipam.Result{}, nil
 	case !otherHost(c.Index(), h.Name):
 		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse,
 			"host %s is the only one in the cluster, and nobody could let it in "+
 				"again; remove its networks there instead", h.Name), ipam.OrAdvise(ipam.DoMoveSpaces))
-	case !isPresent(c, h.Name):
+	case !isPresent(c.Change, h.Name):
 		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse,
 			"the daemon of host %s does not answer, so that it cannot give back "+
 				"what it holds: its containers may run on, and its headroom be in use; start it", h.Name),
 			ipam.Advise(ipam.DoSayHostOff, h.Name))
 	}
-	return ipam.Result{}, setHostState(c, h, ipam.HostLeaving, ipam.HostLeft, "")
+	return ipam.Result{}, setHostState(c.Change, h, ipam.HostLeaving, ipam.HostLeft, "")
 }
 
 // RemoveHost ends all holds of a host. Their leases are released in pages afterwards.
@@ -109,7 +110,6 @@ func RemoveHost(c *ledger.Change, h *ipam.Host) error {
 			c.AddOrphan(&ipam.Subnet{ID: sub.ID, Space: sub.Space, CIDR: sub.CIDR})
 		}
 	}
-	requestOf(c).ended = true
 	return setHostState(c, h, ipam.HostRemoved, ipam.HostGone, "")
 }
 
@@ -147,8 +147,8 @@ func HeldBy(ix *ledger.Index, host string) (all []ipam.ID) {
 	return all
 }
 
-func admitHost(e *ipam.AdmitHost, c *ledger.Change) (ipam.Result, error) {
-	h, err := hostOf(c, e.Name)
+func admitHost(e *ipam.AdmitHost, c *run) (ipam.Result, error) {
+	h, err := hostOf(c.Change, e.Name)
 	if err != nil {
 		return ipam.Result{}, err
 	}
@@ -161,7 +161,7 @@ func admitHost(e *ipam.AdmitHost, c *ledger.Change) (ipam.Result, error) {
 	}
 	again := *h
 	again.Slot = slot
-	return ipam.Result{}, setHostState(c, &again, "", ipam.HostAdmitted, "")
+	return ipam.Result{}, setHostState(c.Change, &again, "", ipam.HostAdmitted, "")
 }
 
 // isPresent tells whether the daemon of a host is there at this moment.

@@ -10,29 +10,28 @@ import (
 type Importing struct {
 	Tried bool // in a draft, which nobody else sees
 	p     *Plan
-	names NewNames // in DNS
+	run   *run
+	names newNames // in DNS
 }
 
-// Begin has the edits of a change be an import's.
+// Begin has what follows be made in a change.
 func (im *Importing) Begin(c *ledger.Change) {
-	im.p = nil
-	requestOf(c).imports = im
-	*ledger.StateOf[NewNames](c) = im.names
+	im.p, im.run = nil, &run{Change: c, imports: im, names: im.names}
 }
 
 // Apply makes edits that are made together: one, or pools or exclusions of a network.
-func (im *Importing) Apply(c *ledger.Change, edits []ipam.Edit) error {
+func (im *Importing) Apply(edits []ipam.Edit) error {
 	switch edits[0].(type) {
 	case *ipam.AddPool, *ipam.AddExclusion:
-		return im.addRanges(c, edits)
+		return im.addRanges(edits)
 	}
-	_, err := apply(c, edits[0])
-	im.names = *ledger.StateOf[NewNames](c)
+	_, err := apply(im.run, edits[0])
+	im.names = im.run.names
 	return err
 }
 
 // addRanges adds pools or exclusions, all of a subnet in one write.
-func (im *Importing) addRanges(c *ledger.Change, edits []ipam.Edit) error {
+func (im *Importing) addRanges(edits []ipam.Edit) error {
 	var pools []ipam.Pool
 	var exclusions []ipam.Exclusion
 	var sub *ipam.Subnet
@@ -60,7 +59,7 @@ func (im *Importing) addRanges(c *ledger.Change, edits []ipam.Edit) error {
 		if err != nil {
 			return err
 		}
-		if p, err = im.open(c, network); err != nil {
+		if p, err = im.open(network); err != nil {
 			return err
 		}
 		in, err := p.Holding(r)
@@ -82,10 +81,11 @@ func (im *Importing) addRanges(c *ledger.Change, edits []ipam.Edit) error {
 }
 
 // open is OpenPlan for an import, which writes in its hidden network, too.
-func (im *Importing) open(c *ledger.Change, name string) (*Plan, error) {
+func (im *Importing) open(name string) (*Plan, error) {
 	if im.p != nil && im.p.N.Name == name {
 		return im.p, nil
 	}
+	c := im.run
 	raw, err := c.Tx().Get(ledger.NameKey(nil, name))
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (im *Importing) open(c *ledger.Change, name string) (*Plan, error) {
 	case n.Importer != nil && m != nil && n.Importer.Session != m.Session:
 		return nil, ipam.Refuse(ipam.ErrInUse, "network %s is being imported; try again when that has ended", name)
 	}
-	im.p = PlanOf(c, n)
+	im.p = c.plan(n)
 	return im.p, nil
 }
 
@@ -119,15 +119,15 @@ func (im *Importing) hide(p *Plan) error {
 }
 
 // Reveal lets a network be seen, with all that is in it.
-func (im *Importing) Reveal(c *ledger.Change, name string) error {
-	p, err := im.open(c, name)
+func (im *Importing) Reveal(name string) error {
+	p, err := im.open(name)
 	if err != nil {
 		return err
 	}
 	n := *p.N
-	n.Stage, n.Importer, n.Revision = "", nil, c.Index().LastEvent()
+	n.Stage, n.Importer, n.Revision = "", nil, p.Index().LastEvent()
 	p.N = &n
-	return c.SetNetwork(n.ID, &n)
+	return p.SetNetwork(n.ID, &n)
 }
 
 // fewSubnets is how many subnets a network may have for an owner's slots to be looked up in all of them again.
@@ -137,15 +137,15 @@ const fewSubnets = 64
 // that and the edit another admin may have filled the same slot of a network with many subnets, which then has two
 // addresses.
 func (p *Plan) placed() bool {
-	im := requestOf(p.Change).imports
+	im := p.run.imports
 	return im != nil && (im.Tried || p.N.Stage != "" || len(p.Index().NetworkIndex(p.N.ID).Subnets()) > fewSubnets)
 }
 
 // Unlocked refuses edits of what is reserved for projects that are being deployed, as for every edit (BD-1). What an
 // import has begun it goes on with: a deploy that begins meanwhile finds what was added.
-func Unlocked(c *ledger.Change, edits ...ipam.Edit) error {
+func (im *Importing) Unlocked(edits ...ipam.Edit) error {
 	for _, e := range edits {
-		if err := unlocked(c, e); err != nil {
+		if err := unlocked(im.run, e); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package edit
 
 import (
 	"berth/internal/ipam"
-	"berth/internal/ipam/ledger"
 )
 
 // A service can move from a network of one store to one of the other. What it had is kept for it until it runs with
@@ -18,8 +17,8 @@ type LeaveStore struct {
 // Op is the name of the operation, which nobody asks for by it.
 func (*LeaveStore) Op() string { return "owner.leave" }
 
-func (e *LeaveStore) apply(c *ledger.Change) (ipam.Result, error) {
-	return ipam.Result{}, replaceBut(c, ipam.CanonicalOwner(e.Owner), e.Only)
+func (e *LeaveStore) apply(c *run) (ipam.Result, error) {
+	return ipam.Result{}, replaceBut(c.Change, ipam.CanonicalOwner(e.Owner), e.Only)
 }
 
 // ReleaseKnowing ends what was replaced, knowing which owners run with an address of the other store.
@@ -28,9 +27,9 @@ type ReleaseKnowing struct {
 	Runs map[string]bool
 }
 
-func (e *ReleaseKnowing) apply(c *ledger.Change) (ipam.Result, error) {
+func (e *ReleaseKnowing) apply(c *run) (ipam.Result, error) {
 	if err := ipam.CheckOwner(e.Owner); err != nil {
 		return ipam.Result{}, err
 	}
-	return releaseReplaced(c, Owners(e.ReleaseOwner), e.Runs)
+	return releaseReplaced(c.Change, Owners(e.ReleaseOwner), e.Runs)
 }

@@ -2,16 +2,16 @@ package edit
 
 import (
 	"berth/internal/ipam"
-	"berth/internal/ipam/ledger"
 )
 
-// NewNames are the names in DNS that a request gives, with whose they are. The zero NewNames has none.
-type NewNames struct{ owner map[string]string }
+// newNames are the names in DNS that a request gives, with whose they are. The zero newNames has none.
+type newNames struct{ owner map[string]string }
 
-// Clash refuses an owner on a network whose name in DNS another one has already, or is given by the same request, where
+// nameClash refuses an owner on a network whose name in DNS another one has already, or is given by the same request, where
 // names are answered. What is there already is asked of memory, which may be a moment behind: of two requests that come
 // at once each may be taken, and the names tell them apart then.
-func (names *NewNames) Clash(known *ipam.Known, n *ipam.Network, owner string) error {
+func (c *run) nameClash(n *ipam.Network, owner string) error {
+	known, names := c.Known(), &c.names
 	if known.NameHolder == nil || n == nil {
 		return nil
 	}
@@ -34,9 +34,4 @@ func (names *NewNames) Clash(known *ipam.Known, n *ipam.Network, owner string) e
 		"%s %s %s on network %s, and that of %s would be the same: DNS knows no difference between capital "+
 			"and small letters, and has a hyphen for all that is no letter and no digit; take another name for one of them",
 		name, how, other, n.Name, owner)
-}
-
-// nameClash does the same for an edit of a change, which may have several.
-func nameClash(c *ledger.Change, n *ipam.Network, owner string) error {
-	return ledger.StateOf[NewNames](c).Clash(c.Known(), n, owner)
 }

@@ -11,7 +11,6 @@ import (
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/elastic"
-	"berth/internal/ipam/ledger"
 )
 
 // maxSubnets is how many subnets one edit makes or removes, so that its transaction stays bounded.
@@ -102,7 +101,7 @@ func (f networkFacts) differing(other networkFacts) networkFacts {
 	return f
 }
 
-func createNetwork(e *ipam.CreateNetwork, c *ledger.Change) (ipam.Result, error) {
+func createNetwork(e *ipam.CreateNetwork, c *run) (ipam.Result, error) {
 	space := cmp.Or(e.Space, ipam.LocalSpace)
 	if err := ipam.CheckName("space", space); err != nil {
 		return ipam.Result{}, err
@@ -112,7 +111,7 @@ func createNetwork(e *ipam.CreateNetwork, c *ledger.Change) (ipam.Result, error)
 			"the network %s is to have %d subnets; one request makes at most %d",
 			e.Name, len(e.Subnets), maxSubnets), ipam.Advise(ipam.DoImportInstead))
 	}
-	if err := NameFree(c, e.Name); err != nil {
+	if err := NameFree(c.Change, e.Name); err != nil {
 		return ipam.Result{}, err
 	}
 	kind, err := ipam.ParseNetworkType(e.Type)
@@ -133,8 +132,8 @@ func createNetwork(e *ipam.CreateNetwork, c *ledger.Change) (ipam.Result, error)
 	if err := c.EnsureSpace(space); err != nil {
 		return ipam.Result{}, err
 	}
-	p := PlanOf(c, n)
-	if im := requestOf(c).imports; im != nil {
+	p := c.plan(n)
+	if im := c.imports; im != nil {
 		if err := im.hide(p); err != nil {
 			return ipam.Result{}, err
 		}
@@ -157,7 +156,7 @@ func createNetwork(e *ipam.CreateNetwork, c *ledger.Change) (ipam.Result, error)
 	return ipam.Result{Network: n.ID}, nil
 }
 
-func modifyNetwork(e *ipam.ModifyNetwork, c *ledger.Change) (ipam.Result, error) {
+func modifyNetwork(e *ipam.ModifyNetwork, c *run) (ipam.Result, error) {
 	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err
@@ -166,7 +165,7 @@ func modifyNetwork(e *ipam.ModifyNetwork, c *ledger.Change) (ipam.Result, error)
 	edited.Tags, edited.Links, edited.Rules = maps.Clone(edited.Tags), slices.Clone(edited.Links),
 		slices.Clone(edited.Rules)
 	if e.Name != nil && *e.Name != edited.Name {
-		if err := NameFree(c, *e.Name); err != nil {
+		if err := NameFree(c.Change, *e.Name); err != nil {
 			return ipam.Result{}, err
 		}
 		edited.Name = *e.Name
@@ -179,7 +178,7 @@ func modifyNetwork(e *ipam.ModifyNetwork, c *ledger.Change) (ipam.Result, error)
 		if err != nil {
 			return ipam.Result{}, err
 		}
-		if err := elastic.SetMode(c, &edited, mode); err != nil {
+		if err := elastic.SetMode(c.Change, &edited, mode); err != nil {
 			return ipam.Result{}, err
 		}
 	}

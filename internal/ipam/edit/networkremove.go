@@ -8,7 +8,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-func removeNetwork(e *ipam.RemoveNetwork, c *ledger.Change) (ipam.Result, error) {
+func removeNetwork(e *ipam.RemoveNetwork, c *run) (ipam.Result, error) {
 	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err
@@ -25,7 +25,7 @@ func removeNetwork(e *ipam.RemoveNetwork, c *ledger.Change) (ipam.Result, error)
 	if err := p.dismissOwners(e.Force); err != nil {
 		return ipam.Result{}, err
 	}
-	left, err := elastic.EndNetwork(c, p.N, e.Force)
+	left, err := elastic.EndNetwork(c.Change, p.N, e.Force)
 	if err != nil {
 		return ipam.Result{}, err
 	}
@@ -35,7 +35,7 @@ func removeNetwork(e *ipam.RemoveNetwork, c *ledger.Change) (ipam.Result, error)
 	result := ipam.Result{Network: p.N.ID}
 	if left || len(all) > maxSubnets {
 		leaving := *p.N
-		leaving.Stage, requestOf(c).leaving = ipam.Leaving, true
+		leaving.Stage, c.leaving = ipam.Leaving, true
 		return result, c.SetNetwork(leaving.ID, &leaving)
 	}
 	for _, sub := range all {

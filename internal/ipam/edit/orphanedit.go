@@ -46,11 +46,11 @@ func orphan(c *ledger.Change, volume string) (*ipam.Orphan, error) {
 
 // keepOrphan records an orphaned volume. One that is recorded keeps its time, and by whom it was used if that is not
 // said again.
-func keepOrphan(e *ipam.KeepOrphan, c *ledger.Change) (ipam.Result, error) {
+func keepOrphan(e *ipam.KeepOrphan, c *run) (ipam.Result, error) {
 	if err := checkOrphan(e); err != nil {
 		return ipam.Result{}, err
 	}
-	had, err := orphan(c, e.Volume)
+	had, err := orphan(c.Change, e.Volume)
 	if err != nil {
 		return ipam.Result{}, err
 	}
@@ -93,15 +93,15 @@ func checkOrphan(e *ipam.KeepOrphan) error {
 
 // removeOrphan ends a record. That of the only whole copy of a volume ends by a deploy alone, which has seen the new
 // volume be whole.
-func removeOrphan(e *ipam.RemoveOrphan, c *ledger.Change) (ipam.Result, error) {
-	had, err := orphan(c, e.Volume)
+func removeOrphan(e *ipam.RemoveOrphan, c *run) (ipam.Result, error) {
+	had, err := orphan(c.Change, e.Volume)
 	if err != nil || had == nil {
 		return ipam.Result{}, err
 	}
 	if err := changeable(c, had.Project); err != nil {
 		return ipam.Result{}, err
 	}
-	if had.Stage == ipam.OrphanRestoring && requestOf(c).deploy == (ipam.ID{}) {
+	if had.Stage == ipam.OrphanRestoring && c.deploy == (ipam.ID{}) {
 		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse, "the volume %s may hold the only whole copy of %s, "+
 			"which a deploy of %s has begun to make anew and did not end", e.Volume, had.Of, had.Project),
 			ipam.Advise(ipam.DoDeploy, had.Project))
@@ -113,13 +113,13 @@ func removeOrphan(e *ipam.RemoveOrphan, c *ledger.Change) (ipam.Result, error) {
 }
 
 // changeable refuses to change what is a project's while somebody else deploys it.
-func changeable(c *ledger.Change, project string) error {
+func changeable(c *run, project string) error {
 	locks, err := DeployLocks(c.Tx(), c.Now())
 	if err != nil {
 		return err
 	}
 	for _, lock := range locks {
-		if lock.ID != requestOf(c).deploy && lock.Project == project {
+		if lock.ID != c.deploy && lock.Project == project {
 			return LockRefusal(lock)
 		}
 	}

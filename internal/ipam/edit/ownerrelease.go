@@ -12,35 +12,35 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-func releaseOwner(e *ipam.ReleaseOwner, c *ledger.Change) (ipam.Result, error) {
+func releaseOwner(e *ipam.ReleaseOwner, c *run) (ipam.Result, error) {
 	if err := ipam.CheckOwner(e.Owner); err != nil {
 		return ipam.Result{}, err
 	}
 	owners := Owners(e)
 	if e.Replaced {
-		return releaseReplaced(c, owners, nil)
+		return releaseReplaced(c.Change, owners, nil)
 	}
 	var result ipam.Result
-	err := EachOwned(c, owners, func(at ledger.Picked) error {
+	err := EachOwned(c.Change, owners, func(at ledger.Picked) error {
 		result.Addresses = append(result.Addresses, at.Addr)
-		return ledger.EndReservation(c, at, "")
+		return ledger.EndReservation(c.Change, at, "")
 	})
 	if err != nil {
 		return ipam.Result{}, err
 	}
-	err = EachTaken(c, owners, func(at ledger.Picked) error {
+	err = EachTaken(c.Change, owners, func(at ledger.Picked) error {
 		if !slices.Contains(result.Addresses, at.Addr) {
 			result.Addresses = append(result.Addresses, at.Addr)
 		}
-		return allocator.Release(c, at.Sub, at.Record)
+		return allocator.Release(c.Change, at.Sub, at.Record)
 	})
 	if err != nil {
 		return ipam.Result{}, err
 	}
-	if err := elastic.EndOwners(c, owners.Has); err != nil {
+	if err := elastic.EndOwners(c.Change, owners.Has); err != nil {
 		return ipam.Result{}, err
 	}
-	return result, forgetOwners(c, owners)
+	return result, forgetOwners(c.Change, owners)
 }
 
 // Owners is whom a release means.

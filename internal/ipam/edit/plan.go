@@ -6,31 +6,35 @@ import (
 )
 
 // Plan is the network that an edit changes.
-type Plan struct{ ledger.NetworkPlan }
+type Plan struct {
+	ledger.NetworkPlan
+	run *run
+}
 
-// PlanOf is the plan of a network in a change.
-func PlanOf(c *ledger.Change, n *ipam.Network) *Plan {
-	return &Plan{ledger.NetworkPlan{Change: c, N: n}}
+// PlanOf is the plan of a network in a change that is no request's.
+func PlanOf(c *ledger.Change, n *ipam.Network) *Plan { return (&run{Change: c}).plan(n) }
+
+func (c *run) plan(n *ipam.Network) *Plan {
+	return &Plan{ledger.NetworkPlan{Change: c.Change, N: n}, c}
 }
 
 // OpenPlan opens the network that an edit names. The first one must have the revision that the requester saw, where one
 // was given.
-func OpenPlan(c *ledger.Change, ref string, e ipam.Edit) (*Plan, error) {
-	of := requestOf(c)
-	if of.imports != nil {
-		return of.imports.open(c, ref)
+func OpenPlan(c *run, ref string, e ipam.Edit) (*Plan, error) {
+	if c.imports != nil {
+		return c.imports.open(ref)
 	}
 	n, err := c.NetworkOf(ref, e)
 	if err != nil {
 		return nil, err
 	}
-	if seen := of.match; seen != 0 && seen != n.LastRevision() {
+	if seen := c.match; seen != 0 && seen != n.LastRevision() {
 		return nil, ipam.Refuse(ipam.ErrChanged,
 			"network %s was changed since you read it (revision %d, now %d); read it "+
 				"again, and change that", n.Name, seen, n.LastRevision())
 	}
-	of.match = 0
-	return PlanOf(c, n), nil
+	c.match = 0
+	return c.plan(n), nil
 }
 
 // NameFree refuses a name that another network has.

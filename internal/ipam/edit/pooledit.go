@@ -11,7 +11,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-func addPool(e *ipam.AddPool, c *ledger.Change) (ipam.Result, error) {
+func addPool(e *ipam.AddPool, c *run) (ipam.Result, error) {
 	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err
@@ -51,7 +51,7 @@ func (p *Plan) poolPlace(e *ipam.AddPool) (*ipam.Subnet, ipam.Range, error) {
 	return sub, e.Range, nil
 }
 
-func modifyPool(e *ipam.ModifyPool, c *ledger.Change) (ipam.Result, error) {
+func modifyPool(e *ipam.ModifyPool, c *run) (ipam.Result, error) {
 	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err
@@ -163,7 +163,7 @@ func (p *Plan) named(name string) ([]*ipam.Subnet, error) {
 	return all, nil
 }
 
-func removePool(e *ipam.RemovePool, c *ledger.Change) (ipam.Result, error) {
+func removePool(e *ipam.RemovePool, c *run) (ipam.Result, error) {
 	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err

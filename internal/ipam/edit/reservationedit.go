@@ -11,7 +11,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-func addReservation(wanted *ipam.AddReservation, c *ledger.Change) (ipam.Result, error) {
+func addReservation(wanted *ipam.AddReservation, c *run) (ipam.Result, error) {
 	edited := *wanted
 	e := &edited
 	p, in, err := beginReservation(e, c)
@@ -68,7 +68,7 @@ func byAddress(in *ipam.Interface) bool {
 
 // beginReservation opens the network of a reservation, and refuses what makes no sense in any state of it. It gives the
 // owner its canonical form, so that e must be the caller's own copy of the edit.
-func beginReservation(e *ipam.AddReservation, c *ledger.Change) (*Plan, ipam.Interface, error) {
+func beginReservation(e *ipam.AddReservation, c *run) (*Plan, ipam.Interface, error) {
 	in := ipam.Interface{Number: e.Number, Wishes: slices.Clone(e.Wishes)}
 	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
@@ -78,7 +78,7 @@ func beginReservation(e *ipam.AddReservation, c *ledger.Change) (*Plan, ipam.Int
 		return nil, in, err
 	}
 	e.Owner = ipam.CanonicalOwner(e.Owner)
-	if err := nameClash(c, p.N, e.Owner); err != nil {
+	if err := c.nameClash(p.N, e.Owner); err != nil {
 		return nil, in, err
 	}
 	if err := e.WantedTerms.Check(e.Owner); err != nil {

@@ -8,7 +8,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-func removeReservation(e *ipam.RemoveReservation, c *ledger.Change) (ipam.Result, error) {
+func removeReservation(e *ipam.RemoveReservation, c *run) (ipam.Result, error) {
 	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err

@@ -10,7 +10,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-func addSubnet(e *ipam.AddSubnet, c *ledger.Change) (ipam.Result, error) {
+func addSubnet(e *ipam.AddSubnet, c *run) (ipam.Result, error) {
 	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err
@@ -184,7 +184,7 @@ func (p *Plan) SetGatewayLease(sub *ipam.Subnet) error {
 		&ipam.Lease{ID: id, Address: sub.Gateway, Kind: ipam.Gateway, Host: p.Host(), Since: p.TimeOf(id)})
 }
 
-func modifySubnet(e *ipam.ModifySubnet, c *ledger.Change) (ipam.Result, error) {
+func modifySubnet(e *ipam.ModifySubnet, c *run) (ipam.Result, error) {
 	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err

@@ -6,7 +6,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-func removeSubnet(e *ipam.RemoveSubnet, c *ledger.Change) (ipam.Result, error) {
+func removeSubnet(e *ipam.RemoveSubnet, c *run) (ipam.Result, error) {
 	p, err := OpenPlan(c, e.Network, e)
 	if err != nil {
 		return ipam.Result{}, err

@@ -36,7 +36,7 @@ func (p *Plan) makeWay(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subn
 
 // leaves tells whether the request gives the owner of a reservation another static address in its place.
 func (p *Plan) leaves(r *ipam.Reservation, addr netip.Addr) bool {
-	for _, wanted := range reservationsOf(requestOf(p.Change).edits) {
+	for _, wanted := range reservationsOf(p.run.edits) {
 		if !wanted.Replace || ipam.CanonicalOwner(wanted.Owner) != r.Owner || !isNetwork(p.Change, p.N, wanted) {
 			continue
 		}

@@ -33,7 +33,7 @@ func Workers(tx store.Tx) (all []ipam.WorkerRun, err error) {
 }
 
 // recordWorker records that a worker has run. There is one record of each, the last.
-func recordWorker(e *ipam.RecordWorker, c *ledger.Change) (ipam.Result, error) {
+func recordWorker(e *ipam.RecordWorker, c *run) (ipam.Result, error) {
 	for what, name := range map[string]string{"project": e.Project, "service": e.Service} {
 		if err := ipam.CheckName(what, name); err != nil {
 			return ipam.Result{}, err

@@ -29,7 +29,6 @@ type Change struct {
 	page      int // how many leases a transaction ends at most
 	membership
 
-	state    []any // what rooms keep for one run (StateOf)
 	collects bool
 	events   []ipam.Event // what was written, where it collects
 	orphans  []*ipam.Subnet
@@ -65,7 +64,7 @@ func (s *Ledger) Update(ctx context.Context, fn func(*Change) error) error {
 		clear(c.moves)
 		clear(c.undo)
 		c.moves, c.undo, c.added, c.verbs = c.moves[:0], c.undo[:0], EventSum{}, c.verbs[:0]
-		c.state, c.collects, c.events, c.orphans, c.strays = nil, false, nil, nil, nil
+		c.collects, c.events, c.orphans, c.strays = false, nil, nil, nil
 		tx.OnAbort(c.abort)
 		if err := c.enter(s.joined); err != nil {
 			return err

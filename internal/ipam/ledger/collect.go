@@ -6,18 +6,6 @@ import (
 	"berth/internal/ipam"
 )
 
-// StateOf is what a room keeps for one run of a change, as a T of its own; a new one where it keeps none yet.
-func StateOf[T any](c *Change) *T {
-	for _, one := range c.state {
-		if t, ok := one.(*T); ok {
-			return t
-		}
-	}
-	t := new(T)
-	c.state = append(c.state, t)
-	return t
-}
-
 // CollectEvents has the change keep the events that it writes from now on.
 func (c *Change) CollectEvents() { c.collects = true }
 

@@ -123,8 +123,10 @@ type importRun struct {
 // begin notes the begin of the import. It refuses to reserve for a project that is being deployed since it was tried.
 func (run *importRun) begin(ctx context.Context) error {
 	return run.ledger.Update(ctx, func(c *ledger.Change) error {
+		im := new(edit.Importing)
+		im.Begin(c)
 		for i := range run.steps {
-			if err := edit.Unlocked(c, run.steps[i].edits...); err != nil {
+			if err := im.Unlocked(run.steps[i].edits...); err != nil {
 				return err
 			}
 		}
@@ -157,7 +159,7 @@ func (run *importRun) some(ctx context.Context) error {
 		im.Begin(c)
 		for ; done < len(run.steps) && writes < most && (writes < fewWrites || run.ledger.Asked() == asked); done++ {
 			step := &run.steps[done]
-			if err := run.make(c, im, step, &did); err != nil {
+			if err := run.make(im, step, &did); err != nil {
 				return err
 			}
 			writes += step.writes()
@@ -177,16 +179,16 @@ func (run *importRun) some(ctx context.Context) error {
 
 // make makes a step. An association that is refused, because its container has no address yet for one, is noted, and
 // the import goes on.
-func (run *importRun) make(c *ledger.Change, im *edit.Importing, step *importStep, did *ipam.ImportReport) error {
+func (run *importRun) make(im *edit.Importing, step *importStep, did *ipam.ImportReport) error {
 	if step.reveal != "" {
-		return im.Reveal(c, step.reveal)
+		return im.Reveal(step.reveal)
 	}
-	err := im.Apply(c, step.edits)
+	err := im.Apply(step.edits)
 	if a, is := step.edits[0].(*ipam.AssociateElastic); is {
 		if guest, named := compare.Guest(run.plan, a); named && ipam.CodeOf(err) == ipam.GuestUnclear {
 			meant := *a
 			meant.Guest = guest // only where it is unclear: one that is named is meant for ever
-			err = im.Apply(c, []ipam.Edit{&meant})
+			err = im.Apply([]ipam.Edit{&meant})
 		}
 		if refused, is := ipam.RefusedOf(0, err); is {
 			did.Unmade = append(did.Unmade[:len(did.Unmade):len(did.Unmade)],

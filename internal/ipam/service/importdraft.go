@@ -121,7 +121,7 @@ func (t *importTrial) try(ctx context.Context, draft *ledger.Ledger) error {
 		err := draft.Update(ctx, func(c *ledger.Change) error {
 			im.Begin(c)
 			for writes := 0; len(left) > 0 && writes < draftWrites; left = left[1:] {
-				if err := t.tryStep(c, im, &left[0]); err != nil {
+				if err := t.tryStep(im, &left[0]); err != nil {
 					return err
 				}
 				writes += left[0].writes()
@@ -138,16 +138,16 @@ func (t *importTrial) try(ctx context.Context, draft *ledger.Ledger) error {
 	return nil
 }
 
-func (t *importTrial) tryStep(c *ledger.Change, im *edit.Importing, step *importStep) error {
+func (t *importTrial) tryStep(im *edit.Importing, step *importStep) error {
 	if step.reveal != "" {
 		return nil // a draft is seen by nobody
 	}
 	if t.inLost(step.edits[0]) {
 		return nil
 	}
-	err := edit.Unlocked(c, step.edits...)
+	err := im.Unlocked(step.edits...)
 	if err == nil {
-		err = im.Apply(c, step.edits)
+		err = im.Apply(step.edits)
 	}
 	refused, is := ipam.RefusedOf(0, err)
 	_, associates := step.edits[0].(*ipam.AssociateElastic)
@@ -172,7 +172,7 @@ func (t *importTrial) tryStep(c *ledger.Change, im *edit.Importing, step *import
 		return nil
 	}
 	for i := range step.edits {
-		if err := t.tryStep(c, im, &importStep{edits: step.edits[i : i+1], lines: step.lines[i : i+1]}); err != nil {
+		if err := t.tryStep(im, &importStep{edits: step.edits[i : i+1], lines: step.lines[i : i+1]}); err != nil {
 			return err
 		}
 	}
