@@ -199,6 +199,7 @@ func (k *keeper) settle(ctx context.Context, due map[guestPlace]bool) error {
 					return err
 				}
 				k.note(at, &s)
+				k.all = k.all || k.isBehind(c.Index(), at)
 				unnamed = unnamed || s.unnamed
 				if !s.settled() {
 					wrong = append(wrong, at)

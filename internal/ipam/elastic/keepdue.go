@@ -76,6 +76,18 @@ func (k *keeper) replans(id ipam.ID, value []byte) bool {
 	return auto != before || auto && !was.same(now)
 }
 
+// isBehind tells whether the network of a guest is on other terms by now than when all guests were looked at. The commit
+// of that is still to be heard of, perhaps together with one that takes it back, of which replans would see nothing.
+func (k *keeper) isBehind(ix *ledger.Index, at guestPlace) bool {
+	sx := ix.Subnet(at.subnet)
+	if sx == nil || sx.Record() == nil {
+		return false
+	}
+	was, before := k.networks[sx.Record().Network]
+	now, auto := termsOf(ix.Network(sx.Record().Network))
+	return auto != before || auto && !was.same(now)
+}
+
 // resizes tells whether a subnet that was written is of a network on auto, or is gone.
 func (k *keeper) resizes(value []byte) bool {
 	sub, there := ledger.Decoded[ipam.Subnet](value)
