@@ -2,7 +2,7 @@ package ipam
 
 // NewEdit returns an empty edit of an operation such as "pool.add", to be filled from JSON; false for an unknown one.
 func NewEdit(op string) (Edit, bool) {
-	for _, e := range newEdits() {
+	for _, e := range Edits() {
 		if e.Op() == op {
 			return e, true
 		}
@@ -10,8 +10,8 @@ func NewEdit(op string) (Edit, bool) {
 	return nil, false
 }
 
-// newEdits are the edits that there are, one of each.
-func newEdits() []Edit {
+// Edits are the edits that there are, an empty one of each.
+func Edits() []Edit {
 	return append(planEdits(), elasticEdits()...)
 }
 

@@ -34,6 +34,7 @@ func Describe(text []byte, rows []api.Spec) ([]byte, error) {
 		return nil, err
 	}
 	d := describer{doc.Components["schemas"], map[string]bool{}}
+	d.edits()
 	doc.Paths = map[string]object{}
 	for i := range rows {
 		row := &rows[i]
@@ -43,6 +44,50 @@ func Describe(text []byte, rows []api.Spec) ([]byte, error) {
 		doc.Paths[row.Path][strings.ToLower(row.Method)] = d.operation(row)
 	}
 	return yaml.Marshal(&doc)
+}
+
+// sharedFields has the fields that mean the same in each edit; it is no schema itself.
+const sharedFields = "EditFields"
+
+// edits completes the schema of each edit, called by its operation, and that of all of them.
+func (d *describer) edits() {
+	shared, _ := d.schemas[sharedFields].(object)
+	delete(d.schemas, sharedFields)
+	var all []object
+	for _, e := range ipam.Edits() {
+		name, t := "Edit", reflect.TypeOf(e).Elem()
+		for word := range strings.SplitSeq(e.Op(), ".") {
+			name += strings.ToUpper(word[:1]) + word[1:]
+		}
+		s, _ := d.schemas[name].(object)
+		said := object{}
+		for _, f := range reflect.VisibleFields(t) {
+			field, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if is, ok := shared[field]; ok {
+				said[field] = is
+			} else if f.Type.Kind() == reflect.Bool && api.Omitted(f) {
+				said[field] = object{"default": false}
+			}
+		}
+		own, _ := s["properties"].(object)
+		for field, is := range own {
+			here, was := is.(object), said[field]
+			said[field] = here
+			if base, _ := was.(object); base["$ref"] == nil && here["$ref"] == nil && here["allOf"] == nil {
+				whole := object{}
+				maps.Copy(whole, base)
+				maps.Copy(whole, here)
+				said[field] = whole
+			}
+		}
+		s["properties"] = said
+		d.complete(name, s, t)
+		s["properties"].(object)["op"] = object{"type": "string", "enum": []string{e.Op()}}
+		required, _ := s["required"].([]string)
+		s["required"] = append([]string{"op"}, required...)
+		all = append(all, ref("schemas", name))
+	}
+	d.schemas["Edit"].(object)["oneOf"] = all
 }
 
 // describer knows the schemas of the text, and those that it has completed.
@@ -170,6 +215,9 @@ var renamed = map[string]string{"ElasticInfo": "ElasticAddress", "UsageReport": 
 
 // schema is that of a type: its own of the text, else what the type says.
 func (d *describer) schema(t reflect.Type) object {
+	if t.Kind() == reflect.Pointer {
+		return d.schema(t.Elem())
+	}
 	name, _, _ := strings.Cut(t.Name(), "[")
 	name = cmp.Or(renamed[name], strings.TrimSuffix(name, "Info"))
 	switch t {
@@ -194,8 +242,6 @@ func (d *describer) schema(t reflect.Type) object {
 		return object{"type": "string"}
 	}
 	switch t.Kind() {
-	case reflect.Pointer:
-		return d.schema(t.Elem())
 	case reflect.Bool:
 		return object{"type": "boolean"}
 	case reflect.Int, reflect.Int64:
