@@ -45,7 +45,7 @@ func (c *clock) move(d time.Duration) {
 }
 
 // bench is a Driver over a Service over a store, most often a bolt file, and an engine's way to call it. Where the
-// suite runs over an Estate the store is one handle on a shared one.
+// suite runs over an Joined the store is one handle on a shared one.
 type bench struct {
 	t       testing.TB
 	path    string

@@ -30,7 +30,7 @@ type house struct {
 	lan     *relay.Relay     // to the host's edge, which speaks on its LANs
 	memory  *memory          // to settle when what the cluster's store knows was read
 	meter   *meter
-	service interface { // what the rooms ask: own, or an Estate of that and the cluster's
+	service interface { // what the rooms ask: own, or one over that and the cluster's
 		driver.Service
 		admin.Service
 		docker.Records

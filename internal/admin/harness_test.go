@@ -52,7 +52,7 @@ func start(t testing.TB, edit func(*Server)) *house {
 	quiet.SetOutput(io.Discard)
 	var asked Service = h.service
 	if overEstate {
-		asked = newEstate(t, h)
+		asked = newJoined(t, h)
 	}
 	h.server = New(Config{Service: asked, Log: logrus.NewEntry(quiet), GID: -1, TempDir: h.temp,
 		Version: api.Version{Version: "v1", Host: "alpha", Driver: "berth", Drivers: []string{"berth", "berth-mac"},

@@ -20,7 +20,7 @@ type homestead struct {
 	t      *testing.T
 	name   string
 	clock  *clock
-	estate *cluster.Service
+	joined *cluster.Service
 	shared *mem.Store // its handle on the shared store
 	view   ipam.EngineView
 	pools  map[string]ipam.ID
@@ -57,11 +57,11 @@ func newHomestead(t *testing.T, name string, first *mem.Store, c *clock, reached
 		cancel()
 		must(t, <-ended)
 	})
-	h.estate = cluster.NewService(local, half)
+	h.joined = cluster.NewService(local, half)
 	if reached {
 		h.reach()
 	}
-	h.w = New(Config{Service: h.estate, Host: name, Cluster: true, Drivers: []string{"berth"}, Now: c.Now,
+	h.w = New(Config{Service: h.joined, Host: name, Cluster: true, Drivers: []string{"berth"}, Now: c.Now,
 		Log: quiet()})
 	return h
 }
@@ -69,17 +69,17 @@ func newHomestead(t *testing.T, name string, first *mem.Store, c *clock, reached
 func (h *homestead) reach() {
 	h.t.Helper()
 	h.shared.Heal()
-	eventually(h.t, h.name+" reaches the shared store", func() bool { return h.estate.Partial() == nil })
+	eventually(h.t, h.name+" reaches the shared store", func() bool { return h.joined.Partial() == nil })
 }
 
 // network makes a Docker network on a planned one, or of a subnet, as the engine does.
 func (h *homestead) network(name string, req ipam.PoolRequest) {
 	h.t.Helper()
-	grant, err := h.estate.RequestPool(h.t.Context(), req)
+	grant, err := h.joined.RequestPool(h.t.Context(), req)
 	must(h.t, err)
 	gateway := grant.Gateway.Addr()
 	if !gateway.IsValid() {
-		got, err := h.estate.RequestAddress(h.t.Context(), ipam.AddressRequest{Pool: grant.ID, Gateway: true})
+		got, err := h.joined.RequestAddress(h.t.Context(), ipam.AddressRequest{Pool: grant.ID, Gateway: true})
 		must(h.t, err)
 		gateway = got.Addr()
 	}
@@ -96,7 +96,7 @@ func (h *homestead) network(name string, req ipam.PoolRequest) {
 func (h *homestead) run(name, network string) netip.Addr {
 	h.t.Helper()
 	h.number++
-	got, err := h.estate.RequestAddress(h.t.Context(), ipam.AddressRequest{Pool: h.pools[network], MAC: macN(h.number)})
+	got, err := h.joined.RequestAddress(h.t.Context(), ipam.AddressRequest{Pool: h.pools[network], MAC: macN(h.number)})
 	must(h.t, err)
 	h.appear(name, network, got.Addr(), macN(h.number))
 	return got.Addr()
@@ -135,7 +135,7 @@ func (h *homestead) check(req ipam.CheckRequest) (r ipam.CheckReport) {
 func (h *homestead) leases() map[netip.Addr]ipam.LeaseInfo {
 	h.t.Helper()
 	all := map[netip.Addr]ipam.LeaseInfo{}
-	for l, err := range h.estate.Leases(h.t.Context(), ipam.LeaseFilter{}) {
+	for l, err := range h.joined.Leases(h.t.Context(), ipam.LeaseFilter{}) {
 		must(h.t, err)
 		all[l.Address] = l
 	}
@@ -147,7 +147,7 @@ func (h *homestead) leases() map[netip.Addr]ipam.LeaseInfo {
 func TestWitnessOfHosts(t *testing.T) {
 	first, c := mem.New(), &clock{now: now}
 	a, b := newHomestead(t, "a", first, c, true), newHomestead(t, "b", first, c, true)
-	_, err := a.estate.Edit(t.Context(), ipam.EditOptions{},
+	_, err := a.joined.Edit(t.Context(), ipam.EditOptions{},
 		&ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace, Subnets: []ipam.SubnetSpec{{
 			CIDR: prefix("10.77.0.0/24"), Gateway: addr("10.77.0.1"), Pool: true}}})
 	must(t, err)
@@ -202,7 +202,7 @@ func TestWitnessOfHosts(t *testing.T) {
 	a.view.Networks = append(a.view.Networks, ipam.EngineNetwork{ID: "id-other", Name: "other", Driver: "berth"})
 	a.check(ipam.CheckRequest{Repair: true})
 	wantTold(t, b.check(ipam.CheckRequest{Repair: true}))
-	attachments, err := a.estate.Attachments(t.Context())
+	attachments, err := a.joined.Attachments(t.Context())
 	must(t, err)
 	for _, at := range attachments {
 		if at.Host == "a" {
@@ -221,7 +221,7 @@ func TestWitnessOfHosts(t *testing.T) {
 func TestWitnessNeverReached(t *testing.T) {
 	first, c := mem.New(), &clock{now: now}
 	b := newHomestead(t, "b", first, c, true)
-	_, err := b.estate.Edit(t.Context(), ipam.EditOptions{},
+	_, err := b.joined.Edit(t.Context(), ipam.EditOptions{},
 		&ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace, Subnets: []ipam.SubnetSpec{{
 			CIDR: prefix("10.77.0.0/24"), Gateway: addr("10.77.0.1"), Pool: true}}})
 	must(t, err)

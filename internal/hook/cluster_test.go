@@ -42,10 +42,10 @@ func TestOtherHosts(t *testing.T) {
 			log.SetOutput(io.Discard)
 			log.SetLevel(logrus.DebugLevel)
 			log.AddHook(entries(h.log))
-			estate := cluster.NewService(h.service, half)
+			joined := cluster.NewService(h.service, half)
 			// The shared store is reached only when the hooks are there already.
 			h.hooks, err = Open(t.Context(),
-				Config{Service: estate, Dir: h.dir, Host: host, Log: logrus.NewEntry(log), Bound: time.Minute})
+				Config{Service: joined, Dir: h.dir, Host: host, Log: logrus.NewEntry(log), Bound: time.Minute})
 			must(t, err)
 			_, err = beta.Edit(t.Context(), ipam.EditOptions{},
 				&ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace,
@@ -58,7 +58,7 @@ func TestOtherHosts(t *testing.T) {
 				cancel()
 				must(t, <-ended)
 			})
-			for late := time.Now().Add(30 * time.Second); estate.Partial() != nil && time.Now().Before(late); {
+			for late := time.Now().Add(30 * time.Second); joined.Partial() != nil && time.Now().Before(late); {
 				time.Sleep(time.Millisecond)
 			}
 			h.follow(t)
@@ -69,8 +69,8 @@ func TestOtherHosts(t *testing.T) {
 				must(t, err)
 			}
 			take(beta, "lan", "other")
-			take(estate, "net1", "own")
-			take(estate, "lan", "shared")
+			take(joined, "net1", "own")
+			take(joined, "lan", "shared")
 			want := []string{"own", "shared"}
 			if host == "" {
 				want = []string{"other", "own", "shared"}

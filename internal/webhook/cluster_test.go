@@ -31,8 +31,8 @@ func TestOtherHosts(t *testing.T) {
 	half, err := cluster.OpenShared(t.Context(), cluster.SharedConfig{Own: mem.New(), Mark: mark, Host: "alpha",
 		Reach: first.Reach, Open: func(context.Context) (*service.Service, error) { return member("alpha", first), nil }})
 	must(t, err)
-	estate := cluster.NewService(h.service, half)
-	h.cfg.Service, h.cfg.OwnAlone = estate, true
+	joined := cluster.NewService(h.service, half)
+	h.cfg.Service, h.cfg.OwnAlone = joined, true
 	h.begin() // before the shared store is reached
 	_, err = beta.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace,
 		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.77.0.0/24"), Pool: true}}})
@@ -46,7 +46,7 @@ func TestOtherHosts(t *testing.T) {
 		must(t, err)
 	}
 	in.answers(refuses(503))
-	take(estate, "net1", "alone")
+	take(joined, "net1", "alone")
 	in.receives(t, []string{"alone"})
 
 	ctx, cancel := context.WithCancel(context.Background())
@@ -57,7 +57,7 @@ func TestOtherHosts(t *testing.T) {
 		cancel()
 		must(t, <-ended)
 	})
-	comes(t, "the shared store is reached", func() bool { return estate.Partial() == nil })
+	comes(t, "the shared store is reached", func() bool { return joined.Partial() == nil })
 	takes := func(owners ...string) {
 		t.Helper()
 		for _, owner := range owners {
@@ -66,7 +66,7 @@ func TestOtherHosts(t *testing.T) {
 				network = "net1"
 			}
 			take(beta, "lan", "beta-"+owner)
-			take(estate, network, owner)
+			take(joined, network, owner)
 		}
 		var got []string
 		for range owners {
@@ -82,14 +82,14 @@ func TestOtherHosts(t *testing.T) {
 		}
 	}
 	// What happens in the shared store while the receiver takes nothing comes after a restart, too.
-	take(estate, "lan", "early")
+	take(joined, "lan", "early")
 	h.stop()
 	in.answers(nil)
 	h.begin()
 	in.receives(t, []string{"alone"})
-	joined := in.next(t)
-	if joined.Type != "host.join" || joined.event.Host != "alpha" {
-		t.Errorf("%s came, want that the host has joined", joined.body)
+	join := in.next(t)
+	if join.Type != "host.join" || join.event.Host != "alpha" {
+		t.Errorf("%s came, want that the host has joined", join.body)
 	}
 	in.receives(t, []string{"early"})
 	takes("s1", "o1", "s2", "o2")
@@ -97,7 +97,7 @@ func TestOtherHosts(t *testing.T) {
 	h.stop()
 	in.none(t)
 	take(beta, "lan", "beta-meanwhile")
-	take(estate, "lan", "s3")
+	take(joined, "lan", "s3")
 	h.begin()
 	in.receives(t, []string{"s3"})
 	takes("s4", "o4")

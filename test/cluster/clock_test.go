@@ -43,7 +43,7 @@ func (c *clock) step(off time.Duration) {
 // inProcess is what a daemon has of a driver and of the cluster, in this process, with a clock of its own.
 type inProcess struct {
 	clock   clock
-	estate  *cluster.Service
+	joined  *cluster.Service
 	shared  *cluster.Shared
 	handler http.Handler
 }
@@ -91,11 +91,11 @@ func openInProcess(t *testing.T, e *etcdServers, name string) *inProcess {
 			t.Error(err)
 		}
 	})
-	d.estate = cluster.NewService(local, d.shared)
-	await(t, name+" takes part", d.estate.Partial)
+	d.joined = cluster.NewService(local, d.shared)
+	await(t, name+" takes part", d.joined.Partial)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	d.handler = driver.New(driver.Config{Service: d.estate, Log: logrus.NewEntry(log),
+	d.handler = driver.New(driver.Config{Service: d.joined, Log: logrus.NewEntry(log),
 		Routes:      func() ([]ipam.HostRoute, error) { return nil, nil },
 		NameServers: func() ([]netip.Prefix, error) { return nil, nil },
 		Host:        func() ([]driver.Bridge, error) { return nil, nil }}).Handler()
@@ -106,7 +106,7 @@ func openInProcess(t *testing.T, e *etcdServers, name string) *inProcess {
 func (d *inProcess) party(name string) *party {
 	return &party{name: name, to: d,
 		leases: func(ctx context.Context) (all []ipam.LeaseInfo, err error) {
-			for l, err := range d.estate.Leases(ctx, ipam.LeaseFilter{Space: space, Subnet: shared}) {
+			for l, err := range d.joined.Leases(ctx, ipam.LeaseFilter{Space: space, Subnet: shared}) {
 				if err != nil {
 					return nil, err
 				}
@@ -119,7 +119,7 @@ func (d *inProcess) party(name string) *party {
 			return kept{st.Waiting, st.Fresh}, st.Err
 		},
 		check: func() error {
-			problems, err := d.estate.Check(context.Background())
+			problems, err := d.joined.Check(context.Background())
 			for _, p := range problems {
 				err = errors.Join(err, fmt.Errorf("%v", p))
 			}
@@ -139,7 +139,7 @@ func TestClockStepped(t *testing.T) {
 		all = append(all, d)
 		tr.parties = append(tr.parties, d.party(fmt.Sprintf("h%d", n)))
 	}
-	if _, err := all[0].estate.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: space,
+	if _, err := all[0].joined.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: space,
 		Subnets: []ipam.SubnetSpec{{CIDR: shared, Name: "wire", Gateway: gateway}}},
 		&ipam.AddPool{Network: "lan", Subnet: "wire", Name: "front"}); err != nil {
 		t.Fatal(err)

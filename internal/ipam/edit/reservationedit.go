@@ -48,7 +48,7 @@ func (p *Plan) replaceElsewhere(e *ipam.AddReservation) error {
 }
 
 // replaceBut marks what an owner has as replaced, but for what it has on some networks. One of these that is not there
-// may be one of the other store (estatemove.go).
+// may be one of the other store (cluster/edits.go).
 func replaceBut(c *ledger.Change, owner string, networks []string) error {
 	return EachOwned(c, OwnerSet{names: []string{owner}}, func(at ledger.Picked) error {
 		n := c.Index().Network(at.Sub.Network)

@@ -274,8 +274,8 @@ func TestOtherHosts(t *testing.T) {
 	half, err := cluster.OpenShared(t.Context(), cluster.SharedConfig{Own: mem.New(), Mark: mark, Host: "alpha",
 		Reach: first.Reach, Open: func(context.Context) (*service.Service, error) { return member("alpha", first), nil }})
 	must(t, err)
-	estate := cluster.NewService(own, half)
-	k := follow(t, func(ctx context.Context) func(func(ipam.NameNews, error) bool) { return estate.NameNews(ctx) })
+	joined := cluster.NewService(own, half)
+	k := follow(t, func(ctx context.Context) func(func(ipam.NameNews, error) bool) { return joined.NameNews(ctx) })
 	edit(t, own, newNetwork("mine", "10.9.0.0/24"), &ipam.TakeAddress{Network: "mine", Owner: "alone",
 		Interface: ipam.Interface{Wishes: []ipam.Wish{{Address: netip.MustParseAddr("10.9.0.7")}}}})
 	comes(t, "its own is told", func() bool { return k.owner("10.9.0.7") == "alone" })
@@ -300,5 +300,5 @@ func TestOtherHosts(t *testing.T) {
 	if k.owner("10.9.0.7") != "alone" {
 		t.Error("its own is told no more")
 	}
-	agree(t, estate, k)
+	agree(t, joined, k)
 }

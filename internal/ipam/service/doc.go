@@ -4,6 +4,5 @@
 //
 // Open (service.go) builds the ledger, loads it and settles it; rebuild.go makes a state that forgets anew out of what
 // runs. run.go is the housekeeping. import.go adds a plan as what compare finds and edit makes, at a pace that lets
-// others in (importpace.go), once all of it was tried in a draft (importdraft.go). sums.go adds up
-// what the Services of several stores count.
+// others in (importpace.go), once all of it was tried in a draft (importdraft.go).
 package service

@@ -22,11 +22,11 @@ import (
 	"berth/store/mem"
 )
 
-// overEstate says that the houses of this process are over an Estate: the space local is the host's own, in its bolt
+// overEstate says that the houses of this process are over an Joined: the space local is the host's own, in its bolt
 // file, and all others are the cluster's.
-var overEstate = os.Getenv("BERTH_ADMIN_OVER") == "estate"
+var overEstate = os.Getenv("BERTH_ADMIN_OVER") == "joined"
 
-// notOverEstate are the tests of what an Estate refuses or answers in another way.
+// notOverEstate are the tests of what an Joined refuses or answers in another way.
 var notOverEstate = []string{
 	"TestNoHosts",             // there are hosts
 	"TestImportAsDescribed",   // the plan is of both stores, which is refused
@@ -41,15 +41,15 @@ var notOverEstate = []string{
 	"TestLargeViewBreaksOff",
 }
 
-// askEstate are tests that call, together with those of this file, all of an Estate that any test of the room calls.
+// askEstate are tests that call, together with those of this file, all of an Joined that any test of the room calls.
 var askEstate = []string{"TestAccountTokenCreated", "TestAnswersAsDescribed", "TestBodyBound", "TestClientImport",
 	"TestElasticAsDescribed", "TestFollowedEventsAsDescribed", "TestIfMatch", "TestIfMatchOfDockersNetwork",
 	"TestImportCutOff", "TestOwnersAsDescribed", "TestPage", "TestPages", "TestPagesOverChanges", "TestPlanAsDescribed",
 	"TestReadOnlyChangesNothing", "TestReleaseOwnerOnce", "TestWhoAsDescribed", "TestWitnessAsDescribed"}
 
-// TestSuiteOverEstate runs all tests of the room again where what is shown is in two stores; under -short those of
+// TestSuiteOverSharedStore runs all tests of the room again where what is shown is in two stores; under -short those of
 // askEstate.
-func TestSuiteOverEstate(t *testing.T) {
+func TestSuiteOverSharedStore(t *testing.T) {
 	if overEstate {
 		return // this is it
 	}
@@ -58,7 +58,7 @@ func TestSuiteOverEstate(t *testing.T) {
 		args = append(args, "-test.short", "-test.run=^("+strings.Join(askEstate, "|")+")$")
 	}
 	suite := exec.Command(os.Args[0], args...)
-	suite.Env = append(os.Environ(), "BERTH_ADMIN_OVER=estate")
+	suite.Env = append(os.Environ(), "BERTH_ADMIN_OVER=joined")
 	if out, err := suite.CombinedOutput(); err != nil {
 		t.Errorf("%v:\n%s", err, out)
 	}
@@ -71,24 +71,24 @@ type engine interface {
 	ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.Addr) error
 }
 
-// newEstate puts a house's service together with a cluster of this one host.
-func newEstate(t testing.TB, h *house) *cluster.Service {
+// newJoined puts a house's service together with a cluster of this one host.
+func newJoined(t testing.TB, h *house) *cluster.Service {
 	t.Helper()
 	shared := mem.New()
 	t.Cleanup(func() { must(t, shared.Close()) })
-	estate := openEstate(t, h, shared.Reach, func(ctx context.Context) (*service.Service, error) {
+	joined := openJoined(t, h, shared.Reach, func(ctx context.Context) (*service.Service, error) {
 		return service.Open(ctx, service.Config{Store: shared, Host: "alpha", Member: newMember()})
 	})
-	reached(t, estate)
-	return estate
+	reached(t, joined)
+	return joined
 }
 
 func newMember() *ipam.Member {
 	return &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: [4]byte{1, 2, 3, 4}}
 }
 
-// openEstate puts a house's service together with a half of a cluster that runs until the end of the test.
-func openEstate(t testing.TB, h *house, reach func() store.Reach,
+// openJoined puts a house's service together with a half of a cluster that runs until the end of the test.
+func openJoined(t testing.TB, h *house, reach func() store.Reach,
 	open func(context.Context) (*service.Service, error)) *cluster.Service {
 	t.Helper()
 	half, err := cluster.OpenShared(t.Context(),
@@ -102,11 +102,11 @@ func openEstate(t testing.TB, h *house, reach func() store.Reach,
 }
 
 // reached waits until the cluster's store was opened.
-func reached(t testing.TB, estate *cluster.Service) {
+func reached(t testing.TB, joined *cluster.Service) {
 	t.Helper()
-	for late := time.Now().Add(30 * time.Second); estate.Partial() != nil; time.Sleep(time.Millisecond) {
+	for late := time.Now().Add(30 * time.Second); joined.Partial() != nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(late) {
-			t.Fatal(estate.Partial())
+			t.Fatal(joined.Partial())
 		}
 	}
 }
@@ -114,20 +114,20 @@ func reached(t testing.TB, estate *cluster.Service) {
 // TestFollowOfBoth: a follower gets the events of both stores, each once, though they come in while it begins.
 func TestFollowOfBoth(t *testing.T) {
 	h := start(t, func(s *Server) {})
-	estate := newEstate(t, h)
-	h.server.cfg.Service = estate
+	joined := newJoined(t, h)
+	h.server.cfg.Service = joined
 	h.furnish(t)
 	const callers, each = 4, 25
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for caller := range byte(callers) {
 		space := []string{ipam.LocalSpace, ipam.GlobalSpace}[caller%2]
-		pool, err := estate.RequestPool(t.Context(),
+		pool, err := joined.RequestPool(t.Context(),
 			ipam.PoolRequest{Space: space, CIDR: netip.MustParsePrefix("10.9.0.0/16")})
 		must(t, err)
 		wg.Go(func() {
 			for i := range byte(each) {
-				if _, err := estate.RequestAddress(t.Context(),
+				if _, err := joined.RequestAddress(t.Context(),
 					ipam.AddressRequest{Pool: pool.ID, MAC: ipam.MAC{2, 0, 0, 0, caller, i}}); err != nil {
 					t.Error(err)
 				}
@@ -174,10 +174,10 @@ func TestEventsAfterOfBoth(t *testing.T) {
 		must(t, err)
 		return s
 	}
-	estate := openEstate(t, h, first.Reach,
+	joined := openJoined(t, h, first.Reach,
 		func(context.Context) (*service.Service, error) { return member("alpha", first, late), nil })
-	reached(t, estate)
-	h.server.cfg.Service = estate
+	reached(t, joined)
+	h.server.cfg.Service = joined
 	beta := member("beta", first.Join(), late)
 	create := func(s interface {
 		Edit(context.Context, ipam.EditOptions, ...ipam.Edit) (ipam.Outcome, error)
@@ -198,7 +198,7 @@ func TestEventsAfterOfBoth(t *testing.T) {
 	list, err := h.client.Events(t.Context(), ipam.EventFilter{Last: 3})
 	must(t, err)
 	begun := list.Mark
-	create(estate, ipam.LocalSpace, "own1")
+	create(joined, ipam.LocalSpace, "own1")
 	create(beta, ipam.GlobalSpace, "lan1")
 	list, err = h.client.EventsAfter(t.Context(), begun, ipam.EventFilter{Last: 10})
 	must(t, err)
@@ -206,8 +206,8 @@ func TestEventsAfterOfBoth(t *testing.T) {
 		t.Errorf("after the first mark %q, %t", got, list.More)
 	}
 	create(beta, ipam.GlobalSpace, "lan2") // with a lower id than own1
-	create(estate, ipam.LocalSpace, "own2")
-	create(estate, ipam.GlobalSpace, "lan3")
+	create(joined, ipam.LocalSpace, "own2")
+	create(joined, ipam.GlobalSpace, "lan3")
 	var got []string
 	for list.More = true; list.More; { // one by one
 		list, err = h.client.EventsAfter(t.Context(), list.Mark, ipam.EventFilter{Last: 1})
@@ -263,7 +263,7 @@ func readFollowed(t *testing.T, h *house, mark ipam.EventMark) iter.Seq[followed
 // reach, and not to be missing.
 func TestNeverReached(t *testing.T) {
 	h := start(t, func(s *Server) {})
-	h.server.cfg.Service = openEstate(t, h, func() store.Reach { return store.Reach{Err: store.ErrAway} },
+	h.server.cfg.Service = openJoined(t, h, func() store.Reach { return store.Reach{Err: store.ErrAway} },
 		func(context.Context) (*service.Service, error) { return nil, store.ErrAway })
 	_, router := description(t)
 	for _, s := range []step{

@@ -22,7 +22,7 @@ func (m *manor) inShared(ref string) bool {
 }
 
 // Each edit is made in the store of what it names, and nowhere else.
-func TestEstateEdits(t *testing.T) {
+func TestJoinedEdits(t *testing.T) {
 	_, a := furnished(t)
 	subnet := netip.MustParsePrefix
 	for _, row := range []struct {
@@ -99,7 +99,7 @@ func TestEditsHavePlaces(t *testing.T) {
 }
 
 // One call changes one store: what is of both is refused as a whole, with what to do.
-func TestEstateEditsOfBoth(t *testing.T) {
+func TestJoinedEditsOfBoth(t *testing.T) {
 	_, a := furnished(t)
 	take := func(network, owner string) ipam.Edit {
 		return &ipam.TakeAddress{Network: network, Owner: owner}
@@ -151,7 +151,7 @@ func TestEstateEditsOfBoth(t *testing.T) {
 }
 
 // A name is one network's, of either store.
-func TestEstateNames(t *testing.T) {
+func TestJoinedNames(t *testing.T) {
 	_, a := furnished(t)
 	for what, e := range map[string]ipam.Edit{
 		"of a network of the cluster's":       planned("lan", "", "10.2.0.0/24"),
@@ -193,7 +193,7 @@ func TestEstateNames(t *testing.T) {
 }
 
 // What an owner has is released in both stores, or in the one that it has something in.
-func TestEstateOwners(t *testing.T) {
+func TestJoinedOwners(t *testing.T) {
 	_, a := furnished(t)
 	has := func(owner string) (all []string) {
 		for _, r := range listed(t, a.Reservations(t.Context(), ipam.AddressFilter{Owner: owner})) {
@@ -241,7 +241,7 @@ func TestEstateOwners(t *testing.T) {
 }
 
 // A key is good in whichever store it was used, also when what was named is gone or is called otherwise by then.
-func TestEstateKeys(t *testing.T) {
+func TestJoinedKeys(t *testing.T) {
 	_, a := furnished(t)
 	a.must(planned("brief", "", "10.2.0.0/24"))
 	for i, edit := range []ipam.Edit{
@@ -263,7 +263,7 @@ func TestEstateKeys(t *testing.T) {
 }
 
 // A plan is imported into the store that it is about.
-func TestEstateImport(t *testing.T) {
+func TestJoinedImport(t *testing.T) {
 	_, a := furnished(t)
 	imported := func(networks ...ipam.PlannedNetwork) error {
 		_, err := a.Import(t.Context(), ipam.Plan{Networks: networks}, ipam.ImportOptions{})
@@ -328,7 +328,7 @@ func TestEstateImport(t *testing.T) {
 }
 
 // An import that was cut off leaves no network in part in the store that it is of, and goes on when it is made again.
-func TestEstateImportCutOff(t *testing.T) {
+func TestJoinedImportCutOff(t *testing.T) {
 	for _, space := range []string{ipam.GlobalSpace, ipam.LocalSpace} {
 		_, a := furnished(t)
 		var plan ipam.Plan
@@ -364,7 +364,7 @@ func TestEstateImportCutOff(t *testing.T) {
 }
 
 // Events that are noted from elsewhere are in the store of their space.
-func TestEstateNote(t *testing.T) {
+func TestJoinedNote(t *testing.T) {
 	a := newParish(t).host("a")
 	for space, own := range map[string]bool{"": true, "local": true, "global": false} {
 		before, err := a.local.Events(t.Context(), ipam.EventFilter{})
@@ -386,7 +386,7 @@ func TestEstateNote(t *testing.T) {
 
 // A Docker network of both families is two networks of one name, in the host's own store as in the cluster's: an edit
 // is made in the one that has what it names besides, and one that says nothing is refused with both.
-func TestEstateDockersName(t *testing.T) {
+func TestJoinedDockersName(t *testing.T) {
 	subnets := map[string][]netip.Prefix{"shop": {netip.MustParsePrefix("10.7.0.0/24"),
 		netip.MustParsePrefix("2001:db8:7::/64")}, "wide": {netip.MustParsePrefix("10.77.0.0/24"),
 		netip.MustParsePrefix("2001:db8:77::/64")}}

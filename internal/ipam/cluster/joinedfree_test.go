@@ -13,7 +13,7 @@ import (
 
 // What is found is of both stores, in one order, however long the pages are; and `global`, which each store has from
 // the beginning, is found once.
-func TestEstateFind(t *testing.T) {
+func TestJoinedFind(t *testing.T) {
 	p, a := furnished(t)
 	ctx := t.Context()
 	kinds := func(found []ipam.Found) (all []string) {
@@ -67,7 +67,7 @@ func TestEstateFind(t *testing.T) {
 
 // What is free is told by the store that has the network, and what would be given next is what is then given: on each
 // host of a cluster, one after the other.
-func TestEstateFree(t *testing.T) {
+func TestJoinedFree(t *testing.T) {
 	p := newParish(t)
 	hosts := []*manor{p.host("a"), p.host("b"), p.host("c")}
 	ctx := t.Context()
@@ -125,7 +125,7 @@ func TestEstateFree(t *testing.T) {
 }
 
 // A network of which nobody can say what is free, as its store was never reached, is said to be out of sight.
-func TestEstateFreeAway(t *testing.T) {
+func TestJoinedFreeAway(t *testing.T) {
 	p := newParish(t)
 	b := p.host("b")
 	b.must(planned("lan", ipam.GlobalSpace, "10.77.0.0/24"))

@@ -15,19 +15,19 @@ import (
 	"berth/store/mem"
 )
 
-// overEstate says that the benches of this process are over an Estate, and that all requests go to the store of its
+// overEstate says that the benches of this process are over an Joined, and that all requests go to the store of its
 // cluster.
-var overEstate = os.Getenv("BERTH_DRIVER_OVER") == "estate"
+var overEstate = os.Getenv("BERTH_DRIVER_OVER") == "joined"
 
-// TestSuiteOverEstate runs all tests of the room again where the store is shared with other hosts (issue 1's wire
+// TestSuiteOverSharedStore runs all tests of the room again where the store is shared with other hosts (issue 1's wire
 // tests).
-func TestSuiteOverEstate(t *testing.T) {
+func TestSuiteOverSharedStore(t *testing.T) {
 	if overEstate {
 		return // this is it
 	}
 	suite := exec.Command(os.Args[0], "-test.count=1", "-test.timeout=8m", fmt.Sprintf("-test.short=%t", testing.Short()),
 		"-test.skip=^TestHostile$") // it asks one store's service, whichever that is
-	suite.Env = append(os.Environ(), "BERTH_DRIVER_OVER=estate")
+	suite.Env = append(os.Environ(), "BERTH_DRIVER_OVER=joined")
 	if out, err := suite.CombinedOutput(); err != nil {
 		t.Errorf("%v:\n%s", err, out)
 	}
@@ -74,13 +74,13 @@ func (c *sharing) open(st store.Shared) (Service, *service.Service, error) {
 		cancel()
 		return <-ended
 	}
-	estate := cluster.NewService(local, half)
-	for late := time.Now().Add(30 * time.Second); estate.Partial() != nil; time.Sleep(time.Millisecond) {
+	joined := cluster.NewService(local, half)
+	for late := time.Now().Add(30 * time.Second); joined.Partial() != nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(late) {
-			c.b.t.Fatal(estate.Partial())
+			c.b.t.Fatal(joined.Partial())
 		}
 	}
-	return &inCluster{estate, half}, shared, nil
+	return &inCluster{joined, half}, shared, nil
 }
 
 // stop ends the host's daemon. A nil cluster has none.
@@ -94,7 +94,7 @@ func (c *sharing) stop() {
 	c.end = nil
 }
 
-// inCluster is an Estate whose space local is the cluster's too, so that what tests ask for there goes to the shared
+// inCluster is an Joined whose space local is the cluster's too, so that what tests ask for there goes to the shared
 // store.
 type inCluster struct {
 	*cluster.Service

@@ -13,7 +13,7 @@ import (
 )
 
 // Lists of both stores come in one order, and what is asked for by name or id is found in either.
-func TestEstateLists(t *testing.T) {
+func TestJoinedLists(t *testing.T) {
 	_, a := furnished(t)
 	ctx := t.Context()
 	spaces, err := a.Spaces(ctx)
@@ -65,7 +65,7 @@ func TestEstateLists(t *testing.T) {
 }
 
 // What is of one network or subnet is the same as in the store that has it.
-func TestEstateByName(t *testing.T) {
+func TestJoinedByName(t *testing.T) {
 	_, a := furnished(t)
 	ctx := t.Context()
 	for _, name := range []string{"lab", "own", "lan", "dmz"} {
@@ -131,7 +131,7 @@ func lastError[T any](items func(func(T, error) bool)) (err error) {
 
 // However long the pages are, all of a list comes once, and in its order. Each page begins behind the last item of the
 // one before.
-func TestEstatePages(t *testing.T) {
+func TestJoinedPages(t *testing.T) {
 	p, a := furnished(t)
 	ctx := t.Context()
 	// A space that both stores have, until it is copied, with the same subnet; and two networks of one name.
@@ -252,7 +252,7 @@ func paged[T any](t *testing.T, page func(after *T, limit int) ([]T, error), key
 }
 
 // A name that both stores have means neither, unless a space or an id says which.
-func TestEstateAmbiguous(t *testing.T) {
+func TestJoinedAmbiguous(t *testing.T) {
 	p := newParish(t)
 	a, b := p.host("a"), p.host("b")
 	a.must(planned("twin", "", "10.1.0.0/24"))
@@ -305,7 +305,7 @@ func TestEstateAmbiguous(t *testing.T) {
 
 // As long as the store of the cluster was not reached since the daemon began, the host's own is shown, and what is not
 // in it is said to be out of sight and not to be missing.
-func TestEstateNeverReached(t *testing.T) {
+func TestJoinedNeverReached(t *testing.T) {
 	p := newParish(t)
 	b := p.host("b")
 	b.must(planned("lan", ipam.GlobalSpace, "10.77.0.0/24"))

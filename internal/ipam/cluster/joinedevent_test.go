@@ -71,7 +71,7 @@ func (f *follower) has(owners ...string) {
 
 // A tail tells what becomes of both stores, each once, also of a host whose clock goes before or behind those of
 // others.
-func TestEstateTail(t *testing.T) {
+func TestJoinedTail(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	p := newParish(t)
 	ahead := p.away("b", func() time.Time { return time.Now().Add(time.Hour) })
@@ -115,7 +115,7 @@ func TestEstateTail(t *testing.T) {
 }
 
 // The cluster's events begin when its store is reached; what was before that is not new.
-func TestEstateTailOfLate(t *testing.T) {
+func TestJoinedTailOfLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParish(t)
 		b := p.host("b")
@@ -142,7 +142,7 @@ func TestEstateTailOfLate(t *testing.T) {
 }
 
 // A store that cannot be read ends the tail with its error.
-func TestEstateTailFails(t *testing.T) {
+func TestJoinedTailFails(t *testing.T) {
 	a := newParish(t).host("a")
 	fine(t, a.own.Close())
 	if err := lastError(a.TailPages(t.Context(), ipam.EventMark{})); err == nil {
@@ -151,7 +151,7 @@ func TestEstateTailFails(t *testing.T) {
 }
 
 // A hook's variables are those of the store that has the event, also after the release.
-func TestEstateEventEnvironment(t *testing.T) {
+func TestJoinedEventEnvironment(t *testing.T) {
 	_, a := furnished(t)
 	for _, name := range []string{"own", "lab", "lan", "dmz"} {
 		a.must(&ipam.TakeAddress{Network: name, Owner: "x-" + name})

@@ -12,7 +12,7 @@ import (
 
 // The engine's requests go to the store of the network or the space that they name, and the id of a pool tells what
 // follows (LN-5).
-func TestEstateRequests(t *testing.T) {
+func TestJoinedRequests(t *testing.T) {
 	_, a := furnished(t)
 	for i, row := range []struct {
 		req    ipam.PoolRequest
@@ -72,7 +72,7 @@ func TestEstateRequests(t *testing.T) {
 
 // A swarm's manager says again what it said when a network was made, on whichever host it is then: the network may be
 // called otherwise by now, and another one may have its name.
-func TestEstateReplay(t *testing.T) {
+func TestJoinedReplay(t *testing.T) {
 	p := newParish(t)
 	a, b := p.host("a"), p.host("b")
 	a.must(planned("lan", ipam.GlobalSpace, "10.77.0.0/24"))
@@ -102,7 +102,7 @@ func TestEstateReplay(t *testing.T) {
 }
 
 // What is copied from one store to the other keeps its id: what knows it has it.
-func TestEstateForeignMark(t *testing.T) {
+func TestJoinedForeignMark(t *testing.T) {
 	p := newParish(t)
 	a := p.host("a")
 	marked, err := service.Open(t.Context(),
@@ -126,7 +126,7 @@ func TestEstateForeignMark(t *testing.T) {
 }
 
 // What a witness does is done where the lease is.
-func TestEstateLeaseRefs(t *testing.T) {
+func TestJoinedLeaseRefs(t *testing.T) {
 	_, a := furnished(t)
 	for i, name := range []string{"own", "lab", "lan", "dmz"} {
 		t.Run(name, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestEstateLeaseRefs(t *testing.T) {
 }
 
 // Guesses of both stores are counted together, and one that is put right is counted where it was made.
-func TestEstateGuesses(t *testing.T) {
+func TestJoinedGuesses(t *testing.T) {
 	p := newParish(t)
 	witness := ipamtest.Onlooker{Hint: ipamtest.HintOf("web")}
 	p.known = witness.As()
