@@ -48,7 +48,7 @@ func (h *house) lookOut(cfg serveConfig, log *logrus.Entry, drivers []string, to
 	return &lookout{engine: engine, witness: witness, putBack: keeper,
 		tokens: func() []ipam.Finding { return tokens.Findings(cfg.host) },
 		shadows: routes.New(routes.Config{Host: cfg.host, Attachments: h.service.Attachments, Leases: h.service.Leases,
-			List: cfg.on.list, Changes: cfg.on.changes, Log: log}),
+			List: cfg.on.list, Changes: cfg.on.changes, Note: h.service.Note, Log: log}),
 		strangers: neighbours.NewListener(neighbours.Hearing{Host: cfg.host, Networks: h.service.Networks,
 			Network: h.service.Network, Leases: h.service.Leases, SeenBy: witness.SeenBy, Ask: h.lan.Ask, Log: log}),
 	}, nil

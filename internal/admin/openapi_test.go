@@ -303,7 +303,7 @@ func TestFindingsDescribed(t *testing.T) {
 		string(ipam.UnconfirmedLease), string(ipam.UnusedSubnet), string(ipam.UnknownPool),
 		string(ipam.StaleMemory), string(ipam.WrongGateway), string(ipam.UnusedAttachment), string(ipam.ForeignHolder),
 		string(ipam.OwnerElsewhere), string(ipam.SupersededReservation), string(ipam.EmptyState),
-		string(ipam.ShadowedSubnet), string(ipam.UnprobedNetwork), string(ipam.ForeignAnswer),
+		string(ipam.ShadowedSubnet), string(ipam.BridgeOnLAN), string(ipam.UnprobedNetwork), string(ipam.ForeignAnswer),
 		string(ipam.EndingToken)}
 	for _, kind := range ipam.ElasticKinds() {
 		used = append(used, string(kind))

@@ -16,7 +16,7 @@ var kinds = append([]ipam.FindingKind{
 	ipam.LostLease, ipam.ConflictingLease, ipam.UnconfirmedLease,
 	ipam.UnusedSubnet, ipam.UnusedAttachment, ipam.UnknownPool,
 	ipam.WrongGateway, ipam.ForeignHolder, ipam.OwnerElsewhere, ipam.StaleMemory, ipam.SupersededReservation,
-	ipam.ShadowedSubnet, ipam.UnprobedNetwork, ipam.ForeignAnswer, ipam.EndingToken,
+	ipam.ShadowedSubnet, ipam.BridgeOnLAN, ipam.UnprobedNetwork, ipam.ForeignAnswer, ipam.EndingToken,
 }, ipam.ElasticKinds()...)
 
 // finding is one thing that is wrong, with what is needed to put it right.

@@ -135,6 +135,7 @@ const (
 	SupersededReservation FindingKind = "superseded_reservation"
 	// a route of the host came over it after its Docker network was made
 	ShadowedSubnet  FindingKind = "shadowed_subnet"
+	BridgeOnLAN     FindingKind = "bridge_on_lan"    // a Docker network of the driver bridge overlaps a LAN of its host
 	UnprobedNetwork FindingKind = "unprobed_network" // it is to be probed, and nobody can on this host
 	ForeignAnswer   FindingKind = "foreign_answer"   // another machine of the LAN says that it has it
 	EndingToken     FindingKind = "ending_token"     // of the admin API, within two weeks

@@ -78,6 +78,7 @@ const (
 	LeaseConfirmed   // the DHCP server says again that it is so
 	AnswerFound      // somebody on the LAN has an address that nobody has by the records: it is excluded; MAC is his
 	LeasePutBack     // a container was put back to its own address
+	BridgeFound      // a Docker network of the driver bridge lies on a LAN of its host; Name is Berth's network
 )
 
 var verbNames = [...]string{
@@ -110,7 +111,7 @@ var verbNames = [...]string{
 	ElasticMoved: "elastic.move",
 	LeaseLost:    "lease.lost", LeaseConflict: "lease.conflict", LeaseUnconfirmed: "lease.unconfirmed",
 	LeaseConfirmed: "lease.confirmed",
-	AnswerFound:    "exclusion.answered",
+	AnswerFound:    "exclusion.answered", BridgeFound: "subnet.bridge_on_lan",
 }
 
 func (v Verb) String() string {

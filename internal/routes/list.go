@@ -5,6 +5,7 @@ package routes
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 
@@ -20,6 +21,9 @@ type Route struct {
 	ipam.HostRoute
 	Kind  string       // of the link, as `ip -d link` says it: bridge, tun, wireguard; empty: it has none
 	Addrs []netip.Addr // of the link, where that is a bridge
+
+	Connected bool   // it is a LAN: the host has an address there, and the link knows broadcasts
+	Master    string // the bridge or bond that the link is a port of; empty: none
 }
 
 // List returns the routes of this network namespace but the default ones: those of all tables that a rule leads to,
@@ -103,6 +107,11 @@ func (l *links) route(p netip.Prefix, r *netlink.Route) Route {
 		return found
 	}
 	found.Link, found.Kind = link.Attrs().Name, link.Type()
+	found.Connected = r.Protocol == unix.RTPROT_KERNEL && r.Gw == nil && len(r.MultiPath) == 0 &&
+		link.Attrs().Flags&net.FlagBroadcast != 0
+	if master := l.byIndex[link.Attrs().MasterIndex]; master != nil {
+		found.Master = master.Attrs().Name
+	}
 	if found.Kind == "bridge" {
 		found.Addrs = l.bridge(link)
 	}

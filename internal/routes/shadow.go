@@ -39,6 +39,11 @@ func Shadowed(host string, attachments []ipam.AttachmentInfo, all []Route,
 			}
 		}
 	}
+	return unique(found)
+}
+
+// unique are findings in the order of their subnets, each once.
+func unique(found []ipam.Finding) []ipam.Finding {
 	slices.SortFunc(found, func(a, b ipam.Finding) int {
 		return cmp.Or(cmp.Compare(a.Space, b.Space), a.Subnet.Compare(b.Subnet), cmp.Compare(a.Detail, b.Detail))
 	})

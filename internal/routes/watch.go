@@ -22,6 +22,7 @@ type Config struct {
 	Attachments func(context.Context) ([]ipam.AttachmentInfo, error)
 	Leases      func(context.Context, ipam.LeaseFilter) iter.Seq2[ipam.LeaseInfo, error]
 	List        func() ([]Route, error)
+	Note        func(context.Context, ipam.Event) error // writes the event of a bridge on a LAN
 	// Changes lets know of each change of a route, through a channel of one place, until ctx ends
 	Changes func(ctx context.Context) (<-chan struct{}, error)
 	Log     *logrus.Entry
@@ -35,7 +36,7 @@ const (
 	quick = 100 * time.Millisecond
 )
 
-// Watch knows which routes shadow a subnet.
+// Watch knows which routes shadow a subnet, and which Docker networks lie on a LAN of the host.
 type Watch struct {
 	cfg Config
 
@@ -107,12 +108,12 @@ func (w *Watch) tell(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if text != "" && text != w.trouble {
-		w.cfg.Log.WithError(err).Warn("it is not known whether a route came over a subnet")
+		w.cfg.Log.WithError(err).Warn("it is not known whether a route came over a subnet, or a Docker network over a LAN")
 	}
 	w.trouble = text
 }
 
-// look finds what is shadowed now, and logs what is new and what is over.
+// look finds what is wrong now, and tells what is new and what is over.
 func (w *Watch) look(ctx context.Context) error {
 	begun := time.Now()
 	defer func() { w.took.Store(int64(time.Since(begun))) }()
@@ -124,12 +125,20 @@ func (w *Watch) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found := Shadowed(w.cfg.Host, attachments, all, func(space string, addr netip.Addr) bool {
+	gateway := func(space string, addr netip.Addr) bool {
 		for l, err := range w.cfg.Leases(ctx, ipam.LeaseFilter{Space: space, Address: addr}) {
 			return err != nil || l.Kind == ipam.Gateway // what is not known is no reason to complain
 		}
 		return false
-	}, time.Now().UTC())
+	}
+	now := time.Now().UTC()
+	found := append(Shadowed(w.cfg.Host, attachments, all, gateway, now),
+		OnLAN(w.cfg.Host, attachments, all, gateway, now)...)
+	return w.note(ctx, w.take(found))
+}
+
+// take keeps what was found, logs what is new and what is over, and returns what is new.
+func (w *Watch) take(found []ipam.Finding) (fresh []ipam.Finding) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range found {
@@ -137,20 +146,37 @@ func (w *Watch) look(ctx context.Context) error {
 			found[i].Seen = w.found[k].Seen
 		} else {
 			w.cfg.Log.Warn(found[i].Detail)
+			fresh = append(fresh, found[i])
 		}
 	}
 	for i := range w.found {
 		if f := &w.found[i]; !slices.ContainsFunc(found, same(f)) {
-			w.cfg.Log.Infof("no route is over subnet %s of network %s any more that came after it, as this one: %s",
-				f.Subnet, f.Network, f.Detail)
+			w.cfg.Log.Infof("this is over: %s", f.Detail)
 		}
 	}
 	w.found = found
+	return fresh
+}
+
+// note writes the events of bridges on a LAN that were not there before.
+func (w *Watch) note(ctx context.Context, fresh []ipam.Finding) error {
+	for _, f := range fresh {
+		if f.Kind != ipam.BridgeOnLAN || w.cfg.Note == nil {
+			continue
+		}
+		err := w.cfg.Note(ctx, ipam.Event{Verb: ipam.BridgeFound, Space: f.Space, Subnet: f.Subnet, Name: f.Network,
+			Detail: f.Detail})
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
 func same(f *ipam.Finding) func(ipam.Finding) bool {
-	return func(g ipam.Finding) bool { return g.Space == f.Space && g.Subnet == f.Subnet && g.Detail == f.Detail }
+	return func(g ipam.Finding) bool {
+		return g.Kind == f.Kind && g.Space == f.Space && g.Subnet == f.Subnet && g.Detail == f.Detail
+	}
 }
 
 // changes tells of changes in the kernel. A crowd that is too much for its socket ends that, and is a change, too.

@@ -13,15 +13,19 @@ import (
 	"berth/test/ground"
 )
 
-// removeLinks removes the links that stand in for a VPN's in these tests.
+// removeLinks removes the links that stand in for a VPN's, or for a LAN's card, in these tests.
 func removeLinks() (err error) {
 	ctx := context.Background()
-	out, err := run(ctx, nil, "ip", "-oneline", "link", "show", "type", "tun")
-	for line := range strings.Lines(out) {
-		fields := strings.Fields(line)
-		if name := strings.TrimSuffix(fields[1], ":"); strings.HasPrefix(name, vpnLink) {
-			_, gone := run(ctx, nil, "ip", "link", "delete", name)
-			err = errors.Join(err, gone)
+	for _, kind := range []string{"tun", "veth"} {
+		out, shown := run(ctx, nil, "ip", "-oneline", "link", "show", "type", kind)
+		err = errors.Join(err, shown)
+		for line := range strings.Lines(out) {
+			fields := strings.Fields(line)
+			name, _, _ := strings.Cut(strings.TrimSuffix(fields[1], ":"), "@")
+			if strings.HasPrefix(name, vpnLink) && !strings.HasSuffix(name, "p") { // a pair goes with one of the two
+				_, gone := run(ctx, nil, "ip", "link", "delete", name)
+				err = errors.Join(err, gone)
+			}
 		}
 	}
 	return err
@@ -37,11 +41,7 @@ func TestVPN(t *testing.T) {
 	h, _ := witnessed(t, 194)
 	link := fmt.Sprintf("%s%d", vpnLink, 194)
 	h.links("tuntap", "add", link, "mode", "tun")
-	t.Cleanup(func() {
-		if err := removeLinks(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { h.links("link", "delete", link) })
 	h.links("link", "set", link, "up")
 	h.links("route", "add", h.v4("128/25"), "dev", link)
 	n := h.network("--subnet", h.v4("0/24"))
@@ -57,6 +57,32 @@ func TestVPN(t *testing.T) {
 		}
 	}
 	h.links("link", "set", link, "down")
+	h.findsSoon()
+}
+
+// A bridge over a LAN of the host is reported, in the log's words and as an event, and over when it is removed.
+func TestBridgeOnLAN(t *testing.T) {
+	t.Parallel()
+	h, _ := witnessed(t, 188)
+	link := fmt.Sprintf("%s%d", vpnLink, 188)
+	h.links("link", "add", link, "type", "veth", "peer", "name", link+"p")
+	t.Cleanup(func() { h.links("link", "delete", link) })
+	h.links("addr", "add", h.v4("200/24"), "dev", link)
+	h.links("link", "set", link, "up")
+	n := h.network("--subnet", h.v4("0/25"))
+	begun := time.Now()
+	h.findsSoon("bridge_on_lan " + h.v4("0/25"))
+	t.Logf("found after %s", time.Since(begun))
+	found := h.check().find("bridge_on_lan", h.v4("0/25"))
+	for _, want := range []string{h.v4("0/24") + " of " + link, "macvlan -o parent=" + link} {
+		if !strings.Contains(found.Detail, want) {
+			t.Errorf("it does not say %q: %s", want, found.Detail)
+		}
+	}
+	if out := h.berth("events", "--verb", "subnet.bridge_on_lan"); !strings.Contains(out, h.v4("0/25")) {
+		t.Errorf("the events are:\n%s", out)
+	}
+	h.docker("network", "rm", n)
 	h.findsSoon()
 }
 

@@ -40,6 +40,7 @@ runs with the new one.
   published_elastic       a container that publishes ports has an elastic address, or has none for that reason
   no_system_address       a container is to have a system address, and none is free
   shadowed_subnet         a route, such as a VPN's, came over a subnet after its Docker network was made
+  bridge_on_lan           a Docker network of the driver bridge overlaps a LAN of this host
   unprobed_network        a network is to be probed, and nobody can ask on its LAN on this host: berth edge is not there
   foreign_answer          another machine of the LAN says that it has the address of a container
   ending_token            a token of the admin API ends within two weeks
