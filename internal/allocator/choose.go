@@ -158,5 +158,5 @@ func (t *Target) chooseIn(p ledger.OpenPool, slot int) (netip.Addr, *ipam.Lease,
 
 // Free tells whether l, the record of an address or nil, lets anybody have it at the given time.
 func Free(l *ipam.Lease, now time.Time) bool {
-	return l == nil || !l.Held() && l.Reservation == nil && !ipam.Quarantined(l.QuarantineEnds, now)
+	return l == nil || !l.Held() && l.Reservation == nil && !ipam.Quarantined(l.QuarantineUntil, now)
 }

@@ -86,7 +86,7 @@ func endPlaced(c *ledger.Change, what ledger.Ending) error {
 	if err != nil {
 		return err
 	}
-	if r := l.Reserved(); r == nil || r.Ends.IsZero() || r.Ends.After(c.Now()) {
+	if r := l.Reserved(); r == nil || r.Until.IsZero() || r.Until.After(c.Now()) {
 		c.ForgetEnding(what) // the index was wrong
 		return nil
 	}

@@ -61,7 +61,7 @@ func Release(c *ledger.Change, sub *ipam.Subnet, held *ipam.Lease) error {
 		after.DHCP = nil // it was lost to him
 	}
 	if n := c.Index().Network(sub.Network); n != nil && n.Policy.Quarantine > 0 {
-		after.QuarantineEnds = c.Now().Add(n.Policy.Quarantine)
+		after.QuarantineUntil = c.Now().Add(n.Policy.Quarantine)
 	}
 	if err := c.SetLease(sub.ID, held.Address, held, &after); err != nil {
 		return err

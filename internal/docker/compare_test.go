@@ -360,7 +360,7 @@ func TestCompare(t *testing.T) {
 			[]string{"stale_memory 10.8.0.7 sure"}},
 		"still in its quarantine": {func(_ *testing.T, s *scene) {
 			l := s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour))
-			l.Name, l.QuarantineEnds = "gone", now.Add(time.Hour)
+			l.Name, l.QuarantineUntil = "gone", now.Add(time.Hour)
 		}, nil},
 		"without a name, and a container that does not run": {func(_ *testing.T, s *scene) {
 			s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour))

@@ -271,7 +271,7 @@ func (c *comparison) endpointsOwn(l *ipam.LeaseInfo) bool {
 func (c *comparison) judgeMemory(l *ipam.LeaseInfo) {
 	switch {
 	case l.State != "remembered" || l.Host != c.view.Host || c.now.Sub(l.Released) <= longGone ||
-		ipam.Quarantined(l.QuarantineEnds, c.now):
+		ipam.Quarantined(l.QuarantineUntil, c.now):
 		return
 	case l.Name != "" && c.seen.names[l.Name], l.Container != "" && c.seen.ids[l.Container],
 		l.MAC != (ipam.MAC{}) && c.seen.macs[l.MAC]:

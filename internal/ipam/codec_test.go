@@ -43,13 +43,13 @@ func TestLeaseCodec(t *testing.T) {
 			Kind:       Kind(rapid.IntRange(1, 4).Draw(t, "kind")),
 			Attachment: drawID(t), MAC: MAC(rapid.SliceOfN(rapid.Byte(), 6, 6).Draw(t, "mac")),
 			Name: rapid.String().Draw(t, "name"), Host: rapid.String().Draw(t, "host"),
-			Since: drawTime(t, "since"), Released: drawTime(t, "released"), QuarantineEnds: drawTime(t, "until"),
+			Since: drawTime(t, "since"), Released: drawTime(t, "released"), QuarantineUntil: drawTime(t, "until"),
 			Container: ShortContainer(rapid.String().Draw(t, "container")),
 			Guessed:   rapid.Bool().Draw(t, "guessed"), Ahead: drawAhead(t)}
 		if rapid.Bool().Draw(t, "reserved") {
 			want.Slot = Slot{1, 2}
 			want.Reservation = &Reservation{ID: 7, Owner: "web", Kind: Static, Ahead: drawAhead(t),
-				Terms: Terms{Replaced: rapid.Bool().Draw(t, "replaced"), Ends: drawTime(t, "end"),
+				Terms: Terms{Replaced: rapid.Bool().Draw(t, "replaced"), Until: drawTime(t, "end"),
 					Note: rapid.String().Draw(t, "note")}}
 		}
 		raw := EncodeLease(nil, want)

@@ -82,17 +82,17 @@ type LeaseInfo struct {
 	State     string       `json:"state"` // held or remembered
 	Name      string       `json:"name,omitempty"`
 	// the name is a guess that the engine has not shown to be right yet
-	Guessed        bool      `json:"guessed,omitempty"`
-	Container      string    `json:"container_id,omitempty"` // its short id
-	MAC            MAC       `json:"mac,omitzero"`
-	Host           string    `json:"host"`
-	Pool           ID        `json:"pool,omitzero"`
-	Owner          string    `json:"owner,omitempty"` // whose the address is by a reservation
-	Since          time.Time `json:"since"`
-	Released       time.Time `json:"released,omitzero"`
-	QuarantineEnds time.Time `json:"quarantine_until,omitzero"`
-	DHCP           *DHCPInfo `json:"dhcp,omitempty"`    // what a DHCP server of its LAN gave
-	SeenBy         *SeenBy   `json:"seen_by,omitempty"` // the container that has it, where a witness knows
+	Guessed         bool      `json:"guessed,omitempty"`
+	Container       string    `json:"container_id,omitempty"` // its short id
+	MAC             MAC       `json:"mac,omitzero"`
+	Host            string    `json:"host"`
+	Pool            ID        `json:"pool,omitzero"`
+	Owner           string    `json:"owner,omitempty"` // whose the address is by a reservation
+	Since           time.Time `json:"since"`
+	Released        time.Time `json:"released,omitzero"`
+	QuarantineUntil time.Time `json:"quarantine_until,omitzero"`
+	DHCP            *DHCPInfo `json:"dhcp,omitempty"`    // what a DHCP server of its LAN gave
+	SeenBy          *SeenBy   `json:"seen_by,omitempty"` // the container that has it, where a witness knows
 }
 
 // LeaseFilter chooses leases. Zero fields choose all that are held.

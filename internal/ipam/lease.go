@@ -52,18 +52,18 @@ func (k *Kind) UnmarshalText(b []byte) error {
 // the zero Kind, reserved and nothing else. There is one record per address, so that no address can have two holders
 // (GA-22).
 type Lease struct {
-	ID             uint64     // of the event that made it; unique in a store, increasing
-	Address        netip.Addr // kept in the record's key
-	Kind           Kind
-	Attachment     ID     // through which it was taken; zero: it belongs to the subnet (its gateway)
-	MAC            MAC    // zero: none was sent
-	Name           string // the endpoint's name, from engines that send it, else from the witness
-	Container      string // its short id (ShortContainer); empty: no witness knew it
-	Guessed        bool   // the name is a guess, which the engine has not shown to be right yet
-	Host           string
-	Since          time.Time // of the event that made it
-	Released       time.Time // of the id of the event that ended it, so that memories have an order; zero while it is held
-	QuarantineEnds time.Time // end of the quarantine after the release; zero: none
+	ID              uint64     // of the event that made it; unique in a store, increasing
+	Address         netip.Addr // kept in the record's key
+	Kind            Kind
+	Attachment      ID     // through which it was taken; zero: it belongs to the subnet (its gateway)
+	MAC             MAC    // zero: none was sent
+	Name            string // the endpoint's name, from engines that send it, else from the witness
+	Container       string // its short id (ShortContainer); empty: no witness knew it
+	Guessed         bool   // the name is a guess, which the engine has not shown to be right yet
+	Host            string
+	Since           time.Time // of the event that made it
+	Released        time.Time // of the id of the event that ended it, so that memories have an order; zero while it is held
+	QuarantineUntil time.Time // end of the quarantine after the release; zero: none
 
 	Ahead time.Duration // how far Released is ahead of what the clock said then (Left)
 
@@ -212,7 +212,7 @@ func EncodeLease(b []byte, l *Lease) []byte {
 	b = AppendString(b, l.Host)
 	b = AppendTime(b, l.Since)
 	b = AppendTime(b, l.Released)
-	b = AppendTime(b, l.QuarantineEnds)
+	b = AppendTime(b, l.QuarantineUntil)
 	if l.Ahead > 0 {
 		b = binary.AppendUvarint(b, uint64(l.Ahead/time.Microsecond))
 	}
@@ -241,7 +241,7 @@ func DecodeLease(addr netip.Addr, b []byte) (*Lease, error) {
 	d.Copy(l.Attachment[:])
 	d.Copy(l.MAC[:])
 	l.Name, l.Host = d.String(), d.String()
-	l.Since, l.Released, l.QuarantineEnds = d.Time(), d.Time(), d.Time()
+	l.Since, l.Released, l.QuarantineUntil = d.Time(), d.Time(), d.Time()
 	if flags&aheadFlag != 0 {
 		l.Ahead = time.Duration(d.uvarint()) * time.Microsecond
 	}

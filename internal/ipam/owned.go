@@ -17,7 +17,7 @@ import (
 type Terms struct {
 	// another address is wanted in its place; it is kept until the owner runs with that one (BO-13)
 	Replaced bool      `json:"replaced,omitempty"`
-	Ends     time.Time `json:"until,omitzero"` // the owner's end; zero: none (BO-11)
+	Until    time.Time `json:"until,omitzero"` // the owner's end; zero: none (BO-11)
 	Note     string    `json:"note,omitempty"` // what it is for, in a person's words
 }
 
@@ -25,9 +25,9 @@ type Terms struct {
 type WantedTerms struct {
 	// For is how long the owner lives; then what is reserved for it is nobody's (BO-11). Zero: without an end.
 	For Duration `json:"for,omitempty"`
-	// Ends is the same as a moment, as documents say it; not both of them.
-	Ends time.Time `json:"until,omitzero"`
-	Note *string   `json:"note,omitempty"` // empty: none any more; nil: as it is
+	// Until is the same as a moment, as documents say it; not both of them.
+	Until time.Time `json:"until,omitzero"`
+	Note  *string   `json:"note,omitempty"` // empty: none any more; nil: as it is
 }
 
 // Check refuses what makes no sense for any owner.
@@ -36,9 +36,9 @@ func (w *WantedTerms) Check(owner string) error {
 		return Refuse(ErrInvalid, "%s cannot live for %s; give a time that is not negative, or none", owner,
 			time.Duration(w.For))
 	}
-	if w.For > 0 && !w.Ends.IsZero() {
+	if w.For > 0 && !w.Until.IsZero() {
 		return Refuse(ErrInvalid, "%s is to live for %s and until %s; say one of them", owner, time.Duration(w.For),
-			w.Ends.Format(time.RFC3339))
+			w.Until.Format(time.RFC3339))
 	}
 	if w.Note != nil {
 		return CheckNote(*w.Note)
@@ -49,10 +49,10 @@ func (w *WantedTerms) Check(owner string) error {
 // Over are the terms that come of others when these are wanted.
 func (w *WantedTerms) Over(t Terms, now time.Time) Terms {
 	if w.For > 0 {
-		t.Ends = now.Add(time.Duration(w.For))
+		t.Until = now.Add(time.Duration(w.For))
 	}
-	if !w.Ends.IsZero() {
-		t.Ends = w.Ends.UTC().Truncate(time.Microsecond)
+	if !w.Until.IsZero() {
+		t.Until = w.Until.UTC().Truncate(time.Microsecond)
 	}
 	if w.Note != nil {
 		t.Note = *w.Note
@@ -62,13 +62,13 @@ func (w *WantedTerms) Over(t Terms, now time.Time) Terms {
 
 // Anew are the terms of an address that was replaced and is wanted again: what was said of its end counts no longer.
 func (t Terms) Anew() Terms {
-	t.Replaced, t.Ends = false, time.Time{}
+	t.Replaced, t.Until = false, time.Time{}
 	return t
 }
 
 // Stored are the terms as the record of an address keeps them: times in microseconds.
 func (t Terms) Stored() Terms {
-	t.Ends = t.Ends.UTC().Truncate(time.Microsecond)
+	t.Until = t.Until.UTC().Truncate(time.Microsecond)
 	return t
 }
 
@@ -85,16 +85,16 @@ func (t Terms) Append(b []byte) []byte {
 		flags |= replacedFlag
 	}
 	if t.Note == "" {
-		return AppendTime(append(b, flags), t.Ends)
+		return AppendTime(append(b, flags), t.Until)
 	}
-	return AppendString(AppendTime(append(b, flags|notedFlag), t.Ends), t.Note)
+	return AppendString(AppendTime(append(b, flags|notedFlag), t.Until), t.Note)
 }
 
 // Terms reads what Append wrote.
 func (d *Decoder) Terms() Terms {
 	flags := d.Byte()
 	d.Failed = d.Failed || flags > replacedFlag|notedFlag
-	t := Terms{Replaced: flags&replacedFlag != 0, Ends: d.Time()}
+	t := Terms{Replaced: flags&replacedFlag != 0, Until: d.Time()}
 	if flags&notedFlag != 0 {
 		t.Note = d.String()
 	}

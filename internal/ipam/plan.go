@@ -171,7 +171,7 @@ func (p *Plan) Counts(now time.Time) (n Counts) {
 			n.Exclusions += len(of.Subnets[j].Exclusions)
 		}
 		for j := range of.Reservations {
-			if r := &of.Reservations[j]; r.Ends.IsZero() || r.Ends.After(now) {
+			if r := &of.Reservations[j]; r.Until.IsZero() || r.Until.After(now) {
 				n.Reservations++
 			}
 		}

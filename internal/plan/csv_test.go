@@ -88,7 +88,7 @@ func TestReadCSV(t *testing.T) {
 			"owner,address,slot,replaced,until\nweb,192.0.2.11,1,yes,\njob,,,,2026-05-01T20:00:00+02:00\n",
 			[]ipam.PlannedNetwork{{Name: "net1", Line: 2, Reservations: []ipam.PlannedReservation{
 				{Owner: "web", Address: addr("192.0.2.11"), Slot: 1, Terms: ipam.Terms{Replaced: true}, Line: 2},
-				{Owner: "job", Unplaced: true, Terms: ipam.Terms{Ends: time.Date(2026, 5, 1, 18, 0, 0, 0, time.UTC)},
+				{Owner: "job", Unplaced: true, Terms: ipam.Terms{Until: time.Date(2026, 5, 1, 18, 0, 0, 0, time.UTC)},
 					Line: 3}}}},
 			Notes{}},
 		{"NetBox's ip-addresses", Table{Noun: "addresses"},

@@ -88,7 +88,7 @@ func drawnNetwork(t *rapid.T, name string) ipam.PlannedNetwork {
 			ipam.PlannedAddress{Owner: r.Owner, Address: r.Address, Unplaced: r.Unplaced, Interface: r.Interface,
 				Slot: r.Slot})
 		if rapid.Bool().Draw(t, "ends") {
-			r.Ends = time.UnixMicro(rapid.Int64Range(1, 1<<50).Draw(t, "until")).UTC()
+			r.Until = time.UnixMicro(rapid.Int64Range(1, 1<<50).Draw(t, "until")).UTC()
 		}
 		if rapid.Bool().Draw(t, "owner alone") {
 			r.Address = netip.Addr{}

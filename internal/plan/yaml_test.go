@@ -96,7 +96,7 @@ func TestReadYAML(t *testing.T) {
 			{Owner: "123", Address: netip.MustParseAddr("2001:db8::"), Interface: 1, Slot: 2, Automatic: true,
 				Line: 39},
 			{Owner: "web", Address: netip.MustParseAddr("192.0.2.15"), Unplaced: true,
-				Terms: ipam.Terms{Replaced: true, Ends: time.Date(2026, 5, 1, 18, 0, 0, 0, time.UTC)}, Line: 40},
+				Terms: ipam.Terms{Replaced: true, Until: time.Date(2026, 5, 1, 18, 0, 0, 0, time.UTC)}, Line: 40},
 			{Owner: "seen", Unplaced: true, Line: 41}},
 		Addresses: []ipam.PlannedAddress{{Owner: "rtr", Address: netip.MustParseAddr("192.0.2.12"), Slot: 1, Line: 43}},
 	}, {Name: "flat", Space: "local", Subnets: []ipam.PlannedSubnet{}, Line: 44}}}

@@ -186,7 +186,7 @@ func (w *walk) state(a netip.Addr) ipam.AddressState {
 	switch {
 	case l != nil && l.State == "held":
 		return ipam.AddressLeased
-	case l != nil && owner == "" && l.QuarantineEnds.After(w.now):
+	case l != nil && owner == "" && l.QuarantineUntil.After(w.now):
 		return ipam.AddressQuarantined
 	case owner != "":
 		return ipam.AddressReserved

@@ -38,7 +38,7 @@ func (p *Page) whoHas(row *ipam.LayoutRow) (h holder) {
 	if l := row.Lease; l != nil {
 		h.name, h.owner, h.host, h.kind = l.Name, l.Owner, l.Host, l.Kind.String()
 		h.mac = l.MAC
-		h.since, h.until = l.Since, l.QuarantineEnds
+		h.since, h.until = l.Since, l.QuarantineUntil
 		if d := l.DHCP; d != nil {
 			h.dhcp, h.server, h.expires, h.why = d.State.String(), d.Server, d.Expires, d.Why
 		}

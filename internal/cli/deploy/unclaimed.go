@@ -59,7 +59,7 @@ func unclaimed(u *deploy.Unclaimed, runs []ipam.DeployRun) rollout.Unclaimed {
 // reserved while the project was locked for that deploy, when nobody else could. What a person gives by address is
 // static, also where a deploy chose it before.
 func madeBy(runs []ipam.DeployRun, r *ipam.ReservationInfo) bool {
-	if r.Kind != ipam.Automatic || r.Note != "" || !r.Ends.IsZero() || r.Dynamic {
+	if r.Kind != ipam.Automatic || r.Note != "" || !r.Until.IsZero() || r.Dynamic {
 		return false
 	}
 	return slices.ContainsFunc(runs, func(run ipam.DeployRun) bool {

@@ -156,7 +156,7 @@ func leaseColumns(all, noTrunc bool) []cli.Column[ipam.LeaseInfo] {
 	if all {
 		columns = append(columns, cli.Col("RELEASED", func(l *ipam.LeaseInfo) string { return cli.ShortTime(l.Released) }),
 			cli.WideCol("STATE", func(l *ipam.LeaseInfo) string { return l.State }),
-			cli.WideCol("QUARANTINED UNTIL", func(l *ipam.LeaseInfo) string { return cli.ShortTime(l.QuarantineEnds) }),
+			cli.WideCol("QUARANTINED UNTIL", func(l *ipam.LeaseInfo) string { return cli.ShortTime(l.QuarantineUntil) }),
 			cli.WideCol("HOST", func(l *ipam.LeaseInfo) string { return l.Host }))
 	} else {
 		columns = append(columns, cli.Col("HOST", func(l *ipam.LeaseInfo) string { return l.Host }))

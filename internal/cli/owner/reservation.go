@@ -262,7 +262,7 @@ func reservationColumns() []cli.Column[ipam.ReservationInfo] {
 		cli.WideCol("KIND", func(r *ipam.ReservationInfo) string { return r.Kind.String() }),
 		cli.WideCol("SLOT", func(r *ipam.ReservationInfo) string { return slotText(r.Interface, r.Slot) }),
 		cli.WideCol("SINCE", func(r *ipam.ReservationInfo) string { return cli.ShortTime(r.Since) }),
-		cli.WideCol("UNTIL", func(r *ipam.ReservationInfo) string { return cli.ShortTime(r.Ends) }),
+		cli.WideCol("UNTIL", func(r *ipam.ReservationInfo) string { return cli.ShortTime(r.Until) }),
 		cli.WideCol("NOTE", func(r *ipam.ReservationInfo) string { return r.Note }),
 	}
 }

@@ -165,7 +165,7 @@ func (a *audit) reservedFor(pool ipam.ID, name string) (all []netip.Addr) {
 	for key, l := range a.leases {
 		at, r := a.attachments[pool], l.Reserved()
 		if at != nil && key.subnet == at.Subnet && r != nil && r.Owner == strings.ReplaceAll(name, "-", "/") &&
-			!r.Replaced && r.Ends.IsZero() {
+			!r.Replaced && r.Until.IsZero() {
 			all = append(all, key.addr)
 		}
 	}

@@ -56,7 +56,7 @@ func (hr *headroom) lease(addr netip.Addr) (*ipam.Lease, error) {
 	l := &ipam.Lease{ID: one.Lease, Address: addr, Kind: one.Holder.Kind, MAC: one.Holder.MAC, Name: one.Holder.Name,
 		Container: one.Holder.Container, Since: one.Holder.Since, Released: one.Released}
 	if !l.Held() {
-		l.QuarantineEnds = one.Released.Add(hr.Quarantine)
+		l.QuarantineUntil = one.Released.Add(hr.Quarantine)
 	}
 	return l, nil
 }

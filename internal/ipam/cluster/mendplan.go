@@ -317,8 +317,8 @@ func sameReservation(a, b *ipam.Reservation) bool {
 		return a == b
 	}
 	x, y := *a, *b
-	x.Ends, y.Ends = time.Time{}, time.Time{}
-	return x == y && a.Ends.Equal(b.Ends)
+	x.Until, y.Until = time.Time{}, time.Time{}
+	return x == y && a.Until.Equal(b.Until)
 }
 
 func sortedNames[V any](of map[string]V) []string {

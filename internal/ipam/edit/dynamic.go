@@ -139,7 +139,7 @@ func DynamicReservations(ctx context.Context, s *ledger.Ledger,
 				return err
 			}
 			for _, one := range known {
-				if owner != "" && one.Owner != owner || !one.Ends.IsZero() && !one.Ends.After(c.Now()) ||
+				if owner != "" && one.Owner != owner || !one.Until.IsZero() && !one.Until.After(c.Now()) ||
 					passed(&f, n, one.Owner) {
 					continue
 				}

@@ -57,7 +57,7 @@ func largePlan() ipam.Plan {
 	p.Networks[0].Subnets[1].Static = []ipam.PlannedBand{{Range: ipamtest.MustRange("10.1.1.9-10.1.1.19")}}
 	p.Networks[0].Reservations = append(p.Networks[0].Reservations,
 		ipam.PlannedReservation{Owner: "web-1-1", Address: netip.MustParseAddr("10.1.0.90"), Unplaced: true,
-			Terms: ipam.Terms{Replaced: true, Ends: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}})
+			Terms: ipam.Terms{Replaced: true, Until: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}})
 	p.Networks = slices.Insert(p.Networks, 1, ipamtest.DynamicPlan())
 	return p
 }

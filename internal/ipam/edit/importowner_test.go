@@ -244,7 +244,7 @@ func TestImportAfterTheEnd(t *testing.T) {
 		t.Errorf("one whose first life is over: %+v", report)
 	}
 	if got := r.Reservations(ipam.AddressFilter{Network: "seen"}); len(got) != 1 ||
-		got[0].Ends.Format(time.DateOnly) != "2026-02-01" {
+		got[0].Until.Format(time.DateOnly) != "2026-02-01" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -55,11 +55,11 @@ func (mc *ownerMachine) shownReservations(t *rapid.T, got map[string]string) (ow
 			t.Fatal(err)
 		}
 		owned = append(owned, toldOf{network: res.Network, owner: res.Owner, addr: res.Address})
-		if !res.Ends.IsZero() && !res.Ends.After(mc.clock.Time) {
+		if !res.Until.IsZero() && !res.Until.After(mc.clock.Time) {
 			continue // its end is written with the next change
 		}
 		got[res.Network+" "+res.Address.String()] += fmt.Sprintf(" %s of %s at %d:%d replaced %t until %s", res.Kind,
-			res.Owner, res.Interface, res.Slot, res.Replaced, res.Ends.UTC())
+			res.Owner, res.Interface, res.Slot, res.Replaced, res.Until.UTC())
 	}
 	return owned
 }

@@ -152,7 +152,7 @@ func (r *Room) Owned(words []string) string {
 	var out []string
 	for _, res := range r.Reservations(f) {
 		marks := map[bool]string{true: ":a"}[res.Kind == ipam.Automatic] + map[bool]string{true: "*"}[res.InUse] +
-			map[bool]string{true: "!"}[res.Replaced] + map[bool]string{true: "~"}[!res.Ends.IsZero()]
+			map[bool]string{true: "!"}[res.Replaced] + map[bool]string{true: "~"}[!res.Until.IsZero()]
 		out = append(out, fmt.Sprintf("%s=%s%s", res.Owner, res.Address, marks))
 	}
 	return strings.Join(out, " ")

@@ -133,7 +133,7 @@ func (k *Keeper) judge(c *ledger.Change, by judging, j *job, all *dues) (next ti
 // wants tells whether an owner who is known keeps a remembered lease.
 func (by judging) wants(l *ipam.Lease) bool {
 	return slices.ContainsFunc(by.known, func(one ledger.KnownOwner) bool {
-		if !one.Ends.IsZero() && !one.Ends.After(by.now) {
+		if !one.Until.IsZero() && !one.Until.After(by.now) {
 			return false
 		}
 		return allocator.LeaseOf(by.n, l, one.Owner)

@@ -125,14 +125,14 @@ type SubnetIndex struct {
 
 // Memory is a released address in the order of release.
 type Memory struct {
-	Addr           netip.Addr
-	name, id       string // of whose it was, and of its container
-	Released       time.Time
-	QuarantineEnds time.Time
+	Addr            netip.Addr
+	name, id        string // of whose it was, and of its container
+	Released        time.Time
+	QuarantineUntil time.Time
 }
 
 // Quarantined is that of the record.
-func (m *Memory) Quarantined(now time.Time) bool { return ipam.Quarantined(m.QuarantineEnds, now) }
+func (m *Memory) Quarantined(now time.Time) bool { return ipam.Quarantined(m.QuarantineUntil, now) }
 
 func newSubnetIndex(p netip.Prefix, ends *endings) *SubnetIndex {
 	return &SubnetIndex{
@@ -178,13 +178,13 @@ func (sx *SubnetIndex) Move(addr netip.Addr, before, after *ipam.Lease) {
 	case after.Reservation != nil:
 		sx.idle.Add(addr)
 	default:
-		sx.remember(Memory{addr, after.Name, after.Container, after.Released, after.QuarantineEnds})
+		sx.remember(Memory{addr, after.Name, after.Container, after.Released, after.QuarantineUntil})
 	}
 	sx.see(addr, after)
 	if r := after.Reservation; r != nil {
 		sx.reserved++
 		sx.byOwner.Add(r.Owner, addr)
-		sx.ends.Add(Ending{Sx: sx, Addr: addr}, r.Ends)
+		sx.ends.Add(Ending{Sx: sx, Addr: addr}, r.Until)
 	}
 }
 
@@ -319,8 +319,8 @@ func (sx *SubnetIndex) LongestReleased(p OpenPool, now time.Time, kept ipam.Want
 		}
 		switch {
 		case m.Quarantined(now):
-			if ready.IsZero() || m.QuarantineEnds.Before(ready) {
-				ready = m.QuarantineEnds
+			if ready.IsZero() || m.QuarantineUntil.Before(ready) {
+				ready = m.QuarantineUntil
 			}
 		case !exists(m.name, m.id):
 			return m.Addr, time.Time{}, true

@@ -48,7 +48,7 @@ func loadOwners(ix *Index, tx store.Tx) error {
 			return err
 		}
 		for _, one := range known {
-			ix.ends.Add(Ending{Network: id, Owner: one.Owner}, one.Ends)
+			ix.ends.Add(Ending{Network: id, Owner: one.Owner}, one.Until)
 		}
 	}
 	return nil
@@ -61,7 +61,7 @@ func (c *Change) SetOwner(network ipam.ID, owner string, record *DynamicOwner) e
 	}
 	var until time.Time
 	if record != nil {
-		until = record.Ends
+		until = record.Until
 	}
 	c.SetEnding(network, owner, until)
 	return nil

@@ -57,7 +57,7 @@ func (s *Ledger) FarMemories() (all []Stray) {
 
 func (sx *SubnetIndex) far(now time.Time, quarantine time.Duration, most int) (all []Stray) {
 	for e := sx.released.Front(); e != nil && len(all) < most; e = e.Next() {
-		if m := e.Value.(Memory); isFar(m.QuarantineEnds, now, quarantine) {
+		if m := e.Value.(Memory); isFar(m.QuarantineUntil, now, quarantine) {
 			all = append(all, Stray{sx.Record().ID, m.Addr})
 		}
 	}
@@ -76,12 +76,12 @@ func (c *Change) BringNearer(all []Stray) error {
 			return err
 		}
 		quarantine := c.index.quarantineOf(sx.Record())
-		if !l.Remembered() || !isFar(l.QuarantineEnds, c.now, quarantine) {
+		if !l.Remembered() || !isFar(l.QuarantineUntil, c.now, quarantine) {
 			sx.Move(one.Addr, l, l) // the index was wrong
 			continue
 		}
 		after := *l
-		after.QuarantineEnds = c.now.Add(quarantine)
+		after.QuarantineUntil = c.now.Add(quarantine)
 		if err := c.SetLease(one.Subnet, one.Addr, l, &after); err != nil {
 			return err
 		}

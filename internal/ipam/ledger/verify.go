@@ -123,7 +123,7 @@ func (d description) subnet(id string, sx *SubnetIndex) {
 	for e := sx.released.Front(); e != nil; e = e.Next() {
 		m := e.Value.(Memory)
 		d.line("subnet %s: %s was released at %s, in quarantine until %s (%t)", id, m.Addr,
-			m.Released.UTC(), m.QuarantineEnds.Truncate(time.Microsecond).UTC(), sx.memories[m.Addr] == e)
+			m.Released.UTC(), m.QuarantineUntil.Truncate(time.Microsecond).UTC(), sx.memories[m.Addr] == e)
 		if m.Released.Before(last) {
 			order++
 		}

@@ -209,7 +209,7 @@ func owned(p *ipam.PlannedNetwork, tx store.Tx, n *ipam.Network, subnets []*ipam
 			return err
 		}
 		for _, one := range known {
-			if !Over(one.Ends, now) {
+			if !Over(one.Until, now) {
 				p.Reservations = append(p.Reservations,
 					ipam.PlannedReservation{Owner: one.Owner, Terms: one.Terms.Stored()})
 			}
@@ -238,7 +238,7 @@ func Over(end, now time.Time) bool { return !end.IsZero() && !end.After(now) }
 // static one where it is made anew.
 func leaveOwned(p *ipam.PlannedNetwork, l *ipam.Lease, static bool, now time.Time) {
 	external := l.Held() && l.Kind == ipam.External
-	if r := l.Reservation; r != nil && !Over(r.Ends, now) {
+	if r := l.Reservation; r != nil && !Over(r.Until, now) {
 		p.Reservations = append(p.Reservations, ipam.PlannedReservation{Owner: r.Owner, Address: l.Address,
 			Automatic: r.Kind == ipam.Automatic && !static, Terms: r.Terms, Force: external && l.Name != r.Owner,
 			Interface: int(r.Slot.Interface), Slot: int(r.Slot.Number)})

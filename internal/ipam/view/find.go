@@ -237,7 +237,7 @@ func (q *finding) record(sub *ipam.SubnetInfo, l *ipam.Lease) bool {
 		}
 	}
 	r := l.Reservation
-	if r == nil || !r.Ends.IsZero() && !r.Ends.After(q.s.Now()) {
+	if r == nil || !r.Until.IsZero() && !r.Until.After(q.s.Now()) {
 		return true
 	}
 	m := q.matches()

@@ -187,7 +187,7 @@ func walk(t *rapid.T, r *ipamtest.Room, wanted map[string]bool) (all []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		taken[l.Address] = l.State == "held" || l.QuarantineEnds.After(r.Clock.Now())
+		taken[l.Address] = l.State == "held" || l.QuarantineUntil.After(r.Clock.Now())
 	}
 	for _, one := range r.Reservations(ipam.AddressFilter{}) {
 		taken[one.Address] = true

@@ -83,7 +83,7 @@ func (r *rowing) of(l *ipam.Lease) (row ipam.LayoutRow, own bool) {
 		row.State = ipam.AddressLeased
 	case l.Reservation != nil:
 		row.State = ipam.AddressReserved
-	case ipam.Quarantined(l.QuarantineEnds, r.s.Now()):
+	case ipam.Quarantined(l.QuarantineUntil, r.s.Now()):
 		row.State = ipam.AddressQuarantined
 	default:
 		return row, false

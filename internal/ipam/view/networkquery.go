@@ -318,7 +318,7 @@ func reservedAddresses(ctx context.Context, s *ledger.Ledger, f ipam.AddressFilt
 	f.Owner = ipam.CanonicalOwner(f.Owner)
 	return eachOf(ctx, s, f, func(sub *ipam.SubnetInfo, l *ipam.Lease) (ipam.ReservationInfo, bool) {
 		r := l.Reservation
-		if r == nil || f.Owner != "" && r.Owner != f.Owner || !r.Ends.IsZero() && !r.Ends.After(s.Now()) {
+		if r == nil || f.Owner != "" && r.Owner != f.Owner || !r.Until.IsZero() && !r.Until.After(s.Now()) {
 			return ipam.ReservationInfo{}, false
 		}
 		return showReservation(s, sub, l), true

@@ -220,7 +220,7 @@ func showLease(sub *ipam.SubnetInfo, l *ipam.Lease) ipam.LeaseInfo {
 		NetworkID: sub.NetworkID,
 		Kind:      l.Kind, State: "held", Name: l.Name, Guessed: l.Guessed, Container: l.Container, MAC: l.MAC,
 		Host: l.Host, Pool: l.Attachment,
-		Since: l.Since, Released: l.Left(), QuarantineEnds: l.QuarantineEnds, DHCP: l.DHCP.Shown()}
+		Since: l.Since, Released: l.Left(), QuarantineUntil: l.QuarantineUntil, DHCP: l.DHCP.Shown()}
 	if r := l.Reservation; r != nil {
 		info.Owner = r.Owner
 	}

@@ -59,7 +59,7 @@ func house(t *rapid.T, owners []int, later time.Time) string {
 		until := later.Add(time.Duration(rapid.IntRange(1, 99).Draw(t, "until")) * time.Second)
 		for slot := range slots {
 			r := ipam.PlannedReservation{Owner: owner, Address: addr(), Slot: slot, Automatic: i%2 == 0}
-			r.Note, r.Ends = note(), until
+			r.Note, r.Until = note(), until
 			n.Reservations = append(n.Reservations, r)
 		}
 	}

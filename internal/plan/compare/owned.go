@@ -17,7 +17,7 @@ func (c *comparison) owned(n, is *network) {
 	c.unexcluded(n, is)
 	wanted, was := map[string][]ipam.PlannedReservation{}, map[string][]ipam.PlannedReservation{}
 	for _, r := range n.reservations {
-		if !r.Ends.IsZero() && !r.Ends.After(c.opt.Now) {
+		if !r.Until.IsZero() && !r.Until.After(c.opt.Now) {
 			continue
 		}
 		if !r.Address.IsValid() && !isDynamic(n, is) {
@@ -292,8 +292,8 @@ func (o *owner) keep(h, was *held) {
 // inherit is what a document says with what it does not say.
 func inherit(r, old ipam.PlannedReservation) ipam.PlannedReservation {
 	r.Note = cmp.Or(r.Note, old.Note)
-	if r.Ends.IsZero() {
-		r.Ends = old.Ends
+	if r.Until.IsZero() {
+		r.Until = old.Until
 	}
 	r.Automatic = r.Automatic || old.Automatic
 	return r
@@ -301,8 +301,8 @@ func inherit(r, old ipam.PlannedReservation) ipam.PlannedReservation {
 
 func termsText(r *ipam.PlannedReservation) string {
 	until := ""
-	if !r.Ends.IsZero() {
-		until = r.Ends.UTC().Format(time.RFC3339Nano)
+	if !r.Until.IsZero() {
+		until = r.Until.UTC().Format(time.RFC3339Nano)
 	}
 	return strconv.FormatBool(r.Automatic) + " " + until + " " + r.Note
 }
@@ -358,7 +358,7 @@ func (o *owner) termLines(of Change, r, old *ipam.PlannedReservation) {
 		return t.UTC().Format(time.RFC3339Nano)
 	}
 	tell("automatic", strconv.FormatBool(old.Automatic), strconv.FormatBool(r.Automatic))
-	tell("until", end(old.Ends), end(r.Ends))
+	tell("until", end(old.Until), end(r.Until))
 	tell("note", old.Note, r.Note)
 }
 

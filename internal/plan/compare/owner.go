@@ -94,7 +94,7 @@ func (o *owner) first(h, was *held) bool {
 
 // endsEarlier tells whether an end is taken away, which no edit does.
 func endsEarlier(r, old *ipam.PlannedReservation) bool {
-	return r.Ends.IsZero() && !old.Ends.IsZero()
+	return r.Until.IsZero() && !old.Until.IsZero()
 }
 
 // inPlace moves what moves, and ends then what the owner is to have no more.
@@ -140,7 +140,7 @@ func (o *owner) stayReplaced(h, was *held) {
 	for at, r := range h.at {
 		if old, there := was.at[at]; there && endsEarlier(&r, &old) {
 			o.c.Add(r.Line, "%s ends %s, and has addresses that were replaced, so that its end cannot be taken away; give "+
-				"it a later one", o.name, old.Ends)
+				"it a later one", o.name, old.Until)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func (o *owner) fill(h, was *held) bool {
 			e.Force = e.Force || one.Force
 			if endsEarlier(&one, &r) {
 				o.c.Add(r.Line, "%s of %s is to end %s, and %s before it is not; say one end of all addresses of an owner",
-					r.Address, o.name, r.Ends, one.Address)
+					r.Address, o.name, r.Until, one.Address)
 			}
 		}
 		o.c.edit(owned, r.Line, e)
@@ -188,7 +188,7 @@ func lineOf(h *held) (line int) {
 // reservation is the edit with the terms of r.
 func (o *owner) reservation(r *ipam.PlannedReservation) *ipam.AddReservation {
 	return &ipam.AddReservation{Network: o.network, Owner: o.name, Automatic: r.Automatic, Replace: true,
-		Force: r.Force, WantedTerms: ipam.WantedTerms{Note: &r.Note, Ends: r.Ends}}
+		Force: r.Force, WantedTerms: ipam.WantedTerms{Note: &r.Note, Until: r.Until}}
 }
 
 // addresses makes what was taken for what is no container what it is to be. Where one moves all are given back first,
