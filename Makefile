@@ -28,7 +28,7 @@ ENGINE_PARALLEL ?= 6
 # what is about the bytes of a file, or about moments that one host alone counts: it has nothing to say over etcd
 ETCD_NOT      := ^Test(Copy(CutOff|KeepsOthersOff|ReadBackDiffers|ServedMeanwhile|Spaces)|GA26Upgrade|ImportedIsUsed|LatestInDoubt|PutBack|WhoAfterTrimming)$$|^TestGA25Variables$$/another_host
 # the tests that keep files, each with the flag -etcd of internal/ipam/ipamtest; those of cluster keep none
-ETCD_ROOMS    := ./internal/allocator $(addprefix ./internal/ipam/,bulk edit ledger service stores view)
+ETCD_ROOMS    := ./internal/allocator $(addprefix ./internal/ipam/,edit ledger service stores view)
 ETCD_SAMPLE   := ^Test(BO|GA|Owner|Guess|Plan|Edits|Who|Model|Release|Lent|Restart|Wanted)
 EDGE_FLAGS    ?=
 PAGE_FLAGS    ?=
@@ -85,7 +85,7 @@ ipam-etcd: ## the tests of the rooms of internal/ipam over an etcd in the place 
 
 ipam-etcd-sample: ## some of them: about a minute
 	@scripts/needs go etcd
-	scripts/in-memory scripts/with-etcd sh -c '$(GOTEST) -short -p 1 $(filter-out %/bulk %/ledger %/stores,$(ETCD_ROOMS)) -count 1 -timeout 30m -rapid.checks 3 -run "$(ETCD_SAMPLE)" -skip "CutOff|$(ETCD_NOT)" -etcd $$ETCD'
+	scripts/in-memory scripts/with-etcd sh -c '$(GOTEST) -short -p 1 $(filter-out %/ledger %/stores,$(ETCD_ROOMS)) -count 1 -timeout 30m -rapid.checks 3 -run "$(ETCD_SAMPLE)" -skip "CutOff|$(ETCD_NOT)" -etcd $$ETCD'
 
 # The engine tests make plugin sockets, network namespaces and an engine of their own: they run as root.
 engine: build ## the tests on the real Docker Engine (ENGINE_FLAGS="-run 'Swarm|Pin' -v" for some of them)
