@@ -158,9 +158,14 @@ bench: ## run the benchmarks and write docs/benchmarks.md (as root, else one of 
 fuzz: ## every fuzz target for FUZZTIME
 	scripts/fuzz $(FUZZTIME)
 
-lint: ## golangci-lint, with gofmt and go vet in it
+# The licenses of what is linked in that Berth's own, Apache-2.0, goes with.
+LICENSES := Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT
+
+lint: ## golangci-lint, with gofmt and go vet in it; known vulnerabilities; licenses of what is linked in
 	@scripts/needs go lint
 	build/tools/golangci-lint run --build-tags engine,machine,edge,page ./...
+	build/tools/govulncheck -db "file://$(CURDIR)/build/tools/vulndb" ./cmd/berth
+	build/tools/go-licenses check ./cmd/berth --allowed_licenses=$(LICENSES) 2>build/licenses.log || { cat build/licenses.log >&2; exit 1; }
 
 plugin: ## the managed plugin PLUGIN_NAME:PLUGIN_TAG, in this machine's engine
 	@if command -v go >/dev/null || [ ! -x bin/berth ]; then $(MAKE) --no-print-directory build; fi

@@ -1,6 +1,6 @@
 module berth
 
-go 1.26.0
+go 1.26.10
 
 require (
 	github.com/anishathalye/porcupine v1.3.1
