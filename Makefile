@@ -46,7 +46,7 @@ SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 GOBUILD  = CGO_ENABLED=0 go build -ldflags "-s -w -X main.version=$(VERSION)"
 
 .PHONY: help build dist unit race busy-host histories ipam-etcd ipam-etcd-sample engine engine-whole engines engine-clean edge page page-shots machine machine-clean test mutants soak nightly bench fuzz lint plugin plugins push push-plugins \
-	packages image edge-image install uninstall \
+	packages release image edge-image install uninstall \
 	demo demo-clean clean
 
 help: ## show what can be made
@@ -177,6 +177,10 @@ push: ## push PLUGIN_NAME:PLUGIN_TAG to its registry
 packages: dist ## Debian packages for amd64 and arm64, in build/packages: the same commit makes the same bytes
 	@scripts/needs packages
 	packaging/build "$(VERSION)" build/packages amd64=bin/berth-linux-amd64 arm64=bin/berth-linux-arm64
+
+release: ## all files of the release VERSION, in build/release/VERSION: the same commit makes the same bytes
+	@scripts/needs go release
+	packaging/release "$(VERSION)" "build/release/$(VERSION)"
 
 # An engine takes no list of architectures for a plugin, so that each has a tag of its own.
 plugins: dist ## the managed plugin for both architectures, PLUGIN_NAME:PLUGIN_TAG-amd64 and -arm64, in this machine's engine
