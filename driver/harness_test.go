@@ -45,7 +45,7 @@ func (c *clock) move(d time.Duration) {
 }
 
 // bench is a Driver over a Service over a store, most often a bolt file, and an engine's way to call it. Where the
-// suite runs over an Joined the store is one handle on a shared one.
+// suite runs over two stores the store is one handle on a shared one.
 type bench struct {
 	t       testing.TB
 	path    string
@@ -78,7 +78,7 @@ func newBench(t testing.TB, bases ...ipam.Base) *bench {
 	}
 	b := &bench{t: t, path: filepath.Join(t.TempDir(), "berth.db"), clock: &clock{now: start}, bases: bases,
 		witnessed: map[netip.Addr]ipam.Sighting{}}
-	if overEstate {
+	if overTwo {
 		b.cluster = newCluster(b)
 	}
 	b.open()

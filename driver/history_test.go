@@ -59,7 +59,7 @@ func subnetModel(size int) porcupine.Model {
 		Step: func(state, input, output any) (bool, any) {
 			// A busy machine makes a host wait longer for its cluster than it has patience: it refuses then, and takes
 			// nothing.
-			if refused := output.(outcome).refused; overEstate &&
+			if refused := output.(outcome).refused; overTwo &&
 				strings.Contains(refused, "the shared store is out of reach") {
 				return true, state
 			}

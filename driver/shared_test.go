@@ -15,14 +15,14 @@ import (
 	"berth/store/mem"
 )
 
-// overEstate says that the benches of this process are over an Joined, and that all requests go to the store of its
+// overTwo says that the benches of this process are over two stores, and that all requests go to the store of its
 // cluster.
-var overEstate = os.Getenv("BERTH_DRIVER_OVER") == "joined"
+var overTwo = os.Getenv("BERTH_DRIVER_OVER") == "joined"
 
 // TestSuiteOverSharedStore runs all tests of the room again where the store is shared with other hosts (issue 1's wire
 // tests).
 func TestSuiteOverSharedStore(t *testing.T) {
-	if overEstate {
+	if overTwo {
 		return // this is it
 	}
 	suite := exec.Command(os.Args[0], "-test.count=1", "-test.timeout=8m", fmt.Sprintf("-test.short=%t", testing.Short()),
@@ -94,7 +94,7 @@ func (c *sharing) stop() {
 	c.end = nil
 }
 
-// inCluster is an Joined whose space local is the cluster's too, so that what tests ask for there goes to the shared
+// inCluster is a Service over two stores whose space local is the cluster's too, so that what tests ask for there goes to the shared
 // store.
 type inCluster struct {
 	*cluster.Service

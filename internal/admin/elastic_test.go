@@ -14,7 +14,7 @@ func TestElasticAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	router, _ := h.planned(t)
 	released := `"state":"releasing"` // the edge has said that it maps it
-	if overEstate {
+	if overTwo {
 		released = `"state":"free"` // with a shared store it says so in a session, which it has not
 	}
 	for _, s := range []step{

@@ -51,7 +51,7 @@ func start(t testing.TB, edit func(*Server)) *house {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
 	var asked Service = h.service
-	if overEstate {
+	if overTwo {
 		asked = newJoined(t, h)
 	}
 	h.server = New(Config{Service: asked, Log: logrus.NewEntry(quiet), GID: -1, TempDir: h.temp,

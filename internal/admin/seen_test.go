@@ -39,7 +39,7 @@ func TestPage(t *testing.T) {
 	must(t, err)
 	network, subnet := subnets[0].Network, subnets[0].ID.String()
 	hosts := "a store of its own"
-	if overEstate {
+	if overTwo {
 		hosts = "<td>alpha</td>"
 	}
 	for _, c := range []struct {

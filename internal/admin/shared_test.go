@@ -22,12 +22,12 @@ import (
 	"berth/store/mem"
 )
 
-// overEstate says that the houses of this process are over an Joined: the space local is the host's own, in its bolt
+// overTwo says that the houses of this process are over two stores: the space local is the host's own, in its bolt
 // file, and all others are the cluster's.
-var overEstate = os.Getenv("BERTH_ADMIN_OVER") == "joined"
+var overTwo = os.Getenv("BERTH_ADMIN_OVER") == "joined"
 
-// notOverEstate are the tests of what an Joined refuses or answers in another way.
-var notOverEstate = []string{
+// notOverTwo are the tests of what a Service over two stores refuses or answers in another way.
+var notOverTwo = []string{
 	"TestNoHosts",             // there are hosts
 	"TestImportAsDescribed",   // the plan is of both stores, which is refused
 	"TestEventsChosen",        // each store has events of its beginning
@@ -41,21 +41,21 @@ var notOverEstate = []string{
 	"TestLargeViewBreaksOff",
 }
 
-// askEstate are tests that call, together with those of this file, all of an Joined that any test of the room calls.
-var askEstate = []string{"TestAccountTokenCreated", "TestAnswersAsDescribed", "TestBodyBound", "TestClientImport",
+// askTwo are tests that call, together with those of this file, all of such a Service that any test of the room calls.
+var askTwo = []string{"TestAccountTokenCreated", "TestAnswersAsDescribed", "TestBodyBound", "TestClientImport",
 	"TestElasticAsDescribed", "TestFollowedEventsAsDescribed", "TestIfMatch", "TestIfMatchOfDockersNetwork",
 	"TestImportCutOff", "TestOwnersAsDescribed", "TestPage", "TestPages", "TestPagesOverChanges", "TestPlanAsDescribed",
 	"TestReadOnlyChangesNothing", "TestReleaseOwnerOnce", "TestWhoAsDescribed", "TestWitnessAsDescribed"}
 
 // TestSuiteOverSharedStore runs all tests of the room again where what is shown is in two stores; under -short those of
-// askEstate.
+// askTwo.
 func TestSuiteOverSharedStore(t *testing.T) {
-	if overEstate {
+	if overTwo {
 		return // this is it
 	}
-	args := []string{"-test.count=1", "-test.timeout=8m", "-test.skip=^(" + strings.Join(notOverEstate, "|") + ")$"}
+	args := []string{"-test.count=1", "-test.timeout=8m", "-test.skip=^(" + strings.Join(notOverTwo, "|") + ")$"}
 	if testing.Short() {
-		args = append(args, "-test.short", "-test.run=^("+strings.Join(askEstate, "|")+")$")
+		args = append(args, "-test.short", "-test.run=^("+strings.Join(askTwo, "|")+")$")
 	}
 	suite := exec.Command(os.Args[0], args...)
 	suite.Env = append(os.Environ(), "BERTH_ADMIN_OVER=joined")
