@@ -238,7 +238,7 @@ func TestPlannedStays(t *testing.T) {
 		b.drop(p.PoolID)
 		b.reopen()
 		info, err := b.service.Network(context.Background(), "front")
-		if err != nil || len(info.Subnets) != 3 || info.Docker != 0 || info.Reserved != 1 {
+		if err != nil || len(info.Subnets) != 3 || info.Docker != 0 || info.Use.Reserved != 1 {
 			t.Fatalf("%+v %v", info, err)
 		}
 		lan := info.Subnets[0]
@@ -294,7 +294,7 @@ func TestPlannedWithoutGateway(t *testing.T) {
 		b.drop(p.PoolID)
 	}
 	info, err := b.service.Network(context.Background(), "front")
-	if err != nil || info.Subnets[1].Gateway.IsValid() || info.Subnets[1].Held != 0 {
+	if err != nil || info.Subnets[1].Gateway.IsValid() || info.Subnets[1].Use.Leased != 0 {
 		t.Errorf("%+v %v", info.Subnets[1], err)
 	}
 	b.check()
@@ -337,7 +337,7 @@ func TestPlannedSwarm(t *testing.T) {
 	b.drop(after)
 	b.drop(node)
 	info, err := b.service.Network(context.Background(), "web")
-	if err != nil || info.Docker != 0 || info.Held != 1 { // its gateway
+	if err != nil || info.Docker != 0 || info.Use.Leased != 1 { // its gateway
 		t.Errorf("after the swarm's network is gone: %+v %v", info, err)
 	}
 	b.check()

@@ -136,8 +136,8 @@ func TestExcludeAndReleaseInTheBrowser(t *testing.T) {
 	if x := n.Subnets[0].Exclusions; len(x) != 1 || x[0].Start.String() != "10.251.0.32" || x[0].Note != "printers" {
 		t.Errorf("excluded are %v", x)
 	}
-	if n.Held != 0 || n.Reserved != 0 {
-		t.Errorf("%d are held, %d reserved", n.Held, n.Reserved)
+	if n.Use.Leased != 0 || n.Use.Reserved != 0 {
+		t.Errorf("%d are held, %d reserved", n.Use.Leased, n.Use.Reserved)
 	}
 	status, body, _ := h.fills(t, "/change/release", url.Values{"network": {id}, "address": {"10.251.0.50"}}, nil)
 	if status != http.StatusNotFound || !strings.Contains(body, "nobody has it") {

@@ -132,7 +132,7 @@ func TestFailedUpdateIsTakenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, err := broken.Subnets(ctx, "")
-	if err != nil || len(info) != 1 || info[0].Held != 1 || info[0].Free.Int64() != 5 {
+	if err != nil || len(info) != 1 || info[0].Use.Leased != 1 || info[0].Use.Free.Int64() != 5 {
 		t.Fatalf("after the failure: %+v, %v", info, err)
 	}
 	if got := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(3)}); got != want {

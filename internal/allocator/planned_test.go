@@ -198,7 +198,7 @@ func TestDockerMadeBecomesPlanned(t *testing.T) {
 			}
 			if after.Docker != 0 || after.Name != before.Name || after.Gateway.String() != "192.0.2.1" ||
 				len(after.Subnets) != len(before.Subnets) ||
-				len(after.Subnets[0].Pools) != len(before.Subnets[0].Pools) || after.Reserved != before.Reserved {
+				len(after.Subnets[0].Pools) != len(before.Subnets[0].Pools) || after.Use.Reserved != before.Use.Reserved {
 				t.Errorf("before %+v\nafter %+v", before, after)
 			}
 			r.Run("attach B net=" + after.Name + " cidr=192.0.2.0/24 -> 192.0.2.0/24 192.0.2.1\nask B mac=3\ndetach B")

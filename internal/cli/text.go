@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"math/big"
 	"strings"
 	"time"
 	"unicode"
@@ -84,20 +83,4 @@ func ShortTime(t time.Time) string {
 		return ""
 	}
 	return t.Local().Format("2006-01-02 15:04 MST")
-}
-
-// longCount is the lowest number that a table shows by its first digits alone.
-const longCount = 100_000
-
-// CountText is a number of addresses in a table: 91, or 2e19.
-func CountText(n ipam.Count) string {
-	switch {
-	case n.Int == nil:
-		return "0"
-	case n.CmpAbs(big.NewInt(longCount)) < 0:
-		return n.String()
-	}
-	about, _ := new(big.Float).SetInt(n.Int).Float64()
-	digits, power, _ := strings.Cut(fmt.Sprintf("%.0e", about), "e+")
-	return digits + "e" + strings.TrimLeft(power, "0")
 }

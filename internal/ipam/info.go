@@ -2,9 +2,11 @@ package ipam
 
 import (
 	"encoding/json"
+	"math"
 	"math/big"
 	"net/netip"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -13,6 +15,18 @@ type Count struct{ *big.Int }
 
 // NewCount is a count of n.
 func NewCount(n int64) Count { return Count{big.NewInt(n)} }
+
+// Text is the count as people read it: exact below 2^32, and from there as a power of two.
+func (n Count) Text() string {
+	switch {
+	case n.Int == nil:
+		return "0"
+	case n.BitLen() <= 32:
+		return n.String()
+	}
+	f, _ := new(big.Float).SetInt(n.Int).Float64()
+	return "2^" + strconv.FormatFloat(math.Round(10*math.Log2(f))/10, 'f', -1, 64)
+}
 
 // MarshalJSON keeps what a JSON number can hold exactly, and writes the rest as a string.
 func (n Count) MarshalJSON() ([]byte, error) {
@@ -62,10 +76,8 @@ type SubnetInfo struct {
 	Tags       map[string]string `json:"tags,omitempty"`
 	Sticky     bool              `json:"sticky"`
 	Quarantine string            `json:"quarantine,omitempty"`
-	Held       uint64            `json:"held"`
 	Remembered int               `json:"remembered"`
-	Free       Count             `json:"free"`             // of the addresses in its pools
-	Use        Use               `json:"use"`              // of the same
+	Use        Use               `json:"use"`              // of its addresses
 	Hosts      []string          `json:"hosts,omitempty"`  // of the cluster, with a Docker network on it, by name
 	Chosen     []ID              `json:"chosen,omitempty"` // those of Attachments of which Docker named no subnet
 }

@@ -38,10 +38,8 @@ type NetworkInfo struct {
 	Planned  bool        `json:"planned"` // it stays when Docker leaves it
 	Revision uint64      `json:"revision"`
 	Created  time.Time   `json:"created"`
-	Held     uint64      `json:"held"`     // addresses in somebody's hands, gateways among them
-	Reserved uint64      `json:"reserved"` // addresses that are reserved
-	Docker   int         `json:"docker"`   // Docker networks on it
-	Use      Use         `json:"use"`      // of the addresses in its pools
+	Docker   int         `json:"docker"` // Docker networks on it
+	Use      Use         `json:"use"`    // of its addresses
 }
 
 // PoolPlan is a pool with what is taken of it. Map has a character for each address from Start to End, X taken and .

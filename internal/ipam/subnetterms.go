@@ -154,8 +154,7 @@ type SubnetPlan struct {
 	Note       string          `json:"note,omitempty"`
 	Pools      []PoolPlan      `json:"pools"`
 	Exclusions []ExclusionPlan `json:"exclusions"`
-	Held       uint64          `json:"held"`
-	Reserved   uint64          `json:"reserved"`
+	Use        Use             `json:"use"`
 	Docker     int             `json:"docker"`
 }
 

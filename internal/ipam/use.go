@@ -5,18 +5,13 @@ import (
 	"net/netip"
 )
 
-// PoolUse is how the addresses of one pool are used. Each address is counted once, in the first state that fits:
-// leased, quarantined, reserved, excluded, free.
+// PoolUse is how the addresses of one pool of a subnet are used, or those of the subnet that are in no pool.
 type PoolUse struct {
-	Space       string
-	Network     string // its name
-	Subnet      netip.Prefix
-	Pool        string // its name, else its range
-	Leased      uint64 // in somebody's hands
-	Quarantined uint64 // given back, and not to be given to others yet
-	Reserved    uint64 // for an owner that does not hold it
-	Excluded    Count  // not given automatically: excluded, of a static band, or no host address
-	Free        Count
+	Space   string
+	Network string // its name
+	Subnet  netip.Prefix
+	Pool    string // its name, else its range; empty: in no pool
+	StateCounts
 }
 
 // AddressState is how one address is used: the first that fits of those below, in their order.
@@ -61,10 +56,14 @@ type Layout struct {
 // MaxParts is how many parts a Layout has at most.
 const MaxParts = 256
 
-// StateCounts is how many addresses are in which state.
+// StateCounts is how many addresses are in which state. Each is counted once, in the first that fits.
 type StateCounts struct {
-	Leased, Quarantined, Reserved uint64
-	Excluded, Free, Outside       Count
+	Leased      uint64 `json:"leased"`
+	Quarantined uint64 `json:"quarantined"`
+	Reserved    uint64 `json:"reserved"`
+	Excluded    Count  `json:"excluded"`
+	Free        Count  `json:"free"`
+	Outside     Count  `json:"outside"`
 }
 
 // Of is how many are in a state.
@@ -84,6 +83,35 @@ func (n *StateCounts) Of(state AddressState) Count {
 	}
 	return n.Outside.plus(Count{})
 }
+
+// Add counts those of other addresses, too.
+func (n *StateCounts) Add(other *StateCounts) {
+	n.Leased, n.Quarantined = n.Leased+other.Leased, n.Quarantined+other.Quarantined
+	n.Reserved, n.Excluded = n.Reserved+other.Reserved, n.Excluded.plus(other.Excluded)
+	n.Free, n.Outside = n.Free.plus(other.Free), n.Outside.plus(other.Outside)
+}
+
+// Percent is how much of what can be given is leased, reserved or in quarantine; excluded addresses cannot be given. It
+// is rounded to the nearest whole number: 100 only where none is free, 0 only where all are. It is false where nothing
+// can be given at all.
+func (n *StateCounts) Percent() (percent int, ok bool) {
+	used := new(big.Int).SetUint64(n.Leased)
+	used.Add(used, new(big.Int).SetUint64(n.Quarantined)).Add(used, new(big.Int).SetUint64(n.Reserved))
+	all := Count{Int: used}.plus(n.Free).Int
+	switch {
+	case all.Sign() == 0:
+		return 0, false
+	case used.Sign() == 0:
+		return 0, true
+	case used.Cmp(all) == 0:
+		return whole, true
+	}
+	rounded := used.Mul(used, big.NewInt(2*whole)) // to the nearest: (200 used + all) / (2 all)
+	rounded.Add(rounded, all).Div(rounded, new(big.Int).Lsh(all, 1))
+	return min(max(int(rounded.Int64()), 1), whole-1), true
+}
+
+const whole = 100
 
 // LayoutPart is a block of addresses.
 type LayoutPart struct {
@@ -146,16 +174,11 @@ func (r *FreeRange) String() string {
 	return r.Start.String() + "-" + r.End.String()
 }
 
-// Use is how the addresses of some pools are used, all in all. As in PoolUse each address is counted once. They are as
-// full as the fullest part of them: the addresses of one family do not help who needs one of the other.
+// Use is how the addresses of a subnet or a network are used: the counts are of all of them, in pools or not. It is as
+// full as the pools of its fullest subnet: the addresses of one family do not help who needs one of the other.
 type Use struct {
-	Leased      uint64 `json:"leased"`
-	Quarantined uint64 `json:"quarantined"`
-	Reserved    uint64 `json:"reserved"`
-	Excluded    Count  `json:"excluded"`
-	Free        Count  `json:"free"`
-
-	Fullest Fullest `json:"fullest,omitzero"` // of the subnets that are counted in; zero: they can give nothing
+	StateCounts
+	Fullest Fullest `json:"fullest,omitzero"` // zero: nothing can be given
 }
 
 // Fullest is the subnet of which the greatest part is used.
@@ -164,51 +187,31 @@ type Fullest struct {
 	Percent int          `json:"percent"`
 }
 
-// AddSubnet counts the pools of a subnet more, all of them.
-func (u *Use) AddSubnet(cidr netip.Prefix, of *Use) {
-	u.And(of)
-	if percent, ok := of.Percent(); ok && (!u.Fullest.Subnet.IsValid() || percent > u.Fullest.Percent) {
+// SubnetUse is the use of a subnet, of its parts.
+func SubnetUse(cidr netip.Prefix, parts []PoolUse) (u Use) {
+	var pools StateCounts
+	for i := range parts {
+		u.Add(&parts[i].StateCounts)
+		if parts[i].Pool != "" {
+			pools.Add(&parts[i].StateCounts)
+		}
+	}
+	if percent, ok := pools.Percent(); ok {
 		u.Fullest = Fullest{cidr, percent}
 	}
+	return u
 }
 
-// Add counts the addresses of one pool more.
-func (u *Use) Add(p *PoolUse) {
-	u.Leased, u.Quarantined, u.Reserved = u.Leased+p.Leased, u.Quarantined+p.Quarantined, u.Reserved+p.Reserved
-	u.Excluded, u.Free = u.Excluded.plus(p.Excluded), u.Free.plus(p.Free)
-}
-
-// And counts the addresses of other pools, too.
+// And counts another subnet, too.
 func (u *Use) And(other *Use) {
-	u.Add(&PoolUse{Leased: other.Leased, Quarantined: other.Quarantined, Reserved: other.Reserved,
-		Excluded: other.Excluded, Free: other.Free})
+	u.Add(&other.StateCounts)
+	if percent, ok := other.Percent(); ok && (!u.Fullest.Subnet.IsValid() || percent > u.Fullest.Percent) {
+		u.Fullest = other.Fullest
+	}
 }
 
-// Percent is how much of the addresses that the pools can give is leased, reserved or in quarantine: what is excluded
-// can not be given, so that pools of which nothing is free are at 100. It is rounded to the nearest whole number, but
-// that 100 is only said where none is free, and 0 where all are. Pools that can give nothing, or none at all, have no
-// percentage. Where subnets were counted in it is that of the fullest.
-func (u Use) Percent() (percent int, ok bool) {
-	if u.Fullest.Subnet.IsValid() {
-		return u.Fullest.Percent, true
-	}
-	used := new(big.Int).SetUint64(u.Leased)
-	used.Add(used, new(big.Int).SetUint64(u.Quarantined)).Add(used, new(big.Int).SetUint64(u.Reserved))
-	all := Count{Int: used}.plus(u.Free).Int
-	switch {
-	case all.Sign() == 0:
-		return 0, false
-	case used.Sign() == 0:
-		return 0, true
-	case used.Cmp(all) == 0:
-		return whole, true
-	}
-	rounded := used.Mul(used, big.NewInt(2*whole)) // to the nearest: (200 used + all) / (2 all)
-	rounded.Add(rounded, all).Div(rounded, new(big.Int).Lsh(all, 1))
-	return min(max(int(rounded.Int64()), 1), whole-1), true
-}
-
-const whole = 100
+// Percent is how much of the fullest subnet's pools is used.
+func (u *Use) Percent() (percent int, ok bool) { return u.Fullest.Percent, u.Fullest.Subnet.IsValid() }
 
 // Cells is how many of the cells of a bar are filled at a percentage: all only at 100, and none only at 0.
 func Cells(percent, cells int) int {
@@ -224,7 +227,7 @@ func Cells(percent, cells int) int {
 const nearlyFull = 90
 
 // NearlyFull tells whether hardly anything is left.
-func (u Use) NearlyFull() bool {
+func (u *Use) NearlyFull() bool {
 	percent, ok := u.Percent()
 	return ok && percent >= nearlyFull
 }

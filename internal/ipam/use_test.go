@@ -1,7 +1,6 @@
 package ipam_test
 
 import (
-	"math/big"
 	"net/netip"
 	"testing"
 
@@ -11,13 +10,13 @@ import (
 // A network is as full as the fullest of its subnets: free addresses of one family do not help who needs one of the
 // other. Subnets that can give nothing do not count.
 func TestFullest(t *testing.T) {
-	use := func(used uint64, free int64) *ipam.Use {
-		return &ipam.Use{Leased: used, Free: ipam.Count{Int: big.NewInt(free)}}
+	use := func(used uint64, free int64) *ipam.StateCounts {
+		return &ipam.StateCounts{Leased: used, Free: ipam.NewCount(free)}
 	}
 	v4, v6, more := netip.MustParsePrefix("10.1.0.0/28"), netip.MustParsePrefix("2001:db8::/64"), netip.MustParsePrefix("10.2.0.0/24")
 	type part struct {
 		cidr netip.Prefix
-		use  *ipam.Use
+		use  *ipam.StateCounts
 	}
 	for name, c := range map[string]struct {
 		parts   []part
@@ -36,7 +35,8 @@ func TestFullest(t *testing.T) {
 		var sum ipam.Use
 		var leased uint64
 		for _, p := range c.parts {
-			sum.AddSubnet(p.cidr, p.use)
+			one := ipam.SubnetUse(p.cidr, []ipam.PoolUse{{Pool: "p", StateCounts: *p.use}})
+			sum.And(&one)
 			leased += p.use.Leased
 		}
 		percent, ok := sum.Percent()

@@ -37,8 +37,9 @@ type records struct{ pools int }
 func (r records) Use(context.Context) (all []ipam.PoolUse, err error) {
 	for i := range r.pools {
 		cidr := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 24)
-		all = append(all, ipam.PoolUse{Network: fmt.Sprintf("network-%d", i), Subnet: cidr, Pool: cidr.String(), Leased: 3,
-			Quarantined: 2, Reserved: 1, Excluded: ipam.Count{Int: big.NewInt(4)}, Free: ipam.Count{Int: big.NewInt(246)}})
+		all = append(all, ipam.PoolUse{Network: fmt.Sprintf("network-%d", i), Subnet: cidr, Pool: cidr.String(),
+			StateCounts: ipam.StateCounts{Leased: 3, Quarantined: 2, Reserved: 1, Excluded: ipam.NewCount(4),
+				Free: ipam.NewCount(246)}})
 	}
 	return all, nil
 }

@@ -8,7 +8,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Pools are by far the most of what is told: five lines each. They are made here as they are sent, label names in
+// Pools are by far the most of what is told: five lines each, and four of what is in no pool. They are made here as they are sent, label names in
 // order; the library's registry would check each line anew at every scrape, and sort all of them.
 
 // poolState is a value of the label state, with the count of a pool that it stands for.
@@ -48,7 +48,7 @@ func poolFamily(ctx context.Context, records Records) *dto.MetricFamily {
 		names[i] = label("state", s.name)
 	}
 	lines := make([]poolLine, len(all)*len(states))
-	metrics := make([]*dto.Metric, len(lines))
+	metrics := make([]*dto.Metric, 0, len(lines))
 	for i := range all {
 		u := &all[i]
 		name := "ipv4"
@@ -58,11 +58,14 @@ func poolFamily(ctx context.Context, records Records) *dto.MetricFamily {
 		family, network, pool, subnet := label("family", name), label("network", u.Network), label("pool", u.Pool),
 			label("subnet", u.Subnet.String())
 		for n, s := range states {
+			if u.Pool == "" && s.name == string(ipam.AddressFree) {
+				continue
+			}
 			l := &lines[i*len(states)+n]
 			l.value = s.of(u)
 			l.labels = [5]*dto.LabelPair{family, network, pool, names[n], subnet}
 			l.gauge.Value, l.metric.Label, l.metric.Gauge = &l.value, l.labels[:], &l.gauge
-			metrics[i*len(states)+n] = &l.metric
+			metrics = append(metrics, &l.metric)
 		}
 	}
 	return &dto.MetricFamily{Name: &of.Name, Help: &of.Help, Type: dto.MetricType_GAUGE.Enum(), Metric: metrics}

@@ -63,7 +63,7 @@ func Table() []Metric {
 			[]string{"network", "subnet"}},
 		{hookFailures, Counter, "Hooks that have failed, or ran out of time.", nil},
 		{poolAddresses, Gauge, "Addresses of a pool, each in the first state that fits of leased, quarantined, reserved, " +
-			"excluded, free; the sum over the states is the pool.",
+			"excluded, free; the sum over the states is the pool. With an empty pool: those of the subnet in no pool.",
 			[]string{"network", "subnet", "pool", "family", "state"}},
 		{putBack, Counter, "Containers that were put back to their own addresses, or could not be.", []string{"result"}},
 		{questions, Counter, "Questions to the engine which container asks for an address, by how many it could be.",

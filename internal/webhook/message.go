@@ -34,7 +34,8 @@ type envelope struct {
 	Type      string    `json:"type"` // the event's verb, or TypeGap
 	Timestamp time.Time `json:"timestamp"`
 	Host      string    `json:"host"`
-	Data      any       `json:"data"` // an event as the admin API has it, or a gap
+	Text      string    `json:"text,omitempty"` // what the event says in words
+	Data      any       `json:"data"`           // an event as the admin API has it, or a gap
 }
 
 // TypeGap is the type of a message that says that events are missing.
@@ -57,7 +58,7 @@ const (
 )
 
 func eventMessage(host string, e *ipam.Event) (message, error) {
-	body, err := json.Marshal(envelope{e.Verb.String(), e.Time, host, e})
+	body, err := json.Marshal(envelope{e.Verb.String(), e.Time, host, e.Text(), e})
 	return message{eventID(host, e), e.Time, body}, err
 }
 
@@ -73,7 +74,7 @@ func gapMessage(host string, g *gap) (message, error) {
 	h := sha256.New()
 	_ = binary.Write(h, binary.BigEndian, g.Since.UnixMicro())
 	_, _ = h.Write([]byte(host + g.Reason))
-	body, err := json.Marshal(envelope{TypeGap, g.Until, host, g})
+	body, err := json.Marshal(envelope{TypeGap, g.Until, host, g.Reason, g})
 	return message{"gap_" + hex.EncodeToString(h.Sum(nil)[:12]), g.Until, body}, err
 }
 

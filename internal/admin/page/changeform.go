@@ -1,13 +1,8 @@
 package page
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"berth/internal/ipam"
 	"berth/internal/shorten"
@@ -125,38 +120,12 @@ func (p *Page) agree(r *http.Request, s *shown, w *wanted) {
 // changes shows events as what they change.
 func (p *Page) changes(s *shown, name, title string, events []ipam.Event) {
 	t := s.table(&table{Name: name, Title: title, None: "Nothing of the network.", Columns: columns("verb", "What",
-		"address", "Address", "subnet", "-Subnet", "name", "Name", "before", "Before", "after", "After", "actor", "By",
-		"time", "-When")})
+		"address", "Address", "subnet", "-Subnet", "name", "Name", "changed", "Change", "actor", "By", "time", "-When")})
 	for i := range events {
 		e := &events[i]
-		t.add(p.of(e.Verb), p.of(e.Address), p.of(e.Subnet), p.of(e.Name), p.of(cmp.Or(told(e.Before), "")),
-			p.of(cmp.Or(told(e.After), e.Detail)), p.of(e.Actor), p.of(e.Time))
+		t.add(p.of(e.Verb), p.of(e.Address), p.of(e.Subnet), p.of(e.Name), p.of(e.Changed()), p.of(e.Actor),
+			p.of(e.Time))
 	}
-}
-
-// told writes a record as "name=lan, gateway=192.0.2.1".
-func told(record json.RawMessage) string {
-	d := json.NewDecoder(bytes.NewReader(record))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return strings.Trim(string(record), `"`)
-	}
-	var parts []string
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			break
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			break
-		}
-		var text string
-		if json.Unmarshal(value, &text) != nil {
-			text = string(value)
-		}
-		parts = append(parts, fmt.Sprintf("%v=%s", name, text))
-	}
-	return strings.Join(parts, ", ")
 }
 
 // offered is a link to a form, for those who may use it.

@@ -162,7 +162,7 @@ func countsText(n *ipam.StateCounts) string {
 	var parts []string
 	for _, key := range keyOf() {
 		if of := n.Of(ipam.AddressState(key.State)); of.Sign() > 0 {
-			parts = append(parts, of.String()+" "+key.Text)
+			parts = append(parts, of.Text()+" "+key.Text)
 		}
 	}
 	return strings.Join(parts, ", ")

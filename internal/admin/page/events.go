@@ -40,8 +40,8 @@ func (p *Page) events(r *http.Request) (*shown, error) {
 	}
 	s := &shown{Title: "Events", File: "events", Here: "events", Network: network}
 	t := s.table(&table{Name: "events", Title: "Events, the latest first", None: "Nothing happened, as far as is known.",
-		Columns: columns("time", "Time", "verb", "What", "address", "Address", "name", "Name", "network", "Network", "detail",
-			"Detail", "actor", "-By", "host", "-Host", "mac", "-MAC", "subnet", "-Subnet", "space", "-Space", "id", "-Id")})
+		Columns: columns("time", "Time", "verb", "What", "address", "Address", "name", "Name", "network", "Network", "changed",
+			"Change", "actor", "-By", "host", "-Host", "mac", "-MAC", "subnet", "-Subnet", "space", "-Space", "id", "-Id")})
 	if len(all) > from+perPage {
 		t.Next = with(r, "from", strconv.Itoa(from+perPage))
 	}
@@ -49,7 +49,7 @@ func (p *Page) events(r *http.Request) (*shown, error) {
 	for _, e := range all[min(from, len(all)):min(from+perPage, len(all))] {
 		t.add(p.of(e.Time), p.of(e.Verb.String()).to(with(r, "verb", e.Verb.String(), "from", "")),
 			p.of(e.Address).to(addressLink(root, e.Space, e.Address)), p.of(e.Name),
-			p.of(e.Network).to(with(r, "network", e.Network, "from", "")), p.of(e.Detail), p.of(e.Actor), p.of(e.Host),
+			p.of(e.Network).to(with(r, "network", e.Network, "from", "")), p.of(e.Changed()), p.of(e.Actor), p.of(e.Host),
 			p.of(e.MAC), p.of(e.Subnet), p.of(e.Space), p.of(e.ID))
 	}
 	return s, nil

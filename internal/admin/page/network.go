@@ -21,10 +21,6 @@ func (p *Page) network(r *http.Request) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	uses, err := p.subnetUses(r, &n)
-	if err != nil {
-		return nil, err
-	}
 	s := &shown{Title: "Network " + n.Name, File: "network-" + n.Name, Network: n.Name}
 	root := rootOf(r)
 	t := s.table(&table{Name: "network", One: true, Columns: columns("network", "Network", "space", "Space", "type", "Type",
@@ -39,7 +35,7 @@ func (p *Page) network(r *http.Request) (*shown, error) {
 		p.of(n.Docker), p.of(n.Planned), p.of(n.Created), p.of(n.ID))
 	p.offer(r, s, offered{"Reserve an address", toChange(root, reserving, n.ID)},
 		offered{"Exclude a range", toChange(root, excluding, n.ID)})
-	if err := p.subnets(r, q.Get("from"), s, &n, uses); err != nil {
+	if err := p.subnets(r, q.Get("from"), s, &n); err != nil {
 		return nil, err
 	}
 	p.ranges(s, &n)
@@ -68,28 +64,7 @@ func unlessZero(c cell) cell {
 	return c
 }
 
-// subnetUses is how the pools of each of a network's subnets are used.
-func (p *Page) subnetUses(r *http.Request, n *ipam.NetworkInfo) (map[netip.Prefix]*ipam.Use, error) {
-	all, err := p.cfg.Service.Use(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	sums := map[netip.Prefix]*ipam.Use{}
-	for i := range all {
-		u := &all[i]
-		if u.Space != n.Space || !slices.ContainsFunc(n.Subnets, func(s ipam.SubnetPlan) bool { return s.CIDR == u.Subnet }) {
-			continue
-		}
-		if sums[u.Subnet] == nil {
-			sums[u.Subnet] = new(ipam.Use)
-		}
-		sums[u.Subnet].Add(u)
-	}
-	return sums, nil
-}
-
-func (p *Page) subnets(r *http.Request, from string, s *shown, n *ipam.NetworkInfo,
-	uses map[netip.Prefix]*ipam.Use) error {
+func (p *Page) subnets(r *http.Request, from string, s *shown, n *ipam.NetworkInfo) error {
 	root := rootOf(r)
 	part, next, err := partFrom(r, from, n.Subnets)
 	if err != nil {
@@ -101,11 +76,7 @@ func (p *Page) subnets(r *http.Request, from string, s *shown, n *ipam.NetworkIn
 		"gateway_note", "-Gateway's note", "dhcp", "-DHCP", "docker", "-#Docker networks", "subnet_id", "-Id")})
 	for i := range part {
 		sub := &part[i]
-		use := uses[sub.CIDR]
-		if use == nil {
-			use = new(ipam.Use)
-		}
-		t.add(slices.Concat(row{p.of(sub.CIDR).to(subnetLink(root, sub.ID, netip.Prefix{}))}, p.useCells(use),
+		t.add(slices.Concat(row{p.of(sub.CIDR).to(subnetLink(root, sub.ID, netip.Prefix{}))}, p.useCells(&sub.Use),
 			row{p.of(sub.Name), p.of(sub.Note), p.of(sub.Gateway).to(addressLink(root, n.Space, sub.Gateway)),
 				p.of(sub.GatewayNote), p.of(sub.DHCP), p.of(sub.Docker), p.of(sub.ID)})...)
 	}

@@ -86,7 +86,7 @@ func count(n ipam.Count) cell {
 	if n.Int == nil {
 		return cell{}
 	}
-	return cell{Value: n, Text: n.String()}
+	return cell{Value: n, Text: n.Text()}
 }
 
 // of is the cell of a value. Zero texts, times, lists, addresses, prefixes, MACs and ids are nothing.

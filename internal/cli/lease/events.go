@@ -25,8 +25,8 @@ them.
 events: one, such as lease.take, or all of a noun, as in lease or lease.*. Both can be given several times,
 and also choose what --follow shows.
 
-A line has the time, the verb, the address, subnet or network that it is about, and the name of who has it. --wide
-adds what else is known: who asked (by), the host, what was before and what is after. --format json is one object a
+A line has the time, the verb, the address, subnet or network that it is about, the name of who has it,
+and what changed. --wide adds what else is known, such as who asked (by) and the host. --format json is one object a
 line, and yaml one sequence, to which --follow adds each event as it happens.
 
 In --filter the kind of an event is its verb, also with a star: kind=lease.*.`
@@ -206,30 +206,20 @@ func eventKeys() []cli.Key[ipam.Event] {
 	}
 }
 
-// eventWidth is what a line of an event takes at most without --wide.
-const eventWidth = 80
-
-// eventLine is an event for a person: when, what, about which address, subnet or network, and who that is of.
+// eventLine is an event for a person: when, what, about which address or network, who that is of, and what changed.
 func eventLine(e *ipam.Event) string {
-	object := eventObject(e)
-	who := e.Name
-	switch {
-	case who != "" && who != object:
-	case e.Network != object:
-		who = e.Network
-	default:
-		who = e.Detail
+	object, rest := eventObject(e), e.Changed()
+	if len(e.Before)+len(e.After) > 0 && e.Network != "" && !e.Address.IsValid() {
+		object = e.Network
 	}
-	line := []rune(strings.TrimRight(fmt.Sprintf("%s  %-18s  %-15s  %s", cli.LocalTime(e.Time), e.Verb,
-		cli.Printable(object), printable(who)), " "))
-	if len(line) > eventWidth {
-		line = append(line[:eventWidth-len(dots)], []rune(dots)...)
+	if e.Name != "" && e.Name != object {
+		rest = strings.TrimSpace(e.Name + "  " + rest)
+	} else if rest == "" && e.Network != object {
+		rest = e.Network
 	}
-	return string(line)
+	return strings.TrimRight(fmt.Sprintf("%s  %-18s  %-15s  %s", cli.LocalTime(e.Time), e.Verb, cli.Printable(object),
+		printable(rest)), " ")
 }
-
-// dots end a line that was cut.
-const dots = "..."
 
 // printable is what is to be said, or nothing.
 func printable(text string) string {
@@ -273,9 +263,7 @@ func wholeEvent(e *ipam.Event, noTrunc bool) string {
 	add("pool", cli.ShortID(e.Attachment, noTrunc))
 	add("host", e.Host)
 	add("by", e.Actor)
-	add("detail", e.Detail)
-	add("before", string(e.Before))
-	add("after", string(e.After))
+	add("changed", e.Changed())
 	return fmt.Sprintf("%s  %-18s  %-18s  %s", e.Time.Local().Format("2006-01-02 15:04:05.000 MST"), e.Verb, object,
 		strings.Join(rest, " "))
 }

@@ -40,7 +40,7 @@ func (pic *picture) lines(bar func(ipam.Use) string, rows int) []string {
 		fmt.Fprintf(&b, "No writes are taken: %s\n", cli.Printable(st.Reason))
 	}
 	table(&b, "NETWORK\tUSE\tFREE\tHELD", fullest(pic.networks, rows), func(n *ipam.NetworkInfo) []any {
-		return []any{n.Name, bar(n.Use), n.Use.Free, n.Held}
+		return []any{n.Name, bar(n.Use), n.Use.Free.Text(), n.Use.Leased}
 	})
 	table(&b, "WHO\tADDRESSES\tNETWORKS", most(pic.leases, rows), func(t *taker) []any {
 		return []any{t.name, t.addresses, strings.Join(t.networks, ",")}
@@ -80,7 +80,7 @@ func fullest(all []ipam.NetworkInfo, n int) []ipam.NetworkInfo {
 	}
 	all = slices.DeleteFunc(slices.Clone(all), func(n ipam.NetworkInfo) bool { return used(&n) < 0 })
 	slices.SortStableFunc(all, func(a, b ipam.NetworkInfo) int {
-		return cmp.Or(used(&b)-used(&a), cmp.Compare(b.Held, a.Held))
+		return cmp.Or(used(&b)-used(&a), cmp.Compare(b.Use.Leased, a.Use.Leased))
 	})
 	return all[:min(len(all), n)]
 }

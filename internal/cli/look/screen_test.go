@@ -19,8 +19,9 @@ func TestPicture(t *testing.T) {
 	pic := picture{at: at(59)}
 	pic.status.Host, pic.status.Writable, pic.status.Reason = "alpha", false, "the disk is full"
 	for i, leased := range []uint64{3, 0, 10, 9} {
-		pic.networks = append(pic.networks, ipam.NetworkInfo{Name: fmt.Sprint("net", i), Held: leased,
-			Use: ipam.Use{Leased: leased, Excluded: ipam.NewCount(0), Free: ipam.NewCount(int64(10 - leased))}})
+		pic.networks = append(pic.networks, ipam.NetworkInfo{Name: fmt.Sprint("net", i),
+			Use: ipam.SubnetUse(netip.MustParsePrefix("10.0.0.0/24"), []ipam.PoolUse{{Pool: "p",
+				StateCounts: ipam.StateCounts{Leased: leased, Free: ipam.NewCount(int64(10 - leased))}}})})
 	}
 	pic.networks = append(pic.networks, ipam.NetworkInfo{Name: "without pools"})
 	lease := func(l ipam.LeaseInfo) { pic.leases = append(pic.leases, l) }

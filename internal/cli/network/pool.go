@@ -171,8 +171,8 @@ func poolColumns() []cli.Column[poolRow] {
 		cli.Col("POOL", func(r *poolRow) string { return r.Range }),
 		cli.Col("NAME", func(r *poolRow) string { return r.Name }),
 		cli.Col("NETWORK", func(r *poolRow) string { return r.Network }),
-		cli.Col("SIZE", func(r *poolRow) string { return cli.CountText(r.Size) }),
-		cli.Col("FREE", func(r *poolRow) string { return cli.CountText(r.Free) }),
+		cli.Col("SIZE", func(r *poolRow) string { return r.Size.Text() }),
+		cli.Col("FREE", func(r *poolRow) string { return r.Free.Text() }),
 		cli.WideCol("SUBNET", func(r *poolRow) string { return r.Subnet.String() }),
 		cli.WideCol("SPACE", func(r *poolRow) string { return r.Space }),
 	}

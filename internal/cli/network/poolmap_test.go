@@ -124,14 +124,14 @@ func TestWriteNetwork(t *testing.T) {
 		}
 		return ipam.Count{Int: alloc.Size(parsed)}
 	}
+	use := ipam.Use{StateCounts: ipam.StateCounts{Leased: 4, Reserved: 1}}
 	full := ipam.NetworkInfo{ID: id, Name: "net1", Space: "local", Tags: map[string]string{"site": "a", "rack": "7"},
 		MACPrefix: "aa:00:00",
 		Links: []ipam.Link{{Host: "alpha", Mode: "bridged", Link: "br0"},
 			{Host: "beta", Mode: "routed", Link: "100"}},
-		Sticky: true, Quarantine: "10m0s", Planned: true, Held: 4, Reserved: 1, Docker: 1,
+		Sticky: true, Quarantine: "10m0s", Planned: true, Docker: 1, Use: use,
 		Subnets: []ipam.SubnetPlan{
-			{ID: id, Name: "lan", CIDR: prefix("192.0.2.0/24"), Gateway: addr("192.0.2.1"), DHCP: true, Held: 4,
-				Reserved: 1, Docker: 1,
+			{ID: id, Name: "lan", CIDR: prefix("192.0.2.0/24"), Gateway: addr("192.0.2.1"), DHCP: true, Use: use, Docker: 1,
 				Pools: []ipam.PoolPlan{
 					{Name: "front", Start: addr("192.0.2.10"), End: addr("192.0.2.100"), Map: "XX" + dots(48) +
 						taken(5) + dots(36), Free: ipam.Count{Int: count("192.0.2.1+84").Int}},

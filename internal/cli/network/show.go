@@ -74,7 +74,7 @@ func writeNetwork(w io.Writer, n *ipam.NetworkInfo) error {
 	for _, r := range n.OwnerRules {
 		pg.Entry("owner rule", r.String())
 	}
-	pg.Entry("in use", useText(n.Held, n.Reserved, n.Docker))
+	pg.Entry("in use", useText(n.Use.Leased, n.Use.Reserved, n.Docker))
 	if !n.Planned {
 		pg.Entry("made for", "Docker; it ends with its last Docker network, unless it is edited")
 	}
@@ -121,7 +121,7 @@ func (pg *page) subnet(s *ipam.SubnetPlan) {
 	if s.Note != "" {
 		pg.Entry("note", s.Note)
 	}
-	pg.Entry("in use", useText(s.Held, s.Reserved, s.Docker))
+	pg.Entry("in use", useText(s.Use.Leased, s.Use.Reserved, s.Docker))
 	for i := range s.Pools {
 		pg.pool(&s.Pools[i])
 	}

@@ -245,7 +245,7 @@ func subnetColumns(out cli.Output) []cli.Column[ipam.SubnetInfo] {
 			return s.Gateway.String()
 		}),
 		cli.Col("USE", func(s *ipam.SubnetInfo) string { return out.Use(s.Use) }),
-		cli.Col("FREE", func(s *ipam.SubnetInfo) string { return cli.CountText(s.Free) }),
+		cli.Col("FREE", func(s *ipam.SubnetInfo) string { return s.Use.Free.Text() }),
 		cli.WideCol("NAME", func(s *ipam.SubnetInfo) string { return s.Name }),
 		cli.WideCol("SPACE", func(s *ipam.SubnetInfo) string { return s.Space }),
 		cli.WideCol("ID", func(s *ipam.SubnetInfo) string { return cli.ShortID(s.ID, out.NoTrunc) }),
@@ -256,7 +256,7 @@ func subnetColumns(out cli.Output) []cli.Column[ipam.SubnetInfo] {
 			}
 			return strings.Join(all, ",")
 		}),
-		cli.WideCol("HELD", func(s *ipam.SubnetInfo) string { return strconv.FormatUint(s.Held, 10) }),
+		cli.WideCol("HELD", func(s *ipam.SubnetInfo) string { return strconv.FormatUint(s.Use.Leased, 10) }),
 		cli.WideCol("REMEMBERED", func(s *ipam.SubnetInfo) string { return strconv.Itoa(s.Remembered) }),
 		cli.WideCol("CREATED", func(s *ipam.SubnetInfo) string { return cli.ShortTime(s.Created) }),
 		cli.WideCol("HOSTS", func(s *ipam.SubnetInfo) string { return strings.Join(s.Hosts, ",") }),

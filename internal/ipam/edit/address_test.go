@@ -184,7 +184,7 @@ func TestReservations(t *testing.T) {
 			show net1 reserved -> web=192.0.2.1* x=192.0.2.2*
 			unreserve net1 x
 			has A x mac=3 -> 192.0.2.2
-			show net1 counts -> held 3 reserved 1 docker 1 planned true
+			show net1 counts -> held 3 reserved 0 docker 1 planned true
 		`},
 		{"out of pools", `
 			network net1 subnet=192.0.2.0/24+198.51.100.0/24

@@ -254,12 +254,12 @@ func TestCountsAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, sub := range n.Subnets {
-		if info := subnets[i]; info.Held != sub.Held || info.Free.Cmp(sub.Pools[0].Free.Int) != 0 {
-			t.Errorf("%s: held %d and %d, free %s and %s", sub.CIDR, info.Held, sub.Held, info.Free, sub.Pools[0].Free)
+		if info := subnets[i]; info.Use.Leased != sub.Use.Leased || info.Use.Free.Cmp(sub.Pools[0].Free.Int) != 0 {
+			t.Errorf("%s: held %d and %d, free %s and %s", sub.CIDR, info.Use.Leased, sub.Use.Leased, info.Use.Free, sub.Pools[0].Free)
 		}
 	}
-	if subnets[0].Held != 4 || subnets[0].Remembered != 1 || subnets[1].Held != 0 || subnets[1].Remembered != 0 ||
-		n.Held != 4 || n.Reserved != 2 {
+	if subnets[0].Use.Leased != 4 || subnets[0].Remembered != 1 || subnets[1].Use.Leased != 0 || subnets[1].Remembered != 0 ||
+		n.Use.Leased != 4 || n.Use.Reserved != 1 {
 		t.Errorf("%+v\n%+v", n, subnets)
 	}
 	spaces, err := r.S.Spaces(ctx)

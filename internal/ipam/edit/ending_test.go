@@ -277,7 +277,7 @@ func TestBO15Deployment(t *testing.T) {
 			owned n -> blog/web/1=192.0.2.4*
 			owned m -> 
 			show n taken ->
-			show n counts -> held 2 reserved 1 docker 1 planned true
+			show n counts -> held 2 reserved 0 docker 1 planned true
 			ask A x mac=9 -> 192.0.2.1
 			back A 192.0.2.2
 			ask A y mac=8 -> 192.0.2.3

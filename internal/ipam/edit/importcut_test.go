@@ -99,10 +99,10 @@ func wholeOrNot(r *ipamtest.Room, p ipam.Plan) {
 	}
 	for _, planned := range p.Networks[1:] {
 		n, ok := seen[planned.Name]
-		if ok && (len(n.Subnets) < len(planned.Subnets) || n.Reserved < uint64(placed(planned.Reservations)) ||
-			n.Held < uint64(len(planned.Addresses)+len(planned.Subnets))) {
+		if ok && (len(n.Subnets) < len(planned.Subnets) || n.Use.Reserved < uint64(placed(planned.Reservations)) ||
+			n.Use.Leased < uint64(len(planned.Addresses)+len(planned.Subnets))) {
 			r.T.Fatalf("network %s is there with %d of %d subnets, %d of %d reservations", n.Name, len(n.Subnets),
-				len(planned.Subnets), n.Reserved, len(planned.Reservations))
+				len(planned.Subnets), n.Use.Reserved, len(planned.Reservations))
 		}
 		if ok {
 			continue

@@ -81,13 +81,12 @@ func (mc *planMachine) checkSubnet(t *rapid.T, sub *planSubnet, shown *ipam.Subn
 	for _, rec := range sub.records {
 		if rec.held {
 			held++
-		}
-		if rec.owner != "" {
+		} else if rec.owner != "" {
 			reserved++
 		}
 	}
-	if shown.Held != held || shown.Reserved != reserved {
-		t.Fatalf("%s: %d held and %d reserved; the model has %d and %d", sub.cidr, shown.Held, shown.Reserved, held,
+	if shown.Use.Leased != held || shown.Use.Reserved != reserved {
+		t.Fatalf("%s: %d held and %d reserved; the model has %d and %d", sub.cidr, shown.Use.Leased, shown.Use.Reserved, held,
 			reserved)
 	}
 	available := []netip.Addr{}

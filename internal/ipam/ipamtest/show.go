@@ -37,7 +37,7 @@ func (r *Room) Describe(args []string) string {
 			add("%s:%d.%d=%s", a.Owner, a.Interface, a.Slot, a.Address)
 		}
 	case "counts":
-		add("held %d reserved %d docker %d planned %t", n.Held, n.Reserved, n.Docker, n.Planned)
+		add("held %d reserved %d docker %d planned %t", n.Use.Leased, n.Use.Reserved, n.Docker, n.Planned)
 	case "env":
 		env, err := r.S.Environment(ctx, args[0], args[2])
 		if err != nil {

@@ -164,7 +164,7 @@ func TestGA26Upgrade(t *testing.T) {
 			first, gateway = n.CIDR6, n.Gateway6
 		}
 		if first != sub.CIDR || gateway != sub.Gateway || n.Subnets[0].Pools[0].Start != sub.Pools[0].Range.From() ||
-			n.Held != sub.Held {
+			n.Use.Leased != sub.Use.Leased {
 			t.Errorf("%+v\n%+v", sub, n)
 		}
 		if got := r.Show(n.ID.String()); got.Name != n.Name {

@@ -116,7 +116,7 @@ func TestCopiedPoolsGoOn(t *testing.T) {
 	if err := cluster.ReleasePool(ctx, r.Pools["A"]); err != nil {
 		t.Error(err)
 	}
-	if n, err := cluster.Network(ctx, "lan"); err != nil || n.Docker != 0 || n.Held != 3 {
+	if n, err := cluster.Network(ctx, "lan"); err != nil || n.Docker != 0 || n.Use.Leased != 3 {
 		t.Errorf("%+v, %v", n, err)
 	}
 	if _, err := own.RequestAddress(ctx, ipam.AddressRequest{Pool: r.Pools["B"], MAC: ipamtest.MAC(7)}); err != nil {

@@ -289,7 +289,7 @@ func TestCopyTogether(t *testing.T) {
 	}
 	checked(t, to, shared, third, from, own)
 	for name, want := range map[string]int{"lan": 1, "lan2": 1} {
-		if n, err := third.Network(ctx, name); err != nil || n.Docker != want || n.Held != 5 {
+		if n, err := third.Network(ctx, name); err != nil || n.Docker != want || n.Use.Leased != 5 {
 			t.Errorf("%s: %+v, %v", name, n, err)
 		}
 	}

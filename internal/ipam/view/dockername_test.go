@@ -151,7 +151,7 @@ func TestDockersNamePlanned(t *testing.T) {
 	must(t, err)
 	n, err := s.Network(ctx, "pinned")
 	must(t, err)
-	if !n.Planned || n.Name != "pinned" || n.Reserved != 1 {
+	if !n.Planned || n.Name != "pinned" || n.Use.Reserved != 1 {
 		t.Errorf("%+v", n)
 	}
 }

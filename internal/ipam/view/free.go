@@ -98,13 +98,18 @@ func within(subnet netip.Prefix) string {
 	return " in " + subnet.String()
 }
 
+// openInOrder are a subnet's pools, by address.
+func openInOrder(sx *ledger.SubnetIndex) []ledger.OpenPool {
+	return slices.SortedFunc(slices.Values(sx.OpenPools(sx.Record())), func(a, b ledger.OpenPool) int {
+		return a.Range.From().Compare(b.Range.From())
+	})
+}
+
 // freeRanges appends the free ranges of a subnet's pools, by address.
 func freeRanges(c *ledger.Change, n *ipam.Network, sx *ledger.SubnetIndex, f *ipam.FreeFilter,
 	all []ipam.FreeRange) []ipam.FreeRange {
 	sub := sx.Record()
-	pools := slices.Clone(sx.OpenPools(sub))
-	slices.SortFunc(pools, func(a, b ledger.OpenPool) int { return a.Range.From().Compare(b.Range.From()) })
-	free := freeIndex(c, sx)
+	pools, free := openInOrder(sx), freeIndex(c, sx)
 	for i := range pools {
 		if f.Pool != "" && pools[i].Name != f.Pool {
 			continue

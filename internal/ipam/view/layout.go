@@ -2,14 +2,11 @@ package view
 
 import (
 	"context"
-	"math/big"
 	"net/netip"
 	"slices"
-	"time"
 
 	"go4.org/netipx"
 
-	"berth/internal/alloc"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
 	"berth/store"
@@ -130,10 +127,14 @@ func (s Views) Layout(ctx context.Context, subnet ipam.ID, f ipam.LayoutFilter) 
 		if sx == nil {
 			return // it is gone meanwhile; its rows were there
 		}
-		n := newCounting(sx, g, l.Now())
-		out.Sum = n.in(netipx.RangeOfPrefix(out.Within))
-		for _, p := range parts {
-			out.Parts = append(out.Parts, ipam.LayoutPart{Prefix: p, StateCounts: n.in(netipx.RangeOfPrefix(p))})
+		n := newCounting(ix, sx, out.Within, l.Now())
+		out.Sum = n.in([]netipx.IPRange{netipx.RangeOfPrefix(out.Within)})[0]
+		ranges := make([]netipx.IPRange, len(parts))
+		for i, p := range parts {
+			ranges[i] = netipx.RangeOfPrefix(p)
+		}
+		for i, counts := range n.in(ranges) {
+			out.Parts = append(out.Parts, ipam.LayoutPart{Prefix: parts[i], StateCounts: counts})
 		}
 	})
 	return out, nil
@@ -194,58 +195,4 @@ func takenParts(tx store.Tx, subnet ipam.ID, within netip.Prefix, bits int) (par
 		r.From = ledger.LeaseKey(nil, subnet, next)
 	}
 	return parts, nil
-}
-
-// counting counts addresses by their state, out of memory.
-type counting struct {
-	sx     *ledger.SubnetIndex
-	ground ground
-	left   []ledger.Memory // what nobody has any more, by address
-	kept   map[netip.Addr]bool
-}
-
-func newCounting(sx *ledger.SubnetIndex, g ground, now time.Time) *counting {
-	n := &counting{sx: sx, ground: g, left: slices.Collect(sx.Memories()), kept: map[netip.Addr]bool{}}
-	slices.SortFunc(n.left, func(a, b ledger.Memory) int { return a.Addr.Compare(b.Addr) })
-	for _, m := range n.left {
-		if m.Quarantined(now) {
-			n.kept[m.Addr] = true
-		}
-	}
-	return n
-}
-
-// in counts the addresses of a range.
-func (n *counting) in(r netipx.IPRange) (sum ipam.StateCounts) {
-	records, idle := n.sx.RecordsIn(r), n.sx.IdleIn(r)
-	first, _ := slices.BinarySearchFunc(n.left, r.From(), func(m ledger.Memory, a netip.Addr) int {
-		return m.Addr.Compare(a)
-	})
-	excluded, free, outside := new(big.Int), new(big.Int), new(big.Int)
-	of := map[ipam.AddressState]*big.Int{ipam.AddressExcluded: excluded, ipam.AddressFree: free,
-		ipam.AddressOutside: outside}
-	left := uint64(0)
-	for _, m := range n.left[first:] {
-		if !r.Contains(m.Addr) {
-			break
-		}
-		left++
-		if n.kept[m.Addr] {
-			sum.Quarantined++
-		} else if at := n.ground.at(m.Addr); at < len(n.ground) {
-			of[n.ground[at].state].Add(of[n.ground[at].state], big.NewInt(1))
-		}
-	}
-	for _, s := range n.ground[min(n.ground.at(r.From()), len(n.ground)):] {
-		both, ok := ledger.Intersect(s.IPRange, r)
-		if !ok {
-			break
-		}
-		count := of[s.state]
-		count.Add(count, alloc.Size(both))
-		count.Sub(count, new(big.Int).SetUint64(n.sx.RecordsIn(both)))
-	}
-	sum.Leased, sum.Reserved = records-idle-left, idle
-	sum.Excluded, sum.Free, sum.Outside = ipam.Count{Int: excluded}, ipam.Count{Int: free}, ipam.Count{Int: outside}
-	return sum
 }

@@ -81,7 +81,7 @@ func (r *rowing) of(l *ipam.Lease) (row ipam.LayoutRow, own bool) {
 	switch {
 	case l.Held():
 		row.State = ipam.AddressLeased
-	case l.Reservation != nil:
+	case l.Reservation != nil && (l.Reservation.Until.IsZero() || l.Reservation.Until.After(r.s.Now())):
 		row.State = ipam.AddressReserved
 	case ipam.Quarantined(l.QuarantineUntil, r.s.Now()):
 		row.State = ipam.AddressQuarantined

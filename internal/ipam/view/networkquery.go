@@ -10,10 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"go4.org/netipx"
-
 	"berth/internal/alloc"
-	"berth/internal/allocator"
 	"berth/internal/aside"
 	"berth/internal/ipam"
 	"berth/internal/ipam/edit"
@@ -101,7 +98,7 @@ func (s Views) Network(ctx context.Context, ref string) (info ipam.NetworkInfo, 
 func showNetwork(s *ledger.Ledger, ix *ledger.Index, nx *ledger.NetworkIndex, maps bool) ipam.NetworkInfo {
 	info := showBriefly(s, ix, nx)
 	for _, id := range nx.Subnets() {
-		info.Subnets = append(info.Subnets, showPlan(ix.Subnet(id), s.Now(), maps))
+		info.Subnets = append(info.Subnets, showPlan(ix, ix.Subnet(id), s.Now(), maps))
 	}
 	info.Static = append(info.Static, edit.Bands(ix, info.ID)...)
 	flatten(&info)
@@ -124,11 +121,9 @@ func showBriefly(s *ledger.Ledger, ix *ledger.Index, nx *ledger.NetworkIndex) ip
 	}
 	for _, id := range nx.Subnets() {
 		sx := ix.Subnet(id)
-		info.Held += sx.Held()
-		info.Reserved += uint64(sx.Reserved())
 		info.Docker += len(sx.Record().Attachments)
-		use := useIn(sx, now)
-		info.Use.AddSubnet(sx.Record().CIDR, &use)
+		use := useIn(ix, sx, now)
+		info.Use.And(&use)
 	}
 	return info
 }
@@ -160,15 +155,16 @@ func flatten(info *ipam.NetworkInfo) {
 	}
 }
 
-func showPlan(sx *ledger.SubnetIndex, now time.Time, maps bool) ipam.SubnetPlan {
+func showPlan(ix *ledger.Index, sx *ledger.SubnetIndex, now time.Time, maps bool) ipam.SubnetPlan {
 	sub := sx.Record()
 	info := sub.Shown()
-	info.Held, info.Reserved = sx.Held(), uint64(sx.Reserved())
-	for _, open := range sx.OpenPools(sub) {
-		pool := ipam.PoolPlan{Name: open.Name, Start: open.Range.From(), End: open.Range.To(),
-			Free: ipam.Count{Int: free(sx, &open, now)}}
+	parts := useOf(ix, sx, now)
+	info.Use = ipam.SubnetUse(sub.CIDR, parts)
+	n := newCounting(ix, sx, sub.CIDR, now)
+	for i, p := range sub.Pools {
+		pool := ipam.PoolPlan{Name: p.Name, Start: p.Range.From(), End: p.Range.To(), Free: parts[i].Free}
 		if maps {
-			pool.Map = draw(sx, &open, now)
+			pool.Map = n.draw(p.Range)
 		}
 		info.Pools = append(info.Pools, pool)
 	}
@@ -179,35 +175,21 @@ func showPlan(sx *ledger.SubnetIndex, now time.Time, maps bool) ipam.SubnetPlan 
 	return info
 }
 
-// draw is the map of a pool: . for what is free, X for what is held, reserved, in quarantine, excluded or no host address
-// (GA-23).
-func draw(sx *ledger.SubnetIndex, p *ledger.OpenPool, now time.Time) string {
-	n := alloc.Size(p.Range.IPRange)
-	if !n.IsInt64() || n.Int64() > ipam.MaxMap {
+// draw is the map of a pool: . for what is free, X for what is not (GA-23).
+func (n *counting) draw(pool ipam.Range) string {
+	size := alloc.Size(pool.IPRange)
+	if !size.IsInt64() || size.Int64() > ipam.MaxMap {
 		return ""
 	}
-	size := int(n.Int64())
-	drawn := make([]byte, 0, size)
-	next := p.Range.From()
-	for _, r := range p.Ranges {
-		for ; next.Less(r.From()); next = next.Next() {
-			drawn = append(drawn, 'X')
+	drawn := make([]byte, size.Int64())
+	addr := pool.From()
+	for i := range drawn {
+		if drawn[i] = 'X'; n.state(addr) == ipam.AddressFree {
+			drawn[i] = '.'
 		}
-		for ; next.IsValid() && !r.To().Less(next); next = next.Next() {
-			drawn = append(drawn, mark(sx, next, now))
-		}
-	}
-	for len(drawn) < size {
-		drawn = append(drawn, 'X')
+		addr = addr.Next()
 	}
 	return string(drawn)
-}
-
-func mark(sx *ledger.SubnetIndex, addr netip.Addr, now time.Time) byte {
-	if m, is := sx.Memory(addr); is && !m.Quarantined(now) || !sx.HasRecord(addr) {
-		return '.'
-	}
-	return 'X'
 }
 
 // Available lists the lowest addresses that an automatic request in a subnet, by id, could be given, at most limit.
@@ -222,39 +204,22 @@ func (s Views) Available(ctx context.Context, subnet ipam.ID, limit int) (free [
 			return err
 		}
 		free = []netip.Addr{}
-		limit = max(limit, 0)
-		for _, p := range sx.OpenPools(sx.Record()) {
+		frees := freeIndex(c, sx)
+		for _, p := range openInOrder(sx) {
 			for _, r := range p.Ranges {
-				free = freeIn(sx, r, free, limit, c)
+				for run := range frees.runs(r) {
+					for addr := run.From(); len(free) < limit && addr.IsValid() && !run.To().Less(addr); addr = addr.Next() {
+						free = append(free, addr)
+					}
+					if len(free) >= limit {
+						return nil
+					}
+				}
 			}
 		}
-		slices.SortFunc(free, netip.Addr.Compare)
-		free = free[:min(len(free), limit)]
 		return nil
 	})
 	return free, err
-}
-
-// freeIn appends the lowest free addresses of r that no container asks for itself, at most limit of them.
-func freeIn(sx *ledger.SubnetIndex, r netipx.IPRange, free []netip.Addr, limit int, c *ledger.Change) []netip.Addr {
-	found, kept := 0, allocator.KeptOf(c, sx.Record())
-	for m := range sx.Memories() {
-		if r.Contains(m.Addr) && !m.Quarantined(c.Now()) && !kept.Has(m.Addr) {
-			free = append(free, m.Addr)
-		}
-	}
-	for found < limit {
-		addr, ok := sx.NextFree(r, kept)
-		if !ok {
-			break
-		}
-		free, found = append(free, addr), found+1
-		if addr == r.To() {
-			break
-		}
-		r = netipx.IPRangeFrom(addr.Next(), r.To())
-	}
-	return free
 }
 
 // Reservations yields reserved addresses, until an error is yielded, which is the last. Behind them come, without

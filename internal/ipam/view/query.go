@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"math/big"
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
-	"berth/internal/alloc"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
 	"berth/store"
@@ -102,8 +99,8 @@ func OrderSubnets(a, b ipam.SubnetInfo) int {
 }
 
 func describe(s *ledger.Ledger, ix *ledger.Index, sub *ipam.Subnet, sx *ledger.SubnetIndex) ipam.SubnetInfo {
-	info := ipam.SubnetInfo{Subnet: *sub, NetworkID: sub.Network, Held: sx.Held(), Remembered: sx.Remembered(),
-		Free: ipam.Count{Int: new(big.Int)}}
+	info := ipam.SubnetInfo{Subnet: *sub, NetworkID: sub.Network, Remembered: sx.Remembered(),
+		Use: useIn(ix, sx, s.Now())}
 	// in JSON lists, not null
 	info.Pools, info.Attachments = append([]ipam.Pool{}, sub.Pools...), append([]ipam.ID{}, sub.Attachments...)
 	if n := ix.Network(sub.Network); n != nil {
@@ -120,10 +117,6 @@ func describe(s *ledger.Ledger, ix *ledger.Index, sub *ipam.Subnet, sx *ledger.S
 			info.Chosen = append(info.Chosen, id)
 		}
 	}
-	info.Use = useIn(sx, s.Now())
-	for _, open := range sx.OpenPools(sub) {
-		info.Free.Add(info.Free.Int, free(sx, &open, s.Now()))
-	}
 	return info
 }
 
@@ -136,21 +129,6 @@ func hostsOn(ix *ledger.Index, sub *ipam.Subnet) (all []string) {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// free counts the addresses of p that anybody may have.
-func free(sx *ledger.SubnetIndex, p *ledger.OpenPool, now time.Time) *big.Int {
-	n := new(big.Int)
-	for _, r := range p.Ranges {
-		n.Add(n, alloc.Size(r))
-		n.Sub(n, new(big.Int).SetUint64(sx.RecordsIn(r)))
-	}
-	for m := range sx.Memories() {
-		if p.Contains(m.Addr) && !m.Quarantined(now) {
-			n.Add(n, big.NewInt(1))
-		}
-	}
-	return n
 }
 
 // Leases yields leases by space, subnet and address, until an error is yielded, which is the last. It reads them in

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"go4.org/netipx"
+
 	"berth/internal/alloc"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
@@ -28,7 +30,7 @@ func uses(s *ledger.Ledger) (all []ipam.PoolUse) {
 	eachNetwork(s, ipam.NetworkFilter{}, func(ix *ledger.Index, nx *ledger.NetworkIndex) {
 		space, name := nx.Record().Space, s.ShownName(ix, nx.Record())
 		for _, sub := range nx.Subnets() {
-			for _, use := range useOf(ix.Subnet(sub), now) {
+			for _, use := range useOf(ix, ix.Subnet(sub), now) {
 				use.Space, use.Network = space, name
 				all = append(all, use)
 			}
@@ -37,69 +39,112 @@ func uses(s *ledger.Ledger) (all []ipam.PoolUse) {
 	return all
 }
 
-// useIn counts the addresses of all pools of a subnet together.
-func useIn(sx *ledger.SubnetIndex, now time.Time) (sum ipam.Use) {
-	for _, p := range useOf(sx, now) {
-		sum.Add(&p)
-	}
-	return sum
+// useIn is how the addresses of a subnet are used.
+func useIn(ix *ledger.Index, sx *ledger.SubnetIndex, now time.Time) ipam.Use {
+	return ipam.SubnetUse(sx.Record().CIDR, useOf(ix, sx, now))
 }
 
-// useOf counts the addresses of a subnet's pools.
-func useOf(sx *ledger.SubnetIndex, now time.Time) []ipam.PoolUse {
-	pools := sx.OpenPools(sx.Record())
-	given := givenBackIn(sx, pools, now)
-	all := make([]ipam.PoolUse, len(pools))
+// useOf counts the addresses of each of a subnet's pools, and at the end those in no pool.
+func useOf(ix *ledger.Index, sx *ledger.SubnetIndex, now time.Time) []ipam.PoolUse {
+	cidr := sx.Record().CIDR
+	pools := sx.Record().Pools
+	ranges, closed := make([]netipx.IPRange, len(pools)), make([]ipam.Range, len(pools))
 	for i, p := range pools {
-		records, reserved := sx.RecordsIn(p.Range.IPRange), sx.IdleIn(p.Range.IPRange)
-		size, free, open := alloc.Size(p.Range.IPRange), new(big.Int), uint64(0)
-		for _, r := range p.Ranges {
-			free.Add(free, alloc.Size(r))
-			open += sx.RecordsIn(r)
+		ranges[i], closed[i] = p.Range.IPRange, p.Range
+	}
+	slices.SortFunc(closed, func(a, b ipam.Range) int { return a.From().Compare(b.From()) })
+	whole := netipx.RangeOfPrefix(cidr)
+	counts := newCounting(ix, sx, cidr, now).in(append(ranges, ledger.OpenRanges(whole, whole, closed)...))
+	all := make([]ipam.PoolUse, len(pools), len(pools)+1)
+	for i, p := range pools {
+		all[i] = ipam.PoolUse{Subnet: cidr, Pool: cmp.Or(p.Name, p.Range.String()), StateCounts: counts[i]}
+	}
+	if rest := counts[len(pools):]; len(rest) > 0 {
+		outside := ipam.PoolUse{Subnet: cidr}
+		for i := range rest {
+			outside.Add(&rest[i])
 		}
-		closed := new(big.Int).Sub(size, free)
-		g := given[i]
-		all[i] = ipam.PoolUse{Subnet: sx.Record().CIDR, Pool: cmp.Or(p.Name, p.Range.String()),
-			Leased: records - reserved - g.open - g.closed - g.quarantined, Quarantined: g.quarantined,
-			Reserved: reserved,
-			Excluded: ipam.Count{Int: less(closed, records-open, g.closed)},
-			Free:     ipam.Count{Int: less(free, open, g.open)}}
+		all = append(all, outside)
 	}
 	return all
 }
 
-// less is n without those that have a record, but for those that were given back.
-func less(n *big.Int, records, givenBack uint64) *big.Int {
-	n.Sub(n, new(big.Int).SetUint64(records))
-	return n.Add(n, new(big.Int).SetUint64(givenBack))
+// counting tells the states of addresses of a part of a subnet, out of memory. All that counts addresses asks it.
+type counting struct {
+	sx      *ledger.SubnetIndex
+	ground  ground
+	now     time.Time
+	overdue map[netip.Addr]bool // their reservations are over, which the next change notes
 }
 
-// givenBack counts the addresses of a pool that nobody has any more: those in quarantine, and of the others those that
-// may be given automatically, and those that may not.
-type givenBack struct{ quarantined, open, closed uint64 }
+func newCounting(ix *ledger.Index, sx *ledger.SubnetIndex, within netip.Prefix, now time.Time) *counting {
+	n := &counting{sx: sx, ground: groundOf(sx, within), now: now, overdue: map[netip.Addr]bool{}}
+	for _, addr := range ix.OverdueIn(sx, now) {
+		if sx.IsIdle(addr) {
+			n.overdue[addr] = true
+		}
+	}
+	return n
+}
 
-// givenBackIn looks at each memory of a subnet once. Its pools are disjoint, and in any order.
-func givenBackIn(sx *ledger.SubnetIndex, pools []ledger.OpenPool, now time.Time) []givenBack {
-	all, order := make([]givenBack, len(pools)), make([]int, len(pools))
-	for i := range order {
+// state is that of one address.
+func (n *counting) state(addr netip.Addr) ipam.AddressState {
+	switch m, given := n.sx.Memory(addr); {
+	case given && m.Quarantined(n.now):
+		return ipam.AddressQuarantined
+	case given, !n.sx.HasRecord(addr), n.overdue[addr]:
+		return n.ground[n.ground.at(addr)].state
+	case n.sx.IsIdle(addr):
+		return ipam.AddressReserved
+	}
+	return ipam.AddressLeased
+}
+
+// in counts the addresses of each range. The ranges have none in common.
+func (n *counting) in(ranges []netipx.IPRange) []ipam.StateCounts {
+	all, order := make([]ipam.StateCounts, len(ranges)), make([]int, len(ranges))
+	for i, r := range ranges {
 		order[i] = i
+		all[i].Reserved = n.sx.IdleIn(r)
+		all[i].Leased = n.sx.RecordsIn(r) - all[i].Reserved
+		all[i].Excluded, all[i].Free, all[i].Outside = ipam.NewCount(0), ipam.NewCount(0), ipam.NewCount(0)
+		for _, s := range n.ground[min(n.ground.at(r.From()), len(n.ground)):] {
+			both, ok := ledger.Intersect(s.IPRange, r)
+			if !ok {
+				break
+			}
+			size := alloc.Size(both)
+			addTo(&all[i], s.state, size.Sub(size, new(big.Int).SetUint64(n.sx.RecordsIn(both))))
+		}
 	}
-	slices.SortFunc(order, func(a, b int) int { return pools[a].Range.From().Compare(pools[b].Range.From()) })
-	for m := range sx.Memories() {
-		at, _ := slices.BinarySearchFunc(order, m.Addr, func(i int, addr netip.Addr) int {
-			return pools[i].Range.To().Compare(addr)
-		})
-		if at == len(order) || m.Addr.Less(pools[order[at]].Range.From()) {
-			continue // of no pool
+	slices.SortFunc(order, func(a, b int) int { return ranges[a].From().Compare(ranges[b].From()) })
+	one := big.NewInt(1)
+	move := func(addr netip.Addr, from func(*ipam.StateCounts) *uint64) {
+		i, _ := slices.BinarySearchFunc(order, addr, func(i int, a netip.Addr) int { return ranges[i].To().Compare(a) })
+		if i < len(order) && ranges[order[i]].Contains(addr) {
+			*from(&all[order[i]])--
+			addTo(&all[order[i]], n.state(addr), one)
 		}
-		switch i := order[at]; {
-		case m.Quarantined(now):
-			all[i].quarantined++
-		case pools[i].Contains(m.Addr):
-			all[i].open++
-		default:
-			all[i].closed++
-		}
+	}
+	for m := range n.sx.Memories() {
+		move(m.Addr, func(sum *ipam.StateCounts) *uint64 { return &sum.Leased })
+	}
+	for addr := range n.overdue {
+		move(addr, func(sum *ipam.StateCounts) *uint64 { return &sum.Reserved })
 	}
 	return all
+}
+
+// addTo counts more addresses that nobody has and that are kept for nobody.
+func addTo(sum *ipam.StateCounts, state ipam.AddressState, more *big.Int) {
+	switch state {
+	case ipam.AddressQuarantined:
+		sum.Quarantined += more.Uint64()
+	case ipam.AddressExcluded:
+		sum.Excluded.Add(sum.Excluded.Int, more)
+	case ipam.AddressFree:
+		sum.Free.Add(sum.Free.Int, more)
+	case ipam.AddressOutside:
+		sum.Outside.Add(sum.Outside.Int, more)
+	}
 }
