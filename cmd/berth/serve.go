@@ -12,6 +12,7 @@ import (
 	"berth/internal/admin"
 	"berth/internal/admin/api"
 	"berth/internal/admin/relay"
+	"berth/internal/admin/trend"
 	"berth/internal/cli"
 	"berth/internal/docker"
 	"berth/internal/edge"
@@ -96,7 +97,8 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 	if st.forgets {
 		rebuild.engine = look.engine
 	}
-	control := admin.New(admin.Config{Service: h.service, Cluster: h.status(), Ready: rebuild.ready, Log: log, GID: d.gid,
+	used := trend.Open(filepath.Join(cfg.state, "trend.json"), h.service.Use)
+	control := admin.New(admin.Config{Trend: used, Service: h.service, Cluster: h.status(), Ready: rebuild.ready, Log: log, GID: d.gid,
 		ReadGID: d.readGID, Tokens: tokens, TempDir: cfg.state, Hooks: tell.hookCounts, Metrics: h.meter.Handler(),
 		Webhooks: tell.webhookStates, Zone: cfg.dns.zone, Names: tell.names.state,
 		Host: cfg.host, NoElastic: !cfg.elastic, Device: cfg.on.device, LAN: h.lan,
@@ -115,7 +117,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 			rebuild.run(ctx) // before which there is nothing to hold against what runs
 			return look.witness.Run(ctx)
 		},
-		tell.hooks, tell.webhooks, tell.names.run, look.shadows.Run, look.strangers.Run, look.putBack.Run,
+		used.Run, tell.hooks, tell.webhooks, tell.names.run, look.shadows.Run, look.strangers.Run, look.putBack.Run,
 		func(ctx context.Context) error { return look.warn(ctx, log) },
 		func(ctx context.Context) error { return h.ready(ctx, cfg, log, started) })
 	return together(ctx, append(tasks, h.keeps(cfg, log)...)...)

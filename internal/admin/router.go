@@ -81,7 +81,7 @@ func allowed(methods map[string]route) string {
 // newPage makes the page, which asks what the server asks.
 func (s *Server) newPage() *pages.Page {
 	cfg := pages.Config{Service: s.cfg.Service, Host: s.cfg.Host, Writable: s.writable, Ended: s.ended,
-		Findings: s.lastFindings, Release: s.cfg.Release,
+		Findings: s.lastFindings, Release: s.cfg.Release, Trend: s.cfg.Trend,
 		MayChange: func(r *http.Request) bool { return callerIn(r.Context()).role == api.RoleAdmin },
 		Cluster: func() *api.ClusterStatus {
 			if s.cfg.Cluster == nil {

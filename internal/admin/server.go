@@ -30,6 +30,7 @@ import (
 	"berth/internal/admin/apidoc"
 	pages "berth/internal/admin/page"
 	"berth/internal/admin/relay"
+	"berth/internal/admin/trend"
 	"berth/internal/ipam"
 	"berth/internal/places"
 
@@ -108,6 +109,9 @@ type Config struct {
 
 	// Found is what is wrong on this host that neither the records nor the engine tell; nil: nobody looks.
 	Found func(context.Context) []ipam.Finding
+
+	// Trend is what the page draws of how much was used; nil: nobody remembers.
+	Trend *trend.Book
 
 	// TempDir is where the copy of a backup lies while it is sent: a directory with room for the state, nobody else's.
 	TempDir string

@@ -22,13 +22,14 @@ type NetworkInfo struct {
 	Gateway6 netip.Addr   `json:"gateway6"`
 	Map      string       `json:"map,omitempty"`
 
-	Subnets    []SubnetPlan `json:"subnets"`
-	Type       string       `json:"type"` // manual, dynamic or vip
-	Static     []Range      `json:"static"`
-	OwnerRules []OwnerRule  `json:"owner_rules"`
-	Links      []Link       `json:"links"`
-	Sticky     bool         `json:"sticky"`
-	Quarantine string       `json:"quarantine,omitempty"`
+	CIDRs      []netip.Prefix `json:"-"` // of all its subnets, in brief, too
+	Subnets    []SubnetPlan   `json:"subnets"`
+	Type       string         `json:"type"` // manual, dynamic or vip
+	Static     []Range        `json:"static"`
+	OwnerRules []OwnerRule    `json:"owner_rules"`
+	Links      []Link         `json:"links"`
+	Sticky     bool           `json:"sticky"`
+	Quarantine string         `json:"quarantine,omitempty"`
 	// addresses that each host keeps claimed for each Docker network
 	Headroom int    `json:"headroom,omitempty"`
 	Elastic  string `json:"elastic"`         // off, on or auto

@@ -223,11 +223,8 @@ func Cells(percent, cells int) int {
 	return min(max(filled, 1), cells-1)
 }
 
-// nearlyFull is the percentage from which on somebody should look, as the alert of the same name does.
-const nearlyFull = 90
-
-// NearlyFull tells whether hardly anything is left.
-func (u *Use) NearlyFull() bool {
-	percent, ok := u.Percent()
-	return ok && percent >= nearlyFull
-}
+// The percentages from which on somebody should look, and has to, as the alerts do.
+const (
+	HighUse = 80
+	FullUse = 90
+)

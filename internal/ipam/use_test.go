@@ -46,8 +46,5 @@ func TestFullest(t *testing.T) {
 		if sum.Fullest.Subnet != c.fullest {
 			t.Errorf("%s: the fullest is %s", name, sum.Fullest.Subnet)
 		}
-		if sum.NearlyFull() != (c.percent == 100) {
-			t.Errorf("%s: nearly full is %t", name, sum.NearlyFull())
-		}
 	}
 }

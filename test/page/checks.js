@@ -93,7 +93,7 @@
       for (const e of all('[role]')) if (!roles.includes(e.getAttribute('role'))) say('aria', e, 'a role that is not known here');
       for (const e of all('*')) for (const a of e.attributes) {
         if (a.name.startsWith('aria-') && !['aria-label', 'aria-labelledby', 'aria-describedby', 'aria-current', 'aria-hidden',
-          'aria-pressed', 'aria-expanded', 'aria-controls', 'aria-live'].includes(a.name)) say('aria', e, a.name);
+          'aria-pressed', 'aria-sort', 'aria-expanded', 'aria-controls', 'aria-live'].includes(a.name)) say('aria', e, a.name);
         if (/^on/.test(a.name)) say('aria', e, 'a handler in an attribute');
       }
       for (const e of all('[aria-hidden=true] a, [aria-hidden=true] button, [aria-hidden=true] input, [aria-hidden=true] [tabindex]')) {

@@ -20,7 +20,8 @@ var checks string
 
 // looks are the ways in which each view is looked at.
 var looks = []look{
-	{320, 640, "light", true}, {320, 640, "dark", false}, {1280, 900, "light", false}, {1280, 900, "dark", true},
+	{320, 640, "light", true}, {400, 800, "dark", true}, {400, 800, "light", false}, {800, 900, "light", true},
+	{800, 900, "dark", false}, {1280, 900, "light", false}, {1280, 900, "dark", true},
 }
 
 // likeEach is how many views of one kind are looked at: such as networks, of which there may be thousands.

@@ -2,6 +2,39 @@
 // this script every view is the same, as of when it was loaded.
 (() => {
   'use strict';
+
+  // What is known of the cell or the row under the pointer, or of that which has the focus, stands beside the map.
+  function explain(e) {
+    const box = document.querySelector('.explain');
+    const at = box && e.target.closest && e.target.closest('.map a, [data-table=addresses] tbody tr, [data-table=parts] tbody tr');
+    if (!at) return;
+    const href = (at.matches('tr') ? at.querySelector('a') || at : at).getAttribute('href');
+    const same = (q) => href && [...document.querySelectorAll(q)].find((a) => a.getAttribute('href') === href);
+    const cell = at.matches('tr') ? same('.map a') : at;
+    const row = at.matches('tr') ? at : (same('tbody a') || at).closest('tr');
+    document.querySelectorAll('.map .at').forEach((a) => a.classList.remove('at'));
+    if (cell) cell.classList.add('at');
+    const list = document.createElement('dl');
+    const add = (name, value) => {
+      const div = document.createElement('div'), dt = document.createElement('dt'), dd = document.createElement('dd');
+      dt.textContent = name;
+      dd.textContent = value;
+      div.append(dt, dd);
+      list.append(div);
+    };
+    if (row) {
+      const heads = row.closest('table').tHead.rows[0].cells;
+      [...row.cells].forEach((c, i) => { if (!c.hidden && c.textContent.trim()) add(heads[i].textContent, c.textContent); });
+    } else {
+      const [what, ...state] = at.querySelector('title').textContent.split(': ');
+      add('Address', what);
+      add('State', state.join(': '));
+    }
+    box.replaceChildren(list);
+  }
+  document.addEventListener('pointerover', explain);
+  document.addEventListener('focusin', explain);
+
   const main = document.getElementById('main');
   const news = main && main.dataset.live;
   if (!news || !window.EventSource) return;
@@ -18,7 +51,6 @@
   document.querySelector('footer').prepend(box);
 
   function say(text) { since.textContent = text; }
-  function clock() { return new Date().toLocaleTimeString(); }
 
   // Somebody who writes into a form, or has marked text, is not disturbed.
   function inUse() {
@@ -47,10 +79,10 @@
         const at = document.activeElement, link = at && at.getAttribute('href');
         change(main, fresh);
         keepFocus(at, link);
-        say('as of ' + clock());
+        say('as of ' + main.dataset.now);
       }
     } catch (e) {
-      say('as of before ' + clock() + ': it could not be refreshed');
+      say('as of ' + main.dataset.now + ': it could not be refreshed');
     }
     asking = false;
     next = Date.now() + Math.max(LEAST, 10 * (Date.now() - begun));
@@ -59,7 +91,7 @@
 
   // change makes one element like another, and leaves alone what is the same.
   function change(is, will) {
-    if (is.isEqualNode(will)) return;
+    if (is.isEqualNode(will) || is.matches('.explain')) return;
     for (const a of [...is.attributes]) if (!will.hasAttribute(a.name)) is.removeAttribute(a.name);
     for (const a of will.attributes) if (is.getAttribute(a.name) !== a.value) is.setAttribute(a.name, a.value);
     const had = [...is.childNodes], has = [...will.childNodes];
@@ -104,6 +136,6 @@
   });
   document.addEventListener('visibilitychange', follow);
   try { paused = sessionStorage.getItem('berth-paused') === 'yes'; } catch (e) { /* nothing is kept here */ }
-  say('as of ' + clock());
+  say('as of ' + main.dataset.now);
   follow();
 })();

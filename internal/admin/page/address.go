@@ -64,8 +64,10 @@ func (p *Page) addressNow(r *http.Request, s *shown, addr netip.Addr, space stri
 			return err
 		}
 		has := &l.Rows[0]
-		offers = append(offers, offersFor(root, sub, has)...)
 		who := p.whoHas(has)
+		if has.State != ipam.AddressLeased || who.container == "" { // that of a container ends with it
+			offers = append(offers, offersFor(root, sub, has)...)
+		}
 		var released time.Time
 		if has.Lease != nil {
 			released = has.Lease.Released

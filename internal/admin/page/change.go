@@ -25,6 +25,7 @@ const (
 	reserving = "reserve"
 	excluding = "exclude"
 	releasing = "release"
+	creating  = "create"
 )
 
 // sealAge is how long what was shown may be agreed to.
@@ -37,6 +38,7 @@ type wanted struct {
 	addr    netip.Addr // to reserve, or to release
 	owner   string
 	span    ipam.Range // to exclude
+	create  ipam.CreateNetwork
 	note    string
 
 	space    string
@@ -52,6 +54,7 @@ var changeFields = map[string][]string{
 	reserving: {"address", "owner", "note"},
 	excluding: {"range", "note"},
 	releasing: {"address"},
+	creating:  {"name", "subnet", "gateway"},
 }
 
 // carried are the fields that lead from one step to the next.
@@ -59,7 +62,7 @@ var carried = []string{"network", "space", "revision", "mark", "held"}
 
 // changeViews are the forms. They are for admins: what shows them changes nothing, and is no use to anybody else.
 func (p *Page) changeViews() (all []View) {
-	for _, what := range []string{reserving, excluding, releasing} {
+	for _, what := range []string{reserving, excluding, releasing, creating} {
 		path := "/change/" + what
 		all = append(all, View{http.MethodGet, path, p.shows(func(r *http.Request) (*shown, error) {
 			return p.askChange(r, what)
@@ -125,6 +128,9 @@ func (p *Page) readChange(r *http.Request, what string, field func(string) strin
 		w.fields[name] = field(name)
 	}
 	w.space, w.mark, w.note = w.fields["space"], w.fields["mark"], w.fields["note"]
+	if what == creating {
+		return w, w.readCreate()
+	}
 	n, err := p.cfg.Service.Network(r.Context(), w.fields["network"])
 	if err != nil {
 		return nil, err
@@ -157,6 +163,21 @@ func (w *wanted) readCarried(now string) (err error) {
 	}
 	w.held = w.fields["held"]
 	w.fields["revision"], w.fields["mark"] = strconv.FormatUint(w.revision, 10), w.mark
+	return nil
+}
+
+func (w *wanted) readCreate() error {
+	cidr, err := netip.ParsePrefix(w.fields["subnet"])
+	if err != nil {
+		return ipam.Refuse(ipam.ErrInvalid, "%q is no subnet; it is one such as 10.1.0.0/24", w.fields["subnet"])
+	}
+	spec := ipam.SubnetSpec{CIDR: cidr, Pool: true}
+	if text := w.fields["gateway"]; text != "" {
+		if spec.Gateway, err = netip.ParseAddr(text); err != nil {
+			return ipam.Refuse(ipam.ErrInvalid, "%q is no address; it is one such as 10.1.0.1", text)
+		}
+	}
+	w.create = ipam.CreateNetwork{Name: w.fields["name"], Subnets: []ipam.SubnetSpec{spec}}
 	return nil
 }
 
@@ -205,6 +226,8 @@ func (w *wanted) edit(at *ipam.LayoutRow) ipam.Edit {
 			WantedTerms: notedTerms(w.note)}
 	case excluding:
 		return &ipam.AddExclusion{Network: id, Range: w.span, Note: w.note}
+	case creating:
+		return &w.create
 	}
 	switch {
 	case at.State == ipam.AddressLeased && at.Lease.Kind == ipam.External:
@@ -293,15 +316,20 @@ func (p *Page) makeChange(r *http.Request, w *wanted) (*shown, error) {
 		}
 	}
 	var err error
+	var out ipam.Outcome
 	if edit := w.edit(at); edit != nil {
-		_, err = p.cfg.Service.Edit(r.Context(), ipam.EditOptions{IfMatch: w.revision}, edit)
+		out, err = p.cfg.Service.Edit(r.Context(), ipam.EditOptions{IfMatch: w.revision}, edit)
 	} else if p.cfg.Release != nil {
 		_, err = p.cfg.Release(r.Context(), ipam.LeaseRelease{Space: w.space, Address: w.addr})
 	}
 	if err != nil {
 		return p.changeRefused(r, w, err)
 	}
-	s := &shown{To: networkLink(rootOf(r), w.network.ID)}
+	id := w.network.ID
+	if w.what == creating {
+		id = out.Results[0].Network
+	}
+	s := &shown{To: networkLink(rootOf(r), id)}
 	if w.addr.IsValid() {
 		s.To = addressLink(rootOf(r), w.space, w.addr)
 	}

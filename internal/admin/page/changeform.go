@@ -22,6 +22,7 @@ type filled struct {
 type field struct {
 	Name, Label, Value, Hint string
 	Required                 bool
+	Next                     []offered // links to the same form, filled in
 }
 
 // changeWords are what each form says.
@@ -32,15 +33,25 @@ var changeWords = map[string]struct{ title, lead, button, do string }{
 		"Show what would change", "Exclude it"},
 	releasing: {"Release an address", "It ends that somebody has it, or what is reserved. Nothing changes yet.",
 		"Show what would change", "Release it"},
+	creating: {"Create a network", "All of its subnet is a pool: containers are given addresses of it. Nothing changes yet.",
+		"Show what would change", "Create it"},
 }
 
 // fieldsOf are the fields of a form with what is in them.
-func fieldsOf(w *wanted) (all []field) {
+func (p *Page) fieldsOf(r *http.Request, w *wanted) (all []field) {
 	for _, name := range changeFields[w.what] {
-		f := field{Name: name, Value: shorten.To(w.fields[name], ipam.MaxText), Required: name != "note"}
+		f := field{Name: name, Value: shorten.To(w.fields[name], ipam.MaxText), Required: name != "note" && name != "gateway"}
 		switch name {
 		case "address":
-			f.Label = "Address"
+			if f.Label = "Address"; w.what == reserving {
+				f.Next = p.nextFree(r, w)
+			}
+		case "name":
+			f.Label, f.Hint = "Name", "What the network is called, here and in docker network create."
+		case "subnet":
+			f.Label, f.Hint = "Subnet", "Such as 10.1.0.0/24 or 2001:db8:1::/64."
+		case "gateway":
+			f.Label, f.Hint = "Gateway", "Such as 10.1.0.1; may be left empty: there is none then."
 		case "owner":
 			f.Label, f.Hint = "Owner", "The name of a container, or project/service/1, or a MAC."
 		case "range":
@@ -56,16 +67,44 @@ func fieldsOf(w *wanted) (all []field) {
 // changeForm shows the form of the first step; with an error why it is there again.
 func (p *Page) changeForm(r *http.Request, w *wanted, err error) *shown {
 	words := changeWords[w.what]
-	s := &shown{Title: words.title + " of " + w.network.Name, Lead: words.lead, Still: true, Asks: true}
+	s := &shown{Title: words.title, Lead: words.lead, Still: true, Asks: true}
+	if w.what != creating {
+		s.Title += " of " + w.network.Name
+	}
 	if err != nil {
 		s.Status = statusOf(err)
 		s.alert(shorten.Text(err.Error()))
 		w.fields["revision"], w.fields["mark"] = "", "" // what is agreed to next is as of then
 	}
 	s.Blocks = append(s.Blocks, block{Fill: &filled{Action: link(rootOf(r), []string{"change", w.what}),
-		Button: words.button, Fields: fieldsOf(w), Hidden: hiddenOf(w, "network", "space", "revision", "mark"),
-		Back: networkLink(rootOf(r), w.network.ID)}})
+		Button: words.button, Fields: p.fieldsOf(r, w), Hidden: hiddenOf(w, "network", "space", "revision", "mark"),
+		Back: w.back(rootOf(r))}})
 	return s
+}
+
+// back leads away from a form without a change.
+func (w *wanted) back(root string) string {
+	switch {
+	case w.what == creating:
+		return root
+	case w.addr.IsValid():
+		return addressLink(root, w.space, w.addr)
+	}
+	return networkLink(root, w.network.ID)
+}
+
+// nextFree leads to the form with the addresses that a container would be given next.
+func (p *Page) nextFree(r *http.Request, w *wanted) (all []offered) {
+	found, err := p.cfg.Service.NextFree(r.Context(), w.network.ID.String(), ipam.FreeFilter{})
+	if err != nil {
+		return nil // the form is as good without
+	}
+	for i := range found {
+		text := found[i].Start.String()
+		all = append(all, offered{"next free: " + text, toChange(rootOf(r), reserving, w.network.ID, "address", text,
+			"owner", w.fields["owner"], "note", w.fields["note"])})
+	}
+	return all
 }
 
 func hiddenOf(w *wanted, names ...string) (all []hidden) {
@@ -80,7 +119,7 @@ func hiddenOf(w *wanted, names ...string) (all []hidden) {
 // confirm shows what a dry run has changed, to be agreed to.
 func (p *Page) confirm(r *http.Request, w *wanted, out *ipam.Outcome) *shown {
 	s := &shown{Title: changeWords[w.what].do + "?", Still: true, Asks: true,
-		Lead: "Nothing has been changed yet. This would change in network " + w.network.Name + ":"}
+		Lead: "Nothing has been changed yet. This would change:"}
 	for i := range out.Results {
 		for _, warning := range out.Results[i].Warnings {
 			s.alert(warning)
@@ -109,12 +148,8 @@ func (p *Page) confirmRelease(r *http.Request, w *wanted, at *ipam.LayoutRow) *s
 func (p *Page) agree(r *http.Request, s *shown, w *wanted) {
 	names := append(slices.Clone(changeFields[w.what]), carried...)
 	fields := append(hiddenOf(w, names...), hidden{"seal", p.seal(r.Context(), w, p.cfg.Now().Add(sealAge))})
-	back := networkLink(rootOf(r), w.network.ID)
-	if w.addr.IsValid() {
-		back = addressLink(rootOf(r), w.space, w.addr)
-	}
 	s.Blocks = append(s.Blocks, block{Fill: &filled{Action: link(rootOf(r), []string{"change", w.what}), Firm: true,
-		Button: changeWords[w.what].do, Hidden: fields, Back: back}})
+		Button: changeWords[w.what].do, Hidden: fields, Back: w.back(rootOf(r))}})
 }
 
 // changes shows events as what they change.

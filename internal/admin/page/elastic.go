@@ -25,9 +25,10 @@ func (p *Page) elastic(r *http.Request) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := s.table(&table{Name: "ranges", Title: "Ranges", None: "There is no range of elastic addresses.", Columns: columns(
-		"range", "Range", "host", "Host", "announce", "Announced at", "allocated", "#Allocated", "associated",
-		"#Associated", "id", "-Id")})
+	t := s.table(&table{Name: "ranges", Title: "Ranges", None: "There is no range. An elastic address is a public one that moves from container to container; begin with:",
+		Begin: "berth elastic range add 203.0.113.0/28", Columns: columns(
+			"range", "Range", "host", "Host", "announce", "Announced at", "allocated", "#Allocated", "associated",
+			"#Associated", "id", "-Id")})
 	for i := range ranges {
 		one := &ranges[i]
 		t.add(p.of(one.Range.String()), p.of(one.Host), p.of(one.Announce), p.of(one.Allocated), p.of(one.Associated),
@@ -55,7 +56,8 @@ func (p *Page) elasticNow(r *http.Request, s *shown, addr netip.Addr) error {
 }
 
 func (p *Page) elastics(r *http.Request, s *shown, all []ipam.ElasticInfo, listed bool) {
-	t := s.table(&table{Name: "elastic", Title: "Elastic addresses", None: "None is allocated.", Tall: !listed,
+	t := s.table(&table{Name: "elastic", Title: "Elastic addresses", None: "No account has one yet. Take one:",
+		Begin: "berth elastic allocate", Tall: !listed,
 		Columns: columns("address", "Address", "state", "State", "account", "Account", "instance", "Leads to", "guest",
 			"Guest", "network", "Network", "host", "Host", "applied", "In force", "kind", "-Kind", "egress_only",
 			"-Outgoing only", "release_on", "-Released on", "allocated", "-Allocated", "id", "-Id")})

@@ -10,7 +10,7 @@ func (p *Page) findings(r *http.Request) (*shown, error) {
 	}
 	s := &shown{Title: "Findings", File: "findings", Here: "findings"}
 	if p.cfg.Findings == nil {
-		s.note("Nobody looks at what runs here.")
+		s.note("Nobody compares the records with what runs here: the daemon was started without an engine to look at.")
 		return s, nil
 	}
 	report, err := p.cfg.Findings(r.Context())

@@ -1,73 +1,141 @@
 package page
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
-	"strings"
 
 	"berth/internal/ipam"
 )
 
-// home shows how it stands, and the networks, those first that are nearly full.
+// home shows how it stands: what is full, what is wrong, who has what.
 func (p *Page) home(r *http.Request) (*shown, error) {
-	q, err := query(r, "from")
-	if err != nil {
-		return nil, err
-	}
-	all, err := p.networks(r)
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := partFrom(r, q.Get("from"), all)
-	if err != nil {
+	if _, err := query(r, "from", sortParameter, filterParameter); err != nil {
 		return nil, err
 	}
 	s := &shown{Title: "Networks", File: "networks"}
-	root := rootOf(r)
 	if err := p.state(r, s); err != nil {
 		return nil, err
 	}
-	t := s.table(&table{Name: "networks", Title: "Networks", Next: next, None: "There is no network yet.",
-		Columns: columns("network", "Network", "used", "Used", "leased", "#Leased", "reserved", "#Reserved", "quarantined",
-			"#Quarantined", "free", "#Free", "excluded", "-#Excluded", "space", "-Space", "tags", "-Tags", "network_id",
-			"-Id")})
-	for i := range part {
-		n := &part[i]
-		t.add(slices.Concat(row{p.of(n.Name).to(networkLink(root, n.ID))}, p.useCells(&n.Use),
-			row{p.of(n.Space), p.of(n.Tags), p.of(n.ID)})...)
-	}
-	return s, nil
-}
-
-// useCells are how much of some pools is used, and how many addresses are in which state.
-func (p *Page) useCells(u *ipam.Use) row {
-	return row{usedCell(u), p.of(u.Leased), p.of(u.Reserved), p.of(u.Quarantined), count(u.Free), count(u.Excluded)}
-}
-
-// networks lists the networks: those that are nearly full first, the fullest of them at the top, then all others by
-// name.
-func (p *Page) networks(r *http.Request) ([]ipam.NetworkInfo, error) {
-	all, err := p.cfg.Service.Networks(r.Context(), ipam.NetworkFilter{Brief: true})
+	found, err := p.wrong(r, s)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(all, func(a, b ipam.NetworkInfo) int {
-		fullA, fullB := a.Use.NearlyFull(), b.Use.NearlyFull()
-		switch {
-		case fullA && fullB:
-			percentA, _ := a.Use.Percent()
-			percentB, _ := b.Use.Percent()
-			return cmp.Or(percentB-percentA, strings.Compare(a.Name, b.Name))
-		case fullA:
-			return -1
-		case fullB:
-			return 1
+	if err := p.networks(r, s, found); err != nil {
+		return nil, err
+	}
+	return s, p.containers(r, s)
+}
+
+// fewFindings is how many are shown beside the networks.
+const fewFindings = 5
+
+// wrong shows the first findings, and counts those of each network.
+func (p *Page) wrong(r *http.Request, s *shown) (map[string]int, error) {
+	if p.cfg.Findings == nil {
+		return nil, nil
+	}
+	report, err := p.cfg.Findings(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]int{}
+	for i := range report.Findings {
+		counts[report.Findings[i].Network]++
+	}
+	if len(report.Findings) == 0 {
+		return counts, nil
+	}
+	root := rootOf(r)
+	t := s.table(&table{Name: "findings", Title: "What is wrong", Columns: columns("kind", "Kind", "address", "Address",
+		"network", "Network", "detail", "What it is, and what to do")})
+	for i := range report.Findings[:min(len(report.Findings), fewFindings)] {
+		f := &report.Findings[i]
+		t.add(p.of(string(f.Kind)), p.of(f.Address).to(addressLink(root, f.Space, f.Address)), p.of(f.Network), p.of(f.Detail))
+	}
+	if len(report.Findings) > fewFindings {
+		t.Next = link(root, []string{"findings"})
+	}
+	return counts, nil
+}
+
+// networks shows the networks, those first of which the greatest part is used.
+func (p *Page) networks(r *http.Request, s *shown, found map[string]int) error {
+	all, err := p.cfg.Service.Networks(r.Context(), ipam.NetworkFilter{Brief: true})
+	if err != nil {
+		return err
+	}
+	root := rootOf(r)
+	t := s.table(&table{Name: "networks", Title: "Networks", None: "There is no network yet. Create one with the form below, " +
+		"with `berth network create`, or let Docker make one:", Begin: "docker network create --ipam-driver berth front",
+		Columns: columns("network", "Network", "subnets", "Subnets", "used", "#Used", "trend", "-Last day", "leased", "#Held",
+			"reserved", "#Reserved", "quarantined", "-#Quarantined", "free", "#Free", "excluded", "-#Excluded", "findings",
+			"#Findings", "space", "-Space", "tags", "-Tags", "network_id", "-Id")})
+	for i := range all {
+		n := &all[i]
+		wrong := p.of(found[n.Name])
+		if wrong = unlessZero(wrong); wrong.Text != "" {
+			wrong.Sign, wrong.Note = "!", "something is wrong"
 		}
-		return 0
-	})
-	return all, nil
+		t.add(slices.Concat(row{p.of(n.Name).to(networkLink(root, n.ID)), p.of(cidrsOf(n)), usedCell(&n.Use),
+			p.trend(n.Space, n.Name)}, useCells(p, &n.Use), row{wrong, p.of(n.Space), p.of(n.Tags), p.of(n.ID)})...)
+	}
+	p.offer(r, s, offered{"Create a network", link(root, []string{"change", creating})})
+	return p.arrange(r, t, "-used")
+}
+
+// cidrsOf are the subnets of a network.
+func cidrsOf(n *ipam.NetworkInfo) []string { return texts(n.CIDRs, netip.Prefix.String) }
+
+// fewContainers is how many leases are shown beside the networks.
+const fewContainers = 20
+
+// containers shows who has what.
+func (p *Page) containers(r *http.Request, s *shown) error {
+	root := rootOf(r)
+	t := &table{Name: "leases", Title: "Who has what", Columns: columns("name", "Container", "address", "Address", "network",
+		"Network", "owner", "Owner", "mac", "-MAC", "host", "Host", "since", "Since")}
+	for l, err := range p.cfg.Service.Leases(r.Context(), ipam.LeaseFilter{}) {
+		if err != nil {
+			return err
+		}
+		if l.Kind == ipam.Gateway {
+			continue
+		}
+		if len(t.Rows) == fewContainers {
+			t.Title = fmt.Sprintf("Who has what: the first %d; Find, above, looks through all", fewContainers)
+			break
+		}
+		name := l.Name
+		if p.cfg.SeenBy != nil {
+			if by := p.cfg.SeenBy(&l); by != nil {
+				name = by.Container
+			}
+		}
+		t.add(p.of(name), p.of(l.Address).to(addressLink(root, l.Space, l.Address)),
+			p.of(l.Network).to(networkLink(root, l.NetworkID)), p.of(l.Owner), p.of(l.MAC), p.of(l.Host), p.of(l.Since))
+	}
+	if len(t.Rows) > 0 {
+		s.table(t)
+	}
+	return nil
+}
+
+// useCells are how many addresses are in which state.
+func useCells(p *Page, u *ipam.Use) row {
+	return row{p.of(u.Leased), p.of(u.Reserved), p.of(u.Quarantined), count(u.Free), count(u.Excluded)}
+}
+
+// levelOf is the level of a percentage, for its colour.
+func levelOf(percent int) string {
+	switch {
+	case percent >= ipam.FullUse:
+		return "full"
+	case percent >= ipam.HighUse:
+		return "high"
+	}
+	return "ok"
 }
 
 // usedCell tells how much of what pools can give is used, with a bar; nothing where they can give nothing.
@@ -77,22 +145,12 @@ func usedCell(u *ipam.Use) cell {
 		return cell{}
 	}
 	text := fmt.Sprintf("%d%%", percent)
-	c := cell{Value: text, Text: text, Bar: &bar{Label: text + " used"}}
-	if u.NearlyFull() {
+	c := cell{Value: text, Text: text, Bar: &bar{Label: text + " used", Level: levelOf(percent), Percent: percent}}
+	switch c.Bar.Level {
+	case "full":
 		c.Sign, c.Note = "!", "nearly full"
-	}
-	free, _ := u.Free.Float64()
-	all := free + float64(u.Leased) + float64(u.Reserved) + float64(u.Quarantined)
-	at := 0.0
-	for _, part := range []struct {
-		state ipam.AddressState
-		n     uint64
-	}{{ipam.AddressLeased, u.Leased}, {ipam.AddressReserved, u.Reserved}, {ipam.AddressQuarantined, u.Quarantined}} {
-		wide := 100 * float64(part.n) / all
-		if part.n > 0 {
-			c.Bar.Parts = append(c.Bar.Parts, barPart{string(part.state), at, wide})
-		}
-		at += wide
+	case "high":
+		c.Sign, c.Note = "▲", "filling up"
 	}
 	return c
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"berth/internal/aside"
+	"berth/internal/ipam"
 	"berth/internal/shorten"
 )
 
@@ -21,6 +22,7 @@ type laidOut struct {
 	Query   string // what is looked for
 	JSON    string // links to the same view in other forms
 	CSV     string
+	Now     string // when this was drawn, as all times are written
 	Live    string // a link by which one is told that the view is old; empty: it stays as it is
 }
 
@@ -40,7 +42,7 @@ func (p *Page) menu(here string) []entry {
 }
 
 func (p *Page) writeHTML(w io.Writer, r *http.Request, s *shown) error {
-	out := laidOut{shown: s, Root: rootOf(r), Version: p.version, Host: p.cfg.Host, Menu: p.menu(s.Here),
+	out := laidOut{shown: s, Root: rootOf(r), Version: p.version, Host: p.cfg.Host, Now: p.of(p.cfg.Now()).Text, Menu: p.menu(s.Here),
 		Query: shorten.To(r.URL.Query().Get("q"), shorten.Most)}
 	if s.Status == 0 && !s.Asks {
 		out.JSON, out.CSV = with(r, formParameter, string(asJSON)), with(r, formParameter, string(asCSV))
@@ -58,6 +60,20 @@ type laidCell struct {
 	Plain bool
 }
 
+// HasDeep tells whether there is something to be shown under details.
+func (t *table) HasDeep() bool { return slices.ContainsFunc(t.Columns, column.Deep) }
+
+// SortedBy tells how a list is sorted by a column: ascending, descending or none.
+func (t *table) SortedBy(name string) string {
+	switch t.Sort {
+	case name:
+		return "ascending"
+	case "-" + name:
+		return "descending"
+	}
+	return "none"
+}
+
 // Laid are the rows with what HTML needs beside the cells: worked out here, because a template takes its time for each
 // thing that it asks.
 func (t *table) Laid() [][]laidCell {
@@ -66,7 +82,7 @@ func (t *table) Laid() [][]laidCell {
 	for n, cells := range t.Rows {
 		all[n] = make([]laidCell, len(cells))
 		for i, c := range cells {
-			all[n][i] = laidCell{c, attrs[i], c.Bar == nil && c.Sign == "" && c.Link == "" && c.Time == ""}
+			all[n][i] = laidCell{c, attrs[i], c.Bar == nil && c.Line == nil && c.Sign == "" && c.Link == "" && c.Time == "" && c.Exact == ""}
 		}
 	}
 	return all
@@ -77,7 +93,16 @@ func (t *table) Head() []laidColumn {
 	attrs := t.attrs()
 	all := make([]laidColumn, len(t.Columns))
 	for i, c := range t.Columns {
-		all[i] = laidColumn{c, attrs[i]}
+		all[i] = laidColumn{column: c, Attr: attrs[i]}
+		if t.SortLink == nil {
+			continue
+		}
+		all[i].Sorted = t.SortedBy(c.Name)
+		by := c.Name
+		if all[i].Sorted == "ascending" || c.Number && all[i].Sorted == "none" { // numbers from the greatest down
+			by = "-" + by
+		}
+		all[i].Link = t.SortLink(by)
 	}
 	return all
 }
@@ -85,23 +110,47 @@ func (t *table) Head() []laidColumn {
 // laidColumn is the head of a column.
 type laidColumn struct {
 	column
-	Attr template.HTMLAttr
+	Attr   template.HTMLAttr
+	Link   string // sorts by it
+	Sorted string
 }
 
-// attrs are those of the cells of each column, and of its head: its class, and that it is hidden where no row has
-// anything in it.
+// attrs are those of the cells of each column, and of its head: its class, and that it is hidden. Hidden are ids, columns
+// in which no row has anything, and those that say what another one says, in all rows.
 func (t *table) attrs() []template.HTMLAttr {
 	attrs := make([]template.HTMLAttr, len(t.Columns))
 	for i, c := range t.Columns {
 		if class := c.Class(); class != "" {
 			attrs[i] = template.HTMLAttr(` class="` + class + `"`) // of three words
 		}
-		if !slices.ContainsFunc(t.Rows, func(r row) bool { return r[i].Text != "" || r[i].Bar != nil || r[i].Sign != "" }) {
+		if c.Deep() || t.says(func(r row) bool { return r[i].empty() }) || t.repeats(i) ||
+			c.Name == "space" && t.says(func(r row) bool { return r[i].Text == ipam.LocalSpace }) {
 			attrs[i] += " hidden"
 		}
 	}
 	return attrs
 }
+
+// says tells whether something is so in all rows.
+func (t *table) says(is func(row) bool) bool {
+	return !slices.ContainsFunc(t.Rows, func(r row) bool { return !is(r) })
+}
+
+// repeats tells whether a column of texts says what an earlier one says.
+func (t *table) repeats(i int) bool {
+	for before := range i {
+		same := func(r row) bool {
+			return r[i].empty() || r[i].Text == r[before].Text && r[i].Bar == nil && r[i].Sign == ""
+		}
+		if !t.Columns[i].Number && t.says(same) {
+			return true
+		}
+	}
+	return false
+}
+
+// Deep tells that a column is of ids, which only programs want to see at once.
+func (c column) Deep() bool { return c.Name == "id" || strings.HasSuffix(c.Name, "_id") }
 
 // Class is that of the cells of a column, and of its head.
 func (c column) Class() string {
@@ -109,7 +158,7 @@ func (c column) Class() string {
 	if c.Number {
 		all = append(all, "n")
 	}
-	if c.Name == "id" || strings.HasSuffix(c.Name, "_id") {
+	if c.Deep() {
 		all = append(all, "id")
 	}
 	if c.Least {

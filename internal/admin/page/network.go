@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -13,8 +14,7 @@ import (
 
 // network shows a network with all that is planned in it.
 func (p *Page) network(r *http.Request) (*shown, error) {
-	q, err := query(r, "from")
-	if err != nil {
+	if _, err := query(r, "from", sortParameter, filterParameter); err != nil {
 		return nil, err
 	}
 	n, err := p.cfg.Service.Network(r.Context(), r.PathValue("network"))
@@ -35,7 +35,7 @@ func (p *Page) network(r *http.Request) (*shown, error) {
 		p.of(n.Docker), p.of(n.Planned), p.of(n.Created), p.of(n.ID))
 	p.offer(r, s, offered{"Reserve an address", toChange(root, reserving, n.ID)},
 		offered{"Exclude a range", toChange(root, excluding, n.ID)})
-	if err := p.subnets(r, q.Get("from"), s, &n); err != nil {
+	if err := p.subnets(r, s, &n); err != nil {
 		return nil, err
 	}
 	p.ranges(s, &n)
@@ -64,35 +64,35 @@ func unlessZero(c cell) cell {
 	return c
 }
 
-func (p *Page) subnets(r *http.Request, from string, s *shown, n *ipam.NetworkInfo) error {
+func (p *Page) subnets(r *http.Request, s *shown, n *ipam.NetworkInfo) error {
 	root := rootOf(r)
-	part, next, err := partFrom(r, from, n.Subnets)
-	if err != nil {
-		return err
-	}
-	t := s.table(&table{Name: "subnets", Title: "Subnets", Next: next, None: "It has no subnet.", Columns: columns(
-		"subnet", "Subnet", "used", "Used", "leased", "#Leased", "reserved", "#Reserved", "quarantined", "#Quarantined",
-		"free", "#Free", "excluded", "-#Excluded", "name", "-Name", "note", "-Note", "gateway", "Gateway",
-		"gateway_note", "-Gateway's note", "dhcp", "-DHCP", "docker", "-#Docker networks", "subnet_id", "-Id")})
-	for i := range part {
-		sub := &part[i]
-		t.add(slices.Concat(row{p.of(sub.CIDR).to(subnetLink(root, sub.ID, netip.Prefix{}))}, p.useCells(&sub.Use),
+	t := s.table(&table{Name: "subnets", Title: "Subnets", None: "It has no subnet. Add one:",
+		Begin: "berth subnet add " + n.Name + " 10.1.0.0/24 --pool", Columns: columns(
+			"subnet", "Subnet", "used", "#Used", "leased", "#Held", "reserved", "#Reserved", "quarantined", "#Quarantined",
+			"free", "#Free", "excluded", "-#Excluded", "name", "-Name", "note", "-Note", "gateway", "Gateway",
+			"gateway_note", "-Gateway's note", "dhcp", "-DHCP", "docker", "-#Docker networks", "subnet_id", "-Id")})
+	for i := range n.Subnets {
+		sub := &n.Subnets[i]
+		t.add(slices.Concat(row{p.of(sub.CIDR).to(subnetLink(root, sub.ID, netip.Prefix{})), usedCell(&sub.Use)}, useCells(p, &sub.Use),
 			row{p.of(sub.Name), p.of(sub.Note), p.of(sub.Gateway).to(addressLink(root, n.Space, sub.Gateway)),
 				p.of(sub.GatewayNote), p.of(sub.DHCP), p.of(sub.Docker), p.of(sub.ID)})...)
 	}
-	return nil
+	return p.arrange(r, t, "-used")
 }
 
 // ranges shows the pools and the exclusions of a network.
 func (p *Page) ranges(s *shown, n *ipam.NetworkInfo) {
 	pools := s.table(&table{Name: "pools", Title: "Pools", None: "It has no pool: only addresses that are asked for are " +
-		"given.", Columns: columns("range", "Range", "pool", "Name", "subnet", "-Subnet", "free", "#Free")})
+		"given.", Columns: columns("range", "Range", "pool", "Name", "subnet", "-Subnet", "free", "#Free", "hour", "Last hour", "day", "Last day", "week",
+		"-Last week")})
 	closed := &table{Name: "exclusions", Title: "Exclusions", Columns: columns("range", "Range", "note", "Note", "subnet",
 		"-Subnet")}
 	for i := range n.Subnets {
 		sub := &n.Subnets[i]
 		for _, pool := range sub.Pools {
-			pools.add(p.of(span(pool.Start, pool.End)), p.of(pool.Name), p.of(sub.CIDR), count(pool.Free))
+			name := cmp.Or(pool.Name, span(pool.Start, pool.End))
+			pools.add(slices.Concat(row{p.of(span(pool.Start, pool.End)), p.of(pool.Name), p.of(sub.CIDR), count(pool.Free)},
+				p.charts(n.Space, n.Name, sub.CIDR, name))...)
 		}
 		for _, x := range sub.Exclusions {
 			closed.add(p.of(span(x.Start, x.End)), p.of(x.Note), p.of(sub.CIDR))

@@ -15,6 +15,7 @@ import (
 
 	"berth/internal/admin/api"
 	"berth/internal/admin/live"
+	"berth/internal/admin/trend"
 	"berth/internal/aside"
 	"berth/internal/ipam"
 )
@@ -33,6 +34,7 @@ type Config struct {
 	// Findings is what was found to be wrong, as it is known: no engine is asked for it.
 	Findings func(context.Context) (ipam.CheckReport, error)
 
+	Trend *trend.Book     // how much was used before; nil: nobody remembers
 	Ended <-chan struct{} // closed when the server is to end
 
 	// MayChange tells whether who asks may change things; nil: nobody may. Release ends the lease of a container; nil:
@@ -59,6 +61,7 @@ type Records interface {
 	Elastic(context.Context, netip.Addr) (ipam.ElasticInfo, error)
 	Elastics(ctx context.Context, account string, after netip.Addr, limit int) ([]ipam.ElasticInfo, error)
 	ElasticRanges(context.Context) ([]ipam.ElasticRangeInfo, error)
+	NextFree(ctx context.Context, network string, f ipam.FreeFilter) ([]ipam.FreeRange, error)
 	Partial() error
 	Edit(context.Context, ipam.EditOptions, ...ipam.Edit) (ipam.Outcome, error)
 	LastEvent(context.Context) (ipam.EventMark, error)

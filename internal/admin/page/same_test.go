@@ -269,7 +269,7 @@ func tablesOfHTML(t *testing.T, text string) map[string][][]string {
 		name := attr(n, "data-table")
 		switch {
 		case name == "":
-		case n.Data == "dl":
+		case n.Data == "div":
 			tables[name] = append(tables[name], cellsIn(n, "dd"))
 		default:
 			for tr := range n.Descendants() {
@@ -296,6 +296,8 @@ func said(n *html.Node) string {
 	switch {
 	case n.Type == html.TextNode:
 		return n.Data
+	case n.Data == "data":
+		return attr(n, "value")
 	case n.Data == "time":
 		return attr(n, "datetime")
 	case n.Data == "svg", attr(n, "aria-hidden") == "true", attr(n, "class") == "hear":
@@ -324,7 +326,7 @@ func TestNamesAreText(t *testing.T) {
 	known := []string{"html", "head", "meta", "title", "link", "script", "body", "a", "header", "span", "nav", "ul", "li", "form",
 		"label", "input", "button", "main", "h1", "h2",
 		"p", "section", "div", "table", "thead", "tbody", "tr", "th", "td", "dl",
-		"dt", "dd", "time", "footer", "svg", "rect", "text", "desc", "figure", "figcaption", "details", "summary"}
+		"dt", "dd", "time", "data", "code", "footer", "svg", "rect", "text", "desc", "figure", "figcaption", "details", "summary"}
 	found := map[string]bool{}
 	for _, target := range everyView(t, s) {
 		text := asked(t, h, target)

@@ -14,7 +14,7 @@ const writableTime = 5 * time.Second
 // state shows how it stands with the stores, the witness and what is wrong.
 func (p *Page) state(r *http.Request, s *shown) error {
 	t := s.table(&table{Name: "state", One: true, Columns: columns("store", "Store", "cluster", "Cluster", "witness",
-		"Engine", "seen", "Last seen", "findings", "Findings", "leases", "Leases", "reserved", "Reserved")})
+		"Engine", "seen", "Last seen", "findings", "Findings", "leases", "Held", "reserved", "Reserved")})
 	totals, err := p.cfg.Service.Totals(r.Context())
 	if err != nil {
 		return err

@@ -18,12 +18,19 @@ type table struct {
 	Name    string // in JSON and CSV
 	Title   string
 	None    string // what is said where there are no rows
+	Begin   string // a command with which one begins, where there are none
 	Columns []column
 	Rows    []row
 	Tall    bool   // its rows are few and long: HTML shows the cells of each below one another
 	Folded  bool   // HTML shows it only where it is asked for: a map says the same
 	One     bool   // there is one row, whose cells are shown below one another
 	Next    string // a relative link to the rows behind these; empty: there are none
+
+	// Of a list that can be sorted and filtered (arrange):
+	Sort, Filter string
+	SortLink     func(column string) string
+	Here         string // a link to the view
+	Filtered     bool   // it has a field for the filter
 }
 
 // column is what the cells of a place have in common.
@@ -43,7 +50,9 @@ type cell struct {
 	Text  string // as people read it
 	Link  string // relative; empty: it leads nowhere
 	Time  string // the moment that Text is, as browsers read it
+	Exact string // the number that Text is about
 	Bar   *bar
+	Line  *line
 	Sign  string // what a state is drawn with, beside its name
 	Note  string // what the Sign stands for, where the Text does not say so
 	State string // of which this is, for its colour
@@ -51,14 +60,9 @@ type cell struct {
 
 // bar is how much of something is used, drawn.
 type bar struct {
-	Label string
-	Parts []barPart
-}
-
-// barPart is a part of a bar, in percent of all of it.
-type barPart struct {
-	State    string
-	At, Wide float64
+	Label   string
+	Level   string // ok, high or full, for its colour
+	Percent int
 }
 
 // add appends a row.
@@ -83,10 +87,11 @@ func columns(pairs ...string) (all []column) {
 
 // count is the cell of a number of addresses.
 func count(n ipam.Count) cell {
-	if n.Int == nil {
-		return cell{}
+	c := cell{Value: n, Text: n.Text()}
+	if n.Int != nil && c.Text != n.String() {
+		c.Exact = n.String()
 	}
-	return cell{Value: n, Text: n.Text()}
+	return c
 }
 
 // of is the cell of a value. Zero texts, times, lists, addresses, prefixes, MACs and ids are nothing.
@@ -135,6 +140,9 @@ func (p *Page) of(value any) cell {
 	}
 	return cell{Value: value, Text: fmt.Sprint(value)}
 }
+
+// empty tells whether nothing is shown in a cell.
+func (c cell) empty() bool { return c.Text == "" && c.Bar == nil && c.Line == nil && c.Sign == "" }
 
 // to is a cell that leads somewhere.
 func (c cell) to(link string) cell {

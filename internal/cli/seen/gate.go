@@ -3,6 +3,7 @@ package seen
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
 	"fmt"
 	"html/template"
 	"net"
@@ -103,7 +104,9 @@ func (g *gate) pass(w http.ResponseWriter, r *http.Request) {
 
 // protect sets the headers of what is made here: nothing is loaded by it, and it is kept by nobody.
 func protect(h http.Header) {
-	h.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	sum := sha256.Sum256([]byte(refusalStyle))
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'sha256-"+
+		base64.StdEncoding.EncodeToString(sum[:])+"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
@@ -113,9 +116,14 @@ func protect(h http.Header) {
 // cookie with the next step alone.
 var refusal = template.Must(template.New("").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Berth</title>
-</head><body><main><h1>{{.Status}}</h1><p>{{.Text}}</p>{{if .Again}}
-<p>If you have opened the link from another page just now: <a href="/">go on</a>.</p>{{end}}</main></body></html>
+<style>` + refusalStyle + `</style></head><body><main><h1>{{.Status}}</h1><p>{{.Text}}</p>{{if .Again}}
+<p>If you have opened the link from another page just now: <a href="/">go on</a>.</p>{{else}}
+<p><a href="/">Back to the networks</a></p>{{end}}</main></body></html>
 `))
+
+// refusalStyle looks as the page does.
+const refusalStyle = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:3rem auto;` +
+	`padding:0 1rem;overflow-wrap:anywhere}h1{font-size:1.5rem}a{color:light-dark(#0a56a8,#7cb7ff)}`
 
 func refuse(w http.ResponseWriter, status int, text string) {
 	protect(w.Header())

@@ -121,6 +121,7 @@ func showBriefly(s *ledger.Ledger, ix *ledger.Index, nx *ledger.NetworkIndex) ip
 	}
 	for _, id := range nx.Subnets() {
 		sx := ix.Subnet(id)
+		info.CIDRs = append(info.CIDRs, sx.Record().CIDR)
 		info.Docker += len(sx.Record().Attachments)
 		use := useIn(ix, sx, now)
 		info.Use.And(&use)

@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"time"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
@@ -14,7 +15,7 @@ func (s Views) Totals(ctx context.Context) (t ipam.Totals, err error) {
 	}
 	for _, l := range s.homes.All() {
 		spaces := ledger.Ask(l, func(ix *ledger.Index) []string {
-			count(ix, &t)
+			count(ix, l.Now(), &t)
 			return ix.Spaces()
 		})
 		for _, name := range spaces {
@@ -26,7 +27,7 @@ func (s Views) Totals(ctx context.Context) (t ipam.Totals, err error) {
 	return t, nil
 }
 
-func count(ix *ledger.Index, t *ipam.Totals) {
+func count(ix *ledger.Index, now time.Time, t *ipam.Totals) {
 	for _, nx := range ix.Networks() {
 		if nx.Record() == nil || nx.Record().Stage != "" {
 			continue
@@ -36,7 +37,7 @@ func count(ix *ledger.Index, t *ipam.Totals) {
 			sx := ix.Subnet(id)
 			t.Subnets++
 			t.Leases += sx.Held()
-			t.Reserved += uint64(sx.Reserved())
+			t.Reserved += sx.Idle() - uint64(len(overdueIn(ix, sx, now)))
 			t.Docker += len(sx.Record().Attachments)
 		}
 	}

@@ -78,13 +78,18 @@ type counting struct {
 }
 
 func newCounting(ix *ledger.Index, sx *ledger.SubnetIndex, within netip.Prefix, now time.Time) *counting {
-	n := &counting{sx: sx, ground: groundOf(sx, within), now: now, overdue: map[netip.Addr]bool{}}
+	return &counting{sx: sx, ground: groundOf(sx, within), now: now, overdue: overdueIn(ix, sx, now)}
+}
+
+// overdueIn are the addresses whose reservations are over and that nobody holds.
+func overdueIn(ix *ledger.Index, sx *ledger.SubnetIndex, now time.Time) map[netip.Addr]bool {
+	all := map[netip.Addr]bool{}
 	for _, addr := range ix.OverdueIn(sx, now) {
 		if sx.IsIdle(addr) {
-			n.overdue[addr] = true
+			all[addr] = true
 		}
 	}
-	return n
+	return all
 }
 
 // state is that of one address.

@@ -1,0 +1,63 @@
+package trend
+
+import (
+	"context"
+	"strings"
+
+	"berth/internal/ipam"
+)
+
+func key(space, network, subnet, pool string) string {
+	return strings.TrimRight(strings.Join([]string{space, network, subnet, pool}, "\n"), "\n")
+}
+
+// Look takes down how much is used now. What is there no more is forgotten.
+func (b *Book) Look(ctx context.Context) {
+	all, err := b.use(ctx)
+	if err != nil {
+		return
+	}
+	now := b.now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := b.all
+	b.all = map[string]*series{}
+	for name, percent := range percents(all) {
+		s := before[name]
+		switch {
+		case s == nil && len(before) >= mostSeries:
+			continue
+		case s == nil:
+			s = new(series)
+			before[name] = s
+		}
+		for i := range s {
+			s[i].note(scales[i], now, byte(percent))
+		}
+		b.all[name] = s
+	}
+}
+
+// percents are how much of each network and each pool is used.
+func percents(all []ipam.PoolUse) map[string]int {
+	of := map[string]int{}
+	for len(all) > 0 {
+		first := &all[0]
+		n := 1
+		for n < len(all) && all[n].Subnet == first.Subnet && all[n].Space == first.Space && all[n].Network == first.Network {
+			n++
+		}
+		use := ipam.SubnetUse(first.Subnet, all[:n])
+		if percent, ok := use.Percent(); ok {
+			network := key(first.Space, first.Network, "", "")
+			of[network] = max(of[network], percent)
+		}
+		for i := range all[:n] {
+			if percent, ok := all[i].StateCounts.Percent(); ok && all[i].Pool != "" {
+				of[key(first.Space, first.Network, first.Subnet.String(), all[i].Pool)] = percent
+			}
+		}
+		all = all[n:]
+	}
+	return of
+}

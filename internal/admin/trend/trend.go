@@ -1,0 +1,143 @@
+// Package trend remembers how much of each network and pool was used: by the minute for an hour, by the quarter for a
+// day, by the hour for a week. It is kept in a small file beside the state, which may be lost without harm.
+//
+// Run asks for the use of all pools once a minute (sample.go), and writes the file now and then. Of answers for one
+// network or pool what the page draws.
+package trend
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"sync"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/internal/wholefile"
+)
+
+// Bounds: the file has at most a megabyte, which is so many series.
+const (
+	mostBytes  = 1 << 20
+	mostSeries = 1500
+)
+
+// unknown is the value of a time at which nobody looked.
+const unknown = 255
+
+// ring is percentages, one for each span of time, the latest last.
+type ring struct {
+	At     int64  `json:"at"` // which span the last one is of, counted from 1970
+	Values []byte `json:"values"`
+}
+
+// scale is how long the spans of a ring are, and how many it has.
+type scale struct {
+	span time.Duration
+	most int
+}
+
+// The scales of a series.
+var scales = [...]scale{{time.Minute, 60}, {15 * time.Minute, 96}, {time.Hour, 168}}
+
+// series is what is remembered of one network or pool, a ring for each scale.
+type series [len(scales)]ring
+
+// note takes down a percentage: the greatest of a span counts.
+func (r *ring) note(of scale, now time.Time, percent byte) {
+	at := now.Unix() / int64(of.span/time.Second)
+	if len(r.Values) == 0 || at-r.At > int64(of.most) || at < r.At { // at first, after a long time, and of a clock set back
+		r.At, r.Values = at, []byte{percent}
+		return
+	}
+	for ; r.At < at; r.At++ {
+		r.Values = append(r.Values, unknown)
+	}
+	r.Values = r.Values[max(0, len(r.Values)-of.most):]
+	if last := &r.Values[len(r.Values)-1]; *last == unknown || percent > *last {
+		*last = percent
+	}
+}
+
+// History is how much of something was used, in percent, the latest last; -1 where nobody looked.
+type History struct{ Hour, Day, Week []int }
+
+// Book is all that is remembered.
+type Book struct {
+	use  func(context.Context) ([]ipam.PoolUse, error)
+	path string
+	now  func() time.Time
+
+	mu  sync.Mutex
+	all map[string]*series
+}
+
+// Open reads what was remembered. A file that cannot be read is begun anew.
+func Open(path string, use func(context.Context) ([]ipam.PoolUse, error)) *Book {
+	b := &Book{use: use, path: path, now: time.Now, all: map[string]*series{}}
+	if info, err := os.Stat(path); err != nil || info.Size() > mostBytes {
+		return b
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(text, &b.all) != nil || b.all == nil {
+		b.all = map[string]*series{}
+	}
+	return b
+}
+
+// How often is looked and written.
+const (
+	lookEach  = time.Minute
+	writeEach = 10
+)
+
+// Run looks and writes until the context ends.
+func (b *Book) Run(ctx context.Context) error {
+	tick := time.NewTicker(lookEach)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		b.Look(ctx)
+		if n%writeEach == 0 {
+			b.write()
+		}
+		select {
+		case <-ctx.Done():
+			b.write()
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// write keeps the book. What it cannot write is lost, which is no harm.
+func (b *Book) write() {
+	b.mu.Lock()
+	text, err := json.Marshal(b.all)
+	b.mu.Unlock()
+	if err == nil && len(text) <= mostBytes {
+		_ = wholefile.Write(b.path, text)
+	}
+}
+
+// Of is the history of a network, or of a pool where a subnet and a pool are named; empty where there is none.
+func (b *Book) Of(space, network, subnet, pool string) (h History) {
+	if b == nil {
+		return h
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.all[key(space, network, subnet, pool)]
+	if s == nil {
+		return h
+	}
+	for i, to := range []*[]int{&h.Hour, &h.Day, &h.Week} {
+		for _, percent := range s[i].Values {
+			value := int(percent)
+			if percent > 100 {
+				value = -1
+			}
+			*to = append(*to, value)
+		}
+	}
+	return h
+}
