@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"berth/test/sockets"
@@ -31,10 +32,11 @@ type prometheusKey struct{}
 //	prometheus place           $METRICS is an address for --metrics-listen
 //	prometheus start           scrapes that each second, with all alerts at once where they wait otherwise
 //	prometheus fires ALERT     waits until an alert fires
+//	prometheus board           asks all that the board of contrib/grafana asks
 //	prometheus stop
 func prometheusCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: prometheus place|start|fires ALERT|stop")
+		ts.Fatalf("usage: prometheus place|start|fires ALERT|board|stop")
 	}
 	p := ts.Value(prometheusKey{}).(*scriptPrometheus)
 	switch {
@@ -46,6 +48,8 @@ func prometheusCommand(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(p.start(ts.Getenv("METRICS")))
 	case args[0] == "fires" && len(args) == 2:
 		ts.Check(p.fires(args[1]))
+	case args[0] == "board":
+		ts.Check(p.board())
 	case args[0] == "stop":
 		p.stop()
 	default:
@@ -95,25 +99,10 @@ func (p *scriptPrometheus) start(target string) error {
 func (p *scriptPrometheus) fires(alert string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	ask := "http://" + p.address + "/api/v1/query?query=" +
-		url.QueryEscape(fmt.Sprintf("ALERTS{alertname=%q,alertstate=\"firing\"}", alert))
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for {
-		var said struct {
-			Data struct {
-				Result []any `json:"result"`
-			} `json:"data"`
-		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, ask, nil)
-		if err != nil {
-			return err
-		}
-		if res, err := client.Do(req); err == nil { // it may be starting
-			err = json.NewDecoder(res.Body).Decode(&said)
-			res.Body.Close()
-			if err == nil && len(said.Data.Result) > 0 {
-				return nil
-			}
+		n, err := p.ask(ctx, fmt.Sprintf("ALERTS{alertname=%q,alertstate=\"firing\"}", alert))
+		if err == nil && n > 0 { // it may be starting
+			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -121,6 +110,71 @@ func (p *scriptPrometheus) fires(alert string) error {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// ask is how many series a query has.
+func (p *scriptPrometheus) ask(ctx context.Context, query string) (int, error) {
+	var said struct {
+		Status, Error string
+		Data          struct {
+			Result []any `json:"result"`
+		} `json:"data"`
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.address+"/api/v1/query?query="+
+		url.QueryEscape(query), nil)
+	if err != nil {
+		return 0, err
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(&said); err != nil {
+		return 0, err
+	}
+	if said.Status != "success" {
+		return 0, fmt.Errorf("%s: %s", query, said.Error)
+	}
+	return len(said.Data.Result), nil
+}
+
+// silent are panels that have nothing to show where nothing of the kind is in use.
+var silent = map[string]bool{"Leases of DHCP servers": true, "Questions for names": true, "Hooks that failed": true,
+	"Attempts of webhooks that failed": true, "Events that a receiver refused": true,
+	"Age of the oldest event not sent": true, "Names that are answered for": true, "Addresses ahead of need": true,
+	"Questions which container asks": true, "Containers put back to their addresses": true,
+	"Requests of the engine": true, "Time of the slowest in a hundred requests": true,
+	"Time of the slowest in a hundred commits": true}
+
+// board asks all that the board for Grafana asks.
+func (p *scriptPrometheus) board() error {
+	text, err := os.ReadFile("../../contrib/grafana/berth.json")
+	if err != nil {
+		return err
+	}
+	var board struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(text, &board); err != nil {
+		return err
+	}
+	for _, panel := range board.Panels {
+		for _, target := range panel.Targets {
+			n, err := p.ask(context.Background(), strings.NewReplacer("$host", ".*", "$network", ".*").Replace(target.Expr))
+			if err != nil {
+				return fmt.Errorf("%s: %w", panel.Title, err)
+			}
+			if n == 0 && !silent[panel.Title] {
+				return fmt.Errorf("%q shows nothing", panel.Title)
+			}
+		}
+	}
+	return nil
 }
 
 // stop ends it. One that does not run stays so.

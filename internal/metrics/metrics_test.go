@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -149,6 +150,49 @@ func TestBoard(t *testing.T) {
 		t.Errorf("%s is not what the table makes; go test ./internal/metrics -run TestBoard -update writes it anew", file)
 	}
 	named(t, file, got)
+}
+
+// TestBoardShape: the board has its rows, each panel has a title in words and a place of its own, and asks something.
+func TestBoardShape(t *testing.T) {
+	text, err := Board()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b board
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&b); err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	taken := map[[2]int]string{}
+	for i, p := range b.Panels {
+		if p.ID != i+1 || p.Title == "" || strings.Contains(p.Title, "_") {
+			t.Errorf("the panel %d is called %q", p.ID, p.Title)
+		}
+		for x := p.Place.X; x < p.Place.X+p.Place.W; x++ {
+			for y := p.Place.Y; y < p.Place.Y+p.Place.H; y++ {
+				if other := taken[[2]int{x, y}]; other != "" || x >= boardWidth {
+					t.Fatalf("%q lies on %q", p.Title, other)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+		switch {
+		case p.Type == "row":
+			rows = append(rows, p.Title)
+		case len(p.Targets) == 0 || p.Targets[0].Expr == "" || p.Description == "":
+			t.Errorf("%q asks nothing", p.Title)
+		}
+	}
+	if !slices.Equal(rows, []string{"Pools", "Requests", "Findings", "Cluster"}) {
+		t.Errorf("the rows are %q", rows)
+	}
+	for _, m := range Table() {
+		if !bytes.Contains(text, []byte(m.Name)) {
+			t.Errorf("%s is on no panel", m.Name)
+		}
+	}
 }
 
 // TestAlerts: the alerts ask for nothing that is not told, and docs/metrics.md lists each.
