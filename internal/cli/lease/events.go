@@ -208,15 +208,22 @@ func eventKeys() []cli.Key[ipam.Event] {
 
 // eventLine is an event for a person: when, what, about which address or network, who that is of, and what changed.
 func eventLine(e *ipam.Event) string {
-	object, rest := eventObject(e), e.Changed()
-	if len(e.Before)+len(e.After) > 0 && e.Network != "" && !e.Address.IsValid() {
-		object = e.Network
+	object, who, changed := eventObject(e), e.Name, ""
+	if len(e.Before)+len(e.After) > 0 {
+		changed = e.Changed()
 	}
-	if e.Name != "" && e.Name != object {
-		rest = strings.TrimSpace(e.Name + "  " + rest)
-	} else if rest == "" && e.Network != object {
-		rest = e.Network
+	if changed != "" && e.Network != "" && !e.Address.IsValid() && !strings.HasPrefix(e.Verb.String(), "subnet.") {
+		object = e.Network // the range that changed says where
 	}
+	if who == "" || who == object {
+		if who = e.Network; who == object {
+			who = ""
+		}
+	}
+	if changed == "" && who == "" {
+		changed = e.Detail
+	}
+	rest := strings.TrimSpace(who + "  " + changed)
 	return strings.TrimRight(fmt.Sprintf("%s  %-18s  %-15s  %s", cli.LocalTime(e.Time), e.Verb, cli.Printable(object),
 		printable(rest)), " ")
 }
