@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"go4.org/netipx"
 	"golang.org/x/net/html"
 	"pgregory.net/rapid"
@@ -25,7 +23,6 @@ import (
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
 	"berth/internal/ipam/service"
-	"berth/internal/metrics"
 )
 
 var ctx = context.Background()
@@ -85,82 +82,6 @@ func TestMapAgrees(t *testing.T) {
 			}
 		}
 	})
-}
-
-// countsOf are the counts that the API tells.
-func countsOf(u *ipam.Use) *counts {
-	n := func(state ipam.AddressState) ipam.Count { return u.Of(state) }
-	return &counts{n(ipam.AddressLeased), n(ipam.AddressQuarantined), n(ipam.AddressReserved), n(ipam.AddressExcluded),
-		n(ipam.AddressFree), n(ipam.AddressOutside)}
-}
-
-// oneNumber holds what the lists of subnets and of free ranges, the page and the metrics say of each network to what
-// the API says of it.
-func oneNumber(t *rapid.T, h http.Handler, s *service.Service, networks []ipam.NetworkInfo) {
-	var home struct {
-		Networks []struct {
-			ID ipam.ID `json:"network_id"`
-			counts
-		}
-	}
-	if err := json.Unmarshal([]byte(asked(t, h, "/?format=json")), &home); err != nil {
-		t.Fatal(err)
-	}
-	meter := metrics.New()
-	meter.Watch(metrics.Sources{Records: s})
-	scrape := httptest.NewRecorder()
-	meter.Handler().ServeHTTP(scrape, httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil))
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(scrape.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	subnets, err := s.Subnets(ctx, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range networks {
-		n := &networks[i]
-		want := countsOf(&n.Use)
-		for _, row := range home.Networks {
-			if row.Outside = want.Outside; row.ID == n.ID && row.String() != want.String() {
-				t.Fatalf("%s: the page has %s, and the API %s", n.Name, row.String(), want)
-			}
-		}
-		var sum ipam.Use
-		for k := range subnets {
-			if subnets[k].NetworkID == n.ID {
-				sum.And(&subnets[k].Use)
-			}
-		}
-		if got := countsOf(&sum); got.String() != want.String() || sum.Fullest.Percent != n.Use.Fullest.Percent {
-			t.Fatalf("%s: the subnets have %s, and the network %s", n.Name, got, want)
-		}
-		for _, state := range ipam.AddressStates() {
-			told, exact := 0.0, n.Use.Of(state)
-			for _, m := range families["berth_pool_addresses"].GetMetric() {
-				of := map[string]string{}
-				for _, l := range m.GetLabel() {
-					of[l.GetName()] = l.GetValue()
-				}
-				if of["network"] == n.Name && of["state"] == string(state) {
-					told += m.GetGauge().GetValue()
-				}
-			}
-			if f, _ := exact.Float64(); told != f && state != ipam.AddressOutside {
-				t.Fatalf("%s: the metrics have %f %s, and the API %s", n.Name, told, state, exact)
-			}
-		}
-		if free, err := s.Free(ctx, n.ID.String(), ipam.FreeFilter{}); err == nil {
-			all := ipam.NewCount(0)
-			for k := range free {
-				all.Add(all.Int, free[k].Addresses.Int)
-			}
-			if want := n.Use.Of(ipam.AddressFree); all.Cmp(want.Int) != 0 {
-				t.Fatalf("%s: %s are free by the list, and %s by the API", n.Name, all, want)
-			}
-		}
-	}
 }
 
 // populate draws a network with one larger subnet, and what became of its addresses.
