@@ -78,9 +78,9 @@ func (p *place) wholeNetworks(c *client.Client) (there int, ok bool) {
 			continue
 		}
 		there++
-		if len(n.Subnets) != subnetsIn || n.Use.Reserved != uint64(subnetsIn*p.reserved) || n.Held != subnetsIn {
+		if len(n.Subnets) != subnetsIn || n.Use.Reserved != uint64(subnetsIn*p.reserved) || n.Use.Leased != subnetsIn {
 			p.t.Errorf("network %s is seen in part: %d subnets, %d reserved, %d held", n.Name, len(n.Subnets),
-				n.Use.Reserved, n.Held)
+				n.Use.Reserved, n.Use.Leased)
 		}
 	}
 	return there, true
