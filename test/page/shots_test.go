@@ -28,7 +28,7 @@ const mostBytes = 60_000
 
 // TestShots takes the pictures that docs/page.md shows, as large as it shows them.
 func TestShots(t *testing.T) {
-	s := openSite(t)
+	s := openWith(t, (*site).shop)
 	browsers := openBrowsers(t)
 	dir := *shots
 	if dir == "" {
@@ -40,8 +40,8 @@ func TestShots(t *testing.T) {
 		to   []string // texts of links that lead there
 	}{
 		{"page-networks", look{1100, 520, "light", true}, nil},
-		{"page-subnet", look{900, 820, "light", true}, []string{"front", "192.0.2.0/24"}},
-		{"page-narrow", look{320, 640, "dark", true}, []string{"front", "192.0.2.0/24"}},
+		{"page-subnet", look{1100, 760, "light", true}, []string{"shop-web", "10.20.0.0/24"}},
+		{"page-narrow", look{320, 640, "dark", true}, []string{"shop-web", "10.20.0.0/24"}},
 	} {
 		b := browsers(t, c.look)
 		b.open(s.link)

@@ -39,7 +39,10 @@ type site struct {
 	link   string // with the secret
 }
 
-func openSite(t *testing.T) *site {
+func openSite(t *testing.T) *site { return openWith(t, (*site).furnish) }
+
+// openWith opens a daemon in which something has been done.
+func openWith(t *testing.T, furnish func(*site)) *site {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "berth-page") // a socket wants a short path
 	if err != nil {
@@ -47,6 +50,7 @@ func openSite(t *testing.T) *site {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	s := &site{t: t, dir: dir}
+	s.remember()
 	s.start("serve", "--state", filepath.Join(dir, "state"), "--plugin-socket", filepath.Join(dir, "plugin.sock"),
 		"--admin-socket", s.socket(), "--docker-host", "none", "--host", "alpha")
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -55,7 +59,7 @@ func openSite(t *testing.T) *site {
 	t.Cleanup(transport.CloseIdleConnections)
 	s.plugin = &http.Client{Transport: transport}
 	s.await()
-	s.furnish()
+	furnish(s)
 	out := s.start("page", "--admin-socket", s.socket())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
@@ -151,6 +155,59 @@ func (s *site) take(network, subnet, service string, n int) (addresses []string)
 		s.call("ReleaseAddress", map[string]any{"PoolID": pool, "Address": address})
 	}
 	return addresses
+}
+
+// remember writes the use of some networks over the last day, as the daemon would have.
+func (s *site) remember() {
+	type ring struct {
+		At     int64  `json:"at"`
+		Values []byte `json:"values"`
+	}
+	all := map[string][3]ring{}
+	for i, name := range []string{"local\nfront", "local\nshop-web", "local\nshop-db", "local\noffice"} {
+		var of [3]ring
+		for n, seconds := range []int64{60, 900, 3600} {
+			of[n].At = time.Now().Unix() / seconds
+			for k := range []int{60, 96, 168}[n] {
+				of[n].Values = append(of[n].Values, byte(30+15*i+k*(i+1)/12+(k/7)%3))
+			}
+		}
+		all[name] = of
+	}
+	text, err := json.Marshal(all)
+	if err == nil {
+		err = os.Mkdir(filepath.Join(s.dir, "state"), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(s.dir, "state", "trend.json"), text, 0o600)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// shop is a small shop, as one could meet it.
+func (s *site) shop() {
+	s.t.Helper()
+	for _, args := range [][]string{
+		{"network", "create", "shop-web", "--subnet", "10.20.0.0/24,name=web,gateway=10.20.0.1", "--tag", "stage=live"},
+		{"pool", "add", "shop-web", "10.20.0.16-10.20.0.199", "--name", "web"},
+		{"exclusion", "add", "shop-web", "10.20.0.60-10.20.0.67", "--note", "load balancers"},
+		{"reservation", "add", "shop-web", "--owner", "mail", "--ip", "10.20.0.20", "--note", "allowed by the firewall"},
+		{"reservation", "add", "shop-web", "--owner", "shop/search/1", "--ip", "10.20.0.21"},
+		{"subnet", "add", "shop-web", "2001:db8:20::/64", "--gateway", "2001:db8:20::1", "--name", "web6", "--pool"},
+		{"network", "create", "shop-db", "--subnet", "10.20.1.0/28,gateway=10.20.1.1,pool=10.20.1.2-10.20.1.13", "--tag",
+			"stage=live"},
+		{"network", "create", "office", "--subnet", "192.168.50.0/24,pool=192.168.50.100-192.168.50.119", "--tag", "site=hq"},
+		{"exclusion", "add", "office", "192.168.50.100-192.168.50.103", "--note", "printers"},
+		{"address", "take", "office", "--owner", "scanner", "--ip", "192.168.50.12"},
+	} {
+		s.berth(args...)
+	}
+	s.take("shop-web", "10.20.0.0/24", "shop-web", 24)
+	s.take("shop-db", "10.20.1.0/28", "shop-db", 11)
+	s.take("shop-db", "10.20.1.0/28", "shop-cache", 4)
+	s.take("office", "192.168.50.0/24", "wiki", 13)
 }
 
 // furnish puts something into each view.

@@ -69,7 +69,7 @@ func (p *Page) networks(r *http.Request, s *shown, found map[string]int) error {
 	root := rootOf(r)
 	t := s.table(&table{Name: "networks", Title: "Networks", None: "There is no network yet. Create one with the form below, " +
 		"with `berth network create`, or let Docker make one:", Begin: "docker network create --ipam-driver berth front",
-		Columns: columns("network", "Network", "subnets", "Subnets", "used", "Used", "trend", "-Last day", "leased", "#Held",
+		Columns: columns("network", "Network", "cidrs", "Subnets", "used", "Used", "trend", "-Last day", "leased", "#Held",
 			"reserved", "#Reserved", "quarantined", "-#Quarantined", "free", "#Free", "excluded", "-#Excluded", "findings",
 			"#Findings", "space", "-Space", "tags", "-Tags", "network_id", "-Id")})
 	for i := range all {

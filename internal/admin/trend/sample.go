@@ -3,6 +3,7 @@ package trend
 import (
 	"context"
 	"strings"
+	"time"
 
 	"berth/internal/ipam"
 )
@@ -11,7 +12,7 @@ func key(space, network, subnet, pool string) string {
 	return strings.TrimRight(strings.Join([]string{space, network, subnet, pool}, "\n"), "\n")
 }
 
-// Look takes down how much is used now. What is there no more is forgotten.
+// Look takes down how much is used now. What was not there for a week is forgotten: a shared store may be away.
 func (b *Book) Look(ctx context.Context) {
 	all, err := b.use(ctx)
 	if err != nil {
@@ -20,21 +21,24 @@ func (b *Book) Look(ctx context.Context) {
 	now := b.now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	before := b.all
-	b.all = map[string]*series{}
+	week := scales[len(scales)-1]
+	for name, s := range b.all {
+		if last := s[len(s)-1].At * int64(week.span/time.Second); now.Unix()-last > int64(week.most)*int64(week.span/time.Second) {
+			delete(b.all, name)
+		}
+	}
 	for name, percent := range percents(all) {
-		s := before[name]
+		s := b.all[name]
 		switch {
-		case s == nil && len(before) >= mostSeries:
+		case s == nil && len(b.all) >= mostSeries:
 			continue
 		case s == nil:
 			s = new(series)
-			before[name] = s
+			b.all[name] = s
 		}
 		for i := range s {
 			s[i].note(scales[i], now, byte(percent))
 		}
-		b.all[name] = s
 	}
 }
 

@@ -206,6 +206,9 @@ func eventKeys() []cli.Key[ipam.Event] {
 	}
 }
 
+// eventWidth is what a line of an event takes at most without --wide; what changed may be a line of its own below it.
+const eventWidth = 80
+
 // eventLine is an event for a person: when, what, about which address or network, who that is of, and what changed.
 func eventLine(e *ipam.Event) string {
 	object, who, changed := eventObject(e), e.Name, ""
@@ -223,10 +226,24 @@ func eventLine(e *ipam.Event) string {
 	if changed == "" && who == "" {
 		changed = e.Detail
 	}
-	rest := strings.TrimSpace(who + "  " + changed)
-	return strings.TrimRight(fmt.Sprintf("%s  %-18s  %-15s  %s", cli.LocalTime(e.Time), e.Verb, cli.Printable(object),
-		printable(rest)), " ")
+	line := strings.TrimRight(fmt.Sprintf("%s  %-18s  %-15s  %s", cli.LocalTime(e.Time), e.Verb, cli.Printable(object),
+		printable(who)), " ")
+	changed = printable(changed)
+	short := []rune(line)
+	switch {
+	case changed != "" && len(short)+2+len([]rune(changed)) <= eventWidth:
+		return line + "  " + changed
+	case changed != "":
+		changed = "\n  " + changed
+	}
+	if len(short) > eventWidth {
+		line = string(append(short[:eventWidth-len(dots)], []rune(dots)...))
+	}
+	return line + changed
 }
+
+// dots end a line that was cut.
+const dots = "..."
 
 // printable is what is to be said, or nothing.
 func printable(text string) string {
