@@ -164,12 +164,14 @@ func (s *site) remember() {
 		Values []byte `json:"values"`
 	}
 	all := map[string][3]ring{}
-	for i, name := range []string{"local\nfront", "local\nshop-web", "local\nshop-db", "local\noffice"} {
+	for name, now := range map[string]int{"local\nfront": 10, "local\nshop-web": 10, "local\nshop-db": 92,
+		"local\noffice": 56} {
 		var of [3]ring
 		for n, seconds := range []int64{60, 900, 3600} {
 			of[n].At = time.Now().Unix() / seconds
-			for k := range []int{60, 96, 168}[n] {
-				of[n].Values = append(of[n].Values, byte(30+15*i+k*(i+1)/12+(k/7)%3))
+			most := []int{60, 96, 168}[n]
+			for k := range most {
+				of[n].Values = append(of[n].Values, byte(now*(most+k)/(2*most)+k/7%3))
 			}
 		}
 		all[name] = of

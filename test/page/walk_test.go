@@ -25,7 +25,7 @@ var looks = []look{
 }
 
 // likeEach is how many views of one kind are looked at: such as networks, of which there may be thousands.
-const likeEach = 3
+const likeEach = 2
 
 // variable are the segments of a path, and the parameters, that say which one of a kind it is.
 var variable = regexp.MustCompile(`^([0-9a-f]{16,}|[0-9a-f.:]+(/[0-9]+)?|.*[.:%].*)$`)
