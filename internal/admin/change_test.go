@@ -106,6 +106,37 @@ func TestReserveInTheBrowser(t *testing.T) {
 	}
 }
 
+// TestCreateInTheBrowser creates a network in two steps; what cannot be read is said, and nothing is changed.
+func TestCreateInTheBrowser(t *testing.T) {
+	h := start(t, nil)
+	for field, text := range map[string]string{"subnet": "10.252.0.0", "gateway": "router"} {
+		form := url.Values{"name": {"web"}, "subnet": {"10.252.0.0/24"}, field: {text}}
+		if status, body, _ := h.fills(t, "/change/create", form, nil); status != 400 || !strings.Contains(body, text) {
+			t.Errorf("%s %s: %d %s", field, text, status, body)
+		}
+	}
+	form := url.Values{"name": {"web"}, "subnet": {"10.252.0.0/24"}, "gateway": {"10.252.0.1"}}
+	status, body, _ := h.fills(t, "/change/create", form, nil)
+	if status != 200 || !strings.Contains(body, "Nothing has been changed yet") {
+		t.Fatalf("%d %s", status, body)
+	}
+	if _, err := h.service.Network(t.Context(), "web"); err == nil {
+		t.Fatal("the first step created it")
+	}
+	status, body, header := h.fills(t, "/change/create", formIn(t, body), nil)
+	n, err := h.service.Network(t.Context(), "web")
+	must(t, err)
+	if status != http.StatusSeeOther || header.Get("Location") != "../network/"+n.ID.String() {
+		t.Fatalf("%d to %q: %s", status, header.Get("Location"), body)
+	}
+	if n.Gateway.String() != "10.252.0.1" || len(n.Subnets[0].Pools) != 1 {
+		t.Errorf("%+v", n)
+	}
+	if body, _ := h.browse(t, "/change/reserve?network=web", 200); !strings.Contains(body, "next free: 10.252.0.2") {
+		t.Errorf("the next free address is not offered: %s", body)
+	}
+}
+
 // TestExcludeAndReleaseInTheBrowser excludes a range, and ends a reservation and what a person took.
 func TestExcludeAndReleaseInTheBrowser(t *testing.T) {
 	h := start(t, nil)

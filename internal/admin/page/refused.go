@@ -12,7 +12,7 @@ import (
 
 // Refuse answers a browser with a problem. Its user may see the page: it leads on to the views.
 func (p *Page) Refuse(w http.ResponseWriter, r *http.Request, problem *api.Problem) error {
-	s := &shown{Title: problem.Title, Status: problem.Status}
+	s := &shown{Title: problem.Title, Status: problem.Status, Here: "none"}
 	s.Blocks = append(s.Blocks, block{Note: problem.Detail, Alert: true})
 	return p.answer(w, r, asHTML, s)
 }
