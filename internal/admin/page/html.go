@@ -150,7 +150,9 @@ func (t *table) repeats(i int) bool {
 }
 
 // Deep tells that a column is of ids, which only programs want to see at once.
-func (c column) Deep() bool { return c.Name == "id" || c.Name == "lease" || strings.HasSuffix(c.Name, "_id") }
+func (c column) Deep() bool {
+	return c.Name == "id" || c.Name == "lease" || strings.HasSuffix(c.Name, "_id")
+}
 
 // Class is that of the cells of a column, and of its head.
 func (c column) Class() string {
