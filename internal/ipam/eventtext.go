@@ -45,7 +45,7 @@ func (e *Event) Object() string {
 func (e *Event) Changed() string {
 	was, is := factsIn(e.Before), factsIn(e.After)
 	said := strings.Fields(e.Object())
-	text := ""
+	var text string
 	switch {
 	case len(was) == 1 && len(is) == 1 && e.Before[0] == '{' && e.After[0] == '{':
 		text = differenceText(was[0], is[0], said)
