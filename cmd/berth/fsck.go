@@ -20,7 +20,7 @@ import (
 )
 
 const fsckHelp = `Checks a state: the structure of its file and the checksum of every record, then the records
-against one another. It lists what is wrong and ends with exit code 1 if there is something.
+against one another. It lists what is wrong.
 
 Without FILE and --state the daemon checks its own state, while it goes on giving addresses. With
 --state the state of a daemon that does not run is checked; FILE is a backup. A running daemon whose
@@ -165,20 +165,18 @@ func fsckRecords(ctx context.Context, path string) (report api.FsckReport, err e
 	return report, errors.Join(err, st.Close())
 }
 
-// errFound is the answer to a check that has found something; the list has been shown.
-var errFound = errors.New("the state is damaged; `berth restore` puts a backup in its place")
-
 func showFsck(w io.Writer, r api.FsckReport) error {
 	all := append(append([]string{}, r.File.Problems...), r.Problems...)
 	for _, problem := range all {
 		fmt.Fprintln(w, problem)
 	}
 	if r.File.Astray && len(all) == 1 {
-		return fmt.Errorf("%s: what the daemon holds is sound, and its file is not in its place; `berth store save` "+
-			"writes it there", r.File.Path)
+		return cli.Difference(fmt.Sprintf("%s: what the daemon holds is sound, and its file is not in its place; "+
+			"`berth store save` writes it there", r.File.Path))
 	}
 	if len(all) > 0 || !r.OK {
-		return fmt.Errorf("%s: %d found: %w", r.File.Path, len(all), errFound)
+		return cli.Difference(fmt.Sprintf("%s: %s: the state is damaged; `berth restore` puts a backup in its place",
+			r.File.Path, cli.Counted(len(all), "problem")))
 	}
 	_, err := fmt.Fprintf(w, "%s is sound: %d records, %d bytes, commit %d, store %s\n",
 		r.File.Path, r.File.Records, r.File.Size, r.File.Commit, r.File.StoreID)

@@ -1,6 +1,6 @@
 // Command berth manages the addresses of Docker networks and containers. `berth serve` is the daemon that the Docker
-// Engine asks; every other verb asks that daemon, or looks at its files while it does not run. It promises exit code 0
-// for what was done, 1 for a refusal, with one line on standard error that says why, and 2 for wrong usage.
+// Engine asks; every other verb asks that daemon, or looks at its files while it does not run. A refusal
+// is one line on standard error that says why, and an exit code (internal/cli/exit.go).
 //
 // root.go hangs the verbs together. Those that only ask the daemon are in internal/cli and the rooms below it; here are
 // serve (serve.go is the only place where the rooms of Berth are put together) and the verbs that open stores and state

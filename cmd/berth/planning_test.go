@@ -178,6 +178,11 @@ func (e example) script() string {
 	run := ""
 	if n := len(e.output); n > 0 && strings.HasPrefix(e.output[n-1], "berth: ") {
 		run = "exits 1 "
+		if found := regexp.MustCompile(`^berth( elastic| state)? check|--check`); found.MatchString(e.command) {
+			run = "exits 2 "
+		} else if strings.HasSuffix(e.output[n-1], " found") {
+			run = "" // a list that is empty
+		}
 	} else if n > 0 && strings.HasPrefix(e.command, "berth diff ") {
 		run = "exits 2 " // it differs
 	}

@@ -26,7 +26,7 @@ const rootHelp = `Berth gives Docker networks and containers addresses that are 
 "berth serve" is the daemon. The other commands ask it over its admin socket; they find it by
 themselves, be it a daemon of this host or a managed plugin of this host's Docker Engine.
 
-Exit codes: 0 done; 1 refused, with the reason on standard error; 2 wrong usage.`
+` + cli.ExitCodes
 
 func rootCommand(p *cli.Program, on surroundings) *cobra.Command {
 	root := &cobra.Command{

@@ -1,7 +1,6 @@
 // Package cli is the frame of the command line: what all verbs of `berth` share, and what the rooms below it (network,
 // owner, lease, host, daemon, document, compose, pin, witness) build their verbs of. It promises that every verb
-// behaves alike: exit code 0 for what was done, 1 for a refusal, with one line on standard error that says why, and 2
-// for wrong usage; the same flags and formats for all lists and all changes; completion of whatever has a name; and
+// behaves alike: the same exit codes (exit.go), and one line on standard error that says why; the same flags and formats for all lists and all changes; completion of whatever has a name; and
 // that a verb which only asks the daemon touches no file of its.
 //
 // A command line passes through a Program (program.go): Run reads it, with flags that the environment carries
@@ -14,7 +13,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -49,27 +47,11 @@ func New(version string) *Program {
 func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return 0
+	if err != nil && err.Error() != "" {
+		fmt.Fprintf(p.Err, "berth: %s\n", OneLine(err))
 	}
-	if code := codedError(0); errors.As(err, &code) {
-		return int(code)
-	}
-	fmt.Fprintf(p.Err, "berth: %s\n", OneLine(err))
-	wrong := (*usageError)(nil)
-	switch {
-	case errors.Is(err, ErrInterrupted):
-		return 130 // as a shell says it of SIGINT
-	case errors.As(err, &wrong):
-		return wrong.code
-	case !p.understood:
-		return 2
-	}
-	return 1
+	return exitCode(err, p.understood)
 }
-
-// ErrInterrupted is of a command that a signal ended while it waited for something.
-var ErrInterrupted = errors.New("interrupted")
 
 // Topic is what commands have in common, under whose title the help of the program lists them.
 type Topic struct {

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"berth/internal/advice"
@@ -12,35 +11,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// usageError is wrong usage: exit code 2, or another one where the command has 2 for something else.
-type usageError struct {
-	error
-	code int
-}
-
-// usageCode is the annotation of commands whose wrong usage has an exit code of its own.
-const usageCode = "usage-code"
-
-// UsageCode gives the wrong usage of a command, and of those below it, an exit code.
-func UsageCode(cmd *cobra.Command, code int) {
-	if cmd.Annotations == nil {
-		cmd.Annotations = map[string]string{}
-	}
-	cmd.Annotations[usageCode] = strconv.Itoa(code)
-}
-
-// codeOfUsage is the exit code of a command's wrong usage.
-func codeOfUsage(cmd *cobra.Command) int {
-	for ; cmd != nil; cmd = cmd.Parent() {
-		if code, err := strconv.Atoi(cmd.Annotations[usageCode]); err == nil {
-			return code
-		}
-	}
-	return 2
-}
+// usageError is wrong usage.
+type usageError struct{ error }
 
 // Unwrap is for errors.Is.
-func (e *usageError) Unwrap() error { return e.error }
+func (e usageError) Unwrap() error { return e.error }
 
 // Usage marks err as wrong usage of cmd, and says where the right one is written. What is marked already stays as it
 // is.
@@ -48,7 +23,7 @@ func Usage(cmd *cobra.Command, err error) error {
 	if IsUsage(err) {
 		return err
 	}
-	return &usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath()), codeOfUsage(cmd)}
+	return usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 }
 
 // insteadOf begins the annotations that say what to write instead of a flag that a command does not have.
@@ -79,18 +54,7 @@ func flagError(cmd *cobra.Command, err error) error {
 }
 
 // IsUsage tells whether an error is wrong usage.
-func IsUsage(err error) bool {
-	var u *usageError
-	return errors.As(err, &u)
-}
-
-// codedError ends a command with an exit code of its own; nothing is said of it.
-type codedError int
-
-func (c codedError) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
-
-// Code is the end of a command that has done what it was asked, and says what came of it by its exit code alone.
-func Code(code int) error { return codedError(code) }
+func IsUsage(err error) bool { return errors.As(err, new(usageError)) }
 
 // OneLine keeps an error, with what helps against it, to a line, whatever a library or a file name put into it.
 func OneLine(err error) string {

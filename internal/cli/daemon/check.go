@@ -55,8 +55,7 @@ puts right only what is listed there and is still so. The daemon compares by its
 
 For a daemon that reads no engine, such as a managed plugin, the command reads the one of this host.
 
-Exit code 0: nothing is wrong, or all of it was put right. 1: something is left, or the engine could not
-be asked.`
+Exit code 0: nothing is wrong, or all of it was repaired. 2: findings are left. 1: the check could not look.`
 
 // checkFlags are the flags of check.
 type checkFlags struct {
@@ -250,7 +249,7 @@ func leftOf(r *ipam.CheckReport) error {
 	case r.Trouble != "":
 		return errors.New(r.Trouble)
 	case left > 0:
-		return fmt.Errorf("%s left", cli.Counted(left, "finding"))
+		return cli.Difference(cli.Counted(left, "finding") + " left")
 	}
 	return nil
 }

@@ -24,9 +24,7 @@ start-first, where the next one runs beside it before it is stopped. A canary th
 
 With a PLAN of berth deploy plan -o exactly that is done; if something has moved since, it is refused. It
 asks before it begins; --yes is the answer, and has what is there done where another deploy came first.
-What is refused has changed nothing.
-
-Exit code 0: all is done. 1: refused, or something failed. 64: wrong usage. 130: a signal has ended it.`
+What is refused has changed nothing.`
 
 func applyCommand(p *cli.Program) *cobra.Command {
 	var f flags

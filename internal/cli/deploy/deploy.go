@@ -15,20 +15,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit codes besides those of all commands: plan says by one that there is something to do, and so wrong usage has
-// another than elsewhere.
-const (
-	exitChanges = 2
-	exitUsage   = 64
-)
-
 // Command is `berth deploy`.
 func Command(p *cli.Program) *cobra.Command {
-	cmd := cli.Group("deploy", "Bring a Compose project to what its files say, container by container",
+	return cli.Group("deploy", "Bring a Compose project to what its files say, container by container",
 		planCommand(p), applyCommand(p), startCommand(p), stopCommand(p), recreateCommand(p), statusCommand(p),
 		historyCommand(p), unlockCommand(p), orphansCommand(p))
-	cli.UsageCode(cmd, exitUsage)
-	return cmd
 }
 
 // flags say which project is meant, and by what it is made.

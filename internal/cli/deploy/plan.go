@@ -19,8 +19,7 @@ const planHelp = `Shows what a deploy of a Compose project would do: which conta
 started, deleted, and which addresses each has and gets. Nothing is changed, neither on the engine nor
 in the plan. -o saves the plan for berth deploy apply.
 
-Exit code 0: there is nothing to do. 2: there is. 1: refused, with all that is in the way on standard
-error. 64: wrong usage.`
+Exit code 0: there is nothing to do. 2: there is. 1: refused; standard error lists what is in the way.`
 
 func planCommand(p *cli.Program) *cobra.Command {
 	var f flags
@@ -50,7 +49,7 @@ func planCommand(p *cli.Program) *cobra.Command {
 			return err
 		}
 		if plan.Changes() {
-			return cli.Code(exitChanges)
+			return cli.Difference("")
 		}
 		return nil
 	}

@@ -19,9 +19,7 @@ const stepsHelp = `
 PROJECT is known by its containers, which say of which files it was made (-f and the other flags name
 others); the variables of the environment are those of here. One service of it may be named, or one
 replica (web/2). It takes the lock of the project, shows what it would do and asks, as berth deploy apply
-does; --yes is the answer.
-
-Exit code 0: all is done. 1: refused, or something failed. 64: wrong usage. 130: a signal has ended it.`
+does; --yes is the answer.`
 
 func startCommand(p *cli.Program) *cobra.Command {
 	return taskCommand(p, rollout.Start, "Make run what the files say is there",

@@ -18,13 +18,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit codes of diff and apply besides those of all commands: diff says by one that there is something to do, and so
-// wrong usage has another than elsewhere.
-const (
-	exitDiffers = 2
-	exitUsage   = 64
-)
-
 // nothingChanged is what diff and apply come to when they are refused.
 const nothingChanged = "nothing was changed"
 
@@ -46,7 +39,6 @@ func (f *compareFlags) add(p *cli.Program, cmd *cobra.Command) {
 // run has the command read its flags and its document, and do what it is for with what they come to.
 func (f *compareFlags) run(p *cli.Program, cmd *cobra.Command,
 	do func(context.Context, *compared, *cli.Table[Compared]) error) {
-	cli.UsageCode(cmd, exitUsage)
 	f.add(p, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		show, err := cli.NewObject[Compared](p.Out, cmd, f.format)

@@ -20,7 +20,7 @@ is in the plan and not in the document stays; with --prune it goes.
 The changes are tried in a dry run. What would be refused is listed with its line, and with who holds what is
 in the way.
 
-Exit codes: 0 the plan is as the document says; 2 it differs; 1 refused; 64 wrong usage.`
+Exit codes: 0 the plan is as the document says; 2 it differs; 1 refused.`
 
 // DiffCommand is `berth diff`.
 func DiffCommand(p *cli.Program) *cobra.Command {
@@ -46,7 +46,7 @@ func DiffCommand(p *cli.Program) *cobra.Command {
 			p.Warn([]string{d.untried()})
 		}
 		if len(all.Changes) > 0 {
-			return cli.Code(exitDiffers)
+			return cli.Difference("")
 		}
 		return nil
 	})

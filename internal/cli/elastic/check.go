@@ -24,7 +24,7 @@ sentence that says what it is and what to do. It changes nothing. berth check fi
   published_elastic a container publishes ports beside an elastic address, or instead of a system address
   no_system_address a container is to have a system address, and none is free
 
-Exit code 0: nothing was found. 1: something was, or the engine could not be asked.`
+Exit code 0: nothing was found. 2: there are findings. 1: the check could not look.`
 
 func checkCommand(p *cli.Program) *cobra.Command {
 	var format string
@@ -82,7 +82,7 @@ func leftOf(r *ipam.CheckReport) error {
 	case r.Trouble != "":
 		return errors.New(r.Trouble)
 	case len(r.Findings) > 0:
-		return fmt.Errorf("%s left", cli.Counted(len(r.Findings), "finding"))
+		return cli.Difference(cli.Counted(len(r.Findings), "finding") + " left")
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ package pin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"berth/internal/cli"
@@ -38,7 +37,7 @@ addresses into the Compose project instead.
 Engines before v29 refuse an address of a container's own on a network that was created without --subnet.
 Networks of a swarm are left out, because its manager gives their addresses.
 
---check changes nothing and lists the containers that are not pinned. Exit code 0: all are pinned. 1: some
+--check changes nothing and lists the containers that are not pinned. Exit code 0: all are pinned. 2: some
 are not.`
 
 // pinFlags are the flags of pin and unpin.
@@ -155,5 +154,5 @@ func (r *pinRun) check(show *cli.Table[pin.Pin]) error {
 	} else if len(left) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s not pinned", isOrAre(len(left), "endpoint"))
+	return cli.Difference(isOrAre(len(left), "endpoint") + " not pinned")
 }
