@@ -124,11 +124,11 @@ func importRow(e env, m medium) (row, error) {
 	if err := os.WriteFile(document, importDocument(0, importSubnets), 0o600); err != nil {
 		return row{}, err
 	}
-	in, err := e.run(s, "import", document)
+	in, err := e.run(s, "plan", "import", document)
 	if err != nil {
 		return row{}, err
 	}
-	out, err := e.run(s, "export", "-o", again)
+	out, err := e.run(s, "plan", "export", "-o", again)
 	if err != nil {
 		return row{}, err
 	}
@@ -137,7 +137,7 @@ func importRow(e env, m medium) (row, error) {
 		return row{}, fmt.Errorf("the export is not the plan that was imported: %w", err)
 	}
 	total := in + out
-	return row{fmt.Sprintf("berth import and export of %d subnets with %d reservations: %s", importSubnets,
+	return row{fmt.Sprintf("berth plan import and export of %d subnets with %d reservations: %s", importSubnets,
 		importSubnets*importReservations, m.name), "10 s",
 		fmt.Sprintf("%.1f s (import %.1f s, export %.1f s)", total.Seconds(), in.Seconds(), out.Seconds()),
 		verdict(total < 10*time.Second)}, nil
@@ -176,7 +176,7 @@ func beside(e env, callers int) (row, error) {
 			return row{}, err
 		}
 		beside, err := taker.during(func() error {
-			d, err := e.run(s, "import", document)
+			d, err := e.run(s, "plan", "import", document)
 			took = append(took, d.Seconds())
 			return err
 		})

@@ -54,7 +54,7 @@ func (e env) servePools(flags ...string) (*served, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := e.run(s, "import", document); err != nil {
+	if _, err := e.run(s, "plan", "import", document); err != nil {
 		s.stop()
 		return nil, err
 	}

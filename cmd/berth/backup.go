@@ -27,9 +27,9 @@ func backupCommand(p *cli.Program) *cobra.Command {
 	var force, shared bool
 	cmd := &cobra.Command{Use: "backup FILE", Short: "Write a backup of the daemon's state to a file", Long: backupHelp,
 		Args: cli.OneArg("the file to write"),
-		Example: "  berth backup berth-$(date +%F).db\n  berth backup --force /backup/berth.db\n" +
-			"  berth backup --shared cluster-$(date +%F).db"}
-	cmd.Flags().BoolVarP(&force, "force", "f", false, "replace FILE if it is there")
+		Example: "  berth state backup berth-$(date +%F).db\n  berth state backup --force /backup/berth.db\n" +
+			"  berth state backup --shared cluster-$(date +%F).db"}
+	cmd.Flags().BoolVar(&force, "force", false, "replace FILE if it is there")
 	cmd.Flags().BoolVar(&shared, "shared", false, "of the store that several hosts share")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkTarget(args[0], force); err != nil {

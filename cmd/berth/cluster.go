@@ -131,7 +131,7 @@ func (c *clusterStore) tell(err error) {
 	switch {
 	case news && errors.Is(err, store.ErrBack):
 		c.log.WithError(err).Error("the shared store is not trusted, so that nothing of it is given until it is " +
-			"mended (`berth store mend`); the space local works meanwhile")
+			"mended (`berth state mend`); the space local works meanwhile")
 	case news && (errors.Is(err, store.ErrAway) || errors.Is(err, store.ErrUnknown)):
 		c.log.WithError(err).Warn("the shared store cannot be opened, and is tried again until it can; the space " +
 			"local works meanwhile")

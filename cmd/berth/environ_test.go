@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"strings"
 	"testing"
 
 	"berth/internal/cli"
@@ -15,12 +16,12 @@ func parse(t *testing.T, env map[string]string, verb string, args ...string) (*c
 	t.Helper()
 	p := &cli.Program{Out: io.Discard, Err: io.Discard, Env: func(name string) string { return env[name] }}
 	root := rootCommand(p, emptyHost())
-	cmd, _, err := root.Find([]string{verb})
+	cmd, _, err := root.Find(strings.Fields(verb))
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd.RunE = func(*cobra.Command, []string) error { return nil }
-	root.SetArgs(append([]string{verb}, args...))
+	root.SetArgs(append(strings.Fields(verb), args...))
 	return cmd, root.Execute()
 }
 
@@ -55,12 +56,12 @@ func TestEnvironment(t *testing.T) {
 		{"its key", "events", map[string]string{"BERTH_ADMIN_CLIENT_KEY": "/k"}, nil, "admin-client-key", "/k"},
 		{"only what belongs to an installation", "events", map[string]string{"BERTH_FORMAT": "json"}, nil, "format",
 			"table"},
-		{"restore knows where the state is", "restore", map[string]string{"BERTH_STATE": "/e"}, []string{"x"}, "state",
+		{"restore knows where the state is", "state restore", map[string]string{"BERTH_STATE": "/e"}, []string{"x"}, "state",
 			"/e"},
 		{"the edge's provider", "edge", map[string]string{"BERTH_PROVIDER": "none"}, nil, "provider", "none"},
 		{"its program", "edge", map[string]string{"BERTH_PROVIDER": "exec", "BERTH_EXEC": "/x"}, nil, "exec", "/x"},
 		{"what the edge does", "edge", map[string]string{"BERTH_REMOVE": "true"}, nil, "remove", "false"},
-		{"fsck asks the daemon", "fsck", map[string]string{"BERTH_STATE": "/e"}, nil, "state", ""},
+		{"a check asks the daemon", "state check", map[string]string{"BERTH_STATE": "/e"}, nil, "state", ""},
 		{"the engine of serve", "serve", map[string]string{"BERTH_DOCKER_HOST": "none"}, nil, "docker-host", "none"},
 		{"how often is checked", "serve", map[string]string{"BERTH_CHECK_EVERY": "0"}, nil, "check-every", "0s"},
 		{"repairs", "serve", map[string]string{"BERTH_CHECK_REPAIR": "true"}, nil, "check-repair", "true"},
@@ -70,7 +71,7 @@ func TestEnvironment(t *testing.T) {
 			"false"},
 		{"witness is a service", "witness", map[string]string{"BERTH_EVERY": "5s"}, nil, "every", "5s"},
 		{"drivers", "witness", map[string]string{"BERTH_IPAM_DRIVER": "a/b:1,c"}, nil, "ipam-driver", "[a/b:1,c]"},
-		{"force is never meant by accident", "restore", map[string]string{"BERTH_FORCE": "true"}, []string{"x"},
+		{"force is never meant by accident", "state restore", map[string]string{"BERTH_FORCE": "true"}, []string{"x"},
 			"force", "false"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -21,21 +21,21 @@ import (
 // something is not among them. A command that is not here fails the script: write how it is asked so that it says
 // something.
 var asked = map[string][]string{
-	"account ls": {""}, "address ls": {"", "net1"}, "check": {""}, "deploy history": {"shop"},
+	"address ls": {"", "net1"}, "check": {""}, "deploy history": {"shop"},
 	"deploy orphans ls": {"--docker-host unix:///nowhere"}, "deploy status": {"", "shop"},
-	"dns ls": {"--zone lan.example"}, "elastic check": {""},
+	"dns ls": {"--zone lan.example"}, "elastic account ls": {""}, "elastic check": {""},
 	"elastic ls": {""}, "elastic range ls": {""}, "elastic show": {"203.0.113.0", "203.0.113.1"}, "elastic usage": {""},
 	"events": {"", "--verb network.create"}, "exclusion ls": {"", "net1"},
-	"find": {"10.8.0.11", "shop-web-1", "router", "net"}, "free": {"net1", "net1 --next", "null"}, "host ls": {""},
+	"find": {"10.8.0.11", "shop-web-1", "router", "net"}, "host ls": {""},
 	"host show": {"alpha"}, "inspect": {"net1", "10.8.0.2", "shop", "203.0.113.0"}, "lease ls": {"", "--all"},
-	"network ls": {""}, "network show": {"net1", "null"}, "pin": {"--check"}, "pool ls": {"", "net1"},
-	"reservation ls": {"", "net1"}, "space ls": {""}, "status": {""}, "subnet ls": {"", "net1"}, "token ls": {""},
+	"network free": {"net1", "net1 --next", "null"}, "network ls": {""}, "network show": {"net1", "null"}, "pin": {"--check"}, "pool ls": {"", "net1"},
+	"reservation ls": {"", "net1"}, "status": {""}, "subnet ls": {"", "net1"}, "token ls": {""},
 	"version": {""}, "who": {"10.8.0.2", "10.8.0.11", "router", "203.0.113.0"},
 }
 
 // changing are those that have --format for what they changed, or would, and no --dry-run; a scan of a LAN with
 // --record, too, which takes an edge (test/edge TestScan).
-var changing = []string{"apply", "diff", "deploy apply", "deploy plan", "deploy recreate", "deploy start", "deploy stop",
+var changing = []string{"plan apply", "plan diff", "deploy apply", "deploy plan", "deploy recreate", "deploy start", "deploy stop",
 	"lan scan"}
 
 // clocks are the fields that go on between two questions.

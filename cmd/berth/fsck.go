@@ -31,10 +31,10 @@ commit before, and keeps the file as it was beside the new one.`
 func fsckCommand(p *cli.Program) *cobra.Command {
 	var state string
 	var repair bool
-	cmd := &cobra.Command{Use: "fsck [FILE]", Short: "Check the state, or a backup", Long: fsckHelp,
+	cmd := &cobra.Command{Use: "check [FILE]", Short: "Check the state, or a backup", Long: fsckHelp,
 		Args: atMostOne("a backup"),
-		Example: "  berth fsck\n  berth fsck berth-2026-01-31.db\n  berth fsck --state /var/lib/berth\n" +
-			"  berth fsck --state /var/lib/berth --repair"}
+		Example: "  berth state check\n  berth state check berth-2026-01-31.db\n  berth state check --state /var/lib/berth\n" +
+			"  berth state check --state /var/lib/berth --repair"}
 	cmd.Flags().StringVar(&state, "state", "", "`directory` of the state of a daemon that does not run")
 	cmd.Flags().BoolVar(&repair, "repair", false, "mend what can be mended; needs --state")
 	cli.CompletesDirs(cmd, "state")
@@ -96,7 +96,7 @@ func fsckState(ctx context.Context, path string) (api.FsckReport, error) {
 	}
 	report, err := fsckRecords(ctx, path)
 	if errors.Is(err, store.ErrLocked) {
-		return report, fmt.Errorf("%w; or have that one check it, with `berth fsck` alone", err)
+		return report, fmt.Errorf("%w; or have that one check it, with `berth state check` alone", err)
 	}
 	if err != nil && !errors.Is(err, store.ErrCorrupt) {
 		return report, err
@@ -172,10 +172,10 @@ func showFsck(w io.Writer, r api.FsckReport) error {
 	}
 	if r.File.Astray && len(all) == 1 {
 		return cli.Difference(fmt.Sprintf("%s: what the daemon holds is sound, and its file is not in its place; "+
-			"`berth store save` writes it there", r.File.Path))
+			"`berth state save` writes it there", r.File.Path))
 	}
 	if len(all) > 0 || !r.OK {
-		return cli.Difference(fmt.Sprintf("%s: %s: the state is damaged; `berth restore` puts a backup in its place",
+		return cli.Difference(fmt.Sprintf("%s: %s: the state is damaged; `berth state restore` puts a backup in its place",
 			r.File.Path, cli.Counted(len(all), "problem")))
 	}
 	_, err := fmt.Fprintf(w, "%s is sound: %d records, %d bytes, commit %d, store %s\n",

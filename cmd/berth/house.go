@@ -58,7 +58,7 @@ func leavesNothing(log *logrus.Entry, own *service.Service) error {
 	}
 	if left {
 		log.Warn("this host's own store has accounts or elastic ranges, which are not used while the host shares a " +
-			"store; `berth store copy --from bolt --to etcd` takes them along")
+			"store; `berth state copy --from bolt --to etcd` takes them along")
 	}
 	return nil
 }

@@ -183,7 +183,7 @@ func (e example) script() string {
 		} else if strings.HasSuffix(e.output[n-1], " found") {
 			run = "" // a list that is empty
 		}
-	} else if n > 0 && strings.HasPrefix(e.command, "berth diff ") {
+	} else if n > 0 && strings.HasPrefix(e.command, "berth plan diff ") {
 		run = "exits 2 " // it differs
 	}
 	command := e.command

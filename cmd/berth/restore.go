@@ -26,7 +26,7 @@ refused without --state, which names the one that is meant; with it that is said
 Addresses that were given after the backup was taken are not in it. Run "berth check --repair" once the
 daemon runs again: running containers hold again what they were given since.
 
-With --shared the backup is one of "berth backup --shared", and is brought into etcd, under a prefix that is
+With --shared the backup is one of "berth state backup --shared", and is brought into etcd, under a prefix that is
 empty. What was there before is not replaced: take it away first, or give another prefix. The daemons of all
 hosts should be stopped.`
 
@@ -37,11 +37,11 @@ func restoreCommand(p *cli.Program) *cobra.Command {
 	cmd := &cobra.Command{Use: "restore FILE", Short: "Put a backup in the place of the state", Long: restoreHelp,
 		Args: cli.OneArg("the backup"),
 		Example: `  systemctl stop berth.socket berth-mac.socket berth-admin.socket berth
-  berth restore berth-2026-01-31.db
-  berth restore berth-2026-01-31.db --state /srv/berth --force
-  berth restore cluster-2026-01-31.db --shared --etcd-endpoints http://10.0.0.11:2379`}
+  berth state restore berth-2026-01-31.db
+  berth state restore berth-2026-01-31.db --state /srv/berth --force
+  berth state restore cluster-2026-01-31.db --shared --etcd-endpoints http://10.0.0.11:2379`}
 	cmd.Flags().StringVar(&state, "state", defaultState, "`directory` of the state (also BERTH_STATE)")
-	cmd.Flags().BoolVarP(&force, "force", "f", false, "replace a state that holds something")
+	cmd.Flags().BoolVar(&force, "force", false, "replace a state that holds something")
 	cmd.Flags().BoolVar(&shared, "shared", false, "the backup is of the store that several hosts share")
 	where.flags(cmd)
 	cli.CompletesDirs(cmd, "state")

@@ -52,7 +52,7 @@ func (r *stateReaders) unread(state string) (lines []string) {
 			"reads that with --state %s", service, says, state, state))
 	case installed && settings["BERTH_STORE"] == "etcd":
 		lines = append(lines, fmt.Sprintf("the service berth shares a store%s: what is in etcd is no part of this backup, "+
-			"and stays as it is; `berth restore --shared` is for that", says))
+			"and stays as it is; `berth state restore --shared` is for that", says))
 	}
 	if others, _ := filepath.Glob(r.plugins); !installed && len(others) > 0 { // the pattern is right
 		for _, other := range others {
@@ -101,7 +101,7 @@ func otherReader(ctx context.Context, p *cli.Program, file, state string) error 
 		c.Close()
 		if err == nil && v.State != "" && absolute(filepath.Dir(v.State)) != absolute(state) {
 			return fmt.Errorf("the Berth that answers at %s has its state in %s, and would not read what is in %s: stop "+
-				"it, and then `berth restore %s --state %s`", c.Socket(), filepath.Dir(v.State), state, file,
+				"it, and then `berth state restore %s --state %s`", c.Socket(), filepath.Dir(v.State), state, file,
 				filepath.Dir(v.State))
 		}
 	}
@@ -112,7 +112,7 @@ func otherReader(ctx context.Context, p *cli.Program, file, state string) error 
 	settings := readers.read()
 	if other := settings["BERTH_STATE"]; other != "" && absolute(other) != absolute(state) {
 		return fmt.Errorf("the service berth reads the state in %s (%s), and would not read what is in %s: "+
-			"`berth restore %s --state %s`", other, readers.settings, state, file, other)
+			"`berth state restore %s --state %s`", other, readers.settings, state, file, other)
 	}
 	return nil
 }

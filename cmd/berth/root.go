@@ -53,23 +53,21 @@ func topics(p *cli.Program, on surroundings) []cli.Topic {
 	return []cli.Topic{
 		{Title: "Who has what", Commands: []*cobra.Command{
 			lease.Command(p), lease.WhoCommand(p), lease.EventsCommand(p), look.FindCommand(p), look.InspectCommand(p),
-			look.FreeCommand(p), look.TopCommand(p), seen.PageCommand(p), daemon.CheckCommand(p),
+			seen.PageCommand(p), daemon.CheckCommand(p),
 		}},
 		{Title: "The plan", Commands: []*cobra.Command{
-			network.SpaceCommand(p), network.Command(p), network.SubnetCommand(p), network.PoolCommand(p),
-			network.ExclusionCommand(p), owner.ReservationCommand(p), owner.AddressCommand(p), document.ExportCommand(p),
-			document.ImportCommand(p), document.DiffCommand(p), document.ApplyCommand(p),
+			network.Command(p), network.SubnetCommand(p), network.PoolCommand(p),
+			network.ExclusionCommand(p), owner.ReservationCommand(p), owner.AddressCommand(p), document.Command(p),
 		}},
 		{Title: "Containers", Commands: []*cobra.Command{
 			pin.Command(p), pin.UnpinCommand(p), compose.Command(p), deploy.Command(p), compose.AdoptCommand(p),
-			compose.LeaveCommand(p), owner.IPCommand(p), owner.EnvCommand(p), witness.Command(p),
+			compose.LeaveCommand(p), owner.IPCommand(p), witness.Command(p),
 		}},
 		{Title: "The LAN, and addresses that move", Commands: []*cobra.Command{
-			elastic.Command(p), elastic.AccountCommand(p), edgeCommand(p), lan.Command(p), names.Command(p),
+			elastic.Command(p), edgeCommand(p), lan.Command(p), names.Command(p),
 		}},
 		{Title: "The daemon and its state", Commands: []*cobra.Command{
-			serveCommand(p, on), daemon.StatusCommand(p), host.Command(p), daemon.TokenCommand(p), storeCommand(p),
-			backupCommand(p), restoreCommand(p), fsckCommand(p),
+			serveCommand(p, on), daemon.StatusCommand(p), host.Command(p), daemon.TokenCommand(p), stateCommand(p),
 		}},
 		{Title: "This command", Commands: []*cobra.Command{daemon.VersionCommand(p)}},
 	}

@@ -57,10 +57,10 @@ type storeCopy struct {
 	format      string
 }
 
-func storeCommand(p *cli.Program) *cobra.Command {
-	return cli.Group("store", "The stores behind the daemon: move spaces between them, write the state anew, mend a "+
-		"shared one",
-		storeCopyCommand(p), daemon.SaveCommand(p), host.MendCommand(p), host.AcceptCommand(p))
+func stateCommand(p *cli.Program) *cobra.Command {
+	return cli.Group("state", "The state of the daemon: back it up, restore, check, move and mend it",
+		backupCommand(p), restoreCommand(p), fsckCommand(p), storeCopyCommand(p), daemon.SaveCommand(p),
+		host.MendCommand(p), host.AcceptCommand(p))
 }
 
 func storeCopyCommand(p *cli.Program) *cobra.Command {
@@ -69,9 +69,9 @@ func storeCopyCommand(p *cli.Program) *cobra.Command {
 		Short: "Take spaces from the host's own store to the shared one, or back", Long: storeCopyHelp,
 		Args: cli.NoArgs,
 		Example: `  systemctl stop berth.socket berth-mac.socket berth-admin.socket berth
-  berth store copy --from bolt --to etcd --etcd-endpoints http://10.0.0.11:2379 --dry-run
-  berth store copy --from bolt --to etcd --etcd-endpoints http://10.0.0.11:2379
-  berth store copy --from etcd --to bolt --etcd-endpoints http://10.0.0.11:2379 --space lab`}
+  berth state copy --from bolt --to etcd --etcd-endpoints http://10.0.0.11:2379 --dry-run
+  berth state copy --from bolt --to etcd --etcd-endpoints http://10.0.0.11:2379
+  berth state copy --from etcd --to bolt --etcd-endpoints http://10.0.0.11:2379 --space lab`}
 	f := cmd.Flags()
 	f.StringVar(&c.from, "from", "", "`STORE` that has them: bolt or etcd")
 	f.StringVar(&c.to, "to", "", "`STORE` that is to have them: etcd or bolt")
@@ -112,7 +112,7 @@ func (c *storeCopy) check() (err error) {
 		return errors.New("say from which store to which: --from bolt --to etcd, or --from etcd --to bolt")
 	case !slices.Contains(stores, c.from) || !slices.Contains(stores, c.to):
 		return fmt.Errorf("it is copied from bolt to etcd, or from etcd to bolt, and not from %s to %s; a backup is "+
-			"put back with `berth restore`", c.from, c.to)
+			"put back with `berth state restore`", c.from, c.to)
 	case c.from == c.to:
 		return fmt.Errorf("both stores are %s: say --from bolt --to etcd, or --from etcd --to bolt", c.from)
 	case c.undo && c.dryRun:
@@ -134,7 +134,7 @@ const etcdPatience = 10 * time.Second
 
 // command is how the same copy is called again.
 func (c *storeCopy) command() string {
-	return fmt.Sprintf("berth store copy --from %s --to %s", c.from, c.to)
+	return fmt.Sprintf("berth state copy --from %s --to %s", c.from, c.to)
 }
 
 // copyStore opens both stores and copies.
@@ -163,7 +163,7 @@ func copyStore(ctx context.Context, p *cli.Program, c *storeCopy) (report ipam.C
 	defer progress.End()
 	opt := ipam.CopyOptions{Spaces: c.spaces, DryRun: c.dryRun, Undo: c.undo, Command: c.command(),
 		Progress: progress.Set}
-	ctx = ipam.WithActor(ctx, "berth store copy")
+	ctx = ipam.WithActor(ctx, "berth state copy")
 	if c.to == storeBolt {
 		report, err = stores.CopySpaces(ctx, sharedService.Ledger, ownService.Ledger, opt)
 		return report, listCollisions(p, err)

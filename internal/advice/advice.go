@@ -30,7 +30,7 @@ func sentence(do ipam.Do) string {
 	case ipam.DoListLeases:
 		return "`berth lease ls` lists who has one"
 	case ipam.DoListSpaces:
-		return "`berth space ls` lists the spaces"
+		return "`berth subnet ls --sort space` lists the spaces"
 	case ipam.DoListHosts:
 		return "`berth host ls` lists them"
 	case ipam.DoShowStatus:
@@ -83,26 +83,26 @@ func sentence(do ipam.Do) string {
 	case ipam.DoImportAgain:
 		return "import it again, and the rest is added"
 	case ipam.DoImportInstead:
-		return "`berth import` makes any number"
+		return "`berth plan import` makes any number"
 	case ipam.DoLeaveOut:
 		return "leave it out"
 	case ipam.DoRunCheck:
 		return "`berth check` finds what it leaves"
 	case ipam.DoRunFsck:
-		return "run `berth fsck`"
+		return "run `berth state check`"
 	case ipam.DoRestore:
-		return "restore a backup with `berth restore`"
+		return "restore a backup with `berth state restore`"
 	case ipam.DoRestoreShared:
-		return "begin again with `berth restore --shared`"
+		return "begin again with `berth state restore --shared`"
 	case ipam.DoCopyOn:
-		return "`berth store copy` goes on with it"
+		return "`berth state copy` goes on with it"
 	case ipam.DoMoveSpaces:
-		return "move them to its own store with `berth store copy`"
+		return "move them to its own store with `berth state copy`"
 	case ipam.DoMendStore:
-		return "`berth store mend --dry-run` tells what is to be put back, `berth store mend --yes` on each host " +
+		return "`berth state mend --dry-run` tells what is to be put back, `berth state mend --yes` on each host " +
 			"does it"
 	case ipam.DoMendThere:
-		return "run `berth store mend --yes` there, or say on another host with `berth store mend --yes --gone HOST` " +
+		return "run `berth state mend --yes` there, or say on another host with `berth state mend --yes --gone HOST` " +
 			"that one is gone for good"
 	case ipam.DoLetHostIn:
 		return "`berth host admit %s` lets it in again"
@@ -119,9 +119,9 @@ func sentence(do ipam.Do) string {
 	case ipam.DoEndDrain:
 		return "`berth host drain --undo %s` ends that"
 	case ipam.DoListAccounts:
-		return "`berth account ls` lists the accounts"
+		return "`berth elastic account ls` lists the accounts"
 	case ipam.DoForceAccount:
-		return "release them with it by `berth account rm %s --force`"
+		return "release them with it by `berth elastic account rm %s --force`"
 	case ipam.DoListElastic:
 		return "`berth elastic ls` lists whose they are"
 	case ipam.DoListElasticRanges:
@@ -143,7 +143,7 @@ func sentence(do ipam.Do) string {
 	case ipam.DoRunEdge:
 		return "start it on this host with `berth edge`"
 	case ipam.DoCopyToShared:
-		return "take elastic addresses along with `berth store copy --from bolt --to etcd`, or end the association " +
+		return "take elastic addresses along with `berth state copy --from bolt --to etcd`, or end the association " +
 			"while the host shares nothing"
 	case ipam.DoMoveElastic:
 		return "move it with --move"

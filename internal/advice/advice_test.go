@@ -52,9 +52,9 @@ func TestText(t *testing.T) {
 		{ipam.Help(refused, ipam.OrAdvise(ipam.DoEndExclusion)),
 			"network a has no pool b, or take it out with `berth exclusion rm`"},
 		{fmt.Errorf("line 7: %w", ipam.Help(refused, ipam.Advise(ipam.DoRunFsck))),
-			"line 7: network a has no pool b; run `berth fsck`"},
+			"line 7: network a has no pool b; run `berth state check`"},
 		{errors.Join(ipam.Help(refused, ipam.Advise(ipam.DoRunFsck)), ipam.Help(refused, ipam.Advise(ipam.DoRunFsck))),
-			"network a has no pool b\nnetwork a has no pool b; run `berth fsck`"},
+			"network a has no pool b\nnetwork a has no pool b; run `berth state check`"},
 		{ipam.Help(refused, ipam.Advise("nothing.known")), "network a has no pool b"},
 	} {
 		if got := Text(c.err); got != c.want {

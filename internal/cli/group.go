@@ -12,7 +12,10 @@ import (
 // Group makes a command that only holds others.
 func Group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	plural := use + "s"
-	if strings.HasSuffix(use, "s") {
+	switch {
+	case use == "orphans":
+		plural = use
+	case strings.HasSuffix(use, "s"):
 		plural = use + "es"
 	}
 	cmd := &cobra.Command{Use: use, Aliases: []string{plural}, Short: short}
@@ -55,7 +58,7 @@ var habits = map[string]string{
 	"search": "`berth find`", "grep": "`berth find`", "show": "`berth inspect`", "describe": "`berth inspect`",
 	"info": "`berth status`", "health": "`berth status`", "daemon": "`berth serve`", "start": "`berth serve`",
 	"ui": "`berth page`", "web": "`berth page`", "reserve": "`berth reservation add`",
-	"exclude": "`berth exclusion add`", "next": "`berth free NETWORK --next`", "dump": "`berth export`",
+	"exclude": "`berth exclusion add`", "next": "`berth network free NETWORK --next`", "dump": "`berth plan export`",
 	"lint": "`berth check`", "doctor": "`berth check`",
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"iter"
 
@@ -26,13 +27,19 @@ type Listing[T any] struct {
 	// Names asks for what identifies the rows alone, where that is all that is shown and there may be very many of them;
 	// nil, or answering nil: the rows tell.
 	Names func(ctx context.Context, c *client.Client, args []string) iter.Seq2[string, error]
+	// Bare tells whether the rows are shown as with --quiet unless a format is given. It may be nil.
+	Bare func() bool
+	// Said is set where Fetch says itself that it has found nothing.
+	Said bool
 }
 
 // Command is the command; flags of its own are added to it.
 func (l Listing[T]) Command(p *Program) *cobra.Command {
 	var out Output
 	cmd := l.Verb.Command(p)
-	out.Flags(p, cmd)
+	watch := false
+	out.TableFlags(p, cmd)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "on a terminal: again every 3 seconds; q ends it")
 	filter := NewFilter(p, cmd, l.Keys)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if l.Check != nil {
@@ -43,27 +50,51 @@ func (l Listing[T]) Command(p *Program) *cobra.Command {
 		if err := filter.Read(); err != nil {
 			return Usage(cmd, err)
 		}
-		show, err := NewTable(p.Out, cmd, out, l.Columns(out))
-		if err != nil {
+		if l.Bare != nil && l.Bare() && !cmd.Flags().Changed("format") {
+			out.Quiet = true
+		}
+		if _, err := NewTable(p.Out, cmd, out, l.Columns(out)); err != nil {
 			return err
 		}
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
 			if err := filter.Ask(ctx, c); err != nil {
 				return err
 			}
-			if out.Quiet && l.Names != nil && !filter.Given() {
-				if names := l.Names(ctx, c, args); names != nil {
-					return writeNames(p.Out, names)
+			show := func(ctx context.Context, w io.Writer) error {
+				if out.Quiet && l.Names != nil && !filter.Given() && out.sort == "" {
+					if names := l.Names(ctx, c, args); names != nil {
+						return writeNames(w, names)
+					}
 				}
+				all, err := l.Fetch(ctx, c, args)
+				if err != nil {
+					return err
+				}
+				table, err := NewTable(w, cmd, out, l.Columns(out))
+				if err != nil {
+					return err
+				}
+				all = filter.Rows(all)
+				if len(all) == 0 && !l.Said && table.format == "table" && !watch {
+					fmt.Fprintf(p.Err, "berth: no %s found\n", noun(cmd))
+				}
+				return table.Rows(all)
 			}
-			all, err := l.Fetch(ctx, c, args)
-			if err != nil {
-				return err
+			if watch {
+				return p.Watch(ctx, show)
 			}
-			return show.Rows(filter.Rows(all))
+			return show(ctx, p.Out)
 		})
 	}
 	return cmd
+}
+
+// noun is what a list lists: the plural of its group.
+func noun(cmd *cobra.Command) string {
+	if group := cmd.Parent(); cmd.Name() == "ls" && len(group.Aliases) > 0 {
+		return group.Aliases[0]
+	}
+	return "rows"
 }
 
 // writeNames writes a line for each, once all are there: a list that breaks off is not taken for a whole one.

@@ -19,32 +19,50 @@ type Output struct {
 	Format  string
 	Quiet   bool
 	NoTrunc bool
-	Wide    bool
 
-	program *Program
+	sort      string
+	noHeaders bool
+	program   *Program
 }
 
-// Flags adds them.
+// Flags adds those of what goes on row by row.
 func (o *Output) Flags(p *Program, cmd *cobra.Command) {
 	o.program = p
 	f := cmd.Flags()
-	f.StringVar(&o.Format, "format", "table", "`form` of the output: table, json (one array; events: an object per "+
-		"line), yaml (one sequence of the same objects), a Go template for each row, or \"table TEMPLATE\"")
+	f.StringVar(&o.Format, "format", "table", "`form` of the output: table, wide (all columns), json (one array; "+
+		"events: an object per line), yaml (one sequence of the same objects), a Go template for each row, or "+
+		"\"table TEMPLATE\"")
 	f.BoolVarP(&o.Quiet, "quiet", "q", false, "only what identifies a row, as other verbs take it")
 	f.BoolVar(&o.NoTrunc, "no-trunc", false, "do not shorten ids and notes")
-	f.BoolVarP(&o.Wide, "wide", "w", false, "all columns")
-	Completes(cmd, "format", Words("table", "json", "yaml"))
+	Completes(cmd, "format", Words("table", "wide", "json", "yaml"))
 }
+
+// TableFlags adds those of a table.
+func (o *Output) TableFlags(p *Program, cmd *cobra.Command) {
+	o.Flags(p, cmd)
+	cmd.Flags().StringVar(&o.sort, "sort", "", "by which `COLUMN`, such as name or use; -COLUMN: the other way round")
+	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "no line of titles")
+}
+
+// Wide tells whether all columns are shown.
+func (o *Output) Wide() bool { return o.Format == wide }
+
+// Sorted tells whether the rows are sorted by a column.
+func (o *Output) Sorted(by string) bool { return strings.TrimPrefix(o.sort, "-") == by }
+
+const wide = "wide"
 
 // Column is one column of the table that --format table shows.
 type Column[T any] struct {
 	title string
 	value func(*T) string
 	when  func([]T) bool // whether it is there; nil: always
+	alarm func(*T) Alarm // how it stands out; nil: never
+	large bool           // sorted by it, the largest comes first
 	names bool           // what is in it identifies a row
-	wide  bool           // it is there with --wide only
-	also  bool           // it is there with --wide, whatever when says
-	most  int            // so many characters of it are shown without --wide; 0: all
+	wide  bool           // it is there with --format wide only
+	also  bool           // it is there with --format wide, whatever when says
+	most  int            // so many characters of it are shown without --format wide; 0: all
 }
 
 // Col is a column. The columns that are always there fit into 80 characters together, where names have 15.
@@ -52,7 +70,7 @@ func Col[T any](title string, value func(*T) string) Column[T] {
 	return Column[T]{title: title, value: value}
 }
 
-// WideCol is a column that is there with --wide only.
+// WideCol is a column that is there with --format wide only.
 func WideCol[T any](title string, value func(*T) string) Column[T] {
 	return Column[T]{title: title, value: value, wide: true}
 }
@@ -68,7 +86,7 @@ func (c Column[T]) Names() Column[T] {
 	return c
 }
 
-// AtMost is the column as one of which only so many characters are shown without --wide, or more where the others
+// AtMost is the column as one of which only so many characters are shown without --format wide, or more where the others
 // leave room for it.
 func (c Column[T]) AtMost(n int) Column[T] {
 	c.most = n
@@ -93,7 +111,7 @@ func (c Column[T]) IfAny() Column[T] {
 	})
 }
 
-// OrWide is the column as one that is there for some lists, and always with --wide.
+// OrWide is the column as one that is there for some lists, and always with --format wide.
 func (c Column[T]) OrWide(when func([]T) bool) Column[T] {
 	c.also = true
 	return c.When(when)
@@ -121,19 +139,29 @@ type Table[T any] struct {
 	titled  bool // "table TEMPLATE": aligned, with titles
 	wide    bool // with all columns
 	whole   bool // nothing is shortened
+	bare    bool // without titles
+	colour  bool
+	sort    func(a, b *T) int // nil: as they come
 }
 
 // NewTable reads the format; a template that cannot be read is wrong usage.
 func NewTable[T any](w io.Writer, cmd *cobra.Command, o Output, columns []Column[T]) (*Table[T], error) {
-	t := &Table[T]{W: w, columns: columns, format: o.Format, wide: o.Wide, whole: o.Wide || o.NoTrunc}
+	t := &Table[T]{W: w, columns: columns, format: o.Format, wide: o.Wide(), whole: o.Wide() || o.NoTrunc,
+		bare: o.noHeaders, colour: o.program != nil && o.program.colours()}
+	if err := t.sortBy(o.sort); err != nil {
+		return nil, Usage(cmd, err)
+	}
 	if o.Quiet && cmd.Flags().Changed("format") {
 		return nil, Usage(cmd, errors.New("--format and --quiet are two ways to show: give one of them"))
 	}
 	if o.Quiet {
 		t.format = "quiet"
 	}
-	switch t.format {
-	case "table", "json", "yaml", "quiet":
+	switch {
+	case t.wide && o.program != nil:
+		t.format = "table"
+		return t, nil
+	case slices.Contains([]string{"table", "json", "yaml", "quiet"}, t.format):
 		return t, nil
 	}
 	text := o.Format
@@ -141,7 +169,7 @@ func NewTable[T any](w io.Writer, cmd *cobra.Command, o Output, columns []Column
 		text, t.titled = rest, true
 	}
 	if !strings.Contains(text, "{{") {
-		words := "table, json, yaml"
+		words := "table, wide, json, yaml"
 		if o.program == nil { // of one object
 			words = "text, json, yaml"
 		}
@@ -160,11 +188,6 @@ func NewTable[T any](w io.Writer, cmd *cobra.Command, o Output, columns []Column
 	}
 	t.format, t.row = "", row
 	return t, nil
-}
-
-// PlainTable shows rows in columns, wide ones in all.
-func PlainTable[T any](w io.Writer, columns []Column[T], wide bool) *Table[T] {
-	return &Table[T]{W: w, columns: columns, format: "table", wide: wide, whole: wide}
 }
 
 // FormatFlag adds --format to what shows one object; what says what its JSON is, where that is not plain.
@@ -222,6 +245,9 @@ func templateFuncs() template.FuncMap {
 
 // Rows shows all items.
 func (t *Table[T]) Rows(items []T) (err error) {
+	if t.sort != nil {
+		slices.SortStableFunc(items, func(a, b T) int { return t.sort(&a, &b) })
+	}
 	switch {
 	case t.format == "json" && t.Line == nil:
 		return t.array(items)
@@ -240,7 +266,10 @@ func (t *Table[T]) Rows(items []T) (err error) {
 	if t.format == "table" && !t.whole {
 		fill(shown, items)
 	}
-	if t.Line == nil && t.format == "table" || t.titled {
+	if t.Line == nil && t.format == "table" {
+		return t.table(items)
+	}
+	if t.titled {
 		tabs := tabwriter.NewWriter(t.W, 0, 8, gap, ' ', 0)
 		defer func() {
 			if failed := tabs.Flush(); err == nil { // most is written only here
@@ -293,16 +322,8 @@ func (t *Table[T]) One(w io.Writer, item *T) error {
 		return json.NewEncoder(w).Encode(item)
 	case "yaml": // each is one of a sequence
 		return writeYAML(w, []*T{item})
-	case "table":
-		if t.Line != nil {
-			_, err := fmt.Fprintln(w, t.Line(item))
-			return err
-		}
-		cells := make([]string, len(t.columns))
-		for i, c := range t.columns {
-			cells[i] = c.cell(item, t.whole)
-		}
-		_, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+	case "table": // row by row
+		_, err := fmt.Fprintln(w, t.Line(item))
 		return err
 	}
 	if err := t.row.Execute(w, item); err != nil {
@@ -322,16 +343,11 @@ func (t *Table[T]) name(item *T) string {
 	return t.columns[0].value(item)
 }
 
-// titles writes the first line of a table. That of a template is the template itself, over the names of the fields; one
-// that does more with them than print them has no titles.
+// titles writes the first line of a template's table: the template itself, over the names of the fields. One that does
+// more with them than print them has no titles.
 func (t *Table[T]) titles(w io.Writer) error {
-	if !t.titled {
-		var all []string
-		for _, c := range t.columns {
-			all = append(all, c.title)
-		}
-		_, err := fmt.Fprintln(w, strings.Join(all, "\t"))
-		return err
+	if t.bare {
+		return nil
 	}
 	names := map[string]string{}
 	for _, name := range fieldNames[T]() {

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// width is how many characters a table has without --wide.
+// width is how many characters a table has without --format wide.
 const width = 80
 
 // fill gives columns that are shortened the room that the others leave, the last ones first.

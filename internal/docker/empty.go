@@ -32,7 +32,7 @@ func (c *comparison) judgeEmpty() {
 		Space: c.rec.spacesOf(with[0], with[0].Subnets[0].CIDR)[0], Network: which,
 		Detail: fmt.Sprintf("Berth knows no Docker network, and the engine has some of its IPAM driver: %s. Its "+
 			"state was lost, or is "+
-			"another one (serve --state), and no container can start there: put a backup back with `berth restore`, "+
+			"another one (serve --state), and no container can start there: put a backup back with `berth state restore`, "+
 			"then run "+
 			"`berth check --repair`; without a backup, remove and create these networks", which)}})
 }

@@ -27,7 +27,7 @@ func TestEmptyStateIsTold(t *testing.T) {
 
 	must(t, tn.w.look(t.Context()))
 	if text := said.String(); !strings.Contains(text, "level=error") ||
-		!strings.Contains(text, "its IPAM driver: front.") || !strings.Contains(text, "berth restore") {
+		!strings.Contains(text, "its IPAM driver: front.") || !strings.Contains(text, "berth state restore") {
 		t.Errorf("at the first look the log says %q", text)
 	}
 	for range 2 {

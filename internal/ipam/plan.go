@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Plan is networks the way a document describes them (`berth export`, `berth import`). Lines are those of the document,
+// Plan is networks the way a document describes them (`berth plan export`, `berth plan import`). Lines are those of the document,
 // for errors; 0: unknown.
 type Plan struct {
 	Networks []PlannedNetwork `json:"networks"`

@@ -1,5 +1,5 @@
 // Package plan is the document of a plan: one YAML document of all networks, or one CSV table per noun, as `berth
-// export` writes them and `berth import` reads them. It promises that what it writes it reads back as the same
+// export` writes them and `berth plan import` reads them. It promises that what it writes it reads back as the same
 // ipam.Plan, that it writes the same plan as the same bytes, and that of a document which cannot be read it names every
 // line that is wrong, and why.
 //

@@ -17,7 +17,7 @@ import (
 // adviceAstray ends the sentence of a file that is not in its place.
 const adviceAstray = "so that the next start would not find what is given now, and nothing is given: move the " +
 	"file back, " +
-	"or have the daemon write what it holds there (`berth store save`); `berth backup` works meanwhile"
+	"or have the daemon write what it holds there (`berth state save`); `berth state backup` works meanwhile"
 
 // astray says why the path does not lead to an open file any more; nil when it does. The error wraps store.ErrAstray.
 func (s *Store) astray(h *handle) error {

@@ -51,7 +51,7 @@ func TestFileGone(t *testing.T) {
 
 			err := s.Update(ctx, func(tx store.Tx) error { return tx.Put([]byte("lost"), []byte("3")) })
 			if !errors.Is(err, store.ErrAstray) || !strings.Contains(err.Error(), c.says) ||
-				!strings.Contains(err.Error(), "berth store save") {
+				!strings.Contains(err.Error(), "berth state save") {
 				t.Fatalf("answered with %v; want a refusal that says %q", err, c.says)
 			}
 			if err := s.Update(ctx, func(store.Tx) error { return nil }); !errors.Is(err, store.ErrAstray) {

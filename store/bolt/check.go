@@ -117,7 +117,7 @@ func checkFile(ctx context.Context, path string, f *os.File) (Report, error) {
 		return report,
 			&metaError{fmt.Errorf("%w: meta page %d of %s %v, so its last commit may be gone (what the other one "+
 				"shows is "+
-				"sound, up to commit %d)%s, or, to go on from that commit, run `berth fsck --repair --state %s`",
+				"sound, up to commit %d)%s, or, to go on from that commit, run `berth state check --repair --state %s`",
 				store.ErrCorrupt, i, path, err, m.txid, adviceRestore, filepath.Dir(path))}
 	}
 	return c.run()
@@ -259,7 +259,7 @@ func (c *checker) identity() {
 	case !c.ok():
 	case c.report.Format > Format:
 		c.fatal = fmt.Errorf("%w: %s has the format %d, and this Berth knows formats up to %d: "+
-			"start the newer Berth that wrote it, or put an older backup in its place with `berth restore FILE`",
+			"start the newer Berth that wrote it, or put an older backup in its place with `berth state restore FILE`",
 			store.ErrCorrupt, c.report.Path, c.report.Format, Format)
 	case c.report.Format < 1:
 		c.problem("the format version is missing")

@@ -109,31 +109,31 @@ var damages = []struct {
 	damage func(*testing.T, string)
 	says   []string
 }{
-	{"0 bytes", truncateTo(0), []string{"is empty (0 bytes)", "berth restore"}},
-	{"cut to 1 byte", truncateTo(1), []string{"not a Berth state", "berth restore"}},
-	{"cut to 4 KiB", truncateTo(4 << 10), []string{"berth restore"}},
-	{"cut to 8 KiB", truncateTo(8 << 10), []string{"was cut short", "berth restore"}},
-	{"cut to 12 KiB", truncateTo(12 << 10), []string{"was cut short", "berth restore"}},
-	{"cut to 16 KiB", truncateTo(16 << 10), []string{"was cut short", "berth restore"}},
-	{"cut to 100 KiB", truncateTo(100 << 10), []string{"was cut short", "berth restore"}},
-	{"meta page 0", scribble(16, 64), []string{"meta page 0", "last commit may be gone", "berth restore", "--repair"}},
+	{"0 bytes", truncateTo(0), []string{"is empty (0 bytes)", "berth state restore"}},
+	{"cut to 1 byte", truncateTo(1), []string{"not a Berth state", "berth state restore"}},
+	{"cut to 4 KiB", truncateTo(4 << 10), []string{"berth state restore"}},
+	{"cut to 8 KiB", truncateTo(8 << 10), []string{"was cut short", "berth state restore"}},
+	{"cut to 12 KiB", truncateTo(12 << 10), []string{"was cut short", "berth state restore"}},
+	{"cut to 16 KiB", truncateTo(16 << 10), []string{"was cut short", "berth state restore"}},
+	{"cut to 100 KiB", truncateTo(100 << 10), []string{"was cut short", "berth state restore"}},
+	{"meta page 0", scribble(16, 64), []string{"meta page 0", "last commit may be gone", "berth state restore", "--repair"}},
 	{"meta page 1", scribble(4096+16, 64),
-		[]string{"meta page 1", "last commit may be gone", "berth restore", "--repair"}},
+		[]string{"meta page 1", "last commit may be gone", "berth state restore", "--repair"}},
 	{"both meta pages", both(scribble(16, 64), scribble(4096+16, 64)),
-		[]string{"beginning was overwritten", "berth restore"}},
+		[]string{"beginning was overwritten", "berth state restore"}},
 	{"not bbolt", func(t *testing.T, path string) {
 		must(t, os.WriteFile(path, []byte(strings.Repeat("PNG?", 20000)), 0o600))
-	}, []string{"not a Berth state", "berth restore"}},
-	{"bbolt of somebody else", foreignBolt, []string{"not a Berth state", "berth restore"}},
+	}, []string{"not a Berth state", "berth state restore"}},
+	{"bbolt of somebody else", foreignBolt, []string{"not a Berth state", "berth state restore"}},
 	{"a directory", func(t *testing.T, path string) {
 		must(t, os.Remove(path))
 		must(t, os.Mkdir(path, 0o700))
 	}, []string{"is a directory"}},
-	{"gone", func(t *testing.T, path string) { must(t, os.Remove(path)) }, []string{"is gone", "berth restore"}},
-	{"exchanged", exchanged, []string{"was exchanged", "berth restore"}},
+	{"gone", func(t *testing.T, path string) { must(t, os.Remove(path)) }, []string{"is gone", "berth state restore"}},
+	{"exchanged", exchanged, []string{"was exchanged", "berth state restore"}},
 	{"newer format", setMetaRecord(keyFormat, "2"), []string{"has the format 2", "newer Berth"}},
-	{"no format", setMetaRecord(keyFormat, "x"), []string{"format version is missing", "berth restore"}},
-	{"no id", setMetaRecord(keyID, ""), []string{"store id is missing", "berth restore"}},
+	{"no format", setMetaRecord(keyFormat, "x"), []string{"format version is missing", "berth state restore"}},
+	{"no id", setMetaRecord(keyID, ""), []string{"store id is missing", "berth state restore"}},
 	{"id file is garbage", func(t *testing.T, path string) {
 		must(t, os.WriteFile(strings.TrimSuffix(path, ".db")+".id", []byte("garbage"), 0o600))
 	}, []string{"does not hold a store id"}},
@@ -149,7 +149,7 @@ var damages = []struct {
 			at += next + 1
 		}
 		must(t, os.WriteFile(path, b, 0o600))
-	}, []string{`record "lease/000500" is damaged`, "berth restore"}},
+	}, []string{`record "lease/000500" is damaged`, "berth state restore"}},
 }
 
 func TestDamage(t *testing.T) {

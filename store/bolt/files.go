@@ -138,7 +138,7 @@ func (f files) compareID(id string) error {
 	}
 	if beside != id {
 		return fmt.Errorf("%w: %s holds the store %s, but %s says that %s belongs there: the file was exchanged; "+
-			"put the right one back, or a backup with `berth restore FILE`; if this one is right, remove %s",
+			"put the right one back, or a backup with `berth state restore FILE`; if this one is right, remove %s",
 			store.ErrCorrupt, f.db, id, f.id, beside, f.id)
 	}
 	return nil

@@ -117,7 +117,7 @@ func openBackup(f files, from string) (*os.File, error) {
 	}
 	if err := unix.Flock(int(backup.Fd()), unix.LOCK_SH|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
 		_ = backup.Close()
-		return nil, fmt.Errorf("%s is not a backup but a state that is in use: take one with `berth backup FILE`: %w",
+		return nil, fmt.Errorf("%s is not a backup but a state that is in use: take one with `berth state backup FILE`: %w",
 			from, lockedError(from, from, ""))
 	}
 	return backup, nil

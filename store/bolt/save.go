@@ -45,8 +45,8 @@ func (s *Store) save(ctx context.Context, now time.Time) (done Saved, err error)
 		return done, *gone
 	}
 	if err := s.files.makeDir(); err != nil {
-		return done, fmt.Errorf("%w; write a backup elsewhere with `berth backup FILE`, and put that back with "+
-			"`berth restore`", err)
+		return done, fmt.Errorf("%w; write a backup elsewhere with `berth state backup FILE`, and put that back with "+
+			"`berth state restore`", err)
 	}
 	if err := s.relock(ctx, now); err != nil {
 		return done, err

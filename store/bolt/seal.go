@@ -16,6 +16,6 @@ func unseal(key, stored []byte) ([]byte, error) {
 }
 
 const (
-	adviceRecord  = ": `berth fsck` lists everything that is damaged, `berth restore FILE` puts a backup in its place"
-	adviceRestore = ": put a backup in its place with `berth restore FILE`"
+	adviceRecord  = ": `berth state check` lists everything that is damaged, `berth state restore FILE` puts a backup in its place"
+	adviceRestore = ": put a backup in its place with `berth state restore FILE`"
 )

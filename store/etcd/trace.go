@@ -247,7 +247,7 @@ func (s *Store) check(f found) error {
 	before := s.trace.distrusted()
 	err := s.trace.check(f, s.emptied())
 	if err != nil && before == nil && s.members.opened.Load() { // else Open says it
-		s.log.Errorf("%v; nothing of it is given until it is mended (`berth store mend`)", err)
+		s.log.Errorf("%v; nothing of it is given until it is mended (`berth state mend`)", err)
 		s.feed.restart() // it tells nothing any more
 	}
 	return err

@@ -91,7 +91,7 @@ func (tr *trial) mend() {
 		if got := tr.sum(answers); got != before {
 			tr.t.Errorf("%d takes were answered before all hosts had mended", got-before)
 		}
-		out, err := h.berth("store", "mend", "--yes")
+		out, err := h.berth("state", "mend", "--yes")
 		if err != nil {
 			tr.t.Fatal(err)
 		}

@@ -65,7 +65,7 @@ func ofHosts(t testing.TB, e *etcdServers, hosts []*host) *trial {
 				}
 				return kept{st.Cluster.Waiting, st.Cluster.Fresh}, nil
 			},
-			check: func() error { _, err := h.berth("fsck"); return err },
+			check: func() error { _, err := h.berth("state", "check"); return err },
 		})
 	}
 	return tr

@@ -7,6 +7,6 @@
 // write down what they asked for and what they heard in a ledger (ledger_test.go), then ends the daemon, starts it
 // again, and has the ledger ask for everything that must be there. Or it puts an older state in the place of its own,
 // by hand, and the engine's word, which is that of the ledger, puts it right (rollback_test.go); or two hosts work on
-// an etcd that is put back to a snapshot, or to nothing, and `berth store mend` on both puts it right (mend_test.go).
+// an etcd that is put back to a snapshot, or to nothing, and `berth state mend` on both puts it right (mend_test.go).
 // `go test ./test/crash -run Soak -rounds 1000` goes on for long.
 package crash

@@ -77,7 +77,7 @@ func TestFileTakenAway(t *testing.T) {
 // exchange puts a backup over the state's file.
 func exchange(p *place) error {
 	copied := filepath.Join(p.dir, "copy")
-	if out, err := exec.Command(program, "backup", copied, "--admin-socket", p.admin()).CombinedOutput(); err != nil {
+	if out, err := exec.Command(program, "state", "backup", copied, "--admin-socket", p.admin()).CombinedOutput(); err != nil {
 		p.t.Errorf("backup: %v\n%s", err, out)
 	}
 	return os.Rename(copied, p.db())
@@ -89,11 +89,11 @@ func wantRefused(t *testing.T, d *daemon, l *ledger, pool string) {
 	_, err := l.take(pool, "")
 	text, ok := refused(err)
 	if !ok || !strings.Contains(text, "not in its place") || !strings.Contains(text, d.db()) ||
-		!strings.Contains(text, "berth store save") {
+		!strings.Contains(text, "berth state save") {
 		t.Errorf("a take is answered with %v", err)
 	}
-	for verb, says := range map[string]string{"status": "Writes:    refused: ", "fsck": "berth store save"} {
-		if out := d.berth(verb); !strings.Contains(out, says) || !strings.Contains(out, "not in its place") {
+	for verb, says := range map[string]string{"status": "Writes:    refused: ", "state check": "berth state save"} {
+		if out := d.berth(strings.Fields(verb)...); !strings.Contains(out, says) || !strings.Contains(out, "not in its place") {
 			t.Errorf("`berth %s` says:\n%s", verb, out)
 		}
 	}
@@ -104,9 +104,9 @@ func wantRefused(t *testing.T, d *daemon, l *ledger, pool string) {
 
 // savedAnew has the daemon write its state to its place.
 func savedAnew(t *testing.T, d *daemon) *daemon {
-	if out := d.berth("store", "save"); !strings.Contains(out, d.db()+": ") ||
+	if out := d.berth("state", "save"); !strings.Contains(out, d.db()+": ") ||
 		!strings.Contains(out, " records, store ") {
-		t.Errorf("`berth store save` says:\n%s", out)
+		t.Errorf("`berth state save` says:\n%s", out)
 	}
 	return d
 }
@@ -114,12 +114,12 @@ func savedAnew(t *testing.T, d *daemon) *daemon {
 // restored takes a backup, ends the daemon, and puts the backup in the place of what is there.
 func restored(t *testing.T, d *daemon) *daemon {
 	backup := filepath.Join(d.dir, "backup")
-	if out := d.berth("backup", backup); !strings.Contains(out, " records, ") {
-		t.Errorf("`berth backup` says:\n%s", out)
+	if out := d.berth("state", "backup", backup); !strings.Contains(out, " records, ") {
+		t.Errorf("`berth state backup` says:\n%s", out)
 	}
 	d.kill()
-	if out := d.berth("restore", backup, "--state", d.state(), "--force"); !strings.Contains(out, " records, store ") {
-		t.Errorf("`berth restore` says:\n%s", out)
+	if out := d.berth("state", "restore", backup, "--state", d.state(), "--force"); !strings.Contains(out, " records, store ") {
+		t.Errorf("`berth state restore` says:\n%s", out)
 	}
 	return d.start()
 }

@@ -106,14 +106,14 @@ func importKilled(t *testing.T, p *place) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, cut := p.killedIn(l, d, shared.id, random, 1, "import", file)
+	d, cut := p.killedIn(l, d, shared.id, random, 1, "plan", "import", file)
 	if !cut {
 		t.Fatal("the import was not cut off")
 	}
 	// Where it was over already, only its answer was lost.
-	d, _ = p.killedIn(l, d, shared.id, random, networksIn/2, "import", file)
-	p.mustBerth("import", file)
-	if out := p.mustBerth("import", file); !strings.HasPrefix(out, "added nothing; ") {
+	d, _ = p.killedIn(l, d, shared.id, random, networksIn/2, "plan", "import", file)
+	p.mustBerth("plan", "import", file)
+	if out := p.mustBerth("plan", "import", file); !strings.HasPrefix(out, "added nothing; ") {
 		t.Errorf("imported again it says: %s", out)
 	}
 	c := client.New(p.admin())

@@ -21,7 +21,7 @@ import (
 )
 
 // TestRollbackEtcd lets the callers of two hosts work, puts the etcd that both share back to a snapshot of a moment
-// before, or to nothing, ends the daemons before, behind or not at all, and mends it with `berth store mend`: what runs
+// before, or to nothing, ends the daemons before, behind or not at all, and mends it with `berth state mend`: what runs
 // is held by whom it runs with, and given to nobody else, before, between and behind the mends (invariant 1, BO-1,
 // LN-12).
 func TestRollbackEtcd(t *testing.T) {
@@ -300,7 +300,7 @@ func (r *etcdReturn) forgetUnanswered() {
 func (r *etcdReturn) mend(h *returnHost, last bool) {
 	r.t.Helper()
 	var report ipam.MendReport
-	if err := json.Unmarshal([]byte(h.must("store", "mend", "--yes", "--format", "json")), &report); err != nil {
+	if err := json.Unmarshal([]byte(h.must("state", "mend", "--yes", "--format", "json")), &report); err != nil {
 		r.t.Fatal(err)
 	}
 	if report.Nothing || !report.Remembers || !report.Sees || len(report.Problems) > 0 ||

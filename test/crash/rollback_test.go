@@ -85,7 +85,7 @@ func (r *rollback) backUpUnderLoad(d *daemon, shared string, random *rand.Rand) 
 	r.wakeAfter(1 + random.IntN(300))
 	wait := work(r.ledger, shared, random.Uint64(), stop)
 	heard()
-	r.berth("backup", r.older, "--force", "--admin-socket", r.admin())
+	r.berth("state", "backup", r.older, "--force", "--admin-socket", r.admin())
 	r.wakeAfter(1 + random.IntN(300))
 	heard()
 	d.kill()
@@ -113,7 +113,7 @@ func (r *rollback) berth(words ...string) {
 // restore is what a person does.
 func (r *rollback) restore() {
 	r.t.Helper()
-	r.berth("restore", r.older, "--state", r.state(), "--force")
+	r.berth("state", "restore", r.older, "--state", r.state(), "--force")
 }
 
 // leases are those that the daemon has of the subnet, by address.

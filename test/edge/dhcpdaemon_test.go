@@ -52,7 +52,7 @@ func TestLN15Recorded(t *testing.T) {
 		if err := n.lan.server.has(web); err != nil {
 			t.Errorf("its container has ended, and its owner has not: %v", err)
 		}
-		n.berth("reservation", "release", "web")
+		n.berth("reservation", "rm", "--owner", "web", "--everywhere")
 		within(t, 5*time.Second, "it is given back", func() error {
 			if n.lan.server.has(web) == nil || n.state(web) != "" {
 				return fmt.Errorf("it is %q, and the server has it", n.state(web))

@@ -54,7 +54,7 @@ func newDHCPLAN(t *testing.T) *dhcpLAN {
 	l.startEdge()
 	t.Cleanup(func() {
 		if t.Failed() {
-			events, err := berth(l.d, "events", "--wide", "--no-trunc", "--last", "12")
+			events, err := berth(l.d, "events", "--format", "wide", "--no-trunc", "--last", "12")
 			t.Logf("the daemon's log:\n%s\nits events (%v):\n%s", tail(l.d.Log(), 40), err, events)
 		}
 		for _, p := range []*Process{l.server, l.edge} {

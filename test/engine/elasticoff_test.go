@@ -46,7 +46,7 @@ func TestElasticOff(t *testing.T) {
 		{"elastic", "allocate"},
 		{"elastic", "range", "add", "10.213.253.20"},
 		{"elastic", "range", "rm", elasticAddress},
-		{"account", "create", "shop"},
+		{"elastic", "account", "create", "shop"},
 		{"network", "modify", s.planned, "--elastic", "auto"},
 	} {
 		o.refusedAs("ElasticOff", "", words...)

@@ -17,8 +17,8 @@ func TestFoundByAnyForm(t *testing.T) {
 	h.berth("pool", "add", front, h.span(10, 20))
 	n := h.on(front, "--subnet", h.v4("0/24"))
 
-	next := h.berth("free", front, "--next")
-	if byDocker := h.berth("free", n, "--next"); byDocker != next {
+	next := h.berth("network", "free", front, "--next")
+	if byDocker := h.berth("network", "free", n, "--next"); byDocker != next {
 		t.Errorf("the next address of %s is %s, and by Docker's name %s it is %s", front, next, n, byDocker)
 	}
 	project := h.name()
@@ -28,7 +28,7 @@ func TestFoundByAnyForm(t *testing.T) {
 		t.Errorf("docker run gets %s, and %s was told to be next", a, next)
 	}
 	h.seen(next, web)
-	if free := h.berth("free", front, "-q"); free != h.v4("11")+"-"+h.v4("20") {
+	if free := h.berth("network", "free", front, "-q"); free != h.v4("11")+"-"+h.v4("20") {
 		t.Errorf("free are %q", free)
 	}
 

@@ -51,8 +51,8 @@ networks:
 	if l := h.seen(at, web); l.SeenBy.Project != project || l.SeenBy.Service != "web" {
 		t.Errorf("%s is shown as %+v", at, l)
 	}
-	if out := h.berth("lease", "ls", "--wide"); !strings.Contains(out, project) || !strings.Contains(out, "web") {
-		t.Errorf("berth lease ls --wide:\n%s", out)
+	if out := h.berth("lease", "ls", "--format", "wide"); !strings.Contains(out, project) || !strings.Contains(out, "web") {
+		t.Errorf("berth lease ls --format wide:\n%s", out)
 	}
 	h.compose(file, project, "down", "--timeout", "1")
 	h.finds()

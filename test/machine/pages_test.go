@@ -49,7 +49,7 @@ func TestPages(t *testing.T) {
 // docs/backup.md: what was there when the backup was taken is there again, and nothing else.
 func (h *House) backupPage() {
 	h.types("berth network create front --subnet 10.30.0.0/24,pool; berth reservation add front --owner mail")
-	h.types("rm -f /srv/berth.backup; berth backup /srv/berth.backup; berth reservation add front --owner later")
+	h.types("rm -f /srv/berth.backup; berth state backup /srv/berth.backup; berth reservation add front --owner later")
 	h.types(h.shows("docs/backup.md", "# Backup and restore", 1)[0])
 	if out := h.types("berth reservation ls front --format '{{.Owner}}'"); out != "mail" {
 		h.Errorf("after the restore these have reservations: %s", out)
@@ -65,7 +65,7 @@ func (h *House) lookingPage() {
 	h.meanwhile(h.lines(block, 1)[0], func(now string) error {
 		if said = now; !strings.Contains(now, "reservation.add") {
 			// what was asked before it followed is not told
-			h.types("berth reservation add net1 --owner mail && berth reservation release mail && " +
+			h.types("berth reservation add net1 --owner mail && berth reservation rm --owner mail --everywhere && " +
 				"berth exclusion add net1 10.8.0.77 && berth exclusion rm net1 10.8.0.77")
 			return fmt.Errorf("it tells of no reservation")
 		}
@@ -222,7 +222,7 @@ func (h *House) importPage() {
 // do the import may be over before that is seen; then there is another one.
 func (h *House) cutOff(document string) {
 	h.Helper()
-	script := "cd /root; berth import " + document + ` >/dev/null 2>&1 & import=$!
+	script := "cd /root; berth plan import " + document + ` >/dev/null 2>&1 & import=$!
 		until berth network ls -q | grep -q .; do kill -0 $import || exit 1; done
 		systemctl kill --signal KILL berth.service
 		! wait $import`

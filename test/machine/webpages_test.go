@@ -84,7 +84,7 @@ func (h *House) accessPage() {
 	a.hands("/root/anna", &x509.Certificate{Subject: pkix.Name{CommonName: "anna"},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	h.writes("/etc/default/berth", blocks[0], 0o644)
-	h.types("systemctl restart berth.service; berth account create shop")
+	h.types("systemctl restart berth.service; berth elastic account create shop")
 	tokens := h.lines(blocks[1], 5)
 	h.types(strings.Join(tokens[:len(tokens)-1], "\n")) // the last one takes the first away
 	h.types("mkdir -p .config/berth; cp ci.token .config/berth/token; " +

@@ -366,7 +366,7 @@ var (
 	PostBackup = Endpoint[BackupRequest, []byte]{Name: "backup", Method: http.MethodPost, Path: "/v1/backup",
 		Pace: Lasts, Type: "application/octet-stream", Response: "Backup",
 		Summary: "The state as it is at one moment",
-		Text: "The file that the answer is can be put in the place of a state with berth restore. One copy of the " +
+		Text: "The file that the answer is can be put in the place of a state with berth state restore. One copy of the " +
 			"state is made at a time; another one meanwhile is refused with the code busy.",
 	}
 

@@ -135,7 +135,7 @@ func rowLink(l *ipam.Layout, row *ipam.LayoutRow, root string) string {
 	return ""
 }
 
-// run is what lies between two addresses of a subnet as the table of its addresses writes it, and `berth free`: A-B, or
+// run is what lies between two addresses of a subnet as the table of its addresses writes it, and `berth network free`: A-B, or
 // the one address. It is no range that somebody has planned (span).
 func run(from, to netip.Addr) string {
 	if from == to {

@@ -22,7 +22,7 @@ import (
 const adoptHelp = `Takes the addresses of a Docker network that uses another IPAM driver into a planned
 network: its subnets and gateways, a pool of its range, and each address that a container has, or was
 given by its user, as a reservation of that container. Nothing is changed in Docker. What is planned
-already stays, as with berth import.
+already stays, as with berth plan import.
 
 With -o the plan is written as a document instead, to be changed and imported. At the end the command says
 how to move the Docker network to Berth. You do that by hand, because its containers lose their network
@@ -171,7 +171,7 @@ func writeAdoption(p *cli.Program, a *adoption, file string) error {
 	if file == "-" {
 		return nil
 	}
-	_, err = fmt.Fprintf(p.Out, "%s is written; look at it, and import it with `berth import %s`\n%s", file, file,
+	_, err = fmt.Fprintf(p.Out, "%s is written; look at it, and import it with `berth plan import %s`\n%s", file, file,
 		a.move())
 	return err
 }

@@ -63,7 +63,6 @@ type checkFlags struct {
 	repair bool
 	from   string
 	format string
-	wide   bool
 }
 
 // CheckCommand is `berth check`.
@@ -80,12 +79,15 @@ func CheckCommand(p *cli.Program) *cobra.Command {
 	f.StringVar(&flags.from, "repair-from", "", "put right what is sure among the findings of the report in `FILE`, "+
 		"and nothing else; - is standard input")
 	f.StringVar(&flags.format, "format", "table",
-		"`form` of the output: table, json (the report, one object), yaml (the same), or a "+
+		"`form` of the output: table, wide (also the host, the owner and when it was seen), json (the report, one object), yaml (the same), or a "+
 			"Go template")
-	f.BoolVarP(&flags.wide, "wide", "w", false, "also the host, the owner and when it was seen")
 	flags.engine.Flags(cmd)
-	cli.Completes(cmd, "format", cli.Words("table", "json", "yaml"))
+	cli.Completes(cmd, "format", cli.Words("table", "wide", "json", "yaml"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		wide := flags.format == "wide"
+		if wide {
+			flags.format = "text"
+		}
 		show, err := cli.NewObject[ipam.CheckReport](p.Out, cmd, flags.format)
 		if err != nil {
 			return err
@@ -97,7 +99,7 @@ func CheckCommand(p *cli.Program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		err = cli.ShowObject(show, &report, func(w io.Writer) error { return writeReport(w, &report, flags.wide) })
+		err = cli.ShowObject(show, &report, func(w io.Writer) error { return writeReport(w, &report, wide) })
 		if err != nil {
 			return err
 		}

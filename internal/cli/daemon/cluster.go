@@ -30,7 +30,7 @@ func reachText(c *api.ClusterStatus) string {
 	case c.Mending != nil:
 		return fmt.Sprintf("being mended since %s; %s: %s", cli.LocalTime(c.Since), age, c.Away)
 	case c.Back != nil:
-		return fmt.Sprintf("not trusted since %s, %s; %s: %s; `berth store mend` mends it", cli.LocalTime(c.Since),
+		return fmt.Sprintf("not trusted since %s, %s; %s: %s; `berth state mend` mends it", cli.LocalTime(c.Since),
 			backText(c.Back), age, c.Away)
 	case c.NoSpace:
 		return fmt.Sprintf("takes no writes since %s; %s: %s", cli.LocalTime(c.Since), age, c.Away)

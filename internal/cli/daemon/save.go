@@ -13,19 +13,19 @@ import (
 
 const storeSaveHelp = `Has the daemon write all that it holds to the place of its state's file, and use that
 file from then on. It is for a file that was removed, moved or exchanged while the daemon had it open. The
-daemon takes no writes then ("berth status", "berth fsck"), because its next start would not find them. It
+daemon takes no writes then ("berth status", "berth state check"), because its next start would not find them. It
 does not write the file by itself, because somebody may have moved it on purpose. A file that lies in the
 place is kept beside the new one, under a name with the time.
 
 Nothing that was acknowledged is lost. If the file is in its place, the command is refused. If the daemon
-can no longer write there, "berth backup" takes a copy elsewhere, and "berth restore" puts that back while
+can no longer write there, "berth state backup" takes a copy elsewhere, and "berth state restore" puts that back while
 the daemon is stopped.`
 
-// SaveCommand is `berth store save`.
+// SaveCommand is `berth state save`.
 func SaveCommand(p *cli.Program) *cobra.Command {
 	cmd := cli.Verb{Use: "save", Short: "Write the state to its place, from which it was taken away",
 		Long:    storeSaveHelp,
-		Example: "  berth store save"}.Command(p)
+		Example: "  berth state save"}.Command(p)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
 			saved, err := c.SaveState(ctx)

@@ -66,7 +66,7 @@ type carrying struct {
 
 func (how *carrying) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&how.yes, "yes", false, "do not ask")
+	f.BoolVarP(&how.yes, "yes", "y", false, "do not ask")
 	f.DurationVar(&how.wait, "lock-wait", 0, "wait so long for another deploy of the project")
 	f.StringVar(&how.format, "format", "text", "`form` of what is told meanwhile: text, or json (an event a line)")
 }

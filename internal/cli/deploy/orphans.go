@@ -111,7 +111,7 @@ func orphanRemoveCommand(p *cli.Program) *cobra.Command {
 		Example: "  berth deploy orphans rm shop_data\n  berth deploy orphans rm shop_data-orphan-1 --yes",
 		Args:    cli.Some("VOLUME"), Refs: []cli.Refs{orphanRefs}}.Command(p)
 	hostFlag(cmd, &host)
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
 			r := orphanRemoval{program: p, client: c, host: host}

@@ -77,8 +77,8 @@ func TestPlanUnclaimed(t *testing.T) {
 		"delete    shop/web/6  (the files want 2 of web)",
 		"shop: 3 to delete, 2 to keep",
 		"note      shop/web/9 has 10.8.0.12 on front reserved, and no container, and the Compose files give web 2 " +
-			"replicas; it is not known that a deploy chose that, so that it stays: `berth reservation release " +
-			"shop/web/9` ends that",
+			"replicas; it is not known that a deploy chose that, so that it stays: `berth reservation rm --owner " +
+			"shop/web/9 --everywhere` ends that",
 		"note      shop/web/4 has", "note      shop/web/5 has", "note      shop/web/7 has", "note      shop/web/8 has",
 	} {
 		if !strings.Contains(out, want) {

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const applyHelp = `Makes the plan what FILE says, and shows what was changed as berth diff does. FILE is a document in
-the form that berth export writes, or - for standard input. Nothing is asked. Applied again it changes nothing.
+const applyHelp = `Makes the plan what FILE says, and shows what was changed as berth plan diff does. FILE is a document in
+the form that berth plan export writes, or - for standard input. Nothing is asked. Applied again it changes nothing.
 
-Things are the same by their names (see berth diff --help): an address that was edited has moved. What is in
+Things are the same by their names (see berth plan diff --help): an address that was edited has moved. What is in
 the plan and not in the document stays; with --prune it goes, also networks, as far as nobody uses them.
 Addresses that somebody holds are in the way, and refused with who holds them; containers keep the address
 that they run with until they are started again.
@@ -23,16 +23,16 @@ All of it is one transaction, up to 256 edits: all or nothing. More are made in 
 and so is what lies in the two stores of a host that shares one. What was made before a refusal, or before
 the command was killed, stays then; apply goes on from there when it is run again.`
 
-// ApplyCommand is `berth apply`.
-func ApplyCommand(p *cli.Program) *cobra.Command {
+// applyCommand is `berth plan apply`.
+func applyCommand(p *cli.Program) *cobra.Command {
 	var flags compareFlags
 	var dryRun bool
 	cmd := cli.Verb{Use: "apply FILE|-", Short: "Make the plan what an edited document says", Long: applyHelp,
-		Example: `  berth export -o plan.yaml
-  berth apply plan.yaml --dry-run
-  berth apply plan.yaml
-  berth apply plan.yaml --prune
-  berth apply addresses.csv --csv reservations`}.Command(p)
+		Example: `  berth plan export -o plan.yaml
+  berth plan apply plan.yaml --dry-run
+  berth plan apply plan.yaml
+  berth plan apply plan.yaml --prune
+  berth plan apply addresses.csv --csv reservations`}.Command(p)
 	flags.run(p, cmd, func(ctx context.Context, d *compared, show *cli.Table[Compared]) error {
 		refused, tried, err := d.try(ctx)
 		if err != nil {
@@ -53,7 +53,7 @@ func ApplyCommand(p *cli.Program) *cobra.Command {
 		}
 		return cli.ShowObject(show, &all, func(w io.Writer) error { return d.said(w, "made") })
 	})
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be changed, and change nothing; as berth diff, whose "+
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be changed, and change nothing; as berth plan diff, whose "+
 		"exit code also says whether something would")
 	return cmd
 }

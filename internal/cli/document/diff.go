@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const diffHelp = `Shows what berth apply would change so that the plan is as FILE says: a line for each change, with a +
+const diffHelp = `Shows what berth plan apply would change so that the plan is as FILE says: a line for each change, with a +
 for what comes, a - for what goes and a ~ for what is otherwise. FILE is a document in the form that berth
 export writes, or - for standard input. Nothing is changed.
 
@@ -22,14 +22,14 @@ in the way.
 
 Exit codes: 0 the plan is as the document says; 2 it differs; 1 refused.`
 
-// DiffCommand is `berth diff`.
-func DiffCommand(p *cli.Program) *cobra.Command {
+// diffCommand is `berth plan diff`.
+func diffCommand(p *cli.Program) *cobra.Command {
 	var flags compareFlags
 	cmd := cli.Verb{Use: "diff FILE|-", Short: "Show what an edited document would change in the plan", Long: diffHelp,
-		Example: `  berth export -o plan.yaml
-  berth diff plan.yaml
-  berth diff plan.yaml --prune --format json
-  berth diff addresses.csv --csv reservations`}.Command(p)
+		Example: `  berth plan export -o plan.yaml
+  berth plan diff plan.yaml
+  berth plan diff plan.yaml --prune --format json
+  berth plan diff addresses.csv --csv reservations`}.Command(p)
 	flags.run(p, cmd, func(ctx context.Context, d *compared, show *cli.Table[Compared]) error {
 		refused, tried, err := d.try(ctx)
 		if err != nil {

@@ -16,22 +16,28 @@ import (
 const exportHelp = `Writes the plan as one YAML document: all networks that are planned, with their subnets,
 pools, exclusions, reservations, and the addresses of devices that are not containers, and all that there is of
 elastic addresses: accounts, ranges, whose they are, and what they are associated with. What Docker holds is no
-part of it; berth backup keeps that. berth import reads it back, there or in another Berth.
+part of it; berth state backup keeps that. berth plan import reads it back, there or in another Berth.
 
 --csv writes one kind of thing as a table for a spreadsheet, with the names of columns that NetBox has:
 networks, subnets, pools, exclusions, reservations or addresses. A cell that a spreadsheet would take for a
-formula has a ' before it, which berth import takes away.
+formula has a ' before it, which berth plan import takes away.
 
 A FILE (-o) is written whole or not at all, and replaces one that is there. A new one is for you alone (mode 600).`
 
-// ExportCommand is `berth export`.
-func ExportCommand(p *cli.Program) *cobra.Command {
+// Command is `berth plan`.
+func Command(p *cli.Program) *cobra.Command {
+	return cli.Group("plan", "Write the plan as a document, add one to it, compare and apply one", exportCommand(p),
+		importCommand(p), diffCommand(p), applyCommand(p))
+}
+
+// exportCommand is `berth plan export`.
+func exportCommand(p *cli.Program) *cobra.Command {
 	var file, noun, network string
 	cmd := cli.Verb{Use: "export", Short: "Write the plan as a document or as tables", Long: exportHelp,
-		Example: `  berth export
-  berth export -o plan.yaml
-  berth export --network net1
-  berth export --csv subnets -o subnets.csv`}.Command(p)
+		Example: `  berth plan export
+  berth plan export -o plan.yaml
+  berth plan export --network net1
+  berth plan export --csv subnets -o subnets.csv`}.Command(p)
 	f := cmd.Flags()
 	f.StringVarP(&file, "output", "o", "", "write to `FILE` instead of standard output")
 	f.StringVar(&noun, "csv", "", "a table of one `NOUN`: "+strings.Join(plan.Nouns, ", "))

@@ -27,7 +27,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const importHelp = `Reads a document in the form that berth export writes, and adds what is missing: networks,
+const importHelp = `Reads a document in the form that berth plan export writes, and adds what is missing: networks,
 and in networks that exist already, subnets, pools, exclusions, reservations and addresses. Nothing that
 exists is changed; a document that contradicts it is refused. FILE may be -, which is standard input.
 
@@ -36,7 +36,7 @@ listed with its line. Then it is written in small steps, between which Docker go
 new network appears as a whole or not at all. What an interrupted import has added stays, and importing the
 same document again adds the rest.
 
-The way back is an export from before: --export FILE writes it first, and berth apply --prune FILE makes the
+The way back is an export from before: --export FILE writes it first, and berth plan apply --prune FILE makes the
 plan again what it was then.
 
 Accounts, elastic ranges and elastic addresses are added after the networks. An association that is refused,
@@ -54,16 +54,16 @@ type importFlags struct {
 	export string // file; empty: none
 }
 
-// ImportCommand is `berth import`.
-func ImportCommand(p *cli.Program) *cobra.Command {
+// importCommand is `berth plan import`.
+func importCommand(p *cli.Program) *cobra.Command {
 	var flags importFlags
 	cmd := cli.Verb{Use: "import FILE|-",
 		Short: "Add the contents of a document or a table to the plan", Long: importHelp,
-		Example: `  berth import plan.yaml --dry-run
-  berth import plan.yaml
-  berth export --admin-socket /run/a.sock | berth import - --admin-socket /run/b.sock
-  berth import more.yaml --export before.yaml
-  berth import prefixes.csv --csv subnets --network site`}.Command(p)
+		Example: `  berth plan import plan.yaml --dry-run
+  berth plan import plan.yaml
+  berth plan export --admin-socket /run/a.sock | berth plan import - --admin-socket /run/b.sock
+  berth plan import more.yaml --export before.yaml
+  berth plan import prefixes.csv --csv subnets --network site`}.Command(p)
 	f := cmd.Flags()
 	tableFlags(p, cmd, &flags.table, "with --csv: the `NETWORK` of the rows that name none")
 	f.BoolVar(&flags.edit.DryRun, "dry-run", false, "check, show what would be added, and change nothing")

@@ -23,8 +23,8 @@ func accountCreateCommand(p *cli.Program) *cobra.Command {
 	var quota int
 	cmd := cli.Change{
 		Verb: cli.Verb{Use: "create ACCOUNT", Short: "Make an account", Long: accountCreateHelp,
-			Example: "  berth account create shop --owner 'shop/*' --quota 4\n" +
-				"  berth account create mail --domain example.org --owner mail --dry-run"},
+			Example: "  berth elastic account create shop --owner 'shop/*' --quota 4\n" +
+				"  berth elastic account create mail --domain example.org --owner mail --dry-run"},
 		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
 			create.Account = args[0]
 			if cmd.Flags().Changed("quota") {
@@ -49,12 +49,12 @@ func accountRemoveCommand(p *cli.Program) *cobra.Command {
 		Verb: cli.Verb{Use: "rm ACCOUNT...", Short: "Remove accounts", Long: accountRemoveHelp,
 			Args:    cli.Some("ACCOUNT"),
 			Refs:    []cli.Refs{accountRefs},
-			Example: "  berth account rm shop\n  berth account rm shop --force --dry-run"},
+			Example: "  berth elastic account rm shop\n  berth elastic account rm shop --force --dry-run"},
 		PerArg: func(account string) (ipam.Edit, error) {
 			return &ipam.RemoveAccount{Account: account, Force: remove.Force}, nil
 		},
 	}.Command(p)
-	cmd.Flags().BoolVarP(&remove.Force, "force", "f", false, "release its addresses")
+	cmd.Flags().BoolVar(&remove.Force, "force", false, "release its addresses")
 	return cmd
 }
 
@@ -63,7 +63,7 @@ func accountListCommand(p *cli.Program) *cobra.Command {
 		Verb: cli.Verb{Use: "ls", Short: "List accounts",
 			Long: "Lists the accounts, with how many elastic addresses each has and may have (QUOTA), and which " +
 				"owners are\nits own.",
-			Example: "  berth account ls\n  berth account ls --format json"},
+			Example: "  berth elastic account ls\n  berth elastic account ls --format json"},
 		Keys: []cli.Key[ipam.AccountInfo]{
 			cli.ByAny(cli.KeyOwner, func(a *ipam.AccountInfo) []string { return a.Owners }),
 		},

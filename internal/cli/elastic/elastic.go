@@ -24,13 +24,9 @@ func Command(p *cli.Program) *cobra.Command {
 		allocateCommand(p), associateCommand(p), disassociateCommand(p), releaseCommand(p), listCommand(p),
 		showCommand(p), checkCommand(p), usageCommand(p),
 		cli.Group("range", "Ranges out of which elastic addresses are allocated", rangeAddCommand(p),
-			rangeListCommand(p), rangeRemoveCommand(p)))
-}
-
-// AccountCommand is `berth account`.
-func AccountCommand(p *cli.Program) *cobra.Command {
-	return cli.Group("account", "Accounts: whose elastic addresses, and which containers, are whose",
-		accountCreateCommand(p), accountListCommand(p), accountRemoveCommand(p))
+			rangeListCommand(p), rangeRemoveCommand(p)),
+		cli.Group("account", "Accounts: whose elastic addresses, and which containers, are whose",
+			accountCreateCommand(p), accountListCommand(p), accountRemoveCommand(p)))
 }
 
 func parseAddress(text string) (netip.Addr, error) {

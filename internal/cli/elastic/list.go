@@ -13,7 +13,7 @@ import (
 
 const listHelp = `Lists the elastic addresses that are allocated, or being released, with their accounts and
 what they are mapped to. MAPPED says whether an edge has mapped an address: yes, no, or failed, of which berth
-elastic show tells why. --wide also shows the guest's address, its network and its host, and when the address is
+elastic show tells why. --format wide also shows the guest's address, its network and its host, and when the address is
 released by itself. Free addresses are counted by berth elastic range ls.`
 
 func listCommand(p *cli.Program) *cobra.Command {

@@ -30,7 +30,7 @@ func Command(p *cli.Program) *cobra.Command {
 const hostListHelp = `Lists the hosts that share a store (berth serve --store etcd), removed ones last. SELF
 is the host whose daemon answers. PRESENT says whether a host's daemon is there at this moment; nothing is
 freed when it is not. POOLS counts the Docker networks on the host, LEASES the addresses held through
-them, and HEADROOM the addresses that the host has claimed in advance. --wide also shows since when each daemon
+them, and HEADROOM the addresses that the host has claimed in advance. --format wide also shows since when each daemon
 runs, and its version.`
 
 func hostListCommand(p *cli.Program) *cobra.Command {

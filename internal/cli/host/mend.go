@@ -29,7 +29,7 @@ Run it with --yes on each host. The first one stops all hosts, and they go on wh
 
 const storeAcceptHelp = `Takes a shared store that went back as it is, instead of putting back what this host
 remembers. Only what runs on this host, by the engine's word, is held. It is this host's part in mending
-the store ("berth store mend"): the other hosts have to do theirs as well.
+the store ("berth state mend"): the other hosts have to do theirs as well.
 
 What was reserved, planned or given since the store's earlier state, and does not run, is lost.`
 
@@ -40,18 +40,18 @@ type mending struct {
 	format string
 }
 
-// MendCommand is `berth store mend`.
+// MendCommand is `berth state mend`.
 func MendCommand(p *cli.Program) *cobra.Command {
 	return mendCommand(p, false, cli.Verb{Use: "mend (--dry-run|--yes)", Long: storeMendHelp,
 		Short:   "Put back what this host held in a shared store that went back",
-		Example: "  berth store mend --dry-run\n  berth store mend --yes\n  berth store mend --yes --gone b"})
+		Example: "  berth state mend --dry-run\n  berth state mend --yes\n  berth state mend --yes --gone b"})
 }
 
-// AcceptCommand is `berth store accept`.
+// AcceptCommand is `berth state accept`.
 func AcceptCommand(p *cli.Program) *cobra.Command {
 	return mendCommand(p, true, cli.Verb{Use: "accept (--dry-run|--yes)", Long: storeAcceptHelp,
 		Short:   "Take a shared store that went back as it is",
-		Example: "  berth store accept --dry-run\n  berth store accept --yes"})
+		Example: "  berth state accept --dry-run\n  berth state accept --yes"})
 }
 
 func mendCommand(p *cli.Program, accept bool, verb cli.Verb) *cobra.Command {
@@ -59,7 +59,7 @@ func mendCommand(p *cli.Program, accept bool, verb cli.Verb) *cobra.Command {
 	cmd := verb.Command(p)
 	f := cmd.Flags()
 	f.BoolVar(&m.DryRun, "dry-run", false, "show what would be done, and do nothing")
-	f.BoolVar(&m.yes, "yes", false, "do it")
+	f.BoolVarP(&m.yes, "yes", "y", false, "do it")
 	f.StringSliceVar(&m.Gone, "gone", nil, "do not wait for the host `HOST`, which is off for good; repeatable")
 	cli.FormatFlag(cmd, &m.format, "")
 	cli.Completes(cmd, "gone", cobra.NoFileCompletions)
@@ -130,7 +130,7 @@ func mendText(r *ipam.MendReport) string {
 	case r.DryRun:
 		line("afterwards no host is waited for")
 	case len(r.Missing) > 0:
-		line("host %s is done; nothing is given until these have mended, too: %s. Run `berth store mend --yes` there, "+
+		line("host %s is done; nothing is given until these have mended, too: %s. Run `berth state mend --yes` there, "+
 			"or name one that is off for good with --gone", r.Host, strings.Join(r.Missing, ", "))
 	default:
 		line("host %s is done, and all hosts are", r.Host)

@@ -38,7 +38,7 @@ func scanCommand(p *cli.Program) *cobra.Command {
 		Refs:    []cli.Refs{cli.NetworkRefs},
 		Example: "  berth lan scan home\n  berth lan scan home --parent eth0 --format json\n  berth lan scan home --record",
 	}.Command(p)
-	out.Flags(p, cmd)
+	out.TableFlags(p, cmd)
 	f := cmd.Flags()
 	f.StringVar(&parent, "parent", "", "the host's `INTERFACE` to the LAN (default: that which the network is probed by)")
 	f.BoolVar(&record, "record", false, "take what nobody has by the records for devices")

@@ -25,9 +25,10 @@ them.
 events: one, such as lease.take, or all of a noun, as in lease or lease.*. Both can be given several times,
 and also choose what --follow shows.
 
-A line has the time, the verb, the address, subnet or network that it is about, the name of who has it,
-and what changed. --wide adds what else is known, such as who asked (by) and the host. --format json is one object a
-line, and yaml one sequence, to which --follow adds each event as it happens.
+A line has the time, the verb, the address, subnet or network that it is about, the
+name of who has it, and what changed. --format wide adds what else is known, such as
+who asked (by) and the host. --format json is one object a line, and yaml one
+sequence, to which --follow adds each event as it happens.
 
 In --filter the kind of an event is its verb, also with a star: kind=lease.*.`
 
@@ -79,7 +80,7 @@ func EventsCommand(p *cli.Program) *cobra.Command {
 			return err
 		}
 		show.Line = func(e *ipam.Event) string { return eventLine(e) }
-		if out.Wide {
+		if out.Wide() {
 			show.Line = func(e *ipam.Event) string { return wholeEvent(e, out.NoTrunc) }
 		}
 		c, err := p.Find(cmd.Context())
@@ -206,7 +207,8 @@ func eventKeys() []cli.Key[ipam.Event] {
 	}
 }
 
-// eventWidth is what a line of an event takes at most without --wide; what changed may be a line of its own below it.
+// eventWidth is what a line of an event takes at most without --format wide; what changed may be a line of its own
+// below it.
 const eventWidth = 80
 
 // eventLine is an event for a person: when, what, about which address or network, who that is of, and what changed.

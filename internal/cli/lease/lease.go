@@ -38,10 +38,10 @@ const leaseListHelp = `Lists the addresses that are held, all or those of NETWOR
 address. With --all it also lists those that were given back and are remembered for their last holder.
 
 NAME is that of the container that has the address, where the daemon knows from the engine which one it is,
-else the one that the engine sent when it asked for the address. --wide also shows the Compose project and
+else the one that the engine sent when it asked for the address. --format wide also shows the Compose project and
 service, the owner that the address is reserved for, and the state of the container, and which subnet, space,
 MAC and pool it is and since when; --format json has the container as seen_by. Of an address that a LAN's DHCP server
-gave (docs/dhcp.md) --wide shows how it stands with it: bound, unconfirmed, lost or conflict, which server gave it, and
+gave (docs/dhcp.md) --format wide shows how it stands with it: bound, unconfirmed, lost or conflict, which server gave it, and
 until when.`
 
 func leaseListCommand(p *cli.Program) *cobra.Command {
@@ -54,7 +54,7 @@ func leaseListCommand(p *cli.Program) *cobra.Command {
 			Example: `  berth lease ls
   berth lease ls net1
   berth lease ls --subnet 10.1.0.0/24 --all
-  berth lease ls --wide
+  berth lease ls --format wide
   berth lease ls -q
   berth lease ls --format '{{.Address}} {{.Name}} {{.MAC}}'
   berth lease ls --format json`},

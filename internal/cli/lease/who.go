@@ -21,7 +21,7 @@ from the events, and goes back as far as they are kept (berth serve --event-age,
 
 WHAT is a lease, for which somebody held the address; a reservation, for which it belonged to somebody; or
 elastic, for which the elastic address was associated with somebody.
---at asks who had it at one moment: a time, or how long ago. --wide also shows the MAC, the host, who did
+--at asks who had it at one moment: a time, or how long ago. --format wide also shows the MAC, the host, who did
 it (BY), and the notes.`
 
 // WhoCommand is `berth who`.

@@ -1,10 +1,8 @@
-// Package look has the questions that go over all nouns: at what a word is found, what a thing is as a whole, which
-// addresses of a network are free, and what is nearly full. It promises to change nothing, and to say what was looked
+// Package look has the questions that go over all nouns: at what a word is found, and what a thing is as a whole. It promises to change nothing, and to say what was looked
 // for where nothing is there.
 //
 // find.go asks the daemon for what a word is found at, inspect.go for just what is called so and then for the whole of
-// it (whole.go), free.go for free ranges or the next address, and top.go draws a screen (screen.go) of what it asks
-// every few seconds.
+// it (whole.go).
 package look
 
 import (
@@ -27,7 +25,7 @@ also found at the subnet, the pools and the exclusions that it is in, and is sai
 
 KIND says what was found, and WHY in which of its texts. A lease is of who has the address or had it last;
 an address was taken for what is no container (berth address take). Where ranges or IPv6 leave no room,
-WHY and NETWORK are shown with --wide only. --kind shows only some kinds. What is
+WHY and NETWORK are shown with --format wide only. --kind shows only some kinds. What is
 no more is found by berth who and berth events. The id of a container of the daemon's own host, whole or as
 docker ps shows it, finds the addresses of that container, where the daemon knows what runs; so does the
 MAC that the engine drew for one, on a driver that was not told it.`
@@ -47,6 +45,7 @@ func FindCommand(p *cli.Program) *cobra.Command {
 			filter.Word = args[0]
 			return checkKinds("kind", filter.Kinds)
 		},
+		Said:    true,
 		Keys:    foundKeys(),
 		Columns: func(cli.Output) []cli.Column[ipam.Found] { return foundColumns() },
 		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.Found, error) {

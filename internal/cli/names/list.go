@@ -15,7 +15,7 @@ return (PTR): OWNER.NETWORK.ZONE; service for all that run of a service: SERVICE
 the name of a container, and short for a name without its network, which is there as long as it is unique.
 
 An owner whose name another one has on the same network, because they differ by nothing that DNS knows, has a
-mark at the end of the first label; --wide shows who has the name without (INSTEAD).`
+mark at the end of the first label; --format wide shows who has the name without (INSTEAD).`
 
 func listCommand(p *cli.Program) *cobra.Command {
 	var zone zoneFlag

@@ -1,10 +1,9 @@
-// Package network has the verbs of the plan's own things: networks, their subnets, pools and exclusions, and the spaces
-// that they lie in. It promises to read what a person writes in the notations of the field (a range, a CIDR, /BITS out
+// Package network has the verbs of the plan's own things: networks, their subnets, pools and exclusions. It promises to read what a person writes in the notations of the field (a range, a CIDR, /BITS out
 // of a larger one, KEY=VALUE), and to refuse what cannot be meant before the daemon is asked.
 //
-// Each noun is a file (network.go, subnet.go, pool.go, exclusion.go, space.go) with a command for each verb, which
+// Each noun is a file (network.go, subnet.go, pool.go, exclusion.go) with a command for each verb, which
 // makes an edit out of flags and arguments, read by parse.go and ownerrule.go, and hands it to the frame. show.go is
-// the page of one network, on which poolmap.go draws the pools; refs.go completes names.
+// the page of one network, on which poolmap.go draws the pools; free.go lists what is free; refs.go completes names.
 package network
 
 import (
@@ -22,7 +21,7 @@ import (
 func Command(p *cli.Program) *cobra.Command {
 	return cli.Group("network", "Networks: what is planned, and what Docker asked for", networkCreateCommand(p),
 		networkListCommand(p),
-		networkShowCommand(p), networkModifyCommand(p), networkRemoveCommand(p))
+		networkShowCommand(p), networkModifyCommand(p), networkRemoveCommand(p), freeCommand(p))
 }
 
 // networkFlags are the flags of what create and modify have in common.
@@ -362,7 +361,7 @@ func networkRemoveCommand(p *cli.Program) *cobra.Command {
 			"  berth network rm net1 --force --dry-run",
 	}.Command(p)
 	cmd.ValidArgsFunction = p.CompleteNetworks
-	cmd.Flags().BoolVarP(&force, "force", "f", false, "also networks with reservations, which end")
+	cmd.Flags().BoolVar(&force, "force", false, "also networks with reservations, which end")
 	flags.Flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := p.Editor(cmd, flags)

@@ -18,7 +18,7 @@ const networkListHelp = `Lists the networks by name: those that were planned, an
 because Docker asked for a subnet. These have the name that Docker has for them, or net- and the beginning of
 their id where the engine has not said one. USE counts what is held, reserved or in quarantine, of the
 addresses that the pools can give. 100% is said only where none is free, and 0% only where none is in use.
-HELD counts the addresses that somebody has, RESERVED those that are reserved; --wide also the Docker
+HELD counts the addresses that somebody has, RESERVED those that are reserved; --format wide also the Docker
 networks on it (DOCKER).
 
 -q prints ids, which berth network rm takes.`
@@ -29,6 +29,7 @@ func networkListCommand(p *cli.Program) *cobra.Command {
 		Verb: cli.Verb{Use: "ls", Short: "List networks", Long: networkListHelp,
 			Example: `  berth network ls
   berth network ls --space global
+  berth network ls --sort use --watch
   berth network ls --format '{{.Name}} {{index .Tags "site"}}'`},
 		Keys:    networkKeys(),
 		Columns: networkColumns,
@@ -72,14 +73,14 @@ func networkKeys() []cli.Key[ipam.NetworkInfo] {
 
 func networkColumns(out cli.Output) []cli.Column[ipam.NetworkInfo] {
 	some := 1 // of the subnets
-	if out.NoTrunc || out.Wide {
+	if out.NoTrunc || out.Wide() {
 		some = 0
 	}
 	return []cli.Column[ipam.NetworkInfo]{
 		cli.RefCol(func(n *ipam.NetworkInfo) string { return cli.ShortID(n.ID, out.NoTrunc) }),
 		cli.Col("NAME", func(n *ipam.NetworkInfo) string { return n.Name }),
 		cli.Col("SUBNETS", func(n *ipam.NetworkInfo) string { return cli.SomeSubnets(n.Subnets, some) }),
-		cli.Col("USE", func(n *ipam.NetworkInfo) string { return out.Use(n.Use) }),
+		cli.UseCol(out, func(n *ipam.NetworkInfo) ipam.Use { return n.Use }),
 		cli.Col("HELD", func(n *ipam.NetworkInfo) string { return strconv.FormatUint(n.Use.Leased, 10) }),
 		cli.Col("RESERVED", func(n *ipam.NetworkInfo) string { return strconv.FormatUint(n.Use.Reserved, 10) }),
 		cli.WideCol("SPACE", func(n *ipam.NetworkInfo) string { return n.Space }),

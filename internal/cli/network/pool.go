@@ -139,7 +139,7 @@ type poolRow struct {
 }
 
 const poolListHelp = `Lists the pools, of one network or of all: how many addresses each has, and how many of
-these are free. --wide also shows which subnet and space each is in.`
+these are free. --format wide also shows which subnet and space each is in.`
 
 func poolListCommand(p *cli.Program) *cobra.Command {
 	return listParts(p, cli.Verb{Short: "List pools", Long: poolListHelp,

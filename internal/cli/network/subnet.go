@@ -47,7 +47,7 @@ until berth pool add says out of which range.
 ` + gatewayNoteHelp
 
 const gatewayNoteHelp = `--note says what the subnet is for, and --gateway-note what the gateway is, on one line of at most 200
-characters each: berth subnet ls --wide shows them. The gateway's goes with its gateway:
+characters each: berth subnet ls --format wide shows them. The gateway's goes with its gateway:
 another one has no note unless it is given with it.`
 
 func subnetAddCommand(p *cli.Program) *cobra.Command {
@@ -182,7 +182,11 @@ its gateway, and how much of its pools is in use. USE counts what is held, reser
 addresses that the pools can give. 100% is said only where none is free, and 0% only where none is in use.
 FREE is how many are free.
 
---wide also shows the name, the pools, how many addresses are held and how many remembered for their last
+Subnets of one space never overlap; those of different spaces may. The space "local" is the one that networks
+of this host use, "global" the one of swarm managers; others are made when a network first names them (docker
+network create --ipam-driver berth --ipam-opt space=NAME). --sort space shows the spaces, too.
+
+--format wide also shows the name, the pools, how many addresses are held and how many remembered for their last
 holder, the notes of the gateways and, in a cluster, the hosts with a Docker network on the subnet.`
 
 func subnetListCommand(p *cli.Program) *cobra.Command {
@@ -193,6 +197,7 @@ func subnetListCommand(p *cli.Program) *cobra.Command {
 			Example: `  berth subnet ls
   berth subnet ls net1
   berth subnet ls --space global
+  berth subnet ls --sort space
   berth subnet ls -q --no-trunc
   berth subnet ls --format 'table {{.CIDR}}\t{{.Free}}'`},
 		Keys:    subnetKeys(),
@@ -243,11 +248,12 @@ func subnetColumns(out cli.Output) []cli.Column[ipam.SubnetInfo] {
 				return ""
 			}
 			return s.Gateway.String()
-		}),
-		cli.Col("USE", func(s *ipam.SubnetInfo) string { return out.Use(s.Use) }),
+		}).OrWide(func([]ipam.SubnetInfo) bool { return !out.Sorted("space") }),
+		cli.UseCol(out, func(s *ipam.SubnetInfo) ipam.Use { return s.Use }),
 		cli.Col("FREE", func(s *ipam.SubnetInfo) string { return s.Use.Free.Text() }),
 		cli.WideCol("NAME", func(s *ipam.SubnetInfo) string { return s.Name }),
-		cli.WideCol("SPACE", func(s *ipam.SubnetInfo) string { return s.Space }),
+		cli.Col("SPACE", func(s *ipam.SubnetInfo) string { return s.Space }).
+			OrWide(func([]ipam.SubnetInfo) bool { return out.Sorted("space") }),
 		cli.WideCol("ID", func(s *ipam.SubnetInfo) string { return cli.ShortID(s.ID, out.NoTrunc) }),
 		cli.WideCol("POOLS", func(s *ipam.SubnetInfo) string {
 			var all []string

@@ -59,7 +59,7 @@ func addressTakeCommand(p *cli.Program) *cobra.Command {
 	cmd.Flags().StringArrayVar(&wishes, "ip", nil,
 		"which: an address, pool, the `NAME` of a pool, or ip0=...,ip1=... (repeatable)")
 	cmd.Flags().StringVar(&take.Subnet, "subnet", "", "only of this `SUBNET`, a CIDR, a name or an id")
-	cmd.Flags().BoolVarP(&take.Force, "force", "f", false, "also excluded addresses")
+	cmd.Flags().BoolVar(&take.Force, "force", false, "also excluded addresses")
 	cmd.Flags().StringVar(&note, "note", "", "what they are for, a `TEXT`; an empty one takes it away")
 	cli.Completes(cmd, "subnet", p.CompleteFlag(cli.SubnetRefs))
 	cli.Completes(cmd, "ip", p.CompleteFlag(wishRefs))
@@ -94,7 +94,7 @@ func addressListCommand(p *cli.Program) *cobra.Command {
 	cmd := cli.Listing[ipam.TakenAddress]{
 		Verb: cli.Verb{Use: "ls [NETWORK]", Short: "List addresses of devices that are not containers",
 			Long: "Lists what berth address take has taken, of one network or of all. Containers' addresses are in " +
-				"berth lease ls. --wide also shows the subnets and the notes.",
+				"berth lease ls. --format wide also shows the subnets and the notes.",
 			Refs: []cli.Refs{cli.NetworkRefs}, Example: "  berth address ls\n  berth address ls net1 --owner rtr\n" +
 				"  berth address ls -q"},
 		Keys:    addressKeys(),

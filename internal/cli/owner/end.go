@@ -46,6 +46,13 @@ func endCommand(p *cli.Program, verb cli.Verb, owners cli.Refs, help string, who
 	return cmd
 }
 
+// editFlags reads those that a Change has added.
+func editFlags(cmd *cobra.Command) (flags cli.EditFlags) {
+	flags.DryRun, _ = cmd.Flags().GetBool("dry-run")
+	flags.Format, _ = cmd.Flags().GetString("format")
+	return flags
+}
+
 // ownersOf lists what a network has: owners with their addresses, which are zero where there is none.
 type ownersOf func(ctx context.Context, c *client.Client, network string) ([]owned, error)
 
@@ -57,10 +64,7 @@ type owned struct {
 // endPlaces gives back what the arguments name: addresses, or owners without one.
 func endPlaces(p *cli.Program, cmd *cobra.Command, args []string, whose ownersOf,
 	end func(network, owner string, addr netip.Addr) ipam.Edit) error {
-	var flags cli.EditFlags
-	flags.DryRun, _ = cmd.Flags().GetBool("dry-run")
-	flags.Format, _ = cmd.Flags().GetString("format")
-	e, err := p.Editor(cmd, flags)
+	e, err := p.Editor(cmd, editFlags(cmd))
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,12 @@ command can take it:
 prints the first IPv4 one, or the first IPv6 one if there is no IPv4 one. -6 asks for the first IPv6 one,
 --all for all of them, one a line.
 
+--env prints the variables that describe all addresses of the owner there, KEY=VALUE, one a line, as hooks get
+them (berth serve --hook). For address i of interface n these are INSTANCE_NICn_IP:i and, of its subnet,
+INSTANCE_NICn_NETWORK_SUBNET:i, _GATEWAY:i and _DHCP:i. Each also comes with _i instead of :i
+(INSTANCE_NIC0_IP_0), for shells that drop names with a colon. The one of the first address also comes
+without either.
+
 OWNER is a path, a MAC, or the name of a container, which means the owner that a rule of the network, or
 Compose's naming, makes of it. For an owner with nothing reserved it is the address that it holds under
 its name. If there is none, the exit code is 1.`
@@ -31,7 +37,7 @@ its name. If there is none, the exit code is 1.`
 // ipRequest is what the command line of ip says.
 type ipRequest struct {
 	owner, network string
-	six, all       bool
+	six, all, env  bool
 }
 
 // IPCommand is `berth ip`.
@@ -41,11 +47,15 @@ func IPCommand(p *cli.Program) *cobra.Command {
 		Example: `  berth ip web
   berth ip shop/web/1 --network front
   berth ip web --network front -6
-  berth ip web --network front --all`}.Command(p)
+  berth ip web --network front --all
+  berth ip web --network front --env`}.Command(p)
 	f := cmd.Flags()
 	f.StringVar(&req.network, "network", "", "the `NETWORK`, by name or id (default: the only one on which OWNER is)")
 	f.BoolVarP(&req.six, "ipv6", "6", false, "its IPv6 address")
 	f.BoolVar(&req.all, "all", false, "all that it has, one a line; with -6 those of IPv6")
+	f.BoolVar(&req.env, "env", false, "the variables that describe its addresses, as hooks get them")
+	cmd.MarkFlagsMutuallyExclusive("env", "all")
+	cmd.MarkFlagsMutuallyExclusive("env", "ipv6")
 	cli.Completes(cmd, "network", p.CompleteNetworks)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -61,6 +71,9 @@ func IPCommand(p *cli.Program) *cobra.Command {
 		}
 		req.owner = args[0]
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+			if req.env {
+				return req.variables(ctx, c, p)
+			}
 			addresses, err := req.find(ctx, c)
 			if err != nil {
 				return err
@@ -77,6 +90,23 @@ func IPCommand(p *cli.Program) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// variables prints those of the owner's addresses.
+func (req *ipRequest) variables(ctx context.Context, c *client.Client, p *cli.Program) error {
+	network := req.network
+	if network == "" {
+		n, err := onlyNetwork(ctx, c, req.owner)
+		if err != nil {
+			return err
+		}
+		network = n.ID.String()
+	}
+	all, err := c.Environment(ctx, network, req.owner)
+	if err != nil {
+		return err
+	}
+	return p.Say(all)
 }
 
 // find returns the addresses that were asked for, at least one, in their order.

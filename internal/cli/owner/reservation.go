@@ -1,10 +1,9 @@
 // Package owner has the verbs of what belongs to somebody: reservations, addresses of devices that are not containers,
-// and what an owner's addresses are, as one word (ip) or as variables (env). It promises that a script which asks twice
+// and what an owner's addresses are (ip), as one word or as variables. It promises that a script which asks twice
 // is answered the same twice.
 //
 // reservation.go and address.go make edits out of the wishes that wish.go reads. ip.go finds the network that is meant
-// and the addresses in their order, by reservations first and by leases where there are none, and env.go asks for all
-// that hooks are told.
+// and the addresses in their order, by reservations first and by leases where there are none.
 package owner
 
 import (
@@ -24,7 +23,7 @@ import (
 func ReservationCommand(p *cli.Program) *cobra.Command {
 	return cli.Group("reservation", "Reservations: addresses that belong to an owner, held or not",
 		reservationAddCommand(p),
-		reservationListCommand(p), reservationRemoveCommand(p), reservationReleaseCommand(p))
+		reservationListCommand(p), reservationRemoveCommand(p))
 }
 
 const reservationAddHelp = `Reserves addresses for an owner, and prints them, one a line. An endpoint of that
@@ -33,7 +32,7 @@ serve --mac-socket). --ip is an address, pool (one of any pool, the default), or
 --ip reserve several, as ip0=...,ip1=... does. What the owner has reserved already stays as it is, so that
 running it again prints the same addresses.
 
---note says what it is for, on one line of at most 200 characters: berth reservation ls --wide shows it. With
+--note says what it is for, on one line of at most 200 characters: berth reservation ls --format wide shows it. With
 the same --ip again it replaces the note, and an empty one takes it away.
 
 --replace reserves other addresses in place of the old ones, which the owner keeps until it runs with the new
@@ -72,7 +71,7 @@ func reservationAddCommand(p *cli.Program) *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVar(&wishes, "ip", nil,
 		"which: an address, pool, the `NAME` of a pool, or ip0=...,ip1=... (repeatable)")
-	f.BoolVarP(&add.Force, "force", "f", false, "also addresses that are excluded, or held by somebody until their "+
+	f.BoolVar(&add.Force, "force", false, "also addresses that are excluded, or held by somebody until their "+
 		"release")
 	f.BoolVar(&add.Replace, "replace", false,
 		"with --ip: instead of what the owner has reserved, which it keeps until it runs with the new address")
@@ -127,18 +126,75 @@ func parseLife(text string) (ipam.Duration, error) {
 	return d, nil
 }
 
-const reservationRemoveHelp = `Ends the reservations of an owner in a network, or the one of --ip, and prints
-the owner. Addresses that are held stay with their holders. Instead of network and owner it takes addresses
-as berth reservation ls -q prints them.`
+const reservationRemoveHelp = `Ends the reservations of an owner in a network, or the one of --ip, and prints the owner. Addresses that are
+held stay with their holders. Instead of network and owner it takes addresses as berth reservation ls -q
+prints them.
+
+--everywhere ends all that is reserved for an owner, on all networks and also in subnets that are gone, and
+what was taken for it with berth address take. It prints the addresses. It is no error if the owner has
+nothing. --under also ends those of all owners below it. --replaced ends only what was replaced (berth
+reservation add --replace), if the owner holds its new address.`
 
 func reservationRemoveCommand(p *cli.Program) *cobra.Command {
+	var all ipam.ReleaseOwner
+	var everywhere bool
 	verb := cli.Verb{Use: "rm NETWORK --owner OWNER | ADDRESS...", Short: "End the reservations of an owner",
-		Long:    reservationRemoveHelp,
-		Example: "  berth reservation rm net1 --owner web\n  berth reservation rm net1 --owner web --ip 192.0.2.11"}
-	return endCommand(p, verb, cli.ReservationOwners, "whose reservations end", reservedOwners,
+		Long: reservationRemoveHelp,
+		Example: `  berth reservation rm net1 --owner web
+  berth reservation rm net1 --owner web --ip 192.0.2.11
+  berth reservation rm --owner shop/web/3 --everywhere
+  berth reservation rm --owner shop --everywhere --under --dry-run
+  berth reservation rm --owner web --everywhere --replaced`}
+	cmd := endCommand(p, verb, cli.ReservationOwners, "whose reservations end", reservedOwners,
 		func(network, owner string, addr netip.Addr) ipam.Edit {
 			return &ipam.RemoveReservation{Network: network, Owner: owner, Address: addr}
 		})
+	f := cmd.Flags()
+	f.BoolVar(&everywhere, "everywhere", false, "with --owner: on all networks, with what was taken for it")
+	f.BoolVar(&all.Under, "under", false,
+		"with --everywhere: also of all owners below it; shop/web/1 is below shop and shop/web")
+	f.BoolVar(&all.Replaced, "replaced", false, "with --everywhere: only what was replaced, and is not needed any more")
+	some, here := cmd.Args, cmd.RunE
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if everywhere {
+			return cli.NoArgs(cmd, args)
+		}
+		if all.Under || all.Replaced {
+			return cli.Usage(cmd, errors.New("--under and --replaced need --everywhere"))
+		}
+		return some(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if !everywhere {
+			return here(cmd, args)
+		}
+		if all.Owner, err = cmd.Flags().GetString("owner"); err != nil {
+			return err
+		}
+		if err := cli.NeedsOwner(cmd, all.Owner); err != nil {
+			return err
+		}
+		e, err := p.Editor(cmd, editFlags(cmd))
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		return e.Make(func(out ipam.Outcome) []string {
+			if len(out.Results[0].Addresses) == 0 {
+				fmt.Fprintf(p.Err, "%s: nothing has ended: %s\n", cmd.CommandPath(), nothingEnded(&all))
+			}
+			return cli.SayAddresses(out)
+		}, &all)
+	}
+	return cmd
+}
+
+// nothingEnded says why nothing that an owner had has ended.
+func nothingEnded(r *ipam.ReleaseOwner) string {
+	if r.Replaced {
+		return fmt.Sprintf("of %s nothing was replaced, or it has the new address not in use yet", r.Owner)
+	}
+	return fmt.Sprintf("%s has no address by a reservation", r.Owner)
 }
 
 func reservedOwners(ctx context.Context, c *client.Client, network string) (all []owned, err error) {
@@ -149,50 +205,10 @@ func reservedOwners(ctx context.Context, c *client.Client, network string) (all 
 	return all, err
 }
 
-const reservationReleaseHelp = `Ends all reservations of an owner, on all networks and also in subnets that
-are gone, gives back what was taken for it with berth address take, and prints the addresses. Containers
-keep the addresses that they hold. It is no error if the owner has nothing.
-
---replaced ends only what was replaced (berth reservation add --replace), if the owner holds its new
-address.`
-
-func reservationReleaseCommand(p *cli.Program) *cobra.Command {
-	var release ipam.ReleaseOwner
-	var path string
-	cmd := cli.Change{
-		Verb: cli.Verb{Use: "release OWNER", Short: "End all that is reserved for an owner, on all networks",
-			Long: reservationReleaseHelp, Refs: []cli.Refs{cli.AnyOwners},
-			Example: "  berth reservation release shop/web/3\n  berth reservation release shop --under --dry-run\n" +
-				"  berth reservation release web --replaced"},
-		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
-			release.Owner, path = args[0], cmd.CommandPath()
-			return cli.One(&release, nil)
-		},
-		Said: func(out ipam.Outcome) []string {
-			if len(out.Results[0].Addresses) == 0 {
-				fmt.Fprintf(p.Err, "%s: nothing is released: %s\n", path, nothingReleased(&release))
-			}
-			return cli.SayAddresses(out)
-		},
-	}.Command(p)
-	cmd.Flags().BoolVar(&release.Under, "under", false,
-		"also of all owners below it: shop/web/1 is below shop and shop/web")
-	cmd.Flags().BoolVar(&release.Replaced, "replaced", false, "only what was replaced, and is not needed any more")
-	return cmd
-}
-
-// nothingReleased says why a release came to nothing.
-func nothingReleased(r *ipam.ReleaseOwner) string {
-	if r.Replaced {
-		return fmt.Sprintf("of %s nothing was replaced, or it has the new address not in use yet", r.Owner)
-	}
-	return fmt.Sprintf("%s has no address by a reservation", r.Owner)
-}
-
 const reservationListHelp = `Lists the reserved addresses of one network or of all, with their owners, and who
 holds them now (IN USE BY). STATE is held, idle where nobody holds the address, or replaced where its owner
 keeps it until it runs with the new one. On a network whose addresses a DHCP server gives, the address is the
-one that it gave the owner. --wide also shows on which host it is held, when a short-lived owner
+one that it gave the owner. --format wide also shows on which host it is held, when a short-lived owner
 ends (UNTIL), and the notes.`
 
 func reservationListCommand(p *cli.Program) *cobra.Command {

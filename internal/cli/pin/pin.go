@@ -66,7 +66,7 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.flags(p, cmd)
 	f := cmd.Flags()
 	f.BoolVar(&flags.check, "check", false, "list the containers that are not pinned, and change nothing")
-	flags.list.Flags(p, cmd)
+	flags.list.TableFlags(p, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := flags.fit(cmd, args); err != nil {
 			return err

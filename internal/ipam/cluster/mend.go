@@ -40,7 +40,7 @@ type mender struct {
 }
 
 // mendActor is whose doing it is in events.
-const mendActor = "berth store mend"
+const mendActor = "berth state mend"
 
 // run does it all.
 func (m *mender) run(ctx context.Context) (ipam.MendReport, error) {

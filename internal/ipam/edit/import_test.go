@@ -58,7 +58,7 @@ func imports(r *ipamtest.Room, document string) ipam.ImportReport {
 func sound(r *ipamtest.Room) {
 	r.T.Helper()
 	if problems, err := r.S.Check(ctx); err != nil || len(problems) > 0 {
-		r.T.Fatalf("berth fsck says: %q, %v", problems, err)
+		r.T.Fatalf("berth state check says: %q, %v", problems, err)
 	}
 	for key, record := range ipamtest.Dump(r.T, r.Store) {
 		if strings.HasPrefix(key, `"n`) && strings.Contains(record, `"stage":`) {

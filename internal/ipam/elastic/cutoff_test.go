@@ -182,7 +182,7 @@ func (b *bench) sound() {
 	b.t.Helper()
 	b.consistent()
 	if wrong, err := b.Check(b.t.Context()); err != nil || len(wrong) > 0 {
-		b.t.Fatalf("berth fsck says: %q %v", wrong, err)
+		b.t.Fatalf("berth state check says: %q %v", wrong, err)
 	}
 }
 

@@ -92,7 +92,7 @@ func (r *Room) Line(line string) {
 	}
 	got, err := r.Step(strings.Fields(step))
 	if problems, checkErr := r.S.Check(ctx); checkErr != nil || len(problems) > 0 {
-		r.T.Fatalf("%s\n\tafter it berth fsck says: %q, %v", line, problems, checkErr)
+		r.T.Fatalf("%s\n\tafter it berth state check says: %q, %v", line, problems, checkErr)
 	}
 	switch {
 	case refused:

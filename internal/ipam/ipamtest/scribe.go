@@ -248,7 +248,7 @@ func (w *Scribe) Read(document string) ipam.Plan {
 func (w *Scribe) Imports(document string) (ipam.ImportReport, error) {
 	report, err := w.S.Import(ctx, w.Read(document), ipam.ImportOptions{})
 	if problems, checkErr := w.S.Check(ctx); checkErr != nil || len(problems) > 0 {
-		w.t.Fatalf("after\n%s\nberth fsck says: %q, %v", document, problems, checkErr)
+		w.t.Fatalf("after\n%s\nberth state check says: %q, %v", document, problems, checkErr)
 	}
 	return report, err
 }

@@ -12,7 +12,7 @@ import (
 	"berth/store"
 )
 
-// Check reads every record in one view and returns a sentence for each contradiction between them (`berth fsck`). It
+// Check reads every record in one view and returns a sentence for each contradiction between them (`berth state check`). It
 // changes nothing.
 func (s Keeper) Check(ctx context.Context) ([]string, error) {
 	return CheckStore(ctx, s.homes.Own.Store())

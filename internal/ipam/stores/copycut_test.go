@@ -164,7 +164,7 @@ func (r *copyRun) copy(opt ipam.CopyOptions) error {
 }
 
 func (r *copyRun) copyWith(from, to *service.Service, opt ipam.CopyOptions) error {
-	opt.Command = "berth store copy --from A --to B"
+	opt.Command = "berth state copy --from A --to B"
 	_, err := stores.CopySpaces(ctx, from.Ledger, to.Ledger, opt)
 	return err
 }
@@ -301,7 +301,7 @@ func copyCutOff(t *testing.T, start *copyStart, own bool, at, way int, undo bool
 	}
 	shownOwn, shownShared, refused := r.shownBy()
 	r.inOneAtMost(shownOwn, shownShared)
-	if refused != nil && !strings.Contains(refused.Error(), "`berth store copy --from A --to B`") {
+	if refused != nil && !strings.Contains(refused.Error(), "`berth state copy --from A --to B`") {
 		t.Fatalf("refused: %v", refused)
 	}
 	if undo {

@@ -126,7 +126,7 @@ func (r *copyRoom) cluster(host string, member *ipam.Member) *service.Service {
 
 func mustCopy(t testing.TB, from, to *service.Service, opt ipam.CopyOptions) ipam.CopyReport {
 	t.Helper()
-	opt.Command = "berth store copy"
+	opt.Command = "berth state copy"
 	report, err := stores.CopySpaces(ctx, from.Ledger, to.Ledger, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -220,7 +220,7 @@ func checked(t testing.TB, services ...*service.Service) {
 	t.Helper()
 	for _, s := range services {
 		if problems, err := s.Check(ctx); err != nil || len(problems) > 0 {
-			t.Fatalf("berth fsck says: %q, %v", problems, err)
+			t.Fatalf("berth state check says: %q, %v", problems, err)
 		}
 	}
 }

@@ -334,7 +334,7 @@ func TestCopyThereAndBack(t *testing.T) {
 		}
 		for _, s := range []*service.Service{w.S, cluster, back} {
 			if problems, err := s.Check(ctx); err != nil || len(problems) > 0 {
-				t.Fatalf("berth fsck says: %q, %v", problems, err)
+				t.Fatalf("berth state check says: %q, %v", problems, err)
 			}
 		}
 	})

@@ -5,5 +5,5 @@
 // CopySpaces (copy.go) marks what it does (copymark.go), reads (copyread.go), writes (copywrite.go), compares
 // (copycheck.go) and ends (copyend.go). PutBack (putback.go) is for a backup of a shared store. What both of them, and
 // Fill, take over from another store goes through rangecopy.go: a range of records, page by page, written and read
-// back. CheckStore (check.go) is for `berth fsck`.
+// back. CheckStore (check.go) is for `berth state check`.
 package stores

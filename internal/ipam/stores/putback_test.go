@@ -96,7 +96,7 @@ func TestPutBackCutOff(t *testing.T) {
 		if len(ipamtest.Dump(t, to)) > 0 {
 			if _, err := service.Open(ctx,
 				service.Config{Store: to.Join(), Host: "h1", Now: r.Clock.Now, Member: r.member}); err == nil ||
-				!strings.Contains(advice.Text(err), "`berth restore --shared`") {
+				!strings.Contains(advice.Text(err), "`berth state restore --shared`") {
 				t.Fatalf("cut off in update %d, and opened: %v", n, err)
 			}
 		}

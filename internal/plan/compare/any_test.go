@@ -80,7 +80,7 @@ func TestAnyDocument(t *testing.T) {
 		document, before := from.Export(), to.Export()
 		n, err := applied(t, to, document, compare.Options{Prune: true})
 		if problems, checkErr := to.S.Check(ctx); checkErr != nil || len(problems) > 0 {
-			t.Fatalf("berth fsck says: %q, %v", problems, checkErr)
+			t.Fatalf("berth state check says: %q, %v", problems, checkErr)
 		}
 		if err != nil {
 			if !errors.Is(err, ipam.ErrInvalid) && !errors.Is(err, ipam.ErrInUse) && !errors.Is(err, ipam.ErrOverlap) {

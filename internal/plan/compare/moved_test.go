@@ -96,7 +96,7 @@ func TestAnyMove(t *testing.T) {
 				t.Fatalf("again: %d, %v", made, err)
 			}
 			if problems, err := w.S.Check(ctx); err != nil || len(problems) > 0 {
-				t.Fatalf("berth fsck says: %q, %v", problems, err)
+				t.Fatalf("berth state check says: %q, %v", problems, err)
 			}
 		}
 	})

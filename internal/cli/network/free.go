@@ -1,4 +1,4 @@
-package look
+package network
 
 import (
 	"context"
@@ -16,63 +16,54 @@ import (
 const freeHelp = `Lists which addresses of a network could be given to anybody now, as ranges: those of its pools that
 nobody has, owns or has given back within the quarantine, that are not excluded, and that no container asks
 for by its own configuration. NETWORK may be one that Docker calls so. Where ranges are of IPv6, their
-pools and subnets are shown with --wide only.
+pools and subnets are shown with --format wide only.
 
 --next shows only the address that a container which nobody knows would be given by docker run, and
 nothing else; of a network of both families one of each. It comes from the subnet and the range of the
 Docker network of this host, where there is one. Nothing is taken by asking: two who ask are told the same.
 Where none is free, that is refused. To take one, use docker run, berth reservation add or berth address take.`
 
-// FreeCommand is `berth free`.
-func FreeCommand(p *cli.Program) *cobra.Command {
-	var out cli.Output
+// freeCommand is `berth network free`.
+func freeCommand(p *cli.Program) *cobra.Command {
 	var filter ipam.FreeFilter
 	var subnet string
 	var next bool
-	cmd := cli.Verb{Use: "free NETWORK", Short: "List the addresses that are free", Long: freeHelp,
-		Refs: []cli.Refs{cli.NetworkRefs},
-		Example: `  berth free net1
-  berth free net1 --subnet 10.8.0.0/24 --pool web
-  berth free net1 --next
-  berth free net1 -q`}.Command(p)
-	out.Flags(p, cmd)
-	f := cmd.Flags()
-	f.StringVar(&subnet, "subnet", "", "only those of the subnet `CIDR`")
-	f.StringVar(&filter.Pool, "pool", "", "only those of the pools of this `NAME`")
-	f.BoolVar(&next, "next", false, "only the one that would be given next")
-	cli.Completes(cmd, "subnet", p.CompleteFlag(cli.SubnetRefs))
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if err := cli.NotEmpty(cmd, "subnet", "pool"); err != nil {
-			return err
-		}
-		if subnet != "" {
-			if filter.Subnet, err = netip.ParsePrefix(subnet); err != nil {
-				return cli.Usage(cmd, fmt.Errorf("--subnet is %q and must be a prefix such as 10.1.0.0/24", subnet))
+	cmd := cli.Listing[ipam.FreeRange]{
+		Verb: cli.Verb{Use: "free NETWORK", Short: "List the addresses that are free", Long: freeHelp,
+			Refs: []cli.Refs{cli.NetworkRefs},
+			Example: `  berth network free net1
+  berth network free net1 --subnet 10.8.0.0/24 --pool web
+  berth network free net1 --next
+  berth network free net1 -q`},
+		Check: func([]string) (err error) {
+			if subnet == "" {
+				return nil
 			}
-		}
-		if next && !cmd.Flags().Changed("format") {
-			out.Quiet = true // the address, and nothing around it
-		}
-		show, err := cli.NewTable(p.Out, cmd, out, freeColumns())
-		if err != nil {
-			return err
-		}
-		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+			if filter.Subnet, err = netip.ParsePrefix(subnet); err != nil {
+				return fmt.Errorf("--subnet is %q and must be a prefix such as 10.1.0.0/24", subnet)
+			}
+			return nil
+		},
+		Bare:    func() bool { return next }, // the address, and nothing around it
+		Columns: func(cli.Output) []cli.Column[ipam.FreeRange] { return freeColumns() },
+		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.FreeRange, error) {
 			ask := c.Free
 			if next {
 				ask = c.NextFree
 			}
 			all, err := freeOf(ctx, c, ask, args[0], filter)
-			if err != nil {
-				return err
+			if err == nil && next && len(all) == 0 {
+				err = fmt.Errorf("no address of network %s is free; `berth network show %s` shows its pools, and "+
+					"`berth lease ls` who has what", args[0], args[0])
 			}
-			if next && len(all) == 0 {
-				return fmt.Errorf("no address of network %s is free; `berth network show %s` shows its pools, and `berth "+
-					"lease ls` who has what", args[0], args[0])
-			}
-			return show.Rows(all)
-		})
-	}
+			return all, err
+		},
+	}.Command(p)
+	f := cmd.Flags()
+	f.StringVar(&subnet, "subnet", "", "only those of the subnet `CIDR`")
+	f.StringVar(&filter.Pool, "pool", "", "only those of the pools of this `NAME`")
+	f.BoolVar(&next, "next", false, "only the one that would be given next")
+	cli.Completes(cmd, "subnet", p.CompleteFlag(cli.SubnetRefs))
 	return cmd
 }
 

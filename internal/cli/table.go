@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"berth/internal/ipam"
+
+	"golang.org/x/term"
+)
+
+// PlainTable shows rows in columns, wide ones in all.
+func PlainTable[T any](w io.Writer, columns []Column[T], wide bool) *Table[T] {
+	return &Table[T]{W: w, columns: columns, format: "table", wide: wide, whole: wide}
+}
+
+// Alarm is how a cell stands out on a terminal: the colour in which it is shown (ECMA-48).
+type Alarm string
+
+// The colours of what is nearly full, and of what is full, wrong or gone.
+const (
+	Warned Alarm = "\x1b[33m"
+	Wrong  Alarm = "\x1b[31m"
+	calm         = "\x1b[0m"
+)
+
+// WrongIf is the column as one that stands out where it has one of these values.
+func (c Column[T]) WrongIf(values ...string) Column[T] {
+	c.alarm = func(row *T) Alarm {
+		if slices.Contains(values, c.value(row)) {
+			return Wrong
+		}
+		return ""
+	}
+	return c
+}
+
+// The percentages of use from which a pool is nearly full, and full.
+const (
+	nearlyFull = 80
+	wholeFull  = 90
+)
+
+// UseCol is the column USE: what is nearly full stands out, and the fullest comes first.
+func UseCol[T any](out Output, use func(*T) ipam.Use) Column[T] {
+	c := Col("USE", func(row *T) string { return out.Use(use(row)) })
+	c.large = true
+	c.alarm = func(row *T) Alarm {
+		u := use(row)
+		switch percent, ok := u.Percent(); {
+		case !ok || percent < nearlyFull:
+			return ""
+		case percent < wholeFull:
+			return Warned
+		}
+		return Wrong
+	}
+	return c
+}
+
+// colours tells whether the output is a terminal on which colours are welcome (https://no-color.org).
+func (p *Program) colours() bool {
+	out, ok := p.Out.(*os.File)
+	return ok && term.IsTerminal(int(out.Fd())) && p.Env("NO_COLOR") == "" && p.Env("TERM") != "dumb"
+}
+
+// table writes all items in columns, with their titles.
+func (t *Table[T]) table(items []T) error {
+	widths := make([]int, len(t.columns))
+	for i := range t.columns {
+		widths[i] = widest(&t.columns[i], items, t.whole)
+	}
+	var b strings.Builder
+	line := func(cell func(*Column[T]) (string, Alarm)) {
+		for i := range t.columns {
+			text, alarm := cell(&t.columns[i])
+			pad := widths[i] - utf8.RuneCountInString(text) + gap
+			if t.colour && alarm != "" {
+				text = string(alarm) + text + calm
+			}
+			b.WriteString(text)
+			if i < len(t.columns)-1 {
+				b.WriteString(strings.Repeat(" ", pad))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	if !t.bare {
+		line(func(c *Column[T]) (string, Alarm) { return c.title, "" })
+	}
+	for i := range items {
+		line(func(c *Column[T]) (text string, alarm Alarm) {
+			if c.alarm != nil {
+				alarm = c.alarm(&items[i])
+			}
+			return c.cell(&items[i], t.whole), alarm
+		})
+	}
+	_, err := io.WriteString(t.W, b.String())
+	return err
+}
+
+// sortBy reads --sort.
+func (t *Table[T]) sortBy(by string) error {
+	if by == "" {
+		return nil
+	}
+	name, backwards := strings.CutPrefix(by, "-")
+	var known []string
+	for _, c := range t.columns {
+		if c.title == "" {
+			continue
+		}
+		field := strings.ToLower(strings.ReplaceAll(c.title, " ", "-"))
+		known = append(known, field)
+		if field != name {
+			continue
+		}
+		t.sort = func(a, b *T) int {
+			order := compareCells(c.value(a), c.value(b))
+			if backwards != c.large {
+				return -order
+			}
+			return order
+		}
+	}
+	if t.sort == nil {
+		return fmt.Errorf("--sort has no column %q here; its columns are %s", name, strings.Join(known, ", "))
+	}
+	return nil
+}
+
+// compareCells compares addresses and prefixes as such, then numbers, and all else as texts.
+func compareCells(a, b string) int {
+	x, y := addressIn(a), addressIn(b)
+	if x.IsValid() && y.IsValid() {
+		return cmp.Or(x.Compare(y), strings.Compare(a, b))
+	}
+	n, one := numberIn(a)
+	m, other := numberIn(b)
+	if one && other {
+		return cmp.Compare(n, m)
+	}
+	return strings.Compare(a, b)
+}
+
+// addressIn is the address with which a cell begins.
+func addressIn(cell string) netip.Addr {
+	if i := strings.IndexAny(cell, "/-, "); i >= 0 {
+		cell = cell[:i]
+	}
+	addr, _ := netip.ParseAddr(cell)
+	return addr
+}
+
+// numberIn is the number with which a cell begins: 7, 2e19 or 83%.
+func numberIn(cell string) (float64, bool) {
+	first, _, _ := strings.Cut(strings.TrimLeft(cell, " "), " ")
+	n, err := strconv.ParseFloat(strings.TrimSuffix(first, "%"), 64)
+	return n, err == nil
+}
