@@ -26,6 +26,7 @@ var hints = regexp.MustCompile("`berth ([^`]*)`|\\(berth ([^)`\\n]*)\\)|\"berth 
 // it has.
 func TestHintsAreTrue(t *testing.T) {
 	root := rootCommand(cli.New("dev"), emptyHost())
+	root.InitDefaultHelpCmd()
 	found := 0
 	for _, dir := range []string{"../../internal", "../../driver", "."} {
 		err := filepath.WalkDir(dir, func(file string, _ fs.DirEntry, err error) error {

@@ -23,23 +23,14 @@ import (
 
 const rootHelp = `Berth gives Docker networks and containers addresses that are theirs, and keeps them theirs.
 
-"berth serve" is the daemon. The other commands ask it over its admin socket; they find it by
-themselves, be it a daemon of this host or a managed plugin of this host's Docker Engine.
-
-` + cli.ExitCodes
+"berth serve" is the daemon. The other commands ask it. They find it by themselves: a daemon of this host, or
+a managed plugin of this host's Docker Engine.`
 
 func rootCommand(p *cli.Program, on surroundings) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "berth",
-		Short: "Durable IP addresses for Docker networks and containers",
-		Long:  rootHelp,
-		Example: `  berth serve                               the daemon, as root
-  docker network create --ipam-driver berth NAME
-  berth network create NAME --subnet CIDR   plan a network before Docker uses it (--ipam-opt network=NAME)
-  berth lease ls                            who has which address
-  berth find WORD                           where a name, an address, a MAC, a tag or a note is
-  berth check                               whether what is given is what runs
-  berth events --follow                     who takes and gives what, as it happens`,
+		Use:           "berth",
+		Short:         "Durable IP addresses for Docker networks and containers",
+		Long:          rootHelp,
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -75,23 +75,6 @@ func nearTo(cmd *cobra.Command, word string) []string {
 	return all
 }
 
-// helpCommand is cobra's, but for a command that is not there: that is wrong usage here as everywhere.
-func helpCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "help [COMMAND]", Short: "Show the help of a command"}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		found, rest, err := cmd.Root().Find(args)
-		if err == nil && len(rest) > 0 {
-			err = fmt.Errorf("there is no command %q", strings.Join(args, " "))
-		}
-		if err != nil {
-			return Usage(cmd.Root(), err)
-		}
-		found.InitDefaultHelpFlag()
-		return found.Help()
-	}
-	return cmd
-}
-
 // completionCommand adds cobra's command that writes the completion of a shell, for the shells of Linux.
 func completionCommand(root *cobra.Command) {
 	root.InitDefaultCompletionCmd("")

@@ -66,6 +66,7 @@ func (p *Program) Hang(root *cobra.Command, topics ...Topic) {
 	root.SetErr(p.Err)
 	asGroup(root)
 	root.SetFlagErrorFunc(flagError)
+	root.SetHelpFunc(help)
 	root.PersistentFlags().StringVar(&p.AdminSocket, "admin-socket", "",
 		"`path` of the daemon's admin socket, or https://HOST:PORT (serve: "+DefaultAdminSocket+
 			"; elsewhere: the one that is found)")

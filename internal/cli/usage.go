@@ -8,7 +8,6 @@ import (
 	"berth/internal/advice"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // usageError is wrong usage.
@@ -36,21 +35,6 @@ func instead(of map[string]string) map[string]string {
 		notes[insteadOf+flag] = what
 	}
 	return notes
-}
-
-// flagError is that flags cannot be read: what stands before them may be the trouble, or another way be meant.
-func flagError(cmd *cobra.Command, err error) error {
-	missing := (*pflag.NotExistError)(nil)
-	if !errors.As(err, &missing) {
-		return Usage(cmd, err)
-	}
-	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
-		return cmd.Args(cmd, words)
-	}
-	if what := cmd.Annotations[insteadOf+missing.GetSpecifiedName()]; what != "" {
-		err = fmt.Errorf("%w; %s", err, what)
-	}
-	return Usage(cmd, err)
 }
 
 // IsUsage tells whether an error is wrong usage.

@@ -47,7 +47,7 @@ type adoptFlags struct {
 func AdoptCommand(p *cli.Program) *cobra.Command {
 	var flags adoptFlags
 	cmd := cli.Verb{Use: "adopt DOCKER-NETWORK | --project PROJECT",
-		Short: "Take the addresses of a Docker network or a Compose project into a plan", Long: adoptHelp,
+		Short: "Plan the addresses that a Docker network or Compose project has", Long: adoptHelp,
 		Args: flags.fit,
 		Example: `  berth adopt shop --dry-run
   berth adopt shop

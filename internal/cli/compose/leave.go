@@ -52,7 +52,7 @@ type leaveFlags struct {
 func LeaveCommand(p *cli.Program) *cobra.Command {
 	var flags leaveFlags
 	cmd := cli.Verb{Use: "leave PROJECT|NETWORK",
-		Short: "Take a Docker network or a Compose project back to the engine's own IPAM driver", Long: leaveHelp,
+		Short: "Take a network or a project back to Docker's own IPAM", Long: leaveHelp,
 		Example: `  berth leave shop --dry-run
   berth leave shop
   berth leave front --yes --keep`}.Command(p)

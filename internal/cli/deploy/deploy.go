@@ -17,7 +17,7 @@ import (
 
 // Command is `berth deploy`.
 func Command(p *cli.Program) *cobra.Command {
-	return cli.Group("deploy", "Bring a Compose project to what its files say, container by container",
+	return cli.Group("deploy", "Bring a Compose project to what its files say",
 		planCommand(p), applyCommand(p), startCommand(p), stopCommand(p), recreateCommand(p), statusCommand(p),
 		historyCommand(p), unlockCommand(p), orphansCommand(p))
 }

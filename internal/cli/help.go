@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// first are the commands that the first screen shows.
+var first = []string{"status", "check", "find", "network", "subnet", "reservation", "lease", "events", "pin", "adopt",
+	"leave", "deploy"}
+
+// help writes the help of a command, for 80 columns: what it is for, how it is called, examples, and then the rest.
+func help(cmd *cobra.Command, _ []string) {
+	var b strings.Builder
+	if !cmd.HasParent() {
+		b.WriteString(wrapped(cmd.Long) + "\n\n")
+		for _, name := range first {
+			listed(&b, cmd, func(sub *cobra.Command) bool { return sub.Name() == name })
+		}
+		b.WriteString("\nAll commands: berth help --all. One of them: berth COMMAND --help.\n" +
+			"Flags that all of them have: berth help options.\n")
+		_, _ = io.WriteString(cmd.OutOrStdout(), b.String())
+		return
+	}
+	use := cmd.UseLine()
+	if cmd.HasSubCommands() {
+		use = cmd.CommandPath() + " COMMAND"
+	}
+	fmt.Fprintf(&b, "%s\n\n%s\n", wrapped(cmd.Short), hanging("Usage: "+use, len("Usage: "), ""))
+	if cmd.Example != "" {
+		b.WriteString("\nExamples:\n")
+		for line := range strings.Lines(cmd.Example) {
+			b.WriteString(hanging(strings.TrimRight(line, "\n"), 6, ` \`) + "\n")
+		}
+	}
+	if cmd.Long != "" && cmd.Long != cmd.Short {
+		b.WriteString("\n" + wrapped(cmd.Long) + "\n")
+	}
+	if cmd.HasSubCommands() {
+		b.WriteString("\nCommands:\n")
+		listed(&b, cmd, (*cobra.Command).IsAvailableCommand)
+	}
+	if own := cmd.LocalFlags(); own.HasAvailableFlags() {
+		b.WriteString("\nFlags:\n" + own.FlagUsagesWrapped(width))
+	}
+	b.WriteString("\nGlobal flags, such as --admin-socket: berth help options\n")
+	_, _ = io.WriteString(cmd.OutOrStdout(), b.String())
+}
+
+// listed writes a line for each command below one that is to be shown.
+func listed(b *strings.Builder, cmd *cobra.Command, show func(*cobra.Command) bool) {
+	const name = 11
+	for _, sub := range cmd.Commands() {
+		if show(sub) {
+			b.WriteString(hanging(fmt.Sprintf("  %-*s %s", name, sub.Name(), sub.Short), name+3, "") + "\n")
+		}
+	}
+}
+
+// all writes all commands, by what people come for.
+func all(root *cobra.Command) {
+	var b strings.Builder
+	for i, group := range root.Groups() {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(group.Title + "\n")
+		listed(&b, root, func(sub *cobra.Command) bool {
+			return sub.GroupID == group.ID && (sub.IsAvailableCommand() || sub.Name() == "help")
+		})
+	}
+	_, _ = io.WriteString(root.OutOrStdout(), b.String())
+}
+
+// helpCommand shows the help of a command, all commands, or the flags that all of them have.
+func helpCommand() *cobra.Command {
+	var every bool
+	cmd := &cobra.Command{Use: "help [COMMAND | options]", Short: "Show the help of a command",
+		Example: "  berth help lease ls\n  berth help --all\n  berth help options"}
+	cmd.Flags().BoolVar(&every, "all", false, "list all commands")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		root := cmd.Root()
+		switch {
+		case every:
+			all(root)
+			return nil
+		case slices.Equal(args, []string{"options"}):
+			_, err := fmt.Fprintf(root.OutOrStdout(), "Flags that all commands have. Each can also be given in the "+
+				"environment:\n%s\n%s\n", root.PersistentFlags().FlagUsagesWrapped(width), wrapped(ExitCodes))
+			return err
+		}
+		found, rest, err := root.Find(args)
+		if err == nil && len(rest) > 0 {
+			err = fmt.Errorf("there is no command %q", strings.Join(args, " "))
+		}
+		if err != nil {
+			return Usage(root, err)
+		}
+		found.InitDefaultHelpFlag()
+		return found.Help()
+	}
+	return cmd
+}
+
+// wrapped is a text of help in lines of 80 columns. What begins with blanks is in columns, and stays in them.
+func wrapped(text string) string {
+	var lines []string
+	paragraph := ""
+	end := func() {
+		if paragraph != "" {
+			lines = append(lines, hanging(paragraph, 0, ""))
+		}
+		paragraph = ""
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case strings.TrimSpace(line) == "":
+			end()
+			lines = append(lines, "")
+		case strings.HasPrefix(line, " "):
+			end()
+			begin := len(line) - len(strings.TrimLeft(line, " "))
+			hang := begin + 2
+			if i := strings.LastIndex(line[begin:], "  "); i >= 0 {
+				hang = begin + i + 2
+			}
+			lines = append(lines, hanging(line, hang, ""))
+		default:
+			paragraph = strings.TrimLeft(paragraph+" "+line, " ")
+		}
+	}
+	end()
+	return strings.Join(lines, "\n")
+}
+
+// hanging breaks a line so that it fits; what follows stands so many columns in. Each line but the last ends with more.
+// It is not broken between quotes.
+func hanging(line string, in int, more string) string {
+	var b strings.Builder
+	for utf8.RuneCountInString(line) > width {
+		at, quoted, n := -1, false, 0
+		for i, r := range line {
+			if n++; n > width-len(more)+1 {
+				break
+			}
+			switch {
+			case r == '\'' && more != "":
+				quoted = !quoted
+			case r == ' ' && !quoted && strings.TrimSpace(line[:i]) != "" && i > in:
+				at = i
+			}
+		}
+		if at < 0 {
+			break
+		}
+		b.WriteString(strings.TrimRight(line[:at], " ") + more + "\n")
+		line = strings.Repeat(" ", in) + strings.TrimLeft(line[at:], " ")
+	}
+	return b.String() + line
+}
+
+// nearFlag is a flag of a command that somebody may have meant.
+func nearFlag(cmd *cobra.Command, name string) string {
+	flags := &cobra.Command{SuggestionsMinimumDistance: 2}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+	})
+	if near := flags.SuggestionsFor(name); len(name) > 1 && len(near) > 0 {
+		return "did you mean --" + strings.Join(near, " or --") + "?"
+	}
+	return ""
+}
+
+// flagError is that flags cannot be read: what stands before them may be the trouble, or another way be meant.
+func flagError(cmd *cobra.Command, err error) error {
+	missing := (*pflag.NotExistError)(nil)
+	if !errors.As(err, &missing) {
+		return Usage(cmd, err)
+	}
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		return cmd.Args(cmd, words)
+	}
+	what := cmd.Annotations[insteadOf+missing.GetSpecifiedName()]
+	if what == "" {
+		what = nearFlag(cmd, missing.GetSpecifiedName())
+	}
+	if what != "" {
+		err = fmt.Errorf("%w; %s", err, what)
+	}
+	return Usage(cmd, err)
+}
