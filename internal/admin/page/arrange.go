@@ -2,7 +2,6 @@ package page
 
 import (
 	"cmp"
-	"math/big"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -40,15 +39,7 @@ func (p *Page) arrange(r *http.Request, t *table, usual string) (err error) {
 			return !slices.ContainsFunc(cells, func(c cell) bool { return strings.Contains(strings.ToLower(c.Text), wanted) })
 		})
 	}
-	slices.SortStableFunc(t.Rows, func(a, b row) int {
-		switch empty := func(c cell) bool { return c.Value == nil }; {
-		case empty(a[at]) || empty(b[at]): // last, in both directions
-			return number(empty(a[at])) - number(empty(b[at]))
-		case down:
-			return compareCells(b[at], a[at])
-		}
-		return compareCells(a[at], b[at])
-	})
+	t.sort(at, down)
 	t.Rows, t.Next, err = partFrom(r, q.Get("from"), t.Rows)
 	return err
 }
@@ -56,38 +47,55 @@ func (p *Page) arrange(r *http.Request, t *table, usual string) (err error) {
 // leastFiltered is how many rows a list has at least that is worth a filter.
 const leastFiltered = 8
 
-func number(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
+// sortKey is what a row is sorted by.
+type sortKey struct {
+	cells  row
+	value  any
+	amount float64 // the number that the cell is, or its percentage
+	count  bool    // it is one
+	text   string
 }
 
-// compareCells orders two values of a column.
-func compareCells(a, b cell) int {
-	switch v := a.Value.(type) {
+// sort sorts the rows by a column. Those without a value are last, in both directions.
+func (t *table) sort(at int, down bool) {
+	keys := make([]sortKey, len(t.Rows))
+	for i, cells := range t.Rows {
+		c := cells[at]
+		amount, err := strconv.ParseFloat(cmp.Or(c.Exact, strings.TrimSuffix(c.Text, "%")), 64)
+		keys[i] = sortKey{cells, c.Value, amount, err == nil, strings.ToLower(c.Text)}
+	}
+	slices.SortStableFunc(keys, func(a, b sortKey) int {
+		switch {
+		case a.value == nil || b.value == nil:
+			return cmp.Compare(len(b.text), len(a.text))
+		case down:
+			return b.compare(a)
+		}
+		return a.compare(b)
+	})
+	for i := range keys {
+		t.Rows[i] = keys[i].cells
+	}
+}
+
+// compare orders two values of a column.
+func (k sortKey) compare(other sortKey) int {
+	switch v := k.value.(type) {
 	case time.Time:
-		if w, is := b.Value.(time.Time); is {
+		if w, is := other.value.(time.Time); is {
 			return v.Compare(w)
 		}
 	case netip.Addr:
-		if w, is := b.Value.(netip.Addr); is {
+		if w, is := other.value.(netip.Addr); is {
 			return v.Compare(w)
 		}
 	case netip.Prefix:
-		if w, is := b.Value.(netip.Prefix); is {
+		if w, is := other.value.(netip.Prefix); is {
 			return cmp.Or(v.Addr().Compare(w.Addr()), cmp.Compare(v.Bits(), w.Bits()))
 		}
 	}
-	if x, is := amount(a); is {
-		if y, is := amount(b); is {
-			return x.Cmp(y)
-		}
+	if k.count && other.count {
+		return cmp.Compare(k.amount, other.amount)
 	}
-	return strings.Compare(strings.ToLower(a.Text), strings.ToLower(b.Text))
-}
-
-// amount is the number that a cell is, or its percentage.
-func amount(c cell) (*big.Int, bool) {
-	return new(big.Int).SetString(cmp.Or(c.Exact, strings.TrimSuffix(c.Text, "%")), 10)
+	return strings.Compare(k.text, other.text)
 }

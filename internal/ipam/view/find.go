@@ -173,7 +173,7 @@ func (q *finding) addresses(ctx context.Context) bool {
 	if q.f.After.Group > group || !slices.ContainsFunc(ofAddresses, wanted) {
 		return true
 	}
-	all := subnets(q.s, q.f.Space)
+	all := subnets(q.s, q.f.Space, describe)
 	begin := ipam.AddressFilter{AfterSpace: q.f.After.Space}
 	if q.f.After.Group == group {
 		begin.After = q.f.After.Addr

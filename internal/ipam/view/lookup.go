@@ -18,7 +18,7 @@ func (s Views) Subnet(ctx context.Context, id ipam.ID) (info ipam.SubnetInfo, re
 		if err != nil {
 			return err
 		}
-		info, revision = describe(l, c.Index(), sx.Record(), sx), n.LastRevision()
+		info, revision = describeUse(l, c.Index(), sx.Record(), sx), n.LastRevision()
 		return nil
 	})
 	return info, revision, err

@@ -369,7 +369,7 @@ func subnetsFor(ctx context.Context, s *ledger.Ledger, f ipam.AddressFilter) ([]
 			return nil, err
 		}
 	}
-	return slices.DeleteFunc(subnets(s, ""), func(sub ipam.SubnetInfo) bool {
+	return slices.DeleteFunc(subnets(s, "", describe), func(sub ipam.SubnetInfo) bool {
 		return past(&f, &sub) || network != (ipam.ID{}) && sub.NetworkID != network
 	}), nil
 }

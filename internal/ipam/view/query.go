@@ -73,11 +73,14 @@ func (s Views) Subnets(ctx context.Context, space string) ([]ipam.SubnetInfo, er
 		return nil, err
 	}
 	return ledger.Merged(s.homes, OrderSubnets, func(l *ledger.Ledger) ([]ipam.SubnetInfo, error) {
-		return subnets(l, space), nil
+		return subnets(l, space, describeUse), nil
 	})
 }
 
-func subnets(s *ledger.Ledger, space string) (all []ipam.SubnetInfo) {
+// describing is describe, or describeUse.
+type describing func(*ledger.Ledger, *ledger.Index, *ipam.Subnet, *ledger.SubnetIndex) ipam.SubnetInfo
+
+func subnets(s *ledger.Ledger, space string, show describing) (all []ipam.SubnetInfo) {
 	s.Read(func(ix *ledger.Index) {
 		for _, sx := range ix.Subnets() {
 			sub := sx.Record()
@@ -85,7 +88,7 @@ func subnets(s *ledger.Ledger, space string) (all []ipam.SubnetInfo) {
 				continue // it is not there as a whole
 			}
 			if space == "" || sub.Space == space {
-				all = append(all, describe(s, ix, sub, sx))
+				all = append(all, show(s, ix, sub, sx))
 			}
 		}
 	})
@@ -98,9 +101,15 @@ func OrderSubnets(a, b ipam.SubnetInfo) int {
 	return cmp.Or(cmp.Compare(a.Space, b.Space), a.CIDR.Addr().Compare(b.CIDR.Addr()))
 }
 
+// describeUse describes a subnet with how its addresses are used, which takes its time.
+func describeUse(s *ledger.Ledger, ix *ledger.Index, sub *ipam.Subnet, sx *ledger.SubnetIndex) ipam.SubnetInfo {
+	info := describe(s, ix, sub, sx)
+	info.Use = useIn(ix, sx, s.Now())
+	return info
+}
+
 func describe(s *ledger.Ledger, ix *ledger.Index, sub *ipam.Subnet, sx *ledger.SubnetIndex) ipam.SubnetInfo {
-	info := ipam.SubnetInfo{Subnet: *sub, NetworkID: sub.Network, Remembered: sx.Remembered(),
-		Use: useIn(ix, sx, s.Now())}
+	info := ipam.SubnetInfo{Subnet: *sub, NetworkID: sub.Network, Remembered: sx.Remembered()}
 	// in JSON lists, not null
 	info.Pools, info.Attachments = append([]ipam.Pool{}, sub.Pools...), append([]ipam.ID{}, sub.Attachments...)
 	if n := ix.Network(sub.Network); n != nil {
@@ -152,7 +161,7 @@ func leases(ctx context.Context, s *ledger.Ledger, f ipam.LeaseFilter) iter.Seq2
 			return
 		}
 		begin := ipam.AddressFilter{AfterSpace: f.AfterSpace, After: f.After}
-		for _, sub := range subnets(s, f.Space) {
+		for _, sub := range subnets(s, f.Space, describe) {
 			if f.Subnet.IsValid() && f.Subnet != sub.CIDR || past(&begin, &sub) ||
 				f.Address.IsValid() && !sub.CIDR.Contains(f.Address) {
 				continue
