@@ -98,7 +98,8 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 		rebuild.engine = look.engine
 	}
 	used := trend.Open(filepath.Join(cfg.state, "trend.json"), h.service.Use)
-	control := admin.New(admin.Config{Trend: used, Service: h.service, Cluster: h.status(), Ready: rebuild.ready, Log: log, GID: d.gid,
+	control := admin.New(admin.Config{Trend: used, Service: h.service, Cluster: h.status(), Ready: rebuild.ready,
+		Log: log, GID: d.gid,
 		ReadGID: d.readGID, Tokens: tokens, TempDir: cfg.state, Hooks: tell.hookCounts, Metrics: h.meter.Handler(),
 		Webhooks: tell.webhookStates, Zone: cfg.dns.zone, Names: tell.names.state,
 		Host: cfg.host, NoElastic: !cfg.elastic, Device: cfg.on.device, LAN: h.lan,

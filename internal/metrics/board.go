@@ -89,8 +89,8 @@ func boardRows() []boardRow {
 			{"Stores that take changes", "stat", "short", "{{instance}} {{store}}", of(storeUp), 8, nil},
 			{"Time since the engine was looked at", "stat", "s", "{{instance}}", "time() - (" + of(witnessSuccess) + " > 0)", 8,
 				[]float64{300, 900}},
-			{"Elastic addresses that lead nowhere", "stat", "short", "{{host}}", "max by (host) (" + of(elasticUnapplied) + ")", 8,
-				[]float64{1, 1}},
+			{"Elastic addresses that lead nowhere", "stat", "short", "{{host}}", "max by (host) (" + of(elasticUnapplied) + ")",
+				8, []float64{1, 1}},
 			{"Addresses ahead of need", series, "short", "{{instance}} {{network}} {{subnet}}", headroom + "{" + chosenPools +
 				"}", 6, nil},
 			{"Time of the slowest in a hundred commits", series, "s", "{{instance}}", slow(storeCommit, ", instance"), 6, nil},

@@ -8,8 +8,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Pools are by far the most of what is told: five lines each, and four of what is in no pool. They are made here as they are sent, label names in
-// order; the library's registry would check each line anew at every scrape, and sort all of them.
+// Pools are by far the most of what is told: five lines each, and four of what is in no pool. They are made here as
+// they are sent, label names in order; the library's registry would check each line anew at every scrape, and sort all
+// of them.
 
 // poolState is a value of the label state, with the count of a pool that it stands for.
 type poolState struct {

@@ -18,8 +18,8 @@ const (
 	filterParameter = "filter"
 )
 
-// arrange keeps the rows in which the filter is found, sorts them by the column that is asked for, and cuts out the page
-// that is asked for. All rows are there: a list that is read in part is not arranged.
+// arrange keeps the rows in which the filter is found, sorts them by the column that is asked for, and cuts out the
+// page that is asked for. All rows are there: a list that is read in part is not arranged.
 func (p *Page) arrange(r *http.Request, t *table, usual string) (err error) {
 	q := r.URL.Query()
 	t.Filter, t.Sort = q.Get(filterParameter), cmp.Or(q.Get(sortParameter), usual)

@@ -33,7 +33,7 @@ var changeWords = map[string]struct{ title, lead, button, do string }{
 		"Show what would change", "Exclude it"},
 	releasing: {"Release an address", "It ends that somebody has it, or what is reserved. Nothing changes yet.",
 		"Show what would change", "Release it"},
-	creating: {"Create a network", "All of its subnet is a pool: containers are given addresses of it. Nothing changes yet.",
+	creating: {"Create a network", "All of its subnet is a pool: containers are given its addresses. Nothing changes yet.",
 		"Show what would change", "Create it"},
 }
 

@@ -25,7 +25,8 @@ func (p *Page) elastic(r *http.Request) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := s.table(&table{Name: "ranges", Title: "Ranges", None: "There is no range of elastic addresses: public ones that move from container to container. Add one:",
+	t := s.table(&table{Name: "ranges", Title: "Ranges", None: "There is no range of elastic addresses: " +
+		"public ones that move from container to container. Add one:",
 		Begin: "berth elastic range add 203.0.113.0/28", Columns: columns(
 			"range", "Range", "host", "Host", "announce", "Announced at", "allocated", "#Allocated", "associated",
 			"#Associated", "id", "-Id")})

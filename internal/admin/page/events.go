@@ -42,8 +42,8 @@ func (p *Page) events(r *http.Request) (*shown, error) {
 	s.Blocks = append(s.Blocks, block{Ask: &asking{Action: link(rootOf(r), []string{"events"}), Label: "Only of network",
 		Name: "network", Value: network, Button: "Show", Hidden: []hidden{{"verb", q.Get("verb")}}}})
 	t := s.table(&table{Name: "events", Title: "Events, the latest first", None: "Nothing happened, as far as is known.",
-		Columns: columns("time", "Time", "verb", "What", "address", "Address", "name", "Name", "network", "Network", "changed",
-			"Change", "actor", "By", "host", "-Host", "mac", "-MAC", "subnet", "-Subnet", "space", "-Space", "id", "-Id")})
+		Columns: columns("time", "Time", "verb", "What", "address", "Address", "name", "Name", "network", "Network",
+			"changed", "Change", "actor", "By", "host", "-Host", "mac", "-MAC", "subnet", "-Subnet", "space", "-Space", "id", "-Id")})
 	if len(all) > from+perPage {
 		t.Next = with(r, "from", strconv.Itoa(from+perPage))
 	}

@@ -52,7 +52,8 @@ func (p *Page) wrong(r *http.Request, s *shown) (map[string]int, error) {
 		"network", "Network", "detail", "What it is, and what to do")})
 	for i := range report.Findings[:min(len(report.Findings), fewFindings)] {
 		f := &report.Findings[i]
-		t.add(p.of(string(f.Kind)), p.of(f.Address).to(addressLink(root, f.Space, f.Address)), p.of(f.Network), p.of(f.Detail))
+		t.add(p.of(string(f.Kind)), p.of(f.Address).to(addressLink(root, f.Space, f.Address)),
+			p.of(f.Network), p.of(f.Detail))
 	}
 	if len(report.Findings) > fewFindings {
 		t.Next = link(root, []string{"findings"})
@@ -67,8 +68,8 @@ func (p *Page) networks(r *http.Request, s *shown, found map[string]int) error {
 		return err
 	}
 	root := rootOf(r)
-	t := s.table(&table{Name: "networks", Title: "Networks", None: "There is no network yet. Create one with the form below, " +
-		"with `berth network create`, or let Docker make one:", Begin: "docker network create --ipam-driver berth front",
+	t := s.table(&table{Name: "networks", Title: "Networks",
+		None: "There is no network yet. Create one with `berth network create`, or let Docker make one:", Begin: "docker network create --ipam-driver berth front",
 		Columns: columns("network", "Network", "cidrs", "Subnets", "used", "Used", "trend", "-Last day", "leased", "#Held",
 			"reserved", "#Reserved", "quarantined", "-#Quarantined", "free", "#Free", "excluded", "-#Excluded", "findings",
 			"#Findings", "space", "-Space", "tags", "-Tags", "network_id", "-Id")})
@@ -94,8 +95,8 @@ const fewContainers = 20
 // containers shows who has what.
 func (p *Page) containers(r *http.Request, s *shown) error {
 	root := rootOf(r)
-	t := &table{Name: "leases", Title: "Who has what", Columns: columns("name", "Container", "address", "Address", "network",
-		"Network", "owner", "Owner", "mac", "-MAC", "host", "Host", "since", "Since")}
+	t := &table{Name: "leases", Title: "Who has what", Columns: columns("name", "Container", "address", "Address",
+		"network", "Network", "owner", "Owner", "mac", "-MAC", "host", "Host", "since", "Since")}
 	for l, err := range p.cfg.Service.Leases(r.Context(), ipam.LeaseFilter{}) {
 		if err != nil {
 			return err

@@ -42,7 +42,8 @@ func (p *Page) menu(here string) []entry {
 }
 
 func (p *Page) writeHTML(w io.Writer, r *http.Request, s *shown) error {
-	out := laidOut{shown: s, Root: rootOf(r), Version: p.version, Host: p.cfg.Host, Now: p.of(p.cfg.Now()).Text, Menu: p.menu(s.Here),
+	out := laidOut{shown: s, Root: rootOf(r), Version: p.version, Host: p.cfg.Host,
+		Now: p.of(p.cfg.Now()).Text, Menu: p.menu(s.Here),
 		Query: shorten.To(r.URL.Query().Get("q"), shorten.Most)}
 	if s.Status == 0 && !s.Asks {
 		out.JSON, out.CSV = with(r, formParameter, string(asJSON)), with(r, formParameter, string(asCSV))
@@ -82,7 +83,7 @@ func (t *table) Laid() [][]laidCell {
 	for n, cells := range t.Rows {
 		all[n] = make([]laidCell, len(cells))
 		for i, c := range cells {
-			all[n][i] = laidCell{c, attrs[i], c.Bar == nil && c.Line == nil && c.Sign == "" && c.Link == "" && c.Time == "" && c.Exact == ""}
+			all[n][i] = laidCell{c, attrs[i], c.Bar == nil && c.Line == nil && c.Sign+c.Link+c.Time+c.Exact == ""}
 		}
 	}
 	return all
@@ -115,8 +116,8 @@ type laidColumn struct {
 	Sorted string
 }
 
-// attrs are those of the cells of each column, and of its head: its class, and that it is hidden. Hidden are ids, columns
-// in which no row has anything, and those that say what another one says, in all rows.
+// attrs are those of the cells of each column, and of its head: its class, and that it is hidden. Hidden are ids,
+// columns in which no row has anything, and those that say what another one says, in all rows.
 func (t *table) attrs() []template.HTMLAttr {
 	attrs := make([]template.HTMLAttr, len(t.Columns))
 	for i, c := range t.Columns {

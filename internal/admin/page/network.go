@@ -23,7 +23,8 @@ func (p *Page) network(r *http.Request) (*shown, error) {
 	}
 	s := &shown{Title: "Network " + n.Name, File: "network-" + n.Name, Network: n.Name}
 	root := rootOf(r)
-	t := s.table(&table{Name: "network", One: true, Columns: columns("network", "Network", "space", "Space", "type", "Type",
+	t := s.table(&table{Name: "network", One: true, Columns: columns("network", "Network", "space", "Space",
+		"type", "Type",
 		"tags", "Tags", "sticky", "Sticky", "quarantine", "Quarantine", "elastic", "Elastic", "headroom", "Headroom",
 		"probe", "Probed by", "put_back", "Put back", "mac_prefix", "MAC prefix", "static", "For static use",
 		"links", "Links",
@@ -73,7 +74,8 @@ func (p *Page) subnets(r *http.Request, s *shown, n *ipam.NetworkInfo) error {
 			"gateway_note", "-Gateway's note", "dhcp", "-DHCP", "docker", "-#Docker networks", "subnet_id", "-Id")})
 	for i := range n.Subnets {
 		sub := &n.Subnets[i]
-		t.add(slices.Concat(row{p.of(sub.CIDR).to(subnetLink(root, sub.ID, netip.Prefix{})), usedCell(&sub.Use)}, useCells(p, &sub.Use),
+		t.add(slices.Concat(row{p.of(sub.CIDR).to(subnetLink(root, sub.ID, netip.Prefix{})), usedCell(&sub.Use)},
+			useCells(p, &sub.Use),
 			row{p.of(sub.Name), p.of(sub.Note), p.of(sub.Gateway).to(addressLink(root, n.Space, sub.Gateway)),
 				p.of(sub.GatewayNote), p.of(sub.DHCP), p.of(sub.Docker), p.of(sub.ID)})...)
 	}
@@ -83,7 +85,8 @@ func (p *Page) subnets(r *http.Request, s *shown, n *ipam.NetworkInfo) error {
 // ranges shows the pools and the exclusions of a network.
 func (p *Page) ranges(s *shown, n *ipam.NetworkInfo) {
 	pools := s.table(&table{Name: "pools", Title: "Pools", None: "It has no pool: only addresses that are asked for are " +
-		"given.", Columns: columns("range", "Range", "pool", "Name", "subnet", "-Subnet", "free", "#Free", "hour", "Last hour", "day", "Last day", "week",
+		"given.", Columns: columns("range", "Range", "pool", "Name", "subnet", "-Subnet", "free", "#Free",
+		"hour", "Last hour", "day", "Last day", "week",
 		"-Last week")})
 	closed := &table{Name: "exclusions", Title: "Exclusions", Columns: columns("range", "Range", "note", "Note", "subnet",
 		"-Subnet")}

@@ -34,7 +34,7 @@ func countsOf(u *ipam.Use) *counts {
 		n(ipam.AddressFree), n(ipam.AddressOutside)}
 }
 
-// listed are the lines of `berth network ls`, asked over the admin API: the fields of each, by the heads of the columns.
+// listed are the lines of `berth network ls`, asked over the admin API: the fields of each, by the heads of columns.
 func listed(t *rapid.T, s *service.Service) (all []map[string]string) {
 	dir, err := os.MkdirTemp("", "berth") // a socket wants a short path
 	if err != nil {

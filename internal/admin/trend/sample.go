@@ -21,9 +21,9 @@ func (b *Book) Look(ctx context.Context) {
 	now := b.now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	week := scales[len(scales)-1]
+	const week = 7 * 24
 	for name, s := range b.all {
-		if last := s[len(s)-1].At * int64(week.span/time.Second); now.Unix()-last > int64(week.most)*int64(week.span/time.Second) {
+		if hours := now.Unix() / int64(time.Hour/time.Second); hours-s[len(s)-1].At > week {
 			delete(b.all, name)
 		}
 	}

@@ -46,7 +46,7 @@ type series [len(scales)]ring
 // note takes down a percentage: the greatest of a span counts.
 func (r *ring) note(of scale, now time.Time, percent byte) {
 	at := now.Unix() / int64(of.span/time.Second)
-	if len(r.Values) == 0 || at-r.At > int64(of.most) || at < r.At { // at first, after a long time, and of a clock set back
+	if len(r.Values) == 0 || at-r.At > int64(of.most) || at < r.At { // at first, long after, and of a clock set back
 		r.At, r.Values = at, []byte{percent}
 		return
 	}

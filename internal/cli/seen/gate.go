@@ -122,8 +122,8 @@ var refusal = template.Must(template.New("").Parse(`<!doctype html>
 `))
 
 // refusalStyle looks as the page does.
-const refusalStyle = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:3rem auto;` +
-	`padding:0 1rem;overflow-wrap:anywhere}h1{font-size:1.5rem}a{color:light-dark(#0a56a8,#7cb7ff)}`
+const refusalStyle = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;` +
+	`max-width:40rem;margin:3rem auto;padding:0 1rem;overflow-wrap:anywhere}h1{font-size:1.5rem}a{color:light-dark(#0a56a8,#7cb7ff)}`
 
 func refuse(w http.ResponseWriter, status int, text string) {
 	protect(w.Header())
