@@ -32,7 +32,7 @@ hosts should be stopped.`
 
 func restoreCommand(p *cli.Program) *cobra.Command {
 	var state string
-	var force, shared bool
+	var force, shared, dryRun bool
 	var where etcdFlags
 	cmd := &cobra.Command{Use: "restore FILE", Short: "Put a backup in the place of the state", Long: restoreHelp,
 		Args: cli.OneArg("the backup"),
@@ -43,10 +43,14 @@ func restoreCommand(p *cli.Program) *cobra.Command {
 	cmd.Flags().StringVar(&state, "state", defaultState, "`directory` of the state (also BERTH_STATE)")
 	cmd.Flags().BoolVar(&force, "force", false, "replace a state that holds something")
 	cmd.Flags().BoolVar(&shared, "shared", false, "the backup is of the store that several hosts share")
+	cli.DryRunFlag(cmd, &dryRun)
 	where.flags(cmd)
 	cli.CompletesDirs(cmd, "state")
 	completesEtcd(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if dryRun {
+			return tryRestore(cmd.Context(), p, args[0], shared)
+		}
 		if !shared {
 			if !cmd.Flags().Changed("state") {
 				if err := otherReader(cmd.Context(), p, args[0], state); err != nil {
@@ -65,6 +69,21 @@ func restoreCommand(p *cli.Program) *cobra.Command {
 		return restoreShared(cmd.Context(), p, args[0], &where)
 	}
 	return cmd
+}
+
+// tryRestore checks a backup as a whole, and changes nothing.
+func tryRestore(ctx context.Context, p *cli.Program, file string, shared bool) (err error) {
+	backup, err := openBackup(ctx, file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, backup.remove()) }()
+	if of, err := stores.OfCluster(ctx, backup); err != nil {
+		return err
+	} else if of != shared {
+		return fmt.Errorf("%s is a backup of another kind of store; --shared is for one that hosts share", file)
+	}
+	return p.Say([]string{file + ": the backup is sound and would be restored"})
 }
 
 // restoreOwn puts a backup in the place of the host's own state.

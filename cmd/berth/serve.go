@@ -105,6 +105,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 		Host: cfg.host, NoElastic: !cfg.elastic, Device: cfg.on.device, LAN: h.lan,
 		Version: api.Version{Version: version, Host: cfg.host, Driver: cfg.ipamDriver, Drivers: drivers, Store: cfg.store,
 			StoreID: st.id, State: st.path, PID: os.Getpid(), Started: started.UTC()},
+		Settings: cfg.settings, Unknown: cfg.unknown,
 		Backup: st.backup, BackupShared: h.backup(), Mend: h.mend(), Fsck: st.fsck, Writable: st.writable, Save: st.save,
 		Check: look.witness.Check, Release: look.witness.ReleaseLease, Show: look.witness.Show,
 		Listen: look.witness.Listen, Report: look.witness.Report, SeenBy: look.witness.SeenBy,

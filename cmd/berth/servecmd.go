@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"berth/internal/admin"
+	"berth/internal/admin/api"
 	"berth/internal/cli"
 	"berth/internal/docker"
 	"berth/internal/docker/putback"
@@ -54,6 +55,8 @@ type serveConfig struct {
 	retention                        ipam.Retention
 	logLevel, logFormat              string
 	on                               surroundings
+	settings                         []api.Setting // as they are in force
+	unknown                          []string      // variables of the environment that are none
 }
 
 const serveHelp = `Serve is the daemon: it answers the Docker Engine on the plugin socket, and the other
@@ -68,6 +71,8 @@ its address, neighbours know the container again after a restart, and ipvlan wor
 their MAC (a reservation for one, mac_address in a Compose file) belong on a network of a second socket, on
 the same state: --mac-socket /run/docker/plugins/berth-mac.sock, and then "--ipam-driver berth-mac". With
 --ask-mac the plugin socket itself asks for MACs: a managed plugin has one socket only (BERTH_ASK_MAC=true).
+
+--check-settings checks the flags and the environment, and ends.
 
 Every flag can also be given in the environment: --default-pool is BERTH_DEFAULT_POOL, and so on. A flag
 goes before the environment, and an empty variable counts as not set.
@@ -177,6 +182,9 @@ func serveCommand(p *cli.Program, on surroundings) *cobra.Command {
 	completesEtcd(cmd)
 	cli.Completes(cmd, "log-level", cli.Words("debug", "info", "warning", "error"))
 	cli.Completes(cmd, "log-format", cli.Words("text", "json"))
+	only := false
+	f.BoolVar(&only, cli.FlagCheckSettings, false, "check the settings and end: what is wrong, and a variable BERTH_... "+
+		"that there is not, is refused")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := p.Remote.NotForServe(cmd.Flags()); err != nil {
 			return cli.Usage(cmd, err)
@@ -188,9 +196,24 @@ func serveCommand(p *cli.Program, on surroundings) *cobra.Command {
 		if err := cfg.check(); err != nil {
 			return cli.Usage(cmd, err)
 		}
+		cfg.settings, cfg.unknown = p.Settings(cmd), p.Unknown(cmd.Root())
+		for i := range cfg.settings {
+			if s := &cfg.settings[i]; s.Name == "webhook" {
+				s.Value = cfg.webhooks.hosts() // the rest may be a secret
+			}
+		}
+		if only && len(cfg.unknown) > 0 {
+			return fmt.Errorf("the environment has %s, and there is no such setting; `berth serve --help` lists them",
+				strings.Join(cfg.unknown, ", "))
+		} else if only {
+			return nil
+		}
 		log, err := cli.NewLog(p.Err, cfg.logLevel, cfg.logFormat, cli.IsJournal(p.Err, p.Env("JOURNAL_STREAM")))
 		if err != nil {
 			return cli.Usage(cmd, err)
+		}
+		for _, name := range cfg.unknown {
+			log.WithField("variable", name).Warn("the environment has a setting that there is not; it is ignored")
 		}
 		if err := cfg.prepareState(log); err != nil {
 			return err

@@ -41,6 +41,17 @@ func (l *urlList) Set(text string) error {
 	return nil
 }
 
+// hosts are the schemes and hosts of the receivers: the rest of a URL may be a secret.
+func (l *urlList) hosts() string {
+	var all []string
+	for _, one := range *l {
+		if to, err := webhook.CheckURL(one); err == nil {
+			all = append(all, to.Scheme+"://"+to.Host)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
 // checkWebhooks refuses what is for receivers where there are none.
 func (cfg *serveConfig) checkWebhooks() error {
 	if len(cfg.webhooks) == 0 && (cfg.webhookSecret != "" || cfg.webhookCA != "") {

@@ -68,6 +68,9 @@ type Config struct {
 	Service Service
 	Log     *logrus.Entry
 	Version api.Version
+	// Settings are those in force, Unknown the variables of the environment that are none.
+	Settings []api.Setting
+	Unknown  []string
 
 	// Backup writes the state to a new file, BackupShared that of the store which several hosts share (nil where there
 	// is none) with the id that it answers, Fsck checks the file that is in use: they belong to the stores, which this

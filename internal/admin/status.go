@@ -23,7 +23,8 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request, _ api.None) err
 func (s *Server) version(context.Context, api.None) (api.Version, error) { return s.cfg.Version, nil }
 
 func (s *Server) status(ctx context.Context, _ api.None) (api.Status, error) {
-	st := api.Status{Version: s.cfg.Version, Uptime: time.Since(s.cfg.Version.Started).Seconds(), Writable: true}
+	st := api.Status{Version: s.cfg.Version, Uptime: time.Since(s.cfg.Version.Started).Seconds(), Writable: true,
+		Settings: s.cfg.Settings, Unknown: s.cfg.Unknown}
 	var err error
 	if st.Totals, err = s.cfg.Service.Totals(ctx); err != nil {
 		return st, err

@@ -20,6 +20,11 @@ type EditFlags struct {
 	Format string
 }
 
+// DryRunFlag adds --dry-run to what changes something else than the plan.
+func DryRunFlag(cmd *cobra.Command, dryRun *bool) {
+	cmd.Flags().BoolVar(dryRun, "dry-run", false, "show what would be done, and change nothing")
+}
+
 // Flags adds them.
 func (e *EditFlags) Flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&e.DryRun, "dry-run", false,

@@ -32,12 +32,15 @@ func fromEnvironment(cmd *cobra.Command, getenv func(string) string) error {
 	return failed
 }
 
+// FlagCheckSettings is the flag of serve that has it check its settings and end.
+const FlagCheckSettings = "check-settings"
+
 // reads tells whether a verb takes a flag from the environment: only what belongs to an installation. A variable for
 // --format or --force would change what a script does behind its back.
 func reads(verb, flag string) bool {
 	switch verb {
 	case "serve", "witness":
-		return true
+		return flag != FlagCheckSettings
 	case "edge":
 		if flag == "provider" || flag == "exec" {
 			return true

@@ -27,6 +27,7 @@ type Program struct {
 	in          io.Reader // where somebody can be asked
 	Out, Err    io.Writer
 	Env         func(string) string
+	Environ     func() []string // all of the environment; nil: nothing is known of it
 	Now         func() time.Time
 	Started     time.Time // of the process
 	understood  bool      // the command line names a verb, with flags and arguments that it has
@@ -39,7 +40,7 @@ type Program struct {
 
 // New is the program of this process.
 func New(version string) *Program {
-	return &Program{in: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, Now: time.Now, Started: time.Now(),
+	return &Program{in: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, Environ: os.Environ, Now: time.Now, Started: time.Now(),
 		places: defaultPlaces(), Version: version}
 }
 

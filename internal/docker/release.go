@@ -34,6 +34,9 @@ func (w *Witness) ReleaseLease(ctx context.Context, req ipam.LeaseRelease) (ipam
 			return l, err
 		}
 	}
+	if req.DryRun {
+		return l, nil
+	}
 	ended, err := w.cfg.Service.ReleaseLease(ctx, ipam.LeaseRef{Space: l.Space, Address: l.Address, ID: l.ID})
 	if err == nil && !ended {
 		err = refuse(ipam.ErrChanged, "%s is another's by now; look at `berth lease ls`", l.Address)

@@ -184,6 +184,7 @@ type LeaseRelease struct {
 	Address netip.Addr  `json:"address"`
 	Force   bool        `json:"force,omitempty"` // also where an endpoint has it, or nobody can tell
 	View    *EngineView `json:"view,omitempty"`  // from one who reads the engine for a daemon that may not
+	DryRun  bool        `json:"dry_run,omitempty"`
 }
 
 // WitnessState is how it stands with the witness, for `berth status`.

@@ -30,11 +30,21 @@ type Status struct {
 	Hooks    *HookCounts    `json:"hooks,omitempty"`    // where there are hooks (serve --hook)
 	Webhooks []WebhookState `json:"webhooks,omitempty"` // one for each receiver (serve --webhook)
 
+	Settings []Setting `json:"settings,omitempty"`         // the flags of serve, with what is in force
+	Unknown  []string  `json:"unknown_settings,omitempty"` // variables BERTH_... of its environment that it does not know
+
 	Names *NamesState `json:"names,omitempty"` // where names are answered (serve --dns-listen)
 
 	Witness *ipam.WitnessState `json:"witness,omitempty"` // where there is one
 	// where the host shares a store with others (serve --store etcd)
 	Cluster *ClusterStatus `json:"cluster,omitempty"`
+}
+
+// Setting is what is in force of one flag, and where it comes from.
+type Setting struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Source string `json:"source"` // flag, environment or default
 }
 
 // HookCounts tell what became of hooks since the daemon began.

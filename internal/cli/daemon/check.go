@@ -120,6 +120,9 @@ func check(p *cli.Program, cmd *cobra.Command, flags *checkFlags) (report ipam.C
 		return report, err
 	}
 	defer c.Close()
+	if st, err := c.Status(ctx); err == nil && len(st.Unknown) > 0 {
+		p.Warn([]string{unknownText(st.Unknown)})
+	}
 	if flags.engine.Given() {
 		if req.View, err = flags.engine.View(ctx, c); err != nil {
 			return report, err

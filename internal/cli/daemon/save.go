@@ -25,9 +25,20 @@ the daemon is stopped.`
 func SaveCommand(p *cli.Program) *cobra.Command {
 	cmd := cli.Verb{Use: "save", Short: "Write the state to its place, from which it was taken away",
 		Long:    storeSaveHelp,
-		Example: "  berth state save"}.Command(p)
+		Example: "  berth state save\n  berth state save --dry-run"}.Command(p)
+	var dryRun bool
+	cli.DryRunFlag(cmd, &dryRun)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+			if dryRun {
+				st, err := c.Status(ctx)
+				if err == nil && st.Writable {
+					err = errors.New("the state is in its place: there is nothing to write")
+				} else if err == nil {
+					err = p.Say([]string{"would write the state anew: " + st.Reason})
+				}
+				return err
+			}
 			saved, err := c.SaveState(ctx)
 			if err != nil {
 				return err

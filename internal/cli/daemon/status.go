@@ -31,15 +31,19 @@ hooks and webhooks, and where names are answered and how many.
 
 With --store etcd it also shows whether the shared store is in reach, and if not, since when and why, how
 old the data shown from it is, which other hosts are there, what waits to be written to the store, and how
-much headroom there is.`
+much headroom there is.
+
+--settings shows each setting of the daemon that is in force, and whether a flag, its environment or a default
+says so.`
 
 // StatusCommand is `berth status`.
 func StatusCommand(p *cli.Program) *cobra.Command {
 	var socket string
 	var networks []ipam.NetworkInfo
-	return cli.Showing[api.Status]{
+	var settings bool
+	cmd := cli.Showing[api.Status]{
 		Verb: cli.Verb{Use: "status", Short: "Show the state of the daemon", Long: statusHelp,
-			Example: "  berth status\n  berth status --format json\n  berth status --format '{{.Writable}}'"},
+			Example: "  berth status\n  berth status --settings\n  berth status --format json\n  berth status --format '{{.Writable}}'"},
 		Fetch: func(ctx context.Context, c *client.Client, _ []string) (st api.Status, err error) {
 			socket = c.Socket()
 			if networks, err = c.Networks(ctx, ""); err != nil {
@@ -47,8 +51,30 @@ func StatusCommand(p *cli.Program) *cobra.Command {
 			}
 			return c.Status(ctx)
 		},
-		Text: func(w io.Writer, st *api.Status) error { return statusText(w, socket, st, networks) },
+		Text: func(w io.Writer, st *api.Status) error {
+			if settings {
+				return settingsText(w, st)
+			}
+			return statusText(w, socket, st, networks)
+		},
 	}.Command(p)
+	cmd.Flags().BoolVar(&settings, "settings", false, "show the settings in force, and where each comes from")
+	return cmd
+}
+
+// settingsText lists the settings in force.
+func settingsText(w io.Writer, st *api.Status) error {
+	return cli.PlainTable(w, []cli.Column[api.Setting]{
+		cli.Col("SETTING", func(s *api.Setting) string { return s.Name }),
+		cli.Col("VALUE", func(s *api.Setting) string { return s.Value }),
+		cli.Col("SOURCE", func(s *api.Setting) string { return s.Source }),
+	}, false).Rows(st.Settings)
+}
+
+// unknownText warns of variables in the daemon's environment that it does not know.
+func unknownText(names []string) string {
+	return fmt.Sprintf("the environment of the daemon has %s, and there is no such setting; `berth serve --help` lists "+
+		"them", strings.Join(names, ", "))
 }
 
 func statusText(w io.Writer, socket string, st *api.Status, networks []ipam.NetworkInfo) error {
@@ -68,6 +94,9 @@ func statusText(w io.Writer, socket string, st *api.Status, networks []ipam.Netw
 		line("Writes", "taken")
 	} else {
 		line("Writes", "refused: %s", st.Reason)
+	}
+	if len(st.Unknown) > 0 {
+		line("Settings", "%s", unknownText(st.Unknown))
 	}
 	if c := st.Cluster; c != nil {
 		line("Cluster", "%s", clusterText(c))

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"berth/internal/admin/api"
@@ -43,6 +44,7 @@ func tokenCreateCommand(p *cli.Program) *cobra.Command {
 	var req api.TokenRequest
 	var role, file string
 	var lifetime time.Duration
+	var dryRun bool
 	cmd := cli.Verb{Use: "create NAME", Short: "Create a token and print it", Long: tokenCreateHelp,
 		Args: cli.OneArg("the name of the token"),
 		Example: `  berth token create ci --role admin --output ci.token
@@ -56,6 +58,7 @@ func tokenCreateCommand(p *cli.Program) *cobra.Command {
 	f.BoolVar(&req.NoEnd, "no-end", false, "it is valid until it is removed")
 	f.StringVarP(&file, "output", "o", "", "write it to the new `FILE`, for you alone (mode 600), instead of "+
 		"standard output")
+	cli.DryRunFlag(cmd, &dryRun)
 	cli.Completes(cmd, "role", cli.Words(string(api.RoleAdmin), string(api.RoleReadOnly)))
 	cli.Completes(cmd, "account", p.CompleteFlag(accountRefs))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -72,6 +75,9 @@ func tokenCreateCommand(p *cli.Program) *cobra.Command {
 		}
 		req.Name, req.Lifetime = args[0], ipam.Duration(lifetime)
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+			if dryRun {
+				return p.Say([]string{fmt.Sprintf("would create the token %s with the role %s", req.Name, req.Role)})
+			}
 			return createToken(ctx, p, c, req, file)
 		})
 	}
@@ -181,14 +187,28 @@ func tokenColumns(cli.Output) []cli.Column[api.TokenInfo] {
 }
 
 func tokenRemoveCommand(p *cli.Program) *cobra.Command {
+	var dryRun bool
 	cmd := cli.Verb{Use: "rm NAME...", Short: "Remove tokens", Args: cli.Some("NAME"),
 		Refs:    []cli.Refs{tokenRefs},
 		Long:    "Removes a token: requests with it are refused from then on, and one that is under way is cut off.",
-		Example: "  berth token rm ci"}.Command(p)
+		Example: "  berth token rm ci\n  berth token rm ci --dry-run"}.Command(p)
+	cli.DryRunFlag(cmd, &dryRun)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+			all, err := c.Tokens(ctx)
+			if err != nil && dryRun {
+				return err
+			}
 			var failed []error
 			for _, name := range args {
+				if dryRun {
+					if slices.ContainsFunc(all, func(t api.TokenInfo) bool { return t.Name == name }) {
+						failed = append(failed, p.Say([]string{"would remove the token " + name}))
+					} else {
+						failed = append(failed, fmt.Errorf("there is no token %q; `berth token ls` lists those that are there", name))
+					}
+					continue
+				}
 				_, err := c.RemoveToken(ctx, name)
 				failed = append(failed, err)
 			}

@@ -60,6 +60,7 @@ func applyCommand(p *cli.Program) *cobra.Command {
 type carrying struct {
 	task   rollout.Task
 	yes    bool
+	dryRun bool
 	wait   time.Duration
 	format string
 }
@@ -67,6 +68,7 @@ type carrying struct {
 func (how *carrying) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVarP(&how.yes, "yes", "y", false, "do not ask")
+	cli.DryRunFlag(cmd, &how.dryRun)
 	f.DurationVar(&how.wait, "lock-wait", 0, "wait so long for another deploy of the project")
 	f.StringVar(&how.format, "format", "text", "`form` of what is told meanwhile: text, or json (an event a line)")
 }
@@ -92,7 +94,7 @@ func (how *carrying) carryOut(cmd *cobra.Command, p *cli.Program, f *flags, from
 		s.task = how.task
 		var plan *rollout.Plan
 		err := compose.Await(ctx, how.wait, func() (err error) {
-			plan, err = s.agree(ctx, cmd, p, from, how.yes)
+			plan, err = s.agree(ctx, cmd, p, from, how)
 			return err
 		})
 		if err != nil || plan == nil {
@@ -110,7 +112,7 @@ func (how *carrying) carryOut(cmd *cobra.Command, p *cli.Program, f *flags, from
 
 // agree draws the plan that is to be carried out, and asks. nil: there is nothing to do.
 func (s *site) agree(ctx context.Context, cmd *cobra.Command, p *cli.Program, from *rollout.Plan,
-	yes bool) (*rollout.Plan, error) {
+	how *carrying) (*rollout.Plan, error) {
 	plan, err := s.draw(ctx, false)
 	if err != nil {
 		return nil, err
@@ -124,7 +126,10 @@ func (s *site) agree(ctx context.Context, cmd *cobra.Command, p *cli.Program, fr
 	if !plan.Changes() {
 		return nil, p.Say([]string{summary(plan)})
 	}
-	if yes {
+	if how.dryRun {
+		return nil, show(p.Out, plan)
+	}
+	if how.yes {
 		return plan, nil
 	}
 	if err := show(p.Err, plan); err != nil {

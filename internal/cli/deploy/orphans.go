@@ -106,15 +106,16 @@ no deploy has left behind is not removed.`
 
 func orphanRemoveCommand(p *cli.Program) *cobra.Command {
 	var host string
-	var yes bool
+	var yes, dryRun bool
 	cmd := cli.Verb{Use: "rm VOLUME...", Short: "Remove volumes that no service uses any more", Long: orphanRemoveHelp,
 		Example: "  berth deploy orphans rm shop_data\n  berth deploy orphans rm shop_data-orphan-1 --yes",
 		Args:    cli.Some("VOLUME"), Refs: []cli.Refs{orphanRefs}}.Command(p)
 	hostFlag(cmd, &host)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cli.DryRunFlag(cmd, &dryRun)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-			r := orphanRemoval{program: p, client: c, host: host}
+			r := orphanRemoval{program: p, client: c, host: host, dryRun: dryRun}
 			var failed []error
 			for _, volume := range args {
 				failed = append(failed, r.remove(ctx, volume, func(question string) error {
@@ -135,6 +136,7 @@ type orphanRemoval struct {
 	program *cli.Program
 	client  *client.Client
 	host    string // URL of the engine
+	dryRun  bool
 }
 
 func (r *orphanRemoval) remove(ctx context.Context, name string, confirm func(string) error) error {
@@ -146,6 +148,9 @@ func (r *orphanRemoval) remove(ctx context.Context, name string, confirm func(st
 	o, there, err := r.look(ctx, engine, name)
 	if err != nil {
 		return err
+	}
+	if r.dryRun {
+		return r.program.Say([]string{fmt.Sprintf("would remove the volume %s of the project %s", name, o.Project)})
 	}
 	if there {
 		if err := confirm(fmt.Sprintf("Remove the volume %s of the project %s, with all that is in it?", name,

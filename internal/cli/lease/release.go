@@ -30,6 +30,7 @@ func leaseReleaseCommand(p *cli.Program) *cobra.Command {
 		Example: "  berth lease release 10.1.0.7\n  berth lease release 10.1.0.7 --space lab --force"}.Command(p)
 	p.SpaceFlag(cmd, &req.Space)
 	cmd.Flags().BoolVar(&req.Force, "force", false, "also where an endpoint has it, or nobody can tell")
+	cli.DryRunFlag(cmd, &req.DryRun)
 	engine.Flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		for _, arg := range args {
@@ -74,6 +75,9 @@ func release(ctx context.Context, p *cli.Program, c *client.Client, req ipam.Lea
 	l, err := c.ReleaseLease(ctx, req)
 	if err != nil {
 		return err
+	}
+	if req.DryRun {
+		return p.Say([]string{fmt.Sprintf("would release %s, which %s has", l.Address, cli.Printable(l.Name))})
 	}
 	_, err = fmt.Fprintln(p.Out, l.Address)
 	return err

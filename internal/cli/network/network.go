@@ -7,10 +7,12 @@
 package network
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
+	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 
@@ -351,7 +353,7 @@ func (n *networkFlags) retag(m *ipam.ModifyNetwork, gone []string) error {
 
 const networkRemoveHelp = `Removes networks that are not in use (no Docker network is on them, and no address
 is held but a gateway), and prints their names. Networks with reservations are refused, unless --force
-ends these, too.`
+ends these, too; --dry-run lists them.`
 
 func networkRemoveCommand(p *cli.Program) *cobra.Command {
 	var flags cli.EditFlags
@@ -372,10 +374,31 @@ func networkRemoveCommand(p *cli.Program) *cobra.Command {
 		var failed []error
 		for _, network := range args { // as docker does: each for itself
 			failed = append(failed, e.Make(cli.Echo(network), &ipam.RemoveNetwork{Network: network, Force: force}))
+			if force && flags.DryRun && flags.Format == "text" {
+				failed = append(failed, showEnding(cmd.Context(), p, e.Client, network))
+			}
 		}
 		return errors.Join(failed...)
 	}
 	return cmd
+}
+
+// showEnding shows the reservations that end with a network.
+func showEnding(ctx context.Context, p *cli.Program, c *client.Client, network string) error {
+	all, err := c.Reservations(ctx, network, "")
+	if err != nil {
+		return err
+	}
+	var lines []string
+	for _, r := range all {
+		address := r.Address.String()
+		if !r.Address.IsValid() {
+			address = "-"
+		}
+		lines = append(lines, cli.Printable(fmt.Sprintf("%-18s  %-24s  owner=%s", ipam.ReservationRemoved, r.Network+" "+address,
+			r.Owner)))
+	}
+	return p.Say(lines)
 }
 
 func someNetworks(cmd *cobra.Command, args []string) error {
