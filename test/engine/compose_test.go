@@ -71,7 +71,7 @@ func compose(h *House) {
 		}
 		h.address(web, name)
 		h.compose(file, name, "down", "--timeout", "1")
-		if left := h.show(front); left.Docker != 0 || left.Reserved != 1 || len(left.Subnets[0].Pools) != 1 {
+		if left := h.show(front); left.Docker != 0 || left.Use.Reserved != 1 || len(left.Subnets[0].Pools) != 1 {
 			h.Errorf("after compose down the plan is %+v", left)
 		}
 	}

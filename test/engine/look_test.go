@@ -3,8 +3,11 @@
 package engine
 
 import (
+	"berth/test/ground"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A replica is found, in what is and in what was, by its name as Compose writes it now, as it wrote it once, and as the
@@ -18,8 +21,15 @@ func TestFoundByAnyForm(t *testing.T) {
 	n := h.on(front, "--subnet", h.v4("0/24"))
 
 	next := h.berth("network", "free", front, "--next")
-	if byDocker := h.berth("network", "free", n, "--next"); byDocker != next {
-		t.Errorf("the next address of %s is %s, and by Docker's name %s it is %s", front, next, n, byDocker)
+	err := ground.Eventually(10*time.Second, func() error { // the name is known by an event of the engine's
+		byDocker, err := berth(h.Berth, "network", "free", n, "--next")
+		if err == nil && byDocker != next {
+			err = fmt.Errorf("the next address of %s is %s, and by Docker's name %s it is %s", front, next, n, byDocker)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 	project := h.name()
 	web := project + "-web-1"

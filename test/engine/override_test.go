@@ -255,7 +255,7 @@ func keptByOverride(h *House) {
 	}
 	p.run("down", "--timeout", "1")
 	p.berth("compose", "-f", p.files[0], "-p", p.name, "--release")
-	if left := h.show(front).Reserved + h.show(back).Reserved; left != 0 {
+	if left := h.show(front).Use.Reserved + h.show(back).Use.Reserved; left != 0 {
 		h.Errorf("after --release %d addresses are reserved", left)
 	}
 }

@@ -12,11 +12,12 @@ import (
 
 // Network is what the tests read of `berth network show --format json`.
 type Network struct {
-	ID, Name, Space  string
-	CIDR, Gateway    string
-	Subnets          []Subnet
-	Docker, Reserved int
-	Planned          bool
+	ID, Name, Space string
+	CIDR, Gateway   string
+	Subnets         []Subnet
+	Docker          int
+	Planned         bool
+	Use             struct{ Reserved int }
 }
 
 // Subnet is one subnet of a Network.

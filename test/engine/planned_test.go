@@ -131,7 +131,7 @@ func networkAgain(h *House) {
 		h.removes(n)
 		after := h.show(front)
 		if after.Subnets[0].pools() != before.Subnets[0].pools() || after.Gateway != h.v4("1") || after.Docker != 0 ||
-			!slices.Equal(after.Subnets[0].Exclusions, before.Subnets[0].Exclusions) || after.Reserved != 1 ||
+			!slices.Equal(after.Subnets[0].Exclusions, before.Subnets[0].Exclusions) || after.Use.Reserved != 1 ||
 			after.ID != before.ID {
 			h.Errorf("planned: %+v\nafter docker network rm: %+v", before, after)
 		}
