@@ -108,7 +108,7 @@ func TestServeFlags(t *testing.T) {
 		"etcd-endpoints": "[]", "etcd-cacert": "", "etcd-cert": "", "etcd-key": "", "etcd-user": "",
 		"etcd-password-file": "", "etcd-prefix": "berth/",
 		"mac-socket": "", "ask-mac": "false", "docker-host": "", "ipam-driver": "", "check-every": "5m0s",
-		"check-grace": "5m0s", "check-repair": "false", "put-back": "reserved", "elastic": "true",
+		"check-grace": "5m0s", "check-repair": "false", "check-settings": "false", "put-back": "reserved", "elastic": "true",
 		"token-file": "", "admin-ca": "", "admin-client-cert": "", "admin-client-key": ""} // of all commands
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if def, ok := want[f.Name]; f.Name != "help" && (!ok || def != f.DefValue) {

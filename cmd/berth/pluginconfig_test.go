@@ -23,6 +23,7 @@ var notOfThePlugin = map[string]string{
 	"admin-client-ca": "the same",
 	"ipam-driver":     "it reads no engine: berth witness does, and has the flag",
 	"elastic":         "berth edge, on the host, is what maps them",
+	"check-settings":  "it serves nobody",
 	"help":            "it answers nobody",
 }
 
