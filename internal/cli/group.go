@@ -59,7 +59,12 @@ var habits = map[string]string{
 	"info": "`berth status`", "health": "`berth status`", "daemon": "`berth serve`", "start": "`berth serve`",
 	"ui": "`berth page`", "web": "`berth page`", "reserve": "`berth reservation add`",
 	"exclude": "`berth exclusion add`", "next": "`berth network free NETWORK --next`", "dump": "`berth plan export`",
-	"lint": "`berth check`", "doctor": "`berth check`",
+	"lint": "`berth check`", "doctor": "`berth check`", "free": "`berth network free`",
+	"top":    "`berth network ls --sort use --watch`",
+	"export": "`berth plan export`", "import": "`berth plan import`", "diff": "`berth plan diff`",
+	"apply": "`berth plan apply`", "backup": "`berth state backup`", "restore": "`berth state restore`",
+	"fsck": "`berth state check`", "store": "`berth state`", "account": "`berth elastic account`",
+	"space": "`berth subnet ls --sort space`", "env": "`berth ip --env`",
 }
 
 // nearTo are the commands that somebody may have meant by a word that is none. To a word of three letters or less,

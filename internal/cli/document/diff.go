@@ -11,7 +11,7 @@ import (
 
 const diffHelp = `Shows what berth plan apply would change so that the plan is as FILE says: a line for each change, with a +
 for what comes, a - for what goes and a ~ for what is otherwise. FILE is a document in the form that berth
-export writes, or - for standard input. Nothing is changed.
+plan export writes, or - for standard input. Nothing is changed.
 
 Things are the same by their names: networks, subnets (by prefix, else by name, else by what they lie over),
 pools, accounts, and owners with the slots of their addresses. So an address that was edited has moved. What

@@ -47,6 +47,7 @@ func EventsCommand(p *cli.Program) *cobra.Command {
 	cmd := cli.Verb{Use: "events", Aliases: []string{"event"}, Short: "Show who took, gave back or changed what",
 		Long: eventsHelp,
 		Example: `  berth events
+  berth events --since 1h --format wide       and who asked
   berth events --since 2h --network net1
   berth events --since 2026-11-17 --until "2026-11-17 10:00" --last 500
   berth events --follow --verb lease --verb reservation.add
