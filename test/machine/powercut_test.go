@@ -86,14 +86,14 @@ func (h *House) cutWhileTaking(network string, n int) (acknowledged []string) {
 }
 
 // stateOf are the leases of a state on the disk, as a daemon says that is started on a copy of it and asks no engine.
-// fsck finds nothing wrong with it.
+// A check of it finds nothing wrong with it.
 func (h *House) stateOf(dir string) map[string]Lease {
 	h.Helper()
 	place := filepath.Join(h.dir, "copy")
 	state, socket := filepath.Join(place, "state"), filepath.Join(place, "admin.sock")
 	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(time.Minute))
 	defer cancel()
-	for _, command := range []string{"mkdir -p " + place, "cp -a " + dir + " " + state, binary + " fsck --state " +
+	for _, command := range []string{"mkdir -p " + place, "cp -a " + dir + " " + state, binary + " state check --state " +
 		state} {
 		args := strings.Fields(command)
 		_, err := run(ctx, nil, args[0], args[1:]...)
