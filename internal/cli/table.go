@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -30,17 +29,6 @@ const (
 	Wrong  Alarm = "\x1b[31m"
 	calm         = "\x1b[0m"
 )
-
-// WrongIf is the column as one that stands out where it has one of these values.
-func (c Column[T]) WrongIf(values ...string) Column[T] {
-	c.alarm = func(row *T) Alarm {
-		if slices.Contains(values, c.value(row)) {
-			return Wrong
-		}
-		return ""
-	}
-	return c
-}
 
 // The percentages of use from which a pool is nearly full, and full.
 const (

@@ -8,6 +8,7 @@ package trend
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"sync"
 	"time"
@@ -82,6 +83,7 @@ func Open(path string, use func(context.Context) ([]ipam.PoolUse, error)) *Book 
 	if err != nil || json.Unmarshal(text, &b.all) != nil || b.all == nil {
 		b.all = map[string]*series{}
 	}
+	maps.DeleteFunc(b.all, func(_ string, s *series) bool { return s == nil })
 	return b
 }
 

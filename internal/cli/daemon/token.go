@@ -195,22 +195,25 @@ func tokenRemoveCommand(p *cli.Program) *cobra.Command {
 	cli.DryRunFlag(cmd, &dryRun)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-			all, err := c.Tokens(ctx)
-			if err != nil && dryRun {
+			remove := func(name string) error {
+				_, err := c.RemoveToken(ctx, name)
 				return err
+			}
+			if dryRun {
+				known, err := tokenRefs(ctx, c, "")
+				if err != nil {
+					return err
+				}
+				remove = func(name string) error {
+					if !slices.Contains(known, name) {
+						return fmt.Errorf("there is no token %q; `berth token ls` lists those that are there", name)
+					}
+					return p.Say([]string{"would remove the token " + name})
+				}
 			}
 			var failed []error
 			for _, name := range args {
-				if dryRun {
-					if slices.ContainsFunc(all, func(t api.TokenInfo) bool { return t.Name == name }) {
-						failed = append(failed, p.Say([]string{"would remove the token " + name}))
-					} else {
-						failed = append(failed, fmt.Errorf("there is no token %q; `berth token ls` lists those that are there", name))
-					}
-					continue
-				}
-				_, err := c.RemoveToken(ctx, name)
-				failed = append(failed, err)
+				failed = append(failed, remove(name))
 			}
 			return errors.Join(failed...)
 		})

@@ -28,7 +28,8 @@ func freeCommand(p *cli.Program) *cobra.Command {
 	var filter ipam.FreeFilter
 	var subnet string
 	var next bool
-	cmd := cli.Listing[ipam.FreeRange]{
+	var cmd *cobra.Command
+	cmd = cli.Listing[ipam.FreeRange]{
 		Verb: cli.Verb{Use: "free NETWORK", Short: "List the addresses that are free", Long: freeHelp,
 			Refs: []cli.Refs{cli.NetworkRefs},
 			Example: `  berth network free net1
@@ -36,8 +37,8 @@ func freeCommand(p *cli.Program) *cobra.Command {
   berth network free net1 --next
   berth network free net1 -q`},
 		Check: func([]string) (err error) {
-			if subnet == "" {
-				return nil
+			if err := cli.NotEmpty(cmd, "subnet", "pool"); err != nil || subnet == "" {
+				return err
 			}
 			if filter.Subnet, err = netip.ParsePrefix(subnet); err != nil {
 				return fmt.Errorf("--subnet is %q and must be a prefix such as 10.1.0.0/24", subnet)
