@@ -78,10 +78,8 @@ func tryRestore(ctx context.Context, p *cli.Program, file string, shared bool) (
 		return err
 	}
 	defer func() { err = errors.Join(err, backup.remove()) }()
-	if of, err := stores.OfCluster(ctx, backup); err != nil {
+	if err := backup.isFor(ctx, shared, file); err != nil {
 		return err
-	} else if of != shared {
-		return fmt.Errorf("%s is a backup of another kind of store; --shared is for one that hosts share", file)
 	}
 	return p.Say([]string{file + ": the backup is sound and would be restored"})
 }
@@ -93,6 +91,9 @@ func restoreOwn(ctx context.Context, p *cli.Program, file, state string, force b
 		return err
 	}
 	defer func() { err = errors.Join(err, prepared.remove()) }()
+	if err := prepared.isFor(ctx, false, file); err != nil {
+		return err
+	}
 	if err := prepared.forHost(ctx); err != nil {
 		return err
 	}
@@ -121,13 +122,8 @@ func restoreShared(ctx context.Context, p *cli.Program, file string, where *etcd
 		return err
 	}
 	defer func() { err = errors.Join(err, backup.remove()) }()
-	shared, err := stores.OfCluster(ctx, backup)
-	if err != nil {
+	if err := backup.isFor(ctx, true, file); err != nil {
 		return err
-	}
-	if !shared {
-		return fmt.Errorf("%s is a backup of a host's own store, and not of one that hosts share; put it back without "+
-			"--shared", file)
 	}
 	cfg, err := where.config()
 	if err != nil {
@@ -179,18 +175,23 @@ func openBackup(ctx context.Context, file string) (*preparedBackup, error) {
 	return b, nil
 }
 
+// isFor refuses a backup of the other kind of store. file is what the person called it.
+func (b *preparedBackup) isFor(ctx context.Context, shared bool, file string) error {
+	switch of, err := stores.OfCluster(ctx, b); {
+	case err != nil || of == shared:
+		return err
+	case shared:
+		return fmt.Errorf("%s is a backup of a host's own store, and not of one that hosts share; put it back without "+
+			"--shared", file)
+	}
+	return errors.New("this is a backup of the store that several hosts share, and not of a host's own; bring it " +
+		"into etcd with --shared")
+}
+
 // forHost makes the copy ready to be a host's own state, and closes it. What it says of headroom may be in other hands
 // since.
 func (b *preparedBackup) forHost(ctx context.Context) error {
-	shared, err := stores.OfCluster(ctx, b)
-	if err == nil && shared {
-		err = errors.New("this is a backup of the store that several hosts share, and not of a host's own; bring it " +
-			"into etcd with --shared")
-	}
-	if err == nil {
-		err = cluster.DropHeadroom(ctx, b)
-	}
-	if err != nil {
+	if err := cluster.DropHeadroom(ctx, b); err != nil {
 		return err
 	}
 	st := b.Store

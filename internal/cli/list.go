@@ -70,7 +70,7 @@ func (l Listing[T]) Command(p *Program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				table, err := NewTable(w, cmd, out, l.Columns(out))
+				table, err := NewTable(w, cmd, out, l.Columns(out)) // anew: rows decide on its columns
 				if err != nil {
 					return err
 				}

@@ -113,7 +113,7 @@ func (n *counting) in(ranges []netipx.IPRange) []ipam.StateCounts {
 		all[i].Reserved = n.sx.IdleIn(r)
 		all[i].Leased = n.sx.RecordsIn(r) - all[i].Reserved
 		all[i].Excluded, all[i].Free, all[i].Outside = ipam.NewCount(0), ipam.NewCount(0), ipam.NewCount(0)
-		for _, s := range n.ground[min(n.ground.at(r.From()), len(n.ground)):] {
+		for _, s := range n.ground[n.ground.at(r.From()):] {
 			both, ok := ledger.Intersect(s.IPRange, r)
 			if !ok {
 				break
