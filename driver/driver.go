@@ -35,8 +35,8 @@ const (
 // metaGateway is the key under which a pool's gateway goes back, as a CIDR (LN-11).
 const metaGateway = "com.docker.network.gateway"
 
-// Service decides who has which address: service.Service over one store, or cluster.Service over the host's own and the
-// cluster's.
+// Service decides who has which address. It is a service.Service or, where the
+// host shares a store, a cluster.Service.
 type Service interface {
 	RequestPool(context.Context, ipam.PoolRequest) (ipam.PoolGrant, error)
 	ReleasePool(ctx context.Context, pool ipam.ID) error

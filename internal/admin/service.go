@@ -8,8 +8,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// Service knows and changes who has which address: service.Service over one store, or cluster.Service over the host's
-// own and the cluster's.
+// Service knows and changes who has which address. It is a service.Service or, where the
+// host shares a store, a cluster.Service.
 type Service interface {
 	// What is there.
 	Totals(context.Context) (ipam.Totals, error)

@@ -34,8 +34,8 @@ const (
 // pause is how long to wait after what there is could not be read.
 const pause = time.Second
 
-// Service tells of named addresses: service.Service over one store, or cluster.Service over the host's own and the
-// cluster's.
+// Service tells of named addresses. It is a service.Service or, where the
+// host shares a store, a cluster.Service.
 type Service interface {
 	NameNews(context.Context) iter.Seq2[ipam.NameNews, error]
 	Partial() error

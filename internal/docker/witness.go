@@ -28,8 +28,8 @@ const fresh = 2 * time.Minute
 // actor is who does what is done here, in events.
 const actor = "check"
 
-// Records are what is held against the engine, and put right: service.Service over one store, or cluster.Service over
-// the host's own and the cluster's.
+// Records are what is held against the engine, and put right. It is a service.Service or, where the
+// host shares a store, a cluster.Service.
 type Records interface {
 	Networks(context.Context, ipam.NetworkFilter) ([]ipam.NetworkInfo, error)
 	Leases(context.Context, ipam.LeaseFilter) iter.Seq2[ipam.LeaseInfo, error]

@@ -27,7 +27,8 @@ const DefaultBound = 10 * time.Second
 // pause is how long to wait after the events could not be read.
 const pause = 10 * time.Second
 
-// Service tells of events: service.Service over one store, or cluster.Service over the host's own and the cluster's.
+// Service tells of events. It is a service.Service or, where the
+// host shares a store, a cluster.Service.
 type Service interface {
 	LastEvent(context.Context) (ipam.EventMark, error)
 	TailPages(context.Context, ipam.EventMark) iter.Seq2[ipam.EventPage, error]

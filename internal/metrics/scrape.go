@@ -30,8 +30,8 @@ type Sources struct {
 	Webhooks func() (failures, aside uint64, waiting time.Time)
 }
 
-// Records is what the records tell: service.Service over one store, or cluster.Service over the host's own and the
-// cluster's.
+// Records is what the records tell. It is a service.Service or, where the
+// host shares a store, a cluster.Service.
 type Records interface {
 	Use(context.Context) ([]ipam.PoolUse, error)
 	ElasticUse(context.Context) (ipam.ElasticUse, error)

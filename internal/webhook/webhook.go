@@ -27,7 +27,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Service tells of events: service.Service over one store, or cluster.Service over the host's own and the cluster's.
+// Service tells of events. It is a service.Service or, where the
+// host shares a store, a cluster.Service.
 type Service interface {
 	LastEvent(context.Context) (ipam.EventMark, error)
 	EventsBehind(ctx context.Context, mark ipam.EventMark, n int, wanted func(*ipam.Event) bool) (ipam.EventPage, error)

@@ -43,8 +43,8 @@ type Config struct {
 	Release   func(context.Context, ipam.LeaseRelease) (ipam.LeaseInfo, error)
 }
 
-// Records are what the views ask: service.Service over one store, or cluster.Service over the host's own and the
-// cluster's.
+// Records are what the views ask. It is a service.Service or, where the
+// host shares a store, a cluster.Service.
 type Records interface {
 	Use(context.Context) ([]ipam.PoolUse, error)
 	Totals(context.Context) (ipam.Totals, error)
