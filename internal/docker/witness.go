@@ -28,7 +28,7 @@ const fresh = 2 * time.Minute
 // actor is who does what is done here, in events.
 const actor = "check"
 
-// Records are what is held against the engine, and put right. It is a service.Service or, where the
+// Records are what is held against the engine, and put right. A service.Service has them or, where the
 // host shares a store, a cluster.Service.
 type Records interface {
 	Networks(context.Context, ipam.NetworkFilter) ([]ipam.NetworkInfo, error)

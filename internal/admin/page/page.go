@@ -43,7 +43,7 @@ type Config struct {
 	Release   func(context.Context, ipam.LeaseRelease) (ipam.LeaseInfo, error)
 }
 
-// Records are what the views ask. It is a service.Service or, where the
+// Records are what the views ask. A service.Service has them or, where the
 // host shares a store, a cluster.Service.
 type Records interface {
 	Use(context.Context) ([]ipam.PoolUse, error)
