@@ -151,7 +151,7 @@ nightly: ## all that takes too long for each change: every round of every model 
 	go test ./internal/cli/deploy -count 1 -timeout 0 -run PlanIsStill -rapid.checks 1000 -v
 	go test ./internal/admin/page -count 1 -timeout 0 -run MapAgrees -rapid.checks 10000 -v
 
-bench: ## run the benchmarks and write docs/benchmarks.md (as root, else one of them is left out)
+bench: ## run the benchmarks and write docs/dev/benchmarks.md (as root, else one of them is left out)
 	@scripts/needs go busybox edge engine
 	go run ./bench
 

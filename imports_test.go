@@ -1,5 +1,5 @@
 // Package berth_test holds the rooms of the repository to the order in which a request passes through them
-// (docs/design.md).
+// (docs/dev/design.md).
 package berth_test
 
 import (

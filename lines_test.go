@@ -17,7 +17,7 @@ var silentLine = regexp.MustCompile(`^(berth|curl) `)
 
 // pageOf finds the pages that a test of cmd/berth runs: in their blocks of console all lines, in those of sh each that
 // begins with berth or curl.
-var pageOf = regexp.MustCompile(`runPage(?:On)?\(t, "([a-z]+\.md)"`)
+var pageOf = regexp.MustCompile(`runPage(?:On)?\(t, "([a-z-]+\.md)"`)
 
 // linesRun are the tests that take lines from a page as they stand there, by the page and the heading above them.
 var linesRun = map[string]string{

@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -15,7 +16,7 @@ var (
 	pageLink    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading     = regexp.MustCompile(`^#{1,6} (.*)`)
 	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
-	// a file of this tree, as sentences name one: driver/options.go, docs/rows.md, edit.go
+	// a file of this tree, as sentences name one: driver/options.go, docs/dev/rows.md, edit.go
 	fileNamed = regexp.MustCompile("(?:^|[\\s(`\"'])((?:[a-zA-Z0-9_.-]+/)*[a-zA-Z0-9_-]+\\.(?:go|md|txtar|yaml|yml|service|socket))\\b")
 )
 
@@ -27,7 +28,11 @@ func pages(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	all := map[string]string{}
-	for _, file := range append(found, "README.md", "CONTRIBUTING.md") {
+	forDevelopers, err := filepath.Glob("docs/dev/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range slices.Concat(found, forDevelopers, []string{"README.md", "CONTRIBUTING.md"}) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -17,16 +17,16 @@ var (
 	invariant = regexp.MustCompile(`(?i)\binvariants? (\d+)`)
 )
 
-// TestRows: what the code of a row means, which a test or a comment names, stands in docs/rows.md, once.
+// TestRows: what the code of a row means, which a test or a comment names, stands in docs/dev/rows.md, once.
 func TestRows(t *testing.T) {
-	page, err := os.ReadFile("docs/rows.md")
+	page, err := os.ReadFile("docs/dev/rows.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	told := map[string]bool{}
 	for _, line := range rowLine.FindAllStringSubmatch(string(page), -1) {
 		if told[line[1]] {
-			t.Errorf("docs/rows.md says twice what %s is", line[1])
+			t.Errorf("docs/dev/rows.md says twice what %s is", line[1])
 		}
 		told[line[1]] = true
 	}
@@ -39,12 +39,12 @@ func TestRows(t *testing.T) {
 		for _, code := range rowCode.FindAllString(string(text), -1) {
 			named++
 			if !told[code] {
-				t.Errorf("%s names %s, which is no row of docs/rows.md", file, code)
+				t.Errorf("%s names %s, which is no row of docs/dev/rows.md", file, code)
 			}
 		}
 		for _, found := range invariant.FindAllStringSubmatch(string(text), -1) {
 			if !strings.Contains(string(page), fmt.Sprintf("\n| %s | ", found[1])) {
-				t.Errorf("%s names invariant %s, which is no row of docs/rows.md", file, found[1])
+				t.Errorf("%s names invariant %s, which is no row of docs/dev/rows.md", file, found[1])
 			}
 		}
 	}
@@ -53,12 +53,12 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// rowsOfPage is how many rows docs/rows.md has, without the single cases.
+// rowsOfPage is how many rows docs/dev/rows.md has, without the single cases.
 const rowsOfPage = 88
 
 // TestRowsTested: each row is named by a test or a script. With -v it lists which.
 func TestRowsTested(t *testing.T) {
-	page, err := os.ReadFile("docs/rows.md")
+	page, err := os.ReadFile("docs/dev/rows.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestRowsTested(t *testing.T) {
 		t.Logf("%s: %s", row[1], strings.Join(by[row[1]], " "))
 	}
 	if len(rows) != rowsOfPage {
-		t.Errorf("docs/rows.md has %d rows, not %d", len(rows), rowsOfPage)
+		t.Errorf("docs/dev/rows.md has %d rows, not %d", len(rows), rowsOfPage)
 	}
 }
 

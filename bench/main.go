@@ -1,5 +1,5 @@
 // Command bench measures what Berth promises about speed and size, each figure beside its yardstick in the same run,
-// and writes docs/benchmarks.md. Absolute figures depend on the machine and on what else it does; the ratios travel.
+// and writes docs/dev/benchmarks.md. Absolute figures depend on the machine and on what else it does; the ratios travel.
 //
 // Each measurement is a function of a file of its own that returns rows; main runs them one after the other, on an
 // otherwise idle machine, and prints them as they come.
@@ -57,7 +57,7 @@ func main() {
 		return
 	}
 	only := flag.String("only", "", "run the measurements whose name matches this expression")
-	out := flag.String("o", "docs/benchmarks.md", "where to write the report; empty: only print")
+	out := flag.String("o", "docs/dev/benchmarks.md", "where to write the report; empty: only print")
 	round := flag.Duration("round", 700*time.Millisecond, "length of each round of a comparison")
 	flag.Parse()
 	if err := run(*only, *out, *round); err != nil {

@@ -14,7 +14,7 @@ import (
 // configuration, whether it is reserved for r, and who had it last.
 type wishCase struct{ holder, wish, reserved, last string }
 
-// mayAsk is the table "Who may have an address" of docs/design.md, column "asked for by address".
+// mayAsk is the table "Who may have an address" of docs/dev/design.md, column "asked for by address".
 func (c wishCase) mayAsk(who string) bool {
 	switch {
 	case c.holder != "":
