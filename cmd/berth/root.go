@@ -60,6 +60,6 @@ func topics(p *cli.Program, on surroundings) []cli.Topic {
 		{Title: "The daemon and its state", Commands: []*cobra.Command{
 			serveCommand(p, on), daemon.StatusCommand(p), host.Command(p), daemon.TokenCommand(p), stateCommand(p),
 		}},
-		{Title: "This command", Commands: []*cobra.Command{daemon.VersionCommand(p)}},
+		{Title: "This command", Commands: []*cobra.Command{daemon.VersionCommand(p), daemon.BugReportCommand(p)}},
 	}
 }

@@ -1,0 +1,225 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
+	"github.com/spf13/cobra"
+)
+
+const bugReportHelp = `Collects what helps to find a fault: versions, settings, the state of the daemon,
+counts, the findings of the last check, the last events and the last lines of the
+log. Without --with-names it shows no name, no address and no secret: events have
+their time and verb, findings their kind, and the log has placeholders.
+
+The report is shown. With --output it is shown, and written after you said yes.`
+
+// How much of the past a report has, and how long the journal may take.
+const (
+	reportEvents = 50
+	reportLines  = "100"
+	journalTime  = 10 * time.Second
+)
+
+// BugReportCommand is `berth bugreport`.
+func BugReportCommand(p *cli.Program) *cobra.Command {
+	var names, yes bool
+	var file string
+	cmd := cli.Verb{Use: "bugreport", Short: "Collect what a bug report needs", Long: bugReportHelp,
+		Example: "  berth bugreport\n  berth bugreport --output report.txt\n  berth bugreport --with-names --output report.txt --yes",
+	}.Command(p)
+	f := cmd.Flags()
+	f.BoolVar(&names, "with-names", false, "show names and addresses, too")
+	f.StringVarP(&file, "output", "o", "", "also write it to `FILE`")
+	f.BoolVarP(&yes, "yes", "y", false, "write it without a question")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := cli.NotEmpty(cmd, "output"); err != nil {
+			return err
+		}
+		var text bytes.Buffer
+		report := &bugReport{w: &text, clear: names}
+		report.collect(cmd.Context(), p)
+		if _, err := p.Out.Write(text.Bytes()); err != nil || file == "" {
+			return err
+		}
+		if !yes {
+			if err := p.Confirm(cmd, "Write this to "+cli.Named(file)+"?"); err != nil {
+				return err
+			}
+		}
+		return cli.WriteWith(cli.PrivateMode, p.Out, file, func(w io.Writer) error {
+			_, err := w.Write(text.Bytes())
+			return err
+		})
+	}
+	return cmd
+}
+
+// bugReport writes a report. What cannot be asked is said in its place: a report is wanted most where something fails.
+type bugReport struct {
+	w     *bytes.Buffer
+	clear bool // names are shown
+	hide  *scrubber
+}
+
+func (r *bugReport) section(name string) { fmt.Fprintf(r.w, "\n## %s\n", name) }
+func (r *bugReport) line(format string, args ...any) {
+	fmt.Fprintln(r.w, cli.Printable(fmt.Sprintf(format, args...)))
+}
+
+// failed says why something is missing. An error of the daemon may name things.
+func (r *bugReport) failed(err error) {
+	r.line("not available: %s", r.shown(cli.OneLine(err)))
+}
+
+// shown is a text as this report may show it.
+func (r *bugReport) shown(text string) string {
+	if r.clear {
+		return text
+	}
+	return r.hide.text(text)
+}
+
+func (r *bugReport) collect(ctx context.Context, p *cli.Program) {
+	r.hide = newScrubber()
+	c, err := p.Find(ctx)
+	if err == nil {
+		defer c.Close()
+		r.hide.learn(ctx, c)
+	}
+	fmt.Fprintln(r.w, "# Berth bug report")
+	r.section("Versions")
+	r.line("command %s, %s, %s/%s", p.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if err != nil {
+		r.failed(err)
+	} else {
+		r.daemon(ctx, c)
+	}
+	r.section("Log")
+	r.journal(ctx)
+}
+
+// daemon writes what the daemon says of itself.
+func (r *bugReport) daemon(ctx context.Context, c *client.Client) {
+	st, err := c.Status(ctx)
+	if err != nil {
+		r.failed(err)
+		return
+	}
+	r.line("daemon %s, store %s, up %s", st.Version.Version, st.Store, time.Duration(st.Uptime)*time.Second)
+	r.section("Settings")
+	for _, s := range st.Settings {
+		if s.Source != "default" {
+			r.line("%s = %s (%s)", s.Name, r.setting(s.Value), s.Source)
+		}
+	}
+	if len(st.Unknown) > 0 {
+		r.line("%d unknown variables BERTH_...", len(st.Unknown))
+	}
+	r.section("State")
+	t := &st.Totals
+	r.line("%d spaces, %d networks, %d subnets, %d Docker networks, %d addresses held, %d reserved", t.Spaces, t.Networks,
+		t.Subnets, t.Docker, t.Leases, t.Reserved)
+	r.line("writable: %t %s", st.Writable, r.shown(st.Reason))
+	if w := st.Witness; w != nil {
+		r.line("engine %s %s %s", w.Engine, w.Version, r.shown(w.Detail))
+		r.line("starts: %s", startText(w))
+		r.section("Findings of the last check")
+		r.line("%s", findingsText(w.Counts))
+	}
+	if h := st.Hooks; h != nil {
+		r.line("hooks: %d run, %d failed", h.Runs, h.Failures)
+	}
+	for i := range st.Webhooks {
+		one := &st.Webhooks[i]
+		r.line("webhook: %d delivered, %d failures, %d set aside %s", one.Delivered, one.Failures, one.Aside,
+			r.shown(one.Error))
+	}
+	r.cluster(st.Cluster)
+	r.section("Last events")
+	list, err := c.Events(ctx, ipam.EventFilter{Last: reportEvents})
+	if err != nil {
+		r.failed(err)
+		return
+	}
+	for i := range list.Events {
+		e := &list.Events[i]
+		text := e.Time.UTC().Format(time.RFC3339) + " " + e.Verb.String()
+		if r.clear {
+			text += strings.TrimRight(fmt.Sprintf(" %s %s %s %s", e.Network, e.Name, shortAddress(e), e.Detail), " ")
+		}
+		r.line("%s", text)
+	}
+}
+
+// shortAddress is the address or the subnet of an event.
+func shortAddress(e *ipam.Event) string {
+	switch {
+	case e.Address.IsValid():
+		return e.Address.String()
+	case e.Subnet.IsValid():
+		return e.Subnet.String()
+	}
+	return ""
+}
+
+func (r *bugReport) cluster(c *api.ClusterStatus) {
+	if c == nil {
+		return
+	}
+	r.line("cluster: %d endpoints; %s", len(c.Endpoints), r.shown(reachText(c)))
+	r.line("waiting: %s", waitingText(c))
+}
+
+// setting is a value that says nothing of whose daemon it is: a number, a time, a word that every Berth has.
+func (r *bugReport) setting(value string) string {
+	if r.clear {
+		return value
+	}
+	if _, err := time.ParseDuration(value); err == nil {
+		return value
+	}
+	if _, err := strconv.ParseFloat(value, 64); err == nil {
+		return value
+	}
+	switch value {
+	case "true", "false", "none", "off", "all", "reserved", "bolt", "etcd", "mem", "text", "json", "debug", "info",
+		"warning", "error", "":
+		return value
+	}
+	return "set"
+}
+
+// journal writes the last lines of the log, where systemd keeps it.
+func (r *bugReport) journal(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, journalTime)
+	defer cancel()
+	args := []string{"--no-pager", "--quiet", "--output", "cat", "--lines", reportLines}
+	for _, unit := range []string{"berth", "berth-witness", "berth-edge"} {
+		args = append(args, "--unit", unit+".service")
+	}
+	out, err := exec.CommandContext(ctx, "journalctl", args...).Output()
+	if err != nil {
+		r.line("not available from the journal: %v; add the lines of your container or terminal", err)
+		return
+	}
+	for line := range strings.Lines(string(out)) {
+		line = strings.TrimSpace(line)
+		if !r.clear {
+			line = r.hide.logLine(line)
+		}
+		r.line("%s", line)
+	}
+}
