@@ -32,9 +32,10 @@ func TestInstall(t *testing.T) {
 	}
 	script("install", binary)
 	want := []string{"lib/systemd/system/berth-admin.socket", "lib/systemd/system/berth-edge.service",
-		"lib/systemd/system/berth-mac.socket", "lib/systemd/system/berth.service", "lib/systemd/system/berth.socket",
-		"opt/bin/berth"}
-	starts := map[string]string{"berth.service": "serve", "berth-edge.service": "edge"}
+		"lib/systemd/system/berth-mac.socket", "lib/systemd/system/berth-witness.service",
+		"lib/systemd/system/berth.service", "lib/systemd/system/berth.socket", "opt/bin/berth"}
+	starts := map[string]string{"berth.service": "serve --docker-host none", "berth-edge.service": "edge",
+		"berth-witness.service": "witness --docker-host unix:///var/run/docker.sock"}
 	if got := files(t, dest); !slices.Equal(got, want) {
 		t.Errorf("installed: %v", got)
 	}
@@ -65,6 +66,21 @@ func TestInstall(t *testing.T) {
 		append([]string{"-c", `systemd-analyze "$@" 2>&1`, "sh"}, verify...)...)
 	if err != nil || out != "" {
 		t.Errorf("systemd-analyze verify: %s (%v)", out, err)
+	}
+	for _, unit := range verify[2:] {
+		most := "20" // in tenths; what the edge has above the others it needs for its work
+		switch filepath.Base(unit) {
+		case "berth-edge.service":
+			most = "25"
+		case "berth.service", "berth-witness.service":
+		default:
+			continue
+		}
+		out, err := run(context.Background(), nil, "systemd-analyze", "security", "--offline=true", "--no-pager",
+			"--threshold="+most, unit)
+		if err != nil {
+			t.Errorf("%s is exposed to more than %s tenths (%v):\n%s", unit, most, err, out)
+		}
 	}
 	script("uninstall")
 	if got := files(t, dest); len(got) != 0 {

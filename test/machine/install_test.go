@@ -64,7 +64,7 @@ func (h *House) sandboxed() {
 			h.Errorf("%s is mounted for the daemon: %v, and writable: %v\n%s", path, mounted, got, mounts)
 		}
 	}
-	if mode, err := h.In("stat", "--format", "%U %a", "/var/lib/berth"); err != nil || mode != "root 700" {
+	if mode, err := h.In("stat", "--format", "%U %a", "/var/lib/berth"); err != nil || mode != "berth 700" {
 		h.Errorf("/var/lib/berth is %q (%v)", mode, err)
 	}
 }
@@ -82,7 +82,7 @@ func (h *House) uninstalled() {
 	}
 	for _, path := range []string{"/usr/local/bin/berth", "/run/docker/plugins/berth.sock", "/run/berth/admin.sock",
 		"/etc/systemd/system/berth.service", "/etc/systemd/system/berth.socket",
-		"/etc/systemd/system/berth-admin.socket",
+		"/etc/systemd/system/berth-admin.socket", "/etc/systemd/system/berth-witness.service",
 		"/etc/systemd/system/multi-user.target.wants/berth.service",
 		"/etc/systemd/system/sockets.target.wants/berth.socket"} {
 		if _, err := h.In("test", "-e", path); err == nil {

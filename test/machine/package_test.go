@@ -78,7 +78,8 @@ func (h *House) packageRuns() {
 	h.Helper()
 	h.must(h.active())
 	for unit, want := range map[string]string{"berth.service": "enabled", "berth.socket": "enabled",
-		"berth-mac.socket": "enabled", "berth-admin.socket": "enabled", "berth-edge.service": "disabled"} {
+		"berth-mac.socket": "enabled", "berth-admin.socket": "enabled", "berth-witness.service": "enabled",
+		"berth-edge.service": "disabled"} {
 		if state, err := h.property(unit, "UnitFileState"); err != nil || state != want {
 			h.Errorf("%s is %s (%v)", unit, state, err)
 		}
@@ -276,7 +277,7 @@ func (h *House) packageIsFor(deb string, machine elf.Machine) {
 			h.Errorf("%s does not start the package's program:\n%s", service, text)
 		}
 	}
-	if names := slices.Sorted(slices.Values(services)); len(names) != 2 {
+	if names := slices.Sorted(slices.Values(services)); len(names) != 3 {
 		h.Error(fmt.Errorf("the package has these services: %v", names))
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // units are what `make install` puts there and starts.
-var units = []string{"berth.service", "berth.socket", "berth-admin.socket"}
+var units = []string{"berth.service", "berth-witness.service", "berth.socket", "berth-admin.socket"}
 
 // source is where a person has cloned the source tree to, on the machine.
 const source = "/root/berth"

@@ -72,7 +72,7 @@ func (a *authority) hands(name string, c *x509.Certificate) {
 // docs/access.md: the daemon on the network, and the command on another machine, which has the authority, and the token
 // that was made for it.
 func (h *House) accessPage() {
-	blocks := h.shows("docs/access.md", "## Over the network", 3)
+	blocks := h.shows("docs/access.md", "## Over the network", 4)
 	a := h.authority("of the daemon")
 	h.types("ip netns add desk; ip link add wire0 type veth peer name wire1 netns desk; " +
 		"ip address add 10.0.0.5/24 dev wire0; ip link set wire0 up; " +
@@ -84,8 +84,9 @@ func (h *House) accessPage() {
 	a.hands("/root/anna", &x509.Certificate{Subject: pkix.Name{CommonName: "anna"},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	h.writes("/etc/default/berth", blocks[0], 0o644)
+	h.types(blocks[1])
 	h.types("systemctl restart berth.service; berth elastic account create shop")
-	tokens := h.lines(blocks[1], 5)
+	tokens := h.lines(blocks[2], 5)
 	h.types(strings.Join(tokens[:len(tokens)-1], "\n")) // the last one takes the first away
 	h.types("mkdir -p .config/berth; cp ci.token .config/berth/token; " +
 		"berth network create front --subnet 10.30.0.0/24; berth address take front --owner rtr --ip 10.30.0.2")
@@ -93,7 +94,7 @@ func (h *House) accessPage() {
 		// nothing of the daemon's own machine is reached from there but its port
 		return h.In("ip", "netns", "exec", "desk", "sh", "-ec", "exec 2>&1\n"+script)
 	}
-	export := strings.Join(h.lines(blocks[2], 4), "\n")
+	export := strings.Join(h.lines(blocks[3], 4), "\n")
 	if out, err := desk(export); err != nil || !strings.Contains(out, "10.30.0.2") {
 		h.Errorf("%s\n%s (%v)", export, out, err)
 	}
